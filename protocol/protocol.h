@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The wire: SOCK_SEQPACKET, one packet = one message = its fds. Everything is little-endian and laid out by hand,
+ * the same for 32 and 64 bits. userevd-protocol.7 is the specification; these are its numbers.
+ */
+
+#include <endian.h>
+#include <stdint.h>
+
+#include "protocol/base.h"
+
+enum {
+	WIRE_PACKET_MAX = 131072,   /* 1,000 of the longest descriptions, asked and answered, in ten packets */
+	WIRE_BATCH_MAX = 512,	    /* so that 512 refusals with their sentences still fit in one packet */
+	WIRE_DESCRIPTION_MAX = 511, /* the kernel's 512, less its NUL */
+	WIRE_SENTENCE_MAX = 224,    /* a refusal is a sentence, not an essay */
+	WIRE_TENANT_MAX = 4095,	    /* a cgroup's path */
+	WIRE_FDS_MAX = 8,	    /* in one reply: a page and streams; nobody sends us any */
+	WIRE_PAGE_BYTES = 4096,	    /* the status page; little-endian bits, bit 0 is never used */
+	WIRE_PAGE_BITS = WIRE_PAGE_BYTES * 8,
+	WIRE_PAYLOAD_MAX = 4064, /* what ftrace still delivers with 4 KiB pages */
+};
+
+enum wire_kind {
+	/* clients: /run/userevd.sock */
+	KIND_HELLO = 1,
+	KIND_WELCOME = 2, /* fds: the status page, read-only */
+	KIND_REGISTER = 3,
+	KIND_REGISTERED = 4,
+	KIND_RELEASE = 5,
+	KIND_RELEASED = 6,
+	KIND_QUERY = 7,
+	KIND_ACCOUNT = 8,
+	KIND_WATCH = 9,
+	KIND_WATCHING = 10,
+	KIND_CHANGED = 11, /* unasked, serial 0 */
+	KIND_LOST = 12,	   /* has no answer */
+	KIND_ERROR = 13,   /* the last packet of a connection */
+
+	/* admins: /run/userevd/control.sock */
+	KIND_STATUS = 128,
+	KIND_EVENTS = 129,
+	KIND_TENANTS = 130,
+	KIND_TRACE = 131, /* switch events on or off */
+	KIND_TAIL = 132,  /* rows for as long as the connection lives */
+	KIND_SYNC = 133,  /* answered when all that was written before it has been read and shown */
+	KIND_SYNCED = 134,
+	KIND_ROWS = 135,
+	KIND_REFUSED = 136,
+};
+
+/* Feature bits of HELLO and WELCOME. */
+#define WIRE_FEATURE_WATCH	  (UINT64_C(1) << 0) /* WATCH and CHANGED */
+#define WIRE_FEATURE_PERSIST	  (UINT64_C(1) << 1) /* REGISTER_PERSIST */
+#define WIRE_FEATURE_MULTI_FORMAT (UINT64_C(1) << 2) /* REGISTER_MULTI_FORMAT */
+
+/* Flags of one item of REGISTER: the kernel's own, at its own places. */
+enum { REGISTER_PERSIST = 1 << 0, REGISTER_MULTI_FORMAT = 1 << 1 };
+
+/* Flags of TRACE and TAIL. */
+enum { TRACE_ON = 1 << 0, TAIL_PAST = 1 << 0, TAIL_NO_FOLLOW = 1 << 1 };
+
+/* Flag of a header: more packets of this answer follow. */
+enum { WIRE_MORE = 1 << 0 };
+
+enum wire_backend { BACKEND_EMBEDDED = 1, BACKEND_STATUS_PAGE = 2, BACKEND_ENABLE_ADDRESS = 3 };
+
+/* Behind the header come `streams` numbers of 32 bits, one for each stream fd attached, in the order of the fds. */
+struct wire_header {
+	uint32_t size; /* of the whole packet */
+	uint16_t kind;
+	uint8_t flags;
+	uint8_t streams;
+	uint32_t serial; /* the client's choice; the answer repeats it */
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct wire_header) == 16, "header");
+
+struct wire_hello {
+	uint64_t understands;
+	uint64_t needs; /* refused unless all of these are there */
+};
+_Static_assert(sizeof(struct wire_hello) == 16, "hello");
+
+struct wire_welcome {
+	uint64_t features;
+	uint32_t page_bytes;
+	uint32_t page_bits;
+	uint32_t payload_max;
+	uint32_t packet_max;
+	uint32_t batch_max;
+	uint32_t events_max; /* of the tenant */
+	uint16_t backend;
+	uint16_t tenant_length; /* that many bytes follow */
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct wire_welcome) == 40, "welcome");
+
+/* REGISTER, TRACE, TAIL: a count, then that many strings. */
+struct wire_strings {
+	uint16_t count;
+	uint16_t flags;
+};
+_Static_assert(sizeof(struct wire_strings) == 4, "strings");
+
+struct wire_string {
+	uint16_t flags;
+	uint16_t length; /* bytes follow, then zeros to a multiple of four */
+};
+_Static_assert(sizeof(struct wire_string) == 4, "string");
+
+struct wire_registered {
+	uint16_t count;
+	uint16_t zero;
+};
+
+struct wire_answer {
+	uint16_t refusal; /* 0: granted */
+	uint16_t
+		length; /* of the text that follows: the sentence, or the full name where it is not the one asked for */
+	uint32_t bit;	/* in the status page */
+	uint32_t stream;
+	uint32_t index; /* of writes to that stream: the first four bytes of each record, in the machine's own order */
+};
+_Static_assert(sizeof(struct wire_answer) == 16, "answer");
+
+/* RELEASE: a count, then that many status bits of 32 bits. */
+struct wire_release {
+	uint16_t count;
+	uint16_t zero;
+};
+
+struct wire_released {
+	uint16_t released;
+	uint16_t not_held;
+};
+_Static_assert(sizeof(struct wire_released) == 4, "released");
+
+struct wire_account {
+	uint32_t events; /* that the tenant is charged for, lingering ones included */
+	uint32_t events_max;
+	uint32_t lingering;
+	uint32_t leases; /* of this connection */
+	uint32_t connections;
+	uint32_t zero;
+	uint64_t lost;	  /* records that this tenant's programs reported as lost */
+	uint64_t records; /* that the embedded backend took */
+	uint64_t bad;	  /* records that it refused */
+};
+_Static_assert(sizeof(struct wire_account) == 48, "account");
+
+struct wire_watch {
+	uint32_t on;
+};
+
+/* The page is the truth; this says where to look. No bits: look everywhere. */
+struct wire_changed {
+	uint32_t payload_max;
+	uint16_t count; /* that many status bits of 16 bits follow */
+	uint16_t zero;
+};
+_Static_assert(sizeof(struct wire_changed) == 8, "changed");
+
+/* Since the last such report. */
+struct wire_lost {
+	uint64_t queue_full;
+	uint64_t too_big;
+};
+_Static_assert(sizeof(struct wire_lost) == 16, "lost");
+
+/* ERROR and REFUSED. */
+struct wire_error {
+	uint16_t refusal;
+	uint16_t length; /* of the sentence that follows */
+};
+_Static_assert(sizeof(struct wire_error) == 4, "error");
+
+/* ROWS: a count, then that many rows (protocol/row.h), each behind its length. */
+struct wire_rows {
+	uint16_t count;
+	uint16_t zero;
+};

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "protocol/transport.h"
+
+#include <sys/un.h>
+
+int transport_send(int socket, const void *packet, size_t size, const int *fds, size_t n, int flags)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WIRE_FDS_MAX)] = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)packet, .iov_len = size };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	if (n > WIRE_FDS_MAX)
+		return -EINVAL;
+	if (n > 0) {
+		struct cmsghdr *header = (struct cmsghdr *)(void *)control;
+
+		*header = (struct cmsghdr){
+			.cmsg_len = CMSG_LEN(sizeof(int) * n),
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+		};
+		memcpy(CMSG_DATA(header), fds, sizeof(int) * n);
+		message.msg_control = control;
+		message.msg_controllen = CMSG_SPACE(sizeof(int) * n);
+	}
+
+	do
+		sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+static ssize_t receive(int socket, struct msghdr *message, int flags)
+{
+	ssize_t size;
+
+	do
+		size = recvmsg(socket, message, flags | MSG_CMSG_CLOEXEC);
+	while (size < 0 && errno == EINTR);
+	return size < 0 ? -errno : size;
+}
+
+ssize_t transport_receive(int socket, void *packet, size_t size, struct transport_from *ret)
+{
+	/* Room for the sender's credentials and not for one fd more: the kernel closes what does not fit. */
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+	struct iovec iov = { .iov_base = packet, .iov_len = size };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t received = receive(socket, &message, MSG_DONTWAIT);
+
+	if (received < 0)
+		return received;
+
+	*ret = (struct transport_from){ 0 };
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+		struct ucred credentials;
+
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS ||
+		    header->cmsg_len != CMSG_LEN(sizeof(credentials)))
+			continue;
+		memcpy(&credentials, CMSG_DATA(header), sizeof(credentials));
+		*ret = (struct transport_from){ .known = true, .pid = credentials.pid, .uid = credentials.uid };
+	}
+	if (message.msg_flags & MSG_CTRUNC)
+		return -EPROTO;
+	if (message.msg_flags & MSG_TRUNC)
+		return -EMSGSIZE;
+	return received;
+}
+
+static void take_fds(struct msghdr *message, struct fdset *set, bool *overflow)
+{
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= header->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));
+			if (fdset_take(set, fd) < 0) {
+				fd_close(fd);
+				*overflow = true;
+			}
+		}
+	}
+}
+
+ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdset *ret, int flags)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WIRE_FDS_MAX)];
+	struct iovec iov = { .iov_base = packet, .iov_len = size };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	bool overflow = false;
+	ssize_t received = receive(socket, &message, flags);
+
+	if (received < 0)
+		return received;
+
+	*ret = (struct fdset){ 0 };
+	take_fds(&message, ret, &overflow);
+	/* A security module may have kept an fd back: MSG_CTRUNC is all that one sees of it. */
+	if (overflow || message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) {
+		fdset_deinit(ret);
+		return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : -EPROTO;
+	}
+	return received;
+}
+
+int transport_address(const char *path, struct sockaddr_un *ret, socklen_t *ret_length)
+{
+	size_t length = strlen(path);
+
+	if (length == 0 || length >= sizeof(ret->sun_path))
+		return -ENAMETOOLONG;
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(ret->sun_path, path, length + 1);
+	*ret_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/suite.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+static int fds_before;
+
+int count_open_fds(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	int count = 0;
+
+	ck_assert_ptr_nonnull(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+int lowest_free_fd(void)
+{
+	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	return fd;
+}
+
+static void remember_fds(void)
+{
+	fds_before = count_open_fds();
+}
+
+static void expect_the_same_fds(void)
+{
+	ck_assert_msg(count_open_fds() == fds_before, "%d fds before the test, %d after it", fds_before,
+		      count_open_fds());
+}
+
+int run_suite(const char *name, const TTest *const *tests, size_t n, int timeout)
+{
+	Suite *suite = suite_create(name);
+	TCase *all = tcase_create(name);
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(all, timeout);
+	tcase_add_checked_fixture(all, remember_fds, expect_the_same_fds);
+	for (size_t i = 0; i < n; i++)
+		tcase_add_test(all, tests[i]);
+	suite_add_tcase(suite, all);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

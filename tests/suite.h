@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What every test program shares: one suite, one main(), and a fixture that finds leaked fds.
+ *
+ *	TEST(an_empty_set_has_nothing_to_steal) { … }
+ *	SUITE(an_empty_set_has_nothing_to_steal, …)
+ *
+ * A test is a sentence. Each runs in a process of its own (check forks), so a crash is one failure and not the end.
+ */
+
+#include <check.h>
+
+#include "protocol/base.h"
+
+#define TEST(name) START_TEST(name)
+
+/* Every test ends with as many open fds as it began with, or it fails. */
+int count_open_fds(void);
+int lowest_free_fd(void);
+
+/* Runs the tests and returns the exit code for main(). `timeout` in seconds for each test. */
+int run_suite(const char *suite, const TTest *const *tests, size_t n, int timeout);
+
+#define SUITE(name, ...)                                                                                               \
+	int main(void)                                                                                                 \
+	{                                                                                                              \
+		const TTest *const tests[] = { __VA_ARGS__ };                                                          \
+		return run_suite(name, tests, ARRAY_SIZE(tests), 60);                                                  \
+	}

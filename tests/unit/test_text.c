@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "protocol/text.h"
+
+#include "tests/suite.h"
+
+static char buffer[256];
+
+static struct text fresh(size_t size)
+{
+	memset(buffer, '?', sizeof(buffer));
+	return text_make(buffer, size);
+}
+
+#define S(literal) (literal), (sizeof(literal) - 1)
+
+static const char *safe(const char *from, size_t length)
+{
+	struct text text = fresh(sizeof(buffer));
+
+	text_safe(&text, from, length);
+	ck_assert(!text.cut);
+	ck_assert_uint_eq(text.length, strlen(buffer));
+	return buffer;
+}
+
+static const char *json(const char *from, size_t length)
+{
+	struct text text = fresh(sizeof(buffer));
+
+	text_json_string(&text, from, length);
+	ck_assert(!text.cut);
+	ck_assert_uint_eq(text.length, strlen(buffer));
+	return buffer;
+}
+
+TEST(text_is_always_terminated_and_remembers_that_it_was_cut)
+{
+	struct text text = fresh(5);
+
+	text_put(&text, S("abcd"));
+	ck_assert(!text.cut);
+	text_put(&text, "", 0);
+	text_put(&text, NULL, 0);
+	ck_assert(!text.cut);
+	text_put(&text, S("e"));
+	ck_assert(text.cut);
+	ck_assert_str_eq(buffer, "abcd");
+	ck_assert_int_eq(buffer[5], '?');
+}
+END_TEST
+
+TEST(a_buffer_of_one_byte_holds_the_empty_text)
+{
+	struct text text = fresh(1);
+
+	text_printf(&text, "%s", "");
+	ck_assert(!text.cut);
+	text_safe(&text, S("\n"));
+	ck_assert(text.cut);
+	ck_assert_str_eq(buffer, "");
+	ck_assert_int_eq(buffer[1], '?');
+}
+END_TEST
+
+TEST(printf_fills_the_buffer_to_the_last_byte_and_not_beyond)
+{
+	struct text text = fresh(8);
+
+	text_printf(&text, "%d-%s", 12, "abcd");
+	ck_assert(!text.cut);
+	ck_assert_str_eq(buffer, "12-abcd");
+
+	text = fresh(8);
+	text_printf(&text, "%d-%s", 12, "abcde");
+	ck_assert(text.cut);
+	ck_assert_str_eq(buffer, "12-abcd");
+	ck_assert_uint_eq(text.length, 7);
+	ck_assert_int_eq(buffer[8], '?');
+}
+END_TEST
+
+TEST(nothing_is_written_behind_a_cut)
+{
+	struct text text = fresh(4);
+
+	text_safe(&text, S("ab\n")); /* the escape does not fit, one more byte would */
+	ck_assert(text.cut);
+	text_put(&text, S("c"));
+	text_printf(&text, "d");
+	text_safe(&text, S("e"));
+	text_json_string(&text, S("f"));
+	ck_assert_str_eq(buffer, "ab");
+}
+END_TEST
+
+TEST(a_cut_never_leaves_half_a_character)
+{
+	for (size_t size = 1; size < 12; size++) {
+		struct text put = fresh(size);
+		char by_put[12];
+
+		text_put(&put, S("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"));
+		ck_assert_int_eq(put.cut, size < 10);
+		ck_assert_uint_eq(put.length, size >= 10 ? 9 : size >= 6 ? 5 : size >= 3 ? 2 : 0);
+		ck_assert_uint_eq(put.length, strlen(buffer));
+		string_copy(by_put, sizeof(by_put), buffer);
+
+		put = fresh(size);
+		text_printf(&put, "%s", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+		ck_assert_str_eq(buffer, by_put);
+		ck_assert_uint_eq(put.length, strlen(buffer));
+	}
+}
+END_TEST
+
+TEST(a_cut_through_bytes_that_are_no_characters_keeps_them)
+{
+	struct text text = fresh(6);
+
+	text_put(&text, S("\x80\x80\x80\x80\x80\x80\x80"));
+	ck_assert(text.cut);
+	ck_assert_uint_eq(text.length, 5);
+}
+END_TEST
+
+TEST(safe_text_keeps_what_can_be_read)
+{
+	ck_assert_str_eq(safe(S("plain ~ \"quoted\" \\ back")), "plain ~ \"quoted\" \\ back");
+	ck_assert_str_eq(safe(S("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf")),
+			 "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf");
+	ck_assert_str_eq(safe(S("")), "");
+}
+END_TEST
+
+TEST(safe_text_cannot_drive_the_screen)
+{
+	ck_assert_str_eq(safe(S("\x1b[2J\a\0\n\x7f")), "\\x1b[2J\\x07\\x00\\x0a\\x7f");
+	/* control characters above ASCII: U+009B is ESC [ in one */
+	ck_assert_str_eq(safe(S("\xc2\x9b"
+				"2J")),
+			 "\\xc2\\x9b2J");
+	ck_assert_str_eq(safe(S("\xc2\xa0")), "\xc2\xa0");
+	/* right-to-left override, isolates, line separator */
+	ck_assert_str_eq(safe(S("\xe2\x80\xae")), "\\xe2\\x80\\xae");
+	ck_assert_str_eq(safe(S("\xe2\x81\xa6")), "\\xe2\\x81\\xa6");
+	ck_assert_str_eq(safe(S("\xe2\x80\xa8")), "\\xe2\\x80\\xa8");
+	ck_assert_str_eq(safe(S("\xe2\x80\xaf")), "\xe2\x80\xaf");
+}
+END_TEST
+
+static const struct {
+	const char *bytes, *shown;
+} not_utf8[] = {
+	{ "\x80", "\\x80" },
+	{ "\xbf", "\\xbf" },
+	{ "\xc0\xaf", "\\xc0\\xaf" },				    /* overlong '/' */
+	{ "\xc1\xbf", "\\xc1\\xbf" },				    /* overlong DEL */
+	{ "\xe0\x80\xaf", "\\xe0\\x80\\xaf" },			    /* overlong '/' */
+	{ "\xe0\x9f\xbf", "\\xe0\\x9f\\xbf" },			    /* overlong U+07FF */
+	{ "\xf0\x80\x80\xaf", "\\xf0\\x80\\x80\\xaf" },		    /* overlong '/' */
+	{ "\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf" },		    /* overlong U+FFFF */
+	{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },			    /* first surrogate */
+	{ "\xed\xbf\xbf", "\\xed\\xbf\\xbf" },			    /* last surrogate */
+	{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" },		    /* U+110000 */
+	{ "\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80" },		    /* beyond */
+	{ "\xff\xfe", "\\xff\\xfe" },				    /* never */
+	{ "\xc3", "\\xc3" },					    /* ends too early */
+	{ "\xe2\x82", "\\xe2\\x82" },				    /* ends too early */
+	{ "\xf0\x9f\x98", "\\xf0\\x9f\\x98" },			    /* ends too early */
+	{ "\xe2\x82x", "\\xe2\\x82x" },				    /* goes on wrong */
+	{ "\xe2\x28\xa1", "\\xe2(\\xa1" },			    /* goes on wrong */
+	{ "\xc3\xc3\xa4", "\\xc3\xc3\xa4" },			    /* only the first is wrong */
+	{ "\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80" }, /* both neighbours of the surrogates are fine */
+	{ "\xe0\xa0\x80", "\xe0\xa0\x80" },			    /* the first of three bytes */
+	{ "\xc2\xa1", "\xc2\xa1" },				    /* the first of two that can be shown */
+	{ "\xf0\x90\x80\x80", "\xf0\x90\x80\x80" },		    /* the first of four bytes */
+};
+
+TEST(what_is_not_strictly_utf8_is_shown_as_bytes)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(not_utf8); i++)
+		ck_assert_str_eq(safe(not_utf8[i].bytes, strlen(not_utf8[i].bytes)), not_utf8[i].shown);
+}
+END_TEST
+
+TEST(a_character_is_not_read_beyond_the_length)
+{
+	ck_assert_str_eq(safe("\xe2\x82\xac", 2), "\\xe2\\x82");
+	ck_assert_str_eq(json("\xe2\x82\xac", 2), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
+}
+END_TEST
+
+TEST(json_strings_escape_what_json_wants_escaped)
+{
+	ck_assert_str_eq(json(S("")), "\"\"");
+	ck_assert_str_eq(json(S("a\"b\\c/d")), "\"a\\\"b\\\\c/d\"");
+	ck_assert_str_eq(json(S("\b\f\n\r\t")), "\"\\b\\f\\n\\r\\t\"");
+	ck_assert_str_eq(json(S("\0\x01\x1f")), "\"\\u0000\\u0001\\u001f\"");
+	ck_assert_str_eq(json(S("\xe2\x82\xac")), "\"\xe2\x82\xac\"");
+}
+END_TEST
+
+TEST(json_strings_do_not_drive_the_screen_either)
+{
+	ck_assert_str_eq(json(S("\x1b\x7f\xc2\x9b\xe2\x80\xae")), "\"\\u001b\\u007f\\u009b\\u202e\"");
+}
+END_TEST
+
+TEST(json_strings_replace_each_byte_that_is_not_utf8)
+{
+	ck_assert_str_eq(json(S("a\xff\xed\xa0\x80z")), "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\"");
+}
+END_TEST
+
+TEST(an_escape_is_written_whole_or_not_at_all)
+{
+	for (size_t size = 1; size <= 7; size++) {
+		struct text text = fresh(size);
+
+		text_json_string(&text, S("\x01"));
+		ck_assert(text.cut);
+		ck_assert_str_eq(buffer, size == 1 ? "" : "\"");
+	}
+	for (size_t size = 2; size <= 9; size++) {
+		struct text text = fresh(size);
+
+		text_safe(&text, S("\n\n"));
+		ck_assert_int_eq(text.cut, size < 9);
+		ck_assert_uint_eq(text.length, (size - 1) / 4 * 4);
+	}
+}
+END_TEST
+
+TEST(an_excerpt_is_cut_at_its_limit_and_says_so)
+{
+	char long_one[TEXT_EXCERPT_MAX + 2];
+	struct text text = fresh(sizeof(buffer));
+
+	memset(long_one, 'a', sizeof(long_one));
+	text_excerpt(&text, long_one, TEXT_EXCERPT_MAX);
+	ck_assert_uint_eq(text.length, TEXT_EXCERPT_MAX);
+
+	text = fresh(sizeof(buffer));
+	text_excerpt(&text, long_one, TEXT_EXCERPT_MAX + 1);
+	ck_assert_uint_eq(text.length, TEXT_EXCERPT_MAX + 3);
+	ck_assert_str_eq(buffer + TEXT_EXCERPT_MAX, "...");
+}
+END_TEST
+
+TEST(an_excerpt_ends_between_two_characters)
+{
+	char long_one[TEXT_EXCERPT_MAX + 2];
+	struct text text = fresh(sizeof(buffer));
+
+	memset(long_one, 'a', sizeof(long_one));
+	memcpy(long_one + TEXT_EXCERPT_MAX - 2, "\xe2\x82\xac", 3);
+	text_excerpt(&text, long_one, sizeof(long_one));
+	ck_assert_uint_eq(text.length, TEXT_EXCERPT_MAX - 2 + 3);
+	ck_assert_str_eq(buffer + TEXT_EXCERPT_MAX - 2, "...");
+}
+END_TEST
+
+TEST(an_excerpt_is_safe)
+{
+	struct text text = fresh(sizeof(buffer));
+
+	text_excerpt(&text, S("a\x1b[1m"));
+	ck_assert_str_eq(buffer, "a\\x1b[1m");
+}
+END_TEST
+
+SUITE("text", text_is_always_terminated_and_remembers_that_it_was_cut, a_buffer_of_one_byte_holds_the_empty_text,
+      printf_fills_the_buffer_to_the_last_byte_and_not_beyond, nothing_is_written_behind_a_cut,
+      a_cut_never_leaves_half_a_character, a_cut_through_bytes_that_are_no_characters_keeps_them,
+      safe_text_keeps_what_can_be_read, safe_text_cannot_drive_the_screen, what_is_not_strictly_utf8_is_shown_as_bytes,
+      a_character_is_not_read_beyond_the_length, json_strings_escape_what_json_wants_escaped,
+      json_strings_do_not_drive_the_screen_either, json_strings_replace_each_byte_that_is_not_utf8,
+      an_escape_is_written_whole_or_not_at_all, an_excerpt_is_cut_at_its_limit_and_says_so,
+      an_excerpt_ends_between_two_characters, an_excerpt_is_safe)
