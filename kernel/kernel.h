@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Everything the daemon wants of user_events, whichever way this machine has it. What is asked is plain data with numbers
+ * instead of pointers, so that it can be answered in this process (embedded) or by another one (the keeper).
+ *
+ * A page is a tenant's status page; a stream is an open data file with events registered on it. The daemon numbers both.
+ * Calls of one batch are carried out in order; one that fails does not stop those after it, but what names a page or a
+ * stream that does not exist gets KERNEL_E_NO_SUCH.
+ */
+
+#include "protocol/base.h"
+
+enum kernel_op {
+	KERNEL_PAGE_NEW,    /* page, text: whose it is → fd: the page, read-only for whoever gets it */
+	KERNEL_PAGE_FREE,   /* page: no stream refers to it any more */
+	KERNEL_STREAM_NEW,  /* stream, page → fd: for the clients */
+	KERNEL_STREAM_FREE, /* stream: and all that is registered on it, whether or not somebody holds it open */
+	KERNEL_REGISTER, /* stream, text: canonical description, flags → bit, index; what is there already is found again */
+	KERNEL_RELEASE, /* stream, index → 0, or KERNEL_E_LINGERS: the reference stays until the stream is closed */
+	KERNEL_STILL_OPEN, /* stream → 0, or KERNEL_E_GONE: no copy of the stream is open anywhere */
+};
+
+/* Answers; what is negative is an errno that nobody expected. */
+enum kernel_answer {
+	KERNEL_OK = 0,
+	KERNEL_E_NAME_TAKEN = 1, /* by an event with other fields */
+	KERNEL_E_PAGE_FULL = 2,
+	KERNEL_E_FULL = 3, /* the machine holds as many events as it can */
+	KERNEL_E_UNSUPPORTED = 4,
+	KERNEL_E_LINGERS = 5,
+	KERNEL_E_GONE = 6,
+	KERNEL_E_NO_SUCH = 7,
+	KERNEL_E_BAD_DESCRIPTION = 8,
+};
+
+/* As in the kernel's struct user_reg. */
+enum { KERNEL_PERSIST = 1 << 0, KERNEL_MULTI_FORMAT = 1 << 1 };
+
+struct kernel_call {
+	enum kernel_op op;
+	uint32_t page;
+	uint32_t stream;
+	uint16_t flags;
+	const char *text;
+	uint32_t bit;	/* out of REGISTER */
+	uint32_t index; /* out of REGISTER, in of RELEASE */
+	int fd;		/* out of PAGE_NEW and STREAM_NEW: the caller's */
+	int result;
+};
+
+/* What a backend is and can do; fixed once it runs. */
+struct kernel_facts {
+	uint16_t backend;     /* enum wire_backend */
+	const char *name;     /* "embedded" */
+	bool shared_streams;  /* one stream may serve several clients */
+	bool shared_page;     /* all tenants look at one page */
+	uint16_t flags;	      /* KERNEL_PERSIST … that it takes */
+	uint32_t page_bits;   /* a page's bits, bit 0 included */
+	uint32_t capacity;    /* events in the whole machine */
+	uint32_t payload_max; /* the largest record that every tracer can hold */
+};
+
+/* What came from one page's programs. */
+struct kernel_page_stats {
+	uint64_t records;
+	uint64_t bad; /* too short, unknown index, dynamic field outside */
+};
+
+struct kernel;
+struct tracer;
+
+typedef void kernel_done(void *data, struct kernel_call *calls, size_t n);
+/* An event was turned on or off on a page; said after the bit has changed. Must not call the kernel or its tracer. */
+typedef void kernel_changed(void *data, uint32_t page, uint32_t bit);
+
+struct kernel_ops {
+	void (*submit)(struct kernel *, struct kernel_call *calls, size_t n, kernel_done *done, void *data);
+	int (*dispatch)(struct kernel *);
+	void (*free)(struct kernel *);
+	bool (*page_stats)(struct kernel *, uint32_t page, struct kernel_page_stats *ret);
+};
+
+struct kernel {
+	const struct kernel_ops *ops;
+	struct kernel_facts facts;
+	int fd;				 /* when it is readable, kernel_dispatch(); never changes */
+	struct kernel_page_stats totals; /* of all pages that there ever were */
+	struct tracer *tracer;		 /* where the daemon itself is the tracer, else NULL */
+	kernel_changed *changed;
+	void *changed_data;
+};
+
+/*
+ * Carries out `calls` and then calls `done` once, perhaps before this returns. The calls belong to the kernel until then
+ * and must stay where they are. Without `done` nobody waits for the answers, and what cannot be carried out before this
+ * returns is copied.
+ */
+static inline void kernel_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done,
+				 void *data)
+{
+	kernel->ops->submit(kernel, calls, n, done, data);
+}
+
+/* For what has no answer worth waiting for. */
+static inline void kernel_tell(struct kernel *kernel, struct kernel_call call)
+{
+	kernel_submit(kernel, &call, 1, NULL, NULL);
+}
+
+/* Never blocks. 0, or a negative errno after which the kernel is of no more use. */
+static inline int kernel_dispatch(struct kernel *kernel)
+{
+	return kernel->ops->dispatch(kernel);
+}
+
+static inline bool kernel_page_stats(struct kernel *kernel, uint32_t page, struct kernel_page_stats *ret)
+{
+	return kernel->ops->page_stats(kernel, page, ret);
+}
+
+static inline struct kernel *kernel_free(struct kernel *kernel)
+{
+	if (kernel)
+		kernel->ops->free(kernel);
+	return NULL;
+}
+
+static inline void kernel_freep(struct kernel **kernel)
+{
+	*kernel = kernel_free(*kernel);
+}
+
+struct kernel_limits {
+	uint32_t page_bits; /* 0: as many as there are */
+	uint32_t capacity;  /* 0: likewise */
+	size_t ring_bytes;  /* embedded: 0 for the default */
+};
+
+/* The backend that keeps everything in this process. 0 or a negative errno. */
+int embedded_new(const struct kernel_limits *, struct kernel **ret);

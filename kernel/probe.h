@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Which backend does this machine have, and why not a better one. Looks, never changes anything; found by trying, not by version. */
+
+#include "protocol/protocol.h"
+
+struct probe {
+	bool tracefs_mounted;
+	char tracefs[256];	/* where, if mounted */
+	bool has_user_events;	/* there is a user_events_data */
+	bool may_open;		/* and this process may open it */
+	enum wire_backend kind; /* which ABI it speaks; BACKEND_EMBEDDED where none */
+	char sentence[256];	/* what was found, and what to do for more */
+};
+
+/* `mountinfo`: NULL for /proc/self/mountinfo (tests have their own). */
+void probe_machine(const char *mountinfo, struct probe *ret);
+
+/*
+ * Chooses for `--backend=NAME` ("auto", "embedded", "status-page", "enable-address"). 0, or -EINVAL for an unknown name,
+ * or -EOPNOTSUPP with the sentence in `probe` saying why this machine (or this build) has no such backend.
+ */
+int probe_choose(const char *name, struct probe *probe, enum wire_backend *ret);
+
+const char *backend_name(uint16_t backend);
