@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A client is never read while an answer of its waits for room in its socket, or for the kernel. So what one connection can
+ * hold is one answer, however much it asks for; and since one who never reads its answers would keep that one for ever, it
+ * has a deadline, as has one who connects and says nothing.
+ */
+
+#include "daemon/client.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "daemon/daemon.h"
+#include "daemon/dispatch.h"
+#include "daemon/lease.h"
+#include "daemon/listing.h"
+#include "daemon/log.h"
+#include "daemon/peer.h"
+#include "daemon/stream.h"
+#include "daemon/tenant.h"
+#include "protocol/transport.h"
+
+static void set_deadline(struct client *client)
+{
+	struct daemon *daemon = client->daemon;
+
+	if (client->impatient || client->socket == SOCKET_CONTROL)
+		return;
+	client->impatient = true;
+	client->since = ev_now(daemon->loop);
+	TAILQ_INSERT_TAIL(&daemon->impatient, client, deadline);
+	daemon_watch_deadlines(daemon);
+}
+
+static void clear_deadline(struct client *client)
+{
+	if (!client->impatient)
+		return;
+	client->impatient = false;
+	TAILQ_REMOVE(&client->daemon->impatient, client, deadline);
+	daemon_watch_deadlines(client->daemon);
+}
+
+static bool wants_to_read(const struct client *client)
+{
+	return !client->cut && !client->waiting && !client->errand;
+}
+
+/* Which way the fd is watched follows from the client's state, and from nothing else. */
+void client_watch(struct client *client)
+{
+	int events = (wants_to_read(client) ? EV_READ : 0) | (client->waiting ? EV_WRITE : 0);
+
+	if (client->closing || events == client->w_io.events)
+		return;
+	ev_io_stop(client->daemon->loop, &client->w_io);
+	ev_io_set(&client->w_io, client->fd, events);
+	if (events)
+		ev_io_start(client->daemon->loop, &client->w_io);
+}
+
+/*
+ * A shutdown, since a copy of the connection that is kept elsewhere would keep a merely closed one open. And what it still
+ * had to say is read, since the kernel tells who is hung up on with something unread ECONNRESET before our last words.
+ */
+static void hang_up(struct client *client)
+{
+	struct daemon *daemon = client->daemon;
+	struct transport_from from;
+	ssize_t size;
+
+	shutdown(client->fd, SHUT_RDWR);
+	do
+		size = transport_receive(client->fd, daemon->request, sizeof(daemon->request), &from);
+	while (size > 0 || size == -EPROTO || size == -EMSGSIZE);
+	client_close(client);
+}
+
+static void on_writable(struct client *client)
+{
+	struct answer_waiting *waiting = client->waiting;
+	int r;
+
+	if (waiting) {
+		r = transport_send(client->fd, waiting->packet, waiting->size, waiting->fds.fd, waiting->fds.count,
+				   MSG_DONTWAIT);
+		if (r == -EAGAIN)
+			return;
+		if (r < 0) {
+			client_close(client);
+			return;
+		}
+		fdset_deinit(&waiting->fds);
+		free(waiting);
+		client->waiting = NULL;
+		if (client->greeted)
+			clear_deadline(client);
+	}
+	if (client->cut)
+		hang_up(client);
+	else
+		listing_continue(client);
+}
+
+static void on_readable(struct client *client)
+{
+	struct daemon *daemon = client->daemon;
+	struct transport_from from;
+	ssize_t size;
+
+	for (unsigned i = 0; i < REQUEST_BATCH && wants_to_read(client) && !client->closing; i++) {
+		size = transport_receive(client->fd, daemon->request, sizeof(daemon->request), &from);
+		if (size == -EAGAIN)
+			return;
+		if (size == -EPROTO)
+			client_cut(client, 0, REFUSAL_UNEXPECTED_FDS, "no request takes file descriptors");
+		else if (size == -EMSGSIZE)
+			client_cut(client, 0, REFUSAL_BAD_PACKET, "a packet is at most %d bytes", WIRE_PACKET_MAX);
+		else if (size <= 0)
+			client_close(client);
+		else
+			dispatch(client, daemon->request, (size_t)size, &from);
+	}
+}
+
+static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
+{
+	struct client *client = container_of(w, struct client, w_io);
+
+	if (events & EV_WRITE)
+		on_writable(client);
+	if (events & EV_READ)
+		on_readable(client);
+	client_watch(client);
+}
+
+int client_new(struct daemon *daemon, int fd, enum client_socket socket, const struct peer *peer, struct tenant *tenant)
+{
+	struct client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return -ENOMEM;
+	client->daemon = daemon;
+	client->fd = fd;
+	client->socket = socket;
+	client->pid = peer->pid;
+	client->uid = peer->uid;
+	string_copy(client->comm, sizeof(client->comm), peer->comm);
+	ev_io_init(&client->w_io, on_io, fd, EV_READ);
+	ev_io_start(daemon->loop, &client->w_io);
+	TAILQ_INSERT_TAIL(&daemon->clients, client, all);
+	if (tenant) {
+		client->tenant = tenant;
+		tenant->connections++;
+		daemon->connections++;
+		LIST_INSERT_HEAD(&tenant->clients, client, in_tenant);
+	}
+	set_deadline(client);
+	return 0;
+}
+
+void client_close(struct client *client)
+{
+	if (client->closing)
+		return;
+	client->closing = true;
+	ev_io_stop(client->daemon->loop, &client->w_io);
+	clear_deadline(client);
+	client->daemon->closing = true;
+}
+
+static void leave_tenant(struct client *client)
+{
+	struct tenant *tenant = client->tenant;
+	struct lease *lease, *next;
+
+	HASH_ITER(by_bit, client->leases, lease, next)
+		lease_drop(lease);
+	if (client->stream)
+		stream_client_ends(client->stream);
+	LIST_REMOVE(client, in_tenant);
+	tenant->connections--;
+	client->daemon->connections--;
+	tenant_release(tenant);
+}
+
+void client_free(struct client *client)
+{
+	struct daemon *daemon = client->daemon;
+
+	ev_io_stop(daemon->loop, &client->w_io);
+	clear_deadline(client);
+	if (client->flushing)
+		TAILQ_REMOVE(&daemon->flushing, client, changes);
+	if (client->errand)
+		client->errand->client = NULL;
+	listing_free(client);
+	if (client->waiting)
+		fdset_deinit(&client->waiting->fds);
+	free(client->waiting);
+	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
+	fd_close(client->fd);
+	if (client->tenant)
+		leave_tenant(client);
+	TAILQ_REMOVE(&daemon->clients, client, all);
+	free(client);
+}
+
+void clients_sweep(struct daemon *daemon)
+{
+	struct client *client, *next;
+
+	if (!daemon->closing)
+		return;
+	daemon->closing = false;
+	for (client = TAILQ_FIRST(&daemon->clients); client; client = next) {
+		next = TAILQ_NEXT(client, all);
+		if (client->closing)
+			client_free(client);
+	}
+	daemon_fd_freed(daemon);
+}
+
+struct packet *client_answer(struct client *client, uint16_t kind, uint32_t serial, uint8_t flags)
+{
+	struct daemon *daemon = client->daemon;
+
+	daemon->answer = packet_make(daemon->answer_buffer, sizeof(daemon->answer_buffer));
+	encode_begin(&daemon->answer, kind, serial, flags, NULL, 0);
+	return &daemon->answer;
+}
+
+/* Keeps the packet and copies of its fds until there is room. */
+static int keep_waiting(struct client *client, const struct packet *packet, const int *fds, size_t n)
+{
+	struct answer_waiting *waiting = malloc(sizeof(*waiting) + packet->size);
+
+	if (!waiting)
+		return -ENOMEM;
+	waiting->size = packet->size;
+	waiting->fds = (struct fdset){ 0 };
+	memcpy(waiting->packet, packet->data, packet->size);
+	for (size_t i = 0; i < n; i++) {
+		int copy = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+
+		if (copy < 0) {
+			fdset_deinit(&waiting->fds);
+			free(waiting);
+			return -errno;
+		}
+		fdset_take(&waiting->fds, copy);
+	}
+	client->waiting = waiting;
+	set_deadline(client);
+	client_watch(client);
+	return 0;
+}
+
+void client_send(struct client *client, const int *fds, size_t n)
+{
+	struct packet *packet = &client->daemon->answer;
+	int r;
+
+	/* One whose last packet waits, or was sent, gets nothing more. */
+	if (client->closing || client->waiting)
+		return;
+	encode_end(packet);
+	/* Our own limits are such that every answer fits. */
+	r = packet->failed ? -EMSGSIZE : transport_send(client->fd, packet->data, packet->size, fds, n, MSG_DONTWAIT);
+	if (r == -EAGAIN)
+		r = keep_waiting(client, packet, fds, n);
+	if (r < 0) {
+		if (r != -EPIPE && r != -ECONNRESET)
+			log_warning("answer to %s (pid %d) lost: %s; its connection is closed", client->comm,
+				    client->pid, strerror(-r));
+		client_close(client);
+	}
+}
+
+void client_cut(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	va_list arguments;
+
+	if (client->closing || client->cut)
+		return;
+	va_start(arguments, format);
+	vsnprintf(sentence, sizeof(sentence), format, arguments);
+	va_end(arguments);
+	daemon_refused(client->daemon, client->tenant, NULL, refusal, sentence);
+
+	client->cut = true;
+	encode_error(client_answer(client, KIND_ERROR, serial, 0), refusal, sentence);
+	/* An answer still waiting goes first; there is no room for a second, so then the cut says nothing. */
+	if (client->waiting)
+		client_close(client);
+	else
+		client_send(client, NULL, 0);
+	if (!client->waiting)
+		hang_up(client);
+}
+
+void client_note_change(struct client *client, uint32_t bit)
+{
+	struct daemon *daemon = client->daemon;
+
+	if (client->n_changed < CHANGED_MAX)
+		client->changed[client->n_changed] = (uint16_t)bit;
+	client->n_changed = MIN(client->n_changed + 1, CHANGED_MAX + 1);
+	if (client->flushing)
+		return;
+	client->flushing = true;
+	TAILQ_INSERT_TAIL(&daemon->flushing, client, changes);
+}
+
+static void flush_changes(struct client *client)
+{
+	struct packet *packet = client_answer(client, KIND_CHANGED, 0, 0);
+	size_t mark = encode_changed(packet, client->daemon->kernel->facts.payload_max);
+	uint16_t count = client->n_changed > CHANGED_MAX ? 0 : client->n_changed;
+
+	for (size_t i = 0; i < count; i++)
+		encode_changed_bit(packet, client->changed[i]);
+	encode_count(packet, mark, count);
+	client_send(client, NULL, 0);
+	client->n_changed = 0;
+}
+
+void clients_flush_changes(struct daemon *daemon)
+{
+	struct client *client, *next;
+
+	for (client = TAILQ_FIRST(&daemon->flushing); client; client = next) {
+		next = TAILQ_NEXT(client, changes);
+		if (client->waiting)
+			continue;
+		TAILQ_REMOVE(&daemon->flushing, client, changes);
+		client->flushing = false;
+		if (!client->closing && !client->cut)
+			flush_changes(client);
+	}
+}
+
+void clients_expire(struct daemon *daemon)
+{
+	struct client *client, *next;
+
+	for (client = TAILQ_FIRST(&daemon->impatient); client; client = next) {
+		next = TAILQ_NEXT(client, deadline);
+		if (ev_now(daemon->loop) - client->since < daemon->options.patience)
+			break;
+		if (client->waiting) {
+			daemon_refused(daemon, client->tenant, NULL, REFUSAL_TOO_SLOW, "it does not read its answers");
+			client_close(client);
+		} else {
+			client_cut(client, 0, REFUSAL_TOO_SLOW, "no HELLO within %u seconds", daemon->options.patience);
+		}
+	}
+}
+
+void client_greet(struct client *client)
+{
+	client->greeted = true;
+	if (!client->waiting)
+		clear_deadline(client);
+}
+
+void errand_begin(struct errand *errand, struct client *client)
+{
+	errand->client = client;
+	client->errand = errand;
+}
+
+struct client *errand_end(struct errand *errand)
+{
+	struct client *client = errand->client;
+
+	errand->client = NULL;
+	if (client) {
+		client->errand = NULL;
+		client_watch(client);
+	}
+	return client;
+}

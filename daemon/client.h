@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* One connection: read a request, let it be handled, send the answer, and no second request before the first has left. */
+
+#include <ev.h>
+#include <sys/queue.h>
+
+#include "daemon/limits.h"
+#include "protocol/fdset.h"
+#include "protocol/wire.h"
+
+struct daemon;
+struct lease;
+struct listing;
+struct peer;
+struct stream;
+struct tenant;
+
+enum client_socket { SOCKET_CLIENTS = 1 << 0, SOCKET_CONTROL = 1 << 1 };
+
+/* What the kernel has been asked for a client, who may leave before the answer comes: then `client` is NULL. */
+struct errand {
+	struct client *client;
+};
+
+/* An answer that the socket had no room for yet. */
+struct answer_waiting {
+	size_t size;
+	struct fdset fds;
+	uint8_t packet[];
+};
+
+struct client {
+	struct daemon *daemon;
+	int fd;
+	enum client_socket socket;
+	ev_io w_io;
+
+	pid_t pid; /* as it was when it connected */
+	uid_t uid;
+	char comm[16];
+	struct tenant *tenant; /* NULL on the control socket */
+
+	bool greeted;
+	bool watching;
+	bool closing;	/* swept at the end of this turn of the loop */
+	bool cut;	/* the last packet has been sent; nothing is read any more */
+	bool impatient; /* is in the list of those who have a deadline */
+	bool flushing;	/* is in the list of those who have changes to be told */
+	ev_tstamp since;
+
+	struct lease *leases; /* table by bit */
+	struct stream *stream;
+	struct errand *errand; /* what the kernel was asked for it */
+	struct answer_waiting *waiting;
+	struct listing *listing; /* control: an answer of many packets */
+
+	uint16_t changed[CHANGED_MAX];
+	uint16_t n_changed; /* above CHANGED_MAX: look at all */
+
+	TAILQ_ENTRY(client) all;
+	TAILQ_ENTRY(client) deadline;
+	TAILQ_ENTRY(client) changes;
+	LIST_ENTRY(client) in_tenant;
+};
+
+TAILQ_HEAD(client_queue, client);
+
+/* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). `peer` is NULL for control. */
+int client_new(struct daemon *, int fd, enum client_socket, const struct peer *, struct tenant *);
+/* Marks it: it is freed at the end of this turn, so that whoever is handling it can go on. */
+void client_close(struct client *);
+/* Frees all that are marked. */
+void clients_sweep(struct daemon *);
+/* Frees it at once; at the daemon's end. */
+void client_free(struct client *);
+
+/*
+ * Begins the answer to the request with that serial, in the daemon's one buffer for answers: fill it, then client_send().
+ */
+struct packet *client_answer(struct client *, uint16_t kind, uint32_t serial, uint8_t flags);
+
+/* Sends what client_answer() began, with copies of the fds, now or as soon as there is room. */
+void client_send(struct client *, const int *fds, size_t n);
+
+/* Tells why in one last ERROR packet and cuts the connection off. */
+void client_cut(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
+
+/* An event of this client changed; it is told once at the end of this turn. */
+void client_note_change(struct client *, uint32_t bit);
+/* Tells all who have something to be told. */
+void clients_flush_changes(struct daemon *);
+
+/* Cuts those off whose time is up. */
+void clients_expire(struct daemon *);
+
+/* It has been welcomed: from now on it may be silent for as long as it likes. */
+void client_greet(struct client *);
+
+/* The client is not read until the errand ends; errand_end() says whose it was, if anybody's. */
+void errand_begin(struct errand *, struct client *);
+struct client *errand_end(struct errand *);
+
+/* What it waits for may have changed: watch its fd accordingly. */
+void client_watch(struct client *);

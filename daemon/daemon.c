@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/daemon.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "daemon/control.h"
+#include "daemon/log.h"
+#include "daemon/tenant.h"
+#include "daemon/watch.h"
+
+/* Thousands of connections are ordinary: as many fds as we may have. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_warning("can't raise the limit on open files: %s", strerror(errno));
+}
+
+static void on_kernel(struct ev_loop *loop, ev_io *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_kernel);
+	int r = kernel_dispatch(daemon->kernel);
+
+	if (r < 0) {
+		log_error("the %s backend failed: %s", daemon->kernel->facts.name, strerror(-r));
+		ev_break(loop, EVBREAK_ALL);
+	}
+}
+
+static void on_linger(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_linger);
+
+	if (!streams_look(daemon)) {
+		ev_timer_stop(loop, w);
+		return;
+	}
+	w->repeat = MIN(w->repeat * 2, LINGER_LAST);
+	ev_timer_again(loop, w);
+}
+
+void daemon_watch_lingering(struct daemon *daemon)
+{
+	if (TAILQ_EMPTY(&daemon->lingering)) {
+		ev_timer_stop(daemon->loop, &daemon->w_linger);
+		return;
+	}
+	daemon->w_linger.repeat = LINGER_FIRST;
+	ev_timer_again(daemon->loop, &daemon->w_linger);
+}
+
+static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_deadlines);
+
+	clients_expire(daemon);
+	daemon_watch_deadlines(daemon);
+}
+
+void daemon_watch_deadlines(struct daemon *daemon)
+{
+	const struct client *oldest = TAILQ_FIRST(&daemon->impatient);
+
+	/* The list is in order of time, so the timer is the oldest one's; without any, nothing wakes us. */
+	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
+	if (!oldest)
+		return;
+	ev_timer_set(&daemon->w_deadlines, MAX(oldest->since + daemon->options.patience - ev_now(daemon->loop), 0.001),
+		     0.);
+	ev_timer_start(daemon->loop, &daemon->w_deadlines);
+}
+
+void daemon_fd_freed(struct daemon *daemon)
+{
+	listener_resume(&daemon->clients_listener);
+	listener_resume(&daemon->control_listener);
+}
+
+/* The end of a turn of the loop: what was put off during it. */
+static void on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_turn);
+
+	control_records(daemon);
+	clients_flush_changes(daemon);
+	clients_sweep(daemon);
+}
+
+static void on_signal(struct ev_loop *loop, ev_signal *w, int events _unused_)
+{
+	log_debug("ending on %s", strsignal(w->signum));
+	ev_break(loop, EVBREAK_ALL);
+}
+
+static void start_watchers(struct daemon *daemon)
+{
+	ev_io_init(&daemon->w_kernel, on_kernel, daemon->kernel->fd, EV_READ);
+	ev_io_start(daemon->loop, &daemon->w_kernel);
+	ev_init(&daemon->w_linger, on_linger);
+	ev_init(&daemon->w_deadlines, on_deadlines);
+	ev_prepare_init(&daemon->w_turn, on_turn);
+	ev_prepare_start(daemon->loop, &daemon->w_turn);
+	ev_signal_init(&daemon->w_terminate, on_signal, SIGTERM);
+	ev_signal_start(daemon->loop, &daemon->w_terminate);
+	ev_signal_init(&daemon->w_interrupt, on_signal, SIGINT);
+	ev_signal_start(daemon->loop, &daemon->w_interrupt);
+}
+
+static void stop_watchers(struct daemon *daemon)
+{
+	ev_signal_stop(daemon->loop, &daemon->w_interrupt);
+	ev_signal_stop(daemon->loop, &daemon->w_terminate);
+	ev_prepare_stop(daemon->loop, &daemon->w_turn);
+	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
+	ev_timer_stop(daemon->loop, &daemon->w_linger);
+	ev_io_stop(daemon->loop, &daemon->w_kernel);
+}
+
+static int open_backend(struct daemon *daemon)
+{
+	const struct kernel_limits limits = {
+		.page_bits = daemon->options.page_bits,
+		.capacity = daemon->options.capacity,
+		.ring_bytes = daemon->options.ring_bytes,
+	};
+	enum wire_backend backend;
+	int r;
+
+	probe_machine(NULL, &daemon->probe);
+	r = probe_choose(daemon->options.backend, &daemon->probe, &backend);
+	if (r == -EINVAL)
+		log_error("--backend=%s: give auto, embedded, status-page or enable-address", daemon->options.backend);
+	else if (r < 0)
+		log_error("no %s backend here: %s", daemon->options.backend, daemon->probe.sentence);
+	if (r < 0)
+		return r;
+	r = embedded_new(&limits, &daemon->kernel);
+	if (r < 0) {
+		log_error("can't start the %s backend: %s", backend_name((uint16_t)backend), strerror(-r));
+		return r;
+	}
+	daemon->kernel->changed = watch_changed;
+	daemon->kernel->changed_data = daemon;
+	quota_init(&daemon->machine, NULL, daemon->kernel->facts.capacity);
+	return 0;
+}
+
+static int listen_or_say_why(struct listener *listener, struct daemon *daemon, const char *path, mode_t mode,
+			     enum client_socket socket)
+{
+	int r = listener_init(listener, daemon, path, mode, socket);
+
+	if (r == -EADDRINUSE)
+		log_error("another daemon listens on %s; stop it, or give another --socket and --control-socket", path);
+	else if (r == -EACCES || r == -EPERM)
+		log_error(
+			"no permission to listen on %s; run as root, or give a --socket and --control-socket elsewhere",
+			path);
+	else if (r < 0)
+		log_error("can't listen on %s: %s", path, strerror(-r));
+	return r;
+}
+
+static int open_sockets(struct daemon *daemon)
+{
+	int r;
+
+	r = listen_or_say_why(&daemon->clients_listener, daemon, daemon->options.socket, 0666, SOCKET_CLIENTS);
+	if (r < 0)
+		return r;
+	return listen_or_say_why(&daemon->control_listener, daemon, daemon->options.control_socket, 0600,
+				 SOCKET_CONTROL);
+}
+
+int daemon_new(const struct options *options, struct daemon **ret)
+{
+	struct daemon *daemon = calloc(1, sizeof(*daemon));
+	int r;
+
+	if (!daemon)
+		return -ENOMEM;
+	daemon->options = *options;
+	TAILQ_INIT(&daemon->clients);
+	TAILQ_INIT(&daemon->impatient);
+	TAILQ_INIT(&daemon->flushing);
+	TAILQ_INIT(&daemon->lingering);
+	raise_fd_limit();
+	cgroups_find(NULL, &daemon->cgroups);
+	daemon->loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+	r = daemon->loop ? open_backend(daemon) : -ENOMEM;
+	if (r == 0) {
+		daemon->started = ev_now(daemon->loop);
+		start_watchers(daemon);
+		r = open_sockets(daemon);
+	}
+	if (r < 0) {
+		daemon_free(daemon);
+		return r;
+	}
+	*ret = daemon;
+	return 0;
+}
+
+int daemon_run(struct daemon *daemon)
+{
+	ev_run(daemon->loop, 0);
+	return 0;
+}
+
+struct daemon *daemon_free(struct daemon *daemon)
+{
+	if (!daemon)
+		return NULL;
+	/* Nobody new, then those who are there, then what they left behind, then what it was made of. */
+	listener_deinit(&daemon->control_listener);
+	listener_deinit(&daemon->clients_listener);
+	while (!TAILQ_EMPTY(&daemon->clients))
+		client_free(TAILQ_FIRST(&daemon->clients));
+	while (!TAILQ_EMPTY(&daemon->lingering))
+		stream_free(TAILQ_FIRST(&daemon->lingering));
+	if (daemon->kernel) {
+		stop_watchers(daemon);
+		quota_deinit(&daemon->machine);
+	}
+	kernel_free(daemon->kernel);
+	if (daemon->loop)
+		ev_loop_destroy(daemon->loop);
+	free(daemon);
+	return NULL;
+}
+
+void daemon_refused(struct daemon *daemon _unused_, struct tenant *tenant, const char *event, uint32_t refusal,
+		    const char *sentence)
+{
+	bool first = !tenant || tenant->refusals[refusal] == 0;
+
+	if (tenant)
+		tenant->refusals[refusal]++;
+	if (first)
+		log_refusal(tenant ? tenant->path : NULL, event, refusal_name(refusal), sentence);
+	else
+		log_debug("tenant %s: %s refused (%s): %s", tenant->path, event ? event : "", refusal_name(refusal),
+			  sentence);
+}

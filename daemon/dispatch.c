@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The whole attack surface on one screen: what may be asked, on which socket, when, and who answers. */
+
+#include "daemon/dispatch.h"
+
+#include "daemon/control.h"
+#include "daemon/hello.h"
+#include "daemon/query.h"
+#include "daemon/register.h"
+#include "daemon/release.h"
+#include "daemon/watch.h"
+
+enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
+
+/*
+ * A handler answers by itself. It returns 0, or a positive enum refusal where the packet breaks the protocol: then the
+ * connection ends.
+ */
+struct request {
+	uint16_t kind;
+	const char *name;
+	enum client_socket socket;
+	int when;
+	int (*handle)(struct client *, const struct message *);
+};
+
+static const struct request requests[] = {
+	{ KIND_HELLO, "HELLO", SOCKET_CLIENTS, BEFORE_HELLO, handle_hello },
+	{ KIND_REGISTER, "REGISTER", SOCKET_CLIENTS, AFTER_HELLO, handle_register },
+	{ KIND_RELEASE, "RELEASE", SOCKET_CLIENTS, AFTER_HELLO, handle_release },
+	{ KIND_QUERY, "QUERY", SOCKET_CLIENTS, AFTER_HELLO, handle_query },
+	{ KIND_WATCH, "WATCH", SOCKET_CLIENTS, AFTER_HELLO, handle_watch },
+	{ KIND_LOST, "LOST", SOCKET_CLIENTS, AFTER_HELLO, handle_lost },
+	{ KIND_STATUS, "STATUS", SOCKET_CONTROL, ANY_TIME, handle_status },
+	{ KIND_EVENTS, "EVENTS", SOCKET_CONTROL, ANY_TIME, handle_events },
+	{ KIND_TENANTS, "TENANTS", SOCKET_CONTROL, ANY_TIME, handle_tenants },
+	{ KIND_TRACE, "TRACE", SOCKET_CONTROL, ANY_TIME, handle_trace },
+	{ KIND_TAIL, "TAIL", SOCKET_CONTROL, ANY_TIME, handle_tail },
+	{ KIND_SYNC, "SYNC", SOCKET_CONTROL, ANY_TIME, handle_sync },
+};
+
+static const struct request *find(uint16_t kind, enum client_socket socket)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
+		if (requests[i].kind == kind && requests[i].socket == socket)
+			return &requests[i];
+	return NULL;
+}
+
+void dispatch(struct client *client, const void *packet, size_t size, const struct transport_from *from)
+{
+	const struct request *request;
+	struct message message;
+	int r;
+
+	/* Another process of the same user is normal: a fork. Another user is a connection that was handed on. */
+	if (!from->known || from->uid != client->uid) {
+		client_cut(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
+			   client->uid);
+		return;
+	}
+	r = decode_message(packet, size, &message);
+	if (r != 0 || message.flags != 0 || message.streams != 0) {
+		client_cut(client, 0, REFUSAL_BAD_PACKET, "not a packet of this protocol; see userevd-protocol(7)");
+		return;
+	}
+	request = find(message.kind, client->socket);
+	if (!request) {
+		client_cut(client, message.serial, REFUSAL_UNKNOWN_KIND, "no request of kind %u on this socket",
+			   message.kind);
+		return;
+	}
+	if (!(request->when & (client->greeted ? AFTER_HELLO : BEFORE_HELLO))) {
+		client_cut(client, message.serial, REFUSAL_HELLO_FIRST,
+			   client->greeted ? "%s a second time" : "%s before HELLO", request->name);
+		return;
+	}
+	r = request->handle(client, &message);
+	if (r > 0)
+		client_cut(client, message.serial, (uint32_t)r, "malformed %s", request->name);
+}

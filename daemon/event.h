@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * An event, as the kernel knows it, and a grant: that a tenant holds it. The machine pays for the one, the tenant for the
+ * other, and each is freed, and its charge refunded, with the last reference to it.
+ */
+
+#include <sys/queue.h>
+
+#include "daemon/quota.h"
+#include "protocol/description.h"
+#include "protocol/table.h"
+
+struct daemon;
+struct tenant;
+struct reference;
+
+LIST_HEAD(reference_list, reference);
+LIST_HEAD(grant_list, grant);
+
+struct event {
+	struct daemon *daemon;
+	struct quota_charge charge; /* to the machine */
+	struct grant_list grants;
+	size_t name_length;
+	UT_hash_handle by_name;
+	char description[]; /* canonical */
+};
+
+struct grant {
+	struct tenant *tenant;
+	struct event *event;
+	struct quota_charge charge; /* to the tenant */
+	uint32_t bit;		    /* in the tenant's page; 0 until the kernel has said */
+	unsigned references;
+	unsigned leases;		  /* 0 with references left: it lingers */
+	struct reference_list registered; /* on these streams */
+	LIST_ENTRY(grant) in_event;
+	UT_hash_handle by_event;
+};
+
+/*
+ * Finds or makes the tenant's grant of the event, with one reference that the caller owns. 0; a positive enum refusal with a
+ * sentence in `why`; or -ENOMEM. Whatever it charged is refunded when it fails, and by grant_unref().
+ */
+int grant_get(struct tenant *, const struct description *, struct grant **ret, struct text *why);
+struct grant *grant_ref(struct grant *);
+struct grant *grant_unref(struct grant *);
+
+/* A client begins or ceases to claim it. */
+void grant_lease_begins(struct grant *);
+void grant_lease_ends(struct grant *);
+
+struct event *event_by_name(struct daemon *, const char *name, size_t length);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/hello.h"
+
+#include "daemon/daemon.h"
+#include "daemon/tenant.h"
+
+static uint64_t features(const struct kernel_facts *facts)
+{
+	uint64_t features = WIRE_FEATURE_WATCH;
+
+	if (facts->flags & KERNEL_PERSIST)
+		features |= WIRE_FEATURE_PERSIST;
+	if (facts->flags & KERNEL_MULTI_FORMAT)
+		features |= WIRE_FEATURE_MULTI_FORMAT;
+	return features;
+}
+
+static void welcome(struct client *client, uint32_t serial, uint64_t understands)
+{
+	struct tenant *tenant = client->tenant;
+	const struct kernel_facts *facts = &client->daemon->kernel->facts;
+	const struct wire_welcome welcome = {
+		.features = features(facts) & understands,
+		.page_bytes = WIRE_PAGE_BYTES,
+		.page_bits = facts->page_bits,
+		.payload_max = facts->payload_max,
+		.packet_max = WIRE_PACKET_MAX,
+		.batch_max = WIRE_BATCH_MAX,
+		.events_max = tenant->quota.maximum,
+		.backend = facts->backend,
+	};
+
+	encode_welcome(client_answer(client, KIND_WELCOME, serial, 0), &welcome, tenant->path);
+	client_send(client, &tenant->page_fd, 1);
+	client_greet(client);
+}
+
+/* A tenant's first client has its page made, and may be gone when it is. */
+struct page_errand {
+	struct errand errand;
+	struct daemon *daemon;
+	struct kernel_call call;
+	uint32_t serial;
+	uint64_t understands;
+};
+
+/* Two clients may have asked at the same time: the second page is another fd of the first. */
+static void keep_page(struct daemon *daemon, const struct kernel_call *call)
+{
+	struct tenant *tenant = tenant_by_number(daemon, call->page);
+
+	if (tenant && tenant->page_fd < 0) {
+		tenant->page_fd = call->fd;
+		return;
+	}
+	fd_close(call->fd);
+	if (!tenant)
+		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = call->page });
+}
+
+static void on_page(void *data, struct kernel_call *call, size_t n _unused_)
+{
+	struct page_errand *page = data;
+	struct client *client = errand_end(&page->errand);
+
+	if (call->result == KERNEL_OK)
+		keep_page(page->daemon, call);
+	if (client && call->result == KERNEL_OK)
+		welcome(client, page->serial, page->understands);
+	else if (client)
+		client_cut(client, page->serial, REFUSAL_TROUBLE, "no status page could be made: %s",
+			   call->result < 0 ? strerror(-call->result) : "the kernel refused it");
+	free(page);
+}
+
+static int ask_for_page(struct client *client, uint32_t serial, uint64_t understands)
+{
+	struct page_errand *page = calloc(1, sizeof(*page));
+
+	if (!page)
+		return -ENOMEM;
+	page->daemon = client->daemon;
+	page->serial = serial;
+	page->understands = understands;
+	page->call = (struct kernel_call){
+		.op = KERNEL_PAGE_NEW,
+		.page = client->tenant->number,
+		.text = client->tenant->path,
+		.fd = -1,
+	};
+	errand_begin(&page->errand, client);
+	kernel_submit(client->daemon->kernel, &page->call, 1, on_page, page);
+	return 0;
+}
+
+int handle_hello(struct client *client, const struct message *message)
+{
+	struct wire_hello hello;
+	uint64_t missing;
+	int r;
+
+	r = decode_hello(message->body, &hello);
+	if (r != 0)
+		return r;
+	missing = hello.needs & ~features(&client->daemon->kernel->facts);
+	if (missing)
+		client_cut(client, message->serial, REFUSAL_FEATURE_MISSING, "needs features %#llx that are not here",
+			   (unsigned long long)missing);
+	else if (client->tenant->page_fd >= 0)
+		welcome(client, message->serial, hello.understands);
+	else if (ask_for_page(client, message->serial, hello.understands) < 0)
+		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/lease.h"
+
+#include "daemon/client.h"
+#include "daemon/daemon.h"
+#include "daemon/event.h"
+#include "daemon/stream.h"
+
+struct lease *lease_by_bit(struct client *client, uint32_t bit)
+{
+	struct lease *lease;
+
+	HASH_FIND(by_bit, client->leases, &bit, sizeof(bit), lease);
+	return lease;
+}
+
+struct lease *lease_get(struct client *client, struct reference *reference)
+{
+	struct lease *lease = lease_by_bit(client, reference->grant->bit);
+
+	if (lease)
+		return lease;
+	lease = calloc(1, sizeof(*lease));
+	if (!lease)
+		return NULL;
+	lease->client = client;
+	lease->reference = reference;
+	lease->bit = reference->grant->bit;
+	HASH_ADD(by_bit, client->leases, bit, sizeof(lease->bit), lease);
+	if (!table_added()) {
+		free(lease);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&reference->leases, lease, in_reference);
+	grant_lease_begins(reference->grant);
+	client->daemon->leases++;
+	return lease;
+}
+
+void lease_drop(struct lease *lease)
+{
+	HASH_DELETE(by_bit, lease->client->leases, lease);
+	LIST_REMOVE(lease, in_reference);
+	grant_lease_ends(lease->reference->grant);
+	lease->client->daemon->leases--;
+	free(lease);
+}
+
+void lease_release(struct lease *lease)
+{
+	struct reference *reference = lease->reference;
+
+	lease_drop(lease);
+	if (LIST_EMPTY(&reference->leases))
+		reference_release(reference);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Every limit of the daemon, each with the reason for its number. What the wire limits is in protocol/protocol.h. */
+
+enum {
+	/* Large programs have a few hundred events; a tenant is one container. */
+	DEFAULT_MAX_EVENTS = 1024,
+	/* A minute of a thousand records a second, and still nothing on any machine. */
+	DEFAULT_RING_BYTES = 4 << 20,
+	/* Connections taken per turn of the loop, so that a storm of them does not starve those that are there. */
+	ACCEPT_BATCH = 64,
+	/* Packets taken from one client per turn, for the same reason. */
+	REQUEST_BATCH = 8,
+	/* `events` names this many holders of an event; the rest is a number. A row's list ends at 64 KiB. */
+	HOLDERS_MAX = 64,
+	/* Seconds with who says nothing, or does not read its answer: longer than any machine is stuck, and no longer. */
+	DEFAULT_PATIENCE = 10,
+	/* Pending connections before connect() waits: the kernel's own ceiling. */
+	LISTEN_BACKLOG = 4096,
+	/* Bits that one CHANGED names; more, and it says "look at all". */
+	CHANGED_MAX = 64,
+};
+
+/* Seconds. */
+#define ACCEPT_BACKOFF 0.1  /* after EMFILE: long enough not to spin, short enough not to be noticed */
+#define LINGER_FIRST   0.02 /* a process that ends closes its fds one after the other */
+#define LINGER_LAST    1.0  /* a charge is refunded within two seconds of the last close */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A listening socket: accepts, finds out who it is, and backs off when there are no fds left. */
+
+#include <ev.h>
+#include <sys/stat.h>
+
+#include "daemon/client.h"
+
+struct listener {
+	struct daemon *daemon;
+	int fd;
+	int held; /* accepted, but there were no fds left to find out who it is */
+	enum client_socket socket;
+	const char *path;
+	dev_t device; /* of the socket's file, so that nobody else's is removed */
+	ino_t inode;
+	ev_io w_accept;
+	ev_timer w_backoff;
+	uint64_t backoffs;
+};
+
+/* 0, or a negative errno: -EADDRINUSE where somebody listens there already. Makes the directory if its parent exists. */
+int listener_init(struct listener *, struct daemon *, const char *path, mode_t mode, enum client_socket);
+/* Removes the socket's file if it is still ours. Safe on zeros. */
+void listener_deinit(struct listener *);
+/* Ends a pause at once. */
+void listener_resume(struct listener *);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* argv → struct options → struct daemon. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+
+/* systemd and other supervisors want to keep the process that they started. */
+static bool is_supervised(void)
+{
+	return getenv("NOTIFY_SOCKET") || getenv("INVOCATION_ID");
+}
+
+static void end_with_parent(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	/* It may have ended before that. */
+	if (getppid() != parent)
+		raise(SIGTERM);
+}
+
+/*
+ * Goes to the background: returns in the child, with the end of a pipe to say that it is ready. The parent waits for that,
+ * so that whoever started us finds a daemon that listens, or the exit status of one that failed.
+ */
+static int go_to_background(void)
+{
+	int ready[2], status;
+	char byte;
+	pid_t child;
+
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return -errno;
+	child = fork();
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		close(ready[0]);
+		setsid();
+		return ready[1];
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) == 1)
+		_exit(EXIT_SUCCESS);
+	_exit(waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+}
+
+static void say_ready(int fd)
+{
+	if (fd >= 0 && write(fd, "\n", 1) < 0)
+		log_warning("can't say that it is ready: %s", strerror(errno));
+}
+
+static void let_go_of_terminal(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+	if (chdir("/") < 0)
+		log_warning("can't leave the current directory: %s", strerror(errno));
+}
+
+static int run(const struct options *options, int background)
+{
+	struct daemon *daemon;
+	int r;
+
+	r = daemon_new(options, &daemon);
+	if (r < 0)
+		return EXIT_FAILURE;
+	log_info("%s backend, listening on %s", daemon->kernel->facts.name, options->socket);
+	say_ready(options->ready_fd);
+	if (background >= 0) {
+		log_open(options->log_level, true);
+		say_ready(background);
+		let_go_of_terminal();
+	}
+	r = daemon_run(daemon);
+	daemon_free(daemon);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	pid_t parent = getppid();
+	struct options options;
+	int background = -1;
+
+	switch (options_parse(argc, argv, &options)) {
+	case OPTIONS_EXIT:
+		return EXIT_SUCCESS;
+	case OPTIONS_WRONG:
+		return 2;
+	}
+	log_open(options.log_level, false);
+	signal(SIGPIPE, SIG_IGN);
+	if (options.exit_with_parent)
+		end_with_parent(parent);
+	if (!options.foreground && !options.exit_with_parent && !is_supervised()) {
+		background = go_to_background();
+		if (background < 0) {
+			log_error("can't go to the background: %s", strerror(-background));
+			return EXIT_FAILURE;
+		}
+	}
+	return run(&options, background);
+}

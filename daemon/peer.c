@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A pid alone is no identity: it may end and be given to somebody else between any two of our calls. So we hold a pidfd
+ * while we read /proc/PID/cgroup, and believe what we read only if the process behind that pidfd still lives afterwards:
+ * as long as it does, nobody else can have had its pid.
+ *
+ * With SO_PEERPIDFD (Linux 6.5) the pidfd is that of whoever connected. Before, it comes from pidfd_open() on the pid of
+ * SO_PEERCRED, and a pid that was reused before that call cannot be told from the real one.
+ */
+
+#include "daemon/peer.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* newer than Debian 12's headers */
+#endif
+
+static int refusal_of(int error)
+{
+	switch (error) {
+	case ESRCH:
+	case ENODATA:
+		return PEER_E_GONE;
+	case EACCES:
+	case EPERM:
+	case ENOENT:
+		return PEER_E_HIDDEN;
+	default:
+		return -error;
+	}
+}
+
+/* The peer's pidfd into `ret`; 0, PEER_E_… or a negative errno. */
+static int open_pidfd(int socket, pid_t pid, int *ret)
+{
+	socklen_t size = sizeof(*ret);
+	int fd = -1;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) < 0) {
+		/* EINVAL: the peer was reaped already; ENOPROTOOPT: a kernel before 6.5. */
+		if (errno == EINVAL)
+			return PEER_E_GONE;
+		if (errno != ENOPROTOOPT)
+			return refusal_of(errno);
+		fd = (int)syscall(SYS_pidfd_open, pid, 0);
+		if (fd < 0)
+			return errno == EINVAL ? PEER_E_HIDDEN : refusal_of(errno);
+	}
+	*ret = fd;
+	return 0;
+}
+
+/* A pidfd becomes readable when its process has ended. */
+static bool has_ended(int pidfd)
+{
+	struct pollfd poll_for = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&poll_for, 1, 0) != 0;
+}
+
+void peer_comm(pid_t pid, char *ret, size_t size)
+{
+	char name[64];
+	_cleanup_(fd_closep) int fd = -1;
+	ssize_t n = -1;
+
+	snprintf(name, sizeof(name), "/proc/%d/comm", (int)pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		n = read(fd, ret, size - 1);
+	if (n <= 0) {
+		string_copy(ret, size, "unknown");
+		return;
+	}
+	ret[ret[n - 1] == '\n' ? n - 1 : n] = '\0';
+}
+
+int peer_identify(int socket, const struct cgroups *cgroups, struct peer *ret)
+{
+	struct ucred credentials;
+	socklen_t size = sizeof(credentials);
+	_cleanup_(fd_closep) int pidfd = -1;
+	struct peer peer;
+	int r;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
+		return -errno;
+	/* 0: a process outside of our pid namespace. */
+	if (credentials.pid <= 0)
+		return PEER_E_HIDDEN;
+	r = open_pidfd(socket, credentials.pid, &pidfd);
+	if (r != 0)
+		return r;
+	if (has_ended(pidfd))
+		return PEER_E_GONE;
+
+	peer = (struct peer){ .pid = credentials.pid, .uid = credentials.uid };
+	r = cgroup_of_process(cgroups, peer.pid, peer.cgroup, sizeof(peer.cgroup));
+	if (r < 0)
+		/* No such file, although it lives: /proc hides it from us. */
+		return r == -ESRCH && !has_ended(pidfd) ? PEER_E_HIDDEN : refusal_of(-r);
+	peer_comm(peer.pid, peer.comm, sizeof(peer.comm));
+	if (has_ended(pidfd))
+		return PEER_E_GONE;
+	*ret = peer;
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Who is at the other end of a connection. */
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "daemon/cgroup.h"
+
+struct peer {
+	pid_t pid; /* of whoever connected; for people to read, never to decide by */
+	uid_t uid;
+	char comm[16];
+	char cgroup[PATH_MAX];
+};
+
+enum {
+	PEER_E_GONE = 1,   /* it ended before we could look */
+	PEER_E_HIDDEN = 2, /* we are not allowed, or not able, to see it: a pid namespace, hidepid= */
+};
+
+/*
+ * 0, one of the above, or a negative errno (-EMFILE, -ENFILE, -ENOMEM: try again later). `ret` is untouched unless 0.
+ */
+int peer_identify(int socket, const struct cgroups *, struct peer *ret);
+
+/* The command's name, "unknown" where it can't be read. */
+void peer_comm(pid_t pid, char *ret, size_t size);

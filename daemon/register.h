@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include "daemon/client.h"
+
+/* REGISTER → REGISTERED: an answer to each event. */
+int handle_register(struct client *, const struct message *);
