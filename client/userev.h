@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef USEREV_H
+#define USEREV_H
+
+/*
+ * libuserev: trace events for programs without privilege.
+ *
+ *	static struct userev_event hello;
+ *
+ *	struct userev *userev = userev_open(NULL, 0);
+ *	userev_register(userev, &hello, "hello u32 count; __rel_loc char[] whom", 0);
+ *	if (userev_enabled(&hello))
+ *		userev_write(&hello, payload, size);
+ *
+ * The program runs just as well where there is no daemon: its events are then off, and come alive when the daemon is there
+ * at a later registration. The library has no thread and no signal handler, raises no signal and needs nothing but libc.
+ *
+ * All functions may be called from several threads at once, with two exceptions: an event must not be released, and a
+ * struct userev not be closed, while another thread uses it. None may be called from a signal handler, except
+ * userev_enabled() and userev_writev(). After a fork both processes go on using their events; the child makes a connection
+ * of its own when it next needs one. Every fd is close-on-exec.
+ *
+ * Results are 0 or more, or a negative errno. errno itself is not touched.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct userev;	     /* a connection to the daemon, and what was registered through it */
+struct userev_grant; /* the library's own */
+
+/*
+ * One event. Zeros are a valid event that is off. It must stay at its place from its registration to its release, and is
+ * the library's to change meanwhile.
+ */
+struct userev_event {
+	intptr_t status; /* from here to its byte of the status page; 0 is this very byte, which is 0: off */
+	const struct userev_grant *grant;
+	unsigned char mask;
+};
+
+/* One of many for userev_register_all(). */
+struct userev_registration {
+	struct userev_event *event;
+	const char *description;
+	unsigned flags;
+	int result; /* out: 0 or a negative errno, as of userev_register() */
+	const char *
+		why; /* out: the sentence of a refusal, until the next registration through this struct userev; or NULL */
+};
+
+/* Flags of a registration. */
+#define USEREV_PERSIST	    (1u << 0) /* the event outlives its last holder, where policy and kernel allow it */
+#define USEREV_MULTI_FORMAT (1u << 1) /* the same name with other fields may exist beside it */
+
+/*
+ * Opens a connection to the daemon at `socket`; NULL is $USEREV_SOCKET, else /run/userevd/client/userevd.sock, else
+ * /run/userevd.sock. `flags` must be 0.
+ *
+ * It succeeds also when no daemon is there; userev_connected() tells. NULL with errno only for ENOMEM, EINVAL (flags) and
+ * ENAMETOOLONG (socket). Release it with userev_close().
+ */
+struct userev *userev_open(const char *socket, unsigned flags);
+
+/*
+ * Ends the connection. All events that were registered through it and not released are off from then on and may be freed or
+ * registered elsewhere. NULL is fine.
+ */
+void userev_close(struct userev *userev);
+
+/*
+ * 0 when the daemon has welcomed us, else why not, as a negative errno: -ENOENT or -ECONNREFUSED (no daemon), -EACCES (no
+ * permission on the socket), -EPROTO (refused us, see userev_refusal()), -ETIMEDOUT, … Tries to connect if need be.
+ */
+int userev_connected(struct userev *userev);
+
+/*
+ * Registers `event` under a description: "name type field; type field". The event and nothing else is the library's until
+ * it is released; the description is copied.
+ *
+ * 0: the event is registered, or will be once the daemon is there; until then it is off. Otherwise the daemon refused it,
+ * the event is off and not registered, and userev_refusal() is a sentence that says what to change:
+ * -EINVAL (the description, or flags), -EBUSY (this event is registered already), -EEXIST (the name is taken by an event
+ * with other fields), -EDQUOT (the tenant has as many events as it may), -ENOSPC (the page or the machine is full), -EACCES
+ * (policy), -EOPNOTSUPP (this kernel cannot), -EIO (trouble in the daemon), -ENOMEM.
+ *
+ * The same event may be registered at several places of a program; each struct userev_event is released for itself.
+ */
+int userev_register(struct userev *userev, struct userev_event *event, const char *description, unsigned flags);
+
+/*
+ * Registers `n` events in as few packets as possible. Each gets its own result; returns how many were refused, or a negative
+ * errno when nothing was done (-ENOMEM).
+ */
+int userev_register_all(struct userev *userev, struct userev_registration *registrations, size_t n);
+
+/* Gives the event back: it is off, and may be freed or registered again. Fine on an event that is not registered. */
+void userev_release(struct userev *userev, struct userev_event *event);
+
+/*
+ * Is anybody tracing it? One load and one test when nobody is; valid on an event that was never registered (false).
+ */
+static inline bool userev_enabled(const struct userev_event *event)
+{
+	/* Relaxed atomics: another thread may be registering it right now. They cost what plain loads cost. */
+	const unsigned char *status =
+		(const unsigned char *)((uintptr_t)event +
+					(uintptr_t)__atomic_load_n(&event->status, __ATOMIC_RELAXED));
+#if defined(__x86_64__) || defined(__i386__)
+	/* The eight events of a byte are nearly always off together: compare in memory, look at our own bit only if not. */
+	bool some;
+
+	__asm__ __volatile__("cmpb $0, %1" : "=@ccne"(some) : "m"(*status));
+	if (__builtin_expect(!some, 1))
+		return false;
+#endif
+	return (*(const volatile unsigned char *)status & __atomic_load_n(&event->mask, __ATOMIC_RELAXED)) != 0;
+}
+
+/*
+ * Writes one record: the payload, laid out as the description says, without the index in front, which the library adds. At
+ * most 31 pieces (-EINVAL). Allocates nothing, locks nothing, never waits and never raises a signal.
+ *
+ * Returns the number of payload bytes written; 0 when nobody traces the event any more (or it is not registered), which is
+ * no error. -E2BIG: larger than what every tracer can hold (4,064 bytes unless the daemon says otherwise). -EAGAIN: the
+ * queue is full (embedded backend). Both lose the record and are counted: userev_lost(). -EINVAL: shorter than the event's
+ * fixed fields (kernel backends; the embedded daemon counts it as bad).
+ */
+ssize_t userev_writev(const struct userev_event *event, const struct iovec *payload, int n);
+
+/* The same for one buffer. */
+ssize_t userev_write(const struct userev_event *event, const void *payload, size_t size);
+
+/* The event's full name, which policy may have prefixed; NULL while it is not registered with a daemon. Until its release. */
+const char *userev_event_name(const struct userev_event *event);
+
+/* The daemon's sentence for the last refusal that this thread met, or "". Until the thread's next call into the library. */
+const char *userev_refusal(void);
+
+/* How many records were lost since userev_open(): because the queue was full, because they were too big. */
+struct userev_losses {
+	uint64_t queue_full;
+	uint64_t too_big;
+};
+struct userev_losses userev_lost(const struct userev *userev);
+
+/* The version of the library that runs, as "1.2.3". */
+const char *userev_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A daemon that does what a real one never would, on demand. A thread of the test serves the socket; its state is the
+ * test's to look at and to change between fake_lock() and fake_unlock().
+ *
+ * Events get bits one after the other, as their names come; the index of an event is its stream's number times 100,000
+ * plus its bit, so that each record says which stream it was meant for.
+ */
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "protocol/transport.h"
+#include "protocol/wire.h"
+#include "tests/suite.h"
+
+enum mischief {
+	GOOD,
+	SILENT,
+	HANG_UP,
+	HANG_UP_UNREAD, /* with an ERROR, before reading anything; at HELLO */
+	ERROR_PACKET,
+	GARBAGE,
+	HEADER_ONLY,
+	CUT_SHORT,
+	TOO_LONG,
+	WRONG_SERIAL,
+	WRONG_KIND,
+	MORE_FOLLOWS,
+	FD_MISSING,
+	FD_EXTRA,
+	PAGE_SHORT,
+	PAGE_IS_PIPE,
+	PAGE_IS_DIRECTORY,
+	PAGE_UNREADABLE,
+	PAGE_OF_OTHER_SIZE,
+	PAGE_BITS_TOO_MANY,
+	PAGE_BITS_NONE,
+	PACKET_TOO_SMALL,
+	BATCH_NONE,
+	ANSWER_MISSING,
+	ANSWER_EXTRA,
+	BIT_ZERO,
+	BIT_OUTSIDE,
+	STREAM_UNKNOWN,
+	STREAM_IS_PIPE,
+	STREAM_IS_STREAM,
+	STREAM_IS_FILE,
+	STREAM_BLOCKS,
+};
+
+enum { FAKE_CONNECTIONS = 16, FAKE_EVENTS = 32768, FAKE_STREAM = 100000 };
+
+struct fake_connection {
+	int fd;
+	uint32_t stream; /* its number; 0 before it has one */
+	int records;	 /* our end of it */
+};
+
+struct fake {
+	char directory[64];
+	char path[80];
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	int listener;
+	int stop[2];
+	uint8_t *page;
+	int page_fd;
+	struct fake_connection connection[FAKE_CONNECTIONS];
+
+	/* what it is to do */
+	enum mischief mischief;
+	uint16_t at;	    /* at requests of this kind */
+	bool early_stream;  /* comes with WELCOME */
+	bool fresh_stream;  /* every REGISTERED brings another one */
+	bool keep_records;  /* our end stays open when the connection ends */
+	bool all_new;	    /* no name comes twice */
+	const char *prefix; /* of every name */
+	const char *refuse; /* names that begin so */
+	uint32_t refusal;   /* for this reason */
+	const char *sentence;
+	struct wire_welcome welcome;
+
+	/* what it has seen */
+	char *name[FAKE_EVENTS];
+	uint32_t events; /* the last bit in use */
+	uint32_t streams;
+	unsigned accepted, ended;
+	unsigned packets, hellos, registers, items, releases;
+	uint32_t released_bit;
+	uint16_t flags; /* of the last item */
+	struct wire_lost lost;
+};
+
+static inline void fake_lock(struct fake *fake)
+{
+	pthread_mutex_lock(&fake->mutex);
+}
+
+static inline void fake_unlock(struct fake *fake)
+{
+	pthread_mutex_unlock(&fake->mutex);
+}
+
+/* fake_set(fake, refuse = "bad") */
+#define fake_set(fake, assignment)                                                                                     \
+	do {                                                                                                           \
+		fake_lock(fake);                                                                                       \
+		(fake)->assignment;                                                                                    \
+		fake_unlock(fake);                                                                                     \
+	} while (0)
+
+static inline void fake_do(struct fake *fake, enum mischief mischief, uint16_t at)
+{
+	fake_lock(fake);
+	fake->mischief = mischief;
+	fake->at = at;
+	fake_unlock(fake);
+}
+
+/* Waits for what the daemon notices by itself; the suite's time limit is what ends it. */
+#define fake_wait(fake, condition)                                                                                     \
+	do {                                                                                                           \
+		fake_lock(fake);                                                                                       \
+		while (!(condition))                                                                                   \
+			pthread_cond_wait(&(fake)->changed, &(fake)->mutex);                                           \
+		fake_unlock(fake);                                                                                     \
+	} while (0)
+
+static inline uint32_t fake_bit(struct fake *fake, const char *name, size_t length)
+{
+	for (uint32_t bit = fake->events; bit > 0 && !fake->all_new; bit--)
+		if (fake->name[bit] && strlen(fake->name[bit]) == length && memcmp(fake->name[bit], name, length) == 0)
+			return bit;
+	fake->name[++fake->events] = strndup(name, length);
+	return fake->events;
+}
+
+static inline void fake_switch(struct fake *fake, const char *name, bool on)
+{
+	uint32_t bit;
+
+	fake_lock(fake);
+	bit = fake_bit(fake, name, strlen(name));
+	if (on)
+		__atomic_fetch_or(&fake->page[bit / 8], 1 << bit % 8, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(&fake->page[bit / 8], ~(1 << bit % 8), __ATOMIC_RELAXED);
+	fake_unlock(fake);
+}
+
+/* The next record of any stream: its size without the index, or -1 where there is none. */
+static inline ssize_t fake_record(struct fake *fake, uint32_t *ret_index, void *payload, size_t size)
+{
+	struct iovec pieces[2] = { { ret_index, sizeof(*ret_index) }, { payload, size } };
+	ssize_t got = -1;
+
+	fake_lock(fake);
+	for (size_t i = 0; i < FAKE_CONNECTIONS && got <= 0; i++) {
+		if (fake->connection[i].records >= 0)
+			got = readv(fake->connection[i].records, pieces, 2);
+		if (got > 0)
+			ck_assert_uint_eq(*ret_index / FAKE_STREAM, fake->connection[i].stream);
+	}
+	fake_unlock(fake);
+	return got <= 0 ? -1 : got - (ssize_t)sizeof(*ret_index);
+}
+
+struct fake_answer {
+	struct packet packet;
+	uint32_t stream[WIRE_FDS_MAX];
+	uint8_t streams;
+	int fd[WIRE_FDS_MAX];
+	size_t fds;
+	uint8_t buffer[WIRE_PACKET_MAX + 4];
+};
+
+static inline int fake_pipe_end(void)
+{
+	int ends[2];
+
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	close(ends[0]);
+	return ends[1];
+}
+
+static inline int fake_memfd(off_t size)
+{
+	int fd = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, size), 0);
+	return fd;
+}
+
+static inline void fake_add_stream(struct fake *fake, struct fake_connection *connection, struct fake_answer *answer,
+				   enum mischief mischief)
+{
+	int type = mischief == STREAM_IS_STREAM ? SOCK_STREAM : SOCK_SEQPACKET;
+	int ends[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+	if (mischief == STREAM_BLOCKS)
+		fcntl(ends[1], F_SETFL, 0);
+	if (connection->records >= 0)
+		close(connection->records);
+	connection->records = ends[0];
+	connection->stream = ++fake->streams;
+	if (mischief == STREAM_IS_PIPE || mischief == STREAM_IS_FILE) {
+		close(ends[1]);
+		ends[1] = mischief == STREAM_IS_PIPE ? fake_pipe_end() : fake_memfd(0);
+	}
+	answer->stream[answer->streams++] = connection->stream;
+	answer->fd[answer->fds++] = ends[1];
+}
+
+static inline void fake_close(struct fake *fake, struct fake_connection *connection)
+{
+	connection->fd = fd_close(connection->fd);
+	if (!fake->keep_records)
+		connection->records = fd_close(connection->records);
+	fake->ended++;
+}
+
+static inline void fake_error(int fd, uint32_t serial)
+{
+	uint8_t buffer[256];
+	struct packet packet = packet_make(buffer, sizeof(buffer));
+
+	encode_begin(&packet, KIND_ERROR, serial, 0, NULL, 0);
+	encode_error(&packet, REFUSAL_TOO_MANY_CONNECTIONS, "too many of you; close some");
+	encode_end(&packet);
+	transport_send(fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
+}
+
+/* Spoils what was a good answer. */
+static inline void fake_spoil(struct fake_answer *answer, enum mischief mischief)
+{
+	struct packet *packet = &answer->packet;
+	struct wire_header header;
+
+	if (mischief == HEADER_ONLY)
+		packet->size = sizeof(header);
+	if (mischief == TOO_LONG)
+		packet->size += 4;
+	if (mischief == CUT_SHORT)
+		packet->size -= 1;
+	memcpy(&header, packet->data, sizeof(header));
+	if (mischief == HEADER_ONLY || mischief == TOO_LONG)
+		header.size = htole32((uint32_t)packet->size);
+	if (mischief == WRONG_SERIAL)
+		header.serial ^= 1;
+	if (mischief == WRONG_KIND)
+		header.kind = htole16(KIND_ACCOUNT);
+	if (mischief == MORE_FOLLOWS)
+		header.flags = WIRE_MORE;
+	memcpy(packet->data, &header, sizeof(header));
+	if (mischief == GARBAGE)
+		memset(packet->data, 0xa5, packet->size);
+	if (mischief == FD_MISSING && answer->fds > 0)
+		close(answer->fd[--answer->fds]);
+	if (mischief == FD_EXTRA)
+		answer->fd[answer->fds++] = fake_pipe_end();
+}
+
+static inline void fake_send(struct fake *fake, struct fake_connection *connection, struct fake_answer *answer,
+			     enum mischief mischief)
+{
+	encode_end(&answer->packet);
+	ck_assert(!answer->packet.failed);
+	fake_spoil(answer, mischief);
+	fake->packets++;
+	transport_send(connection->fd, answer->packet.data, answer->packet.size, answer->fd, answer->fds, 0);
+	for (size_t i = 0; i < answer->fds; i++)
+		close(answer->fd[i]);
+}
+
+static inline int fake_page(struct fake *fake, enum mischief mischief)
+{
+	switch (mischief) {
+	case PAGE_SHORT:
+		return fake_memfd(WIRE_PAGE_BYTES - 1);
+	case PAGE_IS_PIPE:
+		return fake_pipe_end();
+	case PAGE_IS_DIRECTORY:
+		return open(fake->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	case PAGE_UNREADABLE: {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fake->page_fd);
+		return open(path, O_WRONLY | O_CLOEXEC);
+	}
+	default:
+		return fcntl(fake->page_fd, F_DUPFD_CLOEXEC, 0);
+	}
+}
+
+static inline void fake_welcome(struct fake *fake, struct fake_connection *connection, const struct message *message,
+				struct fake_answer *answer, enum mischief mischief)
+{
+	struct wire_welcome welcome = fake->welcome;
+
+	if (mischief == PAGE_OF_OTHER_SIZE)
+		welcome.page_bytes = 2 * WIRE_PAGE_BYTES;
+	if (mischief == PAGE_BITS_TOO_MANY)
+		welcome.page_bits = WIRE_PAGE_BITS + 1;
+	if (mischief == PAGE_BITS_NONE)
+		welcome.page_bits = 0;
+	if (mischief == PACKET_TOO_SMALL)
+		welcome.packet_max = 535;
+	if (mischief == BATCH_NONE)
+		welcome.batch_max = 0;
+	answer->fd[answer->fds++] = fake_page(fake, mischief);
+	if (fake->early_stream || mischief >= STREAM_IS_PIPE)
+		fake_add_stream(fake, connection, answer, mischief);
+	encode_begin(&answer->packet, KIND_WELCOME, message->serial, 0, answer->stream, answer->streams);
+	encode_welcome(&answer->packet, &welcome, "/fake");
+	fake->hellos++;
+}
+
+static inline struct answer fake_decide(struct fake *fake, const struct fake_connection *connection,
+					const struct string_item *item, enum mischief mischief, char *name)
+{
+	size_t length = 0;
+	uint32_t bit;
+
+	while (length < item->length && !strchr(" :", item->text[length]))
+		length++;
+	fake->items++;
+	fake->flags = item->flags;
+	if (fake->refuse && strncmp(item->text, fake->refuse, strlen(fake->refuse)) == 0)
+		return (struct answer){
+			.refusal = fake->refusal,
+			.text = fake->sentence,
+			.length = strlen(fake->sentence),
+		};
+	bit = fake_bit(fake, item->text, length);
+	snprintf(name, 512, "%s%.*s", fake->prefix ? fake->prefix : "", (int)length, item->text);
+	return (struct answer){
+		.bit = mischief == BIT_ZERO	 ? 0
+		       : mischief == BIT_OUTSIDE ? fake->welcome.page_bits
+						 : bit,
+		.stream = connection->stream + (mischief == STREAM_UNKNOWN),
+		.index = connection->stream * FAKE_STREAM + bit,
+		.text = name,
+		.length = fake->prefix ? strlen(name) : 0,
+	};
+}
+
+static inline void fake_registered(struct fake *fake, struct fake_connection *connection, const struct message *message,
+				   struct fake_answer *answer, enum mischief mischief)
+{
+	struct string_item item;
+	struct strings strings;
+	uint16_t count;
+	char name[512];
+	size_t mark;
+
+	ck_assert_int_eq(decode_strings(message->body, &strings), 0);
+	count = strings.count;
+	ck_assert_uint_le(count, fake->welcome.batch_max);
+	if (!connection->stream || fake->fresh_stream)
+		fake_add_stream(fake, connection, answer, mischief);
+	encode_begin(&answer->packet, KIND_REGISTERED, message->serial, 0, answer->stream, answer->streams);
+	mark = encode_answers(&answer->packet);
+	while (strings_next(&strings, &item)) {
+		struct answer one = fake_decide(fake, connection, &item, mischief, name);
+
+		if (mischief == ANSWER_MISSING && strings.count == 0) {
+			count--;
+			break;
+		}
+		encode_answer(&answer->packet, &one);
+	}
+	if (mischief == ANSWER_EXTRA) {
+		encode_answer(&answer->packet, &(struct answer){ .bit = 1, .stream = connection->stream });
+		count++;
+	}
+	encode_count(&answer->packet, mark, count);
+	fake->registers++;
+}
+
+static inline void fake_released(struct fake *fake, const struct message *message, struct fake_answer *answer)
+{
+	struct cursor bits;
+	uint16_t count;
+
+	ck_assert_int_eq(decode_release(message->body, &count, &bits), 0);
+	fake->releases++;
+	fake->released_bit = release_next(&bits);
+	encode_begin(&answer->packet, KIND_RELEASED, message->serial, 0, NULL, 0);
+	encode_released(&answer->packet, &(struct wire_released){ .released = count });
+}
+
+static inline void fake_note_lost(struct fake *fake, const struct message *message)
+{
+	struct wire_lost lost;
+
+	ck_assert_int_eq(decode_lost(message->body, &lost), 0);
+	fake->lost.queue_full += lost.queue_full;
+	fake->lost.too_big += lost.too_big;
+}
+
+static inline void fake_handle(struct fake *fake, struct fake_connection *connection, const struct message *message)
+{
+	enum mischief mischief = fake->at == message->kind ? fake->mischief : GOOD;
+	struct fake_answer *answer = calloc(1, sizeof(*answer));
+
+	ck_assert_ptr_nonnull(answer);
+	answer->packet = packet_make(answer->buffer, WIRE_PACKET_MAX);
+	fake->packets++;
+	if (message->kind == KIND_HELLO)
+		fake_welcome(fake, connection, message, answer, mischief);
+	else if (message->kind == KIND_REGISTER && mischief != SILENT && mischief != HANG_UP)
+		fake_registered(fake, connection, message, answer, mischief);
+	else if (message->kind == KIND_RELEASE)
+		fake_released(fake, message, answer);
+	else if (message->kind == KIND_LOST)
+		fake_note_lost(fake, message);
+	else
+		ck_assert_int_eq(message->kind, KIND_REGISTER);
+
+	if (mischief == ERROR_PACKET)
+		fake_error(connection->fd, message->serial);
+	if (mischief == HANG_UP || mischief == ERROR_PACKET)
+		fake_close(fake, connection);
+	if (message->kind != KIND_LOST && mischief != SILENT && mischief != HANG_UP && mischief != ERROR_PACKET)
+		fake_send(fake, connection, answer, mischief);
+	else
+		for (size_t i = 0; i < answer->fds; i++)
+			close(answer->fd[i]);
+	free(answer);
+}
+
+static inline void fake_read(struct fake *fake, struct fake_connection *connection)
+{
+	static _Thread_local uint8_t buffer[WIRE_PACKET_MAX];
+	struct transport_from from;
+	struct message message;
+	ssize_t size = transport_receive(connection->fd, buffer, sizeof(buffer), &from);
+
+	if (size == -EAGAIN)
+		return;
+	if (size <= 0) {
+		fake_close(fake, connection);
+		return;
+	}
+	ck_assert_int_eq(decode_message(buffer, (size_t)size, &message), 0);
+	ck_assert_uint_le((size_t)size, fake->welcome.packet_max);
+	fake_handle(fake, connection, &message);
+}
+
+static inline void fake_accept(struct fake *fake)
+{
+	int fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	fake->accepted++;
+	if (fake->mischief == HANG_UP_UNREAD) {
+		struct pollfd hello = { .fd = fd, .events = POLLIN };
+
+		poll(&hello, 1, -1);
+		fake_error(fd, 0);
+		close(fd);
+		fake->ended++;
+		return;
+	}
+	for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
+		if (fake->connection[i].fd < 0 && fake->connection[i].records < 0) {
+			fake->connection[i] = (struct fake_connection){ .fd = fd, .records = -1 };
+			return;
+		}
+	ck_abort_msg("more connections than the fake daemon takes");
+}
+
+static inline void *fake_serve(void *data)
+{
+	struct fake *fake = data;
+
+	for (;;) {
+		struct pollfd fds[2 + FAKE_CONNECTIONS] = {
+			{ .fd = fake->stop[0], .events = POLLIN },
+			{ .fd = fake->listener, .events = POLLIN },
+		};
+
+		for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
+			fds[2 + i] = (struct pollfd){ .fd = fake->connection[i].fd, .events = POLLIN };
+		poll(fds, ARRAY_SIZE(fds), -1);
+		fake_lock(fake);
+		for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
+			if (fds[2 + i].revents)
+				fake_read(fake, &fake->connection[i]);
+		if (fds[1].revents)
+			fake_accept(fake);
+		pthread_cond_broadcast(&fake->changed);
+		fake_unlock(fake);
+		if (fds[0].revents)
+			return NULL;
+	}
+}
+
+/* Makes the directory; the daemon is not there before fake_start(). */
+static inline struct fake *fake_new(void)
+{
+	struct fake *fake = calloc(1, sizeof(*fake));
+
+	ck_assert_ptr_nonnull(fake);
+	strcpy(fake->directory, "/tmp/userev-client-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(fake->directory));
+	snprintf(fake->path, sizeof(fake->path), "%s/socket", fake->directory);
+	pthread_mutex_init(&fake->mutex, NULL);
+	pthread_cond_init(&fake->changed, NULL);
+	for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
+		fake->connection[i] = (struct fake_connection){ .fd = -1, .records = -1 };
+	fake->sentence = "because";
+	fake->welcome = (struct wire_welcome){
+		.page_bytes = WIRE_PAGE_BYTES,
+		.page_bits = WIRE_PAGE_BITS,
+		.payload_max = WIRE_PAYLOAD_MAX,
+		.packet_max = WIRE_PACKET_MAX,
+		.batch_max = WIRE_BATCH_MAX,
+		.events_max = 1024,
+		.backend = BACKEND_EMBEDDED,
+	};
+	return fake;
+}
+
+static inline int fake_listen(const char *path, int backlog)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	socklen_t length;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, length), 0);
+	ck_assert_int_eq(listen(fd, backlog), 0);
+	return fd;
+}
+
+static inline void fake_start(struct fake *fake)
+{
+	fake->page_fd = fake_memfd(WIRE_PAGE_BYTES);
+	fake->page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fake->page_fd, 0);
+	ck_assert_ptr_ne(fake->page, MAP_FAILED);
+	ck_assert_int_eq(pipe2(fake->stop, O_CLOEXEC), 0);
+	fake->listener = fake_listen(fake->path, 16);
+	ck_assert_int_eq(pthread_create(&fake->thread, NULL, fake_serve, fake), 0);
+	fake->running = true;
+}
+
+/* Connections, streams and all that it knew of events are gone. */
+static inline void fake_stop(struct fake *fake)
+{
+	if (!fake->running)
+		return;
+	ck_assert_int_eq(write(fake->stop[1], "", 1), 1);
+	pthread_join(fake->thread, NULL);
+	fake->running = false;
+	close(fake->stop[0]);
+	close(fake->stop[1]);
+	close(fake->listener);
+	close(fake->page_fd);
+	munmap(fake->page, WIRE_PAGE_BYTES);
+	unlink(fake->path);
+	for (size_t i = 0; i < FAKE_CONNECTIONS; i++) {
+		fake->connection[i].fd = fd_close(fake->connection[i].fd);
+		fake->connection[i].records = fd_close(fake->connection[i].records);
+	}
+	for (size_t i = 0; i < FAKE_EVENTS; i++) {
+		free(fake->name[i]);
+		fake->name[i] = NULL;
+	}
+	fake->events = 0;
+}
+
+static inline void fake_free(struct fake *fake)
+{
+	fake_stop(fake);
+	rmdir(fake->directory);
+	pthread_cond_destroy(&fake->changed);
+	pthread_mutex_destroy(&fake->mutex);
+	free(fake);
+}
