@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * doctor: why does it not work here? Each cause is looked for by itself, in the order in which a program would meet it, and
+ * has a sentence of its own. It registers one event of its own and writes one record, and changes nothing else.
+ */
+
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <tracefs.h>
+
+#include "client/ctl_doctor.h"
+#include "kernel/probe.h"
+#include "protocol/text.h"
+
+static const char start_daemon[] =
+	"Start one: 'systemctl start userevd', or 'userevd --foreground'. In a container, mount "
+	"the host's /run/userevd/client.";
+
+static bool check_socket(struct doctor *doctor)
+{
+	struct stat status;
+
+	if (stat(doctor->path, &status) < 0) {
+		int error = errno;
+
+		if (error == EACCES)
+			finding(&doctor->findings, MARK_FAIL, "socket",
+				"Look with 'namei -l' which directory on the way may not be searched.",
+				"user %u may not look into the directory of %s", geteuid(), doctor->path);
+		else
+			finding(&doctor->findings, MARK_FAIL, "socket", start_daemon, "there is none at %s: %s",
+				doctor->path, strerror(error));
+		return false;
+	}
+	if (!S_ISSOCK(status.st_mode)) {
+		finding(&doctor->findings, MARK_FAIL, "socket",
+			"Remove it and start the daemon, or give the right path: --socket or USEREV_SOCKET.",
+			"%s is there, but it is not a socket", doctor->path);
+		return false;
+	}
+	finding(&doctor->findings, MARK_OK, "socket", NULL, "%s is there", doctor->path);
+	return true;
+}
+
+static void explain_permission(struct doctor *doctor)
+{
+	struct stat status = { 0 };
+	const struct passwd *owner;
+	const struct group *group;
+
+	stat(doctor->path, &status);
+	owner = getpwuid(status.st_uid);
+	group = getgrgid(status.st_gid);
+	finding(&doctor->findings, MARK_FAIL, "permission",
+		"Ask the admin to let this user write to the socket (SocketMode=, SocketGroup=). If the mode allows it, "
+		"a security module forbids it: 'journalctl -k'.",
+		"user %u may not connect; the socket is %s:%s's with mode %04o", geteuid(),
+		owner ? owner->pw_name : "nobody", group ? group->gr_name : "nogroup", status.st_mode & 07777U);
+}
+
+static bool check_permission(struct doctor *doctor)
+{
+	int fd = ctl_connect(doctor->path);
+
+	switch (fd < 0 ? fd : 0) {
+	case 0:
+		doctor->fd = fd;
+		finding(&doctor->findings, MARK_OK, "permission", NULL, "user %u may connect", geteuid());
+		return true;
+	case -EACCES:
+	case -EPERM:
+		explain_permission(doctor);
+		break;
+	case -ECONNREFUSED:
+		finding(&doctor->findings, MARK_FAIL, "daemon",
+			"Start it again: 'systemctl restart userevd', or 'userevd --foreground'. In a container whose "
+			"mount is of the socket itself, mount its directory instead: a socket that is made again is "
+			"another one.",
+			"the socket is there, but nobody listens: the daemon has ended");
+		break;
+	case -EPROTOTYPE:
+		finding(&doctor->findings, MARK_FAIL, "daemon", "Give the right path: --socket or USEREV_SOCKET.",
+			"the socket is some other program's");
+		break;
+	case -EAGAIN:
+		finding(&doctor->findings, MARK_FAIL, "daemon", "Look what it does: 'journalctl -u userevd'.",
+			"the daemon does not accept connections: its queue is full");
+		break;
+	default:
+		finding(&doctor->findings, MARK_FAIL, "daemon", NULL, "cannot connect: %s", strerror(-fd));
+	}
+	return false;
+}
+
+static bool check_daemon(struct doctor *doctor)
+{
+	const struct greeting *greeting = &doctor->greeting;
+	char buffer[4 * WIRE_TENANT_MAX + 1];
+	struct text tenant = text_make(buffer, sizeof(buffer));
+	int r = greet(doctor->fd, &doctor->greeting);
+
+	switch (r) {
+	case 0:
+		text_safe(&tenant, greeting->tenant, strlen(greeting->tenant));
+		finding(&doctor->findings, MARK_OK, "daemon", NULL, "it answers; here is tenant %s", buffer);
+		return true;
+	case -EREMOTEIO:
+		finding(&doctor->findings, MARK_FAIL, "daemon",
+			greeting->refusal == REFUSAL_TOO_MANY_CONNECTIONS
+				? "Look which programs hold connections: 'userevctl events', as an admin."
+				: "Ask the admin to look at 'journalctl -u userevd'.",
+			"it refused the connection (%s): %s", refusal_name(greeting->refusal), greeting->sentence);
+		break;
+	case -ETIMEDOUT:
+		finding(&doctor->findings, MARK_FAIL, "daemon",
+			"Look what it does: 'systemctl status userevd', 'journalctl -u userevd'.",
+			"it takes the connection, but does not answer");
+		break;
+	case -EPROTO:
+		finding(&doctor->findings, MARK_FAIL, "daemon",
+			"Look for a denial in the kernel's log: 'journalctl -k'.",
+			"its file descriptors do not arrive: a security module keeps them back");
+		break;
+	case -EBADMSG:
+		finding(&doctor->findings, MARK_FAIL, "daemon", "Compare the versions: 'userevctl version'.",
+			"what answers does not speak this protocol");
+		break;
+	default:
+		finding(&doctor->findings, MARK_FAIL, "daemon", "Look why: 'journalctl -u userevd'.",
+			"it ended the connection: %s", strerror(-r));
+	}
+	return false;
+}
+
+static void check_control(struct doctor *doctor)
+{
+	const char *path = doctor->ctl->control_socket;
+	int r = control_open(path, &doctor->control);
+
+	if (r == 0)
+		finding(&doctor->findings, MARK_OK, "control", NULL, "user %u is an admin of the daemon at %s",
+			geteuid(), path);
+	else if (r == -EACCES || r == -EPERM)
+		finding(&doctor->findings, MARK_NOTE, "control",
+			"Programs do not need it. For status, enable and tail be root or in the group of that socket.",
+			"user %u may not use %s", geteuid(), path);
+	else
+		finding(&doctor->findings, MARK_NOTE, "control",
+			"Programs do not need it, and inside a container there should be none.",
+			"no daemon to be reached at %s: %s", path, strerror(-r));
+}
+
+/* What the daemon itself says about its backend, where it may be asked. */
+static void ask_why(struct doctor *doctor, char *ret, size_t size)
+{
+	struct text why = text_make(ret, size);
+	struct row_field field;
+	struct cursor row = { 0 };
+
+	if (doctor->control && control_ask(doctor->control, KIND_STATUS) == 0 &&
+	    control_next_row(doctor->control, &row) > 0 && row_find(row, "why", &field) && field.type == ROW_STRING)
+		text_safe(&why, (const char *)field.value, field.length);
+}
+
+static void check_backend(struct doctor *doctor)
+{
+	uint16_t backend = doctor->greeting.welcome.backend;
+	const char *why = doctor->why;
+
+	ask_why(doctor, doctor->why, sizeof(doctor->why));
+	if (backend == BACKEND_EMBEDDED)
+		finding(&doctor->findings, MARK_NOTE, "backend", why[0] ? why : NULL,
+			"embedded: the daemon itself records, and userevctl shows it; ftrace and perf see nothing");
+	else
+		finding(&doctor->findings, MARK_OK, "backend", why[0] ? why : NULL,
+			"%s: events are the kernel's, for ftrace and perf", backend_name(backend));
+}
+
+/* Two ways to find tracefs: ours, which never mounts anything, and everybody else's. */
+static void check_tracefs(struct doctor *doctor, const struct probe *probe)
+{
+	const char *path = NULL;
+	bool mounted = tracefs_tracing_dir_is_mounted(false, &path) > 0;
+
+	if (!probe->tracefs_mounted && !mounted)
+		finding(&doctor->findings, MARK_NOTE, "tracefs",
+			"Only the daemon needs it: 'mount -t tracefs tracefs /sys/kernel/tracing' on the host.",
+			"not mounted here");
+	else if (probe->tracefs_mounted && mounted && path && !streq(path, probe->tracefs))
+		finding(&doctor->findings, MARK_OK, "tracefs", NULL, "mounted at %s (libtracefs uses %s)",
+			probe->tracefs, path);
+	else
+		finding(&doctor->findings, MARK_OK, "tracefs", NULL, "mounted at %s",
+			probe->tracefs_mounted ? probe->tracefs : path);
+}
+
+static void check_machine(struct doctor *doctor)
+{
+	struct probe probe;
+
+	probe_machine(NULL, &probe);
+	check_tracefs(doctor, &probe);
+	if (probe.has_user_events)
+		finding(&doctor->findings, MARK_OK, "kernel", NULL, "it has user_events (%s)",
+			backend_name(probe.kind));
+	else
+		finding(&doctor->findings, MARK_NOTE, "kernel",
+			"The embedded backend works without. For ftrace and perf use a kernel with CONFIG_USER_EVENTS=y.",
+			probe.tracefs_mounted ? "it has no user_events"
+					      : "whether it has user_events cannot be seen here");
+	if (probe.has_user_events)
+		finding(&doctor->findings, probe.may_open ? MARK_OK : MARK_NOTE, "access",
+			probe.may_open ? NULL : "Programs need not: the daemon opens it for them, as root.",
+			"user %u %s open user_events_data directly", geteuid(), probe.may_open ? "may" : "may not");
+	/* Inside a container the daemon sees more than we do. */
+	if (!streq(probe.sentence, doctor->why))
+		finding(&doctor->findings, MARK_NOTE, "machine", NULL, "%s", probe.sentence);
+}
+
+static void examine(struct doctor *doctor)
+{
+	doctor->greeted = check_socket(doctor) && check_permission(doctor) && check_daemon(doctor);
+	check_control(doctor);
+	if (doctor->greeted)
+		check_backend(doctor);
+	check_machine(doctor);
+	if (!doctor->greeted) {
+		finding(&doctor->findings, MARK_SKIP, "policy, quota, page, record", NULL,
+			"not tried: no daemon takes us as a client");
+		return;
+	}
+	doctor_check_registration(doctor);
+	doctor_check_quota(doctor);
+	doctor_check_page(doctor);
+	doctor_check_record(doctor);
+	doctor_check_losses(doctor);
+}
+
+static int doctor_run(struct ctl *ctl)
+{
+	_cleanup_(freep) struct doctor *doctor = calloc(1, sizeof(*doctor));
+	int r;
+
+	ctl_no_options(ctl);
+	ctl_expect_arguments(ctl, 0, 0);
+	if (!doctor) {
+		ctl_error("out of memory.");
+		return EXIT_REFUSED;
+	}
+	doctor->ctl = ctl;
+	doctor->path = greet_socket(ctl);
+	doctor->fd = -1;
+	doctor->greeting.page = -1;
+	findings_begin(&doctor->findings, &ctl->output, doctor->path);
+	examine(doctor);
+	findings_end(&doctor->findings);
+	if (doctor->registered)
+		userev_release(doctor->userev, &doctor->event);
+	userev_close(doctor->userev);
+	greeting_deinit(&doctor->greeting);
+	control_free(doctor->control);
+	fd_close(doctor->fd);
+	r = ctl_finish(ctl);
+	return r == EXIT_DONE && doctor->findings.failed ? EXIT_REFUSED : r;
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.arguments = "",
+	.summary = "why does it not work here, and what to do",
+	.help = "Looks for each cause by itself: the socket, permission, the daemon, its backend,\n"
+		"tracefs and the kernel, policy, quota, the status page, one record written and\n"
+		"read back. Exit status 0 if events work from here, 1 if not. The output is fit\n"
+		"for a bug report.",
+	.run = doctor_run,
+};
