@@ -3,6 +3,7 @@
 /* HELLO and QUERY without the library, which would hide what is wrong. */
 
 #include <poll.h>
+#include <sys/un.h>
 
 #include "client/ctl_doctor.h"
 #include "protocol/text.h"
@@ -10,14 +11,28 @@
 
 enum { PATIENCE_MS = 5000 };
 
+static bool somebody_listens(const char *path)
+{
+	_cleanup_(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address;
+	socklen_t length;
+
+	return fd >= 0 && transport_address(path, &address, &length) == 0 &&
+	       (connect(fd, (const struct sockaddr *)&address, length) == 0 || errno == EAGAIN);
+}
+
+/* As the library does: the first one that takes us, else the first one that is there. */
 const char *greet_socket(const struct ctl *ctl)
 {
-	static const char in_containers[] = "/run/userevd/client/userevd.sock";
+	static const char *const usual[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
 	const char *path = ctl->socket ? ctl->socket : getenv("USEREV_SOCKET");
 
 	if (path && path[0])
 		return path;
-	return access(in_containers, F_OK) == 0 ? in_containers : "/run/userevd.sock";
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+		if (somebody_listens(usual[i]))
+			return usual[i];
+	return access(usual[0], F_OK) == 0 ? usual[0] : usual[1];
 }
 
 /* One request with its answer, whose message points into `buffer`. */

@@ -10,25 +10,21 @@
 /* One line of mountinfo: id parent major:minor root mountpoint options [tags] - type source super-options. */
 static void consider_mount(struct cgroups *cgroups, char *line)
 {
-	char *root, *mount, *type, *options = NULL, *separator = strstr(line, " - ");
+	_cleanup_(freep) char *root = NULL, *mount = NULL, *type = NULL, *options = NULL;
+	char *separator = strstr(line, " - ");
 	bool v2, systemd;
 
-	if (!separator || sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) != 2)
+	if (!separator || sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) != 2 ||
+	    sscanf(separator, " - %ms %*s %ms", &type, &options) < 1)
 		return;
-	if (sscanf(separator, " - %ms %*s %ms", &type, &options) >= 1) {
-		v2 = streq(type, "cgroup2") && strncmp(mount, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
-		systemd = streq(type, "cgroup") && options && strstr(options, "name=systemd");
-		/* A second-best is taken only where nothing better was seen. */
-		if (v2 || (systemd && !*cgroups->mount)) {
-			string_copy(cgroups->mount, sizeof(cgroups->mount), mount);
-			string_copy(cgroups->root, sizeof(cgroups->root), root);
-			string_copy(cgroups->controller, sizeof(cgroups->controller), v2 ? "" : "name=systemd");
-		}
-		free(type);
-		free(options);
+	v2 = streq(type, "cgroup2") && strncmp(mount, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
+	systemd = streq(type, "cgroup") && options && strstr(options, "name=systemd");
+	/* A second-best is taken only where nothing better was seen. */
+	if (v2 || (systemd && !*cgroups->mount)) {
+		string_copy(cgroups->mount, sizeof(cgroups->mount), mount);
+		string_copy(cgroups->root, sizeof(cgroups->root), root);
+		string_copy(cgroups->controller, sizeof(cgroups->controller), v2 ? "" : "name=systemd");
 	}
-	free(root);
-	free(mount);
 }
 
 void cgroups_find(const char *mountinfo, struct cgroups *ret)
@@ -112,10 +108,17 @@ uint64_t cgroup_id(const struct cgroups *cgroups, const char *path)
 bool cgroup_is_delegated(const struct cgroups *cgroups, const char *path)
 {
 	char directory[2 * PATH_MAX], value[8];
+	struct stat status;
 
-	return cgroup_directory(cgroups, path, directory, sizeof(directory)) &&
-	       getxattr(directory, "user.delegate", value, sizeof(value)) == 1 && value[0] == '1';
+	if (!cgroup_directory(cgroups, path, directory, sizeof(directory)) || stat(directory, &status) < 0)
+		return false;
+	/* Its owner may make others below it, and mark them as he likes: whatever is inside is his. */
+	if (status.st_uid != 0)
+		return true;
+	return getxattr(directory, "user.delegate", value, sizeof(value)) == 1 && value[0] == '1';
 }
+
+enum { LEVELS_MAX = 12 };
 
 void cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data)
 {
@@ -133,6 +136,9 @@ void cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const cha
 		*end = rest;
 		if (++level == 2)
 			second = end;
+		/* Nobody's containers are that deep; and each level is a path to walk. */
+		if (level == LEVELS_MAX)
+			break;
 		if (boundary) {
 			*end = '\0';
 			return;

@@ -27,7 +27,10 @@ int cgroup_of_process(const struct cgroups *, pid_t pid, char *ret_path, size_t 
 /* The cgroup's id, which is its inode's number; 0 where it can't be seen. */
 uint64_t cgroup_id(const struct cgroups *, const char *path);
 
-/* Whether systemd has given the cgroup away (a container's scope, a unit with Delegate=). */
+/*
+ * Whether the cgroup has been given away: systemd says so (a container's scope, a unit with Delegate=), or it is not root's.
+ * A mark inside of one that is not root's may be anybody's; but then that one is further out, and counts.
+ */
 bool cgroup_is_delegated(const struct cgroups *, const char *path);
 
 /*

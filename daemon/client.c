@@ -21,6 +21,7 @@
 #include "daemon/peer.h"
 #include "daemon/stream.h"
 #include "daemon/tenant.h"
+#include "protocol/disposal.h"
 #include "protocol/transport.h"
 
 static void set_deadline(struct client *client)
@@ -62,6 +63,12 @@ void client_watch(struct client *client)
 		ev_io_start(client->daemon->loop, &client->w_io);
 }
 
+/* An empty packet says who sent it, the end does not. */
+static bool has_ended(ssize_t size, const struct transport_from *from)
+{
+	return size == 0 && !from->known;
+}
+
 /*
  * A shutdown, since a copy of the connection that is kept elsewhere would keep a merely closed one open. And what it still
  * had to say is read, since the kernel tells who is hung up on with something unread ECONNRESET before our last words.
@@ -73,9 +80,12 @@ static void hang_up(struct client *client)
 	ssize_t size;
 
 	shutdown(client->fd, SHUT_RDWR);
-	do
+	/* Up to what has fds attached, which nobody takes. Who has sent more than this does not listen anyway. */
+	for (unsigned i = 0; i < UNREAD_MAX; i++) {
 		size = transport_receive(client->fd, daemon->request, sizeof(daemon->request), &from);
-	while (size > 0 || size == -EPROTO || size == -EMSGSIZE);
+		if (size >= 0 ? has_ended(size, &from) : size != -EMSGSIZE)
+			break;
+	}
 	client_close(client);
 }
 
@@ -105,36 +115,41 @@ static void on_writable(struct client *client)
 		listing_continue(client);
 }
 
-static void on_readable(struct client *client)
+void client_take_request(struct client *client)
 {
 	struct daemon *daemon = client->daemon;
 	struct transport_from from;
 	ssize_t size;
 
-	for (unsigned i = 0; i < REQUEST_BATCH && wants_to_read(client) && !client->closing; i++) {
-		size = transport_receive(client->fd, daemon->request, sizeof(daemon->request), &from);
-		if (size == -EAGAIN)
-			return;
-		if (size == -EPROTO)
-			client_cut(client, 0, REFUSAL_UNEXPECTED_FDS, "no request takes file descriptors");
-		else if (size == -EMSGSIZE)
-			client_cut(client, 0, REFUSAL_BAD_PACKET, "a packet is at most %d bytes", WIRE_PACKET_MAX);
-		else if (size <= 0)
-			client_close(client);
-		else
-			dispatch(client, daemon->request, (size_t)size, &from);
-	}
+	if (!wants_to_read(client) || client->closing)
+		return;
+	size = transport_receive(client->fd, daemon->request, sizeof(daemon->request), &from);
+	if (size == -EAGAIN)
+		return;
+	if (size == -EPROTO)
+		client_cut(client, 0, REFUSAL_UNEXPECTED_FDS, "no request takes file descriptors");
+	else if (size == -EMSGSIZE)
+		client_cut(client, 0, REFUSAL_BAD_PACKET, "a packet is at most %d bytes", WIRE_PACKET_MAX);
+	else if (size < 0 || has_ended(size, &from))
+		client_close(client);
+	else
+		dispatch(client, daemon->request, (size_t)size, &from);
+	client_watch(client);
 }
 
 static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct client *client = container_of(w, struct client, w_io);
 
-	if (events & EV_WRITE)
+	if (events & EV_WRITE) {
 		on_writable(client);
-	if (events & EV_READ)
-		on_readable(client);
-	client_watch(client);
+		client_watch(client);
+	}
+	/* Admins need not queue. */
+	if (events & EV_READ && client->tenant)
+		turns_add(&client->daemon->turns, client);
+	else if (events & EV_READ)
+		client_take_request(client);
 }
 
 int client_new(struct daemon *daemon, int fd, enum client_socket socket, const struct peer *peer, struct tenant *tenant)
@@ -148,6 +163,7 @@ int client_new(struct daemon *daemon, int fd, enum client_socket socket, const s
 	client->socket = socket;
 	client->pid = peer->pid;
 	client->uid = peer->uid;
+	client->real_uid = peer->real_uid;
 	string_copy(client->comm, sizeof(client->comm), peer->comm);
 	ev_io_init(&client->w_io, on_io, fd, EV_READ);
 	ev_io_start(daemon->loop, &client->w_io);
@@ -169,6 +185,7 @@ void client_close(struct client *client)
 	client->closing = true;
 	ev_io_stop(client->daemon->loop, &client->w_io);
 	clear_deadline(client);
+	turns_remove(&client->daemon->turns, client);
 	client->daemon->closing = true;
 }
 
@@ -193,6 +210,7 @@ void client_free(struct client *client)
 
 	ev_io_stop(daemon->loop, &client->w_io);
 	clear_deadline(client);
+	turns_remove(&daemon->turns, client);
 	if (client->flushing)
 		TAILQ_REMOVE(&daemon->flushing, client, changes);
 	if (client->errand)
@@ -202,7 +220,7 @@ void client_free(struct client *client)
 		fdset_deinit(&client->waiting->fds);
 	free(client->waiting);
 	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
-	fd_close(client->fd);
+	disposal_close(client->fd);
 	if (client->tenant)
 		leave_tenant(client);
 	TAILQ_REMOVE(&daemon->clients, client, all);
@@ -335,7 +353,8 @@ void clients_flush_changes(struct daemon *daemon)
 
 	for (client = TAILQ_FIRST(&daemon->flushing); client; client = next) {
 		next = TAILQ_NEXT(client, changes);
-		if (client->waiting)
+		/* Nor while the kernel is asked: the answer to that may be the one that finds no room. */
+		if (client->waiting || client->errand)
 			continue;
 		TAILQ_REMOVE(&daemon->flushing, client, changes);
 		client->flushing = false;
@@ -355,6 +374,9 @@ void clients_expire(struct daemon *daemon)
 		if (client->waiting) {
 			daemon_refused(daemon, client->tenant, NULL, REFUSAL_TOO_SLOW, "it does not read its answers");
 			client_close(client);
+		} else if (client->errand) {
+			client_cut(client, 0, REFUSAL_TROUBLE, "no status page could be made within %u seconds",
+				   daemon->options.patience);
 		} else {
 			client_cut(client, 0, REFUSAL_TOO_SLOW, "no HELLO within %u seconds", daemon->options.patience);
 		}

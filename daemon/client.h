@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "daemon/limits.h"
+#include "daemon/turns.h"
 #include "protocol/fdset.h"
 #include "protocol/wire.h"
 
@@ -39,6 +40,7 @@ struct client {
 
 	pid_t pid; /* as it was when it connected */
 	uid_t uid;
+	uid_t real_uid;
 	char comm[16];
 	struct tenant *tenant; /* NULL on the control socket */
 
@@ -59,18 +61,21 @@ struct client {
 	uint16_t changed[CHANGED_MAX];
 	uint16_t n_changed; /* above CHANGED_MAX: look at all */
 
+	bool has_turn; /* waits for it */
+
 	TAILQ_ENTRY(client) all;
+	TAILQ_ENTRY(client) turn;
 	TAILQ_ENTRY(client) deadline;
 	TAILQ_ENTRY(client) changes;
 	LIST_ENTRY(client) in_tenant;
 };
 
-TAILQ_HEAD(client_queue, client);
-
-/* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). `peer` is NULL for control. */
+/* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). The tenant is NULL for control. */
 int client_new(struct daemon *, int fd, enum client_socket, const struct peer *, struct tenant *);
 /* Marks it: it is freed at the end of this turn, so that whoever is handling it can go on. */
 void client_close(struct client *);
+/* Takes one request from it, if it has one. */
+void client_take_request(struct client *);
 /* Frees all that are marked. */
 void clients_sweep(struct daemon *);
 /* Frees it at once; at the daemon's end. */

@@ -15,11 +15,7 @@
 
 enum { HOLDERS_BYTES_MAX = 32768 }; /* half of what a row's list can be, whatever the length of tenants' paths */
 
-static void control_refuse(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
-	_printf_(4, 5);
-
-/* Unlike a client's, an admin's connection survives a refusal. */
-static void control_refuse(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
+void control_refuse(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	va_list arguments;
@@ -31,8 +27,7 @@ static void control_refuse(struct client *client, uint32_t serial, uint32_t refu
 	client_send(client, NULL, 0);
 }
 
-/* Whether a listing may be begun; says so where not. */
-static bool may_list(struct client *client, uint32_t serial, bool wants_tracer)
+bool control_may_list(struct client *client, uint32_t serial, bool wants_tracer)
 {
 	if (client->listing)
 		control_refuse(client, serial, REFUSAL_BAD_PACKET, "this connection has a listing under way");
@@ -116,7 +111,7 @@ int handle_status(struct client *client, const struct message *message)
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (may_list(client, message->serial, false))
+	if (control_may_list(client, message->serial, false))
 		start(client, message->serial, sizeof(struct status_listing), &kind);
 	return 0;
 }
@@ -141,16 +136,19 @@ static void put_holder(struct packet *packet, const struct lease *lease, const s
 
 static void put_holders(struct packet *packet, const struct event *event)
 {
-	size_t mark = row_begin_rows(packet, "holders"), total = 0, lingering = 0;
+	size_t mark = row_begin_rows(packet, "holders"), shown = 0, total = 0, lingering = 0;
 	const struct reference *reference;
 	const struct grant *grant;
 	const struct lease *lease;
 
 	for (grant = event ? LIST_FIRST(&event->grants) : NULL; grant; grant = LIST_NEXT(grant, in_event)) {
 		lingering += grant->leases == 0;
+		total += grant->leases;
+		if (shown >= HOLDERS_MAX)
+			continue;
 		LIST_FOREACH(reference, &grant->registered, in_grant)
 			LIST_FOREACH(lease, &reference->leases, in_reference)
-				if (total++ < HOLDERS_MAX && packet->size - mark < HOLDERS_BYTES_MAX)
+				if (shown++ < HOLDERS_MAX && packet->size - mark < HOLDERS_BYTES_MAX)
 					put_holder(packet, lease, grant->tenant);
 	}
 	row_end_rows(packet, mark);
@@ -184,7 +182,7 @@ int handle_events(struct client *client, const struct message *message)
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (may_list(client, message->serial, true))
+	if (control_may_list(client, message->serial, true))
 		start(client, message->serial, sizeof(struct events_listing), &kind);
 	return 0;
 }
@@ -196,16 +194,16 @@ struct tenants_listing {
 	uint32_t after;
 };
 
+/* The table keeps them in the order in which they came, which is that of their numbers. */
 static struct tenant *tenant_after(struct daemon *daemon, uint32_t number)
 {
-	struct tenant *tenant;
+	struct tenant *tenant = tenant_by_number(daemon, number);
 
-	while (number < daemon->last_tenant) {
-		tenant = tenant_by_number(daemon, ++number);
-		if (tenant)
-			return tenant;
-	}
-	return NULL;
+	if (tenant)
+		return tenant->by_number.next;
+	for (tenant = daemon->tenants_by_number; tenant && tenant->number <= number;)
+		tenant = tenant->by_number.next;
+	return tenant;
 }
 
 static void put_refusals(struct packet *packet, const struct tenant *tenant)
@@ -256,206 +254,7 @@ int handle_tenants(struct client *client, const struct message *message)
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (may_list(client, message->serial, false))
+	if (control_may_list(client, message->serial, false))
 		start(client, message->serial, sizeof(struct tenants_listing), &kind);
 	return 0;
-}
-
-/* TRACE: one row, how many events the patterns matched. */
-
-struct trace_listing {
-	struct listing listing;
-	bool done;
-	uint64_t matched;
-};
-
-static int next_trace(struct listing *listing, struct packet *packet)
-{
-	struct trace_listing *trace = container_of(listing, struct trace_listing, listing);
-
-	if (trace->done)
-		return LISTING_END;
-	trace->done = true;
-	row_put_u64(packet, "events", trace->matched);
-	return LISTING_ROW;
-}
-
-/* A pattern as a string of its own; the caller frees it. */
-static char *take_pattern(const struct string_item *item)
-{
-	return strndup(item->text, item->length);
-}
-
-static uint64_t switch_all(struct tracer *tracer, struct strings strings, bool on)
-{
-	struct string_item item;
-	uint64_t matched = 0;
-
-	while (strings_next(&strings, &item)) {
-		_cleanup_(freep) char *pattern = take_pattern(&item);
-
-		if (pattern)
-			matched += tracer_switch(tracer, pattern, on);
-	}
-	return matched;
-}
-
-int handle_trace(struct client *client, const struct message *message)
-{
-	static const struct listing_kind kind = { .next = next_trace };
-	struct trace_listing *trace;
-	struct strings strings;
-	uint64_t matched;
-
-	if (decode_strings(message->body, &strings) != 0 || strings.flags & ~TRACE_ON)
-		return REFUSAL_BAD_PACKET;
-	if (!may_list(client, message->serial, true))
-		return 0;
-	matched = switch_all(client->daemon->kernel->tracer, strings, strings.flags & TRACE_ON);
-	if (matched == 0) {
-		control_refuse(client, message->serial, REFUSAL_NO_SUCH_EVENT, "no event matches");
-		return 0;
-	}
-	trace = calloc(1, sizeof(*trace));
-	if (!trace) {
-		control_refuse(client, message->serial, REFUSAL_TROUBLE,
-			       "the daemon is out of memory; it is done, though");
-		return 0;
-	}
-	trace->matched = matched;
-	listing_start(client, &trace->listing, &kind, message->serial);
-	return 0;
-}
-
-/* TAIL: records as they come. */
-
-struct tail_listing {
-	struct listing listing;
-	struct tracer_session *session; /* NULL: everything that is on */
-	struct ring_reader reader;
-	uint64_t end; /* with TAIL_NO_FOLLOW: where it ends */
-	bool follow;
-};
-
-static bool is_wanted(const struct tail_listing *tail, const void *row, size_t size)
-{
-	struct row_field event;
-	const uint8_t *end;
-
-	if (!tail->session)
-		return true;
-	if (!row_find(cursor_make(row, size), "event", &event))
-		return false;
-	/* A description begins with the name. */
-	end = memchr(event.value, ' ', event.length);
-	return tracer_session_wants(tail->session, (const char *)event.value,
-				    end ? (size_t)(end - event.value) : event.length);
-}
-
-static int next_record(struct listing *listing, struct packet *packet)
-{
-	struct tail_listing *tail = container_of(listing, struct tail_listing, listing);
-	struct ring *ring = tracer_ring(listing->client->daemon->kernel->tracer);
-	const void *row;
-	size_t size;
-
-	/* What was pushed out before we came is said first, instead of the row that is read next. */
-	if (tail->reader.position < ring_oldest(ring)) {
-		row_put_u64(packet, "missed", ring_oldest(ring) - tail->reader.position);
-		tail->reader.position = ring_oldest(ring);
-		return LISTING_ROW;
-	}
-	while (tail->follow || tail->reader.position < tail->end) {
-		row = ring_read(ring, &tail->reader, &size);
-		if (!row)
-			return tail->follow ? LISTING_IDLE : LISTING_END;
-		if (is_wanted(tail, row, size)) {
-			packet_put(packet, row, size);
-			return LISTING_ROW;
-		}
-	}
-	return LISTING_END;
-}
-
-static void deinit_tail(struct listing *listing)
-{
-	struct tail_listing *tail = container_of(listing, struct tail_listing, listing);
-
-	tracer_session_free(tail->session);
-}
-
-/* The patterns into a session. 0 or -ENOMEM. */
-static int open_session(struct tracer *tracer, struct strings strings, struct tracer_session **ret)
-{
-	char *patterns[WIRE_BATCH_MAX];
-	struct string_item item;
-	size_t n = 0;
-	int r = 0;
-
-	if (strings.count == 0)
-		return 0;
-	while (r == 0 && strings_next(&strings, &item)) {
-		patterns[n] = take_pattern(&item);
-		r = patterns[n++] ? 0 : -ENOMEM;
-	}
-	if (r == 0)
-		r = tracer_session_new(tracer, (const char *const *)patterns, n, ret);
-	while (n > 0)
-		free(patterns[--n]);
-	return r;
-}
-
-int handle_tail(struct client *client, const struct message *message)
-{
-	static const struct listing_kind kind = { .next = next_record, .deinit = deinit_tail };
-	struct tracer *tracer = client->daemon->kernel->tracer;
-	struct tail_listing *tail;
-	struct strings strings;
-
-	if (decode_strings(message->body, &strings) != 0 || strings.flags & ~(TAIL_PAST | TAIL_NO_FOLLOW))
-		return REFUSAL_BAD_PACKET;
-	if (!may_list(client, message->serial, true))
-		return 0;
-	tail = calloc(1, sizeof(*tail));
-	if (!tail || open_session(tracer, strings, &tail->session) < 0) {
-		free(tail);
-		control_refuse(client, message->serial, REFUSAL_TROUBLE,
-			       "the daemon is out of memory; try again later");
-		return 0;
-	}
-	tail->end = ring_next(tracer_ring(tracer));
-	tail->reader.position = strings.flags & TAIL_PAST ? ring_oldest(tracer_ring(tracer)) : tail->end;
-	tail->follow = !(strings.flags & TAIL_NO_FOLLOW);
-	listing_start(client, &tail->listing, &kind, message->serial);
-	return 0;
-}
-
-int handle_sync(struct client *client, const struct message *message)
-{
-	struct daemon *daemon = client->daemon;
-
-	if (decode_empty(message->body) != 0)
-		return REFUSAL_BAD_PACKET;
-	if (daemon->kernel->tracer)
-		tracer_drain(daemon->kernel->tracer);
-	if (client->listing) {
-		listing_sync(client, message->serial);
-		return 0;
-	}
-	client_answer(client, KIND_SYNCED, message->serial, 0);
-	client_send(client, NULL, 0);
-	return 0;
-}
-
-void control_records(struct daemon *daemon)
-{
-	struct tracer *tracer = daemon->kernel->tracer;
-	struct client *client;
-
-	if (!tracer || ring_next(tracer_ring(tracer)) == daemon->records_told)
-		return;
-	daemon->records_told = ring_next(tracer_ring(tracer));
-	TAILQ_FOREACH(client, &daemon->clients, all)
-		if (client->listing && client->listing->kind->deinit == deinit_tail)
-			listing_continue(client);
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The admins' socket: what there is, and the switches of a daemon that is itself the tracer. */
+/* The admins' socket: what there is. */
 
 #include "daemon/client.h"
 
 int handle_status(struct client *, const struct message *);
 int handle_events(struct client *, const struct message *);
 int handle_tenants(struct client *, const struct message *);
-int handle_trace(struct client *, const struct message *);
-int handle_tail(struct client *, const struct message *);
-int handle_sync(struct client *, const struct message *);
 
-/* Whoever tails gets what is new in the ring. */
-void control_records(struct daemon *);
+/* Whether a listing may be begun on this connection; says so where not. */
+bool control_may_list(struct client *, uint32_t serial, bool wants_tracer);
+/* Unlike a client's, an admin's connection survives a refusal. */
+void control_refuse(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "daemon/control.h"
 #include "daemon/log.h"
+#include "daemon/tail.h"
 #include "daemon/tenant.h"
 #include "daemon/watch.h"
 
@@ -22,6 +22,17 @@ static void raise_fd_limit(void)
 		log_warning("can't raise the limit on open files: %s", strerror(errno));
 }
 
+bool daemon_has_fds(const struct daemon *daemon)
+{
+	struct rlimit limit;
+
+	/* Asked each time: an admin may change it (prlimit). */
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return true;
+	return daemon->connections + HASH_CNT(by_number, daemon->streams) + MIN(OWN_FDS, limit.rlim_cur / 4) <
+	       limit.rlim_cur;
+}
+
 static void on_kernel(struct ev_loop *loop, ev_io *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_kernel);
@@ -29,6 +40,7 @@ static void on_kernel(struct ev_loop *loop, ev_io *w, int events _unused_)
 
 	if (r < 0) {
 		log_error("the %s backend failed: %s", daemon->kernel->facts.name, strerror(-r));
+		daemon->failed = r;
 		ev_break(loop, EVBREAK_ALL);
 	}
 }
@@ -51,8 +63,10 @@ void daemon_watch_lingering(struct daemon *daemon)
 		ev_timer_stop(daemon->loop, &daemon->w_linger);
 		return;
 	}
+	/* Never later than it was: who lets streams linger all the time must not keep others from being looked at. */
 	daemon->w_linger.repeat = LINGER_FIRST;
-	ev_timer_again(daemon->loop, &daemon->w_linger);
+	if (!ev_is_active(&daemon->w_linger) || ev_timer_remaining(daemon->loop, &daemon->w_linger) > LINGER_FIRST)
+		ev_timer_again(daemon->loop, &daemon->w_linger);
 }
 
 static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
@@ -82,14 +96,34 @@ void daemon_fd_freed(struct daemon *daemon)
 	listener_resume(&daemon->control_listener);
 }
 
+/*
+ * Handles what is asked, for a while. Who was not reached keeps its place, and its fd, which can still be read, brings us
+ * back at once.
+ */
+static void take_requests(struct daemon *daemon)
+{
+	ev_tstamp end = ev_time() + REQUESTS_TIME;
+	struct client *client;
+
+	do {
+		client = turns_next(&daemon->turns);
+		if (client)
+			client_take_request(client);
+	} while (client && ev_time() < end);
+}
+
 /* The end of a turn of the loop: what was put off during it. */
 static void on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_turn);
 
-	control_records(daemon);
-	clients_flush_changes(daemon);
-	clients_sweep(daemon);
+	take_requests(daemon);
+	/* Who leaves may leave records, and may have kept an event on; and who is told of either may turn out to have left. */
+	do {
+		clients_sweep(daemon);
+		tails_continue(daemon);
+		clients_flush_changes(daemon);
+	} while (daemon->closing);
 }
 
 static void on_signal(struct ev_loop *loop, ev_signal *w, int events _unused_)
@@ -134,12 +168,10 @@ static int open_backend(struct daemon *daemon)
 
 	probe_machine(NULL, &daemon->probe);
 	r = probe_choose(daemon->options.backend, &daemon->probe, &backend);
-	if (r == -EINVAL)
-		log_error("--backend=%s: give auto, embedded, status-page or enable-address", daemon->options.backend);
-	else if (r < 0)
+	if (r < 0) {
 		log_error("no %s backend here: %s", daemon->options.backend, daemon->probe.sentence);
-	if (r < 0)
 		return r;
+	}
 	r = embedded_new(&limits, &daemon->kernel);
 	if (r < 0) {
 		log_error("can't start the %s backend: %s", backend_name((uint16_t)backend), strerror(-r));
@@ -186,6 +218,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (!daemon)
 		return -ENOMEM;
 	daemon->options = *options;
+	TAILQ_INIT(&daemon->turns);
 	TAILQ_INIT(&daemon->clients);
 	TAILQ_INIT(&daemon->impatient);
 	TAILQ_INIT(&daemon->flushing);
@@ -210,18 +243,20 @@ int daemon_new(const struct options *options, struct daemon **ret)
 int daemon_run(struct daemon *daemon)
 {
 	ev_run(daemon->loop, 0);
-	return 0;
+	return daemon->failed;
 }
 
 struct daemon *daemon_free(struct daemon *daemon)
 {
 	if (!daemon)
 		return NULL;
-	/* Nobody new, then those who are there, then what they left behind, then what it was made of. */
+	/* Nobody new, then those who are there, what was asked for them, what they left behind, and what it was made of. */
 	listener_deinit(&daemon->control_listener);
 	listener_deinit(&daemon->clients_listener);
 	while (!TAILQ_EMPTY(&daemon->clients))
 		client_free(TAILQ_FIRST(&daemon->clients));
+	if (daemon->kernel)
+		kernel_cancel(daemon->kernel);
 	while (!TAILQ_EMPTY(&daemon->lingering))
 		stream_free(TAILQ_FIRST(&daemon->lingering));
 	if (daemon->kernel) {

@@ -39,12 +39,14 @@ struct daemon {
 	uint32_t last_stream;
 	uint32_t leases;
 
+	struct tenant_queue turns; /* who has something to say */
 	struct client_queue clients;
 	struct client_queue impatient; /* who has a deadline, the oldest first */
 	struct client_queue flushing;  /* who has changes to be told */
 	uint32_t connections;	       /* of clients, not of admins */
 	uint64_t records_told;	       /* of the ring, to those who tail */
 	bool closing;		       /* some client is marked */
+	int failed;		       /* why it ends by itself: a negative errno */
 	uint64_t lost;		       /* records, by all who ever reported */
 	uint64_t too_big;
 
@@ -70,6 +72,8 @@ struct daemon *daemon_free(struct daemon *);
 void daemon_watch_lingering(struct daemon *);
 /* The list of deadlines changed. */
 void daemon_watch_deadlines(struct daemon *);
+/* Whether there are fds left for clients; the last ones are kept for admins and for ourselves. */
+bool daemon_has_fds(const struct daemon *);
 /* An fd was closed: accept again, if that was what was missing. */
 void daemon_fd_freed(struct daemon *);
 

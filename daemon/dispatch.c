@@ -9,6 +9,7 @@
 #include "daemon/query.h"
 #include "daemon/register.h"
 #include "daemon/release.h"
+#include "daemon/tail.h"
 #include "daemon/watch.h"
 
 enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
@@ -55,7 +56,7 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 	int r;
 
 	/* Another process of the same user is normal: a fork. Another user is a connection that was handed on. */
-	if (!from->known || from->uid != client->uid) {
+	if (!from->known || (from->uid != client->uid && from->uid != client->real_uid)) {
 		client_cut(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
 			   client->uid);
 		return;

@@ -14,14 +14,14 @@ struct event *event_by_name(struct daemon *daemon, const char *name, size_t leng
 	return event;
 }
 
-static struct event *event_free(struct event *event)
+/* Frees it unless some tenant holds it. */
+static void event_tidy(struct event *event)
 {
-	if (!event || !LIST_EMPTY(&event->grants))
-		return event;
+	if (!LIST_EMPTY(&event->grants))
+		return;
 	HASH_DELETE(by_name, event->daemon->events, event);
 	quota_charge_deinit(&event->charge);
 	free(event);
-	return NULL;
 }
 
 static int event_new(struct daemon *daemon, const struct description *description, struct event **ret, struct text *why)
@@ -53,7 +53,7 @@ static int event_new(struct daemon *daemon, const struct description *descriptio
 	return 0;
 }
 
-/* Finds or makes it; the caller gives it a grant, or calls event_free(). */
+/* Finds or makes it; the caller gives it a grant, or calls event_tidy(). */
 static int event_get(struct tenant *tenant, const struct description *description, struct event **ret, struct text *why)
 {
 	struct event *event = event_by_name(tenant->daemon, description->canonical, description->name_length);
@@ -118,7 +118,7 @@ int grant_get(struct tenant *tenant, const struct description *description, stru
 	}
 	r = grant_new(tenant, event, ret, why);
 	if (r != 0)
-		event_free(event);
+		event_tidy(event);
 	return r;
 }
 
@@ -139,7 +139,7 @@ struct grant *grant_unref(struct grant *grant)
 	HASH_DELETE(by_event, tenant->grants, grant);
 	LIST_REMOVE(grant, in_event);
 	quota_charge_deinit(&grant->charge);
-	event_free(grant->event);
+	event_tidy(grant->event);
 	free(grant);
 	tenant_release(tenant);
 	return NULL;

@@ -43,6 +43,7 @@ struct page_errand {
 	struct kernel_call call;
 	uint32_t serial;
 	uint64_t understands;
+	char tenant[]; /* the call needs it even when there is no tenant any more */
 };
 
 /* Two clients may have asked at the same time: the second page is another fd of the first. */
@@ -66,7 +67,8 @@ static void on_page(void *data, struct kernel_call *call, size_t n _unused_)
 
 	if (call->result == KERNEL_OK)
 		keep_page(page->daemon, call);
-	if (client && call->result == KERNEL_OK)
+	/* Whether it is this one or that of another client who asked meanwhile. */
+	if (client && client->tenant->page_fd >= 0)
 		welcome(client, page->serial, page->understands);
 	else if (client)
 		client_cut(client, page->serial, REFUSAL_TROUBLE, "no status page could be made: %s",
@@ -76,17 +78,19 @@ static void on_page(void *data, struct kernel_call *call, size_t n _unused_)
 
 static int ask_for_page(struct client *client, uint32_t serial, uint64_t understands)
 {
-	struct page_errand *page = calloc(1, sizeof(*page));
+	size_t length = strlen(client->tenant->path);
+	struct page_errand *page = calloc(1, sizeof(*page) + length + 1);
 
 	if (!page)
 		return -ENOMEM;
+	memcpy(page->tenant, client->tenant->path, length);
 	page->daemon = client->daemon;
 	page->serial = serial;
 	page->understands = understands;
 	page->call = (struct kernel_call){
 		.op = KERNEL_PAGE_NEW,
 		.page = client->tenant->number,
-		.text = client->tenant->path,
+		.text = page->tenant,
 		.fd = -1,
 	};
 	errand_begin(&page->errand, client);

@@ -47,11 +47,10 @@ void lease_drop(struct lease *lease)
 	free(lease);
 }
 
-void lease_release(struct lease *lease)
+struct reference *lease_release(struct lease *lease)
 {
 	struct reference *reference = lease->reference;
 
 	lease_drop(lease);
-	if (LIST_EMPTY(&reference->leases))
-		reference_release(reference);
+	return LIST_EMPTY(&reference->leases) ? reference : NULL;
 }

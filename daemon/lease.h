@@ -22,8 +22,8 @@ struct lease {
 struct lease *lease_get(struct client *, struct reference *);
 struct lease *lease_by_bit(struct client *, uint32_t bit);
 
-/* The client gives it back, and what nobody else claims is let go as soon as the kernel can. */
-void lease_release(struct lease *);
+/* The client gives it back: the reference, if nobody else claims it, for references_release(). */
+struct reference *lease_release(struct lease *);
 
 /* The client has gone: what it held stays registered while its stream is open somewhere. */
 void lease_drop(struct lease *);

@@ -10,19 +10,22 @@ enum {
 	DEFAULT_RING_BYTES = 4 << 20,
 	/* Connections taken per turn of the loop, so that a storm of them does not starve those that are there. */
 	ACCEPT_BATCH = 64,
-	/* Packets taken from one client per turn, for the same reason. */
-	REQUEST_BATCH = 8,
 	/* `events` names this many holders of an event; the rest is a number. A row's list ends at 64 KiB. */
 	HOLDERS_MAX = 64,
 	/* Seconds with who says nothing, or does not read its answer: longer than any machine is stuck, and no longer. */
 	DEFAULT_PATIENCE = 10,
+	/* Packets of one who is hung up on that are still read, so that our last words are not lost. */
+	UNREAD_MAX = 64,
 	/* Pending connections before connect() waits: the kernel's own ceiling. */
 	LISTEN_BACKLOG = 4096,
+	/* fds that clients do not get: a dozen of our own, and some for admins, who come to see who has the others. */
+	OWN_FDS = 48,
 	/* Bits that one CHANGED names; more, and it says "look at all". */
 	CHANGED_MAX = 64,
 };
 
 /* Seconds. */
+#define REQUESTS_TIME  0.01 /* of handling requests, before accepts, admins and records are looked at again */
 #define ACCEPT_BACKOFF 0.1  /* after EMFILE: long enough not to spin, short enough not to be noticed */
 #define LINGER_FIRST   0.02 /* a process that ends closes its fds one after the other */
 #define LINGER_LAST    1.0  /* a charge is refunded within two seconds of the last close */

@@ -10,11 +10,8 @@
 #include "daemon/log.h"
 #include "daemon/peer.h"
 #include "daemon/tenant.h"
+#include "protocol/disposal.h"
 #include "protocol/transport.h"
-
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83 /* Linux 6.16 */
-#endif
 
 /* Out of fds or memory: the connection stays in the backlog, and we come back for it. */
 static bool is_passing(int error)
@@ -64,6 +61,7 @@ static void turn_away(struct listener *listener, int fd, const char *sentence)
 	encode_end(&packet);
 	transport_send(fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
 	shutdown(fd, SHUT_RDWR);
+	disposal_close(fd);
 }
 
 /* 0: the connection is the client's now, or was turned away. Negative: out of something. */
@@ -76,12 +74,11 @@ static int welcome(struct listener *listener, int fd)
 
 	r = peer_identify(fd, &daemon->cgroups, &peer);
 	if (r == PEER_E_GONE) {
-		fd_close(fd);
+		disposal_close(fd);
 		return 0;
 	}
 	if (r == PEER_E_HIDDEN) {
 		turn_away(listener, fd, "the daemon can't see your process; is it in a pid namespace that hides it?");
-		fd_close(fd);
 		return 0;
 	}
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
@@ -105,7 +102,13 @@ static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events _unuse
 	struct listener *listener = container_of(w, struct listener, w_accept);
 
 	for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
-		int fd = take_connection(listener), r;
+		int fd, r;
+
+		if (listener->socket == SOCKET_CLIENTS && !daemon_has_fds(listener->daemon)) {
+			back_off(listener, -EMFILE);
+			return;
+		}
+		fd = take_connection(listener);
 
 		if (fd < 0 && errno == EAGAIN)
 			return;
@@ -119,7 +122,7 @@ static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events _unuse
 			back_off(listener, r);
 			return;
 		}
-		fd_close(fd);
+		disposal_close(fd);
 		log_warning("a connection on %s was dropped: %s", listener->path, strerror(-r));
 	}
 }
@@ -143,28 +146,34 @@ static int remove_stale(const char *path, const struct sockaddr_un *address, soc
 	return unlink(path) < 0 ? -errno : 0;
 }
 
-static int make_directory(const char *path)
+/* /run/userevd is gone after each boot. What was made here is removed again at the end. */
+static int make_directory(struct listener *listener, const char *path)
 {
 	_cleanup_(freep) char *copy = strdup(path);
 
 	if (!copy)
 		return -ENOMEM;
-	return mkdir(dirname(copy), 0755) < 0 && errno != EEXIST ? -errno : 0;
+	listener->made_directory = mkdir(dirname(copy), 0755) == 0;
+	return !listener->made_directory && errno != EEXIST ? -errno : 0;
+}
+
+static void remove_directory(const struct listener *listener)
+{
+	_cleanup_(freep) char *copy = listener->made_directory ? strdup(listener->path) : NULL;
+
+	if (copy)
+		rmdir(dirname(copy));
 }
 
 /*
  * What a connection inherits: each packet says who sent it, and none brings an fd. Where the kernel is too old for the
- * latter, fds are dropped as they are received.
+ * latter, whoever sends one is cut off.
  */
 static int set_options(int fd)
 {
-	const int on = 1, off = 0;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0)
 		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)) < 0 && errno != ENOPROTOOPT)
-		return -errno;
-	return 0;
+	return transport_refuse_fds(fd);
 }
 
 static int listen_at(struct listener *listener, const char *path, mode_t mode)
@@ -172,11 +181,12 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 	struct sockaddr_un address;
 	struct stat status;
 	socklen_t length;
-	int on = 1, r;
+	int r;
 
+	listener->path = path;
 	r = transport_address(path, &address, &length);
 	if (r == 0)
-		r = make_directory(path);
+		r = make_directory(listener, path);
 	if (r == 0)
 		r = remove_stale(path, &address, length);
 	if (r < 0)
@@ -187,15 +197,11 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 	r = set_options(listener->fd);
 	if (r < 0)
 		return r;
-	/* Each packet is to say who sent it. Connections inherit this; set after accept() it would miss what comes before. */
-	if (setsockopt(listener->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
-		return -errno;
 	/* Nobody can connect between bind() and chmod(): it does not listen yet. */
 	if (bind(listener->fd, (struct sockaddr *)&address, length) < 0)
 		return -errno;
 	if (lstat(path, &status) < 0)
 		return -errno;
-	listener->path = path;
 	listener->device = status.st_dev;
 	listener->inode = status.st_ino;
 	if (chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
@@ -233,7 +239,8 @@ void listener_deinit(struct listener *listener)
 	if (listener->path && lstat(listener->path, &status) == 0 && status.st_dev == listener->device &&
 	    status.st_ino == listener->inode)
 		unlink(listener->path);
-	fd_close(listener->held);
+	remove_directory(listener);
+	disposal_close(listener->held);
 	fd_close(listener->fd);
 	*listener = (struct listener){ .fd = -1, .held = -1 };
 }

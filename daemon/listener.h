@@ -14,7 +14,8 @@ struct listener {
 	int held; /* accepted, but there were no fds left to find out who it is */
 	enum client_socket socket;
 	const char *path;
-	dev_t device; /* of the socket's file, so that nobody else's is removed */
+	bool made_directory; /* that the socket is in */
+	dev_t device;	     /* of the socket's file, so that nobody else's is removed */
 	ino_t inode;
 	ev_io w_accept;
 	ev_timer w_backoff;

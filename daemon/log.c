@@ -8,11 +8,14 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
+#include <time.h>
 
 #include "protocol/text.h"
 
 /* Stable, so that `journalctl MESSAGE_ID=…` finds every refusal there ever was. */
 #define MESSAGE_ID_REFUSAL "MESSAGE_ID=4f0d1f1c1e7c4c2f9b6a3d5e8a7720b1"
+
+enum { LINES_BURST = 50, LINES_PER_SECOND = 10 };
 
 static struct {
 	int level;
@@ -49,12 +52,37 @@ void log_open(int level, bool journal)
 	log_to.colours = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
 }
 
-/* Names of programs and cgroups are their owners' choice, and must not drive an admin's terminal. */
-static void make_printable(char *message)
+/*
+ * What strangers can cause to be said again and again: fifty lines, then ten a second, so that they neither fill the disk
+ * nor make the journal drop what others say.
+ */
+static bool may_say(int level)
 {
-	for (; *message; message++)
-		if ((unsigned char)*message < ' ' || *message == '\177')
-			*message = '?';
+	static struct {
+		double tokens;
+		double since;
+		unsigned long unsaid;
+	} bucket = { .tokens = LINES_BURST };
+	struct timespec now;
+	unsigned long unsaid;
+	double seconds;
+
+	if (level != LOG_WARNING && level != LOG_NOTICE)
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	bucket.tokens = MIN(bucket.tokens + (seconds - bucket.since) * LINES_PER_SECOND, LINES_BURST);
+	bucket.since = seconds;
+	if (bucket.tokens < 1) {
+		bucket.unsaid++;
+		return false;
+	}
+	bucket.tokens--;
+	unsaid = bucket.unsaid;
+	bucket.unsaid = 0;
+	if (unsaid)
+		log_line(LOG_INFO, "%lu more lines like the last ones were not written", unsaid);
+	return true;
 }
 
 static void to_stderr(int level, const char *message)
@@ -67,34 +95,51 @@ static void to_stderr(int level, const char *message)
 	fprintf(stderr, "%suserevd: %s%s\n", colour, message, *colour ? "\033[0m" : "");
 }
 
+/* Names of programs and cgroups are their owners' choice, and must not drive an admin's terminal. */
+static void make_safe(char *safe, size_t size, const char *format, va_list arguments)
+{
+	struct text text = text_make(safe, size);
+	char raw[1024];
+
+	vsnprintf(raw, sizeof(raw), format, arguments);
+	text_safe(&text, raw, strlen(raw));
+}
+
 void log_line(int level, const char *format, ...)
 {
-	char message[1024];
+	char message[2048];
 	va_list arguments;
 
-	if (level > log_to.level)
+	if (level > log_to.level || !may_say(level))
 		return;
 	va_start(arguments, format);
-	vsnprintf(message, sizeof(message), format, arguments);
+	make_safe(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	make_printable(message);
 	if (!log_to.journal || sd_journal_send("PRIORITY=%d", level, "MESSAGE=%s", message, NULL) < 0)
 		to_stderr(level, message);
 }
 
+static void say_refusal(const char *tenant, const char *event, const char *reason, const char *message, ...)
+{
+	char safe[2048];
+	va_list arguments;
+
+	va_start(arguments, message);
+	make_safe(safe, sizeof(safe), message, arguments);
+	va_end(arguments);
+	if (!log_to.journal ||
+	    sd_journal_send("PRIORITY=%d", LOG_NOTICE, "MESSAGE=%s", safe, MESSAGE_ID_REFUSAL, "USEREVD_TENANT=%s",
+			    tenant, "USEREVD_EVENT=%s", event, "USEREVD_REASON=%s", reason, NULL) < 0)
+		to_stderr(LOG_NOTICE, safe);
+}
+
 void log_refusal(const char *tenant, const char *event, const char *reason, const char *sentence)
 {
-	char message[1024], safe[512];
-	struct text name = text_make(safe, sizeof(safe));
-
-	if (LOG_NOTICE > log_to.level)
+	if (LOG_NOTICE > log_to.level || !may_say(LOG_NOTICE))
 		return;
-	text_safe(&name, event ? event : "", event ? strlen(event) : 0);
-	snprintf(message, sizeof(message), "tenant %s%s%s refused (%s): %s", tenant ? tenant : "unknown",
-		 event ? ": " : "", safe, reason, sentence);
-	make_printable(message);
-	if (!log_to.journal ||
-	    sd_journal_send("PRIORITY=%d", LOG_NOTICE, "MESSAGE=%s", message, MESSAGE_ID_REFUSAL, "USEREVD_TENANT=%s",
-			    tenant ? tenant : "", "USEREVD_EVENT=%s", safe, "USEREVD_REASON=%s", reason, NULL) < 0)
-		to_stderr(LOG_NOTICE, message);
+	tenant = tenant ? tenant : "unknown";
+	if (event)
+		say_refusal(tenant, event, reason, "tenant %s: %s refused (%s): %s", tenant, event, reason, sentence);
+	else
+		say_refusal(tenant, "", reason, "tenant %s refused (%s): %s", tenant, reason, sentence);
 }

@@ -57,7 +57,7 @@ static void say_ready(int fd)
 		log_warning("can't say that it is ready: %s", strerror(errno));
 }
 
-static void let_go_of_terminal(void)
+static void let_go_of_terminal(const struct options *options)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -65,7 +65,8 @@ static void let_go_of_terminal(void)
 		dup2(null, fd);
 	if (null > STDERR_FILENO)
 		close(null);
-	if (chdir("/") < 0)
+	/* The sockets' files are still to be removed one day. */
+	if (*options->socket == '/' && *options->control_socket == '/' && chdir("/") < 0)
 		log_warning("can't leave the current directory: %s", strerror(errno));
 }
 
@@ -82,7 +83,8 @@ static int run(const struct options *options, int background)
 	if (background >= 0) {
 		log_open(options->log_level, true);
 		say_ready(background);
-		let_go_of_terminal();
+		fd_close(background);
+		let_go_of_terminal(options);
 	}
 	r = daemon_run(daemon);
 	daemon_free(daemon);

@@ -75,19 +75,32 @@ static void print_help(void)
 
 static bool parse_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret)
 {
-	char *end;
+	unsigned shift = 0;
 	uint64_t value;
+	char *end;
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
 	if (end > text && (*end == 'K' || *end == 'M') && most > UINT32_MAX)
-		value <<= *end++ == 'K' ? 10 : 20;
-	if (errno || end == text || *end || *text == '-' || value < least || value > most) {
+		shift = *end++ == 'K' ? 10 : 20;
+	/* A digit first: strtoull() also takes blanks and signs, and lets what is negative wrap around. */
+	if (errno || *text < '0' || *text > '9' || *end || value > most >> shift || value << shift < least) {
 		fprintf(stderr, "userevd: --%s=%s: give a number from %llu to %llu\n", option, text,
 			(unsigned long long)least, (unsigned long long)most);
 		return false;
 	}
-	*ret = value;
+	*ret = value << shift;
+	return true;
+}
+
+static bool parse_backend(const char *text, const char **ret)
+{
+	if (!streq(text, "auto") && !streq(text, "embedded") && !streq(text, "status-page") &&
+	    !streq(text, "enable-address")) {
+		fprintf(stderr, "userevd: --backend=%s: give auto, embedded, status-page or enable-address\n", text);
+		return false;
+	}
+	*ret = text;
 	return true;
 }
 
@@ -126,7 +139,7 @@ static bool take_option(int option, struct options *options)
 		options->control_socket = optarg;
 		break;
 	case OPTION_BACKEND:
-		options->backend = optarg;
+		good = parse_backend(optarg, &options->backend);
 		break;
 	case OPTION_CAPACITY:
 		good = parse_number("capacity", optarg, 1, UINT32_MAX, &number);

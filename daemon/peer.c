@@ -81,6 +81,33 @@ void peer_comm(pid_t pid, char *ret, size_t size)
 	ret[ret[n - 1] == '\n' ? n - 1 : n] = '\0';
 }
 
+/* The kernel tells the effective user of who connected, and the real one of who sends. */
+static int read_real_uid(pid_t pid, uid_t *ret)
+{
+	char name[64], text[1024];
+	_cleanup_(fd_closep) int fd = -1;
+	const char *line;
+	unsigned uid;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	/* Its first thread has ended and others live on: on a v1 host that one's cgroup says nothing any more. */
+	if (strstr(text, "\nState:\tZ"))
+		return -ENODATA;
+	line = strstr(text, "\nUid:");
+	if (!line || sscanf(line, "\nUid: %u", &uid) != 1)
+		return -ENODATA;
+	*ret = uid;
+	return 0;
+}
+
 int peer_identify(int socket, const struct cgroups *cgroups, struct peer *ret)
 {
 	struct ucred credentials;
@@ -102,6 +129,8 @@ int peer_identify(int socket, const struct cgroups *cgroups, struct peer *ret)
 
 	peer = (struct peer){ .pid = credentials.pid, .uid = credentials.uid };
 	r = cgroup_of_process(cgroups, peer.pid, peer.cgroup, sizeof(peer.cgroup));
+	if (r == 0)
+		r = read_real_uid(peer.pid, &peer.real_uid);
 	if (r < 0)
 		/* No such file, although it lives: /proc hides it from us. */
 		return r == -ESRCH && !has_ended(pidfd) ? PEER_E_HIDDEN : refusal_of(-r);

@@ -9,8 +9,9 @@
 #include "daemon/cgroup.h"
 
 struct peer {
-	pid_t pid; /* of whoever connected; for people to read, never to decide by */
-	uid_t uid;
+	pid_t pid;	/* of whoever connected; for people to read, never to decide by */
+	uid_t uid;	/* effective, when it connected */
+	uid_t real_uid; /* what its packets carry: another one in a set-user-ID program */
 	char comm[16];
 	char cgroup[PATH_MAX];
 };

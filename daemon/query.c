@@ -30,10 +30,13 @@ int handle_query(struct client *client, const struct message *message)
 	return 0;
 }
 
-/* A client may say what it likes; sums that stop at their end can't be made to look small. */
-static void add(uint64_t *sum, uint64_t more)
+/*
+ * A client may say what it likes. What no program can have lost since its last report is cut, so that one liar does not
+ * spoil the machine's sum for ever.
+ */
+static uint64_t believable(uint64_t lost)
 {
-	*sum = more > UINT64_MAX - *sum ? UINT64_MAX : *sum + more;
+	return MIN(lost, UINT32_MAX);
 }
 
 int handle_lost(struct client *client, const struct message *message)
@@ -42,9 +45,9 @@ int handle_lost(struct client *client, const struct message *message)
 
 	if (decode_lost(message->body, &lost) != 0)
 		return REFUSAL_BAD_PACKET;
-	add(&client->tenant->lost, lost.queue_full);
-	add(&client->tenant->too_big, lost.too_big);
-	add(&client->daemon->lost, lost.queue_full);
-	add(&client->daemon->too_big, lost.too_big);
+	client->tenant->lost += believable(lost.queue_full);
+	client->tenant->too_big += believable(lost.too_big);
+	client->daemon->lost += believable(lost.queue_full);
+	client->daemon->too_big += believable(lost.too_big);
 	return 0;
 }

@@ -28,6 +28,7 @@ struct item {
 struct registration {
 	struct errand errand;
 	struct daemon *daemon;
+	struct tenant *tenant; /* held by the items' grants, if by nobody else */
 	struct stream *stream; /* the client's, kept while we need it; or the new one, once it is there */
 	uint32_t new_stream;   /* its number, where the first call makes one; else 0 */
 	uint32_t serial;
@@ -58,6 +59,7 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 	if (!registration)
 		return NULL;
 	registration->daemon = client->daemon;
+	registration->tenant = client->tenant;
 	registration->serial = serial;
 	registration->items = calloc(MAX(n, 1), sizeof(*registration->items));
 	registration->calls = calloc(n + 1, sizeof(*registration->calls));
@@ -135,9 +137,14 @@ static int decide(struct client *client, const struct string_item *asked, struct
 }
 
 /* A client's first event has its stream made. */
+static bool needs_stream(const struct registration *registration)
+{
+	return !registration->stream && !registration->new_stream;
+}
+
 static void add_stream_call(struct registration *registration, const struct tenant *tenant)
 {
-	registration->new_stream = ++registration->daemon->last_stream;
+	registration->new_stream = stream_next_number(registration->daemon);
 	registration->calls[registration->n_calls++] = (struct kernel_call){
 		.op = KERNEL_STREAM_NEW,
 		.page = tenant->number,
@@ -148,7 +155,7 @@ static void add_stream_call(struct registration *registration, const struct tena
 
 static void add_call(struct registration *registration, struct item *item, const struct string_item *asked)
 {
-	if (!registration->stream && !registration->new_stream)
+	if (needs_stream(registration))
 		add_stream_call(registration, item->grant->tenant);
 	item->call = registration->n_calls;
 	registration->calls[registration->n_calls++] = (struct kernel_call){
@@ -174,7 +181,9 @@ static void decide_item(struct client *client, struct registration *registration
 	text_put(&name, asked->text, name_length);
 
 	r = decide(client, asked, &item->grant, &why);
-	if (r == 0)
+	if (r == 0 && needs_stream(registration) && !daemon_has_fds(client->daemon))
+		refuse_for_errno(item, -EMFILE);
+	else if (r == 0)
 		add_call(registration, item, asked);
 	else if (r > 0)
 		refuse(item, (uint32_t)r, sentence);
@@ -191,7 +200,7 @@ static int adopt_stream(struct registration *registration, struct client *client
 		return 0;
 	if (call->result != KERNEL_OK)
 		return call->result < 0 ? call->result : -EIO;
-	registration->stream = stream_new(registration->daemon, registration->new_stream);
+	registration->stream = stream_new(registration->tenant, registration->new_stream);
 	if (!registration->stream) {
 		call->fd = fd_close(call->fd);
 		kernel_tell(registration->daemon->kernel,
@@ -224,7 +233,7 @@ static void grant_item(struct registration *registration, struct client *client,
 	if (client && !lease_get(client, reference))
 		refuse_for_errno(item, -ENOMEM);
 	if (LIST_EMPTY(&reference->leases))
-		reference_release(reference);
+		references_release(&reference, 1);
 }
 
 static void encode_item(struct packet *packet, const struct registration *registration, const struct item *item)

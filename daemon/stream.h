@@ -16,17 +16,19 @@ struct grant;
 struct client;
 struct lease;
 struct release;
+struct tenant;
 
 TAILQ_HEAD(stream_list, stream);
-LIST_HEAD(stream_references, reference);
 LIST_HEAD(lease_list, lease);
 
 struct stream {
 	struct daemon *daemon;
-	uint32_t number; /* never used again */
+	struct tenant *tenant; /* whose page it needs */
+	uint32_t number;
 	unsigned clients;
-	struct stream_references references;
-	TAILQ_ENTRY(stream) lingers; /* while clients == 0 */
+	bool asked;		      /* the kernel, whether it is still open */
+	struct reference *references; /* table by grant */
+	TAILQ_ENTRY(stream) lingers;  /* while clients == 0 */
 	UT_hash_handle by_number;
 };
 
@@ -37,12 +39,15 @@ struct reference {
 	uint32_t index;
 	struct lease_list leases;
 	struct release *release; /* under way in the kernel */
-	LIST_ENTRY(reference) in_stream;
 	LIST_ENTRY(reference) in_grant;
+	UT_hash_handle by_grant;
 };
 
-/* The daemon's side of a stream that the kernel has made, with one client. NULL where memory is short. */
-struct stream *stream_new(struct daemon *, uint32_t number);
+/* A number that is not in use; 0 never is. */
+uint32_t stream_next_number(struct daemon *);
+
+/* The daemon's side of a stream that the kernel has made, with one client. It holds its tenant. NULL: no memory. */
+struct stream *stream_new(struct tenant *, uint32_t number);
 
 /* The client has gone: with the last one it lingers until the kernel says that no copy is open any more. */
 void stream_client_ends(struct stream *);
@@ -53,8 +58,8 @@ void stream_free(struct stream *);
 /* Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. */
 struct reference *reference_get(struct stream *, struct grant *, uint32_t index);
 
-/* The last lease on it has ended: the kernel is asked to let go of it at once, if it can. */
-void reference_release(struct reference *);
+/* The last lease on each has ended: the kernel is asked, once, to let go of them now, as far as it can. */
+void references_release(struct reference *const *, size_t n);
 
 /* Asks the kernel about all that linger; what is gone is refunded. Whether any are left. */
 bool streams_look(struct daemon *);

@@ -35,6 +35,15 @@ static struct tenant *tenant_free(struct tenant *tenant)
 	return NULL;
 }
 
+/* One that is not in use; 0 never is. */
+static uint32_t next_number(struct daemon *daemon)
+{
+	do
+		daemon->last_tenant++;
+	while (daemon->last_tenant == 0 || tenant_by_number(daemon, daemon->last_tenant));
+	return daemon->last_tenant;
+}
+
 static int tenant_new(struct daemon *daemon, const char *identity, const char *path, uint64_t id, struct tenant **ret)
 {
 	size_t length = strlen(identity);
@@ -43,10 +52,11 @@ static int tenant_new(struct daemon *daemon, const char *identity, const char *p
 	if (!tenant)
 		return -ENOMEM;
 	tenant->daemon = daemon;
-	tenant->number = ++daemon->last_tenant;
+	tenant->number = next_number(daemon);
 	tenant->cgroup_id = id;
 	tenant->page_fd = -1;
 	LIST_INIT(&tenant->clients);
+	TAILQ_INIT(&tenant->ready);
 	memcpy(tenant->identity, identity, length + 1);
 	tenant->path = strdup(path);
 	if (!tenant->path) {
@@ -98,7 +108,7 @@ void tenant_release(struct tenant *tenant)
 {
 	struct daemon *daemon = tenant->daemon;
 
-	if (tenant->connections > 0 || tenant->grants)
+	if (tenant->connections > 0 || tenant->grants || tenant->streams > 0)
 		return;
 	if (tenant->page_fd >= 0)
 		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });

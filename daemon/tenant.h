@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "daemon/quota.h"
+#include "daemon/turns.h"
 #include "protocol/refusal.h"
 #include "protocol/table.h"
 
@@ -18,7 +19,7 @@ LIST_HEAD(client_list, client);
 
 struct tenant {
 	struct daemon *daemon;
-	uint32_t number; /* of its page, too; never used again */
+	uint32_t number; /* of its page, too */
 	char *path;
 	uint64_t cgroup_id;
 	struct quota quota; /* of events */
@@ -26,6 +27,9 @@ struct tenant {
 
 	struct client_list clients;
 	uint32_t connections;
+	struct client_queue ready; /* with something to say */
+	TAILQ_ENTRY(tenant) turn;  /* while there are such */
+	uint32_t streams;
 	struct grant *grants; /* table by event */
 	uint32_t lingering;   /* grants without a lease */
 
@@ -42,5 +46,5 @@ struct tenant {
 int tenant_of_peer(struct daemon *, const struct peer *, struct tenant **ret);
 struct tenant *tenant_by_number(struct daemon *, uint32_t number);
 
-/* Frees the tenant if nothing is left that holds it: no connection and no grant. */
+/* Frees the tenant if nothing is left that holds it: no connection, no grant and no stream. */
 void tenant_release(struct tenant *);

@@ -159,8 +159,10 @@ static int on_release(struct embedded *embedded, struct kernel_call *call)
 
 	if (!source || !roster_find(&source->slots, call->index))
 		return KERNEL_E_NO_SUCH;
-	/* What the client wrote before it released the event is to be seen. */
-	source_drain(embedded, source);
+	/* What the client wrote before it released the event is to be seen; what it writes meanwhile need not be. */
+	if (source->batch != embedded->batches)
+		source_drain(embedded, source);
+	source->batch = embedded->batches;
 	slot_free(embedded, roster_find(&source->slots, call->index));
 	return KERNEL_OK;
 }
@@ -190,6 +192,7 @@ static int carry_out(struct embedded *embedded, struct kernel_call *call)
 
 static void embedded_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
 {
+	embedded_of(kernel)->batches++;
 	for (size_t i = 0; i < n; i++)
 		calls[i].result = carry_out(embedded_of(kernel), &calls[i]);
 	if (done)

@@ -91,6 +91,7 @@ struct source {
 	struct roster slots; /* by index */
 	uint32_t next_index;
 	uint64_t drained; /* in which drain it was read */
+	uint64_t batch;	  /* before whose releases it was read */
 	UT_hash_handle by_number;
 };
 
@@ -127,6 +128,7 @@ struct embedded {
 	struct holding *holdings;
 	struct slot *slots;
 	uint64_t drains;
+	uint64_t batches; /* of calls */
 	/* A pid is one program's only for so long: forgotten at each dispatch. */
 	struct writer_name writer[EMBEDDED_NAMED_WRITERS];
 	unsigned writers;

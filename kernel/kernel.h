@@ -77,6 +77,7 @@ typedef void kernel_changed(void *data, uint32_t page, uint32_t bit);
 
 struct kernel_ops {
 	void (*submit)(struct kernel *, struct kernel_call *calls, size_t n, kernel_done *done, void *data);
+	void (*cancel)(struct kernel *); /* NULL where nothing is ever under way */
 	int (*dispatch)(struct kernel *);
 	void (*free)(struct kernel *);
 	bool (*page_stats)(struct kernel *, uint32_t page, struct kernel_page_stats *ret);
@@ -107,6 +108,16 @@ static inline void kernel_submit(struct kernel *kernel, struct kernel_call *call
 static inline void kernel_tell(struct kernel *kernel, struct kernel_call call)
 {
 	kernel_submit(kernel, &call, 1, NULL, NULL);
+}
+
+/*
+ * For the end: answers all that is under way before it returns, with -ECANCELED what was not carried out, and from then on
+ * whatever is asked at once.
+ */
+static inline void kernel_cancel(struct kernel *kernel)
+{
+	if (kernel->ops->cancel)
+		kernel->ops->cancel(kernel);
 }
 
 /* Never blocks. 0, or a negative errno after which the kernel is of no more use. */

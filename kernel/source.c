@@ -9,18 +9,23 @@
 #include <linux/sockios.h>
 
 #include "kernel/embedded.h"
+#include "protocol/disposal.h"
 #include "protocol/record.h"
+#include "protocol/transport.h"
 
 /*
  * Records, from the socket to the ring. A stream is a SOCK_SEQPACKET pair: datagrams with an end, so that the last close of
  * the other end is seen, after everything that was written before it. The kernel says of each record who wrote it and when.
  */
 
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83
-#endif
+enum received { RECEIVED_RECORD, RECEIVED_NOTHING, RECEIVED_END, RECEIVED_FDS };
 
-enum received { RECEIVED_RECORD, RECEIVED_NOTHING, RECEIVED_END };
+enum {
+	/* Exactly what comes with a record, so that the kernel has no room to give us fds. */
+	CONTROL_BYTES = CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(struct timespec)),
+	/* Hundreds of times what a queue holds by default. Who may make it hold more (SO_SNDBUFFORCE) may not keep us. */
+	READ_AT_ONCE_MAX = 65536,
+};
 
 /* As large as this machine allows without asking for more: the kernel cuts what is above net.core.wmem_max. */
 static void enlarge_queue(int ours, int theirs)
@@ -33,13 +38,15 @@ static void enlarge_queue(int ours, int theirs)
 
 static int prepare(int ours, int theirs)
 {
-	static const int on = 1, off = 0;
+	static const int on = 1;
+	int r;
 
 	if (setsockopt(ours, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
 	    setsockopt(ours, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) < 0)
 		return -errno;
-	/* From Linux 6.16 on nobody can even send us fds; before that there is no room for them and the kernel closes them. */
-	setsockopt(ours, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+	r = transport_refuse_fds(ours);
+	if (r < 0)
+		return r;
 	enlarge_queue(ours, theirs);
 	return 0;
 }
@@ -113,7 +120,7 @@ int source_new(struct embedded *embedded, uint32_t number, struct embedded_page 
 static void end(struct embedded *embedded, struct source *source)
 {
 	epoll_ctl(embedded->kernel.fd, EPOLL_CTL_DEL, source->fd, NULL);
-	source->fd = fd_close(source->fd);
+	source->fd = disposal_close(source->fd);
 }
 
 void source_free(struct embedded *embedded, struct source *source)
@@ -201,12 +208,27 @@ static void read_control(struct msghdr *message, struct record *record)
 	record->time = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+static enum received failure(int error)
+{
+	return error == EAGAIN || error == EINTR || error == ENOMEM || error == ENOBUFS ? RECEIVED_NOTHING
+											: RECEIVED_END;
+}
+
+/* Before Linux 6.16: a record with fds stays where it is. */
+static enum received look(int fd)
+{
+	int r = transport_fds_are_refused ? 1 : transport_look(fd, CONTROL_BYTES);
+
+	if (r == -EPROTO)
+		return RECEIVED_FDS;
+	return r < 0 ? failure(-r) : r == 0 ? RECEIVED_END : RECEIVED_RECORD;
+}
+
 static enum received receive(int fd, struct record *record)
 {
-	/* Exactly this much, so that the kernel has no room to give us fds. */
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(struct timespec))];
+		char space[CONTROL_BYTES];
 	} control;
 	struct iovec data = { .iov_base = record->data, .iov_len = sizeof(record->data) };
 	struct msghdr message = {
@@ -215,11 +237,14 @@ static enum received receive(int fd, struct record *record)
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	enum received next = look(fd);
+	ssize_t n;
 
+	if (next != RECEIVED_RECORD)
+		return next;
+	n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ENOBUFS ? RECEIVED_NOTHING
-												: RECEIVED_END;
+		return failure(errno);
 	/* An empty record comes with its writer, the end with nothing. */
 	if (n == 0 && message.msg_controllen == 0)
 		return RECEIVED_END;
@@ -235,7 +260,9 @@ static enum received receive_one(struct embedded *embedded, struct source *sourc
 
 	if (received == RECEIVED_RECORD)
 		take(embedded, source, &record);
-	else if (received == RECEIVED_END)
+	else if (received == RECEIVED_FDS)
+		count_bad(embedded, source);
+	if (received == RECEIVED_END || received == RECEIVED_FDS)
 		end(embedded, source);
 	*ret_size = received == RECEIVED_RECORD ? record.size : 0;
 	return received;
@@ -251,7 +278,7 @@ void source_drain(struct embedded *embedded, struct source *source)
 		return;
 	/* All bytes of all records that are queued now; who goes on writing adds to what comes after. */
 	ioctl(source->fd, SIOCINQ, &queued);
-	while (receive_one(embedded, source, &size) == RECEIVED_RECORD) {
+	for (size_t n = 0; n < READ_AT_ONCE_MAX && receive_one(embedded, source, &size) == RECEIVED_RECORD; n++) {
 		seen += size;
 		if (seen >= (size_t)queued)
 			break;
@@ -268,8 +295,8 @@ bool source_still_open(struct embedded *embedded, struct source *source)
 	if (poll(&ask, 1, 0) <= 0 || !(ask.revents & (POLLHUP | POLLRDHUP)))
 		return true;
 	embedded->writers = 0;
-	/* Nobody is left who could write, so this ends. */
-	while (receive_one(embedded, source, &size) == RECEIVED_RECORD)
+	/* Nobody is left who could write. What is too much for now is read when it is asked again, or by a dispatch before. */
+	for (size_t n = 0; n < READ_AT_ONCE_MAX && receive_one(embedded, source, &size) == RECEIVED_RECORD; n++)
 		;
 	return source->fd >= 0;
 }

@@ -403,14 +403,10 @@ static int set_chars(struct builder *builder, const struct field *field, const c
 	return 0;
 }
 
-static int hex_digit(char c)
+/* Of a character that is one. */
+static unsigned hex_digit(char c)
 {
-	static const char digits[] = "0123456789abcdefABCDEF";
-	const char *found = c ? strchr(digits, c) : NULL;
-
-	if (!found)
-		return -1;
-	return (int)(found - digits) - (found - digits < 16 ? 0 : 6);
+	return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
 }
 
 static bool is_hex(const char *text)
@@ -434,7 +430,7 @@ static int set_struct(struct builder *builder, const struct field *field, const 
 }
 
 /* Room at the end for a dynamic field's data, and the u32 that says where that is. */
-static int add_data(struct builder *builder, const struct field *field, const char *value, size_t length, uint8_t **ret)
+static int add_data(struct builder *builder, const struct field *field, const char *value, size_t length)
 {
 	size_t offset = ENTRY_HEADER + builder->size;
 	uint32_t location;
@@ -448,7 +444,6 @@ static int add_data(struct builder *builder, const struct field *field, const ch
 		return -ENOSPC;
 	location = (uint32_t)(length << 16 | offset);
 	memcpy(builder->payload + field->offset, &location, sizeof(location));
-	*ret = builder->payload + builder->size;
 	builder->size += length;
 	return 0;
 }
@@ -456,13 +451,13 @@ static int add_data(struct builder *builder, const struct field *field, const ch
 static int set_dynamic(struct builder *builder, const struct field *field, const char *value)
 {
 	size_t length = field->is_text ? strlen(value) + 1 : strlen(value) / 2;
-	uint8_t *data = NULL;
+	uint8_t *data = builder->payload + builder->size;
 	int r;
 
 	if (!field->is_text && (!is_hex(value) || strlen(value) % (2 * (size_t)field->element) != 0))
 		return refuse_value(builder, field, value, "hexadecimal digits, %u for each element",
 				    2 * field->element);
-	r = add_data(builder, field, value, length, &data);
+	r = add_data(builder, field, value, length);
 	if (r != 0)
 		return r;
 	if (field->is_text)

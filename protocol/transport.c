@@ -4,6 +4,8 @@
 
 #include <sys/un.h>
 
+bool transport_fds_are_refused;
+
 int transport_send(int socket, const void *packet, size_t size, const int *fds, size_t n, int flags)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WIRE_FDS_MAX)] = { 0 };
@@ -42,39 +44,6 @@ static ssize_t receive(int socket, struct msghdr *message, int flags)
 	return size < 0 ? -errno : size;
 }
 
-ssize_t transport_receive(int socket, void *packet, size_t size, struct transport_from *ret)
-{
-	/* Room for the sender's credentials and not for one fd more: the kernel closes what does not fit. */
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
-	struct iovec iov = { .iov_base = packet, .iov_len = size };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t received = receive(socket, &message, MSG_DONTWAIT);
-
-	if (received < 0)
-		return received;
-
-	*ret = (struct transport_from){ 0 };
-	for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-		struct ucred credentials;
-
-		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS ||
-		    header->cmsg_len != CMSG_LEN(sizeof(credentials)))
-			continue;
-		memcpy(&credentials, CMSG_DATA(header), sizeof(credentials));
-		*ret = (struct transport_from){ .known = true, .pid = credentials.pid, .uid = credentials.uid };
-	}
-	if (message.msg_flags & MSG_CTRUNC)
-		return -EPROTO;
-	if (message.msg_flags & MSG_TRUNC)
-		return -EMSGSIZE;
-	return received;
-}
-
 static void take_fds(struct msghdr *message, struct fdset *set, bool *overflow)
 {
 	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
@@ -90,6 +59,83 @@ static void take_fds(struct msghdr *message, struct fdset *set, bool *overflow)
 			}
 		}
 	}
+}
+
+int transport_refuse_fds(int socket)
+{
+	if (setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int)) == 0)
+		transport_fds_are_refused = true;
+	else if (errno != ENOPROTOOPT)
+		return -errno;
+	return 0;
+}
+
+/* Whether fds were attached; those for which there was room after all are closed. */
+static bool brings_fds(struct msghdr *message)
+{
+	struct fdset fds = { 0 };
+	bool overflow = false, any;
+
+	take_fds(message, &fds, &overflow);
+	any = overflow || fds.count > 0 || message->msg_flags & MSG_CTRUNC;
+	fdset_deinit(&fds);
+	return any;
+}
+
+int transport_look(int socket, size_t room)
+{
+	_Alignas(struct cmsghdr) char control[128];
+	struct msghdr message = { .msg_control = control, .msg_controllen = MIN(room, sizeof(control)) };
+	ssize_t size = receive(socket, &message, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+
+	if (size < 0)
+		return (int)size;
+	if (brings_fds(&message))
+		return -EPROTO;
+	/* An empty packet comes with its sender, the end with nothing. */
+	return size > 0 || message.msg_controllen > 0;
+}
+
+static void read_sender(struct msghdr *message, struct transport_from *ret)
+{
+	*ret = (struct transport_from){ 0 };
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
+		struct ucred credentials;
+
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS ||
+		    header->cmsg_len != CMSG_LEN(sizeof(credentials)))
+			continue;
+		memcpy(&credentials, CMSG_DATA(header), sizeof(credentials));
+		*ret = (struct transport_from){ .known = true, .pid = credentials.pid, .uid = credentials.uid };
+	}
+}
+
+ssize_t transport_receive(int socket, void *packet, size_t size, struct transport_from *ret)
+{
+	/* Room for the sender's credentials and not for one fd more. */
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+	struct iovec iov = { .iov_base = packet, .iov_len = size };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int next = transport_fds_are_refused ? 1 : transport_look(socket, sizeof(control)); /* before Linux 6.16 */
+	ssize_t received;
+
+	/* The end is not asked for twice: between the two a packet could come. */
+	if (next == 0)
+		*ret = (struct transport_from){ 0 };
+	if (next <= 0)
+		return next;
+	received = receive(socket, &message, MSG_DONTWAIT);
+	if (received < 0)
+		return received;
+	read_sender(&message, ret);
+	if (brings_fds(&message))
+		return -EPROTO;
+	return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : received;
 }
 
 ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdset *ret, int flags)

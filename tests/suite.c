@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 
 static int fds_before;
 
@@ -26,6 +27,14 @@ int lowest_free_fd(void)
 	ck_assert_int_ge(fd, 0);
 	close(fd);
 	return fd;
+}
+
+void make_temporary_directory(char *ret, size_t size)
+{
+	const char *parent = getenv("TMPDIR");
+
+	snprintf(ret, size, "%s/userevd-test-XXXXXX", parent && strlen(parent) < 32 ? parent : "/tmp");
+	ck_assert_msg(mkdtemp(ret) != NULL, "%s: %s", ret, strerror(errno));
 }
 
 static void remember_fds(void)

@@ -514,8 +514,7 @@ static inline struct fake *fake_new(void)
 	struct fake *fake = calloc(1, sizeof(*fake));
 
 	ck_assert_ptr_nonnull(fake);
-	strcpy(fake->directory, "/tmp/userev-client-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(fake->directory));
+	make_temporary_directory(fake->directory, sizeof(fake->directory));
 	snprintf(fake->path, sizeof(fake->path), "%s/socket", fake->directory);
 	pthread_mutex_init(&fake->mutex, NULL);
 	pthread_cond_init(&fake->changed, NULL);

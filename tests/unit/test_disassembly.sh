@@ -11,7 +11,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 case $(uname -m) in
 x86_64) ;;
-*) echo "not an x86-64: nothing to look at"; exit 0 ;;
+*) echo "0 passed, 0 failed, 1 skipped: the disassembly is that of x86-64"; exit 0 ;;
 esac
 
 cat > "$scratch/probe.c" <<'END'
@@ -62,8 +62,9 @@ for compiler in gcc clang "g++ -x c++" "clang++ -x c++"; do
 	objdump -d --no-show-raw-insn "$scratch/one.o" > "$scratch/listing"
 	echo "== $compiler -O2"
 	sed -n '/<probe>:/,$p' "$scratch/listing"
-	check "$scratch/listing" || { echo "FAILED: a disabled event costs more than it should"; failed=1; }
+	check "$scratch/listing" || { echo "FAILED: a disabled event costs more than it should"; failed=$((failed + 1)); }
 done
 
-[ "$seen" -gt 0 ] || { echo "FAILED: there is no compiler"; exit 1; }
-exit "$failed"
+[ "$seen" -gt 0 ] || failed=1
+echo "$((seen - failed)) passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -17,11 +17,8 @@
 #include "kernel/tracer.h"
 #include "protocol/protocol.h"
 #include "protocol/row.h"
-#include "tests/suite.h"
-
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83
-#endif
+#include "protocol/transport.h"
+#include "tests/linger.h"
 
 /* Some are there only to be closed. */
 #define OWNED_FD _cleanup_(fd_closep) _unused_ int
@@ -904,27 +901,84 @@ static ssize_t send_with_fds(int socket, uint32_t index, size_t n)
 	return sendmsg(socket, &message, 0);
 }
 
-TEST(fds_that_are_attached_to_a_record_never_arrive)
+/* As kernels before 6.16 are, and this one may be: nothing is refused to the sender. `ours` is the stream's other end. */
+static void play_an_older_kernel(int ours)
 {
-	/* Our own end is the lower one of the pair. */
+	setsockopt(ours, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 1 }, sizeof(int));
+	transport_fds_are_refused = false;
+}
+
+TEST(fds_cannot_be_attached_to_a_record_where_the_kernel_is_new_enough)
+{
+	BENCH(bench);
+
+	if (!transport_fds_are_refused)
+		return;
+	for (size_t n = 1; n <= 64; n *= 2)
+		ck_assert_int_eq(send_with_fds(bench.stream, bench.index, n), -1);
+	write_hello(bench.stream, bench.index, 1);
+	kernel_dispatch(bench.kernel);
+	ck_assert_uint_eq(kept(bench.kernel), 1);
+	ck_assert_uint_eq(stats_of(bench.kernel, 1).bad, 0);
+}
+END_TEST
+
+static void expect_the_end_by_fds(size_t n)
+{
 	KERNEL(kernel);
 	OWNED_FD page = page_new(kernel, 1, "/a");
-	int ours = lowest_free_fd(), before;
+	/* Our own end is the lower one of the pair. */
+	int ours = lowest_free_fd(), before = count_open_fds();
 	OWNED_FD stream = stream_new(kernel, 1, 1);
 	uint32_t index = do_register(kernel, 1, HELLO).index;
 
 	tracer_switch(kernel->tracer, "hello", true);
-	/* As the kernel is: from 6.16 on they are refused to the sender. Then as kernels before that. */
-	for (int round = 0; round < 2; round++) {
-		before = count_open_fds();
-		for (size_t n = 1; n <= 64; n *= 2)
-			send_with_fds(stream, index, n);
-		kernel_dispatch(kernel);
-		ck_assert_int_eq(count_open_fds(), before);
-		setsockopt(ours, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 1 }, sizeof(int));
+	play_an_older_kernel(ours);
+	write_hello(stream, index, 1);
+	ck_assert_int_eq(send_with_fds(stream, index, n), sizeof(struct hello));
+	write_hello(stream, index, 1);
+	kernel_dispatch(kernel);
+	ck_assert_uint_eq(kept(kernel), 1);
+	ck_assert_uint_eq(stats_of(kernel, 1).bad, 1);
+	ck_assert_int_eq(still_open(kernel, 1), KERNEL_E_GONE);
+	ck_assert_int_eq(write(stream, "1234", 4), -1);
+	stream = fd_close(stream);
+	wait_for_open_fds(before);
+}
+
+TEST(on_an_older_kernel_fds_that_are_attached_to_a_record_are_the_end_of_its_stream)
+{
+	for (size_t n = 1; n <= 64; n *= 2)
+		expect_the_end_by_fds(n);
+}
+END_TEST
+
+TEST(nobody_waits_for_the_last_close_of_an_fd_that_is_attached_to_a_record)
+{
+	static const struct hello record = { .kind = 7 };
+	KERNEL(kernel);
+	OWNED_FD page = page_new(kernel, 1, "/a");
+
+	for (uint32_t i = 0; i < 4; i++) {
+		int ours = lowest_free_fd(), before = count_open_fds(), stream = stream_new(kernel, i, 1), peer;
+		time_t began;
+
+		play_an_older_kernel(ours);
+		peer = lingerer_send(stream, &record, sizeof(record));
+		began = seconds_now();
+		if (i == 0)
+			kernel_dispatch(kernel);
+		else if (i == 1)
+			tracer_drain(kernel->tracer);
+		close(stream);
+		if (i == 2)
+			ck_assert_int_eq(still_open(kernel, i), KERNEL_E_GONE);
+		ck_assert_int_eq(stream_free(kernel, i), 0);
+		ck_assert(did_not_linger(began));
+		ck_assert_uint_eq(stats_of(kernel, 1).bad, i + 1);
+		close(peer);
+		wait_for_open_fds(before);
 	}
-	ck_assert_uint_ge(kept(kernel), 7);
-	ck_assert_int_eq(send_with_fds(stream, index, 1), sizeof(struct hello));
 }
 END_TEST
 
@@ -1407,7 +1461,10 @@ SUITE("embedded", the_facts_are_what_the_limits_say, an_event_is_found_again_on_
       what_was_written_before_a_release_is_kept, what_was_written_before_an_event_is_switched_off_is_kept,
       a_full_queue_never_blocks_the_writer_and_empties, a_dispatch_is_bounded_and_gives_every_stream_its_turn,
       a_drain_reads_all_streams_and_then_there_is_nothing_left,
-      a_writer_that_is_always_ahead_cannot_keep_a_drain_or_a_release, fds_that_are_attached_to_a_record_never_arrive,
+      a_writer_that_is_always_ahead_cannot_keep_a_drain_or_a_release,
+      fds_cannot_be_attached_to_a_record_where_the_kernel_is_new_enough,
+      on_an_older_kernel_fds_that_are_attached_to_a_record_are_the_end_of_its_stream,
+      nobody_waits_for_the_last_close_of_an_fd_that_is_attached_to_a_record,
       the_switch_changes_the_bits_of_what_matches_on_all_pages_and_says_so_afterwards,
       an_event_that_is_switched_on_stays_known_without_holders_and_is_on_when_it_comes_back,
       a_session_turns_on_what_it_wants_now_and_later_until_its_end, a_session_knows_which_names_it_wants,

@@ -133,11 +133,11 @@ static bool lose_proc(const char *empty)
 
 TEST(without_proc_the_sealed_file_itself_is_handed_out)
 {
-	char empty[] = "/tmp/userevd-test-XXXXXX";
+	char empty[64];
 	int status, fd;
 	pid_t child;
 
-	ck_assert_ptr_nonnull(mkdtemp(empty));
+	make_temporary_directory(empty, sizeof(empty));
 	child = fork();
 	if (child == 0) {
 		if (lose_proc(empty)) {

@@ -18,9 +18,9 @@ struct machine {
 
 static struct machine machine_new(void)
 {
-	struct machine machine = { .path = "/tmp/userevd-test-XXXXXX" };
+	struct machine machine = { 0 };
 
-	ck_assert_ptr_nonnull(mkdtemp(machine.path));
+	make_temporary_directory(machine.path, sizeof(machine.path));
 	snprintf(machine.mountinfo, sizeof(machine.mountinfo), "%s/mountinfo", machine.path);
 	machine.file = fopen(machine.mountinfo, "we");
 	ck_assert_ptr_nonnull(machine.file);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A request may take twenty milliseconds (five hundred long descriptions), and a tenant may have as many connections as it
+ * likes to ask with. So requests are not handled as they are seen, but queue: tenants take turns, whatever the number of
+ * their connections, and one request is handled in each. Who says HELLO goes before the others of its tenant, since that
+ * costs little. The daemon stops after a while and looks at everything else (accepts, admins, records); who was not reached
+ * keeps its place.
+ */
+
+#include "daemon/turns.h"
+
+#include "daemon/client.h"
+#include "daemon/tenant.h"
+
+void turns_add(struct tenant_queue *turns, struct client *client)
+{
+	struct tenant *tenant = client->tenant;
+
+	if (client->has_turn)
+		return;
+	if (TAILQ_EMPTY(&tenant->ready))
+		TAILQ_INSERT_TAIL(turns, tenant, turn);
+	client->has_turn = true;
+	if (client->greeted)
+		TAILQ_INSERT_TAIL(&tenant->ready, client, turn);
+	else
+		TAILQ_INSERT_HEAD(&tenant->ready, client, turn);
+}
+
+void turns_remove(struct tenant_queue *turns, struct client *client)
+{
+	struct tenant *tenant = client->tenant; /* none on the control socket, where nobody waits */
+
+	if (!client->has_turn)
+		return;
+	client->has_turn = false;
+	TAILQ_REMOVE(&tenant->ready, client, turn);
+	if (TAILQ_EMPTY(&tenant->ready))
+		TAILQ_REMOVE(turns, tenant, turn);
+}
+
+struct client *turns_next(struct tenant_queue *turns)
+{
+	struct tenant *tenant = TAILQ_FIRST(turns);
+	struct client *client;
+
+	if (!tenant)
+		return NULL;
+	client = TAILQ_FIRST(&tenant->ready);
+	turns_remove(turns, client);
+	if (!TAILQ_EMPTY(&tenant->ready)) {
+		TAILQ_REMOVE(turns, tenant, turn);
+		TAILQ_INSERT_TAIL(turns, tenant, turn);
+	}
+	return client;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Whose request is next: tenants take turns, and so do the clients of each. turns.c explains. */
+
+#include <sys/queue.h>
+
+struct client;
+struct tenant;
+
+TAILQ_HEAD(client_queue, client);
+TAILQ_HEAD(tenant_queue, tenant);
+
+/* The client has something to say. Nothing happens if it is waiting for its turn already. */
+void turns_add(struct tenant_queue *, struct client *);
+/* It says nothing any more. Fine if it was not waiting. */
+void turns_remove(struct tenant_queue *, struct client *);
+/* Takes out whose turn it is; NULL where nobody waits. */
+struct client *turns_next(struct tenant_queue *);

@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The man pages say what the programs and the headers say: options and defaults against --help, the protocol's numbers and
+# offsets against protocol.h and refusal.c, the example's bytes against a daemon. $BUILD is where userevd and userevctl are.
+
+import array
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+
+TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("BUILD") or os.environ.get("B") or os.path.join(TREE, "build"))
+passed = failed = 0
+
+
+def check(sentence, wrong):
+    """One check: `wrong` is a list of what is not as the sentence says."""
+    global passed, failed
+    if wrong:
+        failed += 1
+        print(f"FAILED  {sentence}: {'; '.join(wrong)}")
+    else:
+        passed += 1
+        print(f"ok      {sentence}")
+
+
+def source(path):
+    with open(os.path.join(TREE, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def run(*command):
+    try:
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    except FileNotFoundError as missing_program:
+        return subprocess.CompletedProcess(command, 127, str(missing_program))
+
+
+def rendered(path, width=80):
+    page = subprocess.run(["mandoc", "-Tascii", f"-Owidth={width}", os.path.join(TREE, path)], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=True)
+    return re.sub(".\b", "", page.stdout)
+
+
+def section(page, name):
+    """A rendered section or subsection, up to the next heading of the same depth or above."""
+    found = re.search(rf"^( *){re.escape(name)}\n(.*?)(?=^ {{0,3}}\S|\Z)", page, re.M | re.S)
+    if found and not found[1]:
+        found = re.search(rf"^(){re.escape(name)}\n(.*?)(?=^\S|\Z)", page, re.M | re.S)
+    return found[2] if found else ""
+
+
+def difference(name_a, a, name_b, b):
+    return [f"{x} is in {name_a} and not in {name_b}" for x in sorted(set(a) - set(b))] + \
+           [f"{x} is in {name_b} and not in {name_a}" for x in sorted(set(b) - set(a))]
+
+
+# Options: {"--name": (short, takes an argument, default)}.
+
+def items(text, indent):
+    """Splits at lines that begin with an option: what follows one, up to the next, is its text."""
+    pattern = re.compile(rf"^{indent}(?:(-\w), +)?(--[a-z][a-z-]*)(=\S+)?(?: |$)", re.M)
+    found = list(pattern.finditer(text))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    return [(match, re.sub(r"\s+", " ", text[match.end():end])) for match, end in zip(found, ends)]
+
+
+def options(text, indent, default):
+    result = {}
+    for match, about in items(text, indent):
+        value = re.search(default, about)
+        result[match[2]] = (match[1], match[3] is not None, value[1] if value else None)
+    return result
+
+
+def check_userevd():
+    page = rendered("daemon/userevd.8", 200)
+    helped = options(run(os.path.join(BUILD, "userevd"), "--help").stdout, r" +", r"\(default ([^)]*)\)")
+    written = options(section(page, "OPTIONS"), r" {5}", r"\bDefault: (\S+?)\.(?: |$)")
+    synopsis = re.findall(r"--[a-z][a-z-]*", section(page, "SYNOPSIS"))
+
+    check("userevd --help names some options", [] if len(helped) > 5 else ["it names hardly any"])
+    check("userevd.8 has the options of userevd --help", difference("--help", helped, "the page", written))
+    check("userevd.8 has all of them in its synopsis", difference("--help", helped, "the synopsis", synopsis))
+    check("userevd.8 has the same short options, arguments and defaults",
+          [f"{name}: {written[name]} instead of {helped[name]}" for name in sorted(set(helped) & set(written))
+           if written[name] != helped[name]])
+    message_id = re.search(r"MESSAGE_ID=(\w{32})", source("daemon/log.c"))[1]
+    check("userevd.8 has the MESSAGE_ID of daemon/log.c", [] if message_id in page else [message_id])
+
+
+def listed(text, end=r"\n\n"):
+    """The commands of an overview: lines that begin with two blanks and a word."""
+    return re.findall(r"^  ([a-z][a-z-]*)(?= |$)", text, re.M)
+
+
+def check_userevctl():
+    program = os.path.join(BUILD, "userevctl")
+    helped = run(program, "--help")
+    commands = listed(helped.stdout)
+    texts = [helped.stdout] + [run(program, "help", command).stdout for command in commands]
+    wanted = {name for text in texts for name in re.findall(r"^ +(?:-\w, +)?--([a-z][a-z-]*)", text, re.M)}
+    check("userevctl --help names some commands", [] if helped.returncode == 0 and len(commands) > 3 else ["hardly any"])
+    if not os.path.exists(os.path.join(TREE, "client/userevctl.1")):
+        check("there is a client/userevctl.1", ["it is missing"])
+        return
+    macros = [line for line in source("client/userevctl.1").split("\n") if line.startswith(".")]
+    check("userevctl.1 has the commands of userevctl --help",
+          [name for name in commands
+           if not any(re.search(rf" (It|Ss|Cm|Ic|Sy|Li|Nm)( -?\w+)* {re.escape(name)}( |$)", " " + line[1:]) for line in macros)])
+    check("userevctl.1 has the options of userevctl --help and of its commands",
+          [name for name in sorted(wanted) if not any(re.search(rf"-{name}( |$)", line) for line in macros)])
+
+
+# Numbers of the protocol.
+
+def enumerators(text, prefix):
+    """{name without the prefix: number} of all enumerators, with sums and products of earlier ones."""
+    values, known = {}, {}
+    for name, value in re.findall(r"\b([A-Z][A-Z0-9_]*) = ([A-Z0-9_a-z*+<() ]+?)[,\s]*(?=[,}/\n])", text):
+        known[name] = eval(value, {"__builtins__": {}}, dict(known))
+        if name.startswith(prefix):
+            values[name[len(prefix):]] = known[name]
+    return values
+
+
+def rows(text, *cells):
+    """Whether there is a row of a table that begins with these cells."""
+    return re.search(r"^ +" + r" +".join(re.escape(str(cell)) for cell in cells) + r"(?: |$)", text, re.M) is not None
+
+
+def missing(text, pairs):
+    return [f"{number} {name}" for number, name in pairs if not rows(text, number, name)]
+
+
+def check_numbers(page):
+    header = source("protocol/protocol.h")
+    kinds = enumerators(header, "KIND_")
+    clients, control = section(page, "PACKETS"), section(page, "CONTROL SOCKET")
+    told = re.findall(r"^ +(\d+) +([A-Z]+)  +(?:client|daemon|admin) ", clients + control, re.M)
+    check("the protocol has all kinds of messages with their numbers, and no others",
+          difference("protocol.h", [(str(number), name) for name, number in kinds.items()], "the page", told))
+
+    wire = enumerators(header, "WIRE_")
+    more = wire.pop("MORE")
+    check("the protocol has every limit with its number",
+          [f"{name} {number}" for name, number in wire.items() if not rows(section(page, "LIMITS"), name, number)])
+    features = re.findall(r"#define WIRE_FEATURE_(\w+) \(UINT64_C\(1\) << (\d+)\)", header)
+    check("the protocol has every feature bit", missing(page, [(hex(1 << int(bit)), name) for name, bit in features]))
+    backends = enumerators(header, "BACKEND_")
+    check("the protocol has every backend",
+          missing(page, [(number, name.lower().replace("_", "-")) for name, number in backends.items()]))
+    flags = enumerators(header, "REGISTER_")
+    flags.update(enumerators(header, "TRACE_"))
+    flags.update(enumerators(header, "TAIL_"))
+    check("the protocol has every flag",
+          [f"{number} {name}" for name, number in flags.items() if not re.search(rf"\b{number} +{name}\b", page)] +
+          ([] if f"MORE ({more})" in page else ["MORE"]))
+
+    numbers = enumerators(source("protocol/refusal.h"), "REFUSAL_")
+    names = dict(re.findall(r"\[REFUSAL_(\w+)\] = \{ \"([a-z-]+)\"", source("protocol/refusal.c")))
+    told = re.findall(r"^ +(\d+) +([a-z]+(?:-[a-z]+)*)  +\S", section(page, "REFUSALS"), re.M)
+    check("the protocol has all refusals with their numbers and names, and no others",
+          difference("the sources", [(str(numbers[key]), names[key]) for key in names if numbers[key]], "the page", told))
+
+    text = re.sub(r"\s+", " ", page)
+    limits, descriptions = source("daemon/limits.h"), source("protocol/description.h")
+    grammar = enumerators(descriptions, "DESCRIPTION_")
+    phrases = [
+        f"sends HELLO within {enumerators(limits, 'DEFAULT_')['PATIENCE']} seconds",
+        f"holders (rows of tenant, pid, uid, comm; at most {enumerators(limits, 'HOLDERS_')['MAX']})",
+        f"An event's is at most {grammar['NAME_MAX']} bytes",
+        f"N from 1 to {grammar['ARRAY_MAX']} in decimal",
+    ]
+    check("the protocol has the daemon's deadline and the grammar's limits", [p for p in phrases if p not in text])
+
+
+SECTIONS = {  # of the page, for each struct of protocol.h
+    "header": "PACKETS", "hello": "HELLO (1)", "welcome": "WELCOME (2)", "strings": "REGISTER (3)", "string": "REGISTER (3)",
+    "registered": "REGISTERED (4)", "answer": "REGISTERED (4)", "release": "RELEASE (5)", "released": "RELEASED (6)",
+    "account": "ACCOUNT (8)", "watch": "WATCH (9)", "changed": "CHANGED (11)", "lost": "LOST (12)", "error": "ERROR (13)",
+    "rows": "ROWS",
+}
+
+
+def check_layouts(page):
+    structs = re.findall(r"^struct wire_(\w+) \{\n(.*?)^\};", source("protocol/protocol.h"), re.M | re.S)
+    check("the test knows every struct of protocol.h", difference("protocol.h", dict(structs), "the test", SECTIONS))
+    wrong = []
+    for name, body in structs:
+        table, offset = section(page, SECTIONS.get(name, "")), 0
+        for bits, field in re.findall(r"\buint(\d+)_t\s+(\w+);", body):
+            # REGISTER has no flags of the whole; TRACE and TAIL have, and say so.
+            field = "zero" if (name, field) == ("strings", "flags") else field
+            if not rows(table, offset, f"u{bits}", field):
+                wrong.append(f"{name}: no row '{offset} u{bits} {field}'")
+            offset += int(bits) // 8
+    check("the protocol's tables have every field at its offset", wrong)
+
+
+# The example.
+
+def dumps(page):
+    """The bytes of the hex dumps, in their order."""
+    packets = []
+    for offset, line in re.findall(r"^ +([0-9a-f]{2})  ((?:[0-9a-f]{2} {1,2}){1,16}) ", page, re.M):
+        if offset == "00":
+            packets.append(b"")
+        packets[-1] += bytes.fromhex(line)
+    return packets
+
+
+def receive(connection):
+    packet, control, _, _ = connection.recvmsg(131072, socket.CMSG_SPACE(8 * 4))
+    fds = array.array("i")
+    for level, kind, data in control:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(data)
+    return packet, list(fds)
+
+
+def connect(path):
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.settimeout(30)
+    connection.connect(path)
+    return connection
+
+
+def follow_example(directory, hello, welcome, register, registered, record):
+    client, admin = connect(directory + "/s"), connect(directory + "/c")
+    fds = []
+    try:
+        client.send(hello)
+        got, new = receive(client)
+        fds += new
+        # The tenant is another one on each machine: 34 is its length, 40 the tenant, both counted in the body.
+        if (got[4:16 + 34], len(new)) != (welcome[4:16 + 34], 1) or got[16 + 36:16 + 40] != welcome[16 + 36:16 + 40]:
+            return [f"WELCOME is {got.hex(' ')}"]
+        client.send(register)
+        got, new = receive(client)
+        fds += new
+        if (got, len(new)) != (registered, 1):
+            return [f"REGISTERED is {got.hex(' ')}"]
+        bit, = struct.unpack_from("<I", registered, 20 + 4 + 4)
+        pattern = struct.pack("<HHHH", 1, 1, 0, 5) + b"hello\0\0\0"
+        admin.send(struct.pack("<IHBBII", 16 + len(pattern), 131, 0, 0, 1, 0) + pattern)
+        receive(admin)
+        if not os.pread(fds[0], 4096, 0)[bit // 8] & 1 << bit % 8:
+            return ["the bit is not set"]
+        os.write(fds[1], record)
+        admin.send(struct.pack("<IHBBII", 16, 133, 0, 0, 2, 0))
+        receive(admin)
+        client.send(struct.pack("<IHBBII", 16, 7, 0, 0, 3, 0))
+        good, bad = struct.unpack_from("<QQ", receive(client)[0], 16 + 32)
+        return [] if (good, bad) == (1, 0) else [f"{good} records, {bad} bad ones"]
+    finally:
+        for fd in fds:
+            os.close(fd)
+        client.close()
+        admin.close()
+
+
+def check_example(page):
+    packets = dumps(section(page, "EXAMPLES"))
+    if len(packets) != 5:
+        check("the protocol's example has five dumps", [f"there are {len(packets)}"])
+        return
+    ready, ready_end = os.pipe()
+    with tempfile.TemporaryDirectory() as directory:
+        daemon = subprocess.Popen([os.path.join(BUILD, "userevd"), "--exit-with-parent", "--backend=embedded",
+                                   "--log-level=err", "--socket=" + directory + "/s", "--control-socket=" + directory + "/c",
+                                   f"--ready-fd={ready_end}"], pass_fds=[ready_end])
+        os.close(ready_end)
+        try:
+            started = os.read(ready, 1) == b"\n"
+            check("a daemon answers the protocol's example with the bytes that the page shows",
+                  follow_example(directory, *packets) if started else ["it did not start"])
+        finally:
+            os.close(ready)
+            daemon.terminate()
+            daemon.wait(30)
+
+
+# All pages.
+
+def all_pages():
+    for directory, directories, files in os.walk(TREE):
+        directories[:] = sorted(d for d in directories if not d.startswith(".") and
+                                os.path.join(directory, d) != BUILD and d != "build" and not d.startswith("build-"))
+        for name in sorted(files):
+            if re.search(r"\.[1-8]$", name):
+                yield os.path.relpath(os.path.join(directory, name), TREE)
+
+
+def check_page(path, pages):
+    lint = subprocess.run(["mandoc", "-Tlint", "-Wwarning", os.path.join(TREE, path)], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True)
+    wrong = [line.split(path + ":")[-1] for line in lint.stdout.strip().split("\n") if line]
+    check(f"{path} is clean for mandoc", wrong or ([] if lint.returncode == 0 else [f"status {lint.returncode}"]))
+    check(f"{path} fits in 80 columns",
+          [repr(line) for line in rendered(path).split("\n") if len(line) > 80])
+    names = {os.path.basename(page) for page in pages}
+    check(f"{path} refers to pages that there are",
+          [f"{name}.{number}" for name, number in re.findall(r"^\.Xr (\S*userev\S*) (\d)", source(path), re.M)
+           if f"{name}.{number}" not in names])
+
+
+def main():
+    if not shutil.which("mandoc"):
+        print("0 passed, 0 failed, 1 skipped: the man pages need mandoc")
+        return 0
+    protocol = rendered("protocol/userevd-protocol.7")
+    check_userevd()
+    check_userevctl()
+    check_numbers(protocol)
+    check_layouts(protocol)
+    if sys.byteorder == "little":
+        check_example(protocol)
+    pages = list(all_pages())
+    for page in pages:
+        check_page(page, pages)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+sys.exit(main())

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/options.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <syslog.h>
+
+#include "daemon/limits.h"
+#include "protocol/protocol.h"
+#include "tests/suite.h"
+
+static char said[8192]; /* on stdout and stderr, by the last call */
+
+/* Parses one option, or none where it is NULL. */
+static int parse_two(const char *one, const char *other, struct options *ret)
+{
+	/* The options point into them. */
+	static char name[] = "userevd", first[128], second[128];
+	char *arguments[] = { name, one ? first : NULL, other ? second : NULL, NULL };
+	int out = dup(STDOUT_FILENO), error = dup(STDERR_FILENO), file = memfd_create("said", MFD_CLOEXEC), r;
+	ssize_t n;
+
+	snprintf(first, sizeof(first), "%s", one ? one : "");
+	snprintf(second, sizeof(second), "%s", other ? other : "");
+	fflush(stdout);
+	dup2(file, STDOUT_FILENO);
+	dup2(file, STDERR_FILENO);
+	optind = 0;
+	r = options_parse(one ? other ? 3 : 2 : 1, arguments, ret);
+	fflush(stdout);
+	dup2(out, STDOUT_FILENO);
+	dup2(error, STDERR_FILENO);
+	n = pread(file, said, sizeof(said) - 1, 0);
+	said[MAX(n, 0)] = '\0';
+	close(out);
+	close(error);
+	close(file);
+	return r;
+}
+
+static struct options good;
+
+static const struct options *parse(const char *option)
+{
+	ck_assert_msg(parse_two(option, NULL, &good) == OPTIONS_RUN, "%s: %s", option ? option : "nothing", said);
+	ck_assert_str_eq(said, "");
+	return &good;
+}
+
+/* Is refused with a sentence that has both words in it, and leaves the options alone. */
+static void expect_wrong(const char *option, const char *word, const char *advice)
+{
+	struct options options = { .capacity = 4711 };
+
+	ck_assert_msg(parse_two(option, NULL, &options) == OPTIONS_WRONG, "%s was taken", option);
+	ck_assert_uint_eq(options.capacity, 4711);
+	ck_assert_msg(strstr(said, word) && strstr(said, advice), "%s: %s", option, said);
+	ck_assert_msg(strstr(said, "userevd --help"), "%s", said);
+}
+
+TEST(the_defaults_are_those_of_the_manual)
+{
+	const struct options *options = parse(NULL);
+
+	ck_assert_str_eq(options->socket, "/run/userevd.sock");
+	ck_assert_str_eq(options->control_socket, "/run/userevd/control.sock");
+	ck_assert_str_eq(options->backend, "auto");
+	ck_assert_uint_eq(options->capacity, 0);
+	ck_assert_uint_eq(options->page_bits, 0);
+	ck_assert_uint_eq(options->max_events, DEFAULT_MAX_EVENTS);
+	ck_assert_uint_eq(options->ring_bytes, DEFAULT_RING_BYTES);
+	ck_assert_uint_eq(options->patience, DEFAULT_PATIENCE);
+	ck_assert_int_eq(options->log_level, LOG_INFO);
+	ck_assert_int_eq(options->ready_fd, -1);
+	ck_assert(!options->foreground && !options->exit_with_parent && !options->tenant_is_process);
+}
+END_TEST
+
+TEST(each_option_sets_what_it_says)
+{
+	ck_assert_str_eq(parse("--socket=/a/b")->socket, "/a/b");
+	ck_assert_str_eq(parse("--control-socket=/c")->control_socket, "/c");
+	ck_assert_str_eq(parse("--backend=embedded")->backend, "embedded");
+	ck_assert_uint_eq(parse("--capacity=5")->capacity, 5);
+	ck_assert_uint_eq(parse("--page-bits=9")->page_bits, 9);
+	ck_assert_uint_eq(parse("--max-events=7")->max_events, 7);
+	ck_assert_uint_eq(parse("--ring-size=5000")->ring_bytes, 5000);
+	ck_assert_uint_eq(parse("--patience=3")->patience, 3);
+	ck_assert_int_eq(parse("--log-level=debug")->log_level, LOG_DEBUG);
+	ck_assert_int_eq(parse("--ready-fd=6")->ready_fd, 6);
+	ck_assert(parse("--tenants=process")->tenant_is_process);
+	ck_assert(!parse("--tenants=cgroup")->tenant_is_process);
+	ck_assert(parse("--foreground")->foreground);
+	ck_assert(parse("-f")->foreground);
+	ck_assert(parse("--exit-with-parent")->exit_with_parent);
+}
+END_TEST
+
+TEST(options_add_up_and_the_last_of_two_counts)
+{
+	struct options options;
+
+	ck_assert_int_eq(parse_two("--capacity=5", "--page-bits=6", &options), OPTIONS_RUN);
+	ck_assert_uint_eq(options.capacity, 5);
+	ck_assert_uint_eq(options.page_bits, 6);
+	ck_assert_int_eq(parse_two("--tenants=process", "--tenants=cgroup", &options), OPTIONS_RUN);
+	ck_assert(!options.tenant_is_process);
+	ck_assert_int_eq(parse_two("--backend", "embedded", &options), OPTIONS_RUN);
+	ck_assert_str_eq(options.backend, "embedded");
+}
+END_TEST
+
+TEST(numbers_have_their_limits_and_the_sentence_says_which)
+{
+	static const struct {
+		const char *option;
+		const char *least;
+		const char *below;
+		const char *most;
+		const char *above;
+	} limits[] = {
+		{ "capacity", "1", "0", "4294967295", "4294967296" },
+		{ "page-bits", "2", "1", "32768", "32769" },
+		{ "max-events", "0", "-1", "4294967295", "4294967296" },
+		{ "ring-size", "4096", "4095", "1099511627776", "1099511627777" },
+		{ "patience", "1", "0", "3600", "3601" },
+		{ "ready-fd", "0", "-1", "2147483647", "2147483648" },
+	};
+	char option[128];
+
+	ck_assert_int_eq(WIRE_PAGE_BITS, 32768);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		snprintf(option, sizeof(option), "--%s=%s", limits[i].option, limits[i].least);
+		parse(option);
+		snprintf(option, sizeof(option), "--%s=%s", limits[i].option, limits[i].most);
+		parse(option);
+		snprintf(option, sizeof(option), "--%s=%s", limits[i].option, limits[i].below);
+		expect_wrong(option, option, limits[i].least);
+		expect_wrong(option, option, limits[i].most);
+		snprintf(option, sizeof(option), "--%s=%s", limits[i].option, limits[i].above);
+		expect_wrong(option, option, limits[i].least);
+		expect_wrong(option, option, limits[i].most);
+	}
+}
+END_TEST
+
+TEST(what_is_no_number_is_refused)
+{
+	static const char *const values[] = { "",   "x",   "5x",  "x5",	 "5 ",	" 5",  "+5",
+					      "-5", "0x5", "5.0", "5e3", "5,0", "5KK", "99999999999999999999" };
+	char option[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		snprintf(option, sizeof(option), "--page-bits=%s", values[i]);
+		expect_wrong(option, option, "give a number from 2 to 32768");
+	}
+	/* Which is 5, if one lets it wrap around. */
+	expect_wrong("--page-bits= -18446744073709551611", "--page-bits=", "give a number from 2 to 32768");
+	parse("--page-bits=0005");
+}
+END_TEST
+
+TEST(sizes_may_be_given_in_k_and_m_and_never_wrap_around)
+{
+	ck_assert_uint_eq(parse("--ring-size=4K")->ring_bytes, 4096);
+	ck_assert_uint_eq(parse("--ring-size=3M")->ring_bytes, 3 << 20);
+	ck_assert_uint_eq(parse("--ring-size=1048576M")->ring_bytes, UINT64_C(1) << 40);
+	expect_wrong("--ring-size=3K", "--ring-size=3K", "4096");
+	expect_wrong("--ring-size=1048577M", "--ring-size=1048577M", "1099511627776");
+	expect_wrong("--ring-size=4k", "--ring-size=4k", "4096");
+	expect_wrong("--ring-size=4KM", "--ring-size=4KM", "4096");
+	expect_wrong("--ring-size=K", "--ring-size=K", "4096");
+	/* 2^54 + 4, which is 4,096 after ten bits have fallen off. */
+	expect_wrong("--ring-size=18014398509481988K", "--ring-size=", "1099511627776");
+	expect_wrong("--ring-size=17592186044417M", "--ring-size=", "1099511627776");
+	/* A number of events is no size. */
+	expect_wrong("--capacity=4K", "--capacity=4K", "4294967295");
+	expect_wrong("--page-bits=4K", "--page-bits=4K", "32768");
+}
+END_TEST
+
+TEST(words_are_taken_whole_and_the_sentence_says_which_there_are)
+{
+	expect_wrong("--tenants=processes", "--tenants=processes", "cgroup or process");
+	expect_wrong("--tenants=", "--tenants=", "cgroup or process");
+	expect_wrong("--log-level=loud", "--log-level=loud", "err, warning, notice, info or debug");
+	expect_wrong("--log-level=7", "--log-level=7", "err, warning, notice, info or debug");
+	ck_assert_int_eq(parse("--log-level=err")->log_level, LOG_ERR);
+	ck_assert_int_eq(parse("--log-level=warning")->log_level, LOG_WARNING);
+	ck_assert_int_eq(parse("--log-level=notice")->log_level, LOG_NOTICE);
+	ck_assert_int_eq(parse("--log-level=info")->log_level, LOG_INFO);
+}
+END_TEST
+
+TEST(what_there_is_not_is_named)
+{
+	expect_wrong("--nonsense", "--nonsense", "userevd");
+	expect_wrong("--socket", "--socket", "argument");
+	expect_wrong("--foreground=yes", "--foreground", "argument");
+	expect_wrong("-x", "x", "userevd");
+	expect_wrong("start", "start", "options only");
+}
+END_TEST
+
+TEST(the_help_names_every_option_and_the_true_defaults)
+{
+	static const char *const words[] = {
+		"--socket=PATH",
+		"(default /run/userevd.sock)",
+		"--control-socket=PATH",
+		"(default /run/userevd/control.sock)",
+		"--backend=NAME",
+		"--max-events=N",
+		"(default 1024)",
+		"--tenants=KIND",
+		"--ring-size=BYTES",
+		"(default 4M)",
+		"--patience=SECONDS",
+		"(default 10)",
+		"-f, --foreground",
+		"--log-level=LEVEL",
+		"(default info)",
+		"--exit-with-parent",
+		"-h, --help",
+		"--version",
+		"--capacity=N",
+		"--page-bits=N",
+		"--ready-fd=N",
+	};
+	struct options options;
+
+	ck_assert_int_eq(parse_two("--help", NULL, &options), OPTIONS_EXIT);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		ck_assert_msg(strstr(said, words[i]), "the help does not say %s", words[i]);
+	ck_assert_int_eq(parse_two("-h", NULL, &options), OPTIONS_EXIT);
+	ck_assert(strstr(said, "Usage: userevd"));
+}
+END_TEST
+
+TEST(the_version_is_one_line)
+{
+	struct options options;
+
+	ck_assert_int_eq(parse_two("--version", NULL, &options), OPTIONS_EXIT);
+	ck_assert_str_eq(said, "userevd " VERSION "\n");
+}
+END_TEST
+
+SUITE("options", the_defaults_are_those_of_the_manual, each_option_sets_what_it_says,
+      options_add_up_and_the_last_of_two_counts, numbers_have_their_limits_and_the_sentence_says_which,
+      what_is_no_number_is_refused, sizes_may_be_given_in_k_and_m_and_never_wrap_around,
+      words_are_taken_whole_and_the_sentence_says_which_there_are, what_there_is_not_is_named,
+      the_help_names_every_option_and_the_true_defaults, the_version_is_one_line)

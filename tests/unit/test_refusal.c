@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "protocol/refusal.h"
+#include "tests/suite.h"
+
+TEST(every_number_has_a_name_of_its_own_that_a_script_can_use)
+{
+	for (uint32_t i = 0; i < REFUSAL_MAX_; i++) {
+		const char *name = refusal_name(i);
+
+		ck_assert_msg(name && *name, "%u has no name", i);
+		ck_assert_msg(strspn(name, "abcdefghijklmnopqrstuvwxyz-") == strlen(name), "%s", name);
+		ck_assert_str_ne(name, "unknown");
+		for (uint32_t other = 0; other < i; other++)
+			ck_assert_str_ne(name, refusal_name(other));
+	}
+}
+END_TEST
+
+TEST(every_refusal_is_an_error_and_none_is_not)
+{
+	ck_assert_int_eq(refusal_to_errno(REFUSAL_NONE), 0);
+	for (uint32_t i = 1; i < REFUSAL_MAX_; i++)
+		ck_assert_msg(refusal_to_errno(i) < 0 && refusal_to_errno(i) > -200, "%s", refusal_name(i));
+}
+END_TEST
+
+TEST(numbers_of_a_newer_daemon_are_unknown_and_still_errors)
+{
+	static const uint32_t numbers[] = { REFUSAL_MAX_, REFUSAL_MAX_ + 1, 65535, UINT32_MAX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		ck_assert_str_eq(refusal_name(numbers[i]), "unknown");
+		ck_assert_int_eq(refusal_to_errno(numbers[i]), -EIO);
+	}
+}
+END_TEST
+
+/* Clients in other languages and scripts rely on these: a change here is a mistake, an addition is not. */
+TEST(numbers_and_names_are_for_ever)
+{
+	static const struct {
+		const char *name;
+		uint32_t number;
+		int error;
+	} known[] = {
+		{ "bad-packet", 1, EPROTO },	       { "unknown-kind", 2, EPROTO },
+		{ "unexpected-fds", 3, EPROTO },       { "hello-first", 4, EPROTO },
+		{ "feature-missing", 5, EPROTO },      { "wrong-user", 6, EACCES },
+		{ "unknown-peer", 7, EACCES },	       { "too-slow", 8, ETIMEDOUT },
+		{ "too-many-connections", 9, EDQUOT }, { "bad-description", 10, EINVAL },
+		{ "name-taken", 11, EEXIST },	       { "quota-exceeded", 12, EDQUOT },
+		{ "page-full", 13, ENOSPC },	       { "machine-full", 14, ENOSPC },
+		{ "not-permitted", 15, EACCES },       { "kernel-too-old", 16, EOPNOTSUPP },
+		{ "no-such-event", 17, ENOENT },       { "trouble", 18, EIO },
+		{ "not-the-tracer", 19, EOPNOTSUPP },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		ck_assert_str_eq(refusal_name(known[i].number), known[i].name);
+		ck_assert_int_eq(refusal_to_errno(known[i].number), -known[i].error);
+	}
+}
+END_TEST
+
+SUITE("refusal", every_number_has_a_name_of_its_own_that_a_script_can_use, every_refusal_is_an_error_and_none_is_not,
+      numbers_of_a_newer_daemon_are_unknown_and_still_errors, numbers_and_names_are_for_ever)

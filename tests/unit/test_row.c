@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <stdio.h>
+
+#include "protocol/row.h"
+#include "tests/suite.h"
+
+enum { ROOM = 1024, CANARY = 0xa5, DEPTH_MAX = 3 };
+
+/* check writes a line for each of its own assertions, so what is said a hundred thousand times is said like this. */
+#define expect(truth, ...)                                                                                             \
+	do                                                                                                             \
+		if (!(truth))                                                                                          \
+			ck_abort_msg(__VA_ARGS__);                                                                     \
+	while (0)
+
+static void put_nested(struct packet *packet)
+{
+	size_t rows = row_begin_rows(packet, "holders"), item;
+
+	item = row_begin_item(packet);
+	row_put_string(packet, "tenant", "/a.slice");
+	row_put_u64(packet, "pid", 12);
+	row_end_item(packet, item);
+	item = row_begin_item(packet);
+	row_end_item(packet, item);
+	item = row_begin_item(packet);
+	row_put_bool(packet, "on", true);
+	row_end_item(packet, item);
+	row_end_rows(packet, rows);
+}
+
+/* One of each, the nested ones between others. */
+static void put_row(struct packet *packet)
+{
+	row_put_u64(packet, "count", 0x0123456789abcdef);
+	row_put_bool(packet, "on", true);
+	row_put_bool(packet, "off", false);
+	row_put_string(packet, "name", "http_request");
+	row_put_string(packet, "empty", "");
+	put_nested(packet);
+	row_put_bytes(packet, "payload", "\0\1\2", 3);
+}
+
+static struct packet row_make(uint8_t *buffer, size_t size)
+{
+	struct packet packet = packet_make(buffer, size);
+
+	put_row(&packet);
+	ck_assert(!packet.failed);
+	return packet;
+}
+
+static struct cursor cursor_of(const struct packet *packet)
+{
+	return cursor_make(packet->data, packet->size);
+}
+
+static void expect_key(const struct row_field *field, enum row_type type, const char *key)
+{
+	ck_assert_int_eq(field->type, type);
+	ck_assert_uint_eq(field->key_length, strlen(key));
+	ck_assert_mem_eq(field->key, key, field->key_length);
+}
+
+TEST(every_type_comes_back_in_order)
+{
+	uint8_t buffer[ROOM];
+	struct packet packet = row_make(buffer, sizeof(buffer));
+	struct cursor row = cursor_of(&packet);
+	struct row_field field;
+
+	ck_assert_int_eq(row_next(&row, &field), 1);
+	expect_key(&field, ROW_U64, "count");
+	ck_assert_uint_eq(field.number, 0x0123456789abcdef);
+	ck_assert_int_eq(row_next(&row, &field), 1);
+	expect_key(&field, ROW_BOOL, "on");
+	ck_assert_uint_eq(field.number, 1);
+	ck_assert_int_eq(row_next(&row, &field), 1);
+	expect_key(&field, ROW_BOOL, "off");
+	ck_assert_uint_eq(field.number, 0);
+	ck_assert_int_eq(row_next(&row, &field), 1);
+	expect_key(&field, ROW_STRING, "name");
+	ck_assert_uint_eq(field.length, strlen("http_request"));
+	ck_assert_mem_eq(field.value, "http_request", field.length);
+	ck_assert_int_eq(row_next(&row, &field), 1);
+	expect_key(&field, ROW_STRING, "empty");
+	ck_assert_uint_eq(field.length, 0);
+	ck_assert_int_eq(row_next(&row, &field), 1);
+	expect_key(&field, ROW_ROWS, "holders");
+	ck_assert_int_eq(row_next(&row, &field), 1);
+	expect_key(&field, ROW_BYTES, "payload");
+	ck_assert_uint_eq(field.length, 3);
+	ck_assert_mem_eq(field.value, "\0\1\2", 3);
+	ck_assert_uint_eq(field.number, 0);
+	ck_assert_int_eq(row_next(&row, &field), 0);
+	ck_assert_int_eq(row_next(&row, &field), 0);
+}
+END_TEST
+
+TEST(nested_rows_come_back_in_order)
+{
+	uint8_t buffer[ROOM];
+	struct packet packet = row_make(buffer, sizeof(buffer));
+	struct cursor rows, row;
+	struct row_field field;
+	char tenant[32];
+
+	ck_assert(row_find(cursor_of(&packet), "holders", &field));
+	rows = cursor_make(field.value, field.length);
+	ck_assert_int_eq(row_next_item(&rows, &row), 1);
+	row_get_string(row, "tenant", tenant, sizeof(tenant));
+	ck_assert_str_eq(tenant, "/a.slice");
+	ck_assert_uint_eq(row_get_u64(row, "pid"), 12);
+	ck_assert_int_eq(row_next_item(&rows, &row), 1);
+	ck_assert_int_eq(row_next(&row, &field), 0);
+	ck_assert_int_eq(row_next_item(&rows, &row), 1);
+	ck_assert_uint_eq(row_get_u64(row, "on"), 1);
+	ck_assert_int_eq(row_next_item(&rows, &row), 0);
+	ck_assert_int_eq(row_next_item(&rows, &row), 0);
+}
+END_TEST
+
+TEST(the_bytes_are_those_of_the_header)
+{
+	static const uint8_t expected[] = {
+		'u', 2, 8, 0, 'i', 'd', 1,   2,	  0, 0, 0, 0,	0, 0, 't', 1, 1, 0, 'o',  1,
+		's', 1, 2, 0, 'n', 'a', 'b', 'r', 1, 7, 0, 'r', 5, 0, 'b', 0, 1, 0, 0xff,
+	};
+	uint8_t buffer[ROOM];
+	struct packet packet = packet_make(buffer, sizeof(buffer));
+	size_t rows, item;
+
+	row_put_u64(&packet, "id", 0x0201);
+	row_put_bool(&packet, "o", true);
+	row_put_string(&packet, "n", "ab");
+	rows = row_begin_rows(&packet, "r");
+	item = row_begin_item(&packet);
+	row_put_bytes(&packet, "", "\xff", 1);
+	row_end_item(&packet, item);
+	row_end_rows(&packet, rows);
+	ck_assert_uint_eq(packet.size, sizeof(expected));
+	ck_assert_mem_eq(buffer, expected, sizeof(expected));
+}
+END_TEST
+
+TEST(a_field_is_found_by_its_whole_name_and_the_first_of_two_is_taken)
+{
+	uint8_t buffer[ROOM];
+	struct packet packet = packet_make(buffer, sizeof(buffer));
+	struct row_field field;
+	char text[4];
+
+	row_put_u64(&packet, "event", 1);
+	row_put_u64(&packet, "events", 2);
+	row_put_u64(&packet, "ev", 3);
+	row_put_u64(&packet, "ev", 4);
+	row_put_string(&packet, "text", "abcdef");
+	ck_assert_uint_eq(row_get_u64(cursor_of(&packet), "event"), 1);
+	ck_assert_uint_eq(row_get_u64(cursor_of(&packet), "events"), 2);
+	ck_assert_uint_eq(row_get_u64(cursor_of(&packet), "ev"), 3);
+	ck_assert_uint_eq(row_get_u64(cursor_of(&packet), "even"), 0);
+	ck_assert(!row_find(cursor_of(&packet), "", &field));
+	row_get_string(cursor_of(&packet), "text", text, sizeof(text));
+	ck_assert_str_eq(text, "abc");
+	row_get_string(cursor_of(&packet), "event", text, sizeof(text));
+	ck_assert_str_eq(text, "");
+	ck_assert_uint_eq(row_get_u64(cursor_of(&packet), "text"), 0);
+	row_get_string(cursor_of(&packet), "none", text, sizeof(text));
+	ck_assert_str_eq(text, "");
+}
+END_TEST
+
+TEST(what_stands_behind_a_malformed_field_is_not_found)
+{
+	uint8_t buffer[ROOM];
+	struct packet packet = packet_make(buffer, sizeof(buffer));
+	struct row_field field;
+
+	row_put_u64(&packet, "before", 1);
+	row_put_bool(&packet, "broken", true);
+	buffer[packet.size - 1] = 2;
+	row_put_u64(&packet, "behind", 1);
+	ck_assert(row_find(cursor_of(&packet), "before", &field));
+	ck_assert(!row_find(cursor_of(&packet), "broken", &field));
+	ck_assert(!row_find(cursor_of(&packet), "behind", &field));
+}
+END_TEST
+
+TEST(types_have_their_lengths)
+{
+	static const struct {
+		uint8_t bytes[16];
+		size_t size;
+		int expected;
+	} rows[] = {
+		{ { 'u', 0, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 12, 1 },
+		{ { 'u', 0, 7, 0, 1, 2, 3, 4, 5, 6, 7 }, 11, -EBADMSG },
+		{ { 'u', 0, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 }, 13, -EBADMSG },
+		{ { 't', 0, 1, 0, 0 }, 5, 1 },
+		{ { 't', 0, 1, 0, 2 }, 5, -EBADMSG },
+		{ { 't', 0, 0, 0 }, 4, -EBADMSG },
+		{ { 't', 0, 2, 0, 1, 0 }, 6, -EBADMSG },
+		{ { 's', 0, 2, 0, 'a', 'b' }, 6, 1 },
+		{ { 's', 0, 2, 0, 'a', 0 }, 6, -EBADMSG },
+		{ { 'b', 0, 2, 0, 'a', 0 }, 6, 1 },
+		{ { 'r', 0, 0, 0 }, 4, 1 },
+		{ { 'x', 0, 0, 0 }, 4, -EBADMSG },
+		{ { 0, 0, 0, 0 }, 4, -EBADMSG },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct cursor row = cursor_make(rows[i].bytes, rows[i].size);
+		struct row_field field;
+
+		ck_assert_msg(row_next(&row, &field) == rows[i].expected, "row %zu", i);
+	}
+}
+END_TEST
+
+/* Reads a row to its end and writes what it read: 0 or -EBADMSG. */
+static int copy_row(struct cursor row, struct packet *to, unsigned depth);
+
+static int copy_rows(const struct row_field *field, struct packet *to, unsigned depth)
+{
+	struct cursor rows = cursor_make(field->value, field->length), row;
+	int r;
+
+	while ((r = row_next_item(&rows, &row)) > 0) {
+		size_t item = row_begin_item(to);
+
+		r = copy_row(row, to, depth + 1);
+		row_end_item(to, item);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+static int copy_field(const struct row_field *field, struct packet *to, unsigned depth)
+{
+	char key[UINT8_MAX + 1] = "", text[ROOM];
+	size_t mark;
+	int r;
+
+	memcpy(key, field->key, field->key_length);
+	/* A name with a NUL in it is legal and strange, and nothing that we would write. */
+	if (strlen(key) != field->key_length || depth > DEPTH_MAX)
+		return -EBADMSG;
+	switch (field->type) {
+	case ROW_U64:
+		row_put_u64(to, key, field->number);
+		return 0;
+	case ROW_BOOL:
+		row_put_bool(to, key, field->number);
+		return 0;
+	case ROW_STRING:
+		memcpy(text, field->value, field->length);
+		text[field->length] = '\0';
+		row_put_string(to, key, text);
+		return 0;
+	case ROW_BYTES:
+		row_put_bytes(to, key, field->value, field->length);
+		return 0;
+	case ROW_ROWS:
+		mark = row_begin_rows(to, key);
+		r = copy_rows(field, to, depth);
+		row_end_rows(to, mark);
+		return r;
+	}
+	ck_abort_msg("a type that there is not");
+}
+
+static int copy_row(struct cursor row, struct packet *to, unsigned depth)
+{
+	struct row_field field;
+	int r;
+
+	while ((r = row_next(&row, &field)) > 0) {
+		r = copy_field(&field, to, depth);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+/* Whether the row was accepted; then it says what its bytes say. */
+static bool take(const uint8_t *bytes, size_t size)
+{
+	/* It ends where its block ends, so that ASan sees who reads on. */
+	_cleanup_(freep) uint8_t *block = malloc(1 + size);
+	uint8_t *exact = block + 1;
+	uint8_t buffer[ROOM];
+	struct packet copy = packet_make(buffer, sizeof(buffer));
+	int r;
+
+	memcpy(exact, bytes, size);
+	r = copy_row(cursor_make(exact, size), &copy, 0);
+	expect(r == 0 || r == -EBADMSG, "%d", r);
+	if (r == 0)
+		expect(!copy.failed && copy.size == size && memcmp(bytes, buffer, size) == 0,
+		       "what was accepted is not what was said");
+	return r == 0;
+}
+
+TEST(a_truncated_row_is_accepted_only_where_a_field_ended)
+{
+	uint8_t buffer[ROOM];
+	struct packet packet = row_make(buffer, sizeof(buffer));
+	struct cursor row = cursor_of(&packet);
+	bool ends[ROOM] = { [0] = true };
+	struct row_field field;
+
+	while (row_next(&row, &field) > 0)
+		ends[packet.size - row.left] = true;
+	for (size_t size = 0; size <= packet.size; size++)
+		expect(take(buffer, size) == ends[size], "cut to %zu bytes", size);
+}
+END_TEST
+
+TEST(a_flipped_bit_is_refused_or_says_something_else)
+{
+	uint8_t buffer[ROOM];
+	struct packet packet = row_make(buffer, sizeof(buffer));
+	size_t accepted = 0, refused = 0;
+
+	for (size_t bit = 0; bit < packet.size * 8; bit++) {
+		buffer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		*(take(buffer, packet.size) ? &accepted : &refused) += 1;
+		buffer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	ck_assert_uint_gt(accepted, 100);
+	ck_assert_uint_gt(refused, 100);
+}
+END_TEST
+
+TEST(noise_never_confuses_a_reader)
+{
+	uint8_t buffer[ROOM], changed[ROOM];
+	struct packet packet = row_make(buffer, sizeof(buffer));
+
+	srandom(1);
+	for (unsigned i = 0; i < 20000; i++) {
+		size_t size = (size_t)random() % (packet.size + 1);
+
+		memcpy(changed, buffer, sizeof(changed));
+		for (unsigned n = 0; n < 4; n++)
+			changed[(size_t)random() % packet.size] = (uint8_t)random();
+		take(changed, size);
+	}
+}
+END_TEST
+
+TEST(a_row_without_room_fails_and_never_writes_outside)
+{
+	uint8_t buffer[ROOM];
+	size_t size = row_make(buffer, sizeof(buffer)).size;
+
+	for (size_t room = 0; room <= size; room++) {
+		_cleanup_(freep) uint8_t *block = malloc(1 + room);
+		uint8_t guarded[ROOM];
+		struct packet packets[] = { packet_make(block + 1, room), packet_make(guarded, room) };
+
+		memset(guarded, CANARY, sizeof(guarded));
+		for (size_t i = 0; i < ARRAY_SIZE(packets); i++) {
+			put_row(&packets[i]);
+			expect(packets[i].failed == (room < size), "in %zu of %zu bytes", room, size);
+		}
+		for (size_t at = room; at < sizeof(guarded); at++)
+			expect(guarded[at] == CANARY, "wrote outside of %zu bytes", room);
+	}
+}
+END_TEST
+
+static uint8_t large[4 * UINT16_MAX];
+static char text[UINT16_MAX + 2];
+
+static struct row_field put_text(size_t length)
+{
+	struct packet packet = packet_make(large, sizeof(large));
+	struct row_field field;
+
+	memset(text, 'x', length);
+	text[length] = '\0';
+	row_put_string(&packet, "text", text);
+	row_put_bytes(&packet, "bytes", text, length);
+	row_put_bool(&packet, "behind", true);
+	ck_assert(!packet.failed);
+	ck_assert_uint_eq(row_get_u64(cursor_of(&packet), "behind"), 1);
+	ck_assert(row_find(cursor_of(&packet), "bytes", &field));
+	ck_assert_uint_eq(field.length, MIN(length, UINT16_MAX));
+	ck_assert(row_find(cursor_of(&packet), "text", &field));
+	return field;
+}
+
+TEST(a_value_has_65535_bytes_and_what_exceeds_them_is_cut)
+{
+	ck_assert_uint_eq(put_text(UINT16_MAX).length, UINT16_MAX);
+	ck_assert_uint_eq(put_text(UINT16_MAX + 1).length, UINT16_MAX);
+}
+END_TEST
+
+/* Rows whose value is `size` bytes long, in one item. */
+static struct packet put_rows_of(size_t size)
+{
+	struct packet packet = packet_make(large, sizeof(large));
+	size_t rows = row_begin_rows(&packet, "rows"), item = row_begin_item(&packet);
+
+	row_put_bytes(&packet, "", text, 60000);
+	row_put_bytes(&packet, "", text, size - 60000 - sizeof(uint16_t) - 2 * 4);
+	row_end_item(&packet, item);
+	row_end_rows(&packet, rows);
+	return packet;
+}
+
+TEST(nested_rows_have_65535_bytes_together_and_one_more_fails)
+{
+	struct packet packet = put_rows_of(UINT16_MAX);
+	struct row_field field;
+
+	ck_assert(!packet.failed);
+	ck_assert(row_find(cursor_of(&packet), "rows", &field));
+	ck_assert_uint_eq(field.length, UINT16_MAX);
+	ck_assert(put_rows_of(UINT16_MAX + 1).failed);
+}
+END_TEST
+
+TEST(an_item_has_65535_bytes_and_one_more_fails)
+{
+	for (size_t size = UINT16_MAX; size <= UINT16_MAX + 1; size++) {
+		struct packet packet = packet_make(large, sizeof(large));
+		size_t item = row_begin_item(&packet);
+
+		packet_put(&packet, text, size);
+		row_end_item(&packet, item);
+		ck_assert(packet.failed == (size > UINT16_MAX));
+	}
+}
+END_TEST
+
+TEST(an_item_that_is_longer_than_its_list_is_refused)
+{
+	static const uint8_t rows[] = { 2, 0, 'a' };
+	struct cursor cursor = cursor_make(rows, sizeof(rows)), row;
+
+	ck_assert_int_eq(row_next_item(&cursor, &row), -EBADMSG);
+	cursor = cursor_make(rows, 1);
+	ck_assert_int_eq(row_next_item(&cursor, &row), -EBADMSG);
+}
+END_TEST
+
+SUITE("row", every_type_comes_back_in_order, nested_rows_come_back_in_order, the_bytes_are_those_of_the_header,
+      a_field_is_found_by_its_whole_name_and_the_first_of_two_is_taken,
+      what_stands_behind_a_malformed_field_is_not_found, types_have_their_lengths,
+      a_truncated_row_is_accepted_only_where_a_field_ended, a_flipped_bit_is_refused_or_says_something_else,
+      noise_never_confuses_a_reader, a_row_without_room_fails_and_never_writes_outside,
+      a_value_has_65535_bytes_and_what_exceeds_them_is_cut, nested_rows_have_65535_bytes_together_and_one_more_fails,
+      an_item_has_65535_bytes_and_one_more_fails, an_item_that_is_longer_than_its_list_is_refused)

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the library shows to those who link it: userev_* and nothing else, shared and static; and it needs nothing but libc.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+
+declared()
+{
+	grep -oE '\buserev_[a-z_]+\(' client/userev.h | tr -d '(' | grep -v userev_enabled | sort -u
+}
+
+exported()
+{
+	nm --defined-only --extern-only "$@" | awk 'NF >= 3 && $2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u
+}
+
+same_as_declared()
+{
+	diff <(declared) <(exported "$@")
+}
+
+needs_only_libc()
+{
+	local needed
+	needed=$(readelf -d "$B/libuserev.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+	echo "$needed"
+	# Thread-local data is the loader's, which is libc's too.
+	! grep -vE '^(libc|ld-linux.*)\.so\.' <<<"$needed"
+}
+
+has_soname()
+{
+	readelf -d "$B/libuserev.so" | grep -q 'SONAME.*\[libuserev\.so\.1\]'
+}
+
+check 'libuserev.so exports what userev.h declares' same_as_declared -D "$B/libuserev.so"
+check 'libuserev.a does, too' same_as_declared "$B/libuserev.a"
+check 'libuserev.so needs nothing but libc' needs_only_libc
+check 'libuserev.so has its soname' has_soname
+check 'the version script names the interface' grep -q LIBUSEREV_1 <(readelf -V "$B/libuserev.so")
+sum_up

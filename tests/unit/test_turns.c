@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/turns.h"
+
+#include "daemon/client.h"
+#include "daemon/tenant.h"
+#include "tests/suite.h"
+
+enum { CLIENTS = 3 };
+
+static struct tenant_queue turns;
+static struct tenant one, other;
+static struct client of_one[CLIENTS], of_other[CLIENTS];
+
+static void begin(void)
+{
+	TAILQ_INIT(&turns);
+	one = other = (struct tenant){ 0 };
+	TAILQ_INIT(&one.ready);
+	TAILQ_INIT(&other.ready);
+	for (size_t i = 0; i < CLIENTS; i++) {
+		of_one[i] = (struct client){ .tenant = &one, .greeted = true };
+		of_other[i] = (struct client){ .tenant = &other, .greeted = true };
+	}
+}
+
+TEST(without_anybody_it_is_nobodys_turn)
+{
+	begin();
+	ck_assert_ptr_null(turns_next(&turns));
+}
+END_TEST
+
+TEST(tenants_take_turns_whatever_the_number_of_their_connections)
+{
+	begin();
+	for (size_t i = 0; i < CLIENTS; i++)
+		turns_add(&turns, &of_one[i]);
+	turns_add(&turns, &of_other[0]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[0]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_other[0]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[1]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[2]);
+	ck_assert_ptr_null(turns_next(&turns));
+}
+END_TEST
+
+TEST(who_comes_again_at_once_comes_last)
+{
+	begin();
+	turns_add(&turns, &of_one[0]);
+	turns_add(&turns, &of_one[1]);
+	turns_add(&turns, &of_other[0]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[0]);
+	turns_add(&turns, &of_one[0]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_other[0]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[1]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[0]);
+}
+END_TEST
+
+TEST(nobody_waits_twice)
+{
+	begin();
+	turns_add(&turns, &of_one[0]);
+	turns_add(&turns, &of_one[0]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[0]);
+	ck_assert_ptr_null(turns_next(&turns));
+}
+END_TEST
+
+TEST(who_says_hello_goes_before_the_others_of_its_tenant)
+{
+	begin();
+	of_one[2].greeted = false;
+	for (size_t i = 0; i < CLIENTS; i++)
+		turns_add(&turns, &of_one[i]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[2]);
+}
+END_TEST
+
+TEST(who_leaves_has_no_turn_and_takes_nobody_with_it)
+{
+	begin();
+	turns_add(&turns, &of_one[0]);
+	turns_add(&turns, &of_one[1]);
+	turns_add(&turns, &of_other[0]);
+	turns_remove(&turns, &of_one[0]);
+	turns_remove(&turns, &of_one[0]);
+	turns_remove(&turns, &of_other[0]);
+	ck_assert_ptr_eq(turns_next(&turns), &of_one[1]);
+	ck_assert_ptr_null(turns_next(&turns));
+}
+END_TEST
+
+SUITE("turns", without_anybody_it_is_nobodys_turn, tenants_take_turns_whatever_the_number_of_their_connections,
+      who_comes_again_at_once_comes_last, nobody_waits_twice, who_says_hello_goes_before_the_others_of_its_tenant,
+      who_leaves_has_no_turn_and_takes_nobody_with_it)
