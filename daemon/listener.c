@@ -157,11 +157,14 @@ static int make_directory(struct listener *listener, const char *path)
 	return !listener->made_directory && errno != EEXIST ? -errno : 0;
 }
 
-static void remove_directory(const struct listener *listener)
+static void remove_files(const struct listener *listener, const char *path)
 {
-	_cleanup_(freep) char *copy = listener->made_directory ? strdup(listener->path) : NULL;
+	_cleanup_(freep) char *copy = strdup(path);
+	struct stat status;
 
-	if (copy)
+	if (lstat(path, &status) == 0 && status.st_dev == listener->device && status.st_ino == listener->inode)
+		unlink(path);
+	if (copy && listener->made_directory)
 		rmdir(dirname(copy));
 }
 
@@ -228,18 +231,14 @@ int listener_init(struct listener *listener, struct daemon *daemon, const char *
 
 void listener_deinit(struct listener *listener)
 {
-	struct stat status;
-
 	if (!listener->daemon)
 		return;
 	if (listener->w_accept.fd >= 0 && ev_is_active(&listener->w_accept))
 		ev_io_stop(listener->daemon->loop, &listener->w_accept);
 	if (ev_is_active(&listener->w_backoff))
 		ev_timer_stop(listener->daemon->loop, &listener->w_backoff);
-	if (listener->path && lstat(listener->path, &status) == 0 && status.st_dev == listener->device &&
-	    status.st_ino == listener->inode)
-		unlink(listener->path);
-	remove_directory(listener);
+	if (listener->path)
+		remove_files(listener, listener->path);
 	disposal_close(listener->held);
 	fd_close(listener->fd);
 	*listener = (struct listener){ .fd = -1, .held = -1 };

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Other processes. An actor connects and says hello, and leaves the talking to the test: the connection is handed over, but
+ * its tenant is the one that the actor was in when it connected. A holder does nothing but keep a copy of an fd open. Both
+ * live until they are ended, and no longer than the test.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "protocol/transport.h"
+#include "tests/integration/raw.h"
+
+struct actor {
+	pid_t pid;
+	int leash; /* it ends when this is closed */
+	int socket;
+	int page;
+};
+
+/* Who it is; zeros: as we are. */
+struct actor_as {
+	const char *cgroup; /* its directory */
+	const char *comm;
+	uid_t uid;
+};
+
+/* Forks; in the child the leash is fd 3, and of all others but stdio only `keep` is left, as 4. The pid, or 0 there. */
+static inline pid_t actor_fork(int keep, int *ret_leash)
+{
+	int leash[2];
+	pid_t pid;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, leash), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		int kept = keep >= 0 ? fcntl(keep, F_DUPFD, 64) : -1;
+
+		dup2(fcntl(leash[1], F_DUPFD, 64), 3);
+		if (kept >= 0)
+			dup2(kept, 4);
+		close_range(kept >= 0 ? 5 : 4, ~0U, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		return 0;
+	}
+	close(leash[1]);
+	*ret_leash = leash[0];
+	return pid;
+}
+
+static inline void actor_wait_for_the_end(void)
+{
+	char byte;
+
+	while (read(3, &byte, 1) > 0)
+		;
+	_exit(EXIT_SUCCESS);
+}
+
+static inline bool actor_join(const char *cgroup)
+{
+	char path[256];
+	int fd;
+	bool joined;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	joined = fd >= 0 && write(fd, "0", 1) == 1;
+	fd_close(fd);
+	return joined;
+}
+
+static inline void actor_become(const struct actor_as *as)
+{
+	if (as->cgroup && !actor_join(as->cgroup))
+		_exit(EXIT_FAILURE);
+	if (as->comm)
+		prctl(PR_SET_NAME, as->comm);
+	if (as->uid && setresuid(as->uid, as->uid, as->uid) < 0)
+		_exit(EXIT_FAILURE);
+	/* A change of the uid has undone it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* Without check's assertions: they would be our parent's. A welcomed connection, or -1. */
+static inline int actor_hello(const char *path, int *ret_page)
+{
+	static uint8_t buffer[WIRE_PACKET_MAX];
+	struct packet hello = packet_make(buffer, sizeof(buffer));
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct fdset fds = { 0 };
+	struct sockaddr_un address;
+	socklen_t length;
+
+	if (transport_address(path, &address, &length) < 0 || connect(fd, (struct sockaddr *)&address, length) < 0)
+		return -1;
+	encode_begin(&hello, KIND_HELLO, 1, 0, NULL, 0);
+	encode_hello(&hello, &(struct wire_hello){ .understands = UINT64_MAX });
+	encode_end(&hello);
+	if (transport_send(fd, hello.data, hello.size, NULL, 0, 0) < 0 ||
+	    transport_receive_fds(fd, buffer, sizeof(buffer), &fds, 0) <= 0 || fds.count != 1)
+		return -1;
+	*ret_page = fdset_steal(&fds, 0);
+	return fd;
+}
+
+static inline void actor_act(const char *path, const struct actor_as *as)
+{
+	int hand_over[2] = { -1, -1 };
+
+	if (as)
+		actor_become(as);
+	hand_over[0] = actor_hello(path, &hand_over[1]);
+	if (hand_over[0] < 0 || transport_send(3, "x", 1, hand_over, 2, 0) < 0)
+		_exit(EXIT_FAILURE);
+	close(hand_over[0]);
+	close(hand_over[1]);
+	actor_wait_for_the_end();
+}
+
+static inline void actor_start(struct actor *actor, const char *path, const struct actor_as *as)
+{
+	struct fdset fds = { 0 };
+	char byte;
+
+	*actor = (struct actor){ .leash = -1 };
+	actor->pid = actor_fork(-1, &actor->leash);
+	if (actor->pid == 0)
+		actor_act(path, as);
+	ck_assert_msg(transport_receive_fds(actor->leash, &byte, 1, &fds, 0) == 1 && fds.count == 2,
+		      "the actor could not connect");
+	actor->socket = fdset_steal(&fds, 0);
+	actor->page = fdset_steal(&fds, 1);
+}
+
+/* The process only: what it handed over stays. */
+static inline void actor_leave(struct actor *actor)
+{
+	if (actor->leash < 0)
+		return;
+	actor->leash = fd_close(actor->leash);
+	ck_assert_int_eq(waitpid(actor->pid, NULL, 0), actor->pid);
+}
+
+static inline void actor_end(struct actor *actor)
+{
+	actor->socket = fd_close(actor->socket);
+	actor->page = fd_close(actor->page);
+	actor_leave(actor);
+}
+
+struct holder {
+	pid_t pid;
+	int leash;
+};
+
+static inline void holder_start(struct holder *holder, int fd)
+{
+	*holder = (struct holder){ .leash = -1 };
+	holder->pid = actor_fork(fd, &holder->leash);
+	if (holder->pid == 0)
+		actor_wait_for_the_end();
+}
+
+static inline void holder_end(struct holder *holder)
+{
+	holder->leash = fd_close(holder->leash);
+	ck_assert_int_eq(waitpid(holder->pid, NULL, 0), holder->pid);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/integration/raw.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include "protocol/transport.h"
+
+static uint8_t buffer[WIRE_PACKET_MAX];
+static struct packet packet;
+
+struct packet *raw_packet(uint16_t kind)
+{
+	static uint32_t serial;
+
+	packet = packet_make(buffer, sizeof(buffer));
+	encode_begin(&packet, kind, ++serial, 0, NULL, 0);
+	return &packet;
+}
+
+int raw_send(int socket)
+{
+	encode_end(&packet);
+	ck_assert(!packet.failed);
+	return transport_send(socket, packet.data, packet.size, NULL, 0, 0);
+}
+
+int raw_connect(const char *path)
+{
+	const struct timeval patience = { .tv_sec = 5 };
+	struct sockaddr_un address;
+	socklen_t length;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	ck_assert_msg(connect(fd, (struct sockaddr *)&address, length) == 0, "%s: %s", path, strerror(errno));
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	return fd;
+}
+
+void raw_receive(int socket, struct raw_reply *ret)
+{
+	*ret = (struct raw_reply){ 0 };
+	ret->size = transport_receive_fds(socket, ret->packet, sizeof(ret->packet), &ret->fds, 0);
+	if (ret->size > 0)
+		ck_assert_int_eq(decode_message(ret->packet, (size_t)ret->size, &ret->message), 0);
+}
+
+void raw_reply_deinit(struct raw_reply *reply)
+{
+	fdset_deinit(&reply->fds);
+}
+
+int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_welcome, int *ret_page)
+{
+	int socket = raw_connect(path);
+	struct wire_welcome welcome;
+	struct string_item tenant;
+	struct raw_reply reply;
+
+	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ .understands = understands });
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive(socket, &reply);
+	ck_assert_int_gt(reply.size, 0);
+	ck_assert_int_eq(reply.message.kind, KIND_WELCOME);
+	ck_assert_int_eq(decode_welcome(reply.message.body, &welcome, &tenant), 0);
+	ck_assert_uint_eq(reply.fds.count, 1);
+	if (ret_welcome)
+		*ret_welcome = welcome;
+	if (ret_page)
+		*ret_page = fdset_steal(&reply.fds, 0);
+	raw_reply_deinit(&reply);
+	return socket;
+}
+
+uint32_t raw_register(int socket, const char *description, struct answer *ret, int *ret_stream_fd)
+{
+	struct packet *to = raw_packet(KIND_REGISTER);
+	size_t mark = encode_strings(to, 0);
+	struct raw_reply reply;
+	struct answers answers;
+	struct answer answer;
+
+	encode_string(to, 0, description, strlen(description));
+	encode_count(to, mark, 1);
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive(socket, &reply);
+	ck_assert_int_gt(reply.size, 0);
+	ck_assert_int_eq(reply.message.kind, KIND_REGISTERED);
+	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
+	ck_assert(answers_next(&answers, &answer));
+	if (ret_stream_fd && reply.message.streams > 0)
+		*ret_stream_fd = fdset_steal(&reply.fds, 0);
+	answer.text = NULL; /* it points into the reply */
+	if (ret)
+		*ret = answer;
+	raw_reply_deinit(&reply);
+	return answer.refusal;
+}
+
+unsigned raw_release(int socket, const uint32_t *bits, unsigned n)
+{
+	struct packet *to = raw_packet(KIND_RELEASE);
+	size_t mark = encode_release(to);
+	struct wire_released released;
+	struct raw_reply reply;
+
+	for (unsigned i = 0; i < n; i++)
+		encode_release_bit(to, bits[i]);
+	encode_count(to, mark, (uint16_t)n);
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive(socket, &reply);
+	ck_assert_int_eq(reply.message.kind, KIND_RELEASED);
+	ck_assert_int_eq(decode_released(reply.message.body, &released), 0);
+	ck_assert_uint_eq(released.released + released.not_held, n);
+	return released.released;
+}
+
+struct wire_account raw_query(int socket)
+{
+	struct wire_account account;
+	struct raw_reply reply;
+
+	raw_packet(KIND_QUERY);
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive(socket, &reply);
+	ck_assert_int_eq(reply.message.kind, KIND_ACCOUNT);
+	ck_assert_int_eq(decode_account(reply.message.body, &account), 0);
+	return account;
+}
+
+void expect_cut(int socket, uint32_t refusal)
+{
+	struct string_item sentence;
+	struct raw_reply reply;
+	uint32_t got = 0;
+
+	raw_receive(socket, &reply);
+	ck_assert_msg(reply.size > 0, "no ERROR came: %zd", reply.size);
+	ck_assert_int_eq(reply.message.kind, KIND_ERROR);
+	ck_assert_int_eq(decode_error(reply.message.body, &got, &sentence), 0);
+	ck_assert_msg(got == refusal, "refused as %s instead of %s", refusal_name(got), refusal_name(refusal));
+	ck_assert_uint_gt(sentence.length, 0);
+	raw_receive(socket, &reply);
+	ck_assert_int_eq(reply.size, 0);
+}
+
+uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,
+		  void (*on_row)(void *data, struct cursor row), void *data)
+{
+	struct packet *to = raw_packet(kind);
+	struct raw_reply reply;
+	bool more = true;
+	uint16_t n = 0;
+
+	if (strings) {
+		size_t mark = encode_strings(to, flags);
+
+		for (; strings[n]; n++)
+			encode_string(to, 0, strings[n], strlen(strings[n]));
+		encode_count(to, mark, n);
+	}
+	ck_assert_int_eq(raw_send(control), 0);
+	while (more) {
+		struct string_item sentence;
+		struct cursor rows, row;
+		uint32_t refusal;
+
+		raw_receive(control, &reply);
+		ck_assert_int_gt(reply.size, 0);
+		if (reply.message.kind == KIND_REFUSED) {
+			ck_assert_int_eq(decode_error(reply.message.body, &refusal, &sentence), 0);
+			return refusal;
+		}
+		ck_assert_int_eq(reply.message.kind, KIND_ROWS);
+		ck_assert_int_eq(decode_rows(reply.message.body, &n, &rows), 0);
+		while (rows_next(&rows, &row))
+			on_row(data, row);
+		more = reply.message.flags & WIRE_MORE;
+	}
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A client that speaks in packets, so that it can also speak nonsense. */
+
+#include "tests/suite.h"
+
+#include "protocol/fdset.h"
+#include "protocol/row.h"
+#include "protocol/wire.h"
+
+struct raw_reply {
+	ssize_t size; /* 0: the daemon hung up; negative: an errno (-EAGAIN: nothing came within five seconds) */
+	struct message message;
+	struct fdset fds;
+	uint8_t packet[WIRE_PACKET_MAX];
+};
+
+/* A packet in the making, in a buffer that all tests share. */
+struct packet *raw_packet(uint16_t kind);
+/* Finishes it and sends it: 0 or a negative errno. */
+int raw_send(int socket);
+
+int raw_connect(const char *path);
+/* Waits for the next packet. Deinit it with raw_reply_deinit(). */
+void raw_receive(int socket, struct raw_reply *ret);
+void raw_reply_deinit(struct raw_reply *);
+
+/* Connects and says HELLO, asking for features; the page's fd is closed unless wanted. */
+int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_welcome, int *ret_page);
+
+/*
+ * Registers one event: 0, or the refusal. `ret_stream_fd` gets the stream where the answer brought one, and stays -1 else;
+ * NULL to close it.
+ */
+uint32_t raw_register(int socket, const char *description, struct answer *ret, int *ret_stream_fd);
+/* How many of the n bits were released. */
+unsigned raw_release(int socket, const uint32_t *bits, unsigned n);
+struct wire_account raw_query(int socket);
+
+/* The next packet is ERROR with this refusal, and then the end. */
+void expect_cut(int socket, uint32_t refusal);
+
+/* Sends one control request of strings and calls `on_row` for each row of the answer: 0, or the refusal. */
+uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,
+		  void (*on_row)(void *data, struct cursor row), void *data);

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# `make run` as a new user goes about it: the three commands that it prints are tried as they are printed.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+export B
+scratch=$(mktemp -d)
+daemon='' tail=''
+trap 'for pid in $daemon $tail; do kill $pid; done 2>/dev/null; wait; rm -rf "$scratch"' EXIT
+
+# The n-th of the commands.
+command_number()
+{
+	grep '^  /' "$scratch/out" | sed -n "$1p"
+}
+
+try()
+{
+	bash -c "$(command_number "$1")"
+}
+
+# within N COMMAND…: becomes true in so many seconds.
+within()
+{
+	local deadline=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $deadline ] || return 1
+		sleep 0.1
+	done
+}
+
+is_ready()
+{
+	[ "$(grep -c '^  /' "$scratch/out")" = 3 ] && grep -q 'listening on' "$scratch/out" && try 3
+}
+
+is_shown()
+{
+	try 2
+	grep -q 'hello.*count=1 whom="world"' "$scratch/tail"
+}
+
+tests/run-daemon.sh >"$scratch/out" 2>&1 &
+daemon=$!
+check 'it starts, and prints three commands' within 10 is_ready
+bash -c "exec $(command_number 1) --wait" >"$scratch/tail" 2>&1 &
+tail=$!
+check 'the first shows what the second writes' within 10 is_shown
+check 'the third shows the state' try 3
+directory=$(command_number 3 | sed 's/.*--control-socket=\(.*\)\/control.sock.*/\1/')
+daemon_itself=$(pgrep -P $daemon -x userevd)
+kill "$daemon_itself"
+wait "$daemon"
+check 'it ends with success' test $? -eq 0
+daemon=''
+check 'and leaves nothing behind' test ! -e "$directory"
+sum_up

@@ -1,0 +1,250 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# userevctl as people and scripts use it, against a daemon with one program.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+daemon='' program=''
+trap '[ -z "$program" ] || kill $program; [ -z "$daemon" ] || kill $daemon; wait; rm -rf "$scratch"' EXIT
+export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TMPDIR=$scratch
+unset USEREVCTL_WIDTH NO_COLOR
+ctl=$B/userevctl
+
+# exits STATUS COMMAND…
+exits()
+{
+	local wanted=$1 status
+	shift
+	"$@"
+	status=$?
+	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
+}
+
+# says PATTERN COMMAND…: in what it prints, on either output.
+says()
+{
+	local pattern=$1 output
+	shift
+	output=$("$@" 2>&1)
+	printf '%s\n' "$output"
+	grep -qE -- "$pattern" <<<"$output"
+}
+
+says_not()
+{
+	! says "$@"
+}
+
+# json EXPRESSION COMMAND…: what it prints is JSON, and the expression about `it` (a list: one for each line) is true.
+json()
+{
+	local expression=$1
+	shift
+	"$@" | tee "$scratch/json" | python3 -c '
+import json, sys
+text = sys.stdin.read()
+try:
+    it = json.loads(text)
+except ValueError:
+    it = [json.loads(line) for line in text.splitlines()]
+sys.exit(not eval(sys.argv[1]))' "$expression" || { cat "$scratch/json"; return 1; }
+}
+
+fits_a_screen()
+{
+	"$ctl" --help | awk 'length > 80 { exit 1 } END { exit NR > 24 }'
+}
+
+as_nobody()
+{
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+nothing_is_left()
+{
+	! ls -d "$scratch"/userevctl-* 2>/dev/null && ! pgrep -P $$ -x userevd | grep -vx "$daemon"
+}
+
+run_killed()
+{
+	"$ctl" run --quiet -- sh -c 'kill -TERM $$'
+}
+
+# By SIGTERM: what a shell starts in the background has SIGINT ignored.
+run_terminated()
+{
+	"$ctl" run --quiet -- sh -c 'touch "$TMPDIR/runs"; exec sleep 20' &
+	local run=$!
+	while [ ! -e "$scratch/runs" ]; do
+		sleep 0.05
+	done
+	kill $run
+	wait $run
+}
+
+keeps_stdout_apart()
+{
+	[ "$("$ctl" run -- sh -c 'echo mine; '"$ctl emit 'kept u32 n' n=1" 2>/dev/null)" = mine ]
+}
+
+no_colour_in_a_pipe()
+{
+	! "$ctl" events | grep -q $'\e'
+}
+
+shows_in_time()
+{
+	"$ctl" tail --count=3 --timeout=10 demo_request >"$scratch/tail" && [ "$(wc -l <"$scratch/tail")" -eq 3 ]
+}
+
+head_ends_quietly()
+{
+	[ -z "$({ "$ctl" tail --timeout=10 demo_request | head -1 >/dev/null; } 2>&1)" ]
+}
+
+# Without a daemon.
+check '--help fits a screen' fits_a_screen
+for command in status events tenants enable disable tail emit run doctor version; do
+	check "$command --help helps" says "^Usage: userevctl $command" "$ctl" $command --help
+done
+check 'no daemon is exit status 3' exits 3 "$ctl" status
+check '… and says what to do' says 'Start one with' "$ctl" status
+check 'emit without a daemon is exit status 3' exits 3 "$ctl" emit 'x u32 n' n=1
+check 'doctor says that there is no daemon' says '\[fail\] socket' "$ctl" doctor
+check '… and fails' exits 1 "$ctl" doctor
+check 'a wrong command is exit status 2' exits 2 "$ctl" evnets
+check '… and names the right one' says "Did you mean 'events'" "$ctl" evnets
+check 'a wrong option is exit status 2' exits 2 "$ctl" events --nosuch
+check 'a missing argument is exit status 2' exits 2 "$ctl" enable
+check 'version without a daemon' says 'userevctl [0-9]' "$ctl" version
+
+"$B/userevd" --foreground --max-events=8 --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" \
+	>"$scratch/log" 2>&1 &
+daemon=$!
+for _ in $(seq 100); do
+	"$ctl" status >/dev/null 2>&1 && break
+	sleep 0.05
+done
+"$B/examples/requests" demo 120 &
+program=$!
+for _ in $(seq 100); do
+	"$ctl" events | grep -q demo_request && break
+	sleep 0.05
+done
+
+# With one.
+check 'status' says 'embedded' "$ctl" status
+check 'status as JSON' json 'it["backend"] == "embedded" and it["events"] == 1' "$ctl" status --json
+check 'events as JSON' json 'it[0]["event"] == "demo_request" and it[0]["on"] is False and it[0]["holders"][0]["comm"] == "requests"' \
+	"$ctl" events --json
+check 'events of a pattern that matches none' says_not demo_request "$ctl" events 'nothing*'
+check 'tenants as JSON' json 'it[0]["events"] == 1 and it[0]["events_max"] == 8' "$ctl" tenants --json
+check 'no colours in a pipe' no_colour_in_a_pipe
+check 'colours where they are wanted' says $'\e\\[' "$ctl" --color=always events
+check 'doctor is content' exits 0 "$ctl" doctor
+check 'enable of an unknown event is exit status 1' exits 1 "$ctl" enable demo_reqest
+check '… and names those that look alike' says 'demo_request' "$ctl" enable demo_reqest
+check 'enable' says 'on' "$ctl" enable demo_request
+check '… is seen' json 'it[0]["on"] is True' "$ctl" events --json
+check 'tail shows records and ends after --count' shows_in_time
+check '… decoded' grep -q 'status=200 ns=[0-9]* path="/' "$scratch/tail"
+check 'tail into head ends quietly' head_ends_quietly
+check 'tail as JSON' json 'it[0]["event"] == "demo_request" and it[0]["fields"]["status"] in (200, 404) and it[0]["comm"] == "requests"' \
+	"$ctl" tail --json --count=2 --timeout=10 demo_request
+check 'disable' says 'off' "$ctl" disable demo_request
+check '… is seen' json 'it[0]["on"] is False' "$ctl" events --json
+check 'emit when nobody traces is no failure' exits 0 "$ctl" emit 'quiet u32 n' n=1
+check '… and says so if asked' says 'nobody|traces|off' "$ctl" emit --verbose 'quiet u32 n' n=1
+check 'emit of a field that is not there names those that are' says "'?n'?" "$ctl" emit 'quiet u32 n' m=1
+check '… and fails' exits 1 "$ctl" emit 'quiet u32 n' m=1
+check 'emit of a number out of range says the range' says '4294967295' "$ctl" emit 'quiet u32 n' n=-1
+check 'a refused description is exit status 1' exits 1 "$ctl" emit 'bad long n' n=1
+if [ "$(id -u)" = 0 ]; then
+	cp "$ctl" "$scratch/userevctl" && chmod 755 "$scratch/userevctl"
+	check 'who is no admin may not look' exits 4 as_nobody "$scratch/userevctl" status
+	check 'but may emit' exits 0 as_nobody "$scratch/userevctl" emit 'anybodys u32 n' n=1
+	check 'and the doctor says that it works' says '\[ ?ok ?\]' as_nobody "$scratch/userevctl" doctor
+else
+	check 'emit needs no privilege' exits 0 "$ctl" emit 'anybodys u32 n' n=1
+fi
+
+check 'tail of what has been' says 'demo_request.*status=' "$ctl" tail --past --no-follow demo_request
+check 'tail of what has been, as JSON' json 'all(row["event"] == "demo_request" for row in it)' \
+	"$ctl" tail --past --no-follow --json demo_request
+check 'tail ends after --timeout' exits 0 "$ctl" tail --timeout=1
+check 'tail of an unknown event names those that look alike' says demo_request "$ctl" tail demo_requests
+check 'tail on a narrow terminal' says 'demo_r' "$ctl" --width=60 tail --past --no-follow --count=1 demo_request
+check 'events on a narrow terminal' says 'demo_request' "$ctl" --width=60 events --full
+check 'tenants of a pattern that matches none' exits 1 "$ctl" tenants '/nowhere/*'
+check 'status on a terminal' says 'embedded' "$ctl" --width=80 --color=always status
+check 'version as JSON' json 'it["userevctl"] == it["userevd"]' "$ctl" version --json
+check 'doctor as JSON' json 'all(one["result"] in ("ok", "note") for one in it["checks"]) if "checks" in it else True' \
+	"$ctl" doctor --json
+check 'every type can be emitted' exits 0 "$ctl" emit \
+	'typed u8 a; s16 b; u32 c; s64 d; char[8] e; __rel_loc char[] f; struct blob g 2; char h; __rel_loc u16[] i' \
+	a=0xff b=-1 c=7 d=-9 e=abc f='a "string"' g=beef "h='x'" i=01000200
+check 'a description from a file of the wrong kind is refused by name' says 'bad-description|field 1' "$ctl" emit 'bad double x' x=1
+
+used_up()
+{
+	local i
+	for i in $(seq 100); do
+		"$ctl" tenants --json | grep -q '"events": *8' && return
+		sleep 0.05
+	done
+	return 1
+}
+
+greedy=()
+for i in 1 2 3 4 5 6 7 8; do
+	"$B/examples/requests" "greedy$i" 60 2>/dev/null &
+	greedy+=($!)
+done
+check 'a tenant takes all it may have' used_up
+check '… the doctor says that the quota is used up' says 'quota|8 of 8' "$ctl" doctor
+check '… and that events do not work' exits 1 "$ctl" doctor
+check '… which is shown with its reason' says 'quota-exceeded' "$ctl" tenants
+check '… and as JSON' json 'any(one["reason"] == "quota-exceeded" for one in it[0]["refusals"])' "$ctl" tenants --json
+kill "${greedy[@]}"
+wait "${greedy[@]}" 2>/dev/null
+check 'who ends gives it back' exits 0 "$ctl" doctor
+
+check 'run shows the records of a program' says 'own_request.*path="/login"' "$ctl" run -- "$B/examples/requests" own 0.3
+check 'run keeps the program'"'"'s output apart' keeps_stdout_apart
+check 'run has the exit status of the program' exits 7 "$ctl" run --quiet -- sh -c 'exit 7'
+check '… or 128 and the signal' exits 143 run_killed
+check 'run of what is not there is exit status 127' exits 127 "$ctl" run -- /nonexistent/program
+check 'run that is ended ends its program' exits 143 run_terminated
+check 'run as JSON' json 'it[0]["event"] == "shell" and it[0]["fields"] == {"n": 5}' \
+	sh -c "'$ctl' run --json --output='$scratch/out' -- '$ctl' emit 'shell u32 n' n=5; cat '$scratch/out'"
+check 'run leaves nothing behind' nothing_is_left
+
+# What is no daemon at all.
+python3 - "$scratch/mute" <<'END' &
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+s.listen()
+time.sleep(60)
+END
+mute=$!
+for _ in $(seq 100); do
+	[ -S "$scratch/mute" ] && break
+	sleep 0.05
+done
+check 'doctor tells a socket behind which nobody answers' says '\[fail\]' "$ctl" --socket="$scratch/mute" doctor
+kill -9 $mute
+wait $mute 2>/dev/null
+check 'doctor tells a socket that nobody listens on' says 'refused|nobody|no daemon' "$ctl" --socket="$scratch/mute" doctor
+check 'a daemon that answers nonsense is told apart' exits 1 "$ctl" --control-socket="$USEREV_SOCKET" status
+if [ "$(id -u)" = 0 ]; then
+	install -m 0600 /dev/null "$scratch/closed" && rm "$scratch/closed"
+	chmod 0600 "$USEREV_SOCKET"
+	check 'doctor tells a socket without permission' says 'permission|Permission' as_nobody "$scratch/userevctl" doctor
+	check '… emit does, too' exits 4 as_nobody "$scratch/userevctl" emit 'x u32 n' n=1
+	chmod 0666 "$USEREV_SOCKET"
+fi
+sum_up
