@@ -28,6 +28,8 @@ endif
 BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck mandoc python3 procps util-linux
 
+KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
+
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wpointer-arith \
 	-Wwrite-strings -Wundef -Wvla -Wformat=2 -Wimplicit-fallthrough=5 -Wcast-align -Wnull-dereference -Werror
 CFLAGS ?= -O2 -g
@@ -72,7 +74,7 @@ ASAN := $(B)/asan
 ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
-.PHONY: all build build-tests install uninstall help run demo test check asan coverage tidy format clean dependencies test-dependencies
+.PHONY: all build build-tests install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -90,6 +92,7 @@ help:
 	@echo 'make asan        the same under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make coverage    line coverage of the same'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck'
+	@echo 'make kernels     two kernels with user_events for guests, from Debian'"'"'s sources; about twenty minutes, once'
 	@echo 'make format      let clang-format have its way'
 	@echo 'make install     below PREFIX=$(PREFIX), with DESTDIR= in front; make uninstall takes it away again'
 	@echo 'make clean       remove $(B)/'
@@ -118,6 +121,12 @@ check: test-dependencies
 asan: test-dependencies
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)tests/run-tests.sh $(ASAN) $(ASAN_TESTS)
+
+# For the guests that the backends to come are tested in; kept outside the checkout, so that a second time costs nothing.
+kernels:
+	$(call install_packages,$(KERNEL_PACKAGES))
+	$(Q)tests/vm/build-kernel.sh 6.12
+	$(Q)tests/vm/build-kernel.sh 6.1
 
 coverage: test-dependencies
 	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
