@@ -26,7 +26,7 @@ endif
 
 # What a fresh Debian 12 needs beside make: to build and run, and for the tests.
 BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev
-TEST_PACKAGES := $(BUILD_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck mandoc python3 procps util-linux
+TEST_PACKAGES := $(BUILD_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck mandoc python3 procps systemd util-linux
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
 
@@ -75,6 +75,7 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
+.PHONY: FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -218,18 +219,18 @@ $(B)/libuserev.a: $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $(B)/libuserev.o
 
-# The second is for building against a build that is not installed: pkg-config prefers it.
-$(B)/libuserev.pc: client/libuserev.pc.in Makefile
+# Made anew each time: PREFIX may be another. The second is for building against a build that is not installed: pkg-config prefers it.
+$(B)/libuserev.pc: client/libuserev.pc.in FORCE
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 		-e 's|@VERSION@|$(VERSION)|g' $< > $@
 
-$(B)/libuserev-uninstalled.pc: client/libuserev.pc.in Makefile
+$(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(CURDIR)|g' -e 's|@LIBDIR@|$(abspath $(B))|g' -e 's|@INCLUDEDIR@|$(CURDIR)/client|g' \
 		-e 's|@VERSION@|$(VERSION)|g' $< > $@
 
-$(B)/userevd.service: systemd/userevd.service.in Makefile
+$(B)/userevd.service: systemd/userevd.service.in FORCE
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' $< > $@
 

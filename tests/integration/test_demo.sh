@@ -36,7 +36,8 @@ as_nobody()
 		# A checkout may lie where nobody may look.
 		cp -rL "$B/userevd" "$B/userevctl" "$B/examples" tests/demo.sh "$scratch/"
 		chmod -R a+rX "$scratch"
-		B=$scratch HOME=/ setpriv --reuid=65534 --regid=65534 --clear-groups "$scratch/demo.sh"
+		mkdir -m 1777 "$scratch/tmp"
+		B=$scratch TMPDIR=$scratch/tmp HOME=/ setpriv --reuid=65534 --regid=65534 --clear-groups "$scratch/demo.sh"
 	else
 		tests/demo.sh
 	fi
