@@ -119,7 +119,7 @@ static void put_event(struct table *table, const struct ctl *ctl, struct cursor 
 enum { OPTION_FULL = 1 };
 
 static const struct ctl_option listing_options[] = {
-	{ "full", NULL, "shorten nothing, and name all holders", OPTION_FULL },
+	{ "full", NULL, "shorten nothing; name all holders of events", OPTION_FULL },
 	{ 0 },
 };
 

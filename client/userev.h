@@ -51,9 +51,10 @@ struct userev_registration {
 	struct userev_event *event;
 	const char *description;
 	unsigned flags;
-	int result; /* out: 0 or a negative errno, as of userev_register() */
-	const char *
-		why; /* out: the sentence of a refusal, until the next registration through this struct userev; or NULL */
+	/* Out: 0 or a negative errno, as of userev_register(). */
+	int result;
+	/* Out: the sentence of a refusal, until the next registration through this struct userev; or NULL. */
+	const char *why;
 };
 
 /* Flags of a registration. */

@@ -692,8 +692,9 @@ TEST(more_kinds_of_events_than_are_kept_parsed_are_all_checked_by_their_own)
 		memcpy(record, &index, sizeof(index));
 		ck_assert_int_eq(write(stream, record, 4 + index + 1), (ssize_t)(4 + index + 1));
 		ck_assert_int_eq(write(stream, record, 4 + index), (ssize_t)(4 + index));
+		/* A queue holds a few hundred records where net.core.wmem_max is what it is by default. */
+		tracer_drain(kernel->tracer);
 	}
-	tracer_drain(kernel->tracer);
 	ck_assert_uint_eq(stats_of(kernel, 1).records, 300);
 	ck_assert_uint_eq(stats_of(kernel, 1).bad, 300);
 }
