@@ -582,21 +582,13 @@ TEST(a_stale_socket_is_taken_over_and_the_background_daemon_ends_by_the_pid_of_i
 }
 END_TEST
 
-static void make_directory(char *ret, size_t size)
-{
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(ret, size, "%s/userevd-test-XXXXXX", tmp && strlen(tmp) < 32 ? tmp : "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(ret));
-}
-
 TEST(in_the_background_relative_paths_mean_what_they_meant)
 {
 	char directory[64], output[1024];
 	int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	make_directory(directory, sizeof(directory));
+	make_temporary_directory(directory, sizeof(directory));
 	ck_assert_int_eq(chdir(directory), 0);
 	ck_assert_int_eq(start_another("here.sock", "below/control.sock", NULL, output, sizeof(output)), 0);
 	close(raw_hello("here.sock", 0, NULL, NULL));
@@ -668,7 +660,7 @@ TEST(it_ends_when_its_parent_does_if_it_was_told_to)
 	char directory[64], path[96], output[1024];
 	const char *const argv[] = { "/bin/sh", "-c", script, built("userevd"), directory, NULL };
 
-	make_directory(directory, sizeof(directory));
+	make_temporary_directory(directory, sizeof(directory));
 	/* Returns when the daemon, too, has closed its output. */
 	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), 0);
 	snprintf(path, sizeof(path), "%s/s", directory);

@@ -3,8 +3,14 @@
 #include "daemon/log.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
 #include "tests/suite.h"
 
@@ -101,6 +107,76 @@ TEST(what_strangers_cause_to_be_said_has_a_bound)
 }
 END_TEST
 
+static void write_file(const char *path, const char *format, unsigned id)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	dprintf(fd, format, id);
+	close(fd);
+}
+
+/* In a user namespace nobody is root until it is said who. */
+static void become_root_inside(uid_t uid, gid_t gid)
+{
+	write_file("/proc/self/setgroups", "deny", 0);
+	write_file("/proc/self/uid_map", "0 %u 1", uid);
+	write_file("/proc/self/gid_map", "0 %u 1", gid);
+}
+
+/* A journal of our own, which nobody else sees: what arrives there. */
+static int listen_as_the_journal(void)
+{
+	const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (unshare(CLONE_NEWNS | (uid == 0 ? 0 : CLONE_NEWUSER)) < 0)
+		ck_abort_msg("no namespace for a journal: %s", strerror(errno));
+	if (uid != 0)
+		become_root_inside(uid, gid);
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("run", "/run", "tmpfs", 0, NULL) < 0)
+		ck_abort_msg("no place for a journal: %s", strerror(errno));
+	mkdir("/run/systemd", 0755);
+	mkdir("/run/systemd/journal", 0755);
+	ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+TEST(in_the_journal_a_refusal_has_fields_to_select_by)
+{
+	static const char *const fields[] = {
+		"MESSAGE=tenant /a/b: event refused (quota-exceeded): there is no room\n",
+		"MESSAGE_ID=4f0d1f1c1e7c4c2f9b6a3d5e8a7720b1\n",
+		"USEREVD_TENANT=/a/b\n",
+		"USEREVD_EVENT=event\n",
+		"USEREVD_REASON=quota-exceeded\n",
+		"PRIORITY=5\n",
+	};
+	char entry[4096];
+	pid_t child;
+	int status;
+	ssize_t n;
+
+	/* sd_journal keeps a socket for the life of the process; this one is the test's own. */
+	child = fork();
+	if (child == 0) {
+		int journal = listen_as_the_journal();
+
+		log_open(LOG_NOTICE, true);
+		log_refusal("/a/b", "event", "quota-exceeded", "there is no room");
+		n = recv(journal, entry, sizeof(entry) - 1, MSG_DONTWAIT);
+		entry[n < 0 ? 0 : n] = '\0';
+		for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+			if (!strstr(entry, fields[i]))
+				_exit(1 + (int)i);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_msg(status == 0, "without field number %d", WEXITSTATUS(status));
+}
+END_TEST
+
 TEST(levels_have_names)
 {
 	ck_assert_int_eq(log_level_from_name("err"), LOG_ERR);
@@ -110,4 +186,5 @@ TEST(levels_have_names)
 END_TEST
 
 SUITE("log", a_line_is_written_if_its_level_is_wanted, a_refusal_names_tenant_event_and_reason,
-      what_strangers_are_called_cannot_drive_a_terminal, what_strangers_cause_to_be_said_has_a_bound, levels_have_names)
+      what_strangers_are_called_cannot_drive_a_terminal, what_strangers_cause_to_be_said_has_a_bound,
+      in_the_journal_a_refusal_has_fields_to_select_by, levels_have_names)
