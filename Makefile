@@ -11,6 +11,7 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
+LIBEXECDIR ?= $(PREFIX)/lib/userevd
 MANDIR ?= $(PREFIX)/share/man
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
@@ -25,10 +26,12 @@ Q := @
 endif
 
 # What a fresh Debian 12 needs beside make: to build and run, and for the tests.
-BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev
+BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev \
+	clang bpftool libbpf-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck mandoc python3 procps systemd util-linux
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
+VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wpointer-arith \
 	-Wwrite-strings -Wundef -Wvla -Wformat=2 -Wimplicit-fallthrough=5 -Wcast-align -Wnull-dereference -Werror
@@ -40,34 +43,56 @@ BASE_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--cove
 
 PROTOCOL_LIBRARY := decode encode fdset refusal transport
 PROTOCOL := $(PROTOCOL_LIBRARY) description disposal record row table text
-KERNEL := embedded embedded_event page probe ring roster source tracer
-DAEMON := cgroup client control daemon dispatch event hello lease listener listing log options peer query quota register \
-	release stream tail tenant turns watch
+KERNEL_FOLDER := bits embedded embedded_event message page privileges probe remote ring roster source tracer
+KEEPER := bits enable_address enabler enablers format keeper message mounts page_file privileges probe status_page stream \
+	user_events
+DAEMON := backend cgroup client control daemon dispatch event hello lease listener listing log options pages peer query quota \
+	reference register release stream tail tenant turns unprivileged watch
 LIBRARY := connection event lock open page register release stream write
-CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_finding ctl_greet ctl_json ctl_names ctl_options \
-	ctl_output ctl_private ctl_record ctl_run ctl_show ctl_status ctl_suggest ctl_table ctl_trace
+CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl_finding ctl_greet ctl_json ctl_names \
+	ctl_options ctl_output ctl_private ctl_record ctl_run ctl_status ctl_suggest ctl_table ctl_tenants ctl_trace ctl_tracer \
+	tracer_embedded tracer_tracefs tracer_tracefs_buffer tracer_tracefs_catalogue tracer_tracefs_instance \
+	tracer_tracefs_look tracer_tracefs_signal tracer_tracefs_tail tracer_tracefs_text \
+	tracer_tracefs_writer
 
-UNIT_TESTS := test_async test_cgroup test_client test_decode test_description test_disposal test_embedded test_fdset test_log test_options test_output \
-	test_page test_probe test_quota test_record test_refusal test_ring test_roster test_row test_table test_text \
+UNIT_TESTS := test_async test_bits test_catalogue test_cgroup test_client test_decode test_description test_disposal \
+	test_embedded test_fdset test_log test_message test_options test_output test_page test_probe test_quota test_record \
+	test_refusal test_remote test_ring test_roster test_row test_streams test_table test_text test_tracefs_text \
 	test_transport test_turns
-INTEGRATION_TESTS := test_library test_limits test_raw test_tenants
+# Of what is in the keeper alone.
+KEEPER_TESTS := test_format test_keeper_serve
+INTEGRATION_TESTS := test_keeper test_kernel test_library test_limits test_lingering test_machine test_raw test_sharing test_tenants
+KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
+	test_page_access test_registering test_room test_status_page test_strangers test_tracefs
 SCRIPT_TESTS := tests/unit/test_disassembly.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
 	tests/integration/test_32bit.sh tests/integration/test_demo.sh tests/integration/test_install.sh \
 	tests/integration/test_run.sh tests/integration/test_userevctl.sh
 
+# What is run again in guests: each with a kernel of its own, and one with systemd as its first process.
+KERNELS := 6.12 6.1
+KERNEL ?= 6.12
+BACKEND_TESTS := $(INTEGRATION_TESTS:%=$(B)/tests/%) tests/integration/test_interoperation.sh tests/integration/test_tracing.sh
+GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
+	$(BACKEND_TESTS)
+GUEST_TESTS_6_12 = $(GUEST_TESTS) $(GUARD_TESTS)
+GUEST_TESTS_6_1 = $(GUEST_TESTS) $(GUARD_TESTS)
+SYSTEMD_TESTS := tests/systemd/test_systemd.sh
+GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
+
 objects = $(foreach name,$(2),$(B)/$(1)/$(name).o)
 PROTOCOL_LIBRARY_OBJECTS := $(call objects,protocol,$(PROTOCOL_LIBRARY))
 PROTOCOL_OBJECTS := $(call objects,protocol,$(PROTOCOL))
-KERNEL_OBJECTS := $(call objects,kernel,$(KERNEL))
+KERNEL_OBJECTS := $(call objects,kernel,$(KERNEL_FOLDER))
+KEEPER_OBJECTS := $(call objects,kernel,$(KEEPER))
 DAEMON_OBJECTS := $(call objects,daemon,$(DAEMON))
 LIBRARY_OBJECTS := $(call objects,client,$(LIBRARY))
 CTL_OBJECTS := $(call objects,client,$(CTL))
 
-PROGRAMS := $(B)/userevd $(B)/userevctl
+PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(B)/libuserev.so.$(SOVERSION) $(B)/libuserev.so $(B)/libuserev.a $(B)/libuserev.pc \
 	$(B)/libuserev-uninstalled.pc
 EXAMPLES := $(B)/examples/hello $(B)/examples/requests
-TESTS := $(UNIT_TESTS:%=$(B)/tests/%) $(INTEGRATION_TESTS:%=$(B)/tests/%)
+TESTS := $(UNIT_TESTS:%=$(B)/tests/%) $(KEEPER_TESTS:%=$(B)/tests/%) $(INTEGRATION_TESTS:%=$(B)/tests/%)
 
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 ASAN := $(B)/asan
@@ -75,7 +100,7 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
-.PHONY: FORCE
+.PHONY: FORCE kernel-tests bench vm check-vm vm-dependencies $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -88,12 +113,15 @@ help:
 	@echo 'make             build everything below $(B)/'
 	@echo 'make run         build, and start the daemon in the foreground with what this machine has'
 	@echo 'make demo        the whole tour in half a minute, without a keyboard'
-	@echo 'make test        everything that CI runs: check, asan, tidy'
+	@echo 'make test        everything that CI runs: check, asan, tidy, check-vm'
 	@echo 'make check       unit and integration tests'
 	@echo 'make asan        the same under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make coverage    line coverage of the same'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck'
-	@echo 'make kernels     two kernels with user_events for guests, from Debian'"'"'s sources; about twenty minutes, once'
+	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
+	@echo 'make bench       the broker beside the direct ioctl, in such a machine'
+	@echo 'make vm          a shell in such a machine, with the daemon running; KERNEL=6.1 for the older interface'
+	@echo 'make kernels     their kernels, from Debian'"'"'s sources; about twenty minutes, once'
 	@echo 'make format      let clang-format have its way'
 	@echo 'make install     below PREFIX=$(PREFIX), with DESTDIR= in front; make uninstall takes it away again'
 	@echo 'make clean       remove $(B)/'
@@ -108,12 +136,12 @@ demo: dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/demo.sh
 
-# Both builds are tested in one go, so that the sum at the end is of everything.
-test: test-dependencies
+# All is tested in one go, so that the sum at the end is of everything.
+test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
 	$(Q)$(BUILD) build-tests
 	$(Q)$(BUILD_ASAN) build-tests
-	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS) -- $(ASAN) $(ASAN_TESTS)
+	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS) tests/vm/test_bed.sh -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
 
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
@@ -123,11 +151,28 @@ asan: test-dependencies
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)tests/run-tests.sh $(ASAN) $(ASAN_TESTS)
 
-# For the guests that the backends to come are tested in; kept outside the checkout, so that a second time costs nothing.
-kernels:
-	$(call install_packages,$(KERNEL_PACKAGES))
-	$(Q)tests/vm/build-kernel.sh 6.12
-	$(Q)tests/vm/build-kernel.sh 6.1
+check-vm: test-dependencies kernels
+	$(Q)$(BUILD) build-tests
+	$(Q)tests/run-tests.sh $(B) tests/vm/test_bed.sh $(GUESTS)
+
+# Timing decides no test: what it prints is for people. Best on a machine that does nothing else.
+bench: test-dependencies kernel-6.12
+	$(Q)$(BUILD) build $(B)/tests/bench_user_events
+	$(Q)tests/vm/run-guest.sh --limit=900 6.12 -- $(B)/tests/bench_user_events
+
+vm: dependencies vm-dependencies
+	$(Q)$(BUILD) build
+	$(Q)B=$(B) tests/vm/run-guest.sh --shell --limit=0 $(KERNEL) -- tests/vm/shell.sh
+
+# Kept outside the checkout, so that a second time costs nothing. Side by side, for neither build keeps two cores busy to its end.
+kernels: vm-dependencies
+	$(Q)$(BUILD) $(KERNELS:%=kernel-%)
+
+$(KERNELS:%=kernel-%): kernel-%:
+	$(Q)tests/vm/build-kernel.sh $* >/dev/null
+
+vm-dependencies:
+	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES))
 
 coverage: test-dependencies
 	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
@@ -135,10 +180,10 @@ coverage: test-dependencies
 	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
 	$(Q)tests/coverage.sh $(B)/coverage
 
-build-tests: build $(TESTS)
+build-tests: build $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(B)/tests/emitter $(B)/tests/direct
 
 # What is installed, as mode:file:directory; uninstall takes away just that.
-INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
+INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
 	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
 	644:$(B)/userevd.service:$(UNITDIR) 644:client/userevctl.1:$(MANDIR)/man1 \
 	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8
@@ -163,7 +208,7 @@ HEADERS = $(wildcard protocol/*.h kernel/*.h daemon/*.h client/*.h tests/*.h tes
 tidy: test-dependencies
 	@echo '  CHECK   clang-format, clang-tidy, cppcheck'
 	$(Q)clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
-	$(Q)tests/tidy.sh $(SOURCES)
+	$(Q)B=$(B) tests/tidy.sh $(filter-out %.bpf.c,$(SOURCES))
 
 format:
 	$(Q)clang-format -i $(SOURCES) $(HEADERS)
@@ -191,12 +236,16 @@ $(B)/%.o: %.c
 	@echo '  CC      $<'
 	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -c $< -o $@
 
-$(B)/client/ctl_doctor.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
+$(B)/client/tracer_%.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
 $(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient
 
 $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -lev $(call pkg,--libs,libsystemd)
+
+$(B)/userevd-keeper: $(B)/kernel/keeper_main.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
 $(B)/userevctl: $(CTL_OBJECTS) $(LIBRARY_OBJECTS) $(B)/kernel/probe.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
@@ -239,22 +288,122 @@ $(B)/examples/%: $(B)/client/examples/%.o $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
+# --- the guard: BPF programs, and their loader; left out where what it takes is missing ---
+
+GUARD := guard guard_directory guard_keeper guard_machine guard_mounts guard_program guard_status
+GUARD_TESTS := $(B)/tests/test_guard $(B)/tests/test_guard_loader
+GUARD_SKELETON := $(B)/skeleton/guard.skel.h
+BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool)
+BPF_CLANG ?= $(shell command -v clang)
+# The headers of the C library have a part that is this machine's.
+BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Wshadow -Werror -I. \
+	-idirafter /usr/include/$(shell $(BPF_CLANG) -print-multiarch)
+GUARD_LACKS := $(if $(BPF_CLANG),,clang) $(if $(BPFTOOL),,bpftool) $(shell pkg-config --exists libbpf || echo libbpf)
+
+ifeq ($(strip $(GUARD_LACKS)),)
+build: $(B)/userevd-guard
+build-tests: $(GUARD_TESTS)
+tidy: $(GUARD_SKELETON)
+INSTALLED += 755:$(B)/userevd-guard:$(LIBEXECDIR) 644:kernel/userevd-guard.8:$(MANDIR)/man8
+else
+build: without-guard
+endif
+
+.PHONY: without-guard
+without-guard:
+	@echo '  SKIP    userevd-guard is left out, for this machine lacks: $(strip $(GUARD_LACKS))'
+
+$(B)/kernel/guard.bpf.o: kernel/guard.bpf.c kernel/guard.h kernel/guard_types.h
+	@mkdir -p $(@D)
+	@echo '  BPF     $<'
+	$(Q)$(BPF_CLANG) $(BPF_CFLAGS) -c $< -o $@
+
+# Linked once more, which leaves out what a debugger would want.
+$(GUARD_SKELETON): $(B)/kernel/guard.bpf.o
+	@mkdir -p $(@D)
+	@echo '  SKEL    $@'
+	$(Q)$(BPFTOOL) gen object $(@D)/guard.o $<
+	$(Q)$(BPFTOOL) gen skeleton $(@D)/guard.o name guard_bpf >$@
+
+$(B)/kernel/guard_program.o: EXTRA_CFLAGS = -isystem $(B)/skeleton
+$(B)/kernel/guard_program.o: $(GUARD_SKELETON)
+
+$(B)/userevd-guard: $(call objects,kernel,$(GUARD) privileges) $(B)/protocol/text.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,libbpf)
+
 # --- tests ---
 
 SUITE_OBJECTS := $(B)/tests/suite.o
-FIXTURE_OBJECTS := $(B)/tests/integration/fixture.o $(B)/tests/integration/raw.o
+FIXTURE_OBJECTS := $(call objects,tests/integration,fixture keeper machine raw tracer) $(call objects,kernel,message probe)
 
-$(B)/tests/suite.o $(B)/tests/unit/%.o $(B)/tests/integration/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check) -Wno-format-nonliteral
+$(B)/tests/suite.o $(B)/tests/unit/%.o $(B)/tests/integration/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format-nonliteral
 
 $(UNIT_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECTS) $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -lev $(call pkg,--libs,check libsystemd)
 
+$(KEEPER_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECTS) $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+$(B)/tests/test_async $(B)/tests/test_streams: $(call objects,tests/unit,shortage world)
+$(B)/tests/test_remote: $(B)/tests/unit/shortage.o
+$(B)/tests/test_keeper_serve: $(B)/kernel/remote.o
 $(B)/tests/test_client: $(LIBRARY_OBJECTS)
 $(B)/tests/test_output: $(call objects,client,ctl_output ctl_table ctl_json ctl_suggest)
+$(B)/tests/test_catalogue: $(call objects,client,tracer_tracefs_catalogue tracer_tracefs_text)
+$(B)/tests/test_tracefs_text: $(call objects,client,tracer_tracefs_text)
 
 $(INTEGRATION_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+$(B)/tests/bench_user_events: $(B)/tests/bench/bench_user_events.o $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/emitter: $(B)/tests/integration/emitter.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/direct: $(B)/tests/integration/direct.o $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+# What the kernel promises: for guests, as root. See tests/kernel/user_events.h.
+KERNEL_TEST_OBJECTS := $(call objects,tests/kernel,pages people tracing user_events)
+
+$(B)/tests/kernel/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check) -Wno-format-nonliteral
+
+$(KERNEL_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/kernel/%.o $(KERNEL_TEST_OBJECTS) $(SUITE_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+$(B)/tests/test_narrow: | $(B)/tests/kernel/narrow
+
+$(B)/tests/kernel/narrow: tests/kernel/narrow.c kernel/uapi.h
+	@mkdir -p $(@D)
+	@echo '  CC      $< (32 bits)'
+	$(Q)$(CC) -m32 -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
+
+kernel-tests: $(KERNEL_TESTS:%=$(B)/tests/%)
+
+# The guard: for guests, as root, too.
+$(B)/tests/guard/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check) -Wno-format-nonliteral
+
+$(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,loader stand_in ways) $(SUITE_OBJECTS) \
+		$(B)/kernel/privileges.o | $(B)/tests/guard_caller $(B)/tests/guard_caller32
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
+
+$(B)/tests/guard_caller: $(B)/tests/guard/caller.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uapi.h
+	@mkdir -p $(@D)
+	@echo '  CC      $< (32 bits)'
+	$(Q)$(CC) -m32 -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -130,6 +130,10 @@ int control_next_row(struct control *, struct cursor *ret);
 int control_explain(const char *path, int error, const struct control *);
 /* control_open() with the sentence: an enum exit_code. */
 int ctl_open_control(struct ctl *, struct control **ret);
+/* Asks, and the first row of the answer: 1; 0 where there is none; or a negative errno. */
+int control_ask_row(struct control *, uint16_t kind, struct cursor *ret);
+/* Whether an error of control_open() says that nobody is there. */
+bool control_nobody(int error);
 
 /* ctl_suggest.c: names that look alike. */
 size_t edit_distance(const char *a, const char *b);
@@ -146,17 +150,36 @@ void suggest(struct suggestions *, const char *name, size_t length);
 /* The nearest one, or NULL. */
 const char *suggestions_nearest(const struct suggestions *);
 
-/* ctl_names.c: what the daemon knows under these names. */
+/* ctl_names.c: names that nobody knows. */
 bool name_matches(const char *pattern, const char *name, size_t length);
+bool is_pattern(const char *);
 /*
- * Whether each of the patterns matches an event: EXIT_DONE, or EXIT_REFUSED after naming, for each that does not, those that
- * look alike. Patterns with *, ? or [ may match nothing if `may_wait`.
+ * Whether each of the patterns matches an event that may be dealt with: EXIT_DONE, or EXIT_REFUSED after naming, for each that
+ * does not, those that look alike. Patterns with *, ? or [ may match nothing if `may_wait`.
  */
-int names_check(struct ctl *, char **patterns, int n, bool may_wait);
-/* Whether any event is on; true also where that cannot be known. */
-bool names_any_on(struct ctl *);
+struct tracing;
+int names_check(struct tracing *, char *const *patterns, int n, bool may_wait);
+
+/* ctl_events.c: the table that ends a status, or its JSON. */
+int events_table(struct ctl *, struct tracing *);
+int events_json(struct ctl *, struct tracing *, struct json *);
 
 /* ctl_record.c: records, as tail and run show them. */
+struct piece {
+	const void *at;
+	size_t length;
+};
+struct taken_record {
+	uint64_t time; /* ns since 1970 */
+	uint64_t pid;
+	uint64_t uid;
+	bool uid_known;
+	struct piece comm;
+	struct piece tenant;	  /* empty: not known */
+	struct piece name;	  /* of the event; empty: as in its description */
+	struct piece description; /* "name type field; …" */
+	struct piece payload;
+};
 struct record_view {
 	struct output *output;
 	uint64_t records;
@@ -166,6 +189,9 @@ struct record_view {
 	char *canonical;		 /* … and its text */
 };
 void record_view_deinit(struct record_view *);
+void record_view_put(struct record_view *, const struct taken_record *);
+/* So many came faster than they were read. */
+void record_view_missed(struct record_view *, uint64_t missed);
 /* Prints all the rows of a ROWS packet, and flushes. 0 or a negative errno. */
 int record_view_rows(struct record_view *, struct cursor body);
 bool record_view_done(const struct record_view *);

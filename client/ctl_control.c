@@ -147,6 +147,18 @@ int control_next_row(struct control *control, struct cursor *ret)
 	return 1;
 }
 
+int control_ask_row(struct control *control, uint16_t kind, struct cursor *ret)
+{
+	int r = control_ask(control, kind);
+
+	return r < 0 ? r : control_next_row(control, ret);
+}
+
+bool control_nobody(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -ECONNREFUSED;
+}
+
 /* Who may connect: the group that owns the socket, where that is not root's. */
 static void explain_permission(const char *path)
 {

@@ -8,7 +8,6 @@
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
-#include <tracefs.h>
 
 #include "client/ctl_doctor.h"
 #include "kernel/probe.h"
@@ -152,48 +151,63 @@ static void check_control(struct doctor *doctor)
 			"no daemon to be reached at %s: %s", path, strerror(-r));
 }
 
-/* What the daemon itself says about its backend, where it may be asked. */
-static void ask_why(struct doctor *doctor, char *ret, size_t size)
+static void take_sentence(struct cursor row, const char *key, char *ret, size_t size)
 {
-	struct text why = text_make(ret, size);
+	struct text sentence = text_make(ret, size);
 	struct row_field field;
+
+	if (row_find(row, key, &field) && field.type == ROW_STRING)
+		text_safe(&sentence, (const char *)field.value, field.length);
+}
+
+/* What the daemon itself says about its backend, where it may be asked. */
+static void ask_daemon(struct doctor *doctor)
+{
 	struct cursor row = { 0 };
 
-	if (doctor->control && control_ask(doctor->control, KIND_STATUS) == 0 &&
-	    control_next_row(doctor->control, &row) > 0 && row_find(row, "why", &field) && field.type == ROW_STRING)
-		text_safe(&why, (const char *)field.value, field.length);
+	if (!doctor->control || control_ask_row(doctor->control, KIND_STATUS, &row) <= 0)
+		return;
+	take_sentence(row, "why", doctor->why, sizeof(doctor->why));
+	take_sentence(row, "guard", doctor->guard, sizeof(doctor->guard));
+	take_sentence(row, "note", doctor->note, sizeof(doctor->note));
+}
+
+static void check_kernel_backend(struct doctor *doctor, uint16_t backend)
+{
+	const char *note = doctor->note[0] ? doctor->note : NULL;
+	bool is_off = strncmp(doctor->guard, "off", 3) == 0;
+
+	finding(&doctor->findings, MARK_OK, "backend", doctor->why[0] ? doctor->why : NULL,
+		"%s: events are the kernel's, for ftrace and perf", backend_name(backend));
+	if (is_off)
+		finding(&doctor->findings, MARK_NOTE, "guard", note,
+			"off: each program has a data file of its own, on which it could register by itself");
+	else if (doctor->guard[0])
+		finding(&doctor->findings, MARK_OK, "guard", note,
+			"%s: who holds a data file can write records, but register nothing by itself", doctor->guard);
 }
 
 static void check_backend(struct doctor *doctor)
 {
 	uint16_t backend = doctor->greeting.welcome.backend;
-	const char *why = doctor->why;
 
-	ask_why(doctor, doctor->why, sizeof(doctor->why));
-	if (backend == BACKEND_EMBEDDED)
-		finding(&doctor->findings, MARK_NOTE, "backend", why[0] ? why : NULL,
-			"embedded: the daemon itself records, and userevctl shows it; ftrace and perf see nothing");
+	ask_daemon(doctor);
+	if (backend != BACKEND_EMBEDDED)
+		check_kernel_backend(doctor, backend);
 	else
-		finding(&doctor->findings, MARK_OK, "backend", why[0] ? why : NULL,
-			"%s: events are the kernel's, for ftrace and perf", backend_name(backend));
+		finding(&doctor->findings, MARK_NOTE, "backend", doctor->why[0] ? doctor->why : NULL,
+			"embedded: the daemon itself records, and userevctl shows it; ftrace and perf see nothing");
 }
 
-/* Two ways to find tracefs: ours, which never mounts anything, and everybody else's. */
 static void check_tracefs(struct doctor *doctor, const struct probe *probe)
 {
-	const char *path = NULL;
-	bool mounted = tracefs_tracing_dir_is_mounted(false, &path) > 0;
-
-	if (!probe->tracefs_mounted && !mounted)
-		finding(&doctor->findings, MARK_NOTE, "tracefs",
-			"Only the daemon needs it: 'mount -t tracefs tracefs /sys/kernel/tracing' on the host.",
-			"not mounted here");
-	else if (probe->tracefs_mounted && mounted && path && !streq(path, probe->tracefs))
-		finding(&doctor->findings, MARK_OK, "tracefs", NULL, "mounted at %s (libtracefs uses %s)",
-			probe->tracefs, path);
+	if (probe->tracefs_mounted)
+		finding(&doctor->findings, MARK_OK, "tracefs", NULL, "mounted at %s", probe->tracefs);
 	else
-		finding(&doctor->findings, MARK_OK, "tracefs", NULL, "mounted at %s",
-			probe->tracefs_mounted ? probe->tracefs : path);
+		finding(&doctor->findings, MARK_NOTE, "tracefs",
+			"Only the daemon and who traces need it: 'mount -t tracefs tracefs /sys/kernel/tracing' on the "
+			"host.",
+			"not mounted here");
 }
 
 static void check_machine(struct doctor *doctor)

@@ -44,7 +44,10 @@ struct doctor {
 	bool registered;
 	bool over_quota;
 	struct control *control;
-	char why[1024]; /* the daemon's sentence about its backend */
+	/* The daemon's sentences; "" where it said none. */
+	char why[1024];
+	char guard[1024];
+	char note[1024];
 };
 
 /* ctl_doctor_event.c: what can be tried once the daemon has welcomed us, in this order. */

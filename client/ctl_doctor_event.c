@@ -2,13 +2,18 @@
 
 /* doctor, once a daemon has welcomed it: an event is registered, switched on, written and seen. */
 
+#include <inttypes.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
 #include "client/ctl_doctor.h"
+#include "client/tracer.h"
 
 #define TEST_EVENT	 "userevctl_doctor"
 #define TEST_DESCRIPTION TEST_EVENT " u64 number"
+
+enum { TRACE_TURNS = 30, TRACE_TURN_MS = 100 };
 
 void doctor_check_page(struct doctor *doctor)
 {
@@ -140,27 +145,17 @@ static void explain_tail(struct doctor *doctor, int error)
 			error == -EREMOTEIO ? doctor->control->sentence : strerror(-error));
 }
 
-void doctor_check_record(struct doctor *doctor)
+/* Writes a record with a number of its own. */
+static bool write_record(struct doctor *doctor, uint64_t *ret_number)
 {
 	uint64_t number = 0;
 	ssize_t written;
-	int r;
 
-	if (!doctor->control || !doctor->registered) {
-		finding(&doctor->findings, MARK_SKIP, "record", NULL, "not tried: %s",
-			doctor->registered ? "only admins see records" : "there is no event to write it to");
-		return;
-	}
-	r = start_tail(doctor->control);
-	if (r < 0) {
-		explain_tail(doctor, r);
-		return;
-	}
 	if (!userev_enabled(&doctor->event)) {
 		finding(&doctor->findings, MARK_FAIL, "record",
 			"Do --socket and --control-socket belong to the same daemon?",
 			"the test event was switched on, but the status page does not say so");
-		return;
+		return false;
 	}
 	if (getrandom(&number, sizeof(number), 0) < 0)
 		number = (uint64_t)getpid();
@@ -168,18 +163,113 @@ void doctor_check_record(struct doctor *doctor)
 	if (written != sizeof(number)) {
 		finding(&doctor->findings, MARK_FAIL, "record", "Look why: 'journalctl -u userevd'.",
 			"a record could not be written: %s", written < 0 ? strerror((int)-written) : "nobody takes it");
+		return false;
+	}
+	*ret_number = number;
+	return true;
+}
+
+static void tell_record(struct doctor *doctor, bool found)
+{
+	finding(&doctor->findings, found ? MARK_OK : MARK_FAIL, "record",
+		found ? NULL : "Please report this, with the daemon's version.",
+		found ? "one was written from here, and came back" : "one was written from here, but did not arrive");
+}
+
+static void check_record_of_daemon(struct doctor *doctor)
+{
+	uint64_t number;
+	int r;
+
+	r = start_tail(doctor->control);
+	if (r < 0) {
+		explain_tail(doctor, r);
 		return;
 	}
+	if (!write_record(doctor, &number))
+		return;
 	r = control_ask(doctor->control, KIND_SYNC);
 	if (r == 0)
 		r = find_record(doctor->control, number);
 	if (r < 0)
 		explain_tail(doctor, r);
 	else
-		finding(&doctor->findings, r > 0 ? MARK_OK : MARK_FAIL, "record",
-			r > 0 ? NULL : "Please report this, with the daemon's version.",
-			r > 0 ? "one was written from here, and came back"
-			      : "one was written from here, but did not arrive");
+		tell_record(doctor, r > 0);
+}
+
+/* Reads what was recorded, as JSON, until the number is there or time is up. */
+static int find_traced(struct tracing *tracing, uint64_t number, bool *ret_found)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size = 0;
+	struct output output = { .file = open_memstream(&text, &size), .json = true };
+	struct record_view view = { .output = &output };
+	char wanted[64];
+	int r = output.file ? EXIT_DONE : EXIT_REFUSED;
+
+	snprintf(wanted, sizeof(wanted), "\"number\":%" PRIu64 "}", number);
+	*ret_found = false;
+	for (int turns = 0; r == EXIT_DONE && !*ret_found && !tracing->over && turns < TRACE_TURNS; turns++) {
+		struct pollfd readable = { .fd = tracing->fd, .events = POLLIN };
+
+		poll(&readable, 1, TRACE_TURN_MS);
+		r = tracing->ops->tail_read(tracing, &view);
+		*ret_found = text && strstr(text, wanted);
+	}
+	record_view_deinit(&view);
+	if (output.file)
+		fclose(output.file);
+	return r;
+}
+
+static int trace_record(struct doctor *doctor, struct tracing *tracing)
+{
+	static char *const names[] = { (char *)TEST_EVENT };
+	const struct tail_wish wish = { .patterns = names, .n = ARRAY_SIZE(names) };
+	uint64_t number;
+	bool found;
+	int r;
+
+	r = tracing->ops->tail_begin(tracing, &wish);
+	if (r != EXIT_DONE || !write_record(doctor, &number))
+		return r;
+	r = find_traced(tracing, number, &found);
+	if (r == EXIT_DONE)
+		tell_record(doctor, found);
+	return r;
+}
+
+/* As any tracer does it. */
+static void check_record_of_kernel(struct doctor *doctor)
+{
+	struct tracing *tracing = NULL;
+	int stopped, r;
+
+	if (geteuid() != 0) {
+		finding(&doctor->findings, MARK_SKIP, "record", NULL, "not tried: tracing is for root");
+		return;
+	}
+	r = tracing_open(doctor->ctl, TRACING_ACT, &tracing);
+	if (r == EXIT_DONE)
+		r = trace_record(doctor, tracing);
+	if (r != EXIT_DONE)
+		finding(&doctor->findings, MARK_FAIL, "record", "Look at what was said on stderr.",
+			"it could not be traced");
+	stopped = tracing ? tracing->signal : 0;
+	tracing_free(tracing);
+	if (stopped > 0)
+		raise(stopped);
+}
+
+void doctor_check_record(struct doctor *doctor)
+{
+	if (!doctor->control || !doctor->registered)
+		finding(&doctor->findings, MARK_SKIP, "record", NULL, "not tried: %s",
+			doctor->registered ? "only admins see records" : "there is no event to write it to");
+	else if (doctor->greeting.welcome.backend == BACKEND_EMBEDDED)
+		check_record_of_daemon(doctor);
+	else
+		check_record_of_kernel(doctor);
 }
 
 void doctor_check_losses(struct doctor *doctor)

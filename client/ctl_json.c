@@ -77,11 +77,16 @@ static void json_fields(struct json *json, struct cursor row, bool nested)
 {
 	struct row_field field;
 
-	json_begin(json, '{');
 	while (row_next(&row, &field) > 0) {
 		json_key(json, field.key, field.key_length);
 		json_value(json, &field, nested);
 	}
+}
+
+static void json_object(struct json *json, struct cursor row, bool nested)
+{
+	json_begin(json, '{');
+	json_fields(json, row, nested);
 	json_end(json, '}');
 }
 
@@ -105,7 +110,7 @@ static void json_value(struct json *json, const struct row_field *field, bool ne
 			break;
 		json_begin(json, '[');
 		while (row_next_item(&rows, &row) > 0)
-			json_fields(json, row, true);
+			json_object(json, row, true);
 		json_end(json, ']');
 		return;
 	case ROW_BYTES:
@@ -114,7 +119,12 @@ static void json_value(struct json *json, const struct row_field *field, bool ne
 	json_hex(json, field->value, field->length);
 }
 
-void json_row(struct json *json, struct cursor row)
+void json_row_fields(struct json *json, struct cursor row)
 {
 	json_fields(json, row, false);
+}
+
+void json_row(struct json *json, struct cursor row)
+{
+	json_object(json, row, false);
 }

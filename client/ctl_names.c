@@ -4,7 +4,7 @@
 
 #include <fnmatch.h>
 
-#include "client/ctl.h"
+#include "client/tracer.h"
 #include "protocol/text.h"
 
 bool name_matches(const char *pattern, const char *name, size_t length)
@@ -15,7 +15,7 @@ bool name_matches(const char *pattern, const char *name, size_t length)
 	return fnmatch(pattern, terminated, 0) == 0;
 }
 
-static bool is_pattern(const char *text)
+bool is_pattern(const char *text)
 {
 	return strpbrk(text, "*?[");
 }
@@ -23,34 +23,56 @@ static bool is_pattern(const char *text)
 struct lookup {
 	struct suggestions suggestions;
 	bool found;
+	bool foreign; /* it would have matched one */
 };
 
-static int look_up(struct control *control, struct lookup *lookups, size_t n, size_t *ret_events)
-{
-	struct row_field event;
-	struct cursor row = { 0 };
-	int r;
+struct lookups {
+	struct tracing *tracing;
+	struct lookup *lookup;
+	int n;
+	size_t events;
+};
 
-	r = control_ask(control, KIND_EVENTS);
-	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
-		if (!row_find(row, "event", &event))
-			continue;
-		++*ret_events;
-		for (size_t i = 0; i < n; i++) {
-			suggest(&lookups[i].suggestions, (const char *)event.value, event.length);
-			if (name_matches(lookups[i].suggestions.wanted, (const char *)event.value, event.length))
-				lookups[i].found = true;
-		}
+static void look_at(void *data, const struct event_view *event)
+{
+	struct lookups *lookups = data;
+
+	lookups->events++;
+	for (int i = 0; i < lookups->n; i++) {
+		struct lookup *lookup = &lookups->lookup[i];
+		const char *wanted = lookup->suggestions.wanted;
+
+		suggest(&lookup->suggestions, event->shown, strlen(event->shown));
+		if (tracing_matches(lookups->tracing, wanted, event))
+			lookup->found = true;
+		else if (event->foreign && name_matches(wanted, event->shown, strlen(event->shown)))
+			lookup->foreign = true;
 	}
-	return r;
 }
 
-static void explain_missing(const struct lookup *lookup, size_t events)
+static void explain_foreign(const struct tracing *tracing, const char *wanted)
+{
+	struct shown shown = ctl_shown(wanted);
+
+	if (tracing->foreign == FOREIGN_BY_NAME)
+		ctl_error("'%s' matches foreign events only, made without the daemon. Name each of them in full.",
+			  shown.text);
+	else if (is_pattern(wanted))
+		ctl_error("'%s' matches foreign events only, made without the daemon. Give --foreign if you mean them.",
+			  shown.text);
+	else
+		ctl_error("'%s' is foreign: somebody made it without the daemon. Give --foreign if you mean it.",
+			  shown.text);
+}
+
+static void explain_missing(const struct tracing *tracing, const struct lookup *lookup, size_t events)
 {
 	const struct suggestions *suggestions = &lookup->suggestions;
 	struct shown shown = ctl_shown(suggestions->wanted);
 
-	if (suggestions->count > 0) {
+	if (lookup->foreign) {
+		explain_foreign(tracing, suggestions->wanted);
+	} else if (suggestions->count > 0) {
 		ctl_error("no event is called '%s'. These look alike:", shown.text);
 		for (size_t i = 0; i < suggestions->count; i++)
 			ctl_note("  %s", suggestions->best[i].name);
@@ -62,41 +84,24 @@ static void explain_missing(const struct lookup *lookup, size_t events)
 	}
 }
 
-int names_check(struct ctl *ctl, char **patterns, int n, bool may_wait)
+int names_check(struct tracing *tracing, char *const *patterns, int n, bool may_wait)
 {
-	_cleanup_(freep) struct lookup *lookups = calloc((size_t)n + 1, sizeof(*lookups));
-	_cleanup_(control_freep) struct control *control = NULL;
-	size_t events = 0;
-	int r = EXIT_DONE;
+	_cleanup_(freep) struct lookup *lookup = calloc((size_t)n + 1, sizeof(*lookup));
+	struct lookups lookups = { .tracing = tracing, .lookup = lookup, .n = n };
+	int r;
 
-	if (!lookups)
-		return control_explain(ctl->control_socket, -ENOMEM, NULL);
+	if (!lookup)
+		return control_explain(tracing->ctl->control_socket, -ENOMEM, NULL);
 	for (int i = 0; i < n; i++)
-		lookups[i].suggestions.wanted = patterns[i];
-	r = ctl_open_control(ctl, &control);
+		lookup[i].suggestions.wanted = patterns[i];
+	r = tracing->ops->list(tracing, NULL, 0, false, look_at, &lookups);
 	if (r != EXIT_DONE)
 		return r;
-	r = look_up(control, lookups, (size_t)n, &events);
-	if (r < 0)
-		return control_explain(ctl->control_socket, r, control);
 	for (int i = 0; i < n; i++) {
-		if (lookups[i].found || (may_wait && is_pattern(patterns[i])))
+		if (lookup[i].found || (may_wait && is_pattern(patterns[i])))
 			continue;
-		explain_missing(&lookups[i], events);
+		explain_missing(tracing, &lookup[i], lookups.events);
 		r = EXIT_REFUSED;
 	}
 	return r;
-}
-
-bool names_any_on(struct ctl *ctl)
-{
-	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row = { 0 };
-
-	if (control_open(ctl->control_socket, &control) < 0 || control_ask(control, KIND_EVENTS) < 0)
-		return true;
-	while (control_next_row(control, &row) > 0)
-		if (row_get_u64(row, "on"))
-			return true;
-	return false;
 }

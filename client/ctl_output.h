@@ -102,5 +102,6 @@ void json_bool(struct json *, bool);
 void json_hex(struct json *, const void *, size_t);
 /* A value that is JSON already. */
 void json_raw(struct json *, const char *);
-/* A whole row as an object. */
+/* A whole row as an object; its fields alone, in an object that has been begun. */
 void json_row(struct json *, struct cursor row);
+void json_row_fields(struct json *, struct cursor row);

@@ -38,39 +38,51 @@ bool record_view_done(const struct record_view *view)
 }
 
 /* One record after the other is of the same event, most often. NULL: not a description that this build knows. */
-static const struct description *parse(struct record_view *view, const struct row_field *event)
+static const struct description *parse(struct record_view *view, const struct piece *event)
 {
 	char why[WIRE_SENTENCE_MAX];
 	struct text reason = text_make(why, sizeof(why));
 
 	if (view->canonical && strlen(view->canonical) == event->length &&
-	    memcmp(view->canonical, event->value, event->length) == 0)
+	    memcmp(view->canonical, event->at, event->length) == 0)
 		return view->description;
 	free(view->canonical);
 	view->canonical = NULL;
 	if (!view->description)
 		view->description = malloc(sizeof(*view->description));
-	if (!view->description ||
-	    description_parse((const char *)event->value, event->length, view->description, &reason) != 0)
+	if (!view->description || description_parse(event->at, event->length, view->description, &reason) != 0)
 		return NULL;
-	view->canonical = strndup((const char *)event->value, event->length);
+	view->canonical = strndup(event->at, event->length);
 	return view->description;
 }
 
-static const struct description *fitting_description(struct record_view *view, const struct row_field *event,
-						     const struct row_field *payload)
+static const struct description *fitting_description(struct record_view *view, const struct taken_record *record)
 {
-	const struct description *description = parse(view, event);
+	const struct description *description = parse(view, &record->description);
 
-	if (!description || record_check(description, payload->value, payload->length) != RECORD_OK)
+	if (!description || record_check(description, record->payload.at, record->payload.length) != RECORD_OK)
 		return NULL;
 	return description;
 }
 
-static void put_hex(struct text *text, const struct row_field *payload)
+static void put_hex(struct text *text, const struct piece *payload)
 {
+	const uint8_t *byte = payload->at;
+
 	for (size_t i = 0; i < payload->length; i++)
-		text_printf(text, "%02x", payload->value[i]);
+		text_printf(text, "%02x", byte[i]);
+}
+
+static struct piece event_name(const struct taken_record *record)
+{
+	const struct piece *description = &record->description;
+	const char *space;
+
+	if (record->name.length > 0)
+		return record->name;
+	space = memchr(description->at, ' ', description->length);
+	return (struct piece){ description->at,
+			       space ? (size_t)(space - (const char *)description->at) : description->length };
 }
 
 static void print_column(const struct output *output, enum style style, const char *text, size_t width, bool shorten)
@@ -105,43 +117,37 @@ static void print_time(const struct output *output, uint64_t time)
 	print_column(output, STYLE_DIM, text, strlen(text), false);
 }
 
-static void safe_field(struct cursor row, const char *key, char *ret, size_t size)
+static void make_piece_safe(const struct piece *piece, char *ret, size_t size)
 {
 	struct text text = text_make(ret, size);
-	struct row_field field;
 
-	if (row_find(row, key, &field) && field.type == ROW_STRING && field.length > 0)
-		text_safe(&text, (const char *)field.value, field.length);
+	if (piece->length > 0)
+		text_safe(&text, piece->at, piece->length);
 	else
 		text_put(&text, "-", 1);
 }
 
-static void print_line(struct record_view *view, struct cursor row, const struct row_field *event,
-		       const struct row_field *payload)
+static void print_line(struct record_view *view, const struct taken_record *record)
 {
 	static char fields[FIELDS_MAX];
 	const struct output *output = view->output;
-	const struct description *description = fitting_description(view, event, payload);
-	const char *space = memchr(event->value, ' ', event->length);
-	size_t name_length = space ? (size_t)(space - (const char *)event->value) : event->length;
+	const struct description *description = fitting_description(view, record);
+	const struct piece name = event_name(record);
 	char buffer[SAFE_MAX];
-	struct text text;
+	struct text text = text_make(fields, sizeof(fields));
 
-	print_time(output, row_get_u64(row, "time"));
-	safe_field(row, "comm", buffer, sizeof(buffer) - 32);
-	snprintf(buffer + strlen(buffer), 32, "-%" PRIu64, row_get_u64(row, "pid"));
+	print_time(output, record->time);
+	make_piece_safe(&record->comm, buffer, sizeof(buffer) - 32);
+	snprintf(buffer + strlen(buffer), 32, "-%" PRIu64, record->pid);
 	print_column(output, STYLE_PLAIN, buffer, TASK_WIDTH, false);
-	safe_field(row, "tenant", buffer, sizeof(buffer));
+	make_piece_safe(&record->tenant, buffer, sizeof(buffer));
 	print_column(output, STYLE_DIM, buffer, output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
-	text = text_make(buffer, sizeof(buffer));
-	text_safe(&text, (const char *)event->value, name_length);
+	make_piece_safe(&name, buffer, sizeof(buffer));
 	print_column(output, STYLE_NAME, buffer, NAME_WIDTH, false);
-
-	text = text_make(fields, sizeof(fields));
 	if (description)
-		record_to_text(description, payload->value, payload->length, &text);
+		record_to_text(description, record->payload.at, record->payload.length, &text);
 	else
-		put_hex(&text, payload);
+		put_hex(&text, &record->payload);
 	fprintf(output->file, "%s\n", fields);
 }
 
@@ -161,54 +167,64 @@ static void json_time(struct json *json, uint64_t time)
 	json_u64(json, time);
 }
 
-static void json_payload(struct record_view *view, struct json *json, const struct row_field *event,
-			 const struct row_field *payload)
+static void json_payload(struct record_view *view, struct json *json, const struct taken_record *record)
 {
 	static char fields[FIELDS_MAX];
 	struct text text = text_make(fields, sizeof(fields));
-	const struct description *description = fitting_description(view, event, payload);
+	const struct description *description = fitting_description(view, record);
 
 	if (description)
-		record_to_json(description, payload->value, payload->length, &text);
+		record_to_json(description, record->payload.at, record->payload.length, &text);
 	if (description && !text.cut) {
 		json_key(json, "fields", 6);
 		json_raw(json, fields);
 	} else {
 		json_key(json, "payload", 7);
-		json_hex(json, payload->value, payload->length);
+		json_hex(json, record->payload.at, record->payload.length);
 	}
 }
 
-static void print_json(struct record_view *view, struct cursor row, const struct row_field *event,
-		       const struct row_field *payload)
+static void json_number(struct json *json, const char *key, uint64_t number)
 {
-	static const char *const strings[] = { "comm", "tenant" };
-	static const char *const numbers[] = { "pid", "uid" };
+	json_key(json, key, strlen(key));
+	json_u64(json, number);
+}
+
+static void json_piece(struct json *json, const char *key, struct piece piece)
+{
+	if (piece.length == 0)
+		return;
+	json_key(json, key, strlen(key));
+	json_string(json, piece.at, piece.length);
+}
+
+static void print_json(struct record_view *view, const struct taken_record *record)
+{
 	struct json json = { .file = view->output->file };
-	const char *space = memchr(event->value, ' ', event->length);
-	struct row_field field;
 
 	json_begin(&json, '{');
-	json_time(&json, row_get_u64(row, "time"));
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		json_key(&json, numbers[i], strlen(numbers[i]));
-		json_u64(&json, row_get_u64(row, numbers[i]));
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
-		if (!row_find(row, strings[i], &field))
-			continue;
-		json_key(&json, strings[i], strlen(strings[i]));
-		json_string(&json, (const char *)field.value, field.length);
-	}
-	json_key(&json, "event", 5);
-	json_string(&json, (const char *)event->value,
-		    space ? (size_t)(space - (const char *)event->value) : event->length);
-	json_payload(view, &json, event, payload);
+	json_time(&json, record->time);
+	json_number(&json, "pid", record->pid);
+	if (record->uid_known)
+		json_number(&json, "uid", record->uid);
+	json_piece(&json, "comm", record->comm);
+	json_piece(&json, "tenant", record->tenant);
+	json_piece(&json, "event", event_name(record));
+	json_payload(view, &json, record);
 	json_end(&json, '}');
 	putc('\n', json.file);
 }
 
-static void print_missed(struct record_view *view, uint64_t missed)
+void record_view_put(struct record_view *view, const struct taken_record *record)
+{
+	view->records++;
+	if (view->output->json)
+		print_json(view, record);
+	else
+		print_line(view, record);
+}
+
+void record_view_missed(struct record_view *view, uint64_t missed)
 {
 	view->missed += missed;
 	if (view->output->json)
@@ -218,22 +234,33 @@ static void print_missed(struct record_view *view, uint64_t missed)
 			 plural(missed, "record was", "records were").text);
 }
 
-static void print_row(struct record_view *view, struct cursor row)
+static struct piece row_piece(struct cursor row, const char *key, enum row_type type)
 {
-	struct row_field missed, event, payload;
+	struct row_field field;
 
-	if (row_find(row, "missed", &missed)) {
-		print_missed(view, missed.number);
-		return;
-	}
-	if (!row_find(row, "event", &event) || event.type != ROW_STRING || !row_find(row, "payload", &payload) ||
-	    payload.type != ROW_BYTES)
-		return;
-	view->records++;
-	if (view->output->json)
-		print_json(view, row, &event, &payload);
-	else
-		print_line(view, row, &event, &payload);
+	if (!row_find(row, key, &field) || field.type != type)
+		return (struct piece){ 0 };
+	return (struct piece){ field.value, field.length };
+}
+
+static void put_row(struct record_view *view, struct cursor row)
+{
+	struct row_field missed;
+	struct taken_record record = {
+		.time = row_get_u64(row, "time"),
+		.pid = row_get_u64(row, "pid"),
+		.uid = row_get_u64(row, "uid"),
+		.uid_known = true,
+		.comm = row_piece(row, "comm", ROW_STRING),
+		.tenant = row_piece(row, "tenant", ROW_STRING),
+		.description = row_piece(row, "event", ROW_STRING),
+		.payload = row_piece(row, "payload", ROW_BYTES),
+	};
+
+	if (row_find(row, "missed", &missed))
+		record_view_missed(view, missed.number);
+	else if (record.description.at && record.payload.at)
+		record_view_put(view, &record);
 }
 
 int record_view_rows(struct record_view *view, struct cursor body)
@@ -244,6 +271,6 @@ int record_view_rows(struct record_view *view, struct cursor body)
 	if (decode_rows(body, &count, &rows) != 0)
 		return -EBADMSG;
 	while (!record_view_done(view) && rows_next(&rows, &row))
-		print_row(view, row);
+		put_row(view, row);
 	return count > 0 ? output_flush(view->output) : 0;
 }

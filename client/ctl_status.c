@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "client/ctl.h"
+#include "client/tracer.h"
 #include "client/userev.h"
 
 enum { TITLE_WIDTH = 9 };
@@ -46,7 +46,7 @@ static void print_daemon(const struct output *output, struct cursor row)
 	fprintf(output->file, "%s\n", row_string(row, "control_socket").text);
 }
 
-static void print_numbers(const struct output *output, struct cursor row)
+static void print_numbers(const struct output *output, struct cursor row, bool kernel)
 {
 	print_title(output, "Tenants");
 	fprintf(output->file, "%s, %s\n", row_plural(row, "tenants", "tenant", "tenants").text,
@@ -61,11 +61,44 @@ static void print_numbers(const struct output *output, struct cursor row)
 		row_get_u64(row, "charges"), row_plural(row, "capacity", "event", "events").text,
 		row_plural(row, "page_bits", "bit", "bits").text, row_plural(row, "payload_max", "byte", "bytes").text);
 	print_title(output, "Records");
-	fprintf(output->file, "%" PRIu64 " taken", row_get_u64(row, "records"));
-	print_loss(output, row_get_u64(row, "bad"), "bad");
+	if (kernel) {
+		fputs("taken by the kernel's tracers", output->file);
+	} else {
+		fprintf(output->file, "%" PRIu64 " taken", row_get_u64(row, "records"));
+		print_loss(output, row_get_u64(row, "bad"), "bad");
+	}
 	print_loss(output, row_get_u64(row, "lost"), "lost");
 	print_loss(output, row_get_u64(row, "too_big"), "too big");
 	putc('\n', output->file);
+}
+
+/* Only where there is something to say. */
+static void print_sentence(const struct output *output, struct cursor row, const char *title, const char *key)
+{
+	struct safe_string sentence = row_string(row, key);
+
+	if (!sentence.text[0])
+		return;
+	print_title(output, title);
+	fprintf(output->file, "%s\n", sentence.text);
+}
+
+static void count_foreign(void *data, const struct event_view *event)
+{
+	uint64_t *foreign = data;
+
+	*foreign += event->foreign;
+}
+
+static void print_tracefs(const struct output *output, const struct tracing *tracing, uint64_t foreign)
+{
+	print_title(output, "Tracefs");
+	fprintf(output->file, "%s; ", make_safe(tracing->place).text);
+	if (tracing->events_max_known)
+		fprintf(output->file, "the kernel takes %s (user_events_max); ",
+			plural(tracing->events_max, "event", "events").text);
+	fprintf(output->file, "%s\n",
+		foreign == 0 ? "none is foreign" : plural(foreign, "event is foreign", "events are foreign").text);
 }
 
 static void print_json_row(const struct output *output, struct cursor row)
@@ -76,42 +109,75 @@ static void print_json_row(const struct output *output, struct cursor row)
 	putc('\n', output->file);
 }
 
-/* Asks, and the first row of the answer: an exit code. */
-static int ask_one_row(struct ctl *ctl, uint16_t kind, struct control **ret, struct cursor *ret_row)
+/* Behind what the daemon says of itself: what tracefs does, and all events. */
+static int print_status(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
+	const struct output *output = &ctl->output;
+
+	print_daemon(output, row);
+	if (tracing->kernel) {
+		print_sentence(output, row, "Guard", "guard");
+		print_sentence(output, row, "Note", "note");
+		print_tracefs(output, tracing, foreign);
+	}
+	print_numbers(output, row, tracing->kernel);
+	if (row_get_u64(row, "events") > 0 || foreign > 0)
+		putc('\n', output->file);
+	return events_table(ctl, tracing);
+}
+
+static int print_status_json(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
+{
+	struct json json = { .file = ctl->output.file };
 	int r;
 
-	r = ctl_open_control(ctl, &control);
+	json_begin(&json, '{');
+	json_row_fields(&json, row);
+	if (tracing->kernel) {
+		json_key(&json, "tracefs", 7);
+		json_string(&json, tracing->place, strlen(tracing->place));
+		json_key(&json, "foreign", 7);
+		json_u64(&json, foreign);
+	}
+	if (tracing->events_max_known) {
+		json_key(&json, "user_events_max", 15);
+		json_u64(&json, tracing->events_max);
+	}
+	json_key(&json, "event_list", 10);
+	r = events_json(ctl, tracing, &json);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask(control, kind);
-	if (r == 0)
-		r = control_next_row(control, ret_row);
-	if (r <= 0)
-		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
-	*ret = steal_pointer(control);
+	json_end(&json, '}');
+	putc('\n', json.file);
 	return EXIT_DONE;
 }
 
 static int status_run(struct ctl *ctl)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
+	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	struct cursor row = { 0 };
+	uint64_t foreign = 0;
 	int r;
 
 	ctl_no_options(ctl);
 	ctl_expect_arguments(ctl, 0, 0);
-	r = ask_one_row(ctl, KIND_STATUS, &control, &row);
+	r = ctl_open_control(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->json) {
-		print_json_row(&ctl->output, row);
-	} else {
-		print_daemon(&ctl->output, row);
-		print_numbers(&ctl->output, row);
-	}
-	return ctl_finish(ctl);
+	r = control_ask_row(control, KIND_STATUS, &row);
+	if (r <= 0)
+		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
+	r = tracing_open(ctl, TRACING_LOOK, &tracing);
+	if (r != EXIT_DONE)
+		return r;
+	tracing->foreign = FOREIGN_ALL;
+	if (tracing->kernel)
+		r = tracing->ops->list(tracing, NULL, 0, false, count_foreign, &foreign);
+	if (r == EXIT_DONE)
+		r = ctl->json ? print_status_json(ctl, tracing, row, foreign)
+			      : print_status(ctl, tracing, row, foreign);
+	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
 /* The daemon's version, where it can be had without a word of complaint. */
@@ -160,7 +226,9 @@ const struct command command_status = {
 	.arguments = "",
 	.summary = "the daemon: its backend, numbers and losses",
 	.help = "Shows which backend runs and why, how many tenants, connections and events\n"
-		"there are, and how many records were taken and lost.",
+		"there are, and how many records were taken and lost; then each event: its name,\n"
+		"state, where the kernel records which tracers use it (ftrace, perf, other), which\n"
+		"programs and which tenants hold it.",
 	.run = status_run,
 };
 

@@ -5,36 +5,40 @@
 #include <poll.h>
 #include <time.h>
 
-#include "client/ctl.h"
+#include "client/tracer.h"
 
-static int switch_events(struct ctl *ctl, bool on)
+enum { OPTION_PAST = 1, OPTION_NO_FOLLOW, OPTION_COUNT, OPTION_TIMEOUT, OPTION_WAIT, OPTION_FULL, OPTION_FOREIGN };
+
+static int print_switched(struct ctl *ctl, uint64_t events, bool on)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row = { 0 };
-	uint64_t events;
-	int r;
-
-	ctl_no_options(ctl);
-	ctl_expect_arguments(ctl, 1, INT32_MAX);
-	/* Nothing is switched unless every name is known. */
-	r = names_check(ctl, ctl->argv, ctl->argc, false);
-	if (r == EXIT_DONE)
-		r = ctl_open_control(ctl, &control);
-	if (r != EXIT_DONE)
-		return r;
-	r = control_ask_strings(control, KIND_TRACE, on ? TRACE_ON : 0, (const char *const *)ctl->argv,
-				(size_t)ctl->argc);
-	if (r == 0)
-		r = control_next_row(control, &row);
-	if (r <= 0)
-		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
-	events = row_get_u64(row, "events");
 	if (ctl->json)
 		fprintf(ctl->output.file, "{\"events\":%llu,\"on\":%s}\n", (unsigned long long)events,
 			on ? "true" : "false");
 	else
 		fprintf(ctl->output.file, "%s %s.\n", plural(events, "event is", "events are").text, on ? "on" : "off");
 	return ctl_finish(ctl);
+}
+
+static int switch_events(struct ctl *ctl, bool on)
+{
+	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
+	enum foreign_use foreign = FOREIGN_NEVER;
+	uint64_t events = 0;
+	const char *value;
+	int r;
+
+	while (ctl_next_option(ctl, &value) != 0)
+		foreign = FOREIGN_BY_NAME;
+	ctl_expect_arguments(ctl, 1, INT32_MAX);
+	r = tracing_open(ctl, TRACING_ACT, &tracing);
+	if (r != EXIT_DONE)
+		return r;
+	tracing->foreign = foreign;
+	/* Nothing is switched unless every name is known. */
+	r = names_check(tracing, ctl->argv, ctl->argc, false);
+	if (r == EXIT_DONE)
+		r = tracing->ops->turn(tracing, ctl->argv, ctl->argc, on, &events);
+	return r == EXIT_DONE ? print_switched(ctl, events, on) : r;
 }
 
 static int enable_run(struct ctl *ctl)
@@ -47,15 +51,14 @@ static int disable_run(struct ctl *ctl)
 	return switch_events(ctl, false);
 }
 
-enum { OPTION_PAST = 1, OPTION_NO_FOLLOW, OPTION_COUNT, OPTION_TIMEOUT, OPTION_WAIT, OPTION_FULL };
-
 struct tail {
 	struct ctl *ctl;
-	struct control *control;
+	struct tracing *tracing;
 	struct record_view view;
 	bool past;
 	bool no_follow;
 	bool wait;
+	bool foreign;
 	uint64_t deadline; /* ms on the monotonic clock; 0: none */
 };
 
@@ -93,90 +96,100 @@ static void read_tail_options(struct ctl *ctl, struct tail *tail)
 		case OPTION_FULL:
 			full = true;
 			break;
+		case OPTION_FOREIGN:
+			tail->foreign = true;
+			break;
 		}
 	}
 	ctl->output.full = full;
 }
 
-enum { TAIL_PACKET, TAIL_OVER };
-
-/* Until there is a packet, the time is up, or nobody reads what we print any more: TAIL_PACKET, TAIL_OVER, or an errno. */
-static int wait_for_packet(const struct tail *tail)
+/* Until there is something to read; false: the time is up, or nobody reads what we print any more. */
+static bool wait_for_records(const struct tail *tail)
 {
 	struct pollfd wanted[] = {
-		{ .fd = tail->control->fd, .events = POLLIN },
+		{ .fd = tail->tracing->fd, .events = POLLIN },
 		{ .fd = fileno(tail->ctl->output.file) }, /* POLLERR: a pipe without a reader */
 	};
 	uint64_t now = now_ms();
 	uint64_t left = tail->deadline > now ? tail->deadline - now : 0;
 	int timeout = tail->deadline == 0 ? -1 : (int)MIN(left, (uint64_t)INT32_MAX);
-	int n = poll(wanted, ARRAY_SIZE(wanted), timeout);
+	int n = poll(wanted, ARRAY_SIZE(wanted), tail->tracing->busy ? 0 : timeout);
 
 	if (n < 0)
-		return -errno;
-	if (n == 0 || wanted[1].revents & (POLLERR | POLLNVAL))
-		return TAIL_OVER;
-	return TAIL_PACKET;
+		return errno == EINTR;
+	if (wanted[1].revents & (POLLERR | POLLNVAL) || (tail->deadline > 0 && left == 0))
+		return false;
+	return n > 0 || tail->tracing->busy;
 }
 
 static int follow(struct tail *tail)
 {
-	struct message message;
-	int r;
+	struct tracing *tracing = tail->tracing;
+	int r = EXIT_DONE;
 
-	do {
-		r = wait_for_packet(tail);
-		if (r != TAIL_PACKET)
-			return r < 0 ? r : 0;
-		r = control_receive(tail->control, CONTROL_PATIENCE_MS, &message);
-		if (r == 0 && message.kind != KIND_ROWS)
-			r = -EBADMSG;
-		if (r == 0)
-			r = record_view_rows(&tail->view, message.body);
-		if (r < 0)
-			return r;
-	} while (message.flags & WIRE_MORE && !record_view_done(&tail->view));
-	return 0;
+	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail->view) && wait_for_records(tail))
+		r = tracing->ops->tail_read(tracing, &tail->view);
+	return r;
 }
 
-static int tail_connected(struct ctl *ctl, struct tail *tail)
+static int check_names(struct tail *tail)
 {
-	int flags = (tail->past ? TAIL_PAST : 0) | (tail->no_follow ? TAIL_NO_FOLLOW : 0);
+	return names_check(tail->tracing, tail->ctl->argv, tail->ctl->argc, true);
+}
+
+static int tail_open(struct tail *tail)
+{
+	int r = tracing_open(tail->ctl, TRACING_ACT, &tail->tracing);
+
+	if (r != EXIT_DONE)
+		return r;
+	tail->tracing->foreign = tail->foreign || tail->tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
+	/* What was recorded may be of events that nobody holds any more. */
+	if (!tail->past && !tail->wait && tail->ctl->argc > 0)
+		r = check_names(tail);
+	return r;
+}
+
+static int tail_and_follow(struct tail *tail)
+{
+	const struct tail_wish wish = { tail->ctl->argv, tail->ctl->argc, tail->past, tail->no_follow };
 	int r;
 
-	r = control_ask_strings(tail->control, KIND_TAIL, (uint16_t)flags, (const char *const *)ctl->argv,
-				(size_t)ctl->argc);
-	if (r == 0)
+	r = tail_open(tail);
+	if (r == EXIT_DONE)
+		r = tail->tracing->ops->tail_begin(tail->tracing, &wish);
+	if (r == EXIT_DONE)
 		r = follow(tail);
-	if (r == 0)
-		return ctl_finish(ctl);
-	if (ferror(ctl->output.file))
-		return ctl_output_failed(r);
-	return control_explain(ctl->control_socket, r, tail->control);
+	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0 && tail->ctl->argc > 0)
+		r = check_names(tail);
+	return r;
+}
+
+/* All is cleaned up: end as whoever sent it expects, with what can still be printed. */
+static void end_by(struct ctl *ctl, int signal_number)
+{
+	struct pollfd writable = { .fd = fileno(ctl->output.file), .events = POLLOUT };
+
+	if (poll(&writable, 1, 0) > 0 && writable.revents == POLLOUT)
+		output_flush(&ctl->output);
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
 }
 
 static int tail_run(struct ctl *ctl)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
 	struct tail tail = { .ctl = ctl, .view = { .output = &ctl->output } };
-	int r = EXIT_DONE;
+	int r, signal_number;
 
 	read_tail_options(ctl, &tail);
-	/* What was recorded may be of events that nobody holds any more. */
-	if (!tail.past && !tail.wait && ctl->argc > 0)
-		r = names_check(ctl, ctl->argv, ctl->argc, true);
-	if (r == EXIT_DONE)
-		r = ctl_open_control(ctl, &control);
-	if (r != EXIT_DONE)
-		return r;
-	tail.control = control;
-	if (ctl->argc == 0 && !tail.no_follow && !names_any_on(ctl))
-		ctl_note("No event is on: name those that you want to see, or switch some on with 'userevctl enable'.");
-	r = tail_connected(ctl, &tail);
+	r = tail_and_follow(&tail);
 	record_view_deinit(&tail.view);
-	if (r == EXIT_DONE && tail.no_follow && tail.view.records == 0 && ctl->argc > 0)
-		r = names_check(ctl, ctl->argv, ctl->argc, true);
-	return r;
+	signal_number = tail.tracing ? tail.tracing->signal : 0;
+	tracing_free(tail.tracing);
+	if (signal_number > 0)
+		end_by(ctl, signal_number);
+	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
 static const struct ctl_option tail_options[] = {
@@ -185,7 +198,13 @@ static const struct ctl_option tail_options[] = {
 	{ "count", "N", "end after N records", OPTION_COUNT },
 	{ "timeout", "SECONDS", "end after so long", OPTION_TIMEOUT },
 	{ "wait", NULL, "for events that no program holds yet", OPTION_WAIT },
+	{ "foreign", NULL, "events that were made without the daemon, too", OPTION_FOREIGN },
 	{ "full", NULL, "do not shorten tenants on a terminal", OPTION_FULL },
+	{ 0 },
+};
+
+static const struct ctl_option switch_options[] = {
+	{ "foreign", NULL, "also events made without the daemon, by full name", OPTION_FOREIGN },
 	{ 0 },
 };
 
@@ -196,6 +215,7 @@ const struct command command_enable = {
 	.help = "Switches events on: programs write their records from now on. EVENT is a name\n"
 		"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
 		"event.",
+	.options = switch_options,
 	.run = enable_run,
 };
 
@@ -203,8 +223,9 @@ const struct command command_disable = {
 	.name = "disable",
 	.arguments = "EVENT...",
 	.summary = "switch events off again",
-	.help = "Switches events off again. One that a 'userevctl tail' wants stays on until\n"
-		"that ends.",
+	.help = "Switches events off again. One that a 'userevctl tail' or another tracer wants\n"
+		"stays on until that ends.",
+	.options = switch_options,
 	.run = disable_run,
 };
 

@@ -143,6 +143,8 @@ int streams_take(struct userev *, struct reply *, size_t position, struct stream
 struct stream *streams_find(struct streams *, uint32_t number);
 struct stream *stream_ref(struct stream *);
 struct stream *stream_unref(struct stream *);
+/* Closes those on which nothing is held any more: the daemon sends them again when it needs them. */
+void streams_tidy(struct streams *);
 void streams_free(struct streams *);
 /* The same, where grants still refer to them: the files are closed, and writers write to nowhere. */
 void streams_retire(struct streams *);

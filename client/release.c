@@ -34,6 +34,7 @@ _public_ void userev_release(struct userev *userev, struct userev_event *event)
 	claim = event->grant->claim;
 	bit = claim->bit;
 	claim_free(claim);
+	streams_tidy(&userev->streams);
 	if (bit && --userev->users[bit] == 0 && connection_is_up(userev))
 		tell_daemon(userev, bit);
 	losses_report(userev);

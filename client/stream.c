@@ -75,6 +75,19 @@ struct stream *streams_find(struct streams *streams, uint32_t number)
 	return NULL;
 }
 
+void streams_tidy(struct streams *streams)
+{
+	struct stream *stream, *next;
+
+	for (stream = LIST_FIRST(streams); stream; stream = next) {
+		next = LIST_NEXT(stream, entry);
+		if (stream->holders > 1)
+			continue;
+		LIST_REMOVE(stream, entry);
+		stream_unref(stream);
+	}
+}
+
 void streams_free(struct streams *streams)
 {
 	struct stream *stream;

@@ -94,6 +94,22 @@ static ssize_t lose_as_too_big(struct userev *userev)
 	return -E2BIG;
 }
 
+static bool is_empty(const struct iovec *pieces, int n)
+{
+	for (int i = 1; i < n; i++)
+		if (pieces[i].iov_len > 0)
+			return false;
+	return true;
+}
+
+/* Before Linux 6.4 the kernel takes no record without a payload, although an event may have no fields. */
+static ssize_t write_a_zero(const struct stream *stream, const struct iovec *index)
+{
+	const struct iovec pieces[] = { *index, { .iov_base = (char[]){ 0 }, .iov_len = 1 } };
+
+	return writev(stream->fd, pieces, ARRAY_SIZE(pieces)) < 0 ? -errno : 0;
+}
+
 static ssize_t write_record(const struct stream *stream, const struct iovec *pieces, int n)
 {
 	ssize_t written = writev(stream->fd, pieces, n);
@@ -112,6 +128,8 @@ static ssize_t write_record(const struct stream *stream, const struct iovec *pie
 		return lose_to_full_queue(stream->userev);
 	case EMSGSIZE:
 		return lose_as_too_big(stream->userev);
+	case EFAULT:
+		return is_empty(pieces, n) ? write_a_zero(stream, pieces) : -EFAULT;
 	default:
 		return -errno;
 	}

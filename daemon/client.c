@@ -18,6 +18,7 @@
 #include "daemon/lease.h"
 #include "daemon/listing.h"
 #include "daemon/log.h"
+#include "daemon/pages.h"
 #include "daemon/peer.h"
 #include "daemon/stream.h"
 #include "daemon/tenant.h"
@@ -159,6 +160,7 @@ int client_new(struct daemon *daemon, int fd, enum client_socket socket, const s
 	if (!client)
 		return -ENOMEM;
 	client->daemon = daemon;
+	LIST_INIT(&client->shares);
 	client->fd = fd;
 	client->socket = socket;
 	client->pid = peer->pid;
@@ -196,8 +198,10 @@ static void leave_tenant(struct client *client)
 
 	HASH_ITER(by_bit, client->leases, lease, next)
 		lease_drop(lease);
-	if (client->stream)
-		stream_client_ends(client->stream);
+	while (!LIST_EMPTY(&client->shares))
+		share_free(LIST_FIRST(&client->shares));
+	if (client->watching)
+		pages_watch(client, false);
 	LIST_REMOVE(client, in_tenant);
 	tenant->connections--;
 	client->daemon->connections--;
@@ -309,7 +313,13 @@ void client_cut(struct client *client, uint32_t serial, uint32_t refusal, const 
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
 	daemon_refused(client->daemon, client->tenant, NULL, refusal, sentence);
+	client_cut_counted(client, serial, refusal, sentence);
+}
 
+void client_cut_counted(struct client *client, uint32_t serial, uint32_t refusal, const char *sentence)
+{
+	if (client->closing || client->cut)
+		return;
 	client->cut = true;
 	encode_error(client_answer(client, KIND_ERROR, serial, 0), refusal, sentence);
 	/* An answer still waiting goes first; there is no room for a second, so then the cut says nothing. */

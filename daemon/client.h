@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "daemon/limits.h"
+#include "daemon/stream.h"
 #include "daemon/turns.h"
 #include "protocol/fdset.h"
 #include "protocol/wire.h"
@@ -52,9 +53,9 @@ struct client {
 	bool flushing;	/* is in the list of those who have changes to be told */
 	ev_tstamp since;
 
-	struct lease *leases; /* table by bit */
-	struct stream *stream;
-	struct errand *errand; /* what the kernel was asked for it */
+	struct lease *leases;	  /* table by bit */
+	struct share_list shares; /* of streams, the newest first */
+	struct errand *errand;	  /* what the kernel was asked for it */
 	struct answer_waiting *waiting;
 	struct listing *listing; /* control: an answer of many packets */
 
@@ -91,6 +92,8 @@ void client_send(struct client *, const int *fds, size_t n);
 
 /* Tells why in one last ERROR packet and cuts the connection off. */
 void client_cut(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
+/* The same for a refusal that has been counted, and logged, already. */
+void client_cut_counted(struct client *, uint32_t serial, uint32_t refusal, const char *sentence);
 
 /* An event of this client changed; it is told once at the end of this turn. */
 void client_note_change(struct client *, uint32_t bit);

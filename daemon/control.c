@@ -9,6 +9,7 @@
 #include "daemon/event.h"
 #include "daemon/lease.h"
 #include "daemon/listing.h"
+#include "daemon/reference.h"
 #include "daemon/tenant.h"
 #include "kernel/tracer.h"
 #include "protocol/row.h"
@@ -72,7 +73,7 @@ static void put_totals(struct packet *packet, const struct daemon *daemon)
 
 	row_put_u64(packet, "tenants", HASH_CNT(by_identity, daemon->tenants));
 	row_put_u64(packet, "connections", daemon->connections);
-	row_put_u64(packet, "events", HASH_CNT(by_name, daemon->events));
+	row_put_u64(packet, "events", HASH_CNT(by_key, daemon->events));
 	row_put_u64(packet, "leases", daemon->leases);
 	row_put_u64(packet, "lingering", count_lingering(daemon));
 	row_put_u64(packet, "streams", HASH_CNT(by_number, daemon->streams));
@@ -82,6 +83,20 @@ static void put_totals(struct packet *packet, const struct daemon *daemon)
 	row_put_u64(packet, "bad", totals->bad);
 	row_put_u64(packet, "lost", daemon->lost);
 	row_put_u64(packet, "too_big", daemon->too_big);
+}
+
+/* As the last data file that left was found; "none" where clients have nothing to register on, or nothing keeps them from it. */
+static void put_guard(struct packet *packet, const struct daemon *daemon)
+{
+	const struct kernel_facts *facts = &daemon->kernel->facts;
+	char off[WIRE_SENTENCE_MAX + 8];
+
+	snprintf(off, sizeof(off), "off: %s", facts->guarded ? "it was there, and is gone" : facts->note);
+	if (daemon->guarded)
+		row_put_string(packet, "guard", "on");
+	else
+		row_put_string(packet, "guard", facts->backend == BACKEND_ENABLE_ADDRESS ? off : "none");
+	row_put_string(packet, "note", facts->backend == BACKEND_STATUS_PAGE ? facts->note : "");
 }
 
 static int next_status(struct listing *listing, struct packet *packet)
@@ -95,6 +110,7 @@ static int next_status(struct listing *listing, struct packet *packet)
 	row_put_string(packet, "version", VERSION);
 	row_put_string(packet, "backend", daemon->kernel->facts.name);
 	row_put_string(packet, "why", daemon->probe.sentence);
+	put_guard(packet, daemon);
 	row_put_u64(packet, "pid", (uint64_t)getpid());
 	row_put_u64(packet, "uptime", (uint64_t)(ev_now(daemon->loop) - daemon->started));
 	row_put_string(packet, "socket", daemon->options.socket);
@@ -116,7 +132,7 @@ int handle_status(struct client *client, const struct message *message)
 	return 0;
 }
 
-/* EVENTS: what the tracer knows of each, and who holds it. */
+/* EVENTS: what the tracer knows of each, where that is us, and who holds it. */
 
 struct events_listing {
 	struct listing listing;
@@ -136,12 +152,13 @@ static void put_holder(struct packet *packet, const struct lease *lease, const s
 
 static void put_holders(struct packet *packet, const struct event *event)
 {
-	size_t mark = row_begin_rows(packet, "holders"), shown = 0, total = 0, lingering = 0;
+	size_t mark = row_begin_rows(packet, "holders"), shown = 0, total = 0, lingering = 0, tenants = 0;
 	const struct reference *reference;
 	const struct grant *grant;
 	const struct lease *lease;
 
 	for (grant = event ? LIST_FIRST(&event->grants) : NULL; grant; grant = LIST_NEXT(grant, in_event)) {
+		tenants++;
 		lingering += grant->leases == 0;
 		total += grant->leases;
 		if (shown >= HOLDERS_MAX)
@@ -153,37 +170,60 @@ static void put_holders(struct packet *packet, const struct event *event)
 	}
 	row_end_rows(packet, mark);
 	row_put_u64(packet, "holders_total", total);
+	row_put_u64(packet, "tenants", tenants);
 	row_put_u64(packet, "lingering", lingering);
 }
 
-static int next_event(struct listing *listing, struct packet *packet)
+static void put_name(struct packet *packet, const char *description, size_t name_length)
+{
+	char name[DESCRIPTION_NAME_MAX + 1];
+
+	string_copy(name, MIN(sizeof(name), name_length + 1), description);
+	row_put_string(packet, "event", name);
+	row_put_string(packet, "description", description);
+}
+
+static int next_traced(struct listing *listing, struct packet *packet)
 {
 	struct events_listing *events = container_of(listing, struct events_listing, listing);
 	struct daemon *daemon = listing->client->daemon;
-	char name[DESCRIPTION_NAME_MAX + 1];
 	struct tracer_event event;
 
 	if (!tracer_next(daemon->kernel->tracer, events->after, &event))
 		return LISTING_END;
 	events->after = event.id;
-	string_copy(name, MIN(sizeof(name), event.name_length + 1), event.description);
-	row_put_string(packet, "event", name);
-	row_put_string(packet, "description", event.description);
+	put_name(packet, event.description, event.name_length);
 	row_put_bool(packet, "on", event.on);
 	row_put_u64(packet, "records", event.records);
 	row_put_u64(packet, "bad", event.bad);
-	put_holders(packet, event_by_name(daemon, name, event.name_length));
+	put_holders(packet, event_by_name(daemon, event.description, event.name_length));
+	return LISTING_ROW;
+}
+
+/* Whether it is on, and what for, is the kernel's to say, to whoever may ask it. */
+static int next_held(struct listing *listing, struct packet *packet)
+{
+	struct events_listing *events = container_of(listing, struct events_listing, listing);
+	const struct event *event = event_after(listing->client->daemon, events->after);
+
+	if (!event)
+		return LISTING_END;
+	events->after = event->number;
+	put_name(packet, event->description, event->name_length);
+	row_put_bool(packet, "multi_format", event->flags & REGISTER_MULTI_FORMAT);
+	put_holders(packet, event);
 	return LISTING_ROW;
 }
 
 int handle_events(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = { .next = next_event };
+	static const struct listing_kind traced = { .next = next_traced }, held = { .next = next_held };
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (control_may_list(client, message->serial, true))
-		start(client, message->serial, sizeof(struct events_listing), &kind);
+	if (control_may_list(client, message->serial, false))
+		start(client, message->serial, sizeof(struct events_listing),
+		      client->daemon->kernel->tracer ? &traced : &held);
 	return 0;
 }
 
@@ -240,8 +280,10 @@ static int next_tenant(struct listing *listing, struct packet *packet)
 	row_put_u64(packet, "events", tenant->quota.used);
 	row_put_u64(packet, "events_max", tenant->quota.maximum);
 	row_put_u64(packet, "lingering", tenant->lingering);
-	row_put_u64(packet, "records", stats.records);
-	row_put_u64(packet, "bad", stats.bad);
+	if (daemon->kernel->tracer) {
+		row_put_u64(packet, "records", stats.records);
+		row_put_u64(packet, "bad", stats.bad);
+	}
 	row_put_u64(packet, "lost", tenant->lost);
 	row_put_u64(packet, "too_big", tenant->too_big);
 	put_refusals(packet, tenant);

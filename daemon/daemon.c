@@ -4,11 +4,14 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
+#include "daemon/backend.h"
 #include "daemon/log.h"
+#include "daemon/pages.h"
 #include "daemon/tail.h"
 #include "daemon/tenant.h"
-#include "daemon/watch.h"
+#include "daemon/unprivileged.h"
 
 /* Thousands of connections are ordinary: as many fds as we may have. */
 static void raise_fd_limit(void)
@@ -29,7 +32,8 @@ bool daemon_has_fds(const struct daemon *daemon)
 	/* Asked each time: an admin may change it (prlimit). */
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return true;
-	return daemon->connections + HASH_CNT(by_number, daemon->streams) + MIN(OWN_FDS, limit.rlim_cur / 4) <
+	return daemon->connections + HASH_CNT(by_number, daemon->streams) + HASH_CNT(by_identity, daemon->tenants) +
+		       MIN(OWN_FDS, limit.rlim_cur / 4) <
 	       limit.rlim_cur;
 }
 
@@ -39,7 +43,8 @@ static void on_kernel(struct ev_loop *loop, ev_io *w, int events _unused_)
 	int r = kernel_dispatch(daemon->kernel);
 
 	if (r < 0) {
-		log_error("the %s backend failed: %s", daemon->kernel->facts.name, strerror(-r));
+		log_error("the %s backend failed: %s", daemon->kernel->facts.name,
+			  r == -ECONNREFUSED ? daemon->kernel->facts.note : strerror(-r));
 		daemon->failed = r;
 		ev_break(loop, EVBREAK_ALL);
 	}
@@ -67,6 +72,20 @@ void daemon_watch_lingering(struct daemon *daemon)
 	daemon->w_linger.repeat = LINGER_FIRST;
 	if (!ev_is_active(&daemon->w_linger) || ev_timer_remaining(daemon->loop, &daemon->w_linger) > LINGER_FIRST)
 		ev_timer_again(daemon->loop, &daemon->w_linger);
+}
+
+static void on_probe(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_probe);
+
+	if (!streams_probe(daemon))
+		ev_timer_stop(loop, w);
+}
+
+void daemon_watch_strangers(struct daemon *daemon)
+{
+	if (!ev_is_active(&daemon->w_probe))
+		ev_timer_again(daemon->loop, &daemon->w_probe);
 }
 
 static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
@@ -137,6 +156,8 @@ static void start_watchers(struct daemon *daemon)
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 	ev_init(&daemon->w_linger, on_linger);
+	ev_timer_init(&daemon->w_probe, on_probe, 0., PROBE_INTERVAL);
+	pages_init(daemon);
 	ev_init(&daemon->w_deadlines, on_deadlines);
 	ev_prepare_init(&daemon->w_turn, on_turn);
 	ev_prepare_start(daemon->loop, &daemon->w_turn);
@@ -153,34 +174,9 @@ static void stop_watchers(struct daemon *daemon)
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
 	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
 	ev_timer_stop(daemon->loop, &daemon->w_linger);
+	ev_timer_stop(daemon->loop, &daemon->w_probe);
+	pages_deinit(daemon);
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
-}
-
-static int open_backend(struct daemon *daemon)
-{
-	const struct kernel_limits limits = {
-		.page_bits = daemon->options.page_bits,
-		.capacity = daemon->options.capacity,
-		.ring_bytes = daemon->options.ring_bytes,
-	};
-	enum wire_backend backend;
-	int r;
-
-	probe_machine(NULL, &daemon->probe);
-	r = probe_choose(daemon->options.backend, &daemon->probe, &backend);
-	if (r < 0) {
-		log_error("no %s backend here: %s", daemon->options.backend, daemon->probe.sentence);
-		return r;
-	}
-	r = embedded_new(&limits, &daemon->kernel);
-	if (r < 0) {
-		log_error("can't start the %s backend: %s", backend_name((uint16_t)backend), strerror(-r));
-		return r;
-	}
-	daemon->kernel->changed = watch_changed;
-	daemon->kernel->changed_data = daemon;
-	quota_init(&daemon->machine, NULL, daemon->kernel->facts.capacity);
-	return 0;
 }
 
 static int listen_or_say_why(struct listener *listener, struct daemon *daemon, const char *path, mode_t mode,
@@ -218,20 +214,24 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (!daemon)
 		return -ENOMEM;
 	daemon->options = *options;
+	daemon->janitor_pipe = -1;
 	TAILQ_INIT(&daemon->turns);
 	TAILQ_INIT(&daemon->clients);
 	TAILQ_INIT(&daemon->impatient);
 	TAILQ_INIT(&daemon->flushing);
 	TAILQ_INIT(&daemon->lingering);
+	LIST_INIT(&daemon->persistent);
 	raise_fd_limit();
 	cgroups_find(NULL, &daemon->cgroups);
 	daemon->loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
-	r = daemon->loop ? open_backend(daemon) : -ENOMEM;
+	r = daemon->loop ? backend_open(daemon) : -ENOMEM;
 	if (r == 0) {
 		daemon->started = ev_now(daemon->loop);
 		start_watchers(daemon);
 		r = open_sockets(daemon);
 	}
+	if (r == 0)
+		r = unprivileged_become(daemon);
 	if (r < 0) {
 		daemon_free(daemon);
 		return r;
@@ -259,11 +259,21 @@ struct daemon *daemon_free(struct daemon *daemon)
 		kernel_cancel(daemon->kernel);
 	while (!TAILQ_EMPTY(&daemon->lingering))
 		stream_free(TAILQ_FIRST(&daemon->lingering));
+	while (!LIST_EMPTY(&daemon->persistent)) {
+		struct grant *grant = LIST_FIRST(&daemon->persistent);
+
+		LIST_REMOVE(grant, persists);
+		grant_unref(grant);
+	}
+	roster_deinit(&daemon->event_roster);
 	if (daemon->kernel) {
 		stop_watchers(daemon);
 		quota_deinit(&daemon->machine);
 	}
 	kernel_free(daemon->kernel);
+	if (daemon->keeper > 0)
+		waitpid(daemon->keeper, NULL, 0);
+	unprivileged_end(daemon);
 	if (daemon->loop)
 		ev_loop_destroy(daemon->loop);
 	free(daemon);

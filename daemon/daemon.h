@@ -7,14 +7,15 @@
 
 #include "daemon/cgroup.h"
 #include "daemon/client.h"
+#include "daemon/event.h"
 #include "daemon/listener.h"
 #include "daemon/options.h"
 #include "daemon/quota.h"
 #include "daemon/stream.h"
 #include "kernel/kernel.h"
 #include "kernel/probe.h"
+#include "kernel/roster.h"
 
-struct event;
 struct tenant;
 
 struct daemon {
@@ -22,6 +23,10 @@ struct daemon {
 	struct ev_loop *loop;
 	struct probe probe;
 	struct kernel *kernel;
+	pid_t keeper;	  /* whom we started for it; 0: nobody */
+	bool guarded;	  /* the last stream that was looked at */
+	pid_t janitor;	  /* who removes the sockets' files; 0: we do */
+	int janitor_pipe; /* it ends when this does */
 	struct cgroups cgroups;
 	ev_tstamp started;
 
@@ -32,11 +37,14 @@ struct daemon {
 	struct quota machine;
 	struct tenant *tenants;		  /* table by identity */
 	struct tenant *tenants_by_number; /* the same ones */
-	struct event *events;		  /* table by name */
+	struct event *events;		  /* table by key */
+	struct roster event_roster;	  /* the same ones, by number */
+	struct grant_list persistent;	  /* those that the kernel keeps */
 	struct stream *streams;		  /* table by number */
 	struct stream_list lingering;	  /* streams without a client */
 	uint32_t last_tenant;
 	uint32_t last_stream;
+	uint64_t last_event;
 	uint32_t leases;
 
 	struct tenant_queue turns; /* who has something to say */
@@ -52,6 +60,8 @@ struct daemon {
 
 	ev_io w_kernel;
 	ev_timer w_linger;
+	ev_timer w_pages; /* while somebody watches pages that nobody tells us about */
+	ev_timer w_probe; /* while there are streams that nobody guards */
 	ev_timer w_deadlines;
 	ev_prepare w_turn;
 	ev_signal w_terminate;
@@ -70,6 +80,8 @@ struct daemon *daemon_free(struct daemon *);
 
 /* A stream began to linger: look after it from time to time. */
 void daemon_watch_lingering(struct daemon *);
+/* There is a stream that nobody guards: probe it from time to time. */
+void daemon_watch_strangers(struct daemon *);
 /* The list of deadlines changed. */
 void daemon_watch_deadlines(struct daemon *);
 /* Whether there are fds left for clients; the last ones are kept for admins and for ourselves. */

@@ -6,12 +6,33 @@
 #include "daemon/tenant.h"
 #include "protocol/refusal.h"
 
-struct event *event_by_name(struct daemon *daemon, const char *name, size_t length)
+/* Events of many formats are told apart by all of it, others by their name. */
+static size_t key_length(const struct description *description, uint16_t flags)
 {
+	return 1 + (flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) : description->name_length);
+}
+
+static void make_key(const struct description *description, uint16_t flags, char key[WIRE_DESCRIPTION_MAX + 2])
+{
+	key[0] = flags & REGISTER_MULTI_FORMAT ? 'm' : 's';
+	string_copy(key + 1, WIRE_DESCRIPTION_MAX + 1, description->canonical);
+}
+
+struct event *event_by_name(const struct daemon *daemon, const char *name, size_t length)
+{
+	char key[DESCRIPTION_NAME_MAX + 2] = "s";
 	struct event *event;
 
-	HASH_FIND(by_name, daemon->events, name, length, event);
+	if (length > DESCRIPTION_NAME_MAX)
+		return NULL;
+	memcpy(key + 1, name, length);
+	HASH_FIND(by_key, daemon->events, key, length + 1, event);
 	return event;
+}
+
+struct event *event_after(const struct daemon *daemon, uint64_t number)
+{
+	return roster_from(&daemon->event_roster, number + 1);
 }
 
 /* Frees it unless some tenant holds it. */
@@ -19,48 +40,87 @@ static void event_tidy(struct event *event)
 {
 	if (!LIST_EMPTY(&event->grants))
 		return;
-	HASH_DELETE(by_name, event->daemon->events, event);
+	HASH_DELETE(by_key, event->daemon->events, event);
+	roster_remove(&event->daemon->event_roster, event->number);
 	quota_charge_deinit(&event->charge);
 	free(event);
 }
 
-static int event_new(struct daemon *daemon, const struct description *description, struct event **ret, struct text *why)
+static struct event *event_make(struct daemon *daemon, const struct description *description, uint16_t flags)
 {
 	size_t length = strlen(description->canonical);
-	struct event *event;
+	struct event *event = calloc(1, sizeof(*event) + 1 + length + 1);
 
-	event = calloc(1, sizeof(*event) + length + 1);
+	if (!event)
+		return NULL;
+	event->daemon = daemon;
+	event->number = daemon->last_event + 1;
+	event->flags = flags & REGISTER_MULTI_FORMAT;
+	event->name_length = description->name_length;
+	make_key(description, flags, event->key);
+	event->description = event->key + 1;
+	LIST_INIT(&event->grants);
+	return event;
+}
+
+static int event_record(struct daemon *daemon, struct event *event, size_t length)
+{
+	int r;
+
+	HASH_ADD_KEYPTR(by_key, daemon->events, event->key, length, event);
+	if (!table_added())
+		return -ENOMEM;
+	r = roster_append(&daemon->event_roster, event->number, event);
+	if (r < 0)
+		HASH_DELETE(by_key, daemon->events, event);
+	else
+		daemon->last_event = event->number;
+	return r;
+}
+
+static int event_new(struct daemon *daemon, const struct description *description, uint16_t flags, struct event **ret,
+		     struct text *why)
+{
+	struct event *event = event_make(daemon, description, flags);
+	int r;
+
 	if (!event)
 		return -ENOMEM;
-	event->daemon = daemon;
-	event->name_length = description->name_length;
-	LIST_INIT(&event->grants);
-	memcpy(event->description, description->canonical, length + 1);
-
 	if (quota_charge(&daemon->machine, 1, &event->charge, NULL) != 0) {
 		text_printf(why, "this machine holds %u of %u events; release some, or ask its admin for more room",
 			    daemon->machine.used, daemon->machine.maximum);
 		free(event);
 		return REFUSAL_MACHINE_FULL;
 	}
-	HASH_ADD(by_name, daemon->events, description[0], event->name_length, event);
-	if (!table_added()) {
+	r = event_record(daemon, event, key_length(description, flags));
+	if (r < 0) {
 		quota_charge_deinit(&event->charge);
 		free(event);
-		return -ENOMEM;
+		return r;
 	}
 	*ret = event;
 	return 0;
 }
 
-/* Finds or makes it; the caller gives it a grant, or calls event_tidy(). */
-static int event_get(struct tenant *tenant, const struct description *description, struct event **ret, struct text *why)
+static struct event *event_find(const struct daemon *daemon, const struct description *description, uint16_t flags)
 {
-	struct event *event = event_by_name(tenant->daemon, description->canonical, description->name_length);
+	char key[WIRE_DESCRIPTION_MAX + 2];
+	struct event *event;
+
+	make_key(description, flags, key);
+	HASH_FIND(by_key, daemon->events, key, key_length(description, flags), event);
+	return event;
+}
+
+/* Finds or makes it; the caller gives it a grant, or calls event_tidy(). */
+static int event_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct event **ret,
+		     struct text *why)
+{
+	struct event *event = event_find(tenant->daemon, description, flags);
 	struct grant *own = NULL;
 
 	if (!event)
-		return event_new(tenant->daemon, description, ret, why);
+		return event_new(tenant->daemon, description, flags, ret, why);
 	if (streq(event->description, description->canonical)) {
 		*ret = event;
 		return 0;
@@ -102,13 +162,14 @@ static int grant_new(struct tenant *tenant, struct event *event, struct grant **
 	return 0;
 }
 
-int grant_get(struct tenant *tenant, const struct description *description, struct grant **ret, struct text *why)
+int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct grant **ret,
+	      struct text *why)
 {
 	struct event *event;
 	struct grant *grant;
 	int r;
 
-	r = event_get(tenant, description, &event, why);
+	r = event_get(tenant, description, flags, &event, why);
 	if (r != 0)
 		return r;
 	HASH_FIND(by_event, tenant->grants, &event, sizeof(struct event *), grant);
@@ -143,6 +204,15 @@ struct grant *grant_unref(struct grant *grant)
 	free(grant);
 	tenant_release(tenant);
 	return NULL;
+}
+
+void grant_persists(struct grant *grant)
+{
+	if (grant->persistent)
+		return;
+	grant->persistent = true;
+	grant_ref(grant);
+	LIST_INSERT_HEAD(&grant->tenant->daemon->persistent, grant, persists);
 }
 
 void grant_lease_begins(struct grant *grant)

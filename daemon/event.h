@@ -23,9 +23,12 @@ struct event {
 	struct daemon *daemon;
 	struct quota_charge charge; /* to the machine */
 	struct grant_list grants;
+	uint64_t number; /* grows; for listings */
+	uint16_t flags;	 /* REGISTER_MULTI_FORMAT: others of the same name have other fields */
 	size_t name_length;
-	UT_hash_handle by_name;
-	char description[]; /* canonical */
+	UT_hash_handle by_key;
+	char *description; /* canonical; in the key */
+	char key[];
 };
 
 struct grant {
@@ -34,7 +37,9 @@ struct grant {
 	struct quota_charge charge; /* to the tenant */
 	uint32_t bit;		    /* in the tenant's page; 0 until the kernel has said */
 	unsigned references;
-	unsigned leases;		  /* 0 with references left: it lingers */
+	unsigned leases; /* 0 with references left: it lingers */
+	bool persistent; /* the kernel keeps it, so it is charged for as long as we live */
+	LIST_ENTRY(grant) persists;
 	struct reference_list registered; /* on these streams */
 	LIST_ENTRY(grant) in_event;
 	UT_hash_handle by_event;
@@ -44,7 +49,7 @@ struct grant {
  * Finds or makes the tenant's grant of the event, with one reference that the caller owns. 0; a positive enum refusal with a
  * sentence in `why`; or -ENOMEM. Whatever it charged is refunded when it fails, and by grant_unref().
  */
-int grant_get(struct tenant *, const struct description *, struct grant **ret, struct text *why);
+int grant_get(struct tenant *, const struct description *, uint16_t flags, struct grant **ret, struct text *why);
 struct grant *grant_ref(struct grant *);
 struct grant *grant_unref(struct grant *);
 
@@ -52,4 +57,9 @@ struct grant *grant_unref(struct grant *);
 void grant_lease_begins(struct grant *);
 void grant_lease_ends(struct grant *);
 
-struct event *event_by_name(struct daemon *, const char *name, size_t length);
+/* The kernel has made it persistent. */
+void grant_persists(struct grant *);
+/* Not one of many formats. The name need not be terminated. */
+struct event *event_by_name(const struct daemon *, const char *name, size_t length);
+/* The first event with a number above that one; NULL at the end. */
+struct event *event_after(const struct daemon *, uint64_t number);

@@ -18,7 +18,7 @@ struct lease {
 	UT_hash_handle by_bit;
 };
 
-/* Finds or records the client's claim. NULL where memory is short. */
+/* Finds or records the client's claim, and its share of the stream. NULL where memory is short. */
 struct lease *lease_get(struct client *, struct reference *);
 struct lease *lease_by_bit(struct client *, uint32_t bit);
 

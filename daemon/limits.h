@@ -20,6 +20,10 @@ enum {
 	LISTEN_BACKLOG = 4096,
 	/* fds that clients do not get: a dozen of our own, and some for admins, who come to see who has the others. */
 	OWN_FDS = 48,
+	/* Dead events on a stream that matter to nobody: below this no new one is begun. */
+	STREAM_DEAD_MIN = 64,
+	/* Events on one stream of the kernel's, and at most a batch more: beyond, each costs noticeably more than the last. */
+	STREAM_EVENTS_MAX = 256,
 	/* Bits that one CHANGED names; more, and it says "look at all". */
 	CHANGED_MAX = 64,
 };
@@ -27,5 +31,7 @@ enum {
 /* Seconds. */
 #define REQUESTS_TIME  0.01 /* of handling requests, before accepts, admins and records are looked at again */
 #define ACCEPT_BACKOFF 0.1  /* after EMFILE: long enough not to spin, short enough not to be noticed */
+#define PAGES_INTERVAL 0.05 /* between looks at pages that somebody watches: a person does not notice */
+#define PROBE_INTERVAL 10.0 /* between looks at data files that nobody guards */
 #define LINGER_FIRST   0.02 /* a process that ends closes its fds one after the other */
 #define LINGER_LAST    1.0  /* a charge is refunded within two seconds of the last close */

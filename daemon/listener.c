@@ -157,9 +157,10 @@ static int make_directory(struct listener *listener, const char *path)
 	return !listener->made_directory && errno != EEXIST ? -errno : 0;
 }
 
-static void remove_files(const struct listener *listener, const char *path)
+void listener_remove_files(const struct listener *listener)
 {
-	_cleanup_(freep) char *copy = strdup(path);
+	_cleanup_(freep) char *copy = strdup(listener->path);
+	const char *path = listener->path;
 	struct stat status;
 
 	if (lstat(path, &status) == 0 && status.st_dev == listener->device && status.st_ino == listener->inode)
@@ -238,7 +239,7 @@ void listener_deinit(struct listener *listener)
 	if (ev_is_active(&listener->w_backoff))
 		ev_timer_stop(listener->daemon->loop, &listener->w_backoff);
 	if (listener->path)
-		remove_files(listener, listener->path);
+		listener_remove_files(listener);
 	disposal_close(listener->held);
 	fd_close(listener->fd);
 	*listener = (struct listener){ .fd = -1, .held = -1 };

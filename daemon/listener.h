@@ -26,5 +26,7 @@ struct listener {
 int listener_init(struct listener *, struct daemon *, const char *path, mode_t mode, enum client_socket);
 /* Removes the socket's file if it is still ours. Safe on zeros. */
 void listener_deinit(struct listener *);
+/* The same, and nothing else, for who may still remove them when we may not. */
+void listener_remove_files(const struct listener *);
 /* Ends a pause at once. */
 void listener_resume(struct listener *);

@@ -13,6 +13,9 @@ enum {
 	OPTION_SOCKET = 256,
 	OPTION_CONTROL_SOCKET,
 	OPTION_BACKEND,
+	OPTION_GUARD,
+	OPTION_ALLOW_PERSIST,
+	OPTION_USER,
 	OPTION_CAPACITY,
 	OPTION_PAGE_BITS,
 	OPTION_MAX_EVENTS,
@@ -29,6 +32,9 @@ static const struct option long_options[] = {
 	{ "socket", required_argument, NULL, OPTION_SOCKET },
 	{ "control-socket", required_argument, NULL, OPTION_CONTROL_SOCKET },
 	{ "backend", required_argument, NULL, OPTION_BACKEND },
+	{ "guard", required_argument, NULL, OPTION_GUARD },
+	{ "allow-persist", no_argument, NULL, OPTION_ALLOW_PERSIST },
+	{ "user", required_argument, NULL, OPTION_USER },
 	{ "capacity", required_argument, NULL, OPTION_CAPACITY },
 	{ "page-bits", required_argument, NULL, OPTION_PAGE_BITS },
 	{ "max-events", required_argument, NULL, OPTION_MAX_EVENTS },
@@ -53,6 +59,10 @@ static void print_help(void)
 	       "      --socket=PATH          where clients connect (default /run/userevd.sock)\n"
 	       "      --control-socket=PATH  where admins connect (default /run/userevd/control.sock)\n"
 	       "      --backend=NAME         auto, embedded, status-page or enable-address (default auto)\n"
+	       "      --guard=MODE           require, prefer or off: what keeps clients from registering by themselves\n"
+	       "                             on the files that they are given (default prefer)\n"
+	       "      --allow-persist        let clients ask for events that outlive them\n"
+	       "      --user=NAME            whom to become when started as root (default userevd)\n"
 	       "      --max-events=N         events that one tenant may hold (default %d)\n"
 	       "      --tenants=KIND         cgroup, or process: each program a tenant of its own, for a\n"
 	       "                             demonstration where nobody is hostile (default cgroup)\n"
@@ -104,6 +114,16 @@ static bool parse_backend(const char *text, const char **ret)
 	return true;
 }
 
+static bool parse_guard(const char *text, const char **ret)
+{
+	if (!streq(text, "require") && !streq(text, "prefer") && !streq(text, "off")) {
+		fprintf(stderr, "userevd: --guard=%s: give require, prefer or off\n", text);
+		return false;
+	}
+	*ret = text;
+	return true;
+}
+
 static bool parse_tenants(const char *text, bool *ret)
 {
 	if (!streq(text, "cgroup") && !streq(text, "process")) {
@@ -140,6 +160,15 @@ static bool take_option(int option, struct options *options)
 		break;
 	case OPTION_BACKEND:
 		good = parse_backend(optarg, &options->backend);
+		break;
+	case OPTION_GUARD:
+		good = parse_guard(optarg, &options->guard);
+		break;
+	case OPTION_ALLOW_PERSIST:
+		options->allow_persist = true;
+		break;
+	case OPTION_USER:
+		options->user = optarg;
 		break;
 	case OPTION_CAPACITY:
 		good = parse_number("capacity", optarg, 1, UINT32_MAX, &number);
@@ -189,6 +218,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.socket = "/run/userevd.sock",
 		.control_socket = "/run/userevd/control.sock",
 		.backend = "auto",
+		.guard = "prefer",
 		.max_events = DEFAULT_MAX_EVENTS,
 		.ring_bytes = DEFAULT_RING_BYTES,
 		.patience = DEFAULT_PATIENCE,

@@ -9,6 +9,8 @@ struct options {
 	const char *socket;
 	const char *control_socket;
 	const char *backend;
+	const char *guard;
+	const char *user;   /* NULL: userevd, or nobody */
 	uint32_t capacity;  /* 0: what the backend can */
 	uint32_t page_bits; /* 0: likewise */
 	uint32_t max_events;
@@ -19,6 +21,7 @@ struct options {
 	bool foreground;
 	bool exit_with_parent;
 	bool tenant_is_process;
+	bool allow_persist;
 };
 
 enum { OPTIONS_RUN, OPTIONS_EXIT, OPTIONS_WRONG };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A batch of events is decided event by event, asked of the kernel in one batch, and answered in one packet. Until the
- * kernel has answered, all that was charged hangs off the registration: each item owns a reference to its grant. What the
- * kernel granted becomes a reference of the stream and a lease of the client, before the answer leaves; whatever else there
- * is goes with the item's reference. A client that leaves meanwhile changes nothing in that but for the leases.
+ * A batch of events is decided event by event. What the client could be given at once, since the event is already registered
+ * on a stream that it has or may have, is leased at once; the rest is asked of the kernel in one batch. Until the kernel has
+ * answered, all that was charged hangs off the registration: each item owns a reference to its grant. What the kernel granted
+ * becomes a reference of the stream and a lease of the client, before the answer leaves; whatever else there is goes with the
+ * item's reference. A client that leaves meanwhile changes nothing in that but for the leases.
  */
 
 #include "daemon/register.h"
@@ -14,23 +15,30 @@
 #include "daemon/daemon.h"
 #include "daemon/event.h"
 #include "daemon/lease.h"
+#include "daemon/reference.h"
 #include "daemon/tenant.h"
 #include "protocol/description.h"
+
+enum { NO_CALL = SIZE_MAX };
 
 struct item {
 	struct grant *grant; /* what this item asks for, if it was not refused */
 	uint32_t refusal;
 	char *sentence; /* of a refusal; NULL where memory was short */
-	size_t call;	/* which one is this item's, of the registration's calls */
-	char name[64];	/* as asked for, cut: for the log */
+	size_t call;	/* which one is this item's, of the registration's calls; NO_CALL: leased at once */
+	uint16_t flags;
+	struct stream *stream; /* on which it was granted; the client's share keeps it */
+	uint32_t index;
+	char name[64]; /* as asked for, cut: for the log */
 };
 
 struct registration {
 	struct errand errand;
 	struct daemon *daemon;
-	struct tenant *tenant; /* held by the items' grants, if by nobody else */
-	struct stream *stream; /* the client's, kept while we need it; or the new one, once it is there */
-	uint32_t new_stream;   /* its number, where the first call makes one; else 0 */
+	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
+	struct stream *next;   /* what stream_for() says */
+	bool next_is_known;
+	bool stream_is_new; /* the first call makes it */
 	uint32_t serial;
 	size_t n_items;
 	struct item *items;
@@ -46,6 +54,8 @@ static struct registration *registration_free(struct registration *registration)
 		grant_unref(registration->items[i].grant);
 		free(registration->items[i].sentence);
 	}
+	if (registration->stream)
+		stream_unuse(registration->stream);
 	free(registration->items);
 	free(registration->calls);
 	free(registration);
@@ -59,16 +69,12 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 	if (!registration)
 		return NULL;
 	registration->daemon = client->daemon;
-	registration->tenant = client->tenant;
 	registration->serial = serial;
 	registration->items = calloc(MAX(n, 1), sizeof(*registration->items));
 	registration->calls = calloc(n + 1, sizeof(*registration->calls));
 	if (!registration->items || !registration->calls)
 		return registration_free(registration);
 	registration->n_items = n;
-	registration->stream = client->stream;
-	if (client->stream)
-		client->stream->clients++;
 	return registration;
 }
 
@@ -133,39 +139,120 @@ static int decide(struct client *client, const struct string_item *asked, struct
 	r = description_parse(asked->text, asked->length, &description, why);
 	if (r != 0)
 		return r;
-	return grant_get(client->tenant, &description, ret, why);
+	return grant_get(client->tenant, &description, asked->flags, ret, why);
 }
 
-/* A client's first event has its stream made. */
-static bool needs_stream(const struct registration *registration)
+/* One more file has to fit into the answer, and there may be a new stream, too. */
+static bool may_send_more(const struct client *client)
 {
-	return !registration->stream && !registration->new_stream;
+	unsigned unsent = 0;
+
+	for (const struct share *share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client))
+		unsent += !share->sent;
+	return unsent < WIRE_FDS_MAX - 1;
 }
 
-static void add_stream_call(struct registration *registration, const struct tenant *tenant)
+/* Already on a stream that the client has, or may have. NULL: the kernel has to be asked. */
+static struct reference *find_reference(const struct client *client, struct grant *grant)
 {
-	registration->new_stream = stream_next_number(registration->daemon);
-	registration->calls[registration->n_calls++] = (struct kernel_call){
-		.op = KERNEL_STREAM_NEW,
-		.page = tenant->number,
-		.stream = registration->new_stream,
-		.fd = -1,
-	};
+	struct reference *reference;
+
+	for (const struct share *share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
+		reference = reference_find(share->stream, grant);
+		if (reference)
+			return reference;
+	}
+	if (!client->daemon->guarded || !may_send_more(client))
+		return NULL;
+	LIST_FOREACH(reference, &grant->registered, in_grant)
+		if (!reference->release && stream_may_serve(reference->stream, client))
+			return reference;
+	return NULL;
 }
 
-static void add_call(struct registration *registration, struct item *item, const struct string_item *asked)
+/* It may be on another stream, where the client has had it before. */
+static void lease_item(struct client *client, struct item *item, struct reference *reference)
 {
-	if (needs_stream(registration))
-		add_stream_call(registration, item->grant->tenant);
+	const struct lease *lease = lease_get(client, reference);
+
+	if (!lease) {
+		refuse_for_errno(item, -ENOMEM);
+		return;
+	}
+	item->stream = lease->reference->stream;
+	item->index = lease->reference->index;
+}
+
+static void grant_at_once(struct client *client, struct item *item, struct reference *reference)
+{
+	item->call = NO_CALL;
+	lease_item(client, item, reference);
+}
+
+/* The stream for what has to be registered: one that serves the client, or a new one. */
+static int take_stream(struct client *client, struct registration *registration, struct stream *next)
+{
+	struct kernel_call call;
+
+	if (registration->stream)
+		return 0;
+	if (next) {
+		registration->stream = stream_use(next);
+		stream_probe(next);
+		return 0;
+	}
+	if (!daemon_has_fds(client->daemon))
+		return -EMFILE;
+	registration->stream = stream_new(client, &call);
+	if (!registration->stream)
+		return -ENOMEM;
+	registration->stream_is_new = true;
+	registration->calls[registration->n_calls++] = call;
+	return 0;
+}
+
+static void add_call(struct registration *registration, struct item *item)
+{
 	item->call = registration->n_calls;
 	registration->calls[registration->n_calls++] = (struct kernel_call){
 		.op = KERNEL_REGISTER,
 		.page = item->grant->tenant->number,
-		.stream = registration->stream ? registration->stream->number : registration->new_stream,
-		.flags = asked->flags,
+		.stream = registration->stream->number,
+		.flags = item->flags,
 		.text = item->grant->event->description,
 		.fd = -1,
 	};
+}
+
+/* One that is shared is proved first, so that is asked once for all items. */
+static struct stream *next_stream(const struct client *client, struct registration *registration)
+{
+	if (registration->stream)
+		return registration->stream;
+	if (!registration->next_is_known)
+		registration->next = stream_for(client);
+	registration->next_is_known = true;
+	return registration->next;
+}
+
+static void place_item(struct client *client, struct registration *registration, struct item *item)
+{
+	struct stream *next = next_stream(client, registration);
+	struct reference *reference = NULL;
+	int r;
+
+	/* What shall persist is asked of the kernel each time. */
+	if (!(item->flags & REGISTER_PERSIST))
+		reference = find_reference(client, item->grant);
+	if (reference) {
+		grant_at_once(client, item, reference);
+		return;
+	}
+	r = take_stream(client, registration, next);
+	if (r < 0)
+		refuse_for_errno(item, r);
+	else
+		add_call(registration, item);
 }
 
 static void decide_item(struct client *client, struct registration *registration, struct item *item,
@@ -180,45 +267,38 @@ static void decide_item(struct client *client, struct registration *registration
 		name_length++;
 	text_put(&name, asked->text, name_length);
 
+	item->flags = asked->flags;
 	r = decide(client, asked, &item->grant, &why);
-	if (r == 0 && needs_stream(registration) && !daemon_has_fds(client->daemon))
-		refuse_for_errno(item, -EMFILE);
-	else if (r == 0)
-		add_call(registration, item, asked);
+	if (r == 0)
+		place_item(client, registration, item);
 	else if (r > 0)
 		refuse(item, (uint32_t)r, sentence);
 	else
 		refuse_for_errno(item, r);
 }
 
-/* The kernel made our stream, or did not: then nothing on it was registered either. */
-static int adopt_stream(struct registration *registration, struct client *client)
+/* The kernel made our stream, or did not: then nothing on it was registered either, whoever has asked for it. */
+static int adopt_stream(struct registration *registration)
 {
-	struct kernel_call *call = &registration->calls[0];
+	if (registration->stream_is_new)
+		return stream_made(registration->stream, &registration->calls[0]);
+	return registration->stream ? registration->stream->failed : 0;
+}
 
-	if (!registration->new_stream)
-		return 0;
-	if (call->result != KERNEL_OK)
-		return call->result < 0 ? call->result : -EIO;
-	registration->stream = stream_new(registration->tenant, registration->new_stream);
-	if (!registration->stream) {
-		call->fd = fd_close(call->fd);
-		kernel_tell(registration->daemon->kernel,
-			    (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = registration->new_stream });
-		return -ENOMEM;
-	}
-	if (client)
-		client->stream = registration->stream;
-	return 0;
+static void refuse_unguarded(struct item *item)
+{
+	refuse(item, REFUSAL_TROUBLE,
+	       "data files have lost their guard, and are not given out without; tell the admin");
 }
 
 static void grant_item(struct registration *registration, struct client *client, struct item *item)
 {
-	const struct kernel_call *call = &registration->calls[item->call];
+	const struct kernel_call *call;
 	struct reference *reference;
 
-	if (item->refusal != REFUSAL_NONE)
+	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
 		return;
+	call = &registration->calls[item->call];
 	if (call->result != KERNEL_OK) {
 		refuse_for_kernel(item, call->result);
 		return;
@@ -230,20 +310,22 @@ static void grant_item(struct registration *registration, struct client *client,
 		refuse_for_errno(item, -ENOMEM);
 		return;
 	}
-	if (client && !lease_get(client, reference))
-		refuse_for_errno(item, -ENOMEM);
+	if (item->flags & REGISTER_PERSIST)
+		grant_persists(item->grant);
+	if (client)
+		lease_item(client, item, reference);
 	if (LIST_EMPTY(&reference->leases))
 		references_release(&reference, 1);
 }
 
-static void encode_item(struct packet *packet, const struct registration *registration, const struct item *item)
+static void encode_item(struct packet *packet, const struct item *item)
 {
 	struct answer answer = { .refusal = item->refusal };
 
 	if (item->refusal == REFUSAL_NONE) {
 		answer.bit = item->grant->bit;
-		answer.stream = registration->stream->number;
-		answer.index = registration->calls[item->call].index;
+		answer.stream = item->stream->number;
+		answer.index = item->index;
 	} else if (item->sentence) {
 		answer.text = item->sentence;
 		answer.length = strlen(item->sentence);
@@ -251,59 +333,109 @@ static void encode_item(struct packet *packet, const struct registration *regist
 	encode_answer(packet, &answer);
 }
 
+/* The client must not have this stream after all, nor what was granted on it. */
+static void take_back(struct registration *registration, struct client *client, const struct stream *stream)
+{
+	for (size_t i = 0; i < registration->n_items; i++) {
+		struct item *item = &registration->items[i];
+		struct lease *lease;
+
+		if (item->refusal != REFUSAL_NONE || item->stream != stream)
+			continue;
+		lease = lease_by_bit(client, item->grant->bit);
+		/* What was asked for twice has one lease. */
+		if (lease)
+			lease_drop(lease);
+		refuse_unguarded(item);
+	}
+}
+
+struct streams_to_send {
+	uint32_t number[WIRE_FDS_MAX];
+	int fd[WIRE_FDS_MAX];
+	uint8_t n;
+};
+
+/* The client's share, and the registration itself. */
+static unsigned count_own(const struct registration *registration, const struct stream *stream)
+{
+	return registration->stream && registration->stream == stream ? 2 : 1;
+}
+
+/* Those that the client has a share of and not yet the file. Proved before it leaves. */
+static void collect_streams(struct registration *registration, struct client *client, struct streams_to_send *ret)
+{
+	struct share *share, *next;
+
+	for (share = LIST_FIRST(&client->shares); share; share = next) {
+		next = LIST_NEXT(share, in_client);
+		if (share->sent || ret->n == WIRE_FDS_MAX)
+			continue;
+		if (stream_must_stay(share->stream, count_own(registration, share->stream))) {
+			take_back(registration, client, share->stream);
+			share_free(share);
+			continue;
+		}
+		ret->number[ret->n] = share->stream->number;
+		ret->fd[ret->n++] = share->stream->fd;
+		share->sent = true;
+	}
+}
+
 static void answer(struct registration *registration, struct client *client)
 {
+	struct streams_to_send streams = { 0 };
+	struct packet *packet;
 	uint32_t refused = 0;
-	struct packet *packet = client_answer(client, KIND_REGISTERED, registration->serial, 0);
-	bool new_stream = registration->new_stream && registration->stream;
 	size_t mark;
 
-	if (new_stream)
-		encode_begin(packet, KIND_REGISTERED, registration->serial, 0, &registration->new_stream, 1);
+	collect_streams(registration, client, &streams);
+	packet = client_answer(client, KIND_REGISTERED, registration->serial, 0);
+	encode_begin(packet, KIND_REGISTERED, registration->serial, 0, streams.number, streams.n);
 	mark = encode_answers(packet);
 	for (size_t i = 0; i < registration->n_items; i++) {
 		struct item *item = &registration->items[i];
 
-		encode_item(packet, registration, item);
+		encode_item(packet, item);
 		if (item->refusal != REFUSAL_NONE && ++refused)
 			daemon_refused(client->daemon, client->tenant, item->name, item->refusal,
 				       item->sentence ? item->sentence : "out of memory");
 	}
 	encode_count(packet, mark, (uint16_t)registration->n_items);
-	client_send(client, &registration->calls[0].fd, new_stream);
+	client_send(client, streams.fd, streams.n);
 }
 
-/* Lets go of the stream; a new one that nobody got ends here. */
-static void leave_stream(struct registration *registration, struct client *client)
+/* Of a file that nobody else will get, the client's copy is the only one. */
+static void close_what_left(struct client *client)
 {
-	if (!registration->stream)
-		return;
-	if (!registration->new_stream)
-		stream_client_ends(registration->stream);
-	else if (!client)
-		stream_free(registration->stream);
-	/* Our copy of the client's end: what keeps a stream open is the client alone. */
-	if (registration->new_stream)
-		fd_close(registration->calls[0].fd);
+	struct share *share;
+
+	LIST_FOREACH(share, &client->shares, in_client)
+		if (share->sent && !share->stream->shared)
+			share->stream->fd = fd_close(share->stream->fd);
 }
 
 static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
 	struct registration *registration = data;
 	struct client *client = errand_end(&registration->errand);
-	int r = adopt_stream(registration, client);
+	int r = adopt_stream(registration);
 
 	for (size_t i = 0; i < registration->n_items; i++) {
 		struct item *item = &registration->items[i];
 
-		if (r < 0 && item->refusal == REFUSAL_NONE)
-			refuse_for_errno(item, r);
-		else if (r == 0)
+		if (r == 0 || item->refusal != REFUSAL_NONE || item->call == NO_CALL)
 			grant_item(registration, client, item);
+		else if (r == STREAM_E_UNGUARDED)
+			refuse_unguarded(item);
+		else
+			refuse_for_errno(item, r);
 	}
-	if (client)
+	if (client) {
 		answer(registration, client);
-	leave_stream(registration, client);
+		close_what_left(client);
+		shares_tidy(client);
+	}
 	registration_free(registration);
 }
 

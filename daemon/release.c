@@ -3,6 +3,7 @@
 #include "daemon/release.h"
 
 #include "daemon/lease.h"
+#include "daemon/reference.h"
 #include "daemon/stream.h"
 
 /* What nobody claims any more goes to the kernel in one batch, however long the packet. */
@@ -25,6 +26,7 @@ static int release_all(struct client *client, uint16_t count, struct cursor bits
 		n += unclaimed[n] != NULL;
 	}
 	references_release(unclaimed, n);
+	shares_tidy(client);
 	free(unclaimed);
 	return 0;
 }

@@ -4,8 +4,11 @@
 
 #include "daemon/daemon.h"
 #include "daemon/event.h"
+#include "daemon/log.h"
+#include "daemon/reference.h"
 #include "daemon/tenant.h"
 #include "kernel/kernel.h"
+#include "kernel/uapi.h"
 
 static struct stream *find(struct daemon *daemon, uint32_t number)
 {
@@ -15,7 +18,8 @@ static struct stream *find(struct daemon *daemon, uint32_t number)
 	return stream;
 }
 
-uint32_t stream_next_number(struct daemon *daemon)
+/* One that is not in use; 0 never is. */
+static uint32_t next_number(struct daemon *daemon)
 {
 	do
 		daemon->last_stream++;
@@ -23,44 +27,170 @@ uint32_t stream_next_number(struct daemon *daemon)
 	return daemon->last_stream;
 }
 
-struct stream *stream_new(struct tenant *tenant, uint32_t number)
+static void share_with_others(struct stream *stream)
 {
-	struct daemon *daemon = tenant->daemon;
+	stream->shared = true;
+	LIST_INSERT_HEAD(&stream->tenant->sharing, stream, sharing);
+}
+
+static void share_no_more(struct stream *stream)
+{
+	if (stream->shared)
+		LIST_REMOVE(stream, sharing);
+	stream->shared = false;
+}
+
+struct stream *stream_new(struct client *client, struct kernel_call *ret_call)
+{
+	struct daemon *daemon = client->daemon;
 	struct stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
 	stream->daemon = daemon;
-	stream->tenant = tenant;
-	stream->number = number;
-	stream->clients = 1;
+	stream->tenant = client->tenant;
+	stream->uid = client->uid;
+	stream->number = next_number(daemon);
+	stream->fd = -1;
+	stream->users = 1;
 	HASH_ADD(by_number, daemon->streams, number, sizeof(stream->number), stream);
 	if (!table_added()) {
 		free(stream);
 		return NULL;
 	}
-	tenant->streams++;
+	stream->tenant->streams++;
+	/* Others may build on it at once: what they ask comes after this, and finds it made. */
+	if (daemon->guarded)
+		share_with_others(stream);
+	*ret_call = (struct kernel_call){
+		.op = KERNEL_STREAM_NEW,
+		.page = stream->tenant->number,
+		.stream = stream->number,
+		.fd = -1,
+	};
 	return stream;
 }
 
-/* What is being released. A reference that ends before the kernel answers is not in it any more. */
-struct release {
-	struct reference *reference;
-};
-
-struct releases {
-	struct kernel_call *calls;
-	struct release release[];
-};
-
-static void reference_free(struct reference *reference)
+/* The guard's EPERM comes before the kernel looks at what is asked, and finds nothing there. */
+static bool is_guarded(const struct stream *stream)
 {
-	if (reference->release)
-		reference->release->reference = NULL;
-	HASH_DELETE(by_grant, reference->stream->references, reference);
-	LIST_REMOVE(reference, in_grant);
-	grant_unref(reference->grant);
-	free(reference);
+	return ioctl(stream->fd, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
+}
+
+/* Proved by trying, each time: whoever loaded the guard may be mistaken, and somebody may have taken it away. */
+static void prove(struct stream *stream)
+{
+	struct daemon *daemon = stream->daemon;
+	bool before = daemon->guarded;
+
+	if (!daemon->kernel->facts.guarded)
+		return;
+	daemon->guarded = is_guarded(stream);
+	if (before && !daemon->guarded) {
+		log_warning("the guard is gone: data files are %s", streq(daemon->options.guard, "require")
+									    ? "not given out any more"
+									    : "no longer shared; see userevd(8)");
+		daemon_watch_strangers(daemon);
+	} else if (!before && daemon->guarded) {
+		log_notice("the guard is back");
+	}
+}
+
+bool stream_must_stay(struct stream *stream, unsigned own)
+{
+	struct daemon *daemon = stream->daemon;
+
+	/* It has left, and nobody else was to get it. */
+	if (stream->fd < 0)
+		return true;
+	prove(stream);
+	if (daemon->guarded)
+		return false;
+	share_no_more(stream);
+	/* Whoever gets it alone can harm himself only. */
+	if (stream->users > own)
+		return true;
+	return streq(daemon->options.guard, "require") && daemon->kernel->facts.backend != BACKEND_EMBEDDED;
+}
+
+static bool wants_probing(const struct stream *stream)
+{
+	const struct daemon *daemon = stream->daemon;
+
+	return daemon->kernel->facts.backend != BACKEND_EMBEDDED && !daemon->guarded && stream->made &&
+	       stream->users > 0 && !stream->stranger;
+}
+
+int stream_made(struct stream *stream, struct kernel_call *call)
+{
+	int r = call->result;
+
+	if (r == KERNEL_OK) {
+		stream->made = true;
+		stream->fd = fd_steal(&call->fd);
+		r = stream_must_stay(stream, 1) ? STREAM_E_UNGUARDED : 0;
+		if (r == 0 && wants_probing(stream))
+			daemon_watch_strangers(stream->daemon);
+		if (r == 0)
+			return 0;
+	} else if (r > 0) {
+		r = -EIO;
+	}
+	share_no_more(stream);
+	stream->failed = r;
+	return r;
+}
+
+/* The kernel copies a file's whole list for each event that is added to it. */
+static bool is_long(const struct stream *stream)
+{
+	return !stream->daemon->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
+}
+
+static bool is_dying(const struct stream *stream)
+{
+	unsigned dead = HASH_CNT(by_grant, stream->references) - stream->live;
+
+	return dead > MAX(stream->live, STREAM_DEAD_MIN);
+}
+
+static bool takes_events(const struct stream *stream)
+{
+	return !is_dying(stream) && !is_long(stream);
+}
+
+bool stream_may_serve(const struct stream *stream, const struct client *client)
+{
+	return stream->shared && stream->made && stream->uid == client->uid && stream->tenant == client->tenant &&
+	       !is_dying(stream);
+}
+
+/* Whether one more client may have it; proved now, for it is too late when something has been registered on it for him. */
+static bool serves_others(struct stream *stream)
+{
+	if (stream->made)
+		prove(stream);
+	return stream->daemon->guarded;
+}
+
+struct stream *stream_for(const struct client *client)
+{
+	const struct share *share;
+	struct stream *stream;
+
+	LIST_FOREACH(share, &client->shares, in_client)
+		if (takes_events(share->stream))
+			return share->stream;
+	LIST_FOREACH(stream, &client->tenant->sharing, sharing)
+		if (stream->uid == client->uid && takes_events(stream) && serves_others(stream))
+			return stream;
+	return NULL;
+}
+
+struct stream *stream_use(struct stream *stream)
+{
+	stream->users++;
+	return stream;
 }
 
 void stream_free(struct stream *stream)
@@ -69,8 +199,10 @@ void stream_free(struct stream *stream)
 	struct tenant *tenant = stream->tenant;
 	struct reference *reference, *next;
 
-	if (stream->clients == 0)
+	if (stream->users == 0)
 		TAILQ_REMOVE(&daemon->lingering, stream, lingers);
+	share_no_more(stream);
+	stream->fd = fd_close(stream->fd);
 	kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
 	HASH_ITER(by_grant, stream->references, reference, next)
 		reference_free(reference);
@@ -105,12 +237,17 @@ static void look(struct stream *stream)
 	kernel_submit(stream->daemon->kernel, call, 1, on_still_open, stream->daemon);
 }
 
-void stream_client_ends(struct stream *stream)
+void stream_unuse(struct stream *stream)
 {
 	struct daemon *daemon = stream->daemon;
 
-	if (--stream->clients > 0)
+	if (stream->users == 1)
+		stream_probe(stream);
+	if (--stream->users > 0)
 		return;
+	share_no_more(stream);
+	/* Our copy must not be what keeps it open; nor the kernel's, which goes with the first look. */
+	stream->fd = fd_close(stream->fd);
 	TAILQ_INSERT_TAIL(&daemon->lingering, stream, lingers);
 	if (!stream->references)
 		stream_free(stream);
@@ -130,86 +267,93 @@ bool streams_look(struct daemon *daemon)
 	return !TAILQ_EMPTY(&daemon->lingering);
 }
 
-struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index)
+static void tell_on_stranger(struct stream *stream)
 {
-	struct reference *reference;
+	struct client *client;
 
-	HASH_FIND(by_grant, stream->references, &grant, sizeof(struct grant *), reference);
-	if (!reference) {
-		reference = calloc(1, sizeof(*reference));
-		if (!reference)
-			return NULL;
-		reference->stream = stream;
-		reference->grant = grant;
-		LIST_INIT(&reference->leases);
-		HASH_ADD(by_grant, stream->references, grant, sizeof(struct grant *), reference);
-		if (!table_added()) {
-			free(reference);
-			return NULL;
-		}
-		grant_ref(grant);
-		LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
+	stream->stranger = true;
+	share_no_more(stream);
+	/* Once, whether nobody has it any more or many: it was one of them. */
+	daemon_refused(stream->daemon, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
+		       "a program has registered events by itself on the data file that it was given");
+	LIST_FOREACH(client, &stream->tenant->clients, in_tenant)
+		if (share_find(client, stream))
+			client_cut_counted(client, 0, REFUSAL_SELF_REGISTERED,
+					   "the data file is for records alone; events are registered with the daemon");
+}
+
+static void on_probed(void *data, struct kernel_call *call, size_t n _unused_)
+{
+	struct stream *stream = find(data, call->stream);
+
+	if (stream && call->result == KERNEL_E_STRANGER && !stream->stranger)
+		tell_on_stranger(stream);
+	free(call);
+}
+
+void stream_probe(struct stream *stream)
+{
+	struct kernel_call *call = wants_probing(stream) ? malloc(sizeof(*call)) : NULL;
+
+	if (!call)
+		return; /* it is not the last time */
+	*call = (struct kernel_call){ .op = KERNEL_CLEAN, .stream = stream->number };
+	kernel_submit(stream->daemon->kernel, call, 1, on_probed, stream->daemon);
+}
+
+bool streams_probe(struct daemon *daemon)
+{
+	struct stream *stream;
+	bool any = false;
+
+	for (stream = daemon->streams; stream; stream = stream->by_number.next) {
+		any |= wants_probing(stream);
+		stream_probe(stream);
 	}
-	reference->index = index;
-	return reference;
+	return any;
 }
 
-/* With the last thing that a client left behind on it, a stream ends. */
-static void reference_end(struct reference *reference)
+struct share *share_find(const struct client *client, const struct stream *stream)
 {
-	struct stream *stream = reference->stream;
+	struct share *share;
 
-	reference_free(reference);
-	if (stream->clients == 0 && !stream->references)
-		stream_free(stream);
+	LIST_FOREACH(share, &client->shares, in_client)
+		if (share->stream == stream)
+			return share;
+	return NULL;
 }
 
-static void on_released(void *data, struct kernel_call *calls, size_t n)
+struct share *share_get(struct client *client, struct stream *stream)
 {
-	struct releases *releases = data;
+	struct share *share = share_find(client, stream);
 
-	for (size_t i = 0; i < n; i++) {
-		struct reference *reference = releases->release[i].reference;
-		bool gone = calls[i].result == KERNEL_OK || calls[i].result == KERNEL_E_NO_SUCH;
+	if (share)
+		return share;
+	share = calloc(1, sizeof(*share));
+	if (!share)
+		return NULL;
+	share->client = client;
+	share->stream = stream_use(stream);
+	LIST_INSERT_HEAD(&client->shares, share, in_client);
+	return share;
+}
 
-		if (!reference)
-			continue;
-		reference->release = NULL;
-		/* KERNEL_E_LINGERS: it stays as long as its stream. And it may have been leased anew meanwhile. */
-		if (gone && LIST_EMPTY(&reference->leases))
-			reference_end(reference);
+void share_free(struct share *share)
+{
+	struct stream *stream = share->stream;
+
+	LIST_REMOVE(share, in_client);
+	free(share);
+	stream_unuse(stream);
+}
+
+void shares_tidy(struct client *client)
+{
+	struct share *share, *next;
+
+	for (share = LIST_FIRST(&client->shares); share; share = next) {
+		next = LIST_NEXT(share, in_client);
+		if (share->leases == 0)
+			share_free(share);
 	}
-	free(calls);
-	free(releases);
-}
-
-static void add_release(struct releases *releases, size_t i, struct reference *reference)
-{
-	if (reference->release)
-		reference->release->reference = NULL;
-	reference->release = &releases->release[i];
-	releases->release[i].reference = reference;
-	releases->calls[i] = (struct kernel_call){
-		.op = KERNEL_RELEASE,
-		.stream = reference->stream->number,
-		.index = reference->index,
-	};
-}
-
-void references_release(struct reference *const *references, size_t n)
-{
-	struct releases *releases;
-
-	if (n == 0)
-		return;
-	releases = calloc(1, sizeof(*releases) + n * sizeof(releases->release[0]));
-	if (releases)
-		releases->calls = calloc(n, sizeof(*releases->calls));
-	if (!releases || !releases->calls) {
-		free(releases);
-		return; /* charged until their stream ends: dearer than right, never cheaper */
-	}
-	for (size_t i = 0; i < n; i++)
-		add_release(releases, i, references[i]);
-	kernel_submit(references[0]->stream->daemon->kernel, releases->calls, n, on_released, releases);
 }

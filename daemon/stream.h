@@ -2,64 +2,92 @@
 #pragma once
 
 /*
- * A stream: an open data file that was passed to a client, and the events that are registered on it. It outlives its client
- * as long as a copy of the file is open anywhere; what is registered on it is charged until then.
+ * A stream: an open data file with events registered on it, passed to one client, or to all of one tenant and user where the
+ * guard keeps them from registering on it themselves. A client has it as long as it leases something there. It outlives its clients as long as a copy of the file is open anywhere;
+ * what is registered on it is charged until then. Events can't be taken off a stream, so streams come in generations: one
+ * with more dead events than live ones serves those who have it, and nobody new.
  */
 
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "protocol/base.h"
 #include "protocol/table.h"
 
-struct daemon;
-struct grant;
 struct client;
-struct lease;
-struct release;
+struct daemon;
+struct kernel_call;
+struct reference;
 struct tenant;
 
 TAILQ_HEAD(stream_list, stream);
-LIST_HEAD(lease_list, lease);
+LIST_HEAD(sharing_list, stream);
+LIST_HEAD(share_list, share);
 
 struct stream {
 	struct daemon *daemon;
 	struct tenant *tenant; /* whose page it needs */
+	uid_t uid;	       /* whose programs it is for */
 	uint32_t number;
-	unsigned clients;
+	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
+	bool made;		      /* the kernel has; before that nothing is known of it */
+	int failed;		      /* why there is none after all, for those who have built on it meanwhile */
+	bool shared;		      /* is in the tenant's list of those that serve all of a user's clients */
+	bool stranger;		      /* somebody has registered on it by himself, and that was said */
 	bool asked;		      /* the kernel, whether it is still open */
+	unsigned users;		      /* shares, and whoever is about to have one */
+	unsigned live;		      /* references with a lease */
 	struct reference *references; /* table by grant */
-	TAILQ_ENTRY(stream) lingers;  /* while clients == 0 */
+	LIST_ENTRY(stream) sharing;
+	TAILQ_ENTRY(stream) lingers; /* while users == 0 */
 	UT_hash_handle by_number;
 };
 
-/* One event on one stream. It holds its grant. */
-struct reference {
+/* A client has the stream. */
+struct share {
+	struct client *client;
 	struct stream *stream;
-	struct grant *grant;
-	uint32_t index;
-	struct lease_list leases;
-	struct release *release; /* under way in the kernel */
-	LIST_ENTRY(reference) in_grant;
-	UT_hash_handle by_grant;
+	bool sent;	 /* the file */
+	unsigned leases; /* of this client on this stream */
+	LIST_ENTRY(share) in_client;
 };
 
-/* A number that is not in use; 0 never is. */
-uint32_t stream_next_number(struct daemon *);
+/*
+ * A new one for the client's events, and for others' if the guard holds; `ret_call` is what makes it in the kernel. It has one
+ * user, the caller. NULL: no memory.
+ */
+struct stream *stream_new(struct client *, struct kernel_call *ret_call);
+/* The kernel's answer to that call: 0, or why there is no such stream: a negative errno, or STREAM_E_UNGUARDED. */
+int stream_made(struct stream *, struct kernel_call *);
+enum { STREAM_E_UNGUARDED = 1 };
 
-/* The daemon's side of a stream that the kernel has made, with one client. It holds its tenant. NULL: no memory. */
-struct stream *stream_new(struct tenant *, uint32_t number);
+/* On which stream the client's next event is to be registered; NULL: on a new one. */
+struct stream *stream_for(const struct client *);
+/* Whether the client may have what is registered there: it is shared, and not so full of dead events that nobody new gets it. */
+bool stream_may_serve(const struct stream *, const struct client *);
+/*
+ * Whether its file must not leave, for it fails the proof and the guard is wanted, or others have it: `own` of its users are
+ * the client that asks.
+ */
+bool stream_must_stay(struct stream *, unsigned own);
 
-/* The client has gone: with the last one it lingers until the kernel says that no copy is open any more. */
-void stream_client_ends(struct stream *);
+/* Keeps it from lingering. */
+struct stream *stream_use(struct stream *);
+/* The opposite: with the last user it lingers until the kernel says that no copy is open any more. */
+void stream_unuse(struct stream *);
+
+/* Finds or makes the client's share. NULL: no memory. */
+struct share *share_get(struct client *, struct stream *);
+struct share *share_find(const struct client *, const struct stream *);
+void share_free(struct share *);
+/* Ends those of a client's shares on which it holds nothing: it closes the file, and gets it again when it needs it. */
+void shares_tidy(struct client *);
 
 /* Ends it now and here, whoever may still hold a copy. */
 void stream_free(struct stream *);
-
-/* Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. */
-struct reference *reference_get(struct stream *, struct grant *, uint32_t index);
-
-/* The last lease on each has ended: the kernel is asked, once, to let go of them now, as far as it can. */
-void references_release(struct reference *const *, size_t n);
-
 /* Asks the kernel about all that linger; what is gone is refunded. Whether any are left. */
 bool streams_look(struct daemon *);
+/* Asks whether whoever has it has registered by himself on it; if so that is said, and he is cut off. */
+void stream_probe(struct stream *);
+/* All of them. Whether there are any to ask about. */
+bool streams_probe(struct daemon *);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "daemon/daemon.h"
+#include "daemon/pages.h"
 #include "daemon/peer.h"
 #include "kernel/kernel.h"
 
@@ -29,6 +30,7 @@ static void cut_to_tenant(struct daemon *daemon, const struct peer *peer, char *
 
 static struct tenant *tenant_free(struct tenant *tenant)
 {
+	pages_forget(tenant);
 	fd_close(tenant->page_fd);
 	free(tenant->path);
 	free(tenant);
@@ -56,6 +58,7 @@ static int tenant_new(struct daemon *daemon, const char *identity, const char *p
 	tenant->cgroup_id = id;
 	tenant->page_fd = -1;
 	LIST_INIT(&tenant->clients);
+	LIST_INIT(&tenant->sharing);
 	TAILQ_INIT(&tenant->ready);
 	memcpy(tenant->identity, identity, length + 1);
 	tenant->path = strdup(path);

@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "daemon/quota.h"
+#include "daemon/stream.h"
 #include "daemon/turns.h"
 #include "protocol/refusal.h"
 #include "protocol/table.h"
@@ -13,6 +14,7 @@
 struct daemon;
 struct client;
 struct grant;
+struct page_view;
 struct peer;
 
 LIST_HEAD(client_list, client);
@@ -22,16 +24,18 @@ struct tenant {
 	uint32_t number; /* of its page, too */
 	char *path;
 	uint64_t cgroup_id;
-	struct quota quota; /* of events */
-	int page_fd;	    /* read-only, for its clients; -1 until the first one says hello */
+	struct quota quota;	/* of events */
+	struct page_view *view; /* of the page, while somebody watches */
+	int page_fd;		/* read-only, for its clients; -1 until the first one says hello */
 
 	struct client_list clients;
 	uint32_t connections;
 	struct client_queue ready; /* with something to say */
 	TAILQ_ENTRY(tenant) turn;  /* while there are such */
 	uint32_t streams;
-	struct grant *grants; /* table by event */
-	uint32_t lingering;   /* grants without a lease */
+	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
+	struct grant *grants;	     /* table by event */
+	uint32_t lingering;	     /* grants without a lease */
 
 	uint64_t lost;
 	uint64_t too_big;

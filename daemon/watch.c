@@ -4,6 +4,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/lease.h"
+#include "daemon/pages.h"
 #include "daemon/tenant.h"
 
 int handle_watch(struct client *client, const struct message *message)
@@ -12,7 +13,7 @@ int handle_watch(struct client *client, const struct message *message)
 
 	if (decode_watch(message->body, &watch) != 0)
 		return REFUSAL_BAD_PACKET;
-	client->watching = watch.on;
+	pages_watch(client, watch.on);
 	client_answer(client, KIND_WATCHING, message->serial, 0);
 	client_send(client, NULL, 0);
 	return 0;

@@ -10,7 +10,7 @@
  * stream that does not exist gets KERNEL_E_NO_SUCH.
  */
 
-#include "protocol/base.h"
+#include "protocol/protocol.h"
 
 enum kernel_op {
 	KERNEL_PAGE_NEW,    /* page, text: whose it is → fd: the page, read-only for whoever gets it */
@@ -19,7 +19,13 @@ enum kernel_op {
 	KERNEL_STREAM_FREE, /* stream: and all that is registered on it, whether or not somebody holds it open */
 	KERNEL_REGISTER, /* stream, text: canonical description, flags → bit, index; what is there already is found again */
 	KERNEL_RELEASE, /* stream, index → 0, or KERNEL_E_LINGERS: the reference stays until the stream is closed */
-	KERNEL_STILL_OPEN, /* stream → 0, or KERNEL_E_GONE: no copy of the stream is open anywhere */
+	/*
+	 * stream → 0, or KERNEL_E_GONE: no copy of the stream is open anywhere. Whatever copy the kernel's part keeps itself is
+	 * closed with the first such question, so that nothing can be registered on the stream from then on.
+	 */
+	KERNEL_STILL_OPEN,
+	KERNEL_CLEAN, /* stream → 0, or KERNEL_E_STRANGER: who holds it has registered something by itself */
+	KERNEL_OP_MAX_,
 };
 
 /* Answers; what is negative is an errno that nobody expected. */
@@ -33,6 +39,7 @@ enum kernel_answer {
 	KERNEL_E_GONE = 6,
 	KERNEL_E_NO_SUCH = 7,
 	KERNEL_E_BAD_DESCRIPTION = 8,
+	KERNEL_E_STRANGER = 9,
 };
 
 /* As in the kernel's struct user_reg. */
@@ -54,12 +61,13 @@ struct kernel_call {
 struct kernel_facts {
 	uint16_t backend;     /* enum wire_backend */
 	const char *name;     /* "embedded" */
-	bool shared_streams;  /* one stream may serve several clients */
+	bool guarded;	      /* who holds a stream can't register on it, so that one may serve several clients */
 	bool shared_page;     /* all tenants look at one page */
 	uint16_t flags;	      /* KERNEL_PERSIST … that it takes */
 	uint32_t page_bits;   /* a page's bits, bit 0 included */
 	uint32_t capacity;    /* events in the whole machine */
 	uint32_t payload_max; /* the largest record that every tracer can hold */
+	char note[WIRE_SENTENCE_MAX + 1]; /* what an admin should know: why there is no guard, what is not isolated */
 };
 
 /* What came from one page's programs. */
@@ -89,7 +97,7 @@ struct kernel {
 	int fd;				 /* when it is readable, kernel_dispatch(); never changes */
 	struct kernel_page_stats totals; /* of all pages that there ever were */
 	struct tracer *tracer;		 /* where the daemon itself is the tracer, else NULL */
-	kernel_changed *changed;
+	kernel_changed *changed;	 /* called by the embedded backend alone: elsewhere only the pages tell */
 	void *changed_data;
 };
 
@@ -147,7 +155,14 @@ struct kernel_limits {
 	uint32_t page_bits; /* 0: as many as there are */
 	uint32_t capacity;  /* 0: likewise */
 	size_t ring_bytes;  /* embedded: 0 for the default */
+	bool persist;	    /* user_events: events that outlive their programs may be asked for */
 };
 
 /* The backend that keeps everything in this process. 0 or a negative errno. */
 int embedded_new(const struct kernel_limits *, struct kernel **ret);
+
+/*
+ * The one behind a keeper at the other end of the socket, which it takes over once the keeper says what it is: waits for
+ * that, at most as long as a machine may be busy. -ECONNREFUSED with the keeper's sentence in `why` where it says no.
+ */
+int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1]);

@@ -7,15 +7,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "kernel/kernel.h"
-
 /*
  * The page is a memfd that we map writable and then seal: F_SEAL_FUTURE_WRITE leaves our mapping as the only one that can
  * write, now and for ever, whoever opens or maps the file in whatever way; the other seals keep it from shrinking under the
  * clients (SIGBUS) and from being sealed further. What it says is never read back.
- *
- * A client's test of an event compares a whole byte first (userev.h), so bits are given in an order that fills every byte
- * with one event before any gets a second: rank = (bit % 8) * bytes + bit / 8.
  */
 
 #ifndef MFD_NOEXEC_SEAL
@@ -62,29 +57,6 @@ static int map_and_seal(int fd, uint8_t **ret)
 	return 0;
 }
 
-static void take_rank(struct page *page, uint32_t rank)
-{
-	page->taken[rank / 64] |= UINT64_C(1) << rank % 64;
-}
-
-static uint32_t rank_of(const struct page *page, uint32_t bit)
-{
-	return bit % 8 * page->bytes + bit / 8;
-}
-
-/* What is not there counts as taken, and so does bit 0. */
-static void init_bits(struct page *page, uint32_t bits)
-{
-	page->bytes = (bits + 7) / 8;
-	memset(page->taken, 0xff, sizeof(page->taken));
-	for (uint32_t bit = 1; bit < bits; bit++) {
-		uint32_t rank = rank_of(page, bit);
-
-		page->taken[rank / 64] &= ~(UINT64_C(1) << rank % 64);
-	}
-	page->first_free = 0;
-}
-
 int page_init(struct page *page, uint32_t bits, int *ret_fd)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -101,7 +73,7 @@ int page_init(struct page *page, uint32_t bits, int *ret_fd)
 	handed_out = reopen_read_only(fd);
 	*ret_fd = handed_out >= 0 ? handed_out : fd_steal(&fd); /* there may be no /proc */
 	memset(page->on, 0, sizeof(page->on));
-	init_bits(page, bits);
+	bits_init(&page->bits, bits);
 	return 0;
 }
 
@@ -114,25 +86,13 @@ void page_deinit(struct page *page)
 
 int page_take_bit(struct page *page, uint32_t *ret)
 {
-	uint32_t rank;
-
-	while (page->first_free < ARRAY_SIZE(page->taken) && page->taken[page->first_free] == UINT64_MAX)
-		page->first_free++;
-	if (page->first_free == ARRAY_SIZE(page->taken))
-		return KERNEL_E_PAGE_FULL;
-	rank = (uint32_t)page->first_free * 64 + (uint32_t)__builtin_ctzll(~page->taken[page->first_free]);
-	take_rank(page, rank);
-	*ret = rank % page->bytes * 8 + rank / page->bytes;
-	return 0;
+	return bits_take(&page->bits, ret);
 }
 
 void page_give_bit(struct page *page, uint32_t bit)
 {
-	uint32_t rank = rank_of(page, bit);
-
 	page_set(page, bit, false);
-	page->taken[rank / 64] &= ~(UINT64_C(1) << rank % 64);
-	page->first_free = MIN(page->first_free, rank / 64);
+	bits_give(&page->bits, bit);
 }
 
 void page_set(struct page *page, uint32_t bit, bool on)

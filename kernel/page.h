@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A status page that only we can write, and the allocation of its bits. */
+/* The embedded backend's status page, which only this process can write. */
 
-#include "protocol/protocol.h"
+#include "kernel/bits.h"
 
 struct page {
 	uint8_t *memory; /* shared with the clients, so only ever written */
 	uint8_t on[WIRE_PAGE_BYTES];
-	uint64_t taken[WIRE_PAGE_BITS / 64]; /* in the order of allocation, see page.c */
-	uint32_t bytes;			     /* that have bits to give */
-	size_t first_free;		     /* no word before this one has a bit to give */
+	struct bits bits;
 };
 
 /*

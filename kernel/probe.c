@@ -150,22 +150,27 @@ static enum wire_backend abi_otherwise(int tracefs)
 	return kind;
 }
 
-static void look_at_user_events(struct probe *probe)
+void probe_tracefs(int tracefs, struct probe *ret)
 {
-	_cleanup_(fd_closep) int tracefs = -1, data = -1;
+	_cleanup_(fd_closep) int data = -1;
 
-	tracefs = open(probe->tracefs, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (tracefs < 0)
-		return;
-	probe->has_user_events = faccessat(tracefs, "user_events_data", F_OK, 0) == 0;
-	if (!probe->has_user_events)
+	ret->has_user_events = faccessat(tracefs, "user_events_data", F_OK, 0) == 0;
+	if (!ret->has_user_events)
 		return;
 	data = openat(tracefs, "user_events_data", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	probe->may_open = data >= 0;
-	if (probe->may_open)
-		probe->kind = abi_by_trying(data);
-	if (probe->kind == BACKEND_EMBEDDED)
-		probe->kind = abi_otherwise(tracefs);
+	ret->may_open = data >= 0;
+	if (ret->may_open)
+		ret->kind = abi_by_trying(data);
+	if (ret->kind == BACKEND_EMBEDDED)
+		ret->kind = abi_otherwise(tracefs);
+}
+
+static void look_at_user_events(struct probe *probe)
+{
+	_cleanup_(fd_closep) int tracefs = open(probe->tracefs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (tracefs >= 0)
+		probe_tracefs(tracefs, probe);
 }
 
 /* tracefs is 0700 by default, so that others cannot even see what is in it. */
@@ -174,8 +179,7 @@ static bool may_look(const struct probe *probe)
 	return access(probe->tracefs, X_OK) == 0;
 }
 
-#define ONLY_EMBEDDED "this build can only use the embedded backend"
-#define MOUNT_IT      "mount -t tracefs tracefs /sys/kernel/tracing"
+#define MOUNT_IT "mount -t tracefs tracefs /sys/kernel/tracing"
 
 static void say_what_bars(const struct probe *probe, struct text *sentence)
 {
@@ -189,12 +193,11 @@ static void say_what_bars(const struct probe *probe, struct text *sentence)
 
 static void say(const struct probe *probe, struct text *sentence)
 {
-	if (probe->has_user_events || access(USER_EVENTS_MAX, F_OK) == 0) {
-		text_printf(sentence, "this kernel has user_events (%s), but %s",
-			    backend_name(probe->has_user_events ? probe->kind : BACKEND_ENABLE_ADDRESS), ONLY_EMBEDDED);
-		if (probe->may_open)
-			return;
-		text_printf(sentence, ", and ");
+	if (probe->may_open) {
+		text_printf(sentence, "this kernel has user_events (%s)", backend_name(probe->kind));
+	} else if (probe->has_user_events || access(USER_EVENTS_MAX, F_OK) == 0) {
+		text_printf(sentence, "this kernel has user_events (%s), but ",
+			    backend_name(probe->has_user_events ? probe->kind : BACKEND_ENABLE_ADDRESS));
 		say_what_bars(probe, sentence);
 	} else if (!probe->tracefs_mounted || !may_look(probe)) {
 		text_printf(sentence, "no user_events was found: ");
@@ -234,7 +237,6 @@ static int backend_by_name(const char *name, enum wire_backend *ret)
 	return -EINVAL;
 }
 
-/* Not that kind: either the machine has it and this build cannot, or what was found stands as the reason. */
 static void say_why_not(struct probe *probe, enum wire_backend kind)
 {
 	char found[sizeof(probe->sentence)];
@@ -242,21 +244,34 @@ static void say_why_not(struct probe *probe, enum wire_backend kind)
 
 	string_copy(found, sizeof(found), probe->sentence);
 	sentence = text_make(probe->sentence, sizeof(probe->sentence));
-	if (probe->kind == kind)
-		text_printf(&sentence, "%s; use --backend=auto", ONLY_EMBEDDED);
-	else
-		text_printf(&sentence, "this machine has no %s: %s", backend_name(kind), found);
+	text_printf(&sentence, "this machine has no %s: %s", backend_name(kind), found);
 }
 
-int probe_choose(const char *name, struct probe *probe, enum wire_backend *ret)
+/* Where it can't be seen yet, the keeper will: it may mount tracefs. */
+static bool may_have(const struct probe *probe)
+{
+	return probe->has_user_events || !probe->tracefs_mounted;
+}
+
+int probe_choose(const char *name, bool root, struct probe *probe, enum wire_backend *ret)
 {
 	enum wire_backend kind = BACKEND_EMBEDDED;
+	bool any = streq(name, "auto");
 	int r;
 
-	r = streq(name, "auto") ? 0 : backend_by_name(name, &kind);
+	r = any ? 0 : backend_by_name(name, &kind);
 	if (r < 0)
 		return r;
-	if (kind != BACKEND_EMBEDDED) {
+	if (any && root && may_have(probe))
+		kind = probe->has_user_events ? probe->kind : BACKEND_ENABLE_ADDRESS;
+	if (kind == BACKEND_EMBEDDED) {
+		if (any && probe->may_open && !root)
+			string_copy(probe->sentence, sizeof(probe->sentence),
+				    "this kernel has user_events, but userevd was not started as root");
+		*ret = kind;
+		return 0;
+	}
+	if (!root || !may_have(probe) || (probe->has_user_events && probe->kind != kind)) {
 		say_why_not(probe, kind);
 		return -EOPNOTSUPP;
 	}

@@ -17,10 +17,14 @@ struct probe {
 /* `mountinfo`: NULL for /proc/self/mountinfo (tests have their own). */
 void probe_machine(const char *mountinfo, struct probe *ret);
 
+/* The same of a directory of tracefs that is open. Sets has_user_events, may_open and kind, in a `ret` of zeros. */
+void probe_tracefs(int tracefs, struct probe *ret);
+
 /*
- * Chooses for `--backend=NAME` ("auto", "embedded", "status-page", "enable-address"). 0, or -EINVAL for an unknown name,
- * or -EOPNOTSUPP with the sentence in `probe` saying why this machine (or this build) has no such backend.
+ * Chooses for `--backend=NAME` ("auto", "embedded", "status-page", "enable-address"), and for root or somebody else: 0, or
+ * -EINVAL for an unknown name, or -EOPNOTSUPP with the sentence in `probe` saying why this machine has no such backend. What is
+ * not embedded is up to the keeper then, who sees more: with "auto" it may find another one, or none.
  */
-int probe_choose(const char *name, struct probe *probe, enum wire_backend *ret);
+int probe_choose(const char *name, bool root, struct probe *, enum wire_backend *ret);
 
 const char *backend_name(uint16_t backend);

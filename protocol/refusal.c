@@ -27,6 +27,7 @@ static const struct {
 	[REFUSAL_KERNEL_TOO_OLD] = { "kernel-too-old", EOPNOTSUPP },
 	[REFUSAL_NO_SUCH_EVENT] = { "no-such-event", ENOENT },
 	[REFUSAL_TROUBLE] = { "trouble", EIO },
+	[REFUSAL_SELF_REGISTERED] = { "self-registered", EACCES },
 	[REFUSAL_NOT_THE_TRACER] = { "not-the-tracer", EOPNOTSUPP },
 };
 

@@ -30,6 +30,7 @@ enum refusal {
 	REFUSAL_NO_SUCH_EVENT = 17,
 	REFUSAL_TROUBLE = 18, /* ours, not the client's: out of memory, of fds, the kernel said no */
 	REFUSAL_NOT_THE_TRACER = 19,
+	REFUSAL_SELF_REGISTERED = 20, /* on its data file, past the daemon: the connection ends */
 	REFUSAL_MAX_,
 };
 

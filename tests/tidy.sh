@@ -4,7 +4,7 @@
 # tidy.sh SOURCE…: clang-tidy and cppcheck, both clean. Suppressions and their reasons are in .clang-tidy and below.
 
 set -u
-flags=(-std=c17 -D_GNU_SOURCE '-DVERSION="0"' -I. -Iclient $(pkg-config --cflags libtracefs check))
+flags=(-std=c17 -D_GNU_SOURCE '-DVERSION="0"' -I. -Iclient -isystem "${B:-build}/skeleton" $(pkg-config --cflags libtracefs check))
 failed=0
 
 # Two at a time: the machines have two cores.

@@ -139,7 +139,6 @@ TEST(the_mode_of_the_status_file_tells_the_newer_abi)
 	ck_assert(probe.may_open);
 	ck_assert_int_eq(probe.kind, BACKEND_ENABLE_ADDRESS);
 	expect_said(&probe, "enable-address");
-	expect_said(&probe, "only use the embedded backend");
 }
 END_TEST
 
@@ -263,32 +262,71 @@ TEST(this_machine_is_looked_at_without_a_fault)
 }
 END_TEST
 
-TEST(auto_and_embedded_are_embedded_and_keep_what_was_found)
+TEST(for_root_auto_is_what_was_found_and_for_others_embedded)
 {
-	struct probe probe = { .kind = BACKEND_ENABLE_ADDRESS, .sentence = "found" };
+	struct probe probe = {
+		.tracefs_mounted = true,
+		.has_user_events = true,
+		.may_open = true,
+		.kind = BACKEND_STATUS_PAGE,
+		.sentence = "found",
+	};
 	enum wire_backend backend = 0;
 
-	ck_assert_int_eq(probe_choose("auto", &probe, &backend), 0);
+	ck_assert_int_eq(probe_choose("auto", true, &probe, &backend), 0);
+	ck_assert_int_eq(backend, BACKEND_STATUS_PAGE);
+	ck_assert_str_eq(probe.sentence, "found");
+	ck_assert_int_eq(probe_choose("auto", false, &probe, &backend), 0);
 	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
-	backend = 0;
-	ck_assert_int_eq(probe_choose("embedded", &probe, &backend), 0);
+	expect_said(&probe, "not started as root");
+}
+END_TEST
+
+TEST(embedded_is_embedded_whatever_was_found)
+{
+	struct probe probe = { .has_user_events = true, .kind = BACKEND_ENABLE_ADDRESS, .sentence = "found" };
+	enum wire_backend backend = 0;
+
+	ck_assert_int_eq(probe_choose("embedded", true, &probe, &backend), 0);
 	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
 	ck_assert_str_eq(probe.sentence, "found");
 }
 END_TEST
 
+TEST(where_tracefs_is_not_mounted_root_leaves_it_to_the_keeper)
+{
+	struct probe probe = { .kind = BACKEND_EMBEDDED, .sentence = "found" };
+	enum wire_backend backend = BACKEND_EMBEDDED;
+
+	ck_assert_int_eq(probe_choose("auto", true, &probe, &backend), 0);
+	ck_assert_int_ne(backend, BACKEND_EMBEDDED);
+	ck_assert_int_eq(probe_choose("auto", false, &probe, &backend), 0);
+	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
+	ck_assert_int_eq(probe_choose("status-page", true, &probe, &backend), 0);
+	ck_assert_int_eq(backend, BACKEND_STATUS_PAGE);
+	probe.tracefs_mounted = true;
+	ck_assert_int_eq(probe_choose("auto", true, &probe, &backend), 0);
+	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
+}
+END_TEST
+
 TEST(a_backend_that_is_not_there_is_refused_with_the_reason)
 {
-	struct probe probe = { .kind = BACKEND_ENABLE_ADDRESS, .sentence = "found" };
+	struct probe probe = {
+		.tracefs_mounted = true,
+		.has_user_events = true,
+		.kind = BACKEND_ENABLE_ADDRESS,
+		.sentence = "found",
+	};
 	enum wire_backend backend = 77;
 
-	ck_assert_int_eq(probe_choose("enable-address", &probe, &backend), -EOPNOTSUPP);
-	expect_said(&probe, "only use the embedded backend");
-	string_copy(probe.sentence, sizeof(probe.sentence), "found");
-	ck_assert_int_eq(probe_choose("status-page", &probe, &backend), -EOPNOTSUPP);
+	ck_assert_int_eq(probe_choose("status-page", true, &probe, &backend), -EOPNOTSUPP);
 	expect_said(&probe, "no status-page: found");
-	ck_assert_int_eq(probe_choose("Embedded", &probe, &backend), -EINVAL);
-	ck_assert_int_eq(probe_choose("", &probe, &backend), -EINVAL);
+	string_copy(probe.sentence, sizeof(probe.sentence), "found");
+	ck_assert_int_eq(probe_choose("enable-address", false, &probe, &backend), -EOPNOTSUPP);
+	expect_said(&probe, "no enable-address: found");
+	ck_assert_int_eq(probe_choose("Embedded", true, &probe, &backend), -EINVAL);
+	ck_assert_int_eq(probe_choose("", true, &probe, &backend), -EINVAL);
 	ck_assert_int_eq(backend, 77);
 }
 END_TEST
@@ -309,5 +347,6 @@ SUITE("probe", without_a_tracefs_it_says_how_to_mount_one, a_tracefs_without_use
       debugfs_has_a_tracefs_inside_and_a_tracefs_of_its_own_is_better, a_path_with_spaces_is_unescaped,
       a_part_of_a_tracefs_and_a_missing_one_and_one_too_long_are_none, malformed_lines_are_skipped,
       a_missing_mountinfo_is_a_machine_without_tracefs, this_machine_is_looked_at_without_a_fault,
-      auto_and_embedded_are_embedded_and_keep_what_was_found, a_backend_that_is_not_there_is_refused_with_the_reason,
+      for_root_auto_is_what_was_found_and_for_others_embedded, embedded_is_embedded_whatever_was_found,
+      where_tracefs_is_not_mounted_root_leaves_it_to_the_keeper, a_backend_that_is_not_there_is_refused_with_the_reason,
       every_backend_has_a_name)

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/backend.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+#include "daemon/watch.h"
+#include "kernel/keeper.h"
+#include "kernel/program.h"
+
+/*
+ * With "auto", what can't be had is said and done without: there is always the embedded backend. What was asked for by name
+ * is had or refused.
+ */
+
+enum { ARGUMENTS_MAX = 8, ARGUMENT_BYTES = 48 };
+
+struct command {
+	char text[ARGUMENTS_MAX][ARGUMENT_BYTES];
+	char *argv[ARGUMENTS_MAX + 1];
+	size_t n;
+};
+
+static void add(struct command *command, const char *format, ...) _printf_(2, 3);
+static void add(struct command *command, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(command->text[command->n], ARGUMENT_BYTES, format, arguments);
+	va_end(arguments);
+	command->argv[command->n] = command->text[command->n];
+	command->n++;
+}
+
+static void make_command(const struct options *options, struct command *command)
+{
+	*command = (struct command){ 0 };
+	add(command, "userevd-keeper");
+	add(command, "--backend=%s", options->backend);
+	add(command, "--guard=%s", options->guard);
+	if (options->capacity)
+		add(command, "--capacity=%u", options->capacity);
+	if (options->page_bits)
+		add(command, "--page-bits=%u", options->page_bits);
+	if (options->allow_persist)
+		add(command, "--allow-persist");
+}
+
+/* 0 with our end of its socket. The keeper ends when that is closed, and is nobody's child to wait for but ours. */
+static int start_keeper(struct daemon *daemon, int *ret)
+{
+	_cleanup_(fd_closep) int ours = -1, theirs = -1;
+	char *const environment[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	struct command command;
+	char path[PATH_MAX];
+	int pair[2], r;
+
+	r = program_beside("userevd-keeper", path, sizeof(path));
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	make_command(&daemon->options, &command);
+	posix_spawn_file_actions_init(&actions);
+	r = -posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_SOCKET);
+	/* Who waits for the end of our output must not wait for that of the keeper's. What it has to say it says to us. */
+	for (int fd = STDIN_FILENO; r == 0 && fd <= STDERR_FILENO && !daemon->options.foreground; fd++)
+		r = -posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+	if (r == 0)
+		r = -posix_spawn(&daemon->keeper, path, &actions, NULL, command.argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r == 0)
+		*ret = fd_steal(&ours);
+	return r;
+}
+
+static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
+{
+	_cleanup_(fd_closep) int socket = -1;
+	int r;
+
+	*why = '\0';
+	r = start_keeper(daemon, &socket);
+	if (r == -ENOENT)
+		snprintf(why, WIRE_SENTENCE_MAX, "userevd-keeper is not installed");
+	if (r == 0)
+		r = remote_new(socket, &daemon->kernel, why);
+	if (r == 0)
+		fd_steal(&socket);
+	else if (*why == '\0')
+		snprintf(why, WIRE_SENTENCE_MAX, "userevd-keeper did not start: %s", strerror(-r));
+	return r;
+}
+
+static int open_embedded(struct daemon *daemon)
+{
+	const struct kernel_limits limits = {
+		.page_bits = daemon->options.page_bits,
+		.capacity = daemon->options.capacity,
+		.ring_bytes = daemon->options.ring_bytes,
+	};
+	int r = embedded_new(&limits, &daemon->kernel);
+
+	if (r < 0)
+		log_error("can't start the embedded backend: %s", strerror(-r));
+	return r;
+}
+
+static int open_kernel(struct daemon *daemon, enum wire_backend backend)
+{
+	char why[WIRE_SENTENCE_MAX + 1];
+	int r;
+
+	if (backend == BACKEND_EMBEDDED)
+		return open_embedded(daemon);
+	r = open_keeper(daemon, why);
+	if (r == 0)
+		return 0;
+	if (!streq(daemon->options.backend, "auto") || streq(daemon->options.guard, "require")) {
+		log_error("no %s backend here: %s", backend_name((uint16_t)backend), why);
+		return r;
+	}
+	string_copy(daemon->probe.sentence, sizeof(daemon->probe.sentence), why);
+	return open_embedded(daemon);
+}
+
+int backend_open(struct daemon *daemon)
+{
+	enum wire_backend backend;
+	int r;
+
+	probe_machine(NULL, &daemon->probe);
+	r = probe_choose(daemon->options.backend, geteuid() == 0, &daemon->probe, &backend);
+	if (r < 0) {
+		log_error("no %s backend here: %s", daemon->options.backend, daemon->probe.sentence);
+		return r;
+	}
+	r = open_kernel(daemon, backend);
+	if (r < 0)
+		return r;
+	daemon->guarded = daemon->kernel->facts.guarded;
+	if (daemon->kernel->facts.backend == BACKEND_ENABLE_ADDRESS && !daemon->guarded)
+		log_notice("no guard (%s): each client gets a data file of its own, and could register by itself on it",
+			   daemon->kernel->facts.note);
+	daemon->kernel->changed = watch_changed;
+	daemon->kernel->changed_data = daemon;
+	quota_init(&daemon->machine, NULL, daemon->kernel->facts.capacity);
+	return 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/unprivileged.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+#include "kernel/privileges.h"
+
+/* A user of our own, if the system has one; else the one who owns nothing. */
+static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
+{
+	const struct passwd *user = getpwnam(name ? name : "userevd");
+
+	if (!user && !name)
+		user = getpwnam("nobody");
+	if (!user) {
+		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
+		return -ENOENT;
+	}
+	*ret_uid = user->pw_uid;
+	*ret_gid = user->pw_gid;
+	return 0;
+}
+
+/* Reads until nobody is left who could write: the daemon has ended, in whatever way. */
+static void wait_and_remove(struct daemon *daemon, int pipe)
+{
+	char byte;
+
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	prctl(PR_SET_NAME, "userevd-janitor");
+	dup2(pipe, STDIN_FILENO);
+	close_range(STDOUT_FILENO, ~0U, 0);
+	while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
+		;
+	listener_remove_files(&daemon->control_listener);
+	listener_remove_files(&daemon->clients_listener);
+	_exit(EXIT_SUCCESS);
+}
+
+static int start_janitor(struct daemon *daemon)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	daemon->janitor = fork();
+	if (daemon->janitor < 0) {
+		int r = -errno;
+
+		close(ends[0]);
+		close(ends[1]);
+		return r;
+	}
+	if (daemon->janitor == 0) {
+		close(ends[1]);
+		wait_and_remove(daemon, ends[0]);
+	}
+	close(ends[0]);
+	daemon->janitor_pipe = ends[1];
+	return 0;
+}
+
+/* A change of the user undoes what --exit-with-parent has asked for. */
+static int become(uid_t uid, gid_t gid)
+{
+	pid_t parent = getppid();
+	int signal = 0, r;
+
+	prctl(PR_GET_PDEATHSIG, &signal);
+	r = privileges_become(uid, gid);
+	if (r == 0 && signal != 0) {
+		prctl(PR_SET_PDEATHSIG, signal);
+		if (getppid() != parent)
+			raise(signal);
+	}
+	return r;
+}
+
+int unprivileged_become(struct daemon *daemon)
+{
+	uid_t uid;
+	gid_t gid;
+	int r;
+
+	if (geteuid() != 0)
+		return 0;
+	r = find_user(daemon->options.user, &uid, &gid);
+	if (r < 0)
+		return r;
+	if (uid == 0)
+		return 0;
+	r = start_janitor(daemon);
+	if (r == 0)
+		r = become(uid, gid);
+	if (r < 0)
+		log_error("can't give up root's privileges: %s", strerror(-r));
+#ifdef __SANITIZE_ADDRESS__
+	/* A process that has changed its user can't be looked at, not even by its own leak checker. */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+#endif
+	return r;
+}
+
+void unprivileged_end(struct daemon *daemon)
+{
+	daemon->janitor_pipe = fd_close(daemon->janitor_pipe);
+	if (daemon->janitor > 0)
+		waitpid(daemon->janitor, NULL, 0);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A process that holds enablers: what makes the kernel set an event's bit in a page. It maps the pages, registers events
+ * for its bits on the streams that it is lent, and does nothing else. The keeper asks one thing at a time and waits for the
+ * answer.
+ */
+
+#include "kernel/uapi.h"
+#include "protocol/protocol.h"
+
+enum {
+	ENABLER_SOCKET = 3,	/* where the keeper leaves it */
+	ENABLER_BATCH_MAX = 64, /* events of one request */
+	ENABLER_PACKET_MAX = 65536,
+};
+
+enum enabler_kind {
+	ENABLER_MAP = 1,  /* page, with its fd */
+	ENABLER_UNMAP,	  /* page: no enabler is left on it */
+	ENABLER_REGISTER, /* page, items, with the stream's fd → a result and an index each */
+	ENABLER_REMOVE,	  /* page, items without text */
+};
+
+struct enabler_request {
+	uint32_t kind;
+	uint32_t page;
+	uint32_t count;
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct enabler_request) == 16, "request");
+
+/* Followed by its text, and zeros to a multiple of four. */
+struct enabler_item {
+	uint32_t bit;
+	uint16_t flags;
+	uint16_t text_length;
+};
+_Static_assert(sizeof(struct enabler_item) == 8, "item");
+
+/* One for each item; one for a MAP or an UNMAP. */
+struct enabler_answer {
+	int32_t result; /* 0, or a negative errno */
+	uint32_t index;
+};
+_Static_assert(sizeof(struct enabler_answer) == 8, "answer");
+
+/* The process: serves until the keeper hangs up. An exit status. */
+int enabler_run(int socket);

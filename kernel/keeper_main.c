@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* userevd-keeper: root's part. Opens what only root may, gives up what it doesn't need, and serves the daemon. */
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "kernel/enabler.h"
+#include "kernel/keeper.h"
+#include "kernel/mounts.h"
+#include "kernel/privileges.h"
+#include "kernel/probe.h"
+#include "kernel/program.h"
+
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
+
+enum guard { GUARD_OFF, GUARD_PREFER, GUARD_REQUIRE };
+
+struct keeper_options {
+	const char *backend; /* "auto", or the one that it has to be */
+	enum guard guard;
+	struct kernel_limits limits;
+};
+
+enum {
+	OPTION_ENABLER = 256,
+	OPTION_BACKEND,
+	OPTION_GUARD,
+	OPTION_PERSIST,
+	OPTION_CAPACITY,
+	OPTION_PAGE_BITS,
+	OPTION_VERSION
+};
+
+static const struct option long_options[] = {
+	{ "enabler", no_argument, NULL, OPTION_ENABLER },
+	{ "backend", required_argument, NULL, OPTION_BACKEND },
+	{ "guard", required_argument, NULL, OPTION_GUARD },
+	{ "allow-persist", no_argument, NULL, OPTION_PERSIST },
+	{ "capacity", required_argument, NULL, OPTION_CAPACITY },
+	{ "page-bits", required_argument, NULL, OPTION_PAGE_BITS },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ 0 },
+};
+
+static void print_help(void)
+{
+	printf("Usage: userevd-keeper [OPTION…]\n"
+	       "\n"
+	       "Holds the kernel's part of userevd, which starts it with a socket as file descriptor %d. Not for people.\n"
+	       "\n"
+	       "      --backend=NAME     auto, status-page or enable-address (default auto)\n"
+	       "      --guard=MODE       require, prefer or off: what keeps clients from registering by themselves on\n"
+	       "                         the files that they are given (default prefer)\n"
+	       "      --allow-persist    keep CAP_PERFMON, for events that outlive their programs\n"
+	       "      --capacity=N       events in the whole machine (default: what the kernel can)\n"
+	       "      --page-bits=N      bits in a status page\n"
+	       "  -h, --help             show this help\n"
+	       "      --version          show the version\n"
+	       "\n"
+	       "See userevd-keeper(8).\n",
+	       KEEPER_SOCKET);
+}
+
+static int parse_guard(const char *text, enum guard *ret)
+{
+	static const char *const names[] = { "off", "prefer", "require" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (streq(text, names[i])) {
+			*ret = (enum guard)i;
+			return 0;
+		}
+	}
+	fprintf(stderr, "userevd-keeper: --guard=%s: give require, prefer or off\n", text);
+	return -EINVAL;
+}
+
+/* -1: go on; else an exit status. */
+static int parse_options(int argc, char **argv, struct keeper_options *ret)
+{
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+		switch (option) {
+		case OPTION_ENABLER:
+			return enabler_run(ENABLER_SOCKET);
+		case OPTION_BACKEND:
+			ret->backend = optarg;
+			break;
+		case OPTION_GUARD:
+			if (parse_guard(optarg, &ret->guard) < 0)
+				return 2;
+			break;
+		case OPTION_PERSIST:
+			ret->limits.persist = true;
+			break;
+		case OPTION_CAPACITY:
+			ret->limits.capacity = (uint32_t)strtoul(optarg, NULL, 10);
+			break;
+		case OPTION_PAGE_BITS:
+			ret->limits.page_bits = (uint32_t)strtoul(optarg, NULL, 10);
+			break;
+		case OPTION_VERSION:
+			printf("userevd-keeper %s\n", VERSION);
+			return 0;
+		case 'h':
+			print_help();
+			return 0;
+		default:
+			fprintf(stderr, "Try 'userevd-keeper --help'.\n");
+			return 2;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "userevd-keeper: no arguments are wanted, only options: '%s'\n", argv[optind]);
+		return 2;
+	}
+	return -1;
+}
+
+/* Which ABI, by trying; one that was named has to be that one. */
+static int choose_backend(const struct keeper_options *options, const struct mounts *mounts, enum wire_backend *ret,
+			  struct text *why)
+{
+	struct probe probe = { .kind = BACKEND_EMBEDDED };
+
+	probe_tracefs(mounts->tracefs, &probe);
+	if (!probe.has_user_events || probe.kind == BACKEND_EMBEDDED) {
+		text_printf(why, "this kernel has no user_events; Linux 6.4 or later with CONFIG_USER_EVENTS=y has");
+		return -EOPNOTSUPP;
+	}
+	if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(probe.kind))) {
+		text_printf(why, "this machine has no %s: this kernel has user_events (%s)", options->backend,
+			    backend_name(probe.kind));
+		return -EOPNOTSUPP;
+	}
+	*ret = probe.kind;
+	return 0;
+}
+
+/* The loader's own words, one line, or what can be said without them. */
+static void read_sentence(int from, int status, char *ret, size_t size)
+{
+	static const char prefix[] = "userevd-guard: ";
+	ssize_t n = read(from, ret, size - 1);
+
+	ret[MAX(n, 0)] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	if (strncmp(ret, prefix, strlen(prefix)) == 0)
+		memmove(ret, ret + strlen(prefix), strlen(ret + strlen(prefix)) + 1);
+	if (*ret == '\0')
+		snprintf(ret, size, "userevd-guard ended with status %#x", (unsigned)status);
+}
+
+/* 0: what is opened through the mount is guarded; else why not. */
+static int load_guard(const struct mounts *mounts, char *why, size_t size)
+{
+	char mount[48], process[32], path[PATH_MAX];
+	char *const argv[] = { (char[]){ "userevd-guard" }, mount, process, NULL };
+	char *const environment[] = { NULL };
+	_cleanup_(fd_closep) int ours = -1, theirs = -1;
+	posix_spawn_file_actions_t actions;
+	int words[2], status = -1, r;
+	pid_t pid;
+
+	snprintf(mount, sizeof(mount), "--mount=%llu", (unsigned long long)mounts->tracefs_id);
+	snprintf(process, sizeof(process), "--process=%d", (int)getpid());
+	r = program_beside("userevd-guard", path, sizeof(path));
+	if (r < 0) {
+		snprintf(why, size, "userevd-guard is not installed");
+		return r;
+	}
+	if (pipe2(words, O_CLOEXEC) < 0)
+		return -errno;
+	ours = words[0];
+	theirs = words[1];
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, theirs, STDERR_FILENO);
+	r = -posix_spawn(&pid, path, &actions, NULL, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	theirs = fd_close(theirs);
+	if (r < 0) {
+		snprintf(why, size, "userevd-guard can't be started: %s", strerror(-r));
+		return r;
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (status == 0)
+		return 0;
+	read_sentence(ours, status, why, size);
+	return -EOPNOTSUPP;
+}
+
+static void raise_limits(void)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit files;
+
+	/* Every page is locked in memory. */
+	setrlimit(RLIMIT_MEMLOCK, &all);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+static bool may_write(int tracefs, const char *name)
+{
+	int fd = openat(tracefs, name, O_WRONLY | O_CLOEXEC);
+
+	fd_close(fd);
+	return fd >= 0;
+}
+
+/* Of the file, or of the directory where that is what bars the way. */
+static uid_t owner_of(int tracefs, const char *name)
+{
+	struct stat status;
+
+	if (fstatat(tracefs, name, &status, 0) == 0 || fstat(tracefs, &status) == 0)
+		return status.st_uid;
+	return 0;
+}
+
+static void say_why_no_data(int tracefs, int error, struct text *why)
+{
+	uid_t owner = owner_of(tracefs, "user_events_data");
+
+	if (error == -EACCES && owner != 0)
+		text_printf(
+			why,
+			"tracefs belongs to user %u, and the keeper is root without privileges; remount it with uid=0",
+			owner);
+	else if (error == -EACCES && may_write(tracefs, "user_events_data"))
+		text_printf(why, "user_events_status can't be read; give root that permission (chmod u+r)");
+	else if (error == -EACCES)
+		text_printf(why,
+			    "user_events_data can't be opened for writing; give root that permission (chmod u+rw)");
+	else if (error == -EPERM)
+		text_printf(why, "the kernel doesn't let anybody open user_events_data (lockdown?)");
+	else
+		text_printf(why, "can't use user_events: %s", strerror(-error));
+}
+
+/* Everything for which root's privileges are needed, and then without them. 0 or a negative errno with a sentence. */
+static int start(const struct keeper_options *options, struct kernel **ret, struct text *why)
+{
+	struct mounts mounts = { .tracefs = -1, .pages = -1, .pages_read_only = -1 };
+	_cleanup_(fd_closep) int tracefs = -1;
+	char no_guard[WIRE_SENTENCE_MAX - 64] = "";
+	bool guarded = false;
+	struct probe probe;
+	enum wire_backend backend = BACKEND_EMBEDDED;
+	int r;
+
+	probe_machine(NULL, &probe);
+	if (options->guard != GUARD_OFF)
+		mounts_prepare();
+	r = mounts_open_tracefs(probe.tracefs_mounted ? probe.tracefs : NULL, &mounts, why);
+	if (r == 0)
+		r = choose_backend(options, &mounts, &backend, why);
+	if (r == 0 && options->guard != GUARD_OFF)
+		guarded = load_guard(&mounts, no_guard, sizeof(no_guard)) == 0;
+	if (r == 0 && options->guard == GUARD_REQUIRE && !guarded) {
+		text_printf(why, "there is no guard, and it is required: %s", no_guard);
+		r = -EOPNOTSUPP;
+	}
+	if (r == 0 && backend == BACKEND_ENABLE_ADDRESS)
+		r = mounts_open_pages(&mounts, why);
+	if (r < 0) {
+		fd_close(mounts.tracefs);
+		return r;
+	}
+	/* What was handed over is closed where it fails. */
+	tracefs = fcntl(mounts.tracefs, F_DUPFD_CLOEXEC, 0);
+	raise_limits();
+	r = privileges_keep(options->limits.persist ? UINT64_C(1) << CAP_PERFMON : 0);
+	if (r == 0)
+		r = user_events_new(backend, &mounts, &options->limits, ret);
+	if (r < 0) {
+		say_why_no_data(tracefs, r, why);
+		return r;
+	}
+	(*ret)->facts.guarded = guarded;
+	if (!guarded && backend == BACKEND_ENABLE_ADDRESS)
+		snprintf((*ret)->facts.note, sizeof((*ret)->facts.note), "%s",
+			 options->guard == GUARD_OFF ? "switched off" : no_guard);
+	return 0;
+}
+
+/* Whoever starts us by hand may have something else there. */
+static bool has_socket(void)
+{
+	int type;
+	socklen_t size = sizeof(type);
+
+	return getsockopt(KEEPER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+int main(int argc, char **argv)
+{
+	struct keeper_options options = { .backend = "auto", .guard = GUARD_PREFER };
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	struct kernel *kernel;
+	int r;
+
+	r = parse_options(argc, argv, &options);
+	if (r >= 0)
+		return r;
+	if (!has_socket() || fcntl(KEEPER_SOCKET, F_SETFD, FD_CLOEXEC) < 0) {
+		fprintf(stderr, "userevd-keeper is started by userevd; see userevd(8)\n");
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	/* It ends with its daemon, not before it: what a terminal or a supervisor says is the daemon's to hear. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	r = start(&options, &kernel, &why);
+	if (r < 0) {
+		keeper_refuse(KEEPER_SOCKET, sentence);
+		return EXIT_FAILURE;
+	}
+	r = keeper_serve(KEEPER_SOCKET, kernel);
+	/* What made no sense was said when it came. */
+	if (r < 0 && r != -EPROTO) {
+		text_printf(&why, "the keeper can't go on: %s", strerror(-r));
+		keeper_refuse(KEEPER_SOCKET, sentence);
+	}
+	kernel_free(kernel);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The keeper's own mounts: of tracefs, by which the guard knows its files, and of a file system for pages. */
+
+#include "kernel/user_events.h"
+#include "protocol/text.h"
+
+/* What has to be mounted for all before the next one makes a mount namespace of our own. */
+void mounts_prepare(void);
+/*
+ * Opens tracefs through a mount of our own, wherever it is mounted (NULL: nowhere yet). 0, or a negative errno with a
+ * sentence that says what to do. Needs CAP_SYS_ADMIN, as does the next one.
+ */
+int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *why);
+/* Makes a file system for pages, with a writable and a read-only mount, in the same namespace. */
+int mounts_open_pages(struct mounts *ret, struct text *why);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/privileges.h"
+
+#include <grp.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static int empty_bounding_set(uint64_t keep)
+{
+	int there;
+
+	/* What is not there needs no privilege to be dropped. */
+	for (unsigned long capability = 0; (there = prctl(PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0; capability++)
+		if (there && !(keep & UINT64_C(1) << capability) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
+			return -errno;
+	return 0;
+}
+
+static int set_capabilities(uint64_t keep)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {
+		{ .effective = (uint32_t)keep, .permitted = (uint32_t)keep },
+		{ .effective = (uint32_t)(keep >> 32), .permitted = (uint32_t)(keep >> 32) },
+	};
+
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+int privileges_keep(uint64_t capabilities)
+{
+	int r = empty_bounding_set(capabilities);
+
+	if (r < 0)
+		return r;
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	r = set_capabilities(capabilities);
+	if (r < 0)
+		return r;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+int privileges_become(uid_t uid, gid_t gid)
+{
+	int r = empty_bounding_set(0);
+
+	if (r < 0)
+		return r;
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -errno;
+	r = set_capabilities(0);
+	if (r < 0)
+		return r;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <poll.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "kernel/message.h"
+#include "protocol/fdset.h"
+#include "protocol/transport.h"
+
+/*
+ * The keeper, as the daemon sees it. Batches wait in a queue and leave as packets, no more of them at a time than the socket
+ * surely holds, so that sending never has to wait. The keeper answers in the order in which it was asked: an answer is
+ * always for the oldest call that has none.
+ */
+
+enum {
+	WINDOW = 2,		/* packets under way */
+	READY_PATIENCE = 30000, /* ms: the keeper may be loading the guard on a busy machine */
+};
+
+TAILQ_HEAD(batch_queue, batch);
+
+struct batch {
+	TAILQ_ENTRY(batch) entry;
+	struct kernel_call *calls;
+	size_t n;
+	size_t sent;
+	size_t answered;
+	kernel_done *done;
+	void *data;
+	struct kernel_call copy[]; /* where nobody waits */
+};
+
+struct remote {
+	struct kernel kernel;
+	struct batch_queue batches;
+	struct batch *sending;	  /* the first that is not wholly sent */
+	size_t under_way[WINDOW]; /* calls in each packet, the oldest first */
+	size_t packets;
+	bool cancelled;
+	int failed; /* a negative errno: what came then was not understood, so nothing that comes later can be */
+	uint8_t packet[MESSAGE_MAX];
+};
+
+static struct remote *remote_of(struct kernel *kernel)
+{
+	return container_of(kernel, struct remote, kernel);
+}
+
+static void finish(struct remote *remote, struct batch *batch)
+{
+	if (remote->sending == batch)
+		remote->sending = TAILQ_NEXT(batch, entry);
+	TAILQ_REMOVE(&remote->batches, batch, entry);
+	if (batch->done)
+		batch->done(batch->data, batch->calls, batch->n);
+	else
+		for (size_t i = 0; i < batch->n; i++)
+			fd_close(batch->calls[i].fd);
+	free(batch);
+}
+
+/* 0, or a negative errno after which nothing can be sent any more. */
+static int send_more(struct remote *remote)
+{
+	while (remote->sending && remote->packets < WINDOW) {
+		struct batch *batch = remote->sending;
+		struct packet packet = packet_make(remote->packet, sizeof(remote->packet));
+		size_t n = message_put_calls(&packet, batch->calls + batch->sent, batch->n - batch->sent);
+		int r = n > 0 ? transport_send(remote->kernel.fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT)
+			      : -E2BIG;
+
+		/* It goes on when those that fill the queue are answered. */
+		if (r == -EAGAIN && remote->packets > 0)
+			return 0;
+		if (r < 0)
+			return r;
+		remote->under_way[remote->packets++] = n;
+		batch->sent += n;
+		if (batch->sent == batch->n)
+			remote->sending = TAILQ_NEXT(batch, entry);
+	}
+	return 0;
+}
+
+static void answer_all(struct kernel_call *calls, size_t n, int result)
+{
+	for (size_t i = 0; i < n; i++) {
+		calls[i].result = result;
+		calls[i].fd = -1;
+	}
+}
+
+static struct batch *batch_new(struct kernel_call *calls, size_t n, kernel_done *done, void *data)
+{
+	struct batch *batch = malloc(sizeof(*batch) + (done ? 0 : n * sizeof(*calls)));
+
+	if (!batch)
+		return NULL;
+	*batch = (struct batch){ .calls = calls, .n = n, .done = done, .data = data };
+	if (!done) {
+		memcpy(batch->copy, calls, n * sizeof(*calls));
+		batch->calls = batch->copy;
+	}
+	for (size_t i = 0; i < n; i++)
+		batch->calls[i].fd = -1;
+	return batch;
+}
+
+static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
+{
+	struct remote *remote = remote_of(kernel);
+	struct batch *batch = n > 0 && !remote->cancelled ? batch_new(calls, n, done, data) : NULL;
+
+	if (!batch) {
+		/* What nobody waits for is left undone: it goes on being charged, but to nobody else. */
+		answer_all(calls, n, remote->cancelled ? -ECANCELED : -ENOMEM);
+		if (done)
+			done(data, calls, n);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&remote->batches, batch, entry);
+	if (!remote->sending)
+		remote->sending = batch;
+	/* Whatever is wrong with the socket is found, and said, by the next dispatch. */
+	if (send_more(remote) < 0)
+		shutdown(kernel->fd, SHUT_RDWR);
+}
+
+static void remote_cancel(struct kernel *kernel)
+{
+	struct remote *remote = remote_of(kernel);
+	struct batch *batch;
+
+	remote->cancelled = true;
+	remote->sending = NULL;
+	while ((batch = TAILQ_FIRST(&remote->batches))) {
+		answer_all(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
+		finish(remote, batch);
+	}
+	remote->packets = 0;
+}
+
+static int take_answer(struct batch *batch, struct cursor *body, struct fdset *fds, size_t *next_fd)
+{
+	struct kernel_call *call = &batch->calls[batch->answered];
+	bool has_fd;
+
+	if (!message_next_answer(body, call, &has_fd))
+		return -EPROTO;
+	if (has_fd != (call->result == KERNEL_OK && message_op_gives_fd(call->op)))
+		return -EPROTO;
+	if (has_fd) {
+		call->fd = fdset_steal(fds, (*next_fd)++);
+		if (call->fd < 0)
+			return -EPROTO;
+	}
+	batch->answered++;
+	return 0;
+}
+
+static int take_answers(struct remote *remote, const struct message_header *header, struct cursor *body,
+			struct fdset *fds)
+{
+	struct batch *batch = TAILQ_FIRST(&remote->batches);
+	size_t next_fd = 0;
+
+	if (remote->packets == 0 || header->count != remote->under_way[0])
+		return -EPROTO;
+	for (size_t i = 0; i < header->count; i++) {
+		int r = take_answer(batch, body, fds, &next_fd);
+
+		if (r < 0)
+			return r;
+	}
+	if (!cursor_done(body) || next_fd != fds->count)
+		return -EPROTO;
+	remote->packets--;
+	memmove(remote->under_way, remote->under_way + 1, remote->packets * sizeof(remote->under_way[0]));
+	if (batch->answered == batch->n)
+		finish(remote, batch);
+	return 0;
+}
+
+/* 1; 0: nothing there; or a negative errno: the end. */
+static int take_packet(struct remote *remote)
+{
+	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
+	struct message_header header;
+	struct cursor body;
+	ssize_t n;
+	int r;
+
+	n = transport_receive_fds(remote->kernel.fd, remote->packet, sizeof(remote->packet), &fds, MSG_DONTWAIT);
+	if (n == -EAGAIN || n == -EINTR)
+		return 0;
+	if (n <= 0)
+		return n < 0 ? (int)n : -ECONNRESET;
+	if (!message_read(remote->packet, (size_t)n, &header, &body))
+		return -EPROTO;
+	if (header.kind == MESSAGE_FAILED)
+		return message_get_failed(body, remote->kernel.facts.note) ? -ECONNREFUSED : -EPROTO;
+	if (header.kind != MESSAGE_ANSWERS)
+		return -EPROTO;
+	r = take_answers(remote, &header, &body, &fds);
+	return r < 0 ? r : 1;
+}
+
+static int remote_dispatch(struct kernel *kernel)
+{
+	struct remote *remote = remote_of(kernel);
+	int r = 1;
+
+	while (r > 0 && !remote->cancelled && remote->failed == 0) {
+		r = take_packet(remote);
+		if (r > 0 && send_more(remote) < 0)
+			r = -ECONNRESET;
+		remote->failed = MIN(r, 0);
+	}
+	return remote->failed;
+}
+
+/* Records go past us. */
+static bool remote_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
+			      struct kernel_page_stats *ret _unused_)
+{
+	return false;
+}
+
+static void remote_free(struct kernel *kernel)
+{
+	remote_cancel(kernel);
+	fd_close(kernel->fd);
+	free(remote_of(kernel));
+}
+
+static const struct kernel_ops remote_ops = {
+	.submit = remote_submit,
+	.cancel = remote_cancel,
+	.dispatch = remote_dispatch,
+	.free = remote_free,
+	.page_stats = remote_page_stats,
+};
+
+/* The keeper's first words. */
+static int read_ready(struct remote *remote, char why[WIRE_SENTENCE_MAX + 1])
+{
+	struct pollfd ask = { .fd = remote->kernel.fd, .events = POLLIN };
+	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
+	struct message_header header;
+	struct cursor body;
+	ssize_t n;
+	int r;
+
+	do
+		r = poll(&ask, 1, READY_PATIENCE);
+	while (r < 0 && errno == EINTR);
+	if (r <= 0)
+		return r < 0 ? -errno : -ETIMEDOUT;
+	n = transport_receive_fds(remote->kernel.fd, remote->packet, sizeof(remote->packet), &fds, MSG_DONTWAIT);
+	if (n <= 0)
+		return n < 0 ? (int)n : -ECONNRESET;
+	if (!message_read(remote->packet, (size_t)n, &header, &body))
+		return -EPROTO;
+	if (header.kind == MESSAGE_FAILED)
+		return message_get_failed(body, why) ? -ECONNREFUSED : -EPROTO;
+	return header.kind == MESSAGE_READY && message_get_ready(body, &remote->kernel.facts) ? 0 : -EPROTO;
+}
+
+int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])
+{
+	_cleanup_(freep) struct remote *remote = calloc(1, sizeof(*remote));
+	int r;
+
+	if (!remote)
+		return -ENOMEM;
+	remote->kernel = (struct kernel){ .ops = &remote_ops, .fd = socket };
+	TAILQ_INIT(&remote->batches);
+	r = read_ready(remote, why);
+	if (r < 0)
+		return r;
+	*ret = &steal_pointer(remote)->kernel;
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/stream.h"
+
+#include <fcntl.h>
+
+#include "kernel/uapi.h"
+
+/*
+ * Nothing tells how many copies of an open file there are, but a lock that belongs to the open file lives exactly as long as
+ * the last of them. Each stream has a byte of the data file to itself; all open files of the machine share these bytes, so
+ * every keeper begins at a place of its own.
+ */
+
+int data_file_open(const struct mounts *mounts)
+{
+	int fd = openat(mounts->tracefs, "user_events_data", O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static struct flock lock_of(const struct user_events *user_events, uint32_t number)
+{
+	return (struct flock){
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)(user_events->lock_base + number),
+		.l_len = 1,
+	};
+}
+
+int stream_open(struct user_events *user_events, uint32_t number, int *ret_fd)
+{
+	_cleanup_(fd_closep) int fd = data_file_open(&user_events->mounts);
+	struct flock lock = lock_of(user_events, number);
+
+	if (fd < 0)
+		return fd;
+	if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
+		return -errno;
+	*ret_fd = fd_steal(&fd);
+	return 0;
+}
+
+bool stream_is_open(struct user_events *user_events, const struct event_stream *stream)
+{
+	struct flock lock = lock_of(user_events, stream->number);
+
+	/* If it can't be asked, it is charged. */
+	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+bool stream_is_clean(const struct event_stream *stream)
+{
+	/* An index that the file doesn't have is ENOENT; any event would want more than no payload, or would be off. */
+	return write(stream->fd, &stream->next_index, UAPI_INDEX_BYTES) < 0 && errno == ENOENT;
+}

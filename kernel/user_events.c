@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/user_events.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include "kernel/probe.h"
+#include "kernel/stream.h"
+#include "protocol/description.h"
+#include "protocol/text.h"
+
+/*
+ * The kernel's calls, carried out one after the other. Registrations that need an enabler are put together as long as they
+ * follow each other on one stream, so that a program's hundreds of events are a handful of messages to the process that
+ * holds the enablers.
+ */
+
+struct batch {
+	struct event_stream *stream;
+	size_t n;
+	struct slot *slots[REGISTER_AT_ONCE];
+	struct kernel_call *calls[REGISTER_AT_ONCE];
+};
+
+static struct user_events *user_events_of(struct kernel *kernel)
+{
+	return container_of(kernel, struct user_events, kernel);
+}
+
+static struct event_page *find_page(struct user_events *user_events, uint32_t number)
+{
+	struct event_page *page;
+
+	HASH_FIND(by_number, user_events->pages, &number, sizeof(number), page);
+	return page;
+}
+
+static struct event_stream *find_stream(struct user_events *user_events, uint32_t number)
+{
+	struct event_stream *stream;
+
+	HASH_FIND(by_number, user_events->streams, &number, sizeof(number), stream);
+	return stream;
+}
+
+int user_events_answer(int error)
+{
+	switch (error) {
+	case -EADDRINUSE:
+		return KERNEL_E_NAME_TAKEN;
+	case -EMFILE: /* user_events_max */
+	case -ENODEV: /* all numbers of event types are taken */
+		return KERNEL_E_FULL;
+	case -EINVAL:
+	case -E2BIG:
+		return KERNEL_E_BAD_DESCRIPTION;
+	case -EPERM: /* persistent, and we may not */
+		return KERNEL_E_UNSUPPORTED;
+	default:
+		return error;
+	}
+}
+
+static struct event_page *page_make(uint32_t number, uint32_t bits)
+{
+	struct event_page *page = calloc(1, sizeof(*page));
+
+	if (!page)
+		return NULL;
+	page->number = number;
+	page->fd = -1;
+	LIST_INIT(&page->maps);
+	bits_init(&page->bits, bits);
+	return page;
+}
+
+static int on_page_new(struct user_events *user_events, struct kernel_call *call)
+{
+	_cleanup_(freep) struct event_page *page = NULL;
+	int r;
+
+	if (find_page(user_events, call->page))
+		return -EEXIST;
+	page = page_make(call->page, user_events->kernel.facts.page_bits);
+	if (!page)
+		return -ENOMEM;
+	r = user_events->abi->page_new(user_events, page, &call->fd);
+	if (r < 0)
+		return r;
+	HASH_ADD(by_number, user_events->pages, number, sizeof(page->number), page);
+	if (!table_added()) {
+		user_events->abi->page_free(user_events, page);
+		call->fd = fd_close(call->fd);
+		return -ENOMEM;
+	}
+	steal_pointer(page);
+	return KERNEL_OK;
+}
+
+static void page_free(struct user_events *user_events, struct event_page *page)
+{
+	HASH_DELETE(by_number, user_events->pages, page);
+	user_events->abi->page_free(user_events, page);
+	free(page);
+}
+
+static int on_page_free(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_page *page = find_page(user_events, call->page);
+
+	if (!page)
+		return KERNEL_E_NO_SUCH;
+	if (page->streams > 0)
+		return -EBUSY;
+	page_free(user_events, page);
+	return KERNEL_OK;
+}
+
+/* The clients' copy leaves, ours stays: to register more on it. */
+static int on_stream_new(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_page *page = find_page(user_events, call->page);
+	_cleanup_(freep) struct event_stream *stream = NULL;
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
+
+	if (!page)
+		return KERNEL_E_NO_SUCH;
+	if (find_stream(user_events, call->stream))
+		return -EEXIST;
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return -ENOMEM;
+	r = stream_open(user_events, call->stream, &fd);
+	if (r < 0)
+		return r;
+	call->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (call->fd < 0)
+		return -errno;
+	stream->number = call->stream;
+	stream->page = page;
+	HASH_ADD(by_number, user_events->streams, number, sizeof(stream->number), stream);
+	if (!table_added()) {
+		call->fd = fd_close(call->fd);
+		return -ENOMEM;
+	}
+	page->streams++;
+	stream->fd = fd_steal(&fd);
+	steal_pointer(stream);
+	return KERNEL_OK;
+}
+
+/* On the page of the kernel, which all share, all of them stand together. */
+static struct event_page *book_of(struct user_events *user_events, struct event_page *page)
+{
+	return user_events->kernel.facts.shared_page ? &user_events->shared : page;
+}
+
+static void holding_free(struct holding *holding)
+{
+	HASH_DELETE(by_key, holding->page->holdings, holding);
+	free(holding);
+}
+
+static void slot_free(struct event_stream *stream, struct slot *slot)
+{
+	HASH_DELETE(by_holding, stream->slots, slot);
+	slot->holding->slots--;
+	free(slot);
+}
+
+static void stream_free(struct user_events *user_events, struct event_stream *stream)
+{
+	struct slot *slot, *next;
+
+	/* Before its events are let go of, so that the kernel has already done so where ours was the last copy. */
+	stream->fd = fd_close(stream->fd);
+	HASH_ITER(by_holding, stream->slots, slot, next) {
+		struct holding *holding = slot->holding;
+
+		slot_free(stream, slot);
+		if (holding->slots > 0)
+			continue;
+		user_events->abi->remove(user_events, holding);
+		holding_free(holding);
+	}
+	HASH_DELETE(by_number, user_events->streams, stream);
+	stream->page->streams--;
+	free(stream);
+}
+
+static int on_stream_free(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_stream *stream = find_stream(user_events, call->stream);
+
+	if (!stream)
+		return KERNEL_E_NO_SUCH;
+	stream_free(user_events, stream);
+	return KERNEL_OK;
+}
+
+/* The daemon has made it canonical, and is not believed. */
+static bool is_canonical(const char *text)
+{
+	static struct description description; /* large */
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+
+	return description_parse(text, strlen(text), &description, &why) == 0 && streq(description.canonical, text);
+}
+
+static size_t make_key(const struct kernel_call *call, char key[WIRE_DESCRIPTION_MAX + 3])
+{
+	/* Of another name altogether: events of many formats share theirs. */
+	key[0] = call->flags & KERNEL_MULTI_FORMAT ? 'm' : 's';
+	string_copy(key + 1, WIRE_DESCRIPTION_MAX + 2, call->text);
+	return strlen(key);
+}
+
+static struct holding *holding_make(struct event_page *page, const struct kernel_call *call, const char *key,
+				    size_t length)
+{
+	struct holding *holding = calloc(1, sizeof(*holding) + length + 1);
+
+	if (!holding)
+		return NULL;
+	holding->page = page;
+	holding->flags = call->flags;
+	memcpy(holding->key, key, length + 1);
+	holding->text = holding->key + 1;
+	HASH_ADD_KEYPTR(by_key, page->holdings, holding->key, length, holding);
+	if (!table_added()) {
+		free(holding);
+		return NULL;
+	}
+	return holding;
+}
+
+static struct slot *slot_make(struct event_stream *stream, struct holding *holding)
+{
+	struct slot *slot = calloc(1, sizeof(*slot));
+
+	if (!slot)
+		return NULL;
+	slot->holding = holding;
+	HASH_ADD(by_holding, stream->slots, holding, sizeof(struct holding *), slot);
+	if (!table_added()) {
+		free(slot);
+		return NULL;
+	}
+	holding->slots++;
+	return slot;
+}
+
+static void answer(struct kernel_call *call, struct event_stream *stream, const struct slot *slot)
+{
+	call->bit = slot->holding->bit;
+	call->index = slot->index;
+	stream->next_index = MAX(stream->next_index, slot->index + 1);
+	call->result = KERNEL_OK;
+}
+
+static void flush(struct user_events *user_events, struct batch *batch)
+{
+	int results[REGISTER_AT_ONCE];
+
+	if (batch->n == 0)
+		return;
+	user_events->abi->place(user_events, batch->stream, batch->slots, batch->n, results);
+	for (size_t i = 0; i < batch->n; i++) {
+		struct slot *slot = batch->slots[i];
+		struct holding *holding = slot->holding;
+
+		if (results[i] == KERNEL_OK) {
+			answer(batch->calls[i], batch->stream, slot);
+			continue;
+		}
+		batch->calls[i]->result = results[i];
+		slot_free(batch->stream, slot);
+		holding_free(holding);
+	}
+	batch->n = 0;
+}
+
+static int place(struct event_stream *stream, struct event_page *page, struct kernel_call *call, const char *key,
+		 size_t length, struct batch *batch)
+{
+	struct holding *holding = holding_make(page, call, key, length);
+	struct slot *slot = holding ? slot_make(stream, holding) : NULL;
+
+	if (!slot) {
+		if (holding)
+			holding_free(holding);
+		return -ENOMEM;
+	}
+	batch->stream = stream;
+	batch->slots[batch->n] = slot;
+	batch->calls[batch->n++] = call;
+	return KERNEL_OK;
+}
+
+static int join(struct user_events *user_events, struct event_stream *stream, struct holding *holding,
+		struct slot **ret)
+{
+	struct slot *slot = slot_make(stream, holding);
+	int r;
+
+	if (!slot)
+		return -ENOMEM;
+	r = user_events->abi->join(user_events, stream, holding, &slot->index);
+	if (r != 0) {
+		slot_free(stream, slot);
+		return r;
+	}
+	*ret = slot;
+	return 0;
+}
+
+static int register_event(struct user_events *user_events, struct event_stream *stream, struct kernel_call *call,
+			  struct batch *batch)
+{
+	struct event_page *page = book_of(user_events, stream->page);
+	char key[WIRE_DESCRIPTION_MAX + 3];
+	size_t length = make_key(call, key);
+	struct holding *holding;
+	struct slot *slot = NULL;
+	int r;
+
+	HASH_FIND(by_key, page->holdings, key, length, holding);
+	/* Asked for twice in one batch. */
+	if (holding && batch->n > 0) {
+		flush(user_events, batch);
+		HASH_FIND(by_key, page->holdings, key, length, holding);
+	}
+	if (!holding)
+		return place(stream, page, call, key, length, batch);
+	HASH_FIND(by_holding, stream->slots, &holding, sizeof(struct holding *), slot);
+	if (!slot) {
+		r = join(user_events, stream, holding, &slot);
+		if (r != 0)
+			return r;
+	}
+	answer(call, stream, slot);
+	return KERNEL_OK;
+}
+
+static int on_register(struct user_events *user_events, struct kernel_call *call, struct batch *batch)
+{
+	struct event_stream *stream = find_stream(user_events, call->stream);
+
+	if (batch->n == REGISTER_AT_ONCE || (batch->n > 0 && batch->stream != stream))
+		flush(user_events, batch);
+	if (!stream)
+		return KERNEL_E_NO_SUCH;
+	if (stream->fd < 0)
+		return -EBADF;
+	if (call->flags & ~user_events->kernel.facts.flags)
+		return KERNEL_E_UNSUPPORTED;
+	if (!is_canonical(call->text))
+		return KERNEL_E_BAD_DESCRIPTION;
+	return register_event(user_events, stream, call, batch);
+}
+
+/* There is no way to take a reference back from a file. */
+static int on_release(struct user_events *user_events, struct kernel_call *call)
+{
+	const struct event_stream *stream = find_stream(user_events, call->stream);
+
+	return stream && call->index < stream->next_index ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
+}
+
+static int on_still_open(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_stream *stream = find_stream(user_events, call->stream);
+
+	if (!stream)
+		return KERNEL_E_NO_SUCH;
+	stream->fd = fd_close(stream->fd);
+	return stream_is_open(user_events, stream) ? KERNEL_OK : KERNEL_E_GONE;
+}
+
+static int on_clean(struct user_events *user_events, struct kernel_call *call)
+{
+	const struct event_stream *stream = find_stream(user_events, call->stream);
+
+	if (!stream || stream->fd < 0)
+		return KERNEL_E_NO_SUCH;
+	return stream_is_clean(stream) ? KERNEL_OK : KERNEL_E_STRANGER;
+}
+
+static int carry_out(struct user_events *user_events, struct kernel_call *call, struct batch *batch)
+{
+	static int (*const handlers[])(struct user_events *, struct kernel_call *) = {
+		[KERNEL_PAGE_NEW] = on_page_new,     [KERNEL_PAGE_FREE] = on_page_free,
+		[KERNEL_STREAM_NEW] = on_stream_new, [KERNEL_STREAM_FREE] = on_stream_free,
+		[KERNEL_RELEASE] = on_release,	     [KERNEL_STILL_OPEN] = on_still_open,
+		[KERNEL_CLEAN] = on_clean,
+	};
+
+	if (call->op == KERNEL_REGISTER)
+		return on_register(user_events, call, batch);
+	flush(user_events, batch);
+	if ((size_t)call->op >= ARRAY_SIZE(handlers) || !handlers[call->op])
+		return -EINVAL;
+	return handlers[call->op](user_events, call);
+}
+
+static void user_events_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done,
+			       void *data)
+{
+	struct batch batch = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		calls[i].result = carry_out(user_events_of(kernel), &calls[i], &batch);
+	flush(user_events_of(kernel), &batch);
+	if (done)
+		done(data, calls, n);
+	if (user_events_of(kernel)->abi->prepare)
+		user_events_of(kernel)->abi->prepare(user_events_of(kernel));
+}
+
+static int user_events_dispatch(struct kernel *kernel)
+{
+	struct user_events *user_events = user_events_of(kernel);
+
+	return user_events->abi->dispatch(user_events);
+}
+
+/* Records go past us. */
+static bool user_events_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
+				   struct kernel_page_stats *ret _unused_)
+{
+	return false;
+}
+
+static void user_events_free(struct kernel *kernel)
+{
+	struct user_events *user_events = user_events_of(kernel);
+	struct event_stream *stream, *next_stream;
+	struct event_page *page, *next_page;
+
+	HASH_ITER(by_number, user_events->streams, stream, next_stream)
+		stream_free(user_events, stream);
+	HASH_ITER(by_number, user_events->pages, page, next_page)
+		page_free(user_events, page);
+	if (user_events->abi)
+		user_events->abi->deinit(user_events);
+	fd_close(user_events->data);
+	fd_close(user_events->status);
+	fd_close(user_events->mounts.tracefs);
+	fd_close(user_events->mounts.pages);
+	fd_close(user_events->mounts.pages_read_only);
+	fd_close(kernel->fd);
+	free(user_events);
+}
+
+static const struct kernel_ops user_events_ops = {
+	.submit = user_events_submit,
+	.dispatch = user_events_dispatch,
+	.free = user_events_free,
+	.page_stats = user_events_page_stats,
+};
+
+static int init(struct user_events *user_events, enum wire_backend backend, const struct kernel_limits *limits)
+{
+	uint64_t base;
+
+	if (getrandom(&base, sizeof(base), 0) != sizeof(base))
+		return -EIO;
+	/* As far apart as file offsets allow. */
+	user_events->lock_base = base >> 2 & ~(uint64_t)UINT32_MAX;
+	user_events->kernel.fd = epoll_create1(EPOLL_CLOEXEC);
+	if (user_events->kernel.fd < 0)
+		return -errno;
+	user_events->data = data_file_open(&user_events->mounts);
+	if (user_events->data < 0)
+		return user_events->data;
+	return backend == BACKEND_STATUS_PAGE ? status_page_init(user_events, limits)
+					      : enable_address_init(user_events, limits);
+}
+
+int user_events_new(enum wire_backend backend, const struct mounts *mounts, const struct kernel_limits *limits,
+		    struct kernel **ret)
+{
+	struct user_events *user_events = calloc(1, sizeof(*user_events));
+	int r;
+
+	if (!user_events)
+		return -ENOMEM;
+	user_events->kernel = (struct kernel){
+		.ops = &user_events_ops,
+		.facts = {
+			.backend = (uint16_t)backend,
+			.name = backend_name((uint16_t)backend),
+			.page_bits = limits->page_bits ? limits->page_bits : WIRE_PAGE_BITS,
+			.payload_max = WIRE_PAYLOAD_MAX,
+		},
+		.fd = -1,
+	};
+	user_events->data = -1;
+	user_events->status = -1;
+	user_events->timer = -1;
+	user_events->shared.fd = -1;
+	user_events->mounts = *mounts;
+	LIST_INIT(&user_events->enablers);
+	r = init(user_events, backend, limits);
+	if (r < 0) {
+		user_events_free(&user_events->kernel);
+		return r;
+	}
+	*ret = &user_events->kernel;
+	return 0;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/bits.h"
+#include "kernel/kernel.h"
+#include "tests/suite.h"
+
+/* check writes a line for each of its own assertions, so what is said a hundred thousand times is said like this. */
+#define expect(truth, ...)                                                                                             \
+	do                                                                                                             \
+		if (!(truth))                                                                                          \
+			ck_abort_msg(__VA_ARGS__);                                                                     \
+	while (0)
+
+static const uint32_t sizes[] = { 2, 3, 8, 9, 16, 17, 63, 64, 65, 520, 4095, WIRE_PAGE_BITS - 1, WIRE_PAGE_BITS };
+
+static uint32_t take(struct bits *bits)
+{
+	uint32_t bit;
+
+	expect(bits_take(bits, &bit) == 0, "no bit is left");
+	return bit;
+}
+
+static void expect_full(struct bits *bits)
+{
+	uint32_t bit = 4711;
+
+	ck_assert_int_eq(bits_take(bits, &bit), KERNEL_E_PAGE_FULL);
+	ck_assert_uint_eq(bit, 4711);
+}
+
+TEST(every_bit_but_the_first_is_given_once_and_then_the_page_is_full)
+{
+	static struct bits bits;
+	static bool given[WIRE_PAGE_BITS];
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		memset(given, 0, sizeof(given));
+		bits_init(&bits, sizes[i]);
+		for (uint32_t n = 1; n < sizes[i]; n++) {
+			uint32_t bit = take(&bits);
+
+			expect(bit > 0 && bit < sizes[i], "bit %u of %u", bit, sizes[i]);
+			expect(!given[bit], "bit %u a second time", bit);
+			given[bit] = true;
+		}
+		expect_full(&bits);
+	}
+}
+END_TEST
+
+TEST(a_page_of_one_bit_has_none_to_give)
+{
+	static struct bits bits;
+
+	bits_init(&bits, 1);
+	expect_full(&bits);
+}
+END_TEST
+
+/* A client's test of an event compares a byte first: the fewer events share one, the better. */
+TEST(no_byte_gets_another_event_before_each_has_as_many)
+{
+	static struct bits bits;
+	static uint8_t events[WIRE_PAGE_BYTES];
+
+	memset(events, 0, sizeof(events));
+	bits_init(&bits, WIRE_PAGE_BITS);
+	events[0] = 1; /* bit 0, which is never given */
+	for (uint32_t n = 1; n < WIRE_PAGE_BITS; n++) {
+		uint32_t bit = take(&bits);
+
+		events[bit / 8]++;
+		expect(events[bit / 8] <= n / WIRE_PAGE_BYTES + 1, "event %u is the %uth of byte %u", n,
+		       events[bit / 8], bit / 8);
+	}
+}
+END_TEST
+
+TEST(bits_come_in_the_order_of_bytes)
+{
+	static const uint32_t expected[] = { 8, 16, 1, 9, 17, 2, 10, 18, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15 };
+	static struct bits bits;
+
+	bits_init(&bits, 19);
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+		ck_assert_uint_eq(take(&bits), expected[i]);
+	expect_full(&bits);
+}
+END_TEST
+
+TEST(what_is_given_back_is_given_again_in_its_place)
+{
+	static struct bits bits;
+
+	bits_init(&bits, 19);
+	for (unsigned i = 0; i < 6; i++)
+		take(&bits);
+	bits_give(&bits, 9);
+	bits_give(&bits, 16);
+	ck_assert_uint_eq(take(&bits), 16);
+	ck_assert_uint_eq(take(&bits), 9);
+	ck_assert_uint_eq(take(&bits), 10);
+}
+END_TEST
+
+TEST(a_full_page_gives_just_what_it_gets_back)
+{
+	static struct bits bits;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const uint32_t back[] = { sizes[i] - 1, 1, sizes[i] / 2 };
+
+		bits_init(&bits, sizes[i]);
+		for (uint32_t n = 1; n < sizes[i]; n++)
+			take(&bits);
+		for (size_t j = 0; j < ARRAY_SIZE(back); j++) {
+			bits_give(&bits, back[j]);
+			ck_assert_uint_eq(take(&bits), back[j]);
+			expect_full(&bits);
+		}
+	}
+}
+END_TEST
+
+TEST(bits_are_fresh_after_init_whatever_was_there)
+{
+	static struct bits bits;
+
+	memset(&bits, 0xff, sizeof(bits));
+	bits_init(&bits, 9);
+	ck_assert_uint_eq(take(&bits), 8);
+	bits_init(&bits, 9);
+	ck_assert_uint_eq(take(&bits), 8);
+}
+END_TEST
+
+SUITE("bits", every_bit_but_the_first_is_given_once_and_then_the_page_is_full, a_page_of_one_bit_has_none_to_give,
+      no_byte_gets_another_event_before_each_has_as_many, bits_come_in_the_order_of_bytes,
+      what_is_given_back_is_given_again_in_its_place, a_full_page_gives_just_what_it_gets_back,
+      bits_are_fresh_after_init_whatever_was_there)

@@ -1,0 +1,762 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The keeper's conversation with its daemon, over a kernel of the test's own that notes what it is asked. */
+
+#include "kernel/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+
+#include "kernel/message.h"
+#include "protocol/transport.h"
+#include "tests/suite.h"
+
+enum { NOTED_MAX = 400, DEVICES = 32 };
+
+/* --- the kernel --- */
+
+struct note {
+	struct kernel_call call;
+	char text[WIRE_TENANT_MAX + 1];
+};
+
+/* Whatever it notes is looked at when the keeper has ended, or has answered. */
+struct fake {
+	struct kernel kernel;
+	struct note note[NOTED_MAX];
+	size_t noted;
+	size_t batches;
+	int result; /* of all but pages and streams */
+	int dispatch;
+	unsigned dispatches;
+	ino_t given[DEVICES]; /* fds */
+	size_t n_given;
+};
+
+static void fake_answer(struct fake *fake, struct kernel_call *call)
+{
+	struct stat status;
+	int ends[2];
+
+	call->result = fake->result;
+	call->bit = call->index + 1;
+	call->index += 2;
+	if (!message_op_gives_fd(call->op) || call->page == 0)
+		return;
+	if (pipe2(ends, O_CLOEXEC) < 0 || fstat(ends[1], &status) < 0)
+		abort();
+	close(ends[0]);
+	call->fd = ends[1];
+	call->result = KERNEL_OK;
+	fake->given[fake->n_given++] = status.st_ino;
+}
+
+static void fake_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
+{
+	struct fake *fake = container_of(kernel, struct fake, kernel);
+
+	fake->batches++;
+	for (size_t i = 0; i < n; i++) {
+		struct note *note = &fake->note[fake->noted++];
+
+		note->call = calls[i];
+		string_copy(note->text, sizeof(note->text), calls[i].text);
+		fake_answer(fake, &calls[i]);
+	}
+	done(data, calls, n);
+}
+
+static int fake_dispatch(struct kernel *kernel)
+{
+	struct fake *fake = container_of(kernel, struct fake, kernel);
+	eventfd_t count;
+
+	eventfd_read(kernel->fd, &count);
+	fake->dispatches++;
+	return fake->dispatch;
+}
+
+static const struct kernel_ops fake_ops = { .submit = fake_submit, .dispatch = fake_dispatch };
+
+/* --- the keeper, in a thread --- */
+
+struct scene {
+	struct fake fake;
+	int daemon;
+	int keeper;
+	pthread_t thread;
+	bool running;
+	int served;
+};
+
+static void *serve(void *data)
+{
+	struct scene *scene = data;
+
+	scene->served = keeper_serve(scene->keeper, &scene->fake.kernel);
+	return NULL;
+}
+
+static struct scene *scene_new(void)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+	const struct timeval patience = { .tv_sec = 30 };
+	int pair[2];
+
+	ck_assert_ptr_nonnull(scene);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	scene->daemon = pair[0];
+	scene->keeper = pair[1];
+	ck_assert_int_eq(setsockopt(scene->daemon, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	scene->fake.kernel = (struct kernel){
+		.ops = &fake_ops,
+		.facts = {
+			.backend = BACKEND_STATUS_PAGE,
+			.shared_page = true,
+			.page_bits = 100,
+			.capacity = 99,
+			.payload_max = 4064,
+			.note = "one page for all",
+		},
+		.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	};
+	return scene;
+}
+
+static void start(struct scene *scene)
+{
+	ck_assert_int_eq(pthread_create(&scene->thread, NULL, serve, scene), 0);
+	scene->running = true;
+}
+
+/* What keeper_serve() said. */
+static int join(struct scene *scene)
+{
+	ck_assert_int_eq(pthread_join(scene->thread, NULL), 0);
+	scene->running = false;
+	return scene->served;
+}
+
+static int hang_up(struct scene *scene)
+{
+	scene->daemon = fd_close(scene->daemon);
+	return join(scene);
+}
+
+static void scene_free(struct scene **scene)
+{
+	if ((*scene)->running)
+		hang_up(*scene);
+	fd_close((*scene)->daemon);
+	fd_close((*scene)->keeper);
+	fd_close((*scene)->fake.kernel.fd);
+	free(*scene);
+}
+
+#define SCENE(name) _cleanup_(scene_free) struct scene *name = scene_new()
+
+/* --- the daemon's end --- */
+
+static uint8_t buffer[2 * MESSAGE_MAX];
+
+static struct packet packet_new(void)
+{
+	return packet_make(buffer, sizeof(buffer));
+}
+
+static void say(const struct scene *scene, const struct packet *packet)
+{
+	ck_assert(!packet->failed);
+	ck_assert_int_eq(transport_send(scene->daemon, packet->data, packet->size, NULL, 0, 0), 0);
+}
+
+static struct heard {
+	struct message_header header;
+	struct cursor body;
+	struct fdset fds;
+	uint8_t packet[MESSAGE_MAX];
+} heard;
+
+static void hear(const struct scene *scene, enum message_kind kind)
+{
+	ssize_t size;
+
+	fdset_deinit(&heard.fds);
+	size = transport_receive_fds(scene->daemon, heard.packet, sizeof(heard.packet), &heard.fds, 0);
+	ck_assert_int_gt(size, 0);
+	ck_assert(message_read(heard.packet, (size_t)size, &heard.header, &heard.body));
+	ck_assert_uint_eq(heard.header.kind, kind);
+}
+
+static void expect_end(const struct scene *scene)
+{
+	char byte;
+
+	ck_assert_int_eq(shutdown(scene->keeper, SHUT_WR), 0);
+	ck_assert_int_eq(recv(scene->daemon, &byte, 1, 0), 0);
+}
+
+/* It has said that it is ready. */
+static struct scene *scene_ready(void)
+{
+	struct scene *scene = scene_new();
+
+	start(scene);
+	hear(scene, MESSAGE_READY);
+	return scene;
+}
+
+#define READY_SCENE(name) _cleanup_(scene_free) struct scene *name = scene_ready()
+
+static void say_calls(const struct scene *scene, const struct kernel_call *calls, size_t n)
+{
+	struct packet packet = packet_new();
+
+	ck_assert_uint_eq(message_put_calls(&packet, calls, n), n);
+	say(scene, &packet);
+}
+
+/* The answer's fds are in heard.fds, in the order of the calls. */
+static void expect_answers(const struct scene *scene, struct kernel_call *calls, size_t n, size_t fds)
+{
+	size_t with_fd = 0;
+
+	hear(scene, MESSAGE_ANSWERS);
+	ck_assert_uint_eq(heard.header.count, n);
+	for (size_t i = 0; i < n; i++) {
+		bool has_fd;
+
+		ck_assert(message_next_answer(&heard.body, &calls[i], &has_fd));
+		with_fd += has_fd;
+		calls[i].fd = has_fd ? 1 : -1;
+	}
+	ck_assert(cursor_done(&heard.body));
+	ck_assert_uint_eq(with_fd, fds);
+	ck_assert_uint_eq(heard.fds.count, fds);
+}
+
+static void expect_noted(const struct note *note, const struct kernel_call *call)
+{
+	ck_assert_int_eq(note->call.op, call->op);
+	ck_assert_uint_eq(note->call.page, call->page);
+	ck_assert_uint_eq(note->call.stream, call->stream);
+	ck_assert_uint_eq(note->call.flags, call->flags);
+	ck_assert_uint_eq(note->call.index, call->index);
+	ck_assert_int_eq(note->call.fd, -1);
+	ck_assert_int_eq(note->call.result, 0);
+	ck_assert_str_eq(note->text, call->text ? call->text : "");
+}
+
+static const struct kernel_call examples[] = {
+	{ .op = KERNEL_PAGE_NEW, .page = 7, .text = "/system.slice/a.service" },
+	{ .op = KERNEL_STREAM_NEW, .page = 7, .stream = 8 },
+	{ .op = KERNEL_REGISTER, .page = 7, .stream = 8, .flags = KERNEL_MULTI_FORMAT, .text = "event u32 x" },
+	{ .op = KERNEL_STREAM_NEW, .page = 0, .stream = 9 }, /* is refused */
+	{ .op = KERNEL_RELEASE, .stream = 8, .index = 3 },
+	{ .op = KERNEL_STILL_OPEN, .stream = 8 },
+	{ .op = KERNEL_CLEAN, .stream = 8 },
+	{ .op = KERNEL_STREAM_FREE, .stream = 8 },
+	{ .op = KERNEL_PAGE_FREE, .page = 7 },
+};
+
+/* --- tests --- */
+
+TEST(the_keeper_speaks_first_and_says_what_it_has)
+{
+	SCENE(scene);
+	struct kernel_facts facts;
+
+	start(scene);
+	hear(scene, MESSAGE_READY);
+	ck_assert_uint_eq(heard.fds.count, 0);
+	ck_assert(message_get_ready(heard.body, &facts));
+	ck_assert_uint_eq(facts.backend, BACKEND_STATUS_PAGE);
+	ck_assert(facts.shared_page);
+	ck_assert(!facts.guarded);
+	ck_assert_uint_eq(facts.page_bits, 100);
+	ck_assert_uint_eq(facts.capacity, 99);
+	ck_assert_str_eq(facts.note, "one page for all");
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(scene->fake.noted, 0);
+}
+END_TEST
+
+TEST(calls_come_through_as_they_were_sent_and_answers_go_back)
+{
+	READY_SCENE(scene);
+	struct kernel_call calls[ARRAY_SIZE(examples)];
+
+	memcpy(calls, examples, sizeof(calls));
+	scene->fake.result = KERNEL_E_LINGERS;
+	say_calls(scene, examples, ARRAY_SIZE(examples));
+	expect_answers(scene, calls, ARRAY_SIZE(examples), 2);
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(scene->fake.batches, 1);
+	ck_assert_uint_eq(scene->fake.noted, ARRAY_SIZE(examples));
+	for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
+		expect_noted(&scene->fake.note[i], &examples[i]);
+		ck_assert_int_eq(calls[i].result, i < 2 ? KERNEL_OK : KERNEL_E_LINGERS);
+		ck_assert_uint_eq(calls[i].bit, examples[i].index + 1);
+		ck_assert_uint_eq(calls[i].index, examples[i].index + 2);
+		ck_assert_int_eq(calls[i].fd, i < 2 ? 1 : -1);
+	}
+	fdset_deinit(&heard.fds);
+}
+END_TEST
+
+TEST(every_fd_is_that_of_its_own_call_and_the_keeper_keeps_none)
+{
+	READY_SCENE(scene);
+	struct kernel_call calls[2 * MESSAGE_FDS_MAX];
+	int fds = count_open_fds();
+	struct stat status;
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		calls[i] = (struct kernel_call){ .op = i % 2 ? KERNEL_STREAM_NEW : KERNEL_CLEAN, .page = 1 };
+	say_calls(scene, calls, ARRAY_SIZE(calls));
+	expect_answers(scene, calls, ARRAY_SIZE(calls), MESSAGE_FDS_MAX);
+	for (size_t i = 0; i < MESSAGE_FDS_MAX; i++) {
+		ck_assert_int_eq(fstat(heard.fds.fd[i], &status), 0);
+		ck_assert_uint_eq(status.st_ino, scene->fake.given[i]);
+		ck_assert_int_eq(calls[2 * i + 1].fd, 1);
+	}
+	fdset_deinit(&heard.fds);
+	/* It closes its own behind what it sends. */
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_int_eq(count_open_fds(), fds - 1);
+}
+END_TEST
+
+TEST(the_fullest_packets_are_taken)
+{
+	READY_SCENE(scene);
+	static char description[WIRE_DESCRIPTION_MAX + 1], path[WIRE_TENANT_MAX + 1];
+	struct kernel_call calls[MESSAGE_CALLS_MAX];
+
+	memset(description, 'd', sizeof(description) - 1);
+	memset(path, 'p', sizeof(path) - 1);
+	for (size_t i = 0; i < MESSAGE_CALLS_MAX; i++)
+		calls[i] = (struct kernel_call){ .op = KERNEL_REGISTER, .text = description };
+	say_calls(scene, calls, MESSAGE_CALLS_MAX);
+	expect_answers(scene, calls, MESSAGE_CALLS_MAX, 0);
+	for (size_t i = 0; i < MESSAGE_FDS_MAX; i++)
+		calls[i] = (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = 1, .text = path };
+	say_calls(scene, calls, MESSAGE_FDS_MAX);
+	expect_answers(scene, calls, MESSAGE_FDS_MAX, MESSAGE_FDS_MAX);
+	fdset_deinit(&heard.fds);
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(scene->fake.noted, MESSAGE_CALLS_MAX + MESSAGE_FDS_MAX);
+	for (size_t i = 0; i < scene->fake.noted; i++)
+		ck_assert_str_eq(scene->fake.note[i].text, i < MESSAGE_CALLS_MAX ? description : path);
+}
+END_TEST
+
+TEST(packets_are_answered_one_by_one_in_order)
+{
+	READY_SCENE(scene);
+	struct kernel_call calls[3] = { { .op = KERNEL_CLEAN } };
+
+	for (uint32_t i = 1; i <= 3; i++) {
+		calls[0].index = i;
+		say_calls(scene, calls, i);
+	}
+	for (uint32_t i = 1; i <= 3; i++) {
+		expect_answers(scene, calls, i, 0);
+		ck_assert_uint_eq(calls[0].bit, i + 1);
+	}
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(scene->fake.batches, 3);
+}
+END_TEST
+
+TEST(a_daemon_that_hangs_up_ends_it_well)
+{
+	READY_SCENE(scene);
+
+	ck_assert_int_eq(hang_up(scene), 0);
+}
+END_TEST
+
+/* Even without having read what was said: then the kernel calls it a reset. */
+TEST(a_daemon_that_never_listened_ends_it_well)
+{
+	SCENE(scene);
+	struct pollfd ask = { .fd = scene->daemon, .events = POLLIN };
+
+	start(scene);
+	ck_assert_int_eq(poll(&ask, 1, 30000), 1);
+	ck_assert_int_eq(hang_up(scene), 0);
+}
+END_TEST
+
+TEST(a_daemon_that_had_gone_before_is_an_error_and_no_signal)
+{
+	SCENE(scene);
+
+	scene->daemon = fd_close(scene->daemon);
+	start(scene);
+	ck_assert_int_eq(join(scene), -EPIPE);
+}
+END_TEST
+
+/* Its last wishes are carried out; nobody hears of it, and nothing is left. */
+TEST(what_a_daemon_asked_before_it_went_is_done)
+{
+	SCENE(scene);
+	struct kernel_call calls[2];
+
+	memcpy(calls, examples, sizeof(calls));
+	say_calls(scene, calls, 2);
+	ck_assert_int_eq(shutdown(scene->daemon, SHUT_WR), 0);
+	start(scene);
+	ck_assert_int_eq(join(scene), 0);
+	ck_assert_uint_eq(scene->fake.noted, 2);
+	hear(scene, MESSAGE_READY);
+	expect_answers(scene, calls, 2, 2);
+	fdset_deinit(&heard.fds);
+}
+END_TEST
+
+TEST(a_kernel_that_has_something_to_do_gets_to_it)
+{
+	READY_SCENE(scene);
+	struct kernel_call call = { .op = KERNEL_CLEAN };
+
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert_int_eq(eventfd_write(scene->fake.kernel.fd, 1), 0);
+		say_calls(scene, &call, 1);
+		expect_answers(scene, &call, 1, 0);
+	}
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(scene->fake.dispatches, 3);
+}
+END_TEST
+
+TEST(a_kernel_that_fails_ends_it)
+{
+	SCENE(scene);
+
+	scene->fake.dispatch = -EIO;
+	ck_assert_int_eq(eventfd_write(scene->fake.kernel.fd, 1), 0);
+	start(scene);
+	ck_assert_int_eq(join(scene), -EIO);
+	hear(scene, MESSAGE_READY);
+}
+END_TEST
+
+/* --- nonsense --- */
+
+static void fill_header(struct packet *packet, uint16_t kind, size_t count)
+{
+	const struct message_header header = { .size = (uint32_t)packet->size, .kind = kind, .count = (uint16_t)count };
+
+	memcpy(packet->data, &header, sizeof(header));
+}
+
+static void put_raw(struct packet *packet, struct message_call raw, const char *text, size_t length)
+{
+	packet_put(packet, &raw, sizeof(raw));
+	packet_put_padded(packet, text, length);
+}
+
+/* So that there is something that must not be done. */
+static void put_good(struct packet *packet)
+{
+	packet_room(packet, sizeof(struct message_header));
+	put_raw(packet, (struct message_call){ .op = KERNEL_STREAM_NEW, .page = 1 }, "", 0);
+}
+
+static void garbage(struct packet *packet)
+{
+	packet_put(packet, "what is this?", 13);
+}
+
+static void a_byte(struct packet *packet)
+{
+	packet_put(packet, "", 1);
+}
+
+static void no_calls(struct packet *packet)
+{
+	packet_room(packet, sizeof(struct message_header));
+	fill_header(packet, MESSAGE_CALLS, 0);
+}
+
+static void fewer_calls_than_said(struct packet *packet)
+{
+	put_good(packet);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
+static void no_calls_but_some(struct packet *packet)
+{
+	put_good(packet);
+	fill_header(packet, MESSAGE_CALLS, 0);
+}
+
+static void more_calls_than_said(struct packet *packet)
+{
+	put_good(packet);
+	put_raw(packet, (struct message_call){ .op = KERNEL_CLEAN }, "", 0);
+	fill_header(packet, MESSAGE_CALLS, 1);
+}
+
+static void more_bytes_than_calls(struct packet *packet)
+{
+	put_good(packet);
+	packet_room(packet, 1);
+	fill_header(packet, MESSAGE_CALLS, 1);
+}
+
+static void half_a_call(struct packet *packet)
+{
+	put_good(packet);
+	packet_room(packet, sizeof(struct message_call) - 1);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
+static void no_such_operation(struct packet *packet)
+{
+	put_good(packet);
+	put_raw(packet, (struct message_call){ .op = KERNEL_OP_MAX_ }, "", 0);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
+static void too_long_a_text(struct packet *packet)
+{
+	static const char text[WIRE_TENANT_MAX + 2] = { [0 ... WIRE_TENANT_MAX] = 'x' };
+
+	put_good(packet);
+	put_raw(packet, (struct message_call){ .text_length = WIRE_TENANT_MAX + 1 }, text, WIRE_TENANT_MAX + 1);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
+static void a_text_of_any_length(struct packet *packet)
+{
+	put_good(packet);
+	put_raw(packet, (struct message_call){ .text_length = UINT32_MAX }, "text", 4);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
+static void a_zero_in_the_text(struct packet *packet)
+{
+	put_good(packet);
+	put_raw(packet, (struct message_call){ .op = KERNEL_REGISTER, .text_length = 8 }, "ev\0nt u8", 8);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
+static void too_many_calls(struct packet *packet)
+{
+	put_good(packet);
+	for (size_t i = 0; i < MESSAGE_CALLS_MAX; i++)
+		put_raw(packet, (struct message_call){ .op = KERNEL_CLEAN }, "", 0);
+	fill_header(packet, MESSAGE_CALLS, MESSAGE_CALLS_MAX + 1);
+}
+
+static void too_many_fds_asked_for(struct packet *packet)
+{
+	put_good(packet);
+	for (size_t i = 0; i < MESSAGE_FDS_MAX; i++)
+		put_raw(packet, (struct message_call){ .op = KERNEL_PAGE_NEW, .page = 1 }, "", 0);
+	fill_header(packet, MESSAGE_CALLS, MESSAGE_FDS_MAX + 1);
+}
+
+static void too_long_a_packet(struct packet *packet)
+{
+	put_good(packet);
+	packet_room(packet, MESSAGE_MAX);
+	fill_header(packet, MESSAGE_CALLS, 1);
+}
+
+static void another_size(struct packet *packet)
+{
+	put_good(packet);
+	fill_header(packet, MESSAGE_CALLS, 1);
+	packet->data[0] ^= 1;
+}
+
+static void what_only_keepers_say(struct packet *packet)
+{
+	put_good(packet);
+	fill_header(packet, MESSAGE_ANSWERS, 1);
+}
+
+static void that_it_is_ready(struct packet *packet)
+{
+	put_good(packet);
+	fill_header(packet, MESSAGE_READY, 1);
+}
+
+static void that_it_failed(struct packet *packet)
+{
+	message_put_failed(packet, "I can't");
+}
+
+static void (*const nonsense[])(struct packet *) = {
+	garbage,
+	a_byte,
+	no_calls,
+	fewer_calls_than_said,
+	no_calls_but_some,
+	more_calls_than_said,
+	more_bytes_than_calls,
+	half_a_call,
+	no_such_operation,
+	too_long_a_text,
+	a_text_of_any_length,
+	a_zero_in_the_text,
+	too_many_calls,
+	too_many_fds_asked_for,
+	too_long_a_packet,
+	another_size,
+	what_only_keepers_say,
+	that_it_is_ready,
+	that_it_failed,
+};
+
+/* The end, in words; nothing of it was done, nor what was asked behind it. */
+static void expect_refusal(struct scene *scene)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+
+	ck_assert_int_eq(join(scene), -EPROTO);
+	hear(scene, MESSAGE_FAILED);
+	ck_assert_uint_eq(heard.fds.count, 0);
+	ck_assert(message_get_failed(heard.body, sentence));
+	ck_assert_uint_gt(strlen(sentence), 20);
+	expect_end(scene);
+	ck_assert_uint_eq(scene->fake.noted, 0);
+}
+
+TEST(nonsense_ends_it_in_words_and_nothing_of_it_is_done)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
+		READY_SCENE(scene);
+		struct kernel_call call = { .op = KERNEL_CLEAN };
+		struct packet packet = packet_new();
+
+		nonsense[i](&packet);
+		say(scene, &packet);
+		/* Perhaps it has ended already. */
+		packet = packet_new();
+		message_put_calls(&packet, &call, 1);
+		transport_send(scene->daemon, packet.data, packet.size, NULL, 0, 0);
+		expect_refusal(scene);
+	}
+}
+END_TEST
+
+/* What the table above breaks is good without that. */
+TEST(what_is_not_quite_nonsense_is_done)
+{
+	READY_SCENE(scene);
+	struct kernel_call calls[2] = { { .op = KERNEL_STREAM_NEW }, { .op = KERNEL_CLEAN } };
+	struct packet packet = packet_new();
+
+	put_good(&packet);
+	put_raw(&packet, (struct message_call){ .op = KERNEL_OP_MAX_ - 1, .text_length = 3 }, "evt", 3);
+	fill_header(&packet, MESSAGE_CALLS, 2);
+	say(scene, &packet);
+	expect_answers(scene, calls, 2, 1);
+	fdset_deinit(&heard.fds);
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_str_eq(scene->fake.note[1].text, "evt");
+}
+END_TEST
+
+TEST(nobody_gives_the_keeper_fds)
+{
+	static const int fds[] = { STDERR_FILENO, STDERR_FILENO, STDERR_FILENO, STDERR_FILENO,
+				   STDERR_FILENO, STDERR_FILENO, STDERR_FILENO, STDERR_FILENO };
+
+	for (size_t n = 1; n <= ARRAY_SIZE(fds); n += 7) {
+		READY_SCENE(scene);
+		struct kernel_call call = { .op = KERNEL_CLEAN };
+		struct packet packet = packet_new();
+
+		message_put_calls(&packet, &call, 1);
+		ck_assert_int_eq(transport_send(scene->daemon, packet.data, packet.size, fds, n, 0), 0);
+		expect_refusal(scene);
+	}
+}
+END_TEST
+
+TEST(a_keeper_that_cannot_says_so_in_a_sentence_that_fits)
+{
+	SCENE(scene);
+	char text[2 * WIRE_SENTENCE_MAX] = "no tracefs here", sentence[WIRE_SENTENCE_MAX + 1];
+
+	for (unsigned i = 0; i < 2; i++) {
+		keeper_refuse(scene->keeper, text);
+		hear(scene, MESSAGE_FAILED);
+		ck_assert(message_get_failed(heard.body, sentence));
+		ck_assert_uint_eq(strlen(sentence), MIN(strlen(text), WIRE_SENTENCE_MAX));
+		ck_assert_int_eq(strncmp(sentence, text, strlen(sentence)), 0);
+		memset(text, 'x', sizeof(text) - 1);
+	}
+	scene->daemon = fd_close(scene->daemon);
+	keeper_refuse(scene->keeper, text);
+}
+END_TEST
+
+/* --- with the other side as it is --- */
+
+static void on_done(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+{
+	++*(unsigned *)data;
+}
+
+TEST(both_sides_understand_each_other)
+{
+	SCENE(scene);
+	struct kernel_call calls[220];
+	char why[WIRE_SENTENCE_MAX + 1];
+	struct kernel *kernel;
+	unsigned done = 0;
+
+	start(scene);
+	ck_assert_int_eq(remote_new(scene->daemon, &kernel, why), 0);
+	scene->daemon = -1;
+	ck_assert_str_eq(kernel->facts.note, "one page for all");
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		calls[i] = (struct kernel_call){
+			.op = i % 10 ? KERNEL_REGISTER : KERNEL_STREAM_NEW,
+			.page = 1,
+			.text = i % 10 ? "event u32 x" : NULL,
+			.index = (uint32_t)i,
+		};
+	kernel_submit(kernel, calls, ARRAY_SIZE(calls), on_done, &done);
+	kernel_tell(kernel, (struct kernel_call){ .op = KERNEL_STREAM_NEW, .page = 1 });
+	kernel_submit(kernel, calls, 0, on_done, &done);
+	while (done < 2 || scene->fake.noted < ARRAY_SIZE(calls) + 1) {
+		struct pollfd ask = { .fd = kernel->fd, .events = POLLIN };
+
+		ck_assert_int_eq(poll(&ask, 1, 30000), 1);
+		ck_assert_int_eq(kernel_dispatch(kernel), 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		ck_assert_int_eq(calls[i].result, KERNEL_OK);
+		ck_assert_uint_eq(calls[i].index, i + 2);
+		ck_assert_int_eq(calls[i].fd >= 0, i % 10 == 0);
+		fd_close(calls[i].fd);
+	}
+	kernel_free(kernel);
+	ck_assert_int_eq(join(scene), 0);
+	ck_assert_uint_eq(scene->fake.noted, ARRAY_SIZE(calls) + 1);
+}
+END_TEST
+
+SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has,
+      calls_come_through_as_they_were_sent_and_answers_go_back,
+      every_fd_is_that_of_its_own_call_and_the_keeper_keeps_none, the_fullest_packets_are_taken,
+      packets_are_answered_one_by_one_in_order, a_daemon_that_hangs_up_ends_it_well,
+      a_daemon_that_never_listened_ends_it_well, a_daemon_that_had_gone_before_is_an_error_and_no_signal,
+      what_a_daemon_asked_before_it_went_is_done, a_kernel_that_has_something_to_do_gets_to_it,
+      a_kernel_that_fails_ends_it, nonsense_ends_it_in_words_and_nothing_of_it_is_done,
+      what_is_not_quite_nonsense_is_done, nobody_gives_the_keeper_fds,
+      a_keeper_that_cannot_says_so_in_a_sentence_that_fits, both_sides_understand_each_other)

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/unit/world.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "daemon/log.h"
+#include "daemon/peer.h"
+#include "daemon/tenant.h"
+#include "protocol/transport.h"
+
+/* --- a kernel that waits to be told --- */
+
+struct script script;
+
+static bool is_refused(const struct kernel_call *call)
+{
+	if (script.times == 0 || call->op != script.refuses)
+		return false;
+	if (script.well > 0) {
+		script.well--;
+		return false;
+	}
+	script.times--;
+	return true;
+}
+
+static void carry_out(struct kernel_call *call)
+{
+	script.asked[call->op]++;
+	if (script.cancelled)
+		call->result = -ECANCELED;
+	else if (is_refused(call))
+		call->result = script.result;
+	else
+		script.real->submit(script.kernel, call, 1, NULL, NULL);
+	if (call->op != KERNEL_PAGE_NEW)
+		return;
+	if (call->result == -EEXIST && script.gives_pages_twice) {
+		call->fd = fcntl(script.page, F_DUPFD_CLOEXEC, 0);
+		call->result = KERNEL_OK;
+	}
+	script.page = call->fd;
+}
+
+void carry_out_batch(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->n && !batch->carried_out; i++)
+		carry_out(&batch->calls[i]);
+	batch->carried_out = true;
+}
+
+void answer_batch(struct batch *batch)
+{
+	TAILQ_REMOVE(&script.under_way, batch, entry);
+	script.n_under_way--;
+	carry_out_batch(batch);
+	if (batch->done)
+		batch->done(batch->data, batch->calls, batch->n);
+	free(batch);
+}
+
+static void scripted_submit(struct kernel *kernel _unused_, struct kernel_call *calls, size_t n, kernel_done *done,
+			    void *data)
+{
+	struct batch *batch;
+
+	/* What asks for nothing waits for nothing. */
+	if (n == 0) {
+		done(data, calls, n);
+		return;
+	}
+	batch = calloc(1, sizeof(*batch));
+	ck_assert_ptr_nonnull(batch);
+	*batch = (struct batch){ .calls = calls, .n = n, .done = done, .data = data };
+	if (!done) {
+		ck_assert_uint_eq(n, 1);
+		ck_assert_ptr_null(calls[0].text);
+		batch->told = calls[0];
+		batch->calls = &batch->told;
+	}
+	TAILQ_INSERT_TAIL(&script.under_way, batch, entry);
+	script.n_under_way++;
+	if (!script.holds)
+		answer_batch(batch);
+}
+
+void answer_one(void)
+{
+	ck_assert(!TAILQ_EMPTY(&script.under_way));
+	answer_batch(TAILQ_FIRST(&script.under_way));
+}
+
+void answer_all(void)
+{
+	while (!TAILQ_EMPTY(&script.under_way))
+		answer_one();
+}
+
+static void scripted_cancel(struct kernel *kernel _unused_)
+{
+	script.cancelled = true;
+	script.holds = false;
+	answer_all();
+}
+
+static void scripted_free(struct kernel *kernel)
+{
+	ck_assert(TAILQ_EMPTY(&script.under_way));
+	script.real->free(kernel);
+}
+
+static int scripted_dispatch(struct kernel *kernel)
+{
+	return script.real->dispatch(kernel);
+}
+
+static bool scripted_page_stats(struct kernel *kernel, uint32_t page, struct kernel_page_stats *ret)
+{
+	return script.real->page_stats(kernel, page, ret);
+}
+
+static const struct kernel_ops scripted_ops = {
+	.submit = scripted_submit,
+	.cancel = scripted_cancel,
+	.dispatch = scripted_dispatch,
+	.free = scripted_free,
+	.page_stats = scripted_page_stats,
+};
+
+void hold(void)
+{
+	script.holds = true;
+}
+
+void hold_no_more(void)
+{
+	script.holds = false;
+	answer_all();
+}
+
+void refuse(enum kernel_op op, int result, unsigned well, unsigned times)
+{
+	script.refuses = op;
+	script.result = result;
+	script.well = well;
+	script.times = times;
+}
+
+struct embedded *embedded(void)
+{
+	return container_of(script.kernel, struct embedded, kernel);
+}
+
+/* --- a daemon in this process --- */
+
+struct world *world_new(uint32_t capacity, uint32_t max_events)
+{
+	struct world *world = calloc(1, sizeof(*world));
+	struct options options = {
+		.backend = "embedded",
+		.guard = "prefer",
+		.user = "root",
+		.capacity = capacity,
+		.max_events = max_events,
+		.ring_bytes = DEFAULT_RING_BYTES,
+		.patience = DEFAULT_PATIENCE,
+		.tenant_is_process = true,
+	};
+
+	if (!world)
+		ck_abort();
+	log_open(LOG_EMERG, false);
+	make_temporary_directory(world->directory, sizeof(world->directory));
+	snprintf(world->socket, sizeof(world->socket), "%s/userevd.sock", world->directory);
+	snprintf(world->control, sizeof(world->control), "%s/control.sock", world->directory);
+	options.socket = world->socket;
+	options.control_socket = world->control;
+	ck_assert_int_eq(daemon_new(&options, &world->daemon), 0);
+	memset(&script, 0, sizeof(script));
+	TAILQ_INIT(&script.under_way);
+	script.kernel = world->daemon->kernel;
+	script.real = script.kernel->ops;
+	script.kernel->ops = &scripted_ops;
+	return world;
+}
+
+long allocations_given = -1;
+
+void turn(struct world *world)
+{
+	allocations_left = allocations_given;
+	for (unsigned i = 0; i < TURNS && world->daemon; i++)
+		ev_run(world->daemon->loop, EVRUN_NOWAIT);
+	allocations_given = allocations_left;
+	allocations_left = -1;
+}
+
+unsigned count_slots(void)
+{
+	return HASH_CNT(by_key, embedded()->slots);
+}
+
+void expect_no_charges(const struct world *world)
+{
+	ck_assert_uint_eq(world->daemon->machine.used, 0);
+	ck_assert_ptr_null(world->daemon->events);
+	ck_assert_uint_eq(count_slots(), 0);
+	ck_assert_ptr_null(embedded()->holdings);
+	ck_assert_uint_eq(roster_count(&embedded()->tracer.events), 0);
+}
+
+void expect_nothing_left(struct world *world)
+{
+	struct daemon *daemon = world->daemon;
+
+	expect_no_charges(world);
+	ck_assert_uint_eq(daemon->leases, 0);
+	ck_assert_ptr_null(daemon->tenants);
+	ck_assert_ptr_null(daemon->tenants_by_number);
+	ck_assert_ptr_null(daemon->streams);
+	ck_assert(TAILQ_EMPTY(&daemon->lingering));
+	ck_assert(TAILQ_EMPTY(&daemon->clients));
+	ck_assert(TAILQ_EMPTY(&daemon->impatient));
+	ck_assert(TAILQ_EMPTY(&daemon->flushing));
+	ck_assert_uint_eq(daemon->connections, 0);
+	ck_assert_ptr_null(embedded()->sources);
+	ck_assert_ptr_null(embedded()->pages);
+}
+
+void world_end(struct world *world)
+{
+	world->daemon = daemon_free(world->daemon);
+	ck_assert_int_eq(rmdir(world->directory), 0);
+}
+
+void world_free(struct world **world)
+{
+	if ((*world)->daemon) {
+		hold_no_more();
+		turn(*world);
+		streams_look((*world)->daemon);
+		turn(*world);
+		expect_nothing_left(*world);
+		world_end(*world);
+	}
+	free(*world);
+}
+
+/* --- a client in this process --- */
+
+/* Packets are this process's own, so whoever it is to be is a set-user-ID program of ours. */
+struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
+{
+	struct end end = { .world = world, .page = -1, .stream = -1 };
+	struct peer peer = { .pid = pid, .uid = uid, .real_uid = getuid(), .comm = "program" };
+	struct tenant *tenant;
+	int pair[2], on = 1;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	ck_assert_int_eq(tenant_of_peer(world->daemon, &peer, &tenant), 0);
+	ck_assert_int_eq(client_new(world->daemon, pair[0], SOCKET_CLIENTS, &peer, tenant), 0);
+	end.client = TAILQ_LAST(&world->daemon->clients, client_queue);
+	end.socket = pair[1];
+	return end;
+}
+
+struct end end_new(struct world *world, pid_t pid)
+{
+	return end_of_user(world, pid, getuid());
+}
+
+void end_hang_up(struct end *end)
+{
+	end->socket = fd_close(end->socket);
+	turn(end->world);
+}
+
+void end_deinit(struct end *end)
+{
+	fdset_deinit(&end->heard.fds);
+	end->page = fd_close(end->page);
+	end->stream = fd_close(end->stream);
+	end_hang_up(end);
+}
+
+static uint8_t said[WIRE_PACKET_MAX];
+
+struct packet begin(struct end *end, uint16_t kind)
+{
+	struct packet packet = packet_make(said, sizeof(said));
+
+	encode_begin(&packet, kind, ++end->serial, 0, NULL, 0);
+	return packet;
+}
+
+void say(struct end *end, struct packet *packet)
+{
+	int r;
+
+	encode_end(packet);
+	ck_assert(!packet->failed);
+	r = transport_send(end->socket, packet->data, packet->size, NULL, 0, 0);
+	ck_assert(r == 0 || (r == -EPIPE && end->may_be_cut));
+	turn(end->world);
+}
+
+void say_hello(struct end *end)
+{
+	struct packet packet = begin(end, KIND_HELLO);
+
+	encode_hello(&packet, &(struct wire_hello){ .understands = WIRE_FEATURE_WATCH });
+	say(end, &packet);
+}
+
+void say_register(struct end *end, uint16_t flags, const char *const *descriptions, size_t n)
+{
+	struct packet packet = begin(end, KIND_REGISTER);
+	size_t mark = encode_strings(&packet, 0);
+
+	for (size_t i = 0; i < n; i++)
+		encode_string(&packet, flags, descriptions[i], strlen(descriptions[i]));
+	encode_count(&packet, mark, (uint16_t)n);
+	say(end, &packet);
+}
+
+void say_release(struct end *end, uint32_t bit)
+{
+	struct packet packet = begin(end, KIND_RELEASE);
+	size_t mark = encode_release(&packet);
+
+	encode_release_bit(&packet, bit);
+	encode_count(&packet, mark, 1);
+	say(end, &packet);
+}
+
+void say_simply(struct end *end, uint16_t kind)
+{
+	struct packet packet = begin(end, kind);
+
+	if (kind == KIND_WATCH)
+		encode_watch(&packet, &(struct wire_watch){ .on = 1 });
+	say(end, &packet);
+}
+
+bool hear(struct end *end)
+{
+	struct heard *heard = &end->heard;
+
+	fdset_deinit(&heard->fds);
+	turn(end->world);
+	heard->size =
+		transport_receive_fds(end->socket, heard->packet, sizeof(heard->packet), &heard->fds, MSG_DONTWAIT);
+	if (heard->size <= 0)
+		return false;
+	ck_assert_int_eq(decode_message(heard->packet, (size_t)heard->size, &heard->message), 0);
+	return true;
+}
+
+void expect_silence(struct end *end)
+{
+	ck_assert(!hear(end));
+	ck_assert_int_eq(end->heard.size, -EAGAIN);
+}
+
+const struct message *expect(struct end *end, uint16_t kind)
+{
+	ck_assert_msg(hear(end), "nothing came, but %u was expected", kind);
+	ck_assert_uint_eq(end->heard.message.kind, kind);
+	return &end->heard.message;
+}
+
+void expect_welcome(struct end *end)
+{
+	expect(end, KIND_WELCOME);
+	ck_assert_uint_eq(end->heard.fds.count, 1);
+	fd_close(end->page);
+	end->page = fdset_steal(&end->heard.fds, 0);
+}
+
+void expect_cut(struct end *end, uint32_t refusal)
+{
+	struct string_item sentence;
+	uint32_t said_refusal;
+
+	ck_assert_int_eq(decode_error(expect(end, KIND_ERROR)->body, &said_refusal, &sentence), 0);
+	ck_assert_str_eq(refusal_name(said_refusal), refusal_name(refusal));
+	ck_assert(!hear(end));
+	ck_assert_int_eq(end->heard.size, 0);
+}
+
+void expect_answers(struct end *end, struct answer *ret, size_t n)
+{
+	struct answers answers;
+
+	ck_assert_int_eq(decode_registered(expect(end, KIND_REGISTERED)->body, &answers), 0);
+	ck_assert_uint_eq(answers.count, n);
+	for (size_t i = 0; i < n; i++)
+		ck_assert(answers_next(&answers, &ret[i]));
+	ck_assert_uint_eq(end->heard.fds.count, end->heard.message.streams);
+	if (end->heard.fds.count > 0) {
+		fd_close(end->stream);
+		end->stream = fdset_steal(&end->heard.fds, 0);
+	}
+}
+
+struct answer expect_granted(struct end *end)
+{
+	struct answer answer;
+
+	expect_answers(end, &answer, 1);
+	ck_assert_str_eq(refusal_name(answer.refusal), "none");
+	end->bit = answer.bit;
+	return answer;
+}
+
+void expect_refused(struct end *end, uint32_t refusal)
+{
+	struct answer answer;
+
+	expect_answers(end, &answer, 1);
+	ck_assert_str_eq(refusal_name(answer.refusal), refusal_name(refusal));
+	ck_assert_uint_gt(answer.length, 0);
+}
+
+void expect_released(struct end *end, unsigned n)
+{
+	struct wire_released released;
+
+	ck_assert_int_eq(decode_released(expect(end, KIND_RELEASED)->body, &released), 0);
+	ck_assert_uint_eq(released.released, n);
+	ck_assert_uint_eq(released.not_held, 1 - n);
+}
+
+struct wire_account query(struct end *end)
+{
+	struct wire_account account;
+
+	say_simply(end, KIND_QUERY);
+	ck_assert_int_eq(decode_account(expect(end, KIND_ACCOUNT)->body, &account), 0);
+	return account;
+}
+
+struct answer get(struct end *end, const char *description)
+{
+	REGISTER(end, description);
+	return expect_granted(end);
+}
+
+struct end end_welcomed(struct world *world, pid_t pid)
+{
+	struct end end = end_new(world, pid);
+
+	say_hello(&end);
+	expect_welcome(&end);
+	return end;
+}
+
+void break_connection(struct end *end)
+{
+	client_close(end->client);
+	turn(end->world);
+}
+
+void write_record(const struct end *end, uint32_t index)
+{
+	const uint32_t record[] = { index, 7 };
+
+	ck_assert_int_eq(write(end->stream, record, sizeof(record)), sizeof(record));
+}
+
+bool is_same_file(int one, int other)
+{
+	struct stat first, second;
+
+	ck_assert_int_eq(fstat(one, &first), 0);
+	ck_assert_int_eq(fstat(other, &second), 0);
+	return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A daemon in the test's own process, with clients in it too and a kernel that takes its time: answers come when the test
+ * says so, in order, after whatever else has happened meanwhile, and may say no. What carries the calls out is the embedded
+ * backend, unless the test has something else do it.
+ */
+
+#include <sys/queue.h>
+
+#include "daemon/daemon.h"
+#include "kernel/embedded.h"
+#include "tests/suite.h"
+#include "tests/unit/shortage.h"
+
+enum {
+	HEARD_MAX = WIRE_PACKET_MAX,
+	TURNS = 4, /* of the loop: what one turn puts off is done in the next, and leads to something itself */
+};
+
+/* --- a kernel that waits to be told --- */
+
+struct batch {
+	struct kernel_call *calls;
+	size_t n;
+	kernel_done *done;
+	void *data;
+	TAILQ_ENTRY(batch) entry;
+	bool carried_out;
+	struct kernel_call told; /* what nobody waits for */
+};
+
+TAILQ_HEAD(batches, batch);
+
+/* There is one at a time, and the calls' contract has no place for more. */
+struct script {
+	const struct kernel_ops *real; /* what carries the calls out, one at a time and at once */
+	struct kernel *kernel;
+	struct batches under_way;
+	size_t n_under_way;
+	bool holds;
+	bool cancelled;
+	bool gives_pages_twice; /* instead of -EEXIST: another fd of the same one */
+	int page;
+	/* The next calls of this kind, after some that go well, have this result and are not carried out. */
+	enum kernel_op refuses;
+	int result;
+	unsigned well;
+	unsigned times;
+	/* Calls of each kind that were carried out, or refused by the script. */
+	unsigned asked[KERNEL_OP_MAX_];
+};
+
+extern struct script script;
+
+/* From now on nothing is carried out before the test says so. */
+void hold(void);
+void hold_no_more(void);
+/* Carries out, and answers, the oldest; or all. */
+void answer_one(void);
+void answer_all(void);
+/* The two of them apart, whichever batch it is. */
+void carry_out_batch(struct batch *);
+void answer_batch(struct batch *);
+/* After `well` calls of this kind, the next `times` get that answer. */
+void refuse(enum kernel_op, int result, unsigned well, unsigned times);
+
+/* --- a daemon in this process --- */
+
+struct world {
+	char directory[64];
+	char socket[80];
+	char control[80];
+	struct daemon *daemon;
+};
+
+struct world *world_new(uint32_t capacity, uint32_t max_events);
+/* Ends it as it stands. */
+void world_end(struct world *);
+/* Every test ends like this: whatever has happened, when everybody has gone nothing is left. */
+void world_free(struct world **);
+
+#define WORLD(name, capacity, max_events) _cleanup_(world_free) struct world *name = world_new(capacity, max_events)
+
+/* How many allocations the daemon will still find memory for; negative: as many as it likes. */
+extern long allocations_given;
+
+/* Lets the daemon do all that there is to do. */
+void turn(struct world *);
+
+/* Of the embedded backend. */
+struct embedded *embedded(void);
+unsigned count_slots(void);
+
+void expect_no_charges(const struct world *);
+void expect_nothing_left(struct world *);
+
+/* --- a client in this process --- */
+
+struct heard {
+	struct message message;
+	struct fdset fds;
+	ssize_t size;
+	_Alignas(8) uint8_t packet[HEARD_MAX];
+};
+
+struct end {
+	struct world *world;
+	int socket;
+	int page;     /* as it was welcomed with */
+	int stream;   /* as it was given last */
+	uint32_t bit; /* likewise */
+	bool may_be_cut;
+	struct client *client;
+	uint32_t serial;
+	struct heard heard; /* last */
+};
+
+/* Two with the same pid are of one tenant. */
+struct end end_new(struct world *, pid_t);
+struct end end_of_user(struct world *, pid_t, uid_t);
+/* One that was welcomed while nothing was held. */
+struct end end_welcomed(struct world *, pid_t);
+void end_deinit(struct end *);
+void end_hang_up(struct end *);
+/* As the daemon does it whenever a connection turns out to be broken; the peer may notice later. */
+void break_connection(struct end *);
+
+#define END(name, world, pid)	   _cleanup_(end_deinit) struct end name = end_new(world, pid)
+#define WELCOMED(name, world, pid) _cleanup_(end_deinit) struct end name = end_welcomed(world, pid)
+
+/* A packet of that kind, to be filled, and then said. */
+struct packet begin(struct end *, uint16_t kind);
+void say(struct end *, struct packet *);
+void say_hello(struct end *);
+/* Each with the same flags. */
+void say_register(struct end *, uint16_t flags, const char *const *descriptions, size_t n);
+void say_release(struct end *, uint32_t bit);
+/* What needs nothing more than its kind. */
+void say_simply(struct end *, uint16_t kind);
+
+#define REGISTER_WITH(end, flags, ...)                                                                                 \
+	say_register(end, flags, (const char *const[]){ __VA_ARGS__ },                                                 \
+		     ARRAY_SIZE(((const char *const[]){ __VA_ARGS__ })))
+#define REGISTER(end, ...) REGISTER_WITH(end, 0, __VA_ARGS__)
+
+/* The next packet: whether there is one. */
+bool hear(struct end *);
+void expect_silence(struct end *);
+const struct message *expect(struct end *, uint16_t kind);
+void expect_welcome(struct end *);
+void expect_cut(struct end *, uint32_t refusal);
+/* REGISTERED with that many answers; keeps the stream that came with it. */
+void expect_answers(struct end *, struct answer *ret, size_t n);
+struct answer expect_granted(struct end *);
+void expect_refused(struct end *, uint32_t refusal);
+void expect_released(struct end *, unsigned n);
+
+struct wire_account query(struct end *);
+struct answer get(struct end *, const char *description);
+void write_record(const struct end *, uint32_t index);
+bool is_same_file(int one, int other);
