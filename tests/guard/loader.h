@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Runs userevd-guard, and checks what a machine has for it. */
+
+#include <check.h>
+
+#include "protocol/base.h"
+
+enum { LOADER_OUTPUT_BYTES = 65536 };
+
+extern const char *loader_directory;		/* its --pin */
+extern char loader_output[LOADER_OUTPUT_BYTES]; /* what it printed last, on both */
+
+/* Returns its exit status. */
+int loader(const char *format, ...) _printf_(1, 2);
+/* As uid 1000, or as root with only these capabilities (1 << CAP_…). */
+int loader_as_nobody(const char *arguments);
+int loader_with(uint64_t capabilities, const char *arguments);
+
+/* Pinned below the directory? */
+bool is_pinned(const char *name);
+/* The one directory below it whose name begins with "program1-". */
+void find_pinned_program(char *ret, size_t size);
+
+bool has_btf(void);
+/* Prints why the tests can't run here, if they can't; else gets ready for them. */
+bool is_a_place_for_tests(void);
+
+/* Every test ends with as many open fds as it began with. */
+void add_fd_check(TCase *);

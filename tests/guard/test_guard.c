@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Who was given a data file can write to it and do nothing else with it, if it was opened through a guarded mount. As root,
+ * in a guest.
+ */
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/guard/loader.h"
+#include "tests/guard/stand_in.h"
+#include "tests/guard/ways.h"
+#include "tests/suite.h"
+
+#define FOREIGN "guard_foreign"
+
+enum { CASES_MAX = 256 };
+
+struct bypass {
+	const struct way *way;
+	enum operation operation;
+};
+
+static const char *const operation_names[OPERATIONS] = {
+	[REGISTER_NEW] = "REG of a new event",
+	[REGISTER_FOREIGN] = "REG of another's event",
+	[DELETE_FOREIGN] = "DEL",
+	[UNREGISTER] = "UNREG",
+	[UNLOCK] = "unlocking",
+	[CHMOD] = "fchmod",
+	[CHOWN] = "fchown",
+};
+
+static struct bypass bypasses[CASES_MAX];
+static int n_bypasses;
+static struct stand_in keeper;
+static int foreign_file = -1;
+
+static bool is_possible(const struct way *way, enum operation operation)
+{
+	if (way->narrow && !runs_narrow_programs())
+		return false;
+	return (operation < IOCTLS || !way->ioctls_only) && (operation <= UNLOCK || !way->nothing_to_change);
+}
+
+static void list_bypasses(void)
+{
+	for (size_t i = 0; i < n_ways; i++)
+		for (int operation = 0; operation < OPERATIONS; operation++)
+			if (is_possible(&ways[i], (enum operation)operation))
+				bypasses[n_bypasses++] = (struct bypass){ &ways[i], (enum operation)operation };
+}
+
+/* Somebody has an event, by his own right. */
+static void make_foreign_event(void)
+{
+	foreign_file = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
+	ck_assert_int_eq(attempt(foreign_file, REGISTER_NEW, kernel_manner(), FOREIGN), 0);
+}
+
+static void start_keeper(void)
+{
+	make_foreign_event();
+	stand_in_start(&keeper, "guard-keeper");
+}
+
+static void start_guarded_keeper(void)
+{
+	start_keeper();
+	ck_assert_msg(loader("--mount=%llu --process=%d --cgroup=/sys/fs/cgroup/guard-keeper",
+			     (unsigned long long)keeper.mount, (int)keeper.pid) == 0,
+		      "%s", loader_output);
+}
+
+static void end_keeper(void)
+{
+	stand_in_end(&keeper);
+	close(foreign_file);
+}
+
+static void end_guarded_keeper(void)
+{
+	end_keeper();
+	ck_assert_int_eq(loader("--remove"), 0);
+}
+
+static bool event_exists(const char *event)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/user_events/%s", event);
+	return access(path, F_OK) == 0;
+}
+
+/* Tries it on a fresh file of the keeper's, with an event of its own name. */
+static int try_bypass(const struct bypass *bypass, int fd, char *ret_event, size_t size)
+{
+	snprintf(ret_event, size, "guard_new_%d", (int)getpid());
+	return bypass->way->attempt(fd, bypass->operation, bypass->operation == REGISTER_NEW ? ret_event : FOREIGN);
+}
+
+static int plain_attempt(int fd)
+{
+	return attempt(fd, REGISTER_FOREIGN, kernel_manner(), FOREIGN);
+}
+
+/* --- with nothing loaded --- */
+
+TEST(without_the_guard_the_kernel_says_what_it_says)
+{
+	const struct bypass *bypass = &bypasses[_i];
+	off_t byte;
+	int fd = stand_in_open(&keeper, &byte), error, expected;
+	char event[64];
+
+	error = try_bypass(bypass, fd, event, sizeof(event));
+	expected = unguarded_answer(bypass->way, bypass->operation);
+	ck_assert_msg(error == expected, "%s %s: %s, instead of %s", operation_names[bypass->operation],
+		      bypass->way->name, strerror(error), strerror(expected));
+	if (bypass->operation == REGISTER_NEW)
+		ck_assert_int_eq(event_exists(event), error == 0);
+	/* Another open file has another's locks. */
+	if (bypass->operation == UNLOCK)
+		ck_assert_int_eq(is_locked(byte), bypass->way->other_file);
+	close(fd);
+}
+END_TEST
+
+TEST(without_the_guard_the_proof_is_a_bad_address)
+{
+	int fd = stand_in_open(&keeper, NULL);
+
+	ck_assert_int_lt(ioctl(fd, UAPI_IOCTL_REGISTER, NULL), 0);
+	ck_assert_int_eq(errno, EFAULT);
+	close(fd);
+}
+END_TEST
+
+/* --- what it costs those whom it does not concern --- */
+
+static double nanoseconds_each(int fd)
+{
+	enum { CALLS = 20000, ROUNDS = 5 };
+	double best = 1e18;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct timespec start, end;
+		double spent;
+
+		clock_gettime(CLOCK_MONOTONIC, &start);
+		for (int i = 0; i < CALLS; i++)
+			(void)syscall(SYS_ioctl, fd, UAPI_IOCTL_REGISTER, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		spent = (double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec);
+		best = MIN(best, spent / CALLS);
+	}
+	return best;
+}
+
+TEST(others_ioctls_still_work_and_their_cost_is_told)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int tracing = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
+	double null_before = nanoseconds_each(null), tracing_before = nanoseconds_each(tracing);
+	double null_with, tracing_with;
+
+	ck_assert_int_eq(loader("--mount=%llu --process=1", (unsigned long long)keeper.mount), 0);
+	null_with = nanoseconds_each(null);
+	tracing_with = nanoseconds_each(tracing);
+	ck_assert_int_eq(loader("--remove"), 0);
+	printf("An ioctl that fails: %.0f ns on /dev/null, %.0f with the guard (%.2f times as much); %.0f on an unguarded data file, "
+	       "%.0f with the guard (%.2f times as much)\n",
+	       null_before, null_with, null_with / null_before, tracing_before, tracing_with,
+	       tracing_with / tracing_before);
+	fflush(stdout);
+	close(null);
+	close(tracing);
+}
+END_TEST
+
+/* --- with the guard --- */
+
+TEST(with_the_guard_nothing_passes)
+{
+	const struct bypass *bypass = &bypasses[_i];
+	off_t byte;
+	int fd = stand_in_open(&keeper, &byte), error;
+	char event[64];
+
+	error = try_bypass(bypass, fd, event, sizeof(event));
+	ck_assert_msg(error == (bypass->way->never ? EOPNOTSUPP : EPERM), "%s %s: %s",
+		      operation_names[bypass->operation], bypass->way->name, strerror(error));
+	ck_assert(!event_exists(event));
+	ck_assert(is_locked(byte));
+	close(fd);
+}
+END_TEST
+
+static int prove_as_nobody(void *data)
+{
+	int fd = *(int *)data;
+
+	if (setresuid(1000, 1000, 1000) < 0)
+		return 255;
+	return ioctl(fd, UAPI_IOCTL_REGISTER, NULL) < 0 ? errno : 0;
+}
+
+TEST(the_proof_is_the_guards_refusal_and_no_bad_address)
+{
+	int fd = stand_in_open(&keeper, NULL);
+
+	ck_assert_int_eq(run_in_child(prove_as_nobody, &fd), EPERM);
+	close(fd);
+}
+END_TEST
+
+static void expect_to_be_let(enum stand_in_who who)
+{
+	struct way way = { .attempt = NULL };
+	char event[64];
+
+	for (int operation = 0; operation < OPERATIONS; operation++) {
+		int fd = stand_in_open(&keeper, NULL), error;
+
+		snprintf(event, sizeof(event), "guard_own_%d_%d", (int)getpid(), operation);
+		error = stand_in_try(&keeper, who, fd, (enum operation)operation,
+				     operation == REGISTER_NEW ? event : FOREIGN);
+		ck_assert_msg(error == unguarded_answer(&way, (enum operation)operation), "%s: %s",
+			      operation_names[operation], strerror(error));
+		close(fd);
+	}
+}
+
+TEST(the_keeper_itself_may)
+{
+	expect_to_be_let(STAND_IN_ITSELF);
+}
+END_TEST
+
+TEST(the_keepers_child_may)
+{
+	expect_to_be_let(STAND_IN_CHILD);
+}
+END_TEST
+
+static int expect_that_a_grandchild_may_not(void *data)
+{
+	struct stand_in *stand_in = data;
+	int fd = stand_in_open(stand_in, NULL);
+
+	return stand_in_try(stand_in, STAND_IN_GRANDCHILD, fd, REGISTER_FOREIGN, FOREIGN);
+}
+
+/* A keeper that is not there by its cgroup. */
+static void start_other(struct stand_in *ret)
+{
+	stand_in_start(ret, NULL);
+	ck_assert_int_eq(loader("--mount=%llu --process=%d", (unsigned long long)ret->mount, (int)ret->pid), 0);
+}
+
+static void end_other(struct stand_in *other)
+{
+	stand_in_end(other);
+	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)other->mount), 0);
+}
+
+TEST(its_childs_child_may_not)
+{
+	struct stand_in other;
+
+	start_other(&other);
+	ck_assert_int_eq(run_in_child(expect_that_a_grandchild_may_not, &other), EPERM);
+	end_other(&other);
+}
+END_TEST
+
+TEST(of_two_keepers_each_may_with_its_own_files_only)
+{
+	struct stand_in other;
+	int own = stand_in_open(&keeper, NULL), others;
+
+	start_other(&other);
+	others = stand_in_open(&other, NULL);
+	ck_assert_int_eq(stand_in_try(&keeper, STAND_IN_ITSELF, own, REGISTER_FOREIGN, FOREIGN), 0);
+	ck_assert_int_eq(stand_in_try(&other, STAND_IN_ITSELF, others, REGISTER_FOREIGN, FOREIGN), 0);
+	ck_assert_int_eq(stand_in_try(&keeper, STAND_IN_ITSELF, others, REGISTER_FOREIGN, FOREIGN), EPERM);
+	ck_assert_int_eq(stand_in_try(&other, STAND_IN_ITSELF, own, REGISTER_FOREIGN, FOREIGN), EPERM);
+	ck_assert_int_eq(stand_in_try(&other, STAND_IN_CHILD, own, UNLOCK, ""), EPERM);
+	close(own);
+	close(others);
+	end_other(&other);
+}
+END_TEST
+
+static int try_in_keepers_cgroup(void *data)
+{
+	cgroup_enter("guard-keeper");
+	return attempt(*(int *)data, REGISTER_FOREIGN, kernel_manner(), FOREIGN);
+}
+
+TEST(who_is_in_the_keepers_cgroup_may)
+{
+	int fd = stand_in_open(&keeper, NULL);
+
+	ck_assert_int_eq(run_in_child(try_in_keepers_cgroup, &fd), 0);
+	ck_assert_int_eq(plain_attempt(fd), EPERM);
+	close(fd);
+}
+END_TEST
+
+TEST(a_keepers_end_leaves_its_files_guarded)
+{
+	struct stand_in other;
+	int fd;
+
+	start_other(&other);
+	fd = stand_in_open(&other, NULL);
+	stand_in_end(&other);
+	ck_assert_int_eq(plain_attempt(fd), EPERM);
+	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)other.mount), 0);
+	ck_assert_int_eq(plain_attempt(fd), 0);
+	close(fd);
+}
+END_TEST
+
+/* --- processes with a number that was given again --- */
+
+static pid_t wait_for_word(int *ret_pipe)
+{
+	int words[2];
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(words), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(words[1]);
+		_exit((int)read(words[0], words, 1));
+	}
+	close(words[0]);
+	*ret_pipe = words[1];
+	return pid;
+}
+
+static void end_waiting(pid_t pid, int word)
+{
+	close(word);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+/* What one with this number gets. */
+static int try_as(pid_t number, int fd)
+{
+	struct {
+		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+			set_tid_size;
+	} arguments = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&number, .set_tid_size = 1 };
+	int status;
+	pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof(arguments));
+
+	if (pid == 0)
+		_exit(plain_attempt(fd));
+	ck_assert_msg(pid == number, "clone3: %s", strerror(errno));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+TEST(a_number_that_was_given_again_is_somebody_else)
+{
+	uint64_t mount_id;
+	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory), word;
+	pid_t number = wait_for_word(&word);
+
+	ck_assert_int_eq(loader("--mount=%llu --process=%d", (unsigned long long)mount_id, (int)number), 0);
+	end_waiting(number, word);
+	ck_assert_int_eq(try_as(number, fd), EPERM);
+	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)mount_id), 0);
+	ck_assert_int_eq(try_as(number, fd), 0);
+	close(fd);
+	close(directory);
+}
+END_TEST
+
+/* --- what is not guarded --- */
+
+static int try_all_as_nobody(void *data)
+{
+	int fd = *(int *)data;
+	char event[64];
+
+	if (setresuid(1000, 1000, 1000) < 0)
+		return 255;
+	snprintf(event, sizeof(event), "guard_free_%d", (int)getpid());
+	for (int operation = 0; operation <= UNLOCK; operation++) {
+		struct way way = { .nobody = true };
+		int error = attempt(fd, (enum operation)operation, kernel_manner(),
+				    operation == REGISTER_NEW ? event : FOREIGN);
+
+		if (error != unguarded_answer(&way, (enum operation)operation))
+			return 100 + operation;
+	}
+	return 0;
+}
+
+TEST(a_file_that_was_opened_elsewhere_is_everybodys_as_before)
+{
+	int fd = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(run_in_child(try_all_as_nobody, &fd), 0);
+	ck_assert_int_eq(attempt(fd, CHMOD, kernel_manner(), FOREIGN), 0);
+	close(fd);
+}
+END_TEST
+
+TEST(a_mount_that_was_not_named_is_not_guarded)
+{
+	uint64_t mount_id;
+	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory);
+
+	ck_assert_uint_ne(mount_id, keeper.mount);
+	ck_assert_int_eq(run_in_child(try_all_as_nobody, &fd), 0);
+	close(fd);
+	close(directory);
+}
+END_TEST
+
+TEST(a_mount_of_another_file_system_is_not_guarded_whatever_its_number)
+{
+	struct statx status;
+	int fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	if (statx(fd, "", AT_EMPTY_PATH, 0x4000, &status) < 0 || !(status.stx_mask & 0x4000))
+		ck_assert_int_eq(statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status), 0);
+	ck_assert_int_eq(loader("--mount=%llu --process=1", (unsigned long long)status.stx_mnt_id), 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	ck_assert_int_eq(fchmod(fd, 0644), 0);
+	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)status.stx_mnt_id), 0);
+	close(fd);
+}
+END_TEST
+
+/* --- what a holder may do, and what else he may not --- */
+
+static int try_close_on_exec(void *data)
+{
+	int fd = *(int *)data;
+
+	if (ioctl(fd, FIONCLEX) < 0 || fcntl(fd, F_GETFD) != 0)
+		return errno;
+	if (syscall(SYS_ioctl, fd, FIOCLEX | 0x5a5a5a5a00000000, NULL) < 0 || fcntl(fd, F_GETFD) != FD_CLOEXEC)
+		return errno;
+	return 0;
+}
+
+TEST(close_on_exec_is_the_descriptors_and_may_be_set)
+{
+	int fd = stand_in_open(&keeper, NULL), on = 1;
+
+	ck_assert_int_eq(run_in_child(try_close_on_exec, &fd), 0);
+	ck_assert(ioctl(fd, FIONBIO, &on) < 0 && errno == EPERM);
+	ck_assert(ioctl(fd, FIONREAD, &on) < 0 && errno == EPERM);
+	close(fd);
+}
+END_TEST
+
+TEST(no_lock_of_any_kind_may_be_set)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 5, .l_len = 1 };
+	int fd = stand_in_open(&keeper, NULL);
+
+	ck_assert(fcntl(fd, F_SETLK, &lock) < 0 && errno == EPERM);
+	ck_assert(fcntl(fd, F_OFD_SETLK, &lock) < 0 && errno == EPERM);
+	ck_assert(fcntl(fd, F_OFD_SETLKW, &lock) < 0 && errno == EPERM);
+	ck_assert(flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EPERM);
+	ck_assert(fcntl(fd, F_SETLEASE, F_WRLCK) < 0 && errno == EPERM);
+	close(fd);
+}
+END_TEST
+
+TEST(the_mount_can_be_mounted_nowhere_else)
+{
+	int fd = stand_in_open(&keeper, NULL), tree;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
+	tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE);
+	ck_assert_msg(tree < 0, "there is a mount whose number nobody knows");
+	ck_assert(mount(path, "/dev/null", NULL, MS_BIND, NULL) < 0);
+	close(fd);
+}
+END_TEST
+
+static int write_as_nobody(void *data)
+{
+	uint32_t record[2] = { 0, 42 };
+	struct iovec part = { .iov_base = record, .iov_len = sizeof(record) };
+
+	if (setresuid(1000, 1000, 1000) < 0)
+		return 255;
+	return writev(*(int *)data, &part, 1) < 0 ? errno : 0;
+}
+
+/* All that he is let do with a file that others have, too. */
+static int meddle_as_nobody(void *data)
+{
+	uint32_t record[2] = { 0, 42 };
+	int fd = *(int *)data;
+
+	if (setresuid(1000, 1000, 1000) < 0)
+		return 255;
+	if (fcntl(fd, F_SETFL, O_APPEND | O_NONBLOCK) < 0 || ftruncate(fd, 100) < 0)
+		return errno;
+	(void)!pwrite(fd, record, sizeof(record), 5);
+	(void)lseek(fd, 5, SEEK_SET);
+	return 0;
+}
+
+static void switch_event(const char *event, const char *on)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/user_events/%s/enable", event);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
+	ck_assert_int_eq(write(fd, on, 1), 1);
+	close(fd);
+}
+
+TEST(records_are_written_as_ever_whatever_another_holder_does)
+{
+	int fd = stand_in_open(&keeper, NULL);
+
+	ck_assert_int_eq(stand_in_try(&keeper, STAND_IN_ITSELF, fd, REGISTER_FOREIGN, FOREIGN), 0);
+	ck_assert_int_eq(run_in_child(write_as_nobody, &fd), EBADF);
+	switch_event(FOREIGN, "1");
+	ck_assert_int_eq(run_in_child(write_as_nobody, &fd), 0);
+	ck_assert_int_eq(run_in_child(meddle_as_nobody, &fd), 0);
+	ck_assert_int_eq(run_in_child(write_as_nobody, &fd), 0);
+	switch_event(FOREIGN, "0");
+	close(fd);
+}
+END_TEST
+
+static void run_with_setup(Suite *suite, const char *name, SFun setup, SFun teardown, const TTest *const *loops,
+			   const TTest *const *tests)
+{
+	TCase *cases = tcase_create(name);
+
+	tcase_set_timeout(cases, 60);
+	tcase_add_unchecked_fixture(cases, setup, teardown);
+	add_fd_check(cases);
+	for (; *loops; loops++)
+		tcase_add_loop_test(cases, *loops, 0, n_bypasses);
+	for (; *tests; tests++)
+		tcase_add_test(cases, *tests);
+	suite_add_tcase(suite, cases);
+}
+
+static int run_all(void)
+{
+	static const TTest *const none[] = { NULL };
+	const TTest *const without_loops[] = { without_the_guard_the_kernel_says_what_it_says, NULL };
+	const TTest *const without[] = { without_the_guard_the_proof_is_a_bad_address, NULL };
+	const TTest *const cost[] = { others_ioctls_still_work_and_their_cost_is_told, NULL };
+	const TTest *const with_loops[] = { with_the_guard_nothing_passes, NULL };
+	const TTest *const with[] = {
+		the_proof_is_the_guards_refusal_and_no_bad_address,
+		the_keeper_itself_may,
+		the_keepers_child_may,
+		its_childs_child_may_not,
+		of_two_keepers_each_may_with_its_own_files_only,
+		who_is_in_the_keepers_cgroup_may,
+		a_keepers_end_leaves_its_files_guarded,
+		a_number_that_was_given_again_is_somebody_else,
+		a_file_that_was_opened_elsewhere_is_everybodys_as_before,
+		a_mount_that_was_not_named_is_not_guarded,
+		a_mount_of_another_file_system_is_not_guarded_whatever_its_number,
+		close_on_exec_is_the_descriptors_and_may_be_set,
+		no_lock_of_any_kind_may_be_set,
+		the_mount_can_be_mounted_nowhere_else,
+		records_are_written_as_ever_whatever_another_holder_does,
+		NULL,
+	};
+	Suite *suite = suite_create("guard");
+	SRunner *runner;
+	int failed;
+
+	run_with_setup(suite, "without", start_keeper, end_keeper, without_loops, without);
+	if (has_btf()) {
+		run_with_setup(suite, "cost", start_keeper, end_keeper, none, cost);
+		run_with_setup(suite, "with", start_guarded_keeper, end_guarded_keeper, with_loops, with);
+	}
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+	if (!is_a_place_for_tests())
+		return EXIT_SUCCESS;
+	loader_directory = "/sys/fs/bpf/guard-test";
+	list_bypasses();
+	return run_all();
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/guard/ways.h"
+
+#include <grp.h>
+#include <linux/io_uring.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "tests/guard/stand_in.h"
+#include "tests/suite.h"
+
+enum { NOBODY = 1000, NO_SUCH_PROGRAMS = 253, CANNOT = 254 };
+
+struct call {
+	int fd;
+	enum operation operation;
+	unsigned manner;
+	const char *event;
+};
+
+unsigned kernel_manner(void)
+{
+	return access("/proc/sys/kernel/user_events_max", F_OK) < 0 ? MANNER_STATUS_PAGE : 0;
+}
+
+static int carry_out(void *data)
+{
+	const struct call *call = data;
+
+	return attempt(call->fd, call->operation, kernel_manner() | call->manner, call->event);
+}
+
+static struct call call_make(int fd, enum operation operation, const char *event)
+{
+	return (struct call){ .fd = fd, .operation = operation, .event = event };
+}
+
+static int become_nobody(void)
+{
+	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
+		return -1;
+	return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
+static int plain(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return carry_out(&call);
+}
+
+static int high_bits(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	call.manner = MANNER_HIGH_BITS;
+	return carry_out(&call);
+}
+
+static int duplicate(int fd, enum operation operation, const char *event)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 100), error = plain(copy, operation, event);
+
+	close(copy);
+	return error;
+}
+
+static int forked(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return run_in_child(carry_out, &call);
+}
+
+/* --- another program --- */
+
+static int execute(const char *program, const struct call *call)
+{
+	const char *build = getenv("B");
+	char path[4096], fd[16], operation[16], manner[16];
+
+	snprintf(path, sizeof(path), "%s/tests/%s", build ? build : "build", program);
+	snprintf(fd, sizeof(fd), "%d", call->fd);
+	snprintf(operation, sizeof(operation), "%d", (int)call->operation);
+	snprintf(manner, sizeof(manner), "%u", call->manner | kernel_manner());
+	fcntl(call->fd, F_SETFD, 0);
+	execl(path, program, fd, operation, manner, call->event, NULL);
+	return errno == ENOEXEC ? NO_SUCH_PROGRAMS : CANNOT;
+}
+
+static int execute_wide(void *data)
+{
+	return execute("guard_caller", data);
+}
+
+static int execute_narrow(void *data)
+{
+	return execute("guard_caller32", data);
+}
+
+static int executed(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return run_in_child(execute_wide, &call);
+}
+
+static int narrow(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return run_in_child(execute_narrow, &call);
+}
+
+static int narrow_with_wide_numbers(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	call.manner = MANNER_WIDE_NUMBERS;
+	return run_in_child(execute_narrow, &call);
+}
+
+bool runs_narrow_programs(void)
+{
+	struct call call = call_make(STDIN_FILENO, UNREGISTER, "");
+	int status = 0;
+	pid_t pid = fork();
+
+	/* Not in a test, so that nothing may be asserted. */
+	if (pid == 0)
+		_exit(execute_narrow(&call));
+	return waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) != NO_SUCH_PROGRAMS;
+}
+
+/* --- another thread, another open file --- */
+
+static void *thread_main(void *data)
+{
+	return (void *)(intptr_t)carry_out(data);
+}
+
+static int threaded(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+	pthread_t thread;
+	void *error = NULL;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, thread_main, &call), 0);
+	pthread_join(thread, &error);
+	return (int)(intptr_t)error;
+}
+
+static int reopened(int fd, enum operation operation, const char *event)
+{
+	char path[64];
+	int again, error;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	ck_assert_msg(again >= 0, "%s: %s", path, strerror(errno));
+	error = plain(again, operation, event);
+	close(again);
+	return error;
+}
+
+/* --- another process, and another user --- */
+
+static int receive_as_nobody(void *data)
+{
+	int socket = *(int *)data, fd;
+	struct call call;
+
+	if (become_nobody() < 0)
+		return CANNOT;
+	fd = receive_packet(socket, &call, sizeof(call));
+	call.fd = fd;
+	return carry_out(&call);
+}
+
+static int relayed(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+	int sockets[2], error;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+	send_packet(sockets[0], &call, sizeof(call), fd);
+	error = run_in_child(receive_as_nobody, &sockets[1]);
+	close(sockets[0]);
+	close(sockets[1]);
+	return error;
+}
+
+static int steal_from_parent(void *data)
+{
+	struct call *call = data;
+	int parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
+
+	call->fd = (int)syscall(SYS_pidfd_getfd, parent, call->fd, 0);
+	return call->fd < 0 ? CANNOT : carry_out(call);
+}
+
+static int stolen(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return run_in_child(steal_from_parent, &call);
+}
+
+static int try_as_nobody(void *data)
+{
+	return become_nobody() < 0 ? CANNOT : carry_out(data);
+}
+
+static int as_nobody(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return run_in_child(try_as_nobody, &call);
+}
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	fd_close(fd);
+	return done;
+}
+
+static int try_as_namespace_root(void *data)
+{
+	if (become_nobody() < 0 || unshare(CLONE_NEWUSER) < 0 || !write_file("/proc/self/setgroups", "deny") ||
+	    !write_file("/proc/self/uid_map", "0 1000 1") || !write_file("/proc/self/gid_map", "0 1000 1") ||
+	    setresuid(0, 0, 0) < 0)
+		return CANNOT;
+	return carry_out(data);
+}
+
+static int as_namespace_root(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return run_in_child(try_as_namespace_root, &call);
+}
+
+static int try_in_other_cgroup(void *data)
+{
+	cgroup_enter("guard-stranger");
+	return carry_out(data);
+}
+
+static int in_other_cgroup(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	cgroup_make("guard-stranger");
+	return run_in_child(try_in_other_cgroup, &call);
+}
+
+/* As a container without a user namespace of its own: process 1 of another pid namespace, as the host's root. */
+static int try_in_container(void *data)
+{
+	if (unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWCGROUP) < 0)
+		return CANNOT;
+	return run_in_child(carry_out, data);
+}
+
+static int in_container(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return run_in_child(try_in_container, &call);
+}
+
+/* --- io_uring: has commands that a file may take, but these files take none --- */
+
+static int submit(int ring, const struct io_uring_params *parameters, const struct io_uring_sqe *command)
+{
+	const int protection = PROT_READ | PROT_WRITE;
+	size_t entries_size = parameters->sq_entries * sizeof(*command);
+	struct io_uring_sqe *entries = mmap(NULL, entries_size, protection, MAP_SHARED, ring, IORING_OFF_SQES);
+	uint8_t *submissions = mmap(NULL, 4096, protection, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+	uint8_t *completions = mmap(NULL, 4096, protection, MAP_SHARED, ring, IORING_OFF_CQ_RING);
+	const struct io_uring_cqe *completion;
+	uint32_t one = 1, zero = 0;
+	int result;
+
+	ck_assert(entries != MAP_FAILED && submissions != MAP_FAILED && completions != MAP_FAILED);
+	entries[0] = *command;
+	memcpy(submissions + parameters->sq_off.array, &zero, sizeof(zero));
+	memcpy(submissions + parameters->sq_off.tail, &one, sizeof(one));
+	ck_assert_int_eq(syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0), 1);
+	completion = (const void *)(completions + parameters->cq_off.cqes);
+	result = completion->res;
+	munmap(entries, entries_size);
+	munmap(submissions, 4096);
+	munmap(completions, 4096);
+	return result;
+}
+
+static int by_io_uring(int fd, enum operation operation, const char *event)
+{
+	struct io_uring_params parameters = { 0 };
+	struct io_uring_sqe command = { .opcode = IORING_OP_URING_CMD, .fd = fd };
+	int ring = (int)syscall(SYS_io_uring_setup, 2, &parameters), result;
+
+	if (ring < 0)
+		return errno == ENOSYS ? EOPNOTSUPP : errno;
+	command.cmd_op = (uint32_t)attempt_number(operation, 0);
+	command.addr = (uintptr_t)attempt_argument(operation, kernel_manner(), event);
+	result = submit(ring, &parameters, &command);
+	close(ring);
+	return -result;
+}
+
+const struct way ways[] = {
+	{ .name = "plainly", .attempt = plain },
+	{ .name = "with high bits in the command", .attempt = high_bits, .nothing_to_change = true },
+	{ .name = "from a 32-bit program", .attempt = narrow, .narrow = true },
+	{ .name = "from a 32-bit program with 64-bit numbers",
+	  .attempt = narrow_with_wide_numbers,
+	  .narrow = true,
+	  .ioctls_only = true },
+	{ .name = "through a duplicate", .attempt = duplicate },
+	{ .name = "after a fork", .attempt = forked },
+	{ .name = "after an exec", .attempt = executed },
+	{ .name = "from a thread", .attempt = threaded },
+	{ .name = "through /proc/self/fd", .attempt = reopened, .other_file = true },
+	{ .name = "relayed by a socket", .attempt = relayed, .nobody = true },
+	{ .name = "taken from another process", .attempt = stolen },
+	{ .name = "as another user", .attempt = as_nobody, .nobody = true },
+	{ .name = "as root of a user namespace", .attempt = as_namespace_root, .nobody = true },
+	{ .name = "as root in another cgroup", .attempt = in_other_cgroup },
+	{ .name = "as root in a container", .attempt = in_container },
+	{ .name = "by io_uring", .attempt = by_io_uring, .ioctls_only = true, .never = true },
+};
+const size_t n_ways = ARRAY_SIZE(ways);
+
+int unguarded_answer(const struct way *way, enum operation operation)
+{
+	if (way->never)
+		return EOPNOTSUPP;
+	if (way->narrow && operation < IOCTLS)
+		return ENOTTY;
+	if (operation == DELETE_FOREIGN)
+		return EBUSY;
+	if (operation == UNREGISTER)
+		return kernel_manner() & MANNER_STATUS_PAGE ? ENOTTY : ENOENT;
+	if (way->nobody && (operation == CHMOD || operation == CHOWN))
+		return EPERM;
+	return 0;
+}
