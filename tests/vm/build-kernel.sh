@@ -6,31 +6,56 @@
 # version. An entry appears by a rename when all of it is there, so nothing that was interrupted is ever taken for one.
 
 set -eu
-version=$1
+version=${1-}
 here=$(cd "$(dirname "$0")" && pwd)
 config=$here/kernel-$version.defconfig
 cache=${USEREVD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/userevd}
-source=/usr/src/linux-source-$version.tar.xz
+source=${KERNEL_SOURCES:-/usr/src}/linux-source-$version.tar.xz
+work='' child=''
+# CFLAGS, MAKEFLAGS and so on of our own make are nothing to the kernel's.
+alone=(env -i PATH="$PATH" HOME="$HOME" TMPDIR="${TMPDIR:-/tmp}" LC_ALL=C)
 
-[ -r "$config" ] || { echo "There is no configuration for a kernel $version" >&2; exit 1; }
+if [ ! -r "$config" ]; then
+	known=$(cd "$here" && printf '%s\n' kernel-*.defconfig | sed 's/^kernel-\(.*\)\.defconfig$/\1/' | sort -rV | paste -sd ' ')
+	echo "There is no configuration for a kernel '$version'; there is one for each of these: $known" >&2
+	exit 1
+fi
 [ -r "$source" ] || { echo "$source is missing. As root: apt-get install linux-source-$version" >&2; exit 1; }
-key=$({ cat "$config"; dpkg-query -W -f='${Version}' "linux-source-$version"; } | sha256sum | cut -c1-16)
+source_version=$(dpkg-query -W -f='${Version}' "linux-source-$version" 2>/dev/null) || source_version=$(stat -c '%s %Y' "$source")
+key=$({ cat "$config"; printf %s "$source_version"; } | sha256sum | cut -c1-16)
 entry=$cache/linux-$version-$key
 
-mkdir -p "$cache"
-exec 9>"$cache/lock-$version"
-flock 9
+end()
+{
+	[ -z "$child" ] || { kill "$child"; wait "$child"; } 2>/dev/null || true
+	[ -z "$work" ] || rm -rf "$work"
+}
+trap end EXIT
+trap 'exit 1' INT TERM HUP
+
+# In the background, since a shell that is waited for does not hear signals; without the lock, which ends with us.
+run()
+{
+	"$@" >>"$work/log" 2>&1 9>&- &
+	child=$!
+	wait "$child" || { child='' && return 1; }
+	child=''
+}
+
 if [ ! -e "$entry/bzImage" ]; then
+	mkdir -p "$cache"
+	exec 9>"$cache/lock-$version"
+	flock -n 9 || { echo "Linux $version is being built by somebody else; waiting" >&2; flock 9; }
+fi
+if [ ! -e "$entry/bzImage" ]; then
+	# Of builds that were killed: nobody else has the lock.
+	rm -rf "$cache/building-$version-"*
 	work=$(mktemp -d "$cache/building-$version-XXXXXX")
-	trap 'rm -rf "$work"' EXIT
-	trap 'exit 1' INT TERM HUP
 	start=$SECONDS
 	echo "Building Linux $version for the guests (once; about ten minutes on two cores)" >&2
 	mkdir "$work/source" "$work/entry"
-	tar -C "$work/source" --strip-components=1 -xf "$source"
-	cp "$config" "$work/source/.config"
-	if ! { make -C "$work/source" olddefconfig && make -C "$work/source" -j"$(nproc)" bzImage; } \
-		>"$work/log" 2>&1 9>&-; then
+	if ! { run tar -C "$work/source" --strip-components=1 -xf "$source" && cp "$config" "$work/source/.config" &&
+		run "${alone[@]}" make -C "$work/source" -j"$(nproc)" olddefconfig bzImage; }; then
 		tail -30 "$work/log" >&2
 		echo "Linux $version could not be built" >&2
 		exit 1

@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# run-guest.sh [OPTION…] KERNEL -- COMMAND…: runs a command, as root and in the checkout's directory, in a virtual machine with
+# one of our kernels and the host's files (changes to them are gone at the end), without network. What the command prints
+# is printed, its exit status is ours. 125 means that there was no guest, or that it came to a bad end: then its console is shown.
+#
+#   --limit=SECONDS  a guest that runs longer is killed (default 300; 0: never)
+#   --memory=MB      (default 2048)
+#   --share=DIR      a directory that the guest sees, writable, as /run/guest; console.log is left there (default: a temporary one)
+#   --systemd        systemd is started, and the command is a unit of it
+#   --shell          the command has this terminal, or what is piped into here
+#
+# The variables of the host's environment that the tests know are the guest's, too. `make vm` is for a shell.
+
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+checkout=$(cd "$here/../.." && pwd)
+B=${B:-build}
+limit=300 memory=2048 share='' mode=command
+terminal='' scratch='' guest=''
+
+fail()
+{
+	echo "run-guest.sh: $*" >&2
+	exit 125
+}
+
+while [ $# -gt 0 ]; do
+	case $1 in
+	--limit=*) limit=${1#*=} ;;
+	--memory=*) memory=${1#*=} ;;
+	--share=*) share=${1#*=} ;;
+	--systemd) mode=systemd ;;
+	--shell) mode=shell ;;
+	--) break ;;
+	-*) fail "there is no option $1" ;;
+	*) break ;;
+	esac
+	shift
+done
+kernel=${1-}
+[ $# -ge 3 ] && [ "${2-}" = -- ] || fail 'what is wanted is: run-guest.sh [OPTION…] KERNEL -- COMMAND…'
+shift 2
+
+end()
+{
+	[ -z "$guest" ] || { kill "$guest"; wait "$guest"; } 2>/dev/null || true
+	[ -z "$terminal" ] || stty "$terminal" 2>/dev/null || true
+	[ -z "$scratch" ] || rm -rf "$scratch"
+}
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+image=$("$here/build-kernel.sh" "$kernel") || exit 125
+initrd=$("$here/make-initrd.sh") || exit 125
+accelerator=$("$here/accelerator.sh" "$image" "$initrd") || exit 125
+scratch=$(mktemp -d)
+[ -n "$share" ] || share=$scratch
+mkdir -p "$share"
+share=$(cd "$share" && pwd)
+rm -f "$share/status" "$share/input"
+: >"$share/console.log"
+
+# A serial line would lose what comes before it is open.
+if [ $mode = shell ] && [ ! -t 0 ]; then
+	mode='command'
+	cat >"$share/input"
+fi
+
+# Where the checkout and the build are, should the guest's /tmp or /run hide them.
+{
+	echo "$checkout"
+	(cd "$checkout" && cd "$B" 2>/dev/null && pwd) || true
+} >"$share/keep"
+{
+	printf 'cd %q || exit 127\n' "$checkout"
+	for name in B V TERM CK_FORK CK_VERBOSITY CK_RUN_SUITE CK_RUN_CASE CK_DEFAULT_TIMEOUT ASAN_OPTIONS UBSAN_OPTIONS; do
+		[ -z "${!name+set}" ] || printf 'export %s=%q\n' "$name" "${!name}"
+	done
+	printf 'exec'
+	printf ' %q' "$@"
+	[ ! -e "$share/input" ] || printf ' </run/guest/input'
+	echo
+} >"$share/command"
+[ $mode != systemd ] || printf 'exec %q prepare\n' "$here/under-systemd.sh" >"$share/prepare"
+
+# What the guest changes: a file without content yet. (On a tmpfs of these kernels' an overlay can't remove directories.)
+truncate -s 8G "$scratch/changes"
+PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=1,nodiscard "$scratch/changes"
+
+# A comma ends a value, two are one. On a busy host the kernel may find that its timer does not tick: it is told not to look.
+qemu=(qemu-system-x86_64 -accel "$accelerator" -smp 2 -m "$memory" -nodefaults -display none -no-reboot -net none
+	-kernel "$image" -initrd "$initrd"
+	-append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check rdinit=/init -- $mode"
+	-virtfs "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
+	-virtfs "local,path=${share//,/,,},mount_tag=share,security_model=none,multidevs=remap"
+	-drive "file=${scratch//,/,,}/changes,if=virtio,format=raw,cache=unsafe"
+	-serial "file:${share//,/,,}/console.log")
+[ "$accelerator" != kvm ] || qemu+=(-cpu host)
+# Whatever becomes of us: qemu ends with timeout, and that with us.
+within_limit=(setpriv --pdeathsig TERM timeout --foreground -k 5 "$limit")
+
+if [ $mode = shell ]; then
+	terminal=$(stty -g 2>/dev/null) || true
+	tell_size() { stty size >"$share/size" 2>/dev/null || true; }
+	trap tell_size WINCH
+	tell_size
+	"${within_limit[@]}" "${qemu[@]}" -chardev stdio,id=command,mux=on,signal=off -serial chardev:command -echr 0x1d <&0 &
+	guest=$!
+else
+	# Through cat, for qemu makes what it writes to non-blocking, for everybody.
+	exec 3> >(exec cat)
+	cat=$!
+	"${within_limit[@]}" "${qemu[@]}" -chardev stdio,id=command -serial chardev:command \
+		</dev/null >&3 2>"$scratch/errors" 3>&- &
+	guest=$!
+	exec 3>&-
+fi
+
+status=0
+wait "$guest" || status=$?
+while kill -0 "$guest" 2>/dev/null; do
+	status=0
+	wait "$guest" || status=$?
+done
+guest=''
+[ -z "${cat-}" ] || wait "$cat" || true
+[ ! -s "$share/status" ] || exit "$(cat "$share/status")"
+
+case $status in
+124 | 137) echo "The guest (Linux $kernel) was killed after $limit s. The end of its console:" ;;
+0) echo "The guest (Linux $kernel) died. The end of its console:" ;;
+*) echo "qemu failed (exit status $status); the end of the console of the guest (Linux $kernel):" ;;
+esac >&2
+{
+	cat "$scratch/errors" 2>/dev/null || true
+	# Without escape sequences and the returns of a serial line.
+	sed -e 's/\x1b\[[0-9;?=]*[a-zA-Z]//g' -e 's/\x1b[a-z]//g' -e 's/\r//g' "$share/console.log" | tail -40
+} | sed 's/^/        /' >&2
+exit 125
