@@ -2,7 +2,6 @@
 
 #include "tests/integration/fixture.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -12,20 +11,22 @@
 #include <sys/wait.h>
 
 #include "protocol/text.h"
+#include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
 
 enum { OPTIONS_MAX = 24 };
 
-/* The tests are in build/tests/, the programs in build/. */
+/* The tests are in build/tests/, the programs in build/. Looked up once: in another mount namespace the link leads nowhere. */
 const char *built(const char *name)
 {
-	static char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	static char directory[PATH_MAX - 64], path[PATH_MAX];
 
-	ck_assert_int_gt(n, 0);
-	path[n] = '\0';
-	*strrchr(path, '/') = '\0';
-	snprintf(strrchr(path, '/'), sizeof(path) - strlen(path), "/%s", name);
+	if (!*directory) {
+		ck_assert_int_gt(readlink("/proc/self/exe", directory, sizeof(directory) - 1), 0);
+		*strrchr(directory, '/') = '\0';
+		*strrchr(directory, '/') = '\0';
+	}
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	return path;
 }
 
@@ -69,12 +70,103 @@ static void print_log(const struct fixture *fixture)
 		fclose(file);
 }
 
+static void read_backend(void *data, struct cursor row)
+{
+	struct fixture *fixture = data;
+	char name[32], guard[8];
+
+	row_get_string(row, "backend", name, sizeof(name));
+	row_get_string(row, "guard", guard, sizeof(guard));
+	fixture->backend = streq(name, "enable-address") ? BACKEND_ENABLE_ADDRESS
+			   : streq(name, "status-page")	 ? BACKEND_STATUS_PAGE
+							 : BACKEND_EMBEDDED;
+	fixture->guarded = streq(guard, "on");
+}
+
+static void read_status(void *data, struct cursor row)
+{
+	struct tally *tally = data;
+
+	*tally = (struct tally){
+		.connections = row_get_u64(row, "connections"),
+		.tenants = row_get_u64(row, "tenants"),
+		.events = row_get_u64(row, "events"),
+		.leases = row_get_u64(row, "leases"),
+		.lingering = row_get_u64(row, "lingering"),
+		.streams = row_get_u64(row, "streams"),
+		.charges = row_get_u64(row, "charges"),
+	};
+}
+
+static void take_tally(const struct fixture *fixture, int control, struct tally *ret)
+{
+	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_status, ret), 0);
+	/* Counted while our own connection is there, so that it is the same each time. */
+	ret->fds = count_fds(fixture->pid);
+	if (fixture->keeper && is_running(fixture->keeper)) {
+		ret->keeper_fds = count_fds(fixture->keeper);
+		ret->enablers = children_of(fixture->keeper, NULL, NULL, 0);
+	}
+}
+
+/* Over one connection: before Linux 6.16 another might be counted while it is being closed. */
+static void look_at_daemon(struct fixture *fixture)
+{
+	int control = raw_connect(fixture->control);
+
+	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_backend, fixture), 0);
+	if (fixture->backend != BACKEND_EMBEDDED)
+		ck_assert_uint_eq(children_of(fixture->pid, "userevd-keeper", &fixture->keeper, 1), 1);
+	take_tally(fixture, control, &fixture->before);
+	close(control);
+}
+
+bool keeps_records_itself(const struct fixture *fixture)
+{
+	return fixture->backend == BACKEND_EMBEDDED;
+}
+
+bool releases_at_once(const struct fixture *fixture)
+{
+	return fixture->backend == BACKEND_EMBEDDED;
+}
+
+bool has_a_page_per_tenant(const struct fixture *fixture)
+{
+	return fixture->backend != BACKEND_STATUS_PAGE;
+}
+
+bool protects_pages_from_root(const struct fixture *fixture)
+{
+	return fixture->backend != BACKEND_STATUS_PAGE;
+}
+
+bool offers_multi_format(const struct fixture *fixture)
+{
+	return fixture->backend == BACKEND_ENABLE_ADDRESS;
+}
+
+bool has_enablers(const struct fixture *fixture)
+{
+	return fixture->backend == BACKEND_ENABLE_ADDRESS;
+}
+
+bool shares_streams(const struct fixture *fixture)
+{
+	return fixture->guarded;
+}
+
+uint64_t still_charged(const struct fixture *fixture, uint64_t charged, uint64_t released)
+{
+	return releases_at_once(fixture) ? charged - released : charged;
+}
+
 void fixture_start(struct fixture *fixture, const char *const *options)
 {
 	char byte = 0;
 	int ready[2];
 
-	*fixture = (struct fixture){ 0 };
+	*fixture = (struct fixture){ .events_before = read_events() };
 	make_temporary_directory(fixture->directory, sizeof(fixture->directory));
 	/* Other users' clients are tested too. */
 	ck_assert_int_eq(chmod(fixture->directory, 0755), 0);
@@ -90,31 +182,69 @@ void fixture_start(struct fixture *fixture, const char *const *options)
 		ck_abort_msg("the daemon did not start");
 	}
 	close(ready[0]);
-	tally_take(fixture, &fixture->before);
+	look_at_daemon(fixture);
 }
 
-void fixture_abandon(struct fixture *fixture)
+/* Of what the daemon was nothing may be left: what is, or "". */
+static void clean_up(struct fixture *fixture, bool with_events, char *ret, size_t size)
 {
+	struct text text = text_make(ret, size);
+	char event[640];
+
 	unlink(fixture->log);
 	unlink(fixture->socket);
 	unlink(fixture->control);
 	rmdir(fixture->directory);
+	if (fixture->keeper && !eventually(!is_running(fixture->keeper)))
+		text_printf(&text, "the keeper has survived the daemon; ");
+	for (size_t i = 0; i < fixture->n_enablers; i++)
+		if (!eventually(!is_running(fixture->enablers[i])))
+			text_printf(&text, "an enabler has survived the keeper; ");
+	if (fixture->keeper && with_events)
+		delete_new_events(fixture->events_before);
+	if (fixture->keeper && !eventually(!find_new_event(fixture->events_before, event, sizeof(event))))
+		text_printf(&text, "the kernel still has %s; ", event);
+	free(fixture->events_before);
+}
+
+int fixture_end(struct fixture *fixture, int signal)
+{
+	int status = -1;
+
+	if (fixture->keeper)
+		fixture->n_enablers =
+			MIN(children_of(fixture->keeper, NULL, fixture->enablers, ARRAY_SIZE(fixture->enablers)),
+			    ARRAY_SIZE(fixture->enablers));
+	ck_assert_int_eq(kill(fixture->pid, signal), 0);
+	ck_assert_int_eq(waitpid(fixture->pid, &status, 0), fixture->pid);
+	return status;
+}
+
+void fixture_abandon(struct fixture *fixture)
+{
+	char left[256];
+
+	tracer_stop(&fixture->tracer);
+	/* A keeper that ends before its clients can't delete what they still use. */
+	clean_up(fixture, fixture->backend == BACKEND_STATUS_PAGE, left, sizeof(left));
+	ck_assert_msg(*left == '\0', "%s", left);
 }
 
 void fixture_stop(struct fixture *fixture)
 {
-	char difference[256];
+	char difference[256], left[256];
 	bool settled = tally_settles(fixture, &fixture->before, difference, sizeof(difference));
-	int status = -1;
+	int status;
 
-	ck_assert_int_eq(kill(fixture->pid, SIGTERM), 0);
-	ck_assert_int_eq(waitpid(fixture->pid, &status, 0), fixture->pid);
+	tracer_stop(&fixture->tracer);
+	status = fixture_end(fixture, SIGTERM);
 	if (!settled || status != 0)
 		print_log(fixture);
 	ck_assert_msg(access(fixture->socket, F_OK) < 0, "the daemon left its socket behind");
-	fixture_abandon(fixture);
+	clean_up(fixture, false, left, sizeof(left));
 	ck_assert_msg(settled, "the daemon did not come back to what it was: %s", difference);
 	ck_assert_msg(status == 0, "the daemon ended with status %#x", (unsigned)status);
+	ck_assert_msg(*left == '\0', "%s", left);
 }
 
 int run_command(const struct fixture *fixture, char *output, size_t size, const char *const *argv)
@@ -146,43 +276,11 @@ int run_command(const struct fixture *fixture, char *output, size_t size, const 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static uint64_t count_fds(pid_t pid)
-{
-	char path[64];
-	uint64_t count = 0;
-	DIR *directory;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	directory = opendir(path);
-	ck_assert_ptr_nonnull(directory);
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
-}
-
-static void read_status(void *data, struct cursor row)
-{
-	struct tally *tally = data;
-
-	*tally = (struct tally){
-		.connections = row_get_u64(row, "connections"),
-		.tenants = row_get_u64(row, "tenants"),
-		.events = row_get_u64(row, "events"),
-		.leases = row_get_u64(row, "leases"),
-		.lingering = row_get_u64(row, "lingering"),
-		.streams = row_get_u64(row, "streams"),
-		.charges = row_get_u64(row, "charges"),
-	};
-}
-
 void tally_take(const struct fixture *fixture, struct tally *ret)
 {
 	int control = raw_connect(fixture->control);
 
-	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_status, ret), 0);
-	/* Counted while our own connection is there, so that it is the same each time. */
-	ret->fds = count_fds(fixture->pid);
+	take_tally(fixture, control, ret);
 	close(control);
 }
 
@@ -193,6 +291,8 @@ void tally_compare(const struct tally *before, const struct tally *after, char *
 		uint64_t before, after;
 	} rows[] = {
 		{ "fds", before->fds, after->fds },
+		{ "keeper_fds", before->keeper_fds, after->keeper_fds },
+		{ "enablers", before->enablers, after->enablers },
 		{ "connections", before->connections, after->connections },
 		{ "tenants", before->tenants, after->tenants },
 		{ "events", before->events, after->events },
@@ -209,6 +309,15 @@ void tally_compare(const struct tally *before, const struct tally *after, char *
 				    rows[i].before, rows[i].after);
 }
 
+void tally_take_at_rest(const struct fixture *fixture, struct tally *ret)
+{
+	struct tally before;
+	char difference[256];
+
+	ck_assert(eventually((tally_take(fixture, &before), usleep(20000), tally_take(fixture, ret),
+			      tally_compare(&before, ret, difference, sizeof(difference)), *difference == '\0')));
+}
+
 static bool tally_is(const struct fixture *fixture, const struct tally *before, char *ret, size_t size)
 {
 	struct tally now;
@@ -221,6 +330,45 @@ static bool tally_is(const struct fixture *fixture, const struct tally *before, 
 bool tally_settles(const struct fixture *fixture, const struct tally *before, char *ret, size_t size)
 {
 	return eventually(tally_is(fixture, before, ret, size));
+}
+
+bool need_kernel(struct fixture *fixture, const char *what)
+{
+	if (!keeps_records_itself(fixture))
+		return true;
+	printf("not possible here without user_events in the kernel: %s\n", what);
+	fixture_stop(fixture);
+	return false;
+}
+
+bool log_has(const struct fixture *fixture, const char *text)
+{
+	FILE *file = fopen(fixture->log, "re");
+	char line[1024];
+	bool has = false;
+
+	ck_assert_ptr_nonnull(file);
+	while (!has && fgets(line, sizeof(line), file))
+		has = strstr(line, text);
+	fclose(file);
+	return has;
+}
+
+void sync_records(const struct fixture *fixture)
+{
+	struct raw_reply reply;
+	int control;
+
+	if (!keeps_records_itself(fixture))
+		return;
+	control = raw_connect(fixture->control);
+	raw_packet(KIND_SYNC);
+	ck_assert_int_eq(raw_send(control), 0);
+	raw_receive(control, &reply);
+	ck_assert_int_gt(reply.size, 0);
+	ck_assert_uint_eq(reply.message.kind, KIND_SYNCED);
+	raw_reply_deinit(&reply);
+	close(control);
 }
 
 struct number_wanted {
@@ -265,15 +413,4 @@ uint64_t tenant_number(const struct fixture *fixture, const char *key)
 uint64_t event_number(const struct fixture *fixture, const char *event, const char *key)
 {
 	return ask_number(fixture, KIND_EVENTS, event, key);
-}
-
-uint64_t trace(const struct fixture *fixture, const char *pattern, bool on)
-{
-	const char *const patterns[] = { pattern, NULL };
-	struct number_wanted wanted = { .key = "events" };
-	int control = raw_connect(fixture->control);
-
-	raw_rows(control, KIND_TRACE, on ? TRACE_ON : 0, patterns, read_number, &wanted);
-	close(control);
-	return wanted.number;
 }

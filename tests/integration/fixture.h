@@ -2,18 +2,23 @@
 #pragma once
 
 /*
- * The real daemon in a temporary directory. fixture_start() begins every test and fixture_stop() ends it; between them the
- * daemon must come back to what it was: no fd, no charge, no lease, no stream more than before.
+ * The real daemon in a temporary directory, with the backend that it chooses by itself. fixture_start() begins every test and
+ * fixture_stop() ends it; between them the daemon must come back to what it was: no fd, no charge, no lease, no stream more
+ * than before. Nor may anything of it be left in the kernel, or any process.
  */
 
 #include "tests/suite.h"
 
 #include <sys/types.h>
 
+#include "protocol/protocol.h"
 #include "protocol/row.h"
+#include "tests/integration/tracer.h"
 
 struct tally {
 	uint64_t fds; /* that the daemon has open */
+	uint64_t keeper_fds;
+	uint64_t enablers; /* processes of the keeper's */
 	uint64_t connections;
 	uint64_t tenants;
 	uint64_t events;
@@ -29,6 +34,13 @@ struct fixture {
 	char socket[96];
 	char control[96];
 	char log[96];
+	enum wire_backend backend;
+	bool guarded;
+	pid_t keeper;	    /* 0: there is none */
+	pid_t enablers[64]; /* at its end */
+	size_t n_enablers;
+	struct tracer tracer;
+	char *events_before; /* what the kernel had; NULL: it has none */
 	struct tally before;
 };
 
@@ -36,8 +48,36 @@ struct fixture {
 void fixture_start(struct fixture *, const char *const *options);
 /* Waits until the tally is what it was, ends the daemon, which must exit with 0, and removes the directory. */
 void fixture_stop(struct fixture *);
-/* For tests that end the daemon themselves: only cleans up. */
+/* Ends the daemon by that signal, for tests of what is then; its status, as of waitpid(). */
+int fixture_end(struct fixture *, int signal);
+/* After that, or where the daemon has ended by itself: cleans up, and waits for the end of what belonged to it. */
 void fixture_abandon(struct fixture *);
+
+/*
+ * What is promised on some backends only, by the promise's name.
+ */
+/* The daemon is the tracer: TRACE, TAIL and SYNC are answered, records go through it, and end with it. */
+bool keeps_records_itself(const struct fixture *);
+/* What is released is free when that is answered. Else it lingers until the last copy of its stream is closed. */
+bool releases_at_once(const struct fixture *);
+/* Where else they share one, all see each other's bits, and the daemon does not choose them. */
+bool has_a_page_per_tenant(const struct fixture *);
+/* Not even the host's root can write to a page that was passed to him. */
+bool protects_pages_from_root(const struct fixture *);
+bool offers_multi_format(const struct fixture *);
+/* Processes set and clear the bits, which may die. */
+bool has_enablers(const struct fixture *);
+/* Else each client has a stream of its own. */
+bool shares_streams(const struct fixture *);
+/* Of those events that a test has charged, how many still are after `released` of them were. */
+uint64_t still_charged(const struct fixture *, uint64_t charged, uint64_t released);
+
+/* For tests of what only a kernel with user_events can do: false, having said so and ended the daemon, where it has none. */
+bool need_kernel(struct fixture *, const char *what);
+/* The daemon's log so far has this text. */
+bool log_has(const struct fixture *, const char *text);
+/* Waits until all that was written to data files was read by the daemon, where it is who reads them. */
+void sync_records(const struct fixture *);
 
 /* A program in build/: "userevctl". */
 const char *built(const char *name);
@@ -45,6 +85,8 @@ const char *built(const char *name);
 int run_command(const struct fixture *, char *output, size_t size, const char *const *argv);
 
 void tally_take(const struct fixture *, struct tally *ret);
+/* When it does not change any more: before Linux 6.16 what has left may still be being closed. */
+void tally_take_at_rest(const struct fixture *, struct tally *ret);
 /* What differs, as text; "" where nothing does. */
 void tally_compare(const struct tally *before, const struct tally *after, char *ret, size_t size);
 /* Waits up to five seconds for the daemon to be back at `before`; false with the difference in `ret`. */
@@ -55,9 +97,6 @@ uint64_t status_number(const struct fixture *, const char *key);
 /* One number of the first tenant (or event) that there is; 0 where there is none. */
 uint64_t tenant_number(const struct fixture *, const char *key);
 uint64_t event_number(const struct fixture *, const char *event, const char *key);
-/* Switches events on or off; how many matched. */
-uint64_t trace(const struct fixture *, const char *pattern, bool on);
-
 /* Waits up to five seconds for it to become true. */
 #define eventually(condition)                                                                                          \
 	({                                                                                                             \

@@ -41,6 +41,6 @@ struct wire_account raw_query(int socket);
 /* The next packet is ERROR with this refusal, and then the end. */
 void expect_cut(int socket, uint32_t refusal);
 
-/* Sends one control request of strings and calls `on_row` for each row of the answer: 0, or the refusal. */
+/* Sends one control request of strings and calls `on_row`, if any, for each row of the answer: 0, or the refusal. */
 uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,
 		  void (*on_row)(void *data, struct cursor row), void *data);

@@ -16,57 +16,26 @@
 
 static struct fixture fixture;
 
-/* What the flight recorder holds of one event. */
-struct seen {
-	const char *event;
-	unsigned records;
-	uint64_t pid;
-	uint64_t uid;
-	uint64_t time;
-	char comm[16];
-	char text[256]; /* of the last one */
-	uint64_t sum;	/* of the first u32 of each */
-};
-
-static void look_at_record(void *data, struct cursor row)
-{
-	static struct description description;
-	struct seen *seen = data;
-	char event[WIRE_DESCRIPTION_MAX + 1], sentence[256];
-	struct text why = text_make(sentence, sizeof(sentence)), text;
-	struct row_field payload;
-	uint32_t first = 0;
-
-	row_get_string(row, "event", event, sizeof(event));
-	if (strncmp(event, seen->event, strlen(seen->event)) != 0 || !row_find(row, "payload", &payload))
-		return;
-	ck_assert_int_eq(description_parse(event, strlen(event), &description, &why), 0);
-	text = text_make(seen->text, sizeof(seen->text));
-	record_to_text(&description, payload.value, payload.length, &text);
-	seen->records++;
-	seen->pid = row_get_u64(row, "pid");
-	seen->uid = row_get_u64(row, "uid");
-	seen->time = row_get_u64(row, "time");
-	row_get_string(row, "comm", seen->comm, sizeof(seen->comm));
-	memcpy(&first, payload.value, MIN(payload.length, sizeof(first)));
-	seen->sum += first;
-}
-
-/* Everything that was written up to now. */
+/* What the tracer has of an event. */
 static struct seen look_at(const char *event)
 {
-	struct seen seen = { .event = event };
-	int control = raw_connect(fixture.control);
-	const char *const all[] = { NULL };
-	struct raw_reply reply;
+	struct seen seen;
 
-	raw_packet(KIND_SYNC);
-	ck_assert_int_eq(raw_send(control), 0);
-	raw_receive(control, &reply);
-	ck_assert_int_eq(reply.message.kind, KIND_SYNCED);
-	ck_assert_uint_eq(raw_rows(control, KIND_TAIL, TAIL_PAST | TAIL_NO_FOLLOW, all, look_at_record, &seen), 0);
-	close(control);
+	see(&fixture, event, &seen);
 	return seen;
+}
+
+static void expect_last_record(const char *event, const char *expected)
+{
+	static struct description description;
+	char sentence[256], record[256] = "";
+	struct text why = text_make(sentence, sizeof(sentence)), text = text_make(record, sizeof(record));
+	struct seen seen = look_at(event);
+
+	ck_assert_uint_gt(seen.records, 0);
+	ck_assert_int_eq(description_parse(seen.description, strlen(seen.description), &description, &why), 0);
+	record_to_text(&description, seen.payload, seen.length, &text);
+	ck_assert_str_eq(record, expected);
 }
 
 static struct userev *open_library(void)
@@ -109,11 +78,13 @@ TEST(one_event_goes_from_a_program_to_an_admins_screen)
 	ck_assert_int_eq(userev_write(&event, &payload, 14), 14);
 	seen = look_at("request");
 	ck_assert_uint_eq(seen.records, 1);
-	ck_assert_str_eq(seen.text, "status=200 path=\"/cart\"");
-	ck_assert_uint_eq(seen.pid, (uint64_t)getpid());
-	ck_assert_uint_eq(seen.uid, getuid());
-	ck_assert_uint_gt(seen.time, UINT64_C(1600000000000000000));
-	ck_assert_str_ne(seen.comm, "unknown");
+	ck_assert_int_eq(seen.pid, getpid());
+	expect_last_record("request", "status=200 path=\"/cart\"");
+	if (keeps_records_itself(&fixture)) {
+		ck_assert_uint_eq(seen.uid, getuid());
+		ck_assert_uint_gt(seen.time, UINT64_C(1600000000000000000));
+		ck_assert_str_ne(seen.comm, "unknown");
+	}
 
 	ck_assert_uint_eq(trace(&fixture, "request", false), 1);
 	ck_assert(!userev_enabled(&event));
@@ -137,7 +108,25 @@ TEST(a_payload_in_pieces_is_one_record)
 	register_event(userev, &event, "three u32 a; u32 b; u32 c");
 	trace(&fixture, "three", true);
 	ck_assert_int_eq(userev_writev(&event, pieces, 3), 12);
-	ck_assert_str_eq(look_at("three").text, "a=1 b=2 c=3");
+	expect_last_record("three", "a=1 b=2 c=3");
+	userev_close(userev);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(a_record_may_be_nothing_but_that_it_happened)
+{
+	struct userev_event event = { 0 };
+	struct userev *userev;
+
+	fixture_start(&fixture, NULL);
+	userev = open_library();
+	register_event(userev, &event, "happened");
+	trace(&fixture, "happened", true);
+	ck_assert_int_eq(userev_write(&event, NULL, 0), 0);
+	ck_assert_int_eq(userev_writev(&event, NULL, 0), 0);
+	ck_assert_uint_eq(look_at("happened").records, 2);
+	trace(&fixture, "happened", false);
 	userev_close(userev);
 	fixture_stop(&fixture);
 }
@@ -159,6 +148,7 @@ TEST(a_refusal_says_what_to_change_and_costs_nothing)
 	ck_assert_int_eq(userev_register(userev, &other, "second", USEREV_PERSIST), -EOPNOTSUPP);
 	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
 	userev_release(userev, &event);
+	ck_assert(eventually(status_number(&fixture, "charges") == 0));
 	register_event(userev, &other, "second");
 	userev_close(userev);
 	fixture_stop(&fixture);
@@ -180,13 +170,16 @@ TEST(a_thousand_events_are_registered_in_one_call)
 		list[i] = (struct userev_registration){ .event = &events[i], .description = descriptions[i] };
 	}
 	ck_assert_int_eq(userev_register_all(userev, list, N), 0);
+	/* On a slow machine it loses patience, and then asks for the rest. */
+	ck_assert(eventually(userev_connected(userev) == 0));
 	ck_assert_uint_eq(status_number(&fixture, "leases"), N);
 	ck_assert_uint_eq(trace(&fixture, "many_777", true), 1);
 	for (int i = 0; i < N; i++) {
 		ck_assert_msg(userev_enabled(&events[i]) == (i == 777), "event %d", i);
 		ck_assert_int_eq(userev_write(&events[i], &i, sizeof(i)), i == 777 ? 4 : 0);
 	}
-	ck_assert_str_eq(look_at("many_").text, "n=777");
+	ck_assert_uint_eq(look_at("many_777").records, 1);
+	expect_last_record("many_777", "n=777");
 	userev_close(userev);
 	fixture_stop(&fixture);
 }
@@ -208,7 +201,8 @@ TEST(two_users_of_one_event_in_a_program_are_one_lease_until_both_are_gone)
 	ck_assert(userev_enabled(&other) && !userev_enabled(&one));
 	trace(&fixture, "shared", false);
 	userev_release(userev, &other);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 0);
+	ck_assert_uint_eq(status_number(&fixture, "leases"), 0);
+	ck_assert(eventually(status_number(&fixture, "charges") == 0));
 	userev_close(userev);
 	fixture_stop(&fixture);
 }
@@ -250,24 +244,26 @@ TEST(a_program_survives_the_daemons_death_and_finds_the_next_one)
 {
 	struct userev_event event = { 0 }, more = { 0 };
 	struct userev *userev;
-	struct fixture next;
+	struct fixture dead, next;
 	uint32_t n = 1;
+	ssize_t written;
 
 	fixture_start(&fixture, NULL);
 	userev = open_library();
 	register_event(userev, &event, "survivor u32 n");
 	trace(&fixture, "survivor", true);
 	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 4);
-	ck_assert_int_eq(kill(fixture.pid, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(fixture.pid, NULL, 0), fixture.pid);
-	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 0);
+	fixture_end(&fixture, SIGKILL);
+	written = userev_write(&event, &n, sizeof(n));
+	/* The kernel goes on taking records, until the keeper has switched off what it leaves behind. */
+	ck_assert(written == 0 || (written == 4 && !keeps_records_itself(&fixture)));
 	register_event(userev, &more, "more u32 n");
 
 	fixture_start(&next, NULL);
 	ck_assert_int_eq(rename(next.socket, fixture.socket), 0);
 	ck_assert_int_eq(userev_connected(userev), 0);
 	ck_assert_int_eq(rename(fixture.socket, next.socket), 0);
-	fixture_abandon(&fixture);
+	dead = fixture;
 	fixture = next;
 	ck_assert_uint_eq(status_number(&fixture, "leases"), 2);
 	ck_assert_uint_eq(trace(&fixture, "survivor", true), 1);
@@ -276,6 +272,7 @@ TEST(a_program_survives_the_daemons_death_and_finds_the_next_one)
 	ck_assert_uint_eq(look_at("survivor").records, 1);
 	userev_close(userev);
 	fixture_stop(&fixture);
+	fixture_abandon(&dead);
 }
 END_TEST
 
@@ -329,7 +326,7 @@ TEST(both_sides_of_a_fork_go_on)
 	ck_assert(eventually(event_number(&fixture, "childs_own", "holders_total") == 1));
 	ck_assert_uint_eq(event_number(&fixture, "forked", "holders_total"), 2);
 	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 4);
-	ck_assert_uint_eq(look_at("forked").records, 3);
+	ck_assert(eventually(look_at("forked").records == 3));
 	ck_assert_int_eq(write(go[1], "x", 1), 1);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
@@ -373,7 +370,7 @@ TEST(a_child_that_never_asks_goes_on_after_its_parent_has_gone)
 	ck_assert_int_eq(write(go[1], "x", 1), 1);
 	close(done[1]);
 	ck_assert_int_eq(read(done[0], &byte, 1), 1);
-	ck_assert_str_eq(look_at("daemonised").text, "n=7");
+	expect_last_record("daemonised", "n=7");
 	trace(&fixture, "daemonised", false);
 	close(done[0]);
 	close(go[0]);
@@ -390,7 +387,8 @@ TEST(what_is_lost_is_counted_to_the_last_record)
 	struct userev *userev;
 	uint64_t written = 0, lost = 0;
 
-	fixture_start(&fixture, NULL);
+	/* The kernel's tracer is never too slow. */
+	fixture_start(&fixture, (const char *const[]){ "--backend=embedded", NULL });
 	userev = open_library();
 	register_event(userev, &event, "flood u32 n; char[996] filler");
 	trace(&fixture, "flood", true);
@@ -438,11 +436,12 @@ TEST(a_record_too_big_for_a_tracer_is_refused_and_counted)
 }
 END_TEST
 
-enum { THREADS = 4, ROUNDS = 300 };
+enum { THREADS = 4, ROUNDS = 300, FEWER_ROUNDS = 30 };
 
 struct worker {
 	struct userev *userev;
 	unsigned number;
+	uint32_t rounds;
 	uint64_t written;
 	struct userev_event *common;
 };
@@ -454,7 +453,7 @@ static void *work(void *data)
 	char description[64];
 
 	snprintf(description, sizeof(description), "worker_%u u32 n", worker->number);
-	for (uint32_t i = 1; i <= ROUNDS; i++) {
+	for (uint32_t i = 1; i <= worker->rounds; i++) {
 		uint32_t n = 1;
 
 		if (userev_register(worker->userev, &own, description, 0) != 0)
@@ -472,6 +471,7 @@ TEST(threads_register_write_and_release_at_once)
 	struct worker workers[THREADS];
 	pthread_t threads[THREADS];
 	struct userev *userev;
+	const uint32_t rounds = is_emulated() ? FEWER_ROUNDS : ROUNDS;
 	uint64_t written = 0;
 	struct seen seen;
 
@@ -480,7 +480,7 @@ TEST(threads_register_write_and_release_at_once)
 	register_event(userev, &common, "common u32 n");
 	trace(&fixture, "common", true);
 	for (unsigned i = 0; i < THREADS; i++) {
-		workers[i] = (struct worker){ .userev = userev, .number = i, .common = &common };
+		workers[i] = (struct worker){ .userev = userev, .number = i, .rounds = rounds, .common = &common };
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
 	}
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -493,21 +493,29 @@ TEST(threads_register_write_and_release_at_once)
 	seen = look_at("common");
 	ck_assert_uint_eq(seen.records, written);
 	ck_assert_uint_eq(seen.sum, written);
-	ck_assert_uint_eq(written + userev_lost(userev).queue_full, THREADS * ROUNDS);
+	ck_assert_uint_eq(written + userev_lost(userev).queue_full, THREADS * rounds);
 	trace(&fixture, "common", false);
 	userev_close(userev);
 	fixture_stop(&fixture);
 }
 END_TEST
 
-static void expect_difference(const char *name)
+static bool differs(const char *name, char *ret, size_t size)
 {
-	char difference[256];
 	struct tally now;
 
 	tally_take(&fixture, &now);
-	tally_compare(&fixture.before, &now, difference, sizeof(difference));
-	ck_assert_msg(strstr(difference, name), "the fixture overlooks %s: '%s'", name, difference);
+	tally_compare(&fixture.before, &now, ret, size);
+	return strstr(ret, name) != NULL;
+}
+
+/* The keeper starts another enabler in reserve when it has answered. */
+static void expect_difference(const char *name)
+{
+	char difference[256];
+
+	ck_assert_msg(eventually(differs(name, difference, sizeof(difference))), "the fixture overlooks %s: '%s'", name,
+		      difference);
 }
 
 TEST(the_fixture_finds_what_was_left_behind)
@@ -527,13 +535,16 @@ TEST(the_fixture_finds_what_was_left_behind)
 	expect_difference("leases");
 	expect_difference("streams");
 	expect_difference("charges");
+	if (fixture.keeper)
+		expect_difference("keeper_fds");
 	userev_close(userev);
 	fixture_stop(&fixture);
 }
 END_TEST
 
 SUITE("library", one_event_goes_from_a_program_to_an_admins_screen, a_payload_in_pieces_is_one_record,
-      a_refusal_says_what_to_change_and_costs_nothing, a_thousand_events_are_registered_in_one_call,
+      a_record_may_be_nothing_but_that_it_happened, a_refusal_says_what_to_change_and_costs_nothing,
+      a_thousand_events_are_registered_in_one_call,
       two_users_of_one_event_in_a_program_are_one_lease_until_both_are_gone,
       events_come_alive_when_the_daemon_is_there_at_last, a_program_survives_the_daemons_death_and_finds_the_next_one,
       a_set_user_id_program_is_as_welcome_as_any, both_sides_of_a_fork_go_on,

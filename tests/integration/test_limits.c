@@ -17,6 +17,11 @@
 #include "tests/integration/actor.h"
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
+#include "tests/integration/machine.h"
+
+/* So that its limits may be changed by somebody without CAP_SYS_RESOURCE. */
+static const char *const stays_root[] = { "--user=root", NULL };
+static const char *const alone_and_root[] = { "--user=root", "--guard=off", NULL };
 
 static void expect_sentence(int socket, const char *description, uint32_t refusal, const char *part)
 {
@@ -42,14 +47,20 @@ static void expect_refusal_to_cost_nothing(const struct fixture *fixture, int so
 	struct tally before, after;
 	char difference[256];
 
-	/* Before Linux 6.16 what has left may still be being closed. */
-	ck_assert(eventually((tally_take(fixture, &before), usleep(20000), tally_take(fixture, &after),
-			      tally_compare(&before, &after, difference, sizeof(difference)), *difference == '\0')));
+	tally_take_at_rest(fixture, &before);
 	expect_sentence(socket, description, refusal, part);
 	expect_sentence(socket, description, refusal, part);
 	tally_take(fixture, &after);
 	tally_compare(&before, &after, difference, sizeof(difference));
 	ck_assert_msg(*difference == '\0', "a refusal has cost %s", difference);
+}
+
+/* Leaves, which ends what lingers, and connects again. */
+static int come_back(const struct fixture *fixture, int socket)
+{
+	close(socket);
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	return raw_hello(fixture->socket, 0, NULL, NULL);
 }
 
 TEST(the_event_after_the_last_is_refused_and_costs_nothing)
@@ -68,6 +79,13 @@ TEST(the_event_after_the_last_is_refused_and_costs_nothing)
 	/* What it has it may ask for again. */
 	ck_assert_uint_eq(expect_granted(socket, "two"), bit);
 	ck_assert_uint_eq(raw_release(socket, &bit, 1), 1);
+	if (!releases_at_once(&fixture)) {
+		/* It stays on the stream on which the others are. */
+		expect_refusal_to_cost_nothing(&fixture, socket, "four", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
+		socket = come_back(&fixture, socket);
+		expect_granted(socket, "one");
+		expect_granted(socket, "three");
+	}
 	expect_granted(socket, "four");
 	expect_refusal_to_cost_nothing(&fixture, socket, "two", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
 	close(socket);
@@ -120,6 +138,11 @@ TEST(a_page_holds_as_many_events_as_it_has_bits_but_for_the_first)
 	uint32_t bit;
 
 	fixture_start(&fixture, options);
+	if (!has_a_page_per_tenant(&fixture)) {
+		printf("not possible here, where the kernel numbers bits: a page of four bits\n");
+		fixture_stop(&fixture);
+		return;
+	}
 	actor_start(&one, fixture.socket, NULL);
 	actor_start(&another, fixture.socket, NULL);
 	expect_granted(one.socket, "one");
@@ -127,7 +150,8 @@ TEST(a_page_holds_as_many_events_as_it_has_bits_but_for_the_first)
 	ck_assert_uint_lt(expect_granted(one.socket, "three"), 4);
 	expect_refusal_to_cost_nothing(&fixture, one.socket, "four", REFUSAL_PAGE_FULL, "no bit left");
 	ck_assert_uint_eq(raw_release(one.socket, &bit, 1), 1);
-	ck_assert_uint_eq(expect_granted(one.socket, "four"), bit);
+	if (releases_at_once(&fixture))
+		ck_assert_uint_eq(expect_granted(one.socket, "four"), bit);
 	/* Another tenant has a page of its own. */
 	expect_granted(another.socket, "one");
 	expect_granted(another.socket, "five");
@@ -146,6 +170,11 @@ TEST(the_smallest_page_holds_one_event)
 	int socket;
 
 	fixture_start(&fixture, options);
+	if (!has_a_page_per_tenant(&fixture)) {
+		printf("not possible here, where the kernel numbers bits: a page of two bits\n");
+		fixture_stop(&fixture);
+		return;
+	}
 	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	ck_assert_uint_eq(expect_granted(socket, "one"), 1);
 	expect_refusal_to_cost_nothing(&fixture, socket, "two", REFUSAL_PAGE_FULL, "no bit left");
@@ -177,9 +206,10 @@ TEST(the_machine_pays_once_for_what_two_tenants_have)
 	ck_assert_uint_eq(raw_release(another.socket, &bit, 1), 1);
 	expect_refusal_to_cost_nothing(&fixture, another.socket, "four", REFUSAL_MACHINE_FULL, "3 of 3");
 	actor_end(&one);
-	ck_assert(eventually(status_number(&fixture, "charges") == 1));
+	ck_assert(eventually(status_number(&fixture, "charges") == still_charged(&fixture, 2, 1)));
 	expect_granted(another.socket, "four");
-	expect_granted(another.socket, "five");
+	if (releases_at_once(&fixture))
+		expect_granted(another.socket, "five");
 	expect_refusal_to_cost_nothing(&fixture, another.socket, "six", REFUSAL_MACHINE_FULL, "3 of 3");
 	actor_end(&another);
 	fixture_stop(&fixture);
@@ -210,7 +240,8 @@ static void register_numbered(int socket, unsigned from, unsigned n, bool *seen)
 TEST(one_client_may_fill_the_whole_page)
 {
 	enum { ALL = WIRE_PAGE_BITS - 1 };
-	static const char *const options[] = { "--max-events=40000", NULL };
+	/* What takes the kernel a minute and more is the same with fewer: the next test. */
+	static const char *const options[] = { "--max-events=40000", "--backend=embedded", NULL };
 	static bool seen[WIRE_PAGE_BITS];
 	struct fixture fixture;
 	uint32_t bit = 12345;
@@ -232,27 +263,34 @@ TEST(one_client_may_fill_the_whole_page)
 }
 END_TEST
 
-/* What /proc tells of the daemon. */
-
-static uint64_t proc_status(pid_t pid, const char *key)
+TEST(one_client_may_fill_a_page_of_a_thousand)
 {
-	char path[64], line[256];
-	uint64_t number = 0;
-	FILE *file;
+	enum { ALL = 1023 };
+	static const char *const options[] = { "--max-events=40000", "--page-bits=1024", "--capacity=1023", NULL };
+	static bool seen[WIRE_PAGE_BITS];
+	struct fixture fixture;
+	int socket;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	file = fopen(path, "re");
-	ck_assert_ptr_nonnull(file);
-	while (fgets(line, sizeof(line), file))
-		if (strncmp(line, key, strlen(key)) == 0)
-			number = strtoull(line + strlen(key), NULL, 10);
-	fclose(file);
-	return number;
+	fixture_start(&fixture, options);
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	for (unsigned from = 0; from < ALL; from += 128)
+		register_numbered(socket, from, MIN(128u, ALL - from), seen);
+	ck_assert(!seen[0]);
+	ck_assert_uint_eq(status_number(&fixture, "charges"), ALL);
+	expect_refusal_to_cost_nothing(&fixture, socket, "one_more", REFUSAL_MACHINE_FULL, "1023 of 1023");
+	socket = come_back(&fixture, socket);
+	memset(seen, 0, sizeof(seen));
+	register_numbered(socket, ALL - 1, 1, seen);
+	close(socket);
+	fixture_stop(&fixture);
 }
+END_TEST
+
+/* What /proc tells of the daemon. */
 
 static uint64_t wake_ups(pid_t pid)
 {
-	return proc_status(pid, "voluntary_ctxt_switches:") + proc_status(pid, "nonvoluntary_ctxt_switches:");
+	return proc_status(pid, "voluntary_ctxt_switches:", 10) + proc_status(pid, "nonvoluntary_ctxt_switches:", 10);
 }
 
 static bool has_fallen_asleep(pid_t pid)
@@ -330,7 +368,7 @@ static bool has_sanitizer(void)
 TEST(ten_thousand_idle_connections_cost_a_kilobyte_each_and_no_wake_up)
 {
 	static int sockets[10000];
-	unsigned n = most_connections(ARRAY_SIZE(sockets));
+	unsigned n = most_connections(is_emulated() ? 1000 : ARRAY_SIZE(sockets));
 	struct fixture fixture;
 	uint64_t before, grown;
 	int first;
@@ -340,10 +378,10 @@ TEST(ten_thousand_idle_connections_cost_a_kilobyte_each_and_no_wake_up)
 	fixture_start(&fixture, NULL);
 	set_fd_limit(fd_limit().rlim_max);
 	first = raw_hello(fixture.socket, 0, NULL, NULL);
-	before = proc_status(fixture.pid, "VmRSS:");
+	before = proc_status(fixture.pid, "VmRSS:", 10);
 	for (unsigned i = 0; i < n; i++)
 		sockets[i] = raw_hello(fixture.socket, 0, NULL, NULL);
-	grown = proc_status(fixture.pid, "VmRSS:") - before;
+	grown = proc_status(fixture.pid, "VmRSS:", 10) - before;
 	ck_assert_msg(grown <= n || has_sanitizer(), "%u connections cost %" PRIu64 " KiB", n, grown);
 	ck_assert_uint_eq(status_number(&fixture, "connections"), n + 1);
 	expect_to_sleep(fixture.pid, 2);
@@ -377,28 +415,16 @@ TEST(after_something_lingered_the_daemon_sleeps_again)
 }
 END_TEST
 
-/* Those below `limit`: it may have inherited others. */
-static int count_fds_of(pid_t pid, int limit)
-{
-	char path[64];
-	int count = 0;
-
-	for (int fd = 0; fd < limit; fd++) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-		count += faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	}
-	return count;
-}
-
 TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped)
 {
-	enum { FDS = 32, WAITING = 60 };
+	enum { FDS = 128, RESERVE = FDS / 4, WAITING = 120 };
 	const struct rlimit few = { .rlim_cur = FDS, .rlim_max = FDS };
 	int sockets[WAITING], old, without_stream;
 	struct fixture fixture;
 	unsigned long before;
 
-	fixture_start(&fixture, NULL);
+	/* With the guard one stream would do for all. */
+	fixture_start(&fixture, alone_and_root);
 	old = raw_hello(fixture.socket, 0, NULL, NULL);
 	without_stream = raw_hello(fixture.socket, 0, NULL, NULL);
 	expect_granted(old, "before");
@@ -408,8 +434,8 @@ TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped)
 		encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
 		ck_assert_int_eq(raw_send(sockets[i]), 0);
 	}
-	/* To accept one it needs three, of which it keeps one: so one may be left. */
-	ck_assert(eventually(count_fds_of(fixture.pid, FDS) >= FDS - 1));
+	/* All that clients may have: one is the stream's, one the page's. */
+	ck_assert(eventually(status_number(&fixture, "connections") == FDS - RESERVE - 2));
 
 	before = cpu_time(fixture.pid);
 	sleep(1);
@@ -445,18 +471,18 @@ TEST(an_admin_gets_in_when_clients_have_all_the_fds)
 	struct fixture fixture;
 	uint64_t connections;
 
-	fixture_start(&fixture, NULL);
+	fixture_start(&fixture, stays_root);
 	ck_assert_int_eq(prlimit(fixture.pid, RLIMIT_NOFILE, &few, NULL), 0);
 	for (size_t i = 0; i < CLIENTS; i++) {
 		sockets[i] = raw_connect(fixture.socket);
 		encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
 		ck_assert_int_eq(raw_send(sockets[i]), 0);
 	}
-	/* All that clients may have, and not one more. */
-	ck_assert(eventually(status_number(&fixture, "connections") == FDS - FDS / 4));
+	/* All that clients may have, but for their page, and not one more. */
+	ck_assert(eventually(status_number(&fixture, "connections") == FDS - FDS / 4 - 1));
 	usleep(300000);
 	connections = status_number(&fixture, "connections");
-	ck_assert_uint_eq(connections, FDS - FDS / 4);
+	ck_assert_uint_eq(connections, FDS - FDS / 4 - 1);
 	for (size_t i = 0; i < CLIENTS; i++)
 		close(sockets[i]);
 	fixture_stop(&fixture);
@@ -479,7 +505,7 @@ static void expect_the_end(int socket)
 /* With everything under way that can be under way. */
 static void end_by_signal(int signal)
 {
-	const uint32_t record = 0;
+	const uint32_t record[2] = { 0 }; /* index, n */
 	struct fixture fixture;
 	struct holder holder;
 	int greeted, silent, left, admin, stream = -1, lingering = -1, status;
@@ -488,8 +514,8 @@ static void end_by_signal(int signal)
 	greeted = raw_hello(fixture.socket, 0, NULL, NULL);
 	silent = raw_connect(fixture.socket);
 	left = raw_hello(fixture.socket, 0, NULL, NULL);
-	ck_assert_uint_eq(raw_register(greeted, "held", NULL, &stream), 0);
-	ck_assert_uint_eq(raw_register(left, "lingers", NULL, &lingering), 0);
+	ck_assert_uint_eq(raw_register(greeted, "held u32 n", NULL, &stream), 0);
+	ck_assert_uint_eq(raw_register(left, "left_behind u32 n", NULL, &lingering), 0);
 	holder_start(&holder, lingering);
 	close(lingering);
 	close(left);
@@ -498,20 +524,24 @@ static void end_by_signal(int signal)
 	encode_strings(raw_packet(KIND_TAIL), TAIL_PAST);
 	ck_assert_int_eq(raw_send(admin), 0);
 	ck_assert_uint_eq(trace(&fixture, "*", true), 2);
-	ck_assert_int_eq(write(stream, &record, sizeof(record)), sizeof(record));
+	ck_assert_msg(write(stream, record, sizeof(record)) == sizeof(record), "write: %s", strerror(errno));
 	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = 1 });
 	ck_assert_int_eq(raw_send(greeted), 0);
 
-	ck_assert_int_eq(kill(fixture.pid, signal), 0);
-	ck_assert_int_eq(waitpid(fixture.pid, &status, 0), fixture.pid);
+	status = fixture_end(&fixture, signal);
 	ck_assert_msg(status == 0, "the daemon ended with status %#x", (unsigned)status);
 	ck_assert_int_lt(access(fixture.socket, F_OK), 0);
 	ck_assert_int_lt(access(fixture.control, F_OK), 0);
 	expect_the_end(greeted);
 	expect_the_end(silent);
 	expect_the_end(admin);
-	ck_assert_int_lt(write(stream, &record, sizeof(record)), 0);
-	ck_assert_int_eq(errno, EPIPE);
+	/* The kernel goes on taking records. */
+	if (keeps_records_itself(&fixture)) {
+		ck_assert_int_lt(write(stream, record, sizeof(record)), 0);
+		ck_assert_int_eq(errno, EPIPE);
+	} else {
+		ck_assert_msg(write(stream, record, sizeof(record)) == sizeof(record), "%s", strerror(errno));
+	}
 	close(stream);
 	holder_end(&holder);
 	fixture_abandon(&fixture);
@@ -522,6 +552,23 @@ TEST(the_daemon_ends_cleanly_with_everybody_connected)
 	signal(SIGPIPE, SIG_IGN);
 	end_by_signal(SIGTERM);
 	end_by_signal(SIGINT);
+}
+END_TEST
+
+TEST(a_daemon_that_root_started_has_given_up_everything)
+{
+	struct fixture fixture;
+
+	fixture_start(&fixture, NULL);
+	if (geteuid() == 0) {
+		ck_assert_uint_ne(proc_status(fixture.pid, "Uid:", 10), 0);
+		ck_assert_uint_ne(proc_status(fixture.pid, "Gid:", 10), 0);
+		ck_assert_uint_eq(proc_status(fixture.pid, "NoNewPrivs:", 10), 1);
+		ck_assert_uint_eq(proc_status(fixture.pid, "CapBnd:", 16), 0);
+	}
+	ck_assert_uint_eq(proc_status(fixture.pid, "CapEff:", 16), 0);
+	ck_assert_uint_eq(proc_status(fixture.pid, "CapPrm:", 16), 0);
+	fixture_stop(&fixture);
 }
 END_TEST
 
@@ -565,9 +612,9 @@ TEST(a_stale_socket_is_taken_over_and_the_background_daemon_ends_by_the_pid_of_i
 	char output[1024];
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	fixture_start(&fixture, NULL);
-	ck_assert_int_eq(kill(fixture.pid, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(fixture.pid, NULL, 0), fixture.pid);
+	/* One that was started as root and became somebody else has somebody to tidy up after it. */
+	fixture_start(&fixture, stays_root);
+	fixture_end(&fixture, SIGKILL);
 	ck_assert_int_eq(access(fixture.socket, F_OK), 0);
 	ck_assert_int_eq(access(fixture.control, F_OK), 0);
 
@@ -732,9 +779,11 @@ END_TEST
 SUITE("limits", the_event_after_the_last_is_refused_and_costs_nothing, a_batch_is_granted_as_far_as_it_fits,
       whoever_may_have_none_gets_no_stream_either, a_page_holds_as_many_events_as_it_has_bits_but_for_the_first,
       the_smallest_page_holds_one_event, the_machine_pays_once_for_what_two_tenants_have,
-      one_client_may_fill_the_whole_page, ten_thousand_idle_connections_cost_a_kilobyte_each_and_no_wake_up,
+      one_client_may_fill_the_whole_page, one_client_may_fill_a_page_of_a_thousand,
+      ten_thousand_idle_connections_cost_a_kilobyte_each_and_no_wake_up,
       after_something_lingered_the_daemon_sleeps_again, when_fds_run_out_the_others_wait_and_nobody_is_dropped,
       an_admin_gets_in_when_clients_have_all_the_fds, the_daemon_ends_cleanly_with_everybody_connected,
+      a_daemon_that_root_started_has_given_up_everything,
       a_stale_socket_is_taken_over_and_the_background_daemon_ends_by_the_pid_of_its_status,
       in_the_background_relative_paths_mean_what_they_meant, a_living_daemons_socket_is_not_taken_over,
       what_is_not_a_socket_is_not_removed, it_ends_when_its_parent_does_if_it_was_told_to, help_and_version_are_told,

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/integration/keeper.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "kernel/keeper.h"
+#include "protocol/fdset.h"
+#include "protocol/transport.h"
+#include "tests/integration/fixture.h"
+#include "tests/integration/machine.h"
+
+enum { OPTIONS_MAX = 8, PATIENCE = 30 /* seconds: loading the guard takes its time */ };
+
+static uint8_t buffer[MESSAGE_MAX];
+
+static pid_t spawn(int socket, const char *const *options)
+{
+	const char *argv[OPTIONS_MAX] = { built("userevd-keeper") };
+	size_t n = 1;
+	pid_t pid;
+
+	while (options && *options && n < OPTIONS_MAX - 1)
+		argv[n++] = *options++;
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(fcntl(socket, F_DUPFD, 64), KEEPER_SOCKET);
+		close_range(KEEPER_SOCKET + 1, ~0U, 0);
+		execv(argv[0], (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	return pid;
+}
+
+/* The next packet's kind, 0 at the end. The sentence of the last words is kept. */
+static int receive(struct keeper *keeper, struct cursor *ret_body, struct fdset *ret_fds)
+{
+	struct message_header header;
+	ssize_t n = transport_receive_fds(keeper->socket, buffer, sizeof(buffer), ret_fds, 0);
+
+	ck_assert_msg(n >= 0 || n == -ECONNRESET, "the keeper says nothing: %s", strerror((int)-n));
+	if (n <= 0)
+		return 0;
+	ck_assert(message_read(buffer, (size_t)n, &header, ret_body));
+	if (header.kind == MESSAGE_FAILED)
+		ck_assert(message_get_failed(*ret_body, keeper->sentence));
+	return header.kind;
+}
+
+bool keeper_start(struct keeper *keeper, const char *const *options)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE };
+	struct fdset fds = { 0 };
+	struct cursor body;
+	int pair[2], kind;
+
+	*keeper = (struct keeper){ .events_before = read_events() };
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	keeper->socket = pair[0];
+	keeper->pid = spawn(pair[1], options);
+	close(pair[1]);
+	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	kind = receive(keeper, &body, &fds);
+	ck_assert_uint_eq(fds.count, 0);
+	if (kind == MESSAGE_READY)
+		ck_assert(message_get_ready(body, &keeper->facts));
+	else
+		ck_assert_msg(kind == MESSAGE_FAILED && *keeper->sentence, "it has ended without a word");
+	return kind == MESSAGE_READY;
+}
+
+bool need_keeper(struct keeper *keeper, const char *const *options)
+{
+	if (keeper_start(keeper, options))
+		return true;
+	printf("not possible here: %s\n", keeper->sentence);
+	ck_assert_int_ne(keeper_stop(keeper), 0);
+	return false;
+}
+
+bool keeper_ask(struct keeper *keeper, struct kernel_call *calls, size_t n)
+{
+	struct packet packet = packet_make(buffer, sizeof(buffer));
+	struct fdset fds = { 0 };
+	struct cursor body;
+	size_t next = 0;
+	int kind;
+
+	ck_assert_uint_eq(message_put_calls(&packet, calls, n), n);
+	keeper_send(keeper, packet.data, packet.size, -1);
+	kind = receive(keeper, &body, &fds);
+	if (kind != MESSAGE_ANSWERS)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		bool has_fd;
+
+		ck_assert(message_next_answer(&body, &calls[i], &has_fd));
+		ck_assert(has_fd == (calls[i].result == KERNEL_OK && message_op_gives_fd(calls[i].op)));
+		calls[i].fd = has_fd ? fdset_steal(&fds, next++) : -1;
+	}
+	ck_assert(cursor_done(&body));
+	ck_assert_uint_eq(next, fds.count);
+	return true;
+}
+
+void keeper_send(const struct keeper *keeper, const void *packet, size_t size, int fd)
+{
+	ck_assert_int_eq(transport_send(keeper->socket, packet, size, &fd, fd >= 0, 0), 0);
+}
+
+void keeper_expect_the_end(struct keeper *keeper)
+{
+	struct fdset fds = { 0 };
+	struct cursor body;
+
+	*keeper->sentence = '\0';
+	ck_assert_int_eq(receive(keeper, &body, &fds), MESSAGE_FAILED);
+	ck_assert_str_ne(keeper->sentence, "");
+	ck_assert_int_eq(receive(keeper, &body, &fds), 0);
+}
+
+int keeper_stop(struct keeper *keeper)
+{
+	char event[640];
+	int status;
+
+	close(keeper->socket);
+	ck_assert_int_eq(waitpid(keeper->pid, &status, 0), keeper->pid);
+	ck_assert_msg(WIFEXITED(status), "the keeper ended with status %#x", (unsigned)status);
+	ck_assert_msg(!keeper->events_before ||
+			      eventually(!find_new_event(keeper->events_before, event, sizeof(event))),
+		      "the kernel still has %s", event);
+	free(keeper->events_before);
+	return WEXITSTATUS(status);
+}
+
+struct kernel_call page_new(uint32_t page)
+{
+	return (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = page, .text = "/tenant" };
+}
+
+struct kernel_call stream_new(uint32_t stream, uint32_t page)
+{
+	return (struct kernel_call){ .op = KERNEL_STREAM_NEW, .stream = stream, .page = page };
+}
+
+struct kernel_call register_on(uint32_t stream, const char *description)
+{
+	return (struct kernel_call){ .op = KERNEL_REGISTER, .stream = stream, .text = description };
+}
+
+int keeper_do(struct keeper *keeper, struct kernel_call call)
+{
+	ck_assert_msg(keeper_ask(keeper, &call, 1), "%s", keeper->sentence);
+	fd_close(call.fd);
+	return call.result;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/integration/machine.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "kernel/uapi.h"
+#include "tests/integration/fixture.h"
+
+bool is_emulated(void)
+{
+	FILE *file = fopen("/proc/cpuinfo", "re");
+	char line[512];
+	bool emulated = false;
+
+	while (file && !emulated && fgets(line, sizeof(line), file))
+		emulated = strstr(line, "model name") && strstr(line, "QEMU");
+	if (file)
+		fclose(file);
+	return emulated;
+}
+
+/* A process group of its own: check kills that of a test that takes too long. */
+static void wait_and_tidy(int leash, void (*tidy)(const char *what), const char *what)
+{
+	char byte;
+
+	setsid();
+	dup2(leash, STDIN_FILENO);
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
+		;
+	tidy(what);
+	_exit(EXIT_SUCCESS);
+}
+
+void janitor_start(struct janitor *janitor, void (*tidy)(const char *what), const char *what)
+{
+	int ends[2];
+
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	janitor->pid = fork();
+	ck_assert_int_ge(janitor->pid, 0);
+	if (janitor->pid == 0) {
+		close(ends[1]);
+		wait_and_tidy(ends[0], tidy, what);
+	}
+	close(ends[0]);
+	janitor->leash = ends[1];
+}
+
+void janitor_end(struct janitor *janitor)
+{
+	close(janitor->leash);
+	ck_assert_int_eq(waitpid(janitor->pid, NULL, 0), janitor->pid);
+}
+
+void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	ck_assert_msg(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: %s", path,
+		      strerror(errno));
+	close(fd);
+}
+
+/* "TEXT" or "TEXT\n", of "PATH=TEXT". */
+static void restore_file(const char *what)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(what, "="), what);
+	write_file(path, strchr(what, '=') + 1);
+}
+
+void change_file(struct janitor *janitor, const char *path, const char *text)
+{
+	char before[512];
+	int length = snprintf(before, sizeof(before), "%s=", path), fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, before + length, sizeof(before) - (size_t)length - 1);
+
+	ck_assert_msg(n > 0, "%s: %s", path, strerror(errno));
+	before[length + n] = '\0';
+	close(fd);
+	janitor_start(janitor, restore_file, before);
+	write_file(path, text);
+}
+
+static void restore_mode(const char *what)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(what, "="), what);
+	chmod(path, (mode_t)strtoul(strchr(what, '=') + 1, NULL, 8));
+}
+
+void change_mode(struct janitor *janitor, const char *path, mode_t mode)
+{
+	struct stat status;
+	char before[512];
+
+	ck_assert_int_eq(stat(path, &status), 0);
+	snprintf(before, sizeof(before), "%s=%o", path, status.st_mode & 07777);
+	janitor_start(janitor, restore_mode, before);
+	ck_assert_int_eq(chmod(path, mode), 0);
+}
+
+bool is_running(pid_t pid)
+{
+	char path[64], line[512] = "", *state;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	state = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	return state && state[2] != 'Z';
+}
+
+/* False where it has gone. */
+static bool read_process(const char *pid, char *comm, size_t size, pid_t *ret_parent)
+{
+	char path[300], line[512] = "", *name, *end;
+	FILE *file;
+	int parent;
+
+	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	name = fgets(line, sizeof(line), file) ? strchr(line, '(') : NULL;
+	end = strrchr(line, ')');
+	fclose(file);
+	if (!name || !end || sscanf(end + 1, " %*c %d", &parent) != 1)
+		return false;
+	snprintf(comm, size, "%.*s", (int)(end - name - 1), name + 1);
+	*ret_parent = parent;
+	return true;
+}
+
+size_t children_of(pid_t parent, const char *comm, pid_t *ret, size_t n)
+{
+	DIR *directory = opendir("/proc");
+	const struct dirent *entry;
+	char found_comm[32];
+	pid_t found_parent;
+	size_t count = 0;
+
+	ck_assert_ptr_nonnull(directory);
+	while ((entry = readdir(directory))) {
+		if (*entry->d_name < '0' || *entry->d_name > '9' ||
+		    !read_process(entry->d_name, found_comm, sizeof(found_comm), &found_parent) ||
+		    found_parent != parent || (comm && !streq(comm, found_comm)))
+			continue;
+		if (count < n)
+			ret[count] = (pid_t)strtol(entry->d_name, NULL, 10);
+		count++;
+	}
+	closedir(directory);
+	return count;
+}
+
+uint64_t proc_status(pid_t pid, const char *key, int base)
+{
+	char path[64], line[256];
+	uint64_t number = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	ck_assert_ptr_nonnull(file);
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, key, strlen(key)) == 0)
+			number = strtoull(line + strlen(key), NULL, base);
+	fclose(file);
+	return number;
+}
+
+uint64_t count_fds(pid_t pid)
+{
+	char path[64];
+	uint64_t count = 0;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	directory = opendir(path);
+	ck_assert_ptr_nonnull(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+char *read_events(void)
+{
+	FILE *status = fopen(TRACEFS "/user_events_status", "re"), *names;
+	char line[640], *text = NULL;
+	size_t size, start;
+
+	if (!status)
+		return NULL;
+	names = open_memstream(&text, &size);
+	fputc('\n', names);
+	/* "BIT:NAME # Used by …" or "NAME # Used by …", and behind an empty line how many. */
+	while (fgets(line, sizeof(line), status) && *line != '\n') {
+		start = strspn(line, "0123456789");
+		start = line[start] == ':' ? start + 1 : 0;
+		line[start + strcspn(line + start, " \n")] = '\0';
+		fprintf(names, "%s\n", line + start);
+	}
+	fclose(status);
+	fclose(names);
+	return text;
+}
+
+bool find_new_event(const char *before, char *ret, size_t size)
+{
+	_cleanup_(freep) char *now = before ? read_events() : NULL;
+	char *rest = now, *line, wanted[640];
+
+	*ret = '\0';
+	while ((line = strsep(&rest, "\n"))) {
+		snprintf(wanted, sizeof(wanted), "\n%s\n", line);
+		if (*line && !strstr(before, wanted))
+			snprintf(ret, size, "%s", line);
+	}
+	return *ret;
+}
+
+static bool try_to_delete(const char *event)
+{
+	int data = open(TRACEFS "/user_events_data", O_WRONLY | O_CLOEXEC);
+	bool deleted = ioctl(data, UAPI_IOCTL_DELETE, event) == 0 || errno == ENOENT;
+
+	fd_close(data);
+	return deleted;
+}
+
+void delete_event(const char *event)
+{
+	ck_assert_msg(eventually(try_to_delete(event)), "%s is still used", event);
+}
+
+void delete_new_events(const char *before)
+{
+	char name[640];
+
+	for (int i = 0; i < 1000 && find_new_event(before, name, sizeof(name)); i++)
+		delete_event(name);
+}
+
+/* "BIT:NAME # Used by …" or "NAME # Used by …". */
+static bool is_line_of(const char *line, const char *event)
+{
+	size_t bit = strspn(line, "0123456789");
+
+	if (line[bit] == ':')
+		line += bit + 1;
+	return strncmp(line, event, strlen(event)) == 0 && strchr(" \n", line[strlen(event)]);
+}
+
+bool status_line(const char *event, char *ret, size_t size)
+{
+	FILE *status = fopen(TRACEFS "/user_events_status", "re");
+	char line[640];
+
+	ck_assert_ptr_nonnull(status);
+	*ret = '\0';
+	while (fgets(line, sizeof(line), status)) {
+		if (!is_line_of(line, event))
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(ret, size, "%s", line);
+	}
+	fclose(status);
+	return *ret;
+}
+
+bool kernel_has(const char *event)
+{
+	char line[640];
+
+	return status_line(event, line, sizeof(line));
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* userevd-keeper, asked sense and nonsense by somebody who is not the daemon. What it does for the daemon is in test_kernel.c. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "tests/integration/fixture.h"
+#include "tests/integration/keeper.h"
+#include "tests/integration/machine.h"
+
+/* Loading a guard each time takes its time, and has nothing to do with what is asked. */
+static const char *const unguarded[] = { "--guard=off", NULL };
+
+static const char event[] = "keeper_half u32 number; char[9] text_1";
+
+/* One good packet, of everything that it takes to register an event; its size. */
+static size_t build(uint8_t *bytes, size_t size)
+{
+	const struct kernel_call calls[] = { page_new(1), stream_new(1, 1), register_on(1, event) };
+	struct packet packet = packet_make(bytes, size);
+
+	ck_assert_uint_eq(message_put_calls(&packet, calls, ARRAY_SIZE(calls)), ARRAY_SIZE(calls));
+	return packet.size;
+}
+
+enum { SAMPLE_MAX = 256, LAST_CALL = sizeof(struct message_header) + 2 * sizeof(struct message_call) + 8 };
+
+static void set_size(uint8_t *packet, size_t size)
+{
+	const uint32_t number = (uint32_t)size;
+
+	memcpy(packet + offsetof(struct message_header, size), &number, sizeof(number));
+}
+
+/* A keeper is told this, and must end with a sentence, an exit status, and nothing done. */
+static void expect_refusal(const void *packet, size_t size, int fd)
+{
+	struct keeper keeper;
+
+	ck_assert(keeper_start(&keeper, unguarded));
+	keeper_send(&keeper, packet, size, fd);
+	keeper_expect_the_end(&keeper);
+	ck_assert_msg(strstr(keeper.sentence, "makes no sense"), "%s", keeper.sentence);
+	ck_assert(!kernel_has("keeper_half"));
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_FAILURE);
+}
+
+/* Whether there is anything to test. */
+static bool need_user_events(void)
+{
+	struct keeper keeper;
+
+	if (!need_keeper(&keeper, unguarded))
+		return false;
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
+	return true;
+}
+
+TEST(the_sample_is_a_good_one)
+{
+	struct kernel_call calls[] = { page_new(1), stream_new(1, 1), register_on(1, event) };
+	struct keeper keeper;
+
+	if (!need_keeper(&keeper, unguarded))
+		return;
+	ck_assert(keeper_ask(&keeper, calls, ARRAY_SIZE(calls)));
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		ck_assert_int_eq(calls[i].result, KERNEL_OK);
+	ck_assert(kernel_has("keeper_half"));
+	close(calls[0].fd);
+	close(calls[1].fd);
+	/* It hangs up as it likes. */
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
+}
+END_TEST
+
+TEST(a_message_cut_short_anywhere_is_refused_in_words)
+{
+	uint8_t packet[SAMPLE_MAX];
+	size_t size = build(packet, sizeof(packet));
+
+	if (!need_user_events())
+		return;
+	for (size_t length = 1; length < size; length++) {
+		/* Where nothing but its size is wrong, and in between. */
+		set_size(packet, length);
+		if (length < 16 || length >= LAST_CALL || length % 4 == 0)
+			expect_refusal(packet, length, -1);
+	}
+	set_size(packet, size);
+	expect_refusal(packet, size - 1, -1);
+	expect_refusal(packet, 7, -1);
+}
+END_TEST
+
+TEST(what_a_message_says_of_itself_has_to_be_true)
+{
+	static const struct {
+		size_t at;
+		uint8_t value;
+	} changes[] = {
+		{ offsetof(struct message_header, size), 0 },
+		{ offsetof(struct message_header, size) + 2, 1 },
+		{ offsetof(struct message_header, kind), 0 },
+		{ offsetof(struct message_header, kind), MESSAGE_READY },
+		{ offsetof(struct message_header, kind), MESSAGE_ANSWERS },
+		{ offsetof(struct message_header, kind), 5 },
+		{ offsetof(struct message_header, kind) + 1, 0xff },
+		{ offsetof(struct message_header, count), 0 },
+		{ offsetof(struct message_header, count), 2 },
+		{ offsetof(struct message_header, count), 4 },
+		{ offsetof(struct message_header, count), MESSAGE_CALLS_MAX + 1 },
+		{ offsetof(struct message_header, count) + 1, 1 },
+		{ LAST_CALL + offsetof(struct message_call, op), KERNEL_OP_MAX_ },
+		{ LAST_CALL + offsetof(struct message_call, op) + 1, 0x80 },
+		{ LAST_CALL + offsetof(struct message_call, text_length), 0 },
+		{ LAST_CALL + offsetof(struct message_call, text_length), sizeof(event) + 4 },
+		{ LAST_CALL + offsetof(struct message_call, text_length) + 1, 16 },
+		{ LAST_CALL + offsetof(struct message_call, text_length) + 3, 0x80 },
+		{ LAST_CALL + sizeof(struct message_call) + 3, '\0' },
+		{ LAST_CALL + sizeof(struct message_call) + sizeof(event) - 1, 'x' }, /* padding */
+	};
+
+	if (!need_user_events())
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		uint8_t packet[SAMPLE_MAX];
+		size_t size = build(packet, sizeof(packet));
+
+		packet[changes[i].at] = changes[i].value;
+		expect_refusal(packet, size, -1);
+	}
+}
+END_TEST
+
+/* As many calls of one kind. */
+static size_t put_many(uint8_t *bytes, size_t size, enum kernel_op op, uint16_t n)
+{
+	struct packet packet = packet_make(bytes, size);
+	struct message_header header = { .kind = MESSAGE_CALLS, .count = n };
+	const struct message_call call = { .op = (uint16_t)op, .page = 1, .stream = 1 };
+
+	packet_put(&packet, &header, sizeof(header));
+	for (uint16_t i = 0; i < n; i++)
+		packet_put(&packet, &call, sizeof(call));
+	ck_assert(!packet.failed);
+	set_size(bytes, packet.size);
+	return packet.size;
+}
+
+TEST(more_than_a_packet_may_ask_for_is_refused_as_a_whole)
+{
+	static uint8_t packet[MESSAGE_MAX + 4];
+	size_t size = build(packet, sizeof(packet));
+
+	if (!need_user_events())
+		return;
+	expect_refusal(packet, size, STDIN_FILENO);
+	set_size(packet, size + 4);
+	expect_refusal(packet, size + 4, -1);
+	set_size(packet, MESSAGE_MAX + 4);
+	expect_refusal(packet, MESSAGE_MAX + 4, -1);
+	expect_refusal(packet, put_many(packet, sizeof(packet), KERNEL_STREAM_NEW, MESSAGE_FDS_MAX + 1), -1);
+	expect_refusal(packet, put_many(packet, sizeof(packet), KERNEL_CLEAN, MESSAGE_CALLS_MAX + 1), -1);
+	expect_refusal(packet, put_many(packet, sizeof(packet), KERNEL_CLEAN, 0), -1);
+}
+END_TEST
+
+TEST(as_many_calls_as_fit_are_answered)
+{
+	struct kernel_call calls[MESSAGE_CALLS_MAX];
+	struct keeper keeper;
+
+	if (!need_keeper(&keeper, unguarded))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		calls[i] = (struct kernel_call){ .op = KERNEL_CLEAN, .stream = (uint32_t)i };
+	ck_assert(keeper_ask(&keeper, calls, ARRAY_SIZE(calls)));
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		ck_assert_int_eq(calls[i].result, KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
+}
+END_TEST
+
+TEST(what_cannot_be_done_is_answered_and_the_rest_goes_on)
+{
+	static const char *const not_canonical[] = {
+		"",	 " keeper_half",   "keeper_half u32  a", "keeper_half u32 a;", "keeper_half:flag",
+		"a u32", "keeper_half\nu", "keeper_half long a", "k\xc3\xa4",
+	};
+	struct kernel_call stream, released = { .op = KERNEL_RELEASE, .stream = 1 };
+	struct keeper keeper;
+	int page;
+
+	if (!need_keeper(&keeper, unguarded))
+		return;
+	ck_assert_int_eq(keeper_do(&keeper, stream_new(1, 1)), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = 1 }),
+			 KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(&keeper, register_on(1, event)), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = 1 }),
+			 KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = 1 }),
+			 KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(&keeper, released), KERNEL_E_NO_SUCH);
+
+	page = keeper_do(&keeper, page_new(1));
+	ck_assert_int_eq(page, KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, page_new(1)), -EEXIST);
+	stream = stream_new(1, 1);
+	ck_assert(keeper_ask(&keeper, &stream, 1));
+	ck_assert_int_eq(stream.result, KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, stream_new(1, 1)), -EEXIST);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = 1 }), -EBUSY);
+	for (size_t i = 0; i < ARRAY_SIZE(not_canonical); i++)
+		ck_assert_int_eq(keeper_do(&keeper, register_on(1, not_canonical[i])), KERNEL_E_BAD_DESCRIPTION);
+	for (unsigned bit = 0; bit < 16; bit++) {
+		struct kernel_call call = register_on(1, event);
+
+		call.flags = (uint16_t)(1u << bit);
+		if (!(call.flags & keeper.facts.flags))
+			ck_assert_int_eq(keeper_do(&keeper, call), KERNEL_E_UNSUPPORTED);
+	}
+	ck_assert(!kernel_has("keeper_half"));
+	ck_assert_int_eq(keeper_do(&keeper, released), KERNEL_E_NO_SUCH);
+
+	ck_assert_int_eq(keeper_do(&keeper, register_on(1, event)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, released), KERNEL_E_LINGERS);
+	released.index = 1;
+	ck_assert_int_eq(keeper_do(&keeper, released), KERNEL_E_NO_SUCH);
+	/* Nothing more, once it has been asked after: our copy is the last. */
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = 1 }), KERNEL_OK);
+	ck_assert_int_lt(keeper_do(&keeper, register_on(1, event)), 0);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }), KERNEL_E_NO_SUCH);
+	close(stream.fd);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = 1 }),
+			 KERNEL_E_GONE);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = 1 }), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = 1 }), KERNEL_OK);
+	ck_assert(eventually(!kernel_has("keeper_half")));
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
+}
+END_TEST
+
+static void expect_capabilities(pid_t pid, uint64_t kept)
+{
+	ck_assert_uint_eq(proc_status(pid, "CapEff:", 16), kept);
+	ck_assert_uint_eq(proc_status(pid, "CapPrm:", 16), kept);
+	ck_assert_uint_eq(proc_status(pid, "CapBnd:", 16), kept);
+	ck_assert_uint_eq(proc_status(pid, "CapInh:", 16), 0);
+	ck_assert_uint_eq(proc_status(pid, "CapAmb:", 16), 0);
+	ck_assert_uint_eq(proc_status(pid, "NoNewPrivs:", 10), 1);
+}
+
+static void expect_to_keep(const char *const *options, uint64_t capabilities)
+{
+	struct kernel_call calls[] = { page_new(1), stream_new(1, 1), register_on(1, event) };
+	struct keeper keeper;
+	pid_t enabler;
+
+	if (!need_keeper(&keeper, options))
+		return;
+	ck_assert(keeper_ask(&keeper, calls, ARRAY_SIZE(calls)));
+	expect_capabilities(keeper.pid, capabilities);
+	if (children_of(keeper.pid, NULL, &enabler, 1) > 0)
+		expect_capabilities(enabler, capabilities);
+	close(calls[0].fd);
+	close(calls[1].fd);
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
+}
+
+TEST(it_has_no_capability_but_one_for_events_that_persist)
+{
+	enum { PERFMON = 38 };
+
+	expect_to_keep(NULL, 0);
+	expect_to_keep((const char *const[]){ "--allow-persist", NULL }, UINT64_C(1) << PERFMON);
+}
+END_TEST
+
+/* Registers that many, a packet at a time. */
+static void register_many(struct keeper *keeper, unsigned n)
+{
+	struct kernel_call calls[MESSAGE_CALLS_MAX];
+	char names[MESSAGE_CALLS_MAX][32];
+
+	for (unsigned from = 0; from < n; from += ARRAY_SIZE(calls)) {
+		unsigned count = MIN(n - from, (unsigned)ARRAY_SIZE(calls));
+
+		for (unsigned i = 0; i < count; i++) {
+			snprintf(names[i], sizeof(names[i]), "keeper_%u u32 a", from + i);
+			calls[i] = register_on(1, names[i]);
+		}
+		ck_assert(keeper_ask(keeper, calls, count));
+		for (unsigned i = 0; i < count; i++) {
+			ck_assert_int_eq(calls[i].result, KERNEL_OK);
+			ck_assert_uint_eq(calls[i].index, from + i);
+		}
+	}
+}
+
+TEST(enablers_live_in_processes_of_at_most_a_thousand_or_so)
+{
+	enum { ALL = 1100 };
+	struct kernel_call calls[] = { page_new(1), stream_new(1, 1) };
+	size_t processes, spare;
+	struct keeper keeper;
+
+	if (!need_keeper(&keeper, unguarded))
+		return;
+	spare = keeper.facts.backend == BACKEND_ENABLE_ADDRESS;
+	ck_assert_uint_eq(children_of(keeper.pid, NULL, NULL, 0), spare);
+	ck_assert(keeper_ask(&keeper, calls, ARRAY_SIZE(calls)));
+	register_many(&keeper, ALL);
+	processes = children_of(keeper.pid, NULL, NULL, 0);
+	if (keeper.facts.backend == BACKEND_ENABLE_ADDRESS)
+		ck_assert(processes >= 2 && processes <= 6);
+	else
+		ck_assert_uint_eq(processes, 0);
+	close(calls[0].fd);
+	close(calls[1].fd);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = 1 }), KERNEL_OK);
+	ck_assert(eventually(children_of(keeper.pid, NULL, NULL, 0) == spare));
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
+}
+END_TEST
+
+TEST(it_takes_options_and_is_of_no_use_without_a_socket)
+{
+	char output[4096];
+
+	ck_assert_int_eq(
+		run_command(NULL, output, sizeof(output), (const char *const[]){ built("userevd-keeper"), NULL }), 2);
+	ck_assert_msg(strstr(output, "is started by userevd"), "%s", output);
+	ck_assert_int_eq(run_command(NULL, output, sizeof(output),
+				     (const char *const[]){ built("userevd-keeper"), "--guard=maybe", NULL }),
+			 2);
+	ck_assert_msg(strstr(output, "require, prefer or off"), "%s", output);
+	ck_assert_int_eq(run_command(NULL, output, sizeof(output),
+				     (const char *const[]){ built("userevd-keeper"), "--help", NULL }),
+			 0);
+	ck_assert_msg(strstr(output, "Not for people"), "%s", output);
+}
+END_TEST
+
+SUITE("keeper", the_sample_is_a_good_one, a_message_cut_short_anywhere_is_refused_in_words,
+      what_a_message_says_of_itself_has_to_be_true, more_than_a_packet_may_ask_for_is_refused_as_a_whole,
+      as_many_calls_as_fit_are_answered, what_cannot_be_done_is_answered_and_the_rest_goes_on,
+      it_has_no_capability_but_one_for_events_that_persist, enablers_live_in_processes_of_at_most_a_thousand_or_so,
+      it_takes_options_and_is_of_no_use_without_a_socket)

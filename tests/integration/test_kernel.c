@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What only kernels with user_events have: a keeper and its processes, others' events, many formats, a table that is full. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "tests/integration/batch.h"
+#include "tests/integration/fixture.h"
+#include "tests/integration/machine.h"
+
+#define USER_EVENTS_MAX "/proc/sys/kernel/user_events_max"
+
+/* A client that looks at its page. */
+struct looker {
+	int socket;
+	int page;
+	const uint8_t *bytes;
+};
+
+static struct looker looker_new(const struct fixture *fixture)
+{
+	struct looker looker;
+
+	looker.socket = raw_hello(fixture->socket, UINT64_MAX, NULL, &looker.page);
+	looker.bytes = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, looker.page, 0);
+	ck_assert_ptr_ne(looker.bytes, MAP_FAILED);
+	return looker;
+}
+
+static void looker_free(struct looker *looker)
+{
+	munmap((void *)(uintptr_t)looker->bytes, WIRE_PAGE_BYTES);
+	close(looker->page);
+	close(looker->socket);
+}
+
+static bool is_on(const struct looker *looker, uint32_t bit)
+{
+	return *(volatile const uint8_t *)&looker->bytes[bit / 8] >> bit % 8 & 1;
+}
+
+static uint32_t granted(int socket, const char *description)
+{
+	struct answer answer;
+
+	ck_assert_uint_eq(raw_register(socket, description, &answer, NULL), 0);
+	return answer.bit;
+}
+
+static void expect_refused(int socket, const char *description, uint32_t refusal, const char *part)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	uint32_t got = register_one(socket, description, sentence, sizeof(sentence));
+
+	ck_assert_msg(got == refusal && strstr(sentence, part), "%s: %s: %s", description, refusal_name(got), sentence);
+}
+
+TEST(an_enabler_that_dies_is_replaced_and_bits_are_right_again)
+{
+	struct fixture fixture;
+	struct looker looker;
+	pid_t enabler, next;
+	uint32_t one, other;
+
+	fixture_start(&fixture, NULL);
+	if (!need_kernel(&fixture, "an enabler that dies"))
+		return;
+	looker = looker_new(&fixture);
+	one = granted(looker.socket, "revived_on u32 a");
+	other = granted(looker.socket, "revived_off u32 a");
+	ck_assert_uint_eq(trace(&fixture, "revived_off", true), 1);
+	if (has_enablers(&fixture)) {
+		ck_assert_uint_eq(children_of(fixture.keeper, NULL, &enabler, 1), 1);
+		ck_assert_int_eq(kill(fixture.keeper, SIGSTOP), 0);
+		ck_assert_int_eq(kill(enabler, SIGKILL), 0);
+		ck_assert(eventually(!is_running(enabler)));
+		ck_assert_uint_eq(trace(&fixture, "revived_off", false), 1);
+		ck_assert_uint_eq(trace(&fixture, "revived_on", true), 1);
+		/* Nobody is there to change them. */
+		ck_assert(is_on(&looker, other) && !is_on(&looker, one));
+		ck_assert_int_eq(kill(fixture.keeper, SIGCONT), 0);
+		ck_assert(eventually(!is_on(&looker, other) && is_on(&looker, one)));
+		ck_assert_uint_eq(children_of(fixture.keeper, NULL, &next, 1), 1);
+		ck_assert_int_ne(enabler, next);
+	}
+	ck_assert_uint_eq(trace(&fixture, "revived_on", false), 1);
+	ck_assert(!is_on(&looker, one));
+	one = granted(looker.socket, "revived_more");
+	ck_assert_uint_eq(trace(&fixture, "revived_more", true), 1);
+	ck_assert(is_on(&looker, one));
+	looker_free(&looker);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(when_the_keeper_dies_the_daemon_says_so_and_ends)
+{
+	struct fixture fixture;
+	struct raw_reply reply;
+	int socket, stream = -1, status;
+
+	fixture_start(&fixture, NULL);
+	if (!need_kernel(&fixture, "a keeper that dies"))
+		return;
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert_uint_eq(raw_register(socket, "orphaned", NULL, &stream), 0);
+	fixture.n_enablers = children_of(fixture.keeper, NULL, fixture.enablers, ARRAY_SIZE(fixture.enablers));
+	ck_assert_uint_eq(fixture.n_enablers, has_enablers(&fixture));
+	ck_assert_int_eq(kill(fixture.keeper, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(fixture.pid, &status, 0), fixture.pid);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE);
+	ck_assert(log_has(&fixture, "backend failed"));
+	ck_assert_int_lt(access(fixture.socket, F_OK), 0);
+	raw_receive(socket, &reply);
+	ck_assert_int_le(reply.size, 0);
+	close(stream);
+	close(socket);
+	fixture_abandon(&fixture);
+}
+END_TEST
+
+static unsigned count_events(void)
+{
+	_cleanup_(freep) char *events = read_events();
+	unsigned n = 0;
+
+	for (const char *at = strchr(events, '\n'); at; at = strchr(at + 1, '\n'))
+		n++;
+	return n - 1;
+}
+
+TEST(when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered)
+{
+	static const char *const names[] = { "full_a u32 a", "full_b u32 a", "full_c u32 a", "full_d u32 a" };
+	struct janitor janitor;
+	struct fixture fixture;
+	struct batch batch;
+	unsigned before;
+	char number[16];
+	int socket;
+
+	fixture_start(&fixture, NULL);
+	if (!need_kernel(&fixture, "a table of events that is full"))
+		return;
+	if (access(USER_EVENTS_MAX, W_OK) < 0) {
+		printf("not possible with this kernel, whose table has no limit: one that is full\n");
+		fixture_stop(&fixture);
+		return;
+	}
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	before = count_events();
+	snprintf(number, sizeof(number), "%u", before + 2);
+	change_file(&janitor, USER_EVENTS_MAX, number);
+	batch_register(socket, names, ARRAY_SIZE(names), &batch, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		ck_assert_uint_eq(batch.answer[i].refusal, i < 2 ? REFUSAL_NONE : REFUSAL_MACHINE_FULL);
+	expect_refused(socket, "full_c u32 a", REFUSAL_MACHINE_FULL, "the kernel takes no more events");
+	ck_assert_uint_eq(status_number(&fixture, "charges"), 2);
+	ck_assert_uint_eq(raw_query(socket).leases, 2);
+	ck_assert_uint_eq(count_events(), before + 2);
+	/* Who has one already may have it again. */
+	granted(socket, "full_a u32 a");
+	janitor_end(&janitor);
+	granted(socket, "full_c u32 a");
+	ck_assert_uint_eq(status_number(&fixture, "charges"), 3);
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+static void add_dynamic_event(const char *description)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "u:%s\n", description);
+	write_file(TRACEFS "/dynamic_events", line);
+}
+
+TEST(an_event_of_somebody_elses_is_joined_or_refused_and_never_touched)
+{
+	const uint32_t record[] = { 0, 42 };
+	struct janitor janitor;
+	struct fixture fixture;
+	struct seen seen;
+	int socket, stream = -1;
+
+	fixture_start(&fixture, NULL);
+	if (!need_kernel(&fixture, "an event of somebody else's"))
+		return;
+	janitor_start(&janitor, delete_event, "foreign");
+	add_dynamic_event("foreign u32 number");
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	expect_refused(socket, "foreign u64 number", REFUSAL_NAME_TAKEN, "other fields");
+	expect_refused(socket, "foreign", REFUSAL_NAME_TAKEN, "other fields");
+	expect_refused(socket, "foreign u32 number; u32 more", REFUSAL_NAME_TAKEN, "other fields");
+	expect_refused(socket, "foreign u32 other", REFUSAL_NAME_TAKEN, "other fields");
+	ck_assert_uint_eq(status_number(&fixture, "charges"), 0);
+	ck_assert_uint_eq(raw_register(socket, "foreign u32 number", NULL, &stream), 0);
+	ck_assert_uint_eq(trace(&fixture, "foreign", true), 1);
+	ck_assert_int_eq(write(stream, record, sizeof(record)), sizeof(record));
+	see(&fixture, "foreign", &seen);
+	ck_assert_uint_eq(seen.records, 1);
+	ck_assert_uint_eq(seen.sum, 42);
+	trace(&fixture, "foreign", false);
+	close(stream);
+	close(socket);
+	ck_assert(eventually(status_number(&fixture, "streams") == 0));
+	sleep(2);
+	ck_assert(kernel_has("foreign"));
+	janitor_end(&janitor);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* Registers it, has it traced, and leaves. */
+static void leave_it_traced(struct fixture *fixture, const char *description)
+{
+	int socket = raw_hello(fixture->socket, 0, NULL, NULL);
+
+	granted(socket, description);
+	ck_assert_uint_eq(trace(fixture, "traced", true), 1);
+	close(socket);
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	ck_assert(kernel_has("traced"));
+}
+
+TEST(what_is_traced_when_it_is_released_goes_when_nobody_traces_it)
+{
+	struct fixture fixture;
+	int socket;
+
+	fixture_start(&fixture, NULL);
+	if (!need_kernel(&fixture, "an event that only a tracer has"))
+		return;
+	leave_it_traced(&fixture, "traced u32 a");
+	ck_assert_uint_eq(trace(&fixture, "traced", false), 1);
+	ck_assert(eventually(!kernel_has("traced")));
+
+	/* While it is there the name is taken; and somebody may want it again. */
+	leave_it_traced(&fixture, "traced u32 a");
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	expect_refused(socket, "traced u64 b", REFUSAL_NAME_TAKEN, "other fields");
+	ck_assert_uint_eq(status_number(&fixture, "charges"), 0);
+	granted(socket, "traced u32 a");
+	ck_assert_uint_eq(trace(&fixture, "traced", false), 1);
+	sleep(2);
+	ck_assert(kernel_has("traced"));
+	close(socket);
+	ck_assert(eventually(!kernel_has("traced")));
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* With flags. 0, or its refusal. */
+static uint32_t register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream)
+{
+	struct packet *to = raw_packet(KIND_REGISTER);
+	size_t mark = encode_strings(to, 0);
+	struct batch batch;
+
+	encode_string(to, flags, description, strlen(description));
+	encode_count(to, mark, 1);
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive(socket, &batch.reply);
+	batch_read(&batch);
+	ck_assert_uint_eq(batch.count, 1);
+	if (batch.reply.fds.count == 1)
+		*ret_stream = fdset_steal(&batch.reply.fds, 0);
+	raw_reply_deinit(&batch.reply);
+	*ret = batch.answer[0];
+	return ret->refusal;
+}
+
+static void expect_records(struct fixture *fixture, const char *event, unsigned n, uint64_t sum)
+{
+	struct seen seen;
+
+	see(fixture, event, &seen);
+	ck_assert_uint_eq(seen.records, n);
+	ck_assert_uint_eq(seen.sum, sum);
+}
+
+TEST(events_of_one_name_and_many_formats_live_side_by_side)
+{
+	struct answer one, other, plain, again;
+	struct fixture fixture;
+	uint32_t record[3] = { 0 };
+	int socket, stream = -1;
+
+	fixture_start(&fixture, NULL);
+	if (!need_kernel(&fixture, "events of one name and many formats"))
+		return;
+	socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
+	if (!offers_multi_format(&fixture)) {
+		ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
+				  REFUSAL_KERNEL_TOO_OLD);
+		close(socket);
+		fixture_stop(&fixture);
+		return;
+	}
+	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
+	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u64 b", &other, &stream), 0);
+	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &again, &stream), 0);
+	ck_assert_uint_eq(register_with(socket, 0, "multi u32 plain", &plain, &stream), 0);
+	ck_assert_uint_eq(again.bit, one.bit);
+	ck_assert(one.bit != other.bit && one.bit != plain.bit && other.bit != plain.bit);
+	ck_assert_uint_eq(status_number(&fixture, "charges"), 3);
+	ck_assert_uint_eq(trace(&fixture, "multi", true), 3);
+	record[0] = one.index;
+	record[1] = 100;
+	ck_assert_int_eq(write(stream, record, 8), 8);
+	record[0] = other.index;
+	record[1] = 1;
+	ck_assert_int_eq(write(stream, record, 12), 12);
+	record[0] = plain.index;
+	ck_assert_int_eq(write(stream, record, 8), 8);
+	expect_records(&fixture, "multi", 1, 1);
+	expect_records(&fixture, "multi.", 2, 101);
+	close(stream);
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(an_event_may_persist_where_that_is_allowed)
+{
+	static const char *const options[] = { "--allow-persist", NULL };
+	struct wire_welcome welcome;
+	struct fixture fixture;
+	struct answer answer;
+	int socket, stream = -1;
+
+	fixture_start(&fixture, options);
+	if (!need_kernel(&fixture, "an event that persists"))
+		return;
+	socket = raw_hello(fixture.socket, UINT64_MAX, &welcome, NULL);
+	if (!(welcome.features & WIRE_FEATURE_PERSIST)) {
+		ck_assert(!has_enablers(&fixture));
+		ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream),
+				  REFUSAL_KERNEL_TOO_OLD);
+		close(socket);
+		fixture_stop(&fixture);
+		return;
+	}
+	ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream), 0);
+	ck_assert_uint_eq(register_with(socket, 0, "passing u32 a", &answer, &stream), 0);
+	close(stream);
+	close(socket);
+	ck_assert(eventually(status_number(&fixture, "streams") == 0));
+	ck_assert(eventually(!kernel_has("passing")));
+	ck_assert(kernel_has("lasting"));
+	/* It takes its place in the kernel, so it is paid for; and is there for whoever wants it again. */
+	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
+	expect_refused(socket, "lasting u64 b", REFUSAL_NAME_TAKEN, "taken");
+	granted(socket, "lasting u32 a");
+	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	close(socket);
+	ck_assert_int_eq(fixture_end(&fixture, SIGTERM), 0);
+	ck_assert(kernel_has("lasting"));
+	delete_event("lasting");
+	fixture_abandon(&fixture);
+}
+END_TEST
+
+SUITE("kernel", an_enabler_that_dies_is_replaced_and_bits_are_right_again,
+      when_the_keeper_dies_the_daemon_says_so_and_ends,
+      when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered,
+      an_event_of_somebody_elses_is_joined_or_refused_and_never_touched,
+      what_is_traced_when_it_is_released_goes_when_nobody_traces_it,
+      events_of_one_name_and_many_formats_live_side_by_side, an_event_may_persist_where_that_is_allowed)

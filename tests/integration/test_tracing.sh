@@ -1,0 +1,461 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# userevctl as a tracer, on a kernel with user_events: as root, in a guest. First without a daemon, where all events are foreign; then
+# with one.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+tracefs=/sys/kernel/tracing
+if [ "$(id -u)" != 0 ] || [ ! -e $tracefs/user_events_status ]; then
+	echo '0 passed, 0 failed, 1 skipped: tracing needs root and a kernel with user_events'
+	exit 0
+fi
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control
+unset USEREVCTL_WIDTH NO_COLOR
+ctl=$B/userevctl direct=$B/tests/direct
+started=() daemon=''
+end_all()
+{
+	[ ${#started[@]} -eq 0 ] || kill -CONT "${started[@]}" 2>/dev/null
+	[ ${#started[@]} -eq 0 ] || kill "${started[@]}" 2>/dev/null
+	wait
+	started=()
+}
+trap '[ -z "$daemon" ] || kill $daemon 2>/dev/null; end_all; rm -rf "$scratch"' EXIT
+
+# start OUTPUT COMMAND…: in the background; its pid is in $!.
+start()
+{
+	local output=$1
+	shift
+	"$@" >"$output" 2>"$output.error" &
+	started+=($!)
+}
+
+# until_true COMMAND…: which may take a moment.
+until_true()
+{
+	local i
+	for i in $(seq 200); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	"$@"
+}
+
+# made OPTION… DESCRIPTION…: a program of the other sort, which is registered when this returns.
+made()
+{
+	start "$scratch/made.${#started[@]}" "$direct" "$@"
+	until_true grep -q registered "$scratch/made.$((${#started[@]} - 1))"
+}
+
+# in_cgroup DIRECTORY COMMAND…: in the background.
+in_cgroup()
+{
+	start "$scratch/program.${#started[@]}" sh -c 'echo $$ >"$0"/cgroup.procs && exec "$@"' "$@"
+}
+
+exits()
+{
+	local wanted=$1 status
+	shift
+	"$@"
+	status=$?
+	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
+}
+
+says()
+{
+	local pattern=$1 output
+	shift
+	output=$("$@" 2>&1)
+	printf '%s\n' "$output"
+	grep -qE -- "$pattern" <<<"$output"
+}
+
+says_not()
+{
+	! says "$@"
+}
+
+# json EXPRESSION COMMAND…: what it prints is JSON, and the expression about `it` (a list: one for each line) is true.
+json()
+{
+	local expression=$1
+	shift
+	"$@" >"$scratch/json"
+	python3 - "$expression" "$scratch/json" <<'END' || { head -c 4000 "$scratch/json"; return 1; }
+import json, sys
+text = open(sys.argv[2]).read()
+try:
+    it = json.loads(text)
+except ValueError:
+    it = [json.loads(line) for line in text.splitlines()]
+sys.exit(not eval(sys.argv[1]))
+END
+}
+
+as_nobody()
+{
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+# event NAME EXPRESSION: about the one of that name.
+event()
+{
+	json "(lambda it: $2)(next(e for e in it if e['event'] == '$1'))" "$ctl" events --json "$1"
+}
+
+enabled()
+{
+	[ "$(cat $tracefs/events/user_events/"$1"/enable)" = 1 ]
+}
+
+is_off()
+{
+	[ "$(cat $tracefs/events/user_events/"$1"/enable)" = 0 ]
+}
+
+used()
+{
+	grep -qE "(^|:)$1 # Used by" $tracefs/user_events_status
+}
+
+instances()
+{
+	ls $tracefs/instances | grep -c '^userevctl-'
+}
+
+no_instance()
+{
+	[ "$(instances)" -eq 0 ]
+}
+
+one_instance()
+{
+	[ "$(instances)" -eq 1 ]
+}
+
+# lines_of FILE N: it has so many, soon.
+lines_of()
+{
+	[ "$(wc -l <"$1")" -eq "$2" ]
+}
+
+# Events that nobody holds outlive their programs with the older ABI, and always where they were made by hand.
+forget_events()
+{
+	local event
+	grep '^u:' $tracefs/dynamic_events >"$scratch/dynamic_events"
+	while read -r event; do
+		echo "!$event" >>$tracefs/dynamic_events
+	done <"$scratch/dynamic_events" 2>/dev/null
+}
+
+# ends_by SIGNAL: a tail that gets it removes its instance and ends by it. (What a shell starts in the background ignores SIGINT.)
+ends_by()
+{
+	python3 - "$1" "$ctl" tail --foreign plain <<'END' && no_instance
+import os, signal, subprocess, sys, time
+number = getattr(signal, sys.argv[1])
+def restore():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+tail = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=restore)
+name = f"/sys/kernel/tracing/instances/userevctl-{tail.pid}/events/user_events/plain/enable"
+deadline = time.monotonic() + 20
+while time.monotonic() < deadline and not (os.path.exists(name) and open(name).read() == "1\n"):
+    time.sleep(0.05)
+tail.send_signal(number)
+sys.exit(tail.wait(20) != -number)
+END
+}
+
+# A reader that does not read: the tail waits in write(), and ends nevertheless.
+ends_while_nobody_reads()
+{
+	local tail reader
+	mkfifo "$scratch/fifo"
+	sleep 100 <"$scratch/fifo" &
+	reader=$!
+	"$ctl" tail --foreign stuffed >"$scratch/fifo" 2>/dev/null &
+	tail=$!
+	until_true used stuffed
+	sleep 1
+	kill $tail
+	wait $tail
+	kill $reader
+	wait $reader 2>/dev/null
+	rm "$scratch/fifo"
+	no_instance
+}
+
+head_ends_quietly()
+{
+	[ -z "$({ "$ctl" tail --foreign --timeout=20 ticking | head -1 >/dev/null; } 2>&1 | grep -v 'no daemon')" ] && no_instance
+}
+
+# Records are written while the tail does not read. Those that it shows and those that it says it missed are all.
+counts_what_it_missed()
+{
+	local records=60000 tail
+	made --when="$scratch/go" --count=$records --number=n 'flood u32 n; u64 more'
+	start "$scratch/flood" "$ctl" tail --foreign --json flood
+	tail=$!
+	until_true used flood
+	echo 64 >$tracefs/instances/userevctl-$tail/buffer_size_kb
+	kill -STOP $tail
+	touch "$scratch/go"
+	until_true grep -q written "$scratch"/made.$((${#started[@]} - 2))
+	kill -CONT $tail
+	until_true adds_up $records
+	kill $tail
+	adds_up $records
+}
+
+adds_up()
+{
+	python3 - "$scratch/flood" "$1" <<'END'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+numbers = [line["fields"]["n"] for line in lines if "fields" in line]
+missed = sum(line.get("missed", 0) for line in lines)
+print(len(numbers), "read,", missed, "missed")
+sys.exit(not (missed > 0 and numbers == sorted(numbers) and len(numbers) + missed == int(sys.argv[2])))
+END
+}
+
+# In the order of their times, whichever CPUs they came from.
+in_order()
+{
+	python3 - "$1" <<'END'
+import json, sys
+times = [json.loads(line)["time_ns"] for line in open(sys.argv[1])]
+sys.exit(not (len(times) == 400 and times == sorted(times)))
+END
+}
+
+now_ish()
+{
+	python3 - "$1" <<'END'
+import json, sys, time
+line = json.loads(open(sys.argv[1]).readline())
+sys.exit(not abs(time.time() - line["time_ns"] / 1e9) < 300)
+END
+}
+
+is_first_of_its_kind()
+{
+	[ "$(ls -d $tracefs/instances/userevctl-* 2>/dev/null)" = "$tracefs/instances/userevctl-$1" ]
+}
+
+killed_tail_is_cleaned_up()
+{
+	"$ctl" tail --foreign plain >/dev/null 2>&1 &
+	local tail=$!
+	until_true used plain
+	kill -9 $tail
+	wait $tail 2>/dev/null
+	[ "$(instances)" -eq 1 ] && "$ctl" tail --foreign --timeout=1 plain && no_instance
+}
+
+elsewhere()
+{
+	unshare -m sh -c "umount $tracefs && $*"
+}
+
+no_daemon='no daemon runs'
+
+echo '# without a daemon: everything is foreign'
+check 'no daemon: status says so' exits 3 "$ctl" status
+made --hold 'plain u32 n'
+made --hold 'idle u64 n; __rel_loc char[] text'
+echo 'u:written_by_hand u8 a; struct blob b 7' >>$tracefs/dynamic_events
+check 'events are listed' says '^plain	off	-	foreign	-	u32 n$' "$ctl" events
+check '… also those of the dynamic_events file' says '^written_by_hand	off	-	foreign	-	u8 a; struct blob b 7$' "$ctl" events
+check '… and that there is no daemon is said' says "$no_daemon" "$ctl" events
+check 'events as JSON' event plain 'it["foreign"] is True and it["on"] is False and it["used_by"] == [] and it["tracefs"] == "user_events:plain"'
+check '… with their fields' event idle 'it["description"] == "idle u64 n; __rel_loc char[] text"'
+check 'a pattern that matches none is an error' exits 1 "$ctl" events 'nothing*'
+check 'events are not switched by the way' exits 1 "$ctl" enable plain
+check '… nor by a pattern' exits 1 "$ctl" enable --foreign 'pl*'
+check '… which is said' says 'Name each of them in full' "$ctl" enable --foreign 'pl*'
+check '… but by their full names' says '^1 event is on' "$ctl" enable --foreign plain
+check '… in the top instance' enabled plain
+check '… and no others' is_off idle
+check 'who uses it is seen' says '^plain	on	ftrace	foreign' "$ctl" events
+check '… as JSON' event plain 'it["on"] is True and it["used_by"] == ["ftrace"]'
+check 'a misspelt one is nothing' says 'look alike' "$ctl" enable --foreign plian
+check '… and nothing is switched where one is misspelt' exits 1 "$ctl" disable --foreign plain plian
+check '… indeed' enabled plain
+check 'it is switched off again' says '^1 event is off' "$ctl" disable --foreign plain
+check '… indeed' is_off plain
+if command -v perf >/dev/null; then
+	start "$scratch/perf" perf record -q -o "$scratch/perf.data" -e user_events:plain sleep 100
+	check 'perf is seen as a tracer' until_true event plain 'it["used_by"] == ["perf"]'
+	echo 1 >$tracefs/events/user_events/plain/enable
+	check '… beside ftrace' says '^plain	on	ftrace, perf	' "$ctl" events
+	echo 0 >$tracefs/events/user_events/plain/enable
+fi
+end_all
+
+types='types u8 a; s8 b; u16 c; s16 d; u32 e; s32 f; u64 g; s64 h; char[6] i; __rel_loc char[] j; __rel_loc u16[] k; struct blob l 3; unsigned char m; __data_loc char[] n'
+values=(a=255 b=-128 c=65535 d=-32768 e=4294967295 f=-2147483648 g=18446744073709551615 h=-9223372036854775808 i=chars
+	'j=a "string" /é' k=01000200ffff l=c0ffee m=65 n=old)
+made --hold "$types" "${values[@]}"
+check 'every type is decoded' json 'it["fields"] == {"a": 255, "b": -128, "c": 65535, "d": -32768, "e": 4294967295, "f": -2147483648,
+	"g": 18446744073709551615, "h": -9223372036854775808, "i": "chars", "j": "a \"string\" /é", "k": [1, 2, 65535], "l": "c0ffee",
+	"m": 65, "n": "old"} and it["comm"] == "direct" and it["event"] == "types" and it["uid"] == 0 and it["tenant"].startswith("/")' \
+	"$ctl" tail --json --foreign --count=1 --timeout=20 types
+end_all
+made "$types" "${values[@]}"
+check '… as text, also when the program has ended' says '	direct-[0-9]+	.*	types	a=255 b=-128 c=65535 d=-32768 e=4294967295 f=-2147483648 g=18446744073709551615 h=-9223372036854775808 i="chars" j="a \\"string\\" /é" k=\[1,2,65535\] l=c0ffee m=.*n="old"$' \
+	"$ctl" tail --foreign --count=1 --timeout=20 types
+if [ -e /proc/sys/kernel/user_events_max ]; then
+	made --multi --hold 'many u32 a' a=1
+	made --multi --hold 'many u64 b' b=2
+	check 'events of many formats are listed apart' says '^many\.[0-9a-f]+	off	-	foreign	-	u64 b$' "$ctl" events
+	check '… and recorded' json 'sorted(str(one["fields"]) for one in it) == ["{'"'a'"': 1}", "{'"'b'"': 2}"]' \
+		"$ctl" tail --json --count=2 --timeout=20 'many.*'
+fi
+end_all
+
+made --hold --every=20 --count=100000 --number=n 'ticking u32 n'
+check 'tail ends after --count' json 'len(it) == 3 and [one["fields"]["n"] for one in it] == list(range(it[0]["fields"]["n"], it[0]["fields"]["n"] + 3))' \
+	"$ctl" tail --json --count=3 --timeout=20 ticking
+check '… and leaves nothing behind' no_instance
+check '… nor on' exits 1 used ticking
+check 'tail ends after --timeout' exits 0 "$ctl" tail --timeout=1 ticking
+check 'the time is the wall'"'"'s' now_ish "$scratch/json"
+check 'tail into head ends quietly' head_ends_quietly
+start "$scratch/one" "$ctl" tail --json --count=50 --timeout=30 ticking
+one=$!
+start "$scratch/two" "$ctl" tail --json --count=50 --timeout=30 'tick*'
+check 'two tails at once' until_true lines_of "$scratch/two" 50
+check '… get all, both' until_true lines_of "$scratch/one" 50
+wait $one
+check 'without a name, what is on in the top instance is shown' says 'No event is on' "$ctl" tail --timeout=1
+"$ctl" enable --foreign ticking >/dev/null 2>&1
+check '… and when it is' json 'it["event"] == "ticking"' "$ctl" tail --json --count=1 --timeout=20
+"$ctl" disable --foreign ticking >/dev/null 2>&1
+start "$scratch/followed" "$ctl" tail
+check 'what is switched on later' exits 0 "$ctl" enable --foreign ticking
+check '… is shown, too' until_true grep -q ticking "$scratch/followed"
+check '… until it is switched off' exits 0 "$ctl" disable --foreign ticking
+check '… by everybody' until_true exits 1 used ticking
+end_all
+
+check 'an unknown name is an error' says 'no event is called' "$ctl" tail nosuch
+start "$scratch/later" "$ctl" tail --wait --json 'later*' unborn
+until_true one_instance
+made --hold --count=5 --every=50 'later_event u32 n'
+made --hold 'unborn u32 n'
+check 'what is registered later is shown' until_true grep -q later_event "$scratch/later"
+check '… also by its full name' until_true grep -q unborn "$scratch/later"
+end_all
+check 'and nothing is left' no_instance
+
+made --hold 'plain u32 n'
+check 'SIGINT ends a tail, and its instance' ends_by SIGINT
+made --hold 'plain u32 n'
+check 'SIGTERM does' ends_by SIGTERM
+check 'SIGHUP does' ends_by SIGHUP
+made --hold --count=10000000 'stuffed u32 n; __rel_loc char[] text' 'text=a long text that fills the pipe'
+check 'a reader that does not read does not keep it' ends_while_nobody_reads
+end_all
+made --hold 'plain u32 n'
+check 'what SIGKILL leaves is removed by the next tail' killed_tail_is_cleaned_up
+mkdir $tracefs/instances/userevctl-1
+check '… unless its program lives' exits 0 "$ctl" tail --timeout=1 plain
+check '… indeed' is_first_of_its_kind 1
+rmdir $tracefs/instances/userevctl-1
+check '--past says where to look instead' says 'trace-cmd show' "$ctl" tail --past plain
+check '… and fails' exits 1 "$ctl" tail --past plain
+check '--no-follow has nothing to show' exits 0 "$ctl" tail --no-follow plain
+end_all
+
+made --when="$scratch/all" --count=100 'par_1 u32 n'
+made --when="$scratch/all" --count=100 'par_2 u32 n'
+made --when="$scratch/all" --count=100 'par_3 u32 n'
+made --when="$scratch/all" --count=100 'par_4 u32 n'
+start "$scratch/par" "$ctl" tail --json 'par_*'
+until_true used par_1 && until_true used par_2 && until_true used par_3 && until_true used par_4
+touch "$scratch/all"
+check 'records of many programs come' until_true lines_of "$scratch/par" 400
+check '… in the order of their times' in_order "$scratch/par"
+end_all
+check 'what was missed is counted' counts_what_it_missed
+end_all
+
+made --hold 'plain u32 n'
+mkdir "$scratch/elsewhere"
+grep -qw debugfs /proc/filesystems &&
+	check 'tracefs below debugfs is found' says '^plain	' elsewhere mount -t debugfs none "$scratch/elsewhere" '&&' "$ctl" events
+check 'tracefs elsewhere is found' says '^plain	' elsewhere mount -t tracefs none "$scratch/elsewhere" '&&' "$ctl" events
+check 'without tracefs and daemon there is no daemon' exits 3 elsewhere "$ctl" events
+check 'who is not root is told that there is no daemon' exits 3 as_nobody "$ctl" events
+end_all
+forget_events
+
+echo '# with a daemon: what programs hold, and what others made'
+"$B/userevd" --foreground --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
+daemon=$!
+until_true "$ctl" status
+cgroup=/sys/fs/cgroup/userevctl-test-$$
+mkdir -p $cgroup/one $cgroup/two $cgroup/three
+in_cgroup "$cgroup/one" "$B/examples/requests" demo 300
+in_cgroup "$cgroup/two" "$B/examples/requests" shop 300
+made --hold --count=1000000 --every=20 'demo_foreign u32 n'
+until_true says '^shop_request' "$ctl" events
+until_true says '^demo_request' "$ctl" events
+check 'who holds an event is shown, and of which tenant' says "^demo_request	off	-	requests-[0-9]+	/userevctl-test-$$(/one)?	u32 status; u64 ns; __rel_loc char" "$ctl" events
+check '… as JSON' event demo_request 'it["holders"][0]["comm"] == "requests" and it["on"] is False and it["used_by"] == [] and not it.get("foreign")'
+check 'and what others made' says '^demo_foreign	off	-	foreign	-	u32 n$' "$ctl" events
+check 'a pattern means what programs hold' says '^1 event is on' "$ctl" enable 'demo*'
+check '… indeed' enabled demo_request
+check '… and never what others made' is_off demo_foreign
+check '… which is said where it matches nothing else' says 'foreign events only' "$ctl" enable 'demo_f*'
+check 'status shows each event with its tracers, programs and tenants' says "^demo_request	on	ftrace	requests-[0-9]+	/userevctl-test" "$ctl" status
+check '… and what others made' says '^demo_foreign	off	-	foreign	-$' "$ctl" status
+check '… how many those are' says 'Tracefs: .*1 event is foreign' "$ctl" status
+check '… as JSON' json 'it["foreign"] == 1 and it["tracefs"] == "/sys/kernel/tracing" and {one["event"] for one in it["event_list"]} == {"demo_request", "shop_request", "demo_foreign"}' "$ctl" status --json
+check 'without a name, tail shows what is on' json '{one["event"] for one in it} == {"demo_request"}' "$ctl" tail --json --count=5 --timeout=20
+check '… with the tenant' json "all(one['tenant'].startswith('/userevctl-test-$$') and one['comm'] == 'requests' for one in it)" cat "$scratch/json"
+check 'a pattern of a tail means what programs hold' json '{one["event"] for one in it} == {"demo_request", "shop_request"}' "$ctl" tail --json --count=20 --timeout=20 '*'
+check '… and with --foreign all' json '"demo_foreign" in {one["event"] for one in it}' "$ctl" tail --json --foreign --count=60 --timeout=20 '*'
+chmod 666 "$USEREV_CONTROL_SOCKET"
+cp "$ctl" "$scratch/userevctl" && chmod 755 "$scratch/userevctl"
+check 'an admin who is not root sees who holds what' says '^demo_request	-	-	requests-[0-9]+	/userevctl-test' as_nobody "$scratch/userevctl" events
+check '… and is told what he does not see' says 'who traces what is not shown' as_nobody "$scratch/userevctl" events
+check '… as JSON' json '"on" not in it[0] and it[0]["holders_total"] == 1' as_nobody "$scratch/userevctl" events --json demo_request
+check '… and may not switch' exits 4 as_nobody "$scratch/userevctl" disable demo_request
+check '… nor look on' exits 4 as_nobody "$scratch/userevctl" tail
+check 'disable' says '^1 event is off' "$ctl" disable demo_request
+check '… indeed' is_off demo_request
+check 'doctor is content' exits 0 "$ctl" doctor
+check '… and has seen its record' says 'record.*came back' "$ctl" doctor
+check 'tracefs is mounted where it is not' elsewhere "$ctl" enable shop_request
+"$ctl" disable shop_request >/dev/null
+
+start "$scratch/brief" "$ctl" tail --json 'brief*'
+brief=$!
+until_true one_instance
+in_cgroup "$cgroup/three" "$B/examples/requests" brief 1.5
+check 'a program that is gone was seen' until_true grep -q brief_request "$scratch/brief"
+check '… and its event is switched off when nobody holds it any more' until_true exits 1 used brief_request
+check '… while the tail goes on' kill -0 $brief
+start "$scratch/lasting" "$ctl" tail --json shop_request
+until_true grep -q shop_request "$scratch/lasting"
+kill $daemon
+wait $daemon 2>/dev/null
+check 'that the daemon ends is said' until_true grep -q 'the daemon does not answer' "$scratch/lasting.error"
+check '… and does not end the tail' kill -0 ${started[-1]}
+end_all
+rmdir $cgroup/one $cgroup/two $cgroup/three $cgroup 2>/dev/null
+
+forget_events
+
+sum_up
