@@ -3,9 +3,10 @@
 
 /*
  * A stream: an open data file with events registered on it, passed to one client, or to all of one tenant and user where the
- * guard keeps them from registering on it themselves. A client has it as long as it leases something there. It outlives its clients as long as a copy of the file is open anywhere;
- * what is registered on it is charged until then. Events can't be taken off a stream, so streams come in generations: one
- * with more dead events than live ones serves those who have it, and nobody new.
+ * guard keeps them from registering on it themselves. A client has it as long as it leases something there. It outlives its
+ * clients as long as a copy of the file is open anywhere; what is registered on it is charged until then. Events can't be
+ * taken off a stream, so streams come in generations: one with more dead events than live ones serves those who have it, and
+ * nobody new; one with many takes no more events.
  */
 
 #include <sys/queue.h>

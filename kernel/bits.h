@@ -12,7 +12,7 @@ struct bits {
 };
 
 /* With so many bits, bit 0 included, which is never given. */
-void bits_init(struct bits *, uint32_t bits);
+void bits_init(struct bits *, uint32_t n);
 /* 0, or KERNEL_E_PAGE_FULL. */
 int bits_take(struct bits *, uint32_t *ret);
 void bits_give(struct bits *, uint32_t bit);

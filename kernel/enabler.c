@@ -32,35 +32,37 @@ static struct mapped_page *find_page(struct enabler *enabler, uint32_t number)
 	return page;
 }
 
+static int add_page(struct enabler *enabler, uint32_t number, uint8_t *memory)
+{
+	struct mapped_page *page = calloc(1, sizeof(*page));
+
+	if (!page)
+		return -ENOMEM;
+	page->number = number;
+	page->memory = memory;
+	HASH_ADD(by_number, enabler->pages, number, sizeof(number), page);
+	if (table_added())
+		return 0;
+	free(page);
+	return -ENOMEM;
+}
+
 /* Locked: the kernel writes to it when it likes, and must never have to wait for it. */
 static int map_page(struct enabler *enabler, uint32_t number)
 {
 	_cleanup_(fd_closep) int fd = fdset_steal(&enabler->fds, 0);
-	_cleanup_(freep) struct mapped_page *page = calloc(1, sizeof(*page));
 	void *memory;
+	int r;
 
-	if (!page)
-		return -ENOMEM;
 	if (fd < 0 || find_page(enabler, number))
 		return -EINVAL;
 	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
-	page->number = number;
-	page->memory = memory;
-	if (mlock(memory, WIRE_PAGE_BYTES) < 0) {
-		int r = -errno;
-
+	r = mlock(memory, WIRE_PAGE_BYTES) < 0 ? -errno : add_page(enabler, number, memory);
+	if (r < 0)
 		munmap(memory, WIRE_PAGE_BYTES);
-		return r;
-	}
-	HASH_ADD(by_number, enabler->pages, number, sizeof(number), page);
-	if (!table_added()) {
-		munmap(memory, WIRE_PAGE_BYTES);
-		return -ENOMEM;
-	}
-	steal_pointer(page);
-	return 0;
+	return r;
 }
 
 static int unmap_page(struct enabler *enabler, uint32_t number)

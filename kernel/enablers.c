@@ -223,7 +223,7 @@ int enablers_find_room(struct user_events *user_events, struct event_page *page,
 	struct page_map *map;
 	int r;
 
-	LIST_FOREACH(map, &page->maps, in_page) {
+	for (map = LIST_FIRST(&page->maps); map; map = LIST_NEXT(map, in_page)) {
 		if (has_room(map->process)) {
 			*ret = map;
 			return 0;
@@ -323,7 +323,7 @@ static int restore(struct user_events *user_events, struct enabler_process *proc
 	r = start(user_events, process);
 	if (r < 0)
 		return r;
-	LIST_FOREACH(map, &process->mapped, in_process) {
+	for (map = LIST_FIRST(&process->mapped); map; map = LIST_NEXT(map, in_process)) {
 		r = ask_about_page(process, ENABLER_MAP, map->page, map->page->fd);
 		if (r < 0)
 			return r;

@@ -167,9 +167,9 @@ static void read_sentence(int from, int status, char *ret, size_t size)
 }
 
 /* 0: what is opened through the mount is guarded; else why not. */
-static int load_guard(const struct mounts *mounts, char *why, size_t size)
+static int load_guard(const char *path, const struct mounts *mounts, char *why, size_t size)
 {
-	char mount[48], process[32], path[PATH_MAX];
+	char mount[48], process[32];
 	char *const argv[] = { (char[]){ "userevd-guard" }, mount, process, NULL };
 	char *const environment[] = { NULL };
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
@@ -179,10 +179,9 @@ static int load_guard(const struct mounts *mounts, char *why, size_t size)
 
 	snprintf(mount, sizeof(mount), "--mount=%llu", (unsigned long long)mounts->tracefs_id);
 	snprintf(process, sizeof(process), "--process=%d", (int)getpid());
-	r = program_beside("userevd-guard", path, sizeof(path));
-	if (r < 0) {
+	if (!*path) {
 		snprintf(why, size, "userevd-guard is not installed");
-		return r;
+		return -ENOENT;
 	}
 	if (pipe2(words, O_CLOEXEC) < 0)
 		return -errno;
@@ -192,7 +191,7 @@ static int load_guard(const struct mounts *mounts, char *why, size_t size)
 	posix_spawn_file_actions_adddup2(&actions, theirs, STDERR_FILENO);
 	r = -posix_spawn(&pid, path, &actions, NULL, argv, environment);
 	posix_spawn_file_actions_destroy(&actions);
-	theirs = fd_close(theirs);
+	fd_close(fd_steal(&theirs));
 	if (r < 0) {
 		snprintf(why, size, "userevd-guard can't be started: %s", strerror(-r));
 		return r;
@@ -261,12 +260,15 @@ static int start(const struct keeper_options *options, struct kernel **ret, stru
 {
 	struct mounts mounts = { .tracefs = -1, .pages = -1, .pages_read_only = -1 };
 	_cleanup_(fd_closep) int tracefs = -1;
-	char no_guard[WIRE_SENTENCE_MAX - 64] = "";
+	char guard[PATH_MAX], no_guard[WIRE_SENTENCE_MAX - 64] = "";
 	bool guarded = false;
 	struct probe probe;
 	enum wire_backend backend = BACKEND_EMBEDDED;
 	int r;
 
+	/* Looked for now: what /proc/self/exe says in another namespace leads nowhere where we live in a chroot. */
+	if (program_beside("userevd-guard", guard, sizeof(guard)) < 0)
+		*guard = '\0';
 	probe_machine(NULL, &probe);
 	if (options->guard != GUARD_OFF)
 		mounts_prepare();
@@ -274,7 +276,7 @@ static int start(const struct keeper_options *options, struct kernel **ret, stru
 	if (r == 0)
 		r = choose_backend(options, &mounts, &backend, why);
 	if (r == 0 && options->guard != GUARD_OFF)
-		guarded = load_guard(&mounts, no_guard, sizeof(no_guard)) == 0;
+		guarded = load_guard(guard, &mounts, no_guard, sizeof(no_guard)) == 0;
 	if (r == 0 && options->guard == GUARD_REQUIRE && !guarded) {
 		text_printf(why, "there is no guard, and it is required: %s", no_guard);
 		r = -EOPNOTSUPP;
@@ -291,7 +293,7 @@ static int start(const struct keeper_options *options, struct kernel **ret, stru
 	r = privileges_keep(options->limits.persist ? UINT64_C(1) << CAP_PERFMON : 0);
 	if (r == 0)
 		r = user_events_new(backend, &mounts, &options->limits, ret);
-	if (r < 0) {
+	if (r != 0) {
 		say_why_no_data(tracefs, r, why);
 		return r;
 	}
@@ -316,7 +318,7 @@ int main(int argc, char **argv)
 	struct keeper_options options = { .backend = "auto", .guard = GUARD_PREFER };
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	struct kernel *kernel;
+	struct kernel *kernel = NULL;
 	int r;
 
 	r = parse_options(argc, argv, &options);

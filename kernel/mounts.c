@@ -50,15 +50,16 @@ static int new_mount(const char *type)
 /* The unique one where the kernel has it: the other may be given again to another mount. */
 static int mount_id(int fd, uint64_t *ret)
 {
+	static const unsigned kinds[] = { STATX_MNT_ID_UNIQUE, STATX_MNT_ID };
 	struct statx status;
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID_UNIQUE, &status) == 0 && status.stx_mask & STATX_MNT_ID_UNIQUE)
-		*ret = status.stx_mnt_id;
-	else if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) == 0 && status.stx_mask & STATX_MNT_ID)
-		*ret = status.stx_mnt_id;
-	else
-		return -EOPNOTSUPP;
-	return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (statx(fd, "", AT_EMPTY_PATH, kinds[i], &status) == 0 && status.stx_mask & kinds[i]) {
+			*ret = status.stx_mnt_id;
+			return 0;
+		}
+	}
+	return -EOPNOTSUPP;
 }
 
 static void say_why_no_tracefs(const char *mounted, int error, struct text *why)

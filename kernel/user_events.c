@@ -118,37 +118,47 @@ static int on_page_free(struct user_events *user_events, struct kernel_call *cal
 	return KERNEL_OK;
 }
 
+static struct event_stream *stream_add(struct user_events *user_events, uint32_t number, struct event_page *page)
+{
+	struct event_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return NULL;
+	stream->number = number;
+	stream->page = page;
+	stream->fd = -1;
+	HASH_ADD(by_number, user_events->streams, number, sizeof(stream->number), stream);
+	if (!table_added()) {
+		free(stream);
+		return NULL;
+	}
+	page->streams++;
+	return stream;
+}
+
 /* The clients' copy leaves, ours stays: to register more on it. */
 static int on_stream_new(struct user_events *user_events, struct kernel_call *call)
 {
 	struct event_page *page = find_page(user_events, call->page);
-	_cleanup_(freep) struct event_stream *stream = NULL;
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = -1, copy = -1;
+	struct event_stream *stream;
 	int r;
 
 	if (!page)
 		return KERNEL_E_NO_SUCH;
 	if (find_stream(user_events, call->stream))
 		return -EEXIST;
-	stream = calloc(1, sizeof(*stream));
-	if (!stream)
-		return -ENOMEM;
 	r = stream_open(user_events, call->stream, &fd);
 	if (r < 0)
 		return r;
-	call->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (call->fd < 0)
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
 		return -errno;
-	stream->number = call->stream;
-	stream->page = page;
-	HASH_ADD(by_number, user_events->streams, number, sizeof(stream->number), stream);
-	if (!table_added()) {
-		call->fd = fd_close(call->fd);
+	stream = stream_add(user_events, call->stream, page);
+	if (!stream)
 		return -ENOMEM;
-	}
-	page->streams++;
 	stream->fd = fd_steal(&fd);
-	steal_pointer(stream);
+	call->fd = fd_steal(&copy);
 	return KERNEL_OK;
 }
 
@@ -173,14 +183,12 @@ static void slot_free(struct event_stream *stream, struct slot *slot)
 
 static void stream_free(struct user_events *user_events, struct event_stream *stream)
 {
-	struct slot *slot, *next;
-
 	/* Before its events are let go of, so that the kernel has already done so where ours was the last copy. */
 	stream->fd = fd_close(stream->fd);
-	HASH_ITER(by_holding, stream->slots, slot, next) {
-		struct holding *holding = slot->holding;
+	while (stream->slots) {
+		struct holding *holding = stream->slots->holding;
 
-		slot_free(stream, slot);
+		slot_free(stream, stream->slots);
 		if (holding->slots > 0)
 			continue;
 		user_events->abi->remove(user_events, holding);
@@ -438,13 +446,11 @@ static bool user_events_page_stats(struct kernel *kernel _unused_, uint32_t page
 static void user_events_free(struct kernel *kernel)
 {
 	struct user_events *user_events = user_events_of(kernel);
-	struct event_stream *stream, *next_stream;
-	struct event_page *page, *next_page;
 
-	HASH_ITER(by_number, user_events->streams, stream, next_stream)
-		stream_free(user_events, stream);
-	HASH_ITER(by_number, user_events->pages, page, next_page)
-		page_free(user_events, page);
+	while (user_events->streams)
+		stream_free(user_events, user_events->streams);
+	while (user_events->pages)
+		page_free(user_events, user_events->pages);
 	if (user_events->abi)
 		user_events->abi->deinit(user_events);
 	fd_close(user_events->data);

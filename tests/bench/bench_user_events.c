@@ -451,6 +451,15 @@ static double write_brokered(struct userev_event *event)
 	return (now() - start) / N;
 }
 
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		fail(path);
+	close(fd);
+}
+
 static void records(void)
 {
 	static char names[2][64];
@@ -464,15 +473,14 @@ static void records(void)
 	register_brokered(userev, &event, names, 1);
 	register_directly(data, names, 1, &word, &index);
 	snprintf(names[1], 64, "%.*s", (int)strcspn(names[0], " "), names[0]);
-	if (system("echo 1 > " TRACEFS "/events/user_events/enable") != 0)
-		fail("enable");
+	write_text(TRACEFS "/events/user_events/enable", "1");
 	for (unsigned i = 0; i < rounds; i++) {
 		result.ours[i] = write_brokered(&event);
 		result.theirs[i] = write_records(data, index);
 	}
 	report("a record, by libuserev through the passed file: us", &result, "write() to one's own file");
-	if (system("echo 0 > " TRACEFS "/events/user_events/enable; echo > " TRACEFS "/trace") != 0)
-		fail("disable");
+	write_text(TRACEFS "/events/user_events/enable", "0");
+	write_text(TRACEFS "/trace", "\n");
 	close(data);
 	userev_close(userev);
 }

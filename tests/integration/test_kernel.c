@@ -59,11 +59,23 @@ static void expect_refused(int socket, const char *description, uint32_t refusal
 	ck_assert_msg(got == refusal && strstr(sentence, part), "%s: %s: %s", description, refusal_name(got), sentence);
 }
 
+/* All of them: one may be there in reserve. */
+static void kill_children(pid_t parent)
+{
+	pid_t children[8];
+	size_t n = children_of(parent, NULL, children, ARRAY_SIZE(children));
+
+	ck_assert(n > 0 && n <= ARRAY_SIZE(children));
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_int_eq(kill(children[i], SIGKILL), 0);
+		ck_assert(eventually(!is_running(children[i])));
+	}
+}
+
 TEST(an_enabler_that_dies_is_replaced_and_bits_are_right_again)
 {
 	struct fixture fixture;
 	struct looker looker;
-	pid_t enabler, next;
 	uint32_t one, other;
 
 	fixture_start(&fixture, NULL);
@@ -74,18 +86,14 @@ TEST(an_enabler_that_dies_is_replaced_and_bits_are_right_again)
 	other = granted(looker.socket, "revived_off u32 a");
 	ck_assert_uint_eq(trace(&fixture, "revived_off", true), 1);
 	if (has_enablers(&fixture)) {
-		ck_assert_uint_eq(children_of(fixture.keeper, NULL, &enabler, 1), 1);
 		ck_assert_int_eq(kill(fixture.keeper, SIGSTOP), 0);
-		ck_assert_int_eq(kill(enabler, SIGKILL), 0);
-		ck_assert(eventually(!is_running(enabler)));
+		kill_children(fixture.keeper);
 		ck_assert_uint_eq(trace(&fixture, "revived_off", false), 1);
 		ck_assert_uint_eq(trace(&fixture, "revived_on", true), 1);
 		/* Nobody is there to change them. */
 		ck_assert(is_on(&looker, other) && !is_on(&looker, one));
 		ck_assert_int_eq(kill(fixture.keeper, SIGCONT), 0);
 		ck_assert(eventually(!is_on(&looker, other) && is_on(&looker, one)));
-		ck_assert_uint_eq(children_of(fixture.keeper, NULL, &next, 1), 1);
-		ck_assert_int_ne(enabler, next);
 	}
 	ck_assert_uint_eq(trace(&fixture, "revived_on", false), 1);
 	ck_assert(!is_on(&looker, one));
@@ -109,7 +117,7 @@ TEST(when_the_keeper_dies_the_daemon_says_so_and_ends)
 	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	ck_assert_uint_eq(raw_register(socket, "orphaned", NULL, &stream), 0);
 	fixture.n_enablers = children_of(fixture.keeper, NULL, fixture.enablers, ARRAY_SIZE(fixture.enablers));
-	ck_assert_uint_eq(fixture.n_enablers, has_enablers(&fixture));
+	ck_assert(has_enablers(&fixture) == (fixture.n_enablers > 0));
 	ck_assert_int_eq(kill(fixture.keeper, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(fixture.pid, &status, 0), fixture.pid);
 	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE);

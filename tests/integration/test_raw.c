@@ -1422,6 +1422,7 @@ TEST(a_name_is_taken_in_the_same_tenant_and_the_sentence_says_by_what)
 	/* When nobody has it any more, it is free. */
 	ck_assert_uint_eq(raw_release(socket, &answer.bit, 1), 1);
 	ck_assert(eventually(status_number(&fixture, "events") == 0));
+	ck_assert(eventually(!fixture.keeper || !kernel_has("taken")));
 	ck_assert_uint_eq(register_one(socket, "taken u32 other", sentence, sizeof(sentence)), 0);
 	close(socket);
 	fixture_stop(&fixture);
