@@ -14,17 +14,22 @@ static uint32_t rank_of(const struct bits *bits, uint32_t bit)
 	return bit % 8 * bits->bytes + bit / 8;
 }
 
-/* What is not there counts as taken, and so does bit 0. */
+static void take(struct bits *bits, uint32_t rank)
+{
+	bits->taken[rank / 64] |= UINT64_C(1) << rank % 64;
+}
+
+/* What is not there counts as taken, and so does bit 0. A tenant's first client waits for this: no loop over all bits. */
 void bits_init(struct bits *bits, uint32_t n)
 {
-	bits->bytes = (n + 7) / 8;
-	memset(bits->taken, 0xff, sizeof(bits->taken));
-	for (uint32_t bit = 1; bit < n; bit++) {
-		uint32_t rank = rank_of(bits, bit);
-
-		bits->taken[rank / 64] &= ~(UINT64_C(1) << rank % 64);
-	}
-	bits->first_free = 0;
+	*bits = (struct bits){ .bytes = (n + 7) / 8 };
+	for (uint32_t rank = bits->bytes * 8; rank % 64 != 0; rank++)
+		take(bits, rank);
+	for (size_t word = (bits->bytes + 7) / 8; word < ARRAY_SIZE(bits->taken); word++)
+		bits->taken[word] = UINT64_MAX;
+	for (uint32_t bit = n; bit < bits->bytes * 8; bit++)
+		take(bits, rank_of(bits, bit));
+	take(bits, rank_of(bits, 0));
 }
 
 int bits_take(struct bits *bits, uint32_t *ret)
@@ -36,7 +41,7 @@ int bits_take(struct bits *bits, uint32_t *ret)
 	if (bits->first_free == ARRAY_SIZE(bits->taken))
 		return KERNEL_E_PAGE_FULL;
 	rank = (uint32_t)bits->first_free * 64 + (uint32_t)__builtin_ctzll(~bits->taken[bits->first_free]);
-	bits->taken[rank / 64] |= UINT64_C(1) << rank % 64;
+	take(bits, rank);
 	*ret = rank % bits->bytes * 8 + rank / bits->bytes;
 	return 0;
 }

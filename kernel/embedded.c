@@ -22,7 +22,7 @@ static struct embedded_page *find_page(struct embedded *embedded, uint32_t numbe
 {
 	struct embedded_page *page;
 
-	HASH_FIND(by_number, embedded->pages, &number, sizeof(number), page);
+	NUMBER_FIND(by_number, embedded->pages, number, page);
 	return page;
 }
 
@@ -30,7 +30,7 @@ static struct source *find_source(struct embedded *embedded, uint32_t number)
 {
 	struct source *source;
 
-	HASH_FIND(by_number, embedded->sources, &number, sizeof(number), source);
+	NUMBER_FIND(by_number, embedded->sources, number, source);
 	return source;
 }
 
@@ -57,7 +57,7 @@ static int make_page(struct embedded *embedded, uint32_t number, const char *ten
 	r = page_init(&page->page, embedded->kernel.facts.page_bits, &fd);
 	if (r < 0)
 		return r;
-	HASH_ADD(by_number, embedded->pages, number, sizeof(number), page);
+	NUMBER_ADD(by_number, embedded->pages, number, page);
 	if (!table_added()) {
 		page_deinit(&page->page);
 		return -ENOMEM;
@@ -185,7 +185,7 @@ static int carry_out(struct embedded *embedded, struct kernel_call *call)
 		[KERNEL_STILL_OPEN] = on_still_open,
 	};
 
-	if ((size_t)call->op >= ARRAY_SIZE(handlers))
+	if ((size_t)call->op >= ARRAY_SIZE(handlers) || !handlers[call->op])
 		return -EINVAL;
 	return handlers[call->op](embedded, call);
 }

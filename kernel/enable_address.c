@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <fcntl.h>
-#include <stdio.h>
 
+#include "kernel/look.h"
 #include "kernel/stream.h"
 #include "kernel/uapi.h"
 #include "kernel/user_events.h"
@@ -33,86 +33,54 @@ static void page_free(struct user_events *user_events _unused_, struct event_pag
 	page->fd = fd_close(page->fd);
 }
 
-static void refuse_from(struct slot *const *slots, size_t from, size_t n, int result, int *results)
+static int take_place(struct user_events *user_events, struct event_page *page, struct holding *holding)
 {
-	for (size_t i = from; i < n; i++) {
-		results[i] = result;
-		slots[i]->holding->map = NULL;
+	struct page_map *map;
+	int r = enablers_find_room(user_events, page, &map);
+
+	if (r < 0)
+		return r;
+	r = bits_take(&page->bits, &holding->bit);
+	if (r != 0) {
+		enablers_tidy(user_events, map);
+		return r;
 	}
+	enablers_add(map, holding);
+	return 0;
 }
 
-/* As many of them as one process has room for; how many. */
-static size_t take_places(struct page_map *map, struct event_page *page, struct slot *const *slots, size_t n,
-			  uint32_t room, int *results)
+static void give_place(struct user_events *user_events, struct holding *holding)
 {
-	size_t i;
-
-	for (i = 0; i < n && i < room; i++) {
-		results[i] = bits_take(&page->bits, &slots[i]->holding->bit);
-		if (results[i] != 0)
-			break;
-		enablers_add(map, slots[i]->holding);
-	}
-	return i;
-}
-
-static void undo_place(struct user_events *user_events, struct event_page *page, struct holding *holding)
-{
-	enablers_remove(user_events, holding, false);
-	bits_give(&page->bits, holding->bit);
+	enablers_remove(user_events, holding);
+	bits_give(&holding->page->bits, holding->bit);
 }
 
 /*
  * The kernel lets go of an event a little after the last file that had it was closed; until then its name is taken. Waited
  * for once, after something was let go of: not for everybody who asks for a name that is another's.
  */
-static void try_again(struct user_events *user_events, struct page_map *map, struct event_stream *stream,
-		      struct slot *const *slots, size_t n, int *results)
+static void try_again(struct user_events *user_events, struct placement *placement)
 {
 	for (unsigned waited = 0; waited < SETTLE_TIMES && user_events->settling; waited++) {
 		bool taken = false;
 
-		for (size_t i = 0; i < n; i++)
-			taken |= results[i] == -EADDRINUSE;
+		for (size_t i = 0; i < placement->n; i++)
+			taken |= placement->results[i] == -EADDRINUSE;
 		if (!taken)
 			return;
 		usleep(SETTLE_MS * 1000);
-		for (size_t i = 0; i < n; i++)
-			if (results[i] == -EADDRINUSE)
-				enablers_register(user_events, map, stream->fd, slots + i, 1, results + i);
+		for (size_t i = 0; i < placement->n; i++)
+			if (placement->results[i] == -EADDRINUSE)
+				enablers_register_again(user_events, placement, i);
 	}
 	user_events->settling = false;
 }
 
-static void place(struct user_events *user_events, struct event_stream *stream, struct slot *const *slots, size_t n,
-		  int *results)
+static void settle(struct user_events *user_events, struct placement *placement)
 {
-	struct event_page *page = stream->page;
-
-	for (size_t done = 0; done < n;) {
-		struct page_map *map;
-		size_t taken;
-		int r = enablers_find_room(user_events, page, &map);
-
-		if (r < 0) {
-			refuse_from(slots, done, n, r, results);
-			return;
-		}
-		taken = take_places(map, page, slots + done, n - done, enablers_room(map), results + done);
-		if (taken == 0) {
-			enablers_tidy(user_events, map);
-			refuse_from(slots, done, n, results[done], results);
-			return;
-		}
-		enablers_register(user_events, map, stream->fd, slots + done, taken, results + done);
-		try_again(user_events, map, stream, slots + done, taken, results + done);
-		for (size_t i = done; i < done + taken; i++) {
-			results[i] = user_events_answer(results[i]);
-			if (results[i] != 0)
-				undo_place(user_events, page, slots[i]->holding);
-		}
-		done += taken;
-	}
+	try_again(user_events, placement);
+	for (size_t i = 0; i < placement->n; i++)
+		placement->results[i] = user_events_answer(placement->results[i]);
 }
 
 static int join(struct user_events *user_events _unused_, struct event_stream *stream, const struct holding *holding,
@@ -138,21 +106,31 @@ static int join(struct user_events *user_events _unused_, struct event_stream *s
 	return 0;
 }
 
-static void remove_holding(struct user_events *user_events, struct holding *holding)
+static void remove_all(struct user_events *user_events, struct holding *const *holdings, size_t n)
 {
-	struct event_page *page = holding->page;
-
 	user_events->settling = true;
-	enablers_remove(user_events, holding, true);
-	bits_give(&page->bits, holding->bit);
+	enablers_clear(user_events, holdings, n);
+	for (size_t i = 0; i < n; i++)
+		give_place(user_events, holdings[i]);
+}
+
+static uint32_t maximum(const struct user_events *user_events _unused_)
+{
+	return MIN(look_maximum(KERNEL_EVENTS_MAX), (uint32_t)KERNEL_EVENTS_MAX);
 }
 
 static const struct user_events_abi abi = {
 	.page_new = page_new,
 	.page_free = page_free,
-	.place = place,
+	.take_place = take_place,
+	.give_place = give_place,
+	.place = enablers_register,
+	.settle = settle,
+	.wait = enablers_wait,
 	.join = join,
-	.remove = remove_holding,
+	.remove = remove_all,
+	.maximum = maximum,
+	.prepare = enablers_prepare,
 	.dispatch = enablers_dispatch,
 	.deinit = enablers_free,
 };
@@ -170,30 +148,17 @@ static bool knows_flag(const struct user_events *user_events, uint16_t flag)
 	return ioctl(user_events->data, UAPI_IOCTL_REGISTER, &asked) < 0 && errno == EFAULT;
 }
 
-static uint32_t read_maximum(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/user_events_max", "re");
-	unsigned maximum = KERNEL_EVENTS_MAX;
-
-	if (file && fscanf(file, "%u", &maximum) != 1)
-		maximum = KERNEL_EVENTS_MAX;
-	if (file)
-		fclose(file);
-	return MIN(maximum, (unsigned)KERNEL_EVENTS_MAX);
-}
-
 int enable_address_init(struct user_events *user_events, const struct kernel_limits *limits)
 {
 	struct kernel_facts *facts = &user_events->kernel.facts;
 
 	user_events->abi = &abi;
-	facts->capacity = read_maximum();
+	facts->capacity = maximum(user_events);
 	if (limits->capacity)
 		facts->capacity = MIN(facts->capacity, limits->capacity);
 	if (knows_flag(user_events, UAPI_PERSIST) && limits->persist)
 		facts->flags |= KERNEL_PERSIST;
 	if (knows_flag(user_events, UAPI_MULTI_FORMAT))
 		facts->flags |= KERNEL_MULTI_FORMAT;
-	enablers_prepare(user_events);
-	return 0;
+	return enablers_init(user_events);
 }

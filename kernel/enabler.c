@@ -28,7 +28,7 @@ static struct mapped_page *find_page(struct enabler *enabler, uint32_t number)
 {
 	struct mapped_page *page;
 
-	HASH_FIND(by_number, enabler->pages, &number, sizeof(number), page);
+	NUMBER_FIND(by_number, enabler->pages, number, page);
 	return page;
 }
 
@@ -40,7 +40,7 @@ static int add_page(struct enabler *enabler, uint32_t number, uint8_t *memory)
 		return -ENOMEM;
 	page->number = number;
 	page->memory = memory;
-	HASH_ADD(by_number, enabler->pages, number, sizeof(number), page);
+	NUMBER_ADD(by_number, enabler->pages, number, page);
 	if (table_added())
 		return 0;
 	free(page);

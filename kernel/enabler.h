@@ -3,16 +3,16 @@
 
 /*
  * A process that holds enablers: what makes the kernel set an event's bit in a page. It maps the pages, registers events
- * for its bits on the streams that it is lent, and does nothing else. The keeper asks one thing at a time and waits for the
- * answer.
+ * for its bits on the streams that it is lent, and does nothing else. It does one thing after
+ * the other; the keeper may have asked for the next already.
  */
 
 #include "kernel/uapi.h"
 #include "protocol/protocol.h"
 
 enum {
-	ENABLER_SOCKET = 3,	/* where the keeper leaves it */
-	ENABLER_BATCH_MAX = 64, /* events of one request */
+	ENABLER_SOCKET = 3,	 /* where the keeper leaves it */
+	ENABLER_BATCH_MAX = 100, /* events of one request: all of a packet of the daemon's */
 	ENABLER_PACKET_MAX = 65536,
 };
 

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 
 #include "kernel/enabler.h"
@@ -19,11 +20,19 @@
  * again on the same bit is brought up to date by the kernel.
  */
 
+_Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
+
 enum {
 	/* The kernel walks all enablers of a process for each that is added: at most 1,024, and less is faster. */
 	ENABLERS_MAX = 512,
 	/* Seconds for one answer; one that takes longer is as good as dead. */
 	ANSWER_PATIENCE = 60,
+	/* Requests that one process has before it, so that it never waits for us; their answers fit into its socket. */
+	REQUESTS_MAX = 16,
+	/* Processes that wait for work: what a program asks for at once fits into two. */
+	SPARES = 3,
+	/* Who has just been answered may ask for more: others are started when that is over. */
+	SPARES_DELAY_MS = 50,
 };
 
 static int spawn(int socket, pid_t *ret)
@@ -60,18 +69,25 @@ static int start(struct user_events *user_events, struct enabler_process *proces
 	r = spawn(theirs, &process->pid);
 	if (r < 0)
 		return r;
+	fd_close(process->fd);
 	process->fd = fd_steal(&ours);
+	process->broken = false;
 	return 0;
 }
 
-static void stop(struct enabler_process *process)
+/* Its end is heard by enablers_dispatch(), which replaces it. */
+static void break_off(struct enabler_process *process)
 {
-	/* The end of its socket ends it; if it hangs, this does. */
-	process->fd = fd_close(process->fd);
-	if (process->pid > 0) {
+	process->broken = true;
+	if (process->pid > 0)
 		kill(process->pid, SIGKILL);
+}
+
+static void reap(struct enabler_process *process)
+{
+	break_off(process);
+	if (process->pid > 0)
 		waitpid(process->pid, NULL, 0);
-	}
 	process->pid = 0;
 }
 
@@ -90,61 +106,107 @@ static int enabler_new(struct user_events *user_events, struct enabler_process *
 	}
 	LIST_INIT(&process->mapped);
 	LIST_INIT(&process->holdings);
+	TAILQ_INIT(&process->asked);
 	LIST_INSERT_HEAD(&user_events->enablers, process, entry);
 	*ret = process;
 	return 0;
 }
 
-/* One request, lent an fd, with an answer for each of `n`. */
-static int exchange(struct enabler_process *process, const struct packet *request, int fd,
-		    struct enabler_answer *answers, size_t n)
+/* A request, lent an fd. */
+static int send_request(struct enabler_process *process, const struct packet *request, int fd)
 {
-	ssize_t size;
-	int r;
-
 	if (request->failed)
 		return -E2BIG;
-	r = transport_send(process->fd, request->data, request->size, &fd, fd >= 0, 0);
-	if (r < 0)
-		return r;
+	return process->broken ? -EPIPE : transport_send(process->fd, request->data, request->size, &fd, fd >= 0, 0);
+}
+
+/* The answers to the oldest request, one for each of `n`. */
+static int hear(struct enabler_process *process, struct enabler_answer *answers, size_t n, int flags)
+{
+	ssize_t size;
+
 	do
-		size = recv(process->fd, answers, n * sizeof(*answers), 0);
+		size = recv(process->fd, answers, n * sizeof(*answers), flags);
 	while (size < 0 && errno == EINTR);
 	if (size == (ssize_t)(n * sizeof(*answers)))
 		return 0;
 	return size < 0 ? -errno : -EPIPE;
 }
 
-/* Who does not answer once might answer late, to another question: it is replaced. */
-static int ask(struct enabler_process *process, const struct packet *request, int fd, struct enabler_answer *answers,
-	       size_t n)
+static void put_to_answered(struct user_events *user_events, struct enabler_process *process,
+			    struct placement *placement)
 {
-	int r = exchange(process, request, fd, answers, n);
+	TAILQ_REMOVE(&process->asked, placement, entry);
+	process->n_asked--;
+	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
+}
+
+static void note_answer(struct slot *slot, const struct enabler_answer *answer, int *ret_result)
+{
+	*ret_result = answer->result;
+	slot->index = answer->index;
+	slot->holding->enabled = answer->result == 0;
+}
+
+static int take_answer(struct user_events *user_events, struct enabler_process *process, int flags)
+{
+	struct placement *placement = TAILQ_FIRST(&process->asked);
+	struct enabler_answer answers[ENABLER_BATCH_MAX];
+	int r = hear(process, answers, placement->n, flags);
 
 	if (r < 0)
-		kill(process->pid, SIGKILL);
+		return r;
+	for (size_t i = 0; i < placement->n; i++)
+		note_answer(placement->slots[i], &answers[i], &placement->results[i]);
+	put_to_answered(user_events, process, placement);
+	return 0;
+}
+
+/* So many requests are left without an answer. */
+static int take_answers(struct user_events *user_events, struct enabler_process *process, unsigned left)
+{
+	int r = 0;
+
+	while (r == 0 && process->n_asked > left)
+		r = take_answer(user_events, process, 0);
 	return r;
 }
 
-static int ask_about_page(struct enabler_process *process, enum enabler_kind kind, const struct event_page *page,
-			  int fd)
+/* Who does not answer once might answer late, to another question: it is replaced. */
+static int ask(struct user_events *user_events, struct enabler_process *process, const struct packet *request, int fd,
+	       struct enabler_answer *answers, size_t n)
+{
+	int r = take_answers(user_events, process, 0);
+
+	if (r == 0)
+		r = send_request(process, request, fd);
+	if (r == 0)
+		r = hear(process, answers, n, 0);
+	if (r < 0)
+		break_off(process);
+	return r;
+}
+
+static int ask_about_page(struct user_events *user_events, struct enabler_process *process, enum enabler_kind kind,
+			  const struct event_page *page, int fd)
 {
 	const struct enabler_request request = { .kind = kind, .page = page->number };
 	struct packet packet = { .data = (uint8_t *)(uintptr_t)&request, .size = sizeof(request) };
-	struct enabler_answer answer;
-	int r = ask(process, &packet, fd, &answer, 1);
+	struct enabler_answer answer = { 0 };
+	int r = ask(user_events, process, &packet, fd, &answer, 1);
 
 	return r < 0 ? r : answer.result;
 }
 
-static int map_new(struct event_page *page, struct enabler_process *process, struct page_map **ret)
+static int map_new(struct user_events *user_events, struct event_page *page, struct enabler_process *process,
+		   struct page_map **ret)
 {
 	struct page_map *map = calloc(1, sizeof(*map));
 	int r;
 
 	if (!map)
 		return -ENOMEM;
-	r = ask_about_page(process, ENABLER_MAP, page, page->fd);
+	r = ask_about_page(user_events, process, ENABLER_MAP, page, page->fd);
 	if (r < 0) {
 		free(map);
 		return r;
@@ -161,7 +223,9 @@ static int map_new(struct event_page *page, struct enabler_process *process, str
 static void enabler_free(struct enabler_process *process)
 {
 	LIST_REMOVE(process, entry);
-	stop(process);
+	/* The end of its socket ends it; if it hangs, this does. */
+	process->fd = fd_close(process->fd);
+	reap(process);
 	free(process);
 }
 
@@ -170,26 +234,64 @@ static bool is_idle(const struct enabler_process *process)
 	return process->maps == 0;
 }
 
-static bool has_spare(const struct user_events *user_events)
+static unsigned count_spares(const struct user_events *user_events)
 {
 	const struct enabler_process *process;
+	unsigned n = 0;
 
 	LIST_FOREACH(process, &user_events->enablers, entry)
-		if (is_idle(process))
-			return true;
-	return false;
+		n += is_idle(process);
+	return n;
+}
+
+static bool wants_spares(const struct user_events *user_events)
+{
+	return count_spares(user_events) < SPARES;
+}
+
+static void set_timer(struct user_events *user_events)
+{
+	const struct itimerspec once = { .it_value.tv_nsec = SPARES_DELAY_MS * 1000000L };
+
+	timerfd_settime(user_events->timer, 0, &once, NULL);
+	user_events->timer_runs = true;
 }
 
 void enablers_prepare(struct user_events *user_events)
 {
-	struct enabler_process *process;
-
-	/* If there can't be one now, it is started when it is needed. */
-	if (!has_spare(user_events))
-		enabler_new(user_events, &process);
+	if (!user_events->timer_runs && wants_spares(user_events))
+		set_timer(user_events);
 }
 
-/* Without enablers there is no need for the map, and without maps none for the process, but for one in reserve. */
+/* One at a time, and when nobody waits. If there can't be one now, it is started when it is needed. */
+static void on_timer(struct user_events *user_events)
+{
+	struct enabler_process *process;
+	uint64_t expired;
+
+	if (read(user_events->timer, &expired, sizeof(expired)) < 0)
+		return;
+	user_events->timer_runs = false;
+	if (user_events->under_way == 0 && wants_spares(user_events) && enabler_new(user_events, &process) < 0)
+		return;
+	enablers_prepare(user_events);
+}
+
+int enablers_init(struct user_events *user_events)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+	struct enabler_process *process;
+
+	user_events->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (user_events->timer < 0 || epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->timer, &event) < 0)
+		return -errno;
+	while (wants_spares(user_events))
+		if (enabler_new(user_events, &process) < 0)
+			break;
+	return 0;
+}
+
+/* Without enablers there is no need for the map, and without maps none for the process, but for some in reserve. */
 void enablers_tidy(struct user_events *user_events, struct page_map *map)
 {
 	struct enabler_process *process = map->process;
@@ -198,13 +300,22 @@ void enablers_tidy(struct user_events *user_events, struct page_map *map)
 		return;
 	LIST_REMOVE(map, in_page);
 	LIST_REMOVE(map, in_process);
-	ask_about_page(process, ENABLER_UNMAP, map->page, -1);
+	ask_about_page(user_events, process, ENABLER_UNMAP, map->page, -1);
 	free(map);
-	if (process->maps == 1 && has_spare(user_events)) {
+	if (process->maps == 1 && count_spares(user_events) >= SPARES) {
 		enabler_free(process);
 		return;
 	}
 	process->maps--;
+}
+
+/* Before the last one is full: a new one gets ready while that is filled. */
+static void prepare_in_time(struct user_events *user_events, const struct enabler_process *process)
+{
+	struct enabler_process *spare;
+
+	if (process->enablers >= ENABLERS_MAX / 4 && count_spares(user_events) == 0)
+		enabler_new(user_events, &spare);
 }
 
 static bool has_room(const struct enabler_process *process)
@@ -212,9 +323,15 @@ static bool has_room(const struct enabler_process *process)
 	return process->enablers < ENABLERS_MAX;
 }
 
-uint32_t enablers_room(const struct page_map *map)
+/* The oldest: the youngest may still be starting. */
+static struct enabler_process *find_process(const struct user_events *user_events)
 {
-	return ENABLERS_MAX - map->process->enablers;
+	struct enabler_process *process, *found = NULL;
+
+	LIST_FOREACH(process, &user_events->enablers, entry)
+		if (has_room(process))
+			found = process;
+	return found;
 }
 
 int enablers_find_room(struct user_events *user_events, struct event_page *page, struct page_map **ret)
@@ -229,13 +346,13 @@ int enablers_find_room(struct user_events *user_events, struct event_page *page,
 			return 0;
 		}
 	}
-	LIST_FOREACH(process, &user_events->enablers, entry)
-		if (has_room(process))
-			return map_new(page, process, ret);
+	process = find_process(user_events);
+	if (process)
+		return map_new(user_events, page, process, ret);
 	r = enabler_new(user_events, &process);
 	if (r < 0)
 		return r;
-	r = map_new(page, process, ret);
+	r = map_new(user_events, page, process, ret);
 	if (r < 0)
 		enabler_free(process);
 	return r;
@@ -261,10 +378,10 @@ static void put_item(struct packet *packet, const struct holding *holding, bool 
 	packet_put_padded(packet, holding->text, item.text_length);
 }
 
-static int ask_about_holdings(struct page_map *map, enum enabler_kind kind, int fd, struct holding *const *holdings,
-			      size_t n, struct enabler_answer *answers)
+static uint8_t buffer[ENABLER_PACKET_MAX];
+
+static struct packet begin(const struct page_map *map, enum enabler_kind kind, size_t n)
 {
-	static uint8_t buffer[ENABLER_PACKET_MAX];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 	const struct enabler_request request = {
 		.kind = kind,
@@ -273,87 +390,224 @@ static int ask_about_holdings(struct page_map *map, enum enabler_kind kind, int 
 	};
 
 	packet_put(&packet, &request, sizeof(request));
-	for (size_t i = 0; i < n; i++)
-		put_item(&packet, holdings[i], kind == ENABLER_REGISTER);
-	return ask(map->process, &packet, fd, answers, n);
+	return packet;
 }
 
-void enablers_register(struct user_events *user_events _unused_, struct page_map *map, int stream,
-		       struct slot *const *slots, size_t n, int *results)
+/* Where that fails the process is replaced, and its successor is asked. */
+static void send_placement(struct placement *placement)
 {
-	struct enabler_answer answers[ENABLER_BATCH_MAX] = { 0 };
-	struct holding *holdings[ENABLER_BATCH_MAX] = { 0 };
-	int r;
+	struct enabler_process *process = placement->map->process;
+	struct packet packet = begin(placement->map, ENABLER_REGISTER, placement->n);
 
-	for (size_t i = 0; i < n; i++)
-		holdings[i] = slots[i]->holding;
-	r = ask_about_holdings(map, ENABLER_REGISTER, stream, holdings, n, answers);
-	for (size_t i = 0; i < n; i++) {
-		results[i] = r < 0 ? r : answers[i].result;
-		slots[i]->index = answers[i].index;
+	for (size_t i = 0; i < placement->n; i++)
+		put_item(&packet, placement->slots[i]->holding, true);
+	if (send_request(process, &packet, placement->stream->fd) < 0)
+		break_off(process);
+}
+
+void enablers_register(struct user_events *user_events, struct placement *placement)
+{
+	struct enabler_process *process = placement->map->process;
+
+	if (take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
+		break_off(process);
+	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
+	process->n_asked++;
+	send_placement(placement);
+	prepare_in_time(user_events, process);
+}
+
+static int register_one(struct user_events *user_events, const struct holding *holding, int stream,
+			struct enabler_answer *ret)
+{
+	struct packet packet = begin(holding->map, ENABLER_REGISTER, 1);
+
+	put_item(&packet, holding, true);
+	return ask(user_events, holding->map->process, &packet, stream, ret, 1);
+}
+
+void enablers_register_again(struct user_events *user_events, struct placement *placement, size_t slot)
+{
+	struct enabler_answer answer = { 0 };
+	int r = register_one(user_events, placement->slots[slot]->holding, placement->stream->fd, &answer);
+
+	if (r < 0)
+		answer.result = r;
+	note_answer(placement->slots[slot], &answer, &placement->results[slot]);
+}
+
+void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)
+{
+	struct enabler_answer answers[ENABLER_BATCH_MAX];
+
+	/* Those that follow each other are mostly of one process. */
+	for (size_t i = 0, same; i < n; i += same) {
+		struct page_map *map = holdings[i]->map;
+		struct packet packet;
+
+		for (same = 1; i + same < n && holdings[i + same]->map == map; same++)
+			;
+		if (!map)
+			continue;
+		packet = begin(map, ENABLER_REMOVE, same);
+		for (size_t j = i; j < i + same; j++)
+			put_item(&packet, holdings[j], false);
+		/* One that has died holds nothing any more; whether it has is found by enablers_dispatch(). */
+		ask(user_events, map->process, &packet, user_events->data, answers, same);
 	}
 }
 
-void enablers_remove(struct user_events *user_events, struct holding *holding, bool clear)
+void enablers_remove(struct user_events *user_events, struct holding *holding)
 {
 	struct page_map *map = holding->map;
-	struct enabler_answer answer;
 
 	if (!map)
 		return;
-	/* One that has died holds nothing any more; whether it has is found by enablers_dispatch(). */
-	if (clear)
-		ask_about_holdings(map, ENABLER_REMOVE, user_events->data, &holding, 1, &answer);
 	LIST_REMOVE(holding, in_process);
 	holding->map = NULL;
+	holding->enabled = false;
 	map->process->enablers--;
 	map->enablers--;
 	enablers_tidy(user_events, map);
 }
 
-/* The same bits for the same events, in a new process. */
-static int restore(struct user_events *user_events, struct enabler_process *process)
+/* The same bits for the same events. */
+static int restore_holding(struct user_events *user_events, const struct holding *holding)
 {
-	struct enabler_answer answer;
-	struct holding *holding;
-	struct page_map *map;
+	_cleanup_(fd_closep) int data = data_file_open(&user_events->mounts);
+	struct enabler_answer answer = { 0 };
+	int r = data < 0 ? data : register_one(user_events, holding, data, &answer);
+
+	return r < 0 ? r : MIN(answer.result, 0);
+}
+
+static int restore_all(struct user_events *user_events, struct enabler_process *process)
+{
+	const struct holding *holding;
+	const struct page_map *map;
+	int r = 0;
+
+	for (map = LIST_FIRST(&process->mapped); map && r == 0; map = LIST_NEXT(map, in_process))
+		r = ask_about_page(user_events, process, ENABLER_MAP, map->page, map->page->fd);
+	for (holding = LIST_FIRST(&process->holdings); holding && r == 0; holding = LIST_NEXT(holding, in_process))
+		if (holding->enabled)
+			r = restore_holding(user_events, holding);
+	return r;
+}
+
+static void refuse(struct user_events *user_events, struct enabler_process *process, struct placement *placement,
+		   int error)
+{
+	for (size_t i = 0; i < placement->n; i++)
+		placement->results[i] = error;
+	put_to_answered(user_events, process, placement);
+}
+
+/* What is on a stream already is found there. What has cost two processes their lives is not asked of a third. */
+static void ask_again(struct user_events *user_events, struct enabler_process *process)
+{
+	struct placement *placement, *next;
+
+	for (placement = TAILQ_FIRST(&process->asked); placement; placement = next) {
+		next = TAILQ_NEXT(placement, entry);
+		if (placement->again) {
+			refuse(user_events, process, placement, -EPIPE);
+			continue;
+		}
+		placement->again = true;
+		send_placement(placement);
+	}
+}
+
+/* In its place: a new process. Where that can't be, its end is heard again the next time. */
+static int replace(struct user_events *user_events, struct enabler_process *process)
+{
+	struct placement_queue asked = TAILQ_HEAD_INITIALIZER(asked);
+	unsigned n_asked = process->n_asked;
 	int r;
 
-	stop(process);
+	/* They come behind what there was before. */
+	TAILQ_CONCAT(&asked, &process->asked, entry);
+	process->n_asked = 0;
+	reap(process);
 	r = start(user_events, process);
+	if (r == 0)
+		r = restore_all(user_events, process);
 	if (r < 0)
-		return r;
-	for (map = LIST_FIRST(&process->mapped); map; map = LIST_NEXT(map, in_process)) {
-		r = ask_about_page(process, ENABLER_MAP, map->page, map->page->fd);
-		if (r < 0)
-			return r;
-	}
-	LIST_FOREACH(holding, &process->holdings, in_process) {
-		_cleanup_(fd_closep) int data = data_file_open(&user_events->mounts);
+		break_off(process);
+	TAILQ_CONCAT(&process->asked, &asked, entry);
+	process->n_asked = n_asked;
+	if (r == 0)
+		ask_again(user_events, process);
+	return r;
+}
 
-		if (data < 0)
-			return data;
-		r = ask_about_holdings(holding->map, ENABLER_REGISTER, data, &holding, 1, &answer);
-		if (r < 0 || answer.result < 0)
-			return r < 0 ? r : answer.result;
+/* What it has answered; or it has died, for nobody speaks unasked. */
+static int serve(struct user_events *user_events, struct enabler_process *process)
+{
+	int r = process->n_asked > 0 ? 0 : -EPIPE;
+
+	while (r == 0 && process->n_asked > 0)
+		r = take_answer(user_events, process, MSG_DONTWAIT);
+	return r == 0 || r == -EAGAIN ? 0 : replace(user_events, process);
+}
+
+/* How many there were that had something to say; or a negative errno. */
+static int look(struct user_events *user_events, int patience)
+{
+	struct epoll_event ready[16];
+	int n, r = 0;
+
+	do
+		n = epoll_wait(user_events->kernel.fd, ready, ARRAY_SIZE(ready), patience);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n && r == 0; i++) {
+		if (ready[i].data.ptr)
+			r = serve(user_events, ready[i].data.ptr);
+		else
+			on_timer(user_events);
 	}
-	return 0;
+	return r < 0 ? r : n;
 }
 
 int enablers_dispatch(struct user_events *user_events)
 {
-	struct epoll_event ready[16];
-	int n, r;
+	int r;
 
-	/* Nobody speaks unasked: whoever is ready has died. */
-	while ((n = epoll_wait(user_events->kernel.fd, ready, ARRAY_SIZE(ready), 0)) > 0) {
-		for (int i = 0; i < n; i++) {
-			r = restore(user_events, ready[i].data.ptr);
-			if (r < 0)
-				return r;
-		}
-	}
-	return n < 0 && errno != EINTR ? -errno : 0;
+	while ((r = look(user_events, 0)) > 0)
+		;
+	return r;
+}
+
+static void break_off_asked(struct user_events *user_events)
+{
+	struct enabler_process *process;
+
+	LIST_FOREACH(process, &user_events->enablers, entry)
+		if (process->n_asked > 0)
+			break_off(process);
+}
+
+static void refuse_all(struct user_events *user_events, int error)
+{
+	struct enabler_process *process;
+
+	LIST_FOREACH(process, &user_events->enablers, entry)
+		while (!TAILQ_EMPTY(&process->asked))
+			refuse(user_events, process, TAILQ_FIRST(&process->asked), error);
+}
+
+void enablers_wait(struct user_events *user_events)
+{
+	int r = look(user_events, ANSWER_PATIENCE * 1000);
+
+	if (r == 0)
+		break_off_asked(user_events);
+	/* There is no going on; enablers_dispatch() will say so. */
+	if (r < 0)
+		refuse_all(user_events, r);
 }
 
 void enablers_free(struct user_events *user_events)
@@ -370,4 +624,5 @@ void enablers_free(struct user_events *user_events)
 		}
 		enabler_free(process);
 	}
+	user_events->timer = fd_close(user_events->timer);
 }

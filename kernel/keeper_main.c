@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* userevd-keeper: root's part. Opens what only root may, gives up what it doesn't need, and serves the daemon. */
+/*
+ * userevd-keeper: root's part. Opens what only root may, gives up what it doesn't need, and serves the daemon. Where systemd
+ * starts it, these are two processes: one that prepares and ends, and one without any privilege.
+ */
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -13,24 +16,30 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "kernel/enabler.h"
+#include "kernel/handover.h"
 #include "kernel/keeper.h"
 #include "kernel/mounts.h"
 #include "kernel/privileges.h"
 #include "kernel/probe.h"
 #include "kernel/program.h"
 
-#ifndef CAP_PERFMON
+#ifndef CAP_BPF
 #define CAP_PERFMON 38
+#define CAP_BPF	    39
 #endif
+
+#define BIT(capability) (UINT64_C(1) << (capability))
 
 enum guard { GUARD_OFF, GUARD_PREFER, GUARD_REQUIRE };
 
 struct keeper_options {
 	const char *backend; /* "auto", or the one that it has to be */
 	enum guard guard;
+	bool prepare; /* and nothing else */
 	struct kernel_limits limits;
 };
 
@@ -41,6 +50,7 @@ enum {
 	OPTION_PERSIST,
 	OPTION_CAPACITY,
 	OPTION_PAGE_BITS,
+	OPTION_PREPARE,
 	OPTION_VERSION
 };
 
@@ -51,6 +61,7 @@ static const struct option long_options[] = {
 	{ "allow-persist", no_argument, NULL, OPTION_PERSIST },
 	{ "capacity", required_argument, NULL, OPTION_CAPACITY },
 	{ "page-bits", required_argument, NULL, OPTION_PAGE_BITS },
+	{ "prepare", no_argument, NULL, OPTION_PREPARE },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ 0 },
@@ -60,7 +71,8 @@ static void print_help(void)
 {
 	printf("Usage: userevd-keeper [OPTION…]\n"
 	       "\n"
-	       "Holds the kernel's part of userevd, which starts it with a socket as file descriptor %d. Not for people.\n"
+	       "Holds the kernel's part of userevd, which starts it with a socket as file descriptor %d, or connects to it\n"
+	       "where systemd starts it. Not for people.\n"
 	       "\n"
 	       "      --backend=NAME     auto, status-page or enable-address (default auto)\n"
 	       "      --guard=MODE       require, prefer or off: what keeps clients from registering by themselves on\n"
@@ -68,6 +80,7 @@ static void print_help(void)
 	       "      --allow-persist    keep CAP_PERFMON, for events that outlive their programs\n"
 	       "      --capacity=N       events in the whole machine (default: what the kernel can)\n"
 	       "      --page-bits=N      bits in a status page\n"
+	       "      --prepare          make the mounts and load the guard, hand them to systemd for the keeper, and end\n"
 	       "  -h, --help             show this help\n"
 	       "      --version          show the version\n"
 	       "\n"
@@ -113,6 +126,9 @@ static int parse_options(int argc, char **argv, struct keeper_options *ret)
 			break;
 		case OPTION_PAGE_BITS:
 			ret->limits.page_bits = (uint32_t)strtoul(optarg, NULL, 10);
+			break;
+		case OPTION_PREPARE:
+			ret->prepare = true;
 			break;
 		case OPTION_VERSION:
 			printf("userevd-keeper %s\n", VERSION);
@@ -166,11 +182,11 @@ static void read_sentence(int from, int status, char *ret, size_t size)
 		snprintf(ret, size, "userevd-guard ended with status %#x", (unsigned)status);
 }
 
-/* 0: what is opened through the mount is guarded; else why not. */
-static int load_guard(const char *path, const struct mounts *mounts, char *why, size_t size)
+/* 0: what is opened through the mount is guarded, for whoever `keeper` says; else why not. */
+static int load_guard(const char *path, const struct mounts *mounts, char *keeper, char *why, size_t size)
 {
-	char mount[48], process[32];
-	char *const argv[] = { (char[]){ "userevd-guard" }, mount, process, NULL };
+	char mount[48];
+	char *const argv[] = { (char[]){ "userevd-guard" }, mount, keeper, NULL };
 	char *const environment[] = { NULL };
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
 	posix_spawn_file_actions_t actions;
@@ -178,7 +194,6 @@ static int load_guard(const char *path, const struct mounts *mounts, char *why, 
 	pid_t pid;
 
 	snprintf(mount, sizeof(mount), "--mount=%llu", (unsigned long long)mounts->tracefs_id);
-	snprintf(process, sizeof(process), "--process=%d", (int)getpid());
 	if (!*path) {
 		snprintf(why, size, "userevd-guard is not installed");
 		return -ENOENT;
@@ -255,53 +270,160 @@ static void say_why_no_data(int tracefs, int error, struct text *why)
 		text_printf(why, "can't use user_events: %s", strerror(-error));
 }
 
-/* Everything for which root's privileges are needed, and then without them. 0 or a negative errno with a sentence. */
-static int start(const struct keeper_options *options, struct kernel **ret, struct text *why)
+/* Where this process is in cgroup v2, as an option of the guard's: what systemd runs as one unit is one keeper. */
+static int find_cgroup(char *ret, size_t size)
 {
-	struct mounts mounts = { .tracefs = -1, .pages = -1, .pages_read_only = -1 };
-	_cleanup_(fd_closep) int tracefs = -1;
-	char guard[PATH_MAX], no_guard[WIRE_SENTENCE_MAX - 64] = "";
-	bool guarded = false;
-	struct probe probe;
+	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX] = "", path[PATH_MAX + 32];
+
+	while (file && fgets(line, sizeof(line), file) && strncmp(line, "0::/", 4) != 0)
+		*line = '\0';
+	if (file)
+		fclose(file);
+	line[strcspn(line, "\n")] = '\0';
+	for (size_t i = 0; *line && i < ARRAY_SIZE(mounts); i++) {
+		snprintf(path, sizeof(path), "%s%s", mounts[i], line + 3);
+		if (access(path, F_OK) == 0 && snprintf(ret, size, "--cgroup=%s", path) < (int)size)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* By hand a keeper is its process and the children of that; a unit is made anew at each start, and has a cgroup for itself. */
+static int name_keeper(const struct keeper_options *options, char *ret, size_t size)
+{
+	if (options->prepare)
+		return find_cgroup(ret, size);
+	snprintf(ret, size, "--process=%d", (int)getpid());
+	return 0;
+}
+
+static void guard_mount(const struct keeper_options *options, const char *guard, struct preparation *preparation)
+{
+	char keeper[PATH_MAX + 64];
+	int r = name_keeper(options, keeper, sizeof(keeper));
+
+	if (r < 0)
+		snprintf(preparation->no_guard, sizeof(preparation->no_guard), "there is no cgroup v2");
+	else
+		r = load_guard(guard, &preparation->mounts, keeper, preparation->no_guard,
+			       sizeof(preparation->no_guard));
+	preparation->guarded = r == 0;
+}
+
+/* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
+static int prepare(const struct keeper_options *options, struct preparation *ret, struct text *why)
+{
 	enum wire_backend backend = BACKEND_EMBEDDED;
+	char guard[PATH_MAX];
+	struct probe probe;
 	int r;
 
+	*ret = PREPARATION_NONE;
 	/* Looked for now: what /proc/self/exe says in another namespace leads nowhere where we live in a chroot. */
 	if (program_beside("userevd-guard", guard, sizeof(guard)) < 0)
 		*guard = '\0';
 	probe_machine(NULL, &probe);
-	if (options->guard != GUARD_OFF)
+	if (options->guard == GUARD_OFF)
+		snprintf(ret->no_guard, sizeof(ret->no_guard), "switched off");
+	else
 		mounts_prepare();
-	r = mounts_open_tracefs(probe.tracefs_mounted ? probe.tracefs : NULL, &mounts, why);
+	r = mounts_open_tracefs(probe.tracefs_mounted ? probe.tracefs : NULL, &ret->mounts, why);
 	if (r == 0)
-		r = choose_backend(options, &mounts, &backend, why);
+		r = choose_backend(options, &ret->mounts, &backend, why);
 	if (r == 0 && options->guard != GUARD_OFF)
-		guarded = load_guard(guard, &mounts, no_guard, sizeof(no_guard)) == 0;
-	if (r == 0 && options->guard == GUARD_REQUIRE && !guarded) {
-		text_printf(why, "there is no guard, and it is required: %s", no_guard);
+		guard_mount(options, guard, ret);
+	if (r == 0 && options->guard == GUARD_REQUIRE && !ret->guarded) {
+		text_printf(why, "there is no guard, and it is required: %s", ret->no_guard);
 		r = -EOPNOTSUPP;
 	}
 	if (r == 0 && backend == BACKEND_ENABLE_ADDRESS)
-		r = mounts_open_pages(&mounts, why);
-	if (r < 0) {
-		fd_close(mounts.tracefs);
+		r = mounts_open_pages(&ret->mounts, why);
+	if (r < 0)
+		preparation_deinit(ret);
+	return r;
+}
+
+/* With what was prepared, and without privileges. 0 or a negative errno with a sentence. */
+static int start(const struct keeper_options *options, struct preparation *preparation, struct kernel **ret,
+		 struct text *why)
+{
+	enum wire_backend backend = BACKEND_EMBEDDED;
+	_cleanup_(fd_closep) int tracefs = -1;
+	int r;
+
+	r = choose_backend(options, &preparation->mounts, &backend, why);
+	if (r < 0)
 		return r;
-	}
 	/* What was handed over is closed where it fails. */
-	tracefs = fcntl(mounts.tracefs, F_DUPFD_CLOEXEC, 0);
+	tracefs = fcntl(preparation->mounts.tracefs, F_DUPFD_CLOEXEC, 0);
 	raise_limits();
-	r = privileges_keep(options->limits.persist ? UINT64_C(1) << CAP_PERFMON : 0);
-	if (r == 0)
-		r = user_events_new(backend, &mounts, &options->limits, ret);
+	r = privileges_keep(options->limits.persist ? BIT(CAP_PERFMON) : 0);
+	if (r == 0) {
+		r = user_events_new(backend, &preparation->mounts, &options->limits, ret);
+		preparation->mounts = PREPARATION_NONE.mounts;
+	}
 	if (r != 0) {
 		say_why_no_data(tracefs, r, why);
 		return r;
 	}
-	(*ret)->facts.guarded = guarded;
-	if (!guarded && backend == BACKEND_ENABLE_ADDRESS)
-		snprintf((*ret)->facts.note, sizeof((*ret)->facts.note), "%s",
-			 options->guard == GUARD_OFF ? "switched off" : no_guard);
+	(*ret)->facts.guarded = preparation->guarded;
+	if (!preparation->guarded && backend == BACKEND_ENABLE_ADDRESS)
+		snprintf((*ret)->facts.note, sizeof((*ret)->facts.note), "%s", preparation->no_guard);
 	return 0;
+}
+
+/*
+ * Also what can't be had is handed over, and is no failure of the unit's: whoever asks is told why, and does without, where
+ * else systemd would start us again and again.
+ */
+static int prepare_for_another(const struct keeper_options *options)
+{
+	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
+	char sentence[WIRE_SENTENCE_MAX + 1] = "";
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r;
+
+	/* What is for mounts, and what is for the guard, which gives up the first. */
+	r = privileges_keep(BIT(CAP_SYS_ADMIN) | BIT(CAP_SETPCAP) | BIT(CAP_BPF) | BIT(CAP_PERFMON));
+	if (r == 0 && prepare(options, &preparation, &why) < 0)
+		string_copy(preparation.failure, sizeof(preparation.failure), sentence);
+	if (r == 0)
+		r = handover_put(&preparation);
+	if (r < 0)
+		fprintf(stderr, "userevd-keeper: can't hand over what was prepared: %s\n", strerror(-r));
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Whose file the listening socket's is may connect; root may anyway. */
+static bool is_daemon(int listener, int connection)
+{
+	struct sockaddr_un address = { 0 };
+	socklen_t length = sizeof(address) - 1, size = sizeof(struct ucred);
+	struct ucred credentials;
+	struct stat status;
+
+	return getsockname(listener, (struct sockaddr *)&address, &length) == 0 &&
+	       stat(address.sun_path, &status) == 0 && S_ISSOCK(status.st_mode) &&
+	       getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
+	       (credentials.uid == status.st_uid || credentials.uid == 0);
+}
+
+/* One daemon, and then the end: the next one is another keeper's, whom systemd starts. */
+static int accept_daemon(int listener)
+{
+	for (;;) {
+		_cleanup_(fd_closep) int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+		if (connection < 0 && errno != EINTR && errno != ECONNABORTED)
+			return -errno;
+		if (connection >= 0 && is_daemon(listener, connection))
+			return fd_steal(&connection);
+		if (connection >= 0)
+			fprintf(stderr,
+				"userevd-keeper: who connected is not the socket's owner, and was turned away\n");
+	}
 }
 
 /* Whoever starts us by hand may have something else there. */
@@ -313,37 +435,74 @@ static bool has_socket(void)
 	return getsockopt(KEEPER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
+/* As userevd's child. 0, or a negative errno with a sentence. */
+static int prepare_for_ourselves(const struct keeper_options *options, struct preparation *ret, struct text *why)
+{
+	/* It ends with its daemon, not before it: what a terminal or a supervisor says is the daemon's to hear. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	return prepare(options, ret, why);
+}
+
+static int serve(const struct keeper_options *options, int socket, bool is_prepared, struct preparation *preparation)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1] = "";
+	struct text why = text_make(sentence, sizeof(sentence));
+	struct kernel *kernel = NULL;
+	int r = 0;
+
+	if (is_prepared)
+		text_printf(&why, "%s", preparation->failure);
+	else
+		r = prepare_for_ourselves(options, preparation, &why);
+	if (r == 0 && *sentence == '\0')
+		r = start(options, preparation, &kernel, &why);
+	if (r < 0 || *sentence != '\0') {
+		keeper_refuse(socket, sentence);
+		/* Who was told is no failure of the unit's. */
+		return is_prepared ? EXIT_SUCCESS : EXIT_FAILURE;
+	}
+	r = keeper_serve(socket, kernel);
+	/* What made no sense was said when it came. */
+	if (r < 0 && r != -EPROTO) {
+		text_printf(&why, "the keeper can't go on: %s", strerror(-r));
+		keeper_refuse(socket, sentence);
+	}
+	kernel_free(kernel);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int serve_for_systemd(const struct keeper_options *options, int listener, struct preparation *preparation)
+{
+	int socket = accept_daemon(listener);
+
+	fd_close(listener);
+	if (socket < 0) {
+		fprintf(stderr, "userevd-keeper: can't accept a connection: %s\n", strerror(-socket));
+		return EXIT_FAILURE;
+	}
+	return serve(options, socket, true, preparation);
+}
+
 int main(int argc, char **argv)
 {
 	struct keeper_options options = { .backend = "auto", .guard = GUARD_PREFER };
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
-	struct kernel *kernel = NULL;
-	int r;
+	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
+	int listener, r;
 
 	r = parse_options(argc, argv, &options);
 	if (r >= 0)
 		return r;
-	if (!has_socket() || fcntl(KEEPER_SOCKET, F_SETFD, FD_CLOEXEC) < 0) {
-		fprintf(stderr, "userevd-keeper is started by userevd; see userevd(8)\n");
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (options.prepare)
+		return prepare_for_another(&options);
+	r = handover_take(&listener, &preparation);
+	if (r == 0)
+		return serve_for_systemd(&options, listener, &preparation);
+	if (r != -ENOENT || !has_socket() || fcntl(KEEPER_SOCKET, F_SETFD, FD_CLOEXEC) < 0) {
+		fprintf(stderr, "userevd-keeper is started by userevd or by systemd; see userevd(8)\n");
 		return 2;
 	}
-	signal(SIGPIPE, SIG_IGN);
-	/* It ends with its daemon, not before it: what a terminal or a supervisor says is the daemon's to hear. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	r = start(&options, &kernel, &why);
-	if (r < 0) {
-		keeper_refuse(KEEPER_SOCKET, sentence);
-		return EXIT_FAILURE;
-	}
-	r = keeper_serve(KEEPER_SOCKET, kernel);
-	/* What made no sense was said when it came. */
-	if (r < 0 && r != -EPROTO) {
-		text_printf(&why, "the keeper can't go on: %s", strerror(-r));
-		keeper_refuse(KEEPER_SOCKET, sentence);
-	}
-	kernel_free(kernel);
-	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return serve(&options, KEEPER_SOCKET, false, &preparation);
 }

@@ -24,11 +24,13 @@ enum kernel_op {
 	 * closed with the first such question, so that nothing can be registered on the stream from then on.
 	 */
 	KERNEL_STILL_OPEN,
-	KERNEL_CLEAN, /* stream → 0, or KERNEL_E_STRANGER: who holds it has registered something by itself */
+	KERNEL_CLEAN,	    /* stream → 0, or KERNEL_E_STRANGER: who holds it has registered something by itself */
+	KERNEL_LOOK,	    /* → index: events that the kernel has, ours and others'; bit: the most that it takes */
+	KERNEL_SET_MAXIMUM, /* index: the most that it is to take */
 	KERNEL_OP_MAX_,
 };
 
-/* Answers; what is negative is an errno that nobody expected. */
+/* Answers; what is negative is an errno that nobody expected. What has failed has made nothing, or had it freed. */
 enum kernel_answer {
 	KERNEL_OK = 0,
 	KERNEL_E_NAME_TAKEN = 1, /* by an event with other fields */
@@ -51,8 +53,8 @@ struct kernel_call {
 	uint32_t stream;
 	uint16_t flags;
 	const char *text;
-	uint32_t bit;	/* out of REGISTER */
-	uint32_t index; /* out of REGISTER, in of RELEASE */
+	uint32_t bit;	/* out of REGISTER and LOOK */
+	uint32_t index; /* out of REGISTER and LOOK, in of RELEASE and SET_MAXIMUM */
 	int fd;		/* out of PAGE_NEW and STREAM_NEW: the caller's */
 	int result;
 };
@@ -104,7 +106,7 @@ struct kernel {
 /*
  * Carries out `calls` and then calls `done` once, perhaps before this returns. The calls belong to the kernel until then
  * and must stay where they are. Without `done` nobody waits for the answers, and what cannot be carried out before this
- * returns is copied.
+ * returns is copied, but not a text: such calls have none.
  */
 static inline void kernel_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done,
 				 void *data)

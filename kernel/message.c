@@ -9,6 +9,16 @@ bool message_op_gives_fd(enum kernel_op op)
 	return op == KERNEL_PAGE_NEW || op == KERNEL_STREAM_NEW;
 }
 
+struct kernel_call message_undo(const struct kernel_call *call)
+{
+	return (struct kernel_call){
+		.op = call->op == KERNEL_PAGE_NEW ? KERNEL_PAGE_FREE : KERNEL_STREAM_FREE,
+		.page = call->page,
+		.stream = call->stream,
+		.fd = -1,
+	};
+}
+
 static void begin(struct packet *packet)
 {
 	packet_room(packet, sizeof(struct message_header));

@@ -64,6 +64,8 @@ _Static_assert(sizeof(struct message_ready) == 20, "ready");
 
 /* Whether a call of this kind is answered with an fd. */
 bool message_op_gives_fd(enum kernel_op);
+/* What frees again the page or the stream that such a call has made. */
+struct kernel_call message_undo(const struct kernel_call *);
 
 /* As many of the calls, from the first on, as fit into one packet. */
 size_t message_put_calls(struct packet *, const struct kernel_call *calls, size_t n);
@@ -73,7 +75,7 @@ void message_put_failed(struct packet *, const char *sentence);
 
 /* The kind, and what follows the header; false: not a message. */
 bool message_read(const void *packet, size_t size, struct message_header *ret, struct cursor *ret_body);
-/* The next call of MESSAGE_CALLS; its text is copied to `text`, of WIRE_TENANT_MAX + 1 bytes. */
+/* The next call of MESSAGE_CALLS; its text is copied to `text`: WIRE_TENANT_MAX + 1 bytes, or as many as `body` has left. */
 bool message_next_call(struct cursor *body, struct kernel_call *ret, char *text);
 /* The next answer of MESSAGE_ANSWERS, into a call that was asked; `ret_has_fd`: one of the packet's fds is for it. */
 bool message_next_answer(struct cursor *body, struct kernel_call *call, bool *ret_has_fd);

@@ -10,13 +10,16 @@
 #include "protocol/transport.h"
 
 /*
- * The keeper, as the daemon sees it. Batches wait in a queue and leave as packets, no more of them at a time than the socket
- * surely holds, so that sending never has to wait. The keeper answers in the order in which it was asked: an answer is
+ * The keeper, as the daemon sees it. Batches wait in a queue and leave as packets, as many of them at a time as
+ * the keeper takes at once and the socket holds: sending never waits. The keeper answers in the order in which it was asked: an answer is
  * always for the oldest call that has none.
+ *
+ * What an answer brings may find no room among our fds. Then the call has failed: the keeper has to free what it made,
+ * with all that later calls may have registered on it.
  */
 
 enum {
-	WINDOW = 2,		/* packets under way */
+	WINDOW = 16,		/* packets under way: what the keeper reads before it answers */
 	READY_PATIENCE = 30000, /* ms: the keeper may be loading the guard on a busy machine */
 };
 
@@ -143,42 +146,84 @@ static void remote_cancel(struct kernel *kernel)
 	remote->packets = 0;
 }
 
-static int take_answer(struct batch *batch, struct cursor *body, struct fdset *fds, size_t *next_fd)
+/* A packet of answers, while they are given to those who asked. */
+struct arrival {
+	struct message_header header;
+	struct cursor body;
+	struct fdset fds;
+	size_t next_fd;
+	bool fds_lost; /* there was no room in this process for those behind the ones in `fds` */
+	size_t n_lost; /* calls that would have got them; the last as many of `frees` make it undone in the keeper */
+	struct kernel_call frees[MESSAGE_FDS_MAX];
+};
+
+static void arrival_deinit(struct arrival *arrival)
+{
+	fdset_deinit(&arrival->fds);
+}
+
+/* From the end on: a page goes behind the streams that were made for it. */
+static void lose(struct arrival *arrival, struct kernel_call *call)
+{
+	call->result = -EMFILE;
+	arrival->n_lost++;
+	arrival->frees[MESSAGE_FDS_MAX - arrival->n_lost] = message_undo(call);
+}
+
+static int take_fd(struct arrival *arrival, struct kernel_call *call)
+{
+	call->fd = fdset_steal(&arrival->fds, arrival->next_fd++);
+	if (call->fd < 0 && !arrival->fds_lost)
+		return -EPROTO;
+	if (call->fd < 0)
+		lose(arrival, call);
+	return 0;
+}
+
+static int take_answer(struct batch *batch, struct arrival *arrival)
 {
 	struct kernel_call *call = &batch->calls[batch->answered];
 	bool has_fd;
+	int r;
 
-	if (!message_next_answer(body, call, &has_fd))
+	if (!message_next_answer(&arrival->body, call, &has_fd))
 		return -EPROTO;
 	if (has_fd != (call->result == KERNEL_OK && message_op_gives_fd(call->op)))
 		return -EPROTO;
-	if (has_fd) {
-		call->fd = fdset_steal(fds, (*next_fd)++);
-		if (call->fd < 0)
-			return -EPROTO;
-	}
+	r = has_fd ? take_fd(arrival, call) : 0;
+	if (r < 0)
+		return r;
 	batch->answered++;
 	return 0;
 }
 
-static int take_answers(struct remote *remote, const struct message_header *header, struct cursor *body,
-			struct fdset *fds)
+/* Nothing is left over; nor was anything lost that nobody mentions. */
+static bool is_used_up(const struct arrival *arrival)
+{
+	return cursor_done(&arrival->body) && arrival->next_fd == arrival->fds.count + arrival->n_lost &&
+	       arrival->fds_lost == (arrival->n_lost > 0);
+}
+
+static int take_answers(struct remote *remote, struct arrival *arrival)
 {
 	struct batch *batch = TAILQ_FIRST(&remote->batches);
-	size_t next_fd = 0;
 
-	if (remote->packets == 0 || header->count != remote->under_way[0])
+	if (remote->packets == 0 || arrival->header.count != remote->under_way[0])
 		return -EPROTO;
-	for (size_t i = 0; i < header->count; i++) {
-		int r = take_answer(batch, body, fds, &next_fd);
+	for (size_t i = 0; i < arrival->header.count; i++) {
+		int r = take_answer(batch, arrival);
 
 		if (r < 0)
 			return r;
 	}
-	if (!cursor_done(body) || next_fd != fds->count)
+	if (!is_used_up(arrival))
 		return -EPROTO;
 	remote->packets--;
 	memmove(remote->under_way, remote->under_way + 1, remote->packets * sizeof(remote->under_way[0]));
+	/* Before anybody is told, who may ask for the same once more. */
+	if (arrival->n_lost > 0)
+		kernel_submit(&remote->kernel, arrival->frees + MESSAGE_FDS_MAX - arrival->n_lost, arrival->n_lost,
+			      NULL, NULL);
 	if (batch->answered == batch->n)
 		finish(remote, batch);
 	return 0;
@@ -187,24 +232,23 @@ static int take_answers(struct remote *remote, const struct message_header *head
 /* 1; 0: nothing there; or a negative errno: the end. */
 static int take_packet(struct remote *remote)
 {
-	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
-	struct message_header header;
-	struct cursor body;
+	_cleanup_(arrival_deinit) struct arrival arrival = { 0 };
 	ssize_t n;
 	int r;
 
-	n = transport_receive_fds(remote->kernel.fd, remote->packet, sizeof(remote->packet), &fds, MSG_DONTWAIT);
+	n = transport_receive_first_fds(remote->kernel.fd, remote->packet, sizeof(remote->packet), &arrival.fds,
+					&arrival.fds_lost, MSG_DONTWAIT);
 	if (n == -EAGAIN || n == -EINTR)
 		return 0;
 	if (n <= 0)
 		return n < 0 ? (int)n : -ECONNRESET;
-	if (!message_read(remote->packet, (size_t)n, &header, &body))
+	if (!message_read(remote->packet, (size_t)n, &arrival.header, &arrival.body))
 		return -EPROTO;
-	if (header.kind == MESSAGE_FAILED)
-		return message_get_failed(body, remote->kernel.facts.note) ? -ECONNREFUSED : -EPROTO;
-	if (header.kind != MESSAGE_ANSWERS)
+	if (arrival.header.kind == MESSAGE_FAILED)
+		return message_get_failed(arrival.body, remote->kernel.facts.note) ? -ECONNREFUSED : -EPROTO;
+	if (arrival.header.kind != MESSAGE_ANSWERS)
 		return -EPROTO;
-	r = take_answers(remote, &header, &body, &fds);
+	r = take_answers(remote, &arrival);
 	return r < 0 ? r : 1;
 }
 

@@ -99,7 +99,7 @@ int source_new(struct embedded *embedded, uint32_t number, struct embedded_page 
 	source = source_make(number, page);
 	if (!source)
 		return -ENOMEM;
-	HASH_ADD(by_number, embedded->sources, number, sizeof(number), source);
+	NUMBER_ADD(by_number, embedded->sources, number, source);
 	if (!table_added()) {
 		free(source);
 		return -ENOMEM;

@@ -134,6 +134,12 @@ static void remove_holding(struct user_events *user_events, struct holding *hold
 		keep_for_later(user_events, name);
 }
 
+static void remove_all(struct user_events *user_events, struct holding *const *holdings, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		remove_holding(user_events, holdings[i]);
+}
+
 /* Before: so that nothing is left on the stream. After: since others may have made it in between. */
 static int place_one(struct user_events *user_events, struct event_stream *stream, struct slot *slot)
 {
@@ -160,11 +166,11 @@ static int place_one(struct user_events *user_events, struct event_stream *strea
 	return r == FORMAT_OTHER ? KERNEL_E_NAME_TAKEN : MIN(r, 0);
 }
 
-static void place(struct user_events *user_events, struct event_stream *stream, struct slot *const *slots, size_t n,
-		  int *results)
+static void place(struct user_events *user_events, struct placement *placement)
 {
-	for (size_t i = 0; i < n; i++)
-		results[i] = place_one(user_events, stream, slots[i]);
+	for (size_t i = 0; i < placement->n; i++)
+		placement->results[i] = place_one(user_events, placement->stream, placement->slots[i]);
+	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 
 static int join(struct user_events *user_events _unused_, struct event_stream *stream, const struct holding *holding,
@@ -197,12 +203,18 @@ static void deinit(struct user_events *user_events)
 	user_events->timer = fd_close(user_events->timer);
 }
 
+static uint32_t maximum(const struct user_events *user_events _unused_)
+{
+	return WIRE_PAGE_BITS - 1;
+}
+
 static const struct user_events_abi abi = {
 	.page_new = page_new,
 	.page_free = page_free,
 	.place = place,
 	.join = join,
-	.remove = remove_holding,
+	.remove = remove_all,
+	.maximum = maximum,
 	.dispatch = dispatch,
 	.deinit = deinit,
 };
@@ -223,7 +235,7 @@ int status_page_init(struct user_events *user_events, const struct kernel_limits
 		return -errno;
 	facts->shared_page = true;
 	facts->page_bits = WIRE_PAGE_BITS; /* whatever was asked for: the bits are the kernel's choice */
-	facts->capacity = WIRE_PAGE_BITS - 1;
+	facts->capacity = maximum(user_events);
 	if (limits->capacity)
 		facts->capacity = MIN(facts->capacity, limits->capacity);
 	text_printf(

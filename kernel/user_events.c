@@ -6,23 +6,16 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 
+#include "kernel/look.h"
+#include "kernel/placement.h"
 #include "kernel/probe.h"
 #include "kernel/stream.h"
 #include "protocol/description.h"
 #include "protocol/text.h"
 
 /*
- * The kernel's calls, carried out one after the other. Registrations that need an enabler are put together as long as they
- * follow each other on one stream, so that a program's hundreds of events are a handful of messages to the process that
- * holds the enablers.
+ * The kernel's calls, carried out one after the other, but for what the kernel takes long for: placement.c.
  */
-
-struct batch {
-	struct event_stream *stream;
-	size_t n;
-	struct slot *slots[REGISTER_AT_ONCE];
-	struct kernel_call *calls[REGISTER_AT_ONCE];
-};
 
 static struct user_events *user_events_of(struct kernel *kernel)
 {
@@ -33,7 +26,7 @@ static struct event_page *find_page(struct user_events *user_events, uint32_t nu
 {
 	struct event_page *page;
 
-	HASH_FIND(by_number, user_events->pages, &number, sizeof(number), page);
+	NUMBER_FIND(by_number, user_events->pages, number, page);
 	return page;
 }
 
@@ -41,7 +34,7 @@ static struct event_stream *find_stream(struct user_events *user_events, uint32_
 {
 	struct event_stream *stream;
 
-	HASH_FIND(by_number, user_events->streams, &number, sizeof(number), stream);
+	NUMBER_FIND(by_number, user_events->streams, number, stream);
 	return stream;
 }
 
@@ -89,7 +82,7 @@ static int on_page_new(struct user_events *user_events, struct kernel_call *call
 	r = user_events->abi->page_new(user_events, page, &call->fd);
 	if (r < 0)
 		return r;
-	HASH_ADD(by_number, user_events->pages, number, sizeof(page->number), page);
+	NUMBER_ADD(by_number, user_events->pages, number, page);
 	if (!table_added()) {
 		user_events->abi->page_free(user_events, page);
 		call->fd = fd_close(call->fd);
@@ -127,7 +120,7 @@ static struct event_stream *stream_add(struct user_events *user_events, uint32_t
 	stream->number = number;
 	stream->page = page;
 	stream->fd = -1;
-	HASH_ADD(by_number, user_events->streams, number, sizeof(stream->number), stream);
+	NUMBER_ADD(by_number, user_events->streams, number, stream);
 	if (!table_added()) {
 		free(stream);
 		return NULL;
@@ -181,18 +174,32 @@ static void slot_free(struct event_stream *stream, struct slot *slot)
 	free(slot);
 }
 
-static void stream_free(struct user_events *user_events, struct event_stream *stream)
+/* Those that only this stream has had: as many as go at once. */
+static size_t free_slots(struct event_stream *stream, struct holding **ret_unused)
 {
-	/* Before its events are let go of, so that the kernel has already done so where ours was the last copy. */
-	stream->fd = fd_close(stream->fd);
-	while (stream->slots) {
+	size_t n = 0;
+
+	while (stream->slots && n < AT_ONCE) {
 		struct holding *holding = stream->slots->holding;
 
 		slot_free(stream, stream->slots);
-		if (holding->slots > 0)
-			continue;
-		user_events->abi->remove(user_events, holding);
-		holding_free(holding);
+		if (holding->slots == 0)
+			ret_unused[n++] = holding;
+	}
+	return n;
+}
+
+static void stream_free(struct user_events *user_events, struct event_stream *stream)
+{
+	struct holding *unused[AT_ONCE];
+	size_t n;
+
+	/* Before its events are let go of, so that the kernel has already done so where ours was the last copy. */
+	stream->fd = fd_close(stream->fd);
+	while ((n = free_slots(stream, unused)) > 0) {
+		user_events->abi->remove(user_events, unused, n);
+		for (size_t i = 0; i < n; i++)
+			holding_free(unused[i]);
 	}
 	HASH_DELETE(by_number, user_events->streams, stream);
 	stream->page->streams--;
@@ -253,7 +260,7 @@ static struct slot *slot_make(struct event_stream *stream, struct holding *holdi
 	if (!slot)
 		return NULL;
 	slot->holding = holding;
-	HASH_ADD(by_holding, stream->slots, holding, sizeof(struct holding *), slot);
+	NUMBER_ADD(by_holding, stream->slots, holding, slot);
 	if (!table_added()) {
 		free(slot);
 		return NULL;
@@ -270,43 +277,55 @@ static void answer(struct kernel_call *call, struct event_stream *stream, const 
 	call->result = KERNEL_OK;
 }
 
-static void flush(struct user_events *user_events, struct batch *batch)
+void user_events_placed(struct event_stream *stream, struct slot *slot, struct kernel_call *call)
 {
-	int results[REGISTER_AT_ONCE];
-
-	if (batch->n == 0)
-		return;
-	user_events->abi->place(user_events, batch->stream, batch->slots, batch->n, results);
-	for (size_t i = 0; i < batch->n; i++) {
-		struct slot *slot = batch->slots[i];
-		struct holding *holding = slot->holding;
-
-		if (results[i] == KERNEL_OK) {
-			answer(batch->calls[i], batch->stream, slot);
-			continue;
-		}
-		batch->calls[i]->result = results[i];
-		slot_free(batch->stream, slot);
-		holding_free(holding);
-	}
-	batch->n = 0;
+	slot->holding->placed = true;
+	answer(call, stream, slot);
 }
 
-static int place(struct event_stream *stream, struct event_page *page, struct kernel_call *call, const char *key,
-		 size_t length, struct batch *batch)
+static void holding_withdraw(struct user_events *user_events, struct holding *holding)
 {
-	struct holding *holding = holding_make(page, call, key, length);
-	struct slot *slot = holding ? slot_make(stream, holding) : NULL;
+	if (user_events->abi->give_place)
+		user_events->abi->give_place(user_events, holding);
+	holding_free(holding);
+}
 
-	if (!slot) {
+void user_events_not_placed(struct user_events *user_events, struct event_stream *stream, struct slot *slot)
+{
+	struct holding *holding = slot->holding;
+
+	slot_free(stream, slot);
+	holding_withdraw(user_events, holding);
+}
+
+static int place_on(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
+		    struct kernel_call *call, struct holding *holding)
+{
+	struct slot *slot = slot_make(stream, holding);
+	int r = slot ? placement_add(user_events, submission, stream, slot, call) : -ENOMEM;
+
+	if (r < 0 && slot)
+		slot_free(stream, slot);
+	return r;
+}
+
+static int place(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
+		 struct kernel_call *call, const char *key, size_t length)
+{
+	struct holding *holding = holding_make(book_of(user_events, stream->page), call, key, length);
+	int r = holding ? 0 : -ENOMEM;
+
+	if (r == 0 && user_events->abi->take_place)
+		r = user_events->abi->take_place(user_events, stream->page, holding);
+	if (r != 0) {
 		if (holding)
 			holding_free(holding);
-		return -ENOMEM;
+		return r;
 	}
-	batch->stream = stream;
-	batch->slots[batch->n] = slot;
-	batch->calls[batch->n++] = call;
-	return KERNEL_OK;
+	r = place_on(user_events, submission, stream, call, holding);
+	if (r < 0)
+		holding_withdraw(user_events, holding);
+	return r;
 }
 
 static int join(struct user_events *user_events, struct event_stream *stream, struct holding *holding,
@@ -326,25 +345,21 @@ static int join(struct user_events *user_events, struct event_stream *stream, st
 	return 0;
 }
 
-static int register_event(struct user_events *user_events, struct event_stream *stream, struct kernel_call *call,
-			  struct batch *batch)
+static int on_register(struct user_events *, struct submission *, struct kernel_call *);
+
+static void finish_all(struct user_events *user_events, struct submission *submission)
 {
-	struct event_page *page = book_of(user_events, stream->page);
-	char key[WIRE_DESCRIPTION_MAX + 3];
-	size_t length = make_key(call, key);
-	struct holding *holding;
-	struct slot *slot = NULL;
+	placements_send(user_events, submission);
+	placements_finish(user_events);
+}
+
+static int join_or_find(struct user_events *user_events, struct event_stream *stream, struct holding *holding,
+			struct kernel_call *call)
+{
+	struct slot *slot;
 	int r;
 
-	HASH_FIND(by_key, page->holdings, key, length, holding);
-	/* Asked for twice in one batch. */
-	if (holding && batch->n > 0) {
-		flush(user_events, batch);
-		HASH_FIND(by_key, page->holdings, key, length, holding);
-	}
-	if (!holding)
-		return place(stream, page, call, key, length, batch);
-	HASH_FIND(by_holding, stream->slots, &holding, sizeof(struct holding *), slot);
+	NUMBER_FIND(by_holding, stream->slots, holding, slot);
 	if (!slot) {
 		r = join(user_events, stream, holding, &slot);
 		if (r != 0)
@@ -354,12 +369,28 @@ static int register_event(struct user_events *user_events, struct event_stream *
 	return KERNEL_OK;
 }
 
-static int on_register(struct user_events *user_events, struct kernel_call *call, struct batch *batch)
+static int register_event(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
+			  struct kernel_call *call)
+{
+	struct event_page *page = book_of(user_events, stream->page);
+	char key[WIRE_DESCRIPTION_MAX + 3];
+	size_t length = make_key(call, key);
+	struct holding *holding;
+
+	HASH_FIND(by_key, page->holdings, key, length, holding);
+	if (!holding)
+		return place(user_events, submission, stream, call, key, length);
+	if (holding->placed)
+		return join_or_find(user_events, stream, holding, call);
+	/* Asked for by somebody else just now, or twice in one batch. */
+	finish_all(user_events, submission);
+	return on_register(user_events, submission, call);
+}
+
+static int on_register(struct user_events *user_events, struct submission *submission, struct kernel_call *call)
 {
 	struct event_stream *stream = find_stream(user_events, call->stream);
 
-	if (batch->n == REGISTER_AT_ONCE || (batch->n > 0 && batch->stream != stream))
-		flush(user_events, batch);
 	if (!stream)
 		return KERNEL_E_NO_SUCH;
 	if (stream->fd < 0)
@@ -368,7 +399,7 @@ static int on_register(struct user_events *user_events, struct kernel_call *call
 		return KERNEL_E_UNSUPPORTED;
 	if (!is_canonical(call->text))
 		return KERNEL_E_BAD_DESCRIPTION;
-	return register_event(user_events, stream, call, batch);
+	return register_event(user_events, submission, stream, call);
 }
 
 /* There is no way to take a reference back from a file. */
@@ -398,42 +429,78 @@ static int on_clean(struct user_events *user_events, struct kernel_call *call)
 	return stream_is_clean(stream) ? KERNEL_OK : KERNEL_E_STRANGER;
 }
 
-static int carry_out(struct user_events *user_events, struct kernel_call *call, struct batch *batch)
+static int on_look(struct user_events *user_events, struct kernel_call *call)
+{
+	call->bit = user_events->abi->maximum(user_events);
+	return user_events->list < 0 ? user_events->list : look_count_events(user_events->list, &call->index);
+}
+
+static int on_set_maximum(struct user_events *user_events _unused_, struct kernel_call *call)
+{
+	return look_set_maximum(call->index);
+}
+
+/* What is made anew has nothing to do with what is under way. */
+static bool has_to_wait(enum kernel_op op)
+{
+	return op != KERNEL_PAGE_NEW && op != KERNEL_STREAM_NEW;
+}
+
+static int carry_out(struct user_events *user_events, struct submission *submission, struct kernel_call *call)
 {
 	static int (*const handlers[])(struct user_events *, struct kernel_call *) = {
-		[KERNEL_PAGE_NEW] = on_page_new,     [KERNEL_PAGE_FREE] = on_page_free,
-		[KERNEL_STREAM_NEW] = on_stream_new, [KERNEL_STREAM_FREE] = on_stream_free,
-		[KERNEL_RELEASE] = on_release,	     [KERNEL_STILL_OPEN] = on_still_open,
+		[KERNEL_PAGE_NEW] = on_page_new,
+		[KERNEL_PAGE_FREE] = on_page_free,
+		[KERNEL_STREAM_NEW] = on_stream_new,
+		[KERNEL_STREAM_FREE] = on_stream_free,
+		[KERNEL_RELEASE] = on_release,
+		[KERNEL_STILL_OPEN] = on_still_open,
 		[KERNEL_CLEAN] = on_clean,
+		[KERNEL_LOOK] = on_look,
+		[KERNEL_SET_MAXIMUM] = on_set_maximum,
 	};
 
 	if (call->op == KERNEL_REGISTER)
-		return on_register(user_events, call, batch);
-	flush(user_events, batch);
+		return on_register(user_events, submission, call);
 	if ((size_t)call->op >= ARRAY_SIZE(handlers) || !handlers[call->op])
 		return -EINVAL;
+	if (has_to_wait(call->op))
+		finish_all(user_events, submission);
 	return handlers[call->op](user_events, call);
+}
+
+static void prepare(struct user_events *user_events)
+{
+	if (user_events->under_way == 0 && user_events->abi->prepare)
+		user_events->abi->prepare(user_events);
 }
 
 static void user_events_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done,
 			       void *data)
 {
-	struct batch batch = { 0 };
+	struct user_events *user_events = user_events_of(kernel);
+	struct submission submission = { .calls = calls, .n = n, .done = done, .data = data };
 
 	for (size_t i = 0; i < n; i++)
-		calls[i].result = carry_out(user_events_of(kernel), &calls[i], &batch);
-	flush(user_events_of(kernel), &batch);
-	if (done)
-		done(data, calls, n);
-	if (user_events_of(kernel)->abi->prepare)
-		user_events_of(kernel)->abi->prepare(user_events_of(kernel));
+		calls[i].result = carry_out(user_events, &submission, &calls[i]);
+	submission_end(user_events, &submission);
+	prepare(user_events);
+}
+
+/* All that was asked is done, whoever is still there to hear of it. */
+static void user_events_cancel(struct kernel *kernel)
+{
+	placements_finish(user_events_of(kernel));
 }
 
 static int user_events_dispatch(struct kernel *kernel)
 {
 	struct user_events *user_events = user_events_of(kernel);
+	int r = user_events->abi->dispatch(user_events);
 
-	return user_events->abi->dispatch(user_events);
+	placements_settle(user_events);
+	prepare(user_events);
+	return r;
 }
 
 /* Records go past us. */
@@ -447,6 +514,7 @@ static void user_events_free(struct kernel *kernel)
 {
 	struct user_events *user_events = user_events_of(kernel);
 
+	placements_finish(user_events);
 	while (user_events->streams)
 		stream_free(user_events, user_events->streams);
 	while (user_events->pages)
@@ -454,6 +522,7 @@ static void user_events_free(struct kernel *kernel)
 	if (user_events->abi)
 		user_events->abi->deinit(user_events);
 	fd_close(user_events->data);
+	fd_close(user_events->list);
 	fd_close(user_events->status);
 	fd_close(user_events->mounts.tracefs);
 	fd_close(user_events->mounts.pages);
@@ -464,6 +533,7 @@ static void user_events_free(struct kernel *kernel)
 
 static const struct kernel_ops user_events_ops = {
 	.submit = user_events_submit,
+	.cancel = user_events_cancel,
 	.dispatch = user_events_dispatch,
 	.free = user_events_free,
 	.page_stats = user_events_page_stats,
@@ -483,6 +553,8 @@ static int init(struct user_events *user_events, enum wire_backend backend, cons
 	user_events->data = data_file_open(&user_events->mounts);
 	if (user_events->data < 0)
 		return user_events->data;
+	/* Without it others' events are not known, and all else is as well as with it. */
+	user_events->list = look_open(user_events->mounts.tracefs);
 	return backend == BACKEND_STATUS_PAGE ? status_page_init(user_events, limits)
 					      : enable_address_init(user_events, limits);
 }
@@ -506,11 +578,13 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 		.fd = -1,
 	};
 	user_events->data = -1;
+	user_events->list = -1;
 	user_events->status = -1;
 	user_events->timer = -1;
 	user_events->shared.fd = -1;
 	user_events->mounts = *mounts;
 	LIST_INIT(&user_events->enablers);
+	TAILQ_INIT(&user_events->answered);
 	r = init(user_events, backend, limits);
 	if (r < 0) {
 		user_events_free(&user_events->kernel);

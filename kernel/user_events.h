@@ -14,13 +14,16 @@
 #include "protocol/table.h"
 
 struct event_page;
+struct job;
 struct event_stream;
 struct holding;
+struct placement;
 struct user_events;
 
 LIST_HEAD(holding_list, holding);
 LIST_HEAD(page_map_list, page_map);
 LIST_HEAD(enabler_list, enabler_process);
+TAILQ_HEAD(placement_queue, placement);
 SLIST_HEAD(unwanted_list, unwanted);
 
 /* Directories of the keeper's own; see mounts.c. */
@@ -43,10 +46,13 @@ struct page_map {
 struct enabler_process {
 	pid_t pid;
 	int fd;
+	bool broken; /* is about to end, and is asked nothing any more */
 	uint32_t enablers;
 	uint32_t maps;
 	struct page_map_list mapped;
 	struct holding_list holdings;
+	struct placement_queue asked; /* and not answered, the oldest first */
+	unsigned n_asked;
 	LIST_ENTRY(enabler_process) entry;
 };
 
@@ -66,7 +72,9 @@ struct holding {
 	uint32_t slots;
 	uint16_t flags;
 	bool foreign;	      /* status page: was there before us */
-	struct page_map *map; /* where its enabler is; NULL: none */
+	bool placed;	      /* else it is under way, and may come to nothing */
+	bool enabled;	      /* its enabler is there */
+	struct page_map *map; /* where its enabler is, or is to be; NULL: none */
 	LIST_ENTRY(holding) in_process;
 	UT_hash_handle by_key;
 	char *text; /* the description, in the key */
@@ -88,19 +96,44 @@ struct event_stream {
 	UT_hash_handle by_number;
 };
 
+enum { AT_ONCE = 100 }; /* what the processes of enablers are asked in one go */
+
+/* New holdings with enablers in one process, registered on one stream. */
+struct placement {
+	struct job *job;
+	struct event_stream *stream;
+	struct page_map *map;
+	bool again; /* who was asked first has died */
+	size_t n;
+	struct slot *slots[AT_ONCE];
+	struct kernel_call *calls[AT_ONCE];
+	int results[AT_ONCE];
+	TAILQ_ENTRY(placement) entry;
+};
+
 struct user_events_abi {
 	/* Makes what there is to a page; the fd for clients. */
 	int (*page_new)(struct user_events *, struct event_page *, int *ret_fd);
 	void (*page_free)(struct user_events *, struct event_page *);
+	/* Takes a place for a new holding: a bit, and room for its enabler. An answer. NULL: it has one anyway. */
+	int (*take_place)(struct user_events *, struct event_page *, struct holding *);
+	/* What was refused does not need it. */
+	void (*give_place)(struct user_events *, struct holding *);
 	/*
-	 * Registers new holdings of one page on one stream, at most REGISTER_AT_ONCE: fills the slots' indexes, the
-	 * holdings' bits where the kernel says them, and a result for each.
+	 * Registers new holdings: a result for each, the slots' indexes, and the holdings' bits where the kernel says them.
+	 * With that, now or later, the placement is put to those that are answered.
 	 */
-	void (*place)(struct user_events *, struct event_stream *, struct slot *const *, size_t n, int *results);
+	void (*place)(struct user_events *, struct placement *);
+	/* The last word on the results, before they are answers. NULL: they are. */
+	void (*settle)(struct user_events *, struct placement *);
+	/* Until some placement may have been answered. NULL: none is ever under way. */
+	void (*wait)(struct user_events *);
 	/* Registers what the page has already on one stream more. */
 	int (*join)(struct user_events *, struct event_stream *, const struct holding *, uint32_t *ret_index);
-	/* The last slot has gone. */
-	void (*remove)(struct user_events *, struct holding *);
+	/* The last slot of each has gone; at most AT_ONCE. */
+	void (*remove)(struct user_events *, struct holding *const *, size_t n);
+	/* How many events the kernel takes, whoever makes them. */
+	uint32_t (*maximum)(const struct user_events *);
 	/* Nobody waits: time for what may be needed next. NULL: nothing. */
 	void (*prepare)(struct user_events *);
 	/* Its fd can be read. 0, or a negative errno. */
@@ -109,26 +142,31 @@ struct user_events_abi {
 	void (*deinit)(struct user_events *);
 };
 
-enum { REGISTER_AT_ONCE = 64 };
-
 struct user_events {
 	struct kernel kernel; /* its fd: an epoll with the enablers' sockets */
 	const struct user_events_abi *abi;
 	struct mounts mounts;
 	int data;	    /* a data file of our own, on which nothing is registered */
+	int list;	    /* the kernel's, of all events; or why it can't be read */
 	uint64_t lock_base; /* where this keeper's locks begin */
 	struct event_page *pages;
 	struct event_stream *streams;
 	struct event_page shared; /* status page: all holdings are here */
 	int status;		  /* status page: what clients get */
-	int timer;		  /* status page: while there are such: */
+	int timer;		  /* enable address: for spare processes; status page: while there are such: */
 	struct unwanted_list unwanted;
 	struct enabler_list enablers;
-	bool settling; /* enable address: something was let go of, and may not be gone yet */
+	bool timer_runs;
+	unsigned under_way;		 /* placements that are not finished */
+	struct placement_queue answered; /* those of them that have results */
+	bool settling;			 /* enable address: something was let go of, and may not be gone yet */
 };
 
 /* user_events.c: takes the mounts over. 0, or a negative errno. */
 int user_events_new(enum wire_backend, const struct mounts *, const struct kernel_limits *, struct kernel **ret);
+/* What became of a placement's slot. */
+void user_events_placed(struct event_stream *, struct slot *, struct kernel_call *);
+void user_events_not_placed(struct user_events *, struct event_stream *, struct slot *);
 /* An answer for what the kernel says to REG. */
 int user_events_answer(int error);
 
@@ -143,17 +181,22 @@ int page_file_new(const struct mounts *, int *ret_fd, int *ret_client);
 /* Where the page has room for one more enabler, with a process that maps it. It counts once something is added. */
 int enablers_find_room(struct user_events *, struct event_page *, struct page_map **ret);
 void enablers_add(struct page_map *, struct holding *);
-/* Has a process ready for the next page or the next few hundred events: to start one takes longer than all that it does. */
+/* Has processes ready for the next pages and events: to start one takes longer than to fill it. 0 or a negative errno. */
+int enablers_init(struct user_events *);
+/* Nobody waits: sees to it that there are again some, soon. */
 void enablers_prepare(struct user_events *);
-/* How many more enablers it has room for. */
-uint32_t enablers_room(const struct page_map *);
 /* Forgets a map to which nothing was added after all. */
 void enablers_tidy(struct user_events *, struct page_map *);
-/* Registers the slots' holdings, which are all on `map`; a result for each. */
-void enablers_register(struct user_events *, struct page_map *map, int stream, struct slot *const *, size_t n,
-		       int *results);
-/* Forgets the holding; with `clear`, after its bit has been cleared by the kernel. */
-void enablers_remove(struct user_events *, struct holding *, bool clear);
-/* Replaces those that died, and registers again what they held. A negative errno where that is not possible. */
+/* Has the placement's process register it. */
+void enablers_register(struct user_events *, struct placement *);
+/* The same for one slot of it that was refused, and waits for the result. */
+void enablers_register_again(struct user_events *, struct placement *, size_t slot);
+/* Lets the kernel clear the bits of holdings that have enablers. */
+void enablers_clear(struct user_events *, struct holding *const *, size_t n);
+/* Forgets the holding. */
+void enablers_remove(struct user_events *, struct holding *);
+/* Takes answers. Replaces those that died, and registers again what they held. A negative errno where that is not possible. */
 int enablers_dispatch(struct user_events *);
+/* The same, and before it waits for something to come; who takes too long is replaced. */
+void enablers_wait(struct user_events *);
 void enablers_free(struct user_events *);

@@ -180,16 +180,30 @@ static struct word trimmed(struct word word)
 	return word;
 }
 
-/* Takes everything up to the first of the `ends`, and leaves the rest from that byte on. */
-static struct word take_until(struct word *rest, const char *ends)
+static struct word take(struct word *rest, size_t length)
 {
-	struct word taken = { rest->at, 0 };
+	struct word taken = { rest->at, length };
 
-	while (taken.length < rest->length && !strchr(ends, taken.at[taken.length]))
-		taken.length++;
-	rest->at += taken.length;
-	rest->length -= taken.length;
+	rest->at += length;
+	rest->length -= length;
 	return taken;
+}
+
+/* Takes everything up to the first `end`, and leaves the rest from that byte on. */
+static struct word take_until(struct word *rest, char end)
+{
+	const char *found = rest->length > 0 ? memchr(rest->at, end, rest->length) : NULL;
+
+	return take(rest, found ? (size_t)(found - rest->at) : rest->length);
+}
+
+static struct word take_word(struct word *rest)
+{
+	size_t length = 0;
+
+	while (length < rest->length && !is_blank(rest->at[length]))
+		length++;
+	return take(rest, length);
 }
 
 /* Steps over the separator that take_until() found: whether there was one. */
@@ -234,7 +248,7 @@ static bool words_begin_with(const struct parser *parser, size_t first, const ch
 
 		text += expected.length;
 		if (*text == '\0') /* of the last one the array's brackets do not matter */
-			found = take_until(&found, "[");
+			found = take_until(&found, '[');
 		if (found.length != expected.length || memcmp(found.at, expected.at, found.length) != 0)
 			return false;
 		if (*text == '\0')
@@ -282,7 +296,7 @@ static int check_field_name(struct parser *parser, struct word name)
 {
 	struct word element = name;
 
-	element = take_until(&element, "[");
+	element = take_until(&element, '[');
 	if (element.length < name.length && is_identifier(element))
 		return refuse(parser, "", name,
 			      "has its size in the wrong place; it belongs to the type: char[16] name");
@@ -302,7 +316,7 @@ static const char *put_canonical(struct parser *parser, const char *between, str
 {
 	const char *at;
 
-	text_printf(&parser->canonical, "%s", between);
+	text_put(&parser->canonical, between, strlen(between));
 	at = parser->canonical.buffer + parser->canonical.length;
 	text_put(&parser->canonical, word.at, word.length);
 	return at;
@@ -389,7 +403,7 @@ static const struct type *read_type(const struct parser *parser, size_t first, s
 	if (first + n > parser->n_words)
 		return NULL;
 	*ret_brackets = parser->word[first + n - 1];
-	last = take_until(ret_brackets, "[");
+	last = take_until(ret_brackets, '[');
 	if (n == 2)
 		text_put(&text, "unsigned ", strlen("unsigned "));
 	text_put(&text, last.at, last.length);
@@ -494,7 +508,7 @@ static int split_words(struct parser *parser)
 	struct word rest = parser->whole;
 
 	for (parser->n_words = 0; rest.length > 0; rest = trimmed(rest)) {
-		struct word word = take_until(&rest, " \t");
+		struct word word = take_word(&rest);
 
 		if (parser->n_words == WORDS_MAX)
 			return refuse(parser, "", parser->whole, "has too many words; ';' ends a field");
@@ -528,7 +542,7 @@ static int read_fields(struct parser *parser, struct word rest)
 	int r = 0;
 
 	while (r == 0 && rest.length > 0) {
-		parser->whole = trimmed(take_until(&rest, ";"));
+		parser->whole = trimmed(take_until(&rest, ';'));
 		skip_one(&rest);
 		if (parser->whole.length == 0)
 			continue;
@@ -543,7 +557,7 @@ static int check_flags(struct parser *parser, struct word flags)
 	struct word flag;
 
 	do {
-		flag = take_until(&flags, ",");
+		flag = take_until(&flags, ',');
 		if (!is_identifier(flag))
 			return refuse(parser, "the name has behind its ':' the flag ", flag,
 				      "which is none; write NAME:FLAG,FLAG, or leave flags out");
@@ -554,7 +568,7 @@ static int check_flags(struct parser *parser, struct word flags)
 /* NAME or NAME:FLAG,FLAG. */
 static int read_name(struct parser *parser, struct word word)
 {
-	struct word name = take_until(&word, ":");
+	struct word name = take_until(&word, ':');
 
 	if (name.length > DESCRIPTION_NAME_MAX)
 		return refuse(parser, "the name ", name, "is too long; 200 bytes are the most");
@@ -603,6 +617,6 @@ int description_parse(const char *text, size_t length, struct description *ret, 
 	ret->size = 0;
 	parser.canonical = text_make(ret->canonical, sizeof(ret->canonical));
 	rest = trimmed(rest);
-	r = read_name(&parser, take_until(&rest, " \t"));
+	r = read_name(&parser, take_word(&rest));
 	return r == 0 ? read_fields(&parser, rest) : r;
 }

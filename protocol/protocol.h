@@ -49,6 +49,9 @@ enum wire_kind {
 	KIND_SYNCED = 134,
 	KIND_ROWS = 135,
 	KIND_REFUSED = 136,
+	KIND_RELOAD = 137,  /* read the policy files again; answered when that is done */
+	KIND_METRICS = 138, /* rows of text */
+	KIND_EXPLAIN = 139, /* strings: a cgroup, a description: what would become of that request */
 };
 
 /* Feature bits of HELLO and WELCOME. */

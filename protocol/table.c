@@ -10,7 +10,7 @@ static uint64_t rotate(uint64_t word, unsigned bits)
 	return word << bits | word >> (64 - bits);
 }
 
-static void mix(uint64_t v[4])
+static inline void mix(uint64_t v[4])
 {
 	v[0] += v[1];
 	v[1] = rotate(v[1], 13) ^ v[0];

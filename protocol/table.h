@@ -27,3 +27,18 @@ static inline bool table_added(void)
 #define HASH_FUNCTION(key, length, hash) ((hash) = table_hash((key), (length)))
 
 #include <uthash.h>
+
+/*
+ * Where the key is a number of ours, or an address: nobody chooses them, so a cheap hash will do. Each table has keys of one
+ * sort, and is used with these alone, but for HASH_DELETE.
+ */
+static inline uint32_t number_hash(uint64_t number)
+{
+	return (uint32_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+#define NUMBER_FIND(hh, table, number, out)                                                                            \
+	HASH_FIND_BYHASHVALUE(hh, table, &(number), sizeof(__typeof__(number)), number_hash((uintptr_t)(number)), out)
+#define NUMBER_ADD(hh, table, field, element)                                                                          \
+	HASH_ADD_BYHASHVALUE(hh, table, field, sizeof(__typeof__((element)->field)),                                   \
+			     number_hash((uintptr_t)(element)->field), element)

@@ -155,14 +155,13 @@ void text_json_string(struct text *text, const char *from, size_t length)
 	put_whole(text, "\"", 1);
 }
 
-static void put_hex_escapes(struct text *text, const char *from, size_t length)
+static void put_hex_escapes(struct text *text, const char *prefix, const char *from, size_t length)
 {
-	static const char digit[] = "0123456789abcdef";
+	char escape[8];
 
 	for (size_t i = 0; i < length; i++) {
-		uint8_t byte = (uint8_t)from[i];
-
-		put_whole(text, (const char[]){ '\\', 'x', digit[byte >> 4], digit[byte & 15] }, 4);
+		snprintf(escape, sizeof(escape), "%s%02x", prefix, (uint8_t)from[i]);
+		put_whole(text, escape, strlen(escape));
 	}
 }
 
@@ -176,7 +175,26 @@ void text_safe(struct text *text, const char *from, size_t length)
 			put_whole(text, from + at, step);
 		} else {
 			step = MAX(step, (size_t)1);
-			put_hex_escapes(text, from + at, step);
+			put_hex_escapes(text, "\\x", from + at, step);
+		}
+	}
+}
+
+void text_label(struct text *text, const char *from, size_t length)
+{
+	for (size_t at = 0, step; at < length; at += step) {
+		uint32_t point = 0;
+
+		step = decode(from + at, length - at, &point);
+		if (step > 0 && point == '\n') {
+			put_whole(text, "\\n", 2);
+		} else if (step > 0 && (point == '"' || point == '\\')) {
+			put_whole(text, (const char[]){ '\\', (char)point }, 2);
+		} else if (step > 0 && point != 0xfffd && !drives_the_screen(point)) {
+			put_whole(text, from + at, step);
+		} else {
+			step = MAX(step, (size_t)1);
+			put_hex_escapes(text, "\xef\xbf\xbd", from + at, step);
 		}
 	}
 }

@@ -138,7 +138,7 @@ ssize_t transport_receive(int socket, void *packet, size_t size, struct transpor
 	return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : received;
 }
 
-ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdset *ret, int flags)
+ssize_t transport_receive_first_fds(int socket, void *packet, size_t size, struct fdset *ret, bool *ret_lost, int flags)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WIRE_FDS_MAX)];
 	struct iovec iov = { .iov_base = packet, .iov_len = size };
@@ -148,7 +148,7 @@ ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdse
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	bool overflow = false;
+	bool overflow = false, lost;
 	ssize_t received = receive(socket, &message, flags);
 
 	if (received < 0)
@@ -156,12 +156,25 @@ ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdse
 
 	*ret = (struct fdset){ 0 };
 	take_fds(&message, ret, &overflow);
-	/* A security module may have kept an fd back: MSG_CTRUNC is all that one sees of it. */
-	if (overflow || message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) {
+	/* The kernel stops at the first for which we have no room or that a security module keeps back, without saying which. */
+	lost = message.msg_flags & MSG_CTRUNC;
+	if (overflow || (lost && ret->count == WIRE_FDS_MAX) || message.msg_flags & MSG_TRUNC) {
 		fdset_deinit(ret);
 		return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : -EPROTO;
 	}
+	*ret_lost = lost;
 	return received;
+}
+
+ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdset *ret, int flags)
+{
+	bool lost;
+	ssize_t received = transport_receive_first_fds(socket, packet, size, ret, &lost, flags);
+
+	if (received < 0 || !lost)
+		return received;
+	fdset_deinit(ret);
+	return -EPROTO;
 }
 
 int transport_address(const char *path, struct sockaddr_un *ret, socklen_t *ret_length)

@@ -45,8 +45,14 @@ int transport_look(int socket, size_t room);
  */
 ssize_t transport_receive(int socket, void *packet, size_t size, struct transport_from *ret);
 
-/* The client's side: takes at most WIRE_FDS_MAX fds, close-on-exec. */
+/* The client's side: takes at most WIRE_FDS_MAX fds, close-on-exec, and all or none: -EPROTO. */
 ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdset *ret, int flags);
+/*
+ * For who can do with the first of them: `ret_lost` says that there were more than this process had room for. More than
+ * anybody may send are -EPROTO all the same.
+ */
+ssize_t transport_receive_first_fds(int socket, void *packet, size_t size, struct fdset *ret, bool *ret_lost,
+				    int flags);
 
 /* Fills `ret` for connect() or bind(); -ENAMETOOLONG. */
 struct sockaddr_un;
