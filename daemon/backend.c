@@ -7,12 +7,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include "daemon/capacity.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/rules.h"
 #include "daemon/watch.h"
 #include "kernel/keeper.h"
 #include "kernel/program.h"
+#include "protocol/transport.h"
 
 /*
  * With "auto", what can't be had is said and done without: there is always the embedded backend. What was asked for by name
@@ -49,8 +53,8 @@ static void make_command(const struct options *options, struct command *command)
 		add(command, "--capacity=%u", options->capacity);
 	if (options->page_bits)
 		add(command, "--page-bits=%u", options->page_bits);
-	if (options->allow_persist)
-		add(command, "--allow-persist");
+	/* To whom, the policy says. */
+	add(command, "--allow-persist");
 }
 
 /* 0 with our end of its socket. The keeper ends when that is closed, and is nobody's child to wait for but ours. */
@@ -84,22 +88,82 @@ static int start_keeper(struct daemon *daemon, int *ret)
 	return r;
 }
 
+/*
+ * Whether there is one that somebody else starts. Root by hand has one of its own: the other may have a daemon already, and
+ * serves no second one.
+ */
+static bool has_keeper(const struct options *options)
+{
+	if (streq(options->backend, "embedded"))
+		return false;
+	return options->keeper_socket_said || (geteuid() != 0 && access(options->keeper_socket, W_OK) == 0);
+}
+
+static int connect_keeper(const struct options *options, int *ret)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct sockaddr_un address;
+	socklen_t length;
+	int r;
+
+	r = transport_address(options->keeper_socket, &address, &length);
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, length) < 0)
+		return -errno;
+	*ret = fd_steal(&fd);
+	return 0;
+}
+
+/* One that we start is told what is wanted; one that is there already may have been told something else. */
+static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
+{
+	const struct options *options = &daemon->options;
+	struct kernel_facts *facts = &daemon->kernel->facts;
+	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
+
+	if (!streq(options->backend, "auto") && !streq(options->backend, facts->name))
+		text_printf(&sentence, "the keeper has user_events (%s)", facts->name);
+	else if (streq(options->guard, "require") && facts->backend == BACKEND_ENABLE_ADDRESS && !facts->guarded)
+		text_printf(&sentence, "there is no guard, and it is required: %s", facts->note);
+	if (*why) {
+		daemon->kernel = kernel_free(daemon->kernel);
+		return -EOPNOTSUPP;
+	}
+	if (options->capacity)
+		facts->capacity = MIN(facts->capacity, options->capacity);
+	if (options->page_bits)
+		facts->page_bits = MIN(facts->page_bits, options->page_bits);
+	snprintf(daemon->probe.sentence, sizeof(daemon->probe.sentence), "this kernel has user_events (%s)",
+		 facts->name);
+	return 0;
+}
+
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
+	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
 	_cleanup_(fd_closep) int socket = -1;
 	int r;
 
 	*why = '\0';
-	r = start_keeper(daemon, &socket);
-	if (r == -ENOENT)
-		snprintf(why, WIRE_SENTENCE_MAX, "userevd-keeper is not installed");
+	if (has_keeper(&daemon->options)) {
+		r = connect_keeper(&daemon->options, &socket);
+		if (r < 0)
+			text_printf(&sentence, "can't connect to the keeper at %s: %s", daemon->options.keeper_socket,
+				    strerror(-r));
+	} else {
+		r = start_keeper(daemon, &socket);
+		if (r == -ENOENT)
+			snprintf(why, WIRE_SENTENCE_MAX, "userevd-keeper is not installed");
+	}
 	if (r == 0)
 		r = remote_new(socket, &daemon->kernel, why);
 	if (r == 0)
 		fd_steal(&socket);
 	else if (*why == '\0')
 		snprintf(why, WIRE_SENTENCE_MAX, "userevd-keeper did not start: %s", strerror(-r));
-	return r;
+	return r == 0 && has_keeper(&daemon->options) ? check_keeper(daemon, why) : r;
 }
 
 static int open_embedded(struct daemon *daemon)
@@ -134,18 +198,32 @@ static int open_kernel(struct daemon *daemon, enum wire_backend backend)
 	return open_embedded(daemon);
 }
 
+static int choose_backend(struct daemon *daemon, enum wire_backend *ret)
+{
+	int r;
+
+	probe_machine(NULL, &daemon->probe);
+	/* It sees what we can't, and says what it has. */
+	if (has_keeper(&daemon->options)) {
+		*ret = BACKEND_ENABLE_ADDRESS;
+		return 0;
+	}
+	r = probe_choose(daemon->options.backend, geteuid() == 0, &daemon->probe, ret);
+	if (r < 0)
+		log_error("no %s backend here: %s", daemon->options.backend, daemon->probe.sentence);
+	return r;
+}
+
 int backend_open(struct daemon *daemon)
 {
 	enum wire_backend backend;
 	int r;
 
-	probe_machine(NULL, &daemon->probe);
-	r = probe_choose(daemon->options.backend, geteuid() == 0, &daemon->probe, &backend);
-	if (r < 0) {
-		log_error("no %s backend here: %s", daemon->options.backend, daemon->probe.sentence);
-		return r;
-	}
-	r = open_kernel(daemon, backend);
+	if (!daemon->options.guard)
+		daemon->options.guard = rules_guard(daemon);
+	r = choose_backend(daemon, &backend);
+	if (r == 0)
+		r = open_kernel(daemon, backend);
 	if (r < 0)
 		return r;
 	daemon->guarded = daemon->kernel->facts.guarded;
@@ -154,6 +232,6 @@ int backend_open(struct daemon *daemon)
 			   daemon->kernel->facts.note);
 	daemon->kernel->changed = watch_changed;
 	daemon->kernel->changed_data = daemon;
-	quota_init(&daemon->machine, NULL, daemon->kernel->facts.capacity);
+	capacity_init(daemon);
 	return 0;
 }

@@ -120,7 +120,7 @@ bool cgroup_is_delegated(const struct cgroups *cgroups, const char *path)
 
 enum { LEVELS_MAX = 12 };
 
-void cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data)
+bool cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data)
 {
 	char *second = NULL;
 	size_t level = 0;
@@ -141,9 +141,10 @@ void cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const cha
 			break;
 		if (boundary) {
 			*end = '\0';
-			return;
+			return true;
 		}
 	}
 	if (second)
 		*second = '\0';
+	return false;
 }

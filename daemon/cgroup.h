@@ -35,6 +35,7 @@ bool cgroup_is_delegated(const struct cgroups *, const char *path);
 
 /*
  * Cuts `path` to its tenant: the outermost ancestor that is a delegation boundary, else the second level below the root. So
- * whoever may make cgroups below that gains nothing by it. `is_delegated` is asked for each ancestor, outermost first.
+ * whoever may make cgroups below that gains nothing by it. `is_delegated` is asked for each ancestor, outermost first. True:
+ * one of them was.
  */
-void cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data);
+bool cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data);

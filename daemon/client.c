@@ -13,15 +13,21 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "daemon/backlog.h"
+#include "daemon/bundle.h"
 #include "daemon/daemon.h"
 #include "daemon/dispatch.h"
 #include "daemon/lease.h"
 #include "daemon/listing.h"
 #include "daemon/log.h"
 #include "daemon/pages.h"
+#include "daemon/parking.h"
 #include "daemon/peer.h"
+#include "daemon/register.h"
+#include "daemon/rules.h"
 #include "daemon/stream.h"
 #include "daemon/tenant.h"
+#include "daemon/throttle.h"
 #include "protocol/disposal.h"
 #include "protocol/transport.h"
 
@@ -48,7 +54,7 @@ static void clear_deadline(struct client *client)
 
 static bool wants_to_read(const struct client *client)
 {
-	return !client->cut && !client->waiting && !client->errand;
+	return !client->cut && !client->waiting && !client->errand && !client->throttled && !client->held;
 }
 
 /* Which way the fd is watched follows from the client's state, and from nothing else. */
@@ -74,19 +80,23 @@ static bool has_ended(ssize_t size, const struct transport_from *from)
  * A shutdown, since a copy of the connection that is kept elsewhere would keep a merely closed one open. And what it still
  * had to say is read, since the kernel tells who is hung up on with something unread ECONNRESET before our last words.
  */
-static void hang_up(struct client *client)
+void connection_end(struct daemon *daemon, int fd)
 {
-	struct daemon *daemon = client->daemon;
 	struct transport_from from;
 	ssize_t size;
 
-	shutdown(client->fd, SHUT_RDWR);
+	shutdown(fd, SHUT_RDWR);
 	/* Up to what has fds attached, which nobody takes. Who has sent more than this does not listen anyway. */
 	for (unsigned i = 0; i < UNREAD_MAX; i++) {
-		size = transport_receive(client->fd, daemon->request, sizeof(daemon->request), &from);
+		size = transport_receive(fd, daemon->request, sizeof(daemon->request), &from);
 		if (size >= 0 ? has_ended(size, &from) : size != -EMSGSIZE)
 			break;
 	}
+}
+
+static void hang_up(struct client *client)
+{
+	connection_end(client->daemon, client->fd);
 	client_close(client);
 }
 
@@ -116,14 +126,37 @@ static void on_writable(struct client *client)
 		listing_continue(client);
 }
 
+static void take_packet(struct client *client, size_t size, const struct transport_from *from)
+{
+	if (client->tenant)
+		throttle_count(client);
+	dispatch(client, client->daemon->request, size, from);
+}
+
 void client_take_request(struct client *client)
 {
 	struct daemon *daemon = client->daemon;
 	struct transport_from from;
 	ssize_t size;
 
-	if (!wants_to_read(client) || client->closing)
+	if (client->closing || (!client->deciding && !wants_to_read(client)))
 		return;
+	if (backlog_holds(client))
+		return;
+	if (client->tenant)
+		rules_update(client->tenant);
+	if (client->deciding) {
+		register_continue(client);
+		client_watch(client);
+		return;
+	}
+	if (client->tenant && !throttle_passes(client))
+		return;
+	if (client->again) {
+		unpark(client);
+		client_watch(client);
+		return;
+	}
 	size = transport_receive(client->fd, daemon->request, sizeof(daemon->request), &from);
 	if (size == -EAGAIN)
 		return;
@@ -134,7 +167,7 @@ void client_take_request(struct client *client)
 	else if (size < 0 || has_ended(size, &from))
 		client_close(client);
 	else
-		dispatch(client, daemon->request, (size_t)size, &from);
+		take_packet(client, (size_t)size, &from);
 	client_watch(client);
 }
 
@@ -165,7 +198,7 @@ int client_new(struct daemon *daemon, int fd, enum client_socket socket, const s
 	client->socket = socket;
 	client->pid = peer->pid;
 	client->uid = peer->uid;
-	client->real_uid = peer->real_uid;
+	client->real_uid = peer->uid;
 	string_copy(client->comm, sizeof(client->comm), peer->comm);
 	ev_io_init(&client->w_io, on_io, fd, EV_READ);
 	ev_io_start(daemon->loop, &client->w_io);
@@ -173,6 +206,7 @@ int client_new(struct daemon *daemon, int fd, enum client_socket socket, const s
 	if (tenant) {
 		client->tenant = tenant;
 		tenant->connections++;
+		level_connect(tenant->level);
 		daemon->connections++;
 		LIST_INSERT_HEAD(&tenant->clients, client, in_tenant);
 	}
@@ -188,7 +222,9 @@ void client_close(struct client *client)
 	ev_io_stop(client->daemon->loop, &client->w_io);
 	clear_deadline(client);
 	turns_remove(&client->daemon->turns, client);
-	client->daemon->closing = true;
+	throttle_remove(client);
+	backlog_remove(client);
+	TAILQ_INSERT_TAIL(&client->daemon->leaving, client, leaves);
 }
 
 static void leave_tenant(struct client *client)
@@ -198,12 +234,14 @@ static void leave_tenant(struct client *client)
 
 	HASH_ITER(by_bit, client->leases, lease, next)
 		lease_drop(lease);
+	bundle_leave(client);
 	while (!LIST_EMPTY(&client->shares))
 		share_free(LIST_FIRST(&client->shares));
 	if (client->watching)
 		pages_watch(client, false);
 	LIST_REMOVE(client, in_tenant);
 	tenant->connections--;
+	level_disconnect(tenant->level);
 	client->daemon->connections--;
 	tenant_release(tenant);
 }
@@ -215,34 +253,35 @@ void client_free(struct client *client)
 	ev_io_stop(daemon->loop, &client->w_io);
 	clear_deadline(client);
 	turns_remove(&daemon->turns, client);
+	throttle_remove(client);
+	backlog_remove(client);
 	if (client->flushing)
 		TAILQ_REMOVE(&daemon->flushing, client, changes);
 	if (client->errand)
 		client->errand->client = NULL;
+	if (client->deciding)
+		register_abandon(client);
 	listing_free(client);
 	if (client->waiting)
 		fdset_deinit(&client->waiting->fds);
 	free(client->waiting);
+	free(client->again);
 	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
 	disposal_close(client->fd);
 	if (client->tenant)
 		leave_tenant(client);
 	TAILQ_REMOVE(&daemon->clients, client, all);
+	if (client->closing)
+		TAILQ_REMOVE(&daemon->leaving, client, leaves);
 	free(client);
 }
 
 void clients_sweep(struct daemon *daemon)
 {
-	struct client *client, *next;
-
-	if (!daemon->closing)
+	if (TAILQ_EMPTY(&daemon->leaving))
 		return;
-	daemon->closing = false;
-	for (client = TAILQ_FIRST(&daemon->clients); client; client = next) {
-		next = TAILQ_NEXT(client, all);
-		if (client->closing)
-			client_free(client);
-	}
+	while (!TAILQ_EMPTY(&daemon->leaving))
+		client_free(TAILQ_FIRST(&daemon->leaving));
 	daemon_fd_freed(daemon);
 }
 
@@ -384,6 +423,10 @@ void clients_expire(struct daemon *daemon)
 		if (client->waiting) {
 			daemon_refused(daemon, client->tenant, NULL, REFUSAL_TOO_SLOW, "it does not read its answers");
 			client_close(client);
+		} else if (client->throttled || client->held || client->has_turn) {
+			/* It has said something: we are who keeps it waiting. */
+			clear_deadline(client);
+			set_deadline(client);
 		} else if (client->errand) {
 			client_cut(client, 0, REFUSAL_TROUBLE, "no status page could be made within %u seconds",
 				   daemon->options.patience);

@@ -12,14 +12,18 @@
 #include "protocol/fdset.h"
 #include "protocol/wire.h"
 
+struct bundle;
 struct daemon;
 struct lease;
 struct listing;
+struct parked;
 struct peer;
+struct registration;
 struct stream;
 struct tenant;
 
-enum client_socket { SOCKET_CLIENTS = 1 << 0, SOCKET_CONTROL = 1 << 1 };
+/* On the last one nothing is asked. */
+enum client_socket { SOCKET_CLIENTS = 1 << 0, SOCKET_CONTROL = 1 << 1, SOCKET_METRICS = 1 << 2 };
 
 /* What the kernel has been asked for a client, who may leave before the answer comes: then `client` is NULL. */
 struct errand {
@@ -41,7 +45,7 @@ struct client {
 
 	pid_t pid; /* as it was when it connected */
 	uid_t uid;
-	uid_t real_uid;
+	uid_t real_uid; /* what its packets carry: another one in a set-user-ID program */
 	char comm[16];
 	struct tenant *tenant; /* NULL on the control socket */
 
@@ -53,22 +57,33 @@ struct client {
 	bool flushing;	/* is in the list of those who have changes to be told */
 	ev_tstamp since;
 
-	struct lease *leases;	  /* table by bit */
-	struct share_list shares; /* of streams, the newest first */
-	struct errand *errand;	  /* what the kernel was asked for it */
+	struct lease *leases;	       /* table by bit */
+	struct bundle *bundle;	       /* what else it holds */
+	struct share_list shares;      /* of streams, the newest first */
+	struct errand *errand;	       /* what the kernel was asked for it, or for another */
+	struct parked *again;	       /* what it asks once more at its turn */
+	struct registration *deciding; /* what goes on at its turn */
 	struct answer_waiting *waiting;
 	struct listing *listing; /* control: an answer of many packets */
+	bool syncing;		 /* control: SYNC waits until all there is has been sent */
+	uint32_t sync_serial;
 
 	uint16_t changed[CHANGED_MAX];
 	uint16_t n_changed; /* above CHANGED_MAX: look at all */
 
-	bool has_turn; /* waits for it */
+	bool has_turn;	/* waits for it */
+	bool throttled; /* stands aside */
+	bool held;	/* waits until the kernel has answered others of its tenant */
 
 	TAILQ_ENTRY(client) all;
 	TAILQ_ENTRY(client) turn;
+	TAILQ_ENTRY(client) aside;
+	TAILQ_ENTRY(client) held_back;
 	TAILQ_ENTRY(client) deadline;
 	TAILQ_ENTRY(client) changes;
+	TAILQ_ENTRY(client) leaves;
 	LIST_ENTRY(client) in_tenant;
+	LIST_ENTRY(client) in_bundle;
 };
 
 /* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). The tenant is NULL for control. */
@@ -90,6 +105,8 @@ struct packet *client_answer(struct client *, uint16_t kind, uint32_t serial, ui
 /* Sends what client_answer() began, with copies of the fds, now or as soon as there is room. */
 void client_send(struct client *, const int *fds, size_t n);
 
+/* After our last words on it, which the other side is to hear. The fd stays the caller's. */
+void connection_end(struct daemon *, int fd);
 /* Tells why in one last ERROR packet and cuts the connection off. */
 void client_cut(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
 /* The same for a refusal that has been counted, and logged, already. */

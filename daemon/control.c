@@ -5,11 +5,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "daemon/bundle.h"
+#include "daemon/capacity.h"
 #include "daemon/daemon.h"
 #include "daemon/event.h"
 #include "daemon/lease.h"
 #include "daemon/listing.h"
 #include "daemon/reference.h"
+#include "daemon/reserve.h"
+#include "daemon/rules.h"
 #include "daemon/tenant.h"
 #include "kernel/tracer.h"
 #include "protocol/row.h"
@@ -77,8 +81,10 @@ static void put_totals(struct packet *packet, const struct daemon *daemon)
 	row_put_u64(packet, "leases", daemon->leases);
 	row_put_u64(packet, "lingering", count_lingering(daemon));
 	row_put_u64(packet, "streams", HASH_CNT(by_number, daemon->streams));
-	row_put_u64(packet, "charges", daemon->machine.used);
-	row_put_u64(packet, "capacity", daemon->machine.maximum);
+	row_put_u64(packet, "charges", daemon->machine.common + daemon->machine.filled);
+	row_put_u64(packet, "capacity", daemon->machine.capacity);
+	row_put_u64(packet, "foreign", daemon->foreign);
+	row_put_u64(packet, "reserved", daemon->machine.claimed);
 	row_put_u64(packet, "records", totals->records);
 	row_put_u64(packet, "bad", totals->bad);
 	row_put_u64(packet, "lost", daemon->lost);
@@ -107,6 +113,7 @@ static int next_status(struct listing *listing, struct packet *packet)
 	if (status->done)
 		return LISTING_END;
 	status->done = true;
+	capacity_look(listing->client->daemon);
 	row_put_string(packet, "version", VERSION);
 	row_put_string(packet, "backend", daemon->kernel->facts.name);
 	row_put_string(packet, "why", daemon->probe.sentence);
@@ -115,6 +122,7 @@ static int next_status(struct listing *listing, struct packet *packet)
 	row_put_u64(packet, "uptime", (uint64_t)(ev_now(daemon->loop) - daemon->started));
 	row_put_string(packet, "socket", daemon->options.socket);
 	row_put_string(packet, "control_socket", daemon->options.control_socket);
+	row_put_string(packet, "policy", daemon->options.policy);
 	row_put_u64(packet, "page_bits", daemon->kernel->facts.page_bits);
 	row_put_u64(packet, "payload_max", daemon->kernel->facts.payload_max);
 	put_totals(packet, daemon);
@@ -139,36 +147,66 @@ struct events_listing {
 	uint64_t after;
 };
 
-static void put_holder(struct packet *packet, const struct lease *lease, const struct tenant *tenant)
-{
-	size_t item = row_begin_item(packet);
+struct holders {
+	struct packet *packet;
+	size_t mark;
+	size_t shown;
+};
 
-	row_put_string(packet, "tenant", tenant->path);
-	row_put_u64(packet, "pid", (uint64_t)lease->client->pid);
-	row_put_u64(packet, "uid", lease->client->uid);
-	row_put_string(packet, "comm", lease->client->comm);
-	row_end_item(packet, item);
+static bool may_show_more(const struct holders *holders)
+{
+	return holders->shown < HOLDERS_MAX && holders->packet->size - holders->mark < HOLDERS_BYTES_MAX;
+}
+
+static void put_holder(struct holders *holders, const struct client *client)
+{
+	size_t item = row_begin_item(holders->packet);
+
+	holders->shown++;
+	row_put_string(holders->packet, "tenant", client->tenant->path);
+	row_put_u64(holders->packet, "pid", (uint64_t)client->pid);
+	row_put_u64(holders->packet, "uid", client->uid);
+	row_put_string(holders->packet, "comm", client->comm);
+	row_end_item(holders->packet, item);
+}
+
+static void put_lease(struct holders *holders, const struct lease *lease)
+{
+	const struct client *client;
+
+	if (lease->client) {
+		put_holder(holders, lease->client);
+		return;
+	}
+	for (client = LIST_FIRST(&lease->bundle->clients); client && may_show_more(holders);
+	     client = LIST_NEXT(client, in_bundle))
+		put_holder(holders, client);
+}
+
+static void put_grant(struct holders *holders, const struct grant *grant)
+{
+	const struct reference *reference;
+	const struct lease *lease;
+
+	LIST_FOREACH(reference, &grant->registered, in_grant)
+		for (lease = LIST_FIRST(&reference->leases); lease && may_show_more(holders);
+		     lease = LIST_NEXT(lease, in_reference))
+			put_lease(holders, lease);
 }
 
 static void put_holders(struct packet *packet, const struct event *event)
 {
-	size_t mark = row_begin_rows(packet, "holders"), shown = 0, total = 0, lingering = 0, tenants = 0;
-	const struct reference *reference;
+	struct holders holders = { .packet = packet, .mark = row_begin_rows(packet, "holders") };
+	size_t total = 0, lingering = 0, tenants = 0;
 	const struct grant *grant;
-	const struct lease *lease;
 
 	for (grant = event ? LIST_FIRST(&event->grants) : NULL; grant; grant = LIST_NEXT(grant, in_event)) {
 		tenants++;
 		lingering += grant->leases == 0;
 		total += grant->leases;
-		if (shown >= HOLDERS_MAX)
-			continue;
-		LIST_FOREACH(reference, &grant->registered, in_grant)
-			LIST_FOREACH(lease, &reference->leases, in_reference)
-				if (shown++ < HOLDERS_MAX && packet->size - mark < HOLDERS_BYTES_MAX)
-					put_holder(packet, lease, grant->tenant);
+		put_grant(&holders, grant);
 	}
-	row_end_rows(packet, mark);
+	row_end_rows(packet, holders.mark);
 	row_put_u64(packet, "holders_total", total);
 	row_put_u64(packet, "tenants", tenants);
 	row_put_u64(packet, "lingering", lingering);
@@ -234,18 +272,6 @@ struct tenants_listing {
 	uint32_t after;
 };
 
-/* The table keeps them in the order in which they came, which is that of their numbers. */
-static struct tenant *tenant_after(struct daemon *daemon, uint32_t number)
-{
-	struct tenant *tenant = tenant_by_number(daemon, number);
-
-	if (tenant)
-		return tenant->by_number.next;
-	for (tenant = daemon->tenants_by_number; tenant && tenant->number <= number;)
-		tenant = tenant->by_number.next;
-	return tenant;
-}
-
 static void put_refusals(struct packet *packet, const struct tenant *tenant)
 {
 	size_t mark = row_begin_rows(packet, "refusals");
@@ -263,6 +289,26 @@ static void put_refusals(struct packet *packet, const struct tenant *tenant)
 	row_end_rows(packet, mark);
 }
 
+/* What it may fill, and what others may, too, whom the same sections name. */
+static void put_reserves(struct packet *packet, const struct rules *rules)
+{
+	uint64_t reserved = 0, filled = 0;
+
+	for (size_t i = 0; i < rules->n_reserves; i++) {
+		reserved += rules->reserve[i]->maximum;
+		filled += rules->reserve[i]->filled;
+	}
+	row_put_u64(packet, "reserved", reserved);
+	row_put_u64(packet, "reserved_filled", filled);
+}
+
+/* No number says that there is no limit. */
+static void put_limit(struct packet *packet, const char *key, uint32_t limit)
+{
+	if (limit != LEVEL_NO_LIMIT)
+		row_put_u64(packet, key, limit);
+}
+
 static int next_tenant(struct listing *listing, struct packet *packet)
 {
 	struct tenants_listing *tenants = container_of(listing, struct tenants_listing, listing);
@@ -276,9 +322,12 @@ static int next_tenant(struct listing *listing, struct packet *packet)
 	kernel_page_stats(daemon->kernel, tenant->number, &stats);
 	row_put_string(packet, "tenant", tenant->path);
 	row_put_u64(packet, "cgroup_id", tenant->cgroup_id);
+	rules_update(tenant);
 	row_put_u64(packet, "connections", tenant->connections);
-	row_put_u64(packet, "events", tenant->quota.used);
-	row_put_u64(packet, "events_max", tenant->quota.maximum);
+	put_limit(packet, "connections_max", tenant->rules.max_connections);
+	row_put_u64(packet, "events", HASH_CNT(by_event, tenant->grants));
+	put_limit(packet, "events_max", tenant->level->own.maximum);
+	put_reserves(packet, &tenant->rules);
 	row_put_u64(packet, "lingering", tenant->lingering);
 	if (daemon->kernel->tracer) {
 		row_put_u64(packet, "records", stats.records);
@@ -286,6 +335,7 @@ static int next_tenant(struct listing *listing, struct packet *packet)
 	}
 	row_put_u64(packet, "lost", tenant->lost);
 	row_put_u64(packet, "too_big", tenant->too_big);
+	row_put_u64(packet, "throttled", tenant->throttled);
 	put_refusals(packet, tenant);
 	return LISTING_ROW;
 }

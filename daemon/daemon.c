@@ -2,15 +2,21 @@
 
 #include "daemon/daemon.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "daemon/backend.h"
 #include "daemon/log.h"
 #include "daemon/pages.h"
+#include "daemon/peer.h"
+#include "daemon/reload.h"
+#include "daemon/rules.h"
 #include "daemon/tail.h"
 #include "daemon/tenant.h"
+#include "daemon/throttle.h"
 #include "daemon/unprivileged.h"
 
 /* Thousands of connections are ordinary: as many fds as we may have. */
@@ -111,8 +117,10 @@ void daemon_watch_deadlines(struct daemon *daemon)
 
 void daemon_fd_freed(struct daemon *daemon)
 {
-	listener_resume(&daemon->clients_listener);
+	for (size_t i = 0; i < daemon->n_client_listeners; i++)
+		listener_resume(&daemon->client_listeners[i]);
 	listener_resume(&daemon->control_listener);
+	metrics_socket_resume(&daemon->metrics);
 }
 
 /*
@@ -121,7 +129,7 @@ void daemon_fd_freed(struct daemon *daemon)
  */
 static void take_requests(struct daemon *daemon)
 {
-	ev_tstamp end = ev_time() + REQUESTS_TIME;
+	ev_tstamp end = ev_time() + TURN_TIME;
 	struct client *client;
 
 	do {
@@ -129,6 +137,15 @@ static void take_requests(struct daemon *daemon)
 		if (client)
 			client_take_request(client);
 	} while (client && ev_time() < end);
+	/* Who asks again has nothing in its socket that would wake us. */
+	if (TAILQ_EMPTY(&daemon->turns))
+		ev_idle_stop(daemon->loop, &daemon->w_busy);
+	else
+		ev_idle_start(daemon->loop, &daemon->w_busy);
+}
+
+static void on_busy(struct ev_loop *loop _unused_, ev_idle *w _unused_, int events _unused_)
+{
 }
 
 /* The end of a turn of the loop: what was put off during it. */
@@ -142,7 +159,13 @@ static void on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _un
 		clients_sweep(daemon);
 		tails_continue(daemon);
 		clients_flush_changes(daemon);
-	} while (daemon->closing);
+	} while (!TAILQ_EMPTY(&daemon->leaving));
+	systemd_update_status(daemon);
+}
+
+static void on_hangup(struct ev_loop *loop _unused_, ev_signal *w, int events _unused_)
+{
+	reload_begin(container_of(w, struct daemon, w_hangup));
 }
 
 static void on_signal(struct ev_loop *loop, ev_signal *w, int events _unused_)
@@ -159,19 +182,28 @@ static void start_watchers(struct daemon *daemon)
 	ev_timer_init(&daemon->w_probe, on_probe, 0., PROBE_INTERVAL);
 	pages_init(daemon);
 	ev_init(&daemon->w_deadlines, on_deadlines);
+	ev_idle_init(&daemon->w_busy, on_busy);
 	ev_prepare_init(&daemon->w_turn, on_turn);
 	ev_prepare_start(daemon->loop, &daemon->w_turn);
+	throttle_init(daemon);
+	ev_signal_init(&daemon->w_hangup, on_hangup, SIGHUP);
+	ev_signal_start(daemon->loop, &daemon->w_hangup);
 	ev_signal_init(&daemon->w_terminate, on_signal, SIGTERM);
 	ev_signal_start(daemon->loop, &daemon->w_terminate);
 	ev_signal_init(&daemon->w_interrupt, on_signal, SIGINT);
 	ev_signal_start(daemon->loop, &daemon->w_interrupt);
+	systemd_init(daemon);
 }
 
 static void stop_watchers(struct daemon *daemon)
 {
+	systemd_deinit(daemon);
 	ev_signal_stop(daemon->loop, &daemon->w_interrupt);
 	ev_signal_stop(daemon->loop, &daemon->w_terminate);
+	ev_signal_stop(daemon->loop, &daemon->w_hangup);
+	throttle_deinit(daemon);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
+	ev_idle_stop(daemon->loop, &daemon->w_busy);
 	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
 	ev_timer_stop(daemon->loop, &daemon->w_linger);
 	ev_timer_stop(daemon->loop, &daemon->w_probe);
@@ -195,15 +227,57 @@ static int listen_or_say_why(struct listener *listener, struct daemon *daemon, c
 	return r;
 }
 
+static int take_over(struct listener *listener, struct daemon *daemon, int *fd, enum client_socket socket)
+{
+	int r = listener_take(listener, daemon, *fd, socket);
+
+	if (r < 0)
+		log_error("can't use a socket that was handed over: %s", strerror(-r));
+	else
+		fd_steal(fd);
+	return r;
+}
+
+static int open_client_sockets(struct daemon *daemon)
+{
+	struct systemd_sockets *handed_over = &daemon->handed_over;
+	int r = 0;
+
+	for (size_t i = 0; i < handed_over->n_clients && r == 0; i++)
+		r = take_over(&daemon->client_listeners[daemon->n_client_listeners++], daemon, &handed_over->clients[i],
+			      SOCKET_CLIENTS);
+	if (handed_over->n_clients > 0)
+		return r;
+	return listen_or_say_why(&daemon->client_listeners[daemon->n_client_listeners++], daemon,
+				 daemon->options.socket, 0666, SOCKET_CLIENTS);
+}
+
 static int open_sockets(struct daemon *daemon)
 {
-	int r;
+	int r = open_client_sockets(daemon);
 
-	r = listen_or_say_why(&daemon->clients_listener, daemon, daemon->options.socket, 0666, SOCKET_CLIENTS);
 	if (r < 0)
 		return r;
-	return listen_or_say_why(&daemon->control_listener, daemon, daemon->options.control_socket, 0600,
-				 SOCKET_CONTROL);
+	if (daemon->handed_over.control >= 0)
+		r = take_over(&daemon->control_listener, daemon, &daemon->handed_over.control, SOCKET_CONTROL);
+	else
+		r = listen_or_say_why(&daemon->control_listener, daemon, daemon->options.control_socket, 0600,
+				      SOCKET_CONTROL);
+	if (r < 0)
+		return r;
+	/* Where they are is what an admin is told. */
+	daemon->options.socket = daemon->client_listeners[0].path;
+	daemon->options.control_socket = daemon->control_listener.path;
+	metrics_socket_init(&daemon->metrics, daemon);
+	return 0;
+}
+
+static int check_proc(void)
+{
+	if (peer_can_be_looked_up())
+		return 0;
+	log_error("can't see who connects: /proc is not mounted, or is that of another pid namespace");
+	return -ESRCH;
 }
 
 int daemon_new(const struct options *options, struct daemon **ret)
@@ -215,16 +289,30 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		return -ENOMEM;
 	daemon->options = *options;
 	daemon->janitor_pipe = -1;
+	daemon->handed_over.control = -1;
 	TAILQ_INIT(&daemon->turns);
 	TAILQ_INIT(&daemon->clients);
 	TAILQ_INIT(&daemon->impatient);
 	TAILQ_INIT(&daemon->flushing);
+	TAILQ_INIT(&daemon->leaving);
 	TAILQ_INIT(&daemon->lingering);
 	LIST_INIT(&daemon->persistent);
 	raise_fd_limit();
 	cgroups_find(NULL, &daemon->cgroups);
 	daemon->loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
-	r = daemon->loop ? backend_open(daemon) : -ENOMEM;
+	machine_init(&daemon->machine, 0);
+	/* First of all, so that no program that we start gets them. */
+	r = systemd_take_sockets(&daemon->handed_over);
+	if (r == 0)
+		r = check_proc();
+	if (r == 0)
+		r = daemon->loop ? reload_init(daemon) : -ENOMEM;
+	if (r == 0)
+		r = reload_first(daemon);
+	if (r == 0)
+		r = backend_open(daemon);
+	if (r == 0)
+		r = reload_check_capacity(daemon);
 	if (r == 0) {
 		daemon->started = ev_now(daemon->loop);
 		start_watchers(daemon);
@@ -251,8 +339,11 @@ struct daemon *daemon_free(struct daemon *daemon)
 	if (!daemon)
 		return NULL;
 	/* Nobody new, then those who are there, what was asked for them, what they left behind, and what it was made of. */
+	metrics_socket_deinit(&daemon->metrics);
 	listener_deinit(&daemon->control_listener);
-	listener_deinit(&daemon->clients_listener);
+	for (size_t i = 0; i < daemon->n_client_listeners; i++)
+		listener_deinit(&daemon->client_listeners[i]);
+	systemd_close_sockets(&daemon->handed_over);
 	while (!TAILQ_EMPTY(&daemon->clients))
 		client_free(TAILQ_FIRST(&daemon->clients));
 	if (daemon->kernel)
@@ -266,10 +357,12 @@ struct daemon *daemon_free(struct daemon *daemon)
 		grant_unref(grant);
 	}
 	roster_deinit(&daemon->event_roster);
-	if (daemon->kernel) {
+	if (daemon->kernel)
 		stop_watchers(daemon);
-		quota_deinit(&daemon->machine);
-	}
+	assert(!daemon->levels);
+	reload_deinit(daemon);
+	rules_deinit(daemon);
+	machine_deinit(&daemon->machine);
 	kernel_free(daemon->kernel);
 	if (daemon->keeper > 0)
 		waitpid(daemon->keeper, NULL, 0);
@@ -280,16 +373,37 @@ struct daemon *daemon_free(struct daemon *daemon)
 	return NULL;
 }
 
-void daemon_refused(struct daemon *daemon _unused_, struct tenant *tenant, const char *event, uint32_t refusal,
+double daemon_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Whether the log is to have it: one of a kind, tenant and minute; and how many there were since that it has not. */
+static bool is_news(struct refusal_told *told, double now, uint64_t *ret_more)
+{
+	*ret_more = told->more;
+	if (told->since != 0. && now - told->since < REFUSALS_INTERVAL) {
+		told->more++;
+		return false;
+	}
+	*told = (struct refusal_told){ .since = now };
+	return true;
+}
+
+void daemon_refused(struct daemon *daemon, struct tenant *tenant, const char *event, uint32_t refusal,
 		    const char *sentence)
 {
-	bool first = !tenant || tenant->refusals[refusal] == 0;
+	struct refusal_told *told = tenant ? tenant->refusals_told : daemon->refusals_told;
+	uint64_t more;
 
 	if (tenant)
 		tenant->refusals[refusal]++;
-	if (first)
-		log_refusal(tenant ? tenant->path : NULL, event, refusal_name(refusal), sentence);
+	if (is_news(&told[refusal], daemon_now(), &more))
+		log_refusal(tenant ? tenant->path : NULL, event, refusal_name(refusal), sentence, more);
 	else
-		log_debug("tenant %s: %s refused (%s): %s", tenant->path, event ? event : "", refusal_name(refusal),
-			  sentence);
+		log_debug("tenant %s: %s refused (%s): %s", tenant ? tenant->path : "unknown", event ? event : "",
+			  refusal_name(refusal), sentence);
 }

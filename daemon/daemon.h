@@ -8,14 +8,22 @@
 #include "daemon/cgroup.h"
 #include "daemon/client.h"
 #include "daemon/event.h"
+#include "daemon/level.h"
 #include "daemon/listener.h"
+#include "daemon/log.h"
+#include "daemon/metrics_socket.h"
 #include "daemon/options.h"
-#include "daemon/quota.h"
+#include "daemon/reserve.h"
 #include "daemon/stream.h"
+#include "daemon/systemd.h"
 #include "kernel/kernel.h"
 #include "kernel/probe.h"
 #include "kernel/roster.h"
+#include "protocol/refusal.h"
 
+struct policy;
+struct reload;
+struct section_reserve;
 struct tenant;
 
 struct daemon {
@@ -30,11 +38,25 @@ struct daemon {
 	struct cgroups cgroups;
 	ev_tstamp started;
 
-	struct listener clients_listener;
+	struct systemd_sockets handed_over; /* until they are listeners */
+	struct listener client_listeners[CLIENT_LISTENERS_MAX];
+	size_t n_client_listeners;
 	struct listener control_listener;
+	struct metrics_socket metrics;
+	struct systemd systemd;
+
+	struct policy *policy;
+	struct reload *reload;
+	unsigned generation; /* of the policy */
 
 	/* The ledger: who holds what. */
-	struct quota machine;
+	struct machine machine;
+	uint32_t kernel_maximum;	  /* events that the kernel takes */
+	uint32_t foreign;		  /* of them that are others' */
+	ev_tstamp looked;		  /* when that was seen */
+	bool looking;			  /* at it just now */
+	struct section_reserve *reserves; /* table by pattern */
+	struct level *levels;		  /* table by path */
 	struct tenant *tenants;		  /* table by identity */
 	struct tenant *tenants_by_number; /* the same ones */
 	struct event *events;		  /* table by key */
@@ -47,16 +69,21 @@ struct daemon {
 	uint64_t last_event;
 	uint32_t leases;
 
-	struct tenant_queue turns; /* who has something to say */
+	struct tenant_queue turns;     /* who has something to say */
+	struct client_queue throttled; /* who has asked too much, and stands aside */
+	double asked_who_has_left;     /* of those, all */
+	struct level_queue resting;    /* whose tenants have gone, and had asked much */
+	unsigned n_resting;
 	struct client_queue clients;
 	struct client_queue impatient; /* who has a deadline, the oldest first */
 	struct client_queue flushing;  /* who has changes to be told */
+	struct client_queue leaving;   /* who is freed at the end of this turn */
 	uint32_t connections;	       /* of clients, not of admins */
 	uint64_t records_told;	       /* of the ring, to those who tail */
-	bool closing;		       /* some client is marked */
 	int failed;		       /* why it ends by itself: a negative errno */
 	uint64_t lost;		       /* records, by all who ever reported */
 	uint64_t too_big;
+	struct refusal_told refusals_told[REFUSAL_MAX_]; /* of who has no tenant */
 
 	ev_io w_kernel;
 	ev_timer w_linger;
@@ -64,6 +91,10 @@ struct daemon {
 	ev_timer w_probe; /* while there are streams that nobody guards */
 	ev_timer w_deadlines;
 	ev_prepare w_turn;
+	ev_idle w_busy;	     /* while somebody waits for its turn */
+	ev_timer w_throttle; /* while somebody stands aside */
+	ev_timer w_rest;     /* while levels rest */
+	ev_signal w_hangup;
 	ev_signal w_terminate;
 	ev_signal w_interrupt;
 
@@ -89,5 +120,8 @@ bool daemon_has_fds(const struct daemon *);
 /* An fd was closed: accept again, if that was what was missing. */
 void daemon_fd_freed(struct daemon *);
 
-/* Counts a refusal, and logs the first of its kind for each tenant. The tenant and the event may be NULL. */
+/* Seconds, on a clock that nobody sets. */
+double daemon_now(void);
+
+/* Counts a refusal, and logs one of a kind for each tenant and minute. The tenant and the event may be NULL. */
 void daemon_refused(struct daemon *, struct tenant *, const char *event, uint32_t refusal, const char *sentence);

@@ -5,10 +5,13 @@
 #include "daemon/dispatch.h"
 
 #include "daemon/control.h"
+#include "daemon/explain.h"
 #include "daemon/hello.h"
+#include "daemon/metrics.h"
 #include "daemon/query.h"
 #include "daemon/register.h"
 #include "daemon/release.h"
+#include "daemon/reload.h"
 #include "daemon/tail.h"
 #include "daemon/watch.h"
 
@@ -39,6 +42,9 @@ static const struct request requests[] = {
 	{ KIND_TRACE, "TRACE", SOCKET_CONTROL, ANY_TIME, handle_trace },
 	{ KIND_TAIL, "TAIL", SOCKET_CONTROL, ANY_TIME, handle_tail },
 	{ KIND_SYNC, "SYNC", SOCKET_CONTROL, ANY_TIME, handle_sync },
+	{ KIND_RELOAD, "RELOAD", SOCKET_CONTROL, ANY_TIME, handle_reload },
+	{ KIND_EXPLAIN, "EXPLAIN", SOCKET_CONTROL, ANY_TIME, handle_explain },
+	{ KIND_METRICS, "METRICS", SOCKET_CONTROL, ANY_TIME, handle_metrics },
 };
 
 static const struct request *find(uint16_t kind, enum client_socket socket)
@@ -49,14 +55,26 @@ static const struct request *find(uint16_t kind, enum client_socket socket)
 	return NULL;
 }
 
+/*
+ * Another process of the same user is normal: a fork. Another user is a connection that was handed on; but who is another one
+ * since a set-user-ID program connects as its effective user, and sends as its real one, says so in its first packet.
+ */
+static bool may_speak(struct client *client, const struct transport_from *from)
+{
+	if (!from->known)
+		return false;
+	if (!client->greeted && from->pid == client->pid)
+		client->real_uid = from->uid;
+	return from->uid == client->uid || from->uid == client->real_uid;
+}
+
 void dispatch(struct client *client, const void *packet, size_t size, const struct transport_from *from)
 {
 	const struct request *request;
 	struct message message;
 	int r;
 
-	/* Another process of the same user is normal: a fork. Another user is a connection that was handed on. */
-	if (!from->known || (from->uid != client->uid && from->uid != client->real_uid)) {
+	if (!may_speak(client, from)) {
 		client_cut(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
 			   client->uid);
 		return;

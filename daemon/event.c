@@ -2,7 +2,10 @@
 
 #include "daemon/event.h"
 
+#include "daemon/admission.h"
+#include "daemon/capacity.h"
 #include "daemon/daemon.h"
+#include "daemon/log.h"
 #include "daemon/tenant.h"
 #include "protocol/refusal.h"
 
@@ -42,7 +45,7 @@ static void event_tidy(struct event *event)
 		return;
 	HASH_DELETE(by_key, event->daemon->events, event);
 	roster_remove(&event->daemon->event_roster, event->number);
-	quota_charge_deinit(&event->charge);
+	quota_event_deinit(&event->account);
 	free(event);
 }
 
@@ -60,6 +63,7 @@ static struct event *event_make(struct daemon *daemon, const struct description 
 	make_key(description, flags, event->key);
 	event->description = event->key + 1;
 	LIST_INIT(&event->grants);
+	quota_event_init(&event->account, &daemon->machine);
 	return event;
 }
 
@@ -78,23 +82,15 @@ static int event_record(struct daemon *daemon, struct event *event, size_t lengt
 	return r;
 }
 
-static int event_new(struct daemon *daemon, const struct description *description, uint16_t flags, struct event **ret,
-		     struct text *why)
+static int event_new(struct daemon *daemon, const struct description *description, uint16_t flags, struct event **ret)
 {
 	struct event *event = event_make(daemon, description, flags);
 	int r;
 
 	if (!event)
 		return -ENOMEM;
-	if (quota_charge(&daemon->machine, 1, &event->charge, NULL) != 0) {
-		text_printf(why, "this machine holds %u of %u events; release some, or ask its admin for more room",
-			    daemon->machine.used, daemon->machine.maximum);
-		free(event);
-		return REFUSAL_MACHINE_FULL;
-	}
 	r = event_record(daemon, event, key_length(description, flags));
 	if (r < 0) {
-		quota_charge_deinit(&event->charge);
 		free(event);
 		return r;
 	}
@@ -120,22 +116,34 @@ static int event_get(struct tenant *tenant, const struct description *descriptio
 	struct grant *own = NULL;
 
 	if (!event)
-		return event_new(tenant->daemon, description, flags, ret, why);
+		return event_new(tenant->daemon, description, flags, ret);
 	if (streq(event->description, description->canonical)) {
 		*ret = event;
 		return 0;
 	}
 	/* Its fields are shown to those only who have them anyway. */
-	HASH_FIND(by_event, tenant->grants, &event, sizeof(struct event *), own);
+	NUMBER_FIND(by_event, tenant->grants, event, own);
 	text_printf(why, "the name '%.*s' is taken by %s; choose another name, or the same fields",
 		    (int)MIN(event->name_length, 60), event->description,
 		    own ? event->description : "an event with other fields");
 	return REFUSAL_NAME_TAKEN;
 }
 
+/* Before anybody is refused. */
+static void warn_of_maxima(struct tenant *tenant)
+{
+	const struct quota *own = &tenant->level->own, *at;
+
+	while ((at = quota_warn(&tenant->level->own)))
+		log_warning("%s %s comes near to its maximum: it holds %u of %u events",
+			    at == own ? "tenant" : "cgroup", at == own ? tenant->path : level_of(at)->path, at->held,
+			    at->maximum);
+}
+
 static int grant_new(struct tenant *tenant, struct event *event, struct grant **ret, struct text *why)
 {
 	struct grant *grant = calloc(1, sizeof(*grant));
+	int r;
 
 	if (!grant)
 		return -ENOMEM;
@@ -143,14 +151,12 @@ static int grant_new(struct tenant *tenant, struct event *event, struct grant **
 	grant->event = event;
 	grant->references = 1;
 	LIST_INIT(&grant->registered);
-	if (quota_charge(&tenant->quota, 1, &grant->charge, NULL) != 0) {
-		text_printf(why,
-			    "this tenant holds %u of %u events; release some, or ask the admin for a larger maximum",
-			    tenant->quota.used, tenant->quota.maximum);
+	r = admission_charge(tenant, &event->account, &grant->charge, why);
+	if (r != 0) {
 		free(grant);
-		return REFUSAL_QUOTA_EXCEEDED;
+		return r;
 	}
-	HASH_ADD(by_event, tenant->grants, event, sizeof(struct event *), grant);
+	NUMBER_ADD(by_event, tenant->grants, event, grant);
 	if (!table_added()) {
 		quota_charge_deinit(&grant->charge);
 		free(grant);
@@ -158,6 +164,8 @@ static int grant_new(struct tenant *tenant, struct event *event, struct grant **
 	}
 	LIST_INSERT_HEAD(&event->grants, grant, in_event);
 	tenant->lingering++; /* until somebody leases it */
+	warn_of_maxima(tenant);
+	capacity_note(tenant->daemon, false);
 	*ret = grant;
 	return 0;
 }
@@ -172,7 +180,7 @@ int grant_get(struct tenant *tenant, const struct description *description, uint
 	r = event_get(tenant, description, flags, &event, why);
 	if (r != 0)
 		return r;
-	HASH_FIND(by_event, tenant->grants, &event, sizeof(struct event *), grant);
+	NUMBER_FIND(by_event, tenant->grants, event, grant);
 	if (grant) {
 		*ret = grant_ref(grant);
 		return 0;

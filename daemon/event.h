@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * An event, as the kernel knows it, and a grant: that a tenant holds it. The machine pays for the one, the tenant for the
- * other, and each is freed, and its charge refunded, with the last reference to it.
+ * An event, as the kernel knows it, and a grant: that a tenant holds it. A grant is charged, and freed and refunded with the
+ * last reference to it; an event is gone with its last grant.
  */
 
 #include <sys/queue.h>
 
-#include "daemon/quota.h"
+#include "daemon/charge.h"
 #include "protocol/description.h"
 #include "protocol/table.h"
 
@@ -21,7 +21,7 @@ LIST_HEAD(grant_list, grant);
 
 struct event {
 	struct daemon *daemon;
-	struct quota_charge charge; /* to the machine */
+	struct quota_event account;
 	struct grant_list grants;
 	uint64_t number; /* grows; for listings */
 	uint16_t flags;	 /* REGISTER_MULTI_FORMAT: others of the same name have other fields */
@@ -34,8 +34,8 @@ struct event {
 struct grant {
 	struct tenant *tenant;
 	struct event *event;
-	struct quota_charge charge; /* to the tenant */
-	uint32_t bit;		    /* in the tenant's page; 0 until the kernel has said */
+	struct quota_charge charge;
+	uint32_t bit; /* in the tenant's page; 0 until the kernel has said */
 	unsigned references;
 	unsigned leases; /* 0 with references left: it lingers */
 	bool persistent; /* the kernel keeps it, so it is charged for as long as we live */

@@ -3,15 +3,17 @@
 #include "daemon/hello.h"
 
 #include "daemon/daemon.h"
+#include "daemon/rules.h"
 #include "daemon/tenant.h"
 
-static uint64_t features(const struct kernel_facts *facts)
+static uint64_t features(const struct tenant *tenant)
 {
+	uint16_t flags = tenant->daemon->kernel->facts.flags & rules_flags(tenant);
 	uint64_t features = WIRE_FEATURE_WATCH;
 
-	if (facts->flags & KERNEL_PERSIST)
+	if (flags & REGISTER_PERSIST)
 		features |= WIRE_FEATURE_PERSIST;
-	if (facts->flags & KERNEL_MULTI_FORMAT)
+	if (flags & REGISTER_MULTI_FORMAT)
 		features |= WIRE_FEATURE_MULTI_FORMAT;
 	return features;
 }
@@ -21,13 +23,13 @@ static void welcome(struct client *client, uint32_t serial, uint64_t understands
 	struct tenant *tenant = client->tenant;
 	const struct kernel_facts *facts = &client->daemon->kernel->facts;
 	const struct wire_welcome welcome = {
-		.features = features(facts) & understands,
+		.features = features(tenant) & understands,
 		.page_bytes = WIRE_PAGE_BYTES,
 		.page_bits = facts->page_bits,
 		.payload_max = facts->payload_max,
 		.packet_max = WIRE_PACKET_MAX,
 		.batch_max = WIRE_BATCH_MAX,
-		.events_max = tenant->quota.maximum,
+		.events_max = tenant->level->own.maximum,
 		.backend = facts->backend,
 	};
 
@@ -98,6 +100,12 @@ static int ask_for_page(struct client *client, uint32_t serial, uint64_t underst
 	return 0;
 }
 
+/* Who has connected as another user, but is root all the same, can be it again whenever it likes. */
+static bool is_root(const struct client *client)
+{
+	return client->uid == 0 || client->real_uid == 0;
+}
+
 int handle_hello(struct client *client, const struct message *message)
 {
 	struct wire_hello hello;
@@ -107,8 +115,13 @@ int handle_hello(struct client *client, const struct message *message)
 	r = decode_hello(message->body, &hello);
 	if (r != 0)
 		return r;
-	missing = hello.needs & ~features(&client->daemon->kernel->facts);
-	if (missing)
+	missing = hello.needs & ~features(client->tenant);
+	if (is_root(client) && !rules_trust_root(client->tenant))
+		client_cut(
+			client, message->serial, REFUSAL_NOT_PERMITTED,
+			"root of the machine gets no data file in a container, where nothing guards it; run as another "
+			"user, or ask the admin for AllowHostRoot=yes");
+	else if (missing)
 		client_cut(client, message->serial, REFUSAL_FEATURE_MISSING, "needs features %#llx that are not here",
 			   (unsigned long long)missing);
 	else if (client->tenant->page_fd >= 0)

@@ -2,18 +2,26 @@
 
 #include "daemon/lease.h"
 
+#include "daemon/bundle.h"
 #include "daemon/client.h"
 #include "daemon/daemon.h"
 #include "daemon/event.h"
 #include "daemon/reference.h"
 #include "daemon/stream.h"
 
-struct lease *lease_by_bit(struct client *client, uint32_t bit)
+struct lease *lease_by_bit(const struct client *client, uint32_t bit)
 {
 	struct lease *lease;
 
-	HASH_FIND(by_bit, client->leases, &bit, sizeof(bit), lease);
+	NUMBER_FIND(by_bit, client->leases, bit, lease);
+	if (!lease && client->bundle)
+		NUMBER_FIND(by_bit, client->bundle->leases, bit, lease);
 	return lease;
+}
+
+unsigned leases_count(const struct client *client)
+{
+	return HASH_CNT(by_bit, client->leases) + (client->bundle ? HASH_CNT(by_bit, client->bundle->leases) : 0);
 }
 
 struct lease *lease_get(struct client *client, struct reference *reference)
@@ -32,7 +40,7 @@ struct lease *lease_get(struct client *client, struct reference *reference)
 	lease->client = client;
 	lease->reference = reference;
 	lease->bit = reference->grant->bit;
-	HASH_ADD(by_bit, client->leases, bit, sizeof(lease->bit), lease);
+	NUMBER_ADD(by_bit, client->leases, bit, lease);
 	if (!table_added()) {
 		free(lease);
 		return NULL;
@@ -47,12 +55,18 @@ struct lease *lease_get(struct client *client, struct reference *reference)
 
 void lease_drop(struct lease *lease)
 {
-	HASH_DELETE(by_bit, lease->client->leases, lease);
+	struct reference *reference = lease->reference;
+
+	if (lease->client) {
+		HASH_DELETE(by_bit, lease->client->leases, lease);
+		share_find(lease->client, reference->stream)->leases--;
+	} else {
+		HASH_DELETE(by_bit, lease->bundle->leases, lease);
+	}
 	LIST_REMOVE(lease, in_reference);
-	lease->reference->stream->live -= LIST_EMPTY(&lease->reference->leases);
-	share_find(lease->client, lease->reference->stream)->leases--;
-	grant_lease_ends(lease->reference->grant);
-	lease->client->daemon->leases--;
+	reference->stream->live -= LIST_EMPTY(&reference->leases);
+	grant_lease_ends(reference->grant);
+	reference->stream->daemon->leases--;
 	free(lease);
 }
 

@@ -41,48 +41,89 @@ static void on_backoff(struct ev_loop *loop _unused_, ev_timer *w, int events _u
 	start_accepting(container_of(w, struct listener, w_backoff));
 }
 
+void listener_pause(struct listener *listener)
+{
+	ev_io_stop(listener->daemon->loop, &listener->w_accept);
+}
+
 void listener_resume(struct listener *listener)
 {
-	if (!ev_is_active(&listener->w_backoff))
+	if (!listener->daemon || ev_is_active(&listener->w_accept))
 		return;
 	ev_timer_stop(listener->daemon->loop, &listener->w_backoff);
 	start_accepting(listener);
 }
 
-/* Whom we can't see gets nothing, and is told why. */
-static void turn_away(struct listener *listener, int fd, const char *sentence)
+/* Who gets nothing is told why. */
+static void turn_away(struct listener *listener, int fd, struct tenant *tenant, uint32_t refusal, const char *sentence)
 {
 	uint8_t buffer[512];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 
-	daemon_refused(listener->daemon, NULL, NULL, REFUSAL_UNKNOWN_PEER, sentence);
+	daemon_refused(listener->daemon, tenant, NULL, refusal, sentence);
 	encode_begin(&packet, KIND_ERROR, 0, 0, NULL, 0);
-	encode_error(&packet, REFUSAL_UNKNOWN_PEER, sentence);
+	encode_error(&packet, refusal, sentence);
 	encode_end(&packet);
 	transport_send(fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
-	shutdown(fd, SHUT_RDWR);
+	connection_end(listener->daemon, fd);
 	disposal_close(fd);
+}
+
+/* False, and it is turned away: the tenant, or a cgroup around it, has as many connections as it may. */
+static bool has_room(struct listener *listener, int fd, struct tenant *tenant)
+{
+	const struct level *crowded = level_find_crowded(tenant->level);
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text text = text_make(sentence, sizeof(sentence));
+
+	if (tenant->connections >= tenant->rules.max_connections) {
+		text_printf(&text, "this tenant has %u of %u connections", tenant->connections,
+			    tenant->rules.max_connections);
+	} else if (crowded) {
+		text_printf(&text, "all in the cgroup ");
+		text_excerpt(&text, crowded->path, strlen(crowded->path));
+		text_printf(&text, " have %u of %u connections", crowded->connections, crowded->max_connections);
+	} else {
+		return true;
+	}
+	text_printf(&text, "; close some, or ask the admin for more");
+	turn_away(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, sentence);
+	return false;
 }
 
 /* 0: the connection is the client's now, or was turned away. Negative: out of something. */
 static int welcome(struct listener *listener, int fd)
 {
+	static const char *const unknown[] = {
+		[PEER_E_HIDDEN] = "the daemon can't see your process: it is outside of the daemon's pid namespace, or "
+				  "/proc hides it (hidepid=)",
+		[PEER_E_NOWHERE] =
+			"the daemon can't see which cgroup your process is in: neither cgroup2 nor systemd's "
+			"own hierarchy is there; ask the admin to mount cgroup2",
+	};
 	struct daemon *daemon = listener->daemon;
 	struct tenant *tenant = NULL;
 	struct peer peer;
 	int r;
 
-	r = peer_identify(fd, &daemon->cgroups, &peer);
+	if (listener->socket == SOCKET_METRICS)
+		return metrics_socket_welcome(&daemon->metrics, fd);
+	r = listener->socket == SOCKET_CLIENTS ? peer_identify(fd, &daemon->cgroups, &peer)
+					       : peer_identify_admin(fd, &peer);
 	if (r == PEER_E_GONE) {
 		disposal_close(fd);
 		return 0;
 	}
-	if (r == PEER_E_HIDDEN) {
-		turn_away(listener, fd, "the daemon can't see your process; is it in a pid namespace that hides it?");
+	if (r == PEER_E_HIDDEN || r == PEER_E_NOWHERE) {
+		turn_away(listener, fd, NULL, REFUSAL_UNKNOWN_PEER, unknown[r]);
 		return 0;
 	}
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
 		r = tenant_of_peer(daemon, &peer, &tenant);
+	if (tenant && !has_room(listener, fd, tenant)) {
+		tenant_release(tenant);
+		return 0;
+	}
 	if (r == 0)
 		r = client_new(daemon, fd, listener->socket, &peer, tenant);
 	if (r < 0 && tenant)
@@ -97,40 +138,47 @@ static int take_connection(struct listener *listener)
 	return accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
+/* False: there is nobody, or no room for anybody. */
+static bool accept_one(struct listener *listener)
+{
+	int fd, r;
+
+	if (listener->socket == SOCKET_CLIENTS && !daemon_has_fds(listener->daemon)) {
+		back_off(listener, -EMFILE);
+		return false;
+	}
+	fd = take_connection(listener);
+	if (fd < 0 && errno == EAGAIN)
+		return false;
+	if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+		return true;
+	r = fd < 0 ? -errno : welcome(listener, fd);
+	if (r == 0)
+		return ev_is_active(&listener->w_accept);
+	if (is_passing(r)) {
+		listener->held = fd;
+		back_off(listener, r);
+		return false;
+	}
+	disposal_close(fd);
+	log_warning("a connection on %s was dropped: %s", listener->path, strerror(-r));
+	return true;
+}
+
+/* For a while, so that a storm of connections does not starve those that are there. */
 static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events _unused_)
 {
 	struct listener *listener = container_of(w, struct listener, w_accept);
+	ev_tstamp end = ev_time() + TURN_TIME;
 
-	for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
-		int fd, r;
-
-		if (listener->socket == SOCKET_CLIENTS && !daemon_has_fds(listener->daemon)) {
-			back_off(listener, -EMFILE);
-			return;
-		}
-		fd = take_connection(listener);
-
-		if (fd < 0 && errno == EAGAIN)
-			return;
-		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-			continue;
-		r = fd < 0 ? -errno : welcome(listener, fd);
-		if (r == 0)
-			continue;
-		if (is_passing(r)) {
-			listener->held = fd;
-			back_off(listener, r);
-			return;
-		}
-		disposal_close(fd);
-		log_warning("a connection on %s was dropped: %s", listener->path, strerror(-r));
-	}
+	while (accept_one(listener) && ev_time() < end)
+		;
 }
 
 /* A socket's file that nobody listens on any more is in the way; one that somebody does is not ours to take. */
-static int remove_stale(const char *path, const struct sockaddr_un *address, socklen_t length)
+static int remove_stale(int type, const char *path, const struct sockaddr_un *address, socklen_t length)
 {
-	_cleanup_(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_(fd_closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat status;
 
 	if (fd < 0)
@@ -139,7 +187,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *address, soc
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(status.st_mode))
 		return -EEXIST;
-	if (connect(fd, (const struct sockaddr *)address, length) == 0 || errno == EAGAIN)
+	if (connect(fd, (const struct sockaddr *)address, length) == 0 || errno == EAGAIN || errno == EPROTOTYPE)
 		return -EADDRINUSE;
 	if (errno != ECONNREFUSED)
 		return -errno;
@@ -159,11 +207,13 @@ static int make_directory(struct listener *listener, const char *path)
 
 void listener_remove_files(const struct listener *listener)
 {
-	_cleanup_(freep) char *copy = strdup(listener->path);
+	_cleanup_(freep) char *copy = listener->path ? strdup(listener->path) : NULL;
 	const char *path = listener->path;
 	struct stat status;
 
-	if (lstat(path, &status) == 0 && status.st_dev == listener->device && status.st_ino == listener->inode)
+	if (listener->handed_over)
+		return;
+	if (path && lstat(path, &status) == 0 && status.st_dev == listener->device && status.st_ino == listener->inode)
 		unlink(path);
 	if (copy && listener->made_directory)
 		rmdir(dirname(copy));
@@ -182,6 +232,7 @@ static int set_options(int fd)
 
 static int listen_at(struct listener *listener, const char *path, mode_t mode)
 {
+	int type = listener->socket == SOCKET_METRICS ? SOCK_STREAM : SOCK_SEQPACKET;
 	struct sockaddr_un address;
 	struct stat status;
 	socklen_t length;
@@ -192,10 +243,10 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 	if (r == 0)
 		r = make_directory(listener, path);
 	if (r == 0)
-		r = remove_stale(path, &address, length);
+		r = remove_stale(type, path, &address, length);
 	if (r < 0)
 		return r;
-	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	listener->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener->fd < 0)
 		return -errno;
 	r = set_options(listener->fd);
@@ -213,6 +264,13 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 	return 0;
 }
 
+static void start(struct listener *listener)
+{
+	ev_io_init(&listener->w_accept, on_accept, listener->fd, EV_READ);
+	ev_timer_init(&listener->w_backoff, on_backoff, ACCEPT_BACKOFF, 0.);
+	ev_io_start(listener->daemon->loop, &listener->w_accept);
+}
+
 int listener_init(struct listener *listener, struct daemon *daemon, const char *path, mode_t mode,
 		  enum client_socket socket)
 {
@@ -224,9 +282,31 @@ int listener_init(struct listener *listener, struct daemon *daemon, const char *
 		listener_deinit(listener);
 		return r;
 	}
-	ev_io_init(&listener->w_accept, on_accept, listener->fd, EV_READ);
-	ev_timer_init(&listener->w_backoff, on_backoff, ACCEPT_BACKOFF, 0.);
-	ev_io_start(daemon->loop, &listener->w_accept);
+	start(listener);
+	return 0;
+}
+
+/* Only for people: an address may be without a name, or cut short. */
+static void find_path(int fd, char *ret, size_t size)
+{
+	struct sockaddr_un address = { 0 };
+	socklen_t length = sizeof(address);
+
+	string_copy(ret, size, "a socket without a name");
+	if (getsockname(fd, (struct sockaddr *)&address, &length) == 0 && *address.sun_path)
+		string_copy(ret, MIN(size, sizeof(address.sun_path)), address.sun_path);
+}
+
+int listener_take(struct listener *listener, struct daemon *daemon, int fd, enum client_socket socket)
+{
+	int r = set_options(fd);
+
+	if (r < 0)
+		return r;
+	*listener = (struct listener){ .daemon = daemon, .fd = fd, .held = -1, .socket = socket, .handed_over = true };
+	find_path(fd, listener->handed_path, sizeof(listener->handed_path));
+	listener->path = listener->handed_path;
+	start(listener);
 	return 0;
 }
 
@@ -238,8 +318,7 @@ void listener_deinit(struct listener *listener)
 		ev_io_stop(listener->daemon->loop, &listener->w_accept);
 	if (ev_is_active(&listener->w_backoff))
 		ev_timer_stop(listener->daemon->loop, &listener->w_backoff);
-	if (listener->path)
-		listener_remove_files(listener);
+	listener_remove_files(listener);
 	disposal_close(listener->held);
 	fd_close(listener->fd);
 	*listener = (struct listener){ .fd = -1, .held = -1 };

@@ -5,6 +5,7 @@
 
 #include <ev.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "daemon/client.h"
 
@@ -14,6 +15,8 @@ struct listener {
 	int held; /* accepted, but there were no fds left to find out who it is */
 	enum client_socket socket;
 	const char *path;
+	bool handed_over; /* bound by somebody else, whose its file is */
+	char handed_path[sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path)];
 	bool made_directory; /* that the socket is in */
 	dev_t device;	     /* of the socket's file, so that nobody else's is removed */
 	ino_t inode;
@@ -24,9 +27,13 @@ struct listener {
 
 /* 0, or a negative errno: -EADDRINUSE where somebody listens there already. Makes the directory if its parent exists. */
 int listener_init(struct listener *, struct daemon *, const char *path, mode_t mode, enum client_socket);
+/* The same with a socket that somebody else has bound and listens, and whose file is not ours. The fd is the caller's if it fails. */
+int listener_take(struct listener *, struct daemon *, int fd, enum client_socket);
 /* Removes the socket's file if it is still ours. Safe on zeros. */
 void listener_deinit(struct listener *);
-/* The same, and nothing else, for who may still remove them when we may not. */
+/* The same, and nothing else, for who may still remove them when we may not. Safe on zeros. */
 void listener_remove_files(const struct listener *);
-/* Ends a pause at once. */
+/* Takes nobody for now. */
+void listener_pause(struct listener *);
+/* Ends a pause at once. Safe on zeros. */
 void listener_resume(struct listener *);

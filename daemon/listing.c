@@ -2,6 +2,8 @@
 
 #include "daemon/listing.h"
 
+#include "daemon/daemon.h"
+
 enum { ROWS_PER_PACKET = 512 };
 
 /* Fills one packet. LISTING_ROW: there is more than it holds; else what the kind said last. */
@@ -47,20 +49,36 @@ static bool send_packet(struct listing *listing)
 
 static void answer_sync(struct client *client)
 {
-	if (!client->listing || !client->listing->syncing || client->waiting)
+	bool more = client->listing && ev_is_active(&client->listing->w_turn);
+
+	if (!client->syncing || client->waiting || more)
 		return;
-	client->listing->syncing = false;
-	client_answer(client, KIND_SYNCED, client->listing->sync_serial, 0);
+	client->syncing = false;
+	client_answer(client, KIND_SYNCED, client->sync_serial, 0);
 	client_send(client, NULL, 0);
+}
+
+static bool may_send(const struct client *client)
+{
+	return client->listing && !client->waiting && !client->closing;
 }
 
 void listing_continue(struct client *client)
 {
-	while (client->listing && !client->waiting && !client->closing)
-		if (!send_packet(client->listing))
-			break;
+	bool more;
+
+	do
+		more = may_send(client) && send_packet(client->listing) && may_send(client);
+	while (more && client->listing->kind->at_once);
+	if (more)
+		ev_timer_start(client->daemon->loop, &client->listing->w_turn);
 	answer_sync(client);
 	client_watch(client);
+}
+
+static void on_turn(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	listing_continue(container_of(w, struct listing, w_turn)->client);
 }
 
 void listing_start(struct client *client, struct listing *listing, const struct listing_kind *kind, uint32_t serial)
@@ -68,14 +86,15 @@ void listing_start(struct client *client, struct listing *listing, const struct 
 	listing->kind = kind;
 	listing->client = client;
 	listing->serial = serial;
+	ev_timer_init(&listing->w_turn, on_turn, 0., 0.);
 	client->listing = listing;
 	listing_continue(client);
 }
 
 void listing_sync(struct client *client, uint32_t serial)
 {
-	client->listing->syncing = true;
-	client->listing->sync_serial = serial;
+	client->syncing = true;
+	client->sync_serial = serial;
 	listing_continue(client);
 }
 
@@ -86,6 +105,7 @@ void listing_free(struct client *client)
 	client->listing = NULL;
 	if (!listing)
 		return;
+	ev_timer_stop(client->daemon->loop, &listing->w_turn);
 	if (listing->kind->deinit)
 		listing->kind->deinit(listing);
 	free(listing);

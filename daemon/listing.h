@@ -3,7 +3,8 @@
 
 /*
  * An answer of many packets on the control socket: rows, made as fast as the admin reads them and never further ahead, so
- * that nothing piles up however long the list and however slow the reader.
+ * that nothing piles up however long the list and however slow the reader. One who reads as fast as we write would keep
+ * everybody waiting for as long as there are rows: so each turn of the loop has one packet.
  */
 
 #include "daemon/client.h"
@@ -17,6 +18,8 @@ struct listing_kind {
 	 */
 	int (*next)(struct listing *, struct packet *);
 	void (*deinit)(struct listing *);
+	/* Instead: all that there is at once, for it is not much, and more may come meanwhile. */
+	bool at_once;
 };
 
 enum { LISTING_ROW, LISTING_END, LISTING_IDLE };
@@ -26,9 +29,8 @@ struct listing {
 	const struct listing_kind *kind;
 	struct client *client;
 	uint32_t serial;
-	bool announced; /* a first packet has been sent, so that the reader knows that it is in force */
-	bool syncing;	/* SYNC waits until all there is has been sent */
-	uint32_t sync_serial;
+	ev_timer w_turn; /* the next one: there is more */
+	bool announced;	 /* a first packet has been sent, so that the reader knows that it is in force */
 };
 
 /* Takes the listing over and sends what there is. A listing that goes on ends with its connection. */

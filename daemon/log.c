@@ -133,13 +133,15 @@ static void say_refusal(const char *tenant, const char *event, const char *reaso
 		to_stderr(LOG_NOTICE, safe);
 }
 
-void log_refusal(const char *tenant, const char *event, const char *reason, const char *sentence)
+void log_refusal(const char *tenant, const char *event, const char *reason, const char *sentence, uint64_t more)
 {
+	char before[48] = "";
+
 	if (LOG_NOTICE > log_to.level || !may_say(LOG_NOTICE))
 		return;
 	tenant = tenant ? tenant : "unknown";
-	if (event)
-		say_refusal(tenant, event, reason, "tenant %s: %s refused (%s): %s", tenant, event, reason, sentence);
-	else
-		say_refusal(tenant, "", reason, "tenant %s refused (%s): %s", tenant, reason, sentence);
+	if (more > 0)
+		snprintf(before, sizeof(before), " (and %" PRIu64 " more before)", more);
+	say_refusal(tenant, event ? event : "", reason, "tenant %s%s%s refused (%s)%s: %s", tenant, event ? ": " : "",
+		    event ? event : "", reason, before, sentence);
 }

@@ -15,8 +15,14 @@ void log_open(int level, bool journal);
 
 void log_line(int level, const char *format, ...) _printf_(2, 3);
 
-/* The same with fields that a script can select by. NULL where there is none. */
-void log_refusal(const char *tenant, const char *event, const char *reason, const char *sentence);
+/* For who is to be told of refusals of one kind now and then only. */
+struct refusal_told {
+	double since;  /* when that was done; 0: never */
+	uint64_t more; /* since then */
+};
+
+/* The same with fields that a script can select by. NULL where there is none. `more` were not logged since the last one. */
+void log_refusal(const char *tenant, const char *event, const char *reason, const char *sentence, uint64_t more);
 
 #define log_error(...)	 log_line(LOG_ERR, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_WARNING, __VA_ARGS__)

@@ -14,7 +14,7 @@
 /* systemd and other supervisors want to keep the process that they started. */
 static bool is_supervised(void)
 {
-	return getenv("NOTIFY_SOCKET") || getenv("INVOCATION_ID");
+	return getenv("NOTIFY_SOCKET") || getenv("INVOCATION_ID") || getenv("LISTEN_FDS");
 }
 
 static void end_with_parent(pid_t parent)
@@ -57,6 +57,16 @@ static void say_ready(int fd)
 		log_warning("can't say that it is ready: %s", strerror(errno));
 }
 
+/* What is still to be found one day: the sockets' files, to be removed, and the policy's, to be read again. */
+static bool may_leave_directory(const struct options *options)
+{
+	const char *next = options->policy;
+
+	for (; next && *next == '/'; next = strchr(next, ':'))
+		next++;
+	return *options->socket == '/' && *options->control_socket == '/' && !next;
+}
+
 static void let_go_of_terminal(const struct options *options)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -65,8 +75,7 @@ static void let_go_of_terminal(const struct options *options)
 		dup2(null, fd);
 	if (null > STDERR_FILENO)
 		close(null);
-	/* The sockets' files are still to be removed one day. */
-	if (*options->socket == '/' && *options->control_socket == '/' && chdir("/") < 0)
+	if (may_leave_directory(options) && chdir("/") < 0)
 		log_warning("can't leave the current directory: %s", strerror(errno));
 }
 
@@ -78,7 +87,7 @@ static int run(const struct options *options, int background)
 	r = daemon_new(options, &daemon);
 	if (r < 0)
 		return EXIT_FAILURE;
-	log_info("%s backend, listening on %s", daemon->kernel->facts.name, options->socket);
+	log_info("%s backend, listening on %s", daemon->kernel->facts.name, daemon->options.socket);
 	say_ready(options->ready_fd);
 	if (background >= 0) {
 		log_open(options->log_level, true);
@@ -86,7 +95,9 @@ static int run(const struct options *options, int background)
 		fd_close(background);
 		let_go_of_terminal(options);
 	}
+	systemd_say_ready(daemon);
 	r = daemon_run(daemon);
+	systemd_say_stopping();
 	daemon_free(daemon);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -7,13 +7,16 @@
 
 #include "daemon/limits.h"
 #include "daemon/log.h"
+#include "daemon/policy.h"
 #include "protocol/protocol.h"
 
 enum {
 	OPTION_SOCKET = 256,
 	OPTION_CONTROL_SOCKET,
+	OPTION_KEEPER_SOCKET,
 	OPTION_BACKEND,
 	OPTION_GUARD,
+	OPTION_POLICY,
 	OPTION_ALLOW_PERSIST,
 	OPTION_USER,
 	OPTION_CAPACITY,
@@ -31,8 +34,10 @@ enum {
 static const struct option long_options[] = {
 	{ "socket", required_argument, NULL, OPTION_SOCKET },
 	{ "control-socket", required_argument, NULL, OPTION_CONTROL_SOCKET },
+	{ "keeper-socket", required_argument, NULL, OPTION_KEEPER_SOCKET },
 	{ "backend", required_argument, NULL, OPTION_BACKEND },
 	{ "guard", required_argument, NULL, OPTION_GUARD },
+	{ "policy", required_argument, NULL, OPTION_POLICY },
 	{ "allow-persist", no_argument, NULL, OPTION_ALLOW_PERSIST },
 	{ "user", required_argument, NULL, OPTION_USER },
 	{ "capacity", required_argument, NULL, OPTION_CAPACITY },
@@ -58,12 +63,15 @@ static void print_help(void)
 	       "\n"
 	       "      --socket=PATH          where clients connect (default /run/userevd.sock)\n"
 	       "      --control-socket=PATH  where admins connect (default /run/userevd/control.sock)\n"
+	       "      --keeper-socket=PATH   where systemd starts a keeper; root has one of its own where this is not\n"
+	       "                             given (default /run/userevd-keeper/keeper.sock)\n"
 	       "      --backend=NAME         auto, embedded, status-page or enable-address (default auto)\n"
 	       "      --guard=MODE           require, prefer or off: what keeps clients from registering by themselves\n"
-	       "                             on the files that they are given (default prefer)\n"
-	       "      --allow-persist        let clients ask for events that outlive them\n"
+	       "                             on the files that they are given (default: the policy's Guard=)\n"
+	       "      --policy=DIR[:DIR…]    where policy files are (default: where userevd.conf(5) says)\n"
+	       "      --allow-persist        let clients ask for events that outlive them, where the policy says nothing\n"
 	       "      --user=NAME            whom to become when started as root (default userevd)\n"
-	       "      --max-events=N         events that one tenant may hold (default %d)\n"
+	       "      --max-events=N         events that one tenant may hold (default: the policy's DefaultMaxEvents=)\n"
 	       "      --tenants=KIND         cgroup, or process: each program a tenant of its own, for a\n"
 	       "                             demonstration where nobody is hostile (default cgroup)\n"
 	       "      --ring-size=BYTES      records kept by the embedded backend; K, M (default %dM)\n"
@@ -80,7 +88,7 @@ static void print_help(void)
 	       "      --ready-fd=N           write a newline there once the sockets listen\n"
 	       "\n"
 	       "See userevd(8). `userevctl doctor` tells what is wrong.\n",
-	       DEFAULT_MAX_EVENTS, DEFAULT_RING_BYTES >> 20, DEFAULT_PATIENCE, WIRE_PAGE_BITS);
+	       DEFAULT_RING_BYTES >> 20, DEFAULT_PATIENCE, WIRE_PAGE_BITS);
 }
 
 static bool parse_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret)
@@ -158,11 +166,18 @@ static bool take_option(int option, struct options *options)
 	case OPTION_CONTROL_SOCKET:
 		options->control_socket = optarg;
 		break;
+	case OPTION_KEEPER_SOCKET:
+		options->keeper_socket = optarg;
+		options->keeper_socket_said = true;
+		break;
 	case OPTION_BACKEND:
 		good = parse_backend(optarg, &options->backend);
 		break;
 	case OPTION_GUARD:
 		good = parse_guard(optarg, &options->guard);
+		break;
+	case OPTION_POLICY:
+		options->policy = optarg;
 		break;
 	case OPTION_ALLOW_PERSIST:
 		options->allow_persist = true;
@@ -179,7 +194,7 @@ static bool take_option(int option, struct options *options)
 		options->page_bits = (uint32_t)number;
 		break;
 	case OPTION_MAX_EVENTS:
-		good = parse_number("max-events", optarg, 0, UINT32_MAX, &number);
+		good = parse_number("max-events", optarg, 0, OPTIONS_UNSAID - 1, &number);
 		options->max_events = (uint32_t)number;
 		break;
 	case OPTION_RING_SIZE:
@@ -217,9 +232,10 @@ int options_parse(int argc, char **argv, struct options *ret)
 	struct options options = {
 		.socket = "/run/userevd.sock",
 		.control_socket = "/run/userevd/control.sock",
+		.keeper_socket = "/run/userevd-keeper/keeper.sock",
 		.backend = "auto",
-		.guard = "prefer",
-		.max_events = DEFAULT_MAX_EVENTS,
+		.policy = POLICY_DIRECTORIES,
+		.max_events = OPTIONS_UNSAID,
 		.ring_bytes = DEFAULT_RING_BYTES,
 		.patience = DEFAULT_PATIENCE,
 		.log_level = LOG_INFO,

@@ -5,15 +5,20 @@
 
 #include "protocol/base.h"
 
+#define OPTIONS_UNSAID UINT32_MAX
+
 struct options {
 	const char *socket;
 	const char *control_socket;
+	const char *keeper_socket;
+	bool keeper_socket_said; /* so that it has to be there */
 	const char *backend;
-	const char *guard;
-	const char *user;   /* NULL: userevd, or nobody */
-	uint32_t capacity;  /* 0: what the backend can */
-	uint32_t page_bits; /* 0: likewise */
-	uint32_t max_events;
+	const char *guard;   /* NULL: as the policy says */
+	const char *policy;  /* directories */
+	const char *user;    /* NULL: userevd, or nobody */
+	uint32_t capacity;   /* 0: what the backend can */
+	uint32_t page_bits;  /* 0: likewise */
+	uint32_t max_events; /* OPTIONS_UNSAID: as the policy says */
 	size_t ring_bytes;
 	uint32_t patience; /* seconds, with who says nothing or does not read its answers */
 	int log_level;

@@ -49,8 +49,9 @@ static int open_pidfd(int socket, pid_t pid, int *ret)
 		if (errno != ENOPROTOOPT)
 			return refusal_of(errno);
 		fd = (int)syscall(SYS_pidfd_open, pid, 0);
+		/* EINVAL: it is just being reaped, and leads no threads any more; or its number is a thread's by now. */
 		if (fd < 0)
-			return errno == EINVAL ? PEER_E_HIDDEN : refusal_of(errno);
+			return errno == EINVAL ? PEER_E_GONE : refusal_of(errno);
 	}
 	*ret = fd;
 	return 0;
@@ -81,13 +82,11 @@ void peer_comm(pid_t pid, char *ret, size_t size)
 	ret[ret[n - 1] == '\n' ? n - 1 : n] = '\0';
 }
 
-/* The kernel tells the effective user of who connected, and the real one of who sends. */
-static int read_real_uid(pid_t pid, uid_t *ret)
+/* Its first thread has ended and others live on: on a v1 host that one's cgroup says nothing any more. */
+static int check_first_thread(pid_t pid)
 {
 	char name[64], text[1024];
 	_cleanup_(fd_closep) int fd = -1;
-	const char *line;
-	unsigned uid;
 	ssize_t n;
 
 	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
@@ -98,42 +97,72 @@ static int read_real_uid(pid_t pid, uid_t *ret)
 	if (n < 0)
 		return -errno;
 	text[n] = '\0';
-	/* Its first thread has ended and others live on: on a v1 host that one's cgroup says nothing any more. */
-	if (strstr(text, "\nState:\tZ"))
-		return -ENODATA;
-	line = strstr(text, "\nUid:");
-	if (!line || sscanf(line, "\nUid: %u", &uid) != 1)
-		return -ENODATA;
-	*ret = uid;
+	return strstr(text, "\nState:\tZ") ? -ENODATA : 0;
+}
+
+/* 0, PEER_E_… or a negative errno. */
+static int find_cgroup(pid_t pid, int pidfd, const struct cgroups *cgroups, char *ret, size_t size)
+{
+	int r = cgroup_of_process(cgroups, pid, ret, size);
+
+	if (r == -ENODATA)
+		return PEER_E_NOWHERE;
+	if (r == 0 && *cgroups->controller)
+		r = check_first_thread(pid);
+	/* No such file, although it lives: /proc hides it from us. */
+	if (r == -ESRCH && !has_ended(pidfd))
+		return PEER_E_HIDDEN;
+	return r < 0 ? refusal_of(-r) : 0;
+}
+
+bool peer_can_be_looked_up(void)
+{
+	char pid[16] = "";
+
+	return readlink("/proc/self", pid, sizeof(pid) - 1) > 0 && strtol(pid, NULL, 10) == getpid();
+}
+
+static int get_credentials(int socket, struct peer *ret)
+{
+	struct ucred credentials;
+	socklen_t size = sizeof(credentials);
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
+		return -errno;
+	*ret = (struct peer){ .pid = credentials.pid, .uid = credentials.uid };
 	return 0;
+}
+
+int peer_identify_admin(int socket, struct peer *ret)
+{
+	int r = get_credentials(socket, ret);
+
+	if (r == 0)
+		peer_comm(ret->pid, ret->comm, sizeof(ret->comm));
+	return r;
 }
 
 int peer_identify(int socket, const struct cgroups *cgroups, struct peer *ret)
 {
-	struct ucred credentials;
-	socklen_t size = sizeof(credentials);
 	_cleanup_(fd_closep) int pidfd = -1;
-	struct peer peer;
+	struct peer peer = { 0 };
 	int r;
 
-	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
-		return -errno;
+	r = get_credentials(socket, &peer);
+	if (r < 0)
+		return r;
 	/* 0: a process outside of our pid namespace. */
-	if (credentials.pid <= 0)
+	if (peer.pid <= 0)
 		return PEER_E_HIDDEN;
-	r = open_pidfd(socket, credentials.pid, &pidfd);
+	r = open_pidfd(socket, peer.pid, &pidfd);
 	if (r != 0)
 		return r;
 	if (has_ended(pidfd))
 		return PEER_E_GONE;
 
-	peer = (struct peer){ .pid = credentials.pid, .uid = credentials.uid };
-	r = cgroup_of_process(cgroups, peer.pid, peer.cgroup, sizeof(peer.cgroup));
-	if (r == 0)
-		r = read_real_uid(peer.pid, &peer.real_uid);
-	if (r < 0)
-		/* No such file, although it lives: /proc hides it from us. */
-		return r == -ESRCH && !has_ended(pidfd) ? PEER_E_HIDDEN : refusal_of(-r);
+	r = find_cgroup(peer.pid, pidfd, cgroups, peer.cgroup, sizeof(peer.cgroup));
+	if (r != 0)
+		return r;
 	peer_comm(peer.pid, peer.comm, sizeof(peer.comm));
 	if (has_ended(pidfd))
 		return PEER_E_GONE;

@@ -9,22 +9,30 @@
 #include "daemon/cgroup.h"
 
 struct peer {
-	pid_t pid;	/* of whoever connected; for people to read, never to decide by */
-	uid_t uid;	/* effective, when it connected */
-	uid_t real_uid; /* what its packets carry: another one in a set-user-ID program */
+	pid_t pid; /* of whoever connected; for people to read, never to decide by */
+	uid_t uid; /* effective, when it connected */
 	char comm[16];
 	char cgroup[PATH_MAX];
 };
 
 enum {
-	PEER_E_GONE = 1,   /* it ended before we could look */
-	PEER_E_HIDDEN = 2, /* we are not allowed, or not able, to see it: a pid namespace, hidepid= */
+	PEER_E_GONE = 1,    /* it ended before we could look */
+	PEER_E_HIDDEN = 2,  /* we are not allowed, or not able, to see it: a pid namespace, hidepid= */
+	PEER_E_NOWHERE = 3, /* it is in no cgroup that we know: a v1 machine without systemd */
 };
 
 /*
  * 0, one of the above, or a negative errno (-EMFILE, -ENFILE, -ENOMEM: try again later). `ret` is untouched unless 0.
  */
 int peer_identify(int socket, const struct cgroups *, struct peer *ret);
+/*
+ * Who may open the admins' socket needs no tenant, and is served although it can't be seen: it may have come to ask why
+ * nobody else is. 0, or a negative errno.
+ */
+int peer_identify_admin(int socket, struct peer *ret);
+
+/* Whether /proc is there, and has the pids that we know; in that of another pid namespace each would be somebody else's. */
+bool peer_can_be_looked_up(void);
 
 /* The command's name, "unknown" where it can't be read. */
 void peer_comm(pid_t pid, char *ret, size_t size);

@@ -16,10 +16,10 @@ int handle_query(struct client *client, const struct message *message)
 		return REFUSAL_BAD_PACKET;
 	kernel_page_stats(client->daemon->kernel, tenant->number, &stats);
 	account = (struct wire_account){
-		.events = tenant->quota.used,
-		.events_max = tenant->quota.maximum,
+		.events = tenant->level->own.held,
+		.events_max = tenant->level->own.maximum,
 		.lingering = tenant->lingering,
-		.leases = HASH_CNT(by_bit, client->leases),
+		.leases = leases_count(client),
 		.connections = tenant->connections,
 		.lost = tenant->lost,
 		.records = stats.records,

@@ -31,7 +31,7 @@ struct reference *reference_find(const struct stream *stream, struct grant *gran
 {
 	struct reference *reference;
 
-	HASH_FIND(by_grant, stream->references, &grant, sizeof(struct grant *), reference);
+	NUMBER_FIND(by_grant, stream->references, grant, reference);
 	return reference && !reference->release ? reference : NULL;
 }
 
@@ -39,7 +39,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 {
 	struct reference *reference;
 
-	HASH_FIND(by_grant, stream->references, &grant, sizeof(struct grant *), reference);
+	NUMBER_FIND(by_grant, stream->references, grant, reference);
 	if (!reference) {
 		reference = calloc(1, sizeof(*reference));
 		if (!reference)
@@ -47,7 +47,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 		reference->stream = stream;
 		reference->grant = grant;
 		LIST_INIT(&reference->leases);
-		HASH_ADD(by_grant, stream->references, grant, sizeof(struct grant *), reference);
+		NUMBER_ADD(by_grant, stream->references, grant, reference);
 		if (!table_added()) {
 			free(reference);
 			return NULL;

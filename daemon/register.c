@@ -2,24 +2,39 @@
 
 /*
  * A batch of events is decided event by event. What the client could be given at once, since the event is already registered
- * on a stream that it has or may have, is leased at once; the rest is asked of the kernel in one batch. Until the kernel has
- * answered, all that was charged hangs off the registration: each item owns a reference to its grant. What the kernel granted
- * becomes a reference of the stream and a lease of the client, before the answer leaves; whatever else there is goes with the
- * item's reference. A client that leaves meanwhile changes nothing in that but for the leases.
+ * on a stream that it has or may have, is leased at once; the rest is asked of the kernel, which begins with the first while
+ * the last are decided. Until the kernel has answered, all that was charged hangs off the registration: each item owns a
+ * reference to its grant. What the kernel granted becomes a reference of the stream and a lease of the client, before the
+ * answer leaves; whatever else there is goes with the item's reference. A client that leaves meanwhile changes nothing in that
+ * but for the leases.
+ *
+ * Where a bundle holds what is asked for, nothing is decided at all. Who asks for what another is just being given waits for
+ * that: five hundred workers that start together are one registration.
  */
 
 #include "daemon/register.h"
 
 #include <stdio.h>
 
+#include "daemon/backlog.h"
+#include "daemon/bundle.h"
+#include "daemon/capacity.h"
 #include "daemon/daemon.h"
 #include "daemon/event.h"
 #include "daemon/lease.h"
+#include "daemon/parking.h"
 #include "daemon/reference.h"
+#include "daemon/rules.h"
 #include "daemon/tenant.h"
 #include "protocol/description.h"
 
 enum { NO_CALL = SIZE_MAX };
+
+/*
+ * Items that are decided, and asked of the kernel, before it is the next tenant's turn: a hundred microseconds' worth, and half
+ * of what the keeper takes in one packet.
+ */
+enum { PART = 50 };
 
 struct item {
 	struct grant *grant; /* what this item asks for, if it was not refused */
@@ -38,18 +53,27 @@ struct registration {
 	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
 	struct stream *next;   /* what stream_for() says */
 	bool next_is_known;
-	bool stream_is_new; /* the first call makes it */
+	bool stream_is_new; /* the first call makes it, and is not answered */
 	uint32_t serial;
+	unsigned generation; /* of the policy by which it is decided */
 	size_t n_items;
 	struct item *items;
+	size_t n_decided;	  /* of these the first, and of those: */
+	size_t n_settled;	  /* leased, or refused, or there is no call of theirs */
+	struct strings undecided; /* what is asked for behind those, once it is another's turn in: */
+	uint8_t *copy;
 	size_t n_calls;
 	struct kernel_call *calls; /* one for the stream, and at most one for each item */
+	size_t n_submitted;	   /* calls */
+	unsigned under_way;	   /* that often the kernel is to answer; and one as long as items are decided */
+	struct parking parking;	   /* for those who ask for the same while this is under way */
 };
 
 static struct registration *registration_free(struct registration *registration)
 {
 	if (!registration)
 		return NULL;
+	parking_close(&registration->parking);
 	for (size_t i = 0; i < registration->n_items; i++) {
 		grant_unref(registration->items[i].grant);
 		free(registration->items[i].sentence);
@@ -58,23 +82,27 @@ static struct registration *registration_free(struct registration *registration)
 		stream_unuse(registration->stream);
 	free(registration->items);
 	free(registration->calls);
+	free(registration->copy);
 	free(registration);
 	return NULL;
 }
 
-static struct registration *registration_new(struct client *client, uint32_t serial, size_t n)
+static struct registration *registration_new(struct client *client, uint32_t serial, const struct strings *strings)
 {
+	size_t n = strings->count;
 	struct registration *registration = calloc(1, sizeof(*registration));
 
 	if (!registration)
 		return NULL;
 	registration->daemon = client->daemon;
 	registration->serial = serial;
+	registration->generation = client->daemon->generation;
 	registration->items = calloc(MAX(n, 1), sizeof(*registration->items));
 	registration->calls = calloc(n + 1, sizeof(*registration->calls));
 	if (!registration->items || !registration->calls)
 		return registration_free(registration);
 	registration->n_items = n;
+	registration->undecided = *strings;
 	return registration;
 }
 
@@ -122,7 +150,11 @@ static void refuse_for_kernel(struct item *item, int answer)
 /* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
 static int decide(struct client *client, const struct string_item *asked, struct grant **ret, struct text *why)
 {
+	const struct policy_rules *rules = &client->tenant->rules.values;
+	char prefixed[PREFIXED_MAX];
+	struct string_item wanted = rules_put_prefix(rules, asked, prefixed);
 	static struct description description; /* large, and used up before the next one comes */
+	struct policy_verdict verdict;
 	const uint16_t known = REGISTER_PERSIST | REGISTER_MULTI_FORMAT;
 	int r;
 
@@ -136,7 +168,10 @@ static int decide(struct client *client, const struct string_item *asked, struct
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
-	r = description_parse(asked->text, asked->length, &description, why);
+	r = description_parse(wanted.text, wanted.length, &description, why);
+	if (r == 0)
+		r = policy_may_register(rules, description.canonical, description.name_length, asked->flags, &verdict,
+					why);
 	if (r != 0)
 		return r;
 	return grant_get(client->tenant, &description, asked->flags, ret, why);
@@ -162,7 +197,7 @@ static struct reference *find_reference(const struct client *client, struct gran
 		if (reference)
 			return reference;
 	}
-	if (!client->daemon->guarded || !may_send_more(client))
+	if (!rules_share_streams(client->tenant) || !may_send_more(client))
 		return NULL;
 	LIST_FOREACH(reference, &grant->registered, in_grant)
 		if (!reference->release && stream_may_serve(reference->stream, client))
@@ -280,9 +315,10 @@ static void decide_item(struct client *client, struct registration *registration
 /* The kernel made our stream, or did not: then nothing on it was registered either, whoever has asked for it. */
 static int adopt_stream(struct registration *registration)
 {
-	if (registration->stream_is_new)
-		return stream_made(registration->stream, &registration->calls[0]);
-	return registration->stream ? registration->stream->failed : 0;
+	if (!registration->stream_is_new)
+		return registration->stream->failed;
+	registration->stream_is_new = false;
+	return stream_made(registration->stream, &registration->calls[0]);
 }
 
 static void refuse_unguarded(struct item *item)
@@ -296,10 +332,10 @@ static void grant_item(struct registration *registration, struct client *client,
 	const struct kernel_call *call;
 	struct reference *reference;
 
-	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
-		return;
 	call = &registration->calls[item->call];
 	if (call->result != KERNEL_OK) {
+		if (call->result == KERNEL_E_FULL)
+			capacity_note(registration->daemon, true);
 		refuse_for_kernel(item, call->result);
 		return;
 	}
@@ -323,9 +359,15 @@ static void encode_item(struct packet *packet, const struct item *item)
 	struct answer answer = { .refusal = item->refusal };
 
 	if (item->refusal == REFUSAL_NONE) {
-		answer.bit = item->grant->bit;
+		const struct grant *grant = item->grant;
+
+		answer.bit = grant->bit;
 		answer.stream = item->stream->number;
 		answer.index = item->index;
+		if (grant->tenant->rules.values.value[POLICY_NAME_PREFIX]->text) {
+			answer.text = grant->event->description;
+			answer.length = grant->event->name_length;
+		}
 	} else if (item->sentence) {
 		answer.text = item->sentence;
 		answer.length = strlen(item->sentence);
@@ -356,6 +398,13 @@ struct streams_to_send {
 	uint8_t n;
 };
 
+static void add_stream(struct streams_to_send *streams, struct share *share)
+{
+	streams->number[streams->n] = share->stream->number;
+	streams->fd[streams->n++] = share->stream->fd;
+	share->sent = true;
+}
+
 /* The client's share, and the registration itself. */
 static unsigned count_own(const struct registration *registration, const struct stream *stream)
 {
@@ -369,17 +418,33 @@ static void collect_streams(struct registration *registration, struct client *cl
 
 	for (share = LIST_FIRST(&client->shares); share; share = next) {
 		next = LIST_NEXT(share, in_client);
-		if (share->sent || ret->n == WIRE_FDS_MAX)
+		/* Without memory there may be a share and no lease: it ends when the answer has left. */
+		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
 			continue;
 		if (stream_must_stay(share->stream, count_own(registration, share->stream))) {
 			take_back(registration, client, share->stream);
 			share_free(share);
 			continue;
 		}
-		ret->number[ret->n] = share->stream->number;
-		ret->fd[ret->n++] = share->stream->fd;
-		share->sent = true;
+		add_stream(ret, share);
 	}
+}
+
+/* Whether the client has got all that it asked for, nothing else, and in a way that serves others. */
+static bool makes_bundle(const struct registration *registration, const struct client *client)
+{
+	if (!registration->parking.key || client->bundle || HASH_CNT(by_bit, client->leases) != registration->n_items)
+		return false;
+	/* After a reload others might be refused what this one was granted before. */
+	if (registration->generation != client->daemon->generation)
+		return false;
+	for (size_t i = 0; i < registration->n_items; i++) {
+		const struct item *item = &registration->items[i];
+
+		if (item->refusal != REFUSAL_NONE || item->flags & REGISTER_PERSIST || !item->stream->shared)
+			return false;
+	}
+	return true;
 }
 
 static void answer(struct registration *registration, struct client *client)
@@ -403,6 +468,8 @@ static void answer(struct registration *registration, struct client *client)
 	}
 	encode_count(packet, mark, (uint16_t)registration->n_items);
 	client_send(client, streams.fd, streams.n);
+	if (makes_bundle(registration, client))
+		bundle_make(client, registration->parking.key, packet->data + mark, packet->size - mark);
 }
 
 /* Of a file that nobody else will get, the client's copy is the only one. */
@@ -415,22 +482,36 @@ static void close_what_left(struct client *client)
 			share->stream->fd = fd_close(share->stream->fd);
 }
 
-static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+static void settle_item(struct registration *registration, struct client *client, struct item *item, int stream_failed)
 {
-	struct registration *registration = data;
-	struct client *client = errand_end(&registration->errand);
-	int r = adopt_stream(registration);
+	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
+		return;
+	if (stream_failed == STREAM_E_UNGUARDED)
+		refuse_unguarded(item);
+	else if (stream_failed)
+		refuse_for_errno(item, stream_failed);
+	else
+		grant_item(registration, client, item);
+}
 
-	for (size_t i = 0; i < registration->n_items; i++) {
-		struct item *item = &registration->items[i];
+/* The calls before `end` are answered. Not left for the end: then the kernel has nothing to do any more. */
+static void settle(struct registration *registration, size_t end)
+{
+	int stream_failed = adopt_stream(registration);
 
-		if (r == 0 || item->refusal != REFUSAL_NONE || item->call == NO_CALL)
-			grant_item(registration, client, item);
-		else if (r == STREAM_E_UNGUARDED)
-			refuse_unguarded(item);
-		else
-			refuse_for_errno(item, r);
+	for (; registration->n_settled < registration->n_decided; registration->n_settled++) {
+		struct item *item = &registration->items[registration->n_settled];
+
+		if (item->refusal == REFUSAL_NONE && item->call != NO_CALL && item->call >= end)
+			return;
+		settle_item(registration, registration->errand.client, item, stream_failed);
 	}
+}
+
+static void finish(struct registration *registration)
+{
+	struct client *client = errand_end(&registration->errand);
+
 	if (client) {
 		answer(registration, client);
 		close_what_left(client);
@@ -439,24 +520,153 @@ static void on_registered(void *data, struct kernel_call *calls _unused_, size_t
 	registration_free(registration);
 }
 
-int handle_register(struct client *client, const struct message *message)
+static void end_part(struct registration *registration)
+{
+	if (--registration->under_way == 0)
+		finish(registration);
+}
+
+static void on_registered(void *data, struct kernel_call *calls, size_t n)
+{
+	struct registration *registration = data;
+
+	backlog_answered(registration->stream->tenant, n);
+	settle(registration, (size_t)(calls - registration->calls) + n);
+	end_part(registration);
+}
+
+static void submit(struct registration *registration)
+{
+	struct kernel_call *calls = registration->calls + registration->n_submitted;
+	size_t n = registration->n_calls - registration->n_submitted;
+
+	if (n == 0)
+		return;
+	registration->n_submitted += n;
+	registration->under_way++;
+	backlog_add(registration->stream->tenant, n);
+	kernel_submit(registration->daemon->kernel, calls, n, on_registered, registration);
+}
+
+/* Every file is proved before it leaves. */
+static bool collect_shares(struct client *client, struct streams_to_send *ret)
+{
+	struct share *share;
+
+	for (share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
+		if (stream_must_stay(share->stream, 1))
+			return false;
+		add_stream(ret, share);
+	}
+	return true;
+}
+
+/* All of it is there already. False: it has to be gone through. */
+static bool grant_bundle(struct client *client, const struct bundle_key *key, uint32_t serial)
+{
+	struct bundle *bundle = bundle_find(client, key);
+	struct streams_to_send streams = { 0 };
+	struct packet *packet;
+
+	if (!bundle || bundle_join(bundle, client) < 0)
+		return false;
+	if (!collect_shares(client, &streams)) {
+		bundle_leave(client);
+		shares_tidy(client);
+		return false;
+	}
+	packet = client_answer(client, KIND_REGISTERED, serial, 0);
+	encode_begin(packet, KIND_REGISTERED, serial, 0, streams.number, streams.n);
+	packet_put(packet, bundle->answer, bundle->answer_size);
+	client_send(client, streams.fd, streams.n);
+	return true;
+}
+
+static void decide_part(struct client *client, struct registration *registration)
+{
+	struct string_item asked;
+
+	for (unsigned i = 0; i < PART && strings_next(&registration->undecided, &asked); i++)
+		decide_item(client, registration, &registration->items[registration->n_decided++], &asked);
+	/* Not later: others may build on its stream at once. */
+	submit(registration);
+}
+
+/* What is still to be decided lies in the daemon's one buffer. */
+static bool keep_undecided(struct registration *registration)
+{
+	struct cursor *items = &registration->undecided.items;
+
+	if (registration->copy)
+		return true;
+	registration->copy = malloc(items->left);
+	if (!registration->copy)
+		return false;
+	memcpy(registration->copy, items->at, items->left);
+	*items = cursor_make(registration->copy, items->left);
+	return true;
+}
+
+static void decide_more(struct client *client, struct registration *registration)
+{
+	do {
+		decide_part(client, registration);
+		if (registration->undecided.count == 0) {
+			end_part(registration);
+			return;
+		}
+	} while (!keep_undecided(registration));
+	client->deciding = registration;
+	turns_add(&client->daemon->turns, client);
+}
+
+void register_continue(struct client *client)
+{
+	decide_more(client, steal_pointer(client->deciding));
+}
+
+void register_abandon(struct client *client)
+{
+	struct registration *registration = steal_pointer(client->deciding);
+
+	registration->n_items = registration->n_decided;
+	end_part(registration);
+}
+
+static int register_strings(struct client *client, const struct message *message, const struct bundle_key *key)
 {
 	struct registration *registration;
-	struct string_item asked;
 	struct strings strings;
 	int r;
 
 	r = decode_strings(message->body, &strings);
 	if (r != 0 || strings.flags != 0)
 		return REFUSAL_BAD_PACKET;
-	registration = registration_new(client, message->serial, strings.count);
+	registration = registration_new(client, message->serial, &strings);
 	if (!registration) {
 		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
 		return 0;
 	}
-	for (size_t i = 0; strings_next(&strings, &asked); i++)
-		decide_item(client, registration, &registration->items[i], &asked);
+	if (key && strings.count >= BUNDLE_EVENTS_MIN)
+		parking_open(&registration->parking, client->tenant, key);
 	errand_begin(&registration->errand, client);
-	kernel_submit(client->daemon->kernel, registration->calls, registration->n_calls, on_registered, registration);
+	registration->under_way = 1;
+	decide_more(client, registration);
 	return 0;
+}
+
+int handle_register(struct client *client, const struct message *message)
+{
+	static struct bundle_key key; /* large */
+	struct parking *alike;
+
+	if (!bundle_may_serve(client))
+		return register_strings(client, message, NULL);
+	bundle_key(client, message->body, &key);
+	if (grant_bundle(client, &key, message->serial))
+		return 0;
+	alike = parking_find(client->tenant, &key);
+	if (alike && park(client, alike, message))
+		return 0;
+	return register_strings(client, message, alike ? NULL : &key);
 }

@@ -5,3 +5,7 @@
 
 /* REGISTER → REGISTERED: an answer to each event. */
 int handle_register(struct client *, const struct message *);
+/* It is the turn of a client whose last request has not been decided wholly: go on with that. */
+void register_continue(struct client *);
+/* Who asked has left: what has been decided is ended, the rest is not begun. */
+void register_abandon(struct client *);

@@ -2,6 +2,7 @@
 
 #include "daemon/release.h"
 
+#include "daemon/bundle.h"
 #include "daemon/lease.h"
 #include "daemon/reference.h"
 #include "daemon/stream.h"
@@ -12,8 +13,10 @@ static int release_all(struct client *client, uint16_t count, struct cursor bits
 	struct reference **unclaimed = calloc(MAX(count, 1), sizeof(struct reference *));
 	size_t n = 0;
 
-	if (!unclaimed)
+	if (!unclaimed || bundle_split(client) < 0) {
+		free(unclaimed);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < count; i++) {
 		struct lease *lease = lease_by_bit(client, release_next(&bits));
 

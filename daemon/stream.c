@@ -6,6 +6,7 @@
 #include "daemon/event.h"
 #include "daemon/log.h"
 #include "daemon/reference.h"
+#include "daemon/rules.h"
 #include "daemon/tenant.h"
 #include "kernel/kernel.h"
 #include "kernel/uapi.h"
@@ -14,7 +15,7 @@ static struct stream *find(struct daemon *daemon, uint32_t number)
 {
 	struct stream *stream;
 
-	HASH_FIND(by_number, daemon->streams, &number, sizeof(number), stream);
+	NUMBER_FIND(by_number, daemon->streams, number, stream);
 	return stream;
 }
 
@@ -53,14 +54,14 @@ struct stream *stream_new(struct client *client, struct kernel_call *ret_call)
 	stream->number = next_number(daemon);
 	stream->fd = -1;
 	stream->users = 1;
-	HASH_ADD(by_number, daemon->streams, number, sizeof(stream->number), stream);
+	NUMBER_ADD(by_number, daemon->streams, number, stream);
 	if (!table_added()) {
 		free(stream);
 		return NULL;
 	}
 	stream->tenant->streams++;
 	/* Others may build on it at once: what they ask comes after this, and finds it made. */
-	if (daemon->guarded)
+	if (rules_share_streams(stream->tenant))
 		share_with_others(stream);
 	*ret_call = (struct kernel_call){
 		.op = KERNEL_STREAM_NEW,
@@ -106,11 +107,16 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 	prove(stream);
 	if (daemon->guarded)
 		return false;
+	if (streq(daemon->options.guard, "require") && daemon->kernel->facts.backend != BACKEND_EMBEDDED) {
+		share_no_more(stream);
+		return true;
+	}
+	/* The admin may have said that they trust each other. */
+	if (rules_share_streams(stream->tenant))
+		return false;
 	share_no_more(stream);
 	/* Whoever gets it alone can harm himself only. */
-	if (stream->users > own)
-		return true;
-	return streq(daemon->options.guard, "require") && daemon->kernel->facts.backend != BACKEND_EMBEDDED;
+	return stream->users > own;
 }
 
 static bool wants_probing(const struct stream *stream)
@@ -170,7 +176,7 @@ static bool serves_others(struct stream *stream)
 {
 	if (stream->made)
 		prove(stream);
-	return stream->daemon->guarded;
+	return rules_share_streams(stream->tenant);
 }
 
 struct stream *stream_for(const struct client *client)
@@ -345,6 +351,16 @@ void share_free(struct share *share)
 	LIST_REMOVE(share, in_client);
 	free(share);
 	stream_unuse(stream);
+}
+
+unsigned shares_count(const struct client *client)
+{
+	const struct share *share;
+	unsigned n = 0;
+
+	LIST_FOREACH(share, &client->shares, in_client)
+		n++;
+	return n;
 }
 
 void shares_tidy(struct client *client)

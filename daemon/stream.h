@@ -81,6 +81,7 @@ void stream_unuse(struct stream *);
 struct share *share_get(struct client *, struct stream *);
 struct share *share_find(const struct client *, const struct stream *);
 void share_free(struct share *);
+unsigned shares_count(const struct client *);
 /* Ends those of a client's shares on which it holds nothing: it closes the file, and gets it again when it needs it. */
 void shares_tidy(struct client *);
 

@@ -171,7 +171,7 @@ static int open_session(struct tracer *tracer, struct strings strings, struct tr
 
 int handle_tail(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = { .next = next_record, .deinit = deinit_tail };
+	static const struct listing_kind kind = { .next = next_record, .deinit = deinit_tail, .at_once = true };
 	struct tracer *tracer = client->daemon->kernel->tracer;
 	struct tail_listing *tail;
 	struct strings strings;
@@ -202,12 +202,7 @@ int handle_sync(struct client *client, const struct message *message)
 		return REFUSAL_BAD_PACKET;
 	if (daemon->kernel->tracer)
 		tracer_drain(daemon->kernel->tracer);
-	if (client->listing) {
-		listing_sync(client, message->serial);
-		return 0;
-	}
-	client_answer(client, KIND_SYNCED, message->serial, 0);
-	client_send(client, NULL, 0);
+	listing_sync(client, message->serial);
 	return 0;
 }
 

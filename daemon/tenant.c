@@ -5,33 +5,34 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "daemon/boundary.h"
 #include "daemon/daemon.h"
 #include "daemon/pages.h"
 #include "daemon/peer.h"
+#include "daemon/rules.h"
+#include "daemon/throttle.h"
 #include "kernel/kernel.h"
 
-static bool is_delegated(void *data, const char *path)
-{
-	return cgroup_is_delegated(data, path);
-}
+struct search {
+	const struct daemon *daemon;
+	struct boundary boundary;
+};
 
-/* Where each program is a tenant of its own, a made-up path says so. */
-static void cut_to_tenant(struct daemon *daemon, const struct peer *peer, char *path, size_t size, uint64_t *ret_id)
+static bool is_boundary(void *data, const char *path)
 {
-	if (daemon->options.tenant_is_process) {
-		snprintf(path, size, "process:%d:%s", (int)peer->pid, peer->comm);
-		*ret_id = 0;
-		return;
-	}
-	string_copy(path, size, peer->cgroup);
-	cgroup_cut_to_tenant(path, is_delegated, &daemon->cgroups);
-	*ret_id = cgroup_id(&daemon->cgroups, path);
+	struct search *search = data;
+
+	return boundary_is(&search->boundary, path, rules_border(search->daemon, path));
 }
 
 static struct tenant *tenant_free(struct tenant *tenant)
 {
 	pages_forget(tenant);
 	fd_close(tenant->page_fd);
+	rules_forget(tenant);
+	if (tenant->level)
+		throttle_remember(tenant->daemon, tenant->level);
+	level_unref(tenant->level);
 	free(tenant->path);
 	free(tenant);
 	return NULL;
@@ -60,9 +61,10 @@ static int tenant_new(struct daemon *daemon, const char *identity, const char *p
 	LIST_INIT(&tenant->clients);
 	LIST_INIT(&tenant->sharing);
 	TAILQ_INIT(&tenant->ready);
+	TAILQ_INIT(&tenant->held);
 	memcpy(tenant->identity, identity, length + 1);
 	tenant->path = strdup(path);
-	if (!tenant->path) {
+	if (!tenant->path || level_get(&daemon->levels, path, &tenant->level) < 0) {
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
@@ -72,24 +74,21 @@ static int tenant_new(struct daemon *daemon, const char *identity, const char *p
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
-	HASH_ADD(by_number, daemon->tenants_by_number, number, sizeof(tenant->number), tenant);
+	NUMBER_ADD(by_number, daemon->tenants_by_number, number, tenant);
 	if (!table_added()) {
 		HASH_DELETE(by_identity, daemon->tenants, tenant);
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
-	quota_init(&tenant->quota, NULL, daemon->options.max_events);
 	*ret = tenant;
 	return 0;
 }
 
-int tenant_of_peer(struct daemon *daemon, const struct peer *peer, struct tenant **ret)
+static int find_or_make(struct daemon *daemon, const char *path, uint64_t id, struct tenant **ret)
 {
-	char path[PATH_MAX], identity[PATH_MAX + 32];
+	char identity[PATH_MAX + 32];
 	struct tenant *tenant;
-	uint64_t id;
 
-	cut_to_tenant(daemon, peer, path, sizeof(path), &id);
 	/* A path that was deleted and made again has another id, and is another tenant. */
 	snprintf(identity, sizeof(identity), "%" PRIu64 ":%s", id, path);
 	HASH_FIND(by_identity, daemon->tenants, identity, strlen(identity), tenant);
@@ -99,11 +98,55 @@ int tenant_of_peer(struct daemon *daemon, const struct peer *peer, struct tenant
 	return 0;
 }
 
+int tenant_of_cgroup(struct daemon *daemon, const char *cgroup, struct tenant **ret)
+{
+	struct search search = { daemon, { .cgroups = &daemon->cgroups } };
+	char path[PATH_MAX];
+	bool is_contained;
+	int r;
+
+	string_copy(path, sizeof(path), cgroup);
+	is_contained = cgroup_cut_to_tenant(path, is_boundary, &search);
+	r = find_or_make(daemon, path, cgroup_id(&daemon->cgroups, path), ret);
+	if (r < 0)
+		return r;
+	(*ret)->is_contained = is_contained;
+	rules_update(*ret);
+	return 0;
+}
+
+int tenant_of_peer(struct daemon *daemon, const struct peer *peer, struct tenant **ret)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (!daemon->options.tenant_is_process)
+		return tenant_of_cgroup(daemon, peer->cgroup, ret);
+	/* A made-up path says so. */
+	snprintf(path, sizeof(path), "process:%d:%s", (int)peer->pid, peer->comm);
+	r = find_or_make(daemon, path, 0, ret);
+	if (r == 0)
+		rules_update(*ret);
+	return r;
+}
+
 struct tenant *tenant_by_number(struct daemon *daemon, uint32_t number)
 {
 	struct tenant *tenant;
 
-	HASH_FIND(by_number, daemon->tenants_by_number, &number, sizeof(number), tenant);
+	NUMBER_FIND(by_number, daemon->tenants_by_number, number, tenant);
+	return tenant;
+}
+
+/* The table keeps them in the order in which they came, which is that of their numbers. */
+struct tenant *tenant_after(struct daemon *daemon, uint32_t number)
+{
+	struct tenant *tenant = tenant_by_number(daemon, number);
+
+	if (tenant)
+		return tenant->by_number.next;
+	for (tenant = daemon->tenants_by_number; tenant && tenant->number <= number;)
+		tenant = tenant->by_number.next;
 	return tenant;
 }
 
@@ -117,6 +160,5 @@ void tenant_release(struct tenant *tenant)
 		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });
 	HASH_DELETE(by_identity, daemon->tenants, tenant);
 	HASH_DELETE(by_number, daemon->tenants_by_number, tenant);
-	quota_deinit(&tenant->quota);
 	tenant_free(tenant);
 }

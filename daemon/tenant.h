@@ -5,41 +5,64 @@
 
 #include <sys/queue.h>
 
-#include "daemon/quota.h"
+#include "daemon/level.h"
+#include "daemon/log.h"
+#include "daemon/policy.h"
 #include "daemon/stream.h"
 #include "daemon/turns.h"
 #include "protocol/refusal.h"
 #include "protocol/table.h"
 
+struct bundle;
 struct daemon;
 struct client;
 struct grant;
 struct page_view;
+struct parking;
 struct peer;
+struct reserve;
 
 LIST_HEAD(client_list, client);
+
+/* What the policy says of it; rules.c keeps it up to date. */
+struct rules {
+	struct policy *policy; /* NULL: nothing is known yet */
+	struct policy_rules values;
+	uint32_t max_connections;
+	struct reserve *reserve[POLICY_LEVELS_MAX + 1]; /* that it may fill, the nearest section's first */
+	size_t n_reserves;
+};
 
 struct tenant {
 	struct daemon *daemon;
 	uint32_t number; /* of its page, too */
 	char *path;
 	uint64_t cgroup_id;
-	struct quota quota;	/* of events */
+	bool is_contained; /* its cgroup was given away, or a policy names it: not just some part of this machine */
+	struct rules rules;
+	struct level *level;	/* pays for its events: of its path, whatever the id */
 	struct page_view *view; /* of the page, while somebody watches */
 	int page_fd;		/* read-only, for its clients; -1 until the first one says hello */
 
 	struct client_list clients;
 	uint32_t connections;
 	struct client_queue ready; /* with something to say */
+	struct client_queue held;  /* until the kernel has answered some of: */
+	size_t backlog;		   /* calls */
 	TAILQ_ENTRY(tenant) turn;  /* while there are such */
 	uint32_t streams;
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
 	struct grant *grants;	     /* table by event */
+	struct bundle *bundles;	     /* table by what was asked for */
+	struct parking *parkings;    /* table by what is asked for */
 	uint32_t lingering;	     /* grants without a lease */
 
 	uint64_t lost;
 	uint64_t too_big;
+	uint64_t throttled; /* so often somebody had to stand aside */
+	uint32_t let_go;    /* of those, in this look at them */
 	uint64_t refusals[REFUSAL_MAX_];
+	struct refusal_told refusals_told[REFUSAL_MAX_];
 
 	UT_hash_handle by_identity;
 	UT_hash_handle by_number;
@@ -48,7 +71,11 @@ struct tenant {
 
 /* Finds or makes the tenant that the peer belongs to. 0, or -ENOMEM. It lives as long as somebody holds it. */
 int tenant_of_peer(struct daemon *, const struct peer *, struct tenant **ret);
+/* The same for whoever is, or might be, in this cgroup. */
+int tenant_of_cgroup(struct daemon *, const char *cgroup, struct tenant **ret);
 struct tenant *tenant_by_number(struct daemon *, uint32_t number);
+/* The one that came next after that number, which may be in use no more; NULL: none has. */
+struct tenant *tenant_after(struct daemon *, uint32_t number);
 
 /* Frees the tenant if nothing is left that holds it: no connection, no grant and no stream. */
 void tenant_release(struct tenant *);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A request may take twenty milliseconds (five hundred long descriptions), and a tenant may have as many connections as it
- * likes to ask with. So requests are not handled as they are seen, but queue: tenants take turns, whatever the number of
- * their connections, and one request is handled in each. Who says HELLO goes before the others of its tenant, since that
- * costs little. The daemon stops after a while and looks at everything else (accepts, admins, records); who was not reached
- * keeps its place.
+ * A request may be for five hundred events, and a tenant may have as many connections as it likes to ask with. So requests
+ * are not handled as they are seen, but queue: tenants take turns, whatever the number of their connections, and one request
+ * is handled in each, or a part of a long one. Within a tenant, who came first is first: one process that connects again and
+ * again must not keep its siblings waiting. The daemon stops after a short while and looks at everything else (accepts, admins,
+ * records, who else has something to say); who was not reached keeps its place.
  */
 
 #include "daemon/turns.h"
@@ -22,10 +22,7 @@ void turns_add(struct tenant_queue *turns, struct client *client)
 	if (TAILQ_EMPTY(&tenant->ready))
 		TAILQ_INSERT_TAIL(turns, tenant, turn);
 	client->has_turn = true;
-	if (client->greeted)
-		TAILQ_INSERT_TAIL(&tenant->ready, client, turn);
-	else
-		TAILQ_INSERT_HEAD(&tenant->ready, client, turn);
+	TAILQ_INSERT_TAIL(&tenant->ready, client, turn);
 }
 
 void turns_remove(struct tenant_queue *turns, struct client *client)

@@ -41,8 +41,10 @@ static void wait_and_remove(struct daemon *daemon, int pipe)
 	close_range(STDOUT_FILENO, ~0U, 0);
 	while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
 		;
+	listener_remove_files(&daemon->metrics.listener);
 	listener_remove_files(&daemon->control_listener);
-	listener_remove_files(&daemon->clients_listener);
+	for (size_t i = 0; i < daemon->n_client_listeners; i++)
+		listener_remove_files(&daemon->client_listeners[i]);
 	_exit(EXIT_SUCCESS);
 }
 

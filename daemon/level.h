@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The levels of cgroups, by path, each with what it and all below it hold. level.c explains. */
+
+#include <sys/queue.h>
+
+#include "daemon/bucket.h"
+#include "daemon/policy_keys.h"
+#include "daemon/quota.h"
+#include "protocol/table.h"
+
+#define LEVEL_NO_LIMIT UINT32_MAX
+
+TAILQ_HEAD(level_queue, level);
+
+struct level {
+	struct quota quota;   /* of the cgroup with all that is below it */
+	struct quota own;     /* of the tenants of this very path; below the other one */
+	uint32_t connections; /* here and below */
+	uint32_t max_connections;
+	struct bucket requests;	    /* likewise */
+	struct bucket own_requests; /* of the tenants of this very path */
+	unsigned generation;	    /* of the policy that its limits are from, and the next; 0: of none yet */
+	enum policy_tenant border;  /* what that says of this path */
+	struct level *parent;
+	TAILQ_ENTRY(level) rests; /* while throttle.c remembers what was asked there */
+	bool rests_already;
+	struct level **table;
+	unsigned references;
+	UT_hash_handle by_path;
+	char path[];
+};
+
+/*
+ * Finds or makes the level of a path, and all above it up to "/". With one reference, which the caller owns. A path that does
+ * not begin with a slash is made up, and one level below the root. 0, or -ENOMEM.
+ */
+int level_get(struct level **table, const char *path, struct level **ret);
+/* Without a reference. NULL: nobody has one. */
+const struct level *level_find(struct level *const *table, const char *path);
+struct level *level_ref(struct level *);
+/* Frees it and those above it that nobody else holds. Returns NULL. */
+struct level *level_unref(struct level *);
+/*
+ * `is_own`: the policy's maximum for this cgroup, with all that is below it. Else the default one, which is for what is
+ * charged at this very path and for nothing below, and leaves its tenants to the fair share.
+ */
+void level_set_maximum(struct level *, uint32_t maximum, bool is_own);
+/* One more, or one less, at this level and all above. */
+void level_connect(struct level *);
+void level_disconnect(struct level *);
+/* The first one, from this one up, that may have no more connections; NULL: there is room. */
+const struct level *level_find_crowded(const struct level *);
+/* For the tenants of this path: seconds until all levels, from this one up, have room for a request; and that it is made. */
+double level_wait(const struct level *, double now);
+void level_take(struct level *, double now);
+/* For so many there is room now. */
+uint32_t level_tokens(const struct level *, double now);
+/* Whether none are remembered, here and above. */
+bool level_is_rested(const struct level *, double now);
+/* Whose quota that is, which is not the `own` one. */
+const struct level *level_of(const struct quota *);

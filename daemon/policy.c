@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Several sections may match a path. Key by key the one counts whose pattern says most of it: that has more components without
+ * anything wild; of equals, that has more bytes that are not wild; of equals, that has no **; of equals, that said it last.
+ *
+ * Sections stand in an array that is sorted by their patterns' texts. That finds the section that a file names once more, and at
+ * a look-up the one whose pattern is the path. All that have something wild are tried one after the other: most of them are passed
+ * over by their depth alone. Whoever connects has all levels around it looked up for Tenant=, which few sections say anything of:
+ * so these are tried alone then.
+ */
+
+#include "daemon/policy.h"
+
+#include <inttypes.h>
+
+#include "daemon/policy_build.h"
+#include "daemon/policy_glob.h"
+
+struct section {
+	struct pattern pattern; /* of [Daemon]: no text */
+	const char *name;
+	struct policy_value values[POLICY_KEYS]; /* an origin without a file: it says nothing of that */
+};
+
+struct pointers {
+	void **at;
+	size_t n;
+};
+
+struct policy {
+	unsigned references;
+	unsigned order; /* assignments so far */
+	struct section daemon;
+	struct pointers sections; /* sorted by the text of the pattern */
+	struct pointers wild;	  /* those of them that are not literal */
+	struct pointers borders;  /* those of the wild that say Tenant= */
+	struct pointers files;	  /* names */
+};
+
+static bool says(const struct section *section, enum policy_key key)
+{
+	return section->values[key].origin.file;
+}
+
+static void section_deinit(struct section *section)
+{
+	for (size_t i = 0; i < POLICY_KEYS; i++)
+		policy_value_deinit(&section->values[i]);
+	pattern_deinit(&section->pattern);
+}
+
+struct policy *policy_new(void)
+{
+	struct policy *policy = calloc(1, sizeof(*policy));
+
+	if (!policy)
+		return NULL;
+	policy->references = 1;
+	policy->daemon.name = "Daemon";
+	return policy;
+}
+
+struct policy *policy_ref(struct policy *policy)
+{
+	policy->references++;
+	return policy;
+}
+
+bool policy_has_one_holder(const struct policy *policy)
+{
+	return policy->references == 1;
+}
+
+struct policy *policy_unref(struct policy *policy)
+{
+	if (!policy || --policy->references > 0)
+		return NULL;
+	for (size_t i = 0; i < policy->sections.n; i++) {
+		section_deinit(policy->sections.at[i]);
+		free(policy->sections.at[i]);
+	}
+	for (size_t i = 0; i < policy->files.n; i++)
+		free(policy->files.at[i]);
+	section_deinit(&policy->daemon);
+	free(policy->sections.at);
+	free(policy->wild.at);
+	free(policy->borders.at);
+	free(policy->files.at);
+	free(policy);
+	return NULL;
+}
+
+size_t policy_count_files(const struct policy *policy)
+{
+	return policy->files.n;
+}
+
+size_t policy_count_sections(const struct policy *policy)
+{
+	return policy->sections.n;
+}
+
+/* One more, at this place. 0 or -ENOMEM. */
+static int insert(struct pointers *pointers, size_t at, void *pointer)
+{
+	void **room = pointers->at;
+
+	/* A power of two, and full. */
+	if ((pointers->n & (pointers->n - 1)) == 0)
+		room = reallocarray(room, MAX(pointers->n * 2, (size_t)1), sizeof(*room));
+	if (!room)
+		return -ENOMEM;
+	memmove(room + at + 1, room + at, (pointers->n - at) * sizeof(*room));
+	room[at] = pointer;
+	pointers->at = room;
+	pointers->n++;
+	return 0;
+}
+
+const char *policy_add_file(struct policy *policy, const char *path)
+{
+	char *copy = strdup(path);
+
+	if (!copy || insert(&policy->files, policy->files.n, copy) < 0) {
+		free(copy);
+		return NULL;
+	}
+	return copy;
+}
+
+/* Where the section of this pattern is, or belongs. */
+static size_t find(const struct policy *policy, const char *pattern, struct section **ret)
+{
+	size_t first = 0, end = policy->sections.n;
+
+	*ret = NULL;
+	while (first < end) {
+		size_t middle = first + (end - first) / 2;
+		struct section *section = policy->sections.at[middle];
+		int order = strcmp(section->pattern.text, pattern);
+
+		if (order == 0) {
+			*ret = section;
+			return middle;
+		}
+		if (order < 0)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
+}
+
+static int link_section(struct policy *policy, size_t at, struct section *section)
+{
+	int r = 0;
+
+	if (!section->pattern.literal)
+		r = insert(&policy->wild, policy->wild.n, section);
+	if (r < 0)
+		return r;
+	r = insert(&policy->sections, at, section);
+	if (r < 0 && !section->pattern.literal)
+		policy->wild.n--;
+	return r;
+}
+
+static int add_section(struct policy *policy, size_t at, struct pattern *pattern, struct section **ret)
+{
+	struct section *section = calloc(1, sizeof(*section));
+	int r;
+
+	if (!section) {
+		pattern_deinit(pattern);
+		return -ENOMEM;
+	}
+	section->pattern = *pattern;
+	section->name = section->pattern.text;
+	r = link_section(policy, at, section);
+	if (r < 0) {
+		section_deinit(section);
+		free(section);
+		return r;
+	}
+	*ret = section;
+	return 0;
+}
+
+int policy_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
+		   struct section **ret)
+{
+	char why_buffer[256], shown_buffer[256];
+	struct text why = text_make(why_buffer, sizeof(why_buffer)),
+		    shown = text_make(shown_buffer, sizeof(shown_buffer));
+	struct section *section;
+	struct pattern pattern;
+	size_t at = find(policy, name, &section);
+	int r;
+
+	if (section || streq(name, "Daemon")) {
+		*ret = section ? section : &policy->daemon;
+		return 0;
+	}
+	r = pattern_parse(name, &pattern, &why);
+	if (r == 0)
+		return add_section(policy, at, &pattern, ret);
+	if (r < 0)
+		return r;
+	text_excerpt(&shown, name, strlen(name));
+	problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", shown_buffer, why_buffer);
+	return POLICY_E_WRONG;
+}
+
+static void warn_of_misspelt(const char *name, const char *shown, bool of_daemon, struct place place,
+			     struct problems *problems)
+{
+	enum policy_key key = policy_key_suggest(name, of_daemon);
+
+	if (key == POLICY_KEYS)
+		problems_add(problems, PROBLEM_WARNING, place, "%s=: there is no such key; see userevd.conf(5)", shown);
+	else
+		problems_add(problems, PROBLEM_WARNING, place, "%s=: there is no such key; did you mean %s=?", shown,
+			     policy_key_name(key));
+}
+
+static void warn_of_key(const char *name, bool of_daemon, struct place place, struct problems *problems)
+{
+	char buffer[256];
+	struct text shown = text_make(buffer, sizeof(buffer));
+
+	text_excerpt(&shown, name, strlen(name));
+	if (policy_key_find(name) == POLICY_KEYS)
+		warn_of_misspelt(name, buffer, of_daemon, place, problems);
+	else
+		problems_add(problems, PROBLEM_WARNING, place, "%s=: belongs in %s; here it is ignored", buffer,
+			     of_daemon ? "a section of cgroups such as [/system.slice/*]" : "[Daemon]");
+}
+
+/* Each of the cgroups inside would get the limit, and the outermost one holds them all down to it. */
+static void warn_of_nesting(const struct section *section, enum policy_key key, struct place place,
+			    struct problems *problems)
+{
+	if (policy_key_reach(key) == POLICY_OF_CGROUP && key != POLICY_TENANT && key != POLICY_RESERVE_EVENTS &&
+	    section->pattern.text && pattern_is_nested(&section->pattern))
+		problems_add(problems, PROBLEM_WARNING, place,
+			     "%s=: a pattern that ends with ** matches cgroups and those around them, and what is "
+			     "around limits all inside; end it with the name of what is meant",
+			     policy_key_name(key));
+}
+
+static void complain(enum policy_key key, const char *text, const char *why, struct place place,
+		     struct problems *problems)
+{
+	char buffer[256];
+	struct text shown = text_make(buffer, sizeof(buffer));
+
+	text_excerpt(&shown, text, strlen(text));
+	problems_add(problems, PROBLEM_ERROR, place, "%s=%s: %s", policy_key_name(key), buffer, why);
+}
+
+/* It is about to say something of that key. 0 or -ENOMEM. */
+static int note_border(struct policy *policy, struct section *section, enum policy_key key)
+{
+	if (key != POLICY_TENANT || section->pattern.literal || says(section, key))
+		return 0;
+	return insert(&policy->borders, policy->borders.n, section);
+}
+
+int policy_assign(struct policy *policy, struct section *section, const char *name, const char *text,
+		  struct place place, struct problems *problems)
+{
+	struct policy_origin origin = { .section = section->name, .file = place.file, .line = place.line };
+	bool of_daemon = section == &policy->daemon;
+	enum policy_key key = policy_key_find(name);
+	char buffer[256];
+	struct text why = text_make(buffer, sizeof(buffer));
+	int r;
+
+	if (strncmp(name, "X-", 2) == 0)
+		return 0;
+	if (key == POLICY_KEYS || (policy_key_reach(key) == POLICY_OF_DAEMON) != of_daemon) {
+		warn_of_key(name, of_daemon, place, problems);
+		return 0;
+	}
+	r = note_border(policy, section, key);
+	if (r == 0)
+		r = policy_value_parse(key, text, &origin, &section->values[key], &why);
+	if (r < 0)
+		return r;
+	if (r == POLICY_E_WRONG) {
+		complain(key, text, buffer, place, problems);
+		return 0;
+	}
+	section->values[key].order = ++policy->order;
+	if (!section->values[key].is_default)
+		warn_of_nesting(section, key, place, problems);
+	return 0;
+}
+
+const struct policy_value *policy_daemon(const struct policy *policy, enum policy_key key)
+{
+	return says(&policy->daemon, key) ? &policy->daemon.values[key] : policy_key_default(key);
+}
+
+struct lookup {
+	const struct section *best[POLICY_CGROUP_KEYS];
+	struct policy_rules *rules;
+};
+
+static void take(struct lookup *lookup, const struct section *section)
+{
+	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++) {
+		const struct policy_value *value = &section->values[i];
+		int order;
+
+		if (!value->origin.file)
+			continue;
+		order = lookup->best[i] ? pattern_compare(&section->pattern, &lookup->best[i]->pattern) : 1;
+		if (order < 0 || (order == 0 && value->order < lookup->rules->value[i]->order))
+			continue;
+		lookup->best[i] = section;
+		lookup->rules->value[i] = value;
+	}
+}
+
+/* Among those of the wild ones that may have something to say. */
+static void look_up(const struct policy *policy, const struct pointers *wild, const char *path,
+		    struct policy_rules *ret)
+{
+	struct lookup lookup = { .rules = ret };
+	size_t depth = path_depth(path);
+	struct section *literal;
+
+	*ret = (struct policy_rules){ 0 };
+	/* Where each program is a tenant, what it has is no path. */
+	if (path[0] != '/')
+		return;
+	find(policy, path, &literal);
+	if (literal && literal->pattern.literal)
+		take(&lookup, literal);
+	for (size_t i = 0; i < wild->n; i++) {
+		const struct section *section = wild->at[i];
+
+		if (pattern_matches(&section->pattern, path, depth))
+			take(&lookup, section);
+	}
+}
+
+void policy_lookup(const struct policy *policy, const char *path, struct policy_rules *ret)
+{
+	look_up(policy, &policy->wild, path, ret);
+}
+
+void policy_walk(const char *path, bool (*at_level)(void *data, const char *path), void *data)
+{
+	size_t length = 1;
+	char level[4096];
+
+	string_copy(level, sizeof(level), path);
+	for (size_t i = 0; i <= POLICY_LEVELS_MAX; i++) {
+		char rest = level[length];
+
+		level[length] = '\0';
+		if (at_level(data, level))
+			return;
+		level[length] = rest;
+		if (rest == '\0')
+			return;
+		length += length > 1;
+		length += strcspn(level + length, "/");
+	}
+}
+
+struct resolution {
+	const struct policy *policy;
+	struct policy_rules *rules;
+};
+
+/* What is said further in replaces what an ancestor says; limits are the level's own. */
+static bool resolve_level(void *data, const char *path)
+{
+	const struct resolution *resolution = data;
+	struct policy_rules here;
+
+	policy_lookup(resolution->policy, path, &here);
+	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
+		if (here.value[i] || policy_key_reach((enum policy_key)i) == POLICY_OF_CGROUP)
+			resolution->rules->value[i] = here.value[i];
+	return false;
+}
+
+void policy_resolve(const struct policy *policy, const char *path, struct policy_rules *ret)
+{
+	struct resolution resolution = { .policy = policy, .rules = ret };
+
+	*ret = (struct policy_rules){ 0 };
+	if (path[0] == '/')
+		policy_walk(path, resolve_level, &resolution);
+	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
+		if (!ret->value[i])
+			ret->value[i] = policy_key_default((enum policy_key)i);
+}
+
+const struct policy_value *policy_tenant_limit(const struct policy *policy, const struct policy_rules *rules,
+					       enum policy_key key)
+{
+	static const enum policy_key defaults[] = {
+		[POLICY_MAX_EVENTS] = POLICY_DEFAULT_MAX_EVENTS,
+		[POLICY_MAX_CONNECTIONS] = POLICY_DEFAULT_MAX_CONNECTIONS,
+		[POLICY_MAX_REQUESTS_PER_SECOND] = POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND,
+	};
+
+	if (!rules->value[key]->is_default)
+		return rules->value[key];
+	return policy_daemon(policy, defaults[key]);
+}
+
+enum policy_tenant policy_rules_tenant(const struct policy_rules *rules)
+{
+	if (!rules->value[POLICY_TENANT])
+		return POLICY_TENANT_UNSAID;
+	return (enum policy_tenant)rules->value[POLICY_TENANT]->number;
+}
+
+enum policy_tenant policy_tenant(const struct policy *policy, const char *path)
+{
+	struct policy_rules rules;
+
+	look_up(policy, &policy->borders, path, &rules);
+	return policy_rules_tenant(&rules);
+}
+
+bool policy_next_reserve(const struct policy *policy, size_t *at, struct policy_reserve *ret)
+{
+	while (*at < policy->sections.n) {
+		const struct section *section = policy->sections.at[(*at)++];
+
+		if (section->values[POLICY_RESERVE_EVENTS].number == 0)
+			continue;
+		*ret = (struct policy_reserve){ section->name, &section->values[POLICY_RESERVE_EVENTS] };
+		return true;
+	}
+	return false;
+}
+
+uint64_t policy_sum_maxima(const struct policy *policy)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < policy->sections.n; i++) {
+		const struct section *section = policy->sections.at[i];
+		const struct policy_value *maximum = &section->values[POLICY_MAX_EVENTS];
+		uint32_t reserve = section->values[POLICY_RESERVE_EVENTS].number;
+		bool limits = says(section, POLICY_MAX_EVENTS) && maximum->number != POLICY_INFINITY;
+
+		sum += limits ? MAX(maximum->number, reserve) : reserve;
+	}
+	return sum;
+}
+
+int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct problems *problems)
+{
+	struct policy_reserve reserve, last = { 0 };
+	uint64_t sum = 0;
+
+	for (size_t at = 0; policy_next_reserve(policy, &at, &reserve);) {
+		sum += reserve.value->number;
+		if (!last.value || reserve.value->order > last.value->order)
+			last = reserve;
+	}
+	if (sum <= capacity)
+		return 0;
+	problems_add(problems, PROBLEM_ERROR,
+		     (struct place){ last.value->origin.file, last.value->origin.line, "ReserveEvents" },
+		     "ReserveEvents=%" PRIu32 ": the reserves of all sections add up to %" PRIu64
+		     " events, and there is room for %" PRIu32 "; take away %" PRIu64,
+		     last.value->number, sum, capacity, sum - capacity);
+	return POLICY_E_WRONG;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the policy files say about a cgroup. Never changed once it is loaded: a reload makes another one. Pure but for
+ * policy_load(): no logging, no clock. policy.c says which section counts.
+ */
+
+#include "daemon/policy_keys.h"
+#include "daemon/policy_problem.h"
+
+/* The first one that has a file of some name hides all others of that name. */
+#define POLICY_DIRECTORIES "/etc/userevd/policy.d:/run/userevd/policy.d:/usr/lib/userevd/policy.d"
+
+enum { POLICY_LEVELS_MAX = 12 }; /* of ancestors that are looked at: nobody's containers are deeper */
+
+struct policy;
+
+/*
+ * policy_load.c. Reads all *.conf of the directories, which colons separate; `root` (NULL: none) goes in front of each. 0;
+ * POLICY_E_WRONG where there is an error in the files, or one that cannot be read: `problems` has it, and there is no policy;
+ * or -ENOMEM. Warnings are in `problems` in any case.
+ */
+int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret);
+/* The same for these files alone, in their order. */
+int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret);
+
+struct policy *policy_ref(struct policy *);
+struct policy *policy_unref(struct policy *);
+/* Whether who asks is the only one that has it. */
+bool policy_has_one_holder(const struct policy *);
+static inline void policy_unrefp(struct policy **policy)
+{
+	*policy = policy_unref(*policy);
+}
+
+size_t policy_count_files(const struct policy *);
+size_t policy_count_sections(const struct policy *);
+
+/* A key of [Daemon]. Never NULL. */
+const struct policy_value *policy_daemon(const struct policy *, enum policy_key);
+
+/* Values live as long as the policy. */
+struct policy_rules {
+	const struct policy_value *value[POLICY_CGROUP_KEYS];
+};
+
+/* What sections say whose patterns match exactly this path; NULL where none says anything. For one level of a ledger. */
+void policy_lookup(const struct policy *, const char *path, struct policy_rules *ret);
+
+/*
+ * What holds for a tenant, or for whatever else is at this path: its own limits, and what it has from its ancestors. Nothing
+ * is NULL: where nobody says anything there is the default.
+ */
+void policy_resolve(const struct policy *, const char *path, struct policy_rules *ret);
+/* Calls for the root, for each ancestor from there, and for the path itself, until one says that it is enough. */
+void policy_walk(const char *path, bool (*at_level)(void *data, const char *path), void *data);
+/* The limit of a tenant: its own, or, where it has none, that of [Daemon]. */
+const struct policy_value *policy_tenant_limit(const struct policy *, const struct policy_rules *, enum policy_key);
+
+/*
+ * What Tenant= says of exactly this path: for cgroup_cut_to_tenant(), which asks the outermost ancestor first. Where nothing is
+ * said, delegation decides; so what somebody makes inside of a cgroup that is his can match no pattern to his profit.
+ */
+enum policy_tenant policy_tenant(const struct policy *, const char *path);
+/* The same of what was looked up for that path. */
+enum policy_tenant policy_rules_tenant(const struct policy_rules *);
+
+/* All reserves: each one sum for all cgroups that its pattern matches. The pattern is what tells it after a reload. */
+struct policy_reserve {
+	const char *pattern;
+	const struct policy_value *value;
+};
+/* `at` begins as 0. False: there is no more. */
+bool policy_next_reserve(const struct policy *, size_t *at, struct policy_reserve *ret);
+/* What all sections together let cgroups have: of each the maximum, or its reserve where that is more. */
+uint64_t policy_sum_maxima(const struct policy *);
+/* 0, or POLICY_E_WRONG with an error where the reserves add up to more than that. */
+int policy_check_capacity(const struct policy *, uint32_t capacity, struct problems *);
+
+/*
+ * policy_event.c. Whether a tenant with these rules (all of them, as from policy_resolve()) may register an event of this full
+ * name, with its prefix, and REGISTER_… flags. 0, or REFUSAL_NOT_PERMITTED with a sentence that names the rule. Never anything
+ * negative.
+ */
+struct policy_verdict {
+	enum policy_key key; /* that decided */
+	const struct policy_value *value;
+	const struct policy_glob *glob; /* of its list, the one that matched; NULL: it is no list, or none did */
+};
+int policy_may_register(const struct policy_rules *, const char *name, size_t length, unsigned flags,
+			struct policy_verdict *ret, struct text *why);
+/* "/etc/userevd/policy.d/10-a.conf:7", or "default" */
+void policy_origin_text(const struct policy_origin *, struct text *);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* May this tenant have an event of this name? DenyEvents= is asked first, and what it denies nothing can allow. */
+
+#include "daemon/policy.h"
+#include "daemon/policy_glob.h"
+#include "protocol/protocol.h"
+#include "protocol/refusal.h"
+
+void policy_origin_text(const struct policy_origin *origin, struct text *text)
+{
+	if (!origin->file) {
+		text_printf(text, "default");
+		return;
+	}
+	text_safe(text, origin->file, strlen(origin->file));
+	text_printf(text, ":%u", origin->line);
+}
+
+static const struct policy_glob *find_glob(const struct policy_value *list, const char *name, size_t length)
+{
+	for (size_t i = 0; i < list->n_globs; i++)
+		if (glob_matches(list->globs[i].text, strlen(list->globs[i].text), name, length))
+			return &list->globs[i];
+	return NULL;
+}
+
+static void put_origin(struct text *why, const struct policy_origin *origin)
+{
+	text_printf(why, " (");
+	policy_origin_text(origin, why);
+	text_printf(why, ")");
+}
+
+static void put_name(struct text *why, const char *name, size_t length)
+{
+	text_printf(why, " '");
+	text_excerpt(why, name, length);
+	text_printf(why, "'");
+}
+
+static void say_denied(struct text *why, const struct policy_glob *glob, const char *name, size_t length)
+{
+	text_printf(why, "DenyEvents=");
+	text_excerpt(why, glob->text, strlen(glob->text));
+	text_printf(why, " denies");
+	put_name(why, name, length);
+	put_origin(why, &glob->origin);
+}
+
+static void say_not_allowed(struct text *why, const struct policy_value *list, const char *name, size_t length)
+{
+	text_printf(why, "nothing in AllowEvents= matches");
+	put_name(why, name, length);
+	put_origin(why, &list->origin);
+}
+
+static void say_flag(struct text *why, enum policy_key key, const struct policy_value *value)
+{
+	text_printf(why, "%s=no; register it without that flag", policy_key_name(key));
+	put_origin(why, &value->origin);
+}
+
+/* The flag that the tenant may not have, if there is one. */
+static enum policy_key find_flag(const struct policy_rules *rules, unsigned flags)
+{
+	static const struct {
+		unsigned flag;
+		enum policy_key key;
+	} allowing[] = {
+		{ REGISTER_PERSIST, POLICY_ALLOW_PERSIST },
+		{ REGISTER_MULTI_FORMAT, POLICY_ALLOW_MULTI_FORMAT },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(allowing); i++)
+		if ((flags & allowing[i].flag) && !rules->value[allowing[i].key]->number)
+			return allowing[i].key;
+	return POLICY_KEYS;
+}
+
+int policy_may_register(const struct policy_rules *rules, const char *name, size_t length, unsigned flags,
+			struct policy_verdict *ret, struct text *why)
+{
+	const struct policy_value *deny = rules->value[POLICY_DENY_EVENTS], *allow = rules->value[POLICY_ALLOW_EVENTS];
+	enum policy_key flag = find_flag(rules, flags);
+
+	*ret = (struct policy_verdict){ POLICY_DENY_EVENTS, deny, find_glob(deny, name, length) };
+	if (ret->glob) {
+		say_denied(why, ret->glob, name, length);
+		return REFUSAL_NOT_PERMITTED;
+	}
+	*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, find_glob(allow, name, length) };
+	if (!ret->glob && !allow->is_default) {
+		say_not_allowed(why, allow, name, length);
+		return REFUSAL_NOT_PERMITTED;
+	}
+	if (flag == POLICY_KEYS)
+		return 0;
+	*ret = (struct policy_verdict){ flag, rules->value[flag], NULL };
+	say_flag(why, flag, ret->value);
+	return REFUSAL_NOT_PERMITTED;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* One row for each key: what may be said, and what holds where nothing is. userevd.conf(5) says what they mean. */
+
+#include "daemon/policy_keys.h"
+
+#include <inttypes.h>
+#include <strings.h>
+
+#include "daemon/limits.h"
+#include "daemon/policy_glob.h"
+#include "protocol/description.h"
+#include "protocol/suggest.h"
+
+enum {
+	EVENTS_MAX = 65535,	   /* types of events that a kernel can number */
+	CONNECTIONS_MAX = 1 << 20, /* fds that a process can have on most machines */
+	RATE_MAX = 1000000,	   /* a request takes longer than a microsecond */
+	PREFIX_MAX = 32,      /* with a name of 200 bytes and the suffix of multi-format, a directory's name of 255 */
+	PATH_BYTES_MAX = 107, /* of a socket */
+};
+
+enum kind { KIND_YES_NO, KIND_NUMBER, KIND_LIMIT, KIND_RATE, KIND_WORD, KIND_GLOBS, KIND_PREFIX, KIND_PATH };
+
+struct key {
+	const char *name;
+	enum policy_reach reach;
+	enum kind kind;
+	uint32_t most;
+	const char *words[3];
+	struct policy_value value; /* the default */
+};
+
+#define NUMBER(default_number)                                                                                         \
+	{                                                                                                              \
+		.is_default = true, .number = (default_number), .burst = (default_number)                              \
+	}
+#define NOTHING NUMBER(0)
+
+static const struct key keys[POLICY_KEYS] = {
+	[POLICY_TENANT] = { "Tenant", POLICY_OF_CGROUP, KIND_YES_NO, .value = NUMBER(POLICY_TENANT_UNSAID) },
+	[POLICY_MAX_EVENTS] = { "MaxEvents", POLICY_OF_CGROUP, KIND_LIMIT, EVENTS_MAX,
+				.value = NUMBER(POLICY_INFINITY) },
+	[POLICY_RESERVE_EVENTS] = { "ReserveEvents", POLICY_OF_CGROUP, KIND_NUMBER, EVENTS_MAX, .value = NUMBER(0) },
+	[POLICY_MAX_CONNECTIONS] = { "MaxConnections", POLICY_OF_CGROUP, KIND_LIMIT, CONNECTIONS_MAX,
+				     .value = NUMBER(POLICY_INFINITY) },
+	[POLICY_MAX_REQUESTS_PER_SECOND] = { "MaxRequestsPerSecond", POLICY_OF_CGROUP, KIND_RATE, RATE_MAX,
+					     .value = NUMBER(POLICY_INFINITY) },
+	[POLICY_ALLOW_EVENTS] = { "AllowEvents", POLICY_OF_TENANT, KIND_GLOBS, .value = NOTHING },
+	[POLICY_DENY_EVENTS] = { "DenyEvents", POLICY_OF_TENANT, KIND_GLOBS, .value = NOTHING },
+	[POLICY_NAME_PREFIX] = { "NamePrefix", POLICY_OF_TENANT, KIND_PREFIX, PREFIX_MAX, .value = NOTHING },
+	[POLICY_ALLOW_PERSIST] = { "AllowPersist", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(false) },
+	[POLICY_ALLOW_MULTI_FORMAT] = { "AllowMultiFormat", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(true) },
+	[POLICY_ALLOW_HOST_ROOT] = { "AllowHostRoot", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(false) },
+	[POLICY_STREAM] = { "Stream", POLICY_OF_TENANT, KIND_WORD, .words = { "auto", "shared", "client" },
+			    .value = NUMBER(POLICY_STREAM_AUTO) },
+	[POLICY_DEFAULT_MAX_EVENTS] = { "DefaultMaxEvents", POLICY_OF_DAEMON, KIND_LIMIT, EVENTS_MAX,
+					.value = NUMBER(DEFAULT_MAX_EVENTS) },
+	[POLICY_DEFAULT_MAX_CONNECTIONS] = { "DefaultMaxConnections", POLICY_OF_DAEMON, KIND_LIMIT, CONNECTIONS_MAX,
+					     .value = NUMBER(DEFAULT_MAX_CONNECTIONS) },
+	[POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND] = { "DefaultMaxRequestsPerSecond", POLICY_OF_DAEMON, KIND_RATE,
+						     RATE_MAX, .value = NUMBER(POLICY_INFINITY) },
+	[POLICY_SET_KERNEL_MAXIMUM] = { "SetKernelMaximum", POLICY_OF_DAEMON, KIND_YES_NO, .value = NUMBER(false) },
+	[POLICY_KERNEL_MARGIN] = { "KernelMargin", POLICY_OF_DAEMON, KIND_NUMBER, EVENTS_MAX,
+				   .value = NUMBER(DEFAULT_KERNEL_MARGIN) },
+	[POLICY_GUARD] = { "Guard", POLICY_OF_DAEMON, KIND_WORD, .words = { "require", "prefer", "off" },
+			   .value = NUMBER(POLICY_GUARD_PREFER) },
+	[POLICY_METRICS_SOCKET] = { "MetricsSocket", POLICY_OF_DAEMON, KIND_PATH, PATH_BYTES_MAX, .value = NOTHING },
+};
+
+const char *policy_key_name(enum policy_key key)
+{
+	return keys[key].name;
+}
+
+enum policy_reach policy_key_reach(enum policy_key key)
+{
+	return keys[key].reach;
+}
+
+const struct policy_value *policy_key_default(enum policy_key key)
+{
+	return &keys[key].value;
+}
+
+enum policy_key policy_key_find(const char *name)
+{
+	size_t i = 0;
+
+	while (i < POLICY_KEYS && !streq(keys[i].name, name))
+		i++;
+	return (enum policy_key)i;
+}
+
+enum policy_key policy_key_suggest(const char *name, bool of_daemon)
+{
+	struct suggestions suggestions = { .wanted = name };
+	const char *nearest;
+
+	for (size_t i = 0; i < POLICY_KEYS; i++)
+		if ((keys[i].reach == POLICY_OF_DAEMON) == of_daemon)
+			suggest(&suggestions, keys[i].name, strlen(keys[i].name));
+	nearest = suggestions_nearest(&suggestions);
+	return nearest ? policy_key_find(nearest) : POLICY_KEYS;
+}
+
+static int parse_yes_no(const char *text, struct policy_value *value, struct text *why)
+{
+	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strcasecmp(text, words[i]) == 0) {
+			value->number = i % 2;
+			return 0;
+		}
+	}
+	text_printf(why, "give yes or no");
+	return POLICY_E_WRONG;
+}
+
+/* Digits, and nothing else. NULL: it is; else what it is instead. */
+static const char *read_number(const char *text, size_t length, uint32_t least, uint32_t most, uint32_t *ret)
+{
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return "not a number";
+		number = MIN(number * 10 + (uint64_t)(text[i] - '0'), (uint64_t)UINT32_MAX);
+	}
+	if (length == 0)
+		return "not a number";
+	if (number < least || number > most)
+		return number < least ? "too small" : "too large";
+	*ret = (uint32_t)number;
+	return NULL;
+}
+
+static int parse_number(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+{
+	const char *wrong;
+
+	if (key->kind == KIND_LIMIT && streq(text, "infinity")) {
+		value->number = POLICY_INFINITY;
+		return 0;
+	}
+	wrong = read_number(text, strlen(text), 0, key->most, &value->number);
+	if (!wrong)
+		return 0;
+	text_printf(why, "%s; give 0 to %" PRIu32 "%s", wrong, key->most,
+		    key->kind == KIND_LIMIT ? ", or infinity" : "");
+	return POLICY_E_WRONG;
+}
+
+/* N, or N/BURST; without one, what comes in a second may come at once. */
+static int parse_rate(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+{
+	size_t length = strcspn(text, "/");
+	const char *wrong;
+
+	if (streq(text, "infinity")) {
+		value->number = value->burst = POLICY_INFINITY;
+		return 0;
+	}
+	wrong = read_number(text, length, 1, key->most, &value->number);
+	value->burst = value->number;
+	if (!wrong && text[length] == '/')
+		wrong = read_number(text + length + 1, strlen(text + length + 1), 1, key->most, &value->burst);
+	if (!wrong)
+		return 0;
+	text_printf(why, "%s; give N or N/BURST, both 1 to %" PRIu32 ", or infinity", wrong, key->most);
+	return POLICY_E_WRONG;
+}
+
+static int parse_word(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(key->words); i++) {
+		if (streq(text, key->words[i])) {
+			value->number = i;
+			return 0;
+		}
+	}
+	text_printf(why, "give %s, %s or %s", key->words[0], key->words[1], key->words[2]);
+	return POLICY_E_WRONG;
+}
+
+static int set_text(const char *text, struct policy_value *value)
+{
+	value->text = strdup(text);
+	return value->text ? 0 : -ENOMEM;
+}
+
+static int parse_prefix(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+{
+	if (strlen(text) <= key->most && description_is_name(text, strlen(text)))
+		return set_text(text, value);
+	text_printf(why, "no name begins so; give at most %" PRIu32 " letters, digits and _, and no digit first",
+		    key->most);
+	return POLICY_E_WRONG;
+}
+
+static int parse_path(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+{
+	if (text[0] == '/' && strlen(text) <= key->most)
+		return set_text(text, value);
+	text_printf(why, "give a path that begins with '/' and has at most %" PRIu32 " bytes", key->most);
+	return POLICY_E_WRONG;
+}
+
+/* What else could stand in a glob would match no name; "!http_*" looks as if it did something. */
+static bool may_stand_in_glob(const char *glob, size_t at)
+{
+	static const char anywhere[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_*?[";
+
+	return strchr(anywhere, glob[at]) || (strchr("]!^-", glob[at]) && memchr(glob, '[', at));
+}
+
+static int check_event_glob(const char *glob, size_t length, struct text *why)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (may_stand_in_glob(glob, i))
+			continue;
+		text_printf(why, "no name of an event has a '");
+		text_safe(why, &glob[i], 1);
+		text_printf(why, "'; write globs such as http_*, with blanks between them");
+		return POLICY_E_WRONG;
+	}
+	return glob_check(glob, length, why) == 0 ? 0 : POLICY_E_WRONG;
+}
+
+static int append_glob(struct policy_value *value, const char *glob, size_t length, const struct policy_origin *origin)
+{
+	struct policy_glob *globs = reallocarray(value->globs, value->n_globs + 1, sizeof(*globs));
+
+	if (!globs)
+		return -ENOMEM;
+	value->globs = globs;
+	globs[value->n_globs] = (struct policy_glob){ .text = strndup(glob, length), .origin = *origin };
+	if (!globs[value->n_globs].text)
+		return -ENOMEM;
+	value->n_globs++;
+	return 0;
+}
+
+/* The next word of a list: its length, 0 at the end. */
+static size_t next_word(const char **at)
+{
+	*at += strspn(*at, " \t\r");
+	return strcspn(*at, " \t\r");
+}
+
+/* All of them are good, or none is taken. */
+static int parse_globs(const char *text, const struct policy_origin *origin, struct policy_value *value,
+		       struct text *why)
+{
+	size_t length;
+	int r = 0;
+
+	for (const char *at = text; r == 0 && (length = next_word(&at)) > 0; at += length)
+		r = check_event_glob(at, length, why);
+	for (const char *at = text; r == 0 && (length = next_word(&at)) > 0; at += length)
+		r = append_glob(value, at, length, origin);
+	return r;
+}
+
+static int parse(enum policy_key which, const char *text, const struct policy_origin *origin,
+		 struct policy_value *value, struct text *why)
+{
+	const struct key *key = &keys[which];
+
+	switch (key->kind) {
+	case KIND_YES_NO:
+		return parse_yes_no(text, value, why);
+	case KIND_NUMBER:
+	case KIND_LIMIT:
+		return parse_number(key, text, value, why);
+	case KIND_RATE:
+		return parse_rate(key, text, value, why);
+	case KIND_WORD:
+		return parse_word(key, text, value, why);
+	case KIND_PREFIX:
+		return parse_prefix(key, text, value, why);
+	case KIND_PATH:
+		return parse_path(key, text, value, why);
+	case KIND_GLOBS:
+		break;
+	}
+	return parse_globs(text, origin, value, why);
+}
+
+int policy_value_parse(enum policy_key key, const char *text, const struct policy_origin *origin,
+		       struct policy_value *value, struct text *why)
+{
+	bool grows = keys[key].kind == KIND_GLOBS && *text;
+	struct policy_value new = grows ? *value : *policy_key_default(key);
+	int r;
+
+	new.origin = *origin;
+	new.is_default = *text == '\0';
+	r = *text ? parse(key, text, origin, &new, why) : 0;
+	if (grows) {
+		/* Also when memory ran short on the way: what there is of the list is the value's. */
+		value->globs = new.globs;
+		value->n_globs = new.n_globs;
+	}
+	if (r != 0)
+		return r;
+	if (!grows)
+		policy_value_deinit(value);
+	*value = new;
+	return 0;
+}
+
+void policy_value_deinit(struct policy_value *value)
+{
+	for (size_t i = 0; i < value->n_globs; i++)
+		free(value->globs[i].text);
+	free(value->globs);
+	free(value->text);
+	*value = (struct policy_value){ 0 };
+}
+
+static void put_globs(const struct policy_value *value, struct text *text)
+{
+	for (size_t i = 0; i < value->n_globs; i++)
+		text_printf(text, "%s%s", i > 0 ? " " : "", value->globs[i].text);
+}
+
+static void put_number(const struct key *key, const struct policy_value *value, struct text *text)
+{
+	if (value->number == POLICY_INFINITY)
+		text_printf(text, "infinity");
+	else
+		text_printf(text, "%" PRIu32, value->number);
+	if (key->kind == KIND_RATE && value->number != POLICY_INFINITY && value->burst != value->number)
+		text_printf(text, "/%" PRIu32, value->burst);
+}
+
+void policy_value_text(enum policy_key which, const struct policy_value *value, struct text *text)
+{
+	const struct key *key = &keys[which];
+
+	switch (key->kind) {
+	case KIND_YES_NO:
+		text_printf(text, "%s", value->number == POLICY_TENANT_UNSAID ? "-" : value->number ? "yes" : "no");
+		break;
+	case KIND_NUMBER:
+	case KIND_LIMIT:
+	case KIND_RATE:
+		put_number(key, value, text);
+		break;
+	case KIND_WORD:
+		text_printf(text, "%s", key->words[value->number]);
+		break;
+	case KIND_GLOBS:
+		put_globs(value, text);
+		break;
+	case KIND_PREFIX:
+	case KIND_PATH:
+		text_safe(text, value->text ? value->text : "", value->text ? strlen(value->text) : 0);
+		break;
+	}
+	if (text->length == 0)
+		text_printf(text, "%s", which == POLICY_ALLOW_EVENTS ? "*" : "-");
+}

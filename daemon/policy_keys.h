@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The keys of policy files: their names, their defaults, and what may be said. policy_keys.c has the table. */
+
+#include "protocol/text.h"
+
+enum policy_key {
+	/* of a section of cgroups */
+	POLICY_TENANT,
+	POLICY_MAX_EVENTS,
+	POLICY_RESERVE_EVENTS,
+	POLICY_MAX_CONNECTIONS,
+	POLICY_MAX_REQUESTS_PER_SECOND,
+	POLICY_ALLOW_EVENTS,
+	POLICY_DENY_EVENTS,
+	POLICY_NAME_PREFIX,
+	POLICY_ALLOW_PERSIST,
+	POLICY_ALLOW_MULTI_FORMAT,
+	POLICY_ALLOW_HOST_ROOT,
+	POLICY_STREAM,
+	POLICY_CGROUP_KEYS, /* so many */
+	/* of [Daemon] */
+	POLICY_DEFAULT_MAX_EVENTS = POLICY_CGROUP_KEYS,
+	POLICY_DEFAULT_MAX_CONNECTIONS,
+	POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND,
+	POLICY_SET_KERNEL_MAXIMUM,
+	POLICY_KERNEL_MARGIN,
+	POLICY_GUARD,
+	POLICY_METRICS_SOCKET,
+	POLICY_KEYS,
+};
+
+enum { POLICY_INFINITY = UINT32_MAX }; /* of a number: there is no limit */
+enum policy_tenant { POLICY_TENANT_NO, POLICY_TENANT_YES, POLICY_TENANT_UNSAID };
+enum policy_stream { POLICY_STREAM_AUTO, POLICY_STREAM_SHARED, POLICY_STREAM_CLIENT };
+enum policy_guard { POLICY_GUARD_REQUIRE, POLICY_GUARD_PREFER, POLICY_GUARD_OFF };
+
+/* What a key is for, in a section of cgroups. */
+enum policy_reach {
+	POLICY_OF_DAEMON,
+	POLICY_OF_CGROUP, /* each cgroup has its own: a limit of what is in it and below */
+	POLICY_OF_TENANT, /* what the nearest ancestor has that has any */
+};
+
+/* Where a value was said. Lives as long as the policy. */
+struct policy_origin {
+	const char *section; /* the pattern, or "Daemon"; NULL: nowhere, it is the default */
+	const char *file;
+	unsigned line;
+};
+
+struct policy_glob {
+	char *text;
+	struct policy_origin origin;
+};
+
+struct policy_value {
+	struct policy_origin origin;
+	unsigned order;	 /* the later one is the greater */
+	bool is_default; /* nothing was said, or the default was asked for by "Key=" */
+	uint32_t number; /* a number, yes (1) or no, a word of an enum, or so many a second */
+	uint32_t burst;	 /* of a rate: so many at once */
+	char *text;	 /* a prefix or a path; NULL: none */
+	struct policy_glob *globs;
+	size_t n_globs;
+};
+
+const char *policy_key_name(enum policy_key);
+enum policy_reach policy_key_reach(enum policy_key);
+/* POLICY_KEYS where there is none of this name. */
+enum policy_key policy_key_find(const char *name);
+/* The one whose name is like it, of a section of cgroups or of [Daemon]; POLICY_KEYS: none is. */
+enum policy_key policy_key_suggest(const char *name, bool of_daemon);
+
+/* What holds where nothing is said. */
+const struct policy_value *policy_key_default(enum policy_key);
+
+enum { POLICY_E_WRONG = 1 };
+
+/*
+ * Puts what a file says into the value, which zeros or an earlier line of the same section have filled; lists grow. 0,
+ * POLICY_E_WRONG with what would be right, and the value as it was, or -ENOMEM.
+ */
+int policy_value_parse(enum policy_key, const char *text, const struct policy_origin *, struct policy_value *,
+		       struct text *why);
+void policy_value_deinit(struct policy_value *);
+/* As one would write it into a file; where there is nothing to write, "-". */
+void policy_value_text(enum policy_key, const struct policy_value *, struct text *);

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Files are read by a thread of their own: a thousand of them on a slow disk are nothing that anybody should wait for. It has
+ * nothing in common with the rest of the daemon but what it was given, and what it leaves. Whoever asks while it is at work
+ * may have changed a file that was read already, so then it is done once more.
+ *
+ * With an error anywhere the old policy stays as it is.
+ */
+
+#include "daemon/reload.h"
+
+#include <pthread.h>
+
+#include "daemon/capacity.h"
+#include "daemon/control.h"
+#include "daemon/daemon.h"
+#include "daemon/listing.h"
+#include "daemon/log.h"
+#include "daemon/rules.h"
+#include "daemon/systemd.h"
+#include "protocol/row.h"
+
+TAILQ_HEAD(reload_listings, reload_listing);
+
+/* What came of it, for all who want to know. */
+struct outcome {
+	unsigned references;
+	struct problems problems;
+	struct policy *policy; /* until it is adopted */
+	size_t files, sections;
+	bool adopted;
+	int r;
+};
+
+struct reload {
+	struct daemon *daemon;
+	pthread_t thread;
+	bool has_thread;	   /* which may have ended */
+	bool running;		   /* it reads */
+	struct policy *superseded; /* what was in force before this one; some tenants may still go by it */
+	struct policy *unused;	   /* what nobody goes by; the thread's */
+	bool again;
+	struct outcome *outcome;	/* that the thread fills */
+	struct reload_listings waiting; /* for this one */
+	struct reload_listings later;	/* for the next one */
+	ev_async w_done;
+};
+
+static struct outcome *outcome_new(void)
+{
+	struct outcome *outcome = calloc(1, sizeof(*outcome));
+
+	if (outcome)
+		outcome->references = 1;
+	return outcome;
+}
+
+static struct outcome *outcome_unref(struct outcome *outcome)
+{
+	if (!outcome || --outcome->references > 0)
+		return NULL;
+	problems_deinit(&outcome->problems);
+	policy_unref(outcome->policy);
+	free(outcome);
+	return NULL;
+}
+
+static void read_files(const struct daemon *daemon, struct outcome *outcome)
+{
+	outcome->r = policy_load(daemon->options.policy, NULL, &outcome->problems, &outcome->policy);
+	if (outcome->r != 0)
+		return;
+	outcome->files = policy_count_files(outcome->policy);
+	outcome->sections = policy_count_sections(outcome->policy);
+}
+
+static void log_problems(const struct problems *problems)
+{
+	char line[1024];
+
+	for (size_t i = 0; i < problems->n; i++) {
+		struct text text = text_make(line, sizeof(line));
+
+		problem_text(&problems->list[i], &text);
+		log_line(problems->list[i].severity == PROBLEM_ERROR ? LOG_ERR : LOG_WARNING, "%s", line);
+	}
+	if (problems->failed)
+		log_error("out of memory: not all that is wrong with the policy files is shown");
+}
+
+/* Takes over what was read, if it is good. */
+static void adopt(struct daemon *daemon, struct outcome *outcome)
+{
+	if (outcome->r == 0 && daemon->kernel)
+		outcome->r = policy_check_capacity(outcome->policy, daemon->machine.capacity, &outcome->problems);
+	log_problems(&outcome->problems);
+	if (outcome->r == 0)
+		outcome->r = rules_adopt(daemon, &outcome->policy);
+	if (outcome->r != 0)
+		return;
+	policy_unref(daemon->reload->superseded);
+	daemon->reload->superseded = steal_pointer(outcome->policy);
+	outcome->adopted = true;
+	if (daemon->kernel)
+		capacity_look(daemon);
+}
+
+int reload_check_capacity(struct daemon *daemon)
+{
+	_cleanup_(problems_deinit) struct problems problems = { 0 };
+	int r = policy_check_capacity(daemon->policy, daemon->machine.capacity, &problems);
+
+	log_problems(&problems);
+	return r == POLICY_E_WRONG ? -EINVAL : r;
+}
+
+int reload_first(struct daemon *daemon)
+{
+	struct outcome *outcome = outcome_new();
+	int r;
+
+	if (!outcome)
+		return -ENOMEM;
+	read_files(daemon, outcome);
+	adopt(daemon, outcome);
+	r = outcome->r;
+	if (r == POLICY_E_WRONG)
+		log_error("the policy is not clear, so nothing is started; 'userevctl policy check' shows the same");
+	outcome_unref(outcome);
+	return r == POLICY_E_WRONG ? -EINVAL : r;
+}
+
+static void *run(void *data)
+{
+	struct reload *reload = data;
+
+	/* Here, since hundreds of sections take longer than anybody should have to wait. */
+	reload->unused = policy_unref(reload->unused);
+	read_files(reload->daemon, reload->outcome);
+	ev_async_send(reload->daemon->loop, &reload->w_done);
+	return NULL;
+}
+
+/* Not as soon as it is done: it may have to wait for a processor in order to end, and we with it. */
+static void end_thread(struct reload *reload)
+{
+	if (reload->has_thread)
+		pthread_join(reload->thread, NULL);
+	reload->has_thread = false;
+}
+
+/* Unless somebody still goes by it, who then frees it. */
+static void give_up_superseded(struct reload *reload)
+{
+	struct policy *policy = steal_pointer(reload->superseded);
+
+	/* There is one still where no thread could be started. */
+	reload->unused = policy_unref(reload->unused);
+	if (policy && policy_has_one_holder(policy))
+		reload->unused = policy;
+	else
+		policy_unref(policy);
+}
+
+/* The signals are the loop's. */
+static int start_thread(struct reload *reload)
+{
+	sigset_t all, before;
+	int r;
+
+	end_thread(reload);
+	give_up_superseded(reload);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&reload->thread, NULL, run, reload);
+	reload->has_thread = r == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+struct reload_listing {
+	struct listing listing;
+	struct reload *reload;
+	struct reload_listings *queue; /* NULL: it waits no more */
+	TAILQ_ENTRY(reload_listing) entry;
+	struct outcome *outcome;
+	size_t next;
+	bool told;
+};
+
+static void queue(struct reload_listing *listing, struct reload_listings *to)
+{
+	listing->queue = to;
+	TAILQ_INSERT_TAIL(to, listing, entry);
+}
+
+static void unqueue(struct reload_listing *listing)
+{
+	if (listing->queue)
+		TAILQ_REMOVE(listing->queue, listing, entry);
+	listing->queue = NULL;
+}
+
+static void tell_all(struct reload *reload, struct outcome *outcome)
+{
+	struct reload_listing *listing;
+
+	while ((listing = TAILQ_FIRST(&reload->waiting))) {
+		unqueue(listing);
+		outcome->references++;
+		listing->outcome = outcome;
+		listing_continue(listing->listing.client);
+	}
+}
+
+static void log_outcome(const struct outcome *outcome)
+{
+	if (outcome->adopted)
+		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
+			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
+	else if (outcome->r < 0)
+		log_error("the policy can't be read (%s); the old one stays", strerror(-outcome->r));
+	else
+		log_error("the policy has errors; the old one stays");
+}
+
+static void finish(struct reload *reload)
+{
+	struct outcome *outcome = steal_pointer(reload->outcome);
+
+	adopt(reload->daemon, outcome);
+	log_outcome(outcome);
+	tell_all(reload, outcome);
+	outcome_unref(outcome);
+}
+
+/* There is always one to tell of what went wrong. */
+static struct outcome *outcome_or_none(void)
+{
+	static struct outcome none = { .references = 1, .r = -ENOMEM };
+	struct outcome *outcome = outcome_new();
+
+	if (outcome)
+		return outcome;
+	none.references++;
+	return &none;
+}
+
+static void begin(struct reload *reload)
+{
+	int r;
+
+	reload->outcome = outcome_or_none();
+	r = reload->outcome->r;
+	if (r == 0)
+		r = start_thread(reload);
+	reload->running = r == 0;
+	/* From here on the outcome is the thread's. */
+	if (reload->running)
+		return;
+	reload->outcome->r = r;
+	log_error("the policy can't be read again: %s", strerror(-r));
+	tell_all(reload, reload->outcome);
+	reload->outcome = outcome_unref(reload->outcome);
+	systemd_say_ready(reload->daemon);
+}
+
+static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
+{
+	struct reload *reload = container_of(w, struct reload, w_done);
+	struct reload_listing *listing;
+
+	reload->running = false;
+	finish(reload);
+	while ((listing = TAILQ_FIRST(&reload->later))) {
+		unqueue(listing);
+		queue(listing, &reload->waiting);
+	}
+	if (!reload->again) {
+		systemd_say_ready(reload->daemon);
+		return;
+	}
+	reload->again = false;
+	begin(reload);
+}
+
+void reload_begin(struct daemon *daemon)
+{
+	struct reload *reload = daemon->reload;
+
+	systemd_say_reloading(daemon);
+	if (reload->running)
+		reload->again = true;
+	else
+		begin(reload);
+}
+
+int reload_init(struct daemon *daemon)
+{
+	struct reload *reload = calloc(1, sizeof(*reload));
+
+	if (!reload)
+		return -ENOMEM;
+	reload->daemon = daemon;
+	TAILQ_INIT(&reload->waiting);
+	TAILQ_INIT(&reload->later);
+	ev_async_init(&reload->w_done, on_done);
+	ev_async_start(daemon->loop, &reload->w_done);
+	daemon->reload = reload;
+	return 0;
+}
+
+/* By now there is nobody left who waits. */
+void reload_deinit(struct daemon *daemon)
+{
+	struct reload *reload = daemon->reload;
+
+	if (!reload)
+		return;
+	end_thread(reload);
+	policy_unref(reload->superseded);
+	policy_unref(reload->unused);
+	ev_async_stop(daemon->loop, &reload->w_done);
+	outcome_unref(reload->outcome);
+	free(reload);
+	daemon->reload = NULL;
+}
+
+static void put_problem(struct packet *packet, const struct problem *problem)
+{
+	row_put_string(packet, "severity", problem->severity == PROBLEM_ERROR ? "error" : "warning");
+	row_put_string(packet, "file", problem->file ? problem->file : "");
+	row_put_u64(packet, "line", problem->line);
+	row_put_string(packet, "key", problem->key ? problem->key : "");
+	row_put_string(packet, "sentence", problem->sentence);
+}
+
+static int next_row(struct listing *base, struct packet *packet)
+{
+	struct reload_listing *listing = container_of(base, struct reload_listing, listing);
+	const struct outcome *outcome = listing->outcome;
+
+	if (!outcome)
+		return LISTING_IDLE;
+	if (listing->next < outcome->problems.n) {
+		put_problem(packet, &outcome->problems.list[listing->next++]);
+		return LISTING_ROW;
+	}
+	if (listing->told)
+		return LISTING_END;
+	listing->told = true;
+	row_put_bool(packet, "loaded", outcome->adopted);
+	row_put_u64(packet, "files", outcome->files);
+	row_put_u64(packet, "sections", outcome->sections);
+	row_put_string(packet, "why", outcome->r < 0 ? strerror(-outcome->r) : "");
+	return LISTING_ROW;
+}
+
+static void deinit_listing(struct listing *base)
+{
+	struct reload_listing *listing = container_of(base, struct reload_listing, listing);
+
+	unqueue(listing);
+	outcome_unref(listing->outcome);
+}
+
+int handle_reload(struct client *client, const struct message *message)
+{
+	static const struct listing_kind kind = { .next = next_row, .deinit = deinit_listing };
+	struct reload *reload = client->daemon->reload;
+	struct reload_listing *listing;
+
+	if (decode_empty(message->body) != 0)
+		return REFUSAL_BAD_PACKET;
+	if (!control_may_list(client, message->serial, false))
+		return 0;
+	listing = calloc(1, sizeof(*listing));
+	if (!listing) {
+		control_refuse(client, message->serial, REFUSAL_TROUBLE,
+			       "the daemon is out of memory; try again later");
+		return 0;
+	}
+	listing->reload = reload;
+	queue(listing, reload->running ? &reload->later : &reload->waiting);
+	listing_start(client, &listing->listing, &kind, message->serial);
+	reload_begin(client->daemon);
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The policy files, read at the start and whenever an admin says so. reload.c explains. */
+
+#include "daemon/client.h"
+
+struct reload;
+
+/* Once it is known how many events there can be: 0, or -EINVAL after a line in the log. */
+int reload_check_capacity(struct daemon *);
+/* Reads them now. 0; or a negative errno, and what is wrong with them has been logged. */
+int reload_first(struct daemon *);
+
+/* Needs the daemon's loop. 0, or a negative errno. */
+int reload_init(struct daemon *);
+void reload_deinit(struct daemon *);
+/* Reads them again, without keeping anybody waiting. What comes of it is logged. */
+void reload_begin(struct daemon *);
+
+/* RELOAD → ROWS: one for each problem, and one with what has become of it. */
+int handle_reload(struct client *, const struct message *);

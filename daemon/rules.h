@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The policy, applied: to tenants, to the levels above them, and to what is set aside. rules.c explains. */
+
+#include "daemon/policy.h"
+#include "protocol/wire.h"
+
+struct daemon;
+struct section_reserve;
+struct tenant;
+
+/* The daemon's policy from now on, taken over; instead of it there is the one before, or NULL. Or -ENOMEM: all is as it was. */
+int rules_adopt(struct daemon *, struct policy **);
+void rules_deinit(struct daemon *);
+
+/* What Guard= says. */
+const char *rules_guard(const struct daemon *);
+
+/* What the policy says of exactly this path. Cheap where there are tenants already. */
+enum policy_tenant rules_border(const struct daemon *, const char *path);
+
+/* Brings a tenant up to date. Cheap where nothing has changed. */
+void rules_update(struct tenant *);
+void rules_forget(struct tenant *);
+
+enum { PREFIXED_MAX = WIRE_DESCRIPTION_MAX + 64 }; /* what is cut there is too long anyway, and will be found so */
+
+/* With NamePrefix= in front of the name, which comes after blanks if there are any; as it is where there is none. */
+struct string_item rules_put_prefix(const struct policy_rules *, const struct string_item *, char buffer[PREFIXED_MAX]);
+/* Whether a file of the tenant's may serve all of a user's programs. */
+bool rules_share_streams(const struct tenant *);
+/* Whether uid 0 of this machine may have fds, in a container and where nothing guards them. */
+bool rules_trust_root(const struct tenant *);
+/* The flags of REGISTER that the tenant may use. */
+uint16_t rules_flags(const struct tenant *);
