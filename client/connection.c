@@ -125,17 +125,13 @@ static int check_answer(const struct reply *reply, uint16_t kind, uint32_t seria
 	return 0;
 }
 
-static int exchange(int fd, const struct packet *packet, uint16_t kind, uint32_t serial, void *buffer, size_t size,
-		    struct reply *ret)
+static int receive_reply(int fd, uint16_t kind, uint32_t serial, void *buffer, size_t size, int64_t deadline,
+			 struct reply *ret)
 {
-	int64_t deadline = now_ms() + library_patience_ms;
 	_cleanup_(reply_deinit) struct reply reply = { 0 };
 	ssize_t received;
 	int r;
 
-	r = send_request(fd, packet, deadline);
-	if (r < 0)
-		return r;
 	received = receive_answer(fd, buffer, size, &reply.fds, deadline);
 	if (received <= 0)
 		return received == 0 ? -ECONNRESET : (int)received;
@@ -149,16 +145,49 @@ static int exchange(int fd, const struct packet *packet, uint16_t kind, uint32_t
 	return 0;
 }
 
-int connection_request(struct userev *userev, const struct packet *packet, uint16_t answer, void *buffer, size_t size,
+static int exchange(int fd, const struct packet *packet, uint16_t kind, uint32_t serial, void *buffer, size_t size,
+		    struct reply *ret)
+{
+	int64_t deadline = now_ms() + library_patience_ms;
+	int r = send_request(fd, packet, deadline);
+
+	return r < 0 ? r : receive_reply(fd, kind, serial, buffer, size, deadline, ret);
+}
+
+int connection_send(struct userev *userev, const struct packet *packet)
+{
+	int r = send_request(userev->fd, packet, now_ms() + library_patience_ms);
+
+	if (r < 0)
+		connection_drop(userev);
+	return r;
+}
+
+bool connection_send_at_once(struct userev *userev, const struct packet *packet)
+{
+	/* Whatever is wrong is found when somebody waits for the answer before. */
+	return !packet->failed && transport_send(userev->fd, packet->data, packet->size, NULL, 0, MSG_DONTWAIT) == 0;
+}
+
+int connection_receive(struct userev *userev, uint16_t answer, uint32_t serial, void *buffer, size_t size,
 		       struct reply *ret)
 {
-	int r = exchange(userev->fd, packet, answer, userev->serial, buffer, size, ret);
+	int64_t deadline = now_ms() + library_patience_ms;
+	int r = receive_reply(userev->fd, answer, serial, buffer, size, deadline, ret);
 
 	if (r == 0)
 		r = streams_take(userev, ret, 0, &userev->streams);
 	if (r < 0)
 		connection_drop(userev);
 	return r;
+}
+
+int connection_request(struct userev *userev, const struct packet *packet, uint16_t answer, void *buffer, size_t size,
+		       struct reply *ret)
+{
+	int r = connection_send(userev, packet);
+
+	return r < 0 ? r : connection_receive(userev, answer, userev->serial, buffer, size, ret);
 }
 
 /* connect() waits for a daemon that is slow to accept; poll() cannot, on these sockets. */

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "client/ctl_output.h"
+#include "protocol/suggest.h"
 #include "protocol/text.h"
 #include "protocol/wire.h"
 
@@ -55,12 +56,13 @@ struct ctl {
 	char **argv;
 };
 
-extern const struct command command_status, command_events, command_tenants, command_enable, command_disable,
-	command_tail, command_emit, command_run, command_doctor, command_version;
+extern const struct command command_status, command_events, command_tenants, command_top, command_metrics,
+	command_enable, command_disable, command_tail, command_emit, command_run, command_policy, command_reload,
+	command_doctor, command_version;
 
 /*
- * ctl_options.c. The next of the command's own options, or 0 when all are read; the arguments are then in argc and argv, and `output` is
- * ready. What is wrong with them ends the program with a sentence; so does --help.
+ * ctl_options.c. The next of the command's own options, or 0 when all are read; the arguments are then in argc and
+ * argv, and `output` is ready. What is wrong with them ends the program with a sentence; so does --help.
  */
 int ctl_next_option(struct ctl *, const char **ret_value);
 /* For a command without options of its own. Too few or too many arguments end the program. */
@@ -119,8 +121,8 @@ int control_ask(struct control *, uint16_t kind);
 int control_ask_strings(struct control *, uint16_t kind, uint16_t flags, const char *const *strings, size_t n);
 
 /*
- * Takes one packet: 0; -ETIMEDOUT after that many milliseconds (-1: never); -ECONNRESET when the daemon has gone; -EREMOTEIO
- * when it refused, with the sentence in `sentence`; -EBADMSG. The message lives until the next call.
+ * Takes one packet: 0; -ETIMEDOUT after that many milliseconds (-1: never); -ECONNRESET when the daemon has gone;
+ * -EREMOTEIO when it refused, with the sentence in `sentence`; -EBADMSG. The message lives until the next call.
  */
 int control_receive(struct control *, int timeout, struct message *ret);
 /* The next row of the answer: 1; 0 at its end; else as above. */
@@ -135,27 +137,12 @@ int control_ask_row(struct control *, uint16_t kind, struct cursor *ret);
 /* Whether an error of control_open() says that nobody is there. */
 bool control_nobody(int error);
 
-/* ctl_suggest.c: names that look alike. */
-size_t edit_distance(const char *a, const char *b);
-struct suggestions {
-	const char *wanted;
-	struct suggestion {
-		char name[256];
-		size_t distance;
-	} best[5];
-	size_t count;
-};
-/* Considers a name, which is copied and made safe. */
-void suggest(struct suggestions *, const char *name, size_t length);
-/* The nearest one, or NULL. */
-const char *suggestions_nearest(const struct suggestions *);
-
 /* ctl_names.c: names that nobody knows. */
 bool name_matches(const char *pattern, const char *name, size_t length);
 bool is_pattern(const char *);
 /*
- * Whether each of the patterns matches an event that may be dealt with: EXIT_DONE, or EXIT_REFUSED after naming, for each that
- * does not, those that look alike. Patterns with *, ? or [ may match nothing if `may_wait`.
+ * Whether each of the patterns matches an event that may be dealt with: EXIT_DONE, or EXIT_REFUSED after naming, for
+ * each that does not, those that look alike. Patterns with *, ? or [ may match nothing if `may_wait`.
  */
 struct tracing;
 int names_check(struct tracing *, char *const *patterns, int n, bool may_wait);
@@ -209,8 +196,8 @@ struct spawn_state {
 	bool sigpipe_was_default;
 };
 /*
- * 0, or a negative errno after a sentence; nothing is left behind then. `stop_fd` becoming readable ends it (-EINTR, without
- * a sentence).
+ * 0, or a negative errno after a sentence; nothing is left behind then. `stop_fd` becoming readable ends it (-EINTR,
+ * without a sentence).
  */
 int private_start(struct private_daemon *, const struct spawn_state *, bool quiet, int stop_fd);
 /* Ends it, and removes the directory. Fine where there is none. */

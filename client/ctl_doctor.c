@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * doctor: why does it not work here? Each cause is looked for by itself, in the order in which a program would meet it, and
- * has a sentence of its own. It registers one event of its own and writes one record, and changes nothing else.
+ * doctor: why does it not work here? Each cause is looked for by itself, in the order in which a program would meet it,
+ * and has a sentence of its own. It registers one event of its own and writes one record, and changes nothing else.
  */
 
 #include <grp.h>

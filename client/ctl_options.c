@@ -19,9 +19,9 @@ enum {
 };
 
 static const struct ctl_option global_options[] = {
-	{ "json", NULL, "for programs: see userevctl(1)", OPTION_JSON },
-	{ "color", "WHEN", "auto, always or never", OPTION_COLOUR },
-	{ "width", "N", "as for a terminal so wide, also in a pipe", OPTION_WIDTH },
+	{ "json", NULL, "for programs; for you --color=WHEN, --width=N", OPTION_JSON },
+	{ "color", "WHEN", NULL, OPTION_COLOUR },
+	{ "width", "N", NULL, OPTION_WIDTH },
 	{ "socket", "PATH", "where programs connect ($USEREV_SOCKET)", OPTION_SOCKET },
 	{ "control-socket", "PATH", "where admins do ($USEREV_CONTROL_SOCKET)", OPTION_CONTROL_SOCKET },
 	{ "help", NULL, "this, or more about a COMMAND; --version", OPTION_HELP },

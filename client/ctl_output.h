@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What userevctl prints: styles, tables and JSON. On a terminal columns are aligned and what is too long is shortened; in
- * a pipe nothing is, and one tab stands between two columns. Whatever came from a client goes through text_safe() or
+ * What userevctl prints: styles, tables and JSON. On a terminal columns are aligned and what is too long is shortened;
+ * in a pipe nothing is, and one tab stands between two columns. Whatever came from a client goes through text_safe() or
  * text_json_string() on its way here.
  */
 

@@ -120,6 +120,7 @@ static int spawn_daemon(struct private_daemon *daemon, const struct spawn_state 
 		socket,
 		control,
 		"--backend=embedded",
+		"--policy=", /* the machine's is not for this */
 		"--foreground",
 		"--ready-fd=3",
 		"--exit-with-parent",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Records as lines: time, comm-pid, tenant, event, fields. On a terminal the columns are padded, and the fields, which come
- * last, may run over its edge: what was recorded is never cut.
+ * Records as lines: time, comm-pid, tenant, event, fields. On a terminal the columns are padded, and the fields, which
+ * come last, may run over its edge: what was recorded is never cut.
  */
 
 #include <inttypes.h>

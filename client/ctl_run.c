@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * run: a daemon of our own around one program, whose records we show. The events are switched on by a TAIL session before
- * the program starts, so that its first record is seen; and after its end a SYNC tells when its last one has been.
+ * run: a daemon of our own around one program, whose records we show. The events are switched on by a TAIL session
+ * before the program starts, so that its first record is seen; and after its end a SYNC tells when its last one has
+ * been.
  *
  * The program keeps its stdin, stdout and stderr, its process group and its signals. We take signals as data, so that
  * nothing ends us before the daemon and its directory are gone.

@@ -2,136 +2,154 @@
 
 /* tenants: who uses it, row by row. */
 
-#include <inttypes.h>
-
+#include "client/ctl_tenants.h"
 #include "client/ctl.h"
 #include "protocol/text.h"
 
+enum { OPTION_FULL = 1, OPTION_SORT };
+
+enum tenant_order ctl_tenant_order(const char *value)
+{
+	for (enum tenant_order order = 0; order < TENANT_ORDERS; order++)
+		if (streq(value, tenant_order_names[order]))
+			return order;
+	ctl_error("--sort=%s: give " TENANT_ORDERS_IN_WORDS ".", ctl_shown(value).text);
+	exit(EXIT_USAGE);
+}
+
+void ctl_tenant_json(struct json *json, const struct tenant_view *view)
+{
+	json_begin(json, '{');
+	json_key(json, "name", 4);
+	json_string(json, view->name.text, strlen(view->name.text));
+	json_row_fields(json, view->row);
+	json_end(json, '}');
+}
+
 static bool is_wanted(const struct ctl *ctl, struct cursor row)
 {
-	struct row_field name;
+	const struct tenant_view view = tenant_view_of(row);
 
-	if (ctl->argc == 0)
-		return true;
-	if (!row_find(row, "tenant", &name))
-		return false;
 	for (int i = 0; i < ctl->argc; i++)
-		if (name_matches(ctl->argv[i], (const char *)name.value, name.length))
+		if (name_matches(ctl->argv[i], view.path, view.path_length) ||
+		    name_matches(ctl->argv[i], view.name.text, strlen(view.name.text)))
 			return true;
-	return false;
+	return ctl->argc == 0;
 }
 
-static void put_refusals(struct table *table, struct cursor row)
+static void put_limit(struct table *table, uint64_t limit)
 {
-	char buffer[1024];
-	struct text text = text_make(buffer, sizeof(buffer));
-	struct cursor refusals = { 0 }, refusal;
-	struct row_field field;
-
-	if (row_find(row, "refusals", &field) && field.type == ROW_ROWS)
-		refusals = cursor_make(field.value, field.length);
-	while (row_next_item(&refusals, &refusal) > 0)
-		text_printf(&text, "%s%s %" PRIu64, buffer[0] ? ", " : "", row_string(refusal, "reason").text,
-			    row_get_u64(refusal, "count"));
-	table_put(table, STYLE_WARNING, buffer);
-}
-
-/* Only the embedded backend counts records. */
-static void put_count(struct table *table, enum style style, struct cursor row, const char *key)
-{
-	struct row_field field;
-
-	if (row_find(row, key, &field))
-		table_put_number(table, field.number > 0 ? style : STYLE_PLAIN, field.number);
-	else
+	if (limit == TENANT_NO_LIMIT)
 		table_put(table, STYLE_DIM, "-");
+	else
+		table_put_number(table, STYLE_PLAIN, limit);
 }
 
-static void put_tenant(struct table *table, struct cursor row)
+static void put_tenant(struct table *table, const struct tenant_view *view)
 {
-	static const char *const numbers[] = { "events", "events_max", "lingering", "connections", "records" };
-	static const char *const losses[] = { "bad", "lost", "too_big" };
-	struct row_field tenant = { 0 };
+	char refusals[1024];
 
-	row_find(row, "tenant", &tenant);
-	table_put_safe(table, STYLE_NAME, (const char *)tenant.value, tenant.length);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		put_count(table, STYLE_PLAIN, row, numbers[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(losses); i++)
-		put_count(table, STYLE_BAD, row, losses[i]);
-	put_refusals(table, row);
+	tenant_view_refusals(view, refusals, sizeof(refusals));
+	table_put_safe(table, STYLE_NAME, view->name.text, strlen(view->name.text));
+	table_put_safe(table, STYLE_PLAIN, view->path, view->path_length);
+	table_put_number(table, STYLE_PLAIN, view->events);
+	put_limit(table, view->events_max);
+	table_put_number(table, STYLE_PLAIN, view->reserved);
+	table_put_number(table, STYLE_PLAIN, view->lingering);
+	table_put_number(table, STYLE_PLAIN, view->connections);
+	put_limit(table, view->connections_max);
+	table_put_number(table, view->counts.lost > 0 ? STYLE_BAD : STYLE_PLAIN, view->counts.lost);
+	table_put_number(table, view->counts.throttled > 0 ? STYLE_WARNING : STYLE_PLAIN, view->counts.throttled);
+	table_put(table, STYLE_WARNING, refusals);
 }
 
-static int list_rows(struct ctl *ctl, struct control *control, struct table *table, size_t *ret_count)
+static int read_tenants(const struct ctl *ctl, struct control *control, struct tenant_views *views)
 {
 	struct cursor row = { 0 };
 	int r;
 
 	r = control_ask(control, KIND_TENANTS);
-	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
-		if (!is_wanted(ctl, row))
-			continue;
-		if (ctl->json) {
-			struct json json = { .file = ctl->output.file };
-
-			fputs(*ret_count == 0 ? "[" : ",\n ", ctl->output.file);
-			json_row(&json, row);
-		} else {
-			put_tenant(table, row);
-		}
-		++*ret_count;
-	}
-	/* An array that is cut off is no JSON: whoever reads it learns that it is not whole. */
-	if (r == 0 && ctl->json)
-		fputs(*ret_count == 0 ? "[]\n" : "]\n", ctl->output.file);
+	while (r >= 0 && (r = control_next_row(control, &row)) > 0)
+		if (is_wanted(ctl, row))
+			r = tenant_views_add(views, row);
 	return r;
 }
 
-static int list_tenants(struct ctl *ctl, size_t *ret_count)
+static int print_table(const struct ctl *ctl, const struct tenant_views *views)
 {
 	static const struct column columns[] = {
-		{ "TENANT", COLUMN_PATH },	{ "EVENTS", COLUMN_NUMBER },  { "MAX", COLUMN_NUMBER },
-		{ "LINGERING", COLUMN_NUMBER }, { "CLIENTS", COLUMN_NUMBER }, { "RECORDS", COLUMN_NUMBER },
-		{ "BAD", COLUMN_NUMBER },	{ "LOST", COLUMN_NUMBER },    { "TOO BIG", COLUMN_NUMBER },
-		{ "REFUSED", COLUMN_LONG },
+		{ "NAME", COLUMN_PATH },	{ "TENANT", COLUMN_PATH },    { "EVENTS", COLUMN_NUMBER },
+		{ "MAX", COLUMN_NUMBER },	{ "RESERVE", COLUMN_NUMBER }, { "LINGER", COLUMN_NUMBER },
+		{ "CONN", COLUMN_NUMBER },	{ "MAX", COLUMN_NUMBER },     { "LOST", COLUMN_NUMBER },
+		{ "THROTTLED", COLUMN_NUMBER }, { "REFUSED", COLUMN_LONG },
 	};
-	_cleanup_(control_freep) struct control *control = NULL;
 	_cleanup_(table_deinit) struct table table = table_make(columns, ARRAY_SIZE(columns));
+
+	for (size_t i = 0; i < views->n; i++)
+		put_tenant(&table, &views->view[i]);
+	return views->n > 0 ? table_print(&table, &ctl->output) : 0;
+}
+
+static void print_json(const struct ctl *ctl, const struct tenant_views *views)
+{
+	struct json json = { .file = ctl->output.file };
+
+	json_begin(&json, '[');
+	for (size_t i = 0; i < views->n; i++) {
+		if (i > 0)
+			fputs(",\n ", json.file);
+		json.comma = false;
+		ctl_tenant_json(&json, &views->view[i]);
+	}
+	json_end(&json, ']');
+	putc('\n', json.file);
+}
+
+static int list_tenants(struct ctl *ctl, enum tenant_order order, struct tenant_views *views)
+{
+	_cleanup_(control_freep) struct control *control = NULL;
 	int r;
 
 	r = ctl_open_control(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
-	r = list_rows(ctl, control, &table, ret_count);
-	if (r == 0 && !ctl->json && *ret_count > 0)
-		r = table_print(&table, &ctl->output);
-	if (r < 0)
-		return control_explain(ctl->control_socket, r, control);
-	return ctl_finish(ctl);
+	r = read_tenants(ctl, control, views);
+	tenant_views_sort(views, order);
+	if (r == 0 && ctl->json)
+		print_json(ctl, views);
+	else if (r == 0)
+		r = print_table(ctl, views);
+	return r < 0 ? control_explain(ctl->control_socket, r, control) : ctl_finish(ctl);
 }
 
 static int tenants_run(struct ctl *ctl)
 {
+	_cleanup_(tenant_views_deinit) struct tenant_views views = { 0 };
+	enum tenant_order order = TENANTS_BY_EVENTS;
 	const char *value;
 	bool full = false;
-	size_t count = 0;
-	int r;
+	int option, r;
 
-	while (ctl_next_option(ctl, &value) != 0)
-		full = true;
+	while ((option = ctl_next_option(ctl, &value)) != 0) {
+		if (option == OPTION_SORT)
+			order = ctl_tenant_order(value);
+		else
+			full = true;
+	}
 	ctl->output.full = full;
-	r = list_tenants(ctl, &count);
-	if (r == EXIT_DONE && count == 0 && ctl->argc > 0) {
+	r = list_tenants(ctl, order, &views);
+	if (r == EXIT_DONE && views.n == 0 && ctl->argc > 0) {
 		ctl_error("no tenant matches. See 'userevctl tenants'.");
 		return EXIT_REFUSED;
 	}
-	if (r == EXIT_DONE && count == 0 && !ctl->json)
+	if (r == EXIT_DONE && views.n == 0 && !ctl->json)
 		ctl_note("No program is connected.");
 	return r;
 }
 
 static const struct ctl_option tenants_options[] = {
-	{ "full", NULL, "shorten nothing", 1 },
+	{ "full", NULL, "shorten nothing", OPTION_FULL },
+	{ "sort", "KEY", TENANT_ORDERS_IN_WORDS, OPTION_SORT },
 	{ 0 },
 };
 
@@ -139,9 +157,10 @@ const struct command command_tenants = {
 	.name = "tenants",
 	.arguments = "[GLOB...]",
 	.summary = "who uses it, how much, and what was refused",
-	.help = "Lists the tenants whose paths match one of the GLOBs, or all of them. Columns:\n"
-		"path, events, maximum, lingering events, connections, records, bad, lost,\n"
-		"too big, refusals.",
+	.help = "Lists the tenants whose names or paths match one of the GLOBs, or all of them,\n"
+		"those with most events first. Columns: name, path, events, their maximum, how\n"
+		"many are reserved, how many linger, connections, their maximum, records lost,\n"
+		"requests throttled, refusals.",
 	.options = tenants_options,
 	.run = tenants_run,
 };

@@ -87,6 +87,7 @@ struct userev {
 
 	struct claims claims;
 	struct claim *waiting; /* the first that this connection was not asked for; all behind it wait, too */
+	uint16_t batch_max;    /* claims that we put into one request: fewer once an answer was late */
 	struct sentences sentences;
 
 	struct losses losses;
@@ -128,6 +129,14 @@ void connection_abandon(struct userev *);
  */
 int connection_request(struct userev *, const struct packet *, uint16_t answer, void *buffer, size_t size,
 		       struct reply *ret);
+
+/*
+ * The same in two steps, so that something can be asked before the last answer has come: the answers come in the order of the
+ * requests. What is sent at once may find no room; false then, and nothing has happened.
+ */
+int connection_send(struct userev *, const struct packet *);
+bool connection_send_at_once(struct userev *, const struct packet *);
+int connection_receive(struct userev *, uint16_t answer, uint32_t serial, void *buffer, size_t size, struct reply *ret);
 
 /* page.c */
 /* Maps the page, or puts it in the place of the one that is mapped at `*page`. -EPROTO where it is no page. */

@@ -36,6 +36,7 @@ static int userev_new(const char *socket, struct userev **ret)
 	LIST_INIT(&userev->outdated);
 	TAILQ_INIT(&userev->claims);
 	SLIST_INIT(&userev->sentences);
+	userev->batch_max = WIRE_BATCH_MAX;
 	r = choose_socket(userev, socket);
 	if (r == 0)
 		r = library_adopt(userev);

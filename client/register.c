@@ -6,10 +6,18 @@
  * has returned, it keeps its place until the next connection. On the wire a claim on an event exists or not, however often
  * a program registers it: `users` counts who shares it, and the last one gives it back.
  *
+ * The daemon is asked for the next batch before it has answered the last, and answers in order.
+ *
+ * An answer that is late ends the connection, and all that was granted on it is asked for anew. On a machine on which a
+ * whole batch always takes longer than we wait that would go on for ever: so the next batches are smaller.
+ *
  * Everything is found by following a pointer: event → grant → claim. So n events cost n.
  */
 
 #include "client/library.h"
+
+/* When so few are late it is not for their number. */
+enum { BATCH_MIN = 16 };
 
 static void sentence_add(struct userev *userev, struct userev_registration *asked, const char *text, size_t length)
 {
@@ -182,43 +190,71 @@ static void claim_refused(struct claim *claim, const struct answer *answer)
 	claim_free(claim);
 }
 
-/* As many as fit. */
-static struct packet encode_claims(struct userev *userev, uint8_t *buffer, uint16_t *ret_count)
+/* A packet that was sent, or is to be. */
+struct request {
+	uint32_t serial;
+	uint16_t count;	    /* 0: there is none */
+	struct claim *next; /* the first that is not in it */
+};
+
+/* As many as fit, from `claim` on. */
+static struct packet encode_claims(struct userev *userev, struct claim *claim, uint8_t *buffer, struct request *ret)
 {
 	struct packet packet = packet_make(buffer, userev->limits.packet_max);
-	uint16_t count = 0;
+	const uint32_t most = MIN(userev->limits.batch_max, (uint32_t)userev->batch_max);
 	size_t mark;
 
-	encode_begin(&packet, KIND_REGISTER, ++userev->serial, 0, NULL, 0);
+	*ret = (struct request){ .serial = ++userev->serial };
+	encode_begin(&packet, KIND_REGISTER, ret->serial, 0, NULL, 0);
 	mark = encode_strings(&packet, 0);
-	for (struct claim *claim = userev->waiting; claim && count < userev->limits.batch_max;
-	     claim = TAILQ_NEXT(claim, entry)) {
+	for (; claim && ret->count < most; claim = TAILQ_NEXT(claim, entry)) {
 		size_t size = sizeof(struct wire_string) + claim->length + padding(claim->length);
 
 		if (size > packet.capacity - packet.size)
 			break;
 		encode_string(&packet, claim->flags, claim->description, claim->length);
-		count++;
+		ret->count++;
 	}
-	encode_count(&packet, mark, count);
+	encode_count(&packet, mark, ret->count);
 	encode_end(&packet);
-	*ret_count = count;
+	ret->next = claim;
 	return packet;
 }
 
-static int ask_for_some(struct userev *userev, uint8_t *buffer)
+static int send_claims(struct userev *userev, uint8_t *buffer, struct request *ret)
+{
+	struct packet packet = encode_claims(userev, userev->waiting, buffer, ret);
+
+	return connection_send(userev, &packet);
+}
+
+/* What comes behind it, so that the daemon need not wait for us. Where there is no room, that is sent in its turn. */
+static struct request send_ahead(struct userev *userev, uint8_t *buffer, const struct request *under_way)
+{
+	struct request request = { 0 };
+	struct packet packet;
+
+	if (!under_way->next)
+		return request;
+	packet = encode_claims(userev, under_way->next, buffer, &request);
+	if (!connection_send_at_once(userev, &packet))
+		request.count = 0;
+	return request;
+}
+
+static int take_answers(struct userev *userev, uint8_t *buffer, const struct request *request)
 {
 	_cleanup_(reply_deinit) struct reply reply = { 0 };
 	struct answers answers;
 	struct answer answer;
-	uint16_t count;
-	struct packet packet = encode_claims(userev, buffer, &count);
 	int r;
 
-	r = connection_request(userev, &packet, KIND_REGISTERED, buffer, WIRE_PACKET_MAX, &reply);
+	r = connection_receive(userev, KIND_REGISTERED, request->serial, buffer, WIRE_PACKET_MAX, &reply);
+	if (r == -ETIMEDOUT && request->count > BATCH_MIN)
+		userev->batch_max = MAX(request->count / 2, BATCH_MIN);
 	if (r < 0)
 		return r;
-	if (decode_registered(reply.message.body, &answers) != 0 || answers.count != count)
+	if (decode_registered(reply.message.body, &answers) != 0 || answers.count != request->count)
 		return -EPROTO;
 	while (answers_next(&answers, &answer)) {
 		struct claim *claim = userev->waiting;
@@ -234,16 +270,32 @@ static int ask_for_some(struct userev *userev, uint8_t *buffer)
 	return 0;
 }
 
+static int ask_for_all(struct userev *userev, uint8_t *buffer)
+{
+	struct request request = { 0 };
+	int r = 0;
+
+	while (r == 0 && userev->waiting) {
+		struct request ahead;
+
+		if (request.count == 0)
+			r = send_claims(userev, buffer, &request);
+		if (r < 0)
+			break;
+		ahead = send_ahead(userev, buffer, &request);
+		r = take_answers(userev, buffer, &request);
+		request = ahead;
+	}
+	return r;
+}
+
 int claims_ask(struct userev *userev, uint8_t *buffer)
 {
-	int r;
+	int r = ask_for_all(userev, buffer);
 
-	while (userev->waiting) {
-		r = ask_for_some(userev, buffer);
-		if (r < 0) {
-			connection_drop(userev);
-			return r;
-		}
+	if (r < 0) {
+		connection_drop(userev);
+		return r;
 	}
 	streams_retire(&userev->outdated);
 	losses_report(userev);

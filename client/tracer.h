@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Seeing events, switching them, reading their records. On the embedded backend the daemon is the tracer and is asked; with the
- * others it is the kernel, and userevctl is a tracer like any other, through tracefs. What goes wrong is said on stderr where it is
- * found: the functions return an enum exit_code.
+ * Seeing events, switching them, reading their records. On the embedded backend the daemon is the tracer and is asked;
+ * with the others it is the kernel, and userevctl is a tracer like any other, through tracefs. What goes wrong is said
+ * on stderr where it is found: the functions return an enum exit_code.
  */
 
 #include "client/ctl.h"

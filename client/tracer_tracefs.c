@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A tracer like any other: what is on is what tracefs says, and switching is a write to a file there. The daemon is asked whose the
- * events are.
+ * A tracer like any other: what is on is what tracefs says, and switching is a write to a file there. The daemon is
+ * asked whose the events are.
  */
 
 #include "client/tracer_tracefs.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The insides of userevctl as a tracer: what tracefs says in text, what the daemon says of the same events, and records. */
+/*
+ * The insides of userevctl as a tracer: what tracefs says in text, what the daemon says of the same events, and
+ * records.
+ */
 
 #include <tracefs.h>
 
@@ -59,7 +62,9 @@ struct catalogue {
 /* Each once, rows first; 0 or -ENOMEM. */
 int catalogue_add_row(struct catalogue *, struct cursor row);
 int catalogue_add_status(struct catalogue *, const char *text, size_t size);
-/* What has a name with a dot that tracefs shows in user_events_multi: whether, and its fields as the kernel shows them. */
+/*
+ * What has a name with a dot that tracefs shows in user_events_multi: whether, and its fields as the kernel shows them.
+ */
 typedef bool catalogue_look(void *data, const char *shown, char *ret_fields, size_t size);
 int catalogue_merge(struct catalogue *, catalogue_look *, void *data);
 void catalogue_deinit(struct catalogue *);
@@ -129,8 +134,8 @@ int tracefs_turn(struct tracefs_instance *, const char *system, const char *name
 /* Who has no permission, or what else is wrong: an enum exit_code. */
 int tracefs_explain(const char *what, int error);
 /*
- * Everything, merged; the rows also go to `writers`, if any. `status`: what user_events_status said, or NULL. 0 or a negative
- * errno; -EREMOTE after the daemon's error was put into `ret_daemon`.
+ * Everything, merged; the rows also go to `writers`, if any. `status`: what user_events_status said, or NULL. 0 or a
+ * negative errno; -EREMOTE after the daemon's error was put into `ret_daemon`.
  */
 int tracefs_catalogue(struct tracefs_tracing *, const char *status, size_t size, struct writers *,
 		      struct catalogue *ret, int *ret_daemon);

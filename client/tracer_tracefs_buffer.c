@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The ring buffers of an instance: one for each CPU, read a page at a time, as it is in the kernel's memory. Pages are merged by the
- * records' times. That a buffer was empty *after* a moment says that nothing from before that moment is still to come out of it: so
- * everything up to a horizon is in order, whatever the CPUs do meanwhile.
+ * The ring buffers of an instance: one for each CPU, read a page at a time, as it is in the kernel's memory. Pages are
+ * merged by the records' times. That a buffer was empty *after* a moment says that nothing from before that moment is
+ * still to come out of it: so everything up to a horizon is in order, whatever the CPUs do meanwhile.
  *
- * A page says that records before it were overwritten, but only where there is room also how many. Then the buffer's own count does,
- * less what was told already.
+ * A page says that records before it were overwritten, but only where there is room also how many. Then the buffer's
+ * own count does, less what was told already.
  */
 
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What tracefs has and what the daemon says, put together by name. Of an event that is registered as multi-format there may be several
- * of one name: tracefs calls them NAME.0, NAME.1 and so on (in hexadecimal), and they are told apart by their fields. What the daemon
- * does not name is foreign.
+ * What tracefs has and what the daemon says, put together by name. Of an event that is registered as multi-format there
+ * may be several of one name: tracefs calls them NAME.0, NAME.1 and so on (in hexadecimal), and they are told apart by
+ * their fields. What the daemon does not name is foreign.
  */
 
 #include "client/tracer_tracefs.h"

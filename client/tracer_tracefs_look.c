@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Which events a tail wants on. Nothing tells when one is registered, so that we look again and again, the less often the longer a look
- * takes.
+ * Which events a tail wants on. Nothing tells when one is registered, so that we look again and again, the less often
+ * the longer a look takes.
  *
- * An event that is on in an instance lives on when its programs have ended, and then nobody may register one of that name with other
- * fields. So what no program holds any more is switched off, once everything that was recorded has been read.
+ * An event that is on in an instance lives on when its programs have ended, and then nobody may register one of that
+ * name with other fields. So what no program holds any more is switched off, once everything that was recorded has been
+ * read.
  */
 
 #include "client/tracer_tracefs_tail.h"
@@ -45,8 +46,8 @@ static struct tail_event *add_event(struct tail_session *session, const struct e
 }
 
 /*
- * The name in front is only for the parser: an event's own may be one that no description has. Where the fields say less than the whole
- * truth, there are none, and nothing can be parsed.
+ * The name in front is only for the parser: an event's own may be one that no description has. Where the fields say
+ * less than the whole truth, there are none, and nothing can be parsed.
  */
 static void describe(struct tail_event *event, const struct event_format *format)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A tail has an instance of its own: other tracers' buffers, clocks and switches are not touched, and what it switches on is off again
- * when the instance has gone.
+ * A tail has an instance of its own: other tracers' buffers, clocks and switches are not touched, and what it switches
+ * on is off again when the instance has gone.
  */
 
 #include <sys/epoll.h>

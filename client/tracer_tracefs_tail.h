@@ -53,7 +53,10 @@ void tail_signals_catch(int eventfd);
 void tail_signals_release(void);
 
 /* tracer_tracefs_look.c */
-/* Switches on what is wanted and has come, and off what is not any more: an enum exit_code. `view`: NULL at the first look. */
+/*
+ * Switches on what is wanted and has come, and off what is not any more: an enum exit_code. `view`: NULL at the first
+ * look.
+ */
 int tail_look(struct tail_session *, struct record_view *view);
 /* How long to wait before the next, in ns. */
 uint64_t tail_next_look(const struct tail_session *);

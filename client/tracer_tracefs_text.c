@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What the kernel writes as text. user_events_status has a line for each event, `1:test # Used by ftrace perf other` with the status
- * page ABI and without the number since Linux 6.4, and then some sums. Names are whatever somebody with root's permission chose, but
- * have neither blanks nor colons.
+ * What the kernel writes as text. user_events_status has a line for each event, `1:test # Used by ftrace perf other`
+ * with the status page ABI and without the number since Linux 6.4, and then some sums. Names are whatever somebody with
+ * root's permission chose, but have neither blanks nor colons.
  */
 
 #include "client/tracer_tracefs.h"
@@ -116,8 +116,8 @@ static bool is_dynamic(struct span type)
 }
 
 /*
- * "char name[8]" is written back as "char[8] name". The number in the brackets is not to be believed: the kernel prints what memory
- * it found there. A field of fixed size says itself how large it is; in the others the brackets are empty.
+ * "char name[8]" is written back as "char[8] name". The number in the brackets is not to be believed: the kernel prints
+ * what memory it found there. A field of fixed size says itself how large it is; in the others the brackets are empty.
  */
 static void put_field(struct text *fields, struct span declaration, uint64_t size)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Who wrote a record? It has nothing but a pid (a thread's, as all tracers show it), and the process may have ended. What is known of
- * a pid comes from /proc while it lives, its tenant from the daemon, which knows its clients; for one whose parent is the client, from
- * its cgroup. What was learnt stays for those that have ended since.
+ * Who wrote a record? It has nothing but a pid (a thread's, as all tracers show it), and the process may have ended.
+ * What is known of a pid comes from /proc while it lives, its tenant from the daemon, which knows its clients; for one
+ * whose parent is the client, from its cgroup. What was learnt stays for those that have ended since.
  */
 
 #include <inttypes.h>

@@ -21,8 +21,9 @@ static const struct command command_help = {
 };
 
 static const struct command *const commands[] = {
-	&command_status, &command_events, &command_tenants, &command_enable,  &command_disable, &command_tail,
-	&command_emit,	 &command_run,	  &command_doctor,  &command_version, &command_help,
+	&command_status, &command_events,  &command_tenants, &command_top,     &command_metrics,
+	&command_enable, &command_disable, &command_tail,    &command_emit,    &command_run,
+	&command_policy, &command_reload,  &command_doctor,  &command_version, &command_help,
 };
 
 void ctl_error(const char *format, ...)
@@ -74,9 +75,7 @@ static void print_overview(FILE *file)
 	}
 	putc('\n', file);
 	ctl_print_options(file, NULL);
-	fputs("\nExit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no daemon there,\n"
-	      "4 not permitted. See userevctl(1).\n",
-	      file);
+	fputs("\nExit status: 0 done, 1 refused or failed, 2 usage, 3 no daemon, 4 not permitted.\n", file);
 }
 
 static void print_command(FILE *file, const struct command *command)

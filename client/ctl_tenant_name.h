@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What people call a tenant: its container or its unit, read off the cgroup's path. */
+
+#include <stddef.h>
+
+/* As others wrote it: not safe to show. */
+struct tenant_name {
+	char text[300]; /* a component of a path has at most 255 bytes */
+};
+struct tenant_name tenant_name(const char *path, size_t length);
