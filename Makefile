@@ -9,11 +9,16 @@ B ?= build
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
 LIBEXECDIR ?= $(PREFIX)/lib/userevd
 MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/userevd
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+PRESETDIR ?= $(PREFIX)/lib/systemd/system-preset
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 DESTDIR ?=
 CC ?= gcc
 LD_RELOCATABLE ?= ld -r
@@ -28,7 +33,9 @@ endif
 # What a fresh Debian 12 needs beside make: to build and run, and for the tests.
 BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev \
 	clang bpftool libbpf-dev
-TEST_PACKAGES := $(BUILD_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck mandoc python3 procps systemd util-linux
+DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
+TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck mandoc python3 python3-prometheus-client \
+	procps systemd util-linux jq lintian python3-seccomp python3-yaml
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
 VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
@@ -42,31 +49,43 @@ BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -I. -fPIC -fvisib
 BASE_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage)
 
 PROTOCOL_LIBRARY := decode encode fdset refusal transport
-PROTOCOL := $(PROTOCOL_LIBRARY) description disposal record row table text
+PROTOCOL := $(PROTOCOL_LIBRARY) description disposal record row suggest table text
 KERNEL_FOLDER := bits embedded embedded_event message page privileges probe remote ring roster source tracer
-KEEPER := bits enable_address enabler enablers format keeper message mounts page_file privileges probe status_page stream \
-	user_events
-DAEMON := backend cgroup client control daemon dispatch event hello lease listener listing log options pages peer query quota \
-	reference register release stream tail tenant turns unprivileged watch
+KEEPER := bits enable_address enabler enablers format handover keeper look message mounts page_file placement privileges probe \
+	status_page stream user_events
+# Also in userevctl, which checks policy files and explains them without a daemon.
+POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
+DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon dispatch event explain hello \
+	lease level listener listing log metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
+	release reload reserve rules stream systemd tail tenant throttle turns unprivileged watch
 LIBRARY := connection event lock open page register release stream write
-CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl_finding ctl_greet ctl_json ctl_names \
-	ctl_options ctl_output ctl_private ctl_record ctl_run ctl_status ctl_suggest ctl_table ctl_tenants ctl_trace ctl_tracer \
+CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
+	ctl_options ctl_output ctl_policy ctl_policy_check ctl_policy_explain ctl_policy_ledger ctl_policy_show ctl_private \
+	ctl_record ctl_reload ctl_run ctl_status ctl_table ctl_tenant_name ctl_tenant_view ctl_tenants ctl_top ctl_top_frame ctl_top_keys \
+	ctl_top_screen ctl_top_source ctl_trace ctl_tracer \
 	tracer_embedded tracer_tracefs tracer_tracefs_buffer tracer_tracefs_catalogue tracer_tracefs_instance \
 	tracer_tracefs_look tracer_tracefs_signal tracer_tracefs_tail tracer_tracefs_text \
 	tracer_tracefs_writer
 
-UNIT_TESTS := test_async test_bits test_catalogue test_cgroup test_client test_decode test_description test_disposal \
-	test_embedded test_fdset test_log test_message test_options test_output test_page test_probe test_quota test_record \
-	test_refusal test_remote test_ring test_roster test_row test_streams test_table test_text test_tracefs_text \
-	test_transport test_turns
+UNIT_TESTS := test_admission test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_daemon \
+	test_decode test_description test_disposal test_embedded test_fdset test_level test_log test_message test_options test_output \
+	test_page test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
+	test_refusal test_remote test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
+	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
-KEEPER_TESTS := test_format test_keeper_serve
-INTEGRATION_TESTS := test_keeper test_kernel test_library test_limits test_lingering test_machine test_raw test_sharing test_tenants
+KEEPER_TESTS := test_format test_handover test_keeper_serve
+INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
+	test_raw test_reload test_rules test_sharing test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_registering test_room test_status_page test_strangers test_tracefs
 SCRIPT_TESTS := tests/unit/test_disassembly.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
-	tests/integration/test_32bit.sh tests/integration/test_demo.sh tests/integration/test_install.sh \
-	tests/integration/test_run.sh tests/integration/test_userevctl.sh
+	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_demo.sh \
+	tests/integration/test_install.sh \
+	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_run.sh \
+	tests/integration/test_top.sh tests/integration/test_userevctl.sh \
+	tests/systemd/test_seccomp.py
+# Of packages that are built before.
+DEB_TESTS := tests/systemd/test_deb.sh
 
 # What is run again in guests: each with a kernel of its own, and one with systemd as its first process.
 KERNELS := 6.12 6.1
@@ -77,6 +96,8 @@ GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embed
 GUEST_TESTS_6_12 = $(GUEST_TESTS) $(GUARD_TESTS)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(GUARD_TESTS)
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh
+# Each call of dpkg takes half a minute in a guest: a target of its own.
+PACKAGE_TESTS := tests/systemd/test_packages.sh
 GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
 
 objects = $(foreach name,$(2),$(B)/$(1)/$(name).o)
@@ -91,23 +112,25 @@ CTL_OBJECTS := $(call objects,client,$(CTL))
 PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(B)/libuserev.so.$(SOVERSION) $(B)/libuserev.so $(B)/libuserev.a $(B)/libuserev.pc \
 	$(B)/libuserev-uninstalled.pc
+UNITS := $(B)/systemd/userevd.service $(B)/systemd/userevd-keeper.service
 EXAMPLES := $(B)/examples/hello $(B)/examples/requests
 TESTS := $(UNIT_TESTS:%=$(B)/tests/%) $(KEEPER_TESTS:%=$(B)/tests/%) $(INTEGRATION_TESTS:%=$(B)/tests/%)
 
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 ASAN := $(B)/asan
-ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh
+ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh tests/integration/test_policy.sh \
+	tests/integration/test_metrics.py tests/integration/test_top.sh
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
-.PHONY: all build build-tests install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
-.PHONY: FORCE kernel-tests bench vm check-vm vm-dependencies $(KERNELS:%=kernel-%)
+.PHONY: all build build-tests deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
+.PHONY: FORCE kernel-tests bench vm check-vm check-packages vm-dependencies $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: dependencies
 	$(Q)$(BUILD) build
 
-build: $(PROGRAMS) $(LIBRARIES) $(EXAMPLES) $(B)/userevd.service
+build: $(PROGRAMS) $(LIBRARIES) $(EXAMPLES) $(UNITS)
 
 help:
 	@echo 'make             build everything below $(B)/'
@@ -119,11 +142,13 @@ help:
 	@echo 'make coverage    line coverage of the same'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck'
 	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
-	@echo 'make bench       the broker beside the direct ioctl, in such a machine'
+	@echo 'make check-packages  how the Debian packages live and end in one of them; it takes long'
+	@echo 'make bench       the ledger with few and many; the broker beside the direct ioctl, in such a machine'
 	@echo 'make vm          a shell in such a machine, with the daemon running; KERNEL=6.1 for the older interface'
 	@echo 'make kernels     their kernels, from Debian'"'"'s sources; about twenty minutes, once'
 	@echo 'make format      let clang-format have its way'
 	@echo 'make install     below PREFIX=$(PREFIX), with DESTDIR= in front; make uninstall takes it away again'
+	@echo 'make deb         Debian packages, below $(B)/deb/'
 	@echo 'make clean       remove $(B)/'
 	@echo
 	@echo 'Variables: B=DIR where to build, CC=…, CFLAGS=…, JOBS=N, V=1 to see commands, DEPENDENCIES=skip to install nothing.'
@@ -141,7 +166,8 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
 	$(Q)$(BUILD) build-tests
 	$(Q)$(BUILD_ASAN) build-tests
-	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS) tests/vm/test_bed.sh -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
+	$(Q)$(BUILD) packages
+	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS) $(DEB_TESTS) tests/vm/test_bed.sh -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
 
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
@@ -152,13 +178,20 @@ asan: test-dependencies
 	$(Q)tests/run-tests.sh $(ASAN) $(ASAN_TESTS)
 
 check-vm: test-dependencies kernels
-	$(Q)$(BUILD) build-tests
-	$(Q)tests/run-tests.sh $(B) tests/vm/test_bed.sh $(GUESTS)
+	$(Q)$(BUILD) build-tests packages
+	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(GUESTS)
+
+check-packages: test-dependencies kernel-6.12
+	$(Q)$(BUILD) build-tests packages
+	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
 
 # Timing decides no test: what it prints is for people. Best on a machine that does nothing else.
+BENCHES := $(B)/tests/bench_quota $(B)/tests/bench_reload $(B)/tests/bench_user_events
 bench: test-dependencies kernel-6.12
-	$(Q)$(BUILD) build $(B)/tests/bench_user_events
-	$(Q)tests/vm/run-guest.sh --limit=900 6.12 -- $(B)/tests/bench_user_events
+	$(Q)$(BUILD) build $(BENCHES)
+	$(Q)$(B)/tests/bench_quota
+	$(Q)$(B)/tests/bench_reload
+	$(Q)tests/vm/run-guest.sh --awake --limit=900 6.12 -- $(B)/tests/bench_user_events
 
 vm: dependencies vm-dependencies
 	$(Q)$(BUILD) build
@@ -182,25 +215,58 @@ coverage: test-dependencies
 
 build-tests: build $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(B)/tests/emitter $(B)/tests/direct
 
-# What is installed, as mode:file:directory; uninstall takes away just that.
+# What is installed, as mode:file:directory[:name]; uninstall takes away just that.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
 	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
-	644:$(B)/userevd.service:$(UNITDIR) 644:client/userevctl.1:$(MANDIR)/man1 \
-	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8
+	$(foreach unit,$(UNITS) $(wildcard systemd/*.socket),644:$(unit):$(UNITDIR)) 644:systemd/80-userevd.preset:$(PRESETDIR) \
+	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:client/userevctl.1:$(MANDIR)/man1 \
+	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/userevd-keeper.8:$(MANDIR)/man8 \
+	644:daemon/userevd.conf.5:$(MANDIR)/man5 \
+	$(foreach file,$(wildcard systemd/policy.d-examples/*.conf),644:$(file):$(DOCDIR)/policy.d-examples)
+INSTALLED += 644:client/userevctl.bash-completion:$(COMPLETIONDIR):userevctl \
+	644:systemd/userevd-containers.7:$(MANDIR)/man7 \
+	$(foreach file,$(wildcard systemd/containers/*),644:$(file):$(DOCDIR)/containers)
+# Directories that nobody else has anything in.
+INSTALLED_DIRECTORIES := $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(LIBEXECDIR)
 
 install: build
 	$(Q)for entry in $(INSTALLED); do \
 		IFS=:; set -- $$entry; \
-		install -D -m $$1 $$2 "$(DESTDIR)$$3/$${2##*/}" || exit 1; \
+		install -D -m $$1 "$$2" "$(DESTDIR)$$3/$${4:-$${2##*/}}" || exit 1; \
 	done
-	$(Q)ln -sf libuserev.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libuserev.so
+	$(Q)ln -sf libuserev.so.$(SOVERSION) "$(DESTDIR)$(LIBDIR)/libuserev.so"
 
 uninstall:
 	$(Q)for entry in $(INSTALLED); do \
 		IFS=:; set -- $$entry; \
-		rm -f "$(DESTDIR)$$3/$${2##*/}"; \
+		rm -f "$(DESTDIR)$$3/$${4:-$${2##*/}}"; \
 	done
-	$(Q)rm -f $(DESTDIR)$(LIBDIR)/libuserev.so
+	$(Q)rm -f "$(DESTDIR)$(LIBDIR)/libuserev.so"
+	$(Q)for directory in $(INSTALLED_DIRECTORIES); do \
+		[ ! -d "$(DESTDIR)$$directory" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$directory"; \
+	done
+
+# Debian packages, from a copy of what they are made of; made anew when any of that has changed.
+DEB_SOURCES := LICENSE Makefile README.md client daemon kernel protocol systemd
+DEB_TREE = $(B)/deb/userevd-$(VERSION)
+
+deb:
+	$(call install_packages,$(DEB_PACKAGES))
+	$(Q)$(BUILD) packages
+
+packages: $(B)/deb/$(VERSION).stamp
+
+# With a clean environment: what was said to this make is not meant for those who install a package.
+$(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
+	@echo '  DEB     $(B)/deb'
+	$(Q)rm -rf $(DEB_TREE) $@ && mkdir -p $(DEB_TREE)
+	$(Q)cp -r $(DEB_SOURCES) $(DEB_TREE)
+	$(Q)mv $(DEB_TREE)/systemd/debian $(DEB_TREE)/debian
+	$(Q)sed 's|@VERSION@|$(VERSION)|' $(DEB_TREE)/debian/changelog.in >$(DEB_TREE)/debian/changelog
+	$(Q)cd $(DEB_TREE) && env -i PATH="$$PATH" LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS='parallel=$(JOBS) noautodbgsym' \
+		dpkg-buildpackage --build=binary --no-sign >../build.log 2>&1 || { tail -40 ../build.log; exit 1; }
+	$(Q)rm -rf $(DEB_TREE)
+	$(Q)touch $@
 
 SOURCES = $(wildcard protocol/*.c kernel/*.c daemon/*.c client/*.c client/examples/*.c tests/*.c tests/*/*.c)
 HEADERS = $(wildcard protocol/*.h kernel/*.h daemon/*.h client/*.h tests/*.h tests/*/*.h)
@@ -241,13 +307,13 @@ $(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient
 
 $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
 
 $(B)/userevd-keeper: $(B)/kernel/keeper_main.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-$(B)/userevctl: $(CTL_OBJECTS) $(LIBRARY_OBJECTS) $(B)/kernel/probe.o $(PROTOCOL_OBJECTS)
+$(B)/userevctl: $(CTL_OBJECTS) $(LIBRARY_OBJECTS) $(call objects,daemon,boundary cgroup $(POLICY)) $(B)/kernel/probe.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,libtracefs)
 
@@ -279,9 +345,15 @@ $(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
 	$(Q)sed -e 's|@PREFIX@|$(CURDIR)|g' -e 's|@LIBDIR@|$(abspath $(B))|g' -e 's|@INCLUDEDIR@|$(CURDIR)/client|g' \
 		-e 's|@VERSION@|$(VERSION)|g' $< > $@
 
-$(B)/userevd.service: systemd/userevd.service.in FORCE
+# From systemd 253 on it tells the daemon to reload, and waits for the end of that, by itself.
+RELOADS_BY_NOTIFY ?= $(if $(SYSTEMD_IS_253),yes,no)
+SYSTEMD_IS_253 = $(shell pkg-config --atleast-version=253 libsystemd && echo yes)
+
+$(B)/systemd/%.service: systemd/%.service.in FORCE
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' $< > $@
+	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' \
+		$(if $(filter yes,$(RELOADS_BY_NOTIFY)),-e 's|@NOTIFY@|notify-reload|' -e '/@EXEC_RELOAD@/d', \
+		-e 's|@NOTIFY@|notify|' -e 's|@EXEC_RELOAD@|ExecReload=$(BINDIR)/userevctl reload|') $< > $@
 
 $(B)/examples/%: $(B)/client/examples/%.o $(B)/libuserev.a
 	@mkdir -p $(@D)
@@ -335,23 +407,26 @@ $(B)/userevd-guard: $(call objects,kernel,$(GUARD) privileges) $(B)/protocol/tex
 # --- tests ---
 
 SUITE_OBJECTS := $(B)/tests/suite.o
-FIXTURE_OBJECTS := $(call objects,tests/integration,fixture keeper machine raw tracer) $(call objects,kernel,message probe)
+FIXTURE_OBJECTS := $(call objects,tests/integration,cgroups fixture keeper machine raw tracer) $(call objects,kernel,message probe)
 
 $(B)/tests/suite.o $(B)/tests/unit/%.o $(B)/tests/integration/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format-nonliteral
 
 $(UNIT_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECTS) $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -lev $(call pkg,--libs,check libsystemd)
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,check libsystemd)
 
 $(KEEPER_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECTS) $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
-$(B)/tests/test_async $(B)/tests/test_streams: $(call objects,tests/unit,shortage world)
-$(B)/tests/test_remote: $(B)/tests/unit/shortage.o
+$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
+$(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
+$(B)/tests/test_level $(B)/tests/test_policy $(B)/tests/test_remote: $(B)/tests/unit/shortage.o
 $(B)/tests/test_keeper_serve: $(B)/kernel/remote.o
 $(B)/tests/test_client: $(LIBRARY_OBJECTS)
-$(B)/tests/test_output: $(call objects,client,ctl_output ctl_table ctl_json ctl_suggest)
+$(B)/tests/test_output: $(call objects,client,ctl_output ctl_table ctl_json)
+$(B)/tests/test_tenant_name: $(B)/client/ctl_tenant_name.o
+$(B)/tests/test_top: $(call objects,client,ctl_output ctl_tenant_name ctl_tenant_view ctl_top_frame ctl_top_keys)
 $(B)/tests/test_catalogue: $(call objects,client,tracer_tracefs_catalogue tracer_tracefs_text)
 $(B)/tests/test_tracefs_text: $(call objects,client,tracer_tracefs_text)
 
@@ -360,6 +435,14 @@ $(INTEGRATION_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/integration/%.o $(
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
 $(B)/tests/bench_user_events: $(B)/tests/bench/bench_user_events.o $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/bench_reload: $(B)/tests/bench/bench_reload.o $(PROTOCOL_LIBRARY_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/bench_quota: $(B)/tests/bench/bench_quota.o $(call objects,daemon,bucket charge level quota reserve) $(B)/protocol/table.o
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
@@ -406,4 +489,4 @@ $(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uap
 	@echo '  CC      $< (32 bits)'
 	$(Q)$(CC) -m32 -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -path $(B)/deb -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -30,6 +30,8 @@ struct actor_as {
 	const char *cgroup; /* its directory */
 	const char *comm;
 	uid_t uid;
+	void (*enter)(void); /* where it goes then: namespaces, another program */
+	bool greets;	     /* if it only connects: says hello, and leaves the answer to the test */
 };
 
 /* Forks; in the child the leash is fd 3, and of all others but stdio only `keep` is left, as 4. The pid, or 0 there. */
@@ -88,13 +90,26 @@ static inline void actor_become(const struct actor_as *as)
 		_exit(EXIT_FAILURE);
 	/* A change of the uid has undone it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (as->enter)
+		as->enter();
 }
 
-/* Without check's assertions: they would be our parent's. A welcomed connection, or -1. */
+/* Without check's assertions: they would be our parent's. */
+static inline bool actor_greet(int fd)
+{
+	uint8_t buffer[256];
+	struct packet hello = packet_make(buffer, sizeof(buffer));
+
+	encode_begin(&hello, KIND_HELLO, 1, 0, NULL, 0);
+	encode_hello(&hello, &(struct wire_hello){ .understands = UINT64_MAX });
+	encode_end(&hello);
+	return transport_send(fd, hello.data, hello.size, NULL, 0, 0) == 0;
+}
+
+/* A welcomed connection, or -1. */
 static inline int actor_hello(const char *path, int *ret_page)
 {
 	static uint8_t buffer[WIRE_PACKET_MAX];
-	struct packet hello = packet_make(buffer, sizeof(buffer));
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct fdset fds = { 0 };
 	struct sockaddr_un address;
@@ -102,11 +117,7 @@ static inline int actor_hello(const char *path, int *ret_page)
 
 	if (transport_address(path, &address, &length) < 0 || connect(fd, (struct sockaddr *)&address, length) < 0)
 		return -1;
-	encode_begin(&hello, KIND_HELLO, 1, 0, NULL, 0);
-	encode_hello(&hello, &(struct wire_hello){ .understands = UINT64_MAX });
-	encode_end(&hello);
-	if (transport_send(fd, hello.data, hello.size, NULL, 0, 0) < 0 ||
-	    transport_receive_fds(fd, buffer, sizeof(buffer), &fds, 0) <= 0 || fds.count != 1)
+	if (!actor_greet(fd) || transport_receive_fds(fd, buffer, sizeof(buffer), &fds, 0) <= 0 || fds.count != 1)
 		return -1;
 	*ret_page = fdset_steal(&fds, 0);
 	return fd;
@@ -139,6 +150,32 @@ static inline void actor_start(struct actor *actor, const char *path, const stru
 		      "the actor could not connect");
 	actor->socket = fdset_steal(&fds, 0);
 	actor->page = fdset_steal(&fds, 1);
+}
+
+/*
+ * Connects, and ordinarily says nothing: then what the test says on the connection is the first that the daemon hears. There
+ * is no page.
+ */
+static inline void actor_connect(struct actor *actor, const char *path, const struct actor_as *as)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	socklen_t length;
+	char byte;
+
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	*actor = (struct actor){ .leash = -1, .socket = fd, .page = -1 };
+	actor->pid = actor_fork(fd, &actor->leash);
+	if (actor->pid == 0) {
+		if (as)
+			actor_become(as);
+		if (connect(4, (struct sockaddr *)&address, length) < 0 || (as && as->greets && !actor_greet(4)) ||
+		    write(3, "x", 1) != 1)
+			_exit(EXIT_FAILURE);
+		close(4);
+		actor_wait_for_the_end();
+	}
+	ck_assert_msg(read(actor->leash, &byte, 1) == 1, "the actor could not connect");
 }
 
 /* The process only: what it handed over stays. */

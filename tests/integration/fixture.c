@@ -32,15 +32,17 @@ const char *built(const char *name)
 
 static pid_t spawn_daemon(const struct fixture *fixture, const char *const *options, int ready)
 {
-	char socket[128], control[128], ready_option[32];
-	const char *argv[OPTIONS_MAX] = { built("userevd"),    socket,	       control,
-					  ready_option,	       "--foreground", "--log-level=debug",
-					  "--exit-with-parent" };
-	size_t n = 7;
+	char socket[128], control[128], policy[128], ready_option[32];
+	const char *argv[OPTIONS_MAX] = {
+		built("userevd"),    socket, control, policy, ready_option, "--foreground", "--log-level=debug",
+		"--exit-with-parent"
+	};
+	size_t n = 8;
 	pid_t pid;
 
 	snprintf(socket, sizeof(socket), "--socket=%s", fixture->socket);
 	snprintf(control, sizeof(control), "--control-socket=%s", fixture->control);
+	snprintf(policy, sizeof(policy), "--policy=%s", fixture->directory);
 	snprintf(ready_option, sizeof(ready_option), "--ready-fd=%d", ready);
 	while (options && *options && n < OPTIONS_MAX - 1)
 		argv[n++] = *options++;
@@ -146,6 +148,11 @@ bool offers_multi_format(const struct fixture *fixture)
 	return fixture->backend == BACKEND_ENABLE_ADDRESS;
 }
 
+uint32_t refusal_to_persist(const struct fixture *fixture)
+{
+	return fixture->backend == BACKEND_ENABLE_ADDRESS ? REFUSAL_NOT_PERMITTED : REFUSAL_KERNEL_TOO_OLD;
+}
+
 bool has_enablers(const struct fixture *fixture)
 {
 	return fixture->backend == BACKEND_ENABLE_ADDRESS;
@@ -161,7 +168,21 @@ uint64_t still_charged(const struct fixture *fixture, uint64_t charged, uint64_t
 	return releases_at_once(fixture) ? charged - released : charged;
 }
 
+void fixture_write_policy(const struct fixture *fixture, const char *text)
+{
+	FILE *file = fopen(fixture->policy, "we");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_ge(fputs(text, file), 0);
+	ck_assert_int_eq(fclose(file), 0);
+}
+
 void fixture_start(struct fixture *fixture, const char *const *options)
+{
+	fixture_start_with_policy(fixture, "", options);
+}
+
+void fixture_start_with_policy(struct fixture *fixture, const char *policy, const char *const *options)
 {
 	char byte = 0;
 	int ready[2];
@@ -173,6 +194,8 @@ void fixture_start(struct fixture *fixture, const char *const *options)
 	snprintf(fixture->socket, sizeof(fixture->socket), "%s/userevd.sock", fixture->directory);
 	snprintf(fixture->control, sizeof(fixture->control), "%s/control.sock", fixture->directory);
 	snprintf(fixture->log, sizeof(fixture->log), "%s/log", fixture->directory);
+	snprintf(fixture->policy, sizeof(fixture->policy), "%s/policy.conf", fixture->directory);
+	fixture_write_policy(fixture, policy);
 
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
 	fixture->pid = spawn_daemon(fixture, options, ready[1]);
@@ -192,6 +215,7 @@ static void clean_up(struct fixture *fixture, bool with_events, char *ret, size_
 	char event[640];
 
 	unlink(fixture->log);
+	unlink(fixture->policy);
 	unlink(fixture->socket);
 	unlink(fixture->control);
 	rmdir(fixture->directory);
@@ -309,12 +333,15 @@ void tally_compare(const struct tally *before, const struct tally *after, char *
 				    rows[i].before, rows[i].after);
 }
 
+/* For longer than the keeper waits before it starts another process for what may come. */
+enum { REST_US = 200000 };
+
 void tally_take_at_rest(const struct fixture *fixture, struct tally *ret)
 {
 	struct tally before;
 	char difference[256];
 
-	ck_assert(eventually((tally_take(fixture, &before), usleep(20000), tally_take(fixture, ret),
+	ck_assert(eventually((tally_take(fixture, &before), usleep(REST_US), tally_take(fixture, ret),
 			      tally_compare(&before, ret, difference, sizeof(difference)), *difference == '\0')));
 }
 

@@ -34,6 +34,7 @@ struct fixture {
 	char socket[96];
 	char control[96];
 	char log[96];
+	char policy[96];
 	enum wire_backend backend;
 	bool guarded;
 	pid_t keeper;	    /* 0: there is none */
@@ -46,6 +47,10 @@ struct fixture {
 
 /* Starts build/userevd with these options more, which end in NULL (or are NULL), and waits until it listens. */
 void fixture_start(struct fixture *, const char *const *options);
+/* The same with this text in its one policy file. */
+void fixture_start_with_policy(struct fixture *, const char *policy, const char *const *options);
+/* For the next reload. */
+void fixture_write_policy(const struct fixture *, const char *text);
 /* Waits until the tally is what it was, ends the daemon, which must exit with 0, and removes the directory. */
 void fixture_stop(struct fixture *);
 /* Ends the daemon by that signal, for tests of what is then; its status, as of waitpid(). */
@@ -65,6 +70,8 @@ bool has_a_page_per_tenant(const struct fixture *);
 /* Not even the host's root can write to a page that was passed to him. */
 bool protects_pages_from_root(const struct fixture *);
 bool offers_multi_format(const struct fixture *);
+/* Why an event may not persist where nobody has allowed it: the policy says so, or there is no such thing. */
+uint32_t refusal_to_persist(const struct fixture *);
 /* Processes set and clear the bits, which may die. */
 bool has_enablers(const struct fixture *);
 /* Else each client has a stream of its own. */

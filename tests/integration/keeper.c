@@ -85,18 +85,21 @@ bool need_keeper(struct keeper *keeper, const char *const *options)
 	return false;
 }
 
-bool keeper_ask(struct keeper *keeper, struct kernel_call *calls, size_t n)
+void keeper_say(struct keeper *keeper, const struct kernel_call *calls, size_t n)
 {
 	struct packet packet = packet_make(buffer, sizeof(buffer));
-	struct fdset fds = { 0 };
-	struct cursor body;
-	size_t next = 0;
-	int kind;
 
 	ck_assert_uint_eq(message_put_calls(&packet, calls, n), n);
 	keeper_send(keeper, packet.data, packet.size, -1);
-	kind = receive(keeper, &body, &fds);
-	if (kind != MESSAGE_ANSWERS)
+}
+
+bool keeper_hear(struct keeper *keeper, struct kernel_call *calls, size_t n)
+{
+	struct fdset fds = { 0 };
+	struct cursor body;
+	size_t next = 0;
+
+	if (receive(keeper, &body, &fds) != MESSAGE_ANSWERS)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		bool has_fd;
@@ -108,6 +111,12 @@ bool keeper_ask(struct keeper *keeper, struct kernel_call *calls, size_t n)
 	ck_assert(cursor_done(&body));
 	ck_assert_uint_eq(next, fds.count);
 	return true;
+}
+
+bool keeper_ask(struct keeper *keeper, struct kernel_call *calls, size_t n)
+{
+	keeper_say(keeper, calls, n);
+	return keeper_hear(keeper, calls, n);
 }
 
 void keeper_send(const struct keeper *keeper, const void *packet, size_t size, int fd)

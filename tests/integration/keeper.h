@@ -23,6 +23,9 @@ bool keeper_start(struct keeper *, const char *const *options);
 bool need_keeper(struct keeper *, const char *const *options);
 /* Asks, and takes the answers; false where it has said that it ends. */
 bool keeper_ask(struct keeper *, struct kernel_call *calls, size_t n);
+/* The two apart: more may be asked before the first is answered. */
+void keeper_say(struct keeper *, const struct kernel_call *calls, size_t n);
+bool keeper_hear(struct keeper *, struct kernel_call *calls, size_t n);
 /* The same with a packet of whatever bytes, perhaps with an fd; nothing is read. */
 void keeper_send(const struct keeper *, const void *packet, size_t size, int fd);
 /* Its next words are its last: the sentence, and then the end. */

@@ -6,10 +6,20 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
+
+#include <linux/magic.h>
 
 #include "kernel/uapi.h"
 #include "tests/integration/fixture.h"
+
+bool is_guest(void)
+{
+	struct statfs status;
+
+	return statfs("/run/guest", &status) == 0 && status.f_type == V9FS_MAGIC;
+}
 
 bool is_emulated(void)
 {

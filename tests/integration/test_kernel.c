@@ -8,9 +8,11 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "kernel/uapi.h"
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/policy.h"
 
 #define USER_EVENTS_MAX "/proc/sys/kernel/user_events_max"
 
@@ -187,6 +189,166 @@ static void add_dynamic_event(const char *description)
 	snprintf(line, sizeof(line), "u:%s\n", description);
 	write_file(TRACEFS "/dynamic_events", line);
 }
+
+/* How many events fit. The daemon looks now and then. */
+static bool has_room_for(const struct fixture *fixture, uint64_t events)
+{
+	return eventually(status_number(fixture, "capacity") == events) ||
+	       eventually(status_number(fixture, "capacity") == events);
+}
+
+/* One that a program registers by itself, and has as long as this file is open. */
+static int register_directly(const struct fixture *fixture, const char *description)
+{
+	static uint32_t word;
+	struct uapi_register asked = {
+		.size = sizeof(asked),
+		.enable_size = sizeof(word),
+		.enable_address = (uint64_t)(uintptr_t)&word,
+		.description = (uint64_t)(uintptr_t)description,
+	};
+	struct uapi_register_status asked_of_old = {
+		.size = sizeof(asked_of_old),
+		.description = (uint64_t)(uintptr_t)description,
+	};
+	int data = open(TRACEFS "/user_events_data", O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(ioctl(data, UAPI_IOCTL_REGISTER,
+			       fixture->backend == BACKEND_STATUS_PAGE ? (void *)&asked_of_old : &asked),
+			 0);
+	if (fixture->backend != BACKEND_STATUS_PAGE) {
+		struct uapi_unregister enabler = { .size = sizeof(enabler), .disable_address = asked.enable_address };
+
+		/* The file has it all the same. */
+		ck_assert_int_eq(ioctl(data, UAPI_IOCTL_UNREGISTER, &enabler), 0);
+	}
+	return data;
+}
+
+TEST(what_others_have_registered_is_taken_off_the_room_for_ours)
+{
+	enum { ROOM = 8, FOREIGN = 3 };
+	struct janitor maximum, one, other;
+	struct fixture fixture;
+	uint64_t before;
+	char number[16];
+	int data, socket;
+	bool is_limited = access(USER_EVENTS_MAX, W_OK) == 0;
+
+	if (is_limited) {
+		snprintf(number, sizeof(number), "%u", count_events() + ROOM);
+		change_file(&maximum, USER_EVENTS_MAX, number);
+	}
+	/* So that no share has to be left to anybody. */
+	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=100\n", NULL);
+	if (!need_kernel(&fixture, "events that others register"))
+		return;
+	/* What others have already was counted at the start. */
+	ck_assert(eventually(status_number(&fixture, "foreign") == count_events()));
+	before = status_number(&fixture, "capacity");
+	ck_assert(!is_limited || before == ROOM);
+
+	janitor_start(&one, delete_event, "by_hand1");
+	add_dynamic_event("by_hand1 u32 x");
+	janitor_start(&other, delete_event, "by_hand2");
+	add_dynamic_event("by_hand2 u32 x");
+	data = register_directly(&fixture, "by_a_program u32 x");
+	ck_assert(has_room_for(&fixture, before - FOREIGN));
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	if (is_limited) {
+		static const char *const names[] = { "room0", "room1", "room2", "room3", "room4", "room5" };
+
+		for (size_t i = 0; i < ROOM - FOREIGN; i++)
+			granted(socket, names[i]);
+		/* And it is the daemon who says so, before it asks the kernel. */
+		expect_refused(socket, names[ROOM - FOREIGN], REFUSAL_MACHINE_FULL, "holds 5 of 5 events");
+		/* Ours are not taken off. */
+		ck_assert_uint_eq(status_number(&fixture, "capacity"), ROOM - FOREIGN);
+		ck_assert_uint_eq(status_number(&fixture, "foreign"), FOREIGN + before - ROOM);
+	}
+
+	close(data);
+	delete_event("by_a_program");
+	janitor_end(&one);
+	janitor_end(&other);
+	ck_assert(has_room_for(&fixture, before));
+	granted(socket, "room5");
+	close(socket);
+	fixture_stop(&fixture);
+	if (is_limited)
+		janitor_end(&maximum);
+}
+END_TEST
+
+/* 100 and 50 for cgroups, and 20 for others. */
+static const char fixed_policy[] = "[Daemon]\nSetKernelMaximum=yes\nKernelMargin=20\n"
+				   "[/one]\nMaxEvents=100\n[/two]\nReserveEvents=50\n";
+enum { FIXED = 170 };
+
+static uint32_t kernel_maximum(void)
+{
+	FILE *file = fopen(USER_EVENTS_MAX, "re");
+	uint32_t maximum = 0;
+
+	ck_assert(file && fscanf(file, "%u", &maximum) == 1);
+	fclose(file);
+	return maximum;
+}
+
+static void expect_fixed_maximum(const char *before)
+{
+	struct janitor janitor;
+	struct fixture fixture;
+	int socket;
+
+	change_file(&janitor, USER_EVENTS_MAX, before);
+	fixture_start_with_policy(&fixture, fixed_policy, NULL);
+	ck_assert(eventually(log_has(&fixture, "kernel.user_events_max is 170 now")));
+	ck_assert_uint_eq(kernel_maximum(), FIXED);
+	ck_assert(has_room_for(&fixture, FIXED - status_number(&fixture, "foreign")));
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 50);
+
+	/* Once: whatever the policy is later, and whoever comes and goes. */
+	change_policy(&fixture, "[Daemon]\nSetKernelMaximum=yes\n[/one]\nMaxEvents=10\n");
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	granted(socket, "under_a_fixed_maximum u32 a");
+	close(socket);
+	change_policy(&fixture, "[Daemon]\nSetKernelMaximum=yes\n[/one]\nMaxEvents=1000\n");
+	ck_assert_uint_eq(status_number(&fixture, "connections"), 0);
+	ck_assert_uint_eq(kernel_maximum(), FIXED);
+	fixture_stop(&fixture);
+	ck_assert_uint_eq(kernel_maximum(), FIXED);
+	janitor_end(&janitor);
+}
+
+TEST(the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin)
+{
+	struct janitor janitor;
+	struct fixture fixture;
+
+	if (access(USER_EVENTS_MAX, W_OK) < 0) {
+		fixture_start_with_policy(&fixture, fixed_policy, NULL);
+		printf("not possible with this kernel, which has none: to set the kernel's maximum\n");
+		ck_assert(keeps_records_itself(&fixture) ||
+			  eventually(log_has(&fixture, "kernel.user_events_max can't be set")));
+		fixture_stop(&fixture);
+		return;
+	}
+	/* More than is needed, and less than is reserved. */
+	expect_fixed_maximum("30000");
+	expect_fixed_maximum("40");
+
+	/* Who gives nothing has nothing to add up. */
+	change_file(&janitor, USER_EVENTS_MAX, "1000");
+	fixture_start_with_policy(&fixture, "[Daemon]\nSetKernelMaximum=yes\n", NULL);
+	ck_assert(eventually(log_has(&fixture, "SetKernelMaximum=yes: no section has")));
+	fixture_stop(&fixture);
+	fixture_start(&fixture, NULL);
+	fixture_stop(&fixture);
+	ck_assert_uint_eq(kernel_maximum(), 1000);
+	janitor_end(&janitor);
+}
+END_TEST
 
 TEST(an_event_of_somebody_elses_is_joined_or_refused_and_never_touched)
 {
@@ -378,6 +540,8 @@ END_TEST
 SUITE("kernel", an_enabler_that_dies_is_replaced_and_bits_are_right_again,
       when_the_keeper_dies_the_daemon_says_so_and_ends,
       when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered,
+      what_others_have_registered_is_taken_off_the_room_for_ours,
+      the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin,
       an_event_of_somebody_elses_is_joined_or_refused_and_never_touched,
       what_is_traced_when_it_is_released_goes_when_nobody_traces_it,
       events_of_one_name_and_many_formats_live_side_by_side, an_event_may_persist_where_that_is_allowed)

@@ -36,23 +36,60 @@ static const char *need_machine(void)
 	return name;
 }
 
-static void expect_to_work(const char *const *options)
+static void expect_service(const struct fixture *fixture)
 {
-	struct fixture fixture;
 	struct answer answer;
 	int socket, stream = -1;
 	uint32_t record[] = { 0, 1 };
 
-	fixture_start(&fixture, options);
-	ck_assert(!keeps_records_itself(&fixture));
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert(!keeps_records_itself(fixture));
+	socket = raw_hello(fixture->socket, 0, NULL, NULL);
 	ck_assert_uint_eq(raw_register(socket, "elsewhere u32 a", &answer, &stream), 0);
 	/* Nobody traces it: the kernel knows it, and says so. */
 	ck_assert_int_lt(write(stream, record, sizeof(record)), 0);
 	ck_assert_int_eq(errno, EBADF);
 	close(stream);
 	close(socket);
+}
+
+static void expect_to_work(const char *const *options)
+{
+	struct fixture fixture;
+
+	fixture_start(&fixture, options);
+	expect_service(&fixture);
 	fixture_stop(&fixture);
+}
+
+/* For that process something is mounted there. */
+static bool is_mounted_for(pid_t pid, const char *directory)
+{
+	char path[64], line[1024], point[512];
+	bool mounted = false;
+	FILE *mounts;
+
+	snprintf(path, sizeof(path), "/proc/%d/mounts", (int)pid);
+	mounts = fopen(path, "re");
+	ck_assert_ptr_nonnull(mounts);
+	while (fgets(line, sizeof(line), mounts))
+		mounted |= sscanf(line, "%*s %511s", point) == 1 && streq(point, directory);
+	fclose(mounts);
+	return mounted;
+}
+
+/* By itself, and when it is asked for its backend; `mounts`: the keeper has to mount tracefs where it belongs. */
+static void expect_to_work_where_tracefs_is(const char *backend, bool mounts)
+{
+	const char *const options[][2] = { { NULL }, { backend, NULL } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		struct fixture fixture;
+
+		fixture_start(&fixture, options[i]);
+		ck_assert_int_eq(is_mounted_for(fixture.keeper, TRACEFS), mounts);
+		expect_service(&fixture);
+		fixture_stop(&fixture);
+	}
 }
 
 struct wanted {
@@ -103,8 +140,7 @@ TEST(tracefs_below_debugfs_will_do)
 		printf("not possible here: debugfs: %s\n", strerror(errno));
 		return;
 	}
-	expect_to_work(NULL);
-	expect_to_work((const char *const[]){ backend, NULL });
+	expect_to_work_where_tracefs_is(backend, false);
 }
 END_TEST
 
@@ -118,8 +154,7 @@ TEST(tracefs_elsewhere_will_do)
 	make_temporary_directory(directory, sizeof(directory));
 	ck_assert_int_eq(umount2(TRACEFS, MNT_DETACH), 0);
 	ck_assert_int_eq(mount("tracefs", directory, "tracefs", 0, NULL), 0);
-	expect_to_work(NULL);
-	expect_to_work((const char *const[]){ backend, NULL });
+	expect_to_work_where_tracefs_is(backend, false);
 	ck_assert_int_eq(umount2(directory, MNT_DETACH), 0);
 	rmdir(directory);
 }
@@ -132,8 +167,7 @@ TEST(where_tracefs_is_not_mounted_the_keeper_does_it_for_itself)
 	if (!backend)
 		return;
 	ck_assert_int_eq(umount2(TRACEFS, MNT_DETACH), 0);
-	expect_to_work(NULL);
-	expect_to_work((const char *const[]){ backend, NULL });
+	expect_to_work_where_tracefs_is(backend, true);
 	/* For itself, and for nobody else. */
 	ck_assert_int_lt(access(TRACEFS "/user_events_data", F_OK), 0);
 }

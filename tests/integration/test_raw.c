@@ -534,9 +534,13 @@ TEST(unknown_flags_of_an_event_are_refused_for_that_event)
 	raw_receive(socket, &batch.reply);
 	batch_read(&batch);
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-		bool offered = flags[i] == REGISTER_MULTI_FORMAT && offers_multi_format(&fixture);
+		uint32_t expected = REFUSAL_KERNEL_TOO_OLD;
 
-		ck_assert_uint_eq(batch.answer[i].refusal, offered ? REFUSAL_NONE : REFUSAL_KERNEL_TOO_OLD);
+		if (flags[i] == REGISTER_PERSIST)
+			expected = refusal_to_persist(&fixture);
+		else if (flags[i] == REGISTER_MULTI_FORMAT && offers_multi_format(&fixture))
+			expected = REFUSAL_NONE;
+		ck_assert_uint_eq(batch.answer[i].refusal, expected);
 	}
 	ck_assert_uint_eq(batch.answer[ARRAY_SIZE(flags)].refusal, 0);
 	raw_reply_deinit(&batch.reply);
@@ -571,7 +575,7 @@ TEST(unknown_kinds_and_answers_are_no_requests)
 		KIND_SYNCED,
 		KIND_ROWS,
 		KIND_REFUSED,
-		137,
+		140,
 		257 /* 1 */,
 		0x7fff,
 		0xffff,

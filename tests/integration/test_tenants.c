@@ -5,7 +5,6 @@
  * can be shown with --tenants=process is shown.
  */
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -14,203 +13,22 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
-
-#include <linux/magic.h>
 
 #include "protocol/transport.h"
 #include "tests/integration/actor.h"
 #include "tests/integration/batch.h"
+#include "tests/integration/cgroups.h"
 #include "tests/integration/fixture.h"
 
 static const char *const each_process_a_tenant[] = { "--tenants=process", NULL };
-
-/* Cgroups. Those of a run have its pid in their names, and whatever happens main() removes them. */
-
-static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-static char top[64];	  /* our own cgroup's directory; "" where there can be none */
-static char why_not[128]; /* then */
-
-/* Removes the cgroups below a directory and the directory. What lives there is ended. */
-static void remove_cgroup(const char *path)
-{
-	DIR *directory = opendir(path);
-	const struct dirent *entry;
-	char below[512];
-	int fd;
-
-	while (directory && (entry = readdir(directory))) {
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-			continue;
-		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
-		remove_cgroup(below);
-	}
-	if (directory)
-		closedir(directory);
-	snprintf(below, sizeof(below), "%s/cgroup.kill", path);
-	fd = open(below, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0 && write(fd, "1", 1) < 0)
-		printf("cannot end what is in %s: %s\n", path, strerror(errno));
-	fd_close(fd);
-	for (int i = 0; i < 200 && rmdir(path) < 0 && errno == EBUSY; i++)
-		usleep(10000);
-}
-
-/* What a run has left behind that did not live to clean up. */
-static void remove_stale_cgroups(const char *mount)
-{
-	DIR *directory = opendir(mount);
-	const struct dirent *entry;
-	char path[512];
-	int pid;
-
-	while (directory && (entry = readdir(directory))) {
-		if (sscanf(entry->d_name, "userevd-test-%d", &pid) != 1 || kill(pid, 0) == 0 || errno != ESRCH)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", mount, entry->d_name);
-		remove_cgroup(path);
-	}
-	if (directory)
-		closedir(directory);
-}
-
-/* Whether we are where the daemon will look for us. */
-static bool are_we_in(const char *path)
-{
-	FILE *file = fopen("/proc/self/cgroup", "re");
-	char line[512], wanted[512];
-	bool found = false;
-
-	snprintf(wanted, sizeof(wanted), "0::%s\n", path);
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = streq(line, wanted);
-	if (file)
-		fclose(file);
-	return found;
-}
-
-static bool is_of_use(const char *cgroup, const char *path)
-{
-	pid_t pid = fork();
-	int status = -1;
-
-	if (pid == 0)
-		_exit(actor_join(cgroup) && are_we_in(path) ? EXIT_SUCCESS : EXIT_FAILURE);
-	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
-}
-
-static void find_cgroups(void)
-{
-	/* What belongs to a user is one tenant, whatever he makes in it. */
-	if (geteuid() != 0) {
-		string_copy(why_not, sizeof(why_not), "only root's cgroups are tenants of their own");
-		return;
-	}
-	string_copy(why_not, sizeof(why_not), "no cgroup2 file system is mounted at /sys/fs/cgroup or below");
-	for (size_t i = 0; i < ARRAY_SIZE(mounts); i++) {
-		struct statfs status;
-
-		if (statfs(mounts[i], &status) < 0 || status.f_type != CGROUP2_SUPER_MAGIC)
-			continue;
-		remove_stale_cgroups(mounts[i]);
-		snprintf(top, sizeof(top), "%s/userevd-test-%d", mounts[i], (int)getpid());
-		if (mkdir(top, 0755) == 0) {
-			if (is_of_use(top, strrchr(top, '/')))
-				return;
-			snprintf(why_not, sizeof(why_not),
-				 "processes cannot be put into cgroups made in %s, or do not see it", mounts[i]);
-			remove_cgroup(top);
-		} else {
-			snprintf(why_not, sizeof(why_not), "cannot make a cgroup in %s: %s", mounts[i],
-				 strerror(errno));
-		}
-		top[0] = '\0';
-	}
-}
-
-/* Whether the test can go on; says so where not. */
-static bool need_cgroups(const char *what)
-{
-	if (!*top)
-		printf("not possible here: %s: %s\n", what, why_not);
-	return *top;
-}
-
-/* A cgroup below ours, made if it was not there. Its directory, in one of a few buffers. */
-static const char *make_cgroup(const char *name)
-{
-	static char paths[8][128];
-	static unsigned next;
-	char *path = paths[next++ % ARRAY_SIZE(paths)];
-
-	snprintf(path, sizeof(paths[0]), "%s/%s", top, name);
-	ck_assert_msg(mkdir(path, 0755) == 0 || errno == EEXIST, "%s: %s", path, strerror(errno));
-	return path;
-}
-
-static void move_to(pid_t pid, const char *cgroup)
-{
-	char path[256], number[16];
-	int fd, n;
-
-	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
-	n = snprintf(number, sizeof(number), "%d", (int)pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(write(fd, number, (size_t)n), n);
-	close(fd);
-}
+/* As we are, in what was given away, and where there may be no guard. */
+static const char root_is_trusted[] = "[/**]\nAllowHostRoot=yes\n";
 
 static void actor_in(struct actor *actor, const struct fixture *fixture, const char *cgroup)
 {
 	actor_start(actor, fixture->socket, &(struct actor_as){ .cgroup = cgroup });
-}
-
-/* Tenants, as the daemon sees them. */
-
-struct seen_tenant {
-	char path[256];
-	uint64_t cgroup_id;
-	uint64_t connections;
-	uint64_t events;
-};
-
-struct seen_tenants {
-	size_t n;
-	struct seen_tenant tenant[8];
-};
-
-static void see_tenant(void *data, struct cursor row)
-{
-	struct seen_tenants *seen = data;
-	struct seen_tenant *tenant = &seen->tenant[seen->n++];
-
-	ck_assert_uint_le(seen->n, ARRAY_SIZE(seen->tenant));
-	row_get_string(row, "tenant", tenant->path, sizeof(tenant->path));
-	tenant->cgroup_id = row_get_u64(row, "cgroup_id");
-	tenant->connections = row_get_u64(row, "connections");
-	tenant->events = row_get_u64(row, "events");
-}
-
-/* In the order in which they came. */
-static void see_tenants(const struct fixture *fixture, struct seen_tenants *ret)
-{
-	int control = raw_connect(fixture->control);
-
-	ret->n = 0;
-	ck_assert_uint_eq(raw_rows(control, KIND_TENANTS, 0, NULL, see_tenant, ret), 0);
-	close(control);
-}
-
-/* Whether it is the tenant of that cgroup directory. */
-static bool is_tenant(const struct seen_tenant *tenant, const char *cgroup)
-{
-	size_t mount = (size_t)(strrchr(top, '/') - top);
-	struct stat status;
-
-	return streq(tenant->path, cgroup + mount) && stat(cgroup, &status) == 0 && status.st_ino == tenant->cgroup_id;
 }
 
 static bool page_says(int page, uint32_t bit)
@@ -328,11 +146,11 @@ TEST(two_processes_of_one_cgroup_share_page_events_and_maximum)
 	struct actor one, another;
 	struct answer ours, theirs;
 	struct fixture fixture;
-	const char *cgroup = *top ? make_cgroup("shared") : NULL;
+	const char *cgroup = why_no_cgroups() ? NULL : make_cgroup("shared");
 
 	/* Our own will do. */
 	if (!cgroup)
-		printf("in the cgroup that we are in, since %s\n", why_not);
+		printf("in the cgroup that we are in, since %s\n", why_no_cgroups());
 	fixture_start(&fixture, options);
 	actor_in(&one, &fixture, cgroup);
 	actor_in(&another, &fixture, cgroup);
@@ -379,13 +197,8 @@ TEST(cgroups_made_below_a_tenant_gain_it_nothing)
 }
 END_TEST
 
-static bool delegate(const char *cgroup)
-{
-	if (setxattr(cgroup, "user.delegate", "1", 1, 0) == 0)
-		return true;
-	printf("not possible here: a cgroup that is delegated: setxattr: %s\n", strerror(errno));
-	return false;
-}
+/* The tests may be root, and the cgroups look like containers. */
+static const char root_may[] = "[/**]\nAllowHostRoot=yes\n";
 
 TEST(who_owns_a_cgroup_gains_nothing_by_marks_inside)
 {
@@ -403,7 +216,7 @@ TEST(who_owns_a_cgroup_gains_nothing_by_marks_inside)
 	ck_assert_int_eq(chown(sibling, 65534, 65534), 0);
 	if (!delegate(mine) || !delegate(sibling))
 		return;
-	fixture_start(&fixture, options);
+	fixture_start_with_policy(&fixture, root_is_trusted, options);
 	actor_in(&one, &fixture, mine);
 	actor_in(&another, &fixture, sibling);
 	ck_assert_uint_eq(raw_register(one.socket, "the_one", NULL, NULL), 0);
@@ -430,7 +243,7 @@ TEST(the_outermost_delegated_cgroup_is_the_tenant)
 		return;
 	/* What is marked further inside was marked by who was given the outer one. */
 	delegate(container);
-	fixture_start(&fixture, NULL);
+	fixture_start_with_policy(&fixture, root_is_trusted, NULL);
 	actor_in(&inside, &fixture, container);
 	actor_in(&sibling, &fixture, make_cgroup("slice/scope/sibling"));
 	actor_in(&undelegated, &fixture, make_cgroup("slice/other"));
@@ -444,13 +257,13 @@ TEST(the_outermost_delegated_cgroup_is_the_tenant)
 	actor_end(&inside);
 
 	/* Above the second level, too. */
-	ck_assert(delegate(top));
+	ck_assert(delegate(top_cgroup()));
 	ck_assert(eventually(status_number(&fixture, "tenants") == 0));
 	actor_in(&inside, &fixture, container);
 	see_tenants(&fixture, &seen);
-	ck_assert_int_eq(removexattr(top, "user.delegate"), 0);
+	ck_assert_int_eq(removexattr(top_cgroup(), "user.delegate"), 0);
 	ck_assert_uint_eq(seen.n, 1);
-	ck_assert_msg(is_tenant(&seen.tenant[0], top), "%s is not %s", seen.tenant[0].path, top);
+	ck_assert_msg(is_tenant(&seen.tenant[0], top_cgroup()), "%s is not %s", seen.tenant[0].path, top_cgroup());
 	actor_end(&inside);
 	fixture_stop(&fixture);
 }
@@ -467,7 +280,7 @@ TEST(who_is_moved_after_connecting_keeps_its_tenant)
 		return;
 	before = make_cgroup("before");
 	after = make_cgroup("after");
-	fixture_start(&fixture, NULL);
+	fixture_start_with_policy(&fixture, root_may, NULL);
 	actor_in(&moved, &fixture, before);
 	ck_assert_uint_eq(raw_register(moved.socket, "first", NULL, NULL), 0);
 	move_to(moved.pid, after);
@@ -487,8 +300,9 @@ TEST(who_is_moved_after_connecting_keeps_its_tenant)
 }
 END_TEST
 
-TEST(a_path_that_is_made_again_is_another_tenant)
+TEST(a_path_that_is_made_again_is_another_tenant_and_gains_nothing_by_it)
 {
+	static const char *const options[] = { "--max-events=2", NULL };
 	struct seen_tenants seen;
 	struct actor first, second;
 	struct fixture fixture;
@@ -498,66 +312,34 @@ TEST(a_path_that_is_made_again_is_another_tenant)
 		return;
 	path = make_cgroup("again");
 	elsewhere = make_cgroup("elsewhere");
-	fixture_start(&fixture, NULL);
+	fixture_start_with_policy(&fixture, root_may, options);
 	actor_in(&first, &fixture, path);
 	ck_assert_uint_eq(raw_register(first.socket, "old", NULL, NULL), 0);
 	move_to(first.pid, elsewhere);
 	ck_assert_int_eq(rmdir(path), 0);
 	ck_assert_int_eq(mkdir(path, 0755), 0);
 	actor_in(&second, &fixture, path);
-	ck_assert_uint_eq(raw_query(second.socket).events, 0);
+	/* What the first one has counts. */
+	ck_assert_uint_eq(raw_query(second.socket).events, 1);
+	ck_assert_uint_eq(raw_register(second.socket, "new", NULL, NULL), 0);
+	ck_assert_uint_eq(raw_register(second.socket, "newer", NULL, NULL), REFUSAL_QUOTA_EXCEEDED);
 	see_tenants(&fixture, &seen);
 	ck_assert_uint_eq(seen.n, 2);
 	ck_assert_str_eq(seen.tenant[0].path, seen.tenant[1].path);
 	ck_assert_uint_ne(seen.tenant[0].cgroup_id, seen.tenant[1].cgroup_id);
 	ck_assert_uint_eq(seen.tenant[0].events, 1);
+	ck_assert_uint_eq(seen.tenant[1].events, 1);
 	if (has_a_page_per_tenant(&fixture))
 		ck_assert_uint_ne(file_of(first.page), file_of(second.page));
-	actor_end(&second);
 	actor_end(&first);
+	ck_assert(eventually(raw_query(second.socket).events == 1));
+	ck_assert_uint_eq(raw_register(second.socket, "newer", NULL, NULL), 0);
+	actor_end(&second);
 	fixture_stop(&fixture);
 }
 END_TEST
 
 /* Who holds an event. */
-
-struct seen_holder {
-	const char *event;
-	char tenant[256], comm[32];
-	uint64_t n, pid, uid, total;
-};
-
-static void see_holders(void *data, struct cursor row)
-{
-	struct seen_holder *seen = data;
-	struct row_field holders;
-	struct cursor items, item;
-	char event[64];
-
-	row_get_string(row, "event", event, sizeof(event));
-	if (!streq(event, seen->event))
-		return;
-	seen->total = row_get_u64(row, "holders_total");
-	ck_assert(row_find(row, "holders", &holders));
-	items = cursor_make(holders.value, holders.length);
-	while (row_next_item(&items, &item) > 0) {
-		seen->n++;
-		seen->pid = row_get_u64(item, "pid");
-		seen->uid = row_get_u64(item, "uid");
-		row_get_string(item, "comm", seen->comm, sizeof(seen->comm));
-		row_get_string(item, "tenant", seen->tenant, sizeof(seen->tenant));
-	}
-}
-
-static struct seen_holder holder_of(const struct fixture *fixture, const char *event)
-{
-	struct seen_holder seen = { .event = event };
-	int control = raw_connect(fixture->control);
-
-	ck_assert_uint_eq(raw_rows(control, KIND_EVENTS, 0, NULL, see_holders, &seen), 0);
-	close(control);
-	return seen;
-}
 
 TEST(the_holder_of_an_event_is_shown_with_pid_name_and_user)
 {
@@ -697,7 +479,7 @@ int main(void)
 		who_owns_a_cgroup_gains_nothing_by_marks_inside,
 		the_outermost_delegated_cgroup_is_the_tenant,
 		who_is_moved_after_connecting_keeps_its_tenant,
-		a_path_that_is_made_again_is_another_tenant,
+		a_path_that_is_made_again_is_another_tenant_and_gains_nothing_by_it,
 		the_holder_of_an_event_is_shown_with_pid_name_and_user,
 		of_many_holders_the_first_sixty_four_are_named_and_all_are_counted,
 		who_has_ended_before_it_is_accepted_is_turned_away,
@@ -705,9 +487,8 @@ int main(void)
 	};
 	int r;
 
-	find_cgroups();
+	cgroups_find_room();
 	r = run_suite("tenants", tests, ARRAY_SIZE(tests), 60);
-	if (*top)
-		remove_cgroup(top);
+	cgroups_remove_all();
 	return r;
 }

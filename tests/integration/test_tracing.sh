@@ -262,9 +262,10 @@ killed_tail_is_cleaned_up()
 	[ "$(instances)" -eq 1 ] && "$ctl" tail --foreign --timeout=1 plain && no_instance
 }
 
+# Some tools mount debugfs, which has a tracefs below it.
 elsewhere()
 {
-	unshare -m sh -c "umount $tracefs && $*"
+	unshare -m sh -c "{ umount -R /sys/kernel/debug 2>/dev/null || true; } && umount $tracefs && $*"
 }
 
 no_daemon='no daemon runs'

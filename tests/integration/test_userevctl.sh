@@ -55,7 +55,7 @@ sys.exit(not eval(sys.argv[1]))' "$expression" || { cat "$scratch/json"; return 
 
 fits_a_screen()
 {
-	"$ctl" --help | awk 'length > 80 { exit 1 } END { exit NR > 24 }'
+	"$ctl" --help | awk 'length > 80 { long = 1 } END { exit long || NR > 24 }'
 }
 
 as_nobody()
@@ -107,7 +107,7 @@ head_ends_quietly()
 
 # Without a daemon.
 check '--help fits a screen' fits_a_screen
-for command in status events tenants enable disable tail emit run doctor version; do
+for command in status events tenants top metrics enable disable tail emit run policy reload doctor version; do
 	check "$command --help helps" says "^Usage: userevctl $command" "$ctl" $command --help
 done
 check 'no daemon is exit status 3' exits 3 "$ctl" status
@@ -121,8 +121,9 @@ check 'a wrong option is exit status 2' exits 2 "$ctl" events --nosuch
 check 'a missing argument is exit status 2' exits 2 "$ctl" enable
 check 'version without a daemon' says 'userevctl [0-9]' "$ctl" version
 
-"$B/userevd" --foreground --max-events=8 --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" \
-	>"$scratch/log" 2>&1 &
+mkdir "$scratch/policy"
+"$B/userevd" --foreground --max-events=8 --policy="$scratch/policy" --socket="$USEREV_SOCKET" \
+	--control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
 daemon=$!
 for _ in $(seq 100); do
 	"$ctl" status >/dev/null 2>&1 && break
@@ -218,6 +219,24 @@ check 'run has the exit status of the program' exits 7 "$ctl" run --quiet -- sh 
 check '… or 128 and the signal' exits 143 run_killed
 check 'run of what is not there is exit status 127' exits 127 "$ctl" run -- /nonexistent/program
 check 'run that is ended ends its program' exits 143 run_terminated
+# reload
+check 'reload without files' says '^loaded: 0 sections from 0 files$' "$ctl" reload
+printf '[/a]\nMaxEvents=1\nMaxEvent=1\n' >"$scratch/policy/10.conf"
+check 'reload counts' says '^loaded: 1 section from 1 file$' "$ctl" reload
+check '… warns, as policy check does' says '/10.conf:3: warning: MaxEvent=: .* did you mean MaxEvents=\?$' "$ctl" reload
+check '… is JSON' json '(it["loaded"] is True and it["sections"] == 1 and
+	it["files"] == 1 and [p["severity"] for p in it["problems"]] == ["warning"])' "$ctl" reload --json
+printf '[/a]\nMaxEvents=many\n' >"$scratch/policy/20.conf"
+check 'reload of wrong files is exit status 1' exits 1 "$ctl" reload
+check '… says where and what would be right' says '/20.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity$' "$ctl" reload
+check '… and that nothing has changed' says '^userevctl: not loaded; the policy stays as it was\.$' "$ctl" reload
+check '… as JSON, too' json '(it["loaded"] is False and "files" not in it and
+	[(p["severity"], p["line"], p["key"]) for p in it["problems"]] == [("warning", 3, "MaxEvent"), ("error", 2, "MaxEvents")])' \
+	"$ctl" reload --json
+check 'reload takes no argument' exits 2 "$ctl" reload 10.conf
+rm "$scratch/policy"/*
+check 'what was wrong is gone' exits 0 "$ctl" reload
+
 check 'run as JSON' json 'it[0]["event"] == "shell" and it[0]["fields"] == {"n": 5}' \
 	sh -c "'$ctl' run --json --output='$scratch/out' -- '$ctl' emit 'shell u32 n' n=5; cat '$scratch/out'"
 check 'run leaves nothing behind' nothing_is_left

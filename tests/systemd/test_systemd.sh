@@ -8,9 +8,23 @@ cd "$(dirname "$0")/../.." || exit 1
 [ -d /run/guest ] && [ -d /run/systemd/system ] || { echo 'this installs into /usr: it is for a guest with systemd'; exit 1; }
 unset LD_LIBRARY_PATH USEREV_SOCKET USEREV_CONTROL_SOCKET
 
+sockets=(userevd.socket userevd-control.socket userevd-keeper.socket)
+
+make_target()
+{
+	make --no-print-directory B="$B" DEPENDENCIES=skip DESTDIR=/ PREFIX=/usr "$1"
+}
+
+# What a package does behind the files.
 install_it()
 {
-	make --no-print-directory B="$B" DEPENDENCIES=skip DESTDIR=/ PREFIX=/usr install && systemctl daemon-reload
+	make_target install && systemd-sysusers userevd.conf && systemd-tmpfiles --create userevd.conf &&
+		systemctl daemon-reload && systemctl preset "${sockets[@]}"
+}
+
+uninstall_it()
+{
+	systemctl disable "${sockets[@]}" && make_target uninstall && systemctl daemon-reload
 }
 
 property()
@@ -47,13 +61,73 @@ says_nothing()
 	[ -z "$output" ]
 }
 
+no_load_error()
+{
+	says_nothing systemctl show --property=LoadError --value userevd.service userevd-keeper.service "${sockets[@]}"
+}
+
+# is_file MODE OWNER:GROUP PATH
+is_file()
+{
+	says "^$1 $2\$" stat --format='%a %U:%G' "$3"
+}
+
+status_of()
+{
+	cat "/proc/$(property "$1" MainPID)/status"
+}
+
+# has_no_privilege UNIT UID-PATTERN: no capability, no way to get one, and whoever calls what the unit forbids is killed.
 has_no_privilege()
 {
 	local status
-	status=$(cat "/proc/$(property userevd MainPID)/status") || return 1
-	grep -E '^(Uid|Cap|NoNewPrivs)' <<<"$status"
-	! grep -qE '^Uid:.*\s0(\s|$)' <<<"$status" && [ "$(grep -cE '^Cap(Prm|Eff|Bnd|Amb):\s0+$' <<<"$status")" = 4 ] &&
-		grep -qE '^NoNewPrivs:\s1$' <<<"$status"
+	status=$(status_of "$1" | grep -E '^(Uid|Cap[A-Za-z]+|NoNewPrivs|Seccomp):') || return 1
+	printf '%s\n' "$status"
+	grep -qE "^Uid:\\s$2\\s" <<<"$status" && [ "$(grep -cE '^Cap(Prm|Eff|Bnd|Amb|Inh):\s0+$' <<<"$status")" = 5 ] &&
+		grep -qE '^NoNewPrivs:\s1$' <<<"$status" && grep -qE '^Seccomp:\s2$' <<<"$status" &&
+		says '^(kill|2147483646)?$' property "$1" SystemCallErrorNumber
+}
+
+# sees_no_tracefs UNIT: whatever it may, it finds none by a path.
+sees_no_tracefs()
+{
+	! nsenter --target="$(property "$1" MainPID)" --mount test -e /sys/kernel/tracing/user_events_data
+}
+
+# is_another UNIT PID: it runs, and is not that process.
+is_another()
+{
+	local now
+	now=$(property "$1" MainPID)
+	echo "$now"
+	[ "$now" != 0 ] && [ "$now" != "$2" ] && systemctl is-active "$1"
+}
+
+# survives_that UNIT COMMAND…: after it there is another one of the unit, and what is asked is answered.
+survives_that()
+{
+	local unit=$1 before
+	before=$(property "$1" MainPID)
+	shift
+	"$@" && within 60 is_another "$unit" "$before" && within 60 userevctl status
+}
+
+kill_of()
+{
+	kill "-$2" "$(property "$1" MainPID)"
+}
+
+# Ten seconds instead of thirty.
+hurry_watchdog()
+{
+	mkdir -p /run/systemd/system/userevd.service.d
+	printf '[Service]\nWatchdogSec=10s\nTimeoutAbortSec=2s\n' >/run/systemd/system/userevd.service.d/hurry.conf
+	systemctl daemon-reload && systemctl restart userevd && within 60 userevctl status
+}
+
+was_watchdog()
+{
+	says 'Watchdog timeout' journal
 }
 
 failed_units()
@@ -69,7 +143,7 @@ start_client()
 
 is_a_tenant()
 {
-	says "^/system.slice/$1.service\s" userevctl tenants
+	says "^$1.service\s/system.slice/$1.service\s" userevctl tenants
 }
 
 journal()
@@ -87,17 +161,42 @@ assert entry["USEREVD_TENANT"] == "/system.slice/bad.service", entry
 assert entry["USEREVD_REASON"] and entry["MESSAGE"] and entry["_SYSTEMD_UNIT"] == "userevd.service", entry'
 }
 
+# Where systemd tells the daemon by a signal it can't learn what came of it.
+reload_with_error()
+{
+	local failed=no
+	reload_with '[/system.slice/shop.service]' 'MaxEvents=many' || failed=yes
+	rm -r /etc/userevd
+	{ [ $failed = yes ] || [ "$(property userevd Type)" = notify-reload ]; } && says '^shop.*\s77\s' userevctl tenants
+}
+
+traces_again()
+{
+	userevctl enable shop_request && says 'shop_request.*status=200' timeout 60 userevctl tail --count=2 shop_request
+}
+
+killed_by_seccomp()
+{
+	journalctl --quiet --no-pager --boot --grep='SIGSYS|status=31|signal=SYS' --unit=userevd --unit=userevd-keeper
+}
+
 # Without waiting for it: that takes a D-Bus, which a small machine does not have.
 start_impostor()
 {
 	systemd-run --quiet --unit=bad "$(command -v userevctl)" emit 'shop_request u8 other' other=1
 }
 
-restarted()
+# has_backend NAME GUARD
+has_backend()
 {
-	local before
-	before=$(property userevd MainPID)
-	systemctl restart userevd && [ "$(property userevd MainPID)" != "$before" ]
+	says "\"backend\":\"$1\".*\"guard\":\"$2\"" userevctl status --json
+}
+
+reload_with()
+{
+	mkdir -p /etc/userevd/policy.d
+	printf '%s\n' "$@" >/etc/userevd/policy.d/50-test.conf
+	systemctl reload userevd
 }
 
 stopped_cleanly()
@@ -109,29 +208,83 @@ stopped_cleanly()
 
 check 'it is installed' install_it
 install "$B/examples/requests" /usr/bin/shop-requests
-check 'the unit has nothing to complain of' says_nothing systemctl show --property=LoadError --value userevd
-check 'it starts' systemctl start userevd
-check 'and is active' systemctl is-active userevd
-check 'without any privilege' has_no_privilege
+check 'its user exists' getent passwd userevd
+check '… who can not log in' says ':/usr/sbin/nologin$' getent passwd userevd
+check 'the units have nothing to complain of' no_load_error
+check 'the daemon is exposed to 0.5 at most' systemd-analyze security --no-pager --threshold=5 userevd.service
+check 'the keeper to 0.8' systemd-analyze security --no-pager --threshold=8 userevd-keeper.service
+
+systemctl mask --quiet --runtime userevd-keeper.socket
+check 'its sockets are there' systemctl start userevd.socket userevd-control.socket
+check '… for all programs' is_file 666 root:root /run/userevd.sock
+check '… and where a container mounts them' is_file 666 root:root /run/userevd/client/userevd.sock
+check '… for admins' is_file 660 root:userevd /run/userevd/control.sock
+check 'and no daemon' says '^inactive$' systemctl is-active userevd
+check 'who asks starts it' userevctl status
+check '… without a keeper with the embedded backend' has_backend embedded none
+check '… and without any privilege' has_no_privilege userevd "$(id -u userevd)"
+check 'it stops, with success' stopped_cleanly
+systemctl unmask --quiet --runtime userevd-keeper.socket
+
+check 'the keeper has a socket, too' systemctl start userevd-keeper.socket
+check '… for the daemon' is_file 600 userevd:userevd /run/userevd-keeper/keeper.sock
+check 'neither of them runs' says '^inactive$' systemctl is-active userevd userevd-keeper
 check 'a service of another user starts, and needs no daemon for that' start_client shop
-check 'it becomes a tenant by its cgroup' within 20 is_a_tenant shop
+check 'its question starts the daemon' within 60 systemctl is-active userevd
+check '… and that the keeper' systemctl is-active userevd-keeper
+check 'the kernel has its events, and the guard holds' within 20 has_backend enable-address on
+check 'the daemon has no privilege' has_no_privilege userevd "$(id -u userevd)"
+check '… and sees no tracefs' sees_no_tracefs userevd
+check 'the keeper is root, without any' has_no_privilege userevd-keeper 0
+check '… and sees none either' sees_no_tracefs userevd-keeper
+check 'the guard knows it by its cgroup' says 'cgroup' /usr/lib/userevd/userevd-guard --status
+# A program asks for two seconds, and a guest is slow: what starts all of this may have given up meanwhile.
+systemctl restart shop
+check 'the program becomes a tenant by its cgroup' within 20 is_a_tenant shop
 check 'its event is there' within 20 says '^shop_request\s' userevctl events
 check 'it can be switched on' userevctl enable shop_request
 check 'its records come' says 'shop_request.*status=200.*path="/' timeout 60 userevctl tail --count=4 shop_request
 check 'another service is another tenant' start_client bank
 check '… of which there are two now' within 20 is_a_tenant bank
+check 'systemctl status says how many' within 20 says '^2 tenants, [1-9][0-9]* of [0-9]+ events$' systemctl show --property=StatusText --value userevd
 check 'a third wants the same event with other fields' start_impostor
 check 'its refusal is in the journal, with its fields' within 20 refusal_has_its_fields
 check 'its status is clean' says 'Active: active \(running\)' systemctl status --no-pager userevd
-check 'it restarts' restarted
+check 'the doctor finds nothing' userevctl doctor
+
+check 'it reloads' reload_with '[/system.slice/shop.service]' 'MaxEvents=77'
+check '… and serves again' says '^active$' systemctl is-active userevd
+check '… by the new policy' within 20 says '^shop.*\s77\s' userevctl tenants
+check 'with an error the old one stays' reload_with_error
+check '… and it goes on' says '^active$' systemctl is-active userevd
+
+check 'the daemon restarts' survives_that userevd systemctl restart userevd
 check 'the clients did not notice' systemctl is-active shop bank
 check 'one that is started again' systemctl restart shop
 check '… is the tenant that it was' within 20 is_a_tenant shop
 check '… with its event' within 20 says '^shop_request\s' userevctl events
-check 'the journal has what it said' says 'listening on /run/userevd/client/userevd.sock' journal
-check 'and no error' says_nothing journal --priority=err
+check '… guarded' within 20 has_backend enable-address on
+check 'a daemon that is killed is replaced' survives_that userevd kill_of userevd KILL
+check 'the keeper restarts' survives_that userevd-keeper systemctl restart userevd-keeper
+check 'a keeper that is killed is replaced' survives_that userevd-keeper kill_of userevd-keeper KILL
+check '… with its guard' within 20 has_backend enable-address on
+check 'its watchdog is impatient now' hurry_watchdog
+check 'a daemon that hangs is replaced' survives_that userevd kill_of userevd STOP
+check '… by its watchdog' was_watchdog
+check 'a program that is started again' systemctl restart shop
+check '… is there again' within 60 is_a_tenant shop
+check '… and its records come' traces_again
+
+check 'the journal has what it said' says 'listening on /run/userevd.sock' journal
+check 'nobody called what it may not' says_nothing killed_by_seccomp
 check 'it stops, with success' stopped_cleanly
-check 'and leaves nothing behind' test ! -e /run/userevd
+check '… and the keeper with it' within 20 says '^inactive$' systemctl is-active userevd-keeper
+check '… and who asks starts it again' userevctl status
+check 'all is stopped' systemctl stop "${sockets[@]}" userevd userevd-keeper
+check 'no socket is left behind' says_nothing find /run/userevd.sock /run/userevd /run/userevd-keeper -type s
 check 'the clients live on' systemctl is-active shop bank
+check 'it is uninstalled' uninstall_it
+check '… wholly' says_nothing find /usr/lib/{systemd,sysusers.d,tmpfiles.d,userevd} /usr/bin /usr/sbin /etc/systemd \
+	! -type d -name '*userev*'
 check 'no unit has failed but the one that had to' says_nothing failed_units
 sum_up

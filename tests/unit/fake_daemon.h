@@ -62,6 +62,7 @@ struct fake_connection {
 	int fd;
 	uint32_t stream; /* its number; 0 before it has one */
 	int records;	 /* our end of it */
+	bool silent;	 /* was asked for too much: whatever comes behind that is not heard either */
 };
 
 struct fake {
@@ -88,6 +89,8 @@ struct fake {
 	const char *refuse; /* names that begin so */
 	uint32_t refusal;   /* for this reason */
 	const char *sentence;
+	unsigned ahead;	  /* so many REGISTER are not answered before there is another packet */
+	uint16_t in_time; /* of more items in a request nobody ever sees the answer; 0: all are answered */
 	struct wire_welcome welcome;
 
 	/* what it has seen */
@@ -96,6 +99,8 @@ struct fake {
 	uint32_t streams;
 	unsigned accepted, ended;
 	unsigned packets, hellos, registers, items, releases;
+	unsigned alone; /* REGISTER of those, behind which nothing came for a while */
+	unsigned late;	/* requests of more than `in_time` */
 	uint32_t released_bit;
 	uint16_t flags; /* of the last item */
 	struct wire_lost lost;
@@ -356,6 +361,16 @@ static inline struct answer fake_decide(struct fake *fake, const struct fake_con
 	};
 }
 
+static inline void fake_expect_more(struct fake *fake, const struct fake_connection *connection)
+{
+	struct pollfd more = { .fd = connection->fd, .events = POLLIN };
+
+	if (fake->ahead == 0)
+		return;
+	fake->ahead--;
+	fake->alone += poll(&more, 1, 2000) == 0;
+}
+
 static inline void fake_registered(struct fake *fake, struct fake_connection *connection, const struct message *message,
 				   struct fake_answer *answer, enum mischief mischief)
 {
@@ -387,6 +402,7 @@ static inline void fake_registered(struct fake *fake, struct fake_connection *co
 	}
 	encode_count(&answer->packet, mark, count);
 	fake->registers++;
+	fake_expect_more(fake, connection);
 }
 
 static inline void fake_released(struct fake *fake, const struct message *message, struct fake_answer *answer)
@@ -410,9 +426,25 @@ static inline void fake_note_lost(struct fake *fake, const struct message *messa
 	fake->lost.too_big += lost.too_big;
 }
 
+static inline enum mischief fake_mood(struct fake *fake, struct fake_connection *connection,
+				      const struct message *message)
+{
+	struct strings strings;
+
+	if (fake->in_time > 0 && message->kind == KIND_REGISTER) {
+		ck_assert_int_eq(decode_strings(message->body, &strings), 0);
+		if (strings.count > fake->in_time) {
+			fake->late++;
+			connection->silent = true;
+			return SILENT;
+		}
+	}
+	return fake->at == message->kind ? fake->mischief : GOOD;
+}
+
 static inline void fake_handle(struct fake *fake, struct fake_connection *connection, const struct message *message)
 {
-	enum mischief mischief = fake->at == message->kind ? fake->mischief : GOOD;
+	enum mischief mischief = fake_mood(fake, connection, message);
 	struct fake_answer *answer = calloc(1, sizeof(*answer));
 
 	ck_assert_ptr_nonnull(answer);
@@ -454,6 +486,8 @@ static inline void fake_read(struct fake *fake, struct fake_connection *connecti
 		fake_close(fake, connection);
 		return;
 	}
+	if (connection->silent)
+		return;
 	ck_assert_int_eq(decode_message(buffer, (size_t)size, &message), 0);
 	ck_assert_uint_le((size_t)size, fake->welcome.packet_max);
 	fake_handle(fake, connection, &message);

@@ -47,6 +47,29 @@ void *realloc(void *old, size_t size)
 	return may_allocate() ? REAL(realloc)(old, size) : NULL;
 }
 
+/* The library's own call malloc() where we cannot see it. */
+void *reallocarray(void *old, size_t n, size_t size)
+{
+	return realloc(old, n * size);
+}
+
+char *strndup(const char *text, size_t most)
+{
+	size_t length = strnlen(text, most);
+	char *copy = malloc(length + 1);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	return copy;
+}
+
+char *strdup(const char *text)
+{
+	return strndup(text, SIZE_MAX);
+}
+
 void *evs_own_memory(void *old, long size)
 {
 	if (size > 0)

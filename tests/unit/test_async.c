@@ -155,7 +155,7 @@ TEST(what_is_under_way_is_charged_and_not_yet_leased)
 	hold();
 	REGISTER(&end, "one u32 x", "two u32 x");
 	expect_silence(&end);
-	ck_assert_uint_eq(world->daemon->machine.used, 2);
+	ck_assert_uint_eq(world->daemon->machine.common, 2);
 	ck_assert_uint_eq(world->daemon->leases, 0);
 	ck_assert_uint_eq(count_slots(), 0);
 	hold_no_more();
@@ -170,7 +170,7 @@ END_TEST
 
 TEST(what_is_under_way_counts_when_the_next_one_asks)
 {
-	WORLD(world, 3, 2);
+	WORLD(world, 4, 2);
 	WELCOMED(first, world, 1);
 	WELCOMED(sibling, world, 1);
 	WELCOMED(stranger, world, 2);
@@ -185,8 +185,9 @@ TEST(what_is_under_way_counts_when_the_next_one_asks)
 	expect_refused(&sibling, REFUSAL_QUOTA_EXCEEDED);
 	expect_answers(&stranger, answer, 2);
 	ck_assert_uint_eq(answer[0].refusal, REFUSAL_NONE);
-	ck_assert_uint_eq(answer[1].refusal, REFUSAL_MACHINE_FULL);
-	ck_assert_uint_eq(world->daemon->machine.used, 3);
+	/* The last place is left to who has none. */
+	ck_assert_uint_eq(answer[1].refusal, REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_uint_eq(world->daemon->machine.common, 3);
 }
 END_TEST
 
@@ -307,7 +308,7 @@ TEST(two_who_register_one_event_at_the_same_time_have_one_charge_and_two_leases)
 	hold();
 	REGISTER(&first, "event u32 x");
 	REGISTER(&second, "event u32 x");
-	ck_assert_uint_eq(world->daemon->machine.used, 1);
+	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	hold_no_more();
 	one = expect_granted(&first);
 	other = expect_granted(&second);
@@ -345,7 +346,7 @@ TEST(a_grant_that_comes_when_its_client_has_left_is_given_back)
 	REGISTER(&end, "one u32 x", "two u32 x", "one u32 x");
 	break_connection(&end);
 	ck_assert_uint_eq(world->daemon->connections, 0);
-	ck_assert_uint_eq(world->daemon->machine.used, 2);
+	ck_assert_uint_eq(world->daemon->machine.common, 2);
 	hold_no_more();
 	expect_nothing_left(world);
 }
@@ -401,7 +402,7 @@ TEST(a_client_that_leaves_while_it_registers_more_leaves_its_stream_as_any_other
 		if (results[i])
 			refuse(KERNEL_REGISTER, results[i], 0, 1);
 		hold_no_more();
-		ck_assert_uint_eq(world->daemon->machine.used, 1);
+		ck_assert_uint_eq(world->daemon->machine.common, 1);
 		ck_assert_uint_eq(count_slots(), 1);
 		ck_assert(streams_look(world->daemon));
 		end.stream = fd_close(end.stream);
@@ -472,7 +473,7 @@ TEST(a_released_event_that_the_kernel_keeps_is_charged_until_its_stream_is_close
 		ck_assert_uint_eq(query(&end).events, 1);
 		ck_assert_uint_eq(query(&end).lingering, 1);
 		end_hang_up(&end);
-		ck_assert_uint_eq(world->daemon->machine.used, 1);
+		ck_assert_uint_eq(world->daemon->machine.common, 1);
 		ck_assert(streams_look(world->daemon));
 		end.stream = fd_close(end.stream);
 		ck_assert(!streams_look(world->daemon));
@@ -590,7 +591,7 @@ TEST(a_release_that_is_answered_when_its_client_has_left_leaves_nothing)
 	expect_released(&end, 1);
 	/* The copy that the program's child has keeps the stream open. */
 	end_hang_up(&end);
-	ck_assert_uint_eq(world->daemon->machine.used, 1);
+	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	hold_no_more();
 	expect_nothing_left(world);
 }
@@ -628,7 +629,7 @@ TEST(a_client_that_leaves_releases_what_nobody_holds_open)
 	hold();
 	end.stream = fd_close(end.stream);
 	end_hang_up(&end);
-	ck_assert_uint_eq(world->daemon->machine.used, 2);
+	ck_assert_uint_eq(world->daemon->machine.common, 2);
 	ck_assert_uint_eq(script.n_under_way, 1);
 	hold_no_more();
 	expect_nothing_left(world);
@@ -648,7 +649,7 @@ TEST(a_stream_whose_state_cannot_be_told_stays_charged)
 	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
 		refuse(KERNEL_STILL_OPEN, results[i], 0, 1);
 		ck_assert(streams_look(world->daemon));
-		ck_assert_uint_eq(world->daemon->machine.used, 1);
+		ck_assert_uint_eq(world->daemon->machine.common, 1);
 		ck_assert_uint_eq(count_slots(), 1);
 	}
 	end.stream = fd_close(end.stream);
@@ -706,11 +707,11 @@ TEST(streams_that_linger_end_one_by_one)
 	second.stream = fd_close(second.stream);
 	streams_look(world->daemon);
 	ck_assert_uint_eq(count_slots(), 2);
-	ck_assert_uint_eq(world->daemon->machine.used, 1);
+	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	third.stream = fd_close(third.stream);
 	streams_look(world->daemon);
 	ck_assert_uint_eq(count_slots(), 1);
-	ck_assert_uint_eq(world->daemon->machine.used, 1);
+	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	first.stream = fd_close(first.stream);
 	ck_assert(!streams_look(world->daemon));
 	expect_nothing_left(world);
@@ -880,7 +881,7 @@ static struct slot *find_slot(uint32_t stream, uint32_t index)
 	struct embedded *kernel = embedded();
 	struct source *source;
 
-	HASH_FIND(by_number, kernel->sources, &stream, sizeof(stream), source);
+	NUMBER_FIND(by_number, kernel->sources, stream, source);
 	return source ? roster_find(&source->slots, index) : NULL;
 }
 
@@ -932,9 +933,9 @@ static void check_tenant(const struct tenant *tenant)
 		if (grant->leases != count_leases(grant))
 			ck_abort_msg("%s: leases", grant->event->description);
 	}
-	if (tenant->connections != connections || tenant->quota.used != grants || tenant->lingering != lingering)
+	if (tenant->connections != connections || tenant->level->own.held != grants || tenant->lingering != lingering)
 		ck_abort_msg("%s: %u connections, %u charged, %u lingering; there are %u, %u, %u", tenant->path,
-			     tenant->connections, tenant->quota.used, tenant->lingering, connections, grants,
+			     tenant->connections, tenant->level->own.held, tenant->lingering, connections, grants,
 			     lingering);
 	if (grants > MAX_EVENTS)
 		ck_abort_msg("%s has %u events", tenant->path, grants);
@@ -974,9 +975,9 @@ static void check_books(const struct daemon *daemon)
 	for (const struct event *event = daemon->events; event; event = event->by_key.next, events++)
 		if (LIST_EMPTY(&event->grants))
 			ck_abort_msg("nobody has %s", event->description);
-	if (daemon->machine.used != events || events > CAPACITY || daemon->leases != leases)
-		ck_abort_msg("%u charged for %u events, %u of %u leases", daemon->machine.used, events, daemon->leases,
-			     leases);
+	if (daemon->machine.common != events || events > CAPACITY || daemon->leases != leases)
+		ck_abort_msg("%u charged for %u events, %u of %u leases", daemon->machine.common, events,
+			     daemon->leases, leases);
 	if (script.n_under_way == 0)
 		check_the_kernels_books(daemon);
 }

@@ -973,6 +973,62 @@ TEST(a_strange_answer_ends_the_connection_and_the_events_wait)
 }
 END_TEST
 
+TEST(the_next_batch_is_asked_for_before_the_last_is_answered)
+{
+	static struct userev_event event[100];
+	struct userev_registration *registrations = many(event, 100, 40);
+	struct fake *fake = start();
+	struct userev *userev;
+
+	fake_set(fake, welcome.batch_max = 30);
+	fake_set(fake, ahead = 3);
+	fake_set(fake, refuse = "event3");
+	fake_set(fake, refusal = REFUSAL_QUOTA_EXCEEDED);
+	userev = open_to(fake);
+	/* event3 and event30 to event39: in the first batch and the second. */
+	ck_assert_int_eq(userev_register_all(userev, registrations, 100), 11);
+	ck_assert_uint_eq(fake->alone, 0);
+	ck_assert_uint_eq(fake->registers, 4);
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(registrations[i].result, i == 3 || i / 10 == 3 ? -EDQUOT : 0);
+	expect_alive(fake, &event[2], "event2");
+	expect_alive(fake, &event[29], "event29");
+	expect_alive(fake, &event[99], "event99");
+	expect_off(&event[30]);
+	userev_close(userev);
+	free_many(registrations, 100);
+	fake_free(fake);
+}
+END_TEST
+
+/* Whatever was asked ahead is asked anew; nobody mistakes its answer for another. */
+TEST(a_strange_answer_with_another_batch_behind_it_costs_nothing_but_time)
+{
+	static const enum mischief all[] = { HANG_UP, ERROR_PACKET, GARBAGE, WRONG_SERIAL, ANSWER_MISSING };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct userev_event event[100] = { 0 };
+		struct userev_registration *registrations = many(event, 100, 40);
+		struct fake *fake = start();
+		struct userev *userev;
+
+		fake_set(fake, welcome.batch_max = 30);
+		fake_do(fake, all[i], KIND_REGISTER);
+		userev = open_to(fake);
+		ck_assert_int_eq(userev_register_all(userev, registrations, 100), 0);
+		expect_off(&event[99]);
+		fake_wait(fake, fake->ended == 1);
+		fake_do(fake, GOOD, 0);
+		ck_assert_int_eq(userev_connected(userev), 0);
+		expect_alive(fake, &event[0], "event0");
+		expect_alive(fake, &event[99], "event99");
+		userev_close(userev);
+		free_many(registrations, 100);
+		fake_free(fake);
+	}
+}
+END_TEST
+
 TEST(a_hang_up_between_two_batches_costs_nothing_but_time)
 {
 	static struct userev_event event[100];
@@ -1094,6 +1150,62 @@ TEST(a_silent_daemon_is_given_up_wherever_it_falls_silent)
 	library_patience_ms = 20000;
 	ck_assert_int_eq(userev_connected(userev), 0);
 	expect_alive(fake, &other, "other");
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
+/* Or a program whose events take longer than that would begin anew for ever. */
+TEST(who_answers_too_late_is_asked_for_less_the_next_time)
+{
+	static struct userev_event event[600];
+	struct fake *fake = start();
+	struct userev_registration *registrations = many(event, 600, 20);
+	struct userev *userev = open_to(fake);
+
+	library_patience_ms = 60;
+	fake_set(fake, in_time = 63);
+	ck_assert_int_eq(userev_register_all(userev, registrations, 600), 0);
+	/* Those of 512, 256, 128 and 64. */
+	while (fake->late < 4)
+		ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
+	library_patience_ms = 20000;
+	ck_assert_int_eq(userev_connected(userev), 0);
+	ck_assert_uint_eq(fake->registers, 19);
+	expect_alive(fake, &event[0], "event0");
+	expect_alive(fake, &event[599], "event599");
+	free_many(registrations, 600);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
+/* Nor for less than a few, since it is hardly their number then. */
+TEST(who_is_late_with_a_few_is_asked_for_no_less)
+{
+	static struct userev_event event[600];
+	struct fake *fake = start();
+	struct userev_registration *registrations = many(event, 600, 20);
+	struct userev *userev = open_to(fake);
+
+	library_patience_ms = 20;
+	fake_do(fake, SILENT, KIND_REGISTER);
+	ck_assert_int_eq(userev_register_all(userev, registrations, 1), 0);
+	library_patience_ms = 20000;
+	fake_do(fake, GOOD, 0);
+	ck_assert_int_eq(userev_register_all(userev, registrations + 1, 511), 0);
+	ck_assert_uint_eq(fake->registers, 1);
+
+	library_patience_ms = 20;
+	fake_set(fake, in_time = 1);
+	ck_assert_int_eq(userev_register_all(userev, registrations + 512, 88), 0);
+	while (fake->late < 10)
+		ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
+	library_patience_ms = 20000;
+	fake_set(fake, in_time = 0);
+	ck_assert_int_eq(userev_connected(userev), 0);
+	ck_assert_uint_eq(fake->registers, 1 + 38);
+	free_many(registrations, 600);
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -1588,10 +1700,12 @@ SUITE("client", an_event_that_was_never_registered_is_off, without_a_daemon_even
       a_claim_that_a_new_daemon_refuses_is_off_and_waits_for_the_next,
       a_stream_may_come_early_or_late_or_be_followed_by_another,
       a_strange_welcome_is_no_connection_and_leaves_nothing_behind,
-      a_strange_answer_ends_the_connection_and_the_events_wait, a_hang_up_between_two_batches_costs_nothing_but_time,
-      a_strange_answer_to_a_release_leaves_the_other_events_alone, what_the_daemon_says_when_it_hangs_up_is_told,
-      a_silent_daemon_is_given_up_wherever_it_falls_silent, signals_do_not_prolong_the_wait,
-      a_daemon_that_does_not_accept_is_given_up,
+      a_strange_answer_ends_the_connection_and_the_events_wait, the_next_batch_is_asked_for_before_the_last_is_answered,
+      a_strange_answer_with_another_batch_behind_it_costs_nothing_but_time,
+      a_hang_up_between_two_batches_costs_nothing_but_time, a_strange_answer_to_a_release_leaves_the_other_events_alone,
+      what_the_daemon_says_when_it_hangs_up_is_told, a_silent_daemon_is_given_up_wherever_it_falls_silent,
+      who_answers_too_late_is_asked_for_less_the_next_time, who_is_late_with_a_few_is_asked_for_no_less,
+      signals_do_not_prolong_the_wait, a_daemon_that_does_not_accept_is_given_up,
       a_connection_that_was_given_up_has_ended_for_the_daemon_and_so_has_its_stream,
       no_fd_left_means_no_connection_for_now, the_environment_names_the_socket_and_the_caller_overrules_it,
       flags_and_endless_paths_are_refused, a_forked_child_goes_on_and_makes_a_connection_of_its_own,

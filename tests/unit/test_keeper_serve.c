@@ -10,13 +10,27 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "kernel/message.h"
 #include "protocol/transport.h"
 #include "tests/suite.h"
 
-enum { NOTED_MAX = 400, DEVICES = 32 };
+enum { NOTED_MAX = 400, DEVICES = 32, HELD_MAX = 32 };
+
+/* --- how many fds are on their way, of all programs of this user together --- */
+
+static bool too_many_in_flight;
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (too_many_in_flight && message->msg_controllen > 0) {
+		errno = ETOOMANYREFS;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, message, flags);
+}
 
 /* --- the kernel --- */
 
@@ -25,15 +39,25 @@ struct note {
 	char text[WIRE_TENANT_MAX + 1];
 };
 
+struct held {
+	struct kernel_call *calls;
+	size_t n;
+	kernel_done *done;
+	void *data;
+};
+
 /* Whatever it notes is looked at when the keeper has ended, or has answered. */
 struct fake {
 	struct kernel kernel;
+	bool holds; /* each dispatch answers one batch, the youngest first; a cancel all */
+	struct held held[HELD_MAX];
+	_Atomic size_t n_held;
 	struct note note[NOTED_MAX];
 	size_t noted;
 	size_t batches;
 	int result; /* of all but pages and streams */
 	int dispatch;
-	unsigned dispatches;
+	_Atomic unsigned dispatches;
 	ino_t given[DEVICES]; /* fds */
 	size_t n_given;
 };
@@ -56,6 +80,14 @@ static void fake_answer(struct fake *fake, struct kernel_call *call)
 	fake->given[fake->n_given++] = status.st_ino;
 }
 
+static void answer_youngest(struct fake *fake)
+{
+	const struct held *held = &fake->held[fake->n_held - 1];
+
+	fake->n_held--;
+	held->done(held->data, held->calls, held->n);
+}
+
 static void fake_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
 {
 	struct fake *fake = container_of(kernel, struct fake, kernel);
@@ -65,10 +97,25 @@ static void fake_submit(struct kernel *kernel, struct kernel_call *calls, size_t
 		struct note *note = &fake->note[fake->noted++];
 
 		note->call = calls[i];
-		string_copy(note->text, sizeof(note->text), calls[i].text);
+		string_copy(note->text, sizeof(note->text), calls[i].text ? calls[i].text : "");
 		fake_answer(fake, &calls[i]);
 	}
-	done(data, calls, n);
+	if (fake->holds && done) {
+		if (fake->n_held == HELD_MAX)
+			abort();
+		fake->held[fake->n_held] = (struct held){ calls, n, done, data };
+		fake->n_held++;
+	} else if (done) {
+		done(data, calls, n);
+	}
+}
+
+static void fake_cancel(struct kernel *kernel)
+{
+	struct fake *fake = container_of(kernel, struct fake, kernel);
+
+	while (fake->n_held > 0)
+		answer_youngest(fake);
 }
 
 static int fake_dispatch(struct kernel *kernel)
@@ -77,11 +124,17 @@ static int fake_dispatch(struct kernel *kernel)
 	eventfd_t count;
 
 	eventfd_read(kernel->fd, &count);
+	if (fake->n_held > 0)
+		answer_youngest(fake);
 	fake->dispatches++;
 	return fake->dispatch;
 }
 
-static const struct kernel_ops fake_ops = { .submit = fake_submit, .dispatch = fake_dispatch };
+static const struct kernel_ops fake_ops = {
+	.submit = fake_submit,
+	.cancel = fake_cancel,
+	.dispatch = fake_dispatch,
+};
 
 /* --- the keeper, in a thread --- */
 
@@ -356,6 +409,35 @@ TEST(the_fullest_packets_are_taken)
 }
 END_TEST
 
+TEST(fds_that_cannot_be_sent_are_taken_back_and_the_rest_is_answered)
+{
+	static const struct kernel_call frees[] = {
+		{ .op = KERNEL_STREAM_FREE, .page = 7, .stream = 8 },
+		{ .op = KERNEL_PAGE_FREE, .page = 7 },
+	};
+	READY_SCENE(scene);
+	struct kernel_call calls[ARRAY_SIZE(examples)];
+	int fds = count_open_fds();
+
+	memcpy(calls, examples, sizeof(calls));
+	scene->fake.result = KERNEL_E_LINGERS;
+	too_many_in_flight = true;
+	say_calls(scene, examples, ARRAY_SIZE(examples));
+	expect_answers(scene, calls, ARRAY_SIZE(examples), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(examples); i++)
+		ck_assert_int_eq(calls[i].result, i < 2 ? -ETOOMANYREFS : KERNEL_E_LINGERS);
+	too_many_in_flight = false;
+	say_calls(scene, examples, 2);
+	expect_answers(scene, calls, 2, 2);
+	fdset_deinit(&heard.fds);
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_int_eq(count_open_fds(), fds - 1);
+	ck_assert_uint_eq(scene->fake.noted, ARRAY_SIZE(examples) + ARRAY_SIZE(frees) + 2);
+	for (size_t i = 0; i < ARRAY_SIZE(frees); i++)
+		expect_noted(&scene->fake.note[ARRAY_SIZE(examples) + i], &frees[i]);
+}
+END_TEST
+
 TEST(packets_are_answered_one_by_one_in_order)
 {
 	READY_SCENE(scene);
@@ -371,6 +453,144 @@ TEST(packets_are_answered_one_by_one_in_order)
 	}
 	ck_assert_int_eq(hang_up(scene), 0);
 	ck_assert_uint_eq(scene->fake.batches, 3);
+}
+END_TEST
+
+/* --- what is under way --- */
+
+/* What another thread does; the suite's time limit is what ends it. */
+#define wait_until(condition)                                                                                          \
+	while (!(condition))                                                                                           \
+	usleep(1000)
+
+static bool nothing_is_heard(const struct scene *scene)
+{
+	struct pollfd ask = { .fd = scene->daemon, .events = POLLIN };
+
+	return poll(&ask, 1, 0) == 0;
+}
+
+/* A packet of as many calls as its number. */
+static void say_numbered(const struct scene *scene, uint32_t number)
+{
+	struct kernel_call calls[HELD_MAX] = { 0 };
+
+	for (uint32_t i = 0; i < number; i++)
+		calls[i] = (struct kernel_call){ .op = KERNEL_CLEAN, .index = number };
+	say_calls(scene, calls, number);
+}
+
+static void expect_numbered(const struct scene *scene, uint32_t number)
+{
+	struct kernel_call calls[HELD_MAX] = { 0 };
+
+	for (uint32_t i = 0; i < number; i++)
+		calls[i] = (struct kernel_call){ .op = KERNEL_CLEAN };
+	expect_answers(scene, calls, number, 0);
+	ck_assert_uint_eq(calls[0].bit, number + 1);
+}
+
+static void answer_one(struct scene *scene)
+{
+	unsigned before = scene->fake.dispatches;
+
+	ck_assert_int_eq(eventfd_write(scene->fake.kernel.fd, 1), 0);
+	wait_until(scene->fake.dispatches > before);
+}
+
+TEST(the_next_packets_are_read_before_the_first_is_answered_and_answers_keep_their_order)
+{
+	READY_SCENE(scene);
+
+	scene->fake.holds = true;
+	for (uint32_t i = 1; i <= 3; i++)
+		say_numbered(scene, i);
+	wait_until(scene->fake.n_held == 3);
+	/* The third and the second are done, and wait for the first. */
+	answer_one(scene);
+	answer_one(scene);
+	ck_assert(nothing_is_heard(scene));
+	answer_one(scene);
+	for (uint32_t i = 1; i <= 3; i++)
+		expect_numbered(scene, i);
+	ck_assert_int_eq(hang_up(scene), 0);
+}
+END_TEST
+
+/* So that what it remembers has an end. */
+TEST(no_more_than_sixteen_packets_are_under_way_and_the_rest_waits_in_the_socket)
+{
+	enum { ALL = 40, WINDOW = 16 };
+	READY_SCENE(scene);
+
+	scene->fake.holds = true;
+	for (uint32_t i = 0; i < ALL; i++)
+		say_numbered(scene, 1 + i % 8);
+	wait_until(scene->fake.n_held == WINDOW);
+	for (uint32_t i = 0; i < WINDOW; i++)
+		answer_one(scene);
+	for (uint32_t i = 0; i < WINDOW; i++)
+		expect_numbered(scene, 1 + i % 8);
+	wait_until(scene->fake.n_held == WINDOW);
+	ck_assert_uint_eq(scene->fake.batches, 2 * WINDOW);
+	ck_assert_int_eq(hang_up(scene), 0);
+}
+END_TEST
+
+TEST(a_daemon_that_hangs_up_while_much_is_under_way_is_answered_to_nobodys_harm)
+{
+	READY_SCENE(scene);
+	struct kernel_call calls[2];
+	int fds = count_open_fds();
+
+	memcpy(calls, examples, sizeof(calls));
+	scene->fake.holds = true;
+	say_numbered(scene, 1);
+	say_calls(scene, calls, 2);
+	wait_until(scene->fake.n_held == 2);
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(scene->fake.n_held, 0);
+	/* Its own end of the line, and no page nor stream. */
+	ck_assert_int_eq(count_open_fds(), fds - 1);
+}
+END_TEST
+
+/* What is taken back is so before the packets behind are answered; each of them is, once. */
+TEST(fds_that_cannot_be_sent_are_taken_back_while_more_is_under_way)
+{
+	READY_SCENE(scene);
+	struct kernel_call calls[2];
+
+	memcpy(calls, examples, sizeof(calls));
+	scene->fake.holds = true;
+	too_many_in_flight = true;
+	say_calls(scene, calls, 2);
+	say_numbered(scene, 3);
+	wait_until(scene->fake.n_held == 2);
+	answer_one(scene);
+	answer_one(scene);
+	expect_answers(scene, calls, 2, 0);
+	ck_assert_int_eq(calls[0].result, -ETOOMANYREFS);
+	ck_assert_int_eq(calls[1].result, -ETOOMANYREFS);
+	expect_numbered(scene, 3);
+	too_many_in_flight = false;
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(scene->fake.noted, 2 + 3 + 2);
+}
+END_TEST
+
+TEST(nonsense_behind_what_is_under_way_comes_after_its_answers)
+{
+	READY_SCENE(scene);
+
+	scene->fake.holds = true;
+	say_numbered(scene, 1);
+	say_numbered(scene, 2);
+	ck_assert_int_eq(transport_send(scene->daemon, "nonsense", 8, NULL, 0, 0), 0);
+	expect_numbered(scene, 1);
+	expect_numbered(scene, 2);
+	hear(scene, MESSAGE_FAILED);
+	ck_assert_int_eq(join(scene), -EPROTO);
 }
 END_TEST
 
@@ -651,6 +871,27 @@ TEST(nonsense_ends_it_in_words_and_nothing_of_it_is_done)
 }
 END_TEST
 
+/* Whatever it says of its size: that of the whole, or what is left. */
+TEST(a_message_cut_short_anywhere_is_nonsense)
+{
+	uint8_t whole[512];
+	struct packet packet = packet_make(whole, sizeof(whole));
+
+	ck_assert_uint_eq(message_put_calls(&packet, examples, ARRAY_SIZE(examples)), ARRAY_SIZE(examples));
+	for (size_t length = 1; length < packet.size; length++)
+		for (unsigned corrected = 0; corrected < 2; corrected++) {
+			READY_SCENE(scene);
+			struct packet cut = packet_new();
+
+			packet_put(&cut, whole, length);
+			if (corrected && length >= sizeof(struct message_header))
+				fill_header(&cut, MESSAGE_CALLS, ARRAY_SIZE(examples));
+			say(scene, &cut);
+			expect_refusal(scene);
+		}
+}
+END_TEST
+
 /* What the table above breaks is good without that. */
 TEST(what_is_not_quite_nonsense_is_done)
 {
@@ -754,9 +995,14 @@ END_TEST
 SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has,
       calls_come_through_as_they_were_sent_and_answers_go_back,
       every_fd_is_that_of_its_own_call_and_the_keeper_keeps_none, the_fullest_packets_are_taken,
-      packets_are_answered_one_by_one_in_order, a_daemon_that_hangs_up_ends_it_well,
+      fds_that_cannot_be_sent_are_taken_back_and_the_rest_is_answered, packets_are_answered_one_by_one_in_order,
+      the_next_packets_are_read_before_the_first_is_answered_and_answers_keep_their_order,
+      no_more_than_sixteen_packets_are_under_way_and_the_rest_waits_in_the_socket,
+      a_daemon_that_hangs_up_while_much_is_under_way_is_answered_to_nobodys_harm,
+      fds_that_cannot_be_sent_are_taken_back_while_more_is_under_way,
+      nonsense_behind_what_is_under_way_comes_after_its_answers, a_daemon_that_hangs_up_ends_it_well,
       a_daemon_that_never_listened_ends_it_well, a_daemon_that_had_gone_before_is_an_error_and_no_signal,
       what_a_daemon_asked_before_it_went_is_done, a_kernel_that_has_something_to_do_gets_to_it,
       a_kernel_that_fails_ends_it, nonsense_ends_it_in_words_and_nothing_of_it_is_done,
-      what_is_not_quite_nonsense_is_done, nobody_gives_the_keeper_fds,
+      a_message_cut_short_anywhere_is_nonsense, what_is_not_quite_nonsense_is_done, nobody_gives_the_keeper_fds,
       a_keeper_that_cannot_says_so_in_a_sentence_that_fits, both_sides_understand_each_other)

@@ -5,6 +5,7 @@
 # offsets against protocol.h and refusal.c, the example's bytes against a daemon. $BUILD is where userevd and userevctl are.
 
 import array
+import json
 import os
 import re
 import shutil
@@ -116,6 +117,30 @@ def check_userevctl():
            if not any(re.search(rf" (It|Ss|Cm|Ic|Sy|Li|Nm)( -?\w+)* {re.escape(name)}( |$)", " " + line[1:]) for line in macros)])
     check("userevctl.1 has the options of userevctl --help and of its commands",
           [name for name in sorted(wanted) if not any(re.search(rf"-{name}( |$)", line) for line in macros)])
+
+
+# Keys of policy files.
+
+def check_keys():
+    page = rendered("daemon/userevd.conf.5", 200)
+    table = re.findall(r'\[POLICY_\w+\] = \{ "(\w+)", POLICY_OF_(\w+)', source("daemon/policy_keys.c"))
+    parts = {"CGROUP": section(page, "Limits"), "TENANT": section(page, "Rules"), "DAEMON": section(page, "SECTION DAEMON")}
+    written = [(name, reach) for reach, text in parts.items() for name in re.findall(r"^ {5}([A-Z]\w+)=", text, re.M)]
+    check("policy files have some keys", [] if len(table) > 5 else ["hardly any"])
+    check("userevd.conf.5 has all keys of policy files where they belong, and no others",
+          difference("the table", table, "the page", written))
+
+    told = []
+    for arguments in (["/nowhere"], []):
+        shown = run(os.path.join(BUILD, "userevctl"), "policy", "show", "--json", "--root=/nowhere", *arguments)
+        told += json.loads(shown.stdout[:shown.stdout.find("\n")])["values"]
+    wrong = []
+    for name, reach in table:
+        about = re.search(rf"^ {{5}}{name}=.*?^ {{13}}.*?Default:\s+(\S+)\.$", parts[reach], re.M | re.S)
+        value = [v["value"].replace("-", "none", v["value"] == "-") for v in told if v["key"] == name]
+        if reach != "CGROUP" and (not about or [about[1]] != value[:1]):
+            wrong.append(f"{name}: {about and about[1]} instead of {value}")
+    check("userevd.conf.5 has their defaults", wrong)
 
 
 # Numbers of the protocol.
@@ -318,6 +343,7 @@ def main():
     protocol = rendered("protocol/userevd-protocol.7")
     check_userevd()
     check_userevctl()
+    check_keys()
     check_numbers(protocol)
     check_layouts(protocol)
     if sys.byteorder == "little":

@@ -70,7 +70,7 @@ TEST(the_defaults_are_those_of_the_manual)
 	ck_assert_str_eq(options->backend, "auto");
 	ck_assert_uint_eq(options->capacity, 0);
 	ck_assert_uint_eq(options->page_bits, 0);
-	ck_assert_uint_eq(options->max_events, DEFAULT_MAX_EVENTS);
+	ck_assert_uint_eq(options->max_events, OPTIONS_UNSAID);
 	ck_assert_uint_eq(options->ring_bytes, DEFAULT_RING_BYTES);
 	ck_assert_uint_eq(options->patience, DEFAULT_PATIENCE);
 	ck_assert_int_eq(options->log_level, LOG_INFO);
@@ -124,7 +124,7 @@ TEST(numbers_have_their_limits_and_the_sentence_says_which)
 	} limits[] = {
 		{ "capacity", "1", "0", "4294967295", "4294967296" },
 		{ "page-bits", "2", "1", "32768", "32769" },
-		{ "max-events", "0", "-1", "4294967295", "4294967296" },
+		{ "max-events", "0", "-1", "4294967294", "4294967295" },
 		{ "ring-size", "4096", "4095", "1099511627776", "1099511627777" },
 		{ "patience", "1", "0", "3600", "3601" },
 		{ "ready-fd", "0", "-1", "2147483647", "2147483648" },
@@ -214,7 +214,7 @@ TEST(the_help_names_every_option_and_the_true_defaults)
 		"(default /run/userevd/control.sock)",
 		"--backend=NAME",
 		"--max-events=N",
-		"(default 1024)",
+		"--policy=DIR",
 		"--tenants=KIND",
 		"--ring-size=BYTES",
 		"(default 4M)",

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,7 +15,7 @@
 #include "tests/suite.h"
 #include "tests/unit/shortage.h"
 
-enum { BATCH_MAX = 260, WINDOW = 2, ORDER_MAX = 16 };
+enum { BATCH_MAX = 260, WINDOW = 16, ORDER_MAX = 32 };
 
 /* --- the clock: nobody here waits for half a minute --- */
 
@@ -536,11 +537,11 @@ static void answer_oldest(const struct line *line, size_t from, size_t n)
 	send_answers(line, answers, n);
 }
 
-/* What the socket's queue surely holds, so that nobody ever waits. */
+/* What the keeper takes before it answers. */
 TEST(never_more_packets_are_under_way_than_the_window_allows)
 {
 	READY_LINE(line);
-	struct batch *batches[8];
+	struct batch *batches[WINDOW + 8];
 	size_t packets = 2 * ARRAY_SIZE(batches), sent = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(batches); i++) {
@@ -765,7 +766,8 @@ TEST(a_cancel_answers_all_that_is_under_way_once_and_whatever_comes_later_at_onc
 	submit(&line, first);
 	submit(&line, second);
 	submit(&line, third);
-	kernel_tell(line.kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE });
+	for (unsigned i = 0; i < WINDOW; i++)
+		kernel_tell(line.kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE });
 	kernel_cancel(line.kernel);
 	expect_cancelled(first);
 	expect_cancelled(second);
@@ -781,6 +783,11 @@ TEST(a_cancel_answers_all_that_is_under_way_once_and_whatever_comes_later_at_onc
 	/* What had left before it has left. */
 	expect_heard(&line, 5);
 	expect_heard(&line, 100);
+	expect_heard(&line, 100);
+	expect_heard(&line, 50);
+	expect_heard(&line, 3);
+	for (unsigned packets = 5; packets < WINDOW; packets++)
+		expect_heard(&line, 1);
 	ck_assert(!keeper_hears(&line));
 }
 END_TEST
@@ -948,6 +955,158 @@ TEST(a_keeper_that_refuses_to_go_on_says_why)
 	ck_assert_str_eq(line.kernel->facts.note, "that makes no sense");
 	kernel_cancel(line.kernel);
 	expect_cancelled(batch);
+}
+END_TEST
+
+/* --- a daemon without fds --- */
+
+static void limit_fds(rlim_t number)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = MIN(number, limit.rlim_max);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Room for so many more, exactly. */
+static void leave_fds(size_t n)
+{
+	int number = 0;
+
+	while (n > 0)
+		n -= fcntl(number++, F_GETFD) < 0;
+	limit_fds((rlim_t)number);
+}
+
+static int dispatch_with_fds(const struct line *line, size_t room)
+{
+	int r;
+
+	leave_fds(room);
+	r = kernel_dispatch(line->kernel);
+	limit_fds(RLIM_INFINITY);
+	return r;
+}
+
+/* Two pages, two streams, and something on each. */
+static const struct kernel_call things[] = {
+	{ .op = KERNEL_PAGE_NEW, .page = 1 },	{ .op = KERNEL_STREAM_NEW, .page = 1, .stream = 2 },
+	{ .op = KERNEL_REGISTER, .stream = 2 }, { .op = KERNEL_STREAM_NEW, .page = 1, .stream = 3 },
+	{ .op = KERNEL_REGISTER, .stream = 3 }, { .op = KERNEL_PAGE_NEW, .page = 4 },
+};
+
+enum { FDS_OF_THINGS = 4 };
+
+/* The first of them got their fd. */
+static void expect_things(const struct batch *batch, size_t room)
+{
+	ck_assert_uint_eq(batch->done, 1);
+	for (size_t i = 0; i < batch->n; i++) {
+		const struct kernel_call *call = &batch->calls[i];
+		bool gets = message_op_gives_fd(call->op) && room > 0;
+
+		room -= gets;
+		ck_assert_int_eq(call->fd >= 0, gets);
+		ck_assert_int_eq(call->result, gets || call->op == KERNEL_REGISTER ? KERNEL_OK : -EMFILE);
+	}
+}
+
+/* The others are nowhere, the last one first: nothing may refer to a page that is freed. */
+static void expect_freed(const struct line *line, size_t lost)
+{
+	static const struct kernel_call frees[FDS_OF_THINGS] = {
+		{ .op = KERNEL_PAGE_FREE, .page = 4 },
+		{ .op = KERNEL_STREAM_FREE, .page = 1, .stream = 3 },
+		{ .op = KERNEL_STREAM_FREE, .page = 1, .stream = 2 },
+		{ .op = KERNEL_PAGE_FREE, .page = 1 },
+	};
+
+	if (lost > 0) {
+		expect_heard(line, lost);
+		for (size_t i = 0; i < lost; i++) {
+			ck_assert_int_eq(heard.calls[i].op, frees[i].op);
+			ck_assert_uint_eq(heard.calls[i].page, frees[i].page);
+			ck_assert_uint_eq(heard.calls[i].stream, frees[i].stream);
+		}
+		keeper_answers(line);
+		expect_dispatched(line);
+	}
+	ck_assert(!keeper_hears(line));
+}
+
+TEST(what_there_is_no_fd_for_fails_alone_and_the_keeper_frees_it)
+{
+	for (size_t room = 0; room <= FDS_OF_THINGS; room++) {
+		READY_LINE(line);
+		BATCH(batch, line, KERNEL_REGISTER, ARRAY_SIZE(things));
+		BATCH(later, line, KERNEL_STREAM_NEW, 1);
+		int fds = count_open_fds();
+
+		memcpy(batch->calls, things, sizeof(things));
+		submit(&line, batch);
+		expect_heard(&line, ARRAY_SIZE(things));
+		keeper_answers(&line);
+		ck_assert_int_eq(dispatch_with_fds(&line, room), 0);
+		expect_things(batch, room);
+		ck_assert_int_eq(count_open_fds(), fds + (int)room);
+		expect_freed(&line, FDS_OF_THINGS - room);
+
+		/* As soon as there are fds, all is well. */
+		submit(&line, later);
+		expect_heard(&line, 1);
+		keeper_answers(&line);
+		expect_dispatched(&line);
+		ck_assert_int_eq(later->calls[0].result, KERNEL_OK);
+		ck_assert_int_ge(later->calls[0].fd, 0);
+	}
+}
+END_TEST
+
+/* Who asks anew at once does so for the same page: that comes behind. */
+TEST(what_was_lost_is_freed_before_whoever_lost_it_is_told)
+{
+	READY_LINE(line);
+	BATCH(first, line, KERNEL_PAGE_NEW, 1);
+	BATCH(second, line, KERNEL_PAGE_NEW, 1);
+
+	first->next = second;
+	submit(&line, first);
+	expect_heard(&line, 1);
+	keeper_answers(&line);
+	ck_assert_int_eq(dispatch_with_fds(&line, 0), 0);
+	expect_heard(&line, 1);
+	ck_assert_int_eq(heard.calls[0].op, KERNEL_PAGE_FREE);
+	keeper_answers(&line);
+	expect_heard(&line, 1);
+	ck_assert_int_eq(heard.calls[0].op, KERNEL_PAGE_NEW);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	expect_results(first, 0, 1, -EMFILE);
+	expect_granted(second);
+}
+END_TEST
+
+/* What came is counted by the kernel, and only what did not come can be more than was said. */
+TEST(an_fd_too_many_is_no_want_of_fds)
+{
+	for (size_t room = 1; room < 3; room++) {
+		READY_LINE(line);
+		BATCH(batch, line, KERNEL_STREAM_NEW, 1);
+		struct kernel_call answer = { .result = KERNEL_OK, .fd = 0 };
+		struct packet packet = packet_new();
+		const int fds[] = { 0, 0, 0 };
+		int before = count_open_fds();
+
+		submit(&line, batch);
+		message_put_answers(&packet, &answer, 1);
+		keeper_says(&line, &packet, fds, ARRAY_SIZE(fds));
+		ck_assert_int_eq(dispatch_with_fds(&line, room), -EPROTO);
+		expect_failure(&line, -EPROTO);
+		kernel_cancel(line.kernel);
+		batch->calls[0].fd = fd_close(batch->calls[0].fd);
+		ck_assert_int_eq(count_open_fds(), before);
+	}
 }
 END_TEST
 
@@ -1129,5 +1288,7 @@ SUITE("remote", a_keeper_that_is_ready_is_taken_over, a_keeper_that_cannot_says_
       a_kernel_that_is_freed_answers_first, a_keeper_that_has_gone_is_noticed,
       a_keeper_that_does_not_read_any_more_has_gone, a_keeper_that_has_gone_is_noticed_when_nothing_is_under_way,
       what_a_keeper_said_before_it_went_is_heard, a_keeper_that_refuses_to_go_on_says_why,
+      what_there_is_no_fd_for_fails_alone_and_the_keeper_frees_it,
+      what_was_lost_is_freed_before_whoever_lost_it_is_told, an_fd_too_many_is_no_want_of_fds,
       a_keeper_that_breaks_the_protocol_is_not_listened_to_any_more, what_is_no_answer_at_all_ends_it,
       an_answer_that_nobody_asked_for_ends_it, answers_are_packed_as_the_calls_were)

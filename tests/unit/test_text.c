@@ -270,6 +270,60 @@ TEST(an_excerpt_is_safe)
 }
 END_TEST
 
+static const char *label(const char *from, size_t length)
+{
+	struct text text = fresh(sizeof(buffer));
+
+	text_label(&text, from, length);
+	ck_assert(!text.cut);
+	ck_assert_uint_eq(text.length, strlen(buffer));
+	return buffer;
+}
+
+TEST(labels_escape_what_the_format_wants_escaped)
+{
+	ck_assert_str_eq(label(S("")), "");
+	ck_assert_str_eq(label(S("/system.slice/a b{c}=#,")), "/system.slice/a b{c}=#,");
+	ck_assert_str_eq(label(S("a\"b")), "a\\\"b");
+	ck_assert_str_eq(label(S("getty\\x2d1")), "getty\\\\x2d1");
+	ck_assert_str_eq(label(S("\\n")), "\\\\n");
+	ck_assert_str_eq(label(S("\n\\\"")), "\\n\\\\\\\"");
+	ck_assert_str_eq(label(S("\xc3\xa4\xe2\x82\xac")), "\xc3\xa4\xe2\x82\xac");
+}
+END_TEST
+
+#define REPLACED "\xef\xbf\xbd"
+
+TEST(labels_are_utf8_and_do_not_drive_the_screen)
+{
+	ck_assert_str_eq(label(S("\xff\xc3")), REPLACED "ff" REPLACED "c3");
+	ck_assert_str_eq(label(S("\x1b[m\r\t\0")), REPLACED "1b[m" REPLACED "0d" REPLACED "09" REPLACED "00");
+	ck_assert_str_eq(label(S("\xe2\x80\xae")), REPLACED "e2" REPLACED "80" REPLACED "ae");
+}
+END_TEST
+
+TEST(two_labels_are_the_same_only_if_their_texts_are)
+{
+	ck_assert_str_eq(label(S("\xff")), REPLACED "ff");
+	ck_assert_str_eq(label(S(REPLACED "ff")), REPLACED "ef" REPLACED "bf" REPLACED "bdff");
+	ck_assert_str_eq(label(S("\\xff")), "\\\\xff");
+}
+END_TEST
+
+TEST(an_escape_in_a_label_is_written_whole_or_not_at_all)
+{
+	struct text text = fresh(6);
+
+	text_label(&text, S("a\xff"));
+	ck_assert(text.cut);
+	ck_assert_str_eq(buffer, "a");
+	text = fresh(2);
+	text_label(&text, S("\""));
+	ck_assert(text.cut);
+	ck_assert_str_eq(buffer, "");
+}
+END_TEST
+
 SUITE("text", text_is_always_terminated_and_remembers_that_it_was_cut, a_buffer_of_one_byte_holds_the_empty_text,
       printf_fills_the_buffer_to_the_last_byte_and_not_beyond, nothing_is_written_behind_a_cut,
       a_cut_never_leaves_half_a_character, a_cut_through_bytes_that_are_no_characters_keeps_them,
@@ -277,4 +331,6 @@ SUITE("text", text_is_always_terminated_and_remembers_that_it_was_cut, a_buffer_
       a_character_is_not_read_beyond_the_length, json_strings_escape_what_json_wants_escaped,
       json_strings_do_not_drive_the_screen_either, json_strings_replace_each_byte_that_is_not_utf8,
       an_escape_is_written_whole_or_not_at_all, an_excerpt_is_cut_at_its_limit_and_says_so,
-      an_excerpt_ends_between_two_characters, an_excerpt_is_safe)
+      an_excerpt_ends_between_two_characters, an_excerpt_is_safe, labels_escape_what_the_format_wants_escaped,
+      labels_are_utf8_and_do_not_drive_the_screen, two_labels_are_the_same_only_if_their_texts_are,
+      an_escape_in_a_label_is_written_whole_or_not_at_all)

@@ -223,23 +223,77 @@ TEST(who_refuses_fds_is_sent_none_where_the_kernel_is_new_enough)
 }
 END_TEST
 
+static void limit_fds(rlim_t number)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = MIN(number, limit.rlim_max);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 TEST(a_receiver_out_of_fds_says_so_and_takes_none)
 {
-	struct rlimit limit, none;
 	struct fdset fds;
 	char buffer[16];
 	PAIR(pair);
 	int r;
 
 	ck_assert_int_eq(transport_send(pair.ours, "x", 1, (int[]){ 0, 1, 2 }, 3, 0), 0);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = limit;
-	none.rlim_cur = (rlim_t)lowest_free_fd() + 1;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	limit_fds((rlim_t)lowest_free_fd() + 1);
 	r = (int)transport_receive_fds(pair.theirs, buffer, sizeof(buffer), &fds, 0);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_fds(RLIM_INFINITY);
 	ck_assert_int_eq(r, -EPROTO);
 	ck_assert_uint_eq(fds.count, 0);
+}
+END_TEST
+
+TEST(or_takes_the_first_and_knows_that_there_were_more)
+{
+	struct fdset fds;
+	char buffer[16];
+	bool lost;
+	PAIR(pair);
+
+	for (size_t room = 0; room <= 3; room++) {
+		int r, first = lowest_free_fd();
+
+		ck_assert_int_eq(transport_send(pair.ours, "x", 1, (int[]){ 0, 1, 2 }, 3, 0), 0);
+		limit_fds((rlim_t)first + room);
+		r = (int)transport_receive_first_fds(pair.theirs, buffer, sizeof(buffer), &fds, &lost, 0);
+		limit_fds(RLIM_INFINITY);
+		ck_assert_int_eq(r, 1);
+		ck_assert_uint_eq(fds.count, room);
+		ck_assert_int_eq(lost, room < 3);
+		fdset_deinit(&fds);
+	}
+	ck_assert_int_eq(transport_send(pair.ours, "x", 1, NULL, 0, 0), 0);
+	ck_assert_int_eq(transport_receive_first_fds(pair.theirs, buffer, sizeof(buffer), &fds, &lost, 0), 1);
+	ck_assert(!lost);
+}
+END_TEST
+
+TEST(what_was_cut_off_or_is_of_too_many_fds_is_no_packet_with_some)
+{
+	const int many[WIRE_FDS_MAX] = { 0 };
+	struct fdset fds;
+	char buffer[2];
+	bool lost;
+	PAIR(pair);
+	int before = count_open_fds();
+
+	send_many_fds(pair.ours, WIRE_FDS_MAX + 1);
+	ck_assert_int_eq(transport_receive_first_fds(pair.theirs, (char[16]){ 0 }, 16, &fds, &lost, 0), -EPROTO);
+	ck_assert_uint_eq(fds.count, 0);
+	ck_assert_int_eq(transport_send(pair.ours, "123", 3, many, WIRE_FDS_MAX, 0), 0);
+	ck_assert_int_eq(transport_receive_first_fds(pair.theirs, buffer, sizeof(buffer), &fds, &lost, 0), -EMSGSIZE);
+	ck_assert_uint_eq(fds.count, 0);
+	ck_assert_int_eq(transport_send(pair.ours, "12", 2, many, WIRE_FDS_MAX, 0), 0);
+	ck_assert_int_eq(transport_receive_first_fds(pair.theirs, buffer, sizeof(buffer), &fds, &lost, 0), 2);
+	ck_assert_uint_eq(fds.count, WIRE_FDS_MAX);
+	ck_assert(!lost);
+	fdset_deinit(&fds);
+	ck_assert_int_eq(count_open_fds(), before);
 }
 END_TEST
 
@@ -377,6 +431,7 @@ SUITE("transport", a_packet_arrives_whole_and_alone, an_empty_packet_says_who_se
       a_receiver_that_takes_no_fds_gets_none_and_says_so, nor_does_it_where_the_socket_does_not_pass_credentials,
       a_receiver_does_not_wait_for_the_last_close_of_what_it_does_not_take,
       who_refuses_fds_is_sent_none_where_the_kernel_is_new_enough, a_receiver_out_of_fds_says_so_and_takes_none,
+      or_takes_the_first_and_knows_that_there_were_more, what_was_cut_off_or_is_of_too_many_fds_is_no_packet_with_some,
       a_packet_of_the_buffers_size_fits_and_one_byte_more_does_not, each_packet_says_who_sent_it,
       without_credentials_the_sender_is_unknown, a_full_queue_is_eagain_and_not_a_wait,
       a_peer_that_has_gone_is_the_end_and_epipe_and_no_signal, what_is_no_socket_is_an_error,

@@ -107,13 +107,13 @@ struct heard {
 
 struct end {
 	struct world *world;
+	struct client *client;
 	int socket;
 	int page;     /* as it was welcomed with */
 	int stream;   /* as it was given last */
 	uint32_t bit; /* likewise */
-	bool may_be_cut;
-	struct client *client;
 	uint32_t serial;
+	bool may_be_cut;
 	struct heard heard; /* last */
 };
 
@@ -161,3 +161,17 @@ struct wire_account query(struct end *);
 struct answer get(struct end *, const char *description);
 void write_record(const struct end *, uint32_t index);
 bool is_same_file(int one, int other);
+
+/* --- an admin --- */
+
+struct end admin_new(struct world *);
+
+#define ADMIN(name, world) _cleanup_(end_deinit) struct end name = admin_new(world)
+
+/* A listing that fits in one packet, of so many rows. */
+struct cursor ask_for_rows(struct end *admin, uint16_t kind, uint16_t n);
+struct cursor next_row(struct cursor *rows);
+void expect_string(struct cursor row, const char *key, const char *value);
+/* Of an event's row. */
+struct cursor holders_of(struct cursor row);
+unsigned count_items(struct cursor rows);

@@ -8,6 +8,7 @@
 #   --limit=SECONDS  a guest that runs longer is killed (default 300; 0: never)
 #   --memory=MB      (default 2048)
 #   --share=DIR      a directory that the guest sees, writable, as /run/guest; console.log is left there (default: a temporary one)
+#   --awake          its processors never halt: to wake an emulated one takes a millisecond, which no measurement is about
 #   --systemd        systemd is started, and the command is a unit of it
 #   --shell          the command has this terminal, or what is piped into here
 #
@@ -17,7 +18,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 B=${B:-build}
-limit=300 memory=2048 share='' mode=command
+limit=300 memory=2048 share='' mode=command kernel_options=''
 terminal='' scratch='' guest=''
 
 fail()
@@ -31,6 +32,7 @@ while [ $# -gt 0 ]; do
 	--limit=*) limit=${1#*=} ;;
 	--memory=*) memory=${1#*=} ;;
 	--share=*) share=${1#*=} ;;
+	--awake) kernel_options=idle=poll ;;
 	--systemd) mode=systemd ;;
 	--shell) mode=shell ;;
 	--) break ;;
@@ -93,7 +95,7 @@ PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=1
 # A comma ends a value, two are one. On a busy host the kernel may find that its timer does not tick: it is told not to look.
 qemu=(qemu-system-x86_64 -accel "$accelerator" -smp 2 -m "$memory" -nodefaults -display none -no-reboot -net none
 	-kernel "$image" -initrd "$initrd"
-	-append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check rdinit=/init -- $mode"
+	-append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check $kernel_options rdinit=/init -- $mode"
 	-virtfs "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
 	-virtfs "local,path=${share//,/,,},mount_tag=share,security_model=none,multidevs=remap"
 	-drive "file=${scratch//,/,,}/changes,if=virtio,format=raw,cache=unsafe"

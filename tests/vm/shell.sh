@@ -5,7 +5,7 @@
 
 B=$(cd "${B:-build}" && pwd) || exit 1
 log=/var/log/userevd.log
-export PATH=$B:$PATH
+export PATH=$B:$B/examples:$PATH
 
 # The terminal is a serial line, which cannot tell its size: the host leaves it in a file, when it changes, too.
 fit()
@@ -31,8 +31,9 @@ This is Linux $(uname -r), a guest without network. You are root; the files are 
 $state. Some things to try:
 
   userevctl status
-  userevctl tail 'hello*' &
-  userevctl emit 'hello u32 count; __rel_loc char[] whom' count=1 whom=world
+  hello &  # says so once a second, for a minute
+  userevctl tail --wait --count=3 hello
+  trace-cmd record -e user_events:hello sleep 3; trace-cmd report  # or: perf record -a -e user_events:hello sleep 3; perf script
   cat /sys/kernel/tracing/user_events_status
 
 \`exit\` (or Ctrl-D) switches the guest off; Ctrl-] and then x kills it when it hangs.

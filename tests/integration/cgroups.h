@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Cgroups of a run's own, where this machine lets us make some, and the tenants and holders of events that the daemon sees in
+ * them. They lie below one that has our pid in its name; whatever happens, main() removes it.
+ */
+
+#include "tests/integration/fixture.h"
+
+/* Before the tests, and after them. */
+void cgroups_find_room(void);
+void cgroups_remove_all(void);
+
+/* Whether the test can go on; says so where not. */
+bool need_cgroups(const char *what);
+/* Why there can be none; NULL: there can. */
+const char *why_no_cgroups(void);
+
+/* The directory of ours. */
+const char *top_cgroup(void);
+/* A cgroup below ours, made if it was not there. Its directory, in one of a few buffers. */
+const char *make_cgroup(const char *name);
+/* Ends what lives there, and removes it with all below it. */
+void remove_cgroup(const char *directory);
+/* As policy files and the daemon call it: the path of /proc/PID/cgroup. */
+const char *cgroup_path(const char *directory);
+
+void move_to(pid_t pid, const char *directory);
+/* Sets systemd's mark that it was given away; false, having said so, where that is not possible. */
+bool delegate(const char *directory);
+
+/* Tenants, as the daemon sees them. */
+
+struct seen_tenant {
+	char path[256];
+	uint64_t cgroup_id;
+	uint64_t connections;
+	uint64_t events;
+	uint64_t lingering;
+};
+
+struct seen_tenants {
+	size_t n;
+	struct seen_tenant tenant[8];
+};
+
+/* In the order in which they came. */
+void see_tenants(const struct fixture *, struct seen_tenants *ret);
+/* Whether it is the tenant of that cgroup, as it is now. */
+bool is_tenant(const struct seen_tenant *, const char *directory);
+/* There is one tenant, and it is that one. */
+void expect_only_tenant(const struct fixture *, const char *directory, struct seen_tenant *ret);
+
+/* Who holds an event; of many, the last that is named. */
+struct seen_holder {
+	const char *event;
+	char tenant[256], comm[32];
+	uint64_t n, pid, uid, total;
+};
+
+struct seen_holder holder_of(const struct fixture *, const char *event);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What a policy gives and what it refuses, as clients and admins are told. */
+
+#include <signal.h>
+
+#include "tests/integration/batch.h"
+#include "tests/integration/fixture.h"
+
+static inline void expect_granted(int socket, const char *description)
+{
+	char sentence[256];
+	uint32_t refusal = register_one(socket, description, sentence, sizeof(sentence));
+
+	ck_assert_msg(refusal == 0, "%s: %s: %s", description, refusal_name(refusal), sentence);
+}
+
+/* The sentence has these words. */
+static inline void expect_refusal(int socket, const char *description, uint32_t refusal, const char *words)
+{
+	char sentence[256];
+	uint32_t got = register_one(socket, description, sentence, sizeof(sentence));
+
+	ck_assert_msg(got == refusal, "%s: %s instead of %s: %s", description, refusal_name(got), refusal_name(refusal),
+		      sentence);
+	ck_assert_msg(strstr(sentence, words), "'%s' is not in '%s'", words, sentence);
+}
+
+/* Events of that name with a number behind it. */
+static inline void expect_granted_many(int socket, const char *name, unsigned n)
+{
+	char description[64];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(description, sizeof(description), "%s%u", name, i);
+		expect_granted(socket, description);
+	}
+}
+
+/* `userevctl reload`: its exit status is that, and its words are in what it prints. */
+static inline void expect_reload(const struct fixture *fixture, int wanted, const char *words)
+{
+	char output[4096];
+	int status = run_command(fixture, output, sizeof(output),
+				 (const char *const[]){ built("userevctl"), "reload", NULL });
+
+	ck_assert_msg(status == wanted, "exit status %d: %s", status, output);
+	ck_assert_msg(strstr(output, words), "'%s' is not in '%s'", words, output);
+}
+
+static inline void change_policy(const struct fixture *fixture, const char *text)
+{
+	fixture_write_policy(fixture, text);
+	expect_reload(fixture, 0, "loaded: ");
+}

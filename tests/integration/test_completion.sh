@@ -1,0 +1,192 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Completion of userevctl: every command and option that --help has is offered, what they take comes from a daemon with one program,
+# and what hostile names would do to a shell does not happen.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+. client/userevctl.bash-completion
+scratch=$(mktemp -d)
+daemon='' program=''
+trap '[ -z "$program" ] || kill $program; [ -z "$daemon" ] || kill $daemon; wait; rm -rf "$scratch"' EXIT
+export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TMPDIR=$scratch
+unset USEREVCTL_WIDTH NO_COLOR
+ctl=$B/userevctl
+usual_breaks=$' \t\n"\'><=;|&(:'
+
+# complete_line LINE: what is offered when Tab is pressed at its end, as readline asks, on a line each.
+complete_line()
+{
+	local COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDBREAKS=${COMP_WORDBREAKS-$usual_breaks} COMPREPLY=()
+	_userevctl "${stub-$ctl}" userevctl ''
+	[ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"
+}
+
+# offers LINE WORD…: all of these, perhaps others.
+offers()
+{
+	local offered word
+	offered=$(complete_line "$1")
+	printf 'offered:\n%s\n' "$offered"
+	shift
+	for word in "$@"; do
+		grep -qxF -- "$word" <<<"$offered" || { echo "not: $word" && return 1; }
+	done
+}
+
+# offers_just LINE WORD…
+offers_just()
+{
+	diff <(complete_line "$1" | sort) <(shift && [ $# -eq 0 ] || printf '%s\n' "$@" | sort)
+}
+
+offers_nothing()
+{
+	offers_just "$1"
+}
+
+# Out of the overview, where a row begins with two blanks.
+commands()
+{
+	"$ctl" --help | awk '/^  [a-z]/ { print $1 }'
+}
+
+# options [COMMAND]: however they are written in the help.
+options()
+{
+	"$ctl" ${1+"$1"} --help | grep -E '^ +--[a-z]' | grep -oE -- '--[a-z][a-z-]*=?'
+}
+
+all_commands()
+{
+	[ "$(commands | wc -l)" -gt 10 ] && diff <(commands | sort) <(complete_line 'userevctl ' | sort)
+}
+
+# all_options [COMMAND]: those for all commands are offered behind each of them.
+all_options()
+{
+	diff <({ options; [ $# -eq 0 ] || options "$1"; } | sort -u) <(complete_line "userevctl ${1+$1 }--" | sort)
+}
+
+# What readline does with it, in a bash of its own.
+bash_completes()
+{
+	python3 - "$B" <<-'PYTHON'
+		import os, pty, select, sys, time
+		pid, fd = pty.fork()
+		if pid == 0:
+		    os.environ.update(PATH=sys.argv[1] + ":" + os.environ["PATH"], PS1="$ ", TERM="dumb", COLUMNS="200")
+		    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+		os.write(fd, b". client/userevctl.bash-completion\nuserevctl eve\tdemo_r\t| sed 's/^/SEEN /'; exit\n")
+		seen, deadline = b"", time.monotonic() + 60
+		while time.monotonic() < deadline and select.select([fd], [], [], 1)[0] or time.monotonic() < deadline and \
+		        os.waitpid(pid, os.WNOHANG)[0] == 0:
+		    try:
+		        seen += os.read(fd, 4096)
+		    except OSError:
+		        break
+		print(seen.decode())
+		sys.exit(b"SEEN demo_request" not in seen)
+	PYTHON
+}
+
+# A program whose events and tenants have names that are meant for whoever presses Tab.
+make_stub()
+{
+	cat >"$scratch/stub" <<-STUB
+		#!/bin/bash
+		case " \$* " in
+		*' events '* | *' tenants '*)
+			printf '%s\t%s\n' '\$(touch $scratch/bitten)' '/a/\`touch $scratch/bitten\`' 'x;touch' '/a/*' '~root' '/a b' good /good
+			;;
+		*) exec $ctl "\$@" ;;
+		esac
+	STUB
+	chmod 755 "$scratch/stub"
+}
+
+bites_nobody()
+{
+	local stub=$scratch/stub
+	offers_just 'userevctl enable ' good && offers_just 'userevctl tenants ' good /good && offers 'userevctl policy show ' /good && [ ! -e "$scratch/bitten" ]
+}
+
+# The sockets that the line names are those that are asked.
+asks_the_named_socket()
+{
+	USEREV_CONTROL_SOCKET=$scratch/nobody offers_just "userevctl --control-socket=$scratch/control events demo" demo_request &&
+		USEREV_CONTROL_SOCKET=$scratch/nobody offers_just "userevctl --control-socket $scratch/control events demo" demo_request &&
+		USEREV_CONTROL_SOCKET=$scratch/nobody offers_nothing 'userevctl events '
+}
+
+without_breaks()
+{
+	local COMP_WORDBREAKS=$' \t\n'
+	offers_just 'userevctl --color=al' --color=always
+}
+
+check 'every command' all_commands
+check 'every option for all commands' all_options
+for command in $(commands); do
+	check "every option of $command" all_options "$command"
+done
+check 'a command that has begun' offers_just 'userevctl ten' tenants
+check '… behind an option' offers_just 'userevctl --json ten' tenants
+check '… behind one with a value of its own' offers_just 'userevctl --width 80 ten' tenants
+check '… but not twice' offers_nothing 'userevctl status ten'
+check 'a command for help' offers_just 'userevctl help ta' tail
+check 'an option that has begun' offers_just 'userevctl tail --no' --no-follow
+check '… that takes a value' offers_just 'userevctl tail --cou' --count=
+check 'the colours' offers_just 'userevctl --color=' always auto never
+check '… of which one has begun' offers_just 'userevctl --color=al' always
+check '… in a word of its own' offers_just 'userevctl --color al' always
+check '… where = ends no word' without_breaks
+check 'the orders of tenants' offers_just 'userevctl tenants --sort=' events connections refusals lost throttled name
+check 'a number is nobody'"'"'s to guess' offers_nothing 'userevctl tail --count='
+touch "$scratch/one.conf"
+mkdir "$scratch/one.d"
+check 'a file for an option' offers_just "userevctl metrics --output=$scratch/one" "$scratch/one.conf" "$scratch/one.d"
+check 'a directory for an option' offers_just "userevctl policy --root=$scratch/one" "$scratch/one.d"
+check 'what to do with the policy' offers_just 'userevctl policy ' check show explain
+check '… options or not' offers_just 'userevctl policy --capacity=5 sh' show
+check 'a policy file' offers_just "userevctl policy check $scratch/one.c" "$scratch/one.conf"
+check 'a program to run' offers 'userevctl run sle' sleep
+check '… behind --' offers 'userevctl run -- sle' sleep
+check '… whose options are its own' offers_nothing 'userevctl run sleep --jso'
+check '… and files' offers_just "userevctl run cat $scratch/one.c" "$scratch/one.conf"
+check 'without a daemon there are no events' offers_nothing 'userevctl events '
+
+mkdir "$scratch/policy"
+"$B/userevd" --foreground --policy="$scratch/policy" --socket="$USEREV_SOCKET" \
+	--control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
+daemon=$!
+for _ in $(seq 200); do
+	"$ctl" status >/dev/null 2>&1 && break
+	sleep 0.05
+done
+"$B/examples/requests" demo 120 &
+program=$!
+for _ in $(seq 200); do
+	"$ctl" events 2>/dev/null | grep -q demo_request && break
+	sleep 0.05
+done
+tenant=$("$ctl" tenants | cut -f2)
+
+for command in events enable disable tail; do
+	check "events for $command" offers_just "userevctl $command demo" demo_request
+done
+check 'a second event' offers_just 'userevctl enable first demo_' demo_request
+check 'events behind options' offers_just 'userevctl tail --past --count 5 demo_' demo_request
+check 'events for an option' offers_just 'userevctl run --events=demo' demo_request
+check 'another name has no events' offers_nothing 'userevctl events nothing'
+check 'there is a tenant' test -n "$tenant"
+check 'tenants by their paths' offers 'userevctl tenants ' "$tenant"
+check 'a cgroup for the policy' offers 'userevctl policy show ' "$tenant"
+check '… just one' offers_nothing "userevctl policy show $tenant "
+check 'emit is for people' offers_nothing 'userevctl emit '
+check 'the socket of the line is asked' asks_the_named_socket
+check 'Tab in a shell does it' bash_completes
+make_stub
+check 'hostile names do nothing, and are not offered' bites_nobody
+sum_up

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A tenant with a hundred processes that try everything on the socket and on what it gives them, and a neighbour who has a
+ * reserve. He must get all of it, in the midst of that. How long he waits is printed: time decides no test.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "kernel/uapi.h"
+#include "protocol/transport.h"
+#include "tests/integration/actor.h"
+#include "tests/integration/cgroups.h"
+#include "tests/integration/fixture.h"
+#include "tests/integration/machine.h"
+
+enum { PROCESSES = 100, CGROUPS = 7, CAPACITY = 120, RESERVE = 60, USER = 12345, NEIGHBOUR = 12346, MANY = 64 };
+
+static uint8_t buffer[WIRE_PACKET_MAX];
+
+/* In a hostile process: whose it is. No assertion there: it would be the test's. */
+static const char *daemon_socket;
+static unsigned process;
+/* What the hostile have done, for all to see. */
+static struct deeds {
+	_Atomic uint64_t rounds[PROCESSES];
+	_Atomic uint64_t answers[REFUSAL_MAX_]; /* by refusal; none: granted */
+	_Atomic uint64_t turned_away;
+} * deeds;
+
+static unsigned any(unsigned below)
+{
+	static unsigned seed;
+
+	seed = seed * 1103515245 + 12345 + process;
+	return seed / 65536 % below;
+}
+
+/* What is refused without an answer is not waited for. */
+static int hello(void)
+{
+	static const struct timeval patience = { .tv_sec = 3 };
+	int page = -1, socket = actor_hello(daemon_socket, &page);
+
+	fd_close(page);
+	if (socket < 0)
+		deeds->turned_away++;
+	else
+		setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return socket;
+}
+
+static void put_names(struct packet *packet, unsigned n)
+{
+	static unsigned last;
+	size_t mark;
+
+	*packet = packet_make(buffer, sizeof(buffer));
+	encode_begin(packet, KIND_REGISTER, 1, 0, NULL, 0);
+	mark = encode_strings(packet, 0);
+	for (unsigned i = 0; i < n; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "hostile_%u_%u u32 a", process, last++);
+		encode_string(packet, 0, name, strlen(name));
+	}
+	encode_count(packet, mark, (uint16_t)n);
+	encode_end(packet);
+}
+
+/* The answer to a REGISTER, and the stream if it has one. False: the connection has ended. */
+static bool take_answer(int socket, int *ret_stream)
+{
+	struct fdset fds = { 0 };
+	struct message message;
+	struct answers answers;
+	struct answer answer;
+	ssize_t size = transport_receive_fds(socket, buffer, sizeof(buffer), &fds, 0);
+
+	if (size > 0 && decode_message(buffer, (size_t)size, &message) == 0 && message.kind == KIND_REGISTERED &&
+	    decode_registered(message.body, &answers) == 0)
+		while (answers_next(&answers, &answer))
+			deeds->answers[answer.refusal]++;
+	if (ret_stream && fds.count > 0)
+		*ret_stream = fdset_steal(&fds, 0);
+	fdset_deinit(&fds);
+	return size > 0;
+}
+
+static int register_names(int socket, unsigned n, int *ret_stream)
+{
+	struct packet packet;
+
+	put_names(&packet, n);
+	if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) < 0 || !take_answer(socket, ret_stream))
+		return -EPIPE;
+	return 0;
+}
+
+/* The ways. Each is one round, with a connection of its own. */
+
+static void ask_for_one_after_the_other(int socket)
+{
+	for (unsigned i = 0; i < MANY && register_names(socket, 1, NULL) == 0; i++)
+		;
+}
+
+static void ask_for_the_whole_page(int socket)
+{
+	for (unsigned i = 0; i < 4 && register_names(socket, WIRE_BATCH_MAX, NULL) == 0; i++)
+		;
+}
+
+static void never_read(int socket)
+{
+	struct packet packet;
+
+	do
+		put_names(&packet, WIRE_BATCH_MAX);
+	while (transport_send(socket, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) == 0);
+	usleep(100000);
+}
+
+static void talk_garbage(int socket)
+{
+	unsigned size = any(512);
+
+	for (unsigned i = 0; i < size; i++)
+		buffer[i] = (uint8_t)any(256);
+	transport_send(socket, buffer, size, NULL, 0, 0);
+	recv(socket, buffer, sizeof(buffer), 0);
+}
+
+static void talk_in_halves(int socket)
+{
+	struct packet packet;
+
+	put_names(&packet, any(WIRE_BATCH_MAX));
+	transport_send(socket, packet.data, any((unsigned)packet.size), NULL, 0, 0);
+	recv(socket, buffer, sizeof(buffer), 0);
+}
+
+static void send_fds(int socket)
+{
+	int fds[WIRE_FDS_MAX];
+	struct packet packet;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
+		fds[i] = socket;
+	put_names(&packet, 1);
+	transport_send(socket, packet.data, packet.size, fds, ARRAY_SIZE(fds), 0);
+	recv(socket, buffer, sizeof(buffer), 0);
+}
+
+static void ask_what_is_cheap(int socket)
+{
+	static const uint16_t kinds[] = { KIND_QUERY, KIND_WATCH, KIND_RELEASE, KIND_LOST, KIND_HELLO, KIND_STATUS };
+	struct packet packet;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		packet = packet_make(buffer, sizeof(buffer));
+		encode_begin(&packet, kinds[any(i < MANY / 2 ? 1 : ARRAY_SIZE(kinds))], i, 0, NULL, 0);
+		encode_end(&packet);
+		if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) < 0)
+			return;
+	}
+}
+
+static void close_all(int *fds, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+static void connect_until_refused(int socket _unused_)
+{
+	int fds[2 * MANY];
+	unsigned n = 0;
+
+	while (n < ARRAY_SIZE(fds) && (fds[n] = hello()) >= 0)
+		n++;
+	usleep(100000);
+	close_all(fds, n);
+}
+
+/* Leaves with copies of what it was given. */
+static void hold_files(int socket)
+{
+	static int held[MANY];
+	static unsigned n;
+	int stream = -1;
+
+	if (n == ARRAY_SIZE(held)) {
+		close_all(held, n);
+		n = 0;
+	}
+	register_names(socket, 1 + any(4), &stream);
+	if (stream >= 0 && (held[n] = dup(stream)) >= 0)
+		n++;
+	fd_close(stream);
+}
+
+/* Where nothing guards it that succeeds: a few of them, for what the kernel has is not the daemon's to share out. */
+static void register_by_itself(int file)
+{
+	static uint32_t enabled;
+	static unsigned last;
+	char name[64];
+	struct uapi_register registration = {
+		.size = sizeof(registration),
+		.enable_bit = 31,
+		.enable_size = sizeof(enabled),
+		.enable_address = (uintptr_t)&enabled,
+		.description = (uintptr_t)name,
+	};
+
+	if (last < 4)
+		snprintf(name, sizeof(name), "itself_%u_%u", process, last++);
+	else
+		string_copy(name, sizeof(name), "itself");
+	ioctl(file, UAPI_IOCTL_REGISTER, &registration);
+	ioctl(file, UAPI_IOCTL_DELETE, "hostile_0_0");
+}
+
+static void misuse_files(int socket)
+{
+	struct flock lock = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+	int stream = -1;
+
+	if (register_names(socket, 1, &stream) < 0 || stream < 0)
+		return;
+	register_by_itself(stream);
+	fcntl(stream, F_OFD_SETLK, &lock);
+	for (unsigned i = 0; i < MANY; i++) {
+		uint32_t record[4] = { any(1000) };
+
+		(void)!write(stream, record, any(sizeof(record)));
+	}
+	(void)!ftruncate(stream, 0);
+	close(stream);
+}
+
+static void (*const ways[])(int socket) = {
+	ask_for_one_after_the_other, ask_for_the_whole_page, never_read, talk_garbage, talk_in_halves, send_fds,
+	ask_what_is_cheap,	     connect_until_refused,  hold_files, misuse_files,
+};
+
+static _Noreturn void be_hostile(void)
+{
+	for (;;) {
+		int socket = hello();
+
+		deeds->rounds[process]++;
+		if (socket >= 0)
+			ways[process % ARRAY_SIZE(ways)](socket);
+		fd_close(socket);
+	}
+}
+
+/* In some cgroup of theirs. What they get of the processors is little: it is the kernel who shares these out. */
+static pid_t hostile_start(unsigned number, const char *container)
+{
+	char directory[256];
+	pid_t pid;
+
+	snprintf(directory, sizeof(directory), "%s/inside%u", container, number % CGROUPS);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid > 0)
+		return pid;
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	actor_become(&(struct actor_as){ .cgroup = directory, .uid = USER });
+	setpriority(PRIO_PROCESS, 0, 19);
+	process = number;
+	be_hostile();
+}
+
+static unsigned count_begun(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < PROCESSES; i++)
+		n += deeds->rounds[i] > 0;
+	return n;
+}
+
+/* And they have what there is: somebody was granted something, and somebody was not. */
+static bool all_have_begun(void)
+{
+	return count_begun() == PROCESSES && deeds->answers[REFUSAL_NONE] > 0 &&
+	       deeds->answers[REFUSAL_QUOTA_EXCEEDED] + deeds->answers[REFUSAL_MACHINE_FULL] > 0;
+}
+
+static void start_all(const struct fixture *fixture, const char *container, pid_t *pids)
+{
+	daemon_socket = fixture->socket;
+	deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(deeds, MAP_FAILED);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		pids[i] = hostile_start(i, container);
+	for (unsigned i = 0; i < 20 && !eventually(all_have_begun()); i++)
+		;
+	ck_assert_msg(all_have_begun(), "of %d hostile processes %u have done anything; %llu events were granted",
+		      PROCESSES, count_begun(), (unsigned long long)deeds->answers[REFUSAL_NONE]);
+}
+
+static void end_all(const pid_t *pids)
+{
+	for (unsigned i = 0; i < PROCESSES; i++)
+		ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
+	munmap(deeds, sizeof(*deeds));
+}
+
+/* The neighbour. */
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *one = a, *another = b;
+
+	return *one < *another ? -1 : *one > *another;
+}
+
+/* So many of the reserve, each of which it must get; the median of how long it waited, in microseconds. */
+static uint64_t take_from_reserve(int socket, const char *name, unsigned n)
+{
+	uint64_t times[RESERVE];
+	char event[64];
+
+	ck_assert_uint_le(n, RESERVE);
+	/* What is said has the real uid of who says it. */
+	ck_assert_int_eq(setreuid(NEIGHBOUR, (uid_t)-1), 0);
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t begun = now_us();
+		uint32_t refusal;
+
+		snprintf(event, sizeof(event), "%s_%u", name, i);
+		refusal = raw_register(socket, event, NULL, NULL);
+		times[i] = now_us() - begun;
+		ck_assert_msg(refusal == 0, "%s was refused: %s", event, refusal_name(refusal));
+		usleep(20000);
+	}
+	ck_assert_int_eq(setreuid(geteuid(), (uid_t)-1), 0);
+	qsort(times, n, sizeof(*times), compare);
+	return times[n / 2];
+}
+
+static void expect_ledger_to_hold(const struct fixture *fixture, const char *neighbour, const char *container)
+{
+	struct seen_tenants seen;
+
+	see_tenants(fixture, &seen);
+	ck_assert_uint_eq(seen.n, 2);
+	ck_assert(is_tenant(&seen.tenant[0], neighbour));
+	ck_assert_uint_eq(seen.tenant[0].events, RESERVE);
+	ck_assert(is_tenant(&seen.tenant[1], container));
+	ck_assert_uint_le(seen.tenant[1].events, CAPACITY - RESERVE);
+	ck_assert_uint_eq(status_number(fixture, "reserved"), RESERVE);
+}
+
+static void print_report(const char *guard, uint64_t before, uint64_t during)
+{
+	printf("beside %d hostile processes (%s) a registration takes %llu µs instead of %llu µs: %.1f times; they were "
+	       "%llu times turned away",
+	       PROCESSES, guard, (unsigned long long)during, (unsigned long long)before,
+	       (double)during / (double)MAX(before, 1), (unsigned long long)deeds->turned_away);
+	for (uint32_t i = 0; i < REFUSAL_MAX_; i++)
+		if (deeds->answers[i] > 0)
+			printf(", %s: %llu", i ? refusal_name(i) : "granted", (unsigned long long)deeds->answers[i]);
+	printf("\n");
+}
+
+static const char *make_container(void)
+{
+	const char *container = make_cgroup("machine.slice/hostile.scope");
+	char name[64];
+
+	for (unsigned i = 0; i < CGROUPS; i++) {
+		snprintf(name, sizeof(name), "machine.slice/hostile.scope/inside%u", i);
+		make_cgroup(name);
+	}
+	return delegate(container) ? container : NULL;
+}
+
+static void expect_reserve_to_be_safe(const char *guard)
+{
+	/* As daemons run: a line for each refusal is not what is measured. */
+	const char *const options[] = { "--capacity=120", "--log-level=info", guard, NULL };
+	const char *neighbour, *container;
+	struct fixture fixture;
+	struct actor actor;
+	pid_t pids[PROCESSES];
+	uint64_t before, during;
+	char policy[256];
+
+	neighbour = make_cgroup("neighbour.slice/neighbour.service");
+	container = make_container();
+	if (!container)
+		return;
+	snprintf(policy, sizeof(policy), "[%s]\nTenant=yes\nReserveEvents=%d\n", cgroup_path(neighbour), RESERVE);
+	fixture_start_with_policy(&fixture, policy, options);
+	actor_start(&actor, fixture.socket, &(struct actor_as){ .cgroup = neighbour, .uid = NEIGHBOUR });
+	before = take_from_reserve(actor.socket, "before", RESERVE / 2);
+	start_all(&fixture, container, pids);
+	during = take_from_reserve(actor.socket, "during", RESERVE / 2);
+	print_report(guard, before, during);
+	expect_ledger_to_hold(&fixture, neighbour, container);
+	end_all(pids);
+	actor_end(&actor);
+	/* Before Linux 6.4 the kernel keeps what they have registered by themselves. */
+	if (fixture.keeper)
+		delete_new_events(fixture.events_before);
+	fixture_stop(&fixture);
+}
+
+TEST(a_hostile_tenant_takes_nothing_from_its_neighbours_reserve)
+{
+	if (need_cgroups("a hostile tenant and its neighbour"))
+		expect_reserve_to_be_safe("--guard=prefer");
+}
+END_TEST
+
+/* Where nothing can, the first test was this one. */
+static bool can_guard(void)
+{
+	struct fixture fixture;
+	bool guarded;
+
+	fixture_start(&fixture, NULL);
+	guarded = shares_streams(&fixture);
+	fixture_stop(&fixture);
+	return guarded;
+}
+
+TEST(a_hostile_tenant_that_nobody_guards_takes_nothing_from_its_neighbours_reserve)
+{
+	if (need_cgroups("a hostile tenant that nobody guards, and its neighbour") && can_guard())
+		expect_reserve_to_be_safe("--guard=off");
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		a_hostile_tenant_takes_nothing_from_its_neighbours_reserve,
+		a_hostile_tenant_that_nobody_guards_takes_nothing_from_its_neighbours_reserve,
+	};
+	int r;
+
+	cgroups_find_room();
+	r = run_suite("hostile", tests, ARRAY_SIZE(tests), 280);
+	cgroups_remove_all();
+	return r;
+}

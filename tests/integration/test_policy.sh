@@ -1,0 +1,231 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# userevctl policy: files are checked and explained without a daemon; and the examples do what they say for the cgroups that
+# systemd, Docker, Podman and Kubernetes make.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+unset USEREVCTL_WIDTH NO_COLOR
+ctl=$B/userevctl
+examples=systemd/policy.d-examples
+id=0a1b2c3d4e5f60718293a4b5c6d7e8f900112233445566778899aabbccddeeff
+uid=6d0e2b1c-54a2-4a69-9c8f-0f1e2d3c4b5a
+uid_=6d0e2b1c_54a2_4a69_9c8f_0f1e2d3c4b5a
+
+# exits STATUS COMMAND…
+exits()
+{
+	local wanted=$1 status
+	shift
+	"$@"
+	status=$?
+	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
+}
+
+# says TEXT COMMAND…: in what it prints, on either output; a whole line where TEXT begins with "^".
+says()
+{
+	local text=$1 output
+	shift
+	output=$("$@" 2>&1)
+	printf '%s\n' "$output"
+	if [ "${text:0:1}" = ^ ]; then
+		grep -qxF -- "${text:1}" <<<"$output"
+	else
+		grep -qF -- "$text" <<<"$output"
+	fi
+}
+
+says_not()
+{
+	! says "$@"
+}
+
+# json EXPRESSION COMMAND…: what it prints is JSON, and the expression about `it` is true. value(KEY[, CGROUP]) is what is said.
+json()
+{
+	local expression=$1
+	shift
+	"$@" >"$scratch/json" 2>/dev/null
+	python3 -c '
+import json, sys
+it = json.load(sys.stdin)
+def value(key, cgroup=None):
+    found = [v["value"] for v in it["values"] if v["key"] == key and cgroup in (None, v["cgroup"])]
+    return found[-1] if found else None
+sys.exit(not eval("(" + sys.argv[1] + ")"))' "$expression" <"$scratch/json" || { cat "$scratch/json"; return 1; }
+}
+
+# put NAME LINE…
+put()
+{
+	mkdir -p "$scratch/$(dirname "$1")"
+	printf '%s\n' "${@:2}" >"$scratch/$1"
+}
+
+check_here()
+{
+	"$ctl" policy check --root="$scratch" "$@"
+}
+
+# shows TENANT MAXIMUM CGROUP [FILE]: by this example, or by all of them.
+shows()
+{
+	local directory=$examples
+	if [ -n "${4-}" ]; then
+		directory=$scratch/one
+		rm -rf "$directory"
+		mkdir "$directory"
+		cp "$examples/$4" "$directory"
+	fi
+	json "it['tenant'] == r'$1' and it['tenant_by'] == 'policy' and value('MaxEvents', r'$1') == '$2'" \
+		"$ctl" policy show --json --root= --policy="$directory" "$3"
+}
+
+# --- check ---
+check 'policy --help helps' says 'Usage: userevctl policy' "$ctl" policy --help
+check 'without any files nothing is wrong' exits 0 check_here
+put etc/userevd/policy.d/10-a.conf '[/a]' 'MaxEvents=5'
+put usr/lib/userevd/policy.d/10-a.conf '[/a]' 'MaxEvents=many'
+check 'good files are good' exits 0 check_here
+check '… and counted, but not those that are hidden' says '1 file, 1 section of cgroups: no error, 0 warnings.' check_here
+put etc/userevd/policy.d/20-b.conf '[/a]' 'MaxEvents=many' 'MaxEvent=5'
+check 'an error is exit status 1' exits 1 check_here
+check '… with file, line, key and what would be right' \
+	says "^$scratch/etc/userevd/policy.d/20-b.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity" check_here
+check '… beside a warning with a suggestion' \
+	says "20-b.conf:3: warning: MaxEvent=: there is no such key; did you mean MaxEvents=?" check_here
+check '… and a sum' says '1 error, 1 warning.' check_here
+check 'as JSON' json 'it["good"] is False and [(p["severity"], p["line"], p["key"]) for p in it["problems"]] ==
+	[("error", 2, "MaxEvents"), ("warning", 3, "MaxEvent")] and it["problems"][0]["file"].endswith("20-b.conf")' check_here --json
+check 'no colours in a pipe' says_not $'\e' check_here
+check 'colours where they are wanted' says $'\e[' check_here --color=always
+ln -sf /dev/null "$scratch/etc/userevd/policy.d/20-b.conf"
+check 'a mask takes it away' exits 0 check_here
+put warned.conf '[/a]' 'Nothing=5'
+check 'warnings are no failure' exits 0 "$ctl" policy check "$scratch/warned.conf"
+check 'files can be checked alone' says '1 file, 1 section of cgroups: no error, 1 warning.' "$ctl" policy check "$scratch/warned.conf"
+check 'a file that there is not is an error' says 'nowhere.conf: cannot be read: No such file or directory' \
+	"$ctl" policy check "$scratch/nowhere.conf"
+put reserves.conf '[Daemon]' 'KernelMargin=100' '[/a]' 'ReserveEvents=500' '[/b]' 'ReserveEvents=400'
+check 'reserves that fit' exits 0 "$ctl" policy check --capacity=1000 "$scratch/reserves.conf"
+check 'reserves that do not fit beside the margin are an error' \
+	says 'reserves.conf:6: ReserveEvents=400: the reserves of all sections add up to 900 events, and there is room for 899; take away 1' \
+	"$ctl" policy check --capacity=999 "$scratch/reserves.conf"
+check '… with exit status 1' exits 1 "$ctl" policy check --capacity=999 "$scratch/reserves.conf"
+check 'a wrong verb is exit status 2' exits 2 "$ctl" policy chekc
+check 'no verb is exit status 2' exits 2 "$ctl" policy
+check 'too much to explain is exit status 2' exits 2 "$ctl" policy explain /a 'a u32 b' more
+check 'no path is exit status 2' exits 2 "$ctl" policy show system.slice
+
+# --- show and explain ---
+put p/10-a.conf '[Daemon]' 'DefaultMaxEvents=77' '[/s]' 'MaxEvents=100' 'DenyEvents=host_*' '[/s/*]' 'Tenant=yes' 'NamePrefix=s_' \
+	'[/s/picky]' 'AllowEvents=s_a_* s_b' 'MaxEvents=9' 'AllowMultiFormat=no'
+show=("$ctl" policy show --root= --policy="$scratch/p")
+explain=("$ctl" policy explain --root= --policy="$scratch/p")
+check 'show names the tenant and the line that says so' \
+	says "^/s/picky	Tenant	yes	$scratch/p/10-a.conf:7	/s/*" "${show[@]}" /s/picky/inside
+check '… the limits of all levels' says "^/s	MaxEvents	100	$scratch/p/10-a.conf:4	/s" "${show[@]}" /s/picky/inside
+check '… what is inherited' says "^/s/picky	DenyEvents	host_*	$scratch/p/10-a.conf:5	/s" "${show[@]}" /s/picky
+check '… and what is so by default' says '^/s/picky	Stream	auto	default	-' "${show[@]}" /s/picky
+check 'a tenant without a limit has that of [Daemon]' \
+	says "^/s/x	DefaultMaxEvents	77	$scratch/p/10-a.conf:2	Daemon" "${show[@]}" /s/x
+check 'one with a limit has not' says_not DefaultMaxEvents "${show[@]}" /s/picky
+check 'without a cgroup it is [Daemon]' says "^-	DefaultMaxEvents	77	$scratch/p/10-a.conf:2	Daemon" "${show[@]}"
+check 'as JSON' json 'it["tenant"] == "/s/picky" and value("MaxEvents", "/s") == "100" and value("AllowEvents") == "s_a_* s_b" and
+	[v["line"] for v in it["values"] if v["key"] == "NamePrefix"] == [8]' "${show[@]}" --json /s/picky/inside
+check 'the second level is the tenant where nobody says anything' json 'it["tenant"] == "/x/y" and it["tenant_by"] == "level" and
+	it["tenant_sure"] is False' "${show[@]}" --json /x/y/z
+check '… and it is said that this may not be so' says 'Not all of these cgroups are here' "${show[@]}" /x/y/z
+check 'our own cgroup is here' json 'it["tenant_sure"]' "$ctl" policy show --policy="$scratch/p" --json /
+check 'an event that is allowed' says '^allowed: s_b, as far as names and flags go; no daemon says what is left' "${explain[@]}" /s/picky 'b u32 n'
+check '… is exit status 0' exits 0 "${explain[@]}" /s/picky 'b u32 n'
+check '… and the rule is shown' says "^/s/picky	AllowEvents	s_a_*	$scratch/p/10-a.conf:10	/s/picky" "${explain[@]}" /s/picky 'a_x u32 n'
+check 'one that is not allowed' says "^refused: nothing in AllowEvents= matches 's_c' ($scratch/p/10-a.conf:10)" "${explain[@]}" /s/picky 'c u32 n'
+check '… is exit status 1' exits 1 "${explain[@]}" /s/picky 'c u32 n'
+check 'what is denied is compared with its prefix' says '^allowed: s_host_x, as far as names and flags go; no daemon says what is left' "${explain[@]}" /s/x 'host_x u32 n'
+check 'and denied without one' says "^refused: DenyEvents=host_* denies 'host_x' ($scratch/p/10-a.conf:5)" \
+	"${explain[@]}" /s 'host_x u32 n'
+check 'a persistent one is refused by default' says '^refused: AllowPersist=no; register it without that flag (default)' \
+	"${explain[@]}" --persist /s/x 'a u32 n'
+check 'a multi-format one where a section says so' says 'refused: AllowMultiFormat=no; register it without that flag' \
+	"${explain[@]}" --multi-format /s/picky 'b u32 n'
+check 'a description that is none' says "refused: field 1: 'long' has no fixed size" "${explain[@]}" /s/x 'a long n'
+check '… as JSON' json 'it["allowed"] is False and it["refusal"] == "bad-description"' "${explain[@]}" --json /s/x 'a long n'
+check 'a refusal as JSON' json 'it["event"] == "s_c" and it["refusal"] == "not-permitted" and value("AllowEvents") == "s_a_* s_b"' \
+	"${explain[@]}" --json /s/picky 'c u32 n'
+put p/20-b.conf '[/s]' 'MaxEvents=many'
+check 'files with an error explain nothing' exits 1 "${explain[@]}" /s/picky 'b u32 n'
+check '… but say what is wrong' says '20-b.conf:2: MaxEvents=many' "${show[@]}" /s
+
+# --- the examples ---
+for file in "$examples"/*.conf; do
+	check "$(basename "$file") has neither error nor warning" says 'no error, 0 warnings.' "$ctl" policy check "$file"
+done
+check 'so have all of them together' says 'no error, 0 warnings.' "$ctl" policy check --root= --policy=$examples
+
+# The examples of the man page are files, too.
+sed -n '/^\.Bd/,/^\.Ed/ { /^\./d; p }' daemon/userevd.conf.5 | sed '/^\/etc/,$d' >"$scratch/manual.conf"
+check 'the manual has examples' grep -q 'cri-containerd' "$scratch/manual.conf"
+check '… which have neither error nor warning' says 'no error, 0 warnings.' "$ctl" policy check "$scratch/manual.conf"
+
+# shows_all TENANT MAXIMUM CGROUP FILE
+shows_all()
+{
+	shows "$1" "$2" "$3" "$4" && shows "$1" "$2" "$3"
+}
+
+check 'host: a service' shows_all /system.slice/nginx.service 2000 /system.slice/nginx.service 10-host.conf
+check 'host: an instance in its slice' json 'it["tenant"] == "/system.slice/system-getty.slice/getty@tty1.service" and value("DefaultMaxEvents") == "512"' \
+	"$ctl" policy show --json --root= --policy="$scratch/one" /system.slice/system-getty.slice/getty@tty1.service
+check 'host: a name with escapes' json 'value("MaxEvents", r"/system.slice/system-postgresql\x2dbackup.slice") == "64"' \
+	"$ctl" policy show --json --root= --policy="$scratch/one" '/system.slice/system-postgresql\x2dbackup.slice/postgresql-backup@main.service'
+check 'host: all sessions of a user' json 'it["tenant"] == "/user.slice/user-1000.slice" and value("MaxEvents", it["tenant"]) == "1000" and
+	value("NamePrefix") == "user_"' "$ctl" policy show --json --root= --policy="$scratch/one" /user.slice/user-1000.slice/session-3.scope
+check "host: root's have no limit" json 'value("MaxEvents", "/user.slice/user-0.slice") == "infinity" and value("NamePrefix") == "-"' \
+	"$ctl" policy show --json --root= --policy="$scratch/one" /user.slice/user-0.slice/session-1.scope
+check 'Docker, systemd driver' shows_all /system.slice/docker-$id.scope 500 /system.slice/docker-$id.scope/init 20-docker.conf
+check 'Docker, cgroupfs driver' shows_all /docker/$id 500 /docker/$id 20-docker.conf
+check 'Docker, with a parent' shows_all /batch.slice/docker-$id.scope 100 /batch.slice/docker-$id.scope 20-docker.conf
+check 'Podman' shows_all /machine.slice/libpod-$id.scope 500 /machine.slice/libpod-$id.scope/container 20-docker.conf
+user=/user.slice/user-1000.slice/user@1000.service
+check 'rootless Podman' shows_all $user/user.slice/libpod-$id.scope 300 $user/user.slice/libpod-$id.scope/container 20-docker.conf
+check 'rootless Docker' shows_all $user/user.slice/docker-$id.scope 300 $user/user.slice/docker-$id.scope 20-docker.conf
+pods=/kubepods.slice
+for class in burstable besteffort; do
+	pod=$pods/kubepods-$class.slice/kubepods-$class-pod$uid_.slice
+	check "Kubernetes, systemd driver, containerd, $class" \
+		shows_all $pod/cri-containerd-$id.scope 500 $pod/cri-containerd-$id.scope 30-kubernetes.conf
+	check "Kubernetes, systemd driver, CRI-O, $class" \
+		shows_all $pod/crio-$id.scope 500 $pod/crio-$id.scope/container 30-kubernetes.conf
+	check "… whose monitor has none" shows_all $pod/crio-conmon-$id.scope 0 $pod/crio-conmon-$id.scope 30-kubernetes.conf
+	pod_of_fs=/kubepods/$class/pod$uid
+	check "Kubernetes, cgroupfs driver, containerd, $class" shows_all $pod_of_fs/$id 500 $pod_of_fs/$id 30-kubernetes.conf
+	check "Kubernetes, cgroupfs driver, CRI-O, $class" shows_all $pod_of_fs/crio-$id 500 $pod_of_fs/crio-$id 30-kubernetes.conf
+done
+pod=$pods/kubepods-pod$uid_.slice
+check 'Kubernetes, systemd driver, containerd, guaranteed' \
+	shows_all $pod/cri-containerd-$id.scope 500 $pod/cri-containerd-$id.scope 30-kubernetes.conf
+check 'Kubernetes, systemd driver, CRI-O, guaranteed' shows_all $pod/crio-$id.scope 500 $pod/crio-$id.scope 30-kubernetes.conf
+check 'Kubernetes, cgroupfs driver, guaranteed' shows_all /kubepods/pod$uid/$id 500 /kubepods/pod$uid/$id 30-kubernetes.conf
+check 'its pod holds it' json "value('MaxEvents', '$pod') == '1500' and value('MaxEvents', '$pods') == '24000' and value('DenyEvents') == 'host_* kubelet_*'" \
+	"$ctl" policy show --json --root= --policy=$examples $pod/crio-$id.scope
+check 'and the class of its pod does not' json "value('MaxEvents', '$pods/kubepods-burstable.slice') is None" \
+	"$ctl" policy show --json --root= --policy=$examples $pods/kubepods-burstable.slice/kubepods-burstable-pod$uid_.slice/crio-$id.scope
+check 'guarantees: a stranger' json 'it["allowed"] and it["event"] == "ci_build_step" and value("MaxEvents") == "50"' \
+	"$ctl" policy explain --json --root= --policy=$examples /builds.slice/job-1 'build_step u32 n'
+check 'guarantees: what strangers may not' exits 1 "$ctl" policy explain --root= --policy=$examples /builds.slice/job-1 'other u32 n'
+check 'guarantees: a reserve' json 'value("ReserveEvents") == "2000"' \
+	"$ctl" policy show --json --root= --policy=$examples /system.slice/payment-eu.service
+check 'guarantees: events that persist' exits 0 "$ctl" policy explain --persist --root= --policy=$examples /system.slice/agent.service 'agent_up u32 n'
+
+# What somebody makes inside of what is his matches a pattern that means the machine's.
+evil=/user.slice/user-1000.slice/user@1000.service/app.slice/system.slice/nginx.service
+check 'cgroups that somebody makes inside of his own match no pattern of the machine' \
+	json 'value("MaxEvents", it["tenant"]) != "2000"' "$ctl" policy show --json --root= --policy=$examples $evil
+check 'and a container inside of a container is the outer one' \
+	shows /docker/$id 500 /docker/$id/docker/$id
+sum_up

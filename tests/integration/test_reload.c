@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The policy is read again: nobody is dropped, nothing is taken away, and with an error anywhere all is as it was. */
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "tests/integration/policy.h"
+
+static struct fixture fixture;
+
+static int connect_here(void)
+{
+	return raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
+}
+
+/* --- how --- */
+
+TEST(a_hangup_reads_the_policy_again)
+{
+	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=1\n", NULL);
+	fixture_write_policy(&fixture, "[/**]\nMaxEvents=2\n[/a]\nMaxEvents=3\n");
+	ck_assert_int_eq(kill(fixture.pid, SIGHUP), 0);
+	ck_assert(eventually(log_has(&fixture, "the policy is loaded: 2 sections from 1 file")));
+	close(connect_here());
+	/* Many at once are as good as the last. */
+	fixture_write_policy(&fixture, "[/**]\nMaxEvents=7\n");
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_int_eq(kill(fixture.pid, SIGHUP), 0);
+	ck_assert(eventually(log_has(&fixture, "the policy is loaded: 1 section from 1 file")));
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(an_admin_is_told_what_was_read)
+{
+	fixture_start(&fixture, NULL);
+	expect_reload(&fixture, 0, "loaded: 0 sections from 0 files\n");
+	fixture_write_policy(&fixture, "[/a]\nMaxEvents=1\n[/b]\nMaxEvents=1\nMaxEvent=1\n");
+	expect_reload(&fixture, 0, "loaded: 2 sections from 1 file\n");
+	expect_reload(&fixture, 0,
+		      "policy.conf:5: warning: MaxEvent=: there is no such key; did you mean MaxEvents=?\n");
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(a_wrong_file_leaves_the_policy_as_it_was)
+{
+	int socket;
+
+	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=2\n[/nowhere]\nReserveEvents=5\n", NULL);
+	socket = connect_here();
+	fixture_write_policy(&fixture, "[/nowhere]\nReserveEvents=9\n[/**]\nMaxEvents=1\nMaxConnections=many\n");
+	expect_reload(&fixture, 1,
+		      "/policy.conf:5: MaxConnections=many: not a number; give 0 to 1048576, or infinity\n");
+	expect_reload(&fixture, 1, "not loaded; the policy stays as it was.\n");
+	/* The log says it, too. */
+	ck_assert(log_has(&fixture, "/policy.conf:5: MaxConnections=many: not a number"));
+	ck_assert(log_has(&fixture, "the policy has errors; the old one stays"));
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 5);
+	expect_granted_many(socket, "event", 2);
+	expect_refusal(socket, "third u32 a", REFUSAL_QUOTA_EXCEEDED, "2 of 2 events");
+
+	/* SIGHUP as well. */
+	fixture_write_policy(&fixture, "[/**]\nMaxEvents=0\nMaxEvents=0x\n");
+	ck_assert_int_eq(kill(fixture.pid, SIGHUP), 0);
+	ck_assert(eventually(log_has(&fixture, "/policy.conf:3: MaxEvents=0x")));
+	ck_assert_uint_eq(raw_query(socket).events_max, 2);
+
+	/* And what is mended is taken. */
+	change_policy(&fixture, "[/**]\nMaxEvents=3\n");
+	expect_granted(socket, "third u32 a");
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(a_file_that_cannot_be_read_is_an_error_too)
+{
+	char path[160];
+
+	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=2\n", NULL);
+	/* For anybody, root included. */
+	snprintf(path, sizeof(path), "%s/20-loop.conf", fixture.directory);
+	ck_assert_int_eq(symlink("20-loop.conf", path), 0);
+	expect_reload(&fixture, 1, "20-loop.conf: cannot be read: ");
+	unlink(path);
+	expect_reload(&fixture, 0, "loaded: 1 section from 1 file\n");
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* Rows of one answer to RELOAD. */
+struct answered {
+	unsigned rows, loaded;
+	uint64_t sections;
+};
+
+static void read_answer(void *data, struct cursor row)
+{
+	struct answered *answered = data;
+
+	answered->rows++;
+	answered->loaded += row_get_u64(row, "loaded") == 1;
+	answered->sections = row_get_u64(row, "sections");
+}
+
+static void hear_reload(int control, struct answered *ret)
+{
+	struct raw_reply reply = { .message.flags = WIRE_MORE };
+	struct cursor rows, row;
+	uint16_t n;
+
+	*ret = (struct answered){ 0 };
+	do {
+		/* Megabytes take their time in an emulated machine. */
+		for (unsigned i = 0; i < 10 && (i == 0 || reply.size == -EAGAIN); i++)
+			raw_receive(control, &reply);
+		ck_assert_msg(reply.size > 0, "no answer: %zd", reply.size);
+		ck_assert_int_eq(reply.message.kind, KIND_ROWS);
+		ck_assert_int_eq(decode_rows(reply.message.body, &n, &rows), 0);
+		while (rows_next(&rows, &row))
+			read_answer(ret, row);
+	} while (reply.message.flags & WIRE_MORE);
+}
+
+TEST(all_who_reload_at_once_are_answered)
+{
+	enum { ADMINS = 10 };
+	struct answered answered;
+	int control[ADMINS];
+
+	fixture_start_with_policy(&fixture, "[/a]\nMaxEvents=1\n", NULL);
+	for (unsigned i = 0; i < ADMINS; i++)
+		control[i] = raw_connect(fixture.control);
+	/* All are there when the daemon looks. */
+	ck_assert_int_eq(kill(fixture.pid, SIGSTOP), 0);
+	for (unsigned i = 0; i < ADMINS; i++) {
+		raw_packet(KIND_RELOAD);
+		ck_assert_int_eq(raw_send(control[i]), 0);
+	}
+	ck_assert_int_eq(kill(fixture.pid, SIGCONT), 0);
+	/* One does not wait. */
+	close(control[3]);
+	for (unsigned i = 0; i < ADMINS; i++) {
+		if (i == 3)
+			continue;
+		hear_reload(control[i], &answered);
+		ck_assert_uint_eq(answered.rows, 1);
+		ck_assert_uint_eq(answered.loaded, 1);
+		ck_assert_uint_eq(answered.sections, 1);
+		close(control[i]);
+	}
+	fixture_stop(&fixture);
+}
+END_TEST
+
+enum { SLOW_FILES = 6, SLOW_BYTES = 1000000 };
+
+/* What takes long to be read, after the one that the test changes: many names of one long file. */
+static void slow_files(bool make)
+{
+	char path[160], link[160];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/slow", fixture.directory);
+	file = make ? fopen(path, "we") : NULL;
+	for (unsigned written = 0; make && written < SLOW_BYTES; written += 2)
+		ck_assert_int_ge(fputs("#\n", file), 0);
+	if (file)
+		fclose(file);
+	else
+		unlink(path);
+	for (unsigned i = 0; i < SLOW_FILES; i++) {
+		snprintf(link, sizeof(link), "%s/slow-%u.conf", fixture.directory, i);
+		ck_assert_int_eq(make ? symlink("slow", link) : unlink(link), 0);
+	}
+}
+
+TEST(who_reloads_after_a_change_has_it_although_another_reload_is_at_work)
+{
+	struct answered answered;
+	int one, another;
+
+	fixture_start(&fixture, NULL);
+	slow_files(true);
+	one = raw_connect(fixture.control);
+	another = raw_connect(fixture.control);
+	for (unsigned i = 0; i < 4; i++) {
+		raw_packet(KIND_RELOAD);
+		ck_assert_int_eq(raw_send(one), 0);
+		/* By now it may have been read. */
+		usleep(2000);
+		fixture_write_policy(&fixture,
+				     i % 2 ? "[/a]\nMaxEvents=1\n" : "[/a]\nMaxEvents=1\n[/b]\nMaxEvents=1\n");
+		raw_packet(KIND_RELOAD);
+		ck_assert_int_eq(raw_send(another), 0);
+		hear_reload(another, &answered);
+		ck_assert_uint_eq(answered.sections, i % 2 ? 1 : 2);
+		hear_reload(one, &answered);
+	}
+	close(another);
+	close(one);
+	slow_files(false);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* Nor is anybody kept waiting by that. */
+TEST(clients_are_served_while_files_are_read)
+{
+	struct answered answered;
+	struct raw_reply reply;
+	int control, socket;
+	unsigned served = 0;
+
+	fixture_start(&fixture, NULL);
+	slow_files(true);
+	socket = connect_here();
+	control = raw_connect(fixture.control);
+	raw_packet(KIND_RELOAD);
+	ck_assert_int_eq(raw_send(control), 0);
+	raw_receive(control, &reply);
+	ck_assert_int_eq(reply.message.kind, KIND_ROWS);
+	ck_assert_uint_eq(reply.message.flags, WIRE_MORE);
+	do {
+		raw_query(socket);
+		served++;
+	} while (!log_has(&fixture, "the policy is loaded"));
+	ck_assert_uint_gt(served, 3);
+	hear_reload(control, &answered);
+	ck_assert_uint_eq(answered.loaded, 1);
+	close(control);
+	close(socket);
+	slow_files(false);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* --- what it does to those who are there --- */
+
+TEST(nobody_is_dropped_and_nothing_is_taken_away)
+{
+	enum { CLIENTS = 20 };
+	uint32_t bits[CLIENTS];
+	int sockets[CLIENTS], newcomer;
+
+	fixture_start_with_policy(&fixture, "", NULL);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		struct answer answer;
+		char event[32];
+
+		snprintf(event, sizeof(event), "event%u u32 a", i);
+		sockets[i] = connect_here();
+		ck_assert_uint_eq(raw_register(sockets[i], event, &answer, NULL), 0);
+		bits[i] = answer.bit;
+	}
+	change_policy(&fixture,
+		      "[/**]\nMaxEvents=5\nMaxConnections=1\nMaxRequestsPerSecond=1000000\nDenyEvents=event1*\n");
+	ck_assert_uint_eq(status_number(&fixture, "connections"), CLIENTS);
+	ck_assert_uint_eq(status_number(&fixture, "charges"), CLIENTS);
+	ck_assert_uint_eq(trace(&fixture, "event*", true), CLIENTS);
+	trace(&fixture, "event*", false);
+	expect_refusal(sockets[0], "new u32 a", REFUSAL_QUOTA_EXCEEDED, "this tenant holds 20 of 5 events");
+	/* Who has it may have it for more of his programs. */
+	expect_granted(sockets[0], "event2 u32 a");
+	newcomer = raw_connect(fixture.socket);
+	expect_cut(newcomer, REFUSAL_TOO_MANY_CONNECTIONS);
+	close(newcomer);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		ck_assert_uint_eq(raw_release(sockets[i], &bits[i], 1), 1);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		close(sockets[i]);
+	/* What was released may linger on a file that they share, until the last of them has left. */
+	ck_assert(eventually(status_number(&fixture, "charges") == 0));
+	sockets[0] = connect_here();
+	expect_granted_many(sockets[0], "new", 5);
+	expect_refusal(sockets[0], "fifth u32 a", REFUSAL_QUOTA_EXCEEDED, "this tenant holds 5 of 5 events");
+	close(sockets[0]);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* Where files are shared, who asks in the same words is answered without a decision. */
+TEST(what_is_denied_now_is_denied_also_in_the_words_in_which_it_was_granted)
+{
+	static const char *const events[] = { "a0 u32 n", "a1 u32 n", "a2 u32 n", "a3 u32 n", "a4 u32 n",
+					      "a5 u32 n", "a6 u32 n", "a7 u32 n", "a8 u32 n", "a9 u32 n" };
+	static struct batch batch;
+	int sockets[3];
+
+	fixture_start(&fixture, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(sockets); i++) {
+		sockets[i] = connect_here();
+		if (i == 2)
+			change_policy(&fixture, "[/**]\nDenyEvents=a7\n");
+		batch_register(sockets[i], events, ARRAY_SIZE(events), &batch, NULL);
+		for (size_t k = 0; k < ARRAY_SIZE(events); k++)
+			ck_assert_uint_eq(batch.answer[k].refusal,
+					  i == 2 && k == 7 ? REFUSAL_NOT_PERMITTED : REFUSAL_NONE);
+	}
+	/* Those who had it have it. */
+	ck_assert_uint_eq(event_number(&fixture, "a7", "holders_total"), 2);
+	for (size_t i = 0; i < ARRAY_SIZE(sockets); i++)
+		close(sockets[i]);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* Nor may one stream serve two whom a reload has parted. */
+TEST(a_prefix_that_comes_and_goes_names_what_is_registered_from_then_on)
+{
+	static const char *const events[] = { "a0 u32 n", "a1 u32 n", "a2 u32 n", "a3 u32 n",
+					      "a4 u32 n", "a5 u32 n", "a6 u32 n", "a7 u32 n" };
+	static const char *const policies[] = { "", "[/**]\nNamePrefix=x_\n", "" };
+	static struct batch batch;
+	int sockets[ARRAY_SIZE(policies)];
+
+	fixture_start(&fixture, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+		change_policy(&fixture, policies[i]);
+		sockets[i] = connect_here();
+		batch_register(sockets[i], events, ARRAY_SIZE(events), &batch, NULL);
+		for (size_t k = 0; k < ARRAY_SIZE(events); k++)
+			ck_assert_uint_eq(batch.answer[k].length, *policies[i] ? strlen("x_a0") : 0);
+	}
+	ck_assert_uint_eq(event_number(&fixture, "a0", "holders_total"), 2);
+	ck_assert_uint_eq(event_number(&fixture, "x_a0", "holders_total"), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++)
+		close(sockets[i]);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(who_waits_for_his_turn_goes_on_by_the_new_rate)
+{
+	struct raw_reply reply;
+	int socket;
+
+	/* The tenth would wait for more than five seconds. */
+	fixture_start_with_policy(&fixture, "[/**]\nMaxRequestsPerSecond=1/3\n", NULL);
+	socket = connect_here();
+	for (unsigned i = 0; i < 12; i++) {
+		raw_packet(KIND_QUERY);
+		ck_assert_int_eq(raw_send(socket), 0);
+	}
+	ck_assert(eventually(tenant_number(&fixture, "throttled") > 0));
+	change_policy(&fixture, "");
+	for (unsigned i = 0; i < 12; i++) {
+		raw_receive(socket, &reply);
+		ck_assert_int_gt(reply.size, 0);
+		ck_assert_int_eq(reply.message.kind, KIND_ACCOUNT);
+	}
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* --- reserves --- */
+
+TEST(what_fills_a_reserve_that_shrinks_stays_claimed_until_it_comes_back)
+{
+	static const char *const options[] = { "--capacity=20", NULL };
+	int socket;
+
+	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=6\n", options);
+	socket = connect_here();
+	expect_granted_many(socket, "event", 5);
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 6);
+	change_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=2\n");
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 5);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), 2);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), 5);
+	/* It goes. */
+	change_policy(&fixture, "[/**]\nMaxEvents=100\n");
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 5);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), 0);
+	expect_granted(socket, "common u32 a");
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 5);
+	/* It comes back, and is all free: what was in the other one is no part of it. */
+	change_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=4\n");
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 9);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), 4);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), 0);
+	expect_granted_many(socket, "again", 4);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), 4);
+	close(socket);
+	ck_assert(eventually(status_number(&fixture, "charges") == 0));
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 4);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(a_reserve_that_stays_goes_on_with_what_is_filled)
+{
+	int socket;
+
+	fixture_start_with_policy(&fixture, "[/**]\nReserveEvents=6\n", NULL);
+	socket = connect_here();
+	expect_granted_many(socket, "event", 5);
+	/* Whatever else is in the files, and in which order. */
+	change_policy(&fixture, "[/a]\nReserveEvents=3\n[/**]\nReserveEvents=8\nDenyEvents=x\n");
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 11);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), 8);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), 5);
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(reserves_that_do_not_fit_are_an_error)
+{
+	static const char *const options[] = { "--capacity=10", NULL };
+	int socket;
+
+	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=6\n", options);
+	socket = connect_here();
+	expect_granted_many(socket, "event", 10);
+	fixture_write_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=6\n[/b]\nReserveEvents=5\n");
+	expect_reload(&fixture, 1, "policy.conf:5: ReserveEvents=5: the reserves of all sections add up to 11 events");
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), 6);
+	/* What the pool has lost to a new one is not taken from who has it; nobody gets more. */
+	change_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=6\n[/b]\nReserveEvents=4\n");
+	ck_assert_uint_eq(status_number(&fixture, "charges"), 10);
+	expect_refusal(socket, "more u32 a", REFUSAL_MACHINE_FULL, "this machine holds 4 of 0 events");
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* --- at the start --- */
+
+/* The daemon does not start with these files; its words are there. */
+static void expect_no_start(const char *policy, const char *words)
+{
+	char directory[64], file[96], option[3][128], output[4096];
+	FILE *to;
+	int status;
+
+	make_temporary_directory(directory, sizeof(directory));
+	ck_assert_int_eq(chmod(directory, 0755), 0);
+	snprintf(file, sizeof(file), "%s/10.conf", directory);
+	to = fopen(file, "we");
+	ck_assert_ptr_nonnull(to);
+	ck_assert_int_ge(fputs(policy, to), 0);
+	ck_assert_int_eq(fclose(to), 0);
+	snprintf(option[0], sizeof(option[0]), "--policy=%s", directory);
+	snprintf(option[1], sizeof(option[1]), "--socket=%s/s", directory);
+	snprintf(option[2], sizeof(option[2]), "--control-socket=%s/c", directory);
+	/* In the background, too, where the command ends with the status of what it has started. */
+	for (unsigned background = 0; background < 2; background++) {
+		status =
+			run_command(NULL, output, sizeof(output),
+				    (const char *const[]){ built("userevd"), option[0], option[1], option[2],
+							   "--capacity=10", background ? NULL : "--foreground", NULL });
+		ck_assert_msg(status == 1, "exit status %d: %s", status, output);
+		ck_assert_msg(strstr(output, words), "'%s' is not in '%s'", words, output);
+	}
+	unlink(file);
+	ck_assert_msg(rmdir(directory) == 0, "it has left something behind");
+}
+
+TEST(with_wrong_files_nothing_is_started)
+{
+	expect_no_start("[/a]\nMaxEvents=many\n",
+			"/10.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity");
+	expect_no_start("[/a]\nMaxEvents=many\n", "the policy is not clear, so nothing is started");
+	expect_no_start(
+		"[/a]\nReserveEvents=7\n[/b]\nReserveEvents=4\n",
+		"/10.conf:4: ReserveEvents=4: the reserves of all sections add up to 11 events, and there is room for");
+}
+END_TEST
+
+static void read_pid(void *data, struct cursor row)
+{
+	*(pid_t *)data = (pid_t)row_get_u64(row, "pid");
+}
+
+TEST(files_that_were_given_by_a_relative_path_are_found_again)
+{
+	char directory[64], option[2][128], control_socket[96], output[4096];
+	struct answered answered;
+	pid_t pid = 0;
+	FILE *to;
+	int control;
+
+	make_temporary_directory(directory, sizeof(directory));
+	ck_assert_int_eq(chmod(directory, 0755), 0);
+	ck_assert_int_eq(chdir(directory), 0);
+	snprintf(option[0], sizeof(option[0]), "--socket=%s/s", directory);
+	snprintf(option[1], sizeof(option[1]), "--control-socket=%s/c", directory);
+	snprintf(control_socket, sizeof(control_socket), "%s/c", directory);
+	/* In the background, which leaves the current directory where it can. */
+	ck_assert_int_eq(
+		run_command(NULL, output, sizeof(output),
+			    (const char *const[]){ built("userevd"), option[0], option[1], "--policy=.", NULL }),
+		0);
+	to = fopen("10.conf", "we");
+	ck_assert_ptr_nonnull(to);
+	ck_assert_int_ge(fputs("[/a]\nMaxEvents=1\n", to), 0);
+	ck_assert_int_eq(fclose(to), 0);
+	control = raw_connect(control_socket);
+	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_pid, &pid), 0);
+	raw_packet(KIND_RELOAD);
+	ck_assert_int_eq(raw_send(control), 0);
+	hear_reload(control, &answered);
+	close(control);
+	ck_assert_int_gt(pid, 1);
+	ck_assert_int_eq(kill(pid, SIGTERM), 0);
+	ck_assert_uint_eq(answered.sections, 1);
+	unlink("10.conf");
+	ck_assert(eventually(rmdir(directory) == 0));
+}
+END_TEST
+
+TEST(what_is_said_of_the_start_is_only_looked_at_then)
+{
+	fixture_start_with_policy(&fixture, "[Daemon]\nGuard=off\n", NULL);
+	ck_assert(!fixture.guarded);
+	change_policy(&fixture, "[Daemon]\nGuard=require\n");
+	close(connect_here());
+	ck_assert_uint_eq(status_number(&fixture, "tenants"), 0);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+SUITE("reload", a_hangup_reads_the_policy_again, an_admin_is_told_what_was_read,
+      a_wrong_file_leaves_the_policy_as_it_was, a_file_that_cannot_be_read_is_an_error_too,
+      all_who_reload_at_once_are_answered, who_reloads_after_a_change_has_it_although_another_reload_is_at_work,
+      clients_are_served_while_files_are_read, nobody_is_dropped_and_nothing_is_taken_away,
+      what_is_denied_now_is_denied_also_in_the_words_in_which_it_was_granted,
+      a_prefix_that_comes_and_goes_names_what_is_registered_from_then_on,
+      who_waits_for_his_turn_goes_on_by_the_new_rate,
+      what_fills_a_reserve_that_shrinks_stays_claimed_until_it_comes_back,
+      a_reserve_that_stays_goes_on_with_what_is_filled, reserves_that_do_not_fit_are_an_error,
+      with_wrong_files_nothing_is_started, files_that_were_given_by_a_relative_path_are_found_again,
+      what_is_said_of_the_start_is_only_looked_at_then)

@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The Debian packages of `make deb`: nothing is missing, lintian finds no error, and a program builds against them. How they install
+# is seen in test_packages.sh, in a guest.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+command -v lintian dpkg-buildpackage >/dev/null || { echo '0 passed, 0 failed, 1 skipped: packages need Debian, and lintian' && exit 0; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+version=$(sed -n 's/^VERSION := //p' Makefile)
+architecture=$(dpkg --print-architecture)
+multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+
+package()
+{
+	echo "$B/deb/$1_${version}_$architecture.deb"
+}
+
+# The files of packages; man pages as they were before they were compressed.
+packed()
+{
+	local name
+	for name in "$@"; do
+		dpkg-deb --fsys-tarfile "$(package "$name")" | tar -t | grep -v '/$' | sed 's|^\./|/|; s|\(/man/.*\)\.gz$|\1|'
+	done | sort
+}
+
+installed()
+{
+	make --no-print-directory B="$B" DEPENDENCIES=skip DESTDIR="$scratch/tree" PREFIX=/usr LIBDIR="/usr/lib/$multiarch" \
+		UNITDIR=/lib/systemd/system install >"$scratch/log" 2>&1 || cat "$scratch/log"
+	(cd "$scratch/tree" && find . -type f -o -type l) | sed 's|^\.||' | sort
+}
+
+nothing_is_missing()
+{
+	local missing
+	missing=$(comm -23 <(installed) <(packed userevd libuserev1 libuserev-dev))
+	printf 'missing:\n%s\n' "$missing"
+	[ -z "$missing" ] && [ "$(wc -l < <(installed))" -gt 20 ]
+}
+
+nothing_is_there_twice()
+{
+	[ -z "$(packed userevd libuserev1 libuserev-dev | uniq -d)" ]
+}
+
+# has PACKAGE FILE…
+has()
+{
+	local name=$1 file
+	shift
+	for file in "$@"; do
+		packed "$name" | grep -qx -- "$file" || { echo "$name has no $file" && return 1; }
+	done
+}
+
+has_no_library()
+{
+	! packed userevd | grep 'libuserev\|/include/'
+}
+
+lintian_is_content()
+{
+	lintian --allow-root --fail-on error --no-cfg "$B/deb/userevd_${version}_$architecture.changes"
+}
+
+scripts_of_userevd()
+{
+	[ -d "$scratch/control" ] || dpkg-deb --control "$(package userevd)" "$scratch/control"
+	cat "$scratch/control/$1"
+}
+
+# A unit that the scripts do not know would run on after a removal.
+all_units_are_stopped()
+{
+	local unit units
+	units=$(packed userevd | sed -nE 's#^/lib/systemd/system/([^/@]*\.(service|socket))$#\1#p')
+	[ -n "$units" ] || return 1
+	for unit in $units; do
+		scripts_of_userevd prerm | grep 'deb-systemd-invoke stop' | head -1 | grep -qw -- "$unit" || { echo "$unit" && return 1; }
+	done
+}
+
+makes_what_units_need()
+{
+	local kind
+	for kind in sysusers tmpfiles; do
+		! packed userevd | grep "/$kind.d/" || scripts_of_userevd postinst | grep "^[[:space:]]*systemd-$kind .*userevd.conf" || return 1
+	done
+}
+
+builds_a_program()
+{
+	local flags
+	dpkg-deb -x "$(package libuserev1)" "$scratch/root" && dpkg-deb -x "$(package libuserev-dev)" "$scratch/root" || return 1
+	flags=$(PKG_CONFIG_LIBDIR=$scratch/root/usr/lib/$multiarch/pkgconfig PKG_CONFIG_SYSROOT_DIR=$scratch/root \
+		PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --cflags --libs libuserev)
+	# shellcheck disable=SC2086 # flags are words
+	"${CC:-gcc}" "$@" client/examples/requests.c $flags -o "$scratch/program" &&
+		LD_LIBRARY_PATH=$scratch/root/usr/lib/$multiarch USEREV_SOCKET=$scratch/nobody timeout 20 "$scratch/program" shop 0.1
+}
+
+check 'there are three packages' ls "$(package userevd)" "$(package libuserev1)" "$(package libuserev-dev)"
+check 'what is installed is in one of them' nothing_is_missing
+check '… in one only' nothing_is_there_twice
+check 'the library is in a package of its own' has libuserev1 "/usr/lib/$multiarch/libuserev.so.1"
+check 'what programs are built with is, too' has libuserev-dev /usr/include/userev.h "/usr/lib/$multiarch/libuserev.a" \
+	"/usr/lib/$multiarch/libuserev.so" "/usr/lib/$multiarch/pkgconfig/libuserev.pc" /usr/share/man/man7/userevd-protocol.7
+check '… and not with the daemon' has_no_library
+check 'the daemon has its keeper, its guard, its tool and a unit' has userevd /usr/sbin/userevd /usr/lib/userevd/userevd-keeper \
+	/usr/lib/userevd/userevd-guard /usr/bin/userevctl /lib/systemd/system/userevd.service
+check '… and completion, and what containers need' has userevd /usr/share/bash-completion/completions/userevctl \
+	/usr/share/doc/userevd/containers/seccomp-user-events.json /usr/share/man/man7/userevd-containers.7
+check 'each unit is stopped by a removal' all_units_are_stopped
+check 'users and directories are made' makes_what_units_need
+check 'lintian finds no error' lintian_is_content
+check 'a program builds against them, and runs' builds_a_program
+check '… and with the static library' builds_a_program -static
+sum_up

@@ -1,0 +1,247 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The seccomp profiles for containers, as an OCI runtime makes filters of them: in a process under such a filter the ioctls of
+# user_events are refused, whatever stands in the upper half of the register, and others are not. And the other files for
+# containers are what they say they are.
+
+import configparser
+import errno
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FILES = os.path.join(TREE, "systemd/containers")
+USER_EVENTS = ["register", "delete", "unregister"]
+passed = failed = 0
+skipped = []
+
+# What a program under the filter sees, an errno on each line; without arguments the commands of user_events by its own headers.
+CALLER = r"""
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kernel/uapi.h"
+
+int main(int argc, char **argv)
+{
+	int pipes[2];
+
+	if (argc == 1)
+		printf("%lu\n%lu\n%lu\n", (unsigned long)UAPI_IOCTL_REGISTER, (unsigned long)UAPI_IOCTL_DELETE,
+		       (unsigned long)UAPI_IOCTL_UNREGISTER);
+	if (pipe(pipes) < 0)
+		return 1;
+	for (int i = 1; i < argc; i++) {
+		int answer[64];
+
+		printf("%d\n", syscall(SYS_ioctl, pipes[0], (unsigned long)strtoull(argv[i], NULL, 0), answer) < 0 ? errno : 0);
+	}
+}
+"""
+
+
+def check(sentence, wrong):
+    """One check: `wrong` is a list of what is not as the sentence says."""
+    global passed, failed
+    if wrong:
+        failed += 1
+        print(f"FAILED  {sentence}: {'; '.join(wrong)}")
+    else:
+        passed += 1
+        print(f"ok      {sentence}")
+
+
+def profile(name):
+    with open(os.path.join(FILES, name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def action(seccomp, name, number):
+    return {"SCMP_ACT_ALLOW": seccomp.ALLOW, "SCMP_ACT_ERRNO": seccomp.ERRNO(number)}[name]
+
+
+def add_rules(seccomp, compiled, rules):
+    compare = {"SCMP_CMP_MASKED_EQ": seccomp.MASKED_EQ, "SCMP_CMP_EQ": seccomp.EQ}
+    for rule in rules:
+        arguments = [seccomp.Arg(a["index"], compare[a["op"]], a["value"], a.get("valueTwo", 0)) for a in rule.get("args", [])]
+        for name in rule["names"]:
+            compiled.add_rule(action(seccomp, rule["action"], rule.get("errnoRet", 1)), name, *arguments)
+
+
+def compile_profile(rules):
+    """As runc does it: one rule for each of a name and its conditions, for all architectures."""
+    import seccomp
+    compiled = seccomp.SyscallFilter(action(seccomp, rules["defaultAction"], rules.get("defaultErrnoRet", 1)))
+    for name in rules.get("architectures", []):
+        architecture = getattr(seccomp.Arch, name.replace("SCMP_ARCH_", ""), None)
+        if architecture is not None and not compiled.exist_arch(architecture):
+            compiled.add_arch(architecture)
+    add_rules(seccomp, compiled, rules["syscalls"])
+    return compiled
+
+
+def call(caller, numbers, rules=None):
+    """What a process gets that calls ioctl() with these."""
+    compiled = compile_profile(rules) if rules else None
+    done = subprocess.run([caller] + [str(number) for number in numbers], stdout=subprocess.PIPE, text=True, timeout=60,
+                          preexec_fn=compiled.load if compiled else None)
+    return [int(line) for line in done.stdout.split()] if done.returncode == 0 else [f"status {done.returncode}"]
+
+
+def build(directory, bits):
+    caller = os.path.join(directory, f"caller{bits}")
+    done = subprocess.run([os.environ.get("CC", "gcc"), f"-m{bits}", "-D_GNU_SOURCE", f"-I{TREE}", "-x", "c", "-", "-o", caller],
+                          input=CALLER, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return caller if done.returncode == 0 else None
+
+
+def otherwise(got, wanted, names):
+    return [f"{name}: {g}" for name, g in zip(names, got) if g != wanted] + (["no answer"] if len(got) != len(names) else [])
+
+
+def check_filter(caller, bits, name, rules):
+    numbers = call(caller, [])
+    eperm = [(f"{event} with {high:#x}", number | high << 32) for event, number in zip(USER_EVENTS, numbers)
+             for high in ([0, 1, 0x80000000, 0xffffffff] if bits == 64 else [0])]
+    check(f"{name}, {bits} bits: the three ioctls are refused, whatever is in the upper half of the register",
+          otherwise(call(caller, [number for _, number in eperm], rules), errno.EPERM, [text for text, _ in eperm]))
+    # FIONREAD; FIOCLEX; TCGETS, which a pipe has not.
+    got = call(caller, [0x541B, 0x5451, 0x5401], rules)
+    check(f"{name}, {bits} bits: others pass", [] if got == [0, 0, errno.ENOTTY] else [str(got)])
+    near = [number ^ 1 << bit for number in numbers for bit in range(8, 16)]
+    check(f"{name}, {bits} bits: so do those that are one bit away",
+          otherwise(call(caller, near, rules), errno.ENOTTY, [hex(number) for number in near]))
+
+
+def everything_but(runtime, rules):
+    """The jq of the manual page, with the runtime's profile and our list."""
+    with open(os.path.join(TREE, "systemd/userevd-containers.7"), encoding="utf-8") as page:
+        program = re.search(r"jq --slurpfile rules \S+ \\e\n(.*?) default\.json", page.read(), re.S)[1].strip().strip("'")
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(runtime, file)
+        file.flush()
+        done = subprocess.run(["jq", "--slurpfile", "rules", os.path.join(FILES, rules), program, file.name],
+                              stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def default_profile():
+    """A runtime's: what is not allowed is refused, and ioctl is in the list."""
+    import seccomp
+    names = []
+    for number in range(0, 600):
+        try:
+            name = seccomp.resolve_syscall(seccomp.Arch(), number)
+        except Exception:  # pylint: disable=broad-except
+            continue
+        names.append(name.decode() if isinstance(name, bytes) else name)
+    names += ["mmap2", "fstat64", "_llseek", "set_thread_area", "ugetrlimit", "statx", "waitpid", "time", "readlink", "fstatat64"]
+    allowed = profile("seccomp-user-events-allowlist.json")
+    return {"defaultAction": "SCMP_ACT_ERRNO", "architectures": allowed["architectures"],
+            "syscalls": [{"names": sorted(set(names)), "action": "SCMP_ACT_ALLOW"},
+                         {"names": ["ioctl"], "action": "SCMP_ACT_ALLOW"}]}
+
+
+def check_seccomp(caller, bits):
+    denying = profile("seccomp-user-events.json")
+    check_filter(caller, bits, "seccomp-user-events.json", denying)
+    merged = everything_but(default_profile(), "seccomp-user-events-allowlist.json")
+    check(f"the jq of the manual page leaves no unconditional ioctl, {bits} bits",
+          [str(rule) for rule in merged["syscalls"] if "ioctl" in rule["names"] and not rule.get("args")])
+    check_filter(caller, bits, "a runtime's profile with seccomp-user-events-allowlist.json", merged)
+
+
+def check_equality_is_not_enough(caller):
+    """What this test would miss if it called with nothing in the upper half."""
+    numbers = call(caller, [])
+    naive = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+        {"names": ["ioctl"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 1, "op": "SCMP_CMP_EQ", "value": number}]}
+        for number in numbers]}
+    check("a comparison of 64 bits refuses the plain numbers", otherwise(call(caller, numbers, naive), errno.EPERM, USER_EVENTS))
+    check("… and is passed with something in the upper half",
+          otherwise(call(caller, [number | 1 << 32 for number in numbers], naive), errno.ENOTTY, USER_EVENTS))
+
+
+def check_masks():
+    for rule in profile("seccomp-user-events.json")["syscalls"]:
+        argument, = rule["args"]
+        check(f"{argument['valueTwo']:#x} is compared in its lower 32 bits",
+              [] if (argument["index"], argument["op"], argument["value"]) == (1, "SCMP_CMP_MASKED_EQ", 0xffffffff) else [str(argument)])
+
+
+def ini(name):
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str
+    parser.read(os.path.join(FILES, name))
+    return parser
+
+
+def check_mounts():
+    directory, mount = "/run/userevd/client", "/run/userevd/client:/run/userevd/client:ro"
+    check("userevd.nspawn binds the directory",
+          [] if ini("userevd.nspawn")["Files"]["BindReadOnly"] == directory else ["it does not"])
+    check("userevd.container.conf mounts it",
+          [] if ini("userevd.container.conf")["Container"]["Volume"] == mount else ["it does not"])
+    try:
+        import yaml
+    except ImportError:
+        skipped.append("the YAML files need python3-yaml")
+        return
+
+    def load(name):
+        with open(os.path.join(FILES, name), encoding="utf-8") as file:
+            return yaml.safe_load(file)
+
+    check("compose.yaml mounts it",
+          [] if load("compose.yaml")["services"]["shop"]["volumes"] == [mount] else ["it does not"])
+    pod = load("kubernetes-pod.yaml")["spec"]
+    check("kubernetes-pod.yaml mounts it, without a right to write",
+          [] if pod["volumes"][0]["hostPath"]["path"] == directory and
+          pod["containers"][0]["volumeMounts"] == [{"name": "userevd", "mountPath": directory, "readOnly": True}] else ["it does not"])
+    daemon = load("kubernetes-daemonset.yaml")["spec"]["template"]["spec"]
+    check("each mount of kubernetes-daemonset.yaml has its volume",
+          [str(mount["name"]) for mount in daemon["containers"][0]["volumeMounts"]
+           if mount["name"] not in [volume["name"] for volume in daemon["volumes"]]])
+
+
+def check_page():
+    with open(os.path.join(TREE, "systemd/userevd-containers.7"), encoding="utf-8") as page:
+        text = page.read()
+    check("userevd-containers.7 names every file for containers",
+          [name for name in sorted(os.listdir(FILES)) if f"Pa {name}" not in text])
+
+
+def main():
+    check_mounts()
+    check_page()
+    check_masks()
+    try:
+        import seccomp  # pylint: disable=unused-import
+    except ImportError:
+        skipped.append("filters need python3-seccomp")
+    if not shutil.which("jq"):
+        skipped.append("merging profiles needs jq")
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        for bits in (64, 32) if not skipped else ():
+            caller = build(directory, bits)
+            if not caller:
+                skipped.append(f"the compiler makes no programs of {bits} bits")
+                continue
+            check_seccomp(caller, bits)
+            if bits == 64:
+                check_equality_is_not_enough(caller)
+    print(f"{passed} passed, {failed} failed" + (f", {len(skipped)} skipped: {'; '.join(skipped)}" if skipped else ""))
+    return failed > 0
+
+
+sys.exit(main())

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/unit/books.h"
+
+#include "daemon/bundle.h"
+#include "daemon/event.h"
+#include "daemon/lease.h"
+#include "daemon/reference.h"
+
+/* A slot of the kernel's, for what the ledger says. */
+static void expect_registered(const struct reference *reference)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && fake.slot[i].stream == reference->stream->number &&
+		    fake.slot[i].index == reference->index && fake.slot[i].bit == reference->grant->bit &&
+		    streq(fake.slot[i].text, reference->grant->event->description))
+			return;
+	ck_abort_msg("%s is not registered on stream %u", reference->grant->event->description,
+		     reference->stream->number);
+}
+
+unsigned count_shares(const struct daemon *daemon, const struct stream *stream)
+{
+	const struct client *client;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(client, &daemon->clients, all)
+		n += client->tenant && share_find(client, stream);
+	return n;
+}
+
+static void check_stream(const struct daemon *daemon, const struct stream *stream)
+{
+	unsigned live = 0, shares = count_shares(daemon, stream);
+
+	for (const struct reference *reference = stream->references; reference; reference = reference->by_grant.next) {
+		live += !LIST_EMPTY(&reference->leases);
+		expect_registered(reference);
+	}
+	if (live != stream->live)
+		ck_abort_msg("stream %u has %u live events, not %u", stream->number, live, stream->live);
+	if (shares > stream->users || (script.n_under_way == 0 && shares != stream->users))
+		ck_abort_msg("stream %u has %u users and %u shares", stream->number, stream->users, shares);
+	if (stream->shared && (stream->users == 0 || (stream->made && stream->fd < 0)))
+		ck_abort_msg("stream %u is shared by nobody", stream->number);
+	if (script.n_under_way == 0 && !find_stream(stream->number))
+		ck_abort_msg("stream %u is not the kernel's", stream->number);
+}
+
+static unsigned count_on(const struct lease *leases, const struct stream *stream)
+{
+	unsigned n = 0;
+
+	for (const struct lease *lease = leases; lease; lease = lease->by_bit.next)
+		n += lease->reference->stream == stream;
+	return n;
+}
+
+static void check_share(const struct client *client, const struct share *share)
+{
+	const struct stream *stream = share->stream;
+	unsigned leases = count_on(client->leases, stream);
+
+	if (client->bundle)
+		leases += count_on(client->bundle->leases, stream);
+	if (leases != share->leases)
+		ck_abort_msg("a share of stream %u for %u leases, not %u", stream->number, leases, share->leases);
+	if (stream->uid != client->uid || stream->tenant != client->tenant)
+		ck_abort_msg("stream %u is another's", stream->number);
+	if (!client->closing && !client->errand && (leases == 0 || !share->sent))
+		ck_abort_msg("a share of stream %u for nothing", stream->number);
+}
+
+/* They are the client's, or else the bundle's. */
+static void check_leases(const struct lease *leases, const struct client *client, const struct bundle *bundle)
+{
+	for (const struct lease *lease = leases; lease; lease = lease->by_bit.next)
+		if (lease->client != client || lease->bundle != bundle || lease->bit != lease->reference->grant->bit)
+			ck_abort_msg("a lease of bit %u that is another's", lease->bit);
+}
+
+/* It is what is found by its key. */
+static bool is_listed(const struct bundle *bundle)
+{
+	const struct bundle *found;
+
+	HASH_FIND(by_key, bundle->tenant->bundles, bundle->key, bundle->by_key.keylen, found);
+	return found == bundle;
+}
+
+static unsigned count_members(const struct daemon *daemon, const struct bundle *bundle)
+{
+	const struct client *client;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(client, &daemon->clients, all)
+		n += client->bundle == bundle;
+	return n;
+}
+
+static void check_bundle(const struct daemon *daemon, const struct bundle *bundle)
+{
+	const struct client *client;
+	unsigned n = 0;
+
+	LIST_FOREACH(client, &bundle->clients, in_bundle)
+		n += client->bundle == bundle && client->tenant == bundle->tenant;
+	if (n == 0 || n != bundle->n_clients || n != count_members(daemon, bundle))
+		ck_abort_msg("a bundle of %zu clients, where %u of %u are right", bundle->n_clients, n,
+			     count_members(daemon, bundle));
+	if (bundle->listed != is_listed(bundle))
+		ck_abort_msg("a bundle that is in its tenant's table, or is not, and believes the opposite");
+	check_leases(bundle->leases, NULL, bundle);
+}
+
+static void check_client(const struct daemon *daemon, const struct client *client)
+{
+	const struct share *share;
+	unsigned leases = 0;
+
+	LIST_FOREACH(share, &client->shares, in_client) {
+		check_share(client, share);
+		leases += share->leases;
+	}
+	/* Each of them is on a stream of which the client has a share. */
+	if (leases != leases_count(client))
+		ck_abort_msg("%u leases, not %u", leases_count(client), leases);
+	check_leases(client->leases, client, NULL);
+	if (client->bundle)
+		check_bundle(daemon, client->bundle);
+	if (client->bundle && client->bundle->n_parts > shares_count(client))
+		ck_abort_msg("a bundle on %zu streams, of %u that its client has", client->bundle->n_parts,
+			     shares_count(client));
+}
+
+static void check_grant(const struct grant *grant)
+{
+	const struct reference *reference;
+	const struct lease *lease;
+	size_t leases = 0;
+
+	LIST_FOREACH(reference, &grant->registered, in_grant)
+		LIST_FOREACH(lease, &reference->leases, in_reference)
+			leases += lease->client ? 1 : lease->bundle->n_clients;
+	if (leases != grant->leases)
+		ck_abort_msg("%s is leased %zu times, not %u", grant->event->description, leases, grant->leases);
+}
+
+static void check_tenant(const struct tenant *tenant)
+{
+	unsigned lingering = 0;
+
+	for (const struct grant *grant = tenant->grants; grant; grant = grant->by_event.next) {
+		check_grant(grant);
+		lingering += grant->leases == 0;
+	}
+	if (lingering != tenant->lingering)
+		ck_abort_msg("%s has %u lingering, not %u", tenant->path, lingering, tenant->lingering);
+	if (HASH_CNT(by_event, tenant->grants) != tenant->level->own.held)
+		ck_abort_msg("%s holds %u, and is charged %u", tenant->path, HASH_CNT(by_event, tenant->grants),
+			     tenant->level->own.held);
+	if (script.n_under_way == 0 && tenant->parkings)
+		ck_abort_msg("in %s somebody waits for nothing", tenant->path);
+}
+
+void check_books(const struct daemon *daemon)
+{
+	const struct client *client;
+	unsigned leases = 0;
+
+	for (const struct stream *stream = daemon->streams; stream; stream = stream->by_number.next)
+		check_stream(daemon, stream);
+	for (const struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next)
+		check_tenant(tenant);
+	TAILQ_FOREACH(client, &daemon->clients, all) {
+		check_client(daemon, client);
+		leases += leases_count(client);
+	}
+	if (leases != daemon->leases)
+		ck_abort_msg("%u leases, not %u", leases, daemon->leases);
+	if (HASH_CNT(by_key, daemon->events) != daemon->machine.common)
+		ck_abort_msg("%u events, %u charged", HASH_CNT(by_key, daemon->events), daemon->machine.common);
+	if (script.n_under_way == 0 && HASH_CNT(by_number, daemon->streams) != count_fake_streams())
+		ck_abort_msg("%u streams, not %u", count_fake_streams(), HASH_CNT(by_number, daemon->streams));
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/unit/fake_kernel.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "kernel/uapi.h"
+
+/* --- the guard --- */
+
+static void install_guard(void)
+{
+	const unsigned low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(uint32_t) : 0;
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]) + low),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)UAPI_IOCTL_REGISTER, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]) + low),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, GUARDED_FDS, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_msg(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "no seccomp: %s", strerror(errno));
+	ck_assert_int_eq(ioctl(GUARDED_FDS, UAPI_IOCTL_REGISTER, NULL), -1);
+	ck_assert_int_eq(errno, EPERM);
+	ck_assert_int_eq(ioctl(GUARDED_FDS - 1, UAPI_IOCTL_REGISTER, NULL), -1);
+	ck_assert_int_eq(errno, EBADF);
+}
+
+/* --- the kernel --- */
+
+struct fake fake;
+
+static size_t find_page(uint32_t number)
+{
+	for (size_t i = 0; i < PAGES; i++)
+		if (fake.page[i] == number)
+			return i;
+	return PAGES;
+}
+
+struct fake_stream *find_stream(uint32_t number)
+{
+	for (size_t i = 0; i < STREAMS; i++)
+		if (fake.stream[i].there && fake.stream[i].number == number)
+			return &fake.stream[i];
+	return NULL;
+}
+
+static bool is_of_event(const struct fake_slot *slot, const char *text, uint16_t flags)
+{
+	return slot->there && !((slot->flags ^ flags) & KERNEL_MULTI_FORMAT) && streq(slot->text, text);
+}
+
+static int on_page_new(struct kernel_call *call)
+{
+	size_t i = find_page(0);
+
+	if (find_page(call->page) < PAGES)
+		return -EEXIST;
+	if (i == PAGES)
+		return -ENOMEM;
+	fake.page_fd[i] = memfd_create("page", MFD_CLOEXEC);
+	if (fake.page_fd[i] < 0 || ftruncate(fake.page_fd[i], WIRE_PAGE_BYTES) < 0)
+		return -errno;
+	fake.page[i] = call->page;
+	call->fd = fcntl(fake.page_fd[i], F_DUPFD_CLOEXEC, 0);
+	return KERNEL_OK;
+}
+
+static int on_page_free(const struct kernel_call *call)
+{
+	size_t page = find_page(call->page);
+
+	if (page == PAGES)
+		return KERNEL_E_NO_SUCH;
+	for (size_t i = 0; i < STREAMS; i++)
+		if (fake.stream[i].there && fake.stream[i].page == call->page)
+			return -EBUSY;
+	fake.page[page] = 0;
+	fake.page_fd[page] = fd_close(fake.page_fd[page]);
+	return KERNEL_OK;
+}
+
+static int on_stream_new(struct kernel_call *call)
+{
+	struct fake_stream *stream = fake.stream;
+	int ends[2];
+
+	if (find_page(call->page) == PAGES)
+		return KERNEL_E_NO_SUCH;
+	if (find_stream(call->stream))
+		return -EEXIST;
+	while (stream->there)
+		if (++stream == fake.stream + STREAMS)
+			return -ENOMEM;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	*stream = (struct fake_stream){
+		.there = true,
+		.number = call->stream,
+		.page = call->page,
+		.ours = ends[1],
+		.watch = ends[0],
+	};
+	call->fd = fcntl(ends[1], F_DUPFD_CLOEXEC, fake.guard ? GUARDED_FDS : 0);
+	return KERNEL_OK;
+}
+
+static int on_stream_free(const struct kernel_call *call)
+{
+	struct fake_stream *stream = find_stream(call->stream);
+
+	if (!stream)
+		return KERNEL_E_NO_SUCH;
+	fd_close(stream->ours);
+	fd_close(stream->watch);
+	stream->there = false;
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].stream == call->stream)
+			fake.slot[i].there = false;
+	return KERNEL_OK;
+}
+
+/* As the page has it already, or the first that it has not given to another. */
+static uint32_t bit_of(const struct kernel_call *call, uint32_t page)
+{
+	uint32_t bit = 1;
+
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].page == page && is_of_event(&fake.slot[i], call->text, call->flags))
+			return fake.slot[i].bit;
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && fake.slot[i].page == page)
+			bit = MAX(bit, fake.slot[i].bit + 1);
+	return bit;
+}
+
+static int on_register(struct kernel_call *call)
+{
+	struct fake_stream *stream = find_stream(call->stream);
+	struct fake_slot *slot = fake.slot;
+
+	if (!stream)
+		return KERNEL_E_NO_SUCH;
+	if (stream->ours < 0)
+		return -EBADF;
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].stream == call->stream && is_of_event(&fake.slot[i], call->text, call->flags)) {
+			call->bit = fake.slot[i].bit;
+			call->index = fake.slot[i].index;
+			return KERNEL_OK;
+		}
+	while (slot->there)
+		if (++slot == fake.slot + SLOTS)
+			return KERNEL_E_FULL;
+	call->bit = bit_of(call, stream->page);
+	call->index = stream->next_index++;
+	*slot = (struct fake_slot){
+		.there = true,
+		.stream = call->stream,
+		.page = stream->page,
+		.bit = call->bit,
+		.index = call->index,
+		.flags = call->flags,
+	};
+	string_copy(slot->text, sizeof(slot->text), call->text);
+	return KERNEL_OK;
+}
+
+static int on_still_open(const struct kernel_call *call)
+{
+	struct fake_stream *stream = find_stream(call->stream);
+	struct pollfd ask = { .events = POLLIN };
+
+	if (!stream)
+		return KERNEL_E_NO_SUCH;
+	stream->ours = fd_close(stream->ours);
+	ask.fd = stream->watch;
+	poll(&ask, 1, 0);
+	return ask.revents & POLLHUP ? KERNEL_E_GONE : KERNEL_OK;
+}
+
+static int on_clean(const struct kernel_call *call)
+{
+	const struct fake_stream *stream = find_stream(call->stream);
+
+	if (!stream || stream->ours < 0)
+		return KERNEL_E_NO_SUCH;
+	return stream->stranger ? KERNEL_E_STRANGER : KERNEL_OK;
+}
+
+static int fake_carry_out(struct kernel_call *call)
+{
+	switch (call->op) {
+	case KERNEL_PAGE_NEW:
+		return on_page_new(call);
+	case KERNEL_PAGE_FREE:
+		return on_page_free(call);
+	case KERNEL_STREAM_NEW:
+		return on_stream_new(call);
+	case KERNEL_STREAM_FREE:
+		return on_stream_free(call);
+	case KERNEL_REGISTER:
+		return on_register(call);
+	case KERNEL_RELEASE:
+		return find_stream(call->stream) ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
+	case KERNEL_STILL_OPEN:
+		return on_still_open(call);
+	case KERNEL_CLEAN:
+		return on_clean(call);
+	default:
+		return -EINVAL;
+	}
+}
+
+static void fake_submit(struct kernel *kernel _unused_, struct kernel_call *calls, size_t n, kernel_done *done _unused_,
+			void *data _unused_)
+{
+	for (size_t i = 0; i < n; i++)
+		calls[i].result = fake_carry_out(&calls[i]);
+	if (done)
+		done(data, calls, n);
+}
+
+static int fake_dispatch(struct kernel *kernel)
+{
+	return fake.carrier->dispatch(kernel);
+}
+
+static bool fake_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
+			    struct kernel_page_stats *ret _unused_)
+{
+	return false;
+}
+
+static void fake_free(struct kernel *kernel)
+{
+	for (size_t i = 0; i < STREAMS; i++)
+		if (fake.stream[i].there)
+			on_stream_free(&(struct kernel_call){ .stream = fake.stream[i].number });
+	for (size_t i = 0; i < PAGES; i++)
+		if (fake.page[i])
+			on_page_free(&(struct kernel_call){ .page = fake.page[i] });
+	fake.carrier->free(kernel);
+}
+
+const struct kernel_ops fake_ops = {
+	.submit = fake_submit,
+	.dispatch = fake_dispatch,
+	.free = fake_free,
+	.page_stats = fake_page_stats,
+};
+
+unsigned count_fake_streams(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < STREAMS; i++)
+		n += fake.stream[i].there;
+	return n;
+}
+
+unsigned count_fake_slots(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < SLOTS; i++)
+		n += fake.slot[i].there;
+	return n;
+}
+
+unsigned count_calls(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(script.asked); i++)
+		n += script.asked[i];
+	return n;
+}
+
+/* --- the world with it --- */
+
+struct world *world_on(const char *guard, bool guarded)
+{
+	struct world *world = world_new(4000, 1000);
+	struct kernel_facts *facts = &script.kernel->facts;
+
+	memset(&fake, 0, sizeof(fake));
+	fake.carrier = script.real;
+	fake.guard = guarded;
+	script.real = &fake_ops;
+	script.kernel->tracer = NULL;
+	facts->backend = BACKEND_ENABLE_ADDRESS;
+	facts->name = "enable-address";
+	facts->guarded = guarded;
+	facts->flags = KERNEL_PERSIST | KERNEL_MULTI_FORMAT;
+	world->daemon->guarded = guarded;
+	world->daemon->options.guard = guard;
+	if (guarded)
+		install_guard();
+	return world;
+}
+
+void expect_all_gone(struct world *world)
+{
+	hold_no_more();
+	turn(world);
+	streams_look(world->daemon);
+	turn(world);
+	expect_nothing_left(world);
+	ck_assert_uint_eq(count_fake_streams(), 0);
+	ck_assert_uint_eq(count_fake_slots(), 0);
+	for (size_t i = 0; i < PAGES; i++)
+		ck_assert_uint_eq(fake.page[i], 0);
+}
+
+void world_leave(struct world **world)
+{
+	if ((*world)->daemon)
+		expect_all_gone(*world);
+	world_free(world);
+}
+
+void set_guard(struct world *world, bool guard)
+{
+	fake.guard = guard;
+	for (struct stream *stream = world->daemon->streams; stream; stream = stream->by_number.next) {
+		int fd = stream->fd;
+
+		if (fd < 0)
+			continue;
+		stream->fd = fcntl(fd, F_DUPFD_CLOEXEC, guard ? GUARDED_FDS : 0);
+		close(fd);
+	}
+}
+
+struct end end_welcomed_as(struct world *world, pid_t pid, uid_t uid)
+{
+	struct end end = end_of_user(world, pid, uid);
+
+	say_hello(&end);
+	expect_welcome(&end);
+	return end;
+}
+
+void expect_same_answer(const struct answer *one, const struct answer *other)
+{
+	ck_assert_uint_eq(one->stream, other->stream);
+	ck_assert_uint_eq(one->bit, other->bit);
+	ck_assert_uint_eq(one->index, other->index);
+}
+
+struct answer get_with(struct end *end, uint16_t flags, const char *description)
+{
+	REGISTER_WITH(end, flags, description);
+	return expect_granted(end);
+}
+
+void release(struct end *end, uint32_t bit)
+{
+	say_release(end, bit);
+	expect_released(end, 1);
+}
+
+struct tenant *tenant_of(const struct end *end)
+{
+	return end->client->tenant;
+}
