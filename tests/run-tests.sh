@@ -29,7 +29,7 @@ end()
 trap end EXIT
 trap 'exit 130' INT TERM
 
-export CK_FORK=yes CK_VERBOSITY=normal CK_DEFAULT_TIMEOUT=120
+export CK_FORK=yes CK_VERBOSITY=normal
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 
 # The numbers out of what a program printed last.
@@ -69,7 +69,7 @@ run()
 	log=$logs/$name.log
 	mkdir -p "$logs"
 	tell_host "$name"
-	B=$build timeout -k 10 600 "$program" >"$log" 2>&1 </dev/null
+	B=$build timeout -k 10 1200 "$program" >"$log" 2>&1 </dev/null
 	status=$?
 	count "$log" $status
 	if [ "$f" -eq 0 ]; then
@@ -91,7 +91,7 @@ start_guest()
 	rm -rf "$share"
 	mkdir -p "$share"
 	: >"$share/output"
-	B=$build tests/vm/run-guest.sh --limit="${GUEST_LIMIT:-1200}" --share="$share" "${option[@]}" "$kernel" -- \
+	B=$build tests/vm/run-guest.sh --limit="${GUEST_LIMIT:-2400}" --share="$share" "${option[@]}" "$kernel" -- \
 		env COLOR="$COLOR" LOGS=/run/guest SUMS=/run/guest/sums tests/run-tests.sh "$build" "$@" >"$share/output" 2>&1 &
 	guests+=($!)
 	shares+=("$share")

@@ -23,12 +23,12 @@ int lowest_free_fd(void);
 /* A directory of the test's own, below $TMPDIR, where run-tests.sh removes what a failed test leaves. Short: for sockets. */
 void make_temporary_directory(char *ret, size_t size);
 
-/* Runs the tests and returns the exit code for main(). `timeout` in seconds for each test. */
-int run_suite(const char *suite, const TTest *const *tests, size_t n, int timeout);
+/* Runs the tests and returns the exit code for main(). */
+int run_suite(const char *suite, const TTest *const *tests, size_t n);
 
 #define SUITE(name, ...)                                                                                               \
 	int main(void)                                                                                                 \
 	{                                                                                                              \
 		const TTest *const tests[] = { __VA_ARGS__ };                                                          \
-		return run_suite(name, tests, ARRAY_SIZE(tests), 60);                                                  \
+		return run_suite(name, tests, ARRAY_SIZE(tests));                                                      \
 	}

@@ -39,7 +39,7 @@ void remove_cgroup(const char *path)
 	if (fd >= 0 && write(fd, "1", 1) < 0)
 		printf("cannot end what is in %s: %s\n", path, strerror(errno));
 	fd_close(fd);
-	for (int i = 0; i < 200 && rmdir(path) < 0 && errno == EBUSY; i++)
+	for (int i = 0; i < 2000 && rmdir(path) < 0 && errno == EBUSY; i++)
 		usleep(10000);
 }
 

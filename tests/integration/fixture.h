@@ -96,7 +96,7 @@ void tally_take(const struct fixture *, struct tally *ret);
 void tally_take_at_rest(const struct fixture *, struct tally *ret);
 /* What differs, as text; "" where nothing does. */
 void tally_compare(const struct tally *before, const struct tally *after, char *ret, size_t size);
-/* Waits up to five seconds for the daemon to be back at `before`; false with the difference in `ret`. */
+/* Waits up to a minute for the daemon to be back at `before`; false with the difference in `ret`. */
 bool tally_settles(const struct fixture *, const struct tally *before, char *ret, size_t size);
 
 /* One number of `userevctl status`, asked for on the control socket. */
@@ -104,11 +104,11 @@ uint64_t status_number(const struct fixture *, const char *key);
 /* One number of the first tenant (or event) that there is; 0 where there is none. */
 uint64_t tenant_number(const struct fixture *, const char *key);
 uint64_t event_number(const struct fixture *, const char *event, const char *key);
-/* Waits up to five seconds for it to become true. */
+/* Waits up to a minute for it to become true. */
 #define eventually(condition)                                                                                          \
 	({                                                                                                             \
 		bool held_ = false;                                                                                    \
-		for (int i_ = 0; !held_ && i_ < 500; i_++) {                                                           \
+		for (int i_ = 0; !held_ && i_ < 6000; i_++) {                                                          \
 			held_ = (condition);                                                                           \
 			if (!held_)                                                                                    \
 				usleep(10000);                                                                         \

@@ -29,7 +29,7 @@ int raw_send(int socket)
 
 int raw_connect(const char *path)
 {
-	const struct timeval patience = { .tv_sec = 5 };
+	const struct timeval patience = { .tv_sec = 60 };
 	struct sockaddr_un address;
 	socklen_t length;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

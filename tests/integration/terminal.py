@@ -23,7 +23,7 @@ import sys
 import termios
 import time
 
-PATIENCE = 20  # seconds
+PATIENCE = 60  # seconds
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 

@@ -36,7 +36,7 @@ check 'the library builds for 32 bits, without a warning' build_library
 check 'it is for 32 bits' is_32bit "$B/32/examples/requests"
 "$B/userevd" --foreground --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
 daemon=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do
 	[ -S "$USEREV_CONTROL_SOCKET" ] && break
 	sleep 0.05
 done

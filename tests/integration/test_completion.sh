@@ -161,13 +161,13 @@ mkdir "$scratch/policy"
 "$B/userevd" --foreground --policy="$scratch/policy" --socket="$USEREV_SOCKET" \
 	--control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
 daemon=$!
-for _ in $(seq 200); do
+for _ in $(seq 600); do
 	"$ctl" status >/dev/null 2>&1 && break
 	sleep 0.05
 done
 "$B/examples/requests" demo 120 &
 program=$!
-for _ in $(seq 200); do
+for _ in $(seq 600); do
 	"$ctl" events 2>/dev/null | grep -q demo_request && break
 	sleep 0.05
 done

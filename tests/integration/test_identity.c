@@ -1120,7 +1120,7 @@ int main(int argc, char **argv)
 	if (argc == 3 && streq(argv[1], "--actor"))
 		actor_act(argv[2], NULL);
 	cgroups_find_room();
-	r = run_suite("identity", tests, ARRAY_SIZE(tests), 120);
+	r = run_suite("identity", tests, ARRAY_SIZE(tests));
 	cgroups_remove_all();
 	return r;
 }

@@ -193,8 +193,7 @@ static void add_dynamic_event(const char *description)
 /* How many events fit. The daemon looks now and then. */
 static bool has_room_for(const struct fixture *fixture, uint64_t events)
 {
-	return eventually(status_number(fixture, "capacity") == events) ||
-	       eventually(status_number(fixture, "capacity") == events);
+	return eventually(status_number(fixture, "capacity") == events);
 }
 
 /* One that a program registers by itself, and has as long as this file is open. */

@@ -860,7 +860,7 @@ int main(void)
 	int r;
 
 	cgroups_find_room();
-	r = run_suite("rules", tests, ARRAY_SIZE(tests), 60);
+	r = run_suite("rules", tests, ARRAY_SIZE(tests));
 	cgroups_remove_all();
 	return r;
 }

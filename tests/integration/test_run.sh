@@ -45,10 +45,10 @@ is_shown()
 
 tests/run-daemon.sh >"$scratch/out" 2>&1 &
 daemon=$!
-check 'it starts, and prints three commands' within 10 is_ready
+check 'it starts, and prints three commands' within 120 is_ready
 bash -c "exec $(command_number 1) --wait" >"$scratch/tail" 2>&1 &
 tail=$!
-check 'the first shows what the second writes' within 10 is_shown
+check 'the first shows what the second writes' within 120 is_shown
 check 'the third shows the state' try 3
 directory=$(command_number 3 | sed 's/.*--control-socket=\(.*\)\/control.sock.*/\1/')
 daemon_itself=$(pgrep -P $daemon -x userevd)

@@ -488,7 +488,7 @@ int main(void)
 	int r;
 
 	cgroups_find_room();
-	r = run_suite("tenants", tests, ARRAY_SIZE(tests), 60);
+	r = run_suite("tenants", tests, ARRAY_SIZE(tests));
 	cgroups_remove_all();
 	return r;
 }

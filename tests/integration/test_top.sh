@@ -29,7 +29,7 @@ start_daemon()
 # within COMMAND…: becomes true in time.
 within()
 {
-	local deadline=$((SECONDS + 20))
+	local deadline=$((SECONDS + 120))
 	until "$@"; do
 		[ $SECONDS -lt $deadline ] || return 1
 		sleep 0.05

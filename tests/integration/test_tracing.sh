@@ -39,7 +39,7 @@ start()
 until_true()
 {
 	local i
-	for i in $(seq 200); do
+	for i in $(seq 600); do
 		"$@" >/dev/null 2>&1 && return
 		sleep 0.05
 	done

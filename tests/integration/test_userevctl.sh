@@ -125,13 +125,13 @@ mkdir "$scratch/policy"
 "$B/userevd" --foreground --max-events=8 --policy="$scratch/policy" --socket="$USEREV_SOCKET" \
 	--control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
 daemon=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do
 	"$ctl" status >/dev/null 2>&1 && break
 	sleep 0.05
 done
 "$B/examples/requests" demo 120 &
 program=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do
 	"$ctl" events | grep -q demo_request && break
 	sleep 0.05
 done
@@ -192,7 +192,7 @@ check 'a description from a file of the wrong kind is refused by name' says 'bad
 used_up()
 {
 	local i
-	for i in $(seq 100); do
+	for i in $(seq 600); do
 		"$ctl" tenants --json | grep -q '"events": *8' && return
 		sleep 0.05
 	done
@@ -250,7 +250,7 @@ s.listen()
 time.sleep(60)
 END
 mute=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do
 	[ -S "$scratch/mute" ] && break
 	sleep 0.05
 done

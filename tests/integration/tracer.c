@@ -25,7 +25,7 @@ struct traced {
 
 static void remove_instance(const char *directory)
 {
-	for (int i = 0; i < 500 && rmdir(directory) < 0 && errno == EBUSY; i++)
+	for (int i = 0; i < 2000 && rmdir(directory) < 0 && errno == EBUSY; i++)
 		usleep(10000);
 }
 

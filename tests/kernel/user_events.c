@@ -195,7 +195,7 @@ int keep_promises(const char *suite, const struct promise *promises, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (promises[i].abis & (int)abi)
 			tests[kept++] = promises[i].test;
-	return run_suite(suite, tests, kept, 60);
+	return run_suite(suite, tests, kept);
 }
 
 /* Those of user_events_status that are of these tests; false where there are none. */

@@ -125,7 +125,7 @@ void let_the_kernel_catch_up(struct machine *);
 #define eventually(condition)                                                                                          \
 	({                                                                                                             \
 		bool held_ = false;                                                                                    \
-		for (int i_ = 0; !held_ && i_ < 2000; i_++) {                                                          \
+		for (int i_ = 0; !held_ && i_ < 12000; i_++) {                                                         \
 			held_ = (condition);                                                                           \
 			if (!held_)                                                                                    \
 				usleep(5000);                                                                          \

@@ -162,7 +162,7 @@ upgrades()
 	daemon=$(main_pid userevd) client=$(main_pid shop)
 	[ "$daemon" != 0 ] && [ "$client" != 0 ] || return 1
 	install_packages "$version+1" && is_installed "$version\\+1" || return 1
-	within 20 is_active userevd.service
+	within 120 is_active userevd.service
 	echo "the daemon: $daemon, $(main_pid userevd); the program: $client, $(main_pid shop)"
 	[ "$(main_pid userevd)" != "$daemon" ] && [ "$(main_pid shop)" = "$client" ]
 }
@@ -206,8 +206,8 @@ check 'there is a directory for policies' test -d /etc/userevd/policy.d
 check 'completion is there' completion_is_loaded
 check 'a program builds against them' build_client
 check 'it runs as a service of another user' run_client shop
-check '… and has its event' within 30 has_event shop
-check 'its records come' says 'shop_request.*status=' timeout 60 userevctl tail --count=2 shop_request
+check '… and has its event' within 120 has_event shop
+check 'its records come' says 'shop_request.*status=' timeout 120 userevctl tail --count=2 shop_request
 check 'the doctor is content' userevctl doctor
 printf '[/system.slice/shop.service]\nMaxEvents=7\n' >/etc/userevd/policy.d/10-mine.conf
 check 'an upgrade: a new daemon, and the program runs on' upgrades
@@ -215,7 +215,7 @@ check '… the policy is still there' grep -q MaxEvents=7 /etc/userevd/policy.d/
 check '… what is to be enabled is' all_are_enabled
 check '… what is to run runs' is_up
 check '… a program that is started then is served' run_client bank
-check '… with its event' within 30 has_event bank
+check '… with its event' within 120 has_event bank
 check 'they are removed' manage -r "${names[@]}"
 check '… and nothing runs' none_runs
 check '… but the policy is kept' test -e /etc/userevd/policy.d/10-mine.conf
@@ -224,7 +224,7 @@ check 'they are installed again' install_packages "$version"
 check '… and it runs' is_up
 systemctl stop shop bank
 check '… for a program' run_client again
-check '… with its event' within 30 has_event again
+check '… with its event' within 120 has_event again
 systemctl stop again
 rm -f /usr/bin/shop-requests
 check 'they are purged' manage -P "${names[@]}"

@@ -267,5 +267,5 @@ int main(int argc, char **argv)
 		say_hash();
 		return EXIT_SUCCESS;
 	}
-	return run_suite("table", tests, ARRAY_SIZE(tests), 60);
+	return run_suite("table", tests, ARRAY_SIZE(tests));
 }

@@ -48,7 +48,7 @@ suite()
 # comes COMMAND…: becomes true, or we give up.
 comes()
 {
-	local deadline=$((SECONDS + 60))
+	local deadline=$((SECONDS + 120))
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $deadline ] || { echo "it never came: $*"; return 1; }
 		sleep 0.1
