@@ -46,6 +46,16 @@ int bits_take(struct bits *bits, uint32_t *ret)
 	return 0;
 }
 
+bool bits_take_this(struct bits *bits, uint32_t bit)
+{
+	uint32_t rank = rank_of(bits, bit);
+
+	if (bits->taken[rank / 64] & UINT64_C(1) << rank % 64)
+		return false;
+	take(bits, rank);
+	return true;
+}
+
 void bits_give(struct bits *bits, uint32_t bit)
 {
 	uint32_t rank = rank_of(bits, bit);

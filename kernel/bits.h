@@ -15,4 +15,6 @@ struct bits {
 void bits_init(struct bits *, uint32_t n);
 /* 0, or KERNEL_E_PAGE_FULL. */
 int bits_take(struct bits *, uint32_t *ret);
+/* Just that one, which the page has. False: it is taken. */
+bool bits_take_this(struct bits *, uint32_t bit);
 void bits_give(struct bits *, uint32_t bit);

@@ -4,6 +4,8 @@
 
 #include <sys/epoll.h>
 
+#include "kernel/message.h"
+
 /*
  * The backend for a machine whose kernel has no user_events, or a user who is not root: the daemon itself is the kernel's
  * part. A stream is a socket pair, of which the client writes to one end; whether an event is on is ours to say
@@ -185,6 +187,12 @@ static int carry_out(struct embedded *embedded, struct kernel_call *call)
 		[KERNEL_STILL_OPEN] = on_still_open,
 	};
 
+	/* Nothing here outlives the daemon. */
+	if (call->op >= KERNEL_DEPOSIT && call->op < KERNEL_OP_MAX_) {
+		if (message_op_takes_fd(call->op))
+			call->fd = fd_close(call->fd);
+		return KERNEL_E_UNSUPPORTED;
+	}
 	if ((size_t)call->op >= ARRAY_SIZE(handlers) || !handlers[call->op])
 		return -EINVAL;
 	return handlers[call->op](embedded, call);

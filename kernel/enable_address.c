@@ -23,14 +23,16 @@ enum {
 
 static uint64_t scratch;
 
-static int page_new(struct user_events *user_events, struct event_page *page, int *ret_fd)
+static int page_new(struct user_events *user_events, struct event_page *page)
 {
-	return page_file_new(&user_events->mounts, &page->fd, ret_fd);
+	return page_file_new(&user_events->mounts, &page->fd, &page->client_fd);
 }
 
-static void page_free(struct user_events *user_events _unused_, struct event_page *page)
+static int take_bit(struct event_page *page, struct holding *holding)
 {
-	page->fd = fd_close(page->fd);
+	if (holding->bit == 0)
+		return bits_take(&page->bits, &holding->bit);
+	return bits_take_this(&page->bits, holding->bit) ? 0 : -EEXIST;
 }
 
 static int take_place(struct user_events *user_events, struct event_page *page, struct holding *holding)
@@ -40,7 +42,7 @@ static int take_place(struct user_events *user_events, struct event_page *page, 
 
 	if (r < 0)
 		return r;
-	r = bits_take(&page->bits, &holding->bit);
+	r = take_bit(page, holding);
 	if (r != 0) {
 		enablers_tidy(user_events, map);
 		return r;
@@ -121,7 +123,6 @@ static uint32_t maximum(const struct user_events *user_events _unused_)
 
 static const struct user_events_abi abi = {
 	.page_new = page_new,
-	.page_free = page_free,
 	.take_place = take_place,
 	.give_place = give_place,
 	.place = enablers_register,

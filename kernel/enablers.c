@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 
 #include "kernel/enabler.h"
+#include "kernel/inheritance.h"
+#include "kernel/placement.h"
 #include "kernel/stream.h"
 #include "kernel/user_events.h"
 #include "protocol/cursor.h"
@@ -141,10 +143,14 @@ static void put_to_answered(struct user_events *user_events, struct enabler_proc
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 
-static void note_answer(struct slot *slot, const struct enabler_answer *answer, int *ret_result)
+static void note_answer(struct placement *placement, size_t i, const struct enabler_answer *answer)
 {
-	*ret_result = answer->result;
-	slot->index = answer->index;
+	struct slot *slot = placement->slots[i];
+
+	placement->results[i] = answer->result;
+	/* On a file of our own an index is nothing. */
+	if (placement->file < 0)
+		slot->index = answer->index;
 	slot->holding->enabled = answer->result == 0;
 }
 
@@ -157,7 +163,7 @@ static int take_answer(struct user_events *user_events, struct enabler_process *
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < placement->n; i++)
-		note_answer(placement->slots[i], &answers[i], &placement->results[i]);
+		note_answer(placement, i, &answers[i]);
 	put_to_answered(user_events, process, placement);
 	return 0;
 }
@@ -190,7 +196,7 @@ static int ask(struct user_events *user_events, struct enabler_process *process,
 static int ask_about_page(struct user_events *user_events, struct enabler_process *process, enum enabler_kind kind,
 			  const struct event_page *page, int fd)
 {
-	const struct enabler_request request = { .kind = kind, .page = page->number };
+	const struct enabler_request request = { .kind = kind, .page = page->id };
 	struct packet packet = { .data = (uint8_t *)(uintptr_t)&request, .size = sizeof(request) };
 	struct enabler_answer answer = { 0 };
 	int r = ask(user_events, process, &packet, fd, &answer, 1);
@@ -269,6 +275,8 @@ static void on_timer(struct user_events *user_events)
 	struct enabler_process *process;
 	uint64_t expired;
 
+	/* Not ours to look at, but nobody else hears of it while we wait; it comes again. */
+	(void)inheritance_is_due(user_events);
 	if (read(user_events->timer, &expired, sizeof(expired)) < 0)
 		return;
 	user_events->timer_runs = false;
@@ -385,7 +393,7 @@ static struct packet begin(const struct page_map *map, enum enabler_kind kind, s
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 	const struct enabler_request request = {
 		.kind = kind,
-		.page = map->page->number,
+		.page = map->page->id,
 		.count = (uint32_t)n,
 	};
 
@@ -401,7 +409,7 @@ static void send_placement(struct placement *placement)
 
 	for (size_t i = 0; i < placement->n; i++)
 		put_item(&packet, placement->slots[i]->holding, true);
-	if (send_request(process, &packet, placement->stream->fd) < 0)
+	if (send_request(process, &packet, placement_file(placement)) < 0)
 		break_off(process);
 }
 
@@ -429,11 +437,11 @@ static int register_one(struct user_events *user_events, const struct holding *h
 void enablers_register_again(struct user_events *user_events, struct placement *placement, size_t slot)
 {
 	struct enabler_answer answer = { 0 };
-	int r = register_one(user_events, placement->slots[slot]->holding, placement->stream->fd, &answer);
+	int r = register_one(user_events, placement->slots[slot]->holding, placement_file(placement), &answer);
 
 	if (r < 0)
 		answer.result = r;
-	note_answer(placement->slots[slot], &answer, &placement->results[slot]);
+	note_answer(placement, slot, &answer);
 }
 
 void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)

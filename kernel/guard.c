@@ -205,7 +205,11 @@ static int add(const struct guard_options *options, struct text *why)
 		r = guard_program_ensure(&directory, why);
 	if (r == 0)
 		r = find_keeper(options, &directory, &keeper, why);
-	return r < 0 ? r : guard_mounts_add(&directory, options->mount, &keeper, why);
+	if (r == 0)
+		r = guard_mounts_add(&directory, options->mount, &keeper, why);
+	if (r == 0)
+		guard_mounts_inherit(&directory, &keeper);
+	return r;
 }
 
 static int take_away(const struct guard_options *options, struct text *why)

@@ -11,7 +11,7 @@
  */
 #define GUARD_LAYOUT 1
 
-/* An entry for each keeper that ever ran since the guard was loaded: they are removed by hand only. */
+/* An entry for each keeper that ever ran since the guard was loaded, whoever may use it now: they are removed by hand only. */
 #define GUARD_MOUNTS_MAX 16384
 
 /* The ioctl with which the loader finds out whether BPF programs for security hooks run at all. */

@@ -2,6 +2,7 @@
 
 #include "kernel/guard_loader.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -92,14 +93,25 @@ int guard_keeper_set_cgroup(uint64_t id, struct guard_keeper *ret, struct text *
 	return 0;
 }
 
-int guard_keeper_find_cgroup(const char *path, struct guard_keeper *ret, struct text *why)
+static int find_id(int directory, const char *path, int flags, uint64_t *ret)
 {
 	struct {
 		struct file_handle handle;
 		uint64_t id;
 	} found = { .handle.handle_bytes = sizeof(uint64_t) };
+	int mount;
+
+	if (name_to_handle_at(directory, path, &found.handle, &mount, flags) < 0)
+		return -errno;
+	*ret = found.id;
+	return 0;
+}
+
+int guard_keeper_find_cgroup(const char *path, struct guard_keeper *ret, struct text *why)
+{
 	struct statfs status;
-	int mount, r;
+	uint64_t id = 0;
+	int r;
 
 	if (statfs(path, &status) < 0) {
 		r = -errno;
@@ -110,10 +122,71 @@ int guard_keeper_find_cgroup(const char *path, struct guard_keeper *ret, struct 
 		text_printf(why, "%s is no cgroup v2", path);
 		return -ENOTSUP;
 	}
-	if (name_to_handle_at(AT_FDCWD, path, &found.handle, &mount, 0) < 0) {
-		r = -errno;
+	r = find_id(AT_FDCWD, path, 0, &id);
+	if (r < 0) {
 		text_printf(why, "%s: can't find its number: %s", path, strerror(-r));
 		return r;
 	}
-	return guard_keeper_set_cgroup(found.id, ret, why);
+	return guard_keeper_set_cgroup(id, ret, why);
+}
+
+/* --- all cgroups --- */
+
+static int visit_from(int directory, guard_cgroup_visitor *visit, void *data);
+
+static int visit_child(int parent, const struct dirent *entry, guard_cgroup_visitor *visit, void *data)
+{
+	int fd;
+
+	if (entry->d_type != DT_DIR || streq(entry->d_name, ".") || streq(entry->d_name, ".."))
+		return 0;
+	fd = openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno; /* has gone just now */
+	return visit_from(fd, visit, data);
+}
+
+/* The directory is closed. */
+static int visit_from(int directory, guard_cgroup_visitor *visit, void *data)
+{
+	DIR *stream = fdopendir(directory);
+	const struct dirent *entry;
+	uint64_t id = 0;
+	int r;
+
+	if (!stream) {
+		fd_close(directory);
+		return -ENOMEM;
+	}
+	r = find_id(directory, "", AT_EMPTY_PATH, &id);
+	if (r == 0)
+		visit(id, data);
+	while (r == 0 && (entry = readdir(stream)))
+		r = visit_child(directory, entry, visit, data);
+	closedir(stream);
+	return r;
+}
+
+/* In a cgroup namespace the root of what can be seen is another. */
+static int open_root(void)
+{
+	static const char *const paths[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_(fd_closep) int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		struct statfs status;
+		uint64_t id = 0;
+
+		if (fd >= 0 && fstatfs(fd, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC &&
+		    find_id(fd, "", AT_EMPTY_PATH, &id) == 0 && id == ROOT_CGROUP)
+			return fd_steal(&fd);
+	}
+	return -ENOENT;
+}
+
+int guard_cgroups_visit(guard_cgroup_visitor *visit, void *data)
+{
+	int root = open_root();
+
+	return root < 0 ? root : visit_from(root, visit, data);
 }

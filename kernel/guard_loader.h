@@ -88,6 +88,11 @@ void guard_program_log(bool verbose);
 struct guard_pin guard_map(const struct guard_directory *);
 /* The pinned map, or a negative errno. */
 int guard_map_open(const struct guard_directory *);
+/*
+ * Gives a keeper that is a cgroup the mounts of those whose cgroup is no more: files that were opened through them may be his
+ * to go on with. Where not all cgroups can be seen, none.
+ */
+void guard_mounts_inherit(const struct guard_directory *, const struct guard_keeper *heir);
 int guard_mounts_add(const struct guard_directory *, uint64_t mount, const struct guard_keeper *, struct text *why);
 int guard_mounts_remove(const struct guard_directory *, uint64_t mount, struct text *why);
 typedef void guard_mount_visitor(uint64_t mount, const struct guard_keeper *, void *data);
@@ -117,6 +122,9 @@ pid_t guard_keeper_process(const struct guard_keeper *, const struct guard_proce
 /* Fills in the cgroup with this id, or at this path. */
 int guard_keeper_set_cgroup(uint64_t id, struct guard_keeper *ret, struct text *why);
 int guard_keeper_find_cgroup(const char *path, struct guard_keeper *ret, struct text *why);
+/* Calls for each cgroup of the machine. 0, or a negative errno: there may be others. */
+typedef void guard_cgroup_visitor(uint64_t id, void *data);
+int guard_cgroups_visit(guard_cgroup_visitor *visit, void *data);
 
 /* guard_status.c: prints it. 0 or a negative errno with a sentence. */
 int guard_status(const char *path, bool json, struct text *why);

@@ -44,6 +44,56 @@ int guard_mounts_add(const struct guard_directory *directory, uint64_t mount, co
 	return r;
 }
 
+/* --- what is left of keepers that are no more --- */
+
+struct orphan {
+	uint64_t mount;
+	uint64_t cgroup_id;
+	bool alive;
+};
+
+struct orphans {
+	struct orphan *list;
+	size_t n;
+	size_t capacity;
+};
+
+/* A process is never another one's heir, nor has he one. */
+static void note_orphan(uint64_t mount, const struct guard_keeper *keeper, void *data)
+{
+	struct orphans *orphans = data;
+
+	if (keeper->tgid != 0 || orphans->n == orphans->capacity)
+		return;
+	orphans->list[orphans->n++] = (struct orphan){ .mount = mount, .cgroup_id = keeper->cgroup_id };
+}
+
+static void note_cgroup(uint64_t id, void *data)
+{
+	struct orphans *orphans = data;
+
+	for (size_t i = 0; i < orphans->n; i++)
+		if (orphans->list[i].cgroup_id == id)
+			orphans->list[i].alive = true;
+}
+
+void guard_mounts_inherit(const struct guard_directory *directory, const struct guard_keeper *heir)
+{
+	_cleanup_(freep) struct orphan *list = calloc(GUARD_MOUNTS_MAX, sizeof(*list));
+	struct orphans orphans = { .list = list, .capacity = GUARD_MOUNTS_MAX };
+	_cleanup_(fd_closep) int fd = guard_map_open(directory);
+
+	if (!list || fd < 0 || heir->cgroup_id == 0 || heir->tgid != 0)
+		return;
+	if (guard_mounts_visit(directory, note_orphan, &orphans) < 0 || orphans.n == 0)
+		return;
+	if (guard_cgroups_visit(note_cgroup, &orphans) < 0)
+		return;
+	for (size_t i = 0; i < orphans.n; i++)
+		if (!orphans.list[i].alive)
+			(void)bpf_map_update_elem(fd, &orphans.list[i].mount, heir, BPF_EXIST);
+}
+
 int guard_mounts_remove(const struct guard_directory *directory, uint64_t mount, struct text *why)
 {
 	_cleanup_(fd_closep) int fd = guard_map_open(directory);

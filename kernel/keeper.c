@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include "kernel/deposit.h"
 #include "kernel/message.h"
 #include "protocol/fdset.h"
 #include "protocol/transport.h"
@@ -11,22 +12,24 @@
 /*
  * Packets of calls come, and their answers go back in the same order. The next packet is read while the kernel is busy with
  * those before. The daemon faces strangers, so it is checked as a stranger: what makes no sense is refused in words, nothing of
- * it is done, and nothing that it asks later.
+ * it is done, and nothing that it asks later. What it deposits is no business of the kernel's, and is taken here, in its turn.
  */
 
 enum { PACKETS_MAX = 16 /* that are not answered; more wait in the socket */ };
 
 struct work {
 	struct keeper *keeper;
-	bool done;
+	size_t under_way; /* what the kernel was asked of it and has not answered, and one until all has been asked */
 	size_t n;
 	struct kernel_call calls[MESSAGE_CALLS_MAX];
+	bool has_fd[MESSAGE_CALLS_MAX];
 	char texts[MESSAGE_MAX]; /* less than the packet that they came in */
 };
 
 struct keeper {
 	int socket;
 	struct kernel *kernel;
+	struct deposit_box *box; /* or NULL */
 	bool answering;
 	size_t first; /* the oldest of those that are under way */
 	size_t n;
@@ -46,8 +49,10 @@ void keeper_refuse(int socket, const char *sentence)
 static int say_ready(struct keeper *keeper)
 {
 	struct packet packet = packet_make(keeper->packet, sizeof(keeper->packet));
+	struct kernel_facts facts = keeper->kernel->facts;
 
-	message_put_ready(&packet, &keeper->kernel->facts);
+	facts.deposits = keeper->box;
+	message_put_ready(&packet, &facts);
 	return transport_send(keeper->socket, packet.data, packet.size, NULL, 0, 0);
 }
 
@@ -72,7 +77,8 @@ static void take_back(struct keeper *keeper, struct kernel_call *calls, size_t n
 			continue;
 		calls[i].fd = fd_close(calls[i].fd);
 		calls[i].result = error;
-		kernel_tell(keeper->kernel, message_undo(&calls[i]));
+		if (message_op_makes(calls[i].op))
+			kernel_tell(keeper->kernel, message_undo(&calls[i]));
 	}
 }
 
@@ -96,11 +102,11 @@ static void on_done(void *data, struct kernel_call *calls _unused_, size_t n _un
 	struct work *work = data;
 	struct keeper *keeper = work->keeper;
 
-	work->done = true;
+	work->under_way--;
 	if (keeper->answering)
 		return;
 	keeper->answering = true;
-	while (keeper->n > 0 && keeper->work[keeper->first].done) {
+	while (keeper->n > 0 && keeper->work[keeper->first].under_way == 0) {
 		work = &keeper->work[keeper->first];
 		send_answers(keeper, work->calls, work->n);
 		keeper->first = (keeper->first + 1) % PACKETS_MAX;
@@ -109,20 +115,87 @@ static void on_done(void *data, struct kernel_call *calls _unused_, size_t n _un
 	keeper->answering = false;
 }
 
-static bool read_calls(const struct message_header *header, struct cursor body, struct work *ret)
+/* `ret_fds`: how many it says that it brings. */
+static bool read_calls(const struct message_header *header, struct cursor body, struct work *ret, size_t *ret_fds)
 {
 	char *text = ret->texts;
-	size_t fds = 0;
+	size_t there = 0, back = 0;
 
 	if (header->kind != MESSAGE_CALLS || header->count == 0 || header->count > MESSAGE_CALLS_MAX)
 		return false;
 	for (size_t i = 0; i < header->count; i++) {
-		if (!message_next_call(&body, &ret->calls[i], text))
+		if (!message_next_call(&body, &ret->calls[i], text, &ret->has_fd[i]))
 			return false;
 		text += strlen(text) + 1;
-		fds += message_op_gives_fd(ret->calls[i].op);
+		there += ret->has_fd[i];
+		back += message_op_gives_fd(ret->calls[i].op);
 	}
-	return fds <= MESSAGE_FDS_MAX && cursor_done(&body);
+	ret->n = header->count;
+	*ret_fds = there;
+	return there <= MESSAGE_FDS_MAX && back <= MESSAGE_FDS_MAX && cursor_done(&body);
+}
+
+/* What has come in `keeper->packet`, and nothing but that. */
+static bool read_packet(struct keeper *keeper, size_t size, const struct fdset *fds, bool fds_lost, struct work *ret)
+{
+	struct message_header header;
+	struct cursor body;
+	size_t said;
+
+	if (!message_read(keeper->packet, size, &header, &body) || !read_calls(&header, body, ret, &said))
+		return false;
+	return fds_lost ? fds->count < said : fds->count == said;
+}
+
+/* All of them or, where one was lost, none: nobody knows which that was. */
+static void give_fds(struct work *work, struct fdset *fds, bool fds_lost)
+{
+	size_t next = 0;
+
+	for (size_t i = 0; i < work->n && !fds_lost; i++)
+		if (work->has_fd[i])
+			work->calls[i].fd = fdset_steal(fds, next++);
+}
+
+/* What the kernel need not hear of. */
+static bool is_ours(const struct work *work, size_t i)
+{
+	return (work->has_fd[i] && work->calls[i].fd < 0) || (work->keeper->box && deposit_is_op(work->calls[i].op));
+}
+
+static void answer_ourselves(struct work *work, size_t i)
+{
+	if (work->has_fd[i] && work->calls[i].fd < 0)
+		work->calls[i].result = -EMFILE;
+	else
+		deposit_carry_out(work->keeper->box, &work->calls[i]);
+}
+
+static void ask_kernel(struct work *work, size_t from, size_t n)
+{
+	struct keeper *keeper = work->keeper;
+
+	for (size_t i = from; i < from + n; i++)
+		if (keeper->box && work->calls[i].op == KERNEL_DISOWN)
+			deposit_disown(keeper->box);
+	work->under_way++;
+	kernel_submit(keeper->kernel, work->calls + from, n, on_done, work);
+}
+
+static void carry_out(struct work *work)
+{
+	size_t n;
+
+	work->under_way = 1;
+	for (size_t i = 0; i < work->n; i += MAX(n, (size_t)1)) {
+		for (n = 0; i + n < work->n && !is_ours(work, i + n); n++)
+			;
+		if (n > 0)
+			ask_kernel(work, i, n);
+		else
+			answer_ourselves(work, i);
+	}
+	on_done(work, work->calls, work->n);
 }
 
 /* There is room for one. */
@@ -131,7 +204,6 @@ static struct work *next_work(struct keeper *keeper)
 	struct work *work = &keeper->work[(keeper->first + keeper->n) % PACKETS_MAX];
 
 	work->keeper = keeper;
-	work->done = false;
 	return work;
 }
 
@@ -140,27 +212,24 @@ static int serve_packet(struct keeper *keeper)
 {
 	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
 	struct work *work = next_work(keeper);
-	struct message_header header;
-	struct cursor body;
+	bool lost = false;
 	ssize_t n;
 
-	n = transport_receive_fds(keeper->socket, keeper->packet, sizeof(keeper->packet), &fds, MSG_DONTWAIT);
+	n = transport_receive_first_fds(keeper->socket, keeper->packet, sizeof(keeper->packet), &fds, &lost,
+					MSG_DONTWAIT);
 	if (n == -EAGAIN || n == -EINTR)
 		return 1;
-	if (n == -ECONNRESET || n == 0)
+	if (n == 0 || (n < 0 && n != -EMSGSIZE && n != -EPROTO))
 		return 0;
-	if (n < 0 && n != -EMSGSIZE && n != -EPROTO)
-		return (int)n;
-	if (n < 0 || fds.count > 0 || !message_read(keeper->packet, (size_t)n, &header, &body) ||
-	    !read_calls(&header, body, work)) {
+	if (n < 0 || !read_packet(keeper, (size_t)n, &fds, lost, work)) {
 		/* What was asked before that is answered first. */
 		kernel_cancel(keeper->kernel);
-		keeper_refuse(keeper->socket, "the keeper was asked for something that makes no sense, and ends");
+		keeper_refuse(keeper->socket, "the keeper was asked for something that makes no sense, and hangs up");
 		return -EPROTO;
 	}
-	work->n = header.count;
+	give_fds(work, &fds, lost);
 	keeper->n++;
-	kernel_submit(keeper->kernel, work->calls, work->n, on_done, work);
+	carry_out(work);
 	return 1;
 }
 
@@ -171,9 +240,12 @@ static bool is_full(const struct keeper *keeper)
 
 static int serve(struct keeper *keeper)
 {
-	int r = say_ready(keeper);
+	int r;
 
-	while (r >= 0) {
+	/* Gone already. */
+	if (say_ready(keeper) < 0)
+		return 0;
+	for (;;) {
 		struct pollfd ask[] = {
 			{ .fd = keeper->socket, .events = is_full(keeper) ? 0 : POLLIN },
 			{ .fd = keeper->kernel->fd, .events = POLLIN },
@@ -192,13 +264,12 @@ static int serve(struct keeper *keeper)
 		if (is_full(keeper))
 			kernel_cancel(keeper->kernel);
 		r = serve_packet(keeper);
-		if (r == 0)
-			return 0;
+		if (r <= 0)
+			return r;
 	}
-	return r;
 }
 
-int keeper_serve(int socket, struct kernel *kernel)
+int keeper_serve(int socket, struct kernel *kernel, struct deposit_box *box)
 {
 	struct keeper *keeper = calloc(1, sizeof(*keeper));
 	int r;
@@ -207,8 +278,9 @@ int keeper_serve(int socket, struct kernel *kernel)
 		return -ENOMEM;
 	keeper->socket = socket;
 	keeper->kernel = kernel;
+	keeper->box = box;
 	r = serve(keeper);
-	/* Whatever is still under way is ours. */
+	/* Whatever is still under way is ours: nobody hears the answers, but all of it is done. */
 	kernel_cancel(kernel);
 	free(keeper);
 	return r;

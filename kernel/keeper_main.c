@@ -2,7 +2,7 @@
 
 /*
  * userevd-keeper: root's part. Opens what only root may, gives up what it doesn't need, and serves the daemon. Where systemd
- * starts it, these are two processes: one that prepares and ends, and one without any privilege.
+ * starts it, these are two processes: one that prepares and ends, and one without any privilege, which outlives its daemons.
  */
 
 #include <fcntl.h>
@@ -16,7 +16,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "kernel/enabler.h"
@@ -36,10 +35,14 @@
 
 enum guard { GUARD_OFF, GUARD_PREFER, GUARD_REQUIRE };
 
+/* A daemon that is upgraded on a busy machine is back in that time; clients that nobody answers wait no longer than that. */
+enum { HOLD_SECONDS = 60 };
+
 struct keeper_options {
 	const char *backend; /* "auto", or the one that it has to be */
 	enum guard guard;
-	bool prepare; /* and nothing else */
+	bool prepare;  /* and nothing else */
+	unsigned hold; /* seconds */
 	struct kernel_limits limits;
 };
 
@@ -51,6 +54,7 @@ enum {
 	OPTION_CAPACITY,
 	OPTION_PAGE_BITS,
 	OPTION_PREPARE,
+	OPTION_HOLD,
 	OPTION_VERSION
 };
 
@@ -62,6 +66,7 @@ static const struct option long_options[] = {
 	{ "capacity", required_argument, NULL, OPTION_CAPACITY },
 	{ "page-bits", required_argument, NULL, OPTION_PAGE_BITS },
 	{ "prepare", no_argument, NULL, OPTION_PREPARE },
+	{ "hold", required_argument, NULL, OPTION_HOLD },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ 0 },
@@ -81,11 +86,12 @@ static void print_help(void)
 	       "      --capacity=N       events in the whole machine (default: what the kernel can)\n"
 	       "      --page-bits=N      bits in a status page\n"
 	       "      --prepare          make the mounts and load the guard, hand them to systemd for the keeper, and end\n"
+	       "      --hold=SECONDS     how long to keep everything while no daemon is connected (default %d)\n"
 	       "  -h, --help             show this help\n"
 	       "      --version          show the version\n"
 	       "\n"
 	       "See userevd-keeper(8).\n",
-	       KEEPER_SOCKET);
+	       KEEPER_SOCKET, HOLD_SECONDS);
 }
 
 static int parse_guard(const char *text, enum guard *ret)
@@ -100,6 +106,21 @@ static int parse_guard(const char *text, enum guard *ret)
 	}
 	fprintf(stderr, "userevd-keeper: --guard=%s: give require, prefer or off\n", text);
 	return -EINVAL;
+}
+
+static int parse_hold(const char *text, unsigned *ret)
+{
+	unsigned long seconds;
+	char *end;
+
+	errno = 0;
+	seconds = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || seconds > INT32_MAX) {
+		fprintf(stderr, "userevd-keeper: --hold=%s: give a number of seconds\n", text);
+		return -EINVAL;
+	}
+	*ret = (unsigned)seconds;
+	return 0;
 }
 
 /* -1: go on; else an exit status. */
@@ -129,6 +150,10 @@ static int parse_options(int argc, char **argv, struct keeper_options *ret)
 			break;
 		case OPTION_PREPARE:
 			ret->prepare = true;
+			break;
+		case OPTION_HOLD:
+			if (parse_hold(optarg, &ret->hold) < 0)
+				return 2;
 			break;
 		case OPTION_VERSION:
 			printf("userevd-keeper %s\n", VERSION);
@@ -396,36 +421,6 @@ static int prepare_for_another(const struct keeper_options *options)
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Whose file the listening socket's is may connect; root may anyway. */
-static bool is_daemon(int listener, int connection)
-{
-	struct sockaddr_un address = { 0 };
-	socklen_t length = sizeof(address) - 1, size = sizeof(struct ucred);
-	struct ucred credentials;
-	struct stat status;
-
-	return getsockname(listener, (struct sockaddr *)&address, &length) == 0 &&
-	       stat(address.sun_path, &status) == 0 && S_ISSOCK(status.st_mode) &&
-	       getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
-	       (credentials.uid == status.st_uid || credentials.uid == 0);
-}
-
-/* One daemon, and then the end: the next one is another keeper's, whom systemd starts. */
-static int accept_daemon(int listener)
-{
-	for (;;) {
-		_cleanup_(fd_closep) int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-
-		if (connection < 0 && errno != EINTR && errno != ECONNABORTED)
-			return -errno;
-		if (connection >= 0 && is_daemon(listener, connection))
-			return fd_steal(&connection);
-		if (connection >= 0)
-			fprintf(stderr,
-				"userevd-keeper: who connected is not the socket's owner, and was turned away\n");
-	}
-}
-
 /* Whoever starts us by hand may have something else there. */
 static bool has_socket(void)
 {
@@ -435,34 +430,44 @@ static bool has_socket(void)
 	return getsockopt(KEEPER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-/* As userevd's child. 0, or a negative errno with a sentence. */
-static int prepare_for_ourselves(const struct keeper_options *options, struct preparation *ret, struct text *why)
+/* `preparation`: perhaps what it has come to is why there is nothing. NULL with a sentence. */
+static struct kernel *open_kernel(const struct keeper_options *options, bool is_prepared,
+				  struct preparation *preparation, struct text *why)
 {
-	/* It ends with its daemon, not before it: what a terminal or a supervisor says is the daemon's to hear. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	return prepare(options, ret, why);
-}
-
-static int serve(const struct keeper_options *options, int socket, bool is_prepared, struct preparation *preparation)
-{
-	char sentence[WIRE_SENTENCE_MAX + 1] = "";
-	struct text why = text_make(sentence, sizeof(sentence));
 	struct kernel *kernel = NULL;
 	int r = 0;
 
-	if (is_prepared)
-		text_printf(&why, "%s", preparation->failure);
-	else
-		r = prepare_for_ourselves(options, preparation, &why);
-	if (r == 0 && *sentence == '\0')
-		r = start(options, preparation, &kernel, &why);
-	if (r < 0 || *sentence != '\0') {
+	if (is_prepared && *preparation->failure)
+		text_printf(why, "%s", preparation->failure);
+	else if (!is_prepared)
+		r = prepare(options, preparation, why);
+	if (r == 0 && why->length == 0)
+		start(options, preparation, &kernel, why);
+	return kernel;
+}
+
+static void say_why_no_more(int r)
+{
+	fprintf(stderr, "userevd-keeper: can't go on: %s\n", strerror(-r));
+}
+
+/* As userevd's child. */
+static int serve_parent(const struct keeper_options *options, int socket, struct preparation *preparation)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1] = "";
+	struct text why = text_make(sentence, sizeof(sentence));
+	struct kernel *kernel;
+	int r;
+
+	/* It ends with its daemon, not before it: what a terminal or a supervisor says is the daemon's to hear. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	kernel = open_kernel(options, false, preparation, &why);
+	if (!kernel) {
 		keeper_refuse(socket, sentence);
-		/* Who was told is no failure of the unit's. */
-		return is_prepared ? EXIT_SUCCESS : EXIT_FAILURE;
+		return EXIT_FAILURE;
 	}
-	r = keeper_serve(socket, kernel);
+	r = keeper_serve(socket, kernel, NULL);
 	/* What made no sense was said when it came. */
 	if (r < 0 && r != -EPROTO) {
 		text_printf(&why, "the keeper can't go on: %s", strerror(-r));
@@ -472,21 +477,43 @@ static int serve(const struct keeper_options *options, int socket, bool is_prepa
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int serve_for_systemd(const struct keeper_options *options, int listener, struct preparation *preparation)
+/* One daemon is told, and the next one tries another keeper. */
+static int refuse_next(int listener, uid_t owner, unsigned hold, const char *sentence)
 {
-	int socket = accept_daemon(listener);
+	struct pollfd ask = { .fd = listener, .events = POLLIN };
+	int socket, r = 0;
 
-	fd_close(listener);
-	if (socket < 0) {
-		fprintf(stderr, "userevd-keeper: can't accept a connection: %s\n", strerror(-socket));
-		return EXIT_FAILURE;
+	while (r == 0 && poll(&ask, 1, (int)MIN(hold, INT32_MAX / 1000U) * 1000) > 0)
+		r = keeper_accept(listener, owner, &socket);
+	if (r > 0) {
+		keeper_refuse(socket, sentence);
+		fd_close(socket);
 	}
-	return serve(options, socket, true, preparation);
+	return r;
+}
+
+/* Where systemd starts it; what it was not handed, it needs privileges for. */
+static int serve_all(const struct keeper_options *options, int listener, struct preparation *preparation)
+{
+	const bool is_prepared = preparation->mounts.tracefs >= 0 || *preparation->failure;
+	const uid_t owner = keeper_find_owner(listener);
+	char sentence[WIRE_SENTENCE_MAX + 1] = "";
+	struct text why = text_make(sentence, sizeof(sentence));
+	struct kernel *kernel = open_kernel(options, is_prepared, preparation, &why);
+	int r;
+
+	r = kernel ? keeper_serve_all(listener, owner, options->hold, kernel)
+		   : refuse_next(listener, owner, options->hold, sentence);
+	if (r < 0)
+		say_why_no_more(r);
+	kernel_free(kernel);
+	/* Who was told that it can't start is no failure of the unit's. */
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
 {
-	struct keeper_options options = { .backend = "auto", .guard = GUARD_PREFER };
+	struct keeper_options options = { .backend = "auto", .guard = GUARD_PREFER, .hold = HOLD_SECONDS };
 	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
 	int listener, r;
 
@@ -499,10 +526,10 @@ int main(int argc, char **argv)
 		return prepare_for_another(&options);
 	r = handover_take(&listener, &preparation);
 	if (r == 0)
-		return serve_for_systemd(&options, listener, &preparation);
+		return serve_all(&options, listener, &preparation);
 	if (r != -ENOENT || !has_socket() || fcntl(KEEPER_SOCKET, F_SETFD, FD_CLOEXEC) < 0) {
 		fprintf(stderr, "userevd-keeper is started by userevd or by systemd; see userevd(8)\n");
 		return 2;
 	}
-	return serve(&options, KEEPER_SOCKET, false, &preparation);
+	return serve_parent(&options, KEEPER_SOCKET, &preparation);
 }

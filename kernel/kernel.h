@@ -27,6 +27,23 @@ enum kernel_op {
 	KERNEL_CLEAN,	    /* stream → 0, or KERNEL_E_STRANGER: who holds it has registered something by itself */
 	KERNEL_LOOK,	    /* → index: events that the kernel has, ours and others'; bit: the most that it takes */
 	KERNEL_SET_MAXIMUM, /* index: the most that it is to take */
+
+	/* What a keeper that outlives its daemon holds for the next one. Elsewhere KERNEL_E_UNSUPPORTED. */
+	KERNEL_DEPOSIT,	   /* number, fd: in the place of what may be there */
+	KERNEL_WITHDRAW,   /* number: who asks still has a copy, since the last close may take as long as others like */
+	KERNEL_DEPOSITED,  /* number → fd: a copy of what is there */
+	KERNEL_PAGE_FETCH, /* page → fd: as PAGE_NEW gave it; index 1: writable, for the keeper's successor */
+	KERNEL_STREAM_FETCH, /* stream → fd, number: as STREAM_NEW gave them; KERNEL_E_GONE: the keeper has no fd any more */
+	/*
+	 * All pages and streams that the last daemon had and this one has neither fetched nor asked after go: they are charged
+	 * to nobody, and freed when no copy is open. So does what was deposited and not asked for.
+	 */
+	KERNEL_DISOWN,
+
+	/* What a keeper is given that succeeds another one, so that everything is as it was. */
+	KERNEL_PAGE_ADOPT,   /* page, fd: the writable one with index 1, then what its clients have with index 0 */
+	KERNEL_STREAM_ADOPT, /* stream, page, number: its lock, fd: or none, of one that is only asked after */
+	KERNEL_ADOPT, /* stream, text, flags, bit, index: as REGISTER has answered; the bit is brought up to date */
 	KERNEL_OP_MAX_,
 };
 
@@ -53,9 +70,10 @@ struct kernel_call {
 	uint32_t stream;
 	uint16_t flags;
 	const char *text;
-	uint32_t bit;	/* out of REGISTER and LOOK */
-	uint32_t index; /* out of REGISTER and LOOK, in of RELEASE and SET_MAXIMUM */
-	int fd;		/* out of PAGE_NEW and STREAM_NEW: the caller's */
+	uint32_t bit;	 /* out of REGISTER and LOOK, in of ADOPT */
+	uint32_t index;	 /* out of REGISTER and LOOK, in of RELEASE, SET_MAXIMUM, ADOPT */
+	uint64_t number; /* in of the deposit; out of STREAM_NEW and FETCH, in of STREAM_ADOPT: where its lock is */
+	int fd;		 /* out: the caller's; in: the kernel's, whatever becomes of the call */
 	int result;
 };
 
@@ -65,6 +83,7 @@ struct kernel_facts {
 	const char *name;     /* "embedded" */
 	bool guarded;	      /* who holds a stream can't register on it, so that one may serve several clients */
 	bool shared_page;     /* all tenants look at one page */
+	bool deposits;	      /* what it holds outlives the daemon */
 	uint16_t flags;	      /* KERNEL_PERSIST … that it takes */
 	uint32_t page_bits;   /* a page's bits, bit 0 included */
 	uint32_t capacity;    /* events in the whole machine */
@@ -91,12 +110,13 @@ struct kernel_ops {
 	int (*dispatch)(struct kernel *);
 	void (*free)(struct kernel *);
 	bool (*page_stats)(struct kernel *, uint32_t page, struct kernel_page_stats *ret);
+	void (*orphan)(struct kernel *); /* NULL where nothing outlives who asks */
 };
 
 struct kernel {
 	const struct kernel_ops *ops;
 	struct kernel_facts facts;
-	int fd;				 /* when it is readable, kernel_dispatch(); never changes */
+	int fd; /* when it is readable, kernel_dispatch(); changes with remote_succeed() alone */
 	struct kernel_page_stats totals; /* of all pages that there ever were */
 	struct tracer *tracer;		 /* where the daemon itself is the tracer, else NULL */
 	kernel_changed *changed;	 /* called by the embedded backend alone: elsewhere only the pages tell */
@@ -122,7 +142,7 @@ static inline void kernel_tell(struct kernel *kernel, struct kernel_call call)
 
 /*
  * For the end: answers all that is under way before it returns, with -ECANCELED what was not carried out, and from then on
- * whatever is asked at once.
+ * whatever is asked at once. (Where all is carried out by this process, it can be asked for more.)
  */
 static inline void kernel_cancel(struct kernel *kernel)
 {
@@ -130,7 +150,20 @@ static inline void kernel_cancel(struct kernel *kernel)
 		kernel->ops->cancel(kernel);
 }
 
-/* Never blocks. 0, or a negative errno after which the kernel is of no more use. */
+/*
+ * Who has asked so far has gone, and nothing is under way for him: all that there is was the last daemon's, for the next one
+ * to fetch, to ask after or to disown.
+ */
+static inline void kernel_orphan(struct kernel *kernel)
+{
+	if (kernel->ops->orphan)
+		kernel->ops->orphan(kernel);
+}
+
+/*
+ * Never blocks. 0, or a negative errno after which the kernel is of no more use: unless it is a keeper that has gone, for
+ * which there may be another one.
+ */
 static inline int kernel_dispatch(struct kernel *kernel)
 {
 	return kernel->ops->dispatch(kernel);
@@ -168,3 +201,21 @@ int embedded_new(const struct kernel_limits *, struct kernel **ret);
  * that, at most as long as a machine may be busy. -ECONNREFUSED with the keeper's sentence in `why` where it says no.
  */
 int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1]);
+
+/*
+ * Where kernel_dispatch() has said that the keeper has gone (-ECONNRESET), or whenever: goes on with the one at the other end
+ * of this socket, which it takes over; the kernel's fd is another one from then on. Nothing waits. Whatever is asked meanwhile
+ * is kept until kernel_dispatch() has heard the new keeper's first words, for which there is no time limit here.
+ *
+ * Then `restore` is called, once. The facts are the new keeper's by then (but for page_bits and capacity, which stay what
+ * they were): look whether there still is a guard. What is submitted in the course of it goes before everything else, in its
+ * own order: that is where the new keeper is given what it is to have (KERNEL_PAGE_ADOPT …, KERNEL_DEPOSIT). Behind it
+ * batches that were not wholly answered are asked again, from their first call on; what they had been given is closed, so
+ * nothing of theirs is to be adopted. If this keeper goes, too, what was submitted in `restore` is answered with -ECANCELED
+ * when the next one takes its place: all of it is to be said again.
+ *
+ * A keeper that has another backend or smaller pages is no successor: kernel_dispatch() says -ESTALE, and facts.note why. One
+ * that can't is -ECONNREFUSED, as ever.
+ */
+typedef void kernel_restore(void *data);
+void remote_succeed(struct kernel *, int socket, kernel_restore *restore, void *data);

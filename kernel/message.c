@@ -6,6 +6,21 @@
 
 bool message_op_gives_fd(enum kernel_op op)
 {
+	return message_op_makes(op) || op == KERNEL_DEPOSITED || op == KERNEL_PAGE_FETCH || op == KERNEL_STREAM_FETCH;
+}
+
+bool message_op_takes_fd(enum kernel_op op)
+{
+	return message_op_needs_fd(op) || op == KERNEL_STREAM_ADOPT;
+}
+
+bool message_op_needs_fd(enum kernel_op op)
+{
+	return op == KERNEL_DEPOSIT || op == KERNEL_PAGE_ADOPT;
+}
+
+bool message_op_makes(enum kernel_op op)
+{
 	return op == KERNEL_PAGE_NEW || op == KERNEL_STREAM_NEW;
 }
 
@@ -36,6 +51,11 @@ static void end(struct packet *packet, enum message_kind kind, size_t count)
 		memcpy(packet->data, &header, sizeof(header));
 }
 
+static bool has_fd(const struct kernel_call *call)
+{
+	return message_op_takes_fd(call->op) && call->fd >= 0;
+}
+
 static void put_call(struct packet *packet, const struct kernel_call *call)
 {
 	const struct message_call raw = {
@@ -43,7 +63,10 @@ static void put_call(struct packet *packet, const struct kernel_call *call)
 		.flags = call->flags,
 		.page = call->page,
 		.stream = call->stream,
+		.bit = call->bit,
+		.number = call->number,
 		.index = call->index,
+		.has_fd = has_fd(call),
 		.text_length = call->text ? (uint32_t)strlen(call->text) : 0,
 	};
 
@@ -54,11 +77,16 @@ static void put_call(struct packet *packet, const struct kernel_call *call)
 
 size_t message_put_calls(struct packet *packet, const struct kernel_call *calls, size_t n)
 {
-	size_t put = 0, fds = 0;
+	size_t put = 0, there = 0, back = 0;
 
 	begin(packet);
-	while (put < n && put < MESSAGE_CALLS_MAX && fds + message_op_gives_fd(calls[put].op) <= MESSAGE_FDS_MAX) {
+	while (put < n && put < MESSAGE_CALLS_MAX) {
 		size_t before = packet->size;
+
+		there += has_fd(&calls[put]);
+		back += message_op_gives_fd(calls[put].op);
+		if (there > MESSAGE_FDS_MAX || back > MESSAGE_FDS_MAX)
+			break;
 
 		put_call(packet, &calls[put]);
 		if (packet->failed) {
@@ -66,7 +94,6 @@ size_t message_put_calls(struct packet *packet, const struct kernel_call *calls,
 			packet->failed = put == 0;
 			break;
 		}
-		fds += message_op_gives_fd(calls[put].op);
 		put++;
 	}
 	end(packet, MESSAGE_CALLS, put);
@@ -82,6 +109,7 @@ void message_put_answers(struct packet *packet, const struct kernel_call *calls,
 			.bit = calls[i].bit,
 			.index = calls[i].index,
 			.has_fd = calls[i].fd >= 0,
+			.number = calls[i].number,
 		};
 
 		packet_put(packet, &raw, sizeof(raw));
@@ -96,6 +124,7 @@ void message_put_ready(struct packet *packet, const struct kernel_facts *facts)
 		.flags = facts->flags,
 		.guarded = facts->guarded,
 		.shared_page = facts->shared_page,
+		.deposits = facts->deposits,
 		.note_length = (uint16_t)strlen(facts->note),
 		.page_bits = facts->page_bits,
 		.capacity = facts->capacity,
@@ -143,22 +172,33 @@ static bool get_text(struct cursor *body, uint32_t length, uint32_t most, char *
 	return true;
 }
 
-bool message_next_call(struct cursor *body, struct kernel_call *ret, char *text)
+static bool may_have_fd(const struct message_call *raw)
+{
+	const enum kernel_op op = (enum kernel_op)raw->op;
+
+	return raw->has_fd ? raw->has_fd == 1 && message_op_takes_fd(op) : !message_op_needs_fd(op);
+}
+
+bool message_next_call(struct cursor *body, struct kernel_call *ret, char *text, bool *ret_has_fd)
 {
 	struct message_call raw;
 
 	cursor_get(body, &raw, sizeof(raw));
-	if (body->failed || raw.op >= KERNEL_OP_MAX_ || !get_text(body, raw.text_length, WIRE_TENANT_MAX, text))
+	if (body->failed || raw.op >= KERNEL_OP_MAX_ || raw.zero != 0 || !may_have_fd(&raw) ||
+	    !get_text(body, raw.text_length, WIRE_TENANT_MAX, text))
 		return false;
 	*ret = (struct kernel_call){
 		.op = (enum kernel_op)raw.op,
 		.flags = raw.flags,
 		.page = raw.page,
 		.stream = raw.stream,
+		.bit = raw.bit,
+		.number = raw.number,
 		.index = raw.index,
 		.text = text,
 		.fd = -1,
 	};
+	*ret_has_fd = raw.has_fd;
 	return true;
 }
 
@@ -172,6 +212,7 @@ bool message_next_answer(struct cursor *body, struct kernel_call *call, bool *re
 	call->result = raw.result;
 	call->bit = raw.bit;
 	call->index = raw.index;
+	call->number = raw.number;
 	*ret_has_fd = raw.has_fd;
 	return true;
 }
@@ -183,13 +224,15 @@ bool message_get_ready(struct cursor body, struct kernel_facts *ret)
 
 	cursor_get(&body, &raw, sizeof(raw));
 	if (body.failed || raw.page_bits == 0 || raw.page_bits > WIRE_PAGE_BITS || raw.guarded > 1 ||
-	    raw.shared_page > 1 || (raw.backend != BACKEND_STATUS_PAGE && raw.backend != BACKEND_ENABLE_ADDRESS))
+	    raw.shared_page > 1 || raw.deposits > 1 || raw.zero != 0 || raw.zeros != 0 ||
+	    (raw.backend != BACKEND_STATUS_PAGE && raw.backend != BACKEND_ENABLE_ADDRESS))
 		return false;
 	facts = (struct kernel_facts){
 		.backend = raw.backend,
 		.name = backend_name(raw.backend),
 		.guarded = raw.guarded,
 		.shared_page = raw.shared_page,
+		.deposits = raw.deposits,
 		.flags = raw.flags,
 		.page_bits = raw.page_bits,
 		.capacity = raw.capacity,

@@ -3,7 +3,7 @@
 
 /*
  * What daemon and keeper say to each other, over a SOCK_SEQPACKET socket of their own: a batch of calls goes one way, their
- * answers come back in the same order, and the fds with them. Both are built from one tree, but neither believes the other:
+ * answers come back in the same order, and fds with both. Both are built from one tree, but neither believes the other:
  * sizes, counts and enums are checked on both sides.
  */
 
@@ -37,37 +37,49 @@ struct message_call {
 	uint16_t flags;
 	uint32_t page;
 	uint32_t stream;
+	uint32_t bit;
+	uint64_t number;
 	uint32_t index;
+	uint32_t has_fd; /* the next of those that came with the packet */
+	uint32_t zero;
 	uint32_t text_length;
 };
-_Static_assert(sizeof(struct message_call) == 20, "call");
+_Static_assert(sizeof(struct message_call) == 40, "call");
 
 struct message_answer {
 	int32_t result;
 	uint32_t bit;
 	uint32_t index;
-	uint32_t has_fd; /* the next of those that came with the packet */
+	uint32_t has_fd; /* as in a call */
+	uint64_t number;
 };
-_Static_assert(sizeof(struct message_answer) == 16, "answer");
+_Static_assert(sizeof(struct message_answer) == 24, "answer");
 
 struct message_ready {
 	uint16_t backend;
 	uint16_t flags;
 	uint8_t guarded;
 	uint8_t shared_page;
+	uint8_t deposits;
+	uint8_t zero;
+	uint16_t zeros;
 	uint16_t note_length; /* bytes follow, and zeros to a multiple of four */
 	uint32_t page_bits;
 	uint32_t capacity;
 	uint32_t payload_max;
 };
-_Static_assert(sizeof(struct message_ready) == 20, "ready");
+_Static_assert(sizeof(struct message_ready) == 24, "ready");
 
 /* Whether a call of this kind is answered with an fd. */
 bool message_op_gives_fd(enum kernel_op);
-/* What frees again the page or the stream that such a call has made. */
+/* Whether one may come with it, and whether one has to. */
+bool message_op_takes_fd(enum kernel_op);
+bool message_op_needs_fd(enum kernel_op);
+/* Whether it makes a page or a stream, and what frees again what it has made. */
+bool message_op_makes(enum kernel_op);
 struct kernel_call message_undo(const struct kernel_call *);
 
-/* As many of the calls, from the first on, as fit into one packet. */
+/* As many of the calls, from the first on, as fit into one packet, with their fds and those that they are answered with. */
 size_t message_put_calls(struct packet *, const struct kernel_call *calls, size_t n);
 void message_put_answers(struct packet *, const struct kernel_call *calls, size_t n);
 void message_put_ready(struct packet *, const struct kernel_facts *);
@@ -75,8 +87,11 @@ void message_put_failed(struct packet *, const char *sentence);
 
 /* The kind, and what follows the header; false: not a message. */
 bool message_read(const void *packet, size_t size, struct message_header *ret, struct cursor *ret_body);
-/* The next call of MESSAGE_CALLS; its text is copied to `text`: WIRE_TENANT_MAX + 1 bytes, or as many as `body` has left. */
-bool message_next_call(struct cursor *body, struct kernel_call *ret, char *text);
+/*
+ * The next call of MESSAGE_CALLS; its text is copied to `text`: WIRE_TENANT_MAX + 1 bytes, or as many as `body` has left.
+ * `ret_has_fd`: one of the packet's fds belongs to it.
+ */
+bool message_next_call(struct cursor *body, struct kernel_call *ret, char *text, bool *ret_has_fd);
 /* The next answer of MESSAGE_ANSWERS, into a call that was asked; `ret_has_fd`: one of the packet's fds is for it. */
 bool message_next_answer(struct cursor *body, struct kernel_call *call, bool *ret_has_fd);
 bool message_get_ready(struct cursor body, struct kernel_facts *ret);

@@ -47,6 +47,8 @@ static int map_and_seal(int fd, uint8_t **ret)
 	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
+	/* Nobody who switches an event waits for it; where that is not allowed, he may. */
+	mlock(memory, WIRE_PAGE_BYTES);
 	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
 		int saved = errno;
 

@@ -2,6 +2,8 @@
 
 #include "kernel/placement.h"
 
+#include "kernel/stream.h"
+
 /*
  * To register an event takes the kernel longer than all that is done for it elsewhere, so nobody waits for it here: while
  * the process that holds the enablers is at it, the next calls are read and looked at. Registrations that follow each other
@@ -67,8 +69,17 @@ static struct placement *placement_new(struct submission *submission, struct eve
 	placement->job = job;
 	placement->stream = stream;
 	placement->map = map;
+	placement->file = -1;
 	job->under_way++;
 	return placement;
+}
+
+/* What is adopted is not registered together with what is new. */
+static bool goes_with(const struct placement *placement, const struct event_stream *stream, const struct slot *slot,
+		      const struct kernel_call *call)
+{
+	return placement->n < AT_ONCE && placement->stream == stream && placement->map == slot->holding->map &&
+	       placement->calls[0]->op == call->op;
 }
 
 int placement_add(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
@@ -76,7 +87,7 @@ int placement_add(struct user_events *user_events, struct submission *submission
 {
 	struct placement *filling = submission->filling;
 
-	if (filling && (filling->n == AT_ONCE || filling->stream != stream || filling->map != slot->holding->map))
+	if (filling && !goes_with(filling, stream, slot, call))
 		placements_send(user_events, submission);
 	if (!submission->filling)
 		submission->filling = placement_new(submission, stream, slot->holding->map);
@@ -88,15 +99,41 @@ int placement_add(struct user_events *user_events, struct submission *submission
 	return 0;
 }
 
+int placement_file(const struct placement *placement)
+{
+	return placement->file >= 0 ? placement->file : placement->stream->fd;
+}
+
+/* For what is adopted a file of our own is opened, and closed when it is done: the enablers are what is left of it. */
+static int open_file(const struct user_events *user_events, struct placement *placement)
+{
+	if (placement->calls[0]->op != KERNEL_ADOPT)
+		return 0;
+	placement->file = data_file_open(&user_events->mounts);
+	return MIN(placement->file, 0);
+}
+
+static void refuse(struct user_events *user_events, struct placement *placement, int error)
+{
+	for (size_t i = 0; i < placement->n; i++)
+		placement->results[i] = error;
+	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
+}
+
 void placements_send(struct user_events *user_events, struct submission *submission)
 {
 	struct placement *placement = submission->filling;
+	int r;
 
 	if (!placement)
 		return;
 	submission->filling = NULL;
 	user_events->under_way++;
-	user_events->abi->place(user_events, placement);
+	r = open_file(user_events, placement);
+	if (r < 0)
+		refuse(user_events, placement, r);
+	else
+		user_events->abi->place(user_events, placement);
 }
 
 static void finish(struct user_events *user_events, struct placement *placement)
@@ -110,6 +147,7 @@ static void finish(struct user_events *user_events, struct placement *placement)
 			user_events_not_placed(user_events, placement->stream, placement->slots[i]);
 		placement->calls[i]->result = placement->results[i];
 	}
+	fd_close(placement->file);
 	free(placement);
 	user_events->under_way--;
 	/* Who is told may ask for more before this returns. */

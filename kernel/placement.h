@@ -23,6 +23,8 @@ void submission_end(struct user_events *, struct submission *);
 /* A new holding is to be registered, together with those before it if possible. 0, or -ENOMEM. */
 int placement_add(struct user_events *, struct submission *, struct event_stream *, struct slot *,
 		  struct kernel_call *);
+/* The file on which it is to be registered. */
+int placement_file(const struct placement *);
 /* No more is put to those before. */
 void placements_send(struct user_events *, struct submission *);
 /* Finishes those that have results. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <poll.h>
+#include <stdio.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -15,7 +16,8 @@
  * always for the oldest call that has none.
  *
  * What an answer brings may find no room among our fds. Then the call has failed: the keeper has to free what it made,
- * with all that later calls may have registered on it.
+ * with all that later calls may have registered on it. What a call brings is ours until it is answered, since it may have to
+ * be said again: to the keeper that takes the place of this one.
  */
 
 enum {
@@ -31,6 +33,7 @@ struct batch {
 	size_t n;
 	size_t sent;
 	size_t answered;
+	bool restores; /* said to a new keeper before anything else, and to nobody else */
 	kernel_done *done;
 	void *data;
 	struct kernel_call copy[]; /* where nobody waits */
@@ -42,8 +45,13 @@ struct remote {
 	struct batch *sending;	  /* the first that is not wholly sent */
 	size_t under_way[WINDOW]; /* calls in each packet, the oldest first */
 	size_t packets;
+	kernel_restore *restore; /* until the new keeper is ready */
+	void *restore_data;
+	bool greeted;		/* it is */
+	bool restoring;		/* what is submitted goes behind: */
+	struct batch *restored; /* NULL: before all others */
 	bool cancelled;
-	int failed; /* a negative errno: what came then was not understood, so nothing that comes later can be */
+	int failed; /* a negative errno: the keeper has gone, or what came was not understood, nor what comes later */
 	uint8_t packet[MESSAGE_MAX];
 };
 
@@ -52,11 +60,19 @@ static struct remote *remote_of(struct kernel *kernel)
 	return container_of(kernel, struct remote, kernel);
 }
 
+static void close_brought(struct kernel_call *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (message_op_takes_fd(calls[i].op))
+			calls[i].fd = fd_close(calls[i].fd);
+}
+
 static void finish(struct remote *remote, struct batch *batch)
 {
 	if (remote->sending == batch)
 		remote->sending = TAILQ_NEXT(batch, entry);
 	TAILQ_REMOVE(&remote->batches, batch, entry);
+	close_brought(batch->calls, batch->n);
 	if (batch->done)
 		batch->done(batch->data, batch->calls, batch->n);
 	else
@@ -65,35 +81,88 @@ static void finish(struct remote *remote, struct batch *batch)
 	free(batch);
 }
 
-/* 0, or a negative errno after which nothing can be sent any more. */
-static int send_more(struct remote *remote)
-{
-	while (remote->sending && remote->packets < WINDOW) {
-		struct batch *batch = remote->sending;
-		struct packet packet = packet_make(remote->packet, sizeof(remote->packet));
-		size_t n = message_put_calls(&packet, batch->calls + batch->sent, batch->n - batch->sent);
-		int r = n > 0 ? transport_send(remote->kernel.fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT)
-			      : -E2BIG;
-
-		/* It goes on when those that fill the queue are answered. */
-		if (r == -EAGAIN && remote->packets > 0)
-			return 0;
-		if (r < 0)
-			return r;
-		remote->under_way[remote->packets++] = n;
-		batch->sent += n;
-		if (batch->sent == batch->n)
-			remote->sending = TAILQ_NEXT(batch, entry);
-	}
-	return 0;
-}
-
 static void answer_all(struct kernel_call *calls, size_t n, int result)
 {
+	close_brought(calls, n);
 	for (size_t i = 0; i < n; i++) {
 		calls[i].result = result;
 		calls[i].fd = -1;
 	}
+}
+
+static size_t collect_fds(const struct kernel_call *calls, size_t n, int fds[MESSAGE_FDS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (message_op_takes_fd(calls[i].op) && calls[i].fd >= 0)
+			fds[count++] = calls[i].fd;
+	return count;
+}
+
+/* The next `most` calls of the batch, if they fit; `ret_n`: how many. 0 or a negative errno. */
+static int send_packet(struct remote *remote, const struct batch *batch, size_t most, size_t *ret_n)
+{
+	struct packet packet = packet_make(remote->packet, sizeof(remote->packet));
+	const struct kernel_call *calls = batch->calls + batch->sent;
+	size_t n = message_put_calls(&packet, calls, most);
+	int fds[MESSAGE_FDS_MAX];
+
+	*ret_n = n;
+	return n > 0 ? transport_send(remote->kernel.fd, packet.data, packet.size, fds, collect_fds(calls, n, fds),
+				      MSG_DONTWAIT)
+		     : -E2BIG;
+}
+
+static size_t count_without_fd(const struct kernel_call *calls, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && !(message_op_takes_fd(calls[i].op) && calls[i].fd >= 0))
+		i++;
+	return i;
+}
+
+/*
+ * Too many fds of all programs of this user are on their way, and none of them is on its way to the keeper, whose answer
+ * could be waited for. What is before the first call that brings one is sent; if there is nothing, that call has failed.
+ */
+static int send_without_fds(struct remote *remote, struct batch *batch, size_t *ret_n)
+{
+	size_t n = count_without_fd(batch->calls + batch->sent, batch->n - batch->sent);
+
+	if (n > 0)
+		return send_packet(remote, batch, n, ret_n);
+	batch->calls[batch->sent++].result = -ETOOMANYREFS;
+	batch->answered++;
+	*ret_n = 0;
+	return 0;
+}
+
+/* 0, or a negative errno after which nothing can be sent any more. */
+static int send_more(struct remote *remote)
+{
+	while (remote->sending && remote->packets < WINDOW && remote->greeted && remote->failed == 0) {
+		struct batch *batch = remote->sending;
+		size_t n;
+		int r = send_packet(remote, batch, batch->n - batch->sent, &n);
+
+		/* It goes on when those that fill the queue are answered. */
+		if ((r == -EAGAIN || r == -ETOOMANYREFS) && remote->packets > 0)
+			return 0;
+		if (r == -ETOOMANYREFS)
+			r = send_without_fds(remote, batch, &n);
+		if (r < 0)
+			return r;
+		if (n > 0)
+			remote->under_way[remote->packets++] = n;
+		batch->sent += n;
+		if (batch->sent == batch->n)
+			remote->sending = TAILQ_NEXT(batch, entry);
+		if (batch->answered == batch->n)
+			finish(remote, batch);
+	}
+	return 0;
 }
 
 static struct batch *batch_new(struct kernel_call *calls, size_t n, kernel_done *done, void *data)
@@ -108,8 +177,24 @@ static struct batch *batch_new(struct kernel_call *calls, size_t n, kernel_done 
 		batch->calls = batch->copy;
 	}
 	for (size_t i = 0; i < n; i++)
-		batch->calls[i].fd = -1;
+		if (!message_op_takes_fd(calls[i].op))
+			batch->calls[i].fd = -1;
 	return batch;
+}
+
+static void enqueue(struct remote *remote, struct batch *batch)
+{
+	batch->restores = remote->restoring;
+	if (!remote->restoring)
+		TAILQ_INSERT_TAIL(&remote->batches, batch, entry);
+	else if (remote->restored)
+		TAILQ_INSERT_AFTER(&remote->batches, remote->restored, batch, entry);
+	else
+		TAILQ_INSERT_HEAD(&remote->batches, batch, entry);
+	if (remote->restoring)
+		remote->restored = batch;
+	if (!remote->sending)
+		remote->sending = batch;
 }
 
 static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
@@ -124,9 +209,7 @@ static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size
 			done(data, calls, n);
 		return;
 	}
-	TAILQ_INSERT_TAIL(&remote->batches, batch, entry);
-	if (!remote->sending)
-		remote->sending = batch;
+	enqueue(remote, batch);
 	/* Whatever is wrong with the socket is found, and said, by the next dispatch. */
 	if (send_more(remote) < 0)
 		shutdown(kernel->fd, SHUT_RDWR);
@@ -153,8 +236,9 @@ struct arrival {
 	struct fdset fds;
 	size_t next_fd;
 	bool fds_lost; /* there was no room in this process for those behind the ones in `fds` */
-	size_t n_lost; /* calls that would have got them; the last as many of `frees` make it undone in the keeper */
-	struct kernel_call frees[MESSAGE_FDS_MAX];
+	size_t n_lost; /* calls that would have got them */
+	size_t n_frees;
+	struct kernel_call frees[MESSAGE_FDS_MAX]; /* the last ones of these make it undone in the keeper */
 };
 
 static void arrival_deinit(struct arrival *arrival)
@@ -167,7 +251,8 @@ static void lose(struct arrival *arrival, struct kernel_call *call)
 {
 	call->result = -EMFILE;
 	arrival->n_lost++;
-	arrival->frees[MESSAGE_FDS_MAX - arrival->n_lost] = message_undo(call);
+	if (message_op_makes(call->op))
+		arrival->frees[MESSAGE_FDS_MAX - ++arrival->n_frees] = message_undo(call);
 }
 
 static int take_fd(struct arrival *arrival, struct kernel_call *call)
@@ -221,12 +306,96 @@ static int take_answers(struct remote *remote, struct arrival *arrival)
 	remote->packets--;
 	memmove(remote->under_way, remote->under_way + 1, remote->packets * sizeof(remote->under_way[0]));
 	/* Before anybody is told, who may ask for the same once more. */
-	if (arrival->n_lost > 0)
-		kernel_submit(&remote->kernel, arrival->frees + MESSAGE_FDS_MAX - arrival->n_lost, arrival->n_lost,
+	if (arrival->n_frees > 0)
+		kernel_submit(&remote->kernel, arrival->frees + MESSAGE_FDS_MAX - arrival->n_frees, arrival->n_frees,
 			      NULL, NULL);
 	if (batch->answered == batch->n)
 		finish(remote, batch);
 	return 0;
+}
+
+/* --- a keeper in the place of another --- */
+
+static int refuse_successor(struct kernel_facts *facts, const char *sentence)
+{
+	snprintf(facts->note, sizeof(facts->note), "%s", sentence);
+	return -ESTALE;
+}
+
+/* What has been reckoned with stays as it was. */
+static int take_facts(struct kernel_facts *facts, const struct kernel_facts *said)
+{
+	const uint32_t page_bits = facts->page_bits, capacity = facts->capacity;
+
+	if (said->backend != facts->backend)
+		return refuse_successor(facts, "the new keeper has another backend than the one before");
+	if (said->page_bits < page_bits)
+		return refuse_successor(facts, "the new keeper has smaller pages than the one before");
+	*facts = *said;
+	facts->page_bits = page_bits;
+	facts->capacity = capacity;
+	return 0;
+}
+
+/* The first words of one that takes another's place. 1, or a negative errno. */
+static int greet(struct remote *remote, struct cursor body)
+{
+	struct kernel_facts said;
+	int r;
+
+	if (!message_get_ready(body, &said))
+		return -EPROTO;
+	r = take_facts(&remote->kernel.facts, &said);
+	if (r < 0)
+		return r;
+	remote->restoring = true;
+	remote->restore(remote->restore_data);
+	remote->restoring = false;
+	remote->restored = NULL;
+	remote->sending = TAILQ_FIRST(&remote->batches);
+	remote->greeted = true;
+	return 1;
+}
+
+/* To be asked from the first call on. */
+static void rewind_batch(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->answered; i++)
+		if (message_op_gives_fd(batch->calls[i].op))
+			batch->calls[i].fd = fd_close(batch->calls[i].fd);
+	batch->sent = 0;
+	batch->answered = 0;
+}
+
+static struct batch *find_restoring(const struct remote *remote)
+{
+	struct batch *batch;
+
+	TAILQ_FOREACH(batch, &remote->batches, entry)
+		if (batch->restores)
+			return batch;
+	return NULL;
+}
+
+void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, void *data)
+{
+	struct remote *remote = remote_of(kernel);
+	struct batch *batch;
+
+	fd_close(kernel->fd);
+	kernel->fd = socket;
+	remote->failed = 0;
+	remote->greeted = false;
+	remote->packets = 0;
+	remote->restore = restore;
+	remote->restore_data = data;
+	remote->sending = NULL;
+	while ((batch = find_restoring(remote))) {
+		answer_all(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
+		finish(remote, batch);
+	}
+	TAILQ_FOREACH(batch, &remote->batches, entry)
+		rewind_batch(batch);
 }
 
 /* 1; 0: nothing there; or a negative errno: the end. */
@@ -246,7 +415,9 @@ static int take_packet(struct remote *remote)
 		return -EPROTO;
 	if (arrival.header.kind == MESSAGE_FAILED)
 		return message_get_failed(arrival.body, remote->kernel.facts.note) ? -ECONNREFUSED : -EPROTO;
-	if (arrival.header.kind != MESSAGE_ANSWERS)
+	if (arrival.header.kind == MESSAGE_READY && !remote->greeted)
+		return greet(remote, arrival.body);
+	if (arrival.header.kind != MESSAGE_ANSWERS || !remote->greeted)
 		return -EPROTO;
 	r = take_answers(remote, &arrival);
 	return r < 0 ? r : 1;
@@ -321,6 +492,7 @@ int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])
 	if (!remote)
 		return -ENOMEM;
 	remote->kernel = (struct kernel){ .ops = &remote_ops, .fd = socket };
+	remote->greeted = true;
 	TAILQ_INIT(&remote->batches);
 	r = read_ready(remote, why);
 	if (r < 0)

@@ -17,29 +17,20 @@
  * That kernel lets an event with other fields join one of the same name, and never deletes any: both are left to us.
  */
 
-static int page_new(struct user_events *user_events, struct event_page *page _unused_, int *ret_fd)
+static int page_new(struct user_events *user_events, struct event_page *page)
 {
-	int fd = fcntl(user_events->status, F_DUPFD_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
+	page->client_fd = fcntl(user_events->status, F_DUPFD_CLOEXEC, 0);
+	return page->client_fd < 0 ? -errno : 0;
 }
 
-static void page_free(struct user_events *user_events _unused_, struct event_page *page _unused_)
-{
-}
-
-static int register_on(const struct event_stream *stream, const struct holding *holding, uint32_t *ret_bit,
-		       uint32_t *ret_index)
+static int register_on(int file, const struct holding *holding, uint32_t *ret_bit, uint32_t *ret_index)
 {
 	struct uapi_register_status asked = {
 		.size = sizeof(asked),
 		.description = (uint64_t)(uintptr_t)holding->text,
 	};
 
-	if (ioctl(stream->fd, UAPI_IOCTL_REGISTER, &asked) < 0)
+	if (ioctl(file, UAPI_IOCTL_REGISTER, &asked) < 0)
 		return user_events_answer(-errno);
 	*ret_bit = asked.bit;
 	*ret_index = asked.index;
@@ -154,7 +145,7 @@ static int place_one(struct user_events *user_events, struct event_stream *strea
 	if (r < 0)
 		return r;
 	was_there = r == FORMAT_SAME;
-	r = register_on(stream, holding, &holding->bit, &slot->index);
+	r = register_on(stream->fd, holding, &holding->bit, &slot->index);
 	if (r != 0)
 		return r;
 	stream->next_index = MAX(stream->next_index, slot->index + 1);
@@ -166,10 +157,29 @@ static int place_one(struct user_events *user_events, struct event_stream *strea
 	return r == FORMAT_OTHER ? KERNEL_E_NAME_TAKEN : MIN(r, 0);
 }
 
+/*
+ * The kernel has it all the time, under the bit that is said. (Whether somebody else had made it is forgotten with the last
+ * keeper: it is deleted as ours, if nobody uses it then.)
+ */
+static int adopt_one(struct user_events *user_events, int file, const struct holding *holding)
+{
+	uint32_t bit = 0, index;
+	int r = format_compare(user_events->mounts.tracefs, holding->text);
+
+	if (r < 0)
+		return r;
+	if (r != FORMAT_SAME)
+		return KERNEL_E_NO_SUCH;
+	r = register_on(file, holding, &bit, &index);
+	return r == 0 && bit != holding->bit ? KERNEL_E_NO_SUCH : r;
+}
+
 static void place(struct user_events *user_events, struct placement *placement)
 {
 	for (size_t i = 0; i < placement->n; i++)
-		placement->results[i] = place_one(user_events, placement->stream, placement->slots[i]);
+		placement->results[i] = placement->file < 0
+						? place_one(user_events, placement->stream, placement->slots[i])
+						: adopt_one(user_events, placement->file, placement->slots[i]->holding);
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 
@@ -177,7 +187,7 @@ static int join(struct user_events *user_events _unused_, struct event_stream *s
 		uint32_t *ret_index)
 {
 	uint32_t bit = 0;
-	int r = register_on(stream, holding, &bit, ret_index);
+	int r = register_on(stream->fd, holding, &bit, ret_index);
 
 	if (r != 0)
 		return r;
@@ -210,7 +220,6 @@ static uint32_t maximum(const struct user_events *user_events _unused_)
 
 static const struct user_events_abi abi = {
 	.page_new = page_new,
-	.page_free = page_free,
 	.place = place,
 	.join = join,
 	.remove = remove_all,

@@ -19,20 +19,20 @@ int data_file_open(const struct mounts *mounts)
 	return fd < 0 ? -errno : fd;
 }
 
-static struct flock lock_of(const struct user_events *user_events, uint32_t number)
+static struct flock lock_at(uint64_t place)
 {
 	return (struct flock){
 		.l_type = F_WRLCK,
 		.l_whence = SEEK_SET,
-		.l_start = (off_t)(user_events->lock_base + number),
+		.l_start = (off_t)place,
 		.l_len = 1,
 	};
 }
 
-int stream_open(struct user_events *user_events, uint32_t number, int *ret_fd)
+int stream_open(struct user_events *user_events, uint64_t place, int *ret_fd)
 {
 	_cleanup_(fd_closep) int fd = data_file_open(&user_events->mounts);
-	struct flock lock = lock_of(user_events, number);
+	struct flock lock = lock_at(place);
 
 	if (fd < 0)
 		return fd;
@@ -42,9 +42,9 @@ int stream_open(struct user_events *user_events, uint32_t number, int *ret_fd)
 	return 0;
 }
 
-bool stream_is_open(struct user_events *user_events, const struct event_stream *stream)
+bool stream_is_open(const struct user_events *user_events, uint64_t place)
 {
-	struct flock lock = lock_of(user_events, stream->number);
+	struct flock lock = lock_at(place);
 
 	/* If it can't be asked, it is charged. */
 	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;

@@ -6,7 +6,9 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 
+#include "kernel/inheritance.h"
 #include "kernel/look.h"
+#include "kernel/message.h"
 #include "kernel/placement.h"
 #include "kernel/probe.h"
 #include "kernel/stream.h"
@@ -22,7 +24,7 @@ static struct user_events *user_events_of(struct kernel *kernel)
 	return container_of(kernel, struct user_events, kernel);
 }
 
-static struct event_page *find_page(struct user_events *user_events, uint32_t number)
+struct event_page *user_events_find_page(const struct user_events *user_events, uint32_t number)
 {
 	struct event_page *page;
 
@@ -30,7 +32,7 @@ static struct event_page *find_page(struct user_events *user_events, uint32_t nu
 	return page;
 }
 
-static struct event_stream *find_stream(struct user_events *user_events, uint32_t number)
+struct event_stream *user_events_find_stream(const struct user_events *user_events, uint32_t number)
 {
 	struct event_stream *stream;
 
@@ -56,62 +58,83 @@ int user_events_answer(int error)
 	}
 }
 
-static struct event_page *page_make(uint32_t number, uint32_t bits)
+struct event_page *user_events_page_make(struct user_events *user_events, uint32_t number)
 {
 	struct event_page *page = calloc(1, sizeof(*page));
 
 	if (!page)
 		return NULL;
 	page->number = number;
+	page->id = user_events->next_page++;
 	page->fd = -1;
+	page->client_fd = -1;
+	page->known = true;
 	LIST_INIT(&page->maps);
-	bits_init(&page->bits, bits);
+	bits_init(&page->bits, user_events->kernel.facts.page_bits);
 	return page;
+}
+
+int user_events_page_unmake(struct event_page *page, int error)
+{
+	fd_close(page->fd);
+	fd_close(page->client_fd);
+	free(page);
+	return error;
+}
+
+int user_events_page_add(struct user_events *user_events, struct event_page *page)
+{
+	NUMBER_ADD(by_number, user_events->pages, number, page);
+	return table_added() ? 0 : user_events_page_unmake(page, -ENOMEM);
 }
 
 static int on_page_new(struct user_events *user_events, struct kernel_call *call)
 {
-	_cleanup_(freep) struct event_page *page = NULL;
+	_cleanup_(fd_closep) int copy = -1;
+	struct event_page *page;
 	int r;
 
-	if (find_page(user_events, call->page))
+	if (user_events_find_page(user_events, call->page))
 		return -EEXIST;
-	page = page_make(call->page, user_events->kernel.facts.page_bits);
+	page = user_events_page_make(user_events, call->page);
 	if (!page)
 		return -ENOMEM;
-	r = user_events->abi->page_new(user_events, page, &call->fd);
+	r = user_events->abi->page_new(user_events, page);
+	if (r < 0)
+		return user_events_page_unmake(page, r);
+	copy = fcntl(page->client_fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return user_events_page_unmake(page, -errno);
+	r = user_events_page_add(user_events, page);
 	if (r < 0)
 		return r;
-	NUMBER_ADD(by_number, user_events->pages, number, page);
-	if (!table_added()) {
-		user_events->abi->page_free(user_events, page);
-		call->fd = fd_close(call->fd);
-		return -ENOMEM;
-	}
-	steal_pointer(page);
+	call->fd = fd_steal(&copy);
 	return KERNEL_OK;
 }
 
-static void page_free(struct user_events *user_events, struct event_page *page)
+void user_events_page_free(struct user_events *user_events, struct event_page *page)
 {
-	HASH_DELETE(by_number, user_events->pages, page);
-	user_events->abi->page_free(user_events, page);
-	free(page);
+	if (!page->disowned)
+		HASH_DELETE(by_number, user_events->pages, page);
+	page->disowned = true;
+	if (page->streams == 0)
+		user_events_page_unmake(page, 0);
 }
 
 static int on_page_free(struct user_events *user_events, struct kernel_call *call)
 {
-	struct event_page *page = find_page(user_events, call->page);
+	struct event_page *page = user_events_find_page(user_events, call->page);
 
 	if (!page)
 		return KERNEL_E_NO_SUCH;
-	if (page->streams > 0)
+	if (page->streams > page->disowned_streams)
 		return -EBUSY;
-	page_free(user_events, page);
+	user_events_page_free(user_events, page);
 	return KERNEL_OK;
 }
 
-static struct event_stream *stream_add(struct user_events *user_events, uint32_t number, struct event_page *page)
+struct event_stream *user_events_stream_add(struct user_events *user_events, uint32_t number, struct event_page *page,
+					    uint64_t lock)
 {
 	struct event_stream *stream = calloc(1, sizeof(*stream));
 
@@ -120,36 +143,40 @@ static struct event_stream *stream_add(struct user_events *user_events, uint32_t
 	stream->number = number;
 	stream->page = page;
 	stream->fd = -1;
+	stream->lock = lock;
+	stream->known = true;
 	NUMBER_ADD(by_number, user_events->streams, number, stream);
 	if (!table_added()) {
 		free(stream);
 		return NULL;
 	}
 	page->streams++;
+	page->known = true;
 	return stream;
 }
 
 /* The clients' copy leaves, ours stays: to register more on it. */
 static int on_stream_new(struct user_events *user_events, struct kernel_call *call)
 {
-	struct event_page *page = find_page(user_events, call->page);
+	struct event_page *page = user_events_find_page(user_events, call->page);
 	_cleanup_(fd_closep) int fd = -1, copy = -1;
 	struct event_stream *stream;
 	int r;
 
 	if (!page)
 		return KERNEL_E_NO_SUCH;
-	if (find_stream(user_events, call->stream))
+	if (user_events_find_stream(user_events, call->stream))
 		return -EEXIST;
-	r = stream_open(user_events, call->stream, &fd);
+	r = stream_open(user_events, user_events->next_lock, &fd);
 	if (r < 0)
 		return r;
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
 		return -errno;
-	stream = stream_add(user_events, call->stream, page);
+	stream = user_events_stream_add(user_events, call->stream, page, user_events->next_lock);
 	if (!stream)
 		return -ENOMEM;
+	call->number = user_events->next_lock++;
 	stream->fd = fd_steal(&fd);
 	call->fd = fd_steal(&copy);
 	return KERNEL_OK;
@@ -189,9 +216,11 @@ static size_t free_slots(struct event_stream *stream, struct holding **ret_unuse
 	return n;
 }
 
-static void stream_free(struct user_events *user_events, struct event_stream *stream)
+/* It is nowhere to be found any more. */
+static void stream_end(struct user_events *user_events, struct event_stream *stream)
 {
 	struct holding *unused[AT_ONCE];
+	struct event_page *page = stream->page;
 	size_t n;
 
 	/* Before its events are let go of, so that the kernel has already done so where ours was the last copy. */
@@ -201,18 +230,32 @@ static void stream_free(struct user_events *user_events, struct event_stream *st
 		for (size_t i = 0; i < n; i++)
 			holding_free(unused[i]);
 	}
-	HASH_DELETE(by_number, user_events->streams, stream);
-	stream->page->streams--;
 	free(stream);
+	page->streams--;
+	if (page->disowned)
+		user_events_page_free(user_events, page);
+}
+
+void user_events_stream_free(struct user_events *user_events, struct event_stream *stream)
+{
+	HASH_DELETE(by_number, user_events->streams, stream);
+	stream_end(user_events, stream);
+}
+
+void user_events_disowned_free(struct user_events *user_events, struct event_stream *stream)
+{
+	TAILQ_REMOVE(&user_events->disowned, stream, in_disowned);
+	stream->page->disowned_streams--;
+	stream_end(user_events, stream);
 }
 
 static int on_stream_free(struct user_events *user_events, struct kernel_call *call)
 {
-	struct event_stream *stream = find_stream(user_events, call->stream);
+	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 
 	if (!stream)
 		return KERNEL_E_NO_SUCH;
-	stream_free(user_events, stream);
+	user_events_stream_free(user_events, stream);
 	return KERNEL_OK;
 }
 
@@ -243,6 +286,8 @@ static struct holding *holding_make(struct event_page *page, const struct kernel
 		return NULL;
 	holding->page = page;
 	holding->flags = call->flags;
+	if (call->op == KERNEL_ADOPT)
+		holding->bit = call->bit;
 	memcpy(holding->key, key, length + 1);
 	holding->text = holding->key + 1;
 	HASH_ADD_KEYPTR(by_key, page->holdings, holding->key, length, holding);
@@ -302,9 +347,14 @@ static int place_on(struct user_events *user_events, struct submission *submissi
 		    struct kernel_call *call, struct holding *holding)
 {
 	struct slot *slot = slot_make(stream, holding);
-	int r = slot ? placement_add(user_events, submission, stream, slot, call) : -ENOMEM;
+	int r;
 
-	if (r < 0 && slot)
+	if (!slot)
+		return -ENOMEM;
+	if (call->op == KERNEL_ADOPT)
+		slot->index = call->index;
+	r = placement_add(user_events, submission, stream, slot, call);
+	if (r < 0)
 		slot_free(stream, slot);
 	return r;
 }
@@ -369,6 +419,24 @@ static int join_or_find(struct user_events *user_events, struct event_stream *st
 	return KERNEL_OK;
 }
 
+/* The stream has had the event from another keeper. */
+static int adopt_or_find(struct event_stream *stream, struct holding *holding, struct kernel_call *call)
+{
+	struct slot *slot;
+
+	NUMBER_FIND(by_holding, stream->slots, holding, slot);
+	if (holding->bit != call->bit || (slot && slot->index != call->index))
+		return -EEXIST;
+	if (!slot) {
+		slot = slot_make(stream, holding);
+		if (!slot)
+			return -ENOMEM;
+		slot->index = call->index;
+	}
+	answer(call, stream, slot);
+	return KERNEL_OK;
+}
+
 static int register_event(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
 			  struct kernel_call *call)
 {
@@ -381,7 +449,8 @@ static int register_event(struct user_events *user_events, struct submission *su
 	if (!holding)
 		return place(user_events, submission, stream, call, key, length);
 	if (holding->placed)
-		return join_or_find(user_events, stream, holding, call);
+		return call->op == KERNEL_ADOPT ? adopt_or_find(stream, holding, call)
+						: join_or_find(user_events, stream, holding, call);
 	/* Asked for by somebody else just now, or twice in one batch. */
 	finish_all(user_events, submission);
 	return on_register(user_events, submission, call);
@@ -389,12 +458,15 @@ static int register_event(struct user_events *user_events, struct submission *su
 
 static int on_register(struct user_events *user_events, struct submission *submission, struct kernel_call *call)
 {
-	struct event_stream *stream = find_stream(user_events, call->stream);
+	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 
 	if (!stream)
 		return KERNEL_E_NO_SUCH;
-	if (stream->fd < 0)
+	if (call->op == KERNEL_REGISTER && stream->fd < 0)
 		return -EBADF;
+	if (call->op == KERNEL_ADOPT &&
+	    (call->bit == 0 || call->bit >= user_events->kernel.facts.page_bits || call->index >= INT32_MAX))
+		return -EINVAL;
 	if (call->flags & ~user_events->kernel.facts.flags)
 		return KERNEL_E_UNSUPPORTED;
 	if (!is_canonical(call->text))
@@ -405,24 +477,26 @@ static int on_register(struct user_events *user_events, struct submission *submi
 /* There is no way to take a reference back from a file. */
 static int on_release(struct user_events *user_events, struct kernel_call *call)
 {
-	const struct event_stream *stream = find_stream(user_events, call->stream);
+	const struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 
 	return stream && call->index < stream->next_index ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
 }
 
 static int on_still_open(struct user_events *user_events, struct kernel_call *call)
 {
-	struct event_stream *stream = find_stream(user_events, call->stream);
+	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 
 	if (!stream)
 		return KERNEL_E_NO_SUCH;
+	stream->known = true;
+	stream->page->known = true;
 	stream->fd = fd_close(stream->fd);
-	return stream_is_open(user_events, stream) ? KERNEL_OK : KERNEL_E_GONE;
+	return stream_is_open(user_events, stream->lock) ? KERNEL_OK : KERNEL_E_GONE;
 }
 
 static int on_clean(struct user_events *user_events, struct kernel_call *call)
 {
-	const struct event_stream *stream = find_stream(user_events, call->stream);
+	const struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 
 	if (!stream || stream->fd < 0)
 		return KERNEL_E_NO_SUCH;
@@ -440,10 +514,11 @@ static int on_set_maximum(struct user_events *user_events _unused_, struct kerne
 	return look_set_maximum(call->index);
 }
 
-/* What is made anew has nothing to do with what is under way. */
+/* What is made anew has nothing to do with what is under way, nor has a copy. */
 static bool has_to_wait(enum kernel_op op)
 {
-	return op != KERNEL_PAGE_NEW && op != KERNEL_STREAM_NEW;
+	return op != KERNEL_PAGE_NEW && op != KERNEL_STREAM_NEW && op != KERNEL_PAGE_ADOPT &&
+	       op != KERNEL_STREAM_ADOPT && op != KERNEL_PAGE_FETCH && op != KERNEL_STREAM_FETCH;
 }
 
 static int carry_out(struct user_events *user_events, struct submission *submission, struct kernel_call *call)
@@ -458,12 +533,18 @@ static int carry_out(struct user_events *user_events, struct submission *submiss
 		[KERNEL_CLEAN] = on_clean,
 		[KERNEL_LOOK] = on_look,
 		[KERNEL_SET_MAXIMUM] = on_set_maximum,
+		[KERNEL_PAGE_FETCH] = on_page_fetch,
+		[KERNEL_STREAM_FETCH] = on_stream_fetch,
+		[KERNEL_DISOWN] = on_disown,
+		[KERNEL_PAGE_ADOPT] = on_page_adopt,
+		[KERNEL_STREAM_ADOPT] = on_stream_adopt,
 	};
 
-	if (call->op == KERNEL_REGISTER)
+	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT)
 		return on_register(user_events, submission, call);
+	/* Who keeps what is deposited has not asked us. */
 	if ((size_t)call->op >= ARRAY_SIZE(handlers) || !handlers[call->op])
-		return -EINVAL;
+		return KERNEL_E_UNSUPPORTED;
 	if (has_to_wait(call->op))
 		finish_all(user_events, submission);
 	return handlers[call->op](user_events, call);
@@ -481,8 +562,11 @@ static void user_events_submit(struct kernel *kernel, struct kernel_call *calls,
 	struct user_events *user_events = user_events_of(kernel);
 	struct submission submission = { .calls = calls, .n = n, .done = done, .data = data };
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		calls[i].result = carry_out(user_events, &submission, &calls[i]);
+		if (message_op_takes_fd(calls[i].op))
+			calls[i].fd = fd_close(calls[i].fd);
+	}
 	submission_end(user_events, &submission);
 	prepare(user_events);
 }
@@ -496,11 +580,20 @@ static void user_events_cancel(struct kernel *kernel)
 static int user_events_dispatch(struct kernel *kernel)
 {
 	struct user_events *user_events = user_events_of(kernel);
+	bool is_due = inheritance_is_due(user_events);
 	int r = user_events->abi->dispatch(user_events);
 
 	placements_settle(user_events);
+	/* Else the next time. */
+	if (is_due && user_events->under_way == 0)
+		inheritance_look(user_events);
 	prepare(user_events);
 	return r;
+}
+
+static void user_events_orphan(struct kernel *kernel)
+{
+	inheritance_orphan(user_events_of(kernel));
 }
 
 /* Records go past us. */
@@ -516,14 +609,17 @@ static void user_events_free(struct kernel *kernel)
 
 	placements_finish(user_events);
 	while (user_events->streams)
-		stream_free(user_events, user_events->streams);
+		user_events_stream_free(user_events, user_events->streams);
+	while (!TAILQ_EMPTY(&user_events->disowned))
+		user_events_disowned_free(user_events, TAILQ_FIRST(&user_events->disowned));
 	while (user_events->pages)
-		page_free(user_events, user_events->pages);
+		user_events_page_free(user_events, user_events->pages);
 	if (user_events->abi)
 		user_events->abi->deinit(user_events);
 	fd_close(user_events->data);
 	fd_close(user_events->list);
 	fd_close(user_events->status);
+	fd_close(user_events->disowned_timer);
 	fd_close(user_events->mounts.tracefs);
 	fd_close(user_events->mounts.pages);
 	fd_close(user_events->mounts.pages_read_only);
@@ -537,16 +633,18 @@ static const struct kernel_ops user_events_ops = {
 	.dispatch = user_events_dispatch,
 	.free = user_events_free,
 	.page_stats = user_events_page_stats,
+	.orphan = user_events_orphan,
 };
 
 static int init(struct user_events *user_events, enum wire_backend backend, const struct kernel_limits *limits)
 {
 	uint64_t base;
+	int r;
 
 	if (getrandom(&base, sizeof(base), 0) != sizeof(base))
 		return -EIO;
 	/* As far apart as file offsets allow. */
-	user_events->lock_base = base >> 2 & ~(uint64_t)UINT32_MAX;
+	user_events->next_lock = base >> 2 & ~(uint64_t)UINT32_MAX;
 	user_events->kernel.fd = epoll_create1(EPOLL_CLOEXEC);
 	if (user_events->kernel.fd < 0)
 		return -errno;
@@ -555,6 +653,9 @@ static int init(struct user_events *user_events, enum wire_backend backend, cons
 		return user_events->data;
 	/* Without it others' events are not known, and all else is as well as with it. */
 	user_events->list = look_open(user_events->mounts.tracefs);
+	r = inheritance_init(user_events);
+	if (r < 0)
+		return r;
 	return backend == BACKEND_STATUS_PAGE ? status_page_init(user_events, limits)
 					      : enable_address_init(user_events, limits);
 }
@@ -581,10 +682,12 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 	user_events->list = -1;
 	user_events->status = -1;
 	user_events->timer = -1;
+	user_events->disowned_timer = -1;
 	user_events->shared.fd = -1;
 	user_events->mounts = *mounts;
 	LIST_INIT(&user_events->enablers);
 	TAILQ_INIT(&user_events->answered);
+	TAILQ_INIT(&user_events->disowned);
 	r = init(user_events, backend, limits);
 	if (r < 0) {
 		user_events_free(&user_events->kernel);

@@ -24,6 +24,7 @@ LIST_HEAD(holding_list, holding);
 LIST_HEAD(page_map_list, page_map);
 LIST_HEAD(enabler_list, enabler_process);
 TAILQ_HEAD(placement_queue, placement);
+TAILQ_HEAD(stream_queue, event_stream);
 SLIST_HEAD(unwanted_list, unwanted);
 
 /* Directories of the keeper's own; see mounts.c. */
@@ -58,8 +59,13 @@ struct enabler_process {
 
 struct event_page {
 	uint32_t number;
+	uint32_t id; /* for processes of enablers: a number may be given again while they still have the page */
 	uint32_t streams;
-	int fd; /* writable */
+	uint32_t disowned_streams; /* of these */
+	int fd;			   /* writable; -1: nobody's but the kernel's */
+	int client_fd;
+	bool known;    /* to this daemon; else it was the last one's */
+	bool disowned; /* has no number, and goes with its last stream */
 	struct bits bits;
 	struct holding *holdings; /* table by key */
 	struct page_map_list maps;
@@ -90,19 +96,23 @@ struct slot {
 struct event_stream {
 	uint32_t number;
 	struct event_page *page;
-	int fd; /* -1: closed, and asked after */
+	int fd;	       /* -1: closed, and asked after */
+	uint64_t lock; /* its byte of the data file */
+	bool known;    /* as a page */
 	struct slot *slots;
 	uint32_t next_index; /* what the kernel will give to the next event, if nobody else registers on it */
 	UT_hash_handle by_number;
+	TAILQ_ENTRY(event_stream) in_disowned;
 };
 
 enum { AT_ONCE = 100 }; /* what the processes of enablers are asked in one go */
 
-/* New holdings with enablers in one process, registered on one stream. */
+/* New holdings with enablers in one process, registered on one stream; or on none, where the stream has them (ADOPT). */
 struct placement {
 	struct job *job;
 	struct event_stream *stream;
 	struct page_map *map;
+	int file;   /* a data file of our own in the stream's place, or -1 */
 	bool again; /* who was asked first has died */
 	size_t n;
 	struct slot *slots[AT_ONCE];
@@ -112,10 +122,12 @@ struct placement {
 };
 
 struct user_events_abi {
-	/* Makes what there is to a page; the fd for clients. */
-	int (*page_new)(struct user_events *, struct event_page *, int *ret_fd);
-	void (*page_free)(struct user_events *, struct event_page *);
-	/* Takes a place for a new holding: a bit, and room for its enabler. An answer. NULL: it has one anyway. */
+	/* Makes a page's files. */
+	int (*page_new)(struct user_events *, struct event_page *);
+	/*
+	 * Takes a place for a new holding: a bit, or the one that it says already, and room for its enabler. An answer. NULL:
+	 * it has one anyway.
+	 */
 	int (*take_place)(struct user_events *, struct event_page *, struct holding *);
 	/* What was refused does not need it. */
 	void (*give_place)(struct user_events *, struct holding *);
@@ -148,12 +160,15 @@ struct user_events {
 	struct mounts mounts;
 	int data;	    /* a data file of our own, on which nothing is registered */
 	int list;	    /* the kernel's, of all events; or why it can't be read */
-	uint64_t lock_base; /* where this keeper's locks begin */
+	uint64_t next_lock; /* for the next stream */
+	uint32_t next_page; /* id */
 	struct event_page *pages;
 	struct event_stream *streams;
-	struct event_page shared; /* status page: all holdings are here */
-	int status;		  /* status page: what clients get */
-	int timer;		  /* enable address: for spare processes; status page: while there are such: */
+	struct stream_queue disowned; /* who was looked at last is the last */
+	int disowned_timer;	      /* while there are such */
+	struct event_page shared;     /* status page: all holdings are here */
+	int status;		      /* status page: what clients get */
+	int timer;		      /* enable address: for spare processes; status page: while there are such: */
 	struct unwanted_list unwanted;
 	struct enabler_list enablers;
 	bool timer_runs;
@@ -164,6 +179,20 @@ struct user_events {
 
 /* user_events.c: takes the mounts over. 0, or a negative errno. */
 int user_events_new(enum wire_backend, const struct mounts *, const struct kernel_limits *, struct kernel **ret);
+struct event_page *user_events_find_page(const struct user_events *, uint32_t number);
+struct event_stream *user_events_find_stream(const struct user_events *, uint32_t number);
+/* Not among the others yet. NULL: no memory. */
+struct event_page *user_events_page_make(struct user_events *, uint32_t number);
+/* Frees one that never was. Returns the error. */
+int user_events_page_unmake(struct event_page *, int error);
+/* 0, or -ENOMEM, and it is freed. */
+int user_events_page_add(struct user_events *, struct event_page *);
+/* As soon as the last of its streams, all of them disowned, is; it has no number any more. */
+void user_events_page_free(struct user_events *, struct event_page *);
+/* NULL: no memory. */
+struct event_stream *user_events_stream_add(struct user_events *, uint32_t number, struct event_page *, uint64_t lock);
+void user_events_stream_free(struct user_events *, struct event_stream *);
+void user_events_disowned_free(struct user_events *, struct event_stream *);
 /* What became of a placement's slot. */
 void user_events_placed(struct event_stream *, struct slot *, struct kernel_call *);
 void user_events_not_placed(struct user_events *, struct event_stream *, struct slot *);

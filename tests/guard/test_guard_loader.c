@@ -289,6 +289,101 @@ TEST(status_tells_which_keepers_live)
 }
 END_TEST
 
+/* --- keepers that follow each other --- */
+
+static bool is_its_keepers(struct stand_in *keeper, int fd)
+{
+	return stand_in_try(keeper, STAND_IN_ITSELF, fd, REGISTER_NEW, "guard_heir") == 0;
+}
+
+static void load_cgroup(const struct stand_in *keeper, const char *name)
+{
+	ck_assert_msg(loader("--mount=%llu --cgroup=/sys/fs/cgroup/%s", (unsigned long long)keeper->mount, name) == 0,
+		      "%s", loader_output);
+}
+
+/* As systemd does with the cgroup of a unit that has ended. */
+static void end_with_cgroup(struct stand_in *keeper, const char *name)
+{
+	char path[128];
+
+	stand_in_end(keeper);
+	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", name);
+	for (unsigned i = 0; i < 1000 && rmdir(path) < 0; i++)
+		usleep(10000);
+	ck_assert_int_lt(access(path, F_OK), 0);
+}
+
+TEST(the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones)
+{
+	struct stand_in gone, living, by_process, heir;
+	int files[3];
+
+	stand_in_start(&gone, "guard-gone");
+	stand_in_start(&living, "guard-living");
+	stand_in_start(&by_process, NULL);
+	stand_in_start(&heir, "guard-heir");
+	load_cgroup(&gone, "guard-gone");
+	load_cgroup(&living, "guard-living");
+	ck_assert_int_eq(loader("--mount=%llu --process=%d", (unsigned long long)by_process.mount, (int)by_process.pid),
+			 0);
+	files[0] = stand_in_open(&gone, NULL);
+	files[1] = stand_in_open(&living, NULL);
+	files[2] = stand_in_open(&by_process, NULL);
+	end_with_cgroup(&gone, "guard-gone");
+	stand_in_end(&by_process);
+	ck_assert(!is_its_keepers(&heir, files[0]));
+
+	/* A process is nobody's heir. */
+	ck_assert_int_eq(loader("--mount=9 --process=%d", (int)heir.pid), 0);
+	ck_assert(!is_its_keepers(&heir, files[0]));
+	load_cgroup(&heir, "guard-heir");
+	ck_assert(is_its_keepers(&heir, files[0]));
+	ck_assert(is_guarded(files[0]));
+	ck_assert(!is_its_keepers(&heir, files[1]));
+	ck_assert(!is_its_keepers(&heir, files[2]));
+	ck_assert(is_its_keepers(&living, files[1]));
+	ck_assert(!is_its_keepers(&living, files[0]));
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		close(files[i]);
+	end_with_cgroup(&living, "guard-living");
+	end_with_cgroup(&heir, "guard-heir");
+}
+END_TEST
+
+/* Who sees only a part of them can't say that one is gone. */
+static int load_in_cgroup_namespace(void *data)
+{
+	const struct stand_in *heir = data;
+
+	cgroup_enter("guard-heir");
+	if (unshare(CLONE_NEWCGROUP | CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    umount2("/sys/fs/cgroup", MNT_DETACH) < 0 || mount("cgroup2", "/sys/fs/cgroup", "cgroup2", 0, NULL) < 0)
+		return 2;
+	return loader("--mount=%llu --cgroup-id=4711", (unsigned long long)heir->mount);
+}
+
+TEST(who_does_not_see_all_cgroups_inherits_nothing)
+{
+	struct stand_in gone, heir;
+	const char *first;
+	int fd;
+
+	stand_in_start(&gone, "guard-gone");
+	stand_in_start(&heir, "guard-heir");
+	load_cgroup(&gone, "guard-gone");
+	fd = stand_in_open(&gone, NULL);
+	end_with_cgroup(&gone, "guard-gone");
+	ck_assert_int_eq(run_in_child(load_in_cgroup_namespace, &heir), 0);
+	ck_assert_int_eq(loader("--status --json"), 0);
+	first = strstr(loader_output, "\"cgroup_id\":4711");
+	ck_assert_ptr_nonnull(first);
+	ck_assert_ptr_null(strstr(first + 1, "\"cgroup_id\":4711"));
+	close(fd);
+	end_with_cgroup(&heir, "guard-heir");
+}
+END_TEST
+
 /* Whose numbers of processes are others than the kernel's own. */
 static int load_in_namespace(void *data)
 {
@@ -486,6 +581,8 @@ static Suite *make_suite(void)
 		what_is_there_already_is_not_loaded_again,
 		loaders_at_the_same_time_load_it_once_and_lose_nothing,
 		what_is_removed_guards_no_more,
+		the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones,
+		who_does_not_see_all_cgroups_inherits_nothing,
 		two_capabilities_are_enough,
 		without_them_it_says_so,
 		where_no_bpffs_is_mounted_it_mounts_one_or_says_how,

@@ -3,10 +3,12 @@
 #include "tests/integration/keeper.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "kernel/keeper.h"
@@ -19,7 +21,18 @@ enum { OPTIONS_MAX = 8, PATIENCE = 30 /* seconds: loading the guard takes its ti
 
 static uint8_t buffer[MESSAGE_MAX];
 
-static pid_t spawn(int socket, const char *const *options)
+/* As systemd does it, but nothing else is handed over: it has root's privileges still. */
+static void say_that_it_listens(void)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", (int)getpid());
+	setenv("LISTEN_PID", number, 1);
+	setenv("LISTEN_FDS", "1", 1);
+	setenv("LISTEN_FDNAMES", "keeper", 1);
+}
+
+static pid_t spawn(int socket, bool listens, const char *const *options)
 {
 	const char *argv[OPTIONS_MAX] = { built("userevd-keeper") };
 	size_t n = 1;
@@ -33,6 +46,8 @@ static pid_t spawn(int socket, const char *const *options)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(fcntl(socket, F_DUPFD, 64), KEEPER_SOCKET);
 		close_range(KEEPER_SOCKET + 1, ~0U, 0);
+		if (listens)
+			say_that_it_listens();
 		execv(argv[0], (char *const *)(uintptr_t)argv);
 		_exit(127);
 	}
@@ -54,19 +69,14 @@ static int receive(struct keeper *keeper, struct cursor *ret_body, struct fdset 
 	return header.kind;
 }
 
-bool keeper_start(struct keeper *keeper, const char *const *options)
+static bool hear_first_words(struct keeper *keeper)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE };
 	struct fdset fds = { 0 };
 	struct cursor body;
-	int pair[2], kind;
+	int kind;
 
-	*keeper = (struct keeper){ .events_before = read_events() };
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	keeper->socket = pair[0];
-	keeper->pid = spawn(pair[1], options);
-	close(pair[1]);
-	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	ck_assert_int_eq(setsockopt(keeper->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
 	kind = receive(keeper, &body, &fds);
 	ck_assert_uint_eq(fds.count, 0);
 	if (kind == MESSAGE_READY)
@@ -74,6 +84,54 @@ bool keeper_start(struct keeper *keeper, const char *const *options)
 	else
 		ck_assert_msg(kind == MESSAGE_FAILED && *keeper->sentence, "it has ended without a word");
 	return kind == MESSAGE_READY;
+}
+
+bool keeper_start(struct keeper *keeper, const char *const *options)
+{
+	int pair[2];
+
+	*keeper = (struct keeper){ .events_before = read_events() };
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	keeper->socket = pair[0];
+	keeper->pid = spawn(pair[1], false, options);
+	close(pair[1]);
+	return hear_first_words(keeper);
+}
+
+void keeper_listen(struct keeper *keeper, const char *path, const char *const *options)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	*keeper = (struct keeper){ .events_before = read_events(), .path = path };
+	unlink(path);
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
+	ck_assert_int_eq(listen(fd, 8), 0);
+	keeper->pid = spawn(fd, true, options);
+	close(fd);
+	keeper->socket = -1;
+}
+
+bool keeper_connect(struct keeper *keeper)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+
+	fd_close(keeper->socket);
+	keeper->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(transport_address(keeper->path, &address, &length), 0);
+	ck_assert_int_eq(connect(keeper->socket, (struct sockaddr *)&address, length), 0);
+	return hear_first_words(keeper);
+}
+
+void keeper_kill(struct keeper *keeper)
+{
+	ck_assert_int_eq(kill(keeper->pid, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(keeper->pid, NULL, 0), keeper->pid);
+	keeper->socket = fd_close(keeper->socket);
+	free(keeper->events_before);
 }
 
 bool need_keeper(struct keeper *keeper, const char *const *options)
@@ -89,8 +147,14 @@ void keeper_say(struct keeper *keeper, const struct kernel_call *calls, size_t n
 {
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 
+	int fds[MESSAGE_FDS_MAX];
+	size_t n_fds = 0;
+
 	ck_assert_uint_eq(message_put_calls(&packet, calls, n), n);
-	keeper_send(keeper, packet.data, packet.size, -1);
+	for (size_t i = 0; i < n; i++)
+		if (message_op_takes_fd(calls[i].op) && calls[i].fd >= 0)
+			fds[n_fds++] = calls[i].fd;
+	ck_assert_int_eq(transport_send(keeper->socket, packet.data, packet.size, fds, n_fds, 0), 0);
 }
 
 bool keeper_hear(struct keeper *keeper, struct kernel_call *calls, size_t n)
@@ -140,8 +204,10 @@ int keeper_stop(struct keeper *keeper)
 	char event[640];
 	int status;
 
-	close(keeper->socket);
+	fd_close(keeper->socket);
 	ck_assert_int_eq(waitpid(keeper->pid, &status, 0), keeper->pid);
+	if (keeper->path)
+		unlink(keeper->path);
 	ck_assert_msg(WIFEXITED(status), "the keeper ended with status %#x", (unsigned)status);
 	ck_assert_msg(!keeper->events_before ||
 			      eventually(!find_new_event(keeper->events_before, event, sizeof(event))),

@@ -15,10 +15,16 @@ struct keeper {
 	struct kernel_facts facts;
 	char sentence[WIRE_SENTENCE_MAX + 1]; /* its last words */
 	char *events_before;
+	const char *path; /* of its socket, if it outlives whoever connects */
 };
 
 /* Starts it with these options (ending in NULL, or NULL) and waits for its first words: false where they are why it can't. */
 bool keeper_start(struct keeper *, const char *const *options);
+/* One that outlives its daemon, with a listening socket at that path; with --hold=1 it ends soon after the last one. */
+void keeper_listen(struct keeper *, const char *path, const char *const *options);
+/* As the next daemon, in the place of what was connected. Waits for its first words, too. */
+bool keeper_connect(struct keeper *);
+void keeper_kill(struct keeper *);
 /* As needed by a test of what it does; says so where this machine has no user_events. */
 bool need_keeper(struct keeper *, const char *const *options);
 /* Asks, and takes the answers; false where it has said that it ends. */

@@ -135,7 +135,28 @@ TEST(bits_are_fresh_after_init_whatever_was_there)
 }
 END_TEST
 
-SUITE("bits", every_bit_but_the_first_is_given_once_and_then_the_page_is_full, a_page_of_one_bit_has_none_to_give,
+TEST(a_certain_one_can_be_had_if_nobody_has_it)
+{
+	static struct bits bits;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const uint32_t last = sizes[i] - 1;
+
+		bits_init(&bits, sizes[i]);
+		ck_assert(!bits_take_this(&bits, 0));
+		ck_assert(bits_take_this(&bits, last));
+		ck_assert(!bits_take_this(&bits, last));
+		for (uint32_t n = 2; n < sizes[i]; n++)
+			expect(take(&bits) != last, "bit %u a second time", last);
+		expect_full(&bits);
+		bits_give(&bits, last);
+		ck_assert(bits_take_this(&bits, last));
+	}
+}
+END_TEST
+
+SUITE("bits", a_certain_one_can_be_had_if_nobody_has_it,
+      every_bit_but_the_first_is_given_once_and_then_the_page_is_full, a_page_of_one_bit_has_none_to_give,
       no_byte_gets_another_event_before_each_has_as_many, bits_come_in_the_order_of_bytes,
       what_is_given_back_is_given_again_in_its_place, a_full_page_gives_just_what_it_gets_back,
       bits_are_fresh_after_init_whatever_was_there)

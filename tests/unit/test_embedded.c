@@ -405,6 +405,14 @@ TEST(what_does_not_exist_or_exists_already_is_said)
 	ck_assert_int_eq(ask(kernel, (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = 1, .text = "" }).result,
 			 -EEXIST);
 	ck_assert_int_eq(ask(kernel, (struct kernel_call){ .op = (enum kernel_op)99 }).result, -EINVAL);
+	for (enum kernel_op op = KERNEL_DEPOSIT; op < KERNEL_OP_MAX_; op++) {
+		int fds = count_open_fds(), fd = dup(STDIN_FILENO);
+
+		ck_assert_int_eq(ask(kernel, (struct kernel_call){ .op = op, .fd = fd }).result, KERNEL_E_UNSUPPORTED);
+		if (fcntl(fd, F_GETFD) >= 0)
+			close(fd);
+		ck_assert_int_eq(count_open_fds(), fds);
+	}
 	ck_assert_int_eq(page_free(kernel, 1), -EBUSY);
 	ck_assert(!kernel_page_stats(kernel, 2, &stats));
 	ck_assert_int_eq(stream_free(kernel, 1), 0);

@@ -7,12 +7,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 
+#include "kernel/deposit.h"
 #include "kernel/message.h"
 #include "protocol/transport.h"
 #include "tests/suite.h"
@@ -56,6 +62,7 @@ struct fake {
 	size_t noted;
 	size_t batches;
 	int result; /* of all but pages and streams */
+	unsigned orphaned;
 	int dispatch;
 	_Atomic unsigned dispatches;
 	ino_t given[DEVICES]; /* fds */
@@ -67,6 +74,9 @@ static void fake_answer(struct fake *fake, struct kernel_call *call)
 	struct stat status;
 	int ends[2];
 
+	/* It is the kernel's. */
+	if (message_op_takes_fd(call->op))
+		call->fd = fd_close(call->fd);
 	call->result = fake->result;
 	call->bit = call->index + 1;
 	call->index += 2;
@@ -130,18 +140,28 @@ static int fake_dispatch(struct kernel *kernel)
 	return fake->dispatch;
 }
 
+static void fake_orphan(struct kernel *kernel)
+{
+	struct fake *fake = container_of(kernel, struct fake, kernel);
+
+	fake->orphaned++;
+}
+
 static const struct kernel_ops fake_ops = {
 	.submit = fake_submit,
 	.cancel = fake_cancel,
 	.dispatch = fake_dispatch,
+	.orphan = fake_orphan,
 };
 
 /* --- the keeper, in a thread --- */
 
 struct scene {
 	struct fake fake;
+	struct deposit_box *box; /* or NULL */
 	int daemon;
 	int keeper;
+	unsigned hold;
 	pthread_t thread;
 	bool running;
 	int served;
@@ -151,7 +171,7 @@ static void *serve(void *data)
 {
 	struct scene *scene = data;
 
-	scene->served = keeper_serve(scene->keeper, &scene->fake.kernel);
+	scene->served = keeper_serve(scene->keeper, &scene->fake.kernel, scene->box);
 	return NULL;
 }
 
@@ -266,12 +286,18 @@ static struct scene *scene_ready(void)
 
 #define READY_SCENE(name) _cleanup_(scene_free) struct scene *name = scene_ready()
 
+/* With what they bring, which stays the test's. */
 static void say_calls(const struct scene *scene, const struct kernel_call *calls, size_t n)
 {
 	struct packet packet = packet_new();
+	int fds[MESSAGE_FDS_MAX];
+	size_t n_fds = 0;
 
 	ck_assert_uint_eq(message_put_calls(&packet, calls, n), n);
-	say(scene, &packet);
+	for (size_t i = 0; i < n; i++)
+		if (message_op_takes_fd(calls[i].op) && calls[i].fd >= 0)
+			fds[n_fds++] = calls[i].fd;
+	ck_assert_int_eq(transport_send(scene->daemon, packet.data, packet.size, fds, n_fds, 0), 0);
 }
 
 /* The answer's fds are in heard.fds, in the order of the calls. */
@@ -614,13 +640,13 @@ TEST(a_daemon_that_never_listened_ends_it_well)
 }
 END_TEST
 
-TEST(a_daemon_that_had_gone_before_is_an_error_and_no_signal)
+TEST(a_daemon_that_had_gone_before_ends_it_well_and_is_no_signal)
 {
 	SCENE(scene);
 
 	scene->daemon = fd_close(scene->daemon);
 	start(scene);
-	ck_assert_int_eq(join(scene), -EPIPE);
+	ck_assert_int_eq(join(scene), 0);
 }
 END_TEST
 
@@ -812,6 +838,27 @@ static void that_it_is_ready(struct packet *packet)
 	fill_header(packet, MESSAGE_READY, 1);
 }
 
+static void a_deposit_of_nothing(struct packet *packet)
+{
+	put_good(packet);
+	put_raw(packet, (struct message_call){ .op = KERNEL_DEPOSIT }, "", 0);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
+static void a_deposit_that_did_not_come(struct packet *packet)
+{
+	put_good(packet);
+	put_raw(packet, (struct message_call){ .op = KERNEL_DEPOSIT, .has_fd = 1 }, "", 0);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
+static void an_fd_for_what_takes_none(struct packet *packet)
+{
+	put_good(packet);
+	put_raw(packet, (struct message_call){ .op = KERNEL_CLEAN, .has_fd = 1 }, "", 0);
+	fill_header(packet, MESSAGE_CALLS, 2);
+}
+
 static void that_it_failed(struct packet *packet)
 {
 	message_put_failed(packet, "I can't");
@@ -837,6 +884,9 @@ static void (*const nonsense[])(struct packet *) = {
 	what_only_keepers_say,
 	that_it_is_ready,
 	that_it_failed,
+	a_deposit_of_nothing,
+	a_deposit_that_did_not_come,
+	an_fd_for_what_takes_none,
 };
 
 /* The end, in words; nothing of it was done, nor what was asked behind it. */
@@ -910,7 +960,7 @@ TEST(what_is_not_quite_nonsense_is_done)
 }
 END_TEST
 
-TEST(nobody_gives_the_keeper_fds)
+TEST(an_fd_that_no_call_mentions_is_nonsense)
 {
 	static const int fds[] = { STDERR_FILENO, STDERR_FILENO, STDERR_FILENO, STDERR_FILENO,
 				   STDERR_FILENO, STDERR_FILENO, STDERR_FILENO, STDERR_FILENO };
@@ -923,6 +973,24 @@ TEST(nobody_gives_the_keeper_fds)
 		message_put_calls(&packet, &call, 1);
 		ck_assert_int_eq(transport_send(scene->daemon, packet.data, packet.size, fds, n, 0), 0);
 		expect_refusal(scene);
+	}
+}
+END_TEST
+
+/* One too few, and one too many; none of them is kept. */
+TEST(as_many_fds_as_calls_mention_or_it_is_nonsense)
+{
+	for (size_t n = 1; n <= 3; n += 2) {
+		READY_SCENE(scene);
+		const struct kernel_call calls[2] = { { .op = KERNEL_DEPOSIT }, { .op = KERNEL_PAGE_ADOPT } };
+		const int fds[3] = { STDERR_FILENO, STDERR_FILENO, STDERR_FILENO };
+		struct packet packet = packet_new();
+		int before = count_open_fds();
+
+		message_put_calls(&packet, calls, 2);
+		ck_assert_int_eq(transport_send(scene->daemon, packet.data, packet.size, fds, n, 0), 0);
+		expect_refusal(scene);
+		ck_assert_int_eq(count_open_fds(), before);
 	}
 }
 END_TEST
@@ -942,6 +1010,490 @@ TEST(a_keeper_that_cannot_says_so_in_a_sentence_that_fits)
 	}
 	scene->daemon = fd_close(scene->daemon);
 	keeper_refuse(scene->keeper, text);
+}
+END_TEST
+
+/* --- what is deposited --- */
+
+static struct kernel_call deposit(uint64_t number, int fd)
+{
+	return (struct kernel_call){ .op = KERNEL_DEPOSIT, .number = number, .fd = fd };
+}
+
+static int ask_for(const struct scene *scene, enum kernel_op op, uint64_t number)
+{
+	struct kernel_call call = { .op = op, .number = number, .fd = -1 };
+
+	say_calls(scene, &call, 1);
+	hear(scene, MESSAGE_ANSWERS);
+	ck_assert(message_next_answer(&heard.body, &call, &(bool){ false }));
+	ck_assert_uint_eq(heard.fds.count, call.result == KERNEL_OK && op == KERNEL_DEPOSITED);
+	return call.result;
+}
+
+static void expect_deposited(const struct scene *scene, uint64_t number, int fd)
+{
+	struct stat one, other;
+
+	ck_assert_int_eq(ask_for(scene, KERNEL_DEPOSITED, number), KERNEL_OK);
+	ck_assert_int_eq(fstat(fd, &one), 0);
+	ck_assert_int_eq(fstat(heard.fds.fd[0], &other), 0);
+	ck_assert_uint_eq(one.st_ino, other.st_ino);
+	ck_assert_int_eq(fcntl(heard.fds.fd[0], F_GETFD), FD_CLOEXEC);
+	fdset_deinit(&heard.fds);
+}
+
+static void say_deposit(const struct scene *scene, uint64_t number, int fd)
+{
+	struct kernel_call call = deposit(number, fd);
+
+	say_calls(scene, &call, 1);
+	expect_answers(scene, &call, 1, 0);
+	ck_assert_int_eq(call.result, KERNEL_OK);
+}
+
+static int some_fd(void)
+{
+	int fd = memfd_create("deposit", MFD_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+static struct scene *scene_with_box(struct deposit_box *box)
+{
+	struct scene *scene = scene_new();
+
+	scene->box = box;
+	start(scene);
+	hear(scene, MESSAGE_READY);
+	return scene;
+}
+
+TEST(what_is_deposited_is_there_until_it_is_withdrawn)
+{
+	struct deposit_box box = { 0 };
+	_cleanup_(scene_free) struct scene *scene = scene_with_box(&box);
+	struct kernel_facts facts;
+	int one = some_fd(), other = some_fd(), fds = count_open_fds();
+
+	ck_assert(message_get_ready(heard.body, &facts));
+	ck_assert(facts.deposits);
+	ck_assert_int_eq(ask_for(scene, KERNEL_DEPOSITED, 7), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(ask_for(scene, KERNEL_WITHDRAW, 7), KERNEL_E_NO_SUCH);
+	say_deposit(scene, 7, one);
+	say_deposit(scene, UINT64_MAX, other);
+	expect_deposited(scene, 7, one);
+	expect_deposited(scene, UINT64_MAX, other);
+	/* In the place of what is there. */
+	say_deposit(scene, 7, other);
+	expect_deposited(scene, 7, other);
+	ck_assert_int_eq(count_open_fds(), fds + 2);
+	ck_assert_int_eq(ask_for(scene, KERNEL_WITHDRAW, 7), KERNEL_OK);
+	ck_assert_int_eq(ask_for(scene, KERNEL_DEPOSITED, 7), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(deposit_clear(&box), 1);
+	wait_until(count_open_fds() == fds - 1);
+	ck_assert_uint_eq(scene->fake.noted, 0);
+	close(one);
+	close(other);
+}
+END_TEST
+
+TEST(deposits_are_answered_in_their_turn_among_the_kernels_calls)
+{
+	struct deposit_box box = { 0 };
+	_cleanup_(scene_free) struct scene *scene = scene_with_box(&box);
+	int fd = some_fd();
+	struct kernel_call calls[] = {
+		{ .op = KERNEL_CLEAN, .index = 10, .fd = -1 },	     deposit(1, fd),
+		{ .op = KERNEL_DEPOSITED, .number = 1, .fd = -1 },   { .op = KERNEL_CLEAN, .index = 20, .fd = -1 },
+		{ .op = KERNEL_CLEAN, .index = 30, .fd = -1 },	     { .op = KERNEL_PAGE_NEW, .page = 1, .fd = -1 },
+		{ .op = KERNEL_DEPOSITED, .number = 404, .fd = -1 },
+	};
+
+	scene->fake.result = KERNEL_E_LINGERS;
+	say_calls(scene, calls, ARRAY_SIZE(calls));
+	expect_answers(scene, calls, ARRAY_SIZE(calls), 2);
+	ck_assert_int_eq(calls[0].result, KERNEL_E_LINGERS);
+	ck_assert_int_eq(calls[1].result, KERNEL_OK);
+	ck_assert_int_eq(calls[2].result, KERNEL_OK);
+	ck_assert_uint_eq(calls[4].bit, 31);
+	ck_assert_int_eq(calls[5].result, KERNEL_OK);
+	ck_assert_int_eq(calls[6].result, KERNEL_E_NO_SUCH);
+	ck_assert_uint_eq(scene->fake.batches, 2);
+	ck_assert_uint_eq(scene->fake.noted, 4);
+	fdset_deinit(&heard.fds);
+	ck_assert_int_eq(hang_up(scene), 0);
+	deposit_clear(&box);
+	close(fd);
+}
+END_TEST
+
+TEST(what_the_kernel_is_brought_gets_there)
+{
+	READY_SCENE(scene);
+	int fd = some_fd(), fds = count_open_fds();
+	struct kernel_call calls[] = {
+		{ .op = KERNEL_PAGE_ADOPT, .page = 3, .index = 1, .fd = fd },
+		{ .op = KERNEL_STREAM_ADOPT, .stream = 4, .number = INT64_MAX, .fd = -1 },
+		{ .op = KERNEL_ADOPT, .stream = 4, .bit = 5, .index = 6, .fd = -1 },
+		{ .op = KERNEL_STREAM_ADOPT, .stream = 5, .fd = fd },
+	};
+
+	say_calls(scene, calls, ARRAY_SIZE(calls));
+	expect_answers(scene, calls, ARRAY_SIZE(calls), 0);
+	ck_assert_int_ge(scene->fake.note[0].call.fd, 0);
+	ck_assert_int_eq(scene->fake.note[1].call.fd, -1);
+	ck_assert_uint_eq(scene->fake.note[1].call.number, INT64_MAX);
+	ck_assert_uint_eq(scene->fake.note[2].call.bit, 5);
+	ck_assert_int_ge(scene->fake.note[3].call.fd, 0);
+	ck_assert_int_eq(count_open_fds(), fds);
+	ck_assert_int_eq(hang_up(scene), 0);
+	close(fd);
+}
+END_TEST
+
+TEST(a_keeper_that_ends_with_its_daemon_takes_no_deposits)
+{
+	READY_SCENE(scene);
+	struct kernel_facts facts;
+	int fd = some_fd();
+	struct kernel_call call = deposit(1, fd);
+
+	ck_assert(message_get_ready(heard.body, &facts));
+	ck_assert(!facts.deposits);
+	scene->fake.result = KERNEL_E_UNSUPPORTED; /* as backends say */
+	say_calls(scene, &call, 1);
+	expect_answers(scene, &call, 1, 0);
+	ck_assert_int_eq(call.result, KERNEL_E_UNSUPPORTED);
+	ck_assert_int_eq(hang_up(scene), 0);
+	close(fd);
+}
+END_TEST
+
+TEST(ten_thousand_deposits_are_all_there)
+{
+	enum { ALL = 10000 };
+	struct deposit_box box = { 0 };
+	const struct rlimit many = { ALL + 1000, ALL + 1000 };
+	_cleanup_(scene_free) struct scene *scene = NULL;
+	int fds = count_open_fds(), fd = some_fd();
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &many), 0);
+	scene = scene_with_box(&box);
+	for (uint64_t i = 0; i < ALL; i += MESSAGE_FDS_MAX) {
+		struct kernel_call calls[MESSAGE_FDS_MAX];
+
+		for (uint64_t j = 0; j < MESSAGE_FDS_MAX; j++)
+			calls[j] = deposit(i + j, fd);
+		say_calls(scene, calls, MESSAGE_FDS_MAX);
+		expect_answers(scene, calls, MESSAGE_FDS_MAX, 0);
+		for (size_t j = 0; j < MESSAGE_FDS_MAX; j++)
+			if (calls[j].result != KERNEL_OK)
+				ck_abort_msg("%zu: %d", (size_t)i + j, calls[j].result);
+	}
+	expect_deposited(scene, 0, fd);
+	expect_deposited(scene, ALL - 1, fd);
+	ck_assert_int_eq(ask_for(scene, KERNEL_DEPOSITED, ALL), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(deposit_clear(&box), ALL);
+	scene->keeper = fd_close(scene->keeper);
+	close(fd);
+	wait_until(count_open_fds() == fds + 1); /* the kernel's */
+}
+END_TEST
+
+/* All of a packet or nothing, and the rest of it is done. */
+TEST(what_there_is_no_room_for_is_answered_so)
+{
+	struct deposit_box box = { 0 };
+	_cleanup_(scene_free) struct scene *scene = scene_with_box(&box);
+	int fd = some_fd(), spare = dup(fd);
+	struct rlimit limit, few;
+	struct kernel_call calls[] = { deposit(1, fd),
+				       { .op = KERNEL_CLEAN, .fd = -1 },
+				       deposit(2, fd),
+				       { .op = KERNEL_STREAM_ADOPT, .fd = fd } };
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = (struct rlimit){ (rlim_t)spare + 1, limit.rlim_max };
+	close(spare);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	say_calls(scene, calls, ARRAY_SIZE(calls));
+	hear(scene, MESSAGE_ANSWERS);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		ck_assert(message_next_answer(&heard.body, &calls[i], &(bool){ false }));
+		ck_assert_int_eq(calls[i].result, i == 1 ? KERNEL_OK : -EMFILE);
+	}
+	ck_assert_uint_eq(scene->fake.noted, 1);
+	ck_assert_int_eq(hang_up(scene), 0);
+	ck_assert_uint_eq(deposit_clear(&box), 0);
+	close(fd);
+}
+END_TEST
+
+/* --- daemons, one after the other --- */
+
+/* scene->keeper is a listening socket. */
+static void *serve_all(void *data)
+{
+	struct scene *scene = data;
+
+	scene->served =
+		keeper_serve_all(scene->keeper, keeper_find_owner(scene->keeper), scene->hold, &scene->fake.kernel);
+	return NULL;
+}
+
+static char directory[64], address[100];
+
+static struct scene *scene_of_many(unsigned hold)
+{
+	struct scene *scene = scene_new();
+	struct sockaddr_un name;
+	socklen_t length;
+
+	make_temporary_directory(directory, sizeof(directory));
+	snprintf(address, sizeof(address), "%s/keeper", directory);
+	scene->daemon = fd_close(scene->daemon);
+	fd_close(scene->keeper);
+	scene->keeper = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(transport_address(address, &name, &length), 0);
+	ck_assert_int_eq(bind(scene->keeper, (struct sockaddr *)&name, length), 0);
+	ck_assert_int_eq(listen(scene->keeper, 8), 0);
+	scene->hold = hold;
+	ck_assert_int_eq(pthread_create(&scene->thread, NULL, serve_all, scene), 0);
+	scene->running = true;
+	return scene;
+}
+
+static int connect_daemon(void)
+{
+	const struct timeval patience = { .tv_sec = 30 };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un name;
+	socklen_t length;
+
+	ck_assert_int_eq(transport_address(address, &name, &length), 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&name, length), 0);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	return fd;
+}
+
+static void next_daemon(struct scene *scene)
+{
+	fd_close(scene->daemon);
+	scene->daemon = connect_daemon();
+	hear(scene, MESSAGE_READY);
+}
+
+static void disown(const struct scene *scene)
+{
+	struct kernel_call call = { .op = KERNEL_DISOWN, .fd = -1 };
+
+	say_calls(scene, &call, 1);
+	expect_answers(scene, &call, 1, 0);
+}
+
+static int end_of_many(struct scene *scene)
+{
+	int r;
+
+	scene->daemon = fd_close(scene->daemon);
+	r = join(scene);
+	unlink(address);
+	rmdir(directory);
+	return r;
+}
+
+TEST(what_one_daemon_deposits_the_next_one_finds)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	int fd = some_fd(), fds = count_open_fds();
+	struct kernel_facts facts;
+
+	next_daemon(scene);
+	ck_assert(message_get_ready(heard.body, &facts));
+	ck_assert(facts.deposits);
+	say_deposit(scene, 5, fd);
+	next_daemon(scene);
+	expect_deposited(scene, 5, fd);
+	ck_assert_uint_eq(scene->fake.orphaned, 1);
+	/* Nobody comes. */
+	ck_assert_int_eq(end_of_many(scene), 0);
+	wait_until(count_open_fds() == fds);
+	close(fd);
+}
+END_TEST
+
+TEST(one_daemon_is_served_at_a_time)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	struct pollfd second = { .events = POLLIN };
+
+	next_daemon(scene);
+	second.fd = connect_daemon();
+	disown(scene);
+	ck_assert_int_eq(poll(&second, 1, 200), 0);
+	fd_close(scene->daemon);
+	scene->daemon = second.fd;
+	hear(scene, MESSAGE_READY);
+	disown(scene);
+	ck_assert_int_eq(end_of_many(scene), 0);
+}
+END_TEST
+
+/* What is under way is finished, and what it made stays; its fds go with the answers. */
+TEST(a_daemon_that_goes_while_calls_are_under_way_leaves_what_they_make)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	struct kernel_call calls[2];
+	int fds;
+
+	memcpy(calls, examples, sizeof(calls));
+	next_daemon(scene);
+	fds = count_open_fds();
+	scene->fake.holds = true;
+	say_calls(scene, calls, 2);
+	say_numbered(scene, 3);
+	wait_until(scene->fake.n_held == 2);
+	scene->daemon = fd_close(scene->daemon);
+	next_daemon(scene);
+	ck_assert_uint_eq(scene->fake.n_held, 0);
+	ck_assert_uint_eq(scene->fake.noted, 5);
+	ck_assert(nothing_is_heard(scene));
+	ck_assert_int_eq(count_open_fds(), fds);
+	ck_assert_int_eq(end_of_many(scene), 0);
+}
+END_TEST
+
+TEST(a_daemon_that_talks_nonsense_loses_its_connection_and_not_its_deposits)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	int fd = some_fd();
+	char byte;
+
+	next_daemon(scene);
+	say_deposit(scene, 5, fd);
+	ck_assert_int_eq(transport_send(scene->daemon, "nonsense", 8, NULL, 0, 0), 0);
+	hear(scene, MESSAGE_FAILED);
+	ck_assert_int_eq(recv(scene->daemon, &byte, 1, 0), 0);
+	next_daemon(scene);
+	expect_deposited(scene, 5, fd);
+	ck_assert_int_eq(end_of_many(scene), 0);
+	close(fd);
+}
+END_TEST
+
+static size_t count_noted(const struct scene *scene, enum kernel_op op)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < scene->fake.noted; i++)
+		n += scene->fake.note[i].call.op == op;
+	return n;
+}
+
+enum { DEATHS = 8 /* that are enough */ };
+
+TEST(what_many_daemons_in_a_row_died_of_is_dropped)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	int pair[2];
+	char byte;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	next_daemon(scene);
+	disown(scene);
+	say_deposit(scene, 5, pair[1]);
+	for (unsigned i = 0; i < DEATHS; i++) {
+		next_daemon(scene);
+		expect_deposited(scene, 5, pair[1]);
+	}
+	close(pair[1]);
+	ck_assert_uint_eq(count_noted(scene, KERNEL_DISOWN), 1);
+	next_daemon(scene);
+	ck_assert_int_eq(ask_for(scene, KERNEL_DEPOSITED, 5), KERNEL_E_NO_SUCH);
+	ck_assert_uint_eq(count_noted(scene, KERNEL_DISOWN), 2);
+	/* A connection ends for its client. */
+	ck_assert_int_eq(recv(pair[0], &byte, 1, 0), 0);
+	ck_assert_int_eq(end_of_many(scene), 0);
+	close(pair[0]);
+}
+END_TEST
+
+TEST(a_daemon_that_has_taken_over_begins_the_count_anew)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	int fd = some_fd();
+
+	next_daemon(scene);
+	say_deposit(scene, 5, fd);
+	for (unsigned i = 0; i < DEATHS - 1; i++)
+		next_daemon(scene);
+	expect_deposited(scene, 5, fd);
+	disown(scene);
+	for (unsigned i = 0; i < DEATHS; i++) {
+		next_daemon(scene);
+		expect_deposited(scene, 5, fd);
+	}
+	ck_assert_int_eq(end_of_many(scene), 0);
+	close(fd);
+}
+END_TEST
+
+/* Whoever it was has ended meanwhile, and the daemon did not live to say so. */
+TEST(what_a_daemon_has_not_asked_for_goes_with_what_it_disowns)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	int wanted = some_fd(), pair[2];
+	char byte;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	next_daemon(scene);
+	say_deposit(scene, 5, wanted);
+	say_deposit(scene, 6, pair[1]);
+	close(pair[1]);
+	disown(scene);
+	next_daemon(scene);
+	expect_deposited(scene, 5, wanted);
+	disown(scene);
+	ck_assert_int_eq(recv(pair[0], &byte, 1, 0), 0);
+	ck_assert_int_eq(ask_for(scene, KERNEL_DEPOSITED, 6), KERNEL_E_NO_SUCH);
+	expect_deposited(scene, 5, wanted);
+	ck_assert_int_eq(end_of_many(scene), 0);
+	close(pair[0]);
+	close(wanted);
+}
+END_TEST
+
+TEST(the_kernel_is_looked_after_while_no_daemon_is_there)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(30);
+
+	answer_one(scene);
+	next_daemon(scene);
+	scene->daemon = fd_close(scene->daemon);
+	answer_one(scene);
+	scene->fake.dispatch = -EIO;
+	ck_assert_int_eq(eventfd_write(scene->fake.kernel.fd, 1), 0);
+	ck_assert_int_eq(end_of_many(scene), -EIO);
+}
+END_TEST
+
+/* With nobody there who would take over, it ends well at once. */
+TEST(who_is_told_to_end_while_no_daemon_is_there_does)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(3000);
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	answer_one(scene); /* so it is waiting */
+	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
+	ck_assert_int_eq(end_of_many(scene), 0);
 }
 END_TEST
 
@@ -1001,8 +1553,17 @@ SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has,
       a_daemon_that_hangs_up_while_much_is_under_way_is_answered_to_nobodys_harm,
       fds_that_cannot_be_sent_are_taken_back_while_more_is_under_way,
       nonsense_behind_what_is_under_way_comes_after_its_answers, a_daemon_that_hangs_up_ends_it_well,
-      a_daemon_that_never_listened_ends_it_well, a_daemon_that_had_gone_before_is_an_error_and_no_signal,
+      a_daemon_that_never_listened_ends_it_well, a_daemon_that_had_gone_before_ends_it_well_and_is_no_signal,
       what_a_daemon_asked_before_it_went_is_done, a_kernel_that_has_something_to_do_gets_to_it,
       a_kernel_that_fails_ends_it, nonsense_ends_it_in_words_and_nothing_of_it_is_done,
-      a_message_cut_short_anywhere_is_nonsense, what_is_not_quite_nonsense_is_done, nobody_gives_the_keeper_fds,
-      a_keeper_that_cannot_says_so_in_a_sentence_that_fits, both_sides_understand_each_other)
+      a_message_cut_short_anywhere_is_nonsense, what_is_not_quite_nonsense_is_done,
+      an_fd_that_no_call_mentions_is_nonsense, as_many_fds_as_calls_mention_or_it_is_nonsense,
+      a_keeper_that_cannot_says_so_in_a_sentence_that_fits, what_is_deposited_is_there_until_it_is_withdrawn,
+      deposits_are_answered_in_their_turn_among_the_kernels_calls, what_the_kernel_is_brought_gets_there,
+      a_keeper_that_ends_with_its_daemon_takes_no_deposits, ten_thousand_deposits_are_all_there,
+      what_there_is_no_room_for_is_answered_so, what_one_daemon_deposits_the_next_one_finds,
+      one_daemon_is_served_at_a_time, a_daemon_that_goes_while_calls_are_under_way_leaves_what_they_make,
+      a_daemon_that_talks_nonsense_loses_its_connection_and_not_its_deposits,
+      what_a_daemon_has_not_asked_for_goes_with_what_it_disowns, what_many_daemons_in_a_row_died_of_is_dropped,
+      a_daemon_that_has_taken_over_begins_the_count_anew, the_kernel_is_looked_after_while_no_daemon_is_there,
+      who_is_told_to_end_while_no_daemon_is_there_does, both_sides_understand_each_other)

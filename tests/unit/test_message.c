@@ -38,6 +38,11 @@ static const struct kernel_call examples[] = {
 	{ .op = KERNEL_RELEASE, .stream = 9, .index = 10, .fd = -1 },
 	{ .op = KERNEL_STILL_OPEN, .stream = 9, .fd = -1 },
 	{ .op = KERNEL_CLEAN, .stream = 9, .fd = -1 },
+	{ .op = KERNEL_DEPOSIT, .number = UINT64_MAX, .fd = 0 },
+	{ .op = KERNEL_DEPOSITED, .number = UINT64_C(1) << 32, .fd = -1 },
+	{ .op = KERNEL_STREAM_ADOPT, .page = 7, .stream = 9, .number = INT64_MAX, .fd = -1 },
+	{ .op = KERNEL_STREAM_ADOPT, .page = 7, .stream = 10, .number = INT64_MAX, .fd = 0 },
+	{ .op = KERNEL_ADOPT, .stream = 9, .text = "event u32 x", .bit = 32767, .index = 4711, .fd = -1 },
 };
 
 static bool texts_are_same(const char *one, const char *other)
@@ -48,7 +53,8 @@ static bool texts_are_same(const char *one, const char *other)
 static void expect_same_call(const struct kernel_call *one, const struct kernel_call *other)
 {
 	expect(one->op == other->op && one->page == other->page && one->stream == other->stream &&
-		       one->flags == other->flags && one->index == other->index,
+		       one->flags == other->flags && one->index == other->index && one->bit == other->bit &&
+		       one->number == other->number,
 	       "numbers");
 	expect(texts_are_same(one->text, other->text), "'%s', not '%s'", other->text, one->text);
 	expect(other->fd == -1, "fd");
@@ -63,6 +69,9 @@ static struct message_header header_of(const void *packet, size_t size, enum mes
 	return header;
 }
 
+/* Of what was read last. */
+static bool ret_has_fd[MESSAGE_CALLS_MAX];
+
 /* What the whole packet says, as the keeper reads it: -1, or how many calls. */
 static int read_calls(const void *packet, size_t size, struct kernel_call *ret)
 {
@@ -74,7 +83,7 @@ static int read_calls(const void *packet, size_t size, struct kernel_call *ret)
 	    header.count > MESSAGE_CALLS_MAX)
 		return -1;
 	for (size_t i = 0; i < header.count; i++)
-		if (!message_next_call(&body, &ret[i], text[i]))
+		if (!message_next_call(&body, &ret[i], text[i], &ret_has_fd[i]))
 			return -1;
 	return cursor_done(&body) ? header.count : -1;
 }
@@ -125,8 +134,10 @@ TEST(calls_arrive_as_they_were_sent)
 	ck_assert_uint_eq(message_put_calls(&packet, examples, ARRAY_SIZE(examples)), ARRAY_SIZE(examples));
 	ck_assert(!packet.failed);
 	ck_assert_int_eq(read_calls(buffer, packet.size, got), ARRAY_SIZE(examples));
-	for (size_t i = 0; i < ARRAY_SIZE(examples); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
 		expect_same_call(&examples[i], &got[i]);
+		expect(ret_has_fd[i] == (examples[i].fd >= 0), "fd of %zu", i);
+	}
 	ck_assert_uint_eq(buffer[packet.size], CANARY);
 }
 END_TEST
@@ -220,7 +231,41 @@ TEST(what_is_no_operation_is_no_call)
 	for (uint32_t op = 0; op <= UINT16_MAX; op++) {
 		size_t size = put_raw_call((struct message_call){ .op = (uint16_t)op }, "", 0);
 
-		expect(read_calls(buffer, size, &got) == (op < KERNEL_OP_MAX_ ? 1 : -1), "%u", op);
+		expect(read_calls(buffer, size, &got) ==
+			       (op < KERNEL_OP_MAX_ && !message_op_needs_fd((enum kernel_op)op) ? 1 : -1),
+		       "%u", op);
+	}
+}
+END_TEST
+
+TEST(a_call_brings_an_fd_where_it_may_and_where_it_must)
+{
+	static const uint32_t values[] = { 0, 1, 2, 256, 65536, UINT32_MAX };
+	struct kernel_call got = { 0 };
+
+	for (enum kernel_op op = 0; op < KERNEL_OP_MAX_; op++) {
+		bool must = op == KERNEL_DEPOSIT || op == KERNEL_PAGE_ADOPT, may = must || op == KERNEL_STREAM_ADOPT;
+
+		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+			size_t size =
+				put_raw_call((struct message_call){ .op = (uint16_t)op, .has_fd = values[i] }, "", 0);
+			bool good = values[i] == 0 ? !must : values[i] == 1 && may;
+
+			expect(read_calls(buffer, size, &got) == (good ? 1 : -1), "%u of %u", values[i], op);
+			expect(!good || ret_has_fd[0] == values[i], "%u of %u", values[i], op);
+		}
+	}
+}
+END_TEST
+
+TEST(what_means_nothing_is_zero)
+{
+	struct kernel_call got = { 0 };
+
+	for (unsigned bit = 0; bit < 32; bit++) {
+		size_t size = put_raw_call((struct message_call){ .op = KERNEL_CLEAN, .zero = 1u << bit }, "", 0);
+
+		ck_assert_int_eq(read_calls(buffer, size, &got), -1);
 	}
 }
 END_TEST
@@ -311,10 +356,12 @@ TEST(a_call_without_text_has_an_empty_one)
 	struct kernel_call got = { 0 };
 	struct cursor body;
 	char text[WIRE_TENANT_MAX + 1];
+	bool has_fd;
 
 	memset(text, CANARY, sizeof(text));
 	ck_assert(message_read(buffer, size, &header, &body));
-	ck_assert(message_next_call(&body, &got, text));
+	ck_assert(message_next_call(&body, &got, text, &has_fd));
+	ck_assert(!has_fd);
 	ck_assert_ptr_eq(got.text, text);
 	ck_assert_str_eq(got.text, "");
 	ck_assert_int_eq(got.fd, -1);
@@ -393,7 +440,7 @@ TEST(what_does_not_fit_whole_into_a_packet_is_left_for_the_next)
 			ck_assert_uint_eq(put_many(MANY, exact + one - 1), n);
 		}
 	}
-	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), (MESSAGE_MAX - 8) / (20 + WIRE_TENANT_MAX + 1));
+	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), (MESSAGE_MAX - 8) / (40 + WIRE_TENANT_MAX + 1));
 }
 END_TEST
 
@@ -407,10 +454,14 @@ END_TEST
 
 TEST(a_packet_asks_for_as_many_fds_as_an_answer_can_bring)
 {
-	static const enum kernel_op ops[] = { KERNEL_PAGE_NEW, KERNEL_STREAM_NEW };
+	static const enum kernel_op ops[] = { KERNEL_PAGE_NEW,	 KERNEL_STREAM_NEW,   KERNEL_DEPOSITED,
+					      KERNEL_PAGE_FETCH, KERNEL_STREAM_FETCH, KERNEL_DEPOSIT,
+					      KERNEL_PAGE_ADOPT, KERNEL_STREAM_ADOPT };
 
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
 		fill_many(ops[i], NULL);
+		for (size_t j = 0; j < MANY; j++)
+			many[j].fd = message_op_takes_fd(ops[i]) ? 0 : -1;
 		ck_assert_uint_eq(put_many(MESSAGE_FDS_MAX - 1, MESSAGE_MAX), MESSAGE_FDS_MAX - 1);
 		ck_assert_uint_eq(put_many(MESSAGE_FDS_MAX, MESSAGE_MAX), MESSAGE_FDS_MAX);
 		ck_assert_uint_eq(put_many(MESSAGE_FDS_MAX + 1, MESSAGE_MAX), MESSAGE_FDS_MAX);
@@ -429,10 +480,29 @@ TEST(what_brings_no_fd_goes_on_until_the_next_that_does)
 }
 END_TEST
 
-TEST(just_a_page_and_a_stream_come_with_an_fd)
+TEST(fds_of_either_direction_are_counted_for_themselves)
 {
-	for (enum kernel_op op = 0; op < KERNEL_OP_MAX_; op++)
-		ck_assert_int_eq(message_op_gives_fd(op), op == KERNEL_PAGE_NEW || op == KERNEL_STREAM_NEW);
+	fill_many(KERNEL_DEPOSIT, NULL);
+	for (size_t i = 0; i < MANY; i++) {
+		many[i].op = i % 2 ? KERNEL_DEPOSIT : KERNEL_DEPOSITED;
+		many[i].fd = i % 2 ? 0 : -1;
+	}
+	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), 2 * MESSAGE_FDS_MAX);
+	/* Those that bring none are not. */
+	fill_many(KERNEL_STREAM_ADOPT, NULL);
+	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), MESSAGE_CALLS_MAX);
+}
+END_TEST
+
+TEST(what_is_made_comes_with_an_fd_and_what_is_fetched_too)
+{
+	for (enum kernel_op op = 0; op < KERNEL_OP_MAX_; op++) {
+		bool makes = op == KERNEL_PAGE_NEW || op == KERNEL_STREAM_NEW;
+
+		ck_assert_int_eq(message_op_makes(op), makes);
+		ck_assert_int_eq(message_op_gives_fd(op), makes || op == KERNEL_DEPOSITED || op == KERNEL_PAGE_FETCH ||
+								  op == KERNEL_STREAM_FETCH);
+	}
 }
 END_TEST
 
@@ -452,7 +522,7 @@ TEST(answers_arrive_as_they_were_sent)
 	const struct kernel_call sent[] = {
 		{ .op = KERNEL_PAGE_NEW, .result = KERNEL_OK, .fd = 3 },
 		{ .op = KERNEL_STREAM_NEW, .result = -EMFILE, .fd = -1 },
-		{ .op = KERNEL_STREAM_NEW, .result = KERNEL_OK, .fd = 0 },
+		{ .op = KERNEL_STREAM_NEW, .result = KERNEL_OK, .number = INT64_MAX, .fd = 0 },
 		{ .op = KERNEL_REGISTER, .result = KERNEL_OK, .bit = 32767, .index = UINT32_MAX, .fd = -1 },
 		{ .op = KERNEL_STILL_OPEN, .result = KERNEL_E_GONE, .fd = -1 },
 		{ .op = KERNEL_CLEAN, .result = INT32_MIN, .fd = -1 },
@@ -469,6 +539,7 @@ TEST(answers_arrive_as_they_were_sent)
 		ck_assert_int_eq(call.result, sent[i].result);
 		ck_assert_uint_eq(call.bit, sent[i].bit);
 		ck_assert_uint_eq(call.index, sent[i].index);
+		ck_assert_uint_eq(call.number, sent[i].number);
 		ck_assert_int_eq(has_fd, sent[i].fd >= 0);
 		/* The rest is the asker's own. */
 		ck_assert_int_eq(call.fd, -1);
@@ -540,6 +611,7 @@ static struct kernel_facts facts_of(const char *note)
 		.name = "enable-address",
 		.guarded = true,
 		.shared_page = false,
+		.deposits = true,
 		.flags = KERNEL_PERSIST | KERNEL_MULTI_FORMAT,
 		.page_bits = WIRE_PAGE_BITS,
 		.capacity = 64900,
@@ -758,15 +830,16 @@ END_TEST
 SUITE("message", a_message_says_its_own_size_and_kind, the_body_is_what_follows_the_header,
       calls_arrive_as_they_were_sent, texts_of_every_length_arrive_and_what_pads_them_is_zero,
       calls_that_end_too_early_or_too_late_are_none, more_or_fewer_calls_than_are_said_are_none,
-      what_is_no_operation_is_no_call, a_text_that_is_longer_than_any_is_refused,
-      a_text_whose_length_is_a_lie_is_refused, a_text_with_a_zero_in_it_is_refused,
-      what_pads_a_text_is_zero_or_it_is_refused, a_call_without_text_has_an_empty_one,
-      a_packet_takes_so_many_calls_and_not_one_more, a_full_packet_of_the_longest_descriptions_fits,
-      what_does_not_fit_whole_into_a_packet_is_left_for_the_next, a_packet_without_room_for_one_call_has_failed,
-      a_packet_asks_for_as_many_fds_as_an_answer_can_bring, what_brings_no_fd_goes_on_until_the_next_that_does,
-      just_a_page_and_a_stream_come_with_an_fd, answers_arrive_as_they_were_sent, a_full_packet_of_answers_fits,
-      an_answer_that_ends_too_early_changes_nothing, an_answer_has_an_fd_or_none_and_only_where_one_was_asked_for,
-      facts_arrive_as_they_were_sent, facts_that_make_no_sense_are_refused_and_nothing_is_touched,
-      a_note_that_lies_about_its_length_is_refused, facts_that_end_too_early_or_too_late_are_none,
-      a_sentence_arrives_as_it_was_sent_or_cut, the_longest_sentence_needs_no_more_than_it_takes,
-      a_sentence_that_lies_about_its_length_is_refused)
+      what_is_no_operation_is_no_call, a_call_brings_an_fd_where_it_may_and_where_it_must, what_means_nothing_is_zero,
+      a_text_that_is_longer_than_any_is_refused, a_text_whose_length_is_a_lie_is_refused,
+      a_text_with_a_zero_in_it_is_refused, what_pads_a_text_is_zero_or_it_is_refused,
+      a_call_without_text_has_an_empty_one, a_packet_takes_so_many_calls_and_not_one_more,
+      a_full_packet_of_the_longest_descriptions_fits, what_does_not_fit_whole_into_a_packet_is_left_for_the_next,
+      a_packet_without_room_for_one_call_has_failed, a_packet_asks_for_as_many_fds_as_an_answer_can_bring,
+      what_brings_no_fd_goes_on_until_the_next_that_does, fds_of_either_direction_are_counted_for_themselves,
+      what_is_made_comes_with_an_fd_and_what_is_fetched_too, answers_arrive_as_they_were_sent,
+      a_full_packet_of_answers_fits, an_answer_that_ends_too_early_changes_nothing,
+      an_answer_has_an_fd_or_none_and_only_where_one_was_asked_for, facts_arrive_as_they_were_sent,
+      facts_that_make_no_sense_are_refused_and_nothing_is_touched, a_note_that_lies_about_its_length_is_refused,
+      facts_that_end_too_early_or_too_late_are_none, a_sentence_arrives_as_it_was_sent_or_cut,
+      the_longest_sentence_needs_no_more_than_it_takes, a_sentence_that_lies_about_its_length_is_refused)

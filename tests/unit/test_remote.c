@@ -40,6 +40,19 @@ int poll(struct pollfd *fds, nfds_t n, int timeout)
 	return (int)syscall(SYS_ppoll, fds, n, timeout < 0 ? NULL : &time, NULL, 0);
 }
 
+/* --- how many fds are on their way, of all programs of this user together --- */
+
+static bool too_many_in_flight;
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (too_many_in_flight && message->msg_controllen > 0) {
+		errno = ETOOMANYREFS;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, message, flags);
+}
+
 /* --- both ends --- */
 
 struct line {
@@ -115,7 +128,24 @@ static struct {
 	struct kernel_call calls[MESSAGE_CALLS_MAX];
 	char text[MESSAGE_CALLS_MAX][WIRE_TENANT_MAX + 1];
 	size_t n;
+	ino_t inode[MESSAGE_FDS_MAX]; /* of what it was brought */
+	size_t n_fds;
 } heard;
+
+static ino_t inode(int fd)
+{
+	struct stat status;
+
+	ck_assert_int_eq(fstat(fd, &status), 0);
+	return status.st_ino;
+}
+
+static void add_inode(const struct fdset *fds)
+{
+	ck_assert_uint_lt(heard.n_fds, fds->count);
+	heard.inode[heard.n_fds] = inode(fds->fd[heard.n_fds]);
+	heard.n_fds++;
+}
 
 static bool keeper_hears(const struct line *line)
 {
@@ -127,12 +157,18 @@ static bool keeper_hears(const struct line *line)
 
 	if (size == -EAGAIN)
 		return false;
-	ck_assert_uint_eq(fds.count, 0);
 	ck_assert(message_read(packet, (size_t)size, &header, &body));
 	ck_assert_uint_eq(header.kind, MESSAGE_CALLS);
-	for (heard.n = 0; heard.n < header.count; heard.n++)
-		ck_assert(message_next_call(&body, &heard.calls[heard.n], heard.text[heard.n]));
+	for (heard.n = 0, heard.n_fds = 0; heard.n < header.count; heard.n++) {
+		bool has_fd;
+
+		ck_assert(message_next_call(&body, &heard.calls[heard.n], heard.text[heard.n], &has_fd));
+		if (has_fd)
+			add_inode(&fds);
+	}
 	ck_assert(cursor_done(&body));
+	ck_assert_uint_eq(fds.count, heard.n_fds);
+	fdset_deinit(&fds);
 	return true;
 }
 
@@ -150,14 +186,6 @@ static int new_fd(void)
 	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
 	close(ends[0]);
 	return ends[1];
-}
-
-static ino_t inode(int fd)
-{
-	struct stat status;
-
-	ck_assert_int_eq(fstat(fd, &status), 0);
-	return status.st_ino;
 }
 
 /* What was heard goes well: an fd where one belongs, and else a bit and an index that follow from what was asked. */
@@ -396,7 +424,7 @@ static void put_embedded(struct packet *packet)
 /* What would be good facts. */
 static void put_ready_as_calls(struct packet *packet)
 {
-	const struct message_header header = { .size = 28, .kind = MESSAGE_CALLS, .count = 1 };
+	const struct message_header header = { .size = 32, .kind = MESSAGE_CALLS, .count = 1 };
 
 	message_put_ready(packet, &(struct kernel_facts){ .backend = BACKEND_STATUS_PAGE, .page_bits = 4096 });
 	memcpy(packet->data, &header, sizeof(header));
@@ -734,7 +762,7 @@ TEST(a_packet_that_the_socket_has_no_room_for_goes_later)
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_REGISTER, 250);
 	char text[WIRE_DESCRIPTION_MAX + 1];
-	int size = 27000; /* the kernel doubles it */
+	int size = 27700; /* the kernel doubles it */
 
 	ck_assert_int_eq(setsockopt(line.kernel->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
 	memset(text, 'x', sizeof(text) - 1);
@@ -1110,6 +1138,425 @@ TEST(an_fd_too_many_is_no_want_of_fds)
 }
 END_TEST
 
+/* --- what calls bring --- */
+
+/* A batch of deposits, each with an fd of its own; their inodes. */
+static struct batch *deposits_new(struct line *line, size_t n, ino_t *ret_inodes)
+{
+	struct batch *batch = batch_new(line, KERNEL_DEPOSIT, n);
+
+	for (size_t i = 0; i < n; i++) {
+		batch->calls[i].number = UINT64_C(1) << 40 | i;
+		batch->calls[i].fd = new_fd();
+		ret_inodes[i] = inode(batch->calls[i].fd);
+	}
+	return batch;
+}
+
+static void expect_brought(const ino_t *inodes, size_t n)
+{
+	ck_assert_uint_eq(heard.n_fds, n);
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_uint_eq(heard.inode[i], inodes[i]);
+		ck_assert_uint_eq(heard.calls[i].number, UINT64_C(1) << 40 | heard.calls[i].index);
+	}
+}
+
+TEST(what_calls_bring_arrives_in_order_and_is_closed_when_that_is_answered)
+{
+	READY_LINE(line);
+	int fds = count_open_fds();
+	ino_t inodes[20];
+	_cleanup_(batch_free) struct batch *batch = deposits_new(&line, 20, inodes);
+
+	submit(&line, batch);
+	for (size_t done = 0; done < 20; done += heard.n) {
+		ck_assert(keeper_hears(&line));
+		ck_assert_uint_eq(heard.n, MIN(20 - done, MESSAGE_FDS_MAX));
+		expect_brought(inodes + done, heard.n);
+		keeper_answers(&line);
+		expect_dispatched(&line);
+	}
+	expect_granted(batch);
+	ck_assert_int_eq(count_open_fds(), fds);
+}
+END_TEST
+
+TEST(what_may_bring_an_fd_need_not)
+{
+	READY_LINE(line);
+	BATCH(batch, line, KERNEL_STREAM_ADOPT, 2);
+
+	batch->calls[0].fd = -1;
+	batch->calls[1].fd = new_fd();
+	submit(&line, batch);
+	expect_heard(&line, 2);
+	ck_assert_uint_eq(heard.n_fds, 1);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	expect_granted(batch);
+}
+END_TEST
+
+TEST(what_calls_bring_is_closed_where_they_fail_or_are_cancelled)
+{
+	READY_LINE(line);
+	int fds = count_open_fds();
+	ino_t inodes[3];
+	_cleanup_(batch_free) struct batch *unsaid = deposits_new(&line, 3, inodes);
+	_cleanup_(batch_free) struct batch *batch = deposits_new(&line, 3, inodes);
+	struct kernel_call call = { .op = KERNEL_DEPOSIT, .fd = new_fd() };
+
+	memory_comes_back = true;
+	allocations_left = 0;
+	submit(&line, unsaid);
+	expect_results(unsaid, 0, 3, -ENOMEM);
+	submit(&line, batch);
+	kernel_tell(line.kernel, call);
+	kernel_cancel(line.kernel);
+	expect_cancelled(batch);
+	call.fd = new_fd();
+	kernel_tell(line.kernel, call);
+	while (keeper_hears(&line))
+		;
+	ck_assert_int_eq(count_open_fds(), fds);
+}
+END_TEST
+
+/* And nothing else: what is before it and behind it is asked as ever. */
+TEST(what_cannot_be_sent_for_too_many_fds_are_on_their_way_fails_alone)
+{
+	READY_LINE(line);
+	BATCH(batch, line, KERNEL_REGISTER, 3);
+	int fds = count_open_fds();
+
+	batch->calls[1] = (struct kernel_call){ .op = KERNEL_DEPOSIT, .fd = new_fd() };
+	too_many_in_flight = true;
+	submit(&line, batch);
+	for (unsigned i = 0; i < 2; i++) {
+		expect_heard(&line, 1);
+		ck_assert_int_eq(heard.calls[0].op, KERNEL_REGISTER);
+		keeper_answers(&line);
+		expect_dispatched(&line);
+	}
+	too_many_in_flight = false;
+	ck_assert_uint_eq(batch->done, 1);
+	ck_assert_int_eq(batch->calls[0].result, KERNEL_OK);
+	ck_assert_int_eq(batch->calls[1].result, -ETOOMANYREFS);
+	ck_assert_int_eq(batch->calls[2].result, KERNEL_OK);
+	ck_assert_int_eq(count_open_fds(), fds);
+}
+END_TEST
+
+TEST(a_copy_that_there_is_no_fd_for_needs_no_undoing)
+{
+	READY_LINE(line);
+	BATCH(batch, line, KERNEL_STREAM_FETCH, 3);
+	static const enum kernel_op ops[] = { KERNEL_STREAM_FETCH, KERNEL_PAGE_FETCH, KERNEL_DEPOSITED };
+
+	for (size_t i = 0; i < 3; i++)
+		batch->calls[i].op = ops[i];
+	submit(&line, batch);
+	expect_heard(&line, 3);
+	keeper_answers(&line);
+	ck_assert_int_eq(dispatch_with_fds(&line, 1), 0);
+	ck_assert_int_ge(batch->calls[0].fd, 0);
+	for (size_t i = 1; i < 3; i++)
+		ck_assert_int_eq(batch->calls[i].result, -EMFILE);
+	ck_assert(!keeper_hears(&line));
+}
+END_TEST
+
+/* --- a keeper in the place of another --- */
+
+struct heir {
+	struct line *line;
+	struct batch *batch; /* what it is given; NULL: nothing */
+	unsigned restored;
+};
+
+static void restore(void *data)
+{
+	struct heir *heir = data;
+
+	heir->restored++;
+	if (heir->batch)
+		submit(heir->line, heir->batch);
+}
+
+/* It has not said anything yet. */
+static void connect_next(struct line *line, struct heir *heir)
+{
+	int pair[2];
+
+	heir->line = line;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	fd_close(line->keeper);
+	line->keeper = pair[1];
+	remote_succeed(line->kernel, pair[0], restore, heir);
+	ck_assert_int_eq(line->kernel->fd, pair[0]);
+}
+
+/* The old one has gone. */
+static void replace_keeper(struct line *line, struct heir *heir)
+{
+	line->keeper = fd_close(line->keeper);
+	expect_failure(line, -ECONNRESET);
+	connect_next(line, heir);
+}
+
+TEST(a_new_keeper_is_asked_what_the_old_one_has_not_answered)
+{
+	READY_LINE(line);
+	BATCH(answered, line, KERNEL_REGISTER, 1);
+	BATCH(said, line, KERNEL_REGISTER, 2);
+	BATCH(while_none, line, KERNEL_CLEAN, 1);
+	BATCH(before_ready, line, KERNEL_RELEASE, 1);
+	struct heir heir = { 0 };
+
+	submit(&line, answered);
+	submit(&line, said);
+	expect_heard(&line, 1);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	expect_granted(answered);
+	line.keeper = fd_close(line.keeper);
+	expect_failure(&line, -ECONNRESET);
+	submit(&line, while_none);
+	replace_keeper(&line, &heir);
+	submit(&line, before_ready);
+	expect_dispatched(&line);
+	ck_assert(!keeper_hears(&line));
+	ck_assert_uint_eq(heir.restored, 0);
+	keeper_is_ready(&line);
+	expect_dispatched(&line);
+	ck_assert_uint_eq(heir.restored, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert(keeper_hears(&line));
+		ck_assert_int_eq(heard.calls[0].op,
+				 ((enum kernel_op[]){ KERNEL_REGISTER, KERNEL_CLEAN, KERNEL_RELEASE })[i]);
+		keeper_answers(&line);
+	}
+	expect_dispatched(&line);
+	expect_granted(said);
+	expect_granted(while_none);
+	expect_granted(before_ready);
+	ck_assert_uint_eq(heir.restored, 1);
+}
+END_TEST
+
+TEST(what_it_is_given_comes_first_and_in_order)
+{
+	READY_LINE(line);
+	BATCH(waiting, line, KERNEL_REGISTER, 1);
+	BATCH(second, line, KERNEL_ADOPT, 120);
+	int fds = count_open_fds();
+	ino_t inodes[2];
+	_cleanup_(batch_free) struct batch *first = deposits_new(&line, 2, inodes);
+	struct heir heir = { .batch = first };
+
+	submit(&line, waiting);
+	replace_keeper(&line, &heir);
+	keeper_is_ready(&line);
+	first->next = second; /* asked for when that is done: behind all */
+	expect_dispatched(&line);
+	expect_heard(&line, 2);
+	expect_brought(inodes, 2);
+	keeper_answers(&line);
+	expect_heard(&line, 1);
+	ck_assert_int_eq(heard.calls[0].op, KERNEL_REGISTER);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	expect_granted(first);
+	expect_granted(waiting);
+	expect_heard(&line, 100);
+	ck_assert_int_eq(heard.calls[0].op, KERNEL_ADOPT);
+	keeper_answers(&line);
+	expect_heard(&line, 20);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	expect_granted(second);
+	ck_assert_int_eq(count_open_fds(), fds);
+}
+END_TEST
+
+/* From the first call on; of what has come nothing is left, and what it brought is there for the next one. */
+TEST(a_batch_that_was_half_answered_is_asked_anew)
+{
+	READY_LINE(line);
+	BATCH(batch, line, KERNEL_STREAM_NEW, MESSAGE_FDS_MAX + 1);
+	int fds = count_open_fds();
+	ino_t inodes[MESSAGE_FDS_MAX + 1];
+	_cleanup_(batch_free) struct batch *deposits = deposits_new(&line, MESSAGE_FDS_MAX + 1, inodes);
+	struct heir heir = { 0 };
+
+	submit(&line, batch);
+	submit(&line, deposits);
+	expect_heard(&line, MESSAGE_FDS_MAX);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	replace_keeper(&line, &heir);
+	keeper_is_ready(&line);
+	ck_assert_int_eq(count_open_fds(), fds + MESSAGE_FDS_MAX + 1);
+	expect_dispatched(&line);
+	for (unsigned i = 0; i < 2; i++) {
+		expect_heard(&line, i ? 1 : MESSAGE_FDS_MAX);
+		ck_assert_int_eq(heard.calls[0].op, KERNEL_STREAM_NEW);
+		keeper_answers(&line);
+	}
+	expect_heard(&line, MESSAGE_FDS_MAX);
+	expect_brought(inodes, MESSAGE_FDS_MAX);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	ck_assert_uint_eq(batch->done, 1);
+	for (size_t i = 0; i < batch->n; i++)
+		ck_assert_int_ge(batch->calls[i].fd, 0);
+	/* Half of the deposits are answered. */
+	replace_keeper(&line, &heir);
+	keeper_is_ready(&line);
+	expect_dispatched(&line);
+	for (unsigned i = 0; i < 2; i++) {
+		expect_heard(&line, i ? 1 : MESSAGE_FDS_MAX);
+		ck_assert_uint_eq(heard.n_fds, heard.n);
+		ck_assert_uint_eq(heard.inode[0], inodes[i * MESSAGE_FDS_MAX]);
+		keeper_answers(&line);
+	}
+	expect_dispatched(&line);
+	ck_assert_uint_eq(deposits->done, 1);
+}
+END_TEST
+
+TEST(what_one_was_given_is_not_said_to_the_next)
+{
+	READY_LINE(line);
+	ino_t inodes[2];
+	_cleanup_(batch_free) struct batch *first = deposits_new(&line, 2, inodes);
+	_cleanup_(batch_free) struct batch *again = deposits_new(&line, 1, inodes);
+	BATCH(waiting, line, KERNEL_REGISTER, 1);
+	struct heir heir = { .batch = first };
+
+	submit(&line, waiting);
+	replace_keeper(&line, &heir);
+	keeper_is_ready(&line);
+	expect_dispatched(&line);
+	expect_heard(&line, 2);
+	heir.batch = again;
+	replace_keeper(&line, &heir);
+	expect_cancelled(first);
+	keeper_is_ready(&line);
+	expect_dispatched(&line);
+	expect_heard(&line, 1);
+	expect_brought(inodes, 1);
+	keeper_answers(&line);
+	expect_heard(&line, 1);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	expect_granted(again);
+	expect_granted(waiting);
+}
+END_TEST
+
+static struct kernel_facts facts_now(const struct line *line)
+{
+	return line->kernel->facts;
+}
+
+static void keeper_says_ready(const struct line *line, const struct kernel_facts *facts)
+{
+	struct packet packet = packet_new();
+
+	message_put_ready(&packet, facts);
+	keeper_says(line, &packet, NULL, 0);
+}
+
+TEST(a_keeper_of_another_sort_is_no_successor)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		READY_LINE(line);
+		BATCH(batch, line, KERNEL_REGISTER, 1);
+		struct kernel_facts facts = facts_now(&line);
+		struct heir heir = { 0 };
+
+		submit(&line, batch);
+		if (i == 0)
+			facts.backend = BACKEND_STATUS_PAGE;
+		else
+			facts.page_bits--;
+		replace_keeper(&line, &heir);
+		keeper_says_ready(&line, &facts);
+		expect_failure(&line, -ESTALE);
+		ck_assert_ptr_nonnull(strstr(line.kernel->facts.note, "than the one before"));
+		ck_assert_uint_eq(line.kernel->facts.backend, BACKEND_ENABLE_ADDRESS);
+		ck_assert_uint_eq(heir.restored, 0);
+		ck_assert(!keeper_hears(&line));
+		kernel_cancel(line.kernel);
+		expect_cancelled(batch);
+	}
+}
+END_TEST
+
+TEST(what_has_been_reckoned_with_stays_and_the_rest_is_what_the_new_one_says)
+{
+	READY_LINE(line);
+	struct kernel_facts facts = facts_now(&line);
+	struct heir heir = { 0 };
+
+	facts.guarded = false;
+	facts.deposits = true;
+	facts.page_bits++;
+	facts.capacity--;
+	replace_keeper(&line, &heir);
+	keeper_says_ready(&line, &facts);
+	expect_dispatched(&line);
+	ck_assert(!line.kernel->facts.guarded);
+	ck_assert(line.kernel->facts.deposits);
+	ck_assert_uint_eq(line.kernel->facts.page_bits, 4096);
+	ck_assert_uint_eq(line.kernel->facts.capacity, 1000);
+}
+END_TEST
+
+TEST(a_new_keeper_that_cannot_says_why_and_another_one_may)
+{
+	READY_LINE(line);
+	BATCH(batch, line, KERNEL_REGISTER, 1);
+	struct packet packet = packet_new();
+	struct heir heir = { 0 };
+
+	submit(&line, batch);
+	replace_keeper(&line, &heir);
+	message_put_failed(&packet, "no tracefs any more");
+	keeper_says(&line, &packet, NULL, 0);
+	expect_failure(&line, -ECONNREFUSED);
+	ck_assert_str_eq(line.kernel->facts.note, "no tracefs any more");
+	connect_next(&line, &heir);
+	keeper_is_ready(&line);
+	expect_dispatched(&line);
+	ck_assert_uint_eq(heir.restored, 1);
+	expect_heard(&line, 1);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	expect_granted(batch);
+}
+END_TEST
+
+TEST(a_new_keeper_that_speaks_out_of_turn_is_none)
+{
+	READY_LINE(line);
+	struct packet packet = packet_new();
+	struct heir heir = { 0 };
+
+	replace_keeper(&line, &heir);
+	put_answer(&packet);
+	keeper_says(&line, &packet, NULL, 0);
+	expect_failure(&line, -EPROTO);
+	connect_next(&line, &heir);
+	keeper_is_ready(&line);
+	keeper_is_ready(&line);
+	expect_failure(&line, -EPROTO);
+	ck_assert_uint_eq(heir.restored, 1);
+}
+END_TEST
+
 /* --- a keeper that breaks the protocol --- */
 
 /* Two calls are under way, a stream and an event on it; this is what comes. */
@@ -1291,4 +1738,12 @@ SUITE("remote", a_keeper_that_is_ready_is_taken_over, a_keeper_that_cannot_says_
       what_there_is_no_fd_for_fails_alone_and_the_keeper_frees_it,
       what_was_lost_is_freed_before_whoever_lost_it_is_told, an_fd_too_many_is_no_want_of_fds,
       a_keeper_that_breaks_the_protocol_is_not_listened_to_any_more, what_is_no_answer_at_all_ends_it,
-      an_answer_that_nobody_asked_for_ends_it, answers_are_packed_as_the_calls_were)
+      an_answer_that_nobody_asked_for_ends_it, answers_are_packed_as_the_calls_were,
+      what_calls_bring_arrives_in_order_and_is_closed_when_that_is_answered, what_may_bring_an_fd_need_not,
+      what_calls_bring_is_closed_where_they_fail_or_are_cancelled,
+      what_cannot_be_sent_for_too_many_fds_are_on_their_way_fails_alone,
+      a_copy_that_there_is_no_fd_for_needs_no_undoing, a_new_keeper_is_asked_what_the_old_one_has_not_answered,
+      what_it_is_given_comes_first_and_in_order, a_batch_that_was_half_answered_is_asked_anew,
+      what_one_was_given_is_not_said_to_the_next, a_keeper_of_another_sort_is_no_successor,
+      what_has_been_reckoned_with_stays_and_the_rest_is_what_the_new_one_says,
+      a_new_keeper_that_cannot_says_why_and_another_one_may, a_new_keeper_that_speaks_out_of_turn_is_none)

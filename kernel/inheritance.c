@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/inheritance.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+
+#include "kernel/stream.h"
+#include "protocol/table.h"
+
+/*
+ * When the daemon goes all of its pages and streams stay, and their enablers with them. The next one fetches what it goes on
+ * with and asks after what only lingers; what it disowns has no number any more, but a stream keeps its events (and its page
+ * keeps their bits) until no copy of it is open anywhere, as ever.
+ *
+ * A keeper that succeeds another one is given the files back by the daemon. Which byte of the data file a stream's lock is
+ * on comes along: it was the last keeper's to choose. The daemon is not believed: what it gives has to look like what it is.
+ */
+
+enum {
+	LOOK_SECONDS = 1,
+	LOOK_AT_ONCE = 200, /* each costs the kernel a walk along all locks of the data file */
+};
+
+int inheritance_init(struct user_events *user_events)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+
+	user_events->disowned_timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (user_events->disowned_timer < 0 ||
+	    epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->disowned_timer, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+void inheritance_orphan(struct user_events *user_events)
+{
+	struct event_stream *stream, *next_stream;
+	struct event_page *page, *next_page;
+
+	HASH_ITER(by_number, user_events->streams, stream, next_stream)
+		stream->known = false;
+	HASH_ITER(by_number, user_events->pages, page, next_page)
+		page->known = false;
+}
+
+static int copy_to(struct kernel_call *call, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy < 0)
+		return -errno;
+	call->fd = copy;
+	return KERNEL_OK;
+}
+
+/* Where the page is the kernel's, nobody writes to it, and one is as good as the other. */
+int on_page_fetch(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_page *page = user_events_find_page(user_events, call->page);
+
+	if (!page || call->index > 1)
+		return KERNEL_E_NO_SUCH;
+	page->known = true;
+	return copy_to(call, call->index == 1 && page->fd >= 0 ? page->fd : page->client_fd);
+}
+
+int on_stream_fetch(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
+
+	if (!stream)
+		return KERNEL_E_NO_SUCH;
+	stream->known = true;
+	stream->page->known = true;
+	call->number = stream->lock;
+	return stream->fd < 0 ? KERNEL_E_GONE : copy_to(call, stream->fd);
+}
+
+/* --- what nobody wants --- */
+
+static void set_timer(struct user_events *user_events)
+{
+	const time_t every = TAILQ_EMPTY(&user_events->disowned) ? 0 : LOOK_SECONDS;
+
+	timerfd_settime(user_events->disowned_timer, 0,
+			&(struct itimerspec){ .it_interval.tv_sec = every, .it_value.tv_sec = every }, NULL);
+}
+
+bool inheritance_is_due(struct user_events *user_events)
+{
+	uint64_t expired;
+
+	return read(user_events->disowned_timer, &expired, sizeof(expired)) == sizeof(expired);
+}
+
+void inheritance_look(struct user_events *user_events)
+{
+	struct event_stream *stream, *last = TAILQ_LAST(&user_events->disowned, stream_queue);
+	unsigned n = 0;
+
+	while (last && n++ < LOOK_AT_ONCE) {
+		stream = TAILQ_FIRST(&user_events->disowned);
+		if (stream == last)
+			last = NULL;
+		if (stream_is_open(user_events, stream->lock)) {
+			TAILQ_REMOVE(&user_events->disowned, stream, in_disowned);
+			TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
+		} else {
+			user_events_disowned_free(user_events, stream);
+		}
+	}
+	set_timer(user_events);
+}
+
+static void disown_stream(struct user_events *user_events, struct event_stream *stream)
+{
+	HASH_DELETE(by_number, user_events->streams, stream);
+	stream->fd = fd_close(stream->fd);
+	stream->page->disowned_streams++;
+	TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
+}
+
+int on_disown(struct user_events *user_events, struct kernel_call *call _unused_)
+{
+	struct event_stream *stream, *next_stream;
+	struct event_page *page, *next_page;
+
+	HASH_ITER(by_number, user_events->streams, stream, next_stream)
+		if (!stream->known)
+			disown_stream(user_events, stream);
+	HASH_ITER(by_number, user_events->pages, page, next_page)
+		if (!page->known)
+			user_events_page_free(user_events, page);
+	inheritance_look(user_events);
+	return KERNEL_OK;
+}
+
+/* --- what another keeper has made --- */
+
+static bool is_page(int fd, int access_mode, struct stat *ret)
+{
+	return fstat(fd, ret) == 0 && S_ISREG(ret->st_mode) && ret->st_size == WIRE_PAGE_BYTES &&
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == access_mode;
+}
+
+static bool is_same_file(const struct stat *one, const struct stat *other)
+{
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* Its second file. */
+static int take_client_file(struct user_events *user_events, struct event_page *page, struct kernel_call *call)
+{
+	struct stat ours, clients;
+
+	if (page->client_fd >= 0)
+		return user_events->kernel.facts.shared_page ? KERNEL_OK : -EEXIST;
+	if (!is_page(page->fd, O_RDWR, &ours) || !is_page(call->fd, O_RDONLY, &clients) ||
+	    !is_same_file(&ours, &clients))
+		return -EINVAL;
+	page->client_fd = fd_steal(&call->fd);
+	return KERNEL_OK;
+}
+
+static int adopt_page(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_page *page;
+	struct stat status;
+	int r = 0;
+
+	if (!user_events->kernel.facts.shared_page && !is_page(call->fd, O_RDWR, &status))
+		return -EINVAL;
+	page = user_events_page_make(user_events, call->page);
+	if (!page)
+		return -ENOMEM;
+	if (user_events->kernel.facts.shared_page)
+		r = user_events->abi->page_new(user_events, page);
+	else
+		page->fd = fd_steal(&call->fd);
+	return r < 0 ? user_events_page_unmake(page, r) : user_events_page_add(user_events, page);
+}
+
+int on_page_adopt(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_page *page = user_events_find_page(user_events, call->page);
+
+	if (call->index > 1)
+		return -EINVAL;
+	if (call->index == 1)
+		return page ? -EEXIST : adopt_page(user_events, call);
+	return page ? take_client_file(user_events, page, call) : KERNEL_E_NO_SUCH;
+}
+
+/* A data file, and its own lock is on it: or it would be taken for closed. */
+static bool is_stream(struct user_events *user_events, int fd, uint64_t lock)
+{
+	struct stat one, other;
+
+	return fstat(fd, &one) == 0 && fstat(user_events->data, &other) == 0 && is_same_file(&one, &other) &&
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_is_open(user_events, lock);
+}
+
+int on_stream_adopt(struct user_events *user_events, struct kernel_call *call)
+{
+	struct event_page *page = user_events_find_page(user_events, call->page);
+	struct event_stream *stream;
+
+	if (!page)
+		return KERNEL_E_NO_SUCH;
+	if (user_events_find_stream(user_events, call->stream))
+		return -EEXIST;
+	if (call->number > INT64_MAX || (call->fd >= 0 && !is_stream(user_events, call->fd, call->number)))
+		return -EINVAL;
+	stream = user_events_stream_add(user_events, call->stream, page, call->number);
+	if (!stream)
+		return -ENOMEM;
+	stream->fd = fd_steal(&call->fd);
+	return KERNEL_OK;
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What outlives a daemon in its keeper, and what a new keeper is given: pages, streams, bits and records. We are the daemon. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/integration/fixture.h"
+#include "tests/integration/keeper.h"
+#include "tests/integration/machine.h"
+
+static const char *const options[] = { "--guard=off", "--hold=1", NULL };
+
+#define SOCKET_PATH "/tmp/userevd-test-succession"
+#define INSTANCE    TRACEFS "/instances/succession"
+
+static const char event[] = "keeper_heir u32 number", other_event[] = "keeper_second u32 number";
+
+/* --- the tracer --- */
+
+static void remove_instance(const char *path)
+{
+	rmdir(path);
+}
+
+static void trace_event(const char *name, bool on)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), INSTANCE "/events/user_events/%s/enable", name);
+	write_file(path, on ? "1" : "0");
+}
+
+/* Of the record's bytes, behind its common fields. */
+static unsigned count_raw(const char *trace, uint32_t number)
+{
+	static const char start[] = "00000000: ";
+	unsigned found = 0, low;
+
+	for (const char *at = trace; (at = strstr(at, start)); at++)
+		found += sscanf(at + strlen(start) + 8 * 3, "%2x", &low) == 1 && low == number;
+	return found;
+}
+
+/* One at a time: what is counted is gone. Kernels print numbers as they like, before 6.4 nothing but an event's bytes. */
+static unsigned count_records(const char *name, uint32_t number)
+{
+	static char trace[1 << 20];
+	int fd = open(INSTANCE "/trace", O_RDONLY | O_CLOEXEC);
+	size_t length = 0;
+	unsigned found = 0;
+	char text[64];
+	ssize_t n;
+
+	ck_assert_int_ge(fd, 0);
+	while ((n = read(fd, trace + length, sizeof(trace) - 1 - length)) > 0)
+		length += (size_t)n;
+	close(fd);
+	trace[length] = '\0';
+	close(open(INSTANCE "/trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
+	snprintf(text, sizeof(text), "%s: number=", name);
+	for (const char *at = trace; (at = strstr(at, text)); at++)
+		found += strtoul(at + strlen(text), NULL, 0) == number;
+	return found > 0 ? found : count_raw(trace, number);
+}
+
+/* --- a client --- */
+
+struct held {
+	int page;
+	int writable; /* the daemon's */
+	const uint8_t *bytes;
+	int stream;
+	uint64_t lock;
+	uint32_t bit;
+	uint32_t index;
+};
+
+static bool is_on(const struct held *held)
+{
+	return __atomic_load_n(&held->bytes[held->bit / 8], __ATOMIC_ACQUIRE) >> held->bit % 8 & 1;
+}
+
+static void map(struct held *held)
+{
+	held->bytes = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, held->page, 0);
+	ck_assert_ptr_ne(held->bytes, MAP_FAILED);
+}
+
+static void write_record(const struct held *held, uint32_t number)
+{
+	struct iovec parts[] = { { (void *)(uintptr_t)&held->index, sizeof(held->index) },
+				 { &number, sizeof(number) } };
+
+	ck_assert_msg(writev(held->stream, parts, 2) == 8, "%s", strerror(errno));
+}
+
+/* A page, a stream and an event. */
+static void acquire(struct keeper *keeper, struct held *ret)
+{
+	struct kernel_call calls[] = { page_new(1), stream_new(1, 1), register_on(1, event) };
+
+	ck_assert(keeper_ask(keeper, calls, ARRAY_SIZE(calls)));
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		ck_assert_int_eq(calls[i].result, KERNEL_OK);
+	*ret = (struct held){
+		.page = calls[0].fd,
+		.writable = -1,
+		.stream = calls[1].fd,
+		.lock = calls[1].number,
+		.bit = calls[2].bit,
+		.index = calls[2].index,
+	};
+	ck_assert_uint_ne(ret->lock, 0);
+	map(ret);
+}
+
+static void let_go(struct held *held)
+{
+	munmap((void *)(uintptr_t)held->bytes, WIRE_PAGE_BYTES);
+	held->page = fd_close(held->page);
+	held->writable = fd_close(held->writable);
+	held->stream = fd_close(held->stream);
+}
+
+static int fetch(struct keeper *keeper, enum kernel_op op, uint32_t number, uint32_t index)
+{
+	struct kernel_call call = { .op = op, .page = number, .stream = number, .index = index, .fd = -1 };
+
+	ck_assert(keeper_ask(keeper, &call, 1));
+	ck_assert_int_eq(call.result, KERNEL_OK);
+	return call.fd;
+}
+
+static int ask_about(struct keeper *keeper, enum kernel_op op, uint32_t number)
+{
+	return keeper_do(keeper, (struct kernel_call){ .op = op, .page = number, .stream = number, .fd = -1 });
+}
+
+static bool is_same_file(int one, int other)
+{
+	struct stat first, second;
+
+	return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
+/* Whether there is anything to test; with an instance of the tracer's, and a keeper that listens. */
+static bool need(struct keeper *keeper, struct janitor *janitor)
+{
+	keeper_listen(keeper, SOCKET_PATH, options);
+	if (!keeper_connect(keeper)) {
+		printf("not possible here: %s\n", keeper->sentence);
+		keeper_stop(keeper);
+		return false;
+	}
+	ck_assert(keeper->facts.deposits);
+	janitor_start(janitor, remove_instance, INSTANCE);
+	ck_assert(mkdir(INSTANCE, 0700) == 0 || errno == EEXIST);
+	return true;
+}
+
+static void end(struct keeper *keeper, struct janitor *janitor)
+{
+	janitor_end(janitor);
+	ck_assert_int_eq(keeper_stop(keeper), EXIT_SUCCESS);
+}
+
+/* --- the daemon goes --- */
+
+TEST(pages_streams_and_bits_outlive_a_daemon_and_the_next_one_goes_on_with_them)
+{
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held;
+	struct kernel_call call = register_on(1, other_event);
+	pid_t pid;
+	int fd;
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	trace_event("keeper_heir", true);
+	ck_assert(eventually(is_on(&held)));
+	pid = keeper.pid;
+	keeper.socket = fd_close(keeper.socket);
+	/* Nobody is there, and all goes on. */
+	write_record(&held, 1);
+	ck_assert_uint_eq(count_records("keeper_heir", 1), 1);
+
+	ck_assert(keeper_connect(&keeper));
+	ck_assert_int_eq(keeper.pid, pid);
+	fd = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 0);
+	ck_assert(is_same_file(fd, held.page));
+	ck_assert_int_eq(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	close(fd);
+	close(held.stream);
+	held.stream = fetch(&keeper, KERNEL_STREAM_FETCH, 1, 0);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_DISOWN, 0), KERNEL_OK);
+	write_record(&held, 2);
+	ck_assert(keeper_ask(&keeper, &call, 1));
+	ck_assert_int_eq(call.result, KERNEL_OK);
+	ck_assert_uint_eq(call.index, 1);
+	ck_assert_uint_eq(count_records("keeper_heir", 2), 1);
+	/* Bits go on changing between daemons. */
+	keeper.socket = fd_close(keeper.socket);
+	trace_event("keeper_heir", false);
+	ck_assert(eventually(!is_on(&held)));
+	trace_event("keeper_heir", true);
+	ck_assert(eventually(is_on(&held)));
+	trace_event("keeper_heir", false);
+	ck_assert(keeper_connect(&keeper));
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
+	let_go(&held);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
+	end(&keeper, &janitor);
+}
+END_TEST
+
+/* Its number is free at once, its event not before it is gone. */
+TEST(what_is_disowned_goes_when_nobody_holds_it_any_more)
+{
+	struct kernel_call again[] = { page_new(1), stream_new(1, 1), register_on(1, other_event) };
+	struct kernel_call taken = register_on(1, "keeper_heir u64 number");
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held;
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	ck_assert(keeper_connect(&keeper));
+	ck_assert_int_eq(keeper_do(&keeper, page_new(1)), -EEXIST);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_DISOWN, 0), KERNEL_OK);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_NO_SUCH);
+	ck_assert(keeper_ask(&keeper, again, ARRAY_SIZE(again)));
+	for (size_t i = 0; i < ARRAY_SIZE(again); i++)
+		ck_assert_int_eq(again[i].result, KERNEL_OK);
+	ck_assert_uint_ne(again[1].number, held.lock);
+	ck_assert(keeper_ask(&keeper, &taken, 1));
+	ck_assert_int_eq(taken.result, KERNEL_E_NAME_TAKEN);
+	/* Its bit is right as long as somebody has it. */
+	trace_event("keeper_heir", true);
+	ck_assert(eventually(is_on(&held)));
+	write_record(&held, 3);
+	trace_event("keeper_heir", false);
+	ck_assert_uint_eq(count_records("keeper_heir", 3), 1);
+	ck_assert(kernel_has("keeper_heir"));
+	let_go(&held);
+	ck_assert(eventually(!kernel_has("keeper_heir")));
+	ck_assert(kernel_has("keeper_second"));
+	close(again[0].fd);
+	close(again[1].fd);
+	end(&keeper, &janitor);
+}
+END_TEST
+
+TEST(what_is_asked_after_is_not_disowned)
+{
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held;
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	ck_assert(keeper_connect(&keeper));
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_DISOWN, 0), KERNEL_OK);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STREAM_FETCH, 1), KERNEL_E_GONE);
+	let_go(&held);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STREAM_FREE, 1), KERNEL_OK);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_PAGE_FREE, 1), KERNEL_OK);
+	ck_assert(eventually(!kernel_has("keeper_heir")));
+	end(&keeper, &janitor);
+}
+END_TEST
+
+TEST(a_keeper_to_which_nobody_comes_back_ends_and_leaves_nothing)
+{
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held;
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	let_go(&held);
+	end(&keeper, &janitor);
+	ck_assert(eventually(!kernel_has("keeper_heir")));
+}
+END_TEST
+
+static void stop_using(struct held *held)
+{
+	trace_event("keeper_heir", false);
+	held->stream = fd_close(held->stream);
+}
+
+/* A stop is at once, and clears up. */
+TEST(a_keeper_that_is_told_to_end_while_no_daemon_is_there_leaves_nothing)
+{
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held;
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	trace_event("keeper_heir", true);
+	ck_assert(eventually(is_on(&held)));
+	keeper.socket = fd_close(keeper.socket);
+	usleep(300000);
+	/* What is in use when its keeper ends nobody ever deletes, before 6.4. */
+	if (keeper.facts.shared_page)
+		stop_using(&held);
+	ck_assert_int_eq(kill(keeper.pid, SIGTERM), 0);
+	ck_assert_int_eq(waitid(P_PID, (id_t)keeper.pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	ck_assert(eventually(!is_on(&held)));
+	if (!keeper.facts.shared_page)
+		stop_using(&held);
+	end(&keeper, &janitor);
+	let_go(&held);
+}
+END_TEST
+
+/* --- the keeper goes --- */
+
+enum { EVENTS = 1000, MILLISECONDS = 1000000 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static struct kernel_call page_adopt(uint32_t page, uint32_t index, int fd)
+{
+	return (struct kernel_call){ .op = KERNEL_PAGE_ADOPT, .page = page, .index = index, .fd = fd };
+}
+
+static struct kernel_call stream_adopt(uint32_t stream, uint64_t lock, int fd)
+{
+	return (struct kernel_call){ .op = KERNEL_STREAM_ADOPT, .stream = stream, .page = 1, .number = lock, .fd = fd };
+}
+
+static struct kernel_call adopt(uint32_t stream, const char *text, uint32_t bit, uint32_t index)
+{
+	return (struct kernel_call){
+		.op = KERNEL_ADOPT, .stream = stream, .text = text, .bit = bit, .index = index, .fd = -1
+	};
+}
+
+static void start_next(struct keeper *keeper)
+{
+	keeper_kill(keeper);
+	keeper_listen(keeper, SOCKET_PATH, options);
+	ck_assert_msg(keeper_connect(keeper), "%s", keeper->sentence);
+}
+
+static void hand_over(struct keeper *keeper, const struct held *held)
+{
+	struct kernel_call calls[] = { page_adopt(1, 1, held->writable), page_adopt(1, 0, held->page),
+				       stream_adopt(1, held->lock, held->stream) };
+
+	ck_assert(keeper_ask(keeper, calls, ARRAY_SIZE(calls)));
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		ck_assert_msg(calls[i].result == KERNEL_OK, "%zu: %d", i, calls[i].result);
+}
+
+TEST(a_new_keeper_makes_bits_right_again_and_goes_on_where_the_last_one_was)
+{
+	struct kernel_call calls[] = {
+		register_on(1, other_event),	      adopt(1, event, 0, 0), adopt(1, other_event, 0, 0),
+		register_on(1, "keeper_third u32 a"), stream_new(2, 1),	     register_on(2, event)
+	};
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held, second;
+	char *before = read_events();
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	held.writable = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 1);
+	ck_assert(keeper_ask(&keeper, calls, 1));
+	second = held;
+	second.bit = calls[0].bit;
+	second.index = calls[0].index;
+	trace_event("keeper_heir", true);
+	ck_assert(eventually(is_on(&held)));
+	keeper_kill(&keeper);
+	/* What was on goes on; what is switched meanwhile is seen later. */
+	write_record(&held, 1);
+	ck_assert_uint_eq(count_records("keeper_heir", 1), 1);
+	trace_event("keeper_heir", false);
+	trace_event("keeper_second", true);
+
+	keeper_listen(&keeper, SOCKET_PATH, options);
+	ck_assert_msg(keeper_connect(&keeper), "%s", keeper.sentence);
+	hand_over(&keeper, &held);
+	calls[1].bit = held.bit;
+	calls[1].index = held.index;
+	calls[2].bit = second.bit;
+	calls[2].index = second.index;
+	ck_assert(keeper_ask(&keeper, calls + 1, ARRAY_SIZE(calls) - 1));
+	for (size_t i = 1; i < ARRAY_SIZE(calls); i++)
+		ck_assert_msg(calls[i].result == KERNEL_OK, "%zu: %d", i, calls[i].result);
+	/* At once. */
+	ck_assert(!is_on(&held));
+	ck_assert(is_on(&second));
+	write_record(&second, 2);
+	ck_assert_uint_eq(calls[3].index, 2);
+	ck_assert_uint_eq(calls[5].bit, held.bit);
+	trace_event("keeper_heir", true);
+	ck_assert(eventually(is_on(&held)));
+	ck_assert_uint_eq(count_records("keeper_second", 2), 1);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_CLEAN, 1), KERNEL_OK);
+	close(calls[4].fd);
+	/* Its lock is where the last keeper put it. */
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
+	trace_event("keeper_heir", false);
+	trace_event("keeper_second", false);
+	let_go(&held);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
+	free(keeper.events_before);
+	keeper.events_before = before;
+	end(&keeper, &janitor);
+}
+END_TEST
+
+TEST(what_a_daemon_says_of_what_there_was_is_not_believed)
+{
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held;
+	struct kernel_call call;
+	char *before = read_events();
+	int file;
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	held.writable = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 1);
+	start_next(&keeper);
+	file = memfd_create("page", MFD_CLOEXEC);
+	ck_assert_int_eq(ftruncate(file, WIRE_PAGE_BYTES - 1), 0);
+	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, held.page)), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 2, held.page)), -EINVAL);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, 1, 0)), KERNEL_E_NO_SUCH);
+	if (!keeper.facts.shared_page) {
+		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, file)), -EINVAL);
+		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.page)), -EINVAL);
+	}
+	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.writable)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.writable)), -EEXIST);
+	if (!keeper.facts.shared_page) {
+		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, held.writable)), -EINVAL);
+		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, file)), -EINVAL);
+	}
+	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, held.page)), KERNEL_OK);
+
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, file)), -EINVAL);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock + 1, held.stream)), -EINVAL);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, UINT64_MAX, held.stream)), -EINVAL);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), -EEXIST);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(2, held.lock + 1, -1)), KERNEL_OK);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 2), KERNEL_E_GONE);
+
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, 0, 0)), -EINVAL);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, WIRE_PAGE_BITS, 0)), -EINVAL);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, "keeper_heir u32  a", held.bit, 0)), KERNEL_E_BAD_DESCRIPTION);
+	call = adopt(1, "keeper_heir u64 number", held.bit, 0);
+	ck_assert_int_eq(keeper_do(&keeper, call), keeper.facts.shared_page ? KERNEL_E_NO_SUCH : KERNEL_E_NAME_TAKEN);
+	if (keeper.facts.shared_page)
+		ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit + 1, 0)), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index + 1)), -EEXIST);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit + 1, held.index)), -EEXIST);
+	if (!keeper.facts.shared_page)
+		ck_assert_int_eq(keeper_do(&keeper, adopt(1, other_event, held.bit, 1)), -EEXIST);
+	close(file);
+	let_go(&held);
+	free(keeper.events_before);
+	keeper.events_before = before;
+	end(&keeper, &janitor);
+}
+END_TEST
+
+/* Registers them or adopts them again, a packet at a time; `said`: what has been answered before. */
+static void do_many(struct keeper *keeper, enum kernel_op op, struct kernel_call *said)
+{
+	static char names[EVENTS][32];
+
+	for (unsigned i = 0; i < EVENTS; i++) {
+		snprintf(names[i], sizeof(names[i]), "keeper_%u u32 a", i);
+		said[i].op = op;
+		said[i].stream = 1;
+		said[i].text = names[i];
+		said[i].fd = -1;
+	}
+	for (unsigned i = 0; i < EVENTS; i += MESSAGE_CALLS_MAX)
+		keeper_say(keeper, said + i, MESSAGE_CALLS_MAX);
+	for (unsigned i = 0; i < EVENTS; i += MESSAGE_CALLS_MAX)
+		ck_assert(keeper_hear(keeper, said + i, MESSAGE_CALLS_MAX));
+	for (unsigned i = 0; i < EVENTS; i++)
+		ck_assert_int_eq(said[i].result, KERNEL_OK);
+}
+
+TEST(a_thousand_events_are_adopted_in_one_go)
+{
+	static struct kernel_call said[EVENTS];
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held;
+	char *before = read_events();
+	uint64_t start, registered;
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	held.writable = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 1);
+	start = now_ns();
+	do_many(&keeper, KERNEL_REGISTER, said);
+	registered = now_ns() - start;
+	start_next(&keeper);
+	hand_over(&keeper, &held);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index)), KERNEL_OK);
+	start = now_ns();
+	do_many(&keeper, KERNEL_ADOPT, said);
+	printf("%d events registered in %u ms, adopted in %u ms\n", EVENTS, (unsigned)(registered / MILLISECONDS),
+	       (unsigned)((now_ns() - start) / MILLISECONDS));
+	/* All of it is there: their indexes go on behind. */
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_CLEAN, 1), KERNEL_OK);
+	held.bit = said[EVENTS - 1].bit;
+	trace_event("keeper_999", true);
+	ck_assert(eventually(is_on(&held)));
+	trace_event("keeper_999", false);
+	let_go(&held);
+	free(keeper.events_before);
+	keeper.events_before = before;
+	end(&keeper, &janitor);
+}
+END_TEST
+
+SUITE("succession", pages_streams_and_bits_outlive_a_daemon_and_the_next_one_goes_on_with_them,
+      what_is_disowned_goes_when_nobody_holds_it_any_more, what_is_asked_after_is_not_disowned,
+      a_keeper_to_which_nobody_comes_back_ends_and_leaves_nothing,
+      a_keeper_that_is_told_to_end_while_no_daemon_is_there_leaves_nothing,
+      a_new_keeper_makes_bits_right_again_and_goes_on_where_the_last_one_was,
+      what_a_daemon_says_of_what_there_was_is_not_believed, a_thousand_events_are_adopted_in_one_go)
