@@ -125,6 +125,12 @@ static int check_answer(const struct reply *reply, uint16_t kind, uint32_t seria
 	return 0;
 }
 
+/* A daemon that takes another one's place can't know whether the last answer has left: then it comes twice. */
+static bool is_repeated(const struct message *message, uint32_t awaited)
+{
+	return message->kind != KIND_ERROR && (int32_t)(message->serial - awaited) < 0;
+}
+
 static int receive_reply(int fd, uint16_t kind, uint32_t serial, void *buffer, size_t size, int64_t deadline,
 			 struct reply *ret)
 {
@@ -132,11 +138,14 @@ static int receive_reply(int fd, uint16_t kind, uint32_t serial, void *buffer, s
 	ssize_t received;
 	int r;
 
-	received = receive_answer(fd, buffer, size, &reply.fds, deadline);
-	if (received <= 0)
-		return received == 0 ? -ECONNRESET : (int)received;
-	if (decode_message(buffer, (size_t)received, &reply.message) != 0)
-		return -EPROTO;
+	do {
+		reply_deinit(&reply);
+		received = receive_answer(fd, buffer, size, &reply.fds, deadline);
+		if (received <= 0)
+			return received == 0 ? -ECONNRESET : (int)received;
+		if (decode_message(buffer, (size_t)received, &reply.message) != 0)
+			return -EPROTO;
+	} while (is_repeated(&reply.message, serial));
 	r = check_answer(&reply, kind, serial);
 	if (r < 0)
 		return r;
@@ -352,12 +361,18 @@ static bool is_ours(const struct userev *userev)
 	return userev->pid == getpid();
 }
 
-/* Nobody sends us anything that we have not asked for, but to end the connection. */
+/* Nobody sends us anything that we have not asked for, but the last answer once more, and what ends the connection. */
 static bool has_ended(const struct userev *userev)
 {
-	struct pollfd poll_fd = { .fd = userev->fd, .events = POLLIN };
+	struct wire_header header;
+	ssize_t size;
 
-	return poll(&poll_fd, 1, 0) != 0;
+	for (;;) {
+		size = recv(userev->fd, &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT);
+		if (size != sizeof(header) || le16toh(header.kind) == KIND_ERROR)
+			return size >= 0 || errno != EAGAIN;
+		recv(userev->fd, NULL, 0, MSG_DONTWAIT);
+	}
 }
 
 bool connection_is_up(const struct userev *userev)

@@ -96,6 +96,13 @@ int admission_charge(struct tenant *tenant, struct quota_event *event, struct qu
 	return answer(tenant, event, &refusal, r, why);
 }
 
+void admission_charge_again(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret)
+{
+	const struct quota_reserves reserves = reserves_of(tenant);
+
+	quota_charge_again(&tenant->level->own, event, &reserves, ret);
+}
+
 int admission_ask(const struct tenant *tenant, const struct quota_event *event, struct reserve **ret, struct text *why)
 {
 	const struct quota_reserves reserves = reserves_of(tenant);

@@ -99,6 +99,7 @@ static bool has_keeper(const struct options *options)
 	return options->keeper_socket_said || (geteuid() != 0 && access(options->keeper_socket, W_OK) == 0);
 }
 
+/* Never waits: whoever has too many before it says so. */
 static int connect_keeper(const struct options *options, int *ret)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -109,11 +110,16 @@ static int connect_keeper(const struct options *options, int *ret)
 	r = transport_address(options->keeper_socket, &address, &length);
 	if (r < 0)
 		return r;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, length) < 0)
 		return -errno;
 	*ret = fd_steal(&fd);
 	return 0;
+}
+
+int backend_connect_keeper(const struct daemon *daemon, int *ret)
+{
+	return connect_keeper(&daemon->options, ret);
 }
 
 /* One that we start is told what is wanted; one that is there already may have been told something else. */

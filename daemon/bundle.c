@@ -4,6 +4,7 @@
 
 #include "daemon/client.h"
 #include "daemon/daemon.h"
+#include "daemon/entries.h"
 #include "daemon/lease.h"
 #include "daemon/reference.h"
 #include "daemon/rules.h"
@@ -99,6 +100,7 @@ static void enter(struct bundle *bundle, struct client *client)
 	LIST_INSERT_HEAD(&bundle->clients, client, in_bundle);
 	bundle->n_clients++;
 	client->bundle = bundle;
+	enter_client(client);
 }
 
 int bundle_join(struct bundle *bundle, struct client *client)
@@ -155,13 +157,14 @@ static struct bundle *bundle_new(struct client *client, const struct bundle_key 
 	bundle->tenant = client->tenant;
 	LIST_INIT(&bundle->clients);
 	memcpy(bundle->key, &key->uid, key->size);
-	bundle->answer = malloc(size);
-	bundle->parts = calloc(shares_count(client), sizeof(*bundle->parts));
+	bundle->answer = malloc(MAX(size, 1));
+	bundle->parts = calloc(MAX(shares_count(client), 1), sizeof(*bundle->parts));
 	if (!bundle->answer || !bundle->parts) {
 		bundle_free(bundle);
 		return NULL;
 	}
-	memcpy(bundle->answer, answer, size);
+	if (size > 0)
+		memcpy(bundle->answer, answer, size);
 	bundle->answer_size = size;
 	return bundle;
 }
@@ -176,11 +179,24 @@ static void take_over(struct bundle *bundle, struct client *client)
 			bundle->parts[bundle->n_parts++] = (struct bundle_part){ share->stream, share->leases };
 	bundle->leases = client->leases;
 	client->leases = NULL;
+	/* So they need not be entered again. */
+	bundle->holder = client->holder;
+	client->holder = ++client->daemon->last_number;
 	for (lease = bundle->leases; lease; lease = lease->by_bit.next) {
 		lease->client = NULL;
 		lease->bundle = bundle;
 	}
 	enter(bundle, client);
+}
+
+struct bundle *bundle_restore(struct client *client)
+{
+	static const struct bundle_key none;
+	struct bundle *bundle = bundle_new(client, &none, NULL, 0);
+
+	if (bundle)
+		take_over(bundle, client);
+	return bundle;
 }
 
 void bundle_make(struct client *client, const struct bundle_key *key, const void *answer, size_t size)
@@ -228,6 +244,8 @@ int bundle_split(struct client *client)
 		client->bundle = bundle;
 		return -ENOMEM;
 	}
+	/* It has both, and then only its own. */
+	enter_client(client);
 	leave(bundle, client);
 	return 0;
 }

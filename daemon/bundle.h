@@ -37,6 +37,7 @@ struct bundle_key {
 
 struct bundle {
 	struct tenant *tenant;
+	uint64_t holder;      /* of the leases, in the ledger */
 	struct lease *leases; /* table by bit */
 	size_t n_clients;
 	struct bundle_client_list clients; /* it ends with the last */
@@ -61,6 +62,12 @@ struct bundle *bundle_find(const struct client *, const struct bundle_key *);
 int bundle_join(struct bundle *, struct client *);
 /* What the client has been given, and is all that it holds, is for others, too, who ask alike. Without memory it is not. */
 void bundle_make(struct client *, const struct bundle_key *, const void *answer, size_t size);
+
+/*
+ * As it was before a restart: what the client holds is shared with others, but nobody new finds it. Those join it. NULL: no
+ * memory.
+ */
+struct bundle *bundle_restore(struct client *);
 
 /* None of the tenant's serves anybody new. */
 void bundles_unlist(struct tenant *);

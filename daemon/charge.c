@@ -153,6 +153,16 @@ int quota_ask(const struct quota *quota, const struct quota_event *event, const 
 	return *ret_reserve ? 0 : check_common(quota, event, ret_refusal);
 }
 
+static void charge(struct quota *quota, struct quota_event *event, struct reserve *reserve, struct quota_charge *ret)
+{
+	*ret = (struct quota_charge){ .quota = quota, .event = event, .reserve = reserve };
+	quota_hold(quota);
+	if (reserve)
+		reserve_fill(reserve_ref(reserve));
+	else
+		share_event(ret);
+}
+
 int quota_charge(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
 		 struct quota_charge *ret, struct quota_refusal *ret_refusal)
 {
@@ -161,13 +171,14 @@ int quota_charge(struct quota *quota, struct quota_event *event, const struct qu
 
 	if (r != 0)
 		return r;
-	*ret = (struct quota_charge){ .quota = quota, .event = event, .reserve = reserve };
-	quota_hold(quota);
-	if (reserve)
-		reserve_fill(reserve_ref(reserve));
-	else
-		share_event(ret);
+	charge(quota, event, reserve, ret);
 	return 0;
+}
+
+void quota_charge_again(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
+			struct quota_charge *ret)
+{
+	charge(quota, event, find_reserve(reserves), ret);
 }
 
 void quota_charge_deinit(struct quota_charge *charge)

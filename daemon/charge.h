@@ -57,5 +57,7 @@ int quota_ask(const struct quota *, const struct quota_event *, const struct quo
 /* One more for this node, which must not hold it yet. 0 with the receipt, or QUOTA_E_…; then nothing was charged. */
 int quota_charge(struct quota *, struct quota_event *, const struct quota_reserves *, struct quota_charge *ret,
 		 struct quota_refusal *ret_refusal);
+/* What was charged before a restart, and is held whatever would be said of it now. */
+void quota_charge_again(struct quota *, struct quota_event *, const struct quota_reserves *, struct quota_charge *ret);
 /* Refunds. Safe on a receipt that was never charged, and twice. */
 void quota_charge_deinit(struct quota_charge *);

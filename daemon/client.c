@@ -4,6 +4,9 @@
  * A client is never read while an answer of its waits for room in its socket, or for the kernel. So what one connection can
  * hold is one answer, however much it asks for; and since one who never reads its answers would keep that one for ever, it
  * has a deadline, as has one who connects and says nothing.
+ *
+ * What a tenant's client asks stays in its socket until the answer has left. So if this process ends before that, the next one
+ * finds it there and does it again, and if it ends in between, the answer comes twice: that is all a client notices.
  */
 
 #include "daemon/client.h"
@@ -16,7 +19,9 @@
 #include "daemon/backlog.h"
 #include "daemon/bundle.h"
 #include "daemon/daemon.h"
+#include "daemon/deposit.h"
 #include "daemon/dispatch.h"
+#include "daemon/entries.h"
 #include "daemon/lease.h"
 #include "daemon/listing.h"
 #include "daemon/log.h"
@@ -100,6 +105,17 @@ static void hang_up(struct client *client)
 	client_close(client);
 }
 
+/* The answer has left. */
+static void end_request(struct client *client)
+{
+	if (!client->asks)
+		return;
+	client->asks = false;
+	client->repeats = false;
+	shares_enter(client);
+	transport_drop(client->fd);
+}
+
 static void on_writable(struct client *client)
 {
 	struct answer_waiting *waiting = client->waiting;
@@ -114,6 +130,8 @@ static void on_writable(struct client *client)
 			client_close(client);
 			return;
 		}
+		if (waiting->is_answer)
+			end_request(client);
 		fdset_deinit(&waiting->fds);
 		free(waiting);
 		client->waiting = NULL;
@@ -130,12 +148,23 @@ static void take_packet(struct client *client, size_t size, const struct transpo
 {
 	if (client->tenant)
 		throttle_count(client);
+	client->asks = client->tenant;
 	dispatch(client, client->daemon->request, size, from);
+	/* It wants no answer. */
+	if (!client->errand && !client->waiting && !client->closing)
+		end_request(client);
+}
+
+static ssize_t read_request(struct client *client, struct transport_from *from)
+{
+	struct daemon *daemon = client->daemon;
+
+	return (client->tenant ? transport_peek : transport_receive)(client->fd, daemon->request,
+								     sizeof(daemon->request), from);
 }
 
 void client_take_request(struct client *client)
 {
-	struct daemon *daemon = client->daemon;
 	struct transport_from from;
 	ssize_t size;
 
@@ -157,7 +186,7 @@ void client_take_request(struct client *client)
 		client_watch(client);
 		return;
 	}
-	size = transport_receive(client->fd, daemon->request, sizeof(daemon->request), &from);
+	size = read_request(client, &from);
 	if (size == -EAGAIN)
 		return;
 	if (size == -EPROTO)
@@ -186,20 +215,16 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 		client_take_request(client);
 }
 
-int client_new(struct daemon *daemon, int fd, enum client_socket socket, const struct peer *peer, struct tenant *tenant)
+static struct client *client_make(struct daemon *daemon, int fd, enum client_socket socket, struct tenant *tenant)
 {
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (!client)
-		return -ENOMEM;
+		return NULL;
 	client->daemon = daemon;
 	LIST_INIT(&client->shares);
 	client->fd = fd;
 	client->socket = socket;
-	client->pid = peer->pid;
-	client->uid = peer->uid;
-	client->real_uid = peer->uid;
-	string_copy(client->comm, sizeof(client->comm), peer->comm);
 	ev_io_init(&client->w_io, on_io, fd, EV_READ);
 	ev_io_start(daemon->loop, &client->w_io);
 	TAILQ_INSERT_TAIL(&daemon->clients, client, all);
@@ -210,7 +235,47 @@ int client_new(struct daemon *daemon, int fd, enum client_socket socket, const s
 		daemon->connections++;
 		LIST_INSERT_HEAD(&tenant->clients, client, in_tenant);
 	}
+	return client;
+}
+
+int client_new(struct daemon *daemon, int fd, enum client_socket socket, const struct peer *peer, struct tenant *tenant)
+{
+	struct client *client = client_make(daemon, fd, socket, tenant);
+
+	if (!client)
+		return -ENOMEM;
+	client->pid = peer->pid;
+	client->uid = peer->uid;
+	client->real_uid = peer->uid;
+	string_copy(client->comm, sizeof(client->comm), peer->comm);
+	if (tenant) {
+		client->number = ++daemon->last_number;
+		client->holder = ++daemon->last_number;
+		enter_client(client);
+		deposit_connection(client);
+	}
 	set_deadline(client);
+	return 0;
+}
+
+int client_restore(struct daemon *daemon, int fd, uint64_t number, const struct entry_client *entry,
+		   struct tenant *tenant)
+{
+	struct client *client = client_make(daemon, fd, SOCKET_CLIENTS, tenant);
+
+	if (!client)
+		return -ENOMEM;
+	client->number = number;
+	client->holder = entry->holder;
+	client->pid = entry->pid;
+	client->uid = entry->uid;
+	client->real_uid = entry->real_uid;
+	string_copy(client->comm, sizeof(client->comm), entry->comm);
+	client->greeted = entry->greeted;
+	client->repeats = entry->greeted;
+	enter_client(client);
+	if (!client->greeted)
+		set_deadline(client);
 	return 0;
 }
 
@@ -239,6 +304,7 @@ static void leave_tenant(struct client *client)
 		share_free(LIST_FIRST(&client->shares));
 	if (client->watching)
 		pages_watch(client, false);
+	strike_client(client);
 	LIST_REMOVE(client, in_tenant);
 	tenant->connections--;
 	level_disconnect(tenant->level);
@@ -267,7 +333,7 @@ void client_free(struct client *client)
 	free(client->waiting);
 	free(client->again);
 	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
-	disposal_close(client->fd);
+	deposit_close(client);
 	if (client->tenant)
 		leave_tenant(client);
 	TAILQ_REMOVE(&daemon->clients, client, all);
@@ -295,12 +361,13 @@ struct packet *client_answer(struct client *client, uint16_t kind, uint32_t seri
 }
 
 /* Keeps the packet and copies of its fds until there is room. */
-static int keep_waiting(struct client *client, const struct packet *packet, const int *fds, size_t n)
+static int keep_waiting(struct client *client, const struct packet *packet, const int *fds, size_t n, bool is_answer)
 {
 	struct answer_waiting *waiting = malloc(sizeof(*waiting) + packet->size);
 
 	if (!waiting)
 		return -ENOMEM;
+	waiting->is_answer = is_answer;
 	waiting->size = packet->size;
 	waiting->fds = (struct fdset){ 0 };
 	memcpy(waiting->packet, packet->data, packet->size);
@@ -320,7 +387,7 @@ static int keep_waiting(struct client *client, const struct packet *packet, cons
 	return 0;
 }
 
-void client_send(struct client *client, const int *fds, size_t n)
+static void send_packet(struct client *client, const int *fds, size_t n, bool is_answer)
 {
 	struct packet *packet = &client->daemon->answer;
 	int r;
@@ -331,14 +398,21 @@ void client_send(struct client *client, const int *fds, size_t n)
 	encode_end(packet);
 	/* Our own limits are such that every answer fits. */
 	r = packet->failed ? -EMSGSIZE : transport_send(client->fd, packet->data, packet->size, fds, n, MSG_DONTWAIT);
+	if (r == 0 && is_answer)
+		end_request(client);
 	if (r == -EAGAIN)
-		r = keep_waiting(client, packet, fds, n);
+		r = keep_waiting(client, packet, fds, n, is_answer);
 	if (r < 0) {
 		if (r != -EPIPE && r != -ECONNRESET)
 			log_warning("answer to %s (pid %d) lost: %s; its connection is closed", client->comm,
 				    client->pid, strerror(-r));
 		client_close(client);
 	}
+}
+
+void client_send(struct client *client, const int *fds, size_t n)
+{
+	send_packet(client, fds, n, true);
 }
 
 void client_cut(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
@@ -370,17 +444,26 @@ void client_cut_counted(struct client *client, uint32_t serial, uint32_t refusal
 		hang_up(client);
 }
 
-void client_note_change(struct client *client, uint32_t bit)
+static void flush_soon(struct client *client)
 {
-	struct daemon *daemon = client->daemon;
-
-	if (client->n_changed < CHANGED_MAX)
-		client->changed[client->n_changed] = (uint16_t)bit;
-	client->n_changed = MIN(client->n_changed + 1, CHANGED_MAX + 1);
 	if (client->flushing)
 		return;
 	client->flushing = true;
-	TAILQ_INSERT_TAIL(&daemon->flushing, client, changes);
+	TAILQ_INSERT_TAIL(&client->daemon->flushing, client, changes);
+}
+
+void client_note_change(struct client *client, uint32_t bit)
+{
+	if (client->n_changed < CHANGED_MAX)
+		client->changed[client->n_changed] = (uint16_t)bit;
+	client->n_changed = MIN(client->n_changed + 1, CHANGED_MAX + 1);
+	flush_soon(client);
+}
+
+void client_note_all(struct client *client)
+{
+	client->n_changed = CHANGED_MAX + 1;
+	flush_soon(client);
 }
 
 static void flush_changes(struct client *client)
@@ -392,7 +475,7 @@ static void flush_changes(struct client *client)
 	for (size_t i = 0; i < count; i++)
 		encode_changed_bit(packet, client->changed[i]);
 	encode_count(packet, mark, count);
-	client_send(client, NULL, 0);
+	send_packet(client, NULL, 0, false);
 	client->n_changed = 0;
 }
 
@@ -439,6 +522,7 @@ void clients_expire(struct daemon *daemon)
 void client_greet(struct client *client)
 {
 	client->greeted = true;
+	enter_client(client);
 	if (!client->waiting)
 		clear_deadline(client);
 }

@@ -32,6 +32,7 @@ struct errand {
 
 /* An answer that the socket had no room for yet. */
 struct answer_waiting {
+	bool is_answer; /* to what it asks */
 	size_t size;
 	struct fdset fds;
 	uint8_t packet[];
@@ -39,6 +40,8 @@ struct answer_waiting {
 
 struct client {
 	struct daemon *daemon;
+	uint64_t number; /* of its connection, with the keeper */
+	uint64_t holder; /* of its leases, in the ledger */
 	int fd;
 	enum client_socket socket;
 	ev_io w_io;
@@ -51,6 +54,9 @@ struct client {
 
 	bool greeted;
 	bool watching;
+	bool kept;	/* its connection is the next daemon's */
+	bool repeats;	/* its last HELLO may have been answered by the daemon before this one */
+	bool asks;	/* something that is still in its socket: it is taken out when the answer leaves */
 	bool closing;	/* swept at the end of this turn of the loop */
 	bool cut;	/* the last packet has been sent; nothing is read any more */
 	bool impatient; /* is in the list of those who have a deadline */
@@ -88,6 +94,9 @@ struct client {
 
 /* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). The tenant is NULL for control. */
 int client_new(struct daemon *, int fd, enum client_socket, const struct peer *, struct tenant *);
+/* As it was before a restart; likewise. */
+struct entry_client;
+int client_restore(struct daemon *, int fd, uint64_t number, const struct entry_client *, struct tenant *);
 /* Marks it: it is freed at the end of this turn, so that whoever is handling it can go on. */
 void client_close(struct client *);
 /* Takes one request from it, if it has one. */
@@ -114,6 +123,8 @@ void client_cut_counted(struct client *, uint32_t serial, uint32_t refusal, cons
 
 /* An event of this client changed; it is told once at the end of this turn. */
 void client_note_change(struct client *, uint32_t bit);
+/* Anything may have. */
+void client_note_all(struct client *);
 /* Tells all who have something to be told. */
 void clients_flush_changes(struct daemon *);
 

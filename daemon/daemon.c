@@ -9,11 +9,14 @@
 #include <time.h>
 
 #include "daemon/backend.h"
+#include "daemon/deposit.h"
 #include "daemon/log.h"
 #include "daemon/pages.h"
 #include "daemon/peer.h"
 #include "daemon/reload.h"
+#include "daemon/restore.h"
 #include "daemon/rules.h"
+#include "daemon/succession.h"
 #include "daemon/tail.h"
 #include "daemon/tenant.h"
 #include "daemon/throttle.h"
@@ -38,7 +41,7 @@ bool daemon_has_fds(const struct daemon *daemon)
 	/* Asked each time: an admin may change it (prlimit). */
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return true;
-	return daemon->connections + HASH_CNT(by_number, daemon->streams) + HASH_CNT(by_identity, daemon->tenants) +
+	return daemon->connections + HASH_CNT(by_number, daemon->streams) + 2 * HASH_CNT(by_identity, daemon->tenants) +
 		       MIN(OWN_FDS, limit.rlim_cur / 4) <
 	       limit.rlim_cur;
 }
@@ -48,9 +51,9 @@ static void on_kernel(struct ev_loop *loop, ev_io *w, int events _unused_)
 	struct daemon *daemon = container_of(w, struct daemon, w_kernel);
 	int r = kernel_dispatch(daemon->kernel);
 
-	if (r < 0) {
+	if (r < 0 && !succession_begin(daemon, r)) {
 		log_error("the %s backend failed: %s", daemon->kernel->facts.name,
-			  r == -ECONNREFUSED ? daemon->kernel->facts.note : strerror(-r));
+			  r == -ECONNREFUSED || r == -ESTALE ? daemon->kernel->facts.note : strerror(-r));
 		daemon->failed = r;
 		ev_break(loop, EVBREAK_ALL);
 	}
@@ -160,6 +163,7 @@ static void on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _un
 		tails_continue(daemon);
 		clients_flush_changes(daemon);
 	} while (!TAILQ_EMPTY(&daemon->leaving));
+	deposit_tidy(daemon);
 	systemd_update_status(daemon);
 }
 
@@ -178,6 +182,7 @@ static void start_watchers(struct daemon *daemon)
 {
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
+	succession_init(daemon);
 	ev_init(&daemon->w_linger, on_linger);
 	ev_timer_init(&daemon->w_probe, on_probe, 0., PROBE_INTERVAL);
 	pages_init(daemon);
@@ -208,6 +213,7 @@ static void stop_watchers(struct daemon *daemon)
 	ev_timer_stop(daemon->loop, &daemon->w_linger);
 	ev_timer_stop(daemon->loop, &daemon->w_probe);
 	pages_deinit(daemon);
+	succession_deinit(daemon);
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
 }
 
@@ -316,8 +322,10 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (r == 0) {
 		daemon->started = ev_now(daemon->loop);
 		start_watchers(daemon);
-		r = open_sockets(daemon);
+		r = restore(daemon);
 	}
+	if (r == 0)
+		r = open_sockets(daemon);
 	if (r == 0)
 		r = unprivileged_become(daemon);
 	if (r < 0) {
@@ -334,10 +342,24 @@ int daemon_run(struct daemon *daemon)
 	return daemon->failed;
 }
 
+/* Whoever comes next finds everything as it is now: nobody is told anything more, and nothing is let go of. */
+static void leave_all(struct daemon *daemon)
+{
+	for (struct client *client = TAILQ_FIRST(&daemon->clients); client; client = TAILQ_NEXT(client, all)) {
+		client->kept = client->tenant;
+		client_close(client);
+	}
+	/* First: what is cancelled here the keeper may have done. */
+	deposit_end(daemon);
+	kernel_cancel(daemon->kernel);
+}
+
 struct daemon *daemon_free(struct daemon *daemon)
 {
 	if (!daemon)
 		return NULL;
+	if (daemon->ledger)
+		leave_all(daemon);
 	/* Nobody new, then those who are there, what was asked for them, what they left behind, and what it was made of. */
 	metrics_socket_deinit(&daemon->metrics);
 	listener_deinit(&daemon->control_listener);

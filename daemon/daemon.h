@@ -21,6 +21,7 @@
 #include "kernel/roster.h"
 #include "protocol/refusal.h"
 
+struct ledger;
 struct policy;
 struct reload;
 struct section_reserve;
@@ -49,7 +50,10 @@ struct daemon {
 	struct reload *reload;
 	unsigned generation; /* of the policy */
 
-	/* The ledger: who holds what. */
+	struct ledger *ledger; /* of what follows, for the next daemon; NULL: nobody keeps it */
+	uint64_t last_number;  /* of a client, a grant, a holder of leases */
+
+	/* Who holds what. */
 	struct machine machine;
 	uint32_t kernel_maximum;	  /* events that the kernel takes */
 	uint32_t foreign;		  /* of them that are others' */
@@ -86,6 +90,7 @@ struct daemon {
 	struct refusal_told refusals_told[REFUSAL_MAX_]; /* of who has no tenant */
 
 	ev_io w_kernel;
+	ev_timer w_succession; /* while there is no keeper */
 	ev_timer w_linger;
 	ev_timer w_pages; /* while somebody watches pages that nobody tells us about */
 	ev_timer w_probe; /* while there are streams that nobody guards */

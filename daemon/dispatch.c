@@ -68,6 +68,13 @@ static bool may_speak(struct client *client, const struct transport_from *from)
 	return from->uid == client->uid || from->uid == client->real_uid;
 }
 
+/* The one before this daemon may have welcomed it, and not have lived to take the HELLO out of the socket. */
+static bool is_in_order(const struct client *client, const struct request *request)
+{
+	return request->when & (client->greeted ? AFTER_HELLO : BEFORE_HELLO) ||
+	       (client->repeats && request->kind == KIND_HELLO);
+}
+
 void dispatch(struct client *client, const void *packet, size_t size, const struct transport_from *from)
 {
 	const struct request *request;
@@ -90,7 +97,7 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 			   message.kind);
 		return;
 	}
-	if (!(request->when & (client->greeted ? AFTER_HELLO : BEFORE_HELLO))) {
+	if (!is_in_order(client, request)) {
 		client_cut(client, message.serial, REFUSAL_HELLO_FIRST,
 			   client->greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;

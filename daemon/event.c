@@ -5,6 +5,7 @@
 #include "daemon/admission.h"
 #include "daemon/capacity.h"
 #include "daemon/daemon.h"
+#include "daemon/entries.h"
 #include "daemon/log.h"
 #include "daemon/tenant.h"
 #include "protocol/refusal.h"
@@ -140,30 +141,45 @@ static void warn_of_maxima(struct tenant *tenant)
 			    at->maximum);
 }
 
-static int grant_new(struct tenant *tenant, struct event *event, struct grant **ret, struct text *why)
+static struct grant *grant_make(struct tenant *tenant, struct event *event, uint64_t number)
 {
 	struct grant *grant = calloc(1, sizeof(*grant));
+
+	if (!grant)
+		return NULL;
+	grant->tenant = tenant;
+	grant->event = event;
+	grant->number = number;
+	grant->references = 1;
+	LIST_INIT(&grant->registered);
+	NUMBER_ADD(by_event, tenant->grants, event, grant);
+	if (table_added())
+		return grant;
+	free(grant);
+	return NULL;
+}
+
+static void grant_begin(struct grant *grant)
+{
+	LIST_INSERT_HEAD(&grant->event->grants, grant, in_event);
+	grant->tenant->lingering++; /* until somebody leases it */
+	enter_grant(grant);
+}
+
+static int grant_new(struct tenant *tenant, struct event *event, struct grant **ret, struct text *why)
+{
+	struct grant *grant = grant_make(tenant, event, ++tenant->daemon->last_number);
 	int r;
 
 	if (!grant)
 		return -ENOMEM;
-	grant->tenant = tenant;
-	grant->event = event;
-	grant->references = 1;
-	LIST_INIT(&grant->registered);
 	r = admission_charge(tenant, &event->account, &grant->charge, why);
 	if (r != 0) {
+		HASH_DELETE(by_event, tenant->grants, grant);
 		free(grant);
 		return r;
 	}
-	NUMBER_ADD(by_event, tenant->grants, event, grant);
-	if (!table_added()) {
-		quota_charge_deinit(&grant->charge);
-		free(grant);
-		return -ENOMEM;
-	}
-	LIST_INSERT_HEAD(&event->grants, grant, in_event);
-	tenant->lingering++; /* until somebody leases it */
+	grant_begin(grant);
 	warn_of_maxima(tenant);
 	capacity_note(tenant->daemon, false);
 	*ret = grant;
@@ -191,6 +207,32 @@ int grant_get(struct tenant *tenant, const struct description *description, uint
 	return r;
 }
 
+int grant_restore(struct tenant *tenant, uint64_t number, const struct description *description, uint16_t flags,
+		  struct grant **ret)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	struct event *event;
+	struct grant *grant;
+	int r;
+
+	r = event_get(tenant, description, flags, &event, &why);
+	if (r != 0)
+		return r < 0 ? r : -EINVAL;
+	NUMBER_FIND(by_event, tenant->grants, event, grant);
+	r = grant ? -EEXIST : 0;
+	if (r == 0)
+		grant = grant_make(tenant, event, number);
+	if (r < 0 || !grant) {
+		event_tidy(event);
+		return r < 0 ? r : -ENOMEM;
+	}
+	admission_charge_again(tenant, &event->account, &grant->charge);
+	grant_begin(grant);
+	*ret = grant;
+	return 0;
+}
+
 struct grant *grant_ref(struct grant *grant)
 {
 	grant->references++;
@@ -205,6 +247,7 @@ struct grant *grant_unref(struct grant *grant)
 		return NULL;
 	tenant = grant->tenant;
 	tenant->lingering--;
+	strike_grant(grant);
 	HASH_DELETE(by_event, tenant->grants, grant);
 	LIST_REMOVE(grant, in_event);
 	quota_charge_deinit(&grant->charge);
@@ -221,6 +264,7 @@ void grant_persists(struct grant *grant)
 	grant->persistent = true;
 	grant_ref(grant);
 	LIST_INSERT_HEAD(&grant->tenant->daemon->persistent, grant, persists);
+	enter_grant(grant);
 }
 
 void grant_lease_begins(struct grant *grant)

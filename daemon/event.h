@@ -33,6 +33,7 @@ struct event {
 
 struct grant {
 	struct tenant *tenant;
+	uint64_t number;
 	struct event *event;
 	struct quota_charge charge;
 	uint32_t bit; /* in the tenant's page; 0 until the kernel has said */
@@ -50,6 +51,8 @@ struct grant {
  * sentence in `why`; or -ENOMEM. Whatever it charged is refunded when it fails, and by grant_unref().
  */
 int grant_get(struct tenant *, const struct description *, uint16_t flags, struct grant **ret, struct text *why);
+/* As it was before a restart; the same number, and whatever would be said of it now. 0 or a negative errno. */
+int grant_restore(struct tenant *, uint64_t number, const struct description *, uint16_t flags, struct grant **ret);
 struct grant *grant_ref(struct grant *);
 struct grant *grant_unref(struct grant *);
 

@@ -34,41 +34,44 @@ static void welcome(struct client *client, uint32_t serial, uint64_t understands
 	};
 
 	encode_welcome(client_answer(client, KIND_WELCOME, serial, 0), &welcome, tenant->path);
-	client_send(client, &tenant->page_fd, 1);
 	client_greet(client);
+	client_send(client, &tenant->page_fd, 1);
 }
 
 /* A tenant's first client has its page made, and may be gone when it is. */
 struct page_errand {
 	struct errand errand;
 	struct daemon *daemon;
-	struct kernel_call call;
+	struct kernel_call
+		calls[2]; /* a keeper that outlives us is asked for one more, in case we outlive the keeper */
 	uint32_t serial;
 	uint64_t understands;
-	char tenant[]; /* the call needs it even when there is no tenant any more */
+	char tenant[]; /* the calls need it even when there is no tenant any more */
 };
 
 /* Two clients may have asked at the same time: the second page is another fd of the first. */
-static void keep_page(struct daemon *daemon, const struct kernel_call *call)
+static void keep_page(struct daemon *daemon, struct kernel_call *calls, size_t n)
 {
-	struct tenant *tenant = tenant_by_number(daemon, call->page);
+	struct tenant *tenant = tenant_by_number(daemon, calls->page);
+	bool failed = calls[n - 1].result != KERNEL_OK;
 
-	if (tenant && tenant->page_fd < 0) {
-		tenant->page_fd = call->fd;
-		return;
+	if (tenant && tenant->page_fd < 0 && !failed) {
+		tenant->page_fd = fd_steal(&calls[0].fd);
+		tenant->page_writable = n > 1 ? fd_steal(&calls[1].fd) : -1;
 	}
-	fd_close(call->fd);
-	if (!tenant)
-		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = call->page });
+	for (size_t i = 0; i < n; i++)
+		fd_close(calls[i].fd);
+	if (!tenant || tenant->page_fd < 0)
+		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = calls->page });
 }
 
-static void on_page(void *data, struct kernel_call *call, size_t n _unused_)
+static void on_page(void *data, struct kernel_call *call, size_t n)
 {
 	struct page_errand *page = data;
 	struct client *client = errand_end(&page->errand);
 
 	if (call->result == KERNEL_OK)
-		keep_page(page->daemon, call);
+		keep_page(page->daemon, call, n);
 	/* Whether it is this one or that of another client who asked meanwhile. */
 	if (client && client->tenant->page_fd >= 0)
 		welcome(client, page->serial, page->understands);
@@ -89,14 +92,21 @@ static int ask_for_page(struct client *client, uint32_t serial, uint64_t underst
 	page->daemon = client->daemon;
 	page->serial = serial;
 	page->understands = understands;
-	page->call = (struct kernel_call){
+	page->calls[0] = (struct kernel_call){
 		.op = KERNEL_PAGE_NEW,
 		.page = client->tenant->number,
 		.text = page->tenant,
 		.fd = -1,
 	};
+	page->calls[1] = (struct kernel_call){
+		.op = KERNEL_PAGE_FETCH,
+		.page = client->tenant->number,
+		.index = 1,
+		.fd = -1,
+	};
 	errand_begin(&page->errand, client);
-	kernel_submit(client->daemon->kernel, &page->call, 1, on_page, page);
+	kernel_submit(client->daemon->kernel, page->calls, client->daemon->kernel->facts.deposits ? 2 : 1, on_page,
+		      page);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "daemon/bundle.h"
 #include "daemon/client.h"
 #include "daemon/daemon.h"
+#include "daemon/entries.h"
 #include "daemon/event.h"
 #include "daemon/reference.h"
 #include "daemon/stream.h"
@@ -50,6 +51,7 @@ struct lease *lease_get(struct client *client, struct reference *reference)
 	share->leases++;
 	grant_lease_begins(reference->grant);
 	client->daemon->leases++;
+	enter_lease(lease);
 	return lease;
 }
 
@@ -57,6 +59,7 @@ void lease_drop(struct lease *lease)
 {
 	struct reference *reference = lease->reference;
 
+	strike_lease(lease);
 	if (lease->client) {
 		HASH_DELETE(by_bit, lease->client->leases, lease);
 		share_find(lease->client, reference->stream)->leases--;

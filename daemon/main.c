@@ -116,6 +116,9 @@ int main(int argc, char **argv)
 	}
 	log_open(options.log_level, false);
 	signal(SIGPIPE, SIG_IGN);
+	/* What it holds is others'; by hand, as whoever one is, it may be looked into. */
+	if (geteuid() == 0 || is_supervised())
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (options.exit_with_parent)
 		end_with_parent(parent);
 	if (!options.foreground && !options.exit_with_parent && !is_supervised()) {

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "daemon/daemon.h"
+#include "daemon/entries.h"
 #include "daemon/pages.h"
 #include "daemon/tenant.h"
 #include "daemon/watch.h"
@@ -89,6 +90,7 @@ void pages_watch(struct client *client, bool on)
 	struct tenant *tenant = client->tenant;
 
 	client->watching = on;
+	enter_client(client);
 	if (daemon->kernel->facts.backend == BACKEND_EMBEDDED)
 		return;
 	if (!anybody_watches(tenant)) {

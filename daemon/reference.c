@@ -3,6 +3,7 @@
 #include "daemon/reference.h"
 
 #include "daemon/daemon.h"
+#include "daemon/entries.h"
 #include "daemon/event.h"
 #include "daemon/stream.h"
 #include "kernel/kernel.h"
@@ -21,6 +22,7 @@ void reference_free(struct reference *reference)
 {
 	if (reference->release)
 		reference->release->reference = NULL;
+	strike_reference(reference->stream, reference->grant);
 	HASH_DELETE(by_grant, reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
 	grant_unref(reference->grant);
@@ -56,6 +58,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 		LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
 	}
 	reference->index = index;
+	enter_reference(reference);
 	return reference;
 }
 

@@ -20,6 +20,7 @@
 #include "daemon/bundle.h"
 #include "daemon/capacity.h"
 #include "daemon/daemon.h"
+#include "daemon/entries.h"
 #include "daemon/event.h"
 #include "daemon/lease.h"
 #include "daemon/parking.h"
@@ -248,6 +249,7 @@ static int take_stream(struct client *client, struct registration *registration,
 
 static void add_call(struct registration *registration, struct item *item)
 {
+	enter_asked(registration->stream, item->grant);
 	item->call = registration->n_calls;
 	registration->calls[registration->n_calls++] = (struct kernel_call){
 		.op = KERNEL_REGISTER,
@@ -327,6 +329,16 @@ static void refuse_unguarded(struct item *item)
 	       "data files have lost their guard, and are not given out without; tell the admin");
 }
 
+/* The kernel does not have it, unless somebody else has asked for the same. */
+static void forget_asked(const struct registration *registration, const struct item *item)
+{
+	struct reference *reference;
+
+	NUMBER_FIND(by_grant, registration->stream->references, item->grant, reference);
+	if (!reference)
+		strike_reference(registration->stream, item->grant);
+}
+
 static void grant_item(struct registration *registration, struct client *client, struct item *item)
 {
 	const struct kernel_call *call;
@@ -336,6 +348,7 @@ static void grant_item(struct registration *registration, struct client *client,
 	if (call->result != KERNEL_OK) {
 		if (call->result == KERNEL_E_FULL)
 			capacity_note(registration->daemon, true);
+		forget_asked(registration, item);
 		refuse_for_kernel(item, call->result);
 		return;
 	}
@@ -472,11 +485,13 @@ static void answer(struct registration *registration, struct client *client)
 		bundle_make(client, registration->parking.key, packet->data + mark, packet->size - mark);
 }
 
-/* Of a file that nobody else will get, the client's copy is the only one. */
+/* Of a file that nobody else will get, the client's copy is the only one, unless a keeper's successor is to get it from us. */
 static void close_what_left(struct client *client)
 {
 	struct share *share;
 
+	if (client->daemon->ledger)
+		return;
 	LIST_FOREACH(share, &client->shares, in_client)
 		if (share->sent && !share->stream->shared)
 			share->stream->fd = fd_close(share->stream->fd);
@@ -486,6 +501,8 @@ static void settle_item(struct registration *registration, struct client *client
 {
 	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
 		return;
+	if (stream_failed)
+		forget_asked(registration, item);
 	if (stream_failed == STREAM_E_UNGUARDED)
 		refuse_unguarded(item);
 	else if (stream_failed)

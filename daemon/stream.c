@@ -3,6 +3,7 @@
 #include "daemon/stream.h"
 
 #include "daemon/daemon.h"
+#include "daemon/entries.h"
 #include "daemon/event.h"
 #include "daemon/log.h"
 #include "daemon/reference.h"
@@ -41,17 +42,17 @@ static void share_no_more(struct stream *stream)
 	stream->shared = false;
 }
 
-struct stream *stream_new(struct client *client, struct kernel_call *ret_call)
+static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t number)
 {
-	struct daemon *daemon = client->daemon;
+	struct daemon *daemon = tenant->daemon;
 	struct stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
 	stream->daemon = daemon;
-	stream->tenant = client->tenant;
-	stream->uid = client->uid;
-	stream->number = next_number(daemon);
+	stream->tenant = tenant;
+	stream->uid = uid;
+	stream->number = number;
 	stream->fd = -1;
 	stream->users = 1;
 	NUMBER_ADD(by_number, daemon->streams, number, stream);
@@ -60,6 +61,16 @@ struct stream *stream_new(struct client *client, struct kernel_call *ret_call)
 		return NULL;
 	}
 	stream->tenant->streams++;
+	enter_stream(stream);
+	return stream;
+}
+
+struct stream *stream_new(struct client *client, struct kernel_call *ret_call)
+{
+	struct stream *stream = stream_make(client->tenant, client->uid, next_number(client->daemon));
+
+	if (!stream)
+		return NULL;
 	/* Others may build on it at once: what they ask comes after this, and finds it made. */
 	if (rules_share_streams(stream->tenant))
 		share_with_others(stream);
@@ -69,6 +80,22 @@ struct stream *stream_new(struct client *client, struct kernel_call *ret_call)
 		.stream = stream->number,
 		.fd = -1,
 	};
+	return stream;
+}
+
+struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool stranger)
+{
+	struct daemon *daemon = tenant->daemon;
+	struct stream *stream = number == 0 || find(daemon, number) ? NULL : stream_make(tenant, uid, number);
+
+	if (!stream)
+		return NULL;
+	daemon->last_stream = MAX(daemon->last_stream, number);
+	stream->made = true;
+	if (stranger) {
+		stream->stranger = true;
+		enter_stream(stream);
+	}
 	return stream;
 }
 
@@ -127,6 +154,15 @@ static bool wants_probing(const struct stream *stream)
 	       stream->users > 0 && !stream->stranger;
 }
 
+void stream_resume(struct stream *stream, int fd)
+{
+	stream->fd = fd;
+	if (!stream->stranger && rules_share_streams(stream->tenant))
+		share_with_others(stream);
+	if (wants_probing(stream))
+		daemon_watch_strangers(stream->daemon);
+}
+
 int stream_made(struct stream *stream, struct kernel_call *call)
 {
 	int r = call->result;
@@ -134,6 +170,7 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 	if (r == KERNEL_OK) {
 		stream->made = true;
 		stream->fd = fd_steal(&call->fd);
+		stream->place = call->number;
 		r = stream_must_stay(stream, 1) ? STREAM_E_UNGUARDED : 0;
 		if (r == 0 && wants_probing(stream))
 			daemon_watch_strangers(stream->daemon);
@@ -212,6 +249,7 @@ void stream_free(struct stream *stream)
 	kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
 	HASH_ITER(by_grant, stream->references, reference, next)
 		reference_free(reference);
+	strike_stream(stream);
 	HASH_DELETE(by_number, daemon->streams, stream);
 	free(stream);
 	tenant->streams--;
@@ -278,6 +316,7 @@ static void tell_on_stranger(struct stream *stream)
 	struct client *client;
 
 	stream->stranger = true;
+	enter_stream(stream);
 	share_no_more(stream);
 	/* Once, whether nobody has it any more or many: it was one of them. */
 	daemon_refused(stream->daemon, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
@@ -348,9 +387,23 @@ void share_free(struct share *share)
 {
 	struct stream *stream = share->stream;
 
+	if (share->entered)
+		strike_share(share);
 	LIST_REMOVE(share, in_client);
 	free(share);
 	stream_unuse(stream);
+}
+
+void shares_enter(const struct client *client)
+{
+	struct share *share;
+
+	LIST_FOREACH(share, &client->shares, in_client) {
+		if (!share->sent || share->entered)
+			continue;
+		share->entered = true;
+		enter_share(share);
+	}
 }
 
 unsigned shares_count(const struct client *client)

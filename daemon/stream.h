@@ -30,6 +30,7 @@ struct stream {
 	struct tenant *tenant; /* whose page it needs */
 	uid_t uid;	       /* whose programs it is for */
 	uint32_t number;
+	uint64_t place;		      /* of its lock, for the next keeper */
 	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
 	bool made;		      /* the kernel has; before that nothing is known of it */
 	int failed;		      /* why there is none after all, for those who have built on it meanwhile */
@@ -48,7 +49,8 @@ struct stream {
 struct share {
 	struct client *client;
 	struct stream *stream;
-	bool sent;	 /* the file */
+	bool sent;	 /* the file, or it is about to be */
+	bool entered;	 /* in the ledger, that it was */
 	unsigned leases; /* of this client on this stream */
 	LIST_ENTRY(share) in_client;
 };
@@ -61,6 +63,11 @@ struct stream *stream_new(struct client *, struct kernel_call *ret_call);
 /* The kernel's answer to that call: 0, or why there is no such stream: a negative errno, or STREAM_E_UNGUARDED. */
 int stream_made(struct stream *, struct kernel_call *);
 enum { STREAM_E_UNGUARDED = 1 };
+
+/* As it was before a restart, with one user, the caller. NULL: no memory, or the number is taken. */
+struct stream *stream_restore(struct tenant *, uid_t, uint32_t number, bool stranger);
+/* … and with its file, which is taken over. */
+void stream_resume(struct stream *, int fd);
 
 /* On which stream the client's next event is to be registered; NULL: on a new one. */
 struct stream *stream_for(const struct client *);
@@ -81,6 +88,8 @@ void stream_unuse(struct stream *);
 struct share *share_get(struct client *, struct stream *);
 struct share *share_find(const struct client *, const struct stream *);
 void share_free(struct share *);
+/* The ledger learns which files have left. */
+void shares_enter(const struct client *);
 unsigned shares_count(const struct client *);
 /* Ends those of a client's shares on which it holds nothing: it closes the file, and gets it again when it needs it. */
 void shares_tidy(struct client *);

@@ -7,6 +7,7 @@
 
 #include "daemon/boundary.h"
 #include "daemon/daemon.h"
+#include "daemon/entries.h"
 #include "daemon/pages.h"
 #include "daemon/peer.h"
 #include "daemon/rules.h"
@@ -29,6 +30,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 {
 	pages_forget(tenant);
 	fd_close(tenant->page_fd);
+	fd_close(tenant->page_writable);
 	rules_forget(tenant);
 	if (tenant->level)
 		throttle_remember(tenant->daemon, tenant->level);
@@ -47,7 +49,8 @@ static uint32_t next_number(struct daemon *daemon)
 	return daemon->last_tenant;
 }
 
-static int tenant_new(struct daemon *daemon, const char *identity, const char *path, uint64_t id, struct tenant **ret)
+static int tenant_new(struct daemon *daemon, uint32_t number, const char *identity, const char *path, uint64_t id,
+		      struct tenant **ret)
 {
 	size_t length = strlen(identity);
 	struct tenant *tenant = calloc(1, sizeof(*tenant) + length + 1);
@@ -55,9 +58,10 @@ static int tenant_new(struct daemon *daemon, const char *identity, const char *p
 	if (!tenant)
 		return -ENOMEM;
 	tenant->daemon = daemon;
-	tenant->number = next_number(daemon);
+	tenant->number = number;
 	tenant->cgroup_id = id;
 	tenant->page_fd = -1;
+	tenant->page_writable = -1;
 	LIST_INIT(&tenant->clients);
 	LIST_INIT(&tenant->sharing);
 	TAILQ_INIT(&tenant->ready);
@@ -80,21 +84,60 @@ static int tenant_new(struct daemon *daemon, const char *identity, const char *p
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
+	enter_tenant(tenant);
 	*ret = tenant;
 	return 0;
 }
 
-static int find_or_make(struct daemon *daemon, const char *path, uint64_t id, struct tenant **ret)
+struct identity {
+	char text[PATH_MAX + 32];
+};
+
+/* A path that was deleted and made again has another id, and is another tenant. */
+static struct identity identity_of(const char *path, uint64_t id)
 {
-	char identity[PATH_MAX + 32];
+	struct identity identity;
+
+	snprintf(identity.text, sizeof(identity.text), "%" PRIu64 ":%s", id, path);
+	return identity;
+}
+
+static struct tenant *find(const struct daemon *daemon, const struct identity *identity)
+{
 	struct tenant *tenant;
 
-	/* A path that was deleted and made again has another id, and is another tenant. */
-	snprintf(identity, sizeof(identity), "%" PRIu64 ":%s", id, path);
-	HASH_FIND(by_identity, daemon->tenants, identity, strlen(identity), tenant);
+	HASH_FIND(by_identity, daemon->tenants, identity->text, strlen(identity->text), tenant);
+	return tenant;
+}
+
+static int find_or_make(struct daemon *daemon, const char *path, uint64_t id, struct tenant **ret)
+{
+	const struct identity identity = identity_of(path, id);
+	struct tenant *tenant = find(daemon, &identity);
+
 	if (!tenant)
-		return tenant_new(daemon, identity, path, id, ret);
+		return tenant_new(daemon, next_number(daemon), identity.text, path, id, ret);
 	*ret = tenant;
+	return 0;
+}
+
+int tenant_restore(struct daemon *daemon, uint32_t number, const char *path, uint64_t id, bool is_contained,
+		   struct tenant **ret)
+{
+	const struct identity identity = identity_of(path, id);
+	int r;
+
+	if (number == 0 || tenant_by_number(daemon, number) || find(daemon, &identity))
+		return -EEXIST;
+	r = tenant_new(daemon, number, identity.text, path, id, ret);
+	if (r < 0)
+		return r;
+	daemon->last_tenant = MAX(daemon->last_tenant, number);
+	if (is_contained) {
+		(*ret)->is_contained = true;
+		enter_tenant(*ret);
+	}
+	rules_update(*ret);
 	return 0;
 }
 
@@ -110,7 +153,10 @@ int tenant_of_cgroup(struct daemon *daemon, const char *cgroup, struct tenant **
 	r = find_or_make(daemon, path, cgroup_id(&daemon->cgroups, path), ret);
 	if (r < 0)
 		return r;
-	(*ret)->is_contained = is_contained;
+	if ((*ret)->is_contained != is_contained) {
+		(*ret)->is_contained = is_contained;
+		enter_tenant(*ret);
+	}
 	rules_update(*ret);
 	return 0;
 }
@@ -158,6 +204,7 @@ void tenant_release(struct tenant *tenant)
 		return;
 	if (tenant->page_fd >= 0)
 		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });
+	strike_tenant(tenant);
 	HASH_DELETE(by_identity, daemon->tenants, tenant);
 	HASH_DELETE(by_number, daemon->tenants_by_number, tenant);
 	tenant_free(tenant);

@@ -43,6 +43,7 @@ struct tenant {
 	struct level *level;	/* pays for its events: of its path, whatever the id */
 	struct page_view *view; /* of the page, while somebody watches */
 	int page_fd;		/* read-only, for its clients; -1 until the first one says hello */
+	int page_writable; /* the same page, for a keeper that takes the place of this one; -1 where there is none */
 
 	struct client_list clients;
 	uint32_t connections;
@@ -73,6 +74,9 @@ struct tenant {
 int tenant_of_peer(struct daemon *, const struct peer *, struct tenant **ret);
 /* The same for whoever is, or might be, in this cgroup. */
 int tenant_of_cgroup(struct daemon *, const char *cgroup, struct tenant **ret);
+/* As it was before a restart. 0 or a negative errno. */
+int tenant_restore(struct daemon *, uint32_t number, const char *path, uint64_t id, bool is_contained,
+		   struct tenant **ret);
 struct tenant *tenant_by_number(struct daemon *, uint32_t number);
 /* The one that came next after that number, which may be in use no more; NULL: none has. */
 struct tenant *tenant_after(struct daemon *, uint32_t number);

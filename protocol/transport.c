@@ -110,7 +110,7 @@ static void read_sender(struct msghdr *message, struct transport_from *ret)
 	}
 }
 
-ssize_t transport_receive(int socket, void *packet, size_t size, struct transport_from *ret)
+static ssize_t receive_from(int socket, void *packet, size_t size, struct transport_from *ret, int flags)
 {
 	/* Room for the sender's credentials and not for one fd more. */
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
@@ -121,21 +121,34 @@ ssize_t transport_receive(int socket, void *packet, size_t size, struct transpor
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	int next = transport_fds_are_refused ? 1 : transport_look(socket, sizeof(control)); /* before Linux 6.16 */
-	ssize_t received;
+	ssize_t received = receive(socket, &message, MSG_DONTWAIT | flags);
 
-	/* The end is not asked for twice: between the two a packet could come. */
-	if (next == 0)
-		*ret = (struct transport_from){ 0 };
-	if (next <= 0)
-		return next;
-	received = receive(socket, &message, MSG_DONTWAIT);
 	if (received < 0)
 		return received;
 	read_sender(&message, ret);
 	if (brings_fds(&message))
 		return -EPROTO;
 	return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : received;
+}
+
+ssize_t transport_receive(int socket, void *packet, size_t size, struct transport_from *ret)
+{
+	int next = transport_fds_are_refused ? 1 : transport_look(socket, CMSG_SPACE(sizeof(struct ucred)));
+
+	/* The end is not asked for twice: between the two a packet could come. */
+	if (next == 0)
+		*ret = (struct transport_from){ 0 };
+	return next <= 0 ? next : receive_from(socket, packet, size, ret, 0);
+}
+
+ssize_t transport_peek(int socket, void *packet, size_t size, struct transport_from *ret)
+{
+	return receive_from(socket, packet, size, ret, MSG_PEEK);
+}
+
+void transport_drop(int socket)
+{
+	recv(socket, NULL, 0, MSG_DONTWAIT);
 }
 
 ssize_t transport_receive_first_fds(int socket, void *packet, size_t size, struct fdset *ret, bool *ret_lost, int flags)

@@ -32,6 +32,7 @@ enum mischief {
 	CUT_SHORT,
 	TOO_LONG,
 	WRONG_SERIAL,
+	TWICE, /* as from a daemon that took another one's place */
 	WRONG_KIND,
 	MORE_FOLLOWS,
 	FD_MISSING,
@@ -263,7 +264,7 @@ static inline void fake_spoil(struct fake_answer *answer, enum mischief mischief
 	if (mischief == HEADER_ONLY || mischief == TOO_LONG)
 		header.size = htole32((uint32_t)packet->size);
 	if (mischief == WRONG_SERIAL)
-		header.serial ^= 1;
+		header.serial = htole32(le32toh(header.serial) + 1);
 	if (mischief == WRONG_KIND)
 		header.kind = htole16(KIND_ACCOUNT);
 	if (mischief == MORE_FOLLOWS)
@@ -284,7 +285,8 @@ static inline void fake_send(struct fake *fake, struct fake_connection *connecti
 	ck_assert(!answer->packet.failed);
 	fake_spoil(answer, mischief);
 	fake->packets++;
-	transport_send(connection->fd, answer->packet.data, answer->packet.size, answer->fd, answer->fds, 0);
+	for (unsigned times = mischief == TWICE ? 2 : 1; times > 0; times--)
+		transport_send(connection->fd, answer->packet.data, answer->packet.size, answer->fd, answer->fds, 0);
 	for (size_t i = 0; i < answer->fds; i++)
 		close(answer->fd[i]);
 }

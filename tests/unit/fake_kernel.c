@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "daemon/restore.h"
 #include "kernel/uapi.h"
 
 /* --- the guard --- */
@@ -112,6 +113,7 @@ static int on_stream_new(struct kernel_call *call)
 		.page = call->page,
 		.ours = ends[1],
 		.watch = ends[0],
+		.wanted = true,
 	};
 	call->fd = fcntl(ends[1], F_DUPFD_CLOEXEC, fake.guard ? GUARDED_FDS : 0);
 	return KERNEL_OK;
@@ -200,6 +202,92 @@ static int on_clean(const struct kernel_call *call)
 	return stream->stranger ? KERNEL_E_STRANGER : KERNEL_OK;
 }
 
+struct fake_deposit *find_deposit(uint64_t number)
+{
+	for (size_t i = 0; i < DEPOSITS; i++)
+		if (fake.deposit[i].there && fake.deposit[i].number == number)
+			return &fake.deposit[i];
+	return NULL;
+}
+
+static void withdraw(struct fake_deposit *deposit)
+{
+	deposit->there = false;
+	deposit->fd = fd_close(deposit->fd);
+}
+
+static int on_deposit(struct kernel_call *call)
+{
+	struct fake_deposit *deposit = find_deposit(call->number);
+
+	if (deposit)
+		withdraw(deposit);
+	else
+		deposit = fake.deposit;
+	while (deposit->there)
+		if (++deposit == fake.deposit + DEPOSITS)
+			return -ENOMEM;
+	ck_assert_int_ge(call->fd, 0);
+	*deposit = (struct fake_deposit){ .there = true, .wanted = true, .number = call->number, .fd = call->fd };
+	call->fd = -1;
+	return KERNEL_OK;
+}
+
+static int on_withdraw(const struct kernel_call *call)
+{
+	struct fake_deposit *deposit = find_deposit(call->number);
+
+	if (!deposit)
+		return KERNEL_E_NO_SUCH;
+	withdraw(deposit);
+	return KERNEL_OK;
+}
+
+static int on_deposited(struct kernel_call *call)
+{
+	struct fake_deposit *deposit = find_deposit(call->number);
+
+	if (!deposit)
+		return KERNEL_E_NO_SUCH;
+	deposit->wanted = true;
+	call->fd = fcntl(deposit->fd, F_DUPFD_CLOEXEC, 0);
+	return KERNEL_OK;
+}
+
+static int on_page_fetch(struct kernel_call *call)
+{
+	size_t i = find_page(call->page);
+
+	if (call->page == 0 || i == PAGES)
+		return KERNEL_E_NO_SUCH;
+	call->fd = fcntl(fake.page_fd[i], F_DUPFD_CLOEXEC, 0);
+	return KERNEL_OK;
+}
+
+static int on_stream_fetch(struct kernel_call *call)
+{
+	struct fake_stream *stream = find_stream(call->stream);
+
+	if (!stream)
+		return KERNEL_E_NO_SUCH;
+	stream->wanted = true;
+	if (stream->ours < 0)
+		return KERNEL_E_GONE;
+	call->fd = fcntl(stream->ours, F_DUPFD_CLOEXEC, fake.guard ? GUARDED_FDS : 0);
+	return KERNEL_OK;
+}
+
+static int on_disown(void)
+{
+	for (size_t i = 0; i < STREAMS; i++)
+		if (fake.stream[i].there && !fake.stream[i].wanted)
+			on_stream_free(&(struct kernel_call){ .stream = fake.stream[i].number });
+	for (size_t i = 0; i < DEPOSITS; i++)
+		if (fake.deposit[i].there && !fake.deposit[i].wanted)
+			withdraw(&fake.deposit[i]);
+	return KERNEL_OK;
+}
+
 static int fake_carry_out(struct kernel_call *call)
 {
 	switch (call->op) {
@@ -219,6 +307,18 @@ static int fake_carry_out(struct kernel_call *call)
 		return on_still_open(call);
 	case KERNEL_CLEAN:
 		return on_clean(call);
+	case KERNEL_DEPOSIT:
+		return on_deposit(call);
+	case KERNEL_WITHDRAW:
+		return on_withdraw(call);
+	case KERNEL_DEPOSITED:
+		return on_deposited(call);
+	case KERNEL_PAGE_FETCH:
+		return on_page_fetch(call);
+	case KERNEL_STREAM_FETCH:
+		return on_stream_fetch(call);
+	case KERNEL_DISOWN:
+		return on_disown();
 	default:
 		return -EINVAL;
 	}
@@ -244,7 +344,7 @@ static bool fake_page_stats(struct kernel *kernel _unused_, uint32_t page _unuse
 	return false;
 }
 
-static void fake_free(struct kernel *kernel)
+static void forget_all(void)
 {
 	for (size_t i = 0; i < STREAMS; i++)
 		if (fake.stream[i].there)
@@ -252,6 +352,15 @@ static void fake_free(struct kernel *kernel)
 	for (size_t i = 0; i < PAGES; i++)
 		if (fake.page[i])
 			on_page_free(&(struct kernel_call){ .page = fake.page[i] });
+	for (size_t i = 0; i < DEPOSITS; i++)
+		if (fake.deposit[i].there)
+			withdraw(&fake.deposit[i]);
+}
+
+static void fake_free(struct kernel *kernel)
+{
+	if (!fake.keeps)
+		forget_all();
 	fake.carrier->free(kernel);
 }
 
@@ -280,6 +389,15 @@ unsigned count_fake_slots(void)
 	return n;
 }
 
+unsigned count_deposits(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < DEPOSITS; i++)
+		n += fake.deposit[i].there;
+	return n;
+}
+
 unsigned count_calls(void)
 {
 	unsigned n = 0;
@@ -291,12 +409,11 @@ unsigned count_calls(void)
 
 /* --- the world with it --- */
 
-struct world *world_on(const char *guard, bool guarded)
+/* The daemon's kernel is the fake one. */
+static void put_in_place(struct world *world, const char *guard, bool guarded)
 {
-	struct world *world = world_new(4000, 1000);
 	struct kernel_facts *facts = &script.kernel->facts;
 
-	memset(&fake, 0, sizeof(fake));
 	fake.carrier = script.real;
 	fake.guard = guarded;
 	script.real = &fake_ops;
@@ -305,11 +422,56 @@ struct world *world_on(const char *guard, bool guarded)
 	facts->name = "enable-address";
 	facts->guarded = guarded;
 	facts->flags = KERNEL_PERSIST | KERNEL_MULTI_FORMAT;
+	facts->deposits = fake.keeps;
 	world->daemon->guarded = guarded;
 	world->daemon->options.guard = guard;
+}
+
+static struct world *world_with(const char *guard, bool guarded, bool keeps)
+{
+	struct world *world = world_new(4000, 1000);
+
+	memset(&fake, 0, sizeof(fake));
+	fake.keeps = keeps;
+	put_in_place(world, guard, guarded);
 	if (guarded)
 		install_guard();
+	if (keeps)
+		ck_assert_int_eq(restore(world->daemon), 0);
 	return world;
+}
+
+struct world *world_on(const char *guard, bool guarded)
+{
+	return world_with(guard, guarded, false);
+}
+
+struct world *world_kept(bool guarded)
+{
+	return world_with("prefer", guarded, true);
+}
+
+void world_leave_daemon(struct world *world)
+{
+	world_end(world);
+	for (size_t i = 0; i < STREAMS; i++)
+		fake.stream[i].wanted = false;
+	for (size_t i = 0; i < DEPOSITS; i++)
+		fake.deposit[i].wanted = false;
+}
+
+void world_next_daemon(struct world *world)
+{
+	world_begin(world);
+	put_in_place(world, "prefer", fake.guard);
+	ck_assert_int_eq(restore(world->daemon), 0);
+	turn(world);
+}
+
+void world_restart(struct world *world)
+{
+	world_leave_daemon(world);
+	world_next_daemon(world);
 }
 
 void expect_all_gone(struct world *world)
@@ -329,6 +491,7 @@ void world_leave(struct world **world)
 {
 	if ((*world)->daemon)
 		expect_all_gone(*world);
+	fake.keeps = false;
 	world_free(world);
 }
 

@@ -11,7 +11,7 @@
 #include "daemon/tenant.h"
 #include "tests/unit/world.h"
 
-enum { GUARDED_FDS = 512, PAGES = 16, STREAMS = 128, SLOTS = 2048, TEXT_MAX = 32 };
+enum { GUARDED_FDS = 512, PAGES = 16, STREAMS = 128, SLOTS = 2048, DEPOSITS = 64, TEXT_MAX = 32 };
 
 struct fake_stream {
 	bool there;
@@ -21,6 +21,7 @@ struct fake_stream {
 	int ours;  /* until somebody asks whether it is still open */
 	int watch; /* the pipe's other end */
 	bool stranger;
+	bool wanted; /* by the daemon that there is now */
 };
 
 struct fake_slot {
@@ -33,14 +34,23 @@ struct fake_slot {
 	char text[TEXT_MAX];
 };
 
+struct fake_deposit {
+	bool there;
+	bool wanted;
+	uint64_t number;
+	int fd;
+};
+
 /* There is one, as there is one script. */
 struct fake {
+	bool keeps;			  /* what it has outlives the daemon */
 	const struct kernel_ops *carrier; /* the embedded backend, for what is left */
 	bool guard;
 	uint32_t page[PAGES]; /* their numbers; 0: none */
 	int page_fd[PAGES];
 	struct fake_stream stream[STREAMS];
 	struct fake_slot slot[SLOTS];
+	struct fake_deposit deposit[DEPOSITS];
 };
 
 extern struct fake fake;
@@ -51,16 +61,25 @@ extern const struct kernel_ops fake_ops;
 struct fake_stream *find_stream(uint32_t number);
 unsigned count_fake_streams(void);
 unsigned count_fake_slots(void);
+unsigned count_deposits(void);
+struct fake_deposit *find_deposit(uint64_t number);
 /* Calls of all kinds. */
 unsigned count_calls(void);
 
 struct world *world_on(const char *guard, bool guarded);
+/* With a keeper that outlives its daemons. */
+struct world *world_kept(bool guarded);
+/* The daemon ends, and before another one takes its place there is time for the second of these. */
+void world_leave_daemon(struct world *);
+void world_next_daemon(struct world *);
+void world_restart(struct world *);
 void expect_all_gone(struct world *);
 void world_leave(struct world **);
 
 #define GUARDED(name)	_cleanup_(world_leave) struct world *name = world_on("prefer", true)
 #define REQUIRED(name)	_cleanup_(world_leave) struct world *name = world_on("require", true)
 #define UNGUARDED(name) _cleanup_(world_leave) struct world *name = world_on("prefer", false)
+#define KEPT(name)	_cleanup_(world_leave) struct world *name = world_kept(true)
 
 /* Somebody has taken it away, or put it back: from all files, those that the daemon holds included. */
 void set_guard(struct world *, bool guard);

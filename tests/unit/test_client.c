@@ -1029,6 +1029,35 @@ TEST(a_strange_answer_with_another_batch_behind_it_costs_nothing_but_time)
 }
 END_TEST
 
+/* Its successor can't know whether it has left. */
+TEST(an_answer_that_comes_twice_is_heard_once)
+{
+	static const uint16_t kinds[] = { KIND_HELLO, KIND_REGISTER, KIND_RELEASE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct userev_event event[3] = { 0 };
+		struct fake *fake = start();
+		struct userev *userev;
+		int fds;
+
+		fake_do(fake, TWICE, kinds[i]);
+		userev = open_to(fake);
+		fds = count_open_fds();
+		ck_assert_int_eq(userev_register(userev, &event[0], "event0 u32 x", 0), 0);
+		ck_assert_int_eq(userev_register(userev, &event[1], "event1 u32 x", 0), 0);
+		userev_release(userev, &event[1]);
+		ck_assert_int_eq(userev_connected(userev), 0);
+		ck_assert_int_eq(userev_register(userev, &event[2], "event2 u32 x", 0), 0);
+		expect_alive(fake, &event[0], "event0");
+		expect_alive(fake, &event[2], "event2");
+		ck_assert_uint_eq(fake->accepted, 1);
+		ck_assert_int_le(count_open_fds(), fds + 2); /* the fake daemon's and our end of the stream */
+		userev_close(userev);
+		fake_free(fake);
+	}
+}
+END_TEST
+
 TEST(a_hang_up_between_two_batches_costs_nothing_but_time)
 {
 	static struct userev_event event[100];
@@ -1681,8 +1710,8 @@ TEST(the_version_is_three_numbers)
 }
 END_TEST
 
-SUITE("client", an_event_that_was_never_registered_is_off, without_a_daemon_events_are_registered_and_off,
-      a_socket_where_nobody_listens_is_a_refused_connection,
+SUITE("client", an_event_that_was_never_registered_is_off, an_answer_that_comes_twice_is_heard_once,
+      without_a_daemon_events_are_registered_and_off, a_socket_where_nobody_listens_is_a_refused_connection,
       an_event_is_on_while_its_bit_is_set_whatever_its_neighbours_are,
       a_record_is_the_index_and_the_pieces_in_their_order, an_event_that_is_off_writes_nothing,
       a_payload_above_what_tracers_hold_is_refused_and_counted, the_daemon_says_how_large_a_payload_may_be,

@@ -169,25 +169,21 @@ struct embedded *embedded(void)
 
 /* --- a daemon in this process --- */
 
-struct world *world_new(uint32_t capacity, uint32_t max_events)
+void world_begin(struct world *world)
 {
-	struct world *world = calloc(1, sizeof(*world));
 	struct options options = {
 		.backend = "embedded",
 		.guard = "prefer",
 		.policy = "",
 		.user = "root",
-		.capacity = capacity,
-		.max_events = max_events,
+		.capacity = world->capacity,
+		.max_events = world->max_events,
 		.ring_bytes = DEFAULT_RING_BYTES,
 		.patience = DEFAULT_PATIENCE,
 		.tenant_is_process = true,
 		.allow_persist = true,
 	};
 
-	if (!world)
-		ck_abort();
-	log_open(LOG_EMERG, false);
 	make_temporary_directory(world->directory, sizeof(world->directory));
 	snprintf(world->socket, sizeof(world->socket), "%s/userevd.sock", world->directory);
 	snprintf(world->control, sizeof(world->control), "%s/control.sock", world->directory);
@@ -199,6 +195,18 @@ struct world *world_new(uint32_t capacity, uint32_t max_events)
 	script.kernel = world->daemon->kernel;
 	script.real = script.kernel->ops;
 	script.kernel->ops = &scripted_ops;
+}
+
+struct world *world_new(uint32_t capacity, uint32_t max_events)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	if (!world)
+		ck_abort();
+	log_open(LOG_EMERG, false);
+	world->capacity = capacity;
+	world->max_events = max_events;
+	world_begin(world);
 	return world;
 }
 

@@ -72,10 +72,14 @@ struct world {
 	char directory[64];
 	char socket[80];
 	char control[80];
+	uint32_t capacity;
+	uint32_t max_events;
 	struct daemon *daemon;
 };
 
 struct world *world_new(uint32_t capacity, uint32_t max_events);
+/* A daemon in it, in the place of one that was ended. */
+void world_begin(struct world *);
 /* Ends it as it stands. */
 void world_end(struct world *);
 /* Every test ends like this: whatever has happened, when everybody has gone nothing is left. */

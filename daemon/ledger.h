@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the next daemon has to know of what this one has promised: a file without a name, to which entries are appended, each
+ * before what it promises is sent. An entry says what holds from now on of the thing with that kind and these numbers, or that
+ * there is no such thing any more. What all of them add up to is a ledger_image. Nothing here knows what the entries mean:
+ * entries.h.
+ */
+
+#include "protocol/table.h"
+
+enum {
+	LEDGER_VERSION =
+		1, /* of the file, and of what is said in it; entries may grow at their end without a new one */
+	LEDGER_DATA_MAX = 8192,	  /* bytes of one entry: a path and a little more */
+	LEDGER_SPARE = 256 << 10, /* of what holds no more, before the file is written anew */
+};
+
+struct ledger_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t zero;
+	uint64_t start; /* of the entries: what is before that holds no more */
+};
+_Static_assert(sizeof(struct ledger_header) == 24, "header");
+
+/* Followed by its data, and zeros to a multiple of eight. */
+struct ledger_entry {
+	uint32_t size;	/* of all of it; written last: 0 is the end */
+	uint32_t check; /* of all that follows this */
+	uint16_t kind;
+	uint16_t struck; /* there is no such thing any more */
+	uint32_t data_size;
+	uint64_t a;
+	uint64_t b;
+};
+_Static_assert(sizeof(struct ledger_entry) == 32, "entry");
+
+struct ledger {
+	int fd;
+	uint8_t *memory;
+	size_t size;
+	size_t start;
+	size_t used;	/* up to here */
+	size_t lasting; /* bytes that held when it was written anew */
+	int failed;	/* a negative errno: something was not written, so none of it is to be believed */
+};
+
+int ledger_new(struct ledger **ret);
+struct ledger *ledger_free(struct ledger *);
+
+/* Without a ledger nothing happens. */
+void ledger_enter(struct ledger *, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size);
+void ledger_strike(struct ledger *, uint16_t kind, uint64_t a, uint64_t b);
+
+/* Whether most of it holds no more. */
+bool ledger_is_long(const struct ledger *);
+
+struct ledger_key {
+	uint64_t kind;
+	uint64_t a;
+	uint64_t b;
+};
+
+/* What holds. */
+struct ledger_thing {
+	struct ledger_key key;
+	void *data;
+	size_t size;
+	UT_hash_handle by_key;
+};
+
+struct ledger_image {
+	struct ledger_thing *things; /* table by key, in the order in which they were entered first */
+};
+
+/*
+ * Reads what another daemon has written, as far as it is whole. 0; -EPROTONOSUPPORT: a newer daemon wrote it; -EBADMSG: it is no
+ * ledger; or another negative errno.
+ */
+int ledger_read(int fd, struct ledger_image *ret);
+void ledger_image_deinit(struct ledger_image *);
+
+const struct ledger_thing *ledger_find(const struct ledger_image *, uint16_t kind, uint64_t a, uint64_t b);
+/* The first of a kind after that one; NULL: the first of all, or none is left. */
+const struct ledger_thing *ledger_next(const struct ledger_image *, uint16_t kind, const struct ledger_thing *after);
+/* A copy of its beginning, and zeros behind that. */
+void ledger_get(const struct ledger_thing *, void *ret, size_t size);
+
+/* The same things, once each, and the rest of the file is given back. 0, or a negative errno, and it has failed. */
+int ledger_rewrite(struct ledger *);
