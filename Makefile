@@ -51,13 +51,13 @@ BASE_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--cove
 PROTOCOL_LIBRARY := decode encode fdset refusal transport
 PROTOCOL := $(PROTOCOL_LIBRARY) description disposal record row suggest table text
 KERNEL_FOLDER := bits embedded embedded_event message page privileges probe remote ring roster source tracer
-KEEPER := bits enable_address enabler enablers format handover keeper look message mounts page_file placement privileges probe \
-	status_page stream user_events
+KEEPER := bits deposit enable_address enabler enablers format handover inheritance keeper keeper_daemons look message mounts page_file placement \
+	privileges probe status_page stream user_events
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
-DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon dispatch event explain hello \
-	lease level listener listing log metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
-	release reload reserve rules stream systemd tail tenant throttle turns unprivileged watch
+DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon deposit dispatch entries event explain \
+	hello lease ledger level listener listing log metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
+	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := connection event lock open page register release stream write
 CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
 	ctl_options ctl_output ctl_policy ctl_policy_check ctl_policy_explain ctl_policy_ledger ctl_policy_show ctl_private \
@@ -68,14 +68,14 @@ CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl
 	tracer_tracefs_writer
 
 UNIT_TESTS := test_admission test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_daemon \
-	test_decode test_description test_disposal test_embedded test_fdset test_level test_log test_message test_options test_output \
+	test_decode test_description test_disposal test_embedded test_fdset test_ledger test_level test_log test_message test_options test_output \
 	test_page test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
-	test_refusal test_remote test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
+	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
 KEEPER_TESTS := test_format test_handover test_keeper_serve
 INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
-	test_raw test_reload test_rules test_sharing test_tenants
+	test_raw test_reload test_restart test_rules test_sharing test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_registering test_room test_status_page test_strangers test_tracefs
 SCRIPT_TESTS := tests/unit/test_disassembly.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
@@ -95,7 +95,7 @@ GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embed
 	$(BACKEND_TESTS)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) $(GUARD_TESTS)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(GUARD_TESTS)
-SYSTEMD_TESTS := tests/systemd/test_systemd.sh
+SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
 GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
@@ -123,7 +123,7 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh test
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
-.PHONY: FORCE kernel-tests bench vm check-vm check-packages vm-dependencies $(KERNELS:%=kernel-%)
+.PHONY: FORCE kernel-tests bench vm check-vm check-packages check-restart vm-dependencies $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -142,6 +142,7 @@ help:
 	@echo 'make coverage    line coverage of the same'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck'
 	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
+	@echo 'make check-restart  two hundred programs while daemon and keeper are killed; it takes a while'
 	@echo 'make check-packages  how the Debian packages live and end in one of them; it takes long'
 	@echo 'make bench       the ledger with few and many; the broker beside the direct ioctl, in such a machine'
 	@echo 'make vm          a shell in such a machine, with the daemon running; KERNEL=6.1 for the older interface'
@@ -181,6 +182,10 @@ check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(GUESTS)
 
+check-restart: test-dependencies kernel-6.12
+	$(Q)$(BUILD) build-tests
+	$(Q)CLIENTS=200 tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh
+
 check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
@@ -213,7 +218,7 @@ coverage: test-dependencies
 	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
 	$(Q)tests/coverage.sh $(B)/coverage
 
-build-tests: build $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(B)/tests/emitter $(B)/tests/direct
+build-tests: build $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(B)/tests/emitter $(B)/tests/direct $(B)/tests/restart_load
 
 # What is installed, as mode:file:directory[:name]; uninstall takes away just that.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
@@ -311,7 +316,7 @@ $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_
 
 $(B)/userevd-keeper: $(B)/kernel/keeper_main.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread
 
 $(B)/userevctl: $(CTL_OBJECTS) $(LIBRARY_OBJECTS) $(call objects,daemon,boundary cgroup $(POLICY)) $(B)/kernel/probe.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
@@ -407,7 +412,7 @@ $(B)/userevd-guard: $(call objects,kernel,$(GUARD) privileges) $(B)/protocol/tex
 # --- tests ---
 
 SUITE_OBJECTS := $(B)/tests/suite.o
-FIXTURE_OBJECTS := $(call objects,tests/integration,cgroups fixture keeper machine raw tracer) $(call objects,kernel,message probe)
+FIXTURE_OBJECTS := $(call objects,tests/integration,cgroups fixture keeper machine pair raw tracer) $(call objects,kernel,message probe)
 
 $(B)/tests/suite.o $(B)/tests/unit/%.o $(B)/tests/integration/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format-nonliteral
 
@@ -417,10 +422,10 @@ $(UNIT_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECTS)
 
 $(KEEPER_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECTS) $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread $(call pkg,--libs,check)
 
-$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
-$(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
+$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_restore $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
+$(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_restore $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
 $(B)/tests/test_level $(B)/tests/test_policy $(B)/tests/test_remote: $(B)/tests/unit/shortage.o
 $(B)/tests/test_keeper_serve: $(B)/kernel/remote.o
 $(B)/tests/test_client: $(LIBRARY_OBJECTS)
@@ -433,6 +438,10 @@ $(B)/tests/test_tracefs_text: $(call objects,client,tracer_tracefs_text)
 $(INTEGRATION_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+$(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
 $(B)/tests/bench_user_events: $(B)/tests/bench/bench_user_events.o $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'

@@ -444,8 +444,9 @@ check 'tracefs is mounted where it is not' elsewhere "$ctl" enable shop_request
 start "$scratch/brief" "$ctl" tail --json 'brief*'
 brief=$!
 until_true one_instance
-in_cgroup "$cgroup/three" "$B/examples/requests" brief 1.5
-check 'a program that is gone was seen' until_true grep -q brief_request "$scratch/brief"
+in_cgroup "$cgroup/three" "$B/examples/requests" brief 300
+check 'a program that comes later is seen' until_true grep -q brief_request "$scratch/brief"
+kill ${started[-1]}
 check '… and its event is switched off when nobody holds it any more' until_true exits 1 used brief_request
 check '… while the tail goes on' kill -0 $brief
 start "$scratch/lasting" "$ctl" tail --json shop_request

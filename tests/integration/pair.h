@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Daemon and keeper side by side, as systemd starts them: each is handed its listening sockets, which outlive it, and either
+ * may be ended and started again without the other. What there is to see of them is seen through the fixture.
+ */
+
+#include "tests/integration/fixture.h"
+
+struct pair {
+	struct fixture fixture; /* of the daemon, as far as it is needed to trace and to ask */
+	char keeper_socket[96];
+	int clients; /* listening */
+	int control;
+	int keepers;
+	const char *guard; /* an option of the keeper's */
+	pid_t daemon;	   /* 0: none */
+	pid_t keeper;
+};
+
+/* False, having said so, where this machine has no user_events. */
+bool pair_start(struct pair *, const char *guard);
+void pair_start_daemon(struct pair *);
+void pair_start_keeper(struct pair *);
+/* By that signal, and waits for it. */
+void pair_end_daemon(struct pair *, int signal);
+void pair_end_keeper(struct pair *, int signal);
+/* The daemon answers, so what it was to take over it has. */
+void pair_wait(struct pair *);
+/* Both; whatever is left in the kernel then is a failure. */
+void pair_stop(struct pair *);

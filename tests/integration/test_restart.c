@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * One of the two ends, in whatever way, and is started again: clients keep their connections, pages, indexes and data files,
+ * and no record is lost.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "kernel/uapi.h"
+#include "tests/integration/machine.h"
+#include "tests/integration/pair.h"
+#include "tests/integration/raw.h"
+
+/* --- a client, and what it must not notice --- */
+
+enum { CLIENTS = 12, EVENTS = 4 };
+
+struct program {
+	const uint8_t *page;
+	struct {
+		struct answer answer;
+		char name[32];
+		uint64_t sum;
+		unsigned written;
+	} event[EVENTS];
+	unsigned n;
+	int socket;
+	int stream; /* the last that it was given */
+};
+
+static void program_start(struct program *program, const struct pair *pair)
+{
+	int page;
+
+	*program = (struct program){ .stream = -1 };
+	program->socket = raw_hello(pair->fixture.socket, 0, NULL, &page);
+	program->page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, page, 0);
+	ck_assert_ptr_ne(program->page, MAP_FAILED);
+	close(page);
+}
+
+static void program_end(struct program *program)
+{
+	munmap((void *)(uintptr_t)program->page, WIRE_PAGE_BYTES);
+	fd_close(program->socket);
+	fd_close(program->stream);
+}
+
+static unsigned program_register(struct program *program, const char *name)
+{
+	char description[64];
+	int stream = -1;
+	unsigned i = program->n++;
+	uint32_t refusal;
+
+	ck_assert_uint_lt(i, EVENTS);
+	snprintf(program->event[i].name, sizeof(program->event[i].name), "%s", name);
+	snprintf(description, sizeof(description), "%s u32 x", name);
+	refusal = raw_register(program->socket, description, &program->event[i].answer, &stream);
+	ck_assert_msg(refusal == 0, "%s was refused: %s", name, refusal_name(refusal));
+	if (stream >= 0) {
+		fd_close(program->stream);
+		program->stream = stream;
+	}
+	return i;
+}
+
+static bool is_on(const struct program *program, unsigned i)
+{
+	uint32_t bit = program->event[i].answer.bit;
+
+	return __atomic_load_n(&program->page[bit / 8], __ATOMIC_ACQUIRE) >> bit % 8 & 1;
+}
+
+static void program_write(struct program *program, unsigned i, uint32_t x)
+{
+	uint32_t record[] = { program->event[i].answer.index, x };
+
+	ck_assert_int_eq(write(program->stream, record, sizeof(record)), sizeof(record));
+	program->event[i].written++;
+	program->event[i].sum += x;
+}
+
+/* Without asking the daemon, which may not be there; after trace() it is known what to look for. */
+static void switch_alone(const struct pair *pair, const char *name, bool on)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/events/user_events/%s/enable", pair->fixture.tracer.directory, name);
+	write_file(path, on ? "1" : "0");
+}
+
+/* All that it wrote is in the trace. */
+static void expect_traced(struct pair *pair, const struct program *program, unsigned i)
+{
+	struct seen seen;
+
+	see(&pair->fixture, program->event[i].name, &seen);
+	ck_assert_uint_eq(seen.records, program->event[i].written);
+	ck_assert_uint_eq(seen.sum, program->event[i].sum);
+}
+
+/* --- the daemon --- */
+
+TEST(a_program_keeps_all_that_it_has_when_the_daemon_is_killed)
+{
+	struct program program;
+	struct answer before;
+	struct pair pair;
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	program_start(&program, &pair);
+	program_register(&program, "restart_one");
+	before = program.event[0].answer;
+	trace(&pair.fixture, "restart_one", true);
+	ck_assert(is_on(&program, 0));
+	program_write(&program, 0, 1);
+	pair_end_daemon(&pair, SIGKILL);
+	program_write(&program, 0, 2);
+	/* Bits go on changing, and nobody is there who could have done that. */
+	switch_alone(&pair, "restart_one", false);
+	ck_assert(!is_on(&program, 0));
+	switch_alone(&pair, "restart_one", true);
+	ck_assert(is_on(&program, 0));
+	program_write(&program, 0, 3);
+	pair_start_daemon(&pair);
+	ck_assert_uint_eq(raw_query(program.socket).leases, 1);
+	program_write(&program, 0, 4);
+	program_register(&program, "restart_two");
+	ck_assert_uint_eq(program.event[1].answer.stream, before.stream);
+	ck_assert_uint_ne(program.event[1].answer.bit, before.bit);
+	trace(&pair.fixture, "restart_two", true);
+	ck_assert(is_on(&program, 1));
+	program_write(&program, 1, 5);
+	ck_assert_uint_eq(status_number(&pair.fixture, "charges"), 2);
+	ck_assert_uint_eq(status_number(&pair.fixture, "streams"), 1);
+	expect_traced(&pair, &program, 0);
+	expect_traced(&pair, &program, 1);
+	program_end(&program);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
+TEST(what_is_asked_while_there_is_no_daemon_is_answered_by_the_next)
+{
+	struct raw_reply reply;
+	struct program program;
+	struct packet *packet;
+	struct answers answers;
+	struct pair pair;
+	size_t mark;
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	program_start(&program, &pair);
+	pair_end_daemon(&pair, SIGKILL);
+	packet = raw_packet(KIND_REGISTER);
+	mark = encode_strings(packet, 0);
+	encode_string(packet, 0, "waits u32 x", strlen("waits u32 x"));
+	encode_count(packet, mark, 1);
+	ck_assert_int_eq(raw_send(program.socket), 0);
+	pair_start_daemon(&pair);
+	raw_receive(program.socket, &reply);
+	ck_assert_int_gt(reply.size, 0);
+	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
+	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
+	ck_assert_uint_eq(answers.count, 1);
+	ck_assert_uint_eq(reply.fds.count, 1);
+	raw_reply_deinit(&reply);
+	program_end(&program);
+	pair_stop(&pair);
+}
+END_TEST
+
+/* Several at once, by each way in which a process ends. */
+TEST(whichever_way_it_ends_nobody_notices)
+{
+	static const int signals[] = { SIGTERM, SIGKILL, SIGABRT, SIGSEGV, SIGINT };
+	struct program program[CLIENTS];
+	struct pair pair;
+	char name[32];
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		program_start(&program[i], &pair);
+		snprintf(name, sizeof(name), "ways_%u", i % 4);
+		program_register(&program[i], name);
+	}
+	for (size_t way = 0; way < ARRAY_SIZE(signals); way++) {
+		pair_end_daemon(&pair, signals[way]);
+		pair_start_daemon(&pair);
+		ck_assert_uint_eq(status_number(&pair.fixture, "connections"), CLIENTS);
+		ck_assert_uint_eq(status_number(&pair.fixture, "events"), 4);
+		for (unsigned i = 0; i < CLIENTS; i++)
+			ck_assert_uint_eq(raw_query(program[i].socket).leases, 1);
+	}
+	for (unsigned i = 0; i < CLIENTS; i++)
+		program_end(&program[i]);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
+TEST(who_leaves_while_there_is_no_daemon_is_charged_no_more)
+{
+	struct program stays, leaves;
+	struct pair pair;
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	program_start(&stays, &pair);
+	program_start(&leaves, &pair);
+	program_register(&stays, "leave_a");
+	program_register(&leaves, "leave_b");
+	pair_end_daemon(&pair, SIGKILL);
+	program_end(&leaves);
+	pair_start_daemon(&pair);
+	ck_assert_uint_eq(raw_query(stays.socket).leases, 1);
+	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 1);
+	program_end(&stays);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	ck_assert(eventually(status_number(&pair.fixture, "tenants") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
+/* --- the keeper --- */
+
+TEST(a_keeper_in_the_place_of_another_makes_all_bits_right)
+{
+	struct program program;
+	struct pair pair;
+
+	if (!pair_start(&pair, "--guard=off"))
+		return;
+	program_start(&program, &pair);
+	program_register(&program, "keep_on");
+	program_register(&program, "keep_off");
+	program_register(&program, "keep_changing");
+	trace(&pair.fixture, "keep_on", true);
+	trace(&pair.fixture, "keep_changing", true);
+	trace(&pair.fixture, "keep_off", true);
+	trace(&pair.fixture, "keep_off", false);
+	program_write(&program, 0, 1);
+	pair_end_keeper(&pair, SIGKILL);
+	/* Nobody sees these, but what is on takes records. */
+	switch_alone(&pair, "keep_off", true);
+	switch_alone(&pair, "keep_changing", false);
+	program_write(&program, 0, 2);
+	pair_start_keeper(&pair);
+	ck_assert(eventually(is_on(&program, 1)));
+	ck_assert(eventually(!is_on(&program, 2)));
+	ck_assert(is_on(&program, 0));
+	program_write(&program, 0, 3);
+	program_write(&program, 1, 4);
+	/* And everything goes on from there. */
+	program_register(&program, "keep_more");
+	trace(&pair.fixture, "keep_more", true);
+	ck_assert(eventually(is_on(&program, 3)));
+	program_write(&program, 3, 5);
+	for (unsigned i = 0; i < EVENTS; i++)
+		expect_traced(&pair, &program, i);
+	ck_assert_uint_eq(raw_query(program.socket).leases, EVENTS);
+	program_end(&program);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
+static unsigned count_in_log(const struct pair *pair, const char *text)
+{
+	FILE *file = fopen(pair->fixture.log, "re");
+	char line[1024];
+	unsigned n = 0;
+
+	ck_assert_ptr_nonnull(file);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, text) != NULL;
+	fclose(file);
+	return n;
+}
+
+TEST(after_the_keeper_the_daemon_may_end_and_the_other_way_round)
+{
+	struct program program;
+	struct pair pair;
+
+	if (!pair_start(&pair, "--guard=off"))
+		return;
+	program_start(&program, &pair);
+	program_register(&program, "turns_a");
+	for (unsigned i = 0; i < 3; i++) {
+		pair_end_keeper(&pair, SIGKILL);
+		pair_start_keeper(&pair);
+		pair_wait(&pair);
+		ck_assert_uint_eq(raw_query(program.socket).leases, 1);
+		/* What it asks of the kernel comes behind all that the new one is given. */
+		ck_assert(eventually(count_in_log(&pair, "a new keeper has taken over") == i + 1));
+		trace(&pair.fixture, "turns_a", i % 2 == 0);
+		ck_assert(eventually(is_on(&program, 0) == (i % 2 == 0)));
+		pair_end_daemon(&pair, SIGKILL);
+		pair_start_daemon(&pair);
+		ck_assert_uint_eq(raw_query(program.socket).leases, 1);
+	}
+	program_register(&program, "turns_b");
+	program_end(&program);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
+TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next)
+{
+	struct raw_reply reply;
+	struct program program;
+	struct packet *packet;
+	struct pair pair;
+	size_t mark;
+
+	if (!pair_start(&pair, "--guard=off"))
+		return;
+	program_start(&program, &pair);
+	program_register(&program, "under_way_a");
+	pair_end_keeper(&pair, SIGKILL);
+	packet = raw_packet(KIND_REGISTER);
+	mark = encode_strings(packet, 0);
+	encode_string(packet, 0, "under_way_b u32 x", strlen("under_way_b u32 x"));
+	encode_count(packet, mark, 1);
+	ck_assert_int_eq(raw_send(program.socket), 0);
+	usleep(50000);
+	pair_start_keeper(&pair);
+	raw_receive(program.socket, &reply);
+	ck_assert_int_gt(reply.size, 0);
+	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
+	raw_reply_deinit(&reply);
+	ck_assert_uint_eq(raw_query(program.socket).leases, 2);
+	program_end(&program);
+	pair_stop(&pair);
+}
+END_TEST
+
+/* --- both --- */
+
+TEST(when_both_have_ended_programs_connect_again)
+{
+	struct program program, again;
+	struct raw_reply reply;
+	struct pair pair;
+
+	if (!pair_start(&pair, "--guard=off"))
+		return;
+	program_start(&program, &pair);
+	program_register(&program, "both_a");
+	trace(&pair.fixture, "both_a", true);
+	trace(&pair.fixture, "both_a", false);
+	pair_end_daemon(&pair, SIGKILL);
+	pair_end_keeper(&pair, SIGKILL);
+	raw_receive(program.socket, &reply);
+	ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
+	/* What it has is its own. */
+	switch_alone(&pair, "both_a", true);
+	program_write(&program, 0, 1);
+	pair_start_keeper(&pair);
+	pair_start_daemon(&pair);
+	program_start(&again, &pair);
+	program_register(&again, "both_a");
+	ck_assert(eventually(is_on(&again, 0)));
+	program_write(&again, 0, 2);
+	program.event[0].written++;
+	program.event[0].sum += 2;
+	expect_traced(&pair, &program, 0);
+	program_end(&again);
+	program_end(&program);
+	pair_stop(&pair);
+}
+END_TEST
+
+SUITE("restart", a_program_keeps_all_that_it_has_when_the_daemon_is_killed,
+      what_is_asked_while_there_is_no_daemon_is_answered_by_the_next, whichever_way_it_ends_nobody_notices,
+      who_leaves_while_there_is_no_daemon_is_charged_no_more, a_keeper_in_the_place_of_another_makes_all_bits_right,
+      after_the_keeper_the_daemon_may_end_and_the_other_way_round,
+      a_request_that_the_keeper_takes_with_it_is_asked_of_the_next, when_both_have_ended_programs_connect_again)
