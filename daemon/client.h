@@ -14,6 +14,7 @@
 
 struct bundle;
 struct daemon;
+struct entry_client;
 struct lease;
 struct listing;
 struct parked;
@@ -54,9 +55,6 @@ struct client {
 
 	bool greeted;
 	bool watching;
-	bool kept;	/* its connection is the next daemon's */
-	bool repeats;	/* its last HELLO may have been answered by the daemon before this one */
-	bool asks;	/* something that is still in its socket: it is taken out when the answer leaves */
 	bool closing;	/* swept at the end of this turn of the loop */
 	bool cut;	/* the last packet has been sent; nothing is read any more */
 	bool impatient; /* is in the list of those who have a deadline */
@@ -80,6 +78,9 @@ struct client {
 	bool has_turn;	/* waits for it */
 	bool throttled; /* stands aside */
 	bool held;	/* waits until the kernel has answered others of its tenant */
+	bool asks;	/* something that is still in its socket: it is taken out when the answer leaves */
+	bool kept;	/* its connection is the next daemon's */
+	bool repeats;	/* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
 	TAILQ_ENTRY(client) turn;
@@ -95,7 +96,6 @@ struct client {
 /* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). The tenant is NULL for control. */
 int client_new(struct daemon *, int fd, enum client_socket, const struct peer *, struct tenant *);
 /* As it was before a restart; likewise. */
-struct entry_client;
 int client_restore(struct daemon *, int fd, uint64_t number, const struct entry_client *, struct tenant *);
 /* Marks it: it is freed at the end of this turn, so that whoever is handling it can go on. */
 void client_close(struct client *);

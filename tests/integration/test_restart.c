@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -384,7 +386,96 @@ TEST(when_both_have_ended_programs_connect_again)
 }
 END_TEST
 
-SUITE("restart", a_program_keeps_all_that_it_has_when_the_daemon_is_killed,
+/* --- at every moment --- */
+
+/* A program in a process of its own, which makes sure of all that it is promised. */
+static pid_t start_life(const struct pair *pair)
+{
+	const char *program = built("tests/restart_load");
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid > 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	execl(program, program, "life", pair->fixture.socket, NULL);
+	_exit(127);
+}
+
+static bool has_ended(pid_t pid, int *ret_status)
+{
+	return waitpid(pid, ret_status, WNOHANG) == pid;
+}
+
+/* From now on it stops at each system call. */
+static void seize(pid_t daemon)
+{
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, daemon, NULL, PTRACE_O_TRACESYSGOOD), 0);
+	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, daemon, NULL, NULL), 0);
+}
+
+/* Lets the daemon go on until it has stopped at so many system calls, twice for each, or the life is over: false. */
+static bool run_until(pid_t daemon, unsigned stops, pid_t life, int *ret_status)
+{
+	int status;
+
+	for (;;) {
+		pid_t one = waitpid(daemon, &status, __WALL | WNOHANG);
+
+		ck_assert_int_ge(one, 0);
+		if (one == 0 && has_ended(life, ret_status))
+			return false;
+		if (one == 0) {
+			usleep(200);
+			continue;
+		}
+		ck_assert(WIFSTOPPED(status));
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80) && --stops == 0)
+			return true;
+		ck_assert_int_eq(ptrace(PTRACE_SYSCALL, daemon, NULL, NULL), 0);
+	}
+}
+
+/* Which moments: all, or some of them (RESTART_STEP). */
+static unsigned moments_apart(void)
+{
+	const char *step = getenv("RESTART_STEP");
+
+	return step ? (unsigned)atoi(step) : 7;
+}
+
+TEST(before_and_after_every_system_call_it_may_be_killed)
+{
+	unsigned moments = 0;
+	struct pair pair;
+	bool goes_on = true;
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	for (unsigned at = 1; goes_on; at += moments_apart()) {
+		pid_t life;
+		int status;
+
+		seize(pair.daemon);
+		life = start_life(&pair);
+		goes_on = run_until(pair.daemon, at, life, &status);
+		pair_end_daemon(&pair, SIGKILL);
+		pair_start_daemon(&pair);
+		if (goes_on)
+			ck_assert_int_eq(waitpid(life, &status, 0), life);
+		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+			      "killed at stop %u: its life ended with %#x", at, (unsigned)status);
+		ck_assert_msg(eventually(status_number(&pair.fixture, "charges") == 0), "killed at stop %u", at);
+		ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 0);
+		moments++;
+	}
+	printf("killed at %u moments\n", moments);
+	pair_stop(&pair);
+}
+END_TEST
+
+SUITE("restart", before_and_after_every_system_call_it_may_be_killed,
+      a_program_keeps_all_that_it_has_when_the_daemon_is_killed,
       what_is_asked_while_there_is_no_daemon_is_answered_by_the_next, whichever_way_it_ends_nobody_notices,
       who_leaves_while_there_is_no_daemon_is_charged_no_more, a_keeper_in_the_place_of_another_makes_all_bits_right,
       after_the_keeper_the_daemon_may_end_and_the_other_way_round,

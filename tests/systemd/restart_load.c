@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
+ * restart_load life SOCKET: one program that registers, releases and asks, and ends well if all is as it should be. Until it is
+ * welcomed it may connect again, and then no more.
+ *
  * restart_load CLIENTS FILE: so many programs that register, release and write all the time, and must not notice that daemon
  * and keeper are killed: a connection that ends, or an answer that does not come, is said and is the end. Told to end
  * (SIGTERM), it writes what each has written to FILE: a line with the event's name, how many records, and their sum.
@@ -69,9 +72,8 @@ static struct packet begin(struct program *program, uint16_t kind)
 	return packet;
 }
 
-/* The answer to what was asked last; one that came before, and comes again, is none. */
-static void exchange(struct program *program, struct packet *packet, uint16_t kind, struct message *ret,
-		     struct fdset *fds)
+/* The answer to what was asked last; one that came before, and comes again, is none. 0, or a negative errno. */
+static int ask(struct program *program, struct packet *packet, struct message *ret, struct fdset *fds)
 {
 	ssize_t size;
 	int r;
@@ -79,31 +81,58 @@ static void exchange(struct program *program, struct packet *packet, uint16_t ki
 	encode_end(packet);
 	r = transport_send(program->socket, packet->data, packet->size, NULL, 0, 0);
 	if (r < 0)
-		fail(program, "can't ask", r);
+		return r;
 	do {
 		fdset_deinit(fds);
 		size = transport_receive_fds(program->socket, program->packet, sizeof(program->packet), fds, 0);
 		if (size <= 0)
-			fail(program, "no answer", (int)size);
+			return size < 0 ? (int)size : -ECONNRESET;
 		if (decode_message(program->packet, (size_t)size, ret) != 0)
-			fail(program, "nonsense", -EPROTO);
+			return -EPROTO;
 	} while (ret->serial != program->serial && ret->kind != KIND_ERROR);
+	return 0;
+}
+
+static void exchange(struct program *program, struct packet *packet, uint16_t kind, struct message *ret,
+		     struct fdset *fds)
+{
+	int r = ask(program, packet, ret, fds);
+
+	if (r < 0)
+		fail(program, "no answer", r);
 	if (ret->kind != kind)
 		fail(program, "another answer", -EPROTO);
 }
 
-static void say_hello(struct program *program)
+/* 0 or a negative errno. */
+static int say_hello(struct program *program)
 {
 	struct packet packet = begin(program, KIND_HELLO);
 	struct fdset fds = { 0 };
 	struct message message;
+	int r;
 
 	encode_hello(&packet, &(struct wire_hello){ 0 });
-	exchange(program, &packet, KIND_WELCOME, &message, &fds);
+	r = ask(program, &packet, &message, &fds);
+	if (r < 0)
+		return r;
 	program->page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fds.fd[0], 0);
-	if (program->page == MAP_FAILED)
-		fail(program, "can't map the page", -errno);
 	fdset_deinit(&fds);
+	return message.kind == KIND_WELCOME && program->page != MAP_FAILED ? 0 : -EPROTO;
+}
+
+static int connect_to(struct program *program, const char *path)
+{
+	static const struct timeval patience = { .tv_sec = PATIENCE };
+	struct sockaddr_un address;
+	socklen_t length;
+
+	program->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	setsockopt(program->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (transport_address(path, &address, &length) < 0 ||
+	    connect(program->socket, (struct sockaddr *)&address, length) < 0)
+		return -errno;
+	return say_hello(program);
 }
 
 /* The first file that it gets is that of its own event. */
@@ -172,20 +201,15 @@ static void write_record(struct program *program, uint32_t x)
 
 static _Noreturn void run(unsigned number, struct account *account)
 {
-	static const struct timeval patience = { .tv_sec = PATIENCE };
 	static struct program program; /* large */
-	struct sockaddr_un address;
-	socklen_t length;
 	char name[32];
+	int r;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	program = (struct program){ .number = number, .account = account, .stream = -1 };
-	program.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	transport_address("/run/userevd.sock", &address, &length);
-	setsockopt(program.socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (connect(program.socket, (struct sockaddr *)&address, length) < 0)
-		fail(&program, "can't connect", -errno);
-	say_hello(&program);
+	r = connect_to(&program, "/run/userevd.sock");
+	if (r < 0)
+		fail(&program, "can't connect", r);
 	snprintf(name, sizeof(name), "load_%u", number);
 	program.own = register_event(&program, name);
 	for (uint32_t x = 1; !ends; x++) {
@@ -202,6 +226,33 @@ static _Noreturn void run(unsigned number, struct account *account)
 	/* What it holds it holds until all have ended. */
 	for (;;)
 		pause();
+}
+
+static uint32_t count_leases(struct program *program)
+{
+	struct packet packet = begin(program, KIND_QUERY);
+	struct wire_account account;
+	struct fdset fds = { 0 };
+	struct message message;
+
+	exchange(program, &packet, KIND_ACCOUNT, &message, &fds);
+	return decode_account(message.body, &account) == 0 ? (uint32_t)account.leases : UINT32_MAX;
+}
+
+static int live(const char *path)
+{
+	static struct account account;
+	static struct program program; /* large */
+	uint32_t bit;
+
+	program = (struct program){ .account = &account, .stream = -1 };
+	while (connect_to(&program, path) < 0)
+		close(program.socket);
+	bit = register_event(&program, "moment_a").bit;
+	register_event(&program, "moment_b");
+	release_event(&program, bit);
+	register_event(&program, "moment_c");
+	return count_leases(&program) == 2 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static bool all_have_ended(const struct account *accounts, unsigned n)
@@ -231,8 +282,10 @@ int main(int argc, char **argv)
 	struct sigaction action = { .sa_handler = on_signal };
 	struct account *accounts;
 
+	if (argc == 3 && streq(argv[1], "life"))
+		return live(argv[2]);
 	if (n == 0) {
-		fprintf(stderr, "usage: restart_load CLIENTS FILE\n");
+		fprintf(stderr, "usage: restart_load CLIENTS FILE, or restart_load life SOCKET\n");
 		return 2;
 	}
 	accounts = mmap(NULL, n * sizeof(*accounts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

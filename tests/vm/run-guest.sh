@@ -78,7 +78,7 @@ fi
 } >"$share/keep"
 {
 	printf 'cd %q || exit 127\n' "$checkout"
-	for name in B V TERM CLIENTS DAEMON_KILLS KEEPER_KILLS CK_FORK CK_VERBOSITY CK_RUN_SUITE CK_RUN_CASE ASAN_OPTIONS UBSAN_OPTIONS; do
+	for name in B V TERM CLIENTS DAEMON_KILLS KEEPER_KILLS RESTART_STEP CK_FORK CK_VERBOSITY CK_RUN_SUITE CK_RUN_CASE ASAN_OPTIONS UBSAN_OPTIONS; do
 		[ -z "${!name+set}" ] || printf 'export %s=%q\n' "$name" "${!name}"
 	done
 	printf 'exec'
