@@ -8,13 +8,17 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "kernel/uapi.h"
+#include "tests/integration/actor.h"
+#include "tests/integration/cgroups.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/pair.h"
 #include "tests/integration/raw.h"
@@ -474,9 +478,159 @@ TEST(before_and_after_every_system_call_it_may_be_killed)
 }
 END_TEST
 
-SUITE("restart", before_and_after_every_system_call_it_may_be_killed,
-      a_program_keeps_all_that_it_has_when_the_daemon_is_killed,
-      what_is_asked_while_there_is_no_daemon_is_answered_by_the_next, whichever_way_it_ends_nobody_notices,
-      who_leaves_while_there_is_no_daemon_is_charged_no_more, a_keeper_in_the_place_of_another_makes_all_bits_right,
-      after_the_keeper_the_daemon_may_end_and_the_other_way_round,
-      a_request_that_the_keeper_takes_with_it_is_asked_of_the_next, when_both_have_ended_programs_connect_again)
+/* --- how long it takes --- */
+
+enum { TENANTS = 100, OF_EACH = 5, EVENTS_OF_EACH = 10, MANY = TENANTS * OF_EACH };
+
+static double now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6;
+}
+
+static void describe(char ret[64], const char *prefix, unsigned tenant, unsigned event)
+{
+	snprintf(ret, 64, "%s_%u_%u u32 x", prefix, tenant, event);
+}
+
+/* Without a daemon, as root can: no assertion here, it would be the test's. */
+static _Noreturn void register_directly(unsigned tenant, int begin, int done)
+{
+	static uint64_t enabled[EVENTS_OF_EACH];
+	int data = open(TRACEFS "/user_events_data", O_WRONLY | O_CLOEXEC);
+	char byte, description[64];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (read(begin, &byte, 1) < 0)
+		_exit(EXIT_FAILURE);
+	for (unsigned i = 0; i < EVENTS_OF_EACH; i++) {
+		struct uapi_register asked = {
+			.size = sizeof(asked),
+			.enable_size = sizeof(enabled[i]),
+			.enable_address = (uint64_t)(uintptr_t)&enabled[i],
+			.description = (uint64_t)(uintptr_t)description,
+		};
+
+		describe(description, "direct", tenant, i);
+		byte = ioctl(data, UAPI_IOCTL_REGISTER, &asked) == 0 ? '+' : '-';
+	}
+	if (write(done, &byte, 1) < 0)
+		_exit(EXIT_FAILURE);
+	for (;;)
+		pause();
+}
+
+/* From the moment on at which all may begin, to that at which the last one has what it wants. */
+static double time_direct(void)
+{
+	pid_t pids[MANY];
+	int begin[2], done[2];
+	double begun;
+	char byte;
+
+	ck_assert_int_eq(pipe2(begin, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(done, O_CLOEXEC), 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		pids[i] = fork();
+		ck_assert_int_ge(pids[i], 0);
+		if (pids[i] == 0) {
+			close(begin[1]);
+			register_directly(i % TENANTS, begin[0], done[1]);
+		}
+	}
+	usleep(1000000); /* all of them wait */
+	begun = now_ms();
+	close(begin[1]);
+	for (unsigned i = 0; i < MANY; i++) {
+		ck_assert_int_eq(read(done[0], &byte, 1), 1);
+		ck_assert_int_eq(byte, '+');
+	}
+	begun = now_ms() - begun;
+	for (unsigned i = 0; i < MANY; i++) {
+		ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
+		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
+	}
+	close(begin[0]);
+	close(done[0]);
+	close(done[1]);
+	return begun;
+}
+
+static void register_all(int socket, unsigned tenant)
+{
+	struct packet *packet = raw_packet(KIND_REGISTER);
+	size_t mark = encode_strings(packet, 0);
+	struct raw_reply reply;
+	char description[64];
+
+	for (unsigned i = 0; i < EVENTS_OF_EACH; i++) {
+		describe(description, "broker", tenant, i);
+		encode_string(packet, 0, description, strlen(description));
+	}
+	encode_count(packet, mark, EVENTS_OF_EACH);
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive(socket, &reply);
+	ck_assert_int_gt(reply.size, 0);
+	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
+	raw_reply_deinit(&reply);
+}
+
+TEST(it_takes_less_than_to_register_again)
+{
+	static struct actor actors[MANY];
+	double begun, direct;
+	struct pair pair;
+	char name[32];
+
+	if (!need_cgroups("a hundred tenants") || !pair_start(&pair, "--guard=prefer"))
+		return;
+	/* Two fds of each, and the pipes. */
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 4 * MANY, 4 * MANY }), 0);
+	direct = pair.fixture.backend == BACKEND_ENABLE_ADDRESS ? time_direct() : 0;
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "tenant%u", i % TENANTS);
+		actor_start(&actors[i], pair.fixture.socket, &(struct actor_as){ .cgroup = make_cgroup(name) });
+		register_all(actors[i].socket, i % TENANTS);
+	}
+	pair_end_daemon(&pair, SIGKILL);
+	begun = now_ms();
+	pair_start_daemon(&pair);
+	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), MANY);
+	printf("a daemon is back after %.0f ms, from its first instruction to its first answer, with %u connections and %u "
+	       "events of %u tenants",
+	       now_ms() - begun, MANY, TENANTS * EVENTS_OF_EACH, TENANTS);
+	if (direct > 0)
+		printf("; directly, these programs register in %.0f ms", direct);
+	printf("\n");
+	ck_assert_uint_eq(status_number(&pair.fixture, "tenants"), TENANTS);
+	ck_assert_uint_eq(status_number(&pair.fixture, "leases"), MANY * EVENTS_OF_EACH);
+	for (unsigned i = 0; i < MANY; i++)
+		actor_end(&actors[i]);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		it_takes_less_than_to_register_again,
+		before_and_after_every_system_call_it_may_be_killed,
+		a_program_keeps_all_that_it_has_when_the_daemon_is_killed,
+		what_is_asked_while_there_is_no_daemon_is_answered_by_the_next,
+		whichever_way_it_ends_nobody_notices,
+		who_leaves_while_there_is_no_daemon_is_charged_no_more,
+		a_keeper_in_the_place_of_another_makes_all_bits_right,
+		after_the_keeper_the_daemon_may_end_and_the_other_way_round,
+		a_request_that_the_keeper_takes_with_it_is_asked_of_the_next,
+		when_both_have_ended_programs_connect_again,
+	};
+	int r;
+
+	cgroups_find_room();
+	r = run_suite("restart", tests, ARRAY_SIZE(tests));
+	cgroups_remove_all();
+	return r;
+}
