@@ -34,6 +34,16 @@ static void raise_fd_limit(void)
 		log_warning("can't raise the limit on open files: %s", strerror(errno));
 }
 
+static size_t count_fds(const struct daemon *daemon)
+{
+	size_t n = daemon->connections + HASH_CNT(by_number, daemon->streams);
+
+	if (!daemon->ledger)
+		return n + HASH_CNT(by_identity, daemon->tenants);
+	/* A page is two; and another keeper gets a copy of everything at once. */
+	return 2 * (n + 2 * (size_t)HASH_CNT(by_identity, daemon->tenants)) + daemon->copies;
+}
+
 bool daemon_has_fds(const struct daemon *daemon)
 {
 	struct rlimit limit;
@@ -41,9 +51,7 @@ bool daemon_has_fds(const struct daemon *daemon)
 	/* Asked each time: an admin may change it (prlimit). */
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return true;
-	return daemon->connections + HASH_CNT(by_number, daemon->streams) + 2 * HASH_CNT(by_identity, daemon->tenants) +
-		       MIN(OWN_FDS, limit.rlim_cur / 4) <
-	       limit.rlim_cur;
+	return count_fds(daemon) + MIN(OWN_FDS, limit.rlim_cur / 4) < limit.rlim_cur;
 }
 
 static void on_kernel(struct ev_loop *loop, ev_io *w, int events _unused_)

@@ -32,10 +32,11 @@ struct daemon {
 	struct ev_loop *loop;
 	struct probe probe;
 	struct kernel *kernel;
-	pid_t keeper;	  /* whom we started for it; 0: nobody */
-	bool guarded;	  /* the last stream that was looked at */
-	pid_t janitor;	  /* who removes the sockets' files; 0: we do */
-	int janitor_pipe; /* it ends when this does */
+	pid_t keeper;	      /* whom we started for it; 0: nobody */
+	bool guarded;	      /* the last stream that was looked at */
+	bool keeper_has_gone; /* and the next one has not been told anything yet */
+	pid_t janitor;	      /* who removes the sockets' files; 0: we do */
+	int janitor_pipe;     /* it ends when this does */
 	struct cgroups cgroups;
 	ev_tstamp started;
 
@@ -72,6 +73,7 @@ struct daemon {
 	uint32_t last_stream;
 	uint64_t last_event;
 	uint32_t leases;
+	unsigned copies; /* fds on their way to the keeper, or that are closed when it has closed its own */
 
 	struct tenant_queue turns;     /* who has something to say */
 	struct client_queue throttled; /* who has asked too much, and stands aside */

@@ -21,22 +21,50 @@ int deposit_begin(struct daemon *daemon)
 	int r = daemon->kernel->facts.deposits ? ledger_new(&daemon->ledger) : 0;
 
 	if (r < 0)
-		log_warning("can't make a ledger (%s): a restart will cost clients their connections", strerror(-r));
+		log_error("can't make a ledger: %s", strerror(-r));
 	return r;
 }
 
-/* A copy, which is the kernel's. Without an fd for it, a restart costs this one. */
-static void deposit(struct daemon *daemon, uint64_t number, int fd)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+/* An fd that lives until the keeper has answered. */
+struct copy {
+	struct daemon *daemon;
+	struct kernel_call call;
+	int fd; /* to be closed then; -1: the call's own, which is closed by whoever sends it */
+};
 
-	if (copy >= 0)
-		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_DEPOSIT, .number = number, .fd = copy });
+static void on_answered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+{
+	struct copy *copy = data;
+
+	copy->daemon->copies--;
+	disposal_close(copy->fd);
+	free(copy);
 }
 
-static void withdraw(struct daemon *daemon, uint64_t number)
+static bool submit(struct daemon *daemon, struct kernel_call call, int fd)
 {
-	kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_WITHDRAW, .number = number, .fd = -1 });
+	struct copy *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return false;
+	*copy = (struct copy){ .daemon = daemon, .call = call, .fd = fd };
+	daemon->copies++;
+	kernel_submit(daemon->kernel, &copy->call, 1, on_answered, copy);
+	return true;
+}
+
+/* Without an fd for it, or memory, a restart costs this one. */
+static void deposit(struct daemon *daemon, uint64_t number, int fd)
+{
+	_cleanup_(fd_closep) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy >= 0 && submit(daemon, (struct kernel_call){ .op = KERNEL_DEPOSIT, .number = number, .fd = copy }, -1))
+		fd_steal(&copy);
+}
+
+static struct kernel_call withdrawal_of(uint64_t number)
+{
+	return (struct kernel_call){ .op = KERNEL_WITHDRAW, .number = number, .fd = -1 };
 }
 
 void deposit_ledger(struct daemon *daemon)
@@ -50,55 +78,36 @@ void deposit_end(struct daemon *daemon)
 	daemon->ledger = ledger_free(daemon->ledger);
 }
 
+/* None is better than one in which something is missing. */
+static void give_up(struct daemon *daemon)
+{
+	log_error("can't keep the ledger (%s): a restart will cost clients their connections",
+		  strerror(-daemon->ledger->failed));
+	kernel_tell(daemon->kernel, withdrawal_of(DEPOSIT_LEDGER));
+	for (struct client *client = TAILQ_FIRST(&daemon->clients); client; client = TAILQ_NEXT(client, all))
+		if (client->tenant)
+			kernel_tell(daemon->kernel, withdrawal_of(client->number));
+	deposit_end(daemon);
+}
+
 void deposit_tidy(struct daemon *daemon)
 {
-	struct ledger *ledger = daemon->ledger;
+	if (ledger_is_long(daemon->ledger))
+		ledger_rewrite(daemon->ledger);
+	if (daemon->ledger && daemon->ledger->failed < 0)
+		give_up(daemon);
+}
 
-	if (!ledger)
-		return;
-	if (ledger_is_long(ledger))
-		ledger_rewrite(ledger);
-	if (ledger->failed == 0)
-		return;
-	/* None is better than one in which something is missing. */
-	log_error("can't keep the ledger (%s): a restart will cost clients their connections",
-		  strerror(-ledger->failed));
-	withdraw(daemon, DEPOSIT_LEDGER);
-	deposit_end(daemon);
+/* A keeper that is still to come is told of all that there is then. */
+static bool is_deposited(const struct client *client)
+{
+	return client->daemon->ledger && client->tenant && !client->daemon->keeper_has_gone;
 }
 
 void deposit_connection(struct client *client)
 {
-	if (client->daemon->ledger)
+	if (is_deposited(client))
 		deposit(client->daemon, client->number, client->fd);
-}
-
-/* Ours is to be the last copy, since whoever closes that may be kept waiting (protocol/disposal.c): the keeper must not be. */
-struct withdrawal {
-	struct kernel_call call;
-	int fd;
-};
-
-static void on_withdrawn(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
-{
-	struct withdrawal *withdrawal = data;
-
-	disposal_close(withdrawal->fd);
-	free(withdrawal);
-}
-
-static bool withdraw_connection(struct client *client)
-{
-	struct withdrawal *withdrawal = malloc(sizeof(*withdrawal));
-
-	if (!withdrawal)
-		return false;
-	*withdrawal = (struct withdrawal){
-		.call = { .op = KERNEL_WITHDRAW, .number = client->number, .fd = -1 },
-		.fd = client->fd,
-	};
-	kernel_submit(client->daemon->kernel, &withdrawal->call, 1, on_withdrawn, withdrawal);
-	return true;
 }
 
 void deposit_close(struct client *client)
@@ -107,13 +116,12 @@ void deposit_close(struct client *client)
 		close(client->fd);
 		return;
 	}
-	if (client->daemon->ledger && client->tenant) {
-		/* Now, whoever has copies. */
+	/* Now, whoever has copies. */
+	if (client->daemon->ledger && client->tenant)
 		shutdown(client->fd, SHUT_RDWR);
-		if (withdraw_connection(client))
-			return;
-	}
-	disposal_close(client->fd);
+	/* Ours is to be the last copy, since whoever closes that may be kept waiting (protocol/disposal.c). */
+	if (!is_deposited(client) || !submit(client->daemon, withdrawal_of(client->number), client->fd))
+		disposal_close(client->fd);
 }
 
 void deposit_all(struct daemon *daemon)

@@ -59,8 +59,6 @@ static void keep_page(struct daemon *daemon, struct kernel_call *calls, size_t n
 		tenant->page_fd = fd_steal(&calls[0].fd);
 		tenant->page_writable = n > 1 ? fd_steal(&calls[1].fd) : -1;
 	}
-	for (size_t i = 0; i < n; i++)
-		fd_close(calls[i].fd);
 	if (!tenant || tenant->page_fd < 0)
 		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = calls->page });
 }
@@ -72,6 +70,9 @@ static void on_page(void *data, struct kernel_call *call, size_t n)
 
 	if (call->result == KERNEL_OK)
 		keep_page(page->daemon, call, n);
+	/* Also where the page is another client's: then the second call alone was carried out. */
+	for (size_t i = 0; i < n; i++)
+		fd_close(call[i].fd);
 	/* Whether it is this one or that of another client who asked meanwhile. */
 	if (client && client->tenant->page_fd >= 0)
 		welcome(client, page->serial, page->understands);

@@ -333,10 +333,10 @@ int ledger_rewrite(struct ledger *ledger)
 {
 	struct ledger_image image = { 0 };
 	size_t from = ledger->start, to = ledger->used;
-	int r = ledger_read(ledger->fd, &image);
 
-	if (r < 0)
-		return r;
+	ledger->failed = ledger_read(ledger->fd, &image);
+	if (ledger->failed < 0)
+		return ledger->failed;
 	ledger->lasting = size_of(&image);
 	ledger->start = find_place(ledger, ledger->lasting);
 	ledger->used = ledger->start;

@@ -30,6 +30,7 @@ struct restoration {
 	struct ledger_image image;
 	struct grant_by_number *grants; /* table by number; each holds a reference */
 	unsigned connections;		/* that are there again */
+	int failed; /* a negative errno: something could not be made, so the next one has to try again */
 };
 
 struct grant_by_number {
@@ -39,6 +40,13 @@ struct grant_by_number {
 };
 
 /* --- the kernel, while nobody else wants anything --- */
+
+/* Where memory is short; whatever else is wrong with a thing, there will be none. */
+static void note(struct restoration *restoration, int r)
+{
+	if (r == -ENOMEM)
+		restoration->failed = r;
+}
 
 static void on_answered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
@@ -100,6 +108,8 @@ static int fetch(struct restoration *restoration, enum entry_kind kind, enum ker
 
 	for (size_t i = 0; calls && i < n; i++) {
 		thing = ledger_next(&restoration->image, kind, thing);
+		if (r == 0 && calls[i].result < 0)
+			restoration->failed = calls[i].result;
 		if (r == 0)
 			take(restoration, thing, &calls[i]);
 		fd_close(calls[i].fd);
@@ -109,7 +119,7 @@ static int fetch(struct restoration *restoration, enum entry_kind kind, enum ker
 
 /* --- tenants and their pages --- */
 
-static void restore_tenant(struct daemon *daemon, const struct ledger_thing *thing)
+static void restore_tenant(struct restoration *restoration, const struct ledger_thing *thing)
 {
 	struct entry_tenant entry;
 	struct tenant *tenant;
@@ -120,7 +130,8 @@ static void restore_tenant(struct daemon *daemon, const struct ledger_thing *thi
 	length = thing->size > sizeof(entry) ? MIN(thing->size - sizeof(entry), sizeof(path) - 1) : 0;
 	memcpy(path, (const char *)thing->data + sizeof(entry), length);
 	path[length] = '\0';
-	tenant_restore(daemon, (uint32_t)thing->key.a, path, entry.cgroup_id, entry.is_contained, &tenant);
+	note(restoration, tenant_restore(restoration->daemon, (uint32_t)thing->key.a, path, entry.cgroup_id,
+					 entry.is_contained, &tenant));
 }
 
 static void take_writable_page(struct restoration *restoration, const struct ledger_thing *thing,
@@ -154,6 +165,7 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(restoration->daemon, entry.tenant);
 	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.stranger) : NULL;
+	note(restoration, stream || !tenant ? 0 : -ENOMEM);
 	if (stream && call->result == KERNEL_OK)
 		stream_resume(stream, fd_steal(&call->fd));
 	if (stream)
@@ -182,6 +194,7 @@ static void keep_grant(struct restoration *restoration, struct grant *grant)
 	if (!kept || !table_added()) {
 		free(kept);
 		grant_unref(grant);
+		note(restoration, -ENOMEM);
 	}
 }
 
@@ -193,13 +206,17 @@ static void restore_grant(struct restoration *restoration, const struct ledger_t
 	struct entry_grant entry;
 	struct tenant *tenant;
 	struct grant *grant;
+	int r;
 
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(restoration->daemon, entry.tenant);
 	if (!tenant || thing->size <= sizeof(entry) ||
 	    description_parse((const char *)thing->data + sizeof(entry), thing->size - sizeof(entry), &description,
-			      &why) != 0 ||
-	    grant_restore(tenant, thing->key.a, &description, entry.flags, &grant) < 0)
+			      &why) != 0)
+		return;
+	r = grant_restore(tenant, thing->key.a, &description, entry.flags, &grant);
+	note(restoration, r);
+	if (r < 0)
 		return;
 	if (entry.persistent)
 		grant_persists(grant);
@@ -215,14 +232,15 @@ static struct stream *find_stream(const struct daemon *daemon, uint64_t number)
 	return stream;
 }
 
-static void restore_reference(struct stream *stream, struct grant *grant, uint32_t bit, uint32_t index)
+static void restore_reference(struct restoration *restoration, struct stream *stream, struct grant *grant, uint32_t bit,
+			      uint32_t index)
 {
 	grant->bit = bit;
-	reference_get(stream, grant, index);
+	note(restoration, reference_get(stream, grant, index) ? 0 : -ENOMEM);
 }
 
 /* What was asked for and not answered: one by one, since there are few. */
-static int ask_for_reference(struct daemon *daemon, struct stream *stream, struct grant *grant)
+static int ask_for_reference(struct restoration *restoration, struct stream *stream, struct grant *grant)
 {
 	struct kernel_call call = {
 		.op = KERNEL_REGISTER,
@@ -237,9 +255,9 @@ static int ask_for_reference(struct daemon *daemon, struct stream *stream, struc
 	/* It can't be asked for any more, and nobody has been told of it. */
 	if (stream->fd < 0)
 		return 0;
-	r = ask(daemon, &call, 1);
+	r = ask(restoration->daemon, &call, 1);
 	if (r == 0 && call.result == KERNEL_OK)
-		restore_reference(stream, grant, call.bit, call.index);
+		restore_reference(restoration, stream, grant, call.bit, call.index);
 	return r;
 }
 
@@ -257,9 +275,9 @@ static int restore_references(struct restoration *restoration)
 			continue;
 		ledger_get(thing, &entry, sizeof(entry));
 		if (entry.index == ENTRY_ASKED)
-			r = ask_for_reference(restoration->daemon, stream, grant);
+			r = ask_for_reference(restoration, stream, grant);
 		else
-			restore_reference(stream, grant, entry.bit, entry.index);
+			restore_reference(restoration, stream, grant, entry.bit, entry.index);
 	}
 	return r;
 }
@@ -271,12 +289,15 @@ static void restore_client(struct restoration *restoration, const struct ledger_
 	struct daemon *daemon = restoration->daemon;
 	struct entry_client entry;
 	struct tenant *tenant;
+	int r;
 
 	if (call->result != KERNEL_OK)
 		return;
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(daemon, entry.tenant);
-	if (!tenant || client_restore(daemon, call->fd, thing->key.a, &entry, tenant) < 0)
+	r = tenant ? client_restore(daemon, call->fd, thing->key.a, &entry, tenant) : -ESRCH;
+	note(restoration, r);
+	if (r < 0)
 		return;
 	fd_steal(&call->fd);
 	restoration->connections++;
@@ -297,17 +318,19 @@ static struct client *holder_find(struct holder *const *table, uint64_t number)
 	return holder ? holder->client : NULL;
 }
 
-static void holder_add(struct holder **table, uint64_t number, struct client *client)
+static void holder_add(struct restoration *restoration, struct holder **table, uint64_t number, struct client *client)
 {
 	struct holder *holder = calloc(1, sizeof(*holder));
 
-	if (!holder)
-		return;
-	holder->number = number;
-	holder->client = client;
-	NUMBER_ADD(by_number, *table, number, holder);
-	if (!table_added())
+	if (holder) {
+		holder->number = number;
+		holder->client = client;
+		NUMBER_ADD(by_number, *table, number, holder);
+	}
+	if (!holder || !table_added()) {
 		free(holder);
+		note(restoration, -ENOMEM);
+	}
 }
 
 static void holders_free(struct holder **table)
@@ -340,7 +363,7 @@ static struct reference *find_reference(const struct restoration *restoration, c
 }
 
 /* Of all holders in the table. */
-static void restore_leases(const struct restoration *restoration, struct holder *const *holders)
+static void restore_leases(struct restoration *restoration, struct holder *const *holders)
 {
 	const struct ledger_thing *thing = NULL;
 
@@ -349,24 +372,25 @@ static void restore_leases(const struct restoration *restoration, struct holder 
 		struct reference *reference = client ? find_reference(restoration, thing) : NULL;
 
 		if (reference && reference->stream->tenant == client->tenant)
-			lease_get(client, reference);
+			note(restoration, lease_get(client, reference) ? 0 : -ENOMEM);
 	}
 }
 
 /* Its first client has it at first, and then all who had it. */
-static void restore_bundle(const struct restoration *restoration, struct client *first, uint64_t number)
+static void restore_bundle(struct restoration *restoration, struct client *first, uint64_t number)
 {
 	struct bundle *bundle = bundle_restore(first);
 	struct client *client;
 
+	note(restoration, bundle ? 0 : -ENOMEM);
 	first->holder = entry_of(restoration, first).holder;
 	enter_client(first);
 	LIST_FOREACH(client, &first->tenant->clients, in_tenant)
 		if (bundle && client != first && entry_of(restoration, client).bundle == number)
-			bundle_join(bundle, client);
+			note(restoration, bundle_join(bundle, client));
 }
 
-static void restore_bundles(const struct restoration *restoration)
+static void restore_bundles(struct restoration *restoration)
 {
 	_cleanup_(holders_free) struct holder *bundles = NULL;
 	struct client *client;
@@ -377,20 +401,20 @@ static void restore_bundles(const struct restoration *restoration)
 		if (number == 0 || holder_find(&bundles, number))
 			continue;
 		client->holder = number;
-		holder_add(&bundles, number, client);
+		holder_add(restoration, &bundles, number, client);
 	}
 	restore_leases(restoration, &bundles);
 	for (struct holder *holder = bundles; holder; holder = holder->by_number.next)
 		restore_bundle(restoration, holder->client, holder->number);
 }
 
-static void restore_own_leases(const struct restoration *restoration)
+static void restore_own_leases(struct restoration *restoration)
 {
 	_cleanup_(holders_free) struct holder *holders = NULL;
 	struct client *client;
 
 	TAILQ_FOREACH(client, &restoration->daemon->clients, all)
-		holder_add(&holders, client->holder, client);
+		holder_add(restoration, &holders, client->holder, client);
 	restore_leases(restoration, &holders);
 }
 
@@ -467,7 +491,7 @@ static int build(struct restoration *restoration)
 
 	raise_numbers(restoration);
 	while ((thing = ledger_next(&restoration->image, ENTRY_TENANT, thing)))
-		restore_tenant(restoration->daemon, thing);
+		restore_tenant(restoration, thing);
 	r = fetch(restoration, ENTRY_TENANT, KERNEL_PAGE_FETCH, 0, take_page);
 	if (r == 0)
 		r = fetch(restoration, ENTRY_TENANT, KERNEL_PAGE_FETCH, 1, take_writable_page);
@@ -485,8 +509,7 @@ static int build(struct restoration *restoration)
 	restore_own_leases(restoration);
 	restore_shares(restoration);
 	restore_watches(restoration);
-	let_go(restoration);
-	return 0;
+	return restoration->failed;
 }
 
 /* What there is to read; else 0, and there is nothing. */
@@ -499,6 +522,8 @@ static int read_deposited(struct daemon *daemon, struct ledger_image *ret)
 		return r;
 	r = ledger_read(call.fd, ret);
 	fd_close(call.fd);
+	if (r < 0 && r != -EPROTONOSUPPORT && r != -EBADMSG)
+		return r; /* what is short now may be there for the next one */
 	if (r == -EPROTONOSUPPORT)
 		log_warning("the last daemon was a newer one, whose ledger can't be read: it starts with nothing; who "
 			    "was connected connects again, and keeps what it has");
@@ -507,25 +532,36 @@ static int read_deposited(struct daemon *daemon, struct ledger_image *ret)
 	return 0;
 }
 
+/* From here on this daemon's ledger is the one that counts. */
+static int take_over(struct daemon *daemon)
+{
+	struct kernel_call disown = { .op = KERNEL_DISOWN, .fd = -1 };
+
+	deposit_ledger(daemon);
+	return ask(daemon, &disown, 1);
+}
+
 int restore(struct daemon *daemon)
 {
 	struct restoration restoration = { .daemon = daemon };
-	struct kernel_call disown = { .op = KERNEL_DISOWN, .fd = -1 };
-	int r;
+	int r = deposit_begin(daemon);
 
-	if (deposit_begin(daemon) < 0 || !daemon->ledger)
-		return 0;
+	if (r < 0 || !daemon->ledger)
+		return r;
 	r = read_deposited(daemon, &restoration.image);
 	if (r == 0)
 		r = build(&restoration);
+	/* Then all that there is is for the next one, which finds the last ledger. */
+	if (r < 0)
+		kernel_cancel(daemon->kernel);
+	let_go(&restoration);
 	if (r == 0 && restoration.image.things)
 		log_notice("took over %u connections, %u streams and %u events of %u tenants", restoration.connections,
 			   HASH_CNT(by_number, daemon->streams), daemon->machine.common + daemon->machine.filled,
 			   HASH_CNT(by_identity, daemon->tenants));
 	ledger_image_deinit(&restoration.image);
-	deposit_ledger(daemon);
 	if (r == 0)
-		r = ask(daemon, &disown, 1);
+		r = take_over(daemon);
 	if (r < 0)
 		log_error("can't take over what the last daemon has left: %s", strerror(-r));
 	return r;

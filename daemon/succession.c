@@ -80,17 +80,24 @@ static int copy_of(int fd)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
+/* What it has no fd for can't be given: then nothing that belongs to it finds a place there, and that is said. */
 static void add_page(struct bequest *bequest, const struct tenant *tenant)
 {
-	if (tenant->page_fd < 0)
+	_cleanup_(fd_closep) int clients = copy_of(tenant->page_fd), writable = copy_of(tenant->page_writable);
+
+	if (clients < 0 || writable < 0)
 		return;
-	for (uint32_t writable = 2; writable-- > 0;)
-		add(bequest, (struct kernel_call){
-				     .op = KERNEL_PAGE_ADOPT,
-				     .page = tenant->number,
-				     .index = writable,
-				     .fd = copy_of(writable ? tenant->page_writable : tenant->page_fd),
-			     });
+	add(bequest, (struct kernel_call){
+			     .op = KERNEL_PAGE_ADOPT,
+			     .page = tenant->number,
+			     .index = 1,
+			     .fd = fd_steal(&writable),
+		     });
+	add(bequest, (struct kernel_call){
+			     .op = KERNEL_PAGE_ADOPT,
+			     .page = tenant->number,
+			     .fd = fd_steal(&clients),
+		     });
 }
 
 static void add_reference(struct bequest *bequest, const struct reference *reference)
@@ -116,15 +123,17 @@ static void add_reference(struct bequest *bequest, const struct reference *refer
 
 static void add_stream(struct bequest *bequest, const struct stream *stream)
 {
-	/* Else it is about to be made, and that is asked for again. */
-	if (!stream->made)
+	int copy = copy_of(stream->fd);
+
+	/* Else it is about to be made, and that is asked for again. Without a file it only lingers. */
+	if (!stream->made || (stream->fd >= 0 && copy < 0))
 		return;
 	add(bequest, (struct kernel_call){
 			     .op = KERNEL_STREAM_ADOPT,
 			     .stream = stream->number,
 			     .page = stream->tenant->number,
 			     .number = stream->place,
-			     .fd = copy_of(stream->fd),
+			     .fd = copy,
 		     });
 	for (const struct reference *at = stream->references; at; at = at->by_grant.next)
 		add_reference(bequest, at);
@@ -151,12 +160,26 @@ static void on_adopted(void *data, struct kernel_call *calls, size_t n)
 	bequest_free(bequest);
 }
 
+/* It may have found none where the last one had one. (Where it is the other way round, the next proof shows.) */
+static void note_guard(struct daemon *daemon)
+{
+	if (!daemon->guarded || daemon->kernel->facts.guarded)
+		return;
+	daemon->guarded = false;
+	log_warning("the new keeper has no guard (%s): data files are %s", daemon->kernel->facts.note,
+		    streq(daemon->options.guard, "require") ? "not given out any more"
+							    : "no longer shared; see userevd(8)");
+	daemon_watch_strangers(daemon);
+}
+
 /* Behind this comes, by itself, what the last one has not answered. */
 static void give_all(void *data)
 {
 	struct daemon *daemon = data;
 	struct bequest *bequest = bequest_new(daemon);
 
+	note_guard(daemon);
+	daemon->keeper_has_gone = false;
 	if (!bequest) {
 		log_error("out of memory: the new keeper can't be told what there is");
 		return;
@@ -208,6 +231,7 @@ bool succession_begin(struct daemon *daemon, int error)
 		log_error("the keeper can't serve: %s", daemon->kernel->facts.note);
 	else
 		log_warning("the keeper has gone (%s): waiting for the next one", strerror(-error));
+	daemon->keeper_has_gone = true;
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
 	/* At once; one that refuses is asked again a little later. */
 	if (error != -ECONNREFUSED)

@@ -69,7 +69,8 @@ static int on_withdraw(struct deposit_box *box, const struct kernel_call *call)
 	if (!deposit)
 		return KERNEL_E_NO_SUCH;
 	HASH_DELETE(by_number, box->deposits, deposit);
-	fd_close(deposit->fd);
+	/* The daemon has a copy, unless it has ended since it said that. */
+	disposal_close(deposit->fd);
 	free(deposit);
 	return KERNEL_OK;
 }

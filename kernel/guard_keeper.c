@@ -132,22 +132,26 @@ int guard_keeper_find_cgroup(const char *path, struct guard_keeper *ret, struct 
 
 /* --- all cgroups --- */
 
-static int visit_from(int directory, guard_cgroup_visitor *visit, void *data);
+/* Deeper than any service lies: whoever has a cgroup of his own may nest others in it as deep as he likes. */
+enum { VISIT_DEPTH_MAX = 16 };
 
-static int visit_child(int parent, const struct dirent *entry, guard_cgroup_visitor *visit, void *data)
+static int visit_from(int directory, unsigned depth, guard_cgroup_visitor *visit, void *data);
+
+static int visit_child(int parent, const struct dirent *entry, unsigned depth, guard_cgroup_visitor *visit, void *data)
 {
 	int fd;
 
-	if (entry->d_type != DT_DIR || streq(entry->d_name, ".") || streq(entry->d_name, ".."))
+	if (depth == VISIT_DEPTH_MAX || entry->d_type != DT_DIR || streq(entry->d_name, ".") ||
+	    streq(entry->d_name, ".."))
 		return 0;
 	fd = openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno; /* has gone just now */
-	return visit_from(fd, visit, data);
+	return visit_from(fd, depth + 1, visit, data);
 }
 
 /* The directory is closed. */
-static int visit_from(int directory, guard_cgroup_visitor *visit, void *data)
+static int visit_from(int directory, unsigned depth, guard_cgroup_visitor *visit, void *data)
 {
 	DIR *stream = fdopendir(directory);
 	const struct dirent *entry;
@@ -162,7 +166,7 @@ static int visit_from(int directory, guard_cgroup_visitor *visit, void *data)
 	if (r == 0)
 		visit(id, data);
 	while (r == 0 && (entry = readdir(stream)))
-		r = visit_child(directory, entry, visit, data);
+		r = visit_child(directory, entry, depth, visit, data);
 	closedir(stream);
 	return r;
 }
@@ -188,5 +192,5 @@ int guard_cgroups_visit(guard_cgroup_visitor *visit, void *data)
 {
 	int root = open_root();
 
-	return root < 0 ? root : visit_from(root, visit, data);
+	return root < 0 ? root : visit_from(root, 0, visit, data);
 }

@@ -3,9 +3,11 @@
 #include "kernel/inheritance.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <sys/vfs.h>
 
 #include "kernel/stream.h"
 #include "protocol/table.h"
@@ -140,9 +142,17 @@ int on_disown(struct user_events *user_events, struct kernel_call *call _unused_
 
 /* --- what another keeper has made --- */
 
+/* Nobody else answers for what is read and written there. */
+static bool is_in_memory(int fd)
+{
+	struct statfs status;
+
+	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS_MAGIC;
+}
+
 static bool is_page(int fd, int access_mode, struct stat *ret)
 {
-	return fstat(fd, ret) == 0 && S_ISREG(ret->st_mode) && ret->st_size == WIRE_PAGE_BYTES &&
+	return is_in_memory(fd) && fstat(fd, ret) == 0 && S_ISREG(ret->st_mode) && ret->st_size == WIRE_PAGE_BYTES &&
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) == access_mode;
 }
 

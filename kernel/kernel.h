@@ -211,7 +211,7 @@ int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])
  * they were): look whether there still is a guard. What is submitted in the course of it goes before everything else, in its
  * own order: that is where the new keeper is given what it is to have (KERNEL_PAGE_ADOPT …, KERNEL_DEPOSIT). Behind it
  * batches that were not wholly answered are asked again, from their first call on; what they had been given is closed, so
- * nothing of theirs is to be adopted. If this keeper goes, too, what was submitted in `restore` is answered with -ECANCELED
+ * nothing of theirs is to be adopted. A DEPOSIT or a WITHDRAW by itself is not: it is answered with -ECANCELED. If this keeper goes, too, what was submitted in `restore` is answered with -ECANCELED
  * when the next one takes its place: all of it is to be said again.
  *
  * A keeper that has another backend or smaller pages is no successor: kernel_dispatch() says -ESTALE, and facts.note why. One

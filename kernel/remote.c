@@ -367,12 +367,20 @@ static void rewind_batch(struct batch *batch)
 	batch->answered = 0;
 }
 
-static struct batch *find_restoring(const struct remote *remote)
+/* What was said to the last one alone: another one is told all of that anew. */
+static bool is_over(const struct batch *batch)
+{
+	const enum kernel_op op = batch->calls[0].op;
+
+	return batch->restores || (batch->n == 1 && (op == KERNEL_DEPOSIT || op == KERNEL_WITHDRAW));
+}
+
+static struct batch *find_over(const struct remote *remote)
 {
 	struct batch *batch;
 
 	TAILQ_FOREACH(batch, &remote->batches, entry)
-		if (batch->restores)
+		if (is_over(batch))
 			return batch;
 	return NULL;
 }
@@ -390,7 +398,7 @@ void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, 
 	remote->restore = restore;
 	remote->restore_data = data;
 	remote->sending = NULL;
-	while ((batch = find_restoring(remote))) {
+	while ((batch = find_over(remote))) {
 		answer_all(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
 		finish(remote, batch);
 	}

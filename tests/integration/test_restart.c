@@ -324,6 +324,33 @@ TEST(after_the_keeper_the_daemon_may_end_and_the_other_way_round)
 }
 END_TEST
 
+TEST(a_keeper_that_has_no_guard_any_more_is_not_trusted)
+{
+	struct program before, one, two;
+	struct pair pair;
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	program_start(&before, &pair);
+	program_register(&before, "guard_before");
+	pair_end_keeper(&pair, SIGKILL);
+	pair.guard = "--guard=off";
+	pair_start_keeper(&pair);
+	ck_assert(eventually(log_has(&pair.fixture, "a new keeper has taken over")));
+	ck_assert(!pair.fixture.guarded || log_has(&pair.fixture, "the new keeper has no guard"));
+	program_start(&one, &pair);
+	program_start(&two, &pair);
+	program_register(&one, "guard_after");
+	program_register(&two, "guard_after");
+	ck_assert_uint_ne(one.event[0].answer.stream, two.event[0].answer.stream);
+	program_end(&before);
+	program_end(&one);
+	program_end(&two);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
 TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next)
 {
 	struct raw_reply reply;
@@ -624,6 +651,7 @@ int main(void)
 		who_leaves_while_there_is_no_daemon_is_charged_no_more,
 		a_keeper_in_the_place_of_another_makes_all_bits_right,
 		after_the_keeper_the_daemon_may_end_and_the_other_way_round,
+		a_keeper_that_has_no_guard_any_more_is_not_trusted,
 		a_request_that_the_keeper_takes_with_it_is_asked_of_the_next,
 		when_both_have_ended_programs_connect_again,
 	};

@@ -155,16 +155,24 @@ main_pid()
 	property "$1" MainPID
 }
 
-# What is promised of an upgrade: the daemon is the new one, the program runs on.
+# What is promised of an upgrade: daemon and keeper are the new ones, the program runs on.
 upgrades()
 {
-	local daemon client
-	daemon=$(main_pid userevd) client=$(main_pid shop)
-	[ "$daemon" != 0 ] && [ "$client" != 0 ] || return 1
+	local daemon keeper client
+	daemon=$(main_pid userevd) keeper=$(main_pid userevd-keeper) client=$(main_pid shop)
+	[ "$daemon" != 0 ] && [ "$keeper" != 0 ] && [ "$client" != 0 ] || return 1
 	install_packages "$version+1" && is_installed "$version\\+1" || return 1
 	within 120 is_active userevd.service
-	echo "the daemon: $daemon, $(main_pid userevd); the program: $client, $(main_pid shop)"
-	[ "$(main_pid userevd)" != "$daemon" ] && [ "$(main_pid shop)" = "$client" ]
+	echo "the daemon: $daemon, $(main_pid userevd); the keeper: $keeper, $(main_pid userevd-keeper)"
+	echo "the program: $client, $(main_pid shop)"
+	[ "$(main_pid userevd)" != "$daemon" ] && [ "$(main_pid userevd-keeper)" != "$keeper" ] &&
+		[ "$(main_pid shop)" = "$client" ]
+}
+
+# It has not connected again: one daemon has told the next of it.
+was_taken_over()
+{
+	says 'took over 1 connections' journalctl --unit=userevd --output=cat
 }
 
 is_active()
@@ -211,6 +219,9 @@ check 'its records come' says 'shop_request.*status=' timeout 120 userevctl tail
 check 'the doctor is content' userevctl doctor
 printf '[/system.slice/shop.service]\nMaxEvents=7\n' >/etc/userevd/policy.d/10-mine.conf
 check 'an upgrade: a new daemon, and the program runs on' upgrades
+check '… whose connection was taken over' within 120 was_taken_over
+check '… with its event' within 120 has_event shop
+check '… whose records come' says 'shop_request.*status=' timeout 120 userevctl tail --count=2 shop_request
 check '… the policy is still there' grep -q MaxEvents=7 /etc/userevd/policy.d/10-mine.conf
 check '… what is to be enabled is' all_are_enabled
 check '… what is to run runs' is_up

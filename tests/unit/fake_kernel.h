@@ -72,6 +72,8 @@ struct world *world_kept(bool guarded);
 /* The daemon ends, and before another one takes its place there is time for the second of these. */
 void world_leave_daemon(struct world *);
 void world_next_daemon(struct world *);
+/* One with memory for so many allocations while it takes over: what that says. */
+int world_try_next_daemon(struct world *, long allocations);
 void world_restart(struct world *);
 void expect_all_gone(struct world *);
 void world_leave(struct world **);

@@ -462,6 +462,106 @@ TEST(many_restarts_are_as_good_as_one)
 }
 END_TEST
 
+/* --- fds --- */
+
+TEST(who_asks_for_one_page_at_the_same_time_costs_no_fd)
+{
+	KEPT(world);
+	int before = count_open_fds();
+
+	for (unsigned i = 0; i < 10; i++) {
+		END(one, world, 1);
+		END(two, world, 1);
+		END(three, world, 1);
+
+		hold();
+		say_hello(&one);
+		say_hello(&two);
+		say_hello(&three);
+		expect_silence(&one);
+		hold_no_more();
+		turn(world);
+		expect_welcome(&one);
+		expect_welcome(&two);
+		expect_welcome(&three);
+	}
+	turn(world);
+	ck_assert_int_eq(count_open_fds(), before);
+}
+END_TEST
+
+/* What is said to a keeper that is yet to come would lie there until it does. */
+TEST(who_comes_and_goes_while_there_is_no_keeper_costs_no_fd)
+{
+	KEPT(world);
+	int before;
+
+	hold();
+	world->daemon->keeper_has_gone = true;
+	before = count_open_fds();
+	for (unsigned i = 0; i < 20; i++) {
+		END(end, world, 1);
+
+		turn(world);
+	}
+	turn(world);
+	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_int_eq(count_open_fds(), before);
+	ck_assert_uint_eq(world->daemon->copies, 0);
+}
+END_TEST
+
+/* One that does not answer may yet do so; but what it is owed is counted. */
+TEST(what_is_on_its_way_to_the_keeper_is_counted)
+{
+	KEPT(world);
+
+	hold();
+	{
+		END(end, world, 1);
+
+		ck_assert_uint_eq(world->daemon->copies, 1);
+	}
+	turn(world);
+	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_uint_eq(world->daemon->copies, 2);
+	hold_no_more();
+	turn(world);
+	ck_assert_uint_eq(world->daemon->copies, 0);
+}
+END_TEST
+
+/* --- what can't be taken over --- */
+
+/* Whoever can't take over, for want of memory, leaves it all to the next one. */
+TEST(a_restore_that_fails_leaves_everything_as_it_was)
+{
+	unsigned failures = 0;
+
+	for (long n = 1; n < 60; n++) {
+		struct world *world = world_kept(false);
+		int r;
+
+		{
+			WELCOMED(end, world, 1);
+
+			get(&end, "hello u32 x");
+			world_leave_daemon(world);
+			r = world_try_next_daemon(world, n);
+			if (r < 0) {
+				failures++;
+				world_leave_daemon(world);
+				world_next_daemon(world);
+			}
+			ck_assert_msg(world->daemon->connections == 1, "with %ld allocations a connection was lost", n);
+			turn(world);
+		}
+		world_leave(&world);
+	}
+	ck_assert_uint_gt(failures, 5);
+}
+END_TEST
+
 SUITE("restore", without_a_keeper_that_stays_nothing_is_entered, a_client_notices_nothing,
       new_events_of_it_come_to_the_same_file, somebody_new_shares_what_was_there_before, tenants_keep_their_pages,
       who_has_left_meanwhile_has_left, what_lingers_goes_on_lingering, what_was_released_is_not_held_again,
@@ -472,4 +572,6 @@ SUITE("restore", without_a_keeper_that_stays_nothing_is_entered, a_client_notice
       who_shares_a_bundle_shares_it_still, who_watches_is_told_to_look_at_everything, what_persists_is_charged_still,
       who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more, without_a_guard_each_keeps_a_file_of_his_own,
       a_connection_that_is_cut_is_taken_back, a_newer_ledger_is_left_alone, a_ledger_that_is_none_is_left_alone,
-      many_restarts_are_as_good_as_one)
+      many_restarts_are_as_good_as_one, who_asks_for_one_page_at_the_same_time_costs_no_fd,
+      who_comes_and_goes_while_there_is_no_keeper_costs_no_fd, what_is_on_its_way_to_the_keeper_is_counted,
+      a_restore_that_fails_leaves_everything_as_it_was)
