@@ -184,7 +184,7 @@ check-vm: test-dependencies kernels
 
 check-restart: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests
-	$(Q)CLIENTS=200 RESTART_STEP=1 tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
+	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
 
 check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages

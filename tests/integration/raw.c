@@ -10,11 +10,10 @@
 
 static uint8_t buffer[WIRE_PACKET_MAX];
 static struct packet packet;
+static uint32_t serial; /* of that one */
 
 struct packet *raw_packet(uint16_t kind)
 {
-	static uint32_t serial;
-
 	packet = packet_make(buffer, sizeof(buffer));
 	encode_begin(&packet, kind, ++serial, 0, NULL, 0);
 	return &packet;
@@ -54,6 +53,17 @@ void raw_reply_deinit(struct raw_reply *reply)
 	fdset_deinit(&reply->fds);
 }
 
+void raw_receive_answer(int socket, struct raw_reply *ret)
+{
+	for (;;) {
+		raw_receive(socket, ret);
+		if (ret->size <= 0 || ret->message.kind == KIND_ERROR || ret->message.serial == 0 ||
+		    (int32_t)(ret->message.serial - serial) >= 0)
+			return;
+		raw_reply_deinit(ret);
+	}
+}
+
 int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_welcome, int *ret_page)
 {
 	int socket = raw_connect(path);
@@ -87,7 +97,7 @@ uint32_t raw_register(int socket, const char *description, struct answer *ret, i
 	encode_string(to, 0, description, strlen(description));
 	encode_count(to, mark, 1);
 	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive(socket, &reply);
+	raw_receive_answer(socket, &reply);
 	ck_assert_int_gt(reply.size, 0);
 	ck_assert_int_eq(reply.message.kind, KIND_REGISTERED);
 	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
@@ -112,7 +122,7 @@ unsigned raw_release(int socket, const uint32_t *bits, unsigned n)
 		encode_release_bit(to, bits[i]);
 	encode_count(to, mark, (uint16_t)n);
 	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive(socket, &reply);
+	raw_receive_answer(socket, &reply);
 	ck_assert_int_eq(reply.message.kind, KIND_RELEASED);
 	ck_assert_int_eq(decode_released(reply.message.body, &released), 0);
 	ck_assert_uint_eq(released.released + released.not_held, n);
@@ -126,7 +136,7 @@ struct wire_account raw_query(int socket)
 
 	raw_packet(KIND_QUERY);
 	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive(socket, &reply);
+	raw_receive_answer(socket, &reply);
 	ck_assert_int_eq(reply.message.kind, KIND_ACCOUNT);
 	ck_assert_int_eq(decode_account(reply.message.body, &account), 0);
 	return account;

@@ -25,6 +25,8 @@ int raw_connect(const char *path);
 /* Waits for the next packet. Deinit it with raw_reply_deinit(). */
 void raw_receive(int socket, struct raw_reply *ret);
 void raw_reply_deinit(struct raw_reply *);
+/* The answer to the packet that was sent last: a daemon that takes another one's place may repeat the one before. */
+void raw_receive_answer(int socket, struct raw_reply *ret);
 
 /* Connects and says HELLO, asking for features; the page's fd is closed unless wanted. */
 int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_welcome, int *ret_page);

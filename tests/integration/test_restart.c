@@ -174,7 +174,7 @@ TEST(what_is_asked_while_there_is_no_daemon_is_answered_by_the_next)
 	encode_count(packet, mark, 1);
 	ck_assert_int_eq(raw_send(program.socket), 0);
 	pair_start_daemon(&pair);
-	raw_receive(program.socket, &reply);
+	raw_receive_answer(program.socket, &reply);
 	ck_assert_int_gt(reply.size, 0);
 	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
 	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
@@ -371,7 +371,7 @@ TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next)
 	ck_assert_int_eq(raw_send(program.socket), 0);
 	usleep(50000);
 	pair_start_keeper(&pair);
-	raw_receive(program.socket, &reply);
+	raw_receive_answer(program.socket, &reply);
 	ck_assert_int_gt(reply.size, 0);
 	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
 	raw_reply_deinit(&reply);
@@ -472,7 +472,7 @@ static unsigned moments_apart(void)
 {
 	const char *step = getenv("RESTART_STEP");
 
-	return step ? (unsigned)atoi(step) : 7;
+	return step ? (unsigned)atoi(step) : 17;
 }
 
 TEST(before_and_after_every_system_call_it_may_be_killed)
@@ -598,7 +598,7 @@ static void register_all(int socket, unsigned tenant)
 	}
 	encode_count(packet, mark, EVENTS_OF_EACH);
 	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive(socket, &reply);
+	raw_receive_answer(socket, &reply);
 	ck_assert_int_gt(reply.size, 0);
 	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
 	raw_reply_deinit(&reply);

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
 
-clients=${CLIENTS:-60} daemon_kills=${DAEMON_KILLS:-100} keeper_kills=${KEEPER_KILLS:-20}
+clients=${CLIENTS:-30} daemon_kills=${DAEMON_KILLS:-20} keeper_kills=${KEEPER_KILLS:-5}
 instance=/sys/kernel/tracing/instances/load
 
 # Started again at once, and as often as it takes.
