@@ -61,7 +61,7 @@ static pid_t spawn_daemon(const struct fixture *fixture, const char *const *opti
 	return pid;
 }
 
-static void print_log(const struct fixture *fixture)
+void fixture_print_log(const struct fixture *fixture)
 {
 	FILE *file = fopen(fixture->log, "re");
 	char line[1024];
@@ -72,7 +72,7 @@ static void print_log(const struct fixture *fixture)
 		fclose(file);
 }
 
-static void read_backend(void *data, struct cursor row)
+static void take_backend(void *data, struct cursor row)
 {
 	struct fixture *fixture = data;
 	char name[32], guard[8];
@@ -83,6 +83,19 @@ static void read_backend(void *data, struct cursor row)
 			   : streq(name, "status-page")	 ? BACKEND_STATUS_PAGE
 							 : BACKEND_EMBEDDED;
 	fixture->guarded = streq(guard, "on");
+}
+
+static void read_backend(struct fixture *fixture, int control)
+{
+	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, take_backend, fixture), 0);
+}
+
+void fixture_read_backend(struct fixture *fixture)
+{
+	int control = raw_connect(fixture->control);
+
+	read_backend(fixture, control);
+	close(control);
 }
 
 static void read_status(void *data, struct cursor row)
@@ -116,7 +129,7 @@ static void look_at_daemon(struct fixture *fixture)
 {
 	int control = raw_connect(fixture->control);
 
-	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_backend, fixture), 0);
+	read_backend(fixture, control);
 	if (fixture->backend != BACKEND_EMBEDDED)
 		ck_assert_uint_eq(children_of(fixture->pid, "userevd-keeper", &fixture->keeper, 1), 1);
 	take_tally(fixture, control, &fixture->before);
@@ -182,11 +195,8 @@ void fixture_start(struct fixture *fixture, const char *const *options)
 	fixture_start_with_policy(fixture, "", options);
 }
 
-void fixture_start_with_policy(struct fixture *fixture, const char *policy, const char *const *options)
+void fixture_prepare(struct fixture *fixture, const char *policy)
 {
-	char byte = 0;
-	int ready[2];
-
 	*fixture = (struct fixture){ .events_before = read_events() };
 	make_temporary_directory(fixture->directory, sizeof(fixture->directory));
 	/* Other users' clients are tested too. */
@@ -196,12 +206,19 @@ void fixture_start_with_policy(struct fixture *fixture, const char *policy, cons
 	snprintf(fixture->log, sizeof(fixture->log), "%s/log", fixture->directory);
 	snprintf(fixture->policy, sizeof(fixture->policy), "%s/policy.conf", fixture->directory);
 	fixture_write_policy(fixture, policy);
+}
 
+void fixture_start_with_policy(struct fixture *fixture, const char *policy, const char *const *options)
+{
+	char byte = 0;
+	int ready[2];
+
+	fixture_prepare(fixture, policy);
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
 	fixture->pid = spawn_daemon(fixture, options, ready[1]);
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1 || byte != '\n') {
-		print_log(fixture);
+		fixture_print_log(fixture);
 		ck_abort_msg("the daemon did not start");
 	}
 	close(ready[0]);
@@ -263,7 +280,7 @@ void fixture_stop(struct fixture *fixture)
 	tracer_stop(&fixture->tracer);
 	status = fixture_end(fixture, SIGTERM);
 	if (!settled || status != 0)
-		print_log(fixture);
+		fixture_print_log(fixture);
 	ck_assert_msg(access(fixture->socket, F_OK) < 0, "the daemon left its socket behind");
 	clean_up(fixture, false, left, sizeof(left));
 	ck_assert_msg(settled, "the daemon did not come back to what it was: %s", difference);

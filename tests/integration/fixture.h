@@ -47,6 +47,10 @@ struct fixture {
 
 /* Starts build/userevd with these options more, which end in NULL (or are NULL), and waits until it listens. */
 void fixture_start(struct fixture *, const char *const *options);
+/* For whoever starts the daemon otherwise: its directory, with that policy file in it; and, once it answers, what it is. */
+void fixture_prepare(struct fixture *, const char *policy);
+void fixture_read_backend(struct fixture *);
+void fixture_print_log(const struct fixture *);
 /* The same with this text in its one policy file. */
 void fixture_start_with_policy(struct fixture *, const char *policy, const char *const *options);
 /* For the next reload. */

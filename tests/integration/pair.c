@@ -112,62 +112,40 @@ void pair_wait(struct pair *pair)
 	status_number(&pair->fixture, "connections");
 }
 
-static void read_backend(void *data, struct cursor row)
+static void remove_files(struct pair *pair)
 {
-	struct fixture *fixture = data;
-	char name[32], guard[8];
+	struct fixture *fixture = &pair->fixture;
 
-	row_get_string(row, "backend", name, sizeof(name));
-	row_get_string(row, "guard", guard, sizeof(guard));
-	fixture->backend = streq(name, "enable-address") ? BACKEND_ENABLE_ADDRESS
-			   : streq(name, "status-page")	 ? BACKEND_STATUS_PAGE
-							 : BACKEND_EMBEDDED;
-	fixture->guarded = streq(guard, "on");
-}
-
-static void show_log(const struct fixture *fixture)
-{
-	FILE *file = fopen(fixture->log, "re");
-	char line[1024];
-
-	while (file && fgets(line, sizeof(line), file))
-		fprintf(stderr, "    %s", line);
-	if (file)
-		fclose(file);
+	unlink(fixture->socket);
+	unlink(fixture->control);
+	unlink(fixture->log);
+	unlink(fixture->policy);
+	unlink(pair->keeper_socket);
+	ck_assert_int_eq(rmdir(fixture->directory), 0);
+	free(fixture->events_before);
 }
 
 bool pair_start(struct pair *pair, const char *guard)
 {
 	struct fixture *fixture = &pair->fixture;
-	int control;
 
 	*pair = (struct pair){ .guard = guard };
-	*fixture = (struct fixture){ .events_before = read_events() };
+	fixture_prepare(fixture, "");
 	if (!fixture->events_before) {
 		printf("not on this kernel: a restart\n");
+		remove_files(pair);
 		return false;
 	}
-	/* A keeper that makes its own mounts makes one on /tmp. */
-	snprintf(fixture->directory, sizeof(fixture->directory), "/run/userevd-test-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(fixture->directory));
-	ck_assert_int_eq(chmod(fixture->directory, 0755), 0);
-	snprintf(fixture->socket, sizeof(fixture->socket), "%s/userevd.sock", fixture->directory);
-	snprintf(fixture->control, sizeof(fixture->control), "%s/control.sock", fixture->directory);
-	snprintf(fixture->log, sizeof(fixture->log), "%s/log", fixture->directory);
-	snprintf(fixture->policy, sizeof(fixture->policy), "%s/policy.conf", fixture->directory);
 	snprintf(pair->keeper_socket, sizeof(pair->keeper_socket), "%s/keeper.sock", fixture->directory);
-	fixture_write_policy(fixture, "");
 	pair->clients = listen_at(fixture->socket, 0666, 1);
 	pair->control = listen_at(fixture->control, 0600, 1);
 	pair->keepers = listen_at(pair->keeper_socket, 0600, 0);
 	ck_assert_int_eq(chown(pair->keeper_socket, NOBODY, NOBODY), 0);
 	pair_start_keeper(pair);
 	pair_start_daemon(pair);
-	control = raw_connect(fixture->control);
-	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_backend, fixture), 0);
-	close(control);
+	fixture_read_backend(fixture);
 	if (fixture->backend == BACKEND_EMBEDDED)
-		show_log(fixture);
+		fixture_print_log(fixture);
 	ck_assert_int_ne(fixture->backend, BACKEND_EMBEDDED);
 	return true;
 }
@@ -185,17 +163,11 @@ void pair_stop(struct pair *pair)
 	if (fixture->backend == BACKEND_STATUS_PAGE)
 		delete_new_events(fixture->events_before);
 	if (!eventually(!find_new_event(fixture->events_before, event, sizeof(event)))) {
-		show_log(fixture);
+		fixture_print_log(fixture);
 		ck_abort_msg("the kernel still has %s", event);
 	}
 	close(pair->clients);
 	close(pair->control);
 	close(pair->keepers);
-	unlink(fixture->socket);
-	unlink(fixture->control);
-	unlink(fixture->log);
-	unlink(fixture->policy);
-	unlink(pair->keeper_socket);
-	ck_assert_int_eq(rmdir(fixture->directory), 0);
-	free(fixture->events_before);
+	remove_files(pair);
 }

@@ -101,6 +101,21 @@ def listed(text, end=r"\n\n"):
     return re.findall(r"^  ([a-z][a-z-]*)(?= |$)", text, re.M)
 
 
+def check_keeper():
+    page = rendered("kernel/userevd-keeper.8", 200)
+    text = re.sub(r"\s+", " ", page)
+    helped = options(run(os.path.join(BUILD, "userevd-keeper"), "--help").stdout, r" +", r"\(default (\d+)\)")
+    written = options(section(page, "OPTIONS"), r" {5}", r"\bDefault: (\S+?)\.(?: |$)")
+    deaths = enumerators(source("kernel/keeper_daemons.c"), "DEATHS_")["MAX"]
+    words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+    check("userevd-keeper.8 has the options of userevd-keeper --help",
+          difference("--help", helped.keys() | {"--version", "--help"}, "the page", written.keys() | {"--version", "--help"}))
+    check("… and says how long it holds what it has", [] if helped["--hold"][2] in section(page, "OPTIONS") else ["not"])
+    check("… and of how many daemons in a row it learns",
+          [] if f"{words[deaths].capitalize()} daemons in a row" in text else [f"not {words[deaths]}"])
+
+
 def check_userevctl():
     program = os.path.join(BUILD, "userevctl")
     helped = run(program, "--help")
@@ -342,6 +357,7 @@ def main():
         return 0
     protocol = rendered("protocol/userevd-protocol.7")
     check_userevd()
+    check_keeper()
     check_userevctl()
     check_keys()
     check_numbers(protocol)
