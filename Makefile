@@ -6,6 +6,10 @@ VERSION := 0.1.0
 SOVERSION := 1
 
 B ?= build
+# Else all of it would come to lie in the root.
+ifeq ($(strip $(B)),)
+$(error B= has to name a directory for what is built)
+endif
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
