@@ -59,7 +59,7 @@ KEEPER := bits deposit enable_address enabler enablers format handover inheritan
 	privileges probe status_page stream user_events
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
-DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon deposit dispatch entries event explain \
+DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon declared deposit dispatch entries event explain \
 	hello lease ledger level listener listing log metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
 	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := connection event lock open page register release stream write
@@ -71,14 +71,14 @@ CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl
 	tracer_tracefs_look tracer_tracefs_signal tracer_tracefs_tail tracer_tracefs_text \
 	tracer_tracefs_writer
 
-UNIT_TESTS := test_admission test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_daemon \
+UNIT_TESTS := test_admission test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_daemon test_declared \
 	test_decode test_description test_disposal test_embedded test_fdset test_ledger test_level test_log test_message test_options test_output \
 	test_page test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
 	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
 KEEPER_TESTS := test_format test_handover test_keeper_serve
-INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
+INTEGRATION_TESTS := test_declaring test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
 	test_raw test_reload test_restart test_rules test_sharing test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_registering test_room test_status_page test_strangers test_tracefs
@@ -428,8 +428,8 @@ $(KEEPER_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECT
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread $(call pkg,--libs,check)
 
-$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_restore $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
-$(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_restore $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
+$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_restore $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
+$(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_restore $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
 $(B)/tests/test_level $(B)/tests/test_policy $(B)/tests/test_remote: $(B)/tests/unit/shortage.o
 $(B)/tests/test_keeper_serve: $(B)/kernel/remote.o
 $(B)/tests/test_client: $(LIBRARY_OBJECTS)

@@ -137,8 +137,20 @@ static void put_cgroup(struct values *values, const struct policy_question *ques
 
 static void put_daemon(struct values *values, const struct policy *policy)
 {
-	for (size_t i = POLICY_CGROUP_KEYS; i < POLICY_KEYS; i++)
-		values_put(values, NULL, (enum policy_key)i, policy_daemon(policy, (enum policy_key)i));
+	for (size_t i = 0; i < POLICY_KEYS; i++)
+		if (policy_key_reach((enum policy_key)i) == POLICY_OF_DAEMON)
+			values_put(values, NULL, (enum policy_key)i, policy_daemon(policy, (enum policy_key)i));
+}
+
+static void put_events(struct values *values, const struct policy *policy)
+{
+	struct policy_event event;
+
+	for (size_t at = 0; policy_next_event(policy, &at, &event);) {
+		values_put(values, event.origin->section, POLICY_FIELDS, event.fields);
+		values_put(values, event.origin->section, POLICY_PERSIST, event.persist);
+		values_put(values, event.origin->section, POLICY_TENANTS, event.tenants);
+	}
 }
 
 static void begin_json(struct json *json, const char *path, const struct tenancy *tenancy)
@@ -174,8 +186,10 @@ static int print(struct policy_question *question, const char *path)
 		begin_json(&values.json, path, &tenancy);
 	if (path)
 		put_cgroup(&values, question, path, &tenancy);
-	else
+	if (!path) {
 		put_daemon(&values, question->policy);
+		put_events(&values, question->policy);
+	}
 	if (question->ctl->json)
 		end_json(&values.json);
 	else

@@ -8,6 +8,7 @@
 #include "daemon/bundle.h"
 #include "daemon/capacity.h"
 #include "daemon/daemon.h"
+#include "daemon/declared.h"
 #include "daemon/event.h"
 #include "daemon/lease.h"
 #include "daemon/listing.h"
@@ -170,6 +171,19 @@ static void put_holder(struct holders *holders, const struct client *client)
 	row_end_item(holders->packet, item);
 }
 
+/* What the policy declares. */
+static void put_ourselves(struct holders *holders, const struct tenant *tenant)
+{
+	size_t item = row_begin_item(holders->packet);
+
+	holders->shown++;
+	row_put_string(holders->packet, "tenant", tenant->path);
+	row_put_u64(holders->packet, "pid", (uint64_t)getpid());
+	row_put_u64(holders->packet, "uid", geteuid());
+	row_put_string(holders->packet, "comm", "userevd");
+	row_end_item(holders->packet, item);
+}
+
 static void put_lease(struct holders *holders, const struct lease *lease)
 {
 	const struct client *client;
@@ -188,6 +202,8 @@ static void put_grant(struct holders *holders, const struct grant *grant)
 	const struct reference *reference;
 	const struct lease *lease;
 
+	if (declared_is(grant))
+		put_ourselves(holders, grant->tenant);
 	LIST_FOREACH(reference, &grant->registered, in_grant)
 		for (lease = LIST_FIRST(&reference->leases); lease && may_show_more(holders);
 		     lease = LIST_NEXT(lease, in_reference))

@@ -3,12 +3,14 @@
 #include "daemon/daemon.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "daemon/backend.h"
+#include "daemon/declared.h"
 #include "daemon/deposit.h"
 #include "daemon/log.h"
 #include "daemon/pages.h"
@@ -44,14 +46,24 @@ static size_t count_fds(const struct daemon *daemon)
 	return 2 * (n + 2 * (size_t)HASH_CNT(by_identity, daemon->tenants)) + daemon->copies;
 }
 
-bool daemon_has_fds(const struct daemon *daemon)
+/* Asked each time: an admin may change it (prlimit). */
+static rlim_t fd_limit(void)
 {
 	struct rlimit limit;
 
-	/* Asked each time: an admin may change it (prlimit). */
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return true;
-	return count_fds(daemon) + MIN(OWN_FDS, limit.rlim_cur / 4) < limit.rlim_cur;
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
+}
+
+bool daemon_has_fds(const struct daemon *daemon)
+{
+	rlim_t limit = fd_limit();
+
+	return count_fds(daemon) + MIN(OWN_FDS, limit / 4) < limit;
+}
+
+bool daemon_may_keep(const struct daemon *daemon)
+{
+	return count_fds(daemon) < fd_limit() / 2;
 }
 
 static void on_kernel(struct ev_loop *loop, ev_io *w, int events _unused_)
@@ -333,6 +345,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		r = restore(daemon);
 	}
 	if (r == 0)
+		r = declared_begin(daemon);
+	if (r == 0)
 		r = open_sockets(daemon);
 	if (r == 0)
 		r = unprivileged_become(daemon);
@@ -348,6 +362,23 @@ int daemon_run(struct daemon *daemon)
 {
 	ev_run(daemon->loop, 0);
 	return daemon->failed;
+}
+
+int daemon_await(struct daemon *daemon, const bool *under_way)
+{
+	struct pollfd wanted = { .fd = daemon->kernel->fd, .events = POLLIN };
+	int r = 0;
+
+	while (*under_way && r == 0) {
+		if (poll(&wanted, 1, -1) < 0 && errno != EINTR)
+			r = -errno;
+		if (r == 0)
+			r = kernel_dispatch(daemon->kernel);
+	}
+	/* The calls are the caller's again. */
+	if (r < 0)
+		kernel_cancel(daemon->kernel);
+	return r;
 }
 
 /* Whoever comes next finds everything as it is now: nobody is told anything more, and nothing is let go of. */
@@ -378,8 +409,9 @@ struct daemon *daemon_free(struct daemon *daemon)
 		client_free(TAILQ_FIRST(&daemon->clients));
 	if (daemon->kernel)
 		kernel_cancel(daemon->kernel);
-	while (!TAILQ_EMPTY(&daemon->lingering))
-		stream_free(TAILQ_FIRST(&daemon->lingering));
+	declared_deinit(daemon);
+	while (daemon->streams)
+		stream_free(daemon->streams);
 	while (!LIST_EMPTY(&daemon->persistent)) {
 		struct grant *grant = LIST_FIRST(&daemon->persistent);
 

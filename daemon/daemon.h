@@ -21,6 +21,7 @@
 #include "kernel/roster.h"
 #include "protocol/refusal.h"
 
+struct declared;
 struct ledger;
 struct policy;
 struct reload;
@@ -34,6 +35,7 @@ struct daemon {
 	struct kernel *kernel;
 	pid_t keeper;	      /* whom we started for it; 0: nobody */
 	bool guarded;	      /* the last stream that was looked at */
+	bool declaring;	      /* the kernel is asked for what the policy declares */
 	bool keeper_has_gone; /* and the next one has not been told anything yet */
 	pid_t janitor;	      /* who removes the sockets' files; 0: we do */
 	int janitor_pipe;     /* it ends when this does */
@@ -49,7 +51,9 @@ struct daemon {
 
 	struct policy *policy;
 	struct reload *reload;
-	unsigned generation; /* of the policy */
+	unsigned generation;		  /* of the policy */
+	struct declared *declared;	  /* the events that are in it; NULL: there are none */
+	struct declared *declared_before; /* until the kernel has those */
 
 	struct ledger *ledger; /* of what follows, for the next daemon; NULL: nobody keeps it */
 	uint64_t last_number;  /* of a client, a grant, a holder of leases */
@@ -124,6 +128,10 @@ void daemon_watch_strangers(struct daemon *);
 void daemon_watch_deadlines(struct daemon *);
 /* Whether there are fds left for clients; the last ones are kept for admins and for ourselves. */
 bool daemon_has_fds(const struct daemon *);
+/* Whether so few fds are in use that some may be held for those who have gone. */
+bool daemon_may_keep(const struct daemon *);
+/* Waits for the kernel while something is under way; for the start alone. 0 or a negative errno. */
+int daemon_await(struct daemon *, const bool *under_way);
 /* An fd was closed: accept again, if that was what was missing. */
 void daemon_fd_freed(struct daemon *);
 

@@ -7,6 +7,7 @@
 #include "daemon/daemon.h"
 #include "daemon/entries.h"
 #include "daemon/log.h"
+#include "daemon/stream.h"
 #include "daemon/tenant.h"
 #include "protocol/refusal.h"
 
@@ -174,6 +175,8 @@ static int grant_new(struct tenant *tenant, struct event *event, struct grant **
 	if (!grant)
 		return -ENOMEM;
 	r = admission_charge(tenant, &event->account, &grant->charge, why);
+	if (r > 0 && streams_yield(tenant->level))
+		text_printf(why, "; what was kept for programs of the past is let go now: try again");
 	if (r != 0) {
 		HASH_DELETE(by_event, tenant->grants, grant);
 		free(grant);

@@ -39,6 +39,7 @@ static struct level *level_new(struct level **table, struct level *parent, const
 	level->table = table;
 	level->references = 1;
 	level->max_connections = LEVEL_NO_LIMIT;
+	TAILQ_INIT(&level->kept);
 	bucket_init(&level->requests, UINT32_MAX, UINT32_MAX, 0.);
 	bucket_init(&level->own_requests, UINT32_MAX, UINT32_MAX, 0.);
 	memcpy(level->path, path, length);

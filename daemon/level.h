@@ -8,6 +8,7 @@
 #include "daemon/bucket.h"
 #include "daemon/policy_keys.h"
 #include "daemon/quota.h"
+#include "daemon/stream.h"
 #include "protocol/table.h"
 
 #define LEVEL_NO_LIMIT UINT32_MAX
@@ -24,6 +25,8 @@ struct level {
 	unsigned generation;	    /* of the policy that its limits are from, and the next; 0: of none yet */
 	enum policy_tenant border;  /* what that says of this path */
 	struct level *parent;
+	struct stream_list kept; /* streams of the tenants of this very path, the oldest first */
+	unsigned n_kept;
 	TAILQ_ENTRY(level) rests; /* while throttle.c remembers what was asked there */
 	bool rests_already;
 	struct level **table;

@@ -32,6 +32,8 @@ enum {
 	STREAM_DEAD_MIN = 64,
 	/* Events on one stream of the kernel's, and at most a batch more: beyond, each costs noticeably more than the last. */
 	STREAM_EVENTS_MAX = 256,
+	/* Streams that are kept for programs of one cgroup that will come back: a few users', or a few programs'. */
+	KEPT_MAX = 16,
 	/* Tenants that have gone and whose requests are remembered: as many as come and go in a minute. */
 	RESTING_MAX = 1024,
 	/* Bits that one CHANGED names; more, and it says "look at all". */

@@ -4,7 +4,7 @@
  * Several sections may match a path. Key by key the one counts whose pattern says most of it: that has more components without
  * anything wild; of equals, that has more bytes that are not wild; of equals, that has no **; of equals, that said it last.
  *
- * Sections stand in an array that is sorted by their patterns' texts. That finds the section that a file names once more, and at
+ * Sections stand in an array that is sorted by their names. That finds the section that a file names once more, and at
  * a look-up the one whose pattern is the path. All that have something wild are tried one after the other: most of them are passed
  * over by their depth alone. Whoever connects has all levels around it looked up for Tenant=, which few sections say anything of:
  * so these are tried alone then.
@@ -13,13 +13,16 @@
 #include "daemon/policy.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "daemon/policy_build.h"
 #include "daemon/policy_glob.h"
+#include "protocol/description.h"
 
 struct section {
-	struct pattern pattern; /* of [Daemon]: no text */
-	const char *name;
+	struct pattern pattern; /* of cgroups; else no text */
+	char *name;
+	struct policy_origin origin;		 /* where it began first */
 	struct policy_value values[POLICY_KEYS]; /* an origin without a file: it says nothing of that */
 };
 
@@ -35,6 +38,7 @@ struct policy {
 	struct pointers sections; /* sorted by the text of the pattern */
 	struct pointers wild;	  /* those of them that are not literal */
 	struct pointers borders;  /* those of the wild that say Tenant= */
+	struct pointers events;	  /* sections, sorted by name */
 	struct pointers files;	  /* names */
 };
 
@@ -48,6 +52,16 @@ static void section_deinit(struct section *section)
 	for (size_t i = 0; i < POLICY_KEYS; i++)
 		policy_value_deinit(&section->values[i]);
 	pattern_deinit(&section->pattern);
+	free(section->name);
+}
+
+static void sections_free(struct pointers *sections)
+{
+	for (size_t i = 0; i < sections->n; i++) {
+		section_deinit(sections->at[i]);
+		free(sections->at[i]);
+	}
+	free(sections->at);
 }
 
 struct policy *policy_new(void)
@@ -57,7 +71,11 @@ struct policy *policy_new(void)
 	if (!policy)
 		return NULL;
 	policy->references = 1;
-	policy->daemon.name = "Daemon";
+	policy->daemon.name = strdup("Daemon");
+	if (!policy->daemon.name) {
+		free(policy);
+		return NULL;
+	}
 	return policy;
 }
 
@@ -76,14 +94,11 @@ struct policy *policy_unref(struct policy *policy)
 {
 	if (!policy || --policy->references > 0)
 		return NULL;
-	for (size_t i = 0; i < policy->sections.n; i++) {
-		section_deinit(policy->sections.at[i]);
-		free(policy->sections.at[i]);
-	}
+	sections_free(&policy->sections);
+	sections_free(&policy->events);
 	for (size_t i = 0; i < policy->files.n; i++)
 		free(policy->files.at[i]);
 	section_deinit(&policy->daemon);
-	free(policy->sections.at);
 	free(policy->wild.at);
 	free(policy->borders.at);
 	free(policy->files.at);
@@ -129,16 +144,16 @@ const char *policy_add_file(struct policy *policy, const char *path)
 	return copy;
 }
 
-/* Where the section of this pattern is, or belongs. */
-static size_t find(const struct policy *policy, const char *pattern, struct section **ret)
+/* Where the section of this name is, or belongs. */
+static size_t find(const struct pointers *sections, const char *name, struct section **ret)
 {
-	size_t first = 0, end = policy->sections.n;
+	size_t first = 0, end = sections->n;
 
 	*ret = NULL;
 	while (first < end) {
 		size_t middle = first + (end - first) / 2;
-		struct section *section = policy->sections.at[middle];
-		int order = strcmp(section->pattern.text, pattern);
+		struct section *section = sections->at[middle];
+		int order = strcmp(section->name, name);
 
 		if (order == 0) {
 			*ret = section;
@@ -156,6 +171,8 @@ static int link_section(struct policy *policy, size_t at, struct section *sectio
 {
 	int r = 0;
 
+	if (!section->pattern.text)
+		return insert(&policy->events, at, section);
 	if (!section->pattern.literal)
 		r = insert(&policy->wild, policy->wild.n, section);
 	if (r < 0)
@@ -166,7 +183,9 @@ static int link_section(struct policy *policy, size_t at, struct section *sectio
 	return r;
 }
 
-static int add_section(struct policy *policy, size_t at, struct pattern *pattern, struct section **ret)
+/* Takes over the pattern, which is empty for an event. */
+static int add_section(struct policy *policy, size_t at, const char *name, struct pattern *pattern, struct place place,
+		       struct section **ret)
 {
 	struct section *section = calloc(1, sizeof(*section));
 	int r;
@@ -176,8 +195,9 @@ static int add_section(struct policy *policy, size_t at, struct pattern *pattern
 		return -ENOMEM;
 	}
 	section->pattern = *pattern;
-	section->name = section->pattern.text;
-	r = link_section(policy, at, section);
+	section->name = strdup(name);
+	section->origin = (struct policy_origin){ .section = section->name, .file = place.file, .line = place.line };
+	r = section->name ? link_section(policy, at, section) : -ENOMEM;
 	if (r < 0) {
 		section_deinit(section);
 		free(section);
@@ -187,35 +207,66 @@ static int add_section(struct policy *policy, size_t at, struct pattern *pattern
 	return 0;
 }
 
-int policy_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
-		   struct section **ret)
+static int complain_of_section(const char *name, const char *why, struct place place, struct problems *problems)
 {
-	char why_buffer[256], shown_buffer[256];
-	struct text why = text_make(why_buffer, sizeof(why_buffer)),
-		    shown = text_make(shown_buffer, sizeof(shown_buffer));
-	struct section *section;
-	struct pattern pattern;
-	size_t at = find(policy, name, &section);
-	int r;
+	char buffer[256];
+	struct text shown = text_make(buffer, sizeof(buffer));
 
-	if (section || streq(name, "Daemon")) {
-		*ret = section ? section : &policy->daemon;
-		return 0;
-	}
-	r = pattern_parse(name, &pattern, &why);
-	if (r == 0)
-		return add_section(policy, at, &pattern, ret);
-	if (r < 0)
-		return r;
 	text_excerpt(&shown, name, strlen(name));
-	problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", shown_buffer, why_buffer);
+	problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", buffer, why);
 	return POLICY_E_WRONG;
 }
 
-static void warn_of_misspelt(const char *name, const char *shown, bool of_daemon, struct place place,
+static int event_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
+			 struct section **ret)
+{
+	const char *event = policy_event_name(name);
+	char plain[sizeof("Event ") + DESCRIPTION_NAME_MAX];
+	struct pattern none = { 0 };
+	size_t at;
+
+	if (!description_is_name(event, strlen(event)))
+		return complain_of_section(name, "no event has such a name; give letters, digits and _", place,
+					   problems);
+	snprintf(plain, sizeof(plain), "Event %s", event);
+	at = find(&policy->events, plain, ret);
+	return *ret ? 0 : add_section(policy, at, plain, &none, place, ret);
+}
+
+static int cgroup_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
+			  struct section **ret)
+{
+	char buffer[256];
+	struct text why = text_make(buffer, sizeof(buffer));
+	struct pattern pattern;
+	size_t at = find(&policy->sections, name, ret);
+	int r = *ret ? 0 : pattern_parse(name, &pattern, &why);
+
+	if (*ret || r < 0)
+		return r;
+	if (r > 0)
+		return complain_of_section(name, buffer, place, problems);
+	return add_section(policy, at, name, &pattern, place, ret);
+}
+
+int policy_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
+		   struct section **ret)
+{
+	switch (policy_section_kind(name)) {
+	case POLICY_SECTION_DAEMON:
+		*ret = &policy->daemon;
+		return 0;
+	case POLICY_SECTION_EVENT:
+		return event_section(policy, name, place, problems, ret);
+	default:
+		return cgroup_section(policy, name, place, problems, ret);
+	}
+}
+
+static void warn_of_misspelt(const char *name, const char *shown, enum policy_section section, struct place place,
 			     struct problems *problems)
 {
-	enum policy_key key = policy_key_suggest(name, of_daemon);
+	enum policy_key key = policy_key_suggest(name, section);
 
 	if (key == POLICY_KEYS)
 		problems_add(problems, PROBLEM_WARNING, place, "%s=: there is no such key; see userevd.conf(5)", shown);
@@ -224,17 +275,23 @@ static void warn_of_misspelt(const char *name, const char *shown, bool of_daemon
 			     policy_key_name(key));
 }
 
-static void warn_of_key(const char *name, bool of_daemon, struct place place, struct problems *problems)
+static void warn_of_key(const char *name, enum policy_section section, struct place place, struct problems *problems)
 {
+	static const char *const right[] = {
+		[POLICY_SECTION_DAEMON] = "[Daemon]",
+		[POLICY_SECTION_CGROUPS] = "a section of cgroups such as [/system.slice/*]",
+		[POLICY_SECTION_EVENT] = "a section of an event such as [Event request]",
+	};
+	enum policy_key key = policy_key_find(name);
 	char buffer[256];
 	struct text shown = text_make(buffer, sizeof(buffer));
 
 	text_excerpt(&shown, name, strlen(name));
-	if (policy_key_find(name) == POLICY_KEYS)
-		warn_of_misspelt(name, buffer, of_daemon, place, problems);
+	if (key == POLICY_KEYS)
+		warn_of_misspelt(name, buffer, section, place, problems);
 	else
 		problems_add(problems, PROBLEM_WARNING, place, "%s=: belongs in %s; here it is ignored", buffer,
-			     of_daemon ? "a section of cgroups such as [/system.slice/*]" : "[Daemon]");
+			     right[policy_key_section(key)]);
 }
 
 /* Each of the cgroups inside would get the limit, and the outermost one holds them all down to it. */
@@ -271,7 +328,7 @@ int policy_assign(struct policy *policy, struct section *section, const char *na
 		  struct place place, struct problems *problems)
 {
 	struct policy_origin origin = { .section = section->name, .file = place.file, .line = place.line };
-	bool of_daemon = section == &policy->daemon;
+	enum policy_section kind = policy_section_kind(section->name);
 	enum policy_key key = policy_key_find(name);
 	char buffer[256];
 	struct text why = text_make(buffer, sizeof(buffer));
@@ -279,8 +336,8 @@ int policy_assign(struct policy *policy, struct section *section, const char *na
 
 	if (strncmp(name, "X-", 2) == 0)
 		return 0;
-	if (key == POLICY_KEYS || (policy_key_reach(key) == POLICY_OF_DAEMON) != of_daemon) {
-		warn_of_key(name, of_daemon, place, problems);
+	if (key == POLICY_KEYS || policy_key_section(key) != kind) {
+		warn_of_key(name, kind, place, problems);
 		return 0;
 	}
 	r = note_border(policy, section, key);
@@ -336,7 +393,7 @@ static void look_up(const struct policy *policy, const struct pointers *wild, co
 	/* Where each program is a tenant, what it has is no path. */
 	if (path[0] != '/')
 		return;
-	find(policy, path, &literal);
+	find(&policy->sections, path, &literal);
 	if (literal && literal->pattern.literal)
 		take(&lookup, literal);
 	for (size_t i = 0; i < wild->n; i++) {
@@ -394,7 +451,7 @@ void policy_resolve(const struct policy *policy, const char *path, struct policy
 {
 	struct resolution resolution = { .policy = policy, .rules = ret };
 
-	*ret = (struct policy_rules){ 0 };
+	*ret = (struct policy_rules){ .policy = policy, .path = path };
 	if (path[0] == '/')
 		policy_walk(path, resolve_level, &resolution);
 	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
@@ -431,6 +488,11 @@ enum policy_tenant policy_tenant(const struct policy *policy, const char *path)
 	return policy_rules_tenant(&rules);
 }
 
+static const struct policy_value *value_of_event(const struct section *section, enum policy_key key)
+{
+	return says(section, key) ? &section->values[key] : policy_key_default(key);
+}
+
 bool policy_next_reserve(const struct policy *policy, size_t *at, struct policy_reserve *ret)
 {
 	while (*at < policy->sections.n) {
@@ -444,9 +506,44 @@ bool policy_next_reserve(const struct policy *policy, size_t *at, struct policy_
 	return false;
 }
 
+bool policy_next_event(const struct policy *policy, size_t *at, struct policy_event *ret)
+{
+	const struct section *section;
+
+	if (*at == policy->events.n)
+		return false;
+	section = policy->events.at[(*at)++];
+	*ret = (struct policy_event){
+		.name = policy_event_name(section->name),
+		.fields = value_of_event(section, POLICY_FIELDS),
+		.persist = value_of_event(section, POLICY_PERSIST),
+		.tenants = value_of_event(section, POLICY_TENANTS),
+		.origin = &section->origin,
+	};
+	return true;
+}
+
+bool policy_find_event(const struct policy *policy, const char *name, size_t length, struct policy_event *ret)
+{
+	char plain[sizeof("Event ") + DESCRIPTION_NAME_MAX];
+	struct section *section;
+	size_t at;
+
+	if (policy->events.n == 0 || length > DESCRIPTION_NAME_MAX)
+		return false;
+	snprintf(plain, sizeof(plain), "Event %.*s", (int)length, name);
+	at = find(&policy->events, plain, &section);
+	return section && policy_next_event(policy, &at, ret);
+}
+
+size_t policy_count_events(const struct policy *policy)
+{
+	return policy->events.n;
+}
+
 uint64_t policy_sum_maxima(const struct policy *policy)
 {
-	uint64_t sum = 0;
+	uint64_t sum = policy->events.n;
 
 	for (size_t i = 0; i < policy->sections.n; i++) {
 		const struct section *section = policy->sections.at[i];
@@ -459,11 +556,23 @@ uint64_t policy_sum_maxima(const struct policy *policy)
 	return sum;
 }
 
+static int complain_of_events(const struct policy *policy, uint32_t capacity, struct problems *problems)
+{
+	const struct section *last = policy->events.at[policy->events.n - 1];
+
+	problems_add(problems, PROBLEM_ERROR, (struct place){ last->origin.file, last->origin.line, NULL },
+		     "[%s]: %zu events are declared, and there is room for %" PRIu32, last->name, policy->events.n,
+		     capacity);
+	return POLICY_E_WRONG;
+}
+
 int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct problems *problems)
 {
 	struct policy_reserve reserve, last = { 0 };
-	uint64_t sum = 0;
+	uint64_t sum = policy->events.n;
 
+	if (sum > capacity)
+		return complain_of_events(policy, capacity, problems);
 	for (size_t at = 0; policy_next_reserve(policy, &at, &reserve);) {
 		sum += reserve.value->number;
 		if (!last.value || reserve.value->order > last.value->order)
@@ -473,8 +582,9 @@ int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct
 		return 0;
 	problems_add(problems, PROBLEM_ERROR,
 		     (struct place){ last.value->origin.file, last.value->origin.line, "ReserveEvents" },
-		     "ReserveEvents=%" PRIu32 ": the reserves of all sections add up to %" PRIu64
+		     "ReserveEvents=%" PRIu32 ": the reserves of all sections%s add up to %" PRIu64
 		     " events, and there is room for %" PRIu32 "; take away %" PRIu64,
-		     last.value->number, sum, capacity, sum - capacity);
+		     last.value->number, policy->events.n > 0 ? ", and the events that are declared," : "", sum,
+		     capacity, sum - capacity);
 	return POLICY_E_WRONG;
 }

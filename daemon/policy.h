@@ -42,6 +42,8 @@ const struct policy_value *policy_daemon(const struct policy *, enum policy_key)
 
 /* Values live as long as the policy. */
 struct policy_rules {
+	const struct policy *policy; /* with whose: policy_resolve() */
+	const char *path;
 	const struct policy_value *value[POLICY_CGROUP_KEYS];
 };
 
@@ -73,9 +75,26 @@ struct policy_reserve {
 };
 /* `at` begins as 0. False: there is no more. */
 bool policy_next_reserve(const struct policy *, size_t *at, struct policy_reserve *ret);
-/* What all sections together let cgroups have: of each the maximum, or its reserve where that is more. */
+/*
+ * An event of [Event NAME]: it is there as long as the policy is, whether or not a program has it. In the order of their names.
+ */
+struct policy_event {
+	const char *name;
+	const struct policy_value *fields;
+	const struct policy_value *persist;
+	const struct policy_value *tenants; /* who may register it; nothing: everybody */
+	const struct policy_origin *origin; /* of the section */
+};
+/* `at` begins as 0. False: there is no more. */
+bool policy_next_event(const struct policy *, size_t *at, struct policy_event *ret);
+bool policy_find_event(const struct policy *, const char *name, size_t length, struct policy_event *ret);
+size_t policy_count_events(const struct policy *);
+/*
+ * What all sections together let cgroups have, and what they declare: of each the maximum, or its reserve where that is
+ * more.
+ */
 uint64_t policy_sum_maxima(const struct policy *);
-/* 0, or POLICY_E_WRONG with an error where the reserves add up to more than that. */
+/* 0, or POLICY_E_WRONG with an error where the reserves and the declared events add up to more than that. */
 int policy_check_capacity(const struct policy *, uint32_t capacity, struct problems *);
 
 /*

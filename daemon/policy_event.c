@@ -78,6 +78,38 @@ static enum policy_key find_flag(const struct policy_rules *rules, unsigned flag
 	return POLICY_KEYS;
 }
 
+static void say_not_yours(struct text *why, const struct policy_event *event)
+{
+	text_printf(why, "the policy keeps the event '");
+	text_excerpt(why, event->name, strlen(event->name));
+	text_printf(why, "' for others");
+	put_origin(why, &event->tenants->origin);
+}
+
+static const struct policy_glob *find_pattern(const struct policy_value *patterns, const char *path)
+{
+	size_t depth = path_depth(path);
+
+	for (size_t i = 0; path[0] == '/' && i < patterns->n_globs; i++)
+		if (pattern_matches(&patterns->globs[i].pattern, path, depth))
+			return &patterns->globs[i];
+	return NULL;
+}
+
+/* Whether it is declared for others than this tenant. */
+static bool is_kept_for_others(const struct policy_rules *rules, const char *name, size_t length,
+			       struct policy_verdict *ret, struct text *why)
+{
+	struct policy_event event;
+
+	if (!policy_find_event(rules->policy, name, length, &event) || event.tenants->is_default ||
+	    find_pattern(event.tenants, rules->path))
+		return false;
+	*ret = (struct policy_verdict){ POLICY_TENANTS, event.tenants, NULL };
+	say_not_yours(why, &event);
+	return true;
+}
+
 int policy_may_register(const struct policy_rules *rules, const char *name, size_t length, unsigned flags,
 			struct policy_verdict *ret, struct text *why)
 {
@@ -94,6 +126,8 @@ int policy_may_register(const struct policy_rules *rules, const char *name, size
 		say_not_allowed(why, allow, name, length);
 		return REFUSAL_NOT_PERMITTED;
 	}
+	if (is_kept_for_others(rules, name, length, ret, why))
+		return REFUSAL_NOT_PERMITTED;
 	if (flag == POLICY_KEYS)
 		return 0;
 	*ret = (struct policy_verdict){ flag, rules->value[flag], NULL };

@@ -5,6 +5,7 @@
 #include "daemon/policy_keys.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <strings.h>
 
 #include "daemon/limits.h"
@@ -18,9 +19,22 @@ enum {
 	RATE_MAX = 1000000,	   /* a request takes longer than a microsecond */
 	PREFIX_MAX = 32,      /* with a name of 200 bytes and the suffix of multi-format, a directory's name of 255 */
 	PATH_BYTES_MAX = 107, /* of a socket */
+	KEEP_MAX = 86400,     /* seconds: who wants an event for ever declares it */
 };
 
-enum kind { KIND_YES_NO, KIND_NUMBER, KIND_LIMIT, KIND_RATE, KIND_WORD, KIND_GLOBS, KIND_PREFIX, KIND_PATH };
+enum kind {
+	KIND_YES_NO,
+	KIND_NUMBER,
+	KIND_LIMIT,
+	KIND_RATE,
+	KIND_WORD,
+	KIND_GLOBS,
+	KIND_PREFIX,
+	KIND_PATH,
+	KIND_TIME,
+	KIND_FIELDS,
+	KIND_PATTERNS,
+};
 
 struct key {
 	const char *name;
@@ -54,6 +68,7 @@ static const struct key keys[POLICY_KEYS] = {
 	[POLICY_ALLOW_HOST_ROOT] = { "AllowHostRoot", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(false) },
 	[POLICY_STREAM] = { "Stream", POLICY_OF_TENANT, KIND_WORD, .words = { "auto", "shared", "client" },
 			    .value = NUMBER(POLICY_STREAM_AUTO) },
+	[POLICY_KEEP_FOR] = { "KeepFor", POLICY_OF_TENANT, KIND_TIME, KEEP_MAX, .value = NOTHING },
 	[POLICY_DEFAULT_MAX_EVENTS] = { "DefaultMaxEvents", POLICY_OF_DAEMON, KIND_LIMIT, EVENTS_MAX,
 					.value = NUMBER(DEFAULT_MAX_EVENTS) },
 	[POLICY_DEFAULT_MAX_CONNECTIONS] = { "DefaultMaxConnections", POLICY_OF_DAEMON, KIND_LIMIT, CONNECTIONS_MAX,
@@ -66,7 +81,28 @@ static const struct key keys[POLICY_KEYS] = {
 	[POLICY_GUARD] = { "Guard", POLICY_OF_DAEMON, KIND_WORD, .words = { "require", "prefer", "off" },
 			   .value = NUMBER(POLICY_GUARD_PREFER) },
 	[POLICY_METRICS_SOCKET] = { "MetricsSocket", POLICY_OF_DAEMON, KIND_PATH, PATH_BYTES_MAX, .value = NOTHING },
+	[POLICY_FIELDS] = { "Fields", POLICY_OF_EVENT, KIND_FIELDS, .value = NOTHING },
+	[POLICY_PERSIST] = { "Persist", POLICY_OF_EVENT, KIND_YES_NO, .value = NUMBER(false) },
+	[POLICY_TENANTS] = { "Tenants", POLICY_OF_EVENT, KIND_PATTERNS, .value = NOTHING },
 };
+
+const char *policy_event_name(const char *section)
+{
+	static const char word[] = "Event";
+	size_t blanks;
+
+	if (strncmp(section, word, strlen(word)) != 0)
+		return NULL;
+	blanks = strspn(section + strlen(word), " \t");
+	return blanks > 0 ? section + strlen(word) + blanks : NULL;
+}
+
+enum policy_section policy_section_kind(const char *section)
+{
+	if (streq(section, "Daemon"))
+		return POLICY_SECTION_DAEMON;
+	return policy_event_name(section) ? POLICY_SECTION_EVENT : POLICY_SECTION_CGROUPS;
+}
 
 const char *policy_key_name(enum policy_key key)
 {
@@ -76,6 +112,18 @@ const char *policy_key_name(enum policy_key key)
 enum policy_reach policy_key_reach(enum policy_key key)
 {
 	return keys[key].reach;
+}
+
+enum policy_section policy_key_section(enum policy_key key)
+{
+	static const enum policy_section sections[] = {
+		[POLICY_OF_DAEMON] = POLICY_SECTION_DAEMON,
+		[POLICY_OF_EVENT] = POLICY_SECTION_EVENT,
+		[POLICY_OF_CGROUP] = POLICY_SECTION_CGROUPS,
+		[POLICY_OF_TENANT] = POLICY_SECTION_CGROUPS,
+	};
+
+	return sections[keys[key].reach];
 }
 
 const struct policy_value *policy_key_default(enum policy_key key)
@@ -92,13 +140,13 @@ enum policy_key policy_key_find(const char *name)
 	return (enum policy_key)i;
 }
 
-enum policy_key policy_key_suggest(const char *name, bool of_daemon)
+enum policy_key policy_key_suggest(const char *name, enum policy_section section)
 {
 	struct suggestions suggestions = { .wanted = name };
 	const char *nearest;
 
 	for (size_t i = 0; i < POLICY_KEYS; i++)
-		if ((keys[i].reach == POLICY_OF_DAEMON) == of_daemon)
+		if (policy_key_section((enum policy_key)i) == section)
 			suggest(&suggestions, keys[i].name, strlen(keys[i].name));
 	nearest = suggestions_nearest(&suggestions);
 	return nearest ? policy_key_find(nearest) : POLICY_KEYS;
@@ -228,17 +276,17 @@ static int check_event_glob(const char *glob, size_t length, struct text *why)
 	return glob_check(glob, length, why) == 0 ? 0 : POLICY_E_WRONG;
 }
 
-static int append_glob(struct policy_value *value, const char *glob, size_t length, const struct policy_origin *origin)
+/* Takes over the text, which may be NULL: no memory. */
+static int append_glob(struct policy_value *value, char *text, const struct policy_origin *origin)
 {
-	struct policy_glob *globs = reallocarray(value->globs, value->n_globs + 1, sizeof(*globs));
+	struct policy_glob *globs = text ? reallocarray(value->globs, value->n_globs + 1, sizeof(*globs)) : NULL;
 
-	if (!globs)
+	if (!globs) {
+		free(text);
 		return -ENOMEM;
+	}
 	value->globs = globs;
-	globs[value->n_globs] = (struct policy_glob){ .text = strndup(glob, length), .origin = *origin };
-	if (!globs[value->n_globs].text)
-		return -ENOMEM;
-	value->n_globs++;
+	globs[value->n_globs++] = (struct policy_glob){ .text = text, .origin = *origin };
 	return 0;
 }
 
@@ -259,8 +307,83 @@ static int parse_globs(const char *text, const struct policy_origin *origin, str
 	for (const char *at = text; r == 0 && (length = next_word(&at)) > 0; at += length)
 		r = check_event_glob(at, length, why);
 	for (const char *at = text; r == 0 && (length = next_word(&at)) > 0; at += length)
-		r = append_glob(value, at, length, origin);
+		r = append_glob(value, strndup(at, length), origin);
 	return r;
+}
+
+/* Of the list's end: what was added since. */
+static void cut_globs(struct policy_value *value, size_t n)
+{
+	while (value->n_globs > n) {
+		struct policy_glob *last = &value->globs[--value->n_globs];
+
+		pattern_deinit(&last->pattern);
+		free(last->text);
+	}
+}
+
+static int append_pattern(struct policy_value *value, const char *word, size_t length,
+			  const struct policy_origin *origin, struct text *why)
+{
+	int r = append_glob(value, strndup(word, length), origin);
+	struct policy_glob *last;
+
+	if (r < 0)
+		return r;
+	last = &value->globs[value->n_globs - 1];
+	r = pattern_parse(last->text, &last->pattern, why);
+	return r > 0 ? POLICY_E_WRONG : r;
+}
+
+static int parse_patterns(const char *text, const struct policy_origin *origin, struct policy_value *value,
+			  struct text *why)
+{
+	size_t before = value->n_globs, length;
+	int r = 0;
+
+	for (const char *at = text; r == 0 && (length = next_word(&at)) > 0; at += length)
+		r = append_pattern(value, at, length, origin, why);
+	if (r != 0)
+		cut_globs(value, before);
+	return r;
+}
+
+/* Together with the name in front, which stands in the section's. */
+static int parse_fields(const char *text, const struct policy_origin *origin, struct policy_value *value,
+			struct text *why)
+{
+	static _Thread_local struct description description; /* large */
+	char whole[WIRE_DESCRIPTION_MAX + 2];
+	int length = snprintf(whole, sizeof(whole), "%s %s", policy_event_name(origin->section), text);
+
+	if (length >= (int)sizeof(whole)) {
+		text_printf(why, "longer than %d bytes, with the name", WIRE_DESCRIPTION_MAX);
+		return POLICY_E_WRONG;
+	}
+	if (description_parse(whole, (size_t)length, &description, why) != 0)
+		return POLICY_E_WRONG;
+	return set_text(text, value);
+}
+
+/* Seconds, or with a unit behind the number. */
+static int parse_time(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+{
+	static const struct {
+		const char *name;
+		uint32_t seconds;
+	} units[] = { { "", 1 }, { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 } };
+	size_t digits = strspn(text, "0123456789");
+	const char *unit = text + digits + strspn(text + digits, " ");
+	uint32_t number;
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (!streq(unit, units[i].name) || read_number(text, digits, 0, key->most / units[i].seconds, &number))
+			continue;
+		value->number = number * units[i].seconds;
+		return 0;
+	}
+	text_printf(why, "give seconds, or a number with s, min, h or d behind it, up to a day");
+	return POLICY_E_WRONG;
 }
 
 static int parse(enum policy_key which, const char *text, const struct policy_origin *origin,
@@ -282,6 +405,12 @@ static int parse(enum policy_key which, const char *text, const struct policy_or
 		return parse_prefix(key, text, value, why);
 	case KIND_PATH:
 		return parse_path(key, text, value, why);
+	case KIND_TIME:
+		return parse_time(key, text, value, why);
+	case KIND_FIELDS:
+		return parse_fields(text, origin, value, why);
+	case KIND_PATTERNS:
+		return parse_patterns(text, origin, value, why);
 	case KIND_GLOBS:
 		break;
 	}
@@ -291,7 +420,7 @@ static int parse(enum policy_key which, const char *text, const struct policy_or
 int policy_value_parse(enum policy_key key, const char *text, const struct policy_origin *origin,
 		       struct policy_value *value, struct text *why)
 {
-	bool grows = keys[key].kind == KIND_GLOBS && *text;
+	bool grows = (keys[key].kind == KIND_GLOBS || keys[key].kind == KIND_PATTERNS) && *text;
 	struct policy_value new = grows ? *value : *policy_key_default(key);
 	int r;
 
@@ -313,8 +442,7 @@ int policy_value_parse(enum policy_key key, const char *text, const struct polic
 
 void policy_value_deinit(struct policy_value *value)
 {
-	for (size_t i = 0; i < value->n_globs; i++)
-		free(value->globs[i].text);
+	cut_globs(value, 0);
 	free(value->globs);
 	free(value->text);
 	*value = (struct policy_value){ 0 };
@@ -347,19 +475,22 @@ void policy_value_text(enum policy_key which, const struct policy_value *value, 
 	case KIND_NUMBER:
 	case KIND_LIMIT:
 	case KIND_RATE:
+	case KIND_TIME:
 		put_number(key, value, text);
 		break;
 	case KIND_WORD:
 		text_printf(text, "%s", key->words[value->number]);
 		break;
 	case KIND_GLOBS:
+	case KIND_PATTERNS:
 		put_globs(value, text);
 		break;
 	case KIND_PREFIX:
 	case KIND_PATH:
+	case KIND_FIELDS:
 		text_safe(text, value->text ? value->text : "", value->text ? strlen(value->text) : 0);
 		break;
 	}
 	if (text->length == 0)
-		text_printf(text, "%s", which == POLICY_ALLOW_EVENTS ? "*" : "-");
+		text_printf(text, "%s", which == POLICY_ALLOW_EVENTS ? "*" : which == POLICY_TENANTS ? "/**" : "-");
 }

@@ -3,6 +3,7 @@
 
 /* The keys of policy files: their names, their defaults, and what may be said. policy_keys.c has the table. */
 
+#include "daemon/policy_glob.h"
 #include "protocol/text.h"
 
 enum policy_key {
@@ -19,6 +20,7 @@ enum policy_key {
 	POLICY_ALLOW_MULTI_FORMAT,
 	POLICY_ALLOW_HOST_ROOT,
 	POLICY_STREAM,
+	POLICY_KEEP_FOR,
 	POLICY_CGROUP_KEYS, /* so many */
 	/* of [Daemon] */
 	POLICY_DEFAULT_MAX_EVENTS = POLICY_CGROUP_KEYS,
@@ -28,6 +30,10 @@ enum policy_key {
 	POLICY_KERNEL_MARGIN,
 	POLICY_GUARD,
 	POLICY_METRICS_SOCKET,
+	/* of [Event NAME] */
+	POLICY_FIELDS,
+	POLICY_PERSIST,
+	POLICY_TENANTS,
 	POLICY_KEYS,
 };
 
@@ -36,12 +42,15 @@ enum policy_tenant { POLICY_TENANT_NO, POLICY_TENANT_YES, POLICY_TENANT_UNSAID }
 enum policy_stream { POLICY_STREAM_AUTO, POLICY_STREAM_SHARED, POLICY_STREAM_CLIENT };
 enum policy_guard { POLICY_GUARD_REQUIRE, POLICY_GUARD_PREFER, POLICY_GUARD_OFF };
 
-/* What a key is for, in a section of cgroups. */
+/* What a key is for. */
 enum policy_reach {
 	POLICY_OF_DAEMON,
+	POLICY_OF_EVENT,  /* that the policy declares */
 	POLICY_OF_CGROUP, /* each cgroup has its own: a limit of what is in it and below */
 	POLICY_OF_TENANT, /* what the nearest ancestor has that has any */
 };
+
+enum policy_section { POLICY_SECTION_DAEMON, POLICY_SECTION_CGROUPS, POLICY_SECTION_EVENT };
 
 /* Where a value was said. Lives as long as the policy. */
 struct policy_origin {
@@ -52,6 +61,7 @@ struct policy_origin {
 
 struct policy_glob {
 	char *text;
+	struct pattern pattern; /* the same, where it is one of cgroups */
 	struct policy_origin origin;
 };
 
@@ -59,19 +69,25 @@ struct policy_value {
 	struct policy_origin origin;
 	unsigned order;	 /* the later one is the greater */
 	bool is_default; /* nothing was said, or the default was asked for by "Key=" */
-	uint32_t number; /* a number, yes (1) or no, a word of an enum, or so many a second */
+	uint32_t number; /* a number, yes (1) or no, a word of an enum, seconds, or so many a second */
 	uint32_t burst;	 /* of a rate: so many at once */
-	char *text;	 /* a prefix or a path; NULL: none */
+	char *text;	 /* a prefix, a path, or fields; NULL: none */
 	struct policy_glob *globs;
 	size_t n_globs;
 };
 
+/* Of a section [Event NAME] the name; NULL: it is something else. */
+const char *policy_event_name(const char *section);
+enum policy_section policy_section_kind(const char *section);
+
 const char *policy_key_name(enum policy_key);
 enum policy_reach policy_key_reach(enum policy_key);
+/* Where it may stand. */
+enum policy_section policy_key_section(enum policy_key);
 /* POLICY_KEYS where there is none of this name. */
 enum policy_key policy_key_find(const char *name);
-/* The one whose name is like it, of a section of cgroups or of [Daemon]; POLICY_KEYS: none is. */
-enum policy_key policy_key_suggest(const char *name, bool of_daemon);
+/* The one of such a section whose name is like it; POLICY_KEYS: none is. */
+enum policy_key policy_key_suggest(const char *name, enum policy_section);
 
 /* What holds where nothing is said. */
 const struct policy_value *policy_key_default(enum policy_key);

@@ -156,10 +156,10 @@ static void warn_of_section(const struct reading *reading, const struct policy_l
 		problems_add(reading->problems, PROBLEM_WARNING, place,
 			     "[%s]: there is no such section; did you mean [Daemon]?", buffer);
 	else
-		problems_add(
-			reading->problems, PROBLEM_WARNING, place,
-			"[%s]: there is no such section; a pattern of cgroups begins with '/', such as [/system.slice/*]",
-			buffer);
+		problems_add(reading->problems, PROBLEM_WARNING, place,
+			     "[%s]: there is no such section; a pattern of cgroups begins with '/', such as "
+			     "[/system.slice/*], and an event is [Event NAME]",
+			     buffer);
 }
 
 static int begin_section(struct reading *reading, const struct policy_line *line, struct place place)
@@ -168,7 +168,7 @@ static int begin_section(struct reading *reading, const struct policy_line *line
 
 	reading->begun = true;
 	reading->section = NULL;
-	if (line->name[0] != '/' && !streq(line->name, "Daemon")) {
+	if (line->name[0] != '/' && policy_section_kind(line->name) == POLICY_SECTION_CGROUPS) {
 		if (strncmp(line->name, "X-", 2) != 0)
 			warn_of_section(reading, line, place);
 		return 0;

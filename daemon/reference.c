@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/entries.h"
 #include "daemon/event.h"
+#include "daemon/rules.h"
 #include "daemon/stream.h"
 #include "kernel/kernel.h"
 
@@ -108,7 +109,8 @@ void references_release(struct reference *const *references, size_t n)
 {
 	struct releases *releases;
 
-	if (n == 0)
+	/* What is kept when all have gone may as well be kept before. */
+	if (n == 0 || rules_keep_for(references[0]->stream->tenant) > 0)
 		return;
 	releases = calloc(1, sizeof(*releases) + n * sizeof(releases->release[0]));
 	if (releases)

@@ -123,8 +123,7 @@ static void refuse_for_errno(struct item *item, int error)
 	refuse(item, REFUSAL_TROUBLE, sentence);
 }
 
-/* The kernel's answers, as clients are told. One place for all backends. */
-static void refuse_for_kernel(struct item *item, int answer)
+const char *register_sentence(int answer, uint32_t *ret_refusal)
 {
 	static const struct {
 		uint32_t refusal;
@@ -140,12 +139,21 @@ static void refuse_for_kernel(struct item *item, int answer)
 		[KERNEL_E_BAD_DESCRIPTION] = { REFUSAL_BAD_DESCRIPTION, "the kernel does not take this description" },
 	};
 
-	if (answer < 0)
-		refuse_for_errno(item, answer);
-	else if ((size_t)answer < ARRAY_SIZE(answers) && answers[answer].sentence)
-		refuse(item, answers[answer].refusal, answers[answer].sentence);
+	if (answer < 0 || (size_t)answer >= ARRAY_SIZE(answers))
+		return NULL;
+	*ret_refusal = answers[answer].refusal;
+	return answers[answer].sentence;
+}
+
+static void refuse_for_kernel(struct item *item, int answer)
+{
+	uint32_t refusal = REFUSAL_TROUBLE;
+	const char *sentence = register_sentence(answer, &refusal);
+
+	if (sentence)
+		refuse(item, refusal, sentence);
 	else
-		refuse_for_errno(item, -EIO);
+		refuse_for_errno(item, answer < 0 ? answer : -EIO);
 }
 
 /* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
@@ -239,7 +247,7 @@ static int take_stream(struct client *client, struct registration *registration,
 	}
 	if (!daemon_has_fds(client->daemon))
 		return -EMFILE;
-	registration->stream = stream_new(client, &call);
+	registration->stream = stream_new(client->tenant, client->uid, &call);
 	if (!registration->stream)
 		return -ENOMEM;
 	registration->stream_is_new = true;
@@ -534,6 +542,8 @@ static void finish(struct registration *registration)
 		close_what_left(client);
 		shares_tidy(client);
 	}
+	if (registration->stream)
+		stream_replaces(registration->stream);
 	registration_free(registration);
 }
 

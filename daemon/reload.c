@@ -15,6 +15,7 @@
 #include "daemon/capacity.h"
 #include "daemon/control.h"
 #include "daemon/daemon.h"
+#include "daemon/declared.h"
 #include "daemon/listing.h"
 #include "daemon/log.h"
 #include "daemon/rules.h"
@@ -102,8 +103,10 @@ static void adopt(struct daemon *daemon, struct outcome *outcome)
 	policy_unref(daemon->reload->superseded);
 	daemon->reload->superseded = steal_pointer(outcome->policy);
 	outcome->adopted = true;
-	if (daemon->kernel)
-		capacity_look(daemon);
+	if (!daemon->kernel)
+		return;
+	capacity_look(daemon);
+	declared_adopt(daemon);
 }
 
 int reload_check_capacity(struct daemon *daemon)

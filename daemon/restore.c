@@ -11,10 +11,9 @@
 
 #include "daemon/restore.h"
 
-#include <poll.h>
-
 #include "daemon/bundle.h"
 #include "daemon/daemon.h"
+#include "daemon/declared.h"
 #include "daemon/deposit.h"
 #include "daemon/entries.h"
 #include "daemon/event.h"
@@ -50,27 +49,16 @@ static void note(struct restoration *restoration, int r)
 
 static void on_answered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
-	*(bool *)data = true;
+	*(bool *)data = false;
 }
 
 static int ask(struct daemon *daemon, struct kernel_call *calls, size_t n)
 {
-	struct pollfd wanted = { .fd = daemon->kernel->fd, .events = POLLIN };
-	bool answered = n == 0;
-	int r = 0;
+	bool under_way = n > 0;
 
 	if (n > 0)
-		kernel_submit(daemon->kernel, calls, n, on_answered, &answered);
-	while (!answered && r == 0) {
-		if (poll(&wanted, 1, -1) < 0 && errno != EINTR)
-			r = -errno;
-		if (r == 0)
-			r = kernel_dispatch(daemon->kernel);
-	}
-	/* The calls are the caller's again. */
-	if (r < 0)
-		kernel_cancel(daemon->kernel);
-	return r;
+		kernel_submit(daemon->kernel, calls, n, on_answered, &under_way);
+	return daemon_await(daemon, &under_way);
 }
 
 /* One call for each thing of a kind, in their order. NULL: there are none, or there is no memory. */
@@ -166,10 +154,12 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 	tenant = tenant_by_number(restoration->daemon, entry.tenant);
 	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.stranger) : NULL;
 	note(restoration, stream || !tenant ? 0 : -ENOMEM);
-	if (stream && call->result == KERNEL_OK)
+	if (!stream)
+		return;
+	stream->place = call->number;
+	stream->closed = call->result == KERNEL_E_GONE;
+	if (!stream->closed)
 		stream_resume(stream, fd_steal(&call->fd));
-	if (stream)
-		stream->place = call->number;
 }
 
 /* --- grants, and what is registered --- */
@@ -554,6 +544,8 @@ int restore(struct daemon *daemon)
 	/* Then all that there is is for the next one, which finds the last ledger. */
 	if (r < 0)
 		kernel_cancel(daemon->kernel);
+	else
+		declared_inherit(daemon);
 	let_go(&restoration);
 	if (r == 0 && restoration.image.things)
 		log_notice("took over %u connections, %u streams and %u events of %u tenants", restoration.connections,

@@ -130,7 +130,10 @@ static void set_limits(struct daemon *daemon, struct level *level, const struct 
 	const struct policy_value *requests = rules->value[POLICY_MAX_REQUESTS_PER_SECOND];
 	bool is_own = events && !events->is_default;
 
-	level_set_maximum(level, is_own ? events->number : default_max_events(daemon), is_own);
+	if (streq(level->path, TENANT_OF_POLICY))
+		level_set_maximum(level, QUOTA_NO_MAXIMUM, true);
+	else
+		level_set_maximum(level, is_own ? events->number : default_max_events(daemon), is_own);
 	level->max_connections = connections ? connections->number : LEVEL_NO_LIMIT;
 	set_requests(&level->requests, requests);
 	if (!requests || requests->is_default)
@@ -299,6 +302,11 @@ bool rules_trust_root(const struct tenant *tenant)
 
 	return daemon->guarded || daemon->kernel->facts.backend == BACKEND_EMBEDDED || !tenant->is_contained ||
 	       value_of(tenant, POLICY_ALLOW_HOST_ROOT)->number;
+}
+
+uint32_t rules_keep_for(const struct tenant *tenant)
+{
+	return value_of(tenant, POLICY_KEEP_FOR)->number;
 }
 
 uint16_t rules_flags(const struct tenant *tenant)

@@ -32,5 +32,7 @@ struct string_item rules_put_prefix(const struct policy_rules *, const struct st
 bool rules_share_streams(const struct tenant *);
 /* Whether uid 0 of this machine may have fds, in a container and where nothing guards them. */
 bool rules_trust_root(const struct tenant *);
+/* Seconds for which what nobody has any more is kept. */
+uint32_t rules_keep_for(const struct tenant *);
 /* The flags of REGISTER that the tenant may use. */
 uint16_t rules_flags(const struct tenant *);

@@ -65,9 +65,9 @@ static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t num
 	return stream;
 }
 
-struct stream *stream_new(struct client *client, struct kernel_call *ret_call)
+struct stream *stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call)
 {
-	struct stream *stream = stream_make(client->tenant, client->uid, next_number(client->daemon));
+	struct stream *stream = stream_make(tenant, uid, next_number(tenant->daemon));
 
 	if (!stream)
 		return NULL;
@@ -163,25 +163,34 @@ void stream_resume(struct stream *stream, int fd)
 		daemon_watch_strangers(stream->daemon);
 }
 
-int stream_made(struct stream *stream, struct kernel_call *call)
+static int fail(struct stream *stream, int r)
 {
-	int r = call->result;
-
-	if (r == KERNEL_OK) {
-		stream->made = true;
-		stream->fd = fd_steal(&call->fd);
-		stream->place = call->number;
-		r = stream_must_stay(stream, 1) ? STREAM_E_UNGUARDED : 0;
-		if (r == 0 && wants_probing(stream))
-			daemon_watch_strangers(stream->daemon);
-		if (r == 0)
-			return 0;
-	} else if (r > 0) {
-		r = -EIO;
-	}
 	share_no_more(stream);
 	stream->failed = r;
 	return r;
+}
+
+int stream_came(struct stream *stream, struct kernel_call *call)
+{
+	if (call->result != KERNEL_OK)
+		return fail(stream, call->result < 0 ? call->result : -EIO);
+	stream->made = true;
+	stream->fd = fd_steal(&call->fd);
+	stream->place = call->number;
+	return 0;
+}
+
+int stream_made(struct stream *stream, struct kernel_call *call)
+{
+	int r = stream_came(stream, call);
+
+	if (r < 0)
+		return r;
+	if (stream_must_stay(stream, 1))
+		return fail(stream, STREAM_E_UNGUARDED);
+	if (wants_probing(stream))
+		daemon_watch_strangers(stream->daemon);
+	return 0;
 }
 
 /* The kernel copies a file's whole list for each event that is added to it. */
@@ -230,8 +239,21 @@ struct stream *stream_for(const struct client *client)
 	return NULL;
 }
 
+static void keep_no_more(struct stream *stream)
+{
+	struct level *level = stream->tenant->level;
+
+	if (!stream->kept)
+		return;
+	stream->kept = false;
+	ev_timer_stop(stream->daemon->loop, &stream->w_kept);
+	TAILQ_REMOVE(&level->kept, stream, idle);
+	level->n_kept--;
+}
+
 struct stream *stream_use(struct stream *stream)
 {
+	keep_no_more(stream);
 	stream->users++;
 	return stream;
 }
@@ -242,8 +264,9 @@ void stream_free(struct stream *stream)
 	struct tenant *tenant = stream->tenant;
 	struct reference *reference, *next;
 
-	if (stream->users == 0)
-		TAILQ_REMOVE(&daemon->lingering, stream, lingers);
+	if (stream->users == 0 && !stream->kept)
+		TAILQ_REMOVE(&daemon->lingering, stream, idle);
+	keep_no_more(stream);
 	share_no_more(stream);
 	stream->fd = fd_close(stream->fd);
 	kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
@@ -281,18 +304,16 @@ static void look(struct stream *stream)
 	kernel_submit(stream->daemon->kernel, call, 1, on_still_open, stream->daemon);
 }
 
-void stream_unuse(struct stream *stream)
+/* Our copy must not be what keeps it open; nor the kernel's, which goes with the first look. */
+static void leave(struct stream *stream)
 {
 	struct daemon *daemon = stream->daemon;
 
-	if (stream->users == 1)
-		stream_probe(stream);
-	if (--stream->users > 0)
-		return;
+	keep_no_more(stream);
 	share_no_more(stream);
-	/* Our copy must not be what keeps it open; nor the kernel's, which goes with the first look. */
 	stream->fd = fd_close(stream->fd);
-	TAILQ_INSERT_TAIL(&daemon->lingering, stream, lingers);
+	stream->closed = true;
+	TAILQ_INSERT_TAIL(&daemon->lingering, stream, idle);
 	if (!stream->references)
 		stream_free(stream);
 	else
@@ -300,12 +321,107 @@ void stream_unuse(struct stream *stream)
 	daemon_watch_lingering(daemon);
 }
 
+static void on_kept(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	leave(container_of(w, struct stream, w_kept));
+}
+
+/* Whether each event of the one is also on the other, perhaps as that of the next tenant of the same path. */
+static bool has_all(const struct stream *stream, const struct stream *kept)
+{
+	for (const struct reference *at = kept->references; at; at = at->by_grant.next) {
+		struct grant *grant;
+		struct reference *found = NULL;
+
+		NUMBER_FIND(by_event, stream->tenant->grants, at->grant->event, grant);
+		if (grant)
+			NUMBER_FIND(by_grant, stream->references, grant, found);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+void stream_replaces(const struct stream *stream)
+{
+	struct stream *kept, *next;
+
+	for (kept = TAILQ_FIRST(&stream->tenant->level->kept); kept; kept = next) {
+		next = TAILQ_NEXT(kept, idle);
+		if (kept != stream && has_all(stream, kept))
+			leave(kept);
+	}
+}
+
+bool streams_yield(struct level *level)
+{
+	bool any = !TAILQ_EMPTY(&level->kept);
+
+	/* The last one may be all that holds it. */
+	level_ref(level);
+	while (!TAILQ_EMPTY(&level->kept))
+		leave(TAILQ_FIRST(&level->kept));
+	level_unref(level);
+	return any;
+}
+
+static bool is_elsewhere(const struct reference *reference)
+{
+	const struct reference *other;
+
+	LIST_FOREACH(other, &reference->grant->registered, in_grant)
+		if (other != reference && !other->stream->closed)
+			return true;
+	return false;
+}
+
+/* Whether it has something that no other stream of the tenant has. */
+static bool is_needed(const struct stream *stream)
+{
+	for (const struct reference *at = stream->references; at; at = at->by_grant.next)
+		if (!is_elsewhere(at))
+			return true;
+	return false;
+}
+
+static bool may_be_kept(const struct stream *stream)
+{
+	return rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->stranger &&
+	       !stream->closed && is_needed(stream) && daemon_may_keep(stream->daemon);
+}
+
+static void keep(struct stream *stream)
+{
+	struct level *level = stream->tenant->level;
+
+	stream->kept = true;
+	ev_timer_init(&stream->w_kept, on_kept, rules_keep_for(stream->tenant), 0.);
+	ev_timer_start(stream->daemon->loop, &stream->w_kept);
+	TAILQ_INSERT_TAIL(&level->kept, stream, idle);
+	level->n_kept++;
+	stream_replaces(stream);
+	if (level->n_kept > KEPT_MAX)
+		leave(TAILQ_FIRST(&level->kept));
+}
+
+void stream_unuse(struct stream *stream)
+{
+	if (stream->users == 1)
+		stream_probe(stream);
+	if (--stream->users > 0)
+		return;
+	if (may_be_kept(stream))
+		keep(stream);
+	else
+		leave(stream);
+}
+
 bool streams_look(struct daemon *daemon)
 {
 	struct stream *stream, *next;
 
 	for (stream = TAILQ_FIRST(&daemon->lingering); stream; stream = next) {
-		next = TAILQ_NEXT(stream, lingers);
+		next = TAILQ_NEXT(stream, idle);
 		look(stream);
 	}
 	return !TAILQ_EMPTY(&daemon->lingering);

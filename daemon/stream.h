@@ -7,8 +7,11 @@
  * clients as long as a copy of the file is open anywhere; what is registered on it is charged until then. Events can't be
  * taken off a stream, so streams come in generations: one with more dead events than live ones serves those who have it, and
  * nobody new; one with many takes no more events.
+ *
+ * Where the policy says KeepFor=, one without a client is kept for that time, and serves the next client if it is shared.
  */
 
+#include <ev.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -18,6 +21,7 @@
 struct client;
 struct daemon;
 struct kernel_call;
+struct level;
 struct reference;
 struct tenant;
 
@@ -41,7 +45,10 @@ struct stream {
 	unsigned live;		      /* references with a lease */
 	struct reference *references; /* table by grant */
 	LIST_ENTRY(stream) sharing;
-	TAILQ_ENTRY(stream) lingers; /* while users == 0 */
+	TAILQ_ENTRY(stream) idle; /* while users == 0: it lingers, or it is: */
+	bool kept;		  /* in the list of its level */
+	ev_timer w_kept;
+	bool closed; /* the kernel's part has no copy of its own any more */
 	UT_hash_handle by_number;
 };
 
@@ -56,11 +63,13 @@ struct share {
 };
 
 /*
- * A new one for the client's events, and for others' if the guard holds; `ret_call` is what makes it in the kernel. It has one
+ * A new one for the events of a tenant's user, one client's or if the guard holds all clients'; `ret_call` is what makes it in the kernel. It has one
  * user, the caller. NULL: no memory.
  */
-struct stream *stream_new(struct client *, struct kernel_call *ret_call);
-/* The kernel's answer to that call: 0, or why there is no such stream: a negative errno, or STREAM_E_UNGUARDED. */
+struct stream *stream_new(struct tenant *, uid_t, struct kernel_call *ret_call);
+/* The kernel's answer to that call: 0, or why there is no such stream, a negative errno. */
+int stream_came(struct stream *, struct kernel_call *);
+/* The same for one that is to leave: or STREAM_E_UNGUARDED. */
 int stream_made(struct stream *, struct kernel_call *);
 enum { STREAM_E_UNGUARDED = 1 };
 
@@ -81,7 +90,7 @@ bool stream_must_stay(struct stream *, unsigned own);
 
 /* Keeps it from lingering. */
 struct stream *stream_use(struct stream *);
-/* The opposite: with the last user it lingers until the kernel says that no copy is open any more. */
+/* The opposite: with the last user it is kept for a while, or lingers until the kernel says that no copy is open any more. */
 void stream_unuse(struct stream *);
 
 /* Finds or makes the client's share. NULL: no memory. */
@@ -93,6 +102,11 @@ void shares_enter(const struct client *);
 unsigned shares_count(const struct client *);
 /* Ends those of a client's shares on which it holds nothing: it closes the file, and gets it again when it needs it. */
 void shares_tidy(struct client *);
+
+/* Where so much is held that somebody was refused more: what is kept there is let go. Whether there was any. */
+bool streams_yield(struct level *);
+/* Whatever is kept beside this one, and has nothing but what this one has, too, is let go. */
+void stream_replaces(const struct stream *);
 
 /* Ends it now and here, whoever may still hold a copy. */
 void stream_free(struct stream *);

@@ -176,6 +176,15 @@ int tenant_of_peer(struct daemon *daemon, const struct peer *peer, struct tenant
 	return r;
 }
 
+int tenant_of_policy(struct daemon *daemon, struct tenant **ret)
+{
+	int r = find_or_make(daemon, TENANT_OF_POLICY, 0, ret);
+
+	if (r == 0)
+		rules_update(*ret);
+	return r;
+}
+
 struct tenant *tenant_by_number(struct daemon *daemon, uint32_t number)
 {
 	struct tenant *tenant;

@@ -24,6 +24,8 @@ struct reserve;
 
 LIST_HEAD(client_list, client);
 
+#define TENANT_OF_POLICY "policy" /* made up, as whoever looks can tell */
+
 /* What the policy says of it; rules.c keeps it up to date. */
 struct rules {
 	struct policy *policy; /* NULL: nothing is known yet */
@@ -74,6 +76,8 @@ struct tenant {
 int tenant_of_peer(struct daemon *, const struct peer *, struct tenant **ret);
 /* The same for whoever is, or might be, in this cgroup. */
 int tenant_of_cgroup(struct daemon *, const char *cgroup, struct tenant **ret);
+/* The one that has what the policy declares: no program is of it. */
+int tenant_of_policy(struct daemon *, struct tenant **ret);
 /* As it was before a restart. 0 or a negative errno. */
 int tenant_restore(struct daemon *, uint32_t number, const char *path, uint64_t id, bool is_contained,
 		   struct tenant **ret);

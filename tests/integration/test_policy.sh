@@ -91,7 +91,7 @@ check 'without any files nothing is wrong' exits 0 check_here
 put etc/userevd/policy.d/10-a.conf '[/a]' 'MaxEvents=5'
 put usr/lib/userevd/policy.d/10-a.conf '[/a]' 'MaxEvents=many'
 check 'good files are good' exits 0 check_here
-check '… and counted, but not those that are hidden' says '1 file, 1 section of cgroups: no error, 0 warnings.' check_here
+check '… and counted, but not those that are hidden' says '1 file, 1 section of cgroups, 0 declared events: no error, 0 warnings.' check_here
 put etc/userevd/policy.d/20-b.conf '[/a]' 'MaxEvents=many' 'MaxEvent=5'
 check 'an error is exit status 1' exits 1 check_here
 check '… with file, line, key and what would be right' \
@@ -107,7 +107,7 @@ ln -sf /dev/null "$scratch/etc/userevd/policy.d/20-b.conf"
 check 'a mask takes it away' exits 0 check_here
 put warned.conf '[/a]' 'Nothing=5'
 check 'warnings are no failure' exits 0 "$ctl" policy check "$scratch/warned.conf"
-check 'files can be checked alone' says '1 file, 1 section of cgroups: no error, 1 warning.' "$ctl" policy check "$scratch/warned.conf"
+check 'files can be checked alone' says '1 file, 1 section of cgroups, 0 declared events: no error, 1 warning.' "$ctl" policy check "$scratch/warned.conf"
 check 'a file that there is not is an error' says 'nowhere.conf: cannot be read: No such file or directory' \
 	"$ctl" policy check "$scratch/nowhere.conf"
 put reserves.conf '[Daemon]' 'KernelMargin=100' '[/a]' 'ReserveEvents=500' '[/b]' 'ReserveEvents=400'

@@ -358,22 +358,6 @@ TEST(root_gets_nothing_unguarded_in_a_container_whether_it_is_the_effective_user
 }
 END_TEST
 
-/* Of a file that is there no longer when this returns. */
-static void adopt(struct world *world, const char *policy)
-{
-	char path[96];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/10.conf", world->directory);
-	file = fopen(path, "we");
-	ck_assert_ptr_nonnull(file);
-	ck_assert_int_ge(fputs(policy, file), 0);
-	ck_assert_int_eq(fclose(file), 0);
-	world->daemon->options.policy = world->directory;
-	ck_assert_int_eq(reload_first(world->daemon), 0);
-	unlink(path);
-}
-
 /* Where there are no cgroups of that name, the policy alone draws borders. */
 static void expect_border(struct world *world, const char *cgroup, const char *border, struct tenant **ret)
 {
@@ -396,7 +380,7 @@ TEST(a_new_policy_draws_new_borders_also_where_there_are_tenants)
 	WORLD(world, 10, 10);
 
 	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
-		adopt(world, policies[i].policy);
+		world_adopt(world, policies[i].policy);
 		expect_border(world, "/nowhere/a/b/c/d", policies[i].border, &tenants[i]);
 		/* Nor does it matter who is there by now. */
 		expect_border(world, "/nowhere/a/b/c/d", policies[i].border, &again);
@@ -426,7 +410,7 @@ TEST(what_was_decided_before_a_reload_is_no_answer_for_who_asks_alike_after_it)
 	turn(world);
 	REGISTER(&waiting, EIGHT);
 	turn(world);
-	adopt(world, "[/**]\nDenyEvents=e3\n");
+	world_adopt(world, "[/**]\nDenyEvents=e3\n");
 	/* By now the tenant knows. */
 	query(&later);
 	hold_no_more();
@@ -472,10 +456,10 @@ TEST(features_are_what_the_policy_allows)
 	world->daemon->options.tenant_is_process = false;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		world->daemon->options.allow_persist = true;
-		adopt(world, cases[i].policy);
+		world_adopt(world, cases[i].policy);
 		ck_assert_uint_eq(features_now(world), cases[i].with_option);
 		world->daemon->options.allow_persist = false;
-		adopt(world, cases[i].policy);
+		world_adopt(world, cases[i].policy);
 		ck_assert_uint_eq(features_now(world), cases[i].without);
 	}
 }
@@ -486,7 +470,7 @@ TEST(what_the_policy_does_not_allow_is_refused_in_words)
 	GUARDED(world);
 	world->daemon->options.tenant_is_process = false;
 	world->daemon->options.allow_persist = false;
-	adopt(world, "[/**]\nAllowMultiFormat=no\n");
+	world_adopt(world, "[/**]\nAllowMultiFormat=no\n");
 	WELCOMED(end, world, 7);
 
 	REGISTER_WITH(&end, REGISTER_PERSIST, "lasting u32 a");
@@ -523,7 +507,7 @@ TEST(files_are_shared_as_the_policy_says_with_a_guard_and_without)
 
 	world->daemon->options.tenant_is_process = false;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		adopt(world, cases[i].policy);
+		world_adopt(world, cases[i].policy);
 		for (int guarded = 0; guarded < 2; guarded++) {
 			set_guard(world, guarded);
 			/* The first file shows whether it holds. */
@@ -557,7 +541,7 @@ TEST(what_a_tenant_has_asked_is_remembered_until_it_has_all_its_requests_again)
 {
 	GUARDED(world);
 
-	adopt(world, "[Daemon]\nDefaultMaxRequestsPerSecond=1/3\n");
+	world_adopt(world, "[Daemon]\nDefaultMaxRequestsPerSecond=1/3\n");
 	come_and_go(world, 7);
 	turn(world);
 	ck_assert_ptr_null(world->daemon->tenants);
@@ -577,7 +561,7 @@ TEST(of_very_many_who_have_gone_the_last_are_remembered)
 {
 	GUARDED(world);
 
-	adopt(world, "[Daemon]\nDefaultMaxRequestsPerSecond=1/3\n");
+	world_adopt(world, "[Daemon]\nDefaultMaxRequestsPerSecond=1/3\n");
 	for (pid_t pid = 1; pid <= RESTING_MAX + 1; pid++) {
 		come_and_go(world, pid);
 		turn(world);

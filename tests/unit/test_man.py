@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import tempfile
 
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD") or os.environ.get("B") or os.path.join(TREE, "build"))
@@ -139,16 +140,21 @@ def check_userevctl():
 def check_keys():
     page = rendered("daemon/userevd.conf.5", 200)
     table = re.findall(r'\[POLICY_\w+\] = \{ "(\w+)", POLICY_OF_(\w+)', source("daemon/policy_keys.c"))
-    parts = {"CGROUP": section(page, "Limits"), "TENANT": section(page, "Rules"), "DAEMON": section(page, "SECTION DAEMON")}
+    parts = {"CGROUP": section(page, "Limits"), "TENANT": section(page, "Rules"), "DAEMON": section(page, "SECTION DAEMON"),
+             "EVENT": section(page, "SECTIONS OF EVENTS")}
     written = [(name, reach) for reach, text in parts.items() for name in re.findall(r"^ {5}([A-Z]\w+)=", text, re.M)]
     check("policy files have some keys", [] if len(table) > 5 else ["hardly any"])
     check("userevd.conf.5 has all keys of policy files where they belong, and no others",
           difference("the table", table, "the page", written))
 
     told = []
-    for arguments in (["/nowhere"], []):
-        shown = run(os.path.join(BUILD, "userevctl"), "policy", "show", "--json", "--root=/nowhere", *arguments)
-        told += json.loads(shown.stdout[:shown.stdout.find("\n")])["values"]
+    with tempfile.TemporaryDirectory() as root:
+        os.makedirs(os.path.join(root, "etc/userevd/policy.d"))
+        with open(os.path.join(root, "etc/userevd/policy.d/10.conf"), "w") as file:
+            file.write("[Event some]\n")
+        for arguments in (["/nowhere"], []):
+            shown = run(os.path.join(BUILD, "userevctl"), "policy", "show", "--json", f"--root={root}", *arguments)
+            told += json.loads(shown.stdout[:shown.stdout.find("\n")])["values"]
     wrong = []
     for name, reach in table:
         about = re.search(rf"^ {{5}}{name}=.*?^ {{13}}.*?Default:\s+(\S+)\.$", parts[reach], re.M | re.S)

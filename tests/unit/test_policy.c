@@ -379,12 +379,14 @@ TEST(what_nobody_knows_is_a_warning_with_what_may_have_been_meant)
 	/* What stands in such a section is said nothing of: it is all of no effect. */
 	expect_problems(0, "[daemon]\nGuard=perhaps\n",
 			"etc/a.conf:1: warning: [daemon]: there is no such section; did you mean [Daemon]?\n");
-	expect_problems(0, "[/a]\n[system.slice/*]\nMaxEvents=many\n",
-			"etc/a.conf:2: warning: [system.slice/*]: there is no such section; "
-			"a pattern of cgroups begins with '/', such as [/system.slice/*]\n");
-	expect_problems(0, "[]\n",
-			"etc/a.conf:1: warning: []: there is no such section; "
-			"a pattern of cgroups begins with '/', such as [/system.slice/*]\n");
+	expect_problems(
+		0, "[/a]\n[system.slice/*]\nMaxEvents=many\n",
+		"etc/a.conf:2: warning: [system.slice/*]: there is no such section; "
+		"a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n");
+	expect_problems(
+		0, "[]\n",
+		"etc/a.conf:1: warning: []: there is no such section; "
+		"a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n");
 }
 END_TEST
 
@@ -411,9 +413,10 @@ TEST(what_a_file_says_cannot_drive_the_screen)
 	FILES;
 	expect_problems(POLICY_E_WRONG, "[/a]\nMaxEvents=\033[2J\n",
 			"etc/a.conf:2: MaxEvents=\\x1b[2J: not a number; give 0 to 65535, or infinity\n");
-	expect_problems(0, "[\033[2J]\n",
-			"etc/a.conf:1: warning: [\\x1b[2J]: there is no such section; "
-			"a pattern of cgroups begins with '/', such as [/system.slice/*]\n");
+	expect_problems(
+		0, "[\033[2J]\n",
+		"etc/a.conf:1: warning: [\\x1b[2J]: there is no such section; "
+		"a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n");
 }
 END_TEST
 
@@ -814,7 +817,92 @@ TEST(five_hundred_sections_are_looked_through_for_ten_thousand_tenants)
 }
 END_TEST
 
-SUITE("policy", without_any_file_all_is_as_it_is_by_default,
+/* --- events that are declared --- */
+
+TEST(an_event_is_declared_in_a_section_of_its_own)
+{
+	FILES;
+	struct policy_event event;
+	size_t at = 0;
+	POLICY(policy, "[Event two]\n[Event  one]\nFields=u32 x\nPersist=yes\nTenants=/a /b/*\n"
+		       "[/c]\nMaxEvents=1\n[Event two]\nFields=char[8] y\n");
+
+	ck_assert_uint_eq(problems.n, 0);
+	ck_assert_uint_eq(policy_count_events(policy), 2);
+	ck_assert_uint_eq(policy_count_sections(policy), 1);
+	ck_assert(policy_next_event(policy, &at, &event));
+	ck_assert_str_eq(event.name, "one");
+	ck_assert_str_eq(show(POLICY_FIELDS, event.fields), "u32 x@a.conf:3");
+	ck_assert_str_eq(show(POLICY_PERSIST, event.persist), "yes@a.conf:4");
+	ck_assert_str_eq(show(POLICY_TENANTS, event.tenants), "/a /b/*@a.conf:5");
+	ck_assert(policy_next_event(policy, &at, &event));
+	ck_assert_str_eq(event.name, "two");
+	ck_assert_str_eq(show(POLICY_FIELDS, event.fields), "char[8] y@a.conf:9");
+	ck_assert_str_eq(show(POLICY_TENANTS, event.tenants), "/**");
+	ck_assert_uint_eq(event.origin->line, 1);
+	ck_assert(!policy_next_event(policy, &at, &event));
+	ck_assert(policy_find_event(policy, "two and more", 3, &event));
+	ck_assert(!policy_find_event(policy, "three", 5, &event));
+}
+END_TEST
+
+TEST(what_is_wrong_with_a_declared_event_is_said)
+{
+	FILES;
+	expect_problems(POLICY_E_WRONG, "[Event 1st]\n",
+			"etc/a.conf:1: [Event 1st]: no event has such a name; give letters, digits and _\n");
+	expect_problems(POLICY_E_WRONG, "[Event a b]\n",
+			"etc/a.conf:1: [Event a b]: no event has such a name; give letters, digits and _\n");
+	expect_problems(POLICY_E_WRONG, "[Event a]\nFields=long x\n",
+			"etc/a.conf:2: Fields=long x: field 1: 'long' has no fixed size; use s64 or u64\n");
+	expect_problems(POLICY_E_WRONG, "[Event a]\nTenants=a\n",
+			"etc/a.conf:2: Tenants=a: a pattern of cgroups begins with '/'\n");
+	expect_problems(0, "[Event a]\nMaxEvents=1\nGuard=off\nTenant=/a\n[Daemon]\nPersist=yes\n",
+			"etc/a.conf:2: warning: MaxEvents=: belongs in a section of cgroups such as [/system.slice/*]; "
+			"here it is ignored\n"
+			"etc/a.conf:3: warning: Guard=: belongs in [Daemon]; here it is ignored\n"
+			"etc/a.conf:4: warning: Tenant=: belongs in a section of cgroups such as [/system.slice/*]; "
+			"here it is ignored\n"
+			"etc/a.conf:6: warning: Persist=: belongs in a section of an event such as [Event request]; "
+			"here it is ignored\n");
+}
+END_TEST
+
+TEST(the_name_of_a_declared_event_is_for_its_tenants)
+{
+	FILES;
+	POLICY(policy, "[Event ours]\nTenants=/s/*\n[Event theirs]\nTenants=/t\nTenants=/u/**\n[Event all]\n"
+		       "[Event denied]\nTenants=/s/*\n[/s]\nDenyEvents=denied\n");
+
+	ck_assert_str_eq(asked(policy, "ours", 0), "yes");
+	ck_assert_str_eq(asked(policy, "all", 0), "yes");
+	ck_assert_str_eq(asked(policy, "theirs", 0), "the policy keeps the event 'theirs' for others (etc/a.conf:5)");
+	ck_assert_str_eq(asked(policy, "theirs2", 0), "yes");
+	ck_assert_str_eq(asked(policy, "denied", 0), "DenyEvents=denied denies 'denied' (etc/a.conf:10)");
+}
+END_TEST
+
+TEST(what_is_declared_takes_room_beside_the_reserves)
+{
+	FILES;
+	POLICY(policy, "[/a]\nReserveEvents=8\n[Event a]\n[Event b]\n");
+
+	ck_assert_uint_eq(policy_sum_maxima(policy), 10);
+	ck_assert_int_eq(policy_check_capacity(policy, 10, &problems), 0);
+	ck_assert_int_eq(policy_check_capacity(policy, 9, &problems), POLICY_E_WRONG);
+	ck_assert_str_eq(all_problems(),
+			 "etc/a.conf:2: ReserveEvents=8: the reserves of all sections, and the events that "
+			 "are declared, add up to 10 events, and there is room for 9; take away 1\n");
+	problems_deinit(&problems);
+	ck_assert_int_eq(policy_check_capacity(policy, 1, &problems), POLICY_E_WRONG);
+	ck_assert_str_eq(all_problems(), "etc/a.conf:4: [Event b]: 2 events are declared, and there is room for 1\n");
+	problems_deinit(&problems);
+}
+END_TEST
+
+SUITE("policy", an_event_is_declared_in_a_section_of_its_own, what_is_wrong_with_a_declared_event_is_said,
+      the_name_of_a_declared_event_is_for_its_tenants, what_is_declared_takes_room_beside_the_reserves,
+      without_any_file_all_is_as_it_is_by_default,
       files_are_read_in_the_order_of_their_names_whichever_directory_they_are_in,
       of_the_same_name_the_first_directory_has_the_file,
       a_link_to_dev_null_and_an_empty_file_hide_a_file_and_say_nothing,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "daemon/limits.h"
+#include "protocol/protocol.h"
 #include "tests/suite.h"
 
 static const struct policy_origin here = { .section = "/a", .file = "a.conf", .line = 7 };
@@ -46,7 +47,8 @@ TEST(each_key_is_found_by_its_name_and_belongs_somewhere)
 
 		ck_assert_ptr_nonnull(name);
 		ck_assert_uint_eq(policy_key_find(name), i);
-		ck_assert((policy_key_reach((enum policy_key)i) == POLICY_OF_DAEMON) == (i >= POLICY_CGROUP_KEYS));
+		ck_assert((policy_key_section((enum policy_key)i) == POLICY_SECTION_CGROUPS) ==
+			  (i < POLICY_CGROUP_KEYS));
 		ck_assert(policy_key_default((enum policy_key)i)->is_default);
 		ck_assert_ptr_null(policy_key_default((enum policy_key)i)->origin.file);
 	}
@@ -73,6 +75,7 @@ TEST(the_defaults_are_those_of_the_manual)
 		{ POLICY_ALLOW_MULTI_FORMAT, "yes" },
 		{ POLICY_ALLOW_HOST_ROOT, "no" },
 		{ POLICY_STREAM, "auto" },
+		{ POLICY_KEEP_FOR, "0" },
 		{ POLICY_DEFAULT_MAX_EVENTS, "1024" },
 		{ POLICY_DEFAULT_MAX_CONNECTIONS, "1024" },
 		{ POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND, "infinity" },
@@ -80,6 +83,9 @@ TEST(the_defaults_are_those_of_the_manual)
 		{ POLICY_KERNEL_MARGIN, "256" },
 		{ POLICY_GUARD, "prefer" },
 		{ POLICY_METRICS_SOCKET, "-" },
+		{ POLICY_FIELDS, "-" },
+		{ POLICY_PERSIST, "no" },
+		{ POLICY_TENANTS, "/**" },
 	};
 
 	ck_assert_uint_eq(ARRAY_SIZE(defaults), POLICY_KEYS);
@@ -297,14 +303,74 @@ TEST(of_two_values_the_later_counts_and_a_wrong_one_changes_nothing)
 }
 END_TEST
 
+TEST(a_time_is_seconds_or_has_a_unit)
+{
+	ck_assert_str_eq(set(POLICY_KEEP_FOR, "0"), "0");
+	ck_assert_str_eq(set(POLICY_KEEP_FOR, "90"), "90");
+	ck_assert_str_eq(set(POLICY_KEEP_FOR, "90s"), "90");
+	ck_assert_str_eq(set(POLICY_KEEP_FOR, "10min"), "600");
+	ck_assert_str_eq(set(POLICY_KEEP_FOR, "10 min"), "600");
+	ck_assert_str_eq(set(POLICY_KEEP_FOR, "24h"), "86400");
+	ck_assert_str_eq(set(POLICY_KEEP_FOR, "1d"), "86400");
+	for (size_t i = 0; i < 9; i++)
+		ck_assert_str_eq(
+			set(POLICY_KEEP_FOR, (const char *const[]){ "86401", "25h", "2d", "min", "1m", "-1", "1.5h",
+								    "infinity", "99999999999999999999" }[i]),
+			"give seconds, or a number with s, min, h or d behind it, up to a day");
+}
+END_TEST
+
+TEST(fields_are_read_with_the_name_of_their_section)
+{
+	const struct policy_origin origin = { .section = "Event request", .file = "a.conf", .line = 1 };
+	struct policy_value value = { 0 };
+	char buffer[256], many[WIRE_DESCRIPTION_MAX];
+	struct text why = text_make(buffer, sizeof(buffer));
+
+	ck_assert_int_eq(policy_value_parse(POLICY_FIELDS, "u32 status; char[8] text", &origin, &value, &why), 0);
+	ck_assert_str_eq(value.text, "u32 status; char[8] text");
+	ck_assert_int_eq(policy_value_parse(POLICY_FIELDS, "u32", &origin, &value, &why), POLICY_E_WRONG);
+	ck_assert_str_eq(value.text, "u32 status; char[8] text");
+	memset(many, 'x', sizeof(many) - 1);
+	memcpy(many, "u8 ", 3);
+	many[sizeof(many) - 1] = '\0';
+	why.length = 0;
+	ck_assert_int_eq(policy_value_parse(POLICY_FIELDS, many, &origin, &value, &why), POLICY_E_WRONG);
+	ck_assert_str_eq(buffer, "longer than 511 bytes, with the name");
+	policy_value_deinit(&value);
+}
+END_TEST
+
+TEST(a_list_of_patterns_is_taken_whole_or_not_at_all)
+{
+	const struct policy_origin origin = { .section = "Event request", .file = "a.conf", .line = 1 };
+	struct policy_value value = { 0 };
+	char buffer[256];
+	struct text why = text_make(buffer, sizeof(buffer));
+
+	ck_assert_int_eq(policy_value_parse(POLICY_TENANTS, "/a/* /b", &origin, &value, &why), 0);
+	ck_assert_uint_eq(value.n_globs, 2);
+	ck_assert_int_eq(policy_value_parse(POLICY_TENANTS, "/c d", &origin, &value, &why), POLICY_E_WRONG);
+	ck_assert_str_eq(buffer, "a pattern of cgroups begins with '/'");
+	ck_assert_str_eq(text_of(POLICY_TENANTS, &value), "/a/* /b");
+	ck_assert_int_eq(policy_value_parse(POLICY_TENANTS, "/c", &origin, &value, &why), 0);
+	ck_assert_str_eq(text_of(POLICY_TENANTS, &value), "/a/* /b /c");
+	ck_assert_int_eq(policy_value_parse(POLICY_TENANTS, "", &origin, &value, &why), 0);
+	ck_assert_uint_eq(value.n_globs, 0);
+	policy_value_deinit(&value);
+}
+END_TEST
+
 TEST(a_misspelt_key_is_like_one_of_its_section)
 {
-	ck_assert_uint_eq(policy_key_suggest("MaxEvent", false), POLICY_MAX_EVENTS);
-	ck_assert_uint_eq(policy_key_suggest("maxevents", false), POLICY_MAX_EVENTS);
-	ck_assert_uint_eq(policy_key_suggest("AllowEvetns", false), POLICY_ALLOW_EVENTS);
-	ck_assert_uint_eq(policy_key_suggest("DefaultMaxEvent", true), POLICY_DEFAULT_MAX_EVENTS);
-	ck_assert_uint_eq(policy_key_suggest("Description", false), POLICY_KEYS);
-	ck_assert_uint_eq(policy_key_suggest("", true), POLICY_KEYS);
+	ck_assert_uint_eq(policy_key_suggest("MaxEvent", POLICY_SECTION_CGROUPS), POLICY_MAX_EVENTS);
+	ck_assert_uint_eq(policy_key_suggest("maxevents", POLICY_SECTION_CGROUPS), POLICY_MAX_EVENTS);
+	ck_assert_uint_eq(policy_key_suggest("AllowEvetns", POLICY_SECTION_CGROUPS), POLICY_ALLOW_EVENTS);
+	ck_assert_uint_eq(policy_key_suggest("DefaultMaxEvent", POLICY_SECTION_DAEMON), POLICY_DEFAULT_MAX_EVENTS);
+	ck_assert_uint_eq(policy_key_suggest("Field", POLICY_SECTION_EVENT), POLICY_FIELDS);
+	ck_assert_uint_eq(policy_key_suggest("Field", POLICY_SECTION_CGROUPS), POLICY_KEYS);
+	ck_assert_uint_eq(policy_key_suggest("Description", POLICY_SECTION_CGROUPS), POLICY_KEYS);
+	ck_assert_uint_eq(policy_key_suggest("", POLICY_SECTION_DAEMON), POLICY_KEYS);
 }
 END_TEST
 
@@ -314,4 +380,6 @@ SUITE("policy_keys", each_key_is_found_by_its_name_and_belongs_somewhere, the_de
       words_are_taken_whole_and_the_sentence_says_which_there_are, a_prefix_is_how_a_name_may_begin,
       a_socket_has_a_path_from_the_root_that_fits_in_an_address, a_list_of_globs_is_taken_whole_or_not_at_all,
       lists_grow_line_by_line_and_an_empty_one_begins_anew,
-      of_two_values_the_later_counts_and_a_wrong_one_changes_nothing, a_misspelt_key_is_like_one_of_its_section)
+      of_two_values_the_later_counts_and_a_wrong_one_changes_nothing, a_time_is_seconds_or_has_a_unit,
+      fields_are_read_with_the_name_of_their_section, a_list_of_patterns_is_taken_whole_or_not_at_all,
+      a_misspelt_key_is_like_one_of_its_section)

@@ -9,6 +9,7 @@
 
 #include "daemon/log.h"
 #include "daemon/peer.h"
+#include "daemon/reload.h"
 #include "daemon/tenant.h"
 #include "protocol/row.h"
 #include "protocol/transport.h"
@@ -224,6 +225,22 @@ void turn(struct world *world)
 	}
 	allocations_given = allocations_left;
 	allocations_left = -1;
+}
+
+void world_adopt(struct world *world, const char *policy)
+{
+	char path[96];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/10.conf", world->directory);
+	file = fopen(path, "we");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_ge(fputs(policy, file), 0);
+	ck_assert_int_eq(fclose(file), 0);
+	world->daemon->options.policy = world->directory;
+	ck_assert_int_eq(reload_first(world->daemon), 0);
+	unlink(path);
+	turn(world);
 }
 
 unsigned count_slots(void)

@@ -93,6 +93,9 @@ extern long allocations_given;
 /* Lets the daemon do all that there is to do. */
 void turn(struct world *);
 
+/* Its policy from now on, of a file that is there no longer when this returns. */
+void world_adopt(struct world *, const char *policy);
+
 /* Of the embedded backend. */
 struct embedded *embedded(void);
 unsigned count_slots(void);
