@@ -127,7 +127,7 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh test
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
-.PHONY: FORCE kernel-tests bench vm check-vm check-packages check-restart vm-dependencies $(KERNELS:%=kernel-%)
+.PHONY: FORCE fuzz fuzzers kernel-tests bench vm check-vm check-packages check-restart vm-dependencies $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -144,6 +144,7 @@ help:
 	@echo 'make check       unit and integration tests'
 	@echo 'make asan        the same under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make coverage    line coverage of the same'
+	@echo 'make fuzz        each harness of tests/fuzz for SECONDS=60'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck'
 	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
 	@echo 'make check-restart  two hundred programs while daemon and keeper are killed; it takes a while'
@@ -215,6 +216,29 @@ $(KERNELS:%=kernel-%): kernel-%:
 
 vm-dependencies:
 	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES))
+
+# Each harness for so many seconds, from what is known on; what it finds is left below $(B)/fuzz/.
+SECONDS ?= 60
+fuzz: test-dependencies
+	$(Q)$(BUILD) fuzzers
+	$(Q)tests/fuzz/run.sh $(B)/fuzz $(SECONDS)
+
+FUZZERS := build cgroup daemon description glob keeper ledger policy record rows tracefs wire
+# By clang, which has other warnings.
+BUILD_FUZZERS = $(BUILD) B=$(B)/fuzz CC=clang SANITIZE=address,undefined,fuzzer-no-link WARNINGS='-Wall -Wextra -Werror'
+fuzzers:
+	$(Q)$(BUILD_FUZZERS) $(FUZZERS:%=$(B)/fuzz/fuzz_%)
+
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(call objects,daemon,cgroup ledger $(POLICY)) $(call objects,kernel,message probe) $(B)/client/tracer_tracefs_text.o \
+		$(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@
+
+$(B)/fuzz_daemon: $(B)/tests/fuzz/fuzz_daemon.o $(B)/tests/suite.o $(call objects,tests/unit,books fake_kernel world) $(DAEMON_OBJECTS) \
+		$(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=_ck_assert_failed,--wrap=_mark_point $(LDFLAGS) $^ -o $@ -pthread -lev \
+		$(call pkg,--libs,check libsystemd)
 
 coverage: test-dependencies
 	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
@@ -311,7 +335,7 @@ $(B)/%.o: %.c
 	@echo '  CC      $<'
 	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -c $< -o $@
 
-$(B)/client/tracer_%.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
+$(B)/client/tracer_%.o $(B)/tests/fuzz/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
 $(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient
 
 $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)

@@ -50,7 +50,9 @@ int cgroup_parse(const struct cgroups *cgroups, const char *text, char *ret_path
 			controller ? memchr(controller + 1, ':', length - (size_t)(controller + 1 - text)) : NULL;
 		size_t path_length = path ? length - (size_t)(path + 1 - text) : 0;
 
-		if (path && path_length > 0 && (size_t)(path - controller - 1) == strlen(cgroups->controller) &&
+		/* The kernel's begins with a slash; what is made up does not. */
+		if (path && path_length > 0 && path[1] == '/' &&
+		    (size_t)(path - controller - 1) == strlen(cgroups->controller) &&
 		    memcmp(controller + 1, cgroups->controller, strlen(cgroups->controller)) == 0) {
 			if (path_length >= size)
 				return -ENAMETOOLONG;

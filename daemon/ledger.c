@@ -15,9 +15,15 @@ enum { FIRST_BYTES = 64 << 10 };
 
 static const char magic[8] = "userevdL";
 
-/* No secret: it finds what is torn, not what is forged. */
-static uint32_t check_of(const struct ledger_entry *entry, size_t size)
+static size_t size_with(size_t data)
 {
+	return sizeof(struct ledger_entry) + (data + 7) / 8 * 8;
+}
+
+/* No secret: it finds what is torn, not what is forged. */
+uint32_t ledger_check(const struct ledger_entry *entry)
+{
+	size_t size = size_with(entry->data_size);
 	const uint8_t *at = (const uint8_t *)&entry->kind, *end = (const uint8_t *)entry + size;
 	uint64_t sum = size;
 
@@ -29,11 +35,6 @@ static uint32_t check_of(const struct ledger_entry *entry, size_t size)
 		sum ^= sum >> 29;
 	}
 	return (uint32_t)(sum ^ sum >> 32);
-}
-
-static size_t size_with(size_t data)
-{
-	return sizeof(struct ledger_entry) + (data + 7) / 8 * 8;
 }
 
 /* Room for that much more. The end of the file is always an entry without a size. */
@@ -119,7 +120,7 @@ static void append(struct ledger *ledger, struct ledger_entry entry, const void 
 	*to = entry;
 	if (entry.data_size > 0)
 		memcpy(to + 1, data, entry.data_size);
-	to->check = check_of(to, size);
+	to->check = ledger_check(to);
 	__atomic_store_n(&to->size, (uint32_t)size, __ATOMIC_RELEASE);
 	ledger->used += size;
 }
@@ -208,7 +209,7 @@ static const struct ledger_entry *next_entry(const uint8_t *memory, size_t size,
 	if (size - at < sizeof(*entry) || entry->size < sizeof(*entry) || entry->size > size - at ||
 	    entry->data_size > LEDGER_DATA_MAX || entry->size != size_with(entry->data_size))
 		return NULL;
-	return entry->check == check_of(entry, entry->size) ? entry : NULL;
+	return entry->check == ledger_check(entry) ? entry : NULL;
 }
 
 static int read_entries(const uint8_t *memory, size_t size, size_t start, struct ledger_image *ret)
@@ -225,6 +226,8 @@ static int read_memory(const uint8_t *memory, size_t size, struct ledger_image *
 {
 	struct ledger_header header;
 
+	if (size < sizeof(header))
+		return -EBADMSG;
 	memcpy(&header, memory, sizeof(header));
 	if (memcmp(header.magic, magic, sizeof(magic)) != 0)
 		return -EBADMSG;
@@ -235,9 +238,20 @@ static int read_memory(const uint8_t *memory, size_t size, struct ledger_image *
 	return read_entries(memory, size, header.start, ret);
 }
 
-int ledger_read(int fd, struct ledger_image *ret)
+int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret)
 {
 	struct ledger_image image = { 0 };
+	int r = read_memory(memory, size, &image);
+
+	if (r < 0)
+		ledger_image_deinit(&image);
+	else
+		*ret = image;
+	return r;
+}
+
+int ledger_read(int fd, struct ledger_image *ret)
+{
 	struct stat status;
 	void *memory;
 	size_t size;
@@ -246,19 +260,14 @@ int ledger_read(int fd, struct ledger_image *ret)
 	if (fstat(fd, &status) < 0)
 		return -errno;
 	size = (size_t)status.st_size;
-	if (size < sizeof(struct ledger_header))
+	if (size == 0)
 		return -EBADMSG;
 	memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
-	r = read_memory(memory, size, &image);
+	r = ledger_parse(memory, size, ret);
 	munmap(memory, size);
-	if (r < 0) {
-		ledger_image_deinit(&image);
-		return r;
-	}
-	*ret = image;
-	return 0;
+	return r;
 }
 
 void ledger_image_deinit(struct ledger_image *image)

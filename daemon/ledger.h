@@ -80,6 +80,10 @@ struct ledger_image {
  * ledger; or another negative errno.
  */
 int ledger_read(int fd, struct ledger_image *ret);
+/* The same of what is in memory, at an address that a uint64_t may have. */
+int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret);
+/* What `check` has to be, of an entry that is all there. */
+uint32_t ledger_check(const struct ledger_entry *);
 void ledger_image_deinit(struct ledger_image *);
 
 const struct ledger_thing *ledger_find(const struct ledger_image *, uint16_t kind, uint64_t a, uint64_t b);

@@ -224,12 +224,18 @@ static int read_text(struct reading *reading, char *text, size_t length)
 	return r;
 }
 
+int policy_load_text(struct policy *policy, const char *name, char *text, size_t length, struct problems *problems)
+{
+	struct reading reading = { .policy = policy, .problems = problems, .file = policy_add_file(policy, name) };
+
+	return reading.file ? read_text(&reading, text, length) : -ENOMEM;
+}
+
 /* 0 or -ENOMEM. */
 static int read_file(struct policy *policy, const char *path, struct problems *problems)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *text = NULL;
-	struct reading reading = { .policy = policy, .problems = problems };
 	size_t length = 0;
 	int r = open_file(path, &fd);
 
@@ -239,10 +245,7 @@ static int read_file(struct policy *policy, const char *path, struct problems *p
 		r = read_all(fd, &text, &length);
 	if (!text)
 		return cannot_read(path, -r, problems);
-	reading.file = policy_add_file(policy, path);
-	if (!reading.file)
-		return -ENOMEM;
-	return read_text(&reading, text, length);
+	return policy_load_text(policy, path, text, length, problems);
 }
 
 int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret)

@@ -60,6 +60,15 @@ TEST(without_its_line_there_is_none)
 }
 END_TEST
 
+/* Found by fuzz_cgroup. Tenants that are no cgroups have paths without a slash, and nobody else may. */
+TEST(a_path_begins_with_a_slash)
+{
+	ck_assert_str_eq(parse(&v2, "::::\n"), "none");
+	ck_assert_str_eq(parse(&v2, "0::policy\n"), "none");
+	ck_assert_str_eq(parse(&v2, "0::policy\n0::/a\n"), "/a");
+}
+END_TEST
+
 TEST(a_path_may_have_colons_and_spaces)
 {
 	ck_assert_str_eq(parse(&v2, "0::/a:b::c/0::/x y\n"), "/a:b::c/0::/x y");
@@ -496,7 +505,7 @@ TEST(cgroups_made_below_a_tenant_are_the_same_tenant)
 END_TEST
 
 SUITE("cgroup", on_v2_the_one_line_is_the_cgroup, on_a_hybrid_host_it_is_the_line_of_the_hierarchy_that_was_found,
-      without_its_line_there_is_none, a_path_may_have_colons_and_spaces,
+      without_its_line_there_is_none, a_path_begins_with_a_slash, a_path_may_have_colons_and_spaces,
       a_path_of_the_buffers_size_fits_and_one_byte_more_does_not, a_plain_host_has_its_cgroups_where_they_belong,
       a_hybrid_host_has_the_unified_ones_in_whichever_order_they_are_mounted, a_v1_host_has_those_of_systemd,
       in_a_container_the_mount_shows_a_part, where_there_is_none_nothing_is_found_and_nothing_breaks,

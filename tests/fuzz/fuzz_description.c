@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Descriptions of events, by strangers: what is accepted is its own canonical form once it is canonical. */
+
+#include "protocol/description.h"
+#include "protocol/protocol.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct description description, again; /* large */
+	_cleanup_(freep) char *text = exactly(data, size);
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r = description_parse(text, size, &description, &why);
+
+	description_is_name(text, size);
+	if (r != 0) {
+		require(why.length > 0);
+		return 0;
+	}
+	require(strlen(description.canonical) <= WIRE_DESCRIPTION_MAX);
+	require(description.name_length > 0 && description.name_length <= DESCRIPTION_NAME_MAX);
+	require(description_parse(description.canonical, strlen(description.canonical), &again, &why) == 0);
+	require(streq(description.canonical, again.canonical));
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A ledger that somebody has torn: it is read, or it is not. Nobody guesses checksums, so where the first byte says so they are
+ * made right, up to an entry that does not fit.
+ */
+
+#include "daemon/entries.h"
+#include "tests/fuzz/fuzz.h"
+
+/* The first byte says whether to mend; behind it is the file. */
+static void mend(uint8_t *memory, size_t size)
+{
+	struct ledger_header header = { .version = LEDGER_VERSION, .start = sizeof(header) };
+	struct ledger_entry *entry;
+
+	if (size < sizeof(header))
+		return;
+	memcpy(header.magic, "userevdL", sizeof(header.magic));
+	memcpy(memory, &header, sizeof(header));
+	for (size_t at = sizeof(header); size - at >= sizeof(*entry); at += entry->size) {
+		entry = (void *)(memory + at);
+		entry->data_size %= LEDGER_DATA_MAX + 1;
+		entry->size = (uint32_t)(sizeof(*entry) + (entry->data_size + 7) / 8 * 8);
+		entry->kind = (uint16_t)(ENTRY_TENANT + entry->kind % ENTRY_SHARE);
+		if (entry->size > size - at)
+			return;
+		entry->check = ledger_check(entry);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(freep) uint64_t *aligned = NULL;
+	_cleanup_(ledger_image_deinit) struct ledger_image image = { 0 };
+	const struct ledger_thing *thing = NULL;
+	uint8_t *memory;
+
+	if (size < 1)
+		return 0;
+	aligned = exactly(data + 1, size - 1);
+	memory = (uint8_t *)aligned;
+	if (data[0] & 1)
+		mend(memory, size - 1);
+	if (ledger_parse(memory, size - 1, &image) < 0)
+		return 0;
+	for (unsigned kind = ENTRY_TENANT; kind <= ENTRY_SHARE; kind++)
+		while ((thing = ledger_next(&image, (uint16_t)kind, thing))) {
+			struct entry_client entry;
+
+			ledger_get(thing, &entry, sizeof(entry));
+			require(ledger_find(&image, (uint16_t)kind, thing->key.a, thing->key.b) == thing);
+		}
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* A policy file, and a tenant whose name is in its first line: it is loaded or there is an error, and then it has an answer. */
+
+#include "daemon/policy_build.h"
+#include "protocol/protocol.h"
+#include "protocol/refusal.h"
+#include "tests/fuzz/fuzz.h"
+
+static void ask(const struct policy *policy, const char *path)
+{
+	struct policy_rules rules;
+	struct policy_verdict verdict;
+	struct policy_event event;
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	size_t n = 0;
+	int r;
+
+	policy_resolve(policy, path, &rules);
+	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
+		require(rules.value[i]);
+	r = policy_may_register(&rules, "some_event", strlen("some_event"), REGISTER_PERSIST, &verdict, &why);
+	require(r == 0 || (r == REFUSAL_NOT_PERMITTED && why.length > 0));
+	policy_tenant(policy, path);
+	policy_sum_maxima(policy);
+	for (size_t at = 0; policy_next_event(policy, &at, &event); n++)
+		require(policy_find_event(policy, event.name, strlen(event.name), &event));
+	require(n == policy_count_events(policy));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(freep) char *text = as_text(data, size), *path = NULL;
+	_cleanup_(problems_deinit) struct problems problems = { 0 };
+	_cleanup_(policy_unrefp) struct policy *policy = policy_new();
+	size_t line = strcspn(text, "\n");
+
+	path = strndup(text, line);
+	require(policy && path);
+	require(policy_load_text(policy, "fuzz.conf", text, size, &problems) == 0);
+	require(!problems.failed && problems.errors <= problems.n);
+	for (size_t i = 0; i < problems.n; i++)
+		require(*problems.list[i].sentence);
+	if (problems.errors > 0)
+		return 0;
+	policy_check_capacity(policy, 1000, &problems);
+	ask(policy, *path == '/' ? path : "/system.slice/some.service");
+	return 0;
+}
