@@ -229,7 +229,7 @@ static void change_policy(struct play *play, struct script_of_bytes *bytes)
 static void set_out(struct play *play)
 {
 	play->world->daemon->options.tenant_is_process = false;
-	play->world->daemon->options.allow_persist = false;
+	play->world->daemon->kernel->facts.flags &= (uint16_t)~KERNEL_PERSIST;
 }
 
 static void follow(struct play *play)

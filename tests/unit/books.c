@@ -182,7 +182,8 @@ void check_books(const struct daemon *daemon)
 	}
 	if (leases != daemon->leases)
 		ck_abort_msg("%u leases, not %u", leases, daemon->leases);
-	if (HASH_CNT(by_key, daemon->events) != daemon->machine.common)
+	/* What is in a reserve is not common. */
+	if (daemon->machine.filled == 0 && HASH_CNT(by_key, daemon->events) != daemon->machine.common)
 		ck_abort_msg("%u events, %u charged", HASH_CNT(by_key, daemon->events), daemon->machine.common);
 	if (script.n_under_way == 0 && HASH_CNT(by_number, daemon->streams) != count_fake_streams())
 		ck_abort_msg("%u streams, not %u", count_fake_streams(), HASH_CNT(by_number, daemon->streams));

@@ -250,6 +250,22 @@ TEST(a_daemon_goes_on_with_what_the_last_one_has_declared)
 }
 END_TEST
 
+/* Found by fuzz_daemon. */
+TEST(a_file_on_which_nothing_was_registered_goes_too)
+{
+	KEPT(world);
+
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	world_adopt(world, ONE);
+	ck_assert_uint_eq(count_fake_streams(), 1);
+	world_restart(world);
+	world_adopt(world, "");
+	turn(world);
+	ck_assert_uint_eq(count_fake_streams(), 0);
+	ck_assert_ptr_null(policy_tenant_of(world));
+}
+END_TEST
+
 /* --- kept --- */
 
 /* All programs are of one tenant, which has a path. */
@@ -401,6 +417,7 @@ SUITE("declared", what_is_declared_is_there_and_charged_to_the_machine_alone,
       a_name_is_kept_for_those_whom_it_is_declared_for, what_the_kernel_does_not_take_is_passed_over_and_tried_again,
       who_holds_the_name_with_other_fields_keeps_it, many_lie_on_several_files,
       wherever_memory_ends_nothing_is_left_half_done, a_daemon_goes_on_with_what_the_last_one_has_declared,
+      a_file_on_which_nothing_was_registered_goes_too,
       what_is_kept_serves_the_next_client, its_time_ends, who_needs_the_room_has_it_back,
       what_comes_again_replaces_what_is_kept_of_it, so_many_are_kept_and_the_oldest_goes_first,
       what_a_client_gives_back_stays_too)
