@@ -202,7 +202,7 @@ static void put_grant(struct holders *holders, const struct grant *grant)
 	const struct reference *reference;
 	const struct lease *lease;
 
-	if (declared_is(grant))
+	if (declared_is(grant) && may_show_more(holders))
 		put_ourselves(holders, grant->tenant);
 	LIST_FOREACH(reference, &grant->registered, in_grant)
 		for (lease = LIST_FIRST(&reference->leases); lease && may_show_more(holders);

@@ -119,11 +119,16 @@ static int describe(const struct policy_event *event, struct description *ret, s
 	return description_parse(text, MIN((size_t)length, sizeof(text) - 1), ret, why);
 }
 
+static bool can_persist(const struct declared *declared)
+{
+	return declared->daemon->kernel->facts.flags & REGISTER_PERSIST;
+}
+
 static uint16_t flags_of(const struct declared *declared, const struct policy_event *event)
 {
 	if (!event->persist->number)
 		return 0;
-	if (declared->daemon->kernel->facts.flags & REGISTER_PERSIST)
+	if (can_persist(declared))
 		return REGISTER_PERSIST;
 	log_warning("[Event %s]: this machine can't make it persist; it ends with the daemon", event->name);
 	return 0;
@@ -198,53 +203,60 @@ static void add_page(struct declared *declared)
 
 /* --- what the kernel says --- */
 
-static void take_page(struct declared *declared)
+static int take_page(int *fd, struct kernel_call *call)
 {
-	struct tenant *tenant = declared->tenant;
-
-	for (size_t i = 0; i < declared->n_calls && i < 2; i++) {
-		struct kernel_call *call = &declared->calls[i];
-
-		if (call->result != KERNEL_OK)
-			continue;
-		if (call->op == KERNEL_PAGE_NEW)
-			tenant->page_fd = fd_steal(&call->fd);
-		else if (call->op == KERNEL_PAGE_FETCH)
-			tenant->page_writable = fd_steal(&call->fd);
-	}
+	if (call->result != KERNEL_OK)
+		return call->result < 0 ? call->result : -EIO;
+	*fd = fd_steal(&call->fd);
+	return 0;
 }
 
-/* 0, or the last error. */
-static int take_streams(struct declared *declared)
+/* The page and the streams: 0, or the worst error. */
+static int take_files(struct declared *declared)
 {
+	struct tenant *tenant = declared->tenant;
 	size_t n = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < declared->n_calls; i++) {
+		struct kernel_call *call = &declared->calls[i];
 		int answer = 0;
 
-		if (declared->calls[i].op == KERNEL_STREAM_NEW)
-			answer = stream_came(declared->streams[n++], &declared->calls[i]);
+		if (call->op == KERNEL_PAGE_NEW)
+			answer = take_page(&tenant->page_fd, call);
+		else if (call->op == KERNEL_PAGE_FETCH)
+			answer = take_page(&tenant->page_writable, call);
+		else if (call->op == KERNEL_STREAM_NEW)
+			answer = stream_came(declared->streams[n++], call);
 		r = MIN(answer, r);
 	}
 	return r;
 }
 
-static void take_item(struct item *item)
+/* 0, or the kernel's answer. */
+static int take_grant(struct item *item)
 {
 	const struct kernel_call *call = item->call;
 
-	if (call->result != KERNEL_OK) {
-		complain_of_answer(&item->event, call->result);
-		return;
-	}
+	if (call->result != KERNEL_OK)
+		return call->result;
 	item->grant->bit = call->bit;
-	if (!hold(item, item->stream, call->index)) {
-		complain(&item->event, strerror(ENOMEM));
-		return;
-	}
+	if (!hold(item, item->stream, call->index))
+		return -ENOMEM;
 	if (call->flags & REGISTER_PERSIST)
 		grant_persists(item->grant);
+	return 0;
+}
+
+static void take_item(struct item *item)
+{
+	int r = take_grant(item);
+
+	if (r == 0)
+		return;
+	complain_of_answer(&item->event, r);
+	/* Else nobody could have the name as the kernel has it. */
+	item->grant = grant_unref(item->grant);
 }
 
 static void replace(struct daemon *daemon, struct declared *declared)
@@ -256,7 +268,9 @@ static void replace(struct daemon *daemon, struct declared *declared)
 
 static void give_up(struct daemon *daemon, struct declared *declared, int error)
 {
-	log_error("no data file (%s): the events that the policy declares stay as they were", strerror(-error));
+	if (error != -ECANCELED)
+		log_error("no page or data file (%s): the events that the policy declares stay as they were",
+			  strerror(-error));
 	daemon->declared = daemon->declared_before;
 	daemon->declared_before = NULL;
 	declared_free(declared);
@@ -270,8 +284,7 @@ static void on_registered(void *data, struct kernel_call *calls _unused_, size_t
 	int r;
 
 	daemon->declaring = false;
-	take_page(declared);
-	r = take_streams(declared);
+	r = take_files(declared);
 	if (r == 0)
 		replace(daemon, declared);
 	else
@@ -295,7 +308,7 @@ static bool has(const struct declared *declared, const struct policy_event *want
 	event = event_by_name(declared->daemon, description.canonical, description.name_length);
 	NUMBER_FIND(by_event, declared->tenant->grants, event, grant);
 	return grant && grant->leases > 0 && streq(event->description, description.canonical) &&
-	       (grant->persistent || !wanted->persist->number);
+	       (grant->persistent || !wanted->persist->number || !can_persist(declared));
 }
 
 static bool is_up_to_date(const struct daemon *daemon)
@@ -403,7 +416,7 @@ void declared_inherit(struct daemon *daemon)
 	if (tenant_of_policy(daemon, &tenant) < 0)
 		return;
 	n_streams = count_streams(tenant, &n);
-	declared = n_streams > 0 ? declared_new(daemon, tenant, n_streams, n) : NULL;
+	declared = n > 0 ? declared_new(daemon, tenant, n_streams, n) : NULL;
 	for (struct stream *stream = daemon->streams; declared && stream; stream = stream->by_number.next)
 		if (stream->tenant == tenant && stream->fd >= 0)
 			inherit_stream(declared, stream);

@@ -175,8 +175,6 @@ static int grant_new(struct tenant *tenant, struct event *event, struct grant **
 	if (!grant)
 		return -ENOMEM;
 	r = admission_charge(tenant, &event->account, &grant->charge, why);
-	if (r > 0 && streams_yield(tenant->level))
-		text_printf(why, "; what was kept for programs of the past is let go now: try again");
 	if (r != 0) {
 		HASH_DELETE(by_event, tenant->grants, grant);
 		free(grant);
@@ -205,8 +203,12 @@ int grant_get(struct tenant *tenant, const struct description *description, uint
 		return 0;
 	}
 	r = grant_new(tenant, event, ret, why);
-	if (r != 0)
-		event_tidy(event);
+	if (r == 0)
+		return 0;
+	event_tidy(event);
+	/* Not before: the event may go with what was kept of it. */
+	if (r > 0 && streams_yield(tenant->level))
+		text_printf(why, "; what was kept for programs of the past is let go now: try again");
 	return r;
 }
 

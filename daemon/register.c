@@ -52,7 +52,7 @@ struct registration {
 	struct errand errand;
 	struct daemon *daemon;
 	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
-	struct stream *next;   /* what stream_for() says */
+	uint32_t next;	       /* the number of the one that stream_for() has said; 0: none */
 	bool next_is_known;
 	bool stream_is_new; /* the first call makes it, and is not answered */
 	uint32_t serial;
@@ -269,15 +269,20 @@ static void add_call(struct registration *registration, struct item *item)
 	};
 }
 
-/* One that is shared is proved first, so that is asked once for all items. */
+/* One that is shared is proved first, so that is asked once for all items. It may end before there is one for it. */
 static struct stream *next_stream(const struct client *client, struct registration *registration)
 {
+	struct stream *next;
+
 	if (registration->stream)
 		return registration->stream;
-	if (!registration->next_is_known)
-		registration->next = stream_for(client);
-	registration->next_is_known = true;
-	return registration->next;
+	if (!registration->next_is_known) {
+		next = stream_for(client);
+		registration->next = next ? next->number : 0;
+		registration->next_is_known = true;
+	}
+	next = stream_by_number(registration->daemon, registration->next);
+	return next && !next->closed ? next : NULL;
 }
 
 static void place_item(struct client *client, struct registration *registration, struct item *item)

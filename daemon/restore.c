@@ -213,15 +213,6 @@ static void restore_grant(struct restoration *restoration, const struct ledger_t
 	keep_grant(restoration, grant);
 }
 
-static struct stream *find_stream(const struct daemon *daemon, uint64_t number)
-{
-	uint32_t wanted = (uint32_t)number;
-	struct stream *stream;
-
-	NUMBER_FIND(by_number, daemon->streams, wanted, stream);
-	return stream;
-}
-
 static void restore_reference(struct restoration *restoration, struct stream *stream, struct grant *grant, uint32_t bit,
 			      uint32_t index)
 {
@@ -257,7 +248,7 @@ static int restore_references(struct restoration *restoration)
 	int r = 0;
 
 	while (r == 0 && (thing = ledger_next(&restoration->image, ENTRY_REFERENCE, thing))) {
-		struct stream *stream = find_stream(restoration->daemon, thing->key.a);
+		struct stream *stream = stream_by_number(restoration->daemon, (uint32_t)thing->key.a);
 		struct grant *grant = find_grant(restoration, thing->key.b);
 		struct entry_reference entry;
 
@@ -348,7 +339,7 @@ static struct reference *find_reference(const struct restoration *restoration, c
 	struct stream *stream;
 
 	ledger_get(lease, &entry, sizeof(entry));
-	stream = find_stream(restoration->daemon, entry.stream);
+	stream = stream_by_number(restoration->daemon, entry.stream);
 	return grant && stream ? reference_find(stream, grant) : NULL;
 }
 

@@ -12,7 +12,7 @@
 #include "kernel/kernel.h"
 #include "kernel/uapi.h"
 
-static struct stream *find(struct daemon *daemon, uint32_t number)
+struct stream *stream_by_number(const struct daemon *daemon, uint32_t number)
 {
 	struct stream *stream;
 
@@ -25,7 +25,7 @@ static uint32_t next_number(struct daemon *daemon)
 {
 	do
 		daemon->last_stream++;
-	while (daemon->last_stream == 0 || find(daemon, daemon->last_stream));
+	while (daemon->last_stream == 0 || stream_by_number(daemon, daemon->last_stream));
 	return daemon->last_stream;
 }
 
@@ -86,7 +86,8 @@ struct stream *stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *
 struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool stranger)
 {
 	struct daemon *daemon = tenant->daemon;
-	struct stream *stream = number == 0 || find(daemon, number) ? NULL : stream_make(tenant, uid, number);
+	struct stream *stream =
+		number == 0 || stream_by_number(daemon, number) ? NULL : stream_make(tenant, uid, number);
 
 	if (!stream)
 		return NULL;
@@ -142,8 +143,8 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 	if (rules_share_streams(stream->tenant))
 		return false;
 	share_no_more(stream);
-	/* Whoever gets it alone can harm himself only. */
-	return stream->users > own;
+	/* Whoever gets it alone, as the first, can harm himself only. */
+	return stream->users > own || stream->second_hand;
 }
 
 static bool wants_probing(const struct stream *stream)
@@ -151,7 +152,7 @@ static bool wants_probing(const struct stream *stream)
 	const struct daemon *daemon = stream->daemon;
 
 	return daemon->kernel->facts.backend != BACKEND_EMBEDDED && !daemon->guarded && stream->made &&
-	       stream->users > 0 && !stream->stranger;
+	       (stream->users > 0 || stream->kept) && !stream->stranger;
 }
 
 void stream_resume(struct stream *stream, int fd)
@@ -199,11 +200,12 @@ static bool is_long(const struct stream *stream)
 	return !stream->daemon->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
 }
 
+/* One that is kept has nothing live, and is there for those who come back. */
 static bool is_dying(const struct stream *stream)
 {
 	unsigned dead = HASH_CNT(by_grant, stream->references) - stream->live;
 
-	return dead > MAX(stream->live, STREAM_DEAD_MIN);
+	return !stream->kept && dead > MAX(stream->live, STREAM_DEAD_MIN);
 }
 
 static bool takes_events(const struct stream *stream)
@@ -253,6 +255,7 @@ static void keep_no_more(struct stream *stream)
 
 struct stream *stream_use(struct stream *stream)
 {
+	stream->second_hand |= stream->kept;
 	keep_no_more(stream);
 	stream->users++;
 	return stream;
@@ -283,7 +286,7 @@ void stream_free(struct stream *stream)
 static void on_still_open(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct daemon *daemon = data;
-	struct stream *stream = find(daemon, call->stream);
+	struct stream *stream = stream_by_number(daemon, call->stream);
 
 	if (stream)
 		stream->asked = false;
@@ -365,21 +368,22 @@ bool streams_yield(struct level *level)
 	return any;
 }
 
-static bool is_elsewhere(const struct reference *reference)
+/* What is merely kept elsewhere may go sooner. */
+static bool is_in_use_elsewhere(const struct reference *reference)
 {
 	const struct reference *other;
 
 	LIST_FOREACH(other, &reference->grant->registered, in_grant)
-		if (other != reference && !other->stream->closed)
+		if (other != reference && other->stream->users > 0)
 			return true;
 	return false;
 }
 
-/* Whether it has something that no other stream of the tenant has. */
+/* Whether it has something that nobody else of the tenant uses. */
 static bool is_needed(const struct stream *stream)
 {
 	for (const struct reference *at = stream->references; at; at = at->by_grant.next)
-		if (!is_elsewhere(at))
+		if (!is_in_use_elsewhere(at))
 			return true;
 	return false;
 }
@@ -441,11 +445,13 @@ static void tell_on_stranger(struct stream *stream)
 		if (share_find(client, stream))
 			client_cut_counted(client, 0, REFUSAL_SELF_REGISTERED,
 					   "the data file is for records alone; events are registered with the daemon");
+	if (stream->kept)
+		leave(stream);
 }
 
 static void on_probed(void *data, struct kernel_call *call, size_t n _unused_)
 {
-	struct stream *stream = find(data, call->stream);
+	struct stream *stream = stream_by_number(data, call->stream);
 
 	if (stream && call->result == KERNEL_E_STRANGER && !stream->stranger)
 		tell_on_stranger(stream);
@@ -464,10 +470,11 @@ void stream_probe(struct stream *stream)
 
 bool streams_probe(struct daemon *daemon)
 {
-	struct stream *stream;
+	struct stream *stream, *next;
 	bool any = false;
 
-	for (stream = daemon->streams; stream; stream = stream->by_number.next) {
+	for (stream = daemon->streams; stream; stream = next) {
+		next = stream->by_number.next;
 		any |= wants_probing(stream);
 		stream_probe(stream);
 	}

@@ -47,6 +47,7 @@ struct stream {
 	LIST_ENTRY(stream) sharing;
 	TAILQ_ENTRY(stream) idle; /* while users == 0: it lingers, or it is: */
 	bool kept;		  /* in the list of its level */
+	bool second_hand;	  /* it was kept, and who had it then may have a copy still */
 	ev_timer w_kept;
 	bool closed; /* the kernel's part has no copy of its own any more */
 	UT_hash_handle by_number;
@@ -78,6 +79,8 @@ struct stream *stream_restore(struct tenant *, uid_t, uint32_t number, bool stra
 /* … and with its file, which is taken over. */
 void stream_resume(struct stream *, int fd);
 
+/* NULL: there is none. */
+struct stream *stream_by_number(const struct daemon *, uint32_t number);
 /* On which stream the client's next event is to be registered; NULL: on a new one. */
 struct stream *stream_for(const struct client *);
 /* Whether the client may have what is registered there: it is shared, and not so full of dead events that nobody new gets it. */

@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -553,6 +554,30 @@ void release(struct end *end, uint32_t bit)
 {
 	say_release(end, bit);
 	expect_released(end, 1);
+}
+
+void keep_for(struct world *world, const char *time)
+{
+	char policy[64];
+
+	world->daemon->options.tenant_is_process = false;
+	snprintf(policy, sizeof(policy), "[/world]\nKeepFor=%s\n", time);
+	world_adopt(world, policy);
+}
+
+static bool let_go_of_kept(struct world *world)
+{
+	for (struct stream *stream = world->daemon->streams; stream; stream = stream->by_number.next)
+		if (stream->kept)
+			return streams_yield(stream->tenant->level);
+	return false;
+}
+
+void keep_nothing(struct world *world)
+{
+	keep_for(world, "0");
+	while (let_go_of_kept(world))
+		;
 }
 
 struct tenant *tenant_of(const struct end *end)

@@ -96,3 +96,7 @@ struct answer get_with(struct end *, uint16_t flags, const char *description);
 /* Gives one event back. */
 void release(struct end *, uint32_t bit);
 struct tenant *tenant_of(const struct end *);
+/* From now on programs are of one tenant, "/world", and what they leave behind is kept for that time. */
+void keep_for(struct world *, const char *time);
+/* And no more, nor what is kept already: before the world ends. */
+void keep_nothing(struct world *);

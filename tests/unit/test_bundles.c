@@ -872,16 +872,6 @@ TEST(what_was_held_without_the_guard_is_nobody_elses_when_it_is_back)
 }
 END_TEST
 
-static struct stream *stream_by_number(const struct world *world, uint32_t number)
-{
-	struct stream *stream = world->daemon->streams;
-
-	while (stream && stream->number != number)
-		stream = stream->by_number.next;
-	ck_assert_ptr_nonnull(stream);
-	return stream;
-}
-
 /* From that file alone. */
 static void take_guard_from(struct stream *stream)
 {
@@ -906,7 +896,7 @@ TEST(one_of_its_files_without_the_guard_is_enough_to_give_none)
 
 		get_list(&old, &before);
 		without = get_list(&first, &list).answer[i].stream;
-		take_guard_from(stream_by_number(world, without));
+		take_guard_from(stream_by_number(world->daemon, without));
 		granted = get_list(&second, &list);
 		expect_apart(&first, &second);
 		ck_assert_uint_eq(second.heard.message.streams, 1);

@@ -5,6 +5,7 @@
 #include "daemon/declared.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "daemon/deposit.h"
 #include "daemon/level.h"
@@ -62,6 +63,17 @@ TEST(what_is_declared_is_there_and_charged_to_the_machine_alone)
 	ck_assert_uint_eq(count_fake_slots(), 0);
 	ck_assert_uint_eq(world->daemon->machine.common, 0);
 	ck_assert_ptr_null(policy_tenant_of(world));
+}
+END_TEST
+
+TEST(what_is_declared_counts_in_the_maximum_of_the_root)
+{
+	GUARDED(world);
+
+	world_adopt(world, "[/]\nMaxEvents=1\n" ONE TWO);
+	ck_assert_uint_eq(count_fake_slots(), 1);
+	check_books(world->daemon);
+	world_adopt(world, "");
 }
 END_TEST
 
@@ -250,33 +262,101 @@ TEST(a_daemon_goes_on_with_what_the_last_one_has_declared)
 }
 END_TEST
 
-/* Found by fuzz_daemon. */
-TEST(a_file_on_which_nothing_was_registered_goes_too)
+TEST(a_name_that_the_kernel_refuses_is_nobodys)
+{
+	GUARDED(world);
+	WELCOMED(end, world, 1);
+
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	world_adopt(world, ONE TWO);
+	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	/* Whoever has it there may be the one that a program wants to join. */
+	get(&end, "one u64 y");
+	world_adopt(world, "");
+}
+END_TEST
+
+TEST(a_page_that_no_other_keeper_could_have_is_none)
 {
 	KEPT(world);
 
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	refuse(KERNEL_PAGE_FETCH, -EMFILE, 0, 1);
 	world_adopt(world, ONE);
-	ck_assert_uint_eq(count_fake_streams(), 1);
-	world_restart(world);
-	world_adopt(world, "");
-	turn(world);
-	ck_assert_uint_eq(count_fake_streams(), 0);
 	ck_assert_ptr_null(policy_tenant_of(world));
+	ck_assert_uint_eq(count_fake_slots(), 0);
+	world_adopt(world, ONE);
+	ck_assert_uint_eq(count_fake_slots(), 1);
+	world_adopt(world, "");
+}
+END_TEST
+
+TEST(what_cannot_persist_is_not_asked_for_again_and_again)
+{
+	GUARDED(world);
+	unsigned calls;
+
+	script.kernel->facts.flags = 0;
+	world_adopt(world, ONE "Persist=yes\n");
+	ck_assert_uint_eq(count_fake_slots(), 1);
+	calls = count_calls();
+	world_adopt(world, ONE "Persist=yes\n");
+	ck_assert_uint_eq(count_calls(), calls);
+	world_adopt(world, "");
+}
+END_TEST
+
+TEST(what_the_last_daemon_has_not_heard_of_any_more_is_made_anew)
+{
+	KEPT(world);
+
+	hold();
+	world_adopt(world, ONE TWO);
+	carry_out_batch(TAILQ_FIRST(&script.under_way));
+	world_restart(world);
+	ck_assert_uint_eq(world->daemon->machine.common, 0);
+	world_adopt(world, ONE TWO);
+	ck_assert_uint_eq(count_fake_slots(), 2);
+	ck_assert_uint_eq(count_fake_streams(), 1);
+	check_books(world->daemon);
+	world_adopt(world, "");
+}
+END_TEST
+
+TEST(a_daemon_that_ends_while_it_declares_leaves_it_to_the_next)
+{
+	KEPT(world);
+
+	world_adopt(world, ONE);
+	hold();
+	/* Twice, so that it would begin again when the kernel has answered. */
+	world_adopt(world, ONE TWO);
+	world_adopt(world, TWO);
+	world_restart(world);
+	ck_assert_ptr_nonnull(find_slot("one u32 x"));
+	world_adopt(world, TWO);
+	ck_assert_ptr_null(find_slot("one u32 x"));
+	ck_assert_uint_eq(count_fake_slots(), 1);
+	check_books(world->daemon);
+	world_adopt(world, "");
+}
+END_TEST
+
+/* The last daemon was ended between two of the kernel's answers. */
+TEST(what_was_half_made_ends_with_a_policy_that_declares_nothing)
+{
+	KEPT(world);
+
+	refuse(KERNEL_REGISTER, -EIO, 0, 1);
+	world_adopt(world, ONE);
+	world_restart(world);
+	declared_adopt(world->daemon);
+	turn(world);
+	ck_assert_ptr_null(policy_tenant_of(world));
+	ck_assert_uint_eq(count_fake_streams(), 0);
 }
 END_TEST
 
 /* --- kept --- */
-
-/* All programs are of one tenant, which has a path. */
-static void keep_for(struct world *world, const char *time)
-{
-	char policy[64];
-
-	world->daemon->options.tenant_is_process = false;
-	snprintf(policy, sizeof(policy), "[/world]\nKeepFor=%s\n", time);
-	world_adopt(world, policy);
-}
 
 TEST(what_is_kept_serves_the_next_client)
 {
@@ -302,6 +382,25 @@ TEST(what_is_kept_serves_the_next_client)
 	}
 	turn(world);
 	ck_assert(streams_yield(world->daemon->streams->tenant->level));
+}
+END_TEST
+
+TEST(what_is_kept_serves_the_next_client_however_much_it_is)
+{
+	GUARDED(world);
+
+	keep_for(world, "1h");
+	for (unsigned round = 0; round < 2; round++) {
+		WELCOMED(end, world, 1);
+		char text[16];
+
+		for (unsigned i = 0; i < 2 * STREAM_DEAD_MIN; i++) {
+			snprintf(text, sizeof(text), "e%u", i);
+			get(&end, text);
+		}
+	}
+	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
+	keep_nothing(world);
 }
 END_TEST
 
@@ -364,7 +463,8 @@ TEST(what_comes_again_replaces_what_is_kept_of_it)
 			get(&end, "two u32 x");
 	}
 	look(world);
-	ck_assert_uint_eq(count_fake_streams(), 1);
+	/* What the one does not have will go sooner than what both have. */
+	ck_assert_uint_eq(count_fake_streams(), 2);
 	ck_assert_uint_eq(world->daemon->machine.common, 2);
 	check_books(world->daemon);
 	ck_assert(streams_yield(world->daemon->streams->tenant->level));
@@ -411,13 +511,188 @@ TEST(what_a_client_gives_back_stays_too)
 }
 END_TEST
 
+/* A service that is started again is another tenant of the same path, for its cgroup has another id. */
+static void make_cgroup(struct world *world, const char *name)
+{
+	struct cgroups *cgroups = &world->daemon->cgroups;
+	char path[PATH_MAX + 16];
+
+	*cgroups = (struct cgroups){ .root = "/" };
+	snprintf(cgroups->mount, sizeof(cgroups->mount), "%s/%s", world->directory, name);
+	snprintf(path, sizeof(path), "%s/world", cgroups->mount);
+	ck_assert_int_eq(mkdir(cgroups->mount, 0700), 0);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+}
+
+static void remove_cgroup(const struct world *world, const char *name)
+{
+	char path[sizeof(world->directory) + 32];
+
+	snprintf(path, sizeof(path), "%s/%s/world", world->directory, name);
+	rmdir(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+}
+
+TEST(what_is_let_go_for_an_event_may_be_all_that_held_it)
+{
+	UNGUARDED(world);
+
+	world->daemon->options.max_events = 1;
+	keep_for(world, "1h");
+	make_cgroup(world, "first");
+	{
+		WELCOMED(end, world, 1);
+
+		get(&end, "one u32 x");
+	}
+	make_cgroup(world, "next");
+	WELCOMED(end, world, 1);
+	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->tenants), 2);
+	REGISTER(&end, "one u32 x");
+	expect_refused(&end, REFUSAL_QUOTA_EXCEEDED);
+	check_books(world->daemon);
+	get(&end, "one u32 x");
+	remove_cgroup(world, "first");
+	remove_cgroup(world, "next");
+	keep_nothing(world);
+}
+END_TEST
+
+/* What is asked for behind that finds a place all the same. */
+TEST(what_is_let_go_amid_a_batch_serves_none_of_it)
+{
+	GUARDED(world);
+	struct answer answer[3];
+	char text[16];
+
+	world->daemon->options.max_events = STREAM_EVENTS_MAX + 1;
+	keep_for(world, "1h");
+	WELCOMED(full, world, 1);
+	WELCOMED(end, world, 1);
+	for (unsigned i = 0; i < STREAM_EVENTS_MAX; i++) {
+		snprintf(text, sizeof(text), "e%u", i);
+		get(&full, text);
+	}
+	{
+		WELCOMED(other, world, 1);
+
+		get(&other, "one u32 x");
+	}
+	ck_assert_uint_eq(count_fake_streams(), 2);
+	REGISTER(&end, "e0", "two u32 x", "three u32 x");
+	expect_answers(&end, answer, 3);
+	ck_assert_uint_eq(answer[1].refusal, REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_uint_eq(answer[2].refusal, REFUSAL_NONE);
+	check_books(world->daemon);
+	keep_nothing(world);
+}
+END_TEST
+
+TEST(a_stranger_on_what_is_kept_has_it_let_go)
+{
+	UNGUARDED(world);
+	uint32_t stream;
+
+	keep_for(world, "1h");
+	{
+		WELCOMED(end, world, 1);
+
+		stream = get(&end, "one u32 x").stream;
+	}
+	turn(world);
+	ck_assert_uint_eq(count_fake_streams(), 1);
+	/* Who has gone may have left a copy behind. */
+	find_stream(stream)->stranger = true;
+	streams_probe(world->daemon);
+	look(world);
+	ck_assert_uint_eq(count_fake_streams(), 0);
+}
+END_TEST
+
+TEST(what_a_stranger_leaves_is_not_kept_however_late_that_is_known)
+{
+	UNGUARDED(world);
+
+	keep_for(world, "1h");
+	{
+		WELCOMED(end, world, 1);
+
+		find_stream(get(&end, "one u32 x").stream)->stranger = true;
+		hold();
+	}
+	turn(world);
+	hold_no_more();
+	look(world);
+	ck_assert_uint_eq(count_fake_streams(), 0);
+}
+END_TEST
+
+/* Who had it may have it still. */
+TEST(what_was_kept_is_given_to_nobody_when_the_guard_has_gone_meanwhile)
+{
+	GUARDED(world);
+	struct answer answer;
+	uint32_t stream;
+
+	keep_for(world, "1h");
+	WELCOMED(next, world, 1);
+	{
+		WELCOMED(end, world, 1);
+
+		stream = get(&end, "one u32 x").stream;
+	}
+	turn(world);
+	hold();
+	REGISTER(&next, "two u32 x");
+	set_guard(world, false);
+	hold_no_more();
+	expect_answers(&next, &answer, 1);
+	ck_assert_uint_eq(answer.refusal, REFUSAL_TROUBLE);
+	ck_assert_uint_ne(get(&next, "two u32 x").stream, stream);
+	keep_nothing(world);
+}
+END_TEST
+
+TEST(the_time_begins_with_the_last_who_leaves)
+{
+	UNGUARDED(world);
+
+	keep_for(world, "2");
+	WELCOMED(late, world, 1);
+	{
+		WELCOMED(end, world, 1);
+
+		get(&end, "one u32 x");
+		get(&end, "two u32 x");
+	}
+	turn(world);
+	usleep(1200000);
+	get(&late, "one u32 x");
+	end_hang_up(&late);
+	late.stream = fd_close(late.stream);
+	usleep(1200000);
+	look(world);
+	ck_assert_ptr_null(find_slot("two u32 x"));
+	ck_assert_ptr_nonnull(find_slot("one u32 x"));
+	keep_nothing(world);
+}
+END_TEST
+
 SUITE("declared", what_is_declared_is_there_and_charged_to_the_machine_alone,
-      the_same_once_more_asks_the_kernel_for_nothing, what_stays_is_never_gone_and_what_goes_is,
-      a_policy_that_changes_while_the_kernel_is_asked_counts_in_the_end, a_program_that_has_the_same_joins_it,
-      a_name_is_kept_for_those_whom_it_is_declared_for, what_the_kernel_does_not_take_is_passed_over_and_tried_again,
-      who_holds_the_name_with_other_fields_keeps_it, many_lie_on_several_files,
-      wherever_memory_ends_nothing_is_left_half_done, a_daemon_goes_on_with_what_the_last_one_has_declared,
-      a_file_on_which_nothing_was_registered_goes_too,
-      what_is_kept_serves_the_next_client, its_time_ends, who_needs_the_room_has_it_back,
+      what_is_declared_counts_in_the_maximum_of_the_root, the_same_once_more_asks_the_kernel_for_nothing,
+      what_stays_is_never_gone_and_what_goes_is, a_policy_that_changes_while_the_kernel_is_asked_counts_in_the_end,
+      a_program_that_has_the_same_joins_it, a_name_is_kept_for_those_whom_it_is_declared_for,
+      what_the_kernel_does_not_take_is_passed_over_and_tried_again, who_holds_the_name_with_other_fields_keeps_it,
+      many_lie_on_several_files, wherever_memory_ends_nothing_is_left_half_done,
+      a_daemon_goes_on_with_what_the_last_one_has_declared, what_is_kept_serves_the_next_client,
+      what_is_kept_serves_the_next_client_however_much_it_is, its_time_ends, who_needs_the_room_has_it_back,
       what_comes_again_replaces_what_is_kept_of_it, so_many_are_kept_and_the_oldest_goes_first,
-      what_a_client_gives_back_stays_too)
+      what_a_client_gives_back_stays_too, what_is_let_go_for_an_event_may_be_all_that_held_it,
+      what_is_let_go_amid_a_batch_serves_none_of_it, a_stranger_on_what_is_kept_has_it_let_go,
+      what_a_stranger_leaves_is_not_kept_however_late_that_is_known,
+      what_was_kept_is_given_to_nobody_when_the_guard_has_gone_meanwhile, the_time_begins_with_the_last_who_leaves,
+      a_name_that_the_kernel_refuses_is_nobodys, a_page_that_no_other_keeper_could_have_is_none,
+      what_cannot_persist_is_not_asked_for_again_and_again, what_the_last_daemon_has_not_heard_of_any_more_is_made_anew,
+      a_daemon_that_ends_while_it_declares_leaves_it_to_the_next,
+      what_was_half_made_ends_with_a_policy_that_declares_nothing)

@@ -1302,6 +1302,7 @@ struct history {
 	unsigned refused;
 	unsigned shared;   /* files that a second client got */
 	unsigned together; /* steps with a client that had company in its bundle */
+	unsigned kept;	   /* steps with a file that nobody has */
 	unsigned flips;
 };
 
@@ -1412,7 +1413,7 @@ static void kernel_will_refuse(void)
 static void meddle(struct history *history)
 {
 	int *copy = &history->copy[random() % COPIES];
-	struct fake_stream *stream = &fake.stream[random() % STREAMS];
+	struct fake_stream *stream = &fake.stream[random() % (2 * ACTORS)];
 
 	switch (random() % 8) {
 	case 0:
@@ -1447,6 +1448,14 @@ static bool anybody_has_company(const struct daemon *daemon)
 	return false;
 }
 
+static bool anything_is_kept(const struct daemon *daemon)
+{
+	for (const struct stream *stream = daemon->streams; stream; stream = stream->by_number.next)
+		if (stream->kept)
+			return true;
+	return false;
+}
+
 static void step(struct history *history)
 {
 	switch (random() % 12) {
@@ -1468,6 +1477,30 @@ static void step(struct history *history)
 	actors_hear(history);
 	check_books(history->world->daemon);
 	history->together += anybody_has_company(history->world->daemon);
+	history->kept += anything_is_kept(history->world->daemon);
+}
+
+static void live(struct history *history, struct world *world, unsigned seed)
+{
+	srandom(seed);
+	memset(history, 0, sizeof(*history));
+	history->world = world;
+	memset(history->copy, -1, sizeof(history->copy));
+	hold();
+	for (unsigned i = 0; i < STEPS; i++)
+		step(history);
+	ck_assert_uint_gt(history->granted, STEPS / 20);
+	ck_assert_uint_gt(history->refused, STEPS / 20);
+	ck_assert_uint_gt(history->shared, STEPS / 50);
+	ck_assert_uint_gt(history->together, STEPS / 100);
+	ck_assert_uint_gt(history->flips, 5);
+	refuse(0, 0, 0, 0);
+	hold_no_more();
+	for (size_t i = 0; i < ACTORS; i++)
+		if (history->actor[i].there)
+			actor_leaves(history, &history->actor[i]);
+	for (size_t i = 0; i < COPIES; i++)
+		history->copy[i] = fd_close(history->copy[i]);
 }
 
 TEST(whatever_happens_in_whichever_order_the_books_balance)
@@ -1477,25 +1510,24 @@ TEST(whatever_happens_in_whichever_order_the_books_balance)
 	for (unsigned seed = 1; seed <= HISTORIES; seed++) {
 		GUARDED(world);
 
-		srandom(seed);
-		memset(&history, 0, sizeof(history));
-		history.world = world;
-		memset(history.copy, -1, sizeof(history.copy));
-		hold();
-		for (unsigned i = 0; i < STEPS; i++)
-			step(&history);
-		ck_assert_uint_gt(history.granted, STEPS / 20);
-		ck_assert_uint_gt(history.refused, STEPS / 20);
-		ck_assert_uint_gt(history.shared, STEPS / 50);
-		ck_assert_uint_gt(history.together, STEPS / 100);
-		ck_assert_uint_gt(history.flips, 5);
-		refuse(0, 0, 0, 0);
-		hold_no_more();
-		for (size_t i = 0; i < ACTORS; i++)
-			if (history.actor[i].there)
-				actor_leaves(&history, &history.actor[i]);
-		for (size_t i = 0; i < COPIES; i++)
-			history.copy[i] = fd_close(history.copy[i]);
+		live(&history, world, seed);
+	}
+}
+END_TEST
+
+/* So little room that somebody needs it now and then. */
+TEST(the_same_where_what_programs_leave_behind_is_kept)
+{
+	static struct history history;
+
+	for (unsigned seed = 1; seed <= HISTORIES; seed++) {
+		GUARDED(world);
+
+		world->daemon->options.max_events = 14;
+		keep_for(world, "1h");
+		live(&history, world, seed);
+		ck_assert_uint_gt(history.kept, STEPS / 200);
+		keep_nothing(world);
 	}
 }
 END_TEST
@@ -1538,4 +1570,4 @@ SUITE("streams", two_clients_of_one_tenant_and_user_share_a_stream_and_only_the_
       the_status_says_whether_the_guard_holds, a_bit_that_the_kernel_changes_is_told_to_those_who_watch,
       a_daemon_that_ends_with_streams_shared_and_being_made_ends_well,
       whatever_finds_no_memory_costs_nothing_and_the_next_client_finds_everything_well,
-      whatever_happens_in_whichever_order_the_books_balance)
+      whatever_happens_in_whichever_order_the_books_balance, the_same_where_what_programs_leave_behind_is_kept)
