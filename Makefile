@@ -62,7 +62,7 @@ POLICY := policy policy_event policy_file policy_glob policy_keys policy_load po
 DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon declared deposit dispatch entries event explain \
 	hello lease ledger level listener listing log metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
 	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
-LIBRARY := connection event lock open page register release stream write
+LIBRARY := claim clock connection debug event fd lock look memory module open page poll register release request stream watch write
 CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
 	ctl_options ctl_output ctl_policy ctl_policy_check ctl_policy_explain ctl_policy_ledger ctl_policy_show ctl_private \
 	ctl_record ctl_reload ctl_run ctl_status ctl_table ctl_tenant_name ctl_tenant_view ctl_tenants ctl_top ctl_top_frame ctl_top_keys \
@@ -71,18 +71,18 @@ CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl
 	tracer_tracefs_look tracer_tracefs_signal tracer_tracefs_tail tracer_tracefs_text \
 	tracer_tracefs_writer
 
-UNIT_TESTS := test_admission test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_daemon test_declared \
+UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_daemon test_declared \
 	test_decode test_description test_disposal test_embedded test_fdset test_ledger test_level test_log test_message test_options test_output \
 	test_page test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
 	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
 KEEPER_TESTS := test_format test_handover test_keeper_serve
-INTEGRATION_TESTS := test_declaring test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
-	test_raw test_reload test_restart test_rules test_sharing test_succession test_tenants
+INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
+	test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_registering test_room test_status_page test_strangers test_tracefs
-SCRIPT_TESTS := tests/unit/test_disassembly.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
+SCRIPT_TESTS := tests/unit/test_declaring.sh tests/unit/test_disassembly.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
 	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_demo.sh \
 	tests/integration/test_install.sh \
 	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_run.sh \
@@ -250,7 +250,7 @@ build-tests: build $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(B)/tests/emitter $(
 
 # What is installed, as mode:file:directory[:name]; uninstall takes away just that.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
-	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
+	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
 	$(foreach unit,$(UNITS) $(wildcard systemd/*.socket),644:$(unit):$(UNITDIR)) 644:systemd/80-userevd.preset:$(PRESETDIR) \
 	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:client/userevctl.1:$(MANDIR)/man1 \
 	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/userevd-keeper.8:$(MANDIR)/man8 \
@@ -350,9 +350,10 @@ $(B)/userevctl: $(CTL_OBJECTS) $(LIBRARY_OBJECTS) $(call objects,daemon,boundary
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,libtracefs)
 
+# Never unloaded: at the end of a program that looks like dlclose(), and other threads may still emit.
 $(B)/libuserev.so.$(SOVERSION): $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) client/libuserev.map
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=client/libuserev.map \
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--version-script=client/libuserev.map \
 		$(if $(SANITIZE),,-Wl,-z,defs) $(filter %.o,$^) -o $@
 
 $(B)/libuserev.so: $(B)/libuserev.so.$(SOVERSION)
@@ -456,7 +457,7 @@ $(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/
 $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_restore $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
 $(B)/tests/test_level $(B)/tests/test_policy $(B)/tests/test_remote: $(B)/tests/unit/shortage.o
 $(B)/tests/test_keeper_serve: $(B)/kernel/remote.o
-$(B)/tests/test_client: $(LIBRARY_OBJECTS)
+$(B)/tests/test_alive $(B)/tests/test_client: $(LIBRARY_OBJECTS)
 $(B)/tests/test_output: $(call objects,client,ctl_output ctl_table ctl_json)
 $(B)/tests/test_tenant_name: $(B)/client/ctl_tenant_name.o
 $(B)/tests/test_top: $(call objects,client,ctl_output ctl_tenant_name ctl_tenant_view ctl_top_frame ctl_top_keys)
@@ -466,6 +467,29 @@ $(B)/tests/test_tracefs_text: $(call objects,client,tracer_tracefs_text)
 $(INTEGRATION_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+# Programs and libraries as others build them: the shared library, and no more of ours.
+$(B)/tests/static_program $(B)/tests/static_library.so $(B)/tests/static_plugin.so: LINKED = $(CC) $(BASE_LDFLAGS) $(LDFLAGS) \
+	$(filter %.o,$^) -o $@ -L$(B) -luserev -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..'
+
+$(B)/tests/test_static: | $(B)/tests/static_program $(B)/tests/static_plugin.so
+
+$(B)/tests/static_program: $(B)/tests/integration/static_program.o $(B)/tests/static_library.so $(B)/libuserev.so
+	@echo '  LINK    $@'
+	$(Q)$(LINKED) -pthread -L$(@D) -l:static_library.so
+
+$(B)/tests/static_library.so: $(B)/tests/integration/static_library.o $(B)/libuserev.so
+	@echo '  LINK    $@'
+	$(Q)$(LINKED) -shared
+
+$(B)/tests/integration/static_plugin.o: tests/integration/static_library.c
+	@mkdir -p $(@D)
+	@echo '  CC      $< (as a plugin)'
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) -DAS_PLUGIN -c $< -o $@
+
+$(B)/tests/static_plugin.so: $(B)/tests/integration/static_plugin.o $(B)/libuserev.so
+	@echo '  LINK    $@'
+	$(Q)$(LINKED) -shared
 
 $(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'

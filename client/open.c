@@ -24,19 +24,33 @@ static int choose_socket(struct userev *userev, const char *socket)
 	return 0;
 }
 
-static int userev_new(const char *socket, struct userev **ret)
+static bool wants_explanations(void)
 {
-	_cleanup_(freep) struct userev *userev = calloc(1, sizeof(*userev));
+	const char *debug = secure_getenv("USEREV_DEBUG");
+
+	return debug && *debug && !streq(debug, "0");
+}
+
+int library_new(const char *socket, struct userev **ret)
+{
+	_cleanup_(memory_freep) struct userev *userev = memory_new(sizeof(*userev));
 	int r;
 
 	if (!userev)
 		return -ENOMEM;
 	userev->fd = -1;
+	userev->candidate = -1;
+	userev->poll_fd = -1;
+	/* Until the daemon says otherwise. */
+	userev->limits.packet_max = WIRE_PACKET_MAX;
+	userev->limits.batch_max = WIRE_BATCH_MAX;
 	LIST_INIT(&userev->streams);
 	LIST_INIT(&userev->outdated);
 	TAILQ_INIT(&userev->claims);
+	TAILQ_INIT(&userev->leaving);
+	TAILQ_INIT(&userev->kept);
 	SLIST_INIT(&userev->sentences);
-	userev->batch_max = WIRE_BATCH_MAX;
+	userev->explains = wants_explanations();
 	r = choose_socket(userev, socket);
 	if (r == 0)
 		r = library_adopt(userev);
@@ -52,9 +66,9 @@ static int open_and_connect(const char *socket, struct userev **ret)
 	int r;
 
 	refusal_set("", 0);
-	r = userev_new(socket, ret);
+	r = library_new(socket, ret);
 	if (r == 0)
-		connection_open(*ret);
+		connection_advance_patiently(*ret);
 	return r;
 }
 
@@ -71,14 +85,21 @@ _public_ struct userev *userev_open(const char *socket, unsigned flags)
 _public_ int userev_connected(struct userev *userev)
 {
 	ENTER_LIBRARY;
-	_cleanup_(freep) uint8_t *buffer = malloc(WIRE_PACKET_MAX);
 	int r;
 
 	refusal_set("", 0);
-	if (!buffer)
-		return -ENOMEM;
-	r = connection_open(userev);
-	return r < 0 ? r : claims_ask(userev, buffer);
+	userev = library_meant(userev);
+	r = userev ? connection_advance_patiently(userev) : 0;
+	return r == -EAGAIN ? -ETIMEDOUT : r;
+}
+
+static void close_fds(struct userev *userev)
+{
+	streams_free(&userev->streams);
+	streams_free(&userev->outdated);
+	if (fd_is(userev->fd, &userev->id))
+		fd_close(userev->fd);
+	fd_close(userev->poll_fd);
 }
 
 _public_ void userev_close(struct userev *userev)
@@ -90,14 +111,14 @@ _public_ void userev_close(struct userev *userev)
 		return;
 	library_disown(userev);
 	losses_report(userev);
+	connection_verify(userev);
 	connection_drop(userev);
 	while ((claim = TAILQ_FIRST(&userev->claims)))
 		claim_free(claim);
-	streams_free(&userev->streams);
-	streams_free(&userev->outdated);
+	claims_free_kept(userev);
+	close_fds(userev);
 	sentences_free(&userev->sentences);
 	page_unmap(userev->page);
-	fd_close(userev->fd);
-	free(userev->users);
-	free(userev);
+	memory_free(userev->users);
+	memory_free(userev);
 }

@@ -1,36 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/*
- * An event that is registered is a claim. Claims stand in one queue and are asked for in batches, from `waiting` on to the
- * end; a new connection begins again at the front. One that the daemon refuses is gone with the call that made it; if that
- * has returned, it keeps its place until the next connection. On the wire a claim on an event exists or not, however often
- * a program registers it: `users` counts who shares it, and the last one gives it back.
- *
- * The daemon is asked for the next batch before it has answered the last, and answers in order.
- *
- * An answer that is late ends the connection, and all that was granted on it is asked for anew. On a machine on which a
- * whole batch always takes longer than we wait that would go on for ever: so the next batches are smaller.
- *
- * Everything is found by following a pointer: event → grant → claim. So n events cost n.
- */
+/* Registering: what is looked at here, and the packets in which the daemon is asked for the rest and answers. */
 
 #include "client/library.h"
-
-/* When so few are late it is not for their number. */
-enum { BATCH_MIN = 16 };
-
-static void sentence_add(struct userev *userev, struct userev_registration *asked, const char *text, size_t length)
-{
-	struct sentence *sentence = malloc(sizeof(*sentence) + length + 1);
-
-	asked->why = "refused, and there is no memory to say why";
-	if (!sentence)
-		return;
-	memcpy(sentence->text, text, length);
-	sentence->text[length] = '\0';
-	SLIST_INSERT_HEAD(&userev->sentences, sentence, entry);
-	asked->why = sentence->text;
-}
 
 void sentences_free(struct sentences *sentences)
 {
@@ -38,7 +10,7 @@ void sentences_free(struct sentences *sentences)
 
 	while ((sentence = SLIST_FIRST(sentences))) {
 		SLIST_REMOVE_HEAD(sentences, entry);
-		free(sentence);
+		memory_free(sentence);
 	}
 }
 
@@ -51,7 +23,7 @@ static int refuse(struct userev_registration *asked, int error, const char *sent
 	return error;
 }
 
-static int check_registration(struct userev_registration *asked)
+int registration_check(struct userev_registration *asked)
 {
 	if (asked->flags & ~(USEREV_PERSIST | USEREV_MULTI_FORMAT))
 		return refuse(asked, -EINVAL, "unknown flags; there are USEREV_PERSIST and USEREV_MULTI_FORMAT");
@@ -63,250 +35,76 @@ static int check_registration(struct userev_registration *asked)
 	return 0;
 }
 
-static void grant_free_all(struct userev_grant *newest)
-{
-	while (newest) {
-		struct userev_grant *older = newest->older;
-
-		stream_unref(newest->stream);
-		free(newest);
-		newest = older;
-	}
-}
-
-/*
- * Others may be testing and writing meanwhile. Off comes first and on comes last; an event that stays where it was on the
- * page is never off in between. Whatever they see of it, they write through one grant or the other.
- */
-static void publish(struct userev_event *event, const struct userev_grant *grant, const uint8_t *page, uint32_t bit)
-{
-	intptr_t status = bit ? (intptr_t)((uintptr_t)(page + bit / 8) - (uintptr_t)event) : 0;
-	unsigned char mask = (unsigned char)(1U << bit % 8);
-
-	if (event->status != status || event->mask != mask)
-		__atomic_store_n(&event->status, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&event->mask, mask, __ATOMIC_RELEASE);
-	__atomic_store_n(&event->grant, grant, __ATOMIC_RELEASE);
-	__atomic_store_n(&event->status, status, __ATOMIC_RELEASE);
-}
-
-static int claim_new(struct userev *userev, struct userev_registration *asked)
-{
-	size_t length = strlen(asked->description);
-	struct claim *claim = malloc(sizeof(*claim) + length + 1);
-
-	if (!claim)
-		return -ENOMEM;
-	*claim = (struct claim){
-		.userev = userev,
-		.event = asked->event,
-		.waiting = { .claim = claim },
-		.asked = asked,
-		.flags = (uint16_t)asked->flags,
-		.length = (uint16_t)length,
-	};
-	memcpy(claim->description, asked->description, length + 1);
-	TAILQ_INSERT_TAIL(&userev->claims, claim, entry);
-	if (!userev->waiting)
-		userev->waiting = claim;
-	publish(claim->event, &claim->waiting, NULL, 0);
-	return 0;
-}
-
-void claim_free(struct claim *claim)
-{
-	struct userev *userev = claim->userev;
-
-	publish(claim->event, NULL, NULL, 0);
-	if (userev->waiting == claim)
-		userev->waiting = TAILQ_NEXT(claim, entry);
-	TAILQ_REMOVE(&userev->claims, claim, entry);
-	grant_free_all(claim->newest);
-	free(claim);
-}
-
-/* The daemon gives the full name where it is not what the description begins with. */
-static struct string_item name_of(const struct claim *claim, const struct answer *answer)
-{
-	const char *name = claim->description + strspn(claim->description, " \t");
-
-	if (answer->length > 0)
-		return (struct string_item){ .text = answer->text, .length = answer->length };
-	return (struct string_item){ .text = name, .length = strcspn(name, " \t:;") };
-}
-
-static struct userev_grant *grant_new(struct claim *claim, struct stream *stream, const struct answer *answer)
-{
-	struct string_item name = name_of(claim, answer);
-	struct userev_grant *grant = malloc(sizeof(*grant) + name.length + 1);
-	char *copy;
-
-	if (!grant)
-		return NULL;
-	copy = (char *)(grant + 1);
-	memcpy(copy, name.text, name.length);
-	copy[name.length] = '\0';
-	*grant = (struct userev_grant){
-		.claim = claim,
-		.stream = stream_ref(stream),
-		.index = answer->index,
-		.name = copy,
-		.older = claim->newest,
-	};
-	return grant;
-}
-
-static int claim_granted(struct claim *claim, const struct answer *answer)
-{
-	struct userev *userev = claim->userev;
-	struct stream *stream = streams_find(&userev->streams, answer->stream);
-	struct userev_grant *grant;
-
-	if (!stream || answer->bit == 0 || answer->bit >= userev->limits.page_bits)
-		return -EPROTO;
-	grant = grant_new(claim, stream, answer);
-	if (!grant)
-		return -ENOMEM;
-	claim->newest = grant;
-	claim->bit = answer->bit;
-	userev->users[claim->bit]++;
-	publish(claim->event, grant, userev->page, claim->bit);
-	return 0;
-}
-
-static void claim_refused(struct claim *claim, const struct answer *answer)
-{
-	const char *name = refusal_name(answer->refusal);
-	const char *text = answer->length > 0 ? answer->text : name;
-	size_t length = answer->length > 0 ? answer->length : strlen(name);
-
-	refusal_set(text, length);
-	if (!claim->asked) {
-		publish(claim->event, &claim->waiting, NULL, 0);
-		return;
-	}
-	claim->asked->result = refusal_to_errno(answer->refusal);
-	sentence_add(claim->userev, claim->asked, text, length);
-	claim_free(claim);
-}
-
-/* A packet that was sent, or is to be. */
-struct request {
-	uint32_t serial;
-	uint16_t count;	    /* 0: there is none */
-	struct claim *next; /* the first that is not in it */
-};
-
-/* As many as fit, from `claim` on. */
-static struct packet encode_claims(struct userev *userev, struct claim *claim, uint8_t *buffer, struct request *ret)
+/* As many as fit, from `unasked` on; which then is the first that did not. */
+static struct packet encode_claims(struct userev *userev, uint8_t *buffer, uint16_t *ret_count)
 {
 	struct packet packet = packet_make(buffer, userev->limits.packet_max);
-	const uint32_t most = MIN(userev->limits.batch_max, (uint32_t)userev->batch_max);
+	struct claim *claim = userev->unasked;
+	uint16_t count = 0;
 	size_t mark;
 
-	*ret = (struct request){ .serial = ++userev->serial };
-	encode_begin(&packet, KIND_REGISTER, ret->serial, 0, NULL, 0);
+	encode_begin(&packet, KIND_REGISTER, userev->serial + 1, 0, NULL, 0);
 	mark = encode_strings(&packet, 0);
-	for (; claim && ret->count < most; claim = TAILQ_NEXT(claim, entry)) {
+	for (; claim && count < userev->limits.batch_max; claim = TAILQ_NEXT(claim, entry)) {
 		size_t size = sizeof(struct wire_string) + claim->length + padding(claim->length);
 
 		if (size > packet.capacity - packet.size)
 			break;
 		encode_string(&packet, claim->flags, claim->description, claim->length);
-		ret->count++;
+		count++;
 	}
-	encode_count(&packet, mark, ret->count);
+	encode_count(&packet, mark, count);
 	encode_end(&packet);
-	ret->next = claim;
+	*ret_count = count;
 	return packet;
 }
 
-static int send_claims(struct userev *userev, uint8_t *buffer, struct request *ret)
+static void note_asked(struct userev *userev, uint16_t count)
 {
-	struct packet packet = encode_claims(userev, userev->waiting, buffer, ret);
-
-	return connection_send(userev, &packet);
-}
-
-/* What comes behind it, so that the daemon need not wait for us. Where there is no room, that is sent in its turn. */
-static struct request send_ahead(struct userev *userev, uint8_t *buffer, const struct request *under_way)
-{
-	struct request request = { 0 };
-	struct packet packet;
-
-	if (!under_way->next)
-		return request;
-	packet = encode_claims(userev, under_way->next, buffer, &request);
-	if (!connection_send_at_once(userev, &packet))
-		request.count = 0;
-	return request;
-}
-
-static int take_answers(struct userev *userev, uint8_t *buffer, const struct request *request)
-{
-	_cleanup_(reply_deinit) struct reply reply = { 0 };
-	struct answers answers;
-	struct answer answer;
-	int r;
-
-	r = connection_receive(userev, KIND_REGISTERED, request->serial, buffer, WIRE_PACKET_MAX, &reply);
-	if (r == -ETIMEDOUT && request->count > BATCH_MIN)
-		userev->batch_max = MAX(request->count / 2, BATCH_MIN);
-	if (r < 0)
-		return r;
-	if (decode_registered(reply.message.body, &answers) != 0 || answers.count != request->count)
-		return -EPROTO;
-	while (answers_next(&answers, &answer)) {
-		struct claim *claim = userev->waiting;
-
-		userev->waiting = TAILQ_NEXT(claim, entry);
-		if (answer.refusal != REFUSAL_NONE)
-			claim_refused(claim, &answer);
-		else
-			r = claim_granted(claim, &answer);
-		if (r < 0)
-			return r;
+	userev->serial++;
+	request_note(userev, KIND_REGISTERED, count);
+	for (; count > 0; count--) {
+		userev->unasked->under_way = true;
+		userev->unasked = TAILQ_NEXT(userev->unasked, entry);
 	}
-	return 0;
-}
-
-static int ask_for_all(struct userev *userev, uint8_t *buffer)
-{
-	struct request request = { 0 };
-	int r = 0;
-
-	while (r == 0 && userev->waiting) {
-		struct request ahead;
-
-		if (request.count == 0)
-			r = send_claims(userev, buffer, &request);
-		if (r < 0)
-			break;
-		ahead = send_ahead(userev, buffer, &request);
-		r = take_answers(userev, buffer, &request);
-		request = ahead;
-	}
-	return r;
 }
 
 int claims_ask(struct userev *userev, uint8_t *buffer)
 {
-	int r = ask_for_all(userev, buffer);
+	uint16_t count;
+	struct packet packet = encode_claims(userev, buffer, &count);
+	int r = request_send(userev, &packet);
 
-	if (r < 0) {
-		connection_drop(userev);
+	if (r <= 0)
 		return r;
+	note_asked(userev, count);
+	return count;
+}
+
+int claims_take_answers(struct userev *userev, const struct message *message, uint16_t count)
+{
+	struct answers answers;
+	struct answer answer;
+	int r = 0;
+
+	if (decode_registered(message->body, &answers) != 0 || answers.count != count)
+		return -EPROTO;
+	while (r == 0 && answers_next(&answers, &answer)) {
+		struct claim *claim = userev->unanswered;
+
+		userev->unanswered = TAILQ_NEXT(claim, entry);
+		r = claim_answered(claim, &answer);
 	}
-	streams_retire(&userev->outdated);
-	losses_report(userev);
-	return 0;
+	explain(userev, "%u events answered%s", count, userev->unanswered ? ", more to come" : "");
+	changes_look_again(userev);
+	return r;
 }
 
 static void add_claim(struct userev *userev, struct userev_registration *asked)
 {
 	asked->result = 0;
 	asked->why = NULL;
-	if (check_registration(asked) == 0 && claim_new(userev, asked) < 0)
+	if (registration_check(asked) == 0 && claim_new(userev, asked) < 0)
 		refuse(asked, -ENOMEM, "out of memory");
 }
 
@@ -327,16 +125,12 @@ static int count_refused(struct userev_registration *registrations, size_t n)
 _public_ int userev_register_all(struct userev *userev, struct userev_registration *registrations, size_t n)
 {
 	ENTER_LIBRARY;
-	_cleanup_(freep) uint8_t *buffer = malloc(WIRE_PACKET_MAX);
 
 	refusal_set("", 0);
-	if (!buffer)
-		return -ENOMEM;
 	sentences_free(&userev->sentences);
 	for (size_t i = 0; i < n; i++)
 		add_claim(userev, &registrations[i]);
-	if (connection_open(userev) == 0)
-		claims_ask(userev, buffer);
+	connection_advance_patiently(userev);
 	return count_refused(registrations, n);
 }
 

@@ -5,30 +5,18 @@
 
 #include "client/library.h"
 
-/* A program that has closed its standard output must not find us there. */
-int fd_above_stdio(int fd)
-{
-	int above = fd >= 0 && fd <= STDERR_FILENO ? fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
-
-	if (above < 0)
-		return fd;
-	fd_close(fd);
-	return above;
-}
-
 static struct stream *stream_new(struct userev *userev, uint32_t number, int fd)
 {
-	struct stream *stream = malloc(sizeof(*stream));
+	struct stream *stream = memory_new(sizeof(*stream));
 
 	if (!stream)
 		return NULL;
-	*stream = (struct stream){
-		.holders = 1,
-		.userev = userev,
-		.number = number,
-		.payload_max = userev->limits.payload_max,
-		.fd = fd,
-	};
+	stream->holders = 1;
+	stream->userev = userev;
+	stream->number = number;
+	stream->payload_max = userev->limits.payload_max;
+	stream->fd = fd;
+	fd_identify(fd, &stream->id);
 	return stream;
 }
 
@@ -41,8 +29,9 @@ struct stream *stream_ref(struct stream *stream)
 struct stream *stream_unref(struct stream *stream)
 {
 	if (stream && --stream->holders == 0) {
-		fd_close(stream->fd);
-		free(stream);
+		if (fd_is(stream->fd, &stream->id))
+			fd_close(stream->fd);
+		memory_free(stream);
 	}
 	return NULL;
 }
@@ -53,7 +42,7 @@ int streams_take(struct userev *userev, struct reply *reply, size_t position, st
 	for (size_t i = 0; i < reply->message.streams; i++) {
 		struct stream *stream;
 
-		reply->fds.fd[position + i] = fd_above_stdio(reply->fds.fd[position + i]);
+		reply->fds.fd[position + i] = fd_out_of_the_way(reply->fds.fd[position + i]);
 		if (!fd_is_data_file(reply->fds.fd[position + i]))
 			return -EPROTO;
 		stream = stream_new(userev, reply->message.stream[i], reply->fds.fd[position + i]);
@@ -110,8 +99,35 @@ void streams_retire(struct streams *streams)
 	if (LIST_EMPTY(streams))
 		return;
 	nowhere = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	LIST_FOREACH(stream, streams, entry)
-		if (nowhere >= 0)
-			dup3(nowhere, stream->fd, O_CLOEXEC);
+	for (stream = LIST_FIRST(streams); stream; stream = LIST_NEXT(stream, entry)) {
+		stream->ended = true;
+		if (nowhere >= 0 && fd_is(stream->fd, &stream->id) && dup3(nowhere, stream->fd, O_CLOEXEC) >= 0)
+			fd_identify(stream->fd, &stream->id);
+	}
 	streams_free(streams);
+}
+
+bool streams_verify(struct streams *streams)
+{
+	struct stream *stream;
+	bool good = true;
+
+	for (stream = LIST_FIRST(streams); stream; stream = LIST_NEXT(stream, entry)) {
+		if (stream->fd < 0 || fd_is(stream->fd, &stream->id))
+			continue;
+		stream->fd = -1;
+		stream->ended = true;
+		good = false;
+	}
+	return good;
+}
+
+bool streams_lead_somewhere(const struct streams *streams)
+{
+	const struct stream *stream;
+
+	LIST_FOREACH(stream, streams, entry)
+		if (stream->ended)
+			return false;
+	return true;
 }

@@ -3,10 +3,11 @@
 /*
  * A record is one writev: the index, then the program's own pieces.
  *
- * Nothing here takes a lock. What was lost is counted with atomics; who takes the unreported numbers reports them, or puts
- * them back. The connection's fd never changes its number (connection.c), so a report goes to the daemon or to nobody, but
- * never to a stranger that got the number since. LOST has no answer and may pass between another thread's request and its
- * answer.
+ * Nothing here waits for a lock. What was lost is counted with atomics; who takes the unreported numbers reports them, or puts
+ * them back. The connection's fd never changes its number while it is ours (connection.c), so a report goes to the daemon or to
+ * nobody. LOST has no answer and may pass between another thread's request and its answer.
+ *
+ * Whether the stream is still ours nobody can ask for each record. Where writing fails, it is found out.
  */
 
 #include <sys/socket.h>
@@ -22,6 +23,9 @@ enum {
 
 _public_ struct userev_losses userev_lost(const struct userev *userev)
 {
+	userev = library_meant((struct userev *)(uintptr_t)userev);
+	if (!userev)
+		return (struct userev_losses){ 0 };
 	return (struct userev_losses){
 		.queue_full = atomic_load_explicit(&userev->losses.queue_full, memory_order_relaxed),
 		.too_big = atomic_load_explicit(&userev->losses.too_big, memory_order_relaxed),
@@ -55,8 +59,7 @@ void losses_report(struct userev *userev)
 	struct losses *unreported = &userev->unreported;
 	struct wire_lost lost;
 
-	/* In this order: a pid that is ours says that the fd is ours, too. */
-	if (!losses_wait(unreported) || atomic_load(&userev->pid) != getpid())
+	if (!losses_wait(unreported) || !library_is_at_home() || !fd_is(atomic_load(&userev->fd), &userev->id))
 		return;
 	lost = (struct wire_lost){
 		.queue_full = atomic_exchange(&unreported->queue_full, 0),
@@ -110,19 +113,29 @@ static ssize_t write_a_zero(const struct stream *stream, const struct iovec *ind
 	return writev(stream->fd, pieces, ARRAY_SIZE(pieces)) < 0 ? -errno : 0;
 }
 
-static ssize_t write_record(const struct stream *stream, const struct iovec *pieces, int n)
+/* Something is not as it should be, or somebody has just switched the event off. */
+static ssize_t lose_to_nobody(struct stream *stream, bool ended)
+{
+	if (ended)
+		atomic_store_explicit(&stream->ended, true, memory_order_relaxed);
+	connection_look(stream->userev);
+	return 0;
+}
+
+static ssize_t write_record(struct stream *stream, const struct iovec *pieces, int n)
 {
 	ssize_t written = writev(stream->fd, pieces, n);
 
 	if (written >= 0)
 		return MAX(written - (ssize_t)sizeof(uint32_t), 0);
 	switch (errno) {
-	case EBADF:	 /* nobody traces it any more */
-	case ENOENT:	 /* it is not registered there */
+	case EBADF:  /* nobody traces it any more; or the fd was closed */
+	case ENOENT: /* it is not registered there */
+		return lose_to_nobody(stream, false);
 	case EPIPE:	 /* embedded: the daemon has gone */
 	case ECONNRESET: /* likewise */
 	case ENOTCONN:	 /* the stream has been retired */
-		return 0;
+		return lose_to_nobody(stream, true);
 	case EAGAIN:
 	case ENOBUFS:
 		return lose_to_full_queue(stream->userev);
@@ -135,44 +148,54 @@ static ssize_t write_record(const struct stream *stream, const struct iovec *pie
 	}
 }
 
-/* Puts the index in front; false where the payload is larger than what every tracer holds. */
-static bool gather(const struct userev_grant *grant, const struct iovec *payload, int n, struct iovec *pieces)
+static bool is_too_big(const struct stream *stream, const struct iovec *pieces, int n)
 {
-	size_t left = grant->stream->payload_max;
+	size_t left = atomic_load_explicit(&stream->payload_max, memory_order_relaxed);
 
-	pieces[0] = (struct iovec){ .iov_base = (void *)(uintptr_t)&grant->index, .iov_len = sizeof(grant->index) };
-	for (int i = 0; i < n; i++) {
-		if (payload[i].iov_len > left)
-			return false;
-		left -= payload[i].iov_len;
-		pieces[i + 1] = payload[i];
+	for (int i = 1; i < n; i++) {
+		if (pieces[i].iov_len > left)
+			return true;
+		left -= pieces[i].iov_len;
 	}
-	return true;
+	return false;
+}
+
+/* The first piece is the index's. */
+static ssize_t write_pieces(const struct userev_event *event, struct iovec *pieces, int n)
+{
+	const struct userev_grant *grant = __atomic_load_n(&event->grant, __ATOMIC_ACQUIRE);
+	int saved_errno = errno;
+	ssize_t result;
+
+	if (!grant || !grant->stream)
+		return 0;
+	pieces[0] = (struct iovec){ .iov_base = (void *)(uintptr_t)&grant->index, .iov_len = sizeof(grant->index) };
+	if (is_too_big(grant->stream, pieces, n))
+		result = lose_as_too_big(grant->stream->userev);
+	else
+		result = write_record(grant->stream, pieces, n);
+	if (losses_wait(&grant->stream->userev->unreported) && !grant->stream->userev->sealed)
+		report_now_and_then(grant->stream->userev);
+	errno = saved_errno;
+	return result;
 }
 
 _public_ ssize_t userev_writev(const struct userev_event *event, const struct iovec *payload, int n)
 {
 	struct iovec pieces[1 + PIECES_MAX];
-	const struct userev_grant *grant;
-	int saved_errno = errno;
-	ssize_t result;
 
 	if (n < 0 || n > PIECES_MAX)
 		return -EINVAL;
 	if (!userev_enabled(event))
 		return 0;
-	grant = __atomic_load_n(&event->grant, __ATOMIC_ACQUIRE);
-	if (!grant || !grant->stream)
-		return 0;
+	for (int i = 0; i < n; i++)
+		pieces[i + 1] = payload[i];
+	return write_pieces(event, pieces, n + 1);
+}
 
-	if (gather(grant, payload, n, pieces))
-		result = write_record(grant->stream, pieces, n + 1);
-	else
-		result = lose_as_too_big(grant->stream->userev);
-	if (losses_wait(&grant->stream->userev->unreported))
-		report_now_and_then(grant->stream->userev);
-	errno = saved_errno;
-	return result;
+_public_ void userev_write_pieces(const struct userev_event *event, struct iovec *pieces, int n)
+{
+	write_pieces(event, pieces, n);
 }
 
 _public_ ssize_t userev_write(const struct userev_event *event, const void *payload, size_t size)

@@ -107,7 +107,7 @@ check 'there are three packages' ls "$(package userevd)" "$(package libuserev1)"
 check 'what is installed is in one of them' nothing_is_missing
 check '… in one only' nothing_is_there_twice
 check 'the library is in a package of its own' has libuserev1 "/usr/lib/$multiarch/libuserev.so.1"
-check 'what programs are built with is, too' has libuserev-dev /usr/include/userev.h "/usr/lib/$multiarch/libuserev.a" \
+check 'what programs are built with is, too' has libuserev-dev /usr/include/userev.h /usr/include/userev_event.h "/usr/lib/$multiarch/libuserev.a" \
 	"/usr/lib/$multiarch/libuserev.so" "/usr/lib/$multiarch/pkgconfig/libuserev.pc" /usr/share/man/man7/userevd-protocol.7
 check '… and not with the daemon' has_no_library
 check 'the daemon has its keeper, its guard, its tool and a unit' has userevd /usr/sbin/userevd /usr/lib/userevd/userevd-keeper \

@@ -63,7 +63,7 @@ struct fake_connection {
 	int fd;
 	uint32_t stream; /* its number; 0 before it has one */
 	int records;	 /* our end of it */
-	bool silent;	 /* was asked for too much: whatever comes behind that is not heard either */
+	bool watches;
 };
 
 struct fake {
@@ -90,8 +90,8 @@ struct fake {
 	const char *refuse; /* names that begin so */
 	uint32_t refusal;   /* for this reason */
 	const char *sentence;
-	unsigned ahead;	  /* so many REGISTER are not answered before there is another packet */
-	uint16_t in_time; /* of more items in a request nobody ever sees the answer; 0: all are answered */
+	unsigned ahead; /* so many REGISTER are not answered before there is another packet */
+	bool hold;	/* nothing is read for now, but everybody is accepted */
 	struct wire_welcome welcome;
 
 	/* what it has seen */
@@ -101,7 +101,6 @@ struct fake {
 	unsigned accepted, ended;
 	unsigned packets, hellos, registers, items, releases;
 	unsigned alone; /* REGISTER of those, behind which nothing came for a while */
-	unsigned late;	/* requests of more than `in_time` */
 	uint32_t released_bit;
 	uint16_t flags; /* of the last item */
 	struct wire_lost lost;
@@ -428,25 +427,35 @@ static inline void fake_note_lost(struct fake *fake, const struct message *messa
 	fake->lost.too_big += lost.too_big;
 }
 
-static inline enum mischief fake_mood(struct fake *fake, struct fake_connection *connection,
-				      const struct message *message)
+static inline void fake_watch(struct fake *fake _unused_, struct fake_connection *connection,
+			      const struct message *message, struct fake_answer *answer)
 {
-	struct strings strings;
+	struct wire_watch watch;
 
-	if (fake->in_time > 0 && message->kind == KIND_REGISTER) {
-		ck_assert_int_eq(decode_strings(message->body, &strings), 0);
-		if (strings.count > fake->in_time) {
-			fake->late++;
-			connection->silent = true;
-			return SILENT;
-		}
-	}
-	return fake->at == message->kind ? fake->mischief : GOOD;
+	ck_assert_int_eq(decode_watch(message->body, &watch), 0);
+	connection->watches = watch.on;
+	encode_begin(&answer->packet, KIND_WATCHING, message->serial, 0, NULL, 0);
+}
+
+/* To who watches: look at all. */
+static inline void fake_tell_changes(struct fake *fake)
+{
+	uint8_t buffer[64];
+	struct packet packet = packet_make(buffer, sizeof(buffer));
+
+	encode_begin(&packet, KIND_CHANGED, 0, 0, NULL, 0);
+	encode_count(&packet, encode_changed(&packet, fake->welcome.payload_max), 0);
+	encode_end(&packet);
+	fake_lock(fake);
+	for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
+		if (fake->connection[i].fd >= 0 && fake->connection[i].watches)
+			transport_send(fake->connection[i].fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
+	fake_unlock(fake);
 }
 
 static inline void fake_handle(struct fake *fake, struct fake_connection *connection, const struct message *message)
 {
-	enum mischief mischief = fake_mood(fake, connection, message);
+	enum mischief mischief = fake->at == message->kind ? fake->mischief : GOOD;
 	struct fake_answer *answer = calloc(1, sizeof(*answer));
 
 	ck_assert_ptr_nonnull(answer);
@@ -458,6 +467,8 @@ static inline void fake_handle(struct fake *fake, struct fake_connection *connec
 		fake_registered(fake, connection, message, answer, mischief);
 	else if (message->kind == KIND_RELEASE)
 		fake_released(fake, message, answer);
+	else if (message->kind == KIND_WATCH)
+		fake_watch(fake, connection, message, answer);
 	else if (message->kind == KIND_LOST)
 		fake_note_lost(fake, message);
 	else
@@ -488,8 +499,6 @@ static inline void fake_read(struct fake *fake, struct fake_connection *connecti
 		fake_close(fake, connection);
 		return;
 	}
-	if (connection->silent)
-		return;
 	ck_assert_int_eq(decode_message(buffer, (size_t)size, &message), 0);
 	ck_assert_uint_le((size_t)size, fake->welcome.packet_max);
 	fake_handle(fake, connection, &message);
@@ -529,11 +538,12 @@ static inline void *fake_serve(void *data)
 		};
 
 		for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
-			fds[2 + i] = (struct pollfd){ .fd = fake->connection[i].fd, .events = POLLIN };
-		poll(fds, ARRAY_SIZE(fds), -1);
+			fds[2 + i] =
+				(struct pollfd){ .fd = fake->hold ? -1 : fake->connection[i].fd, .events = POLLIN };
+		poll(fds, ARRAY_SIZE(fds), fake->hold ? 10 : -1);
 		fake_lock(fake);
 		for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
-			if (fds[2 + i].revents)
+			if (fds[2 + i].revents && !fake->hold)
 				fake_read(fake, &fake->connection[i]);
 		if (fds[1].revents)
 			fake_accept(fake);

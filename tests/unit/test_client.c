@@ -1129,112 +1129,55 @@ TEST(what_the_daemon_says_when_it_hangs_up_is_told)
 }
 END_TEST
 
-TEST(what_the_daemon_said_before_our_request_is_told_too)
+TEST(what_the_daemon_said_before_our_request_is_told_and_costs_it_nothing)
 {
 	struct fake *fake = start();
 	struct userev *userev = open_to(fake);
-	uint8_t buffer[512];
-	struct packet packet = packet_make(buffer, sizeof(buffer));
-	struct reply reply;
+	struct userev_event event = { 0 };
 
-	encode_begin(&packet, KIND_QUERY, 1, 0, NULL, 0);
-	encode_end(&packet);
 	fake_lock(fake);
 	fake_error(fake->connection[0].fd, 0);
 	shutdown(fake->connection[0].fd, SHUT_RDWR);
 	fake_unlock(fake);
-	ck_assert_int_eq(connection_request(userev, &packet, KIND_ACCOUNT, buffer, sizeof(buffer), &reply), -EPROTO);
+	ck_assert_int_eq(userev_register(userev, &event, "event u32 number", 0), 0);
 	ck_assert_str_eq(userev_refusal(), "too many of you; close some");
-	ck_assert(!userev->up);
+	expect_alive(fake, &event, "event");
 	userev_close(userev);
 	fake_free(fake);
 }
 END_TEST
 
-TEST(a_silent_daemon_is_given_up_wherever_it_falls_silent)
+TEST(a_daemon_that_is_silent_for_long_is_given_up_wherever_it_falls_silent)
 {
 	struct fake *fake = start();
 	struct userev_event event = { 0 }, other = { 0 };
 	struct userev *userev;
 
-	library_patience_ms = 60;
+	library_silence_ms = 60;
+	library_patience_ms = 20000;
 	fake_do(fake, SILENT, KIND_HELLO);
 	userev = open_to(fake);
 	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
+	fake_wait(fake, fake->ended == 2);
 
 	fake_do(fake, SILENT, KIND_REGISTER);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), 0);
 	expect_off(&event);
-	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
+	ck_assert_str_eq(userev_why(&event), "the daemon does not answer");
 
+	fake_do(fake, GOOD, 0);
+	library_silence_ms = 20000;
+	ck_assert_int_eq(userev_register(userev, &other, "other u32 number", 0), 0);
 	fake_do(fake, SILENT, KIND_RELEASE);
-	library_patience_ms = 20000;
-	ck_assert_int_eq(userev_register(userev, &other, "other", 0), 0);
-	library_patience_ms = 60;
+	library_silence_ms = 60;
 	userev_release(userev, &event);
 	expect_off(&event);
 	fake_wait(fake, fake->accepted == fake->ended);
 
 	fake_do(fake, GOOD, 0);
-	library_patience_ms = 20000;
+	library_silence_ms = 20000;
 	ck_assert_int_eq(userev_connected(userev), 0);
 	expect_alive(fake, &other, "other");
-	userev_close(userev);
-	fake_free(fake);
-}
-END_TEST
-
-/* Or a program whose events take longer than that would begin anew for ever. */
-TEST(who_answers_too_late_is_asked_for_less_the_next_time)
-{
-	static struct userev_event event[600];
-	struct fake *fake = start();
-	struct userev_registration *registrations = many(event, 600, 20);
-	struct userev *userev = open_to(fake);
-
-	library_patience_ms = 60;
-	fake_set(fake, in_time = 63);
-	ck_assert_int_eq(userev_register_all(userev, registrations, 600), 0);
-	/* Those of 512, 256, 128 and 64. */
-	while (fake->late < 4)
-		ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
-	library_patience_ms = 20000;
-	ck_assert_int_eq(userev_connected(userev), 0);
-	ck_assert_uint_eq(fake->registers, 19);
-	expect_alive(fake, &event[0], "event0");
-	expect_alive(fake, &event[599], "event599");
-	free_many(registrations, 600);
-	userev_close(userev);
-	fake_free(fake);
-}
-END_TEST
-
-/* Nor for less than a few, since it is hardly their number then. */
-TEST(who_is_late_with_a_few_is_asked_for_no_less)
-{
-	static struct userev_event event[600];
-	struct fake *fake = start();
-	struct userev_registration *registrations = many(event, 600, 20);
-	struct userev *userev = open_to(fake);
-
-	library_patience_ms = 20;
-	fake_do(fake, SILENT, KIND_REGISTER);
-	ck_assert_int_eq(userev_register_all(userev, registrations, 1), 0);
-	library_patience_ms = 20000;
-	fake_do(fake, GOOD, 0);
-	ck_assert_int_eq(userev_register_all(userev, registrations + 1, 511), 0);
-	ck_assert_uint_eq(fake->registers, 1);
-
-	library_patience_ms = 20;
-	fake_set(fake, in_time = 1);
-	ck_assert_int_eq(userev_register_all(userev, registrations + 512, 88), 0);
-	while (fake->late < 10)
-		ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
-	library_patience_ms = 20000;
-	fake_set(fake, in_time = 0);
-	ck_assert_int_eq(userev_connected(userev), 0);
-	ck_assert_uint_eq(fake->registers, 1 + 38);
-	free_many(registrations, 600);
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -1295,16 +1238,16 @@ TEST(a_connection_that_was_given_up_has_ended_for_the_daemon_and_so_has_its_stre
 
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), 0);
 	fake_set(fake, keep_records = true);
-	library_patience_ms = 60;
+	library_silence_ms = 60;
 	fake_do(fake, SILENT, KIND_REGISTER);
 	ck_assert_int_eq(userev_register(userev, &other, "other", 0), 0);
+	library_silence_ms = 20000;
 	fake_wait(fake, fake->ended == 1);
 	old_stream = fake->connection[0].records;
 	ck_assert_int_lt(recv(old_stream, &(char){ 0 }, 1, 0), 0);
 	/* In force until there is something better: then it is closed, and not only when the event is released. */
 	expect_alive(fake, &event, "event");
 	fake_do(fake, GOOD, 0);
-	library_patience_ms = 20000;
 	ck_assert_int_eq(userev_connected(userev), 0);
 	ck_assert_int_eq(recv(old_stream, &(char){ 0 }, 1, 0), 0);
 	expect_alive(fake, &event, "event");
@@ -1555,8 +1498,8 @@ TEST(a_fork_while_a_thread_waits_leaves_the_child_free)
 	child = fork();
 	if (child == 0)
 		_exit(userev_register(asker.userev, &own, "own", 0) == 0 && own.grant ? 0 : 1);
-	/* So the thread had finished: it had given the daemon up. */
-	ck_assert(!asker.userev->up);
+	/* So the thread had finished: it did not wait any longer. */
+	ck_assert_int_eq(asker.userev->n_asked, 1);
 	ck_assert_int_eq(wait_for_child(child), 0);
 	pthread_join(thread, NULL);
 	userev_close(asker.userev);
@@ -1661,6 +1604,7 @@ TEST(a_cancelled_thread_leaves_the_library_first)
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
 	fake_do(fake, GOOD, 0);
 	library_patience_ms = 20000;
+	asker.userev->heard_at -= library_silence_ms;
 	ck_assert_int_eq(userev_connected(asker.userev), 0);
 	expect_alive(fake, &asker.event, "event");
 	userev_close(asker.userev);
@@ -1732,15 +1676,15 @@ SUITE("client", an_event_that_was_never_registered_is_off, an_answer_that_comes_
       a_strange_answer_ends_the_connection_and_the_events_wait, the_next_batch_is_asked_for_before_the_last_is_answered,
       a_strange_answer_with_another_batch_behind_it_costs_nothing_but_time,
       a_hang_up_between_two_batches_costs_nothing_but_time, a_strange_answer_to_a_release_leaves_the_other_events_alone,
-      what_the_daemon_says_when_it_hangs_up_is_told, a_silent_daemon_is_given_up_wherever_it_falls_silent,
-      who_answers_too_late_is_asked_for_less_the_next_time, who_is_late_with_a_few_is_asked_for_no_less,
-      signals_do_not_prolong_the_wait, a_daemon_that_does_not_accept_is_given_up,
+      what_the_daemon_says_when_it_hangs_up_is_told,
+      a_daemon_that_is_silent_for_long_is_given_up_wherever_it_falls_silent, signals_do_not_prolong_the_wait,
+      a_daemon_that_does_not_accept_is_given_up,
       a_connection_that_was_given_up_has_ended_for_the_daemon_and_so_has_its_stream,
       no_fd_left_means_no_connection_for_now, the_environment_names_the_socket_and_the_caller_overrules_it,
       flags_and_endless_paths_are_refused, a_forked_child_goes_on_and_makes_a_connection_of_its_own,
       so_does_one_that_libc_was_not_told_of, a_child_does_not_hide_its_parents_end, a_childs_losses_are_its_own,
       a_child_that_libc_was_not_told_of_reports_nothing_in_its_parents_name,
-      a_flood_of_losses_is_not_a_flood_of_packets, what_the_daemon_said_before_our_request_is_told_too,
+      a_flood_of_losses_is_not_a_flood_of_packets, what_the_daemon_said_before_our_request_is_told_and_costs_it_nothing,
       a_fork_while_a_thread_waits_leaves_the_child_free, threads_write_while_daemons_come_and_go,
       a_cancelled_thread_leaves_the_library_first, every_fd_is_close_on_exec_and_none_is_a_standard_one,
       the_version_is_three_numbers)

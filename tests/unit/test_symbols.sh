@@ -8,7 +8,9 @@ cd "$(dirname "$0")/../.." || exit 1
 
 declared()
 {
-	grep -oE '\buserev_[a-z_]+\(' client/userev.h | tr -d '(' | grep -v userev_enabled | sort -u
+	# Not what is inline, nor macros and what they make.
+	sed -E '/^#define/,/[^\\]$/d; /^ \*/d; /^(USEREV_INLINE_|static inline)/d' client/userev.h client/userev_event.h |
+		grep -oE '^[a-z].*\buserev_[a-z_]+\(' | grep -oE '\buserev_[a-z_]+\($' | tr -d '(' | sort -u
 }
 
 exported()
@@ -30,6 +32,11 @@ needs_only_libc()
 	! grep -vE '^(libc|ld-linux.*)\.so\.' <<<"$needed"
 }
 
+never_allocates()
+{
+	! nm --undefined-only "$B/libuserev.a" | grep -wE 'malloc|calloc|realloc|free|strdup|strndup|asprintf|opendir'
+}
+
 has_soname()
 {
 	readelf -d "$B/libuserev.so" | grep -q 'SONAME.*\[libuserev\.so\.1\]'
@@ -38,6 +45,8 @@ has_soname()
 check 'libuserev.so exports what userev.h declares' same_as_declared -D "$B/libuserev.so"
 check 'libuserev.a does, too' same_as_declared "$B/libuserev.a"
 check 'libuserev.so needs nothing but libc' needs_only_libc
+check 'it never calls malloc(), in which its caller may be' never_allocates
 check 'libuserev.so has its soname' has_soname
+check 'libuserev.so stays when a library that needs it is closed' grep -q NODELETE <(readelf -d "$B/libuserev.so")
 check 'the version script names the interface' grep -q LIBUSEREV_1 <(readelf -V "$B/libuserev.so")
 sum_up

@@ -237,7 +237,7 @@ TEST(what_is_kept_is_kept_by_the_next_daemon_too)
 }
 END_TEST
 
-SUITE("declaring", a_tracer_is_there_before_the_program, a_reload_makes_and_gives_back_what_has_changed,
+SUITE("policy_events", a_tracer_is_there_before_the_program, a_reload_makes_and_gives_back_what_has_changed,
       an_admin_sees_who_has_it_and_the_others_that_they_may_not,
       who_has_the_name_with_other_fields_keeps_it_and_that_is_logged, it_outlives_the_daemon_and_the_keeper,
       what_is_kept_waits_for_its_program, what_is_kept_is_kept_by_the_next_daemon_too)

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef USEREV_EVENT_H
+#define USEREV_EVENT_H
+
+/*
+ * Events that are declared in one line, and registered when the program starts or the library is loaded that declares them.
+ * Included by userev.h.
+ *
+ *	USEREV_EVENT(PROVIDER, NAME, FIELD…);
+ *
+ * at file scope declares the event PROVIDER_NAME with up to 16 fields:
+ *
+ *	(u8, x) … (u64, x), (s8, x) … (s64, x)	a number of that many bits
+ *	(f32, x), (f64, x)	a float or a double: its bits, in a u32 named x_f32 or a u64 named x_f64, by which who reads it knows
+ *	(chars, x, N)		char[N]: a string of which at most N bytes are taken, and padded with zeros; N is a decimal number
+ *	(struct, TAG, x, SIZE)	a struct TAG, which is given by its address; SIZE is a decimal number, and is checked
+ *	(string, x)		a string of any length, which ends in NUL; "(null)" where it is NULL
+ *	(bytes, x)		any bytes: an address and a length, so it takes two arguments
+ *
+ *	userev_emit(PROVIDER_NAME, ARGUMENT…);
+ *
+ * is a statement that writes one record; the arguments are evaluated only while somebody traces the event. What is too big, or
+ * finds the queue full, is lost and counted (userev_lost(NULL)).
+ *
+ *	if (userev_on(PROVIDER_NAME)) …
+ *
+ * is for what is expensive; it is userev_enabled(). USEREV_EVENT_OF(PROVIDER_NAME) is the address of the event, for
+ * userev_why() and userev_event_name().
+ *
+ * The same event may be declared at several places, also of different libraries: in a header, too. It must be the same then.
+ * USEREV_EVENT_FLAGS(FLAGS, PROVIDER, NAME, FIELD…) takes USEREV_PERSIST and USEREV_MULTI_FORMAT.
+ *
+ * Events are registered before constructors of a later priority than 101 run, so they may emit. A library that is closed
+ * with dlclose() takes its events back; in one that has libuserev.a in itself, which then stays, link with -Wl,-z,nodelete.
+ */
+
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a declaration leaves behind for the library. */
+struct userev_declaration {
+	struct userev_event *event;
+	const char *description;
+	uintptr_t flags;
+};
+
+/* For the macros: a module that declares events comes and goes, and a record whose first piece is the library's to fill. */
+void userev_load(const struct userev_declaration *first, const struct userev_declaration *end);
+void userev_unload(const struct userev_declaration *first, const struct userev_declaration *end);
+void userev_write_pieces(const struct userev_event *event, struct iovec *pieces, int n);
+
+/* Where the linker puts the declarations of this program, or of this library. */
+extern const struct userev_declaration __start_userev_events[] __attribute__((__visibility__("hidden")));
+extern const struct userev_declaration __stop_userev_events[] __attribute__((__visibility__("hidden")));
+
+#ifdef __cplusplus
+}
+#define USEREV_ASSERT_ static_assert
+#else
+#define USEREV_ASSERT_ _Static_assert
+#endif
+
+/* Collected even where nothing refers to it. */
+#if defined(__has_attribute)
+#if __has_attribute(__retain__)
+#define USEREV_RETAIN_ , __retain__
+#endif
+#endif
+#ifndef USEREV_RETAIN_
+#define USEREV_RETAIN_
+#endif
+
+/*
+ * A record on its way: numbers are gathered in `fixed`, one piece for each run of them; all else is left where it is. The
+ * compiler knows all of these numbers.
+ */
+struct userev_record_ {
+	unsigned char *fixed;
+	struct iovec *pieces;
+	int n;
+	size_t at;    /* in `fixed` */
+	size_t run;   /* where the last run began */
+	size_t place; /* in the payload */
+	size_t end;   /* of the fields; then come strings and bytes */
+};
+
+#define USEREV_INLINE_ static inline __attribute__((__always_inline__, __unused__))
+
+USEREV_INLINE_ void userev_put_piece_(struct userev_record_ *record, const void *base, size_t length)
+{
+	record->pieces[record->n].iov_base = (void *)(uintptr_t)base;
+	record->pieces[record->n].iov_len = length;
+	record->n++;
+}
+
+USEREV_INLINE_ void userev_end_run_(struct userev_record_ *record)
+{
+	if (record->at > record->run)
+		userev_put_piece_(record, record->fixed + record->run, record->at - record->run);
+	record->run = record->at;
+}
+
+USEREV_INLINE_ void userev_put_number_(struct userev_record_ *record, const void *number, size_t size)
+{
+	memcpy(record->fixed + record->at, number, size);
+	record->at += size;
+	record->place += size;
+}
+
+USEREV_INLINE_ void userev_put_struct_(struct userev_record_ *record, const void *base, size_t size)
+{
+	userev_end_run_(record);
+	userev_put_piece_(record, base, size);
+	record->place += size;
+}
+
+USEREV_INLINE_ void userev_put_chars_(struct userev_record_ *record, const char *text, size_t size)
+{
+	static const char zeros[1024] = { 0 };
+	const void *nul = memchr(text, 0, size);
+	size_t length = nul ? (size_t)((const char *)nul - text) : size;
+
+	userev_end_run_(record);
+	userev_put_piece_(record, text, length);
+	userev_put_piece_(record, zeros, size - length);
+	record->place += size;
+}
+
+/* Where a string or bytes will be: the length, and how far behind this word. */
+USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t length)
+{
+	uint32_t word = (uint32_t)(length << 16 | (record->end - record->place - sizeof(word)));
+
+	userev_put_number_(record, &word, sizeof(word));
+	record->end += length;
+}
+
+/* clang-format off */
+
+/* --- what becomes of each kind of field: its part of the description and of the function, in bytes and in lines --- */
+
+#define USEREV_FIELD_u8(as, kind, name) USEREV_NUMBER_##as(uint8_t, "u8", #name, name)
+#define USEREV_FIELD_u16(as, kind, name) USEREV_NUMBER_##as(uint16_t, "u16", #name, name)
+#define USEREV_FIELD_u32(as, kind, name) USEREV_NUMBER_##as(uint32_t, "u32", #name, name)
+#define USEREV_FIELD_u64(as, kind, name) USEREV_NUMBER_##as(uint64_t, "u64", #name, name)
+#define USEREV_FIELD_s8(as, kind, name) USEREV_NUMBER_##as(int8_t, "s8", #name, name)
+#define USEREV_FIELD_s16(as, kind, name) USEREV_NUMBER_##as(int16_t, "s16", #name, name)
+#define USEREV_FIELD_s32(as, kind, name) USEREV_NUMBER_##as(int32_t, "s32", #name, name)
+#define USEREV_FIELD_s64(as, kind, name) USEREV_NUMBER_##as(int64_t, "s64", #name, name)
+#define USEREV_FIELD_f32(as, kind, name) USEREV_NUMBER_##as(float, "u32", #name "_f32", name)
+#define USEREV_FIELD_f64(as, kind, name) USEREV_NUMBER_##as(double, "u64", #name "_f64", name)
+#define USEREV_FIELD_chars(as, kind, name, size) USEREV_CHARS_##as(name, size)
+#define USEREV_FIELD_struct(as, kind, tag, name, size) USEREV_STRUCT_##as(tag, name, size)
+#define USEREV_FIELD_string(as, kind, name) USEREV_TEXT_##as(name)
+#define USEREV_FIELD_bytes(as, kind, name) USEREV_BYTES_##as(name)
+
+#define USEREV_NUMBER_AS_DESCRIPTION(type, text, called, name) " " text " " called ";"
+#define USEREV_NUMBER_AS_PARAMETER(type, text, called, name) type name##_
+#define USEREV_NUMBER_AS_SIZE(type, text, called, name) +sizeof(type)
+#define USEREV_NUMBER_AS_FIXED(type, text, called, name) +sizeof(type)
+#define USEREV_NUMBER_AS_PIECES(type, text, called, name)
+#define USEREV_NUMBER_AS_CHECK(type, text, called, name)
+#define USEREV_NUMBER_AS_PUT(type, text, called, name) userev_put_number_(&userev_record, &name##_, sizeof(name##_));
+#define USEREV_NUMBER_AS_DATA(type, text, called, name)
+
+#define USEREV_CHARS_AS_DESCRIPTION(name, size) " char[" USEREV_STRING_(size) "] " #name ";"
+#define USEREV_CHARS_AS_PARAMETER(name, size) const char *name##_
+#define USEREV_CHARS_AS_SIZE(name, size) USEREV_DECIMAL_(size)
+#define USEREV_CHARS_AS_FIXED(name, size)
+#define USEREV_CHARS_AS_PIECES(name, size) +3
+#define USEREV_CHARS_AS_CHECK(name, size) USEREV_ASSERT_(size <= 1024, "a char array has at most 1024 bytes");
+#define USEREV_CHARS_AS_PUT(name, size) userev_put_chars_(&userev_record, name##_, size);
+#define USEREV_CHARS_AS_DATA(name, size)
+
+#define USEREV_STRUCT_AS_DESCRIPTION(tag, name, size) " struct " #tag " " #name " " USEREV_STRING_(size) ";"
+#define USEREV_STRUCT_AS_PARAMETER(tag, name, size) const struct tag *name##_
+#define USEREV_STRUCT_AS_SIZE(tag, name, size) USEREV_DECIMAL_(size)
+#define USEREV_STRUCT_AS_FIXED(tag, name, size)
+#define USEREV_STRUCT_AS_PIECES(tag, name, size) +2
+#define USEREV_STRUCT_AS_CHECK(tag, name, size) \
+	USEREV_ASSERT_(sizeof(struct tag) == size, "struct " #tag " is not of " #size " bytes");
+#define USEREV_STRUCT_AS_PUT(tag, name, size) userev_put_struct_(&userev_record, name##_, size);
+#define USEREV_STRUCT_AS_DATA(tag, name, size)
+
+#define USEREV_TEXT_AS_DESCRIPTION(name) " __rel_loc char[] " #name ";"
+#define USEREV_TEXT_AS_PARAMETER(name) const char *name##_
+#define USEREV_TEXT_AS_SIZE(name) +sizeof(uint32_t)
+#define USEREV_TEXT_AS_FIXED(name) +sizeof(uint32_t)
+#define USEREV_TEXT_AS_PIECES(name) +1
+#define USEREV_TEXT_AS_CHECK(name) \
+	const char *userev_text_##name = name##_ ? name##_ : "(null)"; \
+	const size_t userev_length_##name = strlen(userev_text_##name) + 1;
+#define USEREV_TEXT_AS_PUT(name) userev_put_place_(&userev_record, userev_length_##name);
+#define USEREV_TEXT_AS_DATA(name) userev_put_piece_(&userev_record, userev_text_##name, userev_length_##name);
+
+#define USEREV_BYTES_AS_DESCRIPTION(name) " __rel_loc u8[] " #name ";"
+#define USEREV_BYTES_AS_PARAMETER(name) const void *name##_, size_t name##_length_
+#define USEREV_BYTES_AS_SIZE(name) +sizeof(uint32_t)
+#define USEREV_BYTES_AS_FIXED(name) +sizeof(uint32_t)
+#define USEREV_BYTES_AS_PIECES(name) +1
+#define USEREV_BYTES_AS_CHECK(name)
+#define USEREV_BYTES_AS_PUT(name) userev_put_place_(&userev_record, name##_length_);
+#define USEREV_BYTES_AS_DATA(name) userev_put_piece_(&userev_record, name##_, name##_length_);
+
+/* --- how they are gone through --- */
+
+#define USEREV_PASTE_(a, b) USEREV_PASTE_NOW_(a, b)
+#define USEREV_PASTE_NOW_(a, b) a##b
+#define USEREV_STRING_(text) USEREV_STRING_NOW_(text)
+#define USEREV_STRING_NOW_(text) #text
+/* What goes into the description as it stands must be a number as it stands: nothing else can have digits put before it. */
+#define USEREV_DECIMAL_(size) USEREV_DECIMAL_NOW_(size)
+#define USEREV_DECIMAL_NOW_(size) +(size) + 0 * (1##size)
+
+#define USEREV_KIND_(kind, ...) kind
+#define USEREV_OPEN_(...) __VA_ARGS__
+#define USEREV_CALL_(macro, ...) macro(__VA_ARGS__)
+#define USEREV_FIELD_(as, field) USEREV_CALL_(USEREV_PASTE_(USEREV_FIELD_, USEREV_KIND_ field), as, USEREV_OPEN_ field)
+
+/* So that the first complaint about another kind names it. */
+enum userev_kinds_ {
+	USEREV_A_FIELD_CAN_BE_u8 = 1, USEREV_A_FIELD_CAN_BE_u16, USEREV_A_FIELD_CAN_BE_u32, USEREV_A_FIELD_CAN_BE_u64,
+	USEREV_A_FIELD_CAN_BE_s8, USEREV_A_FIELD_CAN_BE_s16, USEREV_A_FIELD_CAN_BE_s32, USEREV_A_FIELD_CAN_BE_s64,
+	USEREV_A_FIELD_CAN_BE_f32, USEREV_A_FIELD_CAN_BE_f64, USEREV_A_FIELD_CAN_BE_chars, USEREV_A_FIELD_CAN_BE_struct,
+	USEREV_A_FIELD_CAN_BE_string, USEREV_A_FIELD_CAN_BE_bytes
+};
+#define USEREV_KNOWN_(as, field) \
+	USEREV_ASSERT_(USEREV_PASTE_(USEREV_A_FIELD_CAN_BE_, USEREV_KIND_ field) != 0, "that is a kind of field");
+
+#define USEREV_EACH_(count, ...) USEREV_PASTE_(USEREV_EACH_, count)(__VA_ARGS__)
+#define USEREV_LIST_(count, ...) USEREV_PASTE_(USEREV_LIST_, count)(__VA_ARGS__)
+
+#define USEREV_EACH_1(part, as, a) part(as, a)
+#define USEREV_EACH_2(part, as, a, ...) part(as, a) USEREV_EACH_1(part, as, __VA_ARGS__)
+#define USEREV_EACH_3(part, as, a, ...) part(as, a) USEREV_EACH_2(part, as, __VA_ARGS__)
+#define USEREV_EACH_4(part, as, a, ...) part(as, a) USEREV_EACH_3(part, as, __VA_ARGS__)
+#define USEREV_EACH_5(part, as, a, ...) part(as, a) USEREV_EACH_4(part, as, __VA_ARGS__)
+#define USEREV_EACH_6(part, as, a, ...) part(as, a) USEREV_EACH_5(part, as, __VA_ARGS__)
+#define USEREV_EACH_7(part, as, a, ...) part(as, a) USEREV_EACH_6(part, as, __VA_ARGS__)
+#define USEREV_EACH_8(part, as, a, ...) part(as, a) USEREV_EACH_7(part, as, __VA_ARGS__)
+#define USEREV_EACH_9(part, as, a, ...) part(as, a) USEREV_EACH_8(part, as, __VA_ARGS__)
+#define USEREV_EACH_10(part, as, a, ...) part(as, a) USEREV_EACH_9(part, as, __VA_ARGS__)
+#define USEREV_EACH_11(part, as, a, ...) part(as, a) USEREV_EACH_10(part, as, __VA_ARGS__)
+#define USEREV_EACH_12(part, as, a, ...) part(as, a) USEREV_EACH_11(part, as, __VA_ARGS__)
+#define USEREV_EACH_13(part, as, a, ...) part(as, a) USEREV_EACH_12(part, as, __VA_ARGS__)
+#define USEREV_EACH_14(part, as, a, ...) part(as, a) USEREV_EACH_13(part, as, __VA_ARGS__)
+#define USEREV_EACH_15(part, as, a, ...) part(as, a) USEREV_EACH_14(part, as, __VA_ARGS__)
+#define USEREV_EACH_16(part, as, a, ...) part(as, a) USEREV_EACH_15(part, as, __VA_ARGS__)
+#define USEREV_LIST_1(part, as, a) part(as, a)
+#define USEREV_LIST_2(part, as, a, ...) part(as, a), USEREV_LIST_1(part, as, __VA_ARGS__)
+#define USEREV_LIST_3(part, as, a, ...) part(as, a), USEREV_LIST_2(part, as, __VA_ARGS__)
+#define USEREV_LIST_4(part, as, a, ...) part(as, a), USEREV_LIST_3(part, as, __VA_ARGS__)
+#define USEREV_LIST_5(part, as, a, ...) part(as, a), USEREV_LIST_4(part, as, __VA_ARGS__)
+#define USEREV_LIST_6(part, as, a, ...) part(as, a), USEREV_LIST_5(part, as, __VA_ARGS__)
+#define USEREV_LIST_7(part, as, a, ...) part(as, a), USEREV_LIST_6(part, as, __VA_ARGS__)
+#define USEREV_LIST_8(part, as, a, ...) part(as, a), USEREV_LIST_7(part, as, __VA_ARGS__)
+#define USEREV_LIST_9(part, as, a, ...) part(as, a), USEREV_LIST_8(part, as, __VA_ARGS__)
+#define USEREV_LIST_10(part, as, a, ...) part(as, a), USEREV_LIST_9(part, as, __VA_ARGS__)
+#define USEREV_LIST_11(part, as, a, ...) part(as, a), USEREV_LIST_10(part, as, __VA_ARGS__)
+#define USEREV_LIST_12(part, as, a, ...) part(as, a), USEREV_LIST_11(part, as, __VA_ARGS__)
+#define USEREV_LIST_13(part, as, a, ...) part(as, a), USEREV_LIST_12(part, as, __VA_ARGS__)
+#define USEREV_LIST_14(part, as, a, ...) part(as, a), USEREV_LIST_13(part, as, __VA_ARGS__)
+#define USEREV_LIST_15(part, as, a, ...) part(as, a), USEREV_LIST_14(part, as, __VA_ARGS__)
+#define USEREV_LIST_16(part, as, a, ...) part(as, a), USEREV_LIST_15(part, as, __VA_ARGS__)
+
+#define USEREV_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, \
+		     a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, picked, ...) \
+	picked
+/* Of FLAGS, PROVIDER, NAME and the fields: what to do, and with how many. */
+#define USEREV_FIELDS_(...) \
+	USEREV_PICK_(__VA_ARGS__, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, \
+		     TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, \
+		     TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, SOME, SOME, \
+		     SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, NO, \
+		     NAME_MISSING, NAME_MISSING, 0)
+#define USEREV_COUNT_(...) \
+	USEREV_PICK_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, \
+		     5, 4, 3, 2, 1, 0, 0, 0, 0)
+/* Of an event and its arguments. */
+#define USEREV_ARGUMENTS_(...) \
+	USEREV_PICK_(__VA_ARGS__, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, \
+		     SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, \
+		     SOME, SOME, SOME, NO, 0)
+
+#define USEREV_EVENT(...) USEREV_EVENT_FLAGS(0, __VA_ARGS__)
+#define USEREV_EVENT_FLAGS(...) USEREV_PASTE_(USEREV_EVENT_WITH_, USEREV_FIELDS_(__VA_ARGS__))(__VA_ARGS__)
+#define USEREV_EVENT_WITH_NAME_MISSING(...) USEREV_ASSERT_(0, "it is USEREV_EVENT(PROVIDER, NAME, FIELD...)")
+#define USEREV_EVENT_WITH_TOO_MANY_FIELDS(...) USEREV_ASSERT_(0, "an event has at most 16 fields")
+#define USEREV_EVENT_WITH_NO(flags, provider, name) \
+	USEREV_DECLARE_(flags, provider##_##name, #provider "_" #name) \
+	static __attribute__((__cold__, __noinline__, __unused__)) void userev_emit_##provider##_##name(void) \
+	{ \
+		struct iovec userev_pieces[1]; \
+		userev_write_pieces(&userev_event_##provider##_##name, userev_pieces, 1); \
+	} \
+	USEREV_SHORT_ENOUGH_(#provider "_" #name)
+#define USEREV_EVENT_WITH_SOME(flags, provider, name, ...) \
+	USEREV_EVENT_WITH_FIELDS_(flags, provider##_##name, #provider "_" #name, \
+				  USEREV_COUNT_(flags, provider, name, __VA_ARGS__), __VA_ARGS__)
+#define USEREV_EVENT_WITH_FIELDS_(flags, id, text, count, ...) \
+	USEREV_EACH_(count, USEREV_KNOWN_, , __VA_ARGS__) \
+	USEREV_DECLARE_(flags, id, text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__)) \
+	static __attribute__((__cold__, __noinline__, __unused__)) void userev_emit_##id( \
+		USEREV_LIST_(count, USEREV_FIELD_, AS_PARAMETER, __VA_ARGS__)) \
+	{ \
+		unsigned char userev_fixed[1 USEREV_EACH_(count, USEREV_FIELD_, AS_FIXED, __VA_ARGS__)]; \
+		struct iovec userev_pieces[2 USEREV_EACH_(count, USEREV_FIELD_, AS_PIECES, __VA_ARGS__)]; \
+		struct userev_record_ userev_record = { userev_fixed, userev_pieces, 1, 0, 0, 0, \
+							0 USEREV_EACH_(count, USEREV_FIELD_, AS_SIZE, __VA_ARGS__) }; \
+		USEREV_EACH_(count, USEREV_FIELD_, AS_CHECK, __VA_ARGS__) \
+		USEREV_EACH_(count, USEREV_FIELD_, AS_PUT, __VA_ARGS__) \
+		userev_end_run_(&userev_record); \
+		USEREV_EACH_(count, USEREV_FIELD_, AS_DATA, __VA_ARGS__) \
+		userev_write_pieces(&userev_event_##id, userev_pieces, userev_record.n); \
+	} \
+	USEREV_SHORT_ENOUGH_(text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__))
+
+#define USEREV_DECLARE_(event_flags, id, text) \
+	static struct userev_event userev_event_##id; \
+	static const struct userev_declaration userev_declaration_##id \
+		__attribute__((__section__("userev_events"), __aligned__(sizeof(void *)), \
+			       __used__ USEREV_RETAIN_)) = { &userev_event_##id, text, event_flags }; \
+	static __attribute__((__constructor__(101), __used__)) void userev_load_##id(void) \
+	{ \
+		userev_load(__start_userev_events, __stop_userev_events); \
+	} \
+	static __attribute__((__destructor__(101), __used__)) void userev_unload_##id(void) \
+	{ \
+		userev_unload(__start_userev_events, __stop_userev_events); \
+	}
+#define USEREV_SHORT_ENOUGH_(text) \
+	USEREV_ASSERT_(sizeof(text) <= 512, "an event's description has at most 511 bytes; use shorter names")
+
+USEREV_ASSERT_(sizeof(struct userev_event) <= 32, "an event is small");
+
+#define USEREV_EVENT_OF(event) (&userev_event_##event)
+#define userev_on(event) userev_enabled(USEREV_EVENT_OF(event))
+
+#define userev_emit(...) USEREV_PASTE_(USEREV_EMIT_WITH_, USEREV_ARGUMENTS_(__VA_ARGS__))(__VA_ARGS__)
+#define USEREV_EMIT_WITH_NO(event) USEREV_EMIT_(event, userev_emit_##event())
+#define USEREV_EMIT_WITH_SOME(event, ...) USEREV_EMIT_(event, userev_emit_##event(__VA_ARGS__))
+#define USEREV_EMIT_(event, call) do { if (userev_on(event)) { USEREV_STRICTLY_ call; USEREV_AS_BEFORE_ } } while (0)
+
+/* A pointer for a number, or one to something else, is a mistake that C takes with a warning. C++ does not. */
+#ifdef __cplusplus
+#define USEREV_STRICTLY_
+#define USEREV_AS_BEFORE_
+#else
+#define USEREV_STRICTLY_ \
+	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wint-conversion\"") \
+		_Pragma("GCC diagnostic error \"-Wincompatible-pointer-types\"")
+#define USEREV_AS_BEFORE_ _Pragma("GCC diagnostic pop")
+#endif
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A program with declared events that does to itself what programs do: static_program WHAT [ARGUMENT]. It emits when
+ * program_tick is on, and ends with 0 if all was as it should be.
+ */
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "protocol/base.h"
+#include "tests/integration/static_events.h"
+#include "tests/integration/static_library.h"
+
+struct point {
+	int32_t x;
+	int32_t y;
+};
+
+USEREV_EVENT(program, tick, (u32, n));
+USEREV_EVENT(program, nothing);
+USEREV_EVENT(program, kinds, (u8, a), (s8, b), (chars, comm, 8), (u16, c), (s16, d), (struct, point, where, 8),
+	     (u32, e), (s32, f), (f32, part), (f64, load), (string, text), (bytes, data), (u64, g), (s64, h),
+	     (chars, full, 4), (string, none));
+
+/* So long as nobody should have to wait, and then a minute on a slow machine. */
+enum { TRIES = 60000 };
+
+#define wait_for(condition)                                                                                            \
+	do {                                                                                                           \
+		for (int i_ = 0; !(condition); i_++) {                                                                 \
+			if (i_ == TRIES)                                                                               \
+				_exit(100);                                                                            \
+			usleep(1000);                                                                                  \
+		}                                                                                                      \
+	} while (0)
+
+static int go_on(const char *argument _unused_)
+{
+	wait_for(userev_on(program_tick));
+	userev_emit(program_tick, 1);
+	return 0;
+}
+
+static int emit_kinds(const char *argument _unused_)
+{
+	const struct point where = { 1, -1 };
+
+	wait_for(userev_on(program_kinds));
+	userev_emit(program_kinds, 255, -1, "abc", 65535, -2, &where, 7, -7, 0.5f, -2.0, "some text", "\x01\x02", 2,
+		    UINT64_MAX, INT64_MIN, "wxyz", NULL);
+	wait_for(userev_on(program_nothing));
+	userev_emit(program_nothing);
+	return 0;
+}
+
+static int in_a_child(int (*what)(const char *))
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(what(NULL));
+	return waitpid(child, &status, 0) == child ? status : 1;
+}
+
+static int go_on_in_both(const char *argument)
+{
+	int r = in_a_child(go_on);
+
+	return r != 0 ? r : go_on(argument);
+}
+
+static char *myself;
+
+static int go_on_after_vfork(const char *argument)
+{
+	int status;
+	pid_t child;
+
+	wait_for(userev_on(program_tick));
+	child = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+	if (child == 0) {
+		execl(myself, myself, "plain", NULL);
+		_exit(101);
+	}
+	if (waitpid(child, &status, 0) != child || status != 0)
+		return 1;
+	return go_on(argument);
+}
+
+static int go_on_in_another_image(const char *argument _unused_)
+{
+	wait_for(userev_on(program_tick));
+	execl(myself, myself, "plain", NULL);
+	return 1;
+}
+
+static void close_all(void)
+{
+	for (int fd = 0; fd < 1000; fd++)
+		close(fd);
+	/* And take them: nobody must find a record in there. */
+	for (int fd = 0; fd < 300; fd++)
+		open("/dev/null", O_RDWR);
+}
+
+static int become_a_daemon(const char *argument)
+{
+	if (fork() > 0)
+		_exit(0);
+	setsid();
+	if (fork() > 0)
+		_exit(0);
+	close_all();
+	return go_on(argument);
+}
+
+static int go_on_after_closing_all(const char *argument)
+{
+	close_all();
+	userev_poll(NULL, 0);
+	return go_on(argument);
+}
+
+static int change_user(const char *argument)
+{
+	if (userev_wait(TRIES) != 0)
+		return 2;
+	if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
+		return 1;
+	return go_on(argument);
+}
+
+static int change_root(const char *argument)
+{
+	if (userev_wait(TRIES) != 0)
+		return 2;
+	if (geteuid() == 0 && (chroot("/proc") < 0 || chdir("/") < 0))
+		return 1;
+	return go_on(argument);
+}
+
+#define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static int forbid_system_calls(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		ALLOW(SYS_writev),
+		ALLOW(SYS_clock_nanosleep),
+		ALLOW(SYS_exit_group),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
+
+	/* Which a sanitizer cannot do without. */
+#ifdef __SANITIZE_ADDRESS__
+	if (program.len > 0)
+		return 0;
+#endif
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0;
+}
+
+/* An event of another daemon, that is not there, waits for it. */
+static int go_on_without_system_calls(const char *argument)
+{
+	static struct userev_event waiting;
+	struct userev *nobody = userev_open("/tmp/userevd-where-nobody-is", 0);
+
+	userev_register(nobody, &waiting, "waiting", 0);
+	if (userev_wait(TRIES) != 0)
+		return 1;
+	userev_seal(NULL);
+	userev_seal(nobody);
+	if (forbid_system_calls() != 0)
+		return 1;
+	for (int i = 0; i < 1000; i++)
+		userev_enabled(&waiting);
+	go_on(argument);
+	_exit(0);
+}
+
+enum { GENERATIONS = 50, AT_ONCE = 4 };
+
+static void *emit_one(void *data _unused_)
+{
+	userev_emit(program_tick, 1);
+	return NULL;
+}
+
+static int let_threads_come_and_go(const char *argument _unused_)
+{
+	pthread_t thread[AT_ONCE];
+
+	wait_for(userev_on(program_tick));
+	for (int generation = 0; generation < GENERATIONS; generation++) {
+		for (int i = 0; i < AT_ONCE; i++)
+			if (pthread_create(&thread[i], NULL, emit_one, NULL) != 0)
+				return 1;
+		for (int i = 0; i < AT_ONCE; i++)
+			pthread_join(thread[i], NULL);
+	}
+	return userev_lost(NULL).queue_full > 0;
+}
+
+static volatile sig_atomic_t emitted;
+
+static void on_alarm(int signal _unused_)
+{
+	if (!userev_on(program_tick) || emitted)
+		return;
+	userev_emit(program_tick, 1);
+	emitted = 1;
+}
+
+/* Whatever the handler interrupts, and whatever of the library's it finds to do. */
+static int emit_from_a_handler(const char *argument _unused_)
+{
+	const struct itimerval often = { .it_interval = { 0, 200 }, .it_value = { 0, 200 } };
+	const struct sigaction action = { .sa_handler = on_alarm };
+	void *volatile memory;
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int64_t i = 0; !emitted && i < INT64_C(20000000000); i++) {
+		memory = malloc((size_t)(i % 5000));
+		free(memory);
+	}
+	return emitted ? 0 : 1;
+}
+
+static int know_by_watching(const char *argument _unused_)
+{
+	struct pollfd changed = { .fd = userev_watch(NULL), .events = POLLIN };
+	struct userev_event *event = NULL;
+
+	while (event != USEREV_EVENT_OF(program_tick)) {
+		if (poll(&changed, 1, TRIES) != 1)
+			return 1;
+		event = userev_changed(NULL);
+	}
+	return go_on(NULL);
+}
+
+/* $USEREV_WAIT: the first line of main() finds all events registered. */
+static int be_ready(const char *argument _unused_)
+{
+	const char *why = userev_why(USEREV_EVENT_OF(program_tick));
+
+	if (why)
+		fprintf(stderr, "%s\n", why);
+	return why ? 1 : 0;
+}
+
+static int load(const char *path)
+{
+	bool (*is_on)(void);
+	void (*emit)(uint32_t);
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	if (!library)
+		return 1;
+	*(void **)&is_on = dlsym(library, "library_is_on");
+	*(void **)&emit = dlsym(library, "library_emit");
+	if (!is_on || !emit)
+		return 1;
+	wait_for(is_on());
+	emit(5);
+	dlclose(library);
+	return dlopen(path, RTLD_NOW | RTLD_NOLOAD) != NULL;
+}
+
+/* Then it waits to be looked at. */
+static int load_again_and_again(const char *path)
+{
+	int before = -1, after, r = 0;
+
+	for (int i = 0; r == 0 && i < 20; i++) {
+		r = load(path);
+		after = dup(0);
+		close(after);
+		if (i > 0 && after != before)
+			return 3;
+		before = after;
+	}
+	wait_for(!userev_poll(NULL, 0));
+	return r != 0 ? r : go_on(NULL);
+}
+
+static int use_the_library(const char *argument)
+{
+	wait_for(library_is_on());
+	library_emit(6);
+	userev_emit(static_shared, 7);
+	return go_on(argument);
+}
+
+static const struct {
+	const char *name;
+	int (*what)(const char *argument);
+} all[] = {
+	{ "plain", go_on },
+	{ "kinds", emit_kinds },
+	{ "fork", go_on_in_both },
+	{ "vfork", go_on_after_vfork },
+	{ "exec", go_on_in_another_image },
+	{ "daemon", become_a_daemon },
+	{ "close", go_on_after_closing_all },
+	{ "setuid", change_user },
+	{ "chroot", change_root },
+	{ "seccomp", go_on_without_system_calls },
+	{ "threads", let_threads_come_and_go },
+	{ "handler", emit_from_a_handler },
+	{ "watch", know_by_watching },
+	{ "ready", be_ready },
+	{ "load", load_again_and_again },
+	{ "library", use_the_library },
+};
+
+int main(int argc, char **argv)
+{
+	myself = argv[0];
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(all); i++)
+		if (streq(argv[1], all[i].name))
+			return all[i].what(argv[2]);
+	return 102;
+}

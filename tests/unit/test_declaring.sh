@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# USEREV_EVENT with the compilers, standards and options that programs are built with: no warning, all events are in the
+# program, and it runs where there is no daemon. And what people get to read who do it wrong.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export USEREV_SOCKET=$scratch/nobody
+
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -Iclient)
+
+cat >"$scratch/good.c" <<'END'
+#include <stdio.h>
+#include <userev.h>
+struct point { int32_t x, y; };
+USEREV_EVENT(shop, request, (u32, status), (u64, ns), (string, path));
+USEREV_EVENT(shop, started);
+USEREV_EVENT(shop, all, (u8, a), (s8, b), (chars, comm, 16), (u16, c), (struct, point, p, 8), (f64, load), (f32, part),
+	     (string, s), (bytes, data), (s64, z));
+USEREV_EVENT_FLAGS(USEREV_MULTI_FORMAT, shop, flagged, (u32, x));
+USEREV_EVENT(shop, sixteen, (chars, f1, 1), (u8, f2), (chars, f3, 1), (u8, f4), (chars, f5, 1), (u8, f6), (chars, f7, 1),
+	     (u8, f8), (chars, f9, 1), (u8, f10), (chars, f11, 1), (u8, f12), (chars, f13, 1), (u8, f14), (chars, f15, 1),
+	     (bytes, f16));
+int status;
+
+/* Another file of the same program has the same event, and one that nobody uses. */
+int other(void);
+
+int main(void)
+{
+	const struct point where = { 3, 4 };
+	int evaluated = 0;
+
+	userev_emit(shop_request, 404, 4000, "/favicon.ico");
+	userev_emit(shop_started);
+	userev_emit(shop_all, 1, -1, "comm", 2, &where, 1.5, 0.5f, "text", "abc", 3, -9);
+	userev_emit(shop_flagged, (uint32_t)++evaluated);
+	if (userev_on(shop_request) || evaluated != 0)
+		return 1;
+	userev_emit(shop_sixteen, "", 2, "", 4, "", 6, "", 8, "", 10, "", 12, "", 14, "", "x", 1);
+	printf("%d\n", (int)(__stop_userev_events - __start_userev_events));
+	puts(userev_why(USEREV_EVENT_OF(shop_request)));
+	return other();
+}
+END
+
+cat >"$scratch/other.c" <<'END'
+#include <userev.h>
+USEREV_EVENT(shop, request, (u32, status), (u64, ns), (string, path));
+USEREV_EVENT(shop, unused, (u32, x));
+int other(void);
+int other(void)
+{
+	return userev_on(shop_request) ? 1 : 0;
+}
+END
+
+# COMPILER [OPTION…]
+builds_and_runs()
+{
+	local language=c
+	[[ $1 != *++ ]] || language=c++
+	"$@" "${warnings[@]}" -x $language "$scratch/good.c" "$scratch/other.c" -x none "$B/libuserev.a" -o "$scratch/program" &&
+		"$scratch/program" >"$scratch/out" && diff "$scratch/out" - <<<$'7\nthere is no daemon: its socket does not exist'
+}
+
+cat >"$scratch/bad.c" <<'END'
+#include <userev.h>
+USEREV_EVENT(shop, request, (u32, status), (u64, ns), (string, path));
+struct point { int32_t x, y; };
+#ifdef DECLARATION
+DECLARATION;
+#endif
+int main(void)
+{
+	uint32_t number = 1;
+#ifdef STATEMENT
+	STATEMENT;
+#endif
+	return (int)number;
+}
+END
+
+# SENTENCE WHAT CODE: all compilers refuse it, and say something like that.
+refused()
+{
+	local compiler language
+	for compiler in gcc clang g++ clang++; do
+		language=c
+		[[ $compiler != *++ ]] || language=c++
+		! $compiler -x $language -Iclient "-D$2=$3" -c "$scratch/bad.c" -o "$scratch/bad.o" 2>"$scratch/said" || return 1
+		grep 'error:' "$scratch/said" | grep -qE "$1" || { echo "== $compiler"; cat "$scratch/said"; return 1; }
+	done
+}
+
+for compiler in gcc clang; do
+	for standard in c11 c17 c2x gnu11; do
+		check "$compiler -std=$standard" builds_and_runs $compiler -std=$standard -O2
+	done
+	for options in -O0 -O1 -O3 '-O2 -flto' '-O2 -fPIC -fvisibility=hidden' '-O2 -static' '-O2 -fPIE -static-pie' \
+		'-O2 -ffunction-sections -fdata-sections -Wl,--gc-sections' '-O1 -fsanitize=address,undefined'; do
+		# shellcheck disable=SC2086 # several options
+		check "$compiler $options" builds_and_runs $compiler -std=c17 $options
+	done
+done
+for compiler in g++ clang++; do
+	for standard in c++17 c++20; do
+		check "$compiler -std=$standard" builds_and_runs $compiler -std=$standard -O2
+	done
+	check "$compiler -O0" builds_and_runs $compiler -std=c++17 -O0
+done
+
+check 'a string is no number' refused 'userev_emit_shop_request|invalid conversion|incompatible pointer to integer' STATEMENT 'userev_emit(shop_request, "404", 4000, "/")'
+check 'a number is no string' refused 'userev_emit_shop_request|invalid conversion|incompatible integer to pointer' STATEMENT 'userev_emit(shop_request, 404, 4000, 7)'
+check 'nor is a pointer to one' refused 'userev_emit_shop_request|cannot convert|incompatible pointer types' STATEMENT 'userev_emit(shop_request, 404, 4000, &number)'
+check 'an argument is missing' refused 'too few arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000)'
+check 'there is one too many' refused 'too many arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000, "/", 1)'
+check 'no such event' refused 'userev_event_shop_requst' STATEMENT 'userev_emit(shop_requst, 404, 4000, "/")'
+check 'no such kind of field' refused 'USEREV_A_FIELD_CAN_BE_int' DECLARATION 'USEREV_EVENT(shop, bad, (int, status))'
+check 'a struct of another size' refused 'struct point is not of 12 bytes' DECLARATION 'USEREV_EVENT(shop, bad, (struct, point, p, 12))'
+check 'a size that is no plain number' refused 'suffix|literal operator' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, sizeof(int)))'
+check 'an array that is too long' refused 'a char array has at most 1024 bytes' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, 1025))'
+check 'no name' refused 'it is USEREV_EVENT\(PROVIDER, NAME, FIELD' DECLARATION 'USEREV_EVENT(shop)'
+check 'seventeen fields' refused 'an event has at most 16 fields' DECLARATION \
+	"USEREV_EVENT(shop, bad$(printf ', (u8, f%d)' $(seq 17)))"
+check 'a description that is too long' refused 'at most 511 bytes' DECLARATION \
+	"USEREV_EVENT(shop, bad$(printf ', (u8, %0.s_123456789_123456789_123456789)' $(seq 16)))"
+sum_up
