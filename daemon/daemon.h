@@ -114,7 +114,7 @@ struct daemon {
 	uint8_t request[WIRE_PACKET_MAX];
 };
 
-/* 0, or a negative errno after a line in the log; nothing is left behind then. */
+/* 0; POLICY_E_WRONG, or a negative errno, after a line in the log; nothing is left behind then. */
 int daemon_new(const struct options *, struct daemon **ret);
 /* Until a signal ends it: 0, or a negative errno. */
 int daemon_run(struct daemon *);

@@ -10,9 +10,12 @@
 
 #include "protocol/table.h"
 
+/* Of the file, and of what is said in it; entries may grow at their end without a new one. Tests make a daemon with the next. */
+#ifndef LEDGER_VERSION
+#define LEDGER_VERSION 1
+#endif
+
 enum {
-	LEDGER_VERSION =
-		1, /* of the file, and of what is said in it; entries may grow at their end without a new one */
 	LEDGER_DATA_MAX = 8192,	  /* bytes of one entry: a path and a little more */
 	LEDGER_SPARE = 256 << 10, /* of what holds no more, before the file is written anew */
 };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
@@ -85,6 +86,9 @@ static int run(const struct options *options, int background)
 	int r;
 
 	r = daemon_new(options, &daemon);
+	/* A supervisor need not try again by itself: nothing changes unless somebody changes the files. */
+	if (r == POLICY_E_WRONG)
+		return EX_CONFIG;
 	if (r < 0)
 		return EXIT_FAILURE;
 	log_info("%s backend, listening on %s", daemon->kernel->facts.name, daemon->options.socket);

@@ -115,7 +115,7 @@ int reload_check_capacity(struct daemon *daemon)
 	int r = policy_check_capacity(daemon->policy, daemon->machine.capacity, &problems);
 
 	log_problems(&problems);
-	return r == POLICY_E_WRONG ? -EINVAL : r;
+	return r;
 }
 
 int reload_first(struct daemon *daemon)
@@ -131,7 +131,7 @@ int reload_first(struct daemon *daemon)
 	if (r == POLICY_E_WRONG)
 		log_error("the policy is not clear, so nothing is started; 'userevctl policy check' shows the same");
 	outcome_unref(outcome);
-	return r == POLICY_E_WRONG ? -EINVAL : r;
+	return r;
 }
 
 static void *run(void *data)

@@ -7,9 +7,9 @@
 
 struct reload;
 
-/* Once it is known how many events there can be: 0, or -EINVAL after a line in the log. */
+/* Once it is known how many events there can be: 0, or POLICY_E_WRONG after a line in the log. */
 int reload_check_capacity(struct daemon *);
-/* Reads them now. 0; or a negative errno, and what is wrong with them has been logged. */
+/* Reads them now. 0; POLICY_E_WRONG, and what is wrong with them has been logged; or a negative errno. */
 int reload_first(struct daemon *);
 
 /* Needs the daemon's loop. 0, or a negative errno. */

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 
 #include "tests/integration/policy.h"
 
@@ -453,7 +454,7 @@ static void expect_no_start(const char *policy, const char *words)
 			run_command(NULL, output, sizeof(output),
 				    (const char *const[]){ built("userevd"), option[0], option[1], option[2],
 							   "--capacity=10", background ? NULL : "--foreground", NULL });
-		ck_assert_msg(status == 1, "exit status %d: %s", status, output);
+		ck_assert_msg(status == EX_CONFIG, "exit status %d: %s", status, output);
 		ck_assert_msg(strstr(output, words), "'%s' is not in '%s'", words, output);
 	}
 	unlink(file);

@@ -20,8 +20,10 @@ install_it()
 		systemctl daemon-reload && systemctl preset "${sockets[@]}"
 }
 
+# And what tests have changed of it.
 uninstall_it()
 {
+	rm -rf /run/systemd/system/userevd{,-keeper}.service.d
 	systemctl disable "${sockets[@]}" && make_target uninstall && systemctl daemon-reload
 }
 
@@ -75,6 +77,11 @@ survives_that()
 	before=$(property "$1" MainPID)
 	shift
 	"$@" && within 120 is_another "$unit" "$before" && within 120 userevctl status
+}
+
+fails()
+{
+	! "$@"
 }
 
 kill_of()

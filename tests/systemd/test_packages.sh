@@ -110,16 +110,10 @@ enabled_units()
 	systemctl list-unit-files --no-legend --no-pager --plain 'userevd*' | awk '$2 == "enabled" { print $1 }'
 }
 
-# Whatever [Install] sections there are.
-all_are_enabled()
+# The daemon is started by whoever asks.
+sockets_are_enabled()
 {
-	local unit wanted
-	wanted=$(cd /lib/systemd/system && grep -l '^WantedBy=' userevd*.service userevd*.socket 2>/dev/null)
-	enabled_units
-	[ -n "$wanted" ] || return 1
-	for unit in $wanted; do
-		enabled_units | grep -qx -- "$unit" || { echo "$unit is not" && return 1; }
-	done
+	diff <(enabled_units | sort) <(cd /lib/systemd/system && printf '%s\n' userevd*.socket | sort)
 }
 
 # Sockets are those who wait where there are any, the service where not.
@@ -208,10 +202,11 @@ check 'the packages are there' ls $(packages "$version")
 check '… and those of a later version' make_later
 check 'they are installed' install_packages "$version"
 check '… whole' is_installed "$version"
-check 'what is to be enabled is' all_are_enabled
+check 'the sockets are enabled, and nothing else' sockets_are_enabled
 check 'what is to run runs' is_up
 check 'there is a directory for policies' test -d /etc/userevd/policy.d
 check 'completion is there' completion_is_loaded
+check 'who asks starts the daemon' within 120 userevctl status
 check 'a program builds against them' build_client
 check 'it runs as a service of another user' run_client shop
 check '… and has its event' within 120 has_event shop
@@ -223,7 +218,7 @@ check '… whose connection was taken over' within 120 was_taken_over
 check '… with its event' within 120 has_event shop
 check '… whose records come' says 'shop_request.*status=' timeout 120 userevctl tail --count=2 shop_request
 check '… the policy is still there' grep -q MaxEvents=7 /etc/userevd/policy.d/10-mine.conf
-check '… what is to be enabled is' all_are_enabled
+check '… the sockets are enabled, and nothing else' sockets_are_enabled
 check '… what is to run runs' is_up
 check '… a program that is started then is served' run_client bank
 check '… with its event' within 120 has_event bank
@@ -232,9 +227,10 @@ check '… and nothing runs' none_runs
 check '… but the policy is kept' test -e /etc/userevd/policy.d/10-mine.conf
 check '… and the program, which holds the library open' is_active shop
 check 'they are installed again' install_packages "$version"
-check '… and it runs' is_up
+check '… and what is to run runs' is_up
+check '… and who asks starts the daemon' within 120 userevctl status
 systemctl stop shop bank
-check '… for a program' run_client again
+check '… and a program is served' run_client again
 check '… with its event' within 120 has_event again
 systemctl stop again
 rm -f /usr/bin/shop-requests

@@ -48,6 +48,15 @@ hurry_watchdog()
 	systemctl daemon-reload && systemctl restart userevd && within 120 userevctl status
 }
 
+# The keeper that is there knows nothing of it.
+shorten_hold()
+{
+	mkdir -p /run/systemd/system/userevd-keeper.service.d
+	printf '[Service]\nExecStart=\nExecStart=/usr/lib/userevd/userevd-keeper --hold=1\n' \
+		>/run/systemd/system/userevd-keeper.service.d/hold.conf
+	systemctl daemon-reload && systemctl restart userevd-keeper
+}
+
 was_watchdog()
 {
 	says 'Watchdog timeout' journal
@@ -114,6 +123,41 @@ reload_with()
 	mkdir -p /etc/userevd/policy.d
 	printf '%s\n' "$@" >/etc/userevd/policy.d/50-test.conf
 	systemctl reload userevd
+}
+
+starts_with_error()
+{
+	mkdir -p /etc/userevd/policy.d
+	echo MaxEvents=7 >/etc/userevd/policy.d/50-test.conf
+	systemctl start userevd
+}
+
+failed_for_its_policy()
+{
+	says '^exit-code$' property userevd Result && says '^78$' property userevd ExecMainStatus
+}
+
+count_tries()
+{
+	journal | grep -c 'the policy is not clear'
+}
+
+# While somebody asks all the time; the first that is counted may be one that has begun before.
+tries_are_rare()
+{
+	local begun=$SECONDS before tries=0
+	before=$(count_tries)
+	while [ $((SECONDS - begun)) -lt 12 ] || { [ "$tries" = 0 ] && [ $((SECONDS - begun)) -lt 120 ]; }; do
+		timeout 2 userevctl status
+		tries=$(($(count_tries) - before))
+	done
+	echo "$tries times in $((SECONDS - begun)) s"
+	[ "$tries" -gt 0 ] && [ "$tries" -le $(((SECONDS - begun) / 5 + 1)) ]
+}
+
+sockets_are_there()
+{
+	says_nothing grep -v '^active$' <(systemctl is-active "${sockets[@]}")
 }
 
 stopped_cleanly()
@@ -194,9 +238,18 @@ check '… and its records come' traces_again
 
 check 'the journal has what it said' says 'listening on /run/userevd.sock' journal
 check 'nobody called what it may not' says_nothing killed_by_seccomp
+check 'the keeper is to wait no more for the next daemon' shorten_hold
+check '… which the daemon did not notice' within 120 has_backend enable-address on
 check 'it stops, with success' stopped_cleanly
 check '… and the keeper with it' within 120 says '^inactive$' systemctl is-active userevd-keeper
 check '… and who asks starts it again' userevctl status
+check '… and it stops again' stopped_cleanly
+check 'with an error in the policy it does not start' fails starts_with_error
+check '… and says so' failed_for_its_policy
+check '… nor when somebody asks, again and again' tries_are_rare
+check '… who still finds the sockets' sockets_are_there
+rm -r /etc/userevd
+check 'without the error who asks starts it' within 120 userevctl status
 check 'all is stopped' systemctl stop "${sockets[@]}" userevd userevd-keeper
 check 'no socket is left behind' says_nothing find /run/userevd.sock /run/userevd /run/userevd-keeper -type s
 check 'the clients live on' systemctl is-active shop bank
