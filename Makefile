@@ -88,21 +88,27 @@ SCRIPT_TESTS := tests/unit/test_declaring.sh tests/unit/test_disassembly.sh test
 	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_run.sh \
 	tests/integration/test_top.sh tests/integration/test_userevctl.sh \
 	tests/systemd/test_seccomp.py
+# Where daemon and keeper are under the seccomp filters of their units: what is not allowed there kills.
+CONFINED := $(B)/confined
+CONFINED_TESTS := $(CONFINED)/tests/test_confined $(INTEGRATION_TESTS:%=$(CONFINED)/tests/%)
+CONFINED_TOOLS := $(addprefix $(CONFINED)/,userevctl libuserev.so.$(SOVERSION) $(addprefix tests/,emitter direct restart_load userevd-next static_program \
+	static_library.so static_plugin.so))
 # Of packages that are built before.
 DEB_TESTS := tests/systemd/test_deb.sh
 
 # What is run again in guests: each with a kernel of its own, and one with systemd as its first process.
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
-BACKEND_TESTS := $(INTEGRATION_TESTS:%=$(B)/tests/%) tests/integration/test_interoperation.sh tests/integration/test_tracing.sh
 GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
-	$(BACKEND_TESTS)
-GUEST_TESTS_6_12 = $(GUEST_TESTS) $(GUARD_TESTS)
-GUEST_TESTS_6_1 = $(GUEST_TESTS) $(GUARD_TESTS)
+	tests/integration/test_interoperation.sh tests/integration/test_tracing.sh
+GUEST_TESTS_6_12 = $(GUEST_TESTS) $(CONFINED_TESTS) $(GUARD_TESTS)
+GUEST_TESTS_6_1 = $(GUEST_TESTS) $(INTEGRATION_TESTS:%=$(B)/tests/%) $(GUARD_TESTS)
+EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
-GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
+GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
+	--guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
 
 objects = $(foreach name,$(2),$(B)/$(1)/$(name).o)
 PROTOCOL_LIBRARY_OBJECTS := $(call objects,protocol,$(PROTOCOL_LIBRARY))
@@ -118,7 +124,8 @@ LIBRARIES := $(B)/libuserev.so.$(SOVERSION) $(B)/libuserev.so $(B)/libuserev.a $
 	$(B)/libuserev-uninstalled.pc
 UNITS := $(B)/systemd/userevd.service $(B)/systemd/userevd-keeper.service
 EXAMPLES := $(B)/examples/hello $(B)/examples/requests
-TESTS := $(UNIT_TESTS:%=$(B)/tests/%) $(KEEPER_TESTS:%=$(B)/tests/%) $(INTEGRATION_TESTS:%=$(B)/tests/%)
+TESTS_OF_PARTS := $(UNIT_TESTS:%=$(B)/tests/%) $(KEEPER_TESTS:%=$(B)/tests/%)
+TESTS := $(TESTS_OF_PARTS) $(INTEGRATION_TESTS:%=$(B)/tests/%)
 
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 ASAN := $(B)/asan
@@ -126,7 +133,7 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh test
 	tests/integration/test_metrics.py tests/integration/test_top.sh
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
-.PHONY: all build build-tests deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
+.PHONY: all build build-tests confined deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
 .PHONY: FORCE fuzz fuzzers kernel-tests bench vm check-vm check-packages check-restart vm-dependencies $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -170,10 +177,11 @@ demo: dependencies
 # All is tested in one go, so that the sum at the end is of everything.
 test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
-	$(Q)$(BUILD) build-tests
+	$(Q)$(BUILD) build-tests confined
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)$(BUILD) packages
-	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS) $(DEB_TESTS) tests/vm/test_bed.sh -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
+	$(Q)tests/run-tests.sh $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(DEB_TESTS) tests/vm/test_bed.sh -- $(CONFINED) $(CONFINED_TESTS) \
+		-- $(ASAN) $(ASAN_TESTS) $(GUESTS)
 
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
@@ -184,12 +192,13 @@ asan: test-dependencies
 	$(Q)tests/run-tests.sh $(ASAN) $(ASAN_TESTS)
 
 check-vm: test-dependencies kernels
-	$(Q)$(BUILD) build-tests packages
+	$(Q)$(BUILD) build-tests confined packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(GUESTS)
 
 check-restart: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests
-	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
+	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 TEST_LIMIT=7200 GUEST_LIMIT=7500 CK_TIMEOUT_MULTIPLIER=20 \
+		tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
 
 check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
@@ -246,7 +255,7 @@ coverage: test-dependencies
 	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
 	$(Q)tests/coverage.sh $(B)/coverage
 
-build-tests: build $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(B)/tests/emitter $(B)/tests/direct $(B)/tests/restart_load
+build-tests: build $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(B)/tests/emitter $(B)/tests/direct $(B)/tests/restart_load $(B)/tests/userevd-next
 
 # What is installed, as mode:file:directory[:name]; uninstall takes away just that.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
@@ -409,6 +418,7 @@ GUARD_LACKS := $(if $(BPF_CLANG),,clang) $(if $(BPFTOOL),,bpftool) $(shell pkg-c
 ifeq ($(strip $(GUARD_LACKS)),)
 build: $(B)/userevd-guard
 build-tests: $(GUARD_TESTS)
+confined: $(CONFINED)/userevd-guard
 tidy: $(GUARD_SKELETON)
 INSTALLED += 755:$(B)/userevd-guard:$(LIBEXECDIR) 644:kernel/userevd-guard.8:$(MANDIR)/man8
 else
@@ -464,7 +474,7 @@ $(B)/tests/test_top: $(call objects,client,ctl_output ctl_tenant_name ctl_tenant
 $(B)/tests/test_catalogue: $(call objects,client,tracer_tracefs_catalogue tracer_tracefs_text)
 $(B)/tests/test_tracefs_text: $(call objects,client,tracer_tracefs_text)
 
-$(INTEGRATION_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(PROTOCOL_OBJECTS) $(B)/libuserev.a
+$(INTEGRATION_TESTS:%=$(B)/tests/%) $(B)/tests/test_confined: $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
@@ -490,6 +500,44 @@ $(B)/tests/integration/static_plugin.o: tests/integration/static_library.c
 $(B)/tests/static_plugin.so: $(B)/tests/integration/static_plugin.o $(B)/libuserev.so
 	@echo '  LINK    $@'
 	$(Q)$(LINKED) -shared
+
+# The daemon as its next version may be, as far as a ledger shows that.
+$(B)/tests/userevd-next: $(B)/daemon/main.o $(B)/tests/integration/next_ledger.o $(filter-out $(B)/daemon/ledger.o,$(DAEMON_OBJECTS)) \
+		$(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+
+# --- the same daemon and keeper, under the filters of their units ---
+
+CONFINED_LISTS := $(B)/skeleton/userevd_syscalls.h $(B)/skeleton/userevd-keeper_syscalls.h
+
+$(CONFINED_LISTS): $(B)/skeleton/%_syscalls.h: systemd/%.service.in tests/systemd/unit_syscalls.sh
+	@mkdir -p $(@D)
+	@echo '  LIST    $@'
+	$(Q)tests/systemd/unit_syscalls.sh $< >$@
+
+$(call objects,tests/systemd,confined_daemon confined_keeper): EXTRA_CFLAGS = -isystem $(B)/skeleton
+$(call objects,tests/systemd,confined_daemon confined_keeper): $(CONFINED_LISTS)
+
+$(CONFINED)/userevd: $(B)/daemon/main.o $(call objects,tests/systemd,confine confined_daemon) $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
+	@mkdir -p $(@D)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=daemon_run $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+
+$(CONFINED)/userevd-keeper: $(B)/kernel/keeper_main.o $(call objects,tests/systemd,confine confined_keeper) $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
+	@mkdir -p $(@D)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=user_events_new $^ -o $@ -pthread
+
+# All else is what it is everywhere, where tests look for daemon and keeper.
+$(CONFINED_TOOLS) $(CONFINED_TESTS) $(CONFINED)/userevd-guard: $(CONFINED)/%: $(B)/%
+	@mkdir -p $(@D)
+	$(Q)ln -f $< $@
+
+tidy: $(CONFINED_LISTS)
+$(B)/tests/test_confined: $(B)/tests/systemd/confine.o
+
+confined: $(CONFINED)/userevd $(CONFINED)/userevd-keeper $(CONFINED_TOOLS) $(CONFINED_TESTS)
 
 $(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'

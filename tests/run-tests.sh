@@ -3,7 +3,10 @@
 #
 # run-tests.sh BUILD PROGRAM… [-- BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon and
 # tools of a build, one after the other, then those for guests in them, all guests side by side, and sums up. A program is check's,
-# or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12, 6.1, or one with systemd: 6.12+systemd.
+# or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12, 6.1, or one with systemd: 6.12+systemd, or
+# 6.12+early, whose systemd finds what is installed, and programs that can't wait for it, when it starts.
+#
+# A program that takes longer than TEST_LIMIT seconds (1200) has failed, and so has a guest after GUEST_LIMIT (2400).
 #
 # In a guest this runs, too, and the host learns the numbers so far, and what is running now, from the file $SUMS.
 
@@ -69,7 +72,7 @@ run()
 	log=$logs/$name.log
 	mkdir -p "$logs"
 	tell_host "$name"
-	B=$build timeout -k 10 1200 "$program" >"$log" 2>&1 </dev/null
+	B=$build timeout -k 10 "${TEST_LIMIT:-1200}" "$program" >"$log" 2>&1 </dev/null
 	status=$?
 	count "$log" $status
 	if [ "$f" -eq 0 ]; then
@@ -84,9 +87,12 @@ run()
 # start_guest KERNEL BUILD PROGRAM…: in the background, its output in a file.
 start_guest()
 {
-	local kernel=${1%+systemd} build=$2 share option=()
+	local kernel=${1%+*} build=$2 share option=()
 	share=$build/logs/linux-$1
-	[ "$kernel" = "$1" ] || option=(--systemd)
+	case $1 in
+	*+systemd) option=(--systemd) ;;
+	*+early) option=(--systemd --before=tests/systemd/early_boot.sh) ;;
+	esac
 	shift 2
 	rm -rf "$share"
 	mkdir -p "$share"

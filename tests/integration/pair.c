@@ -85,7 +85,7 @@ void pair_start_daemon(struct pair *pair)
 
 	snprintf(keeper, sizeof(keeper), "--keeper-socket=%s", pair->keeper_socket);
 	snprintf(policy, sizeof(policy), "--policy=%s", pair->fixture.directory);
-	pair->daemon = spawn(pair, "userevd", options, fds, ARRAY_SIZE(fds), "clients:control");
+	pair->daemon = spawn(pair, pair->program, options, fds, ARRAY_SIZE(fds), "clients:control");
 	pair->fixture.pid = pair->daemon;
 }
 
@@ -129,7 +129,7 @@ bool pair_start(struct pair *pair, const char *guard)
 {
 	struct fixture *fixture = &pair->fixture;
 
-	*pair = (struct pair){ .guard = guard };
+	*pair = (struct pair){ .guard = guard, .program = "userevd" };
 	fixture_prepare(fixture, "");
 	if (!fixture->events_before) {
 		printf("not on this kernel: a restart\n");

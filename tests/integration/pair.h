@@ -14,8 +14,9 @@ struct pair {
 	int clients; /* listening */
 	int control;
 	int keepers;
-	const char *guard; /* an option of the keeper's */
-	pid_t daemon;	   /* 0: none */
+	const char *guard;   /* an option of the keeper's */
+	const char *program; /* the next daemon's, in build/ */
+	pid_t daemon;	     /* 0: none */
 	pid_t keeper;
 };
 

@@ -239,6 +239,95 @@ TEST(who_leaves_while_there_is_no_daemon_is_charged_no_more)
 }
 END_TEST
 
+/* --- versions --- */
+
+static const char next_version[] = "tests/userevd-next";
+
+static void replace_daemon(struct pair *pair, const char *program)
+{
+	pair_end_daemon(pair, SIGKILL);
+	pair->program = program;
+	pair_start_daemon(pair);
+	pair_wait(pair);
+}
+
+TEST(the_next_version_takes_over_from_this_one_and_from_itself)
+{
+	struct program program;
+	struct pair pair;
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	program_start(&program, &pair);
+	program_register(&program, "upgrade_a");
+	trace(&pair.fixture, "upgrade_a", true);
+	program_write(&program, 0, 1);
+	replace_daemon(&pair, next_version);
+	ck_assert(log_has(&pair.fixture, "what its entry has not is zero"));
+	ck_assert_uint_eq(raw_query(program.socket).leases, 1);
+	program_write(&program, 0, 2);
+	program_register(&program, "upgrade_b");
+	trace(&pair.fixture, "upgrade_b", true);
+	ck_assert(!log_has(&pair.fixture, "what its entry has more is there"));
+	replace_daemon(&pair, next_version);
+	ck_assert(log_has(&pair.fixture, "what its entry has more is there"));
+	ck_assert_uint_eq(raw_query(program.socket).leases, 2);
+	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 1);
+	ck_assert_uint_eq(status_number(&pair.fixture, "charges"), 2);
+	program_write(&program, 0, 3);
+	program_write(&program, 1, 4);
+	expect_traced(&pair, &program, 0);
+	expect_traced(&pair, &program, 1);
+	program_end(&program);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
+/* It begins with nothing, and says so: who is connected connects again; data file, page and index go on as they were. */
+TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served)
+{
+	struct program program, again;
+	struct raw_reply reply;
+	struct pair pair;
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	replace_daemon(&pair, next_version);
+	program_start(&program, &pair);
+	program_register(&program, "downgrade_a");
+	trace(&pair.fixture, "downgrade_a", true);
+	program_write(&program, 0, 1);
+	ck_assert(!log_has(&pair.fixture, "the last daemon was a newer one"));
+	replace_daemon(&pair, "userevd");
+	ck_assert(log_has(&pair.fixture, "the last daemon was a newer one"));
+	raw_receive(program.socket, &reply);
+	ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
+	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 0);
+	ck_assert_uint_eq(status_number(&pair.fixture, "charges"), 0);
+	ck_assert(is_on(&program, 0));
+	program_write(&program, 0, 2);
+	switch_alone(&pair, "downgrade_a", false);
+	ck_assert(eventually(!is_on(&program, 0)));
+	switch_alone(&pair, "downgrade_a", true);
+	ck_assert(eventually(is_on(&program, 0)));
+	program_write(&program, 0, 3);
+	program_start(&again, &pair);
+	program_register(&again, "downgrade_a");
+	ck_assert_uint_eq(raw_query(again.socket).leases, 1);
+	ck_assert(eventually(is_on(&again, 0)));
+	program_write(&again, 0, 4);
+	program_write(&program, 0, 5);
+	program.event[0].written++;
+	program.event[0].sum += 4;
+	expect_traced(&pair, &program, 0);
+	program_end(&program);
+	program_end(&again);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}
+END_TEST
+
 /* --- the keeper --- */
 
 TEST(a_keeper_in_the_place_of_another_makes_all_bits_right)
@@ -649,6 +738,8 @@ int main(void)
 		what_is_asked_while_there_is_no_daemon_is_answered_by_the_next,
 		whichever_way_it_ends_nobody_notices,
 		who_leaves_while_there_is_no_daemon_is_charged_no_more,
+		the_next_version_takes_over_from_this_one_and_from_itself,
+		the_last_version_takes_nothing_from_those_whom_the_next_one_has_served,
 		a_keeper_in_the_place_of_another_makes_all_bits_right,
 		after_the_keeper_the_daemon_may_end_and_the_other_way_round,
 		a_keeper_that_has_no_guard_any_more_is_not_trusted,

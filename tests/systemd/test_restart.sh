@@ -11,6 +11,8 @@ cd "$(dirname "$0")/../.." || exit 1
 
 clients=${CLIENTS:-30} daemon_kills=${DAEMON_KILLS:-20} keeper_kills=${KEEPER_KILLS:-5}
 instance=/sys/kernel/tracing/instances/load
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 # Started again at once, and as often as it takes.
 hurry_restarts()
@@ -160,5 +162,4 @@ check 'nobody called what it may not' says_nothing journalctl --grep='type=1326|
 check 'the kernel has none of their events' within 60 says_nothing find /sys/kernel/tracing/events/user_events -name 'load_*'
 check 'all is stopped' systemctl stop "${sockets[@]}" userevd userevd-keeper
 check 'it is uninstalled' uninstall_it
-rm -rf /run/systemd/system/userevd{,-keeper}.service.d
 sum_up

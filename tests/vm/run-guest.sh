@@ -10,6 +10,7 @@
 #   --share=DIR      a directory that the guest sees, writable, as /run/guest; console.log is left there (default: a temporary one)
 #   --awake          its processors never halt: to wake an emulated one takes a millisecond, which no measurement is about
 #   --systemd        systemd is started, and the command is a unit of it
+#   --before=SCRIPT  with --systemd: run before it starts, with the files that it will find
 #   --shell          the command has this terminal, or what is piped into here
 #
 # The variables of the host's environment that the tests know are the guest's, too. `make vm` is for a shell.
@@ -18,7 +19,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 B=${B:-build}
-limit=300 memory=2048 share='' mode=command kernel_options=''
+limit=300 memory=2048 share='' mode=command kernel_options='' before=true
 terminal='' scratch='' guest=''
 
 fail()
@@ -34,6 +35,7 @@ while [ $# -gt 0 ]; do
 	--share=*) share=${1#*=} ;;
 	--awake) kernel_options=idle=poll ;;
 	--systemd) mode=systemd ;;
+	--before=*) before=${1#*=} ;;
 	--shell) mode=shell ;;
 	--) break ;;
 	-*) fail "there is no option $1" ;;
@@ -76,17 +78,27 @@ fi
 	echo "$checkout"
 	(cd "$checkout" && cd "$B" 2>/dev/null && pwd) || true
 } >"$share/keep"
+# What the guest's scripts begin with.
+as_here()
 {
 	printf 'cd %q || exit 127\n' "$checkout"
-	for name in B V TERM CLIENTS DAEMON_KILLS KEEPER_KILLS RESTART_STEP CK_FORK CK_VERBOSITY CK_RUN_SUITE CK_RUN_CASE ASAN_OPTIONS UBSAN_OPTIONS; do
+	for name in B V TERM CLIENTS DAEMON_KILLS KEEPER_KILLS RESTART_STEP TEST_LIMIT CK_TIMEOUT_MULTIPLIER CK_FORK CK_VERBOSITY CK_RUN_SUITE CK_RUN_CASE ASAN_OPTIONS UBSAN_OPTIONS; do
 		[ -z "${!name+set}" ] || printf 'export %s=%q\n' "$name" "${!name}"
 	done
+}
+{
+	as_here
 	printf 'exec'
 	printf ' %q' "$@"
 	[ ! -e "$share/input" ] || printf ' </run/guest/input'
 	echo
 } >"$share/command"
-[ $mode != systemd ] || printf 'exec %q prepare\n' "$here/under-systemd.sh" >"$share/prepare"
+if [ $mode = systemd ]; then
+	{
+		as_here
+		printf '%q prepare && exec %q\n' "$here/under-systemd.sh" "$before"
+	} >"$share/prepare"
+fi
 
 # What the guest changes: a file without content yet. (On a tmpfs of these kernels' an overlay can't remove directories.)
 truncate -s 8G "$scratch/changes"

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * The ledger of a version that is not there yet, in the place of the daemon's own: its number is higher, and a client's entry has
+ * grown at its end. What becomes of that field is in the log.
+ */
+
+#define LEDGER_VERSION 2
+#define ledger_enter   ledger_enter_as_it_is
+#define ledger_get     ledger_get_as_it_is
+#include "daemon/ledger.c" /* NOLINT(bugprone-suspicious-include): the same source, but for these */
+#undef ledger_enter
+#undef ledger_get
+
+#include "daemon/entries.h"
+#include "daemon/log.h"
+
+void ledger_enter(struct ledger *, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size);
+void ledger_get(const struct ledger_thing *, void *ret, size_t size);
+
+struct next_client {
+	struct entry_client client;
+	uint64_t more; /* the client's number; 0: who wrote it didn't know of this */
+};
+
+void ledger_enter(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size)
+{
+	struct next_client entry = { .more = a };
+
+	if (kind == ENTRY_CLIENT) {
+		memcpy(&entry.client, data, size);
+		data = &entry;
+		size = sizeof(entry);
+	}
+	ledger_enter_as_it_is(ledger, kind, a, b, data, size);
+}
+
+static void say_what_it_has(const struct ledger_thing *thing)
+{
+	struct next_client entry;
+
+	ledger_get_as_it_is(thing, &entry, sizeof(entry));
+	if (entry.more == 0)
+		log_notice("client %llu: what its entry has not is zero", (unsigned long long)thing->key.a);
+	else if (entry.more == thing->key.a)
+		log_notice("client %llu: what its entry has more is there", (unsigned long long)thing->key.a);
+	else
+		log_error("client %llu: nobody wrote %#llx", (unsigned long long)thing->key.a,
+			  (unsigned long long)entry.more);
+}
+
+void ledger_get(const struct ledger_thing *thing, void *ret, size_t size)
+{
+	ledger_get_as_it_is(thing, ret, size);
+	if (thing->key.kind == ENTRY_CLIENT)
+		say_what_it_has(thing);
+}

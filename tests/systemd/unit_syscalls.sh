@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# unit_syscalls.sh UNIT: prints, for confine.h, the system calls that SystemCallFilter= of a unit leaves, as this machine's systemd
+# understands it.
+
+set -euo pipefail
+unit=$1
+
+# What else of a unit makes filters is in confine.c, as it is here. What Protect… forbids is not among what is left.
+while read -r line; do
+	grep -qx -- "$line" "$unit" || { echo "$unit has no $line, and confine.c has" >&2 && exit 1; }
+done <<-END
+	RestrictAddressFamilies=AF_UNIX
+	RestrictNamespaces=yes
+	RestrictRealtime=yes
+	RestrictSUIDSGID=yes
+	LockPersonality=yes
+	MemoryDenyWriteExecute=yes
+	SystemCallArchitectures=native
+END
+
+# names NAME…: of a group, those of its members.
+names()
+{
+	local name members
+	for name; do
+		if [[ $name = @* ]]; then
+			members=$(systemd-analyze syscall-filter "$name" | sed '1d; s/#.*//')
+			# shellcheck disable=SC2086 # words
+			names $members
+		else
+			echo "$name"
+		fi
+	done
+}
+
+allowed=$(sed -n 's/^SystemCallFilter=\([^~]\)/\1/p' "$unit")
+forbidden=$(sed -n 's/^SystemCallFilter=~//p' "$unit")
+# shellcheck disable=SC2086 # words
+comm -23 <(names @default $allowed | sort -u) <(names $forbidden | sort -u) |
+	sed 's/.*/#ifdef SYS_&\nALLOW(SYS_&),\n#endif/'
