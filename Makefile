@@ -19,6 +19,9 @@ SBINDIR ?= $(PREFIX)/sbin
 LIBEXECDIR ?= $(PREFIX)/lib/userevd
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/userevd
+# Where Debian's python3 looks: below /usr whichever version it is.
+PYTHONDIR ?= $(PREFIX)/lib/$(if $(filter /usr,$(PREFIX)),python3,$(PYTHON_VERSION))/dist-packages
+PYTHON_VERSION = $(or $(shell python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])' 2>/dev/null),python3)
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 PRESETDIR ?= $(PREFIX)/lib/systemd/system-preset
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
@@ -63,16 +66,16 @@ DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charg
 	hello lease ledger level listener listing log metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
 	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := claim clock connection debug event fd lock look memory module open page poll register release request stream watch write
-CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
-	ctl_options ctl_output ctl_policy ctl_policy_check ctl_policy_explain ctl_policy_ledger ctl_policy_show ctl_private \
+CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
+	ctl_options ctl_output ctl_policy ctl_policy_check ctl_policy_explain ctl_policy_ledger ctl_policy_show ctl_private ctl_quiet \
 	ctl_record ctl_reload ctl_run ctl_status ctl_table ctl_tenant_name ctl_tenant_view ctl_tenants ctl_top ctl_top_frame ctl_top_keys \
 	ctl_top_screen ctl_top_source ctl_trace ctl_tracer \
 	tracer_embedded tracer_tracefs tracer_tracefs_buffer tracer_tracefs_catalogue tracer_tracefs_instance \
-	tracer_tracefs_look tracer_tracefs_signal tracer_tracefs_tail tracer_tracefs_text \
+	tracer_tracefs_look tracer_tracefs_settle tracer_tracefs_signal tracer_tracefs_tail tracer_tracefs_text \
 	tracer_tracefs_writer
 
 UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_daemon test_declared \
-	test_decode test_description test_disposal test_embedded test_fdset test_ledger test_level test_log test_message test_options test_output \
+	test_decode test_description test_disposal test_embedded test_emit_line test_fdset test_ledger test_level test_log test_message test_options test_output \
 	test_page test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
 	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
@@ -81,11 +84,12 @@ KEEPER_TESTS := test_format test_handover test_keeper_serve
 INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
 	test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
-	test_page_access test_registering test_room test_status_page test_strangers test_tracefs
+	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs
 SCRIPT_TESTS := tests/unit/test_declaring.sh tests/unit/test_disassembly.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
-	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_demo.sh \
-	tests/integration/test_install.sh \
-	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_run.sh \
+	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_conformance.py tests/integration/test_demo.sh \
+	tests/integration/test_examples.sh tests/integration/test_install.sh tests/integration/test_tutorial.sh \
+	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_python.py \
+	tests/integration/test_quiescence.py tests/integration/test_run.sh \
 	tests/integration/test_top.sh tests/integration/test_userevctl.sh \
 	tests/systemd/test_seccomp.py
 # Where daemon and keeper are under the seccomp filters of their units: what is not allowed there kills.
@@ -100,7 +104,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
-	tests/integration/test_interoperation.sh tests/integration/test_tracing.sh
+	$(addprefix tests/integration/,test_conformance.py test_interoperation.sh test_python.py test_quiescence.py test_tracing.sh test_tutorial.sh)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) $(CONFINED_TESTS) $(GUARD_TESTS)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(INTEGRATION_TESTS:%=$(B)/tests/%) $(GUARD_TESTS)
 EARLY_TESTS := tests/systemd/test_early_boot.sh
@@ -123,7 +127,7 @@ PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(B)/libuserev.so.$(SOVERSION) $(B)/libuserev.so $(B)/libuserev.a $(B)/libuserev.pc \
 	$(B)/libuserev-uninstalled.pc
 UNITS := $(B)/systemd/userevd.service $(B)/systemd/userevd-keeper.service
-EXAMPLES := $(B)/examples/hello $(B)/examples/requests
+EXAMPLES := $(addprefix $(B)/examples/,hello plugin.so plugin_host requests server use_stack)
 TESTS_OF_PARTS := $(UNIT_TESTS:%=$(B)/tests/%) $(KEEPER_TESTS:%=$(B)/tests/%)
 TESTS := $(TESTS_OF_PARTS) $(INTEGRATION_TESTS:%=$(B)/tests/%)
 
@@ -255,7 +259,7 @@ coverage: test-dependencies
 	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
 	$(Q)tests/coverage.sh $(B)/coverage
 
-build-tests: build $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(B)/tests/emitter $(B)/tests/direct $(B)/tests/restart_load $(B)/tests/userevd-next
+build-tests: build $(B)/examples/tasks $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,driver emitter direct hammer restart_load userevd-next)
 
 # What is installed, as mode:file:directory[:name]; uninstall takes away just that.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
@@ -265,11 +269,16 @@ INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/us
 	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/userevd-keeper.8:$(MANDIR)/man8 \
 	644:daemon/userevd.conf.5:$(MANDIR)/man5 \
 	$(foreach file,$(wildcard systemd/policy.d-examples/*.conf),644:$(file):$(DOCDIR)/policy.d-examples)
+# Each function has a page, whichever file it stands in.
+names_of = $(shell sed -n '/^\.Sh SYNOPSIS/q; s/^\.Nm \([^ ]*\).*/\1/p' $(1))
+INSTALLED += $(foreach page,$(wildcard client/*.3),$(foreach name,$(call names_of,$(page)),644:$(page):$(MANDIR)/man3:$(name).3))
 INSTALLED += 644:client/userevctl.bash-completion:$(COMPLETIONDIR):userevctl \
 	644:systemd/userevd-containers.7:$(MANDIR)/man7 \
 	$(foreach file,$(wildcard systemd/containers/*),644:$(file):$(DOCDIR)/containers)
+INSTALLED += 644:client/python/python-userev.3:$(MANDIR)/man3 \
+	$(foreach file,$(wildcard client/python/userev/*.py),644:$(file):$(PYTHONDIR)/userev)
 # Directories that nobody else has anything in.
-INSTALLED_DIRECTORIES := $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(LIBEXECDIR)
+INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(LIBEXECDIR)
 
 install: build
 	$(Q)for entry in $(INSTALLED); do \
@@ -284,6 +293,7 @@ uninstall:
 		rm -f "$(DESTDIR)$$3/$${4:-$${2##*/}}"; \
 	done
 	$(Q)rm -f "$(DESTDIR)$(LIBDIR)/libuserev.so"
+	$(Q)rm -rf "$(DESTDIR)$(PYTHONDIR)/userev/__pycache__"
 	$(Q)for directory in $(INSTALLED_DIRECTORIES); do \
 		[ ! -d "$(DESTDIR)$$directory" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$directory"; \
 	done
@@ -345,7 +355,7 @@ $(B)/%.o: %.c
 	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -c $< -o $@
 
 $(B)/client/tracer_%.o $(B)/tests/fuzz/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
-$(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient
+$(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient -fvisibility=default
 
 $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
@@ -402,6 +412,24 @@ $(B)/examples/%: $(B)/client/examples/%.o $(B)/libuserev.a
 	@mkdir -p $(@D)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+# As others build them: with the shared library.
+$(B)/examples/plugin.so $(B)/examples/libstack.so: $(B)/examples/%.so: $(B)/libuserev.so
+	@mkdir -p $(@D)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared $(filter %.o,$^) -o $@ -L$(B) -luserev -Wl,-rpath,'$$ORIGIN/..'
+
+$(B)/examples/plugin.so: $(B)/client/examples/plugin.o
+$(B)/examples/libstack.so: $(B)/client/examples/stack.o
+
+$(B)/examples/use_stack: $(B)/client/examples/use_stack.o $(B)/examples/libstack.so
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $< -o $@ -L$(@D) -lstack -Wl,-rpath-link,$(B) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..'
+
+$(B)/examples/tasks: client/examples/tasks.cc client/userev.h client/userev_event.h $(B)/libuserev.a
+	@mkdir -p $(@D)
+	@echo '  CXX     $<'
+	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Werror $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(CFLAGS) -Iclient $< $(B)/libuserev.a -o $@ -pthread
 
 # --- the guard: BPF programs, and their loader; left out where what it takes is missing ---
 
@@ -469,6 +497,7 @@ $(B)/tests/test_level $(B)/tests/test_policy $(B)/tests/test_remote: $(B)/tests/
 $(B)/tests/test_keeper_serve: $(B)/kernel/remote.o
 $(B)/tests/test_alive $(B)/tests/test_client: $(LIBRARY_OBJECTS)
 $(B)/tests/test_output: $(call objects,client,ctl_output ctl_table ctl_json)
+$(B)/tests/test_emit_line: $(B)/client/ctl_emit_line.o
 $(B)/tests/test_tenant_name: $(B)/client/ctl_tenant_name.o
 $(B)/tests/test_top: $(call objects,client,ctl_output ctl_tenant_name ctl_tenant_view ctl_top_frame ctl_top_keys)
 $(B)/tests/test_catalogue: $(call objects,client,tracer_tracefs_catalogue tracer_tracefs_text)
@@ -558,6 +587,15 @@ $(B)/tests/bench_quota: $(B)/tests/bench/bench_quota.o $(call objects,daemon,buc
 $(B)/tests/emitter: $(B)/tests/integration/emitter.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+# Of libuserev, for the suite that all clients pass.
+$(B)/tests/driver: $(B)/tests/conformance/driver.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/hammer: $(B)/tests/integration/hammer.o $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread
 
 $(B)/tests/direct: $(B)/tests/integration/direct.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'

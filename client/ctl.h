@@ -92,6 +92,9 @@ int ctl_finish(struct ctl *);
 /* EXIT_DONE where the reader has gone (| head), else EXIT_REFUSED after a sentence. */
 int ctl_output_failed(int error);
 
+/* ctl_trace.c: all is cleaned up: ends as whoever sent the signal expects, with what can still be printed. */
+void ctl_end_by(struct ctl *, int signal_number);
+
 /* ctl_control.c: the connection to the control socket. */
 struct control {
 	int fd;

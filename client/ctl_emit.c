@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* emit: one record from a shell script, through the same library as any program's. */
+/* emit: one record from a shell script, through the same library as any program's; or many, see ctl_emit_stream.c. */
 
-#include "client/ctl.h"
-#include "client/userev.h"
-#include "protocol/record.h"
+#include "client/ctl_emit.h"
 
-struct record {
-	struct description description;
-	uint8_t payload[WIRE_PAYLOAD_MAX];
-	size_t size;
-};
+enum { OPTION_VERBOSE = 1, OPTION_STDIN };
 
-static int build(struct ctl *ctl, struct record *ret)
+int emission_build(struct emission *emission, const char *const *assignments, size_t n, struct text *why)
 {
+	return record_build(&emission->description, assignments, n, emission->payload, sizeof(emission->payload),
+			    &emission->size, why);
+}
+
+static int build(struct emission *emission, bool from_stdin)
+{
+	const struct ctl *ctl = emission->ctl;
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	int r;
 
-	r = description_parse(ctl->argv[0], strlen(ctl->argv[0]), &ret->description, &why);
-	if (r == 0)
-		r = record_build(&ret->description, (const char *const *)ctl->argv + 1, (size_t)ctl->argc - 1,
-				 ret->payload, sizeof(ret->payload), &ret->size, &why);
+	r = description_parse(ctl->argv[0], strlen(ctl->argv[0]), &emission->description, &why);
+	if (r == 0 && !from_stdin)
+		r = emission_build(emission, (const char *const *)ctl->argv + 1, (size_t)ctl->argc - 1, &why);
 	if (r == 0)
 		return EXIT_DONE;
 	if (r == -ENOSPC)
@@ -64,97 +64,120 @@ static int explain_refusal(int error)
 }
 
 /* Exit code; `ret_written` is whether anybody traces the event and has got the record. */
-static int write_record(const struct userev_event *event, const struct record *record, bool *ret_written)
+static int write_record(const struct emission *emission, bool *ret_written)
 {
 	ssize_t written;
 
-	if (!userev_enabled(event)) {
+	if (!userev_enabled(&emission->event)) {
 		*ret_written = false;
 		return EXIT_DONE;
 	}
-	written = userev_write(event, record->payload, record->size);
-	*ret_written = written > 0 || (written == 0 && record->size == 0);
+	written = userev_write(&emission->event, emission->payload, emission->size);
+	*ret_written = written > 0 || (written == 0 && emission->size == 0);
 	if (written >= 0)
 		return EXIT_DONE;
 	if (written == -EAGAIN)
 		ctl_error("the record is lost: the daemon's queue is full. Try again.");
 	else if (written == -E2BIG)
 		ctl_error("the record is lost: its %s are more than every tracer can hold.",
-			  plural(record->size, "byte", "bytes").text);
+			  plural(emission->size, "byte", "bytes").text);
 	else
 		ctl_error("the record is lost: %s.", strerror((int)-written));
 	return EXIT_REFUSED;
 }
 
-static void report(struct ctl *ctl, const struct userev_event *event, const struct record *record, bool written)
+const char *emission_name(const struct emission *emission)
 {
-	const char *name = userev_event_name(event);
-	struct json json = { .file = ctl->output.file };
+	const char *name = userev_event_name(&emission->event);
 
-	name = name ? name : ctl->argv[0];
-	if (!ctl->json) {
+	return name ? name : emission->ctl->argv[0];
+}
+
+static void report(const struct emission *emission, bool written)
+{
+	const char *name = emission_name(emission);
+	struct json json = { .file = emission->ctl->output.file };
+
+	if (!emission->ctl->json) {
 		ctl_note(written ? "%s: written, %s." : "%s: not written, since nobody traces it (%s).", name,
-			 plural(record->size, "byte", "bytes").text);
+			 plural(emission->size, "byte", "bytes").text);
 		return;
 	}
 	json_begin(&json, '{');
 	json_key(&json, "event", 5);
 	json_string(&json, name, strlen(name));
 	json_key(&json, "bytes", 5);
-	json_u64(&json, record->size);
+	json_u64(&json, emission->size);
 	json_key(&json, "written", 7);
 	json_bool(&json, written);
 	json_end(&json, '}');
 	putc('\n', json.file);
 }
 
-static int emit(struct ctl *ctl, struct userev *userev, const struct record *record, bool verbose)
+static int emit_one(struct emission *emission)
 {
-	struct userev_event event = { 0 };
 	bool written;
+	int r = write_record(emission, &written);
+
+	if (r == EXIT_DONE && (emission->verbose || emission->ctl->json))
+		report(emission, written);
+	return r;
+}
+
+static int emit(struct emission *emission, int (*write_records)(struct emission *))
+{
+	struct ctl *ctl = emission->ctl;
 	int r;
 
-	r = userev_connected(userev);
+	r = userev_connected(emission->userev);
 	if (r < 0)
 		return explain_connection(greet_socket(ctl), r);
-	r = userev_register(userev, &event, ctl->argv[0], 0);
+	r = userev_register(emission->userev, &emission->event, ctl->argv[0], 0);
 	if (r < 0)
 		return explain_refusal(r);
-	r = write_record(&event, record, &written);
-	if (r == EXIT_DONE && (verbose || ctl->json))
-		report(ctl, &event, record, written);
-	userev_release(userev, &event);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	r = write_records(emission);
+	userev_release(emission->userev, &emission->event);
+	/* What was printed matters also where some records were refused. */
+	return MAX(r, ctl_finish(ctl));
+}
+
+static int open_and_emit(struct emission *emission, bool from_stdin)
+{
+	int r;
+
+	r = build(emission, from_stdin);
+	if (r != EXIT_DONE)
+		return r;
+	emission->userev = userev_open(emission->ctl->socket, 0);
+	if (!emission->userev)
+		return explain_connection(greet_socket(emission->ctl), -errno);
+	r = emit(emission, from_stdin ? emit_stream : emit_one);
+	userev_close(emission->userev);
+	return r;
 }
 
 static int emit_run(struct ctl *ctl)
 {
-	_cleanup_(freep) struct record *record = calloc(1, sizeof(*record));
-	struct userev *userev;
+	_cleanup_(freep) struct emission *emission = calloc(1, sizeof(*emission));
 	const char *value;
-	bool verbose = false;
-	int r;
+	bool verbose = false, from_stdin = false;
+	int option;
 
-	while (ctl_next_option(ctl, &value) != 0)
-		verbose = true;
-	ctl_expect_arguments(ctl, 1, INT32_MAX);
-	if (!record) {
+	while ((option = ctl_next_option(ctl, &value)) != 0)
+		*(option == OPTION_STDIN ? &from_stdin : &verbose) = true;
+	ctl_expect_arguments(ctl, 1, from_stdin ? 1 : INT32_MAX);
+	if (!emission) {
 		ctl_error("out of memory.");
 		return EXIT_REFUSED;
 	}
-	r = build(ctl, record);
-	if (r != EXIT_DONE)
-		return r;
-	userev = userev_open(ctl->socket, 0);
-	if (!userev)
-		return explain_connection(greet_socket(ctl), -errno);
-	r = emit(ctl, userev, record, verbose);
-	userev_close(userev);
-	return r;
+	emission->ctl = ctl;
+	emission->verbose = verbose;
+	return open_and_emit(emission, from_stdin);
 }
 
 static const struct ctl_option emit_options[] = {
-	{ "verbose", NULL, "say whether somebody traces the event", 1 },
+	{ "verbose", NULL, "say whether somebody traces the event", OPTION_VERBOSE },
+	{ "stdin", NULL, "a record from each line of stdin", OPTION_STDIN },
 	{ 0 },
 };
 
@@ -164,9 +187,14 @@ const struct command command_emit = {
 	.summary = "write one record, from a shell script",
 	.help = "Registers the event and writes one record, if somebody traces it; that nobody\n"
 		"does is no error. Fields that are not named are zero or empty. Numbers may be\n"
-		"decimal, 0x... or 0...; structs and arrays of numbers are hex bytes.\n"
+		"decimal, 0x... or 0...; structs and arrays of numbers are hex bytes, or an\n"
+		"array is [1,2,3].\n"
 		"\n"
-		"  userevctl emit 'saved u32 status; __rel_loc char[] path' status=0 path=/home",
+		"  userevctl emit 'saved u32 status; __rel_loc char[] path' status=0 path=/home\n"
+		"\n"
+		"With --stdin, each line has the fields of one record: FIELD=VALUE ..., a text\n"
+		"with blanks in double quotes; or an object of JSON. A line that is wrong is\n"
+		"told by its number, and makes the exit status 1.",
 	.options = emit_options,
 	.run = emit_run,
 };

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <time.h>
 
-#include "client/tracer.h"
+#include "client/ctl_quiet.h"
 
 enum { OPTION_PAST = 1, OPTION_NO_FOLLOW, OPTION_COUNT, OPTION_TIMEOUT, OPTION_WAIT, OPTION_FULL, OPTION_FOREIGN };
 
@@ -19,25 +19,52 @@ static int print_switched(struct ctl *ctl, uint64_t events, bool on)
 	return ctl_finish(ctl);
 }
 
+struct switching {
+	bool on;
+	bool wait;
+	enum foreign_use foreign;
+	uint64_t timeout_ms;
+};
+
+static void read_switch_options(struct ctl *ctl, struct switching *switching)
+{
+	const char *value;
+	int option;
+
+	while ((option = ctl_next_option(ctl, &value)) != 0) {
+		switch (option) {
+		case OPTION_WAIT:
+			switching->wait = true;
+			break;
+		case OPTION_TIMEOUT:
+			switching->timeout_ms = ctl_number("--timeout", value, 1, UINT32_MAX) * 1000;
+			break;
+		case OPTION_FOREIGN:
+			switching->foreign = FOREIGN_BY_NAME;
+			break;
+		}
+	}
+	ctl_expect_arguments(ctl, 1, INT32_MAX);
+}
+
 static int switch_events(struct ctl *ctl, bool on)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
-	enum foreign_use foreign = FOREIGN_NEVER;
+	struct switching switching = { .on = on, .foreign = FOREIGN_NEVER };
 	uint64_t events = 0;
-	const char *value;
 	int r;
 
-	while (ctl_next_option(ctl, &value) != 0)
-		foreign = FOREIGN_BY_NAME;
-	ctl_expect_arguments(ctl, 1, INT32_MAX);
+	read_switch_options(ctl, &switching);
 	r = tracing_open(ctl, TRACING_ACT, &tracing);
 	if (r != EXIT_DONE)
 		return r;
-	tracing->foreign = foreign;
+	tracing->foreign = switching.foreign;
 	/* Nothing is switched unless every name is known. */
 	r = names_check(tracing, ctl->argv, ctl->argc, false);
 	if (r == EXIT_DONE)
 		r = tracing->ops->turn(tracing, ctl->argv, ctl->argc, on, &events);
+	if (r == EXIT_DONE && switching.wait)
+		r = quiet_wait(tracing, &(struct quiet_wish){ ctl->argv, ctl->argc, switching.timeout_ms });
 	return r == EXIT_DONE ? print_switched(ctl, events, on) : r;
 }
 
@@ -166,14 +193,17 @@ static int tail_and_follow(struct tail *tail)
 	return r;
 }
 
-/* All is cleaned up: end as whoever sent it expects, with what can still be printed. */
-static void end_by(struct ctl *ctl, int signal_number)
+void ctl_end_by(struct ctl *ctl, int signal_number)
 {
 	struct pollfd writable = { .fd = fileno(ctl->output.file), .events = POLLOUT };
+	sigset_t alone;
 
 	if (poll(&writable, 1, 0) > 0 && writable.revents == POLLOUT)
 		output_flush(&ctl->output);
 	signal(signal_number, SIG_DFL);
+	sigemptyset(&alone);
+	sigaddset(&alone, signal_number);
+	sigprocmask(SIG_UNBLOCK, &alone, NULL);
 	raise(signal_number);
 }
 
@@ -188,7 +218,7 @@ static int tail_run(struct ctl *ctl)
 	signal_number = tail.tracing ? tail.tracing->signal : 0;
 	tracing_free(tail.tracing);
 	if (signal_number > 0)
-		end_by(ctl, signal_number);
+		ctl_end_by(ctl, signal_number);
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
@@ -203,7 +233,14 @@ static const struct ctl_option tail_options[] = {
 	{ 0 },
 };
 
-static const struct ctl_option switch_options[] = {
+static const struct ctl_option disable_options[] = {
+	{ "wait", NULL, "until no record of them comes any more", OPTION_WAIT },
+	{ "timeout", "SECONDS", "how long to wait for other tracers", OPTION_TIMEOUT },
+	{ "foreign", NULL, "also events made without the daemon, by full name", OPTION_FOREIGN },
+	{ 0 },
+};
+
+static const struct ctl_option enable_options[] = {
 	{ "foreign", NULL, "also events made without the daemon, by full name", OPTION_FOREIGN },
 	{ 0 },
 };
@@ -215,7 +252,7 @@ const struct command command_enable = {
 	.help = "Switches events on: programs write their records from now on. EVENT is a name\n"
 		"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
 		"event.",
-	.options = switch_options,
+	.options = enable_options,
 	.run = enable_run,
 };
 
@@ -224,8 +261,9 @@ const struct command command_disable = {
 	.arguments = "EVENT...",
 	.summary = "switch events off again",
 	.help = "Switches events off again. One that a 'userevctl tail' or another tracer wants\n"
-		"stays on until that ends.",
-	.options = switch_options,
+		"stays on until that ends: --wait waits for it, and for records that are being\n"
+		"written just now. When it returns 0, no record of the events comes any more.",
+	.options = disable_options,
 	.run = disable_run,
 };
 

@@ -41,6 +41,8 @@ struct tracing_ops {
 	/* Gives each event that a pattern means to `take`, without patterns all; `fields`: with its fields. */
 	int (*list)(struct tracing *, char *const *patterns, int n, bool fields, event_take *, void *data);
 	int (*turn)(struct tracing *, char *const *patterns, int n, bool on, uint64_t *ret_events);
+	/* Whoever was about to write a record has done so when this returns. NULL: `turn` waits for that already. */
+	int (*settle)(struct tracing *);
 	/* From then on `fd` is readable when there is something for tail_read(). */
 	int (*tail_begin)(struct tracing *, const struct tail_wish *);
 	/* Prints what there is, and flushes; sets `over` at the end. */

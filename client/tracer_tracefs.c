@@ -270,6 +270,7 @@ int tracing_tracefs_new(struct ctl *ctl, enum tracing_use use, bool no_daemon, s
 	static const struct tracing_ops ops = {
 		.list = tracefs_list,
 		.turn = tracefs_switch,
+		.settle = tracefs_settle,
 		.tail_begin = tracefs_tail_begin,
 		.tail_read = tracefs_tail_read,
 		.free = tracefs_tracing_free,

@@ -140,6 +140,9 @@ int tracefs_explain(const char *what, int error);
 int tracefs_catalogue(struct tracefs_tracing *, const char *status, size_t size, struct writers *,
 		      struct catalogue *ret, int *ret_daemon);
 
+/* tracer_tracefs_settle.c: an enum exit_code. */
+int tracefs_settle(struct tracing *);
+
 /* tracer_tracefs_tail.c */
 int tail_session_begin(struct tracefs_tracing *, const struct tail_wish *);
 int tail_session_read(struct tracefs_tracing *, struct record_view *);

@@ -333,6 +333,8 @@ _printf_(4, 5) static int refuse_value(struct builder *builder, const struct fie
 	return REFUSAL_BAD_DESCRIPTION;
 }
 
+enum { NUMBER_MAX = 32 }; /* in a list; the longest has 23 digits, in octal */
+
 struct number {
 	uint64_t magnitude;
 	bool negative;
@@ -448,14 +450,56 @@ static int add_data(struct builder *builder, const struct field *field, const ch
 	return 0;
 }
 
+static bool is_list(const struct field *field, const char *value)
+{
+	size_t last = strcspn(value + (value[0] == '['), "[]") + 1;
+
+	return !field->is_text && value[0] == '[' && value[last] == ']' && value[last + 1] == '\0';
+}
+
+static size_t list_length(const char *list)
+{
+	size_t length = list[1] != ']';
+
+	for (; *list; list++)
+		length += *list == ',';
+	return length;
+}
+
+/* "[1,-2,0x3]": each element as a field of its own would take it. */
+static int set_list(struct builder *builder, const struct field *field, const char *list)
+{
+	size_t length = list_length(list);
+	struct field element = *field;
+	int r;
+
+	element.offset = (uint32_t)builder->size;
+	element.size = field->element;
+	r = add_data(builder, field, list, length * field->element);
+	for (size_t i = 0; r == 0 && i < length; i++, element.offset += element.size) {
+		size_t number_length = strcspn(++list, ",]");
+		char number[NUMBER_MAX + 1];
+
+		/* What is longer is cut, and then it is no number any more. */
+		snprintf(number, sizeof(number), "%s%.*s", number_length > NUMBER_MAX ? "?" : "", (int)number_length,
+			 list);
+		r = set_integer(builder, &element, number);
+		list += number_length;
+	}
+	return r;
+}
+
 static int set_dynamic(struct builder *builder, const struct field *field, const char *value)
 {
 	size_t length = field->is_text ? strlen(value) + 1 : strlen(value) / 2;
 	uint8_t *data = builder->payload + builder->size;
 	int r;
 
+	if (is_list(field, value))
+		return set_list(builder, field, value);
 	if (!field->is_text && (!is_hex(value) || strlen(value) % (2 * (size_t)field->element) != 0))
-		return refuse_value(builder, field, value, "hexadecimal digits, %u for each element",
+		return refuse_value(builder, field, value,
+				    "a list as [1,2,3], or hexadecimal digits, %u for each element",
 				    2 * field->element);
 	r = add_data(builder, field, value, length);
 	if (r != 0)

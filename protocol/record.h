@@ -22,7 +22,7 @@ void record_to_json(const struct description *, const void *payload, size_t size
 
 /*
  * Builds a payload from "FIELD=VALUE" strings. Numbers in decimal, 0x or 0 for octal; 'c' for a char; structs and dynamic
- * arrays of numbers as hex bytes; fields that are not named are zero or empty. 0 with the size in `ret_size`, or
+ * arrays of numbers as hex bytes or [1,2,3]; fields that are not named are zero or empty. 0 with the size in `ret_size`, or
  * REFUSAL_BAD_DESCRIPTION with a sentence in `why`; -ENOSPC where the buffer is too small.
  */
 int record_build(const struct description *, const char *const *assignments, size_t n, void *buffer, size_t capacity,

@@ -67,6 +67,12 @@ goes_below_prefix()
 		make_target uninstall PREFIX=/opt/userevd && [ -z "$(find "$root" ! -type d)" ]
 }
 
+# As who may write beside it, so that what Python keeps there is to be taken away, too.
+finds_module()
+{
+	PYTHONPATH=$root/usr/lib/python3/dist-packages python3 -c 'import userev; assert not userev.event("hello u32 n").enabled'
+}
+
 # The first C block of the README.
 readme_program()
 {
@@ -133,6 +139,7 @@ check 'twice is as good' same_again
 check 'everybody may read it' readable_by_all
 check 'man pages and units are there' all_are_there
 check 'completion is, too' test -s "$root/usr/share/bash-completion/completions/userevctl"
+check 'Python finds its module' finds_module
 check 'the tool runs from there' "$root/usr/bin/userevctl" version
 check 'the daemon does, too' "$root/usr/sbin/userevd" --version
 check 'a private daemon is found beside it' "$root/usr/bin/userevctl" run --quiet -- true

@@ -187,6 +187,91 @@ check 'doctor as JSON' json 'all(one["result"] in ("ok", "note") for one in it["
 check 'every type can be emitted' exits 0 "$ctl" emit \
 	'typed u8 a; s16 b; u32 c; s64 d; char[8] e; __rel_loc char[] f; struct blob g 2; char h; __rel_loc u16[] i' \
 	a=0xff b=-1 c=7 d=-9 e=abc f='a "string"' g=beef "h='x'" i=01000200
+
+# Lines of stdin. `stream N COMMAND…` gives it that many.
+stream()
+{
+	local n=$1
+	shift
+	seq "$n" | sed 's/.*/n=& text="line &"/' | "$@"
+}
+
+# lines TEXT COMMAND…: what it prints, with those as its stdin.
+lines()
+{
+	printf "$1" | "${@:2}"
+}
+
+# Its input pauses, and stays open.
+is_prompt()
+{
+	local fd emitter reader
+	mkfifo "$scratch/input"
+	"$ctl" emit --stdin 'prompt u32 n' <"$scratch/input" &
+	emitter=$!
+	exec {fd}>"$scratch/input"
+	"$ctl" tail --wait --count=1 --timeout=60 prompt >"$scratch/prompt" &
+	reader=$!
+	until [ -s "$scratch/prompt" ]; do
+		echo n=3 >&$fd
+		sleep 0.05
+	done
+	exec {fd}>&-
+	wait $emitter && wait $reader && grep -q 'n=3' "$scratch/prompt"
+}
+
+# ends_by SIGNAL STATUS: with its input still open, and after it has said its numbers.
+ends_by()
+{
+	local fd pid status
+	rm -f "$scratch/input"
+	mkfifo "$scratch/input"
+	# Who is started in the background by a shell ignores SIGINT.
+	env --default-signal="$1" "$ctl" emit --stdin --verbose 'ended u32 n' <"$scratch/input" 2>"$scratch/said" &
+	pid=$!
+	exec {fd}>"$scratch/input"
+	until "$ctl" events ended | grep -q ended; do
+		sleep 0.05
+	done
+	kill -"$1" $pid
+	wait $pid
+	status=$?
+	exec {fd}>&-
+	cat "$scratch/said"
+	[ $status -eq "$2" ] && grep -q 'ended: 0 records' "$scratch/said"
+}
+
+text='text u32 n; __rel_loc char[] text'
+check 'a record for each line' json 'it["lines"] == 3 and it["untraced"] == 3' stream 3 "$ctl" emit --stdin --json "$text"
+"$ctl" tail --wait --timeout=300 'text' >"$scratch/text" 2>/dev/null &
+reader=$!
+check '… is written where somebody traces it' json 'it["lines"] == it["written"] + it["untraced"] == 100 and it["written"] > 0' \
+	stream 100 sh -c 'sleep 1; exec "$0" "$@"' "$ctl" emit --stdin --json "$text"
+check '… in both notations, and the last without its end' json 'it["written"] == 3' \
+	lines 'n=1 text="a b\\x21"\n{"n":2,"text":"\\u0041"}\nn=3' "$ctl" emit --stdin --json "$text"
+check '… and read' grep -q 'n=1 text="a b!"' "$scratch/text"
+check '… the other, too' grep -q 'n=2 text="A"' "$scratch/text"
+check 'a line that is wrong is told by its number' says 'line 2: n=x: a u32 takes' \
+	lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin "$text"
+check '… and makes it fail' exits 1 lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin "$text"
+check '… the others are written' json '(it["written"], it["refused"]) == (2, 1)' \
+	lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin --json "$text"
+check 'a record that is too large is refused, and no other' json '(it["written"], it["refused"]) == (2, 1)' \
+	lines "n=1\ntext=$(printf '%04056d' 0)\ntext=$(printf '%04055d' 0)\n" "$ctl" emit --stdin --json "$text"
+check 'a line without an end is refused, and no other' json '(it["lines"], it["written"], it["refused"]) == (3, 2, 1)' \
+	lines "n=1\ntext=$(printf '%0200000d' 0)\nn=2" "$ctl" emit --stdin --json "$text"
+check 'all lines are counted' json \
+	'it["lines"] == 50000 == it["written"] + it["lost"] and it["untraced"] == it["refused"] == 0' \
+	stream 50000 "$ctl" emit --stdin --json "$text"
+kill $reader
+wait $reader
+check 'a record is written as soon as its line is there' is_prompt
+check 'SIGINT ends it as it should, with its numbers' ends_by INT 130
+check 'so does SIGTERM' ends_by TERM 143
+check '--stdin takes no fields from the command line' exits 2 "$ctl" emit --stdin "$text" n=1
+check 'no line at all is fine' exits 0 "$ctl" emit --stdin "$text" </dev/null
+check 'a refused description is exit status 1 before anything is read' exits 1 "$ctl" emit --stdin 'bad long n' </dev/null
+
 check 'a description from a file of the wrong kind is refused by name' says 'bad-description|field 1' "$ctl" emit 'bad double x' x=1
 
 used_up()

@@ -9,13 +9,16 @@ cd "$(dirname "$0")/../.." || exit 1
 command -v lintian dpkg-buildpackage >/dev/null || { echo '0 passed, 0 failed, 1 skipped: packages need Debian, and lintian' && exit 0; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+names=(userevd libuserev1 libuserev-dev python3-userev)
 version=$(sed -n 's/^VERSION := //p' Makefile)
 architecture=$(dpkg --print-architecture)
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 
 package()
 {
-	echo "$B/deb/$1_${version}_$architecture.deb"
+	local file=$B/deb/$1_${version}_$architecture.deb
+	[ -e "$file" ] || file=$B/deb/$1_${version}_all.deb
+	echo "$file"
 }
 
 # The files of packages; man pages as they were before they were compressed.
@@ -37,14 +40,14 @@ installed()
 nothing_is_missing()
 {
 	local missing
-	missing=$(comm -23 <(installed) <(packed userevd libuserev1 libuserev-dev))
+	missing=$(comm -23 <(installed) <(packed "${names[@]}"))
 	printf 'missing:\n%s\n' "$missing"
 	[ -z "$missing" ] && [ "$(wc -l < <(installed))" -gt 20 ]
 }
 
 nothing_is_there_twice()
 {
-	[ -z "$(packed userevd libuserev1 libuserev-dev | uniq -d)" ]
+	[ -z "$(packed "${names[@]}" | uniq -d)" ]
 }
 
 # has PACKAGE FILE…
@@ -103,7 +106,22 @@ builds_a_program()
 		LD_LIBRARY_PATH=$scratch/root/usr/lib/$multiarch USEREV_SOCKET=$scratch/nobody timeout 20 "$scratch/program" shop 0.1
 }
 
-check 'there are three packages' ls "$(package userevd)" "$(package libuserev1)" "$(package libuserev-dev)"
+all_are_there()
+{
+	local name
+	for name in "${names[@]}"; do
+		ls "$(package "$name")" || return 1
+	done
+}
+
+runs_in_python()
+{
+	dpkg-deb -x "$(package python3-userev)" "$scratch/python" &&
+		PYTHONPATH=$scratch/python/usr/lib/python3/dist-packages USEREV_SOCKET=$scratch/nobody \
+			/usr/bin/python3 -c 'import userev; assert not userev.event("hello u32 n").enabled'
+}
+
+check 'there are as many packages as there should be' all_are_there
 check 'what is installed is in one of them' nothing_is_missing
 check '… in one only' nothing_is_there_twice
 check 'the library is in a package of its own' has libuserev1 "/usr/lib/$multiarch/libuserev.so.1"
@@ -117,6 +135,9 @@ check '… and completion, and what containers need' has userevd /usr/share/bash
 check 'each unit is stopped by a removal' all_units_are_stopped
 check 'users and directories are made' makes_what_units_need
 check 'lintian finds no error' lintian_is_content
+check 'the Python module is in a package of its own, with its page' has python3-userev /usr/lib/python3/dist-packages/userev/__init__.py \
+	/usr/share/man/man3/python-userev.3
+check '… and can be imported' runs_in_python
 check 'a program builds against them, and runs' builds_a_program
 check '… and with the static library' builds_a_program -static
 sum_up

@@ -440,8 +440,31 @@ TEST(structs_and_lists_are_hexadecimal)
 	EXPECT_REFUSED("p=00af0: a struct point takes 6 hexadecimal digits", "p=00af0");
 	EXPECT_REFUSED("p=00af001: a struct point takes 6 hexadecimal digits", "p=00af001");
 	EXPECT_REFUSED("p=00af0g: a struct point takes 6 hexadecimal digits", "p=00af0g");
-	EXPECT_REFUSED("q=aaa: a __rel_loc u16[] takes hexadecimal digits, 4 for each element", "q=aaa");
-	EXPECT_REFUSED("q=zzzz: a __rel_loc u16[] takes hexadecimal digits, 4 for each element", "q=zzzz");
+	EXPECT_REFUSED("q=aaa: a __rel_loc u16[] takes a list as [1,2,3], or hexadecimal digits, 4 for each element",
+		       "q=aaa");
+	EXPECT_REFUSED("q=zzzz: a __rel_loc u16[] takes a list as [1,2,3], or hexadecimal digits, 4 for each element",
+		       "q=zzzz");
+}
+END_TEST
+
+TEST(arrays_of_numbers_may_be_written_as_lists)
+{
+	describe("e __rel_loc u16[] a; __data_loc s64[] b; u8 c");
+	EXPECT_BUILT("a=[1,65535] b=[-1] c=3", "a=[1,0xffff]", "b=[-1]", "c=3");
+	EXPECT_BUILT("a=[] b=[0] c=0", "a=[]", "b=[0]");
+	EXPECT_BUILT("a=[] b=[-9223372036854775808,9223372036854775807] c=0",
+		     "b=[-9223372036854775808,9223372036854775807]");
+	EXPECT_REFUSED("a=65536: a __rel_loc u16[] takes 0 to 65535", "a=[1,65536]");
+	EXPECT_REFUSED("a=: a __rel_loc u16[] takes a number (0x: hexadecimal, 0: octal) from 0 to 65535", "a=[1,]");
+	EXPECT_REFUSED("a=?0000000000000000000000000000000: a __rel_loc u16[] takes a number (0x: hexadecimal, 0: "
+		       "octal) from 0 to 65535",
+		       "a=[000000000000000000000000000000001]");
+	for (const char *const *wrong =
+		     (const char *const[]){ "a=[", "a=[1", "a=[1]2", "a=[[1]]", "a=1]", "a=[]]", NULL };
+	     *wrong; wrong++)
+		ck_assert_int_eq(build_in(WIRE_PAYLOAD_MAX, 1, wrong), REFUSAL_BAD_DESCRIPTION);
+	for (size_t capacity = 9; capacity < 13; capacity++)
+		ck_assert_int_eq(build_in(capacity, 1, (const char *const[]){ "a=[1,2]" }), -ENOSPC);
 }
 END_TEST
 
@@ -542,6 +565,6 @@ SUITE("record", a_payload_shorter_than_the_fixed_fields_is_short, an_event_witho
       a_record_is_built_from_words, what_is_not_named_is_zero_or_empty, several_dynamic_fields_find_their_data,
       numbers_reach_their_limits_and_not_beyond, what_is_no_number_is_refused, a_char_may_be_written_as_one,
       fixed_chars_may_be_full_and_no_fuller, structs_and_lists_are_hexadecimal,
-      an_unknown_field_is_refused_with_those_that_there_are, a_field_without_a_value_or_with_two_is_refused,
-      a_buffer_may_be_just_large_enough, dynamic_data_that_a_location_cannot_tell_is_refused,
-      no_payload_is_read_beyond_its_end)
+      arrays_of_numbers_may_be_written_as_lists, an_unknown_field_is_refused_with_those_that_there_are,
+      a_field_without_a_value_or_with_two_is_refused, a_buffer_may_be_just_large_enough,
+      dynamic_data_that_a_location_cannot_tell_is_refused, no_payload_is_read_beyond_its_end)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Trace events of a Python program, through userevd(8).
+
+    import userev
+
+    request = userev.event("shop_request u32 status; u64 ns; __rel_loc char[] path")
+
+    if request.enabled:
+        request.emit(404, 4000, "/")
+
+The program runs just as well where there is no daemon: the event is off then. See python-userev(3).
+"""
+
+import threading
+
+from . import handler, tracing
+from .client import Userev
+from .event import Event
+from .layout import double_bits, float_bits
+from .packets import Refusal
+
+__all__ = ["Event", "Handler", "Refusal", "Userev", "default", "double_bits", "event", "float_bits", "traced"]
+
+_default = None
+_default_lock = threading.Lock()
+
+
+def default():
+    """The program's own Userev, made when it is first needed."""
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = Userev()
+    return _default
+
+
+def event(description, **flags):
+    """Declares an event; see Userev.event()."""
+    return default().event(description, **flags)
+
+
+def traced(name=None, *, userev=None):
+    """A decorator for functions and coroutines: @userev.traced or @userev.traced("name").
+
+    The event NAME_entry is written when the function is called, NAME_exit when it ends, with its duration in nanoseconds and the
+    name of what it raised, if it did.
+    """
+    if callable(name):
+        return tracing.traced(userev or default())(name)
+    return tracing.traced(userev or default(), name)
+
+
+class Handler(handler.Handler):
+    """A logging.Handler that writes an event for each log record: logging.getLogger().addHandler(userev.Handler())."""
+
+    def __init__(self, name="python_log", *, userev=None, **options):
+        super().__init__(userev or default(), name, **options)

@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The program's side of the daemon: its events are registered when there is a daemon, and again when there is another one.
+
+No thread, no signal handler: who tests or writes an event comes past here once in `interval` seconds and does what there is to do,
+without waiting. Who finds another one doing that goes on. Only a declaration waits for its answer, for `deadline` seconds at most.
+"""
+
+import collections
+import errno
+import itertools
+import math
+import os
+import threading
+import time
+import weakref
+
+from . import connection, packets
+from .event import NOWHERE, Event, Place, explain
+from .files import map_page
+
+_FULL = (errno.EAGAIN, errno.ENOBUFS)
+# While an answer is awaited, so many looks in an interval.
+_LOOKS_FOR_ANSWERS = 20
+_instances = weakref.WeakSet()
+
+# What is asked and not answered: on_answer(packet, files) is called then.
+_Request = collections.namedtuple("_Request", "serial kind on_answer")
+
+
+class Userev:
+    """Events of this program, and the connection to the daemon. Any number of threads may use them.
+
+    path      the daemon's socket; by default $USEREV_SOCKET, then where it normally is
+    deadline  how long a declaration may wait for the daemon, in seconds
+    interval  how often to look for the daemon, or whether it is still there, in seconds
+    """
+
+    def __init__(self, path=None, deadline=0.1, interval=1.0):
+        self._paths, self._deadline, self._interval = (path,) if path else None, deadline, interval
+        self._events = {}
+        self._counters = threading.Lock()
+        self.queue_full = self.too_big = 0
+        self._told_queue_full = self._told_too_big = 0
+        self.refusal = self._welcome = self._page = self._why = None
+        self._forget()
+        self.next_look = 0.0
+        _instances.add(self)
+
+    def _forget(self):
+        """Begins without a connection, and with nobody at work."""
+        self._lock = threading.Lock()
+        self._connection = None
+        self._is_welcome = False
+        self._serials, self._pending, self._answered = itertools.count(1), collections.deque(), 0
+        self._streams = {}
+        self._unasked, self._unreleased, self._troubled = collections.deque(), collections.deque(), collections.deque()
+
+    # What programs call.
+
+    def event(self, description, *, persist=False, multi_format=False):
+        """Declares an event. The same description gives the same event again."""
+        flags = packets.PERSIST * persist | packets.MULTI_FORMAT * multi_format
+        event = Event(self, description, flags)
+        declared = self._events.setdefault((description, flags), event)
+        if declared is event:
+            self._unasked.append(event)
+            self._ask_soon()
+        return declared
+
+    def _ask_soon(self):
+        """A daemon that hangs costs one deadline, not one for each event; and one that is not there is not looked for each time."""
+        if self._connection is not None or time.monotonic() >= self.next_look:
+            self.poll(0 if self._pending else self._deadline)
+
+    def release(self, event):
+        if self._events.pop((event.description, event.flags), None) is event:
+            bit, event.place = event.place.bit, NOWHERE
+            if bit:
+                self._unreleased.append(bit)
+            self.poll(0)
+
+    def poll(self, deadline=0.0):
+        """Looks for the daemon and its answers now, and waits for them so many seconds. True if nothing is left to wait for: who
+        has an event loop calls it when fileno() is readable."""
+        end = time.monotonic() + deadline
+        # A signal's handler may have interrupted who has this.
+        if not self._lock.acquire(timeout=max(0.0, deadline)):
+            return False
+        try:
+            self._work(end)
+            return self._is_welcome and not self._pending
+        finally:
+            self._lock.release()
+
+    def look(self):
+        """What events do by themselves now and then."""
+        self.poll(0)
+
+    def fileno(self):
+        """The connection's, to wait for; -1 where there is none."""
+        there = self._connection
+        return there.fileno() if there else -1
+
+    @property
+    def connected(self):
+        return self._is_welcome
+
+    @property
+    def tenant(self):
+        return self._welcome.tenant if self._welcome else None
+
+    @property
+    def backend(self):
+        return packets.BACKENDS.get(self._welcome.backend) if self._welcome else None
+
+    @property
+    def payload_max(self):
+        """The largest payload that every tracer can hold."""
+        return self._welcome.payload_max if self._welcome else packets.PAYLOAD_MAX
+
+    def close(self):
+        """Ends the connection: all events are off. Only poll() and new declarations look for the daemon again."""
+        with self._lock:
+            self._leave("closed")
+            self.next_look = math.inf
+        for event in list(self._events.values()):
+            event.place = NOWHERE
+
+    # Records.
+
+    def write(self, place, payload):
+        """One record; False if it did not get on its way."""
+        if len(payload) > self.payload_max:
+            return self.lose_too_big()
+        try:
+            os.writev(place.stream.fd, (place.index, payload))
+            return True
+        except OSError as error:
+            return self._on_write_error(place, payload, error)
+
+    def _on_write_error(self, place, payload, error):
+        if error.errno in _FULL:
+            return self._lose_queue_full()
+        if error.errno == errno.EMSGSIZE:
+            return self.lose_too_big()
+        if error.errno == errno.EFAULT and not payload:
+            return self.write(place, b"\0")  # Linux before 6.4 wants something
+        if error.errno == errno.EBADF and place.stream.is_intact():
+            return False  # Nobody traces it any more: nothing is lost.
+        if error.errno not in (errno.EINVAL, errno.EFAULT):
+            self._leave_with(place, error)
+        return False
+
+    def _leave_with(self, place, error):
+        """A stream is of no use any more, which is found out by whoever writes to it first."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if place.stream in self._streams.values():
+                    self._leave(f"a stream has ended: {error.strerror}")
+            finally:
+                self._lock.release()
+
+    def _lose_queue_full(self):
+        with self._counters:
+            self.queue_full += 1
+        return False
+
+    def lose_too_big(self):
+        with self._counters:
+            self.too_big += 1
+        return False
+
+    # The connection. From here on the lock is held.
+
+    def _work(self, end):
+        self.next_look = time.monotonic() + self._interval
+        self._unasked.extend(_take_all(self._troubled))
+        try:
+            if self._connection is None:
+                self._connect(end)
+            self._connection.check()
+            self._check_streams()
+            self._ask()
+            self._read(end)
+        except (connection.Ended, packets.BadPacket, OSError) as error:
+            self._leave(str(error))
+        if self._pending:
+            self.next_look = time.monotonic() + self._interval / _LOOKS_FOR_ANSWERS
+
+    def _connect(self, end):
+        problem = None
+        for path in self._paths or connection.paths():
+            try:
+                self._connection = connection.Connection(path, end)
+                break
+            except OSError as error:
+                problem = connection.Ended(f"{path}: {error.strerror}")
+        else:
+            raise problem
+        self._request(packets.WELCOME, self._on_welcome, packets.encode_hello)
+
+    def _leave(self, why):
+        """Without the daemon the kernel still traces: then events go on with what they have."""
+        if why != self._why:
+            explain(why)
+        self._why = why
+        if self._connection:
+            self._connection.close()
+        self._forget_connection()
+        for event in list(self._events.values()):
+            if event.is_registered and (self._is_embedded() or not event.place.stream.is_intact()):
+                event.place = NOWHERE
+
+    def _is_embedded(self):
+        return self._welcome is not None and self._welcome.backend == packets.EMBEDDED
+
+    def _forget_connection(self):
+        self._connection, self._is_welcome = None, False
+        self._serials, self._answered = itertools.count(1), 0
+        self._pending.clear()
+        self._streams.clear()
+        self._unreleased.clear()
+        self._troubled.clear()
+
+    def _check_streams(self):
+        if not all(stream.is_intact() for stream in list(self._streams.values())):
+            raise connection.Ended("somebody has closed a stream's file descriptor")
+
+    def _request(self, kind, on_answer, encode, *arguments):
+        serial = next(self._serials)
+        self._pending.append(_Request(serial, kind, on_answer))
+        self._connection.send(encode(serial, *arguments))
+
+    def _ask(self):
+        self._connection.flush()
+        if self._is_welcome:
+            self._ask_to_release()
+            self._ask_for_events()
+            self._report_losses()
+
+    def _ask_to_release(self):
+        bits = _take_all(self._unreleased)
+        for first in range(0, len(bits), self._welcome.batch_max):
+            some = bits[first:first + self._welcome.batch_max]
+            self._request(packets.RELEASED, self._on_released, packets.encode_release, some)
+
+    def _ask_for_events(self):
+        items = []
+        for event in _take_all(self._unasked):
+            description = event.description.encode("ascii", "replace")
+            if len(description) > packets.DESCRIPTION_MAX:
+                event.refusal = packets.Refusal("bad-description", f"it is longer than {packets.DESCRIPTION_MAX} bytes")
+            else:
+                items.append((event, packets.encode_item(event.flags, description)))
+        for batch in packets.batches(items, self._welcome.batch_max, self._welcome.packet_max):
+            events = [event for event, _ in batch]
+            self._request(packets.REGISTERED, lambda packet, files, events=events: self._on_registered(packet, files, events),
+                          packets.encode_register, [item for _, item in batch])
+
+    def _report_losses(self):
+        queue_full, too_big = self.queue_full, self.too_big
+        if (queue_full, too_big) != (self._told_queue_full, self._told_too_big):
+            self._connection.send(packets.encode_lost(
+                next(self._serials), queue_full - self._told_queue_full, too_big - self._told_too_big))
+            self._told_queue_full, self._told_too_big = queue_full, too_big
+
+    def _read(self, end):
+        while True:
+            message = self._connection.receive(end if self._pending else 0)
+            if message is None:
+                return
+            self._on_packet(*message)
+            self._ask()
+
+    def _on_packet(self, packet, files):
+        if packet.kind == packets.ERROR:
+            self.refusal = packets.decode_error(packet.body)
+            raise connection.Ended(str(self.refusal))
+        if packet.kind == packets.CHANGED or 0 < packet.serial <= self._answered:
+            return  # A daemon that took another's place may answer once more: its files are closed.
+        if not self._pending or (packet.serial, packet.kind) != self._pending[0][:2]:
+            raise packets.BadPacket(f"a packet of kind {packet.kind} answers no request")
+        if len(files) != len(packet.streams) + (packet.kind == packets.WELCOME):
+            raise packets.BadPacket(f"a packet of kind {packet.kind} has {len(files)} files")
+        request = self._pending.popleft()
+        self._answered = request.serial
+        request.on_answer(packet, files)
+
+    def _on_welcome(self, packet, files):
+        welcome = packets.decode_welcome(packet.body)
+        self._page = map_page(files[0], welcome.page_bytes)
+        self._take_streams(packet, files[1:])
+        self._welcome, self._is_welcome, self.refusal, self._why = welcome, True, None, None
+        self._unasked.clear()
+        self._unasked.extend(list(self._events.values()))
+
+    def _take_streams(self, packet, files):
+        for number, file in zip(packet.streams, files):
+            if not file.is_stream():
+                raise packets.BadPacket("a stream is neither a socket nor a file")
+            self._streams[number] = file
+
+    def _on_registered(self, packet, files, events):
+        self._take_streams(packet, files)
+        answers = packets.decode_registered(packet.body)
+        if len(answers) != len(events):
+            raise packets.BadPacket(f"{len(answers)} answers for {len(events)} events")
+        for event, answer in zip(events, answers):
+            if answer.refusal:
+                event.place, event.refusal = NOWHERE, packets.refusal(answer.refusal, answer.text)
+                explain(f"{event.description}: {event.refusal}")
+                if answer.refusal == packets.TROUBLE:
+                    self._troubled.append(event)
+            else:
+                self._place(event, answer)
+
+    def _place(self, event, answer):
+        if not 0 < answer.bit < self._welcome.page_bits or answer.stream not in self._streams:
+            raise packets.BadPacket("an event is outside of the page, or on a stream that has not come")
+        declared = self._events.get((event.description, event.flags))
+        if declared is event:
+            event.refusal = None
+            event.place = Place(self._page, answer.bit, self._streams[answer.stream], answer.index)
+        elif declared is None:
+            self._unreleased.append(answer.bit)
+
+    def _on_released(self, _packet, _files):
+        """A stream with no event left is closed: as long as it is open, it costs."""
+        used = {id(event.place.stream) for event in list(self._events.values())}
+        self._streams = {number: stream for number, stream in self._streams.items() if id(stream) in used}
+
+    # Forks.
+
+    def after_fork_in_child(self):
+        """Page and streams are as good here, but the connection is the parent's. Whoever held the lock is not here."""
+        there = self._connection
+        if there:
+            there.close()
+        unasked = self._unasked
+        self._counters = threading.Lock()
+        # What the parent has lost the parent tells.
+        self._told_queue_full, self._told_too_big = self.queue_full, self.too_big
+        self._forget()
+        self._unasked = unasked
+        self.next_look = time.monotonic() + self._interval
+
+
+def _take_all(queue):
+    taken = []
+    while queue:
+        taken.append(queue.popleft())
+    return taken
+
+
+def _after_fork_in_child():
+    for userev in list(_instances):
+        userev.after_fork_in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Log records as events: they cost nothing, not even their formatting, until somebody traces them."""
+
+import logging
+
+# Of every text only so much, so that the record of a long message is cut and not lost. All of them fit in the smallest payload.
+_NAME_MAX, _MESSAGE_MAX, _TRACEBACK_MAX = 200, 1800, 1400
+
+
+def _cut(text, size):
+    """To so many bytes, at the end of a character."""
+    return text.encode("utf-8", "backslashreplace")[:size].decode("utf-8", "ignore")
+
+
+class Handler(logging.Handler):
+    """A logging.Handler that writes the event NAME for each log record: level (as a number), logger, message, function, line, and
+    the traceback, if the record has one."""
+
+    def __init__(self, userev, name="python_log", level=logging.NOTSET):
+        super().__init__(level)
+        self.event = userev.event(
+            f"{name} u32 level; u32 line; __rel_loc char[] logger; __rel_loc char[] function; __rel_loc char[] message; "
+            "__rel_loc char[] traceback")
+
+    def handle(self, record):
+        """Before any filter of the handler's and its lock."""
+        return self.event.enabled and super().handle(record)
+
+    def emit(self, record):
+        try:
+            self.event.emit(record.levelno, record.lineno, _cut(record.name, _NAME_MAX), _cut(record.funcName or "", _NAME_MAX),
+                            _cut(record.getMessage(), _MESSAGE_MAX), _cut(self._traceback(record), _TRACEBACK_MAX))
+        except Exception:
+            self.handleError(record)
+
+    @staticmethod
+    def _traceback(record):
+        if not record.exc_info:
+            return record.exc_text or ""
+        return logging.Formatter().formatException(record.exc_info)

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# driver.sh USEREVCTL emit|stream: the driver of userevctl, see README. A script has its event only while something runs that holds
+# it: an `emit --stdin`, from which records come, too, where this is called with "stream".
+
+ctl=$1 means=$2
+declare -A holder pid description
+
+# Values as `emit --stdin` takes them: a text in quotes.
+translate_line()
+{
+	local word value out=()
+	for word in "$@"; do
+		value=${word#*=}
+		case $value in
+		\"*)
+			value=${value:1}
+			value=${value//\\/\\\\}
+			value=${value//\"/\\\"}
+			value=\"${value//%/\\x}\"
+			;;
+		\#*) value=${value#?} ;;
+		esac
+		out+=("${word%%=*}=$value")
+	done
+	line="${out[*]}"
+}
+
+# The same values as words of a command line.
+translate_words()
+{
+	local word value
+	words=()
+	for word in "$@"; do
+		value=${word#*=}
+		case $value in
+		\"*)
+			value=${value:1}
+			value=${value//\\/\\\\}
+			printf -v value '%b' "${value//%/\\x}"
+			;;
+		\#*) value=${value#?} ;;
+		esac
+		words+=("${word%%=*}=$value")
+	done
+}
+
+register()
+{
+	local name fd said
+	name=${1%%[ :	]*}
+	if ! said=$("$ctl" emit --stdin "$1" 2>&1 </dev/null); then
+		echo "refused $said"
+		return
+	fi
+	exec {fd}> >(exec "$ctl" emit --stdin "$1" 2>/dev/null)
+	pid[$name]=$! holder[$name]=$fd description[$name]=$1
+	echo ok
+}
+
+write()
+{
+	local name=$1 answer
+	shift
+	if [ "$means" = stream ]; then
+		translate_line "$@"
+		printf '%s\n' "$line" >&"${holder[$name]}"
+		echo sent
+		return
+	fi
+	translate_words "$@"
+	answer=$("$ctl" emit --json "${description[$name]}" "${words[@]}" 2>&1)
+	case $answer in
+	*'"written":true'*) echo written ;;
+	*'"written":false'*) echo off ;;
+	*'too large'* | *'every tracer can hold'*) echo lost ;;
+	*) echo "wrong $answer" ;;
+	esac
+}
+
+release()
+{
+	local fd=${holder[$1]}
+	exec {fd}>&-
+	wait "${pid[$1]}"
+	echo ok
+}
+
+while IFS=$'\t' read -r -a word; do
+	case ${word[0]} in
+	can) [ "$means" = stream ] && echo '(nothing)' || echo answer ;;
+	register) register "${word[1]}" ;;
+	write) write "${word[@]:1}" ;;
+	release) release "${word[1]}" ;;
+	*) echo "error: no such command" ;;
+	esac
+done

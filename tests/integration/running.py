@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A daemon with what this machine has, tracers, and programs without privilege, for tests in Python."""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import BUILD, PATIENCE, eventually  # noqa: E402
+
+CTL = os.path.join(BUILD, "userevctl")
+
+
+class Lines:
+    """A program whose lines are read as they come."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+        self._lines = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def next(self, patience=PATIENCE):
+        """"" where none comes."""
+        with contextlib.suppress(queue.Empty):
+            return self._lines.get(timeout=patience).rstrip("\n")
+        return ""
+
+    def is_empty(self):
+        return self._lines.empty()
+
+    def end(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        status = self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        self.process.stdout.close()
+        return status
+
+
+class Daemon:
+    """Sockets and log are in a directory that all users may enter."""
+
+    def __init__(self, directory, *options):
+        self.directory, self.options = directory, options
+        self.socket, self.control = directory + "/socket", directory + "/control"
+        self.environment = {**os.environ, "USEREV_SOCKET": self.socket, "USEREV_CONTROL_SOCKET": self.control}
+        self.process = None
+
+    def start(self):
+        ready, ready_end = os.pipe()
+        with open(self.directory + "/log", "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [os.path.join(BUILD, "userevd"), "--foreground", "--exit-with-parent", "--backend=auto", "--socket=" + self.socket,
+                 "--control-socket=" + self.control, f"--ready-fd={ready_end}", *self.options], pass_fds=[ready_end], stderr=log)
+        os.close(ready_end)
+        started = os.read(ready, 1) == b"\n"
+        os.close(ready)
+        return started
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(signal.SIGCONT)  # in case that a test has failed
+        self.process.send_signal(number)
+        self.process.wait(PATIENCE)
+        self.process = None
+        if number == signal.SIGKILL and os.geteuid() == 0:
+            # Its janitor may take a successor's socket for its own, where that has got the same inode.
+            eventually(lambda: not os.path.exists(self.socket))
+
+    def ctl(self, *arguments, **options):
+        return subprocess.run([CTL, *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=PATIENCE, check=False, **options)
+
+    def json(self, *arguments):
+        return json.loads(self.ctl("--json", *arguments).stdout)
+
+    def tail(self, *arguments):
+        return Lines([CTL, "tail", "--json", *arguments], env=self.environment)
+
+    def is_on(self, name):
+        return any(event["event"] == name and event["on"] for event in self.json("events"))
+
+    def log(self):
+        with open(self.directory + "/log", encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+@contextlib.contextmanager
+def scratch_directory():
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        yield directory
+
+
+@contextlib.contextmanager
+def running(*options):
+    with scratch_directory() as directory:
+        daemon = Daemon(directory, *options)
+        if not daemon.start():
+            raise OSError(daemon.log())
+        try:
+            yield daemon
+        finally:
+            if daemon.process:
+                daemon.stop()
+
+
+def unprivileged():
+    """Options of a program's start: programs that have events are nobody special."""
+    return {"user": 1000, "group": 1000, "extra_groups": []} if os.geteuid() == 0 else {}

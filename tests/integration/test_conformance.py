@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What every client does, whatever its language: see tests/conformance/README. Runs where the tests run, on the embedded backend, and
+# in guests on the kernel's.
+
+import json
+import os
+import shutil
+import sys
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from running import BUILD, CTL, Lines, running, unprivileged  # noqa: E402
+from checks import TREE, check, eventually, sum_up  # noqa: E402
+
+SUITE = os.path.join(TREE, "tests/conformance")
+DRIVERS = {
+    "C": ["driver"],
+    "Python": ["/usr/bin/python3", "driver.py"],  # which anybody may run, wherever root's own is
+    "shell": ["driver.sh", "userevctl", "emit"],
+    "shell, by a stream": ["driver.sh", "userevctl", "stream"],
+}
+FILES = [os.path.join(BUILD, "tests/driver"), SUITE + "/driver.py", SUITE + "/driver.sh", CTL]
+
+
+class Wrong(Exception):
+    pass
+
+
+def expect(true, what):
+    if not true:
+        raise Wrong(what)
+
+
+# From the file's notation to the drivers'.
+
+def text_of(value):
+    return value.get("behind", "") and value["text"] + value["behind"] * value["times"] or value["text"] * value["times"] \
+        if isinstance(value, dict) else value
+
+
+def escaped(text):
+    return "".join(chr(byte) if 0x20 <= byte < 0x7f and byte != ord("%") else f"%{byte:02x}" for byte in text.encode())
+
+
+def word_of(value):
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(str, value))}]"
+    if "hex" in value:
+        return "#" + value["hex"]
+    return '"' + escaped(text_of(value))
+
+
+def read_as(values):
+    """What a tracer reads of them."""
+    return {name: text_of(value) if isinstance(value, (str, dict)) else value for name, value in values.items()}
+
+
+class Run:
+    """All cases with one driver."""
+
+    def __init__(self, daemon, command, directory):
+        self.daemon, self.names = daemon, {}
+        files = [os.path.join(directory, word) if os.path.exists(os.path.join(directory, word)) else word for word in command]
+        self.driver = Lines(files, stdin=-1, bufsize=1, env={**daemon.environment, "PYTHONPATH": directory}, **unprivileged())
+        self.can = self.tell("can").split()
+        self.tails = {"": daemon.tail("--wait", "conf_*")}
+
+    def tell(self, *words):
+        self.driver.process.stdin.write("\t".join(words) + "\n")
+        answer = self.driver.next()
+        expect(answer and not answer.startswith("error"), f"to {words} the driver says '{answer}'")
+        return answer
+
+    def end(self):
+        self.driver.process.stdin.close()
+        self.driver.end()
+        for tail in self.tails.values():
+            tail.end()
+
+    def await_on(self, name):
+        if "hold" in self.can:
+            expect(self.tell("await", name, "yes") == "yes", f"{name} is not on")
+        else:
+            expect(eventually(lambda: self.daemon.is_on(name)), f"{name} is not on")
+
+    # Steps.
+
+    def register(self, description, part=None):
+        answer = self.tell("register", text_of(description))
+        if part is None:
+            expect(answer == "ok", answer)
+        else:
+            expect(answer.startswith("refused ") and part in answer, f"'{answer}' instead of a refusal with '{part}'")
+
+    def write(self, name, values, wanted):
+        if wanted != "off":
+            self.await_on(name)
+        answer = self.tell("write", name, *(f"{field}={word_of(value)}" for field, value in values.items()))
+        wanted = ("written", "sent") if wanted == "written" else (wanted,)
+        expect(answer.split()[0] in wanted, f"'{answer}' instead of '{wanted[0]}'")
+
+    def record(self, name, values, read=None):
+        self.write(name, values, "written")
+        line = (self.tails.get(name) or self.tails[""]).next()
+        expect(line, "no record came")
+        came = json.loads(line)
+        wanted = {"event": name, "fields": read or read_as(values)}
+        came = {key: came.get(key) for key in wanted}
+        expect(came == wanted, f"{came} instead of {wanted}"[:400])
+
+    def off(self, name):
+        expect(self.tell("await", name, "no") == "no", f"{name} is on")
+
+    def trace(self, name):
+        self.tails[name] = self.daemon.tail("--wait", name)
+
+    def untrace(self, name):
+        self.tails.pop(name).end()
+
+    def release(self, name):
+        expect(self.tell("release", name) == "ok", "it is not released")
+
+    def use(self, number):
+        expect(self.tell("use", str(number)) == "ok", "there is no connection")
+
+    def turn_daemon(self, what):
+        if what == "stop":
+            self.tails.pop("").end()
+            self.daemon.stop()
+        else:
+            expect(self.daemon.start(), "the daemon does not start")
+            self.tails[""] = self.daemon.tail("--wait", "conf_*")
+
+    def step(self, kind, *arguments):
+        getattr(self, "turn_daemon" if kind == "daemon" else kind)(*arguments)
+
+    def unread(self):
+        return [tail.next(0) for tail in self.tails.values() if not tail.is_empty()]
+
+    def case(self, case):
+        try:
+            while self.unread():
+                pass  # what a case left that went wrong
+            for step in case["steps"]:
+                at = f"at {json.dumps(step)[:300]}: "
+                self.step(*step)
+            left = self.unread()
+            return f"records that nobody wanted: {left}" if left else None
+        except (Wrong, OSError, ValueError) as error:
+            return at + (str(error) if isinstance(error, Wrong) else traceback.format_exc())
+
+
+def copy_files(directory):
+    """To where nobody special may read them."""
+    for file in FILES:
+        shutil.copy(file, directory)
+    shutil.copytree(TREE + "/client/python/userev", directory + "/userev", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def run_driver(language, command, cases):
+    with running() as daemon:
+        copy_files(daemon.directory)
+        run = Run(daemon, command, daemon.directory)
+        for case in cases:
+            if set(case.get("needs", ())) <= set(run.can):
+                check(f"{language}: {case['says']}", run.case(case))
+        backend = daemon.json("status")["backend"]
+        run.end()
+    return backend
+
+
+def main():
+    with open(SUITE + "/cases.json", encoding="utf-8") as file:
+        cases = json.load(file)
+    wanted = sys.argv[1:] or DRIVERS
+    for language, command in DRIVERS.items():
+        if language in wanted:
+            print(f"backend: {run_driver(language, command, cases)}")
+    sum_up()
+
+
+main()

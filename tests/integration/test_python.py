@@ -1,0 +1,580 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The Python client beyond what all clients do (see tests/conformance): whatever the daemon does, the program goes on; threads, forks,
+# files; functions and logs. Runs on the embedded backend, and in guests on the kernel's.
+
+import array
+import asyncio
+import contextlib
+import fcntl
+import gc
+import io
+import json
+import logging
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from running import Daemon, running, scratch_directory  # noqa: E402
+from checks import PATIENCE, TREE, check, eventually, sum_up  # noqa: E402
+
+sys.path.insert(0, TREE + "/client/python")
+import userev  # noqa: E402
+
+# Far more than a wait that is meant, far less than many of them.
+LONG = 30
+
+
+def fields(tail):
+    line = tail.next()
+    return json.loads(line)["fields"] if line else "no record"
+
+
+def differs(got, wanted):
+    return None if got == wanted else f"{got} instead of {wanted}"
+
+
+def open_fds():
+    gc.collect()
+    return sorted(os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}"))
+
+
+def own_fds():
+    """Of sockets and what came through them."""
+    return [fd for fd in map(int, os.listdir("/proc/self/fd"))
+            if any(kind in link_of(fd) for kind in ("socket:", "user_events", "memfd", "page"))]
+
+
+def link_of(fd):
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return ""
+
+
+@contextlib.contextmanager
+def traced_by(daemon, *names):
+    tail = daemon.tail("--wait", *names)
+    try:
+        yield tail
+    finally:
+        tail.end()
+
+
+def is_on(event):
+    return eventually(lambda: event.enabled)
+
+
+# What the daemon does.
+
+def check_absent():
+    with scratch_directory() as directory:
+        daemon = Daemon(directory)
+        client = userev.Userev(daemon.socket, interval=0.05)
+        event = client.event("late u32 n")
+        check("without a daemon an event is declared, and off", event.enabled or event.refusal or client.connected)
+        check("… nothing is written", event.emit(1) or event(1))
+        check("… there is nothing to wait for", client.fileno() != -1 or client.poll())
+        daemon.start()
+        with traced_by(daemon, "late") as tail:
+            check("a daemon that comes later is found, and the event goes on by itself", not is_on(event))
+            check("… its record is written", not event.emit(7))
+            check("… and read", differs(fields(tail), {"n": 7}))
+            daemon.stop(signal.SIGKILL)
+            check("without the daemon nothing raises", [None for _ in range(100) if event(8) and event.emit(9) == "never"])
+        daemon.start()
+        with traced_by(daemon, "late") as tail:
+            check("with the next daemon it goes on again", not eventually(lambda: event.enabled and client.connected))
+            event.emit(10)
+            check("… and is read", differs(fields(tail), {"n": 10}))
+        daemon.stop()
+        client.close()
+
+
+def check_hanging():
+    with running() as daemon:
+        daemon.process.send_signal(signal.SIGSTOP)
+        client = userev.Userev(daemon.socket, deadline=2, interval=0.05)
+        begin = time.monotonic()
+        events = [client.event(f"hanging_{i} u32 n") for i in range(100)]
+        check("a daemon that hangs costs one deadline, not one for each event", time.monotonic() - begin > LONG)
+        begin = time.monotonic()
+        check("… and then nothing", [event for _ in range(100) for event in events if event(1)] or time.monotonic() - begin > LONG)
+        daemon.process.send_signal(signal.SIGCONT)
+        check("when it goes on, all events are registered",
+              not eventually(lambda: not any(e.enabled for e in events) and all(e.is_registered for e in events)))
+        with traced_by(daemon, "hanging_99"):
+            check("… and go on", not is_on(events[99]))
+        client.close()
+
+
+def is_granted(client, description):
+    event = client.event(description)
+    if event.refusal:
+        event.release()
+    return not event.refusal
+
+
+def check_refusing():
+    with running() as daemon:
+        os.makedirs(daemon.directory + "/policy")
+        with open(daemon.directory + "/policy/1.conf", "w", encoding="utf-8") as file:
+            file.write("[Daemon]\nDefaultMaxConnections=1\nDefaultMaxEvents=2\n")
+        daemon.stop()
+        daemon.options = (f"--policy={daemon.directory}/policy",)
+        daemon.start()
+        client = userev.Userev(daemon.socket)
+        events = [client.event(f"greedy_{i} u32 n") for i in range(3)]
+        check("a refusal says why, by name and in a sentence",
+              differs(events[2].refusal and events[2].refusal.reason, "quota-exceeded") or not events[2].refusal.sentence)
+        check("… and harms no other", [event.refusal for event in events[:2] if event.refusal])
+        check("… and its event is off", events[2].enabled or events[2].emit(1))
+        other = userev.Userev(daemon.socket)
+        event = other.event("another u32 n")
+        check("a connection that is refused says why",
+              differs(other.refusal and other.refusal.reason, "too-many-connections") or event.enabled)
+        events[0].release()
+        check("what was given back makes room, once the kernel has let it go", not eventually(lambda: is_granted(client, "greedy_3 u32 n")))
+        client.close()
+        check("when there is room for the connection, it comes by itself",
+              not eventually(lambda: other.poll(0.1) or event.enabled) and other.refusal)
+        other.close()
+
+
+def check_bad_values():
+    with running() as daemon, traced_by(daemon, "values") as tail:
+        client = userev.Userev(daemon.socket)
+        event = client.event("values u8 n; __rel_loc char[] text")
+        is_on(event)
+        wrong = [(256, ""), (-1, ""), ("x", ""), (None, ""), (1.5, ""), (1,), (1, "", ""), (1, None), (1, [1, 2])]
+        check("values of the wrong kind or number raise nothing, and write nothing", [values for values in wrong if event.emit(*values)])
+        check("… the event says what was wrong", not event.problem or "values" not in event.problem)
+        check("wrong names raise nothing, either", event.emit(1, text="", other=1) or event.emit(text="") or event.emit(1, n=1))
+        check("values may be given by name", not event.emit(text="a", n=1) or not event.emit(2, text="b"))
+        check("… and are read", differs([fields(tail), fields(tail)], [{"n": 1, "text": "a"}, {"n": 2, "text": "b"}]))
+        check("what is no text of UTF-8 is escaped", not event.emit(3, "a\ud800") or differs(fields(tail)["text"], "a\\ud800"))
+        check("bytes are taken as they are", not event.emit(4, bytearray(b"xyz")) or differs(fields(tail)["text"], "xyz"))
+        check("float_bits and double_bits are those of IEEE 754",
+              differs((userev.float_bits(1.5), userev.double_bits(-2.0)), (0x3fc00000, 0xc000000000000000)))
+        client.close()
+
+
+# A daemon that lies.
+
+def packet(kind, serial, body, streams=()):
+    head = struct.pack("<IHBBII", 16 + 4 * len(streams) + len(body), kind, 0, len(streams), serial, 0)
+    return head + struct.pack(f"<{len(streams)}I", *streams) + body
+
+
+def welcome(**changes):
+    numbers = {"features": 0, "page_bytes": 4096, "page_bits": 32768, "payload_max": 4064, "packet_max": 131072, "batch_max": 512,
+               "events_max": 9, "backend": 1, "tenant": 1, "zero": 0, **changes}
+    return struct.pack("<QIIIIIIHHI", *numbers.values()) + b"/"
+
+
+def registered(bit=8, stream=1, count=1):
+    return struct.pack("<HH", count, 0) + struct.pack("<HHIII", 0, 0, bit, stream, 0)
+
+
+class Liar:
+    """Answers the first two requests with these packets, and as many files as they say."""
+
+    def __init__(self, directory, first, first_files, second, second_files):
+        self.path = directory + "/liar"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        self.answers = [(first, first_files), (second, second_files)]
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            connection, _ = self.listener.accept()
+            with connection:
+                for data, kinds in self.answers:
+                    connection.recv(131072)
+                    self.answer(connection, data, kinds)
+                connection.recv(131072)
+
+    @staticmethod
+    def answer(connection, data, kinds):
+        with contextlib.ExitStack() as stack:
+            fds = [stack.enter_context(FILES[kind]()).fileno() for kind in kinds]
+            control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+            connection.sendmsg([data], control)
+
+    def end(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join(PATIENCE)
+
+
+def page_file(size=4096):
+    file = tempfile.TemporaryFile()
+    file.write(bytes([255]) * size)  # where it is mapped, everything is on
+    file.flush()
+    return file
+
+
+def stream_file(blocking=False):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(blocking)
+    theirs.close()
+    return ours
+
+
+def pipe_file():
+    ours, theirs = os.pipe()
+    os.close(theirs)
+    return os.fdopen(ours, "rb")
+
+
+FILES = {"page": page_file, "short": lambda: page_file(100), "stream": stream_file, "blocking": lambda: stream_file(True),
+         "pipe": pipe_file}
+GOOD = (packet(2, 1, welcome()), ["page"], packet(4, 2, registered(), [1]), ["stream"])
+
+
+def lies():
+    first, first_files, second, second_files = GOOD
+    for name, data, files in [
+            ("WELCOME without a page", first, []), ("with two pages", first, ["page", "page"]), ("a page that is too short", first, ["short"]),
+            ("a page that is a pipe", first, ["pipe"]), ("a short WELCOME", first[:30], ["page"]), ("nothing but a header", first[:16], ["page"]),
+            ("half a header", first[:7], []), ("another kind", packet(4, 1, welcome()), ["page"]), ("another serial", packet(2, 7, welcome()), ["page"]),
+            ("bits beyond the page", packet(2, 1, welcome(page_bits=32769)), ["page"]), ("no page at all", packet(2, 1, welcome(page_bytes=0, page_bits=0)), ["page"]),
+            ("batches of nothing", packet(2, 1, welcome(batch_max=0)), ["page"]), ("packets of nothing", packet(2, 1, welcome(packet_max=0)), ["page"]),
+            ("a tenant longer than the packet", packet(2, 1, welcome(tenant=9)), ["page"]), ("a size that is not so", first + b"x", ["page"])]:
+        yield f"WELCOME: {name}", data, files, second, second_files
+    for name, data, files in [
+            ("bit 0", packet(4, 2, registered(bit=0), [1]), ["stream"]), ("a bit beyond the page", packet(4, 2, registered(bit=32768), [1]), ["stream"]),
+            ("a stream that has not come", packet(4, 2, registered(stream=2), [1]), ["stream"]), ("no file", second, []),
+            ("two files", second, ["stream", "stream"]), ("a stream that makes writers wait", second, ["blocking"]),
+            ("a stream that is a pipe", second, ["pipe"]), ("two answers for one", packet(4, 2, registered(count=2), [1]), ["stream"]),
+            ("no answer", packet(4, 2, struct.pack("<HH", 0, 0), [1]), ["stream"]), ("a short answer", second[:-1], ["stream"]),
+            ("nine streams", packet(4, 2, registered(), range(9)), ["stream"])]:
+        yield f"REGISTERED: {name}", first, first_files, data, files
+
+
+def check_liars():
+    with scratch_directory() as directory:
+        for name, *answers in lies():
+            before = open_fds()
+            liar = Liar(directory, *answers)
+            client = userev.Userev(liar.path, deadline=LONG)
+            event = client.event("lied u32 n")
+            trouble = event.enabled or event.is_registered
+            client.close()
+            liar.end()
+            check(f"{name}: the event stays off, and no file is left",
+                  trouble or differs(open_fds(), before))
+        liar = Liar(directory, *GOOD)
+        client = userev.Userev(liar.path, deadline=LONG)
+        check("(the same without a lie is on)", not client.event("true u32 n").enabled)
+        client.close()
+        liar.end()
+        check_noise(directory)
+
+
+def check_noise(directory):
+    chance, seed = random.Random(), random.randrange(1 << 30)
+    chance.seed(seed)
+    trouble = None
+    for _ in range(150):
+        first, second = (bytearray(GOOD[at]) for at in (0, 2))
+        for data in (first, second):
+            for _ in range(chance.randrange(3)):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+        liar = Liar(directory, bytes(first), ["page"], bytes(second), ["stream"])
+        client = userev.Userev(liar.path, deadline=0.2)
+        try:
+            event = client.event("noise u32 n")
+            event(1)
+            client.poll()
+        except Exception:
+            trouble = f"seed {seed}: {traceback.format_exc()}"
+        client.close()
+        liar.end()
+    check("packets with some wrong bytes raise nothing", trouble)
+
+
+# Files, forks, threads.
+
+def check_files():
+    with running() as daemon:
+        before = open_fds()
+        client = userev.Userev(daemon.socket, interval=0.05)
+        events = [client.event(f"file_{i} u32 n") for i in range(3)]
+        fds = own_fds()
+        check("there are files of ours", len(fds) < 2)
+        check("none of them outlives an exec",
+              [link_of(fd) for fd in fds if not fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC])
+        for event in events:
+            event.release()
+        check("with the last event of a stream the stream is closed",
+              not eventually(lambda: client.poll(0.1) and len(own_fds()) < len(fds)))
+        again = client.event("file_0 u32 n")
+        with traced_by(daemon, "file_*") as tail:
+            check("and the next event has one", not is_on(again) or not again.emit(1) or differs(fields(tail), {"n": 1}))
+        check("an event that is registered is known", differs(client.tenant is not None and client.backend in (
+            "embedded", "status-page", "enable-address"), True))
+        client.close()
+        del again, event, events
+        check("in the end all files are closed", differs(open_fds(), before))
+
+
+def check_stolen_files(which):
+    """A program that becomes a daemon closes everything, and then opens other files under the same numbers."""
+    with running() as daemon, traced_by(daemon, "stolen") as tail:
+        client = userev.Userev(daemon.socket, interval=0.05)
+        event = client.event("stolen u32 n")
+        is_on(event)
+        with tempfile.TemporaryDirectory() as directory:
+            for fd in own_fds() if which == "all files" else [event.place.stream.fd]:
+                strangers = os.open(f"{directory}/{fd}", os.O_RDWR | os.O_CREAT)
+                os.dup2(strangers, fd)
+                os.close(strangers)
+            time.sleep(0.2)
+            client.poll(LONG)
+            check(f"{which} that were closed and became others are found out", not is_on(event) or not event.emit(5))
+            check("… the event has new ones", differs(fields(tail), {"n": 5}))
+            sizes = {name: os.stat(f"{directory}/{name}").st_size for name in os.listdir(directory)}
+            check("… nothing was written to a stranger's", [name for name, size in sizes.items() if size] or not sizes)
+            check("… nor was one of those closed", [name for name in sizes if link_of(int(name)) != f"{directory}/{name}"])
+            for name in sizes:
+                os.close(int(name))
+        client.close()
+
+
+def check_fork():
+    with running() as daemon, traced_by(daemon, "forked") as tail:
+        client = userev.Userev(daemon.socket, interval=0.05)
+        event = client.event("forked u32 who; u32 n")
+        is_on(event)
+        may_end, parents_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            ok = event.emit(2, 1) and eventually(lambda: client.poll(0.1)) and event.emit(2, 2) and os.read(may_end, 1)
+            os._exit(0 if ok else 1)
+        check("a child has a connection of its own", not eventually(lambda: daemon.json("status")["connections"] == 2))
+        os.write(parents_end, b"x")
+        os.close(may_end)
+        os.close(parents_end)
+        status = os.waitpid(child, 0)[1]
+        check("… and writes, before it has one and then", status)
+        check("… and is read", differs([fields(tail), fields(tail)], [{"who": 2, "n": 1}, {"who": 2, "n": 2}]))
+        check("the parent's connection is as it was", not client.poll(LONG) or not event.emit(1, 1))
+        check("… and its event, too", differs(fields(tail), {"who": 1, "n": 1}))
+        client.close()
+
+
+def check_threads():
+    with running() as daemon, traced_by(daemon, "threads") as tail:
+        client = userev.Userev(daemon.socket, interval=0.01)
+        raised = []
+
+        def work(who):
+            try:
+                event = client.event("threads u32 who; u32 n")
+                is_on(event)
+                for n in range(200):
+                    while not event.emit(who, n):
+                        time.sleep(0.001)
+                    client.event(f"thread_{who}_{n % 7} u32 n").release()
+            except Exception:
+                raised.append(traceback.format_exc())
+
+        threads = [threading.Thread(target=work, args=(who,)) for who in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        check("threads declare, write and release at once, and nothing raises", raised)
+        read = [fields(tail) for _ in range(1600)]
+        check("… every record is read", differs(sorted((r["who"], r["n"]) for r in read if r != "no record"),
+                                                [(who, n) for who in range(8) for n in range(200)]))
+        client.close()
+
+
+def check_signals():
+    """A handler that uses events while the program is at work inside."""
+    with running() as daemon:
+        client = userev.Userev(daemon.socket, interval=0.001)
+        count = [0]
+
+        def handler(_number, _frame):
+            count[0] += 1
+            client.event(f"signal_{count[0] % 50} u32 n")(1)
+            client.poll(0.01)
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+
+        before = signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        for i in range(400):
+            client.event(f"main_{i % 50} u32 n")(1)
+            if i % 10 == 0:
+                client.event(f"main_{i % 50} u32 n").release()
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        check("a signal's handler may use events at any time", not count[0])
+        check("… and all of them are registered in the end",
+              not eventually(lambda: client.poll(0.1) and all(client.event(f"signal_{i} u32 n").is_registered for i in range(50))))
+        client.close()
+
+
+def check_losses():
+    with running() as daemon, traced_by(daemon, "flood") as tail:
+        client = userev.Userev(daemon.socket, interval=0.01)
+        event = client.event("flood u32 n; __rel_loc char[] text")
+        is_on(event)
+        check("what is too big is lost, and counted", event.emit(0, "x" * 5000) or event.emit(0, "x" * 100000) or client.too_big != 2)
+        if client.backend == "embedded":
+            daemon.process.send_signal(signal.SIGSTOP)
+            written = sum(event.emit(n, "x" * 1000) for n in range(5000))
+            check("when the queue is full, records are lost and counted", written + client.queue_full != 5000 or not client.queue_full)
+            daemon.process.send_signal(signal.SIGCONT)
+            check("… the others are read", [n for n in range(written) if fields(tail) == "no record"])
+            event.enabled
+            check("… and the daemon is told", not eventually(lambda: event(1, "") is None or (
+                daemon.json("status")["lost"], daemon.json("status")["too_big"]) == (client.queue_full, 2)))
+        client.close()
+
+
+# Functions and logs.
+
+def check_functions():
+    with running() as daemon, traced_by(daemon, "shop_*", "*_nested_*") as tail:
+        client = userev.Userev(daemon.socket)
+
+        @userev.traced("shop_handle", userev=client)
+        def handle(a, b=2):
+            """About it."""
+            return a / b
+
+        @userev.traced(userev=client)
+        async def nested(a):
+            await asyncio.sleep(0)
+            return a
+
+        exit_event = client.event("shop_handle_exit u64 duration; __rel_loc char[] exception")
+        names = "__main___check_functions__locals__nested"
+        is_on(exit_event)
+        is_on(client.event(f"{names}_exit u64 duration; __rel_loc char[] exception"))
+        check("a traced function does what it did", differs((handle(6), handle(6, b=3), handle.__name__, handle.__doc__),
+                                                            (3, 2, "handle", "About it.")))
+        raised = None
+        try:
+            handle(1, b=0)
+        except ZeroDivisionError as error:
+            raised = error
+        check("… raises what it raised", not raised)
+        records = [json.loads(tail.next() or "{}") for _ in range(6)]
+        check("… and has an event at its entry and its exit",
+              differs([(n.get("event"), n["fields"].get("exception")) for n in records],
+                      [("shop_handle_entry", None), ("shop_handle_exit", "")] * 2 +
+                      [("shop_handle_entry", None), ("shop_handle_exit", "ZeroDivisionError")]))
+        check("… with its duration", not 0 < records[1]["fields"]["duration"] < 10 ** 12)
+        check("a coroutine does what it did", differs(asyncio.run(nested(5)), 5))
+        check("… and has its own names", differs([json.loads(tail.next() or "{}").get("event") for _ in range(2)],
+                                                  [f"{names}_entry", f"{names}_exit"]))
+        client.close()
+
+
+class Counting:
+    """Counts how often it is made into text."""
+
+    count = 0
+
+    def __str__(self):
+        Counting.count += 1
+        return "counted"
+
+
+def check_logs():
+    with running() as daemon:
+        client = userev.Userev(daemon.socket)
+        logger = logging.getLogger("shop.orders")
+        logger.propagate = False
+        logger.setLevel(logging.DEBUG)
+        handler = userev.Handler("shop_log", userev=client)
+        logger.addHandler(handler)
+        logger.error("%s", Counting())
+        check("a log record costs no formatting when nobody traces it", Counting.count)
+        with traced_by(daemon, "shop_log") as tail:
+            is_on(handler.event)
+            logger.warning("%s and %d", Counting(), 3)
+            record = fields(tail)
+            check("a log record is an event", differs({key: record[key] for key in ("level", "logger", "function", "message", "traceback")}, {
+                "level": 30, "logger": "shop.orders", "function": "check_logs", "message": "counted and 3", "traceback": ""}))
+            check("… with its line", record["line"] <= 0)
+            try:
+                raise ValueError("no")
+            except ValueError:
+                logger.exception("ö" * 5000)
+            record = fields(tail)
+            check("a long message is cut, at a character's end", differs(record["message"], "ö" * 900))
+            check("… and has its traceback", "ValueError: no" not in record["traceback"])
+            said, sys.stderr = sys.stderr, io.StringIO()
+            logger.error("%d", "no number")
+            said, sys.stderr = sys.stderr.getvalue(), said
+            check("a message that cannot be formatted is logging's own trouble", "Logging error" not in said)
+        client.close()
+
+
+def asked(process):
+    """Tells a program to go on, and is told what has become of that."""
+    print("go", file=process.stdin)
+    return process.stdout.readline().strip()
+
+
+def check_programs():
+    """As programs use it: the module's own connection, found by the environment."""
+    program = """
+import signal, sys, userev
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+request = userev.event("shop_request u32 status; u64 ns; __rel_loc char[] path")
+assert userev.event("shop_request u32 status; u64 ns; __rel_loc char[] path") is request
+print("ready", flush=True)
+for line in sys.stdin:
+    print(request(404, 4000, "/"), flush=True)
+"""
+    with running() as daemon:
+        process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                                   env={**daemon.environment, "PYTHONPATH": TREE + "/client/python", "USEREV_DEBUG": "1"},
+                                   stderr=subprocess.PIPE)
+        process.stdout.readline()
+        with traced_by(daemon, "shop_request") as tail:
+            check("a program has its event in one line", not eventually(lambda: asked(process) == "True"))
+            check("… and it is read", differs(fields(tail), {"status": 404, "ns": 4000, "path": "/"}))
+        daemon.stop(signal.SIGKILL)
+        for _ in range(20):
+            asked(process)
+        said = process.communicate()[1]
+        check("it ends well, though its daemon was killed", process.returncode)
+        check("… and USEREV_DEBUG has told why nothing is traced" if "userev:" in said else "… it was on to the end",
+              differs(said, "") if "userev:" not in said else None)
+    pure = subprocess.run([sys.executable, "-S", "-I", "-c", f"import sys; sys.path.append({TREE + '/client/python'!r}); import userev"],
+                          check=False)
+    check("it needs nothing but Python's own library", pure.returncode)
+
+
+for part in (check_absent, check_hanging, check_refusing, check_bad_values, check_liars, check_files,
+             lambda: check_stolen_files("all files"), lambda: check_stolen_files("streams"), check_fork, check_threads,
+             check_signals, check_losses, check_functions, check_logs, check_programs):
+    try:
+        part()
+    except Exception:
+        check("a part of the tests comes to its end", traceback.format_exc())
+sum_up()
