@@ -14,7 +14,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import tempfile
 
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD") or os.environ.get("B") or os.path.join(TREE, "build"))
@@ -333,6 +332,71 @@ def check_example(page):
             daemon.wait(30)
 
 
+# The library's pages against its headers.
+
+def names_of(path):
+    """Of the page itself and of what else it is about: each is a page once it is installed."""
+    return set(re.findall(r"^\.Nm (\S+)", source(path).split(".Sh SYNOPSIS")[0], re.M))
+
+
+def library_pages():
+    directory = os.path.join(TREE, "client")
+    return [f"client/{name}" for name in sorted(os.listdir(directory)) if name.endswith(".3")]
+
+
+def without_blanks(text):
+    return re.sub(r"\s*([(),;*])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
+
+
+def prototypes(text):
+    """{function: its prototype} of a header."""
+    text = re.sub(r"/\*.*?\*/|^#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.S | re.M)
+    text = re.sub(r"__attribute__\(\((?:[^()]|\([^()]*\))*\)\)", "", text)
+    found = re.findall(r"^(?:static inline )?([a-z][\w ]*[ *]\**)(userev_[a-z_]+)\(([^()]*)\)\s*[;{]", text, re.M)
+    return {name: without_blanks(f"{returned} {name}({parameters})") for returned, name, parameters in found}
+
+
+def synopsis(path):
+    """The same, of a page."""
+    text = source(path).split(".Sh SYNOPSIS\n")[1].split(".Sh ")[0]
+    found = {}
+    for returned, name, parameters in re.findall(r'^\.Ft (.*)\n\.Fn (userev_[a-z_]+) (.*)$', text, re.M):
+        parameters = re.findall(r'"([^"]*)"|(\S+)', parameters)
+        found[name] = without_blanks(f"{returned.strip(chr(34))} {name}({','.join(a or b for a, b in parameters)})")
+    return found
+
+
+def compile_example(path, number, text):
+    with tempfile.TemporaryDirectory() as directory:
+        example = os.path.join(directory, "example.c")
+        with open(example, "w", encoding="utf-8") as file:
+            file.write(text)
+        built = run(os.environ.get("CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
+                    f"-I{os.path.join(TREE, 'client')}", example, os.path.join(BUILD, "libuserev.a"), "-pthread",
+                    "-o", os.path.join(directory, "example"))
+    check(f"{path}: example {number} can be compiled", [built.stdout.strip()] if built.returncode else [])
+
+
+def check_library():
+    wanted = prototypes(source("client/userev.h"))
+    macros = set(re.findall(r"^#define (userev_[a-z]+|USEREV_(?:EVENT|EVENT_FLAGS|EVENT_OF))\(", source("client/userev_event.h"), re.M))
+    pages = library_pages()
+    told, named = {}, set()
+    for path in pages:
+        told.update({name: text for name, text in synopsis(path).items() if name not in macros})
+        named |= names_of(path)
+        examples = re.findall(r"^\.Bd -literal\n(#include.*?)^\.Ed", source(path), re.M | re.S)
+        for number, text in enumerate(examples):
+            compile_example(path, number + 1, text.replace("\\e", "\\"))
+    # For userev_enabled() alone.
+    wanted.pop("userev_awaken", None)
+    check("userev.h has some functions", [] if len(wanted) > 15 else ["hardly any"])
+    check("the library's pages have all functions of userev.h, as they are there",
+          difference("userev.h", sorted(wanted.values()), "the pages", sorted(told.values())))
+    check("each of them, and each macro, is the name of a page",
+          sorted(name for name in set(wanted) | macros if name not in named))
+
+
 # All pages.
 
 def all_pages():
@@ -351,7 +415,7 @@ def check_page(path, pages):
     check(f"{path} is clean for mandoc", wrong or ([] if lint.returncode == 0 else [f"status {lint.returncode}"]))
     check(f"{path} fits in 80 columns",
           [repr(line) for line in rendered(path).split("\n") if len(line) > 80])
-    names = {os.path.basename(page) for page in pages}
+    names = {os.path.basename(page) for page in pages} | {f"{name}.3" for page in library_pages() for name in names_of(page)}
     check(f"{path} refers to pages that there are",
           [f"{name}.{number}" for name, number in re.findall(r"^\.Xr (\S*userev\S*) (\d)", source(path), re.M)
            if f"{name}.{number}" not in names])
@@ -370,6 +434,7 @@ def main():
     check_layouts(protocol)
     if sys.byteorder == "little":
         check_example(protocol)
+    check_library()
     pages = list(all_pages())
     for page in pages:
         check_page(page, pages)

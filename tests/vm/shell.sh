@@ -32,8 +32,8 @@ $state. Some things to try:
 
   userevctl status
   hello &  # says so once a second, for a minute
-  userevctl tail --wait --count=3 hello
-  trace-cmd record -e user_events:hello sleep 3; trace-cmd report  # or: perf record -a -e user_events:hello sleep 3; perf script
+  userevctl tail --wait --count=3 hello_said
+  trace-cmd record -e user_events:hello_said sleep 3; trace-cmd report  # or: perf record -a -e user_events:hello_said sleep 3; perf script
   cat /sys/kernel/tracing/user_events_status
 
 \`exit\` (or Ctrl-D) switches the guest off; Ctrl-] and then x kills it when it hangs.

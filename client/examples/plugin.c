@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: CC0-1.0 */
+/* cc -fPIC -shared plugin.c -o plugin.so $(pkg-config --cflags --libs libuserev): its event comes and goes with it. */
+#include <userev.h>
+
+USEREV_EVENT(plugin, called, (u32, times));
+
+void plugin_run(uint32_t times);
+
+void plugin_run(uint32_t times)
+{
+	userev_emit(plugin_called, times);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: CC0-1.0 */
+#pragma once
+
+/* A stack of numbers, as a library that somebody else uses. */
+
+#include <stdbool.h>
+
+struct stack {
+	int number[8];
+	unsigned n;
+};
+
+bool stack_push(struct stack *, int number);
+bool stack_pop(struct stack *, int *ret);

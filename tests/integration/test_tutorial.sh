@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# client/TUTORIAL.md, followed to the letter: its program is taken out of it and built, and its commands are typed. What is done
+# in a virtual machine is done in one.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+tutorial=$PWD/client/TUTORIAL.md tree=$PWD
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+daemon='' shop=''
+trap 'for pid in $daemon $shop; do kill $pid; done 2>/dev/null; wait; rm -rf "$scratch"' EXIT
+export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control
+
+# What is typed in the chapter of that number.
+commands()
+{
+	awk -v chapter="## $1." 'index($0, "## ") == 1 { on = index($0, chapter) == 1 } on' "$tutorial" | sed -n 's/^    \$ //p'
+}
+
+# The one in the chapter that begins so; our own build is the one that is meant.
+command_of()
+{
+	commands "$1" | grep -F -m1 -- "$2" | sed "s|build/|$B/|g; s|-I client|-I $tree/client|; s|^cc |${CC:-cc} |"
+}
+
+program()
+{
+	sed -n '/^```c$/,/^```$/p' "$tutorial" | sed '1d;$d' >"$scratch/shop.c"
+	[ -s "$scratch/shop.c" ]
+}
+
+built()
+{
+	cd "$scratch" && eval "$(command_of 1 'cc ') -Wall -Wextra -Werror"
+}
+
+# typed CHAPTER BEGINNING PATTERN: what that command prints has the pattern.
+typed()
+{
+	local line
+	line=$(command_of "$1" "$2")
+	[ -n "$line" ] || { echo "chapter $1 has no such command"; return 1; }
+	(cd "$scratch" && PATH=$B:$PATH && eval "$line") >"$scratch/out" 2>&1 </dev/null
+	cat "$scratch/out"
+	[ -z "$3" ] || grep -qE -- "$3" "$scratch/out"
+}
+
+# As it is typed, but where it ends our daemon has to be found.
+program_starts()
+{
+	local line
+	line=$(command_of 3 setpriv)
+	(cd "$scratch" && eval "exec ${line% &}") &
+	shop=$!
+	for _ in {1..600}; do
+		"$B/userevctl" events 2>/dev/null | grep -q ^shop_request && return
+		sleep 0.1
+	done
+	return 1
+}
+
+daemon_starts()
+{
+	"$B/userevd" --foreground --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" --policy= >"$scratch/log" 2>&1 &
+	daemon=$!
+	for _ in {1..600}; do
+		"$B/userevctl" status >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	cat "$scratch/log"
+	return 1
+}
+
+# In the directory that it changes to, with as much patience as the machine needs.
+counted()
+{
+	local event=/sys/kernel/tracing/events/user_events/shop_request
+	[ "$(commands 4 | head -1)" = "cd $event" ] || { echo 'where is that?'; return 1; }
+	cd "$event" && eval "$(command_of 4 "$1")" || return
+	for _ in {1..60}; do
+		sleep 1
+		grep -E -- "$2" hist && return
+	done
+	cat hist
+	return 1
+}
+
+taken_away()
+{
+	cd /sys/kernel/tracing/events/user_events/shop_request && commands 4 | grep -F "'!hist" >"$scratch/away" && . "$scratch/away" &&
+		! grep -q '^hist:' trigger && "$B/userevctl" events shop_request | grep -E 'shop_request\s+off'
+}
+
+check 'it has a program' program
+check '… that can be built as it says' built
+check '… and says what it does, alone at a desk' typed 2 'userevctl run' 'shop_request\s.*status=[0-9]+ us=[0-9]+ path="/'
+if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
+	check 'a daemon is there' daemon_starts
+	check '… and the program, as anybody' program_starts
+	check 'its events can be seen' typed 3 'userevctl events' 'shop_restocked\s+off'
+	check '… and its records' typed 3 'userevctl tail' 'shop_request\s.*path="/'
+	check 'the histogram counts in powers of two' counted "echo 'hist:keys=us.log2" '~ 2\^1[0-9] }'
+	check '… and which paths are slow' counted "echo 'hist:keys=path" 'path: /'
+	check 'both can be taken away, and the event is off' taken_away
+fi
+sum_up
