@@ -42,7 +42,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtrac
 	clang bpftool libbpf-dev
 DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
 TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck mandoc python3 python3-prometheus-client \
-	procps systemd util-linux jq lintian python3-seccomp python3-yaml
+	procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
 VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
@@ -85,7 +85,7 @@ INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_lib
 	test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs
-SCRIPT_TESTS := tests/unit/test_declaring.sh tests/unit/test_disassembly.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
+SCRIPT_TESTS := tests/unit/test_declaring.sh tests/unit/test_disassembly.sh tests/unit/test_instructions.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
 	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_conformance.py tests/integration/test_demo.sh \
 	tests/integration/test_examples.sh tests/integration/test_install.sh tests/integration/test_tutorial.sh \
 	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_python.py \

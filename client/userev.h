@@ -135,17 +135,17 @@ bool userev_awaken(const struct userev_event *event) __attribute__((__cold__));
 static inline bool userev_enabled(const struct userev_event *event)
 {
 	/* Relaxed atomics: another thread may be registering it right now. They cost what plain loads cost. */
+	uintptr_t status = (uintptr_t)event + (uintptr_t)__atomic_load_n(&event->status, __ATOMIC_RELAXED);
 	unsigned char mask;
-	const unsigned char *status =
-		(const unsigned char *)((uintptr_t)event +
-					(uintptr_t)__atomic_load_n(&event->status, __ATOMIC_RELAXED));
 #if defined(__x86_64__) || defined(__i386__)
 	/* The eight events of a byte are nearly always off together: compare in memory, look at our own bit only if not. */
 	bool some;
 
-	__asm__ __volatile__("cmpb $0, %1" : "=@ccne"(some) : "m"(*status));
+	__asm__ __volatile__("cmpb $0, %1" : "=@ccne"(some) : "m"(*(const unsigned char *)status));
 	if (__builtin_expect(!some, 1))
 		return false;
+	/* Once more, so that the compiler need not keep the sum: the processor makes it when it compares. */
+	status = (uintptr_t)event + (uintptr_t)__atomic_load_n(&event->status, __ATOMIC_RELAXED);
 #else
 	if (__builtin_expect(*(const volatile unsigned char *)status == 0, 1))
 		return false;
