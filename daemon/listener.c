@@ -205,6 +205,13 @@ static int make_directory(struct listener *listener, const char *path)
 	return !listener->made_directory && errno != EEXIST ? -errno : 0;
 }
 
+static bool is_ours(const struct listener *listener, const struct stat *status)
+{
+	return status->st_dev == listener->device && status->st_ino == listener->inode &&
+	       status->st_ctim.tv_sec == listener->changed.tv_sec &&
+	       status->st_ctim.tv_nsec == listener->changed.tv_nsec;
+}
+
 void listener_remove_files(const struct listener *listener)
 {
 	_cleanup_(freep) char *copy = listener->path ? strdup(listener->path) : NULL;
@@ -213,7 +220,7 @@ void listener_remove_files(const struct listener *listener)
 
 	if (listener->handed_over)
 		return;
-	if (path && lstat(path, &status) == 0 && status.st_dev == listener->device && status.st_ino == listener->inode)
+	if (path && lstat(path, &status) == 0 && is_ours(listener, &status))
 		unlink(path);
 	if (copy && listener->made_directory)
 		rmdir(dirname(copy));
@@ -255,13 +262,15 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 	/* Nobody can connect between bind() and chmod(): it does not listen yet. */
 	if (bind(listener->fd, (struct sockaddr *)&address, length) < 0)
 		return -errno;
+	r = chmod(path, mode) < 0 ? -errno : 0;
 	if (lstat(path, &status) < 0)
 		return -errno;
 	listener->device = status.st_dev;
 	listener->inode = status.st_ino;
-	if (chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
-		return -errno;
-	return 0;
+	listener->changed = status.st_ctim;
+	if (r == 0 && listen(listener->fd, LISTEN_BACKLOG) < 0)
+		r = -errno;
+	return r;
 }
 
 static void start(struct listener *listener)

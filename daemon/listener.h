@@ -19,7 +19,8 @@ struct listener {
 	char handed_path[sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path)];
 	bool made_directory; /* that the socket is in */
 	dev_t device;	     /* of the socket's file, so that nobody else's is removed */
-	ino_t inode;
+	ino_t inode;	     /* which the next file may have, too, but not at: */
+	struct timespec changed;
 	ev_io w_accept;
 	ev_timer w_backoff;
 	uint64_t backoffs;

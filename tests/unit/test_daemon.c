@@ -777,8 +777,23 @@ TEST(a_daemon_that_ends_while_much_is_decided_ends_well)
 }
 END_TEST
 
-SUITE("daemon", one_refusal_of_a_kind_is_logged_in_a_minute_and_all_are_counted,
-      each_reason_and_each_tenant_is_logged_by_itself,
+/* The next daemon's may have the number of the last one's, which is removed by a process that outlives it. */
+TEST(a_socket_that_came_after_ours_is_not_removed_though_it_has_the_number_of_ours)
+{
+	WORLD(world, 10, 10);
+	const struct listener ours = world->daemon->client_listeners[0];
+	struct listener last = ours;
+
+	last.changed.tv_nsec = (last.changed.tv_nsec + 1) % 1000000000;
+	listener_remove_files(&last);
+	ck_assert_int_eq(access(world->socket, F_OK), 0);
+	listener_remove_files(&ours);
+	ck_assert_int_eq(access(world->socket, F_OK), -1);
+}
+END_TEST
+
+SUITE("daemon", a_socket_that_came_after_ours_is_not_removed_though_it_has_the_number_of_ours,
+      one_refusal_of_a_kind_is_logged_in_a_minute_and_all_are_counted, each_reason_and_each_tenant_is_logged_by_itself,
       a_long_listing_keeps_nobody_waiting_and_what_is_asked_after_it_is_answered_after_it,
       who_comes_when_the_machine_has_no_file_left_waits_and_is_then_served,
       who_is_in_no_cgroup_that_the_daemon_can_see_is_told_so_and_the_admin_once_a_minute,
