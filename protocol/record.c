@@ -15,6 +15,7 @@
 
 #include "protocol/record.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -159,12 +160,61 @@ static void write_number(struct writer writer, const uint8_t *at, size_t size, b
 		text_printf(writer.out, "%llu", (unsigned long long)get_unsigned(at, size));
 }
 
+static bool ends_with(const struct field *field, const char *end)
+{
+	size_t length = strlen(end);
+
+	return field->name_length > length && memcmp(field->name + field->name_length - length, end, length) == 0;
+}
+
+/* The kernel has no floats. USEREV_EVENT() and its like register their bits, under a name that says so. */
+static bool is_float(const struct field *field)
+{
+	return field->kind == FIELD_UNSIGNED && ((field->size == sizeof(float) && ends_with(field, "_f32")) ||
+						 (field->size == sizeof(double) && ends_with(field, "_f64")));
+}
+
+static double get_float(const uint8_t *at, size_t size)
+{
+	double wide;
+	float narrow;
+
+	if (size == sizeof(wide)) {
+		memcpy(&wide, at, sizeof(wide));
+		return wide;
+	}
+	memcpy(&narrow, at, sizeof(narrow));
+	return (double)narrow;
+}
+
+/* As few digits as there have to be to read the same again. */
+static void write_float(struct writer writer, const uint8_t *at, size_t size)
+{
+	const double value = get_float(at, size);
+	char digits[32] = "";
+
+	if (!__builtin_isfinite(value)) {
+		const char *name = __builtin_isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
+
+		text_printf(writer.out, writer.json ? "\"%s\"" : "%s", name);
+		return;
+	}
+	for (int n = 6; n <= 17; n++) {
+		snprintf(digits, sizeof(digits), "%.*g", n, value);
+		if (size == sizeof(value) ? strtod(digits, NULL) == value : strtof(digits, NULL) == (float)value)
+			break;
+	}
+	text_printf(writer.out, "%s", digits);
+}
+
 /* In JSON a char is always a number: a reader wants one type for one field. */
 static void write_integer(struct writer writer, const struct field *field, const uint8_t *at)
 {
 	bool is_char = field->is_text && field->is_signed;
 
-	if (is_char && !writer.json && *at >= ' ' && *at <= '~')
+	if (is_float(field))
+		write_float(writer, at, field->size);
+	else if (is_char && !writer.json && *at >= ' ' && *at <= '~')
 		text_printf(writer.out, "'%c'", *at);
 	else
 		write_number(writer, at, field->size, field->is_signed);
@@ -371,6 +421,21 @@ static void put_number(uint8_t *to, size_t size, uint64_t value)
 		memcpy(to, &value, size);
 }
 
+static int set_float(struct builder *builder, const struct field *field, const char *value)
+{
+	char *end;
+	const double wide = strtod(value, &end);
+	const float narrow = (float)wide;
+
+	if (end == value || *end != '\0' || isspace((unsigned char)*value))
+		return refuse_value(builder, field, value, "a number such as 0.5 or 1e9");
+	if (field->size == sizeof(wide))
+		memcpy(builder->payload + field->offset, &wide, sizeof(wide));
+	else
+		memcpy(builder->payload + field->offset, &narrow, sizeof(narrow));
+	return 0;
+}
+
 static int set_integer(struct builder *builder, const struct field *field, const char *value)
 {
 	uint64_t maximum = UINT64_MAX >> (64 - 8 * field->size + (field->is_signed ? 1 : 0));
@@ -522,7 +587,7 @@ static int set_field(struct builder *builder, const struct field *field, const c
 		return set_chars(builder, field, value);
 	if (field->kind == FIELD_STRUCT)
 		return set_struct(builder, field, value);
-	return set_integer(builder, field, value);
+	return is_float(field) ? set_float(builder, field, value) : set_integer(builder, field, value);
 }
 
 int record_build(const struct description *description, const char *const *assignments, size_t n, void *buffer,

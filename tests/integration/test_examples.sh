@@ -84,7 +84,7 @@ check '… of either kind' server_said 'server_request\s+status=200 ns=[0-9]+ pa
 check 'a library has events that its program knows nothing of' says 8 'stack_pushed\s+number=' 60 "$B/examples/use_stack"
 check '… all of them' in_last 'stack_full\s+refused=81'
 check 'a plugin has its own' says 3 'plugin_called\s+times=' 60 "$B/examples/plugin_host" "$B/examples/plugin.so" 3
-check 'C++ has them' says 3 'tasks_done\s+seconds_f64=[0-9]+ name="task [123]"' 60 "$B/examples/tasks"
+check 'C++ has them' says 3 'tasks_done\s+seconds_f64=[0-9.]+(e-[0-9]+)? name="task [123]"' 60 "$B/examples/tasks"
 check 'a shell script has them' copy_things
 check '… of what went wrong, too' in_last 'backup_file\s+status=1 bytes=0 name="missing"'
 sum_up

@@ -265,6 +265,33 @@ TEST(numbers_are_shown_with_their_size_and_sign)
 }
 END_TEST
 
+TEST(bits_of_floats_are_shown_as_what_they_mean_and_read_as_such)
+{
+	describe("e u32 a_f32; u64 b_f64; u64 c_f32; s64 d_f64; u32 _f32");
+	ADD(float, 0.1F);
+	ADD(double, 9.95);
+	ADD(uint64_t, 1);
+	ADD(int64_t, -1);
+	ADD(uint32_t, 7);
+	ck_assert_str_eq(to_text(), "a_f32=0.1 b_f64=9.95 c_f32=1 d_f64=-1 _f32=7");
+	ck_assert_str_eq(to_json(), "{\"a_f32\":0.1,\"b_f64\":9.95,\"c_f32\":1,\"d_f64\":-1,\"_f32\":7}");
+
+	describe("e u64 x_f64; u64 y_f64; u32 z_f32");
+	ADD(double, 1.0 / 3.0);
+	ADD(double, -__builtin_inf());
+	ADD(float, __builtin_nanf(""));
+	ck_assert_str_eq(to_text(), "x_f64=0.3333333333333333 y_f64=-inf z_f32=nan");
+	ck_assert_str_eq(to_json(), "{\"x_f64\":0.3333333333333333,\"y_f64\":\"-inf\",\"z_f32\":\"nan\"}");
+
+	ck_assert_int_eq(BUILD("x_f64=0.3333333333333333", "y_f64=1e300", "z_f32=-2.5"), 0);
+	ck_assert_str_eq(to_text(), "x_f64=0.3333333333333333 y_f64=1e+300 z_f32=-2.5");
+	ck_assert_int_eq(BUILD("x_f64=1.5x"), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_ptr_nonnull(strstr(sentence, "a number such as 0.5 or 1e9"));
+	ck_assert_int_eq(BUILD("x_f64="), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_int_eq(BUILD("x_f64= 1"), REFUSAL_BAD_DESCRIPTION);
+}
+END_TEST
+
 TEST(a_char_is_shown_as_one_where_it_can_be)
 {
 	describe("e char a; char b; char c; char d; unsigned char f; s8 g");
@@ -553,7 +580,8 @@ TEST(no_payload_is_read_beyond_its_end)
 }
 END_TEST
 
-SUITE("record", a_payload_shorter_than_the_fixed_fields_is_short, an_event_without_fields_takes_an_empty_payload,
+SUITE("record", bits_of_floats_are_shown_as_what_they_mean_and_read_as_such,
+      a_payload_shorter_than_the_fixed_fields_is_short, an_event_without_fields_takes_an_empty_payload,
       a_rel_loc_counts_from_the_end_of_its_number, a_data_loc_counts_from_the_start_of_the_kernels_entry,
       dynamic_data_may_reach_the_end_of_the_payload_and_not_beyond, dynamic_data_may_lie_in_the_fixed_part,
       dynamic_data_cannot_be_the_kernels_own_fields, dynamic_chars_end_in_nul,
