@@ -271,7 +271,7 @@ INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/us
 	$(foreach file,$(wildcard systemd/policy.d-examples/*.conf),644:$(file):$(DOCDIR)/policy.d-examples)
 # Each function has a page, whichever file it stands in.
 names_of = $(shell sed -n '/^\.Sh SYNOPSIS/q; s/^\.Nm \([^ ]*\).*/\1/p' $(1))
-INSTALLED += $(foreach page,$(wildcard client/*.3),$(foreach name,$(call names_of,$(page)),644:$(page):$(MANDIR)/man3:$(name).3))
+INSTALLED += $(foreach page,$(wildcard client/*.3),$(foreach name,$(sort $(basename $(notdir $(page))) $(call names_of,$(page))),644:$(page):$(MANDIR)/man3:$(name).3))
 INSTALLED += 644:client/userevctl.bash-completion:$(COMPLETIONDIR):userevctl \
 	644:systemd/userevd-containers.7:$(MANDIR)/man7 \
 	$(foreach file,$(wildcard systemd/containers/*),644:$(file):$(DOCDIR)/containers)

@@ -388,8 +388,6 @@ def check_library():
         examples = re.findall(r"^\.Bd -literal\n(#include.*?)^\.Ed", source(path), re.M | re.S)
         for number, text in enumerate(examples):
             compile_example(path, number + 1, text.replace("\\e", "\\"))
-    for number, text in enumerate(re.findall(r"^```c\n(.*?)^```", source("README.md"), re.M | re.S)):
-        compile_example("README.md", number + 1, text)
     # For userev_enabled() alone.
     wanted.pop("userev_awaken", None)
     check("userev.h has some functions", [] if len(wanted) > 15 else ["hardly any"])
