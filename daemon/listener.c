@@ -2,6 +2,7 @@
 
 #include "daemon/listener.h"
 
+#include <fcntl.h>
 #include <libgen.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -205,22 +206,29 @@ static int make_directory(struct listener *listener, const char *path)
 	return !listener->made_directory && errno != EEXIST ? -errno : 0;
 }
 
-static bool is_ours(const struct listener *listener, const struct stat *status)
+/* False: there is none. */
+static bool look_at(const char *path, struct statx *ret)
 {
-	return status->st_dev == listener->device && status->st_ino == listener->inode &&
-	       status->st_ctim.tv_sec == listener->changed.tv_sec &&
-	       status->st_ctim.tv_nsec == listener->changed.tv_nsec;
+	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, ret) == 0;
+}
+
+/* A file that came after ours may have the number of ours; where the file system knows when they were made, that tells. */
+static bool is_same_file(const struct statx *one, const struct statx *other)
+{
+	return one->stx_dev_major == other->stx_dev_major && one->stx_dev_minor == other->stx_dev_minor &&
+	       one->stx_ino == other->stx_ino && one->stx_btime.tv_sec == other->stx_btime.tv_sec &&
+	       one->stx_btime.tv_nsec == other->stx_btime.tv_nsec;
 }
 
 void listener_remove_files(const struct listener *listener)
 {
 	_cleanup_(freep) char *copy = listener->path ? strdup(listener->path) : NULL;
 	const char *path = listener->path;
-	struct stat status;
+	struct statx file;
 
 	if (listener->handed_over)
 		return;
-	if (path && lstat(path, &status) == 0 && is_ours(listener, &status))
+	if (path && look_at(path, &file) && is_same_file(&file, &listener->file))
 		unlink(path);
 	if (copy && listener->made_directory)
 		rmdir(dirname(copy));
@@ -241,7 +249,6 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 {
 	int type = listener->socket == SOCKET_METRICS ? SOCK_STREAM : SOCK_SEQPACKET;
 	struct sockaddr_un address;
-	struct stat status;
 	socklen_t length;
 	int r;
 
@@ -262,15 +269,9 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 	/* Nobody can connect between bind() and chmod(): it does not listen yet. */
 	if (bind(listener->fd, (struct sockaddr *)&address, length) < 0)
 		return -errno;
-	r = chmod(path, mode) < 0 ? -errno : 0;
-	if (lstat(path, &status) < 0)
+	if (!look_at(path, &listener->file) || chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
 		return -errno;
-	listener->device = status.st_dev;
-	listener->inode = status.st_ino;
-	listener->changed = status.st_ctim;
-	if (r == 0 && listen(listener->fd, LISTEN_BACKLOG) < 0)
-		r = -errno;
-	return r;
+	return 0;
 }
 
 static void start(struct listener *listener)

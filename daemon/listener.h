@@ -18,9 +18,7 @@ struct listener {
 	bool handed_over; /* bound by somebody else, whose its file is */
 	char handed_path[sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path)];
 	bool made_directory; /* that the socket is in */
-	dev_t device;	     /* of the socket's file, so that nobody else's is removed */
-	ino_t inode;	     /* which the next file may have, too, but not at: */
-	struct timespec changed;
+	struct statx file;   /* the socket's, so that nobody else's is removed */
 	ev_io w_accept;
 	ev_timer w_backoff;
 	uint64_t backoffs;
