@@ -80,7 +80,7 @@ def is_on(event):
 def check_absent():
     with scratch_directory() as directory:
         daemon = Daemon(directory)
-        client = userev.Userev(daemon.socket, interval=0.05)
+        client = userev.Userev(daemon.socket, deadline=LONG, interval=0.05)
         event = client.event("late u32 n")
         check("without a daemon an event is declared, and off", event.enabled or event.refusal or client.connected)
         check("… nothing is written", event.emit(1) or event(1))
@@ -133,13 +133,13 @@ def check_refusing():
         daemon.stop()
         daemon.options = (f"--policy={daemon.directory}/policy",)
         daemon.start()
-        client = userev.Userev(daemon.socket)
+        client = userev.Userev(daemon.socket, deadline=LONG)
         events = [client.event(f"greedy_{i} u32 n") for i in range(3)]
         check("a refusal says why, by name and in a sentence",
               differs(events[2].refusal and events[2].refusal.reason, "quota-exceeded") or not events[2].refusal.sentence)
         check("… and harms no other", [event.refusal for event in events[:2] if event.refusal])
         check("… and its event is off", events[2].enabled or events[2].emit(1))
-        other = userev.Userev(daemon.socket)
+        other = userev.Userev(daemon.socket, deadline=LONG)
         event = other.event("another u32 n")
         check("a connection that is refused says why",
               differs(other.refusal and other.refusal.reason, "too-many-connections") or event.enabled)
@@ -153,7 +153,7 @@ def check_refusing():
 
 def check_bad_values():
     with running() as daemon, traced_by(daemon, "values") as tail:
-        client = userev.Userev(daemon.socket)
+        client = userev.Userev(daemon.socket, deadline=LONG)
         event = client.event("values u8 n; __rel_loc char[] text")
         is_on(event)
         wrong = [(256, ""), (-1, ""), ("x", ""), (None, ""), (1.5, ""), (1,), (1, "", ""), (1, None), (1, [1, 2])]
@@ -314,7 +314,7 @@ def check_noise(directory):
 def check_files():
     with running() as daemon:
         before = open_fds()
-        client = userev.Userev(daemon.socket, interval=0.05)
+        client = userev.Userev(daemon.socket, deadline=LONG, interval=0.05)
         events = [client.event(f"file_{i} u32 n") for i in range(3)]
         fds = own_fds()
         check("there are files of ours", len(fds) < 2)
@@ -337,7 +337,7 @@ def check_files():
 def check_stolen_files(which):
     """A program that becomes a daemon closes everything, and then opens other files under the same numbers."""
     with running() as daemon, traced_by(daemon, "stolen") as tail:
-        client = userev.Userev(daemon.socket, interval=0.05)
+        client = userev.Userev(daemon.socket, deadline=LONG, interval=0.05)
         event = client.event("stolen u32 n")
         is_on(event)
         with tempfile.TemporaryDirectory() as directory:
@@ -359,7 +359,7 @@ def check_stolen_files(which):
 
 def check_fork():
     with running() as daemon, traced_by(daemon, "forked") as tail:
-        client = userev.Userev(daemon.socket, interval=0.05)
+        client = userev.Userev(daemon.socket, deadline=LONG, interval=0.05)
         event = client.event("forked u32 who; u32 n")
         is_on(event)
         may_end, parents_end = os.pipe()
@@ -436,7 +436,7 @@ def check_signals():
 
 def check_losses():
     with running() as daemon, traced_by(daemon, "flood") as tail:
-        client = userev.Userev(daemon.socket, interval=0.01)
+        client = userev.Userev(daemon.socket, deadline=LONG, interval=0.01)
         event = client.event("flood u32 n; __rel_loc char[] text")
         is_on(event)
         check("what is too big is lost, and counted", event.emit(0, "x" * 5000) or event.emit(0, "x" * 100000) or client.too_big != 2)
@@ -456,7 +456,7 @@ def check_losses():
 
 def check_functions():
     with running() as daemon, traced_by(daemon, "shop_*", "*_nested_*") as tail:
-        client = userev.Userev(daemon.socket)
+        client = userev.Userev(daemon.socket, deadline=LONG)
 
         @userev.traced("shop_handle", userev=client)
         def handle(a, b=2):
@@ -504,7 +504,7 @@ class Counting:
 
 def check_logs():
     with running() as daemon:
-        client = userev.Userev(daemon.socket)
+        client = userev.Userev(daemon.socket, deadline=LONG)
         logger = logging.getLogger("shop.orders")
         logger.propagate = False
         logger.setLevel(logging.DEBUG)
