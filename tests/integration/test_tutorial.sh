@@ -52,7 +52,7 @@ program_starts()
 {
 	local line
 	line=$(command_of 3 setpriv)
-	(cd "$scratch" && eval "exec ${line% &}") &
+	(cd "$scratch" && eval "exec ${line% &}") >"$scratch/shop.log" 2>&1 &
 	shop=$!
 	for _ in {1..600}; do
 		"$B/userevctl" events 2>/dev/null | grep -q ^shop_request && return
@@ -97,8 +97,11 @@ check 'it has a program' program
 check '… that can be built as it says' built
 check '… and says what it does, alone at a desk' typed 2 'userevctl run' 'shop_request\s.*status=[0-9]+ us=[0-9]+ path="/'
 if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
-	check 'a daemon is there' daemon_starts
-	check '… and the program, as anybody' program_starts
+	# Not in a command substitution, which would wait for their end.
+	daemon_starts
+	check 'a daemon is there' "$B/userevctl" status
+	program_starts
+	check '… and the program, as anybody' kill -0 "$shop"
 	check 'its events can be seen' typed 3 'userevctl events' 'shop_restocked\s+off'
 	check '… and its records' typed 3 'userevctl tail' 'shop_request\s.*path="/'
 	check 'the histogram counts in powers of two' counted "echo 'hist:keys=us.log2" '~ 2\^1[0-9] }'
