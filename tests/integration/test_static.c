@@ -178,10 +178,9 @@ TEST(a_field_of_each_kind_arrives_as_it_was_given)
 	switch_on("program_kinds");
 	switch_on("program_nothing");
 	expect_good_end(child);
-	expect_record("program_kinds",
-		      "a=255 b=-1 comm=\"abc\" c=65535 d=-2 where=01000000ffffffff e=7 f=-7 "
-		      "part_f32=0.5 load_f64=-2 text=\"some text\" data=[1,2] "
-		      "g=18446744073709551615 h=-9223372036854775808 full=\"wxyz\" none=\"(null)\"");
+	expect_record("program_kinds", "a=255 b=-1 comm=\"abc\" c=65535 d=-2 where=01000000ffffffff e=7 f=-7 "
+				       "part_f32=0.5 load_f64=-2 text=\"some text\" data=[1,2] "
+				       "g=18446744073709551615 h=-9223372036854775808 full=\"wxyz\" none=\"(null)\"");
 	expect_record("program_nothing", "");
 	switch_off("program_kinds");
 	switch_off("program_nothing");
