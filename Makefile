@@ -104,8 +104,9 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_interoperation.sh test_python.py test_quiescence.py test_tracing.sh test_tutorial.sh)
-GUEST_TESTS_6_12 = $(GUEST_TESTS) $(CONFINED_TESTS) $(GUARD_TESTS)
+	$(addprefix tests/integration/,test_conformance.py test_interoperation.sh test_python.py test_quiescence.py test_tracing.sh)
+# What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)
+GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(INTEGRATION_TESTS:%=$(B)/tests/%) $(GUARD_TESTS)
 EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
