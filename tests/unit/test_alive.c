@@ -12,22 +12,6 @@
 #include "client/library.h"
 #include "tests/unit/fake_daemon.h"
 
-static struct fake *start(void)
-{
-	struct fake *fake = fake_new();
-
-	fake_start(fake);
-	return fake;
-}
-
-static struct userev *open_to(struct fake *fake)
-{
-	struct userev *userev = userev_open(fake->path, 0);
-
-	ck_assert_ptr_nonnull(userev);
-	return userev;
-}
-
 static void register_event(struct userev *userev, struct userev_event *event, const char *description)
 {
 	ck_assert_int_eq(userev_register(userev, event, description, 0), 0);
@@ -40,19 +24,6 @@ static void test_until_alive(const struct userev_event *event)
 		ck_assert(!userev_enabled(event));
 		usleep(1000);
 	}
-}
-
-static void expect_record(struct fake *fake, struct userev_event *event, const char *name)
-{
-	uint32_t index, payload = 0x12345678, got = 0;
-
-	fake_switch(fake, name, true);
-	ck_assert(userev_enabled(event));
-	ck_assert_int_eq(userev_write(event, &payload, sizeof(payload)), sizeof(payload));
-	ck_assert_int_eq(fake_record(fake, &index, &got, sizeof(got)), sizeof(got));
-	ck_assert_uint_eq(got, payload);
-	fake_switch(fake, name, false);
-	ck_assert(!userev_enabled(event));
 }
 
 /* Late, absent */
@@ -72,8 +43,8 @@ TEST(a_late_answer_is_taken_by_the_next_call)
 	fake_set(fake, hold = false);
 	library_patience_ms = 20000;
 	register_event(userev, &other, "other u32 number");
-	expect_record(fake, &event, "event");
-	expect_record(fake, &other, "other");
+	expect_alive(fake, &event, "event");
+	expect_alive(fake, &other, "other");
 	ck_assert_uint_eq(fake->accepted, 1);
 	ck_assert_uint_eq(fake->items, 2);
 	userev_close(userev);
@@ -96,7 +67,7 @@ TEST(a_late_welcome_is_taken_by_a_test_of_an_event)
 	test_until_alive(&event);
 	ck_assert_uint_eq(fake->accepted, 1);
 	ck_assert_ptr_null(userev_why(&event));
-	expect_record(fake, &event, "event");
+	expect_alive(fake, &event, "event");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -139,7 +110,7 @@ TEST(an_event_that_is_released_before_its_answer_is_given_back_after_it)
 	ck_assert_int_eq(userev_poll(userev, 60000), 0);
 	fake_wait(fake, fake->releases == 1);
 	ck_assert_uint_eq(fake->released_bit, 1);
-	expect_record(fake, &kept, "kept");
+	expect_alive(fake, &kept, "kept");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -159,7 +130,7 @@ TEST(an_event_that_is_asked_for_again_is_not_given_back)
 	userev_release(userev, &first);
 	fake_set(fake, hold = false);
 	ck_assert_int_eq(userev_poll(userev, 60000), 0);
-	expect_record(fake, &second, "event");
+	expect_alive(fake, &second, "event");
 	ck_assert_uint_eq(fake->releases, 0);
 	userev_close(userev);
 	fake_free(fake);
@@ -180,7 +151,7 @@ TEST(events_come_alive_when_a_daemon_is_there_at_last)
 	fake_start(fake);
 	test_until_alive(&event);
 	test_until_alive(&other);
-	expect_record(fake, &event, "event");
+	expect_alive(fake, &event, "event");
 	ck_assert_uint_eq(fake->registers, 1);
 	userev_close(userev);
 	fake_free(fake);
@@ -223,7 +194,7 @@ TEST(who_refuses_us_is_not_asked_in_a_loop)
 	ck_assert_uint_lt(fake->accepted, 20);
 	fake_do(fake, GOOD, 0);
 	test_until_alive(&event);
-	expect_record(fake, &event, "event");
+	expect_alive(fake, &event, "event");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -284,7 +255,7 @@ TEST(a_test_of_an_event_does_not_wait_for_another_thread)
 	}
 	fake_set(fake, hold = false);
 	pthread_join(thread, NULL);
-	expect_record(fake, &event, "event");
+	expect_alive(fake, &event, "event");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -347,8 +318,8 @@ TEST(a_write_notices_that_the_daemon_has_gone_and_the_event_comes_back)
 		userev_enabled(&other);
 	test_until_alive(&other);
 	test_until_alive(&event);
-	expect_record(fake, &event, "event");
-	expect_record(fake, &other, "other");
+	expect_alive(fake, &event, "event");
+	expect_alive(fake, &other, "other");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -378,7 +349,7 @@ TEST(what_was_on_goes_on_until_there_is_something_better)
 	fake_set(fake, hold = false);
 	ck_assert_int_eq(userev_poll(userev, 60000), 0);
 	fake_set(fake, keep_records = false);
-	expect_record(fake, &event, "event");
+	expect_alive(fake, &event, "event");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -413,7 +384,7 @@ TEST(an_event_loop_needs_one_fd_whatever_becomes_of_the_daemon)
 		while (userev_poll(userev, 0) == -EAGAIN)
 			ck_assert(is_readable(fd, -1));
 		ck_assert(!is_readable(fd, 20));
-		expect_record(fake, &event, "event");
+		expect_alive(fake, &event, "event");
 		fake_stop(fake);
 		ck_assert(is_readable(fd, -1));
 		ck_assert_int_eq(userev_poll(userev, 0), -ENOENT);
@@ -439,7 +410,7 @@ TEST(a_poll_that_may_wait_does_so_for_an_answer_but_for_no_daemon)
 	fake_start(fake);
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
 	ck_assert_int_eq(userev_poll(userev, 0), 0);
-	expect_record(fake, &event, "event");
+	expect_alive(fake, &event, "event");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -656,8 +627,8 @@ static void expect_that_a_reused_fd_is_noticed(bool connection)
 	userev->unreported.too_big = 1;
 	losses_report(userev);
 	register_event(userev, &other, "other u32 number");
-	expect_record(fake, &event, "event");
-	expect_record(fake, &other, "other");
+	expect_alive(fake, &event, "event");
+	expect_alive(fake, &other, "other");
 	userev_release(userev, &other);
 	userev_close(userev);
 	ck_assert_int_lt(read(ends[0], &byte, 1), 0);
@@ -785,12 +756,12 @@ TEST(what_is_there_at_the_start_is_asked_for_in_one_go_and_nobody_waits)
 	fake_wait(fake, fake->registers == 1);
 	ck_assert_uint_eq(fake->items, 3 * DECLARED);
 	ck_assert_int_eq(userev_poll(NULL, -1), 0);
-	expect_record(fake, &first->event[0], "first0");
-	expect_record(fake, &second->event[2], "second2");
+	expect_alive(fake, &first->event[0], "first0");
+	expect_alive(fake, &second->event[2], "second2");
 	ck_assert_uint_eq(fake->registers, 1);
 	ck_assert_uint_eq(fake->hellos, 1);
 	unload(first);
-	expect_record(fake, &second->event[2], "second2");
+	expect_alive(fake, &second->event[2], "second2");
 	fake_wait(fake, fake->releases == 1);
 	unload(second);
 	forget_static_events();
@@ -815,7 +786,7 @@ TEST(libraries_of_a_program_without_events_are_asked_for_when_one_is_tested)
 	/* One that is loaded later. */
 	first = load_library("later");
 	test_until_alive(&first->event[0]);
-	expect_record(fake, &first->event[0], "later0");
+	expect_alive(fake, &first->event[0], "later0");
 	unload(first);
 	forget_static_events();
 	fake_free(fake);

@@ -13,38 +13,6 @@
 
 #define NO_DAEMON "/tmp/userev-client-where-nobody-is/socket"
 
-static struct fake *start(void)
-{
-	struct fake *fake = fake_new();
-
-	fake_start(fake);
-	return fake;
-}
-
-static struct userev *open_to(struct fake *fake)
-{
-	struct userev *userev = userev_open(fake->path, 0);
-
-	ck_assert_ptr_nonnull(userev);
-	return userev;
-}
-
-static void expect_alive(struct fake *fake, struct userev_event *event, const char *name)
-{
-	uint32_t index, payload = 0x12345678, got = 0;
-
-	fake_switch(fake, name, true);
-	ck_assert(userev_enabled(event));
-	ck_assert_int_eq(userev_write(event, &payload, sizeof(payload)), sizeof(payload));
-	ck_assert_int_eq(fake_record(fake, &index, &got, sizeof(got)), sizeof(got));
-	fake_lock(fake);
-	ck_assert_uint_eq(index % FAKE_STREAM, fake_bit(fake, name, strlen(name)));
-	fake_unlock(fake);
-	ck_assert_uint_eq(got, payload);
-	fake_switch(fake, name, false);
-	ck_assert(!userev_enabled(event));
-}
-
 static void expect_off(const struct userev_event *event)
 {
 	ck_assert(!userev_enabled(event));
