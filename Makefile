@@ -104,7 +104,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_interoperation.sh test_python.py test_quiescence.py test_tracing.sh)
+	$(addprefix tests/integration/,test_conformance.py test_examples.sh test_interoperation.sh test_python.py test_quiescence.py test_tracing.sh)
 # What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(INTEGRATION_TESTS:%=$(B)/tests/%) $(GUARD_TESTS)
@@ -112,8 +112,9 @@ EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
-GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
-	--guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
+# The first takes longest, and runs beside what is tested on the host.
+LONGEST_GUEST = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS)
+GUESTS = --guest 6.12+early $(B) $(EARLY_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
 
 objects = $(foreach name,$(2),$(B)/$(1)/$(name).o)
 PROTOCOL_LIBRARY_OBJECTS := $(call objects,protocol,$(PROTOCOL_LIBRARY))
@@ -185,8 +186,8 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)$(BUILD) packages
-	$(Q)tests/run-tests.sh $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(DEB_TESTS) tests/vm/test_bed.sh -- $(CONFINED) $(CONFINED_TESTS) \
-		-- $(ASAN) $(ASAN_TESTS) $(GUESTS)
+	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(DEB_TESTS) tests/vm/test_bed.sh \
+		-- $(CONFINED) $(CONFINED_TESTS) -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
 
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
@@ -198,7 +199,7 @@ asan: test-dependencies
 
 check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined packages
-	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(GUESTS)
+	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(GUESTS)
 
 check-restart: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests

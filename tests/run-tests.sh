@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# run-tests.sh BUILD PROGRAM… [-- BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon and
-# tools of a build, one after the other, then those for guests in them, all guests side by side, and sums up. A program is check's,
-# or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12, 6.1, or one with systemd: 6.12+systemd, or
-# 6.12+early, whose systemd finds what is installed, and programs that can't wait for it, when it starts.
+# run-tests.sh [-- BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon and tools of a build, one
+# after the other, and those for guests in them, and sums up. Each guest starts where it is named, and runs beside all that follows.
+# A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12, 6.1, or one with systemd:
+# 6.12+systemd, or 6.12+early, whose systemd finds what is installed, and programs that can't wait for it, when it starts.
+# The first "--" may be left out.
 #
 # A program that takes longer than TEST_LIMIT seconds (1200) has failed, and so has a guest after GUEST_LIMIT (2400).
 #
@@ -129,9 +130,10 @@ is_separator()
 	[[ $1 = -- || $1 = --guest ]]
 }
 
-separator=--
+is_separator "${1-}" || set -- -- "$@"
 while [ $# -gt 0 ]; do
-	kernel=
+	separator=$1 kernel=
+	shift
 	[ "$separator" != --guest ] || { kernel=$1 && shift; }
 	build=$1
 	shift
@@ -149,7 +151,6 @@ while [ $# -gt 0 ]; do
 			run "$build" "$program"
 		done
 	fi
-	[ $# -eq 0 ] || { separator=$1; shift; }
 done
 tell_host ''
 for i in "${!guests[@]}"; do

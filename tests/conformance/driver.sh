@@ -46,17 +46,26 @@ translate_words()
 	done
 }
 
+# The holder explains what it does, so we know when the daemon has answered it.
 register()
 {
-	local name fd said
+	local name fd said line process
 	name=${1%%[ :	]*}
-	if ! said=$("$ctl" emit --stdin "$1" 2>&1 </dev/null); then
-		echo "refused $said"
-		return
+	said=$(mktemp)
+	exec {fd}> >(USEREV_DEBUG=1 exec "$ctl" emit --stdin "$1" 2>"$said")
+	process=$!
+	until grep -q ' answered' "$said" || ! kill -0 $process 2>/dev/null; do
+		sleep 0.05
+	done
+	line=$(grep -v '^userev: ' "$said")
+	rm "$said"
+	if [ "$line" ]; then
+		exec {fd}>&-
+		echo "refused $line"
+	else
+		pid[$name]=$process holder[$name]=$fd description[$name]=$1
+		echo ok
 	fi
-	exec {fd}> >(exec "$ctl" emit --stdin "$1" 2>/dev/null)
-	pid[$name]=$! holder[$name]=$fd description[$name]=$1
-	echo ok
 }
 
 write()

@@ -1,21 +1,46 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The examples do what they say: each is run by `userevctl run`, and its records are read.
+# The examples do what they say: each is run, and its records are read. Where the kernel has no user_events that is done by
+# `userevctl run`. Where it has them a daemon is there and a tracer; who is traced from its first record on must be known before it
+# starts, so all have been run once, and what they registered is kept.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 scratch=$(mktemp -d)
-server=''
-trap '[ -z "$server" ] || kill $server 2>/dev/null; wait; rm -rf "$scratch"' EXIT
+chmod 755 "$scratch"
+mkdir "$scratch/copies"
+echo one >"$scratch/first"
+server='' processes=()
+trap 'for pid in $server "${processes[@]}"; do kill $pid; done 2>/dev/null; wait; rm -rf "$scratch"' EXIT
 export TMPDIR=$scratch PATH=$B:$PATH PYTHONPATH=client/python PYTHONDONTWRITEBYTECODE=1
 # Programs that end at once would be gone before anybody has answered them.
 export USEREV_WAIT=60000
-unset USEREV_SOCKET USEREVCTL_WIDTH
+unset USEREV_SOCKET USEREV_CONTROL_SOCKET USEREVCTL_WIDTH
+events=(backup_file hello_said plugin_called server_request stack_full stack_pushed tasks_done)
+[ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ] && in_kernel=yes || in_kernel=
+
+# The lines since the last run() began.
+output()
+{
+	tail -n +$(($(cat "$scratch/before") + 1)) "$scratch/out"
+}
 
 seen()
 {
-	[ "$(grep -cE -- "$2" "$scratch/out")" -ge "$1" ]
+	[ "$(output | grep -cE -- "$2")" -ge "$1" ]
+}
+
+# Its records, and all that it prints. In the background: $running.
+run()
+{
+	wc -l <"$scratch/out" >"$scratch/before"
+	if [ "$in_kernel" ]; then
+		"$@" >>"$scratch/out" 2>&1 </dev/null &
+	else
+		userevctl run -- "$@" >>"$scratch/out" 2>&1 </dev/null &
+	fi
+	running=$!
 }
 
 # Those that end by themselves soon are waited for.
@@ -32,23 +57,74 @@ wait_or_end()
 # says N PATTERN COMMAND…: in that many of its records, or lines, within two minutes; then it may end.
 says()
 {
-	local wanted=$1 pattern=$2 running
+	local wanted=$1 pattern=$2
 	shift 2
-	userevctl run -- "$@" >"$scratch/out" 2>&1 </dev/null &
-	running=$!
+	run "$@"
 	for _ in {1..1200}; do
 		seen "$wanted" "$pattern" && break
-		kill -0 $running 2>/dev/null || break
+		[ "$in_kernel" ] || kill -0 $running 2>/dev/null || break
 		sleep 0.1
 	done
 	wait_or_end $running
-	cat "$scratch/out"
+	output
 	seen "$wanted" "$pattern"
+}
+
+# until_it COMMAND…: within a minute.
+until_it()
+{
+	for _ in {1..600}; do
+		"$@" >"$scratch/last" 2>&1 && return
+		sleep 0.1
+	done
+	cat "$scratch/last"
+	return 1
+}
+
+events_are()
+{
+	local event
+	for event in "${events[@]}"; do
+		userevctl events "$event" | grep "^$event"$'\t'"$1"$'\t' || return
+	done
+}
+
+start_daemon()
+{
+	export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control
+	mkdir "$scratch/policy"
+	printf '[/**]\nKeepFor=1h\n' >"$scratch/policy/keep.conf"
+	userevd --foreground --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" --policy="$scratch/policy" \
+		>"$scratch/log" 2>&1 &
+	processes+=($!)
+	until_it userevctl status || cat "$scratch/log"
+}
+
+# All of them, until the daemon knows their events.
+make_known()
+{
+	local pids=() program
+	for program in hello "server 2139 3" use_stack "plugin_host $B/examples/plugin.so 3" tasks; do
+		# shellcheck disable=SC2086 # a program and its arguments
+		"$B/examples/"$program >/dev/null 2>&1 </dev/null &
+		pids+=($!)
+	done
+	sh client/examples/backup.sh "$scratch/copies" "$scratch/first" >/dev/null 2>&1
+	until_it events_are 'off'
+	kill "${pids[@]}" 2>/dev/null
+	wait "${pids[@]}"
+}
+
+start_tracer()
+{
+	userevctl tail "${events[@]}" >>"$scratch/out" 2>&1 &
+	processes+=($!)
+	until_it events_are 'on'
 }
 
 in_last()
 {
-	grep -E -- "$1" "$scratch/out"
+	output | grep -E -- "$1"
 }
 
 # ask PORT PATH: the status that the server gives.
@@ -66,8 +142,8 @@ start_server()
 {
 	local port
 	for port in 2{1,3,5,7}{1,4,7}{3,6}9; do
-		userevctl run -- "$B/examples/server" "$port" 3 >"$scratch/server" 2>&1 &
-		server=$!
+		run "$B/examples/server" "$port" 3
+		server=$running
 		for _ in {1..600}; do
 			ask "$port" /time >"$scratch/answer" 2>/dev/null && { echo "$port" >"$scratch/port"; return; }
 			kill -0 $server 2>/dev/null || break
@@ -82,18 +158,18 @@ server_answers()
 	[ "$(ask "$(cat "$scratch/port")" "$1" | cut -d' ' -f2)" = "$2" ]
 }
 
-server_said()
-{
-	grep -E -- "$1" "$scratch/server"
-}
-
 copy_things()
 {
-	mkdir "$scratch/copies"
-	echo one >"$scratch/first"
+	rm -f "$scratch/copies"/*
 	says 1 'backup_file\s+status=1 bytes=0 name="missing"' sh client/examples/backup.sh "$scratch/copies" "$scratch/first" "$scratch/missing"
 }
 
+: >"$scratch/out"
+if [ "$in_kernel" ]; then
+	# Not in a command substitution, which would wait for their end.
+	start_daemon && make_known && start_tracer
+	check 'a tracer waits for all of them' events_are 'on'
+fi
 check 'hello says so' says 1 'hello_said\s+count=1 whom="world"' "$B/examples/hello"
 check 'hello.py does, too' says 1 'hello_said\s+count=1 whom="world"' python3 client/examples/hello.py
 start_server
@@ -102,8 +178,8 @@ check '… that answers' server_answers /time 200
 check '… and finds nothing at other places' server_answers /favicon.ico 404
 wait "$server"
 server=''
-check '… with an event for each' server_said 'server_request\s+status=404 ns=[0-9]+ path="/favicon.ico"'
-check '… of either kind' server_said 'server_request\s+status=200 ns=[0-9]+ path="/time"'
+check '… with an event for each' until_it in_last 'server_request\s+status=404 ns=[0-9]+ path="/favicon.ico"'
+check '… of either kind' until_it in_last 'server_request\s+status=200 ns=[0-9]+ path="/time"'
 check 'a library has events that its program knows nothing of' says 2 'stack_full\s+refused=' "$B/examples/use_stack"
 check '… all of them' in_last 'stack_pushed\s+number=64 depth=8'
 check 'a plugin has its own' says 3 'plugin_called\s+times=' "$B/examples/plugin_host" "$B/examples/plugin.so" 3

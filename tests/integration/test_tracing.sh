@@ -195,7 +195,10 @@ ends_while_nobody_reads()
 
 head_ends_quietly()
 {
-	[ -z "$({ "$ctl" tail --foreign --timeout=20 ticking | head -1 >/dev/null; } 2>&1 | grep -v 'no daemon')" ] && no_instance
+	local said
+	said=$({ "$ctl" tail --foreign --timeout=120 ticking | head -1 >/dev/null; } 2>&1 | grep -v 'no daemon')
+	[ -z "$said" ] || { echo "it said: $said"; return 1; }
+	until_true no_instance
 }
 
 # Records are written while the tail does not read. Those that it shows and those that it says it missed are all.

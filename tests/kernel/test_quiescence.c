@@ -15,7 +15,7 @@
  * another CPU may still write his. After a grace period of RCU, for which membarrier() waits.
  */
 
-enum { WRITERS = 6, ROUNDS = 40, WARM_UP_US = 20000, REST_US = 50000, CPUS_MAX = 64 };
+enum { WRITERS = 6, ROUNDS = 12, WARM_UP_US = 20000, REST_US = 50000, CPUS_MAX = 64 };
 
 struct hammer {
 	int data;

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
 
-clients=${CLIENTS:-30} daemon_kills=${DAEMON_KILLS:-20} keeper_kills=${KEEPER_KILLS:-5}
+clients=${CLIENTS:-20} daemon_kills=${DAEMON_KILLS:-10} keeper_kills=${KEEPER_KILLS:-3}
 instance=/sys/kernel/tracing/instances/load
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
