@@ -41,7 +41,7 @@ endif
 BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev \
 	clang bpftool libbpf-dev
 DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
-TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck mandoc python3 python3-prometheus-client \
+TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck llvm mandoc python3 python3-prometheus-client \
 	procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
@@ -140,7 +140,7 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh test
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests confined deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
-.PHONY: FORCE fuzz fuzzers kernel-tests bench vm check-vm check-packages check-restart vm-dependencies $(KERNELS:%=kernel-%)
+.PHONY: FORCE fuzz fuzz-coverage fuzzers kernel-tests bench vm check-vm check-packages check-restart vm-dependencies $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -157,7 +157,8 @@ help:
 	@echo 'make check       unit and integration tests'
 	@echo 'make asan        the same under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make coverage    line coverage of the same'
-	@echo 'make fuzz        each harness of tests/fuzz for SECONDS=60'
+	@echo 'make fuzz        each harness of tests/fuzz for SECONDS=60, or RUNS= executions'
+	@echo 'make fuzz-coverage  which lines its corpora reach'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck'
 	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
 	@echo 'make check-restart  two hundred programs while daemon and keeper are killed; it takes a while'
@@ -185,9 +186,9 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
 	$(Q)$(BUILD) build-tests confined
 	$(Q)$(BUILD_ASAN) build-tests
-	$(Q)$(BUILD) packages
-	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(DEB_TESTS) tests/vm/test_bed.sh \
-		-- $(CONFINED) $(CONFINED_TESTS) -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
+	$(Q)$(BUILD) packages fuzzers
+	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(DEB_TESTS) tests/fuzz/test_fuzz.sh \
+		tests/vm/test_bed.sh -- $(CONFINED) $(CONFINED_TESTS) -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
 
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
@@ -240,9 +241,14 @@ fuzz: test-dependencies
 
 FUZZERS := build cgroup daemon description glob keeper ledger policy record rows tracefs wire
 # By clang, which has other warnings.
-BUILD_FUZZERS = $(BUILD) B=$(B)/fuzz CC=clang SANITIZE=address,undefined,fuzzer-no-link WARNINGS='-Wall -Wextra -Werror'
+BUILD_FUZZERS = $(BUILD) CC=clang SANITIZE=address,undefined,fuzzer-no-link WARNINGS='-Wall -Wextra -Werror'
 fuzzers:
-	$(Q)$(BUILD_FUZZERS) $(FUZZERS:%=$(B)/fuzz/fuzz_%)
+	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz $(FUZZERS:%=$(B)/fuzz/fuzz_%)
+
+COVERS := -fprofile-instr-generate -fcoverage-mapping
+fuzz-coverage: test-dependencies
+	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz-coverage CFLAGS='-O1 -g $(COVERS)' LDFLAGS='$(COVERS)' $(FUZZERS:%=$(B)/fuzz-coverage/fuzz_%)
+	$(Q)tests/fuzz/coverage.sh $(B)/fuzz-coverage
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(call objects,daemon,cgroup ledger $(POLICY)) $(call objects,kernel,message probe) $(B)/client/tracer_tracefs_text.o \
 		$(PROTOCOL_OBJECTS)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# tests/fuzz/run.sh DIRECTORY SECONDS [HARNESS…]: each harness for so long, beginning with what is known (tests/fuzz/corpus).
+# tests/fuzz/run.sh DIRECTORY SECONDS [HARNESS…]: each harness for so long, beginning with what is known (tests/fuzz/corpus). With
+# $RUNS it is for so many executions, however long that takes.
 #
 # What is new and worth keeping lies in DIRECTORY/corpus afterwards, and what crashed in DIRECTORY/findings. Prints a line for
 # each: executions, edges reached, findings. SECONDS 0: what is known once, and nothing else.
@@ -23,7 +24,8 @@ for harness; do
 	log=$directory/$harness.log
 	corpus=$directory/corpus/$harness
 	mkdir -p "$corpus"
-	[ "$seconds" = 0 ] && limit=-runs=0 || limit=-max_total_time=$seconds
+	[ "$seconds" = 0 ] && limit=-runs=0 || limit=${RUNS:+-runs=$RUNS}
+	limit=${limit:--max_total_time=$seconds}
 	if "$directory/fuzz_$harness" "$limit" -timeout=20 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 \
 		-artifact_prefix="$directory/findings/$harness-" "$corpus" "$tree/tests/fuzz/corpus/$harness" >"$log" 2>&1; then
 		state=ok
