@@ -46,25 +46,28 @@ translate_words()
 	done
 }
 
-# The holder explains what it does, so we know when the daemon has answered it.
+# The holder explains what it does, so we know when the daemon has answered it. Its pipe stays open, or it would be ended by it.
 register()
 {
-	local name fd said line process
+	local name pipe fd process line refused=''
 	name=${1%%[ :	]*}
-	said=$(mktemp)
-	exec {fd}> >(USEREV_DEBUG=1 exec "$ctl" emit --stdin "$1" 2>"$said")
+	exec {pipe}<> <(:)
+	exec {fd}> >(USEREV_DEBUG=1 exec "$ctl" emit --stdin "$1" 2>&"$pipe")
 	process=$!
-	until grep -q ' answered' "$said" || ! kill -0 $process 2>/dev/null; do
-		sleep 0.05
+	while read -r -t 60 -u "$pipe" line; do
+		case $line in
+		'userev: refused'*) refused=yes ;; # in words of the library's
+		'userev: '*' answered'*) [ "$refused" ] || break ;;
+		'userev: '*) ;;
+		*) break ;;
+		esac
 	done
-	line=$(grep -v '^userev: ' "$said")
-	rm "$said"
-	if [ "$line" ]; then
-		exec {fd}>&-
-		echo "refused $line"
-	else
+	if [[ $line = 'userev: '* ]]; then
 		pid[$name]=$process holder[$name]=$fd description[$name]=$1
 		echo ok
+	else
+		exec {fd}>&-
+		echo "refused $line"
 	fi
 }
 
