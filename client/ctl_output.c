@@ -3,6 +3,7 @@
 #include "client/ctl_output.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <wchar.h>
@@ -59,12 +60,20 @@ void output_styled(const struct output *output, enum style style, const char *fo
 	fputs(sequence[0] ? "\033[0m" : "", output->file);
 }
 
+/* Written before we looked: by its own when its buffer was full. */
+static int why_lost_earlier(FILE *file)
+{
+	struct pollfd end = { .fd = fileno(file) };
+
+	return poll(&end, 1, 0) > 0 && end.revents & POLLERR ? -EPIPE : -EIO;
+}
+
 int output_flush(const struct output *output)
 {
 	errno = 0;
 	if (fflush(output->file) == 0 && !ferror(output->file))
 		return 0;
-	return errno ? -errno : -EIO;
+	return errno ? -errno : why_lost_earlier(output->file);
 }
 
 /* The bytes of the character at `text` and the columns that it takes; 0 at the end. */

@@ -274,6 +274,25 @@ TEST(a_disk_that_is_full_and_a_reader_that_has_gone_are_told_apart)
 }
 END_TEST
 
+TEST(a_reader_who_has_gone_is_known_also_when_that_was_seen_before_the_end)
+{
+	struct output output;
+	int pipe[2];
+	FILE *file;
+
+	ck_assert_int_eq(pipe2(pipe, O_CLOEXEC), 0);
+	file = fdopen(pipe[1], "w");
+	close(pipe[0]);
+	signal(SIGPIPE, SIG_IGN);
+	setvbuf(file, NULL, _IONBF, 0);
+	output_init(&output, file, COLOUR_AUTO, 0);
+	fputs("a record", file);
+	errno = 0;
+	ck_assert_int_eq(output_flush(&output), -EPIPE);
+	fclose(file);
+}
+END_TEST
+
 TEST(a_character_is_as_wide_as_the_terminal_shows_it)
 {
 	begin();
@@ -451,7 +470,8 @@ TEST(a_row_that_ends_too_early_is_still_json)
 }
 END_TEST
 
-SUITE("output", in_a_pipe_one_tab_stands_between_columns_and_nothing_is_shortened,
+SUITE("output", a_reader_who_has_gone_is_known_also_when_that_was_seen_before_the_end,
+      in_a_pipe_one_tab_stands_between_columns_and_nothing_is_shortened,
       on_a_terminal_columns_are_aligned_and_numbers_stand_at_the_right,
       a_narrow_terminal_shortens_what_may_be_shortened_and_never_a_number,
       a_terminal_that_is_too_narrow_for_anything_still_gets_all_columns, full_shortens_nothing,
