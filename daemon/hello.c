@@ -111,15 +111,10 @@ static int ask_for_page(struct client *client, uint32_t serial, uint64_t underst
 	return 0;
 }
 
-/* Who has connected as another user, but is root all the same, can be it again whenever it likes. */
-static bool is_root(const struct client *client)
-{
-	return client->uid == 0 || client->real_uid == 0;
-}
-
 int handle_hello(struct client *client, const struct message *message)
 {
 	struct wire_hello hello;
+	const char *distrust;
 	uint64_t missing;
 	int r;
 
@@ -127,11 +122,9 @@ int handle_hello(struct client *client, const struct message *message)
 	if (r != 0)
 		return r;
 	missing = hello.needs & ~features(client->tenant);
-	if (is_root(client) && !rules_trust_root(client->tenant))
-		client_cut(
-			client, message->serial, REFUSAL_NOT_PERMITTED,
-			"root of the machine gets no data file in a container, where nothing guards it; run as another "
-			"user, or ask the admin for AllowHostRoot=yes");
+	distrust = rules_distrust(client);
+	if (distrust)
+		client_cut(client, message->serial, REFUSAL_NOT_PERMITTED, "%s", distrust);
 	else if (missing)
 		client_cut(client, message->serial, REFUSAL_FEATURE_MISSING, "needs features %#llx that are not here",
 			   (unsigned long long)missing);

@@ -342,6 +342,17 @@ static void refuse_unguarded(struct item *item)
 	       "data files have lost their guard, and are not given out without; tell the admin");
 }
 
+/* Whoever gets nothing without a guard, or who would share what has lost it. */
+static void refuse_file(const struct client *client, struct item *item)
+{
+	const char *distrust = rules_distrust(client);
+
+	if (distrust)
+		refuse(item, REFUSAL_NOT_PERMITTED, distrust);
+	else
+		refuse_unguarded(item);
+}
+
 /* The kernel does not have it, unless somebody else has asked for the same. */
 static void forget_asked(const struct registration *registration, const struct item *item)
 {
@@ -414,7 +425,7 @@ static void take_back(struct registration *registration, struct client *client, 
 		/* What was asked for twice has one lease. */
 		if (lease)
 			lease_drop(lease);
-		refuse_unguarded(item);
+		refuse_file(client, item);
 	}
 }
 
@@ -447,7 +458,7 @@ static void collect_streams(struct registration *registration, struct client *cl
 		/* Without memory there may be a share and no lease: it ends when the answer has left. */
 		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
 			continue;
-		if (stream_must_stay(share->stream, count_own(registration, share->stream))) {
+		if (share_must_stay(share, count_own(registration, share->stream))) {
 			take_back(registration, client, share->stream);
 			share_free(share);
 			continue;
@@ -586,7 +597,7 @@ static bool collect_shares(struct client *client, struct streams_to_send *ret)
 	struct share *share;
 
 	for (share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
-		if (stream_must_stay(share->stream, 1))
+		if (share_must_stay(share, 1))
 			return false;
 		add_stream(ret, share);
 	}

@@ -296,12 +296,26 @@ bool rules_share_streams(const struct tenant *tenant)
 }
 
 /* Who can open the tracing files by himself can do so through a file that he was given, too; in a container he can't otherwise. */
-bool rules_trust_root(const struct tenant *tenant)
+static bool trusts_root(const struct tenant *tenant)
 {
 	const struct daemon *daemon = tenant->daemon;
 
 	return daemon->guarded || daemon->kernel->facts.backend == BACKEND_EMBEDDED || !tenant->is_contained ||
 	       value_of(tenant, POLICY_ALLOW_HOST_ROOT)->number;
+}
+
+/* Who has connected as another user, but is root all the same, can be it again whenever it likes. */
+static bool is_root(const struct client *client)
+{
+	return client->uid == 0 || client->real_uid == 0;
+}
+
+const char *rules_distrust(const struct client *client)
+{
+	if (!is_root(client) || trusts_root(client->tenant))
+		return NULL;
+	return "root of the machine gets no data file in a container, where nothing guards it; run as another user, or ask the "
+	       "admin for AllowHostRoot=yes";
 }
 
 uint32_t rules_keep_for(const struct tenant *tenant)

@@ -6,6 +6,7 @@
 #include "daemon/policy.h"
 #include "protocol/wire.h"
 
+struct client;
 struct daemon;
 struct section_reserve;
 struct tenant;
@@ -30,8 +31,8 @@ enum { PREFIXED_MAX = WIRE_DESCRIPTION_MAX + 64 }; /* what is cut there is too l
 struct string_item rules_put_prefix(const struct policy_rules *, const struct string_item *, char buffer[PREFIXED_MAX]);
 /* Whether a file of the tenant's may serve all of a user's programs. */
 bool rules_share_streams(const struct tenant *);
-/* Whether uid 0 of this machine may have fds, in a container and where nothing guards them. */
-bool rules_trust_root(const struct tenant *);
+/* Why the client may not have data files, as things are: uid 0 of this machine, in a container, where nothing guards them. Or NULL. */
+const char *rules_distrust(const struct client *);
 /* Seconds for which what nobody has any more is kept. */
 uint32_t rules_keep_for(const struct tenant *);
 /* The flags of REGISTER that the tenant may use. */

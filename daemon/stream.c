@@ -125,7 +125,7 @@ static void prove(struct stream *stream)
 	}
 }
 
-bool stream_must_stay(struct stream *stream, unsigned own)
+static bool must_stay(struct stream *stream, unsigned own)
 {
 	struct daemon *daemon = stream->daemon;
 
@@ -187,7 +187,7 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 
 	if (r < 0)
 		return r;
-	if (stream_must_stay(stream, 1))
+	if (must_stay(stream, 1))
 		return fail(stream, STREAM_E_UNGUARDED);
 	if (wants_probing(stream))
 		daemon_watch_strangers(stream->daemon);
@@ -504,6 +504,12 @@ struct share *share_get(struct client *client, struct stream *stream)
 	share->stream = stream_use(stream);
 	LIST_INSERT_HEAD(&client->shares, share, in_client);
 	return share;
+}
+
+bool share_must_stay(const struct share *share, unsigned own)
+{
+	/* The proof comes first: the client may have been welcomed when there was a guard. */
+	return must_stay(share->stream, own) || rules_distrust(share->client);
 }
 
 void share_free(struct share *share)

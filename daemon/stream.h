@@ -85,11 +85,6 @@ struct stream *stream_by_number(const struct daemon *, uint32_t number);
 struct stream *stream_for(const struct client *);
 /* Whether the client may have what is registered there: it is shared, and not so full of dead events that nobody new gets it. */
 bool stream_may_serve(const struct stream *, const struct client *);
-/*
- * Whether its file must not leave, for it fails the proof and the guard is wanted, or others have it: `own` of its users are
- * the client that asks.
- */
-bool stream_must_stay(struct stream *, unsigned own);
 
 /* Keeps it from lingering. */
 struct stream *stream_use(struct stream *);
@@ -99,6 +94,11 @@ void stream_unuse(struct stream *);
 /* Finds or makes the client's share. NULL: no memory. */
 struct share *share_get(struct client *, struct stream *);
 struct share *share_find(const struct client *, const struct stream *);
+/*
+ * Whether its file must not leave, for it fails the proof and the guard is wanted, or others have it, or the client is not
+ * trusted with such a file: `own` of the stream's users are the client that asks.
+ */
+bool share_must_stay(const struct share *, unsigned own);
 void share_free(struct share *);
 /* The ledger learns which files have left. */
 void shares_enter(const struct client *);

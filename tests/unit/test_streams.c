@@ -519,6 +519,28 @@ TEST(without_the_guard_each_client_gets_a_stream_of_its_own_and_that_is_said_onc
 }
 END_TEST
 
+TEST(root_of_a_container_that_was_welcomed_with_a_guard_gets_no_file_without)
+{
+	GUARDED(world);
+	WELCOMED(root, world, 1);
+	WELCOMED(other, world, 1);
+
+	get(&other, "event u32 x");
+	root.client->uid = 0;
+	tenant_of(&root)->is_contained = true;
+	set_guard(world, false);
+	for (unsigned i = 0; i < 3; i++) {
+		REGISTER(&root, "event u32 x");
+		expect_refused(&root, REFUSAL_NOT_PERMITTED);
+		ck_assert_int_eq(root.stream, -1);
+		ck_assert_uint_eq(query(&root).leases, 0);
+	}
+	set_guard(world, true);
+	get(&root, "event u32 x");
+	ck_assert_int_ge(root.stream, 0);
+}
+END_TEST
+
 TEST(when_the_guard_is_back_streams_are_shared_again)
 {
 	GUARDED(world);
@@ -1550,6 +1572,7 @@ SUITE("streams", two_clients_of_one_tenant_and_user_share_a_stream_and_only_the_
       a_stream_with_more_live_events_than_dead_ones_goes_on,
       a_stream_takes_so_many_events_and_the_next_goes_to_a_new_one,
       without_the_guard_each_client_gets_a_stream_of_its_own_and_that_is_said_once,
+      root_of_a_container_that_was_welcomed_with_a_guard_gets_no_file_without,
       when_the_guard_is_back_streams_are_shared_again, a_stream_that_turns_out_unguarded_is_given_to_who_is_alone,
       a_guard_that_goes_while_the_kernel_is_asked_refuses_what_would_be_shared,
       a_file_that_the_daemon_has_closed_meanwhile_is_refused_in_words,
