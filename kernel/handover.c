@@ -75,13 +75,13 @@ static int put(const char *name, int fd)
  * Opened once more in another way: where the kernel has no kcmp(), systemd takes two descriptors of one directory for the
  * same, and keeps the first.
  */
-static int put_pages(int pages)
+static int put_read_only(int pages)
 {
 	_cleanup_(fd_closep) int fd = pages < 0 ? -1 : openat(pages, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (pages >= 0 && fd < 0)
 		return -errno;
-	return put(pages_name, fd);
+	return put(read_only_name, fd);
 }
 
 static int put_outcome(const struct preparation *preparation)
@@ -105,9 +105,9 @@ int handover_put(const struct preparation *preparation)
 
 	r = put(tracefs_name, preparation->mounts.tracefs);
 	if (r == 0)
-		r = put_pages(preparation->mounts.pages);
+		r = put(pages_name, preparation->mounts.pages);
 	if (r == 0)
-		r = put(read_only_name, preparation->mounts.pages_read_only);
+		r = put_read_only(preparation->mounts.pages_read_only);
 	return r < 0 ? r : put_outcome(preparation);
 }
 

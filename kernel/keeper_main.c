@@ -337,11 +337,19 @@ static void guard_mount(const struct keeper_options *options, const char *guard,
 	preparation->guarded = r == 0;
 }
 
+static int open_pages(enum wire_backend backend, const char *tracefs, struct mounts *ret, struct text *why)
+{
+	if (backend == BACKEND_STATUS_PAGE)
+		return mounts_open_status(tracefs, ret, why);
+	return mounts_open_pages(ret, why);
+}
+
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
 static int prepare(const struct keeper_options *options, struct preparation *ret, struct text *why)
 {
 	enum wire_backend backend = BACKEND_EMBEDDED;
 	char guard[PATH_MAX];
+	const char *tracefs;
 	struct probe probe;
 	int r;
 
@@ -354,7 +362,8 @@ static int prepare(const struct keeper_options *options, struct preparation *ret
 		snprintf(ret->no_guard, sizeof(ret->no_guard), "switched off");
 	else
 		mounts_prepare();
-	r = mounts_open_tracefs(probe.tracefs_mounted ? probe.tracefs : NULL, &ret->mounts, why);
+	tracefs = probe.tracefs_mounted ? probe.tracefs : NULL;
+	r = mounts_open_tracefs(tracefs, &ret->mounts, why);
 	if (r == 0)
 		r = choose_backend(options, &ret->mounts, &backend, why);
 	if (r == 0 && options->guard != GUARD_OFF)
@@ -363,8 +372,8 @@ static int prepare(const struct keeper_options *options, struct preparation *ret
 		text_printf(why, "there is no guard, and it is required: %s", ret->no_guard);
 		r = -EOPNOTSUPP;
 	}
-	if (r == 0 && backend == BACKEND_ENABLE_ADDRESS)
-		r = mounts_open_pages(&ret->mounts, why);
+	if (r == 0)
+		r = open_pages(backend, tracefs, &ret->mounts, why);
 	if (r < 0)
 		preparation_deinit(ret);
 	return r;

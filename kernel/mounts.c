@@ -34,6 +34,16 @@ static int clone_mount(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+static int clone_read_only(const char *path)
+{
+	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+	_cleanup_(fd_closep) int fd = clone_mount(path);
+
+	if (fd < 0)
+		return fd;
+	return mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0 ? -errno : fd_steal(&fd);
+}
+
 static int new_mount(const char *type)
 {
 	_cleanup_(fd_closep) int context = fsopen(type, FSOPEN_CLOEXEC);
@@ -125,20 +135,18 @@ int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *wh
  */
 static int make_pages(struct mounts *ret)
 {
-	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
-	_cleanup_(fd_closep) int pages = new_mount("tmpfs"), clone = -1;
+	_cleanup_(fd_closep) int pages = new_mount("tmpfs");
+	int clone;
 
 	if (pages < 0)
 		return pages;
 	if (move_mount(pages, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -errno;
-	clone = clone_mount("/tmp");
+	clone = clone_read_only("/tmp");
 	if (clone < 0)
 		return clone;
-	if (mount_setattr(clone, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
-		return -errno;
 	ret->pages = fd_steal(&pages);
-	ret->pages_read_only = fd_steal(&clone);
+	ret->pages_read_only = clone;
 	return 0;
 }
 
@@ -150,4 +158,17 @@ int mounts_open_pages(struct mounts *ret, struct text *why)
 		text_printf(why, "can't make a file system for status pages (tmpfs, Linux 5.12, CAP_SYS_ADMIN): %s",
 			    strerror(-r));
 	return r;
+}
+
+/* Root of the host, in a container, could else open it once more and write to it, or truncate it: that takes it out of all memory. */
+int mounts_open_status(const char *mounted, struct mounts *ret, struct text *why)
+{
+	int fd = clone_read_only(mounted ? mounted : TRACEFS);
+
+	if (fd < 0) {
+		text_printf(why, "can't mount tracefs read-only (CAP_SYS_ADMIN): %s", strerror(-fd));
+		return fd;
+	}
+	ret->pages_read_only = fd;
+	return 0;
 }

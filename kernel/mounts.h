@@ -15,3 +15,5 @@ void mounts_prepare(void);
 int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *why);
 /* Makes a file system for pages, with a writable and a read-only mount, in the same namespace. */
 int mounts_open_pages(struct mounts *ret, struct text *why);
+/* For the kernel's own page: tracefs once more, read-only. */
+int mounts_open_status(const char *mounted, struct mounts *ret, struct text *why);

@@ -235,8 +235,8 @@ int status_page_init(struct user_events *user_events, const struct kernel_limits
 	struct epoll_event event = { .events = EPOLLIN };
 
 	user_events->abi = &abi;
-	/* Read-only: a client could make a writable map of anything else, and change what everybody looks at. */
-	user_events->status = openat(user_events->mounts.tracefs, "user_events_status", O_RDONLY | O_CLOEXEC);
+	/* Read-only, as is the mount: a client could make a writable map of anything else, and change what everybody looks at. */
+	user_events->status = openat(user_events->mounts.pages_read_only, "user_events_status", O_RDONLY | O_CLOEXEC);
 	if (user_events->status < 0)
 		return -errno;
 	user_events->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);

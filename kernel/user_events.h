@@ -31,7 +31,7 @@ SLIST_HEAD(unwanted_list, unwanted);
 struct mounts {
 	int tracefs;
 	int pages;	     /* writable: -1 where the kernel has a page of its own */
-	int pages_read_only; /* the same files */
+	int pages_read_only; /* the same files; or tracefs, where that page is */
 	uint64_t tracefs_id; /* of the mount; what the guard compares */
 };
 
