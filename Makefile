@@ -81,11 +81,11 @@ UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
 KEEPER_TESTS := test_format test_handover test_keeper_serve
-INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
+INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine test_page_attacks \
 	test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs
-SCRIPT_TESTS := tests/unit/test_declaring.sh tests/unit/test_disassembly.sh tests/unit/test_instructions.sh tests/unit/test_man.py tests/unit/test_symbols.sh \
+SCRIPT_TESTS := tests/unit/test_declaring.sh tests/unit/test_disassembly.sh tests/unit/test_instructions.sh tests/unit/test_man.py tests/unit/test_security.py tests/unit/test_symbols.sh \
 	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_conformance.py tests/integration/test_demo.sh \
 	tests/integration/test_examples.sh tests/integration/test_install.sh tests/integration/test_tutorial.sh \
 	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_python.py \
@@ -140,7 +140,8 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh test
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests confined deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
-.PHONY: FORCE fuzz fuzz-coverage fuzzers kernel-tests bench vm check-vm check-packages check-restart vm-dependencies $(KERNELS:%=kernel-%)
+.PHONY: FORCE fuzz fuzz-coverage fuzzers kernel-tests bench vm check-bypass check-vm check-packages check-restart vm-dependencies \
+	$(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -161,6 +162,7 @@ help:
 	@echo 'make fuzz-coverage  which lines its corpora reach'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck'
 	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
+	@echo 'make check-bypass   every way around the guard and into a status page, with the guard, with seccomp and with nothing'
 	@echo 'make check-restart  two hundred programs while daemon and keeper are killed; it takes a while'
 	@echo 'make check-packages  how the Debian packages live and end in one of them; it takes long'
 	@echo 'make bench       the ledger with few and many; the broker beside the direct ioctl, in such a machine'
@@ -201,6 +203,14 @@ asan: test-dependencies
 check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined packages
 	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(GUESTS)
+
+# What SECURITY.md says of data files and pages.
+BYPASS_TESTS = $(GUARD_TESTS) $(B)/tests/test_page_access $(B)/tests/test_page_attacks
+check-bypass: test-dependencies kernels
+	$(Q)$(BUILD) build-tests
+	$(Q)tests/run-tests.sh $(B) $(B)/tests/test_page_attacks tests/systemd/test_seccomp.py \
+		--guest 6.12 $(B) $(BYPASS_TESTS) --guest 6.1 $(B) $(BYPASS_TESTS)
+	$(Q)cd $(B)/logs && grep -E '^[0-9]+ attempts ' test_page_attacks.log linux-6.12/*.log linux-6.1/*.log
 
 check-restart: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests
@@ -442,7 +452,7 @@ $(B)/examples/tasks: client/examples/tasks.cc client/userev.h client/userev_even
 # --- the guard: BPF programs, and their loader; left out where what it takes is missing ---
 
 GUARD := guard guard_directory guard_keeper guard_machine guard_mounts guard_program guard_status
-GUARD_TESTS := $(B)/tests/test_guard $(B)/tests/test_guard_loader
+GUARD_TESTS := $(addprefix $(B)/tests/,test_guard test_guard_loader test_unguarded)
 GUARD_SKELETON := $(B)/skeleton/guard.skel.h
 BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool)
 BPF_CLANG ?= $(shell command -v clang)
@@ -514,6 +524,8 @@ $(B)/tests/test_tracefs_text: $(call objects,client,tracer_tracefs_text)
 $(INTEGRATION_TESTS:%=$(B)/tests/%) $(B)/tests/test_confined: $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+$(B)/tests/test_page_attacks: $(call objects,tests/kernel,page_attempts pages people)
 
 # Programs and libraries as others build them: the shared library, and no more of ours.
 $(B)/tests/static_program $(B)/tests/static_library.so $(B)/tests/static_plugin.so: LINKED = $(CC) $(BASE_LDFLAGS) $(LDFLAGS) \
@@ -610,7 +622,7 @@ $(B)/tests/direct: $(B)/tests/integration/direct.o $(PROTOCOL_OBJECTS)
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
 # What the kernel promises: for guests, as root. See tests/kernel/user_events.h.
-KERNEL_TEST_OBJECTS := $(call objects,tests/kernel,pages people tracing user_events)
+KERNEL_TEST_OBJECTS := $(call objects,tests/kernel,page_attempts pages people tracing user_events)
 
 $(B)/tests/kernel/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check) -Wno-format-nonliteral
 
@@ -630,10 +642,12 @@ kernel-tests: $(KERNEL_TESTS:%=$(B)/tests/%)
 # The guard: for guests, as root, too.
 $(B)/tests/guard/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check) -Wno-format-nonliteral
 
-$(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,loader stand_in ways) $(SUITE_OBJECTS) \
+$(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,bypass loader profile stand_in ways) $(SUITE_OBJECTS) \
 		$(B)/kernel/privileges.o | $(B)/tests/guard_caller $(B)/tests/guard_caller32
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
+
+$(B)/tests/test_unguarded: $(FIXTURE_OBJECTS) $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 
 $(B)/tests/guard_caller: $(B)/tests/guard/caller.o
 	@echo '  LINK    $@'

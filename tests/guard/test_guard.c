@@ -15,60 +15,26 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "tests/guard/bypass.h"
 #include "tests/guard/loader.h"
+#include "tests/guard/profile.h"
 #include "tests/guard/stand_in.h"
-#include "tests/guard/ways.h"
 #include "tests/suite.h"
 
-#define FOREIGN "guard_foreign"
-
-enum { CASES_MAX = 256 };
-
-struct bypass {
-	const struct way *way;
-	enum operation operation;
+/* As they lie in systemd/containers, and what they are compiled to. */
+enum { PROFILES = 2 };
+static const char *const profile_names[PROFILES] = {
+	"seccomp-user-events.json",
+	"seccomp-user-events-allowlist.json",
 };
+static struct sock_fprog profiles[PROFILES];
 
-static const char *const operation_names[OPERATIONS] = {
-	[REGISTER_NEW] = "REG of a new event",
-	[REGISTER_FOREIGN] = "REG of another's event",
-	[DELETE_FOREIGN] = "DEL",
-	[UNREGISTER] = "UNREG",
-	[UNLOCK] = "unlocking",
-	[CHMOD] = "fchmod",
-	[CHOWN] = "fchown",
-};
-
-static struct bypass bypasses[CASES_MAX];
-static int n_bypasses;
 static struct stand_in keeper;
 static int foreign_file = -1;
 
-static bool is_possible(const struct way *way, enum operation operation)
-{
-	if (way->narrow && !runs_narrow_programs())
-		return false;
-	return (operation < IOCTLS || !way->ioctls_only) && (operation <= UNLOCK || !way->nothing_to_change);
-}
-
-static void list_bypasses(void)
-{
-	for (size_t i = 0; i < n_ways; i++)
-		for (int operation = 0; operation < OPERATIONS; operation++)
-			if (is_possible(&ways[i], (enum operation)operation))
-				bypasses[n_bypasses++] = (struct bypass){ &ways[i], (enum operation)operation };
-}
-
-/* Somebody has an event, by his own right. */
-static void make_foreign_event(void)
-{
-	foreign_file = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
-	ck_assert_int_eq(attempt(foreign_file, REGISTER_NEW, kernel_manner(), FOREIGN), 0);
-}
-
 static void start_keeper(void)
 {
-	make_foreign_event();
+	foreign_file = make_foreign_event();
 	stand_in_start(&keeper, "guard-keeper");
 }
 
@@ -92,24 +58,21 @@ static void end_guarded_keeper(void)
 	ck_assert_int_eq(loader("--remove"), 0);
 }
 
-static bool event_exists(const char *event)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/user_events/%s", event);
-	return access(path, F_OK) == 0;
-}
-
-/* Tries it on a fresh file of the keeper's, with an event of its own name. */
-static int try_bypass(const struct bypass *bypass, int fd, char *ret_event, size_t size)
-{
-	snprintf(ret_event, size, "guard_new_%d", (int)getpid());
-	return bypass->way->attempt(fd, bypass->operation, bypass->operation == REGISTER_NEW ? ret_event : FOREIGN);
-}
-
 static int plain_attempt(int fd)
 {
 	return attempt(fd, REGISTER_FOREIGN, kernel_manner(), FOREIGN);
+}
+
+static void switch_event(const char *event, const char *on)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/user_events/%s/enable", event);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
+	ck_assert_int_eq(write(fd, on, 1), 1);
+	close(fd);
 }
 
 /* --- with nothing loaded --- */
@@ -140,6 +103,42 @@ TEST(without_the_guard_the_proof_is_a_bad_address)
 
 	ck_assert_int_lt(ioctl(fd, UAPI_IOCTL_REGISTER, NULL), 0);
 	ck_assert_int_eq(errno, EFAULT);
+	close(fd);
+}
+END_TEST
+
+/* --- in a container that has one of the profiles, and nothing else --- */
+
+TEST(under_the_profiles_for_containers_no_ioctl_passes)
+{
+	const struct bypass *bypass = &bypasses[_i % n_ioctl_bypasses];
+	int profile = _i / n_ioctl_bypasses, fd = stand_in_open(&keeper, NULL), error;
+	char event[64];
+
+	profile_enter(&profiles[profile]);
+	error = try_bypass(bypass, fd, event, sizeof(event));
+	ck_assert_msg(error == EPERM || (error == bypass->way->never && error), "%s %s under %s: %s",
+		      operation_names[bypass->operation], bypass->way->name, profile_names[profile], strerror(error));
+	ck_assert(!event_exists(event));
+	close(fd);
+}
+END_TEST
+
+/* What the profiles leave to a holder of the file: to write to it, and to take away the lock by which it is charged. */
+TEST(under_the_profiles_records_are_written_and_locks_are_not_safe)
+{
+	uint32_t record[2] = { 0, 42 };
+	struct iovec part = { .iov_base = record, .iov_len = sizeof(record) };
+	off_t byte;
+	int fd = stand_in_open(&keeper, &byte);
+
+	ck_assert_int_eq(stand_in_try(&keeper, STAND_IN_ITSELF, fd, REGISTER_FOREIGN, FOREIGN), 0);
+	switch_event(FOREIGN, "1");
+	profile_enter(&profiles[_i]);
+	ck_assert_int_eq(writev(fd, &part, 1), sizeof(record));
+	switch_event(FOREIGN, "0");
+	ck_assert_int_eq(attempt(fd, UNLOCK, 0, ""), 0);
+	ck_assert(!is_locked(byte));
 	close(fd);
 }
 END_TEST
@@ -196,7 +195,7 @@ TEST(with_the_guard_nothing_passes)
 	char event[64];
 
 	error = try_bypass(bypass, fd, event, sizeof(event));
-	ck_assert_msg(error == (bypass->way->never ? EOPNOTSUPP : EPERM), "%s %s: %s",
+	ck_assert_msg(error == (bypass->way->never ? bypass->way->never : EPERM), "%s %s: %s",
 		      operation_names[bypass->operation], bypass->way->name, strerror(error));
 	ck_assert(!event_exists(event));
 	ck_assert(is_locked(byte));
@@ -524,18 +523,6 @@ static int meddle_as_nobody(void *data)
 	return 0;
 }
 
-static void switch_event(const char *event, const char *on)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/user_events/%s/enable", event);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
-	ck_assert_int_eq(write(fd, on, 1), 1);
-	close(fd);
-}
-
 TEST(records_are_written_as_ever_whatever_another_holder_does)
 {
 	int fd = stand_in_open(&keeper, NULL);
@@ -551,29 +538,40 @@ TEST(records_are_written_as_ever_whatever_another_holder_does)
 }
 END_TEST
 
-static void run_with_setup(Suite *suite, const char *name, SFun setup, SFun teardown, const TTest *const *loops,
-			   const TTest *const *tests)
+/* The cases of a set-up, without any test yet. */
+static TCase *add_cases(Suite *suite, const char *name, SFun setup, SFun teardown)
 {
 	TCase *cases = tcase_create(name);
 
 	tcase_set_timeout(cases, 60);
 	tcase_add_unchecked_fixture(cases, setup, teardown);
 	add_fd_check(cases);
-	for (; *loops; loops++)
-		tcase_add_loop_test(cases, *loops, 0, n_bypasses);
-	for (; *tests; tests++)
-		tcase_add_test(cases, *tests);
 	suite_add_tcase(suite, cases);
+	return cases;
 }
 
-static int run_all(void)
+static void add_unguarded(Suite *suite)
 {
-	static const TTest *const none[] = { NULL };
-	const TTest *const without_loops[] = { without_the_guard_the_kernel_says_what_it_says, NULL };
-	const TTest *const without[] = { without_the_guard_the_proof_is_a_bad_address, NULL };
-	const TTest *const cost[] = { others_ioctls_still_work_and_their_cost_is_told, NULL };
-	const TTest *const with_loops[] = { with_the_guard_nothing_passes, NULL };
-	const TTest *const with[] = {
+	TCase *cases = add_cases(suite, "without", start_keeper, end_keeper);
+
+	tcase_add_loop_test(cases, without_the_guard_the_kernel_says_what_it_says, 0, n_bypasses);
+	tcase_add_test(cases, without_the_guard_the_proof_is_a_bad_address);
+}
+
+static void add_profiles(Suite *suite)
+{
+	TCase *cases = add_cases(suite, "profiles", start_keeper, end_keeper);
+
+	for (int i = 0; i < PROFILES; i++)
+		if (!profile_compile(profile_names[i], &profiles[i]))
+			return;
+	tcase_add_loop_test(cases, under_the_profiles_for_containers_no_ioctl_passes, 0, PROFILES * n_ioctl_bypasses);
+	tcase_add_loop_test(cases, under_the_profiles_records_are_written_and_locks_are_not_safe, 0, PROFILES);
+}
+
+static void add_guarded(Suite *suite)
+{
+	const TTest *const tests[] = {
 		the_proof_is_the_guards_refusal_and_no_bad_address,
 		the_keeper_itself_may,
 		the_keepers_child_may,
@@ -589,17 +587,29 @@ static int run_all(void)
 		no_lock_of_any_kind_may_be_set,
 		the_mount_can_be_mounted_nowhere_else,
 		records_are_written_as_ever_whatever_another_holder_does,
-		NULL,
 	};
+	TCase *cost = add_cases(suite, "cost", start_keeper, end_keeper);
+	TCase *cases = add_cases(suite, "with", start_guarded_keeper, end_guarded_keeper);
+
+	tcase_add_test(cost, others_ioctls_still_work_and_their_cost_is_told);
+	tcase_add_loop_test(cases, with_the_guard_nothing_passes, 0, n_bypasses);
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
+		tcase_add_test(cases, tests[i]);
+}
+
+static int run_all(void)
+{
 	Suite *suite = suite_create("guard");
 	SRunner *runner;
 	int failed;
 
-	run_with_setup(suite, "without", start_keeper, end_keeper, without_loops, without);
-	if (has_btf()) {
-		run_with_setup(suite, "cost", start_keeper, end_keeper, none, cost);
-		run_with_setup(suite, "with", start_guarded_keeper, end_guarded_keeper, with_loops, with);
-	}
+	add_unguarded(suite);
+	add_profiles(suite);
+	if (has_btf())
+		add_guarded(suite);
+	printf("%d attempts to misuse a data file %s, and the %d ioctls of them under %d seccomp profiles\n",
+	       n_bypasses, has_btf() ? "with the guard and without" : "without a guard", n_ioctl_bypasses, PROFILES);
+	fflush(stdout);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
@@ -612,6 +622,6 @@ int main(void)
 	if (!is_a_place_for_tests())
 		return EXIT_SUCCESS;
 	loader_directory = "/sys/fs/bpf/guard-test";
-	list_bypasses();
+	bypasses_list();
 	return run_all();
 }

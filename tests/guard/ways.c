@@ -138,6 +138,32 @@ bool runs_narrow_programs(void)
 	return waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) != NO_SUCH_PROGRAMS;
 }
 
+/* --- the other calls that a 64-bit kernel may have: filters have to know them all --- */
+
+#ifdef __x86_64__
+static int narrow_call(int fd, enum operation operation, const char *event)
+{
+	enum { NARROW_IOCTL = 54 };
+	unsigned number = (unsigned)attempt_number(operation, 0);
+	long r;
+
+	__asm__ volatile("int $0x80"
+			 : "=a"(r)
+			 : "a"(NARROW_IOCTL), "b"(fd), "c"(number),
+			   "d"(attempt_argument(operation, kernel_manner(), event))
+			 : "memory", "r8", "r9", "r10", "r11");
+	return r < 0 ? (int)-r : 0;
+}
+
+static int x32_call(int fd, enum operation operation, const char *event)
+{
+	enum { X32_IOCTL = 0x40000000 + 514 };
+	void *argument = attempt_argument(operation, kernel_manner(), event);
+
+	return syscall(X32_IOCTL, fd, attempt_number(operation, 0), argument) < 0 ? errno : 0;
+}
+#endif
+
 /* --- another thread, another open file --- */
 
 static void *thread_main(void *data)
@@ -278,6 +304,22 @@ static int in_container(int fd, enum operation operation, const char *event)
 	return run_in_child(try_in_container, &call);
 }
 
+static int try_reopened_in_container(void *data)
+{
+	const struct call *call = data;
+
+	return unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWCGROUP) < 0
+		       ? CANNOT
+		       : reopened(call->fd, call->operation, call->event);
+}
+
+static int reopened_in_container(int fd, enum operation operation, const char *event)
+{
+	struct call call = call_make(fd, operation, event);
+
+	return run_in_child(try_reopened_in_container, &call);
+}
+
 /* --- io_uring: has commands that a file may take, but these files take none --- */
 
 static int submit(int ring, const struct io_uring_params *parameters, const struct io_uring_sqe *command)
@@ -327,6 +369,13 @@ const struct way ways[] = {
 	  .attempt = narrow_with_wide_numbers,
 	  .narrow = true,
 	  .ioctls_only = true },
+#ifdef __x86_64__
+	{ .name = "by the 32-bit call of a 64-bit program",
+	  .attempt = narrow_call,
+	  .narrow = true,
+	  .ioctls_only = true },
+	{ .name = "by the call of the x32 ABI", .attempt = x32_call, .ioctls_only = true, .never = ENOSYS },
+#endif
 	{ .name = "through a duplicate", .attempt = duplicate },
 	{ .name = "after a fork", .attempt = forked },
 	{ .name = "after an exec", .attempt = executed },
@@ -338,14 +387,17 @@ const struct way ways[] = {
 	{ .name = "as root of a user namespace", .attempt = as_namespace_root, .nobody = true },
 	{ .name = "as root in another cgroup", .attempt = in_other_cgroup },
 	{ .name = "as root in a container", .attempt = in_container },
-	{ .name = "by io_uring", .attempt = by_io_uring, .ioctls_only = true, .never = true },
+	{ .name = "as root in a container, through /proc/self/fd",
+	  .attempt = reopened_in_container,
+	  .other_file = true },
+	{ .name = "by io_uring", .attempt = by_io_uring, .ioctls_only = true, .never = EOPNOTSUPP },
 };
 const size_t n_ways = ARRAY_SIZE(ways);
 
 int unguarded_answer(const struct way *way, enum operation operation)
 {
 	if (way->never)
-		return EOPNOTSUPP;
+		return way->never;
 	if (way->narrow && operation < IOCTLS)
 		return ENOTTY;
 	if (operation == DELETE_FOREIGN)

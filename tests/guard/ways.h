@@ -14,7 +14,7 @@ struct way {
 	bool narrow;		/* a 32-bit program */
 	bool nobody;		/* not the owner of the file */
 	bool other_file;	/* opened once more */
-	bool never;		/* there is no such way: always EOPNOTSUPP */
+	int never;		/* there is no such way: always this errno */
 };
 
 extern const struct way ways[];

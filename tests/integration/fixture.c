@@ -151,11 +151,6 @@ bool has_a_page_per_tenant(const struct fixture *fixture)
 	return fixture->backend != BACKEND_STATUS_PAGE;
 }
 
-bool protects_pages_from_root(const struct fixture *fixture)
-{
-	return fixture->backend != BACKEND_STATUS_PAGE;
-}
-
 bool offers_multi_format(const struct fixture *fixture)
 {
 	return fixture->backend == BACKEND_ENABLE_ADDRESS;

@@ -71,8 +71,6 @@ bool keeps_records_itself(const struct fixture *);
 bool releases_at_once(const struct fixture *);
 /* Where else they share one, all see each other's bits, and the daemon does not choose them. */
 bool has_a_page_per_tenant(const struct fixture *);
-/* Not even the host's root can write to a page that was passed to him. */
-bool protects_pages_from_root(const struct fixture *);
 bool offers_multi_format(const struct fixture *);
 /* Why an event may not persist where nobody has allowed it: the policy says so, or there is no such thing. */
 uint32_t refusal_to_persist(const struct fixture *);

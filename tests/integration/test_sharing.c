@@ -15,39 +15,11 @@
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/member.h"
 
 enum { NOBODY = 65534 };
 
 static const char *const without_guard[] = { "--guard=off", NULL };
-
-/* A client with one event. */
-struct member {
-	int socket;
-	int stream; /* the file; -1 where none came */
-	struct answer answer;
-};
-
-static struct member member_new(const struct fixture *fixture, const char *description)
-{
-	struct member member = { .stream = -1 };
-
-	member.socket = raw_hello(fixture->socket, 0, NULL, NULL);
-	ck_assert_uint_eq(raw_register(member.socket, description, &member.answer, &member.stream), 0);
-	return member;
-}
-
-static void member_free(struct member *member)
-{
-	fd_close(member->stream);
-	close(member->socket);
-}
-
-static ssize_t write_number(const struct member *member, uint32_t number)
-{
-	const uint32_t record[] = { member->answer.index, number };
-
-	return write(member->stream, record, sizeof(record)) < 0 ? -errno : (ssize_t)sizeof(record);
-}
 
 TEST(two_clients_of_one_user_share_a_stream_where_it_is_guarded)
 {

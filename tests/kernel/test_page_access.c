@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 
+#include "tests/kernel/page_attempts.h"
 #include "tests/kernel/pages.h"
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
@@ -15,129 +13,6 @@
  * Pages that others may only read: every way to write to them is tried with the fd that a client gets, by root, by a
  * stranger, and by the root of a user namespace. What an attempt is refused with is in tables.
  */
-
-static int said(int r)
-{
-	return r < 0 ? -errno : 0;
-}
-
-static int mapped(int fd, int protection)
-{
-	void *words = mmap(NULL, PAGE_BYTES, protection, MAP_SHARED, fd, 0);
-
-	return words == MAP_FAILED ? -errno : 0;
-}
-
-static int map_for_writing(int fd)
-{
-	return mapped(fd, PROT_READ | PROT_WRITE);
-}
-
-static int make_map_writable(int fd)
-{
-	void *words = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-
-	return words == MAP_FAILED ? -1000 : said(mprotect(words, PAGE_BYTES, PROT_READ | PROT_WRITE));
-}
-
-static int punch_through_map(int fd)
-{
-	void *words = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-
-	return words == MAP_FAILED ? -1000 : said(madvise(words, PAGE_BYTES, MADV_REMOVE));
-}
-
-/* The way of debuggers, which may write to maps that are read-only. */
-static int write_as_a_debugger(int fd)
-{
-	void *words = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-
-	if (words == MAP_FAILED || memory < 0)
-		return -1000;
-	return said((int)pwrite(memory, "x", 1, (off_t)(uintptr_t)words));
-}
-
-static int write_at(int fd)
-{
-	return said((int)pwrite(fd, "x", 1, 0));
-}
-
-static int write_vector(int fd)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t) "x", .iov_len = 1 };
-
-	return said((int)pwritev2(fd, &iov, 1, 0, 0));
-}
-
-static int punch(int fd)
-{
-	return said(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE_BYTES));
-}
-
-static int allocate(int fd)
-{
-	return said(fallocate(fd, 0, 0, 2 * PAGE_BYTES));
-}
-
-static int cut(int fd)
-{
-	return said(ftruncate(fd, 0));
-}
-
-static int cut_by_path(int fd)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return said(truncate(path, 0));
-}
-
-static int reopen_to_write(int fd)
-{
-	int r = page_reopen(fd, O_RDWR);
-
-	return r < 0 ? r : 0;
-}
-
-static int reopen_to_append(int fd)
-{
-	int r = page_reopen(fd, O_WRONLY | O_APPEND);
-
-	return r < 0 ? r : 0;
-}
-
-static int reopen_to_cut(int fd)
-{
-	int r = page_reopen(fd, O_RDONLY | O_TRUNC);
-
-	return r < 0 ? r : 0;
-}
-
-/* A handle, for those who may open by handle at all: the mount is that of the fd. */
-static int reopen_by_handle(int fd)
-{
-	union {
-		struct file_handle handle;
-		char bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
-	} file = { .handle.handle_bytes = MAX_HANDLE_SZ };
-	int mount_id;
-
-	if (name_to_handle_at(fd, "", &file.handle, &mount_id, AT_EMPTY_PATH) < 0)
-		return -errno;
-	return said(open_by_handle_at(fd, &file.handle, O_RDWR | O_CLOEXEC));
-}
-
-static int change_mode(int fd)
-{
-	return said(fchmod(fd, 0666));
-}
-
-/* A seal cannot be added with a fd that cannot write, nor to a file that is sealed against it. */
-static int seal(int fd)
-{
-	return said(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
-}
 
 struct attempt {
 	const char *name;
@@ -149,6 +24,13 @@ struct attempt {
 	{                                                                                                              \
 		error, error, error                                                                                    \
 	}
+
+static int mapped(int fd, int protection)
+{
+	void *words = mmap(NULL, PAGE_BYTES, protection, MAP_SHARED, fd, 0);
+
+	return words == MAP_FAILED ? -errno : 0;
+}
 
 /* The first attempt that went otherwise than it should, and what it said; { n } if none. */
 struct outcome {
@@ -191,21 +73,34 @@ static void expect_refused(struct page *page, const struct attempt *attempts, si
 TEST(a_page_opened_through_a_read_only_mount_is_read_only_for_everybody)
 {
 	static const struct attempt attempts[] = {
-		{ "a writable map", map_for_writing, ALL(-EACCES) },
+		{ "a writable map", map_writable, ALL(-EACCES) },
+		{ "a writable map behind the end", map_writable_behind, ALL(-EACCES) },
+		{ "a private map", map_private, ALL(0) },
 		{ "mprotect", make_map_writable, ALL(-EACCES) },
+		{ "mremap and mprotect", move_map_and_make_it_writable, ALL(-EACCES) },
 		{ "MADV_REMOVE", punch_through_map, ALL(-EACCES) },
 		{ "/proc/self/mem", write_as_a_debugger, ALL(-EIO) },
+		{ "read", read_into_map, ALL(-EFAULT) },
 		{ "pwrite", write_at, ALL(-EBADF) },
 		{ "pwritev2", write_vector, ALL(-EBADF) },
+		{ "splice", splice_into, ALL(-EBADF) },
+		{ "sendfile", send_file_into, ALL(-EBADF) },
+		{ "copy_file_range", copy_range_into, ALL(-EBADF) },
+		{ "a write to a pipe it was spliced into", write_to_spliced_page, ALL(0) },
+		{ "a write to a pipe it was vmspliced into", write_to_page_in_pipe, ALL(0) },
+		{ "F_SETFL", set_write_mode, ALL(-EBADF) },
 		{ "punching a hole", punch, ALL(-EBADF) },
 		{ "fallocate", allocate, ALL(-EBADF) },
 		{ "ftruncate", cut, ALL(-EINVAL) },
+		{ "ftruncate beyond the end", grow, ALL(-EINVAL) },
 		{ "truncate", cut_by_path, ALL(-EROFS) },
 		{ "reopening", reopen_to_write, ALL(-EROFS) },
+		{ "reopening to map it", reopen_to_map, ALL(-EROFS) },
+		{ "reopening through map_files", reopen_map_file, { -EROFS, -EPERM, -EPERM } },
 		{ "reopening to append", reopen_to_append, ALL(-EROFS) },
 		{ "reopening with O_TRUNC", reopen_to_cut, ALL(-EROFS) },
 		{ "a handle", reopen_by_handle, { -EROFS, -EPERM, -EPERM } },
-		{ "fchmod", change_mode, ALL(-EROFS) },
+		{ "fchmod", change_page_mode, ALL(-EROFS) },
 		{ "a seal", seal, ALL(-EPERM) },
 	};
 	_cleanup_(page_free) struct page page = page_on_two_mounts();
@@ -234,7 +129,7 @@ END_TEST
 TEST(a_page_sealed_against_later_writing_is_read_only_for_everybody)
 {
 	static const struct attempt attempts[] = {
-		{ "a writable map", map_for_writing, ALL(-EPERM) },
+		{ "a writable map", map_writable, ALL(-EPERM) },
 		{ "mprotect", make_map_writable, ALL(-EACCES) },
 		{ "pwrite", write_at, ALL(-EPERM) },
 		{ "pwritev2", write_vector, ALL(-EPERM) },
@@ -251,28 +146,21 @@ TEST(a_page_sealed_against_later_writing_is_read_only_for_everybody)
 }
 END_TEST
 
-static int reopen_and(int fd, int (*then)(int fd))
-{
-	int other = page_reopen(fd, O_RDWR);
-
-	return other < 0 ? other : then(other);
-}
-
 TEST(a_sealed_page_may_be_reopened_but_not_written_and_not_even_by_its_maker)
 {
 	_cleanup_(page_free) struct page page = page_sealed_against_later_writing();
 
-	ck_assert_int_eq(as(STRANGER, reopen_and(page.client, write_at)), -EPERM);
-	ck_assert_int_eq(as(STRANGER, reopen_and(page.client, map_for_writing)), -EPERM);
+	ck_assert_int_eq(as(STRANGER, reopen_to_write(page.client)), -EPERM);
+	ck_assert_int_eq(as(STRANGER, reopen_to_map(page.client)), -EPERM);
 	page.words[0] = 1; /* the map from before */
-	ck_assert_int_eq(map_for_writing(page.fd), -EPERM);
+	ck_assert_int_eq(map_writable(page.fd), -EPERM);
 }
 END_TEST
 
 TEST(a_page_of_mode_0600_is_read_only_for_all_but_the_hosts_root)
 {
 	static const struct attempt attempts[] = {
-		{ "a writable map", map_for_writing, ALL(-EACCES) },
+		{ "a writable map", map_writable, ALL(-EACCES) },
 		{ "mprotect", make_map_writable, ALL(-EACCES) },
 		{ "MADV_REMOVE", punch_through_map, ALL(-EACCES) },
 		{ "/proc/self/mem", write_as_a_debugger, ALL(-EIO) },
@@ -280,15 +168,16 @@ TEST(a_page_of_mode_0600_is_read_only_for_all_but_the_hosts_root)
 		{ "punching a hole", punch, ALL(-EBADF) },
 		{ "ftruncate", cut, ALL(-EINVAL) },
 		{ "truncate", cut_by_path, { -EPERM, -EACCES, -EACCES } },
-		{ "reopening", reopen_to_write, { 0, -EACCES, -EACCES } },
 		{ "reopening with O_TRUNC", reopen_to_cut, { -EPERM, -EACCES, -EACCES } },
-		{ "fchmod", change_mode, { 0, -EPERM, -EPERM } },
+		{ "fchmod", change_page_mode, { 0, -EPERM, -EPERM } },
 		{ "a seal", seal, ALL(-EPERM) },
 	};
 	_cleanup_(page_free) struct page page = page_of_an_owner(0600);
 
-	expect_refused(&page, attempts, ARRAY_SIZE(attempts) - 2);
-	ck_assert_int_eq(as(ROOT, reopen_and(page.client, map_for_writing)), 0);
+	expect_refused(&page, attempts, ARRAY_SIZE(attempts));
+	ck_assert_int_eq(as(STRANGER, reopen_to_map(page.client)), -EACCES);
+	ck_assert_int_eq(as(NAMESPACE_ROOT, reopen_to_map(page.client)), -EACCES);
+	ck_assert_int_eq(as(ROOT, reopen_to_map(page.client)), 0);
 	ck_assert_int_eq(as(ROOT, mapped(page.fd, PROT_READ | PROT_WRITE)), 0);
 }
 END_TEST
@@ -298,9 +187,9 @@ TEST(a_plain_memfd_is_writable_for_anybody_who_reopens_it)
 	_cleanup_(page_free) struct page page = page_of_an_owner(0777);
 
 	ck_assert_int_eq(as(STRANGER, write_at(page.client)), -EBADF);
-	ck_assert_int_eq(as(STRANGER, reopen_and(page.client, write_at)), 0);
+	ck_assert_int_eq(as(STRANGER, reopen_to_write(page.client)), 0);
 	ck_assert_uint_eq(page.words[0], 'x');
-	ck_assert_int_eq(as(NAMESPACE_ROOT, reopen_and(page.client, map_for_writing)), 0);
+	ck_assert_int_eq(as(NAMESPACE_ROOT, reopen_to_map(page.client)), 0);
 }
 END_TEST
 

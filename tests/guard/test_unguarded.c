@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * What the daemon does where nothing guards the files that it gives out, or nothing any more: who registers on them by
+ * himself is found out, whichever way he takes, and nobody else is suspected. As root, in a guest.
+ */
+
+#include <ftw.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mount.h>
+
+#include "tests/guard/bypass.h"
+#include "tests/guard/loader.h"
+#include "tests/guard/stand_in.h"
+#include "tests/integration/actor.h"
+#include "tests/integration/cgroups.h"
+#include "tests/integration/machine.h"
+#include "tests/integration/member.h"
+
+/* --- never guarded --- */
+
+struct culprit {
+	struct member member;
+	const struct bypass *bypass;
+};
+
+static struct culprit culprits[BYPASSES_MAX + 1];
+
+/* In a process of its own, with which what it has enabled ends. */
+static int try_in_child(void *data)
+{
+	const struct culprit *culprit = data;
+	char event[64];
+
+	return try_bypass(culprit->bypass, culprit->member.stream, event, sizeof(event));
+}
+
+static void culprit_start(struct culprit *culprit, const struct fixture *fixture, const struct bypass *bypass)
+{
+	int error, expected = unguarded_answer(bypass->way, bypass->operation);
+	char description[64];
+
+	snprintf(description, sizeof(description), "own_%zu u32 a", (size_t)(culprit - culprits));
+	*culprit = (struct culprit){ .member = member_new(fixture, description), .bypass = bypass };
+	error = run_in_child(try_in_child, culprit);
+	ck_assert_msg(error == expected, "%s %s: %s, instead of %s", operation_names[bypass->operation],
+		      bypass->way->name, strerror(error), strerror(expected));
+}
+
+/* On the file that the daemon gave him, and not on one that he has opened by his own right. */
+static bool has_registered(const struct bypass *bypass)
+{
+	return (bypass->operation == REGISTER_NEW || bypass->operation == REGISTER_FOREIGN) &&
+	       unguarded_answer(bypass->way, bypass->operation) == 0 && !bypass->way->other_file;
+}
+
+static bool is_cut_off(int socket)
+{
+	struct pollfd ask = { .fd = socket };
+
+	return poll(&ask, 1, 0) == 1 && ask.revents & POLLHUP;
+}
+
+static void expect_to_be_found_out(const struct member *member)
+{
+	ck_assert(eventually(is_cut_off(member->socket)));
+	expect_cut(member->socket, REFUSAL_SELF_REGISTERED);
+}
+
+static unsigned judge(const struct culprit *culprit)
+{
+	bool guilty = has_registered(culprit->bypass);
+
+	ck_assert_msg(is_cut_off(culprit->member.socket) == guilty, "%s %s: %s",
+		      operation_names[culprit->bypass->operation], culprit->bypass->way->name,
+		      guilty ? "not noticed" : "cut off");
+	if (guilty)
+		expect_cut(culprit->member.socket, REFUSAL_SELF_REGISTERED);
+	else
+		ck_assert_uint_eq(raw_query(culprit->member.socket).leases, 1);
+	return guilty;
+}
+
+static void forget_all(struct fixture *fixture, int foreign, struct member *bystander)
+{
+	for (int i = 0; i <= n_ioctl_bypasses; i++)
+		member_free(&culprits[i].member);
+	member_free(bystander);
+	close(foreign);
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	/* Before Linux 6.4 the kernel keeps what they have registered by themselves. */
+	delete_new_events(fixture->events_before);
+	fixture_stop(fixture);
+}
+
+/* One that deletes or unregisters leaves no trace, and no harm either. */
+TEST(whoever_registers_by_himself_is_noticed_whichever_way_he_takes_and_nobody_else_is)
+{
+	static const char *const without_guard[] = { "--guard=off", NULL };
+	struct member bystander;
+	struct fixture fixture;
+	unsigned guilty = 0;
+	int foreign;
+
+	fixture_start(&fixture, without_guard);
+	foreign = make_foreign_event();
+	bystander = member_new(&fixture, "bystander u32 a");
+	for (int i = 0; i < n_ioctl_bypasses; i++)
+		culprit_start(&culprits[i], &fixture, &bypasses[i]);
+	/* All are looked at in the order in which they came: when the last one is found out, so are those before. */
+	culprit_start(&culprits[n_ioctl_bypasses], &fixture, &bypasses[0]);
+	ck_assert(eventually(is_cut_off(culprits[n_ioctl_bypasses].member.socket)));
+	for (int i = 0; i < n_ioctl_bypasses; i++)
+		guilty += judge(&culprits[i]);
+	ck_assert_uint_eq(raw_query(bystander.socket).leases, 1);
+	printf("%d attempts without a guard: %u have registered something, and all %u were noticed and cut off\n",
+	       n_ioctl_bypasses, guilty, guilty);
+	forget_all(&fixture, foreign, &bystander);
+}
+END_TEST
+
+/* --- the guard is torn off --- */
+
+static bool need_guard(struct fixture *fixture)
+{
+	if (!fixture->guarded) {
+		printf("not possible here: a guard\n");
+		fixture_stop(fixture);
+	}
+	return fixture->guarded;
+}
+
+static void remove_by_command(void)
+{
+	ck_assert_msg(loader("--remove") == 0, "%s", loader_output);
+}
+
+static int remove_one(const char *path, const struct stat *status _unused_, int kind _unused_, struct FTW *at _unused_)
+{
+	return remove(path);
+}
+
+static void unpin_by_hand(void)
+{
+	ck_assert_int_eq(nftw(loader_directory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static void forget_the_mount(void)
+{
+	unsigned long long mount;
+	const char *at;
+
+	ck_assert_int_eq(loader("--status --json"), 0);
+	/* Also those of daemons that were there before. */
+	at = strstr(loader_output, "\"mount\":");
+	ck_assert_ptr_nonnull(at);
+	for (; at; at = strstr(at + 1, "\"mount\":")) {
+		char mounts[LOADER_OUTPUT_BYTES];
+
+		ck_assert_int_eq(sscanf(at, "\"mount\":%llu", &mount), 1);
+		memcpy(mounts, loader_output, sizeof(mounts));
+		ck_assert_int_eq(loader("--remove --mount=%llu", mount), 0);
+		memcpy(loader_output, mounts, sizeof(mounts));
+	}
+}
+
+static void (*const tears[])(void) = { remove_by_command, unpin_by_hand, forget_the_mount };
+
+/* What the daemon asks, too; the kernel detaches programs a moment after the last link to them has gone. */
+static bool is_guarded(int stream)
+{
+	return ioctl(stream, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
+}
+
+static void tear(int which, int stream)
+{
+	ck_assert(is_guarded(stream));
+	tears[which]();
+	ck_assert(eventually(!is_guarded(stream)));
+}
+
+static void expect_records(struct fixture *fixture, const struct member *members, unsigned n)
+{
+	struct seen seen;
+
+	ck_assert_uint_eq(trace(fixture, "common", true), 1);
+	for (unsigned i = 0; i < n; i++)
+		ck_assert_int_eq(write_number(&members[i], 1), 8);
+	see(fixture, "common", &seen);
+	ck_assert_uint_eq(seen.records, n);
+	trace(fixture, "common", false);
+}
+
+static int register_by_itself(void *data)
+{
+	return attempt(*(int *)data, REGISTER_NEW, kernel_manner(), "rogue");
+}
+
+TEST(a_guard_that_is_torn_off_in_any_way_is_missed_before_the_next_file_leaves)
+{
+	struct member members[4];
+	struct fixture fixture;
+
+	fixture_start(&fixture, NULL);
+	if (!need_guard(&fixture))
+		return;
+	members[0] = member_new(&fixture, "common u32 number");
+	members[1] = member_new(&fixture, "common u32 number");
+	ck_assert_uint_eq(members[0].answer.stream, members[1].answer.stream);
+	tear(_i, members[0].stream);
+	members[2] = member_new(&fixture, "common u32 number");
+	members[3] = member_new(&fixture, "common u32 number");
+	ck_assert(log_has(&fixture, "the guard is gone: data files are no longer shared"));
+	fixture_read_backend(&fixture);
+	ck_assert(!fixture.guarded);
+	ck_assert_uint_ne(members[2].answer.stream, members[0].answer.stream);
+	ck_assert_uint_ne(members[3].answer.stream, members[0].answer.stream);
+	ck_assert_uint_ne(members[3].answer.stream, members[2].answer.stream);
+	expect_records(&fixture, members, ARRAY_SIZE(members));
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+		member_free(&members[i]);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* From the next file on it looks: whoever of them it was, those who share the file are cut off, and nobody else. */
+TEST(who_registers_on_a_file_that_has_lost_its_guard_is_found_out)
+{
+	struct member one, another, later;
+	struct fixture fixture;
+
+	fixture_start(&fixture, NULL);
+	if (!need_guard(&fixture))
+		return;
+	one = member_new(&fixture, "common u32 number");
+	another = member_new(&fixture, "common u32 number");
+	tear(0, one.stream);
+	ck_assert_int_eq(run_in_child(register_by_itself, &one.stream), 0);
+	later = member_new(&fixture, "common u32 number");
+	expect_to_be_found_out(&one);
+	expect_to_be_found_out(&another);
+	ck_assert_uint_eq(raw_query(later.socket).leases, 1);
+	member_free(&one);
+	member_free(&another);
+	member_free(&later);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(where_it_is_required_no_file_leaves_any_more)
+{
+	static const char *const required[] = { "--guard=require", NULL };
+	struct fixture fixture;
+	struct member before;
+	int socket, stream = -1;
+
+	fixture_start(&fixture, required);
+	ck_assert(fixture.guarded);
+	before = member_new(&fixture, "common u32 number");
+	tear(0, before.stream);
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert_uint_eq(raw_register(socket, "common u32 number", NULL, &stream), REFUSAL_TROUBLE);
+	ck_assert_uint_eq(raw_register(socket, "another u32 number", NULL, &stream), REFUSAL_TROUBLE);
+	ck_assert_int_eq(stream, -1);
+	ck_assert(log_has(&fixture, "the guard is gone: data files are not given out any more"));
+	expect_records(&fixture, &before, 1);
+	close(socket);
+	member_free(&before);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(root_of_a_container_who_was_welcomed_with_a_guard_gets_no_file_without)
+{
+	const char *container;
+	struct fixture fixture;
+	struct member before;
+	struct actor root;
+	int stream = -1;
+
+	if (!need_cgroups("root of the machine in a container"))
+		return;
+	container = make_cgroup("machine.slice/roots.scope");
+	if (!delegate(container))
+		return;
+	fixture_start(&fixture, NULL);
+	before = member_new(&fixture, "common u32 number");
+	actor_start(&root, fixture.socket, &(struct actor_as){ .cgroup = container });
+	tear(0, before.stream);
+	ck_assert_uint_eq(raw_register(root.socket, "roots u32 number", NULL, &stream), REFUSAL_NOT_PERMITTED);
+	ck_assert_int_eq(stream, -1);
+	actor_end(&root);
+	member_free(&before);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+static void enter_mount_namespace(void)
+{
+	ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
+	ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+}
+
+/* The keeper's own mount namespace has the BPF file system, too. */
+TEST(who_unmounts_the_file_system_in_which_it_is_pinned_takes_nothing_away)
+{
+	struct member one, another;
+	struct fixture fixture;
+
+	fixture_start(&fixture, NULL);
+	one = member_new(&fixture, "common u32 number");
+	enter_mount_namespace();
+	ck_assert_int_eq(umount2("/sys/fs/bpf", MNT_DETACH), 0);
+	another = member_new(&fixture, "common u32 number");
+	ck_assert_uint_eq(one.answer.stream, another.answer.stream);
+	ck_assert(is_guarded(another.stream));
+	member_free(&one);
+	member_free(&another);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* --- a kernel that can't have a guard --- */
+
+static const char no_btf[] = "this kernel doesn't describe its types for BPF: there is no /sys/kernel/btf/vmlinux";
+
+static void hide_btf(void)
+{
+	enter_mount_namespace();
+	ck_assert_int_eq(mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL), 0);
+}
+
+TEST(without_btf_it_works_unguarded_and_says_why)
+{
+	struct member members[2];
+	struct fixture fixture;
+
+	hide_btf();
+	fixture_start(&fixture, NULL);
+	ck_assert(!fixture.guarded);
+	ck_assert(log_has(&fixture, no_btf));
+	ck_assert(log_has(&fixture, "each client gets a data file of its own"));
+	members[0] = member_new(&fixture, "common u32 number");
+	members[1] = member_new(&fixture, "common u32 number");
+	ck_assert_uint_ne(members[0].answer.stream, members[1].answer.stream);
+	expect_records(&fixture, members, ARRAY_SIZE(members));
+	member_free(&members[0]);
+	member_free(&members[1]);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(without_btf_a_guard_that_is_required_is_a_reason_not_to_start)
+{
+	char directory[64], socket[128], control[128], output[2048];
+	const char *const argv[] = { built("userevd"), "--foreground", "--guard=require", socket, control, NULL };
+
+	hide_btf();
+	make_temporary_directory(directory, sizeof(directory));
+	snprintf(socket, sizeof(socket), "--socket=%s/s", directory);
+	snprintf(control, sizeof(control), "--control-socket=%s/c", directory);
+	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), EXIT_FAILURE);
+	ck_assert_msg(strstr(output, "there is no guard, and it is required"), "%s", output);
+	ck_assert_msg(strstr(output, no_btf), "%s", output);
+	ck_assert_int_eq(rmdir(directory), 0);
+}
+END_TEST
+
+static TCase *add_cases(Suite *suite, const char *name)
+{
+	TCase *cases = tcase_create(name);
+
+	tcase_set_timeout(cases, 300);
+	add_fd_check(cases);
+	suite_add_tcase(suite, cases);
+	return cases;
+}
+
+static int run_all(void)
+{
+	Suite *suite = suite_create("unguarded");
+	TCase *cases = add_cases(suite, "never guarded");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(cases, whoever_registers_by_himself_is_noticed_whichever_way_he_takes_and_nobody_else_is);
+	if (has_btf()) {
+		cases = add_cases(suite, "torn off");
+		tcase_add_loop_test(cases, a_guard_that_is_torn_off_in_any_way_is_missed_before_the_next_file_leaves, 0,
+				    ARRAY_SIZE(tears));
+		tcase_add_test(cases, who_registers_on_a_file_that_has_lost_its_guard_is_found_out);
+		tcase_add_test(cases, where_it_is_required_no_file_leaves_any_more);
+		tcase_add_test(cases, root_of_a_container_who_was_welcomed_with_a_guard_gets_no_file_without);
+		tcase_add_test(cases, who_unmounts_the_file_system_in_which_it_is_pinned_takes_nothing_away);
+		cases = add_cases(suite, "no BTF");
+		tcase_add_test(cases, without_btf_it_works_unguarded_and_says_why);
+		tcase_add_test(cases, without_btf_a_guard_that_is_required_is_a_reason_not_to_start);
+	}
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(void)
+{
+	int r;
+
+	if (!is_a_place_for_tests())
+		return EXIT_SUCCESS;
+	loader_directory = "/sys/fs/bpf/userevd";
+	bypasses_list();
+	cgroups_find_room();
+	r = run_all();
+	cgroups_remove_all();
+	return r;
+}

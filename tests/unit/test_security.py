@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What SECURITY.md says that was tried can be tried again: by targets of the Makefile, and tests, that there are.
+
+import glob
+import os
+import re
+import sys
+
+TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+passed = failed = 0
+
+
+def check(sentence, wrong):
+    """One check: `wrong` is a list of what is not as the sentence says."""
+    global passed, failed
+    if wrong:
+        failed += 1
+        print(f"FAILED  {sentence}: {'; '.join(wrong)}")
+    else:
+        passed += 1
+        print(f"ok      {sentence}")
+
+
+def source(path):
+    with open(os.path.join(TREE, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def is_test(name):
+    return glob.glob(os.path.join(TREE, "tests/*", name)) or glob.glob(os.path.join(TREE, "tests/*", name + ".*"))
+
+
+def main():
+    makefile, page = source("Makefile"), source("SECURITY.md")
+    rows = re.findall(r"^\|.*\|$", page.partition("## What was tried")[2], re.M)[2:]
+    check("there are some rows", [] if len(rows) > 5 else ["hardly any"])
+    for row in rows:
+        what, often, lost, command = [cell.strip() for cell in row.strip("|").split("|")]
+        targets, tests = re.findall(r"`make ([\w-]+)", command), re.findall(r"`(test_[\w.]+)`", command)
+        check(f"'{what[:60]}' can be repeated",
+              [f"make {target}" for target in targets if not re.search(rf"^{target}:", makefile, re.M)] +
+              [test for test in tests if not is_test(test)] +
+              ["no command"] * (not targets) + ["no figure, or no outcome"] * (not often or not lost))
+    check("what it links to is there",
+          [link for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", page) if not os.path.exists(os.path.join(TREE, link))])
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+sys.exit(main())
