@@ -225,11 +225,9 @@ static void change_policy(struct play *play, struct script_of_bytes *bytes)
 	world_adopt(play->world, policies[take(bytes, ARRAY_SIZE(policies))]);
 }
 
-/* What persists would be charged for as long as the daemon is there. */
 static void set_out(struct play *play)
 {
 	play->world->daemon->options.tenant_is_process = false;
-	play->world->daemon->kernel->facts.flags &= (uint16_t)~KERNEL_PERSIST;
 }
 
 static void follow(struct play *play)
@@ -294,6 +292,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unsigned kind = take(&bytes, 3);
 	struct play play = { .keeps = kind == 2, .copy = { -1, -1, -1, -1 } };
 
+	/* What persists would be charged for as long as the daemon is there. */
+	kernel_offers = KERNEL_MULTI_FORMAT;
 	play.world = kind == 2 ? world_kept(true) : world_on("prefer", kind == 0);
 	set_out(&play);
 	for (unsigned i = 0; i < STEPS_MAX && bytes.left > 0; i++)

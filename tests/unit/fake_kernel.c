@@ -47,6 +47,7 @@ static void install_guard(void)
 /* --- the kernel --- */
 
 struct fake fake;
+uint16_t kernel_offers = KERNEL_PERSIST | KERNEL_MULTI_FORMAT;
 
 static size_t find_page(uint32_t number)
 {
@@ -428,7 +429,7 @@ static void put_in_place(struct world *world, const char *guard, bool guarded)
 	facts->backend = BACKEND_ENABLE_ADDRESS;
 	facts->name = "enable-address";
 	facts->guarded = guarded;
-	facts->flags = KERNEL_PERSIST | KERNEL_MULTI_FORMAT;
+	facts->flags = kernel_offers;
 	facts->deposits = fake.keeps;
 	world->daemon->guarded = guarded;
 	world->daemon->options.guard = guard;

@@ -54,6 +54,8 @@ struct fake {
 };
 
 extern struct fake fake;
+/* The flags that daemons are offered, from their first moment on. */
+extern uint16_t kernel_offers;
 
 extern const struct kernel_ops fake_ops;
 
