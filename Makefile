@@ -55,6 +55,18 @@ BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -I. -fPIC -fvisib
 	$(if $(COVERAGE),--coverage -O0 -fprofile-update=atomic)
 BASE_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage)
 
+# What makes it harder to use a mistake, as far as compiler and machine know it; tests/unit/test_hardening.sh looks for it in what
+# was built. The checks of libc need an optimiser, are not made beside a sanitizer, and are Debian's to choose in its packages.
+supported = $(shell $(CC) -Werror $(1) -x c -S -o /dev/null - </dev/null 2>/dev/null && echo $(1))
+CHECKS_OF_LIBC := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
+HARDENING := -fstack-protector-strong $(call supported,-fstack-clash-protection) \
+	$(or $(call supported,-fcf-protection=full),$(call supported,-mbranch-protection=standard)) \
+	$(if $(SANITIZE)$(COVERAGE)$(findstring _FORTIFY_SOURCE,$(CFLAGS))$(filter -O0,$(CFLAGS)),,$(if $(filter -O%,$(CFLAGS)),$(CHECKS_OF_LIBC)))
+BASE_CFLAGS += $(HARDENING)
+BASE_LDFLAGS += -Wl,-z,relro,-z,now,-z,noexecstack
+# Of what is installed; a program of ours is also one that can lie anywhere in memory.
+PROGRAM = $(CC) -pie $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) -o $@
+
 PROTOCOL_LIBRARY := decode encode fdset refusal transport
 PROTOCOL := $(PROTOCOL_LIBRARY) description disposal record row suggest table text
 KERNEL_FOLDER := bits embedded embedded_event message page privileges probe remote ring roster source tracer
@@ -85,7 +97,8 @@ INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_lib
 	test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs
-SCRIPT_TESTS := tests/unit/test_declaring.sh tests/unit/test_disassembly.sh tests/unit/test_instructions.sh tests/unit/test_man.py tests/unit/test_security.py tests/unit/test_symbols.sh \
+SCRIPT_TESTS := $(addprefix tests/unit/,test_declaring.sh test_disassembly.sh test_hardening.sh test_instructions.sh test_man.py test_security.py \
+		test_symbols.sh) \
 	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_conformance.py tests/integration/test_demo.sh \
 	tests/integration/test_examples.sh tests/integration/test_install.sh tests/integration/test_tutorial.sh \
 	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_python.py \
@@ -140,7 +153,7 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh test
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests confined deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
-.PHONY: FORCE fuzz fuzz-coverage fuzzers kernel-tests bench vm check-bypass check-vm check-packages check-restart vm-dependencies \
+.PHONY: FORCE analyze fuzz fuzz-coverage fuzzers soak kernel-tests bench vm check-bypass check-vm check-packages check-restart vm-dependencies \
 	$(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -160,7 +173,9 @@ help:
 	@echo 'make coverage    line coverage of the same'
 	@echo 'make fuzz        each harness of tests/fuzz for SECONDS=60, or RUNS= executions'
 	@echo 'make fuzz-coverage  which lines its corpora reach'
-	@echo 'make tidy        clang-format, clang-tidy, cppcheck'
+	@echo 'make soak        programs, policies and restarts by chance for SECONDS=120, and nothing grows; KERNEL=6.12 in a guest'
+	@echo 'make tidy        clang-format, clang-tidy, cppcheck, GCC'"'"'s analyser'
+	@echo 'make analyze     the last of these'
 	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
 	@echo 'make check-bypass   every way around the guard and into a status page, with the guard, with seccomp and with nothing'
 	@echo 'make check-restart  two hundred programs while daemon and keeper are killed; it takes a while'
@@ -189,12 +204,12 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)$(BUILD) packages fuzzers
-	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(DEB_TESTS) tests/fuzz/test_fuzz.sh \
+	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh \
 		tests/vm/test_bed.sh -- $(CONFINED) $(CONFINED_TESTS) -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
 
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
-	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS)
+	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS) $(SOAK_TEST)
 
 asan: test-dependencies
 	$(Q)$(BUILD_ASAN) build-tests
@@ -244,7 +259,7 @@ vm-dependencies:
 	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES))
 
 # Each harness for so many seconds, from what is known on; what it finds is left below $(B)/fuzz/.
-SECONDS ?= 60
+fuzz: SECONDS ?= 60
 fuzz: test-dependencies
 	$(Q)$(BUILD) fuzzers
 	$(Q)tests/fuzz/run.sh $(B)/fuzz $(SECONDS)
@@ -271,13 +286,21 @@ $(B)/fuzz_daemon: $(B)/tests/fuzz/fuzz_daemon.o $(B)/tests/suite.o $(call object
 	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=_ck_assert_failed,--wrap=_mark_point $(LDFLAGS) $^ -o $@ -pthread -lev \
 		$(call pkg,--libs,check libsystemd)
 
+# Here, where the daemon may have to be the tracer; in a guest where KERNEL= is said. `make test` has twenty seconds of it.
+SOAK_TEST := $(B)/tests/test_soak
+SOAK_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL))
+soak: SECONDS ?= 120
+soak: test-dependencies $(if $(SOAK_KERNEL),vm-dependencies)
+	$(Q)$(BUILD) build $(SOAK_TEST)
+	$(Q)B=$(B) tests/soak/soak.sh $(SECONDS) "$(SOAK_KERNEL)" $(SEED)
+
 coverage: test-dependencies
 	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
 	$(Q)find $(B)/coverage -name '*.gcda' -delete
 	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
 	$(Q)tests/coverage.sh $(B)/coverage
 
-build-tests: build $(B)/examples/tasks $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,driver emitter direct hammer restart_load userevd-next)
+build-tests: build $(B)/examples/tasks $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,driver emitter direct hammer restart_load userevd-next) $(SOAK_TEST)
 
 # What is installed, as mode:file:directory[:name]; uninstall takes away just that.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
@@ -345,6 +368,11 @@ tidy: test-dependencies
 	@echo '  CHECK   clang-format, clang-tidy, cppcheck'
 	$(Q)clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	$(Q)B=$(B) tests/tidy.sh $(filter-out %.bpf.c,$(SOURCES))
+	$(Q)$(BUILD) analyze
+
+analyze: test-dependencies
+	@echo '  CHECK   gcc -fanalyzer'
+	$(Q)B=$(B) tests/analyze.sh
 
 format:
 	$(Q)clang-format -i $(SOURCES) $(HEADERS)
@@ -377,15 +405,15 @@ $(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient -fvisibility=default
 
 $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(PROGRAM) -pthread -lev $(call pkg,--libs,libsystemd)
 
 $(B)/userevd-keeper: $(B)/kernel/keeper_main.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread
+	$(Q)$(PROGRAM) -pthread
 
 $(B)/userevctl: $(CTL_OBJECTS) $(LIBRARY_OBJECTS) $(call objects,daemon,boundary cgroup $(POLICY)) $(B)/kernel/probe.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,libtracefs)
+	$(Q)$(PROGRAM) $(call pkg,--libs,libtracefs)
 
 # Never unloaded: at the end of a program that looks like dlclose(), and other threads may still emit.
 $(B)/libuserev.so.$(SOVERSION): $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) client/libuserev.map
@@ -465,7 +493,7 @@ ifeq ($(strip $(GUARD_LACKS)),)
 build: $(B)/userevd-guard
 build-tests: $(GUARD_TESTS)
 confined: $(CONFINED)/userevd-guard
-tidy: $(GUARD_SKELETON)
+tidy analyze: $(GUARD_SKELETON)
 INSTALLED += 755:$(B)/userevd-guard:$(LIBEXECDIR) 644:kernel/userevd-guard.8:$(MANDIR)/man8
 else
 build: without-guard
@@ -492,7 +520,7 @@ $(B)/kernel/guard_program.o: $(GUARD_SKELETON)
 
 $(B)/userevd-guard: $(call objects,kernel,$(GUARD) privileges) $(B)/protocol/text.o
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,libbpf)
+	$(Q)$(PROGRAM) $(call pkg,--libs,libbpf)
 
 # --- tests ---
 
@@ -526,6 +554,12 @@ $(INTEGRATION_TESTS:%=$(B)/tests/%) $(B)/tests/test_confined: $(B)/tests/%: $(B)
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
 $(B)/tests/test_page_attacks: $(call objects,tests/kernel,page_attempts pages people)
+
+$(B)/tests/soak/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check) -Wno-format-nonliteral
+
+$(SOAK_TEST): $(call objects,tests/soak,test_soak figures honest hostile) $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(PROTOCOL_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
 # Programs and libraries as others build them: the shared library, and no more of ours.
 $(B)/tests/static_program $(B)/tests/static_library.so $(B)/tests/static_plugin.so: LINKED = $(CC) $(BASE_LDFLAGS) $(LDFLAGS) \

@@ -78,9 +78,8 @@ void pair_start_keeper(struct pair *pair)
 void pair_start_daemon(struct pair *pair)
 {
 	char keeper[128], policy[96];
-	const char *const options[] = {
-		"--foreground", "--log-level=debug", "--user=nobody", "--backend=auto", keeper, policy, NULL
-	};
+	const char *options[] = { "--foreground",   "--log-level=debug", keeper,	   policy,
+				  pair->options[0], pair->options[1],	 pair->options[2], NULL };
 	const int fds[] = { pair->clients, pair->control };
 
 	snprintf(keeper, sizeof(keeper), "--keeper-socket=%s", pair->keeper_socket);
@@ -89,17 +88,26 @@ void pair_start_daemon(struct pair *pair)
 	pair->fixture.pid = pair->daemon;
 }
 
-static void end(pid_t *pid, int signal)
+static int end(pid_t *pid, int signal)
 {
+	int status;
+
 	ck_assert_int_gt(*pid, 0);
 	ck_assert_int_eq(kill(*pid, signal), 0);
-	ck_assert_int_eq(waitpid(*pid, NULL, 0), *pid);
+	ck_assert_int_eq(waitpid(*pid, &status, 0), *pid);
 	*pid = 0;
+	return status;
 }
 
+/* Asked to end it does, with nothing that a sanitizer would find. */
 void pair_end_daemon(struct pair *pair, int signal)
 {
-	end(&pair->daemon, signal);
+	int status = end(&pair->daemon, signal);
+
+	if (signal != SIGTERM || status == 0)
+		return;
+	fixture_print_log(&pair->fixture);
+	ck_abort_msg("the daemon ended with status %#x", (unsigned)status);
 }
 
 void pair_end_keeper(struct pair *pair, int signal)
@@ -125,21 +133,46 @@ static void remove_files(struct pair *pair)
 	free(fixture->events_before);
 }
 
-bool pair_start(struct pair *pair, const char *guard)
+/* All but the processes. */
+static void prepare(struct pair *pair)
 {
 	struct fixture *fixture = &pair->fixture;
 
-	*pair = (struct pair){ .guard = guard, .program = "userevd" };
 	fixture_prepare(fixture, "");
-	if (!fixture->events_before) {
-		printf("not on this kernel: a restart\n");
-		remove_files(pair);
-		return false;
-	}
 	snprintf(pair->keeper_socket, sizeof(pair->keeper_socket), "%s/keeper.sock", fixture->directory);
 	pair->clients = listen_at(fixture->socket, 0666, 1);
 	pair->control = listen_at(fixture->control, 0600, 1);
 	pair->keepers = listen_at(pair->keeper_socket, 0600, 0);
+}
+
+static void put_away(struct pair *pair)
+{
+	close(pair->clients);
+	close(pair->control);
+	close(pair->keepers);
+	remove_files(pair);
+}
+
+void pair_start_embedded(struct pair *pair)
+{
+	*pair = (struct pair){ .program = "userevd", .options = { "--backend=embedded", "--ring-size=64K" } };
+	prepare(pair);
+	pair_start_daemon(pair);
+	fixture_read_backend(&pair->fixture);
+	ck_assert_int_eq(pair->fixture.backend, BACKEND_EMBEDDED);
+}
+
+bool pair_start(struct pair *pair, const char *guard)
+{
+	struct fixture *fixture = &pair->fixture;
+
+	*pair = (struct pair){ .guard = guard, .program = "userevd", .options = { "--backend=auto", "--user=nobody" } };
+	prepare(pair);
+	if (!fixture->events_before) {
+		printf("not on this kernel: a restart\n");
+		put_away(pair);
+		return false;
+	}
 	ck_assert_int_eq(chown(pair->keeper_socket, NOBODY, NOBODY), 0);
 	pair_start_keeper(pair);
 	pair_start_daemon(pair);
@@ -166,8 +199,5 @@ void pair_stop(struct pair *pair)
 		fixture_print_log(fixture);
 		ck_abort_msg("the kernel still has %s", event);
 	}
-	close(pair->clients);
-	close(pair->control);
-	close(pair->keepers);
-	remove_files(pair);
+	put_away(pair);
 }

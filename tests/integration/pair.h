@@ -14,14 +14,17 @@ struct pair {
 	int clients; /* listening */
 	int control;
 	int keepers;
-	const char *guard;   /* an option of the keeper's */
-	const char *program; /* the next daemon's, in build/ */
-	pid_t daemon;	     /* 0: none */
+	const char *guard;	/* an option of the keeper's */
+	const char *options[3]; /* of the daemon's, for its backend */
+	const char *program;	/* the next daemon's, in build/ */
+	pid_t daemon;		/* 0: none */
 	pid_t keeper;
 };
 
 /* False, having said so, where this machine has no user_events. */
 bool pair_start(struct pair *, const char *guard);
+/* The daemon alone, which is the tracer and keeps few records: no keeper. */
+void pair_start_embedded(struct pair *);
 void pair_start_daemon(struct pair *);
 void pair_start_keeper(struct pair *);
 /* By that signal, and waits for it. */

@@ -6,6 +6,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
+. tests/hardening.sh
 command -v lintian dpkg-buildpackage >/dev/null || { echo '0 passed, 0 failed, 1 skipped: packages need Debian, and lintian' && exit 0; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -106,6 +107,16 @@ builds_a_program()
 		LD_LIBRARY_PATH=$scratch/root/usr/lib/$multiarch USEREV_SOCKET=$scratch/nobody timeout 20 "$scratch/program" shop 0.1
 }
 
+are_hardened()
+{
+	local program
+	dpkg-deb -x "$(package userevd)" "$scratch/programs" && dpkg-deb -x "$(package libuserev1)" "$scratch/programs" || return 1
+	for program in "$scratch"/programs/usr/{sbin/userevd,bin/userevctl,lib/userevd/userevd-*}; do
+		has_all "$program" can_lie_anywhere "${whatever[@]}" || return 1
+	done
+	has_all "$scratch/programs/usr/lib/$multiarch/libuserev.so.1" "${whatever[@]}"
+}
+
 all_are_there()
 {
 	local name
@@ -135,6 +146,7 @@ check '… and completion, and what containers need' has userevd /usr/share/bash
 check 'each unit is stopped by a removal' all_units_are_stopped
 check 'users and directories are made' makes_what_units_need
 check 'lintian finds no error' lintian_is_content
+check 'programs and library are hardened' are_hardened
 check 'the Python module is in a package of its own, with its page' has python3-userev /usr/lib/python3/dist-packages/userev/__init__.py \
 	/usr/share/man/man3/python-userev.3
 check '… and can be imported' runs_in_python

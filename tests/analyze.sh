@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# analyze.sh [SOURCE…]: GCC's -fanalyzer over all that is installed, or those, clean but for what is suppressed below.
+
+cd "$(dirname "$0")/.." || exit 1
+B=${B:-build}
+
+# What is in a hash table, or behind a pointer to a member, the analyser takes for lost as soon as its function returns. In these
+# that is all that it says. (ASan and valgrind look for leaks in all tests.)
+loses_sight=(
+	client/tracer_embedded.c client/tracer_tracefs_{catalogue,writer}.c
+	daemon/{client,event,ledger,level,pages,policy_keys,register,reload,rules,tail}.c
+	kernel/{deposit,embedded_event,enabler,remote,user_events}.c
+)
+declare -A suppressed=(
+	# It takes all items of an array for the same one, which would be freed again.
+	[daemon/tail.c]=-Wno-analyzer-double-free
+	# It believes that libbpf can fail with an errno of 0, which would be success.
+	[kernel/guard_program.c]=-Wno-analyzer-null-dereference
+)
+
+# The guard is left out where it is not built.
+sources()
+{
+	printf '%s\n' protocol/*.c kernel/*.c daemon/*.c client/*.c | grep -v '\.bpf\.c$' |
+		if [ -e "$B/skeleton/guard.skel.h" ]; then cat; else grep -v guard_program; fi
+}
+# shellcheck disable=SC2046 # names without blanks
+[ $# -gt 0 ] || set -- $(sources)
+
+flags_for()
+{
+	[[ " ${loses_sight[*]} " != *" $1 "* ]] || echo -Wno-analyzer-malloc-leak
+	echo "${suppressed[$1]-}"
+}
+
+# Not optimised: what an optimiser has taken away is not looked at.
+commands()
+{
+	local source
+	for source; do
+		echo "gcc -std=c17 -D_GNU_SOURCE '-DVERSION=\"0\"' -I. -isystem '$B/skeleton' $(pkg-config --cflags libtracefs) -fPIC -O0" \
+			-Werror -fanalyzer "$(flags_for "$source" | tr '\n' ' ')" -c "$source" -o /dev/null
+	done
+}
+
+# xargs would take quotes for its own.
+commands "$@" | tr '\n' '\0' | xargs -0 -P "$(nproc)" -n 1 sh -c
