@@ -72,15 +72,17 @@ void losses_report(struct userev *userev)
 }
 
 /* At most one report in REPORT_MS, whatever the number of threads. */
-static void report_now_and_then(struct userev *userev)
+static __attribute__((__cold__, __noinline__)) void report_now_and_then(struct userev *userev)
 {
 	uint32_t last = atomic_load(&userev->reported_at), now;
+	int saved_errno = errno;
 	struct timespec time;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
 	now = (uint32_t)time.tv_sec * 1000 + (uint32_t)(time.tv_nsec / 1000000);
 	if (now - last >= REPORT_MS && atomic_compare_exchange_strong(&userev->reported_at, &last, now))
 		losses_report(userev);
+	errno = saved_errno;
 }
 
 static ssize_t lose_to_full_queue(struct userev *userev)
@@ -122,12 +124,9 @@ static ssize_t lose_to_nobody(struct stream *stream, bool ended)
 	return 0;
 }
 
-static ssize_t write_record(struct stream *stream, const struct iovec *pieces, int n)
+static __attribute__((__cold__, __noinline__)) ssize_t look_into_failure(struct stream *stream,
+									 const struct iovec *pieces, int n)
 {
-	ssize_t written = writev(stream->fd, pieces, n);
-
-	if (written >= 0)
-		return MAX(written - (ssize_t)sizeof(uint32_t), 0);
 	switch (errno) {
 	case EBADF:  /* nobody traces it any more; or the fd was closed */
 	case ENOENT: /* it is not registered there */
@@ -148,6 +147,18 @@ static ssize_t write_record(struct stream *stream, const struct iovec *pieces, i
 	}
 }
 
+static ssize_t write_record(struct stream *stream, const struct iovec *pieces, int n)
+{
+	int saved_errno = errno;
+	ssize_t written = writev(stream->fd, pieces, n);
+
+	if (__builtin_expect(written >= 0, 1))
+		return MAX(written - (ssize_t)sizeof(uint32_t), 0);
+	written = look_into_failure(stream, pieces, n);
+	errno = saved_errno;
+	return written;
+}
+
 static bool is_too_big(const struct stream *stream, const struct iovec *pieces, int n)
 {
 	size_t left = atomic_load_explicit(&stream->payload_max, memory_order_relaxed);
@@ -160,11 +171,10 @@ static bool is_too_big(const struct stream *stream, const struct iovec *pieces, 
 	return false;
 }
 
-/* The first piece is the index's. */
+/* The first piece is the index's. What happens to each record is here; what seldom does is elsewhere. */
 static ssize_t write_pieces(const struct userev_event *event, struct iovec *pieces, int n)
 {
 	const struct userev_grant *grant = __atomic_load_n(&event->grant, __ATOMIC_ACQUIRE);
-	int saved_errno = errno;
 	ssize_t result;
 
 	if (!grant || !grant->stream)
@@ -176,7 +186,6 @@ static ssize_t write_pieces(const struct userev_event *event, struct iovec *piec
 		result = write_record(grant->stream, pieces, n);
 	if (losses_wait(&grant->stream->userev->unreported) && !grant->stream->userev->sealed)
 		report_now_and_then(grant->stream->userev);
-	errno = saved_errno;
 	return result;
 }
 
@@ -200,7 +209,7 @@ _public_ void userev_write_pieces(const struct userev_event *event, struct iovec
 
 _public_ ssize_t userev_write(const struct userev_event *event, const void *payload, size_t size)
 {
-	const struct iovec piece = { .iov_base = (void *)(uintptr_t)payload, .iov_len = size };
+	struct iovec pieces[] = { { 0 }, { .iov_base = (void *)(uintptr_t)payload, .iov_len = size } };
 
-	return userev_writev(event, &piece, 1);
+	return userev_enabled(event) ? write_pieces(event, pieces, ARRAY_SIZE(pieces)) : 0;
 }

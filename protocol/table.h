@@ -28,6 +28,12 @@ static inline bool table_added(void)
 
 #include <uthash.h>
 
+/* Most tables are a client's or a stream's with a handful of things in it, and there are thousands: they grow by themselves. */
+#undef HASH_INITIAL_NUM_BUCKETS
+#undef HASH_INITIAL_NUM_BUCKETS_LOG2
+#define HASH_INITIAL_NUM_BUCKETS      4U
+#define HASH_INITIAL_NUM_BUCKETS_LOG2 2U
+
 /*
  * Where the key is a number of ours, or an address: nobody chooses them, so a cheap hash will do. Each table has keys of one
  * sort, and is used with these alone, but for HASH_DELETE.

@@ -58,6 +58,18 @@ TEST(what_was_added_is_found_until_it_is_deleted)
 }
 END_TEST
 
+/* There is one for each client and each stream. */
+TEST(a_table_with_one_thing_in_it_is_small)
+{
+	struct thing one = { .number = 1 }, *table = NULL;
+
+	HASH_ADD(by_number, table, number, sizeof(one.number), &one);
+	ck_assert(table_added());
+	ck_assert_uint_le(HASH_OVERHEAD(by_number, table), 256);
+	HASH_DELETE(by_number, table, &one);
+}
+END_TEST
+
 TEST(of_many_each_is_found_and_none_is_lost_when_others_go)
 {
 	_cleanup_(freep) struct thing *things = calloc(MANY, sizeof(*things));
@@ -254,6 +266,7 @@ int main(int argc, char **argv)
 {
 	const TTest *const tests[] = {
 		what_was_added_is_found_until_it_is_deleted,
+		a_table_with_one_thing_in_it_is_small,
 		of_many_each_is_found_and_none_is_lost_when_others_go,
 		names_that_were_chosen_to_collide_do_not,
 		memory_that_is_short_is_told_and_leaves_the_table_as_it_was,
