@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What a decision of the quota ledger costs with few tenants and events and with many, both in turn in the same run. A
- * decision is one event charged to a tenant and refunded, or refused. Prints medians and ratios; nothing here is a test.
- *
- * Of many, either the same few ask all the time, which shows what the ledger does; or each in its turn, which shows what the
- * processor's caches do, too.
- *
- *	bench_quota [ROUNDS]
+ * What does a decision of the quota ledger cost with few tenants and events, and with many? A decision is one event charged to
+ * a tenant and refunded, or refused. Of many, either the same few ask all the time, which shows what the ledger does; or each
+ * in its turn, which shows what the processor's caches do, too.
  */
 
 #include "daemon/charge.h"
@@ -17,9 +13,10 @@
 /* The next one is this much further on, so that the processor can't tell which it will be. */
 enum { STRIDE = 7919 };
 
-enum { ROUNDS_MAX = 101, DECISIONS = 200000, FEW = 10, MANY_TENANTS = 10000, MANY_EVENTS = 32000 };
+enum { DECISIONS = 100000, FEW = 10, MANY_TENANTS = 10000, MANY_EVENTS = 32000 };
 
-static unsigned rounds = 15;
+/* Flat. */
+#define AIM 1.2
 
 /* Tenants as in containers, each of which holds an event of its own; and more events that one tenant holds. */
 struct world {
@@ -86,7 +83,7 @@ static double decide_for(struct world *world, size_t askers)
 	struct quota_charge receipt = { 0 };
 	struct quota_refusal refusal;
 	struct quota_event event;
-	double start = now();
+	double begin = now();
 	size_t tenant = 0;
 
 	quota_event_init(&event, &world->machine);
@@ -95,7 +92,7 @@ static double decide_for(struct world *world, size_t askers)
 		quota_charge_deinit(&receipt);
 		tenant = (tenant + STRIDE) % askers;
 	}
-	return (now() - start) * 1e3 / DECISIONS;
+	return (now() - begin) * 1e3 / DECISIONS;
 }
 
 /* Likewise each of the first `asked` events, which others have, for one tenant that has none of them. */
@@ -105,63 +102,69 @@ static double decide_about(struct world *world, size_t asked)
 	struct quota_refusal refusal;
 	struct level *asker = NULL;
 	size_t event = 0;
-	double start;
+	double begin;
 
 	if (level_get(&world->table, "/machine.slice/0/asker.scope", &asker) < 0)
 		fail("level_get");
-	start = now();
+	begin = now();
 	for (size_t i = 0; i < DECISIONS; i++) {
 		quota_charge(&asker->own, &world->event[event], NULL, &receipt, &refusal);
 		quota_charge_deinit(&receipt);
 		event = (event + STRIDE) % asked;
 	}
-	start = (now() - start) * 1e3 / DECISIONS;
+	begin = (now() - begin) * 1e3 / DECISIONS;
 	level_unref(asker);
-	return start;
+	return begin;
 }
 
 typedef double measure(struct world *, size_t n);
 
-static void report(const char *question, measure *decide, struct world *many, size_t n_many, struct world *few)
+static void ask(const char *question, measure *decide, struct world *many, size_t n_many, struct world *few, double aim)
 {
-	double among_many[ROUNDS_MAX], among_few[ROUNDS_MAX];
-	double many_cost, few_cost;
+	struct side among_many = { .name = "many" }, among_few = { .name = "ten" };
+	unsigned rounds = pick(25, 9);
 
 	for (unsigned i = 0; i < rounds; i++) {
-		among_few[i] = decide(few, FEW);
-		among_many[i] = decide(many, n_many);
+		side_add(&among_few, decide(few, FEW));
+		side_add(&among_many, decide(many, n_many));
 	}
-	many_cost = median(among_many, rounds);
-	few_cost = median(among_few, rounds);
-	printf("%-58s %9.1f %9.1f  %7.3f  [%.1f to %.1f, %.1f to %.1f]\n", question, many_cost, few_cost,
-	       many_cost / few_cost, among_many[0], among_many[rounds - 1], among_few[0], among_few[rounds - 1]);
-	fflush(stdout);
+	report(question, "ns", &among_many, &among_few, aim);
 }
 
-int main(int argc, char **argv)
+/* Each one's own events are few: what grows is the number of those who hold some. */
+static void draw(size_t tenants)
 {
-	struct world *few, *many_tenants, *many_events;
+	struct world *world = world_new(tenants, tenants);
+	double took[9], took_in_turn[9];
 
-	if (argc > 1)
-		rounds = (unsigned)strtoul(argv[1], NULL, 10);
-	if (rounds == 0 || rounds > ROUNDS_MAX)
-		rounds = 15;
-	few = world_new(FEW, FEW);
-	many_tenants = world_new(MANY_TENANTS, MANY_TENANTS);
-	many_events = world_new(FEW, MANY_EVENTS);
-	printf("a decision of the quota ledger, medians of %u rounds\n", rounds);
-	printf("%-58s %9s %9s  %7s\n", "", "many", "few", "ratio");
-	report("10,000 tenants, the same 10 ask, ns (few: 10)", decide_for, many_tenants, FEW, few);
-	report("10,000 tenants, each asks in its turn, ns (few: 10)", decide_for, many_tenants, MANY_TENANTS, few);
-	report("32,000 events, a new one, ns (few: 10)", decide_for, many_events, FEW, few);
-	report("32,000 events, the same 10 are asked for, ns (few: 10)", decide_about, many_events, FEW, few);
-	report("32,000 events, each in its turn, ns (few: 10)", decide_about, many_events, MANY_EVENTS, few);
+	for (size_t i = 0; i < ARRAY_SIZE(took); i++) {
+		took[i] = decide_for(world, FEW);
+		took_in_turn[i] = decide_for(world, tenants);
+	}
+	point("quota", "the same 10 ask", (double)tenants, median(took, ARRAY_SIZE(took)));
+	point("quota", "each in its turn", (double)tenants, median(took_in_turn, ARRAY_SIZE(took)));
+	world_free(world);
+}
+
+int main(void)
+{
+	struct world *few = world_new(FEW, FEW);
+	struct world *tenants = world_new(MANY_TENANTS, MANY_TENANTS);
+	struct world *events = world_new(FEW, MANY_EVENTS);
+
+	ask("quota decision, 10,000 tenants: the same 10 ask", decide_for, tenants, FEW, few, AIM);
+	ask("quota decision, 10,000 tenants: each in its turn", decide_for, tenants, MANY_TENANTS, few, 0);
+	ask("quota decision, 32,000 events: a new one", decide_for, events, FEW, few, AIM);
+	ask("quota decision, 32,000 events: the same 10 are asked for", decide_about, events, FEW, few, AIM);
+	ask("quota decision, 32,000 events: each in its turn", decide_about, events, MANY_EVENTS, few, 0);
 	/* From now on nothing is left. */
-	few->machine.capacity = many_tenants->machine.capacity = many_events->machine.capacity = FEW;
-	report("refused: 10,000 tenants, the same 10 ask, ns (few: 10)", decide_for, many_tenants, FEW, few);
-	report("refused: 32,000 events, a new one, ns (few: 10)", decide_for, many_events, FEW, few);
-	world_free(many_events);
-	world_free(many_tenants);
+	few->machine.capacity = tenants->machine.capacity = events->machine.capacity = FEW;
+	ask("quota refusal, 10,000 tenants: the same 10 ask", decide_for, tenants, FEW, few, AIM);
+	ask("quota refusal, 32,000 events: a new one", decide_for, events, FEW, few, AIM);
+	world_free(events);
+	world_free(tenants);
 	world_free(few);
+	for (size_t n = FEW; n <= MANY_TENANTS; n *= 10)
+		draw(n);
 	return EXIT_SUCCESS;
 }

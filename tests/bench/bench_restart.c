@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * How long does nobody answer when the daemon is killed and started again, with 500 programs that hold 1,000 or 10,000 events?
+ * From the kill until all of them have an answer, beside as many programs that register their events themselves again, which
+ * is what would have to be done if the one who holds them went away. As root, in a guest.
+ */
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "tests/bench/bench.h"
+
+enum { PROGRAMS = 500, EVENTS_MAX = 20 };
+
+static struct broker broker;
+static char names[PROGRAMS][EVENTS_MAX][NAME_BYTES];
+static int sockets[PROGRAMS];
+static unsigned events_each;
+
+static void hold(void)
+{
+	for (unsigned i = 0; i < PROGRAMS; i++) {
+		make_names(names[i], events_each);
+		sockets[i] = connect_to_broker(&broker);
+		ask_broker(sockets[i], names[i], events_each, NULL, NULL);
+	}
+}
+
+static void let_go(void)
+{
+	for (unsigned i = 0; i < PROGRAMS; i++)
+		close(sockets[i]);
+	broker_settle(&broker);
+}
+
+static double restart(void)
+{
+	double begin = now();
+
+	kill(broker.daemon, SIGKILL);
+	waitpid(broker.daemon, NULL, 0);
+	broker_start_daemon(&broker);
+	for (unsigned i = 0; i < PROGRAMS; i++)
+		query_broker(sockets[i]);
+	return now() - begin;
+}
+
+static int open_data(unsigned number _unused_)
+{
+	return direct_open();
+}
+
+static void by_kernel(int data, unsigned number)
+{
+	direct_register_all(data, names[number], events_each);
+}
+
+static double register_again(void)
+{
+	struct programs programs = { .n = PROGRAMS, .prepare = open_data, .work = by_kernel };
+	double took;
+
+	for (unsigned i = 0; i < PROGRAMS; i++)
+		make_names(names[i], events_each);
+	programs_start(&programs);
+	took = programs_run(&programs);
+	programs_stop(&programs);
+	direct_settle();
+	return took;
+}
+
+static void compare(unsigned events)
+{
+	struct side ours = { .name = "daemon restarted" }, theirs = { .name = "ioctls of all" };
+	unsigned rounds = has_status_page() ? 1 : pick(3, 1), restarts = pick(3, 1);
+	char question[96];
+
+	events_each = events / PROGRAMS;
+	for (unsigned i = 0; i < rounds; i++) {
+		hold();
+		for (unsigned j = 0; j < restarts; j++)
+			side_add(&ours, restart());
+		let_go();
+		side_add(&theirs, register_again());
+	}
+	snprintf(question, sizeof(question), "restart with 500 connections and %u events", events);
+	report(question, "us", &ours, &theirs, 1);
+}
+
+int main(void)
+{
+	raise_limits(FILES);
+	broker_start_apart(&broker, no_limits);
+	compare(1000);
+	if (pick(1, 0) && !has_status_page())
+		compare(10000);
+	broker_stop(&broker);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""run.py [--quick] [--report=FILE] [--only=NAME,…] BUILD: runs the benchmarks, those that ask nothing of the kernel here and
+the others in guests, and makes tables of what they print, on stdout and as text below BUILD/bench/, with plots beside it. With
+--report they take the place of the tables in that file; the prose around them is written by people."""
+
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+CHECKOUT = HERE.parent.parent
+BEGIN, END = "<!-- tables: written by make bench REPORT=1 -->", "<!-- end of the tables -->"
+
+# In the order of the report.
+NATIVE = ["off", "macro", "embedded", "start", "connections", "quota", "reload", "idle"]
+# The last one leaves 30,000 events behind, which the kernel then removes, or keeps.
+IN_GUEST = ["record", "macro", "tail", "start", "switch", "shared", "register", "restart", "idle", "growth"]
+# With --quick what takes longest is left out, and of the older kernel most.
+QUICKLY = {"6.12": [name for name in IN_GUEST if name != "idle"], "6.1": ["record", "macro", "growth"]}
+# Seconds: of a program, and of a guest with all of them.
+LIMITS = {False: (240, 500), True: (60, 120)}
+
+# What callgrind counts, and what it is called. The first is ours, the second what it is to keep up with.
+LOOPS = {"loop_event": "userev_emit", "loop_word": "enable word", "rival_lttng": "lttng-ust",
+         "rival_usdt": "USDT with semaphore", "loop_empty": "empty loop"}
+TURNS = 100000
+
+# Of each plot: its title, its axes.
+PLOTS = {
+    "latency": ("A request, by open connections", "connections", "µs (median)"),
+    "throughput": ("Requests a second, by busy clients", "clients", "requests/s"),
+    "quota": ("A decision of the quota ledger", "tenants", "ns"),
+    "register": ("First registration by one program", "new events", "µs per event"),
+    "switch": ("Turning one event on", "programs that hold it", "µs"),
+    "growth": ("One more event", "events that are registered", "µs"),
+}
+
+
+class Row:
+    """One comparison, as a line of a program's."""
+
+    def __init__(self, words):
+        self.question, self.unit = words[0], words[1]
+        self.ours, self.theirs = self.side(words[2:6]), self.side(words[6:10])
+        self.aim = float(words[10])
+
+    @staticmethod
+    def side(words):
+        """Name, median, least and most; None where there is no such side."""
+        return (words[0], *(float(word) for word in words[1:])) if words[0] else None
+
+    @property
+    def ratio(self):
+        return self.ours[1] / self.theirs[1] if self.theirs and self.theirs[1] else None
+
+    @property
+    def reached(self):
+        """None where nothing was to be reached."""
+        if not self.aim:
+            return None
+        value = self.ratio if self.theirs else self.ours[1]
+        return None if value is None else value <= self.aim
+
+    def cells(self):
+        aim = ("≤ %g" % self.aim if self.aim >= 0.01 else "0") if self.aim else "as measured"
+        return [self.question, self.named(self.ours), self.spread(self.ours),
+                self.named(self.theirs) if self.theirs else "", self.spread(self.theirs),
+                "" if self.ratio is None else "%.3f" % self.ratio if self.ratio >= 0.01 else "%.2g" % self.ratio,
+                aim, {None: "", True: "yes", False: "NO"}[self.reached]]
+
+    def named(self, side):
+        return "%s: %s" % (side[0], self.number(side[1]))
+
+    def number(self, value):
+        """Three figures, in the unit that is read most easily."""
+        unit = self.unit
+        for smaller, larger in (("ns", "us"), ("us", "ms"), ("ms", "s")):
+            if unit == smaller and abs(value) >= 10000:
+                value, unit = value / 1000, larger
+        digits = max(0, 2 - len(str(int(abs(value))).lstrip("0"))) + 1 if value else 0
+        text = "%.*f" % (min(digits, 3), value) if abs(value) < 100 else "%.0f" % value
+        return ("%s %s" % (text, unit.replace("us", "µs"))).strip()
+
+    def spread(self, side):
+        return "" if side is None or side[2] == side[3] else "%s – %s" % (self.number(side[2]), self.number(side[3]))
+
+
+HEADINGS = ["question", "ours (median)", "spread", "other (median)", "spread", "ratio", "to reach", "reached"]
+
+
+class Section:
+    """What was measured in one place: natively, or in a guest."""
+
+    def __init__(self, title):
+        self.title = title
+        self.rows, self.notes, self.points = [], [], []
+        self.times = []
+        self.failed = False
+
+    def take(self, line):
+        kind, *words = line.rstrip("\r\n").split("\t")
+        if kind == "row" and len(words) == 11:
+            self.rows.append(Row(words))
+            return self.rows[-1]
+        if kind == "point" and len(words) == 4:
+            self.points.append((words[0], words[1], float(words[2]), float(words[3])))
+        elif kind == "missing" and len(words) == 3:
+            self.notes.append("%s, beside %s: not measured, %s" % tuple(words))
+        elif kind == "took":
+            self.times.append("%s %s s" % tuple(words))
+        elif kind == "note":
+            if words[0] not in self.notes:
+                self.notes.append(words[0])
+        elif kind == "failed":
+            self.fail("bench_%s failed" % words[0], words[1])
+        elif line.strip():
+            self.notes.append(line.strip())
+        return None
+
+    def fail(self, what, status):
+        self.notes.append("**%s** (exit status %s)" % (what, status))
+        self.failed = True
+
+    def markdown(self):
+        lines = ["### " + self.title, "", "| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
+        lines += ["| " + " | ".join(row.cells()) + " |" for row in self.rows]
+        return "\n".join(lines + [""] + ["- " + note for note in self.notes]) + "\n"
+
+
+class Terminal:
+    """Rows as they come. Colours are for people."""
+
+    WIDTHS = [60, 32, 34, 10, 12]
+
+    def __init__(self):
+        self.coloured = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+    def paint(self, text, colour):
+        return "\033[%dm%s\033[0m" % (colour, text) if self.coloured else text
+
+    def title(self, text):
+        print("\n" + self.paint(text, 1))
+        print(self.line(["question", "ours: median [spread]", "other: median [spread]", "ratio", "to reach"]), flush=True)
+
+    def line(self, cells):
+        return "  ".join(cell.ljust(width) for cell, width in zip(cells, self.WIDTHS))
+
+    def row(self, row):
+        question, ours, our_spread, theirs, their_spread, ratio, aim, _ = row.cells()
+        line = self.line([question, ours, theirs, ratio, aim])
+        verdict = {None: "", True: self.paint("reached", 32), False: self.paint("MISSED", 31)}[row.reached]
+        print(line + verdict)
+        if our_spread or their_spread:
+            print(self.line(["", "  [%s]" % our_spread, "  [%s]" % their_spread if their_spread else ""]).rstrip())
+        sys.stdout.flush()
+
+
+def instructions(build, section, terminal):
+    """Of one turn of each loop, counted by callgrind: no clock is asked."""
+    counts = {}
+    for loop in LOOPS:
+        out = build / "bench" / ("callgrind." + loop)
+        done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=%s" % out, "--toggle-collect=" + loop,
+                               build / "tests/bench_off", str(TURNS)], capture_output=True, text=True, check=False)
+        found = re.search(r"^(?:summary|totals): (\d+)", out.read_text() if out.exists() else "", re.M)
+        if not found:
+            section.notes.append("instructions of %s: valgrind failed: %s" % (loop, done.stderr.strip()[-200:]))
+            return
+        counts[loop] = int(found.group(1)) / TURNS
+    for loop in list(LOOPS)[1:]:
+        ours, theirs = ["%.2f" % counts[name] for name in ("loop_event", loop)]
+        row = section.take("\t".join(["row", "test of an event that is off, a turn of a loop", "instructions",
+                                      LOOPS["loop_event"], ours, ours, ours, LOOPS[loop], theirs, theirs, theirs,
+                                      "1.05" if loop == "loop_word" else "0"]))
+        terminal.row(row)
+
+
+def follow(process, section, terminal):
+    for line in process.stdout:
+        row = section.take(line)
+        if row:
+            terminal.row(row)
+    return process.wait()
+
+
+def run_native(build, section, terminal, names, limits):
+    for name in names:
+        began = time.time()
+        command = ["timeout", "-k", "5", str(limits[0]), build / ("tests/bench_" + name)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT) as process:
+            status = follow(process, section, terminal)
+        if status:
+            section.take("failed\t%s\t%d" % (name, status))
+        section.take("took\t%s\t%d" % (name, time.time() - began))
+        if name == "off":
+            instructions(build, section, terminal)
+
+
+GUEST_SCRIPT = """for name in "$@"; do
+	SECONDS=0
+	timeout -k 5 %d "$B/tests/bench_$name" 2>&1 || printf 'failed\\t%%s\\t%%s\\n' "$name" $?
+	printf 'took\\t%%s\\t%%s\\n' "$name" $SECONDS
+done"""
+
+
+def run_guest(build, section, terminal, kernel, names, limits):
+    program_limit, guest_limit = limits
+    command = ["tests/vm/run-guest.sh", "--awake", "--limit=%d" % guest_limit, kernel, "--", "env",
+               "QUICK=" + os.environ["QUICK"], "B=%s" % build, "bash", "-c", GUEST_SCRIPT % program_limit, "bench", *names]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT,
+                          env={**os.environ, "B": str(build)}) as process:
+        status = follow(process, section, terminal)
+    if status:
+        section.fail("The guest came to a bad end", status)
+
+
+def plot(build, place, points):
+    """An SVG of each plot that has points."""
+    for name in dict.fromkeys(point[0] for point in points):
+        title, x_label, y_label = PLOTS[name]
+        series = dict.fromkeys(point[1] for point in points if point[0] == name)
+        data = "\n".join("$d%d << E\n%s\nE" % (i, "\n".join("%g %g" % p[2:] for p in points if p[:2] == (name, one)))
+                         for i, one in enumerate(series))
+        script = """set terminal svg size 720,420 font 'sans,13'
+set output '%s'
+set title "%s (%s)"
+set xlabel '%s'
+set ylabel '%s'
+set logscale xy
+set grid
+set key top left
+%s
+plot %s
+""" % (build / "bench" / ("%s-%s.svg" % (name, place)), title, place, x_label, y_label, data,
+            ", ".join("$d%d with linespoints lw 2 title '%s'" % (i, one) for i, one in enumerate(series)))
+        if not shutil.which("gnuplot") or subprocess.run(["gnuplot"], input=script, text=True, check=False).returncode:
+            print("gnuplot has not drawn %s" % name, file=sys.stderr)
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def machine():
+    """Of this machine, what the figures depend on."""
+    processor = re.search(r"^model name\s*: (.*)$", read("/proc/cpuinfo"), re.M)
+    memory = re.search(r"^MemTotal:\s*(\d+)", read("/proc/meminfo"), re.M)
+    virtual = "a virtual machine" if "hypervisor" in read("/proc/cpuinfo") else "no virtual machine"
+    system = re.search(r'^PRETTY_NAME="(.*)"$', read("/etc/os-release"), re.M)
+    return "%d processors (%s), %d GB of memory, %s, Linux %s, %s" % (
+        os.cpu_count(), processor.group(1) if processor else platform.machine(), int(memory.group(1)) // 1000000 if memory else 0,
+        system.group(1) if system else "unknown", platform.release(), virtual)
+
+
+def accelerator():
+    cache = os.environ.get("USEREVD_CACHE") or os.environ.get("XDG_CACHE_HOME", str(pathlib.Path.home() / ".cache")) + "/userevd"
+    known = read(cache + "/accelerator").splitlines()
+    return "by KVM" if known[1:2] == ["kvm"] else "emulated (TCG): ratios count, times do not"
+
+
+def guest_title(kernel):
+    return "In a guest, Linux %s, %s" % (kernel, accelerator())
+
+
+def write_report(path, text):
+    before, _, rest = path.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    path.write_text(before + BEGIN + "\n\n" + text + "\n" + END + after)
+    print("written: %s" % path)
+
+
+def summary(sections, began, quick):
+    rows = [row for section in sections for row in section.rows]
+    aimed = [row for row in rows if row.reached is not None]
+    return "%d comparisons, of %d with an aim %d reach it. %s%s, in %d minutes and %d seconds, on %s.\n" % (
+        len(rows), len(aimed), sum(row.reached for row in aimed), datetime.date.today().isoformat(),
+        " (QUICK: fewer rounds, and nothing large)" if quick else "", *divmod(int(time.time() - began), 60), machine())
+
+
+def programs_for(place, quick):
+    if place == "native":
+        return NATIVE
+    return QUICKLY[place] if quick else IN_GUEST
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="in two minutes")
+    parser.add_argument("--report", type=pathlib.Path, help="the file whose tables are to be replaced")
+    parser.add_argument("--only", default="", help="these programs, by what follows bench_ in their names")
+    parser.add_argument("--patience", type=int, default=1, help="limits are so many times longer, on a busy machine")
+    parser.add_argument("--places", default="native,6.12,6.1", help="where (default: %(default)s)")
+    parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
+    asked = parser.parse_args()
+    began, terminal, sections = time.time(), Terminal(), []
+    limits = [limit * asked.patience for limit in LIMITS[asked.quick]]
+    wanted = asked.only.split(",") if asked.only else NATIVE + IN_GUEST
+    (asked.build / "bench").mkdir(parents=True, exist_ok=True)
+    os.environ["QUICK"] = "1" if asked.quick else ""
+    for place in asked.places.split(","):
+        names = [name for name in programs_for(place, asked.quick) if name in wanted]
+        if not names:
+            continue
+        section = Section("On this machine itself, Linux " + platform.release() if place == "native" else guest_title(place))
+        sections.append(section)
+        terminal.title(section.title)
+        if place == "native":
+            run_native(asked.build, section, terminal, names, limits)
+        else:
+            run_guest(asked.build, section, terminal, place, names, limits)
+            section.title = guest_title(place)
+        for note in section.notes:
+            print("  - " + note)
+        print("  took: " + ", ".join(section.times))
+        plot(asked.build, place, section.points)
+    text = summary(sections, began, asked.quick) + "\n" + "\n".join(section.markdown() for section in sections)
+    (asked.build / "bench/results.md").write_text(text)
+    print("\n" + text.splitlines()[0])
+    if asked.report:
+        write_report(asked.report, text)
+    return any(section.failed for section in sections)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

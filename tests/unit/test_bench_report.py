@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What `make bench` makes of what its programs print. The program here is a script, so nothing is measured.
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from checks import TREE, check, sum_up  # pylint: disable=wrong-import-position
+
+PROGRAM = r"""#!/bin/sh
+printf 'row\tone that is reached\tns\tours\t10\t9\t12\ttheirs\t10\t8\t11\t1.05\n'
+printf 'row\tone that is missed\tus\tours\t30000\t29000\t31000\ttheirs\t10000\t9000\t11000\t1.05\n'
+printf 'row\tone without an aim\tus\tours\t5\t5\t5\ttheirs\t10\t9\t11\t0\n'
+printf 'row\ta number alone\tKiB\tours\t4000\t4000\t4000\t\t\t\t\t3072\n'
+printf 'row\tnothing at all\t\tours\t0\t0\t0\t\t\t\t\t0.001\n'
+printf 'missing\ta question\tsomebody\tit is not here\n'
+printf 'note\ta sentence\n'
+echo 'what goes wrong' >&2
+exit 3
+"""
+
+REPORT = """Prose before.
+<!-- tables: written by make bench REPORT=1 -->
+of last time
+<!-- end of the tables -->
+Prose behind.
+"""
+
+
+def run(directory):
+    """The report, and what was printed."""
+    program, report = os.path.join(directory, "tests/bench_quota"), os.path.join(directory, "report.md")
+    os.mkdir(os.path.dirname(program))
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(PROGRAM)
+    os.chmod(program, 0o755)
+    with open(report, "w", encoding="utf-8") as file:
+        file.write(REPORT)
+    done = subprocess.run([os.path.join(TREE, "tests/bench/run.py"), "--only=quota", "--places=native", "--report=" + report, directory],
+                          capture_output=True, text=True, check=False)
+    check("that a program failed is the exit status, too", done.returncode != 1 and (done.returncode, done.stderr))
+    with open(report, encoding="utf-8") as file:
+        return file.read(), done.stdout
+
+
+def row(text, question):
+    return next((line for line in text.splitlines() if question in line), "no row: " + question)
+
+
+def lacks(text, *patterns):
+    return [pattern for pattern in patterns if not re.search(pattern, text)] and text
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    written, printed = run(scratch)
+
+check("a ratio within its aim is reached", lacks(row(written, "one that is reached"), r"\| 1\.000 \| ≤ 1\.05 \| yes \|$"))
+check("one beyond it is missed, in units that are read easily",
+      lacks(row(written, "one that is missed"), r"30\.0 ms .* 29\.0 ms – 31\.0 ms .* 10\.0 ms .*\| 3\.000 \| ≤ 1\.05 \| NO \|$"))
+check("without an aim there is no verdict", lacks(row(written, "without an aim"), r"\| 0\.500 \| as measured \|  \|$"))
+check("a number alone is held against its aim", lacks(row(written, "a number alone"), r"4000 KiB \|.*\| ≤ 3072 \| NO \|$"))
+check("nothing is enough where nothing is wanted", lacks(row(written, "nothing at all"), r"\| 0 \| yes \|$"))
+check("what could not be measured is told with its reason", lacks(written, r"- a question, beside somebody: not measured, it is not here"))
+check("notes, complaints and failures stand below the table",
+      lacks(written, r"- a sentence", r"- what goes wrong", r"\*\*bench_quota failed\*\* \(exit status 3\)"))
+check("the sum counts comparisons and aims", lacks(written, r"5 comparisons, of 4 with an aim 2 reach it"))
+check("the machine is described", lacks(written, r"\d+ processors \(", r"Linux \d"))
+check("the tables of last time are gone, the prose is not",
+      lacks(written, r"^Prose before\.", r"Prose behind\.\s*$") or "of last time" in written and written)
+check("in a pipe there are no colours", "\033" in printed and printed)
+sum_up()
