@@ -3,6 +3,7 @@
 #include "kernel/keeper.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "kernel/deposit.h"
 #include "kernel/message.h"
@@ -15,7 +16,10 @@
  * it is done, and nothing that it asks later. What it deposits is no business of the kernel's, and is taken here, in its turn.
  */
 
-enum { PACKETS_MAX = 16 /* that are not answered; more wait in the socket */ };
+enum {
+	PACKETS_MAX = 16, /* that are not answered; more wait in the socket */
+	MEMORY_PAUSE_US = 10000,
+};
 
 struct work {
 	struct keeper *keeper;
@@ -82,16 +86,28 @@ static void take_back(struct keeper *keeper, struct kernel_call *calls, size_t n
 	}
 }
 
+/* It has to go: what is not answered, the next answer would be taken for. Memory comes back. */
+static int send_when_there_is_memory(struct keeper *keeper, const struct kernel_call *calls, size_t n)
+{
+	int r;
+
+	while ((r = try_to_send_answers(keeper, calls, n)) == -ENOMEM || r == -ENOBUFS)
+		usleep(MEMORY_PAUSE_US);
+	return r;
+}
+
 static void send_answers(struct keeper *keeper, struct kernel_call *calls, size_t n)
 {
-	int r = try_to_send_answers(keeper, calls, n);
+	int r = send_when_there_is_memory(keeper, calls, n);
 
 	/* fds on their way are counted for all programs of a user, so others' can leave no room for ours. */
 	if (r == -ETOOMANYREFS) {
 		take_back(keeper, calls, n, r);
-		try_to_send_answers(keeper, calls, n);
+		r = send_when_there_is_memory(keeper, calls, n);
 	}
-	/* If it can't be told otherwise it has gone, or is about to: the next look at the socket will show. */
+	/* Ordinarily it has gone, or is about to: the next look at the socket will show. Whatever it is, it is the end. */
+	if (r < 0)
+		shutdown(keeper->socket, SHUT_RDWR);
 	for (size_t i = 0; i < n; i++)
 		calls[i].fd = fd_close(calls[i].fd);
 }

@@ -139,6 +139,11 @@ static int send_without_fds(struct remote *remote, struct batch *batch, size_t *
 	return 0;
 }
 
+static bool is_passing(int error)
+{
+	return error == -EAGAIN || error == -ETOOMANYREFS || error == -ENOMEM || error == -ENOBUFS;
+}
+
 /* 0, or a negative errno after which nothing can be sent any more. */
 static int send_more(struct remote *remote)
 {
@@ -147,8 +152,8 @@ static int send_more(struct remote *remote)
 		size_t n;
 		int r = send_packet(remote, batch, batch->n - batch->sent, &n);
 
-		/* It goes on when those that fill the queue are answered. */
-		if ((r == -EAGAIN || r == -ETOOMANYREFS) && remote->packets > 0)
+		/* It goes on when those that fill the queue, or memory, are answered. */
+		if (is_passing(r) && remote->packets > 0)
 			return 0;
 		if (r == -ETOOMANYREFS)
 			r = send_without_fds(remote, batch, &n);

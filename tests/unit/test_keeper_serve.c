@@ -28,9 +28,16 @@ enum { NOTED_MAX = 400, DEVICES = 32, HELD_MAX = 32 };
 /* --- how many fds are on their way, of all programs of this user together --- */
 
 static bool too_many_in_flight;
+/* So many answers of the keeper's, which has the other end, find no memory. */
+static _Atomic unsigned without_memory;
+static int daemons_end;
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
+	if (without_memory > 0 && fd != daemons_end) {
+		errno = without_memory-- % 2 ? ENOMEM : ENOBUFS;
+		return -1;
+	}
 	if (too_many_in_flight && message->msg_controllen > 0) {
 		errno = ETOOMANYREFS;
 		return -1;
@@ -461,6 +468,25 @@ TEST(fds_that_cannot_be_sent_are_taken_back_and_the_rest_is_answered)
 	ck_assert_uint_eq(scene->fake.noted, ARRAY_SIZE(examples) + ARRAY_SIZE(frees) + 2);
 	for (size_t i = 0; i < ARRAY_SIZE(frees); i++)
 		expect_noted(&scene->fake.note[ARRAY_SIZE(examples) + i], &frees[i]);
+}
+END_TEST
+
+/* Nor is the next one taken for it. */
+TEST(an_answer_that_there_is_no_memory_for_comes_later)
+{
+	READY_SCENE(scene);
+	struct kernel_call calls[] = { { .op = KERNEL_CLEAN } };
+
+	daemons_end = scene->daemon;
+	without_memory = 5;
+	for (calls[0].index = 1; calls[0].index <= 2; calls[0].index++)
+		say_calls(scene, calls, 1);
+	for (uint32_t i = 1; i <= 2; i++) {
+		expect_answers(scene, calls, 1, 0);
+		ck_assert_uint_eq(calls[0].bit, i + 1);
+	}
+	ck_assert_uint_eq(without_memory, 0);
+	ck_assert_int_eq(hang_up(scene), 0);
 }
 END_TEST
 
@@ -1549,7 +1575,8 @@ END_TEST
 SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has,
       calls_come_through_as_they_were_sent_and_answers_go_back,
       every_fd_is_that_of_its_own_call_and_the_keeper_keeps_none, the_fullest_packets_are_taken,
-      fds_that_cannot_be_sent_are_taken_back_and_the_rest_is_answered, packets_are_answered_one_by_one_in_order,
+      fds_that_cannot_be_sent_are_taken_back_and_the_rest_is_answered,
+      an_answer_that_there_is_no_memory_for_comes_later, packets_are_answered_one_by_one_in_order,
       the_next_packets_are_read_before_the_first_is_answered_and_answers_keep_their_order,
       no_more_than_sixteen_packets_are_under_way_and_the_rest_waits_in_the_socket,
       a_daemon_that_hangs_up_while_much_is_under_way_is_answered_to_nobodys_harm,

@@ -42,12 +42,16 @@ int poll(struct pollfd *fds, nfds_t n, int timeout)
 
 /* --- how many fds are on their way, of all programs of this user together --- */
 
-static bool too_many_in_flight;
+static bool too_many_in_flight, no_memory;
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	if (too_many_in_flight && message->msg_controllen > 0) {
 		errno = ETOOMANYREFS;
+		return -1;
+	}
+	if (no_memory) {
+		errno = ENOMEM;
 		return -1;
 	}
 	return syscall(SYS_sendmsg, fd, message, flags);
@@ -1248,6 +1252,26 @@ TEST(what_cannot_be_sent_for_too_many_fds_are_on_their_way_fails_alone)
 }
 END_TEST
 
+TEST(what_there_is_no_memory_to_send_is_sent_when_the_keeper_has_answered_what_is_before_it)
+{
+	READY_LINE(line);
+	BATCH(first, line, KERNEL_REGISTER, 1);
+	BATCH(second, line, KERNEL_REGISTER, 1);
+
+	submit(&line, first);
+	no_memory = true;
+	submit(&line, second);
+	no_memory = false;
+	for (unsigned i = 0; i < 2; i++) {
+		expect_heard(&line, 1);
+		keeper_answers(&line);
+		expect_dispatched(&line);
+	}
+	ck_assert_int_eq(first->calls[0].result, KERNEL_OK);
+	ck_assert_int_eq(second->calls[0].result, KERNEL_OK);
+}
+END_TEST
+
 TEST(a_copy_that_there_is_no_fd_for_needs_no_undoing)
 {
 	READY_LINE(line);
@@ -1742,6 +1766,7 @@ SUITE("remote", a_keeper_that_is_ready_is_taken_over, a_keeper_that_cannot_says_
       what_calls_bring_arrives_in_order_and_is_closed_when_that_is_answered, what_may_bring_an_fd_need_not,
       what_calls_bring_is_closed_where_they_fail_or_are_cancelled,
       what_cannot_be_sent_for_too_many_fds_are_on_their_way_fails_alone,
+      what_there_is_no_memory_to_send_is_sent_when_the_keeper_has_answered_what_is_before_it,
       a_copy_that_there_is_no_fd_for_needs_no_undoing, a_new_keeper_is_asked_what_the_old_one_has_not_answered,
       what_it_is_given_comes_first_and_in_order, a_batch_that_was_half_answered_is_asked_anew,
       what_one_was_given_is_not_said_to_the_next, a_keeper_of_another_sort_is_no_successor,
