@@ -8,15 +8,18 @@
 #include <sys/xattr.h>
 
 /* One line of mountinfo: id parent major:minor root mountpoint options [tags] - type source super-options. */
-static void consider_mount(struct cgroups *cgroups, char *line)
+static int consider_mount(struct cgroups *cgroups, char *line)
 {
 	_cleanup_(freep) char *root = NULL, *mount = NULL, *type = NULL, *options = NULL;
 	char *separator = strstr(line, " - ");
-	bool v2, systemd;
+	bool matches, v2, systemd;
 
-	if (!separator || sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) != 2 ||
-	    sscanf(separator, " - %ms %*s %ms", &type, &options) < 1)
-		return;
+	errno = 0;
+	matches = separator && sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) == 2 &&
+		  sscanf(separator, " - %ms %*s %ms", &type, &options) >= 1;
+	/* What there is no memory for need not be the last. */
+	if (!matches || errno != 0)
+		return -errno;
 	v2 = streq(type, "cgroup2") && strncmp(mount, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
 	systemd = streq(type, "cgroup") && options && strstr(options, "name=systemd");
 	/* A second-best is taken only where nothing better was seen. */
@@ -25,20 +28,26 @@ static void consider_mount(struct cgroups *cgroups, char *line)
 		string_copy(cgroups->root, sizeof(cgroups->root), root);
 		string_copy(cgroups->controller, sizeof(cgroups->controller), v2 ? "" : "name=systemd");
 	}
+	return 0;
 }
 
-void cgroups_find(const char *mountinfo, struct cgroups *ret)
+int cgroups_find(const char *mountinfo, struct cgroups *ret)
 {
 	FILE *file = fopen(mountinfo ? mountinfo : "/proc/self/mountinfo", "re");
 	_cleanup_(freep) char *line = NULL;
 	size_t size = 0;
+	int r = 0;
 
 	*ret = (struct cgroups){ 0 };
 	if (!file)
-		return;
-	while (getline(&line, &size, file) > 0)
-		consider_mount(ret, line);
+		return -errno;
+	/* A part of it is worse than nothing: what was not seen is not done without, but mistaken. */
+	while (r == 0 && (errno = 0, getline(&line, &size, file)) > 0)
+		r = consider_mount(ret, line);
+	if (r == 0 && errno != 0)
+		r = -errno;
 	fclose(file);
+	return r;
 }
 
 int cgroup_parse(const struct cgroups *cgroups, const char *text, char *ret_path, size_t size)

@@ -15,8 +15,8 @@ struct cgroups {
 	char controller[32];  /* the line of /proc/PID/cgroup: "" for v2's, "name=systemd" on a v1 host */
 };
 
-/* Reads `mountinfo` (NULL: /proc/self/mountinfo). Never fails: without a mount, paths have no ids. */
-void cgroups_find(const char *mountinfo, struct cgroups *ret);
+/* Reads `mountinfo` (NULL: /proc/self/mountinfo): all of it, or a negative errno. Without a mount, paths have no ids. */
+int cgroups_find(const char *mountinfo, struct cgroups *ret);
 
 /* Picks the line out of the text of /proc/PID/cgroup. 0, -ENODATA where there is none, -ENAMETOOLONG. */
 int cgroup_parse(const struct cgroups *, const char *text, char *ret_path, size_t size);

@@ -204,6 +204,11 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct client *client = container_of(w, struct client, w_io);
 
+	/* The kernel has no room for it among what is waited for. */
+	if (events & EV_ERROR) {
+		client_cut(client, 0, REFUSAL_TROUBLE, "the daemon can't wait for more connections; try again later");
+		return;
+	}
 	if (events & EV_WRITE) {
 		on_writable(client);
 		client_watch(client);

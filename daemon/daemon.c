@@ -13,6 +13,7 @@
 #include "daemon/declared.h"
 #include "daemon/deposit.h"
 #include "daemon/log.h"
+#include "daemon/loop.h"
 #include "daemon/pages.h"
 #include "daemon/peer.h"
 #include "daemon/reload.h"
@@ -66,10 +67,11 @@ bool daemon_may_keep(const struct daemon *daemon)
 	return count_fds(daemon) < fd_limit() / 2;
 }
 
-static void on_kernel(struct ev_loop *loop, ev_io *w, int events _unused_)
+static void on_kernel(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_kernel);
-	int r = kernel_dispatch(daemon->kernel);
+	/* EV_ERROR: there is no room for it among what is waited for. */
+	int r = events & EV_ERROR ? -ENOSPC : kernel_dispatch(daemon->kernel);
 
 	if (r < 0 && !succession_begin(daemon, r)) {
 		log_error("the %s backend failed: %s", daemon->kernel->facts.name,
@@ -306,6 +308,15 @@ static int check_proc(void)
 	return -ESRCH;
 }
 
+static int find_cgroups(struct daemon *daemon)
+{
+	int r = cgroups_find(NULL, &daemon->cgroups);
+
+	if (r < 0)
+		log_error("can't see who connects: /proc/self/mountinfo can't be read: %s", strerror(-r));
+	return r;
+}
+
 int daemon_new(const struct options *options, struct daemon **ret)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
@@ -324,15 +335,16 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	TAILQ_INIT(&daemon->lingering);
 	LIST_INIT(&daemon->persistent);
 	raise_fd_limit();
-	cgroups_find(NULL, &daemon->cgroups);
-	daemon->loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+	daemon->loop = loop_new();
 	machine_init(&daemon->machine, 0);
 	/* First of all, so that no program that we start gets them. */
 	r = systemd_take_sockets(&daemon->handed_over);
 	if (r == 0)
 		r = check_proc();
 	if (r == 0)
-		r = daemon->loop ? reload_init(daemon) : -ENOMEM;
+		r = find_cgroups(daemon);
+	if (r == 0)
+		r = daemon->loop ? reload_init(daemon) : -ENOSPC;
 	if (r == 0)
 		r = reload_first(daemon);
 	if (r == 0)

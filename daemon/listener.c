@@ -33,6 +33,8 @@ static void back_off(struct listener *listener, int error)
 /* The one that is held comes first, whether or not there are others. */
 static void start_accepting(struct listener *listener)
 {
+	/* Or libev takes one that the kernel has refused for one that it has not stopped. */
+	ev_io_set(&listener->w_accept, listener->fd, EV_READ);
 	ev_io_start(listener->daemon->loop, &listener->w_accept);
 	ev_feed_event(listener->daemon->loop, &listener->w_accept, EV_READ);
 }
@@ -156,7 +158,8 @@ static bool accept_one(struct listener *listener)
 	r = fd < 0 ? -errno : welcome(listener, fd);
 	if (r == 0)
 		return ev_is_active(&listener->w_accept);
-	if (is_passing(r)) {
+	/* Nor is there a connection to be dropped where one could not be accepted. */
+	if (is_passing(r) || fd < 0) {
 		listener->held = fd;
 		back_off(listener, r);
 		return false;
@@ -167,11 +170,16 @@ static bool accept_one(struct listener *listener)
 }
 
 /* For a while, so that a storm of connections does not starve those that are there. */
-static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events _unused_)
+static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct listener *listener = container_of(w, struct listener, w_accept);
 	ev_tstamp end = ev_time() + TURN_TIME;
 
+	/* The kernel has no room for it among what is waited for. */
+	if (events & EV_ERROR) {
+		back_off(listener, -ENOSPC);
+		return;
+	}
 	while (accept_one(listener) && ev_time() < end)
 		;
 }

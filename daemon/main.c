@@ -11,6 +11,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/loop.h"
 
 /* systemd and other supervisors want to keep the process that they started. */
 static bool is_supervised(void)
@@ -89,6 +90,9 @@ static int run(const struct options *options, int background)
 	/* A supervisor need not try again by itself: nothing changes unless somebody changes the files. */
 	if (r == POLICY_E_WRONG)
 		return EX_CONFIG;
+	/* What else goes wrong is said where it does. */
+	if (r == -ENOMEM)
+		log_error("can't start: out of memory");
 	if (r < 0)
 		return EXIT_FAILURE;
 	log_info("%s backend, listening on %s", daemon->kernel->facts.name, daemon->options.socket);
@@ -119,6 +123,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	log_open(options.log_level, false);
+	loop_init();
 	signal(SIGPIPE, SIG_IGN);
 	/* What it holds is others'; by hand, as whoever one is, it may be looked into. */
 	if (geteuid() == 0 || is_supervised())

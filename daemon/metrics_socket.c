@@ -92,11 +92,12 @@ static bool send_some(struct metrics_reader *reader)
 	return true;
 }
 
-static void on_writable(struct ev_loop *loop _unused_, ev_io *w, int events _unused_)
+static void on_writable(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_io);
 
-	if (!send_some(reader))
+	/* EV_ERROR: the kernel has no room for it among what is waited for. */
+	if (events & EV_ERROR || !send_some(reader))
 		reader_free(reader);
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/reload.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "daemon/capacity.h"
 #include "daemon/control.h"
@@ -43,6 +44,7 @@ struct reload {
 	struct policy *unused;	   /* what nobody goes by; the thread's */
 	bool again;
 	struct outcome *outcome;	/* that the thread fills */
+	_Atomic bool is_filled;		/* which is more than that the loop was woken */
 	struct reload_listings waiting; /* for this one */
 	struct reload_listings later;	/* for the next one */
 	ev_async w_done;
@@ -130,6 +132,8 @@ int reload_first(struct daemon *daemon)
 	r = outcome->r;
 	if (r == POLICY_E_WRONG)
 		log_error("the policy is not clear, so nothing is started; 'userevctl policy check' shows the same");
+	else if (r < 0)
+		log_error("the policy can't be read: %s", strerror(-r));
 	outcome_unref(outcome);
 	return r;
 }
@@ -141,6 +145,7 @@ static void *run(void *data)
 	/* Here, since hundreds of sections take longer than anybody should have to wait. */
 	reload->unused = policy_unref(reload->unused);
 	read_files(reload->daemon, reload->outcome);
+	atomic_store(&reload->is_filled, true);
 	ev_async_send(reload->daemon->loop, &reload->w_done);
 	return NULL;
 }
@@ -274,6 +279,8 @@ static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unus
 	struct reload *reload = container_of(w, struct reload, w_done);
 	struct reload_listing *listing;
 
+	if (!atomic_exchange(&reload->is_filled, false))
+		return;
 	reload->running = false;
 	finish(reload);
 	while ((listing = TAILQ_FIRST(&reload->later))) {

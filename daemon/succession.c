@@ -224,6 +224,8 @@ void succession_deinit(struct daemon *daemon)
 
 bool succession_begin(struct daemon *daemon, int error)
 {
+	bool again = daemon->keeper_has_gone;
+
 	/* One with which this can't go on. */
 	if (!daemon->kernel->facts.deposits || error == -ESTALE || error == -EPROTO)
 		return false;
@@ -233,8 +235,8 @@ bool succession_begin(struct daemon *daemon, int error)
 		log_warning("the keeper has gone (%s): waiting for the next one", strerror(-error));
 	daemon->keeper_has_gone = true;
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
-	/* At once; one that refuses is asked again a little later. */
-	if (error != -ECONNREFUSED)
+	/* At once; after one that refuses, or goes before it has said a word, a little later. */
+	if (error != -ECONNREFUSED && !again)
 		look_for_keeper(daemon);
 	if (!ev_is_active(&daemon->w_kernel))
 		ev_timer_again(daemon->loop, &daemon->w_succession);

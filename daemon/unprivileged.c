@@ -37,9 +37,10 @@ static void wait_and_remove(struct daemon *daemon, int pipe)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	prctl(PR_SET_NAME, "userevd-janitor");
-	dup2(pipe, STDIN_FILENO);
-	close_range(STDOUT_FILENO, ~0U, 0);
-	while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
+	if (pipe > 0)
+		close_range(0, (unsigned)pipe - 1, 0);
+	close_range((unsigned)pipe + 1, ~0U, 0);
+	while (read(pipe, &byte, 1) < 0 && errno == EINTR)
 		;
 	listener_remove_files(&daemon->metrics.listener);
 	listener_remove_files(&daemon->control_listener);

@@ -122,7 +122,7 @@ static struct cgroups find(const char *mountinfo)
 	ck_assert_int_eq(write(fd, mountinfo, strlen(mountinfo)), (ssize_t)strlen(mountinfo));
 	close(fd);
 	memset(&cgroups, 'x', sizeof(cgroups));
-	cgroups_find(path, &cgroups);
+	ck_assert_int_eq(cgroups_find(path, &cgroups), 0);
 	unlink(path);
 	return cgroups;
 }
@@ -212,9 +212,18 @@ TEST(without_a_mountinfo_nothing_is_found)
 	struct cgroups cgroups;
 
 	memset(&cgroups, 'x', sizeof(cgroups));
-	cgroups_find("/nowhere/mountinfo", &cgroups);
+	ck_assert_int_eq(cgroups_find("/nowhere/mountinfo", &cgroups), -ENOENT);
 	ck_assert_str_eq(cgroups.mount, "");
 	ck_assert_str_eq(cgroups.controller, "");
+}
+END_TEST
+
+/* What it would not see might be what is to be taken. */
+TEST(a_mountinfo_that_cannot_be_read_to_the_end_is_an_error)
+{
+	struct cgroups cgroups;
+
+	ck_assert_int_eq(cgroups_find("/", &cgroups), -EISDIR);
 }
 END_TEST
 
@@ -509,7 +518,8 @@ SUITE("cgroup", on_v2_the_one_line_is_the_cgroup, on_a_hybrid_host_it_is_the_lin
       a_path_of_the_buffers_size_fits_and_one_byte_more_does_not, a_plain_host_has_its_cgroups_where_they_belong,
       a_hybrid_host_has_the_unified_ones_in_whichever_order_they_are_mounted, a_v1_host_has_those_of_systemd,
       in_a_container_the_mount_shows_a_part, where_there_is_none_nothing_is_found_and_nothing_breaks,
-      without_a_mountinfo_nothing_is_found, an_id_is_the_directorys_and_a_cgroup_made_again_has_another,
+      without_a_mountinfo_nothing_is_found, a_mountinfo_that_cannot_be_read_to_the_end_is_an_error,
+      an_id_is_the_directorys_and_a_cgroup_made_again_has_another,
       what_lies_outside_of_the_mount_has_no_id_and_is_nobodys, a_path_that_leads_upwards_is_never_followed,
       only_the_mark_that_says_yes_is_a_boundary, a_cgroup_that_is_not_roots_is_a_boundary_without_any_mark,
       however_deep_a_path_is_few_of_its_ancestors_are_looked_at, a_path_that_is_too_long_for_any_directory_has_no_id,
