@@ -78,7 +78,7 @@ KEEPER := bits deposit enable_address enabler enablers format handover inheritan
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
 DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon declared deposit dispatch entries event explain \
-	hello lease ledger level listener listing log metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
+	hello lease ledger level listener listing log loop metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
 	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := claim clock connection debug event fd lock look memory module open page poll register release request stream watch write
 CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
@@ -155,12 +155,15 @@ TESTS := $(TESTS_OF_PARTS) $(INTEGRATION_TESTS:%=$(B)/tests/%)
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 ASAN := $(B)/asan
 ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh tests/integration/test_policy.sh \
-	tests/integration/test_metrics.py tests/integration/test_top.sh
+	tests/integration/test_metrics.py tests/integration/test_top.sh tests/integration/test_faults.py
+# What has threads: the library, a thread that closes and one that reads the policy.
+TSAN := $(B)/tsan
+TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_alive test_disposal test_library test_reload test_static)
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
-.PHONY: all build build-tests confined deb packages install uninstall kernels help run demo test check asan coverage tidy format clean dependencies test-dependencies
-.PHONY: FORCE analyze fuzz fuzz-coverage fuzzers soak kernel-tests bench bench-dependencies vm check-bypass check-vm check-packages check-restart \
-	vm-dependencies $(KERNELS:%=kernel-%)
+.PHONY: all build build-tests confined deb packages install uninstall kernels help run demo test check asan tsan coverage tidy format clean
+.PHONY: FORCE analyze dependencies test-dependencies bench-dependencies vm-dependencies faults fuzz fuzz-coverage fuzzers races soak kernel-tests bench vm
+.PHONY: check-bypass check-vm check-packages check-restart $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -176,9 +179,12 @@ help:
 	@echo 'make test        everything that CI runs: check, asan, tidy, check-vm'
 	@echo 'make check       unit and integration tests'
 	@echo 'make asan        the same under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make tsan        what has threads, under ThreadSanitizer'
 	@echo 'make coverage    line coverage of the same'
 	@echo 'make fuzz        each harness of tests/fuzz for SECONDS=60, or RUNS= executions'
 	@echo 'make fuzz-coverage  which lines its corpora reach'
+	@echo 'make faults      each call of the daemon fails once, and from then on; EVERY=100 for a hundredth of it'
+	@echo 'make races       programs come and go for SECONDS=60 while calls of the daemon come late'
 	@echo 'make soak        programs, policies and restarts by chance for SECONDS=120, and nothing grows; KERNEL=6.12 in a guest'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck, GCC'"'"'s analyser'
 	@echo 'make analyze     the last of these'
@@ -220,6 +226,10 @@ check: test-dependencies
 asan: test-dependencies
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)tests/run-tests.sh $(ASAN) $(ASAN_TESTS)
+
+tsan: test-dependencies
+	$(Q)$(BUILD) B=$(TSAN) SANITIZE=thread build $(TSAN_TESTS)
+	$(Q)tests/run-tests.sh $(TSAN) $(TSAN_TESTS)
 
 check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined packages
@@ -271,6 +281,17 @@ fuzz: test-dependencies
 	$(Q)$(BUILD) fuzzers
 	$(Q)tests/fuzz/run.sh $(B)/fuzz $(SECONDS)
 
+# Whatever call fails, and wherever userevctl is interrupted: hours, or each EVERY-th. And calls that come late, for SECONDS.
+EVERY ?= 1
+faults: test-dependencies
+	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
+	$(Q)B=$(ASAN) tests/faults/sweep.py --every=$(EVERY)
+	$(Q)B=$(ASAN) tests/faults/interrupts.py --every=$(EVERY)
+
+races: test-dependencies
+	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
+	$(Q)B=$(ASAN) tests/faults/races.py $(SECONDS)
+
 FUZZERS := build cgroup daemon description glob keeper ledger policy record rows tracefs wire
 # By clang, which has other warnings.
 BUILD_FUZZERS = $(BUILD) CC=clang SANITIZE=address,undefined,fuzzer-no-link WARNINGS='-Wall -Wextra -Werror'
@@ -307,7 +328,8 @@ coverage: test-dependencies
 	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
 	$(Q)tests/coverage.sh $(B)/coverage
 
-build-tests: build $(B)/examples/tasks $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,driver emitter direct hammer restart_load userevd-next) $(SOAK_TEST)
+build-tests: build $(B)/examples/tasks $(TESTS) $(KERNEL_TESTS:%=$(B)/tests/%) $(SOAK_TEST) \
+	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer restart_load userevd-next)
 
 # What is installed, as mode:file:directory[:name]; uninstall takes away just that.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
@@ -662,6 +684,12 @@ $(B)/tests/driver: $(B)/tests/conformance/driver.o $(PROTOCOL_OBJECTS) $(B)/libu
 $(B)/tests/hammer: $(B)/tests/integration/hammer.o $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread
+
+# Preloaded, it lets calls of the C library fail. It is called before ASan is ready to look at what it does.
+$(B)/tests/faults/faults.o: EXTRA_CFLAGS = -fno-sanitize=all $(if $(findstring address,$(SANITIZE)),-DBEHIND_ASAN)
+$(B)/tests/faults.so: $(B)/tests/faults/faults.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(LDFLAGS) $(if $(COVERAGE),--coverage) -shared $^ -o $@
 
 $(B)/tests/direct: $(B)/tests/integration/direct.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'

@@ -91,19 +91,19 @@ struct fake {
 	const char *refuse; /* names that begin so */
 	uint32_t refusal;   /* for this reason */
 	const char *sentence;
-	unsigned ahead; /* so many REGISTER are not answered before there is another packet */
-	bool hold;	/* nothing is read for now, but everybody is accepted */
+	unsigned ahead;	   /* so many REGISTER are not answered before there is another packet */
+	_Atomic bool hold; /* nothing is read for now, but everybody is accepted */
 	struct wire_welcome welcome;
 
-	/* what it has seen */
+	/* what it has seen, in its thread; tests look once they know that it has */
 	char *name[FAKE_EVENTS];
-	uint32_t events; /* the last bit in use */
-	uint32_t streams;
-	unsigned accepted, ended;
-	unsigned packets, hellos, registers, items, releases;
-	unsigned alone; /* REGISTER of those, behind which nothing came for a while */
-	uint32_t released_bit;
-	uint16_t flags; /* of the last item */
+	_Atomic uint32_t events; /* the last bit in use */
+	_Atomic uint32_t streams;
+	_Atomic unsigned accepted, ended;
+	_Atomic unsigned packets, hellos, registers, items, releases;
+	_Atomic unsigned alone; /* REGISTER of those, behind which nothing came for a while */
+	_Atomic uint32_t released_bit;
+	_Atomic uint16_t flags; /* of the last item */
 	struct wire_lost lost;
 };
 

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Daemon and keeper side by side on a kernel with user_events, as systemd starts them: each is handed its listening sockets, which
+outlive it, and is started again where it ends. One of them has been told to fail."""
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import BUILD, PATIENCE  # noqa: E402
+from scenario import CLEAN_EXITS, Broken, Daemon, GaveUp, until  # noqa: E402
+
+TRACEFS = "/sys/kernel/tracing"
+NOBODY = 65534
+PAUSE = 0.1  # before what has ended is started again
+STDERR = 2
+
+
+def has_user_events():
+    return os.geteuid() == 0 and os.path.exists(TRACEFS + "/user_events_data")
+
+
+def events():
+    with open(TRACEFS + "/user_events_status", encoding="ascii") as file:
+        return {line.split()[0] for line in file if line.strip() and ":" not in line.split()[0]}
+
+
+def listen(path, mode, owner=0):
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen(64)
+    os.chmod(path, mode)
+    os.chown(path, owner, owner)
+    return listener
+
+
+def spawn(command, listeners, names, environment, keep, log):
+    """The child finds the sockets as systemd hands them over; only it is to know of the fault, not who starts it."""
+    high = [fcntl.fcntl(listener, fcntl.F_DUPFD, 64) for listener in listeners]
+    places = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(high))
+    script = f'LISTEN_PID=$$ LISTEN_FDS={len(high)} LISTEN_FDNAMES={names} exec env "$@" {places}'
+    process = subprocess.Popen(["bash", "-c", script, "bash", *(f"{name}={value}" for name, value in environment.items()), *command],
+                               pass_fds=[*high, *keep], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    for fd in high:
+        os.close(fd)
+    return process
+
+
+class Pair(Daemon):
+    """`victim` is which of the two fails."""
+
+    def __init__(self, directory, plan, victim="daemon"):
+        super().__init__(directory, plan)
+        self.victim, self.is_over = victim, False
+        for name in ("socket", "control", "keeper", "log"):
+            if os.path.exists(f"{directory}/{name}"):
+                os.unlink(f"{directory}/{name}")
+        self.listeners = [listen(self.socket, 0o666), listen(self.control, 0o600)]
+        self.keepers = listen(directory + "/keeper", 0o600, NOBODY)
+        for listener in self.listeners:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.keeper = None
+        self.events_before = events()
+        self.supervisor = threading.Thread(target=self._supervise, daemon=True)
+        self.ended_badly = ""
+
+    def _environment(self, role):
+        environment = self.plan.environment()
+        return {name: environment[name] for name in ("LD_PRELOAD", "FAULTS", "ASAN_OPTIONS")} if role == self.victim else {}
+
+    def _open_log(self):
+        return open(self.directory + "/log", "a", encoding="utf-8")
+
+    def _start_keeper(self):
+        with self._open_log() as log:
+            self.keeper = spawn([BUILD + "/userevd-keeper", "--guard=off", "--hold=60"], [self.keepers], "keeper",
+                                self._environment("keeper"), [], log)
+
+    def _supervise(self):
+        """As systemd does it."""
+        while not self.is_over:
+            status = self.keeper.wait()
+            if self.is_over:
+                return
+            if status not in CLEAN_EXITS:
+                self.ended_badly = f"the keeper ended with {status}"
+            time.sleep(PAUSE)
+            self._start_keeper()
+
+    def start(self):
+        if not self.keeper:
+            self._start_keeper()
+            self.supervisor.start()
+        ready, ready_end = os.pipe()
+        with self._open_log() as log:
+            self.process = spawn(
+                [BUILD + "/userevd", "--foreground", "--tenants=process", "--user=nobody", "--patience=600", "--backend=auto",
+                 "--policy=" + self.directory + "/policy", f"--keeper-socket={self.directory}/keeper", f"--ready-fd={ready_end}"],
+                self.listeners, "clients:control", self._environment("daemon"), [ready_end], log)
+        os.close(ready_end)
+        listens = bool(select.select([ready], [], [], PATIENCE)[0]) and os.read(ready, 1) == b"\n"
+        os.close(ready)
+        if not listens and not self.has_ended(PATIENCE):
+            raise Broken("it neither starts nor ends")
+        return listens
+
+    def restart(self):
+        """The next one takes over what this one has left."""
+        self.terminate()
+        if not self.start():
+            raise GaveUp("the next one does not start")
+
+    def revive(self):
+        return self.start()
+
+    def check_words(self):
+        super().check_words()
+        if self.ended_badly:
+            raise Broken(self.ended_badly)
+
+    def stop_keeper(self):
+        self.is_over = True
+        if self.keeper:
+            self.keeper.send_signal(signal.SIGTERM)
+            try:
+                self.keeper.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                raise Broken("the keeper does not end") from None
+            self.supervisor.join()
+
+    def _switch_off(self):
+        """Who gave up may have left events on, which the kernel keeps for that."""
+        for name in events() - self.events_before:
+            with contextlib.suppress(OSError), open(f"{TRACEFS}/events/user_events/{name}/enable", "w", encoding="ascii") as file:
+                file.write("0")
+
+    def finish(self):
+        self.stop_keeper()
+        self._switch_off()
+        if not until(lambda: not events() - self.events_before, PATIENCE):
+            raise Broken(f"the kernel still has {events() - self.events_before}")
+
+    def kill(self):
+        self.is_over = True
+        super().kill()
+        if self.keeper and self.keeper.poll() is None:
+            self.keeper.kill()
+            self.keeper.wait()
+        for listener in (*self.listeners, self.keepers):
+            listener.close()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What faults.c is to do, and what it has done: the file that both have mapped."""
+
+import mmap
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import BUILD  # noqa: E402
+
+LIBRARY = os.path.join(BUILD, "tests/faults.so")
+FOR_EVER = 2 ** 64 - 1
+_SIZE = 16384
+# Its head, by name.
+_FIELDS = {"first": "Q", "last": "Q", "failed": "Q", "points": "Q", "interrupted_point": "Q", "function": "i", "error": "i", "delay": "I",
+           "randomness": "I", "functions": "I", "signal": "i", "process": "i", "padding": "i", "where": "64s"}
+_HEAD = struct.Struct("=" + "".join(_FIELDS.values()))
+_COUNTED = struct.Struct("=40sQ")
+
+
+class Plan:
+    """Of one program and all that it starts, which take their environment from here."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "wb") as file:
+            file.truncate(_SIZE)
+        # Whoever they are by then, they have it mapped; but a program that is started later has yet to open it.
+        os.chmod(path, 0o666)
+        with open(path, "r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), _SIZE)
+
+    def environment(self):
+        # In front of ASan's library, too, which wants to be the first but need not be.
+        return {**os.environ, "LD_PRELOAD": LIBRARY, "FAULTS": self.path,
+                "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "detect_leaks=1") + ":verify_asan_link_order=0"}
+
+    def fail(self, number, error, first, last):
+        """Those calls of the function of that number, as in calls(), fail with that errno."""
+        self._put(function=number, error=error, first=first, last=last)
+
+    def lift(self):
+        """What is the first field."""
+        self._memory[:8] = bytes(8)
+
+    def delay(self, microseconds, seed):
+        self._put(delay=microseconds, randomness=seed)
+
+    def interrupt(self, signal, point):
+        """The first program, before its so-many-th call."""
+        self._put(signal=signal, interrupted_point=point)
+
+    def _put(self, **fields):
+        """Before the program starts."""
+        self._memory[:_HEAD.size] = _HEAD.pack(*(fields.get(name, b"" if name == "where" else 0) for name in _FIELDS))
+
+    def _get(self, name):
+        return _HEAD.unpack_from(self._memory)[list(_FIELDS).index(name)]
+
+    def failed(self):
+        """How many calls have."""
+        return self._get("failed")
+
+    def points(self):
+        """How many calls the first program has made, of what is no mere memory."""
+        return self._get("points")
+
+    def where(self):
+        """Who made the first call that has failed."""
+        return _text(self._get("where"))
+
+    def calls(self):
+        """{function: calls so far}, in the order of their numbers."""
+        return {_text(name): calls for name, calls in
+                (_COUNTED.unpack_from(self._memory, _HEAD.size + i * _COUNTED.size) for i in range(self._get("functions")))}
+
+
+def _text(data):
+    return data.split(b"\0", 1)[0].decode()

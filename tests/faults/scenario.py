@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A daemon's whole life: it starts, three tenants come, ask for what they get and what they are refused, write, and leave, an
+admin looks, switches and reloads, and it is stopped. Any of its calls may fail meanwhile: whoever is refused or cut off goes on
+with what is left, and only what must never be is Broken."""
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import BUILD, PATIENCE, TREE  # noqa: E402
+
+sys.path.insert(0, os.path.join(TREE, "client/python"))
+from userev import packets  # noqa: E402
+from userev.files import File, map_page  # noqa: E402
+
+SHORT = 0.3  # for an answer, while a fault goes on and on
+QUERY, ACCOUNT, WATCH, WATCHING = 7, 8, 9, 10
+FEATURES = 7  # all of them
+PR_SET_NAME = 15
+POLICY = """[Daemon]
+MetricsSocket={metrics}
+DefaultMaxEvents=4
+"""
+CLEAN_EXITS = (os.EX_OK, 1, os.EX_CONFIG)
+# What userevctl status counts; all of it goes back to nothing.
+COUNTED = ("connections", "tenants", "events", "leases", "lingering", "streams", "charges")
+BAD_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion", "(libev)")
+
+
+class Broken(Exception):
+    """What must never be."""
+
+
+class GaveUp(Exception):
+    """While a fault goes on: nothing comes any more."""
+
+
+def be(name):
+    """With --tenants=process a tenant is a process and its name, so one process can be many."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def until(condition, patience):
+    end = time.monotonic() + patience
+    while not (said := condition()) and time.monotonic() < end:
+        time.sleep(0.005)
+    return said
+
+
+class Client:
+    """A connection, or what is left of it: where it has ended, nothing is sent and None is all that comes."""
+
+    def __init__(self, daemon, name, patience):
+        be(name)
+        self.daemon, self.name, self.patience, self.serial = daemon, name, patience, 0
+        self.page, self.streams, self.events, self.heard = None, {}, {}, []
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(SHORT)
+        try:
+            self.socket.connect(daemon.socket)
+        except OSError:
+            self.close()
+
+    def close(self):
+        if self.socket:
+            self.socket.close()
+        self.socket, self.page, self.streams = None, None, {}
+
+    def send(self, packet):
+        try:
+            if self.socket:
+                self.socket.send(packet)
+        except OSError:
+            pass  # It may have said why.
+
+    def _wait_for_packet(self):
+        """A connection that is kept elsewhere goes on without a daemon, too."""
+        end = time.monotonic() + self.patience
+        while True:
+            try:
+                return self.socket.recvmsg(packets.PACKET_MAX, socket.CMSG_SPACE(4 * packets.FDS_MAX))[:2]
+            except ConnectionResetError:
+                return b"", ()
+            except TimeoutError:
+                if self.patience == SHORT or self.daemon.has_ended():
+                    raise GaveUp(f"{self.name} gets no answer") from None
+                if time.monotonic() > end:
+                    raise Broken(f"{self.name} gets no answer") from None
+
+    def receive(self):
+        data, control = self._wait_for_packet()
+        files = [File(fd) for _, _, data_of in control for fd in struct.unpack(f"{len(data_of) // 4}i", data_of)]
+        return (packets.decode(data) if data else None), files
+
+    def ask(self, kind, wanted, body=b""):
+        """The answer's body and files; None where it is refused, and then the connection is at its end."""
+        if not self.socket:
+            return None, []
+        self.serial += 1
+        self.send(packets.encode(kind, self.serial, body))
+        while True:
+            packet, files = self.receive()
+            if packet and packet.kind == wanted:
+                for number, file in zip(packet.streams, files):
+                    self.streams[number] = file
+                return packet.body, files
+            self.heard.append(packet)
+            if not packet or packet.kind == packets.ERROR:
+                self.close()
+                return None, []
+
+    def hello(self):
+        body, files = self.ask(packets.HELLO, packets.WELCOME, struct.pack("<QQ", FEATURES, 0))
+        if body:
+            welcome = packets.decode_welcome(body)
+            self.page = map_page(files[0], welcome.page_bytes)
+        return body is not None
+
+    def register(self, *descriptions):
+        """The reasons why not, or None for each that is granted."""
+        items = [packets.encode_item(0, text.encode()) for text in descriptions]
+        body, _ = self.ask(packets.REGISTER, packets.REGISTERED, packets.encode_register(1, items)[16:])
+        answers = packets.decode_registered(body) if body else []
+        for text, answer in zip(descriptions, answers):
+            if not answer.refusal:
+                self.events[text.split()[0]] = answer
+        return [packets.REASONS[answer.refusal] if answer.refusal else None for answer in answers]
+
+    def register_and_leave(self, description):
+        """Without waiting for the answer."""
+        self.send(packets.encode_register(9, [packets.encode_item(0, description.encode())]))
+        self.close()
+
+    def release(self, name):
+        if name in self.events:
+            self.ask(packets.RELEASE, packets.RELEASED, packets.encode_release(1, [self.events.pop(name).bit])[16:])
+
+    def is_on(self, name):
+        bit = self.events[name].bit if name in self.events else 0
+        return bool(self.page and self.page[bit // 8] >> bit % 8 & 1)
+
+    def write(self, name, number):
+        """A record with one u32."""
+        event = self.events.get(name)
+        file = self.streams.get(event.stream) if event else None
+        try:
+            return bool(file) and os.write(file.fd, struct.pack("=II", event.index, number)) > 0
+        except OSError:
+            return False
+
+
+class Daemon:
+    """The real one, which may have been told to fail (a Plan)."""
+
+    def __init__(self, directory, plan, options=("--backend=embedded",)):
+        self.directory, self.plan, self.options = directory, plan, options
+        self.socket, self.control, self.metrics = (f"{directory}/{name}" for name in ("socket", "control", "metrics"))
+        self.process = None
+        os.makedirs(directory + "/policy", exist_ok=True)
+        self.write_policy("")
+
+    def write_policy(self, more):
+        with open(self.directory + "/policy/1.conf", "w", encoding="utf-8") as file:
+            file.write(POLICY.format(metrics=self.metrics) + more)
+
+    def start(self):
+        """Whether it listens; else it has ended."""
+        ready, ready_end = os.pipe()
+        with open(self.directory + "/log", "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [BUILD + "/userevd", "--foreground", "--exit-with-parent", "--tenants=process", "--user=nobody", "--patience=600",
+                 "--policy=" + self.directory + "/policy", "--socket=" + self.socket, "--control-socket=" + self.control,
+                 f"--ready-fd={ready_end}", *self.options],
+                pass_fds=[ready_end], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.plan.environment())
+        os.close(ready_end)
+        listens = bool(select.select([ready], [], [], PATIENCE)[0]) and os.read(ready, 1) == b"\n"
+        os.close(ready)
+        if not listens and not self.has_ended(PATIENCE):
+            # It has closed the pipe, or said that it can't write to it: it need not be able to say that it is ready.
+            listens = "can't say that it is ready" in self.log()
+            if not listens:
+                raise Broken("it neither starts nor ends")
+        return listens
+
+    def has_ended(self, patience=0.):
+        try:
+            return self.process.wait(patience) is not None
+        except subprocess.TimeoutExpired:
+            return False
+
+    def log(self):
+        with open(self.directory + "/log", encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def ctl(self, *arguments, patience=PATIENCE):
+        """Its exit status and what it printed; it ends in time, or it is the daemon that keeps it waiting."""
+        command = [BUILD + "/userevctl", "--socket=" + self.socket, "--control-socket=" + self.control, *arguments]
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  timeout=patience, check=False)
+        except subprocess.TimeoutExpired:
+            raise (GaveUp if patience == SHORT else Broken)(f"userevctl {arguments[0]} gets no answer") from None
+        return done.returncode, done.stdout
+
+    def status(self):
+        status, text = self.ctl("--json", "status")
+        if status != 0:
+            raise Broken(f"status is answered with {status}")
+        numbers = json.loads(text)
+        return {name: numbers[name] for name in COUNTED}
+
+    def count_fds(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def read_metrics(self):
+        try:
+            with socket.socket(socket.AF_UNIX) as reader:
+                reader.settimeout(SHORT)
+                reader.connect(self.metrics)
+                while reader.recv(65536):
+                    pass
+        except OSError:
+            pass
+
+    def check_words(self):
+        log = self.log()
+        for word in BAD_WORDS:
+            if word in log:
+                raise Broken(log[log.index(word):][:3000])
+
+    def check_exit(self, ordinary):
+        """Of one that has ended by itself, or while something failed: it did so on purpose, and says why."""
+        status = self.process.returncode
+        self.check_words()
+        if status not in CLEAN_EXITS:
+            raise Broken(f"it ended with {status}")
+        if status != 0 and not set(self.log().splitlines()) - set(ordinary):
+            raise Broken(f"it ended with {status}, and without a word")
+
+    def restart(self):
+        """What is embedded leaves nothing to the next one (but see Pair)."""
+
+    def revive(self):
+        """Whether it has been started again after it had ended: nobody would."""
+        return False
+
+    def finish(self):
+        """After its end."""
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+        if not self.has_ended(PATIENCE):
+            raise Broken("it does not end")
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def register_all(one, another, third):
+    one.register("first u32 a", "shared u32 a", "own u32 a")
+    another.register("shared u32 a")
+    third.register("1bad", *(f"event{i} u32 a" for i in range(6)))
+    third.register("event0 u64 b")
+
+
+def trace(daemon, one, patience):
+    """A tail sees what is written, and what an admin switches on is on."""
+    command = [BUILD + "/userevctl", "--control-socket=" + daemon.control, "tail", "--count=2", "--timeout=1", "shared"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tail:
+        until(lambda: one.is_on("shared") or tail.poll() is not None, SHORT)
+        for number in range(2):
+            one.write("shared", number)
+        daemon.ctl("enable", "first", patience=patience)
+        one.write("first", 1)
+        daemon.ctl("disable", "first", patience=patience)
+
+
+def live(daemon, patience):
+    """All between the start and the end; whoever may be refused, is, and goes on."""
+    clients = [Client(daemon, name, patience) for name in ("one", "another", "third")]
+    for client in clients:
+        client.hello()
+    register_all(*clients)
+    one, another, third = clients
+    one.ask(WATCH, WATCHING, struct.pack("<I", 1))
+    trace(daemon, one, patience)
+    for command in (["events"], ["tenants"], ["status"]):
+        daemon.ctl("--json", *command, patience=patience)
+    daemon.read_metrics()
+    daemon.restart()
+    daemon.write_policy("[/nowhere]\nReserveEvents=1\n")
+    daemon.ctl("reload", patience=patience)
+    one.release("shared")
+    one.ask(QUERY, ACCOUNT)
+    # Who talks nonsense is cut off, and who leaves in the middle of a request is not missed.
+    another.ask(99, 100)
+    third.register_and_leave("last u32 a")
+    fourth = Client(daemon, "third", patience)
+    fourth.hello()
+    fourth.register("event0 u32 a")
+    for client in (one, another, fourth):
+        client.close()
+
+
+def check_service(daemon):
+    """The next client is served, in whatever state the daemon has been left, and nothing of those before is charged."""
+    left = {}
+
+    def is_settled():
+        left.update(daemon.status())
+        return not any(left.values())
+
+    if not until(is_settled, PATIENCE):
+        raise Broken(f"what is left: {left}")
+    client = Client(daemon, "next", PATIENCE)
+    if not client.hello() or client.register("next u32 a", "1bad") != [None, "bad-description"]:
+        raise Broken(f"the next client is not served: {client.heard}")
+    if daemon.ctl("enable", "next")[0] != 0 or not until(lambda: client.is_on("next"), PATIENCE) or not client.write("next", 1):
+        raise Broken("the next client's event can't be switched on")
+    if daemon.ctl("disable", "next")[0] != 0:
+        raise Broken("the next client's event can't be switched off")
+    if daemon.ctl("reload")[0] != 0:
+        raise Broken("the policy can't be loaded again")
+    client.close()
+    if not until(is_settled, PATIENCE):
+        raise Broken(f"what is left of the next: {left}")

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# sweep.py [--jobs=N] [--every=K] [--fail=WHO] [FUNCTION…]: a daemon's whole life (scenario.py), again and again, and each time another
+# call of the C library fails: the first, the second, and so on until there is no such call any more; with each errno that it may
+# have, once and from then on for ever. With --every only each K-th of all these is tried, the same ones each time. WHO fails is the
+# daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the keeper of a pair.
+
+import argparse
+import collections
+import errno
+import functools
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import PATIENCE  # noqa: E402
+from pair import Pair  # noqa: E402
+from plan import FOR_EVER, Plan  # noqa: E402
+from scenario import SHORT, Broken, Daemon, GaveUp, check_service, live, until  # noqa: E402
+
+# With which errno a call may fail.
+FILES = ("EMFILE", "ENFILE", "ENOMEM")
+PATHS = ("EACCES", "ENOENT", "EIO")
+ERRORS = {
+    "accept4": ("EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "ECONNABORTED", "EINTR", "EPERM"),
+    "bind": ("EADDRINUSE", "EACCES", "ENOMEM", "EROFS"),
+    "connect": ("ECONNREFUSED", "EAGAIN", "EACCES"),
+    "dup2": ("EBUSY", "EINTR"),
+    "epoll_create": FILES,
+    "epoll_create1": FILES,
+    "epoll_ctl": ("ENOMEM", "ENOSPC"),
+    "epoll_wait": ("EINTR",),
+    "eventfd": FILES,
+    "fallocate": ("ENOSPC", "ENOMEM", "EINTR"),
+    "fcntl": ("EMFILE", "ENOMEM"),
+    "fopen": ("EMFILE", *PATHS),
+    "fork": ("EAGAIN", "ENOMEM"),
+    "ftruncate": ("ENOSPC", "ENOMEM", "EINTR"),
+    "getline": ("EIO", "ENOMEM"),
+    "getrandom": ("EINTR", "ENOSYS"),
+    "getsockopt": ("EMFILE", "ENFILE", "ESRCH", "ENOPROTOOPT", "EINVAL"),
+    "getxattr": ("ENODATA", "EOPNOTSUPP", "ENOENT"),
+    "ioctl": ("ENOMEM", "EINTR", "ENOTTY"),
+    "mlock": ("ENOMEM", "EPERM"),
+    "mmap": ("ENOMEM", "EAGAIN"),
+    "mremap": ("ENOMEM",),
+    "memfd_create": FILES,
+    "open": (*FILES, *PATHS),
+    "openat": (*FILES, *PATHS),
+    "opendir": (*FILES, *PATHS),
+    "pipe": FILES,
+    "pipe2": FILES,
+    "poll": ("EINTR", "ENOMEM"),
+    "posix_spawn": ("EAGAIN", "ENOMEM", "ENOENT"),
+    "pthread_create": ("EAGAIN",),
+    "read": ("EINTR", "EIO"),
+    "recv": ("EINTR", "ECONNRESET", "EAGAIN"),
+    "recvmsg": ("EINTR", "ECONNRESET", "EAGAIN"),
+    "send": ("EINTR", "EPIPE", "ENOBUFS", "EAGAIN"),
+    "sendmsg": ("EINTR", "ENOMEM", "EPIPE", "ENOBUFS", "ETOOMANYREFS", "EAGAIN", "EMSGSIZE"),
+    "setresuid": ("EAGAIN", "EPERM"),
+    "shutdown": ("ENOTCONN",),
+    "socket": FILES,
+    "socketpair": FILES,
+    "stat": PATHS,
+    "statx": ("ENOSYS", *PATHS),
+    "syscall": ("EMFILE", "ENOSYS", "ESRCH"),
+    "timerfd_create": FILES,
+    "waitpid": ("EINTR", "ECHILD"),
+    "write": ("EIO", "ENOSPC"),
+}
+ANY = ("ENOMEM", "EPERM")
+MEMORY = ("malloc", "calloc", "realloc")
+# What passes by itself, so that it is no fault of the program's if it waits for that.
+ONCE_ONLY = ("EINTR", "EAGAIN", "EBUSY", "ECONNABORTED")
+# More calls than this while nobody asks for anything, and it spins.
+CALLS_AT_REST = 400
+
+Injection = collections.namedtuple("Injection", "function n error for_ever")
+
+
+def describe(injection):
+    return f"{injection.function}() number {injection.n}{' and all after it' if injection.for_ever else ''}: {injection.error}"
+
+
+def kinds_of(function):
+    """All that can be wrong with one call."""
+    for error in ("ENOMEM",) if function in MEMORY else ERRORS.get(function, ANY):
+        for for_ever in (False, True):
+            if not (for_ever and error in ONCE_ONLY):
+                yield error, for_ever
+
+
+class Bench:
+    """One worker's place; what a whole life without a fault is like."""
+
+    def __init__(self, number, make=Daemon):
+        self._scratch = tempfile.TemporaryDirectory()
+        self.directory, self.number, self.make, self.ordinary = self._scratch.name, number, make, []
+        os.chmod(self.directory, 0o755)
+
+    def measure(self):
+        """{function: calls}; a daemon in which nothing fails is the measure for the others."""
+        daemon = self._daemon()
+        try:
+            if not daemon.start():
+                raise Broken(f"it does not start: {daemon.log()}")
+            check_service(daemon)
+            self.fds = daemon.count_fds()
+            live(daemon, PATIENCE)
+            daemon.terminate()
+            daemon.finish()
+            daemon.check_exit([])
+            if daemon.process.returncode != 0:
+                raise Broken(f"it ended with {daemon.process.returncode}")
+        finally:
+            daemon.kill()
+        self.ordinary = daemon.log().splitlines()
+        return daemon.plan.calls()
+
+    def _daemon(self):
+        return self.make(self.directory, Plan(self.directory + "/plan"))
+
+    def _go_through(self, daemon, injection):
+        try:
+            if daemon.start():
+                live(daemon, SHORT if injection.for_ever else PATIENCE)
+        except GaveUp:
+            pass
+        if injection.for_ever and daemon.plan.failed() and not daemon.has_ended():
+            check_rest(daemon)
+        if daemon.has_ended():
+            daemon.check_exit(self.ordinary)
+            if daemon.process.returncode == 0:
+                raise Broken("it ended before it was told to")
+        reached = daemon.plan.failed() > 0
+        if reached:
+            daemon.plan.lift()
+        if reached and (not daemon.has_ended() or daemon.revive()):
+            self._check_survivor(daemon, injection)
+        if not daemon.has_ended():
+            daemon.terminate()
+        daemon.finish()
+
+    def _check_survivor(self, daemon, injection):
+        # A pipe does as well, and is two.
+        fds = self.fds + (injection.function == "eventfd")
+        try:
+            check_service(daemon)
+            # Before Linux 6.16 a thread closes what clients may have attached fds to.
+            if not until(lambda: daemon.count_fds() <= fds, PATIENCE):
+                raise Broken(f"{fds} fds before, {daemon.count_fds()} after it")
+        except (Broken, OSError):
+            # It was just about to end.
+            if not daemon.has_ended(SHORT) or daemon.process.returncode == 0:
+                raise
+
+    def run(self, injection):
+        """Whether the fault was reached, where, and what was wrong then, if anything was."""
+        daemon = self._daemon()
+        numbers = list(self.names).index(injection.function)
+        daemon.plan.fail(numbers, getattr(errno, injection.error), injection.n, FOR_EVER if injection.for_ever else injection.n)
+        wrong = ""
+        try:
+            self._go_through(daemon, injection)
+            daemon.check_exit(self.ordinary)
+        except Broken as broken:
+            wrong = str(broken)
+        except Exception:  # pylint: disable=broad-except
+            wrong = traceback.format_exc()
+        finally:
+            daemon.kill()
+        if wrong:
+            wrong += "\n" + "\n".join(daemon.log().splitlines()[-12:])
+        return daemon.plan.failed() > 0, daemon.plan.where(), wrong
+
+
+def check_rest(daemon):
+    """A fault that goes on is not tried again and again at once."""
+    before = sum(daemon.plan.calls().values())
+    time.sleep(SHORT)
+    calls = sum(daemon.plan.calls().values()) - before
+    if calls > CALLS_AT_REST:
+        raise Broken(f"it spins: {calls} calls in {SHORT} seconds")
+
+
+class Tally:
+    """What came of all."""
+
+    def __init__(self):
+        self.begun = self.told = time.monotonic()
+        self.reached, self.places, self.wrong = collections.Counter(), collections.defaultdict(set), []
+
+    def add(self, injection, reached, where, wrong):
+        if reached:
+            self.reached[injection.function] += 1
+            self.places[injection.function].add(where)
+        if wrong:
+            self.wrong.append((injection, where, wrong))
+            print(f"FAIL  {describe(injection)} (in {where})\n      " + wrong.replace("\n", "\n      "), flush=True)
+        if time.monotonic() - self.told > 30:
+            self.told = time.monotonic()
+            print(f"      … {sum(self.reached.values())} so far, now at {describe(injection)}", flush=True)
+
+    def summary(self):
+        sites = sum(len(places) for places in self.places.values())
+        rows = [f"{self.reached[function]:6} in {len(self.places[function]):3} places  {function}" for function in sorted(self.reached)]
+        return "\n".join(rows + [f"{sum(self.reached.values())} calls failed in {sites} places of {len(rows)} functions, "
+                                 f"in {time.monotonic() - self.begun:.0f} s: {len(self.wrong)} went wrong"])
+
+
+def work(number, make, tasks, results):
+    bench = Bench(number, make)
+    bench.names = bench.measure()
+    for chain in iter(tasks.get, None):
+        for injection in chain():
+            outcome = bench.run(injection)
+            results.put((injection, *outcome))
+            if not outcome[0] and chain.ends:
+                break
+    results.put(None)
+
+
+class Chain:
+    """One call after the other until there is none any more; or just these."""
+
+    def __init__(self, function, error, for_ever, numbers=None):
+        self.function, self.error, self.for_ever, self.numbers, self.ends = function, error, for_ever, numbers, numbers is None
+
+    def __call__(self):
+        numbers = self.numbers or iter(range(1, 10 ** 9))
+        return (Injection(self.function, n, self.error, self.for_ever) for n in numbers)
+
+
+def all_of(calls, functions):
+    return [Chain(function, *kind) for function in calls if calls[function] and (not functions or function in functions)
+            for kind in kinds_of(function)]
+
+
+def sample_of(calls, functions, every):
+    """Each so-many-th, from all functions and kinds."""
+    injections = [(function, *kind, n) for function in calls if not functions or function in functions
+                  for kind in kinds_of(function) for n in range(1, calls[function] + 1)]
+    return [Chain(function, error, for_ever, [n]) for function, error, for_ever, n in injections[::every]]
+
+
+def sweep(chains, jobs, make=Daemon):
+    tasks, results, tally = multiprocessing.Queue(), multiprocessing.Queue(), Tally()
+    for chain in chains + [None] * jobs:
+        tasks.put(chain)
+    workers = [multiprocessing.Process(target=work, args=(number, make, tasks, results)) for number in range(jobs)]
+    for worker in workers:
+        worker.start()
+    for _ in workers:
+        for result in iter(results.get, None):
+            tally.add(*result)
+    for worker in workers:
+        worker.join()
+    return tally
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
+    parser.add_argument("--fail", choices=["alone", "daemon", "keeper"], default="alone")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("functions", nargs="*")
+    options = parser.parse_args()
+    make = Daemon if options.fail == "alone" else functools.partial(Pair, victim=options.fail)
+    if make is not Daemon:
+        options.jobs = 1  # there is one kernel
+    calls = Bench(0, make).measure()
+    print(f"{sum(calls.values())} calls of {sum(n > 0 for n in calls.values())} functions in a life without faults", flush=True)
+    chains = sample_of(calls, options.functions, options.every) if options.every > 1 else all_of(calls, options.functions)
+    tally = sweep(chains, options.jobs, make)
+    print(tally.summary())
+    return bool(tally.wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
