@@ -27,7 +27,10 @@ bool backlog_holds(struct client *client)
 	if (!tenant || !is_full(tenant))
 		return false;
 	client->held = true;
-	TAILQ_INSERT_TAIL(&tenant->held, client, held_back);
+	if (turns_is_urgent(client))
+		TAILQ_INSERT_HEAD(&tenant->held, client, held_back);
+	else
+		TAILQ_INSERT_TAIL(&tenant->held, client, held_back);
 	client_watch(client);
 	return true;
 }

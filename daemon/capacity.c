@@ -58,7 +58,7 @@ static void look(struct daemon *daemon)
 	if (!call)
 		return;
 	daemon->looking = true;
-	daemon->looked = ev_now(daemon->loop);
+	daemon->looked = daemon_now();
 	*call = (struct kernel_call){ .op = KERNEL_LOOK, .fd = -1 };
 	kernel_submit(daemon->kernel, call, 1, on_looked, daemon);
 }
@@ -67,7 +67,7 @@ void capacity_look(struct daemon *daemon)
 {
 	/* The policy's margin counts at once. */
 	set_capacity(daemon);
-	if (!is_ours_alone(daemon) && ev_now(daemon->loop) - daemon->looked >= LOOK_INTERVAL)
+	if (!is_ours_alone(daemon) && daemon_now() - daemon->looked >= LOOK_INTERVAL)
 		look(daemon);
 }
 

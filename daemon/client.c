@@ -2,8 +2,8 @@
 
 /*
  * A client is never read while an answer of its waits for room in its socket, or for the kernel. So what one connection can
- * hold is one answer, however much it asks for; and since one who never reads its answers would keep that one for ever, it
- * has a deadline, as has one who connects and says nothing.
+ * hold is one answer, however much it asks for; when those of one tenant add up, none of its clients is read; and since one
+ * who never reads its answers would keep that one for ever, it has a deadline, as has one who connects and says nothing.
  *
  * What a tenant's client asks stays in its socket until the answer has left. So if this process ends before that, the next one
  * finds it there and does it again, and if it ends in between, the answer comes twice: that is all a client notices.
@@ -43,7 +43,7 @@ static void set_deadline(struct client *client)
 	if (client->impatient || client->socket == SOCKET_CONTROL)
 		return;
 	client->impatient = true;
-	client->since = ev_now(daemon->loop);
+	client->since = daemon_now();
 	TAILQ_INSERT_TAIL(&daemon->impatient, client, deadline);
 	daemon_watch_deadlines(daemon);
 }
@@ -116,6 +116,18 @@ static void end_request(struct client *client)
 	transport_drop(client->fd);
 }
 
+static void drop_waiting(struct client *client)
+{
+	struct answer_waiting *waiting = steal_pointer(client->waiting);
+
+	if (!waiting)
+		return;
+	if (client->tenant)
+		client->tenant->unread -= waiting->size;
+	fdset_deinit(&waiting->fds);
+	free(waiting);
+}
+
 static void on_writable(struct client *client)
 {
 	struct answer_waiting *waiting = client->waiting;
@@ -132,9 +144,7 @@ static void on_writable(struct client *client)
 		}
 		if (waiting->is_answer)
 			end_request(client);
-		fdset_deinit(&waiting->fds);
-		free(waiting);
-		client->waiting = NULL;
+		drop_waiting(client);
 		if (client->greeted)
 			clear_deadline(client);
 	}
@@ -163,7 +173,7 @@ static ssize_t read_request(struct client *client, struct transport_from *from)
 								     sizeof(daemon->request), from);
 }
 
-void client_take_request(struct client *client)
+static void take_request(struct client *client)
 {
 	struct transport_from from;
 	ssize_t size;
@@ -200,7 +210,15 @@ void client_take_request(struct client *client)
 	client_watch(client);
 }
 
-static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
+void client_take_request(struct client *client)
+{
+	take_request(client);
+	/* While it was in the queue it was not. */
+	if (!client->closing && client->w_io.events & (EV_READ | EV_WRITE))
+		ev_io_start(client->daemon->loop, &client->w_io);
+}
+
+static void on_io(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct client *client = container_of(w, struct client, w_io);
 
@@ -213,10 +231,11 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 		on_writable(client);
 		client_watch(client);
 	}
-	/* Admins need not queue. */
-	if (events & EV_READ && client->tenant)
+	/* Admins need not queue. Who does is not looked at meanwhile: with thousands of them, nothing else would be done. */
+	if (events & EV_READ && client->tenant) {
 		turns_add(&client->daemon->turns, client);
-	else if (events & EV_READ)
+		ev_io_stop(loop, w);
+	} else if (events & EV_READ)
 		client_take_request(client);
 }
 
@@ -333,9 +352,7 @@ void client_free(struct client *client)
 	if (client->deciding)
 		register_abandon(client);
 	listing_free(client);
-	if (client->waiting)
-		fdset_deinit(&client->waiting->fds);
-	free(client->waiting);
+	drop_waiting(client);
 	free(client->again);
 	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
 	deposit_close(client);
@@ -387,6 +404,8 @@ static int keep_waiting(struct client *client, const struct packet *packet, cons
 		fdset_take(&waiting->fds, copy);
 	}
 	client->waiting = waiting;
+	if (client->tenant)
+		client->tenant->unread += waiting->size;
 	set_deadline(client);
 	client_watch(client);
 	return 0;
@@ -506,7 +525,7 @@ void clients_expire(struct daemon *daemon)
 
 	for (client = TAILQ_FIRST(&daemon->impatient); client; client = next) {
 		next = TAILQ_NEXT(client, deadline);
-		if (ev_now(daemon->loop) - client->since < daemon->options.patience)
+		if (daemon_now() - client->since < daemon->options.patience)
 			break;
 		if (client->waiting) {
 			daemon_refused(daemon, client->tenant, NULL, REFUSAL_TOO_SLOW, "it does not read its answers");

@@ -59,7 +59,7 @@ struct client {
 	bool cut;	/* the last packet has been sent; nothing is read any more */
 	bool impatient; /* is in the list of those who have a deadline */
 	bool flushing;	/* is in the list of those who have changes to be told */
-	ev_tstamp since;
+	double since;
 
 	struct lease *leases;	       /* table by bit */
 	struct bundle *bundle;	       /* what else it holds */

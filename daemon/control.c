@@ -120,7 +120,7 @@ static int next_status(struct listing *listing, struct packet *packet)
 	row_put_string(packet, "why", daemon->probe.sentence);
 	put_guard(packet, daemon);
 	row_put_u64(packet, "pid", (uint64_t)getpid());
-	row_put_u64(packet, "uptime", (uint64_t)(ev_now(daemon->loop) - daemon->started));
+	row_put_u64(packet, "uptime", (uint64_t)(daemon_now() - daemon->started));
 	row_put_string(packet, "socket", daemon->options.socket);
 	row_put_string(packet, "control_socket", daemon->options.control_socket);
 	row_put_string(packet, "policy", daemon->options.policy);

@@ -135,8 +135,7 @@ void daemon_watch_deadlines(struct daemon *daemon)
 	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
 	if (!oldest)
 		return;
-	ev_timer_set(&daemon->w_deadlines, MAX(oldest->since + daemon->options.patience - ev_now(daemon->loop), 0.001),
-		     0.);
+	ev_timer_set(&daemon->w_deadlines, MAX(oldest->since + daemon->options.patience - daemon_now(), 0.001), 0.);
 	ev_timer_start(daemon->loop, &daemon->w_deadlines);
 }
 
@@ -149,20 +148,19 @@ void daemon_fd_freed(struct daemon *daemon)
 }
 
 /*
- * Handles what is asked, for a while. Who was not reached keeps its place, and its fd, which can still be read, brings us
- * back at once.
+ * Handles what is asked, for a while. Who was not reached keeps its place, and we come back at once.
  */
 static void take_requests(struct daemon *daemon)
 {
-	ev_tstamp end = ev_time() + TURN_TIME;
+	double end = daemon_now() + TURN_TIME;
 	struct client *client;
 
 	do {
 		client = turns_next(&daemon->turns);
 		if (client)
 			client_take_request(client);
-	} while (client && ev_time() < end);
-	/* Who asks again has nothing in its socket that would wake us. */
+	} while (client && daemon_now() < end);
+	/* Nothing would wake us: the fds of those who are left are not looked at meanwhile. */
 	if (TAILQ_EMPTY(&daemon->turns))
 		ev_idle_stop(daemon->loop, &daemon->w_busy);
 	else
@@ -352,7 +350,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (r == 0)
 		r = reload_check_capacity(daemon);
 	if (r == 0) {
-		daemon->started = ev_now(daemon->loop);
+		daemon->started = daemon_now();
 		start_watchers(daemon);
 		r = restore(daemon);
 	}

@@ -40,7 +40,7 @@ struct daemon {
 	pid_t janitor;	      /* who removes the sockets' files; 0: we do */
 	int janitor_pipe;     /* it ends when this does */
 	struct cgroups cgroups;
-	ev_tstamp started;
+	double started; /* by a clock that nobody sets, as are all such times */
 
 	struct systemd_sockets handed_over; /* until they are listeners */
 	struct listener client_listeners[CLIENT_LISTENERS_MAX];
@@ -62,7 +62,7 @@ struct daemon {
 	struct machine machine;
 	uint32_t kernel_maximum;	  /* events that the kernel takes */
 	uint32_t foreign;		  /* of them that are others' */
-	ev_tstamp looked;		  /* when that was seen */
+	double looked;			  /* when that was seen */
 	bool looking;			  /* at it just now */
 	struct section_reserve *reserves; /* table by pattern */
 	struct level *levels;		  /* table by path */

@@ -16,6 +16,10 @@ enum {
 	HOLDERS_MAX = 64,
 	/* Seconds with who says nothing, or does not read its answer: longer than any machine is stuck, and no longer. */
 	DEFAULT_PATIENCE = 10,
+	/* Long requests of one tenant that have been begun, with a quarter of a megabyte each. */
+	DECIDING_MAX = 16,
+	/* Bytes of answers that wait for one tenant to read them: of 32 programs each, which are stuck, the longest one. */
+	UNREAD_BYTES_MAX = 4 << 20,
 	/* Packets of one who is hung up on that are still read, so that our last words are not lost. */
 	UNREAD_MAX = 64,
 	/* Who reads the metrics at the same time; the others wait. One exporter does, and now and then an admin. */
@@ -45,6 +49,7 @@ enum {
 #define LOOK_INTERVAL	  5.0  /* between looks at what others hold in the kernel: reading it takes milliseconds */
 #define REFUSALS_INTERVAL 60.0 /* between lines of the log about the same kind of refusal of one tenant */
 #define THROTTLE_LEAST	  0.01 /* between looks at those who have asked too much: nobody counts shorter times than that */
+#define UNREAD_INTERVAL	  0.1	 /* between looks at those of whom too much is unread: they are not in a hurry */
 #define LEFT_INTERVAL	  0.1	 /* between questions to all of them whether they are still there */
 #define REST_INTERVAL	  1.0	 /* between looks at those that are remembered */
 #define TURN_TIME	  0.0001 /* of accepting, and of handling requests, before everybody else is looked at again */

@@ -173,14 +173,14 @@ static bool accept_one(struct listener *listener)
 static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct listener *listener = container_of(w, struct listener, w_accept);
-	ev_tstamp end = ev_time() + TURN_TIME;
+	double end = daemon_now() + TURN_TIME;
 
 	/* The kernel has no room for it among what is waited for. */
 	if (events & EV_ERROR) {
 		back_off(listener, -ENOSPC);
 		return;
 	}
-	while (accept_one(listener) && ev_time() < end)
+	while (accept_one(listener) && daemon_now() < end)
 		;
 }
 

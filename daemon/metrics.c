@@ -150,7 +150,7 @@ static bool next_refusals(struct metrics_walk *walk, const struct family *family
 
 static uint64_t uptime(const struct daemon *daemon)
 {
-	return (uint64_t)(ev_now(daemon->loop) - daemon->started);
+	return (uint64_t)(daemon_now() - daemon->started);
 }
 
 static uint64_t capacity(const struct daemon *daemon)

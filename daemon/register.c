@@ -660,17 +660,24 @@ static void decide_more(struct client *client, struct registration *registration
 		}
 	} while (!keep_undecided(registration));
 	client->deciding = registration;
+	client->tenant->deciding++;
 	turns_add(&client->daemon->turns, client);
+}
+
+static struct registration *take_deciding(struct client *client)
+{
+	client->tenant->deciding--;
+	return steal_pointer(client->deciding);
 }
 
 void register_continue(struct client *client)
 {
-	decide_more(client, steal_pointer(client->deciding));
+	decide_more(client, take_deciding(client));
 }
 
 void register_abandon(struct client *client)
 {
-	struct registration *registration = steal_pointer(client->deciding);
+	struct registration *registration = take_deciding(client);
 
 	registration->n_items = registration->n_decided;
 	end_part(registration);

@@ -62,6 +62,8 @@ struct tenant {
 
 	uint64_t lost;
 	uint64_t too_big;
+	unsigned deciding;  /* clients of whom a part of a long request is decided */
+	size_t unread;	    /* bytes of answers that wait for room in its clients' sockets */
 	uint64_t throttled; /* so often somebody had to stand aside */
 	uint32_t let_go;    /* of those, in this look at them */
 	uint64_t refusals[REFUSAL_MAX_];

@@ -6,6 +6,8 @@
  * order in which they came, as many as there are tokens; who has ended meanwhile is noticed then, or a little later than it
  * happened, since to ask costs a system call each.
  *
+ * Likewise one whose siblings have left too much unread: until they have read it, or their patience has ended.
+ *
  * A tenant ends with its last connection, and would begin with a full bucket whenever it comes again: so its level is kept
  * until what has been taken there is back.
  */
@@ -35,9 +37,17 @@ static void stand_aside(struct client *client, double wait)
 	watch(client->daemon, wait);
 }
 
+/* Seconds; 0: it may ask. */
+static double wait_of(const struct tenant *tenant, double now)
+{
+	double wait = level_wait(tenant->level, now);
+
+	return tenant->unread < UNREAD_BYTES_MAX ? wait : MAX(wait, UNREAD_INTERVAL);
+}
+
 bool throttle_passes(struct client *client)
 {
-	double wait = level_wait(client->tenant->level, daemon_now());
+	double wait = wait_of(client->tenant, daemon_now());
 
 	if (wait > 0.)
 		stand_aside(client, wait);
@@ -67,7 +77,7 @@ static bool has_left(const struct client *client)
 static void look_after(struct client *client, double now, bool ask_all)
 {
 	struct tenant *tenant = client->tenant;
-	double wait = level_wait(tenant->level, now);
+	double wait = wait_of(tenant, now);
 	bool has_to_wait = wait > 0. || tenant->let_go >= level_tokens(tenant->level, now);
 
 	if ((ask_all || !has_to_wait) && has_left(client)) {

@@ -3,6 +3,7 @@
 
 /* Whose request is next: tenants take turns, and so do the clients of each. turns.c explains. */
 
+#include <stdbool.h>
 #include <sys/queue.h>
 
 struct client;
@@ -11,6 +12,8 @@ struct tenant;
 TAILQ_HEAD(client_queue, client);
 TAILQ_HEAD(tenant_queue, tenant);
 
+/* So many of its siblings have begun something long, as it has, that it goes on before others begin. */
+bool turns_is_urgent(const struct client *);
 /* The client has something to say. Nothing happens if it is waiting for its turn already. */
 void turns_add(struct tenant_queue *, struct client *);
 /* It says nothing any more. Fine if it was not waiting. */

@@ -653,6 +653,25 @@ TEST(while_much_is_decided_for_one_tenant_the_others_have_their_turns)
 }
 END_TEST
 
+/* Else the kernel would tell of each of thousands that it has something to say, whenever one of them is served. */
+TEST(who_queues_for_its_turn_is_not_looked_at_meanwhile)
+{
+	WORLD(world, 10, 10);
+	WELCOMED(end, world, 7);
+	struct packet packet = begin(&end, KIND_QUERY);
+
+	encode_end(&packet);
+	ck_assert_int_eq(transport_send(end.socket, packet.data, packet.size, NULL, 0, 0), 0);
+	ev_run(world->daemon->loop, EVRUN_NOWAIT);
+	ck_assert(end.client->has_turn);
+	ck_assert(!ev_is_active(&end.client->w_io));
+	turn(world);
+	expect(&end, KIND_ACCOUNT);
+	ck_assert(!end.client->has_turn);
+	ck_assert(ev_is_active(&end.client->w_io));
+}
+END_TEST
+
 /* Hears nothing on the way, and is not read. */
 static void begin_to_decide(struct end *end, const char *what)
 {
@@ -807,7 +826,8 @@ SUITE("daemon", a_socket_that_came_after_ours_is_not_removed_though_it_has_the_n
       what_a_tenant_has_asked_is_remembered_until_it_has_all_its_requests_again,
       of_very_many_who_have_gone_the_last_are_remembered,
       while_much_is_decided_for_one_tenant_the_others_have_their_turns,
-      who_leaves_while_much_is_decided_for_it_leaves_nothing, what_the_kernel_has_before_it_of_one_tenant_is_bounded,
+      who_queues_for_its_turn_is_not_looked_at_meanwhile, who_leaves_while_much_is_decided_for_it_leaves_nothing,
+      what_the_kernel_has_before_it_of_one_tenant_is_bounded,
       who_leaves_while_it_waits_for_the_kernels_answers_to_others_leaves_nothing,
       who_waits_for_the_kernels_answers_to_others_is_served_although_the_others_ask_it_for_nothing,
       a_daemon_that_ends_while_much_is_decided_ends_well)

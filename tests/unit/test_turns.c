@@ -3,6 +3,7 @@
 #include "daemon/turns.h"
 
 #include "daemon/client.h"
+#include "daemon/limits.h"
 #include "daemon/tenant.h"
 #include "tests/suite.h"
 
@@ -42,6 +43,25 @@ TEST(tenants_take_turns_whatever_the_number_of_their_connections)
 	ck_assert_ptr_eq(turns_next(&turns), &of_one[1]);
 	ck_assert_ptr_eq(turns_next(&turns), &of_one[2]);
 	ck_assert_ptr_null(turns_next(&turns));
+}
+END_TEST
+
+/* One of them comes again, while so many of its tenant are in the midst of a long request. */
+static struct client *next_while_deciding(unsigned deciding)
+{
+	begin();
+	one.deciding = deciding;
+	of_one[1].deciding = (void *)&one;
+	turns_add(&turns, &of_one[0]);
+	turns_add(&turns, &of_one[1]);
+	return turns_next(&turns);
+}
+
+TEST(a_long_request_is_gone_on_with_before_others_begin_only_where_many_are_under_way)
+{
+	ck_assert_ptr_eq(next_while_deciding(1), &of_one[0]);
+	ck_assert_ptr_eq(next_while_deciding(DECIDING_MAX), &of_one[0]);
+	ck_assert_ptr_eq(next_while_deciding(DECIDING_MAX + 1), &of_one[1]);
 }
 END_TEST
 
@@ -95,5 +115,6 @@ TEST(who_leaves_has_no_turn_and_takes_nobody_with_it)
 END_TEST
 
 SUITE("turns", without_anybody_it_is_nobodys_turn, tenants_take_turns_whatever_the_number_of_their_connections,
+      a_long_request_is_gone_on_with_before_others_begin_only_where_many_are_under_way,
       who_comes_again_at_once_comes_last, nobody_waits_twice, newcomers_do_not_go_before_the_others_of_their_tenant,
       who_leaves_has_no_turn_and_takes_nobody_with_it)
