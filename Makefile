@@ -89,15 +89,17 @@ CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_emit_line 
 	tracer_tracefs_look tracer_tracefs_settle tracer_tracefs_signal tracer_tracefs_tail tracer_tracefs_text \
 	tracer_tracefs_writer
 
-UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_daemon test_declared \
+UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_clock test_daemon test_declared \
 	test_decode test_description test_disposal test_embedded test_emit_line test_fdset test_ledger test_level test_log test_message test_options test_output \
 	test_page test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
 	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
 KEEPER_TESTS := test_format test_handover test_keeper_serve
-INTEGRATION_TESTS := test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine test_page_attacks \
-	test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
+# One tenant does its worst. What the daemon makes of it does not depend on the kernel, so one guest will do.
+EXHAUSTION_TESTS := test_bad_days test_exhaustion test_exhaustion_fds test_exhaustion_requests
+INTEGRATION_TESTS := $(EXHAUSTION_TESTS) test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
+	test_page_attacks test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs
 SCRIPT_TESTS := $(addprefix tests/unit/,test_bench_report.py test_declaring.sh test_disassembly.sh test_hardening.sh test_instructions.sh test_man.py \
@@ -123,7 +125,7 @@ GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embed
 	$(addprefix tests/integration/,test_conformance.py test_examples.sh test_interoperation.sh test_python.py test_quiescence.py test_tracing.sh)
 # What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)
-GUEST_TESTS_6_1 = $(GUEST_TESTS) $(INTEGRATION_TESTS:%=$(B)/tests/%) $(GUARD_TESTS)
+GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix $(B)/tests/,$(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS))) $(GUARD_TESTS)
 EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
@@ -163,7 +165,7 @@ BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests confined deb packages install uninstall kernels help run demo test check asan tsan coverage tidy format clean
 .PHONY: FORCE analyze dependencies test-dependencies bench-dependencies vm-dependencies faults fuzz fuzz-coverage fuzzers races soak kernel-tests bench vm
-.PHONY: check-bypass check-vm check-packages check-restart $(KERNELS:%=kernel-%)
+.PHONY: exhaustion check-bypass check-vm check-packages check-restart $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -189,6 +191,7 @@ help:
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck, GCC'"'"'s analyser'
 	@echo 'make analyze     the last of these'
 	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
+	@echo 'make exhaustion  what one tenant can do to its neighbour, in full numbers, as a table; it takes about an hour'
 	@echo 'make check-bypass   every way around the guard and into a status page, with the guard, with seccomp and with nothing'
 	@echo 'make check-restart  two hundred programs while daemon and keeper are killed; it takes a while'
 	@echo 'make check-packages  how the Debian packages live and end in one of them; it takes long'
@@ -217,7 +220,7 @@ test: test-dependencies kernels
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)$(BUILD) packages fuzzers
 	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh \
-		tests/vm/test_bed.sh -- $(CONFINED) $(CONFINED_TESTS) -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
+		tests/vm/test_bed.sh -- $(CONFINED) $(filter-out $(EXHAUSTION_TESTS:%=$(CONFINED)/tests/%),$(CONFINED_TESTS)) -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
 
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
@@ -247,6 +250,17 @@ check-restart: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests
 	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 TEST_LIMIT=7200 GUEST_LIMIT=7500 CK_TIMEOUT_MULTIPLIER=20 \
 		tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
+
+# Prints the table that SECURITY.md has.
+exhaustion: test-dependencies
+	$(Q)$(BUILD) build-tests
+	$(Q)$(BUILD_ASAN) build-tests
+	$(Q)FULL=1 LOGS=$(B)/logs/exhaustion TEST_LIMIT=7200 CK_TIMEOUT_MULTIPLIER=20 \
+		tests/run-tests.sh $(B) $(EXHAUSTION_TESTS:%=$(B)/tests/%) -- $(ASAN) $(ASAN)/tests/test_raw
+	@echo
+	@echo '| what one tenant did | the daemon grew by, KiB | its neighbour was granted, and refused | half its requests took, alone → then, µs | 99 of 100 took | the slowest, ms |'
+	@echo '|---|---|---|---|---|---|'
+	$(Q)cd $(B)/logs/exhaustion && sed -n '/^|/p' $(EXHAUSTION_TESTS:%=%.log) test_raw.log
 
 check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
@@ -554,7 +568,7 @@ $(B)/userevd-guard: $(call objects,kernel,$(GUARD) privileges) $(B)/protocol/tex
 # --- tests ---
 
 SUITE_OBJECTS := $(B)/tests/suite.o
-FIXTURE_OBJECTS := $(call objects,tests/integration,cgroups fixture keeper machine pair raw tracer) $(call objects,kernel,message probe)
+FIXTURE_OBJECTS := $(call objects,tests/integration,cgroups fixture keeper machine pair raw samples scene tracer) $(call objects,kernel,message probe)
 
 $(B)/tests/suite.o $(B)/tests/unit/%.o $(B)/tests/integration/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format-nonliteral
 
@@ -566,7 +580,7 @@ $(KEEPER_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECT
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread $(call pkg,--libs,check)
 
-$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_restore $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
+$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_clock $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_restore $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
 $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_restore $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
 $(B)/tests/test_level $(B)/tests/test_policy $(B)/tests/test_remote: $(B)/tests/unit/shortage.o
 $(B)/tests/test_keeper_serve: $(B)/kernel/remote.o

@@ -203,12 +203,11 @@ void fixture_prepare(struct fixture *fixture, const char *policy)
 	fixture_write_policy(fixture, policy);
 }
 
-void fixture_start_with_policy(struct fixture *fixture, const char *policy, const char *const *options)
+void fixture_launch(struct fixture *fixture, const char *const *options)
 {
 	char byte = 0;
 	int ready[2];
 
-	fixture_prepare(fixture, policy);
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
 	fixture->pid = spawn_daemon(fixture, options, ready[1]);
 	close(ready[1]);
@@ -218,6 +217,12 @@ void fixture_start_with_policy(struct fixture *fixture, const char *policy, cons
 	}
 	close(ready[0]);
 	look_at_daemon(fixture);
+}
+
+void fixture_start_with_policy(struct fixture *fixture, const char *policy, const char *const *options)
+{
+	fixture_prepare(fixture, policy);
+	fixture_launch(fixture, options);
 }
 
 /* Of what the daemon was nothing may be left: what is, or "". */

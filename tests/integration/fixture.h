@@ -49,6 +49,8 @@ struct fixture {
 void fixture_start(struct fixture *, const char *const *options);
 /* For whoever starts the daemon otherwise: its directory, with that policy file in it; and, once it answers, what it is. */
 void fixture_prepare(struct fixture *, const char *policy);
+/* What fixture_start() does then. */
+void fixture_launch(struct fixture *, const char *const *options);
 void fixture_read_backend(struct fixture *);
 void fixture_print_log(const struct fixture *);
 /* The same with this text in its one policy file. */

@@ -14,6 +14,19 @@
 #include "kernel/uapi.h"
 #include "tests/integration/fixture.h"
 
+static bool file_has_line(const char *path, const char *one, const char *other)
+{
+	FILE *file = fopen(path, "re");
+	char line[512];
+	bool has = false;
+
+	while (file && !has && fgets(line, sizeof(line), file))
+		has = strstr(line, one) && strstr(line, other);
+	if (file)
+		fclose(file);
+	return has;
+}
+
 bool is_guest(void)
 {
 	struct statfs status;
@@ -21,17 +34,22 @@ bool is_guest(void)
 	return statfs("/run/guest", &status) == 0 && status.f_type == V9FS_MAGIC;
 }
 
+/* statfs() may say what the share is on the host. */
+bool has_own_clock(void)
+{
+	return file_has_line("/proc/self/mounts", " /run/guest ", " 9p ");
+}
+
 bool is_emulated(void)
 {
-	FILE *file = fopen("/proc/cpuinfo", "re");
-	char line[512];
-	bool emulated = false;
+	return file_has_line("/proc/cpuinfo", "model name", "QEMU");
+}
 
-	while (file && !emulated && fgets(line, sizeof(line), file))
-		emulated = strstr(line, "model name") && strstr(line, "QEMU");
-	if (file)
-		fclose(file);
-	return emulated;
+unsigned repetitions(unsigned in_short, unsigned in_full)
+{
+	if (getenv("FULL"))
+		return in_full;
+	return is_emulated() ? (in_short + 9) / 10 : in_short;
 }
 
 /* A process group of its own: check kills that of a test that takes too long. */

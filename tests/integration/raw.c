@@ -19,10 +19,16 @@ struct packet *raw_packet(uint16_t kind)
 	return &packet;
 }
 
-int raw_send(int socket)
+const struct packet *raw_finish(void)
 {
 	encode_end(&packet);
 	ck_assert(!packet.failed);
+	return &packet;
+}
+
+int raw_send(int socket)
+{
+	raw_finish();
 	return transport_send(socket, packet.data, packet.size, NULL, 0, 0);
 }
 

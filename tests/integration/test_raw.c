@@ -18,129 +18,13 @@
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/samples.h"
 
-enum { NOBODY = 65534, FDS_AT_ONCE_MAX = 253 /* the kernel's SCM_MAX_FD */ };
+enum { NOBODY = 65534 };
 
 static const char *const each_process_a_tenant[] = { "--tenants=process", NULL };
 /* Where the test is of what only that backend does. */
 static const char *const embedded[] = { "--backend=embedded", NULL };
-
-/* One good packet of each kind. */
-
-struct sample {
-	const char *name;
-	uint16_t kind;
-	bool control;
-	void (*fill)(struct packet *);
-};
-
-static void fill_hello(struct packet *to)
-{
-	encode_hello(to, &(struct wire_hello){ .understands = WIRE_FEATURE_WATCH });
-}
-
-/* Of a length that needs padding. */
-static void fill_string(struct packet *to, uint16_t flags, const char *text)
-{
-	size_t mark = encode_strings(to, flags);
-
-	encode_string(to, 0, text, strlen(text));
-	encode_count(to, mark, 1);
-}
-
-static void fill_register(struct packet *to)
-{
-	fill_string(to, 0, "sample u32 ab");
-}
-
-static void fill_release(struct packet *to)
-{
-	size_t mark = encode_release(to);
-
-	encode_release_bit(to, 1);
-	encode_release_bit(to, 32767);
-	encode_count(to, mark, 2);
-}
-
-static void fill_watch(struct packet *to)
-{
-	encode_watch(to, &(struct wire_watch){ .on = 1 });
-}
-
-static void fill_lost(struct packet *to)
-{
-	encode_lost(to, &(struct wire_lost){ .queue_full = 1, .too_big = 2 });
-}
-
-static void fill_trace(struct packet *to)
-{
-	fill_string(to, TRACE_ON, "sample");
-}
-
-static void fill_tail(struct packet *to)
-{
-	fill_string(to, TAIL_PAST | TAIL_NO_FOLLOW, "sample");
-}
-
-static const struct sample samples[] = {
-	{ "HELLO", KIND_HELLO, false, fill_hello },
-	{ "REGISTER", KIND_REGISTER, false, fill_register },
-	{ "RELEASE", KIND_RELEASE, false, fill_release },
-	{ "QUERY", KIND_QUERY, false, NULL },
-	{ "WATCH", KIND_WATCH, false, fill_watch },
-	{ "LOST", KIND_LOST, false, fill_lost },
-	{ "STATUS", KIND_STATUS, true, NULL },
-	{ "EVENTS", KIND_EVENTS, true, NULL },
-	{ "TENANTS", KIND_TENANTS, true, NULL },
-	{ "TRACE", KIND_TRACE, true, fill_trace },
-	{ "TAIL", KIND_TAIL, true, fill_tail },
-	{ "SYNC", KIND_SYNC, true, NULL },
-};
-
-enum { SAMPLE_MAX = 128 };
-
-static size_t build(const struct sample *sample, uint8_t *ret)
-{
-	struct packet *packet = raw_packet(sample->kind);
-
-	if (sample->fill)
-		sample->fill(packet);
-	encode_end(packet);
-	ck_assert(!packet->failed && packet->size <= SAMPLE_MAX);
-	memcpy(ret, packet->data, packet->size);
-	return packet->size;
-}
-
-static const struct sample *sample_of(uint16_t kind)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		if (samples[i].kind == kind)
-			return &samples[i];
-	ck_abort_msg("no sample of kind %u", kind);
-	return NULL;
-}
-
-static void set_size(uint8_t *packet, size_t size)
-{
-	uint32_t wire = htole32((uint32_t)size);
-
-	memcpy(packet, &wire, sizeof(wire));
-}
-
-static void send_bytes(int socket, const void *bytes, size_t size)
-{
-	ck_assert_int_eq(transport_send(socket, bytes, size, NULL, 0, 0), 0);
-}
-
-/* A connection on which the sample would be answered. */
-static int open_for(const struct fixture *fixture, const struct sample *sample)
-{
-	if (sample->control)
-		return raw_connect(fixture->control);
-	if (sample->kind == KIND_HELLO)
-		return raw_connect(fixture->socket);
-	return raw_hello(fixture->socket, 0, NULL, NULL);
-}
 
 static void expect_bytes_to_be_refused(const struct fixture *fixture, const struct sample *sample, const void *bytes,
 				       size_t size, uint32_t refusal)
@@ -713,35 +597,6 @@ TEST(a_packet_of_the_maximal_size_is_taken)
 	fixture_stop(&fixture);
 }
 END_TEST
-
-/*
- * More fds than our own transport would send. False where the kernel did not let them through (Linux 6.16): the daemon has
- * asked for that.
- */
-static bool send_with_fds(int socket, const void *bytes, size_t size, int fd, size_t n)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * FDS_AT_ONCE_MAX)] = { 0 };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = CMSG_SPACE(sizeof(int) * n),
-	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	ssize_t sent;
-
-	*header = (struct cmsghdr){
-		.cmsg_len = CMSG_LEN(sizeof(int) * n),
-		.cmsg_level = SOL_SOCKET,
-		.cmsg_type = SCM_RIGHTS,
-	};
-	for (size_t i = 0; i < n; i++)
-		memcpy(CMSG_DATA(header) + i * sizeof(fd), &fd, sizeof(fd));
-	sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-	ck_assert_msg(sent == (ssize_t)size || errno == EPERM, "sendmsg: %s", strerror(errno));
-	return sent >= 0;
-}
 
 static void expect_fds_to_be_refused(const struct fixture *fixture, const struct sample *sample, size_t n)
 {
@@ -1760,6 +1615,58 @@ TEST(a_full_stream_never_makes_the_writer_wait)
 }
 END_TEST
 
+/* Nothing is expected of the answer, and if it is the end, that is not waited for. */
+static void send_and_leave(const struct fixture *fixture, const struct sample *sample, const uint8_t *packet,
+			   size_t size)
+{
+	int socket = open_for(fixture, sample);
+
+	send_bytes(socket, packet, size);
+	close(socket);
+}
+
+/* Of a packet that is cut short there, and says so if it is long enough to; how many were sent. */
+static unsigned flip_each_bit(const struct fixture *fixture, const struct sample *sample, size_t length)
+{
+	uint8_t packet[SAMPLE_MAX];
+	unsigned sent = 0;
+
+	build(sample, packet);
+	if (length >= sizeof(struct wire_header))
+		set_size(packet, length);
+	for (size_t bit = 0; bit < 8 * length; bit += is_emulated() ? 10 : 1, sent++) {
+		packet[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		send_and_leave(fixture, sample, packet, length);
+		packet[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	return sent;
+}
+
+TEST(a_packet_with_any_bit_turned_over_leaves_no_trace)
+{
+	struct fixture fixture;
+	char difference[256];
+	unsigned sent = 0;
+	int bystander;
+
+	fixture_start(&fixture, NULL);
+	bystander = raw_hello(fixture.socket, 0, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		uint8_t packet[SAMPLE_MAX];
+		size_t size = build(&samples[i], packet);
+
+		/* However short it is cut, or whole. */
+		for (size_t length = repetitions(0, 1) ? 1 : size; length <= size; length++)
+			sent += flip_each_bit(&fixture, &samples[i], length);
+		expect_to_work(bystander);
+	}
+	close(bystander);
+	ck_assert_msg(tally_settles(&fixture, &fixture.before, difference, sizeof(difference)), "%s", difference);
+	printf("| %u packets with a bit turned over, of each kind, whole and cut short | | | | | |\n", sent);
+	fixture_stop(&fixture);
+}
+END_TEST
+
 /* Nonsense by the thousand. */
 
 struct fuzzer {
@@ -1833,7 +1740,7 @@ static void send_frame(struct fuzzer *fuzzer)
 
 TEST(thousands_of_frames_of_nonsense_leave_no_trace)
 {
-	const int frames = is_emulated() ? 1000 : 20000;
+	const unsigned frames = repetitions(20000, 10000000);
 	struct fixture fixture;
 	struct fuzzer fuzzer = { .fixture = &fixture, .state = 0x5eed };
 	char difference[256];
@@ -1845,7 +1752,7 @@ TEST(thousands_of_frames_of_nonsense_leave_no_trace)
 		fuzzer.socket[i] = -1;
 		reopen(&fuzzer, i);
 	}
-	for (int i = 0; i < frames; i++) {
+	for (unsigned i = 0; i < frames; i++) {
 		send_frame(&fuzzer);
 		if (i % 500 == 0)
 			expect_to_work(bystander);
@@ -1855,6 +1762,7 @@ TEST(thousands_of_frames_of_nonsense_leave_no_trace)
 	close(bystander);
 	ck_assert_msg(tally_settles(&fixture, &fixture.before, difference, sizeof(difference)), "%s", difference);
 	ck_assert_int_eq(kill(fixture.pid, 0), 0);
+	printf("| %u packets of nonsense, most of them nearly right | | | | | |\n", frames);
 	fixture_stop(&fixture);
 }
 END_TEST
@@ -1885,4 +1793,5 @@ SUITE("raw", welcome_says_what_there_is, a_feature_that_was_not_asked_for_is_not
       a_description_one_byte_too_long_is_refused_with_a_sentence, records_by_hand_are_kept_or_refused_or_counted_as_bad,
       a_record_is_its_writers_whoever_registered_the_event, the_last_records_of_who_leaves_are_not_lost,
       a_record_is_shown_at_once_though_its_event_is_released_or_its_writer_leaves,
-      a_full_stream_never_makes_the_writer_wait, thousands_of_frames_of_nonsense_leave_no_trace)
+      a_full_stream_never_makes_the_writer_wait, a_packet_with_any_bit_turned_over_leaves_no_trace,
+      thousands_of_frames_of_nonsense_leave_no_trace)

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "tests/integration/samples.h"
+
+#include <sys/socket.h>
+
+#include "protocol/transport.h"
+
+static void fill_hello(struct packet *to)
+{
+	encode_hello(to, &(struct wire_hello){ .understands = WIRE_FEATURE_WATCH });
+}
+
+/* Of a length that needs padding. */
+static void fill_string(struct packet *to, uint16_t flags, const char *text)
+{
+	size_t mark = encode_strings(to, flags);
+
+	encode_string(to, 0, text, strlen(text));
+	encode_count(to, mark, 1);
+}
+
+static void fill_register(struct packet *to)
+{
+	fill_string(to, 0, "sample u32 ab");
+}
+
+static void fill_release(struct packet *to)
+{
+	size_t mark = encode_release(to);
+
+	encode_release_bit(to, 1);
+	encode_release_bit(to, 32767);
+	encode_count(to, mark, 2);
+}
+
+static void fill_watch(struct packet *to)
+{
+	encode_watch(to, &(struct wire_watch){ .on = 1 });
+}
+
+static void fill_lost(struct packet *to)
+{
+	encode_lost(to, &(struct wire_lost){ .queue_full = 1, .too_big = 2 });
+}
+
+static void fill_trace(struct packet *to)
+{
+	fill_string(to, TRACE_ON, "sample");
+}
+
+static void fill_tail(struct packet *to)
+{
+	fill_string(to, TAIL_PAST | TAIL_NO_FOLLOW, "sample");
+}
+
+static void fill_explain(struct packet *to)
+{
+	size_t mark = encode_strings(to, 0);
+
+	encode_string(to, 0, "/some", 5);
+	encode_string(to, 0, "sample u32 a", 12);
+	encode_count(to, mark, 2);
+}
+
+const struct sample samples[SAMPLES] = {
+	{ "HELLO", KIND_HELLO, false, fill_hello },
+	{ "REGISTER", KIND_REGISTER, false, fill_register },
+	{ "RELEASE", KIND_RELEASE, false, fill_release },
+	{ "QUERY", KIND_QUERY, false, NULL },
+	{ "WATCH", KIND_WATCH, false, fill_watch },
+	{ "LOST", KIND_LOST, false, fill_lost },
+	{ "STATUS", KIND_STATUS, true, NULL },
+	{ "EVENTS", KIND_EVENTS, true, NULL },
+	{ "TENANTS", KIND_TENANTS, true, NULL },
+	{ "TRACE", KIND_TRACE, true, fill_trace },
+	{ "TAIL", KIND_TAIL, true, fill_tail },
+	{ "SYNC", KIND_SYNC, true, NULL },
+	{ "RELOAD", KIND_RELOAD, true, NULL },
+	{ "METRICS", KIND_METRICS, true, NULL },
+	{ "EXPLAIN", KIND_EXPLAIN, true, fill_explain },
+};
+
+size_t build(const struct sample *sample, uint8_t *ret)
+{
+	struct packet *packet = raw_packet(sample->kind);
+
+	if (sample->fill)
+		sample->fill(packet);
+	encode_end(packet);
+	ck_assert(!packet->failed && packet->size <= SAMPLE_MAX);
+	memcpy(ret, packet->data, packet->size);
+	return packet->size;
+}
+
+const struct sample *sample_of(uint16_t kind)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		if (samples[i].kind == kind)
+			return &samples[i];
+	ck_abort_msg("no sample of kind %u", kind);
+	return NULL;
+}
+
+void set_size(uint8_t *packet, size_t size)
+{
+	uint32_t wire = htole32((uint32_t)size);
+
+	memcpy(packet, &wire, sizeof(wire));
+}
+
+void send_bytes(int socket, const void *bytes, size_t size)
+{
+	ck_assert_int_eq(transport_send(socket, bytes, size, NULL, 0, 0), 0);
+}
+
+int open_for(const struct fixture *fixture, const struct sample *sample)
+{
+	if (sample->control)
+		return raw_connect(fixture->control);
+	if (sample->kind == KIND_HELLO)
+		return raw_connect(fixture->socket);
+	return raw_hello(fixture->socket, 0, NULL, NULL);
+}
+
+bool send_with_fds(int socket, const void *bytes, size_t size, int fd, size_t n)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * FDS_AT_ONCE_MAX)] = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = n > 0 ? control : NULL,
+		.msg_controllen = n > 0 ? CMSG_SPACE(sizeof(int) * n) : 0,
+	};
+	struct cmsghdr *header = (struct cmsghdr *)(void *)control;
+	ssize_t sent;
+
+	*header = (struct cmsghdr){
+		.cmsg_len = CMSG_LEN(sizeof(int) * n),
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+	};
+	for (size_t i = 0; i < n; i++)
+		memcpy(CMSG_DATA(header) + i * sizeof(fd), &fd, sizeof(fd));
+	sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+	ck_assert_msg(sent == (ssize_t)size || errno == EPERM, "sendmsg: %s", strerror(errno));
+	return sent >= 0;
+}
