@@ -192,6 +192,13 @@ static void act(struct play *play, unsigned i, struct script_of_bytes *bytes)
 
 /* --- what happens to them --- */
 
+/* What is asked meanwhile comes behind what was asked before. */
+static void answer_in_order(void)
+{
+	answer_all();
+	hold_no_more();
+}
+
 static void turn_kernel(struct play *play, struct script_of_bytes *bytes)
 {
 	static const int results[] = { KERNEL_E_NAME_TAKEN, KERNEL_E_FULL, KERNEL_E_PAGE_FULL, -ENOMEM, -EMFILE };
@@ -201,8 +208,7 @@ static void turn_kernel(struct play *play, struct script_of_bytes *bytes)
 		hold();
 		break;
 	case 1:
-		hold_no_more();
-		answer_all();
+		answer_in_order();
 		break;
 	case 2:
 		if (!TAILQ_EMPTY(&script.under_way))
@@ -234,8 +240,7 @@ static void follow(struct play *play)
 {
 	if (!play->keeps)
 		return;
-	hold_no_more();
-	answer_all();
+	answer_in_order();
 	world_restart(play->world);
 	set_out(play);
 }
@@ -268,8 +273,7 @@ static void step(struct play *play, struct script_of_bytes *bytes)
 
 static void end_play(struct play *play)
 {
-	hold_no_more();
-	answer_all();
+	answer_in_order();
 	for (unsigned i = 0; i < ENDS; i++)
 		if (play->there[i])
 			end_deinit(&play->end[i]);
