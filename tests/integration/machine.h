@@ -11,8 +11,6 @@
 
 /* A virtual machine of run-guest.sh's: nobody is here but us. */
 bool is_guest(void);
-/* Whose clock may be set, for it is nobody else's: such a machine. */
-bool has_own_clock(void);
 /* A processor of QEMU's making: a tenth of the repetitions will do. */
 bool is_emulated(void);
 /* How often something is done: the second with FULL in the environment; else the first, or a tenth where it is emulated. */

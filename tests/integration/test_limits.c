@@ -569,7 +569,23 @@ TEST(a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives)
 }
 END_TEST
 
-/* The limit of the machine, which holds for all who are not root: so also for the daemon, and for the keeper, which has no capability. */
+/*
+ * Half of the files that are open on this machine. To have as many holds for all who are not root, so also for the daemon, and
+ * for the keeper, which has no capability; root is refused only sockets, when there are more than twice as many of them.
+ */
+static const char *too_few_files(void)
+{
+	static char text[32];
+	unsigned long n = 0;
+	FILE *file = fopen("/proc/sys/fs/file-nr", "re");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%lu", &n), 1);
+	fclose(file);
+	snprintf(text, sizeof(text), "%lu", n / 2);
+	return text;
+}
+
 TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 {
 	static const char *const alone[] = { "--guard=off", NULL };
@@ -586,16 +602,20 @@ TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 	without_stream = raw_hello(fixture.socket, 0, NULL, NULL);
 	expect_granted(old, "before u32 a");
 
-	change_file(&janitor, "/proc/sys/fs/file-max", "0");
+	change_file(&janitor, "/proc/sys/fs/file-max", too_few_files());
 	late = raw_connect(fixture.socket);
 	say_hello(late);
 	ck_assert(eventually(log_has(&fixture, "can't accept on")));
 	ck_assert(log_has(&fixture, strerror(ENFILE)));
 	expect_sentence(without_stream, "meanwhile u32 a", REFUSAL_TROUBLE, strerror(ENFILE));
 	ck_assert_uint_eq(raw_query(without_stream).leases, 0);
-	/* Who is there already goes on. */
-	expect_granted(old, "meanwhile u32 a");
-	ck_assert_uint_eq(raw_query(old).leases, 2);
+	/* Who is there already goes on, but where the kernel's files have to be read for each new event. */
+	if (fixture.backend == BACKEND_STATUS_PAGE) {
+		expect_sentence(old, "meanwhile u32 a", REFUSAL_TROUBLE, strerror(ENFILE));
+	} else {
+		expect_granted(old, "meanwhile u32 a");
+		ck_assert_uint_eq(raw_query(old).leases, 2);
+	}
 
 	janitor_end(&janitor);
 	expect_welcome(late);
