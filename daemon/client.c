@@ -113,7 +113,9 @@ static void end_request(struct client *client)
 	client->asks = false;
 	client->repeats = false;
 	shares_enter(client);
-	transport_drop(client->fd);
+	/* What stays there would be answered for ever. */
+	if (transport_drop(client->fd) < 0)
+		client_close(client);
 }
 
 static void drop_waiting(struct client *client)

@@ -146,9 +146,9 @@ ssize_t transport_peek(int socket, void *packet, size_t size, struct transport_f
 	return receive_from(socket, packet, size, ret, MSG_PEEK);
 }
 
-void transport_drop(int socket)
+int transport_drop(int socket)
 {
-	recv(socket, NULL, 0, MSG_DONTWAIT);
+	return recv(socket, NULL, 0, MSG_DONTWAIT) < 0 && errno != EAGAIN ? -errno : 0;
 }
 
 ssize_t transport_receive_first_fds(int socket, void *packet, size_t size, struct fdset *ret, bool *ret_lost, int flags)

@@ -46,7 +46,7 @@ int transport_look(int socket, size_t room);
 ssize_t transport_receive(int socket, void *packet, size_t size, struct transport_from *ret);
 /* The same, and the packet is still there, until it is dropped: whoever comes after us finds what was not answered. */
 ssize_t transport_peek(int socket, void *packet, size_t size, struct transport_from *ret);
-void transport_drop(int socket);
+int transport_drop(int socket);
 
 /* The client's side: takes at most WIRE_FDS_MAX fds, close-on-exec, and all or none: -EPROTO. */
 ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdset *ret, int flags);
