@@ -5,12 +5,9 @@
  * and how its answers are waited for, is request.c.
  *
  * A new connection is complete, page and streams included, before it takes the place of the old one: until then it is a
- * candidate, and the old page and streams go on. The fd of the first one keeps its number for ever; later ones are put in its
- * place, so that losses_report() needs no lock. A connection that was dropped is shut down and keeps the number busy. Where
- * somebody else has got the number meanwhile, it is his.
+ * candidate, and the old page and streams go on. Where somebody else has got the number of one of our fds, it is his.
  */
 
-#include <fcntl.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -124,7 +121,7 @@ int connection_begin(struct userev *userev, int64_t deadline)
 	userev->candidate = fd_out_of_the_way(fd);
 	fd_identify(userev->candidate, &userev->candidate_id);
 	poll_follow(userev, userev->candidate);
-	claims_ask_anew(userev);
+	batches_ask_anew(userev);
 	return say_hello(userev);
 }
 
@@ -143,35 +140,9 @@ static int check_welcome(const struct message *message, struct wire_welcome *ret
 	return 0;
 }
 
-static int put_in_place(struct userev *userev)
-{
-	poll_follow(userev, -1);
-	if (fd_is(userev->fd, &userev->id)) {
-		if (dup3(userev->candidate, userev->fd, O_CLOEXEC) < 0)
-			return -errno;
-		userev->candidate = fd_close(userev->candidate);
-	} else {
-		userev->fd = fd_steal(&userev->candidate);
-	}
-	userev->id = userev->candidate_id;
-	poll_follow(userev, userev->fd);
-	return 0;
-}
-
-static void streams_move(struct streams *from, struct streams *to)
-{
-	struct stream *stream;
-
-	while ((stream = LIST_FIRST(from))) {
-		LIST_REMOVE(stream, entry);
-		LIST_INSERT_HEAD(to, stream, entry);
-	}
-}
-
 int connection_welcome(struct userev *userev, struct reply *reply)
 {
-	_cleanup_(streams_free) struct streams streams = LIST_HEAD_INITIALIZER(streams);
-	_cleanup_(memory_freep) uint32_t *users = NULL;
+	_cleanup_(streams_close) struct streams streams = TAILQ_HEAD_INITIALIZER(streams);
 	struct wire_welcome limits;
 	struct string_item tenant;
 	int r;
@@ -183,19 +154,15 @@ int connection_welcome(struct userev *userev, struct reply *reply)
 	r = streams_take(userev, reply, 1, &streams);
 	if (r < 0)
 		return r;
-	users = memory_new(limits.page_bits * sizeof(*users));
-	if (!users)
-		return -ENOMEM;
 	r = page_map(reply->fds.fd[0], &userev->page);
-	if (r == 0)
-		r = put_in_place(userev);
 	if (r < 0)
 		return r;
-	memory_free(userev->users);
-	userev->users = steal_pointer(users);
-	streams_move(&userev->streams, &userev->outdated);
-	streams_move(&streams, &userev->streams);
-	claims_wait(userev);
+	userev->fd = fd_steal(&userev->candidate);
+	userev->id = userev->candidate_id;
+	streams_doubt(&userev->streams);
+	TAILQ_CONCAT(&userev->outdated, &userev->streams, entry);
+	TAILQ_CONCAT(&userev->streams, &streams, entry);
+	batches_wait(userev);
 	userev->up = true;
 	explain(userev, "connected: tenant %.*s, at most %u events", (int)MIN(tenant.length, (size_t)300), tenant.text,
 		limits.events_max);
@@ -218,8 +185,16 @@ static void forget_requests(struct userev *userev)
 	userev->up = false;
 	userev->n_asked = 0;
 	userev->watch_asked = false;
-	claims_free(&userev->leaving);
-	claims_suspend(userev);
+	bits_forget(userev);
+	batches_suspend(userev);
+}
+
+static void forget_what_is_not_ours(struct userev *userev)
+{
+	if (userev->candidate >= 0 && !fd_is(userev->candidate, &userev->candidate_id))
+		userev->candidate = -1;
+	if (userev->fd >= 0 && !fd_is(userev->fd, &userev->id))
+		userev->fd = -1;
 }
 
 void connection_drop(struct userev *userev)
@@ -227,8 +202,11 @@ void connection_drop(struct userev *userev)
 	if (!userev->up && userev->candidate < 0)
 		return;
 	poll_follow(userev, -1);
+	forget_what_is_not_ours(userev);
+	/* A child that has not been in here yet has a copy, which would hide our end from the daemon. */
 	if (userev->up)
 		shutdown(userev->fd, SHUT_RDWR);
+	userev->fd = fd_close(userev->fd);
 	userev->candidate = fd_close(userev->candidate);
 	forget_requests(userev);
 }
@@ -238,12 +216,9 @@ void connection_abandon(struct userev *userev)
 {
 	/* The copy of it that we have changes our parent's, too. */
 	userev->poll_fd = fd_close(userev->poll_fd);
-	if (fd_is(userev->candidate, &userev->candidate_id))
-		fd_close(userev->candidate);
-	if (fd_is(userev->fd, &userev->id))
-		fd_close(userev->fd);
-	userev->candidate = -1;
-	userev->fd = -1;
+	forget_what_is_not_ours(userev);
+	userev->candidate = fd_close(userev->candidate);
+	userev->fd = fd_close(userev->fd);
 	userev->borrowed = true;
 	userev->look_at = about_now_ms();
 	userev->failures = 0;
@@ -251,14 +226,6 @@ void connection_abandon(struct userev *userev)
 	forget_requests(userev);
 	userev->unreported.queue_full = 0;
 	userev->unreported.too_big = 0;
-}
-
-static void forget_what_is_not_ours(struct userev *userev)
-{
-	if (userev->candidate >= 0 && !fd_is(userev->candidate, &userev->candidate_id))
-		userev->candidate = -1;
-	if (userev->fd >= 0 && !fd_is(userev->fd, &userev->id))
-		userev->fd = -1;
 }
 
 void connection_verify(struct userev *userev)

@@ -14,15 +14,6 @@ void refusal_set(const char *text, size_t length)
 	refusal[length] = '\0';
 }
 
-struct sentence *sentence_new(const char *text, size_t length)
-{
-	struct sentence *sentence = memory_new(sizeof(*sentence) + length + 1);
-
-	if (sentence)
-		memcpy(sentence->text, text, length);
-	return sentence;
-}
-
 _public_ const char *userev_refusal(void)
 {
 	return refusal;
@@ -56,20 +47,22 @@ static const char *why_there_is_no_connection(const struct userev *userev)
 _public_ const char *userev_why(const struct userev_event *event)
 {
 	ENTER_LIBRARY;
-	const struct claim *claim = event->grant ? event->grant->claim : NULL;
+	const struct stream *stream = stream_at(event->place);
+	const char *refused;
 
-	if (!claim)
+	if (!stream)
 		return "it is not registered";
-	if (claim->refused)
-		return claim->refused->text;
-	return claim->bit ? NULL : why_there_is_no_connection(claim->userev);
+	if (place_is_granted(event->place))
+		return NULL;
+	refused = said_why(batch_of(event), event);
+	return refused ? refused : why_there_is_no_connection(stream->userev);
 }
 
 _public_ const char *userev_event_name(const struct userev_event *event)
 {
-	const struct userev_grant *grant = __atomic_load_n(&event->grant, __ATOMIC_ACQUIRE);
+	ENTER_LIBRARY;
 
-	return grant ? grant->name : NULL;
+	return place_is_granted(event->place) ? said_name(batch_of(event), event) : NULL;
 }
 
 _public_ const char *userev_version(void)

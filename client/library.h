@@ -3,7 +3,7 @@
 
 /*
  * What the library's files share. One mutex of the whole process guards all of it (lock.c), except what userev_enabled(),
- * userev_writev() and userev_lost() touch: an event's three words, the grant it points to, and the atomics.
+ * userev_writev() and userev_lost() touch: an event's words, the streams that they name, and the atomics.
  *
  * Anything may run in a signal handler that has come upon malloc() or the mutex: what can be reached from userev_enabled()
  * never waits for the mutex, and has its memory from memory.c.
@@ -21,8 +21,9 @@
 #define _public_ __attribute__((visibility("default")))
 
 enum {
-	REQUESTS_MAX = 4, /* under way at once: two REGISTER, a RELEASE or a HELLO, a WATCH */
-	REGISTERS_MAX = 2 /* so that the daemon never waits for us, and we not for more than that */
+	REQUESTS_MAX = 4,    /* under way at once: two REGISTER, a RELEASE or a HELLO, a WATCH */
+	REGISTERS_MAX = 2,   /* so that the daemon never waits for us, and we not for more than that */
+	PAUSE_MAX_MS = 5000, /* between two attempts to reach a daemon */
 };
 
 /* How long a call waits for the daemon's accept and for each of its answers. Tests have less of it. */
@@ -36,61 +37,80 @@ struct file_id {
 	ino_t inode;
 };
 
-/* An open data file. Grants hold it, and the list of its connection. */
+/*
+ * An open data file, or, in a stream that no daemon has given us, where events are while they are not granted. Each has a slot,
+ * by which events name it, and its memory stays for ever: whoever writes an event may be looking at the stream that it has left.
+ */
 struct stream {
-	unsigned holders;
 	struct userev *userev;
 	uint32_t number;
+	uint32_t holders; /* events that are there */
 	_Atomic uint32_t payload_max;
 	_Atomic int
 		fd; /* never another number, since a thread may be about to write to it; -1 when it is no longer ours */
+	uint32_t rests_since; /* milliseconds */
+	uint16_t slot;
+	bool in_doubt;	    /* somebody may be writing there for an event that has left it */
 	_Atomic bool ended; /* nobody reads there any more */
 	struct file_id id;
-	LIST_ENTRY(stream) entry;
+	TAILQ_ENTRY(stream) entry;
 };
 
-LIST_HEAD(streams, stream);
+TAILQ_HEAD(streams, stream);
 
-/*
- * What an event needs for writing, all behind one pointer, so that nobody ever writes an index to a stream that it does not
- * belong to. Immutable once published, and kept until the event is released.
- */
-struct userev_grant {
-	struct claim *claim;
-	struct stream *stream; /* NULL: no daemon has granted it */
-	uint32_t index;
-	uint32_t bit;
-	const char *name;	    /* in the same allocation */
-	struct userev_grant *older; /* from a former connection; others may be writing through it */
+/* Bits of an event's place; with USEREV_PENDING_. */
+enum {
+	PLACE_BIT = 0x7fff,    /* of the page; 0: no daemon has granted it */
+	PLACE_STREAM = 0x7fff, /* its slot; 0: the event is not registered */
+	PLACE_WAS_ON = 0x8000, /* in `stream`: as userev_changed() has told */
 };
 
-/* One registered struct userev_event, from its registration to its release; or on, until the daemon knows of that. */
-struct claim {
-	struct userev *userev;
-	struct userev_event *event;	   /* NULL: released */
-	struct userev_grant waiting;	   /* what the event points to while it is not granted */
-	struct userev_grant *newest;	   /* and the older ones behind it */
-	uint32_t bit;			   /* that this connection granted; 0: none */
-	bool under_way;			   /* asked for, and not answered */
-	bool kept;			   /* somebody may be writing with it even when it is gone */
-	bool was_on;			   /* as userev_changed() has told */
-	struct sentence *refused;	   /* why; NULL: it is not */
-	struct userev_registration *asked; /* by the call that is running; else NULL */
-	TAILQ_ENTRY(claim) entry;
-	uint16_t flags;
-	uint16_t length;
-	char description[];
-};
+/* Read as one word, so that nobody ever pairs an index with another's stream. */
+static inline union userev_place place_of(const struct userev_event *event)
+{
+	return (union userev_place){ .whole = __atomic_load_n(&event->place.whole, __ATOMIC_ACQUIRE) };
+}
 
-TAILQ_HEAD(claims, claim);
+static inline bool place_is_granted(union userev_place place)
+{
+	return (place.part.bit & PLACE_BIT) != 0;
+}
 
-/* Why a registration was refused. */
+/* What the daemon has said of an event: why it is refused, or its name where that is not the one that we gave it. */
 struct sentence {
 	SLIST_ENTRY(sentence) entry;
+	const struct userev_event *event;
+	bool refuses;
 	char text[];
 };
 
 SLIST_HEAD(sentences, sentence);
+
+/*
+ * Events that stand one behind the other in memory, and come and go together: those that a module declares, or a single one
+ * that was registered by hand.
+ */
+struct batch {
+	TAILQ_ENTRY(batch) entry;
+	struct userev_event *event; /* the first of them; NULL: they have gone, and some are not answered yet */
+	uint32_t n;
+	uint32_t asked;	   /* for so many of them, on this connection */
+	uint32_t answered; /* of those */
+	struct sentences said;
+};
+
+TAILQ_HEAD(batches, batch);
+
+/* The only one of its batch, with a copy of what it was registered with. */
+struct single {
+	struct batch batch;
+	struct userev_registration *asked; /* by the call that is running; else NULL */
+	struct userev_declaration declaration;
+	char text[]; /* the description, and the name */
+};
+
+#define BATCH_FOREACH(event_, batch)                                                                                   \
+	for (struct userev_event *event_ = (batch)->event; event_ && event_ < (batch)->event + (batch)->n; event_++)
 
 struct losses {
 	_Alignas(8) _Atomic uint64_t queue_full;
@@ -110,10 +130,10 @@ struct userev {
 	bool explains;	  /* to stderr: $USEREV_DEBUG */
 	_Atomic bool sealed;
 
-	bool up;	/* welcomed, and not hung up on since */
-	bool borrowed;	/* after a fork: page and streams are our parent's, whose connection we have not */
-	int candidate;	/* where we wait to be welcomed; -1: nowhere */
-	_Atomic int fd; /* -1 before the first welcome; then always the same number, which losses_report() needs */
+	bool up;       /* welcomed, and not hung up on since */
+	bool borrowed; /* after a fork: page and streams are our parent's, whose connection we have not */
+	int candidate; /* where we wait to be welcomed; -1: nowhere */
+	int fd;	       /* of the one that is up; else -1 */
 	struct file_id candidate_id, id;
 	uint32_t serial;
 	struct request asked[REQUESTS_MAX]; /* in their order */
@@ -122,9 +142,14 @@ struct userev {
 	int64_t heard_at; /* when the daemon began to owe us the next answer */
 	struct wire_welcome limits;
 	uint8_t *page;		 /* one address for ever; NULL before the first welcome */
-	uint32_t *users;	 /* of each bit: how many claims share the lease on it */
+	uint8_t *left;		 /* a page of bits that were released, and perhaps not by all who have them; or NULL */
+	uint32_t n_left;	 /* so many of them */
+	bool bits_differ;	 /* no two events have the same, as was seen after the last grant */
+	struct stream *nowhere;	 /* where events are that no daemon has granted */
 	struct streams streams;	 /* of this connection */
-	struct streams outdated; /* of former ones, in use until all is claimed anew */
+	struct streams outdated; /* of former ones, open until all is claimed anew */
+	struct streams resting;	 /* closed, and not to be used again yet; the oldest first */
+	unsigned n_resting;
 
 	unsigned failures;		      /* since all went well: the next attempt waits longer */
 	int64_t not_before;		      /* when that is */
@@ -132,18 +157,18 @@ struct userev {
 	char sentence[WIRE_SENTENCE_MAX + 1]; /* what the daemon said of it; or "" */
 	_Atomic uint32_t look_at; /* milliseconds: not before that does a test of an event bother with all this */
 
-	struct claims claims;
-	struct claim *unanswered; /* the first that this connection has not answered, and all behind it */
-	struct claim *unasked;	  /* the first that it was not asked for, and all behind it */
-	struct claims leaving;	  /* released: the daemon is to be told */
-	struct claims kept;	  /* gone, but for who may be writing */
-	struct sentences sentences;
+	bool declares; /* its events are declared, not registered by hand */
+	struct batches batches;
+	struct batch *unanswered;   /* the first that this connection has not answered, and all behind it */
+	struct batch *unasked;	    /* the first that it was not asked for, and all behind it */
+	struct sentences sentences; /* that the last userev_register_all() gave */
 
 	int poll_fd;		 /* of userev_fd(); -1: nobody wants it */
 	int followed;		 /* what that one waits for; -1: nothing */
 	bool watching;		 /* userev_watch() was called */
 	bool watch_asked;	 /* on this connection */
-	struct claim *look_from; /* userev_changed(): all before it have been looked at */
+	struct batch *look_from; /* userev_changed(): all before it have been looked at, */
+	uint32_t looked_at;	 /* and so many of its own */
 
 	struct losses losses;
 	struct losses unreported;
@@ -167,8 +192,6 @@ void library_leave_quietly(const struct entered *);
 /* From now on a fork's child drops the connection that it inherits. 0 or -ENOMEM. */
 int library_adopt(struct userev *);
 void library_disown(struct userev *);
-/* Whether this process is the one that made the connections; false in a child that has not yet been in here. */
-bool library_is_at_home(void);
 /* Under the mutex: whether the caller wants to be told why. */
 bool library_is_asked(void);
 
@@ -179,6 +202,7 @@ uint32_t about_now_ms(void);
 int deadline_left(int64_t deadline);
 
 /* memory.c */
+extern size_t memory_mapped; /* all that it has, for the test that says how much that may be */
 /* Zeros, or NULL. */
 void *memory_new(size_t size);
 void memory_free(void *);
@@ -237,65 +261,103 @@ void page_unmap(uint8_t *page);
 bool fd_is_data_file(int fd);
 
 /* stream.c */
+/* The one that an event names: NULL where it is not registered. Never waits. */
+struct stream *stream_at(union userev_place);
+/* It owns the fd, which may be -1. NULL where there is no memory, or no slot. */
+struct stream *stream_open(struct userev *, uint32_t number, int fd);
+/* Nobody uses it, nor is about to. */
+void stream_close(struct stream *);
 /* Moves the fds from `position` on into new streams. 0 or a negative errno. */
 int streams_take(struct userev *, struct reply *, size_t position, struct streams *to);
 struct stream *streams_find(struct streams *, uint32_t number);
-struct stream *stream_ref(struct stream *);
-struct stream *stream_unref(struct stream *);
-/* Closes those on which nothing is held any more: the daemon sends them again when it needs them. */
+/* Events are about to leave them while others may be writing. */
+void streams_doubt(struct streams *);
+/* Closes those where no event is any more: the daemon sends them again when it needs them. */
 void streams_tidy(struct streams *);
-void streams_free(struct streams *);
-/* The same, where grants still refer to them: the files are closed, and writers write to nowhere. */
-void streams_retire(struct streams *);
+/* As stream_close(), all. */
+void streams_close(struct streams *);
 /* False where one of them is not ours any more: that one has ended, and is forgotten. */
 bool streams_verify(struct streams *);
 bool streams_lead_somewhere(const struct streams *);
 
-/* claim.c */
-int claim_new(struct userev *, struct userev_registration *);
-/* The event is off, and not registered. What the daemon must know of it, it is told later. */
-void claim_release(struct claim *);
-/* The same, where other threads may be writing it: the memory stays, until claims_free_kept(). */
-void claim_release_and_keep(struct claim *);
-void claims_free_kept(struct userev *);
-/* Without telling anybody: the claim is gone. */
-void claim_free(struct claim *);
-void claims_free(struct claims *);
-/* The answer has come. 0 or a negative errno. */
-int claim_answered(struct claim *, const struct answer *);
+/* batch.c */
+/* Takes the batch over; its events wait. */
+void batch_add(struct userev *, struct batch *, struct userev_event *first, size_t n);
+/* Its events are off, and not registered. What the daemon must know of them, it is told later. */
+void batch_release(struct userev *, struct batch *);
+/* Without telling anybody. */
+void batch_drop(struct userev *, struct batch *);
+/* One that has no events any more. */
+void batch_free(struct userev *, struct batch *);
+/* Of an event that is registered. */
+struct batch *batch_of(const struct userev_event *);
 /* There is no connection: whoever tests an event looks for one. Where it was on it goes on. */
-void claims_suspend(struct userev *);
+void batches_suspend(struct userev *);
 /* The opposite: what was granted is good, and nobody looks for the rest. */
-void claims_resume(struct userev *);
+void batches_resume(struct userev *);
 /* Another connection: all has to be asked for, and answered, anew. */
-void claims_ask_anew(struct userev *);
+void batches_ask_anew(struct userev *);
 /* Another page: all are off until they are answered. */
-void claims_wait(struct userev *);
-/* What its bit says, whatever the event says. */
-bool grant_is_on(const struct userev_grant *);
+void batches_wait(struct userev *);
 
-/* register.c */
-/* 0, or why it is refused without asking anybody. */
-int registration_check(struct userev_registration *);
-/* Sends what fits of those that are to be asked for. As of request_send(). */
-int claims_ask(struct userev *, uint8_t *buffer);
-int claims_take_answers(struct userev *, const struct message *, uint16_t count);
+/* place.c */
+/* The event is granted, at that place. */
+void event_is_granted(struct userev_event *, union userev_place);
+/* It is off, but registered. */
+void event_is_refused(const struct userev *, struct userev_event *);
+/* Whoever tests it looks for a daemon. What was granted goes on to be tested and written, until there is something better. */
+void event_waits(const struct userev *, struct userev_event *);
+/* The same, and what was granted is over. */
+void event_waits_anew(const struct userev *, struct userev_event *);
+/* What was granted is good; what was not is off. */
+void event_goes_on(const struct userev *, struct userev_event *);
+/* It is off, and not registered. */
+void event_forget(struct userev_event *);
+/* Since this was asked the last time; at first all are off. */
+bool event_has_changed(struct userev_event *);
+/* What its bit says, whatever the event says. */
+bool place_is_on(union userev_place);
+
+/* said.c */
+/* 0 or -ENOMEM. */
+int said_is_named(struct batch *, const struct userev_event *, const char *text, size_t length);
+/* Until the event is released. */
+const char *said_name(const struct batch *, const struct userev_event *);
+void said_refusal(struct batch *, const struct userev_event *, const char *text, size_t length);
+void said_no_refusal(struct batch *, const struct userev_event *);
+/* The sentence of its refusal; NULL where there is none. */
+const char *said_why(const struct batch *, const struct userev_event *);
+struct sentence *sentence_new(const struct userev_event *, const char *text, size_t length);
 void sentences_free(struct sentences *);
 
+/* register.c */
+struct single *single_of(const struct userev_event *);
+/* Sends what fits of those that are to be asked for. As of request_send(). */
+int batches_ask(struct userev *, uint8_t *buffer);
+
+/* answer.c */
+/* 0 or a negative errno. */
+int answers_take(struct userev *, const struct message *, uint16_t count);
+
 /* release.c */
-/* The same for those that have left. */
-int claims_give_back(struct userev *, uint8_t *buffer);
+/* An event that had it has left. */
+void bit_leaves(struct userev *, uint32_t bit);
+void bits_forget(struct userev *);
+/* Sends what fits of those that nobody has any more. As of request_send(). */
+int bits_give_back(struct userev *, uint8_t *buffer);
 
 /* poll.c */
 /* userev_fd() is to be readable when this one is; -1: none. */
 void poll_follow(struct userev *, int fd);
 
 /* watch.c */
-/* The same, once for each connection. */
+/* Asks for them, once for each connection. As of request_send(). */
 int changes_ask(struct userev *, uint8_t *buffer);
 int changes_note(struct userev *, const struct message *);
 /* Events have got another page, or another state. */
 void changes_look_again(struct userev *);
+/* The batch that is being looked at is about to go. */
+void changes_look_behind(struct userev *);
 
 /* look.c */
 /* Now and then, without waiting for anything: is there something to do? */
@@ -309,13 +371,12 @@ struct userev *library_meant(struct userev *);
 int library_new(const char *socket, struct userev **ret);
 
 /* write.c */
-/* Tells the daemon what was lost since the last time. Async-signal-safe, from any thread. */
+/* Tells the daemon what was lost since the last time. */
 void losses_report(struct userev *);
 
 /* event.c */
 /* The sentence that userev_refusal() returns to this thread. */
 void refusal_set(const char *text, size_t length);
-struct sentence *sentence_new(const char *text, size_t length);
 
 /* debug.c */
 _printf_(2, 3) void explain(const struct userev *, const char *format, ...);

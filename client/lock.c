@@ -33,7 +33,7 @@ static void at_home_map(void)
 	*at_home = 1;
 }
 
-bool library_is_at_home(void)
+static bool is_at_home(void)
 {
 	return !at_home || *(volatile unsigned char *)at_home != 0;
 }
@@ -57,7 +57,7 @@ static void become_the_child(void)
 static void begin(bool asked)
 {
 	is_asked = asked;
-	if (!library_is_at_home())
+	if (!is_at_home())
 		become_the_child();
 }
 

@@ -21,7 +21,7 @@ static bool goes_on_without_us(struct userev *userev)
 	streams_verify(&userev->streams);
 	if (!streams_lead_somewhere(&userev->streams))
 		return false;
-	claims_resume(userev);
+	batches_resume(userev);
 	return true;
 }
 
@@ -34,13 +34,21 @@ static uint32_t wait_until_next(const struct userev *userev, int r)
 	return MAX((uint32_t)deadline_left(userev->not_before), (uint32_t)SOON_MS);
 }
 
+/* What seems to be further away has long passed: the milliseconds begin anew every 49 days. */
+static bool is_too_early(const struct userev *userev, uint32_t now)
+{
+	const uint32_t left = atomic_load_explicit(&userev->look_at, memory_order_relaxed) - now;
+
+	return left > 0 && left <= PAUSE_MAX_MS;
+}
+
 void connection_look(struct userev *userev)
 {
-	uint32_t now = about_now_ms();
+	const uint32_t now = about_now_ms();
 	struct entered entered;
 	int r = 0;
 
-	if (userev->sealed || (int32_t)(now - atomic_load_explicit(&userev->look_at, memory_order_relaxed)) < 0)
+	if (userev->sealed || is_too_early(userev, now))
 		return;
 	if (!library_enter_quietly(&entered))
 		return;
@@ -52,13 +60,12 @@ void connection_look(struct userev *userev)
 
 _public_ bool userev_awaken(const struct userev_event *event)
 {
-	const struct userev_grant *grant = __atomic_load_n(&event->grant, __ATOMIC_ACQUIRE);
+	const struct stream *stream = stream_at(place_of(event));
 
-	if (!grant)
+	if (!stream)
 		return false;
-	connection_look(grant->claim->userev);
-	grant = __atomic_load_n(&event->grant, __ATOMIC_ACQUIRE);
-	return grant && grant_is_on(grant);
+	connection_look(stream->userev);
+	return place_is_on(place_of(event));
 }
 
 _public_ void userev_seal(struct userev *userev)
@@ -70,5 +77,5 @@ _public_ void userev_seal(struct userev *userev)
 		return;
 	userev->sealed = true;
 	streams_verify(&userev->streams);
-	claims_resume(userev);
+	batches_resume(userev);
 }

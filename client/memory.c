@@ -5,12 +5,15 @@
  * program stands: in a signal handler that interrupted malloc(), or in a malloc() that emits events itself. So nothing here
  * calls it.
  *
- * Small blocks are powers of two, cut from chunks and kept for the next when they are freed; large ones are mapped.
+ * Small blocks are multiples of STEP, cut from chunks and kept for the next of their size when they are freed; large ones are
+ * mapped. A program with a thousand declared events needs one chunk.
  */
 
 #include <sys/mman.h>
 
 #include "client/library.h"
+
+size_t memory_mapped;
 
 /* A sanitizer shall see each block for itself. */
 #ifdef __SANITIZE_ADDRESS__
@@ -27,16 +30,16 @@ void memory_free(void *memory)
 
 #else
 
-enum { SMALLEST = 6, LARGEST = 12, CHUNK = 65536 };
+enum { STEP = 16, LARGEST = 1024, CHUNK = 4096 };
 
-/* In front of each block, and as long as keeps the block aligned. */
+/* In front of each block, which is aligned as it is. */
 union header {
 	size_t size;
 	union header *next; /* while it is unused */
-	max_align_t alignment;
+	uint64_t alignment;
 };
 
-static union header *unused[LARGEST + 1];
+static union header *unused[LARGEST / STEP + 1];
 static uint8_t *chunk;
 static size_t chunk_left;
 
@@ -44,19 +47,19 @@ static void *map(size_t size)
 {
 	void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return mapped == MAP_FAILED ? NULL : mapped;
+	if (mapped == MAP_FAILED)
+		return NULL;
+	memory_mapped += size;
+	return mapped;
 }
 
-static unsigned power_for(size_t size)
+static void unmap(void *memory, size_t size)
 {
-	unsigned power = SMALLEST;
-
-	while ((size_t)1 << power < size)
-		power++;
-	return power;
+	munmap(memory, size);
+	memory_mapped -= size;
 }
 
-/* What is left of the last chunk is smaller than a page, and nobody's. */
+/* What is left of the last chunk is nobody's. */
 static void *cut(size_t size)
 {
 	void *block;
@@ -75,21 +78,21 @@ static void *cut(size_t size)
 	return block;
 }
 
-static union header *take_small(unsigned power)
+static union header *take_small(size_t size)
 {
-	union header *header = unused[power];
+	union header *header = unused[size / STEP];
 
 	if (!header)
-		return cut((size_t)1 << power);
-	unused[power] = header->next;
-	memset(header, 0, (size_t)1 << power);
+		return cut(size);
+	unused[size / STEP] = header->next;
+	memset(header, 0, size);
 	return header;
 }
 
 void *memory_new(size_t size)
 {
-	size_t whole = size + sizeof(union header);
-	union header *header = whole > (size_t)1 << LARGEST ? map(whole) : take_small(power_for(whole));
+	const size_t whole = (size + sizeof(union header) + STEP - 1) / STEP * STEP;
+	union header *header = whole > LARGEST ? map(whole) : take_small(whole);
 
 	if (!header)
 		return NULL;
@@ -100,18 +103,18 @@ void *memory_new(size_t size)
 void memory_free(void *memory)
 {
 	union header *header;
-	unsigned power;
+	size_t size;
 
 	if (!memory)
 		return;
 	header = (union header *)memory - 1;
-	if (header->size > (size_t)1 << LARGEST) {
-		munmap(header, header->size);
+	size = header->size;
+	if (size > LARGEST) {
+		unmap(header, size);
 		return;
 	}
-	power = power_for(header->size);
-	header->next = unused[power];
-	unused[power] = header;
+	header->next = unused[size / STEP];
+	unused[size / STEP] = header;
 }
 
 #endif

@@ -6,8 +6,8 @@
  * says hello to the daemon, and all are asked for in one go when the program comes, or, if it has no events itself, when
  * somebody first tests one. Nobody waits for an answer.
  *
- * dlclose() and the end of a program look alike from here, and at the end of a program other threads may still emit. So the
- * memory that they may be reading is kept until another library is loaded, which nobody does at the end.
+ * dlclose() and the end of a program look alike from here, and at the end of a program other threads may still emit: they find
+ * nothing, or a stream that rests.
  */
 
 #include <link.h>
@@ -15,12 +15,6 @@
 
 #include "client/library.h"
 
-struct module {
-	LIST_ENTRY(module) entry;
-	const struct userev_declaration *first;
-};
-
-static LIST_HEAD(modules, module) modules = LIST_HEAD_INITIALIZER(modules);
 static struct userev *of_all; /* NULL before there is a module; then it stays */
 
 struct userev *library_meant(struct userev *userev)
@@ -28,14 +22,16 @@ struct userev *library_meant(struct userev *userev)
 	return userev ? userev : of_all;
 }
 
-static struct module *find_module(const struct userev_declaration *first)
+static struct batch *find_module(const struct userev_event *first)
 {
-	struct module *module;
+	struct batch *batch;
 
-	LIST_FOREACH(module, &modules, entry)
-		if (module->first == first)
-			return module;
-	return NULL;
+	if (!of_all)
+		return NULL;
+	TAILQ_FOREACH(batch, &of_all->batches, entry)
+		if (batch->event == first)
+			break;
+	return batch;
 }
 
 /* Where the program's own headers say that it lies. */
@@ -55,36 +51,20 @@ static bool is_the_programs(const void *address)
 	return false;
 }
 
-static void claim_declared(const struct userev_declaration *declared)
+static int add_module(struct userev_event *first, struct userev_event *end)
 {
-	struct userev_registration asked = {
-		.event = declared->event,
-		.description = declared->description,
-		.flags = (unsigned)declared->flags,
-	};
-
-	/* Who declares it in vain learns that from userev_why(): that it is not registered. */
-	if (registration_check(&asked) == 0 && claim_new(of_all, &asked) == 0)
-		declared->event->grant->claim->asked = NULL;
-}
-
-static int add_module(const struct userev_declaration *first, const struct userev_declaration *end)
-{
-	struct module *module = memory_new(sizeof(*module));
+	struct batch *batch;
 	int r = 0;
 
-	if (!module)
-		return -ENOMEM;
 	if (!of_all)
 		r = library_new(NULL, &of_all);
-	if (r < 0) {
-		memory_free(module);
+	if (r < 0)
 		return r;
-	}
-	module->first = first;
-	LIST_INSERT_HEAD(&modules, module, entry);
-	for (const struct userev_declaration *declared = first; declared < end; declared++)
-		claim_declared(declared);
+	of_all->declares = true;
+	batch = memory_new(sizeof(*batch));
+	if (!batch)
+		return -ENOMEM;
+	batch_add(of_all, batch, first, (size_t)(end - first));
 	return 0;
 }
 
@@ -108,34 +88,27 @@ static void ask_for_modules(bool all_are_here)
 		connection_greet(of_all);
 }
 
-_public_ void userev_load(const struct userev_declaration *first, const struct userev_declaration *end)
+_public_ void userev_load(struct userev_event *first, struct userev_event *end)
 {
 	ENTER_LIBRARY;
 
-	if (find_module(first))
-		return;
-	if (of_all)
-		claims_free_kept(of_all);
-	if (add_module(first, end) == 0)
+	if (!find_module(first) && add_module(first, end) == 0)
 		ask_for_modules(is_the_programs(first));
 }
 
-_public_ void userev_unload(const struct userev_declaration *first, const struct userev_declaration *end)
+_public_ void userev_unload(struct userev_event *first, struct userev_event *end _unused_)
 {
 	ENTER_LIBRARY;
-	struct module *module = find_module(first);
+	struct batch *batch = find_module(first);
 
 	/* The program's own memory goes with the program. */
-	if (!module || is_the_programs(first))
+	if (!batch || is_the_programs(first))
 		return;
-	LIST_REMOVE(module, entry);
-	memory_free(module);
-	for (const struct userev_declaration *declared = first; declared < end; declared++)
-		if (declared->event->grant)
-			claim_release_and_keep(declared->event->grant->claim);
-	if (TAILQ_EMPTY(&of_all->claims)) {
+	streams_doubt(&of_all->streams);
+	batch_release(of_all, batch);
+	if (TAILQ_EMPTY(&of_all->batches)) {
 		connection_drop(of_all);
-		streams_retire(&of_all->streams);
+		streams_tidy(&of_all->streams);
 	}
 	connection_settle(of_all, 0);
 }

@@ -31,6 +31,17 @@ static bool wants_explanations(void)
 	return debug && *debug && !streq(debug, "0");
 }
 
+static int settle_nowhere(struct userev *userev)
+{
+	int r;
+
+	userev->nowhere = stream_open(userev, 0, -1);
+	r = userev->nowhere ? library_adopt(userev) : -ENOMEM;
+	if (userev->nowhere && r < 0)
+		stream_close(userev->nowhere);
+	return r;
+}
+
 int library_new(const char *socket, struct userev **ret)
 {
 	_cleanup_(memory_freep) struct userev *userev = memory_new(sizeof(*userev));
@@ -44,16 +55,15 @@ int library_new(const char *socket, struct userev **ret)
 	/* Until the daemon says otherwise. */
 	userev->limits.packet_max = WIRE_PACKET_MAX;
 	userev->limits.batch_max = WIRE_BATCH_MAX;
-	LIST_INIT(&userev->streams);
-	LIST_INIT(&userev->outdated);
-	TAILQ_INIT(&userev->claims);
-	TAILQ_INIT(&userev->leaving);
-	TAILQ_INIT(&userev->kept);
+	TAILQ_INIT(&userev->streams);
+	TAILQ_INIT(&userev->outdated);
+	TAILQ_INIT(&userev->resting);
+	TAILQ_INIT(&userev->batches);
 	SLIST_INIT(&userev->sentences);
 	userev->explains = wants_explanations();
 	r = choose_socket(userev, socket);
 	if (r == 0)
-		r = library_adopt(userev);
+		r = settle_nowhere(userev);
 	if (r < 0)
 		return r;
 	*ret = steal_pointer(userev);
@@ -95,30 +105,27 @@ _public_ int userev_connected(struct userev *userev)
 
 static void close_fds(struct userev *userev)
 {
-	streams_free(&userev->streams);
-	streams_free(&userev->outdated);
-	if (fd_is(userev->fd, &userev->id))
-		fd_close(userev->fd);
+	streams_close(&userev->streams);
+	streams_close(&userev->outdated);
+	streams_close(&userev->resting);
+	stream_close(userev->nowhere);
 	fd_close(userev->poll_fd);
 }
 
 _public_ void userev_close(struct userev *userev)
 {
 	ENTER_LIBRARY;
-	struct claim *claim;
+	struct batch *batch;
 
 	if (!userev)
 		return;
 	library_disown(userev);
 	losses_report(userev);
-	connection_verify(userev);
 	connection_drop(userev);
-	while ((claim = TAILQ_FIRST(&userev->claims)))
-		claim_free(claim);
-	claims_free_kept(userev);
+	while ((batch = TAILQ_FIRST(&userev->batches)))
+		batch_drop(userev, batch);
 	close_fds(userev);
 	sentences_free(&userev->sentences);
 	page_unmap(userev->page);
-	memory_free(userev->users);
 	memory_free(userev);
 }

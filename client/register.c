@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Registering: what is looked at here, and the packets in which the daemon is asked for the rest and answers. */
+/* Registering: what is looked at here, and the packets in which the daemon is asked for the rest. */
 
 #include "client/library.h"
 
-void sentences_free(struct sentences *sentences)
+struct single *single_of(const struct userev_event *event)
 {
-	struct sentence *sentence;
-
-	while ((sentence = SLIST_FIRST(sentences))) {
-		SLIST_REMOVE_HEAD(sentences, entry);
-		memory_free(sentence);
-	}
+	return container_of(event->declared, struct single, declaration);
 }
 
 /* Refuses without having asked anybody. */
@@ -23,35 +18,46 @@ static int refuse(struct userev_registration *asked, int error, const char *sent
 	return error;
 }
 
-int registration_check(struct userev_registration *asked)
+static int check(struct userev_registration *asked)
 {
 	if (asked->flags & ~(USEREV_PERSIST | USEREV_MULTI_FORMAT))
 		return refuse(asked, -EINVAL, "unknown flags; there are USEREV_PERSIST and USEREV_MULTI_FORMAT");
 	if (strlen(asked->description) > WIRE_DESCRIPTION_MAX)
 		return refuse(asked, -EINVAL,
 			      "the description is longer than 511 bytes; use fewer fields or shorter names");
-	if (asked->event->grant)
+	if (asked->event->place.part.stream != 0)
 		return refuse(asked, -EBUSY, "this event is registered already; release it first");
 	return 0;
 }
 
-/* As many as fit, from `unasked` on; which then is the first that did not. */
-static struct packet encode_claims(struct userev *userev, uint8_t *buffer, uint16_t *ret_count)
+static bool encode_event(struct packet *packet, const struct userev_declaration *declared)
+{
+	const size_t length = strlen(declared->description);
+
+	if (sizeof(struct wire_string) + length + padding(length) > packet->capacity - packet->size)
+		return false;
+	encode_string(packet, (uint16_t)declared->flags, declared->description, length);
+	return true;
+}
+
+/* As many as fit, from `unasked` on. */
+static struct packet encode_events(const struct userev *userev, uint8_t *buffer, uint16_t *ret_count)
 {
 	struct packet packet = packet_make(buffer, userev->limits.packet_max);
-	struct claim *claim = userev->unasked;
+	const struct batch *batch = userev->unasked;
+	uint32_t at = batch->asked;
 	uint16_t count = 0;
 	size_t mark;
 
 	encode_begin(&packet, KIND_REGISTER, userev->serial + 1, 0, NULL, 0);
 	mark = encode_strings(&packet, 0);
-	for (; claim && count < userev->limits.batch_max; claim = TAILQ_NEXT(claim, entry)) {
-		size_t size = sizeof(struct wire_string) + claim->length + padding(claim->length);
-
-		if (size > packet.capacity - packet.size)
-			break;
-		encode_string(&packet, claim->flags, claim->description, claim->length);
+	while (batch && count < userev->limits.batch_max && encode_event(&packet, batch->event[at].declared)) {
 		count++;
+		at++;
+		if (at < batch->n)
+			continue;
+		batch = TAILQ_NEXT(batch, entry);
+		at = 0;
 	}
 	encode_count(&packet, mark, count);
 	encode_end(&packet);
@@ -64,15 +70,16 @@ static void note_asked(struct userev *userev, uint16_t count)
 	userev->serial++;
 	request_note(userev, KIND_REGISTERED, count);
 	for (; count > 0; count--) {
-		userev->unasked->under_way = true;
-		userev->unasked = TAILQ_NEXT(userev->unasked, entry);
+		userev->unasked->asked++;
+		if (userev->unasked->asked == userev->unasked->n)
+			userev->unasked = TAILQ_NEXT(userev->unasked, entry);
 	}
 }
 
-int claims_ask(struct userev *userev, uint8_t *buffer)
+int batches_ask(struct userev *userev, uint8_t *buffer)
 {
 	uint16_t count;
-	struct packet packet = encode_claims(userev, buffer, &count);
+	struct packet packet = encode_events(userev, buffer, &count);
 	int r = request_send(userev, &packet);
 
 	if (r <= 0)
@@ -81,31 +88,42 @@ int claims_ask(struct userev *userev, uint8_t *buffer)
 	return count;
 }
 
-int claims_take_answers(struct userev *userev, const struct message *message, uint16_t count)
+static struct single *single_new(const struct userev_registration *asked)
 {
-	struct answers answers;
-	struct answer answer;
-	int r = 0;
+	const char *name = asked->description + strspn(asked->description, " \t");
+	const size_t length = strlen(asked->description), name_length = strcspn(name, " \t:;");
+	struct single *single = memory_new(sizeof(*single) + length + 1 + name_length + 1);
 
-	if (decode_registered(message->body, &answers) != 0 || answers.count != count)
-		return -EPROTO;
-	while (r == 0 && answers_next(&answers, &answer)) {
-		struct claim *claim = userev->unanswered;
-
-		userev->unanswered = TAILQ_NEXT(claim, entry);
-		r = claim_answered(claim, &answer);
-	}
-	explain(userev, "%u events answered%s", count, userev->unanswered ? ", more to come" : "");
-	changes_look_again(userev);
-	return r;
+	if (!single)
+		return NULL;
+	memcpy(single->text, asked->description, length);
+	memcpy(single->text + length + 1, name, name_length);
+	single->declaration = (struct userev_declaration){
+		.name = single->text + length + 1,
+		.description = single->text,
+		.flags = asked->flags,
+	};
+	return single;
 }
 
-static void add_claim(struct userev *userev, struct userev_registration *asked)
+static int add_single(struct userev *userev, struct userev_registration *asked)
+{
+	struct single *single = single_new(asked);
+
+	if (!single)
+		return refuse(asked, -ENOMEM, "out of memory");
+	single->asked = asked;
+	asked->event->declared = &single->declaration;
+	batch_add(userev, &single->batch, asked->event, 1);
+	return 0;
+}
+
+static void add(struct userev *userev, struct userev_registration *asked)
 {
 	asked->result = 0;
 	asked->why = NULL;
-	if (registration_check(asked) == 0 && claim_new(userev, asked) < 0)
-		refuse(asked, -ENOMEM, "out of memory");
+	if (check(asked) == 0)
+		add_single(userev, asked);
 }
 
 /* Whoever asked is about to leave. Those that are not answered are registered, and wait. */
@@ -115,7 +133,7 @@ static int count_refused(struct userev_registration *registrations, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		if (registrations[i].result == 0)
-			registrations[i].event->grant->claim->asked = NULL;
+			single_of(registrations[i].event)->asked = NULL;
 		else
 			refused++;
 	}
@@ -129,7 +147,7 @@ _public_ int userev_register_all(struct userev *userev, struct userev_registrati
 	refusal_set("", 0);
 	sentences_free(&userev->sentences);
 	for (size_t i = 0; i < n; i++)
-		add_claim(userev, &registrations[i]);
+		add(userev, &registrations[i]);
 	connection_advance_patiently(userev);
 	return count_refused(registrations, n);
 }

@@ -17,7 +17,7 @@
 #include "client/library.h"
 #include "protocol/transport.h"
 
-enum { PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 5000 };
+enum { PAUSE_MIN_MS = 100 };
 
 int library_patience_ms = 2000;
 int library_silence_ms = 30000;
@@ -146,7 +146,7 @@ static int handle_answer(struct userev *userev, struct reply *reply)
 	if (r < 0)
 		return r;
 	if (asked.kind == KIND_REGISTERED)
-		return claims_take_answers(userev, &reply->message, asked.count);
+		return answers_take(userev, &reply->message, asked.count);
 	if (asked.kind == KIND_RELEASED)
 		return check_released(&reply->message);
 	return 0;
@@ -184,11 +184,11 @@ static int ask_what_there_is(struct userev *userev, bool early)
 
 	if (!userev->up && !early)
 		return 0;
-	if (!TAILQ_EMPTY(&userev->leaving) && registers_under_way(userev) == 0 && userev->n_asked < REQUESTS_MAX)
-		r = claims_give_back(userev, buffer);
+	if (userev->n_left > 0 && registers_under_way(userev) == 0 && userev->n_asked < REQUESTS_MAX)
+		r = bits_give_back(userev, buffer);
 	while (r >= 0 && userev->unasked && registers_under_way(userev) < REGISTERS_MAX &&
 	       userev->n_asked < REQUESTS_MAX) {
-		r = claims_ask(userev, buffer);
+		r = batches_ask(userev, buffer);
 		if (r == 0)
 			break;
 	}
@@ -199,8 +199,7 @@ static int ask_what_there_is(struct userev *userev, bool early)
 
 static bool has_more_to_ask(const struct userev *userev)
 {
-	return userev->unasked || !TAILQ_EMPTY(&userev->leaving) ||
-	       (userev->watching && userev->up && !userev->watch_asked);
+	return userev->unasked || userev->n_left > 0 || (userev->watching && userev->up && !userev->watch_asked);
 }
 
 /*
@@ -276,7 +275,7 @@ static void all_is_well(struct userev *userev)
 	userev->not_before = 0;
 	userev->error = 0;
 	userev->sentence[0] = '\0';
-	streams_retire(&userev->outdated);
+	streams_tidy(&userev->outdated);
 	losses_report(userev);
 }
 
@@ -308,6 +307,9 @@ static int connect_if_need_be(struct userev *userev, int64_t deadline)
 	if (deadline_left(deadline) == 0 && now_ms() < userev->not_before)
 		return userev->error;
 	userev->sentence[0] = '\0';
+	/* What went on without a connection of its own waits for one. */
+	if (userev->borrowed)
+		batches_suspend(userev);
 	userev->borrowed = false;
 	r = connection_begin(userev, deadline);
 	if (r < 0)

@@ -40,21 +40,21 @@
 extern "C" {
 #endif
 
-/* What a declaration leaves behind for the library. */
+/* What a declaration says: memory that nobody writes. */
 struct userev_declaration {
-	struct userev_event *event;
+	const char *name;
 	const char *description;
 	uintptr_t flags;
 };
 
 /* For the macros: a module that declares events comes and goes, and a record whose first piece is the library's to fill. */
-void userev_load(const struct userev_declaration *first, const struct userev_declaration *end);
-void userev_unload(const struct userev_declaration *first, const struct userev_declaration *end);
+void userev_load(struct userev_event *first, struct userev_event *end);
+void userev_unload(struct userev_event *first, struct userev_event *end);
 void userev_write_pieces(const struct userev_event *event, struct iovec *pieces, int n);
 
-/* Where the linker puts the declarations of this program, or of this library. */
-extern const struct userev_declaration __start_userev_events[] __attribute__((__visibility__("hidden")));
-extern const struct userev_declaration __stop_userev_events[] __attribute__((__visibility__("hidden")));
+/* Where the linker puts the declared events of this program, or of this library, one behind the other. */
+extern struct userev_event __start_userev_events[] __attribute__((__visibility__("hidden")));
+extern struct userev_event __stop_userev_events[] __attribute__((__visibility__("hidden")));
 
 #ifdef __cplusplus
 }
@@ -290,7 +290,7 @@ enum userev_kinds_ {
 #define USEREV_EVENT_WITH_NAME_MISSING(...) USEREV_ASSERT_(0, "it is USEREV_EVENT(PROVIDER, NAME, FIELD...)")
 #define USEREV_EVENT_WITH_TOO_MANY_FIELDS(...) USEREV_ASSERT_(0, "an event has at most 16 fields")
 #define USEREV_EVENT_WITH_NO(flags, provider, name) \
-	USEREV_DECLARE_(flags, provider##_##name, #provider "_" #name) \
+	USEREV_DECLARE_(flags, provider##_##name, #provider "_" #name, #provider "_" #name) \
 	static __attribute__((__cold__, __noinline__, __unused__)) void userev_emit_##provider##_##name(void) \
 	{ \
 		struct iovec userev_pieces[1]; \
@@ -302,7 +302,7 @@ enum userev_kinds_ {
 				  USEREV_COUNT_(flags, provider, name, __VA_ARGS__), __VA_ARGS__)
 #define USEREV_EVENT_WITH_FIELDS_(flags, id, text, count, ...) \
 	USEREV_EACH_(count, USEREV_KNOWN_, , __VA_ARGS__) \
-	USEREV_DECLARE_(flags, id, text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__)) \
+	USEREV_DECLARE_(flags, id, text, text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__)) \
 	static __attribute__((__cold__, __noinline__, __unused__)) void userev_emit_##id( \
 		USEREV_LIST_(count, USEREV_FIELD_, AS_PARAMETER, __VA_ARGS__)) \
 	{ \
@@ -318,11 +318,11 @@ enum userev_kinds_ {
 	} \
 	USEREV_SHORT_ENOUGH_(text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__))
 
-#define USEREV_DECLARE_(event_flags, id, text) \
-	static struct userev_event userev_event_##id; \
-	static const struct userev_declaration userev_declaration_##id \
-		__attribute__((__section__("userev_events"), __aligned__(sizeof(void *)), \
-			       __used__ USEREV_RETAIN_)) = { &userev_event_##id, text, event_flags }; \
+#define USEREV_DECLARE_(event_flags, id, name, text) \
+	static const struct userev_declaration userev_declaration_##id = { name, text, event_flags }; \
+	static struct userev_event userev_event_##id \
+		__attribute__((__section__("userev_events"), __aligned__(8), __used__ USEREV_RETAIN_)) = { \
+			0, &userev_declaration_##id, { 0 } }; \
 	static __attribute__((__constructor__(101), __used__)) void userev_load_##id(void) \
 	{ \
 		userev_load(__start_userev_events, __stop_userev_events); \
@@ -334,7 +334,7 @@ enum userev_kinds_ {
 #define USEREV_SHORT_ENOUGH_(text) \
 	USEREV_ASSERT_(sizeof(text) <= 512, "an event's description has at most 511 bytes; use shorter names")
 
-USEREV_ASSERT_(sizeof(struct userev_event) <= 32, "an event is small");
+USEREV_ASSERT_(sizeof(struct userev_event) == 8 + 2 * sizeof(void *), "an event is small, and so are its neighbours");
 
 #define USEREV_EVENT_OF(event) (&userev_event_##event)
 #define userev_on(event) userev_enabled(USEREV_EVENT_OF(event))

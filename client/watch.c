@@ -29,7 +29,14 @@ int changes_ask(struct userev *userev, uint8_t *buffer)
 
 void changes_look_again(struct userev *userev)
 {
-	userev->look_from = TAILQ_FIRST(&userev->claims);
+	userev->look_from = TAILQ_FIRST(&userev->batches);
+	userev->looked_at = 0;
+}
+
+void changes_look_behind(struct userev *userev)
+{
+	userev->look_from = TAILQ_NEXT(userev->look_from, entry);
+	userev->looked_at = 0;
 }
 
 int changes_note(struct userev *userev, const struct message *message)
@@ -40,7 +47,7 @@ int changes_note(struct userev *userev, const struct message *message)
 
 	if (decode_changed(message->body, &changed, &bits) != 0)
 		return -EPROTO;
-	LIST_FOREACH(stream, &userev->streams, entry)
+	TAILQ_FOREACH(stream, &userev->streams, entry)
 		stream->payload_max = changed.payload_max;
 	userev->limits.payload_max = changed.payload_max;
 	changes_look_again(userev);
@@ -61,26 +68,29 @@ _public_ int userev_watch(struct userev *userev)
 	return fd;
 }
 
-static bool is_on(const struct claim *claim)
+static struct userev_event *look_at_next(struct userev *userev)
 {
-	return claim->bit && grant_is_on(claim->newest);
+	struct batch *batch;
+
+	while ((batch = userev->look_from)) {
+		if (batch->event && userev->looked_at < batch->n)
+			return &batch->event[userev->looked_at++];
+		changes_look_behind(userev);
+	}
+	return NULL;
 }
 
 _public_ struct userev_event *userev_changed(struct userev *userev)
 {
 	ENTER_LIBRARY;
-	struct claim *claim;
+	struct userev_event *event;
 
 	userev = library_meant(userev);
 	if (!userev)
 		return NULL;
 	connection_advance(userev, 0);
-	while ((claim = userev->look_from)) {
-		userev->look_from = TAILQ_NEXT(claim, entry);
-		if (!claim->event || claim->was_on == is_on(claim))
-			continue;
-		claim->was_on = !claim->was_on;
-		return claim->event;
-	}
-	return NULL;
+	do
+		event = look_at_next(userev);
+	while (event && !event_has_changed(event));
+	return event;
 }

@@ -3,15 +3,13 @@
 /*
  * A record is one writev: the index, then the program's own pieces.
  *
- * Nothing here waits for a lock. What was lost is counted with atomics; who takes the unreported numbers reports them, or puts
- * them back. The connection's fd never changes its number while it is ours (connection.c), so a report goes to the daemon or to
- * nobody. LOST has no answer and may pass between another thread's request and its answer.
+ * Nothing here waits for a lock. What was lost is counted with atomics. Who finds the mutex taken leaves the report to a later
+ * record, or to whoever has it. LOST has no answer and may pass between a request and its answer.
  *
  * Whether the stream is still ours nobody can ask for each record. Where writing fails, it is found out.
  */
 
 #include <sys/socket.h>
-#include <time.h>
 
 #include "client/library.h"
 #include "protocol/transport.h"
@@ -59,13 +57,13 @@ void losses_report(struct userev *userev)
 	struct losses *unreported = &userev->unreported;
 	struct wire_lost lost;
 
-	if (!losses_wait(unreported) || !library_is_at_home() || !fd_is(atomic_load(&userev->fd), &userev->id))
+	if (!losses_wait(unreported) || !fd_is(userev->fd, &userev->id))
 		return;
 	lost = (struct wire_lost){
 		.queue_full = atomic_exchange(&unreported->queue_full, 0),
 		.too_big = atomic_exchange(&unreported->too_big, 0),
 	};
-	if (send_lost(atomic_load(&userev->fd), &lost) == 0)
+	if (send_lost(userev->fd, &lost) == 0)
 		return;
 	add(&unreported->queue_full, lost.queue_full);
 	add(&unreported->too_big, lost.too_big);
@@ -74,15 +72,16 @@ void losses_report(struct userev *userev)
 /* At most one report in REPORT_MS, whatever the number of threads. */
 static __attribute__((__cold__, __noinline__)) void report_now_and_then(struct userev *userev)
 {
-	uint32_t last = atomic_load(&userev->reported_at), now;
-	int saved_errno = errno;
-	struct timespec time;
+	uint32_t last = atomic_load(&userev->reported_at);
+	const uint32_t now = about_now_ms();
+	struct entered entered;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-	now = (uint32_t)time.tv_sec * 1000 + (uint32_t)(time.tv_nsec / 1000000);
-	if (now - last >= REPORT_MS && atomic_compare_exchange_strong(&userev->reported_at, &last, now))
-		losses_report(userev);
-	errno = saved_errno;
+	if (now - last < REPORT_MS || !atomic_compare_exchange_strong(&userev->reported_at, &last, now))
+		return;
+	if (!library_enter_quietly(&entered))
+		return;
+	losses_report(userev);
+	library_leave_quietly(&entered);
 }
 
 static ssize_t lose_to_full_queue(struct userev *userev)
@@ -174,18 +173,20 @@ static bool is_too_big(const struct stream *stream, const struct iovec *pieces, 
 /* The first piece is the index's. What happens to each record is here; what seldom does is elsewhere. */
 static ssize_t write_pieces(const struct userev_event *event, struct iovec *pieces, int n)
 {
-	const struct userev_grant *grant = __atomic_load_n(&event->grant, __ATOMIC_ACQUIRE);
+	union userev_place place = place_of(event);
+	struct stream *stream = stream_at(place);
 	ssize_t result;
 
-	if (!grant || !grant->stream)
+	if (!place_is_granted(place))
 		return 0;
-	pieces[0] = (struct iovec){ .iov_base = (void *)(uintptr_t)&grant->index, .iov_len = sizeof(grant->index) };
-	if (is_too_big(grant->stream, pieces, n))
-		result = lose_as_too_big(grant->stream->userev);
+	pieces[0] = (struct iovec){ .iov_base = &place.part.index, .iov_len = sizeof(place.part.index) };
+	if (is_too_big(stream, pieces, n))
+		result = lose_as_too_big(stream->userev);
 	else
-		result = write_record(grant->stream, pieces, n);
-	if (losses_wait(&grant->stream->userev->unreported) && !grant->stream->userev->sealed)
-		report_now_and_then(grant->stream->userev);
+		result = write_record(stream, pieces, n);
+	if (losses_wait(&stream->userev->unreported) && !stream->userev->sealed)
+		report_now_and_then(stream->userev);
+	pieces[0].iov_base = NULL;
 	return result;
 }
 

@@ -264,21 +264,32 @@ static int be_ready(const char *argument _unused_)
 	return why ? 1 : 0;
 }
 
-static int load(const char *path)
-{
+struct plugin {
+	void *library;
 	bool (*is_on)(void);
 	void (*emit)(uint32_t);
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+};
 
-	if (!library)
-		return 1;
-	*(void **)&is_on = dlsym(library, "library_is_on");
-	*(void **)&emit = dlsym(library, "library_emit");
-	if (!is_on || !emit)
-		return 1;
-	wait_for(is_on());
-	emit(5);
-	dlclose(library);
+static struct plugin load_plugin(const char *path)
+{
+	struct plugin plugin = { .library = dlopen(path, RTLD_NOW | RTLD_LOCAL) };
+
+	if (!plugin.library)
+		_exit(103);
+	*(void **)&plugin.is_on = dlsym(plugin.library, "library_is_on");
+	*(void **)&plugin.emit = dlsym(plugin.library, "library_emit");
+	if (!plugin.is_on || !plugin.emit)
+		_exit(104);
+	return plugin;
+}
+
+static int load(const char *path)
+{
+	struct plugin plugin = load_plugin(path);
+
+	wait_for(plugin.is_on());
+	plugin.emit(5);
+	dlclose(plugin.library);
 	return dlopen(path, RTLD_NOW | RTLD_NOLOAD) != NULL;
 }
 
@@ -297,6 +308,30 @@ static int load_again_and_again(const char *path)
 	}
 	wait_for(!userev_poll(NULL, 0));
 	return r != 0 ? r : go_on(NULL);
+}
+
+static void *emit_for_ever(void *data)
+{
+	const struct plugin *plugin = data;
+
+	for (;;)
+		plugin->emit(8);
+	return NULL;
+}
+
+/* Who exits takes the events back of all that was loaded, and does not ask other threads whether they are done with them. */
+static int exit_while_others_emit(const char *path)
+{
+	static struct plugin plugin;
+	pthread_t thread;
+
+	plugin = load_plugin(path);
+	wait_for(plugin.is_on());
+	for (int i = 0; i < AT_ONCE; i++)
+		if (pthread_create(&thread, NULL, emit_for_ever, &plugin) != 0)
+			return 1;
+	plugin.emit(9);
+	exit(0);
 }
 
 static int use_the_library(const char *argument)
@@ -326,6 +361,7 @@ static const struct {
 	{ "watch", know_by_watching },
 	{ "ready", be_ready },
 	{ "load", load_again_and_again },
+	{ "exit", exit_while_others_emit },
 	{ "library", use_the_library },
 };
 

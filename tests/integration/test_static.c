@@ -236,6 +236,26 @@ TEST(a_library_may_be_loaded_and_closed_as_often_as_one_likes)
 }
 END_TEST
 
+TEST(a_program_may_exit_while_its_threads_emit_events_of_a_library_that_it_has_loaded)
+{
+	enum { TIMES = 20 };
+	char library[256];
+
+	fixture_start(&fixture, NULL);
+	snprintf(library, sizeof(library), "%s", built("tests/static_plugin.so"));
+	for (int i = 0; i < TIMES; i++) {
+		pid_t child = run("exit", library);
+
+		if (i == 0)
+			switch_on("plugin_tick");
+		expect_good_end(child);
+	}
+	ck_assert_uint_ge(records("plugin_tick"), TIMES);
+	switch_off("plugin_tick");
+	fixture_stop(&fixture);
+}
+END_TEST
+
 SUITE("static", a_declared_event_needs_nothing_but_to_be_emitted, both_sides_of_a_fork_emit,
       a_program_that_was_started_by_vfork_emits_and_so_does_who_did_it, a_program_that_becomes_another_emits,
       a_program_that_becomes_a_daemon_and_closes_all_fds_emits,
@@ -243,4 +263,5 @@ SUITE("static", a_declared_event_needs_nothing_but_to_be_emitted, both_sides_of_
       a_program_that_changes_its_root_emits, a_program_that_forbids_itself_all_but_writev_emits,
       threads_that_come_and_go_emit, who_watches_learns_that_it_was_turned_on, an_event_comes_alive_in_a_signal_handler,
       a_field_of_each_kind_arrives_as_it_was_given, a_short_program_may_wait_for_its_events,
-      the_same_event_in_a_program_and_its_library_is_one, a_library_may_be_loaded_and_closed_as_often_as_one_likes)
+      the_same_event_in_a_program_and_its_library_is_one, a_library_may_be_loaded_and_closed_as_often_as_one_likes,
+      a_program_may_exit_while_its_threads_emit_events_of_a_library_that_it_has_loaded)

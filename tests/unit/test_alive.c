@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -105,7 +106,7 @@ TEST(an_event_that_is_released_before_its_answer_is_given_back_after_it)
 	register_event(userev, &event, "event u32 number");
 	register_event(userev, &kept, "kept u32 number");
 	userev_release(userev, &event);
-	ck_assert_ptr_null(event.grant);
+	ck_assert_uint_eq(event.place.whole, 0);
 	fake_set(fake, hold = false);
 	ck_assert_int_eq(userev_poll(userev, 60000), 0);
 	fake_wait(fake, fake->releases == 1);
@@ -137,6 +138,30 @@ TEST(an_event_that_is_asked_for_again_is_not_given_back)
 }
 END_TEST
 
+/* Although no two events had the same bit when it was looked the last time. */
+TEST(a_late_answer_for_an_event_that_was_released_takes_nothing_from_who_has_the_same)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event kept = { 0 }, again = { 0 }, other = { 0 };
+
+	register_event(userev, &kept, "event u32 number");
+	register_event(userev, &other, "other u32 number");
+	userev_release(userev, &other);
+	library_patience_ms = 50;
+	fake_set(fake, hold = true);
+	register_event(userev, &again, "event u32 number");
+	userev_release(userev, &again);
+	fake_set(fake, hold = false);
+	ck_assert_int_eq(userev_poll(userev, 60000), 0);
+	ck_assert_uint_eq(fake->releases, 1);
+	ck_assert_uint_eq(fake->released_bit, 2);
+	expect_alive(fake, &kept, "event");
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
 TEST(events_come_alive_when_a_daemon_is_there_at_last)
 {
 	struct fake *fake = fake_new();
@@ -153,6 +178,23 @@ TEST(events_come_alive_when_a_daemon_is_there_at_last)
 	test_until_alive(&other);
 	expect_alive(fake, &event, "event");
 	ck_assert_uint_eq(fake->registers, 1);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
+/* A machine's milliseconds have another sign every 25 days. */
+TEST(a_daemon_is_looked_for_however_long_ago_the_last_look_was)
+{
+	struct fake *fake = fake_new();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+
+	register_event(userev, &event, "event u32 number");
+	fake_start(fake);
+	userev->look_at = about_now_ms() - 0x90000000U;
+	test_until_alive(&event);
+	expect_alive(fake, &event, "event");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -235,9 +277,9 @@ static void *ask_a_silent_daemon(void *data)
 }
 
 /* Seen from outside, while the other thread is at it. */
-__attribute__((noipa, no_sanitize_thread)) static bool has_many_claims(const struct userev *userev)
+__attribute__((noipa, no_sanitize_thread)) static bool has_many_batches(const struct userev *userev)
 {
-	return TAILQ_FIRST(&userev->claims) != TAILQ_LAST(&userev->claims, claims);
+	return TAILQ_FIRST(&userev->batches) != TAILQ_LAST(&userev->batches, batches);
 }
 
 TEST(a_test_of_an_event_does_not_wait_for_another_thread)
@@ -252,7 +294,7 @@ TEST(a_test_of_an_event_does_not_wait_for_another_thread)
 	register_event(userev, &event, "event u32 number");
 	library_patience_ms = 1000000;
 	pthread_create(&thread, NULL, ask_a_silent_daemon, userev);
-	while (!has_many_claims(userev))
+	while (!has_many_batches(userev))
 		usleep(1000);
 	/* It has the mutex, and would for a quarter of an hour. */
 	for (int i = 0; i < 100; i++) {
@@ -607,11 +649,40 @@ TEST(a_child_that_closes_nothing_goes_on_and_asks_nobody)
 	if (child == 0) {
 		for (int i = 0; i < 100; i++)
 			userev_enabled(&event);
-		_exit(userev_write(&event, "data", 4) == 4 && event.mask != 0 ? 0 : 1);
+		_exit(userev_write(&event, "data", 4) == 4 && !(event.place.part.bit & USEREV_PENDING_) ? 0 : 1);
 	}
 	wait_for_child(child);
 	ck_assert_int_eq(fake_record(fake, &index, &got, sizeof(got)), sizeof(got));
 	ck_assert_uint_eq(fake->accepted, 1);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
+static int write_until_it_is_off(const struct userev_event *event)
+{
+	alarm(60);
+	while (userev_enabled(event)) {
+		userev_write(event, "data", 4);
+		usleep(1000);
+	}
+	return 0;
+}
+
+TEST(a_child_that_finds_no_daemon_prepares_no_records)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+	pid_t child;
+
+	register_event(userev, &event, "event u32 number");
+	fake_switch(fake, "event", true);
+	fake_stop(fake);
+	child = fork();
+	if (child == 0)
+		_exit(write_until_it_is_off(&event));
+	wait_for_child(child);
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -628,7 +699,7 @@ static void expect_that_a_reused_fd_is_noticed(bool connection)
 
 	register_event(userev, &event, "event u32 number");
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-	number = connection ? userev->fd : event.grant->stream->fd;
+	number = connection ? userev->fd : stream_at(event.place)->fd;
 	ck_assert_int_eq(dup2(ends[1], number), number);
 	userev->unreported.too_big = 1;
 	losses_report(userev);
@@ -665,7 +736,7 @@ TEST(a_write_to_a_closed_fd_brings_another)
 
 	register_event(userev, &event, "event u32 number");
 	fake_switch(fake, "event", true);
-	close(event.grant->stream->fd);
+	close(stream_at(event.place)->fd);
 	while (userev_write(&event, "data", 4) == 0)
 		usleep(1000);
 	ck_assert_uint_eq(fake->hellos, 2);
@@ -682,7 +753,7 @@ TEST(fds_are_out_of_the_way)
 
 	register_event(userev, &event, "event");
 	ck_assert_int_ge(userev->fd, 100);
-	ck_assert_int_ge(event.grant->stream->fd, 100);
+	ck_assert_int_ge(stream_at(event.place)->fd, 100);
 	ck_assert_int_ge(userev_fd(userev), 100);
 	userev_close(userev);
 	fake_free(fake);
@@ -697,6 +768,7 @@ enum { DECLARED = 3 };
 struct fake_library {
 	struct userev_event event[DECLARED];
 	char description[DECLARED][32];
+	char name[DECLARED][32];
 	struct userev_declaration declared[DECLARED];
 };
 
@@ -704,8 +776,10 @@ static void fill_in(struct fake_library *library, const char *name)
 {
 	for (int i = 0; i < DECLARED; i++) {
 		snprintf(library->description[i], sizeof(library->description[i]), "%s%d u32 number", name, i);
-		library->declared[i].event = &library->event[i];
+		snprintf(library->name[i], sizeof(library->name[i]), "%s%d", name, i);
+		library->declared[i].name = library->name[i];
 		library->declared[i].description = library->description[i];
+		library->event[i].declared = &library->declared[i];
 	}
 }
 
@@ -715,15 +789,15 @@ static struct fake_library *load_library(const char *name)
 
 	ck_assert_ptr_nonnull(library);
 	fill_in(library, name);
-	userev_load(library->declared, library->declared + DECLARED);
+	userev_load(library->event, library->event + DECLARED);
 	return library;
 }
 
 static void unload(struct fake_library *library)
 {
-	userev_unload(library->declared, library->declared + DECLARED);
+	userev_unload(library->event, library->event + DECLARED);
 	for (int i = 0; i < DECLARED; i++) {
-		ck_assert_ptr_null(library->event[i].grant);
+		ck_assert_uint_eq(library->event[i].place.whole, 0);
 		ck_assert_int_eq(library->event[i].status, 0);
 	}
 	free(library);
@@ -734,9 +808,9 @@ static void load_program(void)
 	static struct fake_library program;
 
 	fill_in(&program, "program");
-	userev_load(program.declared, program.declared + DECLARED);
+	userev_load(program.event, program.event + DECLARED);
 	/* Each of its events says so. */
-	userev_load(program.declared, program.declared + DECLARED);
+	userev_load(program.event, program.event + DECLARED);
 }
 
 /* The connection of the declared events stays for good. */
@@ -799,6 +873,28 @@ TEST(libraries_of_a_program_without_events_are_asked_for_when_one_is_tested)
 }
 END_TEST
 
+TEST(the_last_library_that_goes_leaves_alone_what_is_anothers_now)
+{
+	struct fake *fake = start();
+	struct fake_library *library;
+	int ends[2], number;
+
+	setenv("USEREV_SOCKET", fake->path, 1);
+	library = load_library("library");
+	test_until_alive(&library->event[0]);
+	number = library_meant(NULL)->fd;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	ck_assert_int_eq(dup2(ends[1], number), number);
+	unload(library);
+	ck_assert_int_eq(send(number, "data", 4, MSG_NOSIGNAL), 4);
+	close(number);
+	close(ends[0]);
+	close(ends[1]);
+	forget_static_events();
+	fake_free(fake);
+}
+END_TEST
+
 TEST(a_library_may_go_before_it_is_answered)
 {
 	struct fake *fake = start();
@@ -838,15 +934,314 @@ TEST(who_refused_a_declared_event_and_why_is_known)
 }
 END_TEST
 
+TEST(what_a_library_leaves_unasked_and_unanswered_is_not_asked_for_and_given_back)
+{
+	struct fake *fake = start();
+	struct fake_library *first, *library, *other;
+
+	setenv("USEREV_SOCKET", fake->path, 1);
+	fake_set(fake, welcome.batch_max = 1);
+	first = load_library("first");
+	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	fake_set(fake, hold = true);
+	library = load_library("library");
+	other = load_library("other");
+	unload(library);
+	fake_set(fake, hold = false);
+	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	fake_wait(fake, fake->releases == 1);
+	/* Two packets were on their way. */
+	ck_assert_uint_eq(fake->items, 2 * DECLARED + 2);
+	expect_alive(fake, &other->event[0], "other0");
+	expect_alive(fake, &other->event[2], "other2");
+	unload(first);
+	unload(other);
+	forget_static_events();
+	fake_free(fake);
+}
+END_TEST
+
+struct emitter {
+	struct userev_event *event;
+	atomic_bool stop;
+	atomic_uint rounds;
+};
+
+static void *emit_until_the_end(void *data)
+{
+	struct emitter *emitter = data;
+
+	while (!emitter->stop) {
+		for (int i = 0; i < DECLARED; i++)
+			if (userev_enabled(&emitter->event[i]))
+				userev_write(&emitter->event[i], "data", 4);
+		emitter->rounds++;
+	}
+	return NULL;
+}
+
+static void wait_for_rounds(struct emitter *emitter, unsigned more)
+{
+	const unsigned until = emitter->rounds + more;
+
+	while (emitter->rounds < until)
+		usleep(100);
+}
+
+/* At the end of a program its libraries take their events back, whatever other threads are doing with them. */
+TEST(threads_may_go_on_with_the_events_that_a_library_takes_back_at_the_end_of_a_program)
+{
+	struct fake *fake = start();
+	pthread_t thread[4];
+
+	setenv("USEREV_SOCKET", fake->path, 1);
+	for (int round = 0; round < 20; round++) {
+		struct fake_library *library = load_library("library");
+		struct emitter emitter = { .event = library->event };
+
+		ck_assert_int_eq(userev_poll(NULL, -1), 0);
+		for (int i = 0; i < DECLARED; i++)
+			fake_switch(fake, library->name[i], true);
+		for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
+			pthread_create(&thread[i], NULL, emit_until_the_end, &emitter);
+		wait_for_rounds(&emitter, 100);
+		userev_unload(library->event, library->event + DECLARED);
+		wait_for_rounds(&emitter, 100);
+		emitter.stop = true;
+		for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
+			pthread_join(thread[i], NULL);
+		free(library);
+	}
+	forget_static_events();
+	fake_free(fake);
+}
+END_TEST
+
+/* What an event costs */
+
+enum { THOUSAND = 1000, BYTES_EACH = 32 };
+
+/* As a library declares them. What is said of them nobody writes. */
+static struct userev_event *declare_a_thousand(void)
+{
+	static struct userev_declaration declared[THOUSAND];
+	static char name[THOUSAND][16], description[THOUSAND][32];
+	struct userev_event *event = calloc(THOUSAND, sizeof(*event));
+
+	ck_assert_ptr_nonnull(event);
+	for (int i = 0; i < THOUSAND; i++) {
+		snprintf(name[i], sizeof(name[i]), "many%d", i);
+		snprintf(description[i], sizeof(description[i]), "many%d u32 number", i);
+		declared[i] = (struct userev_declaration){ name[i], description[i], 0 };
+		event[i].declared = &declared[i];
+	}
+	return event;
+}
+
+/* All that the library has of the machine, however little of it is in use; a sanitizer has its own. */
+static void expect_small_books(void)
+{
+#ifndef __SANITIZE_ADDRESS__
+	ck_assert_uint_gt(memory_mapped, 0);
+	ck_assert_uint_le(THOUSAND * sizeof(struct userev_event) + memory_mapped, THOUSAND * BYTES_EACH);
+#endif
+}
+
+TEST(a_declared_event_costs_32_bytes_with_all_that_is_known_of_it_however_often_the_daemon_changes)
+{
+	struct fake *fake = start();
+	struct userev_event *event = declare_a_thousand();
+
+	setenv("USEREV_SOCKET", fake->path, 1);
+	userev_load(event, event + THOUSAND);
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(userev_poll(NULL, -1), 0);
+		expect_alive(fake, &event[0], "many0");
+		expect_alive(fake, &event[THOUSAND - 1], "many999");
+		expect_small_books();
+		fake_stop(fake);
+		fake_start(fake);
+	}
+	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	expect_small_books();
+	/* All of them are given back, in as many packets as it takes. */
+	userev_unload(event, event + THOUSAND);
+	ck_assert_uint_eq(event[THOUSAND - 1].place.whole, 0);
+	fake_wait(fake, fake->ended == 1);
+	free(event);
+	forget_static_events();
+	fake_free(fake);
+}
+END_TEST
+
+TEST(a_thousand_are_given_back_in_as_many_packets_as_it_takes)
+{
+	struct fake *fake = start();
+	struct userev_event *event = declare_a_thousand();
+
+	setenv("USEREV_SOCKET", fake->path, 1);
+	load_program();
+	userev_load(event, event + THOUSAND);
+	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	userev_unload(event, event + THOUSAND);
+	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	ck_assert_uint_eq(fake->releases, 2);
+	/* The first of the second packet: DECLARED events have the bits before. */
+	ck_assert_uint_eq(fake->released_bit, DECLARED + WIRE_BATCH_MAX + 1);
+	free(event);
+	forget_static_events();
+	fake_free(fake);
+}
+END_TEST
+
+/* The daemon does not send a stream again that it has still to hear of. */
+TEST(a_stream_is_there_until_all_that_it_had_is_given_back)
+{
+	struct fake *fake = start();
+	struct userev_event *event = declare_a_thousand();
+	struct fake_library *library;
+
+	setenv("USEREV_SOCKET", fake->path, 1);
+	fake_set(fake, refuse = "program");
+	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
+	fake_set(fake, welcome.packet_max = 800);
+	load_program();
+	userev_load(event, event + THOUSAND);
+	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	userev_unload(event, event + THOUSAND);
+	library = load_library("library");
+	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	expect_alive(fake, &library->event[0], "library0");
+	ck_assert_uint_eq(fake->accepted, 1);
+	unload(library);
+	free(event);
+	forget_static_events();
+	fake_free(fake);
+}
+END_TEST
+
+static void change_daemons(struct fake *fake, struct userev *userev)
+{
+	fake_stop(fake);
+	fake_start(fake);
+	userev->not_before = 0;
+	ck_assert_int_eq(userev_poll(userev, -1), 0);
+}
+
+/* A writer may have read their numbers, so they stay for a while. */
+TEST(the_files_of_former_daemons_are_few)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+	int fds = count_open_fds();
+
+	register_event(userev, &event, "event u32 number");
+	for (int i = 0; i < 100; i++)
+		change_daemons(fake, userev);
+	ck_assert_int_le(count_open_fds(), fds + 70);
+	expect_alive(fake, &event, "event");
+	userev_close(userev);
+	fake_wait(fake, fake->ended == 1);
+	ck_assert_int_lt(count_open_fds(), fds);
+	fake_free(fake);
+}
+END_TEST
+
+/* Then no number above it can be taken again. */
+TEST(a_program_that_lowers_its_limit_of_fds_gets_its_events_from_the_next_daemon)
+{
+	const struct rlimit few = { .rlim_cur = 90, .rlim_max = 90 };
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+
+	register_event(userev, &event, "event u32 number");
+	ck_assert_int_ge(userev->fd, (int)few.rlim_cur);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	change_daemons(fake, userev);
+	expect_alive(fake, &event, "event");
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
+struct loser {
+	struct userev_event event;
+	_Atomic bool ends;
+};
+
+static void *lose_records(void *data)
+{
+	struct loser *loser = data;
+
+	while (!loser->ends) {
+		userev_write(&loser->event, (char[5000]){ 0 }, 5000);
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* ThreadSanitizer says whether the report looks at what a welcome writes. */
+TEST(a_thread_tells_its_losses_while_daemons_come_and_go)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct loser loser = { 0 };
+	pthread_t thread;
+
+	register_event(userev, &loser.event, "event char[8] text");
+	pthread_create(&thread, NULL, lose_records, &loser);
+	for (int i = 0; i < 10; i++) {
+		change_daemons(fake, userev);
+		fake_set(fake, lost.too_big = 0);
+		fake_switch(fake, "event", true);
+		fake_wait(fake, fake->lost.too_big > 0);
+	}
+	loser.ends = true;
+	pthread_join(thread, NULL);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
+TEST(the_file_of_a_former_daemon_takes_nothing_and_its_number_is_used_again_when_it_has_rested)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+	const struct stream *former;
+	int fd;
+
+	register_event(userev, &event, "event u32 number");
+	former = stream_at(event.place);
+	fd = former->fd;
+	change_daemons(fake, userev);
+	ck_assert_ptr_ne(stream_at(event.place), former);
+	ck_assert_int_eq(former->fd, fd);
+	ck_assert_int_lt(write(fd, "data", 4), 0);
+	ck_assert_int_eq(errno, ENOTCONN);
+	change_daemons(fake, userev);
+	ck_assert_ptr_ne(stream_at(event.place), former);
+	TAILQ_FIRST(&userev->resting)->rests_since -= 60000;
+	change_daemons(fake, userev);
+	ck_assert_ptr_eq(stream_at(event.place), former);
+	ck_assert_int_eq(former->fd, fd);
+	expect_alive(fake, &event, "event");
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
 /* userev_seal(), USEREV_DEBUG */
 
 static int live_under_a_seal(struct userev *userev, struct userev_event *event)
 {
 	userev_seal(userev);
-	if (event->mask == 0 || !userev_enabled(event) || userev_write(event, "data", 4) != 4)
+	if (event->place.part.bit & USEREV_PENDING_ || !userev_enabled(event) || userev_write(event, "data", 4) != 4)
 		return 1;
 	/* A write that fails is no reason either. */
-	close(event->grant->stream->fd);
+	close(stream_at(event->place)->fd);
 	userev_write(event, "data", 4);
 	return userev->candidate >= 0 || userev->fd >= 0 ? 2 : 0;
 }
@@ -924,7 +1319,9 @@ END_TEST
 
 SUITE("alive", a_late_answer_is_taken_by_the_next_call, a_late_welcome_is_taken_by_a_test_of_an_event,
       a_late_refusal_is_told_by_why, an_event_that_is_released_before_its_answer_is_given_back_after_it,
-      an_event_that_is_asked_for_again_is_not_given_back, events_come_alive_when_a_daemon_is_there_at_last,
+      an_event_that_is_asked_for_again_is_not_given_back,
+      a_late_answer_for_an_event_that_was_released_takes_nothing_from_who_has_the_same,
+      events_come_alive_when_a_daemon_is_there_at_last, a_daemon_is_looked_for_however_long_ago_the_last_look_was,
       without_a_daemon_few_look_for_it, who_refuses_us_is_not_asked_in_a_loop, nobody_waits_for_a_full_backlog,
       a_test_of_an_event_does_not_wait_for_another_thread, a_signal_handler_that_forks_does_not_wait_for_itself,
       a_write_notices_that_the_daemon_has_gone_and_the_event_comes_back,
@@ -933,9 +1330,17 @@ SUITE("alive", a_late_answer_is_taken_by_the_next_call, a_late_welcome_is_taken_
       who_watches_is_told_which_events_were_turned_on_or_off, a_change_says_how_large_a_payload_may_be_from_now_on,
       without_static_events_there_is_nothing_to_wait_for, a_child_that_closes_all_fds_gets_others,
       nor_does_it_write_to_what_has_their_numbers_now, a_child_that_closes_nothing_goes_on_and_asks_nobody,
-      a_call_notices_that_the_connections_number_is_anothers, a_call_notices_that_a_streams_number_is_anothers,
-      a_write_to_a_closed_fd_brings_another, fds_are_out_of_the_way,
+      a_child_that_finds_no_daemon_prepares_no_records, a_call_notices_that_the_connections_number_is_anothers,
+      a_call_notices_that_a_streams_number_is_anothers, a_write_to_a_closed_fd_brings_another, fds_are_out_of_the_way,
       what_is_there_at_the_start_is_asked_for_in_one_go_and_nobody_waits,
-      libraries_of_a_program_without_events_are_asked_for_when_one_is_tested, a_library_may_go_before_it_is_answered,
+      libraries_of_a_program_without_events_are_asked_for_when_one_is_tested,
+      the_last_library_that_goes_leaves_alone_what_is_anothers_now, a_library_may_go_before_it_is_answered,
       who_refused_a_declared_event_and_why_is_known,
+      threads_may_go_on_with_the_events_that_a_library_takes_back_at_the_end_of_a_program,
+      what_a_library_leaves_unasked_and_unanswered_is_not_asked_for_and_given_back,
+      a_declared_event_costs_32_bytes_with_all_that_is_known_of_it_however_often_the_daemon_changes,
+      a_thousand_are_given_back_in_as_many_packets_as_it_takes, a_stream_is_there_until_all_that_it_had_is_given_back,
+      the_files_of_former_daemons_are_few, a_program_that_lowers_its_limit_of_fds_gets_its_events_from_the_next_daemon,
+      a_thread_tells_its_losses_while_daemons_come_and_go,
+      the_file_of_a_former_daemon_takes_nothing_and_its_number_is_used_again_when_it_has_rested,
       after_a_seal_nobody_looks_for_a_daemon_and_what_was_granted_goes_on, it_explains_itself_to_who_asks_for_it)

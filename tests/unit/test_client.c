@@ -50,8 +50,8 @@ TEST(without_a_daemon_events_are_registered_and_off)
 	ck_assert_int_eq(userev_register(userev, &event, "event u32 number", 0), 0);
 	userev_close(userev);
 	expect_off(&event);
-	ck_assert_ptr_null(event.grant);
-	ck_assert_ptr_null(other.grant);
+	ck_assert_uint_eq(event.place.whole, 0);
+	ck_assert_uint_eq(other.place.whole, 0);
 }
 END_TEST
 
@@ -411,6 +411,36 @@ TEST(ten_thousand_events_are_no_trouble)
 }
 END_TEST
 
+/* A sanitizer has memory of its own. */
+#ifdef __SANITIZE_ADDRESS__
+static const size_t BYTES_EACH = SIZE_MAX / 1000;
+#else
+static const size_t BYTES_EACH = sizeof("event999") + 64 + 110;
+#endif
+
+TEST(an_event_that_is_registered_by_hand_costs_its_description_and_little_more_and_that_comes_back)
+{
+	static struct userev_event event[1000];
+	struct fake *fake = start();
+	struct userev_registration *registrations = many(event, 1000, 64);
+	struct userev *userev = open_to(fake);
+	const size_t before = memory_mapped;
+	size_t all;
+
+	ck_assert_int_eq(userev_register_all(userev, registrations, 1000), 0);
+	all = memory_mapped;
+	ck_assert_uint_le(all - before, 1000 * BYTES_EACH);
+	for (int i = 0; i < 1000; i++)
+		userev_release(userev, &event[i]);
+	ck_assert_int_eq(userev_register_all(userev, registrations, 1000), 0);
+	/* But for the notes of what was released. */
+	ck_assert_uint_le(memory_mapped - all, 2 * WIRE_PAGE_BYTES);
+	free_many(registrations, 1000);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
 TEST(the_daemons_limits_are_kept)
 {
 	static struct userev_event event[100];
@@ -548,7 +578,7 @@ TEST(nothing_is_kept_of_a_refused_event)
 	fake_set(fake, refuse = "event");
 	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
 	ck_assert_int_eq(userev_register(userev, event, "event", 0), -EACCES);
-	ck_assert_ptr_null(event->grant);
+	ck_assert_uint_eq(event->place.whole, 0);
 	userev_release(userev, event);
 	ck_assert_uint_eq(fake->releases, 0);
 	free(event);
@@ -660,6 +690,38 @@ TEST(an_event_has_the_name_that_the_daemon_gave_it)
 }
 END_TEST
 
+static void restart_with_prefix(struct fake *fake, struct userev *userev, const char *prefix)
+{
+	fake_stop(fake);
+	fake_set(fake, prefix = prefix);
+	fake_start(fake);
+	ck_assert_int_eq(userev_connected(userev), 0);
+}
+
+/* Whoever has asked for a name reads it as long as he has the event. */
+TEST(a_name_stays_what_it_is_until_the_event_is_released_though_another_daemon_gives_it_another)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+	const char *plain, *first;
+
+	ck_assert_int_eq(userev_register(userev, &event, "event:flag u32 number", 0), 0);
+	plain = userev_event_name(&event);
+	restart_with_prefix(fake, userev, "first_");
+	first = userev_event_name(&event);
+	ck_assert_str_eq(first, "first_event");
+	restart_with_prefix(fake, userev, "second_");
+	ck_assert_str_eq(userev_event_name(&event), "second_event");
+	restart_with_prefix(fake, userev, NULL);
+	ck_assert_str_eq(userev_event_name(&event), "event");
+	ck_assert_str_eq(first, "first_event");
+	ck_assert_str_eq(plain, "event");
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
 TEST(an_event_at_several_places_is_given_back_by_the_last)
 {
 	struct fake *fake = start();
@@ -682,6 +744,9 @@ TEST(an_event_at_several_places_is_given_back_by_the_last)
 	ck_assert(!userev_enabled(&two));
 	ck_assert_int_eq(userev_register(userev, &two, "event u32 number", 0), 0);
 	ck_assert(userev_enabled(&two));
+	/* They were all different once. */
+	ck_assert_int_eq(userev_register(userev, &one, "event u32 number", 0), 0);
+	userev_release(userev, &one);
 	userev_close(userev);
 	ck_assert_uint_eq(fake->releases, 1);
 	fake_free(fake);
@@ -816,6 +881,37 @@ TEST(a_claim_that_a_new_daemon_refuses_is_off_and_waits_for_the_next)
 	ck_assert_int_eq(userev_connected(userev), 0);
 	expect_alive(fake, &event, "event");
 	expect_alive(fake, &other, "other");
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
+TEST(an_event_that_is_granted_at_last_is_not_refused_any_more)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+
+	ck_assert_int_eq(userev_register(userev, &event, "event u32 number", 0), 0);
+	fake_stop(fake);
+	fake_set(fake, refuse = "event");
+	fake_set(fake, refusal = REFUSAL_QUOTA_EXCEEDED);
+	fake_start(fake);
+	ck_assert_int_eq(userev_connected(userev), 0);
+	ck_assert_str_eq(userev_why(&event), "because");
+	fake_set(fake, refuse = NULL);
+	fake_stop(fake);
+	fake_start(fake);
+	ck_assert_int_eq(userev_connected(userev), 0);
+	ck_assert_ptr_null(userev_why(&event));
+	expect_alive(fake, &event, "event");
+	/* Nor is that the reason later. */
+	fake_stop(fake);
+	fake_do(fake, SILENT, KIND_REGISTER);
+	fake_start(fake);
+	library_patience_ms = 50;
+	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
+	ck_assert_str_eq(userev_why(&event), "the daemon has not answered yet");
 	userev_close(userev);
 	fake_free(fake);
 }
@@ -1465,7 +1561,7 @@ TEST(a_fork_while_a_thread_waits_leaves_the_child_free)
 	fake_wait(fake, fake->packets > 2);
 	child = fork();
 	if (child == 0)
-		_exit(userev_register(asker.userev, &own, "own", 0) == 0 && own.grant ? 0 : 1);
+		_exit(userev_register(asker.userev, &own, "own", 0) == 0 && own.place.whole != 0 ? 0 : 1);
 	/* So the thread had finished: it did not wait any longer. */
 	ck_assert_int_eq(asker.userev->n_asked, 1);
 	ck_assert_int_eq(wait_for_child(child), 0);
@@ -1548,6 +1644,53 @@ TEST(threads_write_while_daemons_come_and_go)
 }
 END_TEST
 
+/* As userev_emit() does, when it has seen that the event is on. */
+static void *write_whatever_it_is(void *data)
+{
+	struct hammer *hammer = data;
+
+	while (!hammer->stop) {
+		struct iovec pieces[2] = { { 0 }, { (char[]){ "data" }, 4 } };
+
+		userev_write_pieces(hammer->event, pieces, 2);
+	}
+	return NULL;
+}
+
+/* Of both connections, fake_record() asserts the same. */
+TEST(nobody_ever_pairs_an_index_with_the_stream_of_another)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake), *second = open_to(fake);
+	struct userev_event event = { 0 }, other = { 0 };
+	struct hammer state = { .event = &event };
+	union userev_place place[2];
+	pthread_t thread[2];
+	uint32_t index;
+	char got[8];
+
+	ck_assert_int_eq(userev_register(userev, &event, "event", 0), 0);
+	ck_assert_int_eq(userev_register(second, &other, "other", 0), 0);
+	fake_switch(fake, "event", true);
+	fake_switch(fake, "other", true);
+	place[0] = event.place;
+	place[1] = other.place;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, write_whatever_it_is, &state);
+	for (int records = 0; records < 10000;) {
+		for (int i = 0; i < 100; i++)
+			event_is_granted(&event, place[i % 2]);
+		records += fake_record(fake, &index, got, sizeof(got)) >= 0;
+	}
+	state.stop = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	userev_close(userev);
+	userev_close(second);
+	fake_free(fake);
+}
+END_TEST
+
 static void *wait_to_be_cancelled(void *data)
 {
 	ask_a_silent_daemon(data);
@@ -1595,16 +1738,17 @@ TEST(every_fd_is_close_on_exec_and_none_is_a_standard_one)
 	userev = open_to(fake);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), 0);
 	ck_assert_int_gt(userev->fd, 2);
-	ck_assert_int_gt(event.grant->stream->fd, 2);
+	ck_assert_int_gt(stream_at(event.place)->fd, 2);
 	ck_assert_int_eq(fcntl(userev->fd, F_GETFD), FD_CLOEXEC);
-	ck_assert_int_eq(fcntl(event.grant->stream->fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(stream_at(event.place)->fd, F_GETFD), FD_CLOEXEC);
 	fake_stop(fake);
 	fake_start(fake);
 	ck_assert_int_eq(userev_connected(userev), 0);
-	ck_assert_int_gt(event.grant->stream->fd, 2);
+	ck_assert_int_gt(stream_at(event.place)->fd, 2);
 	ck_assert_int_eq(fcntl(userev->fd, F_GETFD), FD_CLOEXEC);
-	ck_assert_int_eq(fcntl(event.grant->stream->fd, F_GETFD), FD_CLOEXEC);
-	ck_assert_int_eq(fcntl(event.grant->older->stream->fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(stream_at(event.place)->fd, F_GETFD), FD_CLOEXEC);
+	/* And what stands where the old one was. */
+	ck_assert_int_eq(fcntl(TAILQ_FIRST(&userev->resting)->fd, F_GETFD), FD_CLOEXEC);
 	userev_close(userev);
 	fake_free(fake);
 	for (int fd = 0; fd < 3; fd++) {
@@ -1630,12 +1774,15 @@ SUITE("client", an_event_that_was_never_registered_is_off, an_answer_that_comes_
       a_full_queue_loses_the_record_and_the_daemon_is_told, losses_are_told_at_most_now_and_then_and_by_a_later_write,
       losses_that_the_daemon_could_not_be_told_are_told_the_next_one, a_daemon_that_has_gone_is_no_error_and_no_signal,
       errno_is_not_touched, a_thousand_of_the_longest_events_take_ten_packets_in_all,
-      ten_thousand_events_are_no_trouble, the_daemons_limits_are_kept,
-      the_smallest_packet_still_takes_the_longest_description, registering_nothing_is_fine,
+      ten_thousand_events_are_no_trouble,
+      an_event_that_is_registered_by_hand_costs_its_description_and_little_more_and_that_comes_back,
+      the_daemons_limits_are_kept, the_smallest_packet_still_takes_the_longest_description, registering_nothing_is_fine,
       each_event_of_a_batch_has_its_own_result, every_refusal_is_an_errno_and_an_unknown_one_is_trouble,
       nothing_is_kept_of_a_refused_event, what_the_library_can_see_itself_it_refuses_itself, flags_reach_the_daemon,
       a_refusal_is_the_threads_own_and_ends_with_its_next_call, a_sentence_of_any_length_is_cut_where_the_buffer_ends,
-      an_event_has_the_name_that_the_daemon_gave_it, an_event_at_several_places_is_given_back_by_the_last,
+      an_event_has_the_name_that_the_daemon_gave_it,
+      a_name_stays_what_it_is_until_the_event_is_released_though_another_daemon_gives_it_another,
+      an_event_that_is_granted_at_last_is_not_refused_any_more, an_event_at_several_places_is_given_back_by_the_last,
       nobody_releases_the_event_of_another_connection, a_released_event_may_be_freed_while_others_go_on,
       waiting_events_come_alive_when_the_daemon_is_there, a_restarted_daemon_gets_all_claims_and_may_number_them_anew,
       a_claim_that_a_new_daemon_refuses_is_off_and_waits_for_the_next,
@@ -1654,5 +1801,5 @@ SUITE("client", an_event_that_was_never_registered_is_off, an_answer_that_comes_
       a_child_that_libc_was_not_told_of_reports_nothing_in_its_parents_name,
       a_flood_of_losses_is_not_a_flood_of_packets, what_the_daemon_said_before_our_request_is_told_and_costs_it_nothing,
       a_fork_while_a_thread_waits_leaves_the_child_free, threads_write_while_daemons_come_and_go,
-      a_cancelled_thread_leaves_the_library_first, every_fd_is_close_on_exec_and_none_is_a_standard_one,
-      the_version_is_three_numbers)
+      nobody_ever_pairs_an_index_with_the_stream_of_another, a_cancelled_thread_leaves_the_library_first,
+      every_fd_is_close_on_exec_and_none_is_a_standard_one, the_version_is_three_numbers)

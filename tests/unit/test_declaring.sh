@@ -67,6 +67,16 @@ builds_and_runs()
 		"$scratch/program" >"$scratch/out" && diff "$scratch/out" - <<<$'7\nthere is no daemon: its socket does not exist'
 }
 
+# What is said of an event is no writable memory, not even in a program that lies anywhere, and the event itself is small.
+costs_24_bytes()
+{
+	builds_and_runs "$@" || return 1
+	objdump -t "$scratch/program" >"$scratch/symbols"
+	[ "$(grep -cE '\.(rodata|data\.rel\.ro)\b.*userev_declaration_' "$scratch/symbols")" -eq 7 ] &&
+		[ "$(grep -cE 'userev_events\b.*\b0*18\b.*userev_event_' "$scratch/symbols")" -eq 7 ] &&
+		[ "$(grep -cE 'userev_(declaration|event)_shop' "$scratch/symbols")" -eq 14 ]
+}
+
 cat >"$scratch/bad.c" <<'END'
 #include <userev.h>
 USEREV_EVENT(shop, request, (u32, status), (u64, ns), (string, path));
@@ -106,6 +116,10 @@ for compiler in gcc clang; do
 		check "$compiler $options" builds_and_runs $compiler -std=c17 $options
 	done
 done
+if [ "$(getconf LONG_BIT)" = 64 ]; then
+	check 'an event costs 24 bytes of writable memory' costs_24_bytes gcc -std=c17 -O2 -fPIE -pie
+	check 'it does so with clang' costs_24_bytes clang -std=c17 -O2 -fPIE -pie
+fi
 for compiler in g++ clang++; do
 	for standard in c++17 c++20; do
 		check "$compiler -std=$standard" builds_and_runs $compiler -std=$standard -O2
