@@ -157,7 +157,7 @@ TESTS := $(TESTS_OF_PARTS) $(INTEGRATION_TESTS:%=$(B)/tests/%)
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 ASAN := $(B)/asan
 ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh tests/integration/test_policy.sh \
-	tests/integration/test_metrics.py tests/integration/test_top.sh
+	tests/integration/test_metrics.py tests/integration/test_top.sh tests/integration/test_faults.py
 # What has threads: the library, a thread that closes and one that reads the policy.
 TSAN := $(B)/tsan
 TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_alive test_disposal test_library test_reload test_static)
@@ -299,7 +299,6 @@ fuzz: test-dependencies
 EVERY ?= 1
 faults: test-dependencies
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
-	$(Q)tests/run-tests.sh $(ASAN) tests/integration/test_faults.py
 	$(Q)B=$(ASAN) tests/faults/sweep.py --every=$(EVERY)
 	$(Q)B=$(ASAN) tests/faults/interrupts.py --every=$(EVERY)
 

@@ -376,6 +376,19 @@ PUBLIC struct passwd *getpwnam(const char *name)
 	return user;
 }
 
+#ifdef BEHIND_ASAN
+/* ASan asks at the start of each thread, with memory of the C library's, and can't do without. */
+PUBLIC int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+{
+	int r;
+
+	spared = true;
+	r = REAL(pthread_getattr_np)(thread, attributes);
+	spared = false;
+	return r;
+}
+#endif
+
 struct rest {
 	long argument[6];
 };

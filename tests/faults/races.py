@@ -42,11 +42,17 @@ def live_once(daemon, name, chance):
         client.write(one, 1)
     if chance.random() < 0.5:
         client.release(chance.choice(names))
-    if chance.random() < 0.2:
-        client.register("1bad", *(f"more{i} u32 a" for i in range(6)))
     # Sometimes in the middle of a request.
     if chance.random() < 0.3:
         client.register_and_leave(names[0] + " u32 a")
+    client.close()
+
+
+def be_refused(daemon, name):
+    """Another tenant: what it holds until the daemon has seen that it is gone must not be in the way of the next life."""
+    client = Client(daemon, name + "-greedy", PATIENCE)
+    expect(f"it is welcome: {client.heard}", client.hello())
+    expect("what is no description is refused", client.register("1bad", *(f"more{i} u32 a" for i in range(6)))[0])
     client.close()
 
 
@@ -55,6 +61,8 @@ def program(daemon, name, seed, end, results):
     try:
         while time.monotonic() < end:
             live_once(daemon, name, chance)
+            if chance.random() < 0.2:
+                be_refused(daemon, name)
             lives += 1
         results.put((name, lives, ""))
     except Exception:  # pylint: disable=broad-except
