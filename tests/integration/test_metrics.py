@@ -369,10 +369,10 @@ def check_readers():
         text = read_all(daemon.metrics)
         check("one more waits, until one of those is cut off",
               [] if text.endswith(b"# EOF\n") and CUT_OFF in daemon.log() else [daemon.log()])
-        check("what they had not read by then is lost to them",
-              [len(rest) for rest in (rest_of(reader) for reader in idle) if rest.endswith(b"# EOF\n")])
         check("and the log says it of each",
               [] if eventually(lambda: daemon.log().count(CUT_OFF) == READERS_MAX) else [daemon.log()])
+        check("what they had not read by then is lost to them",
+              [len(rest) for rest in (rest_of(reader) for reader in idle) if rest.endswith(b"# EOF\n")])
         for reader in [*idle, last]:
             reader.close()
 
