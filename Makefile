@@ -41,8 +41,8 @@ endif
 BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev \
 	clang bpftool libbpf-dev
 DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
-TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang clang-format clang-tidy cppcheck llvm mandoc python3 python3-prometheus-client \
-	procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
+TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
+	mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
 
 # What we are compared with, and who draws it.
 BENCH_PACKAGES := liblttng-ust-dev lttng-tools systemtap-sdt-dev dbus-broker valgrind gnuplot-nox
