@@ -93,6 +93,7 @@ int connect_to_broker(const struct broker *);
 /* Each of them granted, or the program ends. The last stream that came with it, and the first event's index, unless NULL. */
 void ask_broker(int socket, char (*names)[NAME_BYTES], unsigned n, int *ret_stream, uint32_t *ret_index);
 struct wire_account query_broker(int socket);
+void query_by_all(const int *sockets, unsigned n);
 /* Until nothing is charged to our tenant any more, and the kernel has forgotten it, too. */
 void broker_settle(const struct broker *);
 /* Through libuserev, and waits until the daemon has answered. */

@@ -41,24 +41,29 @@ static double restart(void)
 	kill(broker.daemon, SIGKILL);
 	waitpid(broker.daemon, NULL, 0);
 	broker_start_daemon(&broker);
-	for (unsigned i = 0; i < PROGRAMS; i++)
-		query_broker(sockets[i]);
+	query_by_all(sockets, PROGRAMS);
 	return now() - begin;
 }
 
-static int open_data(unsigned number _unused_)
+/* What it takes to start that program alone, whatever it has to do then. */
+static double start_and_end(void)
 {
-	return direct_open();
+	const char *const argv[] = { built("userevd"), "--version", NULL };
+	double begin = now();
+
+	run(argv);
+	return now() - begin;
 }
 
-static void by_kernel(int data, unsigned number)
+/* What is registered goes with its file, and so it begins with another one. */
+static void by_kernel(int prepared _unused_, unsigned number)
 {
-	direct_register_all(data, names[number], events_each);
+	direct_register_all(direct_open(), names[number], events_each);
 }
 
 static double register_again(void)
 {
-	struct programs programs = { .n = PROGRAMS, .prepare = open_data, .work = by_kernel };
+	struct programs programs = { .n = PROGRAMS, .work = by_kernel };
 	double took;
 
 	for (unsigned i = 0; i < PROGRAMS; i++)
@@ -73,19 +78,25 @@ static double register_again(void)
 static void compare(unsigned events)
 {
 	struct side ours = { .name = "daemon restarted" }, theirs = { .name = "ioctls of all" };
+	struct side starts = { .name = "userevd --version" }, restoring = { .name = "daemon restarted" };
 	unsigned rounds = has_status_page() ? 1 : pick(3, 1), restarts = pick(3, 1);
 	char question[96];
 
 	events_each = events / PROGRAMS;
 	for (unsigned i = 0; i < rounds; i++) {
 		hold();
-		for (unsigned j = 0; j < restarts; j++)
+		for (unsigned j = 0; j < restarts; j++) {
+			side_add(&starts, start_and_end());
 			side_add(&ours, restart());
+			side_add(&restoring, ours.value[ours.n - 1] - starts.value[starts.n - 1]);
+		}
 		let_go();
 		side_add(&theirs, register_again());
 	}
 	snprintf(question, sizeof(question), "restart with 500 connections and %u events", events);
 	report(question, "us", &ours, &theirs, 1);
+	report("... of that the start of a program", "us", &starts, NULL, 0);
+	report("... and what is left, which is restoring", "us", &restoring, &theirs, 1);
 }
 
 int main(void)

@@ -317,6 +317,27 @@ struct wire_account query_broker(int socket)
 	return account;
 }
 
+/* All of them wait at a time, as programs do. */
+void query_by_all(const int *sockets, unsigned n)
+{
+	uint32_t before = serial;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct packet packet = begin(KIND_QUERY);
+
+		encode_end(&packet);
+		if (transport_send(sockets[i], packet.data, packet.size, NULL, 0, 0) < 0)
+			fail("to the daemon");
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct fdset fds = { 0 };
+
+		while (receive(sockets[i], &fds).serial != before + 1 + i)
+			fdset_deinit(&fds);
+		fdset_deinit(&fds);
+	}
+}
+
 void broker_settle(const struct broker *broker)
 {
 	int fd = connect_to_broker(broker);

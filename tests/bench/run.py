@@ -213,7 +213,7 @@ done"""
 
 def run_guest(build, section, terminal, kernel, names, limits):
     program_limit, guest_limit = limits
-    command = ["tests/vm/run-guest.sh", "--awake", "--limit=%d" % guest_limit, kernel, "--", "env",
+    command = ["tests/vm/run-guest.sh", "--for-measuring", "--limit=%d" % guest_limit, kernel, "--", "env",
                "QUICK=" + os.environ["QUICK"], "B=%s" % build, "bash", "-c", GUEST_SCRIPT % program_limit, "bench", *names]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT,
                           env={**os.environ, "B": str(build)}) as process:

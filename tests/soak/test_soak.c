@@ -41,7 +41,7 @@ enum {
 
 struct deeds *deeds;
 
-static unsigned seconds = 20;
+static unsigned seconds = 120;
 static uint64_t seed;
 
 enum leg { BOTH_END, DAEMON_ENDS, NOBODY_ENDS };

@@ -8,7 +8,8 @@
 #   --limit=SECONDS  a guest that runs longer is killed (default 300; 0: never)
 #   --memory=MB      (default 2048)
 #   --share=DIR      a directory that the guest sees, writable, as /run/guest; console.log is left there (default: a temporary one)
-#   --awake          its processors never halt: to wake an emulated one takes a millisecond, which no measurement is about
+#   --for-measuring  one processor, which never halts. Of two that are emulated (QEMU 7.2) now and then one stands still until its
+#                    next tick, which is milliseconds; and to wake one takes a millisecond, which no measurement is about, either.
 #   --systemd        systemd is started, and the command is a unit of it
 #   --before=SCRIPT  with --systemd: run before it starts, with the files that it will find
 #   --shell          the command has this terminal, or what is piped into here
@@ -19,7 +20,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 B=${B:-build}
-limit=300 memory=2048 share='' mode=command kernel_options='' before=true
+limit=300 memory=2048 processors=2 share='' mode=command kernel_options='' before=true
 terminal='' scratch='' guest=''
 
 fail()
@@ -33,7 +34,7 @@ while [ $# -gt 0 ]; do
 	--limit=*) limit=${1#*=} ;;
 	--memory=*) memory=${1#*=} ;;
 	--share=*) share=${1#*=} ;;
-	--awake) kernel_options=idle=poll ;;
+	--for-measuring) processors=1 kernel_options=idle=poll ;;
 	--systemd) mode=systemd ;;
 	--before=*) before=${1#*=} ;;
 	--shell) mode=shell ;;
@@ -105,7 +106,7 @@ truncate -s 8G "$scratch/changes"
 PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=1,nodiscard "$scratch/changes"
 
 # A comma ends a value, two are one. On a busy host the kernel may find that its timer does not tick: it is told not to look.
-qemu=(qemu-system-x86_64 -accel "$accelerator" -smp 2 -m "$memory" -nodefaults -display none -no-reboot -net none
+qemu=(qemu-system-x86_64 -accel "$accelerator" -smp "$processors" -m "$memory" -nodefaults -display none -no-reboot -net none
 	-kernel "$image" -initrd "$initrd"
 	-append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check $kernel_options rdinit=/init -- $mode"
 	-virtfs "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
