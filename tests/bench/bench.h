@@ -66,6 +66,7 @@ struct broker {
 	char control[96];
 	char keeper_socket[96];
 	const char *backend;
+	const char *tenants;
 	int clients; /* listening: as systemd does it, where they outlive daemon and keeper; 0: they start each other */
 	int controls;
 	int keepers;
@@ -75,8 +76,8 @@ struct broker {
 
 /* With this policy, and the backend that it finds by itself (NULL), or the one of that name. */
 void broker_start(struct broker *, const char *backend, const char *policy);
-/* Daemon and keeper side by side, as systemd starts them. */
-void broker_start_apart(struct broker *, const char *policy);
+/* Daemon and keeper side by side, as systemd starts them; the daemon with one more option, or NULL. */
+void broker_start_apart(struct broker *, const char *policy, const char *tenants);
 void broker_start_daemon(struct broker *);
 void broker_stop(struct broker *);
 /* Its backend and its guard, below the table. */

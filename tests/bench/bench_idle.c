@@ -119,7 +119,7 @@ int main(void)
 
 	raise_limits(FILES);
 	if (has_user_events())
-		broker_start_apart(&broker, no_limits);
+		broker_start_apart(&broker, no_limits, NULL);
 	else
 		broker_start(&broker, "embedded", no_limits);
 	holder = connect_to_broker(&broker);

@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * How long does nobody answer when the daemon is killed and started again, with 500 programs that hold 1,000 or 10,000 events?
- * From the kill until all of them have an answer, beside as many programs that register their events themselves again, which
- * is what would have to be done if the one who holds them went away. As root, in a guest.
+ * How long does nobody answer when the daemon is killed and started again, with 500 programs of 100 tenants that hold 1,000 or
+ * 10,000 events? From the kill until all of them have an answer, beside as many programs that register their events themselves
+ * again, which is what would have to be done if the one who holds them went away. As root, in a guest.
  */
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "tests/bench/bench.h"
 
-enum { PROGRAMS = 500, EVENTS_MAX = 20 };
+enum { PROGRAMS = 500, TENANTS = 100, EVENTS_MAX = 20 };
 
 static struct broker broker;
 static char names[PROGRAMS][EVENTS_MAX][NAME_BYTES];
 static int sockets[PROGRAMS];
 static unsigned events_each;
 
+/* A tenant is a process, and the name that it has. */
+static void be_of_tenant(unsigned number)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "tenant_%u", number);
+	prctl(PR_SET_NAME, name);
+}
+
 static void hold(void)
 {
 	for (unsigned i = 0; i < PROGRAMS; i++) {
 		make_names(names[i], events_each);
+		be_of_tenant(i % TENANTS);
 		sockets[i] = connect_to_broker(&broker);
 		ask_broker(sockets[i], names[i], events_each, NULL, NULL);
 	}
@@ -93,7 +104,7 @@ static void compare(unsigned events)
 		let_go();
 		side_add(&theirs, register_again());
 	}
-	snprintf(question, sizeof(question), "restart with 500 connections and %u events", events);
+	snprintf(question, sizeof(question), "restart with 100 tenants, 500 connections and %u events", events);
 	report(question, "us", &ours, &theirs, 1);
 	report("... of that the start of a program", "us", &starts, NULL, 0);
 	report("... and what is left, which is restoring", "us", &restoring, &theirs, 1);
@@ -102,7 +113,7 @@ static void compare(unsigned events)
 int main(void)
 {
 	raise_limits(FILES);
-	broker_start_apart(&broker, no_limits);
+	broker_start_apart(&broker, no_limits, "--tenants=process");
 	compare(1000);
 	if (pick(1, 0) && !has_status_page())
 		compare(10000);

@@ -131,9 +131,8 @@ static pid_t spawn_listening(const char **argv, const int *fds, unsigned n, cons
 void broker_start_daemon(struct broker *broker)
 {
 	char keeper[128], where[128];
-	const char *argv[] = {
-		built("userevd"), "--foreground", "--log-level=err", "--user=nobody", keeper, where, NULL
-	};
+	const char *argv[] = { built("userevd"), "--foreground", "--log-level=err", "--user=nobody",
+			       keeper,		 where,		 broker->tenants,   NULL };
 	const int fds[] = { broker->clients, broker->controls };
 
 	snprintf(keeper, sizeof(keeper), "--keeper-socket=%s", broker->keeper_socket);
@@ -141,11 +140,11 @@ void broker_start_daemon(struct broker *broker)
 	broker->daemon = spawn_listening(argv, fds, 2, "clients:control");
 }
 
-void broker_start_apart(struct broker *broker, const char *policy)
+void broker_start_apart(struct broker *broker, const char *policy, const char *tenants)
 {
 	const char *argv[] = { built("userevd-keeper"), "--guard=prefer", "--hold=60", NULL };
 
-	*broker = (struct broker){ 0 };
+	*broker = (struct broker){ .tenants = tenants };
 	make_directory(broker, policy);
 	broker->clients = listen_at(broker->socket, 0666, 1);
 	broker->controls = listen_at(broker->control, 0600, 1);
