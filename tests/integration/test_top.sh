@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 scratch=$(mktemp -d)
 chmod 755 "$scratch"
 programs=()
-trap '{ for pid in $(cat "$scratch/pid") "${programs[@]}"; do kill $pid; kill -CONT $pid; done; wait; } 2>/dev/null; rm -rf "$scratch"' EXIT
+trap '{ for pid in $(cat "$scratch/pid") "${programs[@]}"; do end $pid; done; wait; } 2>/dev/null; rm -rf "$scratch"' EXIT
 export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TERM=xterm
 unset USEREVCTL_WIDTH NO_COLOR
 ctl=$B/userevctl
@@ -19,6 +19,14 @@ cat >"$scratch/start" <<END
 	--control-socket="$USEREV_CONTROL_SOCKET" >>"$scratch/log" 2>&1 &
 echo \$! >"$scratch/pid"
 END
+
+# What terminal.py started is no child of ours, and what looks for its leaks at the end may hang there.
+end()
+{
+	kill "$1"
+	kill -CONT "$1"
+	timeout 20 tail -f --pid="$1" -s 0.1 /dev/null || kill -KILL "$1"
+}
 
 start_daemon()
 {
