@@ -412,20 +412,22 @@ static void encode_item(struct packet *packet, const struct item *item)
 	encode_answer(packet, &answer);
 }
 
-/* The client must not have this stream after all, nor what was granted on it. */
+/*
+ * The client must not have this stream after all, nor what it leases there: of this request, or of one that a daemon before us
+ * had granted and not answered.
+ */
 static void take_back(struct registration *registration, struct client *client, const struct stream *stream)
 {
+	struct lease *lease, *next;
+
+	HASH_ITER(by_bit, client->leases, lease, next)
+		if (lease->reference->stream == stream)
+			lease_drop(lease);
 	for (size_t i = 0; i < registration->n_items; i++) {
 		struct item *item = &registration->items[i];
-		struct lease *lease;
 
-		if (item->refusal != REFUSAL_NONE || item->stream != stream)
-			continue;
-		lease = lease_by_bit(client, item->grant->bit);
-		/* What was asked for twice has one lease. */
-		if (lease)
-			lease_drop(lease);
-		refuse_file(client, item);
+		if (item->refusal == REFUSAL_NONE && item->stream == stream)
+			refuse_file(client, item);
 	}
 }
 

@@ -381,6 +381,34 @@ TEST(without_a_guard_each_keeps_a_file_of_his_own)
 }
 END_TEST
 
+/* Another policy gave its events other names, and so the request that is answered at last is not about what it had. */
+TEST(what_was_granted_and_not_answered_goes_with_the_file_that_must_stay)
+{
+	static const char *const both[] = { "hello u32 x", "more u32 x" };
+	KEPT(world);
+
+	world->daemon->options.tenant_is_process = false;
+	world_adopt(world, "[/**]\nNamePrefix=p_\n");
+	{
+		WELCOMED(one, world, 1);
+		WELCOMED(two, world, 2);
+		struct answer answers[2];
+
+		get(&one, "hello u32 x");
+		hold();
+		say_register(&two, 0, both, ARRAY_SIZE(both));
+		expect_silence(&two);
+		world_leave_daemon(world);
+		fake.guard = false;
+		world_next_daemon(world);
+		expect_answers(&two, answers, ARRAY_SIZE(both));
+		for (size_t i = 0; i < ARRAY_SIZE(both); i++)
+			ck_assert_uint_eq(answers[i].refusal, REFUSAL_TROUBLE);
+		ck_assert_uint_eq(query(&two).leases, 0);
+	}
+}
+END_TEST
+
 TEST(a_connection_that_is_cut_is_taken_back)
 {
 	KEPT(world);
@@ -571,7 +599,7 @@ SUITE("restore", without_a_keeper_that_stays_nothing_is_entered, a_client_notice
       what_was_asked_for_by_somebody_who_has_left_is_found_and_charged, what_the_kernel_refused_is_not_asked_for_again,
       who_shares_a_bundle_shares_it_still, who_watches_is_told_to_look_at_everything, what_persists_is_charged_still,
       who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more, without_a_guard_each_keeps_a_file_of_his_own,
-      a_connection_that_is_cut_is_taken_back, a_newer_ledger_is_left_alone, a_ledger_that_is_none_is_left_alone,
-      many_restarts_are_as_good_as_one, who_asks_for_one_page_at_the_same_time_costs_no_fd,
-      who_comes_and_goes_while_there_is_no_keeper_costs_no_fd, what_is_on_its_way_to_the_keeper_is_counted,
-      a_restore_that_fails_leaves_everything_as_it_was)
+      what_was_granted_and_not_answered_goes_with_the_file_that_must_stay, a_connection_that_is_cut_is_taken_back,
+      a_newer_ledger_is_left_alone, a_ledger_that_is_none_is_left_alone, many_restarts_are_as_good_as_one,
+      who_asks_for_one_page_at_the_same_time_costs_no_fd, who_comes_and_goes_while_there_is_no_keeper_costs_no_fd,
+      what_is_on_its_way_to_the_keeper_is_counted, a_restore_that_fails_leaves_everything_as_it_was)
