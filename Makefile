@@ -328,7 +328,7 @@ $(B)/fuzz_daemon: $(B)/tests/fuzz/fuzz_daemon.o $(B)/tests/suite.o $(call object
 	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=_ck_assert_failed,--wrap=_mark_point $(LDFLAGS) $^ -o $@ -pthread -lev \
 		$(call pkg,--libs,check libsystemd)
 
-# Here, where the daemon may have to be the tracer; in a guest where KERNEL= is said. `make test` has twenty seconds of it.
+# Here, where the daemon may have to be the tracer; in a guest where KERNEL= is said. `make test` has two minutes of it.
 SOAK_TEST := $(B)/tests/test_soak
 SOAK_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL))
 soak: SECONDS ?= 120
