@@ -20,11 +20,11 @@ cat >"$scratch/start" <<END
 echo \$! >"$scratch/pid"
 END
 
-# What terminal.py started is no child of ours, and what looks for its leaks at the end may hang there.
+# First it goes on: a SIGCONT later would undo the stop that ASan, looking for leaks at the end, waits for.
 end()
 {
-	kill "$1"
 	kill -CONT "$1"
+	kill "$1"
 	timeout 20 tail -f --pid="$1" -s 0.1 /dev/null || kill -KILL "$1"
 }
 
