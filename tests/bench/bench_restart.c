@@ -45,12 +45,13 @@ static void let_go(void)
 	broker_settle(&broker);
 }
 
-static double restart(void)
+static double restart(double *ret_end)
 {
 	double begin = now();
 
 	kill(broker.daemon, SIGKILL);
 	waitpid(broker.daemon, NULL, 0);
+	*ret_end = now() - begin;
 	broker_start_daemon(&broker);
 	query_by_all(sockets, PROGRAMS);
 	return now() - begin;
@@ -89,23 +90,27 @@ static double register_again(void)
 static void compare(unsigned events)
 {
 	struct side ours = { .name = "daemon restarted" }, theirs = { .name = "ioctls of all" };
-	struct side starts = { .name = "userevd --version" }, restoring = { .name = "daemon restarted" };
+	struct side ends = { .name = "until it is killed" }, starts = { .name = "userevd --version" };
+	struct side restoring = { .name = "daemon restarted" };
 	unsigned rounds = has_status_page() ? 1 : pick(3, 1), restarts = pick(3, 1);
 	char question[96];
+	double end;
 
 	events_each = events / PROGRAMS;
 	for (unsigned i = 0; i < rounds; i++) {
 		hold();
 		for (unsigned j = 0; j < restarts; j++) {
 			side_add(&starts, start_and_end());
-			side_add(&ours, restart());
-			side_add(&restoring, ours.value[ours.n - 1] - starts.value[starts.n - 1]);
+			side_add(&ours, restart(&end));
+			side_add(&ends, end);
+			side_add(&restoring, ours.value[ours.n - 1] - starts.value[starts.n - 1] - end);
 		}
 		let_go();
 		side_add(&theirs, register_again());
 	}
 	snprintf(question, sizeof(question), "restart with 100 tenants, 500 connections and %u events", events);
 	report(question, "us", &ours, &theirs, 1);
+	report("... of that the end of the daemon before", "us", &ends, NULL, 0);
 	report("... of that the start of a program", "us", &starts, NULL, 0);
 	report("... and what is left, which is restoring", "us", &restoring, &theirs, 1);
 }
