@@ -87,7 +87,7 @@ bool has_user_events(void);
 extern const char no_limits[];
 
 /* Packets, for as long as an answer takes: the library's patience is a program's, and a guest is slow. */
-int dial(const struct broker *);
+int dial(const char *path);
 /* HELLO and its answer; a page is closed unless wanted. */
 void greet(int socket, int *ret_page);
 int connect_to_broker(const struct broker *);
@@ -151,6 +151,5 @@ struct echo {
 
 /* A program that sends back each packet, to any number of clients. */
 void echo_start(struct echo *);
-int echo_connect(const struct echo *);
 void echo_trip(int socket);
 void echo_stop(struct echo *);

@@ -38,7 +38,7 @@ static void by_broker(int socket, unsigned number _unused_)
 
 static void by_nobody(int socket _unused_, unsigned number _unused_)
 {
-	int fd = echo_connect(&echo);
+	int fd = dial(echo.path);
 
 	echo_trip(fd);
 	echo_trip(fd);

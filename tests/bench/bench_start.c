@@ -36,7 +36,7 @@ static double start_in_parts(char (*names)[NAME_BYTES], double *ret)
 	int fd, page, stream = -1;
 	void *mapped;
 
-	fd = dial(&broker);
+	fd = dial(broker.socket);
 	ret[CONNECT] = measured(&begin);
 	greet(fd, &page);
 	ret[HELLO] = measured(&begin);
@@ -78,7 +78,7 @@ static double start_directly(char (*names)[NAME_BYTES])
 static double empty_trips(void)
 {
 	double begin = now();
-	int fd = echo_connect(&echo);
+	int fd = dial(echo.path);
 
 	for (unsigned i = 0; i < TRIPS; i++)
 		echo_trip(fd);

@@ -227,13 +227,13 @@ static struct message exchange(int fd, struct packet *packet, struct fdset *ret)
 	}
 }
 
-int dial(const struct broker *broker)
+int dial(const char *path)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address;
 	socklen_t length;
 
-	transport_address(broker->socket, &address, &length);
+	transport_address(path, &address, &length);
 	if (connect(fd, (struct sockaddr *)&address, length) < 0)
 		fail("connect");
 	return fd;
@@ -253,7 +253,7 @@ void greet(int socket, int *ret_page)
 
 int connect_to_broker(const struct broker *broker)
 {
-	int fd = dial(broker);
+	int fd = dial(broker->socket);
 
 	greet(fd, NULL);
 	return fd;

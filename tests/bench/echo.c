@@ -66,18 +66,6 @@ void echo_start(struct echo *echo)
 	close(listener);
 }
 
-int echo_connect(const struct echo *echo)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un address;
-	socklen_t length;
-
-	transport_address(echo->path, &address, &length);
-	if (connect(fd, (struct sockaddr *)&address, length) < 0)
-		fail(echo->path);
-	return fd;
-}
-
 void echo_trip(int socket)
 {
 	char packet[PACKET] = { 0 };

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The man pages say what the programs and the headers say: options and defaults against --help, the protocol's numbers and
-# offsets against protocol.h and refusal.c, the example's bytes against a daemon. $BUILD is where userevd and userevctl are.
+# offsets against protocol.h and refusal.c, the example's bytes against a daemon. $B is where userevd and userevctl are.
 
 import array
 import json
@@ -15,20 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.abspath(os.environ.get("BUILD") or os.environ.get("B") or os.path.join(TREE, "build"))
-passed = failed = 0
-
-
-def check(sentence, wrong):
-    """One check: `wrong` is a list of what is not as the sentence says."""
-    global passed, failed
-    if wrong:
-        failed += 1
-        print(f"FAILED  {sentence}: {'; '.join(wrong)}")
-    else:
-        passed += 1
-        print(f"ok      {sentence}")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import BUILD, TREE, check, sum_up  # noqa: E402
 
 
 def source(path):
@@ -424,7 +412,7 @@ def check_page(path, pages):
 def main():
     if not shutil.which("mandoc"):
         print("0 passed, 0 failed, 1 skipped: the man pages need mandoc")
-        return 0
+        sys.exit()
     protocol = rendered("protocol/userevd-protocol.7")
     check_userevd()
     check_keeper()
@@ -438,8 +426,7 @@ def main():
     pages = list(all_pages())
     for page in pages:
         check_page(page, pages)
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
 
 
-sys.exit(main())
+main()
+sum_up()

@@ -8,19 +8,8 @@ import os
 import re
 import sys
 
-TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-passed = failed = 0
-
-
-def check(sentence, wrong):
-    """One check: `wrong` is a list of what is not as the sentence says."""
-    global passed, failed
-    if wrong:
-        failed += 1
-        print(f"FAILED  {sentence}: {'; '.join(wrong)}")
-    else:
-        passed += 1
-        print(f"ok      {sentence}")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import TREE, check, sum_up  # noqa: E402
 
 
 def source(path):
@@ -45,8 +34,7 @@ def main():
               ["no command"] * (not targets) + ["no figure, or no outcome"] * (not often or not lost))
     check("what it links to is there",
           [link for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", page) if not os.path.exists(os.path.join(TREE, link))])
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
 
 
-sys.exit(main())
+main()
+sum_up()
