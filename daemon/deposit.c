@@ -67,12 +67,6 @@ static struct kernel_call withdrawal_of(uint64_t number)
 	return (struct kernel_call){ .op = KERNEL_WITHDRAW, .number = number, .fd = -1 };
 }
 
-void deposit_ledger(struct daemon *daemon)
-{
-	if (daemon->ledger)
-		deposit(daemon, DEPOSIT_LEDGER, daemon->ledger->fd);
-}
-
 void deposit_end(struct daemon *daemon)
 {
 	daemon->ledger = ledger_free(daemon->ledger);
@@ -128,7 +122,8 @@ void deposit_all(struct daemon *daemon)
 {
 	struct client *client;
 
-	deposit_ledger(daemon);
+	if (daemon->ledger)
+		deposit(daemon, DEPOSIT_LEDGER, daemon->ledger->fd);
 	TAILQ_FOREACH(client, &daemon->clients, all)
 		if (client->tenant)
 			deposit_connection(client);

@@ -10,8 +10,6 @@ enum { DEPOSIT_LEDGER = 0 }; /* its number; a client's connection has the client
 
 /* From now on all is entered in a new ledger, if there is a keeper to leave it with. */
 int deposit_begin(struct daemon *);
-/* … and it is the one that the next daemon finds. */
-void deposit_ledger(struct daemon *);
 /* Whoever comes next goes on from here: nothing more is entered, struck or taken back. */
 void deposit_end(struct daemon *);
 /* Now and then: the ledger is kept short, and given up where it can't be kept. */

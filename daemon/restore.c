@@ -11,6 +11,8 @@
 
 #include "daemon/restore.h"
 
+#include <fcntl.h>
+
 #include "daemon/bundle.h"
 #include "daemon/daemon.h"
 #include "daemon/declared.h"
@@ -59,6 +61,13 @@ static int ask(struct daemon *daemon, struct kernel_call *calls, size_t n)
 	if (n > 0)
 		kernel_submit(daemon->kernel, calls, n, on_answered, &under_way);
 	return daemon_await(daemon, &under_way);
+}
+
+static int ask_one(struct daemon *daemon, struct kernel_call *call)
+{
+	int r = ask(daemon, call, 1);
+
+	return r < 0 ? r : MIN(call->result, 0);
 }
 
 /* One call for each thing of a kind, in their order. NULL: there are none, or there is no memory. */
@@ -497,7 +506,7 @@ static int build(struct restoration *restoration)
 static int read_deposited(struct daemon *daemon, struct ledger_image *ret)
 {
 	struct kernel_call call = { .op = KERNEL_DEPOSITED, .number = DEPOSIT_LEDGER, .fd = -1 };
-	int r = ask(daemon, &call, 1);
+	int r = ask_one(daemon, &call);
 
 	if (r < 0 || call.result != KERNEL_OK)
 		return r;
@@ -513,13 +522,21 @@ static int read_deposited(struct daemon *daemon, struct ledger_image *ret)
 	return 0;
 }
 
-/* From here on this daemon's ledger is the one that counts. */
+/* From here on this daemon's ledger is the one that counts: the last one's must not be what the next daemon finds. */
 static int take_over(struct daemon *daemon)
 {
+	struct kernel_call deposit = {
+		.op = KERNEL_DEPOSIT,
+		.number = DEPOSIT_LEDGER,
+		.fd = fcntl(daemon->ledger->fd, F_DUPFD_CLOEXEC, 0),
+	};
 	struct kernel_call disown = { .op = KERNEL_DISOWN, .fd = -1 };
+	int r;
 
-	deposit_ledger(daemon);
-	return ask(daemon, &disown, 1);
+	if (deposit.fd < 0)
+		return -errno;
+	r = ask_one(daemon, &deposit);
+	return r < 0 ? r : ask_one(daemon, &disown);
 }
 
 int restore(struct daemon *daemon)

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "daemon/restore.h"
+#include "kernel/message.h"
 #include "kernel/uapi.h"
 #include "tests/unit/shortage.h"
 
@@ -332,11 +333,20 @@ static int fake_carry_out(struct kernel_call *call)
 	}
 }
 
+/* What it brings is taken, whatever becomes of it. */
+static int run_out_of_memory(struct kernel_call *call)
+{
+	if (message_op_takes_fd(call->op))
+		call->fd = fd_close(call->fd);
+	return -ENOMEM;
+}
+
 static void fake_submit(struct kernel *kernel _unused_, struct kernel_call *calls, size_t n, kernel_done *done _unused_,
 			void *data _unused_)
 {
 	for (size_t i = 0; i < n; i++)
-		calls[i].result = fake_carry_out(&calls[i]);
+		calls[i].result = fake.out_of_memory >> calls[i].op & 1 ? run_out_of_memory(&calls[i])
+									: fake_carry_out(&calls[i]);
 	if (done)
 		done(data, calls, n);
 }

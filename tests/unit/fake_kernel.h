@@ -46,7 +46,8 @@ struct fake {
 	bool keeps;			  /* what it has outlives the daemon */
 	const struct kernel_ops *carrier; /* the embedded backend, for what is left */
 	bool guard;
-	uint32_t page[PAGES]; /* their numbers; 0: none */
+	uint64_t out_of_memory; /* for calls of these kinds, a bit for each */
+	uint32_t page[PAGES];	/* their numbers; 0: none */
 	int page_fd[PAGES];
 	struct fake_stream stream[STREAMS];
 	struct fake_slot slot[SLOTS];

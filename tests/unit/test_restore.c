@@ -590,6 +590,32 @@ TEST(a_restore_that_fails_leaves_everything_as_it_was)
 }
 END_TEST
 
+TEST(what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)
+{
+	static const enum kernel_op asked[] = { KERNEL_DEPOSITED, KERNEL_PAGE_FETCH, KERNEL_STREAM_FETCH,
+						KERNEL_DEPOSIT, KERNEL_DISOWN };
+
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		struct world *world = world_kept(false);
+
+		{
+			WELCOMED(end, world, 1);
+
+			get(&end, "hello u32 x");
+			world_leave_daemon(world);
+			fake.out_of_memory = UINT64_C(1) << asked[i];
+			ck_assert_int_eq(world_try_next_daemon(world, -1), -ENOMEM);
+			fake.out_of_memory = 0;
+			world_leave_daemon(world);
+			world_next_daemon(world);
+			ck_assert_uint_eq(world->daemon->connections, 1);
+			turn(world);
+		}
+		world_leave(&world);
+	}
+}
+END_TEST
+
 SUITE("restore", without_a_keeper_that_stays_nothing_is_entered, a_client_notices_nothing,
       new_events_of_it_come_to_the_same_file, somebody_new_shares_what_was_there_before, tenants_keep_their_pages,
       who_has_left_meanwhile_has_left, what_lingers_goes_on_lingering, what_was_released_is_not_held_again,
@@ -602,4 +628,5 @@ SUITE("restore", without_a_keeper_that_stays_nothing_is_entered, a_client_notice
       what_was_granted_and_not_answered_goes_with_the_file_that_must_stay, a_connection_that_is_cut_is_taken_back,
       a_newer_ledger_is_left_alone, a_ledger_that_is_none_is_left_alone, many_restarts_are_as_good_as_one,
       who_asks_for_one_page_at_the_same_time_costs_no_fd, who_comes_and_goes_while_there_is_no_keeper_costs_no_fd,
-      what_is_on_its_way_to_the_keeper_is_counted, a_restore_that_fails_leaves_everything_as_it_was)
+      what_is_on_its_way_to_the_keeper_is_counted, a_restore_that_fails_leaves_everything_as_it_was,
+      what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)
