@@ -56,6 +56,7 @@ enum {
 #define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
 #define PAGES_INTERVAL	  0.05	 /* between looks at pages that somebody watches: a person does not notice */
 #define KEEPER_INTERVAL	  0.05	 /* between attempts to find another keeper: one that is restarted takes longer */
+#define KEEPER_PAUSE	  1.	 /* … after one that was there for less than that */
 #define PROBE_INTERVAL	  10.0	 /* between looks at data files that nobody guards */
 #define LINGER_FIRST	  0.02	 /* a process that ends closes its fds one after the other */
 #define LINGER_LAST	  1.0	 /* a charge is refunded within two seconds of the last close */

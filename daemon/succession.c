@@ -202,6 +202,7 @@ static void look_for_keeper(struct daemon *daemon)
 		return;
 	}
 	ev_timer_stop(daemon->loop, &daemon->w_succession);
+	daemon->keeper_came = daemon_now();
 	remote_succeed(daemon->kernel, socket, give_all, daemon);
 	ev_io_set(&daemon->w_kernel, daemon->kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
@@ -224,7 +225,8 @@ void succession_deinit(struct daemon *daemon)
 
 bool succession_begin(struct daemon *daemon, int error)
 {
-	bool again = daemon->keeper_has_gone;
+	const bool again = daemon->keeper_has_gone;
+	const bool soon = daemon->keeper_came > 0 && daemon_now() - daemon->keeper_came < KEEPER_PAUSE;
 
 	/* One with which this can't go on. */
 	if (!daemon->kernel->facts.deposits || error == -ESTALE || error == -EPROTO)
@@ -235,8 +237,9 @@ bool succession_begin(struct daemon *daemon, int error)
 		log_warning("the keeper has gone (%s): waiting for the next one", strerror(-error));
 	daemon->keeper_has_gone = true;
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
-	/* At once; after one that refuses, or goes before it has said a word, a little later. */
-	if (error != -ECONNREFUSED && !again)
+	daemon->w_succession.repeat = soon ? KEEPER_PAUSE : KEEPER_INTERVAL;
+	/* At once; after one that refuses, or goes as soon as it has come, a little later: it may be we who can't talk to it. */
+	if (error != -ECONNREFUSED && !again && !soon)
 		look_for_keeper(daemon);
 	if (!ev_is_active(&daemon->w_kernel))
 		ev_timer_again(daemon->loop, &daemon->w_succession);
