@@ -37,9 +37,11 @@ static void wait_and_remove(struct daemon *daemon, int pipe)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	prctl(PR_SET_NAME, "userevd-janitor");
-	if (pipe > 0)
-		close_range(0, (unsigned)pipe - 1, 0);
-	close_range((unsigned)pipe + 1, ~0U, 0);
+	/* What it has copies of would seem to be in use for as long as it lives. */
+	if (close_range((unsigned)pipe + 1, ~0U, 0) < 0 || (pipe > 0 && close_range(0, (unsigned)pipe - 1, 0) < 0)) {
+		log_warning("no janitor (%s): the sockets' files will stay where they are", strerror(errno));
+		_exit(EXIT_FAILURE);
+	}
 	while (read(pipe, &byte, 1) < 0 && errno == EINTR)
 		;
 	listener_remove_files(&daemon->metrics.listener);
