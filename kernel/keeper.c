@@ -19,6 +19,7 @@
 enum {
 	PACKETS_MAX = 16, /* that are not answered; more wait in the socket */
 	MEMORY_PAUSE_US = 10000,
+	MEMORY_TRIES = 500,
 };
 
 struct work {
@@ -86,13 +87,15 @@ static void take_back(struct keeper *keeper, struct kernel_call *calls, size_t n
 	}
 }
 
-/* It has to go: what is not answered, the next answer would be taken for. Memory comes back. */
+/* It has to go: what is not answered, the next answer would be taken for. Memory comes back; but the daemon is waiting. */
 static int send_when_there_is_memory(struct keeper *keeper, const struct kernel_call *calls, size_t n)
 {
-	int r;
+	int r = try_to_send_answers(keeper, calls, n);
 
-	while ((r = try_to_send_answers(keeper, calls, n)) == -ENOMEM || r == -ENOBUFS)
+	for (unsigned tries = 1; tries < MEMORY_TRIES && (r == -ENOMEM || r == -ENOBUFS); tries++) {
 		usleep(MEMORY_PAUSE_US);
+		r = try_to_send_answers(keeper, calls, n);
+	}
 	return r;
 }
 

@@ -536,9 +536,14 @@ int main(int argc, char **argv)
 	r = handover_take(&listener, &preparation);
 	if (r == 0)
 		return serve_all(&options, listener, &preparation);
-	if (r != -ENOENT || !has_socket() || fcntl(KEEPER_SOCKET, F_SETFD, FD_CLOEXEC) < 0) {
+	if (r == -ENOENT && !has_socket()) {
 		fprintf(stderr, "userevd-keeper is started by userevd or by systemd; see userevd(8)\n");
 		return 2;
 	}
-	return serve_parent(&options, KEEPER_SOCKET, &preparation);
+	if (r == -ENOENT)
+		r = fcntl(KEEPER_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ? -errno : 0;
+	if (r == 0)
+		return serve_parent(&options, KEEPER_SOCKET, &preparation);
+	fprintf(stderr, "userevd-keeper: can't take what it was handed: %s\n", strerror(-r));
+	return EXIT_FAILURE;
 }

@@ -5,6 +5,7 @@
 #include "kernel/keeper.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -43,6 +44,12 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 		return -1;
 	}
 	return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+/* Here time is short. */
+int usleep(useconds_t us)
+{
+	return nanosleep(&(struct timespec){ .tv_nsec = (long)us * 10 }, NULL);
 }
 
 /* --- the kernel --- */
@@ -487,6 +494,22 @@ TEST(an_answer_that_there_is_no_memory_for_comes_later)
 	}
 	ck_assert_uint_eq(without_memory, 0);
 	ck_assert_int_eq(hang_up(scene), 0);
+}
+END_TEST
+
+/* The daemon does not wait for ever. */
+TEST(an_answer_that_there_is_never_memory_for_is_the_end)
+{
+	READY_SCENE(scene);
+	const struct kernel_call call = { .op = KERNEL_CLEAN };
+	char byte;
+
+	daemons_end = scene->daemon;
+	without_memory = UINT_MAX;
+	say_calls(scene, &call, 1);
+	ck_assert_int_eq(recv(scene->daemon, &byte, 1, 0), 0);
+	ck_assert_int_eq(join(scene), 0);
+	without_memory = 0;
 }
 END_TEST
 
@@ -1576,7 +1599,8 @@ SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has,
       calls_come_through_as_they_were_sent_and_answers_go_back,
       every_fd_is_that_of_its_own_call_and_the_keeper_keeps_none, the_fullest_packets_are_taken,
       fds_that_cannot_be_sent_are_taken_back_and_the_rest_is_answered,
-      an_answer_that_there_is_no_memory_for_comes_later, packets_are_answered_one_by_one_in_order,
+      an_answer_that_there_is_no_memory_for_comes_later, an_answer_that_there_is_never_memory_for_is_the_end,
+      packets_are_answered_one_by_one_in_order,
       the_next_packets_are_read_before_the_first_is_answered_and_answers_keep_their_order,
       no_more_than_sixteen_packets_are_under_way_and_the_rest_waits_in_the_socket,
       a_daemon_that_hangs_up_while_much_is_under_way_is_answered_to_nobodys_harm,
