@@ -122,7 +122,8 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_examples.sh test_interoperation.sh test_python.py test_quiescence.py test_tracing.sh)
+	$(addprefix tests/integration/,test_conformance.py test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
+	test_quiescence.py test_tracing.sh)
 # What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix $(B)/tests/,$(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS))) $(GUARD_TESTS)
@@ -164,7 +165,7 @@ TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_alive test_disposal test_library t
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: all build build-tests confined deb packages install uninstall kernels help run demo test check asan tsan coverage tidy format clean
-.PHONY: FORCE analyze dependencies test-dependencies bench-dependencies vm-dependencies faults fuzz fuzz-coverage fuzzers races soak kernel-tests bench vm
+.PHONY: FORCE analyze dependencies test-dependencies bench-dependencies vm-dependencies faults faults-daemon faults-keeper fuzz fuzz-coverage fuzzers races soak kernel-tests bench vm
 .PHONY: exhaustion check-bypass check-vm check-packages check-restart $(KERNELS:%=kernel-%)
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -186,6 +187,7 @@ help:
 	@echo 'make fuzz        each harness of tests/fuzz for SECONDS=60, or RUNS= executions'
 	@echo 'make fuzz-coverage  which lines its corpora reach'
 	@echo 'make faults      each call of the daemon fails once, and from then on; EVERY=100 for a hundredth of it'
+	@echo 'make faults-keeper  … of the keeper, on a kernel, for hours; make faults-daemon … of a daemon that has a keeper'
 	@echo 'make races       programs come and go for SECONDS=60 while calls of the daemon come late'
 	@echo 'make soak        programs, policies and restarts by chance for SECONDS=120, and nothing grows; KERNEL=6.12 in a guest'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck, GCC'"'"'s analyser'
@@ -295,12 +297,18 @@ fuzz: test-dependencies
 	$(Q)$(BUILD) fuzzers
 	$(Q)tests/fuzz/run.sh $(B)/fuzz $(SECONDS)
 
-# Whatever call fails, and wherever userevctl is interrupted: hours, or each EVERY-th. And calls that come late, for SECONDS.
+# Whatever call fails, and wherever userevctl is interrupted; or each EVERY-th.
 EVERY ?= 1
 faults: test-dependencies
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
 	$(Q)B=$(ASAN) tests/faults/sweep.py --every=$(EVERY)
 	$(Q)B=$(ASAN) tests/faults/interrupts.py --every=$(EVERY)
+
+# The same for one of a pair, on a kernel: that takes hours.
+faults-daemon faults-keeper: faults-%: test-dependencies vm-dependencies
+	$(Q)$(BUILD) build
+	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
+	$(Q)B=$(B) tests/vm/run-guest.sh --limit=0 $(KERNEL) -- env VICTIMS=$(ASAN) tests/faults/sweep.py --fail=$* --every=$(EVERY)
 
 races: test-dependencies
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so

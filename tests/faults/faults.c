@@ -341,6 +341,13 @@ PUBLIC ssize_t read(int fd, void *buffer, size_t size)
 	return REAL(read)(fd, buffer, size);
 }
 
+/* How a hardened program calls it. */
+ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
+PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
+{
+	return read(fd, buffer, MIN(size, room));
+}
+
 PUBLIC ssize_t write(int fd, const void *data, size_t size)
 {
 	if (!is_file(fd))

@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from checks import BUILD, PATIENCE  # noqa: E402
+from plan import VICTIMS  # noqa: E402
 from scenario import CLEAN_EXITS, Broken, Daemon, GaveUp, until  # noqa: E402
 
 TRACEFS = "/sys/kernel/tracing"
@@ -71,6 +72,9 @@ class Pair(Daemon):
         self.supervisor = threading.Thread(target=self._supervise, daemon=True)
         self.ended_badly = ""
 
+    def _program(self, role, name):
+        return f"{VICTIMS if role == self.victim else BUILD}/{name}"
+
     def _environment(self, role):
         environment = self.plan.environment()
         return {name: environment[name] for name in ("LD_PRELOAD", "FAULTS", "ASAN_OPTIONS")} if role == self.victim else {}
@@ -80,7 +84,7 @@ class Pair(Daemon):
 
     def _start_keeper(self):
         with self._open_log() as log:
-            self.keeper = spawn([BUILD + "/userevd-keeper", "--guard=off", "--hold=60"], [self.keepers], "keeper",
+            self.keeper = spawn([self._program("keeper", "userevd-keeper"), "--guard=off", "--hold=60"], [self.keepers], "keeper",
                                 self._environment("keeper"), [], log)
 
     def _supervise(self):
@@ -101,7 +105,7 @@ class Pair(Daemon):
         ready, ready_end = os.pipe()
         with self._open_log() as log:
             self.process = spawn(
-                [BUILD + "/userevd", "--foreground", "--tenants=process", "--user=nobody", "--patience=600", "--backend=auto",
+                [self._program("daemon", "userevd"), "--foreground", "--tenants=process", "--user=nobody", "--patience=600", "--backend=auto",
                  "--policy=" + self.directory + "/policy", f"--keeper-socket={self.directory}/keeper", f"--ready-fd={ready_end}"],
                 self.listeners, "clients:control", self._environment("daemon"), [ready_end], log)
         os.close(ready_end)

@@ -9,7 +9,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from checks import BUILD  # noqa: E402
 
-LIBRARY = os.path.join(BUILD, "tests/faults.so")
+# Who fails may be of another build than the rest: under ASan, which is slow.
+VICTIMS = os.environ.get("VICTIMS", BUILD)
+LIBRARY = os.path.join(VICTIMS, "tests/faults.so")
 FOR_EVER = 2 ** 64 - 1
 _SIZE = 16384
 # Its head, by name.

@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from checks import BUILD, PATIENCE, TREE  # noqa: E402
+from plan import VICTIMS  # noqa: E402
 
 sys.path.insert(0, os.path.join(TREE, "client/python"))
 from userev import packets  # noqa: E402
@@ -176,7 +177,7 @@ class Daemon:
         ready, ready_end = os.pipe()
         with open(self.directory + "/log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [BUILD + "/userevd", "--foreground", "--exit-with-parent", "--tenants=process", "--user=nobody", "--patience=600",
+                [VICTIMS + "/userevd", "--foreground", "--exit-with-parent", "--tenants=process", "--user=nobody", "--patience=600",
                  "--policy=" + self.directory + "/policy", "--socket=" + self.socket, "--control-socket=" + self.control,
                  f"--ready-fd={ready_end}", *self.options],
                 pass_fds=[ready_end], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.plan.environment())
@@ -277,12 +278,17 @@ def trace(daemon, one, patience):
     """A tail sees what is written, and what an admin switches on is on."""
     command = [BUILD + "/userevctl", "--control-socket=" + daemon.control, "tail", "--count=2", "--timeout=1", "shared"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tail:
-        until(lambda: one.is_on("shared") or tail.poll() is not None, SHORT)
-        for number in range(2):
-            one.write("shared", number)
-        daemon.ctl("enable", "first", patience=patience)
-        one.write("first", 1)
-        daemon.ctl("disable", "first", patience=patience)
+        try:
+            until(lambda: one.is_on("shared") or tail.poll() is not None, SHORT)
+            for number in range(2):
+                one.write("shared", number)
+            daemon.ctl("enable", "first", patience=patience)
+            one.write("first", 1)
+            daemon.ctl("disable", "first", patience=patience)
+            # While a fault goes on, it would wait for its answer longer than we do.
+            until(lambda: tail.poll() is not None, patience + 1)
+        finally:
+            tail.terminate()
 
 
 def live(daemon, patience):

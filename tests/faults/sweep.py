@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# sweep.py [--jobs=N] [--every=K] [--fail=WHO] [FUNCTION…]: a daemon's whole life (scenario.py), again and again, and each time another
-# call of the C library fails: the first, the second, and so on until there is no such call any more; with each errno that it may
-# have, once and from then on for ever. With --every only each K-th of all these is tried, the same ones each time. WHO fails is the
-# daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the keeper of a pair.
+# sweep.py [--jobs=N] [--turns=N] [--every=K] [--fail=WHO] [FUNCTION…]: a daemon's whole life (scenario.py), again and again, and each
+# time another call of the C library fails: the first, the second, and so on until there is no such call any more. That is a turn, and
+# in the next one each call fails in another way, until there is none any more: with each errno that it may have, once and from then on
+# for ever. With --every only each K-th of all these is tried, the same ones each time. WHO fails is the daemon alone, with the embedded
+# backend, or on a kernel with user_events the daemon or the keeper of a pair.
 
 import argparse
 import collections
 import errno
 import functools
+import itertools
 import multiprocessing
 import os
 import sys
@@ -80,6 +82,7 @@ MEMORY = ("malloc", "calloc", "realloc")
 ONCE_ONLY = ("EINTR", "EAGAIN", "EBUSY", "ECONNABORTED")
 # More calls than this while nobody asks for anything, and it spins.
 CALLS_AT_REST = 400
+TRIES = 3
 
 Injection = collections.namedtuple("Injection", "function n error for_ever")
 
@@ -90,10 +93,8 @@ def describe(injection):
 
 def kinds_of(function):
     """All that can be wrong with one call."""
-    for error in ("ENOMEM",) if function in MEMORY else ERRORS.get(function, ANY):
-        for for_ever in (False, True):
-            if not (for_ever and error in ONCE_ONLY):
-                yield error, for_ever
+    errors = ("ENOMEM",) if function in MEMORY else ERRORS.get(function, ANY)
+    return [(error, for_ever) for error in errors for for_ever in (False, True) if not (for_ever and error in ONCE_ONLY)]
 
 
 class Bench:
@@ -102,17 +103,15 @@ class Bench:
     def __init__(self, number, make=Daemon):
         self._scratch = tempfile.TemporaryDirectory()
         self.directory, self.number, self.make, self.ordinary = self._scratch.name, number, make, []
+        self.fds, self.calls = 0, {}  # {function: how many}
         os.chmod(self.directory, 0o755)
 
-    def measure(self):
-        """{function: calls}; a daemon in which nothing fails is the measure for the others."""
+    def _live_without_a_fault(self, what):
         daemon = self._daemon()
         try:
             if not daemon.start():
                 raise Broken(f"it does not start: {daemon.log()}")
-            check_service(daemon)
-            self.fds = daemon.count_fds()
-            live(daemon, PATIENCE)
+            what(daemon)
             daemon.terminate()
             daemon.finish()
             daemon.check_exit([])
@@ -120,8 +119,16 @@ class Bench:
                 raise Broken(f"it ended with {daemon.process.returncode}")
         finally:
             daemon.kill()
-        self.ordinary = daemon.log().splitlines()
+        self.ordinary += daemon.log().splitlines()
         return daemon.plan.calls()
+
+    def measure(self):
+        """A daemon in which nothing fails is the measure for the others."""
+        def serve(daemon):
+            check_service(daemon)
+            self.fds = daemon.count_fds()
+        self._live_without_a_fault(serve)
+        self.calls = self._live_without_a_fault(lambda daemon: live(daemon, PATIENCE))
 
     def _daemon(self):
         return self.make(self.directory, Plan(self.directory + "/plan"))
@@ -163,8 +170,8 @@ class Bench:
     def run(self, injection):
         """Whether the fault was reached, where, and what was wrong then, if anything was."""
         daemon = self._daemon()
-        numbers = list(self.names).index(injection.function)
-        daemon.plan.fail(numbers, getattr(errno, injection.error), injection.n, FOR_EVER if injection.for_ever else injection.n)
+        number = list(self.calls).index(injection.function)
+        daemon.plan.fail(number, getattr(errno, injection.error), injection.n, FOR_EVER if injection.for_ever else injection.n)
         wrong = ""
         try:
             self._go_through(daemon, injection)
@@ -194,65 +201,89 @@ class Tally:
 
     def __init__(self):
         self.begun = self.told = time.monotonic()
-        self.reached, self.places, self.wrong = collections.Counter(), collections.defaultdict(set), []
+        self.reached, self.places, self.wrong, self.missed = collections.Counter(), collections.defaultdict(set), [], 0
 
     def add(self, injection, reached, where, wrong):
         if reached:
             self.reached[injection.function] += 1
             self.places[injection.function].add(where)
+        else:
+            self.missed += 1
         if wrong:
             self.wrong.append((injection, where, wrong))
             print(f"FAIL  {describe(injection)} (in {where})\n      " + wrong.replace("\n", "\n      "), flush=True)
         if time.monotonic() - self.told > 30:
             self.told = time.monotonic()
-            print(f"      … {sum(self.reached.values())} so far, now at {describe(injection)}", flush=True)
+            print(f"      … {self.total()} so far, now at {describe(injection)}", flush=True)
+
+    def total(self):
+        return sum(self.reached.values())
+
+    def what_went_wrong(self):
+        return "\n".join(f"{describe(injection)}: {wrong}" for injection, _, wrong in self.wrong)
 
     def summary(self):
         sites = sum(len(places) for places in self.places.values())
         rows = [f"{self.reached[function]:6} in {len(self.places[function]):3} places  {function}" for function in sorted(self.reached)]
-        return "\n".join(rows + [f"{sum(self.reached.values())} calls failed in {sites} places of {len(rows)} functions, "
-                                 f"in {time.monotonic() - self.begun:.0f} s: {len(self.wrong)} went wrong"])
+        return "\n".join(rows + [f"{self.total()} calls failed in {sites} places of {len(rows)} functions, "
+                                 f"in {time.monotonic() - self.begun:.0f} s: {len(self.wrong)} went wrong; {self.missed} were not made"])
 
 
 def work(number, make, tasks, results):
     bench = Bench(number, make)
-    bench.names = bench.measure()
-    for chain in iter(tasks.get, None):
-        for injection in chain():
-            outcome = bench.run(injection)
-            results.put((injection, *outcome))
-            if not outcome[0] and chain.ends:
+    bench.measure()
+    for task in iter(tasks.get, None):
+        for injection in task():
+            reached, where, wrong = bench.run(injection)
+            # What is done at once and what later is not the same each time.
+            for _ in range(TRIES - 1):
+                if not reached and not wrong and injection.n <= bench.calls[injection.function]:
+                    reached, where, wrong = bench.run(injection)
+            if not reached and not wrong and injection.n > bench.calls[injection.function]:
                 break
+            results.put((injection, reached, where, wrong))
     results.put(None)
 
 
-class Chain:
-    """One call after the other until there is none any more; or just these."""
+class Turn:
+    """One call of the function after the other, for as long as there are any, each in the next of the ways in which it may fail."""
 
-    def __init__(self, function, error, for_ever, numbers=None):
-        self.function, self.error, self.for_ever, self.numbers, self.ends = function, error, for_ever, numbers, numbers is None
+    def __init__(self, function, number):
+        self.function, self.kinds = function, kinds_of(function)[number:] + kinds_of(function)[:number]
 
     def __call__(self):
-        numbers = self.numbers or iter(range(1, 10 ** 9))
-        return (Injection(self.function, n, self.error, self.for_ever) for n in numbers)
+        return (Injection(self.function, n + 1, *self.kinds[n % len(self.kinds)]) for n in itertools.count())
 
 
-def all_of(calls, functions):
-    return [Chain(function, *kind) for function in calls if calls[function] and (not functions or function in functions)
-            for kind in kinds_of(function)]
+class Some:
+    """Just these."""
+
+    def __init__(self, injections):
+        self.injections = injections
+
+    def __call__(self):
+        return self.injections
+
+
+def named(calls, functions):
+    return [function for function in calls if calls[function] and (not functions or function in functions)]
+
+
+def all_of(calls, functions, turns):
+    return [Turn(function, number) for number in range(turns) for function in named(calls, functions) if number < len(kinds_of(function))]
 
 
 def sample_of(calls, functions, every):
     """Each so-many-th, from all functions and kinds."""
-    injections = [(function, *kind, n) for function in calls if not functions or function in functions
+    injections = [Injection(function, n, *kind) for function in named(calls, functions)
                   for kind in kinds_of(function) for n in range(1, calls[function] + 1)]
-    return [Chain(function, error, for_ever, [n]) for function, error, for_ever, n in injections[::every]]
+    return [Some([injection]) for injection in injections[::every]]
 
 
-def sweep(chains, jobs, make=Daemon):
+def sweep(todo, jobs, make=Daemon):
     tasks, results, tally = multiprocessing.Queue(), multiprocessing.Queue(), Tally()
-    for chain in chains + [None] * jobs:
-        tasks.put(chain)
+    for task in todo + [None] * jobs:
+        tasks.put(task)
     workers = [multiprocessing.Process(target=work, args=(number, make, tasks, results)) for number in range(jobs)]
     for worker in workers:
         worker.start()
@@ -264,20 +295,34 @@ def sweep(chains, jobs, make=Daemon):
     return tally
 
 
+def sweep_sample(size, jobs, make=Daemon):
+    """About so many; what came of them, and of how many they are."""
+    bench = Bench(0, make)
+    bench.measure()
+    everything = len(sample_of(bench.calls, [], 1))
+    tally = sweep(sample_of(bench.calls, [], max(1, everything // size)), jobs, make)
+    print(tally.summary())
+    return tally, everything
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
     parser.add_argument("--fail", choices=["alone", "daemon", "keeper"], default="alone")
+    parser.add_argument("--turns", type=int, default=max(len(errors) for errors in ERRORS.values()) * 2)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("functions", nargs="*")
     options = parser.parse_args()
     make = Daemon if options.fail == "alone" else functools.partial(Pair, victim=options.fail)
     if make is not Daemon:
         options.jobs = 1  # there is one kernel
-    calls = Bench(0, make).measure()
+    bench = Bench(0, make)
+    bench.measure()
+    calls = bench.calls
     print(f"{sum(calls.values())} calls of {sum(n > 0 for n in calls.values())} functions in a life without faults", flush=True)
-    chains = sample_of(calls, options.functions, options.every) if options.every > 1 else all_of(calls, options.functions)
-    tally = sweep(chains, options.jobs, make)
+    todo = sample_of(calls, options.functions, options.every) if options.every > 1 \
+        else all_of(calls, options.functions, options.turns)
+    tally = sweep(todo, options.jobs, make)
     print(tally.summary())
     return bool(tally.wrong)
 

@@ -3,17 +3,19 @@
 #
 # A sample of what 'make faults' and 'make races' do: calls that fail, come late, and are interrupted.
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from checks import BUILD, check, sum_up  # noqa: E402
 from interrupts import interrupt_all  # noqa: E402
-from plan import LIBRARY  # noqa: E402
+from plan import FOR_EVER, LIBRARY, Plan  # noqa: E402
 from races import race  # noqa: E402
-from sweep import Bench, Chain, sample_of, sweep  # noqa: E402
+from sweep import Injection, Some, sweep, sweep_sample  # noqa: E402
 
 PROGRAMS = ("userevd", "userevd-keeper", "userevctl")
 JOBS = 3 * (os.cpu_count() or 1)
@@ -91,23 +93,29 @@ FOUND = (
 )
 
 
-def went_wrong(tally):
-    return "\n".join(f"{injection}: {wrong}" for injection, _, wrong in tally.wrong)
-
-
 def check_found():
     for sentence, faults in FOUND:
-        chains = [Chain(function, error, for_ever, [n]) for function, error, for_ever, numbers in faults for n in numbers]
-        check(sentence, went_wrong(sweep(chains, JOBS)))
+        todo = [Some([Injection(function, n, error, for_ever)]) for function, error, for_ever, numbers in faults for n in numbers]
+        check(sentence, sweep(todo, JOBS).what_went_wrong())
+
+
+def check_keeper():
+    """Started by whoever it was, and out of memory."""
+    with tempfile.TemporaryDirectory() as directory:
+        plan = Plan(directory + "/plan")
+        # The functions' names are in there when a program has run.
+        for _ in range(2):
+            done = subprocess.run([BUILD + "/userevd-keeper"], env=plan.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
+            plan.fail(list(plan.calls()).index("malloc"), errno.ENOMEM, 1, FOR_EVER)
+    check("a keeper that is out of memory does not say that it was started by the wrong one",
+          done.returncode != 1 or "can't take what it was handed: Cannot allocate memory" not in done.stdout)
 
 
 def check_sample():
-    calls = Bench(0).measure()
-    everything = len(sample_of(calls, [], 1))
-    tally = sweep(sample_of(calls, [], max(1, everything // SAMPLE)), JOBS)
-    print(tally.summary())
-    check(f"whichever call fails: a clean refusal, or a clean end ({sum(tally.reached.values())} of {everything})", went_wrong(tally))
-    check("most of these calls were there to fail", sum(tally.reached.values()) < SAMPLE // 2)
+    tally, everything = sweep_sample(SAMPLE, JOBS)
+    check(f"whichever call fails: a clean refusal, or a clean end ({tally.total()} of {everything})", tally.what_went_wrong())
+    check("most of these calls were there to fail", tally.total() < SAMPLE // 2)
 
 
 def check_race():
@@ -122,6 +130,7 @@ def check_interrupts():
 
 check("faults.c knows whatever is called and may fail; or else HARMLESS does", unknown_functions())
 check_found()
+check_keeper()
 check_sample()
 check_race()
 check_interrupts()
