@@ -121,19 +121,21 @@ DEB_TESTS := tests/systemd/test_deb.sh
 # What is run again in guests: each with a kernel of its own, and one with systemd as its first process.
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
-GUEST_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
+GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
 	$(addprefix tests/integration/,test_conformance.py test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
-	test_quiescence.py test_tracing.sh)
+	test_tracing.sh)
 # What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix $(B)/tests/,$(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS))) $(GUARD_TESTS)
+# What is written on one processor while another one switches.
+TWO_PROCESSOR_TESTS := $(KERNEL_TESTS:%=$(B)/tests/%) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
-# The first takes longest, and runs beside what is tested on the host.
-LONGEST_GUEST = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS)
-GUESTS = --guest 6.12+early $(B) $(EARLY_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
+# The first run beside what is tested here, which waits a lot, and the others after that.
+LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
+SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS)
 
 # A program for each question: some ask nothing of the kernel, others are for guests. run.py says which.
 BENCHES := $(patsubst tests/bench/%.c,$(B)/tests/%,$(wildcard tests/bench/bench_*.c))
@@ -221,8 +223,9 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)$(BUILD) packages fuzzers
-	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh \
-		tests/vm/test_bed.sh -- $(CONFINED) $(filter-out $(EXHAUSTION_TESTS:%=$(CONFINED)/tests/%),$(CONFINED_TESTS)) -- $(ASAN) $(ASAN_TESTS) $(GUESTS)
+	$(Q)tests/run-tests.sh $(LONG_GUESTS) --beside $(ASAN) $(ASAN_TESTS) \
+		-- $(B) $(TESTS_OF_PARTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
+		-- $(CONFINED) $(filter-out $(EXHAUSTION_TESTS:%=$(CONFINED)/tests/%),$(CONFINED_TESTS)) $(SHORT_GUESTS)
 
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
@@ -238,7 +241,7 @@ tsan: test-dependencies
 
 check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined packages
-	$(Q)tests/run-tests.sh $(LONGEST_GUEST) -- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(GUESTS)
+	$(Q)tests/run-tests.sh $(LONG_GUESTS) -- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(SHORT_GUESTS)
 
 # What SECURITY.md says of data files and pages.
 BYPASS_TESTS = $(GUARD_TESTS) $(B)/tests/test_page_access $(B)/tests/test_page_attacks

@@ -1,25 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# run-tests.sh [-- BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon and tools of a build, one
-# after the other, and those for guests in them, and sums up. Each guest starts where it is named, and runs beside all that follows.
-# A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12, 6.1, or one with systemd:
-# 6.12+systemd, or 6.12+early, whose systemd finds what is installed, and programs that can't wait for it, when it starts.
+# run-tests.sh [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon
+# and tools of a build, one after the other, and sums up. What is to run beside all that follows, here or in a guest, starts where it
+# is named. A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12 or 6.1, or one with
+# two processors: 6.12+two; or with systemd: 6.12+systemd, or 6.12+early, whose systemd finds what is installed, and programs that
+# can't wait for it, when it starts.
 # The first "--" may be left out.
 #
 # A program that takes longer than TEST_LIMIT seconds (1200) has failed, and so has a guest after GUEST_LIMIT (2400).
 #
-# In a guest this runs, too, and the host learns the numbers so far, and what is running now, from the file $SUMS.
+# What runs beside, and in a guest, is this script, too: the first one learns the numbers so far, and what is running now, from the
+# file $SUMS.
 
 set -u
 passed=0 failed=0 skipped=0 reasons='' where=''
-guests=() shares=()
+program=() processes=() folders=()
 if [ -t 1 ] || [ -n "${COLOR-}" ]; then
 	red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m' COLOR=1
 else
 	red='' green='' plain='' COLOR=
 fi
-[ -z "${SUMS-}" ] || where=", $(uname -r)"
+[ -z "${IN_GUEST-}" ] || where=", $(uname -r)"
 
 # What a test leaves behind when it fails is gone with this.
 TMPDIR=$(mktemp -d /tmp/userevd-XXXXXX)
@@ -27,11 +29,14 @@ export TMPDIR COLOR
 chmod 755 "$TMPDIR"
 end()
 {
-	[ ${#guests[@]} -eq 0 ] || { kill "${guests[@]}"; wait; } 2>/dev/null
+	[ -z "${program[*]}${processes[*]}" ] || { kill "${program[@]}" "${processes[@]}"; wait; } 2>/dev/null
 	rm -rf "$TMPDIR"
 }
 trap end EXIT
 trap 'exit 130' INT TERM
+
+# For what is started with "&", which would otherwise ignore ^C, and all that it starts.
+heed_interrupts=(env --default-signal=INT --default-signal=QUIT)
 
 export CK_FORK=yes CK_VERBOSITY=normal
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
@@ -59,7 +64,7 @@ add()
 }
 
 # What is running now, and then that nothing is.
-tell_host()
+tell_first()
 {
 	[ -z "${SUMS-}" ] || printf '%s\n' "$passed $failed $skipped" "$1" "${reasons#; }" >"$SUMS"
 }
@@ -67,14 +72,17 @@ tell_host()
 # run BUILD PROGRAM
 run()
 {
-	local build=$1 program=$2 name logs log start=$SECONDS status
-	name=$(basename "$program")
+	local build=$1 name logs log start=$SECONDS status
+	name=$(basename "$2")
 	logs=${LOGS:-$build/logs}
 	log=$logs/$name.log
 	mkdir -p "$logs"
-	tell_host "$name"
-	B=$build timeout -k 10 "${TEST_LIMIT:-1200}" "$program" >"$log" 2>&1 </dev/null
+	tell_first "$name"
+	B=$build "${heed_interrupts[@]}" timeout -k 10 "${TEST_LIMIT:-1200}" "$2" >"$log" 2>&1 </dev/null &
+	program=($!)
+	wait "${program[0]}"
 	status=$?
+	program=()
 	count "$log" $status
 	if [ "$f" -eq 0 ]; then
 		printf '  %sok%s    %-32s %4d passed  %3d s  %s\n' "$green" "$plain" "$name$where" "$p" $((SECONDS - start)) "$build"
@@ -85,78 +93,93 @@ run()
 	add "$p" "$f" "$s"
 }
 
-# start_guest KERNEL BUILD PROGRAM…: in the background, its output in a file.
+# start FOLDER COMMAND…: in the background, what it prints in a file there.
+start()
+{
+	local folder=$1
+	shift
+	rm -rf "$folder"
+	mkdir -p "$folder"
+	"${heed_interrupts[@]}" "$@" >"$folder/output" 2>&1 &
+	processes+=($!)
+	folders+=("$folder")
+}
+
+# start_beside BUILD PROGRAM…
+start_beside()
+{
+	local folder=$1/logs/beside
+	start "$folder" env LOGS="$folder" SUMS="$folder/sums" tests/run-tests.sh "$@"
+}
+
+# start_guest KERNEL BUILD PROGRAM…
 start_guest()
 {
-	local kernel=${1%+*} build=$2 share option=()
-	share=$build/logs/linux-$1
+	local kernel=${1%+*} build=$2 folder=$2/logs/linux-$1 option=()
 	case $1 in
+	*+two) option=(--processors=2) ;;
 	*+systemd) option=(--systemd) ;;
 	*+early) option=(--systemd --before=tests/systemd/early_boot.sh) ;;
 	esac
-	shift 2
-	rm -rf "$share"
-	mkdir -p "$share"
-	: >"$share/output"
-	B=$build tests/vm/run-guest.sh --limit="${GUEST_LIMIT:-2400}" --share="$share" "${option[@]}" "$kernel" -- \
-		env COLOR="$COLOR" LOGS=/run/guest SUMS=/run/guest/sums tests/run-tests.sh "$build" "$@" >"$share/output" 2>&1 &
-	guests+=($!)
-	shares+=("$share")
+	shift
+	start "$folder" env B="$build" tests/vm/run-guest.sh --limit="${GUEST_LIMIT:-2400}" --share="$folder" "${option[@]}" "$kernel" -- \
+		env COLOR="$COLOR" IN_GUEST=1 LOGS=/run/guest SUMS=/run/guest/sums tests/run-tests.sh "$@"
 }
 
-# Shows what a guest printed and prints, but for its own sum, and adds that.
-finish_guest()
+# Shows what was printed there and still is, but for its own sum, and adds that.
+finish()
 {
-	local pid=$1 share=$2 status running reason
-	tail -n +1 -s 0.2 -f --pid="$pid" "$share/output" |
-		sed -u "/^[0-9]* passed, [0-9]* failed/d; /^skipped: /d; s|; /run/guest/|; $share/|" &
+	local pid=$1 folder=$2 status running reason
+	tail -n +1 -s 0.2 -f --pid="$pid" "$folder/output" |
+		sed -u "/^[0-9]* passed, [0-9]* failed/d; /^skipped: /d; s|; /run/guest/|; $folder/|" &
 	wait $!
 	wait "$pid"
 	status=$?
 	p=0 f=0 s=0
-	{ read -r p f s; read -r running; read -r reason; } 2>/dev/null <"$share/sums"
+	{ read -r p f s; read -r running; read -r reason; } 2>/dev/null <"$folder/sums"
 	add "${p:-0}" "${f:-0}" "${s:-0}"
 	[ -z "${reason-}" ] || reasons="$reasons; $reason"
 	# It ended by itself, and failed if and only if a program did.
 	[ "${running-unknown}" = '' ] && [ $status -eq $((f > 0)) ] && return
 	printf '  %sFAIL%s  %-32s (exit status %d; %s)\n' "$red" "$plain" \
-		"Linux ${share##*/linux-}${running:+, in $running}" $status "$share/console.log"
-	[ -z "${running-}" ] || tail -20 "$share/$running.log" | sed 's/^/        /'
+		"${folder##*/}${running:+, in $running}" $status "$folder"
+	[ -z "${running-}" ] || tail -20 "$folder/$running.log" | sed 's/^/        /'
 	add 0 1 0
 }
 
 is_separator()
 {
-	[[ $1 = -- || $1 = --guest ]]
+	[[ $1 = -- || $1 = --beside || $1 = --guest ]]
 }
 
 is_separator "${1-}" || set -- -- "$@"
 while [ $# -gt 0 ]; do
-	separator=$1 kernel=
+	separator=$1 place=()
 	shift
-	[ "$separator" != --guest ] || { kernel=$1 && shift; }
-	build=$1
+	[ "$separator" != --guest ] || { place=("$1") && shift; }
+	place+=("$1")
 	shift
 	programs=()
 	while [ $# -gt 0 ] && ! is_separator "$1"; do
 		programs+=("$1")
 		shift
 	done
-	if [ ${#programs[@]} -eq 0 ]; then
-		: # A list of the Makefile's that has nothing yet.
-	elif [ -n "$kernel" ]; then
-		start_guest "$kernel" "$build" "${programs[@]}"
-	else
-		for program in "${programs[@]}"; do
-			run "$build" "$program"
+	[ ${#programs[@]} -gt 0 ] || continue # a list of the Makefile's that has nothing yet
+	case $separator in
+	--guest) start_guest "${place[@]}" "${programs[@]}" ;;
+	--beside) start_beside "${place[@]}" "${programs[@]}" ;;
+	*)
+		for one in "${programs[@]}"; do
+			run "${place[@]}" "$one"
 		done
-	fi
+		;;
+	esac
 done
-tell_host ''
-for i in "${!guests[@]}"; do
-	finish_guest "${guests[i]}" "${shares[i]}"
+tell_first ''
+for i in "${!processes[@]}"; do
+	finish "${processes[i]}" "${folders[i]}"
 done
-guests=()
+processes=()
 
 [ $skipped -gt 0 ] && echo "skipped: ${reasons#; }"
 if [ $skipped -gt 0 ]; then

@@ -8,8 +8,11 @@
 #   --limit=SECONDS  a guest that runs longer is killed (default 300; 0: never)
 #   --memory=MB      (default 2048)
 #   --share=DIR      a directory that the guest sees, writable, as /run/guest; console.log is left there (default: a temporary one)
-#   --for-measuring  one processor, which never halts. Of two that are emulated (QEMU 7.2) now and then one stands still until its
-#                    next tick, which is milliseconds; and to wake one takes a millisecond, which no measurement is about, either.
+#   --processors=N   (default 1) Of two that are emulated (QEMU 7.2) now and then one stands still until its next tick, which is
+#                    milliseconds.
+#   --for-measuring  the processor never halts: to wake it takes a millisecond, which no measurement is about. And programs lie where
+#                    chance has put them; else they lie at one place, where QEMU finds again what it has translated, and start in a
+#                    third of the time
 #   --systemd        systemd is started, and the command is a unit of it
 #   --before=SCRIPT  with --systemd: run before it starts, with the files that it will find
 #   --shell          the command has this terminal, or what is piped into here
@@ -20,7 +23,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 B=${B:-build}
-limit=300 memory=2048 processors=2 share='' mode=command kernel_options='' before=true
+limit=300 memory=2048 processors=1 share='' mode=command kernel_options=norandmaps before=true
 terminal='' scratch='' guest=''
 
 fail()
@@ -34,7 +37,8 @@ while [ $# -gt 0 ]; do
 	--limit=*) limit=${1#*=} ;;
 	--memory=*) memory=${1#*=} ;;
 	--share=*) share=${1#*=} ;;
-	--for-measuring) processors=1 kernel_options=idle=poll ;;
+	--processors=*) processors=${1#*=} ;;
+	--for-measuring) kernel_options=idle=poll ;;
 	--systemd) mode=systemd ;;
 	--before=*) before=${1#*=} ;;
 	--shell) mode=shell ;;

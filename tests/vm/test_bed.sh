@@ -142,11 +142,13 @@ check 'a kernel that there is not is an error that says which there are' \
 
 # --- suites in guests ---
 
-# Not the build's, whose logs they would replace.
-run_suites()
+# Not this one's, whose logs and numbers they would replace.
+run_suites=(env -u SUMS -u LOGS -u IN_GUEST tests/run-tests.sh)
+
+run_in_guest()
 {
 	mkdir -p "$suites"
-	timeout -k 10 200 env -u SUMS tests/run-tests.sh "$suites" --guest 6.1 "$suites" "$@"
+	timeout -k 10 200 "${run_suites[@]}" --guest 6.1 "$suites" "$@"
 }
 
 suite passes 'echo "3 passed, 0 failed"'
@@ -154,13 +156,42 @@ suite fails 'echo "the reason"; echo "1 passed, 2 failed"; exit 1'
 suite sees_host "[ -e '$PWD/Makefile' ] && [ \"\$(pwd)\" = '$PWD' ] && ! touch /run/guest/../../proc/x && echo '1 passed, 0 failed'"
 suite dies "python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'"
 check 'what suites count in a guest is counted, and why one failed is shown' \
-	says '^ +the reason' says '^5 passed, 2 failed$' exits 1 run_suites "$suites/passes" "$suites/fails" "$suites/sees_host"
+	says '^ +the reason' says '^5 passed, 2 failed$' exits 1 run_in_guest "$suites/passes" "$suites/fails" "$suites/sees_host"
 check 'a guest that dies is a failure, beside what was counted before' \
-	says '^3 passed, 1 failed$' says 'FAIL.*Linux 6\.1, in dies' exits 1 run_suites "$suites/passes" "$suites/dies" "$suites/passes"
+	says '^3 passed, 1 failed$' says 'FAIL.*linux-6\.1, in dies' exits 1 run_in_guest "$suites/passes" "$suites/dies" "$suites/passes"
 
 suite says_nothing 'exit 124'
 check 'a suite that came to no end is a failure, here, too' \
-	says '^0 passed, 1 failed$' exits 1 env -u SUMS tests/run-tests.sh "$suites" "$suites/says_nothing"
+	says '^0 passed, 1 failed$' exits 1 "${run_suites[@]}" "$suites" "$suites/says_nothing"
+check 'what runs beside is counted and shown' says '^ +the reason' says '^4 passed, 2 failed$' \
+	exits 1 "${run_suites[@]}" --beside "$suites" "$suites/fails" -- "$suites" "$suites/passes"
+
+sleeps()
+{
+	pgrep -f "sleep 100[34]\.$$"
+}
+
+both_sleep()
+{
+	[ "$(sleeps | wc -l)" -eq 2 ]
+}
+
+# ends_with SIGNAL: what it runs, and what runs beside.
+ends_with()
+{
+	env --default-signal=INT "${run_suites[@]}" --beside "$suites" "$suites/sleeps" -- "$suites" "$suites/sleeps_too" >"$scratch/log" 2>&1 &
+	pids=($!)
+	comes both_sleep || return
+	kill -"$1" "${pids[0]}"
+	wait "${pids[0]}"
+	pids=()
+	! sleeps
+}
+
+suite sleeps "sleep 1003.$$"
+suite sleeps_too "sleep 1004.$$"
+check 'Ctrl-C ends at once what runs here and beside' ends_with INT
+check 'SIGTERM, too' ends_with TERM
 
 # --- kernels, with a source that is built in no time ---
 
