@@ -90,7 +90,7 @@ CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_emit_line 
 	tracer_tracefs_writer
 
 UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_clock test_daemon test_declared \
-	test_decode test_description test_disposal test_embedded test_emit_line test_fdset test_ledger test_level test_log test_message test_options test_output \
+	test_decode test_description test_disposal test_embedded test_emit_line test_fdset test_ledger test_level test_log test_loop test_message test_options test_output \
 	test_page test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
 	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns

@@ -6,18 +6,26 @@
  *
  * Where the kernel has no room for an fd among those that are waited for (ENOMEM, or ENOSPC: max_user_watches), its watcher is
  * stopped and called with EV_ERROR. But libev finds that out just before it waits, and waits nevertheless; so it is woken.
+ *
+ * Now and then libev begins anew with all fds, and then it may be the one by which it is woken that there is no room for. It would
+ * hear of no signal and of no thread any more: that is the end, too.
  */
 
 #include "daemon/loop.h"
 
 #include <ev.h>
 
+#include "daemon/daemon.h"
 #include "daemon/log.h"
+
+enum { WAKING_SECONDS = 2 }; /* it is the next thing that happens, or where very much does, one of the next */
 
 static ev_async waker;
 static bool refused; /* something could not be waited for */
+static double refused_at;
+static unsigned wakings; /* to come since then */
 
-static void on_error(const char *message)
+static _Noreturn void on_error(const char *message)
 {
 	log_error("can't go on: %s: %s", message, strerror(errno));
 	exit(EXIT_FAILURE);
@@ -45,14 +53,24 @@ void loop_init(void)
 
 static void on_woken(struct ev_loop *loop _unused_, ev_async *w _unused_, int events _unused_)
 {
+	if (wakings > 0)
+		wakings--;
 }
 
+/* The first may be because the fd for it was refused, and is the last then. */
 static void before_waiting(struct ev_loop *loop)
 {
-	if (ev_pending_count(loop) == 0)
-		return;
-	refused = true;
-	ev_async_send(loop, &waker);
+	if (wakings > 0 && daemon_now() - refused_at > WAKING_SECONDS) {
+		errno = ENOSPC;
+		on_error("what wakes the loop can't be waited for");
+	}
+	if (ev_pending_count(loop) > 0) {
+		refused = true;
+		refused_at = wakings > 0 ? refused_at : daemon_now();
+		wakings = 2;
+	}
+	if (wakings > 0)
+		ev_async_send(loop, &waker);
 }
 
 static void after_waiting(struct ev_loop *loop _unused_)

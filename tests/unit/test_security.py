@@ -29,7 +29,7 @@ def main():
         what, often, lost, command = [cell.strip() for cell in row.strip("|").split("|")]
         targets, tests = re.findall(r"`make ([\w-]+)", command), re.findall(r"`(test_[\w.]+)`", command)
         check(f"'{what[:60]}' can be repeated",
-              [f"make {target}" for target in targets if not re.search(rf"^{target}:", makefile, re.M)] +
+              [f"make {target}" for target in targets if not re.search(rf"^(?:[\w-]+ )*{target}(?: [\w-]+)*:", makefile, re.M)] +
               [test for test in tests if not is_test(test)] +
               ["no command"] * (not targets) + ["no figure, or no outcome"] * (not often or not lost))
     check("what it links to is there",
