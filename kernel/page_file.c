@@ -33,6 +33,9 @@ int page_file_new(const struct mounts *mounts, int *ret_fd, int *ret_client)
 	int fd;
 
 	fd = make_file(mounts, name, ret_client);
+	/* Only if this has failed below once. */
+	if (fd == -EEXIST && unlinkat(mounts->pages, name, 0) == 0)
+		fd = make_file(mounts, name, ret_client);
 	unlinkat(mounts->pages, name, 0);
 	if (fd < 0)
 		return fd;
