@@ -103,7 +103,7 @@ INTEGRATION_TESTS := $(EXHAUSTION_TESTS) test_hostile test_identity test_keeper 
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs
 SCRIPT_TESTS := $(addprefix tests/unit/,test_bench_report.py test_declaring.sh test_disassembly.sh test_hardening.sh test_instructions.sh test_man.py \
-		test_security.py test_symbols.sh) \
+		test_security.py test_symbols.sh test_unless_known.sh) \
 	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_conformance.py tests/integration/test_demo.sh \
 	tests/integration/test_examples.sh tests/integration/test_install.sh tests/integration/test_tutorial.sh \
 	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_python.py \

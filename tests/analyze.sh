@@ -38,10 +38,11 @@ flags_for()
 # Not optimised: what an optimiser has taken away is not looked at.
 commands()
 {
-	local source
+	local source flags
 	for source; do
-		echo "gcc -std=c17 -D_GNU_SOURCE '-DVERSION=\"0\"' -I. -isystem '$B/skeleton' $(pkg-config --cflags libtracefs) -fPIC -O0" \
-			-Werror -fanalyzer "$(flags_for "$source" | tr '\n' ' ')" -c "$source" -o /dev/null
+		flags="-std=c17 -D_GNU_SOURCE '-DVERSION=\"0\"' -I. -isystem '$B/skeleton' $(pkg-config --cflags libtracefs) -fPIC -O0"
+		echo "{ gcc --version; gcc $flags -E $source; } |" \
+			"tests/unless-known.sh gcc $flags -Werror -fanalyzer $(flags_for "$source" | tr '\n' ' ') -c $source -o /dev/null"
 	done
 }
 

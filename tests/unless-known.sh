@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# unless-known.sh COMMAND… <TEXT: runs the command, unless it has succeeded before with the same TEXT, which has to be all that its
+# outcome depends on. That it has is remembered below $USEREVD_CACHE (default ~/.cache/userevd), for two months.
+
+set -u
+known=${USEREVD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/userevd}/known
+mkdir -p "$known"
+file=$known/$({ cat; printf '%q ' "$@"; } | sha256sum | cut -d' ' -f1)
+if [ -e "$file" ]; then
+	touch "$file"
+	exit 0
+fi
+"$@" </dev/null || exit
+: >"$file"
