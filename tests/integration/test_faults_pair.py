@@ -23,6 +23,7 @@ FOUND = (
     ("a daemon does not wait for ever for a keeper that can't answer", "keeper", [Injection("sendmsg", 4, "ENOMEM", True)]),
     ("a keeper that is out of memory does not say that it was started by the wrong one",
      "keeper", [Injection("malloc", 1, "ENOMEM", False)]),
+    ("how many events there may be is read whole", "keeper", [Injection("malloc", n, "ENOMEM", False) for n in range(22, 28)]),
     ("a page's name that could not be taken away is in nobody's way", "keeper", [Injection("unlinkat", n, "EPERM", False) for n in (1, 2)]),
 )
 
@@ -33,8 +34,8 @@ def check_found():
         tally = sweep([Some(faults)], 1, functools.partial(Pair, victim=victim))
         check(sentence, tally.what_went_wrong())
         made += tally.total()
-    # Linux 6.1 has a page, and no file of it has a name.
-    check("all of these calls were there to fail, or nearly", made < sum(len(faults) for _, _, faults in FOUND) - 2)
+    # Linux 6.1 has a page, and no file of it has a name; nor a maximum.
+    check("all of these calls were there to fail, or nearly", made < sum(len(faults) for _, _, faults in FOUND) // 2)
 
 
 def check_sample(victim):
