@@ -22,8 +22,8 @@ enum { WAKING_SECONDS = 2 }; /* it is the next thing that happens, or where very
 
 static ev_async waker;
 static bool refused; /* something could not be waited for */
-static double refused_at;
-static unsigned wakings; /* to come since then */
+static double waiting_since;
+static unsigned wakings; /* that are to come, since something was refused */
 
 static _Noreturn void on_error(const char *message)
 {
@@ -53,20 +53,22 @@ void loop_init(void)
 
 static void on_woken(struct ev_loop *loop _unused_, ev_async *w _unused_, int events _unused_)
 {
-	if (wakings > 0)
-		wakings--;
+	if (wakings == 0)
+		return;
+	wakings--;
+	waiting_since = daemon_now();
 }
 
 /* The first may be because the fd for it was refused, and is the last then. */
 static void before_waiting(struct ev_loop *loop)
 {
-	if (wakings > 0 && daemon_now() - refused_at > WAKING_SECONDS) {
+	if (wakings > 0 && daemon_now() - waiting_since > WAKING_SECONDS) {
 		errno = ENOSPC;
 		on_error("what wakes the loop can't be waited for");
 	}
 	if (ev_pending_count(loop) > 0) {
 		refused = true;
-		refused_at = wakings > 0 ? refused_at : daemon_now();
+		waiting_since = wakings > 0 ? waiting_since : daemon_now();
 		wakings = 2;
 	}
 	if (wakings > 0)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # unless-known.sh COMMAND… <TEXT: runs the command, unless it has succeeded before with the same TEXT, which has to be all that its
-# outcome depends on. That it has is remembered below $USEREVD_CACHE (default ~/.cache/userevd), for two months.
+# outcome depends on. That it has is remembered below $USEREVD_CACHE (default ~/.cache/userevd), for two months after the last time.
 
 set -u
 known=${USEREVD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/userevd}/known
@@ -14,3 +14,4 @@ if [ -e "$file" ]; then
 fi
 "$@" </dev/null || exit
 : >"$file"
+find "$known" -type f -mtime +60 -delete

@@ -56,4 +56,40 @@ TEST(a_loop_that_cannot_be_woken_any_more_is_the_end)
 }
 END_TEST
 
-SUITE("loop", a_loop_that_cannot_be_woken_any_more_is_the_end)
+static unsigned refusals;
+
+static void on_refused(struct ev_loop *loop, ev_io *w, int events)
+{
+	ck_assert_int_ne(events & EV_ERROR, 0);
+	refusals++;
+	ev_io_set(w, w->fd, EV_WRITE);
+	ev_io_start(loop, w);
+}
+
+static void on_end(struct ev_loop *loop, ev_timer *w _unused_, int events _unused_)
+{
+	ev_break(loop, EVBREAK_ALL);
+}
+
+TEST(a_loop_that_goes_on_being_refused_something_else_goes_on)
+{
+	struct ev_loop *loop;
+	ev_timer timer;
+	ev_io refused;
+
+	loop_init();
+	loop = loop_new();
+	ck_assert_ptr_nonnull(loop);
+	no_room = true;
+	ev_io_init(&refused, on_refused, STDERR_FILENO, EV_WRITE);
+	ev_io_start(loop, &refused);
+	ev_timer_init(&timer, on_end, 3., 0.);
+	ev_timer_start(loop, &timer);
+	ev_run(loop, 0);
+	ck_assert_uint_gt(refusals, 2);
+	ev_io_stop(loop, &refused);
+	ev_loop_destroy(loop);
+}
+END_TEST
+
+SUITE("loop", a_loop_that_cannot_be_woken_any_more_is_the_end, a_loop_that_goes_on_being_refused_something_else_goes_on)

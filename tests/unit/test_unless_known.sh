@@ -37,4 +37,7 @@ echo 0 >"$scratch/status"
 check 'what succeeds is done' succeeds text
 check '… is not done again' is_known text
 check 'but with another text' succeeds another
+touch -d '70 days ago' "$scratch"/known/*
+check '… and once more' succeeds a-third
+check 'after two months it is forgotten' succeeds text
 sum_up
