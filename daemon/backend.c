@@ -146,30 +146,54 @@ static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 	return 0;
 }
 
-static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
+/* `why`: what the keeper says about it, or nothing. */
+static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENTENCE_MAX + 1])
 {
-	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
 	_cleanup_(fd_closep) int socket = -1;
 	int r;
 
 	*why = '\0';
-	if (has_keeper(&daemon->options)) {
-		r = connect_keeper(&daemon->options, &socket);
-		if (r < 0)
-			text_printf(&sentence, "can't connect to the keeper at %s: %s", daemon->options.keeper_socket,
-				    strerror(-r));
-	} else {
-		r = start_keeper(daemon, &socket);
-		if (r == -ENOENT)
-			snprintf(why, WIRE_SENTENCE_MAX, "userevd-keeper is not installed");
-	}
+	r = is_another ? connect_keeper(&daemon->options, &socket) : start_keeper(daemon, &socket);
 	if (r == 0)
 		r = remote_new(socket, &daemon->kernel, why);
-	if (r == 0)
-		fd_steal(&socket);
-	else if (*why == '\0')
-		snprintf(why, WIRE_SENTENCE_MAX, "userevd-keeper did not start: %s", strerror(-r));
-	return r == 0 && has_keeper(&daemon->options) ? check_keeper(daemon, why) : r;
+	if (r < 0)
+		return r;
+	fd_steal(&socket);
+	return is_another ? check_keeper(daemon, why) : 0;
+}
+
+static void say_why_no_keeper(const struct options *options, bool is_another, int error,
+			      char why[WIRE_SENTENCE_MAX + 1])
+{
+	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
+
+	if (is_another)
+		text_printf(&sentence, "can't talk to the keeper at %s: %s", options->keeper_socket, strerror(-error));
+	else if (error == -ENOENT)
+		text_printf(&sentence, "userevd-keeper is not installed");
+	else
+		text_printf(&sentence, "userevd-keeper did not start: %s", strerror(-error));
+}
+
+/* What the keeper says is the end, and so is that it says nothing, which has taken long enough. */
+static bool may_pass(int error, const char *why)
+{
+	return error < 0 && *why == '\0' && error != -ETIMEDOUT;
+}
+
+/* Another's holds what the last daemon has left, and its clients wait there: a moment's trouble is no reason to do without. */
+static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
+{
+	const bool is_another = has_keeper(&daemon->options);
+	int r = try_keeper(daemon, is_another, why);
+
+	for (unsigned tries = 1; is_another && tries < KEEPER_TRIES && may_pass(r, why); tries++) {
+		usleep((useconds_t)(KEEPER_INTERVAL * 1e6));
+		r = try_keeper(daemon, is_another, why);
+	}
+	if (r < 0 && *why == '\0')
+		say_why_no_keeper(&daemon->options, is_another, r, why);
+	return r;
 }
 
 static int open_embedded(struct daemon *daemon)

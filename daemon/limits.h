@@ -40,6 +40,8 @@ enum {
 	KEPT_MAX = 16,
 	/* Tenants that have gone and whose requests are remembered: as many as come and go in a minute. */
 	RESTING_MAX = 1024,
+	/* How often a daemon that starts tries to talk to a keeper that is there: one that is out of memory may be replaced. */
+	KEEPER_TRIES = 3,
 	/* Bits that one CHANGED names; more, and it says "look at all". */
 	CHANGED_MAX = 64,
 };
@@ -55,7 +57,7 @@ enum {
 #define TURN_TIME	  0.0001 /* of accepting, and of handling requests, before everybody else is looked at again */
 #define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
 #define PAGES_INTERVAL	  0.05	 /* between looks at pages that somebody watches: a person does not notice */
-#define KEEPER_INTERVAL	  0.05	 /* between attempts to find another keeper: one that is restarted takes longer */
+#define KEEPER_INTERVAL	  0.05	 /* between attempts to talk to another keeper: one that is restarted takes longer */
 #define KEEPER_PAUSE	  1.	 /* … after one that was there for less than that */
 #define PROBE_INTERVAL	  10.0	 /* between looks at data files that nobody guards */
 #define LINGER_FIRST	  0.02	 /* a process that ends closes its fds one after the other */

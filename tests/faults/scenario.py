@@ -211,12 +211,18 @@ class Daemon:
             raise (GaveUp if patience == SHORT else Broken)(f"userevctl {arguments[0]} gets no answer") from None
         return done.returncode, done.stdout
 
-    def status(self):
+    def _look(self):
         status, text = self.ctl("--json", "status")
         if status != 0:
             raise Broken(f"status is answered with {status}")
-        numbers = json.loads(text)
+        return json.loads(text)
+
+    def status(self):
+        numbers = self._look()
         return {name: numbers[name] for name in COUNTED}
+
+    def backend(self):
+        return self._look()["backend"]
 
     def count_fds(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))

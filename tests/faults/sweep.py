@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# sweep.py [--jobs=N] [--turns=N] [--every=K] [--fail=WHO] [FUNCTION…]: a daemon's whole life (scenario.py), again and again, and each
-# time another call of the C library fails: the first, the second, and so on until there is no such call any more. That is a turn, and
-# in the next one each call fails in another way, until there is none any more: with each errno that it may have, once and from then on
-# for ever. With --every only each K-th of all these is tried, the same ones each time. WHO fails is the daemon alone, with the embedded
-# backend, or on a kernel with user_events the daemon or the keeper of a pair.
+# sweep.py [--jobs=N] [--from=N] [--turns=N] [--every=K] [--fail=WHO] [FUNCTION…]: a daemon's whole life (scenario.py), again and again,
+# and each time another call of the C library fails: the first, the second, and so on until there is no such call any more. That is a
+# turn, and in the next one each call fails in another way, until there is none any more: with each errno that it may have, once and from
+# then on for ever. With --from=3 the first three have been done before. With --every only each K-th of all these is tried, the same ones
+# each time. WHO fails is the daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the keeper of a pair.
 
 import argparse
 import collections
@@ -103,7 +103,7 @@ class Bench:
     def __init__(self, number, make=Daemon):
         self._scratch = tempfile.TemporaryDirectory()
         self.directory, self.number, self.make, self.ordinary = self._scratch.name, number, make, []
-        self.fds, self.calls = 0, {}  # {function: how many}
+        self.fds, self.calls, self.backend = 0, {}, None  # calls: {function: how many}
         os.chmod(self.directory, 0o755)
 
     def _live_without_a_fault(self, what):
@@ -126,7 +126,7 @@ class Bench:
         """A daemon in which nothing fails is the measure for the others."""
         def serve(daemon):
             check_service(daemon)
-            self.fds = daemon.count_fds()
+            self.fds, self.backend = daemon.count_fds(), daemon.backend()
         self._live_without_a_fault(serve)
         self.calls = self._live_without_a_fault(lambda daemon: live(daemon, PATIENCE))
 
@@ -162,6 +162,9 @@ class Bench:
             # Before Linux 6.16 a thread closes what clients may have attached fds to.
             if not until(lambda: daemon.count_fds() <= fds, PATIENCE):
                 raise Broken(f"{fds} fds before, {daemon.count_fds()} after it")
+            # What goes on may leave it no other choice.
+            if not injection.for_ever and daemon.backend() != self.backend:
+                raise Broken(f"now it has the {daemon.backend()} backend")
         except (Broken, OSError):
             # It was just about to end.
             if not daemon.has_ended(SHORT) or daemon.process.returncode == 0:
@@ -270,7 +273,7 @@ def named(calls, functions):
 
 
 def all_of(calls, functions, turns):
-    return [Turn(function, number) for number in range(turns) for function in named(calls, functions) if number < len(kinds_of(function))]
+    return [Turn(function, number) for number in turns for function in named(calls, functions) if number < len(kinds_of(function))]
 
 
 def sample_of(calls, functions, every):
@@ -310,6 +313,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
     parser.add_argument("--fail", choices=["alone", "daemon", "keeper"], default="alone")
     parser.add_argument("--turns", type=int, default=max(len(errors) for errors in ERRORS.values()) * 2)
+    parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("functions", nargs="*")
     options = parser.parse_args()
@@ -321,7 +325,7 @@ def main():
     calls = bench.calls
     print(f"{sum(calls.values())} calls of {sum(n > 0 for n in calls.values())} functions in a life without faults", flush=True)
     todo = sample_of(calls, options.functions, options.every) if options.every > 1 \
-        else all_of(calls, options.functions, options.turns)
+        else all_of(calls, options.functions, range(options.first, options.turns))
     tally = sweep(todo, options.jobs, make)
     print(tally.summary())
     return bool(tally.wrong)
