@@ -41,13 +41,17 @@ static const char *find_fault(int fd)
 static int check(int fd, const char *name)
 {
 	const char *fault = find_fault(fd);
+	int r;
 
 	if (fault) {
 		log_error("can't use the socket '%s' that was handed over: %s", name, fault);
 		return -EPROTOTYPE;
 	}
 	/* systemd makes it one that waits, at every start. */
-	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (r < 0)
+		log_error("can't use the socket '%s' that was handed over: %s", name, strerror(-r));
+	return r;
 }
 
 /* The fd is taken, or closed. */

@@ -22,6 +22,8 @@ FOUND = (
     ("a daemon does not do without the kernel because its keeper could not be talked to once", "daemon",
      [Injection("connect", 2, "EAGAIN", False), *(Injection("poll", n, "ENOMEM", False) for n in range(9, 13))]),
     ("… nor because that has turned it away once", "keeper", [Injection("getsockopt", 2, "EMFILE", False)]),
+    ("a daemon does not end without a word for a socket that it can't use", "daemon",
+     [Injection("fcntl", n, "EMFILE", False) for n in (7, 8)]),
     ("a janitor keeps nothing open", "daemon", [Injection("close_range", 3, "EPERM", False)]),
     ("a daemon does not wait for ever for a keeper that can't answer", "keeper", [Injection("sendmsg", 4, "ENOMEM", True)]),
     ("a keeper that is out of memory does not say that it was started by the wrong one",
