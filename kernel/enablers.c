@@ -19,7 +19,8 @@
 /*
  * The keeper's side of the enablers' processes. They are spawned, never forked: a fork would copy every enabler. When one
  * dies (the kernel's out-of-memory killer, most likely) its bits are frozen; it is replaced at once, and what is registered
- * again on the same bit is brought up to date by the kernel.
+ * again on the same bit is brought up to date by the kernel. One in reserve has no bits and is no loss: it may have found no
+ * file left on the machine that its libraries need, and then its successor would not either.
  */
 
 _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
@@ -328,7 +329,7 @@ static void prepare_in_time(struct user_events *user_events, const struct enable
 
 static bool has_room(const struct enabler_process *process)
 {
-	return process->enablers < ENABLERS_MAX;
+	return !process->broken && process->enablers < ENABLERS_MAX;
 }
 
 /* The oldest: the youngest may still be starting. */
@@ -354,9 +355,11 @@ int enablers_find_room(struct user_events *user_events, struct event_page *page,
 			return 0;
 		}
 	}
-	process = find_process(user_events);
-	if (process)
-		return map_new(user_events, page, process, ret);
+	while ((process = find_process(user_events))) {
+		r = map_new(user_events, page, process, ret);
+		if (!process->broken)
+			return r;
+	}
 	r = enabler_new(user_events, &process);
 	if (r < 0)
 		return r;
@@ -550,14 +553,19 @@ static int replace(struct user_events *user_events, struct enabler_process *proc
 	return r;
 }
 
-/* What it has answered; or it has died, for nobody speaks unasked. */
+/* What it has answered; or it has died, for nobody speaks unasked. After the next answer there is another in reserve. */
 static int serve(struct user_events *user_events, struct enabler_process *process)
 {
 	int r = process->n_asked > 0 ? 0 : -EPIPE;
 
 	while (r == 0 && process->n_asked > 0)
 		r = take_answer(user_events, process, MSG_DONTWAIT);
-	return r == 0 || r == -EAGAIN ? 0 : replace(user_events, process);
+	if (r == 0 || r == -EAGAIN)
+		return 0;
+	if (!is_idle(process))
+		return replace(user_events, process);
+	enabler_free(process);
+	return 0;
 }
 
 /* How many there were that had something to say; or a negative errno. */

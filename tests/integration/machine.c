@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -125,6 +126,49 @@ void change_mode(struct janitor *janitor, const char *path, mode_t mode)
 	snprintf(before, sizeof(before), "%s=%o", path, status.st_mode & 07777);
 	janitor_start(janitor, restore_mode, before);
 	ck_assert_int_eq(chmod(path, mode), 0);
+}
+
+/* So many that the machine's number of them means something: the kernel adds up what its processors have counted, now and then. */
+static void open_files(int *fds, size_t n)
+{
+	const struct rlimit enough = { .rlim_cur = n + 1000, .rlim_max = n + 1000 };
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &enough), 0);
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		ck_assert_int_ge(fds[i], 0);
+	}
+}
+
+/*
+ * Half of the files that are open on this machine. To have as many holds for all who are not root, so also for the daemon, and
+ * for the keeper, which has no capability; root is refused only sockets, when there are more than twice as many of them.
+ */
+static void too_few_files(char *ret, size_t size)
+{
+	unsigned long n = 0;
+	FILE *file = fopen("/proc/sys/fs/file-nr", "re");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%lu", &n), 1);
+	fclose(file);
+	snprintf(ret, size, "%lu", n / 2);
+}
+
+void shortage_begin(struct shortage *shortage)
+{
+	char number[32];
+
+	open_files(shortage->files, ARRAY_SIZE(shortage->files));
+	too_few_files(number, sizeof(number));
+	change_file(&shortage->janitor, "/proc/sys/fs/file-max", number);
+}
+
+void shortage_end(struct shortage *shortage)
+{
+	janitor_end(&shortage->janitor);
+	for (size_t i = 0; i < ARRAY_SIZE(shortage->files); i++)
+		close(shortage->files[i]);
 }
 
 bool is_running(pid_t pid)

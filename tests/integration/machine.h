@@ -33,6 +33,14 @@ void change_file(struct janitor *, const char *path, const char *text);
 /* The same with its mode. */
 void change_mode(struct janitor *, const char *path, mode_t mode);
 
+/* No file is left on this machine for anybody who is not root, and so neither for the daemon nor for the keeper. Guests only. */
+struct shortage {
+	struct janitor janitor;
+	int files[2000];
+};
+void shortage_begin(struct shortage *);
+void shortage_end(struct shortage *);
+
 /* One that has ended may still be there for its parent to ask after: it does not run. */
 bool is_running(pid_t pid);
 /* Those whose parent that is, of that name or any; how many. The first `n` of them go to `ret`. */

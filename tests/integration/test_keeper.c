@@ -471,6 +471,52 @@ TEST(what_enablers_had_half_done_when_they_died_is_finished_by_others)
 }
 END_TEST
 
+static void kill_enablers(const struct busy *busy)
+{
+	signal_enablers(busy, SIGKILL);
+	for (size_t i = 0; i < busy->n; i++)
+		ck_assert(eventually(!is_running(busy->enabler[i])));
+}
+
+TEST(enablers_in_reserve_that_die_where_no_others_can_be_made_are_no_loss)
+{
+	struct shortage shortage;
+	struct busy busy;
+
+	if (!is_guest()) {
+		printf("not possible here: a machine that has no file left, for it is not ours alone\n");
+		return;
+	}
+	if (!need_busy(&busy))
+		return;
+	shortage_begin(&shortage);
+	kill_enablers(&busy);
+	ck_assert_int_eq(keeper_do(&busy.keeper, register_on(1, event)), -ENFILE);
+	shortage_end(&shortage);
+	ck_assert_int_eq(keeper_do(&busy.keeper, register_on(1, event)), KERNEL_OK);
+	ck_assert(eventually(children_of(busy.keeper.pid, NULL, NULL, 0) >= busy.n));
+	stop_busy(&busy);
+}
+END_TEST
+
+TEST(a_page_that_one_in_reserve_did_not_live_to_take_is_taken_by_another)
+{
+	struct kernel_call call = register_on(1, event);
+	struct busy busy;
+
+	if (!need_busy(&busy))
+		return;
+	signal_enablers(&busy, SIGSTOP);
+	keeper_say(&busy.keeper, &call, 1);
+	/* Time for the keeper to ask, and to wait for the answer. */
+	usleep(300000);
+	signal_enablers(&busy, SIGKILL);
+	ck_assert(keeper_hear(&busy.keeper, &call, 1));
+	ck_assert_int_eq(call.result, KERNEL_OK);
+	stop_busy(&busy);
+}
+END_TEST
+
 /* And whoever asks for it with other fields is refused as ever. */
 TEST(who_asks_for_what_is_under_way_for_another_gets_the_same)
 {
@@ -585,6 +631,8 @@ SUITE("keeper", the_sample_is_a_good_one, a_message_cut_short_is_refused_in_word
       packets_are_answered_in_order_however_many_are_under_way,
       what_enablers_were_asked_before_they_died_is_done_by_others,
       what_enablers_had_half_done_when_they_died_is_finished_by_others,
+      enablers_in_reserve_that_die_where_no_others_can_be_made_are_no_loss,
+      a_page_that_one_in_reserve_did_not_live_to_take_is_taken_by_another,
       who_asks_for_what_is_under_way_for_another_gets_the_same, a_stream_is_freed_when_what_is_under_way_on_it_is_done,
       a_daemon_that_goes_while_much_is_under_way_leaves_nothing, nonsense_behind_what_is_under_way_ends_it_all_the_same,
       it_takes_options_and_is_of_no_use_without_a_socket)

@@ -569,47 +569,12 @@ TEST(a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives)
 }
 END_TEST
 
-/* So many that the machine's number of them means something: the kernel adds up what its processors have counted, now and then. */
-static void open_files(int *fds, size_t n)
-{
-	const struct rlimit enough = { .rlim_cur = n + 1000, .rlim_max = n + 1000 };
-
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &enough), 0);
-	for (size_t i = 0; i < n; i++) {
-		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		ck_assert_int_ge(fds[i], 0);
-	}
-}
-
-static void close_files(const int *fds, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		close(fds[i]);
-}
-
-/*
- * Half of the files that are open on this machine. To have as many holds for all who are not root, so also for the daemon, and
- * for the keeper, which has no capability; root is refused only sockets, when there are more than twice as many of them.
- */
-static const char *too_few_files(void)
-{
-	static char text[32];
-	unsigned long n = 0;
-	FILE *file = fopen("/proc/sys/fs/file-nr", "re");
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_int_eq(fscanf(file, "%lu", &n), 1);
-	fclose(file);
-	snprintf(text, sizeof(text), "%lu", n / 2);
-	return text;
-}
-
 TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 {
 	static const char *const alone[] = { "--guard=off", NULL };
-	int old, without_stream, late, files[2000];
-	struct janitor janitor;
+	struct shortage shortage;
 	struct fixture fixture;
+	int old, without_stream, late;
 
 	if (!is_guest()) {
 		printf("not possible here: a machine that has no file left, for it is not ours alone\n");
@@ -620,8 +585,7 @@ TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 	without_stream = raw_hello(fixture.socket, 0, NULL, NULL);
 	expect_granted(old, "before u32 a");
 
-	open_files(files, ARRAY_SIZE(files));
-	change_file(&janitor, "/proc/sys/fs/file-max", too_few_files());
+	shortage_begin(&shortage);
 	late = raw_connect(fixture.socket);
 	say_hello(late);
 	ck_assert(eventually(log_has(&fixture, "can't accept on")));
@@ -636,8 +600,7 @@ TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 		ck_assert_uint_eq(raw_query(old).leases, 2);
 	}
 
-	janitor_end(&janitor);
-	close_files(files, ARRAY_SIZE(files));
+	shortage_end(&shortage);
 	expect_welcome(late);
 	expect_granted(late, "later u32 a");
 	expect_granted(without_stream, "meanwhile u32 a");
