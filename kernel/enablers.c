@@ -355,6 +355,7 @@ int enablers_find_room(struct user_events *user_events, struct event_page *page,
 			return 0;
 		}
 	}
+	/* One that does not live to answer is passed over. */
 	while ((process = find_process(user_events))) {
 		r = map_new(user_events, page, process, ret);
 		if (!process->broken)
