@@ -21,10 +21,12 @@ BEGIN, END = "<!-- tables: written by make bench REPORT=1 -->", "<!-- end of the
 
 # In the order of the report.
 NATIVE = ["off", "macro", "embedded", "start", "connections", "quota", "reload", "idle"]
-# The last one leaves 30,000 events behind, which the kernel then removes, or keeps.
-IN_GUEST = ["record", "macro", "tail", "start", "switch", "shared", "register", "restart", "idle", "growth"]
+# By the guest's clock, which counts instructions. The last one leaves 30,000 events behind, which the kernel then removes, or keeps.
+COUNTED = ["record", "macro", "start", "shared", "register", "growth"]
+# What waits for a disk, a timer or a grace period of RCU: there the clock of instructions leaps, so these are timed.
+TIMED = ["tail", "switch", "restart", "idle"]
 # With --quick what takes longest is left out, and of the older kernel most.
-QUICKLY = {"6.12": [name for name in IN_GUEST if name != "idle"], "6.1": ["record", "macro", "growth"]}
+LEFT_OUT = {"6.12": ["idle"], "6.1": ["start", "shared", "register", "tail", "switch", "restart", "idle"]}
 # Seconds: of a program, and of a guest with all of them.
 LIMITS = {False: (240, 500), True: (60, 120)}
 
@@ -38,9 +40,9 @@ PLOTS = {
     "latency": ("A request, by open connections", "connections", "µs (median)"),
     "throughput": ("Requests a second, by busy clients", "clients", "requests/s"),
     "quota": ("A decision of the quota ledger", "tenants", "ns"),
-    "register": ("First registration by one program", "new events", "µs per event"),
+    "register": ("First registration by one program", "new events", "thousand instructions per event"),
     "switch": ("Turning one event on", "programs that hold it", "µs"),
-    "growth": ("One more event", "events that are registered", "µs"),
+    "growth": ("One more event", "events that are registered", "thousand instructions"),
 }
 
 
@@ -85,22 +87,33 @@ class Row:
         for smaller, larger in (("ns", "us"), ("us", "ms"), ("ms", "s")):
             if unit == smaller and abs(value) >= 10000:
                 value, unit = value / 1000, larger
+        if unit == "instructions" and abs(value) >= 10000:
+            value, unit = (value / 1e6, "M") if abs(value) >= 1e6 else (value / 1000, "k")
         digits = max(0, 2 - len(str(int(abs(value))).lstrip("0"))) + 1 if value else 0
         text = "%.*f" % (min(digits, 3), value) if abs(value) < 100 else "%.0f" % value
-        return ("%s %s" % (text, unit.replace("us", "µs"))).strip()
+        return ("%s %s" % (text, "µs" if unit == "us" else unit)).strip()
 
     def spread(self, side):
         return "" if side is None or side[2] == side[3] else "%s – %s" % (self.number(side[2]), self.number(side[3]))
+
+
+def in_instructions(words):
+    """Of a guest whose nanosecond is one instruction."""
+    scale = {"ns": 1, "us": 1000, "ms": 1000000}.get(words[1])
+    if not scale:
+        return words
+    figures = [word if not word or i in (0, 4) else "%.6g" % (float(word) * scale) for i, word in enumerate(words[2:10])]
+    return [words[0], "instructions", *figures, words[10]]
 
 
 HEADINGS = ["question", "ours (median)", "spread", "other (median)", "spread", "ratio", "to reach", "reached"]
 
 
 class Section:
-    """What was measured in one place: natively, or in a guest."""
+    """What was measured in one place: natively, or in a guest, where the clock may count instructions."""
 
-    def __init__(self, title):
-        self.title = title
+    def __init__(self, title, counted=False):
+        self.title, self.counted = title, counted
         self.rows, self.notes, self.points = [], [], []
         self.times = []
         self.failed = False
@@ -108,7 +121,7 @@ class Section:
     def take(self, line):
         kind, *words = line.rstrip("\r\n").split("\t")
         if kind == "row" and len(words) == 11:
-            self.rows.append(Row(words))
+            self.rows.append(Row(in_instructions(words) if self.counted else words))
             return self.rows[-1]
         if kind == "point" and len(words) == 4:
             self.points.append((words[0], words[1], float(words[2]), float(words[3])))
@@ -213,7 +226,7 @@ done"""
 
 def run_guest(build, section, terminal, kernel, names, limits):
     program_limit, guest_limit = limits
-    command = ["tests/vm/run-guest.sh", "--for-measuring", "--limit=%d" % guest_limit, kernel, "--", "env",
+    command = ["tests/vm/run-guest.sh", "--counting" if section.counted else "--for-measuring", "--limit=%d" % guest_limit, kernel, "--", "env",
                "QUICK=" + os.environ["QUICK"], "B=%s" % build, "bash", "-c", GUEST_SCRIPT % program_limit, "bench", *names]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT,
                           env={**os.environ, "B": str(build)}) as process:
@@ -269,8 +282,8 @@ def accelerator():
     return "by KVM" if known[1:2] == ["kvm"] else "emulated (TCG): ratios count, times do not"
 
 
-def guest_title(kernel):
-    return "In a guest, Linux %s, %s" % (kernel, accelerator())
+def guest_title(kernel, counted):
+    return "In a guest, Linux %s, %s" % (kernel, "in instructions, the kernel's included" if counted else accelerator())
 
 
 def write_report(path, text):
@@ -288,10 +301,15 @@ def summary(sections, began, quick):
         " (QUICK: fewer rounds, and nothing large)" if quick else "", *divmod(int(time.time() - began), 60), machine())
 
 
-def programs_for(place, quick):
+def sections_of(place, wanted, quick):
+    """Each with the programs that are run for it."""
     if place == "native":
-        return NATIVE
-    return QUICKLY[place] if quick else IN_GUEST
+        parts = [(Section("On this machine itself, Linux " + platform.release()), NATIVE)]
+    else:
+        parts = [(Section(guest_title(place, counted), counted), names) for counted, names in ((True, COUNTED), (False, TIMED))]
+    left_out = LEFT_OUT.get(place, []) if quick else []
+    return [(section, names) for section, names in ((section, [name for name in names if name in wanted and name not in left_out])
+                                                    for section, names in parts) if names]
 
 
 def main():
@@ -305,25 +323,22 @@ def main():
     asked = parser.parse_args()
     began, terminal, sections = time.time(), Terminal(), []
     limits = [limit * asked.patience for limit in LIMITS[asked.quick]]
-    wanted = asked.only.split(",") if asked.only else NATIVE + IN_GUEST
+    wanted = asked.only.split(",") if asked.only else NATIVE + COUNTED + TIMED
     (asked.build / "bench").mkdir(parents=True, exist_ok=True)
     os.environ["QUICK"] = "1" if asked.quick else ""
     for place in asked.places.split(","):
-        names = [name for name in programs_for(place, asked.quick) if name in wanted]
-        if not names:
-            continue
-        section = Section("On this machine itself, Linux " + platform.release() if place == "native" else guest_title(place))
-        sections.append(section)
-        terminal.title(section.title)
-        if place == "native":
-            run_native(asked.build, section, terminal, names, limits)
-        else:
-            run_guest(asked.build, section, terminal, place, names, limits)
-            section.title = guest_title(place)
-        for note in section.notes:
-            print("  - " + note)
-        print("  took: " + ", ".join(section.times))
-        plot(asked.build, place, section.points)
+        for section, names in sections_of(place, wanted, asked.quick):
+            sections.append(section)
+            terminal.title(section.title)
+            if place == "native":
+                run_native(asked.build, section, terminal, names, limits)
+            else:
+                run_guest(asked.build, section, terminal, place, names, limits)
+                section.title = guest_title(place, section.counted)
+            for note in section.notes:
+                print("  - " + note)
+            print("  took: " + ", ".join(section.times))
+            plot(asked.build, place, section.points)
     text = summary(sections, began, asked.quick) + "\n" + "\n".join(section.markdown() for section in sections)
     (asked.build / "bench/results.md").write_text(text)
     print("\n" + text.splitlines()[0])

@@ -5,6 +5,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -73,5 +74,16 @@ check("the sum counts comparisons and aims", lacks(written, r"5 comparisons, of 
 check("the machine is described", lacks(written, r"\d+ processors \(", r"Linux \d"))
 check("the tables of last time are gone, the prose is not",
       lacks(written, r"^Prose before\.", r"Prose behind\.\s*$") or "of last time" in written and written)
+# What a guest's clock says that counts instructions: one for each nanosecond.
+run_py = runpy.run_path(os.path.join(TREE, "tests/bench/run.py"))
+counted = run_py["Section"]("counted", counted=True)
+for line in ("row\tin microseconds\tus\tours\t30\t29\t31\ttheirs\t60000\t60000\t60000\t1",
+             "row\tin nanoseconds\tns\tours\t1964\t1964\t1964\t\t\t\t\t0", "row\tno time\tKiB\tours\t12\t12\t12\t\t\t\t\t0"):
+    counted.take(line)
+counted = counted.markdown()
+check("a counting guest's times are instructions",
+      lacks(row(counted, "microseconds"), r"ours: 30\.0 k \| 29\.0 k – 31\.0 k \| theirs: 60\.0 M \|.*\| 0\.0005 \|.*yes")
+      or lacks(row(counted, "nanoseconds"), r"ours: 1964 instructions"))
+check("what is no time stays what it is", lacks(row(counted, "no time"), r"ours: 12\.0 KiB"))
 check("in a pipe there are no colours", "\033" in printed and printed)
 sum_up()

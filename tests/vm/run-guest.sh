@@ -10,9 +10,12 @@
 #   --share=DIR      a directory that the guest sees, writable, as /run/guest; console.log is left there (default: a temporary one)
 #   --processors=N   (default 1) Of two that are emulated (QEMU 7.2) now and then one stands still until its next tick, which is
 #                    milliseconds.
-#   --for-measuring  the processor never halts: to wake it takes a millisecond, which no measurement is about. And programs lie where
-#                    chance has put them; else they lie at one place, where QEMU finds again what it has translated, and start in a
-#                    third of the time
+#   --for-measuring  the processor never halts: waking it takes a millisecond, which is not what is measured. Programs are loaded at
+#                    random addresses; otherwise they lie at one address, where QEMU finds its translation of them again, and they start
+#                    in a third of the time
+#   --counting       the clock counts instructions: a nanosecond is one instruction executed, in user space or in the kernel, and a
+#                    sleep takes none. Figures then repeat within 1 %, on a busy host too, except where the guest waits for a disk or
+#                    for a grace period of RCU
 #   --systemd        systemd is started, and the command is a unit of it
 #   --before=SCRIPT  with --systemd: run before it starts, with the files that it will find
 #   --shell          the command has this terminal, or what is piped into here
@@ -24,7 +27,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 B=${B:-build}
 limit=300 memory=2048 processors=1 share='' mode=command kernel_options=norandmaps before=true
-terminal='' scratch='' guest=''
+terminal='' scratch='' guest='' clock=()
 
 fail()
 {
@@ -39,6 +42,7 @@ while [ $# -gt 0 ]; do
 	--share=*) share=${1#*=} ;;
 	--processors=*) processors=${1#*=} ;;
 	--for-measuring) kernel_options=idle=poll ;;
+	--counting) clock=(-icount 'shift=0,sleep=off') ;;
 	--systemd) mode=systemd ;;
 	--before=*) before=${1#*=} ;;
 	--shell) mode=shell ;;
@@ -64,7 +68,8 @@ trap 'exit 143' TERM HUP
 
 image=$("$here/build-kernel.sh" "$kernel") || exit 125
 initrd=$("$here/make-initrd.sh") || exit 125
-accelerator=$("$here/accelerator.sh" "$image" "$initrd") || exit 125
+accelerator=tcg
+[ ${#clock[@]} -gt 0 ] || accelerator=$("$here/accelerator.sh" "$image" "$initrd") || exit 125
 scratch=$(mktemp -d)
 [ -n "$share" ] || share=$scratch
 mkdir -p "$share"
@@ -110,7 +115,7 @@ truncate -s 8G "$scratch/changes"
 PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=1,nodiscard "$scratch/changes"
 
 # A comma ends a value, two are one. On a busy host the kernel may find that its timer does not tick: it is told not to look.
-qemu=(qemu-system-x86_64 -accel "$accelerator" -smp "$processors" -m "$memory" -nodefaults -display none -no-reboot -net none
+qemu=(qemu-system-x86_64 -accel "$accelerator" "${clock[@]}" -smp "$processors" -m "$memory" -nodefaults -display none -no-reboot -net none
 	-kernel "$image" -initrd "$initrd"
 	-append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check $kernel_options rdinit=/init -- $mode"
 	-virtfs "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
