@@ -107,7 +107,7 @@ SCRIPT_TESTS := $(addprefix tests/unit/,test_bench_report.py test_declaring.sh t
 	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_conformance.py tests/integration/test_demo.sh \
 	tests/integration/test_examples.sh tests/integration/test_install.sh tests/integration/test_tutorial.sh \
 	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_python.py \
-	tests/integration/test_quiescence.py tests/integration/test_run.sh \
+	tests/integration/test_newcomer.sh tests/integration/test_quiescence.py tests/integration/test_run.sh \
 	tests/integration/test_top.sh tests/integration/test_userevctl.sh \
 	tests/systemd/test_seccomp.py
 # Where daemon and keeper are under the seccomp filters of their units: what is not allowed there kills.

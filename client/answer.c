@@ -62,8 +62,7 @@ static void take_refusal(struct userev *userev, struct batch *batch, struct user
 	const size_t length = answer->length > 0 ? answer->length : strlen(name);
 	struct userev_registration *asked = who_asks(userev, batch);
 
-	explain(userev, "refused: %s: %.*s", event ? event->declared->description : "what was released", (int)length,
-		text);
+	explain_refusal(userev, event ? event->declared->description : "what was released", text, length);
 	refusal_set(text, length);
 	if (!event)
 		return;

@@ -77,10 +77,11 @@ static int connect_to(const char *path, int64_t deadline, int *ret)
 }
 
 /* What is wrong with a socket that is there says more than that another one is not. */
-static int find_daemon(const struct userev *userev, int64_t deadline, int *ret)
+static int find_daemon(struct userev *userev, int64_t deadline, int *ret)
 {
 	int r = -ENOENT;
 
+	userev->tried = userev->socket[0] ? userev->socket : usual_sockets[0];
 	if (userev->socket[0])
 		return connect_to(userev->socket, deadline, ret);
 	for (size_t i = 0; i < ARRAY_SIZE(usual_sockets); i++) {
@@ -88,8 +89,10 @@ static int find_daemon(const struct userev *userev, int64_t deadline, int *ret)
 
 		if (one == 0)
 			return 0;
-		if (r == -ENOENT)
+		if (r == -ENOENT && one != -ENOENT) {
+			userev->tried = usual_sockets[i];
 			r = one;
+		}
 	}
 	return r;
 }

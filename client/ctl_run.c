@@ -23,6 +23,8 @@ extern char **environ;
 enum { OPTION_OUTPUT = 1, OPTION_EVENTS, OPTION_QUIET, OPTION_FULL };
 enum run_state { RUNNING, SYNCING, OVER };
 
+#define WAIT_MS "60000" /* longer than any machine takes to answer; the wait ends at once when the daemon does */
+
 struct run {
 	struct ctl *ctl;
 	const char *patterns[WIRE_BATCH_MAX];
@@ -164,6 +166,25 @@ static int start_tail(struct run *run)
 	return r;
 }
 
+/* The daemon is there, so a program waits for its answers, and prints refusals, unless the user wants otherwise. */
+static int set_environment(const struct run *run)
+{
+	const struct {
+		const char *name, *value;
+		int overwrite;
+	} variables[] = {
+		{ "USEREV_SOCKET", run->daemon.socket, 1 },
+		{ "USEREV_CONTROL_SOCKET", run->daemon.control_socket, 1 },
+		{ "USEREV_WAIT", WAIT_MS, 0 },
+		{ "USEREV_DEBUG", run->quiet ? "0" : "refused", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		if (setenv(variables[i].name, variables[i].value, variables[i].overwrite) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 /* An enum exit_code, EXIT_DONE where it runs. */
 static int start_command(struct run *run)
 {
@@ -171,8 +192,7 @@ static int start_command(struct run *run)
 	sigset_t defaults;
 	int r;
 
-	if (setenv("USEREV_SOCKET", run->daemon.socket, 1) < 0 ||
-	    setenv("USEREV_CONTROL_SOCKET", run->daemon.control_socket, 1) < 0)
+	if (set_environment(run) < 0)
 		return EXIT_RUN_FAILED;
 	sigemptyset(&defaults);
 	if (run->spawn.sigpipe_was_default)

@@ -124,10 +124,14 @@ struct request {
 	uint16_t count;
 };
 
+/* Each includes those before it. */
+enum explains { EXPLAINS_NOTHING, EXPLAINS_REFUSALS, EXPLAINS_ALL };
+
 struct userev {
 	LIST_ENTRY(userev) entry;
-	char socket[108]; /* as long as an address can be; "" for the usual places */
-	bool explains;	  /* to stderr: $USEREV_DEBUG */
+	char socket[108];	/* as long as an address can be; "" for the usual places */
+	enum explains explains; /* to stderr: $USEREV_DEBUG */
+	int wait_ms;		/* as long as a call waits at least: $USEREV_WAIT */
 	_Atomic bool sealed;
 
 	bool up;       /* welcomed, and not hung up on since */
@@ -154,6 +158,7 @@ struct userev {
 	unsigned failures;		      /* since all went well: the next attempt waits longer */
 	int64_t not_before;		      /* when that is */
 	int error;			      /* the last one's, as a negative errno */
+	const char *tried;		      /* the socket that it was of */
 	char sentence[WIRE_SENTENCE_MAX + 1]; /* what the daemon said of it; or "" */
 	_Atomic uint32_t look_at; /* milliseconds: not before that does a test of an event bother with all this */
 
@@ -379,4 +384,8 @@ void losses_report(struct userev *);
 void refusal_set(const char *text, size_t length);
 
 /* debug.c */
-_printf_(2, 3) void explain(const struct userev *, const char *format, ...);
+enum explains explains_what(void);
+_printf_(3, 4) void explain_to(const struct userev *, enum explains least, const char *format, ...);
+#define explain(userev, ...) explain_to(userev, EXPLAINS_ALL, __VA_ARGS__)
+/* An event is refused. `asked` is its description. */
+void explain_refusal(const struct userev *, const char *asked, const char *sentence, size_t length);

@@ -68,20 +68,10 @@ static int add_module(struct userev_event *first, struct userev_event *end)
 	return 0;
 }
 
-/* For programs that are over before the daemon has answered. */
-static int patience_of_the_user(void)
-{
-	const char *wait = secure_getenv("USEREV_WAIT");
-
-	return wait ? atoi(wait) : 0;
-}
-
 static void ask_for_modules(bool all_are_here)
 {
-	const int wait = patience_of_the_user();
-
-	if (wait > 0)
-		connection_advance(of_all, now_ms() + wait);
+	if (of_all->wait_ms > 0)
+		connection_advance(of_all, now_ms() + of_all->wait_ms);
 	else if (all_are_here || of_all->up)
 		connection_advance(of_all, 0);
 	else

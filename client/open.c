@@ -24,11 +24,13 @@ static int choose_socket(struct userev *userev, const char *socket)
 	return 0;
 }
 
-static bool wants_explanations(void)
+/* For programs that are over before the daemon has answered. */
+static int patience_of_the_user(void)
 {
-	const char *debug = secure_getenv("USEREV_DEBUG");
+	const char *wait = secure_getenv("USEREV_WAIT");
+	const long ms = wait ? strtol(wait, NULL, 10) : 0;
 
-	return debug && *debug && !streq(debug, "0");
+	return (int)MIN(MAX(ms, 0), (long)INT32_MAX);
 }
 
 static int settle_nowhere(struct userev *userev)
@@ -60,7 +62,8 @@ int library_new(const char *socket, struct userev **ret)
 	TAILQ_INIT(&userev->resting);
 	TAILQ_INIT(&userev->batches);
 	SLIST_INIT(&userev->sentences);
-	userev->explains = wants_explanations();
+	userev->explains = explains_what();
+	userev->wait_ms = patience_of_the_user();
 	r = choose_socket(userev, socket);
 	if (r == 0)
 		r = settle_nowhere(userev);

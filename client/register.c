@@ -10,23 +10,25 @@ struct single *single_of(const struct userev_event *event)
 }
 
 /* Refuses without having asked anybody. */
-static int refuse(struct userev_registration *asked, int error, const char *sentence)
+static int refuse(const struct userev *userev, struct userev_registration *asked, int error, const char *sentence)
 {
+	explain_refusal(userev, asked->description, sentence, strlen(sentence));
 	refusal_set(sentence, strlen(sentence));
 	asked->result = error;
 	asked->why = sentence;
 	return error;
 }
 
-static int check(struct userev_registration *asked)
+static int check(const struct userev *userev, struct userev_registration *asked)
 {
 	if (asked->flags & ~(USEREV_PERSIST | USEREV_MULTI_FORMAT))
-		return refuse(asked, -EINVAL, "unknown flags; there are USEREV_PERSIST and USEREV_MULTI_FORMAT");
+		return refuse(userev, asked, -EINVAL,
+			      "unknown flags; there are USEREV_PERSIST and USEREV_MULTI_FORMAT");
 	if (strlen(asked->description) > WIRE_DESCRIPTION_MAX)
-		return refuse(asked, -EINVAL,
+		return refuse(userev, asked, -EINVAL,
 			      "the description is longer than 511 bytes; use fewer fields or shorter names");
 	if (asked->event->place.part.stream != 0)
-		return refuse(asked, -EBUSY, "this event is registered already; release it first");
+		return refuse(userev, asked, -EBUSY, "this event is registered already; release it first");
 	return 0;
 }
 
@@ -111,7 +113,7 @@ static int add_single(struct userev *userev, struct userev_registration *asked)
 	struct single *single = single_new(asked);
 
 	if (!single)
-		return refuse(asked, -ENOMEM, "out of memory");
+		return refuse(userev, asked, -ENOMEM, "out of memory");
 	single->asked = asked;
 	asked->event->declared = &single->declaration;
 	batch_add(userev, &single->batch, asked->event, 1);
@@ -122,7 +124,7 @@ static void add(struct userev *userev, struct userev_registration *asked)
 {
 	asked->result = 0;
 	asked->why = NULL;
-	if (check(asked) == 0)
+	if (check(userev, asked) == 0)
 		add_single(userev, asked);
 }
 

@@ -236,12 +236,16 @@ static int wait_for_daemon(const struct userev *userev, int64_t deadline)
 	return r == 0 && until == deadline ? -EAGAIN : 0;
 }
 
+static const char in_a_container[] =
+	"(in a container, mount the host's directory: -v /run/userevd/client:/run/userevd/client:ro)";
+
 static void connection_fail(struct userev *userev, int error)
 {
 	const unsigned doublings = MIN(userev->failures, 8U);
 
-	if (userev->explains)
-		explain(userev, "no connection: %s %s", strerror(-error), userev->sentence);
+	if (userev->explains >= EXPLAINS_ALL)
+		explain(userev, "no connection to %s: %s %s", userev->tried, strerror(-error),
+			error == -ENOENT && !userev->socket[0] ? in_a_container : userev->sentence);
 	userev->failures++;
 	userev->error = error;
 	userev->not_before = now_ms() + MIN(PAUSE_MIN_MS << doublings, (int)PAUSE_MAX_MS);
@@ -338,7 +342,7 @@ int connection_advance_patiently(struct userev *userev)
 
 	do {
 		answers = userev->answers;
-		r = connection_advance(userev, now_ms() + library_patience_ms);
+		r = connection_advance(userev, now_ms() + MAX(library_patience_ms, userev->wait_ms));
 	} while (r == -EAGAIN && userev->answers != answers);
 	return r;
 }

@@ -35,9 +35,9 @@
  * are on then go there. After chroot() and setuid() events go on; if the daemon has to be asked again it must be reachable, and
  * sees the new user. Who forbids himself system calls (seccomp) calls userev_seal() before that.
  *
- * The environment: USEREV_SOCKET is the daemon's socket; USEREV_DEBUG=1 explains to stderr what happens; USEREV_WAIT=MS lets a
- * program with declared events wait so long at its start for the daemon's answer. None of them is heeded where a program has
- * more rights than who started it.
+ * The environment: USEREV_SOCKET is the daemon's socket; USEREV_DEBUG=1 prints on stderr what happens, USEREV_DEBUG=refused
+ * only what is refused; with USEREV_WAIT=MS a program waits so long at its start for the daemon's answers to its declared events,
+ * and calls that wait wait at least so long. All of them are ignored in set-user-ID programs (secure_getenv(3)).
  *
  * Results are 0 or more, or a negative errno. errno itself is not touched.
  */

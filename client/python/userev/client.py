@@ -15,7 +15,7 @@ import time
 import weakref
 
 from . import connection, packets
-from .event import NOWHERE, Event, Place, explain
+from .event import NOWHERE, Event, Place, explain, explain_refusal
 from .files import map_page
 
 _FULL = (errno.EAGAIN, errno.ENOBUFS)
@@ -31,12 +31,13 @@ class Userev:
     """Events of this program, and the connection to the daemon. Any number of threads may use them.
 
     path      the daemon's socket; by default $USEREV_SOCKET, then where it normally is
-    deadline  how long a declaration may wait for the daemon, in seconds
+    deadline  how long a declaration may wait for the daemon, in seconds; $USEREV_WAIT where that is longer
     interval  how often to look for the daemon, or whether it is still there, in seconds
     """
 
     def __init__(self, path=None, deadline=0.1, interval=1.0):
-        self._paths, self._deadline, self._interval = (path,) if path else None, deadline, interval
+        self._paths, self._interval = (path,) if path else None, interval
+        self._deadline = max(deadline, connection.patience())
         self._events = {}
         self._counters = threading.Lock()
         self.queue_full = self.too_big = 0
@@ -188,15 +189,15 @@ class Userev:
             self.next_look = time.monotonic() + self._interval / _LOOKS_FOR_ANSWERS
 
     def _connect(self, end):
-        problem = None
+        problems = []
         for path in self._paths or connection.paths():
             try:
                 self._connection = connection.Connection(path, end)
                 break
             except OSError as error:
-                problem = connection.Ended(f"{path}: {error.strerror}")
+                problems.append((path, error))
         else:
-            raise problem
+            raise connection.Ended(_no_daemon(problems))
         self._request(packets.WELCOME, self._on_welcome, packets.encode_hello)
 
     def _leave(self, why):
@@ -250,6 +251,7 @@ class Userev:
             description = event.description.encode("ascii", "replace")
             if len(description) > packets.DESCRIPTION_MAX:
                 event.refusal = packets.Refusal("bad-description", f"it is longer than {packets.DESCRIPTION_MAX} bytes")
+                explain_refusal(event)
             else:
                 items.append((event, packets.encode_item(event.flags, description)))
         for batch in packets.batches(items, self._welcome.batch_max, self._welcome.packet_max):
@@ -308,7 +310,7 @@ class Userev:
         for event, answer in zip(events, answers):
             if answer.refusal:
                 event.place, event.refusal = NOWHERE, packets.refusal(answer.refusal, answer.text)
-                explain(f"{event.description}: {event.refusal}")
+                explain_refusal(event)
                 if answer.refusal == packets.TROUBLE:
                     self._troubled.append(event)
             else:
@@ -343,6 +345,16 @@ class Userev:
         self._forget()
         self._unasked = unasked
         self.next_look = time.monotonic() + self._interval
+
+
+def _no_daemon(problems):
+    """What is wrong with a socket that is there says more than that another one is not."""
+    for path, error in problems:
+        if error.errno != errno.ENOENT:
+            return f"{path}: {error.strerror}"
+    path, error = problems[0]
+    advice = f" ({connection.IN_A_CONTAINER})" if path in connection.PATHS else ""
+    return f"{path}: {error.strerror}{advice}"
 
 
 def _take_all(queue):

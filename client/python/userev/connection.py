@@ -13,6 +13,8 @@ from . import packets
 from .files import File, identity
 
 PATHS = ("/run/userevd/client/userevd.sock", "/run/userevd.sock")
+IN_A_CONTAINER = "in a container, mount the host's directory: -v /run/userevd/client:/run/userevd/client:ro"
+WAIT_MAX = 0x7fffffff
 _ENDED_BY_PEER = "the daemon has ended the connection"
 
 
@@ -20,11 +22,22 @@ class Ended(Exception):
     """The connection is of no more use."""
 
 
-def paths():
-    """Where to look for the daemon; a program with more rights than who started it doesn't let them say where."""
+def environment(name):
+    """A variable of ours; a program with more rights than its caller ignores them."""
     is_secure = (os.getuid(), os.getgid()) == (os.geteuid(), os.getegid())
-    chosen = os.environ.get("USEREV_SOCKET") if is_secure else None
+    return os.environ.get(name, "") if is_secure else ""
+
+
+def paths():
+    """Where to look for the daemon."""
+    chosen = environment("USEREV_SOCKET")
     return (chosen,) if chosen else PATHS
+
+
+def patience():
+    """For how many seconds a declaration waits at least, for programs that are over before the daemon has answered."""
+    milliseconds = environment("USEREV_WAIT")
+    return min(int(milliseconds), WAIT_MAX) / 1000 if milliseconds.isdecimal() else 0.0
 
 
 def _limit_connect(sock, seconds):

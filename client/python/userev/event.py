@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """An event of the program's own: the test whether anybody traces it, and the record."""
 
-import os
 import struct
 import sys
 from time import monotonic
 
+from .connection import environment
 from .layout import BadDescription, Layout, TooBig
 from .packets import Refusal
 
 _NOBODYS_PAGE = b"\0"
+_SHOWN = 200  # of a description that is refused
 
 
 class Place:
@@ -99,7 +100,14 @@ class Event:
         self._userev.release(self)
 
 
-def explain(sentence):
-    """For who wonders why nothing is traced."""
-    if os.environ.get("USEREV_DEBUG") == "1" and sys.stderr:
+def explain(sentence, is_refusal=False):
+    """Prints why nothing is traced, if USEREV_DEBUG asks for that: "refused" for refusals alone."""
+    wanted = environment("USEREV_DEBUG")
+    if sys.stderr and wanted not in ("", "0") and (is_refusal or wanted != "refused"):
         print(f"userev: {sentence}", file=sys.stderr)
+
+
+def explain_refusal(event):
+    asked = event.description
+    shown = asked if len(asked) <= _SHOWN else asked[:_SHOWN] + "..."
+    explain(f"refused: {shown}: {event.refusal.sentence}", is_refusal=True)

@@ -1,0 +1,235 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The first hour with userevd, in a container and at a desk: README.md's first program under `userevctl run`, what is refused, and
+# what is printed where there is no daemon.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+trap 'rm -rf "$scratch"' EXIT
+export TMPDIR=$scratch PATH=$B:$PATH PYTHONPATH=$PWD/client/python PYTHONDONTWRITEBYTECODE=1
+unset USEREV_SOCKET USEREV_CONTROL_SOCKET USEREVCTL_WIDTH USEREV_WAIT USEREV_DEBUG
+tree=$PWD
+
+# says PATTERN COMMAND…: on either output.
+says()
+{
+	local pattern=$1
+	shift
+	"$@" >"$scratch/said" 2>&1 </dev/null
+	cat "$scratch/said"
+	grep -qE -- "$pattern" "$scratch/said"
+}
+
+said_lines()
+{
+	[ "$(grep -cE -- "$2" "$scratch/said")" -eq "$1" ] || { cat "$scratch/said"; return 1; }
+}
+
+exits()
+{
+	local wanted=$1 status
+	shift
+	"$@" </dev/null
+	status=$?
+	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
+}
+
+is_silent()
+{
+	"$@" >"$scratch/said" 2>&1 </dev/null && ! grep . "$scratch/said"
+}
+
+# build NAME [OPTION…]: of what is on stdin.
+build()
+{
+	local name=$1
+	shift
+	cat >"$scratch/$name.c"
+	"${CC:-cc}" -Wall -Wextra -Werror -O2 "$scratch/$name.c" -o "$scratch/$name" -I "$tree/client" "$@"
+}
+
+# --- README.md's first program ---
+readme_program()
+{
+	sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' | build shop "$B/libuserev.a"
+}
+
+# As often as a short program could be too fast.
+every_record_is_seen()
+{
+	for _ in 1 2 3 4 5; do
+		printf '/\n/buy\n/a b\n' | userevctl run -- "$scratch/shop" >"$scratch/said" 2>&1
+		sed -E 's/^[0-9:.]+\t[^\t]*\t[^\t]*\t//' "$scratch/said" >"$scratch/seen"
+		diff "$scratch/seen" "$scratch/wanted" || return
+	done
+}
+
+printf '%s\n' $'shop_request\tstatus=404 path="/"' $'shop_sold\torder=2 pieces=1 price_f64=9.95' \
+	$'shop_request\tstatus=200 path="/buy"' $'shop_request\tstatus=404 path="/a"' $'shop_request\tstatus=404 path="b"' \
+	'userevctl: 5 records, 0 lost' >"$scratch/wanted"
+check "README's first program can be built" readme_program
+check 'under run each of its records is seen, each time' every_record_is_seen
+
+build by_hand "$B/libuserev.a" <<'END'
+#include <userev.h>
+int main(void)
+{
+	static struct userev_event event;
+	struct userev *userev = userev_open(NULL, 0);
+	userev_register(userev, &event, "by_hand u32 n", 0);
+	return userev_write(&event, "1234", 4) != 4;
+}
+END
+cat >"$scratch/once.py" <<'END'
+import userev
+userev.event("by_python u32 n").emit(7)
+END
+check 'a program that registers by hand is seen whole' says 'by_hand.*n=875770417' userevctl run -- "$scratch/by_hand"
+check 'a program in Python is, too' says 'by_python.*n=7' userevctl run -- python3 "$scratch/once.py"
+
+# A daemon that takes its time to answer: it is stopped for longer than any call waits without USEREV_WAIT.
+answered_late()
+{
+	local daemon program
+	userevd --foreground --backend=embedded --policy= --socket="$scratch/late" --control-socket="$scratch/late-control" 2>"$scratch/log" &
+	daemon=$!
+	until userevctl --control-socket="$scratch/late-control" status >"$scratch/status" 2>&1; do
+		sleep 0.05
+	done
+	kill -STOP $daemon
+	"$@" >"$scratch/late-said" 2>&1 &
+	program=$!
+	sleep 3
+	kill -CONT $daemon
+	wait $program
+	local status=$?
+	kill $daemon
+	wait $daemon
+	cat "$scratch/late-said"
+	return $status
+}
+
+build is_granted "$B/libuserev.a" <<'END'
+#include <userev.h>
+int main(void)
+{
+	static struct userev_event event;
+	struct userev *userev = userev_open(NULL, 0);
+	userev_register(userev, &event, "by_hand u32 n", 0);
+	return userev_why(&event) != NULL;
+}
+END
+cat >"$scratch/is_granted.py" <<'END'
+import sys, userev
+sys.exit(not userev.event("by_python u32 n").is_registered)
+END
+waits()
+{
+	answered_late env USEREV_WAIT=60000 USEREV_SOCKET="$scratch/late" "$@"
+}
+check 'USEREV_WAIT is for events registered by hand' waits "$scratch/is_granted"
+check '… in Python' waits python3 "$scratch/is_granted.py"
+
+# dlopen(), one record, dlclose(): each record arrives.
+build plugin.so -shared -fPIC -L "$B" -luserev <<'END'
+#include <userev.h>
+USEREV_EVENT(plugin, called, (u32, times));
+void call(uint32_t times);
+void call(uint32_t times)
+{
+	userev_emit(plugin_called, times);
+}
+END
+build host -ldl <<'END'
+#include <dlfcn.h>
+#include <stdint.h>
+int main(int argc, char **argv)
+{
+	for (uint32_t i = 1; i <= 10 && argc > 1; i++) {
+		void *plugin = dlopen(argv[1], RTLD_NOW), (*call)(uint32_t);
+		if (!plugin)
+			return 1;
+		*(void **)&call = dlsym(plugin, "call");
+		call(i);
+		dlclose(plugin);
+	}
+	return 0;
+}
+END
+ln -sf "$B"/libuserev.so* "$scratch"
+each_delivers()
+{
+	LD_LIBRARY_PATH=$scratch userevctl run -- "$scratch/host" "$scratch/plugin.so" >"$scratch/said" 2>&1
+	for i in {1..10}; do
+		said_lines 1 "plugin_called.*times=$i\$" || return
+	done
+}
+check 'a plugin that is loaded, emits once and is closed delivers each time' each_delivers
+
+# --- refusals ---
+build refused "$B/libuserev.a" <<'END'
+#include <stdio.h>
+#include <string.h>
+#include <userev.h>
+int main(void)
+{
+	static struct userev_event first, other, wide, huge;
+	char description[1024];
+	struct userev *userev = userev_open(NULL, 0);
+	userev_register(userev, &first, "twice u32 n", 0);
+	userev_register(userev, &other, "twice u64 n", 0);
+	memset(description, 'x', sizeof(description));
+	memcpy(description + 210, " u32 n", 7);
+	userev_register(userev, &wide, description, 0);
+	memset(description, 'y', 600);
+	description[600] = '\0';
+	userev_register(userev, &huge, description, 0);
+	return 0;
+}
+END
+build refused_declared "$B/libuserev.a" <<'END'
+#include <userev.h>
+#define TWICE(type) USEREV_EVENT(one, name, (type, n));
+TWICE(u32)
+int main(void)
+{
+	static struct userev_event other;
+	struct userev *userev = userev_open(NULL, 0);
+	userev_register(userev, &other, "one_name u64 n", 0);
+	return 0;
+}
+END
+cat >"$scratch/refused.py" <<'END'
+import userev
+userev.event("twice u32 n")
+userev.event("twice u64 n")
+userev.event("x" * 210 + " u32 n")
+userev.event("y" * 600)
+END
+under_run()
+{
+	says "$1" userevctl run -- "${@:2}"
+}
+under_debug()
+{
+	answered_late env USEREV_DEBUG=1 USEREV_SOCKET="$scratch/late" USEREV_WAIT=60000 "$@" >"$scratch/said" 2>&1
+	said_lines 1 'refused: twice u64 n: .' && said_lines 1 'refused: x{200}\.\.\.: .' && said_lines 1 'refused: y{200}\.\.\.: .'
+}
+for program in "$scratch/refused" "python3 $scratch/refused.py"; do
+	name=${program##*/}
+	# shellcheck disable=SC2086 # a program and its argument
+	check "$name: an event with two types is a line under run" under_run '^userev: refused: twice u64 n: .' $program
+	check '… a single one' said_lines 1 '^userev: refused: twice'
+	check '… so is a name that is too long' said_lines 1 '^userev: refused: x{200}\.\.\.: .'
+	check '… and a description' said_lines 1 '^userev: refused: y{200}\.\.\.: .'
+	check '… and nothing else is' said_lines 3 '^userev:'
+	# shellcheck disable=SC2086
+	check '… and under USEREV_DEBUG' under_debug $program
+done
+check 'run --quiet prints none' is_silent userevctl run --quiet -- "$scratch/refused"
+check 'a declared event of another type is a line, too' under_run '^userev: refused: one_name u64 n: .' "$scratch/refused_declared"
+
+sum_up
