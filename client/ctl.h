@@ -208,3 +208,7 @@ void private_end(struct private_daemon *);
 
 /* ctl_greet.c: the socket that a client would use. */
 const char *greet_socket(const struct ctl *);
+/* What to do where nobody listens there. */
+const char *greet_advice(const struct ctl *);
+/* Where a program finds a daemon; NULL: nowhere. */
+const char *greet_found(void);

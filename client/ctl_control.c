@@ -181,14 +181,30 @@ static int explain_refusal(const struct control *control)
 	return control->refusal == REFUSAL_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 }
 
+/* In a container there should be a socket for programs, and none for admins. */
+static void explain_absence(const char *path)
+{
+	const char *found = greet_found();
+
+	if (found)
+		ctl_error(
+			"there is no control socket at %s, though programs find a daemon at %s. In a container that is how "
+			"it should be: run this on the host. There, 'systemctl start userevd-control.socket', or give "
+			"--control-socket=PATH.",
+			path, found);
+	else
+		ctl_error(
+			"there is no daemon: no socket at %s. Start one with 'systemctl start userevd' or "
+			"'userevd --foreground', or give --control-socket=PATH. In a container, run this on the host.",
+			path);
+}
+
 int control_explain(const char *path, int error, const struct control *control)
 {
 	switch (error) {
 	case -ENOENT:
 	case -ENOTDIR:
-		ctl_error("there is no daemon: no socket at %s. Start one with 'systemctl start userevd' or "
-			  "'userevd --foreground', or give --control-socket=PATH.",
-			  path);
+		explain_absence(path);
 		return EXIT_NO_DAEMON;
 	case -ECONNREFUSED:
 		ctl_error("there is no daemon: the socket %s is there, but nobody listens. Start it again with "

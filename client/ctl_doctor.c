@@ -13,10 +13,6 @@
 #include "kernel/probe.h"
 #include "protocol/text.h"
 
-static const char start_daemon[] =
-	"Start one: 'systemctl start userevd', or 'userevd --foreground'. In a container, mount "
-	"the host's /run/userevd/client.";
-
 static bool check_socket(struct doctor *doctor)
 {
 	struct stat status;
@@ -29,8 +25,8 @@ static bool check_socket(struct doctor *doctor)
 				"Look with 'namei -l' which directory on the way may not be searched.",
 				"user %u may not look into the directory of %s", geteuid(), doctor->path);
 		else
-			finding(&doctor->findings, MARK_FAIL, "socket", start_daemon, "there is none at %s: %s",
-				doctor->path, strerror(error));
+			finding(&doctor->findings, MARK_FAIL, "socket", greet_advice(doctor->ctl),
+				"there is none at %s: %s", doctor->path, strerror(error));
 		return false;
 	}
 	if (!S_ISSOCK(status.st_mode)) {
@@ -201,13 +197,33 @@ static void check_backend(struct doctor *doctor)
 
 static void check_tracefs(struct doctor *doctor, const struct probe *probe)
 {
-	if (probe->tracefs_mounted)
+	if (probe->may_look)
 		finding(&doctor->findings, MARK_OK, "tracefs", NULL, "mounted at %s", probe->tracefs);
+	else if (probe->tracefs_mounted)
+		finding(&doctor->findings, MARK_OK, "tracefs", NULL, "mounted at %s, which user %u may not search",
+			probe->tracefs, geteuid());
 	else
 		finding(&doctor->findings, MARK_NOTE, "tracefs",
 			"Only the daemon and who traces need it: 'mount -t tracefs tracefs /sys/kernel/tracing' on the "
 			"host.",
 			"not mounted here");
+}
+
+/* What this process can't see the daemon's backend may tell. */
+static void check_kernel(struct doctor *doctor, const struct probe *probe)
+{
+	if (probe->has_user_events)
+		finding(&doctor->findings, MARK_OK, "kernel", NULL, "it has user_events (%s)",
+			backend_name(probe->kind));
+	else if (doctor->greeted && doctor->greeting.welcome.backend != BACKEND_EMBEDDED)
+		finding(&doctor->findings, MARK_OK, "kernel", NULL, "it has user_events, which the daemon uses");
+	else if (!probe->may_look)
+		finding(&doctor->findings, MARK_NOTE, "kernel", "Look as root, outside of any container.",
+			"whether it has user_events cannot be seen here by user %u", geteuid());
+	else
+		finding(&doctor->findings, MARK_NOTE, "kernel",
+			"The embedded backend works without. For ftrace and perf use a kernel with CONFIG_USER_EVENTS=y.",
+			"it has no user_events");
 }
 
 static void check_machine(struct doctor *doctor)
@@ -216,14 +232,7 @@ static void check_machine(struct doctor *doctor)
 
 	probe_machine(NULL, &probe);
 	check_tracefs(doctor, &probe);
-	if (probe.has_user_events)
-		finding(&doctor->findings, MARK_OK, "kernel", NULL, "it has user_events (%s)",
-			backend_name(probe.kind));
-	else
-		finding(&doctor->findings, MARK_NOTE, "kernel",
-			"The embedded backend works without. For ftrace and perf use a kernel with CONFIG_USER_EVENTS=y.",
-			probe.tracefs_mounted ? "it has no user_events"
-					      : "whether it has user_events cannot be seen here");
+	check_kernel(doctor, &probe);
 	if (probe.has_user_events)
 		finding(&doctor->findings, probe.may_open ? MARK_OK : MARK_NOTE, "access",
 			probe.may_open ? NULL : "Programs need not: the daemon opens it for them, as root.",

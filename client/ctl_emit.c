@@ -4,7 +4,9 @@
 
 #include "client/ctl_emit.h"
 
-enum { OPTION_VERBOSE = 1, OPTION_STDIN };
+enum { OPTION_VERBOSE = 1, OPTION_STDIN, OPTION_REQUIRE };
+
+#define WAIT_MS "10000" /* for a daemon that is there and busy */
 
 int emission_build(struct emission *emission, const char *const *assignments, size_t n, struct text *why)
 {
@@ -31,13 +33,15 @@ static int build(struct emission *emission, bool from_stdin)
 	return EXIT_REFUSED;
 }
 
-static int explain_connection(const char *path, int error)
+static int explain_connection(const struct ctl *ctl, int error)
 {
+	const char *path = greet_socket(ctl);
+
 	switch (error) {
 	case -ENOENT:
 	case -ENOTDIR:
 	case -ECONNREFUSED:
-		ctl_error("no daemon listens at %s. 'userevctl doctor' tells what is missing.", path);
+		ctl_error("no daemon listens at %s. %s", path, greet_advice(ctl));
 		return EXIT_NO_DAEMON;
 	case -EACCES:
 	case -EPERM:
@@ -99,8 +103,11 @@ static void report(const struct emission *emission, bool written)
 	struct json json = { .file = emission->ctl->output.file };
 
 	if (!emission->ctl->json) {
-		ctl_note(written ? "%s: written, %s." : "%s: not written, since nobody traces it (%s).", name,
-			 plural(emission->size, "byte", "bytes").text);
+		const char *outcome = written		    ? "written"
+				      : emission->no_daemon ? "not written, since there is no daemon"
+							    : "not written, since nobody traces it";
+
+		ctl_note("%s: %s (%s).", name, outcome, plural(emission->size, "byte", "bytes").text);
 		return;
 	}
 	json_begin(&json, '{');
@@ -130,8 +137,10 @@ static int emit(struct emission *emission, int (*write_records)(struct emission 
 	int r;
 
 	r = userev_connected(emission->userev);
-	if (r < 0)
-		return explain_connection(greet_socket(ctl), r);
+	/* A script goes on as any program does where there is no daemon; one that comes later gets the next lines of stdin. */
+	emission->no_daemon = control_nobody(r) && !emission->require;
+	if (r < 0 && !emission->no_daemon)
+		return explain_connection(ctl, r);
 	r = userev_register(emission->userev, &emission->event, ctl->argv[0], 0);
 	if (r < 0)
 		return explain_refusal(r);
@@ -148,9 +157,13 @@ static int open_and_emit(struct emission *emission, bool from_stdin)
 	r = build(emission, from_stdin);
 	if (r != EXIT_DONE)
 		return r;
+	/* What is refused is explained here. */
+	if (getenv("USEREV_DEBUG") && streq(getenv("USEREV_DEBUG"), "refused"))
+		unsetenv("USEREV_DEBUG");
+	setenv("USEREV_WAIT", WAIT_MS, 0);
 	emission->userev = userev_open(emission->ctl->socket, 0);
 	if (!emission->userev)
-		return explain_connection(greet_socket(emission->ctl), -errno);
+		return explain_connection(emission->ctl, -errno);
 	r = emit(emission, from_stdin ? emit_stream : emit_one);
 	userev_close(emission->userev);
 	return r;
@@ -160,24 +173,26 @@ static int emit_run(struct ctl *ctl)
 {
 	_cleanup_(freep) struct emission *emission = calloc(1, sizeof(*emission));
 	const char *value;
-	bool verbose = false, from_stdin = false;
+	bool given[OPTION_REQUIRE + 1] = { false };
 	int option;
 
 	while ((option = ctl_next_option(ctl, &value)) != 0)
-		*(option == OPTION_STDIN ? &from_stdin : &verbose) = true;
-	ctl_expect_arguments(ctl, 1, from_stdin ? 1 : INT32_MAX);
+		given[option] = true;
+	ctl_expect_arguments(ctl, 1, given[OPTION_STDIN] ? 1 : INT32_MAX);
 	if (!emission) {
 		ctl_error("out of memory.");
 		return EXIT_REFUSED;
 	}
 	emission->ctl = ctl;
-	emission->verbose = verbose;
-	return open_and_emit(emission, from_stdin);
+	emission->verbose = given[OPTION_VERBOSE];
+	emission->require = given[OPTION_REQUIRE];
+	return open_and_emit(emission, given[OPTION_STDIN]);
 }
 
 static const struct ctl_option emit_options[] = {
 	{ "verbose", NULL, "say whether somebody traces the event", OPTION_VERBOSE },
 	{ "stdin", NULL, "a record from each line of stdin", OPTION_STDIN },
+	{ "require", NULL, "fail where there is no daemon", OPTION_REQUIRE },
 	{ 0 },
 };
 
@@ -185,10 +200,10 @@ const struct command command_emit = {
 	.name = "emit",
 	.arguments = "DESCRIPTION FIELD=VALUE...",
 	.summary = "write one record, from a shell script",
-	.help = "Registers the event and writes one record, if somebody traces it; that nobody\n"
-		"does is no error. Fields that are not named are zero or empty. Numbers may be\n"
-		"decimal, 0x... or 0...; structs and arrays of numbers are hex bytes, or an\n"
-		"array is [1,2,3].\n"
+	.help = "Registers the event and writes one record, if somebody traces it. It is no error\n"
+		"that nobody does, nor, without --require, that there is no daemon. Fields that\n"
+		"are not named are zero or empty. Numbers may be decimal, 0x... or 0...; structs\n"
+		"and arrays of numbers are hex bytes, or an array is [1,2,3].\n"
 		"\n"
 		"  userevctl emit 'saved u32 status; __rel_loc char[] path' status=0 path=/home\n"
 		"\n"

@@ -10,6 +10,8 @@
 struct emission {
 	struct ctl *ctl;
 	bool verbose;
+	bool require;	/* that there is a daemon */
+	bool no_daemon; /* at the start */
 	struct userev *userev;
 	struct userev_event event;
 	struct description description;

@@ -21,18 +21,55 @@ static bool somebody_listens(const char *path)
 	       (connect(fd, (const struct sockaddr *)&address, length) == 0 || errno == EAGAIN);
 }
 
-/* As the library does: the first one that takes us, else the first one that is there. */
-const char *greet_socket(const struct ctl *ctl)
-{
-	static const char *const usual[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
-	const char *path = ctl->socket ? ctl->socket : getenv("USEREV_SOCKET");
+static const char *const usual[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
 
-	if (path && path[0])
-		return path;
+static const char *chosen_socket(const struct ctl *ctl)
+{
+	const char *path = ctl && ctl->socket ? ctl->socket : getenv("USEREV_SOCKET");
+
+	return path && path[0] ? path : NULL;
+}
+
+static const char *find_listener(void)
+{
 	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
 		if (somebody_listens(usual[i]))
 			return usual[i];
-	return access(usual[0], F_OK) == 0 ? usual[0] : usual[1];
+	return NULL;
+}
+
+/* As the library does: the first one that takes us, else the first one that is there, else the one that containers have. */
+const char *greet_socket(const struct ctl *ctl)
+{
+	const char *path = chosen_socket(ctl);
+
+	if (!path)
+		path = find_listener();
+	if (path)
+		return path;
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+		if (access(usual[i], F_OK) == 0)
+			return usual[i];
+	return usual[0];
+}
+
+const char *greet_found(void)
+{
+	const char *path = chosen_socket(NULL);
+
+	if (path)
+		return somebody_listens(path) ? path : NULL;
+	return find_listener();
+}
+
+const char *greet_advice(const struct ctl *ctl)
+{
+	if (chosen_socket(ctl))
+		return "Start it, or give another path: --socket or USEREV_SOCKET.";
+	if (access("/run/userevd/client", F_OK) == 0)
+		return "Start it: 'systemctl start userevd', or 'userevd --foreground'; in a container, on its host.";
+	return "Start one: 'systemctl start userevd', or 'userevd --foreground'. In a container, mount the directory of the "
+	       "host's: '-v /run/userevd/client:/run/userevd/client:ro', see userevd-containers(7).";
 }
 
 /* One request with its answer, whose message points into `buffer`. */

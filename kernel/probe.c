@@ -173,12 +173,6 @@ static void look_at_user_events(struct probe *probe)
 		probe_tracefs(tracefs, probe);
 }
 
-/* tracefs is 0700 by default, so that others cannot even see what is in it. */
-static bool may_look(const struct probe *probe)
-{
-	return access(probe->tracefs, X_OK) == 0;
-}
-
 #define MOUNT_IT "mount -t tracefs tracefs /sys/kernel/tracing"
 
 static void say_what_bars(const struct probe *probe, struct text *sentence)
@@ -199,7 +193,7 @@ static void say(const struct probe *probe, struct text *sentence)
 		text_printf(sentence, "this kernel has user_events (%s), but ",
 			    backend_name(probe->has_user_events ? probe->kind : BACKEND_ENABLE_ADDRESS));
 		say_what_bars(probe, sentence);
-	} else if (!probe->tracefs_mounted || !may_look(probe)) {
+	} else if (!probe->may_look) {
 		text_printf(sentence, "no user_events was found: ");
 		say_what_bars(probe, sentence);
 	} else {
@@ -220,6 +214,8 @@ void probe_machine(const char *mountinfo, struct probe *ret)
 		find_tracefs(file, ret);
 		fclose(file);
 	}
+	/* tracefs is 0700 by default, so that others cannot even see what is in it. */
+	ret->may_look = ret->tracefs_mounted && access(ret->tracefs, X_OK) == 0;
 	if (ret->tracefs_mounted)
 		look_at_user_events(ret);
 	sentence = text_make(ret->sentence, sizeof(ret->sentence));

@@ -8,6 +8,7 @@
 struct probe {
 	bool tracefs_mounted;
 	char tracefs[256];	/* where, if mounted */
+	bool may_look;		/* and this process may search it */
 	bool has_user_events;	/* there is a user_events_data */
 	bool may_open;		/* and this process may open it */
 	enum wire_backend kind; /* which ABI it speaks; BACKEND_EMBEDDED where none */

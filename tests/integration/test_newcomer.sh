@@ -232,4 +232,83 @@ done
 check 'run --quiet prints none' is_silent userevctl run --quiet -- "$scratch/refused"
 check 'a declared event of another type is a line, too' under_run '^userev: refused: one_name u64 n: .' "$scratch/refused_declared"
 
+# --- emit ---
+check 'emit waits by itself' answered_late userevctl --socket="$scratch/late" emit 'late u32 n'
+cat >"$scratch/emit_beside.py" <<'END'
+import subprocess, userev
+held = userev.event("twice u32 n")
+subprocess.run(["userevctl", "emit", "twice u64 n"])
+END
+check 'emit prints its refusal once' says '^userevctl: the event was refused' userevctl run -- python3 "$scratch/emit_beside.py"
+check '… and the library does not' said_lines 0 '^userev:'
+
+# --- without a daemon ---
+export USEREV_SOCKET=$scratch/nobody
+check 'emit goes on without a daemon, as any program does' is_silent sh -ec "userevctl emit 'x u32 n' n=1"
+check '… and tells --verbose' says 'no daemon' userevctl emit --verbose 'x u32 n' n=1
+check '… with --require it fails' exits 3 userevctl emit --require 'x u32 n' n=1
+check '… and names the socket' says "$scratch/nobody" userevctl emit --require 'x u32 n' n=1
+check '… a wrong description is an error' exits 1 userevctl emit 'x long n' n=1
+check '… a wrong value, too' exits 1 userevctl emit 'x u32 n' n=y
+echo one >"$scratch/first"
+echo two >"$scratch/second"
+mkdir "$scratch/copies"
+check 'a shell script does its work' is_silent sh client/examples/backup.sh "$scratch/copies" "$scratch/first" "$scratch/second"
+check '… all of it' diff "$scratch/second" "$scratch/copies/second"
+all_lines_are_read()
+{
+	seq -f 'n=%g' 100000 | (userevctl emit --stdin --json 'x u32 n' && cat) | grep '"lines":100000,"written":0,"untraced":100000,"lost":0'
+}
+check 'emit --stdin reads all lines' all_lines_are_read
+came_later()
+{
+	local daemon
+	export USEREV_SOCKET=$scratch/later
+	mkfifo "$scratch/input"
+	userevctl emit --stdin --json 'later u32 n' <"$scratch/input" >"$scratch/said" &
+	local emitter=$!
+	exec 3>"$scratch/input"
+	echo n=1 >&3
+	userevd --foreground --backend=embedded --policy= --socket="$USEREV_SOCKET" --control-socket="$scratch/later-control" 2>"$scratch/log" 3>&- &
+	daemon=$!
+	until userevctl --control-socket="$scratch/later-control" events 2>"$scratch/status" | grep -q ^later; do
+		sleep 0.1
+	done
+	exec 3>&-
+	wait $emitter
+	kill $daemon
+	wait $daemon
+}
+check '… and finds a daemon that comes later' came_later
+unset USEREV_SOCKET
+
+# --- which path is named: /run as a container has it ---
+# in_container DIRECTORIES COMMAND…
+in_container()
+{
+	unshare -m sh -c 'mount -t tmpfs none /run && [ -z "$1" ] || mkdir -p $1; shift; exec "$@"' sh "$@"
+}
+client=/run/userevd/client/userevd.sock
+if in_container '' true 2>/dev/null; then
+	mount_it='-v /run/userevd/client:/run/userevd/client:ro'
+	for command in "emit --require x" doctor; do
+		# shellcheck disable=SC2086 # a command and its arguments
+		check "${command%% *} names the path of containers" says "$client" in_container '' userevctl $command
+		check '… and what to do' said_lines 1 "$mount_it.*userevd-containers"
+		check '… and no other' said_lines 0 'at /run/userevd.sock'
+		# shellcheck disable=SC2086
+		check '… where the directory is mounted, that the host has no daemon' says 'on its host' \
+			in_container /run/userevd/client userevctl $command
+		check '… and not to mount it' said_lines 0 "$mount_it"
+	done
+	check 'status says to run it on the host' says 'In a container, run this on the host' in_container '' userevctl status
+	check 'a debug line names the path of containers' says "no connection to $client: .*$mount_it" in_container '' \
+		env USEREV_DEBUG=1 "$scratch/by_hand"
+	check '… in Python' says "$client: .*$mount_it" in_container '' env USEREV_DEBUG=1 python3 "$scratch/once.py"
+	beside_a_daemon='userevd --foreground --backend=embedded --policy= --socket='$client' --control-socket=/run/elsewhere 2>/dev/null & daemon=$!
+		until [ -S '$client' ]; do sleep 0.05; done; userevctl status; userevctl doctor; kill $daemon; wait $daemon'
+	check 'status tells where programs find a daemon' says "at /run/userevd/control.sock, though programs find a daemon at $client" \
+		in_container /run/userevd/client bash -c "$beside_a_daemon"
+	check '… which doctor uses' said_lines 1 "socket: $client is there"
+fi
 sum_up

@@ -112,7 +112,7 @@ for command in status events tenants top metrics enable disable tail emit run po
 done
 check 'no daemon is exit status 3' exits 3 "$ctl" status
 check '… and says what to do' says 'Start one with' "$ctl" status
-check 'emit without a daemon is exit status 3' exits 3 "$ctl" emit 'x u32 n' n=1
+check 'emit without a daemon is exit status 3 if it is required' exits 3 "$ctl" emit --require 'x u32 n' n=1
 check 'doctor says that there is no daemon' says '\[fail\] socket' "$ctl" doctor
 check '… and fails' exits 1 "$ctl" doctor
 check 'a wrong command is exit status 2' exits 2 "$ctl" evnets
