@@ -8,6 +8,8 @@
 #include "client/tracer_tracefs.h"
 
 #include <inttypes.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <time.h>
 
 #include "kernel/probe.h"
@@ -205,14 +207,20 @@ static void tracefs_tracing_free(struct tracing *tracing)
 	free(tracefs);
 }
 
+static int use_tracefs(struct tracing *tracing, const char *place)
+{
+	string_copy(tracing->place, sizeof(tracing->place), place);
+	return tracefs_set_tracing_dir(tracing->place) < 0 ? tracefs_explain("use tracefs", -ENOMEM) : EXIT_DONE;
+}
+
+/* For this process alone, so that looking leaves nothing behind. What the host unmounts meanwhile is not kept. */
 static int mount_tracefs(struct tracing *tracing)
 {
-	const char *path = geteuid() == 0 ? tracefs_tracing_dir() : NULL;
+	static const char place[] = "/sys/kernel/tracing";
 
-	if (path) {
-		string_copy(tracing->place, sizeof(tracing->place), path);
-		return EXIT_DONE;
-	}
+	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
+	    mount("tracefs", place, "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
+		return use_tracefs(tracing, place);
 	ctl_error(
 		"tracefs is not mounted here: 'mount -t tracefs tracefs /sys/kernel/tracing', as root. In a container, "
 		"run this on the host.");
@@ -229,10 +237,7 @@ static int find_tracefs(struct tracing *tracing)
 		return EXIT_NO_DAEMON;
 	if (!probe.tracefs_mounted)
 		return mount_tracefs(tracing);
-	string_copy(tracing->place, sizeof(tracing->place), probe.tracefs);
-	if (tracefs_set_tracing_dir(tracing->place) < 0)
-		return tracefs_explain("use tracefs", -ENOMEM);
-	return EXIT_DONE;
+	return use_tracefs(tracing, probe.tracefs);
 }
 
 static int check_access(struct tracefs_tracing *tracefs, enum tracing_use use)

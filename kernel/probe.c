@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "protocol/text.h"
 
@@ -62,37 +63,54 @@ static void unescape(char *path)
 	*to = '\0';
 }
 
+struct mount_line {
+	const char *device, *root, *type;
+	char *point;
+};
+
 /* "36 35 98:0 /root /mount/point options tag:1 - type source options": 0, or -1 where it is something else. */
-static int parse_mount(char *line, char **ret_root, char **ret_point, char **ret_type)
+static int parse_mount(char *line, struct mount_line *ret)
 {
-	char *separator = strstr(line, " - "), *rest = line, *field = NULL;
+	char *separator = strstr(line, " - "), *rest = line, *type;
 
 	if (!separator)
 		return -1;
 	*separator = '\0';
-	*ret_type = separator + 3;
-	(*ret_type)[strcspn(*ret_type, " \n")] = '\0';
-	for (int i = 0; i < 4; i++)
-		field = strsep(&rest, " ");
-	*ret_root = field;
-	*ret_point = strsep(&rest, " ");
-	return *ret_point ? 0 : -1;
+	type = separator + 3;
+	type[strcspn(type, " \n")] = '\0';
+	ret->type = type;
+	strsep(&rest, " ");
+	strsep(&rest, " ");
+	ret->device = strsep(&rest, " ");
+	ret->root = strsep(&rest, " ");
+	ret->point = strsep(&rest, " ");
+	return ret->point ? 0 : -1;
+}
+
+/* Another file system may be mounted over it, or over a directory on the way. */
+static bool is_visible(const struct mount_line *mount)
+{
+	unsigned major, minor;
+	struct stat status;
+
+	return sscanf(mount->device, "%u:%u", &major, &minor) == 2 && stat(mount->point, &status) == 0 &&
+	       status.st_dev == makedev(major, minor);
 }
 
 /* debugfs mounts tracefs inside itself when somebody goes there. */
-static bool tracefs_at(const char *root, const char *point, const char *type, char *ret, size_t size)
+static bool tracefs_at(const struct mount_line *mount, char *ret, size_t size)
 {
 	struct text path = text_make(ret, size);
 
-	if (!streq(root, "/"))
+	if (!streq(mount->root, "/"))
 		return false;
-	if (streq(type, "tracefs"))
-		text_printf(&path, "%s", point);
-	else if (streq(type, "debugfs"))
-		text_printf(&path, "%s/tracing", point);
+	if (streq(mount->type, "tracefs"))
+		text_printf(&path, "%s", mount->point);
+	else if (streq(mount->type, "debugfs"))
+		text_printf(&path, "%s/tracing", mount->point);
 	else
 		return false;
-	return !path.cut && access(ret, F_OK) == 0;
+	return !path.cut && is_visible(mount) && access(ret, F_OK) == 0;
 }
 
 static void find_tracefs(FILE *mountinfo, struct probe *probe)
@@ -101,18 +119,19 @@ static void find_tracefs(FILE *mountinfo, struct probe *probe)
 	size_t size = 0;
 
 	while (getline(&line, &size, mountinfo) >= 0) {
-		char *root, *point, *type, path[sizeof(probe->tracefs)];
+		struct mount_line mount;
+		char path[sizeof(probe->tracefs)];
 
-		if (parse_mount(line, &root, &point, &type) < 0)
+		if (parse_mount(line, &mount) < 0)
 			continue;
-		unescape(point);
-		if (!tracefs_at(root, point, type, path, sizeof(path)))
+		unescape(mount.point);
+		if (!tracefs_at(&mount, path, sizeof(path)))
 			continue;
 		/* A tracefs of its own is better than debugfs', which may go away. */
-		if (!probe->tracefs_mounted || streq(type, "tracefs"))
+		if (!probe->tracefs_mounted || streq(mount.type, "tracefs"))
 			string_copy(probe->tracefs, sizeof(probe->tracefs), path);
 		probe->tracefs_mounted = true;
-		if (streq(type, "tracefs"))
+		if (streq(mount.type, "tracefs"))
 			return;
 	}
 }

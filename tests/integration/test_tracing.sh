@@ -441,8 +441,16 @@ check 'disable' says '^1 event is off' "$ctl" disable demo_request
 check '… indeed' is_off demo_request
 check 'doctor is content' exits 0 "$ctl" doctor
 check '… and has seen its record' says 'record.*came back' "$ctl" doctor
-check 'tracefs is mounted where it is not' elsewhere "$ctl" enable shop_request
+check 'a plain user learns from doctor that the kernel has user_events' says 'kernel: it has user_events' as_nobody "$scratch/userevctl" doctor
+check '… that tracefs is there and may not be searched' says 'tracefs: mounted at [^ ]*, which user 65534 may not search' \
+	as_nobody "$scratch/userevctl" doctor
+check '… without a daemon, that it cannot be seen' says 'kernel: whether it has user_events cannot be seen' \
+	as_nobody "$scratch/userevctl" --socket=/nobody --control-socket=/nobody doctor
+check 'tracefs is found where it is not mounted' elsewhere "$ctl" enable shop_request
 "$ctl" disable shop_request >/dev/null
+for command in status 'status --json' events doctor 'tail --timeout=1 shop_request' tenants metrics 'enable shop_request' 'disable shop_request'; do
+	check "$command mounts nothing" elsewhere "$ctl $command && ! grep tracefs /proc/self/mountinfo"
+done
 
 start "$scratch/brief" "$ctl" tail --json 'brief*'
 brief=$!

@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "tests/suite.h"
 
@@ -60,10 +61,19 @@ static void make_file(const struct machine *machine, const char *name, mode_t mo
 	ck_assert_int_eq(fchmod(fd, mode), 0);
 }
 
+static void add_mount_of(const struct machine *machine, dev_t device, const char *root, const char *name,
+			 const char *type)
+{
+	fprintf(machine->file, "36 21 %u:%u %s %s/%s rw,nosuid shared:9 master:2 - %s nodev rw\n", major(device),
+		minor(device), root, machine->path, name, type);
+}
+
 static void add_mount(const struct machine *machine, const char *root, const char *name, const char *type)
 {
-	fprintf(machine->file, "36 21 0:12 %s %s/%s rw,nosuid shared:9 master:2 - %s nodev rw\n", root, machine->path,
-		name, type);
+	struct stat status;
+
+	ck_assert_int_eq(stat(machine->path, &status), 0);
+	add_mount_of(machine, status.st_dev, root, name, type);
 }
 
 static struct probe probe_it(struct machine *machine)
@@ -117,6 +127,20 @@ TEST(a_tracefs_without_user_events_is_a_kernel_without)
 	ck_assert_int_eq(probe.kind, BACKEND_EMBEDDED);
 	if (access("/proc/sys/kernel/user_events_max", F_OK) != 0)
 		expect_said(&probe, "CONFIG_USER_EVENTS");
+}
+END_TEST
+
+TEST(a_tracefs_under_another_mount_is_passed_over)
+{
+	_cleanup_(machine_free) struct machine machine = machine_new();
+	struct probe probe;
+
+	make_directory(&machine, "hidden");
+	make_directory(&machine, "tracing");
+	add_mount_of(&machine, makedev(0, 4000), "/", "hidden", "tracefs");
+	add_mount(&machine, "/", "tracing", "tracefs");
+	probe = probe_it(&machine);
+	expect_path(&probe, &machine, "tracing");
 }
 END_TEST
 
@@ -342,11 +366,11 @@ TEST(every_backend_has_a_name)
 END_TEST
 
 SUITE("probe", without_a_tracefs_it_says_how_to_mount_one, a_tracefs_without_user_events_is_a_kernel_without,
-      the_mode_of_the_status_file_tells_the_newer_abi, the_mode_of_the_status_file_tells_the_older_abi,
-      what_cannot_be_told_is_not_guessed, a_data_file_that_may_not_be_opened_is_said,
-      debugfs_has_a_tracefs_inside_and_a_tracefs_of_its_own_is_better, a_path_with_spaces_is_unescaped,
-      a_part_of_a_tracefs_and_a_missing_one_and_one_too_long_are_none, malformed_lines_are_skipped,
-      a_missing_mountinfo_is_a_machine_without_tracefs, this_machine_is_looked_at_without_a_fault,
-      for_root_auto_is_what_was_found_and_for_others_embedded, embedded_is_embedded_whatever_was_found,
-      where_tracefs_is_not_mounted_root_leaves_it_to_the_keeper, a_backend_that_is_not_there_is_refused_with_the_reason,
-      every_backend_has_a_name)
+      a_tracefs_under_another_mount_is_passed_over, the_mode_of_the_status_file_tells_the_newer_abi,
+      the_mode_of_the_status_file_tells_the_older_abi, what_cannot_be_told_is_not_guessed,
+      a_data_file_that_may_not_be_opened_is_said, debugfs_has_a_tracefs_inside_and_a_tracefs_of_its_own_is_better,
+      a_path_with_spaces_is_unescaped, a_part_of_a_tracefs_and_a_missing_one_and_one_too_long_are_none,
+      malformed_lines_are_skipped, a_missing_mountinfo_is_a_machine_without_tracefs,
+      this_machine_is_looked_at_without_a_fault, for_root_auto_is_what_was_found_and_for_others_embedded,
+      embedded_is_embedded_whatever_was_found, where_tracefs_is_not_mounted_root_leaves_it_to_the_keeper,
+      a_backend_that_is_not_there_is_refused_with_the_reason, every_backend_has_a_name)
