@@ -292,11 +292,19 @@ static bool name_is_used(const struct description *description, struct word name
 	return false;
 }
 
-static int check_field_name(struct parser *parser, struct word name)
+static int refuse_array(struct parser *parser)
+{
+	return refuse(parser, "only char and unsigned char may be arrays of fixed size; instead of ", parser->whole,
+		      "use __rel_loc TYPE[] NAME or a struct");
+}
+
+static int check_field_name(struct parser *parser, struct word name, bool is_text)
 {
 	struct word element = name;
 
 	element = take_until(&element, '[');
+	if (element.length < name.length && is_identifier(element) && !is_text)
+		return refuse_array(parser);
 	if (element.length < name.length && is_identifier(element))
 		return refuse(parser, "", name,
 			      "has its size in the wrong place; it belongs to the type: char[16] name");
@@ -340,7 +348,7 @@ static int add_field(struct parser *parser, struct field field, size_t first, si
 	struct description *to = parser->to;
 	const char *between = to->n_fields == 0 ? " " : "; ";
 	const char *type = NULL;
-	int r = check_field_name(parser, name);
+	int r = check_field_name(parser, name, field.is_text);
 
 	if (r != 0)
 		return r;
@@ -460,8 +468,7 @@ static int read_array_size(struct parser *parser, const struct type *type, struc
 	struct word digits = { brackets.at + 1, brackets.length - 1 };
 
 	if (!type->is_text)
-		return refuse(parser, "only char and unsigned char may be arrays of fixed size; instead of ",
-			      parser->whole, "use __rel_loc TYPE[] or a struct");
+		return refuse_array(parser);
 	if (digits.length == 0 || digits.at[digits.length - 1] != ']')
 		return refuse(parser, "", parser->whole, "has no ] behind the array's size; write it as char[16] NAME");
 	digits.length--;

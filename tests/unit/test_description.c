@@ -317,8 +317,11 @@ END_TEST
 
 TEST(only_chars_are_arrays_of_fixed_size)
 {
+	/* One advice, wherever the size stands. */
+	expect_refused("e u32 a[4]", "field 1: only char and unsigned char may be arrays of fixed size; instead of "
+				     "'u32 a[4]' use __rel_loc TYPE[] NAME or a struct");
 	expect_refused("e u32[4] a", "field 1: only char and unsigned char may be arrays of fixed size; instead of "
-				     "'u32[4] a' use __rel_loc TYPE[] or a struct");
+				     "'u32[4] a' use __rel_loc TYPE[] NAME or a struct");
 	expect_refused_for("e u8 x; unsigned int[4] a", "field 2: only char and unsigned char may be arrays");
 	expect_refused_for("e s8[4] a", "field 1: only char and unsigned char may be arrays");
 }
