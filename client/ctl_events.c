@@ -24,7 +24,7 @@ static const struct column all_columns[] = {
 	[CELL_EVENT] = { "EVENT", COLUMN_PATH },     [CELL_STATE] = { "STATE", COLUMN_TEXT },
 	[CELL_USED_BY] = { "USED BY", COLUMN_TEXT }, [CELL_RECORDS] = { "RECORDS", COLUMN_NUMBER },
 	[CELL_BAD] = { "BAD", COLUMN_NUMBER },	     [CELL_HELD_BY] = { "HELD BY", COLUMN_LONG },
-	[CELL_TENANTS] = { "TENANTS", COLUMN_PATH }, [CELL_FIELDS] = { "FIELDS", COLUMN_LONG },
+	[CELL_TENANTS] = { "TENANTS", COLUMN_LIST }, [CELL_FIELDS] = { "FIELDS", COLUMN_LONG },
 };
 
 enum { CELLS_MAX = ARRAY_SIZE(all_columns) };

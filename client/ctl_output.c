@@ -137,6 +137,28 @@ void shorten_middle(const char *text, size_t width, char *ret, size_t size)
 	snprintf(ret, size, "%.*s...%s", (int)bytes_that_fit(text, front), text, back);
 }
 
+void shorten_list(const char *text, size_t width, char *ret, size_t size)
+{
+	static const char more[] = ", ...";
+	const size_t fitting = bytes_that_fit(text, width - strlen(more));
+	const char *first_end = strstr(text, ", ");
+	size_t shown = 0;
+
+	if (!first_end || display_width(text) <= width) {
+		shorten_middle(text, width, ret, size);
+		return;
+	}
+	for (const char *end = first_end; end && (size_t)(end - text) <= fitting; end = strstr(end + 1, ", "))
+		shown = (size_t)(end - text);
+	snprintf(ret, size, "%.*s", (int)(shown > 0 ? shown : (size_t)(first_end - text)), text);
+	if (shown == 0) {
+		_cleanup_(freep) char *first = strdup(ret);
+
+		shorten_middle(first ? first : "", width - strlen(more), ret, size);
+	}
+	strncat(ret, more, size - strlen(ret) - 1);
+}
+
 void humane_duration(uint64_t seconds, char *ret, size_t size)
 {
 	uint64_t minutes = seconds / 60, hours = minutes / 60, days = hours / 24;

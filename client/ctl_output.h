@@ -49,12 +49,15 @@ struct plural plural(uint64_t count, const char *singular, const char *many);
 void shorten_middle(const char *text, size_t width, char *ret, size_t size);
 /* "some tex..." */
 void shorten_end(const char *text, size_t width, char *ret, size_t size);
+/* Of items between ", ", whole ones as long as they fit; the first by itself in its middle. */
+void shorten_list(const char *text, size_t width, char *ret, size_t size);
 
 /* ctl_table.c: tables. */
 enum column_kind {
 	COLUMN_TEXT,
 	COLUMN_NUMBER, /* right-aligned */
 	COLUMN_PATH,   /* shortened in its middle where the terminal is narrow */
+	COLUMN_LIST,   /* of paths: shortened to those that fit */
 	COLUMN_LONG,   /* shortened at its end */
 };
 

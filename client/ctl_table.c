@@ -89,7 +89,7 @@ static void print_plain(const struct table *table, const struct output *output)
 
 static bool may_shrink(const struct column *column)
 {
-	return column->kind == COLUMN_PATH || column->kind == COLUMN_LONG;
+	return column->kind == COLUMN_PATH || column->kind == COLUMN_LIST || column->kind == COLUMN_LONG;
 }
 
 /* Takes what does not fit from the widest column that may be shortened, again and again. */
@@ -135,6 +135,8 @@ static void print_cell(const struct output *output, const struct column *column,
 
 	if (shortened && column->kind == COLUMN_PATH)
 		shorten_middle(cell->text, width, shortened, size);
+	else if (shortened && column->kind == COLUMN_LIST)
+		shorten_list(cell->text, width, shortened, size);
 	else if (shortened && column->kind == COLUMN_LONG)
 		shorten_end(cell->text, width, shortened, size);
 	else

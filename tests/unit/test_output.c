@@ -329,6 +329,19 @@ TEST(a_text_is_shortened_between_characters_and_only_where_it_is_too_long)
 }
 END_TEST
 
+TEST(a_list_is_shortened_to_whole_items)
+{
+	begin();
+	expect_shortened(shorten_list, "/one, /two, /three", 18, "/one, /two, /three");
+	expect_shortened(shorten_list, "/one, /two, /three", 17, "/one, /two, ...");
+	expect_shortened(shorten_list, "/one, /two, /three", 14, "/one, ...");
+	expect_shortened(shorten_list, "/one, /two and 7 more", 20, "/one, ...");
+	/* Never the beginning of one with the end of another. */
+	expect_shortened(shorten_list, "/aaaaaaaaaaaa, /bbbbbbbbbbbb", 16, "/aaa...aaaa, ...");
+	expect_shortened(shorten_list, "/aaaaaaaaaaaabbbbbbbbbbbb", 12, "/aaa...bbbbb");
+}
+END_TEST
+
 TEST(durations_are_said_as_people_do)
 {
 	static const struct {
@@ -481,8 +494,9 @@ SUITE("output", a_reader_who_has_gone_is_known_also_when_that_was_seen_before_th
       a_table_that_found_no_memory_says_so_instead_of_printing_less,
       a_terminal_has_colours_unless_one_of_the_conventions_says_no, a_pipe_has_neither_columns_nor_colours_unless_told,
       a_disk_that_is_full_and_a_reader_that_has_gone_are_told_apart, a_character_is_as_wide_as_the_terminal_shows_it,
-      a_text_is_shortened_between_characters_and_only_where_it_is_too_long, durations_are_said_as_people_do,
-      one_is_singular_and_large_numbers_are_grouped, a_row_is_an_object_with_its_fields_in_their_order,
-      an_empty_row_is_an_empty_object, strings_and_keys_are_escaped_as_json_wants_it,
-      the_longest_string_in_its_longest_form_is_not_cut, rows_in_a_row_are_an_array_of_objects,
-      rows_that_claim_to_be_deeper_are_bytes, a_row_that_ends_too_early_is_still_json)
+      a_text_is_shortened_between_characters_and_only_where_it_is_too_long, a_list_is_shortened_to_whole_items,
+      durations_are_said_as_people_do, one_is_singular_and_large_numbers_are_grouped,
+      a_row_is_an_object_with_its_fields_in_their_order, an_empty_row_is_an_empty_object,
+      strings_and_keys_are_escaped_as_json_wants_it, the_longest_string_in_its_longest_form_is_not_cut,
+      rows_in_a_row_are_an_array_of_objects, rows_that_claim_to_be_deeper_are_bytes,
+      a_row_that_ends_too_early_is_still_json)
