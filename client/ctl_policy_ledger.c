@@ -74,6 +74,8 @@ int ledger_print(struct ledger *ledger, const struct output *output)
 	struct cursor row;
 	int r;
 
+	/* A table that is the second one would be numbers without a meaning. */
+	table.titled = true;
 	print_pool(output, ledger);
 	while ((r = control_next_row(ledger->control, &row)) > 0) {
 		struct row_field level;

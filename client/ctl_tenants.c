@@ -78,10 +78,10 @@ static int read_tenants(const struct ctl *ctl, struct control *control, struct t
 static int print_table(const struct ctl *ctl, const struct tenant_views *views)
 {
 	static const struct column columns[] = {
-		{ "NAME", COLUMN_PATH },	{ "TENANT", COLUMN_PATH },    { "EVENTS", COLUMN_NUMBER },
-		{ "MAX", COLUMN_NUMBER },	{ "RESERVE", COLUMN_NUMBER }, { "LINGER", COLUMN_NUMBER },
-		{ "CONN", COLUMN_NUMBER },	{ "MAX", COLUMN_NUMBER },     { "LOST", COLUMN_NUMBER },
-		{ "THROTTLED", COLUMN_NUMBER }, { "REFUSED", COLUMN_LONG },
+		{ "NAME", COLUMN_PATH },    { "TENANT", COLUMN_PATH },	   { "EVENTS", COLUMN_NUMBER },
+		{ "MAX", COLUMN_NUMBER },   { "RESERVE", COLUMN_NUMBER },  { "LINGER", COLUMN_NUMBER },
+		{ "CONN", COLUMN_NUMBER },  { "CONN MAX", COLUMN_NUMBER }, { "LOST", COLUMN_NUMBER },
+		{ "THROT", COLUMN_NUMBER }, { "REFUSED", COLUMN_LONG },
 	};
 	_cleanup_(table_deinit) struct table table = table_make(columns, ARRAY_SIZE(columns));
 

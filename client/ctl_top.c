@@ -34,6 +34,7 @@ struct top {
 	uint64_t asked;	   /* ms on the monotonic clock */
 	uint64_t batch;	   /* frames; 0: a terminal */
 	char trouble[512];
+	bool help;
 	bool stale; /* what is seen */
 	int signal; /* that ended it */
 	bool over;
@@ -57,6 +58,7 @@ static struct top_frame frame_of(const struct top *top)
 		.lines = top->lines,
 		.trouble = top->trouble[0] ? top->trouble : NULL,
 		.on_screen = top->batch == 0,
+		.help = top->help,
 	};
 }
 
@@ -104,8 +106,13 @@ static void obey_key(struct top *top, enum top_key key)
 	const struct top_frame frame = frame_of(top);
 	size_t page = MAX(top_frame_room(&frame), (size_t)1);
 
+	if (key == TOP_KEY_NONE)
+		return;
+	/* Any other key goes back to the tenants, too. */
+	top->help = key == TOP_KEY_HELP && !top->help;
 	switch (key) {
 	case TOP_KEY_NONE:
+	case TOP_KEY_HELP:
 		break;
 	case TOP_KEY_QUIT:
 		top->over = true;
@@ -423,7 +430,7 @@ const struct command command_top = {
 		"their maximum (||||, what is reserved and unused ::::), and what changed since\n"
 		"the last look. The first letters of events, connections, refusals, lost,\n"
 		"throttled and name sort by these, or left and right do; up, down and the page\n"
-		"keys scroll; q or Ctrl-C quits.",
+		"keys scroll; ? tells what the columns are; q or Ctrl-C quits.",
 	.options = top_options,
 	.run = top_run,
 };

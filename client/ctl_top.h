@@ -59,6 +59,7 @@ struct top_frame {
 	size_t lines;	     /* 0: as many as it takes */
 	const char *trouble; /* with the daemon, safe to show; or NULL */
 	bool on_screen;	     /* over the frame before, and with the keys at its bottom */
+	bool help;	     /* about columns and keys, instead of the tenants */
 };
 void top_frame_print(const struct output *, const struct top_frame *);
 /* How many tenants can be seen at once. */
@@ -68,6 +69,7 @@ size_t top_frame_room(const struct top_frame *);
 enum top_key {
 	TOP_KEY_NONE,
 	TOP_KEY_QUIT,
+	TOP_KEY_HELP,
 	TOP_KEY_LEFT,
 	TOP_KEY_RIGHT,
 	TOP_KEY_UP,

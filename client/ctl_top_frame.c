@@ -272,22 +272,23 @@ static const struct {
 	const char *title;
 	size_t width;
 	unsigned rank; /* the smaller, the more it matters */
+	const char *help;
 } top_columns[TOP_COLUMNS] = {
-	[TOP_NAME] = { "NAME", NAME_LEAST, 0 },
-	[TOP_BAR] = { "USED", BAR_LEAST + 2, 2 },
-	[TOP_EVENTS] = { "EVENTS", 6, 1 },
-	[TOP_MOST] = { "MAX", 5, 5 },
-	[TOP_CHANGE] = { "+/-", 5, 11 },
-	[TOP_RESERVED] = { "RESERVE", 7, 10 },
-	[TOP_LINGERING] = { "LINGER", 6, 8 },
-	[TOP_CONNECTIONS] = { "CONN", 5, 4 },
-	[TOP_REFUSED] = { "REFUSED", 7, 7 },
-	[TOP_REFUSED_RATE] = { "REF/S", 5, 3 },
-	[TOP_LOST] = { "LOST", 6, 12 },
-	[TOP_LOST_RATE] = { "LOST/S", 6, 6 },
-	[TOP_THROTTLED] = { "THROTTLED", 9, 13 },
-	[TOP_THROTTLED_RATE] = { "THR/S", 5, 9 },
-	[TOP_TENANT] = { "TENANT", PATH_LEAST, 14 },
+	[TOP_NAME] = { "NAME", NAME_LEAST, 0, "its container or unit" },
+	[TOP_BAR] = { "USED", BAR_LEAST + 2, 2, "its events of its maximum, or of the machine; : reserved" },
+	[TOP_EVENTS] = { "EVENTS", 6, 1, "events that it holds" },
+	[TOP_MOST] = { "MAX", 5, 5, "events that it may hold" },
+	[TOP_CHANGE] = { "+/-", 5, 11, "events since the last look" },
+	[TOP_RESERVED] = { "RESERVE", 7, 10, "events that are reserved for it" },
+	[TOP_LINGERING] = { "LINGER", 6, 8, "events that it released, and has open somewhere" },
+	[TOP_CONNECTIONS] = { "CONN", 5, 4, "connections" },
+	[TOP_REFUSED] = { "REFUSED", 7, 7, "requests that were refused" },
+	[TOP_REFUSED_RATE] = { "REF/S", 5, 3, "the same, by the second" },
+	[TOP_LOST] = { "LOST", 6, 12, "records that were lost" },
+	[TOP_LOST_RATE] = { "LOST/S", 6, 6, "the same, by the second" },
+	[TOP_THROTTLED] = { "THROT", 5, 13, "requests that had to wait" },
+	[TOP_THROTTLED_RATE] = { "THR/S", 5, 9, "the same, by the second" },
+	[TOP_TENANT] = { "TENANT", PATH_LEAST, 14, "the path of its cgroup" },
 };
 
 /* 0: the column is not there. */
@@ -533,6 +534,22 @@ static void put_tenants(struct pen *pen, const struct top_frame *frame)
 	}
 }
 
+/* What the columns are, those for which there is no room included. */
+static void put_help(struct pen *pen, const struct top_frame *frame)
+{
+	const struct widths widths = choose_widths(frame);
+	char text[160];
+
+	for (enum top_column column = 0; column < TOP_COLUMNS; column++) {
+		begin_line(pen);
+		snprintf(text, sizeof(text), "%-8s  %s%s", top_columns[column].title, top_columns[column].help,
+			 widths.of[column] > 0 ? "" : " (needs a wider terminal)");
+		put(pen, widths.of[column] > 0 ? STYLE_PLAIN : STYLE_DIM, text);
+	}
+	begin_line(pen);
+	put(pen, STYLE_PLAIN, "e c r l t n and arrows sort; up, down and page keys scroll; ? goes back");
+}
+
 /* The keys. */
 
 static void put_position(struct pen *pen, const struct top_frame *frame)
@@ -551,13 +568,12 @@ static void put_keys(struct pen *pen, const struct top_frame *frame)
 	char text[160];
 	struct text keys = text_make(text, sizeof(text));
 
-	text_printf(&keys, "q quit  sort by:");
+	text_printf(&keys, "q quit  ? help  sort by:");
 	for (enum tenant_order order = 0; order < TENANT_ORDERS; order++)
 		text_printf(&keys, order == frame->order ? " [%s]" : " %s", tenant_order_names[order]);
-	text_printf(&keys, "  (or arrows)");
 	if (keys.length > pen->left) {
 		keys = text_make(text, sizeof(text));
-		text_printf(&keys, "q quit  sort by e c r l t n: %s", tenant_order_names[frame->order]);
+		text_printf(&keys, "q quit  ? help  sort by: %s", tenant_order_names[frame->order]);
 	}
 	put(pen, STYLE_DIM, text);
 }
@@ -578,7 +594,10 @@ void top_frame_print(const struct output *output, const struct top_frame *frame)
 	if (frame->on_screen)
 		fputs("\033[H", output->file);
 	put_machine(&pen, frame);
-	put_tenants(&pen, frame);
+	if (frame->help)
+		put_help(&pen, frame);
+	else
+		put_tenants(&pen, frame);
 	if (frame->on_screen)
 		put_foot(&pen, frame);
 	end_line(&pen);

@@ -12,6 +12,8 @@ static enum top_key letter(char byte)
 
 	if (small == 'q')
 		return TOP_KEY_QUIT;
+	if (small == '?' || small == 'h')
+		return TOP_KEY_HELP;
 	for (int order = 0; order < TENANT_ORDERS; order++)
 		if (small == tenant_order_names[order][0])
 			return (enum top_key)(TOP_KEY_ORDER + order);

@@ -157,6 +157,8 @@ check '… or as JSON' is_json
 check '… and no argument' exits 2 "$ctl" top shop
 
 check 'on a terminal it shows all, and q ends it' top 100x24 see '^shop-' see '^bank-' see '^greedy-' fits press q ends 0
+check 'a question mark tells what the columns are, and hides it again' top 80x24 see '^shop-' press '?' see '^THR/S +the same' \
+	hide '^shop-' fits press '?' see '^shop-' press '?' see '^NAME +its' press n see '\[name\]' see '^shop-' press q ends 0
 check 'so does Ctrl-C' top 80x24 see shop press '\x03' ends 0
 check 'SIGTERM ends it, after the terminal is given back' top 80x24 see shop fits signal TERM ends -15
 check 'so does SIGHUP' top 80x24 see shop fits signal HUP ends -1

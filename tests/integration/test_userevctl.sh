@@ -304,6 +304,14 @@ check 'run has the exit status of the program' exits 7 "$ctl" run --quiet -- sh 
 check '… or 128 and the signal' exits 143 run_killed
 check 'run of what is not there is exit status 127' exits 127 "$ctl" run -- /nonexistent/program
 check 'run that is ended ends its program' exits 143 run_terminated
+# titles
+check "policy explain's second table has titles in a pipe" says $'^LEVEL\tHOLDS\tMAX\tPAYS FOR\tSHARING$' "$ctl" policy explain / 'told u32 n'
+no_title_twice()
+{
+	"$ctl" --width=200 tenants | head -1 | grep -oE '[A-Z]+( [A-Z]+)*' | sort | uniq -d | grep . && return 1
+	"$ctl" --width=200 tenants | grep -q 'CONN MAX'
+}
+check 'no title of tenants stands twice' no_title_twice
 # reload
 check 'reload without files' says '^loaded: 0 sections from 0 files$' "$ctl" reload
 printf '[/a]\nMaxEvents=1\nMaxEvent=1\n' >"$scratch/policy/10.conf"

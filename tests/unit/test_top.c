@@ -134,15 +134,39 @@ TEST(forty_columns_have_the_name_the_bar_the_events_and_what_is_refused)
 }
 END_TEST
 
+TEST(a_hundred_and_ten_columns_have_all_numbers)
+{
+	_cleanup_(shown_free) struct shown *shown = begin_with_three(110, 0);
+
+	ck_assert_ptr_nonnull(strstr(print(shown), " EVENTS   MAX   +/- RESERVE LINGER  CONN REFUSED REF/S   LOST "
+						   "LOST/S THROT THR/S\n"));
+}
+END_TEST
+
+TEST(help_explains_each_column_shown_or_not)
+{
+	_cleanup_(shown_free) struct shown *shown = begin_with_three(80, 24);
+
+	shown->frame.on_screen = true;
+	shown->frame.help = true;
+	print(shown);
+	ck_assert_ptr_nonnull(strstr(shown->text, "EVENTS    events that it holds"));
+	ck_assert_ptr_nonnull(strstr(shown->text, "LOST      records that were lost (needs a wider terminal)"));
+	ck_assert_ptr_nonnull(strstr(shown->text, "TENANT    the path of its cgroup (needs"));
+	ck_assert_ptr_nonnull(strstr(shown->text, "? goes back"));
+	ck_assert_ptr_nonnull(strstr(shown->text, "q quit  ? help"));
+	ck_assert_ptr_null(strstr(shown->text, "cron.service"));
+}
+END_TEST
+
 TEST(what_it_is_sorted_by_is_there_however_narrow_it_is)
 {
 	static const struct {
 		enum tenant_order order;
 		const char *title;
 	} cases[] = {
-		{ TENANTS_BY_EVENTS, "EVENTS" },       { TENANTS_BY_CONNECTIONS, "CONN" },
-		{ TENANTS_BY_REFUSALS, "REFUSED" },    { TENANTS_BY_LOST, "LOST" },
-		{ TENANTS_BY_THROTTLED, "THROTTLED" }, { TENANTS_BY_NAME, "NAME" },
+		{ TENANTS_BY_EVENTS, "EVENTS" }, { TENANTS_BY_CONNECTIONS, "CONN" }, { TENANTS_BY_REFUSALS, "REFUSED" },
+		{ TENANTS_BY_LOST, "LOST" },	 { TENANTS_BY_THROTTLED, "THROT" },  { TENANTS_BY_NAME, "NAME" },
 	};
 	_cleanup_(shown_free) struct shown *shown = begin_with_three(40, 0);
 
@@ -225,7 +249,7 @@ TEST(on_a_screen_the_keys_are_on_its_last_line_and_old_text_is_wiped)
 	ck_assert_int_eq(strncmp(shown->text, "\033[Hembedded", 11), 0);
 	ck_assert_ptr_nonnull(strstr(shown->text, "reserved\033[K\nrefused"));
 	ck_assert_ptr_nonnull(strstr(shown->text, "-\033[K\n\033[K\n\033[K\nq quit"));
-	ck_assert_ptr_nonnull(strstr(shown->text, "refusals [lost] throttled name  (or arrows)\033[K\033[J"));
+	ck_assert_ptr_nonnull(strstr(shown->text, "refusals [lost] throttled name\033[K\033[J"));
 }
 END_TEST
 
@@ -413,6 +437,7 @@ TEST(keys_are_letters_and_arrows_also_in_pieces)
 
 	ck_assert_int_eq(type(&keys, "q"), TOP_KEY_QUIT);
 	ck_assert_int_eq(type(&keys, "Q"), TOP_KEY_QUIT);
+	ck_assert_int_eq(type(&keys, "?"), TOP_KEY_HELP);
 	ck_assert_int_eq(type(&keys, "e"), TOP_KEY_ORDER + TENANTS_BY_EVENTS);
 	ck_assert_int_eq(type(&keys, "N"), TOP_KEY_ORDER + TENANTS_BY_NAME);
 	ck_assert_int_eq(type(&keys, "\033[A"), TOP_KEY_UP);
@@ -440,9 +465,9 @@ TEST(a_key_that_is_not_known_does_nothing_and_swallows_no_other)
 END_TEST
 
 SUITE("top", a_frame_has_the_machine_and_then_a_line_for_each_tenant,
-      forty_columns_have_the_name_the_bar_the_events_and_what_is_refused,
-      what_it_is_sorted_by_is_there_however_narrow_it_is, a_wide_terminal_has_the_paths_too,
-      nothing_is_wider_or_longer_than_the_terminal_whatever_its_size,
+      forty_columns_have_the_name_the_bar_the_events_and_what_is_refused, a_hundred_and_ten_columns_have_all_numbers,
+      help_explains_each_column_shown_or_not, what_it_is_sorted_by_is_there_however_narrow_it_is,
+      a_wide_terminal_has_the_paths_too, nothing_is_wider_or_longer_than_the_terminal_whatever_its_size,
       on_a_screen_the_keys_are_on_its_last_line_and_old_text_is_wiped, the_tenants_that_do_not_fit_can_be_scrolled_to,
       trouble_with_the_daemon_stands_where_the_changes_were_and_the_numbers_stay,
       where_no_program_is_connected_that_is_said, a_bar_is_coloured_by_how_full_it_is,
