@@ -403,6 +403,9 @@ def check_page(path, pages):
     check(f"{path} is clean for mandoc", wrong or ([] if lint.returncode == 0 else [f"status {lint.returncode}"]))
     check(f"{path} fits in 80 columns",
           [repr(line) for line in rendered(path).split("\n") if len(line) > 80])
+    quoted = subprocess.run(["mandoc", "-Tutf8", "-Owidth=500", os.path.join(TREE, path)], stdout=subprocess.PIPE, text=True).stdout
+    check(f"{path} has no quote within a quote, and no list",
+          re.findall("[^ ]*‘[^‘’]*‘.*", re.sub(".\b", "", quoted)) + re.findall(r"^\..*\bQl [^\"\n]* , .*", source(path), re.M))
     names = {os.path.basename(page) for page in pages} | {f"{name}.3" for page in library_pages() for name in names_of(page)}
     check(f"{path} refers to pages that there are",
           [f"{name}.{number}" for name, number in re.findall(r"^\.Xr (\S*userev\S*) (\d)", source(path), re.M)
