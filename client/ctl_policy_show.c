@@ -123,6 +123,15 @@ void values_put_levels(struct values *values, const struct policy_question *ques
 	put_defaults(values, question->policy, &rules, tenancy->path);
 }
 
+/* All lists of names that are denied hold, of whichever level they are. */
+static void put_denials(struct values *values, const char *tenant, const struct policy_rules *rules)
+{
+	for (size_t i = 0; i < rules->n_denials; i++)
+		values_put(values, tenant, POLICY_DENY_EVENTS, rules->denials[i]);
+	if (rules->n_denials == 0)
+		values_put(values, tenant, POLICY_DENY_EVENTS, rules->value[POLICY_DENY_EVENTS]);
+}
+
 static void put_cgroup(struct values *values, const struct policy_question *question, const char *path,
 		       const struct tenancy *tenancy)
 {
@@ -131,8 +140,9 @@ static void put_cgroup(struct values *values, const struct policy_question *ques
 	values_put_levels(values, question, path, tenancy);
 	policy_resolve(question->policy, tenancy->path, &rules);
 	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
-		if (policy_key_reach((enum policy_key)i) == POLICY_OF_TENANT)
+		if (policy_key_reach((enum policy_key)i) == POLICY_OF_TENANT && i != POLICY_DENY_EVENTS)
 			values_put(values, tenancy->path, (enum policy_key)i, rules.value[i]);
+	put_denials(values, tenancy->path, &rules);
 }
 
 static void put_daemon(struct values *values, const struct policy *policy)

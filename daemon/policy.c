@@ -434,16 +434,21 @@ struct resolution {
 	struct policy_rules *rules;
 };
 
-/* What is said further in replaces what an ancestor says; limits are the level's own. */
+/*
+ * What is said further in replaces what an ancestor says; limits are the level's own. Denials add up instead: otherwise a list
+ * that an admin writes for one service would undo the one for the whole machine, and nobody would notice.
+ */
 static bool resolve_level(void *data, const char *path)
 {
 	const struct resolution *resolution = data;
-	struct policy_rules here;
+	struct policy_rules *rules = resolution->rules, here;
 
 	policy_lookup(resolution->policy, path, &here);
 	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
 		if (here.value[i] || policy_key_reach((enum policy_key)i) == POLICY_OF_CGROUP)
-			resolution->rules->value[i] = here.value[i];
+			rules->value[i] = here.value[i];
+	if (here.value[POLICY_DENY_EVENTS])
+		rules->denials[rules->n_denials++] = here.value[POLICY_DENY_EVENTS];
 	return false;
 }
 

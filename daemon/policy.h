@@ -45,6 +45,9 @@ struct policy_rules {
 	const struct policy *policy; /* with whose: policy_resolve() */
 	const char *path;
 	const struct policy_value *value[POLICY_CGROUP_KEYS];
+	/* DenyEvents= of all levels that have it, the root's first: with policy_resolve(). */
+	const struct policy_value *denials[POLICY_LEVELS_MAX + 1];
+	size_t n_denials;
 };
 
 /* What sections say whose patterns match exactly this path; NULL where none says anything. For one level of a ledger. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* May this tenant have an event of this name? DenyEvents= is asked first, and what it denies nothing can allow. */
+/*
+ * May this tenant have an event of this name? The lists of DenyEvents= are asked first, from the root's on, and what one of them
+ * denies nothing can allow.
+ */
 
 #include "daemon/policy.h"
 #include "daemon/policy_glob.h"
@@ -46,6 +49,22 @@ static void say_denied(struct text *why, const struct policy_glob *glob, const c
 	text_printf(why, " denies");
 	put_name(why, name, length);
 	put_origin(why, &glob->origin);
+}
+
+static bool is_denied(const struct policy_rules *rules, const char *name, size_t length, struct policy_verdict *ret,
+		      struct text *why)
+{
+	for (size_t i = 0; i < rules->n_denials; i++) {
+		const struct policy_value *list = rules->denials[i];
+		const struct policy_glob *glob = find_glob(list, name, length);
+
+		if (!glob)
+			continue;
+		*ret = (struct policy_verdict){ POLICY_DENY_EVENTS, list, glob };
+		say_denied(why, glob, name, length);
+		return true;
+	}
+	return false;
 }
 
 static void say_not_allowed(struct text *why, const struct policy_value *list, const char *name, size_t length)
@@ -113,14 +132,11 @@ static bool is_kept_for_others(const struct policy_rules *rules, const char *nam
 int policy_may_register(const struct policy_rules *rules, const char *name, size_t length, unsigned flags,
 			struct policy_verdict *ret, struct text *why)
 {
-	const struct policy_value *deny = rules->value[POLICY_DENY_EVENTS], *allow = rules->value[POLICY_ALLOW_EVENTS];
+	const struct policy_value *allow = rules->value[POLICY_ALLOW_EVENTS];
 	enum policy_key flag = find_flag(rules, flags);
 
-	*ret = (struct policy_verdict){ POLICY_DENY_EVENTS, deny, find_glob(deny, name, length) };
-	if (ret->glob) {
-		say_denied(why, ret->glob, name, length);
+	if (is_denied(rules, name, length, ret, why))
 		return REFUSAL_NOT_PERMITTED;
-	}
 	*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, find_glob(allow, name, length) };
 	if (!ret->glob && !allow->is_default) {
 		say_not_allowed(why, allow, name, length);

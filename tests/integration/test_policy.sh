@@ -167,6 +167,19 @@ for file in "$examples"/*.conf; do
 done
 check 'so have all of them together' says 'no error, 0 warnings.' "$ctl" policy check --root= --policy=$examples
 
+# A denial for the whole machine holds beside what the examples deny.
+put all/10-all.conf '[/]' 'DenyEvents=sched_*'
+cp "$examples"/20-docker.conf "$scratch/all"
+all=(--root= --policy="$scratch/all")
+for cgroup in /system.slice/docker-$id.scope /docker/$id; do
+	check "$cgroup: what is denied for the machine stays denied" \
+		says "^refused: DenyEvents=sched_* denies 'sched_switch' ($scratch/all/10-all.conf:2)" \
+		"$ctl" policy explain "${all[@]}" $cgroup 'sched_switch u32 n'
+	check '… and what is denied besides' exits 1 "$ctl" policy explain "${all[@]}" $cgroup 'host_up u32 n'
+	check '… and show has both lists' json '[v["value"] for v in it["values"] if v["key"] == "DenyEvents"] ==
+		["sched_*", "host_* systemd_*"]' "$ctl" policy show --json "${all[@]}" $cgroup
+done
+
 # The examples of the man page are files, too.
 sed -n '/^\.Bd/,/^\.Ed/ { /^\./d; p }' daemon/userevd.conf.5 | sed '/^\/etc/,$d' >"$scratch/manual.conf"
 check 'the manual has examples' grep -q 'cri-containerd' "$scratch/manual.conf"

@@ -564,6 +564,26 @@ TEST(events_are_allowed_and_denied_by_their_names)
 }
 END_TEST
 
+TEST(a_denial_of_the_root_holds_in_every_cgroup)
+{
+	struct actor actor;
+
+	if (!need_cgroups("a denial of the root's and one of a cgroup's"))
+		return;
+	fixture_start_with_policy(&fixture,
+				  ROOT_MAY "[/]\nDenyEvents=sched_*\n"
+					   "[/userevd-test-*/picky]\nDenyEvents=app_secret\nAllowEvents=*\n",
+				  NULL);
+	actor_in(&actor, fixture.socket, make_cgroup("picky"));
+	expect_refusal(actor.socket, "sched_switch u32 a", REFUSAL_NOT_PERMITTED, "DenyEvents=sched_* denies");
+	expect_refusal(actor.socket, "sched_switch u32 a", REFUSAL_NOT_PERMITTED, "policy.conf:4");
+	expect_refusal(actor.socket, "app_secret u32 a", REFUSAL_NOT_PERMITTED, "policy.conf:6");
+	expect_granted(actor.socket, "app_one u32 a");
+	actor_end(&actor);
+	fixture_stop(&fixture);
+}
+END_TEST
+
 TEST(a_prefix_stands_in_front_of_all_names_and_its_program_is_told)
 {
 	struct userev_event event = { 0 }, again = { 0 };
@@ -848,6 +868,7 @@ int main(void)
 		who_leaves_and_comes_again_has_not_more_requests,
 		a_program_that_begins_has_its_burst,
 		events_are_allowed_and_denied_by_their_names,
+		a_denial_of_the_root_holds_in_every_cgroup,
 		a_prefix_stands_in_front_of_all_names_and_its_program_is_told,
 		a_description_that_the_prefix_makes_too_long_is_refused_in_words,
 		without_a_prefix_a_program_is_told_no_name,

@@ -712,15 +712,48 @@ TEST(one_glob_is_a_list_too)
 }
 END_TEST
 
-TEST(a_nearer_list_replaces_one_further_out)
+TEST(a_nearer_list_of_allowed_names_replaces_outer)
+{
+	FILES;
+	POLICY(policy, "[/s]\nAllowEvents=a_*\n[/s/t/u]\nAllowEvents=no\n[/s/t]\nAllowEvents=\n");
+
+	ck_assert_str_eq(asked(policy, "z", 0), "yes");
+}
+END_TEST
+
+TEST(denials_add_up_along_the_path)
+{
+	FILES;
+	POLICY(policy, "[/]\nDenyEvents=root_*\n[/s]\nDenyEvents=a_x\n[/s/t/u]\nDenyEvents=*\n"
+		       "[/s/t]\nDenyEvents=b_x\nAllowEvents=*_x root_*\n");
+
+	ck_assert_str_eq(asked(policy, "a_x", 0), "DenyEvents=a_x denies 'a_x' (etc/a.conf:4)");
+	ck_assert_str_eq(asked(policy, "b_x", 0), "DenyEvents=b_x denies 'b_x' (etc/a.conf:8)");
+	ck_assert_str_eq(asked(policy, "root_x", 0), "DenyEvents=root_* denies 'root_x' (etc/a.conf:2)");
+	ck_assert_str_eq(asked(policy, "c_x", 0), "*_x");
+}
+END_TEST
+
+TEST(an_empty_denial_resets_its_own_section_alone)
 {
 	FILES;
 	POLICY(policy,
-	       "[/s]\nAllowEvents=a_*\nDenyEvents=a_x\n[/s/t/u]\nAllowEvents=no\n[/s/t]\nAllowEvents=\nDenyEvents=b_x\n");
+	       "[/**]\nDenyEvents=all\n[/s]\nDenyEvents=a_x\n[/s/t]\nDenyEvents=b_x\nDenyEvents=\nDenyEvents=c_x\n");
 
-	ck_assert_str_eq(asked(policy, "z", 0), "yes");
+	ck_assert_str_eq(asked(policy, "all", 0), "DenyEvents=all denies 'all' (etc/a.conf:2)");
+	ck_assert_str_eq(asked(policy, "a_x", 0), "DenyEvents=a_x denies 'a_x' (etc/a.conf:4)");
+	ck_assert_str_eq(asked(policy, "b_x", 0), "yes");
+	ck_assert_str_eq(asked(policy, "c_x", 0), "DenyEvents=c_x denies 'c_x' (etc/a.conf:8)");
+}
+END_TEST
+
+TEST(of_one_cgroup_the_nearest_sections_denials_count)
+{
+	FILES;
+	POLICY(policy, "[/s/*]\nDenyEvents=a_x\n[/s/t]\nDenyEvents=b_x\n");
+
 	ck_assert_str_eq(asked(policy, "a_x", 0), "yes");
-	ck_assert_str_eq(asked(policy, "b_x", 0), "DenyEvents=b_x denies 'b_x' (etc/a.conf:8)");
+	ck_assert_str_eq(asked(policy, "b_x", 0), "DenyEvents=b_x denies 'b_x' (etc/a.conf:4)");
 }
 END_TEST
 
@@ -922,6 +955,8 @@ SUITE("policy", an_event_is_declared_in_a_section_of_its_own, what_is_wrong_with
       a_cgroup_can_be_a_tenant_or_none_or_left_to_delegation, reserves_are_known_by_their_patterns,
       reserves_that_add_up_to_more_than_there_is_are_an_error, a_policy_without_reserves_fits_everywhere,
       where_nothing_is_said_of_names_all_are_allowed, a_name_has_to_be_allowed_and_a_denied_one_cannot_be,
-      one_glob_is_a_list_too, a_nearer_list_replaces_one_further_out, flags_are_allowed_one_by_one,
-      a_policy_lives_as_long_as_somebody_holds_it, where_memory_is_short_there_is_no_policy_and_nothing_is_lost,
+      one_glob_is_a_list_too, a_nearer_list_of_allowed_names_replaces_outer, denials_add_up_along_the_path,
+      an_empty_denial_resets_its_own_section_alone, of_one_cgroup_the_nearest_sections_denials_count,
+      flags_are_allowed_one_by_one, a_policy_lives_as_long_as_somebody_holds_it,
+      where_memory_is_short_there_is_no_policy_and_nothing_is_lost,
       five_hundred_sections_are_looked_through_for_ten_thousand_tenants)
