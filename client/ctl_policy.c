@@ -10,12 +10,13 @@
 /* What fits on a machine with a kernel as Linux makes it; what others hold is not known here. */
 enum { CAPACITY_MAX = 64900 };
 
-enum { OPTION_ROOT = 1, OPTION_POLICY, OPTION_CAPACITY, OPTION_PERSIST, OPTION_MULTI_FORMAT };
+enum { OPTION_ROOT = 1, OPTION_POLICY, OPTION_CAPACITY, OPTION_STRICT, OPTION_PERSIST, OPTION_MULTI_FORMAT };
 
 static const struct ctl_option policy_options[] = {
 	{ "root", "DIR", "the files of the machine whose root that is", OPTION_ROOT },
 	{ "policy", "DIR[:DIR...]", "read these directories instead", OPTION_POLICY },
 	{ "capacity", "N", "check: events for which there is room", OPTION_CAPACITY },
+	{ "strict", NULL, "check: what is unknown is an error", OPTION_STRICT },
 	{ "persist", NULL, "explain: the event is to outlive its program", OPTION_PERSIST },
 	{ "multi-format", NULL, "explain: others of its name may have other fields", OPTION_MULTI_FORMAT },
 	{ 0 },
@@ -91,6 +92,9 @@ static void take_option(struct policy_question *question, int option, const char
 		break;
 	case OPTION_CAPACITY:
 		question->capacity = (uint32_t)ctl_number("--capacity", value, 1, UINT32_MAX);
+		break;
+	case OPTION_STRICT:
+		question->strict = true;
 		break;
 	case OPTION_PERSIST:
 		question->flags |= REGISTER_PERSIST;

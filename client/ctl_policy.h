@@ -15,6 +15,7 @@ struct policy_question {
 	bool is_ours;	      /* nobody asked for other files than what a daemon here has, or would have */
 	const char *root;     /* of another machine's file system; NULL: this one's */
 	uint32_t capacity;
+	bool strict;
 	unsigned flags; /* REGISTER_… */
 	struct problems problems;
 	struct policy *policy;
@@ -22,6 +23,8 @@ struct policy_question {
 
 /* ctl_policy_check.c, ctl_policy_show.c, ctl_policy_explain.c: an enum exit_code. */
 int policy_check(struct policy_question *);
+/* ctl_policy_cgroups.c: warns of sections that match no cgroup of this machine. Silent where none can be seen. */
+int policy_check_cgroups(const struct policy *, struct problems *);
 /* One line each; or as a key of an object that has been begun. */
 void problems_print(const struct problems *, const struct output *);
 void problems_json(const struct problems *, struct json *);

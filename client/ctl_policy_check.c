@@ -119,6 +119,11 @@ int policy_check(struct policy_question *question)
 		r = policy_load(question->directories, question->root, &question->problems, &question->policy);
 	if (r == 0)
 		check_capacity(question);
+	/* Files that are named, or another machine's, say nothing of the cgroups here. */
+	if (r == 0 && ctl->argc == 0 && !question->root)
+		r = policy_check_cgroups(question->policy, &question->problems);
+	if (question->strict)
+		problems_be_strict(&question->problems);
 	if (r < 0 || question->problems.failed)
 		return out_of_memory();
 	if (ctl->json) {

@@ -269,9 +269,9 @@ static void warn_of_misspelt(const char *name, const char *shown, enum policy_se
 	enum policy_key key = policy_key_suggest(name, section);
 
 	if (key == POLICY_KEYS)
-		problems_add(problems, PROBLEM_WARNING, place, "%s=: there is no such key; see userevd.conf(5)", shown);
+		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; see userevd.conf(5)", shown);
 	else
-		problems_add(problems, PROBLEM_WARNING, place, "%s=: there is no such key; did you mean %s=?", shown,
+		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; did you mean %s=?", shown,
 			     policy_key_name(key));
 }
 
@@ -290,7 +290,7 @@ static void warn_of_key(const char *name, enum policy_section section, struct pl
 	if (key == POLICY_KEYS)
 		warn_of_misspelt(name, buffer, section, place, problems);
 	else
-		problems_add(problems, PROBLEM_WARNING, place, "%s=: belongs in %s; here it is ignored", buffer,
+		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: belongs in %s; here it is ignored", buffer,
 			     right[policy_key_section(key)]);
 }
 
@@ -559,6 +559,50 @@ uint64_t policy_sum_maxima(const struct policy *policy)
 		sum += limits ? MAX(maximum->number, reserve) : reserve;
 	}
 	return sum;
+}
+
+static void warn_of_maximum(const struct section *section, struct problems *problems)
+{
+	const struct policy_value *maximum = &section->values[POLICY_MAX_EVENTS];
+	uint32_t reserve = section->values[POLICY_RESERVE_EVENTS].number;
+	struct place place = { maximum->origin.file, maximum->origin.line, "MaxEvents" };
+
+	if (!says(section, POLICY_MAX_EVENTS) || maximum->is_default || maximum->number >= reserve)
+		return;
+	if (section->pattern.literal || maximum->number == 0)
+		problems_add(problems, PROBLEM_WARNING, place,
+			     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
+			     " of the same section is more, and nobody can use the rest of it",
+			     maximum->number, reserve);
+	else
+		problems_add(problems, PROBLEM_WARNING, place,
+			     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
+			     " of the same section is more: it takes %" PRIu32 " cgroups to use it",
+			     maximum->number, reserve, (reserve - 1) / maximum->number + 1);
+}
+
+void policy_check_sections(const struct policy *policy, struct problems *problems)
+{
+	for (size_t i = 0; i < policy->sections.n; i++)
+		warn_of_maximum(policy->sections.at[i], problems);
+}
+
+void policy_match(const struct policy *policy, const char *path, bool *matched)
+{
+	size_t depth = path_depth(path);
+
+	for (size_t i = 0; i < policy->sections.n; i++) {
+		const struct section *section = policy->sections.at[i];
+
+		matched[i] = matched[i] || pattern_matches(&section->pattern, path, depth);
+	}
+}
+
+const struct policy_origin *policy_section_origin(const struct policy *policy, size_t i)
+{
+	const struct section *section = policy->sections.at[i];
+
+	return &section->origin;
 }
 
 static int complain_of_events(const struct policy *policy, uint32_t capacity, struct problems *problems)

@@ -37,6 +37,11 @@ static inline void policy_unrefp(struct policy **policy)
 size_t policy_count_files(const struct policy *);
 size_t policy_count_sections(const struct policy *);
 
+/* Sets those of `matched`, one for each section, whose patterns match this path. */
+void policy_match(const struct policy *, const char *path, bool *matched);
+/* Where a section begins; they are sorted by name. */
+const struct policy_origin *policy_section_origin(const struct policy *, size_t i);
+
 /* A key of [Daemon]. Never NULL. */
 const struct policy_value *policy_daemon(const struct policy *, enum policy_key);
 

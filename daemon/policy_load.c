@@ -153,10 +153,10 @@ static void warn_of_section(const struct reading *reading, const struct policy_l
 	text_excerpt(&shown, line->name, strlen(line->name));
 	suggest(&suggestions, "Daemon", strlen("Daemon"));
 	if (suggestions_nearest(&suggestions))
-		problems_add(reading->problems, PROBLEM_WARNING, place,
+		problems_add(reading->problems, PROBLEM_UNKNOWN, place,
 			     "[%s]: there is no such section; did you mean [Daemon]?", buffer);
 	else
-		problems_add(reading->problems, PROBLEM_WARNING, place,
+		problems_add(reading->problems, PROBLEM_UNKNOWN, place,
 			     "[%s]: there is no such section; a pattern of cgroups begins with '/', such as "
 			     "[/system.slice/*], and an event is [Event NAME]",
 			     buffer);
@@ -255,6 +255,8 @@ int policy_load_files(char *const *files, size_t n, struct problems *problems, s
 
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = read_file(policy, files[i], problems);
+	if (r == 0)
+		policy_check_sections(policy, problems);
 	if (r < 0 || problems->failed)
 		return -ENOMEM;
 	if (problems->errors > 0)

@@ -57,10 +57,20 @@ void problems_add(struct problems *problems, enum severity severity, struct plac
 	problems->list[problems->n++] = problem;
 }
 
+void problems_be_strict(struct problems *problems)
+{
+	for (size_t i = 0; i < problems->n; i++) {
+		if (problems->list[i].severity != PROBLEM_UNKNOWN)
+			continue;
+		problems->list[i].severity = PROBLEM_ERROR;
+		problems->errors++;
+	}
+}
+
 void problem_text(const struct problem *problem, struct text *text)
 {
 	text_safe(text, problem->file, strlen(problem->file));
 	if (problem->line > 0)
 		text_printf(text, ":%u", problem->line);
-	text_printf(text, ": %s%s", problem->severity == PROBLEM_WARNING ? "warning: " : "", problem->sentence);
+	text_printf(text, ": %s%s", problem->severity == PROBLEM_ERROR ? "" : "warning: ", problem->sentence);
 }

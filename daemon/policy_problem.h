@@ -5,7 +5,11 @@
 
 #include "protocol/text.h"
 
-enum severity { PROBLEM_WARNING, PROBLEM_ERROR };
+enum severity {
+	PROBLEM_WARNING,
+	PROBLEM_UNKNOWN, /* a warning: a newer daemon may know it; an error where files are to be strict */
+	PROBLEM_ERROR,
+};
 
 /* Where something stands. */
 struct place {
@@ -31,5 +35,7 @@ struct problems {
 
 void problems_deinit(struct problems *);
 void problems_add(struct problems *, enum severity, struct place, const char *format, ...) _printf_(4, 5);
+/* What is unknown is an error. */
+void problems_be_strict(struct problems *);
 /* "/etc/userevd/policy.d/10-a.conf:7: MaxEvents=many: …" */
 void problem_text(const struct problem *, struct text *);

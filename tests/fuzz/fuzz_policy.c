@@ -39,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	path = strndup(text, line);
 	require(policy && path);
 	require(policy_load_text(policy, "fuzz.conf", text, size, &problems) == 0);
+	policy_check_sections(policy, &problems);
 	require(!problems.failed && problems.errors <= problems.n);
 	for (size_t i = 0; i < problems.n; i++)
 		require(*problems.list[i].sentence);

@@ -110,6 +110,10 @@ check 'warnings are no failure' exits 0 "$ctl" policy check "$scratch/warned.con
 check 'files can be checked alone' says '1 file, 1 section of cgroups, 0 declared events: no error, 1 warning.' "$ctl" policy check "$scratch/warned.conf"
 check 'a file that there is not is an error' says 'nowhere.conf: cannot be read: No such file or directory' \
 	"$ctl" policy check "$scratch/nowhere.conf"
+check '… unless they are to be strict about what is unknown' exits 1 "$ctl" policy check --strict "$scratch/warned.conf"
+check '… which they say is an error' says '1 error, 0 warnings.' "$ctl" policy check --strict "$scratch/warned.conf"
+put both.conf '[/a]' 'MaxEvents=5' 'ReserveEvents=6'
+check 'what is known but odd is a warning for them, too' says 'no error, 1 warning.' "$ctl" policy check --strict "$scratch/both.conf"
 put reserves.conf '[Daemon]' 'KernelMargin=100' '[/a]' 'ReserveEvents=500' '[/b]' 'ReserveEvents=400'
 check 'reserves that fit' exits 0 "$ctl" policy check --capacity=1000 "$scratch/reserves.conf"
 check 'reserves that do not fit beside the margin are an error' \
@@ -120,6 +124,18 @@ check 'a wrong verb is exit status 2' exits 2 "$ctl" policy chekc
 check 'no verb is exit status 2' exits 2 "$ctl" policy
 check 'too much to explain is exit status 2' exits 2 "$ctl" policy explain /a 'a u32 b' more
 check 'no path is exit status 2' exits 2 "$ctl" policy show system.slice
+
+# --- sections without a cgroup ---
+put here/10-a.conf '[/]' 'MaxEvents=5' "[/nobody-is-here-$$/*]" 'MaxEvents=5' '[/**]' 'KeepFor=5' '[Event x]' 'Fields=u32 x'
+check 'a section that matches no cgroup of this machine is a warning' \
+	says "$scratch/here/10-a.conf:3: warning: [/nobody-is-here-$$/*]: no cgroup matches that here now" \
+	"$ctl" policy check --policy="$scratch/here"
+check '… and the only one' says 'no error, 1 warning.' "$ctl" policy check --strict --policy="$scratch/here"
+check '… as JSON, too' json 'it["good"] and [(p["severity"], p["line"]) for p in it["problems"]] == [("warning", 3)]' \
+	"$ctl" policy check --json --policy="$scratch/here"
+check 'files of another machine are not compared with this one' says 'no error, 0 warnings.' \
+	"$ctl" policy check --root= --policy="$scratch/here"
+check '… nor are files that are named' says 'no error, 0 warnings.' "$ctl" policy check "$scratch/here/10-a.conf"
 
 # --- show and explain ---
 put p/10-a.conf '[Daemon]' 'DefaultMaxEvents=77' '[/s]' 'MaxEvents=100' 'DenyEvents=host_*' '[/s/*]' 'Tenant=yes' 'NamePrefix=s_' \
@@ -163,9 +179,9 @@ check '… but say what is wrong' says '20-b.conf:2: MaxEvents=many' "${show[@]}
 
 # --- the examples ---
 for file in "$examples"/*.conf; do
-	check "$(basename "$file") has neither error nor warning" says 'no error, 0 warnings.' "$ctl" policy check "$file"
+	check "$(basename "$file") has neither error nor warning" says 'no error, 0 warnings.' "$ctl" policy check --strict "$file"
 done
-check 'so have all of them together' says 'no error, 0 warnings.' "$ctl" policy check --root= --policy=$examples
+check 'so have all of them together' says 'no error, 0 warnings.' "$ctl" policy check --strict --root= --policy=$examples
 
 # A denial for the whole machine holds beside what the examples deny.
 put all/10-all.conf '[/]' 'DenyEvents=sched_*'
@@ -183,7 +199,7 @@ done
 # The examples of the man page are files, too.
 sed -n '/^\.Bd/,/^\.Ed/ { /^\./d; p }' daemon/userevd.conf.5 | sed '/^\/etc/,$d' >"$scratch/manual.conf"
 check 'the manual has examples' grep -q 'cri-containerd' "$scratch/manual.conf"
-check '… which have neither error nor warning' says 'no error, 0 warnings.' "$ctl" policy check "$scratch/manual.conf"
+check '… which have neither error nor warning' says 'no error, 0 warnings.' "$ctl" policy check --strict "$scratch/manual.conf"
 
 # shows_all TENANT MAXIMUM CGROUP FILE
 shows_all()

@@ -390,6 +390,73 @@ TEST(what_nobody_knows_is_a_warning_with_what_may_have_been_meant)
 }
 END_TEST
 
+static void expect_strict(const char *text, size_t errors)
+{
+	struct policy *policy = NULL;
+
+	put("etc/a.conf", text);
+	problems_deinit(&problems);
+	ck_assert_int_eq(policy_load(directories, NULL, &problems, &policy), 0);
+	policy_unref(policy);
+	problems_be_strict(&problems);
+	ck_assert_uint_eq(problems.errors, errors);
+	ck_assert_uint_eq(problems.n, 1);
+	ck_assert((problems.list[0].severity == PROBLEM_ERROR) == (errors == 1));
+	problems_deinit(&problems);
+}
+
+TEST(what_nobody_knows_is_an_error_where_files_are_strict)
+{
+	FILES;
+	expect_strict("[/a]\nMaxEvent=5\n", 1);
+	expect_strict("[/a]\nDescription=5\n", 1);
+	expect_strict("[/a]\nGuard=off\n", 1);
+	expect_strict("[daemon]\nGuard=off\n", 1);
+	/* It does what it says, and is good for every daemon. */
+	expect_strict("[/a]\nMaxEvents=5\nReserveEvents=6\n", 0);
+}
+END_TEST
+
+TEST(a_maximum_below_its_sections_reserve_is_warned_of)
+{
+	FILES;
+	expect_problems(0,
+			"[/a]\nMaxEvents=60\nReserveEvents=60\n[/b]\nReserveEvents=60\n"
+			"[/c]\nMaxEvents=infinity\nReserveEvents=60\n[/d]\nMaxEvents=\nReserveEvents=60\n",
+			"");
+	expect_problems(
+		0, "[/a]\nReserveEvents=60\n[/b]\n[/a]\nMaxEvents=59\n",
+		"etc/a.conf:5: warning: MaxEvents=59: ReserveEvents=60 of the same section is more, and nobody can "
+		"use the rest of it\n");
+	/* One sum for all of them, and a maximum for each. */
+	expect_problems(0, "[/a/*]\nMaxEvents=25\nReserveEvents=60\n",
+			"etc/a.conf:2: warning: MaxEvents=25: ReserveEvents=60 of the same section is more: it takes 3 "
+			"cgroups to use it\n");
+	expect_problems(
+		0, "[/a/*]\nMaxEvents=0\nReserveEvents=60\n",
+		"etc/a.conf:2: warning: MaxEvents=0: ReserveEvents=60 of the same section is more, and nobody can "
+		"use the rest of it\n");
+}
+END_TEST
+
+TEST(sections_that_match_a_cgroup_are_told_apart)
+{
+	FILES;
+	POLICY(policy, "[/a/*]\n[/b]\n[/c/**]\n");
+	bool matched[3] = { false };
+
+	ck_assert_uint_eq(policy_count_sections(policy), ARRAY_SIZE(matched));
+	policy_match(policy, "/", matched);
+	policy_match(policy, "/a", matched);
+	policy_match(policy, "/c/d/e", matched);
+	ck_assert(!matched[0] && !matched[1] && matched[2]);
+	policy_match(policy, "/a/b", matched);
+	ck_assert(matched[0] && !matched[1]);
+	ck_assert_str_eq(policy_section_origin(policy, 1)->section, "/b");
+	ck_assert_uint_eq(policy_section_origin(policy, 1)->line, 2);
+}
+END_TEST
+
 TEST(what_begins_with_x_is_somebody_elses)
 {
 	FILES;
@@ -943,7 +1010,9 @@ SUITE("policy", an_event_is_declared_in_a_section_of_its_own, what_is_wrong_with
       what_cannot_be_read_is_an_error_for_it_might_have_said_no, a_file_that_is_too_large_or_no_text_is_refused,
       a_root_stands_in_front_of_each_directory, files_that_are_named_are_read_alone_and_in_that_order,
       an_error_names_file_line_key_and_what_would_be_right, all_that_is_wrong_is_said_at_once,
-      what_nobody_knows_is_a_warning_with_what_may_have_been_meant, what_begins_with_x_is_somebody_elses,
+      what_nobody_knows_is_a_warning_with_what_may_have_been_meant,
+      what_nobody_knows_is_an_error_where_files_are_strict, a_maximum_below_its_sections_reserve_is_warned_of,
+      sections_that_match_a_cgroup_are_told_apart, what_begins_with_x_is_somebody_elses,
       a_limit_for_everything_below_is_warned_of_since_it_holds_at_each_level, what_a_file_says_cannot_drive_the_screen,
       a_section_is_the_same_wherever_it_is_continued, key_by_key_the_pattern_that_says_most_counts,
       of_patterns_that_say_as_much_the_later_assignment_counts,
