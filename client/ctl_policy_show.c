@@ -132,6 +132,16 @@ static void put_denials(struct values *values, const char *tenant, const struct 
 		values_put(values, tenant, POLICY_DENY_EVENTS, rules->value[POLICY_DENY_EVENTS]);
 }
 
+/* Of the sections that the tenant is in; NULL: of all. */
+static void put_owners(struct values *values, const struct policy *policy, const char *tenant)
+{
+	struct policy_owner owner;
+
+	for (size_t at = 0; policy_next_owner(policy, &at, &owner);)
+		if (!tenant || policy_owner_has(&owner, tenant))
+			values_put(values, tenant ? tenant : owner.pattern->text, POLICY_OWN_NAMES, owner.names);
+}
+
 static void put_cgroup(struct values *values, const struct policy_question *question, const char *path,
 		       const struct tenancy *tenancy)
 {
@@ -143,6 +153,7 @@ static void put_cgroup(struct values *values, const struct policy_question *ques
 		if (policy_key_reach((enum policy_key)i) == POLICY_OF_TENANT && i != POLICY_DENY_EVENTS)
 			values_put(values, tenancy->path, (enum policy_key)i, rules.value[i]);
 	put_denials(values, tenancy->path, &rules);
+	put_owners(values, question->policy, tenancy->path);
 }
 
 static void put_daemon(struct values *values, const struct policy *policy)
@@ -198,6 +209,7 @@ static int print(struct policy_question *question, const char *path)
 		put_cgroup(&values, question, path, &tenancy);
 	if (!path) {
 		put_daemon(&values, question->policy);
+		put_owners(&values, question->policy, NULL);
 		put_events(&values, question->policy);
 	}
 	if (question->ctl->json)

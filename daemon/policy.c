@@ -19,6 +19,8 @@
 #include "daemon/policy_glob.h"
 #include "protocol/description.h"
 
+enum { OWNED_MAX = 1000 }; /* globs of OwnNames=, of which half a million pairs are compared in a tenth of a second */
+
 struct section {
 	struct pattern pattern; /* of cgroups; else no text */
 	char *name;
@@ -38,6 +40,7 @@ struct policy {
 	struct pointers sections; /* sorted by the text of the pattern */
 	struct pointers wild;	  /* those of them that are not literal */
 	struct pointers borders;  /* those of the wild that say Tenant= */
+	struct pointers owners;	  /* sections that say OwnNames= */
 	struct pointers events;	  /* sections, sorted by name */
 	struct pointers files;	  /* names */
 };
@@ -101,6 +104,7 @@ struct policy *policy_unref(struct policy *policy)
 	section_deinit(&policy->daemon);
 	free(policy->wild.at);
 	free(policy->borders.at);
+	free(policy->owners.at);
 	free(policy->files.at);
 	free(policy);
 	return NULL;
@@ -317,11 +321,15 @@ static void complain(enum policy_key key, const char *text, const char *why, str
 }
 
 /* It is about to say something of that key. 0 or -ENOMEM. */
-static int note_border(struct policy *policy, struct section *section, enum policy_key key)
+static int note_key(struct policy *policy, struct section *section, enum policy_key key)
 {
-	if (key != POLICY_TENANT || section->pattern.literal || says(section, key))
+	if (says(section, key))
 		return 0;
-	return insert(&policy->borders, policy->borders.n, section);
+	if (key == POLICY_OWN_NAMES)
+		return insert(&policy->owners, policy->owners.n, section);
+	if (key == POLICY_TENANT && !section->pattern.literal)
+		return insert(&policy->borders, policy->borders.n, section);
+	return 0;
 }
 
 int policy_assign(struct policy *policy, struct section *section, const char *name, const char *text,
@@ -340,7 +348,7 @@ int policy_assign(struct policy *policy, struct section *section, const char *na
 		warn_of_key(name, kind, place, problems);
 		return 0;
 	}
-	r = note_border(policy, section, key);
+	r = note_key(policy, section, key);
 	if (r == 0)
 		r = policy_value_parse(key, text, &origin, &section->values[key], &why);
 	if (r < 0)
@@ -511,6 +519,17 @@ bool policy_next_reserve(const struct policy *policy, size_t *at, struct policy_
 	return false;
 }
 
+bool policy_next_owner(const struct policy *policy, size_t *at, struct policy_owner *ret)
+{
+	const struct section *section;
+
+	if (*at == policy->owners.n)
+		return false;
+	section = policy->owners.at[(*at)++];
+	*ret = (struct policy_owner){ &section->pattern, &section->values[POLICY_OWN_NAMES] };
+	return true;
+}
+
 bool policy_next_event(const struct policy *policy, size_t *at, struct policy_event *ret)
 {
 	const struct section *section;
@@ -581,10 +600,72 @@ static void warn_of_maximum(const struct section *section, struct problems *prob
 			     maximum->number, reserve, (reserve - 1) / maximum->number + 1);
 }
 
+static const struct policy_glob *find_overlap(const struct policy_value *names, const struct policy_glob *with)
+{
+	for (size_t i = 0; i < names->n_globs; i++)
+		if (globs_overlap(names->globs[i].text, strlen(names->globs[i].text), with->text, strlen(with->text)))
+			return &names->globs[i];
+	return NULL;
+}
+
+static void complain_of_owners(const struct policy_glob *glob, const struct policy_glob *other,
+			       struct problems *problems)
+{
+	char buffers[3][256];
+	struct text shown = text_make(buffers[0], sizeof(buffers[0])),
+		    names = text_make(buffers[1], sizeof(buffers[1])),
+		    section = text_make(buffers[2], sizeof(buffers[2]));
+
+	text_excerpt(&shown, glob->text, strlen(glob->text));
+	text_excerpt(&names, other->text, strlen(other->text));
+	text_excerpt(&section, other->origin.section, strlen(other->origin.section));
+	problems_add(problems, PROBLEM_ERROR, (struct place){ glob->origin.file, glob->origin.line, "OwnNames" },
+		     "OwnNames=%s: some of these names are already owned by [%s], with OwnNames=%s in %s:%u",
+		     buffers[0], buffers[2], buffers[1], other->origin.file, other->origin.line);
+}
+
+/* Of each glob the first one of another section that owns some of its names. */
+static void check_owners(const struct policy *policy, struct problems *problems)
+{
+	struct policy_owner owner, other;
+
+	for (size_t i = 0; policy_next_owner(policy, &i, &owner);) {
+		for (size_t k = 0; k < owner.names->n_globs; k++) {
+			const struct policy_glob *glob = &owner.names->globs[k], *overlap = NULL;
+
+			for (size_t j = 0; !overlap && j + 1 < i && policy_next_owner(policy, &j, &other);)
+				/* A line that was wrong may have listed the section twice. */
+				overlap = other.names != owner.names ? find_overlap(other.names, glob) : NULL;
+			if (overlap)
+				complain_of_owners(glob, overlap, problems);
+		}
+	}
+}
+
+/* Each name is compared with all others. */
+static bool are_few_names(const struct policy *policy, struct problems *problems)
+{
+	struct policy_owner owner;
+	size_t n = 0;
+
+	for (size_t i = 0; policy_next_owner(policy, &i, &owner);) {
+		n += owner.names->n_globs;
+		if (n <= OWNED_MAX)
+			continue;
+		problems_add(problems, PROBLEM_ERROR,
+			     (struct place){ owner.names->origin.file, owner.names->origin.line, "OwnNames" },
+			     "OwnNames=: all sections together own at most %d globs", OWNED_MAX);
+		return false;
+	}
+	return true;
+}
+
 void policy_check_sections(const struct policy *policy, struct problems *problems)
 {
 	for (size_t i = 0; i < policy->sections.n; i++)
 		warn_of_maximum(policy->sections.at[i], problems);
+	if (are_few_names(policy, problems))
+		check_owners(policy, problems);
 }
 
 void policy_match(const struct policy *policy, const char *path, bool *matched)

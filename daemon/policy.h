@@ -83,6 +83,15 @@ struct policy_reserve {
 };
 /* `at` begins as 0. False: there is no more. */
 bool policy_next_reserve(const struct policy *, size_t *at, struct policy_reserve *ret);
+/* A section with OwnNames=: no two of them own the same name. */
+struct policy_owner {
+	const struct pattern *pattern;
+	const struct policy_value *names;
+};
+/* `at` begins as 0. False: there is no more. */
+bool policy_next_owner(const struct policy *, size_t *at, struct policy_owner *ret);
+/* Whether its pattern matches this path, or a cgroup around it. */
+bool policy_owner_has(const struct policy_owner *, const char *path);
 /*
  * An event of [Event NAME]: it is there as long as the policy is, whether or not a program has it. In the order of their names.
  */

@@ -14,7 +14,7 @@ int policy_load_text(struct policy *, const char *name, char *text, size_t lengt
 const char *policy_add_file(struct policy *, const char *path);
 /* The section of this name, which is "Daemon" or a pattern. 0, POLICY_E_WRONG with a problem, or -ENOMEM. */
 int policy_section(struct policy *, const char *name, struct place, struct problems *, struct section **ret);
-/* What no single line is wrong about: policy_load() does it when all files have been read. */
+/* What no single line shows, once all files have been read: policy_load() does it. What is wrong becomes a problem. */
 void policy_check_sections(const struct policy *, struct problems *);
 /* "Key=value" in this section. 0 or -ENOMEM; what is wrong becomes a problem. */
 int policy_assign(struct policy *, struct section *, const char *name, const char *text, struct place,

@@ -97,6 +97,60 @@ static enum policy_key find_flag(const struct policy_rules *rules, unsigned flag
 	return POLICY_KEYS;
 }
 
+struct membership {
+	const struct pattern *pattern;
+	bool found;
+};
+
+static bool is_member(void *data, const char *path)
+{
+	struct membership *membership = data;
+
+	membership->found = pattern_matches(membership->pattern, path, path_depth(path));
+	return membership->found;
+}
+
+bool policy_owner_has(const struct policy_owner *owner, const char *path)
+{
+	struct membership membership = { owner->pattern, false };
+
+	if (path[0] == '/')
+		policy_walk(path, is_member, &membership);
+	return membership.found;
+}
+
+/* NULL: nobody owns the name. */
+static const struct policy_glob *find_owner(const struct policy *policy, const char *name, size_t length,
+					    struct policy_owner *ret)
+{
+	for (size_t at = 0; policy_next_owner(policy, &at, ret);) {
+		const struct policy_glob *glob = find_glob(ret->names, name, length);
+
+		if (glob)
+			return glob;
+	}
+	return NULL;
+}
+
+/* The sentence does not say whose it is: other tenants' cgroups are nobody's business. */
+static bool is_owned_by_others(const struct policy_rules *rules, const char *name, size_t length,
+			       struct policy_verdict *ret, struct text *why)
+{
+	struct policy_owner owner;
+	const struct policy_glob *glob = find_owner(rules->policy, name, length, &owner);
+
+	if (!glob)
+		return false;
+	*ret = (struct policy_verdict){ POLICY_OWN_NAMES, owner.names, glob };
+	if (policy_owner_has(&owner, rules->path))
+		return false;
+	text_printf(why, "the policy keeps the name");
+	put_name(why, name, length);
+	text_printf(why, " for others");
+	put_origin(why, &glob->origin);
+	return true;
+}
+
 static void say_not_yours(struct text *why, const struct policy_event *event)
 {
 	text_printf(why, "the policy keeps the event '");
@@ -135,9 +189,14 @@ int policy_may_register(const struct policy_rules *rules, const char *name, size
 	const struct policy_value *allow = rules->value[POLICY_ALLOW_EVENTS];
 	enum policy_key flag = find_flag(rules, flags);
 
+	*ret = (struct policy_verdict){ 0 };
 	if (is_denied(rules, name, length, ret, why))
 		return REFUSAL_NOT_PERMITTED;
-	*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, find_glob(allow, name, length) };
+	if (is_owned_by_others(rules, name, length, ret, why))
+		return REFUSAL_NOT_PERMITTED;
+	/* That the name is owned says more than that all names are allowed. */
+	if (!ret->glob || !allow->is_default)
+		*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, find_glob(allow, name, length) };
 	if (!ret->glob && !allow->is_default) {
 		say_not_allowed(why, allow, name, length);
 		return REFUSAL_NOT_PERMITTED;

@@ -91,6 +91,58 @@ bool glob_matches(const char *glob, size_t glob_length, const char *name, size_t
 	return glob == end;
 }
 
+/* Whether some byte is taken by both of what stands there, no '*' either of them. */
+static bool share_a_byte(const char *a, const char *a_end, const char *b, const char *b_end)
+{
+	size_t length;
+
+	for (unsigned byte = 1; byte <= UINT8_MAX; byte++)
+		if (takes(a, a_end, (char)byte, &length) && takes(b, b_end, (char)byte, &length))
+			return true;
+	return false;
+}
+
+/* How much of the glob stands for one thing; 1 at its end. */
+static size_t step_of(const char *at, const char *end)
+{
+	size_t length = 1;
+
+	if (at < end && *at != '*')
+		takes(at, end, 0, &length);
+	return length;
+}
+
+/*
+ * A name is made that both take, piece by piece. row[j]: what stands in front of `at` in the one, and in front of b[j] in the
+ * other, can be one and the same. A '*' takes nothing, or what comes next in the other.
+ */
+bool globs_overlap(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+	bool rows[2][2 * GLOB_COMPARED_MAX] = { { true } }, *row = rows[0], *next = rows[1];
+	const char *a_end = a + a_length, *b_end = b + b_length;
+
+	for (const char *at = a;; at += step_of(at, a_end)) {
+		memset(next, 0, sizeof(rows[0]));
+		for (size_t j = 0, step; j <= b_length; j += step) {
+			bool a_star = at < a_end && *at == '*', b_star = j < b_length && b[j] == '*';
+
+			step = step_of(b + j, b_end);
+			if (!row[j])
+				continue;
+			next[j] |= a_star || (b_star && at < a_end);
+			if (j == b_length)
+				break;
+			row[j + step] |= b_star || a_star;
+			if (!a_star && !b_star && at < a_end && share_a_byte(at, a_end, b + j, b_end))
+				next[j + step] = true;
+		}
+		if (at == a_end)
+			return row[b_length];
+		row = next;
+		next = row == rows[0] ? rows[1] : rows[0];
+	}
+}
+
 static int check_set(const char *at, const char *end, struct text *why)
 {
 	bool inverted;

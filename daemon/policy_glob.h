@@ -14,6 +14,9 @@ enum { GLOB_E_WRONG = 1 };
 int glob_check(const char *glob, size_t length, struct text *why);
 /* Of a good one. Takes no more steps than the product of both lengths. */
 bool glob_matches(const char *glob, size_t glob_length, const char *name, size_t length);
+enum { GLOB_COMPARED_MAX = 255 }; /* bytes of a glob that can be compared with another: more than a name has */
+/* Of two good ones, whether some name matches both. Takes no more steps than the product of both lengths. */
+bool globs_overlap(const char *a, size_t a_length, const char *b, size_t b_length);
 /* How many bytes of a name it fixes, and whether it has anything that stands for others. */
 size_t glob_literal_bytes(const char *glob, size_t length, bool *ret_wild);
 

@@ -62,6 +62,7 @@ static const struct key keys[POLICY_KEYS] = {
 					     .value = NUMBER(POLICY_INFINITY) },
 	[POLICY_ALLOW_EVENTS] = { "AllowEvents", POLICY_OF_TENANT, KIND_GLOBS, .value = NOTHING },
 	[POLICY_DENY_EVENTS] = { "DenyEvents", POLICY_OF_TENANT, KIND_GLOBS, .value = NOTHING },
+	[POLICY_OWN_NAMES] = { "OwnNames", POLICY_OF_SECTION, KIND_GLOBS, GLOB_COMPARED_MAX, .value = NOTHING },
 	[POLICY_NAME_PREFIX] = { "NamePrefix", POLICY_OF_TENANT, KIND_PREFIX, PREFIX_MAX, .value = NOTHING },
 	[POLICY_ALLOW_PERSIST] = { "AllowPersist", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(false) },
 	[POLICY_ALLOW_MULTI_FORMAT] = { "AllowMultiFormat", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(true) },
@@ -117,9 +118,8 @@ enum policy_reach policy_key_reach(enum policy_key key)
 enum policy_section policy_key_section(enum policy_key key)
 {
 	static const enum policy_section sections[] = {
-		[POLICY_OF_DAEMON] = POLICY_SECTION_DAEMON,
-		[POLICY_OF_EVENT] = POLICY_SECTION_EVENT,
-		[POLICY_OF_CGROUP] = POLICY_SECTION_CGROUPS,
+		[POLICY_OF_DAEMON] = POLICY_SECTION_DAEMON,  [POLICY_OF_EVENT] = POLICY_SECTION_EVENT,
+		[POLICY_OF_CGROUP] = POLICY_SECTION_CGROUPS, [POLICY_OF_SECTION] = POLICY_SECTION_CGROUPS,
 		[POLICY_OF_TENANT] = POLICY_SECTION_CGROUPS,
 	};
 
@@ -263,8 +263,12 @@ static bool may_stand_in_glob(const char *glob, size_t at)
 	return strchr(anywhere, glob[at]) || (strchr("]!^-", glob[at]) && memchr(glob, '[', at));
 }
 
-static int check_event_glob(const char *glob, size_t length, struct text *why)
+static int check_event_glob(const struct key *key, const char *glob, size_t length, struct text *why)
 {
+	if (key->most > 0 && length > key->most) {
+		text_printf(why, "a glob is longer than %" PRIu32 " bytes", key->most);
+		return POLICY_E_WRONG;
+	}
 	for (size_t i = 0; i < length; i++) {
 		if (may_stand_in_glob(glob, i))
 			continue;
@@ -298,14 +302,14 @@ static size_t next_word(const char **at)
 }
 
 /* All of them are good, or none is taken. */
-static int parse_globs(const char *text, const struct policy_origin *origin, struct policy_value *value,
-		       struct text *why)
+static int parse_globs(const struct key *key, const char *text, const struct policy_origin *origin,
+		       struct policy_value *value, struct text *why)
 {
 	size_t length;
 	int r = 0;
 
 	for (const char *at = text; r == 0 && (length = next_word(&at)) > 0; at += length)
-		r = check_event_glob(at, length, why);
+		r = check_event_glob(key, at, length, why);
 	for (const char *at = text; r == 0 && (length = next_word(&at)) > 0; at += length)
 		r = append_glob(value, strndup(at, length), origin);
 	return r;
@@ -414,7 +418,7 @@ static int parse(enum policy_key which, const char *text, const struct policy_or
 	case KIND_GLOBS:
 		break;
 	}
-	return parse_globs(text, origin, value, why);
+	return parse_globs(key, text, origin, value, why);
 }
 
 int policy_value_parse(enum policy_key key, const char *text, const struct policy_origin *origin,

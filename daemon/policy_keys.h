@@ -15,6 +15,7 @@ enum policy_key {
 	POLICY_MAX_REQUESTS_PER_SECOND,
 	POLICY_ALLOW_EVENTS,
 	POLICY_DENY_EVENTS,
+	POLICY_OWN_NAMES,
 	POLICY_NAME_PREFIX,
 	POLICY_ALLOW_PERSIST,
 	POLICY_ALLOW_MULTI_FORMAT,
@@ -45,9 +46,10 @@ enum policy_guard { POLICY_GUARD_REQUIRE, POLICY_GUARD_PREFER, POLICY_GUARD_OFF 
 /* What a key is for. */
 enum policy_reach {
 	POLICY_OF_DAEMON,
-	POLICY_OF_EVENT,  /* that the policy declares */
-	POLICY_OF_CGROUP, /* each cgroup has its own: a limit of what is in it and below */
-	POLICY_OF_TENANT, /* what the nearest ancestor has that has any */
+	POLICY_OF_EVENT,   /* that the policy declares */
+	POLICY_OF_CGROUP,  /* each cgroup has its own: a limit of what is in it and below */
+	POLICY_OF_SECTION, /* all that match the cgroup, or one around it, count */
+	POLICY_OF_TENANT,  /* what the nearest ancestor has that has any */
 };
 
 enum policy_section { POLICY_SECTION_DAEMON, POLICY_SECTION_CGROUPS, POLICY_SECTION_EVENT };

@@ -37,6 +37,24 @@ static bool is_path(const char *path)
 	return *path == '/' && !strstr(path, "//") && path[1] != '\0' && path[strlen(path) - 1] != '/';
 }
 
+static bool is_glob(const char *text)
+{
+	char sentence[256];
+	struct text why = text_make(sentence, sizeof(sentence));
+
+	return strlen(text) <= GLOB_COMPARED_MAX && glob_check(text, strlen(text), &why) == 0;
+}
+
+/* Of one that stands for itself alone it is known whether the other one takes it. */
+static void compare(const char *one, const char *other)
+{
+	bool overlap = globs_overlap(one, strlen(one), other, strlen(other)), wild;
+
+	require(globs_overlap(other, strlen(other), one, strlen(one)) == overlap);
+	if (glob_literal_bytes(other, strlen(other), &wild) == strlen(other) && !wild)
+		require(glob_matches(one, strlen(one), other, strlen(other)) == overlap);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(freep) char *text = as_text(data, size);
@@ -45,6 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char sentence[256];
 	struct text why = text_make(sentence, sizeof(sentence));
 
+	if (path < text + size && is_glob(text) && is_glob(path))
+		compare(text, path);
 	if (pattern_parse(text, &pattern, &why) != 0 || path >= text + size || !is_path(path))
 		return 0;
 	if (strlen(text) <= SHORT && strlen(path) <= SHORT && !streq(text, "/"))

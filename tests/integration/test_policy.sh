@@ -125,6 +125,11 @@ check 'no verb is exit status 2' exits 2 "$ctl" policy
 check 'too much to explain is exit status 2' exits 2 "$ctl" policy explain /a 'a u32 b' more
 check 'no path is exit status 2' exits 2 "$ctl" policy show system.slice
 
+put owners.conf '[/a]' 'OwnNames=otlp_*' '[/b]' 'MaxEvents=5' 'OwnNames=app *_metrics'
+check 'two owners of a name are an error' exits 1 "$ctl" policy check "$scratch/owners.conf"
+check '… with both of them' says "owners.conf:5: OwnNames=*_metrics: some of these names are already owned by [/a], with OwnNames=otlp_* in $scratch/owners.conf:2" \
+	"$ctl" policy check "$scratch/owners.conf"
+
 # --- sections without a cgroup ---
 put here/10-a.conf '[/]' 'MaxEvents=5' "[/nobody-is-here-$$/*]" 'MaxEvents=5' '[/**]' 'KeepFor=5' '[Event x]' 'Fields=u32 x'
 check 'a section that matches no cgroup of this machine is a warning' \
@@ -182,6 +187,28 @@ for file in "$examples"/*.conf; do
 	check "$(basename "$file") has neither error nor warning" says 'no error, 0 warnings.' "$ctl" policy check --strict "$file"
 done
 check 'so have all of them together' says 'no error, 0 warnings.' "$ctl" policy check --strict --root= --policy=$examples
+
+# What exporters of OpenTelemetry register, as their public sources have it.
+otlp='otlp_metrics u32 protocol;char[8] version;__rel_loc u8[] buffer'
+own=("$ctl" policy explain --root= --policy=$examples)
+check 'OpenTelemetry: a service may register its metrics' exits 0 "${own[@]}" /system.slice/shop.service "$otlp"
+check '… and a container, too' exits 0 "${own[@]}" /docker/$id "$otlp"
+check "… of which the fields are declared as the exporters' are" json \
+	'value("Fields", "Event otlp_metrics") == "u32 protocol; char[8] version; __rel_loc u8[] buffer"' \
+	"$ctl" policy show --json --root= --policy=$examples
+check 'OpenTelemetry: a service may log under its name' says 'allowed: shop_L2K1' "${own[@]}" /system.slice/shop.service 'shop_L2K1 u8 n'
+check '… and the line that says whose name it is is shown' says "/system.slice/shop.service	OwnNames	shop_L[1-5]K*	$examples/60-opentelemetry.conf:" \
+	"${own[@]}" /system.slice/shop.service 'shop_L2K1 u8 n'
+check '… and nobody else may' says "refused: the policy keeps the name 'shop_L5K1Gshop' for others ($examples/60-opentelemetry.conf:" \
+	"${own[@]}" /docker/$id 'shop_L5K1Gshop u8 n'
+check '… as JSON, with the owner' json 'it["refusal"] == "not-permitted" and
+	[v["section"] for v in it["values"] if v["key"] == "OwnNames"] == ["/system.slice/shop.service"]' \
+	"${own[@]}" --json /docker/$id 'shop_L5K1Gshop u8 n'
+check 'show has the names that a cgroup owns' json 'value("OwnNames", it["tenant"]) == "shop_L[1-5]K*"' \
+	"$ctl" policy show --json --root= --policy=$examples /system.slice/shop.service
+check '… and no others' json 'value("OwnNames") is None' "$ctl" policy show --json --root= --policy=$examples /docker/$id
+check '… without a cgroup all' json 'value("OwnNames", "/system.slice/shop.service") == "shop_L[1-5]K*"' \
+	"$ctl" policy show --json --root= --policy=$examples
 
 # A denial for the whole machine holds beside what the examples deny.
 put all/10-all.conf '[/]' 'DenyEvents=sched_*'

@@ -584,6 +584,49 @@ TEST(a_denial_of_the_root_holds_in_every_cgroup)
 }
 END_TEST
 
+TEST(a_name_is_its_owners_whoever_comes_first)
+{
+	struct actor owner, stranger;
+
+	if (!need_cgroups("names that a cgroup owns"))
+		return;
+	fixture_start_with_policy(&fixture, ROOT_MAY "[/userevd-test-*/owner]\nOwnNames=own_*\n", NULL);
+	actor_in(&stranger, fixture.socket, make_cgroup("stranger"));
+	actor_in(&owner, fixture.socket, make_cgroup("owner"));
+	expect_refusal(stranger.socket, "own_one u32 a", REFUSAL_NOT_PERMITTED,
+		       "the policy keeps the name 'own_one' for others");
+	expect_granted(owner.socket, "own_one u32 a");
+	expect_refusal(stranger.socket, "own_one u32 a", REFUSAL_NOT_PERMITTED,
+		       "the policy keeps the name 'own_one' for others");
+	expect_granted(stranger.socket, "owned u32 a");
+	/* What is held stays; what is new is the new owner's. */
+	change_policy(&fixture, ROOT_MAY "[/userevd-test-*/stranger]\nOwnNames=own_*\n");
+	expect_granted(stranger.socket, "own_one u32 a");
+	expect_refusal(owner.socket, "own_two u32 a", REFUSAL_NOT_PERMITTED, "for others");
+	ck_assert_uint_eq(event_number(&fixture, "own_one", "tenants"), 2);
+	fixture_write_policy(&fixture, "[/a]\nOwnNames=x*\n[/b]\nOwnNames=*y\n");
+	expect_reload(&fixture, 1, "OwnNames=*y: some of these names are already owned by [/a]");
+	actor_end(&stranger);
+	actor_end(&owner);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(a_prefix_is_part_of_a_name_that_is_owned)
+{
+	int socket;
+
+	fixture_start_with_policy(&fixture, "[/**]\nNamePrefix=box_\n[/nobody/is/here]\nOwnNames=box_secret other\n",
+				  NULL);
+	socket = connect_here();
+	expect_refusal(socket, "secret u32 a", REFUSAL_NOT_PERMITTED,
+		       "the policy keeps the name 'box_secret' for others");
+	expect_granted(socket, "other u32 a");
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
 TEST(a_prefix_stands_in_front_of_all_names_and_its_program_is_told)
 {
 	struct userev_event event = { 0 }, again = { 0 };
@@ -869,6 +912,8 @@ int main(void)
 		a_program_that_begins_has_its_burst,
 		events_are_allowed_and_denied_by_their_names,
 		a_denial_of_the_root_holds_in_every_cgroup,
+		a_name_is_its_owners_whoever_comes_first,
+		a_prefix_is_part_of_a_name_that_is_owned,
 		a_prefix_stands_in_front_of_all_names_and_its_program_is_told,
 		a_description_that_the_prefix_makes_too_long_is_refused_in_words,
 		without_a_prefix_a_program_is_told_no_name,

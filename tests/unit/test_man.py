@@ -127,7 +127,7 @@ def check_userevctl():
 def check_keys():
     page = rendered("daemon/userevd.conf.5", 200)
     table = re.findall(r'\[POLICY_\w+\] = \{ "(\w+)", POLICY_OF_(\w+)', source("daemon/policy_keys.c"))
-    parts = {"CGROUP": section(page, "Limits"), "TENANT": section(page, "Rules"), "DAEMON": section(page, "SECTION DAEMON"),
+    parts = {"CGROUP": section(page, "Limits"), "TENANT": section(page, "Rules"), "SECTION": section(page, "Names"), "DAEMON": section(page, "SECTION DAEMON"),
              "EVENT": section(page, "SECTIONS OF EVENTS")}
     written = [(name, reach) for reach, text in parts.items() for name in re.findall(r"^ {5}([A-Z]\w+)=", text, re.M)]
     check("policy files have some keys", [] if len(table) > 5 else ["hardly any"])
@@ -146,7 +146,7 @@ def check_keys():
     for name, reach in table:
         about = re.search(rf"^ {{5}}{name}=.*?^ {{13}}.*?Default:\s+(\S+)\.$", parts[reach], re.M | re.S)
         value = [v["value"].replace("-", "none", v["value"] == "-") for v in told if v["key"] == name]
-        if reach != "CGROUP" and (not about or [about[1]] != value[:1]):
+        if reach not in ("CGROUP", "SECTION") and (not about or [about[1]] != value[:1]):
             wrong.append(f"{name}: {about and about[1]} instead of {value}")
     check("userevd.conf.5 has their defaults", wrong)
 

@@ -257,6 +257,94 @@ TEST(names_say_more_than_bytes_and_bytes_more_than_nothing)
 }
 END_TEST
 
+static bool overlap(const char *a, const char *b)
+{
+	bool one = globs_overlap(a, strlen(a), b, strlen(b));
+
+	ck_assert_msg(globs_overlap(b, strlen(b), a, strlen(a)) == one, "'%s' and '%s'", a, b);
+	return one;
+}
+
+TEST(globs_overlap_if_some_name_matches_both)
+{
+	ck_assert(overlap("", ""));
+	ck_assert(overlap("otlp_metrics", "otlp_metrics"));
+	ck_assert(!overlap("otlp_metrics", "otlp_metric"));
+	ck_assert(overlap("otlp_*", "*_metrics"));
+	ck_assert(overlap("otlp_*", "otlp_*_x"));
+	ck_assert(!overlap("otlp_*", "http_*"));
+	ck_assert(overlap("*", ""));
+	ck_assert(!overlap("a*b", "a*c"));
+	ck_assert(overlap("a?c", "ab*"));
+	ck_assert(!overlap("a?c", "ab"));
+	ck_assert(overlap("shop_L[1-5]K*", "shop_L5*"));
+	ck_assert(!overlap("shop_L[1-5]K*", "shop_L6*"));
+	ck_assert(!overlap("[a-c]*", "[!a-d]*"));
+	ck_assert(overlap("[a-c]*", "[!a-b]*"));
+	ck_assert(overlap("a\\*", "a?"));
+	ck_assert(!overlap("a\\*", "ab"));
+}
+END_TEST
+
+/* All globs of up to three of these pieces; one name for two of them has at most six bytes. */
+enum { PIECES = 6, GLOBS = 1 + PIECES + PIECES * PIECES + PIECES * PIECES * PIECES, NAMES = 127 };
+
+static void number_glob(size_t number, char *ret)
+{
+	static const char *const pieces[PIECES] = { "a", "b", "*", "?", "[ab]", "[!a]" };
+
+	*ret = '\0';
+	for (; number > 0; number = (number - 1) / PIECES)
+		strcat(ret, pieces[(number - 1) % PIECES]);
+}
+
+static void number_name(size_t number, char *ret)
+{
+	for (number++; number > 1; number /= 2)
+		*ret++ = number % 2 ? 'a' : 'b';
+	*ret = '\0';
+}
+
+TEST(small_globs_overlap_as_trying_all_names_shows)
+{
+	static bool taken[GLOBS][NAMES];
+	char glob[16], other[16], name[8];
+
+	for (size_t i = 0; i < GLOBS; i++) {
+		number_glob(i, glob);
+		for (size_t n = 0; n < NAMES; n++) {
+			number_name(n, name);
+			taken[i][n] = matches(glob, name);
+		}
+	}
+	for (size_t i = 0; i < GLOBS; i++) {
+		for (size_t j = 0; j <= i; j++) {
+			bool both = false;
+
+			for (size_t n = 0; n < NAMES; n++)
+				both |= taken[i][n] && taken[j][n];
+			number_glob(i, glob);
+			number_glob(j, other);
+			ck_assert_msg(overlap(glob, other) == both, "'%s' and '%s'", glob, other);
+		}
+	}
+}
+END_TEST
+
+TEST(the_longest_globs_are_compared_in_no_time)
+{
+	char stars[GLOB_COMPARED_MAX], sets[GLOB_COMPARED_MAX];
+
+	for (size_t i = 0; i < sizeof(stars); i++) {
+		stars[i] = i % 2 ? 'a' : '*';
+		sets[i] = "[ab]"[i % 4];
+	}
+	ck_assert(!globs_overlap(stars, sizeof(stars), sets, sizeof(sets) - sizeof(sets) % 4));
+	ck_assert(globs_overlap(stars, sizeof(stars), stars, sizeof(stars)));
+	ck_assert(globs_overlap(sets, 252, sets, 252));
+}
+END_TEST
+
 SUITE("policy_glob", a_name_without_anything_wild_matches_itself_alone,
       a_star_is_any_number_of_bytes_and_a_question_mark_is_one,
       a_set_is_one_of_its_bytes_or_of_its_ranges_or_none_of_them,
@@ -264,4 +352,6 @@ SUITE("policy_glob", a_name_without_anything_wild_matches_itself_alone,
       what_cannot_be_read_is_refused_with_what_would_be_right, what_a_glob_fixes_is_counted,
       a_hostile_name_takes_no_longer_than_any_other, a_pattern_is_matched_component_by_component,
       two_stars_are_any_number_of_components_and_also_none, a_hostile_path_takes_no_longer_than_any_other,
-      what_is_no_pattern_is_refused, names_say_more_than_bytes_and_bytes_more_than_nothing)
+      what_is_no_pattern_is_refused, globs_overlap_if_some_name_matches_both,
+      small_globs_overlap_as_trying_all_names_shows, the_longest_globs_are_compared_in_no_time,
+      names_say_more_than_bytes_and_bytes_more_than_nothing)

@@ -70,6 +70,7 @@ TEST(the_defaults_are_those_of_the_manual)
 		{ POLICY_MAX_REQUESTS_PER_SECOND, "infinity" },
 		{ POLICY_ALLOW_EVENTS, "*" },
 		{ POLICY_DENY_EVENTS, "-" },
+		{ POLICY_OWN_NAMES, "-" },
 		{ POLICY_NAME_PREFIX, "-" },
 		{ POLICY_ALLOW_PERSIST, "no" },
 		{ POLICY_ALLOW_MULTI_FORMAT, "yes" },
@@ -237,6 +238,18 @@ TEST(a_socket_has_a_path_from_the_root_that_fits_in_an_address)
 }
 END_TEST
 
+TEST(a_glob_of_owned_names_is_as_long_as_can_be_compared)
+{
+	char text[GLOB_COMPARED_MAX + 2] = "";
+
+	memset(text, 'x', GLOB_COMPARED_MAX);
+	ck_assert_str_eq(set(POLICY_OWN_NAMES, text), text);
+	text[GLOB_COMPARED_MAX] = 'x';
+	ck_assert_str_eq(set(POLICY_OWN_NAMES, text), "a glob is longer than 255 bytes");
+	ck_assert_str_eq(set(POLICY_DENY_EVENTS, text), text);
+}
+END_TEST
+
 TEST(a_list_of_globs_is_taken_whole_or_not_at_all)
 {
 	static const char tail[] = "'; write globs such as http_*, with blanks between them";
@@ -379,7 +392,7 @@ SUITE("policy_keys", each_key_is_found_by_its_name_and_belongs_somewhere, the_de
       a_rate_is_a_number_and_perhaps_a_burst, without_a_burst_a_second_may_come_at_once,
       words_are_taken_whole_and_the_sentence_says_which_there_are, a_prefix_is_how_a_name_may_begin,
       a_socket_has_a_path_from_the_root_that_fits_in_an_address, a_list_of_globs_is_taken_whole_or_not_at_all,
-      lists_grow_line_by_line_and_an_empty_one_begins_anew,
+      a_glob_of_owned_names_is_as_long_as_can_be_compared, lists_grow_line_by_line_and_an_empty_one_begins_anew,
       of_two_values_the_later_counts_and_a_wrong_one_changes_nothing, a_time_is_seconds_or_has_a_unit,
       fields_are_read_with_the_name_of_their_section, a_list_of_patterns_is_taken_whole_or_not_at_all,
       a_misspelt_key_is_like_one_of_its_section)
