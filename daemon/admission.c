@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A refusal has the numbers, and what can be done. Of others it tells how many they hold, but never who they are: of cgroups it
+ * A refusal has the numbers, the key and the section that they are from, and what can be done. Of others it tells how many they hold, but never who they are: of cgroups it
  * names only those that the tenant lies in.
  */
 
 #include "daemon/admission.h"
 
 #include "daemon/charge.h"
+#include "daemon/daemon.h"
 #include "daemon/tenant.h"
 #include "protocol/text.h"
 
@@ -26,11 +27,29 @@ static void put_holder(const struct tenant *tenant, const struct quota *at, stru
 	text_printf(why, " hold");
 }
 
+/* Which key and section the maximum is from: not which file, which is nothing to programs. */
+static void put_limit(const struct tenant *tenant, const struct quota *at, struct text *why)
+{
+	const struct level *level = at == &tenant->level->own ? tenant->level : level_of(at);
+
+	if (level->generation != tenant->daemon->generation)
+		return;
+	if (level->events_by) {
+		text_printf(why, " (");
+		policy_limit_text(at->has_own_maximum ? POLICY_MAX_EVENTS : POLICY_DEFAULT_MAX_EVENTS, level->events_by,
+				  why);
+		text_printf(why, ")");
+	} else if (tenant->daemon->options.max_events != OPTIONS_UNSAID) {
+		text_printf(why, " (--max-events)");
+	}
+}
+
 static int refuse_maximum(const struct tenant *tenant, const struct quota *at, struct text *why)
 {
 	put_holder(tenant, at, why);
-	text_printf(why, " %u of %u events; release some, or ask the admin for a larger maximum", at->held,
-		    at->maximum);
+	text_printf(why, " %u of %u events", at->held, at->maximum);
+	put_limit(tenant, at, why);
+	text_printf(why, "; release some, or ask the admin for a larger maximum");
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
@@ -47,9 +66,9 @@ static int refuse_machine(const struct machine *machine, struct text *why)
 static int refuse_rest(const struct tenant *tenant, const struct quota *within, struct text *why)
 {
 	put_holder(tenant, within, why);
-	text_printf(why,
-		    " %u of %u events, and the rest is for all of them; release some, or ask the admin for a reserve",
-		    within->held, within->maximum);
+	text_printf(why, " %u of %u events", within->held, within->maximum);
+	put_limit(tenant, within, why);
+	text_printf(why, ", and the rest is for all of them; release some, or ask the admin for a reserve");
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
@@ -60,10 +79,11 @@ static int refuse_share(const struct tenant *tenant, const struct machine *machi
 	if (refusal->at->paid == 0)
 		return refusal->within ? refuse_rest(tenant, refusal->within, why) : refuse_machine(machine, why);
 	put_holder(tenant, refusal->at, why);
-	text_printf(why,
-		    " %u events, a fair share among %u: for one more %llu would have to be left, not %u; release some, "
-		    "or ask the admin for a reserve",
+	text_printf(why, " %u events, a fair share among %u: for one more %llu would have to be left, not %u",
 		    refusal->at->held, refusal->sharing, (unsigned long long)refusal->needed, refusal->remaining);
+	if (refusal->within)
+		put_limit(tenant, refusal->within, why);
+	text_printf(why, "; release some, or ask the admin for a reserve");
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 

@@ -22,8 +22,10 @@ struct level {
 	uint32_t max_connections;
 	struct bucket requests;	    /* likewise */
 	struct bucket own_requests; /* of the tenants of this very path */
-	unsigned generation;	    /* of the policy that its limits are from, and the next; 0: of none yet */
-	enum policy_tenant border;  /* what that says of this path */
+	/* What the maxima are from, as long as the generation's policy is in force; NULL: no key, but an option or nothing. */
+	const struct policy_value *events_by, *connections_by;
+	unsigned generation;	   /* of the policy that its limits are from, and the next; 0: of none yet */
+	enum policy_tenant border; /* what that says of this path */
 	struct level *parent;
 	struct stream_list kept; /* streams of the tenants of this very path, the oldest first */
 	unsigned n_kept;

@@ -80,12 +80,22 @@ static bool has_room(struct listener *listener, int fd, struct tenant *tenant)
 	struct text text = text_make(sentence, sizeof(sentence));
 
 	if (tenant->connections >= tenant->rules.max_connections) {
-		text_printf(&text, "this tenant has %u of %u connections", tenant->connections,
+		const struct policy_rules *rules = &tenant->rules.values;
+
+		text_printf(&text, "this tenant has %u of %u connections (", tenant->connections,
 			    tenant->rules.max_connections);
+		policy_limit_text(policy_tenant_limit_key(rules, POLICY_MAX_CONNECTIONS),
+				  policy_tenant_limit(rules->policy, rules, POLICY_MAX_CONNECTIONS), &text);
+		text_printf(&text, ")");
 	} else if (crowded) {
 		text_printf(&text, "all in the cgroup ");
 		text_excerpt(&text, crowded->path, strlen(crowded->path));
 		text_printf(&text, " have %u of %u connections", crowded->connections, crowded->max_connections);
+		if (crowded->generation == tenant->daemon->generation && crowded->connections_by) {
+			text_printf(&text, " (");
+			policy_limit_text(POLICY_MAX_CONNECTIONS, crowded->connections_by, &text);
+			text_printf(&text, ")");
+		}
 	} else {
 		return true;
 	}

@@ -472,8 +472,7 @@ void policy_resolve(const struct policy *policy, const char *path, struct policy
 			ret->value[i] = policy_key_default((enum policy_key)i);
 }
 
-const struct policy_value *policy_tenant_limit(const struct policy *policy, const struct policy_rules *rules,
-					       enum policy_key key)
+enum policy_key policy_tenant_limit_key(const struct policy_rules *rules, enum policy_key key)
 {
 	static const enum policy_key defaults[] = {
 		[POLICY_MAX_EVENTS] = POLICY_DEFAULT_MAX_EVENTS,
@@ -481,9 +480,15 @@ const struct policy_value *policy_tenant_limit(const struct policy *policy, cons
 		[POLICY_MAX_REQUESTS_PER_SECOND] = POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND,
 	};
 
-	if (!rules->value[key]->is_default)
-		return rules->value[key];
-	return policy_daemon(policy, defaults[key]);
+	return rules->value[key]->is_default ? defaults[key] : key;
+}
+
+const struct policy_value *policy_tenant_limit(const struct policy *policy, const struct policy_rules *rules,
+					       enum policy_key key)
+{
+	enum policy_key from = policy_tenant_limit_key(rules, key);
+
+	return from == key ? rules->value[key] : policy_daemon(policy, from);
 }
 
 enum policy_tenant policy_rules_tenant(const struct policy_rules *rules)

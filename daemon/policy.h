@@ -67,6 +67,8 @@ void policy_resolve(const struct policy *, const char *path, struct policy_rules
 void policy_walk(const char *path, bool (*at_level)(void *data, const char *path), void *data);
 /* The limit of a tenant: its own, or, where it has none, that of [Daemon]. */
 const struct policy_value *policy_tenant_limit(const struct policy *, const struct policy_rules *, enum policy_key);
+/* Which key that is from. */
+enum policy_key policy_tenant_limit_key(const struct policy_rules *, enum policy_key);
 
 /*
  * What Tenant= says of exactly this path: for cgroup_cut_to_tenant(), which asks the outermost ancestor first. Where nothing is
@@ -126,5 +128,7 @@ struct policy_verdict {
 };
 int policy_may_register(const struct policy_rules *, const char *name, size_t length, unsigned flags,
 			struct policy_verdict *ret, struct text *why);
+/* "MaxEvents=500 of [/machine.slice/a.scope]", or "DefaultMaxEvents=1024": what programs may know of a limit, and no file. */
+void policy_limit_text(enum policy_key, const struct policy_value *, struct text *);
 /* "/etc/userevd/policy.d/10-a.conf:7", or "default" */
 void policy_origin_text(const struct policy_origin *, struct text *);

@@ -20,6 +20,17 @@ void policy_origin_text(const struct policy_origin *origin, struct text *text)
 	text_printf(text, ":%u", origin->line);
 }
 
+void policy_limit_text(enum policy_key key, const struct policy_value *value, struct text *text)
+{
+	text_printf(text, "%s=", policy_key_name(key));
+	policy_value_text(key, value, text);
+	if (!value->origin.file)
+		return;
+	text_printf(text, " of [");
+	text_excerpt(text, value->origin.section, strlen(value->origin.section));
+	text_printf(text, "]");
+}
+
 static const struct policy_glob *find_glob(const struct policy_value *list, const char *name, size_t length)
 {
 	for (size_t i = 0; i < list->n_globs; i++)

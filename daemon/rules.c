@@ -130,6 +130,11 @@ static void set_limits(struct daemon *daemon, struct level *level, const struct 
 	const struct policy_value *requests = rules->value[POLICY_MAX_REQUESTS_PER_SECOND];
 	bool is_own = events && !events->is_default;
 
+	level->connections_by = connections;
+	level->events_by = is_own ? events
+			   : daemon->options.max_events != OPTIONS_UNSAID
+				   ? NULL
+				   : policy_daemon(daemon->policy, POLICY_DEFAULT_MAX_EVENTS);
 	if (streq(level->path, TENANT_OF_POLICY))
 		level_set_maximum(level, QUOTA_NO_MAXIMUM, true);
 	else

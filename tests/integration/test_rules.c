@@ -55,7 +55,8 @@ TEST(a_maximum_is_for_all_of_a_tenants_programs)
 	another = connect_here();
 	expect_granted(one, "first u32 a");
 	expect_granted(another, "second u32 a");
-	expect_refusal(one, "third u32 a", REFUSAL_QUOTA_EXCEEDED, "this tenant holds 2 of 2 events");
+	expect_refusal(one, "third u32 a", REFUSAL_QUOTA_EXCEEDED,
+		       "this tenant holds 2 of 2 events (MaxEvents=2 of [/**]); release some");
 	/* What it has already costs nothing. */
 	expect_granted(one, "second u32 a");
 	ck_assert_uint_eq(tenant_number(&fixture, "events_max"), 2);
@@ -114,7 +115,7 @@ TEST(a_share_of_a_cgroup_names_the_cgroup)
 	expect_refusal(one.socket, "more u32 a", REFUSAL_QUOTA_EXCEEDED, "a fair share among 1");
 	expect_granted(another.socket, "theirs");
 	expect_refusal(third.socket, "third u32 a", REFUSAL_QUOTA_EXCEEDED,
-		       "all in the cgroup / hold 3 of 4 events, and the rest is for all of them");
+		       "all in the cgroup / hold 3 of 4 events (MaxEvents=4 of [/]), and the rest is for all of them");
 	actor_end(&third);
 	actor_end(&another);
 	actor_end(&one);
@@ -272,7 +273,7 @@ TEST(one_connection_too_many_is_told_so_and_let_in_when_another_ends)
 	fixture_start_with_policy(&fixture, "[/**]\nMaxConnections=2\n", NULL);
 	one = connect_here();
 	another = connect_here();
-	ck_assert(!gets_in(&third, "this tenant has 2 of 2 connections; close some"));
+	ck_assert(!gets_in(&third, "this tenant has 2 of 2 connections (MaxConnections=2 of ["));
 	ck_assert_uint_eq(tenant_number(&fixture, "connections_max"), 2);
 	ck_assert(log_has(&fixture, "too-many-connections"));
 	expect_granted(one, "unharmed u32 a");
@@ -292,7 +293,8 @@ TEST(connections_of_all_tenants_in_a_cgroup_are_counted_together)
 	fixture_start_with_policy(&fixture, "[/]\nMaxConnections=2\n", each_process_a_tenant);
 	actor_start(&one, fixture.socket, NULL);
 	actor_start(&another, fixture.socket, NULL);
-	ck_assert(!gets_in(&third, "all in the cgroup / have 2 of 2 connections"));
+	ck_assert(
+		!gets_in(&third, "all in the cgroup / have 2 of 2 connections (MaxConnections=2 of [/]); close some"));
 	/* Who was turned away has left nothing. */
 	ck_assert_uint_eq(status_number(&fixture, "tenants"), 2);
 	actor_end(&another);

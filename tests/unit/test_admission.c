@@ -3,6 +3,7 @@
 #include "daemon/admission.h"
 
 #include "daemon/charge.h"
+#include "daemon/daemon.h"
 #include "daemon/tenant.h"
 #include "protocol/protocol.h"
 #include "protocol/text.h"
@@ -12,6 +13,7 @@ enum { EVENTS = 16 };
 
 /* Two tenants in one slice. */
 struct world {
+	struct daemon daemon;
 	struct machine machine;
 	struct level *table;
 	struct tenant tenant, neighbour;
@@ -22,7 +24,8 @@ struct world {
 
 static void world_init(struct world *world, uint32_t capacity)
 {
-	*world = (struct world){ 0 };
+	*world = (struct world){ .daemon.options.max_events = OPTIONS_UNSAID };
+	world->tenant.daemon = world->neighbour.daemon = &world->daemon;
 	machine_init(&world->machine, capacity);
 	ck_assert_int_eq(level_get(&world->table, "/slice/box", &world->tenant.level), 0);
 	ck_assert_int_eq(level_get(&world->table, "/slice/neighbour", &world->neighbour.level), 0);
@@ -72,6 +75,88 @@ TEST(a_maximum_is_said_with_its_numbers)
 	ck_assert_int_eq(ask(&world, &world.tenant, 0), 0);
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	expect_sentence(&world, "this tenant holds 1 of 1 events; release some, or ask the admin for a larger maximum");
+}
+END_TEST
+
+/* What the policy said of it, in some section. */
+static struct policy_value said(const char *section, uint32_t number)
+{
+	return (struct policy_value){ .origin = { section, section ? "/etc/a.conf" : NULL, 7 }, .number = number };
+}
+
+TEST(a_maximum_is_said_with_its_key_and_section)
+{
+	WORLD(world, 10);
+	struct level *level = world.tenant.level, *slice = level->parent;
+	struct policy_value of_tenant = said("/slice/*", 1), of_slice = said("/slice", 1), by_default = said(NULL, 1),
+			    of_daemon = said("Daemon", 1);
+
+	level_set_maximum(level, 1, true);
+	level->events_by = &of_tenant;
+	ck_assert_int_eq(ask(&world, &world.tenant, 0), 0);
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
+	expect_sentence(&world, "this tenant holds 1 of 1 events (MaxEvents=1 of [/slice/*]); release some, or ask the "
+				"admin for a larger maximum");
+	level_set_maximum(level, 1, false);
+	level->events_by = &of_daemon;
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_ptr_nonnull(strstr(world.sentence, " events (DefaultMaxEvents=1 of [Daemon]); "));
+	level->events_by = &by_default;
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_ptr_nonnull(strstr(world.sentence, " events (DefaultMaxEvents=1); "));
+	level->events_by = NULL;
+	world.daemon.options.max_events = 1;
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_ptr_nonnull(strstr(world.sentence, " events (--max-events); "));
+	level_set_maximum(slice, 1, true);
+	level_set_maximum(level, QUOTA_NO_MAXIMUM, false);
+	slice->events_by = &of_slice;
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_ptr_nonnull(strstr(world.sentence, "/slice hold 1 of 1 events (MaxEvents=1 of [/slice]); "));
+	ck_assert_ptr_null(strstr(world.sentence, "a.conf"));
+	/* After a reload the section may be gone. */
+	world.daemon.generation++;
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_ptr_nonnull(strstr(world.sentence, "/slice hold 1 of 1 events; "));
+}
+END_TEST
+
+TEST(a_share_is_said_with_what_it_is_a_share_of)
+{
+	WORLD(world, 100);
+	struct level *slice = world.tenant.level->parent;
+	struct policy_value of_slice = said("/slice", 4);
+
+	level_set_maximum(slice, 4, true);
+	slice->events_by = &of_slice;
+	ck_assert_int_eq(ask(&world, &world.tenant, 0), 0);
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), 0);
+	ck_assert_int_eq(ask(&world, &world.tenant, 2), REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_ptr_nonnull(strstr(world.sentence, "not 2 (MaxEvents=4 of [/slice]); release some"));
+	level_set_maximum(slice, 3, true);
+	of_slice.number = 3;
+	ck_assert_int_eq(ask(&world, &world.neighbour, 3), REFUSAL_QUOTA_EXCEEDED);
+	expect_sentence(&world,
+			"all in the cgroup /slice hold 2 of 3 events (MaxEvents=3 of [/slice]), and the rest is "
+			"for all of them; release some, or ask the admin for a reserve");
+}
+END_TEST
+
+TEST(the_longest_limit_leaves_room_for_the_advice)
+{
+	WORLD(world, 100);
+	struct tenant tenant = { .daemon = &world.daemon };
+	struct policy_value of_section;
+	char path[512] = "/";
+
+	memset(path + 1, 'x', sizeof(path) - 2);
+	of_section = said(path, 60000);
+	ck_assert_int_eq(level_get(&world.table, path, &tenant.level), 0);
+	tenant.level->events_by = &of_section;
+	quota_set_maximum(&tenant.level->quota, 0, true);
+	ck_assert_int_eq(ask(&world, &tenant, 0), REFUSAL_QUOTA_EXCEEDED);
+	ck_assert_ptr_nonnull(strstr(world.sentence, "...]); release some, or ask the admin for a larger maximum"));
+	level_unref(tenant.level);
 }
 END_TEST
 
@@ -143,7 +228,7 @@ END_TEST
 TEST(a_cgroups_name_that_would_drive_a_terminal_is_made_safe_and_leaves_room)
 {
 	WORLD(world, 10);
-	struct tenant tenant = { 0 };
+	struct tenant tenant = { .daemon = &world.daemon };
 	char path[256] = "/\033[2J\n";
 
 	memset(path + strlen(path), 'x', 200);
@@ -158,6 +243,8 @@ TEST(a_cgroups_name_that_would_drive_a_terminal_is_made_safe_and_leaves_room)
 END_TEST
 
 SUITE("admission", who_is_admitted_is_told_nothing, a_maximum_is_said_with_its_numbers,
+      a_maximum_is_said_with_its_key_and_section, a_share_is_said_with_what_it_is_a_share_of,
+      the_longest_limit_leaves_room_for_the_advice,
       a_maximum_further_up_is_said_with_the_cgroup_and_without_the_neighbours,
       a_fair_share_is_said_with_what_it_would_take, what_is_left_of_a_cgroup_for_others_is_said_with_the_cgroup,
       a_full_machine_is_said_with_what_is_reserved,
