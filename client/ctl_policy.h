@@ -64,6 +64,7 @@ struct ledger {
 	struct control *control; /* NULL: nobody was asked */
 	struct cursor answer;	 /* the first row */
 	bool granted;
+	bool one_of_many; /* formats of that name */
 	char sentence[WIRE_SENTENCE_MAX + 1];
 };
 /* False: there is no daemon, or it is not about this machine. */

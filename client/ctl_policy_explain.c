@@ -78,7 +78,9 @@ static void print_answer(const struct output *output, const struct explanation *
 	}
 	output_styled(output, STYLE_GOOD, "allowed");
 	fprintf(output->file, ": %s%s\n", explanation->name,
-		asked ? "" : ", as far as names and flags go; no daemon says what is left");
+		!asked				  ? ", as far as names and flags go; no daemon says what is left"
+		: explanation->ledger.one_of_many ? ", as multi-format"
+						  : "");
 }
 
 static void put_json(struct json *json, const char *key, const char *value)

@@ -17,6 +17,7 @@ bool ledger_ask(const struct policy_question *question, const char *path, struct
 	    control_next_row(control, &ret->answer) <= 0)
 		return false;
 	ret->granted = row_get_u64(ret->answer, "granted");
+	ret->one_of_many = row_get_u64(ret->answer, "multi_format");
 	row_get_string(ret->answer, "sentence", ret->sentence, sizeof(ret->sentence));
 	ret->control = steal_pointer(control);
 	return true;

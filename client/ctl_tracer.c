@@ -59,7 +59,7 @@ bool tracing_matches(const struct tracing *tracing, const char *pattern, const s
 	if (event->foreign && tracing->foreign == FOREIGN_NEVER)
 		return false;
 	if (event->foreign && tracing->foreign == FOREIGN_BY_NAME)
-		return streq(pattern, event->shown);
+		return streq(pattern, event->name) || streq(pattern, event->shown);
 	return name_matches(pattern, event->name, strlen(event->name)) ||
 	       name_matches(pattern, event->shown, strlen(event->shown));
 }

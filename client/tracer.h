@@ -12,7 +12,7 @@
 enum used_by { USED_BY_FTRACE = 1 << 0, USED_BY_PERF = 1 << 1, USED_BY_OTHER = 1 << 2 };
 
 struct event_view {
-	const char *name;   /* as programs know it */
+	const char *name;   /* as programs know it: of a plain event and those of many formats it is the same */
 	const char *shown;  /* as tracers do: with .ID where there may be several of one name */
 	const char *fields; /* "type field; type field"; NULL where they were not asked for, or cannot be seen */
 	const char *system; /* in tracefs; NULL: is not there */

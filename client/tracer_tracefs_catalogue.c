@@ -183,19 +183,31 @@ static void keep_foreign(struct catalogue *catalogue)
 	catalogue->foreign = n - catalogue->n_rows;
 }
 
+/* A foreign event in user_events_multi has the name that its program gave it, too. */
+static int name_foreign(struct catalogue_event *event, catalogue_look *look, void *data)
+{
+	const char *dot = strrchr(event->shown, '.');
+	char fields[FORMAT_FIELDS_MAX], *name;
+
+	if (!dot || !look(data, event->shown, fields, sizeof(fields)))
+		return 0;
+	event->multi = true;
+	name = strndup(event->shown, (size_t)(dot - event->shown));
+	if (!name)
+		return -ENOMEM;
+	event->name = name;
+	return 0;
+}
+
 int catalogue_merge(struct catalogue *catalogue, catalogue_look *look, void *data)
 {
-	char fields[FORMAT_FIELDS_MAX];
 	int r;
 
 	sort(catalogue->events + catalogue->n_rows, catalogue->n - catalogue->n_rows);
 	r = join_rows(catalogue, look, data);
 	keep_foreign(catalogue);
-	for (size_t i = catalogue->n_rows; i < catalogue->n; i++) {
-		struct catalogue_event *event = &catalogue->events[i];
-
-		event->multi = strchr(event->shown, '.') && look(data, event->shown, fields, sizeof(fields));
-	}
+	for (size_t i = catalogue->n_rows; r == 0 && i < catalogue->n; i++)
+		r = name_foreign(&catalogue->events[i], look, data);
 	sort(catalogue->events, catalogue->n);
 	return r;
 }

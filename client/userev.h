@@ -124,7 +124,7 @@ int userev_connected(struct userev *userev);
  * it is off; if it is refused then, it stays off, and userev_why() says so. Otherwise the daemon refused it,
  * the event is off and not registered, and userev_refusal() is a sentence that says what to change:
  * -EINVAL (the description, or flags), -EBUSY (this event is registered already), -EEXIST (the name is taken by an event
- * with other fields), -EDQUOT (the tenant has as many events as it may), -ENOSPC (the page or the machine is full), -EACCES
+ * with other fields, and kernel or policy allow no second one), -EDQUOT (the tenant has as many events as it may), -ENOSPC (the page or the machine is full), -EACCES
  * (policy), -EOPNOTSUPP (this kernel cannot), -EIO (trouble in the daemon), -ENOMEM.
  *
  * The same event may be registered at several places of a program; each struct userev_event is released for itself.

@@ -7,6 +7,7 @@
 #include "daemon/daemon.h"
 #include "daemon/entries.h"
 #include "daemon/log.h"
+#include "daemon/rules.h"
 #include "daemon/stream.h"
 #include "daemon/tenant.h"
 #include "protocol/refusal.h"
@@ -100,7 +101,7 @@ static int event_new(struct daemon *daemon, const struct description *descriptio
 	return 0;
 }
 
-static struct event *event_find(const struct daemon *daemon, const struct description *description, uint16_t flags)
+struct event *event_find(const struct daemon *daemon, const struct description *description, uint16_t flags)
 {
 	char key[WIRE_DESCRIPTION_MAX + 2];
 	struct event *event;
@@ -110,12 +111,68 @@ static struct event *event_find(const struct daemon *daemon, const struct descri
 	return event;
 }
 
+static bool is_inside(const char *path, const char *cgroup)
+{
+	size_t length = streq(cgroup, "/") ? 0 : strlen(cgroup);
+
+	return *path == '/' && *cgroup == '/' && strncmp(path, cgroup, length) == 0 &&
+	       (path[length] == '/' || path[length] == '\0');
+}
+
+/* A tenant whose cgroup contains the other one's, or lies inside of it: the two can know of each other anyway. */
+static const struct tenant *find_related(const struct tenant *tenant, const struct event *event)
+{
+	const struct grant *grant;
+	unsigned n = 0;
+
+	LIST_FOREACH(grant, &event->grants, in_event) {
+		const struct tenant *holder = grant->tenant;
+
+		if (is_inside(tenant->path, holder->path) || is_inside(holder->path, tenant->path))
+			return holder;
+		if (++n == HOLDERS_MAX)
+			break;
+	}
+	return NULL;
+}
+
+static bool is_declared(const struct event *event)
+{
+	struct policy_event declared;
+
+	return policy_find_event(event->daemon->policy, event->description, event->name_length, &declared);
+}
+
+/*
+ * By whom, where the tenant may know: fields are shown to those only who have them, or could have them; of a stranger it is not
+ * even said that there is one.
+ */
+static void say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
+{
+	const struct tenant *related;
+	struct grant *own;
+
+	NUMBER_FIND(by_event, tenant->grants, event, own);
+	related = own ? NULL : find_related(tenant, event);
+	text_printf(why, "the name '%.*s' is taken by ", (int)MIN(event->name_length, 60), event->description);
+	if (own) {
+		text_printf(why, "this tenant's event");
+	} else if (related) {
+		text_printf(why, "an event of the tenant ");
+		text_excerpt(why, related->path, strlen(related->path));
+	} else {
+		text_printf(why, is_declared(event) ? "the event that the policy declares" : "an event");
+	}
+	text_printf(why, " with other fields; choose another name, or the same fields");
+	if (own || is_declared(event))
+		text_printf(why, ": %s", event->description);
+}
+
 /* Finds or makes it; the caller gives it a grant, or calls event_tidy(). */
 static int event_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct event **ret,
 		     struct text *why)
 {
 	struct event *event = event_find(tenant->daemon, description, flags);
-	struct grant *own = NULL;
 
 	if (!event)
 		return event_new(tenant->daemon, description, flags, ret);
@@ -123,12 +180,22 @@ static int event_get(struct tenant *tenant, const struct description *descriptio
 		*ret = event;
 		return 0;
 	}
-	/* Its fields are shown to those only who have them anyway. */
-	NUMBER_FIND(by_event, tenant->grants, event, own);
-	text_printf(why, "the name '%.*s' is taken by %s; choose another name, or the same fields",
-		    (int)MIN(event->name_length, 60), event->description,
-		    own ? event->description : "an event with other fields");
+	say_taken(tenant, event, why);
 	return REFUSAL_NAME_TAKEN;
+}
+
+bool grant_may_be_one_of_many(const struct tenant *tenant)
+{
+	return tenant->daemon->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
+}
+
+uint16_t grant_flags(const struct tenant *tenant, const struct description *description, uint16_t flags)
+{
+	const struct event *event = event_find(tenant->daemon, description, flags);
+
+	if (!event || streq(event->description, description->canonical) || !grant_may_be_one_of_many(tenant))
+		return flags;
+	return flags | REGISTER_MULTI_FORMAT;
 }
 
 /* Before anybody is refused. */

@@ -53,6 +53,13 @@ struct grant {
 int grant_get(struct tenant *, const struct description *, uint16_t flags, struct grant **ret, struct text *why);
 /* As it was before a restart; the same number, and whatever would be said of it now. 0 or a negative errno. */
 int grant_restore(struct tenant *, uint64_t number, const struct description *, uint16_t flags, struct grant **ret);
+/*
+ * With which flags the tenant asks for it: with REGISTER_MULTI_FORMAT, too, where an event with other fields has the name, and
+ * kernel and policy allow it.
+ */
+uint16_t grant_flags(const struct tenant *, const struct description *, uint16_t flags);
+/* Whether the tenant may have the event beside one of the same name that has other fields. */
+bool grant_may_be_one_of_many(const struct tenant *);
 struct grant *grant_ref(struct grant *);
 struct grant *grant_unref(struct grant *);
 
@@ -62,6 +69,8 @@ void grant_lease_ends(struct grant *);
 
 /* The kernel has made it persistent. */
 void grant_persists(struct grant *);
+/* The event that the description means with these flags; its fields may be other ones unless it is one of many formats. */
+struct event *event_find(const struct daemon *, const struct description *, uint16_t flags);
 /* Not one of many formats. The name need not be terminated. */
 struct event *event_by_name(const struct daemon *, const char *name, size_t length);
 /* The first event with a number above that one; NULL at the end. */

@@ -21,21 +21,35 @@ struct question {
 	struct string_item asked;
 	char name[DESCRIPTION_NAME_MAX + 1]; /* in full, once it has been read */
 	bool is_held;			     /* by this tenant */
+	bool is_one_of_many;		     /* formats of this name */
 	bool is_there;			     /* in the machine's pool */
 	struct reserve *reserve;	     /* that it would fill */
 };
 
+/* An admin may know by whom. */
+static void say_taken(const struct event *event, struct text *why)
+{
+	const struct grant *grant = LIST_FIRST(&event->grants);
+
+	text_printf(why, "the name is taken by an event with other fields");
+	if (grant) {
+		text_printf(why, ", of the tenant ");
+		text_excerpt(why, grant->tenant->path, strlen(grant->tenant->path));
+	}
+	text_printf(why, ": %s", event->description);
+}
+
 static int ask_ledger(struct question *question, const struct description *description, struct text *why)
 {
 	struct daemon *daemon = question->tenant->daemon;
-	const struct event *event = event_by_name(daemon, description->canonical, description->name_length);
+	uint16_t flags = grant_flags(question->tenant, description, question->asked.flags);
+	const struct event *event = event_find(daemon, description, flags);
 	struct quota_event none;
 	const struct grant *grant;
 
-	if (question->asked.flags & REGISTER_MULTI_FORMAT)
-		event = NULL;
+	question->is_one_of_many = flags & REGISTER_MULTI_FORMAT;
 	if (event && !streq(event->description, description->canonical)) {
-		text_printf(why, "the name is taken by an event with other fields");
+		say_taken(event, why);
 		return REFUSAL_NAME_TAKEN;
 	}
 	NUMBER_FIND(by_event, question->tenant->grants, event, grant);
@@ -74,6 +88,7 @@ static void put_answer(struct packet *packet, const struct question *question, i
 	row_put_bool(packet, "granted", r == 0);
 	row_put_string(packet, "reason", r == 0 ? "" : refusal_name((uint32_t)r));
 	row_put_string(packet, "sentence", sentence);
+	row_put_bool(packet, "multi_format", question->is_one_of_many);
 	row_put_bool(packet, "held", question->is_held);
 	row_put_bool(packet, "shared", question->is_there);
 	row_put_bool(packet, "reserved", question->reserve);

@@ -43,6 +43,7 @@ struct item {
 	char *sentence; /* of a refusal; NULL where memory was short */
 	size_t call;	/* which one is this item's, of the registration's calls; NO_CALL: leased at once */
 	uint16_t flags;
+	bool again;	       /* to be asked for once more, as one of many formats */
 	struct stream *stream; /* on which it was granted; the client's share keeps it */
 	uint32_t index;
 	char name[64]; /* as asked for, cut: for the log */
@@ -157,7 +158,7 @@ static void refuse_for_kernel(struct item *item, int answer)
 }
 
 /* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
-static int decide(struct client *client, const struct string_item *asked, struct grant **ret, struct text *why)
+static int decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
 {
 	const struct policy_rules *rules = &client->tenant->rules.values;
 	char prefixed[PREFIXED_MAX];
@@ -183,7 +184,8 @@ static int decide(struct client *client, const struct string_item *asked, struct
 					why);
 	if (r != 0)
 		return r;
-	return grant_get(client->tenant, &description, asked->flags, ret, why);
+	item->flags = grant_flags(client->tenant, &description, asked->flags);
+	return grant_get(client->tenant, &description, item->flags, &item->grant, why);
 }
 
 /* One more file has to fit into the answer, and there may be a new stream, too. */
@@ -318,7 +320,7 @@ static void decide_item(struct client *client, struct registration *registration
 	text_put(&name, asked->text, name_length);
 
 	item->flags = asked->flags;
-	r = decide(client, asked, &item->grant, &why);
+	r = decide(client, asked, item, &why);
 	if (r == 0)
 		place_item(client, registration, item);
 	else if (r > 0)
@@ -363,6 +365,40 @@ static void forget_asked(const struct registration *registration, const struct i
 		strike_reference(registration->stream, item->grant);
 }
 
+/* The name is taken by an event of which the daemon knows nothing: the item becomes one of many formats. False: it may not. */
+static bool step_aside(struct registration *registration, const struct client *client, struct item *item)
+{
+	static struct description description; /* large, and used up before the next one comes */
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	const char *text = item->grant->event->description;
+	int r;
+
+	if (!client || item->flags & REGISTER_MULTI_FORMAT || !grant_may_be_one_of_many(client->tenant) ||
+	    description_parse(text, strlen(text), &description, &why) != 0)
+		return false;
+	forget_asked(registration, item);
+	item->grant = grant_unref(item->grant);
+	item->flags |= REGISTER_MULTI_FORMAT;
+	r = grant_get(client->tenant, &description, item->flags, &item->grant, &why);
+	if (r > 0)
+		refuse(item, (uint32_t)r, sentence);
+	else if (r < 0)
+		refuse_for_errno(item, r);
+	item->again = r == 0;
+	return true;
+}
+
+static void refuse_call(struct registration *registration, const struct client *client, struct item *item, int answer)
+{
+	if (answer == KERNEL_E_NAME_TAKEN && step_aside(registration, client, item))
+		return;
+	if (answer == KERNEL_E_FULL)
+		capacity_note(registration->daemon, true);
+	forget_asked(registration, item);
+	refuse_for_kernel(item, answer);
+}
+
 static void grant_item(struct registration *registration, struct client *client, struct item *item)
 {
 	const struct kernel_call *call;
@@ -370,10 +406,7 @@ static void grant_item(struct registration *registration, struct client *client,
 
 	call = &registration->calls[item->call];
 	if (call->result != KERNEL_OK) {
-		if (call->result == KERNEL_E_FULL)
-			capacity_note(registration->daemon, true);
-		forget_asked(registration, item);
-		refuse_for_kernel(item, call->result);
+		refuse_call(registration, client, item, call->result);
 		return;
 	}
 	item->grant->bit = call->bit;
@@ -551,10 +584,39 @@ static void settle(struct registration *registration, size_t end)
 	}
 }
 
+static void submit(struct registration *registration);
+
+/* All is answered, and the calls' room is free for those that stepped aside. False: none did. */
+static bool ask_again(struct registration *registration)
+{
+	struct client *client = registration->errand.client;
+	bool any;
+
+	registration->n_calls = registration->n_submitted = 0;
+	for (size_t i = 0; i < registration->n_decided; i++) {
+		struct item *item = &registration->items[i];
+
+		item->call = NO_CALL;
+		if (!item->again)
+			continue;
+		item->again = false;
+		if (client)
+			place_item(client, registration, item);
+	}
+	registration->n_settled = 0;
+	any = registration->n_calls > 0;
+	/* It may be at an end when this returns. */
+	submit(registration);
+	return any;
+}
+
 static void finish(struct registration *registration)
 {
-	struct client *client = errand_end(&registration->errand);
+	struct client *client;
 
+	if (ask_again(registration))
+		return;
+	client = errand_end(&registration->errand);
 	if (client) {
 		answer(registration, client);
 		close_what_left(client);

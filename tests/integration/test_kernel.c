@@ -349,6 +349,9 @@ TEST(the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin)
 }
 END_TEST
 
+/* Else a late comer with other fields is not refused. */
+#define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
+
 TEST(an_event_of_somebody_elses_is_joined_or_refused_and_never_touched)
 {
 	const uint32_t record[] = { 0, 42 };
@@ -357,7 +360,7 @@ TEST(an_event_of_somebody_elses_is_joined_or_refused_and_never_touched)
 	struct seen seen;
 	int socket, stream = -1;
 
-	fixture_start(&fixture, NULL);
+	fixture_start_with_policy(&fixture, ONE_FORMAT, NULL);
 	if (!need_kernel(&fixture, "an event of somebody else's"))
 		return;
 	janitor_start(&janitor, delete_event, "foreign");
@@ -402,7 +405,7 @@ TEST(what_is_traced_when_it_is_released_goes_when_nobody_traces_it)
 	struct fixture fixture;
 	int socket;
 
-	fixture_start(&fixture, NULL);
+	fixture_start_with_policy(&fixture, ONE_FORMAT, NULL);
 	if (!need_kernel(&fixture, "an event that only a tracer has"))
 		return;
 	leave_it_traced(&fixture, "traced u32 a");
@@ -495,6 +498,61 @@ TEST(events_of_one_name_and_many_formats_live_side_by_side)
 }
 END_TEST
 
+/* `second_first`: somebody has the name already, with the fields of the first. */
+static void expect_both_formats(struct fixture *fixture, const char *name, bool second_first)
+{
+	char first[64], second[64], formats[64];
+	struct answer one, other;
+	uint32_t record[3] = { 0, 7 };
+	int socket = raw_hello(fixture->socket, 0, NULL, NULL), stream = -1;
+
+	snprintf(first, sizeof(first), "%s u32 number", name);
+	snprintf(second, sizeof(second), "%s u64 number", name);
+	snprintf(formats, sizeof(formats), "%s.", name);
+	if (second_first)
+		ck_assert_uint_eq(register_with(socket, 0, second, &other, &stream), 0);
+	ck_assert_uint_eq(register_with(socket, 0, first, &one, &stream), 0);
+	if (!second_first)
+		ck_assert_uint_eq(register_with(socket, 0, second, &other, &stream), 0);
+	ck_assert_uint_ne(one.bit, other.bit);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 2);
+	ck_assert_uint_eq(trace(fixture, name, true), 2);
+	record[0] = one.index;
+	ck_assert_int_eq(write(stream, record, 8), 8);
+	record[0] = other.index;
+	record[1] = 8;
+	ck_assert_int_eq(write(stream, record, 12), 12);
+	expect_records(fixture, name, 1, 7);
+	expect_records(fixture, formats, 1, 8);
+	trace(fixture, name, false);
+	close(stream);
+	close(socket);
+	ck_assert(eventually(status_number(fixture, "charges") == 0));
+}
+
+TEST(a_late_comer_with_other_fields_becomes_multi_format)
+{
+	struct janitor janitor;
+	struct fixture fixture;
+
+	fixture_start(&fixture, NULL);
+	if (!need_kernel(&fixture, "a late comer with other fields"))
+		return;
+	if (!offers_multi_format(&fixture)) {
+		fixture_stop(&fixture);
+		return;
+	}
+	expect_both_formats(&fixture, "late", false);
+	/* The daemon knows of this one only from the kernel's answer. */
+	janitor_start(&janitor, delete_event, "foreign");
+	add_dynamic_event("foreign u32 number");
+	expect_both_formats(&fixture, "foreign", true);
+	ck_assert(kernel_has("foreign"));
+	janitor_end(&janitor);
+	fixture_stop(&fixture);
+}
+END_TEST
+
 TEST(an_event_may_persist_where_that_is_allowed)
 {
 	static const char *const options[] = { "--allow-persist", NULL };
@@ -503,7 +561,7 @@ TEST(an_event_may_persist_where_that_is_allowed)
 	struct answer answer;
 	int socket, stream = -1;
 
-	fixture_start(&fixture, options);
+	fixture_start_with_policy(&fixture, ONE_FORMAT, options);
 	if (!need_kernel(&fixture, "an event that persists"))
 		return;
 	socket = raw_hello(fixture.socket, UINT64_MAX, &welcome, NULL);
@@ -543,4 +601,5 @@ SUITE("kernel", an_enabler_that_dies_is_replaced_and_bits_are_right_again,
       the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin,
       an_event_of_somebody_elses_is_joined_or_refused_and_never_touched,
       what_is_traced_when_it_is_released_goes_when_nobody_traces_it,
-      events_of_one_name_and_many_formats_live_side_by_side, an_event_may_persist_where_that_is_allowed)
+      events_of_one_name_and_many_formats_live_side_by_side, a_late_comer_with_other_fields_becomes_multi_format,
+      an_event_may_persist_where_that_is_allowed)

@@ -137,7 +137,8 @@ TEST(a_refusal_says_what_to_change_and_costs_nothing)
 	struct userev_event event = { 0 }, other = { 0 };
 	struct userev *userev;
 
-	fixture_start(&fixture, (const char *const[]){ "--max-events=1", NULL });
+	fixture_start_with_policy(&fixture, "[/**]\nAllowMultiFormat=no\n",
+				  (const char *const[]){ "--max-events=1", NULL });
 	userev = open_library();
 	ck_assert_int_eq(userev_register(userev, &event, "bad u32 a; long b", 0), -EINVAL);
 	ck_assert_str_eq(userev_refusal(), "field 2: 'long' has no fixed size; use s64 or u64");

@@ -324,6 +324,9 @@ if [ -e /proc/sys/kernel/user_events_max ]; then
 	check 'events of many formats are listed apart' says '^many\.[0-9a-f]+	off	-	foreign	-	u64 b$' "$ctl" events
 	check '… and recorded' json 'sorted(str(one["fields"]) for one in it) == ["{'"'a'"': 1}", "{'"'b'"': 2}"]' \
 		"$ctl" tail --json --count=2 --timeout=20 'many.*'
+	check '… also by the one name that they have' says '^2 events are on' "$ctl" enable --foreign many
+	made --hold 'many u8 c'
+	check '… and a plain event together with them' says '^3 events are off' "$ctl" disable --foreign many
 fi
 end_all
 
@@ -417,6 +420,31 @@ until_true says '^shop_request' "$ctl" events
 until_true says '^demo_request' "$ctl" events
 check 'who holds an event is shown, and of which tenant' says "^demo_request	off	-	requests-[0-9]+	/userevctl-test-$$(/one)?	u32 status; u64 ns; __rel_loc char" "$ctl" events
 check '… as JSON' event demo_request 'it["holders"][0]["comm"] == "requests" and it["on"] is False and it["used_by"] == [] and not it.get("foreign")'
+if [ -e /proc/sys/kernel/user_events_max ]; then
+	# Two programs that want one name with different fields, and ask for nothing special.
+	twins=()
+	mkfifo "$scratch/never"
+	exec 7<>"$scratch/never"
+	for description in 'twin u32 first' 'twin u64 second'; do
+		in_cgroup "$cgroup/three" sh -c 'exec "$0" emit --stdin "$1" <"$2"' "$ctl" "$description" "$scratch/never"
+		twins+=($!)
+		until_true says "${description#twin }$" "$ctl" events twin
+	done
+	check 'a late comer with other fields has its own format' says '^twin\.[0-9a-f]+	off	-	userevctl-[0-9]+	.*	u64 second$' "$ctl" events twin
+	check '… beside the one that came first' says '^twin	off	-	userevctl-[0-9]+	.*	u32 first$' "$ctl" events twin
+	check '… and one name switches both on' says '^2 events are on' "$ctl" enable twin
+	start "$scratch/twin" "$ctl" tail --json twin
+	twins+=($!)
+	until_true one_instance
+	in_cgroup "$cgroup/three" "$ctl" emit 'twin u64 second' second=2
+	in_cgroup "$cgroup/three" "$ctl" emit 'twin u32 first' first=1
+	check '… and shows the records of both' until_true eval 'grep -q second "$scratch/twin" && grep -q first "$scratch/twin"'
+	check '… and switches both off' says '^2 events are off' "$ctl" disable twin
+	kill "${twins[@]}"
+	wait "${twins[@]}" 2>/dev/null
+	exec 7>&-
+	until_true exits 1 "$ctl" events twin
+fi
 check 'and what others made' says '^demo_foreign	off	-	foreign	-	u32 n$' "$ctl" events
 check 'a pattern means what programs hold' says '^1 event is on' "$ctl" enable 'demo*'
 check '… indeed' enabled demo_request

@@ -378,6 +378,7 @@ TEST(a_list_of_which_something_is_refused_is_answered_one_by_one)
 	struct list list = usual();
 
 	/* One name of these is another's. */
+	script.kernel->facts.flags = 0;
 	get(&other, "event_3 u64 other");
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
 		say_list(ends[i], &list);
@@ -1407,21 +1408,21 @@ TEST(when_the_first_is_refused_something_the_next_asks_for_that_by_itself)
 	say_list(&second, &list);
 	say_list(&third, &list);
 	say_list(&fourth, &list);
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, REFUSED, 1);
+	refuse(KERNEL_REGISTER, KERNEL_E_PAGE_FULL, REFUSED, 1);
 	answer_one();
-	expect_all_but(&first, &list, REFUSED, REFUSAL_NAME_TAKEN);
+	expect_all_but(&first, &list, REFUSED, REFUSAL_PAGE_FULL);
 	ck_assert_uint_eq(script.n_under_way, 1);
 	ck_assert_uint_eq(TAILQ_FIRST(&script.under_way)->n, 1);
 	say_list(&late, &list);
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	refuse(KERNEL_REGISTER, KERNEL_E_PAGE_FULL, 0, 1);
 	answer_one();
-	expect_all_but(&second, &list, REFUSED, REFUSAL_NAME_TAKEN);
+	expect_all_but(&second, &list, REFUSED, REFUSAL_PAGE_FULL);
 	expect_silence(&third);
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	refuse(KERNEL_REGISTER, KERNEL_E_PAGE_FULL, 0, 1);
 	answer_one();
-	expect_all_but(&third, &list, REFUSED, REFUSAL_NAME_TAKEN);
+	expect_all_but(&third, &list, REFUSED, REFUSAL_PAGE_FULL);
 	expect_silence(&fourth);
-	/* Whoever held the name has gone: now there is something to share. */
+	/* There is a bit left: now there is something to share. */
 	answer_one();
 	expect_list(&fourth, &list);
 	expect_list(&late, &list);

@@ -141,6 +141,7 @@ TEST(a_program_that_has_the_same_joins_it)
 	ck_assert_uint_ne(answer.stream, stream_of("one u32 x"));
 	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	ck_assert_uint_eq(query(&end).events, 1);
+	script.kernel->facts.flags = 0;
 	REGISTER(&end, "one u64 y");
 	expect_refused(&end, REFUSAL_NAME_TAKEN);
 	/* And has it still when it is declared no more. */

@@ -267,7 +267,7 @@ TEST(what_the_kernel_refused_is_not_asked_for_again)
 	WELCOMED(end, world, 1);
 
 	get(&end, "hello u32 x");
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 2);
 	REGISTER(&end, "taken u32 x");
 	expect_refused(&end, REFUSAL_NAME_TAKEN);
 	world_restart(world);

@@ -960,11 +960,11 @@ TEST(one_name_with_two_formats_is_two_events_with_two_charges)
 	again = get_with(&second, REGISTER_MULTI_FORMAT, "event u64 x");
 	expect_same_answer(&other, &again);
 	ck_assert_uint_eq(count_calls(), calls);
-	/* Of one format it is a third, and no other may have its name. */
+	/* Of one format it is a third; with other fields it is one of the many. */
 	get(&second, "event u32 x");
 	ck_assert_uint_eq(world->daemon->machine.common, 3);
-	REGISTER(&first, "event u64 x");
-	expect_refused(&first, REFUSAL_NAME_TAKEN);
+	again = get(&first, "event u64 x");
+	expect_same_answer(&other, &again);
 	ck_assert_uint_eq(world->daemon->machine.common, 3);
 	for (size_t i = 0; i < 3; i++)
 		ck_assert_uint_eq(fake.slot[i].flags, i < 2 ? KERNEL_MULTI_FORMAT : 0);
@@ -974,11 +974,127 @@ TEST(one_name_with_two_formats_is_two_events_with_two_charges)
 }
 END_TEST
 
+static unsigned count_multi_slots(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < SLOTS; i++)
+		n += fake.slot[i].there && fake.slot[i].flags & KERNEL_MULTI_FORMAT;
+	return n;
+}
+
+TEST(a_late_comer_with_other_fields_becomes_multi_format)
+{
+	GUARDED(world);
+	WELCOMED(first, world, 1);
+	WELCOMED(other, world, 2);
+	WELCOMED(another, world, 2);
+	struct answer plain = get(&first, "event u32 x"), multi, again;
+
+	multi = get(&other, "event u64 x");
+	ck_assert_uint_eq(multi.length, 0);
+	ck_assert_uint_eq(count_multi_slots(), 1);
+	again = get(&another, "event u64 x");
+	expect_same_answer(&multi, &again);
+	again = get(&first, "event u32 x");
+	expect_same_answer(&plain, &again);
+	ck_assert_uint_eq(query(&other).events, 1);
+	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	/* In the same tenant, too: an old program and a new one may run side by side. */
+	get(&first, "event u16 x");
+	ck_assert_uint_eq(count_multi_slots(), 2);
+	check_books(world->daemon);
+	world_restart(world);
+	check_books(world->daemon);
+}
+END_TEST
+
+TEST(a_name_that_the_kernel_has_is_asked_for_as_multi)
+{
+	GUARDED(world);
+	WELCOMED(end, world, 1);
+	struct answer answer[3], again;
+
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 1, 1);
+	REGISTER(&end, "one u32 x", "two u32 x", "three u32 x");
+	expect_answers(&end, answer, 3);
+	for (size_t i = 0; i < 3; i++)
+		ck_assert_uint_eq(answer[i].refusal, REFUSAL_NONE);
+	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 4);
+	ck_assert_uint_eq(count_multi_slots(), 1);
+	ck_assert_uint_eq(query(&end).events, 3);
+	again = get(&end, "one u32 x");
+	expect_same_answer(&answer[0], &again);
+	check_books(world->daemon);
+}
+END_TEST
+
+TEST(a_name_that_is_taken_twice_is_refused)
+{
+	GUARDED(world);
+	WELCOMED(end, world, 1);
+	struct answer answer[2];
+
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 3);
+	REGISTER(&end, "one u32 x", "two u32 x");
+	expect_answers(&end, answer, 2);
+	ck_assert_uint_eq(answer[0].refusal, REFUSAL_NAME_TAKEN);
+	ck_assert_uint_eq(answer[1].refusal, REFUSAL_NONE);
+	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 4);
+	ck_assert_uint_eq(query(&end).events, 1);
+	check_books(world->daemon);
+}
+END_TEST
+
+TEST(a_client_that_leaves_between_the_two_gets_neither)
+{
+	GUARDED(world);
+
+	for (unsigned left = 0; left < 2; left++) {
+		WELCOMED(end, world, 1);
+
+		hold();
+		REGISTER(&end, "one u32 x");
+		refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+		if (left == 0)
+			break_connection(&end);
+		answer_one();
+		if (left == 1)
+			break_connection(&end);
+		turn(world);
+		hold_no_more();
+		turn(world);
+		ck_assert_uint_eq(script.asked[KERNEL_REGISTER], left == 0 ? 1 : 3);
+		expect_no_charges(world);
+		check_books(world->daemon);
+	}
+}
+END_TEST
+
+TEST(a_late_comer_may_not_where_policy_says_so)
+{
+	GUARDED(world);
+	world->daemon->options.tenant_is_process = false;
+	world_adopt(world, "[/**]\nAllowMultiFormat=no\n");
+	WELCOMED(first, world, 1);
+
+	get(&first, "event u32 x");
+	REGISTER(&first, "event u64 x");
+	expect_refused(&first, REFUSAL_NAME_TAKEN);
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	REGISTER(&first, "kernels u64 x");
+	expect_refused(&first, REFUSAL_NAME_TAKEN);
+	ck_assert_uint_eq(world->daemon->machine.common, 1);
+}
+END_TEST
+
 TEST(one_name_with_other_fields_is_taken)
 {
 	GUARDED(world);
 	WELCOMED(first, world, 1);
 	WELCOMED(other, world, 2);
+
+	script.kernel->facts.flags &= (uint16_t)~KERNEL_MULTI_FORMAT;
 
 	get(&first, "event u32 x");
 	REGISTER(&first, "event u64 x");
@@ -1586,7 +1702,10 @@ SUITE("streams", two_clients_of_one_tenant_and_user_share_a_stream_and_only_the_
       an_answer_about_a_stranger_that_comes_when_his_stream_has_ended_finds_nobody,
       where_the_guard_holds_nobody_is_probed, an_answer_that_nobody_expected_cuts_nobody_off,
       files_that_lost_their_guard_are_looked_after, one_name_with_two_formats_is_two_events_with_two_charges,
-      one_name_with_other_fields_is_taken, a_flag_that_the_kernel_does_not_know_is_refused_and_costs_nothing,
+      a_late_comer_with_other_fields_becomes_multi_format, a_name_that_the_kernel_has_is_asked_for_as_multi,
+      a_name_that_is_taken_twice_is_refused, a_client_that_leaves_between_the_two_gets_neither,
+      a_late_comer_may_not_where_policy_says_so, one_name_with_other_fields_is_taken,
+      a_flag_that_the_kernel_does_not_know_is_refused_and_costs_nothing,
       what_persists_is_charged_for_as_long_as_the_daemon_lives, what_was_refused_does_not_persist,
       what_shall_persist_after_all_stays_where_the_client_has_it, events_are_listed_with_who_holds_them,
       all_events_are_listed_once_in_the_order_in_which_they_came, who_wants_to_trace_is_sent_to_the_kernel,
