@@ -430,8 +430,9 @@ static void send_packet(struct client *client, const int *fds, size_t n, bool is
 		r = keep_waiting(client, packet, fds, n, is_answer);
 	if (r < 0) {
 		if (r != -EPIPE && r != -ECONNRESET)
-			log_warning("answer to %s (pid %d) lost: %s; its connection is closed", client->comm,
-				    client->pid, strerror(-r));
+			log_line(LOG_OF_CLIENTS, LOG_WARNING,
+				 "answer to %s (pid %d) lost: %s; its connection is closed", client->comm, client->pid,
+				 strerror(-r));
 		client_close(client);
 	}
 }

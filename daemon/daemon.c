@@ -468,13 +468,18 @@ static bool is_news(struct refusal_told *told, double now, uint64_t *ret_more)
 void daemon_refused(struct daemon *daemon, struct tenant *tenant, const char *event, uint32_t refusal,
 		    const char *sentence)
 {
-	struct refusal_told *told = tenant ? tenant->refusals_told : daemon->refusals_told;
+	/* The tenant may come and go as it likes: its level remembers what was logged. */
+	struct refusal_told *told = tenant ? level_refusals(tenant->level) : NULL;
+	/* The daemon found that out by itself. */
+	enum log_source source = refusal == REFUSAL_SELF_REGISTERED ? LOG_OF_DAEMON : LOG_OF_CLIENTS;
 	uint64_t more;
 
 	if (tenant)
 		tenant->refusals[refusal]++;
+	if (!told)
+		told = daemon->refusals_told;
 	if (is_news(&told[refusal], daemon_now(), &more))
-		log_refusal(tenant ? tenant->path : NULL, event, refusal_name(refusal), sentence, more);
+		log_refusal(source, tenant ? tenant->path : NULL, event, refusal_name(refusal), sentence, more);
 	else
 		log_debug("tenant %s: %s refused (%s): %s", tenant ? tenant->path : "unknown", event ? event : "",
 			  refusal_name(refusal), sentence);

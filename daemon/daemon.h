@@ -94,7 +94,7 @@ struct daemon {
 	int failed;		       /* why it ends by itself: a negative errno */
 	uint64_t lost;		       /* records, by all who ever reported */
 	uint64_t too_big;
-	struct refusal_told refusals_told[REFUSAL_MAX_]; /* of who has no tenant */
+	struct refusal_told refusals_told[REFUSAL_MAX_]; /* of peers without a tenant, all together */
 
 	ev_io w_kernel;
 	ev_timer w_succession; /* while there is no keeper */

@@ -203,10 +203,17 @@ static void warn_of_maxima(struct tenant *tenant)
 {
 	const struct quota *own = &tenant->level->own, *at;
 
-	while ((at = quota_warn(&tenant->level->own)))
-		log_warning("%s %s comes near to its maximum: it holds %u of %u events",
-			    at == own ? "tenant" : "cgroup", at == own ? tenant->path : level_of(at)->path, at->held,
-			    at->maximum);
+	while ((at = quota_warn(&tenant->level->own))) {
+		struct level *level = tenant->level;
+
+		while (at != own && at != &level->quota)
+			level = level->parent;
+		if (level_may_warn(level, daemon_now()))
+			log_line(LOG_OF_CLIENTS, LOG_WARNING,
+				 "%s %s comes near to its maximum: it holds %u of %u events",
+				 at == own ? "tenant" : "cgroup", at == own ? tenant->path : level->path, at->held,
+				 at->maximum);
+	}
 }
 
 static struct grant *grant_make(struct tenant *tenant, struct event *event, uint64_t number)

@@ -14,6 +14,8 @@
 
 #include "daemon/level.h"
 
+#include "daemon/limits.h"
+
 static const char root[] = "/";
 
 static struct level *find(struct level *const *table, const char *path, size_t length)
@@ -104,6 +106,7 @@ struct level *level_unref(struct level *level)
 		HASH_DELETE(by_path, *level->table, level);
 		quota_deinit(&level->own);
 		quota_deinit(&level->quota);
+		free(level->refusals);
 		free(level);
 		level = parent;
 	}
@@ -165,9 +168,39 @@ uint32_t level_tokens(const struct level *level, double now)
 	return least;
 }
 
+struct refusal_told *level_refusals(struct level *level)
+{
+	if (!level->refusals)
+		level->refusals = calloc(REFUSAL_MAX_, sizeof(*level->refusals));
+	return level->refusals;
+}
+
+static bool is_lately(double then, double now)
+{
+	return then != 0. && now - then < REFUSALS_INTERVAL;
+}
+
+static bool is_in_log_lately(const struct level *level, double now)
+{
+	if (is_lately(level->warned, now))
+		return true;
+	for (size_t i = 0; level->refusals && i < REFUSAL_MAX_; i++)
+		if (is_lately(level->refusals[i].since, now))
+			return true;
+	return false;
+}
+
+bool level_may_warn(struct level *level, double now)
+{
+	if (is_lately(level->warned, now))
+		return false;
+	level->warned = now;
+	return true;
+}
+
 bool level_is_rested(const struct level *level, double now)
 {
-	if (!bucket_is_full(&level->own_requests, now))
+	if (!bucket_is_full(&level->own_requests, now) || is_in_log_lately(level, now))
 		return false;
 	while (level && bucket_is_full(&level->requests, now))
 		level = level->parent;

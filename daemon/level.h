@@ -6,9 +6,11 @@
 #include <sys/queue.h>
 
 #include "daemon/bucket.h"
+#include "daemon/log.h"
 #include "daemon/policy_keys.h"
 #include "daemon/quota.h"
 #include "daemon/stream.h"
+#include "protocol/refusal.h"
 #include "protocol/table.h"
 
 #define LEVEL_NO_LIMIT UINT32_MAX
@@ -29,7 +31,9 @@ struct level {
 	struct level *parent;
 	struct stream_list kept; /* streams of the tenants of this very path, the oldest first */
 	unsigned n_kept;
-	TAILQ_ENTRY(level) rests; /* while throttle.c remembers what was asked there */
+	struct refusal_told *refusals; /* of the tenants of this very path, by kind; NULL: none was logged */
+	double warned;		       /* when the log last had that it comes near to a maximum; 0: never */
+	TAILQ_ENTRY(level) rests;      /* while throttle.c remembers what was asked there */
 	bool rests_already;
 	struct level **table;
 	unsigned references;
@@ -62,7 +66,11 @@ double level_wait(const struct level *, double now);
 void level_take(struct level *, double now);
 /* For so many there is room now. */
 uint32_t level_tokens(const struct level *, double now);
-/* Whether none are remembered, here and above. */
+/* Whether the log is to have it now that the level comes near to a maximum: once in REFUSALS_INTERVAL. */
+bool level_may_warn(struct level *, double now);
+/* What the log has of refusals of this path's tenants, REFUSAL_MAX_ kinds. NULL: no memory. */
+struct refusal_told *level_refusals(struct level *);
+/* Whether all tokens are back, here and above, and the log has had no line about the level for REFUSALS_INTERVAL. */
 bool level_is_rested(const struct level *, double now);
 /* Whose quota that is, which is not the `own` one. */
 const struct level *level_of(const struct quota *);

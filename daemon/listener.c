@@ -175,7 +175,7 @@ static bool accept_one(struct listener *listener)
 		return false;
 	}
 	disposal_close(fd);
-	log_warning("a connection on %s was dropped: %s", listener->path, strerror(-r));
+	log_line(LOG_OF_CLIENTS, LOG_WARNING, "a connection on %s was dropped: %s", listener->path, strerror(-r));
 	return true;
 }
 

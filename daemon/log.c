@@ -53,16 +53,17 @@ void log_open(int level, bool journal)
 }
 
 /*
- * What strangers can cause to be said again and again: fifty lines, then ten a second, so that they neither fill the disk
- * nor make the journal drop what others say.
+ * Clients can cause the same line again and again. Fifty lines at once and ten a second neither fill the disk nor make the
+ * journal drop what others write.
  */
-static bool may_say(int level)
+static bool may_say(enum log_source source, int level)
 {
-	static struct {
+	static struct bucket {
 		double tokens;
 		double since;
 		unsigned long unsaid;
-	} bucket = { .tokens = LINES_BURST };
+	} buckets[LOG_SOURCES] = { { .tokens = LINES_BURST }, { .tokens = LINES_BURST } };
+	struct bucket *bucket = &buckets[source];
 	struct timespec now;
 	unsigned long unsaid;
 	double seconds;
@@ -71,17 +72,17 @@ static bool may_say(int level)
 		return true;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-	bucket.tokens = MIN(bucket.tokens + (seconds - bucket.since) * LINES_PER_SECOND, LINES_BURST);
-	bucket.since = seconds;
-	if (bucket.tokens < 1) {
-		bucket.unsaid++;
+	bucket->tokens = MIN(bucket->tokens + (seconds - bucket->since) * LINES_PER_SECOND, LINES_BURST);
+	bucket->since = seconds;
+	if (bucket->tokens < 1) {
+		bucket->unsaid++;
 		return false;
 	}
-	bucket.tokens--;
-	unsaid = bucket.unsaid;
-	bucket.unsaid = 0;
+	bucket->tokens--;
+	unsaid = bucket->unsaid;
+	bucket->unsaid = 0;
 	if (unsaid)
-		log_line(LOG_INFO, "%lu more lines like the last ones were not written", unsaid);
+		log_info("%lu more lines like the last ones were not written", unsaid);
 	return true;
 }
 
@@ -105,12 +106,12 @@ static void make_safe(char *safe, size_t size, const char *format, va_list argum
 	text_safe(&text, raw, strlen(raw));
 }
 
-void log_line(int level, const char *format, ...)
+void log_line(enum log_source source, int level, const char *format, ...)
 {
 	char message[2048];
 	va_list arguments;
 
-	if (level > log_to.level || !may_say(level))
+	if (level > log_to.level || !may_say(source, level))
 		return;
 	va_start(arguments, format);
 	make_safe(message, sizeof(message), format, arguments);
@@ -133,11 +134,12 @@ static void say_refusal(const char *tenant, const char *event, const char *reaso
 		to_stderr(LOG_NOTICE, safe);
 }
 
-void log_refusal(const char *tenant, const char *event, const char *reason, const char *sentence, uint64_t more)
+void log_refusal(enum log_source source, const char *tenant, const char *event, const char *reason,
+		 const char *sentence, uint64_t more)
 {
 	char before[48] = "";
 
-	if (LOG_NOTICE > log_to.level || !may_say(LOG_NOTICE))
+	if (LOG_NOTICE > log_to.level || !may_say(source, LOG_NOTICE))
 		return;
 	tenant = tenant ? tenant : "unknown";
 	if (more > 0)

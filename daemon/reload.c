@@ -86,7 +86,8 @@ static void log_problems(const struct problems *problems)
 		struct text text = text_make(line, sizeof(line));
 
 		problem_text(&problems->list[i], &text);
-		log_line(problems->list[i].severity == PROBLEM_ERROR ? LOG_ERR : LOG_WARNING, "%s", line);
+		log_line(LOG_OF_DAEMON, problems->list[i].severity == PROBLEM_ERROR ? LOG_ERR : LOG_WARNING, "%s",
+			 line);
 	}
 	if (problems->failed)
 		log_error("out of memory: not all that is wrong with the policy files is shown");

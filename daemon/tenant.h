@@ -6,7 +6,6 @@
 #include <sys/queue.h>
 
 #include "daemon/level.h"
-#include "daemon/log.h"
 #include "daemon/policy.h"
 #include "daemon/stream.h"
 #include "daemon/turns.h"
@@ -67,7 +66,6 @@ struct tenant {
 	uint64_t throttled; /* so often somebody had to stand aside */
 	uint32_t let_go;    /* of those, in this look at them */
 	uint64_t refusals[REFUSAL_MAX_];
-	struct refusal_told refusals_told[REFUSAL_MAX_];
 
 	UT_hash_handle by_identity;
 	UT_hash_handle by_number;

@@ -8,8 +8,8 @@
  *
  * Likewise one whose siblings have left too much unread: until they have read it, or their patience has ended.
  *
- * A tenant ends with its last connection, and would begin with a full bucket whenever it comes again: so its level is kept
- * until what has been taken there is back.
+ * A tenant ends with its last connection, and would begin with a full bucket whenever it comes again, and with a line in the
+ * log for each refusal: so its level is kept until what has been taken there is back, and until the next line is due.
  */
 
 #include "daemon/throttle.h"
@@ -154,10 +154,15 @@ void throttle_init(struct daemon *daemon)
 	ev_timer_init(&daemon->w_rest, on_rest, 0., REST_INTERVAL);
 }
 
-void throttle_deinit(struct daemon *daemon)
+void throttle_forget(struct daemon *daemon)
 {
 	while (!TAILQ_EMPTY(&daemon->resting))
 		forget(daemon, TAILQ_FIRST(&daemon->resting));
+}
+
+void throttle_deinit(struct daemon *daemon)
+{
+	throttle_forget(daemon);
 	ev_timer_stop(daemon->loop, &daemon->w_throttle);
 	ev_timer_stop(daemon->loop, &daemon->w_rest);
 }

@@ -16,7 +16,9 @@ void throttle_deinit(struct daemon *);
 bool throttle_passes(struct client *);
 /* It has asked. */
 void throttle_count(struct client *);
-/* A tenant of this level goes: what it has asked counts for who comes after it. */
+/* A tenant of this level goes: its requests and refusals count for the next tenant of that path. */
 void throttle_remember(struct daemon *, struct level *);
+/* Nothing is remembered of tenants that have gone. */
+void throttle_forget(struct daemon *);
 /* It asks no more. Fine if it did not stand aside. */
 void throttle_remove(struct client *);

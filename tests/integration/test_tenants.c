@@ -93,6 +93,67 @@ static void expect_two_tenants(struct fixture *fixture, struct actor *one, struc
 	ck_assert(page_is_empty(one->page));
 }
 
+static unsigned count_in_log(const struct fixture *fixture, const char *part)
+{
+	FILE *log = fopen(fixture->log, "re");
+	char line[1024];
+	unsigned n = 0;
+
+	ck_assert_ptr_nonnull(log);
+	while (fgets(line, sizeof(line), log))
+		n += strstr(line, part) != NULL;
+	fclose(log);
+	return n;
+}
+
+/* For five reasons. */
+static void be_refused(int socket)
+{
+	static const char *const wrong[] = { "no fields here long x", "denied u32 a", "taken u32 a", "taken u64 a",
+					     "more u32 a" };
+	static const uint32_t refusals[] = { REFUSAL_BAD_DESCRIPTION, REFUSAL_NOT_PERMITTED, 0, REFUSAL_NAME_TAKEN,
+					     REFUSAL_QUOTA_EXCEEDED };
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		ck_assert_uint_eq(raw_register(socket, wrong[i], NULL, NULL), refusals[i]);
+	raw_packet(999);
+	ck_assert_int_eq(raw_send(socket), 0);
+	expect_cut(socket, REFUSAL_UNKNOWN_KIND);
+}
+
+TEST(refusals_of_a_tenant_that_comes_and_goes_hide_nobody_elses)
+{
+	enum { TIMES = 50, REASONS = 5 };
+	char attacker[256], victim[256], line[320];
+	struct fixture fixture;
+	struct actor actor;
+
+	if (!need_cgroups("two tenants in the log"))
+		return;
+	snprintf(attacker, sizeof(attacker), "%s", make_cgroup("attacker"));
+	snprintf(victim, sizeof(victim), "%s", make_cgroup("victim"));
+	fixture_start_with_policy(
+		&fixture,
+		"[/**]\nAllowHostRoot=yes\nDenyEvents=denied\n[/*/attacker]\nMaxEvents=1\n[/*/victim]\nMaxEvents=1\n",
+		(const char *const[]){ "--log-level=info", NULL });
+	for (unsigned i = 0; i < TIMES; i++) {
+		actor_in(&actor, &fixture, attacker);
+		be_refused(actor.socket);
+		actor_end(&actor);
+		ck_assert(eventually(status_number(&fixture, "tenants") == 0));
+	}
+	actor_in(&actor, &fixture, victim);
+	be_refused(actor.socket);
+	actor_end(&actor);
+	snprintf(line, sizeof(line), "tenant %s", cgroup_path(victim));
+	/* One for each reason, and that the tenant came near to its maximum; the attacker's are as many for each minute. */
+	ck_assert_uint_eq(count_in_log(&fixture, line), REASONS + 1);
+	snprintf(line, sizeof(line), "tenant %s", cgroup_path(attacker));
+	ck_assert_uint_le(count_in_log(&fixture, line), 3 * (REASONS + 1));
+	fixture_stop(&fixture);
+}
+END_TEST
+
 TEST(two_processes_are_two_tenants_where_each_is_one)
 {
 	struct seen_tenants seen;
@@ -473,6 +534,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		two_processes_are_two_tenants_where_each_is_one,
+		refusals_of_a_tenant_that_comes_and_goes_hide_nobody_elses,
 		two_cgroups_are_two_tenants_with_a_page_each,
 		two_processes_of_one_cgroup_share_page_events_and_maximum,
 		cgroups_made_below_a_tenant_gain_it_nothing,

@@ -171,6 +171,31 @@ TEST(each_reason_and_each_tenant_is_logged_by_itself)
 }
 END_TEST
 
+TEST(a_tenant_that_comes_and_goes_gets_one_line_in_a_minute)
+{
+	WORLD(world, 10, 10);
+	const char *text;
+
+	begin_log();
+	for (unsigned i = 0; i < 20; i++) {
+		WELCOMED(end, world, 7);
+		be_refused(&end, REFUSAL_NAME_TAKEN, 1);
+	}
+	turn(world);
+	ck_assert_ptr_null(world->daemon->tenants);
+	text = logged();
+	ck_assert_msg(count_lines(text) == 1, "%s", text);
+	seconds_ahead += 61;
+	{
+		WELCOMED(end, world, 7);
+		be_refused(&end, REFUSAL_NAME_TAKEN, 1);
+	}
+	text = logged();
+	ck_assert_uint_eq(count_lines(text), 1);
+	ck_assert_msg(strstr(text, "(and 19 more before)"), "%s", text);
+}
+END_TEST
+
 /* What /proc/PID/cgroup says of us is then of other hierarchies, as on a v1 machine without systemd. */
 static void see_no_cgroups(struct world *world)
 {
@@ -816,6 +841,7 @@ END_TEST
 
 SUITE("daemon", a_socket_that_came_after_ours_is_not_removed_though_it_has_the_number_of_ours,
       one_refusal_of_a_kind_is_logged_in_a_minute_and_all_are_counted, each_reason_and_each_tenant_is_logged_by_itself,
+      a_tenant_that_comes_and_goes_gets_one_line_in_a_minute,
       a_long_listing_keeps_nobody_waiting_and_what_is_asked_after_it_is_answered_after_it,
       who_comes_when_the_machine_has_no_file_left_waits_and_is_then_served,
       who_is_in_no_cgroup_that_the_daemon_can_see_is_told_so_and_the_admin_once_a_minute,

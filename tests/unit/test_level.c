@@ -282,6 +282,19 @@ TEST(a_level_has_rested_when_all_tokens_are_back_here_and_above)
 }
 END_TEST
 
+TEST(a_level_rests_until_its_refusals_may_be_logged_again)
+{
+	struct level *box = get("/slice/box");
+
+	level_refusals(box)[REFUSAL_NAME_TAKEN].since = 100.;
+	ck_assert(!level_is_rested(box, 101.));
+	ck_assert(level_is_rested(box->parent, 101.));
+	ck_assert(!level_is_rested(box, 159.));
+	ck_assert(level_is_rested(box, 161.));
+	level_unref(box);
+}
+END_TEST
+
 TEST(a_level_that_is_made_anew_has_no_limits)
 {
 	struct level *box = get("/box");
@@ -348,5 +361,5 @@ SUITE("level", a_path_has_a_level_for_each_of_its_parts, levels_are_shared_and_g
       a_maximum_below_what_is_connected_lets_nobody_else_in,
       a_request_takes_a_token_at_each_level_and_waits_for_the_slowest, a_tenants_own_limit_is_nobody_elses,
       so_many_may_ask_as_the_fewest_tokens_of_all_levels, a_level_has_rested_when_all_tokens_are_back_here_and_above,
-      a_level_that_is_made_anew_has_no_limits, a_chain_that_finds_no_memory_leaves_what_was_there,
-      a_first_level_that_finds_no_memory_leaves_nothing)
+      a_level_rests_until_its_refusals_may_be_logged_again, a_level_that_is_made_anew_has_no_limits,
+      a_chain_that_finds_no_memory_leaves_what_was_there, a_first_level_that_finds_no_memory_leaves_nothing)

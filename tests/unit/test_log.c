@@ -66,9 +66,9 @@ END_TEST
 TEST(a_refusal_names_tenant_event_and_reason)
 {
 	begin(LOG_NOTICE);
-	log_refusal("/a/b", "event", "quota-exceeded", "there is no room", 0);
-	log_refusal("/a/b", "event", "quota-exceeded", "there is no room", 41);
-	log_refusal(NULL, NULL, "unknown-peer", "who is it?", 0);
+	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 0);
+	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 41);
+	log_refusal(LOG_OF_CLIENTS, NULL, NULL, "unknown-peer", "who is it?", 0);
 	ck_assert_str_eq(end(), "userevd: tenant /a/b: event refused (quota-exceeded): there is no room\n"
 				"userevd: tenant /a/b: event refused (quota-exceeded) (and 41 more before): "
 				"there is no room\n"
@@ -83,7 +83,7 @@ TEST(what_strangers_are_called_cannot_drive_a_terminal)
 	begin(LOG_NOTICE);
 	log_notice("\033[31m\xc2\x9b"
 		   "31m\xe2\x80\xae\nnext \xff");
-	log_refusal("/\033]0;x\a", "e\x7f", "not-permitted", "\r", 0);
+	log_refusal(LOG_OF_CLIENTS, "/\033]0;x\a", "e\x7f", "not-permitted", "\r", 0);
 	text = end();
 	ck_assert_uint_eq(count_lines(text), 2);
 	for (const char *at = text; *at; at++)
@@ -97,9 +97,9 @@ TEST(what_strangers_cause_to_be_said_has_a_bound)
 
 	begin(LOG_NOTICE);
 	for (unsigned i = 0; i < 10000; i++)
-		log_refusal("/a", "event", "name-taken", "again", 0);
+		log_refusal(LOG_OF_CLIENTS, "/a", "event", "name-taken", "again", 0);
 	for (unsigned i = 0; i < 10000; i++)
-		log_warning("a connection was dropped");
+		log_line(LOG_OF_CLIENTS, LOG_WARNING, "a connection was dropped");
 	log_error("what the daemon itself has to say is said");
 	end();
 	lines = count_lines(written);
@@ -107,6 +107,25 @@ TEST(what_strangers_cause_to_be_said_has_a_bound)
 	ck_assert_uint_ge(lines, 51);
 	ck_assert_uint_le(lines, 51 + 600);
 	ck_assert_ptr_nonnull(strstr(written, "is said"));
+}
+END_TEST
+
+TEST(clients_lines_leave_the_daemons_own_their_room)
+{
+	begin(LOG_NOTICE);
+	for (unsigned i = 0; i < 10000; i++)
+		log_refusal(LOG_OF_CLIENTS, "/a", "event", "name-taken", "again", 0);
+	log_warning("the guard is gone");
+	log_refusal(LOG_OF_DAEMON, "/a", NULL, "self-registered", "by itself", 0);
+	end();
+	ck_assert_ptr_nonnull(strstr(written, "the guard is gone"));
+	ck_assert_ptr_nonnull(strstr(written, "by itself"));
+	/* Nor has what the daemon finds no bound at all. */
+	begin(LOG_NOTICE);
+	for (unsigned i = 0; i < 10000; i++)
+		log_warning("the guard is gone");
+	end();
+	ck_assert_uint_le(count_lines(written), 51 + 600);
 }
 END_TEST
 
@@ -167,7 +186,7 @@ TEST(in_the_journal_a_refusal_has_fields_to_select_by)
 		int journal = listen_as_the_journal();
 
 		log_open(LOG_NOTICE, true);
-		log_refusal("/a/b", "event", "quota-exceeded", "there is no room", 0);
+		log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 0);
 		n = recv(journal, entry, sizeof(entry) - 1, MSG_DONTWAIT);
 		entry[n < 0 ? 0 : n] = '\0';
 		for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -190,4 +209,5 @@ END_TEST
 
 SUITE("log", a_line_is_written_if_its_level_is_wanted, a_refusal_names_tenant_event_and_reason,
       what_strangers_are_called_cannot_drive_a_terminal, what_strangers_cause_to_be_said_has_a_bound,
-      in_the_journal_a_refusal_has_fields_to_select_by, levels_have_names)
+      clients_lines_leave_the_daemons_own_their_room, in_the_journal_a_refusal_has_fields_to_select_by,
+      levels_have_names)

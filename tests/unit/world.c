@@ -11,6 +11,7 @@
 #include "daemon/peer.h"
 #include "daemon/reload.h"
 #include "daemon/tenant.h"
+#include "daemon/throttle.h"
 #include "protocol/row.h"
 #include "protocol/transport.h"
 
@@ -260,6 +261,9 @@ void expect_no_charges(const struct world *world)
 void expect_nothing_left(struct world *world)
 {
 	struct daemon *daemon = world->daemon;
+
+	/* What was refused is remembered for a minute. */
+	throttle_forget(daemon);
 
 	expect_no_charges(world);
 	ck_assert_uint_eq(daemon->leases, 0);
