@@ -48,12 +48,19 @@ static void put_level(struct table *table, struct cursor row)
 	put_count(table, row, "maximum");
 	put_count(table, row, "paid");
 	put_count(table, row, "sharing");
+	put_count(table, row, "files");
+	put_count(table, row, "files_max");
+	put_count(table, row, "leases");
+	put_count(table, row, "leases_max");
 }
 
 static void print_reserve(const struct output *output, struct cursor row)
 {
-	fprintf(output->file, "a reserve of %" PRIu64 " events, of which %" PRIu64 " are filled\n",
-		row_get_u64(row, "reserve"), row_get_u64(row, "filled"));
+	fprintf(output->file,
+		"a reserve of %" PRIu64 " events, of which %" PRIu64 " are filled, and of %" PRIu64
+		" data files, of which %" PRIu64 " are\n",
+		row_get_u64(row, "reserve"), row_get_u64(row, "filled"), row_get_u64(row, "files"),
+		row_get_u64(row, "files_filled"));
 }
 
 static void print_pool(const struct output *output, const struct ledger *ledger)
@@ -69,7 +76,8 @@ int ledger_print(struct ledger *ledger, const struct output *output)
 {
 	static const struct column columns[] = {
 		{ "LEVEL", COLUMN_PATH },      { "HOLDS", COLUMN_NUMBER },   { "MAX", COLUMN_NUMBER },
-		{ "PAYS FOR", COLUMN_NUMBER }, { "SHARING", COLUMN_NUMBER },
+		{ "PAYS FOR", COLUMN_NUMBER }, { "SHARING", COLUMN_NUMBER }, { "FILES", COLUMN_NUMBER },
+		{ "MAX", COLUMN_NUMBER },      { "LEASES", COLUMN_NUMBER },  { "MAX", COLUMN_NUMBER },
 	};
 	_cleanup_(table_deinit) struct table table = table_make(columns, ARRAY_SIZE(columns));
 	struct cursor row;

@@ -70,6 +70,7 @@ struct tenant_view tenant_view_of(struct cursor row)
 		.cgroup_id = row_get_u64(row, "cgroup_id"),
 		.connections = row_get_u64(row, "connections"),
 		.connections_max = limit_of(row, "connections_max"),
+		.files = row_get_u64(row, "files"),
 		.events = row_get_u64(row, "events"),
 		.events_max = limit_of(row, "events_max"),
 		.reserved = row_get_u64(row, "reserved"),

@@ -35,6 +35,7 @@ struct tenant_view {
 	uint64_t cgroup_id;
 	uint64_t connections;
 	uint64_t connections_max;
+	uint64_t files;
 	uint64_t events;
 	uint64_t events_max;
 	uint64_t reserved;

@@ -258,6 +258,7 @@ enum top_column {
 	TOP_RESERVED,
 	TOP_LINGERING,
 	TOP_CONNECTIONS,
+	TOP_FILES,
 	TOP_REFUSED,
 	TOP_REFUSED_RATE,
 	TOP_LOST,
@@ -282,13 +283,14 @@ static const struct {
 	[TOP_RESERVED] = { "RESERVE", 7, 10, "events that are reserved for it" },
 	[TOP_LINGERING] = { "LINGER", 6, 8, "events that it released, and has open somewhere" },
 	[TOP_CONNECTIONS] = { "CONN", 5, 4, "connections" },
+	[TOP_FILES] = { "FILES", 5, 14, "data files that are open, also those that linger" },
 	[TOP_REFUSED] = { "REFUSED", 7, 7, "requests that were refused" },
 	[TOP_REFUSED_RATE] = { "REF/S", 5, 3, "the same, by the second" },
 	[TOP_LOST] = { "LOST", 6, 12, "records that were lost" },
 	[TOP_LOST_RATE] = { "LOST/S", 6, 6, "the same, by the second" },
 	[TOP_THROTTLED] = { "THROT", 5, 13, "requests that had to wait" },
 	[TOP_THROTTLED_RATE] = { "THR/S", 5, 9, "the same, by the second" },
-	[TOP_TENANT] = { "TENANT", PATH_LEAST, 14, "the path of its cgroup" },
+	[TOP_TENANT] = { "TENANT", PATH_LEAST, 15, "the path of its cgroup" },
 };
 
 /* 0: the column is not there. */
@@ -449,6 +451,9 @@ static void put_cell(struct pen *pen, const struct tenant_view *view, enum top_c
 		break;
 	case TOP_CONNECTIONS:
 		put_count(pen, STYLE_PLAIN, width, view->connections);
+		break;
+	case TOP_FILES:
+		put_count(pen, STYLE_PLAIN, width, view->files);
 		break;
 	case TOP_REFUSED:
 		put_count(pen, STYLE_WARNING, width, view->counts.refused);

@@ -125,7 +125,7 @@ static void drop_waiting(struct client *client)
 	if (!waiting)
 		return;
 	if (client->tenant)
-		client->tenant->unread -= waiting->size;
+		client->tenant->waiting -= waiting->size;
 	fdset_deinit(&waiting->fds);
 	free(waiting);
 }
@@ -407,7 +407,7 @@ static int keep_waiting(struct client *client, const struct packet *packet, cons
 	}
 	client->waiting = waiting;
 	if (client->tenant)
-		client->tenant->unread += waiting->size;
+		client->tenant->waiting += waiting->size;
 	set_deadline(client);
 	client_watch(client);
 	return 0;

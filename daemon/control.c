@@ -86,6 +86,8 @@ static void put_totals(struct packet *packet, const struct daemon *daemon)
 	row_put_u64(packet, "capacity", daemon->machine.capacity);
 	row_put_u64(packet, "foreign", daemon->foreign);
 	row_put_u64(packet, "reserved", daemon->machine.claimed);
+	row_put_u64(packet, "files_capacity", daemon->files.capacity);
+	row_put_u64(packet, "files_reserved", daemon->files.claimed);
 	row_put_u64(packet, "records", totals->records);
 	row_put_u64(packet, "bad", totals->bad);
 	row_put_u64(packet, "lost", daemon->lost);
@@ -308,14 +310,16 @@ static void put_refusals(struct packet *packet, const struct tenant *tenant)
 /* What it may fill, and what others may, too, whom the same sections name. */
 static void put_reserves(struct packet *packet, const struct rules *rules)
 {
-	uint64_t reserved = 0, filled = 0;
+	uint64_t reserved = 0, filled = 0, files = 0;
 
 	for (size_t i = 0; i < rules->n_reserves; i++) {
 		reserved += rules->reserve[i]->maximum;
 		filled += rules->reserve[i]->filled;
+		files += rules->reserve[i]->files->maximum;
 	}
 	row_put_u64(packet, "reserved", reserved);
 	row_put_u64(packet, "reserved_filled", filled);
+	row_put_u64(packet, "files_reserved", files);
 }
 
 /* No number says that there is no limit. */
@@ -343,6 +347,10 @@ static int next_tenant(struct listing *listing, struct packet *packet)
 	put_limit(packet, "connections_max", tenant->rules.max_connections);
 	row_put_u64(packet, "events", HASH_CNT(by_event, tenant->grants));
 	put_limit(packet, "events_max", tenant->level->own.maximum);
+	row_put_u64(packet, "files", tenant->streams);
+	put_limit(packet, "files_max", tenant->level->own_files.maximum);
+	row_put_u64(packet, "leases", tenant->level->own_leases.held);
+	put_limit(packet, "leases_max", tenant->level->own_leases.maximum);
 	put_reserves(packet, &tenant->rules);
 	row_put_u64(packet, "lingering", tenant->lingering);
 	if (daemon->kernel->tracer) {
@@ -352,6 +360,7 @@ static int next_tenant(struct listing *listing, struct packet *packet)
 	row_put_u64(packet, "lost", tenant->lost);
 	row_put_u64(packet, "too_big", tenant->too_big);
 	row_put_u64(packet, "throttled", tenant->throttled);
+	row_put_u64(packet, "waiting_bytes", tenant->waiting);
 	put_refusals(packet, tenant);
 	return LISTING_ROW;
 }

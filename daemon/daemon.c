@@ -12,6 +12,7 @@
 #include "daemon/backend.h"
 #include "daemon/declared.h"
 #include "daemon/deposit.h"
+#include "daemon/linger.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/pages.h"
@@ -55,11 +56,27 @@ static rlim_t fd_limit(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
 }
 
+static rlim_t own_fds(rlim_t limit)
+{
+	return MIN(OWN_FDS, limit / 4);
+}
+
 bool daemon_has_fds(const struct daemon *daemon)
 {
 	rlim_t limit = fd_limit();
 
-	return count_fds(daemon) + MIN(OWN_FDS, limit / 4) < limit;
+	return count_fds(daemon) + own_fds(limit) < limit;
+}
+
+/*
+ * A quarter of the fds, since each file is two where a keeper's successor gets a copy, and its connection as many. The keeper's
+ * limit is no smaller than ours: it inherits it, or has twice as many from its unit, and each file is one fd there.
+ */
+uint32_t daemon_file_capacity(void)
+{
+	rlim_t limit = fd_limit();
+
+	return (uint32_t)MIN((limit - own_fds(limit)) / 4, (rlim_t)UINT32_MAX);
 }
 
 bool daemon_may_keep(const struct daemon *daemon)
@@ -79,30 +96,6 @@ static void on_kernel(struct ev_loop *loop, ev_io *w, int events)
 		daemon->failed = r;
 		ev_break(loop, EVBREAK_ALL);
 	}
-}
-
-static void on_linger(struct ev_loop *loop, ev_timer *w, int events _unused_)
-{
-	struct daemon *daemon = container_of(w, struct daemon, w_linger);
-
-	if (!streams_look(daemon)) {
-		ev_timer_stop(loop, w);
-		return;
-	}
-	w->repeat = MIN(w->repeat * 2, LINGER_LAST);
-	ev_timer_again(loop, w);
-}
-
-void daemon_watch_lingering(struct daemon *daemon)
-{
-	if (TAILQ_EMPTY(&daemon->lingering)) {
-		ev_timer_stop(daemon->loop, &daemon->w_linger);
-		return;
-	}
-	/* Never later than it was: who lets streams linger all the time must not keep others from being looked at. */
-	daemon->w_linger.repeat = LINGER_FIRST;
-	if (!ev_is_active(&daemon->w_linger) || ev_timer_remaining(daemon->loop, &daemon->w_linger) > LINGER_FIRST)
-		ev_timer_again(daemon->loop, &daemon->w_linger);
 }
 
 static void on_probe(struct ev_loop *loop, ev_timer *w, int events _unused_)
@@ -203,7 +196,7 @@ static void start_watchers(struct daemon *daemon)
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 	succession_init(daemon);
-	ev_init(&daemon->w_linger, on_linger);
+	linger_init(daemon);
 	ev_timer_init(&daemon->w_probe, on_probe, 0., PROBE_INTERVAL);
 	pages_init(daemon);
 	ev_init(&daemon->w_deadlines, on_deadlines);
@@ -230,7 +223,7 @@ static void stop_watchers(struct daemon *daemon)
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
 	ev_idle_stop(daemon->loop, &daemon->w_busy);
 	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
-	ev_timer_stop(daemon->loop, &daemon->w_linger);
+	linger_deinit(daemon);
 	ev_timer_stop(daemon->loop, &daemon->w_probe);
 	pages_deinit(daemon);
 	succession_deinit(daemon);
@@ -331,10 +324,12 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	TAILQ_INIT(&daemon->flushing);
 	TAILQ_INIT(&daemon->leaving);
 	TAILQ_INIT(&daemon->lingering);
+	TAILQ_INIT(&daemon->looks);
 	LIST_INIT(&daemon->persistent);
 	raise_fd_limit();
 	daemon->loop = loop_new();
 	machine_init(&daemon->machine, 0);
+	machine_init(&daemon->files, 0);
 	/* First of all, so that no program that we start gets them. */
 	r = systemd_take_sockets(&daemon->handed_over);
 	if (r == 0)
@@ -435,6 +430,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	reload_deinit(daemon);
 	rules_deinit(daemon);
 	machine_deinit(&daemon->machine);
+	machine_deinit(&daemon->files);
 	kernel_free(daemon->kernel);
 	if (daemon->keeper > 0)
 		waitpid(daemon->keeper, NULL, 0);

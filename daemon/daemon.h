@@ -61,6 +61,7 @@ struct daemon {
 
 	/* Who holds what. */
 	struct machine machine;
+	struct machine files;		  /* the same for data files, each of which is one */
 	uint32_t kernel_maximum;	  /* events that the kernel takes */
 	uint32_t foreign;		  /* of them that are others' */
 	double looked;			  /* when that was seen */
@@ -74,6 +75,8 @@ struct daemon {
 	struct grant_list persistent;	  /* those that the kernel keeps */
 	struct stream *streams;		  /* table by number */
 	struct stream_list lingering;	  /* streams without a client */
+	struct tenant_queue looks;	  /* with some of those that it is time to look at */
+	struct bucket look_tokens;
 	uint32_t last_tenant;
 	uint32_t last_stream;
 	uint64_t last_event;
@@ -121,14 +124,14 @@ int daemon_new(const struct options *, struct daemon **ret);
 int daemon_run(struct daemon *);
 struct daemon *daemon_free(struct daemon *);
 
-/* A stream began to linger: look after it from time to time. */
-void daemon_watch_lingering(struct daemon *);
 /* There is a stream that nobody guards: probe it from time to time. */
 void daemon_watch_strangers(struct daemon *);
 /* The list of deadlines changed. */
 void daemon_watch_deadlines(struct daemon *);
 /* Whether there are fds left for clients; the last ones are kept for admins and for ourselves. */
 bool daemon_has_fds(const struct daemon *);
+/* How many data files there is room for, those included that linger. Asked each time, as the limit on fds is. */
+uint32_t daemon_file_capacity(void);
 /* Whether so few fds are in use that some may be held for those who have gone. */
 bool daemon_may_keep(const struct daemon *);
 /* Waits for the kernel while something is under way; for the start alone. 0 or a negative errno. */

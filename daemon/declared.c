@@ -146,12 +146,12 @@ static void add_call(struct declared *declared, struct item *item, struct kernel
 
 static int add_stream(struct declared *declared)
 {
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
 	struct kernel_call call;
-	struct stream *stream = NULL;
+	struct stream *stream;
 
-	if (daemon_has_fds(declared->daemon))
-		stream = stream_new(declared->tenant, geteuid(), &call);
-	if (!stream)
+	if (!daemon_has_fds(declared->daemon) || stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
 		return -ENOMEM;
 	declared->streams[declared->n_streams++] = stream;
 	add_call(declared, NULL, call);

@@ -198,24 +198,6 @@ uint16_t grant_flags(const struct tenant *tenant, const struct description *desc
 	return flags | REGISTER_MULTI_FORMAT;
 }
 
-/* Before anybody is refused. */
-static void warn_of_maxima(struct tenant *tenant)
-{
-	const struct quota *own = &tenant->level->own, *at;
-
-	while ((at = quota_warn(&tenant->level->own))) {
-		struct level *level = tenant->level;
-
-		while (at != own && at != &level->quota)
-			level = level->parent;
-		if (level_may_warn(level, daemon_now()))
-			log_line(LOG_OF_CLIENTS, LOG_WARNING,
-				 "%s %s comes near to its maximum: it holds %u of %u events",
-				 at == own ? "tenant" : "cgroup", at == own ? tenant->path : level->path, at->held,
-				 at->maximum);
-	}
-}
-
 static struct grant *grant_make(struct tenant *tenant, struct event *event, uint64_t number)
 {
 	struct grant *grant = calloc(1, sizeof(*grant));
@@ -255,7 +237,7 @@ static int grant_new(struct tenant *tenant, struct event *event, struct grant **
 		return r;
 	}
 	grant_begin(grant);
-	warn_of_maxima(tenant);
+	admission_warn(tenant, RESOURCE_EVENTS);
 	capacity_note(tenant->daemon, false);
 	*ret = grant;
 	return 0;

@@ -100,15 +100,23 @@ static void put_answer(struct packet *packet, const struct question *question, i
 	encode_row_end(packet, row);
 }
 
-static void put_quota(struct packet *packet, const char *path, const struct quota *quota)
+static void put_resource(struct packet *packet, const char *held, const char *maximum, const struct quota *quota)
+{
+	row_put_u64(packet, held, quota->held);
+	if (quota->maximum != QUOTA_NO_MAXIMUM)
+		row_put_u64(packet, maximum, quota->maximum);
+}
+
+static void put_quota(struct packet *packet, const char *path, const struct quota *quota, const struct quota *files,
+		      const struct quota *leases)
 {
 	size_t row = encode_row_begin(packet);
 
 	row_put_string(packet, "level", path);
-	row_put_u64(packet, "held", quota->held);
+	put_resource(packet, "held", "maximum", quota);
+	put_resource(packet, "files", "files_max", files);
+	put_resource(packet, "leases", "leases_max", leases);
 	row_put_u64(packet, "paid", quota->paid);
-	if (quota->maximum != QUOTA_NO_MAXIMUM)
-		row_put_u64(packet, "maximum", quota->maximum);
 	row_put_bool(packet, "own_maximum", quota->has_own_maximum);
 	if (quota->parent)
 		row_put_u64(packet, "sharing", quota->parent->sharing);
@@ -120,9 +128,9 @@ static uint16_t put_levels(struct packet *packet, const struct tenant *tenant)
 {
 	uint16_t n = 1;
 
-	put_quota(packet, tenant->path, &tenant->level->own);
+	put_quota(packet, tenant->path, &tenant->level->own, &tenant->level->own_files, &tenant->level->own_leases);
 	for (const struct level *level = tenant->level; level; level = level->parent, n++)
-		put_quota(packet, level->path, &level->quota);
+		put_quota(packet, level->path, &level->quota, &level->files, &level->leases);
 	return n;
 }
 
@@ -133,6 +141,8 @@ static uint16_t put_reserves(struct packet *packet, const struct rules *rules)
 
 		row_put_u64(packet, "reserve", rules->reserve[i]->maximum);
 		row_put_u64(packet, "filled", rules->reserve[i]->filled);
+		row_put_u64(packet, "files", rules->reserve[i]->files->maximum);
+		row_put_u64(packet, "files_filled", rules->reserve[i]->files->filled);
 		encode_row_end(packet, row);
 	}
 	return (uint16_t)rules->n_reserves;

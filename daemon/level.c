@@ -5,7 +5,7 @@
  * but it is charged at the same level as long as something of its predecessor's lingers there. So a container that crashes
  * in a loop, and leaves something behind each time, never gets beyond its maximum.
  *
- * Each level has two quotas. What is charged to the cgroup and to all below it counts in the one: a policy's maxima are about
+ * Each level has two quotas for each resource. What is charged to the cgroup and to all below it counts in the one: a policy's maxima are about
  * that. A tenant's own events are charged to the other one, and so is the default maximum: it must not be a maximum for all
  * that happens to be below, as it would be where a program runs in the root or in a slice.
  *
@@ -17,6 +17,20 @@
 #include "daemon/limits.h"
 
 static const char root[] = "/";
+
+struct quota *level_quota(struct level *level, enum resource resource)
+{
+	struct quota *const quotas[] = { &level->quota, &level->files, &level->leases };
+
+	return quotas[resource];
+}
+
+struct quota *level_own_quota(struct level *level, enum resource resource)
+{
+	struct quota *const quotas[] = { &level->own, &level->own_files, &level->own_leases };
+
+	return quotas[resource];
+}
 
 static struct level *find(struct level *const *table, const char *path, size_t length)
 {
@@ -51,8 +65,10 @@ static struct level *level_new(struct level **table, struct level *parent, const
 		return NULL;
 	}
 	level->parent = parent;
-	quota_init(&level->quota, parent ? &parent->quota : NULL);
-	quota_init(&level->own, &level->quota);
+	for (enum resource i = 0; i < RESOURCES; i++) {
+		quota_init(level_quota(level, i), parent ? level_quota(parent, i) : NULL);
+		quota_init(level_own_quota(level, i), level_quota(level, i));
+	}
 	return level;
 }
 
@@ -104,8 +120,10 @@ struct level *level_unref(struct level *level)
 		struct level *parent = level->parent;
 
 		HASH_DELETE(by_path, *level->table, level);
-		quota_deinit(&level->own);
-		quota_deinit(&level->quota);
+		for (enum resource i = 0; i < RESOURCES; i++) {
+			quota_deinit(level_own_quota(level, i));
+			quota_deinit(level_quota(level, i));
+		}
 		free(level->refusals);
 		free(level);
 		level = parent;
@@ -113,15 +131,25 @@ struct level *level_unref(struct level *level)
 	return NULL;
 }
 
-void level_set_maximum(struct level *level, uint32_t maximum, bool is_own)
+void level_set_maximum(struct level *level, enum resource resource, uint32_t maximum, bool is_own)
 {
-	quota_set_maximum(&level->quota, is_own ? maximum : QUOTA_NO_MAXIMUM, is_own);
-	quota_set_maximum(&level->own, maximum, is_own);
+	quota_set_maximum(level_quota(level, resource), is_own ? maximum : QUOTA_NO_MAXIMUM, is_own);
+	quota_set_maximum(level_own_quota(level, resource), maximum, is_own);
 }
 
-const struct level *level_of(const struct quota *quota)
+static bool is_of(const struct level *level, const struct quota *quota)
 {
-	return container_of(quota, struct level, quota);
+	const uint8_t *at = (const uint8_t *)quota;
+
+	return at >= (const uint8_t *)level && at < (const uint8_t *)(level + 1);
+}
+
+struct level *level_of(struct level *level, const struct quota *quota, bool *ret_own)
+{
+	while (!is_of(level, quota))
+		level = level->parent;
+	*ret_own = quota == &level->own || quota == &level->own_files || quota == &level->own_leases;
+	return level;
 }
 
 void level_connect(struct level *level)

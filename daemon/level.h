@@ -17,15 +17,25 @@
 
 TAILQ_HEAD(level_queue, level);
 
+/* What is counted by quotas. */
+enum resource {
+	RESOURCE_EVENTS, /* grants */
+	RESOURCE_FILES,	 /* streams, until the kernel has let them go */
+	RESOURCE_LEASES, /* a registered event counts as one lease as long as nobody leases it */
+	RESOURCES,
+};
+
 struct level {
-	struct quota quota;   /* of the cgroup with all that is below it */
-	struct quota own;     /* of the tenants of this very path; below the other one */
+	struct quota quota; /* of the cgroup with all that is below it: its events */
+	struct quota own;   /* of the tenants of this very path; below the other one */
+	struct quota files, own_files;
+	struct quota leases, own_leases;
 	uint32_t connections; /* here and below */
 	uint32_t max_connections;
 	struct bucket requests;	    /* likewise */
 	struct bucket own_requests; /* of the tenants of this very path */
-	/* What the maxima are from, as long as the generation's policy is in force; NULL: no key, but an option or nothing. */
-	const struct policy_value *events_by, *connections_by;
+	/* What the maximum of connections is from, as long as the generation's policy is in force; NULL: nothing. */
+	const struct policy_value *connections_by;
 	unsigned generation;	   /* of the policy that its limits are from, and the next; 0: of none yet */
 	enum policy_tenant border; /* what that says of this path */
 	struct level *parent;
@@ -55,7 +65,10 @@ struct level *level_unref(struct level *);
  * `is_own`: the policy's maximum for this cgroup, with all that is below it. Else the default one, which is for what is
  * charged at this very path and for nothing below, and leaves its tenants to the fair share.
  */
-void level_set_maximum(struct level *, uint32_t maximum, bool is_own);
+void level_set_maximum(struct level *, enum resource, uint32_t maximum, bool is_own);
+/* What is charged at this level and below, and what is charged at this very path. */
+struct quota *level_quota(struct level *, enum resource);
+struct quota *level_own_quota(struct level *, enum resource);
 /* One more, or one less, at this level and all above. */
 void level_connect(struct level *);
 void level_disconnect(struct level *);
@@ -72,5 +85,5 @@ bool level_may_warn(struct level *, double now);
 struct refusal_told *level_refusals(struct level *);
 /* Whether all tokens are back, here and above, and the log has had no line about the level for REFUSALS_INTERVAL. */
 bool level_is_rested(const struct level *, double now);
-/* Whose quota that is, which is not the `own` one. */
-const struct level *level_of(const struct quota *);
+/* The level whose quota that is, this one or one above it; `ret_own`: it is what is charged at its very path. */
+struct level *level_of(struct level *, const struct quota *, bool *ret_own);

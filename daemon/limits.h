@@ -8,6 +8,10 @@ enum {
 	DEFAULT_MAX_EVENTS = 1024,
 	/* One for each worker of a large service, and a tenth of what fds there usually are. */
 	DEFAULT_MAX_CONNECTIONS = 1024,
+	/* Where nothing guards them each connection has a file of its own, and may be at its second while the first one lingers. */
+	DEFAULT_MAX_FILES = 2048,
+	/* Six hundred programs with a hundred events each, on files of their own; some 20 MiB of the daemon's memory. */
+	DEFAULT_MAX_LEASES = 65536,
 	/* Types of kernel events that are left for others: kprobes, synthetic events, what tracers make for a session. */
 	DEFAULT_KERNEL_MARGIN = 256,
 	/* A minute of a thousand records a second, and still nothing on any machine. */
@@ -18,8 +22,8 @@ enum {
 	DEFAULT_PATIENCE = 10,
 	/* Long requests of one tenant that have been begun, with a quarter of a megabyte each. */
 	DECIDING_MAX = 16,
-	/* Bytes of answers that wait for one tenant to read them: of 32 programs each, which are stuck, the longest one. */
-	UNREAD_BYTES_MAX = 4 << 20,
+	/* Bytes of one tenant's requests under way, and of answers that it has to read: of 16 long requests, or 32 long answers. */
+	WAITING_BYTES_MAX = 4 << 20,
 	/* Packets of one who is hung up on that are still read, so that our last words are not lost. */
 	UNREAD_MAX = 64,
 	/* Who reads the metrics at the same time; the others wait. One exporter does, and now and then an admin. */
@@ -40,6 +44,12 @@ enum {
 	KEPT_MAX = 16,
 	/* Tenants that have gone and whose requests are remembered: as many as come and go in a minute. */
 	RESTING_MAX = 1024,
+	/* Lingering streams of one tenant that are all looked at in a second; more are looked at less often. */
+	LINGER_PER_SECOND = 64,
+	/* Looks in a second, all tenants' together: each is a walk along the locks of all data files, 20 µs with a thousand. */
+	LOOKS_PER_SECOND = 250,
+	/* … where that is nothing but a poll(). */
+	LOOKS_OWN = 10000,
 	/* How often a daemon that starts tries to talk to a keeper that is there: one that is out of memory may be replaced. */
 	KEEPER_TRIES = 3,
 	/* Bits that one CHANGED names; more, and it says "look at all". */
@@ -51,14 +61,16 @@ enum {
 #define LOOK_INTERVAL	  5.0  /* between looks at what others hold in the kernel: reading it takes milliseconds */
 #define REFUSALS_INTERVAL 60.0 /* between lines of the log about the same kind of refusal of one tenant */
 #define THROTTLE_LEAST	  0.01 /* between looks at those who have asked too much: nobody counts shorter times than that */
-#define UNREAD_INTERVAL	  0.1	 /* between looks at those of whom too much is unread: they are not in a hurry */
-#define LEFT_INTERVAL	  0.1	 /* between questions to all of them whether they are still there */
-#define REST_INTERVAL	  1.0	 /* between looks at those that are remembered */
-#define TURN_TIME	  0.0001 /* of accepting, and of handling requests, before everybody else is looked at again */
-#define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
-#define PAGES_INTERVAL	  0.05	 /* between looks at pages that somebody watches: a person does not notice */
-#define KEEPER_INTERVAL	  0.05	 /* between attempts to talk to another keeper: one that is restarted takes longer */
-#define KEEPER_PAUSE	  1.	 /* … after one that was there for less than that */
-#define PROBE_INTERVAL	  10.0	 /* between looks at data files that nobody guards */
-#define LINGER_FIRST	  0.02	 /* a process that ends closes its fds one after the other */
-#define LINGER_LAST	  1.0	 /* a charge is refunded within two seconds of the last close */
+#define WAITING_INTERVAL                                                                                               \
+	0.1 /* between looks at those of whom too much is under way or unread: they are not in a hurry */
+#define LEFT_INTERVAL	0.1    /* between questions to all of them whether they are still there */
+#define REST_INTERVAL	1.0    /* between looks at those that are remembered */
+#define TURN_TIME	0.0001 /* of accepting, and of handling requests, before everybody else is looked at again */
+#define ACCEPT_BACKOFF	0.1    /* after EMFILE: long enough not to spin, short enough not to be noticed */
+#define PAGES_INTERVAL	0.05   /* between looks at pages that somebody watches: a person does not notice */
+#define KEEPER_INTERVAL 0.05   /* between attempts to talk to another keeper: one that is restarted takes longer */
+#define KEEPER_PAUSE	1.     /* … after one that was there for less than that */
+#define PROBE_INTERVAL	10.0   /* between looks at data files that nobody guards */
+#define LINGER_FIRST	0.02   /* a process that ends closes its fds one after the other */
+#define LINGER_LAST	1.0    /* a charge is refunded within two seconds of the last close */
+#define LINGER_MOST	8.0    /* … where many of one tenant's streams linger: within ten, and its turn */

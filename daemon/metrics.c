@@ -218,6 +218,16 @@ static uint64_t oversized(const struct daemon *daemon)
 	return daemon->too_big;
 }
 
+static uint64_t file_capacity(const struct daemon *daemon)
+{
+	return daemon->files.capacity;
+}
+
+static uint64_t files_reserved(const struct daemon *daemon)
+{
+	return daemon->files.claimed;
+}
+
 static uint64_t tenants_events(const struct tenant *tenant)
 {
 	return HASH_CNT(by_event, tenant->grants);
@@ -257,6 +267,31 @@ static uint64_t tenants_most_connections(const struct tenant *tenant)
 	return or_nothing(tenant->rules.max_connections);
 }
 
+static uint64_t tenants_files(const struct tenant *tenant)
+{
+	return tenant->streams;
+}
+
+static uint64_t tenants_most_files(const struct tenant *tenant)
+{
+	return or_nothing(tenant->level->own_files.maximum);
+}
+
+static uint64_t tenants_leases(const struct tenant *tenant)
+{
+	return tenant->level->own_leases.held;
+}
+
+static uint64_t tenants_most_leases(const struct tenant *tenant)
+{
+	return or_nothing(tenant->level->own_leases.maximum);
+}
+
+static uint64_t tenants_waiting(const struct tenant *tenant)
+{
+	return tenant->waiting;
+}
+
 static uint64_t tenants_lost(const struct tenant *tenant)
 {
 	return tenant->lost;
@@ -285,6 +320,9 @@ static const struct family families[] = {
 	{ "tenants", GAUGE, "Tenants that hold something.", next_total, .of_daemon = tenants },
 	{ "connections", GAUGE, "Connections of clients.", next_total, .of_daemon = connections },
 	{ "streams", GAUGE, "Data files that are open.", next_total, .of_daemon = streams },
+	{ "capacity_files", GAUGE, "Data files that there is room for.", next_total, .of_daemon = file_capacity },
+	{ "reserved_files", GAUGE, "Room for data files that is set aside, filled or not.", next_total,
+	  .of_daemon = files_reserved },
 	{ "records", COUNTER, "Records that the daemon took, where it is the tracer.", next_total,
 	  .of_daemon = records },
 	{ "bad_records", COUNTER, "Records that it took and that fit no event.", next_total, .of_daemon = bad },
@@ -302,6 +340,14 @@ static const struct family families[] = {
 	{ "tenant_connections", GAUGE, "Its connections.", next_of_tenants, .of_tenant = tenants_connections },
 	{ "tenant_connections_max", GAUGE, "Connections that it may have.", next_of_tenants,
 	  .of_tenant = tenants_most_connections },
+	{ "tenant_files", GAUGE, "Its data files, those included that linger.", next_of_tenants,
+	  .of_tenant = tenants_files },
+	{ "tenant_files_max", GAUGE, "Data files that it may have.", next_of_tenants, .of_tenant = tenants_most_files },
+	{ "tenant_leases", GAUGE, "Its leases, and events on its files that nobody leases.", next_of_tenants,
+	  .of_tenant = tenants_leases },
+	{ "tenant_leases_max", GAUGE, "Leases that it may have.", next_of_tenants, .of_tenant = tenants_most_leases },
+	{ "tenant_waiting_bytes", GAUGE, "Memory of its requests and answers that are under way.", next_of_tenants,
+	  .of_tenant = tenants_waiting },
 	{ "tenant_lost_records", COUNTER, "Records that it lost because the queue was full.", next_of_tenants,
 	  .of_tenant = tenants_lost },
 	{ "tenant_oversized_records", COUNTER, "Records that it did not write because they were too big.",

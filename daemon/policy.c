@@ -477,6 +477,8 @@ enum policy_key policy_tenant_limit_key(const struct policy_rules *rules, enum p
 	static const enum policy_key defaults[] = {
 		[POLICY_MAX_EVENTS] = POLICY_DEFAULT_MAX_EVENTS,
 		[POLICY_MAX_CONNECTIONS] = POLICY_DEFAULT_MAX_CONNECTIONS,
+		[POLICY_MAX_FILES] = POLICY_DEFAULT_MAX_FILES,
+		[POLICY_MAX_LEASES] = POLICY_DEFAULT_MAX_LEASES,
 		[POLICY_MAX_REQUESTS_PER_SECOND] = POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND,
 	};
 

@@ -16,6 +16,8 @@
 enum {
 	EVENTS_MAX = 65535,	   /* types of events that a kernel can number */
 	CONNECTIONS_MAX = 1 << 20, /* fds that a process can have on most machines */
+	FILES_MAX = 1 << 20,	   /* likewise */
+	LEASES_MAX = 1 << 24,	   /* a few gigabytes of the daemon's memory */
 	RATE_MAX = 1000000,	   /* a request takes longer than a microsecond */
 	PREFIX_MAX = 32,      /* with a name of 200 bytes and the suffix of multi-format, a directory's name of 255 */
 	PATH_BYTES_MAX = 107, /* of a socket */
@@ -58,6 +60,9 @@ static const struct key keys[POLICY_KEYS] = {
 	[POLICY_RESERVE_EVENTS] = { "ReserveEvents", POLICY_OF_CGROUP, KIND_NUMBER, EVENTS_MAX, .value = NUMBER(0) },
 	[POLICY_MAX_CONNECTIONS] = { "MaxConnections", POLICY_OF_CGROUP, KIND_LIMIT, CONNECTIONS_MAX,
 				     .value = NUMBER(POLICY_INFINITY) },
+	[POLICY_MAX_FILES] = { "MaxFiles", POLICY_OF_CGROUP, KIND_LIMIT, FILES_MAX, .value = NUMBER(POLICY_INFINITY) },
+	[POLICY_MAX_LEASES] = { "MaxLeases", POLICY_OF_CGROUP, KIND_LIMIT, LEASES_MAX,
+				.value = NUMBER(POLICY_INFINITY) },
 	[POLICY_MAX_REQUESTS_PER_SECOND] = { "MaxRequestsPerSecond", POLICY_OF_CGROUP, KIND_RATE, RATE_MAX,
 					     .value = NUMBER(POLICY_INFINITY) },
 	[POLICY_ALLOW_EVENTS] = { "AllowEvents", POLICY_OF_TENANT, KIND_GLOBS, .value = NOTHING },
@@ -74,6 +79,10 @@ static const struct key keys[POLICY_KEYS] = {
 					.value = NUMBER(DEFAULT_MAX_EVENTS) },
 	[POLICY_DEFAULT_MAX_CONNECTIONS] = { "DefaultMaxConnections", POLICY_OF_DAEMON, KIND_LIMIT, CONNECTIONS_MAX,
 					     .value = NUMBER(DEFAULT_MAX_CONNECTIONS) },
+	[POLICY_DEFAULT_MAX_FILES] = { "DefaultMaxFiles", POLICY_OF_DAEMON, KIND_LIMIT, FILES_MAX,
+				       .value = NUMBER(DEFAULT_MAX_FILES) },
+	[POLICY_DEFAULT_MAX_LEASES] = { "DefaultMaxLeases", POLICY_OF_DAEMON, KIND_LIMIT, LEASES_MAX,
+					.value = NUMBER(DEFAULT_MAX_LEASES) },
 	[POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND] = { "DefaultMaxRequestsPerSecond", POLICY_OF_DAEMON, KIND_RATE,
 						     RATE_MAX, .value = NUMBER(POLICY_INFINITY) },
 	[POLICY_SET_KERNEL_MAXIMUM] = { "SetKernelMaximum", POLICY_OF_DAEMON, KIND_YES_NO, .value = NUMBER(false) },

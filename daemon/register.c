@@ -235,10 +235,11 @@ static void grant_at_once(struct client *client, struct item *item, struct refer
 	lease_item(client, item, reference);
 }
 
-/* The stream for what has to be registered: one that serves the client, or a new one. */
-static int take_stream(struct client *client, struct registration *registration, struct stream *next)
+/* The stream for what has to be registered: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
+static int take_stream(struct client *client, struct registration *registration, struct stream *next, struct text *why)
 {
 	struct kernel_call call;
+	int r;
 
 	if (registration->stream)
 		return 0;
@@ -249,9 +250,9 @@ static int take_stream(struct client *client, struct registration *registration,
 	}
 	if (!daemon_has_fds(client->daemon))
 		return -EMFILE;
-	registration->stream = stream_new(client->tenant, client->uid, &call);
-	if (!registration->stream)
-		return -ENOMEM;
+	r = stream_new(client->tenant, client->uid, &call, &registration->stream, why);
+	if (r != 0)
+		return r;
 	registration->stream_is_new = true;
 	registration->calls[registration->n_calls++] = call;
 	return 0;
@@ -291,6 +292,8 @@ static void place_item(struct client *client, struct registration *registration,
 {
 	struct stream *next = next_stream(client, registration);
 	struct reference *reference = NULL;
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
 	int r;
 
 	/* What shall persist is asked of the kernel each time. */
@@ -300,9 +303,11 @@ static void place_item(struct client *client, struct registration *registration,
 		grant_at_once(client, item, reference);
 		return;
 	}
-	r = take_stream(client, registration, next);
+	r = take_stream(client, registration, next, &why);
 	if (r < 0)
 		refuse_for_errno(item, r);
+	else if (r > 0)
+		refuse(item, (uint32_t)r, sentence);
 	else
 		add_call(registration, item);
 }

@@ -68,6 +68,7 @@ struct reserve *reserve_unref(struct reserve *reserve)
 		return NULL;
 	assert(reserve->filled == 0);
 	reserve->machine->claimed -= reserve->maximum;
+	reserve_unref(reserve->files);
 	free(reserve);
 	return NULL;
 }

@@ -21,6 +21,7 @@ struct reserve {
 	uint32_t maximum;
 	uint32_t filled;
 	unsigned references;
+	struct reserve *files; /* a reserve of events has one of data files beside it; NULL: none */
 };
 
 void machine_init(struct machine *, uint32_t capacity);

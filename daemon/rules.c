@@ -40,20 +40,39 @@ static struct section_reserve *reserve_make(struct daemon *daemon, const char *p
 	memcpy(made->pattern, pattern, length);
 	made->reserve = reserve_new(&daemon->machine, 0);
 	if (made->reserve)
+		made->reserve->files = reserve_new(&daemon->files, 0);
+	if (made->reserve && made->reserve->files)
 		HASH_ADD(by_pattern, daemon->reserves, pattern, length, made);
-	if (made->reserve && table_added())
+	if (made->reserve && made->reserve->files && table_added())
 		return made;
 	reserve_unref(made->reserve);
 	free(made);
 	return NULL;
 }
 
+/*
+ * A section for which events are kept free has data files kept free, too: as many as events, since each may be of a program
+ * of its own, and programs may have files of their own. All of them together are at most half of the room for files: where
+ * they would be more, each is smaller in proportion.
+ */
+static uint32_t files_for(const struct daemon *daemon, uint32_t events, uint64_t all_events)
+{
+	uint64_t most = daemon->files.capacity / 2;
+
+	return (uint32_t)(all_events <= most || events == 0 ? events : MAX(events * most / all_events, (uint64_t)1));
+}
+
 /* Those that nobody wants any more claim what is filled, until that is given back. */
 static void settle_reserves(struct daemon *daemon)
 {
+	uint64_t all = 0;
+
+	for (struct section_reserve *section = daemon->reserves; section; section = section->by_pattern.next)
+		all += section->wanted;
 	for (struct section_reserve *section = daemon->reserves, *next; section; section = next) {
 		next = section->by_pattern.next;
 		reserve_set_maximum(section->reserve, section->wanted);
+		reserve_set_maximum(section->reserve->files, files_for(daemon, section->wanted, all));
 		if (section->wanted > 0)
 			continue;
 		HASH_DELETE(by_pattern, daemon->reserves, section);
@@ -90,8 +109,10 @@ static void want_as_before(struct daemon *daemon)
 int rules_adopt(struct daemon *daemon, struct policy **policy)
 {
 	struct policy *before = daemon->policy;
-	int r = want_reserves(daemon, *policy);
+	int r;
 
+	daemon->files.capacity = daemon_file_capacity();
+	r = want_reserves(daemon, *policy);
 	if (r < 0)
 		want_as_before(daemon);
 	settle_reserves(daemon);
@@ -123,22 +144,57 @@ static void set_requests(struct bucket *bucket, const struct policy_value *value
 	bucket_set(bucket, value ? value->number : UINT32_MAX, value ? value->burst : UINT32_MAX, daemon_now());
 }
 
+static const struct {
+	enum policy_key own, of_daemon;
+} limits[RESOURCES] = {
+	[RESOURCE_EVENTS] = { POLICY_MAX_EVENTS, POLICY_DEFAULT_MAX_EVENTS },
+	[RESOURCE_FILES] = { POLICY_MAX_FILES, POLICY_DEFAULT_MAX_FILES },
+	[RESOURCE_LEASES] = { POLICY_MAX_LEASES, POLICY_DEFAULT_MAX_LEASES },
+};
+
+static uint32_t default_maximum(const struct daemon *daemon, enum resource resource)
+{
+	return resource == RESOURCE_EVENTS ? default_max_events(daemon)
+					   : policy_daemon(daemon->policy, limits[resource].of_daemon)->number;
+}
+
+static void set_maximum(const struct daemon *daemon, struct level *level, const struct policy_rules *rules,
+			enum resource resource)
+{
+	const struct policy_value *own = rules->value[limits[resource].own];
+
+	if (streq(level->path, TENANT_OF_POLICY))
+		level_set_maximum(level, resource, QUOTA_NO_MAXIMUM, true);
+	else if (own && !own->is_default)
+		level_set_maximum(level, resource, own->number, true);
+	else
+		level_set_maximum(level, resource, default_maximum(daemon, resource), false);
+}
+
+const struct policy_value *rules_limit(const struct daemon *daemon, const struct level *level, enum resource resource,
+				       enum policy_key *ret_key)
+{
+	const struct policy_value *own;
+	struct policy_rules here;
+
+	policy_lookup(daemon->policy, level->path, &here);
+	own = here.value[limits[resource].own];
+	*ret_key = own && !own->is_default ? limits[resource].own : limits[resource].of_daemon;
+	if (*ret_key == limits[resource].own)
+		return own;
+	if (resource == RESOURCE_EVENTS && daemon->options.max_events != OPTIONS_UNSAID)
+		return NULL;
+	return policy_daemon(daemon->policy, limits[resource].of_daemon);
+}
+
 static void set_limits(struct daemon *daemon, struct level *level, const struct policy_rules *rules)
 {
-	const struct policy_value *events = rules->value[POLICY_MAX_EVENTS];
 	const struct policy_value *connections = rules->value[POLICY_MAX_CONNECTIONS];
 	const struct policy_value *requests = rules->value[POLICY_MAX_REQUESTS_PER_SECOND];
-	bool is_own = events && !events->is_default;
 
+	for (enum resource i = 0; i < RESOURCES; i++)
+		set_maximum(daemon, level, rules, i);
 	level->connections_by = connections;
-	level->events_by = is_own ? events
-			   : daemon->options.max_events != OPTIONS_UNSAID
-				   ? NULL
-				   : policy_daemon(daemon->policy, POLICY_DEFAULT_MAX_EVENTS);
-	if (streq(level->path, TENANT_OF_POLICY))
-		level_set_maximum(level, QUOTA_NO_MAXIMUM, true);
-	else
-		level_set_maximum(level, is_own ? events->number : default_max_events(daemon), is_own);
 	level->max_connections = connections ? connections->number : LEVEL_NO_LIMIT;
 	set_requests(&level->requests, requests);
 	if (!requests || requests->is_default)

@@ -3,6 +3,7 @@
 
 /* The policy, applied: to tenants, to the levels above them, and to what is set aside. rules.c explains. */
 
+#include "daemon/level.h"
 #include "daemon/policy.h"
 #include "protocol/wire.h"
 
@@ -14,6 +15,10 @@ struct tenant;
 /* The daemon's policy from now on, taken over; instead of it there is the one before, or NULL. Or -ENOMEM: all is as it was. */
 int rules_adopt(struct daemon *, struct policy **);
 void rules_deinit(struct daemon *);
+
+/* What the level's maximum is from, and its key, which is a section's own or that of [Daemon]; NULL: an option. */
+const struct policy_value *rules_limit(const struct daemon *, const struct level *, enum resource,
+				       enum policy_key *ret_key);
 
 /* What Guard= says. */
 const char *rules_guard(const struct daemon *);

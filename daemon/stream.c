@@ -2,9 +2,11 @@
 
 #include "daemon/stream.h"
 
+#include "daemon/admission.h"
 #include "daemon/daemon.h"
 #include "daemon/entries.h"
 #include "daemon/event.h"
+#include "daemon/linger.h"
 #include "daemon/log.h"
 #include "daemon/reference.h"
 #include "daemon/rules.h"
@@ -55,22 +57,52 @@ static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t num
 	stream->number = number;
 	stream->fd = -1;
 	stream->users = 1;
+	quota_event_init(&stream->account, &daemon->files);
+	daemon->files.capacity = daemon_file_capacity();
 	NUMBER_ADD(by_number, daemon->streams, number, stream);
 	if (!table_added()) {
 		free(stream);
 		return NULL;
 	}
-	stream->tenant->streams++;
-	enter_stream(stream);
 	return stream;
 }
 
-struct stream *stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call)
+/* It is the tenant's from now on. */
+static void stream_begin(struct stream *stream)
+{
+	stream->tenant->streams++;
+	enter_stream(stream);
+}
+
+static int charge_file(struct stream *stream, struct text *why)
+{
+	struct tenant *tenant = stream->tenant;
+	int r;
+
+	/* What an admin declares is not refused. */
+	if (streq(tenant->path, TENANT_OF_POLICY)) {
+		admission_charge_file_again(tenant, &stream->account, &stream->charge);
+		return 0;
+	}
+	r = admission_charge_file(tenant, &stream->account, &stream->charge, why);
+	if (r != 0 && streams_yield(tenant->level))
+		text_printf(why, "; those kept for programs of the past are let go now: try again");
+	return r;
+}
+
+int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, struct stream **ret, struct text *why)
 {
 	struct stream *stream = stream_make(tenant, uid, next_number(tenant->daemon));
+	int r = stream ? charge_file(stream, why) : -ENOMEM;
 
-	if (!stream)
-		return NULL;
+	if (r != 0) {
+		if (stream)
+			HASH_DELETE(by_number, tenant->daemon->streams, stream);
+		free(stream);
+		return r;
+	}
+	stream_begin(stream);
+	admission_warn(tenant, RESOURCE_FILES);
 	/* Others may build on it at once: what they ask comes after this, and finds it made. */
 	if (rules_share_streams(stream->tenant))
 		share_with_others(stream);
@@ -80,7 +112,8 @@ struct stream *stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *
 		.stream = stream->number,
 		.fd = -1,
 	};
-	return stream;
+	*ret = stream;
+	return 0;
 }
 
 struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool stranger)
@@ -91,6 +124,8 @@ struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number,
 
 	if (!stream)
 		return NULL;
+	admission_charge_file_again(tenant, &stream->account, &stream->charge);
+	stream_begin(stream);
 	daemon->last_stream = MAX(daemon->last_stream, number);
 	stream->made = true;
 	if (stranger) {
@@ -248,7 +283,7 @@ static void keep_no_more(struct stream *stream)
 	if (!stream->kept)
 		return;
 	stream->kept = false;
-	ev_timer_stop(stream->daemon->loop, &stream->w_kept);
+	ev_timer_stop(stream->daemon->loop, &stream->w_idle);
 	TAILQ_REMOVE(&level->kept, stream, idle);
 	level->n_kept--;
 }
@@ -267,8 +302,7 @@ void stream_free(struct stream *stream)
 	struct tenant *tenant = stream->tenant;
 	struct reference *reference, *next;
 
-	if (stream->users == 0 && !stream->kept)
-		TAILQ_REMOVE(&daemon->lingering, stream, idle);
+	linger_end(stream);
 	keep_no_more(stream);
 	share_no_more(stream);
 	stream->fd = fd_close(stream->fd);
@@ -277,56 +311,29 @@ void stream_free(struct stream *stream)
 		reference_free(reference);
 	strike_stream(stream);
 	HASH_DELETE(by_number, daemon->streams, stream);
+	quota_charge_deinit(&stream->charge);
+	quota_event_deinit(&stream->account);
 	free(stream);
 	tenant->streams--;
 	tenant_release(tenant);
 }
 
-/* What the kernel said of one lingering stream, which may have ended while the question was under way. */
-static void on_still_open(void *data, struct kernel_call *call, size_t n _unused_)
-{
-	struct daemon *daemon = data;
-	struct stream *stream = stream_by_number(daemon, call->stream);
-
-	if (stream)
-		stream->asked = false;
-	/* What nobody expected is no answer: charged until there is one. */
-	if (stream && (call->result == KERNEL_E_GONE || call->result == KERNEL_E_NO_SUCH))
-		stream_free(stream);
-	free(call);
-}
-
-static void look(struct stream *stream)
-{
-	struct kernel_call *call = stream->asked ? NULL : malloc(sizeof(*call));
-
-	if (!call)
-		return; /* the next look will find it */
-	stream->asked = true;
-	*call = (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = stream->number };
-	kernel_submit(stream->daemon->kernel, call, 1, on_still_open, stream->daemon);
-}
-
 /* Our copy must not be what keeps it open; nor the kernel's, which goes with the first look. */
 static void leave(struct stream *stream)
 {
-	struct daemon *daemon = stream->daemon;
-
 	keep_no_more(stream);
 	share_no_more(stream);
 	stream->fd = fd_close(stream->fd);
 	stream->closed = true;
-	TAILQ_INSERT_TAIL(&daemon->lingering, stream, idle);
 	if (!stream->references)
 		stream_free(stream);
 	else
-		look(stream);
-	daemon_watch_lingering(daemon);
+		linger_begin(stream);
 }
 
 static void on_kept(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	leave(container_of(w, struct stream, w_kept));
+	leave(container_of(w, struct stream, w_idle));
 }
 
 /* Whether each event of the one is also on the other, perhaps as that of the next tenant of the same path. */
@@ -399,8 +406,8 @@ static void keep(struct stream *stream)
 	struct level *level = stream->tenant->level;
 
 	stream->kept = true;
-	ev_timer_init(&stream->w_kept, on_kept, rules_keep_for(stream->tenant), 0.);
-	ev_timer_start(stream->daemon->loop, &stream->w_kept);
+	ev_timer_init(&stream->w_idle, on_kept, rules_keep_for(stream->tenant), 0.);
+	ev_timer_start(stream->daemon->loop, &stream->w_idle);
 	TAILQ_INSERT_TAIL(&level->kept, stream, idle);
 	level->n_kept++;
 	stream_replaces(stream);
@@ -418,17 +425,6 @@ void stream_unuse(struct stream *stream)
 		keep(stream);
 	else
 		leave(stream);
-}
-
-bool streams_look(struct daemon *daemon)
-{
-	struct stream *stream, *next;
-
-	for (stream = TAILQ_FIRST(&daemon->lingering); stream; stream = next) {
-		next = TAILQ_NEXT(stream, idle);
-		look(stream);
-	}
-	return !TAILQ_EMPTY(&daemon->lingering);
 }
 
 static void tell_on_stranger(struct stream *stream)

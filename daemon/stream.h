@@ -15,8 +15,9 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "protocol/base.h"
+#include "daemon/charge.h"
 #include "protocol/table.h"
+#include "protocol/text.h"
 
 struct client;
 struct daemon;
@@ -33,6 +34,8 @@ struct stream {
 	struct daemon *daemon;
 	struct tenant *tenant; /* whose page it needs */
 	uid_t uid;	       /* whose programs it is for */
+	struct quota_event account;
+	struct quota_charge charge; /* of the file, until the kernel has let it go */
 	uint32_t number;
 	uint64_t place;		      /* of its lock, for the next keeper */
 	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
@@ -40,7 +43,6 @@ struct stream {
 	int failed;		      /* why there is none after all, for those who have built on it meanwhile */
 	bool shared;		      /* is in the tenant's list of those that serve all of a user's clients */
 	bool stranger;		      /* somebody has registered on it by himself, and that was said */
-	bool asked;		      /* the kernel, whether it is still open */
 	unsigned users;		      /* shares, and whoever is about to have one */
 	unsigned live;		      /* references with a lease */
 	struct reference *references; /* table by grant */
@@ -48,8 +50,12 @@ struct stream {
 	TAILQ_ENTRY(stream) idle; /* while users == 0: it lingers, or it is: */
 	bool kept;		  /* in the list of its level */
 	bool second_hand;	  /* it was kept, and who had it then may have a copy still */
-	ev_timer w_kept;
-	bool closed; /* the kernel's part has no copy of its own any more */
+	ev_timer w_idle;	  /* the end of that; or while it lingers the next look */
+	bool lingers;
+	bool is_due; /* in the list of its tenant */
+	TAILQ_ENTRY(stream) due;
+	double look_after; /* the last look: seconds */
+	bool closed;	   /* the kernel's part has no copy of its own any more */
 	UT_hash_handle by_number;
 };
 
@@ -64,10 +70,10 @@ struct share {
 };
 
 /*
- * A new one for the events of a tenant's user, one client's or if the guard holds all clients'; `ret_call` is what makes it in the kernel. It has one
- * user, the caller. NULL: no memory.
+ * A new one for the events of a tenant's user, one client's or if the guard holds all clients'; `ret_call` is what makes it in
+ * the kernel. It has one user, the caller. 0; a positive enum refusal, with a sentence; or -ENOMEM.
  */
-struct stream *stream_new(struct tenant *, uid_t, struct kernel_call *ret_call);
+int stream_new(struct tenant *, uid_t, struct kernel_call *ret_call, struct stream **ret, struct text *why);
 /* The kernel's answer to that call: 0, or why there is no such stream, a negative errno. */
 int stream_came(struct stream *, struct kernel_call *);
 /* The same for one that is to leave: or STREAM_E_UNGUARDED. */
@@ -113,8 +119,6 @@ void stream_replaces(const struct stream *);
 
 /* Ends it now and here, whoever may still hold a copy. */
 void stream_free(struct stream *);
-/* Asks the kernel about all that linger; what is gone is refunded. Whether any are left. */
-bool streams_look(struct daemon *);
 /* Asks whether whoever has it has registered by himself on it; if so that is said, and he is cut off. */
 void stream_probe(struct stream *);
 /* All of them. Whether there are any to ask about. */

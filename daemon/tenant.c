@@ -66,6 +66,7 @@ static int tenant_new(struct daemon *daemon, uint32_t number, const char *identi
 	LIST_INIT(&tenant->sharing);
 	TAILQ_INIT(&tenant->ready);
 	TAILQ_INIT(&tenant->held);
+	TAILQ_INIT(&tenant->due);
 	memcpy(tenant->identity, identity, length + 1);
 	tenant->path = strdup(path);
 	if (!tenant->path || level_get(&daemon->levels, path, &tenant->level) < 0) {

@@ -53,6 +53,9 @@ struct tenant {
 	size_t backlog;		   /* calls */
 	TAILQ_ENTRY(tenant) turn;  /* while there are such */
 	uint32_t streams;
+	uint32_t lingering_streams;  /* of those */
+	struct stream_list due;	     /* of those, to be looked at */
+	TAILQ_ENTRY(tenant) look;    /* while there are such */
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
 	struct grant *grants;	     /* table by event */
 	struct bundle *bundles;	     /* table by what was asked for */
@@ -62,7 +65,7 @@ struct tenant {
 	uint64_t lost;
 	uint64_t too_big;
 	unsigned deciding;  /* clients of whom a part of a long request is decided */
-	size_t unread;	    /* bytes of answers that wait for room in its clients' sockets */
+	size_t waiting;	    /* bytes of requests under way, and of answers that wait for room in its clients' sockets */
 	uint64_t throttled; /* so often somebody had to stand aside */
 	uint32_t let_go;    /* of those, in this look at them */
 	uint64_t refusals[REFUSAL_MAX_];

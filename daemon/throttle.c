@@ -42,7 +42,7 @@ static double wait_of(const struct tenant *tenant, double now)
 {
 	double wait = level_wait(tenant->level, now);
 
-	return tenant->unread < UNREAD_BYTES_MAX ? wait : MAX(wait, UNREAD_INTERVAL);
+	return tenant->waiting < WAITING_BYTES_MAX ? wait : MAX(wait, WAITING_INTERVAL);
 }
 
 bool throttle_passes(struct client *client)

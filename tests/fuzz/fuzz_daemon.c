@@ -222,7 +222,7 @@ static void turn_kernel(struct play *play, struct script_of_bytes *bytes)
 		set_guard(play->world, take(bytes, 2));
 		break;
 	default:
-		streams_look(play->world->daemon);
+		look_at_lingering(play->world);
 	}
 }
 

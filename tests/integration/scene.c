@@ -259,10 +259,12 @@ static void end_neighbour(struct scene *scene)
 
 void scene_take_newcomer(const struct scene *scene)
 {
-	int socket = raw_hello(scene->fixture.socket, 0, NULL, NULL);
+	struct actor actor;
 
-	ck_assert_uint_eq(raw_register(socket, "newcomers u32 a", NULL, NULL), 0);
-	close(socket);
+	/* Another tenant than the test is. */
+	actor_start(&actor, scene->fixture.socket, NULL);
+	ck_assert_uint_eq(raw_register(actor.socket, "newcomers u32 a", NULL, NULL), 0);
+	actor_end(&actor);
 }
 
 /* A sanitizer keeps what was freed. */

@@ -164,6 +164,9 @@ static void check_tenant(const struct tenant *tenant)
 	}
 	if (lingering != tenant->lingering)
 		ck_abort_msg("%s has %u lingering, not %u", tenant->path, lingering, tenant->lingering);
+	if (tenant->streams != tenant->level->own_files.held)
+		ck_abort_msg("%s has %u data files, not %u", tenant->path, tenant->streams,
+			     tenant->level->own_files.held);
 	if (HASH_CNT(by_event, tenant->grants) != tenant->level->own.held)
 		ck_abort_msg("%s holds %u, and is charged %u", tenant->path, HASH_CNT(by_event, tenant->grants),
 			     tenant->level->own.held);

@@ -509,7 +509,7 @@ void expect_all_gone(struct world *world)
 {
 	hold_no_more();
 	turn(world);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	turn(world);
 	expect_nothing_left(world);
 	ck_assert_uint_eq(count_fake_streams(), 0);

@@ -71,7 +71,7 @@ TEST(a_maximum_is_said_with_its_numbers)
 {
 	WORLD(world, 10);
 
-	level_set_maximum(world.tenant.level, 1, false);
+	level_set_maximum(world.tenant.level, RESOURCE_EVENTS, 1, false);
 	ck_assert_int_eq(ask(&world, &world.tenant, 0), 0);
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	expect_sentence(&world, "this tenant holds 1 of 1 events; release some, or ask the admin for a larger maximum");
@@ -164,7 +164,7 @@ TEST(a_maximum_further_up_is_said_with_the_cgroup_and_without_the_neighbours)
 {
 	WORLD(world, 10);
 
-	level_set_maximum(world.tenant.level->parent, 1, true);
+	level_set_maximum(world.tenant.level->parent, RESOURCE_EVENTS, 1, true);
 	ck_assert_int_eq(ask(&world, &world.neighbour, 0), 0);
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	expect_sentence(&world, "all in the cgroup /slice hold 1 of 1 events; release some, or ask the admin for a "
@@ -193,14 +193,14 @@ TEST(what_is_left_of_a_cgroup_for_others_is_said_with_the_cgroup)
 {
 	WORLD(world, 100);
 
-	level_set_maximum(world.tenant.level->parent, 2, true);
+	level_set_maximum(world.tenant.level->parent, RESOURCE_EVENTS, 2, true);
 	ck_assert_int_eq(ask(&world, &world.neighbour, 0), 0);
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	expect_sentence(&world,
 			"all in the cgroup /slice hold 1 of 2 events, and the rest is for all of them; release some, "
 			"or ask the admin for a reserve");
 	/* At the root it is the smaller one of its maximum and the pool. */
-	level_set_maximum(world.tenant.level->parent, 100, true);
+	level_set_maximum(world.tenant.level->parent, RESOURCE_EVENTS, 100, true);
 	world.machine.capacity = 2;
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_MACHINE_FULL);
 	expect_sentence(&world, "this machine holds 1 of 2 events; release some, or ask its admin for more room");

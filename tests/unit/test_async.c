@@ -404,9 +404,9 @@ TEST(a_client_that_leaves_while_it_registers_more_leaves_its_stream_as_any_other
 		hold_no_more();
 		ck_assert_uint_eq(world->daemon->machine.common, 1);
 		ck_assert_uint_eq(count_slots(), 1);
-		ck_assert(streams_look(world->daemon));
+		ck_assert(look_at_lingering(world));
 		end.stream = fd_close(end.stream);
-		ck_assert(!streams_look(world->daemon));
+		ck_assert(!look_at_lingering(world));
 		expect_nothing_left(world);
 	}
 }
@@ -474,9 +474,9 @@ TEST(a_released_event_that_the_kernel_keeps_is_charged_until_its_stream_is_close
 		ck_assert_uint_eq(query(&end).lingering, 1);
 		end_hang_up(&end);
 		ck_assert_uint_eq(world->daemon->machine.common, 1);
-		ck_assert(streams_look(world->daemon));
+		ck_assert(look_at_lingering(world));
 		end.stream = fd_close(end.stream);
-		ck_assert(!streams_look(world->daemon));
+		ck_assert(!look_at_lingering(world));
 		expect_nothing_left(world);
 	}
 }
@@ -498,7 +498,7 @@ TEST(an_event_that_lingers_is_claimed_again_and_costs_no_more)
 	ck_assert_uint_eq(query(&end).lingering, 0);
 	say_release(&end, again.bit);
 	expect_released(&end, 1);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	expect_no_charges(world);
 }
 END_TEST
@@ -648,12 +648,12 @@ TEST(a_stream_whose_state_cannot_be_told_stays_charged)
 	end_hang_up(&end);
 	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
 		refuse(KERNEL_STILL_OPEN, results[i], 0, 1);
-		ck_assert(streams_look(world->daemon));
+		ck_assert(look_at_lingering(world));
 		ck_assert_uint_eq(world->daemon->machine.common, 1);
 		ck_assert_uint_eq(count_slots(), 1);
 	}
 	end.stream = fd_close(end.stream);
-	ck_assert(!streams_look(world->daemon));
+	ck_assert(!look_at_lingering(world));
 	expect_nothing_left(world);
 }
 END_TEST
@@ -666,7 +666,7 @@ TEST(a_stream_that_the_kernel_has_never_heard_of_is_gone)
 	get(&end, "event u32 x");
 	end_hang_up(&end);
 	refuse(KERNEL_STILL_OPEN, KERNEL_E_NO_SUCH, 0, 1);
-	ck_assert(!streams_look(world->daemon));
+	ck_assert(!look_at_lingering(world));
 	expect_nothing_left(world);
 }
 END_TEST
@@ -681,11 +681,11 @@ TEST(a_stream_is_asked_about_once_at_a_time)
 	hold();
 	end_hang_up(&end);
 	for (unsigned i = 0; i < 5; i++)
-		ck_assert(streams_look(world->daemon));
+		ck_assert(look_at_lingering(world));
 	ck_assert_uint_eq(script.n_under_way, 1);
 	answer_all();
 	for (unsigned i = 0; i < 5; i++)
-		ck_assert(streams_look(world->daemon));
+		ck_assert(look_at_lingering(world));
 	ck_assert_uint_eq(script.n_under_way, 1);
 }
 END_TEST
@@ -705,15 +705,15 @@ TEST(streams_that_linger_end_one_by_one)
 	end_hang_up(&third);
 	ck_assert_uint_eq(count_slots(), 3);
 	second.stream = fd_close(second.stream);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	ck_assert_uint_eq(count_slots(), 2);
 	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	third.stream = fd_close(third.stream);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	ck_assert_uint_eq(count_slots(), 1);
 	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	first.stream = fd_close(first.stream);
-	ck_assert(!streams_look(world->daemon));
+	ck_assert(!look_at_lingering(world));
 	expect_nothing_left(world);
 }
 END_TEST
@@ -1088,7 +1088,7 @@ static void step(struct history *history)
 		close_copy(history);
 		break;
 	case 1:
-		streams_look(history->world->daemon);
+		look_at_lingering(history->world);
 		break;
 	case 2:
 		kernel_will_refuse();
@@ -1171,7 +1171,7 @@ TEST(whatever_finds_no_memory_costs_nothing_and_the_next_client_finds_everything
 			enough = memory_comes_back ? allocations_given >= 0 : allocations_given > 0;
 			allocations_given = -1;
 			turn(world);
-			streams_look(world->daemon);
+			look_at_lingering(world);
 			turn(world);
 			expect_nothing_left(world);
 			if (enough)

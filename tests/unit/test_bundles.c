@@ -784,9 +784,9 @@ TEST(when_the_last_has_left_all_is_charged_until_no_copy_is_open)
 	ck_assert_uint_eq(world->daemon->leases, 0);
 	ck_assert_uint_eq(query(&witness).events, list.n);
 	ck_assert_uint_eq(query(&witness).lingering, list.n);
-	ck_assert(streams_look(world->daemon));
+	ck_assert(look_at_lingering(world));
 	first.stream = fd_close(first.stream);
-	ck_assert(!streams_look(world->daemon));
+	ck_assert(!look_at_lingering(world));
 	expect_no_charges(world);
 	ck_assert_uint_eq(count_fake_streams(), 0);
 	/* Nor is it found any more. */
@@ -1231,7 +1231,7 @@ TEST(who_leaves_in_the_middle_of_a_long_list_leaves_it_to_who_waits)
 	check_books(world->daemon);
 	hold_no_more();
 	expect_list(&second, &list);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	ck_assert_uint_eq(world->daemon->machine.common, list.n);
 	ck_assert_uint_eq(query(&second).lingering, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
@@ -1302,7 +1302,7 @@ TEST(when_the_first_leaves_before_it_is_answered_the_next_who_waits_is_the_first
 	expect_list(&third, &list);
 	expect_together(&second, &third);
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 2 * list.n);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	ck_assert_uint_eq(world->daemon->machine.common, list.n);
 	ck_assert_uint_eq(query(&second).lingering, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
@@ -1515,7 +1515,7 @@ TEST(with_require_all_who_wait_without_the_guard_are_refused)
 	expect_all_refused(&first, &list, REFUSAL_TROUBLE);
 	expect_all_refused(&second, &list, REFUSAL_TROUBLE);
 	expect_all_refused(&third, &list, REFUSAL_TROUBLE);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	expect_no_charges(world);
 }
 END_TEST

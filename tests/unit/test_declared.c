@@ -42,7 +42,7 @@ static struct tenant *policy_tenant_of(const struct world *world)
 static void look(struct world *world)
 {
 	turn(world);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	turn(world);
 }
 

@@ -21,10 +21,14 @@ TEST(a_path_has_a_level_for_each_of_its_parts)
 	static const char *const paths[] = { "/a/b/c", "/a/b", "/a", "/" };
 	struct level *level = get(paths[0]);
 	const struct level *part = level;
+	bool own;
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		ck_assert_str_eq(part->path, paths[i]);
-		ck_assert_ptr_eq(level_of(&part->quota), part);
+		ck_assert_ptr_eq(level_of(level, &part->quota, &own), part);
+		ck_assert(!own);
+		ck_assert_ptr_eq(level_of(level, &part->own_files, &own), part);
+		ck_assert(own);
 		ck_assert_ptr_eq(part->own.parent, &part->quota);
 		ck_assert_ptr_eq(part->quota.parent, part->parent ? &part->parent->quota : NULL);
 		part = part->parent;
@@ -99,7 +103,7 @@ TEST(a_path_that_is_made_again_has_the_level_that_something_is_left_on)
 {
 	struct level *first = get("/slice/box"), *left = level_ref(first), *again;
 
-	level_set_maximum(first, 1, false);
+	level_set_maximum(first, RESOURCE_EVENTS, 1, false);
 	level_unref(first);
 	again = get("/slice/box");
 	ck_assert_ptr_eq(again, left);
@@ -130,13 +134,13 @@ TEST(a_default_maximum_is_for_a_tenant_and_a_policys_for_all_that_is_below)
 	for (size_t i = 0; i < ARRAY_SIZE(event); i++)
 		quota_event_init(&event[i], &machine);
 	/* A program that happens to be in the slice itself. */
-	level_set_maximum(slice, 1, false);
+	level_set_maximum(slice, RESOURCE_EVENTS, 1, false);
 	ck_assert_int_eq(charge(slice, &event[0], &ours), 0);
 	ck_assert_int_eq(charge(slice, &event[1], &more), QUOTA_E_MAXIMUM);
 	ck_assert_int_eq(charge(box, &event[1], &theirs), 0);
 	ck_assert_uint_eq(slice->quota.held, 2);
 	ck_assert_uint_eq(slice->own.held, 1);
-	level_set_maximum(slice, 2, true);
+	level_set_maximum(slice, RESOURCE_EVENTS, 2, true);
 	ck_assert_int_eq(charge(box, &event[2], &more), QUOTA_E_MAXIMUM);
 	/* What the policy gave may be used up by one, alone or not. */
 	quota_charge_deinit(&theirs);

@@ -372,9 +372,9 @@ static void apply_maximum(const struct history *history, struct level *level, in
 	int64_t maximum = history->maximum[i];
 
 	if (maximum == MODEL_NO_MAXIMUM)
-		level_set_maximum(level, (uint32_t)history->default_maximum, false);
+		level_set_maximum(level, RESOURCE_EVENTS, (uint32_t)history->default_maximum, false);
 	else
-		level_set_maximum(level, (uint32_t)maximum, true);
+		level_set_maximum(level, RESOURCE_EVENTS, (uint32_t)maximum, true);
 }
 
 static void apply_maxima(const struct history *history)

@@ -125,7 +125,7 @@ TEST(who_has_left_meanwhile_has_left)
 		world->daemon = NULL;
 	}
 	world_next_daemon(world);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	turn(world);
 	ck_assert_uint_eq(world->daemon->connections, 1);
 	ck_assert_uint_eq(lasting_events(world), 1);
@@ -151,7 +151,7 @@ TEST(what_lingers_goes_on_lingering)
 	ck_assert_uint_eq(lasting_events(world), 1);
 	ck_assert(!TAILQ_EMPTY(&world->daemon->lingering));
 	close(fd_steal(&held));
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	turn(world);
 	ck_assert_uint_eq(lasting_events(world), 0);
 }
@@ -335,7 +335,7 @@ TEST(what_persists_is_charged_still)
 		REGISTER_WITH(&end, REGISTER_PERSIST, "stays u32 x");
 		expect_granted(&end);
 	}
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	turn(world);
 	ck_assert_uint_eq(lasting_events(world), 1);
 	world_restart(world);

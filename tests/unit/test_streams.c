@@ -276,16 +276,16 @@ TEST(a_stream_ends_when_the_last_of_its_clients_has_left_and_no_copy_is_open)
 	get(&second, "event u32 x");
 	first.stream = fd_close(first.stream);
 	end_hang_up(&first);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	ck_assert_uint_eq(script.asked[KERNEL_STILL_OPEN], 0);
 	ck_assert_uint_eq(query(&second).lingering, 0);
 	end_hang_up(&second);
 	ck_assert_uint_ge(script.asked[KERNEL_STILL_OPEN], 1);
-	ck_assert(streams_look(world->daemon));
+	ck_assert(look_at_lingering(world));
 	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 	second.stream = fd_close(second.stream);
-	ck_assert(!streams_look(world->daemon));
+	ck_assert(!look_at_lingering(world));
 	expect_all_gone(world);
 }
 END_TEST
@@ -298,7 +298,7 @@ TEST(who_comes_when_all_have_left_gets_a_new_stream_and_the_same_charge)
 	struct answer one = get(&first, "event u32 x");
 
 	end_hang_up(&first);
-	ck_assert(streams_look(world->daemon));
+	ck_assert(look_at_lingering(world));
 	{
 		WELCOMED(second, world, 1);
 		struct answer other = get(&second, "event u32 x");
@@ -307,7 +307,7 @@ TEST(who_comes_when_all_have_left_gets_a_new_stream_and_the_same_charge)
 		ck_assert_uint_eq(other.bit, one.bit);
 		ck_assert_uint_eq(query(&second).events, 1);
 		first.stream = fd_close(first.stream);
-		streams_look(world->daemon);
+		look_at_lingering(world);
 		ck_assert_uint_eq(query(&second).events, 1);
 		ck_assert_uint_eq(count_fake_streams(), 1);
 	}
@@ -348,7 +348,7 @@ TEST(who_released_all_and_was_alone_gets_a_new_stream)
 	ck_assert_uint_eq(query(&end).lingering, 1);
 	again = get(&end, "event u32 x");
 	ck_assert_uint_ne(again.stream, one.stream);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	ck_assert_uint_eq(query(&end).events, 1);
 	ck_assert_uint_eq(query(&end).lingering, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
@@ -421,7 +421,7 @@ TEST(an_old_clients_new_event_stands_on_a_new_stream_and_it_has_both)
 	/* With the last event of the first stream it ends, and with it all that was dead. */
 	fd_close(fd_steal(&first));
 	release(&old, one.bit);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
@@ -711,7 +711,7 @@ TEST(with_require_all_who_wait_for_a_stream_without_the_guard_are_refused)
 	expect_answers(&third, answer, 2);
 	ck_assert_uint_eq(answer[0].refusal, REFUSAL_TROUBLE);
 	ck_assert_uint_eq(answer[1].refusal, REFUSAL_TROUBLE);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	expect_no_charges(world);
 	ck_assert_uint_eq(count_fake_streams(), 0);
 }
@@ -1136,7 +1136,7 @@ TEST(what_persists_is_charged_for_as_long_as_the_daemon_lives)
 	ck_assert_uint_eq(query(&end).events, 2);
 	end.stream = fd_close(end.stream);
 	end_hang_up(&end);
-	ck_assert(!streams_look(world->daemon));
+	ck_assert(!look_at_lingering(world));
 	ck_assert_ptr_null(world->daemon->streams);
 	ck_assert_uint_eq(count_fake_streams(), 0);
 	ck_assert_uint_eq(world->daemon->machine.common, 1);
@@ -1180,7 +1180,7 @@ TEST(what_shall_persist_after_all_stays_where_the_client_has_it)
 	expect_same_answer(&one, &again);
 	end.stream = fd_close(end.stream);
 	end_hang_up(&end);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	ck_assert_uint_eq(world->daemon->machine.common, 1);
 	world_end(world);
 }
@@ -1569,7 +1569,7 @@ static void meddle(struct history *history)
 		*copy = fd_close(*copy);
 		break;
 	case 4:
-		streams_look(history->world->daemon);
+		look_at_lingering(history->world);
 		break;
 	default:
 		set_guard(history->world, true);

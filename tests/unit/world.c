@@ -280,6 +280,22 @@ void expect_nothing_left(struct world *world)
 	ck_assert_ptr_null(embedded()->pages);
 }
 
+bool look_at_lingering(struct world *world)
+{
+	struct daemon *daemon = world->daemon;
+	struct stream *stream;
+
+	TAILQ_FOREACH(stream, &daemon->lingering, idle) {
+		if (!ev_is_active(&stream->w_idle))
+			continue;
+		ev_timer_stop(daemon->loop, &stream->w_idle);
+		ev_invoke(daemon->loop, &stream->w_idle, EV_TIMER);
+	}
+	bucket_init(&daemon->look_tokens, 10000, 10000, daemon_now());
+	ev_invoke(daemon->loop, &daemon->w_linger, EV_TIMER);
+	return !TAILQ_EMPTY(&daemon->lingering);
+}
+
 void world_end(struct world *world)
 {
 	world->daemon = daemon_free(world->daemon);
@@ -291,7 +307,7 @@ void world_free(struct world **world)
 	if ((*world)->daemon) {
 		hold_no_more();
 		turn(*world);
-		streams_look((*world)->daemon);
+		look_at_lingering(*world);
 		turn(*world);
 		expect_nothing_left(*world);
 		world_end(*world);

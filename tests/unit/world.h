@@ -96,6 +96,9 @@ void turn(struct world *);
 /* Its policy from now on, of a file that is there no longer when this returns. */
 void world_adopt(struct world *, const char *policy);
 
+/* As if it were time to ask about each stream that lingers; whether any are left. */
+bool look_at_lingering(struct world *);
+
 /* Of the embedded backend. */
 struct embedded *embedded(void);
 unsigned count_slots(void);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Asks the kernel about streams without a client, until no copy of them is open any more. linger.c explains. */
+
+struct daemon;
+struct stream;
+
+void linger_init(struct daemon *);
+void linger_deinit(struct daemon *);
+
+/* Nothing of ours keeps the stream open any more. It may be freed before this returns. */
+void linger_begin(struct stream *);
+/* The stream is being freed. Fine if it does not linger. */
+void linger_end(struct stream *);
