@@ -74,6 +74,7 @@ static void bundle_free(struct bundle *bundle)
 	struct lease *lease, *next;
 
 	unlist(bundle);
+	bundle->tenant->bundle_bytes -= bundle->bytes;
 	HASH_ITER(by_bit, bundle->leases, lease, next)
 		lease_drop(lease);
 	free(bundle->parts);
@@ -155,6 +156,8 @@ static struct bundle *bundle_new(struct client *client, const struct bundle_key 
 	if (!bundle)
 		return NULL;
 	bundle->tenant = client->tenant;
+	bundle->bytes = key->size + size;
+	bundle->tenant->bundle_bytes += bundle->bytes;
 	LIST_INIT(&bundle->clients);
 	memcpy(bundle->key, &key->uid, key->size);
 	bundle->answer = malloc(MAX(size, 1));
@@ -202,8 +205,12 @@ struct bundle *bundle_restore(struct client *client)
 void bundle_make(struct client *client, const struct bundle_key *key, const void *answer, size_t size)
 {
 	struct bundle *before = find(client->tenant, key);
-	struct bundle *bundle = bundle_new(client, key, answer, size);
+	struct bundle *bundle;
 
+	/* Without one each client's leases are its own. */
+	if (client->tenant->bundle_bytes + key->size + size > BUNDLE_BYTES_MAX)
+		return;
+	bundle = bundle_new(client, key, answer, size);
 	if (!bundle)
 		return;
 	HASH_ADD_KEYPTR(by_key, client->tenant->bundles, bundle->key, key->size, bundle);
@@ -233,6 +240,9 @@ int bundle_split(struct client *client)
 
 	if (!bundle)
 		return 0;
+	if (bundle->n_clients > 1 &&
+	    level_room(client->tenant->level, RESOURCE_LEASES) < HASH_CNT(by_bit, bundle->leases))
+		return -EDQUOT;
 	/* So that what it has besides is not found there. */
 	client->bundle = NULL;
 	if (copy_leases(bundle, client) < 0) {

@@ -45,6 +45,7 @@ struct bundle {
 	struct bundle_part *parts;
 	uint8_t *answer; /* the body of its REGISTERED */
 	size_t answer_size;
+	size_t bytes; /* of both */
 	UT_hash_handle by_key;
 	bool listed; /* in the tenant's table: a later one may have taken its place there */
 	uint8_t key[];
@@ -71,7 +72,7 @@ struct bundle *bundle_restore(struct client *);
 
 /* None of the tenant's serves anybody new. */
 void bundles_unlist(struct tenant *);
-/* The client's part of its bundle, if it holds one, becomes its own. 0, or -ENOMEM. */
+/* The client's part of its bundle, if it holds one, becomes its own. 0, -ENOMEM, or -EDQUOT: it may not have as many leases. */
 int bundle_split(struct client *);
 /* It gives up all of it. */
 void bundle_leave(struct client *);

@@ -26,7 +26,6 @@
 #include "daemon/listing.h"
 #include "daemon/log.h"
 #include "daemon/pages.h"
-#include "daemon/parking.h"
 #include "daemon/peer.h"
 #include "daemon/register.h"
 #include "daemon/rules.h"
@@ -158,8 +157,9 @@ static void on_writable(struct client *client)
 
 static void take_packet(struct client *client, size_t size, const struct transport_from *from)
 {
-	if (client->tenant)
+	if (client->tenant && !client->asks_again)
 		throttle_count(client);
+	client->asks_again = false;
 	client->asks = client->tenant;
 	dispatch(client, client->daemon->request, size, from);
 	/* It wants no answer. */
@@ -193,11 +193,6 @@ static void take_request(struct client *client)
 	}
 	if (client->tenant && !throttle_passes(client))
 		return;
-	if (client->again) {
-		unpark(client);
-		client_watch(client);
-		return;
-	}
 	size = read_request(client, &from);
 	if (size == -EAGAIN)
 		return;
@@ -355,7 +350,6 @@ void client_free(struct client *client)
 		register_abandon(client);
 	listing_free(client);
 	drop_waiting(client);
-	free(client->again);
 	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
 	deposit_close(client);
 	if (client->tenant)

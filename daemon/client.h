@@ -17,7 +17,6 @@ struct daemon;
 struct entry_client;
 struct lease;
 struct listing;
-struct parked;
 struct peer;
 struct registration;
 struct stream;
@@ -65,7 +64,6 @@ struct client {
 	struct bundle *bundle;	       /* what else it holds */
 	struct share_list shares;      /* of streams, the newest first */
 	struct errand *errand;	       /* what the kernel was asked for it, or for another */
-	struct parked *again;	       /* what it asks once more at its turn */
 	struct registration *deciding; /* what goes on at its turn */
 	struct answer_waiting *waiting;
 	struct listing *listing; /* control: an answer of many packets */
@@ -75,12 +73,13 @@ struct client {
 	uint16_t changed[CHANGED_MAX];
 	uint16_t n_changed; /* above CHANGED_MAX: look at all */
 
-	bool has_turn;	/* waits for it */
-	bool throttled; /* stands aside */
-	bool held;	/* waits until the kernel has answered others of its tenant */
-	bool asks;	/* something that is still in its socket: it is taken out when the answer leaves */
-	bool kept;	/* its connection is the next daemon's */
-	bool repeats;	/* its last HELLO may have been answered by the daemon before this one */
+	bool has_turn;	 /* waits for it */
+	bool throttled;	 /* stands aside */
+	bool asks_again; /* what has been counted already */
+	bool held;	 /* waits until the kernel has answered others of its tenant */
+	bool asks;	 /* something that is still in its socket: it is taken out when the answer leaves */
+	bool kept;	 /* its connection is the next daemon's */
+	bool repeats;	 /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
 	TAILQ_ENTRY(client) turn;

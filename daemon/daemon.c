@@ -15,6 +15,7 @@
 #include "daemon/linger.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/memory.h"
 #include "daemon/pages.h"
 #include "daemon/peer.h"
 #include "daemon/reload.h"
@@ -197,6 +198,7 @@ static void start_watchers(struct daemon *daemon)
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 	succession_init(daemon);
 	linger_init(daemon);
+	memory_init(daemon);
 	ev_timer_init(&daemon->w_probe, on_probe, 0., PROBE_INTERVAL);
 	pages_init(daemon);
 	ev_init(&daemon->w_deadlines, on_deadlines);
@@ -224,6 +226,7 @@ static void stop_watchers(struct daemon *daemon)
 	ev_idle_stop(daemon->loop, &daemon->w_busy);
 	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
 	linger_deinit(daemon);
+	memory_deinit(daemon);
 	ev_timer_stop(daemon->loop, &daemon->w_probe);
 	pages_deinit(daemon);
 	succession_deinit(daemon);

@@ -108,7 +108,9 @@ struct daemon {
 	ev_prepare w_turn;
 	ev_idle w_busy;	     /* while somebody waits for its turn */
 	ev_timer w_throttle; /* while somebody stands aside */
-	ev_timer w_rest;     /* while levels rest */
+	ev_timer w_trim;     /* while much has been freed: */
+	size_t freed;
+	ev_timer w_rest; /* while levels rest */
 	ev_signal w_hangup;
 	ev_signal w_terminate;
 	ev_signal w_interrupt;

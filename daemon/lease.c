@@ -7,8 +7,10 @@
 #include "daemon/daemon.h"
 #include "daemon/entries.h"
 #include "daemon/event.h"
+#include "daemon/memory.h"
 #include "daemon/reference.h"
 #include "daemon/stream.h"
+#include "daemon/tenant.h"
 
 struct lease *lease_by_bit(const struct client *client, uint32_t bit)
 {
@@ -47,6 +49,9 @@ struct lease *lease_get(struct client *client, struct reference *reference)
 		return NULL;
 	}
 	reference->stream->live += LIST_EMPTY(&reference->leases);
+	/* The first one is the reference's. */
+	if (!LIST_EMPTY(&reference->leases))
+		quota_hold(&client->tenant->level->own_leases);
 	LIST_INSERT_HEAD(&reference->leases, lease, in_reference);
 	share->leases++;
 	grant_lease_begins(reference->grant);
@@ -67,9 +72,12 @@ void lease_drop(struct lease *lease)
 		HASH_DELETE(by_bit, lease->bundle->leases, lease);
 	}
 	LIST_REMOVE(lease, in_reference);
+	if (!LIST_EMPTY(&reference->leases))
+		quota_let_go(&reference->stream->tenant->level->own_leases);
 	reference->stream->live -= LIST_EMPTY(&reference->leases);
 	grant_lease_ends(reference->grant);
 	reference->stream->daemon->leases--;
+	memory_freed(reference->stream->daemon, sizeof(*lease));
 	free(lease);
 }
 

@@ -152,6 +152,15 @@ struct level *level_of(struct level *level, const struct quota *quota, bool *ret
 	return level;
 }
 
+uint32_t level_room(struct level *level, enum resource resource)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (const struct quota *quota = level_own_quota(level, resource); quota; quota = quota->parent)
+		least = MIN(least, quota_room(quota));
+	return least;
+}
+
 void level_connect(struct level *level)
 {
 	for (; level; level = level->parent)

@@ -85,5 +85,7 @@ bool level_may_warn(struct level *, double now);
 struct refusal_told *level_refusals(struct level *);
 /* Whether all tokens are back, here and above, and the log has had no line about the level for REFUSALS_INTERVAL. */
 bool level_is_rested(const struct level *, double now);
+/* How many more may be charged at this very path. */
+uint32_t level_room(struct level *, enum resource);
 /* The level whose quota that is, this one or one above it; `ret_own`: it is what is charged at its very path. */
 struct level *level_of(struct level *, const struct quota *, bool *ret_own);

@@ -50,6 +50,11 @@ enum {
 	LOOKS_PER_SECOND = 250,
 	/* … where that is nothing but a poll(). */
 	LOOKS_OWN = 10000,
+	/* Bytes that are freed before the system gets them back, and what is kept for the next ones. */
+	TRIM_BYTES = 1 << 20,
+	TRIM_PAD = 128 << 10,
+	/* Bytes of requests and answers that one tenant's bundles keep: eight of the longest. */
+	BUNDLE_BYTES_MAX = 1 << 20,
 	/* How often a daemon that starts tries to talk to a keeper that is there: one that is out of memory may be replaced. */
 	KEEPER_TRIES = 3,
 	/* Bits that one CHANGED names; more, and it says "look at all". */
@@ -64,6 +69,7 @@ enum {
 #define WAITING_INTERVAL                                                                                               \
 	0.1 /* between looks at those of whom too much is under way or unread: they are not in a hurry */
 #define LEFT_INTERVAL	0.1    /* between questions to all of them whether they are still there */
+#define TRIM_INTERVAL	1.0    /* … and as often at most: it takes up to a millisecond for each ten MiB */
 #define REST_INTERVAL	1.0    /* between looks at those that are remembered */
 #define TURN_TIME	0.0001 /* of accepting, and of handling requests, before everybody else is looked at again */
 #define ACCEPT_BACKOFF	0.1    /* after EMFILE: long enough not to spin, short enough not to be noticed */

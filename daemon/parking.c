@@ -2,19 +2,14 @@
 
 #include "daemon/parking.h"
 
-#include <assert.h>
-
 #include "daemon/bundle.h"
 #include "daemon/daemon.h"
-#include "daemon/register.h"
 #include "daemon/tenant.h"
 
+/* What it asks for is still in its socket. */
 struct parked {
 	struct errand errand;
 	TAILQ_ENTRY(parked) entry;
-	uint32_t serial;
-	size_t size;
-	uint8_t body[];
 };
 
 void parking_open(struct parking *parking, struct tenant *tenant, const struct bundle_key *key)
@@ -40,11 +35,10 @@ static void ask_again(struct parked *parked)
 {
 	struct client *client = errand_end(&parked->errand);
 
-	if (!client) {
-		free(parked);
+	free(parked);
+	if (!client)
 		return;
-	}
-	client->again = parked;
+	client->asks_again = true;
 	turns_add(&client->daemon->turns, client);
 }
 
@@ -63,31 +57,13 @@ void parking_close(struct parking *parking)
 	}
 }
 
-bool park(struct client *client, struct parking *parking, const struct message *message)
+bool park(struct client *client, struct parking *parking)
 {
-	struct parked *parked = malloc(sizeof(*parked) + message->body.left);
+	struct parked *parked = malloc(sizeof(*parked));
 
 	if (!parked)
 		return false;
-	parked->serial = message->serial;
-	parked->size = message->body.left;
-	memcpy(parked->body, message->body.at, parked->size);
 	TAILQ_INSERT_TAIL(&parking->parked, parked, entry);
 	errand_begin(&parked->errand, client);
 	return true;
-}
-
-void unpark(struct client *client)
-{
-	struct parked *parked = steal_pointer(client->again);
-	const struct message message = {
-		.kind = KIND_REGISTER,
-		.serial = parked->serial,
-		.body = cursor_make(parked->body, parked->size),
-	};
-	int r = handle_register(client, &message);
-
-	/* The same bytes have been read once. */
-	assert(r == 0);
-	free(parked);
 }

@@ -31,7 +31,5 @@ struct parking *parking_find(const struct tenant *, const struct bundle_key *);
 /* Whoever waits gets a turn, who waits longest the first. */
 void parking_close(struct parking *);
 
-/* Keeps the client's request. False: no memory. */
-bool park(struct client *, struct parking *, const struct message *);
-/* Makes the request again that the client has kept. */
-void unpark(struct client *);
+/* The client's request is read again then: meanwhile it stays in its socket. False: no memory. */
+bool park(struct client *, struct parking *);

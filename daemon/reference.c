@@ -5,8 +5,10 @@
 #include "daemon/daemon.h"
 #include "daemon/entries.h"
 #include "daemon/event.h"
+#include "daemon/memory.h"
 #include "daemon/rules.h"
 #include "daemon/stream.h"
+#include "daemon/tenant.h"
 #include "kernel/kernel.h"
 
 /* What is being released. A reference that ends before the kernel answers is not in it any more. */
@@ -27,6 +29,8 @@ void reference_free(struct reference *reference)
 	HASH_DELETE(by_grant, reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
 	grant_unref(reference->grant);
+	quota_let_go(&reference->stream->tenant->level->own_leases);
+	memory_freed(reference->stream->daemon, sizeof(*reference));
 	free(reference);
 }
 
@@ -57,6 +61,8 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 		}
 		grant_ref(grant);
 		LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
+		/* That of the first who leases it, and nobody's before and after. */
+		quota_hold(&stream->tenant->level->own_leases);
 	}
 	reference->index = index;
 	enter_reference(reference);

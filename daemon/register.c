@@ -16,6 +16,7 @@
 
 #include <stdio.h>
 
+#include "daemon/admission.h"
 #include "daemon/backlog.h"
 #include "daemon/bundle.h"
 #include "daemon/capacity.h"
@@ -23,6 +24,7 @@
 #include "daemon/entries.h"
 #include "daemon/event.h"
 #include "daemon/lease.h"
+#include "daemon/memory.h"
 #include "daemon/parking.h"
 #include "daemon/reference.h"
 #include "daemon/rules.h"
@@ -42,6 +44,7 @@ struct item {
 	uint32_t refusal;
 	char *sentence; /* of a refusal; NULL where memory was short */
 	size_t call;	/* which one is this item's, of the registration's calls; NO_CALL: leased at once */
+	bool claims;	/* room for a lease, until the call is answered */
 	uint16_t flags;
 	bool again;	       /* to be asked for once more, as one of many formats */
 	struct stream *stream; /* on which it was granted; the client's share keeps it */
@@ -49,9 +52,13 @@ struct item {
 	char name[64]; /* as asked for, cut: for the log */
 };
 
+/* With its call and, at worst, a sentence; what was asked is there twice at most, to be decided and for others who ask alike. */
+enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENTENCE_MAX };
+
 struct registration {
 	struct errand errand;
 	struct daemon *daemon;
+	struct tenant *tenant; /* kept by the client as long as it is there, and then by the stream */
 	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
 	uint32_t next;	       /* the number of the one that stream_for() has said; 0: none */
 	bool next_is_known;
@@ -67,6 +74,7 @@ struct registration {
 	size_t n_calls;
 	struct kernel_call *calls; /* one for the stream, and at most one for each item */
 	size_t n_submitted;	   /* calls */
+	size_t bytes;		   /* of the tenant's that wait */
 	unsigned under_way;	   /* that often the kernel is to answer; and one as long as items are decided */
 	struct parking parking;	   /* for those who ask for the same while this is under way */
 };
@@ -76,6 +84,8 @@ static struct registration *registration_free(struct registration *registration)
 	if (!registration)
 		return NULL;
 	parking_close(&registration->parking);
+	registration->tenant->waiting -= registration->bytes;
+	memory_freed(registration->daemon, registration->bytes);
 	for (size_t i = 0; i < registration->n_items; i++) {
 		grant_unref(registration->items[i].grant);
 		free(registration->items[i].sentence);
@@ -97,6 +107,9 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 	if (!registration)
 		return NULL;
 	registration->daemon = client->daemon;
+	registration->tenant = client->tenant;
+	registration->bytes = sizeof(*registration) + (n + 1) * ITEM_BYTES + 2 * strings->items.left;
+	registration->tenant->waiting += registration->bytes;
 	registration->serial = serial;
 	registration->generation = client->daemon->generation;
 	registration->items = calloc(MAX(n, 1), sizeof(*registration->items));
@@ -231,8 +244,16 @@ static void lease_item(struct client *client, struct item *item, struct referenc
 
 static void grant_at_once(struct client *client, struct item *item, struct reference *reference)
 {
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	bool is_free = LIST_EMPTY(&reference->leases) || lease_by_bit(client, reference->grant->bit);
+	int r = is_free ? 0 : admission_ask_lease(client->tenant, &why);
+
 	item->call = NO_CALL;
-	lease_item(client, item, reference);
+	if (r > 0)
+		refuse(item, (uint32_t)r, sentence);
+	else
+		lease_item(client, item, reference);
 }
 
 /* The stream for what has to be registered: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
@@ -260,7 +281,12 @@ static int take_stream(struct client *client, struct registration *registration,
 
 static void add_call(struct registration *registration, struct item *item)
 {
+	struct tenant *tenant = registration->stream->tenant;
+
 	enter_asked(registration->stream, item->grant);
+	item->claims = true;
+	quota_hold(&tenant->level->own_leases);
+	admission_warn(tenant, RESOURCE_LEASES);
 	item->call = registration->n_calls;
 	registration->calls[registration->n_calls++] = (struct kernel_call){
 		.op = KERNEL_REGISTER,
@@ -303,7 +329,9 @@ static void place_item(struct client *client, struct registration *registration,
 		grant_at_once(client, item, reference);
 		return;
 	}
-	r = take_stream(client, registration, next, &why);
+	r = admission_ask_lease(client->tenant, &why);
+	if (r == 0)
+		r = take_stream(client, registration, next, &why);
 	if (r < 0)
 		refuse_for_errno(item, r);
 	else if (r > 0)
@@ -565,6 +593,10 @@ static void settle_item(struct registration *registration, struct client *client
 {
 	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
 		return;
+	/* What it becomes claims it anew. */
+	if (item->claims)
+		quota_let_go(&registration->stream->tenant->level->own_leases);
+	item->claims = false;
 	if (stream_failed)
 		forget_asked(registration, item);
 	if (stream_failed == STREAM_E_UNGUARDED)
@@ -785,7 +817,7 @@ int handle_register(struct client *client, const struct message *message)
 	if (grant_bundle(client, &key, message->serial))
 		return 0;
 	alike = parking_find(client->tenant, &key);
-	if (alike && park(client, alike, message))
+	if (alike && park(client, alike))
 		return 0;
 	return register_strings(client, message, alike ? NULL : &key);
 }

@@ -11,11 +11,12 @@
 static int release_all(struct client *client, uint16_t count, struct cursor bits, struct wire_released *ret)
 {
 	struct reference **unclaimed = calloc(MAX(count, 1), sizeof(struct reference *));
+	int r = unclaimed ? bundle_split(client) : -ENOMEM;
 	size_t n = 0;
 
-	if (!unclaimed || bundle_split(client) < 0) {
+	if (r < 0) {
 		free(unclaimed);
-		return -ENOMEM;
+		return r;
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct lease *lease = lease_by_bit(client, release_next(&bits));
@@ -44,7 +45,15 @@ int handle_release(struct client *client, const struct message *message)
 	r = decode_release(message->body, &count, &bits);
 	if (r != 0)
 		return r;
-	if (release_all(client, count, bits, &released) < 0) {
+	r = release_all(client, count, bits, &released);
+	if (r == -EDQUOT) {
+		client_cut(
+			client, message->serial, REFUSAL_QUOTA_EXCEEDED,
+			"programs that asked alike hold their events in common; what is left of them as its own is more "
+			"leases than this tenant may have; connect again, and ask for those");
+		return 0;
+	}
+	if (r < 0) {
 		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
 		return 0;
 	}

@@ -59,6 +59,7 @@ struct tenant {
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
 	struct grant *grants;	     /* table by event */
 	struct bundle *bundles;	     /* table by what was asked for */
+	size_t bundle_bytes;	     /* of all that there are, listed or not */
 	struct parking *parkings;    /* table by what is asked for */
 	uint32_t lingering;	     /* grants without a lease */
 

@@ -154,6 +154,28 @@ static void check_grant(const struct grant *grant)
 		ck_abort_msg("%s is leased %zu times, not %u", grant->event->description, leases, grant->leases);
 }
 
+/* What is asked of the kernel is counted, too. */
+static void check_claims(const struct tenant *tenant)
+{
+	unsigned n = 0;
+
+	for (const struct stream *stream = tenant->daemon->streams; stream; stream = stream->by_number.next) {
+		if (stream->tenant != tenant)
+			continue;
+		for (const struct reference *reference = stream->references; reference;
+		     reference = reference->by_grant.next) {
+			const struct lease *lease;
+			unsigned leases = 0;
+
+			LIST_FOREACH(lease, &reference->leases, in_reference)
+				leases++;
+			n += MAX(leases, 1u);
+		}
+	}
+	if (n > tenant->level->own_leases.held || (script.n_under_way == 0 && n != tenant->level->own_leases.held))
+		ck_abort_msg("%s has %u leases, not %u", tenant->path, n, tenant->level->own_leases.held);
+}
+
 static void check_tenant(const struct tenant *tenant)
 {
 	unsigned lingering = 0;
@@ -164,6 +186,7 @@ static void check_tenant(const struct tenant *tenant)
 	}
 	if (lingering != tenant->lingering)
 		ck_abort_msg("%s has %u lingering, not %u", tenant->path, lingering, tenant->lingering);
+	check_claims(tenant);
 	if (tenant->streams != tenant->level->own_files.held)
 		ck_abort_msg("%s has %u data files, not %u", tenant->path, tenant->streams,
 			     tenant->level->own_files.held);

@@ -12,6 +12,8 @@
 #include "daemon/bundle.h"
 #include "daemon/event.h"
 #include "daemon/lease.h"
+#include "daemon/limits.h"
+#include "daemon/tenant.h"
 #include "protocol/row.h"
 #include "tests/unit/books.h"
 
@@ -1274,7 +1276,7 @@ TEST(who_leaves_before_it_asks_again_is_not_missed)
 	say_list(&second, &list);
 	say_list(&third, &list);
 	answer_one();
-	ck_assert_ptr_nonnull(second.client->again);
+	ck_assert(second.client->asks_again);
 	break_connection(&second);
 	expect_list(&first, &list);
 	expect_list(&third, &list);
@@ -1461,8 +1463,8 @@ TEST(who_asks_again_when_there_is_no_time_left_is_served_without_being_heard_of)
 	script.real = &slow_ops;
 	script.holds = false;
 	ev_run(world->daemon->loop, EVRUN_NOWAIT);
-	ck_assert_ptr_null(second.client->again);
-	ck_assert_ptr_nonnull(third.client->again);
+	ck_assert(!second.client->asks_again);
+	ck_assert(third.client->asks_again);
 	ck_assert(ev_is_active(&world->daemon->w_busy));
 	turn(world);
 	ck_assert(!ev_is_active(&world->daemon->w_busy));
@@ -1558,7 +1560,7 @@ TEST(a_daemon_that_ends_before_they_ask_again_ends_well)
 	say_list(&second, &list);
 	say_list(&third, &list);
 	answer_one();
-	ck_assert_ptr_nonnull(second.client->again);
+	ck_assert(second.client->asks_again);
 	world_end(world);
 }
 END_TEST
@@ -1902,7 +1904,131 @@ TEST(a_last_one_that_cannot_give_back_for_lack_of_memory_is_cut_off_and_all_ling
 }
 END_TEST
 
-SUITE("bundles", who_asks_in_the_words_of_a_sibling_gets_the_same_and_the_kernel_is_not_asked,
+static uint32_t leases_of(const struct end *end)
+{
+	return end->client->tenant->level->own_leases.held;
+}
+
+TEST(a_lease_beyond_the_maximum_is_refused_with_the_key)
+{
+	GUARDED(world);
+	WELCOMED(first, world, 1);
+	WELCOMED(second, world, 1);
+	static const char *const refused[] = { "three u32 x", "one u32 x" };
+	struct answer answer;
+
+	world_adopt(world, "[Daemon]\nDefaultMaxLeases=2\n");
+	get(&first, "one u32 x");
+	get(&first, "two u32 x");
+	/* An event that nobody has, and one that costs the kernel nothing. */
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		REGISTER(&second, refused[i]);
+		expect_answers(&second, &answer, 1);
+		ck_assert_uint_eq(answer.refusal, REFUSAL_QUOTA_EXCEEDED);
+		ck_assert_msg(strstr(answer.text, "2 of 2 leases (DefaultMaxLeases=2"), "%s", answer.text);
+		ck_assert_uint_eq(leases_of(&first), 2);
+		check_books(world->daemon);
+	}
+	/* What it has it may ask for again; and what another gives back is free. */
+	get(&first, "one u32 x");
+	world_adopt(world, "[Daemon]\nDefaultMaxLeases=3\n");
+	get(&second, "one u32 x");
+	ck_assert_uint_eq(leases_of(&first), 3);
+	end_hang_up(&second);
+	ck_assert_uint_eq(leases_of(&first), 2);
+	check_books(world->daemon);
+}
+END_TEST
+
+TEST(an_event_that_nobody_leases_counts_as_one_lease)
+{
+	GUARDED(world);
+	WELCOMED(first, world, 1);
+	WELCOMED(witness, world, 1);
+	struct list list = usual();
+
+	get_list(&first, &list);
+	ck_assert_uint_eq(leases_of(&witness), list.n);
+	end_hang_up(&first);
+	check_books(world->daemon);
+	ck_assert_uint_eq(world->daemon->leases, 0);
+	ck_assert_uint_eq(leases_of(&witness), list.n);
+	first.stream = fd_close(first.stream);
+	look_at_lingering(world);
+	ck_assert_uint_eq(leases_of(&witness), 0);
+}
+END_TEST
+
+TEST(a_part_of_a_bundle_beyond_the_maximum_ends_the_connection)
+{
+	GUARDED(world);
+	WELCOMED(first, world, 1);
+	WELCOMED(second, world, 1);
+	struct list list = usual();
+	struct granted granted;
+
+	world_adopt(world, "[Daemon]\nDefaultMaxLeases=15\n");
+	get_list(&first, &list);
+	granted = get_list(&second, &list);
+	expect_together(&first, &second);
+	ck_assert_uint_eq(leases_of(&first), list.n);
+	say_release_all(&second, &granted, 1);
+	expect_cut(&second, REFUSAL_QUOTA_EXCEEDED);
+	turn(world);
+	check_books(world->daemon);
+	ck_assert_uint_eq(leases_of(&first), list.n);
+	ck_assert_uint_eq(query(&first).leases, list.n);
+	/* The last one needs no room. */
+	say_release_all(&first, &granted, 1);
+	expect_released(&first, 1);
+	ck_assert_uint_eq(query(&first).leases, list.n - 1);
+	check_books(world->daemon);
+}
+END_TEST
+
+/* The same events each time, in other words. */
+static void say_at_length(struct end *end, unsigned number)
+{
+	enum { EVENTS = 64, LENGTH = 480 };
+	static char text[EVENTS][WIRE_DESCRIPTION_MAX];
+	const char *batch[EVENTS];
+
+	for (unsigned i = 0; i < EVENTS; i++) {
+		int length = snprintf(text[i], sizeof(text[i]), "event_%u%*s u32 x", i, (int)(number + 1), "");
+
+		snprintf(text[i] + length, sizeof(text[i]) - (size_t)length, "%*s", LENGTH - length, "");
+		batch[i] = text[i];
+	}
+	say_register(end, 0, batch, EVENTS);
+}
+
+TEST(bundles_of_one_tenant_take_no_more_memory_than_a_limit)
+{
+	enum { CLIENTS = 40, EVENTS = 64 };
+	GUARDED(world);
+	struct end ends[CLIENTS];
+	struct answer answers[EVENTS];
+	unsigned bundles = 0;
+
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		ends[i] = end_welcomed(world, 1);
+		say_at_length(&ends[i], i);
+		expect_answers(&ends[i], answers, EVENTS);
+		ck_assert_uint_le(ends[i].client->tenant->bundle_bytes, BUNDLE_BYTES_MAX);
+		bundles += ends[i].client->bundle != NULL;
+		ck_assert_uint_eq(query(&ends[i]).leases, EVENTS);
+	}
+	ck_assert_uint_gt(bundles, 10);
+	ck_assert_uint_lt(bundles, CLIENTS);
+	check_books(world->daemon);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		end_deinit(&ends[i]);
+}
+END_TEST
+
+SUITE("bundles", a_lease_beyond_the_maximum_is_refused_with_the_key, an_event_that_nobody_leases_counts_as_one_lease,
+      a_part_of_a_bundle_beyond_the_maximum_ends_the_connection, bundles_of_one_tenant_take_no_more_memory_than_a_limit,
+      who_asks_in_the_words_of_a_sibling_gets_the_same_and_the_kernel_is_not_asked,
       one_more_costs_one_allocation_however_long_the_list, fewer_than_eight_are_asked_for_one_by_one,
       in_another_order_it_is_another_list_of_the_same_events,
       another_user_gets_a_file_of_its_own_and_shares_that_with_its_own,

@@ -214,6 +214,18 @@ def check_numbers(page):
     check("the protocol has the daemon's deadline and the grammar's limits", [p for p in phrases if p not in text])
 
 
+def check_memory():
+    """The bytes that a test measures are those of the manual."""
+    text = re.sub(r"\s+", " ", section(rendered("daemon/userevd.8"), "Memory"))
+    measured = dict(re.findall(r"(\w+)_(?:BYTES|KIB) = (\d+)", source("tests/integration/test_exhaustion_memory.c")))
+    phrases = [
+        f"A connection takes at most {measured['CONNECTION']} bytes of the daemon's memory, a data file {measured['FILE']}, "
+        f"a lease {measured['LEASE']},",
+        f"takes at most {int(measured['BESIDE']) >> 10} MiB",
+    ]
+    check("userevd.8 says the bytes of a connection, a file and a lease that are measured", [p for p in phrases if p not in text])
+
+
 SECTIONS = {  # of the page, for each struct of protocol.h
     "header": "PACKETS", "hello": "HELLO (1)", "welcome": "WELCOME (2)", "strings": "REGISTER (3)", "string": "REGISTER (3)",
     "registered": "REGISTERED (4)", "answer": "REGISTERED (4)", "release": "RELEASE (5)", "released": "RELEASED (6)",
@@ -421,6 +433,7 @@ def main():
     check_keeper()
     check_userevctl()
     check_keys()
+    check_memory()
     check_numbers(protocol)
     check_layouts(protocol)
     if sys.byteorder == "little":
