@@ -40,14 +40,21 @@ static size_t decode(const char *from, size_t left, uint32_t *ret_point)
 	return length;
 }
 
-/* Moves the cursor, breaks the line, or turns the direction of what follows: another text would be seen than is there. */
-static bool drives_the_screen(uint32_t point)
+/*
+ * Moves the cursor, breaks the line, turns the direction of what follows, or shows nothing at all: the reader would see another
+ * text than is there, or take two names for one. The last are Unicode's Default_Ignorable_Code_Point, joiners and variation
+ * selectors among them.
+ */
+static bool deceives(uint32_t point)
 {
 	static const struct {
 		uint32_t first, last;
 	} range[] = {
-		{ 0x00, 0x1f },	    { 0x7f, 0x9f },	{ 0x061c, 0x061c },
-		{ 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 },
+		{ 0x00, 0x1f },	      { 0x7f, 0x9f },	    { 0xad, 0xad },	  { 0x034f, 0x034f },
+		{ 0x061c, 0x061c },   { 0x115f, 0x1160 },   { 0x17b4, 0x17b5 },	  { 0x180b, 0x180f },
+		{ 0x200b, 0x200f },   { 0x2028, 0x202e },   { 0x2060, 0x206f },	  { 0x3164, 0x3164 },
+		{ 0xfe00, 0xfe0f },   { 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 },	  { 0xfff0, 0xfffb },
+		{ 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(range); i++)
@@ -130,6 +137,9 @@ static void put_json_escape(struct text *text, uint32_t point)
 
 	if (point < sizeof(letter) && letter[point])
 		snprintf(escape, sizeof(escape), "\\%c", letter[point]);
+	else if (point > 0xffff)
+		snprintf(escape, sizeof(escape), "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(point >> 10),
+			 0xdc00 + (unsigned)(point & 0x3ff));
 	else
 		snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)point);
 	put_whole(text, escape, strlen(escape));
@@ -146,7 +156,7 @@ void text_json_string(struct text *text, const char *from, size_t length)
 		if (step == 0) {
 			step = 1;
 			put_whole(text, "\xef\xbf\xbd", 3);
-		} else if (point == '"' || point == '\\' || drives_the_screen(point)) {
+		} else if (point == '"' || point == '\\' || deceives(point)) {
 			put_json_escape(text, point);
 		} else {
 			put_whole(text, from + at, step);
@@ -171,7 +181,7 @@ void text_safe(struct text *text, const char *from, size_t length)
 		uint32_t point = 0;
 
 		step = decode(from + at, length - at, &point);
-		if (step > 0 && !drives_the_screen(point)) {
+		if (step > 0 && !deceives(point)) {
 			put_whole(text, from + at, step);
 		} else {
 			step = MAX(step, (size_t)1);
@@ -190,7 +200,7 @@ void text_label(struct text *text, const char *from, size_t length)
 			put_whole(text, "\\n", 2);
 		} else if (step > 0 && (point == '"' || point == '\\')) {
 			put_whole(text, (const char[]){ '\\', (char)point }, 2);
-		} else if (step > 0 && point != 0xfffd && !drives_the_screen(point)) {
+		} else if (step > 0 && point != 0xfffd && !deceives(point)) {
 			put_whole(text, from + at, step);
 		} else {
 			step = MAX(step, (size_t)1);

@@ -24,11 +24,11 @@ void text_put(struct text *, const char *, size_t);
 void text_printf(struct text *, const char *format, ...) _printf_(2, 3);
 /* In quotes, with everything escaped that JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
 void text_json_string(struct text *, const char *, size_t);
-/* For a terminal: control bytes and bytes that are not UTF-8 as \xNN, so that a record cannot drive the screen. */
+/* For a terminal: control bytes, characters that nobody sees, and bytes that are not UTF-8 as \xNN: a record cannot deceive. */
 void text_safe(struct text *, const char *, size_t);
 /*
- * For a label of OpenMetrics, between its quotes: with the format's escapes, and each byte of what is not UTF-8 or could drive a
- * screen as U+FFFD and two digits. U+FFFD itself is written so, too: two different texts never become the same.
+ * For a label of OpenMetrics, between its quotes: with the format's escapes, and each byte of what is not UTF-8, could drive a screen
+ * or shows nothing as U+FFFD and two digits. U+FFFD itself is written so, too: two different texts never become the same.
  */
 void text_label(struct text *, const char *, size_t);
 /* What a sentence complains about: safe, and only the first TEXT_EXCERPT_MAX bytes, with "..." where there are more. */

@@ -397,6 +397,19 @@ def check_library():
           sorted(name for name in set(wanted) | macros if name not in named))
 
 
+# Examples of policy.
+
+def check_policy_examples():
+    """Where users make cgroups themselves, the section that holds them together has to limit all that they can make."""
+    lacking = []
+    examples = os.path.join("systemd", "policy.d-examples")
+    for path in ["daemon/userevd.conf.5"] + [os.path.join(examples, name) for name in os.listdir(os.path.join(TREE, examples))]:
+        for name, keys in re.findall(r"^(\[/.*\])\n((?:[A-Z]\w+=.*\n)*)", source(path), re.M):
+            lacking += [f"{path}: {name} has no {key}=" for key in ("MaxEvents", "MaxConnections")
+                        if "Tenant=no\n" in keys and f"{key}=" not in keys]
+    check("a section that holds many tenants together limits events and connections", lacking)
+
+
 # All pages.
 
 def all_pages():
@@ -439,6 +452,7 @@ def main():
     if sys.byteorder == "little":
         check_example(protocol)
     check_library()
+    check_policy_examples()
     pages = list(all_pages())
     for page in pages:
         check_page(page, pages)

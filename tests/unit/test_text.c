@@ -149,6 +149,29 @@ TEST(safe_text_cannot_drive_the_screen)
 }
 END_TEST
 
+/* The first and the last of each range of characters that show nothing, and the neighbours that are shown. */
+TEST(safe_text_escapes_characters_nobody_sees)
+{
+	static const char *const unseen[] = {
+		"\xc2\xad",	"\xcd\x8f",	    "\xd8\x9c",		"\xe1\x85\x9f",	    "\xe1\x85\xa0",
+		"\xe1\x9e\xb4", "\xe1\x9e\xb5",	    "\xe1\xa0\x8b",	"\xe1\xa0\x8f",	    "\xe2\x80\x8b",
+		"\xe2\x80\x8f", "\xe2\x81\xa0",	    "\xe2\x81\xa4",	"\xe2\x81\xaf",	    "\xe3\x85\xa4",
+		"\xef\xb8\x80", "\xef\xb8\x8f",	    "\xef\xbb\xbf",	"\xef\xbe\xa0",	    "\xef\xbf\xb0",
+		"\xef\xbf\xbb", "\xf0\x9b\xb2\xa0", "\xf0\x9d\x85\xba", "\xf3\xa0\x80\x80", "\xf3\xa0\xbf\xbf",
+	};
+	static const char *const seen[] = {
+		"\xc2\xae",	"\xcd\x8e", "\xe1\x85\x9e", "\xe2\x80\x8a", "\xe2\x80\x90", "\xe2\x81\x9f",
+		"\xe2\x81\xb0", "\xcc\x81", "\xef\xb8\x90", "\xef\xbb\xbc", "\xef\xbf\xbc", "\xf3\xa1\x80\x80",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(unseen); i++)
+		ck_assert_msg(safe(unseen[i], strlen(unseen[i]))[0] == '\\', "unseen %zu", i);
+	for (size_t i = 0; i < ARRAY_SIZE(seen); i++)
+		ck_assert_str_eq(safe(seen[i], strlen(seen[i])), seen[i]);
+	ck_assert_str_eq(safe(S("web\xe2\x80\x8b")), "web\\xe2\\x80\\x8b");
+}
+END_TEST
+
 static const struct {
 	const char *bytes, *shown;
 } not_utf8[] = {
@@ -204,6 +227,13 @@ END_TEST
 TEST(json_strings_do_not_drive_the_screen_either)
 {
 	ck_assert_str_eq(json(S("\x1b\x7f\xc2\x9b\xe2\x80\xae")), "\"\\u001b\\u007f\\u009b\\u202e\"");
+}
+END_TEST
+
+/* JSON knows characters beyond U+FFFF as two halves. */
+TEST(json_escapes_unseen_characters_as_json_does)
+{
+	ck_assert_str_eq(json(S("\xe2\x80\x8b\xf3\xa0\x80\x81")), "\"\\u200b\\udb40\\udc01\"");
 }
 END_TEST
 
@@ -327,7 +357,8 @@ END_TEST
 SUITE("text", text_is_always_terminated_and_remembers_that_it_was_cut, a_buffer_of_one_byte_holds_the_empty_text,
       printf_fills_the_buffer_to_the_last_byte_and_not_beyond, nothing_is_written_behind_a_cut,
       a_cut_never_leaves_half_a_character, a_cut_through_bytes_that_are_no_characters_keeps_them,
-      safe_text_keeps_what_can_be_read, safe_text_cannot_drive_the_screen, what_is_not_strictly_utf8_is_shown_as_bytes,
+      safe_text_keeps_what_can_be_read, safe_text_cannot_drive_the_screen, safe_text_escapes_characters_nobody_sees,
+      json_escapes_unseen_characters_as_json_does, what_is_not_strictly_utf8_is_shown_as_bytes,
       a_character_is_not_read_beyond_the_length, json_strings_escape_what_json_wants_escaped,
       json_strings_do_not_drive_the_screen_either, json_strings_replace_each_byte_that_is_not_utf8,
       an_escape_is_written_whole_or_not_at_all, an_excerpt_is_cut_at_its_limit_and_says_so,
