@@ -95,7 +95,7 @@ UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_
 	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
-KEEPER_TESTS := test_format test_handover test_keeper_serve
+KEEPER_TESTS := test_format test_handover test_keeper_serve test_look
 # One tenant does its worst. What the daemon makes of it does not depend on the kernel, so one guest will do.
 EXHAUSTION_TESTS := test_bad_days test_exhaustion test_exhaustion_fds test_exhaustion_files test_exhaustion_memory test_exhaustion_requests
 INTEGRATION_TESTS := $(EXHAUSTION_TESTS) test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \

@@ -12,6 +12,7 @@
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/unprivileged.h"
 
 /* systemd and other supervisors want to keep the process that they started. */
 static bool is_supervised(void)
@@ -125,9 +126,7 @@ int main(int argc, char **argv)
 	log_open(options.log_level, false);
 	loop_init();
 	signal(SIGPIPE, SIG_IGN);
-	/* What it holds is others'; by hand, as whoever one is, it may be looked into. */
-	if (geteuid() == 0 || is_supervised())
-		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	unprivileged_hide();
 	if (options.exit_with_parent)
 		end_with_parent(parent);
 	if (!options.foreground && !options.exit_with_parent && !is_supervised()) {

@@ -12,6 +12,16 @@
 #include "daemon/log.h"
 #include "kernel/privileges.h"
 
+void unprivileged_hide(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	/* The leak checker of an ordinary user could not look at its own process. */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+#else
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
+}
+
 /* A user of our own, if the system has one; else the one who owns nothing. */
 static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
 {
@@ -108,10 +118,8 @@ int unprivileged_become(struct daemon *daemon)
 		r = become(uid, gid);
 	if (r < 0)
 		log_error("can't give up root's privileges: %s", strerror(-r));
-#ifdef __SANITIZE_ADDRESS__
-	/* A process that has changed its user can't be looked at, not even by its own leak checker. */
-	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-#endif
+	/* With another user this is as sysctl fs.suid_dumpable says. */
+	unprivileged_hide();
 	return r;
 }
 

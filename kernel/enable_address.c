@@ -14,8 +14,6 @@
  */
 
 enum {
-	/* "About": event types are numbered together with all of the kernel's own. */
-	KERNEL_EVENTS_MAX = 64900,
 	/* So often, and so long, for an event to be gone that was let go of. */
 	SETTLE_TIMES = 5,
 	SETTLE_MS = 10,

@@ -60,12 +60,16 @@ uint32_t look_maximum(uint32_t otherwise)
 	return end > text && maximum <= UINT32_MAX ? (uint32_t)maximum : otherwise;
 }
 
+/* The setting is the whole machine's: a daemon that was taken over must not end all registration with it, or lift the limit. */
 int look_set_maximum(uint32_t maximum)
 {
-	_cleanup_(fd_closep) int fd = open(maximum_path, O_WRONLY | O_CLOEXEC);
+	_cleanup_(fd_closep) int fd = -1;
 	char text[16];
 	int length = snprintf(text, sizeof(text), "%" PRIu32, maximum);
 
+	if (maximum == 0 || maximum > KERNEL_EVENTS_MAX)
+		return -ERANGE;
+	fd = open(maximum_path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	return write(fd, text, (size_t)length) == length ? 0 : -errno;
