@@ -78,10 +78,10 @@ KEEPER := bits deposit enable_address enabler enablers format handover inheritan
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
 DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon declared deposit dispatch entries event explain \
-	hello lease ledger level linger listener listing log loop memory metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
+	hello last_policy lease ledger level linger listener listing log loop memory metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
 	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := answer batch clock connection debug event fd lock look memory module open page place poll register release request said stream watch write
-CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
+CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
 	ctl_options ctl_output ctl_policy ctl_policy_cgroups ctl_policy_check ctl_policy_explain ctl_policy_ledger ctl_policy_show ctl_private ctl_quiet \
 	ctl_record ctl_reload ctl_run ctl_status ctl_table ctl_tenant_name ctl_tenant_view ctl_tenants ctl_top ctl_top_frame ctl_top_keys \
 	ctl_top_screen ctl_top_source ctl_trace ctl_tracer \
@@ -104,8 +104,8 @@ KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting t
 	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs
 SCRIPT_TESTS := $(addprefix tests/unit/,test_bench_report.py test_declaring.sh test_disassembly.sh test_hardening.sh test_instructions.sh test_man.py \
 		test_security.py test_symbols.sh test_unless_known.sh) \
-	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_conformance.py tests/integration/test_demo.sh \
-	tests/integration/test_examples.sh tests/integration/test_install.sh tests/integration/test_tutorial.sh \
+	tests/integration/test_32bit.sh tests/integration/test_completion.sh tests/integration/test_conformance.py tests/integration/test_demo.sh tests/integration/test_doctor.sh \
+	tests/integration/test_examples.sh tests/integration/test_install.sh tests/integration/test_last_policy.sh tests/integration/test_tutorial.sh \
 	tests/integration/test_metrics.py tests/integration/test_policy.sh tests/integration/test_python.py \
 	tests/integration/test_newcomer.sh tests/integration/test_quiescence.py tests/integration/test_run.sh \
 	tests/integration/test_top.sh tests/integration/test_userevctl.sh \
@@ -122,7 +122,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
+	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
 	test_tracing.sh)
 # What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)

@@ -6,12 +6,35 @@
  */
 
 #include <grp.h>
+#include <poll.h>
 #include <pwd.h>
 #include <sys/stat.h>
 
 #include "client/ctl_doctor.h"
+#include "daemon/policy.h"
 #include "kernel/probe.h"
 #include "protocol/text.h"
+
+enum { CONTROL_MUTE_MS = 1000 }; /* for the admins' socket, once the clients' has kept us waiting */
+
+static const struct ctl_option doctor_options[] = {
+	{ "policy", "DIR[:DIR...]", "look for errors here where no daemon says where its files are", 1 },
+	{ 0 },
+};
+
+struct advice {
+	char text[512];
+};
+
+/* Where nobody listens. */
+static struct advice start_advice(const struct doctor *doctor, const char *in_container)
+{
+	struct advice advice;
+
+	snprintf(advice.text, sizeof(advice.text), "%s In a container, %s.", doctor_advice(doctor->state, false),
+		 in_container);
+	return advice;
+}
 
 static bool check_socket(struct doctor *doctor)
 {
@@ -25,7 +48,12 @@ static bool check_socket(struct doctor *doctor)
 				"Look with 'namei -l' which directory on the way may not be searched.",
 				"user %u may not look into the directory of %s", geteuid(), doctor->path);
 		else
-			finding(&doctor->findings, MARK_FAIL, "socket", greet_advice(doctor->ctl),
+			finding(&doctor->findings, MARK_FAIL, "socket",
+				start_advice(
+					doctor,
+					"mount the host's directory: '-v /run/userevd/client:/run/userevd/client:ro', "
+					"see userevd-containers(7)")
+					.text,
 				"there is none at %s: %s", doctor->path, strerror(error));
 		return false;
 	}
@@ -70,9 +98,9 @@ static bool check_permission(struct doctor *doctor)
 		break;
 	case -ECONNREFUSED:
 		finding(&doctor->findings, MARK_FAIL, "daemon",
-			"Start it again: 'systemctl restart userevd', or 'userevd --foreground'. In a container whose "
-			"mount is of the socket itself, mount its directory instead: a socket that is made again is "
-			"another one.",
+			start_advice(doctor, "mount the directory of the socket, not the socket itself: one that is "
+					     "made again is another one")
+				.text,
 			"the socket is there, but nobody listens: the daemon has ended");
 		break;
 	case -EPROTOTYPE:
@@ -109,9 +137,10 @@ static bool check_daemon(struct doctor *doctor)
 			"it refused the connection (%s): %s", refusal_name(greeting->refusal), greeting->sentence);
 		break;
 	case -ETIMEDOUT:
-		finding(&doctor->findings, MARK_FAIL, "daemon",
-			"Look what it does: 'systemctl status userevd', 'journalctl -u userevd'.",
-			"it takes the connection, but does not answer");
+		finding(&doctor->findings, MARK_FAIL, "daemon", doctor_advice(doctor->state, true), "%s",
+			doctor->state == DAEMON_BY_HAND || doctor->state == DAEMON_RUNS
+				? "it takes the connection, but does not answer"
+				: "systemd takes the connection, but there is no daemon that answers");
 		break;
 	case -EPROTO:
 		finding(&doctor->findings, MARK_FAIL, "daemon",
@@ -129,11 +158,46 @@ static bool check_daemon(struct doctor *doctor)
 	return false;
 }
 
+static void take_sentence(struct cursor row, const char *key, char *ret, size_t size)
+{
+	struct row_field field;
+	struct text sentence;
+
+	if (!row_find(row, key, &field) || field.type != ROW_STRING)
+		return;
+	sentence = text_make(ret, size);
+	text_safe(&sentence, (const char *)field.value, field.length);
+}
+
+/* What the daemon itself says: systemd takes connections for one that is not there. 0 or a negative errno. */
+static int ask_daemon(struct doctor *doctor)
+{
+	struct cursor row = { 0 };
+	int r = control_ask(doctor->control, KIND_STATUS);
+
+	if (r == 0 && !doctor->greeted &&
+	    poll(&(struct pollfd){ .fd = doctor->control->fd, .events = POLLIN }, 1, CONTROL_MUTE_MS) == 0)
+		r = -ETIMEDOUT;
+	if (r == 0)
+		r = control_next_row(doctor->control, &row);
+	take_sentence(row, "why", doctor->why, sizeof(doctor->why));
+	take_sentence(row, "guard", doctor->guard, sizeof(doctor->guard));
+	take_sentence(row, "note", doctor->note, sizeof(doctor->note));
+	take_sentence(row, "policy_note", doctor->policy_note, sizeof(doctor->policy_note));
+	take_sentence(row, "policy", doctor->policy, sizeof(doctor->policy));
+	return r > 0 ? 0 : r < 0 ? r : -EBADMSG;
+}
+
 static void check_control(struct doctor *doctor)
 {
 	const char *path = doctor->ctl->control_socket;
 	int r = control_open(path, &doctor->control);
 
+	if (r == 0) {
+		r = ask_daemon(doctor);
+		if (r < 0)
+			doctor->control = control_free(doctor->control);
+	}
 	if (r == 0)
 		finding(&doctor->findings, MARK_OK, "control", NULL, "user %u is an admin of the daemon at %s",
 			geteuid(), path);
@@ -144,28 +208,8 @@ static void check_control(struct doctor *doctor)
 	else
 		finding(&doctor->findings, MARK_NOTE, "control",
 			"Programs do not need it, and inside a container there should be none.",
-			"no daemon to be reached at %s: %s", path, strerror(-r));
-}
-
-static void take_sentence(struct cursor row, const char *key, char *ret, size_t size)
-{
-	struct text sentence = text_make(ret, size);
-	struct row_field field;
-
-	if (row_find(row, key, &field) && field.type == ROW_STRING)
-		text_safe(&sentence, (const char *)field.value, field.length);
-}
-
-/* What the daemon itself says about its backend, where it may be asked. */
-static void ask_daemon(struct doctor *doctor)
-{
-	struct cursor row = { 0 };
-
-	if (!doctor->control || control_ask_row(doctor->control, KIND_STATUS, &row) <= 0)
-		return;
-	take_sentence(row, "why", doctor->why, sizeof(doctor->why));
-	take_sentence(row, "guard", doctor->guard, sizeof(doctor->guard));
-	take_sentence(row, "note", doctor->note, sizeof(doctor->note));
+			r == -ETIMEDOUT ? "no daemon answers at %s" : "no daemon to be reached at %s: %s", path,
+			strerror(-r));
 }
 
 static void check_kernel_backend(struct doctor *doctor, uint16_t backend)
@@ -187,7 +231,6 @@ static void check_backend(struct doctor *doctor)
 {
 	uint16_t backend = doctor->greeting.welcome.backend;
 
-	ask_daemon(doctor);
 	if (backend != BACKEND_EMBEDDED)
 		check_kernel_backend(doctor, backend);
 	else
@@ -244,8 +287,10 @@ static void check_machine(struct doctor *doctor)
 
 static void examine(struct doctor *doctor)
 {
+	doctor->state = doctor_ask_systemd(doctor->path);
 	doctor->greeted = check_socket(doctor) && check_permission(doctor) && check_daemon(doctor);
 	check_control(doctor);
+	doctor_check_policy_files(doctor);
 	if (doctor->greeted)
 		check_backend(doctor);
 	check_machine(doctor);
@@ -264,14 +309,17 @@ static void examine(struct doctor *doctor)
 static int doctor_run(struct ctl *ctl)
 {
 	_cleanup_(freep) struct doctor *doctor = calloc(1, sizeof(*doctor));
+	const char *value;
 	int r;
 
-	ctl_no_options(ctl);
-	ctl_expect_arguments(ctl, 0, 0);
 	if (!doctor) {
 		ctl_error("out of memory.");
 		return EXIT_REFUSED;
 	}
+	string_copy(doctor->policy, sizeof(doctor->policy), POLICY_DIRECTORIES);
+	while (ctl_next_option(ctl, &value) != 0)
+		string_copy(doctor->policy, sizeof(doctor->policy), value);
+	ctl_expect_arguments(ctl, 0, 0);
 	doctor->ctl = ctl;
 	doctor->path = greet_socket(ctl);
 	doctor->fd = -1;
@@ -293,9 +341,10 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.arguments = "",
 	.summary = "why does it not work here, and what to do",
-	.help = "Looks for each cause by itself: the socket, permission, the daemon, its backend,\n"
-		"tracefs and the kernel, policy, quota, the status page, one record written and\n"
-		"read back. Exit status 0 if events work from here, 1 if not. The output is fit\n"
-		"for a bug report.",
+	.help = "Looks for each cause by itself: the socket, permission, the daemon and its units,\n"
+		"errors in the policy files, its backend, tracefs and the kernel, policy, quota,\n"
+		"the status page, one record written and read back. Exit status 0 if events work\n"
+		"from here, 1 if not. The output is fit for a bug report.",
+	.options = doctor_options,
 	.run = doctor_run,
 };

@@ -32,6 +32,15 @@ struct greeting {
 int greet(int fd, struct greeting *ret);
 void greeting_deinit(struct greeting *);
 
+/* As far as systemd knows it. */
+enum daemon_state {
+	DAEMON_BY_HAND,
+	DAEMON_SOCKETS_STOPPED,
+	DAEMON_STOPPED,
+	DAEMON_FAILED,
+	DAEMON_RUNS,
+};
+
 struct doctor {
 	struct ctl *ctl;
 	const char *path;
@@ -48,7 +57,16 @@ struct doctor {
 	char why[1024];
 	char guard[1024];
 	char note[1024];
+	char policy_note[1024];
+	char policy[4096]; /* directories */
+	enum daemon_state state;
 };
+
+/* ctl_doctor_host.c: what systemd says of the daemon behind a socket, and what to do then. */
+enum daemon_state doctor_ask_systemd(const char *path);
+const char *doctor_advice(enum daemon_state, bool mute);
+/* Errors in the policy files, which a daemon has not loaded or goes without. */
+void doctor_check_policy_files(struct doctor *);
 
 /* ctl_doctor_event.c: what can be tried once the daemon has welcomed us, in this order. */
 void doctor_check_registration(struct doctor *);

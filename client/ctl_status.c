@@ -115,6 +115,7 @@ static int print_status(struct ctl *ctl, struct tracing *tracing, struct cursor 
 	const struct output *output = &ctl->output;
 
 	print_daemon(output, row);
+	print_sentence(output, row, "Policy", "policy_note");
 	if (tracing->kernel) {
 		print_sentence(output, row, "Guard", "guard");
 		print_sentence(output, row, "Note", "note");

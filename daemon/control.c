@@ -13,6 +13,7 @@
 #include "daemon/lease.h"
 #include "daemon/listing.h"
 #include "daemon/reference.h"
+#include "daemon/reload.h"
 #include "daemon/reserve.h"
 #include "daemon/rules.h"
 #include "daemon/tenant.h"
@@ -126,6 +127,7 @@ static int next_status(struct listing *listing, struct packet *packet)
 	row_put_string(packet, "socket", daemon->options.socket);
 	row_put_string(packet, "control_socket", daemon->options.control_socket);
 	row_put_string(packet, "policy", daemon->options.policy);
+	row_put_string(packet, "policy_note", reload_note(daemon));
 	row_put_u64(packet, "page_bits", daemon->kernel->facts.page_bits);
 	row_put_u64(packet, "payload_max", daemon->kernel->facts.payload_max);
 	put_totals(packet, daemon);

@@ -358,6 +358,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		r = open_sockets(daemon);
 	if (r == 0)
 		r = unprivileged_become(daemon);
+	if (r == 0)
+		reload_keep_first(daemon);
 	if (r != 0) {
 		daemon_free(daemon);
 		return r;

@@ -60,14 +60,15 @@ static void say_ready(int fd)
 		log_warning("can't say that it is ready: %s", strerror(errno));
 }
 
-/* What is still to be found one day: the sockets' files, to be removed, and the policy's, to be read again. */
+/* What is still to be found one day: the sockets' files, to be removed, and the policy's, to be read again and kept. */
 static bool may_leave_directory(const struct options *options)
 {
 	const char *next = options->policy;
 
 	for (; next && *next == '/'; next = strchr(next, ':'))
 		next++;
-	return *options->socket == '/' && *options->control_socket == '/' && !next;
+	return *options->socket == '/' && *options->control_socket == '/' && !next &&
+	       (!options->state_directory || *options->state_directory == '/');
 }
 
 static void let_go_of_terminal(const struct options *options)

@@ -17,6 +17,8 @@ enum {
 	OPTION_BACKEND,
 	OPTION_GUARD,
 	OPTION_POLICY,
+	OPTION_STATE_DIRECTORY,
+	OPTION_STRICT_POLICY,
 	OPTION_ALLOW_PERSIST,
 	OPTION_USER,
 	OPTION_CAPACITY,
@@ -38,6 +40,8 @@ static const struct option long_options[] = {
 	{ "backend", required_argument, NULL, OPTION_BACKEND },
 	{ "guard", required_argument, NULL, OPTION_GUARD },
 	{ "policy", required_argument, NULL, OPTION_POLICY },
+	{ "state-directory", required_argument, NULL, OPTION_STATE_DIRECTORY },
+	{ "strict-policy", no_argument, NULL, OPTION_STRICT_POLICY },
 	{ "allow-persist", no_argument, NULL, OPTION_ALLOW_PERSIST },
 	{ "user", required_argument, NULL, OPTION_USER },
 	{ "capacity", required_argument, NULL, OPTION_CAPACITY },
@@ -69,6 +73,9 @@ static void print_help(void)
 	       "      --guard=MODE           require, prefer or off: what keeps clients from registering by themselves\n"
 	       "                             on the files that they are given (default: the policy's Guard=)\n"
 	       "      --policy=DIR[:DIR…]    where policy files are (default: where userevd.conf(5) says)\n"
+	       "      --state-directory=DIR  where the last policy without errors is kept, for a start with one that has some\n"
+	       "                             (default: $STATE_DIRECTORY, or nowhere)\n"
+	       "      --strict-policy        do not start with that; an older policy may allow more\n"
 	       "      --allow-persist        let clients ask for events that outlive them, where the policy says nothing\n"
 	       "      --user=NAME            whom to become when started as root (default userevd)\n"
 	       "      --max-events=N         events that one tenant may hold (default: the policy's DefaultMaxEvents=)\n"
@@ -179,6 +186,12 @@ static bool take_option(int option, struct options *options)
 	case OPTION_POLICY:
 		options->policy = optarg;
 		break;
+	case OPTION_STATE_DIRECTORY:
+		options->state_directory = optarg;
+		break;
+	case OPTION_STRICT_POLICY:
+		options->strict_policy = true;
+		break;
 	case OPTION_ALLOW_PERSIST:
 		options->allow_persist = true;
 		break;
@@ -235,6 +248,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.keeper_socket = "/run/userevd-keeper/keeper.sock",
 		.backend = "auto",
 		.policy = POLICY_DIRECTORIES,
+		.state_directory = getenv("STATE_DIRECTORY"),
 		.max_events = OPTIONS_UNSAID,
 		.ring_bytes = DEFAULT_RING_BYTES,
 		.patience = DEFAULT_PATIENCE,

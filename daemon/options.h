@@ -13,12 +13,13 @@ struct options {
 	const char *keeper_socket;
 	bool keeper_socket_said; /* so that it has to be there */
 	const char *backend;
-	const char *guard;   /* NULL: as the policy says */
-	const char *policy;  /* directories */
-	const char *user;    /* NULL: userevd, or nobody */
-	uint32_t capacity;   /* 0: what the backend can */
-	uint32_t page_bits;  /* 0: likewise */
-	uint32_t max_events; /* OPTIONS_UNSAID: as the policy says */
+	const char *guard;	     /* NULL: as the policy says */
+	const char *policy;	     /* directories */
+	const char *state_directory; /* NULL: nothing is kept */
+	const char *user;	     /* NULL: userevd, or nobody */
+	uint32_t capacity;	     /* 0: what the backend can */
+	uint32_t page_bits;	     /* 0: likewise */
+	uint32_t max_events;	     /* OPTIONS_UNSAID: as the policy says */
 	size_t ring_bytes;
 	uint32_t patience; /* seconds, with who says nothing or does not read its answers */
 	int log_level;
@@ -27,6 +28,7 @@ struct options {
 	bool exit_with_parent;
 	bool tenant_is_process;
 	bool allow_persist;
+	bool strict_policy; /* rather no daemon than one with an older policy */
 };
 
 enum { OPTIONS_RUN, OPTIONS_EXIT, OPTIONS_WRONG };

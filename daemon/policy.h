@@ -25,6 +25,18 @@ int policy_load(const char *directories, const char *root, struct problems *prob
 /* The same for these files alone, in their order. */
 int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret);
 
+/* The text of all files that were read, with their names: what policy_load_copy() makes the same policy of. */
+struct policy_copy {
+	char *bytes;
+	size_t size;
+};
+void policy_copy_deinit(struct policy_copy *);
+/* policy_load() that fills a copy, where that is not NULL; it may be filled in part where there is no policy. */
+int policy_load_copying(const char *directories, const char *root, struct problems *problems,
+			struct policy_copy *ret_copy, struct policy **ret);
+/* POLICY_E_WRONG also where it is no copy. */
+int policy_load_copy(const struct policy_copy *, struct problems *problems, struct policy **ret);
+
 struct policy *policy_ref(struct policy *);
 struct policy *policy_unref(struct policy *);
 /* Whether who asks is the only one that has it. */

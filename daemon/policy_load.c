@@ -231,8 +231,106 @@ int policy_load_text(struct policy *policy, const char *name, char *text, size_t
 	return reading.file ? read_text(&reading, text, length) : -ENOMEM;
 }
 
+/*
+ * --- a copy ---
+ *
+ * "userevd-policy 1", then for each file its length and name on a line of their own, its bytes, and a newline.
+ */
+
+static const char copy_magic[] = "userevd-policy 1\n";
+
+void policy_copy_deinit(struct policy_copy *copy)
+{
+	free(copy->bytes);
+	*copy = (struct policy_copy){ 0 };
+}
+
+static int copy_put(struct policy_copy *copy, const char *bytes, size_t size)
+{
+	char *grown = realloc(copy->bytes, copy->size + size);
+
+	if (!grown)
+		return -ENOMEM;
+	memcpy(grown + copy->size, bytes, size);
+	copy->bytes = grown;
+	copy->size += size;
+	return 0;
+}
+
+/* A name with a newline in it would be two lines: such a file goes by a name that has none. */
+static int copy_file(struct policy_copy *copy, const char *path, const char *text, size_t length)
+{
+	char head[4200];
+	int size = snprintf(head, sizeof(head), "%zu %s\n", length, strchr(path, '\n') ? "a file" : path);
+	int r = (size_t)size < sizeof(head) ? copy_put(copy, head, (size_t)size) : -ENOMEM;
+
+	if (r == 0)
+		r = copy_put(copy, text, length);
+	return r == 0 ? copy_put(copy, "\n", 1) : r;
+}
+
+/* The next file of a copy, cut out of it; false where that is not all there. */
+static bool next_of_copy(char **at, const char *end, char **ret_name, char **ret_text, size_t *ret_length)
+{
+	char *newline = memchr(*at, '\n', (size_t)(end - *at)), *name;
+
+	if (!newline || **at < '0' || **at > '9')
+		return false;
+	*newline = '\0';
+	errno = 0;
+	*ret_length = strtoul(*at, &name, 10);
+	*ret_text = newline + 1;
+	if (errno || *name != ' ' || *ret_length >= (size_t)(end - *ret_text) || (*ret_text)[*ret_length] != '\n')
+		return false;
+	(*ret_text)[*ret_length] = '\0';
+	*ret_name = name + 1;
+	*at = *ret_text + *ret_length + 1;
+	return true;
+}
+
+static int read_copy(struct policy *policy, char *bytes, size_t size, struct problems *problems)
+{
+	char *at = bytes + strlen(copy_magic), *name, *text;
+	size_t length;
+	int r = 0;
+
+	if (size < strlen(copy_magic) || memcmp(bytes, copy_magic, strlen(copy_magic)) != 0)
+		return POLICY_E_WRONG;
+	while (r == 0 && at < bytes + size)
+		r = next_of_copy(&at, bytes + size, &name, &text, &length)
+			    ? policy_load_text(policy, name, text, length, problems)
+			    : POLICY_E_WRONG;
+	return r;
+}
+
+/* Nothing of what has errors is used. */
+static int finish(int r, struct policy **policy, const struct problems *problems, struct policy **ret)
+{
+	if (r == 0)
+		policy_check_sections(*policy, problems);
+	if (r < 0 || problems->failed)
+		return -ENOMEM;
+	if (r > 0 || problems->errors > 0)
+		return POLICY_E_WRONG;
+	*ret = steal_pointer(*policy);
+	return 0;
+}
+
+int policy_load_copy(const struct policy_copy *copy, struct problems *problems, struct policy **ret)
+{
+	_cleanup_(policy_unrefp) struct policy *policy = policy_new();
+	_cleanup_(freep) char *bytes = malloc(copy->size + 1);
+
+	if (!policy || !bytes)
+		return -ENOMEM;
+	memcpy(bytes, copy->bytes, copy->size);
+	return finish(read_copy(policy, bytes, copy->size, problems), &policy, problems, ret);
+}
+
+/* --- files --- */
+
 /* 0 or -ENOMEM. */
-static int read_file(struct policy *policy, const char *path, struct problems *problems)
+static int read_file(struct policy *policy, const char *path, struct problems *problems, struct policy_copy *copy)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *text = NULL;
@@ -245,24 +343,26 @@ static int read_file(struct policy *policy, const char *path, struct problems *p
 		r = read_all(fd, &text, &length);
 	if (!text)
 		return cannot_read(path, -r, problems);
-	return policy_load_text(policy, path, text, length, problems);
+	r = copy ? copy_file(copy, path, text, length) : 0;
+	return r == 0 ? policy_load_text(policy, path, text, length, problems) : r;
 }
 
-int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret)
+static int load_files(char *const *files, size_t n, struct problems *problems, struct policy_copy *copy,
+		      struct policy **ret)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = policy_new();
 	int r = policy ? 0 : -ENOMEM;
 
+	if (r == 0 && copy)
+		r = copy_put(copy, copy_magic, strlen(copy_magic));
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = read_file(policy, files[i], problems);
-	if (r == 0)
-		policy_check_sections(policy, problems);
-	if (r < 0 || problems->failed)
-		return -ENOMEM;
-	if (problems->errors > 0)
-		return POLICY_E_WRONG;
-	*ret = steal_pointer(policy);
-	return 0;
+		r = read_file(policy, files[i], problems, copy);
+	return finish(r, &policy, problems, ret);
+}
+
+int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret)
+{
+	return load_files(files, n, problems, NULL, ret);
 }
 
 static int list_directories(const char *directories, const char *root, struct names *names, struct problems *problems)
@@ -284,7 +384,8 @@ static int list_directories(const char *directories, const char *root, struct na
 	return r;
 }
 
-int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret)
+int policy_load_copying(const char *directories, const char *root, struct problems *problems,
+			struct policy_copy *ret_copy, struct policy **ret)
 {
 	_cleanup_(names_deinit) struct names names = { 0 };
 	int r = list_directories(directories, root, &names, problems);
@@ -293,5 +394,10 @@ int policy_load(const char *directories, const char *root, struct problems *prob
 		return r;
 	if (names.n > 0)
 		qsort(names.path, names.n, sizeof(*names.path), compare_names);
-	return policy_load_files(names.path, names.n, problems, ret);
+	return load_files(names.path, names.n, problems, ret_copy, ret);
+}
+
+int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret)
+{
+	return policy_load_copying(directories, root, problems, NULL, ret);
 }

@@ -5,22 +5,25 @@
  * nothing in common with the rest of the daemon but what it was given, and what it leaves. Whoever asks while it is at work
  * may have changed a file that was read already, so then it is done once more.
  *
- * With an error anywhere the old policy stays as it is.
+ * With an error anywhere the old policy stays as it is; at the start, that is the one which a daemon before this one has kept.
  */
 
 #include "daemon/reload.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "daemon/capacity.h"
 #include "daemon/control.h"
 #include "daemon/daemon.h"
 #include "daemon/declared.h"
+#include "daemon/last_policy.h"
 #include "daemon/listing.h"
 #include "daemon/log.h"
 #include "daemon/rules.h"
 #include "daemon/systemd.h"
+#include "daemon/unprivileged.h"
 #include "protocol/row.h"
 
 TAILQ_HEAD(reload_listings, reload_listing);
@@ -29,7 +32,9 @@ TAILQ_HEAD(reload_listings, reload_listing);
 struct outcome {
 	unsigned references;
 	struct problems problems;
-	struct policy *policy; /* until it is adopted */
+	struct policy *policy;	 /* until it is adopted */
+	struct policy_copy copy; /* of it, for the next daemon */
+	int prepared;		 /* last_policy_prepare() */
 	size_t files, sections;
 	bool adopted;
 	int r;
@@ -48,6 +53,8 @@ struct reload {
 	struct reload_listings waiting; /* for this one */
 	struct reload_listings later;	/* for the next one */
 	ev_async w_done;
+	struct policy_copy first; /* until we are who is to write it */
+	char note[WIRE_SENTENCE_MAX + 1];
 };
 
 static struct outcome *outcome_new(void)
@@ -65,13 +72,15 @@ static struct outcome *outcome_unref(struct outcome *outcome)
 		return NULL;
 	problems_deinit(&outcome->problems);
 	policy_unref(outcome->policy);
+	policy_copy_deinit(&outcome->copy);
 	free(outcome);
 	return NULL;
 }
 
 static void read_files(const struct daemon *daemon, struct outcome *outcome)
 {
-	outcome->r = policy_load(daemon->options.policy, NULL, &outcome->problems, &outcome->policy);
+	outcome->r = policy_load_copying(daemon->options.policy, NULL, &outcome->problems,
+					 daemon->options.state_directory ? &outcome->copy : NULL, &outcome->policy);
 	if (outcome->r != 0)
 		return;
 	outcome->files = policy_count_files(outcome->policy);
@@ -112,13 +121,91 @@ static void adopt(struct daemon *daemon, struct outcome *outcome)
 	declared_adopt(daemon);
 }
 
+/* Once a policy is in force: the next daemon goes on with it. Without that this one is none the worse. */
+static void keep(struct daemon *daemon, int prepared)
+{
+	const char *directory = daemon->options.state_directory;
+	int r = prepared == 0 ? last_policy_commit(directory) : prepared;
+
+	daemon->reload->note[0] = '\0';
+	if (r < 0)
+		log_warning("can't keep the policy in %s for the next start: %s", directory, strerror(-r));
+}
+
+/* A Guard= of that policy's was heeded already, or came too late. */
+static bool has_our_guard(const struct daemon *daemon, const struct policy *policy)
+{
+	return !daemon->kernel ||
+	       policy_daemon(policy, POLICY_GUARD)->number == policy_daemon(daemon->policy, POLICY_GUARD)->number;
+}
+
+/* 0; or POLICY_E_WRONG after a sentence. */
+static int find_last(struct daemon *daemon, struct policy **ret, time_t *ret_since)
+{
+	_cleanup_(policy_unrefp) struct policy *policy = NULL;
+	_cleanup_(problems_deinit) struct problems problems = { 0 };
+	char buffer[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(buffer, sizeof(buffer));
+	int r = last_policy_read(daemon->options.state_directory, unprivileged_user(daemon), &policy, ret_since, &why);
+
+	if (r == 0 && !has_our_guard(daemon, policy))
+		text_printf(&why, "it has another Guard=");
+	else if (r == 0 && daemon->kernel && policy_check_capacity(policy, daemon->machine.capacity, &problems) != 0)
+		text_printf(&why, "there is no room for its reserves either");
+	if (buffer[0]) {
+		log_error("there is no last good policy to go on with: %s", buffer);
+		return POLICY_E_WRONG;
+	}
+	*ret = steal_pointer(policy);
+	return 0;
+}
+
+static int go_on_with_last(struct daemon *daemon)
+{
+	_cleanup_(policy_unrefp) struct policy *policy = NULL;
+	struct reload *reload = daemon->reload;
+	char since[64];
+	struct tm tm;
+	time_t time;
+	int r;
+
+	if (!daemon->options.state_directory || daemon->options.strict_policy)
+		return POLICY_E_WRONG;
+	r = find_last(daemon, &policy, &time);
+	if (r == 0)
+		r = rules_adopt(daemon, &policy);
+	if (r != 0)
+		return r;
+	policy_copy_deinit(&reload->first);
+	strftime(since, sizeof(since), "%F %T", localtime_r(&time, &tm));
+	snprintf(
+		reload->note, sizeof(reload->note),
+		"the policy files have errors: an older policy is in force, the last good one, loaded first on %s; correct "
+		"the files, and reload",
+		since);
+	log_error("%s", reload->note);
+	if (daemon->kernel)
+		capacity_look(daemon);
+	return 0;
+}
+
+static int say_wrong(int r)
+{
+	if (r == POLICY_E_WRONG)
+		log_error("the policy is not clear, so nothing is started; 'userevctl policy check' shows the same");
+	return r;
+}
+
 int reload_check_capacity(struct daemon *daemon)
 {
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
 	int r = policy_check_capacity(daemon->policy, daemon->machine.capacity, &problems);
 
 	log_problems(&problems);
-	return r;
+	/* What is in force already may be that. */
+	if (r == POLICY_E_WRONG && !daemon->reload->note[0])
+		r = go_on_with_last(daemon);
+	return say_wrong(r);
 }
 
 int reload_first(struct daemon *daemon)
@@ -131,12 +218,30 @@ int reload_first(struct daemon *daemon)
 	read_files(daemon, outcome);
 	adopt(daemon, outcome);
 	r = outcome->r;
-	if (r == POLICY_E_WRONG)
-		log_error("the policy is not clear, so nothing is started; 'userevctl policy check' shows the same");
-	else if (r < 0)
+	if (r == 0) {
+		daemon->reload->first = outcome->copy;
+		outcome->copy = (struct policy_copy){ 0 };
+	} else if (r == POLICY_E_WRONG) {
+		r = say_wrong(go_on_with_last(daemon));
+	} else {
 		log_error("the policy can't be read: %s", strerror(-r));
+	}
 	outcome_unref(outcome);
 	return r;
+}
+
+void reload_keep_first(struct daemon *daemon)
+{
+	struct policy_copy *first = &daemon->reload->first;
+
+	if (first->bytes)
+		keep(daemon, last_policy_prepare(daemon->options.state_directory, first));
+	policy_copy_deinit(first);
+}
+
+const char *reload_note(const struct daemon *daemon)
+{
+	return daemon->reload->note;
 }
 
 static void *run(void *data)
@@ -146,6 +251,11 @@ static void *run(void *data)
 	/* Here, since hundreds of sections take longer than anybody should have to wait. */
 	reload->unused = policy_unref(reload->unused);
 	read_files(reload->daemon, reload->outcome);
+	/* It waits for the disk. */
+	if (reload->outcome->copy.bytes && reload->outcome->r == 0)
+		reload->outcome->prepared =
+			last_policy_prepare(reload->daemon->options.state_directory, &reload->outcome->copy);
+	policy_copy_deinit(&reload->outcome->copy);
 	atomic_store(&reload->is_filled, true);
 	ev_async_send(reload->daemon->loop, &reload->w_done);
 	return NULL;
@@ -240,6 +350,8 @@ static void finish(struct reload *reload)
 
 	adopt(reload->daemon, outcome);
 	log_outcome(outcome);
+	if (outcome->adopted)
+		keep(reload->daemon, reload->daemon->options.state_directory ? outcome->prepared : LAST_POLICY_SAME);
 	tell_all(reload, outcome);
 	outcome_unref(outcome);
 }
@@ -330,6 +442,7 @@ void reload_deinit(struct daemon *daemon)
 	if (!reload)
 		return;
 	end_thread(reload);
+	policy_copy_deinit(&reload->first);
 	policy_unref(reload->superseded);
 	policy_unref(reload->unused);
 	ev_async_stop(daemon->loop, &reload->w_done);

@@ -9,8 +9,12 @@ struct reload;
 
 /* Once it is known how many events there can be: 0, or POLICY_E_WRONG after a line in the log. */
 int reload_check_capacity(struct daemon *);
-/* Reads them now. 0; POLICY_E_WRONG, and what is wrong with them has been logged; or a negative errno. */
+/* Reads them now, or what was kept of the last good ones. 0; POLICY_E_WRONG, and what is wrong with them has been logged; or a negative errno. */
 int reload_first(struct daemon *);
+/* With the daemon's own user: keeps what was read for the next daemon. */
+void reload_keep_first(struct daemon *);
+/* That an older policy is in force; "": it is what the files say, or said when they were read last. */
+const char *reload_note(const struct daemon *);
 
 /* Needs the daemon's loop. 0, or a negative errno. */
 int reload_init(struct daemon *);

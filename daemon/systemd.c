@@ -14,6 +14,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/reload.h"
 #include "daemon/tenant.h"
 
 static const char clients_name[] = "clients", control_name[] = "control";
@@ -118,8 +119,9 @@ static void make_status(const struct daemon *daemon, char *ret, size_t size)
 {
 	unsigned tenants = HASH_CNT(by_identity, daemon->tenants);
 
-	snprintf(ret, size, "%u tenant%s, %u of %u events", tenants, tenants == 1 ? "" : "s",
-		 daemon->machine.common + daemon->machine.filled, daemon->machine.capacity);
+	snprintf(ret, size, "%u tenant%s, %u of %u events%s", tenants, tenants == 1 ? "" : "s",
+		 daemon->machine.common + daemon->machine.filled, daemon->machine.capacity,
+		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
 }
 
 /* Whatever else is said, the status goes along. */

@@ -28,7 +28,7 @@ void systemd_close_sockets(struct systemd_sockets *);
 struct systemd {
 	ev_timer w_watchdog;
 	ev_timer w_status; /* until the status may be said again */
-	char told[64];	   /* the status that was said last */
+	char told[128];	   /* the status that was said last */
 };
 
 void systemd_init(struct daemon *);

@@ -23,12 +23,24 @@ void unprivileged_hide(void)
 }
 
 /* A user of our own, if the system has one; else the one who owns nothing. */
-static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
+static const struct passwd *look_up(const char *name)
 {
 	const struct passwd *user = getpwnam(name ? name : "userevd");
 
-	if (!user && !name)
-		user = getpwnam("nobody");
+	return user || name ? user : getpwnam("nobody");
+}
+
+uid_t unprivileged_user(const struct daemon *daemon)
+{
+	const struct passwd *user = geteuid() == 0 ? look_up(daemon->options.user) : NULL;
+
+	return user ? user->pw_uid : geteuid();
+}
+
+static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
+{
+	const struct passwd *user = look_up(name);
+
 	if (!user) {
 		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
 		return -ENOENT;

@@ -3,7 +3,14 @@
 
 /* What a daemon that was started as root does about it. */
 
+#include <sys/types.h>
+
 struct daemon;
+
+/* Nobody who is not root may look into this process, whose clients' fds and policy are theirs alone. */
+void unprivileged_hide(void);
+/* Whom we shall have become: ourselves where we are not root, or there is no such user. */
+uid_t unprivileged_user(const struct daemon *);
 
 /*
  * With everything open that only root may open: becomes --user=, without any privilege, for good. What only root can remove at

@@ -1,0 +1,223 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What is broken, and what doctor says of it: a table. Each line is a situation, made for real, and the sentence (and the advice on
+# the next line) that a person has to read then. Only systemd is played, on machines where it is not the first process: by a
+# `systemctl` that prints what the real one prints. With a kernel that has user_events there are some situations more.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+socket=$scratch/socket control=$scratch/control
+trap 'end_all; rm -rf "$scratch"' EXIT
+export TMPDIR=$scratch PATH=$scratch/bin:$PATH
+unset STATE_DIRECTORY USEREV_SOCKET USEREV_CONTROL_SOCKET USEREVCTL_WIDTH NO_COLOR NOTIFY_SOCKET INVOCATION_ID
+ctl=$B/userevctl
+mkdir "$scratch/policy.d" "$scratch/bin"
+: >"$scratch/pids"
+install "$B/userevctl" "$scratch/userevctl"
+
+end_all()
+{
+	while read -r pid; do
+		kill -CONT "$pid" 2>/dev/null
+		kill "$pid" 2>/dev/null || continue
+		while kill -0 "$pid" 2>/dev/null; do
+			sleep 0.02
+		done
+	done <"$scratch/pids"
+	: >"$scratch/pids"
+}
+
+as_nobody()
+{
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+policy()
+{
+	printf "$1" >"$scratch/policy.d/10.conf"
+}
+
+# daemon [OPTION…]: one that answers.
+daemon()
+{
+	"$B/userevd" --foreground --policy="$scratch/policy.d" --socket="$socket" --control-socket="$control" "$@" \
+		>"$scratch/log" 2>&1 &
+	echo $! >>"$scratch/pids"
+	for _ in $(seq 1200); do
+		"$ctl" --control-socket="$control" status >/dev/null 2>&1 && return
+		kill -0 $! 2>/dev/null || return
+		sleep 0.05
+	done
+}
+
+# listener PATH…: as systemd has them for a daemon that it does not start.
+listener()
+{
+	python3 -c '
+import socket, sys, time
+sockets = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for path in sys.argv[1:]]
+for one, path in zip(sockets, sys.argv[1:]):
+    one.bind(path)
+    one.listen()
+time.sleep(600)' "$@" &
+	echo $! >>"$scratch/pids"
+	for path in "$@"; do
+		until [ -S "$path" ]; do
+			sleep 0.02
+		done
+	done
+}
+
+# systemd SOCKETS SERVICE: the states of both units, of which the first is for our socket.
+systemd()
+{
+	printf '#!/bin/sh\ncat <<END\nLoadState=loaded\nActiveState=%s\nListen=%s (SequentialPacket)\n\nLoadState=loaded\nActiveState=%s\nEND\n' \
+		"$1" "$socket" "$2" >"$scratch/bin/systemctl"
+	chmod +x "$scratch/bin/systemctl"
+}
+
+no_systemd()
+{
+	printf '#!/bin/sh\nexit 1\n' >"$scratch/bin/systemctl"
+	chmod +x "$scratch/bin/systemctl"
+}
+
+# row SENTENCE MARK-AND-SENTENCE [ADVICE [COMMAND…]]: what doctor says, and behind it, on the next line, what to do; then the
+# situation is over unless $stays is set.
+row()
+{
+	local situation=$1 sentence=$2 advice=${3:-}
+	shift $(($# < 3 ? $# : 3))
+	[ $# -gt 0 ] || set -- "$ctl"
+	"$@" --socket="$socket" --control-socket="$control" doctor --policy="$scratch/policy.d" >"$scratch/said" 2>&1
+	check "$situation: $sentence" grep -A1 -E -- "$sentence" "$scratch/said"
+	[ -z "$advice" ] || check "… and what to do" grep -qE -- "$advice" <(grep -A1 -E -- "$sentence" "$scratch/said")
+	[ -n "${stays:-}" ] || over
+	[ $checks_failed -eq "${failed_before:-0}" ] || sed 's/^/      /' "$scratch/said"
+	failed_before=$checks_failed
+}
+
+says_not()
+{
+	check "… and not '$1'" bash -c "! grep -qE -- '$1' '$scratch/said'"
+}
+
+over()
+{
+	end_all
+	no_systemd
+	rm -rf "$socket" "$control" "$scratch/policy.d"/*
+}
+over
+
+# --- no daemon ---
+
+row 'nothing there, nor units' '\[fail\] socket: there is none' "Start one: 'userevd --foreground'. In a container, mount"
+systemd inactive inactive
+row 'sockets stopped' '\[fail\] socket: there is none' "sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'"
+systemd failed failed
+row 'sockets failed' '\[fail\] socket: there is none' "sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'"
+# (Who has another user leaves a process that removes the files.)
+daemon --user=root
+kill -KILL "$(cat "$scratch/pids")" && wait 2>/dev/null
+row 'a stale socket, by hand' '\[fail\] daemon: the socket is there, but nobody listens' "Start one: 'userevd --foreground'"
+systemd inactive inactive
+listener "$socket"
+kill -KILL "$(cat "$scratch/pids")" && wait 2>/dev/null
+row 'a stale socket, units stopped' '\[fail\] daemon: the socket is there, but nobody listens' 'sockets are stopped'
+systemd active active
+row 'a socket that somebody removed' '\[fail\] socket: there is none' "'systemctl restart userevd.socket'"
+: >"$socket"
+row 'another file in its place' '\[fail\] socket: .* is not a socket' 'Remove it'
+
+# --- somebody listens, and does not answer ---
+
+systemd active inactive
+listener "$socket" "$control"
+stays=yes row 'a socket of systemd, and no daemon' '\[fail\] daemon: systemd takes the connection, but there is no daemon' "'systemctl start userevd'"
+says_not 'is an admin'
+over
+systemd active failed
+listener "$socket" "$control"
+policy '[/a]\nMaxEvents=5\n[/b]\nMaxEvents=many\nMaxConnections=few\n'
+stays=yes row 'a broken policy at the start' '\[fail\] daemon: systemd takes the connection, but there is no daemon' 'journalctl -u userevd'
+row '… and which line' '\[fail\] policy files: 2 errors are in them; no daemon starts with them' 'policy.d/10.conf:4: MaxEvents=many: not a number'
+daemon
+kill -STOP "$(cat "$scratch/pids")"
+row 'a daemon that hangs, by hand' '\[fail\] daemon: it takes the connection, but does not answer' 'Look at its log'
+systemd active active
+listener "$socket" "$control"
+row 'a daemon that hangs, a unit' '\[fail\] daemon: it takes the connection, but does not answer' "'systemctl status userevd'"
+
+# --- a daemon that answers ---
+
+if [ "$(id -u)" = 0 ]; then
+	daemon
+	chmod 0600 "$socket"
+	row 'no permission' '\[fail\] permission: user 65534 may not connect; the socket is root:root.s with mode 0600' 'SocketMode=' \
+		as_nobody "$scratch/userevctl"
+fi
+policy '[/nowhere]\nReserveEvents=5\n'
+daemon --state-directory="$scratch/state" --user=root
+end_all
+policy '[/nowhere]\nReserveEvents=many\n'
+daemon --state-directory="$scratch/state" --user=root
+row 'a broken policy, and the last good one' '\[note\] policy files: .*an older policy is in force' '10.conf:2: ReserveEvents=many'
+daemon
+policy '[/nowhere]\nReserveEvents=many\n'
+row 'files that were broken since' '\[note\] policy files: 1 error is in them; the daemon has not loaded them' '10.conf:2: ReserveEvents=many'
+policy '[Daemon]\nDefaultMaxEvents=0\n'
+daemon
+row 'a quota that is full' '\[fail\] quota: the registration of a test event was refused: .*0 of 0 events' 'hold many events'
+policy '[/]\nDenyEvents=userevctl_*\n[/**]\nDenyEvents=userevctl_*\n'
+daemon
+row 'a name that is denied' '\[fail\] policy: the registration of a test event was refused: .*userevctl_doctor' "policy for this tenant"
+daemon --backend=embedded
+stays=yes row 'without the kernel' '\[note\] backend: embedded: the daemon itself records'
+if [ ! -d /sys/kernel/tracing/events ] || [ ! -e /sys/kernel/tracing/user_events_data ]; then
+	row 'no user_events in the kernel' '\[note\] kernel: (it has no user_events|whether it has user_events)' 'embedded backend works without'
+fi
+check 'that is no obstacle' grep -q '^Events work from here' "$scratch/said"
+over
+
+# --- a kernel that has them, and no guard ---
+
+own_cgroup()
+{
+	mkdir -p /sys/fs/cgroup/doctor.slice/given/inner &&
+		python3 -c 'import os; os.setxattr("/sys/fs/cgroup/doctor.slice/given", "user.delegate", b"1")' &&
+		echo $BASHPID >/sys/fs/cgroup/doctor.slice/given/inner/cgroup.procs && exec "$@"
+}
+
+if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
+	daemon --guard=off
+	row 'root on a plain host, nothing guards' '\[note\] guard: off|\[ok\] +backend: status-page' ''
+	daemon --guard=off
+	stays=yes row 'root in a cgroup that was given away, nothing guards' \
+		'\[fail\] policy: nothing guards data files here, and user 0 may be root of the machine' 'userevd-guard\(8\).*AllowHost[A-Za-z]*=yes' \
+		eval own_cgroup "$ctl"
+	says_not 'in a container,'
+	over
+	rmdir /sys/fs/cgroup/doctor.slice/given/inner /sys/fs/cgroup/doctor.slice/given /sys/fs/cgroup/doctor.slice
+fi
+
+# --- whoever started it, nobody else looks into it ---
+
+if [ "$(id -u)" = 0 ]; then
+	mkdir "$scratch/nobody" && chown 65534 "$scratch/nobody"
+	install "$B/userevd" "$scratch/userevd"
+	as_nobody "$scratch/userevd" --foreground --policy="$scratch/policy.d" --socket="$scratch/nobody/socket" \
+		--control-socket="$scratch/nobody/control" >"$scratch/log" 2>&1 &
+	pid=$!
+	echo $pid >>"$scratch/pids"
+	until [ -S "$scratch/nobody/control" ]; do
+		sleep 0.02
+	done
+	# What is not dumpable is root's in /proc.
+	check 'a daemon of an ordinary user is not dumpable' [ "$(stat -c %u /proc/$pid/environ)" = 0 ]
+	check '… and works' as_nobody "$scratch/userevctl" --socket="$scratch/nobody/socket" --control-socket="$scratch/nobody/control" doctor
+fi
+sum_up

@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A daemon that is started with errors in the policy goes on with the last one that had none: loudly, and trusting nobody with it.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+trap 'stop; rm -rf "$scratch"' EXIT
+export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TMPDIR=$scratch
+unset STATE_DIRECTORY USEREVCTL_WIDTH NO_COLOR NOTIFY_SOCKET INVOCATION_ID
+ctl=$B/userevctl
+state=$scratch/state kept=$scratch/state/policy file=$scratch/policy.d/10.conf
+mkdir "$scratch/policy.d"
+
+# start [OPTION…]: 0 once it answers; else its exit status. As root it stays root: which files are whose is the subject here.
+start()
+{
+	: >"$scratch/log"
+	"$B/userevd" --foreground --backend=embedded --user=root --policy="$scratch/policy.d" --socket="$USEREV_SOCKET" \
+		--control-socket="$USEREV_CONTROL_SOCKET" "$@" >"$scratch/log" 2>&1 &
+	local daemon=$!
+	echo $daemon >"$scratch/pid"
+	for _ in $(seq 1200); do
+		"$ctl" status >/dev/null 2>&1 && return 0
+		kill -0 $daemon 2>/dev/null || { wait $daemon; return; }
+		sleep 0.05
+	done
+	return 99
+}
+
+# check() runs what it checks in a shell of its own, so that the daemon may be another shell's child.
+stop()
+{
+	local daemon
+	daemon=$(cat "$scratch/pid" 2>/dev/null) || return 0
+	rm "$scratch/pid"
+	kill "$daemon" 2>/dev/null || return 0
+	while kill -0 "$daemon" 2>/dev/null; do
+		sleep 0.02
+	done
+}
+
+restart()
+{
+	stop
+	start "$@"
+}
+
+exits()
+{
+	local wanted=$1 status
+	shift
+	"$@"
+	status=$?
+	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; cat "$scratch/log"; return 1; }
+}
+
+logged()
+{
+	grep -qE -- "$1" "$scratch/log" || { cat "$scratch/log"; return 1; }
+}
+
+says()
+{
+	local pattern=$1 output
+	shift
+	output=$("$@" 2>&1)
+	printf '%s\n' "$output"
+	grep -qE -- "$pattern" <<<"$output"
+}
+
+# What is in force: so many events for each.
+in_force()
+{
+	"$ctl" emit --socket="$USEREV_SOCKET" 'one u32 n' n=1 >/dev/null 2>&1
+	[ "$("$ctl" status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["reserved"])')" = "$1" ]
+}
+
+policy()
+{
+	printf "$1" >"$file"
+}
+
+is_silent()
+{
+	! "$ctl" status | grep -q 'older policy' && ! grep -q 'older policy' "$scratch/log"
+}
+
+# What was kept is not used by a daemon that finds it like that.
+not_used()
+{
+	stop
+	exits 78 start --state-directory="$state" && logged "$1"
+	local result=$?
+	stop
+	return $result
+}
+
+good='[/nowhere]\nReserveEvents=5\n'
+wrong='[/nowhere]\nReserveEvents=9\n[/else]\nMaxEvents=many\nMaxConnections=few\n'
+
+policy "$wrong"
+check 'errors and nothing kept: nothing is started' exits 78 start
+check '… nor with an empty directory' exits 78 start --state-directory="$state"
+check '… and the log says why there is nothing to go on with' logged 'no last good policy to go on with: none is kept in'
+
+policy "$good"
+check 'a policy without errors is kept' start --state-directory="$state"
+check '… in a file that nobody else can read' [ "$(stat -c '%a %F' "$kept" "$state" | sort | tr '\n' ,)" = '600 regular file,700 directory,' ]
+check '… without a word' is_silent
+policy "$wrong"
+check 'a reload with errors is refused' exits 1 "$ctl" reload
+check '… and a start with them goes on with what was kept' restart --state-directory="$state"
+check '… as the policy was' in_force 5
+check '… with each error in the log' logged 'policy.d/10.conf:4: MaxEvents=many'
+check '… the second one, too' logged 'policy.d/10.conf:5: MaxConnections=few'
+check '… and the consequence' logged 'the policy files have errors: an older policy is in force, the last good one, loaded first on 20'
+check '… and in the status' says 'Policy: the policy files have errors: an older policy is in force' "$ctl" status
+check '… and in what doctor says' says '\[note\] policy files: the policy files have errors: an older policy' "$ctl" doctor
+check '… with the first error' says '10.conf:4: MaxEvents=many' "$ctl" doctor
+check 'another start goes on with it again' restart --state-directory="$state"
+check '… as the policy was' in_force 5
+stop
+check 'an admin who prefers none gets none' exits 78 start --state-directory="$state" --strict-policy
+STATE_DIRECTORY=$state start
+check 'the directory that a service has is taken from its environment' in_force 5
+
+policy '[/nowhere]\nReserveEvents=7\n'
+check 'files that were corrected are loaded' exits 0 "$ctl" reload
+check "… and the status is silent again" bash -c "! '$ctl' status | grep -q 'older policy'"
+policy "$wrong"
+check '… and kept: the next start goes on with these' restart --state-directory="$state"
+check '… as they were' in_force 7
+echo garbage >"$state/policy.new"
+policy '[/nowhere]\nReserveEvents=8\n'
+check 'what a daemon left that was killed as it wrote is in nobody'"'"'s way' exits 0 "$ctl" reload
+policy "$wrong"
+check '… and what came then is kept' restart --state-directory="$state"
+check '… as it was' in_force 8
+
+# More reserves than there is room for are known once it is known how many events there can be.
+policy '[/nowhere]\nReserveEvents=60000\n'
+check 'a policy for which there is no room is one with errors' restart --state-directory="$state" --capacity=100
+check '… and the last one goes on' in_force 8
+stop
+check '… unless there is no room for that, either' exits 78 start --state-directory="$state" --capacity=4
+check '… which is said' logged 'there is no room for its reserves either'
+policy "$wrong"
+
+cp "$kept" "$scratch/copy"
+printf '[Daemon]\n' >>"$kept"
+check 'what is kept and damaged is not used' not_used 'damaged, or has errors itself'
+head -c -3 "$scratch/copy" >"$kept"
+check '… nor what is cut short' not_used 'damaged, or has errors itself'
+: >"$kept"
+check '… nor what is empty' not_used 'damaged, or has errors itself'
+cp "$scratch/copy" "$kept" && chmod 0622 "$kept"
+check '… nor what others can write' not_used 'could have written it'
+chmod 0600 "$kept" && chmod 0777 "$state"
+check '… or replace' not_used 'could have written it'
+chmod 0700 "$state" && rm "$kept" && ln -s "$scratch/copy" "$kept"
+check '… nor what a link leads to' not_used "can't be read"
+rm "$kept" && cp "$scratch/copy" "$kept"
+if [ "$(id -u)" = 0 ]; then
+	chown 4711 "$kept"
+	check '… nor what is another user'"'"'s' not_used 'could have written it'
+	chown 0 "$kept" && chown 4711 "$state"
+	check '… or in whose directory it is' not_used 'could have written it'
+	chown 0 "$state"
+fi
+check 'the same as it was is used' start --state-directory="$state"
+check '… as it was' in_force 8
+stop
+policy "$good"
+: >"$scratch/plain"
+check 'a directory that is none is no obstacle' start --state-directory="$scratch/plain"
+check '… which is said' logged "can't keep the policy in .*/plain for the next start"
+sum_up
