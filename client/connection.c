@@ -157,7 +157,7 @@ int connection_welcome(struct userev *userev, struct reply *reply)
 	r = streams_take(userev, reply, 1, &streams);
 	if (r < 0)
 		return r;
-	r = page_map(reply->fds.fd[0], &userev->page);
+	r = page_map(reply->fds.fd[0], userev->candidate, &userev->page);
 	if (r < 0)
 		return r;
 	userev->fd = fd_steal(&userev->candidate);

@@ -117,6 +117,25 @@ static bool check_permission(struct doctor *doctor)
 	return false;
 }
 
+/* Not only in containers: the daemon knows that the cgroup is not the machine's own, and no more. */
+bool doctor_find_unguarded_root(struct doctor *doctor, const char *refusal)
+{
+	const char *key = strstr(refusal, "AllowHost");
+	char advice[256];
+
+	if (!key)
+		return false;
+	snprintf(
+		advice, sizeof(advice),
+		"Be another user, get the guard where the kernel has it (userevd-guard(8)), or ask the admin for %.*s=yes.",
+		(int)strcspn(key, "= "), key);
+	finding(&doctor->findings, MARK_FAIL, "guard", advice,
+		"nothing guards data files here, and user %u may be root of the machine: in a cgroup that is not the "
+		"machine's own it gets none",
+		geteuid());
+	return true;
+}
+
 static bool check_daemon(struct doctor *doctor)
 {
 	const struct greeting *greeting = &doctor->greeting;
@@ -130,6 +149,8 @@ static bool check_daemon(struct doctor *doctor)
 		finding(&doctor->findings, MARK_OK, "daemon", NULL, "it answers; here is tenant %s", buffer);
 		return true;
 	case -EREMOTEIO:
+		if (doctor_find_unguarded_root(doctor, greeting->sentence))
+			break;
 		finding(&doctor->findings, MARK_FAIL, "daemon",
 			greeting->refusal == REFUSAL_TOO_MANY_CONNECTIONS
 				? "Look which programs hold connections: 'userevctl events', as an admin."

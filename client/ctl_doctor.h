@@ -68,6 +68,9 @@ const char *doctor_advice(enum daemon_state, bool mute);
 /* Errors in the policy files, which a daemon has not loaded or goes without. */
 void doctor_check_policy_files(struct doctor *);
 
+/* Whether the refusal is for want of a guard; then that is said, and what helps. */
+bool doctor_find_unguarded_root(struct doctor *, const char *refusal);
+
 /* ctl_doctor_event.c: what can be tried once the daemon has welcomed us, in this order. */
 void doctor_check_registration(struct doctor *);
 void doctor_check_quota(struct doctor *);

@@ -63,25 +63,6 @@ static const char *registration_advice(int error)
 	}
 }
 
-/* Not only in containers: the daemon knows of a cgroup that it is not the host's own, and no more. False: it is about other things. */
-static bool find_unguarded_root(struct doctor *doctor, const char *refusal)
-{
-	const char *key = strstr(refusal, "AllowHost");
-	char advice[WIRE_TENANT_MAX + 256];
-
-	if (!key)
-		return false;
-	snprintf(
-		advice, sizeof(advice),
-		"Get the guard (userevd-guard(8)), be another user, or ask the admin for %.*s=yes in a section for %s.",
-		(int)strcspn(key, "= "), key, make_safe(doctor->greeting.tenant).text);
-	finding(&doctor->findings, MARK_FAIL, "policy", advice,
-		"nothing guards data files here, and user %u may be root of the machine: it gets none in a cgroup that "
-		"policy does not call the machine's own",
-		geteuid());
-	return true;
-}
-
 void doctor_check_registration(struct doctor *doctor)
 {
 	int r;
@@ -95,7 +76,7 @@ void doctor_check_registration(struct doctor *doctor)
 	r = userev_register(doctor->userev, &doctor->event, TEST_DESCRIPTION, 0);
 	if (r < 0) {
 		doctor->over_quota = r == -EDQUOT;
-		if (find_unguarded_root(doctor, userev_refusal()))
+		if (doctor_find_unguarded_root(doctor, userev_refusal()))
 			return;
 		finding(&doctor->findings, MARK_FAIL, r == -EDQUOT ? "quota" : "policy", registration_advice(r),
 			"the registration of a test event was refused: %s", make_safe(userev_refusal()).text);

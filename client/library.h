@@ -259,8 +259,8 @@ int request_send(const struct userev *, const struct packet *);
 void request_note(struct userev *, uint16_t answer, uint16_t count);
 
 /* page.c */
-/* Maps the page, or puts it in the place of the one that is mapped at `*page`. -EPROTO where it is no page. */
-int page_map(int fd, uint8_t **page);
+/* Maps the page that came over `socket`, or puts it in the place of the one at `*page`. -EPROTO where it is no page, or might not stay one. */
+int page_map(int fd, int socket, uint8_t **page);
 void page_unmap(uint8_t *page);
 /* Whether records may go there: they can neither block nor raise a signal. */
 bool fd_is_data_file(int fd);

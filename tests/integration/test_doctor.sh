@@ -186,19 +186,19 @@ over
 # --- a kernel that has them, and no guard ---
 
 own_cgroup()
-{
+(
 	mkdir -p /sys/fs/cgroup/doctor.slice/given/inner &&
 		python3 -c 'import os; os.setxattr("/sys/fs/cgroup/doctor.slice/given", "user.delegate", b"1")' &&
-		echo $BASHPID >/sys/fs/cgroup/doctor.slice/given/inner/cgroup.procs && exec "$@"
-}
+		echo "$BASHPID" >/sys/fs/cgroup/doctor.slice/given/inner/cgroup.procs && "$@"
+)
 
 if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
 	daemon --guard=off
 	row 'root on a plain host, nothing guards' '\[note\] guard: off|\[ok\] +backend: status-page' ''
 	daemon --guard=off
 	stays=yes row 'root in a cgroup that was given away, nothing guards' \
-		'\[fail\] policy: nothing guards data files here, and user 0 may be root of the machine' 'userevd-guard\(8\).*AllowHost[A-Za-z]*=yes' \
-		eval own_cgroup "$ctl"
+		'\[fail\] guard: nothing guards data files here, and user 0 may be root of the machine' 'userevd-guard\(8\).*AllowHost[A-Za-z]*=yes' \
+		own_cgroup "$ctl"
 	says_not 'in a container,'
 	over
 	rmdir /sys/fs/cgroup/doctor.slice/given/inner /sys/fs/cgroup/doctor.slice/given /sys/fs/cgroup/doctor.slice

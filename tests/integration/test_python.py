@@ -224,9 +224,18 @@ class Liar:
         self.thread.join(PATIENCE)
 
 
-def page_file(size=4096):
-    file = tempfile.TemporaryFile()
+def page_file(size=4096, seals=2, mode=0o777):
+    file = os.fdopen(os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "wb")
     file.write(bytes([255]) * size)  # where it is mapped, everything is on
+    file.flush()
+    os.fchmod(file.fileno(), mode)
+    fcntl.fcntl(file.fileno(), 1033, seals)  # F_ADD_SEALS: 2 is F_SEAL_SHRINK
+    return file
+
+
+def disk_file():
+    file = tempfile.TemporaryFile()
+    file.write(bytes([255]) * 4096)
     file.flush()
     return file
 
@@ -244,7 +253,8 @@ def pipe_file():
     return os.fdopen(ours, "rb")
 
 
-FILES = {"page": page_file, "short": lambda: page_file(100), "stream": stream_file, "blocking": lambda: stream_file(True),
+FILES = {"page": page_file, "short": lambda: page_file(100), "empty": lambda: page_file(0), "disk": disk_file,
+         "loose": lambda: page_file(seals=0), "own": lambda: page_file(seals=0, mode=0o644), "stream": stream_file, "blocking": lambda: stream_file(True),
          "pipe": pipe_file}
 GOOD = (packet(2, 1, welcome()), ["page"], packet(4, 2, registered(), [1]), ["stream"])
 
@@ -253,7 +263,7 @@ def lies():
     first, first_files, second, second_files = GOOD
     for name, data, files in [
             ("WELCOME without a page", first, []), ("with two pages", first, ["page", "page"]), ("a page that is too short", first, ["short"]),
-            ("a page that is a pipe", first, ["pipe"]), ("a short WELCOME", first[:30], ["page"]), ("nothing but a header", first[:16], ["page"]),
+            ("a page that is empty", first, ["empty"]), ("a page that is a pipe", first, ["pipe"]), ("a short WELCOME", first[:30], ["page"]), ("nothing but a header", first[:16], ["page"]),
             ("half a header", first[:7], []), ("another kind", packet(4, 1, welcome()), ["page"]), ("another serial", packet(2, 7, welcome()), ["page"]),
             ("bits beyond the page", packet(2, 1, welcome(page_bits=32769)), ["page"]), ("no page at all", packet(2, 1, welcome(page_bytes=0, page_bits=0)), ["page"]),
             ("batches of nothing", packet(2, 1, welcome(batch_max=0)), ["page"]), ("packets of nothing", packet(2, 1, welcome(packet_max=0)), ["page"]),
@@ -269,7 +279,34 @@ def lies():
         yield f"REGISTERED: {name}", first, first_files, data, files
 
 
+def is_page_of_others(kind):
+    """Whether a program that is no root's takes such a page from a daemon that isn't, either."""
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.getuid() == 0:
+                os.setresuid(65534, 65534, 65534)
+            with scratch_directory() as directory:
+                liar = Liar(directory, GOOD[0], [kind], *GOOD[2:])
+                client = userev.Userev(liar.path, deadline=LONG)
+                status = int(client.event("true u32 n").enabled)
+                client.close()
+                liar.end()
+        except BaseException:
+            traceback.print_exc()
+            status = 2
+        os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+def check_pages_of_others():
+    for kind, wanted in {"page": True, "own": True, "loose": False, "disk": False}.items():
+        check(f"a page of kind '{kind}' is {'taken' if wanted else 'refused'} from another user's daemon",
+              differs(is_page_of_others(kind), wanted))
+
+
 def check_liars():
+    check_pages_of_others()
     with scratch_directory() as directory:
         for name, *answers in lies():
             before = open_fds()

@@ -208,6 +208,15 @@ static inline int fake_memfd(off_t size)
 	return fd;
 }
 
+/* As a daemon's: nobody can shorten it. */
+static inline int fake_page_file(void)
+{
+	int fd = fake_memfd(WIRE_PAGE_BYTES);
+
+	ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	return fd;
+}
+
 static inline void fake_add_stream(struct fake *fake, struct fake_connection *connection, struct fake_answer *answer,
 				   enum mischief mischief)
 {
@@ -595,7 +604,7 @@ static inline int fake_listen(const char *path, int backlog)
 
 static inline void fake_start(struct fake *fake)
 {
-	fake->page_fd = fake_memfd(WIRE_PAGE_BYTES);
+	fake->page_fd = fake_page_file();
 	fake->page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fake->page_fd, 0);
 	ck_assert_ptr_ne(fake->page, MAP_FAILED);
 	ck_assert_int_eq(pipe2(fake->stop, O_CLOEXEC), 0);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -995,6 +998,112 @@ TEST(a_strange_welcome_is_no_connection_and_leaves_nothing_behind)
 }
 END_TEST
 
+/* Whether a page is taken from that peer: 0 or a negative errno. */
+static int try_page(int fd, int socket)
+{
+	uint8_t *page = NULL;
+	int r = page_map(fd, socket, &page);
+
+	page_unmap(page);
+	return r;
+}
+
+static int own_page(uid_t owner, mode_t mode)
+{
+	int fd = fake_memfd(WIRE_PAGE_BYTES);
+
+	ck_assert_int_eq(fchmod(fd, mode), 0);
+	if (owner != geteuid())
+		ck_assert_int_eq(fchown(fd, owner, (gid_t)-1), 0);
+	return fd;
+}
+
+enum { STRANGER = 4711 };
+
+/* Of a daemon that is no root. Exits with 0, or the line that is wrong. */
+static void try_pages_of(uid_t peer, const int *fds, const int *wanted, size_t n)
+{
+	int ends[2];
+
+	if (geteuid() == 0 && setresuid(peer, peer, peer) < 0)
+		_exit(100);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		_exit(101);
+	for (size_t i = 0; i < n; i++)
+		if (try_page(fds[i], ends[0]) != wanted[i])
+			_exit((int)i + 1);
+	_exit(0);
+}
+
+TEST(page_that_peer_may_shorten_is_refused)
+{
+	const bool root = geteuid() == 0;
+	const uid_t peer = root ? 65534 : geteuid();
+	const int fds[] = {
+		fake_page_file(),
+		own_page(peer, 0777),
+		own_page(peer, 0660),
+		own_page(peer, 0602),
+		own_page(peer, 0644),
+		own_page(peer, 0600),
+		own_page(root ? 0 : peer, 0600),
+		own_page(root ? STRANGER : peer, root ? 0644 : 0666),
+	};
+	const int wanted[] = { 0, -EPROTO, -EPROTO, -EPROTO, 0, 0, 0, -EPROTO };
+	int status, ends[2];
+	pid_t child = fork();
+
+	ck_assert_int_ge(child, 0);
+	if (child == 0)
+		try_pages_of(peer, fds, wanted, ARRAY_SIZE(fds));
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "page %d", WEXITSTATUS(status));
+	/* Root is believed whatever it sends: it could do anything. */
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	if (root)
+		for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+			ck_assert_int_eq(try_page(fds[i], ends[0]), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	close(ends[0]);
+	close(ends[1]);
+}
+END_TEST
+
+/* Through which nobody can write, or shorten it, whosever it is. */
+TEST(page_on_read_only_mount_is_taken)
+{
+	char directory[64], path[96];
+	int fd, wanted = 0, status;
+	pid_t child;
+
+	if (geteuid() != 0)
+		return;
+	make_temporary_directory(directory, sizeof(directory));
+	snprintf(path, sizeof(path), "%s/page", directory);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		    mount("tmpfs", directory, "tmpfs", 0, NULL) < 0)
+			_exit(77);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		if (ftruncate(fd, WIRE_PAGE_BYTES) < 0 || fchmod(fd, 0666) < 0 || fchown(fd, STRANGER, STRANGER) < 0)
+			_exit(100);
+		close(fd);
+		if (mount(NULL, directory, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0)
+			_exit(101);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		try_pages_of(65534, &fd, &wanted, 1);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	rmdir(directory);
+	/* 77: no mounts may be made here. */
+	ck_assert_msg(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77), "%d",
+		      WEXITSTATUS(status));
+}
+END_TEST
+
 static const struct trouble register_troubles[] = {
 	{ HANG_UP, -ECONNRESET },    { ERROR_PACKET, -EPROTO },	  { GARBAGE, -EPROTO },
 	{ HEADER_ONLY, -EPROTO },    { CUT_SHORT, -EPROTO },	  { TOO_LONG, -EPROTO },
@@ -1787,8 +1896,9 @@ SUITE("client", an_event_that_was_never_registered_is_off, an_answer_that_comes_
       waiting_events_come_alive_when_the_daemon_is_there, a_restarted_daemon_gets_all_claims_and_may_number_them_anew,
       a_claim_that_a_new_daemon_refuses_is_off_and_waits_for_the_next,
       a_stream_may_come_early_or_late_or_be_followed_by_another,
-      a_strange_welcome_is_no_connection_and_leaves_nothing_behind,
-      a_strange_answer_ends_the_connection_and_the_events_wait, the_next_batch_is_asked_for_before_the_last_is_answered,
+      a_strange_welcome_is_no_connection_and_leaves_nothing_behind, page_that_peer_may_shorten_is_refused,
+      page_on_read_only_mount_is_taken, a_strange_answer_ends_the_connection_and_the_events_wait,
+      the_next_batch_is_asked_for_before_the_last_is_answered,
       a_strange_answer_with_another_batch_behind_it_costs_nothing_but_time,
       a_hang_up_between_two_batches_costs_nothing_but_time, a_strange_answer_to_a_release_leaves_the_other_events_alone,
       what_the_daemon_says_when_it_hangs_up_is_told,

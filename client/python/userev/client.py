@@ -290,7 +290,7 @@ class Userev:
 
     def _on_welcome(self, packet, files):
         welcome = packets.decode_welcome(packet.body)
-        self._page = map_page(files[0], welcome.page_bytes)
+        self._page = map_page(files[0], welcome.page_bytes, self._connection.socket)
         self._take_streams(packet, files[1:])
         self._welcome, self._is_welcome, self.refusal, self._why = welcome, True, None, None
         self._unasked.clear()

@@ -68,6 +68,10 @@ class Connection:
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
 
+    @property
+    def socket(self):
+        return self._socket
+
     def fileno(self):
         return self._socket.fileno()
 

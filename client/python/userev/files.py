@@ -7,14 +7,20 @@ another thread is about to write.
 """
 
 import ctypes
+import fcntl
 import mmap
 import os
+import socket
 import stat
+import struct
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_libc.fstatfs.argtypes = (ctypes.c_int, ctypes.c_char_p)
+_TRACEFS, _TMPFS = 0x74726163, 0x01021994
+_F_GET_SEALS, _F_SEAL_SHRINK = 1034, 2
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
@@ -48,20 +54,45 @@ class File:
             _close(self.fd)
 
 
-def _is_mappable(file, page_bytes):
-    """A shorter file would raise SIGBUS; one of tracefs says that it has no size."""
-    status = os.fstat(file.fd)
-    return stat.S_ISREG(status.st_mode) and (status.st_size >= page_bytes or status.st_size == 0)
+def _filesystem(fd):
+    """Its magic number, which is an int first of all on one architecture and a long on others: the numbers that it may be."""
+    status = ctypes.create_string_buffer(1024)
+    _libc.fstatfs(fd, status)
+    return struct.unpack_from("I", status)[0], struct.unpack_from("L", status)[0] & 0xffffffff
 
 
-def map_page(file, page_bytes):
-    """The status page as something to index; OSError where it can't be mapped.
+def _belongs_to(status, peer):
+    """Only those can shorten it whom the program believes anyway: its socket leads to them."""
+    _, uid, _ = struct.unpack("iII", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII")))
+    return uid == 0 or (status.st_uid in (0, uid) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _stays_whole(fd, status, peer):
+    try:
+        if fcntl.fcntl(fd, _F_GET_SEALS) & _F_SEAL_SHRINK:
+            return True
+    except OSError:
+        pass
+    return bool(os.fstatvfs(fd).f_flag & os.ST_RDONLY) or _belongs_to(status, peer)
+
+
+def _is_mappable(fd, page_bytes, peer):
+    """A file that is shorter, or becomes so, would raise SIGBUS. One of tracefs says that it has no size, and is the kernel's."""
+    filesystem, status = _filesystem(fd), os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    return _TRACEFS in filesystem or (
+        _TMPFS in filesystem and status.st_size >= page_bytes and _stays_whole(fd, status, peer))
+
+
+def map_page(file, page_bytes, peer):
+    """The status page, which came over the socket `peer`, as something to index; OSError where it can't be mapped.
 
     The module mmap would keep a duplicate of the file descriptor, and doesn't map files that say they have no size: here it lends
     its constants only.
     """
-    if not _is_mappable(file, page_bytes):
-        raise OSError("the status page is too short")
+    if not _is_mappable(file.fd, page_bytes, peer):
+        raise OSError("the status page is too short, or others could shorten it")
     address = _libc.mmap(None, page_bytes, mmap.PROT_READ, mmap.MAP_SHARED, file.fd, 0)
     if address == _MAP_FAILED:
         raise OSError(ctypes.get_errno(), "the status page can't be mapped")
