@@ -78,7 +78,7 @@ KEEPER := bits deposit enable_address enabler enablers format handover inheritan
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
 DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon declared deposit dispatch entries event explain \
-	hello last_policy lease ledger level linger listener listing log loop memory metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
+	hello last_policy lease ledger ledger_rewrite level linger listener listing log loop memory metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
 	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := answer batch clock connection debug event fd lock look memory module open page place poll register release request said stream watch write
 CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \

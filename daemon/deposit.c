@@ -86,8 +86,9 @@ static void give_up(struct daemon *daemon)
 
 void deposit_tidy(struct daemon *daemon)
 {
-	if (ledger_is_long(daemon->ledger))
-		ledger_rewrite(daemon->ledger);
+	/* Nothing else might wake us for the rest of it. */
+	if (ledger_tidy(daemon->ledger))
+		ev_idle_start(daemon->loop, &daemon->w_busy);
 	if (daemon->ledger && daemon->ledger->failed < 0)
 		give_up(daemon);
 }

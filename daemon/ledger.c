@@ -37,13 +37,13 @@ uint32_t ledger_check(const struct ledger_entry *entry)
 	return (uint32_t)(sum ^ sum >> 32);
 }
 
-/* Room for that much more. The end of the file is always an entry without a size. */
-static int make_room(struct ledger *ledger, size_t more)
+/* The end is always an entry without a size. */
+int ledger_make_room(struct ledger *ledger, size_t end)
 {
 	size_t size = ledger->size;
 	void *memory;
 
-	while (size < ledger->used + more + sizeof(struct ledger_entry))
+	while (size < end + sizeof(struct ledger_entry))
 		size *= 2;
 	if (size == ledger->size)
 		return 0;
@@ -99,6 +99,7 @@ struct ledger *ledger_free(struct ledger *ledger)
 {
 	if (!ledger)
 		return NULL;
+	ledger_rewriting_free(ledger);
 	if (ledger->memory != MAP_FAILED)
 		munmap(ledger->memory, ledger->size);
 	fd_close(ledger->fd);
@@ -112,7 +113,9 @@ static void append(struct ledger *ledger, struct ledger_entry entry, const void 
 	struct ledger_entry *to;
 
 	if (ledger->failed == 0)
-		ledger->failed = make_room(ledger, size);
+		ledger_make_way(ledger, ledger->used + size);
+	if (ledger->failed == 0)
+		ledger->failed = ledger_make_room(ledger, ledger->used + size);
 	if (ledger->failed < 0)
 		return;
 	/* What is behind the end has never been written to: zeros. */
@@ -136,11 +139,6 @@ void ledger_strike(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b)
 {
 	if (ledger)
 		append(ledger, (struct ledger_entry){ .kind = kind, .struck = 1, .a = a, .b = b }, NULL);
-}
-
-bool ledger_is_long(const struct ledger *ledger)
-{
-	return ledger && ledger->failed == 0 && ledger->used - ledger->start > 2 * ledger->lasting + LEDGER_SPARE;
 }
 
 /* --- reading --- */
@@ -201,8 +199,7 @@ static int take(struct ledger_image *image, const struct ledger_entry *entry)
 	return 0;
 }
 
-/* The next whole entry; NULL: that was the last one. */
-static const struct ledger_entry *next_entry(const uint8_t *memory, size_t size, size_t at)
+const struct ledger_entry *ledger_entry_at(const uint8_t *memory, size_t size, size_t at)
 {
 	const struct ledger_entry *entry = (const void *)(memory + at);
 
@@ -217,7 +214,7 @@ static int read_entries(const uint8_t *memory, size_t size, size_t start, struct
 	const struct ledger_entry *entry;
 	int r = 0;
 
-	for (size_t at = start; r == 0 && (entry = next_entry(memory, size, at)); at += entry->size)
+	for (size_t at = start; r == 0 && (entry = ledger_entry_at(memory, size, at)); at += entry->size)
 		r = take(ret, entry);
 	return r;
 }
@@ -297,63 +294,4 @@ void ledger_get(const struct ledger_thing *thing, void *ret, size_t size)
 
 	memcpy(ret, thing->data, known);
 	memset((uint8_t *)ret + known, 0, size - known);
-}
-
-/*
- * --- writing anew ---
- *
- * Whoever holds the file has what is in it: so what holds is written to another place of the same file, and the header says that
- * it begins there. That is one word, so there is no moment at which it says something else than before or after.
- */
-
-static size_t size_of(const struct ledger_image *image)
-{
-	size_t size = 0;
-
-	for (const struct ledger_thing *thing = image->things; thing; thing = thing->by_key.next)
-		size += size_with(thing->size);
-	return size;
-}
-
-/* At the beginning, if there is room before what is there now, and an end; else behind that, and its end. */
-static size_t find_place(const struct ledger *ledger, size_t size)
-{
-	size_t first = sizeof(struct ledger_header);
-
-	return first + size + sizeof(struct ledger_entry) <= ledger->start ? first
-									   : ledger->used + sizeof(struct ledger_entry);
-}
-
-static void write_all(struct ledger *ledger, const struct ledger_image *image)
-{
-	for (const struct ledger_thing *thing = image->things; thing; thing = thing->by_key.next)
-		ledger_enter(ledger, (uint16_t)thing->key.kind, thing->key.a, thing->key.b, thing->data, thing->size);
-}
-
-/* From there on it is zeros again. */
-static int give_back(struct ledger *ledger, size_t from, size_t to)
-{
-	return fallocate(ledger->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) < 0
-		       ? -errno
-		       : 0;
-}
-
-int ledger_rewrite(struct ledger *ledger)
-{
-	struct ledger_image image = { 0 };
-	size_t from = ledger->start, to = ledger->used;
-
-	ledger->failed = ledger_read(ledger->fd, &image);
-	if (ledger->failed < 0)
-		return ledger->failed;
-	ledger->lasting = size_of(&image);
-	ledger->start = find_place(ledger, ledger->lasting);
-	ledger->used = ledger->start;
-	write_all(ledger, &image);
-	ledger_image_deinit(&image);
-	if (ledger->failed == 0) {
-		__atomic_store_n(&header_of(ledger)->start, ledger->start, __ATOMIC_RELEASE);
-		ledger->failed = give_back(ledger, from, to);
-	}
-	return ledger->failed;
 }

@@ -40,14 +40,17 @@ struct ledger_entry {
 };
 _Static_assert(sizeof(struct ledger_entry) == 32, "entry");
 
+struct ledger_rewriting;
+
 struct ledger {
 	int fd;
 	uint8_t *memory;
 	size_t size;
 	size_t start;
-	size_t used;	/* up to here */
-	size_t lasting; /* bytes that held when it was written anew */
-	int failed;	/* a negative errno: something was not written, so none of it is to be believed */
+	size_t used;			    /* up to here */
+	size_t lasting;			    /* bytes that held when it was written anew */
+	struct ledger_rewriting *rewriting; /* NULL: it is not being done */
+	int failed; /* a negative errno: something was not written, so none of it is to be believed */
 };
 
 int ledger_new(struct ledger **ret);
@@ -57,8 +60,11 @@ struct ledger *ledger_free(struct ledger *);
 void ledger_enter(struct ledger *, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size);
 void ledger_strike(struct ledger *, uint16_t kind, uint64_t a, uint64_t b);
 
-/* Whether most of it holds no more. */
-bool ledger_is_long(const struct ledger *);
+/* ledger_rewrite.c. Once most of it holds no more it is written anew, a piece with each call. Whether there is more to do. */
+bool ledger_tidy(struct ledger *);
+void ledger_rewriting_free(struct ledger *);
+/* What there is now is about to end there: where that is another place's, that goes at once. It may fail. */
+void ledger_make_way(struct ledger *, size_t end);
 
 struct ledger_key {
 	uint64_t kind;
@@ -95,5 +101,7 @@ const struct ledger_thing *ledger_next(const struct ledger_image *, uint16_t kin
 /* A copy of its beginning, and zeros behind that. */
 void ledger_get(const struct ledger_thing *, void *ret, size_t size);
 
-/* The same things, once each, and the rest of the file is given back. 0, or a negative errno, and it has failed. */
-int ledger_rewrite(struct ledger *);
+/* For ledger_rewrite.c: room up to that byte of the file, and an end behind it. 0 or a negative errno. */
+int ledger_make_room(struct ledger *, size_t end);
+/* The whole entry at that byte; NULL: there is none. */
+const struct ledger_entry *ledger_entry_at(const uint8_t *memory, size_t size, size_t at);

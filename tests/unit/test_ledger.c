@@ -2,8 +2,10 @@
 
 #include "daemon/ledger.h"
 
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "tests/suite.h"
 
@@ -91,7 +93,7 @@ TEST(without_a_ledger_nothing_happens)
 {
 	ledger_enter(NULL, KIND, 1, 2, "x", 1);
 	ledger_strike(NULL, KIND, 1, 2);
-	ck_assert(!ledger_is_long(NULL));
+	ck_assert(!ledger_tidy(NULL));
 }
 END_TEST
 
@@ -278,26 +280,127 @@ static size_t used_blocks(const struct ledger *ledger)
 	return (size_t)status.st_blocks * 512;
 }
 
-TEST(written_anew_it_says_the_same_and_stays_small)
+/* After each piece the file is what the next daemon would have: it says the same as ever, whatever has come since the last. */
+TEST(rewriting_is_never_seen_and_keeps_file_small)
 {
 	static struct model model;
 	unsigned rewritten = 0;
+	size_t largest = 0;
 	LEDGER(ledger);
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
+		const bool before = ledger->rewriting;
+
 		step(ledger, &model);
 		ck_assert_int_eq(ledger->failed, 0);
-		if (!ledger_is_long(ledger) && any(500) > 0)
+		if (any(4) > 0)
 			continue;
-		ck_assert_int_eq(ledger_rewrite(ledger), 0);
-		ck_assert(!ledger_is_long(ledger));
-		expect_model(ledger, &model);
-		rewritten++;
+		ledger_tidy(ledger);
+		ck_assert_int_eq(ledger->failed, 0);
+		rewritten += before && !ledger->rewriting;
+		if (ledger->rewriting || any(100) == 0)
+			expect_model(ledger, &model);
+		largest = MAX(largest, used_blocks(ledger));
 	}
 	expect_model(ledger, &model);
 	ck_assert_uint_gt(rewritten, 10);
+	ck_assert_uint_lt(largest, (size_t)8 * LEDGER_SPARE);
+	ck_assert_uint_lt(ledger->size, (size_t)16 * LEDGER_SPARE);
+	while (ledger_tidy(ledger))
+		;
 	ck_assert_uint_lt(used_blocks(ledger), (size_t)4 * LEDGER_SPARE);
-	ck_assert_uint_lt(ledger->size, (size_t)4 * LEDGER_SPARE);
+}
+END_TEST
+
+/* The order is that in which things were entered first, before and after. */
+TEST(rewriting_keeps_the_order_of_things)
+{
+	static const uint64_t order[] = { 5, 3, 2, 1, 4 };
+	const struct ledger_thing *thing = NULL;
+	LEDGER(ledger);
+	IMAGE(image);
+
+	for (unsigned i = 5; i > 0; i--)
+		enter(ledger, i, 0, "once");
+	ledger_strike(ledger, KIND, 4, 0);
+	enter(ledger, 3, 0, "again");
+	enter(ledger, 4, 0, "anew");
+	for (unsigned i = 0; i < 3 * LEDGER_SPARE / 32; i++)
+		enter(ledger, 5, 0, "often");
+	ck_assert(ledger_tidy(ledger));
+	while (ledger_tidy(ledger))
+		;
+	ck_assert_uint_lt(ledger->used - ledger->start, 1000);
+	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
+	for (size_t i = 0; i < 5; i++) {
+		thing = ledger_next(&image, KIND, thing);
+		ck_assert_uint_eq(thing->key.a, order[i]);
+	}
+	expect_text(&image, KIND, 3, 0, "again");
+	expect_text(&image, KIND, 4, 0, "anew");
+}
+END_TEST
+
+/* A piece is some hundred entries, however many there are: nobody waits for all of them. */
+TEST(rewriting_a_million_things_takes_many_pieces)
+{
+	enum { THINGS = 1000000 };
+	struct timespec before, after;
+	double longest = 0., all = 0.;
+	unsigned pieces = 0;
+	bool more;
+	LEDGER(ledger);
+	IMAGE(image);
+
+	for (unsigned turn = 0; turn < 3; turn++)
+		for (uint64_t i = 0; i < THINGS; i++)
+			ledger_enter(ledger, KIND, i, i / 7, &i, sizeof(i));
+	do {
+		size_t blocks = used_blocks(ledger);
+
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+		more = ledger_tidy(ledger);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+		double took = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+
+		longest = MAX(longest, took);
+		all += took;
+		pieces++;
+		ck_assert_uint_le(used_blocks(ledger), blocks + (64 << 10));
+		/* Others go on. */
+		ledger_enter(ledger, OTHER_KIND, pieces % 100, 0, "busy", 4);
+	} while (more);
+	printf("a million things were written anew in %u pieces, %.0f ms of a processor in all; the longest took %.2f\n",
+	       pieces, all * 1e3, longest * 1e3);
+	ck_assert_uint_gt(pieces, 1000);
+	ck_assert_int_eq(ledger->failed, 0);
+	ck_assert_uint_lt(ledger->used - ledger->start, (size_t)THINGS * 48);
+	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
+	ck_assert_uint_eq(count(&image), THINGS + 100);
+}
+END_TEST
+
+/* More comes at once than there is room for before the other place: this time it comes to nothing, and the next time it is done. */
+TEST(rewriting_gives_way_to_what_is_entered)
+{
+	enum { OLD = 3 * LEDGER_SPARE / 48, MUCH = 20 * LEDGER_SPARE / 48 };
+	uint64_t others = 0;
+	LEDGER(ledger);
+	IMAGE(image);
+
+	for (uint64_t i = 0; i < OLD; i++)
+		ledger_enter(ledger, KIND, i, 0, &i, sizeof(i));
+	for (unsigned pieces = 1; ledger->rewriting || pieces == 1; pieces++) {
+		for (uint64_t i = 0; i < MUCH && pieces % 30 == 0; i++, others++)
+			ledger_enter(ledger, OTHER_KIND, others, 0, &i, sizeof(i));
+		ledger_tidy(ledger);
+	}
+	ck_assert_uint_gt(others, 0);
+	while (ledger_tidy(ledger))
+		;
+	ck_assert_int_eq(ledger->failed, 0);
+	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
+	ck_assert_uint_eq(count(&image), OLD + others);
 }
 END_TEST
 
@@ -311,8 +414,9 @@ TEST(whoever_holds_the_file_reads_what_was_written_anew)
 	copy = dup(ledger->fd);
 	for (unsigned i = 0; i < 3 * LEDGER_SPARE / 32; i++)
 		enter(ledger, 1, 0, "again and again");
-	ck_assert(ledger_is_long(ledger));
-	ck_assert_int_eq(ledger_rewrite(ledger), 0);
+	ck_assert(ledger_tidy(ledger));
+	while (ledger_tidy(ledger))
+		;
 	enter(ledger, 2, 0, "after that");
 	ck_assert_int_eq(ledger_read(copy, &image), 0);
 	ck_assert_uint_eq(count(&image), 2);
@@ -325,4 +429,6 @@ SUITE("ledger", what_was_entered_last_holds_and_what_was_struck_does_not, things
       without_a_ledger_nothing_happens, who_knows_more_reads_zeros_and_who_knows_less_the_beginning,
       a_file_that_is_cut_at_any_byte_has_all_that_is_whole, an_entry_that_was_not_written_to_its_end_is_none,
       a_flipped_bit_ends_the_file, what_is_no_ledger_is_refused, a_newer_one_is_told_from_a_broken_one,
-      written_anew_it_says_the_same_and_stays_small, whoever_holds_the_file_reads_what_was_written_anew)
+      rewriting_is_never_seen_and_keeps_file_small, rewriting_keeps_the_order_of_things,
+      rewriting_a_million_things_takes_many_pieces, rewriting_gives_way_to_what_is_entered,
+      whoever_holds_the_file_reads_what_was_written_anew)
