@@ -174,6 +174,7 @@ struct userev {
 	bool watch_asked;	 /* on this connection */
 	struct batch *look_from; /* userev_changed(): all before it have been looked at, */
 	uint32_t looked_at;	 /* and so many of its own */
+	_Atomic bool look_again; /* a write has found out that a stream has ended, and with it events */
 
 	struct losses losses;
 	struct losses unreported;

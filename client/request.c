@@ -17,7 +17,11 @@
 #include "client/library.h"
 #include "protocol/transport.h"
 
-enum { PAUSE_MIN_MS = 100 };
+enum {
+	PAUSE_MIN_MS = 100,
+	/* A daemon that never stops talking does not keep other threads from the mutex; the fd says that there is more. */
+	PACKETS_AT_ONCE = 32,
+};
 
 int library_patience_ms = 2000;
 int library_silence_ms = 30000;
@@ -255,6 +259,7 @@ static void connection_fail(struct userev *userev, int error)
 /* All that was said before this call is of the past: an end that we find here is no failure of what is asked now. */
 static void take_what_has_come(struct userev *userev)
 {
+	unsigned taken = 0;
 	bool owed;
 	int r;
 
@@ -264,8 +269,8 @@ static void take_what_has_come(struct userev *userev)
 	do {
 		owed = userev->n_asked > 0;
 		r = take_one(userev);
-	} while (r == 0);
-	if (r == -EAGAIN)
+	} while (r == 0 && ++taken < PACKETS_AT_ONCE);
+	if (r == 0 || r == -EAGAIN)
 		return;
 	if (owed)
 		connection_fail(userev, r);
@@ -287,10 +292,14 @@ static int go_on(struct userev *userev, int64_t deadline)
 {
 	/* Who does not wait cannot come back for it either, so all goes out at once. Never on what has just been refused. */
 	const bool early = userev->failures == 0 && deadline_left(deadline) == 0;
+	unsigned steps = 0;
 	int r;
 
 	while ((r = step(userev, early)) != 0) {
-		if (r == -EAGAIN)
+		if (++steps % PACKETS_AT_ONCE == 0 && r > 0 &&
+		    deadline_left(MIN(deadline, silence_ends_at(userev))) == 0)
+			r = deadline_left(silence_ends_at(userev)) == 0 ? -ETIMEDOUT : -EAGAIN;
+		else if (r == -EAGAIN)
 			r = wait_for_daemon(userev, deadline);
 		if (r < 0)
 			break;

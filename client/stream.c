@@ -198,6 +198,7 @@ bool streams_verify(struct streams *streams)
 			continue;
 		stream->fd = -1;
 		stream->ended = true;
+		stream->userev->look_again = true;
 		good = false;
 	}
 	return good;

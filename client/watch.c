@@ -89,6 +89,8 @@ _public_ struct userev_event *userev_changed(struct userev *userev)
 	if (!userev)
 		return NULL;
 	connection_advance(userev, 0);
+	if (atomic_exchange_explicit(&userev->look_again, false, memory_order_acquire))
+		changes_look_again(userev);
 	do
 		event = look_at_next(userev);
 	while (event && !event_has_changed(event));

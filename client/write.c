@@ -117,8 +117,8 @@ static ssize_t write_a_zero(const struct stream *stream, const struct iovec *ind
 /* Something is not as it should be, or somebody has just switched the event off. */
 static ssize_t lose_to_nobody(struct stream *stream, bool ended)
 {
-	if (ended)
-		atomic_store_explicit(&stream->ended, true, memory_order_relaxed);
+	if (ended && !atomic_exchange_explicit(&stream->ended, true, memory_order_relaxed))
+		atomic_store_explicit(&stream->userev->look_again, true, memory_order_release);
 	connection_look(stream->userev);
 	return 0;
 }

@@ -514,6 +514,64 @@ TEST(who_watches_is_told_which_events_were_turned_on_or_off)
 }
 END_TEST
 
+/* Its page says that it is on as long as there is no other; who writes finds out, and who watches is told. */
+TEST(event_whose_daemon_has_ended_is_told_as_off)
+{
+	struct fake *fake = fake_new();
+	struct userev_event event = { 0 };
+	struct userev *userev;
+
+	fake->welcome.features = WIRE_FEATURE_WATCH;
+	fake_start(fake);
+	userev = open_to(fake);
+	register_event(userev, &event, "event u32 x");
+	fake_switch(fake, "event", true);
+	ck_assert_int_ge(userev_watch(userev), 0);
+	ck_assert_ptr_eq(userev_changed(userev), &event);
+	ck_assert_ptr_null(userev_changed(userev));
+	fake_stop(fake);
+	ck_assert_ptr_null(userev_changed(userev));
+	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
+	ck_assert(!userev_enabled(&event));
+	ck_assert_ptr_eq(userev_changed(userev), &event);
+	ck_assert_ptr_null(userev_changed(userev));
+	fake_start(fake);
+	ck_assert_int_eq(userev_poll(userev, -1), 0);
+	fake_switch(fake, "event", true);
+	ck_assert_ptr_eq(userev_changed(userev), &event);
+	ck_assert_ptr_null(userev_changed(userev));
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
+/* Each entry into the library takes some of them and lets other threads in; the fd says that there are more. */
+TEST(flood_of_changes_is_taken_in_pieces)
+{
+	enum { CHANGES = 100 };
+	struct fake *fake = fake_new();
+	struct userev_event event = { 0 };
+	struct userev *userev;
+	unsigned entries = 0;
+	int fd;
+
+	fake->welcome.features = WIRE_FEATURE_WATCH;
+	fake_start(fake);
+	userev = open_to(fake);
+	register_event(userev, &event, "event u32 x");
+	fd = userev_watch(userev);
+	ck_assert_int_eq(userev_poll(userev, -1), 0);
+	for (unsigned i = 0; i < CHANGES; i++)
+		fake_tell_changes(fake);
+	for (; is_readable(fd, 20); entries++)
+		ck_assert_ptr_null(userev_changed(userev));
+	ck_assert_uint_ge(entries, 2);
+	ck_assert_uint_le(entries, CHANGES / 32 + 1);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
 TEST(a_change_says_how_large_a_payload_may_be_from_now_on)
 {
 	struct fake *fake = fake_new();
@@ -1328,7 +1386,8 @@ SUITE("alive", a_late_answer_is_taken_by_the_next_call, a_late_welcome_is_taken_
       a_write_notices_that_the_daemon_has_gone_and_the_event_comes_back,
       what_was_on_goes_on_until_there_is_something_better, an_event_loop_needs_one_fd_whatever_becomes_of_the_daemon,
       a_poll_that_may_wait_does_so_for_an_answer_but_for_no_daemon,
-      who_watches_is_told_which_events_were_turned_on_or_off, a_change_says_how_large_a_payload_may_be_from_now_on,
+      who_watches_is_told_which_events_were_turned_on_or_off, event_whose_daemon_has_ended_is_told_as_off,
+      flood_of_changes_is_taken_in_pieces, a_change_says_how_large_a_payload_may_be_from_now_on,
       without_static_events_there_is_nothing_to_wait_for, a_child_that_closes_all_fds_gets_others,
       nor_does_it_write_to_what_has_their_numbers_now, a_child_that_closes_nothing_goes_on_and_asks_nobody,
       a_child_that_finds_no_daemon_prepares_no_records, a_call_notices_that_the_connections_number_is_anothers,

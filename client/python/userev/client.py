@@ -267,12 +267,15 @@ class Userev:
             self._told_queue_full, self._told_too_big = queue_full, too_big
 
     def _read(self, end):
-        while True:
+        for taken in itertools.count(1):
             message = self._connection.receive(end if self._pending else 0)
             if message is None:
                 return
             self._on_packet(*message)
             self._ask()
+            # A daemon that never stops talking does not keep anybody longer than silence would.
+            if taken % 32 == 0 and time.monotonic() >= (end if self._pending else 0):
+                return
 
     def _on_packet(self, packet, files):
         if packet.kind == packets.ERROR:
