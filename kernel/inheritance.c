@@ -140,7 +140,7 @@ int on_disown(struct user_events *user_events, struct kernel_call *call _unused_
 	return KERNEL_OK;
 }
 
-/* --- what another keeper has made --- */
+/* --- what another keeper has made; or this one, of which the daemon had lost sight --- */
 
 /* Nobody else answers for what is read and written there. */
 static bool is_in_memory(int fd)
@@ -161,13 +161,23 @@ static bool is_same_file(const struct stat *one, const struct stat *other)
 	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
+/* A daemon that has lost the connection, and comes back to the same keeper, gives what is there. */
+static bool is_already_ours(const struct user_events *user_events, int ours, int given)
+{
+	struct stat one, other;
+
+	return user_events->kernel.facts.shared_page ||
+	       (fstat(ours, &one) == 0 && fstat(given, &other) == 0 && is_same_file(&one, &other) &&
+		fcntl(ours, F_GETFL) == fcntl(given, F_GETFL));
+}
+
 /* Its second file. */
 static int take_client_file(struct user_events *user_events, struct event_page *page, struct kernel_call *call)
 {
 	struct stat ours, clients;
 
 	if (page->client_fd >= 0)
-		return user_events->kernel.facts.shared_page ? KERNEL_OK : -EEXIST;
+		return is_already_ours(user_events, page->client_fd, call->fd) ? KERNEL_OK : -EEXIST;
 	if (!is_page(page->fd, O_RDWR, &ours) || !is_page(call->fd, O_RDONLY, &clients) ||
 	    !is_same_file(&ours, &clients))
 		return -EINVAL;
@@ -199,8 +209,14 @@ int on_page_adopt(struct user_events *user_events, struct kernel_call *call)
 
 	if (call->index > 1)
 		return -EINVAL;
+	if (call->index == 1 && !page)
+		return adopt_page(user_events, call);
+	if (call->index == 1 && !is_already_ours(user_events, page->fd, call->fd))
+		return -EEXIST;
+	if (page)
+		page->known = true;
 	if (call->index == 1)
-		return page ? -EEXIST : adopt_page(user_events, call);
+		return KERNEL_OK;
 	return page ? take_client_file(user_events, page, call) : KERNEL_E_NO_SUCH;
 }
 
@@ -216,14 +232,18 @@ static bool is_stream(struct user_events *user_events, int fd, uint64_t lock)
 int on_stream_adopt(struct user_events *user_events, struct kernel_call *call)
 {
 	struct event_page *page = user_events_find_page(user_events, call->page);
-	struct event_stream *stream;
+	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 
 	if (!page)
 		return KERNEL_E_NO_SUCH;
-	if (user_events_find_stream(user_events, call->stream))
+	if (stream && (stream->page != page || stream->lock != call->number))
 		return -EEXIST;
 	if (call->number > INT64_MAX || (call->fd >= 0 && !is_stream(user_events, call->fd, call->number)))
 		return -EINVAL;
+	if (stream) {
+		stream->known = true;
+		return KERNEL_OK;
+	}
 	stream = user_events_stream_add(user_events, call->stream, page, call->number);
 	if (!stream)
 		return -ENOMEM;

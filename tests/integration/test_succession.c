@@ -463,8 +463,10 @@ TEST(what_a_daemon_says_of_what_there_was_is_not_believed)
 		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.page)), -EINVAL);
 	}
 	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.writable)), KERNEL_OK);
-	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.writable)), -EEXIST);
+	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.writable)), KERNEL_OK);
 	if (!keeper.facts.shared_page) {
+		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, file)), -EEXIST);
+		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.page)), -EEXIST);
 		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, held.writable)), -EINVAL);
 		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, file)), -EINVAL);
 	}
@@ -474,7 +476,9 @@ TEST(what_a_daemon_says_of_what_there_was_is_not_believed)
 	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock + 1, held.stream)), -EINVAL);
 	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, UINT64_MAX, held.stream)), -EINVAL);
 	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), KERNEL_OK);
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), -EEXIST);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, file)), -EINVAL);
+	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock + 1, -1)), -EEXIST);
 	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(2, held.lock + 1, -1)), KERNEL_OK);
 	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 2), KERNEL_E_GONE);
 
@@ -495,6 +499,32 @@ TEST(what_a_daemon_says_of_what_there_was_is_not_believed)
 	let_go(&held);
 	free(keeper.events_before);
 	keeper.events_before = before;
+	end(&keeper, &janitor);
+}
+END_TEST
+
+/* The connection may end while both live on. */
+TEST(daemon_that_reconnects_gives_back_what_is_there)
+{
+	struct janitor janitor;
+	struct keeper keeper;
+	struct held held;
+
+	if (!need(&keeper, &janitor))
+		return;
+	acquire(&keeper, &held);
+	held.writable = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 1);
+	ck_assert(keeper_connect(&keeper));
+	hand_over(&keeper, &held);
+	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index)), KERNEL_OK);
+	/* It is this daemon's: none of it is disowned. */
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_DISOWN, 0), KERNEL_OK);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_CLEAN, 1), KERNEL_OK);
+	trace_event("keeper_heir", true);
+	ck_assert(eventually(is_on(&held)));
+	trace_event("keeper_heir", false);
+	let_go(&held);
+	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
 	end(&keeper, &janitor);
 }
 END_TEST
@@ -560,4 +590,5 @@ SUITE("succession", pages_streams_and_bits_outlive_a_daemon_and_the_next_one_goe
       a_keeper_to_which_nobody_comes_back_ends_and_leaves_nothing,
       a_keeper_that_is_told_to_end_while_no_daemon_is_there_leaves_nothing,
       a_new_keeper_makes_bits_right_again_and_goes_on_where_the_last_one_was,
-      what_a_daemon_says_of_what_there_was_is_not_believed, a_thousand_events_are_adopted_in_one_go)
+      what_a_daemon_says_of_what_there_was_is_not_believed, daemon_that_reconnects_gives_back_what_is_there,
+      a_thousand_events_are_adopted_in_one_go)
