@@ -43,18 +43,16 @@ static void put_limit(const struct tenant *tenant, enum resource resource, const
 {
 	bool is_own;
 	const struct level *level = level_of(tenant->level, at, &is_own);
-	const struct policy_value *value;
-	enum policy_key key;
 
 	if (level->generation != tenant->daemon->generation)
 		return;
-	value = rules_limit(tenant->daemon, level, resource, &key);
-	text_printf(why, " (");
-	if (value)
-		policy_limit_text(key, value, why);
-	else
-		text_printf(why, "--max-events");
-	text_printf(why, ")");
+	if (level->maximum_by[resource]) {
+		text_printf(why, " (");
+		policy_limit_text(rules_limit_key(resource, at->has_own_maximum), level->maximum_by[resource], why);
+		text_printf(why, ")");
+	} else if (resource == RESOURCE_EVENTS && tenant->daemon->options.max_events != OPTIONS_UNSAID) {
+		text_printf(why, " (--max-events)");
+	}
 }
 
 static int refuse_maximum(const struct tenant *tenant, enum resource resource, const struct quota *at, struct text *why)
@@ -107,12 +105,23 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
+/* There is no way to take a registration back from a file. */
+static void say_what_lingers(const struct tenant *tenant, struct text *why)
+{
+	if (tenant->lingering > 0)
+		text_printf(why, "; %u linger%s until all events of %s data file are released", tenant->lingering,
+			    tenant->lingering == 1 ? "s" : "", tenant->lingering == 1 ? "its" : "their");
+}
+
 static int answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
 		  const struct quota_refusal *refusal, int r, struct text *why)
 {
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
-		return refuse_maximum(tenant, resource, refusal->at, why);
+		r = refuse_maximum(tenant, resource, refusal->at, why);
+		if (resource == RESOURCE_EVENTS)
+			say_what_lingers(tenant, why);
+		return r;
 	case QUOTA_E_SHARE:
 		return refuse_share(tenant, resource, event->machine, refusal, why);
 	case QUOTA_E_MACHINE:

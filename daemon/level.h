@@ -34,8 +34,8 @@ struct level {
 	uint32_t max_connections;
 	struct bucket requests;	    /* likewise */
 	struct bucket own_requests; /* of the tenants of this very path */
-	/* What the maximum of connections is from, as long as the generation's policy is in force; NULL: nothing. */
-	const struct policy_value *connections_by;
+	/* What the maxima are from, as long as the generation's policy is in force; NULL: no key, but an option or nothing. */
+	const struct policy_value *maximum_by[RESOURCES], *connections_by;
 	unsigned generation;	   /* of the policy that its limits are from, and the next; 0: of none yet */
 	enum policy_tenant border; /* what that says of this path */
 	struct level *parent;

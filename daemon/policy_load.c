@@ -304,7 +304,7 @@ static int read_copy(struct policy *policy, char *bytes, size_t size, struct pro
 }
 
 /* Nothing of what has errors is used. */
-static int finish(int r, struct policy **policy, const struct problems *problems, struct policy **ret)
+static int finish(int r, struct policy **policy, struct problems *problems, struct policy **ret)
 {
 	if (r == 0)
 		policy_check_sections(*policy, problems);

@@ -158,33 +158,29 @@ static uint32_t default_maximum(const struct daemon *daemon, enum resource resou
 					   : policy_daemon(daemon->policy, limits[resource].of_daemon)->number;
 }
 
+static const struct policy_value *default_is_by(const struct daemon *daemon, enum resource resource)
+{
+	if (resource == RESOURCE_EVENTS && daemon->options.max_events != OPTIONS_UNSAID)
+		return NULL;
+	return policy_daemon(daemon->policy, limits[resource].of_daemon);
+}
+
 static void set_maximum(const struct daemon *daemon, struct level *level, const struct policy_rules *rules,
 			enum resource resource)
 {
 	const struct policy_value *own = rules->value[limits[resource].own];
+	bool is_own = own && !own->is_default;
 
+	level->maximum_by[resource] = is_own ? own : default_is_by(daemon, resource);
 	if (streq(level->path, TENANT_OF_POLICY))
 		level_set_maximum(level, resource, QUOTA_NO_MAXIMUM, true);
-	else if (own && !own->is_default)
-		level_set_maximum(level, resource, own->number, true);
 	else
-		level_set_maximum(level, resource, default_maximum(daemon, resource), false);
+		level_set_maximum(level, resource, is_own ? own->number : default_maximum(daemon, resource), is_own);
 }
 
-const struct policy_value *rules_limit(const struct daemon *daemon, const struct level *level, enum resource resource,
-				       enum policy_key *ret_key)
+enum policy_key rules_limit_key(enum resource resource, bool is_own)
 {
-	const struct policy_value *own;
-	struct policy_rules here;
-
-	policy_lookup(daemon->policy, level->path, &here);
-	own = here.value[limits[resource].own];
-	*ret_key = own && !own->is_default ? limits[resource].own : limits[resource].of_daemon;
-	if (*ret_key == limits[resource].own)
-		return own;
-	if (resource == RESOURCE_EVENTS && daemon->options.max_events != OPTIONS_UNSAID)
-		return NULL;
-	return policy_daemon(daemon->policy, limits[resource].of_daemon);
+	return is_own ? limits[resource].own : limits[resource].of_daemon;
 }
 
 static void set_limits(struct daemon *daemon, struct level *level, const struct policy_rules *rules)

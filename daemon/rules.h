@@ -16,9 +16,8 @@ struct tenant;
 int rules_adopt(struct daemon *, struct policy **);
 void rules_deinit(struct daemon *);
 
-/* What the level's maximum is from, and its key, which is a section's own or that of [Daemon]; NULL: an option. */
-const struct policy_value *rules_limit(const struct daemon *, const struct level *, enum resource,
-				       enum policy_key *ret_key);
+/* The key of a maximum: a section's own, or that of [Daemon]. */
+enum policy_key rules_limit_key(enum resource, bool is_own);
 
 /* What Guard= says. */
 const char *rules_guard(const struct daemon *);

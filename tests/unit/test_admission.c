@@ -91,26 +91,26 @@ TEST(a_maximum_is_said_with_its_key_and_section)
 	struct policy_value of_tenant = said("/slice/*", 1), of_slice = said("/slice", 1), by_default = said(NULL, 1),
 			    of_daemon = said("Daemon", 1);
 
-	level_set_maximum(level, 1, true);
-	level->events_by = &of_tenant;
+	level_set_maximum(level, RESOURCE_EVENTS, 1, true);
+	level->maximum_by[RESOURCE_EVENTS] = &of_tenant;
 	ck_assert_int_eq(ask(&world, &world.tenant, 0), 0);
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	expect_sentence(&world, "this tenant holds 1 of 1 events (MaxEvents=1 of [/slice/*]); release some, or ask the "
 				"admin for a larger maximum");
-	level_set_maximum(level, 1, false);
-	level->events_by = &of_daemon;
+	level_set_maximum(level, RESOURCE_EVENTS, 1, false);
+	level->maximum_by[RESOURCE_EVENTS] = &of_daemon;
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, " events (DefaultMaxEvents=1 of [Daemon]); "));
-	level->events_by = &by_default;
+	level->maximum_by[RESOURCE_EVENTS] = &by_default;
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, " events (DefaultMaxEvents=1); "));
-	level->events_by = NULL;
+	level->maximum_by[RESOURCE_EVENTS] = NULL;
 	world.daemon.options.max_events = 1;
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, " events (--max-events); "));
-	level_set_maximum(slice, 1, true);
-	level_set_maximum(level, QUOTA_NO_MAXIMUM, false);
-	slice->events_by = &of_slice;
+	level_set_maximum(slice, RESOURCE_EVENTS, 1, true);
+	level_set_maximum(level, RESOURCE_EVENTS, QUOTA_NO_MAXIMUM, false);
+	slice->maximum_by[RESOURCE_EVENTS] = &of_slice;
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, "/slice hold 1 of 1 events (MaxEvents=1 of [/slice]); "));
 	ck_assert_ptr_null(strstr(world.sentence, "a.conf"));
@@ -127,13 +127,13 @@ TEST(a_share_is_said_with_what_it_is_a_share_of)
 	struct level *slice = world.tenant.level->parent;
 	struct policy_value of_slice = said("/slice", 4);
 
-	level_set_maximum(slice, 4, true);
-	slice->events_by = &of_slice;
+	level_set_maximum(slice, RESOURCE_EVENTS, 4, true);
+	slice->maximum_by[RESOURCE_EVENTS] = &of_slice;
 	ck_assert_int_eq(ask(&world, &world.tenant, 0), 0);
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), 0);
 	ck_assert_int_eq(ask(&world, &world.tenant, 2), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, "not 2 (MaxEvents=4 of [/slice]); release some"));
-	level_set_maximum(slice, 3, true);
+	level_set_maximum(slice, RESOURCE_EVENTS, 3, true);
 	of_slice.number = 3;
 	ck_assert_int_eq(ask(&world, &world.neighbour, 3), REFUSAL_QUOTA_EXCEEDED);
 	expect_sentence(&world,
@@ -152,11 +152,31 @@ TEST(the_longest_limit_leaves_room_for_the_advice)
 	memset(path + 1, 'x', sizeof(path) - 2);
 	of_section = said(path, 60000);
 	ck_assert_int_eq(level_get(&world.table, path, &tenant.level), 0);
-	tenant.level->events_by = &of_section;
+	tenant.level->maximum_by[RESOURCE_EVENTS] = &of_section;
 	quota_set_maximum(&tenant.level->quota, 0, true);
 	ck_assert_int_eq(ask(&world, &tenant, 0), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, "...]); release some, or ask the admin for a larger maximum"));
 	level_unref(tenant.level);
+}
+END_TEST
+
+/* Where the kernel is the backend, what is released is free with the last event of its data file. */
+TEST(maximum_with_lingering_events_says_when_they_end)
+{
+	WORLD(world, 10);
+
+	level_set_maximum(world.tenant.level, RESOURCE_EVENTS, 1, false);
+	world.tenant.lingering = 1;
+	ck_assert_int_eq(ask(&world, &world.tenant, 0), 0);
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
+	expect_sentence(&world,
+			"this tenant holds 1 of 1 events; release some, or ask the admin for a larger maximum; 1 "
+			"lingers until all events of its data file are released");
+	world.tenant.lingering = 12;
+	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
+	expect_sentence(&world,
+			"this tenant holds 1 of 1 events; release some, or ask the admin for a larger maximum; 12 "
+			"linger until all events of their data file are released");
 }
 END_TEST
 
@@ -244,7 +264,7 @@ END_TEST
 
 SUITE("admission", who_is_admitted_is_told_nothing, a_maximum_is_said_with_its_numbers,
       a_maximum_is_said_with_its_key_and_section, a_share_is_said_with_what_it_is_a_share_of,
-      the_longest_limit_leaves_room_for_the_advice,
+      the_longest_limit_leaves_room_for_the_advice, maximum_with_lingering_events_says_when_they_end,
       a_maximum_further_up_is_said_with_the_cgroup_and_without_the_neighbours,
       a_fair_share_is_said_with_what_it_would_take, what_is_left_of_a_cgroup_for_others_is_said_with_the_cgroup,
       a_full_machine_is_said_with_what_is_reserved,
