@@ -51,8 +51,10 @@ static bool check_socket(struct doctor *doctor)
 			finding(&doctor->findings, MARK_FAIL, "socket",
 				start_advice(
 					doctor,
-					"mount the host's directory: '-v /run/userevd/client:/run/userevd/client:ro', "
-					"see userevd-containers(7)")
+					access("/run/userevd/client", F_OK) == 0
+						? "start it on its host"
+						: "mount the host's directory: '-v /run/userevd/client:/run/userevd/client:ro', "
+						  "see userevd-containers(7)")
 					.text,
 				"there is none at %s: %s", doctor->path, strerror(error));
 		return false;
@@ -281,13 +283,14 @@ static void check_kernel(struct doctor *doctor, const struct probe *probe)
 			backend_name(probe->kind));
 	else if (doctor->greeted && doctor->greeting.welcome.backend != BACKEND_EMBEDDED)
 		finding(&doctor->findings, MARK_OK, "kernel", NULL, "it has user_events, which the daemon uses");
-	else if (!probe->may_look)
+	else if (probe->tracefs_mounted && !probe->may_look)
 		finding(&doctor->findings, MARK_NOTE, "kernel", "Look as root, outside of any container.",
 			"whether it has user_events cannot be seen here by user %u", geteuid());
 	else
 		finding(&doctor->findings, MARK_NOTE, "kernel",
 			"The embedded backend works without. For ftrace and perf use a kernel with CONFIG_USER_EVENTS=y.",
-			"it has no user_events");
+			probe->tracefs_mounted ? "it has no user_events"
+					       : "whether it has user_events cannot be seen here");
 }
 
 static void check_machine(struct doctor *doctor)

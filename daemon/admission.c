@@ -105,10 +105,10 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
-/* There is no way to take a registration back from a file. */
+/* There is no way to take a registration back from a file. What is kept for later programs is given up, and said, elsewhere. */
 static void say_what_lingers(const struct tenant *tenant, struct text *why)
 {
-	if (tenant->lingering > 0)
+	if (tenant->lingering > 0 && tenant->level->n_kept == 0)
 		text_printf(why, "; %u linger%s until all events of %s data file are released", tenant->lingering,
 			    tenant->lingering == 1 ? "s" : "", tenant->lingering == 1 ? "its" : "their");
 }
