@@ -614,6 +614,64 @@ TEST(a_name_is_its_owners_whoever_comes_first)
 }
 END_TEST
 
+/* Whether the sentence of a taken name has these words. */
+static bool is_taken_with(int socket, const char *description, const char *words)
+{
+	char sentence[256];
+
+	ck_assert_uint_eq(register_one(socket, description, sentence, sizeof(sentence)), REFUSAL_NAME_TAKEN);
+	ck_assert_msg(strstr(sentence, "is taken by "), "%s", sentence);
+	return strstr(sentence, words);
+}
+
+static bool explains_with(const char *cgroup, const char *description, const char *words)
+{
+	char output[4096];
+
+	run_command(&fixture, output, sizeof(output),
+		    (const char *const[]){ built("userevctl"), "policy", "explain", cgroup, description, NULL });
+	if (!strstr(output, words))
+		printf("%s", output);
+	return strstr(output, words);
+}
+
+TEST(a_taken_name_is_said_by_whom_to_related_cgroups)
+{
+	struct actor outer, inner, stranger;
+
+	if (!need_cgroups("names that are taken in another cgroup"))
+		return;
+	fixture_start(&fixture, NULL);
+	change_policy(&fixture, "[/**]\nAllowHostRoot=yes\nAllowMultiFormat=no\n[Event declared]\nFields=u32 a\n"
+				"[/userevd-test-*/outer]\nTenant=no\n[/userevd-test-*/outer/*]\nTenant=yes\n");
+	ck_assert(eventually(event_number(&fixture, "declared", "tenants") == 1));
+	make_cgroup("outer");
+	actor_in(&inner, fixture.socket, make_cgroup("outer/inner"));
+	actor_in(&outer, fixture.socket, make_cgroup("outer"));
+	actor_in(&stranger, fixture.socket, make_cgroup("stranger"));
+	expect_granted(inner.socket, "taken u32 secret");
+	ck_assert(is_taken_with(inner.socket, "taken u64 a", "this tenant's event"));
+	ck_assert(is_taken_with(inner.socket, "taken u64 a", "taken u32 secret"));
+	ck_assert(is_taken_with(outer.socket, "taken u64 a", "an event of the tenant /"));
+	ck_assert(!is_taken_with(outer.socket, "taken u64 a", "secret"));
+	ck_assert(is_taken_with(stranger.socket, "taken u64 a", "by an event with other fields; choose"));
+	ck_assert(is_taken_with(stranger.socket, "declared u64 a",
+				"by the event that the policy declares with other fields; choose another name, or the "
+				"same fields: declared u32 a"));
+	/* An admin may know. */
+	ck_assert(explains_with(cgroup_path(make_cgroup("stranger")), "taken u64 a",
+				"refused: the name is taken by an event with other fields, of the tenant /"));
+	ck_assert(explains_with(cgroup_path(make_cgroup("stranger")), "taken u64 a", "taken u32 secret"));
+	change_policy(&fixture, ROOT_MAY);
+	ck_assert(explains_with(cgroup_path(make_cgroup("stranger")), "taken u64 a",
+				offers_multi_format(&fixture) ? "allowed: taken, as multi-format" : "refused"));
+	actor_end(&outer);
+	actor_end(&inner);
+	actor_end(&stranger);
+	fixture_stop(&fixture);
+}
+END_TEST
+
 TEST(a_prefix_is_part_of_a_name_that_is_owned)
 {
 	int socket;
@@ -915,6 +973,7 @@ int main(void)
 		events_are_allowed_and_denied_by_their_names,
 		a_denial_of_the_root_holds_in_every_cgroup,
 		a_name_is_its_owners_whoever_comes_first,
+		a_taken_name_is_said_by_whom_to_related_cgroups,
 		a_prefix_is_part_of_a_name_that_is_owned,
 		a_prefix_stands_in_front_of_all_names_and_its_program_is_told,
 		a_description_that_the_prefix_makes_too_long_is_refused_in_words,
