@@ -122,17 +122,11 @@ static bool is_inside(const char *path, const char *cgroup)
 /* A tenant whose cgroup contains the other one's, or lies inside of it: the two can know of each other anyway. */
 static const struct tenant *find_related(const struct tenant *tenant, const struct event *event)
 {
-	const struct grant *grant;
-	unsigned n = 0;
+	const struct grant *grant = LIST_FIRST(&event->grants);
 
-	LIST_FOREACH(grant, &event->grants, in_event) {
-		const struct tenant *holder = grant->tenant;
-
-		if (is_inside(tenant->path, holder->path) || is_inside(holder->path, tenant->path))
-			return holder;
-		if (++n == HOLDERS_MAX)
-			break;
-	}
+	for (unsigned n = 0; grant && n < HOLDERS_MAX; n++, grant = LIST_NEXT(grant, in_event))
+		if (is_inside(tenant->path, grant->tenant->path) || is_inside(grant->tenant->path, tenant->path))
+			return grant->tenant;
 	return NULL;
 }
 

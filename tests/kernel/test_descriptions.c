@@ -220,6 +220,10 @@ TEST(a_name_of_many_formats_is_an_event_for_each_and_never_the_one_of_a_single_f
 	ck_assert_int_eq(enable(stream, machine.text, page, 3), 2);
 	ck_assert_int_eq(status_number("Active: "), 3);
 	ck_assert_int_eq(enable(stream, text, page, 4), -EADDRINUSE);
+	/* One more format may come when there is a plain event already. */
+	snprintf(text, sizeof(text), "%s u8 narrow", machine.event);
+	ck_assert_int_eq(enable_with(stream, text, UAPI_MULTI_FORMAT, page, 4), 3);
+	ck_assert_int_eq(status_number("Active: "), 4);
 }
 END_TEST
 

@@ -899,13 +899,15 @@ END_TEST
 TEST(so_many_names_can_be_owned_and_no_more)
 {
 	FILES;
-	static char text[16384] = "[/a]\nOwnNames=";
+	static char buffer[16384];
+	struct text text = text_make(buffer, sizeof(buffer));
 
+	text_printf(&text, "[/a]\nOwnNames=");
 	for (unsigned i = 0; i < 1000; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "n%u ", i);
-	expect_problems(0, text, "");
-	strcat(text, "\n[/b]\nOwnNames=one_more\n");
-	expect_problems(POLICY_E_WRONG, text,
+		text_printf(&text, "n%u ", i);
+	expect_problems(0, buffer, "");
+	text_printf(&text, "\n[/b]\nOwnNames=one_more\n");
+	expect_problems(POLICY_E_WRONG, buffer,
 			"etc/a.conf:4: OwnNames=: all sections together own at most 1000 globs\n");
 }
 END_TEST

@@ -293,9 +293,10 @@ static void number_glob(size_t number, char *ret)
 {
 	static const char *const pieces[PIECES] = { "a", "b", "*", "?", "[ab]", "[!a]" };
 
-	*ret = '\0';
+	struct text text = text_make(ret, 16);
+
 	for (; number > 0; number = (number - 1) / PIECES)
-		strcat(ret, pieces[(number - 1) % PIECES]);
+		text_printf(&text, "%s", pieces[(number - 1) % PIECES]);
 }
 
 static void number_name(size_t number, char *ret)
