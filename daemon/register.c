@@ -623,7 +623,7 @@ static void settle(struct registration *registration, size_t end)
 
 static void submit(struct registration *registration);
 
-/* All is answered, and the calls' room is free for those that stepped aside. False: none did. */
+/* All is answered, and the calls' room is free for those that stepped aside, a part at a time. False: none is left. */
 static bool ask_again(struct registration *registration)
 {
 	struct client *client = registration->errand.client;
@@ -634,7 +634,7 @@ static bool ask_again(struct registration *registration)
 		struct item *item = &registration->items[i];
 
 		item->call = NO_CALL;
-		if (!item->again)
+		if (!item->again || registration->n_calls == PART)
 			continue;
 		item->again = false;
 		if (client)

@@ -1046,6 +1046,38 @@ TEST(a_name_that_is_taken_twice_is_refused)
 }
 END_TEST
 
+TEST(many_taken_names_are_asked_for_again_in_parts)
+{
+	enum { NAMES = 120, PART = 50 };
+	GUARDED(world);
+	WELCOMED(end, world, 1);
+	static struct answer answer[NAMES];
+	static char text[NAMES][16];
+	const char *names[NAMES];
+
+	for (size_t i = 0; i < NAMES; i++) {
+		snprintf(text[i], sizeof(text[i]), "n%zu u32 x", i);
+		names[i] = text[i];
+	}
+	hold();
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, NAMES);
+	say_register(&end, 0, names, NAMES);
+	for (unsigned batches = 0; script.n_under_way > 0; batches++) {
+		ck_assert_uint_le(TAILQ_FIRST(&script.under_way)->n, PART + 1);
+		ck_assert_uint_lt(batches, 10);
+		answer_one();
+		turn(world);
+	}
+	hold_no_more();
+	expect_answers(&end, answer, NAMES);
+	for (size_t i = 0; i < NAMES; i++)
+		ck_assert_uint_eq(answer[i].refusal, REFUSAL_NONE);
+	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 2 * NAMES);
+	ck_assert_uint_eq(count_multi_slots(), NAMES);
+	check_books(world->daemon);
+}
+END_TEST
+
 TEST(a_client_that_leaves_between_the_two_gets_neither)
 {
 	GUARDED(world);
@@ -1703,9 +1735,9 @@ SUITE("streams", two_clients_of_one_tenant_and_user_share_a_stream_and_only_the_
       where_the_guard_holds_nobody_is_probed, an_answer_that_nobody_expected_cuts_nobody_off,
       files_that_lost_their_guard_are_looked_after, one_name_with_two_formats_is_two_events_with_two_charges,
       a_late_comer_with_other_fields_becomes_multi_format, a_name_that_the_kernel_has_is_asked_for_as_multi,
-      a_name_that_is_taken_twice_is_refused, a_client_that_leaves_between_the_two_gets_neither,
-      a_late_comer_may_not_where_policy_says_so, one_name_with_other_fields_is_taken,
-      a_flag_that_the_kernel_does_not_know_is_refused_and_costs_nothing,
+      a_name_that_is_taken_twice_is_refused, many_taken_names_are_asked_for_again_in_parts,
+      a_client_that_leaves_between_the_two_gets_neither, a_late_comer_may_not_where_policy_says_so,
+      one_name_with_other_fields_is_taken, a_flag_that_the_kernel_does_not_know_is_refused_and_costs_nothing,
       what_persists_is_charged_for_as_long_as_the_daemon_lives, what_was_refused_does_not_persist,
       what_shall_persist_after_all_stays_where_the_client_has_it, events_are_listed_with_who_holds_them,
       all_events_are_listed_once_in_the_order_in_which_they_came, who_wants_to_trace_is_sent_to_the_kernel,
