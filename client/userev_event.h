@@ -218,17 +218,37 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_KIND_(kind, ...) kind
 #define USEREV_OPEN_(...) __VA_ARGS__
 #define USEREV_CALL_(macro, ...) macro(__VA_ARGS__)
-#define USEREV_FIELD_(as, field) USEREV_CALL_(USEREV_PASTE_(USEREV_FIELD_, USEREV_KIND_ field), as, USEREV_OPEN_ field)
+#define USEREV_FIELD_(as, field) \
+	USEREV_CALL_(USEREV_CALL_(USEREV_MACRO_, USEREV_IS_KIND_ field, USEREV_KIND_ field), as, USEREV_OPEN_ field)
 
-/* So that the first complaint about another kind names it. */
-enum userev_kinds_ {
-	USEREV_A_FIELD_CAN_BE_u8 = 1, USEREV_A_FIELD_CAN_BE_u16, USEREV_A_FIELD_CAN_BE_u32, USEREV_A_FIELD_CAN_BE_u64,
-	USEREV_A_FIELD_CAN_BE_s8, USEREV_A_FIELD_CAN_BE_s16, USEREV_A_FIELD_CAN_BE_s32, USEREV_A_FIELD_CAN_BE_s64,
-	USEREV_A_FIELD_CAN_BE_f32, USEREV_A_FIELD_CAN_BE_f64, USEREV_A_FIELD_CAN_BE_chars, USEREV_A_FIELD_CAN_BE_struct,
-	USEREV_A_FIELD_CAN_BE_string, USEREV_A_FIELD_CAN_BE_bytes
-};
-#define USEREV_KNOWN_(as, field) \
-	USEREV_ASSERT_(USEREV_PASTE_(USEREV_A_FIELD_CAN_BE_, USEREV_KIND_ field) != 0, "that is a kind of field");
+/* Another kind is one sentence: what else becomes of such a field is a number's. */
+#define USEREV_FIELD_unknown_(as, kind, ...) USEREV_UNKNOWN_(as, __VA_ARGS__, 0)
+#define USEREV_UNKNOWN_(as, name, ...) USEREV_NUMBER_##as(uint64_t, "u64", #name, name)
+#define USEREV_KNOWN_(as, field) USEREV_CALL_(USEREV_KNOWN_NOW_, USEREV_IS_KIND_ field, USEREV_KIND_ field)
+#define USEREV_KNOWN_NOW_(known, kind) \
+	USEREV_ASSERT_(known, "(" #kind ", ...) is no field: its kind is one of u8 to u64, s8 to s64, f32, f64, chars, " \
+			      "struct, string and bytes");
+/* 1 or 0: a kind has a macro that is a comma and a 1. */
+#define USEREV_IS_KIND_(kind, ...) USEREV_SECOND_(USEREV_PASTE_NOW_(USEREV_KIND_IS_, kind), 0, 0)
+#define USEREV_SECOND_(...) USEREV_SECOND_NOW_(__VA_ARGS__)
+#define USEREV_SECOND_NOW_(first, second, ...) second
+#define USEREV_KIND_IS_u8 , 1
+#define USEREV_KIND_IS_u16 , 1
+#define USEREV_KIND_IS_u32 , 1
+#define USEREV_KIND_IS_u64 , 1
+#define USEREV_KIND_IS_s8 , 1
+#define USEREV_KIND_IS_s16 , 1
+#define USEREV_KIND_IS_s32 , 1
+#define USEREV_KIND_IS_s64 , 1
+#define USEREV_KIND_IS_f32 , 1
+#define USEREV_KIND_IS_f64 , 1
+#define USEREV_KIND_IS_chars , 1
+#define USEREV_KIND_IS_struct , 1
+#define USEREV_KIND_IS_string , 1
+#define USEREV_KIND_IS_bytes , 1
+#define USEREV_MACRO_(known, kind) USEREV_MACRO_##known(kind)
+#define USEREV_MACRO_0(kind) USEREV_FIELD_unknown_
+#define USEREV_MACRO_1(kind) USEREV_FIELD_##kind
 
 #define USEREV_EACH_(count, ...) USEREV_PASTE_(USEREV_EACH_, count)(__VA_ARGS__)
 #define USEREV_LIST_(count, ...) USEREV_PASTE_(USEREV_LIST_, count)(__VA_ARGS__)
@@ -296,7 +316,7 @@ enum userev_kinds_ {
 		struct iovec userev_pieces[1]; \
 		userev_write_pieces(&userev_event_##provider##_##name, userev_pieces, 1); \
 	} \
-	USEREV_SHORT_ENOUGH_(#provider "_" #name)
+	USEREV_SHORT_ENOUGH_(#provider "_" #name, #provider "_" #name)
 #define USEREV_EVENT_WITH_SOME(flags, provider, name, ...) \
 	USEREV_EVENT_WITH_FIELDS_(flags, provider##_##name, #provider "_" #name, \
 				  USEREV_COUNT_(flags, provider, name, __VA_ARGS__), __VA_ARGS__)
@@ -316,7 +336,7 @@ enum userev_kinds_ {
 		USEREV_EACH_(count, USEREV_FIELD_, AS_DATA, __VA_ARGS__) \
 		userev_write_pieces(&userev_event_##id, userev_pieces, userev_record.n); \
 	} \
-	USEREV_SHORT_ENOUGH_(text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__))
+	USEREV_SHORT_ENOUGH_(text, text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__))
 
 #define USEREV_DECLARE_(event_flags, id, name, text) \
 	static const struct userev_declaration userev_declaration_##id = { name, text, event_flags }; \
@@ -331,7 +351,8 @@ enum userev_kinds_ {
 	{ \
 		userev_unload(__start_userev_events, __stop_userev_events); \
 	}
-#define USEREV_SHORT_ENOUGH_(text) \
+#define USEREV_SHORT_ENOUGH_(name, text) \
+	USEREV_ASSERT_(sizeof(name) <= 201, "an event's name, PROVIDER_NAME, has at most 200 bytes"); \
 	USEREV_ASSERT_(sizeof(text) <= 512, "an event's description has at most 511 bytes; use shorter names")
 
 USEREV_ASSERT_(sizeof(struct userev_event) == 8 + 2 * sizeof(void *), "an event is small, and so are its neighbours");

@@ -7,6 +7,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 scratch=$(mktemp -d)
+alone=''
 trap 'rm -rf "$scratch"' EXIT
 export USEREV_SOCKET=$scratch/nobody
 
@@ -94,16 +95,30 @@ int main(void)
 }
 END
 
-# SENTENCE WHAT CODE: all compilers refuse it, and say something like that.
+# SENTENCE WHAT CODE [WHAT CODE]: all compilers refuse it, and say something like that.
 refused()
 {
-	local compiler language
+	local compiler language sentence=$1
+	shift
 	for compiler in gcc clang g++ clang++; do
 		language=c
 		[[ $compiler != *++ ]] || language=c++
-		! $compiler -x $language -Iclient "-D$2=$3" -c "$scratch/bad.c" -o "$scratch/bad.o" 2>"$scratch/said" || return 1
-		grep 'error:' "$scratch/said" | grep -qE "$1" || { echo "== $compiler"; cat "$scratch/said"; return 1; }
+		! $compiler -x $language -Iclient "-D$1=$2" ${3+"-D$3=$4"} -c "$scratch/bad.c" -o "$scratch/bad.o" 2>"$scratch/said" || return 1
+		grep 'error:' "$scratch/said" | grep -qE "$sentence" || { echo "== $compiler"; cat "$scratch/said"; return 1; }
+		[ -z "$alone" ] || [ "$(grep -cE '(error|warning):' "$scratch/said")" -eq 1 ] || { echo "== $compiler"; cat "$scratch/said"; return 1; }
 	done
+}
+
+# The same, and nothing else.
+refused_in_a_sentence()
+{
+	local alone=yes
+	refused "$@"
+}
+
+accepted()
+{
+	! refused . "$@" && ! [ -s "$scratch/said" ]
 }
 
 for compiler in gcc clang; do
@@ -133,7 +148,14 @@ check 'nor is a pointer to one' refused 'userev_emit_shop_request|cannot convert
 check 'an argument is missing' refused 'too few arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000)'
 check 'there is one too many' refused 'too many arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000, "/", 1)'
 check 'no such event' refused 'userev_event_shop_requst' STATEMENT 'userev_emit(shop_requst, 404, 4000, "/")'
-check 'no such kind of field' refused 'USEREV_A_FIELD_CAN_BE_int' DECLARATION 'USEREV_EVENT(shop, bad, (int, status))'
+check 'no such kind of field' refused_in_a_sentence 'its kind is one of u8 to u64' DECLARATION 'USEREV_EVENT(shop, bad, (u8, a), (int, status), (string, s))' \
+	STATEMENT 'userev_emit(shop_bad, 1, 404, "/")'
+check '… it is named' refused '\(int, ...\) is no field' DECLARATION 'USEREV_EVENT(shop, bad, (int, status))'
+check '… and each one is' refused '\(long, ...\) is no field' DECLARATION 'USEREV_EVENT(shop, bad, (int, status), (long, ns))'
+name=$(printf 'n%.0s' {1..195})
+check 'a name of 200 bytes' accepted DECLARATION "USEREV_EVENT(shop, $name, (u32, n))"
+check 'a name that is longer' refused_in_a_sentence "PROVIDER_NAME, has at most 200 bytes" DECLARATION "USEREV_EVENT(shop, n$name, (u32, n))"
+check '… without fields' refused_in_a_sentence "PROVIDER_NAME, has at most 200 bytes" DECLARATION "USEREV_EVENT(shop, n$name)"
 check 'a struct of another size' refused 'struct point is not of 12 bytes' DECLARATION 'USEREV_EVENT(shop, bad, (struct, point, p, 12))'
 check 'a size that is no plain number' refused 'suffix|literal operator' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, sizeof(int)))'
 check 'an array that is too long' refused 'a char array has at most 1024 bytes' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, 1025))'
