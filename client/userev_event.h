@@ -165,6 +165,9 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_NUMBER_AS_CHECK(type, text, called, name)
 #define USEREV_NUMBER_AS_PUT(type, text, called, name) userev_put_number_(&userev_record, &name##_, sizeof(name##_));
 #define USEREV_NUMBER_AS_DATA(type, text, called, name)
+#define USEREV_NUMBER_AS_LITERAL(type, text, called, name) double name##_
+#define USEREV_NUMBER_AS_FITS(type, text, called, name) \
+	USEREV_WARN_IF_(USEREV_IS_NO_(type, name##_), "that is no " text ", which the field " #name " is")
 
 #define USEREV_CHARS_AS_DESCRIPTION(name, size) " char[" USEREV_STRING_(size) "] " #name ";"
 #define USEREV_CHARS_AS_PARAMETER(name, size) const char *name##_
@@ -174,6 +177,8 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_CHARS_AS_CHECK(name, size) USEREV_ASSERT_(size <= 1024, "a char array has at most 1024 bytes");
 #define USEREV_CHARS_AS_PUT(name, size) userev_put_chars_(&userev_record, name##_, size);
 #define USEREV_CHARS_AS_DATA(name, size)
+#define USEREV_CHARS_AS_LITERAL(name, size) const void *name##_
+#define USEREV_CHARS_AS_FITS(name, size)
 
 #define USEREV_STRUCT_AS_DESCRIPTION(tag, name, size) " struct " #tag " " #name " " USEREV_STRING_(size) ";"
 #define USEREV_STRUCT_AS_PARAMETER(tag, name, size) const struct tag *name##_
@@ -184,6 +189,8 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 	USEREV_ASSERT_(sizeof(struct tag) == size, "struct " #tag " is not of " #size " bytes");
 #define USEREV_STRUCT_AS_PUT(tag, name, size) userev_put_struct_(&userev_record, name##_, size);
 #define USEREV_STRUCT_AS_DATA(tag, name, size)
+#define USEREV_STRUCT_AS_LITERAL(tag, name, size) const void *name##_
+#define USEREV_STRUCT_AS_FITS(tag, name, size)
 
 #define USEREV_TEXT_AS_DESCRIPTION(name) " __rel_loc char[] " #name ";"
 #define USEREV_TEXT_AS_PARAMETER(name) const char *name##_
@@ -195,6 +202,8 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 	const size_t userev_length_##name = strlen(userev_text_##name) + 1;
 #define USEREV_TEXT_AS_PUT(name) userev_put_place_(&userev_record, userev_length_##name);
 #define USEREV_TEXT_AS_DATA(name) userev_put_piece_(&userev_record, userev_text_##name, userev_length_##name);
+#define USEREV_TEXT_AS_LITERAL(name) const void *name##_
+#define USEREV_TEXT_AS_FITS(name)
 
 #define USEREV_BYTES_AS_DESCRIPTION(name) " __rel_loc u8[] " #name ";"
 #define USEREV_BYTES_AS_PARAMETER(name) const void *name##_, size_t name##_length_
@@ -204,6 +213,8 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_BYTES_AS_CHECK(name)
 #define USEREV_BYTES_AS_PUT(name) userev_put_place_(&userev_record, name##_length_);
 #define USEREV_BYTES_AS_DATA(name) userev_put_piece_(&userev_record, name##_, name##_length_);
+#define USEREV_BYTES_AS_LITERAL(name) const void *name##_, size_t name##_length_
+#define USEREV_BYTES_AS_FITS(name)
 
 /* --- how they are gone through --- */
 
@@ -322,6 +333,8 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 				  USEREV_COUNT_(flags, provider, name, __VA_ARGS__), __VA_ARGS__)
 #define USEREV_EVENT_WITH_FIELDS_(flags, id, text, count, ...) \
 	USEREV_EACH_(count, USEREV_KNOWN_, , __VA_ARGS__) \
+	USEREV_QUIETLY_ void userev_literals_##id(USEREV_LIST_(count, USEREV_FIELD_, AS_LITERAL, __VA_ARGS__)) \
+		USEREV_EACH_(count, USEREV_FIELD_, AS_FITS, __VA_ARGS__); USEREV_AS_BEFORE_ \
 	USEREV_DECLARE_(flags, id, text, text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__)) \
 	static __attribute__((__cold__, __noinline__, __unused__)) void userev_emit_##id( \
 		USEREV_LIST_(count, USEREV_FIELD_, AS_PARAMETER, __VA_ARGS__)) \
@@ -361,19 +374,40 @@ USEREV_ASSERT_(sizeof(struct userev_event) == 8 + 2 * sizeof(void *), "an event 
 #define userev_on(event) userev_enabled(USEREV_EVENT_OF(event))
 
 #define userev_emit(...) USEREV_PASTE_(USEREV_EMIT_WITH_, USEREV_ARGUMENTS_(__VA_ARGS__))(__VA_ARGS__)
-#define USEREV_EMIT_WITH_NO(event) USEREV_EMIT_(event, userev_emit_##event())
-#define USEREV_EMIT_WITH_SOME(event, ...) USEREV_EMIT_(event, userev_emit_##event(__VA_ARGS__))
-#define USEREV_EMIT_(event, call) do { if (userev_on(event)) { USEREV_STRICTLY_ call; USEREV_AS_BEFORE_ } } while (0)
+#define USEREV_EMIT_WITH_NO(event) USEREV_EMIT_(event, userev_emit_##event(), )
+#define USEREV_EMIT_WITH_SOME(event, ...) \
+	USEREV_EMIT_(event, userev_emit_##event(__VA_ARGS__), USEREV_LITERALS_(userev_literals_##event(__VA_ARGS__)))
+#define USEREV_EMIT_(event, call, check) \
+	do { if (userev_on(event)) { USEREV_STRICTLY_ call; USEREV_AS_BEFORE_ } check } while (0)
 
-/* A pointer for a number, or one to something else, is a mistake that C takes with a warning. C++ does not. */
+/*
+ * A pointer for a number, or one to something else, is a mistake that C takes with a warning. C++ does not. A fraction for an
+ * integer, or a negative number for one without a sign, both take in silence. GCC warns where it is asked to; clang does not in a
+ * macro of a system header, so it is given a function that warns of such numbers, is never called and does not exist.
+ */
+#define USEREV_AS_BEFORE_ _Pragma("GCC diagnostic pop")
+#ifdef __clang__
+#define USEREV_NUMBERS_
+#define USEREV_WARN_IF_(condition, sentence) __attribute__((__diagnose_if__(condition, sentence, "warning")))
+#define USEREV_IS_NO_(type, number) \
+	((type)0.5 == 0 && (((type)-1 > 0 && (number) < 0) || (number) != (double)(type)(number)))
+#define USEREV_QUIETLY_ \
+	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wgcc-compat\"") \
+		_Pragma("GCC diagnostic ignored \"-Wconversion\"") _Pragma("GCC diagnostic ignored \"-Wdouble-promotion\"")
+#define USEREV_LITERALS_(call) USEREV_QUIETLY_ if (0) call; USEREV_AS_BEFORE_
+#else
+#define USEREV_QUIETLY_ _Pragma("GCC diagnostic push")
+#define USEREV_NUMBERS_ \
+	_Pragma("GCC diagnostic warning \"-Wfloat-conversion\"") _Pragma("GCC diagnostic warning \"-Wsign-conversion\"")
+#define USEREV_WARN_IF_(condition, sentence)
+#define USEREV_LITERALS_(call)
+#endif
 #ifdef __cplusplus
-#define USEREV_STRICTLY_
-#define USEREV_AS_BEFORE_
+#define USEREV_STRICTLY_ _Pragma("GCC diagnostic push") USEREV_NUMBERS_
 #else
 #define USEREV_STRICTLY_ \
 	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wint-conversion\"") \
-		_Pragma("GCC diagnostic error \"-Wincompatible-pointer-types\"")
-#define USEREV_AS_BEFORE_ _Pragma("GCC diagnostic pop")
+		_Pragma("GCC diagnostic error \"-Wincompatible-pointer-types\"") USEREV_NUMBERS_
 #endif
 
 #endif

@@ -121,6 +121,37 @@ accepted()
 	! refused . "$@" && ! [ -s "$scratch/said" ]
 }
 
+# HOW STATEMENT LINE…: with the options of nobody, each compiler warns in these lines, and in no other; also of an installed header.
+numbers()
+{
+	local compiler language
+	mkdir -p "$scratch/installed" && cp client/userev.h client/userev_event.h "$scratch/installed"
+	for compiler in gcc clang g++ clang++; do
+		language=c
+		[[ $compiler != *++ ]] || language=c++
+		$compiler -x $language "$1" -O"$2" -c "$scratch/numbers.c" -o "$scratch/numbers.o" 2>"$scratch/said" || return 1
+		grep -oE 'numbers.c:[0-9]+:.*warning' "$scratch/said" | cut -d: -f2 | sort -nu >"$scratch/lines"
+		grep -n 'warns' "$scratch/numbers.c" | cut -d: -f1 | diff - "$scratch/lines" || { echo "== $compiler"; cat "$scratch/said"; return 1; }
+	done
+}
+
+cat >"$scratch/numbers.c" <<'END'
+#include <userev.h>
+USEREV_EVENT(number, all, (u8, a), (u32, b), (u64, c), (s32, d), (f32, e), (f64, f), (string, s), (bytes, y));
+void number(unsigned u, int i, double d, float f, const char *s);
+void number(unsigned u, int i, double d, float f, const char *s)
+{
+	userev_emit(number_all, 255, 4294967295, 18446744073709551615ull, -1, 0.5f, -0.1, "s", "y", 1);
+	userev_emit(number_all, 0, u, u, i, f, d, s, s, u);
+	userev_emit(number_all, 'c', i ? 404 : 200, (uint64_t)-1, i, f, f, s, s, 1);
+	userev_emit(number_all, 1, 5.7, 1, 1, 1, 1, s, s, 1); /* warns */
+	userev_emit(number_all, 1, -1, 1, 1, 1, 1, s, s, 1); /* warns */
+	userev_emit(number_all, 1, 1, -1, 1, 1, 1, s, s, 1); /* warns */
+	userev_emit(number_all, -1, 1, 1, 1, 1, 1, s, s, 1); /* warns */
+	userev_emit(number_all, 1, 1, 1, 5.5, 1, 1, s, s, 1); /* warns */
+}
+END
+
 for compiler in gcc clang; do
 	for standard in c11 c17 c2x gnu11; do
 		check "$compiler -std=$standard" builds_and_runs $compiler -std=$standard -O2
@@ -142,6 +173,10 @@ for compiler in g++ clang++; do
 	check "$compiler -O0" builds_and_runs $compiler -std=c++17 -O0
 done
 
+for level in 0 2; do
+	check "a fraction or a negative number where none belongs is a warning, -O$level" numbers -Iclient $level
+	check '… of an installed header, too' numbers "-isystem$scratch/installed" $level
+done
 check 'a string is no number' refused 'userev_emit_shop_request|invalid conversion|incompatible pointer to integer' STATEMENT 'userev_emit(shop_request, "404", 4000, "/")'
 check 'a number is no string' refused 'userev_emit_shop_request|invalid conversion|incompatible integer to pointer' STATEMENT 'userev_emit(shop_request, 404, 4000, 7)'
 check 'nor is a pointer to one' refused 'userev_emit_shop_request|cannot convert|incompatible pointer types' STATEMENT 'userev_emit(shop_request, 404, 4000, &number)'
@@ -163,5 +198,5 @@ check 'no name' refused 'it is USEREV_EVENT\(PROVIDER, NAME, FIELD' DECLARATION 
 check 'seventeen fields' refused 'an event has at most 16 fields' DECLARATION \
 	"USEREV_EVENT(shop, bad$(printf ', (u8, f%d)' $(seq 17)))"
 check 'a description that is too long' refused 'at most 511 bytes' DECLARATION \
-	"USEREV_EVENT(shop, bad$(printf ', (u8, %0.s_123456789_123456789_123456789)' $(seq 16)))"
+	"USEREV_EVENT(shop, bad$(printf ', (u8, f%02d_3456789_123456789_123456789)' $(seq 16)))"
 sum_up
