@@ -161,6 +161,11 @@ def check_bad_values():
         wrong = [(256, ""), (-1, ""), ("x", ""), (None, ""), (1.5, ""), (1,), (1, "", ""), (1, None), (1, [1, 2])]
         check("values of the wrong kind or number raise nothing, and write nothing", [values for values in wrong if event.emit(*values)])
         check("… the event says what was wrong", not event.problem or "values" not in event.problem)
+        check("… in which field", differs([event.emit(*values) or event.problem.split(": ")[1] for values in ((256, ""), (1, None), (1, [1]))],
+                                          ["n", "text", "text"]))
+        check("… or how many there are", event.emit(1) or differs(event.problem, "values: 1 values for 2 fields (n, text)"))
+        check("… by name, too", event.emit(1, text=None) or "values: text: " not in event.problem)
+        check("… until values are right again", not event.emit(0, "right") or differs(fields(tail)["text"], "right") or event.problem)
         check("wrong names raise nothing, either", event.emit(1, text="", other=1) or event.emit(text="") or event.emit(1, n=1))
         check("values may be given by name", not event.emit(text="a", n=1) or not event.emit(2, text="b"))
         check("… and are read", differs([fields(tail), fields(tail)], [{"n": 1, "text": "a"}, {"n": 2, "text": "b"}]))

@@ -32,7 +32,7 @@ class Event:
     """One event, made by Userev.event().
 
     An event is off until somebody traces it, and as long as there is no daemon. `refusal` says who did not grant it, and why;
-    `problem` why a record could not be made of the values that were given last. Nothing here raises: a program must not fail
+    `problem` why no record could be made of the values that were given last, or None. Nothing here raises: a program must not fail
     because somebody looks at it.
     """
 
@@ -84,8 +84,9 @@ class Event:
         except TooBig:
             return self._userev.lose_too_big()
         except Exception as error:  # whatever the values' own methods raise
-            self._complain(error)
+            self._complain(self._layout.why_not(values, named) or error)
             return False
+        self.problem = None
         written = self._userev.write(place, payload)
         if monotonic() >= self._userev.next_look:
             self._userev.look()

@@ -81,14 +81,14 @@ class _Dynamic:
 class Layout:
     """How the values of an event are packed."""
 
-    __slots__ = ("name", "names", "_code", "_fixed", "_converters", "_dynamic", "_is_plain")
+    __slots__ = ("name", "names", "_code", "_codes", "_fixed", "_converters", "_dynamic", "_is_plain")
 
     def __init__(self, description):
         match = _EVENT.fullmatch(description)
         if not match:
             raise BadDescription("it does not begin with a name")
         self.name, self.names = match["name"], ()
-        self._code, self._converters, self._dynamic = "=", [], []
+        self._code, self._codes, self._converters, self._dynamic = "=", [], [], []
         for field in (match["fields"] or "").split(";"):
             if field.strip(" \t"):
                 self._add(field.strip(" \t"))
@@ -115,14 +115,18 @@ class Layout:
             if type_ in _TEXTS:
                 self._converters.append((len(self.names), _character))
                 type_ = "char"
-            self._code += _CODES[type_]
+            self._put(_CODES[type_])
+
+    def _put(self, code):
+        self._code += code
+        self._codes.append(code)
 
     def _add_fixed(self, size, is_text):
         self._converters.append((len(self.names), _Fixed(size, is_text)))
-        self._code += f"{size}s"
+        self._put(f"{size}s")
 
     def _add_dynamic(self, locator, type_):
-        self._code += "I"
+        self._put("I")
         base = struct.calcsize(self._code) if locator == "__rel_loc" else _DATA_LOC_BASE
         self._dynamic.append((len(self.names), _Dynamic(type_), base))
 
@@ -147,3 +151,26 @@ class Layout:
             pieces.append(data)
             end += len(data)
         return self._fixed.pack(*values) + b"".join(pieces)
+
+    def why_not(self, values, named):
+        """Why pack() has failed, with the name of the field: each value is tried by itself. None where each is fine."""
+        if named:
+            try:
+                values = self.order(values, named)
+            except TypeError as error:
+                return str(error)
+        if len(values) != len(self.names):
+            return f"{len(values)} values for {len(self.names)} fields ({', '.join(self.names) or 'none'})"
+        for position, (name, value) in enumerate(zip(self.names, values)):
+            try:
+                self._try(position, value)
+            except Exception as error:  # whatever the value's own methods raise
+                return f"{name}: {error}"
+        return None
+
+    def _try(self, position, value):
+        for place, data_of, _ in self._dynamic:
+            if place == position:
+                return data_of(value)
+        value = dict(self._converters).get(position, lambda it: it)(value)
+        return struct.pack("=" + self._codes[position], value)
