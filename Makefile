@@ -204,7 +204,7 @@ help:
 	@echo 'make kernels     their kernels, from Debian'"'"'s sources; about twenty minutes, once'
 	@echo 'make format      let clang-format have its way'
 	@echo 'make install     below PREFIX=$(PREFIX), with DESTDIR= in front; make uninstall takes it away again'
-	@echo 'make deb         Debian packages, below $(B)/deb/'
+	@echo 'make deb         Debian packages, below $(B)/deb/; MAINTAINER="Name <address>" is who to tell of what is wrong with them'
 	@echo 'make clean       remove $(B)/'
 	@echo
 	@echo 'Variables: B=DIR where to build, CC=…, CFLAGS=…, JOBS=N, V=1 to see commands, DEPENDENCIES=skip to install nothing.'
@@ -393,7 +393,10 @@ uninstall:
 		[ ! -d "$(DESTDIR)$$directory" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$directory"; \
 	done
 
-# Debian packages, from a copy of what they are made of; made anew when any of that has changed.
+# Debian packages, from a copy of what they are made of; made anew when any of that has changed. Who makes them is named in them, for
+# those who install them and find something (SECURITY.md): as Debian's tools are told, else as Git is, else root of this machine.
+MAINTAINER ?= $(if $(and $(DEBFULLNAME),$(DEBEMAIL)),$(DEBFULLNAME) <$(DEBEMAIL)>,$(or $(shell \
+	git config user.email >/dev/null 2>&1 && echo "$$(git config user.name) <$$(git config user.email)>"),root <root@$(shell hostname -f)>))
 DEB_SOURCES := LICENSE Makefile README.md client daemon kernel protocol systemd
 DEB_TREE = $(B)/deb/userevd-$(VERSION)
 
@@ -409,7 +412,8 @@ $(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
 	$(Q)rm -rf $(DEB_TREE) $@ && mkdir -p $(DEB_TREE)
 	$(Q)cp -r $(DEB_SOURCES) $(DEB_TREE)
 	$(Q)mv $(DEB_TREE)/systemd/debian $(DEB_TREE)/debian
-	$(Q)sed 's|@VERSION@|$(VERSION)|' $(DEB_TREE)/debian/changelog.in >$(DEB_TREE)/debian/changelog
+	$(Q)for file in changelog control; do \
+		sed 's|@VERSION@|$(VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' $(DEB_TREE)/debian/$$file.in >$(DEB_TREE)/debian/$$file; done
 	$(Q)cd $(DEB_TREE) && env -i PATH="$$PATH" LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS='parallel=$(JOBS) noautodbgsym' \
 		dpkg-buildpackage --build=binary --no-sign >../build.log 2>&1 || { tail -40 ../build.log; exit 1; }
 	$(Q)rm -rf $(DEB_TREE)

@@ -132,6 +132,8 @@ runs_in_python()
 			/usr/bin/python3 -c 'import userev; assert not userev.event("hello u32 n").enabled'
 }
 
+check 'a package names people to tell of what is wrong with it' grep -qE '^[^@<>]+ <[^@<> ]+@[^@<> ]+>$' \
+	<(dpkg-deb --field "$(package userevd)" Maintainer)
 check 'there are as many packages as there should be' all_are_there
 check 'what is installed is in one of them' nothing_is_missing
 check '… in one only' nothing_is_there_twice
