@@ -13,6 +13,8 @@ static const struct {
 	[DAEMON_SOCKETS_STOPPED] = { "Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'.",
 				     "Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'." },
 	[DAEMON_STOPPED] = { "Start it: 'systemctl start userevd'.", "Start it: 'systemctl start userevd'." },
+	[DAEMON_STARTS] = { "It is being started, or ends: 'journalctl -u userevd' says why that takes so long.",
+			    "It is being started, or ends: 'journalctl -u userevd' says why that takes so long." },
 	[DAEMON_FAILED] = { "'journalctl -u userevd' says why it ended; then 'systemctl restart userevd'.",
 			    "'journalctl -u userevd' says why it ended; then 'systemctl restart userevd'." },
 	[DAEMON_RUNS] = { "Its units are active, but have lost their socket: 'systemctl restart userevd.socket'.",
@@ -47,6 +49,7 @@ static void read_units(FILE *from, const char *path, struct unit unit[2])
 enum daemon_state doctor_ask_systemd(const char *path)
 {
 	struct unit unit[2] = { 0 };
+	/* NOLINTNEXTLINE(cert-env33-c): nothing of the command is anybody's choice */
 	FILE *from = popen("systemctl show --property=LoadState,ActiveState,Listen userevd.socket userevd.service "
 			   "2>/dev/null",
 			   "re");
@@ -62,7 +65,9 @@ enum daemon_state doctor_ask_systemd(const char *path)
 		return DAEMON_SOCKETS_STOPPED;
 	if (streq(unit[1].state, "failed"))
 		return DAEMON_FAILED;
-	return streq(unit[1].state, "inactive") || streq(unit[1].state, "deactivating") ? DAEMON_STOPPED : DAEMON_RUNS;
+	if (streq(unit[1].state, "inactive"))
+		return DAEMON_STOPPED;
+	return strstr(unit[1].state, "activating") ? DAEMON_STARTS : DAEMON_RUNS;
 }
 
 const char *doctor_advice(enum daemon_state state, bool mute)

@@ -106,7 +106,7 @@ static bool is_kept(const char *directory, const struct policy_copy *copy)
 	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };
 	struct stat status;
 
-	return read_kept(directory, geteuid(), &kept, &status) == 0 && kept.size == copy->size &&
+	return read_kept(directory, geteuid(), &kept, &status) == 0 && kept.bytes && kept.size == copy->size &&
 	       memcmp(kept.bytes, copy->bytes, kept.size) == 0;
 }
 

@@ -37,6 +37,7 @@ as_nobody()
 
 policy()
 {
+	# shellcheck disable=SC2059 # with its newlines
 	printf "$1" >"$scratch/policy.d/10.conf"
 }
 
@@ -140,6 +141,9 @@ listener "$socket" "$control"
 stays=yes row 'a socket of systemd, and no daemon' '\[fail\] daemon: systemd takes the connection, but there is no daemon' "'systemctl start userevd'"
 says_not 'is an admin'
 over
+systemd active activating
+listener "$socket"
+row 'a daemon that is being started' '\[fail\] daemon: systemd takes the connection, but there is no daemon' 'It is being started'
 systemd active failed
 listener "$socket" "$control"
 policy '[/a]\nMaxEvents=5\n[/b]\nMaxEvents=many\nMaxConnections=few\n'

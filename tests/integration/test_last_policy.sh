@@ -80,6 +80,7 @@ in_force()
 
 policy()
 {
+	# shellcheck disable=SC2059 # with its newlines
 	printf "$1" >"$file"
 }
 

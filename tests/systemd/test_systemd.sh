@@ -246,13 +246,13 @@ check '… and who asks starts it again' userevctl status
 check '… and it stops again' stopped_cleanly
 check 'with an error in the policy it goes on with the last good one' starts_with_error
 check '… which its status says' says 'an older policy is in force$' property userevd StatusText
-check '… and the doctor, with the line' says '50-test.conf:1: MaxEvents=' userevctl doctor
+check '… and the doctor, with the line' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
 check '… and it stops again' stopped_cleanly
 rm /var/lib/userevd/policy
 check 'without that one it does not start' fails starts_with_error
 check '… and says so' failed_for_its_policy
 check '… as does the doctor' says '^\[fail\] daemon: systemd takes the connection, but there is no daemon' userevctl doctor
-check '… with the line' says '50-test.conf:1: MaxEvents=' userevctl doctor
+check '… with the line' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
 check '… nor when somebody asks, again and again' tries_are_rare
 check '… who still finds the sockets' sockets_are_there
 rm -r /etc/userevd
