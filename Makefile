@@ -78,7 +78,7 @@ KEEPER := bits deposit enable_address enabler enablers format handover inheritan
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
 DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon declared deposit dispatch entries event explain \
-	hello last_policy lease ledger ledger_rewrite level linger listener listing log loop memory metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
+	hello inflight last_policy lease ledger ledger_rewrite level linger listener listing log loop memory metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
 	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := answer batch clock connection debug event fd lock look memory module open page place poll register release request said stream watch write
 CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
@@ -97,8 +97,8 @@ UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_
 # Of what is in the keeper alone.
 KEEPER_TESTS := test_format test_handover test_keeper_serve test_look
 # One tenant does its worst. What the daemon makes of it does not depend on the kernel, so one guest will do.
-EXHAUSTION_TESTS := test_bad_days test_exhaustion test_exhaustion_fds test_exhaustion_files test_exhaustion_memory test_exhaustion_requests
-INTEGRATION_TESTS := $(EXHAUSTION_TESTS) test_hostile test_identity test_keeper test_kernel test_library test_limits test_lingering test_machine \
+EXHAUSTION_TESTS := test_bad_days test_exhaustion test_exhaustion_fds test_exhaustion_files test_exhaustion_memory test_exhaustion_requests test_exhaustion_untaken
+INTEGRATION_TESTS := $(EXHAUSTION_TESTS) test_hostile test_identity test_inflight test_keeper test_kernel test_library test_limits test_lingering test_machine \
 	test_page_attacks test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs

@@ -49,8 +49,11 @@ static void print_daemon(const struct output *output, struct cursor row)
 static void print_numbers(const struct output *output, struct cursor row, bool kernel)
 {
 	print_title(output, "Tenants");
-	fprintf(output->file, "%s, %s\n", row_plural(row, "tenants", "tenant", "tenants").text,
+	fprintf(output->file, "%s, %s", row_plural(row, "tenants", "tenant", "tenants").text,
 		row_plural(row, "connections", "connection", "connections").text);
+	if (row_get_u64(row, "in_flight") > 0)
+		fprintf(output->file, "; %s in flight", row_plural(row, "in_flight", "fd", "fds").text);
+	putc('\n', output->file);
 	print_title(output, "Events");
 	fprintf(output->file, "%s, held %s, on %s; %s\n", row_plural(row, "events", "event", "events").text,
 		row_plural(row, "leases", "time", "times").text, row_plural(row, "streams", "stream", "streams").text,

@@ -5,6 +5,10 @@
  * hold is one answer, however much it asks for; when those of one tenant add up, none of its clients is read; and since one
  * who never reads its answers would keep that one for ever, it has a deadline, as has one who connects and says nothing.
  *
+ * Nor is a client read while files that it was sent lie unread in its own queue: they count against all that this daemon may
+ * send (inflight.c). The page does not: it comes once for a connection, and programs ask on before they look. A connection that
+ * ends with fds unread keeps its place among its tenant's connections until the peer has read all, or closed its end.
+ *
  * What a tenant's client asks stays in its socket until the answer has left. So if this process ends before that, the next one
  * finds it there and does it again, and if it ends in between, the answer comes twice: that is all a client notices.
  */
@@ -22,6 +26,7 @@
 #include "daemon/deposit.h"
 #include "daemon/dispatch.h"
 #include "daemon/entries.h"
+#include "daemon/inflight.h"
 #include "daemon/lease.h"
 #include "daemon/listing.h"
 #include "daemon/log.h"
@@ -58,13 +63,14 @@ static void clear_deadline(struct client *client)
 
 static bool wants_to_read(const struct client *client)
 {
-	return !client->cut && !client->waiting && !client->errand && !client->throttled && !client->held;
+	return !client->cut && !client->waiting && !client->errand && !client->throttled && !client->held &&
+	       !client->stalled;
 }
 
 /* Which way the fd is watched follows from the client's state, and from nothing else. */
 void client_watch(struct client *client)
 {
-	int events = (wants_to_read(client) ? EV_READ : 0) | (client->waiting ? EV_WRITE : 0);
+	int events = (wants_to_read(client) ? EV_READ : 0) | (client->waiting && !client->later ? EV_WRITE : 0);
 
 	if (client->closing || events == client->w_io.events)
 		return;
@@ -129,15 +135,66 @@ static void drop_waiting(struct client *client)
 	free(waiting);
 }
 
+/* A page is in no need of being read before the next request; so only streams are files here. */
+static bool brings_files(const void *packet)
+{
+	struct wire_header header;
+
+	memcpy(&header, packet, sizeof(header));
+	return header.streams > 0;
+}
+
+static int send_now(struct client *client, const void *packet, size_t size, const int *fds, size_t n)
+{
+	int r = inflight_add(client, n);
+
+	if (r < 0)
+		return r;
+	r = transport_send(client->fd, packet, size, fds, n, MSG_DONTWAIT);
+	if (r < 0)
+		inflight_undo(client, n);
+	else
+		client->files_unread |= brings_files(packet);
+	return r;
+}
+
+/* The socket is full, or too many fds of all programs of this daemon's user are in flight. */
+static bool is_passing(int error)
+{
+	return error == -EAGAIN || error == -ETOOMANYREFS;
+}
+
+/* There is room in the socket all the time, so that only a timer helps. */
+static void try_later(struct client *client)
+{
+	struct daemon *daemon = client->daemon;
+
+	if (!client->later)
+		TAILQ_INSERT_TAIL(&daemon->later, client, again_later);
+	client->later = true;
+	if (!ev_is_active(&daemon->w_later))
+		ev_timer_again(daemon->loop, &daemon->w_later);
+}
+
+static void no_more_later(struct client *client)
+{
+	if (client->later)
+		TAILQ_REMOVE(&client->daemon->later, client, again_later);
+	client->later = false;
+}
+
 static void on_writable(struct client *client)
 {
 	struct answer_waiting *waiting = client->waiting;
 	int r;
 
 	if (waiting) {
-		r = transport_send(client->fd, waiting->packet, waiting->size, waiting->fds.fd, waiting->fds.count,
-				   MSG_DONTWAIT);
-		if (r == -EAGAIN)
+		r = send_now(client, waiting->packet, waiting->size, waiting->fds.fd, waiting->fds.count);
+		if (r == -ETOOMANYREFS)
+			try_later(client);
+		else
+			no_more_later(client);
+		if (is_passing(r))
 			return;
 		if (r < 0) {
 			client_close(client);
@@ -153,6 +210,32 @@ static void on_writable(struct client *client)
 		hang_up(client);
 	else
 		listing_continue(client);
+}
+
+/* The first one for which there is no room speaks for all: the kernel counts the fds of this daemon's user. */
+static void on_later(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_later);
+	struct client *client;
+
+	for (unsigned i = 0; i < LATER_MAX && (client = TAILQ_FIRST(&daemon->later)); i++) {
+		on_writable(client);
+		client_watch(client);
+		if (client->later)
+			break;
+	}
+	if (TAILQ_EMPTY(&daemon->later))
+		ev_timer_stop(loop, w);
+}
+
+void clients_init(struct daemon *daemon)
+{
+	TAILQ_INIT(&daemon->clients);
+	TAILQ_INIT(&daemon->impatient);
+	TAILQ_INIT(&daemon->flushing);
+	TAILQ_INIT(&daemon->leaving);
+	TAILQ_INIT(&daemon->later);
+	ev_timer_init(&daemon->w_later, on_later, 0., LATER_INTERVAL);
 }
 
 static void take_packet(struct client *client, size_t size, const struct transport_from *from)
@@ -188,6 +271,11 @@ static void take_request(struct client *client)
 		rules_update(client->tenant);
 	if (client->deciding) {
 		register_continue(client);
+		client_watch(client);
+		return;
+	}
+	if (client->files_unread && inflight_remains(client)) {
+		client->stalled = true;
 		client_watch(client);
 		return;
 	}
@@ -297,6 +385,8 @@ int client_restore(struct daemon *daemon, int fd, uint64_t number, const struct 
 	enter_client(client);
 	if (!client->greeted)
 		set_deadline(client);
+	if (inflight_restore(client) < 0)
+		client_close(client);
 	return 0;
 }
 
@@ -310,12 +400,13 @@ void client_close(struct client *client)
 	turns_remove(&client->daemon->turns, client);
 	throttle_remove(client);
 	backlog_remove(client);
+	no_more_later(client);
 	TAILQ_INSERT_TAIL(&client->daemon->leaving, client, leaves);
 }
 
-static void leave_tenant(struct client *client)
+/* All that it holds, but its place among its tenant's connections. */
+static void give_up_all(struct client *client)
 {
-	struct tenant *tenant = client->tenant;
 	struct lease *lease, *next;
 
 	HASH_ITER(by_bit, client->leases, lease, next)
@@ -325,6 +416,12 @@ static void leave_tenant(struct client *client)
 		share_free(LIST_FIRST(&client->shares));
 	if (client->watching)
 		pages_watch(client, false);
+}
+
+static void leave_tenant(struct client *client)
+{
+	struct tenant *tenant = client->tenant;
+
 	strike_client(client);
 	LIST_REMOVE(client, in_tenant);
 	tenant->connections--;
@@ -333,7 +430,8 @@ static void leave_tenant(struct client *client)
 	tenant_release(tenant);
 }
 
-void client_free(struct client *client)
+/* Whatever was to be done for it, or with it. */
+static void stop_all(struct client *client)
 {
 	struct daemon *daemon = client->daemon;
 
@@ -342,30 +440,71 @@ void client_free(struct client *client)
 	turns_remove(&daemon->turns, client);
 	throttle_remove(client);
 	backlog_remove(client);
+	no_more_later(client);
 	if (client->flushing)
 		TAILQ_REMOVE(&daemon->flushing, client, changes);
+	client->flushing = false;
 	if (client->errand)
-		client->errand->client = NULL;
+		steal_pointer(client->errand)->client = NULL;
 	if (client->deciding)
 		register_abandon(client);
 	listing_free(client);
 	drop_waiting(client);
+}
+
+void client_free(struct client *client)
+{
+	struct daemon *daemon = client->daemon;
+
+	stop_all(client);
+	inflight_forget(client);
 	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
 	deposit_close(client);
-	if (client->tenant)
+	if (client->tenant) {
+		give_up_all(client);
 		leave_tenant(client);
+	}
 	TAILQ_REMOVE(&daemon->clients, client, all);
-	if (client->closing)
+	if (client->closing && !client->ended)
 		TAILQ_REMOVE(&daemon->leaving, client, leaves);
 	free(client);
+}
+
+/* The connection has ended, but the peer has fds in its queue. The keeper keeps its copy, for the next daemon. */
+static void end(struct client *client)
+{
+	stop_all(client);
+	shutdown(client->fd, SHUT_RDWR);
+	give_up_all(client);
+	enter_client(client);
+	client->ended = true;
+	TAILQ_REMOVE(&client->daemon->leaving, client, leaves);
+}
+
+void client_has_read(struct client *client)
+{
+	struct daemon *daemon = client->daemon;
+
+	if (!client->ended) {
+		client_watch(client);
+		return;
+	}
+	client_free(client);
+	daemon_fd_freed(daemon);
 }
 
 void clients_sweep(struct daemon *daemon)
 {
 	if (TAILQ_EMPTY(&daemon->leaving))
 		return;
-	while (!TAILQ_EMPTY(&daemon->leaving))
-		client_free(TAILQ_FIRST(&daemon->leaving));
+	while (!TAILQ_EMPTY(&daemon->leaving)) {
+		struct client *client = TAILQ_FIRST(&daemon->leaving);
+
+		if (inflight_remains(client))
+			end(client);
+		else
+			client_free(client);
+	}
 	daemon_fd_freed(daemon);
 }
 
@@ -417,10 +556,12 @@ static void send_packet(struct client *client, const int *fds, size_t n, bool is
 		return;
 	encode_end(packet);
 	/* Our own limits are such that every answer fits. */
-	r = packet->failed ? -EMSGSIZE : transport_send(client->fd, packet->data, packet->size, fds, n, MSG_DONTWAIT);
+	r = packet->failed ? -EMSGSIZE : send_now(client, packet->data, packet->size, fds, n);
 	if (r == 0 && is_answer)
 		end_request(client);
-	if (r == -EAGAIN)
+	if (r == -ETOOMANYREFS)
+		try_later(client);
+	if (is_passing(r))
 		r = keep_waiting(client, packet, fds, n, is_answer);
 	if (r < 0) {
 		if (r != -EPIPE && r != -ECONNRESET)
@@ -524,10 +665,10 @@ void clients_expire(struct daemon *daemon)
 		next = TAILQ_NEXT(client, deadline);
 		if (daemon_now() - client->since < daemon->options.patience)
 			break;
-		if (client->waiting) {
+		if (client->waiting && !client->later) {
 			daemon_refused(daemon, client->tenant, NULL, REFUSAL_TOO_SLOW, "it does not read its answers");
 			client_close(client);
-		} else if (client->throttled || client->held || client->has_turn) {
+		} else if (client->throttled || client->held || client->has_turn || client->later) {
 			/* It has said something: we are who keeps it waiting. */
 			clear_deadline(client);
 			set_deadline(client);

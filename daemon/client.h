@@ -73,13 +73,18 @@ struct client {
 	uint16_t changed[CHANGED_MAX];
 	uint16_t n_changed; /* above CHANGED_MAX: look at all */
 
-	bool has_turn;	 /* waits for it */
-	bool throttled;	 /* stands aside */
-	bool asks_again; /* what has been counted already */
-	bool held;	 /* waits until the kernel has answered others of its tenant */
-	bool asks;	 /* something that is still in its socket: it is taken out when the answer leaves */
-	bool kept;	 /* its connection is the next daemon's */
-	bool repeats;	 /* its last HELLO may have been answered by the daemon before this one */
+	bool has_turn;	    /* waits for it */
+	bool throttled;	    /* stands aside */
+	bool asks_again;    /* what has been counted already */
+	bool held;	    /* waits until the kernel has answered others of its tenant */
+	bool asks;	    /* something that is still in its socket: it is taken out when the answer leaves */
+	bool kept;	    /* its connection is the next daemon's */
+	bool ended;	    /* nothing is left of it but its place, while the peer has fds in its queue */
+	bool later;	    /* its answer waits until the daemon may send fds again */
+	bool stalled;	    /* it asks on, and has not read the files that it was sent */
+	bool files_unread;  /* since it was sent files: as of the last look */
+	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
+	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
 	TAILQ_ENTRY(client) turn;
@@ -88,10 +93,12 @@ struct client {
 	TAILQ_ENTRY(client) deadline;
 	TAILQ_ENTRY(client) changes;
 	TAILQ_ENTRY(client) leaves;
+	TAILQ_ENTRY(client) again_later;
 	LIST_ENTRY(client) in_tenant;
 	LIST_ENTRY(client) in_bundle;
 };
 
+void clients_init(struct daemon *);
 /* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). The tenant is NULL for control. */
 int client_new(struct daemon *, int fd, enum client_socket, const struct peer *, struct tenant *);
 /* As it was before a restart; likewise. */
@@ -137,5 +144,7 @@ void client_greet(struct client *);
 void errand_begin(struct errand *, struct client *);
 struct client *errand_end(struct errand *);
 
+/* It has read all that it was sent. May free it. */
+void client_has_read(struct client *);
 /* What it waits for may have changed: watch its fd accordingly. */
 void client_watch(struct client *);

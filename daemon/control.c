@@ -79,6 +79,7 @@ static void put_totals(struct packet *packet, const struct daemon *daemon)
 
 	row_put_u64(packet, "tenants", HASH_CNT(by_identity, daemon->tenants));
 	row_put_u64(packet, "connections", daemon->connections);
+	row_put_u64(packet, "in_flight", daemon->in_flight);
 	row_put_u64(packet, "events", HASH_CNT(by_key, daemon->events));
 	row_put_u64(packet, "leases", daemon->leases);
 	row_put_u64(packet, "lingering", count_lingering(daemon));
@@ -347,6 +348,7 @@ static int next_tenant(struct listing *listing, struct packet *packet)
 	rules_update(tenant);
 	row_put_u64(packet, "connections", tenant->connections);
 	put_limit(packet, "connections_max", tenant->rules.max_connections);
+	row_put_u64(packet, "in_flight", tenant->in_flight);
 	row_put_u64(packet, "events", HASH_CNT(by_event, tenant->grants));
 	put_limit(packet, "events_max", tenant->level->own.maximum);
 	row_put_u64(packet, "files", tenant->streams);

@@ -12,6 +12,7 @@
 #include "daemon/backend.h"
 #include "daemon/declared.h"
 #include "daemon/deposit.h"
+#include "daemon/inflight.h"
 #include "daemon/linger.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
@@ -322,10 +323,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	daemon->janitor_pipe = -1;
 	daemon->handed_over.control = -1;
 	TAILQ_INIT(&daemon->turns);
-	TAILQ_INIT(&daemon->clients);
-	TAILQ_INIT(&daemon->impatient);
-	TAILQ_INIT(&daemon->flushing);
-	TAILQ_INIT(&daemon->leaving);
+	clients_init(daemon);
 	TAILQ_INIT(&daemon->lingering);
 	TAILQ_INIT(&daemon->looks);
 	LIST_INIT(&daemon->persistent);
@@ -350,6 +348,9 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (r == 0) {
 		daemon->started = daemon_now();
 		start_watchers(daemon);
+		r = inflight_init(daemon);
+	}
+	if (r == 0) {
 		r = restore(daemon);
 	}
 	if (r == 0)
@@ -429,6 +430,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		grant_unref(grant);
 	}
 	roster_deinit(&daemon->event_roster);
+	inflight_deinit(daemon);
 	if (daemon->kernel)
 		stop_watchers(daemon);
 	assert(!daemon->levels);

@@ -92,6 +92,8 @@ struct daemon {
 	struct client_queue impatient; /* who has a deadline, the oldest first */
 	struct client_queue flushing;  /* who has changes to be told */
 	struct client_queue leaving;   /* who is freed at the end of this turn */
+	struct client_queue later;     /* whose answers wait until fds can be sent again */
+	uint32_t in_flight;	       /* fds that clients were sent and have not read */
 	uint32_t connections;	       /* of clients, not of admins */
 	uint64_t records_told;	       /* of the ring, to those who tail */
 	int failed;		       /* why it ends by itself: a negative errno */
@@ -105,6 +107,8 @@ struct daemon {
 	ev_timer w_pages; /* while somebody watches pages that nobody tells us about */
 	ev_timer w_probe; /* while there are streams that nobody guards */
 	ev_timer w_deadlines;
+	ev_timer w_later;
+	ev_io w_in_flight; /* clients have read */
 	ev_prepare w_turn;
 	ev_idle w_busy;	     /* while somebody waits for its turn */
 	ev_timer w_throttle; /* while somebody stands aside */

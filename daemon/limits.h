@@ -24,6 +24,8 @@ enum {
 	DECIDING_MAX = 16,
 	/* Bytes of one tenant's requests under way, and of answers that it has to read: of 16 long requests, or 32 long answers. */
 	WAITING_BYTES_MAX = 4 << 20,
+	/* Answers that are sent at a time when fds can be sent again. */
+	LATER_MAX = 64,
 	/* Packets of one who is hung up on that are still read, so that our last words are not lost. */
 	UNREAD_MAX = 64,
 	/* Who reads the metrics at the same time; the others wait. One exporter does, and now and then an admin. */
@@ -68,6 +70,7 @@ enum {
 #define THROTTLE_LEAST	  0.01 /* between looks at those who have asked too much: nobody counts shorter times than that */
 #define WAITING_INTERVAL                                                                                               \
 	0.1 /* between looks at those of whom too much is under way or unread: they are not in a hurry */
+#define LATER_INTERVAL	0.02   /* after ETOOMANYREFS: somebody else of this user has to take fds first */
 #define LEFT_INTERVAL	0.1    /* between questions to all of them whether they are still there */
 #define TRIM_INTERVAL	1.0    /* … and as often at most: it takes up to a millisecond for each ten MiB */
 #define REST_INTERVAL	1.0    /* between looks at those that are remembered */

@@ -192,6 +192,11 @@ static uint64_t connections(const struct daemon *daemon)
 	return daemon->connections;
 }
 
+static uint64_t in_flight(const struct daemon *daemon)
+{
+	return daemon->in_flight;
+}
+
 static uint64_t streams(const struct daemon *daemon)
 {
 	return HASH_CNT(by_number, daemon->streams);
@@ -292,6 +297,11 @@ static uint64_t tenants_waiting(const struct tenant *tenant)
 	return tenant->waiting;
 }
 
+static uint64_t tenants_in_flight(const struct tenant *tenant)
+{
+	return tenant->in_flight;
+}
+
 static uint64_t tenants_lost(const struct tenant *tenant)
 {
 	return tenant->lost;
@@ -319,6 +329,8 @@ static const struct family families[] = {
 	  .of_daemon = lingering },
 	{ "tenants", GAUGE, "Tenants that hold something.", next_total, .of_daemon = tenants },
 	{ "connections", GAUGE, "Connections of clients.", next_total, .of_daemon = connections },
+	{ "fds_in_flight", GAUGE, "Fds that clients were sent and have not taken yet.", next_total,
+	  .of_daemon = in_flight },
 	{ "streams", GAUGE, "Data files that are open.", next_total, .of_daemon = streams },
 	{ "capacity_files", GAUGE, "Data files that there is room for.", next_total, .of_daemon = file_capacity },
 	{ "reserved_files", GAUGE, "Room for data files that is set aside, filled or not.", next_total,
@@ -340,6 +352,8 @@ static const struct family families[] = {
 	{ "tenant_connections", GAUGE, "Its connections.", next_of_tenants, .of_tenant = tenants_connections },
 	{ "tenant_connections_max", GAUGE, "Connections that it may have.", next_of_tenants,
 	  .of_tenant = tenants_most_connections },
+	{ "tenant_fds_in_flight", GAUGE, "Fds that its clients were sent and have not taken yet.", next_of_tenants,
+	  .of_tenant = tenants_in_flight },
 	{ "tenant_files", GAUGE, "Its data files, those included that linger.", next_of_tenants,
 	  .of_tenant = tenants_files },
 	{ "tenant_files_max", GAUGE, "Data files that it may have.", next_of_tenants, .of_tenant = tenants_most_files },

@@ -66,6 +66,7 @@ struct tenant {
 	uint64_t lost;
 	uint64_t too_big;
 	unsigned deciding;  /* clients of whom a part of a long request is decided */
+	uint32_t in_flight; /* fds that its clients were sent and have not read */
 	size_t waiting;	    /* bytes of requests under way, and of answers that wait for room in its clients' sockets */
 	uint64_t throttled; /* so often somebody had to stand aside */
 	uint32_t let_go;    /* of those, in this look at them */

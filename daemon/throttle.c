@@ -6,7 +6,8 @@
  * order in which they came, as many as there are tokens; who has ended meanwhile is noticed then, or a little later than it
  * happened, since to ask costs a system call each.
  *
- * Likewise one whose siblings have left too much unread: until they have read it, or their patience has ended.
+ * Likewise one whose siblings have left too much unread, or too many fds in flight: until they have read that, or their
+ * patience has ended.
  *
  * A tenant ends with its last connection, and would begin with a full bucket whenever it comes again, and with a line in the
  * log for each refusal: so its level is kept until what has been taken there is back, and until the next line is due.
@@ -17,6 +18,7 @@
 #include <poll.h>
 
 #include "daemon/daemon.h"
+#include "daemon/inflight.h"
 #include "daemon/tenant.h"
 
 static void watch(struct daemon *daemon, double wait)
@@ -42,7 +44,7 @@ static double wait_of(const struct tenant *tenant, double now)
 {
 	double wait = level_wait(tenant->level, now);
 
-	return tenant->waiting < WAITING_BYTES_MAX ? wait : MAX(wait, WAITING_INTERVAL);
+	return tenant->waiting < WAITING_BYTES_MAX && inflight_has_room(tenant) ? wait : MAX(wait, WAITING_INTERVAL);
 }
 
 bool throttle_passes(struct client *client)

@@ -197,13 +197,14 @@ NAMES = [
 OF_STATUS = {"capacity": "capacity_events", "charges": "charged_events", "reserved": "reserved_events", "events": "events",
              "lingering": "lingering_events", "tenants": "tenants", "connections": "connections", "streams": "streams",
              "records": "records_total", "bad": "bad_records_total", "lost": "lost_records_total",
-             "too_big": "oversized_records_total", "files_capacity": "capacity_files", "files_reserved": "reserved_files"}
+             "too_big": "oversized_records_total", "files_capacity": "capacity_files", "files_reserved": "reserved_files", "in_flight": "fds_in_flight"}
 OF_TENANTS = {"events": "tenant_events", "events_max": "tenant_events_max", "reserved": "tenant_reserved_events",
               "lingering": "tenant_lingering_events", "connections": "tenant_connections",
               "connections_max": "tenant_connections_max", "lost": "tenant_lost_records_total",
               "too_big": "tenant_oversized_records_total", "throttled": "tenant_throttled_total",
               "files": "tenant_files", "files_max": "tenant_files_max", "leases": "tenant_leases",
-              "leases_max": "tenant_leases_max", "waiting_bytes": "tenant_waiting_bytes"}
+              "leases_max": "tenant_leases_max", "waiting_bytes": "tenant_waiting_bytes",
+             "in_flight": "tenant_fds_in_flight"}
 
 
 def compare(daemon, text):

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* One tenant leaves fds in flight: files that it was sent and does not take, and fds of its own. Its neighbour works on. */
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "tests/integration/scene.h"
+
+enum {
+	FEW_FDS = 1024, /* of the daemon: open, and again as many in flight */
+	CONNECTIONS = 250,
+	VICTIMS = 20,
+};
+
+/* Nobody else's user: other daemons are often user nobody's. The attacker reaches its maximum, so its places are seen. */
+static const char policy[] = "[Daemon]\nDefaultMaxConnections=250\n";
+static const char *const own_user[] = { "--user=uucp", NULL };
+
+static void limit_fds(rlim_t number)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = number;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* The attacker's process. No assertion there: it would be the test's. */
+
+struct attack {
+	_Atomic unsigned sent; /* requests */
+	_Atomic bool rests;    /* no connection takes more requests */
+	_Atomic bool hang_up;
+	_Atomic bool has_hung_up;
+	_Atomic bool leave;
+};
+
+static bool send_request(int socket, uint16_t kind, uint32_t bit)
+{
+	static const char event[] = "never_taken u32 a";
+	uint8_t buffer[256];
+	struct packet packet = packet_make(buffer, sizeof(buffer));
+	size_t mark;
+
+	encode_begin(&packet, kind, 2, 0, NULL, 0);
+	mark = kind == KIND_REGISTER ? encode_strings(&packet, 0) : encode_release(&packet);
+	if (kind == KIND_REGISTER)
+		encode_string(&packet, 0, event, strlen(event));
+	else
+		encode_release_bit(&packet, bit);
+	encode_count(&packet, mark, 1);
+	encode_end(&packet);
+	return transport_send(socket, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) == 0;
+}
+
+/* Which bit the event has. */
+static uint32_t learn_bit(const char *path)
+{
+	uint8_t buffer[1024];
+	struct message message;
+	struct answers answers;
+	struct answer answer = { 0 };
+	struct fdset fds = { 0 };
+	int page, socket = actor_hello(path, &page);
+	ssize_t n;
+
+	if (socket < 0 || !send_request(socket, KIND_REGISTER, 0))
+		_exit(EXIT_FAILURE);
+	n = transport_receive_fds(socket, buffer, sizeof(buffer), &fds, 0);
+	fdset_deinit(&fds);
+	if (n <= 0 || decode_message(buffer, (size_t)n, &message) != 0 ||
+	    decode_registered(message.body, &answers) != 0 || !answers_next(&answers, &answer))
+		_exit(EXIT_FAILURE);
+	close(page);
+	close(socket);
+	return answer.bit;
+}
+
+/* As many requests as the connection takes. */
+static unsigned ask_on(int socket, uint32_t bit, unsigned asked)
+{
+	while (send_request(socket, asked % 2 ? KIND_RELEASE : KIND_REGISTER, bit))
+		asked++;
+	return asked;
+}
+
+static void ask_all(struct attack *attack, const int *sockets, uint32_t bit)
+{
+	unsigned asked[CONNECTIONS] = { 0 }, idle = 0;
+
+	/* Until nothing has been taken for a second: only that makes a difference, not how long it takes. */
+	while (idle < 100) {
+		unsigned before = attack->sent;
+
+		for (unsigned i = 0; i < CONNECTIONS; i++) {
+			unsigned now = ask_on(sockets[i], bit, asked[i]);
+
+			attack->sent += now - asked[i];
+			asked[i] = now;
+		}
+		idle = attack->sent == before ? idle + 1 : 0;
+		usleep(10000);
+	}
+}
+
+/* A third breaks the protocol, if there is room for that; all end their side, and keep what lies in it. */
+static void hang_up(const int *sockets)
+{
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		if (i % 3 == 0)
+			send(sockets[i], "nonsense", 8, MSG_NOSIGNAL | MSG_DONTWAIT);
+		else
+			shutdown(sockets[i], SHUT_RDWR);
+	}
+}
+
+static void wait_for(const _Atomic bool *condition)
+{
+	while (!*condition)
+		usleep(1000);
+}
+
+static _Noreturn void attacker(const char *path, struct attack *attack)
+{
+	int sockets[CONNECTIONS], page;
+	uint32_t bit;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	bit = learn_bit(path);
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		sockets[i] = actor_hello(path, &page);
+		if (sockets[i] < 0)
+			_exit(EXIT_FAILURE);
+		close(page);
+	}
+	ask_all(attack, sockets, bit);
+	attack->rests = true;
+	wait_for(&attack->hang_up);
+	hang_up(sockets);
+	attack->has_hung_up = true;
+	wait_for(&attack->leave);
+	_exit(EXIT_SUCCESS);
+}
+
+static pid_t start_attacker(const char *path, struct attack *attack)
+{
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		attacker(path, attack);
+	return pid;
+}
+
+/* The test. */
+
+/* Each is a tenant of its own. */
+static void expect_victims_to_be_served(const struct scene *scene)
+{
+	for (unsigned i = 0; i < VICTIMS; i++) {
+		struct actor victim;
+
+		actor_start(&victim, scene->fixture.socket, NULL);
+		ck_assert_uint_eq(raw_register(victim.socket, "victims u32 a", NULL, NULL), 0);
+		actor_end(&victim);
+	}
+}
+
+static bool has_connections(const struct scene *scene, uint64_t wanted)
+{
+	return status_number(&scene->fixture, "connections") == wanted;
+}
+
+TEST(files_not_taken_cost_their_tenant_alone)
+{
+	struct attack *attack = mmap(NULL, sizeof(*attack), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct scene scene;
+	unsigned sent;
+	int status;
+	pid_t pid;
+
+	limit_fds(FEW_FDS);
+	scene_begin(&scene, policy, geteuid() == 0 ? own_user : NULL);
+	pid = start_attacker(scene.fixture.socket, attack);
+	ck_assert(eventually(attack->rests || waitpid(pid, NULL, WNOHANG) != 0));
+	ck_assert_msg(attack->rests, "the attacker was not served to begin with");
+	sent = attack->sent;
+	expect_victims_to_be_served(&scene);
+	scene_go_on(&scene);
+	/* What it has hung up on keeps its place: the neighbour has the other connection. */
+	attack->hang_up = true;
+	ck_assert(eventually(attack->has_hung_up));
+	expect_victims_to_be_served(&scene);
+	if (repetitions(0, 1))
+		sleep(12);
+	expect_victims_to_be_served(&scene);
+	scene_go_on(&scene);
+	ck_assert(has_connections(&scene, CONNECTIONS + 1));
+	attack->leave = true;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert(eventually(has_connections(&scene, 1)));
+	munmap(attack, sizeof(*attack));
+	scene_end(&scene, 4096,
+		  "%u requests for files on %u connections that read nothing, of a daemon that may have %u fds", sent,
+		  CONNECTIONS, FEW_FDS);
+}
+END_TEST
+
+SUITE("exhaustion_untaken", files_not_taken_cost_their_tenant_alone)

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Fds in flight: the daemon has sent them, and the client has not read the answer yet. */
+
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "tests/integration/actor.h"
+#include "tests/integration/batch.h"
+#include "tests/integration/fixture.h"
+
+static void send_register(int socket, const char *event)
+{
+	batch_put(&event, 1);
+	ck_assert_int_eq(raw_send(socket), 0);
+}
+
+static void expect_answer(int socket, uint16_t kind, size_t fds)
+{
+	struct raw_reply reply;
+
+	raw_receive(socket, &reply);
+	ck_assert_int_gt(reply.size, 0);
+	ck_assert_uint_eq(reply.message.kind, kind);
+	ck_assert_uint_eq(reply.fds.count, fds);
+	raw_reply_deinit(&reply);
+}
+
+static bool has(const struct fixture *fixture, const char *key, uint64_t wanted)
+{
+	return status_number(fixture, key) == wanted;
+}
+
+/* The daemon has had its turns: another client of the same tenant asked after, and was answered. */
+static void let_others_have_their_turn(const struct fixture *fixture)
+{
+	int socket = raw_hello(fixture->socket, 0, NULL, NULL);
+
+	for (unsigned i = 0; i < 10; i++)
+		raw_query(socket);
+	close(socket);
+}
+
+TEST(request_behind_unread_files_waits)
+{
+	struct fixture fixture;
+	int socket;
+
+	fixture_start(&fixture, NULL);
+	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert(eventually(has(&fixture, "in_flight", 0)));
+	send_register(socket, "first u32 a");
+	send_register(socket, "second u32 a");
+	ck_assert(eventually(has(&fixture, "in_flight", 1)));
+	let_others_have_their_turn(&fixture);
+	ck_assert_uint_eq(status_number(&fixture, "leases"), 1);
+	expect_answer(socket, KIND_REGISTERED, 1);
+	/* Its file is there already, and comes once. */
+	expect_answer(socket, KIND_REGISTERED, 0);
+	ck_assert_uint_eq(status_number(&fixture, "leases"), 2);
+	ck_assert(eventually(has(&fixture, "in_flight", 0)));
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(request_behind_an_unread_page_is_answered)
+{
+	struct fixture fixture;
+	int socket;
+
+	fixture_start(&fixture, NULL);
+	socket = raw_connect(fixture.socket);
+	ck_assert(actor_greet(socket));
+	send_register(socket, "first u32 a");
+	ck_assert(eventually(has(&fixture, "leases", 1)));
+	ck_assert(eventually(has(&fixture, "in_flight", 2)));
+	ck_assert_uint_eq(tenant_number(&fixture, "in_flight"), 2);
+	expect_answer(socket, KIND_WELCOME, 1);
+	expect_answer(socket, KIND_REGISTERED, 1);
+	ck_assert(eventually(has(&fixture, "in_flight", 0)));
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+static int leave_files_unread(const struct fixture *fixture)
+{
+	int socket = raw_hello(fixture->socket, 0, NULL, NULL);
+
+	ck_assert(eventually(has(fixture, "in_flight", 0)));
+	send_register(socket, "unread u32 a");
+	ck_assert(eventually(has(fixture, "in_flight", 1)));
+	return socket;
+}
+
+/* All that it held is given back; the connection still counts. */
+static void expect_only_its_place(const struct fixture *fixture)
+{
+	ck_assert(eventually(has(fixture, "leases", 0)));
+	ck_assert_uint_eq(status_number(fixture, "connections"), 1);
+	ck_assert_uint_eq(status_number(fixture, "in_flight"), 1);
+}
+
+TEST(shut_down_connection_counts_until_files_are_read)
+{
+	struct fixture fixture;
+	int socket;
+
+	fixture_start(&fixture, NULL);
+	socket = leave_files_unread(&fixture);
+	ck_assert_int_eq(shutdown(socket, SHUT_RDWR), 0);
+	expect_only_its_place(&fixture);
+	expect_answer(socket, KIND_REGISTERED, 1);
+	ck_assert(eventually(has(&fixture, "connections", 0)));
+	close(socket);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+/* The nonsense is read when the files are; so it takes a page, after which more is read. */
+TEST(cut_off_connection_counts_until_it_is_closed)
+{
+	struct fixture fixture;
+	int socket;
+
+	fixture_start(&fixture, NULL);
+	socket = raw_connect(fixture.socket);
+	ck_assert(actor_greet(socket));
+	ck_assert(eventually(has(&fixture, "in_flight", 1)));
+	ck_assert_int_eq(transport_send(socket, "x", 1, NULL, 0, 0), 0);
+	let_others_have_their_turn(&fixture);
+	ck_assert(eventually(has(&fixture, "connections", 1)));
+	ck_assert_uint_eq(status_number(&fixture, "in_flight"), 1);
+	close(socket);
+	ck_assert(eventually(has(&fixture, "connections", 0)));
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(closed_connection_leaves_nothing_in_flight)
+{
+	struct fixture fixture;
+
+	fixture_start(&fixture, NULL);
+	close(leave_files_unread(&fixture));
+	ck_assert(eventually(has(&fixture, "connections", 0)));
+	ck_assert_uint_eq(status_number(&fixture, "in_flight"), 0);
+	fixture_stop(&fixture);
+}
+END_TEST
+
+TEST(ended_connection_keeps_its_place_among_the_maximum)
+{
+	static const char policy[] = "[Daemon]\nDefaultMaxConnections=1\n";
+	struct fixture fixture;
+	int socket, another;
+
+	fixture_start_with_policy(&fixture, policy, NULL);
+	socket = leave_files_unread(&fixture);
+	ck_assert_int_eq(shutdown(socket, SHUT_RDWR), 0);
+	expect_only_its_place(&fixture);
+	another = raw_connect(fixture.socket);
+	expect_cut(another, REFUSAL_TOO_MANY_CONNECTIONS);
+	close(another);
+	close(socket);
+	ck_assert(eventually(has(&fixture, "connections", 0)));
+	close(raw_hello(fixture.socket, 0, NULL, NULL));
+	fixture_stop(&fixture);
+}
+END_TEST
+
+SUITE("inflight", request_behind_unread_files_waits, request_behind_an_unread_page_is_answered,
+      shut_down_connection_counts_until_files_are_read, cut_off_connection_counts_until_it_is_closed,
+      closed_connection_leaves_nothing_in_flight, ended_connection_keeps_its_place_among_the_maximum)
