@@ -86,18 +86,38 @@ bool daemon_may_keep(const struct daemon *daemon)
 	return count_fds(daemon) < fd_limit() / 2;
 }
 
-static void on_kernel(struct ev_loop *loop, ev_io *w, int events)
+/* `r`: what kernel_dispatch() said. */
+static void check_kernel(struct daemon *daemon, int r)
 {
-	struct daemon *daemon = container_of(w, struct daemon, w_kernel);
-	/* EV_ERROR: there is no room for it among what is waited for. */
-	int r = events & EV_ERROR ? -ENOSPC : kernel_dispatch(daemon->kernel);
-
 	if (r < 0 && !succession_begin(daemon, r)) {
 		log_error("the %s backend failed: %s", daemon->kernel->facts.name,
 			  r == -ECONNREFUSED || r == -ESTALE ? daemon->kernel->facts.note : strerror(-r));
 		daemon->failed = r;
-		ev_break(loop, EVBREAK_ALL);
+		ev_break(daemon->loop, EVBREAK_ALL);
 	}
+}
+
+static void on_kernel(struct ev_loop *loop _unused_, ev_io *w, int events)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_kernel);
+
+	/* EV_ERROR: there is no room for it among what is waited for. */
+	check_kernel(daemon, events & EV_ERROR ? -ENOSPC : kernel_dispatch(daemon->kernel));
+}
+
+static void on_stalled(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_stalled);
+
+	check_kernel(daemon, kernel_dispatch(daemon->kernel));
+}
+
+static void watch_stalled(struct daemon *daemon)
+{
+	if (!daemon->kernel->stalled || ev_is_active(&daemon->w_stalled))
+		return;
+	ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
+	ev_timer_start(daemon->loop, &daemon->w_stalled);
 }
 
 static void on_probe(struct ev_loop *loop, ev_timer *w, int events _unused_)
@@ -179,6 +199,7 @@ static void on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _un
 		clients_flush_changes(daemon);
 	} while (!TAILQ_EMPTY(&daemon->leaving));
 	deposit_tidy(daemon);
+	watch_stalled(daemon);
 	systemd_update_status(daemon);
 }
 
@@ -203,6 +224,7 @@ static void start_watchers(struct daemon *daemon)
 	ev_timer_init(&daemon->w_probe, on_probe, 0., PROBE_INTERVAL);
 	pages_init(daemon);
 	ev_init(&daemon->w_deadlines, on_deadlines);
+	ev_init(&daemon->w_stalled, on_stalled);
 	ev_idle_init(&daemon->w_busy, on_busy);
 	ev_prepare_init(&daemon->w_turn, on_turn);
 	ev_prepare_start(daemon->loop, &daemon->w_turn);
@@ -226,6 +248,8 @@ static void stop_watchers(struct daemon *daemon)
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
 	ev_idle_stop(daemon->loop, &daemon->w_busy);
 	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
+	ev_timer_stop(daemon->loop, &daemon->w_later);
+	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(daemon);
 	memory_deinit(daemon);
 	ev_timer_stop(daemon->loop, &daemon->w_probe);
@@ -381,7 +405,7 @@ int daemon_await(struct daemon *daemon, const bool *under_way)
 	int r = 0;
 
 	while (*under_way && r == 0) {
-		if (poll(&wanted, 1, -1) < 0 && errno != EINTR)
+		if (poll(&wanted, 1, daemon->kernel->stalled ? (int)(1000 * LATER_INTERVAL) : -1) < 0 && errno != EINTR)
 			r = -errno;
 		if (r == 0)
 			r = kernel_dispatch(daemon->kernel);

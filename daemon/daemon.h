@@ -108,7 +108,8 @@ struct daemon {
 	ev_timer w_probe; /* while there are streams that nobody guards */
 	ev_timer w_deadlines;
 	ev_timer w_later;
-	ev_io w_in_flight; /* clients have read */
+	ev_timer w_stalled; /* while too many fds are in flight for the keeper to get one */
+	ev_io w_in_flight;  /* clients have read */
 	ev_prepare w_turn;
 	ev_idle w_busy;	     /* while somebody waits for its turn */
 	ev_timer w_throttle; /* while somebody stands aside */

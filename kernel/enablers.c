@@ -179,7 +179,10 @@ static int take_answers(struct user_events *user_events, struct enabler_process 
 	return r;
 }
 
-/* Who does not answer once might answer late, to another question: it is replaced. */
+/*
+ * After a failure the process's next answer could belong to this request, so it is replaced. Where too many fds of this user are
+ * in flight, it was not asked anything.
+ */
 static int ask(struct user_events *user_events, struct enabler_process *process, const struct packet *request, int fd,
 	       struct enabler_answer *answers, size_t n)
 {
@@ -189,7 +192,7 @@ static int ask(struct user_events *user_events, struct enabler_process *process,
 		r = send_request(process, request, fd);
 	if (r == 0)
 		r = hear(process, answers, n, 0);
-	if (r < 0)
+	if (r < 0 && r != -ETOOMANYREFS)
 		break_off(process);
 	return r;
 }

@@ -20,6 +20,7 @@ enum {
 	PACKETS_MAX = 16, /* that are not answered; more wait in the socket */
 	MEMORY_PAUSE_US = 10000,
 	MEMORY_TRIES = 500,
+	LATER_MS = 20, /* after ETOOMANYREFS */
 };
 
 struct work {
@@ -35,8 +36,8 @@ struct keeper {
 	int socket;
 	struct kernel *kernel;
 	struct deposit_box *box; /* or NULL */
-	bool answering;
-	size_t first; /* the oldest of those that are under way */
+	bool stalled;		 /* too many fds are in flight: the oldest answer waits, and all behind it */
+	size_t first;		 /* the oldest of those that are under way */
 	size_t n;
 	struct work work[PACKETS_MAX]; /* a ring */
 	uint8_t packet[MESSAGE_MAX];
@@ -74,19 +75,6 @@ static int try_to_send_answers(struct keeper *keeper, const struct kernel_call *
 	return transport_send(keeper->socket, packet.data, packet.size, fds, n_fds, 0);
 }
 
-/* From the end on: a page goes behind the streams that were made for it. */
-static void take_back(struct keeper *keeper, struct kernel_call *calls, size_t n, int error)
-{
-	for (size_t i = n; i-- > 0;) {
-		if (calls[i].fd < 0)
-			continue;
-		calls[i].fd = fd_close(calls[i].fd);
-		calls[i].result = error;
-		if (message_op_makes(calls[i].op))
-			kernel_tell(keeper->kernel, message_undo(&calls[i]));
-	}
-}
-
 /* It has to go: what is not answered, the next answer would be taken for. Memory comes back; but the daemon is waiting. */
 static int send_when_there_is_memory(struct keeper *keeper, const struct kernel_call *calls, size_t n)
 {
@@ -99,39 +87,41 @@ static int send_when_there_is_memory(struct keeper *keeper, const struct kernel_
 	return r;
 }
 
-static void send_answers(struct keeper *keeper, struct kernel_call *calls, size_t n)
+/* False: not now. Fds in flight are counted for all programs of a user, so others' can leave no room for ours. */
+static bool send_answers(struct keeper *keeper, struct kernel_call *calls, size_t n)
 {
 	int r = send_when_there_is_memory(keeper, calls, n);
 
-	/* fds on their way are counted for all programs of a user, so others' can leave no room for ours. */
-	if (r == -ETOOMANYREFS) {
-		take_back(keeper, calls, n, r);
-		r = send_when_there_is_memory(keeper, calls, n);
-	}
+	if (r == -ETOOMANYREFS)
+		return false;
 	/* Ordinarily it has gone, or is about to: the next look at the socket will show. Whatever it is, it is the end. */
 	if (r < 0)
 		shutdown(keeper->socket, SHUT_RDWR);
 	for (size_t i = 0; i < n; i++)
 		calls[i].fd = fd_close(calls[i].fd);
+	return true;
 }
 
-/* What is taken back may have to wait for what is under way, and that is done then: but in its turn. */
-static void on_done(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+static void answer_what_is_done(struct keeper *keeper)
 {
-	struct work *work = data;
-	struct keeper *keeper = work->keeper;
-
-	work->under_way--;
-	if (keeper->answering)
-		return;
-	keeper->answering = true;
+	keeper->stalled = false;
 	while (keeper->n > 0 && keeper->work[keeper->first].under_way == 0) {
-		work = &keeper->work[keeper->first];
-		send_answers(keeper, work->calls, work->n);
+		struct work *work = &keeper->work[keeper->first];
+
+		keeper->stalled = !send_answers(keeper, work->calls, work->n);
+		if (keeper->stalled)
+			return;
 		keeper->first = (keeper->first + 1) % PACKETS_MAX;
 		keeper->n--;
 	}
-	keeper->answering = false;
+}
+
+static void on_done(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+{
+	struct work *work = data;
+
+	if (--work->under_way == 0)
+		answer_what_is_done(work->keeper);
 }
 
 /* `ret_fds`: how many it says that it brings. */
@@ -270,8 +260,10 @@ static int serve(struct keeper *keeper)
 			{ .fd = keeper->kernel->fd, .events = POLLIN },
 		};
 
-		if (poll(ask, ARRAY_SIZE(ask), -1) < 0 && errno != EINTR)
+		if (poll(ask, ARRAY_SIZE(ask), keeper->stalled ? LATER_MS : -1) < 0 && errno != EINTR)
 			return -errno;
+		if (keeper->stalled)
+			answer_what_is_done(keeper);
 		if (ask[1].revents) {
 			r = kernel_dispatch(keeper->kernel);
 			if (r < 0)
@@ -282,9 +274,22 @@ static int serve(struct keeper *keeper)
 		/* The daemon has gone: nothing else is told of without being asked for. */
 		if (is_full(keeper))
 			kernel_cancel(keeper->kernel);
+		if (is_full(keeper))
+			return 0;
 		r = serve_packet(keeper);
 		if (r <= 0)
 			return r;
+	}
+}
+
+static void drop_answers(struct keeper *keeper)
+{
+	for (; keeper->n > 0; keeper->n--) {
+		struct work *work = &keeper->work[keeper->first];
+
+		for (size_t i = 0; i < work->n; i++)
+			work->calls[i].fd = fd_close(work->calls[i].fd);
+		keeper->first = (keeper->first + 1) % PACKETS_MAX;
 	}
 }
 
@@ -301,6 +306,7 @@ int keeper_serve(int socket, struct kernel *kernel, struct deposit_box *box)
 	r = serve(keeper);
 	/* Whatever is still under way is ours: nobody hears the answers, but all of it is done. */
 	kernel_cancel(kernel);
+	drop_answers(keeper);
 	free(keeper);
 	return r;
 }

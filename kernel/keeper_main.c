@@ -379,7 +379,16 @@ static int prepare(const struct keeper_options *options, struct preparation *ret
 	return r;
 }
 
-/* With what was prepared, and without privileges. 0 or a negative errno with a sentence. */
+/*
+ * Without CAP_SYS_RESOURCE the kernel lets all processes of uid 0 together, those in containers included, have only so many fds
+ * in flight. Where there is no such capability, what the keeper sends may have to wait.
+ */
+static uint64_t wanted_privileges(const struct keeper_options *options)
+{
+	return (privileges_held() & BIT(CAP_SYS_RESOURCE)) | (options->limits.persist ? BIT(CAP_PERFMON) : 0);
+}
+
+/* With what was prepared, and without any other privilege. 0 or a negative errno with a sentence. */
 static int start(const struct keeper_options *options, struct preparation *preparation, struct kernel **ret,
 		 struct text *why)
 {
@@ -393,7 +402,7 @@ static int start(const struct keeper_options *options, struct preparation *prepa
 	/* What was handed over is closed where it fails. */
 	tracefs = fcntl(preparation->mounts.tracefs, F_DUPFD_CLOEXEC, 0);
 	raise_limits();
-	r = privileges_keep(options->limits.persist ? BIT(CAP_PERFMON) : 0);
+	r = privileges_keep(wanted_privileges(options));
 	if (r == 0) {
 		r = user_events_new(backend, &preparation->mounts, &options->limits, ret);
 		preparation->mounts = PREPARATION_NONE.mounts;

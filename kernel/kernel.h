@@ -116,7 +116,8 @@ struct kernel_ops {
 struct kernel {
 	const struct kernel_ops *ops;
 	struct kernel_facts facts;
-	int fd; /* when it is readable, kernel_dispatch(); changes with remote_succeed() alone */
+	int fd;	      /* when it is readable, kernel_dispatch(); changes with remote_succeed() alone */
+	bool stalled; /* too many fds of this process's user are in flight: kernel_dispatch() in a while, too */
 	struct kernel_page_stats totals; /* of all pages that there ever were */
 	struct tracer *tracer;		 /* where the daemon itself is the tracer, else NULL */
 	kernel_changed *changed;	 /* called by the embedded backend alone: elsewhere only the pages tell */

@@ -33,6 +33,16 @@ static int set_capabilities(uint64_t keep)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
+uint64_t privileges_held(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return 0;
+	return data[0].permitted | (uint64_t)data[1].permitted << 32;
+}
+
 int privileges_keep(uint64_t capabilities)
 {
 	int r = empty_bounding_set(capabilities);

@@ -114,39 +114,18 @@ static int send_packet(struct remote *remote, const struct batch *batch, size_t 
 		     : -E2BIG;
 }
 
-static size_t count_without_fd(const struct kernel_call *calls, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && !(message_op_takes_fd(calls[i].op) && calls[i].fd >= 0))
-		i++;
-	return i;
-}
-
-/*
- * Too many fds of all programs of this user are on their way, and none of them is on its way to the keeper, whose answer
- * could be waited for. What is before the first call that brings one is sent; if there is nothing, that call has failed.
- */
-static int send_without_fds(struct remote *remote, struct batch *batch, size_t *ret_n)
-{
-	size_t n = count_without_fd(batch->calls + batch->sent, batch->n - batch->sent);
-
-	if (n > 0)
-		return send_packet(remote, batch, n, ret_n);
-	batch->calls[batch->sent++].result = -ETOOMANYREFS;
-	batch->answered++;
-	*ret_n = 0;
-	return 0;
-}
-
 static bool is_passing(int error)
 {
 	return error == -EAGAIN || error == -ETOOMANYREFS || error == -ENOMEM || error == -ENOBUFS;
 }
 
-/* 0, or a negative errno after which nothing can be sent any more. */
+/*
+ * 0, or a negative errno after which nothing can be sent any more. Where too many fds of all programs of this user are in
+ * flight, and none of them is on its way to the keeper, there is no answer to wait for.
+ */
 static int send_more(struct remote *remote)
 {
+	remote->kernel.stalled = false;
 	while (remote->sending && remote->packets < WINDOW && remote->greeted && remote->failed == 0) {
 		struct batch *batch = remote->sending;
 		size_t n;
@@ -155,17 +134,16 @@ static int send_more(struct remote *remote)
 		/* It goes on when those that fill the queue, or memory, are answered. */
 		if (is_passing(r) && remote->packets > 0)
 			return 0;
-		if (r == -ETOOMANYREFS)
-			r = send_without_fds(remote, batch, &n);
+		if (r == -ETOOMANYREFS) {
+			remote->kernel.stalled = true;
+			return 0;
+		}
 		if (r < 0)
 			return r;
-		if (n > 0)
-			remote->under_way[remote->packets++] = n;
+		remote->under_way[remote->packets++] = n;
 		batch->sent += n;
 		if (batch->sent == batch->n)
 			remote->sending = TAILQ_NEXT(batch, entry);
-		if (batch->answered == batch->n)
-			finish(remote, batch);
 	}
 	return 0;
 }
@@ -226,6 +204,7 @@ static void remote_cancel(struct kernel *kernel)
 	struct batch *batch;
 
 	remote->cancelled = true;
+	remote->kernel.stalled = false;
 	remote->sending = NULL;
 	while ((batch = TAILQ_FIRST(&remote->batches))) {
 		answer_all(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
@@ -399,6 +378,7 @@ void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, 
 	kernel->fd = socket;
 	remote->failed = 0;
 	remote->greeted = false;
+	kernel->stalled = false;
 	remote->packets = 0;
 	remote->restore = restore;
 	remote->restore_data = data;
@@ -439,8 +419,9 @@ static int take_packet(struct remote *remote)
 static int remote_dispatch(struct kernel *kernel)
 {
 	struct remote *remote = remote_of(kernel);
-	int r = 1;
+	int r = kernel->stalled && send_more(remote) < 0 ? -ECONNRESET : 1;
 
+	remote->failed = MIN(remote->failed, MIN(r, 0));
 	while (r > 0 && !remote->cancelled && remote->failed == 0) {
 		r = take_packet(remote);
 		if (r > 0 && send_more(remote) < 0)

@@ -23,13 +23,14 @@ status_of()
 	cat "/proc/$(property "$1" MainPID)/status"
 }
 
-# has_no_privilege UNIT UID-PATTERN: no capability, no way to get one, and whoever calls what the unit forbids is killed.
-has_no_privilege()
+# has_capabilities UNIT UID-PATTERN MASK: those capabilities, no way to get others, and a call that the unit forbids is the end.
+has_capabilities()
 {
 	local status
 	status=$(status_of "$1" | grep -E '^(Uid|Cap[A-Za-z]+|NoNewPrivs|Seccomp):') || return 1
 	printf '%s\n' "$status"
-	grep -qE "^Uid:\\s$2\\s" <<<"$status" && [ "$(grep -cE '^Cap(Prm|Eff|Bnd|Amb|Inh):\s0+$' <<<"$status")" = 5 ] &&
+	grep -qE "^Uid:\\s$2\\s" <<<"$status" && [ "$(grep -cE "^Cap(Prm|Eff|Bnd):\\s$3$" <<<"$status")" = 3 ] &&
+		[ "$(grep -cE '^Cap(Amb|Inh):\s0+$' <<<"$status")" = 2 ] &&
 		grep -qE '^NoNewPrivs:\s1$' <<<"$status" && grep -qE '^Seccomp:\s2$' <<<"$status" &&
 		says '^(kill|2147483646)?$' property "$1" SystemCallErrorNumber
 }
@@ -183,7 +184,7 @@ check '… for admins' is_file 660 root:userevd /run/userevd/control.sock
 check 'and no daemon' says '^inactive$' systemctl is-active userevd
 check 'who asks starts it' userevctl status
 check '… without a keeper with the embedded backend' has_backend embedded none
-check '… and without any privilege' has_no_privilege userevd "$(id -u userevd)"
+check '… and without any privilege' has_capabilities userevd "$(id -u userevd)" 0+
 check 'it stops, with success' stopped_cleanly
 systemctl unmask --quiet --runtime userevd-keeper.socket
 
@@ -194,9 +195,9 @@ check 'a service of another user starts, and needs no daemon for that' start_cli
 check 'its question starts the daemon' within 120 systemctl is-active userevd
 check '… and that the keeper' systemctl is-active userevd-keeper
 check 'the kernel has its events, and the guard holds' within 120 has_backend enable-address on
-check 'the daemon has no privilege' has_no_privilege userevd "$(id -u userevd)"
+check 'the daemon has no privilege' has_capabilities userevd "$(id -u userevd)" 0+
 check '… and sees no tracefs' sees_no_tracefs userevd
-check 'the keeper is root, without any' has_no_privilege userevd-keeper 0
+check 'the keeper is root, with CAP_SYS_RESOURCE alone' has_capabilities userevd-keeper 0 0000000001000000
 check '… and sees none either' sees_no_tracefs userevd-keeper
 check 'the guard knows it by its cgroup' says 'cgroup' /usr/lib/userevd/userevd-guard --status
 # A program asks for two seconds, and a guest is slow: what starts all of this may have given up meanwhile.
