@@ -21,6 +21,7 @@ enum {
 	PAUSE_MIN_MS = 100,
 	/* A daemon that never stops talking does not keep other threads from the mutex; the fd says that there is more. */
 	PACKETS_AT_ONCE = 32,
+	QUEUE_FULL_MS = 2, /* a daemon accepts hundreds in that time */
 };
 
 int library_patience_ms = 2000;
@@ -311,6 +312,14 @@ static int go_on(struct userev *userev, int64_t deadline)
 	return r;
 }
 
+/* It listens, but so many are connecting that its queue is full: no failure, since the next attempt may well succeed. */
+static int connection_comes_soon(struct userev *userev)
+{
+	userev->error = -EAGAIN;
+	userev->not_before = now_ms() + QUEUE_FULL_MS;
+	return -EAGAIN;
+}
+
 static int connect_if_need_be(struct userev *userev, int64_t deadline)
 {
 	int r;
@@ -325,6 +334,8 @@ static int connect_if_need_be(struct userev *userev, int64_t deadline)
 		batches_suspend(userev);
 	userev->borrowed = false;
 	r = connection_begin(userev, deadline);
+	if (r == -EAGAIN)
+		return connection_comes_soon(userev);
 	if (r < 0)
 		connection_fail(userev, r);
 	return r;

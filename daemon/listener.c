@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -151,6 +152,14 @@ static int take_connection(struct listener *listener)
 	return accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
+/* Asked before anything that costs more: a process that connects and closes in a loop must not keep others waiting. */
+static bool has_hung_up(int fd)
+{
+	struct pollfd connection = { .fd = fd };
+
+	return poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP;
+}
+
 /* False: there is nobody, or no room for anybody. */
 static bool accept_one(struct listener *listener)
 {
@@ -165,6 +174,10 @@ static bool accept_one(struct listener *listener)
 		return false;
 	if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 		return true;
+	if (fd >= 0 && has_hung_up(fd)) {
+		disposal_close(fd);
+		return true;
+	}
 	r = fd < 0 ? -errno : welcome(listener, fd);
 	if (r == 0)
 		return ev_is_active(&listener->w_accept);
@@ -183,7 +196,7 @@ static bool accept_one(struct listener *listener)
 static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct listener *listener = container_of(w, struct listener, w_accept);
-	double end = daemon_now() + TURN_TIME;
+	double end = daemon_now() + ACCEPT_TIME;
 
 	/* The kernel has no room for it among what is waited for. */
 	if (events & EV_ERROR) {

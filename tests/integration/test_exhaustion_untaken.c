@@ -158,6 +158,16 @@ static pid_t start_attacker(const char *path, struct attack *attack)
 
 /* The test. */
 
+static void expect_welcome(int socket)
+{
+	struct raw_reply reply;
+
+	raw_receive(socket, &reply);
+	ck_assert_int_gt(reply.size, 0);
+	ck_assert_uint_eq(reply.message.kind, KIND_WELCOME);
+	raw_reply_deinit(&reply);
+}
+
 /* Each is a tenant of its own. */
 static void expect_victims_to_be_served(const struct scene *scene)
 {
@@ -211,4 +221,87 @@ TEST(files_not_taken_cost_their_tenant_alone)
 }
 END_TEST
 
-SUITE("exhaustion_untaken", files_not_taken_cost_their_tenant_alone)
+/* A storm: processes that connect and close, as fast as they can. */
+
+struct storm {
+	_Atomic unsigned connects;
+	_Atomic unsigned full; /* times that the daemon's queue was full */
+	_Atomic bool over;
+};
+
+static bool connect_at_once(const char *path, int *ret)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+
+	*ret = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return *ret >= 0 && transport_address(path, &address, &length) == 0 &&
+	       connect(*ret, (struct sockaddr *)&address, length) == 0;
+}
+
+static _Noreturn void rage(const char *path, struct storm *storm)
+{
+	int fd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!storm->over) {
+		if (connect_at_once(path, &fd))
+			storm->connects++;
+		else
+			storm->full++;
+		close(fd);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+/* How often a connection had to be tried until it was there. */
+static unsigned visit(const struct scene *scene)
+{
+	unsigned tries = 1;
+	int fd;
+
+	while (!connect_at_once(scene->fixture.socket, &fd)) {
+		close(fd);
+		tries++;
+		usleep(1000);
+	}
+	ck_assert_int_eq(fcntl(fd, F_SETFL, 0), 0);
+	ck_assert(actor_greet(fd));
+	expect_welcome(fd);
+	close(fd);
+	return tries;
+}
+
+TEST(storm_of_connect_and_close_lets_others_in)
+{
+	struct storm *storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned visits = repetitions(100, 5000), tries = 0, most = 0;
+	struct scene scene;
+	pid_t pids[2];
+
+	scene_begin(&scene, "", NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = fork();
+		ck_assert_int_ge(pids[i], 0);
+		if (pids[i] == 0)
+			rage(scene.fixture.socket, storm);
+	}
+	ck_assert(eventually(storm->connects > 10000 || is_emulated()));
+	for (unsigned i = 0; i < visits; i++) {
+		unsigned now = visit(&scene);
+
+		tries += now;
+		most = MAX(most, now);
+	}
+	scene_go_on(&scene);
+	storm->over = true;
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
+		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
+	scene_end(&scene, 8192,
+		  "%u connections, closed at once, and %u for which the queue was full; %u visitors had to try %u times, %u at most",
+		  storm->connects, storm->full, visits, tries, most);
+	munmap(storm, sizeof(*storm));
+}
+END_TEST
+
+SUITE("exhaustion_untaken", files_not_taken_cost_their_tenant_alone, storm_of_connect_and_close_lets_others_in)

@@ -543,6 +543,37 @@ TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped)
 }
 END_TEST
 
+static void expect_refusals(const struct fixture *fixture, const char *wanted)
+{
+	char output[8192];
+	const char *const argv[] = { built("userevctl"), "--json", "tenants", NULL };
+
+	ck_assert_int_eq(run_command(fixture, output, sizeof(output), argv), 0);
+	ck_assert_msg(strstr(output, wanted), "'%s' is not in '%s'", wanted, output);
+}
+
+/* Else each of them would be refused for its tenant, which has its one connection, and counted. */
+TEST(connection_that_has_hung_up_is_not_looked_at)
+{
+	static const char policy[] = "[Daemon]\nDefaultMaxConnections=1\n";
+	struct fixture fixture;
+	int held, last;
+
+	fixture_start_with_policy(&fixture, policy, NULL);
+	held = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert_int_eq(kill(fixture.pid, SIGSTOP), 0);
+	for (unsigned i = 0; i < 10; i++)
+		close(raw_connect(fixture.socket));
+	last = raw_connect(fixture.socket);
+	ck_assert_int_eq(kill(fixture.pid, SIGCONT), 0);
+	expect_cut(last, REFUSAL_TOO_MANY_CONNECTIONS);
+	expect_refusals(&fixture, "\"reason\":\"too-many-connections\",\"count\":1}");
+	close(last);
+	close(held);
+	fixture_stop(&fixture);
+}
+END_TEST
+
 /* Not by its own account: then it would not even ask for what there is no fd for. */
 TEST(a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives)
 {
@@ -935,7 +966,7 @@ SUITE("limits", the_event_after_the_last_is_refused_and_costs_nothing,
       one_client_may_fill_the_whole_page, one_client_may_fill_a_page_of_a_thousand,
       ten_thousand_idle_connections_cost_a_kilobyte_each_and_no_wake_up,
       after_something_lingered_the_daemon_sleeps_again, when_fds_run_out_the_others_wait_and_nobody_is_dropped,
-      a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives,
+      connection_that_has_hung_up_is_not_looked_at, a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives,
       where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits,
       an_admin_gets_in_when_clients_have_all_the_fds, the_daemon_ends_cleanly_with_everybody_connected,
       a_daemon_that_root_started_has_given_up_everything,

@@ -101,6 +101,31 @@ def check_absent():
         client.close()
 
 
+def fill_queue(path):
+    """Connections that nobody accepts, until there is no room for another."""
+    waiting = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            waiting.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK))
+            waiting[-1].connect(path)
+    return waiting
+
+
+def check_full_queue():
+    with scratch_directory() as directory:
+        path = directory + "/full.sock"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(path)
+            listener.listen(1)
+            waiting = fill_queue(path)
+            client = userev.Userev(path, deadline=0, interval=1000)
+            client.event("queued u32 n")
+            check("a daemon whose queue is full is tried again soon", client.next_look - time.monotonic() > 100)
+            client.close()
+            for end in waiting:
+                end.close()
+
+
 def check_hanging():
     with running() as daemon:
         daemon.process.send_signal(signal.SIGSTOP)
@@ -614,7 +639,7 @@ for line in sys.stdin:
     check("it needs nothing but Python's own library", pure.returncode)
 
 
-for part in (check_absent, check_hanging, check_refusing, check_bad_values, check_liars, check_files,
+for part in (check_absent, check_full_queue, check_hanging, check_refusing, check_bad_values, check_liars, check_files,
              lambda: check_stolen_files("all files"), lambda: check_stolen_files("streams"), check_fork, check_threads,
              check_signals, check_losses, check_functions, check_logs, check_programs):
     try:

@@ -72,6 +72,50 @@ TEST(a_socket_where_nobody_listens_is_a_refused_connection)
 }
 END_TEST
 
+/* Until it has no room. */
+static unsigned fill_queue(const char *path, int *fds, unsigned n)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	unsigned i = 0;
+
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	do {
+		ck_assert_uint_lt(i, n);
+		fds[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	} while (connect(fds[i++], (struct sockaddr *)&address, length) == 0);
+	ck_assert_int_eq(errno, EAGAIN);
+	return i;
+}
+
+TEST(full_queue_is_tried_again_soon_and_no_failure)
+{
+	struct fake *fake = fake_new();
+	int listener = fake_listen(fake->path, 1), fds[16];
+	unsigned n = fill_queue(fake->path, fds, ARRAY_SIZE(fds));
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+
+	ck_assert_int_eq(userev_register(userev, &event, "event", 0), 0);
+	userev->not_before = 0;
+	userev->failures = 0;
+	for (unsigned i = 0; i < 10; i++) {
+		userev->look_at = about_now_ms();
+		userev->not_before = 0;
+		ck_assert(!userev_enabled(&event));
+		ck_assert_int_eq(userev->error, -EAGAIN);
+		ck_assert_uint_eq(userev->failures, 0);
+		ck_assert_int_le(userev->not_before - now_ms(), 10);
+	}
+	for (unsigned i = 0; i < n; i++)
+		close(fds[i]);
+	close(listener);
+	unlink(fake->path);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
 TEST(an_event_is_on_while_its_bit_is_set_whatever_its_neighbours_are)
 {
 	struct fake *fake = start();
@@ -1877,7 +1921,7 @@ END_TEST
 
 SUITE("client", an_event_that_was_never_registered_is_off, an_answer_that_comes_twice_is_heard_once,
       without_a_daemon_events_are_registered_and_off, a_socket_where_nobody_listens_is_a_refused_connection,
-      an_event_is_on_while_its_bit_is_set_whatever_its_neighbours_are,
+      full_queue_is_tried_again_soon_and_no_failure, an_event_is_on_while_its_bit_is_set_whatever_its_neighbours_are,
       a_record_is_the_index_and_the_pieces_in_their_order, an_event_that_is_off_writes_nothing,
       a_payload_above_what_tracers_hold_is_refused_and_counted, the_daemon_says_how_large_a_payload_may_be,
       a_full_queue_loses_the_record_and_the_daemon_is_told, losses_are_told_at_most_now_and_then_and_by_a_later_write,

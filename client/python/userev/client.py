@@ -174,7 +174,7 @@ class Userev:
     # The connection. From here on the lock is held.
 
     def _work(self, end):
-        self.next_look = time.monotonic() + self._interval
+        self.next_look, is_soon = time.monotonic() + self._interval, False
         self._unasked.extend(_take_all(self._troubled))
         try:
             if self._connection is None:
@@ -185,7 +185,8 @@ class Userev:
             self._read(end)
         except (connection.Ended, packets.BadPacket, OSError) as error:
             self._leave(str(error))
-        if self._pending:
+            is_soon = isinstance(error, connection.QueueFull)
+        if self._pending or is_soon:
             self.next_look = time.monotonic() + self._interval / _LOOKS_FOR_ANSWERS
 
     def _connect(self, end):
@@ -197,7 +198,8 @@ class Userev:
             except OSError as error:
                 problems.append((path, error))
         else:
-            raise connection.Ended(_no_daemon(problems))
+            is_full = any(isinstance(error, BlockingIOError) for _, error in problems)
+            raise (connection.QueueFull if is_full else connection.Ended)(_no_daemon(problems))
         self._request(packets.WELCOME, self._on_welcome, packets.encode_hello)
 
     def _leave(self, why):

@@ -22,6 +22,10 @@ class Ended(Exception):
     """The connection is of no more use."""
 
 
+class QueueFull(Ended):
+    """The daemon listens, but so many are connecting that there is no room: soon there may be."""
+
+
 def environment(name):
     """A variable of ours; a program with more rights than its caller ignores them."""
     is_secure = (os.getuid(), os.getgid()) == (os.geteuid(), os.getegid())
