@@ -81,7 +81,7 @@ DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charg
 	hello inflight last_policy lease ledger ledger_rewrite level linger listener listing log loop memory metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
 	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := answer batch clock connection debug event fd lock look memory module open page place poll register release request said stream watch write
-CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
+CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_doctor_user ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
 	ctl_options ctl_output ctl_policy ctl_policy_cgroups ctl_policy_check ctl_policy_explain ctl_policy_ledger ctl_policy_show ctl_private ctl_quiet \
 	ctl_record ctl_reload ctl_run ctl_status ctl_table ctl_tenant_name ctl_tenant_view ctl_tenants ctl_top ctl_top_frame ctl_top_keys \
 	ctl_top_screen ctl_top_source ctl_trace ctl_tracer \

@@ -314,6 +314,7 @@ static void examine(struct doctor *doctor)
 	doctor->state = doctor_ask_systemd(doctor->path);
 	doctor->greeted = check_socket(doctor) && check_permission(doctor) && check_daemon(doctor);
 	check_control(doctor);
+	doctor_check_user(doctor);
 	doctor_check_policy_files(doctor);
 	if (doctor->greeted)
 		check_backend(doctor);

@@ -72,6 +72,8 @@ void doctor_check_policy_files(struct doctor *);
 /* Whether the refusal is for want of a guard; then that is said, and what helps. */
 bool doctor_find_unguarded_root(struct doctor *, const char *refusal);
 
+/* ctl_doctor_user.c: whether the daemon shares its user with other programs. */
+void doctor_check_user(struct doctor *);
 /* ctl_doctor_event.c: what can be tried once the daemon has welcomed us, in this order. */
 void doctor_check_registration(struct doctor *);
 void doctor_check_quota(struct doctor *);

@@ -18,10 +18,14 @@
  * What an answer brings may find no room among our fds. Then the call has failed: the keeper has to free what it made,
  * with all that later calls may have registered on it. What a call brings is ours until it is answered, since it may have to
  * be said again: to the keeper that takes the place of this one.
+ *
+ * Where too many fds of all programs of this user are in flight, what brings an fd has to wait. Deposits wait apart, in their
+ * order, so that nobody who registers or releases events has to wait for them.
  */
 
 enum {
 	WINDOW = 16,		/* packets under way: what the keeper reads before it answers */
+	STALLED_MS = 20,	/* before what is held back is tried again */
 	READY_PATIENCE = 30000, /* ms: the keeper may be loading the guard on a busy machine */
 };
 
@@ -43,6 +47,8 @@ struct remote {
 	struct kernel kernel;
 	struct batch_queue batches;
 	struct batch *sending;	  /* the first that is not wholly sent */
+	struct batch_queue held;  /* deposits and withdrawals, while the kernel is stalled */
+	int64_t retry_at;	  /* those, in milliseconds */
 	size_t under_way[WINDOW]; /* calls in each packet, the oldest first */
 	size_t packets;
 	kernel_restore *restore; /* until the new keeper is ready */
@@ -119,25 +125,65 @@ static bool is_passing(int error)
 	return error == -EAGAIN || error == -ETOOMANYREFS || error == -ENOMEM || error == -ENOBUFS;
 }
 
-/*
- * 0, or a negative errno after which nothing can be sent any more. Where too many fds of all programs of this user are in
- * flight, and none of them is on its way to the keeper, there is no answer to wait for.
- */
-static int send_more(struct remote *remote)
+static int64_t clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Nothing else that is asked depends on it. */
+static bool concerns_deposits(const struct batch *batch)
+{
+	const enum kernel_op op = batch->calls[0].op;
+
+	return batch->n == 1 && (op == KERNEL_DEPOSIT || op == KERNEL_WITHDRAW);
+}
+
+/* No fd is on its way to the keeper, for whose answer could be waited. Whether there is something else to send. */
+static bool stall(struct remote *remote, struct batch *batch)
+{
+	if (!remote->kernel.stalled)
+		remote->retry_at = clock_ms() + STALLED_MS;
+	remote->kernel.stalled = true;
+	if (!concerns_deposits(batch))
+		return false;
+	remote->sending = TAILQ_NEXT(batch, entry);
+	TAILQ_REMOVE(&remote->batches, batch, entry);
+	TAILQ_INSERT_TAIL(&remote->held, batch, entry);
+	return true;
+}
+
+/* Behind all that was not held back. */
+static void stall_no_more(struct remote *remote)
 {
 	remote->kernel.stalled = false;
+	if (!remote->sending)
+		remote->sending = TAILQ_FIRST(&remote->held);
+	TAILQ_CONCAT(&remote->batches, &remote->held, entry);
+}
+
+/* 0, or a negative errno after which nothing can be sent any more. */
+static int send_more(struct remote *remote)
+{
 	while (remote->sending && remote->packets < WINDOW && remote->greeted && remote->failed == 0) {
 		struct batch *batch = remote->sending;
 		size_t n;
-		int r = send_packet(remote, batch, batch->n - batch->sent, &n);
+		int r;
 
+		if (remote->kernel.stalled && concerns_deposits(batch)) {
+			stall(remote, batch);
+			continue;
+		}
+		r = send_packet(remote, batch, batch->n - batch->sent, &n);
 		/* It goes on when those that fill the queue, or memory, are answered. */
 		if (is_passing(r) && remote->packets > 0)
 			return 0;
-		if (r == -ETOOMANYREFS) {
-			remote->kernel.stalled = true;
+		if (r == -ETOOMANYREFS && stall(remote, batch))
+			continue;
+		if (r == -ETOOMANYREFS)
 			return 0;
-		}
 		if (r < 0)
 			return r;
 		remote->under_way[remote->packets++] = n;
@@ -204,7 +250,7 @@ static void remote_cancel(struct kernel *kernel)
 	struct batch *batch;
 
 	remote->cancelled = true;
-	remote->kernel.stalled = false;
+	stall_no_more(remote);
 	remote->sending = NULL;
 	while ((batch = TAILQ_FIRST(&remote->batches))) {
 		answer_all(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
@@ -354,9 +400,7 @@ static void rewind_batch(struct batch *batch)
 /* What was said to the last one alone: another one is told all of that anew. */
 static bool is_over(const struct batch *batch)
 {
-	const enum kernel_op op = batch->calls[0].op;
-
-	return batch->restores || (batch->n == 1 && (op == KERNEL_DEPOSIT || op == KERNEL_WITHDRAW));
+	return batch->restores || concerns_deposits(batch);
 }
 
 static struct batch *find_over(const struct remote *remote)
@@ -378,7 +422,7 @@ void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, 
 	kernel->fd = socket;
 	remote->failed = 0;
 	remote->greeted = false;
-	kernel->stalled = false;
+	stall_no_more(remote);
 	remote->packets = 0;
 	remote->restore = restore;
 	remote->restore_data = data;
@@ -419,9 +463,13 @@ static int take_packet(struct remote *remote)
 static int remote_dispatch(struct kernel *kernel)
 {
 	struct remote *remote = remote_of(kernel);
-	int r = kernel->stalled && send_more(remote) < 0 ? -ECONNRESET : 1;
+	int r = 1;
 
-	remote->failed = MIN(remote->failed, MIN(r, 0));
+	if (kernel->stalled && clock_ms() >= remote->retry_at) {
+		stall_no_more(remote);
+		if (send_more(remote) < 0)
+			remote->failed = -ECONNRESET;
+	}
 	while (r > 0 && !remote->cancelled && remote->failed == 0) {
 		r = take_packet(remote);
 		if (r > 0 && send_more(remote) < 0)
@@ -488,6 +536,7 @@ int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])
 	remote->kernel = (struct kernel){ .ops = &remote_ops, .fd = socket };
 	remote->greeted = true;
 	TAILQ_INIT(&remote->batches);
+	TAILQ_INIT(&remote->held);
 	r = read_ready(remote, why);
 	if (r < 0)
 		return r;

@@ -2,11 +2,13 @@
 
 /* One tenant leaves fds in flight: files that it was sent and does not take, and fds of its own. Its neighbour works on. */
 
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "tests/integration/scene.h"
 
@@ -20,12 +22,11 @@ enum {
 static const char policy[] = "[Daemon]\nDefaultMaxConnections=250\n";
 static const char *const own_user[] = { "--user=uucp", NULL };
 
+/* The daemon makes use of all that it may have. */
 static void limit_fds(rlim_t number)
 {
-	struct rlimit limit;
+	const struct rlimit limit = { .rlim_cur = number, .rlim_max = number };
 
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = number;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
@@ -221,6 +222,124 @@ TEST(files_not_taken_cost_their_tenant_alone)
 }
 END_TEST
 
+/* Fds in flight of another process, of a user that is the daemon's, or the keeper's. */
+
+struct filling {
+	_Atomic bool full;
+	_Atomic bool over;
+};
+
+static bool send_many(int socket, int fd)
+{
+	enum { MANY = 253 };
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(MANY * sizeof(int))] = { 0 };
+	struct iovec iov = { .iov_base = (char[]){ "x" }, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+	};
+	struct cmsghdr *header = (struct cmsghdr *)(void *)control;
+
+	*header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(MANY * sizeof(int)),
+				    .cmsg_level = SOL_SOCKET,
+				    .cmsg_type = SCM_RIGHTS };
+	for (size_t i = 0; i < MANY; i++)
+		memcpy(CMSG_DATA(header) + i * sizeof(fd), &fd, sizeof(fd));
+	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+static void give_up_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[2] = { 0 };
+
+	if (syscall(SYS_capset, &header, none) < 0)
+		_exit(EXIT_FAILURE);
+}
+
+static _Noreturn void fill(uid_t uid, struct filling *filling)
+{
+	int ends[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (setresuid(uid, uid, uid) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		_exit(EXIT_FAILURE);
+	give_up_capabilities();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (send_many(ends[0], null))
+		;
+	if (errno != ETOOMANYREFS)
+		_exit(EXIT_FAILURE);
+	filling->full = true;
+	wait_for(&filling->over);
+	_exit(EXIT_SUCCESS);
+}
+
+static pid_t start_filling(uid_t uid, struct filling *filling)
+{
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		fill(uid, filling);
+	ck_assert(eventually(filling->full || waitpid(pid, NULL, WNOHANG) != 0));
+	ck_assert_msg(filling->full, "no fds could be sent until there were too many");
+	return pid;
+}
+
+static void stop_filling(pid_t pid, struct filling *filling)
+{
+	int status;
+
+	filling->over = true;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	*filling = (struct filling){ 0 };
+}
+
+static void expect_no_answer_yet(int socket)
+{
+	struct pollfd connection = { .fd = socket, .events = POLLIN };
+
+	ck_assert_int_eq(poll(&connection, 1, 0), 0);
+}
+
+TEST(fds_of_the_same_user_make_others_wait_at_most)
+{
+	struct filling *filling =
+		mmap(NULL, sizeof(*filling), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned rounds = repetitions(2, 50);
+	struct scene scene;
+	uid_t uid;
+
+	if (geteuid() != 0) {
+		printf("not possible here without root: another user's fds in flight\n");
+		return;
+	}
+	limit_fds(FEW_FDS);
+	scene_begin(&scene, policy, own_user);
+	uid = (uid_t)proc_status(scene.fixture.pid, "Uid:", 10);
+	for (unsigned i = 0; i < rounds; i++) {
+		/* The keeper's user: without its capability it could send no more. */
+		pid_t pid = start_filling(0, filling);
+		int visitor;
+
+		expect_victims_to_be_served(&scene);
+		stop_filling(pid, filling);
+		pid = start_filling(uid, filling);
+		visitor = raw_connect(scene.fixture.socket);
+		ck_assert(actor_greet(visitor));
+		scene_go_on(&scene);
+		expect_no_answer_yet(visitor);
+		stop_filling(pid, filling);
+		expect_welcome(visitor);
+		ck_assert_uint_eq(raw_register(visitor, "visitors u32 a", NULL, NULL), 0);
+		close(visitor);
+	}
+	munmap(filling, sizeof(*filling));
+	scene_end(&scene, 4096, "%u times all fds that the keeper's user, and the daemon's, may have in flight",
+		  rounds);
+}
+END_TEST
+
 /* A storm: processes that connect and close, as fast as they can. */
 
 struct storm {
@@ -297,11 +416,13 @@ TEST(storm_of_connect_and_close_lets_others_in)
 	storm->over = true;
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
 		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
-	scene_end(&scene, 8192,
-		  "%u connections, closed at once, and %u for which the queue was full; %u visitors had to try %u times, %u at most",
-		  storm->connects, storm->full, visits, tries, most);
+	scene_end(
+		&scene, 8192,
+		"%u connections, closed at once, and %u for which the queue was full; %u visitors had to try %u times, %u at most",
+		storm->connects, storm->full, visits, tries, most);
 	munmap(storm, sizeof(*storm));
 }
 END_TEST
 
-SUITE("exhaustion_untaken", files_not_taken_cost_their_tenant_alone, storm_of_connect_and_close_lets_others_in)
+SUITE("exhaustion_untaken", files_not_taken_cost_their_tenant_alone, fds_of_the_same_user_make_others_wait_at_most,
+      storm_of_connect_and_close_lets_others_in)

@@ -146,6 +146,14 @@ check 'tenants as JSON' json 'it[0]["events"] == 1 and it[0]["events_max"] == 8'
 check 'no colours in a pipe' no_colour_in_a_pipe
 check 'colours where they are wanted' says $'\e\\[' "$ctl" --color=always events
 check 'doctor is content' exits 0 "$ctl" doctor
+daemon_uid=$(awk '/^Uid:/ { print $3 }' "/proc/$daemon/status")
+if [ "$daemon_uid" -ne 0 ] && [ "$(id -u)" -eq 0 ]; then
+	setpriv --reuid="$daemon_uid" --clear-groups sleep 1000 &
+	other=$!
+	check 'doctor says that another program runs as the daemon'"'"'s user' says "^\[note\] user: [0-9]+ other .* user $daemon_uid," "$ctl" doctor
+	kill $other
+	wait $other
+fi
 check 'enable of an unknown event is exit status 1' exits 1 "$ctl" enable demo_reqest
 check '… and names those that look alike' says 'demo_request' "$ctl" enable demo_reqest
 check 'enable' says 'on' "$ctl" enable demo_request

@@ -1227,6 +1227,12 @@ TEST(what_calls_bring_is_closed_where_they_fail_or_are_cancelled)
 }
 END_TEST
 
+/* As long as the daemon's timer. */
+static void wait_for_retry(void)
+{
+	usleep(30000);
+}
+
 TEST(calls_are_sent_later_after_too_many_references)
 {
 	READY_LINE(line);
@@ -1241,6 +1247,7 @@ TEST(calls_are_sent_later_after_too_many_references)
 	expect_dispatched(&line);
 	ck_assert(line.kernel->stalled);
 	too_many_in_flight = false;
+	wait_for_retry();
 	expect_dispatched(&line);
 	ck_assert(!line.kernel->stalled);
 	expect_heard(&line, 3);
@@ -1250,6 +1257,51 @@ TEST(calls_are_sent_later_after_too_many_references)
 	ck_assert_uint_eq(batch->done, 1);
 	for (size_t i = 0; i < 3; i++)
 		ck_assert_int_eq(batch->calls[i].result, KERNEL_OK);
+	ck_assert_int_eq(count_open_fds(), fds);
+}
+END_TEST
+
+TEST(deposit_that_waits_holds_up_nothing_else)
+{
+	READY_LINE(line);
+	BATCH(batch, line, KERNEL_REGISTER, 3);
+	const struct kernel_call deposit = { .op = KERNEL_DEPOSIT, .number = 7, .fd = new_fd() };
+	int fds = count_open_fds();
+
+	too_many_in_flight = true;
+	kernel_tell(line.kernel, deposit);
+	kernel_tell(line.kernel, (struct kernel_call){ .op = KERNEL_WITHDRAW, .number = 7, .fd = -1 });
+	submit(&line, batch);
+	ck_assert(line.kernel->stalled);
+	expect_heard(&line, 3);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	expect_granted(batch);
+	too_many_in_flight = false;
+	wait_for_retry();
+	expect_dispatched(&line);
+	expect_heard(&line, 1);
+	ck_assert_int_eq(heard.calls[0].op, KERNEL_DEPOSIT);
+	keeper_answers(&line);
+	expect_heard(&line, 1);
+	ck_assert_int_eq(heard.calls[0].op, KERNEL_WITHDRAW);
+	keeper_answers(&line);
+	expect_dispatched(&line);
+	ck_assert_int_eq(count_open_fds(), fds - 1);
+}
+END_TEST
+
+TEST(deposit_that_waits_ends_with_its_keeper)
+{
+	READY_LINE(line);
+	int fds = count_open_fds();
+
+	too_many_in_flight = true;
+	kernel_tell(line.kernel, (struct kernel_call){ .op = KERNEL_DEPOSIT, .number = 7, .fd = new_fd() });
+	ck_assert(line.kernel->stalled);
+	kernel_cancel(line.kernel);
+	ck_assert(!line.kernel->stalled);
+	too_many_in_flight = false;
 	ck_assert_int_eq(count_open_fds(), fds);
 }
 END_TEST
@@ -1767,6 +1819,7 @@ SUITE("remote", a_keeper_that_is_ready_is_taken_over, a_keeper_that_cannot_says_
       an_answer_that_nobody_asked_for_ends_it, answers_are_packed_as_the_calls_were,
       what_calls_bring_arrives_in_order_and_is_closed_when_that_is_answered, what_may_bring_an_fd_need_not,
       what_calls_bring_is_closed_where_they_fail_or_are_cancelled, calls_are_sent_later_after_too_many_references,
+      deposit_that_waits_holds_up_nothing_else, deposit_that_waits_ends_with_its_keeper,
       what_there_is_no_memory_to_send_is_sent_when_the_keeper_has_answered_what_is_before_it,
       a_copy_that_there_is_no_fd_for_needs_no_undoing, a_new_keeper_is_asked_what_the_old_one_has_not_answered,
       what_it_is_given_comes_first_and_in_order, a_batch_that_was_half_answered_is_asked_anew,
