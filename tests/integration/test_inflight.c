@@ -8,6 +8,7 @@
 #include "tests/integration/actor.h"
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
+#include "tests/integration/pair.h"
 
 static void send_register(int socket, const char *event)
 {
@@ -170,6 +171,37 @@ TEST(ended_connection_keeps_its_place_among_the_maximum)
 }
 END_TEST
 
+/* One connection lives, and one has ended and keeps its place. */
+TEST(next_daemon_counts_what_is_unread)
+{
+	struct pair pair;
+	int living, ended;
+
+	if (!pair_start(&pair, "--guard=prefer"))
+		return;
+	ended = leave_files_unread(&pair.fixture);
+	ck_assert_int_eq(shutdown(ended, SHUT_RDWR), 0);
+	expect_only_its_place(&pair.fixture);
+	living = raw_hello(pair.fixture.socket, 0, NULL, NULL);
+	send_register(living, "unread u32 a");
+	ck_assert(eventually(has(&pair.fixture, "leases", 1)));
+	pair_end_daemon(&pair, SIGKILL);
+	pair_start_daemon(&pair);
+	pair_wait(&pair);
+	ck_assert(eventually(has(&pair.fixture, "in_flight", 2)));
+	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 2);
+	ck_assert_uint_eq(status_number(&pair.fixture, "leases"), 1);
+	expect_answer(living, KIND_REGISTERED, 1);
+	ck_assert(eventually(has(&pair.fixture, "in_flight", 1)));
+	ck_assert_uint_eq(raw_query(living).leases, 1);
+	close(ended);
+	ck_assert(eventually(has(&pair.fixture, "connections", 1)));
+	close(living);
+	pair_stop(&pair);
+}
+END_TEST
+
 SUITE("inflight", request_behind_unread_files_waits, request_behind_an_unread_page_is_answered,
       shut_down_connection_counts_until_files_are_read, cut_off_connection_counts_until_it_is_closed,
-      closed_connection_leaves_nothing_in_flight, ended_connection_keeps_its_place_among_the_maximum)
+      closed_connection_leaves_nothing_in_flight, ended_connection_keeps_its_place_among_the_maximum,
+      next_daemon_counts_what_is_unread)
