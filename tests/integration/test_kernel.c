@@ -530,7 +530,7 @@ static void expect_both_formats(struct fixture *fixture, const char *name, bool 
 	ck_assert(eventually(status_number(fixture, "charges") == 0));
 }
 
-TEST(a_late_comer_with_other_fields_becomes_multi_format)
+TEST(a_late_comer_with_other_fields_is_multi_format)
 {
 	struct janitor janitor;
 	struct fixture fixture;
@@ -601,5 +601,5 @@ SUITE("kernel", an_enabler_that_dies_is_replaced_and_bits_are_right_again,
       the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin,
       an_event_of_somebody_elses_is_joined_or_refused_and_never_touched,
       what_is_traced_when_it_is_released_goes_when_nobody_traces_it,
-      events_of_one_name_and_many_formats_live_side_by_side, a_late_comer_with_other_fields_becomes_multi_format,
+      events_of_one_name_and_many_formats_live_side_by_side, a_late_comer_with_other_fields_is_multi_format,
       an_event_may_persist_where_that_is_allowed)

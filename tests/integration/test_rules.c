@@ -586,7 +586,7 @@ TEST(a_denial_of_the_root_holds_in_every_cgroup)
 }
 END_TEST
 
-TEST(a_name_is_its_owners_whoever_comes_first)
+TEST(an_owned_name_is_refused_to_all_but_its_owner)
 {
 	struct actor owner, stranger;
 
@@ -972,7 +972,7 @@ int main(void)
 		a_program_that_begins_has_its_burst,
 		events_are_allowed_and_denied_by_their_names,
 		a_denial_of_the_root_holds_in_every_cgroup,
-		a_name_is_its_owners_whoever_comes_first,
+		an_owned_name_is_refused_to_all_but_its_owner,
 		a_taken_name_is_said_by_whom_to_related_cgroups,
 		a_prefix_is_part_of_a_name_that_is_owned,
 		a_prefix_stands_in_front_of_all_names_and_its_program_is_told,

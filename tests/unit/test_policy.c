@@ -406,7 +406,7 @@ static void expect_strict(const char *text, size_t errors)
 	problems_deinit(&problems);
 }
 
-TEST(what_nobody_knows_is_an_error_where_files_are_strict)
+TEST(unknown_keys_are_errors_where_files_are_strict)
 {
 	FILES;
 	expect_strict("[/a]\nMaxEvent=5\n", 1);
@@ -1098,12 +1098,11 @@ SUITE("policy", an_event_is_declared_in_a_section_of_its_own, what_is_wrong_with
       what_cannot_be_read_is_an_error_for_it_might_have_said_no, a_file_that_is_too_large_or_no_text_is_refused,
       a_root_stands_in_front_of_each_directory, files_that_are_named_are_read_alone_and_in_that_order,
       an_error_names_file_line_key_and_what_would_be_right, all_that_is_wrong_is_said_at_once,
-      what_nobody_knows_is_a_warning_with_what_may_have_been_meant,
-      what_nobody_knows_is_an_error_where_files_are_strict, a_maximum_below_its_sections_reserve_is_warned_of,
-      sections_that_match_a_cgroup_are_told_apart, what_begins_with_x_is_somebody_elses,
-      a_limit_for_everything_below_is_warned_of_since_it_holds_at_each_level, what_a_file_says_cannot_drive_the_screen,
-      a_section_is_the_same_wherever_it_is_continued, key_by_key_the_pattern_that_says_most_counts,
-      of_patterns_that_say_as_much_the_later_assignment_counts,
+      what_nobody_knows_is_a_warning_with_what_may_have_been_meant, unknown_keys_are_errors_where_files_are_strict,
+      a_maximum_below_its_sections_reserve_is_warned_of, sections_that_match_a_cgroup_are_told_apart,
+      what_begins_with_x_is_somebody_elses, a_limit_for_everything_below_is_warned_of_since_it_holds_at_each_level,
+      what_a_file_says_cannot_drive_the_screen, a_section_is_the_same_wherever_it_is_continued,
+      key_by_key_the_pattern_that_says_most_counts, of_patterns_that_say_as_much_the_later_assignment_counts,
       a_pattern_whose_text_is_the_path_matches_only_as_a_pattern,
       an_empty_value_is_the_default_also_where_another_section_says_otherwise,
       what_is_said_of_a_tenant_comes_from_the_nearest_that_says_any_and_limits_do_not,

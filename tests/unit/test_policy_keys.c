@@ -244,7 +244,7 @@ TEST(a_socket_has_a_path_from_the_root_that_fits_in_an_address)
 }
 END_TEST
 
-TEST(a_glob_of_owned_names_is_as_long_as_can_be_compared)
+TEST(an_owned_glob_is_as_long_as_can_be_compared)
 {
 	char text[GLOB_COMPARED_MAX + 2] = "";
 
@@ -398,7 +398,7 @@ SUITE("policy_keys", each_key_is_found_by_its_name_and_belongs_somewhere, the_de
       a_rate_is_a_number_and_perhaps_a_burst, without_a_burst_a_second_may_come_at_once,
       words_are_taken_whole_and_the_sentence_says_which_there_are, a_prefix_is_how_a_name_may_begin,
       a_socket_has_a_path_from_the_root_that_fits_in_an_address, a_list_of_globs_is_taken_whole_or_not_at_all,
-      a_glob_of_owned_names_is_as_long_as_can_be_compared, lists_grow_line_by_line_and_an_empty_one_begins_anew,
+      an_owned_glob_is_as_long_as_can_be_compared, lists_grow_line_by_line_and_an_empty_one_begins_anew,
       of_two_values_the_later_counts_and_a_wrong_one_changes_nothing, a_time_is_seconds_or_has_a_unit,
       fields_are_read_with_the_name_of_their_section, a_list_of_patterns_is_taken_whole_or_not_at_all,
       a_misspelt_key_is_like_one_of_its_section)

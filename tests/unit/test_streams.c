@@ -983,7 +983,7 @@ static unsigned count_multi_slots(void)
 	return n;
 }
 
-TEST(a_late_comer_with_other_fields_becomes_multi_format)
+TEST(a_late_comer_with_other_fields_is_multi_format)
 {
 	GUARDED(world);
 	WELCOMED(first, world, 1);
@@ -1734,7 +1734,7 @@ SUITE("streams", two_clients_of_one_tenant_and_user_share_a_stream_and_only_the_
       an_answer_about_a_stranger_that_comes_when_his_stream_has_ended_finds_nobody,
       where_the_guard_holds_nobody_is_probed, an_answer_that_nobody_expected_cuts_nobody_off,
       files_that_lost_their_guard_are_looked_after, one_name_with_two_formats_is_two_events_with_two_charges,
-      a_late_comer_with_other_fields_becomes_multi_format, a_name_that_the_kernel_has_is_asked_for_as_multi,
+      a_late_comer_with_other_fields_is_multi_format, a_name_that_the_kernel_has_is_asked_for_as_multi,
       a_name_that_is_taken_twice_is_refused, many_taken_names_are_asked_for_again_in_parts,
       a_client_that_leaves_between_the_two_gets_neither, a_late_comer_may_not_where_policy_says_so,
       one_name_with_other_fields_is_taken, a_flag_that_the_kernel_does_not_know_is_refused_and_costs_nothing,
