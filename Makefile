@@ -72,8 +72,8 @@ PROGRAM = $(CC) -pie $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) -o $@
 
 PROTOCOL_LIBRARY := decode encode fdset refusal transport
 PROTOCOL := $(PROTOCOL_LIBRARY) description disposal record row suggest table text
-KERNEL_FOLDER := bits embedded embedded_event message page privileges probe remote ring roster source tracer
-KEEPER := bits deposit enable_address enabler enablers format handover inheritance keeper keeper_daemons look message mounts page_file placement \
+KERNEL_FOLDER := bits embedded embedded_event message page page_directory page_file privileges probe remote ring roster source tracer
+KEEPER := bits deposit enable_address enabler enablers format handover inheritance keeper keeper_daemons look message mounts page_directory page_file placement \
 	privileges probe status_page stream user_events
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
@@ -91,7 +91,7 @@ CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_doc
 
 UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_clock test_daemon test_declared \
 	test_decode test_description test_disposal test_embedded test_emit_line test_fdset test_files test_ledger test_level test_log test_loop test_message test_options test_output \
-	test_page test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
+	test_page test_page_file test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
 	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.

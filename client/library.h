@@ -259,6 +259,15 @@ int request_send(const struct userev *, const struct packet *);
 /* What was sent: its answer will be of that kind. */
 void request_note(struct userev *, uint16_t answer, uint16_t count);
 
+/*
+ * Bit 0 of a page is no event's: it is set when no daemon keeps the page any more, and all others with it, so that a test of any
+ * event comes here.
+ */
+static inline bool page_is_abandoned(const struct userev *userev)
+{
+	return (*(const volatile uint8_t *)userev->page & 1) != 0;
+}
+
 /* page.c */
 /* Maps the page that came over `socket`, or puts it in the place of the one at `*page`. -EPROTO where it is no page, or might not stay one. */
 int page_map(int fd, int socket, uint8_t **page);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * How a program's events come alive without a thread and without the program's doing: whoever tests an event that no daemon
- * has granted yet comes here, and so does who has written to a stream that leads nowhere. Now and then that is a reason to see
+ * How a program's events come alive without a thread and without the program's doing: a test of an event that no daemon has
+ * granted yet comes here, and so does a write to a stream that leads nowhere, or for an event on an abandoned page. Now and then that is a reason to see
  * what the daemon has said, or whether there is one. It never waits, neither for the daemon nor for another thread.
  */
 
@@ -19,7 +19,7 @@ static bool goes_on_without_us(struct userev *userev)
 	if (!userev->borrowed || userev->unanswered || userev->watching)
 		return false;
 	streams_verify(&userev->streams);
-	if (!streams_lead_somewhere(&userev->streams))
+	if (!streams_lead_somewhere(&userev->streams) || (userev->page && page_is_abandoned(userev)))
 		return false;
 	batches_resume(userev);
 	return true;

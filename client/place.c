@@ -52,7 +52,8 @@ static const uint8_t *byte_of(union userev_place place)
 
 bool place_is_on(union userev_place place)
 {
-	if (!place_is_granted(place) || atomic_load_explicit(&stream_at(place)->ended, memory_order_relaxed))
+	if (!place_is_granted(place) || atomic_load_explicit(&stream_at(place)->ended, memory_order_relaxed) ||
+	    page_is_abandoned(stream_at(place)->userev))
 		return false;
 	return (*(const volatile uint8_t *)byte_of(place) & 1U << place.part.bit % 8) != 0;
 }

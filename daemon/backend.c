@@ -13,8 +13,10 @@
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/rules.h"
+#include "daemon/unprivileged.h"
 #include "daemon/watch.h"
 #include "kernel/keeper.h"
+#include "kernel/page_file.h"
 #include "kernel/program.h"
 #include "protocol/transport.h"
 
@@ -23,7 +25,7 @@
  * is had or refused.
  */
 
-enum { ARGUMENTS_MAX = 8, ARGUMENT_BYTES = 48 };
+enum { ARGUMENTS_MAX = 8, ARGUMENT_BYTES = PATH_MAX + 16 };
 
 struct command {
 	char text[ARGUMENTS_MAX][ARGUMENT_BYTES];
@@ -43,8 +45,10 @@ static void add(struct command *command, const char *format, ...)
 	command->n++;
 }
 
-static void make_command(const struct options *options, struct command *command)
+static void make_command(const struct daemon *daemon, struct command *command)
 {
+	const struct options *options = &daemon->options;
+
 	*command = (struct command){ 0 };
 	add(command, "userevd-keeper");
 	add(command, "--backend=%s", options->backend);
@@ -53,8 +57,51 @@ static void make_command(const struct options *options, struct command *command)
 		add(command, "--capacity=%u", options->capacity);
 	if (options->page_bits)
 		add(command, "--page-bits=%u", options->page_bits);
+	if (*daemon->pages)
+		add(command, "--pages=%s", daemon->pages);
 	/* To whom, the policy says. */
 	add(command, "--allow-persist");
+}
+
+static const char own_pages[] = "pages", keepers_pages[] = "keeper-pages";
+
+/* What others have left there, also what only root may touch. */
+static void sweep(int directory, const char *path)
+{
+	int r = page_files_sweep(directory);
+
+	if (r < 0)
+		log_warning("can't look through %s for what another daemon has left: %s", path, strerror(-r));
+}
+
+/* Of a daemon that had another backend. */
+static void sweep_others(const struct daemon *daemon, const char *kind, uid_t owner)
+{
+	char path[PATH_MAX];
+	_cleanup_(fd_closep) int fd =
+		page_directory_find(daemon->options.control_socket, kind, owner, path, sizeof(path));
+
+	if (fd < 0)
+		return;
+	sweep(fd, path);
+	page_directory_remove(path);
+}
+
+/* The directory in which pages outlive us. Without one they end with the processes that have them. */
+static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
+{
+	_cleanup_(fd_closep) int fd =
+		page_directory_find(daemon->options.control_socket, kind, owner, daemon->pages, sizeof(daemon->pages));
+
+	if (fd >= 0) {
+		sweep(fd, daemon->pages);
+		return;
+	}
+	*daemon->pages = '\0';
+	log_warning(
+		"no directory for status pages, which has to be on a tmpfs (%s): should this daemon be killed, programs whose "
+		"events are off don't find the next one",
+		strerror(-fd));
 }
 
 /* 0 with our end of its socket. The keeper ends when that is closed, and is nobody's child to wait for but ours. */
@@ -74,7 +121,9 @@ static int start_keeper(struct daemon *daemon, int *ret)
 		return -errno;
 	ours = pair[0];
 	theirs = pair[1];
-	make_command(&daemon->options, &command);
+	find_pages(daemon, keepers_pages, geteuid());
+	sweep_others(daemon, own_pages, unprivileged_user(daemon));
+	make_command(daemon, &command);
 	posix_spawn_file_actions_init(&actions);
 	r = -posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_SOCKET);
 	/* Who waits for the end of our output must not wait for that of the keeper's. What it has to say it says to us. */
@@ -198,13 +247,19 @@ static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 
 static int open_embedded(struct daemon *daemon)
 {
-	const struct kernel_limits limits = {
+	struct kernel_limits limits = {
 		.page_bits = daemon->options.page_bits,
 		.capacity = daemon->options.capacity,
 		.ring_bytes = daemon->options.ring_bytes,
 	};
-	int r = embedded_new(&limits, &daemon->kernel);
+	int r;
 
+	limits.pages_owner = unprivileged_user(daemon);
+	find_pages(daemon, own_pages, limits.pages_owner);
+	if (geteuid() == 0)
+		sweep_others(daemon, keepers_pages, 0);
+	limits.pages = *daemon->pages ? daemon->pages : NULL;
+	r = embedded_new(&limits, &daemon->kernel);
 	if (r < 0)
 		log_error("can't start the embedded backend: %s", strerror(-r));
 	return r;

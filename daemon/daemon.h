@@ -38,6 +38,7 @@ struct daemon {
 	bool declaring;	      /* the kernel is asked for what the policy declares */
 	bool keeper_has_gone; /* and the next one has not been told anything yet */
 	double keeper_came;   /* in the place of another; daemon_now() */
+	char pages[PATH_MAX]; /* the directory of ours that they are in; "": none */
 	pid_t janitor;	      /* who removes the sockets' files; 0: we do */
 	int janitor_pipe;     /* it ends when this does */
 	struct cgroups cgroups;

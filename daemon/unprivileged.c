@@ -10,6 +10,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "kernel/page_file.h"
 #include "kernel/privileges.h"
 
 void unprivileged_hide(void)
@@ -50,6 +51,12 @@ static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
 	return 0;
 }
 
+static void remove_pages(const struct daemon *daemon)
+{
+	if (*daemon->pages)
+		page_directory_remove(daemon->pages);
+}
+
 /* Reads until nobody is left who could write: the daemon has ended, in whatever way. */
 static void wait_and_remove(struct daemon *daemon, int pipe)
 {
@@ -70,6 +77,7 @@ static void wait_and_remove(struct daemon *daemon, int pipe)
 	listener_remove_files(&daemon->control_listener);
 	for (size_t i = 0; i < daemon->n_client_listeners; i++)
 		listener_remove_files(&daemon->client_listeners[i]);
+	remove_pages(daemon);
 	_exit(EXIT_SUCCESS);
 }
 
@@ -140,4 +148,6 @@ void unprivileged_end(struct daemon *daemon)
 	daemon->janitor_pipe = fd_close(daemon->janitor_pipe);
 	if (daemon->janitor > 0)
 		waitpid(daemon->janitor, NULL, 0);
+	else
+		remove_pages(daemon);
 }

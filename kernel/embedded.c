@@ -36,9 +36,9 @@ static struct source *find_source(struct embedded *embedded, uint32_t number)
 	return source;
 }
 
-static void free_page(struct embedded_page *page)
+static void free_page(struct embedded *embedded, struct embedded_page *page)
 {
-	page_deinit(&page->page);
+	page_deinit(&page->page, &embedded->files);
 	free(page);
 }
 
@@ -56,12 +56,12 @@ static int make_page(struct embedded *embedded, uint32_t number, const char *ten
 		return -ENOMEM;
 	page->number = number;
 	memcpy(page->tenant, tenant, length + 1);
-	r = page_init(&page->page, embedded->kernel.facts.page_bits, &fd);
+	r = page_init(&page->page, &embedded->files, embedded->kernel.facts.page_bits, &fd);
 	if (r < 0)
 		return r;
 	NUMBER_ADD(by_number, embedded->pages, number, page);
 	if (!table_added()) {
-		page_deinit(&page->page);
+		page_deinit(&page->page, &embedded->files);
 		return -ENOMEM;
 	}
 	steal_pointer(page);
@@ -85,7 +85,7 @@ static int on_page_free(struct embedded *embedded, struct kernel_call *call)
 	if (page->sources > 0)
 		return -EBUSY;
 	HASH_DELETE(by_number, embedded->pages, page);
-	free_page(page);
+	free_page(embedded, page);
 	return KERNEL_OK;
 }
 
@@ -232,9 +232,12 @@ static void embedded_free(struct kernel *kernel)
 	HASH_CLEAR(by_number, embedded->pages);
 	for (; page; page = next_page) {
 		next_page = page->by_number.next;
-		free_page(page);
+		free_page(embedded, page);
 	}
 	tracer_deinit(&embedded->tracer);
+	page_files_deinit(&embedded->files);
+	fd_close(embedded->directory);
+	fd_close(embedded->read_only);
 	fd_close(kernel->fd);
 	free(embedded);
 }
@@ -245,6 +248,20 @@ static const struct kernel_ops embedded_ops = {
 	.free = embedded_free,
 	.page_stats = embedded_page_stats,
 };
+
+/* Where the mount can't be had, what can't be written is each program's own opening alone: see SECURITY.md. */
+static int open_pages(struct embedded *embedded, const struct kernel_limits *limits)
+{
+	if (limits->pages) {
+		embedded->directory = page_directory_open(limits->pages, limits->pages_owner);
+		if (embedded->directory < 0)
+			return embedded->directory;
+		embedded->read_only = page_directory_clone(limits->pages);
+	}
+	return page_files_init(&embedded->files, embedded->directory,
+			       embedded->read_only >= 0 ? embedded->read_only : embedded->directory,
+			       embedded->kernel.fd);
+}
 
 static struct kernel_facts facts_of(const struct kernel_limits *limits)
 {
@@ -272,13 +289,16 @@ int embedded_new(const struct kernel_limits *limits, struct kernel **ret)
 		.facts = facts_of(limits),
 		.tracer = &embedded->tracer,
 	};
+	embedded->directory = -1;
+	embedded->read_only = -1;
+	embedded->files = PAGE_FILES_NONE;
 	r = tracer_init(&embedded->tracer, limits->ring_bytes ? limits->ring_bytes : EMBEDDED_RING_BYTES);
 	if (r < 0)
 		return r;
 	embedded->kernel.fd = epoll_create1(EPOLL_CLOEXEC);
-	if (embedded->kernel.fd < 0) {
-		r = -errno;
-		tracer_deinit(&embedded->tracer);
+	r = embedded->kernel.fd < 0 ? -errno : open_pages(embedded, limits);
+	if (r < 0) {
+		embedded_free(&steal_pointer(embedded)->kernel);
 		return r;
 	}
 	*ret = &steal_pointer(embedded)->kernel;

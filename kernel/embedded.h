@@ -127,6 +127,9 @@ struct embedded {
 	struct source *sources;
 	struct holding *holdings;
 	struct slot *slots;
+	int directory; /* of pages; or -1 */
+	int read_only;
+	struct page_files files;
 	uint64_t drains;
 	uint64_t batches; /* of calls */
 	/* A pid is one program's only for so long: forgotten at each dispatch. */

@@ -23,7 +23,7 @@ static uint64_t scratch;
 
 static int page_new(struct user_events *user_events, struct event_page *page)
 {
-	return page_file_new(&user_events->mounts, &page->fd, &page->client_fd);
+	return page_file_new(&user_events->files, &page->fd, &page->client_fd);
 }
 
 static int take_bit(struct event_page *page, struct holding *holding)

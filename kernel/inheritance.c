@@ -185,22 +185,27 @@ static int take_client_file(struct user_events *user_events, struct event_page *
 	return KERNEL_OK;
 }
 
+/* The file last: one that has to be given back must not be taken for a page's end. */
 static int adopt_page(struct user_events *user_events, struct kernel_call *call)
 {
+	const bool is_shared = user_events->kernel.facts.shared_page;
 	struct event_page *page;
 	struct stat status;
 	int r = 0;
 
-	if (!user_events->kernel.facts.shared_page && !is_page(call->fd, O_RDWR, &status))
+	if (!is_shared && !is_page(call->fd, O_RDWR, &status))
 		return -EINVAL;
 	page = user_events_page_make(user_events, call->page);
 	if (!page)
 		return -ENOMEM;
-	if (user_events->kernel.facts.shared_page)
+	if (is_shared)
 		r = user_events->abi->page_new(user_events, page);
-	else
-		page->fd = fd_steal(&call->fd);
-	return r < 0 ? user_events_page_unmake(page, r) : user_events_page_add(user_events, page);
+	r = r < 0 ? user_events_page_unmake(user_events, page, r) : user_events_page_add(user_events, page);
+	if (r < 0 || is_shared)
+		return r;
+	page->fd = fd_steal(&call->fd);
+	page_file_adopt(&user_events->files);
+	return r;
 }
 
 int on_page_adopt(struct user_events *user_events, struct kernel_call *call)

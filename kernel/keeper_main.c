@@ -38,11 +38,15 @@ enum guard { GUARD_OFF, GUARD_PREFER, GUARD_REQUIRE };
 /* A daemon that is upgraded on a busy machine is back in that time; clients that nobody answers wait no longer than that. */
 enum { HOLD_SECONDS = 60 };
 
+/* Beside the socket on which systemd listens for it. */
+#define KEEPER_PAGES "/run/userevd-keeper/pages"
+
 struct keeper_options {
 	const char *backend; /* "auto", or the one that it has to be */
 	enum guard guard;
-	bool prepare;  /* and nothing else */
-	unsigned hold; /* seconds */
+	const char *pages; /* the directory for them; NULL: none */
+	bool prepare;	   /* and nothing else */
+	unsigned hold;	   /* seconds */
 	struct kernel_limits limits;
 };
 
@@ -53,6 +57,7 @@ enum {
 	OPTION_PERSIST,
 	OPTION_CAPACITY,
 	OPTION_PAGE_BITS,
+	OPTION_PAGES,
 	OPTION_PREPARE,
 	OPTION_HOLD,
 	OPTION_VERSION
@@ -65,6 +70,7 @@ static const struct option long_options[] = {
 	{ "allow-persist", no_argument, NULL, OPTION_PERSIST },
 	{ "capacity", required_argument, NULL, OPTION_CAPACITY },
 	{ "page-bits", required_argument, NULL, OPTION_PAGE_BITS },
+	{ "pages", required_argument, NULL, OPTION_PAGES },
 	{ "prepare", no_argument, NULL, OPTION_PREPARE },
 	{ "hold", required_argument, NULL, OPTION_HOLD },
 	{ "help", no_argument, NULL, 'h' },
@@ -85,13 +91,15 @@ static void print_help(void)
 	       "      --allow-persist    keep CAP_PERFMON, for events that outlive their programs\n"
 	       "      --capacity=N       events in the whole machine (default: what the kernel can)\n"
 	       "      --page-bits=N      bits in a status page\n"
+	       "      --pages=DIR        where status pages are, so that a successor finds them (default for systemd's\n"
+	       "                         %s)\n"
 	       "      --prepare          make the mounts and load the guard, hand them to systemd for the keeper, and end\n"
 	       "      --hold=SECONDS     how long to keep everything while no daemon is connected (default %d)\n"
 	       "  -h, --help             show this help\n"
 	       "      --version          show the version\n"
 	       "\n"
 	       "See userevd-keeper(8).\n",
-	       KEEPER_SOCKET, HOLD_SECONDS);
+	       KEEPER_SOCKET, KEEPER_PAGES, HOLD_SECONDS);
 }
 
 static int parse_guard(const char *text, enum guard *ret)
@@ -147,6 +155,9 @@ static int parse_options(int argc, char **argv, struct keeper_options *ret)
 			break;
 		case OPTION_PAGE_BITS:
 			ret->limits.page_bits = (uint32_t)strtoul(optarg, NULL, 10);
+			break;
+		case OPTION_PAGES:
+			ret->pages = optarg;
 			break;
 		case OPTION_PREPARE:
 			ret->prepare = true;
@@ -337,11 +348,12 @@ static void guard_mount(const struct keeper_options *options, const char *guard,
 	preparation->guarded = r == 0;
 }
 
-static int open_pages(enum wire_backend backend, const char *tracefs, struct mounts *ret, struct text *why)
+static int open_pages(const struct keeper_options *options, enum wire_backend backend, const char *tracefs,
+		      struct mounts *ret, struct text *why)
 {
 	if (backend == BACKEND_STATUS_PAGE)
 		return mounts_open_status(tracefs, ret, why);
-	return mounts_open_pages(ret, why);
+	return mounts_open_pages(options->pages, ret, why);
 }
 
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
@@ -373,7 +385,7 @@ static int prepare(const struct keeper_options *options, struct preparation *ret
 		r = -EOPNOTSUPP;
 	}
 	if (r == 0)
-		r = open_pages(backend, tracefs, &ret->mounts, why);
+		r = open_pages(options, backend, tracefs, &ret->mounts, why);
 	if (r < 0)
 		preparation_deinit(ret);
 	return r;
@@ -522,9 +534,11 @@ static int serve_all(const struct keeper_options *options, int listener, struct 
 
 	r = kernel ? keeper_serve_all(listener, owner, options->hold, kernel)
 		   : refuse_next(listener, owner, options->hold, sentence);
+	/* The daemon has all pages, too, and the next keeper gets them from it: they must not end with this one. */
 	if (r < 0)
 		say_why_no_more(r);
-	kernel_free(kernel);
+	else
+		kernel_free(kernel);
 	/* Who was told that it can't start is no failure of the unit's. */
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -540,9 +554,13 @@ int main(int argc, char **argv)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	if (options.prepare)
+	if (options.prepare) {
+		options.pages = options.pages ? options.pages : KEEPER_PAGES;
 		return prepare_for_another(&options);
+	}
 	r = handover_take(&listener, &preparation);
+	if (r == 0 && !options.pages)
+		options.pages = KEEPER_PAGES;
 	if (r == 0)
 		return serve_all(&options, listener, &preparation);
 	if (r == -ENOENT && !has_socket()) {

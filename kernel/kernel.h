@@ -10,6 +10,8 @@
  * stream that does not exist gets KERNEL_E_NO_SUCH.
  */
 
+#include <sys/types.h>
+
 #include "protocol/protocol.h"
 
 enum kernel_op {
@@ -192,6 +194,8 @@ struct kernel_limits {
 	uint32_t capacity;  /* 0: likewise */
 	size_t ring_bytes;  /* embedded: 0 for the default */
 	bool persist;	    /* user_events: events that outlive their programs may be asked for */
+	const char *pages;  /* embedded: the directory for them; NULL: they end with this process */
+	uid_t pages_owner;  /* whose it is */
 };
 
 /* The backend that keeps everything in this process. 0 or a negative errno. */

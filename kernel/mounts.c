@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -129,6 +130,19 @@ int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *wh
 	return 0;
 }
 
+/* A directory of the machine's, where pages outlive this process and all of its mounts. */
+static int use_directory(const char *path, struct mounts *ret)
+{
+	_cleanup_(fd_closep) int fd = page_directory_open(path, geteuid());
+	int clone = fd < 0 ? fd : clone_read_only(path);
+
+	if (clone < 0)
+		return clone;
+	ret->pages = fd_steal(&fd);
+	ret->pages_read_only = clone;
+	return 0;
+}
+
 /*
  * A mount that stands nowhere can't be cloned before Linux 6.15, so it has to stand somewhere: over a directory that every
  * machine has and we don't need.
@@ -150,10 +164,17 @@ static int make_pages(struct mounts *ret)
 	return 0;
 }
 
-int mounts_open_pages(struct mounts *ret, struct text *why)
+int mounts_open_pages(const char *directory, struct mounts *ret, struct text *why)
 {
-	int r = make_pages(ret);
+	int r = directory ? use_directory(directory, ret) : -ENOENT;
 
+	if (r < 0 && directory)
+		fprintf(stderr,
+			"userevd-keeper: can't use %s for status pages (%s): should daemon and keeper be killed at once, programs "
+			"whose events are off don't find the next ones\n",
+			directory, r == -EOPNOTSUPP ? "it is not on a tmpfs" : strerror(-r));
+	if (r < 0)
+		r = make_pages(ret);
 	if (r < 0)
 		text_printf(why, "can't make a file system for status pages (tmpfs, Linux 5.12, CAP_SYS_ADMIN): %s",
 			    strerror(-r));

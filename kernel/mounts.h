@@ -13,7 +13,10 @@ void mounts_prepare(void);
  * sentence that says what to do. Needs CAP_SYS_ADMIN, as does the next one.
  */
 int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *why);
-/* Makes a file system for pages, with a writable and a read-only mount, in the same namespace. */
-int mounts_open_pages(struct mounts *ret, struct text *why);
+/*
+ * Opens the directory of pages, writable and by a read-only mount, in the same namespace. NULL, or where that can't be: makes a
+ * file system for them, which ends with the processes that have it open.
+ */
+int mounts_open_pages(const char *directory, struct mounts *ret, struct text *why);
 /* For the kernel's own page: tracefs once more, read-only. */
 int mounts_open_status(const char *mounted, struct mounts *ret, struct text *why);

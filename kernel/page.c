@@ -8,9 +8,12 @@
 #include <sys/stat.h>
 
 /*
- * The page is a memfd that we map writable and then seal: F_SEAL_FUTURE_WRITE leaves our mapping as the only one that can
- * write, now and for ever, whoever opens or maps the file in whatever way; the other seals keep it from shrinking under the
- * clients (SIGBUS) and from being sealed further. What it says is never read back.
+ * The page is a file that outlives us (page_file.c), written byte by byte: whatever somebody may do to it, we never map it.
+ *
+ * Where there is no directory for such files it is a memfd that we map writable and then seal: F_SEAL_FUTURE_WRITE leaves our
+ * mapping as the only one that can write, now and for ever, whoever opens or maps the file in whatever way; the other seals keep
+ * it from shrinking under the clients (SIGBUS) and from being sealed further. No successor can write to that one. What a page says
+ * is never read back.
  */
 
 #ifndef MFD_NOEXEC_SEAL
@@ -59,30 +62,46 @@ static int map_and_seal(int fd, uint8_t **ret)
 	return 0;
 }
 
-int page_init(struct page *page, uint32_t bits, int *ret_fd)
+static int make_sealed(struct page *page, int *ret_client)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = memfd_new();
 	int handed_out, r;
 
-	if (bits == 0 || bits > WIRE_PAGE_BITS)
-		return -EINVAL;
-	fd = memfd_new();
 	if (fd < 0)
 		return fd;
 	r = map_and_seal(fd, &page->memory);
 	if (r < 0)
 		return r;
 	handed_out = reopen_read_only(fd);
-	*ret_fd = handed_out >= 0 ? handed_out : fd_steal(&fd); /* there may be no /proc */
+	*ret_client = handed_out >= 0 ? handed_out : fd_steal(&fd); /* there may be no /proc */
+	return 0;
+}
+
+int page_init(struct page *page, struct page_files *files, uint32_t bits, int *ret_fd)
+{
+	int r;
+
+	page->fd = -1;
+	page->memory = NULL;
+	if (bits == 0 || bits > WIRE_PAGE_BITS)
+		return -EINVAL;
+	r = files->directory >= 0 ? page_file_new(files, &page->fd, ret_fd) : make_sealed(page, ret_fd);
+	if (r < 0)
+		return r;
 	memset(page->on, 0, sizeof(page->on));
 	bits_init(&page->bits, bits);
 	return 0;
 }
 
-void page_deinit(struct page *page)
+void page_deinit(struct page *page, struct page_files *files)
 {
-	if (page->memory)
-		munmap(page->memory, WIRE_PAGE_BYTES);
+	page_file_free(files, page->fd);
+	page->fd = -1;
+	if (!page->memory)
+		return;
+	/* As a file's end: who still looks at it looks for another daemon. */
+	memset(page->memory, 0xff, WIRE_PAGE_BYTES);
+	munmap(page->memory, WIRE_PAGE_BYTES);
 	page->memory = NULL;
 }
 
@@ -101,7 +120,14 @@ void page_set(struct page *page, uint32_t bit, bool on)
 {
 	uint8_t *byte = &page->on[bit / 8];
 	uint8_t mask = (uint8_t)(1u << bit % 8);
+	const uint8_t now = on ? *byte | mask : *byte & (uint8_t)~mask;
 
-	*byte = on ? *byte | mask : *byte & (uint8_t)~mask;
-	__atomic_store_n(&page->memory[bit / 8], *byte, __ATOMIC_RELEASE);
+	if (now == *byte)
+		return;
+	*byte = now;
+	if (page->memory)
+		__atomic_store_n(&page->memory[bit / 8], now, __ATOMIC_RELEASE);
+	else
+		/* Its memory is there since it was made, so there is nothing to fail. */
+		(void)!pwrite(page->fd, byte, 1, bit / 8);
 }

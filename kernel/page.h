@@ -4,9 +4,11 @@
 /* The embedded backend's status page, which only this process can write. */
 
 #include "kernel/bits.h"
+#include "kernel/page_file.h"
 
 struct page {
-	uint8_t *memory; /* shared with the clients, so only ever written */
+	int fd;		 /* of a file; or -1 and */
+	uint8_t *memory; /* of one without a name, shared with the clients, so only ever written */
 	uint8_t on[WIRE_PAGE_BYTES];
 	struct bits bits;
 };
@@ -15,8 +17,8 @@ struct page {
  * With `bits` bits, bit 0 included, which is never given. 0 with the fd for clients, which cannot be written through however
  * it is opened; or a negative errno.
  */
-int page_init(struct page *, uint32_t bits, int *ret_fd);
-void page_deinit(struct page *);
+int page_init(struct page *, struct page_files *, uint32_t bits, int *ret_fd);
+void page_deinit(struct page *, struct page_files *);
 
 /* 0 with a bit that is off, or KERNEL_E_PAGE_FULL. */
 int page_take_bit(struct page *, uint32_t *ret);

@@ -319,6 +319,7 @@ int sources_dispatch(struct embedded *embedded)
 	int n;
 
 	embedded->writers = 0;
+	page_files_dispatch(&embedded->files);
 	/* The epoll gives each its turn: what was ready and is still goes to the end. */
 	while (asked < EMBEDDED_DISPATCH_MAX) {
 		n = epoll_wait(embedded->kernel.fd, ready, ARRAY_SIZE(ready), 0);
@@ -327,7 +328,7 @@ int sources_dispatch(struct embedded *embedded)
 		if (n <= 0)
 			break;
 		for (int i = 0; i < n; i++)
-			asked += take_turn(embedded, ready[i].data.ptr);
+			asked += ready[i].data.ptr ? take_turn(embedded, ready[i].data.ptr) : 1;
 	}
 	return 0;
 }
@@ -340,7 +341,8 @@ static bool drain_ready(struct embedded *embedded, const struct epoll_event *rea
 	for (int i = 0; i < n; i++) {
 		struct source *source = ready[i].data.ptr;
 
-		if (source->drained == embedded->drains)
+		/* The timer's. */
+		if (!source || source->drained == embedded->drains)
 			continue;
 		source->drained = embedded->drains;
 		source_drain(embedded, source);

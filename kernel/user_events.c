@@ -74,9 +74,9 @@ struct event_page *user_events_page_make(struct user_events *user_events, uint32
 	return page;
 }
 
-int user_events_page_unmake(struct event_page *page, int error)
+int user_events_page_unmake(struct user_events *user_events, struct event_page *page, int error)
 {
-	fd_close(page->fd);
+	page_file_free(&user_events->files, page->fd);
 	fd_close(page->client_fd);
 	free(page);
 	return error;
@@ -85,7 +85,7 @@ int user_events_page_unmake(struct event_page *page, int error)
 int user_events_page_add(struct user_events *user_events, struct event_page *page)
 {
 	NUMBER_ADD(by_number, user_events->pages, number, page);
-	return table_added() ? 0 : user_events_page_unmake(page, -ENOMEM);
+	return table_added() ? 0 : user_events_page_unmake(user_events, page, -ENOMEM);
 }
 
 static int on_page_new(struct user_events *user_events, struct kernel_call *call)
@@ -101,10 +101,10 @@ static int on_page_new(struct user_events *user_events, struct kernel_call *call
 		return -ENOMEM;
 	r = user_events->abi->page_new(user_events, page);
 	if (r < 0)
-		return user_events_page_unmake(page, r);
+		return user_events_page_unmake(user_events, page, r);
 	copy = fcntl(page->client_fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
-		return user_events_page_unmake(page, -errno);
+		return user_events_page_unmake(user_events, page, -errno);
 	r = user_events_page_add(user_events, page);
 	if (r < 0)
 		return r;
@@ -118,7 +118,7 @@ void user_events_page_free(struct user_events *user_events, struct event_page *p
 		HASH_DELETE(by_number, user_events->pages, page);
 	page->disowned = true;
 	if (page->streams == 0)
-		user_events_page_unmake(page, 0);
+		user_events_page_unmake(user_events, page, 0);
 }
 
 static int on_page_free(struct user_events *user_events, struct kernel_call *call)
@@ -583,6 +583,7 @@ static int user_events_dispatch(struct kernel *kernel)
 	bool is_due = inheritance_is_due(user_events);
 	int r = user_events->abi->dispatch(user_events);
 
+	page_files_dispatch(&user_events->files);
 	placements_settle(user_events);
 	/* Else the next time. */
 	if (is_due && user_events->under_way == 0)
@@ -620,6 +621,7 @@ static void user_events_free(struct kernel *kernel)
 	fd_close(user_events->list);
 	fd_close(user_events->status);
 	fd_close(user_events->disowned_timer);
+	page_files_deinit(&user_events->files);
 	fd_close(user_events->mounts.tracefs);
 	fd_close(user_events->mounts.pages);
 	fd_close(user_events->mounts.pages_read_only);
@@ -654,6 +656,9 @@ static int init(struct user_events *user_events, enum wire_backend backend, cons
 	/* Without it others' events are not known, and all else is as well as with it. */
 	user_events->list = look_open(user_events->mounts.tracefs);
 	r = inheritance_init(user_events);
+	if (r == 0)
+		r = page_files_init(&user_events->files, user_events->mounts.pages, user_events->mounts.pages_read_only,
+				    user_events->kernel.fd);
 	if (r < 0)
 		return r;
 	return backend == BACKEND_STATUS_PAGE ? status_page_init(user_events, limits)
@@ -685,6 +690,7 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 	user_events->disowned_timer = -1;
 	user_events->shared.fd = -1;
 	user_events->mounts = *mounts;
+	user_events->files = PAGE_FILES_NONE;
 	LIST_INIT(&user_events->enablers);
 	TAILQ_INIT(&user_events->answered);
 	TAILQ_INIT(&user_events->disowned);

@@ -11,6 +11,7 @@
 
 #include "kernel/bits.h"
 #include "kernel/kernel.h"
+#include "kernel/page_file.h"
 #include "protocol/table.h"
 
 struct event_page;
@@ -158,6 +159,7 @@ struct user_events {
 	struct kernel kernel; /* its fd: an epoll with the enablers' sockets */
 	const struct user_events_abi *abi;
 	struct mounts mounts;
+	struct page_files files;
 	int data;	    /* a data file of our own, on which nothing is registered */
 	int list;	    /* the kernel's, of all events; or why it can't be read */
 	uint64_t next_lock; /* for the next stream */
@@ -184,7 +186,7 @@ struct event_stream *user_events_find_stream(const struct user_events *, uint32_
 /* Not among the others yet. NULL: no memory. */
 struct event_page *user_events_page_make(struct user_events *, uint32_t number);
 /* Frees one that never was. Returns the error. */
-int user_events_page_unmake(struct event_page *, int error);
+int user_events_page_unmake(struct user_events *, struct event_page *, int error);
 /* 0, or -ENOMEM, and it is freed. */
 int user_events_page_add(struct user_events *, struct event_page *);
 /* As soon as the last of its streams, all of them disowned, is; it has no number any more. */
@@ -202,9 +204,6 @@ int user_events_answer(int error);
 /* enable_address.c, status_page.c: fill in what is theirs. 0 or a negative errno. */
 int enable_address_init(struct user_events *, const struct kernel_limits *);
 int status_page_init(struct user_events *, const struct kernel_limits *);
-
-/* page_file.c: a page read-only for whoever gets `ret_client`, whatever he is. */
-int page_file_new(const struct mounts *, int *ret_fd, int *ret_client);
 
 /* enablers.c: the processes that hold enablers. */
 /* Where the page has room for one more enabler, with a process that maps it. It counts once something is added. */

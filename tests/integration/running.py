@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A daemon with what this machine has, tracers, and programs without privilege, for tests in Python."""
 
+import collections
 import contextlib
 import json
 import os
@@ -48,6 +49,19 @@ class Lines:
         return status
 
 
+Child = collections.namedtuple("Child", "pid name")
+
+
+def children_of(process):
+    children = []
+    for entry in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+            name, _, rest = file.read().partition("(")[2].rpartition(")")
+            if int(rest.split()[1]) == process:
+                children.append(Child(int(entry), name))
+    return children
+
+
 class Daemon:
     """Sockets and log are in a directory that all users may enter."""
 
@@ -76,6 +90,19 @@ class Daemon:
         if number == signal.SIGKILL and os.geteuid() == 0:
             # Its janitor may take a successor's socket for its own, where that has got the same inode.
             eventually(lambda: not os.path.exists(self.socket))
+
+    def kill_all(self):
+        """The daemon, its keeper and their helpers at once, so that none of them sees another one end."""
+        processes = [self.process.pid]
+        os.kill(self.process.pid, signal.SIGSTOP)
+        for parent in processes:
+            for child in children_of(parent):
+                if not child.name.startswith("userevd-janitor"):
+                    os.kill(child.pid, signal.SIGSTOP)
+                    processes.append(child.pid)
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        self.stop(signal.SIGKILL)
 
     def ctl(self, *arguments, **options):
         return subprocess.run([CTL, *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

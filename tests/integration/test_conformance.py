@@ -112,6 +112,13 @@ class Run:
         came = {key: came.get(key) for key in wanted}
         expect(came == wanted, f"{came} instead of {wanted}"[:400])
 
+    def emit(self, name, values):
+        """Tested, and written where it is on, until a record comes: all that a program does whose daemon has gone."""
+        words = [f"{field}={word_of(value)}" for field, value in values.items()]
+        expect(eventually(lambda: self.tell("write", name, *words).split()[0] in ("written", "sent")), f"{name} did not come back")
+        line = (self.tails.get(name) or self.tails[""]).next()
+        expect(line and json.loads(line)["fields"] == values, f"'{line}' instead of {values}")
+
     def off(self, name):
         expect(self.tell("await", name, "no") == "no", f"{name} is on")
 
@@ -131,6 +138,9 @@ class Run:
         if what == "stop":
             self.tails.pop("").end()
             self.daemon.stop()
+        elif what == "kill":
+            self.tails.pop("").end()
+            self.daemon.kill_all()
         else:
             expect(self.daemon.start(), "the daemon does not start")
             self.tails[""] = self.daemon.tail("--wait", "conf_*")

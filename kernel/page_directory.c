@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/page_file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+#include "protocol/fdset.h"
+#include "protocol/transport.h"
+
+/*
+ * The directory is beside the daemon's control socket, which is one daemon's at a time. Clients take a page only from a tmpfs, so
+ * where that is none it is in /dev/shm, under a name that tells whose it is: the user's and the socket's.
+ */
+
+static bool is_on_tmpfs(int fd)
+{
+	struct statfs status;
+
+	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS_MAGIC;
+}
+
+/* One that is there already has to be the owner's: nobody else can have put anything in it. */
+static int check(int fd, uid_t owner, bool is_new)
+{
+	struct stat status;
+
+	if (is_new && owner != geteuid() && fchown(fd, owner, (gid_t)-1) < 0)
+		return -errno;
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	if (status.st_uid != owner)
+		return -EPERM;
+	if (!is_on_tmpfs(fd))
+		return -EOPNOTSUPP;
+	return (status.st_mode & 0022) == 0 || fchmod(fd, 0700) == 0 ? 0 : -errno;
+}
+
+int page_directory_open(const char *path, uid_t owner)
+{
+	const bool is_new = mkdir(path, 0700) == 0;
+	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : check(fd, owner, is_new);
+
+	if (r < 0 && is_new)
+		rmdir(path);
+	return r < 0 ? r : fd_steal(&fd);
+}
+
+static int hash_path(const char *path, uint64_t *ret)
+{
+	char *absolute, *parent = strdup(path), *name;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	if (!parent)
+		return -ENOMEM;
+	/* The socket need not be there yet: its directory is. */
+	name = strrchr(parent, '/');
+	if (name)
+		*name++ = '\0';
+	absolute = realpath(!name ? "." : *parent ? parent : "/", NULL);
+	for (const char *at = absolute; at && *at; at++)
+		hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+	hash = (hash ^ '/') * UINT64_C(0x100000001b3);
+	for (const char *at = name ? name : path; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+	*ret = hash;
+	free(absolute);
+	free(parent);
+	return 0;
+}
+
+int page_directory_find(const char *control_socket, const char *kind, uid_t owner, char *ret, size_t size)
+{
+	uint64_t hash;
+	int fd = -ENAMETOOLONG, r;
+
+	if (snprintf(ret, size, "%s.%s", control_socket, kind) < (int)size)
+		fd = page_directory_open(ret, owner);
+	if (fd < 0) {
+		r = hash_path(control_socket, &hash);
+		if (r < 0)
+			return r;
+		snprintf(ret, size, "/dev/shm/userevd-%u-%016llx.%s", (unsigned)geteuid(), (unsigned long long)hash,
+			 kind);
+		fd = page_directory_open(ret, owner);
+	}
+	return fd;
+}
+
+void page_directory_remove(const char *path)
+{
+	rmdir(path);
+}
+
+/* --- a mount that nobody can write through --- */
+
+static int clone_read_only(const char *path)
+{
+	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+	_cleanup_(fd_closep) int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0 ? -errno : fd_steal(&fd);
+}
+
+/* In namespaces that end with this process: the mount goes on with its fd. */
+static void clone_for(int socket, const char *path)
+{
+	int fd = unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ? -1 : clone_read_only(path);
+
+	if (fd >= 0)
+		transport_send(socket, "", 1, &fd, 1, 0);
+	_exit(0);
+}
+
+/* Who may not mount may where he is root: in a user namespace of his own. */
+static int clone_as_namespace_root(const char *path)
+{
+	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
+	_cleanup_(fd_closep) int ours = -1, theirs = -1;
+	int pair[2], status;
+	char byte;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	ours = pair[0];
+	theirs = pair[1];
+	pid = fork();
+	if (pid == 0)
+		clone_for(theirs, path);
+	theirs = fd_close(theirs);
+	if (pid < 0)
+		return -1;
+	transport_receive_fds(ours, &byte, 1, &fds, 0);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return fds.count == 1 ? fdset_steal(&fds, 0) : -1;
+}
+
+/* A service that may not mount may have been given it, under a name beside it. */
+static int open_prepared(const char *path)
+{
+	char view[PATH_MAX + 16];
+	struct stat ours, prepared;
+	struct statvfs mount;
+	_cleanup_(fd_closep) int fd = -1;
+
+	snprintf(view, sizeof(view), "%s.read-only", path);
+	fd = open(view, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || stat(path, &ours) < 0 || fstat(fd, &prepared) < 0 || fstatvfs(fd, &mount) < 0 ||
+	    ours.st_dev != prepared.st_dev || ours.st_ino != prepared.st_ino || !(mount.f_flag & ST_RDONLY))
+		return -1;
+	return fd_steal(&fd);
+}
+
+int page_directory_clone(const char *path)
+{
+	int fd = open_prepared(path);
+
+	/* A filter of system calls may kill for the attempt. */
+	if (fd < 0 && prctl(PR_GET_SECCOMP) == 0)
+		fd = clone_read_only(path);
+	if (fd < 0 && prctl(PR_GET_SECCOMP) == 0)
+		fd = clone_as_namespace_root(path);
+	return fd < 0 ? -1 : fd;
+}
