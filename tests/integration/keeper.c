@@ -17,7 +17,7 @@
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
 
-enum { OPTIONS_MAX = 8, PATIENCE = 30 /* seconds: loading the guard takes its time */ };
+enum { OPTIONS_MAX = 10, PATIENCE = 30 /* seconds: loading the guard takes its time */ };
 
 static uint8_t buffer[MESSAGE_MAX];
 
@@ -38,8 +38,11 @@ static pid_t spawn(int socket, bool listens, const char *const *options)
 	size_t n = 1;
 	pid_t pid;
 
-	while (options && *options && n < OPTIONS_MAX - 1)
+	while (options && *options && n < OPTIONS_MAX - 2)
 		argv[n++] = *options++;
+	/* All of them share it: what another one uses is left alone. */
+	if (listens)
+		argv[n++] = "--pages=/dev/shm/userevd-test-pages";
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0) {

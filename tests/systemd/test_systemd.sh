@@ -108,6 +108,24 @@ traces_again()
 	userevctl enable shop_request && says 'shop_request.*status=200' timeout 120 userevctl tail --count=2 shop_request
 }
 
+# As the daemon sees it.
+is_mounted_read_only()
+{
+	says ' /run/userevd/control.sock.pages.read-only ro,' cat "/proc/$(property "$1" MainPID)/mountinfo"
+}
+
+# kill_all UNIT…: all processes of their cgroups, and there are others.
+kill_all()
+{
+	local unit before=()
+	for unit; do before+=("$(property "$unit" MainPID)"); done
+	systemctl kill --signal=KILL "$@" || return 1
+	for unit; do
+		within 120 is_another "$unit" "${before[0]}" || return 1
+		before=("${before[@]:1}")
+	done
+}
+
 killed_by_seccomp()
 {
 	journalctl --quiet --no-pager --boot --grep='SIGSYS|status=31|signal=SYS' --unit=userevd --unit=userevd-keeper
@@ -185,6 +203,12 @@ check 'and no daemon' says '^inactive$' systemctl is-active userevd
 check 'who asks starts it' userevctl status
 check '… without a keeper with the embedded backend' has_backend embedded none
 check '… and without any privilege' has_capabilities userevd "$(id -u userevd)" 0+
+check '… a program' start_client early
+check '… is a tenant' within 120 is_a_tenant early
+check '… whose page nobody can write, though there is no privilege' is_mounted_read_only userevd
+check '… the daemon is killed' kill_all userevd
+check '… and the program, whose event is off, comes back by itself' within 120 is_a_tenant early
+check '… and ends' systemctl stop early
 check 'it stops, with success' stopped_cleanly
 systemctl unmask --quiet --runtime userevd-keeper.socket
 
@@ -230,6 +254,14 @@ check 'a daemon that is killed is replaced' survives_that userevd kill_of userev
 check 'the keeper restarts' survives_that userevd-keeper systemctl restart userevd-keeper
 check 'a keeper that is killed is replaced' survives_that userevd-keeper kill_of userevd-keeper KILL
 check '… with its guard' within 120 has_backend enable-address on
+check 'nobody traces' userevctl disable shop_request
+check 'both are killed at once' kill_all userevd userevd-keeper
+check '… and programs whose events are off come back by themselves' within 120 is_a_tenant shop
+check '… all of them' within 120 is_a_tenant bank
+check '… and their records come' traces_again
+check 'both are killed under a program whose event is on' kill_all userevd userevd-keeper
+check '… and it comes back' within 120 is_a_tenant shop
+check '… with its records' traces_again
 check 'its watchdog is impatient now' hurry_watchdog
 check 'a daemon that hangs is replaced' survives_that userevd kill_of userevd STOP
 check '… by its watchdog' was_watchdog
