@@ -7,8 +7,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 export B
 scratch=$(mktemp -d)
-daemon='' tail=''
-trap 'for pid in $daemon $tail; do kill $pid; done 2>/dev/null; wait; rm -rf "$scratch"' EXIT
+daemon='' tail='' program=''
+trap 'for pid in $daemon $tail $program; do kill $pid; done 2>/dev/null; wait; rm -rf "$scratch"' EXIT
 
 # The n-th of the commands.
 command_number()
@@ -43,18 +43,44 @@ is_shown()
 	grep -q 'hello.*count=1 whom="world"' "$scratch/tail"
 }
 
-tests/run-daemon.sh >"$scratch/out" 2>&1 &
-daemon=$!
+start()
+{
+	tests/run-daemon.sh >"$scratch/out" 2>&1 &
+	daemon=$!
+}
+
+stop()
+{
+	kill "$(pgrep -P $daemon -x userevd)"
+	wait "$daemon"
+}
+
+is_registered()
+{
+	"$B/userevctl" "$admins" events | grep -q left_request
+}
+
+start
 check 'it starts, and prints three commands' within 120 is_ready
 bash -c "exec $(command_number 1) --wait" >"$scratch/tail" 2>&1 &
 tail=$!
 check 'the first shows what the second writes' within 120 is_shown
 check 'the third shows the state' try 3
 directory=$(command_number 3 | sed 's/.*--control-socket=\(.*\)\/control.sock.*/\1/')
-daemon_itself=$(pgrep -P $daemon -x userevd)
-kill "$daemon_itself"
-wait "$daemon"
+admins=--control-socket=$directory/control.sock
+eval "$(grep -o 'export USEREV_SOCKET=.*' "$scratch/out")"
+"$B/examples/requests" left 600 &
+program=$!
+check 'a program finds it where it says' within 120 is_registered
+stop
 check 'it ends with success' test $? -eq 0
 daemon=''
+start
+check 'the next one starts' within 120 is_ready
+check 'and the program finds it by itself' within 120 is_registered
+stop
+daemon=''
+kill $program
+program=''
 check 'and leaves nothing behind' test ! -e "$directory"
 sum_up
