@@ -73,7 +73,7 @@ PROGRAM = $(CC) -pie $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) -o $@
 PROTOCOL_LIBRARY := decode encode fdset refusal transport
 PROTOCOL := $(PROTOCOL_LIBRARY) description disposal record row suggest table text
 KERNEL_FOLDER := bits embedded embedded_event message page page_directory page_file privileges probe remote ring roster source tracer
-KEEPER := bits deposit enable_address enabler enablers format handover inheritance keeper keeper_daemons look message mounts page_directory page_file placement \
+KEEPER := bits deposit enable_address enabler enablers format handover inheritance keeper keeper_daemons left_behind look message mounts page_directory page_file placement \
 	privileges probe status_page stream user_events
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem

@@ -50,6 +50,7 @@ struct stream {
 		fd; /* never another number, since a thread may be about to write to it; -1 when it is no longer ours */
 	uint32_t rests_since; /* milliseconds */
 	uint16_t slot;
+	bool watched;	    /* its page never says that it is abandoned */
 	bool in_doubt;	    /* somebody may be writing there for an event that has left it */
 	_Atomic bool ended; /* nobody reads there any more */
 	struct file_id id;

@@ -96,6 +96,7 @@ struct stream *stream_open(struct userev *userev, uint32_t number, int fd)
 	stream->userev = userev;
 	stream->number = number;
 	stream->holders = 0;
+	stream->watched = userev->limits.backend == BACKEND_STATUS_PAGE;
 	stream->in_doubt = false;
 	stream->payload_max = userev->limits.payload_max;
 	stream->fd = take_number(stream, fd);

@@ -184,7 +184,7 @@ static ssize_t write_pieces(const struct userev_event *event, struct iovec *piec
 		result = lose_as_too_big(stream->userev);
 	else
 		result = write_record(stream, pieces, n);
-	if (__builtin_expect(page_is_abandoned(stream->userev), 0))
+	if (__builtin_expect(stream->watched || page_is_abandoned(stream->userev), 0))
 		connection_look(stream->userev);
 	if (losses_wait(&stream->userev->unreported) && !stream->userev->sealed)
 		report_now_and_then(stream->userev);

@@ -137,6 +137,8 @@ int on_disown(struct user_events *user_events, struct kernel_call *call _unused_
 		if (!page->known)
 			user_events_page_free(user_events, page);
 	inheritance_look(user_events);
+	if (user_events->abi->disowned)
+		user_events->abi->disowned(user_events);
 	return KERNEL_OK;
 }
 

@@ -352,7 +352,7 @@ static int open_pages(const struct keeper_options *options, enum wire_backend ba
 		      struct mounts *ret, struct text *why)
 {
 	if (backend == BACKEND_STATUS_PAGE)
-		return mounts_open_status(tracefs, ret, why);
+		return mounts_open_status(tracefs, options->pages, ret, why);
 	return mounts_open_pages(options->pages, ret, why);
 }
 
@@ -497,6 +497,8 @@ static int serve_parent(const struct keeper_options *options, int socket, struct
 		keeper_refuse(socket, sentence);
 		return EXIT_FAILURE;
 	}
+	/* There was no keeper before this one that could have handed over anything. */
+	kernel_tell(kernel, (struct kernel_call){ .op = KERNEL_DISOWN, .fd = -1 });
 	r = keeper_serve(socket, kernel, NULL);
 	/* What made no sense was said when it came. */
 	if (r < 0 && r != -EPROTO) {

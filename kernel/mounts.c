@@ -164,15 +164,20 @@ static int make_pages(struct mounts *ret)
 	return 0;
 }
 
+static void say_what_that_costs(const char *directory, int error)
+{
+	fprintf(stderr,
+		"userevd-keeper: can't use %s (%s): should daemon and keeper be killed at once, programs whose events are off "
+		"don't find the next ones\n",
+		directory, error == -EOPNOTSUPP ? "it is not on a tmpfs" : strerror(-error));
+}
+
 int mounts_open_pages(const char *directory, struct mounts *ret, struct text *why)
 {
 	int r = directory ? use_directory(directory, ret) : -ENOENT;
 
 	if (r < 0 && directory)
-		fprintf(stderr,
-			"userevd-keeper: can't use %s for status pages (%s): should daemon and keeper be killed at once, programs "
-			"whose events are off don't find the next ones\n",
-			directory, r == -EOPNOTSUPP ? "it is not on a tmpfs" : strerror(-r));
+		say_what_that_costs(directory, r);
 	if (r < 0)
 		r = make_pages(ret);
 	if (r < 0)
@@ -182,7 +187,7 @@ int mounts_open_pages(const char *directory, struct mounts *ret, struct text *wh
 }
 
 /* Root of the host, in a container, could else open it once more and write to it, or truncate it: that takes it out of all memory. */
-int mounts_open_status(const char *mounted, struct mounts *ret, struct text *why)
+int mounts_open_status(const char *mounted, const char *directory, struct mounts *ret, struct text *why)
 {
 	int fd = clone_read_only(mounted ? mounted : TRACEFS);
 
@@ -191,5 +196,9 @@ int mounts_open_status(const char *mounted, struct mounts *ret, struct text *why
 		return fd;
 	}
 	ret->pages_read_only = fd;
+	ret->pages = directory ? page_directory_open(directory, geteuid()) : -1;
+	if (ret->pages < -1)
+		say_what_that_costs(directory, ret->pages);
+	ret->pages = MAX(ret->pages, -1);
 	return 0;
 }

@@ -18,5 +18,5 @@ int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *wh
  * file system for them, which ends with the processes that have it open.
  */
 int mounts_open_pages(const char *directory, struct mounts *ret, struct text *why);
-/* For the kernel's own page: tracefs once more, read-only. */
-int mounts_open_status(const char *mounted, struct mounts *ret, struct text *why);
+/* For the kernel's own page: tracefs once more, read-only; and the directory for what a successor has to know. */
+int mounts_open_status(const char *mounted, const char *directory, struct mounts *ret, struct text *why);

@@ -83,17 +83,23 @@ static int hash_path(const char *path, uint64_t *ret)
 
 int page_directory_find(const char *control_socket, const char *kind, uid_t owner, char *ret, size_t size)
 {
+	char suffix[32];
 	uint64_t hash;
 	int fd = -ENAMETOOLONG, r;
 
-	if (snprintf(ret, size, "%s.%s", control_socket, kind) < (int)size)
+	/* Whom root becomes may be another user the next time. */
+	if (owner == geteuid())
+		snprintf(suffix, sizeof(suffix), "%s", kind);
+	else
+		snprintf(suffix, sizeof(suffix), "%s-%u", kind, (unsigned)owner);
+	if (snprintf(ret, size, "%s.%s", control_socket, suffix) < (int)size)
 		fd = page_directory_open(ret, owner);
 	if (fd < 0) {
 		r = hash_path(control_socket, &hash);
 		if (r < 0)
 			return r;
 		snprintf(ret, size, "/dev/shm/userevd-%u-%016llx.%s", (unsigned)geteuid(), (unsigned long long)hash,
-			 kind);
+			 suffix);
 		fd = page_directory_open(ret, owner);
 	}
 	return fd;
@@ -142,7 +148,7 @@ static int clone_as_namespace_root(const char *path)
 	pid = fork();
 	if (pid == 0)
 		clone_for(theirs, path);
-	theirs = fd_close(theirs);
+	fd_close(fd_steal(&theirs));
 	if (pid < 0)
 		return -1;
 	transport_receive_fds(ours, &byte, 1, &fds, 0);

@@ -52,12 +52,16 @@ struct unwanted {
 /* True when it has gone. */
 static bool delete_event(struct user_events *user_events, const char *name)
 {
-	return ioctl(user_events->data, UAPI_IOCTL_DELETE, name) == 0 || errno == ENOENT;
+	if (ioctl(user_events->data, UAPI_IOCTL_DELETE, name) < 0 && errno != ENOENT)
+		return false;
+	left_behind_forget(user_events, name);
+	return true;
 }
 
 static void set_timer(struct user_events *user_events)
 {
-	const time_t every = SLIST_EMPTY(&user_events->unwanted) ? 0 : RETRY_SECONDS;
+	const unsigned pause = user_events->left_behind.pause;
+	const time_t every = pause > 0 ? pause : SLIST_EMPTY(&user_events->unwanted) ? 0 : RETRY_SECONDS;
 
 	timerfd_settime(user_events->timer, 0,
 			&(struct itimerspec){ .it_interval.tv_sec = every, .it_value.tv_sec = every }, NULL);
@@ -100,6 +104,9 @@ static void delete_unwanted(struct user_events *user_events)
 {
 	struct unwanted *unwanted, *next;
 
+	/* They are on, so that they can't. */
+	if (user_events->left_behind.instance >= 0)
+		return;
 	for (unwanted = SLIST_FIRST(&user_events->unwanted); unwanted; unwanted = next) {
 		next = SLIST_NEXT(unwanted, entry);
 		if (delete_event(user_events, unwanted->name))
@@ -118,9 +125,11 @@ static void remove_holding(struct user_events *user_events, struct holding *hold
 {
 	char name[WIRE_DESCRIPTION_MAX + 1];
 
+	name_of(holding, name);
+	if (holding->foreign && !user_events->ending)
+		left_behind_forget(user_events, name);
 	if (holding->foreign)
 		return;
-	name_of(holding, name);
 	if (!delete_event(user_events, name))
 		keep_for_later(user_events, name);
 }
@@ -151,6 +160,7 @@ static int place_one(struct user_events *user_events, struct event_stream *strea
 	stream->next_index = MAX(stream->next_index, slot->index + 1);
 	name_of(holding, name);
 	holding->foreign = was_there && !take_back(user_events, name);
+	left_behind_record(user_events, name, !holding->foreign);
 	r = format_compare(user_events->mounts.tracefs, holding->text);
 	if (r < 0)
 		remove_holding(user_events, holding);
@@ -176,6 +186,7 @@ static int adopt_one(struct user_events *user_events, int file, const struct hol
 
 static void place(struct user_events *user_events, struct placement *placement)
 {
+	left_behind_settle(user_events);
 	for (size_t i = 0; i < placement->n; i++)
 		placement->results[i] = placement->file < 0
 						? place_one(user_events, placement->stream, placement->slots[i])
@@ -198,15 +209,29 @@ static int join(struct user_events *user_events _unused_, struct event_stream *s
 static int dispatch(struct user_events *user_events)
 {
 	uint64_t expired;
+	const ssize_t n = read(user_events->timer, &expired, sizeof(expired));
 
-	if (read(user_events->timer, &expired, sizeof(expired)) < 0 && errno != EAGAIN)
+	if (n < 0 && errno != EAGAIN)
 		return -errno;
+	if (n > 0 && user_events->left_behind.pause > 0) {
+		left_behind_look(user_events, keep_for_later);
+		set_timer(user_events);
+	}
 	delete_unwanted(user_events);
 	return 0;
 }
 
+/* A keeper that finds nobody to go on with has come after all of them were killed. */
+static void disowned(struct user_events *user_events)
+{
+	left_behind_begin(user_events, keep_for_later);
+	set_timer(user_events);
+	delete_unwanted(user_events);
+}
+
 static void deinit(struct user_events *user_events)
 {
+	left_behind_deinit(user_events);
 	delete_unwanted(user_events);
 	while (!SLIST_EMPTY(&user_events->unwanted))
 		forget(user_events, SLIST_FIRST(&user_events->unwanted));
@@ -224,6 +249,7 @@ static const struct user_events_abi abi = {
 	.join = join,
 	.remove = remove_all,
 	.maximum = maximum,
+	.disowned = disowned,
 	.dispatch = dispatch,
 	.deinit = deinit,
 };
@@ -235,6 +261,7 @@ int status_page_init(struct user_events *user_events, const struct kernel_limits
 	struct epoll_event event = { .events = EPOLLIN };
 
 	user_events->abi = &abi;
+	left_behind_init(user_events, user_events->mounts.pages);
 	/* Read-only, as is the mount: a client could make a writable map of anything else, and change what everybody looks at. */
 	user_events->status = openat(user_events->mounts.pages_read_only, "user_events_status", O_RDONLY | O_CLOEXEC);
 	if (user_events->status < 0)

@@ -608,6 +608,7 @@ static void user_events_free(struct kernel *kernel)
 {
 	struct user_events *user_events = user_events_of(kernel);
 
+	user_events->ending = true;
 	placements_finish(user_events);
 	while (user_events->streams)
 		user_events_stream_free(user_events, user_events->streams);
@@ -647,6 +648,7 @@ static int init(struct user_events *user_events, enum wire_backend backend, cons
 		return -EIO;
 	/* As far apart as file offsets allow. */
 	user_events->next_lock = base >> 2 & ~(uint64_t)UINT32_MAX;
+	user_events->first_lock = user_events->next_lock;
 	user_events->kernel.fd = epoll_create1(EPOLL_CLOEXEC);
 	if (user_events->kernel.fd < 0)
 		return -errno;
@@ -691,6 +693,7 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 	user_events->shared.fd = -1;
 	user_events->mounts = *mounts;
 	user_events->files = PAGE_FILES_NONE;
+	user_events->left_behind = (struct left_behind){ .directory = -1, .lock = -1, .instance = -1 };
 	LIST_INIT(&user_events->enablers);
 	TAILQ_INIT(&user_events->answered);
 	TAILQ_INIT(&user_events->disowned);

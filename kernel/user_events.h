@@ -11,6 +11,7 @@
 
 #include "kernel/bits.h"
 #include "kernel/kernel.h"
+#include "kernel/left_behind.h"
 #include "kernel/page_file.h"
 #include "protocol/table.h"
 
@@ -31,7 +32,7 @@ SLIST_HEAD(unwanted_list, unwanted);
 /* Directories of the keeper's own; see mounts.c. */
 struct mounts {
 	int tracefs;
-	int pages;	     /* writable: -1 where the kernel has a page of its own */
+	int pages;	     /* writable; the names of events where the kernel has a page of its own; or -1 */
 	int pages_read_only; /* the same files; or tracefs, where that page is */
 	uint64_t tracefs_id; /* of the mount; what the guard compares */
 };
@@ -147,6 +148,8 @@ struct user_events_abi {
 	void (*remove)(struct user_events *, struct holding *const *, size_t n);
 	/* How many events the kernel takes, whoever makes them. */
 	uint32_t (*maximum)(const struct user_events *);
+	/* The daemon has taken over all that it goes on with. NULL: there is nothing to do. */
+	void (*disowned)(struct user_events *);
 	/* Nobody waits: time for what may be needed next. NULL: nothing. */
 	void (*prepare)(struct user_events *);
 	/* Its fd can be read. 0, or a negative errno. */
@@ -160,10 +163,11 @@ struct user_events {
 	const struct user_events_abi *abi;
 	struct mounts mounts;
 	struct page_files files;
-	int data;	    /* a data file of our own, on which nothing is registered */
-	int list;	    /* the kernel's, of all events; or why it can't be read */
-	uint64_t next_lock; /* for the next stream */
-	uint32_t next_page; /* id */
+	int data;	     /* a data file of our own, on which nothing is registered */
+	int list;	     /* the kernel's, of all events; or why it can't be read */
+	uint64_t first_lock; /* where those of this keeper begin */
+	uint64_t next_lock;  /* for the next stream */
+	uint32_t next_page;  /* id */
 	struct event_page *pages;
 	struct event_stream *streams;
 	struct stream_queue disowned; /* who was looked at last is the last */
@@ -172,6 +176,8 @@ struct user_events {
 	int status;		      /* status page: what clients get */
 	int timer;		      /* enable address: for spare processes; status page: while there are such: */
 	struct unwanted_list unwanted;
+	struct left_behind left_behind; /* status page */
+	bool ending;			/* programs keep what they have */
 	struct enabler_list enablers;
 	bool timer_runs;
 	unsigned under_way;		 /* placements that are not finished */

@@ -256,7 +256,7 @@ class Liar:
 
 def page_file(size=4096, seals=2, mode=0o777):
     file = os.fdopen(os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "wb")
-    file.write(bytes([255]) * size)  # where it is mapped, everything is on
+    file.write(bytes([254]) + bytes([255]) * (size - 1))  # where it is mapped, everything is on, and it is not abandoned
     file.flush()
     os.fchmod(file.fileno(), mode)
     fcntl.fcntl(file.fileno(), 1033, seals)  # F_ADD_SEALS: 2 is F_SEAL_SHRINK

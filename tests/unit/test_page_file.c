@@ -154,7 +154,7 @@ TEST(page_lives_while_any_process_has_a_copy)
 	close(fd);
 	ck_assert_int_eq(sweep_elsewhere(), 2);
 	ck_assert(is_all(page, 0));
-	copy = fd_close(copy);
+	fd_close(fd_steal(&copy));
 	ck_assert_int_eq(sweep_elsewhere(), 1);
 	ck_assert(is_all(page, 0xff));
 	files.held--;
