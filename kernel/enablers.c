@@ -281,6 +281,7 @@ static void on_timer(struct user_events *user_events)
 
 	/* Not ours to look at, but nobody else hears of it while we wait; it comes again. */
 	(void)inheritance_is_due(user_events);
+	page_files_dispatch(&user_events->files);
 	if (read(user_events->timer, &expired, sizeof(expired)) < 0)
 		return;
 	user_events->timer_runs = false;
