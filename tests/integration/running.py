@@ -71,12 +71,19 @@ class Daemon:
         self.environment = {**os.environ, "USEREV_SOCKET": self.socket, "USEREV_CONTROL_SOCKET": self.control}
         self.process = None
 
+    def _command(self):
+        return [os.path.join(BUILD, "userevd"), "--foreground", "--exit-with-parent", "--backend=auto", "--socket=" + self.socket,
+                "--control-socket=" + self.control, *self.options]
+
+    def start_another(self):
+        """By mistake, on the same sockets. True if it does not start."""
+        with open(self.directory + "/log", "a", encoding="utf-8") as log:
+            return subprocess.run(self._command(), stderr=log, timeout=PATIENCE, check=False).returncode != 0
+
     def start(self):
         ready, ready_end = os.pipe()
         with open(self.directory + "/log", "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                [os.path.join(BUILD, "userevd"), "--foreground", "--exit-with-parent", "--backend=auto", "--socket=" + self.socket,
-                 "--control-socket=" + self.control, f"--ready-fd={ready_end}", *self.options], pass_fds=[ready_end], stderr=log)
+            self.process = subprocess.Popen([*self._command(), f"--ready-fd={ready_end}"], pass_fds=[ready_end], stderr=log)
         os.close(ready_end)
         started = os.read(ready, 1) == b"\n"
         os.close(ready)

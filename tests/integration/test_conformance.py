@@ -149,6 +149,8 @@ class Run:
         if what == "stop":
             self.tails.pop("").end()
             self.daemon.stop()
+        elif what == "another":
+            expect(self.daemon.start_another(), "a second daemon starts on the same sockets")
         elif what == "kill":
             self.tails.pop("").end()
             self.daemon.kill_all()

@@ -271,6 +271,7 @@ check '… and its records come' traces_again
 
 check 'the journal has what it said' says 'listening on /run/userevd.sock' journal
 check 'nobody called what it may not' says_nothing killed_by_seccomp
+check 'the programs end: they would start the daemon again' systemctl stop shop bank
 check 'the keeper is to wait no more for the next daemon' shorten_hold
 check '… which the daemon did not notice' within 120 has_backend enable-address on
 check 'it stops, with success' stopped_cleanly
@@ -290,6 +291,9 @@ check '… nor when somebody asks, again and again' tries_are_rare
 check '… who still finds the sockets' sockets_are_there
 rm -r /etc/userevd
 check 'without the error who asks starts it' within 120 userevctl status
+check 'programs start' start_client shop
+check '… another one, too' start_client bank
+check '… and are tenants' within 120 is_a_tenant bank
 check 'all is stopped' systemctl stop "${sockets[@]}" userevd userevd-keeper
 check 'the doctor says which command starts it' says "sockets are stopped: 'systemctl start userevd.socket" userevctl doctor
 check 'no socket is left behind' says_nothing find /run/userevd.sock /run/userevd /run/userevd-keeper -type s
