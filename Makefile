@@ -79,7 +79,7 @@ KEEPER := bits deposit enable_address enabler enablers format handover inheritan
 POLICY := policy policy_event policy_file policy_glob policy_keys policy_load policy_pattern policy_problem
 DAEMON := admission backend backlog boundary bucket bundle capacity cgroup charge client control daemon declared deposit dispatch entries event explain \
 	hello inflight last_policy lease ledger ledger_rewrite level linger listener listing log loop memory metrics metrics_socket options pages parking peer $(POLICY) query quota reference register \
-	release reload reserve restore rules stream succession systemd tail tenant throttle turns unprivileged watch
+	release reload reserve restore rules settling stream succession systemd tail tenant throttle turns unprivileged watch
 LIBRARY := answer batch clock connection debug event fd lock look memory module open page place poll register release request said stream watch write
 CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_doctor_user ctl_emit ctl_emit_line ctl_emit_stream ctl_events ctl_finding ctl_greet ctl_json ctl_metrics ctl_names \
 	ctl_options ctl_output ctl_policy ctl_policy_cgroups ctl_policy_check ctl_policy_explain ctl_policy_ledger ctl_policy_show ctl_private ctl_quiet \
@@ -92,7 +92,7 @@ CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_doc
 UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_clock test_daemon test_declared \
 	test_decode test_description test_disposal test_embedded test_emit_line test_fdset test_files test_ledger test_level test_log test_loop test_message test_options test_output \
 	test_page test_page_file test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
-	test_refusal test_remote test_restore test_ring test_roster test_row test_streams test_suggest test_systemd test_table test_tenant_name test_text \
+	test_refusal test_remote test_restore test_ring test_roster test_row test_settling test_streams test_suggest test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
 KEEPER_TESTS := test_format test_handover test_keeper_serve test_look
@@ -595,7 +595,7 @@ $(KEEPER_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECT
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread $(call pkg,--libs,check)
 
-$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_clock $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_files $(B)/tests/test_restore $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
+$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_clock $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_files $(B)/tests/test_restore $(B)/tests/test_settling $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
 $(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_files $(B)/tests/test_restore $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
 $(B)/tests/test_level $(B)/tests/test_policy $(B)/tests/test_remote: $(B)/tests/unit/shortage.o
 $(B)/tests/test_keeper_serve: $(B)/kernel/remote.o

@@ -221,6 +221,7 @@ static void start_watchers(struct daemon *daemon)
 	succession_init(daemon);
 	linger_init(daemon);
 	memory_init(daemon);
+	settling_init(daemon);
 	ev_timer_init(&daemon->w_probe, on_probe, 0., PROBE_INTERVAL);
 	pages_init(daemon);
 	ev_init(&daemon->w_deadlines, on_deadlines);
@@ -252,6 +253,7 @@ static void stop_watchers(struct daemon *daemon)
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(daemon);
 	memory_deinit(daemon);
+	settling_deinit(daemon);
 	ev_timer_stop(daemon->loop, &daemon->w_probe);
 	pages_deinit(daemon);
 	succession_deinit(daemon);
@@ -350,6 +352,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	clients_init(daemon);
 	TAILQ_INIT(&daemon->lingering);
 	TAILQ_INIT(&daemon->looks);
+	TAILQ_INIT(&daemon->settling);
 	LIST_INIT(&daemon->persistent);
 	raise_fd_limit();
 	daemon->loop = loop_new();
@@ -405,10 +408,15 @@ int daemon_await(struct daemon *daemon, const bool *under_way)
 	int r = 0;
 
 	while (*under_way && r == 0) {
-		if (poll(&wanted, 1, daemon->kernel->stalled ? (int)(1000 * LATER_INTERVAL) : -1) < 0 && errno != EINTR)
+		int patience = daemon->kernel->stalled		 ? (int)(1000 * LATER_INTERVAL)
+			       : !TAILQ_EMPTY(&daemon->settling) ? (int)(1000 * SETTLE_INTERVAL)
+								 : -1;
+
+		if (poll(&wanted, 1, patience) < 0 && errno != EINTR)
 			r = -errno;
 		if (r == 0)
 			r = kernel_dispatch(daemon->kernel);
+		settling_look(daemon);
 	}
 	/* The calls are the caller's again. */
 	if (r < 0)
@@ -444,6 +452,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		client_free(TAILQ_FIRST(&daemon->clients));
 	if (daemon->kernel)
 		kernel_cancel(daemon->kernel);
+	settling_end(daemon);
 	declared_deinit(daemon);
 	while (daemon->streams)
 		stream_free(daemon->streams);

@@ -14,6 +14,7 @@
 #include "daemon/metrics_socket.h"
 #include "daemon/options.h"
 #include "daemon/reserve.h"
+#include "daemon/settling.h"
 #include "daemon/stream.h"
 #include "daemon/systemd.h"
 #include "kernel/kernel.h"
@@ -78,6 +79,7 @@ struct daemon {
 	struct stream_list lingering;	  /* streams without a client */
 	struct tenant_queue looks;	  /* with some of those that it is time to look at */
 	struct bucket look_tokens;
+	struct settling_list settling; /* calls that are asked again in a moment, the next first */
 	uint32_t last_tenant;
 	uint32_t last_stream;
 	uint64_t last_event;
@@ -105,8 +107,9 @@ struct daemon {
 	ev_io w_kernel;
 	ev_timer w_succession; /* while there is no keeper */
 	ev_timer w_linger;
-	ev_timer w_pages; /* while somebody watches pages that nobody tells us about */
-	ev_timer w_probe; /* while there are streams that nobody guards */
+	ev_timer w_pages;    /* while somebody watches pages that nobody tells us about */
+	ev_timer w_probe;    /* while there are streams that nobody guards */
+	ev_timer w_settling; /* while there are calls to be asked again */
 	ev_timer w_deadlines;
 	ev_timer w_later;
 	ev_timer w_stalled; /* while too many fds are in flight for the keeper to get one */

@@ -10,6 +10,7 @@
 
 #include "daemon/declared.h"
 
+#include <float.h>
 #include <stdio.h>
 
 #include "daemon/daemon.h"
@@ -19,6 +20,7 @@
 #include "daemon/reference.h"
 #include "daemon/register.h"
 #include "daemon/rules.h"
+#include "daemon/settling.h"
 #include "daemon/tenant.h"
 #include "protocol/description.h"
 
@@ -40,6 +42,7 @@ struct declared {
 	size_t n;
 	struct item *items;
 	size_t n_calls;
+	double settles_until;	   /* daemon_now() */
 	struct kernel_call *calls; /* at most two for the page, one for each stream, and one for each item */
 };
 
@@ -74,6 +77,7 @@ static struct declared *declared_new(struct daemon *daemon, struct tenant *tenan
 		return NULL;
 	declared->daemon = daemon;
 	declared->tenant = tenant;
+	declared->settles_until = DBL_MAX;
 	declared->streams = calloc(MAX(n_streams, 1), sizeof(struct stream *));
 	declared->items = calloc(MAX(n, 1), sizeof(*declared->items));
 	declared->calls = calloc(2 + n_streams + n, sizeof(*declared->calls));
@@ -276,6 +280,20 @@ static void give_up(struct daemon *daemon, struct declared *declared, int error)
 	declared_free(declared);
 }
 
+static void on_registered(void *, struct kernel_call *, size_t);
+
+/* Whether a name is about to be free: then it is asked for again, with the events behind it that go on the same data file. */
+static bool ask_again(struct declared *declared)
+{
+	size_t first = settling_count_final(declared->calls, declared->n_calls, declared->settles_until), n = 0;
+
+	while (first + n < declared->n_calls && declared->calls[first + n].op == KERNEL_REGISTER)
+		n++;
+	if (declared->settles_until == DBL_MAX)
+		declared->settles_until = daemon_now() + SETTLE_PATIENCE;
+	return n > 0 && settling_ask(declared->daemon, declared->calls + first, n, on_registered, declared);
+}
+
 static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
 	struct declared *declared = data;
@@ -283,6 +301,8 @@ static void on_registered(void *data, struct kernel_call *calls _unused_, size_t
 	bool has_changed = declared->policy != daemon->policy;
 	int r;
 
+	if (ask_again(declared))
+		return;
 	daemon->declaring = false;
 	r = take_files(declared);
 	if (r == 0)

@@ -81,6 +81,8 @@ enum {
 #define KEEPER_INTERVAL 0.05	/* between attempts to talk to another keeper: one that is restarted takes longer */
 #define KEEPER_PAUSE	1.	/* … after one that was there for less than that */
 #define PROBE_INTERVAL	10.0	/* between looks at data files that nobody guards */
+#define SETTLE_INTERVAL 0.01	/* before a name that the kernel is about to free is asked for again */
+#define SETTLE_PATIENCE 0.1	/* … after which it is taken; the kernel needs some milliseconds */
 #define LINGER_FIRST	0.02	/* a process that ends closes its fds one after the other */
 #define LINGER_LAST	1.0	/* a charge is refunded within two seconds of the last close */
 #define LINGER_MOST	8.0	/* … where many of one tenant's streams linger: within ten, and its turn */

@@ -14,6 +14,7 @@
 
 #include "daemon/register.h"
 
+#include <float.h>
 #include <stdio.h>
 
 #include "daemon/admission.h"
@@ -28,6 +29,7 @@
 #include "daemon/parking.h"
 #include "daemon/reference.h"
 #include "daemon/rules.h"
+#include "daemon/settling.h"
 #include "daemon/tenant.h"
 #include "protocol/description.h"
 
@@ -75,6 +77,10 @@ struct registration {
 	struct kernel_call *calls; /* one for the stream, and at most one for each item */
 	size_t n_submitted;	   /* calls */
 	size_t bytes;		   /* of the tenant's that wait */
+	size_t n_answered;	   /* of these */
+	size_t n_final;		   /* of these: not to be asked again */
+	bool asks_again;	   /* the calls behind the final ones; as long as: */
+	double settles_until;	   /* daemon_now() */
 	unsigned under_way;	   /* that often the kernel is to answer; and one as long as items are decided */
 	struct parking parking;	   /* for those who ask for the same while this is under way */
 };
@@ -118,6 +124,7 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 		return registration_free(registration);
 	registration->n_items = n;
 	registration->undecided = *strings;
+	registration->settles_until = DBL_MAX;
 	return registration;
 }
 
@@ -153,6 +160,9 @@ const char *register_sentence(int answer, uint32_t *ret_refusal)
 		[KERNEL_E_BAD_DESCRIPTION] = { REFUSAL_BAD_DESCRIPTION, "the kernel does not take this description" },
 	};
 
+	/* Somebody was faster. */
+	if (answer == KERNEL_E_SETTLING)
+		answer = KERNEL_E_NAME_TAKEN;
 	if (answer < 0 || (size_t)answer >= ARRAY_SIZE(answers))
 		return NULL;
 	*ret_refusal = answers[answer].refusal;
@@ -424,7 +434,7 @@ static bool step_aside(struct registration *registration, const struct client *c
 
 static void refuse_call(struct registration *registration, const struct client *client, struct item *item, int answer)
 {
-	if (answer == KERNEL_E_NAME_TAKEN && step_aside(registration, client, item))
+	if ((answer == KERNEL_E_NAME_TAKEN || answer == KERNEL_E_SETTLING) && step_aside(registration, client, item))
 		return;
 	if (answer == KERNEL_E_FULL)
 		capacity_note(registration->daemon, true);
@@ -629,7 +639,7 @@ static bool ask_again(struct registration *registration)
 	struct client *client = registration->errand.client;
 	bool any;
 
-	registration->n_calls = registration->n_submitted = 0;
+	registration->n_calls = registration->n_submitted = registration->n_answered = registration->n_final = 0;
 	for (size_t i = 0; i < registration->n_decided; i++) {
 		struct item *item = &registration->items[i];
 
@@ -670,12 +680,47 @@ static void end_part(struct registration *registration)
 		finish(registration);
 }
 
-static void on_registered(void *data, struct kernel_call *calls, size_t n)
+static void go_on(struct registration *);
+
+static void on_asked_again(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+{
+	struct registration *registration = data;
+
+	registration->asks_again = false;
+	go_on(registration);
+	end_part(registration);
+}
+
+/* Items are settled in their order, so those behind a name that the kernel is about to free wait for it. */
+static void go_on(struct registration *registration)
+{
+	struct kernel_call *calls = registration->calls + registration->n_final;
+	size_t n = registration->n_answered - registration->n_final;
+
+	if (registration->asks_again)
+		return;
+	registration->n_final += settling_count_final(calls, n, registration->settles_until);
+	settle(registration, registration->n_final);
+	calls = registration->calls + registration->n_final;
+	n = registration->n_answered - registration->n_final;
+	if (n == 0)
+		return;
+	registration->settles_until = MIN(registration->settles_until, daemon_now() + SETTLE_PATIENCE);
+	registration->under_way++;
+	registration->asks_again = true;
+	if (!settling_ask(registration->daemon, calls, n, on_asked_again, registration)) {
+		registration->settles_until = -1.;
+		on_asked_again(registration, calls, n);
+	}
+}
+
+static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n)
 {
 	struct registration *registration = data;
 
 	backlog_answered(registration->stream->tenant, n);
-	settle(registration, (size_t)(calls - registration->calls) + n);
+	registration->n_answered += n;
+	go_on(registration);
 	end_part(registration);
 }
 

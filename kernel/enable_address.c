@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <fcntl.h>
+#include <time.h>
 
 #include "kernel/look.h"
 #include "kernel/stream.h"
@@ -14,9 +15,10 @@
  */
 
 enum {
-	/* So often, and so long, for an event to be gone that was let go of. */
-	SETTLE_TIMES = 5,
-	SETTLE_MS = 10,
+	/* Names that were removed last; each has one place, by its hash, and may be displaced. */
+	REMOVED_MAX = 1024,
+	/* So long after that the kernel may still have the event. */
+	SETTLE_MS = 1000,
 };
 
 static uint64_t scratch;
@@ -56,31 +58,57 @@ static void give_place(struct user_events *user_events, struct holding *holding)
 }
 
 /*
- * The kernel lets go of an event a little after the last file that had it was closed; until then its name is taken. Waited
- * for once, after something was let go of: not for everybody who asks for a name that is another's.
+ * The kernel frees an event a little after its last reference has ended, and until then its name is taken. REGISTER then
+ * answers at once that the name is about to be free, and the daemon asks again: the keeper never waits. A name that others'
+ * events hold is not among those that were removed here, and is refused at once.
  */
-static void try_again(struct user_events *user_events, struct placement *placement)
-{
-	for (unsigned waited = 0; waited < SETTLE_TIMES && user_events->settling; waited++) {
-		bool taken = false;
 
-		for (size_t i = 0; i < placement->n; i++)
-			taken |= placement->results[i] == -EADDRINUSE;
-		if (!taken)
-			return;
-		usleep(SETTLE_MS * 1000);
-		for (size_t i = 0; i < placement->n; i++)
-			if (placement->results[i] == -EADDRINUSE)
-				enablers_register_again(user_events, placement, i);
-	}
-	user_events->settling = false;
+static struct removed {
+	uint32_t hash;
+	uint32_t ms; /* when; 0: none */
+} removed[REMOVED_MAX];
+
+static uint32_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint32_t)now.tv_sec * 1000 + (uint32_t)(now.tv_nsec / 1000000);
 }
 
-static void settle(struct user_events *user_events, struct placement *placement)
+/* FNV-1a, of the name in front of the fields. */
+static uint32_t hash_name(const char *description)
 {
-	try_again(user_events, placement);
-	for (size_t i = 0; i < placement->n; i++)
-		placement->results[i] = user_events_answer(placement->results[i]);
+	uint32_t hash = 2166136261;
+
+	for (; *description && *description != ' '; description++)
+		hash = (hash ^ (uint8_t)*description) * 16777619;
+	return hash;
+}
+
+static void note_removed(const char *description)
+{
+	uint32_t hash = hash_name(description);
+
+	removed[hash % REMOVED_MAX] = (struct removed){ .hash = hash, .ms = now_ms() };
+}
+
+static bool was_just_removed(const char *description)
+{
+	uint32_t hash = hash_name(description);
+	const struct removed *found = &removed[hash % REMOVED_MAX];
+
+	return found->ms != 0 && found->hash == hash && now_ms() - found->ms < SETTLE_MS;
+}
+
+static void settle(struct user_events *user_events _unused_, struct placement *placement)
+{
+	for (size_t i = 0; i < placement->n; i++) {
+		if (placement->results[i] == -EADDRINUSE && was_just_removed(placement->slots[i]->holding->text))
+			placement->results[i] = KERNEL_E_SETTLING;
+		else
+			placement->results[i] = user_events_answer(placement->results[i]);
+	}
 }
 
 static int join(struct user_events *user_events _unused_, struct event_stream *stream, const struct holding *holding,
@@ -108,10 +136,11 @@ static int join(struct user_events *user_events _unused_, struct event_stream *s
 
 static void remove_all(struct user_events *user_events, struct holding *const *holdings, size_t n)
 {
-	user_events->settling = true;
 	enablers_clear(user_events, holdings, n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		note_removed(holdings[i]->text);
 		give_place(user_events, holdings[i]);
+	}
 }
 
 static uint32_t maximum(const struct user_events *user_events _unused_)

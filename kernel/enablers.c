@@ -442,16 +442,6 @@ static int register_one(struct user_events *user_events, const struct holding *h
 	return ask(user_events, holding->map->process, &packet, stream, ret, 1);
 }
 
-void enablers_register_again(struct user_events *user_events, struct placement *placement, size_t slot)
-{
-	struct enabler_answer answer = { 0 };
-	int r = register_one(user_events, placement->slots[slot]->holding, placement_file(placement), &answer);
-
-	if (r < 0)
-		answer.result = r;
-	note_answer(placement, slot, &answer);
-}
-
 void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)
 {
 	struct enabler_answer answers[ENABLER_BATCH_MAX];

@@ -61,6 +61,7 @@ enum kernel_answer {
 	KERNEL_E_NO_SUCH = 7,
 	KERNEL_E_BAD_DESCRIPTION = 8,
 	KERNEL_E_STRANGER = 9,
+	KERNEL_E_SETTLING = 10, /* REGISTER: the name was freed a moment ago, and the kernel still has it; ask again soon */
 };
 
 /* As in the kernel's struct user_reg. */

@@ -182,7 +182,6 @@ struct user_events {
 	bool timer_runs;
 	unsigned under_way;		 /* placements that are not finished */
 	struct placement_queue answered; /* those of them that have results */
-	bool settling;			 /* enable address: something was let go of, and may not be gone yet */
 };
 
 /* user_events.c: takes the mounts over. 0, or a negative errno. */
@@ -223,8 +222,6 @@ void enablers_prepare(struct user_events *);
 void enablers_tidy(struct user_events *, struct page_map *);
 /* Has the placement's process register it. */
 void enablers_register(struct user_events *, struct placement *);
-/* The same for one slot of it that was refused, and waits for the result. */
-void enablers_register_again(struct user_events *, struct placement *, size_t slot);
 /* Lets the kernel clear the bits of holdings that have enablers. */
 void enablers_clear(struct user_events *, struct holding *const *, size_t n);
 /* Forgets the holding. */
