@@ -92,10 +92,10 @@ CTL := userevctl ctl_control ctl_doctor ctl_doctor_event ctl_doctor_host ctl_doc
 UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_bucket test_bundles test_catalogue test_cgroup test_client test_clock test_daemon test_declared \
 	test_decode test_description test_disposal test_embedded test_emit_line test_fdset test_files test_ledger test_level test_log test_loop test_message test_options test_output \
 	test_page test_page_file test_policy test_policy_file test_policy_glob test_policy_keys test_probe test_quota test_quota_history test_record \
-	test_refusal test_remote test_restore test_ring test_roster test_row test_settling test_streams test_suggest test_systemd test_table test_tenant_name test_text \
+	test_refusal test_remote test_restore test_ring test_roster test_row test_settling test_streams test_suggest test_suspects test_systemd test_table test_tenant_name test_text \
 	test_top test_tracefs_text test_transport test_turns
 # Of what is in the keeper alone.
-KEEPER_TESTS := test_format test_handover test_keeper_serve test_look
+KEEPER_TESTS := test_format test_handover test_keeper_serve test_look test_places
 # One tenant does its worst. What the daemon makes of it does not depend on the kernel, so one guest will do.
 EXHAUSTION_TESTS := test_bad_days test_exhaustion test_exhaustion_fds test_exhaustion_files test_exhaustion_memory test_exhaustion_requests test_exhaustion_untaken
 INTEGRATION_TESTS := $(EXHAUSTION_TESTS) test_hostile test_identity test_inflight test_keeper test_kernel test_library test_limits test_lingering test_machine \
@@ -595,8 +595,8 @@ $(KEEPER_TESTS:%=$(B)/tests/%): $(B)/tests/%: $(B)/tests/unit/%.o $(SUITE_OBJECT
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread $(call pkg,--libs,check)
 
-$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_clock $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_files $(B)/tests/test_restore $(B)/tests/test_settling $(B)/tests/test_streams $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
-$(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_files $(B)/tests/test_restore $(B)/tests/test_streams: $(call objects,tests/unit,books fake_kernel)
+$(B)/tests/test_async $(B)/tests/test_bundles $(B)/tests/test_clock $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_files $(B)/tests/test_restore $(B)/tests/test_settling $(B)/tests/test_streams $(B)/tests/test_suspects $(B)/tests/test_systemd: $(call objects,tests/unit,shortage world)
+$(B)/tests/test_bundles $(B)/tests/test_daemon $(B)/tests/test_declared $(B)/tests/test_files $(B)/tests/test_restore $(B)/tests/test_streams $(B)/tests/test_suspects: $(call objects,tests/unit,books fake_kernel)
 $(B)/tests/test_level $(B)/tests/test_policy $(B)/tests/test_remote: $(B)/tests/unit/shortage.o
 $(B)/tests/test_keeper_serve: $(B)/kernel/remote.o
 $(B)/tests/test_alive $(B)/tests/test_client: $(LIBRARY_OBJECTS)

@@ -6,7 +6,8 @@
  * these is left to it.
  *
  * Nobody tells when others come or go, and to count is dear where there are many. So that is done at the start, when an admin
- * looks, and when there is not much room any more; never by a clock.
+ * looks, and when there is not much room any more; and by a clock only while there are data files that nothing guards, since
+ * their holders could make such events, too.
  */
 
 #include "daemon/capacity.h"
@@ -36,6 +37,21 @@ static void set_capacity(struct daemon *daemon)
 		daemon->machine.capacity = most > daemon->foreign ? most - daemon->foreign : 0;
 }
 
+/*
+ * What is being registered may be in the kernel's list or not, and so may what has come or gone while it was read: so many are
+ * others' at least, and so many at most.
+ */
+static void note_foreign(struct daemon *daemon, const struct kernel_call *call, uint32_t ours)
+{
+	uint32_t theirs = call->number < call->index ? call->index - (uint32_t)call->number : 0;
+	uint32_t most = MAX(ours, daemon->looked_at), least = MIN(ours, daemon->looked_at);
+
+	least -= MIN(least, daemon->was_registering);
+	daemon->foreign_least = theirs > most ? theirs - most : 0;
+	daemon->foreign_most = theirs > least ? theirs - least : 0;
+	streams_note_foreign(daemon, daemon->foreign_most);
+}
+
 static void on_looked(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct daemon *daemon = data;
@@ -46,6 +62,7 @@ static void on_looked(void *data, struct kernel_call *call, size_t n _unused_)
 		/* What is being registered may not be there yet. */
 		daemon->foreign = call->index > ours ? call->index - ours : 0;
 		daemon->kernel_maximum = call->bit;
+		note_foreign(daemon, call, ours);
 		set_capacity(daemon);
 	}
 	free(call);
@@ -59,6 +76,8 @@ static void look(struct daemon *daemon)
 		return;
 	daemon->looking = true;
 	daemon->looked = daemon_now();
+	daemon->looked_at = (uint32_t)HASH_CNT(by_key, daemon->events);
+	daemon->was_registering = daemon->registering;
 	*call = (struct kernel_call){ .op = KERNEL_LOOK, .fd = -1 };
 	kernel_submit(daemon->kernel, call, 1, on_looked, daemon);
 }
@@ -118,6 +137,8 @@ static void set_kernel_maximum(struct daemon *daemon)
 void capacity_init(struct daemon *daemon)
 {
 	daemon->kernel_maximum = daemon->kernel->facts.capacity;
+	/* Until it is known, any number has been there before. */
+	daemon->foreign_most = UINT32_MAX;
 	set_capacity(daemon);
 	if (is_ours_alone(daemon))
 		return;

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/backend.h"
+#include "daemon/capacity.h"
 #include "daemon/declared.h"
 #include "daemon/deposit.h"
 #include "daemon/inflight.h"
@@ -124,7 +125,9 @@ static void on_probe(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_probe);
 
-	if (!streams_probe(daemon))
+	if (streams_probe(daemon))
+		capacity_look(daemon);
+	else
 		ev_timer_stop(loop, w);
 }
 
@@ -353,6 +356,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	TAILQ_INIT(&daemon->lingering);
 	TAILQ_INIT(&daemon->looks);
 	TAILQ_INIT(&daemon->settling);
+	LIST_INIT(&daemon->unwatched);
 	LIST_INIT(&daemon->persistent);
 	raise_fd_limit();
 	daemon->loop = loop_new();

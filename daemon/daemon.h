@@ -63,9 +63,14 @@ struct daemon {
 
 	/* Who holds what. */
 	struct machine machine;
-	struct machine files;		  /* the same for data files, each of which is one */
-	uint32_t kernel_maximum;	  /* events that the kernel takes */
-	uint32_t foreign;		  /* of them that are others' */
+	struct machine files;	 /* the same for data files, each of which is one */
+	uint32_t kernel_maximum; /* events that the kernel takes */
+	uint32_t foreign;	 /* of them that are others' */
+	uint32_t foreign_least;	 /* … and how many there are at least, and at most: events come and go meanwhile */
+	uint32_t foreign_most;
+	uint32_t looked_at;		  /* events of ours, when the kernel was asked */
+	uint32_t registering;		  /* calls of REGISTER that are under way */
+	uint32_t was_registering;	  /* when the kernel was asked */
 	double looked;			  /* when that was seen */
 	bool looking;			  /* at it just now */
 	struct section_reserve *reserves; /* table by pattern */
@@ -80,6 +85,7 @@ struct daemon {
 	struct tenant_queue looks;	  /* with some of those that it is time to look at */
 	struct bucket look_tokens;
 	struct settling_list settling; /* calls that are asked again in a moment, the next first */
+	struct tenant_list unwatched;  /* tenants with streams that linger unguarded */
 	uint32_t last_tenant;
 	uint32_t last_stream;
 	uint64_t last_event;

@@ -304,6 +304,7 @@ static void on_registered(void *data, struct kernel_call *calls _unused_, size_t
 	if (ask_again(declared))
 		return;
 	daemon->declaring = false;
+	daemon->registering -= (uint32_t)declared->n_calls;
 	r = take_files(declared);
 	if (r == 0)
 		replace(daemon, declared);
@@ -387,10 +388,12 @@ void declared_adopt(struct daemon *daemon)
 	daemon->declared_before = daemon->declared;
 	daemon->declared = declared->n > 0 ? declared : declared_free(declared);
 	daemon->declaring = daemon->declared;
-	if (daemon->declaring)
-		kernel_submit(daemon->kernel, declared->calls, declared->n_calls, on_registered, declared);
-	else
+	if (!daemon->declaring) {
 		daemon->declared_before = declared_free(daemon->declared_before);
+		return;
+	}
+	daemon->registering += (uint32_t)declared->n_calls;
+	kernel_submit(daemon->kernel, declared->calls, declared->n_calls, on_registered, declared);
 }
 
 int declared_begin(struct daemon *daemon)

@@ -65,6 +65,8 @@ static void on_still_open(void *data, struct kernel_call *call, size_t n _unused
 {
 	struct stream *stream = stream_by_number(data, call->stream);
 
+	if (stream && call->result == KERNEL_E_STRANGER)
+		stream_is_strange(stream);
 	/* What nobody expected is no answer: charged until there is one. */
 	if (stream && (call->result == KERNEL_E_GONE || call->result == KERNEL_E_NO_SUCH))
 		stream_free(stream);
@@ -82,7 +84,11 @@ static void look(struct stream *stream)
 		look_later(stream);
 		return;
 	}
-	*call = (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = stream->number };
+	*call = (struct kernel_call){
+		.op = KERNEL_STILL_OPEN,
+		.stream = stream->number,
+		.index = stream->unwatched ? KERNEL_UNGUARDED : 0,
+	};
 	kernel_submit(stream->daemon->kernel, call, 1, on_still_open, stream->daemon);
 }
 

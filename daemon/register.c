@@ -65,6 +65,7 @@ struct registration {
 	uint32_t next;	       /* the number of the one that stream_for() has said; 0: none */
 	bool next_is_known;
 	bool stream_is_new; /* the first call makes it, and is not answered */
+	bool has_stranger;  /* a program has registered on the stream by itself */
 	uint32_t serial;
 	unsigned generation; /* of the policy by which it is decided */
 	size_t n_items;
@@ -324,6 +325,13 @@ static struct stream *next_stream(const struct client *client, struct registrati
 	return next && !next->closed ? next : NULL;
 }
 
+static void refuse_suspect(struct item *item)
+{
+	refuse(item, REFUSAL_TROUBLE,
+	       "there are events that nobody knows, and this tenant has an unguarded data file that was kept open after "
+	       "hanging up: no new one until it is closed");
+}
+
 static void place_item(struct client *client, struct registration *registration, struct item *item)
 {
 	struct stream *next = next_stream(client, registration);
@@ -337,6 +345,11 @@ static void place_item(struct client *client, struct registration *registration,
 		reference = find_reference(client, item->grant);
 	if (reference) {
 		grant_at_once(client, item, reference);
+		return;
+	}
+	if (!next && streams_are_suspect(client->tenant)) {
+		refuse_suspect(item);
+		capacity_look(client->daemon);
 		return;
 	}
 	r = admission_ask_lease(client->tenant, &why);
@@ -452,6 +465,7 @@ static void grant_item(struct registration *registration, struct client *client,
 		refuse_call(registration, client, item, call->result);
 		return;
 	}
+	registration->has_stranger |= call->number;
 	item->grant->bit = call->bit;
 	reference = reference_get(registration->stream, item->grant, call->index);
 	if (!reference) {
@@ -669,6 +683,9 @@ static void finish(struct registration *registration)
 		close_what_left(client);
 		shares_tidy(client);
 	}
+	/* What was asked for is answered, and charged. */
+	if (registration->has_stranger)
+		stream_is_strange(registration->stream);
 	if (registration->stream)
 		stream_replaces(registration->stream);
 	registration_free(registration);
@@ -682,11 +699,12 @@ static void end_part(struct registration *registration)
 
 static void go_on(struct registration *);
 
-static void on_asked_again(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+static void on_asked_again(void *data, struct kernel_call *calls _unused_, size_t n)
 {
 	struct registration *registration = data;
 
 	registration->asks_again = false;
+	registration->daemon->registering -= (uint32_t)n;
 	go_on(registration);
 	end_part(registration);
 }
@@ -708,6 +726,7 @@ static void go_on(struct registration *registration)
 	registration->settles_until = MIN(registration->settles_until, daemon_now() + SETTLE_PATIENCE);
 	registration->under_way++;
 	registration->asks_again = true;
+	registration->daemon->registering += (uint32_t)n;
 	if (!settling_ask(registration->daemon, calls, n, on_asked_again, registration)) {
 		registration->settles_until = -1.;
 		on_asked_again(registration, calls, n);

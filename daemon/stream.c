@@ -182,12 +182,16 @@ static bool must_stay(struct stream *stream, unsigned own)
 	return stream->users > own || stream->second_hand;
 }
 
+static bool is_unguarded(const struct daemon *daemon)
+{
+	return daemon->kernel->facts.backend != BACKEND_EMBEDDED && !daemon->guarded;
+}
+
 static bool wants_probing(const struct stream *stream)
 {
 	const struct daemon *daemon = stream->daemon;
 
-	return daemon->kernel->facts.backend != BACKEND_EMBEDDED && !daemon->guarded && stream->made &&
-	       (stream->users > 0 || stream->kept) && !stream->stranger;
+	return is_unguarded(daemon) && stream->made && (stream->users > 0 || stream->kept) && !stream->stranger;
 }
 
 void stream_resume(struct stream *stream, int fd)
@@ -296,6 +300,49 @@ struct stream *stream_use(struct stream *stream)
 	return stream;
 }
 
+/* Our copy of the file is closed, so its indexes can't be looked at any more; what remains is the kernel's list of events. */
+static void watch_no_more(struct stream *stream)
+{
+	struct tenant *tenant = stream->tenant;
+
+	if (!is_unguarded(stream->daemon))
+		return;
+	stream->unwatched = true;
+	tenant->strangers += stream->stranger;
+	if (tenant->unwatched++ == 0) {
+		tenant->foreign_before = stream->daemon->foreign_most;
+		LIST_INSERT_HEAD(&stream->daemon->unwatched, tenant, in_unwatched);
+	}
+	daemon_watch_strangers(stream->daemon);
+}
+
+static void forget_unwatched(struct stream *stream)
+{
+	struct tenant *tenant = stream->tenant;
+
+	if (!stream->unwatched)
+		return;
+	tenant->strangers -= stream->stranger;
+	if (--tenant->unwatched == 0)
+		LIST_REMOVE(tenant, in_unwatched);
+}
+
+void streams_note_foreign(struct daemon *daemon, uint32_t most)
+{
+	struct tenant *tenant;
+
+	LIST_FOREACH(tenant, &daemon->unwatched, in_unwatched)
+		tenant->foreign_before = MIN(tenant->foreign_before, most);
+}
+
+bool streams_are_suspect(const struct tenant *tenant)
+{
+	const struct daemon *daemon = tenant->daemon;
+
+	return is_unguarded(daemon) &&
+	       (tenant->strangers > 0 || (tenant->unwatched > 0 && daemon->foreign_least > tenant->foreign_before));
+}
+
 void stream_free(struct stream *stream)
 {
 	struct daemon *daemon = stream->daemon;
@@ -303,6 +350,7 @@ void stream_free(struct stream *stream)
 	struct reference *reference, *next;
 
 	linger_end(stream);
+	forget_unwatched(stream);
 	keep_no_more(stream);
 	share_no_more(stream);
 	stream->fd = fd_close(stream->fd);
@@ -325,6 +373,7 @@ static void leave(struct stream *stream)
 	share_no_more(stream);
 	stream->fd = fd_close(stream->fd);
 	stream->closed = true;
+	watch_no_more(stream);
 	if (!stream->references)
 		stream_free(stream);
 	else
@@ -427,11 +476,14 @@ void stream_unuse(struct stream *stream)
 		leave(stream);
 }
 
-static void tell_on_stranger(struct stream *stream)
+void stream_is_strange(struct stream *stream)
 {
 	struct client *client;
 
+	if (stream->stranger)
+		return;
 	stream->stranger = true;
+	stream->tenant->strangers += stream->unwatched;
 	enter_stream(stream);
 	share_no_more(stream);
 	/* Once, whether nobody has it any more or many: it was one of them. */
@@ -449,8 +501,8 @@ static void on_probed(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct stream *stream = stream_by_number(data, call->stream);
 
-	if (stream && call->result == KERNEL_E_STRANGER && !stream->stranger)
-		tell_on_stranger(stream);
+	if (stream && call->result == KERNEL_E_STRANGER)
+		stream_is_strange(stream);
 	free(call);
 }
 
@@ -474,7 +526,7 @@ bool streams_probe(struct daemon *daemon)
 		any |= wants_probing(stream);
 		stream_probe(stream);
 	}
-	return any;
+	return any || !LIST_EMPTY(&daemon->unwatched);
 }
 
 struct share *share_find(const struct client *client, const struct stream *stream)

@@ -28,6 +28,7 @@ struct tenant;
 
 TAILQ_HEAD(stream_list, stream);
 LIST_HEAD(sharing_list, stream);
+LIST_HEAD(tenant_list, tenant);
 LIST_HEAD(share_list, share);
 
 struct stream {
@@ -37,14 +38,15 @@ struct stream {
 	struct quota_event account;
 	struct quota_charge charge; /* of the file, until the kernel has let it go */
 	uint32_t number;
-	uint64_t place;		      /* of its lock, for the next keeper */
-	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
-	bool made;		      /* the kernel has; before that nothing is known of it */
-	int failed;		      /* why there is none after all, for those who have built on it meanwhile */
-	bool shared;		      /* is in the tenant's list of those that serve all of a user's clients */
-	bool stranger;		      /* somebody has registered on it by himself, and that was said */
-	unsigned users;		      /* shares, and whoever is about to have one */
-	unsigned live;		      /* references with a lease */
+	uint64_t place; /* of its lock, for the next keeper */
+	int fd;		/* ours: while more clients may get it, or its first one has not yet */
+	bool made;	/* the kernel has; before that nothing is known of it */
+	int failed;	/* why there is none after all, for those who have built on it meanwhile */
+	bool shared;	/* is in the tenant's list of those that serve all of a user's clients */
+	bool stranger;	/* somebody has registered on it by himself, and that was said */
+	bool unwatched; /* it lingers where nothing guards it: what is registered on it now is not seen there */
+	unsigned users; /* shares, and whoever is about to have one */
+	unsigned live;	/* references with a lease */
 	struct reference *references; /* table by grant */
 	LIST_ENTRY(stream) sharing;
 	TAILQ_ENTRY(stream) idle; /* while users == 0: it lingers, or it is: */
@@ -119,6 +121,15 @@ void stream_replaces(const struct stream *);
 
 /* Ends it now and here, whoever may still hold a copy. */
 void stream_free(struct stream *);
+/* A program has registered on it by itself: said once, and its clients are cut. */
+void stream_is_strange(struct stream *);
+/*
+ * Whether the tenant gets no new data file: it has one that lingers unguarded, and that has a stranger's events, or the kernel
+ * has events that nobody knows and did not have them before.
+ */
+bool streams_are_suspect(const struct tenant *);
+/* The kernel has been looked at: it has at most so many events of others. */
+void streams_note_foreign(struct daemon *, uint32_t most);
 /* Asks whether whoever has it has registered by himself on it; if so that is said, and he is cut off. */
 void stream_probe(struct stream *);
 /* All of them. Whether there are any to ask about. */

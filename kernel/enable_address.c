@@ -111,27 +111,37 @@ static void settle(struct user_events *user_events _unused_, struct placement *p
 	}
 }
 
-static int join(struct user_events *user_events _unused_, struct event_stream *stream, const struct holding *holding,
-		uint32_t *ret_index)
+static int join_file(int file, const char *text, uint16_t flags, uint32_t *ret_index)
 {
 	struct uapi_register asked = {
 		.size = sizeof(asked),
 		.enable_size = sizeof(scratch),
-		.flags = holding->flags,
+		.flags = flags,
 		.enable_address = (uint64_t)(uintptr_t)&scratch,
-		.description = (uint64_t)(uintptr_t)holding->text,
+		.description = (uint64_t)(uintptr_t)text,
 	};
 	const struct uapi_unregister taken_back = {
 		.size = sizeof(taken_back),
 		.disable_address = (uint64_t)(uintptr_t)&scratch,
 	};
 
-	if (ioctl(stream->fd, UAPI_IOCTL_REGISTER, &asked) < 0)
-		return user_events_answer(-errno);
-	if (ioctl(stream->fd, UAPI_IOCTL_UNREGISTER, &taken_back) < 0)
+	if (ioctl(file, UAPI_IOCTL_REGISTER, &asked) < 0)
+		return -errno;
+	if (ioctl(file, UAPI_IOCTL_UNREGISTER, &taken_back) < 0)
 		return -errno;
 	*ret_index = asked.index;
 	return 0;
+}
+
+static int join(struct user_events *user_events _unused_, struct event_stream *stream, const struct holding *holding,
+		uint32_t *ret_index)
+{
+	return user_events_answer(join_file(stream->fd, holding->text, holding->flags, ret_index));
+}
+
+static int witness(int file, const char *name, uint32_t *ret_index)
+{
+	return join_file(file, name, 0, ret_index);
 }
 
 static void remove_all(struct user_events *user_events, struct holding *const *holdings, size_t n)
@@ -156,6 +166,7 @@ static const struct user_events_abi abi = {
 	.settle = settle,
 	.wait = enablers_wait,
 	.join = join,
+	.witness = witness,
 	.remove = remove_all,
 	.maximum = maximum,
 	.prepare = enablers_prepare,

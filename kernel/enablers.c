@@ -150,8 +150,11 @@ static void note_answer(struct placement *placement, size_t i, const struct enab
 
 	placement->results[i] = answer->result;
 	/* On a file of our own an index is nothing. */
-	if (placement->file < 0)
+	if (placement->file < 0) {
 		slot->index = answer->index;
+		if (answer->result == 0)
+			stream_note_index(placement->stream, answer->index);
+	}
 	slot->holding->enabled = answer->result == 0;
 }
 
@@ -506,6 +509,8 @@ static void refuse(struct user_events *user_events, struct enabler_process *proc
 {
 	for (size_t i = 0; i < placement->n; i++)
 		placement->results[i] = error;
+	/* They may stand on the file all the same. */
+	placement->stream->fresh += (uint32_t)placement->n;
 	put_to_answered(user_events, process, placement);
 }
 

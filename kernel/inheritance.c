@@ -107,7 +107,7 @@ void inheritance_look(struct user_events *user_events)
 		stream = TAILQ_FIRST(&user_events->disowned);
 		if (stream == last)
 			last = NULL;
-		if (stream_is_open(user_events, stream->lock)) {
+		if (stream_is_open(user_events, stream)) {
 			TAILQ_REMOVE(&user_events->disowned, stream, in_disowned);
 			TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
 		} else {
@@ -120,6 +120,8 @@ void inheritance_look(struct user_events *user_events)
 static void disown_stream(struct user_events *user_events, struct event_stream *stream)
 {
 	HASH_DELETE(by_number, user_events->streams, stream);
+	if (!user_events->kernel.facts.guarded)
+		stream_leave_witness(user_events, stream);
 	stream->fd = fd_close(stream->fd);
 	stream->page->disowned_streams++;
 	TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
@@ -233,7 +235,7 @@ static bool is_stream(struct user_events *user_events, int fd, uint64_t lock)
 	struct stat one, other;
 
 	return fstat(fd, &one) == 0 && fstat(user_events->data, &other) == 0 && is_same_file(&one, &other) &&
-	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_is_open(user_events, lock);
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_has_lock(user_events, lock);
 }
 
 int on_stream_adopt(struct user_events *user_events, struct kernel_call *call)

@@ -19,15 +19,21 @@ enum kernel_op {
 	KERNEL_PAGE_FREE,   /* page: no stream refers to it any more */
 	KERNEL_STREAM_NEW,  /* stream, page → fd: for the clients */
 	KERNEL_STREAM_FREE, /* stream: and all that is registered on it, whether or not somebody holds it open */
-	KERNEL_REGISTER, /* stream, text: canonical description, flags → bit, index; what is there already is found again */
+	/*
+	 * stream, text: canonical description, flags → bit, index; what is there already is found again. number: 1, another
+	 * program has registered on the stream, too.
+	 */
+	KERNEL_REGISTER,
 	KERNEL_RELEASE, /* stream, index → 0, or KERNEL_E_LINGERS: the reference stays until the stream is closed */
 	/*
-	 * stream → 0, or KERNEL_E_GONE: no copy of the stream is open anywhere. Whatever copy the kernel's part keeps itself is
-	 * closed with the first such question, so that nothing can be registered on the stream from then on.
+	 * stream, index: KERNEL_UNGUARDED, or 0 → 0, or KERNEL_E_GONE: no copy of the stream is open anywhere. Whatever copy the
+	 * kernel's part keeps itself is closed with the first such question, so that nothing can be registered on the stream from
+	 * then on. KERNEL_E_STRANGER: it is open, and another program had registered on it by then.
 	 */
 	KERNEL_STILL_OPEN,
-	KERNEL_CLEAN,	    /* stream → 0, or KERNEL_E_STRANGER: who holds it has registered something by itself */
-	KERNEL_LOOK,	    /* → index: events that the kernel has, ours and others'; bit: the most that it takes */
+	KERNEL_CLEAN, /* stream → 0, or KERNEL_E_STRANGER: who holds it has registered something by itself */
+	/* → index: events that the kernel has, ours and others'; number: of these the keeper's own; bit: the most that it takes */
+	KERNEL_LOOK,
 	KERNEL_SET_MAXIMUM, /* index: the most that it is to take */
 
 	/* What a keeper that outlives its daemon holds for the next one. Elsewhere KERNEL_E_UNSUPPORTED. */
@@ -61,8 +67,12 @@ enum kernel_answer {
 	KERNEL_E_NO_SUCH = 7,
 	KERNEL_E_BAD_DESCRIPTION = 8,
 	KERNEL_E_STRANGER = 9,
-	KERNEL_E_SETTLING = 10, /* REGISTER: the name was freed a moment ago, and the kernel still has it; ask again soon */
+	KERNEL_E_SETTLING =
+		10, /* REGISTER: the name was freed a moment ago, and the kernel still has it; ask again soon */
 };
+
+/* In STILL_OPEN: programs that have the stream could take its lock away, or take another's. */
+enum { KERNEL_UNGUARDED = 1 };
 
 /* As in the kernel's struct user_reg. */
 enum { KERNEL_PERSIST = 1 << 0, KERNEL_MULTI_FORMAT = 1 << 1 };
@@ -73,10 +83,11 @@ struct kernel_call {
 	uint32_t stream;
 	uint16_t flags;
 	const char *text;
-	uint32_t bit;	 /* out of REGISTER and LOOK, in of ADOPT */
-	uint32_t index;	 /* out of REGISTER and LOOK, in of RELEASE, SET_MAXIMUM, ADOPT */
-	uint64_t number; /* in of the deposit; out of STREAM_NEW and FETCH, in of STREAM_ADOPT: where its lock is */
-	int fd;		 /* out: the caller's; in: the kernel's, whatever becomes of the call */
+	uint32_t bit;	/* out of REGISTER and LOOK, in of ADOPT */
+	uint32_t index; /* out of REGISTER and LOOK, in of RELEASE, SET_MAXIMUM, ADOPT */
+	uint64_t
+		number; /* in of the deposit; out of STREAM_NEW and FETCH, in of STREAM_ADOPT: where its lock is; out of REGISTER, LOOK */
+	int fd; /* out: the caller's; in: the kernel's, whatever becomes of the call */
 	int result;
 };
 

@@ -98,19 +98,32 @@ struct place_text {
 	char text[20];
 };
 
+static struct place_text place_text(uint64_t place)
+{
+	struct place_text text;
+
+	snprintf(text.text, sizeof(text.text), "%016llx", (unsigned long long)place);
+	return text;
+}
+
 static struct place_text own_place(const struct user_events *user_events)
 {
-	struct place_text place;
+	return place_text(user_events->places.first);
+}
 
-	snprintf(place.text, sizeof(place.text), "%016llx", (unsigned long long)user_events->first_lock);
-	return place;
+void left_behind_note_ranges(struct user_events *user_events)
+{
+	const struct places *places = &user_events->places;
+
+	for (uint64_t place = places->first; user_events->left_behind.directory >= 0 && place < places->end;
+	     place += RANGE_SIZE)
+		make_mark(user_events->left_behind.directory, streams_prefix, place_text(place).text);
 }
 
 void left_behind_init(struct user_events *user_events, int directory)
 {
 	user_events->left_behind.directory = directory;
-	if (directory >= 0)
-		make_mark(directory, streams_prefix, own_place(user_events).text);
+	left_behind_note_ranges(user_events);
 }
 
 void left_behind_record(struct user_events *user_events, const char *name, bool ours)
@@ -129,14 +142,13 @@ void left_behind_forget(struct user_events *user_events, const char *name)
 
 /* --- a predecessor's --- */
 
-/* Its locks are within 32 bits behind the place where they begin. */
 static bool is_any_open(const struct user_events *user_events, uint64_t first)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK,
 		.l_whence = SEEK_SET,
 		.l_start = (off_t)first,
-		.l_len = (off_t)UINT32_MAX + 1,
+		.l_len = (off_t)RANGE_SIZE,
 	};
 
 	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
@@ -152,7 +164,7 @@ static void look_at_streams(struct user_events *user_events, const char *place, 
 	const uint64_t first = strtoull(place, NULL, 16);
 	char path[64];
 
-	if (first == user_events->first_lock || first > INT64_MAX - UINT32_MAX)
+	if ((first >= user_events->places.first && first < user_events->places.end) || first > INT64_MAX - RANGE_SIZE)
 		return;
 	if (is_any_open(user_events, first)) {
 		*(bool *)data = true;
@@ -274,10 +286,13 @@ void left_behind_settle(struct user_events *user_events)
 void left_behind_deinit(struct user_events *user_events)
 {
 	struct left_behind *left_behind = &user_events->left_behind;
+	const struct places *places = &user_events->places;
 
 	remove_instance(user_events);
-	/* Where no program has a file of ours any more, nobody needs to look. */
-	if (left_behind->directory >= 0 && user_events->data >= 0 && !is_any_open(user_events, user_events->first_lock))
-		remove_mark(left_behind->directory, streams_prefix, own_place(user_events).text);
+	/* A range in which no program has a file any more need not be looked at. */
+	for (uint64_t place = places->first;
+	     left_behind->directory >= 0 && user_events->data >= 0 && place < places->end; place += RANGE_SIZE)
+		if (!is_any_open(user_events, place))
+			remove_mark(left_behind->directory, streams_prefix, place_text(place).text);
 	left_behind->lock = fd_close(left_behind->lock);
 }

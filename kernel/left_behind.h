@@ -20,6 +20,8 @@ struct left_behind {
 /* Remembers where this keeper's locks begin. */
 void left_behind_init(struct user_events *, int directory);
 void left_behind_deinit(struct user_events *);
+/* This keeper has another range of bytes for its locks. */
+void left_behind_note_ranges(struct user_events *);
 
 /* The event is used by programs, and is `ours` to delete when that is over. */
 void left_behind_record(struct user_events *, const char *name, bool ours);

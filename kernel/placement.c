@@ -129,6 +129,7 @@ void placements_send(struct user_events *user_events, struct submission *submiss
 		return;
 	submission->filling = NULL;
 	user_events->under_way++;
+	placement->stream->under_way++;
 	r = open_file(user_events, placement);
 	if (r < 0)
 		refuse(user_events, placement, r);
@@ -140,6 +141,8 @@ static void finish(struct user_events *user_events, struct placement *placement)
 {
 	struct job *job = placement->job;
 
+	placement->stream->under_way--;
+	stream_check_indexes(placement->stream);
 	for (size_t i = 0; i < placement->n; i++) {
 		if (placement->results[i] == KERNEL_OK)
 			user_events_placed(placement->stream, placement->slots[i], placement->calls[i]);

@@ -23,18 +23,30 @@ static int page_new(struct user_events *user_events, struct event_page *page)
 	return page->client_fd < 0 ? -errno : 0;
 }
 
-static int register_on(int file, const struct holding *holding, uint32_t *ret_bit, uint32_t *ret_index)
+static int register_text(int file, const char *text, uint32_t *ret_bit, uint32_t *ret_index)
 {
 	struct uapi_register_status asked = {
 		.size = sizeof(asked),
-		.description = (uint64_t)(uintptr_t)holding->text,
+		.description = (uint64_t)(uintptr_t)text,
 	};
 
 	if (ioctl(file, UAPI_IOCTL_REGISTER, &asked) < 0)
-		return user_events_answer(-errno);
+		return -errno;
 	*ret_bit = asked.bit;
 	*ret_index = asked.index;
 	return 0;
+}
+
+static int register_on(int file, const struct holding *holding, uint32_t *ret_bit, uint32_t *ret_index)
+{
+	return user_events_answer(register_text(file, holding->text, ret_bit, ret_index));
+}
+
+static int witness(int file, const char *name, uint32_t *ret_index)
+{
+	uint32_t bit;
+
+	return register_text(file, name, &bit, ret_index);
 }
 
 /*
@@ -157,7 +169,7 @@ static int place_one(struct user_events *user_events, struct event_stream *strea
 	r = register_on(stream->fd, holding, &holding->bit, &slot->index);
 	if (r != 0)
 		return r;
-	stream->next_index = MAX(stream->next_index, slot->index + 1);
+	stream_note_index(stream, slot->index);
 	name_of(holding, name);
 	holding->foreign = was_there && !take_back(user_events, name);
 	left_behind_record(user_events, name, !holding->foreign);
@@ -247,6 +259,8 @@ static const struct user_events_abi abi = {
 	.page_new = page_new,
 	.place = place,
 	.join = join,
+	.witness = witness,
+	.forget_witness = keep_for_later,
 	.remove = remove_all,
 	.maximum = maximum,
 	.disowned = disowned,

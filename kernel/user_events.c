@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 #include "kernel/inheritance.h"
 #include "kernel/look.h"
@@ -167,16 +166,15 @@ static int on_stream_new(struct user_events *user_events, struct kernel_call *ca
 		return KERNEL_E_NO_SUCH;
 	if (user_events_find_stream(user_events, call->stream))
 		return -EEXIST;
-	r = stream_open(user_events, user_events->next_lock, &fd);
+	r = stream_open(user_events, &call->number, &fd);
 	if (r < 0)
 		return r;
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
 		return -errno;
-	stream = user_events_stream_add(user_events, call->stream, page, user_events->next_lock);
+	stream = user_events_stream_add(user_events, call->stream, page, call->number);
 	if (!stream)
 		return -ENOMEM;
-	call->number = user_events->next_lock++;
 	stream->fd = fd_steal(&fd);
 	call->fd = fd_steal(&copy);
 	return KERNEL_OK;
@@ -230,6 +228,7 @@ static void stream_end(struct user_events *user_events, struct event_stream *str
 		for (size_t i = 0; i < n; i++)
 			holding_free(unused[i]);
 	}
+	stream_forget_witness(user_events, stream);
 	free(stream);
 	page->streams--;
 	if (page->disowned)
@@ -314,17 +313,27 @@ static struct slot *slot_make(struct event_stream *stream, struct holding *holdi
 	return slot;
 }
 
-static void answer(struct kernel_call *call, struct event_stream *stream, const struct slot *slot)
+/* `number`: whether another program has registered on the stream, too. */
+static void answer(struct kernel_call *call, const struct event_stream *stream, const struct slot *slot)
 {
 	call->bit = slot->holding->bit;
 	call->index = slot->index;
-	stream->next_index = MAX(stream->next_index, slot->index + 1);
+	call->number = call->op == KERNEL_REGISTER && stream->stranger;
 	call->result = KERNEL_OK;
+}
+
+/* What a stream has from another keeper. */
+static void know_index(struct event_stream *stream, uint32_t index)
+{
+	stream->next_index = MAX(stream->next_index, index + 1);
+	stream->settled = MAX(stream->settled, stream->next_index);
 }
 
 void user_events_placed(struct event_stream *stream, struct slot *slot, struct kernel_call *call)
 {
 	slot->holding->placed = true;
+	if (call->op == KERNEL_ADOPT)
+		know_index(stream, slot->index);
 	answer(call, stream, slot);
 }
 
@@ -391,6 +400,8 @@ static int join(struct user_events *user_events, struct event_stream *stream, st
 		slot_free(stream, slot);
 		return r;
 	}
+	stream_note_index(stream, slot->index);
+	stream_check_indexes(stream);
 	*ret = slot;
 	return 0;
 }
@@ -432,6 +443,7 @@ static int adopt_or_find(struct event_stream *stream, struct holding *holding, s
 		if (!slot)
 			return -ENOMEM;
 		slot->index = call->index;
+		know_index(stream, slot->index);
 	}
 	answer(call, stream, slot);
 	return KERNEL_OK;
@@ -490,8 +502,12 @@ static int on_still_open(struct user_events *user_events, struct kernel_call *ca
 		return KERNEL_E_NO_SUCH;
 	stream->known = true;
 	stream->page->known = true;
+	if (call->index == KERNEL_UNGUARDED)
+		stream_leave_witness(user_events, stream);
 	stream->fd = fd_close(stream->fd);
-	return stream_is_open(user_events, stream->lock) ? KERNEL_OK : KERNEL_E_GONE;
+	if (!stream_is_open(user_events, stream))
+		return KERNEL_E_GONE;
+	return stream->stranger ? KERNEL_E_STRANGER : KERNEL_OK;
 }
 
 static int on_clean(struct user_events *user_events, struct kernel_call *call)
@@ -506,6 +522,7 @@ static int on_clean(struct user_events *user_events, struct kernel_call *call)
 static int on_look(struct user_events *user_events, struct kernel_call *call)
 {
 	call->bit = user_events->abi->maximum(user_events);
+	call->number = user_events->witnesses;
 	return user_events->list < 0 ? user_events->list : look_count_events(user_events->list, &call->index);
 }
 
@@ -616,6 +633,8 @@ static void user_events_free(struct kernel *kernel)
 		user_events_disowned_free(user_events, TAILQ_FIRST(&user_events->disowned));
 	while (user_events->pages)
 		user_events_page_free(user_events, user_events->pages);
+	/* First: the keeper's own lock must not look like a program's. */
+	fd_close(user_events->places.fd);
 	if (user_events->abi)
 		user_events->abi->deinit(user_events);
 	fd_close(user_events->data);
@@ -641,20 +660,17 @@ static const struct kernel_ops user_events_ops = {
 
 static int init(struct user_events *user_events, enum wire_backend backend, const struct kernel_limits *limits)
 {
-	uint64_t base;
 	int r;
 
-	if (getrandom(&base, sizeof(base), 0) != sizeof(base))
-		return -EIO;
-	/* As far apart as file offsets allow. */
-	user_events->next_lock = base >> 2 & ~(uint64_t)UINT32_MAX;
-	user_events->first_lock = user_events->next_lock;
 	user_events->kernel.fd = epoll_create1(EPOLL_CLOEXEC);
 	if (user_events->kernel.fd < 0)
 		return -errno;
 	user_events->data = data_file_open(&user_events->mounts);
 	if (user_events->data < 0)
 		return user_events->data;
+	r = places_init(user_events);
+	if (r < 0)
+		return r;
 	/* Without it others' events are not known, and all else is as well as with it. */
 	user_events->list = look_open(user_events->mounts.tracefs);
 	r = inheritance_init(user_events);
@@ -686,6 +702,7 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 		.fd = -1,
 	};
 	user_events->data = -1;
+	user_events->places.fd = -1;
 	user_events->list = -1;
 	user_events->status = -1;
 	user_events->timer = -1;

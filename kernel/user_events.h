@@ -37,6 +37,14 @@ struct mounts {
 	uint64_t tracefs_id; /* of the mount; what the guard compares */
 };
 
+/* Bytes of the data file for streams' locks. */
+struct places {
+	int fd; /* an open data file that never leaves; it has a lock on all of: */
+	uint64_t next;
+	uint64_t end;
+	uint64_t first; /* where this keeper's ranges begin: they lie one behind the other */
+};
+
 /* A page in the memory of a process that holds enablers for it. */
 struct page_map {
 	struct event_page *page;
@@ -95,6 +103,8 @@ struct slot {
 	UT_hash_handle by_holding;
 };
 
+enum { WITNESS_SIZE = 48 };
+
 struct event_stream {
 	uint32_t number;
 	struct event_page *page;
@@ -102,7 +112,12 @@ struct event_stream {
 	uint64_t lock; /* its byte of the data file */
 	bool known;    /* as a page */
 	struct slot *slots;
-	uint32_t next_index; /* what the kernel will give to the next event, if nobody else registers on it */
+	uint32_t next_index;	    /* what the kernel will give to the next event, if nobody else registers on it */
+	uint32_t settled;	    /* next_index when nothing was under way */
+	uint32_t fresh;		    /* indexes that have been given since then to events of ours */
+	unsigned under_way;	    /* placements on it */
+	bool stranger;		    /* another program has registered on it */
+	char witness[WITNESS_SIZE]; /* the name of an event that only it has, of one that lingers unguarded; "": none */
 	UT_hash_handle by_number;
 	TAILQ_ENTRY(event_stream) in_disowned;
 };
@@ -144,6 +159,10 @@ struct user_events_abi {
 	void (*wait)(struct user_events *);
 	/* Registers what the page has already on one stream more. */
 	int (*join)(struct user_events *, struct event_stream *, const struct holding *, uint32_t *ret_index);
+	/* Registers an event on a file, and nothing else. 0 or a negative errno. */
+	int (*witness)(int file, const char *name, uint32_t *ret_index);
+	/* It is asked after no more, and may still be there. NULL: it goes by itself. */
+	void (*forget_witness)(struct user_events *, const char *name);
 	/* The last slot of each has gone; at most AT_ONCE. */
 	void (*remove)(struct user_events *, struct holding *const *, size_t n);
 	/* How many events the kernel takes, whoever makes them. */
@@ -163,11 +182,11 @@ struct user_events {
 	const struct user_events_abi *abi;
 	struct mounts mounts;
 	struct page_files files;
-	int data;	     /* a data file of our own, on which nothing is registered */
-	int list;	     /* the kernel's, of all events; or why it can't be read */
-	uint64_t first_lock; /* where those of this keeper begin */
-	uint64_t next_lock;  /* for the next stream */
-	uint32_t next_page;  /* id */
+	int data; /* a data file of our own, on which nothing is registered */
+	int list; /* the kernel's, of all events; or why it can't be read */
+	struct places places;
+	uint32_t witnesses; /* events */
+	uint32_t next_page; /* id */
 	struct event_page *pages;
 	struct event_stream *streams;
 	struct stream_queue disowned; /* who was looked at last is the last */

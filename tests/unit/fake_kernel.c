@@ -176,6 +176,7 @@ static int on_register(struct kernel_call *call)
 			return KERNEL_E_FULL;
 	call->bit = bit_of(call, stream->page);
 	call->index = stream->next_index++;
+	call->number = stream->jumps;
 	*slot = (struct fake_slot){
 		.there = true,
 		.stream = call->stream,
@@ -198,7 +199,27 @@ static int on_still_open(const struct kernel_call *call)
 	stream->ours = fd_close(stream->ours);
 	ask.fd = stream->watch;
 	poll(&ask, 1, 0);
-	return ask.revents & POLLHUP ? KERNEL_E_GONE : KERNEL_OK;
+	if (ask.revents & POLLHUP)
+		return KERNEL_E_GONE;
+	return stream->stranger && call->index == KERNEL_UNGUARDED ? KERNEL_E_STRANGER : KERNEL_OK;
+}
+
+/* Of the same name and page, which is one event, there may be several slots. */
+static bool is_first(const struct fake_slot *slot)
+{
+	for (const struct fake_slot *other = fake.slot; other < slot; other++)
+		if (is_of_event(other, slot->text, slot->flags))
+			return false;
+	return slot->there;
+}
+
+static int on_look(struct kernel_call *call)
+{
+	call->bit = script.kernel->facts.capacity;
+	call->index = fake.foreign;
+	for (size_t i = 0; i < SLOTS; i++)
+		call->index += is_first(&fake.slot[i]);
+	return KERNEL_OK;
 }
 
 static int on_clean(const struct kernel_call *call)
@@ -316,6 +337,8 @@ static int fake_carry_out(struct kernel_call *call)
 		return on_still_open(call);
 	case KERNEL_CLEAN:
 		return on_clean(call);
+	case KERNEL_LOOK:
+		return on_look(call);
 	case KERNEL_DEPOSIT:
 		return on_deposit(call);
 	case KERNEL_WITHDRAW:

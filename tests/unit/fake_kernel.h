@@ -21,6 +21,7 @@ struct fake_stream {
 	int ours;  /* until somebody asks whether it is still open */
 	int watch; /* the pipe's other end */
 	bool stranger;
+	bool jumps; /* so that REGISTER tells of it */
 	bool wanted; /* by the daemon that there is now */
 };
 
@@ -47,6 +48,7 @@ struct fake {
 	const struct kernel_ops *carrier; /* the embedded backend, for what is left */
 	bool guard;
 	uint64_t out_of_memory; /* for calls of these kinds, a bit for each */
+	uint32_t foreign;	/* events of others */
 	uint32_t page[PAGES];	/* their numbers; 0: none */
 	int page_fd[PAGES];
 	struct fake_stream stream[STREAMS];
