@@ -356,6 +356,7 @@ int client_new(struct daemon *daemon, int fd, enum client_socket socket, const s
 	client->pid = peer->pid;
 	client->uid = peer->uid;
 	client->real_uid = peer->uid;
+	client->may_be_root = peer->may_be_root;
 	string_copy(client->comm, sizeof(client->comm), peer->comm);
 	if (tenant) {
 		client->number = ++daemon->last_number;
@@ -379,6 +380,7 @@ int client_restore(struct daemon *daemon, int fd, uint64_t number, const struct 
 	client->pid = entry->pid;
 	client->uid = entry->uid;
 	client->real_uid = entry->real_uid;
+	client->may_be_root = entry->may_be_root;
 	string_copy(client->comm, sizeof(client->comm), entry->comm);
 	client->greeted = entry->greeted;
 	client->repeats = entry->greeted;

@@ -48,7 +48,8 @@ struct client {
 
 	pid_t pid; /* as it was when it connected */
 	uid_t uid;
-	uid_t real_uid; /* what its packets carry: another one in a set-user-ID program */
+	uid_t real_uid;	  /* what its packets carry: another one in a set-user-ID program */
+	bool may_be_root; /* its user namespace has our uid 0 */
 	char comm[16];
 	struct tenant *tenant; /* NULL on the control socket */
 

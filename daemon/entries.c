@@ -105,6 +105,7 @@ void enter_client(const struct client *client)
 		.bundle = client->bundle ? client->bundle->holder : 0,
 		.greeted = client->greeted,
 		.watching = client->watching,
+		.may_be_root = client->may_be_root,
 	};
 
 	/* Admins ask again. */

@@ -63,7 +63,7 @@ struct entry_client {
 	uint64_t bundle; /* the holder of those that it shares with others; 0: none */
 	uint16_t greeted;
 	uint16_t watching;
-	uint32_t zero;
+	uint32_t may_be_root;
 	char comm[16];
 };
 

@@ -21,6 +21,8 @@
 #define SO_PEERPIDFD 77 /* newer than Debian 12's headers */
 #endif
 
+enum { UID_MAP_BYTES = 4096 }; /* the kernel's lines have 33; more than a hundred of them is a map that nobody makes */
+
 static int refusal_of(int error)
 {
 	switch (error) {
@@ -100,6 +102,37 @@ static int check_first_thread(pid_t pid)
 	return strstr(text, "\nState:\tZ") ? -ENODATA : 0;
 }
 
+/* Lines of "inside outside count". Empty: it is still to be written; outside -1: a uid that ours has no name for. */
+bool peer_map_has_root(const char *uid_map)
+{
+	unsigned outside, count;
+	const char *line = uid_map;
+
+	if (!*line)
+		return true;
+	for (; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (sscanf(line, "%*u %u %u", &outside, &count) != 2 || outside == UINT32_MAX ||
+		    (outside == 0 && count > 0))
+			return true;
+	return false;
+}
+
+/* Which user namespace that is only who may trace it could ask; its map anybody can read. What can't be read is taken for ours. */
+static bool may_be_root(pid_t pid)
+{
+	char name[64], text[UID_MAP_BYTES];
+	_cleanup_(fd_closep) int fd = -1;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%d/uid_map", (int)pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n < 0 || (size_t)n == sizeof(text) - 1)
+		return true;
+	text[n] = '\0';
+	return peer_map_has_root(text);
+}
+
 /* 0, PEER_E_… or a negative errno. */
 static int find_cgroup(pid_t pid, int pidfd, const struct cgroups *cgroups, char *ret, size_t size)
 {
@@ -164,6 +197,7 @@ int peer_identify(int socket, const struct cgroups *cgroups, struct peer *ret)
 	if (r != 0)
 		return r;
 	peer_comm(peer.pid, peer.comm, sizeof(peer.comm));
+	peer.may_be_root = may_be_root(peer.pid);
 	if (has_ended(pidfd))
 		return PEER_E_GONE;
 	*ret = peer;

@@ -9,8 +9,9 @@
 #include "daemon/cgroup.h"
 
 struct peer {
-	pid_t pid; /* of whoever connected; for people to read, never to decide by */
-	uid_t uid; /* effective, when it connected */
+	pid_t pid;	  /* of whoever connected; for people to read, never to decide by */
+	uid_t uid;	  /* effective, when it connected */
+	bool may_be_root; /* its user namespace has the uid 0 of ours: as root, in its children, or by a set-user-ID program */
 	char comm[16];
 	char cgroup[PATH_MAX];
 };
@@ -33,6 +34,9 @@ int peer_identify_admin(int socket, struct peer *ret);
 
 /* Whether /proc is there, and has the pids that we know; in that of another pid namespace each would be somebody else's. */
 bool peer_can_be_looked_up(void);
+
+/* Whether the text of a uid_map has the uid 0 of the reader's user namespace, or may get it. */
+bool peer_map_has_root(const char *uid_map);
 
 /* The command's name, "unknown" where it can't be read. */
 void peer_comm(pid_t pid, char *ret, size_t size);

@@ -72,6 +72,7 @@ static const struct key keys[POLICY_KEYS] = {
 	[POLICY_ALLOW_PERSIST] = { "AllowPersist", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(false) },
 	[POLICY_ALLOW_MULTI_FORMAT] = { "AllowMultiFormat", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(true) },
 	[POLICY_ALLOW_HOST_ROOT] = { "AllowHostRoot", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(false) },
+	[POLICY_ALLOW_HOST_USERNS] = { "AllowHostUserns", POLICY_OF_TENANT, KIND_YES_NO, .value = NUMBER(false) },
 	[POLICY_STREAM] = { "Stream", POLICY_OF_TENANT, KIND_WORD, .words = { "auto", "shared", "client" },
 			    .value = NUMBER(POLICY_STREAM_AUTO) },
 	[POLICY_KEEP_FOR] = { "KeepFor", POLICY_OF_TENANT, KIND_TIME, KEEP_MAX, .value = NOTHING },

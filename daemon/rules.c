@@ -352,7 +352,10 @@ bool rules_share_streams(const struct tenant *tenant)
 	}
 }
 
-/* Who can open the tracing files by himself can do so through a file that he was given, too; in a container he can't otherwise. */
+/*
+ * Root of this machine can open a data file that it was given once more, and register on that unnoticed; in a container it can't
+ * open one otherwise.
+ */
 static bool trusts_root(const struct tenant *tenant)
 {
 	const struct daemon *daemon = tenant->daemon;
@@ -369,10 +372,16 @@ static bool is_root(const struct client *client)
 
 const char *rules_distrust(const struct client *client)
 {
-	if (!is_root(client) || trusts_root(client->tenant))
+	if (trusts_root(client->tenant))
 		return NULL;
-	return "root of the machine gets no data file in a container, where nothing guards it; run as another user, or ask the "
-	       "admin for AllowHostRoot=yes";
+	if (is_root(client))
+		return "root of the machine gets no data file in a container, where nothing guards it; run it in a user "
+		       "namespace of its own, or ask the admin for AllowHostRoot=yes";
+	/* It can hand the file to a parent or child that is root. */
+	if (client->may_be_root && !value_of(client->tenant, POLICY_ALLOW_HOST_USERNS)->number)
+		return "a container in the machine's user namespace gets no data file where nothing guards it; give it one "
+		       "of its own, or ask the admin for AllowHostUserns=yes";
+	return NULL;
 }
 
 uint32_t rules_keep_for(const struct tenant *tenant)

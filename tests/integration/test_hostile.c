@@ -419,7 +419,9 @@ static void expect_reserve_to_be_safe(const char *guard)
 	container = make_container();
 	if (!container)
 		return;
-	snprintf(policy, sizeof(policy), "[%s]\nTenant=yes\nReserveEvents=%d\n", cgroup_path(neighbour), RESERVE);
+	/* Both are in the machine's user namespace, and there may be no guard. */
+	snprintf(policy, sizeof(policy), "[/**]\nAllowHostUserns=yes\n[%s]\nTenant=yes\nReserveEvents=%d\n",
+		 cgroup_path(neighbour), RESERVE);
 	fixture_start_with_policy(&fixture, policy, options);
 	actor_start(&actor, fixture.socket, &(struct actor_as){ .cgroup = neighbour, .uid = NEIGHBOUR });
 	before = take_from_reserve(actor.socket, "before", RESERVE / 2);

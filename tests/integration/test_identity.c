@@ -33,6 +33,8 @@
 enum { MAXIMUM = 4, USER = 12345, OTHER_USER = 12346 };
 
 static const char *const maximum[] = { "--max-events=4", NULL };
+/* In cgroups that look like containers' the tests' programs are in the machine's user namespace, and there may be no guard. */
+static const char namespaces_are_trusted[] = "[/**]\nAllowHostUserns=yes\n";
 /* So that its limits may be changed by somebody without CAP_SYS_RESOURCE. */
 static const char *const stays_root[] = { "--user=root", NULL };
 static const char *const unguarded[] = { "--guard=off", NULL };
@@ -125,7 +127,7 @@ static void expect_nothing_gained_inside(const char *container, uid_t owner)
 	unsigned taken = 0;
 	size_t length = 0;
 
-	fixture_start(&fixture, maximum);
+	fixture_start_with_policy(&fixture, namespaces_are_trusted, maximum);
 	length = (size_t)snprintf(directory, sizeof(directory), "%s", container);
 	for (unsigned i = 0; i < INSIDE; i++) {
 		length += (size_t)snprintf(directory + length, sizeof(directory) - length, "/inside%u", i);
@@ -377,7 +379,7 @@ TEST(all_rootless_containers_of_a_user_are_one_tenant)
 
 	if (!need_cgroups("rootless containers") || !make_rootless(&rootless))
 		return;
-	fixture_start(&fixture, maximum);
+	fixture_start_with_policy(&fixture, namespaces_are_trusted, maximum);
 	user_in(&one, &fixture, rootless.one);
 	user_in(&another, &fixture, rootless.another);
 	ck_assert_uint_eq(take(USER, one.socket, "one", MAXIMUM - 1, NULL), MAXIMUM - 1);
@@ -395,12 +397,13 @@ static void policy_for_rootless(char *ret, size_t size)
 	const char *top = cgroup_path(top_cgroup());
 
 	snprintf(ret, size,
+		 "%s"
 		 "[%s/user-*.slice/user@*.service]\n"
 		 "Tenant=no\n"
 		 "[%s/user-*.slice/user@*.service/user.slice/libpod-*.scope]\n"
 		 "Tenant=yes\n"
 		 "MaxEvents=3\n",
-		 top, top);
+		 namespaces_are_trusted, top, top);
 }
 
 TEST(rootless_containers_are_tenants_where_the_policy_says_so_and_only_those)
@@ -770,6 +773,45 @@ TEST(root_of_the_machine_in_a_container_is_refused_in_words_where_there_is_no_gu
 }
 END_TEST
 
+static void expect_user(const struct fixture *fixture, const struct actor_as *user, bool welcome)
+{
+	struct actor actor;
+
+	actor_connect(&actor, fixture->socket, user);
+	if (welcome)
+		expect_welcome(actor.socket);
+	else
+		expect_cut_with(actor.socket, REFUSAL_NOT_PERMITTED, "AllowHostUserns=yes");
+	actor_end(&actor);
+}
+
+/* Its root, which is root of the machine, can get the file from it. */
+TEST(machines_user_namespace_in_a_container_is_refused_where_there_is_no_guard)
+{
+	const char *container, *trusted;
+	struct fixture fixture;
+	char policy[256];
+
+	if (!need_cgroups("a container in the machine's user namespace"))
+		return;
+	container = make_cgroup("machine.slice/shared_namespace.scope");
+	trusted = make_cgroup("machine.slice/trusted.scope");
+	if (!delegate(container) || !delegate(trusted))
+		return;
+	snprintf(policy, sizeof(policy), "[%s]\nAllowHostUserns=yes\n", cgroup_path(trusted));
+	fixture_start_with_policy(&fixture, policy, unguarded);
+	expect_user(&fixture, &(struct actor_as){ .cgroup = container, .uid = USER, .greets = true },
+		    keeps_records_itself(&fixture));
+	expect_user(&fixture, &(struct actor_as){ .cgroup = trusted, .uid = USER, .greets = true }, true);
+	if (has_namespaces())
+		expect_user(&fixture,
+			    &(struct actor_as){
+				    .cgroup = container, .uid = USER, .greets = true, .enter = enter_namespaces },
+			    true);
+	fixture_stop(&fixture);
+}
+END_TEST
+
 /* Who can't be seen. */
 
 /*
@@ -1107,6 +1149,7 @@ int main(int argc, char **argv)
 		who_lives_in_namespaces_of_its_own_is_who_it_is_outside,
 		a_container_without_a_proc_of_its_own_is_served,
 		root_of_the_machine_in_a_container_is_refused_in_words_where_there_is_no_guard,
+		machines_user_namespace_in_a_container_is_refused_where_there_is_no_guard,
 		who_is_outside_of_the_daemons_pid_namespace_is_refused,
 		a_daemon_whose_proc_is_another_pid_namespaces_does_not_start,
 		who_is_hidden_from_the_daemon_is_refused_but_an_admin_is_told_of_it,

@@ -15,7 +15,9 @@
 #include <time.h>
 
 #include "daemon/log.h"
+#include "daemon/peer.h"
 #include "daemon/reload.h"
+#include "daemon/rules.h"
 #include "daemon/tenant.h"
 #include "protocol/transport.h"
 #include "tests/unit/books.h"
@@ -380,6 +382,70 @@ TEST(root_gets_nothing_unguarded_in_a_container_whether_it_is_the_effective_user
 		expect_root(world, 0, other, is_contained);
 		expect_root(world, other, 0, is_contained);
 	}
+}
+END_TEST
+
+/* Which uids of its user namespace are which of ours. */
+TEST(map_with_uid_0_of_the_machine_is_one_of_a_possible_root)
+{
+	static const struct {
+		const char *map;
+		bool has_root;
+	} maps[] = {
+		{ "         0          0 4294967295\n", true },
+		{ "         0          0          1\n", true },
+		{ "      1000          0          1\n", true },
+		{ "         0       1000          1\n         1     100000      65536\n", false },
+		{ "         0     100000      65536\n", false },
+		{ "         0     100000      65536\n     65536          0          1\n", true },
+		{ "         0 4294967295          1\n", true },
+		{ "", true },
+		{ "nonsense\n", true },
+		{ "0 1000", true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
+		ck_assert_msg(peer_map_has_root(maps[i].map) == maps[i].has_root, "\"%s\"", maps[i].map);
+}
+END_TEST
+
+/* As a child of the container's root, which could hand it the file. (Packets are this process's own, which may be root.) */
+static void expect_distrust(struct world *world, bool may_be_root, bool is_contained, bool distrusted)
+{
+	_cleanup_(end_deinit) struct end end = end_of_user(world, 7, 4711);
+	const char *why;
+
+	end.client->real_uid = 4711;
+	end.client->may_be_root = may_be_root;
+	tenant_of(&end)->is_contained = is_contained;
+	why = rules_distrust(end.client);
+	ck_assert_int_eq(why != NULL, distrusted);
+	if (distrusted)
+		ck_assert_msg(strstr(why, "AllowHostUserns=yes"), "%s", why);
+}
+
+TEST(machines_user_namespace_is_distrusted_unguarded)
+{
+	UNGUARDED(world);
+
+	expect_distrust(world, true, true, true);
+	expect_distrust(world, false, true, false);
+	expect_distrust(world, true, false, false);
+	world->daemon->options.tenant_is_process = false;
+	world_adopt(world, "[/world]\nAllowHostUserns=yes\n");
+	expect_distrust(world, true, true, false);
+	world_adopt(world, "[/world]\nAllowHostRoot=yes\n");
+	expect_distrust(world, true, true, false);
+	world_adopt(world, "");
+	expect_distrust(world, true, true, true);
+}
+END_TEST
+
+TEST(machines_user_namespace_is_trusted_where_a_guard_holds)
+{
+	GUARDED(world);
+
+	expect_distrust(world, true, true, false);
 }
 END_TEST
 
@@ -846,6 +912,8 @@ SUITE("daemon", a_socket_that_came_after_ours_is_not_removed_though_it_has_the_n
       who_comes_when_the_machine_has_no_file_left_waits_and_is_then_served,
       who_is_in_no_cgroup_that_the_daemon_can_see_is_told_so_and_the_admin_once_a_minute,
       root_gets_nothing_unguarded_in_a_container_whether_it_is_the_effective_user_or_the_real_one,
+      map_with_uid_0_of_the_machine_is_one_of_a_possible_root, machines_user_namespace_is_distrusted_unguarded,
+      machines_user_namespace_is_trusted_where_a_guard_holds,
       a_new_policy_draws_new_borders_also_where_there_are_tenants,
       what_was_decided_before_a_reload_is_no_answer_for_who_asks_alike_after_it, features_are_what_the_policy_allows,
       what_the_policy_does_not_allow_is_refused_in_words, files_are_shared_as_the_policy_says_with_a_guard_and_without,

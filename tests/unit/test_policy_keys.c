@@ -77,6 +77,7 @@ TEST(the_defaults_are_those_of_the_manual)
 		{ POLICY_ALLOW_PERSIST, "no" },
 		{ POLICY_ALLOW_MULTI_FORMAT, "yes" },
 		{ POLICY_ALLOW_HOST_ROOT, "no" },
+		{ POLICY_ALLOW_HOST_USERNS, "no" },
 		{ POLICY_STREAM, "auto" },
 		{ POLICY_KEEP_FOR, "0" },
 		{ POLICY_DEFAULT_MAX_EVENTS, "1024" },
@@ -107,8 +108,10 @@ END_TEST
 
 TEST(yes_and_no_have_the_words_that_systemd_has)
 {
-	static const enum policy_key keys[] = { POLICY_TENANT, POLICY_ALLOW_PERSIST, POLICY_ALLOW_MULTI_FORMAT,
-						POLICY_ALLOW_HOST_ROOT, POLICY_SET_KERNEL_MAXIMUM };
+	static const enum policy_key keys[] = {
+		POLICY_TENANT,		POLICY_ALLOW_PERSIST,	  POLICY_ALLOW_MULTI_FORMAT,
+		POLICY_ALLOW_HOST_ROOT, POLICY_ALLOW_HOST_USERNS, POLICY_SET_KERNEL_MAXIMUM
+	};
 	static const char *const yes[] = { "yes", "true", "on", "1", "Yes" };
 	static const char *const no[] = { "no", "false", "off", "0", "NO" };
 
