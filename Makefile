@@ -98,7 +98,7 @@ UNIT_TESTS := test_admission test_alive test_async test_bits test_boundary test_
 KEEPER_TESTS := test_format test_handover test_keeper_serve test_look test_places
 # One tenant does its worst. What the daemon makes of it does not depend on the kernel, so one guest will do.
 EXHAUSTION_TESTS := test_bad_days test_exhaustion test_exhaustion_fds test_exhaustion_files test_exhaustion_memory test_exhaustion_requests test_exhaustion_untaken
-INTEGRATION_TESTS := $(EXHAUSTION_TESTS) test_hostile test_identity test_inflight test_keeper test_kernel test_library test_limits test_lingering test_machine \
+INTEGRATION_TESTS := $(EXHAUSTION_TESTS) test_exhaustion_kernel test_hostile test_identity test_inflight test_keeper test_keeper_strangers test_kernel test_library test_limits test_lingering test_machine \
 	test_page_attacks test_policy_events test_raw test_reload test_restart test_rules test_sharing test_static test_succession test_tenants
 KERNEL_TESTS := test_data_file test_descriptions test_enabling test_inheriting test_lifetime test_lock test_mount test_narrow \
 	test_page_access test_quiescence test_registering test_room test_status_page test_strangers test_tracefs
@@ -256,16 +256,17 @@ check-restart: test-dependencies kernel-6.12
 	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 TEST_LIMIT=7200 GUEST_LIMIT=7500 CK_TIMEOUT_MULTIPLIER=20 \
 		tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
 
-# Prints the table that SECURITY.md has.
-exhaustion: test-dependencies
+# Prints the table that SECURITY.md has. What only a kernel with user_events can show is from guests.
+exhaustion: test-dependencies kernels
 	$(Q)$(BUILD) build-tests
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)FULL=1 LOGS=$(B)/logs/exhaustion TEST_LIMIT=7200 CK_TIMEOUT_MULTIPLIER=20 \
-		tests/run-tests.sh $(B) $(EXHAUSTION_TESTS:%=$(B)/tests/%) -- $(ASAN) $(ASAN)/tests/test_raw
+		tests/run-tests.sh $(B) $(EXHAUSTION_TESTS:%=$(B)/tests/%) -- $(ASAN) $(ASAN)/tests/test_raw \
+		$(KERNELS:%=--guest % $(B) $(B)/tests/test_exhaustion_kernel)
 	@echo
 	@echo '| what one tenant did | the daemon grew by, KiB | its neighbour was granted, and refused | half its requests took, alone → then, µs | 99 of 100 took | the slowest, ms |'
 	@echo '|---|---|---|---|---|---|'
-	$(Q)cd $(B)/logs/exhaustion && sed -n '/^|/p' $(EXHAUSTION_TESTS:%=%.log) test_raw.log
+	$(Q)cd $(B)/logs/exhaustion && sed -n '/^|/p' $(EXHAUSTION_TESTS:%=%.log) test_raw.log $(KERNELS:%=../linux-%/test_exhaustion_kernel.log)
 
 check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages

@@ -18,7 +18,7 @@ static bool is_full(const struct tenant *tenant)
 void backlog_add(struct tenant *tenant, size_t calls)
 {
 	tenant->backlog += calls;
-	tenant->daemon->registering += (uint32_t)calls;
+	tenant->daemon->others.registering += (uint32_t)calls;
 }
 
 bool backlog_holds(struct client *client)
@@ -49,7 +49,7 @@ void backlog_answered(struct tenant *tenant, size_t calls)
 	struct client *client;
 
 	tenant->backlog -= calls;
-	tenant->daemon->registering -= (uint32_t)calls;
+	tenant->daemon->others.registering -= (uint32_t)calls;
 	while (!is_full(tenant) && (client = TAILQ_FIRST(&tenant->held))) {
 		backlog_remove(client);
 		client_watch(client);

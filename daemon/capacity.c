@@ -43,13 +43,14 @@ static void set_capacity(struct daemon *daemon)
  */
 static void note_foreign(struct daemon *daemon, const struct kernel_call *call, uint32_t ours)
 {
+	struct foreign_count *count = &daemon->others;
 	uint32_t theirs = call->number < call->index ? call->index - (uint32_t)call->number : 0;
-	uint32_t most = MAX(ours, daemon->looked_at), least = MIN(ours, daemon->looked_at);
+	uint32_t most = MAX(ours, count->ours), least = MIN(ours, count->ours);
 
-	least -= MIN(least, daemon->was_registering);
-	daemon->foreign_least = theirs > most ? theirs - most : 0;
-	daemon->foreign_most = theirs > least ? theirs - least : 0;
-	streams_note_foreign(daemon, daemon->foreign_most);
+	least -= MIN(least, count->was_registering);
+	count->least = theirs > most ? theirs - most : 0;
+	count->most = theirs > least ? theirs - least : 0;
+	streams_note_foreign(daemon);
 }
 
 static void on_looked(void *data, struct kernel_call *call, size_t n _unused_)
@@ -76,8 +77,8 @@ static void look(struct daemon *daemon)
 		return;
 	daemon->looking = true;
 	daemon->looked = daemon_now();
-	daemon->looked_at = (uint32_t)HASH_CNT(by_key, daemon->events);
-	daemon->was_registering = daemon->registering;
+	daemon->others.ours = (uint32_t)HASH_CNT(by_key, daemon->events);
+	daemon->others.was_registering = daemon->others.registering;
 	*call = (struct kernel_call){ .op = KERNEL_LOOK, .fd = -1 };
 	kernel_submit(daemon->kernel, call, 1, on_looked, daemon);
 }
@@ -138,7 +139,7 @@ void capacity_init(struct daemon *daemon)
 {
 	daemon->kernel_maximum = daemon->kernel->facts.capacity;
 	/* Until it is known, any number has been there before. */
-	daemon->foreign_most = UINT32_MAX;
+	daemon->others.most = UINT32_MAX;
 	set_capacity(daemon);
 	if (is_ours_alone(daemon))
 		return;

@@ -5,6 +5,7 @@
 
 #include <ev.h>
 
+#include "daemon/capacity.h"
 #include "daemon/cgroup.h"
 #include "daemon/client.h"
 #include "daemon/event.h"
@@ -63,16 +64,12 @@ struct daemon {
 
 	/* Who holds what. */
 	struct machine machine;
-	struct machine files;	 /* the same for data files, each of which is one */
-	uint32_t kernel_maximum; /* events that the kernel takes */
-	uint32_t foreign;	 /* of them that are others' */
-	uint32_t foreign_least;	 /* … and how many there are at least, and at most: events come and go meanwhile */
-	uint32_t foreign_most;
-	uint32_t looked_at;		  /* events of ours, when the kernel was asked */
-	uint32_t registering;		  /* calls of REGISTER that are under way */
-	uint32_t was_registering;	  /* when the kernel was asked */
+	struct machine files;		  /* the same for data files, each of which is one */
+	uint32_t kernel_maximum;	  /* events that the kernel takes */
+	uint32_t foreign;		  /* of them that are others' */
 	double looked;			  /* when that was seen */
 	bool looking;			  /* at it just now */
+	struct foreign_count others;	  /* the same in bounds */
 	struct section_reserve *reserves; /* table by pattern */
 	struct level *levels;		  /* table by path */
 	struct tenant *tenants;		  /* table by identity */
@@ -113,9 +110,9 @@ struct daemon {
 	ev_io w_kernel;
 	ev_timer w_succession; /* while there is no keeper */
 	ev_timer w_linger;
-	ev_timer w_pages;    /* while somebody watches pages that nobody tells us about */
-	ev_timer w_probe;    /* while there are streams that nobody guards */
-	ev_timer w_settling; /* while there are calls to be asked again */
+	ev_timer w_pages; /* while somebody watches pages that nobody tells us about */
+	ev_timer w_probe; /* while there are streams that nobody guards */
+	ev_timer w_settling;
 	ev_timer w_deadlines;
 	ev_timer w_later;
 	ev_timer w_stalled; /* while too many fds are in flight for the keeper to get one */

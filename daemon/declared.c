@@ -304,7 +304,7 @@ static void on_registered(void *data, struct kernel_call *calls _unused_, size_t
 	if (ask_again(declared))
 		return;
 	daemon->declaring = false;
-	daemon->registering -= (uint32_t)declared->n_calls;
+	daemon->others.registering -= (uint32_t)declared->n_calls;
 	r = take_files(declared);
 	if (r == 0)
 		replace(daemon, declared);
@@ -392,7 +392,7 @@ void declared_adopt(struct daemon *daemon)
 		daemon->declared_before = declared_free(daemon->declared_before);
 		return;
 	}
-	daemon->registering += (uint32_t)declared->n_calls;
+	daemon->others.registering += (uint32_t)declared->n_calls;
 	kernel_submit(daemon->kernel, declared->calls, declared->n_calls, on_registered, declared);
 }
 

@@ -325,11 +325,17 @@ static struct stream *next_stream(const struct client *client, struct registrati
 	return next && !next->closed ? next : NULL;
 }
 
-static void refuse_suspect(struct item *item)
+static void refuse_unguarded(struct item *item, const struct tenant *tenant)
 {
-	refuse(item, REFUSAL_TROUBLE,
-	       "there are events that nobody knows, and this tenant has an unguarded data file that was kept open after "
-	       "hanging up: no new one until it is closed");
+	if (streams_are_suspect(tenant)) {
+		capacity_look(tenant->daemon);
+		refuse(item, REFUSAL_TROUBLE,
+		       "there are events that nobody knows, and this tenant has an unguarded data file that was kept open "
+		       "after hanging up: no new one until it is closed");
+	} else {
+		refuse(item, REFUSAL_TROUBLE,
+		       "data files have lost their guard, and are not given out without; tell the admin");
+	}
 }
 
 static void place_item(struct client *client, struct registration *registration, struct item *item)
@@ -347,9 +353,9 @@ static void place_item(struct client *client, struct registration *registration,
 		grant_at_once(client, item, reference);
 		return;
 	}
-	if (!next && streams_are_suspect(client->tenant)) {
-		refuse_suspect(item);
-		capacity_look(client->daemon);
+	/* Where there never was a guard the file would not leave. */
+	if (!next && !client->daemon->kernel->facts.guarded && streams_are_suspect(client->tenant)) {
+		refuse_unguarded(item, client->tenant);
 		return;
 	}
 	r = admission_ask_lease(client->tenant, &why);
@@ -394,12 +400,6 @@ static int adopt_stream(struct registration *registration)
 	return stream_made(registration->stream, &registration->calls[0]);
 }
 
-static void refuse_unguarded(struct item *item)
-{
-	refuse(item, REFUSAL_TROUBLE,
-	       "data files have lost their guard, and are not given out without; tell the admin");
-}
-
 /* Whoever gets nothing without a guard, or who would share what has lost it. */
 static void refuse_file(const struct client *client, struct item *item)
 {
@@ -408,7 +408,7 @@ static void refuse_file(const struct client *client, struct item *item)
 	if (distrust)
 		refuse(item, REFUSAL_NOT_PERMITTED, distrust);
 	else
-		refuse_unguarded(item);
+		refuse_unguarded(item, client->tenant);
 }
 
 /* The kernel does not have it, unless somebody else has asked for the same. */
@@ -624,7 +624,7 @@ static void settle_item(struct registration *registration, struct client *client
 	if (stream_failed)
 		forget_asked(registration, item);
 	if (stream_failed == STREAM_E_UNGUARDED)
-		refuse_unguarded(item);
+		refuse_unguarded(item, registration->stream->tenant);
 	else if (stream_failed)
 		refuse_for_errno(item, stream_failed);
 	else
@@ -704,7 +704,7 @@ static void on_asked_again(void *data, struct kernel_call *calls _unused_, size_
 	struct registration *registration = data;
 
 	registration->asks_again = false;
-	registration->daemon->registering -= (uint32_t)n;
+	registration->daemon->others.registering -= (uint32_t)n;
 	go_on(registration);
 	end_part(registration);
 }
@@ -726,7 +726,7 @@ static void go_on(struct registration *registration)
 	registration->settles_until = MIN(registration->settles_until, daemon_now() + SETTLE_PATIENCE);
 	registration->under_way++;
 	registration->asks_again = true;
-	registration->daemon->registering += (uint32_t)n;
+	registration->daemon->others.registering += (uint32_t)n;
 	if (!settling_ask(registration->daemon, calls, n, on_asked_again, registration)) {
 		registration->settles_until = -1.;
 		on_asked_again(registration, calls, n);

@@ -174,6 +174,10 @@ static bool must_stay(struct stream *stream, unsigned own)
 		share_no_more(stream);
 		return true;
 	}
+	if (streams_are_suspect(stream->tenant)) {
+		share_no_more(stream);
+		return true;
+	}
 	/* The admin may have said that they trust each other. */
 	if (rules_share_streams(stream->tenant))
 		return false;
@@ -310,7 +314,7 @@ static void watch_no_more(struct stream *stream)
 	stream->unwatched = true;
 	tenant->strangers += stream->stranger;
 	if (tenant->unwatched++ == 0) {
-		tenant->foreign_before = stream->daemon->foreign_most;
+		tenant->foreign_before = stream->daemon->others.most;
 		LIST_INSERT_HEAD(&stream->daemon->unwatched, tenant, in_unwatched);
 	}
 	daemon_watch_strangers(stream->daemon);
@@ -327,12 +331,12 @@ static void forget_unwatched(struct stream *stream)
 		LIST_REMOVE(tenant, in_unwatched);
 }
 
-void streams_note_foreign(struct daemon *daemon, uint32_t most)
+void streams_note_foreign(struct daemon *daemon)
 {
 	struct tenant *tenant;
 
 	LIST_FOREACH(tenant, &daemon->unwatched, in_unwatched)
-		tenant->foreign_before = MIN(tenant->foreign_before, most);
+		tenant->foreign_before = MIN(tenant->foreign_before, daemon->others.most);
 }
 
 bool streams_are_suspect(const struct tenant *tenant)
@@ -340,7 +344,7 @@ bool streams_are_suspect(const struct tenant *tenant)
 	const struct daemon *daemon = tenant->daemon;
 
 	return is_unguarded(daemon) &&
-	       (tenant->strangers > 0 || (tenant->unwatched > 0 && daemon->foreign_least > tenant->foreign_before));
+	       (tenant->strangers > 0 || (tenant->unwatched > 0 && daemon->others.least > tenant->foreign_before));
 }
 
 void stream_free(struct stream *stream)

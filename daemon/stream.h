@@ -38,15 +38,15 @@ struct stream {
 	struct quota_event account;
 	struct quota_charge charge; /* of the file, until the kernel has let it go */
 	uint32_t number;
-	uint64_t place; /* of its lock, for the next keeper */
-	int fd;		/* ours: while more clients may get it, or its first one has not yet */
-	bool made;	/* the kernel has; before that nothing is known of it */
-	int failed;	/* why there is none after all, for those who have built on it meanwhile */
-	bool shared;	/* is in the tenant's list of those that serve all of a user's clients */
-	bool stranger;	/* somebody has registered on it by himself, and that was said */
-	bool unwatched; /* it lingers where nothing guards it: what is registered on it now is not seen there */
-	unsigned users; /* shares, and whoever is about to have one */
-	unsigned live;	/* references with a lease */
+	uint64_t place;		      /* of its lock, for the next keeper */
+	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
+	bool made;		      /* the kernel has; before that nothing is known of it */
+	int failed;		      /* why there is none after all, for those who have built on it meanwhile */
+	bool shared;		      /* is in the tenant's list of those that serve all of a user's clients */
+	bool stranger;		      /* somebody has registered on it by himself, and that was said */
+	bool unwatched;		      /* it lingers, and nothing guards it */
+	unsigned users;		      /* shares, and whoever is about to have one */
+	unsigned live;		      /* references with a lease */
 	struct reference *references; /* table by grant */
 	LIST_ENTRY(stream) sharing;
 	TAILQ_ENTRY(stream) idle; /* while users == 0: it lingers, or it is: */
@@ -128,8 +128,8 @@ void stream_is_strange(struct stream *);
  * has events that nobody knows and did not have them before.
  */
 bool streams_are_suspect(const struct tenant *);
-/* The kernel has been looked at: it has at most so many events of others. */
-void streams_note_foreign(struct daemon *, uint32_t most);
+/* The kernel's list has been looked at. */
+void streams_note_foreign(struct daemon *);
 /* Asks whether whoever has it has registered by himself on it; if so that is said, and he is cut off. */
 void stream_probe(struct stream *);
 /* All of them. Whether there are any to ask about. */

@@ -56,10 +56,10 @@ struct tenant {
 	uint32_t lingering_streams; /* of those */
 	struct stream_list due;	    /* of those, to be looked at */
 	TAILQ_ENTRY(tenant) look;   /* while there are such */
-	unsigned unwatched;	    /* of these, those that linger unguarded; while there are any: */
+	unsigned unwatched;	    /* streams that linger unguarded */
+	unsigned strangers;	    /* of these, those on which a program has registered by itself */
+	uint32_t foreign_before;    /* the fewest foreign events since the first of them */
 	LIST_ENTRY(tenant) in_unwatched;
-	uint32_t foreign_before;     /* the fewest events of others that the kernel has had since the first of them */
-	unsigned strangers;	     /* of the unwatched, those on which a program has registered by itself */
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
 	struct grant *grants;	     /* table by event */
 	struct bundle *bundles;	     /* table by what was asked for */

@@ -32,8 +32,7 @@ enum kernel_op {
 	 */
 	KERNEL_STILL_OPEN,
 	KERNEL_CLEAN, /* stream → 0, or KERNEL_E_STRANGER: who holds it has registered something by itself */
-	/* → index: events that the kernel has, ours and others'; number: of these the keeper's own; bit: the most that it takes */
-	KERNEL_LOOK,
+	KERNEL_LOOK, /* → index: events that the kernel has; number: of these the keeper's; bit: the most that it takes */
 	KERNEL_SET_MAXIMUM, /* index: the most that it is to take */
 
 	/* What a keeper that outlives its daemon holds for the next one. Elsewhere KERNEL_E_UNSUPPORTED. */
@@ -67,8 +66,7 @@ enum kernel_answer {
 	KERNEL_E_NO_SUCH = 7,
 	KERNEL_E_BAD_DESCRIPTION = 8,
 	KERNEL_E_STRANGER = 9,
-	KERNEL_E_SETTLING =
-		10, /* REGISTER: the name was freed a moment ago, and the kernel still has it; ask again soon */
+	KERNEL_E_SETTLING = 10, /* REGISTER: the name was freed a moment ago, and the kernel still has it */
 };
 
 /* In STILL_OPEN: programs that have the stream could take its lock away, or take another's. */
@@ -83,11 +81,10 @@ struct kernel_call {
 	uint32_t stream;
 	uint16_t flags;
 	const char *text;
-	uint32_t bit;	/* out of REGISTER and LOOK, in of ADOPT */
-	uint32_t index; /* out of REGISTER and LOOK, in of RELEASE, SET_MAXIMUM, ADOPT */
-	uint64_t
-		number; /* in of the deposit; out of STREAM_NEW and FETCH, in of STREAM_ADOPT: where its lock is; out of REGISTER, LOOK */
-	int fd; /* out: the caller's; in: the kernel's, whatever becomes of the call */
+	uint32_t bit;	 /* out of REGISTER and LOOK, in of ADOPT */
+	uint32_t index;	 /* out of REGISTER and LOOK, in of RELEASE, SET_MAXIMUM, ADOPT */
+	uint64_t number; /* in of the deposit; out of STREAM_NEW and FETCH, in of STREAM_ADOPT: where its lock is; … */
+	int fd;		 /* out: the caller's; in: the kernel's, whatever becomes of the call */
 	int result;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
@@ -95,6 +96,30 @@ static void forget(struct user_events *user_events, struct unwanted *unwanted)
 	SLIST_REMOVE(&user_events->unwanted, unwanted, unwanted, entry);
 	free(unwanted);
 	set_timer(user_events);
+}
+
+/* Witnesses of a keeper that has ended: each goes when its file does. (Where another keeper lives it asks for its own, too.) */
+static void find_witnesses(struct user_events *user_events)
+{
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0;
+	int copy = user_events->list < 0 ? -1 : fcntl(user_events->list, F_DUPFD_CLOEXEC, 0);
+	FILE *list = copy < 0 ? NULL : fdopen(copy, "r");
+
+	if (!list) {
+		fd_close(copy);
+		return;
+	}
+	rewind(list);
+	while (getline(&line, &size, list) > 0) {
+		char name[WITNESS_SIZE], digits[WITNESS_DIGITS + 1];
+
+		if (sscanf(line, "%*u:" WITNESS_PREFIX "%32[0-9a-f]", digits) != 1 || strlen(digits) != WITNESS_DIGITS)
+			continue;
+		snprintf(name, sizeof(name), WITNESS_PREFIX "%s", digits);
+		keep_for_later(user_events, name);
+	}
+	fclose(list);
 }
 
 /* Whether it is there only because it could not be deleted yet. It is wanted again. */
@@ -283,6 +308,7 @@ int status_page_init(struct user_events *user_events, const struct kernel_limits
 	user_events->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (user_events->timer < 0 || epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->timer, &event) < 0)
 		return -errno;
+	find_witnesses(user_events);
 	facts->shared_page = true;
 	facts->page_bits = WIRE_PAGE_BITS; /* whatever was asked for: the bits are the kernel's choice */
 	facts->capacity = maximum(user_events);

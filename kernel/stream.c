@@ -143,7 +143,8 @@ void stream_leave_witness(struct user_events *user_events, struct event_stream *
 
 	if (stream->fd < 0 || draw(number, sizeof(number)) < 0)
 		return;
-	snprintf(stream->witness, sizeof(stream->witness), "userevd_%016" PRIx64 "%016" PRIx64, number[0], number[1]);
+	snprintf(stream->witness, sizeof(stream->witness), WITNESS_PREFIX "%016" PRIx64 "%016" PRIx64, number[0],
+		 number[1]);
 	if (user_events->abi->witness(stream->fd, stream->witness, &index) < 0) {
 		*stream->witness = '\0';
 		return;

@@ -103,7 +103,8 @@ struct slot {
 	UT_hash_handle by_holding;
 };
 
-enum { WITNESS_SIZE = 48 };
+#define WITNESS_PREFIX "userevd_" /* of its name; random digits follow */
+enum { WITNESS_DIGITS = 32, WITNESS_SIZE = sizeof(WITNESS_PREFIX) + WITNESS_DIGITS };
 
 struct event_stream {
 	uint32_t number;
@@ -112,12 +113,13 @@ struct event_stream {
 	uint64_t lock; /* its byte of the data file */
 	bool known;    /* as a page */
 	struct slot *slots;
-	uint32_t next_index;	    /* what the kernel will give to the next event, if nobody else registers on it */
-	uint32_t settled;	    /* next_index when nothing was under way */
-	uint32_t fresh;		    /* indexes that have been given since then to events of ours */
-	unsigned under_way;	    /* placements on it */
-	bool stranger;		    /* another program has registered on it */
-	char witness[WITNESS_SIZE]; /* the name of an event that only it has, of one that lingers unguarded; "": none */
+	uint32_t next_index; /* what the kernel will give to the next event, if nobody else registers on it */
+	uint32_t settled;    /* next_index when nothing was under way */
+	uint32_t fresh;	     /* indexes that have been given since then to events of ours */
+	unsigned under_way;  /* placements on it */
+	bool stranger;	     /* another program has registered on it */
+	/* The name of an event that only this file has, where it lingers unguarded; "": none. */
+	char witness[WITNESS_SIZE];
 	UT_hash_handle by_number;
 	TAILQ_ENTRY(event_stream) in_disowned;
 };

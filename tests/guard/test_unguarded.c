@@ -39,11 +39,18 @@ static int try_in_child(void *data)
 
 static void culprit_start(struct culprit *culprit, const struct fixture *fixture, const struct bypass *bypass)
 {
-	int error, expected = unguarded_answer(bypass->way, bypass->operation);
 	char description[64];
 
 	snprintf(description, sizeof(description), "own_%zu u32 a", (size_t)(culprit - culprits));
 	*culprit = (struct culprit){ .member = member_new(fixture, description), .bypass = bypass };
+}
+
+/* When all have their files: a tenant of which one was found out gets no more while that one has its file. */
+static void culprit_try(struct culprit *culprit)
+{
+	const struct bypass *bypass = culprit->bypass;
+	int error, expected = unguarded_answer(bypass->way, bypass->operation);
+
 	error = run_in_child(try_in_child, culprit);
 	ck_assert_msg(error == expected, "%s %s: %s, instead of %s", operation_names[bypass->operation],
 		      bypass->way->name, strerror(error), strerror(expected));
@@ -111,6 +118,8 @@ TEST(whoever_registers_by_himself_is_noticed_whichever_way_he_takes_and_nobody_e
 		culprit_start(&culprits[i], &fixture, &bypasses[i]);
 	/* All are looked at in the order in which they came: when the last one is found out, so are those before. */
 	culprit_start(&culprits[n_ioctl_bypasses], &fixture, &bypasses[0]);
+	for (int i = 0; i <= n_ioctl_bypasses; i++)
+		culprit_try(&culprits[i]);
 	ck_assert(eventually(is_cut_off(culprits[n_ioctl_bypasses].member.socket)));
 	for (int i = 0; i < n_ioctl_bypasses; i++)
 		guilty += judge(&culprits[i]);
@@ -118,6 +127,47 @@ TEST(whoever_registers_by_himself_is_noticed_whichever_way_he_takes_and_nobody_e
 	printf("%d attempts without a guard: %u have registered something, and all %u were noticed and cut off\n",
 	       n_ioctl_bypasses, guilty, guilty);
 	forget_all(&fixture, foreign, &bystander);
+}
+END_TEST
+
+static int register_rogue(void *data)
+{
+	return attempt(*(int *)data, REGISTER_NEW, kernel_manner(), "rogue");
+}
+
+static void forget(struct fixture *fixture)
+{
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	delete_new_events(fixture->events_before);
+	fixture_stop(fixture);
+}
+
+static uint32_t ask_for_file(const struct fixture *fixture)
+{
+	int socket = raw_hello(fixture->socket, 0, NULL, NULL);
+	uint32_t refusal = raw_register(socket, "next u32 a", NULL, NULL);
+
+	close(socket);
+	return refusal;
+}
+
+TEST(unknown_events_deny_the_tenant_another_file)
+{
+	static const char *const without_guard[] = { "--guard=off", NULL };
+	struct fixture fixture;
+	struct member member;
+
+	fixture_start(&fixture, without_guard);
+	member = member_new(&fixture, "first u32 a");
+	close(member.socket);
+	member.socket = -1;
+	ck_assert(eventually(status_number(&fixture, "lingering") == 1));
+	ck_assert_uint_eq(ask_for_file(&fixture), 0);
+	ck_assert_int_eq(run_in_child(register_rogue, &member.stream), 0);
+	ck_assert(eventually(ask_for_file(&fixture) == REFUSAL_TROUBLE));
+	member.stream = fd_close(member.stream);
+	ck_assert(eventually(ask_for_file(&fixture) == 0));
+	forget(&fixture);
 }
 END_TEST
 
@@ -386,6 +436,7 @@ static int run_all(void)
 	int failed;
 
 	tcase_add_test(cases, whoever_registers_by_himself_is_noticed_whichever_way_he_takes_and_nobody_else_is);
+	tcase_add_test(cases, unknown_events_deny_the_tenant_another_file);
 	if (has_btf()) {
 		cases = add_cases(suite, "torn off");
 		tcase_add_loop_test(cases, a_guard_that_is_torn_off_in_any_way_is_missed_before_the_next_file_leaves, 0,

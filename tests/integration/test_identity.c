@@ -786,7 +786,7 @@ static void expect_user(const struct fixture *fixture, const struct actor_as *us
 }
 
 /* Its root, which is root of the machine, can get the file from it. */
-TEST(machines_user_namespace_in_a_container_is_refused_where_there_is_no_guard)
+TEST(machines_user_namespace_is_refused_unguarded)
 {
 	const char *container, *trusted;
 	struct fixture fixture;
@@ -1149,7 +1149,7 @@ int main(int argc, char **argv)
 		who_lives_in_namespaces_of_its_own_is_who_it_is_outside,
 		a_container_without_a_proc_of_its_own_is_served,
 		root_of_the_machine_in_a_container_is_refused_in_words_where_there_is_no_guard,
-		machines_user_namespace_in_a_container_is_refused_where_there_is_no_guard,
+		machines_user_namespace_is_refused_unguarded,
 		who_is_outside_of_the_daemons_pid_namespace_is_refused,
 		a_daemon_whose_proc_is_another_pid_namespaces_does_not_start,
 		who_is_hidden_from_the_daemon_is_refused_but_an_admin_is_told_of_it,

@@ -21,7 +21,7 @@ struct fake_stream {
 	int ours;  /* until somebody asks whether it is still open */
 	int watch; /* the pipe's other end */
 	bool stranger;
-	bool jumps; /* so that REGISTER tells of it */
+	bool jumps;  /* so that REGISTER tells of it */
 	bool wanted; /* by the daemon that there is now */
 };
 

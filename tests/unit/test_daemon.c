@@ -386,7 +386,7 @@ TEST(root_gets_nothing_unguarded_in_a_container_whether_it_is_the_effective_user
 END_TEST
 
 /* Which uids of its user namespace are which of ours. */
-TEST(map_with_uid_0_of_the_machine_is_one_of_a_possible_root)
+TEST(uid_map_with_our_uid_0_is_a_possible_roots)
 {
 	static const struct {
 		const char *map;
@@ -441,7 +441,7 @@ TEST(machines_user_namespace_is_distrusted_unguarded)
 }
 END_TEST
 
-TEST(machines_user_namespace_is_trusted_where_a_guard_holds)
+TEST(machines_user_namespace_is_trusted_with_a_guard)
 {
 	GUARDED(world);
 
@@ -912,9 +912,8 @@ SUITE("daemon", a_socket_that_came_after_ours_is_not_removed_though_it_has_the_n
       who_comes_when_the_machine_has_no_file_left_waits_and_is_then_served,
       who_is_in_no_cgroup_that_the_daemon_can_see_is_told_so_and_the_admin_once_a_minute,
       root_gets_nothing_unguarded_in_a_container_whether_it_is_the_effective_user_or_the_real_one,
-      map_with_uid_0_of_the_machine_is_one_of_a_possible_root, machines_user_namespace_is_distrusted_unguarded,
-      machines_user_namespace_is_trusted_where_a_guard_holds,
-      a_new_policy_draws_new_borders_also_where_there_are_tenants,
+      uid_map_with_our_uid_0_is_a_possible_roots, machines_user_namespace_is_distrusted_unguarded,
+      machines_user_namespace_is_trusted_with_a_guard, a_new_policy_draws_new_borders_also_where_there_are_tenants,
       what_was_decided_before_a_reload_is_no_answer_for_who_asks_alike_after_it, features_are_what_the_policy_allows,
       what_the_policy_does_not_allow_is_refused_in_words, files_are_shared_as_the_policy_says_with_a_guard_and_without,
       what_a_tenant_has_asked_is_remembered_until_it_has_all_its_requests_again,

@@ -108,7 +108,7 @@ TEST(stream_has_its_lock_until_its_last_copy_is_closed)
 }
 END_TEST
 
-TEST(program_that_locks_every_free_byte_denies_nobody_a_stream)
+TEST(locking_every_free_byte_denies_nobody_a_stream)
 {
 	struct user_events keeper;
 	uint64_t place[STREAMS];
@@ -150,7 +150,7 @@ TEST(stream_whose_byte_was_taken_gets_another_one)
 END_TEST
 
 /* It had waited for the last keeper's end. */
-TEST(keeper_that_finds_every_byte_locked_goes_on_without_locks)
+TEST(keeper_that_finds_all_locked_goes_on_without)
 {
 	struct user_events keeper;
 	uint64_t place;
@@ -210,7 +210,7 @@ TEST(used_up_range_is_followed_by_another_one)
 END_TEST
 
 /* The kernel walks all locks of the file whenever it is asked about one. */
-TEST(keepers_lock_stays_one_however_many_streams_have_been)
+TEST(keepers_lock_stays_one_piece)
 {
 	struct user_events keeper;
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -249,7 +249,7 @@ TEST(index_that_is_not_the_next_one_tells_of_a_stranger)
 }
 END_TEST
 
-TEST(indexes_in_any_order_are_complete_when_nothing_is_under_way)
+TEST(indexes_are_judged_when_nothing_is_under_way)
 {
 	struct event_stream stream = { .fd = -1, .under_way = 2 };
 
@@ -270,9 +270,7 @@ TEST(indexes_in_any_order_are_complete_when_nothing_is_under_way)
 }
 END_TEST
 
-SUITE("places", stream_has_its_lock_until_its_last_copy_is_closed,
-      program_that_locks_every_free_byte_denies_nobody_a_stream, stream_whose_byte_was_taken_gets_another_one,
-      keeper_that_finds_every_byte_locked_goes_on_without_locks, two_keepers_have_places_of_their_own,
-      used_up_range_is_followed_by_another_one, keepers_lock_stays_one_however_many_streams_have_been,
-      index_that_is_not_the_next_one_tells_of_a_stranger,
-      indexes_in_any_order_are_complete_when_nothing_is_under_way)
+SUITE("places", stream_has_its_lock_until_its_last_copy_is_closed, locking_every_free_byte_denies_nobody_a_stream,
+      stream_whose_byte_was_taken_gets_another_one, keeper_that_finds_all_locked_goes_on_without,
+      two_keepers_have_places_of_their_own, used_up_range_is_followed_by_another_one, keepers_lock_stays_one_piece,
+      index_that_is_not_the_next_one_tells_of_a_stranger, indexes_are_judged_when_nothing_is_under_way)

@@ -8,6 +8,7 @@
 
 #include "daemon/bundle.h"
 #include "daemon/deposit.h"
+#include "daemon/entries.h"
 #include "daemon/ledger.h"
 #include "daemon/reference.h"
 #include "tests/unit/fake_kernel.h"
@@ -362,6 +363,23 @@ TEST(who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more)
 }
 END_TEST
 
+TEST(client_that_may_be_root_may_be_it_after_a_restart)
+{
+	KEPT(world);
+	WELCOMED(one, world, 1);
+	WELCOMED(other, world, 2);
+	unsigned n = 0;
+
+	one.client->may_be_root = true;
+	enter_client(one.client);
+	world_restart(world);
+	for (const struct client *client = TAILQ_FIRST(&world->daemon->clients); client;
+	     client = TAILQ_NEXT(client, all))
+		n += client->may_be_root;
+	ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
 TEST(without_a_guard_each_keeps_a_file_of_his_own)
 {
 	struct answer first, second, again;
@@ -624,7 +642,8 @@ SUITE("restore", without_a_keeper_that_stays_nothing_is_entered, a_client_notice
       a_hello_that_is_under_way_is_answered_by_the_next_daemon, a_hello_that_was_answered_just_before_is_answered_again,
       what_was_asked_for_by_somebody_who_has_left_is_found_and_charged, what_the_kernel_refused_is_not_asked_for_again,
       who_shares_a_bundle_shares_it_still, who_watches_is_told_to_look_at_everything, what_persists_is_charged_still,
-      who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more, without_a_guard_each_keeps_a_file_of_his_own,
+      who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more,
+      client_that_may_be_root_may_be_it_after_a_restart, without_a_guard_each_keeps_a_file_of_his_own,
       what_was_granted_and_not_answered_goes_with_the_file_that_must_stay, a_connection_that_is_cut_is_taken_back,
       a_newer_ledger_is_left_alone, a_ledger_that_is_none_is_left_alone, many_restarts_are_as_good_as_one,
       who_asks_for_one_page_at_the_same_time_costs_no_fd, who_comes_and_goes_while_there_is_no_keeper_costs_no_fd,

@@ -52,7 +52,7 @@ TEST(index_that_jumps_cuts_the_client_after_its_answer)
 }
 END_TEST
 
-TEST(event_behind_a_strangers_is_charged_until_its_file_is_closed)
+TEST(event_behind_a_strangers_is_charged)
 {
 	_cleanup_(fd_closep) int kept = -1;
 	UNGUARDED(world);
@@ -75,7 +75,7 @@ END_TEST
 
 /* --- after hanging up --- */
 
-TEST(tenant_with_a_kept_file_gets_none_while_there_are_unknown_events)
+TEST(unknown_events_deny_a_tenant_with_a_kept_file)
 {
 	_cleanup_(fd_closep) int kept = -1;
 	UNGUARDED(world);
@@ -106,7 +106,7 @@ TEST(tenant_with_a_kept_file_gets_none_while_there_are_unknown_events)
 }
 END_TEST
 
-TEST(tenant_with_a_kept_file_is_served_when_the_unknown_events_have_gone)
+TEST(unknown_events_that_have_gone_deny_nothing)
 {
 	_cleanup_(fd_closep) int kept = -1;
 	UNGUARDED(world);
@@ -130,7 +130,7 @@ TEST(tenant_with_a_kept_file_is_served_when_the_unknown_events_have_gone)
 END_TEST
 
 /* A program of root's has ended since, and its events were no excuse for others. */
-TEST(unknown_events_are_compared_with_the_fewest_since_the_file_is_kept)
+TEST(unknown_events_are_compared_with_the_fewest)
 {
 	_cleanup_(fd_closep) int kept = -1;
 	UNGUARDED(world);
@@ -171,7 +171,7 @@ TEST(unknown_events_do_no_harm_where_no_file_is_kept)
 END_TEST
 
 /* Some are charged when the kernel is asked, and refused; others when it answers, and not made yet. */
-TEST(events_under_way_are_not_taken_for_events_of_the_kernels)
+TEST(events_under_way_are_not_unknown)
 {
 	_cleanup_(fd_closep) int kept = -1;
 	UNGUARDED(world);
@@ -242,10 +242,8 @@ TEST(kept_file_that_is_guarded_makes_nobody_a_suspect)
 }
 END_TEST
 
-SUITE("suspects", index_that_jumps_cuts_the_client_after_its_answer,
-      event_behind_a_strangers_is_charged_until_its_file_is_closed,
-      tenant_with_a_kept_file_gets_none_while_there_are_unknown_events,
-      tenant_with_a_kept_file_is_served_when_the_unknown_events_have_gone,
-      unknown_events_are_compared_with_the_fewest_since_the_file_is_kept,
-      unknown_events_do_no_harm_where_no_file_is_kept, events_under_way_are_not_taken_for_events_of_the_kernels,
-      tenant_whose_stranger_keeps_its_file_gets_none, kept_file_that_is_guarded_makes_nobody_a_suspect)
+SUITE("suspects", index_that_jumps_cuts_the_client_after_its_answer, event_behind_a_strangers_is_charged,
+      unknown_events_deny_a_tenant_with_a_kept_file, unknown_events_that_have_gone_deny_nothing,
+      unknown_events_are_compared_with_the_fewest, unknown_events_do_no_harm_where_no_file_is_kept,
+      events_under_way_are_not_unknown, tenant_whose_stranger_keeps_its_file_gets_none,
+      kept_file_that_is_guarded_makes_nobody_a_suspect)

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What one tenant can do to all that is the kernel's: locks on the data file, and names that are others'. */
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "tests/integration/scene.h"
+
+static const char *const unguarded[] = { "--guard=off", NULL };
+
+static bool has_kernel(const char *what)
+{
+	struct fixture fixture;
+
+	fixture_start(&fixture, NULL);
+	if (!need_kernel(&fixture, what))
+		return false;
+	fixture_stop(&fixture);
+	return true;
+}
+
+static int change_lock(int fd, short type, uint64_t from, uint64_t n)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
+
+	return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+/* All that it can get: where others have a lock it takes what is before and behind. */
+static void lock_all(int fd, uint64_t from, uint64_t until)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)from };
+
+	lock.l_len = (off_t)(until - from);
+	if (from == until || change_lock(fd, F_WRLCK, from, until - from) == 0)
+		return;
+	/* Streams come and go meanwhile. */
+	if (fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		return;
+	lock_all(fd, from, MAX((uint64_t)lock.l_start, from));
+	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
+}
+
+TEST(locking_every_free_byte_denies_nobody_a_file)
+{
+	unsigned rounds = repetitions(100, 1000);
+	struct scene scene;
+	int socket, file = -1;
+
+	if (!has_kernel("locks on the kernel's data file"))
+		return;
+	scene_begin(&scene, "", unguarded);
+	socket = raw_hello(scene.fixture.socket, 0, NULL, NULL);
+	ck_assert_uint_eq(raw_register(socket, "holders u32 a", NULL, &file), 0);
+	for (unsigned i = 0; i < rounds; i++) {
+		lock_all(file, 0, INT64_MAX);
+		scene_take_newcomer(&scene);
+	}
+	scene_go_on(&scene);
+	close(file);
+	close(socket);
+	scene_end(&scene, 4096, "%u times every free byte of the data file locked, and as many newcomers", rounds);
+}
+END_TEST
+
+static void add_foreign_event(void)
+{
+	write_file("/sys/kernel/tracing/dynamic_events", "u:foreign u32 number\n");
+}
+
+/* Each time after something of its own was removed, when the kernel might still have that. */
+static void ask_for_foreign_name(const struct scene *scene, unsigned i)
+{
+	int socket = raw_hello(scene->fixture.socket, 0, NULL, NULL);
+	char description[32];
+
+	snprintf(description, sizeof(description), "passing_%u u32 a", i);
+	ck_assert_uint_eq(raw_register(socket, description, NULL, NULL), 0);
+	close(socket);
+	socket = raw_hello(scene->fixture.socket, 0, NULL, NULL);
+	ck_assert_uint_eq(raw_register(socket, "foreign u64 number", NULL, NULL), REFUSAL_NAME_TAKEN);
+	close(socket);
+}
+
+TEST(name_of_a_foreign_event_keeps_nobody_waiting)
+{
+	unsigned rounds = repetitions(200, 2000);
+	struct janitor janitor;
+	struct scene scene;
+
+	if (!has_kernel("names that foreign events hold"))
+		return;
+	scene_begin(&scene, "", NULL);
+	janitor_start(&janitor, delete_event, "foreign");
+	add_foreign_event();
+	for (unsigned i = 0; i < rounds; i++)
+		ask_for_foreign_name(&scene, i);
+	scene_go_on(&scene);
+	janitor_end(&janitor);
+	scene_end(&scene, 4096, "%u times a name that a foreign event holds, after events were removed", rounds);
+}
+END_TEST
+
+SUITE("exhaustion, kernel", locking_every_free_byte_denies_nobody_a_file, name_of_a_foreign_event_keeps_nobody_waiting)

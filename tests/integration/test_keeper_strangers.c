@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * userevd-keeper and programs with data files that nothing guards: what they do to locks, what they register by themselves, and
+ * names that others hold. We are the daemon, and the programs.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "kernel/uapi.h"
+#include "tests/integration/fixture.h"
+#include "tests/integration/keeper.h"
+#include "tests/integration/machine.h"
+
+static const char *const unguarded[] = { "--guard=off", NULL };
+
+enum { PAGE = 1, STREAMS = 32 };
+
+/* Streams 1 and on, on one page. */
+static bool need_streams(struct keeper *keeper, int *streams, unsigned n)
+{
+	if (!need_keeper(keeper, unguarded))
+		return false;
+	ck_assert_int_eq(keeper_do(keeper, page_new(PAGE)), KERNEL_OK);
+	for (unsigned i = 0; i < n; i++) {
+		struct kernel_call call = stream_new(i + 1, PAGE);
+
+		ck_assert(keeper_ask(keeper, &call, 1));
+		ck_assert_int_eq(call.result, KERNEL_OK);
+		streams[i] = call.fd;
+	}
+	return true;
+}
+
+static void stop(struct keeper *keeper)
+{
+	ck_assert_int_eq(keeper_stop(keeper), EXIT_SUCCESS);
+}
+
+static struct kernel_call ask(struct keeper *keeper, struct kernel_call call)
+{
+	ck_assert_msg(keeper_ask(keeper, &call, 1), "%s", keeper->sentence);
+	return call;
+}
+
+static int free_stream(struct keeper *keeper, uint32_t stream)
+{
+	return keeper_do(keeper, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream });
+}
+
+static int still_open(struct keeper *keeper, uint32_t stream)
+{
+	return keeper_do(keeper,
+			 (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = stream, .index = KERNEL_UNGUARDED });
+}
+
+/* A lock's, on a whole file or a byte of it: 0 or a negative errno. */
+static int change_lock(int fd, short type, uint64_t from, uint64_t n)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
+
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+/* What a program does with the ioctl itself, on a file that it was given: 0 or a negative errno. */
+static int register_by_itself(const struct keeper *keeper, int file, const char *description)
+{
+	static uint64_t word;
+	struct uapi_register asked = {
+		.size = sizeof(asked),
+		.enable_size = sizeof(word),
+		.enable_address = (uint64_t)(uintptr_t)&word,
+		.description = (uint64_t)(uintptr_t)description,
+	};
+	struct uapi_register_status asked_status = {
+		.size = sizeof(asked_status),
+		.description = (uint64_t)(uintptr_t)description,
+	};
+	struct uapi_unregister taken_back = { .size = sizeof(taken_back), .disable_address = asked.enable_address };
+	void *argument = &asked;
+
+	if (keeper->facts.backend == BACKEND_STATUS_PAGE)
+		argument = &asked_status;
+	if (ioctl(file, UAPI_IOCTL_REGISTER, argument) < 0)
+		return -errno;
+	/* Else it would be our process that keeps it. */
+	if (keeper->facts.backend != BACKEND_STATUS_PAGE)
+		ck_assert_int_eq(ioctl(file, UAPI_IOCTL_UNREGISTER, &taken_back), 0);
+	return 0;
+}
+
+/* Before Linux 6.4 the kernel keeps it. */
+static void forget_rogue(const char *event)
+{
+	delete_event(event);
+	ck_assert(eventually(!kernel_has(event)));
+}
+
+/* --- names --- */
+
+TEST(name_of_a_removed_event_settles)
+{
+	struct kernel_call call;
+	struct keeper keeper;
+	int streams[2];
+
+	if (!need_streams(&keeper, streams, 2))
+		return;
+	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_name u32 a")), KERNEL_OK);
+	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	call = ask(&keeper, register_on(2, "keeper_name u64 a"));
+	/* Before Linux 6.4 it is for the keeper to delete it, and that it has. */
+	if (keeper.facts.backend == BACKEND_ENABLE_ADDRESS)
+		ck_assert_int_eq(call.result, KERNEL_E_SETTLING);
+	else
+		ck_assert_int_eq(call.result, KERNEL_E_NAME_TAKEN);
+	close(streams[0]);
+	ck_assert(eventually(keeper_do(&keeper, register_on(2, "keeper_name u64 a")) == KERNEL_OK));
+	close(streams[1]);
+	stop(&keeper);
+}
+END_TEST
+
+/* Also when something has just been removed. */
+TEST(name_of_a_foreign_event_is_refused_at_once)
+{
+	struct keeper keeper;
+	int streams[2];
+
+	if (!need_streams(&keeper, streams, 2))
+		return;
+	/* Of another file, for the keeper it is as foreign as any. */
+	ck_assert_int_eq(register_by_itself(&keeper, streams[0], "keeper_foreign u32 a"), 0);
+	ck_assert_int_eq(keeper_do(&keeper, register_on(2, "keeper_own u32 a")), KERNEL_OK);
+	close(streams[1]);
+	ck_assert_int_eq(free_stream(&keeper, 2), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_foreign u64 a")), KERNEL_E_NAME_TAKEN);
+	close(streams[0]);
+	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	forget_rogue("keeper_foreign");
+	stop(&keeper);
+}
+END_TEST
+
+/* --- registering --- */
+
+TEST(index_behind_a_strangers_event_tells_of_it)
+{
+	struct kernel_call call;
+	struct keeper keeper;
+	int stream;
+
+	if (!need_streams(&keeper, &stream, 1))
+		return;
+	call = ask(&keeper, register_on(1, "keeper_first u32 a"));
+	ck_assert_uint_eq(call.number, 0);
+	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
+	call = ask(&keeper, register_on(1, "keeper_second u32 a"));
+	ck_assert_int_eq(call.result, KERNEL_OK);
+	ck_assert_uint_eq(call.index, 2);
+	ck_assert_uint_eq(call.number, 1);
+	/* And is not forgotten. */
+	call = ask(&keeper, register_on(1, "keeper_third u32 a"));
+	ck_assert_uint_eq(call.number, 1);
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }),
+			 KERNEL_E_STRANGER);
+	close(stream);
+	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	forget_rogue("keeper_rogue");
+	stop(&keeper);
+}
+END_TEST
+
+/* What is new on the page, and what it has already, in one packet and in several. */
+TEST(indexes_of_ours_alone_are_nobody_elses)
+{
+	enum { EVENTS = 60 };
+	static char texts[EVENTS][32];
+	static struct kernel_call calls[2 * EVENTS];
+	struct keeper keeper;
+	int streams[2];
+
+	if (!need_streams(&keeper, streams, 2))
+		return;
+	for (unsigned i = 0; i < EVENTS; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "keeper_%u u32 a", i);
+		calls[i] = register_on(i % 2 + 1, texts[i]);
+	}
+	ck_assert(keeper_ask(&keeper, calls, EVENTS));
+	for (unsigned i = 0; i < EVENTS; i++)
+		ck_assert_uint_eq(calls[i].number, 0);
+	for (unsigned i = 0; i < EVENTS; i++)
+		calls[i] = register_on(1, texts[i]);
+	ck_assert(keeper_ask(&keeper, calls, EVENTS));
+	for (unsigned i = 0; i < EVENTS; i++) {
+		ck_assert_int_eq(calls[i].result, KERNEL_OK);
+		ck_assert_uint_eq(calls[i].number, 0);
+	}
+	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }), KERNEL_OK);
+	close(streams[0]);
+	close(streams[1]);
+	stop(&keeper);
+}
+END_TEST
+
+TEST(event_registered_before_hanging_up_is_found)
+{
+	struct keeper keeper;
+	int stream;
+
+	if (!need_streams(&keeper, &stream, 1))
+		return;
+	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
+	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_E_STRANGER);
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_E_STRANGER);
+	close(stream);
+	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
+	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	forget_rogue("keeper_rogue");
+	stop(&keeper);
+}
+END_TEST
+
+static struct kernel_call look(struct keeper *keeper)
+{
+	return ask(keeper, (struct kernel_call){ .op = KERNEL_LOOK });
+}
+
+TEST(event_registered_after_hanging_up_is_counted)
+{
+	struct kernel_call before, after;
+	struct keeper keeper;
+	int stream;
+
+	if (!need_streams(&keeper, &stream, 1))
+		return;
+	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
+	before = look(&keeper);
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
+	after = look(&keeper);
+	/* The keeper's own is no stranger's. */
+	ck_assert_uint_eq(after.index - after.number, before.index - before.number);
+	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
+	after = look(&keeper);
+	ck_assert_uint_eq(after.index - after.number, before.index - before.number + 1);
+	close(stream);
+	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
+	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	forget_rogue("keeper_rogue");
+	stop(&keeper);
+}
+END_TEST
+
+/* --- locks --- */
+
+TEST(stream_whose_lock_was_taken_away_is_still_open)
+{
+	struct keeper keeper;
+	int stream;
+
+	if (!need_streams(&keeper, &stream, 1))
+		return;
+	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
+	ck_assert_int_eq(change_lock(stream, F_UNLCK, 0, 0), 0);
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
+	ck_assert_int_eq(change_lock(stream, F_UNLCK, 0, 0), 0);
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
+	close(stream);
+	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
+	stop(&keeper);
+}
+END_TEST
+
+/* As somebody does it who waits for the byte. */
+TEST(stream_whose_byte_a_stranger_locks_is_gone)
+{
+	struct kernel_call call;
+	struct keeper keeper;
+	int streams[2];
+
+	if (!need_streams(&keeper, streams, 2))
+		return;
+	call = ask(&keeper, (struct kernel_call){ .op = KERNEL_STREAM_FETCH, .stream = 1 });
+	ck_assert_int_eq(call.result, KERNEL_OK);
+	close(call.fd);
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
+	close(streams[0]);
+	ck_assert(eventually(change_lock(streams[1], F_WRLCK, call.number, 1) == 0));
+	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
+	close(streams[1]);
+	stop(&keeper);
+}
+END_TEST
+
+/* All that it can get: where others have a lock it takes what is before and behind. */
+static void lock_all(int fd, uint64_t from, uint64_t until)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)from };
+
+	lock.l_len = (off_t)(until - from);
+	if (from == until || change_lock(fd, F_WRLCK, from, until - from) == 0)
+		return;
+	ck_assert_int_eq(fcntl(fd, F_OFD_GETLK, &lock), 0);
+	lock_all(fd, from, MAX((uint64_t)lock.l_start, from));
+	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
+}
+
+TEST(locking_every_free_byte_denies_nobody_a_stream)
+{
+	struct keeper keeper;
+	int holder, streams[STREAMS];
+
+	if (!need_streams(&keeper, &holder, 1))
+		return;
+	lock_all(holder, 0, INT64_MAX);
+	for (unsigned i = 0; i < STREAMS; i++) {
+		struct kernel_call call = ask(&keeper, stream_new(i + 2, PAGE));
+
+		ck_assert_int_eq(call.result, KERNEL_OK);
+		streams[i] = call.fd;
+	}
+	for (unsigned i = 0; i < STREAMS; i++) {
+		ck_assert_int_eq(still_open(&keeper, i + 2), KERNEL_OK);
+		close(streams[i]);
+		ck_assert(eventually(still_open(&keeper, i + 2) == KERNEL_E_GONE));
+	}
+	close(holder);
+	stop(&keeper);
+}
+END_TEST
+
+/* Where a guard holds the lock is asked after, and there is no witness. */
+TEST(stream_that_is_said_to_be_guarded_has_no_witness)
+{
+	struct kernel_call before, after, call = { .op = KERNEL_STILL_OPEN, .stream = 1 };
+	struct keeper keeper;
+	int stream;
+
+	if (!need_streams(&keeper, &stream, 1))
+		return;
+	before = look(&keeper);
+	ck_assert_int_eq(keeper_do(&keeper, call), KERNEL_OK);
+	after = look(&keeper);
+	ck_assert_uint_eq(after.number, 0);
+	ck_assert_uint_eq(after.index, before.index);
+	close(stream);
+	ck_assert_int_eq(keeper_do(&keeper, call), KERNEL_E_GONE);
+	stop(&keeper);
+}
+END_TEST
+
+TEST(witness_of_a_keeper_that_died_goes_with_its_file)
+{
+	struct keeper keeper, next;
+	char event[64];
+	char *before = read_events();
+	int stream;
+
+	if (!need_streams(&keeper, &stream, 1)) {
+		free(before);
+		return;
+	}
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
+	keeper_kill(&keeper);
+	ck_assert(keeper_start(&next, unguarded));
+	ck_assert(find_new_event(before, event, sizeof(event)));
+	ck_assert_msg(strncmp(event, "userevd_", 8) == 0, "%s", event);
+	close(stream);
+	ck_assert(eventually(!find_new_event(before, event, sizeof(event))));
+	free(before);
+	stop(&next);
+}
+END_TEST
+
+SUITE("keeper strangers", name_of_a_removed_event_settles, name_of_a_foreign_event_is_refused_at_once,
+      index_behind_a_strangers_event_tells_of_it, indexes_of_ours_alone_are_nobody_elses,
+      event_registered_before_hanging_up_is_found, event_registered_after_hanging_up_is_counted,
+      stream_whose_lock_was_taken_away_is_still_open, stream_whose_byte_a_stranger_locks_is_gone,
+      locking_every_free_byte_denies_nobody_a_stream, stream_that_is_said_to_be_guarded_has_no_witness,
+      witness_of_a_keeper_that_died_goes_with_its_file)
