@@ -229,13 +229,13 @@ int on_page_adopt(struct user_events *user_events, struct kernel_call *call)
 	return page ? take_client_file(user_events, page, call) : KERNEL_E_NO_SUCH;
 }
 
-/* A data file, and its own lock is on it: or it would be taken for closed. */
+/* A data file, and its own lock is on it, or can be again: without one it would be taken for closed. */
 static bool is_stream(struct user_events *user_events, int fd, uint64_t lock)
 {
 	struct stat one, other;
 
 	return fstat(fd, &one) == 0 && fstat(user_events->data, &other) == 0 && is_same_file(&one, &other) &&
-	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_has_lock(user_events, lock);
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_keeps_lock(user_events, fd, lock);
 }
 
 int on_stream_adopt(struct user_events *user_events, struct kernel_call *call)

@@ -136,6 +136,13 @@ bool stream_has_lock(const struct user_events *user_events, uint64_t place)
 	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
+bool stream_keeps_lock(const struct user_events *user_events, int file, uint64_t place)
+{
+	if (stream_has_lock(user_events, place))
+		return true;
+	return !user_events->kernel.facts.guarded && set_lock(file, F_WRLCK, place, 1) == 0;
+}
+
 void stream_leave_witness(struct user_events *user_events, struct event_stream *stream)
 {
 	uint64_t number[2];

@@ -18,6 +18,9 @@ int stream_open(struct user_events *, uint64_t *ret_place, int *ret_fd);
 /* Whether any copy of the one whose lock is there is open anywhere; unguarded, a lock may be another's. */
 bool stream_has_lock(const struct user_events *, uint64_t place);
 
+/* The same of a file that is to have it there; unguarded, where its holder may have taken it away, it is locked again. */
+bool stream_keeps_lock(const struct user_events *, int file, uint64_t place);
+
 /* What will tell, in the place of the lock, whether it is open: before our copy of the file is closed. */
 void stream_leave_witness(struct user_events *, struct event_stream *);
 void stream_forget_witness(struct user_events *, struct event_stream *);
