@@ -34,30 +34,30 @@ LIST_HEAD(share_list, share);
 struct stream {
 	struct daemon *daemon;
 	struct tenant *tenant; /* whose page it needs */
-	uid_t uid;	       /* whose programs it is for */
 	struct quota_event account;
 	struct quota_charge charge; /* of the file, until the kernel has let it go */
+	uid_t uid;		    /* whose programs it is for */
 	uint32_t number;
 	uint64_t place;		      /* of its lock, for the next keeper */
 	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
 	bool made;		      /* the kernel has; before that nothing is known of it */
-	int failed;		      /* why there is none after all, for those who have built on it meanwhile */
 	bool shared;		      /* is in the tenant's list of those that serve all of a user's clients */
 	bool stranger;		      /* somebody has registered on it by himself, and that was said */
 	bool unwatched;		      /* it lingers, and nothing guards it */
+	bool closed;		      /* the kernel's part has no copy of its own any more */
+	int failed;		      /* why there is none after all, for those who have built on it meanwhile */
 	unsigned users;		      /* shares, and whoever is about to have one */
 	unsigned live;		      /* references with a lease */
+	bool kept;		      /* in the list of its level */
+	bool second_hand;	      /* it was kept, and who had it then may have a copy still */
+	bool lingers;		      /* see linger.c */
+	bool is_due;		      /* in the list of its tenant, to be looked at */
 	struct reference *references; /* table by grant */
 	LIST_ENTRY(stream) sharing;
-	TAILQ_ENTRY(stream) idle; /* while users == 0: it lingers, or it is: */
-	bool kept;		  /* in the list of its level */
-	bool second_hand;	  /* it was kept, and who had it then may have a copy still */
-	ev_timer w_idle;	  /* the end of that; or while it lingers the next look */
-	bool lingers;
-	bool is_due; /* in the list of its tenant */
+	TAILQ_ENTRY(stream) idle; /* while users == 0: it is kept, or lingers */
 	TAILQ_ENTRY(stream) due;
+	ev_timer w_idle;   /* the end of being kept; or the next look */
 	double look_after; /* the last look: seconds */
-	bool closed;	   /* the kernel's part has no copy of its own any more */
 	UT_hash_handle by_number;
 };
 

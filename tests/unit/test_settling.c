@@ -99,7 +99,7 @@ TEST(client_that_leaves_a_settling_name_leaves_nothing)
 	while (!TAILQ_EMPTY(&world->daemon->settling))
 		ev_run(world->daemon->loop, EVRUN_ONCE);
 	turn(world);
-	streams_look(world->daemon);
+	look_at_lingering(world);
 	turn(world);
 	expect_nothing_left(world);
 }
