@@ -120,13 +120,18 @@ static int write_all(int fd, const char *bytes, size_t size)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
+void last_policy_make_directory(const char *directory, uid_t user)
+{
+	if (mkdir(directory, 0700) == 0)
+		(void)!chown(directory, user, (gid_t)-1);
+}
+
 int last_policy_prepare(const char *directory, const struct policy_copy *copy)
 {
 	_cleanup_(fd_closep) int parent = -1, fd = -1;
 
 	if (is_kept(directory, copy))
 		return LAST_POLICY_SAME;
-	mkdir(directory, 0700);
 	parent = open_directory(directory);
 	if (parent < 0)
 		return parent;

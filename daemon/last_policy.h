@@ -14,6 +14,8 @@
  * sentence that says why it is not used.
  */
 int last_policy_read(const char *directory, uid_t user, struct policy **ret, time_t *ret_since, struct text *why);
+/* Where there is none, for the user that the daemon becomes. What that fails with is found out when it is written to. */
+void last_policy_make_directory(const char *directory, uid_t user);
 /* Writes what is to be kept next, and waits for the disk. 0; LAST_POLICY_SAME: that is kept already; or a negative errno. */
 enum { LAST_POLICY_SAME = 1 };
 int last_policy_prepare(const char *directory, const struct policy_copy *);

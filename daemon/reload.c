@@ -215,6 +215,8 @@ int reload_first(struct daemon *daemon)
 
 	if (!outcome)
 		return -ENOMEM;
+	if (daemon->options.state_directory)
+		last_policy_make_directory(daemon->options.state_directory, unprivileged_user(daemon));
 	read_files(daemon, outcome);
 	adopt(daemon, outcome);
 	r = outcome->r;

@@ -174,6 +174,16 @@ fi
 check 'the same as it was is used' start --state-directory="$state"
 check '… as it was' in_force 8
 stop
+if [ "$(id -u)" = 0 ]; then
+	# A daemon that does not stay root makes it for the user that it becomes.
+	policy "$good"
+	check 'a directory is made for the user that the daemon becomes' start --user=nobody --state-directory="$scratch/given"
+	check '… who keeps the policy there' [ "$(stat -c %U "$scratch/given" "$scratch/given/policy" | sort -u)" = nobody ]
+	policy "$wrong"
+	check '… which the next one goes on with' restart --user=nobody --state-directory="$scratch/given"
+	check '… as it was' in_force 5
+	stop
+fi
 policy "$good"
 : >"$scratch/plain"
 check 'a directory that is none is no obstacle' start --state-directory="$scratch/plain"
