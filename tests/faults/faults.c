@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -28,6 +29,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
@@ -42,14 +44,14 @@
 /* clang-format off */
 #define FUNCTIONS(_) \
 	_(accept4) _(access) _(bind) _(calloc) _(chdir) _(chmod) _(close_range) _(connect) _(dup2) _(dup3) \
-	_(epoll_create) _(epoll_create1) _(epoll_ctl) _(epoll_wait) _(eventfd) _(faccessat) _(fallocate) _(fchmod) \
-	_(fcntl) _(fdopen) _(fopen) _(fork) _(fsconfig) _(fsmount) _(fsopen) _(fstat) _(fstatat) _(fstatfs) \
+	_(epoll_create) _(epoll_create1) _(epoll_ctl) _(epoll_wait) _(eventfd) _(faccessat) _(fallocate) _(fchmod) _(fchown) \
+	_(fcntl) _(fdopendir) _(fdopen) _(flock) _(fopen) _(fork) _(fsconfig) _(fsmount) _(fsopen) _(fstat) _(fstatat) _(fstatfs) _(fstatvfs) \
 	_(ftruncate) _(getline) _(getpwnam) _(getrandom) _(getrlimit) _(getsockname) _(getsockopt) _(getxattr) \
-	_(ioctl) _(kill) _(listen) _(lseek) _(lstat) _(malloc) _(memfd_create) _(mkdir) _(mlock) _(mmap) _(mount) \
+	_(ioctl) _(kill) _(listen) _(linkat) _(lseek) _(lstat) _(malloc) _(memfd_create) _(mkdir) _(mkdirat) _(mlock) _(mmap) _(mount) \
 	_(mount_setattr) _(move_mount) _(mremap) _(open) _(open_tree) _(openat) _(opendir) _(pipe) _(pipe2) \
 	_(poll) _(posix_spawn) _(posix_spawn_file_actions_adddup2) _(posix_spawn_file_actions_addopen) \
-	_(posix_spawn_file_actions_init) _(posix_spawnp) _(prctl) _(pread) _(pthread_create) _(read) _(readdir) \
-	_(readlink) _(realloc) _(recv) _(recvmsg) _(rmdir) _(send) _(sendmsg) _(setgroups) _(setresgid) \
+	_(posix_spawn_file_actions_init) _(posix_spawnp) _(prctl) _(pread) _(pwrite) _(pthread_create) _(read) _(readdir) \
+	_(readlink) _(realpath) _(realloc) _(recv) _(recvmsg) _(rmdir) _(send) _(sendmsg) _(setgroups) _(setresgid) \
 	_(setresuid) _(setrlimit) _(setsid) _(setsockopt) _(shutdown) _(signalfd) _(socket) _(socketpair) _(stat) \
 	_(statfs) _(statx) _(syscall) _(timer_create) _(timer_settime) _(timerfd_create) _(timerfd_settime) \
 	_(unlink) _(unlinkat) _(unshare) _(waitpid) _(write) _(writev)
@@ -207,7 +209,10 @@ FAULTABLE(int, eventfd, (unsigned count, int flags), (count, flags), -1)
 FAULTABLE(int, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags), -1)
 FAULTABLE(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length), -1)
 FAULTABLE(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
+FAULTABLE(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), -1)
 FAULTABLE(FILE *, fdopen, (int fd, const char *mode), (fd, mode), NULL)
+FAULTABLE(DIR *, fdopendir, (int fd), (fd), NULL)
+FAULTABLE(int, flock, (int fd, int how), (fd, how), -1)
 FAULTABLE(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
 FAULTABLE(pid_t, fork, (void), (), -1)
 FAULTABLE(int, fsconfig, (int fd, unsigned command, const char *key, const void *value, int aux), (fd, command, key, value, aux), -1)
@@ -216,6 +221,7 @@ FAULTABLE(int, fsopen, (const char *name, unsigned flags), (name, flags), -1)
 FAULTABLE(int, fstat, (int fd, struct stat *ret), (fd, ret), -1)
 FAULTABLE(int, fstatat, (int at, const char *path, struct stat *ret, int flags), (at, path, ret, flags), -1)
 FAULTABLE(int, fstatfs, (int fd, struct statfs *ret), (fd, ret), -1)
+FAULTABLE(int, fstatvfs, (int fd, struct statvfs *ret), (fd, ret), -1)
 FAULTABLE(int, ftruncate, (int fd, off_t size), (fd, size), -1)
 FAULTABLE(ssize_t, getrandom, (void *buffer, size_t size, unsigned flags), (buffer, size, flags), -1)
 FAULTABLE(int, getrlimit, (__rlimit_resource_t which, struct rlimit *ret), (which, ret), -1)
@@ -223,11 +229,13 @@ FAULTABLE(int, getsockopt, (int fd, int level, int option, void *ret, socklen_t 
 FAULTABLE(int, getsockname, (int fd, struct sockaddr *ret, socklen_t *length), (fd, ret, length), -1)
 FAULTABLE(ssize_t, getxattr, (const char *path, const char *name, void *ret, size_t size), (path, name, ret, size), -1)
 FAULTABLE(int, kill, (pid_t pid, int number), (pid, number), -1)
+FAULTABLE(int, linkat, (int from, const char *path, int to, const char *name, int flags), (from, path, to, name, flags), -1)
 FAULTABLE(int, listen, (int fd, int backlog), (fd, backlog), -1)
 FAULTABLE(off_t, lseek, (int fd, off_t offset, int whence), (fd, offset, whence), -1)
 FAULTABLE(int, lstat, (const char *path, struct stat *ret), (path, ret), -1)
 FAULTABLE(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
 FAULTABLE(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
+FAULTABLE(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), -1)
 FAULTABLE(int, mlock, (const void *address, size_t size), (address, size), -1)
 FAULTABLE(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset), (at, size, protection, flags, fd, offset), MAP_FAILED)
 FAULTABLE(int, mount, (const char *from, const char *to, const char *type, unsigned long flags, const void *data), (from, to, type, flags, data), -1)
@@ -244,9 +252,11 @@ FAULTABLE(int, posix_spawn_file_actions_addopen, (posix_spawn_file_actions_t *ac
 FAULTABLE(int, posix_spawn_file_actions_init, (posix_spawn_file_actions_t *actions), (actions), errno)
 FAULTABLE(int, posix_spawnp, (pid_t *ret, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, char *const *argv, char *const *environment), (ret, path, actions, attributes, argv, environment), errno)
 FAULTABLE(ssize_t, pread, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset), -1)
+FAULTABLE(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t offset), (fd, buffer, size, offset), -1)
 FAULTABLE(int, pthread_create, (pthread_t *ret, const pthread_attr_t *attributes, void *(*run)(void *), void *data), (ret, attributes, run, data), errno)
 FAULTABLE(struct dirent *, readdir, (DIR *directory), (directory), NULL)
 FAULTABLE(ssize_t, readlink, (const char *path, char *buffer, size_t size), (path, buffer, size), -1)
+FAULTABLE(char *, realpath, (const char *path, char *ret), (path, ret), NULL)
 FAULTABLE(ssize_t, recv, (int fd, void *buffer, size_t size, int flags), (fd, buffer, size, flags), -1)
 FAULTABLE(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1)
 FAULTABLE(int, rmdir, (const char *path), (path), -1)
