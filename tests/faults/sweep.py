@@ -79,7 +79,7 @@ ERRORS = {
 ANY = ("ENOMEM", "EPERM")
 MEMORY = ("malloc", "calloc", "realloc")
 # What passes by itself, so that it is no fault of the program's if it waits for that.
-ONCE_ONLY = ("EINTR", "EAGAIN", "EBUSY", "ECONNABORTED")
+ONCE_ONLY = ("EINTR", "EAGAIN", "EBUSY", "ECONNABORTED", "ETOOMANYREFS")
 # More calls than this while nobody asks for anything, and it spins.
 CALLS_AT_REST = 400
 TRIES = 3

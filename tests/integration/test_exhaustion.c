@@ -200,7 +200,7 @@ static unsigned ask_until_nobody_listens(int socket, const char *const *descript
 	return asked;
 }
 
-static bool is_cut_off(int socket)
+static bool is_disconnected(int socket)
 {
 	struct pollfd connection = { .fd = socket };
 
@@ -224,7 +224,7 @@ TEST(thousands_who_never_read_are_cut_off)
 		asked += ask_until_nobody_listens(sockets[i], nonsense, ARRAY_SIZE(nonsense));
 	}
 	for (unsigned i = 0; i < n; i++)
-		ck_assert_msg(eventually(is_cut_off(sockets[i])), "connection %u of %u is not cut off", i, n);
+		ck_assert_msg(eventually(is_disconnected(sockets[i])), "connection %u of %u is not disconnected", i, n);
 	/* Their pages are in flight still. */
 	ck_assert_uint_eq(status_number(&scene.fixture, "connections"), n + 1);
 	close_many(sockets, n);

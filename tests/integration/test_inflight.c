@@ -120,7 +120,7 @@ TEST(shut_down_connection_counts_until_files_are_read)
 END_TEST
 
 /* The nonsense is read when the files are; so it takes a page, after which more is read. */
-TEST(cut_off_connection_counts_until_it_is_closed)
+TEST(rejected_connection_counts_until_it_is_closed)
 {
 	struct fixture fixture;
 	int socket;
@@ -202,6 +202,6 @@ TEST(next_daemon_counts_what_is_unread)
 END_TEST
 
 SUITE("inflight", request_behind_unread_files_waits, request_behind_an_unread_page_is_answered,
-      shut_down_connection_counts_until_files_are_read, cut_off_connection_counts_until_it_is_closed,
+      shut_down_connection_counts_until_files_are_read, rejected_connection_counts_until_it_is_closed,
       closed_connection_leaves_nothing_in_flight, ended_connection_keeps_its_place_among_the_maximum,
       next_daemon_counts_what_is_unread)

@@ -281,7 +281,7 @@ static void expect_to_keep(const char *const *options, uint64_t capabilities)
 	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
 }
 
-TEST(keeper_has_the_capability_to_send_and_one_to_persist)
+TEST(keeper_may_send_always_and_persist_if_allowed)
 {
 	enum { SYS_RESOURCE = 24, PERFMON = 38 };
 	const uint64_t to_send = UINT64_C(1) << SYS_RESOURCE;
@@ -628,7 +628,7 @@ END_TEST
 SUITE("keeper", the_sample_is_a_good_one, a_message_cut_short_is_refused_in_words,
       what_a_message_says_of_itself_has_to_be_true, more_than_a_packet_may_ask_for_is_refused_as_a_whole,
       as_many_calls_as_fit_are_answered, what_cannot_be_done_is_answered_and_the_rest_goes_on,
-      keeper_has_the_capability_to_send_and_one_to_persist, enablers_live_in_processes_of_at_most_a_thousand_or_so,
+      keeper_may_send_always_and_persist_if_allowed, enablers_live_in_processes_of_at_most_a_thousand_or_so,
       packets_are_answered_in_order_however_many_are_under_way,
       what_enablers_were_asked_before_they_died_is_done_by_others,
       what_enablers_had_half_done_when_they_died_is_finished_by_others,
