@@ -21,9 +21,11 @@
  * on comes along: it was the last keeper's to choose. The daemon is not believed: what it gives has to look like what it is.
  */
 
+/* Each look costs the kernel a walk along all locks of the data file, and clients' calls wait meanwhile. */
 enum {
-	LOOK_SECONDS = 1,
-	LOOK_AT_ONCE = 200, /* each costs the kernel a walk along all locks of the data file */
+	LOOK_AT_ONCE = 10,
+	LOOK_INTERVAL = 1000,	  /* ms, between looks at the same stream, while there are no more than 200 */
+	LOOK_INTERVAL_LEAST = 50, /* ms, between two rounds */
 };
 
 int inheritance_init(struct user_events *user_events)
@@ -85,10 +87,19 @@ int on_stream_fetch(struct user_events *user_events, struct kernel_call *call)
 
 static void set_timer(struct user_events *user_events)
 {
-	const time_t every = TAILQ_EMPTY(&user_events->disowned) ? 0 : LOOK_SECONDS;
+	const struct event_stream *stream;
+	struct timespec every = { 0 };
+	long rounds = 1, n = 0;
 
-	timerfd_settime(user_events->disowned_timer, 0,
-			&(struct itimerspec){ .it_interval.tv_sec = every, .it_value.tv_sec = every }, NULL);
+	/* As many rounds in a second as it takes for all. */
+	TAILQ_FOREACH(stream, &user_events->disowned, in_disowned)
+		if (++n > rounds * LOOK_AT_ONCE && ++rounds == LOOK_INTERVAL / LOOK_INTERVAL_LEAST)
+			break;
+	if (n > 0)
+		every = (struct timespec){ .tv_sec = rounds == 1,
+					   .tv_nsec = rounds == 1 ? 0 : LOOK_INTERVAL / rounds * 1000000 };
+	timerfd_settime(user_events->disowned_timer, 0, &(struct itimerspec){ .it_interval = every, .it_value = every },
+			NULL);
 }
 
 bool inheritance_is_due(struct user_events *user_events)
