@@ -260,6 +260,9 @@ static int open_embedded(struct daemon *daemon)
 		sweep_others(daemon, keepers_pages, 0);
 	limits.pages = *daemon->pages ? daemon->pages : NULL;
 	r = embedded_new(&limits, &daemon->kernel);
+	if (r == 0 && *daemon->kernel->facts.note)
+		log_warning("%s; should this daemon be killed, programs whose events are off don't find the next one",
+			    daemon->kernel->facts.note);
 	if (r < 0)
 		log_error("can't start the embedded backend: %s", strerror(-r));
 	return r;

@@ -2,6 +2,7 @@
 
 #include "kernel/embedded.h"
 
+#include <stdio.h>
 #include <sys/epoll.h>
 
 #include "kernel/message.h"
@@ -250,17 +251,28 @@ static const struct kernel_ops embedded_ops = {
 };
 
 /* Where the mount can't be had, what can't be written is each program's own opening alone: see SECURITY.md. */
-static int open_pages(struct embedded *embedded, const struct kernel_limits *limits)
+static int open_directory(struct embedded *embedded, const struct kernel_limits *limits)
 {
-	if (limits->pages) {
-		embedded->directory = page_directory_open(limits->pages, limits->pages_owner);
-		if (embedded->directory < 0)
-			return embedded->directory;
-		embedded->read_only = page_directory_clone(limits->pages);
-	}
+	embedded->directory = page_directory_open(limits->pages, limits->pages_owner);
+	if (embedded->directory < 0)
+		return embedded->directory;
+	embedded->read_only = page_directory_clone(limits->pages);
 	return page_files_init(&embedded->files, embedded->directory,
 			       embedded->read_only >= 0 ? embedded->read_only : embedded->directory,
 			       embedded->kernel.fd);
+}
+
+/* What can't be had is done without: then pages end with this process. */
+static void open_pages(struct embedded *embedded, const struct kernel_limits *limits)
+{
+	int r = limits->pages ? open_directory(embedded, limits) : 0;
+
+	if (r == 0)
+		return;
+	snprintf(embedded->kernel.facts.note, sizeof(embedded->kernel.facts.note),
+		 "can't use the directory for status pages: %s", strerror(-r));
+	page_files_deinit(&embedded->files);
+	embedded->files = PAGE_FILES_NONE;
 }
 
 static struct kernel_facts facts_of(const struct kernel_limits *limits)
@@ -296,11 +308,12 @@ int embedded_new(const struct kernel_limits *limits, struct kernel **ret)
 	if (r < 0)
 		return r;
 	embedded->kernel.fd = epoll_create1(EPOLL_CLOEXEC);
-	r = embedded->kernel.fd < 0 ? -errno : open_pages(embedded, limits);
-	if (r < 0) {
+	if (embedded->kernel.fd < 0) {
+		r = -errno;
 		embedded_free(&steal_pointer(embedded)->kernel);
 		return r;
 	}
+	open_pages(embedded, limits);
 	*ret = &steal_pointer(embedded)->kernel;
 	return 0;
 }
