@@ -32,7 +32,7 @@ TEST(a_file_beyond_the_maximum_is_refused_with_the_key)
 
 	world_adopt(world, "[Daemon]\nDefaultMaxFiles=1\n");
 	get(&first, "event u32 x");
-	expect_refusal(&second, "event u32 x", "this tenant holds 1 of 1 data files (DefaultMaxFiles= in [Daemon])");
+	expect_refusal(&second, "event u32 x", "this tenant holds 1 of 1 data files (DefaultMaxFiles=1 of [Daemon])");
 	expect_refusal(&second, "other u32 x", "close some, or ask the admin for a larger maximum");
 	ck_assert_uint_eq(count_fake_streams(), 1);
 	/* Nothing was charged for what was refused. */
@@ -54,7 +54,7 @@ TEST(a_maximum_further_up_names_its_section)
 
 	world_adopt(world, "[/]\nMaxFiles=1\n");
 	get(&first, "event u32 x");
-	expect_refusal(&second, "event u32 x", "all in the cgroup / hold 1 of 1 data files (MaxFiles= in [/])");
+	expect_refusal(&second, "event u32 x", "all in the cgroup / hold 1 of 1 data files (MaxFiles=1 of [/])");
 }
 END_TEST
 
