@@ -101,8 +101,7 @@ static void forget(struct user_events *user_events, struct unwanted *unwanted)
 /* Witnesses of a keeper that has ended: each goes when its file does. (Where another keeper lives it asks for its own, too.) */
 static void find_witnesses(struct user_events *user_events)
 {
-	_cleanup_(freep) char *line = NULL;
-	size_t size = 0;
+	char line[WIRE_DESCRIPTION_MAX];
 	int copy = user_events->list < 0 ? -1 : fcntl(user_events->list, F_DUPFD_CLOEXEC, 0);
 	FILE *list = copy < 0 ? NULL : fdopen(copy, "r");
 
@@ -111,7 +110,7 @@ static void find_witnesses(struct user_events *user_events)
 		return;
 	}
 	rewind(list);
-	while (getline(&line, &size, list) > 0) {
+	while (fgets(line, sizeof(line), list)) {
 		char name[WITNESS_SIZE], digits[WITNESS_DIGITS + 1];
 
 		if (sscanf(line, "%*u:" WITNESS_PREFIX "%32[0-9a-f]", digits) != 1 || strlen(digits) != WITNESS_DIGITS)

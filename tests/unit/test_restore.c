@@ -370,6 +370,7 @@ TEST(client_that_may_be_root_may_be_it_after_a_restart)
 	WELCOMED(other, world, 2);
 	unsigned n = 0;
 
+	ck_assert(!other.client->may_be_root);
 	one.client->may_be_root = true;
 	enter_client(one.client);
 	world_restart(world);
