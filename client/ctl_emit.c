@@ -152,13 +152,14 @@ static int emit(struct emission *emission, int (*write_records)(struct emission 
 
 static int open_and_emit(struct emission *emission, bool from_stdin)
 {
+	const char *debug = getenv("USEREV_DEBUG");
 	int r;
 
 	r = build(emission, from_stdin);
 	if (r != EXIT_DONE)
 		return r;
 	/* What is refused is explained here. */
-	if (getenv("USEREV_DEBUG") && streq(getenv("USEREV_DEBUG"), "refused"))
+	if (debug && streq(debug, "refused"))
 		unsetenv("USEREV_DEBUG");
 	setenv("USEREV_WAIT", WAIT_MS, 0);
 	emission->userev = userev_open(emission->ctl->socket, 0);

@@ -78,7 +78,6 @@ struct table {
 	size_t n_cells;
 	size_t capacity;
 	bool failed; /* no memory */
-	bool titled; /* in a pipe, too */
 };
 
 struct table table_make(const struct column *, size_t n);

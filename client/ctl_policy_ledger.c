@@ -83,8 +83,9 @@ int ledger_print(struct ledger *ledger, const struct output *output)
 	struct cursor row;
 	int r;
 
-	/* A table that is the second one would be numbers without a meaning. */
-	table.titled = true;
+	/* Behind another table numbers without titles mean nothing in a pipe. */
+	for (size_t i = 0; !output->terminal && i < ARRAY_SIZE(columns); i++)
+		table_put(&table, STYLE_PLAIN, columns[i].title);
 	print_pool(output, ledger);
 	while ((r = control_next_row(ledger->control, &row)) > 0) {
 		struct row_field level;

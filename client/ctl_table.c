@@ -81,8 +81,6 @@ void table_put_number(struct table *table, enum style style, uint64_t number)
 
 static void print_plain(const struct table *table, const struct output *output)
 {
-	for (size_t i = 0; table->titled && i < table->n_columns; i++)
-		fprintf(output->file, "%s%c", table->columns[i].title, i + 1 == table->n_columns ? '\n' : '\t');
 	for (size_t i = 0; i < table->n_cells; i++) {
 		output_styled(output, table->cells[i].style, "%s", table->cells[i].text);
 		putc((i + 1) % table->n_columns == 0 ? '\n' : '\t', output->file);

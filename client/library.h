@@ -157,9 +157,9 @@ struct userev {
 	unsigned n_resting;
 
 	unsigned failures;		      /* since all went well: the next attempt waits longer */
-	int64_t not_before;		      /* when that is */
-	int error;			      /* the last one's, as a negative errno */
+	int error;			      /* the last attempt's, as a negative errno */
 	const char *tried;		      /* the socket that it was of */
+	int64_t not_before;		      /* the time of the next one */
 	char sentence[WIRE_SENTENCE_MAX + 1]; /* what the daemon said of it; or "" */
 	_Atomic uint32_t look_at; /* milliseconds: not before that does a test of an event bother with all this */
 
