@@ -77,7 +77,7 @@ int ledger_print(struct ledger *ledger, const struct output *output)
 	static const struct column columns[] = {
 		{ "LEVEL", COLUMN_PATH },      { "HOLDS", COLUMN_NUMBER },   { "MAX", COLUMN_NUMBER },
 		{ "PAYS FOR", COLUMN_NUMBER }, { "SHARING", COLUMN_NUMBER }, { "FILES", COLUMN_NUMBER },
-		{ "MAX", COLUMN_NUMBER },      { "LEASES", COLUMN_NUMBER },  { "MAX", COLUMN_NUMBER },
+		{ "FILE MAX", COLUMN_NUMBER }, { "LEASES", COLUMN_NUMBER },  { "LEASE MAX", COLUMN_NUMBER },
 	};
 	_cleanup_(table_deinit) struct table table = table_make(columns, ARRAY_SIZE(columns));
 	struct cursor row;

@@ -310,29 +310,32 @@ def lies():
 
 
 def is_page_of_others(kind):
-    """Whether a program that is no root's takes such a page from a daemon that isn't, either."""
-    child = os.fork()
-    if child == 0:
-        try:
-            if os.getuid() == 0:
-                os.setresuid(65534, 65534, 65534)
-            with scratch_directory() as directory:
+    """Whether a program that is no root's takes such a page from a daemon that isn't, either; 2 where it came to a bad end."""
+    with scratch_directory() as directory:
+        if os.getuid() == 0:
+            os.chown(directory, 65534, 65534)
+        child = os.fork()
+        if child == 0:
+            try:
+                if os.getuid() == 0:
+                    tempfile.tempdir = directory
+                    os.setresuid(65534, 65534, 65534)
                 liar = Liar(directory, GOOD[0], [kind], *GOOD[2:])
                 client = userev.Userev(liar.path, deadline=LONG)
                 status = int(client.event("true u32 n").enabled)
                 client.close()
                 liar.end()
-        except BaseException:
-            traceback.print_exc()
-            status = 2
-        os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+            except BaseException:
+                traceback.print_exc()
+                status = 2
+            os._exit(status)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def check_pages_of_others():
     for kind, wanted in {"page": True, "own": True, "loose": False, "disk": False}.items():
         check(f"a page of kind '{kind}' is {'taken' if wanted else 'refused'} from another user's daemon",
-              differs(is_page_of_others(kind), wanted))
+              differs(is_page_of_others(kind), int(wanted)))
 
 
 def check_liars():

@@ -313,7 +313,7 @@ check '… or 128 and the signal' exits 143 run_killed
 check 'run of what is not there is exit status 127' exits 127 "$ctl" run -- /nonexistent/program
 check 'run that is ended ends its program' exits 143 run_terminated
 # titles
-check "policy explain's second table has titles in a pipe" says $'^LEVEL\tHOLDS\tMAX\tPAYS FOR\tSHARING$' "$ctl" policy explain / 'told u32 n'
+check "policy explain's second table has titles in a pipe" says $'^LEVEL\tHOLDS\tMAX\tPAYS FOR\tSHARING\tFILES\tFILE MAX\tLEASES\tLEASE MAX$' "$ctl" policy explain / 'told u32 n'
 no_title_twice()
 {
 	"$ctl" --width=200 tenants | head -1 | grep -oE '[A-Z]+( [A-Z]+)*' | sort | uniq -d | grep . && return 1
