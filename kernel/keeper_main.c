@@ -44,7 +44,7 @@ enum { HOLD_SECONDS = 60 };
 struct keeper_options {
 	const char *backend; /* "auto", or the one that it has to be */
 	enum guard guard;
-	const char *pages; /* the directory for them; NULL: none */
+	const char *pages; /* the directory for them; "": none */
 	bool prepare;	   /* and nothing else */
 	unsigned hold;	   /* seconds */
 	struct kernel_limits limits;
@@ -351,9 +351,11 @@ static void guard_mount(const struct keeper_options *options, const char *guard,
 static int open_pages(const struct keeper_options *options, enum wire_backend backend, const char *tracefs,
 		      struct mounts *ret, struct text *why)
 {
+	const char *directory = *options->pages ? options->pages : NULL;
+
 	if (backend == BACKEND_STATUS_PAGE)
-		return mounts_open_status(tracefs, options->pages, ret, why);
-	return mounts_open_pages(options->pages, ret, why);
+		return mounts_open_status(tracefs, directory, ret, why);
+	return mounts_open_pages(directory, ret, why);
 }
 
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
@@ -547,7 +549,7 @@ static int serve_all(const struct keeper_options *options, int listener, struct 
 
 int main(int argc, char **argv)
 {
-	struct keeper_options options = { .backend = "auto", .guard = GUARD_PREFER, .hold = HOLD_SECONDS };
+	struct keeper_options options = { .backend = "auto", .pages = "", .guard = GUARD_PREFER, .hold = HOLD_SECONDS };
 	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
 	int listener, r;
 
@@ -557,11 +559,11 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (options.prepare) {
-		options.pages = options.pages ? options.pages : KEEPER_PAGES;
+		options.pages = *options.pages ? options.pages : KEEPER_PAGES;
 		return prepare_for_another(&options);
 	}
 	r = handover_take(&listener, &preparation);
-	if (r == 0 && !options.pages)
+	if (r == 0 && !*options.pages)
 		options.pages = KEEPER_PAGES;
 	if (r == 0)
 		return serve_all(&options, listener, &preparation);
