@@ -329,7 +329,7 @@ fuzz-coverage: test-dependencies
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz-coverage CFLAGS='-O1 -g $(COVERS)' LDFLAGS='$(COVERS)' $(FUZZERS:%=$(B)/fuzz-coverage/fuzz_%)
 	$(Q)tests/fuzz/coverage.sh $(B)/fuzz-coverage
 
-$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(call objects,daemon,cgroup ledger $(POLICY)) $(call objects,kernel,message probe) $(B)/client/tracer_tracefs_text.o \
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(call objects,daemon,cgroup ledger ledger_rewrite $(POLICY)) $(call objects,kernel,message probe) $(B)/client/tracer_tracefs_text.o \
 		$(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@

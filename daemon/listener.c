@@ -11,6 +11,7 @@
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/peer.h"
+#include "daemon/rules.h"
 #include "daemon/tenant.h"
 #include "protocol/disposal.h"
 #include "protocol/transport.h"
@@ -122,7 +123,7 @@ static int welcome(struct listener *listener, int fd)
 
 	if (listener->socket == SOCKET_METRICS)
 		return metrics_socket_welcome(&daemon->metrics, fd);
-	r = listener->socket == SOCKET_CLIENTS ? peer_identify(fd, &daemon->cgroups, &peer)
+	r = listener->socket == SOCKET_CLIENTS ? peer_identify(fd, &daemon->cgroups, rules_ask_for_root(daemon), &peer)
 					       : peer_identify_admin(fd, &peer);
 	if (r == PEER_E_GONE) {
 		disposal_close(fd);

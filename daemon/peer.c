@@ -175,7 +175,7 @@ int peer_identify_admin(int socket, struct peer *ret)
 	return r;
 }
 
-int peer_identify(int socket, const struct cgroups *cgroups, struct peer *ret)
+int peer_identify(int socket, const struct cgroups *cgroups, bool ask_for_root, struct peer *ret)
 {
 	_cleanup_(fd_closep) int pidfd = -1;
 	struct peer peer = { 0 };
@@ -197,7 +197,7 @@ int peer_identify(int socket, const struct cgroups *cgroups, struct peer *ret)
 	if (r != 0)
 		return r;
 	peer_comm(peer.pid, peer.comm, sizeof(peer.comm));
-	peer.may_be_root = may_be_root(peer.pid);
+	peer.may_be_root = !ask_for_root || may_be_root(peer.pid);
 	if (has_ended(pidfd))
 		return PEER_E_GONE;
 	*ret = peer;

@@ -9,9 +9,9 @@
 #include "daemon/cgroup.h"
 
 struct peer {
-	pid_t pid;	  /* of whoever connected; for people to read, never to decide by */
-	uid_t uid;	  /* effective, when it connected */
-	bool may_be_root; /* its user namespace has the uid 0 of ours: as root, in its children, or by a set-user-ID program */
+	pid_t pid; /* of whoever connected; for people to read, never to decide by */
+	uid_t uid; /* effective, when it connected */
+	bool may_be_root; /* its user namespace has the uid 0 of ours: as root, in its children, or by a set-user-ID program; or nobody asked */
 	char comm[16];
 	char cgroup[PATH_MAX];
 };
@@ -24,8 +24,9 @@ enum {
 
 /*
  * 0, one of the above, or a negative errno (-EMFILE, -ENFILE, -ENOMEM: try again later). `ret` is untouched unless 0.
+ * `ask_for_root`: whether it matters that it may be root, which costs a file of /proc.
  */
-int peer_identify(int socket, const struct cgroups *, struct peer *ret);
+int peer_identify(int socket, const struct cgroups *, bool ask_for_root, struct peer *ret);
 /*
  * Who may open the admins' socket needs no tenant, and is served although it can't be seen: it may have come to ask why
  * nobody else is. 0, or a negative errno.

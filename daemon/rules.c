@@ -370,6 +370,12 @@ static bool is_root(const struct client *client)
 	return client->uid == 0 || client->real_uid == 0;
 }
 
+/* Should the guard go while it is connected, it counts as one that may. */
+bool rules_ask_for_root(const struct daemon *daemon)
+{
+	return !daemon->guarded && daemon->kernel->facts.backend != BACKEND_EMBEDDED;
+}
+
 const char *rules_distrust(const struct client *client)
 {
 	if (trusts_root(client->tenant))

@@ -37,6 +37,8 @@ struct string_item rules_put_prefix(const struct policy_rules *, const struct st
 bool rules_share_streams(const struct tenant *);
 /* Why the client may not have data files, as things are: uid 0 of this machine, in a container, where nothing guards them. Or NULL. */
 const char *rules_distrust(const struct client *);
+/* Whether it matters which of the peers that connect now may be root of this machine. */
+bool rules_ask_for_root(const struct daemon *);
 /* Seconds for which what nobody has any more is kept. */
 uint32_t rules_keep_for(const struct tenant *);
 /* The flags of REGISTER that the tenant may use. */

@@ -27,10 +27,29 @@ fi
 TMPDIR=$(mktemp -d /tmp/userevd-XXXXXX)
 export TMPDIR COLOR
 chmod 755 "$TMPDIR"
+# Directories of status pages in /dev/shm: a daemon that a test has killed leaves its own there for a successor.
+page_directories()
+{
+	find /dev/shm -maxdepth 1 -type d -name 'userevd-*' 2>/dev/null | sort
+}
+before=$(page_directories)
+# The new ones, unless a process still has a lock on a page, whose name has its inode's number.
+remove_page_directories()
+{
+	local directory page
+	comm -13 <(echo "$before") <(page_directories) | while read -r directory; do
+		for page in "$directory"/page-*; do
+			! grep -q ":${page##*-} " /proc/locks || continue 2
+		done
+		rm -rf "$directory"
+	done
+}
 end()
 {
 	[ -z "${program[*]}${processes[*]}" ] || { kill "${program[@]}" "${processes[@]}"; wait; } 2>/dev/null
 	rm -rf "$TMPDIR"
+	# Once, when all that runs beside has ended, too.
+	[ -n "${SUMS-}" ] || remove_page_directories
 }
 trap end EXIT
 trap 'exit 130' INT TERM
