@@ -166,14 +166,13 @@ static void look_at_streams(struct user_events *user_events, const char *place, 
 
 	if ((first >= user_events->places.first && first < user_events->places.end) || first > INT64_MAX - RANGE_SIZE)
 		return;
-	if (is_any_open(user_events, first)) {
-		*(bool *)data = true;
-		return;
-	}
-	remove_mark(user_events->left_behind.directory, streams_prefix, place);
-	/* It may have been interrupted when it did what we do. */
+	/* A keeper that was killed while it did this: what it switched on is for this keeper to switch on, or is over. */
 	instance_path(place, path);
 	unlinkat(user_events->mounts.tracefs, path, AT_REMOVEDIR);
+	if (is_any_open(user_events, first))
+		*(bool *)data = true;
+	else
+		remove_mark(user_events->left_behind.directory, streams_prefix, place);
 }
 
 static bool is_predecessors_open(struct user_events *user_events)

@@ -122,7 +122,7 @@ class Client:
         body, files = self.ask(packets.HELLO, packets.WELCOME, struct.pack("<QQ", FEATURES, 0))
         if body:
             welcome = packets.decode_welcome(body)
-            self.page = map_page(files[0], welcome.page_bytes)
+            self.page = map_page(files[0], welcome.page_bytes, self.socket)
         return body is not None
 
     def register(self, *descriptions):

@@ -4,6 +4,7 @@
 # What every client does, whatever its language: see tests/conformance/README. Runs where the tests run, on the embedded backend, and
 # in guests on the kernel's.
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from running import BUILD, CTL, Lines, running, unprivileged  # noqa: E402
+from running import BUILD, CTL, Lines, running, scratch_directory, unprivileged  # noqa: E402
 from checks import TREE, check, eventually, sum_up  # noqa: E402
 
 SUITE = os.path.join(TREE, "tests/conformance")
@@ -184,8 +185,17 @@ def copy_files(directory):
     shutil.copytree(TREE + "/client/python/userev", directory + "/userev", ignore=shutil.ignore_patterns("__pycache__"))
 
 
+@contextlib.contextmanager
+def policies():
+    """Options of a daemon that answers alike whether or not its kernel has events of many formats."""
+    with scratch_directory() as directory:
+        with open(directory + "/one-format.conf", "w", encoding="utf-8") as file:
+            file.write("[/]\nAllowMultiFormat=no\n")
+        yield "--policy=" + directory
+
+
 def run_driver(language, command, cases):
-    with running() as daemon:
+    with policies() as option, running(option) as daemon:
         copy_files(daemon.directory)
         run = Run(daemon, command, daemon.directory)
         for case in cases:

@@ -134,7 +134,7 @@ killed_by_seccomp()
 # Without waiting for it: that takes a D-Bus, which a small machine does not have.
 start_impostor()
 {
-	systemd-run --quiet --unit=bad "$(command -v userevctl)" emit 'shop_request u8 other' other=1
+	systemd-run --quiet --unit=bad "$(command -v userevctl)" emit 'shop_request long other' other=1
 }
 
 reload_with()
@@ -233,7 +233,7 @@ check 'its records come' says 'shop_request.*status=200.*path="/' timeout 120 us
 check 'another service is another tenant' start_client bank
 check '… of which there are two now' within 120 is_a_tenant bank
 check 'systemctl status says how many' within 120 says '^2 tenants, [1-9][0-9]* of [0-9]+ events$' systemctl show --property=StatusText --value userevd
-check 'a third wants the same event with other fields' start_impostor
+check 'a third wants an event that no kernel takes' start_impostor
 check 'its refusal is in the journal, with its fields' within 120 refusal_has_its_fields
 check 'its status is clean' says 'Active: active \(running\)' systemctl status --no-pager userevd
 check 'the doctor finds nothing' userevctl doctor
@@ -298,6 +298,7 @@ check 'all is stopped' systemctl stop "${sockets[@]}" userevd userevd-keeper
 check 'the doctor says which command starts it' says "sockets are stopped: 'systemctl start userevd.socket" userevctl doctor
 check 'no socket is left behind' says_nothing find /run/userevd.sock /run/userevd /run/userevd-keeper -type s
 check 'the clients live on' systemctl is-active shop bank
+check 'they end: they would find the next daemon' systemctl stop shop bank
 check 'it is uninstalled' uninstall_it
 check '… wholly' says_nothing find /usr/lib/{systemd,sysusers.d,tmpfiles.d,userevd} /usr/bin /usr/sbin /etc/systemd \
 	! -type d -name '*userev*'
