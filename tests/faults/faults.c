@@ -43,15 +43,15 @@
 /* What may fail. */
 /* clang-format off */
 #define FUNCTIONS(_) \
-	_(accept4) _(access) _(bind) _(calloc) _(chdir) _(chmod) _(close_range) _(connect) _(dup2) _(dup3) \
+	_(accept4) _(access) _(bind) _(calloc) _(chdir) _(chmod) _(chown) _(close_range) _(connect) _(dup2) _(dup3) \
 	_(epoll_create) _(epoll_create1) _(epoll_ctl) _(epoll_wait) _(eventfd) _(faccessat) _(fallocate) _(fchmod) _(fchown) \
 	_(fcntl) _(fdopendir) _(fdopen) _(flock) _(fopen) _(fork) _(fsconfig) _(fsmount) _(fsopen) _(fstat) _(fstatat) _(fstatfs) _(fstatvfs) \
-	_(ftruncate) _(getline) _(getpwnam) _(getrandom) _(getrlimit) _(getsockname) _(getsockopt) _(getxattr) \
+	_(fsync) _(ftruncate) _(getline) _(getpwnam) _(getrandom) _(getrlimit) _(getsockname) _(getsockopt) _(getxattr) \
 	_(ioctl) _(kill) _(listen) _(linkat) _(lseek) _(lstat) _(malloc) _(memfd_create) _(mkdir) _(mkdirat) _(mlock) _(mmap) _(mount) \
 	_(mount_setattr) _(move_mount) _(mremap) _(open) _(open_tree) _(openat) _(opendir) _(pipe) _(pipe2) \
 	_(poll) _(posix_spawn) _(posix_spawn_file_actions_adddup2) _(posix_spawn_file_actions_addopen) \
 	_(posix_spawn_file_actions_init) _(posix_spawnp) _(prctl) _(pread) _(pwrite) _(pthread_create) _(read) _(readdir) \
-	_(readlink) _(realpath) _(realloc) _(recv) _(recvmsg) _(rmdir) _(send) _(sendmsg) _(setgroups) _(setresgid) \
+	_(readlink) _(realpath) _(realloc) _(recv) _(recvmsg) _(renameat) _(rmdir) _(send) _(sendmsg) _(setgroups) _(setresgid) \
 	_(setresuid) _(setrlimit) _(setsid) _(setsockopt) _(shutdown) _(signalfd) _(socket) _(socketpair) _(stat) \
 	_(statfs) _(statx) _(syscall) _(timer_create) _(timer_settime) _(timerfd_create) _(timerfd_settime) \
 	_(unlink) _(unlinkat) _(unshare) _(waitpid) _(write) _(writev)
@@ -198,6 +198,7 @@ FAULTABLE(int, access, (const char *path, int mode), (path, mode), -1)
 FAULTABLE(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1)
 FAULTABLE(int, chdir, (const char *path), (path), -1)
 FAULTABLE(int, chmod, (const char *path, mode_t mode), (path, mode), -1)
+FAULTABLE(int, chown, (const char *path, uid_t user, gid_t group), (path, user, group), -1)
 FAULTABLE(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), -1)
 FAULTABLE(int, connect, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1)
 FAULTABLE(int, dup2, (int from, int to), (from, to), -1)
@@ -222,6 +223,7 @@ FAULTABLE(int, fstat, (int fd, struct stat *ret), (fd, ret), -1)
 FAULTABLE(int, fstatat, (int at, const char *path, struct stat *ret, int flags), (at, path, ret, flags), -1)
 FAULTABLE(int, fstatfs, (int fd, struct statfs *ret), (fd, ret), -1)
 FAULTABLE(int, fstatvfs, (int fd, struct statvfs *ret), (fd, ret), -1)
+FAULTABLE(int, fsync, (int fd), (fd), -1)
 FAULTABLE(int, ftruncate, (int fd, off_t size), (fd, size), -1)
 FAULTABLE(ssize_t, getrandom, (void *buffer, size_t size, unsigned flags), (buffer, size, flags), -1)
 FAULTABLE(int, getrlimit, (__rlimit_resource_t which, struct rlimit *ret), (which, ret), -1)
@@ -259,6 +261,7 @@ FAULTABLE(ssize_t, readlink, (const char *path, char *buffer, size_t size), (pat
 FAULTABLE(char *, realpath, (const char *path, char *ret), (path, ret), NULL)
 FAULTABLE(ssize_t, recv, (int fd, void *buffer, size_t size, int flags), (fd, buffer, size, flags), -1)
 FAULTABLE(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1)
+FAULTABLE(int, renameat, (int from, const char *path, int to, const char *name), (from, path, to, name), -1)
 FAULTABLE(int, rmdir, (const char *path), (path), -1)
 FAULTABLE(ssize_t, send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), -1)
 FAULTABLE(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1)
@@ -295,6 +298,7 @@ PUBLIC ssize_t __getdelim(char **line, size_t *size, int end, FILE *file)
 
 PUBLIC int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
 PUBLIC int fstat64(int fd, struct stat64 *ret) __attribute__((alias("fstat")));
+PUBLIC int fstatvfs64(int fd, struct statvfs64 *ret) __attribute__((alias("fstatvfs")));
 PUBLIC int fstatfs64(int fd, struct statfs64 *ret) __attribute__((alias("fstatfs")));
 PUBLIC void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
 	__attribute__((alias("mmap")));

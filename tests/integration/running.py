@@ -105,10 +105,13 @@ class Daemon:
         for parent in processes:
             for child in children_of(parent):
                 if not child.name.startswith("userevd-janitor"):
-                    os.kill(child.pid, signal.SIGSTOP)
-                    processes.append(child.pid)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(child.pid, signal.SIGSTOP)
+                        processes.append(child.pid)
         for process in processes:
-            os.kill(process, signal.SIGKILL)
+            # The kernel ends enablers with their keeper.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         self.stop(signal.SIGKILL)
 
     def ctl(self, *arguments, **options):

@@ -26,9 +26,9 @@ SAMPLE, INTERRUPTED_EVERY, RACE_SECONDS = 50, 37, 3
 HARMLESS = """
 # pure, or about the process's own memory
 asprintf atexit dirname fnmatch free getauxval getenv getopt_long gmtime_r localtime_r mbrtowc memchr memcmp memcpy memmove memrchr memset
-mempcpy munmap madvise open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
-sigfillset snprintf strcasecmp strcasestr strchr strchrnul strcmp strcspn strerror strftime strlen strncmp strnlen strpbrk strrchr strsep
-strsignal strspn strstr strtod strtof strtol strtoul strtoull vasprintf vsnprintf wcwidth environ
+malloc_trim mempcpy munmap madvise open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
+sigfillset snprintf strcasecmp strcasestr strncat strchr strchrnul strcmp strcspn strerror strftime strlen strncmp strnlen strpbrk strrchr strsep
+strsignal strspn strstr strtod strtof strtol strtoul strtoull vasprintf vsnprintf wcwidth environ unsetenv
 
 # asks, and always gets an answer; of who is asked for a name there need not be one
 clock_gettime dirfd fileno getegid geteuid getgid getgrgid getpgrp getpid getppid getpwuid gettid getuid isatty sched_yield sysconf
@@ -41,7 +41,7 @@ pthread_cond_broadcast pthread_cond_wait pthread_join pthread_mutex_lock pthread
 pthread_sigmask raise sigaction signal sigprocmask tcgetattr tcsetattr umask
 
 # nobody can do anything about it: the end of a file, words for people, pauses
-_exit abort close closedir dprintf exit fclose ferror fflush fgets fprintf fputs fputc fwrite nanosleep printf putc setvbuf stderr stdout
+_exit abort close closedir dprintf exit fclose ferror fflush fgets fprintf fputs fputc fwrite nanosleep pclose printf putc rewind setvbuf stderr stdout
 stdin usleep vfprintf
 
 # of what was opened before
@@ -50,8 +50,8 @@ fscanf sscanf
 # libraries, whose own calls come by here
 ev_ kbuffer_ sd_ tep_ tracefs_
 
-# userevctl's, for private files and for names of its own
-mkdtemp mkostemp rename
+# userevctl's, for private files and for names of its own, and to ask systemd
+mkdtemp mkostemp popen rename
 
 # the compiler's
 __ _ITM_

@@ -95,7 +95,8 @@ def check_absent():
         daemon.start()
         with traced_by(daemon, "late") as tail:
             check("with the next daemon it goes on again", not eventually(lambda: event.enabled and client.connected))
-            event.emit(10)
+            # Before Linux 6.4 it may be on for a moment since it was left behind, and nobody reads what is written then.
+            eventually(lambda: event.emit(10) and not tail.is_empty())
             check("… and is read", differs(fields(tail), {"n": 10}))
         daemon.stop()
         client.close()

@@ -134,7 +134,7 @@ TEST(refusals_of_a_tenant_that_comes_and_goes_hide_nobody_elses)
 	snprintf(victim, sizeof(victim), "%s", make_cgroup("victim"));
 	fixture_start_with_policy(
 		&fixture,
-		"[/**]\nAllowHostRoot=yes\nDenyEvents=denied\n[/*/attacker]\nMaxEvents=1\n[/*/victim]\nMaxEvents=1\n",
+		"[/**]\nAllowHostRoot=yes\nAllowMultiFormat=no\nDenyEvents=denied\n[/*/attacker]\nMaxEvents=1\n[/*/victim]\nMaxEvents=1\n",
 		(const char *const[]){ "--log-level=info", NULL });
 	for (unsigned i = 0; i < TIMES; i++) {
 		actor_in(&actor, &fixture, attacker);

@@ -59,11 +59,11 @@ class Event:
     def enabled(self):
         """Whether anybody traces the event: one test of a bit, and now and then a look whether there is a daemon."""
         place = self.place
-        if place.page[place.byte] & place.mask and not place.is_abandoned:
-            return True
+        is_on = place.page[place.byte] & place.mask and not place.is_abandoned
+        # Also of one that is on: before Linux 6.4 that is how a daemon is found which came after one that was killed.
         if monotonic() >= self._userev.next_look:
             self._userev.look()
-        return False
+        return bool(is_on)
 
     @property
     def is_registered(self):
