@@ -75,7 +75,6 @@ enum {
 #define TRIM_INTERVAL	1.0	/* … and as often at most: it takes up to a millisecond for each ten MiB */
 #define REST_INTERVAL	1.0	/* between looks at those that are remembered */
 #define TURN_TIME	0.0001	/* of handling requests, before everybody else is looked at again */
-#define ACCEPT_TIME	0.00002 /* likewise, of accepting: four that have hung up already, or one that has not */
 #define ACCEPT_BACKOFF	0.1	/* after EMFILE: long enough not to spin, short enough not to be noticed */
 #define PAGES_INTERVAL	0.05	/* between looks at pages that somebody watches: a person does not notice */
 #define KEEPER_INTERVAL 0.05	/* between attempts to talk to another keeper: one that is restarted takes longer */

@@ -161,51 +161,45 @@ static bool has_hung_up(int fd)
 	return poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP;
 }
 
-/* False: there is nobody, or no room for anybody. */
-static bool accept_one(struct listener *listener)
+static void accept_one(struct listener *listener)
 {
 	int fd, r;
 
 	if (listener->socket == SOCKET_CLIENTS && !daemon_has_fds(listener->daemon)) {
 		back_off(listener, -EMFILE);
-		return false;
+		return;
 	}
 	fd = take_connection(listener);
-	if (fd < 0 && errno == EAGAIN)
-		return false;
-	if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-		return true;
+	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
+		return;
 	if (fd >= 0 && has_hung_up(fd)) {
 		disposal_close(fd);
-		return true;
+		return;
 	}
 	r = fd < 0 ? -errno : welcome(listener, fd);
 	if (r == 0)
-		return ev_is_active(&listener->w_accept);
-	/* Nor is there a connection to be dropped where one could not be accepted. */
+		return;
+	/* Without a connection there is none to drop either: accept4() itself has failed, and is tried again. */
 	if (is_passing(r) || fd < 0) {
 		listener->held = fd;
 		back_off(listener, r);
-		return false;
+		return;
 	}
 	disposal_close(fd);
 	log_line(LOG_OF_CLIENTS, LOG_WARNING, "a connection on %s was dropped: %s", listener->path, strerror(-r));
-	return true;
 }
 
-/* For a while, so that a storm of connections does not starve those that are there. */
+/* One connection a turn of the loop: a storm of connections costs each request of the others one accept4() at most. */
 static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct listener *listener = container_of(w, struct listener, w_accept);
-	double end = daemon_now() + ACCEPT_TIME;
 
 	/* The kernel has no room for it among what is waited for. */
 	if (events & EV_ERROR) {
 		back_off(listener, -ENOSPC);
 		return;
 	}
-	while (accept_one(listener) && daemon_now() < end)
-		;
+	accept_one(listener);
 }
 
 /* A socket's file that nobody listens on any more is in the way; one that somebody does is not ours to take. */

@@ -207,6 +207,16 @@ void scene_launch(struct scene *scene, const char *const *options)
 	scene->neighbour->phase = TOGETHER;
 }
 
+void scene_measure_alone(struct scene *scene)
+{
+	struct sight *alone = &scene->neighbour->sights[ALONE];
+
+	alone->requests = alone->slowest = 0;
+	scene->neighbour->phase = ALONE;
+	ck_assert_msg(eventually(has_done(scene, ALONE, enough())), "the neighbour has to wait");
+	scene->neighbour->phase = TOGETHER;
+}
+
 void scene_begin(struct scene *scene, const char *policy, const char *const *options)
 {
 	scene_prepare(scene, policy);

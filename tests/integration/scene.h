@@ -25,6 +25,11 @@ void scene_begin(struct scene *, const char *policy, const char *const *options)
 /* The same in two steps, for who changes something in the daemon's directory before it starts. */
 void scene_prepare(struct scene *, const char *policy);
 void scene_launch(struct scene *, const char *const *options);
+/*
+ * Watches the neighbour alone once more, beside processes that are as busy as they will be, but with something else. What
+ * they cost it by taking a processor is the scheduler's business; the row shows what the daemon lets them cost it.
+ */
+void scene_measure_alone(struct scene *);
 /* While the worst goes on: returns when the neighbour has done a good deal of its work since. */
 void scene_go_on(struct scene *);
 /* Somebody comes only now, and is served. */

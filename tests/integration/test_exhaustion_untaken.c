@@ -227,6 +227,7 @@ END_TEST
 
 struct filling {
 	_Atomic bool full;
+	_Atomic bool rages; /* against the daemon; before that against a socket of its own */
 	_Atomic bool over;
 };
 
@@ -346,6 +347,7 @@ END_TEST
 struct storm {
 	_Atomic unsigned connects;
 	_Atomic unsigned full; /* times that the daemon's queue was full */
+	_Atomic bool rages;    /* against the daemon; before that against a socket of its own */
 	_Atomic bool over;
 };
 
@@ -359,17 +361,35 @@ static bool connect_at_once(const char *path, int *ret)
 	       connect(*ret, (struct sockaddr *)&address, length) == 0;
 }
 
-static _Noreturn void rage(const char *path, struct storm *storm)
+static int listen_at(const char *path)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address;
+	socklen_t length;
+
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
+	ck_assert_int_eq(listen(fd, SOMAXCONN), 0);
+	return fd;
+}
+
+/* The socket of its own is served as the daemon's is: each connection is taken and closed. */
+static _Noreturn void rage(const char *path, const char *own, int listener, struct storm *storm)
 {
 	int fd;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!storm->over) {
-		if (connect_at_once(path, &fd))
+		bool rages = storm->rages;
+		bool connected = connect_at_once(rages ? path : own, &fd);
+
+		close(fd);
+		if (!rages)
+			close(accept(listener, NULL, NULL));
+		else if (connected)
 			storm->connects++;
 		else
 			storm->full++;
-		close(fd);
 	}
 	_exit(EXIT_SUCCESS);
 }
@@ -397,15 +417,21 @@ TEST(storm_of_connect_and_close_lets_others_in)
 	struct storm *storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned visits = repetitions(100, 5000), tries = 0, most = 0;
 	struct scene scene;
+	char own[128];
 	pid_t pids[2];
+	int listener;
 
 	scene_begin(&scene, "", NULL);
+	snprintf(own, sizeof(own), "%s.own", scene.fixture.socket);
+	listener = listen_at(own);
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
 		pids[i] = fork();
 		ck_assert_int_ge(pids[i], 0);
 		if (pids[i] == 0)
-			rage(scene.fixture.socket, storm);
+			rage(scene.fixture.socket, own, listener, storm);
 	}
+	scene_measure_alone(&scene);
+	storm->rages = true;
 	ck_assert(eventually(storm->connects > 10000 || is_emulated()));
 	for (unsigned i = 0; i < visits; i++) {
 		unsigned now = visit(&scene);
@@ -417,6 +443,8 @@ TEST(storm_of_connect_and_close_lets_others_in)
 	storm->over = true;
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
 		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
+	close(listener);
+	unlink(own);
 	scene_end(
 		&scene, 8192,
 		"%u connections, closed at once, and %u for which the queue was full; %u visitors had to try %u times, %u at most",
