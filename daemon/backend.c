@@ -9,13 +9,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "daemon/capacity.h"
 #include "daemon/daemon.h"
-#include "daemon/log.h"
-#include "daemon/rules.h"
-#include "daemon/unprivileged.h"
-#include "daemon/watch.h"
-#include "kernel/keeper.h"
+#include "daemon/process/log.h"
+#include "daemon/process/unprivileged.h"
+#include "daemon/registry/capacity.h"
+#include "daemon/registry/rules.h"
+#include "daemon/requests/watch.h"
+#include "kernel/keeper/serve.h"
 #include "kernel/page_file.h"
 #include "kernel/program.h"
 #include "protocol/transport.h"

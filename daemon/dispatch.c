@@ -4,16 +4,16 @@
 
 #include "daemon/dispatch.h"
 
-#include "daemon/control.h"
-#include "daemon/explain.h"
-#include "daemon/hello.h"
-#include "daemon/metrics.h"
-#include "daemon/query.h"
-#include "daemon/register.h"
-#include "daemon/release.h"
-#include "daemon/reload.h"
-#include "daemon/tail.h"
-#include "daemon/watch.h"
+#include "daemon/admin/control.h"
+#include "daemon/admin/explain.h"
+#include "daemon/admin/metrics.h"
+#include "daemon/admin/reload.h"
+#include "daemon/admin/tail.h"
+#include "daemon/requests/hello.h"
+#include "daemon/requests/query.h"
+#include "daemon/requests/register.h"
+#include "daemon/requests/release.h"
+#include "daemon/requests/watch.h"
 
 enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
 

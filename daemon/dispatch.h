@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include "daemon/client.h"
+#include "daemon/connection/client.h"
 #include "protocol/transport.h"
 
 /* Checks one packet against the table of requests and hands it to its handler. */

@@ -70,18 +70,18 @@ enum {
 #define THROTTLE_LEAST	  0.01 /* between looks at those who have asked too much: nobody counts shorter times than that */
 #define WAITING_INTERVAL                                                                                               \
 	0.1 /* between looks at those of whom too much is under way or unread: they are not in a hurry */
-#define LATER_INTERVAL	0.02	/* after ETOOMANYREFS: somebody else of this user has to take fds first */
-#define LEFT_INTERVAL	0.1	/* between questions to all of them whether they are still there */
-#define TRIM_INTERVAL	1.0	/* … and as often at most: it takes up to a millisecond for each ten MiB */
-#define REST_INTERVAL	1.0	/* between looks at those that are remembered */
-#define TURN_TIME	0.0001	/* of handling requests, before everybody else is looked at again */
-#define ACCEPT_BACKOFF	0.1	/* after EMFILE: long enough not to spin, short enough not to be noticed */
-#define PAGES_INTERVAL	0.05	/* between looks at pages that somebody watches: a person does not notice */
-#define KEEPER_INTERVAL 0.05	/* between attempts to talk to another keeper: one that is restarted takes longer */
-#define KEEPER_PAUSE	1.	/* … after one that was there for less than that */
-#define PROBE_INTERVAL	10.0	/* between looks at data files that nobody guards */
-#define SETTLE_INTERVAL 0.01	/* before a name that the kernel is about to free is asked for again */
-#define SETTLE_PATIENCE 0.1	/* … after which it is taken; the kernel needs some milliseconds */
-#define LINGER_FIRST	0.02	/* a process that ends closes its fds one after the other */
-#define LINGER_LAST	1.0	/* a charge is refunded within two seconds of the last close */
-#define LINGER_MOST	8.0	/* … where many of one tenant's streams linger: within ten, and its turn */
+#define LATER_INTERVAL	0.02   /* after ETOOMANYREFS: somebody else of this user has to take fds first */
+#define LEFT_INTERVAL	0.1    /* between questions to all of them whether they are still there */
+#define TRIM_INTERVAL	1.0    /* … and as often at most: it takes up to a millisecond for each ten MiB */
+#define REST_INTERVAL	1.0    /* between looks at those that are remembered */
+#define TURN_TIME	0.0001 /* of handling requests, before everybody else is looked at again */
+#define ACCEPT_BACKOFF	0.1    /* after EMFILE: long enough not to spin, short enough not to be noticed */
+#define PAGES_INTERVAL	0.05   /* between looks at pages that somebody watches: a person does not notice */
+#define KEEPER_INTERVAL 0.05   /* between attempts to talk to another keeper: one that is restarted takes longer */
+#define KEEPER_PAUSE	1.     /* … after one that was there for less than that */
+#define PROBE_INTERVAL	10.0   /* between looks at data files that nobody guards */
+#define SETTLE_INTERVAL 0.01   /* before a name that the kernel is about to free is asked for again */
+#define SETTLE_PATIENCE 0.1    /* … after which it is taken; the kernel needs some milliseconds */
+#define LINGER_FIRST	0.02   /* a process that ends closes its fds one after the other */
+#define LINGER_LAST	1.0    /* a charge is refunded within two seconds of the last close */
+#define LINGER_MOST	8.0    /* … where many of one tenant's streams linger: within ten, and its turn */

@@ -10,9 +10,9 @@
 #include <sysexits.h>
 
 #include "daemon/daemon.h"
-#include "daemon/log.h"
-#include "daemon/loop.h"
-#include "daemon/unprivileged.h"
+#include "daemon/process/log.h"
+#include "daemon/process/loop.h"
+#include "daemon/process/unprivileged.h"
 
 /* systemd and other supervisors want to keep the process that they started. */
 static bool is_supervised(void)

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "daemon/limits.h"
-#include "daemon/log.h"
-#include "daemon/policy.h"
+#include "daemon/policy/policy.h"
+#include "daemon/process/log.h"
 #include "protocol/protocol.h"
 
 enum {

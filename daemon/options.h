@@ -3,7 +3,7 @@
 
 /* argv → struct options. */
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 #define OPTIONS_UNSAID UINT32_MAX
 

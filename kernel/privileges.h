@@ -3,7 +3,7 @@
 
 /* What root gives up. */
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 /* Those that it could use: a mask of 1 << CAP_…; 0 where the kernel does not say. */
 uint64_t privileges_held(void);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "protocol/text.h"
+#include "protocol/base/text.h"
 
 /*
  * Where user_events lives and which ABI it speaks. The ABI is told apart by an ioctl that both refuse, each at another

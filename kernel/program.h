@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 /* Beside the running program, as in a build; else in ../lib/userevd, as they are installed. 0, or -ENOENT. */
 static inline int program_beside(const char *name, char *ret, size_t size)

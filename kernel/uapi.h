@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 /* Linux 6.4 and later. */
 struct uapi_register {

@@ -9,7 +9,7 @@
 #include <endian.h>
 #include <stdint.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 enum {
 	WIRE_PACKET_MAX = 131072,   /* 1,000 of the longest descriptions, asked and answered, in ten packets */

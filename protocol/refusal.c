@@ -2,7 +2,7 @@
 
 #include "protocol/refusal.h"
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 static const struct {
 	const char *name;

@@ -9,7 +9,7 @@
  * after the other. A value of ROWS is rows again, each behind a u16 length, one level deep.
  */
 
-#include "protocol/cursor.h"
+#include "protocol/base/cursor.h"
 
 enum row_type {
 	ROW_U64 = 'u',	/* eight bytes, little-endian */

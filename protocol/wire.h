@@ -3,7 +3,7 @@
 
 /* Pure encoders and decoders. A decoder returns 0, or the positive enum refusal that the sender has earned; never less. */
 
-#include "protocol/cursor.h"
+#include "protocol/base/cursor.h"
 #include "protocol/protocol.h"
 #include "protocol/refusal.h"
 

@@ -9,21 +9,21 @@ B=${B:-build}
 # What is in a hash table, or behind a pointer to a member, the analyser takes for lost as soon as its function returns. In these
 # that is all that it says. (ASan and valgrind look for leaks in all tests.)
 loses_sight=(
-	client/tracer_embedded.c client/tracer_tracefs_{catalogue,writer}.c
+	client/userevctl/tracing/embedded.c client/tracer_tracefs_{catalogue,writer}.c
 	daemon/{client,event,ledger,level,pages,policy_keys,register,reload,rules,tail}.c
 	kernel/{deposit,embedded_event,enabler,remote,user_events}.c
 )
 declare -A suppressed=(
 	# It takes all items of an array for the same one, which would be freed again.
-	[daemon/tail.c]=-Wno-analyzer-double-free
+	[daemon/admin/tail.c]=-Wno-analyzer-double-free
 	# It believes that libbpf can fail with an errno of 0, which would be success.
-	[kernel/guard_program.c]=-Wno-analyzer-null-dereference
+	[kernel/guard/program.c]=-Wno-analyzer-null-dereference
 )
 
 # The guard is left out where it is not built.
 sources()
 {
-	printf '%s\n' protocol/*.c kernel/*.c daemon/*.c client/*.c | grep -v '\.bpf\.c$' |
+	find protocol kernel daemon client -path client/examples -prune -o -name '*.c' -print | grep -v '\.bpf\.c$' |
 		if [ -e "$B/skeleton/guard.skel.h" ]; then cat; else grep -v guard_program; fi
 }
 # shellcheck disable=SC2046 # names without blanks

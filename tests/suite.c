@@ -44,7 +44,7 @@ static void remember_fds(void)
 
 static void expect_the_same_fds(void)
 {
-	/* Before Linux 6.16 a thread closes what clients may have attached fds to (protocol/disposal.c). */
+	/* Before Linux 6.16 a thread closes what clients may have attached fds to (kernel/disposal.c). */
 	for (unsigned i = 0; i < 2000 && count_open_fds() != fds_before; i++)
 		usleep(10000);
 	ck_assert_msg(count_open_fds() == fds_before, "%d fds before the test, %d after it", fds_before,

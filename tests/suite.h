@@ -12,7 +12,7 @@
 
 #include <check.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 #define TEST(name) START_TEST(name)
 

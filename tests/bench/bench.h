@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "client/userev.h"
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 #include "protocol/wire.h"
 
 enum { ROUNDS_MAX = 128, NAME_BYTES = 64, FILES = 4096 };

@@ -6,8 +6,8 @@
  * in its turn, which shows what the processor's caches do, too.
  */
 
-#include "daemon/charge.h"
-#include "daemon/level.h"
+#include "daemon/quota/charge.h"
+#include "daemon/quota/level.h"
 #include "tests/bench/bench.h"
 
 /* The next one is this much further on, so that the processor can't tell which it will be. */

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "client/userev.h"
-#include "protocol/record.h"
+#include "protocol/event/record.h"
 
 enum { EVENTS_MAX = 600, CONNECTIONS_MAX = 4, PATIENCE_S = 60, POLL_NS = 5000000, LINE_MAX_BYTES = 1 << 18 };
 

@@ -38,7 +38,7 @@
 #include <sys/xattr.h>
 #include <time.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 /* What may fail. */
 /* clang-format off */

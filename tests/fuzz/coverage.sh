@@ -8,7 +8,7 @@ set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 directory=$1 programs=("$1"/fuzz_*)
 files=(protocol/{decode,description,record,row}.c daemon/{cgroup,ledger}.c daemon/policy_{event,file,glob,keys,pattern}.c
-	kernel/message.c client/tracer_tracefs_text.c daemon)
+	kernel/rpc/message.c client/userevctl/tracing/text.c daemon)
 
 for program in "${programs[@]}"; do
 	harness=${program##*/fuzz_}

@@ -6,7 +6,7 @@
  * require() what has to hold whatever the bytes are.
  */
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

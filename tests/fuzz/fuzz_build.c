@@ -2,8 +2,8 @@
 
 /* "description NUL assignment NUL …": what `userevctl emit` is told becomes a payload that every check passes. */
 
+#include "protocol/event/record.h"
 #include "protocol/protocol.h"
-#include "protocol/record.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ASSIGNMENTS_MAX = 16 };

@@ -2,7 +2,7 @@
 
 /* /proc/PID/cgroup, in which strangers choose the names: the path that is found is one, and so is each tenant that is cut from it. */
 
-#include "daemon/cgroup.h"
+#include "daemon/identity/cgroup.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool every_third(void *data, const char *path)

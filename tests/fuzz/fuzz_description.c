@@ -2,7 +2,7 @@
 
 /* Descriptions of events, by strangers: what is accepted is its own canonical form once it is canonical. */
 
-#include "protocol/description.h"
+#include "protocol/event/description.h"
 #include "protocol/protocol.h"
 #include "tests/fuzz/fuzz.h"
 

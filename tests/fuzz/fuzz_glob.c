@@ -2,7 +2,7 @@
 
 /* "pattern NUL path": whether one matches the other, beside a matcher that tries everything. */
 
-#include "daemon/policy_glob.h"
+#include "daemon/policy/glob.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SHORT = 24 }; /* it takes exponential time */

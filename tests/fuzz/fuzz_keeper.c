@@ -2,7 +2,7 @@
 
 /* What daemon and keeper say to each other, from the side of each: neither believes the other. */
 
-#include "kernel/message.h"
+#include "kernel/rpc/message.h"
 #include "tests/fuzz/fuzz.h"
 
 static void look_at_calls(struct cursor body, unsigned count)

@@ -5,7 +5,7 @@
  * made right, up to an entry that does not fit.
  */
 
-#include "daemon/entries.h"
+#include "daemon/ledger/entries.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The first byte says whether to mend; behind it is the file. */

@@ -2,7 +2,7 @@
 
 /* A policy file, and a tenant whose name is in its first line: it is loaded or there is an error, and then it has an answer. */
 
-#include "daemon/policy_build.h"
+#include "daemon/policy/build.h"
 #include "protocol/protocol.h"
 #include "protocol/refusal.h"
 #include "tests/fuzz/fuzz.h"

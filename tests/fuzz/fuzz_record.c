@@ -2,8 +2,8 @@
 
 /* "description NUL payload": records by strangers, as the embedded daemon takes them, and as admins see them. */
 
+#include "protocol/event/record.h"
 #include "protocol/protocol.h"
-#include "protocol/record.h"
 #include "tests/fuzz/fuzz.h"
 
 static void show(const struct description *description, const void *payload, size_t size)

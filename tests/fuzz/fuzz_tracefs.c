@@ -2,7 +2,7 @@
 
 /* What tracefs says in text, where others choose the names: user_events_status, format files, saved_cmdlines. */
 
-#include "client/tracer_tracefs.h"
+#include "client/userevctl/tracing/tracefs.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,7 +5,7 @@
 
 #include <check.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 enum { LOADER_OUTPUT_BYTES = 65536 };
 

@@ -5,7 +5,7 @@
 
 #include <linux/filter.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 /* A file of systemd/containers, compiled as an OCI runtime does it; false, having said so, where that can't be done here. */
 bool profile_compile(const char *name, struct sock_fprog *ret);

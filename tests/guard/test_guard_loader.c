@@ -11,7 +11,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
-#include "kernel/guard.h"
+#include "kernel/guard/guard.h"
 #include "tests/guard/attempt.h"
 #include "tests/guard/loader.h"
 #include "tests/guard/stand_in.h"

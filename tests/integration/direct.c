@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 
 #include "kernel/uapi.h"
-#include "protocol/record.h"
+#include "protocol/event/record.h"
 
 #define TRACEFS "/sys/kernel/tracing/"
 

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "client/userev.h"
-#include "protocol/record.h"
+#include "protocol/event/record.h"
 
 enum { EVENTS_MAX = 16, WORDS_MAX = 32, SECONDS = 20, POLL_NS = 1000000 };
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "protocol/text.h"
+#include "protocol/base/text.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
 

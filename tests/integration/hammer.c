@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "client/userev.h"
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 static struct userev_event event;
 

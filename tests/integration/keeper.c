@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "kernel/keeper.h"
+#include "kernel/keeper/serve.h"
 #include "protocol/fdset.h"
 #include "protocol/transport.h"
 #include "tests/integration/fixture.h"

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "kernel/message.h"
+#include "kernel/rpc/message.h"
 
 struct keeper {
 	pid_t pid;

@@ -8,12 +8,12 @@
 #define LEDGER_VERSION 2
 #define ledger_enter   ledger_enter_as_it_is
 #define ledger_get     ledger_get_as_it_is
-#include "daemon/ledger.c" /* NOLINT(bugprone-suspicious-include): the same source, but for these */
+#include "daemon/ledger/ledger.c" /* NOLINT(bugprone-suspicious-include): the same source, but for these */
 #undef ledger_enter
 #undef ledger_get
 
-#include "daemon/entries.h"
-#include "daemon/log.h"
+#include "daemon/ledger/entries.h"
+#include "daemon/process/log.h"
 
 void ledger_enter(struct ledger *, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size);
 void ledger_get(const struct ledger_thing *, void *ret, size_t size);

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "protocol/text.h"
+#include "protocol/base/text.h"
 
 enum {
 	SAMPLES_MAX = 65536, /* of requests that are timed: the last ones */

@@ -19,7 +19,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 #include "tests/integration/static_events.h"
 #include "tests/integration/static_library.h"
 

@@ -204,7 +204,7 @@ static void set_clock_and_expect_patience_to_end(const struct scene *scene, cons
 	janitor_end(&janitor);
 }
 
-/* What that does inside is in tests/unit/test_clock.c. */
+/* What that does inside is in tests/unit/daemon/process/test_clock.c. */
 TEST(a_clock_that_is_set_changes_nothing)
 {
 	static const char *const impatient[] = { "--patience=1", NULL };

@@ -6,7 +6,7 @@
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
-. client/userevctl.bash-completion
+. client/userevctl/userevctl.bash-completion
 scratch=$(mktemp -d)
 daemon='' program=''
 trap '[ -z "$program" ] || kill $program; [ -z "$daemon" ] || kill $daemon; wait; rm -rf "$scratch"' EXIT
@@ -78,7 +78,7 @@ bash_completes()
 		if pid == 0:
 		    os.environ.update(PATH=sys.argv[1] + ":" + os.environ["PATH"], PS1="$ ", TERM="dumb", COLUMNS="200")
 		    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
-		os.write(fd, b". client/userevctl.bash-completion\nuserevctl eve\tdemo_r\t| sed 's/^/SEEN /'; exit\n")
+		os.write(fd, b". client/userevctl/userevctl.bash-completion\nuserevctl eve\tdemo_r\t| sed 's/^/SEEN /'; exit\n")
 		seen, deadline = b"", time.monotonic() + 60
 		while time.monotonic() < deadline and select.select([fd], [], [], 1)[0] or time.monotonic() < deadline and \
 		        os.waitpid(pid, os.WNOHANG)[0] == 0:

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "client/userev.h"
-#include "protocol/record.h"
+#include "protocol/event/record.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/raw.h"
 

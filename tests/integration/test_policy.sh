@@ -224,7 +224,7 @@ for cgroup in /system.slice/docker-$id.scope /docker/$id; do
 done
 
 # The examples of the man page are files, too.
-sed -n '/^\.Bd/,/^\.Ed/ { /^\./d; p }' daemon/userevd.conf.5 | sed '/^\/etc/,$d' >"$scratch/manual.conf"
+sed -n '/^\.Bd/,/^\.Ed/ { /^\./d; p }' daemon/policy/userevd.conf.5 | sed '/^\/etc/,$d' >"$scratch/manual.conf"
 check 'the manual has examples' grep -q 'cri-containerd' "$scratch/manual.conf"
 check '… which have neither error nor warning' says 'no error, 0 warnings.' "$ctl" policy check --strict "$scratch/manual.conf"
 

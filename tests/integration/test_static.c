@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "protocol/record.h"
+#include "protocol/event/record.h"
 #include "tests/integration/fixture.h"
 
 static struct fixture fixture;

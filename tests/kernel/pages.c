@@ -27,7 +27,7 @@ int page_reopen(int fd, int flags)
 	return r < 0 ? -errno : r;
 }
 
-/* As kernel/mounts.c makes them. */
+/* As kernel/keeper/mounts.c makes them. */
 static void mount_pages(struct page *page)
 {
 	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };

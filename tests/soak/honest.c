@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/userev.h"
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 #include "tests/soak/programs.h"
 
 enum { NAMES = 48, HELD = 16, PAUSE_US = 2000, CHILD_US = 100000, RECORDS = 8 };

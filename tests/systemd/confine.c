@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 #define LOAD_LOW(n)    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n))
 #define ANSWER(number) RETURN(SECCOMP_RET_ERRNO | (number))

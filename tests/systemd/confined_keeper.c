@@ -2,7 +2,7 @@
 
 /* Linked with --wrap=user_events_new: what stands before that is prepared for a unit by another process (--prepare). */
 
-#include "kernel/user_events.h"
+#include "kernel/user_events/user_events.h"
 #include "tests/systemd/confine.h"
 
 static const struct sock_filter allowed[] = {

@@ -2,11 +2,11 @@
 
 #include "tests/unit/books.h"
 
-#include "daemon/bundle.h"
-#include "daemon/declared.h"
-#include "daemon/event.h"
-#include "daemon/lease.h"
-#include "daemon/reference.h"
+#include "daemon/registry/declared.h"
+#include "daemon/registry/event.h"
+#include "daemon/registry/lease.h"
+#include "daemon/registry/reference.h"
+#include "daemon/requests/bundle.h"
 
 /* A slot of the kernel's, for what the ledger says. */
 static void expect_registered(const struct reference *reference)

@@ -11,8 +11,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "daemon/restore.h"
-#include "kernel/message.h"
+#include "daemon/recovery/restore.h"
+#include "kernel/rpc/message.h"
 #include "kernel/uapi.h"
 #include "tests/unit/shortage.h"
 

@@ -8,7 +8,7 @@
  * and so a data file is guarded or not by the number that its fd has here.
  */
 
-#include "daemon/tenant.h"
+#include "daemon/registry/tenant.h"
 #include "tests/unit/world.h"
 
 enum { GUARDED_FDS = 512, PAGES = 16, STREAMS = 128, SLOTS = 2048, DEPOSITS = 64, TEXT_MAX = 32 };

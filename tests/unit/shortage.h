@@ -3,7 +3,7 @@
 
 /* Memory that runs short when the test says so: malloc() and its kin are this program's own. */
 
-#include "protocol/base.h"
+#include "protocol/base/base.h"
 
 /* How many allocations go well before one fails; negative: all do. */
 extern long allocations_left;

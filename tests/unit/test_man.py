@@ -80,8 +80,8 @@ def check_userevd():
     check("userevd.8 has the same short options, arguments and defaults",
           [f"{name}: {written[name]} instead of {helped[name]}" for name in sorted(set(helped) & set(written))
            if written[name] != helped[name]])
-    message_id = re.search(r"MESSAGE_ID=(\w{32})", source("daemon/log.c"))[1]
-    check("userevd.8 has the MESSAGE_ID of daemon/log.c", [] if message_id in page else [message_id])
+    message_id = re.search(r"MESSAGE_ID=(\w{32})", source("daemon/process/log.c"))[1]
+    check("userevd.8 has the MESSAGE_ID of daemon/process/log.c", [] if message_id in page else [message_id])
 
 
 def listed(text, end=r"\n\n"):
@@ -94,7 +94,7 @@ def check_keeper():
     text = re.sub(r"\s+", " ", page)
     helped = options(run(os.path.join(BUILD, "userevd-keeper"), "--help").stdout, r" +", r"\(default (\d+)\)")
     written = options(section(page, "OPTIONS"), r" {5}", r"\bDefault: (\S+?)\.(?: |$)")
-    deaths = enumerators(source("kernel/keeper_daemons.c"), "DEATHS_")["MAX"]
+    deaths = enumerators(source("kernel/keeper/daemons.c"), "DEATHS_")["MAX"]
     words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
     check("userevd-keeper.8 has the options of userevd-keeper --help",
@@ -111,10 +111,10 @@ def check_userevctl():
     texts = [helped.stdout] + [run(program, "help", command).stdout for command in commands]
     wanted = {name for text in texts for name in re.findall(r"^ +(?:-\w, +)?--([a-z][a-z-]*)", text, re.M)}
     check("userevctl --help names some commands", [] if helped.returncode == 0 and len(commands) > 3 else ["hardly any"])
-    if not os.path.exists(os.path.join(TREE, "client/userevctl.1")):
-        check("there is a client/userevctl.1", ["it is missing"])
+    if not os.path.exists(os.path.join(TREE, "client/userevctl/userevctl.1")):
+        check("there is a client/userevctl/userevctl.1", ["it is missing"])
         return
-    macros = [line for line in source("client/userevctl.1").split("\n") if line.startswith(".")]
+    macros = [line for line in source("client/userevctl/userevctl.1").split("\n") if line.startswith(".")]
     check("userevctl.1 has the commands of userevctl --help",
           [name for name in commands
            if not any(re.search(rf" (It|Ss|Cm|Ic|Sy|Li|Nm)( -?\w+)* {re.escape(name)}( |$)", " " + line[1:]) for line in macros)])
@@ -125,8 +125,8 @@ def check_userevctl():
 # Keys of policy files.
 
 def check_keys():
-    page = rendered("daemon/userevd.conf.5", 200)
-    table = re.findall(r'\[POLICY_\w+\] = \{ "(\w+)", POLICY_OF_(\w+)', source("daemon/policy_keys.c"))
+    page = rendered("daemon/policy/userevd.conf.5", 200)
+    table = re.findall(r'\[POLICY_\w+\] = \{ "(\w+)", POLICY_OF_(\w+)', source("daemon/policy/keys.c"))
     parts = {"CGROUP": section(page, "Limits"), "TENANT": section(page, "Rules"), "SECTION": section(page, "Names"), "DAEMON": section(page, "SECTION DAEMON"),
              "EVENT": section(page, "SECTIONS OF EVENTS")}
     written = [(name, reach) for reach, text in parts.items() for name in re.findall(r"^ {5}([A-Z]\w+)=", text, re.M)]
@@ -203,7 +203,7 @@ def check_numbers(page):
           difference("the sources", [(str(numbers[key]), names[key]) for key in names if numbers[key]], "the page", told))
 
     text = re.sub(r"\s+", " ", page)
-    limits, descriptions = source("daemon/limits.h"), source("protocol/description.h")
+    limits, descriptions = source("daemon/limits.h"), source("protocol/event/description.h")
     grammar = enumerators(descriptions, "DESCRIPTION_")
     phrases = [
         f"sends HELLO within {enumerators(limits, 'DEFAULT_')['PATIENCE']} seconds",
@@ -403,7 +403,7 @@ def check_policy_examples():
     """Where users make cgroups themselves, the section that holds them together has to limit all that they can make."""
     lacking = []
     examples = os.path.join("systemd", "policy.d-examples")
-    for path in ["daemon/userevd.conf.5"] + [os.path.join(examples, name) for name in os.listdir(os.path.join(TREE, examples))]:
+    for path in ["daemon/policy/userevd.conf.5"] + [os.path.join(examples, name) for name in os.listdir(os.path.join(TREE, examples))]:
         for name, keys in re.findall(r"^(\[/.*\])\n((?:[A-Z]\w+=.*\n)*)", source(path), re.M):
             lacking += [f"{path}: {name} has no {key}=" for key in ("MaxEvents", "MaxConnections")
                         if "Tenant=no\n" in keys and f"{key}=" not in keys]

@@ -7,11 +7,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "daemon/log.h"
-#include "daemon/peer.h"
-#include "daemon/reload.h"
-#include "daemon/tenant.h"
-#include "daemon/throttle.h"
+#include "daemon/admin/reload.h"
+#include "daemon/connection/throttle.h"
+#include "daemon/identity/peer.h"
+#include "daemon/process/log.h"
+#include "daemon/registry/tenant.h"
 #include "protocol/row.h"
 #include "protocol/transport.h"
 

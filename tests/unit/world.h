@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 
 #include "daemon/daemon.h"
-#include "kernel/embedded.h"
+#include "kernel/embedded/embedded.h"
 #include "tests/suite.h"
 #include "tests/unit/shortage.h"
 

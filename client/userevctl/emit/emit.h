@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* emit: one record from the command line, or one from each line of stdin. */
+
+#include "client/userev.h"
+#include "client/userevctl/ctl.h"
+#include "protocol/event/record.h"
+
+struct emission {
+	struct ctl *ctl;
+	bool verbose;
+	bool require;	/* that there is a daemon */
+	bool no_daemon; /* at the start */
+	struct userev *userev;
+	struct userev_event event;
+	struct description description;
+	uint8_t payload[WIRE_PAYLOAD_MAX]; /* of the record at hand */
+	size_t size;
+};
+
+/* 0, REFUSAL_BAD_DESCRIPTION with the sentence in `why`, or -ENOSPC. */
+int emission_build(struct emission *, const char *const *assignments, size_t n, struct text *why);
+const char *emission_name(const struct emission *);
+
+/* ctl_emit_stream.c: until stdin ends: an enum exit_code. */
+int emit_stream(struct emission *);
+
+/*
+ * ctl_emit_line.c: takes a line apart, in its place, into "FIELD=VALUE" strings. `line` ends in a NUL behind its `length`
+ * bytes. A line is such assignments between blanks, as tail shows them, or an object of JSON. 0, or
+ * REFUSAL_BAD_DESCRIPTION with a sentence in `why`.
+ */
+int emit_line_split(char *line, size_t length, const char **assignments, size_t most, size_t *ret_n, struct text *why);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* policy check, show, explain: no daemon is asked, so that they tell beforehand what files would do. */
+
+#include "client/userevctl/policy/policy.h"
+
+#include "daemon/identity/boundary.h"
+#include "protocol/protocol.h"
+
+/* What fits on a machine with a kernel as Linux makes it; what others hold is not known here. */
+enum { CAPACITY_MAX = 64900 };
+
+enum { OPTION_ROOT = 1, OPTION_POLICY, OPTION_CAPACITY, OPTION_STRICT, OPTION_PERSIST, OPTION_MULTI_FORMAT };
+
+static const struct ctl_option policy_options[] = {
+	{ "root", "DIR", "the files of the machine whose root that is", OPTION_ROOT },
+	{ "policy", "DIR[:DIR...]", "read these directories instead", OPTION_POLICY },
+	{ "capacity", "N", "check: events for which there is room", OPTION_CAPACITY },
+	{ "strict", NULL, "check: what is unknown is an error", OPTION_STRICT },
+	{ "persist", NULL, "explain: the event is to outlive its program", OPTION_PERSIST },
+	{ "multi-format", NULL, "explain: others of its name may have other fields", OPTION_MULTI_FORMAT },
+	{ 0 },
+};
+
+bool policy_take_path(const char *typed, char *ret, size_t size)
+{
+	size_t length = strlen(typed);
+
+	while (length > 1 && typed[length - 1] == '/')
+		length--;
+	if (typed[0] != '/' || length >= size) {
+		ctl_error("'%s' is no cgroup: its path begins with '/', such as /system.slice/cron.service.",
+			  ctl_shown(typed).text);
+		return false;
+	}
+	snprintf(ret, size, "%.*s", (int)length, typed);
+	return true;
+}
+
+struct search {
+	struct boundary boundary;
+	const struct policy *policy;
+	struct tenancy *tenancy;
+};
+
+static bool is_boundary(void *data, const char *path)
+{
+	struct search *search = data;
+	struct boundary *boundary = &search->boundary;
+	enum policy_tenant said = policy_tenant(search->policy, path);
+
+	if (!boundary->lifted && said == POLICY_TENANT_UNSAID)
+		search->tenancy->sure &= cgroup_id(boundary->cgroups, path) != 0;
+	return boundary_is(boundary, path, said);
+}
+
+/* As the daemon does it; but the cgroup may be on another machine, or not be there yet. */
+void policy_find_tenant(const struct policy_question *question, const char *path, struct tenancy *ret)
+{
+	struct cgroups cgroups = { 0 };
+	struct search search = { { .cgroups = &cgroups }, question->policy, ret };
+	struct policy_rules rules;
+
+	*ret = (struct tenancy){ .sure = true };
+	string_copy(ret->path, sizeof(ret->path), path);
+	if (!question->root)
+		cgroups_find(NULL, &cgroups);
+	cgroup_cut_to_tenant(ret->path, is_boundary, &search);
+	if (policy_tenant(question->policy, ret->path) == POLICY_TENANT_YES) {
+		policy_lookup(question->policy, ret->path, &rules);
+		ret->by = "policy";
+		ret->origin = rules.value[POLICY_TENANT]->origin;
+	} else {
+		ret->by = cgroup_is_delegated(&cgroups, ret->path) ? "delegation" : "level";
+	}
+}
+
+void policy_note_tenancy(const struct tenancy *tenancy)
+{
+	if (!tenancy->sure)
+		ctl_note("Not all of these cgroups are here: if one further out is delegated, that is the tenant.");
+}
+
+static void take_option(struct policy_question *question, int option, const char *value)
+{
+	switch (option) {
+	case OPTION_ROOT:
+		question->root = value;
+		break;
+	case OPTION_POLICY:
+		question->directories = value;
+		break;
+	case OPTION_CAPACITY:
+		question->capacity = (uint32_t)ctl_number("--capacity", value, 1, UINT32_MAX);
+		break;
+	case OPTION_STRICT:
+		question->strict = true;
+		break;
+	case OPTION_PERSIST:
+		question->flags |= REGISTER_PERSIST;
+		break;
+	case OPTION_MULTI_FORMAT:
+		question->flags |= REGISTER_MULTI_FORMAT;
+		break;
+	}
+}
+
+static const struct verb {
+	const char *name;
+	int least, most; /* arguments behind it */
+	int (*run)(struct policy_question *);
+} verbs[] = {
+	{ "check", 0, INT32_MAX - 1, policy_check },
+	{ "show", 0, 1, policy_show },
+	{ "explain", 2, 2, policy_explain },
+};
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (streq(verbs[i].name, name))
+			return &verbs[i];
+	ctl_error("policy: give check, show or explain, not '%s'. See 'userevctl policy --help'.",
+		  ctl_shown(name).text);
+	exit(EXIT_USAGE);
+}
+
+/* Those of the daemon that runs here, or those that one would read. */
+static void find_directories(struct policy_question *question)
+{
+	_cleanup_(control_freep) struct control *control = NULL;
+	struct cursor row;
+
+	question->is_ours = !question->root && !question->directories;
+	if (question->is_ours && control_open(question->ctl->control_socket, &control) == 0 &&
+	    control_ask_row(control, KIND_STATUS, &row) > 0)
+		row_get_string(row, "policy", question->found, sizeof(question->found));
+	if (!question->directories)
+		question->directories = *question->found ? question->found : POLICY_DIRECTORIES;
+}
+
+static int policy_run(struct ctl *ctl)
+{
+	struct policy_question question = { .ctl = ctl, .capacity = CAPACITY_MAX };
+	const struct verb *verb;
+	const char *value;
+	int option, r;
+
+	while ((option = ctl_next_option(ctl, &value)) != 0)
+		take_option(&question, option, value);
+	ctl_expect_arguments(ctl, 1, INT32_MAX);
+	verb = find_verb(ctl->argv[0]);
+	ctl_expect_arguments(ctl, verb->least + 1, verb->most + 1);
+	ctl->argc--;
+	ctl->argv++;
+	find_directories(&question);
+	r = verb->run(&question);
+	policy_unref(question.policy);
+	problems_deinit(&question.problems);
+	return r;
+}
+
+const struct command command_policy = {
+	.name = "policy",
+	.arguments = "check|show|explain ...",
+	.summary = "check policy files, and see what they do",
+	.help = "What the policy files say, see userevd.conf(5), and for explain a daemon if one runs.\n"
+		"\n"
+		"  check [FILE...]             what is wrong with them, or with these files alone\n"
+		"  show [CGROUP]               what holds for it, and which line says so;\n"
+		"                              without it, what [Daemon] says\n"
+		"  explain CGROUP DESCRIPTION  whether a program there may register this event,\n"
+		"                              and which line says so",
+	.options = policy_options,
+	.run = policy_run,
+};

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* status, version: one look at the daemon. */
+
+#include <inttypes.h>
+
+#include "client/userev.h"
+#include "client/userevctl/tracing/tracer.h"
+
+enum { TITLE_WIDTH = 9 };
+
+static struct plural row_plural(struct cursor row, const char *key, const char *singular, const char *many)
+{
+	return plural(row_get_u64(row, key), singular, many);
+}
+
+static void print_title(const struct output *output, const char *title)
+{
+	fprintf(output->file, "%*s", (int)(TITLE_WIDTH - strlen(title)), "");
+	output_styled(output, STYLE_BOLD, "%s:", title);
+	putc(' ', output->file);
+}
+
+static void print_loss(const struct output *output, uint64_t count, const char *what)
+{
+	fputs(", ", output->file);
+	output_styled(output, count > 0 ? STYLE_BAD : STYLE_PLAIN, "%" PRIu64 " %s", count, what);
+}
+
+static void print_daemon(const struct output *output, struct cursor row)
+{
+	char uptime[64];
+
+	humane_duration(row_get_u64(row, "uptime"), uptime, sizeof(uptime));
+	print_title(output, "Daemon");
+	fprintf(output->file, "userevd %s, pid %" PRIu64 ", up %s\n", row_string(row, "version").text,
+		row_get_u64(row, "pid"), uptime);
+	print_title(output, "Backend");
+	output_styled(output, STYLE_NAME, "%s", row_string(row, "backend").text);
+	putc('\n', output->file);
+	print_title(output, "Why");
+	fprintf(output->file, "%s\n", row_string(row, "why").text);
+	print_title(output, "Clients");
+	fprintf(output->file, "%s\n", row_string(row, "socket").text);
+	print_title(output, "Admins");
+	fprintf(output->file, "%s\n", row_string(row, "control_socket").text);
+}
+
+static void print_numbers(const struct output *output, struct cursor row, bool kernel)
+{
+	print_title(output, "Tenants");
+	fprintf(output->file, "%s, %s", row_plural(row, "tenants", "tenant", "tenants").text,
+		row_plural(row, "connections", "connection", "connections").text);
+	if (row_get_u64(row, "in_flight") > 0)
+		fprintf(output->file, "; %s in flight", row_plural(row, "in_flight", "fd", "fds").text);
+	putc('\n', output->file);
+	print_title(output, "Events");
+	fprintf(output->file, "%s, held %s, on %s; %s\n", row_plural(row, "events", "event", "events").text,
+		row_plural(row, "leases", "time", "times").text, row_plural(row, "streams", "stream", "streams").text,
+		row_get_u64(row, "lingering") == 0 ? "none lingers"
+						   : row_plural(row, "lingering", "lingers", "linger").text);
+	print_title(output, "Room");
+	fprintf(output->file, "%" PRIu64 " of %s used; a page has %s, a record at most %s\n",
+		row_get_u64(row, "charges"), row_plural(row, "capacity", "event", "events").text,
+		row_plural(row, "page_bits", "bit", "bits").text, row_plural(row, "payload_max", "byte", "bytes").text);
+	print_title(output, "Records");
+	if (kernel) {
+		fputs("taken by the kernel's tracers", output->file);
+	} else {
+		fprintf(output->file, "%" PRIu64 " taken", row_get_u64(row, "records"));
+		print_loss(output, row_get_u64(row, "bad"), "bad");
+	}
+	print_loss(output, row_get_u64(row, "lost"), "lost");
+	print_loss(output, row_get_u64(row, "too_big"), "too big");
+	putc('\n', output->file);
+}
+
+/* Only where there is something to say. */
+static void print_sentence(const struct output *output, struct cursor row, const char *title, const char *key)
+{
+	struct safe_string sentence = row_string(row, key);
+
+	if (!sentence.text[0])
+		return;
+	print_title(output, title);
+	fprintf(output->file, "%s\n", sentence.text);
+}
+
+static void count_foreign(void *data, const struct event_view *event)
+{
+	uint64_t *foreign = data;
+
+	*foreign += event->foreign;
+}
+
+static void print_tracefs(const struct output *output, const struct tracing *tracing, uint64_t foreign)
+{
+	print_title(output, "Tracefs");
+	fprintf(output->file, "%s; ", make_safe(tracing->place).text);
+	if (tracing->events_max_known)
+		fprintf(output->file, "the kernel takes %s (user_events_max); ",
+			plural(tracing->events_max, "event", "events").text);
+	fprintf(output->file, "%s\n",
+		foreign == 0 ? "none is foreign" : plural(foreign, "event is foreign", "events are foreign").text);
+}
+
+static void print_json_row(const struct output *output, struct cursor row)
+{
+	struct json json = { .file = output->file };
+
+	json_row(&json, row);
+	putc('\n', output->file);
+}
+
+/* Behind what the daemon says of itself: what tracefs does, and all events. */
+static int print_status(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
+{
+	const struct output *output = &ctl->output;
+
+	print_daemon(output, row);
+	print_sentence(output, row, "Policy", "policy_note");
+	if (tracing->kernel) {
+		print_sentence(output, row, "Guard", "guard");
+		print_sentence(output, row, "Note", "note");
+		print_tracefs(output, tracing, foreign);
+	}
+	print_numbers(output, row, tracing->kernel);
+	if (row_get_u64(row, "events") > 0 || foreign > 0)
+		putc('\n', output->file);
+	return events_table(ctl, tracing);
+}
+
+static int print_status_json(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
+{
+	struct json json = { .file = ctl->output.file };
+	int r;
+
+	json_begin(&json, '{');
+	json_row_fields(&json, row);
+	if (tracing->kernel) {
+		json_key(&json, "tracefs", 7);
+		json_string(&json, tracing->place, strlen(tracing->place));
+		json_key(&json, "foreign", 7);
+		json_u64(&json, foreign);
+	}
+	if (tracing->events_max_known) {
+		json_key(&json, "user_events_max", 15);
+		json_u64(&json, tracing->events_max);
+	}
+	json_key(&json, "event_list", 10);
+	r = events_json(ctl, tracing, &json);
+	if (r != EXIT_DONE)
+		return r;
+	json_end(&json, '}');
+	putc('\n', json.file);
+	return EXIT_DONE;
+}
+
+static int status_run(struct ctl *ctl)
+{
+	_cleanup_(control_freep) struct control *control = NULL;
+	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
+	struct cursor row = { 0 };
+	uint64_t foreign = 0;
+	int r;
+
+	ctl_no_options(ctl);
+	ctl_expect_arguments(ctl, 0, 0);
+	r = ctl_open_control(ctl, &control);
+	if (r != EXIT_DONE)
+		return r;
+	r = control_ask_row(control, KIND_STATUS, &row);
+	if (r <= 0)
+		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
+	r = tracing_open(ctl, TRACING_LOOK, &tracing);
+	if (r != EXIT_DONE)
+		return r;
+	tracing->foreign = FOREIGN_ALL;
+	if (tracing->kernel)
+		r = tracing->ops->list(tracing, NULL, 0, false, count_foreign, &foreign);
+	if (r == EXIT_DONE)
+		r = ctl->json ? print_status_json(ctl, tracing, row, foreign)
+			      : print_status(ctl, tracing, row, foreign);
+	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+}
+
+/* The daemon's version, where it can be had without a word of complaint. */
+static bool daemon_version(struct ctl *ctl, struct safe_string *ret_version, struct safe_string *ret_backend)
+{
+	_cleanup_(control_freep) struct control *control = NULL;
+	struct cursor row = { 0 };
+
+	if (control_open(ctl->control_socket, &control) < 0 || control_ask(control, KIND_STATUS) < 0 ||
+	    control_next_row(control, &row) <= 0)
+		return false;
+	*ret_version = row_string(row, "version");
+	*ret_backend = row_string(row, "backend");
+	return true;
+}
+
+static int version_run(struct ctl *ctl)
+{
+	uint8_t buffer[4096];
+	struct packet row = packet_make(buffer, sizeof(buffer));
+	struct safe_string version, backend;
+	bool reachable;
+
+	ctl_no_options(ctl);
+	ctl_expect_arguments(ctl, 0, 0);
+	reachable = daemon_version(ctl, &version, &backend);
+	row_put_string(&row, "userevctl", VERSION);
+	row_put_string(&row, "libuserev", userev_version());
+	if (reachable) {
+		row_put_string(&row, "userevd", version.text);
+		row_put_string(&row, "backend", backend.text);
+	}
+	if (ctl->json)
+		print_json_row(&ctl->output, cursor_make(row.data, row.size));
+	else if (reachable)
+		fprintf(ctl->output.file, "userevctl %s\nlibuserev %s\nuserevd %s (%s)\n", VERSION, userev_version(),
+			version.text, backend.text);
+	else
+		fprintf(ctl->output.file, "userevctl %s\nlibuserev %s\nuserevd: not reachable at %s\n", VERSION,
+			userev_version(), ctl->control_socket);
+	return ctl_finish(ctl);
+}
+
+const struct command command_status = {
+	.name = "status",
+	.arguments = "",
+	.summary = "the daemon: its backend, numbers and losses",
+	.help = "Shows which backend runs and why, how many tenants, connections and events\n"
+		"there are, and how many records were taken and lost; then each event: its name,\n"
+		"state, where the kernel records which tracers use it (ftrace, perf, other), which\n"
+		"programs and which tenants hold it.",
+	.run = status_run,
+};
+
+const struct command command_version = {
+	.name = "version",
+	.arguments = "",
+	.summary = "of this program, its library and the daemon",
+	.help = "Shows the versions of this program, of its library, and of the daemon if that\n"
+		"can be asked.",
+	.run = version_run,
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Goes the way of a registration, with a tenant that is made for it if there is none, and stops before anything is charged. So
+ * what is said here is what a program would be told.
+ */
+
+#include "daemon/admin/explain.h"
+
+#include "daemon/admin/control.h"
+#include "daemon/daemon.h"
+#include "daemon/quota/reserve.h"
+#include "daemon/registry/admission.h"
+#include "daemon/registry/rules.h"
+#include "daemon/registry/tenant.h"
+#include "protocol/event/description.h"
+#include "protocol/row.h"
+
+struct question {
+	struct tenant *tenant;
+	struct string_item asked;
+	char name[DESCRIPTION_NAME_MAX + 1]; /* in full, once it has been read */
+	bool is_held;			     /* by this tenant */
+	bool is_one_of_many;		     /* formats of this name */
+	bool is_there;			     /* in the machine's pool */
+	struct reserve *reserve;	     /* that it would fill */
+};
+
+/* An admin may know by whom. */
+static void say_taken(const struct event *event, struct text *why)
+{
+	const struct grant *grant = LIST_FIRST(&event->grants);
+
+	text_printf(why, "the name is taken by an event with other fields");
+	if (grant) {
+		text_printf(why, ", of the tenant ");
+		text_excerpt(why, grant->tenant->path, strlen(grant->tenant->path));
+	}
+	text_printf(why, ": %s", event->description);
+}
+
+static int ask_ledger(struct question *question, const struct description *description, struct text *why)
+{
+	struct daemon *daemon = question->tenant->daemon;
+	uint16_t flags = grant_flags(question->tenant, description, question->asked.flags);
+	const struct event *event = event_find(daemon, description, flags);
+	struct quota_event none;
+	const struct grant *grant;
+
+	question->is_one_of_many = flags & REGISTER_MULTI_FORMAT;
+	if (event && !streq(event->description, description->canonical)) {
+		say_taken(event, why);
+		return REFUSAL_NAME_TAKEN;
+	}
+	NUMBER_FIND(by_event, question->tenant->grants, event, grant);
+	question->is_held = grant;
+	question->is_there = event && !LIST_EMPTY(&event->account.common);
+	if (question->is_held)
+		return 0;
+	quota_event_init(&none, &daemon->machine);
+	return admission_ask(question->tenant, event ? &event->account : &none, &question->reserve, why);
+}
+
+static int ask(struct question *question, struct text *why)
+{
+	static struct description description; /* large */
+	const struct policy_rules *rules = &question->tenant->rules.values;
+	struct policy_verdict verdict;
+	char prefixed[PREFIXED_MAX];
+	struct string_item wanted = rules_put_prefix(rules, &question->asked, prefixed);
+	int r;
+
+	r = description_parse(wanted.text, wanted.length, &description, why);
+	if (r != 0)
+		return r;
+	string_copy(question->name, description.name_length + 1, description.canonical);
+	r = policy_may_register(rules, question->name, description.name_length, question->asked.flags, &verdict, why);
+	return r != 0 ? r : ask_ledger(question, &description, why);
+}
+
+static void put_answer(struct packet *packet, const struct question *question, int r, const char *sentence)
+{
+	const struct machine *machine = &question->tenant->daemon->machine;
+	size_t row = encode_row_begin(packet);
+
+	row_put_string(packet, "tenant", question->tenant->path);
+	row_put_string(packet, "event", question->name);
+	row_put_bool(packet, "granted", r == 0);
+	row_put_string(packet, "reason", r == 0 ? "" : refusal_name((uint32_t)r));
+	row_put_string(packet, "sentence", sentence);
+	row_put_bool(packet, "multi_format", question->is_one_of_many);
+	row_put_bool(packet, "held", question->is_held);
+	row_put_bool(packet, "shared", question->is_there);
+	row_put_bool(packet, "reserved", question->reserve);
+	row_put_u64(packet, "capacity", machine->capacity);
+	row_put_u64(packet, "claimed", machine->claimed);
+	row_put_u64(packet, "pool", machine_pool(machine));
+	row_put_u64(packet, "common", machine->common);
+	row_put_u64(packet, "foreign", question->tenant->daemon->foreign);
+	encode_row_end(packet, row);
+}
+
+static void put_resource(struct packet *packet, const char *held, const char *maximum, const struct quota *quota)
+{
+	row_put_u64(packet, held, quota->held);
+	if (quota->maximum != QUOTA_NO_MAXIMUM)
+		row_put_u64(packet, maximum, quota->maximum);
+}
+
+static void put_quota(struct packet *packet, const char *path, const struct quota *quota, const struct quota *files,
+		      const struct quota *leases)
+{
+	size_t row = encode_row_begin(packet);
+
+	row_put_string(packet, "level", path);
+	put_resource(packet, "held", "maximum", quota);
+	put_resource(packet, "files", "files_max", files);
+	put_resource(packet, "leases", "leases_max", leases);
+	row_put_u64(packet, "paid", quota->paid);
+	row_put_bool(packet, "own_maximum", quota->has_own_maximum);
+	if (quota->parent)
+		row_put_u64(packet, "sharing", quota->parent->sharing);
+	encode_row_end(packet, row);
+}
+
+/* The tenant itself first, then the cgroups around it. */
+static uint16_t put_levels(struct packet *packet, const struct tenant *tenant)
+{
+	uint16_t n = 1;
+
+	put_quota(packet, tenant->path, &tenant->level->own, &tenant->level->own_files, &tenant->level->own_leases);
+	for (const struct level *level = tenant->level; level; level = level->parent, n++)
+		put_quota(packet, level->path, &level->quota, &level->files, &level->leases);
+	return n;
+}
+
+static uint16_t put_reserves(struct packet *packet, const struct rules *rules)
+{
+	for (size_t i = 0; i < rules->n_reserves; i++) {
+		size_t row = encode_row_begin(packet);
+
+		row_put_u64(packet, "reserve", rules->reserve[i]->maximum);
+		row_put_u64(packet, "filled", rules->reserve[i]->filled);
+		row_put_u64(packet, "files", rules->reserve[i]->files->maximum);
+		row_put_u64(packet, "files_filled", rules->reserve[i]->files->filled);
+		encode_row_end(packet, row);
+	}
+	return (uint16_t)rules->n_reserves;
+}
+
+static void answer(struct client *client, uint32_t serial, struct question *question)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r = ask(question, &why);
+	struct packet *packet = client_answer(client, KIND_ROWS, serial, 0);
+	size_t mark = encode_rows(packet);
+	uint16_t n = 1;
+
+	put_answer(packet, question, r, sentence);
+	n += put_levels(packet, question->tenant);
+	n += put_reserves(packet, &question->tenant->rules);
+	encode_count(packet, mark, n);
+	client_send(client, NULL, 0);
+}
+
+int handle_explain(struct client *client, const struct message *message)
+{
+	struct question question = { 0 };
+	struct string_item cgroup;
+	struct strings strings;
+	char path[PATH_MAX];
+
+	if (decode_strings(message->body, &strings) != 0 || strings.count != 2 || !strings_next(&strings, &cgroup) ||
+	    !strings_next(&strings, &question.asked) || cgroup.length >= sizeof(path))
+		return REFUSAL_BAD_PACKET;
+	string_copy(path, cgroup.length + 1, cgroup.text);
+	question.asked.flags = strings.flags;
+	if (*path != '/') {
+		control_refuse(client, message->serial, REFUSAL_BAD_PACKET, "a cgroup's path begins with a slash");
+		return 0;
+	}
+	if (tenant_of_cgroup(client->daemon, path, &question.tenant) < 0) {
+		control_refuse(client, message->serial, REFUSAL_TROUBLE,
+			       "the daemon is out of memory; try again later");
+		return 0;
+	}
+	answer(client, message->serial, &question);
+	/* One that was made for this goes again. */
+	tenant_release(question.tenant);
+	return 0;
+}

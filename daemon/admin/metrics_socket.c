@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A reader has one buffer, which is filled again once it is sent; so the text is made as fast as it is read, one buffer in a turn
+ * of the loop. Few are served at a time, the others wait in the listening socket's queue, which costs nothing.
+ */
+
+#include "daemon/admin/metrics_socket.h"
+
+#include <sys/socket.h>
+
+#include "daemon/admin/metrics.h"
+#include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
+#include "daemon/process/log.h"
+#include "kernel/disposal.h"
+#include "protocol/transport.h"
+
+enum { BUFFER_BYTES = 65536 };
+_Static_assert(BUFFER_BYTES > 2 * METRICS_PIECE_MAX, "more than one piece at a time");
+
+struct metrics_reader {
+	struct metrics_socket *socket;
+	int fd;
+	ev_io w_io;
+	ev_timer w_deadline; /* for each buffer anew */
+	struct metrics_walk walk;
+	size_t sent;
+	struct text text; /* in the buffer */
+	char buffer[BUFFER_BYTES];
+	LIST_ENTRY(metrics_reader) entry;
+};
+
+static struct daemon *daemon_of(const struct metrics_reader *reader)
+{
+	return reader->socket->listener.daemon;
+}
+
+/*
+ * Who has said something, a request of HTTP perhaps, and is hung up on while that is unread, gets ECONNRESET where the end
+ * should be.
+ */
+static void hang_up(const struct metrics_reader *reader)
+{
+	struct daemon *daemon = daemon_of(reader);
+	struct transport_from from;
+
+	shutdown(reader->fd, SHUT_RDWR);
+	for (unsigned i = 0; i < UNREAD_MAX; i++)
+		if (transport_receive(reader->fd, daemon->request, sizeof(daemon->request), &from) <= 0)
+			break;
+	disposal_close(reader->fd);
+}
+
+static void reader_free(struct metrics_reader *reader)
+{
+	struct metrics_socket *socket = reader->socket;
+
+	ev_io_stop(daemon_of(reader)->loop, &reader->w_io);
+	ev_timer_stop(daemon_of(reader)->loop, &reader->w_deadline);
+	hang_up(reader);
+	LIST_REMOVE(reader, entry);
+	free(reader);
+	socket->n_readers--;
+	metrics_socket_resume(socket);
+}
+
+/* False: there is no more. */
+static bool fill(struct metrics_reader *reader)
+{
+	reader->text = text_make(reader->buffer, sizeof(reader->buffer));
+	reader->sent = 0;
+	while (reader->text.size - reader->text.length > METRICS_PIECE_MAX)
+		if (!metrics_next(&reader->walk, daemon_of(reader), &reader->text))
+			break;
+	ev_timer_again(daemon_of(reader)->loop, &reader->w_deadline);
+	return reader->text.length > 0;
+}
+
+/* Whether it is to be called again when there is room. */
+static bool send_some(struct metrics_reader *reader)
+{
+	ssize_t n;
+
+	if (reader->sent == reader->text.length && !fill(reader))
+		return false;
+	n = send(reader->fd, reader->text.buffer + reader->sent, reader->text.length - reader->sent,
+		 MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	reader->sent += (size_t)n;
+	return true;
+}
+
+static void on_writable(struct ev_loop *loop _unused_, ev_io *w, int events)
+{
+	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_io);
+
+	/* EV_ERROR: the kernel has no room for it among what is waited for. */
+	if (events & EV_ERROR || !send_some(reader))
+		reader_free(reader);
+}
+
+static void on_deadline(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_deadline);
+
+	log_notice("who reads the metrics on %s has not done so for %u seconds, and was cut off", reader->socket->path,
+		   daemon_of(reader)->options.patience);
+	reader_free(reader);
+}
+
+int metrics_socket_welcome(struct metrics_socket *socket, int fd)
+{
+	struct daemon *daemon = socket->listener.daemon;
+	struct metrics_reader *reader = calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return -ENOMEM;
+	reader->socket = socket;
+	reader->fd = fd;
+	metrics_begin(&reader->walk, daemon);
+	ev_io_init(&reader->w_io, on_writable, fd, EV_WRITE);
+	ev_io_start(daemon->loop, &reader->w_io);
+	ev_init(&reader->w_deadline, on_deadline);
+	reader->w_deadline.repeat = daemon->options.patience;
+	LIST_INSERT_HEAD(&socket->readers, reader, entry);
+	if (++socket->n_readers == METRICS_READERS_MAX)
+		listener_pause(&socket->listener);
+	return 0;
+}
+
+void metrics_socket_resume(struct metrics_socket *socket)
+{
+	if (socket->n_readers < METRICS_READERS_MAX)
+		listener_resume(&socket->listener);
+}
+
+/* For the group of a directory that gives its own to what is made there, since the text has the names of all tenants. */
+static int listen_at(struct metrics_socket *socket, struct daemon *daemon, const char *path)
+{
+	socket->path = strdup(path);
+	if (!socket->path)
+		return -ENOMEM;
+	return listener_init(&socket->listener, daemon, socket->path, 0660, SOCKET_METRICS);
+}
+
+void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
+{
+	const char *path = policy_daemon(daemon->policy, POLICY_METRICS_SOCKET)->text;
+	int r;
+
+	LIST_INIT(&socket->readers);
+	if (!path)
+		return;
+	r = listen_at(socket, daemon, path);
+	if (r < 0)
+		log_error("MetricsSocket=%s: %s; there are no metrics there", path,
+			  r == -EADDRINUSE ? "somebody listens there already" : strerror(-r));
+}
+
+void metrics_socket_deinit(struct metrics_socket *socket)
+{
+	while (!LIST_EMPTY(&socket->readers))
+		reader_free(LIST_FIRST(&socket->readers));
+	listener_deinit(&socket->listener);
+	free(socket->path);
+	socket->path = NULL;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What an admin asks of a daemon that is itself the tracer: switch events, and see their records. */
+
+#include "daemon/admin/tail.h"
+
+#include "daemon/admin/control.h"
+#include "daemon/admin/listing.h"
+#include "daemon/daemon.h"
+#include "kernel/embedded/tracer.h"
+#include "protocol/row.h"
+
+/* TRACE: one row, how many events the patterns matched. */
+
+struct trace_listing {
+	struct listing listing;
+	bool done;
+	uint64_t matched;
+};
+
+static int next_trace(struct listing *listing, struct packet *packet)
+{
+	struct trace_listing *trace = container_of(listing, struct trace_listing, listing);
+
+	if (trace->done)
+		return LISTING_END;
+	trace->done = true;
+	row_put_u64(packet, "events", trace->matched);
+	return LISTING_ROW;
+}
+
+/* The patterns of TRACE and TAIL, whose items have no flags. 0 or REFUSAL_BAD_PACKET. */
+static int decode_patterns(struct cursor body, uint16_t known_flags, struct strings *ret)
+{
+	struct string_item item;
+	struct strings walk;
+
+	if (decode_strings(body, ret) != 0 || ret->flags & ~known_flags)
+		return REFUSAL_BAD_PACKET;
+	walk = *ret;
+	while (strings_next(&walk, &item))
+		if (item.flags != 0)
+			return REFUSAL_BAD_PACKET;
+	return 0;
+}
+
+/* A pattern as a string of its own; the caller frees it. */
+static char *take_pattern(const struct string_item *item)
+{
+	return strndup(item->text, item->length);
+}
+
+static uint64_t switch_all(struct tracer *tracer, struct strings strings, bool on)
+{
+	struct string_item item;
+	uint64_t matched = 0;
+
+	while (strings_next(&strings, &item)) {
+		_cleanup_(freep) char *pattern = take_pattern(&item);
+
+		if (pattern)
+			matched += tracer_switch(tracer, pattern, on);
+	}
+	return matched;
+}
+
+int handle_trace(struct client *client, const struct message *message)
+{
+	static const struct listing_kind kind = { .next = next_trace };
+	struct trace_listing *trace;
+	struct strings strings;
+	uint64_t matched;
+
+	if (decode_patterns(message->body, TRACE_ON, &strings) != 0)
+		return REFUSAL_BAD_PACKET;
+	if (!control_may_list(client, message->serial, true))
+		return 0;
+	matched = switch_all(client->daemon->kernel->tracer, strings, strings.flags & TRACE_ON);
+	if (matched == 0) {
+		control_refuse(client, message->serial, REFUSAL_NO_SUCH_EVENT, "no event matches");
+		return 0;
+	}
+	trace = calloc(1, sizeof(*trace));
+	if (!trace) {
+		control_refuse(client, message->serial, REFUSAL_TROUBLE,
+			       "the daemon is out of memory; it is done, though");
+		return 0;
+	}
+	trace->matched = matched;
+	listing_start(client, &trace->listing, &kind, message->serial);
+	return 0;
+}
+
+/* TAIL: records as they come. */
+
+struct tail_listing {
+	struct listing listing;
+	struct tracer_session *session; /* NULL: everything that is on */
+	struct ring_reader reader;
+	uint64_t end; /* with TAIL_NO_FOLLOW: where it ends */
+	bool follow;
+};
+
+static bool is_wanted(const struct tail_listing *tail, const void *row, size_t size)
+{
+	struct row_field event;
+	const uint8_t *end;
+
+	if (!tail->session)
+		return true;
+	if (!row_find(cursor_make(row, size), "event", &event))
+		return false;
+	/* A description begins with the name. */
+	end = memchr(event.value, ' ', event.length);
+	return tracer_session_wants(tail->session, (const char *)event.value,
+				    end ? (size_t)(end - event.value) : event.length);
+}
+
+static int next_record(struct listing *listing, struct packet *packet)
+{
+	struct tail_listing *tail = container_of(listing, struct tail_listing, listing);
+	struct ring *ring = tracer_ring(listing->client->daemon->kernel->tracer);
+	const void *row;
+	size_t size;
+
+	/* What was pushed out before we came is said first, instead of the row that is read next. */
+	if (tail->reader.position < ring_oldest(ring)) {
+		row_put_u64(packet, "missed", ring_oldest(ring) - tail->reader.position);
+		tail->reader.position = ring_oldest(ring);
+		return LISTING_ROW;
+	}
+	while (tail->follow || tail->reader.position < tail->end) {
+		row = ring_read(ring, &tail->reader, &size);
+		if (!row)
+			return tail->follow ? LISTING_IDLE : LISTING_END;
+		if (is_wanted(tail, row, size)) {
+			packet_put(packet, row, size);
+			return LISTING_ROW;
+		}
+	}
+	return LISTING_END;
+}
+
+static void deinit_tail(struct listing *listing)
+{
+	struct tail_listing *tail = container_of(listing, struct tail_listing, listing);
+
+	tracer_session_free(tail->session);
+}
+
+/* The patterns into a session. 0 or -ENOMEM. */
+static int open_session(struct tracer *tracer, struct strings strings, struct tracer_session **ret)
+{
+	char *patterns[WIRE_BATCH_MAX];
+	struct string_item item;
+	size_t n = 0;
+	int r = 0;
+
+	if (strings.count == 0)
+		return 0;
+	while (r == 0 && strings_next(&strings, &item)) {
+		patterns[n] = take_pattern(&item);
+		r = patterns[n++] ? 0 : -ENOMEM;
+	}
+	if (r == 0)
+		r = tracer_session_new(tracer, (const char *const *)patterns, n, ret);
+	while (n > 0)
+		free(patterns[--n]);
+	return r;
+}
+
+int handle_tail(struct client *client, const struct message *message)
+{
+	static const struct listing_kind kind = { .next = next_record, .deinit = deinit_tail, .at_once = true };
+	struct tracer *tracer = client->daemon->kernel->tracer;
+	struct tail_listing *tail;
+	struct strings strings;
+
+	if (decode_patterns(message->body, TAIL_PAST | TAIL_NO_FOLLOW, &strings) != 0)
+		return REFUSAL_BAD_PACKET;
+	if (!control_may_list(client, message->serial, true))
+		return 0;
+	tail = calloc(1, sizeof(*tail));
+	if (!tail || open_session(tracer, strings, &tail->session) < 0) {
+		free(tail);
+		control_refuse(client, message->serial, REFUSAL_TROUBLE,
+			       "the daemon is out of memory; try again later");
+		return 0;
+	}
+	tail->end = ring_next(tracer_ring(tracer));
+	tail->reader.position = strings.flags & TAIL_PAST ? ring_oldest(tracer_ring(tracer)) : tail->end;
+	tail->follow = !(strings.flags & TAIL_NO_FOLLOW);
+	listing_start(client, &tail->listing, &kind, message->serial);
+	return 0;
+}
+
+int handle_sync(struct client *client, const struct message *message)
+{
+	struct daemon *daemon = client->daemon;
+
+	if (decode_empty(message->body) != 0)
+		return REFUSAL_BAD_PACKET;
+	if (daemon->kernel->tracer)
+		tracer_drain(daemon->kernel->tracer);
+	listing_sync(client, message->serial);
+	return 0;
+}
+
+void tails_continue(struct daemon *daemon)
+{
+	struct tracer *tracer = daemon->kernel->tracer;
+	struct client *client;
+
+	if (!tracer || ring_next(tracer_ring(tracer)) == daemon->records_told)
+		return;
+	daemon->records_told = ring_next(tracer_ring(tracer));
+	TAILQ_FOREACH(client, &daemon->clients, all)
+		if (client->listing && client->listing->kind->deinit == deinit_tail)
+			listing_continue(client);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Fds in flight: sent to a client that has not read the answer yet. inflight.c explains. */
+
+#include "protocol/base/base.h"
+
+struct client;
+struct daemon;
+struct tenant;
+
+/* 0 or a negative errno. */
+int inflight_init(struct daemon *);
+/* Safe on what was never initialised. */
+void inflight_deinit(struct daemon *);
+
+/* Counts n fds that are about to be sent to the client. 0, or a negative errno: then they must not be sent. */
+int inflight_add(struct client *, size_t n);
+/* They were not sent after all. */
+void inflight_undo(struct client *, size_t n);
+/* A client of the daemon before this one: counts what lies unread in its queue as one fd, since nobody knows how many. */
+int inflight_restore(struct client *);
+/* Forgets the client's fds, before its connection is closed. */
+void inflight_forget(struct client *);
+/* Asks the kernel whether the client has fds in flight, and forgets those that it has taken. */
+bool inflight_remains(struct client *);
+
+/* Whether the tenant may be sent more fds. */
+bool inflight_has_room(const struct tenant *);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/connection/parking.h"
+
+#include "daemon/daemon.h"
+#include "daemon/registry/tenant.h"
+#include "daemon/requests/bundle.h"
+
+/* What it asks for is still in its socket. */
+struct parked {
+	struct errand errand;
+	TAILQ_ENTRY(parked) entry;
+};
+
+void parking_open(struct parking *parking, struct tenant *tenant, const struct bundle_key *key)
+{
+	parking->key = bundle_key_copy(key);
+	if (!parking->key)
+		return;
+	TAILQ_INIT(&parking->parked);
+	HASH_ADD_KEYPTR(by_key, tenant->parkings, &parking->key->uid, key->size, parking);
+	if (table_added())
+		parking->tenant = tenant;
+}
+
+struct parking *parking_find(const struct tenant *tenant, const struct bundle_key *key)
+{
+	struct parking *parking;
+
+	HASH_FIND(by_key, tenant->parkings, &key->uid, key->size, parking);
+	return parking;
+}
+
+static void ask_again(struct parked *parked)
+{
+	struct client *client = errand_end(&parked->errand);
+
+	free(parked);
+	if (!client)
+		return;
+	client->asks_again = true;
+	turns_add(&client->daemon->turns, client);
+}
+
+void parking_close(struct parking *parking)
+{
+	struct parked *parked;
+
+	if (parking->tenant)
+		HASH_DELETE(by_key, parking->tenant->parkings, parking);
+	parking->tenant = NULL;
+	free(parking->key);
+	parking->key = NULL;
+	while ((parked = TAILQ_FIRST(&parking->parked))) {
+		TAILQ_REMOVE(&parking->parked, parked, entry);
+		ask_again(parked);
+	}
+}
+
+bool park(struct client *client, struct parking *parking)
+{
+	struct parked *parked = malloc(sizeof(*parked));
+
+	if (!parked)
+		return false;
+	TAILQ_INSERT_TAIL(&parking->parked, parked, entry);
+	errand_begin(&parked->errand, client);
+	return true;
+}

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-#pragma once
-
-#include "daemon/client.h"
-
-/* EXPLAIN → ROWS: what would become of a registration, and the numbers; then a row for each level and each reserve. */
-int handle_explain(struct client *, const struct message *);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/identity/cgroup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+/* One line of mountinfo: id parent major:minor root mountpoint options [tags] - type source super-options. */
+static int consider_mount(struct cgroups *cgroups, char *line)
+{
+	_cleanup_(freep) char *root = NULL, *mount = NULL, *type = NULL, *options = NULL;
+	char *separator = strstr(line, " - ");
+	bool matches, v2, systemd;
+
+	errno = 0;
+	matches = separator && sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) == 2 &&
+		  sscanf(separator, " - %ms %*s %ms", &type, &options) >= 1;
+	/* What there is no memory for need not be the last. */
+	if (!matches || errno != 0)
+		return -errno;
+	v2 = streq(type, "cgroup2") && strncmp(mount, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
+	systemd = streq(type, "cgroup") && options && strstr(options, "name=systemd");
+	/* A second-best is taken only where nothing better was seen. */
+	if (v2 || (systemd && !*cgroups->mount)) {
+		string_copy(cgroups->mount, sizeof(cgroups->mount), mount);
+		string_copy(cgroups->root, sizeof(cgroups->root), root);
+		string_copy(cgroups->controller, sizeof(cgroups->controller), v2 ? "" : "name=systemd");
+	}
+	return 0;
+}
+
+int cgroups_find(const char *mountinfo, struct cgroups *ret)
+{
+	FILE *file = fopen(mountinfo ? mountinfo : "/proc/self/mountinfo", "re");
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0;
+	int r = 0;
+
+	*ret = (struct cgroups){ 0 };
+	if (!file)
+		return -errno;
+	/* A part of it is worse than nothing: what was not seen is not done without, but mistaken. */
+	while (r == 0 && (errno = 0, getline(&line, &size, file)) > 0)
+		r = consider_mount(ret, line);
+	if (r == 0 && errno != 0)
+		r = -errno;
+	fclose(file);
+	return r;
+}
+
+int cgroup_parse(const struct cgroups *cgroups, const char *text, char *ret_path, size_t size)
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+		const char *controller = memchr(text, ':', length);
+		const char *path =
+			controller ? memchr(controller + 1, ':', length - (size_t)(controller + 1 - text)) : NULL;
+		size_t path_length = path ? length - (size_t)(path + 1 - text) : 0;
+
+		/* The kernel's begins with a slash; what is made up does not. */
+		if (path && path_length > 0 && path[1] == '/' &&
+		    (size_t)(path - controller - 1) == strlen(cgroups->controller) &&
+		    memcmp(controller + 1, cgroups->controller, strlen(cgroups->controller)) == 0) {
+			if (path_length >= size)
+				return -ENAMETOOLONG;
+			memcpy(ret_path, path + 1, path_length);
+			ret_path[path_length] = '\0';
+			return 0;
+		}
+		text += length + (text[length] == '\n');
+	}
+	return -ENODATA;
+}
+
+int cgroup_of_process(const struct cgroups *cgroups, pid_t pid, char *ret_path, size_t size)
+{
+	char name[64], text[3 * PATH_MAX];
+	_cleanup_(fd_closep) int fd = -1;
+	size_t length = 0;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((n = read(fd, text + length, sizeof(text) - 1 - length)) > 0)
+		length += (size_t)n;
+	if (n < 0)
+		return -errno;
+	text[length] = '\0';
+	return cgroup_parse(cgroups, text, ret_path, size);
+}
+
+/* The directory of a cgroup, or false where it lies outside of what our mount shows. */
+static bool cgroup_directory(const struct cgroups *cgroups, const char *path, char *ret, size_t size)
+{
+	size_t root = streq(cgroups->root, "/") ? 0 : strlen(cgroups->root);
+
+	if (!*cgroups->mount || strncmp(path, cgroups->root, root) != 0 || (path[root] != '/' && path[root] != '\0'))
+		return false;
+	/* From inside a cgroup namespace, what is outside of it reads "/../…". */
+	if (strstr(path, "/.."))
+		return false;
+	return (size_t)snprintf(ret, size, "%s%s", cgroups->mount, path + root) < size;
+}
+
+uint64_t cgroup_id(const struct cgroups *cgroups, const char *path)
+{
+	char directory[2 * PATH_MAX];
+	struct stat status;
+
+	if (!cgroup_directory(cgroups, path, directory, sizeof(directory)) || stat(directory, &status) < 0)
+		return 0;
+	return status.st_ino;
+}
+
+bool cgroup_is_delegated(const struct cgroups *cgroups, const char *path)
+{
+	char directory[2 * PATH_MAX], value[8];
+	struct stat status;
+
+	if (!cgroup_directory(cgroups, path, directory, sizeof(directory)) || stat(directory, &status) < 0)
+		return false;
+	/* Its owner may make others below it, and mark them as he likes: whatever is inside is his. */
+	if (status.st_uid != 0)
+		return true;
+	return getxattr(directory, "user.delegate", value, sizeof(value)) == 1 && value[0] == '1';
+}
+
+enum { LEVELS_MAX = 12 };
+
+bool cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data)
+{
+	char *second = NULL;
+	size_t level = 0;
+
+	for (char *end = path; *end;) {
+		char rest;
+		bool boundary;
+
+		end += 1 + strcspn(end + 1, "/");
+		rest = *end;
+		*end = '\0';
+		boundary = is_delegated(data, path);
+		*end = rest;
+		if (++level == 2)
+			second = end;
+		/* Nobody's containers are that deep; and each level is a path to walk. */
+		if (level == LEVELS_MAX)
+			break;
+		if (boundary) {
+			*end = '\0';
+			return true;
+		}
+	}
+	if (second)
+		*second = '\0';
+	return false;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the ledger says of each thing that a client was promised. Entered before it is promised, and struck when it has gone;
+ * read by restore.c. Data may grow at its end: what an older daemon has not written is zero.
+ */
+
+#include "daemon/ledger/ledger.h"
+
+struct client;
+struct grant;
+struct lease;
+struct reference;
+struct share;
+struct stream;
+struct tenant;
+
+enum entry_kind {
+	ENTRY_TENANT = 1, /* number */
+	ENTRY_STREAM,	  /* number */
+	ENTRY_GRANT,	  /* number */
+	ENTRY_REFERENCE,  /* stream, grant */
+	ENTRY_CLIENT,	  /* number */
+	ENTRY_LEASE,	  /* holder, grant */
+	ENTRY_SHARE,	  /* client, stream: it has the file */
+};
+
+/* The path follows. */
+struct entry_tenant {
+	uint64_t cgroup_id;
+	uint32_t is_contained;
+	uint32_t zero;
+};
+
+struct entry_stream {
+	uint32_t tenant;
+	uint32_t uid;
+	uint32_t stranger;
+	uint32_t zero;
+};
+
+/* The description follows. */
+struct entry_grant {
+	uint32_t tenant;
+	uint16_t flags; /* REGISTER_MULTI_FORMAT */
+	uint16_t persistent;
+};
+
+enum { ENTRY_ASKED = UINT32_MAX /* in the place of an index: the kernel may have it */ };
+
+struct entry_reference {
+	uint32_t index;
+	uint32_t bit;
+};
+
+struct entry_client {
+	uint32_t tenant;
+	int32_t pid;
+	uint32_t uid;
+	uint32_t real_uid;
+	uint64_t holder; /* of its leases */
+	uint64_t bundle; /* the holder of those that it shares with others; 0: none */
+	uint16_t greeted;
+	uint16_t watching;
+	uint32_t may_be_root;
+	char comm[16];
+};
+
+struct entry_lease {
+	uint32_t stream;
+	uint32_t zero;
+};
+
+void enter_tenant(const struct tenant *);
+void strike_tenant(const struct tenant *);
+void enter_stream(const struct stream *);
+void strike_stream(const struct stream *);
+void enter_grant(const struct grant *);
+void strike_grant(const struct grant *);
+/* The kernel is about to be asked; what it says is entered in its place, or it is struck. */
+void enter_asked(const struct stream *, const struct grant *);
+void enter_reference(const struct reference *);
+void strike_reference(const struct stream *, const struct grant *);
+void enter_client(const struct client *);
+void strike_client(const struct client *);
+void enter_lease(const struct lease *);
+void strike_lease(const struct lease *);
+void enter_share(const struct share *);
+void strike_share(const struct share *);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/ledger/ledger.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/*
+ * Whoever writes may be killed between two instructions, so an entry counts once its size is there, which is written last; and
+ * who reads believes none of it: an entry that is not whole, or is not what was written, ends the file.
+ */
+
+enum { FIRST_BYTES = 64 << 10 };
+
+static const char magic[8] = "userevdL";
+
+static size_t size_with(size_t data)
+{
+	return sizeof(struct ledger_entry) + (data + 7) / 8 * 8;
+}
+
+/* No secret: it finds what is torn, not what is forged. */
+uint32_t ledger_check(const struct ledger_entry *entry)
+{
+	size_t size = size_with(entry->data_size);
+	const uint8_t *at = (const uint8_t *)&entry->kind, *end = (const uint8_t *)entry + size;
+	uint64_t sum = size;
+
+	for (; at < end; at += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, at, sizeof(word));
+		sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		sum ^= sum >> 29;
+	}
+	return (uint32_t)(sum ^ sum >> 32);
+}
+
+/* The end is always an entry without a size. */
+int ledger_make_room(struct ledger *ledger, size_t end)
+{
+	size_t size = ledger->size;
+	void *memory;
+
+	while (size < end + sizeof(struct ledger_entry))
+		size *= 2;
+	if (size == ledger->size)
+		return 0;
+	if (ftruncate(ledger->fd, (off_t)size) < 0)
+		return -errno;
+	memory = mremap(ledger->memory, ledger->size, size, MREMAP_MAYMOVE);
+	if (memory == MAP_FAILED)
+		return -errno;
+	ledger->memory = memory;
+	ledger->size = size;
+	return 0;
+}
+
+static struct ledger_header *header_of(struct ledger *ledger)
+{
+	return (void *)ledger->memory;
+}
+
+static void put_header(struct ledger *ledger)
+{
+	*header_of(ledger) = (struct ledger_header){ .version = LEDGER_VERSION, .start = sizeof(struct ledger_header) };
+	memcpy(header_of(ledger)->magic, magic, sizeof(magic));
+	ledger->start = sizeof(struct ledger_header);
+	ledger->used = ledger->start;
+}
+
+int ledger_new(struct ledger **ret)
+{
+	struct ledger *ledger = calloc(1, sizeof(*ledger));
+	int r = 0;
+
+	if (!ledger)
+		return -ENOMEM;
+	ledger->memory = MAP_FAILED;
+	ledger->size = FIRST_BYTES;
+	ledger->fd = memfd_create("userevd-ledger", MFD_CLOEXEC);
+	if (ledger->fd < 0 || ftruncate(ledger->fd, (off_t)ledger->size) < 0)
+		r = -errno;
+	if (r == 0)
+		ledger->memory = mmap(NULL, ledger->size, PROT_READ | PROT_WRITE, MAP_SHARED, ledger->fd, 0);
+	if (r == 0 && ledger->memory == MAP_FAILED)
+		r = -errno;
+	if (r < 0) {
+		ledger_free(ledger);
+		return r;
+	}
+	put_header(ledger);
+	*ret = ledger;
+	return 0;
+}
+
+struct ledger *ledger_free(struct ledger *ledger)
+{
+	if (!ledger)
+		return NULL;
+	ledger_rewriting_free(ledger);
+	if (ledger->memory != MAP_FAILED)
+		munmap(ledger->memory, ledger->size);
+	fd_close(ledger->fd);
+	free(ledger);
+	return NULL;
+}
+
+static void append(struct ledger *ledger, struct ledger_entry entry, const void *data)
+{
+	size_t size = size_with(entry.data_size);
+	struct ledger_entry *to;
+
+	if (ledger->failed == 0)
+		ledger_make_way(ledger, ledger->used + size);
+	if (ledger->failed == 0)
+		ledger->failed = ledger_make_room(ledger, ledger->used + size);
+	if (ledger->failed < 0)
+		return;
+	/* What is behind the end has never been written to: zeros. */
+	to = (void *)(ledger->memory + ledger->used);
+	*to = entry;
+	if (entry.data_size > 0)
+		memcpy(to + 1, data, entry.data_size);
+	to->check = ledger_check(to);
+	__atomic_store_n(&to->size, (uint32_t)size, __ATOMIC_RELEASE);
+	ledger->used += size;
+}
+
+void ledger_enter(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size)
+{
+	if (ledger)
+		append(ledger, (struct ledger_entry){ .kind = kind, .data_size = (uint32_t)size, .a = a, .b = b },
+		       data);
+}
+
+void ledger_strike(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b)
+{
+	if (ledger)
+		append(ledger, (struct ledger_entry){ .kind = kind, .struck = 1, .a = a, .b = b }, NULL);
+}
+
+/* --- reading --- */
+
+static struct ledger_thing *find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
+{
+	const struct ledger_key key = { .kind = kind, .a = a, .b = b };
+	struct ledger_thing *thing;
+
+	HASH_FIND(by_key, image->things, &key, sizeof(key), thing);
+	return thing;
+}
+
+static void forget(struct ledger_image *image, struct ledger_thing *thing)
+{
+	HASH_DELETE(by_key, image->things, thing);
+	free(thing->data);
+	free(thing);
+}
+
+static struct ledger_thing *make(struct ledger_image *image, const struct ledger_entry *entry)
+{
+	struct ledger_thing *thing = calloc(1, sizeof(*thing));
+
+	if (!thing)
+		return NULL;
+	thing->key.kind = entry->kind;
+	thing->key.a = entry->a;
+	thing->key.b = entry->b;
+	HASH_ADD(by_key, image->things, key, sizeof(thing->key), thing);
+	if (table_added())
+		return thing;
+	free(thing);
+	return NULL;
+}
+
+static int take(struct ledger_image *image, const struct ledger_entry *entry)
+{
+	struct ledger_thing *thing = find(image, entry->kind, entry->a, entry->b);
+	void *data;
+
+	if (entry->struck) {
+		if (thing)
+			forget(image, thing);
+		return 0;
+	}
+	data = malloc(entry->data_size + 1);
+	if (data && !thing)
+		thing = make(image, entry);
+	if (!data || !thing) {
+		free(data);
+		return -ENOMEM;
+	}
+	memcpy(data, entry + 1, entry->data_size);
+	free(thing->data);
+	thing->data = data;
+	thing->size = entry->data_size;
+	return 0;
+}
+
+const struct ledger_entry *ledger_entry_at(const uint8_t *memory, size_t size, size_t at)
+{
+	const struct ledger_entry *entry = (const void *)(memory + at);
+
+	if (size - at < sizeof(*entry) || entry->size < sizeof(*entry) || entry->size > size - at ||
+	    entry->data_size > LEDGER_DATA_MAX || entry->size != size_with(entry->data_size))
+		return NULL;
+	return entry->check == ledger_check(entry) ? entry : NULL;
+}
+
+static int read_entries(const uint8_t *memory, size_t size, size_t start, struct ledger_image *ret)
+{
+	const struct ledger_entry *entry;
+	int r = 0;
+
+	for (size_t at = start; r == 0 && (entry = ledger_entry_at(memory, size, at)); at += entry->size)
+		r = take(ret, entry);
+	return r;
+}
+
+static int read_memory(const uint8_t *memory, size_t size, struct ledger_image *ret)
+{
+	struct ledger_header header;
+
+	if (size < sizeof(header))
+		return -EBADMSG;
+	memcpy(&header, memory, sizeof(header));
+	if (memcmp(header.magic, magic, sizeof(magic)) != 0)
+		return -EBADMSG;
+	if (header.version > LEDGER_VERSION)
+		return -EPROTONOSUPPORT;
+	if (header.start < sizeof(header) || header.start > size || header.start % sizeof(uint64_t) != 0)
+		return -EBADMSG;
+	return read_entries(memory, size, header.start, ret);
+}
+
+int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret)
+{
+	struct ledger_image image = { 0 };
+	int r = read_memory(memory, size, &image);
+
+	if (r < 0)
+		ledger_image_deinit(&image);
+	else
+		*ret = image;
+	return r;
+}
+
+int ledger_read(int fd, struct ledger_image *ret)
+{
+	struct stat status;
+	void *memory;
+	size_t size;
+	int r;
+
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	size = (size_t)status.st_size;
+	if (size == 0)
+		return -EBADMSG;
+	memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	r = ledger_parse(memory, size, ret);
+	munmap(memory, size);
+	return r;
+}
+
+void ledger_image_deinit(struct ledger_image *image)
+{
+	while (image->things)
+		forget(image, image->things);
+}
+
+const struct ledger_thing *ledger_find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
+{
+	return find(image, kind, a, b);
+}
+
+const struct ledger_thing *ledger_next(const struct ledger_image *image, uint16_t kind,
+				       const struct ledger_thing *after)
+{
+	const struct ledger_thing *thing = after ? after->by_key.next : image->things;
+
+	while (thing && thing->key.kind != kind)
+		thing = thing->by_key.next;
+	return thing;
+}
+
+void ledger_get(const struct ledger_thing *thing, void *ret, size_t size)
+{
+	size_t known = MIN(size, thing->size);
+
+	memcpy(ret, thing->data, known);
+	memset((uint8_t *)ret + known, 0, size - known);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Whoever holds the file has what is in it: so what holds is written to another place of the same file, and the header says that
+ * it begins there. That is one word, so there is no moment at which it says something else than before or after. Until then
+ * what was there holds, and goes on growing: what is entered meanwhile is copied at the end.
+ *
+ * A million entries are a second's work, so it is done in pieces, one with each turn of the loop: first it is found out which
+ * entry is the last of each thing, then these are copied, then what has come since; and the old place is given back in pieces,
+ * too. A piece is larger where much is entered, so that this comes to an end, and before both places meet.
+ */
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "daemon/ledger/ledger.h"
+
+enum {
+	PIECE_BYTES = 32 << 10,	    /* some hundred entries: some ten µs */
+	PIECE_GIVEN_BACK = 1 << 20, /* of memory */
+	UNIT = sizeof(uint64_t),    /* of places: an entry is a multiple of it, and so is where it begins */
+	SLOTS_MIN = 1 << 10,
+};
+
+/* Of a thing: where it was entered first since it was struck, and last; in units. `last` 0: nothing is here. */
+struct slot {
+	uint32_t first; /* 0: it was struck */
+	uint32_t last;
+};
+
+struct ledger_rewriting {
+	/* One piece; true once that part is done. */
+	bool (*part)(struct ledger *, struct ledger_rewriting *, size_t piece);
+	struct slot *slots;
+	size_t n_slots; /* a power of two */
+	size_t n_things;
+	size_t lasting;	    /* bytes of what holds */
+	size_t seen;	    /* of the old place, how far it was when the last piece was done */
+	size_t at;	    /* in the old place */
+	size_t behind;	    /* what is from here on came since the first part was done */
+	size_t start, used; /* of the new place, once there is one; then of what is to be given back */
+};
+
+static const struct ledger_entry *entry_at(const struct ledger *ledger, size_t at)
+{
+	return (const void *)(ledger->memory + at);
+}
+
+static bool is_same(const struct ledger_entry *a, const struct ledger_entry *b)
+{
+	return a->kind == b->kind && a->a == b->a && a->b == b->b;
+}
+
+/* Numbers come one after the other, and are spread. */
+static size_t hash(const struct ledger_entry *entry)
+{
+	uint64_t sum = entry->a * UINT64_C(0x9e3779b97f4a7c15) + entry->b * UINT64_C(0xc2b2ae3d27d4eb4f) + entry->kind;
+
+	return (size_t)((sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 20);
+}
+
+static struct slot *find(const struct ledger *ledger, const struct ledger_rewriting *rewriting,
+			 const struct ledger_entry *entry)
+{
+	size_t i = hash(entry);
+	struct slot *slot;
+
+	do
+		slot = &rewriting->slots[i++ & (rewriting->n_slots - 1)];
+	while (slot->last != 0 && !is_same(entry_at(ledger, (size_t)slot->last * UNIT), entry));
+	return slot;
+}
+
+void ledger_rewriting_free(struct ledger *ledger)
+{
+	struct ledger_rewriting *rewriting = ledger->rewriting;
+
+	if (rewriting && rewriting->n_slots > 0)
+		munmap(rewriting->slots, rewriting->n_slots * sizeof(*rewriting->slots));
+	free(rewriting);
+	ledger->rewriting = NULL;
+}
+
+/* From the end on, so that `used` is where there is still something. */
+static bool give_back(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece _unused_)
+{
+	size_t slots = MIN(rewriting->n_slots, PIECE_GIVEN_BACK / sizeof(struct slot)), from = rewriting->used;
+
+	rewriting->n_slots -= slots;
+	if (slots > 0)
+		munmap(rewriting->slots + rewriting->n_slots, slots * sizeof(struct slot));
+	if (from > rewriting->start)
+		from = MAX(rewriting->start, (from - 1) / PIECE_GIVEN_BACK * PIECE_GIVEN_BACK);
+	/* What was there are zeros again. */
+	if (from < rewriting->used && fallocate(ledger->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+						(off_t)(rewriting->used - from)) < 0)
+		ledger->failed = -errno;
+	rewriting->used = from;
+	return ledger->failed < 0 || (rewriting->n_slots == 0 && from == rewriting->start);
+}
+
+/* It is tried again when there is twice as much. */
+static bool give_up(struct ledger *ledger, struct ledger_rewriting *rewriting)
+{
+	ledger->lasting = ledger->used - ledger->start;
+	rewriting->part = give_back;
+	return false;
+}
+
+void ledger_make_way(struct ledger *ledger, size_t end)
+{
+	struct ledger_rewriting *rewriting = ledger->rewriting;
+
+	/* Behind the end must be zeros. */
+	if (!rewriting || rewriting->start < ledger->used || end + sizeof(struct ledger_entry) <= rewriting->start)
+		return;
+	if (rewriting->part != give_back)
+		give_up(ledger, rewriting);
+	while (!give_back(ledger, rewriting, 0))
+		;
+	ledger_rewriting_free(ledger);
+}
+
+static bool copy_entry(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t from)
+{
+	size_t size = entry_at(ledger, from)->size, end = rewriting->used + size;
+
+	/* Not into what still holds, which in turn must not have come here; and each has an end. */
+	if (rewriting->start < ledger->start ? end + sizeof(struct ledger_entry) > ledger->start
+					     : ledger->used + sizeof(struct ledger_entry) > rewriting->start)
+		return false;
+	ledger->failed = ledger_make_room(ledger, end);
+	if (ledger->failed < 0)
+		return false;
+	memcpy(ledger->memory + rewriting->used, ledger->memory + from, size);
+	rewriting->used = end;
+	return true;
+}
+
+static void take_the_new_place(struct ledger *ledger, struct ledger_rewriting *rewriting)
+{
+	struct ledger_header *header = (void *)ledger->memory;
+	size_t start = ledger->start, used = ledger->used;
+
+	__atomic_store_n(&header->start, rewriting->start, __ATOMIC_RELEASE);
+	ledger->start = rewriting->start;
+	ledger->used = rewriting->used;
+	ledger->lasting = rewriting->lasting;
+	rewriting->start = start;
+	rewriting->used = used;
+}
+
+static bool copy_what_came_since(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
+{
+	size_t end = MIN(ledger->used, rewriting->at + piece);
+
+	for (; rewriting->at < end; rewriting->at += entry_at(ledger, rewriting->at)->size)
+		if (!copy_entry(ledger, rewriting, rewriting->at))
+			return give_up(ledger, rewriting);
+	if (rewriting->at < ledger->used)
+		return false;
+	take_the_new_place(ledger, rewriting);
+	rewriting->part = give_back;
+	return false;
+}
+
+/* In the order in which they were entered first. */
+static bool copy_what_holds(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
+{
+	size_t end = MIN(rewriting->behind, rewriting->at + piece);
+
+	for (size_t size; rewriting->at < end; rewriting->at += size) {
+		const struct ledger_entry *entry = entry_at(ledger, rewriting->at);
+		const struct slot *slot = find(ledger, rewriting, entry);
+
+		size = entry->size;
+		if (slot->first == rewriting->at / UNIT && !copy_entry(ledger, rewriting, (size_t)slot->last * UNIT))
+			return give_up(ledger, rewriting);
+	}
+	if (rewriting->at == rewriting->behind)
+		rewriting->part = copy_what_came_since;
+	return false;
+}
+
+/* At the beginning, if there is room before what is there now; else so far behind it that it does not come there. */
+static void find_place(const struct ledger *ledger, struct ledger_rewriting *rewriting)
+{
+	size_t first = sizeof(struct ledger_header), more = ledger->used - ledger->start + LEDGER_SPARE;
+
+	rewriting->start = first + rewriting->lasting + more <= ledger->start ? first : ledger->used + more;
+	rewriting->used = rewriting->start;
+}
+
+static void note(const struct ledger *ledger, struct ledger_rewriting *rewriting, const struct ledger_entry *entry)
+{
+	struct slot *slot = find(ledger, rewriting, entry);
+	uint32_t place = (uint32_t)(rewriting->at / UNIT);
+
+	rewriting->n_things += slot->last == 0;
+	if (slot->first != 0)
+		rewriting->lasting -= entry_at(ledger, (size_t)slot->last * UNIT)->size;
+	slot->last = place;
+	if (entry->struck) {
+		slot->first = 0;
+		return;
+	}
+	if (slot->first == 0)
+		slot->first = place;
+	rewriting->lasting += entry->size;
+}
+
+static bool find_what_holds(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
+{
+	size_t end = MIN(ledger->used, rewriting->at + piece);
+
+	for (size_t size; rewriting->at < end; rewriting->at += size) {
+		const struct ledger_entry *entry = entry_at(ledger, rewriting->at);
+
+		size = entry->size;
+		if (rewriting->n_things > rewriting->n_slots / 10 * 9 || rewriting->at / UNIT > UINT32_MAX)
+			return give_up(ledger, rewriting);
+		note(ledger, rewriting, entry);
+	}
+	if (rewriting->at < ledger->used)
+		return false;
+	rewriting->behind = rewriting->at;
+	rewriting->at = ledger->start;
+	find_place(ledger, rewriting);
+	rewriting->part = copy_what_holds;
+	return false;
+}
+
+static bool is_long(const struct ledger *ledger)
+{
+	return ledger->used - ledger->start > 2 * ledger->lasting + LEDGER_SPARE;
+}
+
+/* Without memory it waits until there is twice as much. */
+static void begin(struct ledger *ledger)
+{
+	struct ledger_rewriting *rewriting = calloc(1, sizeof(*rewriting));
+	size_t slots = SLOTS_MIN;
+	void *memory = MAP_FAILED;
+
+	while (slots < 2 * (ledger->used - ledger->start) / sizeof(struct ledger_entry))
+		slots *= 2;
+	if (rewriting)
+		memory = mmap(NULL, slots * sizeof(struct slot), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED) {
+		free(rewriting);
+		ledger->lasting = ledger->used - ledger->start;
+		return;
+	}
+	*rewriting = (struct ledger_rewriting){
+		.part = find_what_holds,
+		.slots = memory,
+		.n_slots = slots,
+		.seen = ledger->used,
+		.at = ledger->start,
+	};
+	ledger->rewriting = rewriting;
+}
+
+bool ledger_tidy(struct ledger *ledger)
+{
+	struct ledger_rewriting *rewriting;
+	size_t more;
+
+	if (!ledger || ledger->failed < 0)
+		return false;
+	if (!ledger->rewriting && is_long(ledger))
+		begin(ledger);
+	rewriting = ledger->rewriting;
+	if (!rewriting)
+		return false;
+	more = ledger->used > rewriting->seen ? ledger->used - rewriting->seen : 0;
+	rewriting->seen = ledger->used;
+	if (rewriting->part(ledger, rewriting, MAX((size_t)PIECE_BYTES, 4 * more)))
+		ledger_rewriting_free(ledger);
+	return ledger->rewriting;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The keys of policy files: their names, their defaults, and what may be said. policy_keys.c has the table. */
+
+#include "daemon/policy/glob.h"
+#include "protocol/base/text.h"
+
+enum policy_key {
+	/* of a section of cgroups */
+	POLICY_TENANT,
+	POLICY_MAX_EVENTS,
+	POLICY_RESERVE_EVENTS,
+	POLICY_MAX_CONNECTIONS,
+	POLICY_MAX_FILES,
+	POLICY_MAX_LEASES,
+	POLICY_MAX_REQUESTS_PER_SECOND,
+	POLICY_ALLOW_EVENTS,
+	POLICY_DENY_EVENTS,
+	POLICY_OWN_NAMES,
+	POLICY_NAME_PREFIX,
+	POLICY_ALLOW_PERSIST,
+	POLICY_ALLOW_MULTI_FORMAT,
+	POLICY_ALLOW_HOST_ROOT,
+	POLICY_ALLOW_HOST_USERNS,
+	POLICY_STREAM,
+	POLICY_KEEP_FOR,
+	POLICY_CGROUP_KEYS, /* so many */
+	/* of [Daemon] */
+	POLICY_DEFAULT_MAX_EVENTS = POLICY_CGROUP_KEYS,
+	POLICY_DEFAULT_MAX_CONNECTIONS,
+	POLICY_DEFAULT_MAX_FILES,
+	POLICY_DEFAULT_MAX_LEASES,
+	POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND,
+	POLICY_SET_KERNEL_MAXIMUM,
+	POLICY_KERNEL_MARGIN,
+	POLICY_GUARD,
+	POLICY_METRICS_SOCKET,
+	/* of [Event NAME] */
+	POLICY_FIELDS,
+	POLICY_PERSIST,
+	POLICY_TENANTS,
+	POLICY_KEYS,
+};
+
+enum { POLICY_INFINITY = UINT32_MAX }; /* of a number: there is no limit */
+enum policy_tenant { POLICY_TENANT_NO, POLICY_TENANT_YES, POLICY_TENANT_UNSAID };
+enum policy_stream { POLICY_STREAM_AUTO, POLICY_STREAM_SHARED, POLICY_STREAM_CLIENT };
+enum policy_guard { POLICY_GUARD_REQUIRE, POLICY_GUARD_PREFER, POLICY_GUARD_OFF };
+
+/* What a key is for. */
+enum policy_reach {
+	POLICY_OF_DAEMON,
+	POLICY_OF_EVENT,   /* that the policy declares */
+	POLICY_OF_CGROUP,  /* each cgroup has its own: a limit of what is in it and below */
+	POLICY_OF_SECTION, /* all that match the cgroup, or one around it, count */
+	POLICY_OF_TENANT,  /* what the nearest ancestor has that has any */
+};
+
+enum policy_section { POLICY_SECTION_DAEMON, POLICY_SECTION_CGROUPS, POLICY_SECTION_EVENT };
+
+/* Where a value was said. Lives as long as the policy. */
+struct policy_origin {
+	const char *section; /* the pattern, or "Daemon"; NULL: nowhere, it is the default */
+	const char *file;
+	unsigned line;
+};
+
+struct policy_glob {
+	char *text;
+	struct pattern pattern; /* the same, where it is one of cgroups */
+	struct policy_origin origin;
+};
+
+struct policy_value {
+	struct policy_origin origin;
+	unsigned order;	 /* the later one is the greater */
+	bool is_default; /* nothing was said, or the default was asked for by "Key=" */
+	uint32_t number; /* a number, yes (1) or no, a word of an enum, seconds, or so many a second */
+	uint32_t burst;	 /* of a rate: so many at once */
+	char *text;	 /* a prefix, a path, or fields; NULL: none */
+	struct policy_glob *globs;
+	size_t n_globs;
+};
+
+/* Of a section [Event NAME] the name; NULL: it is something else. */
+const char *policy_event_name(const char *section);
+enum policy_section policy_section_kind(const char *section);
+
+const char *policy_key_name(enum policy_key);
+enum policy_reach policy_key_reach(enum policy_key);
+/* Where it may stand. */
+enum policy_section policy_key_section(enum policy_key);
+/* POLICY_KEYS where there is none of this name. */
+enum policy_key policy_key_find(const char *name);
+/* The one of such a section whose name is like it; POLICY_KEYS: none is. */
+enum policy_key policy_key_suggest(const char *name, enum policy_section);
+
+/* What holds where nothing is said. */
+const struct policy_value *policy_key_default(enum policy_key);
+
+enum { POLICY_E_WRONG = 1 };
+
+/*
+ * Puts what a file says into the value, which zeros or an earlier line of the same section have filled; lists grow. 0,
+ * POLICY_E_WRONG with what would be right, and the value as it was, or -ENOMEM.
+ */
+int policy_value_parse(enum policy_key, const char *text, const struct policy_origin *, struct policy_value *,
+		       struct text *why);
+void policy_value_deinit(struct policy_value *);
+/* As one would write it into a file; where there is nothing to write, "-". */
+void policy_value_text(enum policy_key, const struct policy_value *, struct text *);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Only the daemon logs, once, where the decision is taken. Journal fields under systemd, plain lines on a terminal. */
+
+#include <syslog.h>
+
+#include "protocol/base/base.h"
+
+/* A level's name ("err", "warning", "notice", "info", "debug") → its number; -EINVAL. */
+int log_level_from_name(const char *name);
+
+/* `journal`: false writes lines to stderr unless stderr is the journal's already. */
+void log_open(int level, bool journal);
+
+/*
+ * Warnings and notices have a rate limit, and each source its own: so clients can't use up what the daemon may write about
+ * things that it found out itself.
+ */
+enum log_source { LOG_OF_DAEMON, LOG_OF_CLIENTS, LOG_SOURCES };
+
+void log_line(enum log_source, int level, const char *format, ...) _printf_(3, 4);
+
+/* Refusals of one kind: when one was logged last, and how many were not logged since. */
+struct refusal_told {
+	double since; /* 0: never */
+	uint64_t more;
+};
+
+/* A notice with fields that a script can select by. NULL where there is none. `more` were not logged since the last one. */
+void log_refusal(enum log_source, const char *tenant, const char *event, const char *reason, const char *sentence,
+		 uint64_t more);
+
+#define log_error(...)	 log_line(LOG_OF_DAEMON, LOG_ERR, __VA_ARGS__)
+#define log_warning(...) log_line(LOG_OF_DAEMON, LOG_WARNING, __VA_ARGS__)
+#define log_notice(...)	 log_line(LOG_OF_DAEMON, LOG_NOTICE, __VA_ARGS__)
+#define log_info(...)	 log_line(LOG_OF_DAEMON, LOG_INFO, __VA_ARGS__)
+#define log_debug(...)	 log_line(LOG_OF_DAEMON, LOG_DEBUG, __VA_ARGS__)

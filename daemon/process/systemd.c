@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Sockets come as file descriptors from 3 on, with names (LISTEN_FDS, LISTEN_FDNAMES); words go to a datagram socket
+ * (NOTIFY_SOCKET). Both are said by the environment, so that whoever starts us by hand is asked nothing.
+ */
+
+#include "daemon/process/systemd.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+
+#include "daemon/admin/reload.h"
+#include "daemon/daemon.h"
+#include "daemon/process/log.h"
+#include "daemon/registry/tenant.h"
+
+static const char clients_name[] = "clients", control_name[] = "control";
+
+void systemd_close_sockets(struct systemd_sockets *sockets)
+{
+	for (size_t i = 0; i < sockets->n_clients; i++)
+		fd_close(sockets->clients[i]);
+	sockets->n_clients = 0;
+	sockets->control = fd_close(sockets->control);
+}
+
+/* NULL: it may be taken; else why not. */
+static const char *find_fault(int fd)
+{
+	if (sd_is_socket(fd, AF_UNIX, 0, -1) <= 0)
+		return "it is no unix socket";
+	if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, -1) <= 0)
+		return "it is not of the kind that keeps packets apart (ListenSequentialPacket=)";
+	if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) <= 0)
+		return "it does not listen (Accept=no)";
+	return NULL;
+}
+
+static int check(int fd, const char *name)
+{
+	const char *fault = find_fault(fd);
+	int r;
+
+	if (fault) {
+		log_error("can't use the socket '%s' that was handed over: %s", name, fault);
+		return -EPROTOTYPE;
+	}
+	/* systemd makes it one that waits, at every start. */
+	r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (r < 0)
+		log_error("can't use the socket '%s' that was handed over: %s", name, strerror(-r));
+	return r;
+}
+
+/* The fd is taken, or closed. */
+static int take_one(struct systemd_sockets *sockets, int given, const char *name)
+{
+	_cleanup_(fd_closep) int fd = given;
+	bool clients = streq(name, clients_name);
+	int r;
+
+	if (!clients && !streq(name, control_name)) {
+		log_warning("what was handed over as '%s' is closed: there are sockets named '%s' and '%s' only", name,
+			    clients_name, control_name);
+		return 0;
+	}
+	r = check(fd, name);
+	if (r < 0)
+		return r;
+	if (clients ? sockets->n_clients == ARRAY_SIZE(sockets->clients) : sockets->control >= 0) {
+		log_error("more than %zu sockets named '%s' were handed over",
+			  clients ? ARRAY_SIZE(sockets->clients) : (size_t)1, name);
+		return -E2BIG;
+	}
+	*(clients ? &sockets->clients[sockets->n_clients++] : &sockets->control) = fd_steal(&fd);
+	return 0;
+}
+
+static void free_names(char **names)
+{
+	for (char **name = names; name && *name; name++)
+		free(*name);
+	free(names);
+}
+
+int systemd_take_sockets(struct systemd_sockets *ret)
+{
+	struct systemd_sockets sockets = { .control = -1 };
+	char **names = NULL;
+	int n, r = 0;
+
+	n = sd_listen_fds_with_names(true, &names);
+	if (n < 0)
+		log_error("can't make out what was handed over: %s", strerror(-n));
+	for (int i = 0; i < n; i++) {
+		if (r == 0)
+			r = take_one(&sockets, SD_LISTEN_FDS_START + i, names[i]);
+		else
+			fd_close(SD_LISTEN_FDS_START + i);
+	}
+	free_names(names);
+	if (n < 0 || r < 0) {
+		systemd_close_sockets(&sockets);
+		return n < 0 ? n : r;
+	}
+	*ret = sockets;
+	return 0;
+}
+
+static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int events _unused_)
+{
+	sd_notify(false, "WATCHDOG=1");
+}
+
+static void make_status(const struct daemon *daemon, char *ret, size_t size)
+{
+	unsigned tenants = HASH_CNT(by_identity, daemon->tenants);
+
+	snprintf(ret, size, "%u tenant%s, %u of %u events%s", tenants, tenants == 1 ? "" : "s",
+		 daemon->machine.common + daemon->machine.filled, daemon->machine.capacity,
+		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
+}
+
+/* Whatever else is said, the status goes along. */
+static void say(struct daemon *daemon, const char *what)
+{
+	struct systemd *systemd = &daemon->systemd;
+
+	make_status(daemon, systemd->told, sizeof(systemd->told));
+	sd_notifyf(false, "%sSTATUS=%s", what, systemd->told);
+	ev_timer_stop(daemon->loop, &systemd->w_status);
+	ev_timer_set(&systemd->w_status, STATUS_INTERVAL, 0.);
+	ev_timer_start(daemon->loop, &systemd->w_status);
+}
+
+static void on_status(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	systemd_update_status(container_of(w, struct daemon, systemd.w_status));
+}
+
+void systemd_update_status(struct daemon *daemon)
+{
+	char status[sizeof(daemon->systemd.told)];
+
+	/* Before the first word there is nothing to keep up to date; soon after the last one its timer looks again. */
+	if (!*daemon->systemd.told || ev_is_active(&daemon->systemd.w_status))
+		return;
+	make_status(daemon, status, sizeof(status));
+	if (!streq(status, daemon->systemd.told))
+		say(daemon, "");
+}
+
+void systemd_say_ready(struct daemon *daemon)
+{
+	if (getenv("NOTIFY_SOCKET"))
+		say(daemon, "READY=1\n");
+}
+
+void systemd_say_reloading(struct daemon *daemon)
+{
+	char what[64];
+
+	if (!*daemon->systemd.told)
+		return;
+	/* Which is how systemd knows that this is the answer to its last signal, not to one before. */
+	snprintf(what, sizeof(what), "RELOADING=1\nMONOTONIC_USEC=%llu\n",
+		 (unsigned long long)(daemon_now() * 1000000));
+	say(daemon, what);
+}
+
+void systemd_say_stopping(void)
+{
+	sd_notify(false, "STOPPING=1");
+}
+
+void systemd_init(struct daemon *daemon)
+{
+	struct systemd *systemd = &daemon->systemd;
+	uint64_t patience = 0;
+
+	ev_init(&systemd->w_status, on_status);
+	ev_init(&systemd->w_watchdog, on_watchdog);
+	if (sd_watchdog_enabled(false, &patience) <= 0)
+		return;
+	/* From the loop, so that it is the loop of which is told that it lives. */
+	systemd->w_watchdog.repeat = (double)patience / 2 / 1000000;
+	ev_timer_again(daemon->loop, &systemd->w_watchdog);
+}
+
+void systemd_deinit(struct daemon *daemon)
+{
+	ev_timer_stop(daemon->loop, &daemon->systemd.w_status);
+	ev_timer_stop(daemon->loop, &daemon->systemd.w_watchdog);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/process/unprivileged.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "daemon/daemon.h"
+#include "daemon/process/log.h"
+#include "kernel/page_file.h"
+#include "kernel/privileges.h"
+
+void unprivileged_hide(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	/* The leak checker of an ordinary user could not look at its own process. */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+#else
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
+}
+
+/* A user of our own, if the system has one; else the one who owns nothing. */
+static const struct passwd *look_up(const char *name)
+{
+	const struct passwd *user = getpwnam(name ? name : "userevd");
+
+	return user || name ? user : getpwnam("nobody");
+}
+
+uid_t unprivileged_user(const struct daemon *daemon)
+{
+	const struct passwd *user = geteuid() == 0 ? look_up(daemon->options.user) : NULL;
+
+	return user ? user->pw_uid : geteuid();
+}
+
+static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
+{
+	const struct passwd *user = look_up(name);
+
+	if (!user) {
+		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
+		return -ENOENT;
+	}
+	*ret_uid = user->pw_uid;
+	*ret_gid = user->pw_gid;
+	return 0;
+}
+
+static void remove_pages(const struct daemon *daemon)
+{
+	if (*daemon->pages)
+		page_directory_remove(daemon->pages);
+}
+
+/* Reads until nobody is left who could write: the daemon has ended, in whatever way. */
+static void wait_and_remove(struct daemon *daemon, int pipe)
+{
+	char byte;
+
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	prctl(PR_SET_NAME, "userevd-janitor");
+	/* What it has copies of would seem to be in use for as long as it lives. */
+	if (close_range((unsigned)pipe + 1, ~0U, 0) < 0 || (pipe > 0 && close_range(0, (unsigned)pipe - 1, 0) < 0)) {
+		log_warning("no janitor (%s): the sockets' files will stay where they are", strerror(errno));
+		_exit(EXIT_FAILURE);
+	}
+	while (read(pipe, &byte, 1) < 0 && errno == EINTR)
+		;
+	listener_remove_files(&daemon->metrics.listener);
+	listener_remove_files(&daemon->control_listener);
+	for (size_t i = 0; i < daemon->n_client_listeners; i++)
+		listener_remove_files(&daemon->client_listeners[i]);
+	remove_pages(daemon);
+	_exit(EXIT_SUCCESS);
+}
+
+static int start_janitor(struct daemon *daemon)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	daemon->janitor = fork();
+	if (daemon->janitor < 0) {
+		int r = -errno;
+
+		close(ends[0]);
+		close(ends[1]);
+		return r;
+	}
+	if (daemon->janitor == 0) {
+		close(ends[1]);
+		wait_and_remove(daemon, ends[0]);
+	}
+	close(ends[0]);
+	daemon->janitor_pipe = ends[1];
+	return 0;
+}
+
+/* A change of the user undoes what --exit-with-parent has asked for. */
+static int become(uid_t uid, gid_t gid)
+{
+	pid_t parent = getppid();
+	int signal = 0, r;
+
+	prctl(PR_GET_PDEATHSIG, &signal);
+	r = privileges_become(uid, gid);
+	if (r == 0 && signal != 0) {
+		prctl(PR_SET_PDEATHSIG, signal);
+		if (getppid() != parent)
+			raise(signal);
+	}
+	return r;
+}
+
+int unprivileged_become(struct daemon *daemon)
+{
+	uid_t uid;
+	gid_t gid;
+	int r;
+
+	if (geteuid() != 0)
+		return 0;
+	r = find_user(daemon->options.user, &uid, &gid);
+	if (r < 0)
+		return r;
+	if (uid == 0)
+		return 0;
+	r = start_janitor(daemon);
+	if (r == 0)
+		r = become(uid, gid);
+	if (r < 0)
+		log_error("can't give up root's privileges: %s", strerror(-r));
+	/* With another user this is as sysctl fs.suid_dumpable says. */
+	unprivileged_hide();
+	return r;
+}
+
+void unprivileged_end(struct daemon *daemon)
+{
+	daemon->janitor_pipe = fd_close(daemon->janitor_pipe);
+	if (daemon->janitor > 0)
+		waitpid(daemon->janitor, NULL, 0);
+	else
+		remove_pages(daemon);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * How one more event is admitted, in this order:
+ *
+ *   1. Every node from the tenant up to the root stays within its maximum.
+ *   2. A reserve of the tenant that has room is filled. Nothing else is asked then.
+ *   3. An event that somebody has without a reserve is in the machine's common pool already, and costs it nothing: whoever
+ *      does not pay for more than an equal part may have it, too.
+ *   4. The pool has room, and every node from the tenant up to below the root keeps to its fair share. Then the tenant pays
+ *      for the event.
+ *
+ * The fair share is dbus-broker's. Of n siblings that pay for something, and `remaining` places that are left to them all, one
+ * that pays for `share` may take one more if its whole is no more than one of n + 1 equal parts of what it has and what
+ * remains: share + 1 <= (share + remaining) / (n + 1), so
+ *
+ *	(n + 1) * (share + 1) - share <= remaining
+ *
+ * Each sibling that takes all it can leaves a part for the next: of C places the first gets C/2, the second C/6, the third
+ * C/12, and about √C find room. What remains is the least that is left at any level above, and in the pool; on the way up it
+ * is enough to compare each level's room with the most that was needed below it.
+ *
+ * Nodes with a maximum of their own are no part of that: somebody has decided what they may have.
+ *
+ * When who pays lets go of an event that others hold, another one pays: that is not asked for, and is never refused, since
+ * the pool does not change. It can put that one above its share, and then it gets no more until there is room again; not even
+ * what is there already, or two could have the whole pool by taking turns, the one taking and the other one staying.
+ */
+
+#include "daemon/quota/charge.h"
+
+#include <assert.h>
+
+void quota_event_init(struct quota_event *event, struct machine *machine)
+{
+	*event = (struct quota_event){ .machine = machine };
+	LIST_INIT(&event->common);
+}
+
+void quota_event_deinit(struct quota_event *event)
+{
+	assert(LIST_EMPTY(&event->common));
+	*event = (struct quota_event){ 0 };
+}
+
+static struct reserve *find_reserve(const struct quota_reserves *reserves)
+{
+	for (size_t i = 0; reserves && i < reserves->n; i++)
+		if (reserve_has_room(reserves->reserve[i]))
+			return reserves->reserve[i];
+	return NULL;
+}
+
+/* What must remain for one more at this node, if its siblings are to have as much. */
+static uint64_t needed_for_new(const struct quota *quota)
+{
+	return ((uint64_t)quota->parent->sharing + 1) * ((uint64_t)quota->paid + 1) - quota->paid;
+}
+
+/* What must remain so that it has no more already than one of n + 1 equal parts of all. */
+static uint64_t needed_for_old(const struct quota *quota)
+{
+	uint64_t whole = ((uint64_t)quota->parent->sharing + 1) * quota->paid;
+
+	return whole > quota->parent->paid ? whole - quota->parent->paid : 0;
+}
+
+/* Of which all at the next level share. At the root that is the pool, too. */
+static uint32_t remaining_at(const struct quota *quota, const struct machine *machine)
+{
+	return quota->parent ? quota_room(quota) : MIN(quota_room(quota), machine_room(machine));
+}
+
+/* The root's room may be the smaller one, or the pool's. */
+static const struct quota *find_narrow(const struct quota *quota, const struct machine *machine)
+{
+	return quota->parent || quota_room(quota) < machine_room(machine) ? quota : NULL;
+}
+
+static int check_shares(const struct quota *quota, const struct machine *machine,
+			uint64_t (*needed_for)(const struct quota *), struct quota_refusal *ret)
+{
+	struct quota_refusal most = { 0 };
+
+	for (; quota->parent; quota = quota->parent) {
+		uint64_t needed = quota->has_own_maximum ? 0 : needed_for(quota);
+
+		if (needed > most.needed)
+			most = (struct quota_refusal){ .at = quota,
+						       .sharing = quota->parent->sharing,
+						       .needed = needed };
+		most.remaining = remaining_at(quota->parent, machine);
+		if (most.needed > most.remaining) {
+			most.within = find_narrow(quota->parent, machine);
+			*ret = most;
+			return QUOTA_E_SHARE;
+		}
+	}
+	return 0;
+}
+
+static int check_common(const struct quota *quota, const struct quota_event *event, struct quota_refusal *ret)
+{
+	if (!LIST_EMPTY(&event->common))
+		return check_shares(quota, event->machine, needed_for_old, ret);
+	if (machine_room(event->machine) == 0) {
+		*ret = (struct quota_refusal){ 0 };
+		return QUOTA_E_MACHINE;
+	}
+	return check_shares(quota, event->machine, needed_for_new, ret);
+}
+
+/* Who comes after the first has somebody who pays already. */
+static void share_event(struct quota_charge *charge)
+{
+	struct quota_event *event = charge->event;
+
+	if (!LIST_EMPTY(&event->common)) {
+		LIST_INSERT_AFTER(LIST_FIRST(&event->common), charge, in_event);
+		return;
+	}
+	LIST_INSERT_HEAD(&event->common, charge, in_event);
+	quota_pay(charge->quota);
+	event->machine->common++;
+}
+
+static void leave_event(struct quota_charge *charge)
+{
+	struct quota_event *event = charge->event;
+	bool paid = LIST_FIRST(&event->common) == charge;
+
+	LIST_REMOVE(charge, in_event);
+	if (!paid)
+		return;
+	quota_pay_no_more(charge->quota);
+	if (!LIST_EMPTY(&event->common))
+		quota_pay(LIST_FIRST(&event->common)->quota);
+	else
+		event->machine->common--;
+}
+
+int quota_ask(const struct quota *quota, const struct quota_event *event, const struct quota_reserves *reserves,
+	      struct reserve **ret_reserve, struct quota_refusal *ret_refusal)
+{
+	const struct quota *full = quota_find_full(quota);
+
+	*ret_reserve = NULL;
+	if (full) {
+		*ret_refusal = (struct quota_refusal){ .at = full };
+		return QUOTA_E_MAXIMUM;
+	}
+	*ret_reserve = find_reserve(reserves);
+	return *ret_reserve ? 0 : check_common(quota, event, ret_refusal);
+}
+
+static void charge(struct quota *quota, struct quota_event *event, struct reserve *reserve, struct quota_charge *ret)
+{
+	*ret = (struct quota_charge){ .quota = quota, .event = event, .reserve = reserve };
+	quota_hold(quota);
+	if (reserve)
+		reserve_fill(reserve_ref(reserve));
+	else
+		share_event(ret);
+}
+
+int quota_charge(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
+		 struct quota_charge *ret, struct quota_refusal *ret_refusal)
+{
+	struct reserve *reserve;
+	int r = quota_ask(quota, event, reserves, &reserve, ret_refusal);
+
+	if (r != 0)
+		return r;
+	charge(quota, event, reserve, ret);
+	return 0;
+}
+
+void quota_charge_again(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
+			struct quota_charge *ret)
+{
+	charge(quota, event, find_reserve(reserves), ret);
+}
+
+void quota_charge_deinit(struct quota_charge *charge)
+{
+	if (!charge->quota)
+		return;
+	if (charge->reserve) {
+		reserve_empty(charge->reserve);
+		reserve_unref(charge->reserve);
+	} else {
+		leave_event(charge);
+	}
+	quota_let_go(charge->quota);
+	*charge = (struct quota_charge){ 0 };
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A level goes by its path alone, while a tenant is a path and an id: one that is removed and made again is another tenant,
+ * but it is charged at the same level as long as something of its predecessor's lingers there. So a container that crashes
+ * in a loop, and leaves something behind each time, never gets beyond its maximum.
+ *
+ * Each level has two quotas for each resource. What is charged to the cgroup and to all below it counts in the one: a policy's maxima are about
+ * that. A tenant's own events are charged to the other one, and so is the default maximum: it must not be a maximum for all
+ * that happens to be below, as it would be where a program runs in the root or in a slice.
+ *
+ * A level holds the one above it, and whoever charges to one holds that.
+ */
+
+#include "daemon/quota/level.h"
+
+#include "daemon/limits.h"
+
+static const char root[] = "/";
+
+struct quota *level_quota(struct level *level, enum resource resource)
+{
+	struct quota *const quotas[] = { &level->quota, &level->files, &level->leases };
+
+	return quotas[resource];
+}
+
+struct quota *level_own_quota(struct level *level, enum resource resource)
+{
+	struct quota *const quotas[] = { &level->own, &level->own_files, &level->own_leases };
+
+	return quotas[resource];
+}
+
+static struct level *find(struct level *const *table, const char *path, size_t length)
+{
+	struct level *level;
+
+	HASH_FIND(by_path, *table, path, length, level);
+	return level;
+}
+
+const struct level *level_find(struct level *const *table, const char *path)
+{
+	return find(table, path, strlen(path));
+}
+
+/* It takes over the caller's reference to its parent if it is made. */
+static struct level *level_new(struct level **table, struct level *parent, const char *path, size_t length)
+{
+	struct level *level = calloc(1, sizeof(*level) + length + 1);
+
+	if (!level)
+		return NULL;
+	level->table = table;
+	level->references = 1;
+	level->max_connections = LEVEL_NO_LIMIT;
+	TAILQ_INIT(&level->kept);
+	bucket_init(&level->requests, UINT32_MAX, UINT32_MAX, 0.);
+	bucket_init(&level->own_requests, UINT32_MAX, UINT32_MAX, 0.);
+	memcpy(level->path, path, length);
+	HASH_ADD(by_path, *table, path, length, level);
+	if (!table_added()) {
+		free(level);
+		return NULL;
+	}
+	level->parent = parent;
+	for (enum resource i = 0; i < RESOURCES; i++) {
+		quota_init(level_quota(level, i), parent ? level_quota(parent, i) : NULL);
+		quota_init(level_own_quota(level, i), level_quota(level, i));
+	}
+	return level;
+}
+
+/* One level further down; the caller's reference to the one above it is gone either way. NULL: no memory. */
+static struct level *descend(struct level **table, struct level *parent, const char *path, size_t length)
+{
+	struct level *level = find(table, path, length);
+
+	if (level) {
+		level_ref(level);
+		level_unref(parent);
+		return level;
+	}
+	level = level_new(table, parent, path, length);
+	if (!level)
+		level_unref(parent);
+	return level;
+}
+
+/* How much of the path the next level has, where `length` were the last one's. */
+static size_t next_length(const char *path, size_t length)
+{
+	return *path == '/' ? length + 1 + strcspn(path + length + 1, "/") : strlen(path);
+}
+
+int level_get(struct level **table, const char *path, struct level **ret)
+{
+	struct level *level = descend(table, NULL, root, strlen(root));
+
+	for (size_t length = 0; level && path[length];) {
+		length = next_length(path, length);
+		level = descend(table, level, path, length);
+	}
+	if (!level)
+		return -ENOMEM;
+	*ret = level;
+	return 0;
+}
+
+struct level *level_ref(struct level *level)
+{
+	level->references++;
+	return level;
+}
+
+struct level *level_unref(struct level *level)
+{
+	while (level && --level->references == 0) {
+		struct level *parent = level->parent;
+
+		HASH_DELETE(by_path, *level->table, level);
+		for (enum resource i = 0; i < RESOURCES; i++) {
+			quota_deinit(level_own_quota(level, i));
+			quota_deinit(level_quota(level, i));
+		}
+		free(level->refusals);
+		free(level);
+		level = parent;
+	}
+	return NULL;
+}
+
+void level_set_maximum(struct level *level, enum resource resource, uint32_t maximum, bool is_own)
+{
+	quota_set_maximum(level_quota(level, resource), is_own ? maximum : QUOTA_NO_MAXIMUM, is_own);
+	quota_set_maximum(level_own_quota(level, resource), maximum, is_own);
+}
+
+static bool is_of(const struct level *level, const struct quota *quota)
+{
+	const uint8_t *at = (const uint8_t *)quota;
+
+	return at >= (const uint8_t *)level && at < (const uint8_t *)(level + 1);
+}
+
+struct level *level_of(struct level *level, const struct quota *quota, bool *ret_own)
+{
+	while (!is_of(level, quota))
+		level = level->parent;
+	*ret_own = quota == &level->own || quota == &level->own_files || quota == &level->own_leases;
+	return level;
+}
+
+uint32_t level_room(struct level *level, enum resource resource)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (const struct quota *quota = level_own_quota(level, resource); quota; quota = quota->parent)
+		least = MIN(least, quota_room(quota));
+	return least;
+}
+
+void level_connect(struct level *level)
+{
+	for (; level; level = level->parent)
+		level->connections++;
+}
+
+void level_disconnect(struct level *level)
+{
+	for (; level; level = level->parent)
+		level->connections--;
+}
+
+const struct level *level_find_crowded(const struct level *level)
+{
+	while (level && level->connections < level->max_connections)
+		level = level->parent;
+	return level;
+}
+
+double level_wait(const struct level *level, double now)
+{
+	double most = bucket_wait(&level->own_requests, now);
+
+	for (; level; level = level->parent)
+		most = MAX(most, bucket_wait(&level->requests, now));
+	return most;
+}
+
+void level_take(struct level *level, double now)
+{
+	bucket_take(&level->own_requests, now);
+	for (; level; level = level->parent)
+		bucket_take(&level->requests, now);
+}
+
+uint32_t level_tokens(const struct level *level, double now)
+{
+	uint32_t least = bucket_tokens(&level->own_requests, now);
+
+	for (; level; level = level->parent)
+		least = MIN(least, bucket_tokens(&level->requests, now));
+	return least;
+}
+
+struct refusal_told *level_refusals(struct level *level)
+{
+	if (!level->refusals)
+		level->refusals = calloc(REFUSAL_MAX_, sizeof(*level->refusals));
+	return level->refusals;
+}
+
+static bool is_lately(double then, double now)
+{
+	return then != 0. && now - then < REFUSALS_INTERVAL;
+}
+
+static bool is_in_log_lately(const struct level *level, double now)
+{
+	if (is_lately(level->warned, now))
+		return true;
+	for (size_t i = 0; level->refusals && i < REFUSAL_MAX_; i++)
+		if (is_lately(level->refusals[i].since, now))
+			return true;
+	return false;
+}
+
+bool level_may_warn(struct level *level, double now)
+{
+	if (is_lately(level->warned, now))
+		return false;
+	level->warned = now;
+	return true;
+}
+
+bool level_is_rested(const struct level *level, double now)
+{
+	if (!bucket_is_full(&level->own_requests, now) || is_in_log_lately(level, now))
+		return false;
+	while (level && bucket_is_full(&level->requests, now))
+		level = level->parent;
+	return !level;
+}

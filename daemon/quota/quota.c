@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A quota is a node of a tree, one for each level of cgroups. What a node holds counts at every level above it too, so the
+ * cost of a decision is the depth of the tree and nothing else; and who makes cgroups below its own gains nothing.
+ *
+ * Two sums are kept. Each grant counts in `held`, whoever else holds the same event: maxima are about these. Each event that
+ * is in the machine's common pool is paid for by one of those who hold it: `paid` has these, and fair shares are about them.
+ * So what is already there costs nobody but who has it already, and all `paid` add up to what the pool has lost.
+ *
+ * Only charge.c changes the sums, and leaves a receipt for each change. When a node ends with something still in it, a
+ * receipt was lost: quota_deinit() asserts that.
+ */
+
+#include "daemon/quota/quota.h"
+
+#include <assert.h>
+
+void quota_init(struct quota *quota, struct quota *parent)
+{
+	*quota = (struct quota){ .parent = parent, .maximum = QUOTA_NO_MAXIMUM };
+}
+
+void quota_deinit(struct quota *quota)
+{
+	assert(quota->held == 0);
+	assert(quota->paid == 0);
+	assert(quota->sharing == 0);
+	*quota = (struct quota){ 0 };
+}
+
+/* Whether as many, or more, of the maximum's hundred parts are held. */
+static bool holds_percent(const struct quota *quota, unsigned percent)
+{
+	return (uint64_t)quota->held * 100 >= (uint64_t)quota->maximum * percent;
+}
+
+static void forget_warning(struct quota *quota)
+{
+	if (!holds_percent(quota, 70))
+		quota->warned = false;
+}
+
+static bool is_sharing(const struct quota *quota)
+{
+	return quota->parent && quota->paid > 0 && !quota->has_own_maximum;
+}
+
+void quota_set_maximum(struct quota *quota, uint32_t maximum, bool is_own)
+{
+	bool was_sharing = is_sharing(quota);
+
+	quota->maximum = maximum;
+	quota->has_own_maximum = is_own;
+	if (quota->parent)
+		quota->parent->sharing += (uint32_t)is_sharing(quota) - (uint32_t)was_sharing;
+	forget_warning(quota);
+}
+
+uint32_t quota_room(const struct quota *quota)
+{
+	return quota->maximum > quota->held ? quota->maximum - quota->held : 0;
+}
+
+const struct quota *quota_find_full(const struct quota *quota)
+{
+	while (quota && quota_room(quota) > 0)
+		quota = quota->parent;
+	return quota;
+}
+
+const struct quota *quota_warn(struct quota *quota)
+{
+	while (quota && (quota->warned || quota->maximum == QUOTA_NO_MAXIMUM || !holds_percent(quota, 80)))
+		quota = quota->parent;
+	if (quota)
+		quota->warned = true;
+	return quota;
+}
+
+void quota_hold(struct quota *quota)
+{
+	for (; quota; quota = quota->parent)
+		quota->held++;
+}
+
+void quota_let_go(struct quota *quota)
+{
+	for (; quota; quota = quota->parent) {
+		assert(quota->held > 0);
+		quota->held--;
+		forget_warning(quota);
+	}
+}
+
+void quota_pay(struct quota *quota)
+{
+	for (; quota; quota = quota->parent) {
+		quota->paid++;
+		if (quota->paid == 1 && is_sharing(quota))
+			quota->parent->sharing++;
+	}
+}
+
+void quota_pay_no_more(struct quota *quota)
+{
+	for (; quota; quota = quota->parent) {
+		assert(quota->paid > 0);
+		if (quota->paid == 1 && is_sharing(quota))
+			quota->parent->sharing--;
+		quota->paid--;
+	}
+}

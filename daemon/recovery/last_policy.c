@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A daemon that is started with errors in the policy files goes on with the last policy that had none, rather than leave a machine
+ * without a daemon. What is kept is the text of the files, which is read as the files are: it is trusted no more than these.
+ *
+ * It is written to another name, and takes the old one's place once the policy is in force. Whenever the machine stops, one of both
+ * is there as a whole: the bytes are on the disk before the name is.
+ */
+
+#include "daemon/recovery/last_policy.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static const char kept_name[] = "policy", new_name[] = "policy.new";
+
+enum { KEPT_BYTES_MAX = 64 << 20 };
+
+/* Root could change it anyway, and who we are may have written it. */
+static bool is_trusted(const struct stat *status, uid_t user)
+{
+	return (status->st_uid == 0 || status->st_uid == geteuid() || status->st_uid == user) &&
+	       !(status->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static int open_directory(const char *directory)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* 0; -EPERM: others may have written it; or another negative errno. */
+static int open_kept(const char *directory, uid_t user, int *ret, struct stat *ret_status)
+{
+	_cleanup_(fd_closep) int parent = open_directory(directory), fd = -1;
+
+	if (parent < 0)
+		return parent;
+	if (fstat(parent, ret_status) < 0)
+		return -errno;
+	if (!is_trusted(ret_status, user))
+		return -EPERM;
+	fd = openat(parent, kept_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, ret_status) < 0)
+		return -errno;
+	if (!S_ISREG(ret_status->st_mode) || !is_trusted(ret_status, user))
+		return -EPERM;
+	if (ret_status->st_size > KEPT_BYTES_MAX)
+		return -EFBIG;
+	*ret = fd_steal(&fd);
+	return 0;
+}
+
+static int read_kept(const char *directory, uid_t user, struct policy_copy *ret, struct stat *ret_status)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(freep) char *bytes = NULL;
+	size_t size = 0;
+	ssize_t n = 1;
+	int r = open_kept(directory, user, &fd, ret_status);
+
+	if (r < 0)
+		return r;
+	bytes = malloc((size_t)ret_status->st_size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	while (size < (size_t)ret_status->st_size &&
+	       (n = read(fd, bytes + size, (size_t)ret_status->st_size - size)) > 0)
+		size += (size_t)n;
+	if (n < 0)
+		return -errno;
+	*ret = (struct policy_copy){ .bytes = steal_pointer(bytes), .size = size };
+	return 0;
+}
+
+int last_policy_read(const char *directory, uid_t user, struct policy **ret, time_t *ret_since, struct text *why)
+{
+	_cleanup_(problems_deinit) struct problems problems = { 0 };
+	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
+	struct stat status;
+	int r = read_kept(directory, user, &copy, &status);
+
+	if (r == -ENOENT)
+		text_printf(why, "none is kept in %s", directory);
+	else if (r == -EPERM)
+		text_printf(why, "%s/%s is not used: another user than root and userevd's could have written it",
+			    directory, kept_name);
+	else if (r < 0)
+		text_printf(why, "%s/%s can't be read: %s", directory, kept_name, strerror(-r));
+	if (r < 0)
+		return r;
+	r = policy_load_copy(&copy, &problems, ret);
+	if (r != 0) {
+		text_printf(why, "%s/%s is not used: it is damaged, or has errors itself", directory, kept_name);
+		return r < 0 ? r : -EBADMSG;
+	}
+	*ret_since = status.st_mtime;
+	return 0;
+}
+
+static bool is_kept(const char *directory, const struct policy_copy *copy)
+{
+	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };
+	struct stat status;
+
+	return read_kept(directory, geteuid(), &kept, &status) == 0 && kept.bytes && kept.size == copy->size &&
+	       memcmp(kept.bytes, copy->bytes, kept.size) == 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t size)
+{
+	for (ssize_t n; size > 0; bytes += n, size -= (size_t)n) {
+		n = write(fd, bytes, size);
+		if (n < 0)
+			return -errno;
+	}
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+void last_policy_make_directory(const char *directory, uid_t user)
+{
+	if (mkdir(directory, 0700) == 0)
+		(void)!chown(directory, user, (gid_t)-1);
+}
+
+int last_policy_prepare(const char *directory, const struct policy_copy *copy)
+{
+	_cleanup_(fd_closep) int parent = -1, fd = -1;
+
+	if (is_kept(directory, copy))
+		return LAST_POLICY_SAME;
+	parent = open_directory(directory);
+	if (parent < 0)
+		return parent;
+	unlinkat(parent, new_name, 0);
+	fd = openat(parent, new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : write_all(fd, copy->bytes, copy->size);
+}
+
+int last_policy_commit(const char *directory)
+{
+	_cleanup_(fd_closep) int parent = open_directory(directory);
+
+	if (parent < 0)
+		return parent;
+	return renameat(parent, new_name, parent, kept_name) < 0 ? -errno : 0;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A refusal has the numbers, the key and the section that they are from, and what can be done. Of others it tells how many they hold, but never who they are: of cgroups it
+ * names only those that the tenant lies in.
+ */
+
+#include "daemon/registry/admission.h"
+
+#include "daemon/daemon.h"
+#include "daemon/process/log.h"
+#include "daemon/quota/charge.h"
+#include "daemon/registry/rules.h"
+#include "daemon/registry/tenant.h"
+#include "protocol/base/text.h"
+
+static const struct {
+	const char *plural;
+	const char *remedy;
+} words[] = {
+	[RESOURCE_EVENTS] = { "events", "release some" },
+	[RESOURCE_FILES] = { "data files", "close some" },
+	[RESOURCE_LEASES] = { "leases", "release some events, or close files that were kept open" },
+};
+
+/* Who holds too many: the tenant, or all in a cgroup. */
+static void put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
+{
+	bool is_own;
+	const struct level *level = level_of(tenant->level, at, &is_own);
+
+	if (is_own) {
+		text_printf(why, "this tenant holds");
+		return;
+	}
+	text_printf(why, "all in the cgroup ");
+	text_excerpt(why, level->path, strlen(level->path));
+	text_printf(why, " hold");
+}
+
+/* Which key and section the maximum is from: not which file, which is nothing to programs. */
+static void put_limit(const struct tenant *tenant, enum resource resource, const struct quota *at, struct text *why)
+{
+	bool is_own;
+	const struct level *level = level_of(tenant->level, at, &is_own);
+
+	if (level->generation != tenant->daemon->generation)
+		return;
+	if (level->maximum_by[resource]) {
+		text_printf(why, " (");
+		policy_limit_text(rules_limit_key(resource, at->has_own_maximum), level->maximum_by[resource], why);
+		text_printf(why, ")");
+	} else if (resource == RESOURCE_EVENTS && tenant->daemon->options.max_events != OPTIONS_UNSAID) {
+		text_printf(why, " (--max-events)");
+	}
+}
+
+static int refuse_maximum(const struct tenant *tenant, enum resource resource, const struct quota *at, struct text *why)
+{
+	put_holder(tenant, at, why);
+	text_printf(why, " %u of %u %s", at->held, at->maximum, words[resource].plural);
+	put_limit(tenant, resource, at, why);
+	if (resource == RESOURCE_FILES)
+		text_printf(why, ", also those still open after their connection");
+	text_printf(why, "; %s, or ask the admin for a larger maximum", words[resource].remedy);
+	return REFUSAL_QUOTA_EXCEEDED;
+}
+
+static int refuse_machine(const struct machine *machine, enum resource resource, struct text *why)
+{
+	text_printf(why, "this machine holds %u of %u %s", machine->common, machine_pool(machine),
+		    words[resource].plural);
+	if (machine->claimed > 0)
+		text_printf(why, " besides %llu that are reserved", (unsigned long long)machine->claimed);
+	text_printf(why, "; %s, or ask its admin for more room", words[resource].remedy);
+	return REFUSAL_MACHINE_FULL;
+}
+
+/* Nobody could have one more without taking it from the next one's share. */
+static int refuse_rest(const struct tenant *tenant, enum resource resource, const struct quota *within,
+		       struct text *why)
+{
+	put_holder(tenant, within, why);
+	text_printf(why, " %u of %u %s", within->held, within->maximum, words[resource].plural);
+	put_limit(tenant, resource, within, why);
+	text_printf(why, ", and the rest is for all of them; %s, or ask the admin for a reserve",
+		    words[resource].remedy);
+	return REFUSAL_QUOTA_EXCEEDED;
+}
+
+static int refuse_share(const struct tenant *tenant, enum resource resource, const struct machine *machine,
+			const struct quota_refusal *refusal, struct text *why)
+{
+	/* Who pays for nothing has no share that would be too large: there is too little left for anybody. */
+	if (refusal->at->paid == 0)
+		return refusal->within ? refuse_rest(tenant, resource, refusal->within, why)
+				       : refuse_machine(machine, resource, why);
+	put_holder(tenant, refusal->at, why);
+	text_printf(why, " %u %s, a fair share among %u: for one more %llu would have to be left, not %u",
+		    refusal->at->held, words[resource].plural, refusal->sharing, (unsigned long long)refusal->needed,
+		    refusal->remaining);
+	if (refusal->within)
+		put_limit(tenant, resource, refusal->within, why);
+	text_printf(why, "; %s, or ask the admin for a reserve", words[resource].remedy);
+	return REFUSAL_QUOTA_EXCEEDED;
+}
+
+/* There is no way to take a registration back from a file. What is kept for later programs is given up, and said, elsewhere. */
+static void say_what_lingers(const struct tenant *tenant, struct text *why)
+{
+	if (tenant->lingering > 0 && tenant->level->n_kept == 0)
+		text_printf(why, "; %u linger%s until all events of %s data file are released", tenant->lingering,
+			    tenant->lingering == 1 ? "s" : "", tenant->lingering == 1 ? "its" : "their");
+}
+
+static int answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
+		  const struct quota_refusal *refusal, int r, struct text *why)
+{
+	switch (r) {
+	case QUOTA_E_MAXIMUM:
+		r = refuse_maximum(tenant, resource, refusal->at, why);
+		if (resource == RESOURCE_EVENTS)
+			say_what_lingers(tenant, why);
+		return r;
+	case QUOTA_E_SHARE:
+		return refuse_share(tenant, resource, event->machine, refusal, why);
+	case QUOTA_E_MACHINE:
+		return refuse_machine(event->machine, resource, why);
+	default:
+		return 0;
+	}
+}
+
+static struct quota_reserves reserves_of(const struct tenant *tenant)
+{
+	return (struct quota_reserves){ .reserve = tenant->rules.reserve, .n = tenant->rules.n_reserves };
+}
+
+int admission_charge(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret, struct text *why)
+{
+	const struct quota_reserves reserves = reserves_of(tenant);
+	struct quota_refusal refusal;
+	int r = quota_charge(&tenant->level->own, event, &reserves, ret, &refusal);
+
+	return answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
+}
+
+void admission_charge_again(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret)
+{
+	const struct quota_reserves reserves = reserves_of(tenant);
+
+	quota_charge_again(&tenant->level->own, event, &reserves, ret);
+}
+
+int admission_ask(const struct tenant *tenant, const struct quota_event *event, struct reserve **ret, struct text *why)
+{
+	const struct quota_reserves reserves = reserves_of(tenant);
+	struct quota_refusal refusal;
+	int r = quota_ask(&tenant->level->own, event, &reserves, ret, &refusal);
+
+	return answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
+}
+
+/* Of each section that keeps events free for the tenant, what it keeps of files. */
+static struct quota_reserves file_reserves(const struct tenant *tenant, struct reserve *files[POLICY_LEVELS_MAX + 1])
+{
+	for (size_t i = 0; i < tenant->rules.n_reserves; i++)
+		files[i] = tenant->rules.reserve[i]->files;
+	return (struct quota_reserves){ .reserve = files, .n = tenant->rules.n_reserves };
+}
+
+int admission_charge_file(struct tenant *tenant, struct quota_event *file, struct quota_charge *ret, struct text *why)
+{
+	struct reserve *files[POLICY_LEVELS_MAX + 1];
+	const struct quota_reserves reserves = file_reserves(tenant, files);
+	struct quota_refusal refusal;
+	int r = quota_charge(&tenant->level->own_files, file, &reserves, ret, &refusal);
+
+	return answer(tenant, RESOURCE_FILES, file, &refusal, r, why);
+}
+
+void admission_charge_file_again(struct tenant *tenant, struct quota_event *file, struct quota_charge *ret)
+{
+	struct reserve *files[POLICY_LEVELS_MAX + 1];
+	const struct quota_reserves reserves = file_reserves(tenant, files);
+
+	quota_charge_again(&tenant->level->own_files, file, &reserves, ret);
+}
+
+int admission_ask_lease(const struct tenant *tenant, struct text *why)
+{
+	const struct quota *full = quota_find_full(&tenant->level->own_leases);
+
+	return full ? refuse_maximum(tenant, RESOURCE_LEASES, full, why) : 0;
+}
+
+void admission_warn(struct tenant *tenant, enum resource resource)
+{
+	const struct quota *at;
+
+	while ((at = quota_warn(level_own_quota(tenant->level, resource)))) {
+		bool is_own;
+		struct level *level = level_of(tenant->level, at, &is_own);
+
+		if (level_may_warn(level, daemon_now()))
+			log_line(LOG_OF_CLIENTS, LOG_WARNING, "%s %s comes near to its maximum: it holds %u of %u %s",
+				 is_own ? "tenant" : "cgroup", level->path, at->held, at->maximum,
+				 words[resource].plural);
+	}
+}

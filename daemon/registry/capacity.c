@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Others make events, too: programs of root's, and whoever writes to dynamic_events. They are not ours to refuse, so what they
+ * hold is taken off what we give. And the types of user events are numbered together with all of the kernel's: a margin of
+ * these is left to it.
+ *
+ * Nobody tells when others come or go, and to count is dear where there are many. So that is done at the start, when an admin
+ * looks, and when there is not much room any more; and by a clock only while there are data files that nothing guards, since
+ * their holders could make such events, too.
+ */
+
+#include "daemon/registry/capacity.h"
+
+#include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
+#include "daemon/process/log.h"
+#include "kernel/kernel.h"
+
+enum { KERNEL_TYPES = 64900 }; /* "about": see kernel/user_events/enable_address.c */
+
+static bool is_ours_alone(const struct daemon *daemon)
+{
+	return daemon->kernel->facts.backend == BACKEND_EMBEDDED;
+}
+
+static void set_capacity(struct daemon *daemon)
+{
+	uint32_t margin = policy_daemon(daemon->policy, POLICY_KERNEL_MARGIN)->number;
+	uint32_t types = margin < KERNEL_TYPES ? KERNEL_TYPES - margin : 0;
+	uint32_t most = MIN(daemon->kernel_maximum, types);
+
+	/* What tests ask for is for our events alone. */
+	if (is_ours_alone(daemon) || daemon->options.capacity)
+		daemon->machine.capacity = daemon->kernel->facts.capacity;
+	else
+		daemon->machine.capacity = most > daemon->foreign ? most - daemon->foreign : 0;
+}
+
+/*
+ * What is being registered may be in the kernel's list or not, and so may what has come or gone while it was read: so many are
+ * others' at least, and so many at most.
+ */
+static void note_foreign(struct daemon *daemon, const struct kernel_call *call, uint32_t ours)
+{
+	struct foreign_count *count = &daemon->others;
+	uint32_t theirs = call->number < call->index ? call->index - (uint32_t)call->number : 0;
+	uint32_t most = MAX(ours, count->ours), least = MIN(ours, count->ours);
+
+	least -= MIN(least, count->was_registering);
+	count->least = theirs > most ? theirs - most : 0;
+	count->most = theirs > least ? theirs - least : 0;
+	streams_note_foreign(daemon);
+}
+
+static void on_looked(void *data, struct kernel_call *call, size_t n _unused_)
+{
+	struct daemon *daemon = data;
+	uint32_t ours = (uint32_t)HASH_CNT(by_key, daemon->events);
+
+	daemon->looking = false;
+	if (call->result == KERNEL_OK) {
+		/* What is being registered may not be there yet. */
+		daemon->foreign = call->index > ours ? call->index - ours : 0;
+		daemon->kernel_maximum = call->bit;
+		note_foreign(daemon, call, ours);
+		set_capacity(daemon);
+	}
+	free(call);
+}
+
+static void look(struct daemon *daemon)
+{
+	struct kernel_call *call = daemon->looking ? NULL : malloc(sizeof(*call));
+
+	if (!call)
+		return;
+	daemon->looking = true;
+	daemon->looked = daemon_now();
+	daemon->others.ours = (uint32_t)HASH_CNT(by_key, daemon->events);
+	daemon->others.was_registering = daemon->others.registering;
+	*call = (struct kernel_call){ .op = KERNEL_LOOK, .fd = -1 };
+	kernel_submit(daemon->kernel, call, 1, on_looked, daemon);
+}
+
+void capacity_look(struct daemon *daemon)
+{
+	/* The policy's margin counts at once. */
+	set_capacity(daemon);
+	if (!is_ours_alone(daemon) && daemon_now() - daemon->looked >= LOOK_INTERVAL)
+		look(daemon);
+}
+
+void capacity_note(struct daemon *daemon, bool refused)
+{
+	if (refused || machine_room(&daemon->machine) < machine_pool(&daemon->machine) / 8)
+		capacity_look(daemon);
+}
+
+static void on_maximum_set(void *data, struct kernel_call *call, size_t n _unused_)
+{
+	struct daemon *daemon = data;
+
+	if (call->result == KERNEL_OK)
+		log_notice("kernel.user_events_max is %u now: the sum of all maxima and a margin", call->index);
+	else
+		log_warning("kernel.user_events_max can't be set: %s",
+			    strerror(call->result < 0 ? -call->result : EOPNOTSUPP));
+	free(call);
+	look(daemon);
+}
+
+/* Once: to lower it while events come and go would refuse those that are on their way. */
+static void set_kernel_maximum(struct daemon *daemon)
+{
+	uint64_t sum = policy_sum_maxima(daemon->policy);
+	struct kernel_call *call = sum > 0 ? malloc(sizeof(*call)) : NULL;
+
+	if (!call) {
+		log_warning("SetKernelMaximum=yes: no section has a MaxEvents= or ReserveEvents= to add up");
+		look(daemon);
+		return;
+	}
+	sum += policy_daemon(daemon->policy, POLICY_KERNEL_MARGIN)->number;
+	*call = (struct kernel_call){
+		.op = KERNEL_SET_MAXIMUM,
+		.index = (uint32_t)MIN(sum, (uint64_t)KERNEL_TYPES),
+		.fd = -1,
+	};
+	/* Counted on at once, for the policy is about to be checked: it may reserve what there is no room for before that. */
+	if (daemon->kernel->facts.backend == BACKEND_ENABLE_ADDRESS) {
+		daemon->kernel_maximum = call->index;
+		set_capacity(daemon);
+	}
+	kernel_submit(daemon->kernel, call, 1, on_maximum_set, daemon);
+}
+
+void capacity_init(struct daemon *daemon)
+{
+	daemon->kernel_maximum = daemon->kernel->facts.capacity;
+	/* Until it is known, any number has been there before. */
+	daemon->others.most = UINT32_MAX;
+	set_capacity(daemon);
+	if (is_ours_alone(daemon))
+		return;
+	if (policy_daemon(daemon->policy, POLICY_SET_KERNEL_MAXIMUM)->number)
+		set_kernel_maximum(daemon);
+	else
+		look(daemon);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/registry/event.h"
+
+#include "daemon/daemon.h"
+#include "daemon/ledger/entries.h"
+#include "daemon/process/log.h"
+#include "daemon/registry/admission.h"
+#include "daemon/registry/capacity.h"
+#include "daemon/registry/rules.h"
+#include "daemon/registry/stream.h"
+#include "daemon/registry/tenant.h"
+#include "protocol/refusal.h"
+
+/* Events of many formats are told apart by all of it, others by their name. */
+static size_t key_length(const struct description *description, uint16_t flags)
+{
+	return 1 + (flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) : description->name_length);
+}
+
+static void make_key(const struct description *description, uint16_t flags, char key[WIRE_DESCRIPTION_MAX + 2])
+{
+	key[0] = flags & REGISTER_MULTI_FORMAT ? 'm' : 's';
+	string_copy(key + 1, WIRE_DESCRIPTION_MAX + 1, description->canonical);
+}
+
+struct event *event_by_name(const struct daemon *daemon, const char *name, size_t length)
+{
+	char key[DESCRIPTION_NAME_MAX + 2] = "s";
+	struct event *event;
+
+	if (length > DESCRIPTION_NAME_MAX)
+		return NULL;
+	memcpy(key + 1, name, length);
+	HASH_FIND(by_key, daemon->events, key, length + 1, event);
+	return event;
+}
+
+struct event *event_after(const struct daemon *daemon, uint64_t number)
+{
+	return roster_from(&daemon->event_roster, number + 1);
+}
+
+/* Frees it unless some tenant holds it. */
+static void event_tidy(struct event *event)
+{
+	if (!LIST_EMPTY(&event->grants))
+		return;
+	HASH_DELETE(by_key, event->daemon->events, event);
+	roster_remove(&event->daemon->event_roster, event->number);
+	quota_event_deinit(&event->account);
+	free(event);
+}
+
+static struct event *event_make(struct daemon *daemon, const struct description *description, uint16_t flags)
+{
+	size_t length = strlen(description->canonical);
+	struct event *event = calloc(1, sizeof(*event) + 1 + length + 1);
+
+	if (!event)
+		return NULL;
+	event->daemon = daemon;
+	event->number = daemon->last_event + 1;
+	event->flags = flags & REGISTER_MULTI_FORMAT;
+	event->name_length = description->name_length;
+	make_key(description, flags, event->key);
+	event->description = event->key + 1;
+	LIST_INIT(&event->grants);
+	quota_event_init(&event->account, &daemon->machine);
+	return event;
+}
+
+static int event_record(struct daemon *daemon, struct event *event, size_t length)
+{
+	int r;
+
+	HASH_ADD_KEYPTR(by_key, daemon->events, event->key, length, event);
+	if (!table_added())
+		return -ENOMEM;
+	r = roster_append(&daemon->event_roster, event->number, event);
+	if (r < 0)
+		HASH_DELETE(by_key, daemon->events, event);
+	else
+		daemon->last_event = event->number;
+	return r;
+}
+
+static int event_new(struct daemon *daemon, const struct description *description, uint16_t flags, struct event **ret)
+{
+	struct event *event = event_make(daemon, description, flags);
+	int r;
+
+	if (!event)
+		return -ENOMEM;
+	r = event_record(daemon, event, key_length(description, flags));
+	if (r < 0) {
+		free(event);
+		return r;
+	}
+	*ret = event;
+	return 0;
+}
+
+struct event *event_find(const struct daemon *daemon, const struct description *description, uint16_t flags)
+{
+	char key[WIRE_DESCRIPTION_MAX + 2];
+	struct event *event;
+
+	make_key(description, flags, key);
+	HASH_FIND(by_key, daemon->events, key, key_length(description, flags), event);
+	return event;
+}
+
+static bool is_inside(const char *path, const char *cgroup)
+{
+	size_t length = streq(cgroup, "/") ? 0 : strlen(cgroup);
+
+	return *path == '/' && *cgroup == '/' && strncmp(path, cgroup, length) == 0 &&
+	       (path[length] == '/' || path[length] == '\0');
+}
+
+/* A tenant whose cgroup contains the other one's, or lies inside of it: the two can know of each other anyway. */
+static const struct tenant *find_related(const struct tenant *tenant, const struct event *event)
+{
+	const struct grant *grant = LIST_FIRST(&event->grants);
+
+	for (unsigned n = 0; grant && n < HOLDERS_MAX; n++, grant = LIST_NEXT(grant, in_event))
+		if (is_inside(tenant->path, grant->tenant->path) || is_inside(grant->tenant->path, tenant->path))
+			return grant->tenant;
+	return NULL;
+}
+
+static bool is_declared(const struct event *event)
+{
+	struct policy_event declared;
+
+	return policy_find_event(event->daemon->policy, event->description, event->name_length, &declared);
+}
+
+/*
+ * By whom, where the tenant may know: fields are shown to those only who have them, or could have them; of a stranger it is not
+ * even said that there is one.
+ */
+static void say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
+{
+	const struct tenant *related;
+	struct grant *own;
+
+	NUMBER_FIND(by_event, tenant->grants, event, own);
+	related = own ? NULL : find_related(tenant, event);
+	text_printf(why, "the name '%.*s' is taken by ", (int)MIN(event->name_length, 60), event->description);
+	if (own) {
+		text_printf(why, "this tenant's event");
+	} else if (related) {
+		text_printf(why, "an event of the tenant ");
+		text_excerpt(why, related->path, strlen(related->path));
+	} else {
+		text_printf(why, is_declared(event) ? "the event that the policy declares" : "an event");
+	}
+	text_printf(why, " with other fields; choose another name, or the same fields");
+	if (own || is_declared(event))
+		text_printf(why, ": %s", event->description);
+}
+
+/* Finds or makes it; the caller gives it a grant, or calls event_tidy(). */
+static int event_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct event **ret,
+		     struct text *why)
+{
+	struct event *event = event_find(tenant->daemon, description, flags);
+
+	if (!event)
+		return event_new(tenant->daemon, description, flags, ret);
+	if (streq(event->description, description->canonical)) {
+		*ret = event;
+		return 0;
+	}
+	say_taken(tenant, event, why);
+	return REFUSAL_NAME_TAKEN;
+}
+
+bool grant_may_be_one_of_many(const struct tenant *tenant)
+{
+	return tenant->daemon->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
+}
+
+uint16_t grant_flags(const struct tenant *tenant, const struct description *description, uint16_t flags)
+{
+	const struct event *event = event_find(tenant->daemon, description, flags);
+
+	if (!event || streq(event->description, description->canonical) || !grant_may_be_one_of_many(tenant))
+		return flags;
+	return flags | REGISTER_MULTI_FORMAT;
+}
+
+static struct grant *grant_make(struct tenant *tenant, struct event *event, uint64_t number)
+{
+	struct grant *grant = calloc(1, sizeof(*grant));
+
+	if (!grant)
+		return NULL;
+	grant->tenant = tenant;
+	grant->event = event;
+	grant->number = number;
+	grant->references = 1;
+	LIST_INIT(&grant->registered);
+	NUMBER_ADD(by_event, tenant->grants, event, grant);
+	if (table_added())
+		return grant;
+	free(grant);
+	return NULL;
+}
+
+static void grant_begin(struct grant *grant)
+{
+	LIST_INSERT_HEAD(&grant->event->grants, grant, in_event);
+	grant->tenant->lingering++; /* until somebody leases it */
+	enter_grant(grant);
+}
+
+static int grant_new(struct tenant *tenant, struct event *event, struct grant **ret, struct text *why)
+{
+	struct grant *grant = grant_make(tenant, event, ++tenant->daemon->last_number);
+	int r;
+
+	if (!grant)
+		return -ENOMEM;
+	r = admission_charge(tenant, &event->account, &grant->charge, why);
+	if (r != 0) {
+		HASH_DELETE(by_event, tenant->grants, grant);
+		free(grant);
+		return r;
+	}
+	grant_begin(grant);
+	admission_warn(tenant, RESOURCE_EVENTS);
+	capacity_note(tenant->daemon, false);
+	*ret = grant;
+	return 0;
+}
+
+int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct grant **ret,
+	      struct text *why)
+{
+	struct event *event;
+	struct grant *grant;
+	int r;
+
+	r = event_get(tenant, description, flags, &event, why);
+	if (r != 0)
+		return r;
+	NUMBER_FIND(by_event, tenant->grants, event, grant);
+	if (grant) {
+		*ret = grant_ref(grant);
+		return 0;
+	}
+	r = grant_new(tenant, event, ret, why);
+	if (r == 0)
+		return 0;
+	event_tidy(event);
+	/* Not before: the event may go with what was kept of it. */
+	if (r > 0 && streams_yield(tenant->level))
+		text_printf(why, "; what was kept for programs of the past is let go now: try again");
+	return r;
+}
+
+int grant_restore(struct tenant *tenant, uint64_t number, const struct description *description, uint16_t flags,
+		  struct grant **ret)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	struct event *event;
+	struct grant *grant;
+	int r;
+
+	r = event_get(tenant, description, flags, &event, &why);
+	if (r != 0)
+		return r < 0 ? r : -EINVAL;
+	NUMBER_FIND(by_event, tenant->grants, event, grant);
+	r = grant ? -EEXIST : 0;
+	if (r == 0)
+		grant = grant_make(tenant, event, number);
+	if (r < 0 || !grant) {
+		event_tidy(event);
+		return r < 0 ? r : -ENOMEM;
+	}
+	admission_charge_again(tenant, &event->account, &grant->charge);
+	grant_begin(grant);
+	*ret = grant;
+	return 0;
+}
+
+struct grant *grant_ref(struct grant *grant)
+{
+	grant->references++;
+	return grant;
+}
+
+struct grant *grant_unref(struct grant *grant)
+{
+	struct tenant *tenant;
+
+	if (!grant || --grant->references > 0)
+		return NULL;
+	tenant = grant->tenant;
+	tenant->lingering--;
+	strike_grant(grant);
+	HASH_DELETE(by_event, tenant->grants, grant);
+	LIST_REMOVE(grant, in_event);
+	quota_charge_deinit(&grant->charge);
+	event_tidy(grant->event);
+	free(grant);
+	tenant_release(tenant);
+	return NULL;
+}
+
+void grant_persists(struct grant *grant)
+{
+	if (grant->persistent)
+		return;
+	grant->persistent = true;
+	grant_ref(grant);
+	LIST_INSERT_HEAD(&grant->tenant->daemon->persistent, grant, persists);
+	enter_grant(grant);
+}
+
+void grant_lease_begins(struct grant *grant)
+{
+	if (grant->leases++ == 0)
+		grant->tenant->lingering--;
+}
+
+void grant_lease_ends(struct grant *grant)
+{
+	if (--grant->leases == 0)
+		grant->tenant->lingering++;
+}

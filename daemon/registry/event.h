@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * An event, as the kernel knows it, and a grant: that a tenant holds it. A grant is charged, and freed and refunded with the
+ * last reference to it; an event is gone with its last grant.
+ */
+
+#include <sys/queue.h>
+
+#include "daemon/quota/charge.h"
+#include "protocol/base/table.h"
+#include "protocol/event/description.h"
+
+struct daemon;
+struct tenant;
+struct reference;
+
+LIST_HEAD(reference_list, reference);
+LIST_HEAD(grant_list, grant);
+
+struct event {
+	struct daemon *daemon;
+	struct quota_event account;
+	struct grant_list grants;
+	uint64_t number; /* grows; for listings */
+	uint16_t flags;	 /* REGISTER_MULTI_FORMAT: others of the same name have other fields */
+	size_t name_length;
+	UT_hash_handle by_key;
+	char *description; /* canonical; in the key */
+	char key[];
+};
+
+struct grant {
+	struct tenant *tenant;
+	uint64_t number;
+	struct event *event;
+	struct quota_charge charge;
+	uint32_t bit; /* in the tenant's page; 0 until the kernel has said */
+	unsigned references;
+	unsigned leases; /* 0 with references left: it lingers */
+	bool persistent; /* the kernel keeps it, so it is charged for as long as we live */
+	LIST_ENTRY(grant) persists;
+	struct reference_list registered; /* on these streams */
+	LIST_ENTRY(grant) in_event;
+	UT_hash_handle by_event;
+};
+
+/*
+ * Finds or makes the tenant's grant of the event, with one reference that the caller owns. 0; a positive enum refusal with a
+ * sentence in `why`; or -ENOMEM. Whatever it charged is refunded when it fails, and by grant_unref().
+ */
+int grant_get(struct tenant *, const struct description *, uint16_t flags, struct grant **ret, struct text *why);
+/* As it was before a restart; the same number, and whatever would be said of it now. 0 or a negative errno. */
+int grant_restore(struct tenant *, uint64_t number, const struct description *, uint16_t flags, struct grant **ret);
+/*
+ * With which flags the tenant asks for it: with REGISTER_MULTI_FORMAT, too, where an event with other fields has the name, and
+ * kernel and policy allow it.
+ */
+uint16_t grant_flags(const struct tenant *, const struct description *, uint16_t flags);
+/* Whether the tenant may have the event beside one of the same name that has other fields. */
+bool grant_may_be_one_of_many(const struct tenant *);
+struct grant *grant_ref(struct grant *);
+struct grant *grant_unref(struct grant *);
+
+/* A client begins or ceases to claim it. */
+void grant_lease_begins(struct grant *);
+void grant_lease_ends(struct grant *);
+
+/* The kernel has made it persistent. */
+void grant_persists(struct grant *);
+/* The event that the description means with these flags; its fields may be other ones unless it is one of many formats. */
+struct event *event_find(const struct daemon *, const struct description *, uint16_t flags);
+/* Not one of many formats. The name need not be terminated. */
+struct event *event_by_name(const struct daemon *, const char *name, size_t length);
+/* The first event with a number above that one; NULL at the end. */
+struct event *event_after(const struct daemon *, uint64_t number);

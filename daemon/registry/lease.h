@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A claim on one event of a tenant: one client's, or that of all who hold a bundle. */
+
+#include <sys/queue.h>
+
+#include "protocol/base/table.h"
+
+struct bundle;
+struct client;
+struct reference;
+
+struct lease {
+	struct client *client; /* NULL: it is the bundle's */
+	struct bundle *bundle;
+	struct reference *reference;
+	uint32_t bit;
+	LIST_ENTRY(lease) in_reference;
+	UT_hash_handle by_bit;
+};
+
+/* Finds or records the client's claim, and its share of the stream. NULL where memory is short. */
+struct lease *lease_get(struct client *, struct reference *);
+/* The client's own, or its bundle's. */
+struct lease *lease_by_bit(const struct client *, uint32_t bit);
+
+/* How many claims a client has, of its own and in its bundle. */
+unsigned leases_count(const struct client *);
+
+/* The client gives it back: the reference, if nobody else claims it, for references_release(). */
+struct reference *lease_release(struct lease *);
+
+/* The client has gone: what it held stays registered while its stream is open somewhere. */
+void lease_drop(struct lease *);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <ev.h>
+#include <sys/mman.h>
+
+#include "daemon/daemon.h"
+#include "daemon/ledger/entries.h"
+#include "daemon/registry/pages.h"
+#include "daemon/registry/tenant.h"
+#include "daemon/requests/watch.h"
+
+/*
+ * The kernel sets and clears the bits of a page without a word to anybody. Clients that want to be told are told by a timer
+ * that compares the page with what it was, which runs only while there are such clients. What the page says is passed on,
+ * never believed.
+ */
+
+struct page_view {
+	const uint8_t *now;
+	uint8_t before[WIRE_PAGE_BYTES];
+};
+
+static struct page_view *page_view_new(int fd)
+{
+	struct page_view *view = malloc(sizeof(*view));
+	void *memory = view ? mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+
+	if (memory == MAP_FAILED) {
+		free(view);
+		return NULL;
+	}
+	view->now = memory;
+	memcpy(view->before, memory, WIRE_PAGE_BYTES);
+	return view;
+}
+
+void pages_forget(struct tenant *tenant)
+{
+	if (tenant->view)
+		munmap((void *)(uintptr_t)tenant->view->now, WIRE_PAGE_BYTES);
+	free(tenant->view);
+	tenant->view = NULL;
+}
+
+static void compare_byte(struct tenant *tenant, uint32_t at)
+{
+	uint8_t now = __atomic_load_n(&tenant->view->now[at], __ATOMIC_RELAXED);
+	uint8_t changed = now ^ tenant->view->before[at];
+
+	tenant->view->before[at] = now;
+	for (uint32_t bit = 0; bit < 8; bit++)
+		if (changed & 1u << bit)
+			watch_changed(tenant->daemon, tenant->number, at * 8 + bit);
+}
+
+static void compare(struct tenant *tenant)
+{
+	for (uint32_t at = 0; at < WIRE_PAGE_BYTES; at++)
+		compare_byte(tenant, at);
+}
+
+static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, w_pages);
+	bool any = false;
+
+	for (struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next) {
+		if (!tenant->view)
+			continue;
+		any = true;
+		compare(tenant);
+	}
+	if (!any)
+		ev_timer_stop(loop, w);
+}
+
+static bool anybody_watches(const struct tenant *tenant)
+{
+	const struct client *client;
+
+	LIST_FOREACH(client, &tenant->clients, in_tenant)
+		if (client->watching)
+			return true;
+	return false;
+}
+
+void pages_watch(struct client *client, bool on)
+{
+	struct daemon *daemon = client->daemon;
+	struct tenant *tenant = client->tenant;
+
+	client->watching = on;
+	enter_client(client);
+	if (daemon->kernel->facts.backend == BACKEND_EMBEDDED)
+		return;
+	if (!anybody_watches(tenant)) {
+		pages_forget(tenant);
+		return;
+	}
+	/* Without memory nobody is told; the page still is the truth, and clients know it. */
+	if (!tenant->view)
+		tenant->view = page_view_new(tenant->page_fd);
+	if (tenant->view && !ev_is_active(&daemon->w_pages))
+		ev_timer_again(daemon->loop, &daemon->w_pages);
+}
+
+void pages_init(struct daemon *daemon)
+{
+	ev_timer_init(&daemon->w_pages, on_pages, 0., PAGES_INTERVAL);
+}
+
+void pages_deinit(struct daemon *daemon)
+{
+	ev_timer_stop(daemon->loop, &daemon->w_pages);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/registry/reference.h"
+
+#include "daemon/daemon.h"
+#include "daemon/ledger/entries.h"
+#include "daemon/process/memory.h"
+#include "daemon/registry/event.h"
+#include "daemon/registry/rules.h"
+#include "daemon/registry/stream.h"
+#include "daemon/registry/tenant.h"
+#include "kernel/kernel.h"
+
+/* What is being released. A reference that ends before the kernel answers is not in it any more. */
+struct release {
+	struct reference *reference;
+};
+
+struct releases {
+	struct kernel_call *calls;
+	struct release release[];
+};
+
+void reference_free(struct reference *reference)
+{
+	if (reference->release)
+		reference->release->reference = NULL;
+	strike_reference(reference->stream, reference->grant);
+	HASH_DELETE(by_grant, reference->stream->references, reference);
+	LIST_REMOVE(reference, in_grant);
+	grant_unref(reference->grant);
+	quota_let_go(&reference->stream->tenant->level->own_leases);
+	memory_freed(reference->stream->daemon, sizeof(*reference));
+	free(reference);
+}
+
+struct reference *reference_find(const struct stream *stream, struct grant *grant)
+{
+	struct reference *reference;
+
+	NUMBER_FIND(by_grant, stream->references, grant, reference);
+	return reference && !reference->release ? reference : NULL;
+}
+
+struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index)
+{
+	struct reference *reference;
+
+	NUMBER_FIND(by_grant, stream->references, grant, reference);
+	if (!reference) {
+		reference = calloc(1, sizeof(*reference));
+		if (!reference)
+			return NULL;
+		reference->stream = stream;
+		reference->grant = grant;
+		LIST_INIT(&reference->leases);
+		NUMBER_ADD(by_grant, stream->references, grant, reference);
+		if (!table_added()) {
+			free(reference);
+			return NULL;
+		}
+		grant_ref(grant);
+		LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
+		/* That of the first who leases it, and nobody's before and after. */
+		quota_hold(&stream->tenant->level->own_leases);
+	}
+	reference->index = index;
+	enter_reference(reference);
+	return reference;
+}
+
+/* With the last thing that a client left behind on it, a stream ends. */
+static void reference_end(struct reference *reference)
+{
+	struct stream *stream = reference->stream;
+
+	reference_free(reference);
+	if (stream->users == 0 && !stream->references)
+		stream_free(stream);
+}
+
+static void on_released(void *data, struct kernel_call *calls, size_t n)
+{
+	struct releases *releases = data;
+
+	for (size_t i = 0; i < n; i++) {
+		struct reference *reference = releases->release[i].reference;
+		bool gone = calls[i].result == KERNEL_OK || calls[i].result == KERNEL_E_NO_SUCH;
+
+		if (!reference)
+			continue;
+		reference->release = NULL;
+		/* KERNEL_E_LINGERS: it stays as long as its stream. And it may have been leased anew meanwhile. */
+		if (gone && LIST_EMPTY(&reference->leases))
+			reference_end(reference);
+	}
+	free(calls);
+	free(releases);
+}
+
+static void add_release(struct releases *releases, size_t i, struct reference *reference)
+{
+	if (reference->release)
+		reference->release->reference = NULL;
+	reference->release = &releases->release[i];
+	releases->release[i].reference = reference;
+	releases->calls[i] = (struct kernel_call){
+		.op = KERNEL_RELEASE,
+		.stream = reference->stream->number,
+		.index = reference->index,
+	};
+}
+
+void references_release(struct reference *const *references, size_t n)
+{
+	struct releases *releases;
+
+	/* What is kept when all have gone may as well be kept before. */
+	if (n == 0 || rules_keep_for(references[0]->stream->tenant) > 0)
+		return;
+	releases = calloc(1, sizeof(*releases) + n * sizeof(releases->release[0]));
+	if (releases)
+		releases->calls = calloc(n, sizeof(*releases->calls));
+	if (!releases || !releases->calls) {
+		free(releases);
+		return; /* charged until their stream ends: dearer than right, never cheaper */
+	}
+	for (size_t i = 0; i < n; i++)
+		add_release(releases, i, references[i]);
+	kernel_submit(references[0]->stream->daemon->kernel, releases->calls, n, on_released, releases);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* One event on one stream. */
+
+#include <sys/queue.h>
+
+#include "protocol/base/table.h"
+
+struct grant;
+struct lease;
+struct release;
+struct stream;
+
+LIST_HEAD(lease_list, lease);
+
+/* It holds its grant. */
+struct reference {
+	struct stream *stream;
+	struct grant *grant;
+	uint32_t index;
+	struct lease_list leases;
+	struct release *release; /* under way in the kernel */
+	LIST_ENTRY(reference) in_grant;
+	UT_hash_handle by_grant;
+};
+
+/* Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. */
+struct reference *reference_get(struct stream *, struct grant *, uint32_t index);
+/* The one that is there, and is not being taken back. */
+struct reference *reference_find(const struct stream *, struct grant *);
+void reference_free(struct reference *);
+
+/* The last lease on each has ended: the kernel is asked, once, to let go of them now, as far as it can. */
+void references_release(struct reference *const *, size_t n);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What many programs of one tenant ask for in the very same words: five hundred workers of a service begin alike. Its leases
+ * are held once, by all of them together, and the answer is kept, so that what one more of them costs does not grow with the
+ * number of events. A client holds one bundle at most; giving back a part of it makes the rest its own.
+ */
+
+#include <sys/queue.h>
+
+#include "protocol/base/cursor.h"
+#include "protocol/base/table.h"
+#include "protocol/protocol.h"
+
+struct client;
+struct lease;
+struct stream;
+struct tenant;
+
+enum { BUNDLE_EVENTS_MIN = 8 }; /* fewer cost no more one by one */
+
+LIST_HEAD(bundle_client_list, client);
+
+/* On how many streams its events are, and how many on each. */
+struct bundle_part {
+	struct stream *stream;
+	unsigned leases;
+};
+
+/* By whom it was asked, and how. */
+struct bundle_key {
+	size_t size; /* of all that follows */
+	uint32_t uid;
+	uint8_t request[WIRE_PACKET_MAX]; /* the body of a REGISTER */
+};
+
+struct bundle {
+	struct tenant *tenant;
+	uint64_t holder;      /* of the leases, in the ledger */
+	struct lease *leases; /* table by bit */
+	size_t n_clients;
+	struct bundle_client_list clients; /* it ends with the last */
+	size_t n_parts;
+	struct bundle_part *parts;
+	uint8_t *answer; /* the body of its REGISTERED */
+	size_t answer_size;
+	size_t bytes; /* of both */
+	UT_hash_handle by_key;
+	bool listed; /* in the tenant's table: a later one may have taken its place there */
+	uint8_t key[];
+};
+
+/* Whether the client may have one: where files are shared, and as long as it holds nothing. */
+bool bundle_may_serve(const struct client *);
+/* Names what the client asks for. */
+void bundle_key(const struct client *, struct cursor request, struct bundle_key *ret);
+struct bundle_key *bundle_key_copy(const struct bundle_key *);
+
+/* The one that answers this, if the client may have all of it. */
+struct bundle *bundle_find(const struct client *, const struct bundle_key *);
+/* The client holds it from now on. 0, or -ENOMEM. */
+int bundle_join(struct bundle *, struct client *);
+/* What the client has been given, and is all that it holds, is for others, too, who ask alike. Without memory it is not. */
+void bundle_make(struct client *, const struct bundle_key *, const void *answer, size_t size);
+
+/*
+ * As it was before a restart: what the client holds is shared with others, but nobody new finds it. Those join it. NULL: no
+ * memory.
+ */
+struct bundle *bundle_restore(struct client *);
+
+/* None of the tenant's serves anybody new. */
+void bundles_unlist(struct tenant *);
+/* The client's part of its bundle, if it holds one, becomes its own. 0, -ENOMEM, or -EDQUOT: it may not have as many leases. */
+int bundle_split(struct client *);
+/* It gives up all of it. */
+void bundle_leave(struct client *);

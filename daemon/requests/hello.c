@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/requests/hello.h"
+
+#include "daemon/daemon.h"
+#include "daemon/registry/rules.h"
+#include "daemon/registry/tenant.h"
+
+static uint64_t features(const struct tenant *tenant)
+{
+	uint16_t flags = tenant->daemon->kernel->facts.flags & rules_flags(tenant);
+	uint64_t features = WIRE_FEATURE_WATCH;
+
+	if (flags & REGISTER_PERSIST)
+		features |= WIRE_FEATURE_PERSIST;
+	if (flags & REGISTER_MULTI_FORMAT)
+		features |= WIRE_FEATURE_MULTI_FORMAT;
+	return features;
+}
+
+static void welcome(struct client *client, uint32_t serial, uint64_t understands)
+{
+	struct tenant *tenant = client->tenant;
+	const struct kernel_facts *facts = &client->daemon->kernel->facts;
+	const struct wire_welcome welcome = {
+		.features = features(tenant) & understands,
+		.page_bytes = WIRE_PAGE_BYTES,
+		.page_bits = facts->page_bits,
+		.payload_max = facts->payload_max,
+		.packet_max = WIRE_PACKET_MAX,
+		.batch_max = WIRE_BATCH_MAX,
+		.events_max = tenant->level->own.maximum,
+		.backend = facts->backend,
+	};
+
+	encode_welcome(client_answer(client, KIND_WELCOME, serial, 0), &welcome, tenant->path);
+	client_greet(client);
+	client_send(client, &tenant->page_fd, 1);
+}
+
+/* A tenant's first client has its page made, and may be gone when it is. */
+struct page_errand {
+	struct errand errand;
+	struct daemon *daemon;
+	struct kernel_call
+		calls[2]; /* a keeper that outlives us is asked for one more, in case we outlive the keeper */
+	uint32_t serial;
+	uint64_t understands;
+	char tenant[]; /* the calls need it even when there is no tenant any more */
+};
+
+/* Two clients may have asked at the same time: the second page is another fd of the first. */
+static void keep_page(struct daemon *daemon, struct kernel_call *calls, size_t n)
+{
+	struct tenant *tenant = tenant_by_number(daemon, calls->page);
+	bool failed = calls[n - 1].result != KERNEL_OK;
+
+	if (tenant && tenant->page_fd < 0 && !failed) {
+		tenant->page_fd = fd_steal(&calls[0].fd);
+		tenant->page_writable = n > 1 ? fd_steal(&calls[1].fd) : -1;
+	}
+	if (!tenant || tenant->page_fd < 0)
+		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = calls->page });
+}
+
+static void on_page(void *data, struct kernel_call *call, size_t n)
+{
+	struct page_errand *page = data;
+	struct client *client = errand_end(&page->errand);
+
+	if (call->result == KERNEL_OK)
+		keep_page(page->daemon, call, n);
+	/* Also where the page is another client's: then the second call alone was carried out. */
+	for (size_t i = 0; i < n; i++)
+		fd_close(call[i].fd);
+	/* Whether it is this one or that of another client who asked meanwhile. */
+	if (client && client->tenant->page_fd >= 0)
+		welcome(client, page->serial, page->understands);
+	else if (client)
+		client_cut(client, page->serial, REFUSAL_TROUBLE, "no status page could be made: %s",
+			   call->result < 0 ? strerror(-call->result) : "the kernel refused it");
+	free(page);
+}
+
+static int ask_for_page(struct client *client, uint32_t serial, uint64_t understands)
+{
+	size_t length = strlen(client->tenant->path);
+	struct page_errand *page = calloc(1, sizeof(*page) + length + 1);
+
+	if (!page)
+		return -ENOMEM;
+	memcpy(page->tenant, client->tenant->path, length);
+	page->daemon = client->daemon;
+	page->serial = serial;
+	page->understands = understands;
+	page->calls[0] = (struct kernel_call){
+		.op = KERNEL_PAGE_NEW,
+		.page = client->tenant->number,
+		.text = page->tenant,
+		.fd = -1,
+	};
+	page->calls[1] = (struct kernel_call){
+		.op = KERNEL_PAGE_FETCH,
+		.page = client->tenant->number,
+		.index = 1,
+		.fd = -1,
+	};
+	errand_begin(&page->errand, client);
+	kernel_submit(client->daemon->kernel, page->calls, client->daemon->kernel->facts.deposits ? 2 : 1, on_page,
+		      page);
+	return 0;
+}
+
+int handle_hello(struct client *client, const struct message *message)
+{
+	struct wire_hello hello;
+	const char *distrust;
+	uint64_t missing;
+	int r;
+
+	r = decode_hello(message->body, &hello);
+	if (r != 0)
+		return r;
+	missing = hello.needs & ~features(client->tenant);
+	distrust = rules_distrust(client);
+	if (distrust)
+		client_cut(client, message->serial, REFUSAL_NOT_PERMITTED, "%s", distrust);
+	else if (missing)
+		client_cut(client, message->serial, REFUSAL_FEATURE_MISSING, "needs features %#llx that are not here",
+			   (unsigned long long)missing);
+	else if (client->tenant->page_fd >= 0)
+		welcome(client, message->serial, hello.understands);
+	else if (ask_for_page(client, message->serial, hello.understands) < 0)
+		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/requests/query.h"
+
+#include "daemon/daemon.h"
+#include "daemon/registry/lease.h"
+#include "daemon/registry/tenant.h"
+
+int handle_query(struct client *client, const struct message *message)
+{
+	const struct tenant *tenant = client->tenant;
+	struct kernel_page_stats stats = { 0 };
+	struct wire_account account;
+
+	if (decode_empty(message->body) != 0)
+		return REFUSAL_BAD_PACKET;
+	kernel_page_stats(client->daemon->kernel, tenant->number, &stats);
+	account = (struct wire_account){
+		.events = tenant->level->own.held,
+		.events_max = tenant->level->own.maximum,
+		.lingering = tenant->lingering,
+		.leases = leases_count(client),
+		.connections = tenant->connections,
+		.lost = tenant->lost,
+		.records = stats.records,
+		.bad = stats.bad,
+	};
+	encode_account(client_answer(client, KIND_ACCOUNT, message->serial, 0), &account);
+	client_send(client, NULL, 0);
+	return 0;
+}
+
+/*
+ * A client may say what it likes. What no program can have lost since its last report is cut, so that one liar does not
+ * spoil the machine's sum for ever.
+ */
+static uint64_t believable(uint64_t lost)
+{
+	return MIN(lost, UINT32_MAX);
+}
+
+int handle_lost(struct client *client, const struct message *message)
+{
+	struct wire_lost lost;
+
+	if (decode_lost(message->body, &lost) != 0)
+		return REFUSAL_BAD_PACKET;
+	client->tenant->lost += believable(lost.queue_full);
+	client->tenant->too_big += believable(lost.too_big);
+	client->daemon->lost += believable(lost.queue_full);
+	client->daemon->too_big += believable(lost.too_big);
+	return 0;
+}

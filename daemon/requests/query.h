@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include "daemon/connection/client.h"
+
+/* QUERY → ACCOUNT: what the client's tenant has, may have and has lost. */
+int handle_query(struct client *, const struct message *);
+/* LOST: the library's count of records that found no room. */
+int handle_lost(struct client *, const struct message *);

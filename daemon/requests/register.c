@@ -1,0 +1,887 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A batch of events is decided event by event. What the client could be given at once, since the event is already registered
+ * on a stream that it has or may have, is leased at once; the rest is asked of the kernel, which begins with the first while
+ * the last are decided. Until the kernel has answered, all that was charged hangs off the registration: each item owns a
+ * reference to its grant. What the kernel granted becomes a reference of the stream and a lease of the client, before the
+ * answer leaves; whatever else there is goes with the item's reference. A client that leaves meanwhile changes nothing in that
+ * but for the leases.
+ *
+ * Where a bundle holds what is asked for, nothing is decided at all. Who asks for what another is just being given waits for
+ * that: five hundred workers that start together are one registration.
+ */
+
+#include "daemon/requests/register.h"
+
+#include <float.h>
+#include <stdio.h>
+
+#include "daemon/connection/backlog.h"
+#include "daemon/connection/parking.h"
+#include "daemon/daemon.h"
+#include "daemon/ledger/entries.h"
+#include "daemon/process/memory.h"
+#include "daemon/registry/admission.h"
+#include "daemon/registry/capacity.h"
+#include "daemon/registry/event.h"
+#include "daemon/registry/lease.h"
+#include "daemon/registry/reference.h"
+#include "daemon/registry/rules.h"
+#include "daemon/registry/settling.h"
+#include "daemon/registry/tenant.h"
+#include "daemon/requests/bundle.h"
+#include "protocol/event/description.h"
+
+enum { NO_CALL = SIZE_MAX };
+
+/*
+ * Items that are decided, and asked of the kernel, before it is the next tenant's turn: a hundred microseconds' worth, and half
+ * of what the keeper takes in one packet.
+ */
+enum { PART = 50 };
+
+struct item {
+	struct grant *grant; /* what this item asks for, if it was not refused */
+	uint32_t refusal;
+	char *sentence; /* of a refusal; NULL where memory was short */
+	size_t call;	/* which one is this item's, of the registration's calls; NO_CALL: leased at once */
+	bool claims;	/* room for a lease, until the call is answered */
+	uint16_t flags;
+	bool again;	       /* to be asked for once more, as one of many formats */
+	struct stream *stream; /* on which it was granted; the client's share keeps it */
+	uint32_t index;
+	char name[64]; /* as asked for, cut: for the log */
+};
+
+/* With its call and, at worst, a sentence; what was asked is there twice at most, to be decided and for others who ask alike. */
+enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENTENCE_MAX };
+
+struct registration {
+	struct errand errand;
+	struct daemon *daemon;
+	struct tenant *tenant; /* kept by the client as long as it is there, and then by the stream */
+	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
+	uint32_t next;	       /* the number of the one that stream_for() has said; 0: none */
+	bool next_is_known;
+	bool stream_is_new; /* the first call makes it, and is not answered */
+	bool has_stranger;  /* a program has registered on the stream by itself */
+	uint32_t serial;
+	unsigned generation; /* of the policy by which it is decided */
+	size_t n_items;
+	struct item *items;
+	size_t n_decided;	  /* of these the first, and of those: */
+	size_t n_settled;	  /* leased, or refused, or there is no call of theirs */
+	struct strings undecided; /* what is asked for behind those, once it is another's turn in: */
+	uint8_t *copy;
+	size_t n_calls;
+	struct kernel_call *calls; /* one for the stream, and at most one for each item */
+	size_t n_submitted;	   /* calls */
+	size_t bytes;		   /* of the tenant's that wait */
+	size_t n_answered;	   /* of these */
+	size_t n_final;		   /* of these: not to be asked again */
+	bool asks_again;	   /* the calls behind the final ones; as long as: */
+	double settles_until;	   /* daemon_now() */
+	unsigned under_way;	   /* that often the kernel is to answer; and one as long as items are decided */
+	struct parking parking;	   /* for those who ask for the same while this is under way */
+};
+
+static struct registration *registration_free(struct registration *registration)
+{
+	if (!registration)
+		return NULL;
+	parking_close(&registration->parking);
+	registration->tenant->waiting -= registration->bytes;
+	memory_freed(registration->daemon, registration->bytes);
+	for (size_t i = 0; i < registration->n_items; i++) {
+		grant_unref(registration->items[i].grant);
+		free(registration->items[i].sentence);
+	}
+	if (registration->stream)
+		stream_unuse(registration->stream);
+	free(registration->items);
+	free(registration->calls);
+	free(registration->copy);
+	free(registration);
+	return NULL;
+}
+
+static struct registration *registration_new(struct client *client, uint32_t serial, const struct strings *strings)
+{
+	size_t n = strings->count;
+	struct registration *registration = calloc(1, sizeof(*registration));
+
+	if (!registration)
+		return NULL;
+	registration->daemon = client->daemon;
+	registration->tenant = client->tenant;
+	registration->bytes = sizeof(*registration) + (n + 1) * ITEM_BYTES + 2 * strings->items.left;
+	registration->tenant->waiting += registration->bytes;
+	registration->serial = serial;
+	registration->generation = client->daemon->generation;
+	registration->items = calloc(MAX(n, 1), sizeof(*registration->items));
+	registration->calls = calloc(n + 1, sizeof(*registration->calls));
+	if (!registration->items || !registration->calls)
+		return registration_free(registration);
+	registration->n_items = n;
+	registration->undecided = *strings;
+	registration->settles_until = DBL_MAX;
+	return registration;
+}
+
+static void refuse(struct item *item, uint32_t refusal, const char *sentence)
+{
+	item->refusal = refusal;
+	item->sentence = strdup(sentence);
+	item->grant = grant_unref(item->grant);
+}
+
+static void refuse_for_errno(struct item *item, int error)
+{
+	char sentence[WIRE_SENTENCE_MAX];
+
+	snprintf(sentence, sizeof(sentence), "trouble in the daemon or the kernel (%s); try again later",
+		 strerror(-error));
+	refuse(item, REFUSAL_TROUBLE, sentence);
+}
+
+const char *register_sentence(int answer, uint32_t *ret_refusal)
+{
+	static const struct {
+		uint32_t refusal;
+		const char *sentence;
+	} answers[] = {
+		[KERNEL_E_NAME_TAKEN] = { REFUSAL_NAME_TAKEN,
+					  "the name is taken by an event with other fields; choose another name" },
+		[KERNEL_E_PAGE_FULL] = { REFUSAL_PAGE_FULL,
+					 "the tenant's status page has no bit left; release some events" },
+		[KERNEL_E_FULL] = { REFUSAL_MACHINE_FULL,
+				    "the kernel takes no more events; ask its admin for more room" },
+		[KERNEL_E_UNSUPPORTED] = { REFUSAL_KERNEL_TOO_OLD, "this kernel can't do what the flags ask for" },
+		[KERNEL_E_BAD_DESCRIPTION] = { REFUSAL_BAD_DESCRIPTION, "the kernel does not take this description" },
+	};
+
+	/* Somebody was faster. */
+	if (answer == KERNEL_E_SETTLING)
+		answer = KERNEL_E_NAME_TAKEN;
+	if (answer < 0 || (size_t)answer >= ARRAY_SIZE(answers))
+		return NULL;
+	*ret_refusal = answers[answer].refusal;
+	return answers[answer].sentence;
+}
+
+static void refuse_for_kernel(struct item *item, int answer)
+{
+	uint32_t refusal = REFUSAL_TROUBLE;
+	const char *sentence = register_sentence(answer, &refusal);
+
+	if (sentence)
+		refuse(item, refusal, sentence);
+	else
+		refuse_for_errno(item, answer < 0 ? answer : -EIO);
+}
+
+/* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
+static int decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
+{
+	const struct policy_rules *rules = &client->tenant->rules.values;
+	char prefixed[PREFIXED_MAX];
+	struct string_item wanted = rules_put_prefix(rules, asked, prefixed);
+	static struct description description; /* large, and used up before the next one comes */
+	struct policy_verdict verdict;
+	const uint16_t known = REGISTER_PERSIST | REGISTER_MULTI_FORMAT;
+	int r;
+
+	if (asked->flags & ~known) {
+		text_printf(why, "unknown flags %#x; a newer daemon may know them", asked->flags & ~known);
+		return REFUSAL_KERNEL_TOO_OLD;
+	}
+	if (asked->flags & ~client->daemon->kernel->facts.flags) {
+		text_printf(why, "the %s backend has no %s events; register it without that flag",
+			    client->daemon->kernel->facts.name,
+			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
+		return REFUSAL_KERNEL_TOO_OLD;
+	}
+	r = description_parse(wanted.text, wanted.length, &description, why);
+	if (r == 0)
+		r = policy_may_register(rules, description.canonical, description.name_length, asked->flags, &verdict,
+					why);
+	if (r != 0)
+		return r;
+	item->flags = grant_flags(client->tenant, &description, asked->flags);
+	return grant_get(client->tenant, &description, item->flags, &item->grant, why);
+}
+
+/* One more file has to fit into the answer, and there may be a new stream, too. */
+static bool may_send_more(const struct client *client)
+{
+	unsigned unsent = 0;
+
+	for (const struct share *share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client))
+		unsent += !share->sent;
+	return unsent < WIRE_FDS_MAX - 1;
+}
+
+/* Already on a stream that the client has, or may have. NULL: the kernel has to be asked. */
+static struct reference *find_reference(const struct client *client, struct grant *grant)
+{
+	struct reference *reference;
+
+	for (const struct share *share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
+		reference = reference_find(share->stream, grant);
+		if (reference)
+			return reference;
+	}
+	if (!rules_share_streams(client->tenant) || !may_send_more(client))
+		return NULL;
+	LIST_FOREACH(reference, &grant->registered, in_grant)
+		if (!reference->release && stream_may_serve(reference->stream, client))
+			return reference;
+	return NULL;
+}
+
+/* It may be on another stream, where the client has had it before. */
+static void lease_item(struct client *client, struct item *item, struct reference *reference)
+{
+	const struct lease *lease = lease_get(client, reference);
+
+	if (!lease) {
+		refuse_for_errno(item, -ENOMEM);
+		return;
+	}
+	item->stream = lease->reference->stream;
+	item->index = lease->reference->index;
+}
+
+static void grant_at_once(struct client *client, struct item *item, struct reference *reference)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	bool is_free = LIST_EMPTY(&reference->leases) || lease_by_bit(client, reference->grant->bit);
+	int r = is_free ? 0 : admission_ask_lease(client->tenant, &why);
+
+	item->call = NO_CALL;
+	if (r > 0)
+		refuse(item, (uint32_t)r, sentence);
+	else
+		lease_item(client, item, reference);
+}
+
+/* The stream for what has to be registered: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
+static int take_stream(struct client *client, struct registration *registration, struct stream *next, struct text *why)
+{
+	struct kernel_call call;
+	int r;
+
+	if (registration->stream)
+		return 0;
+	if (next) {
+		registration->stream = stream_use(next);
+		stream_probe(next);
+		return 0;
+	}
+	if (!daemon_has_fds(client->daemon))
+		return -EMFILE;
+	r = stream_new(client->tenant, client->uid, &call, &registration->stream, why);
+	if (r != 0)
+		return r;
+	registration->stream_is_new = true;
+	registration->calls[registration->n_calls++] = call;
+	return 0;
+}
+
+static void add_call(struct registration *registration, struct item *item)
+{
+	struct tenant *tenant = registration->stream->tenant;
+
+	enter_asked(registration->stream, item->grant);
+	item->claims = true;
+	quota_hold(&tenant->level->own_leases);
+	admission_warn(tenant, RESOURCE_LEASES);
+	item->call = registration->n_calls;
+	registration->calls[registration->n_calls++] = (struct kernel_call){
+		.op = KERNEL_REGISTER,
+		.page = item->grant->tenant->number,
+		.stream = registration->stream->number,
+		.flags = item->flags,
+		.text = item->grant->event->description,
+		.fd = -1,
+	};
+}
+
+/* One that is shared is proved first, so that is asked once for all items. It may end before there is one for it. */
+static struct stream *next_stream(const struct client *client, struct registration *registration)
+{
+	struct stream *next;
+
+	if (registration->stream)
+		return registration->stream;
+	if (!registration->next_is_known) {
+		next = stream_for(client);
+		registration->next = next ? next->number : 0;
+		registration->next_is_known = true;
+	}
+	next = stream_by_number(registration->daemon, registration->next);
+	return next && !next->closed ? next : NULL;
+}
+
+static void refuse_unguarded(struct item *item, const struct tenant *tenant)
+{
+	if (streams_are_suspect(tenant)) {
+		capacity_look(tenant->daemon);
+		refuse(item, REFUSAL_TROUBLE,
+		       "there are events that nobody knows, and this tenant has an unguarded data file that was kept open "
+		       "after hanging up: no new one until it is closed");
+	} else {
+		refuse(item, REFUSAL_TROUBLE,
+		       "data files have lost their guard, and are not given out without; tell the admin");
+	}
+}
+
+static void place_item(struct client *client, struct registration *registration, struct item *item)
+{
+	struct stream *next = next_stream(client, registration);
+	struct reference *reference = NULL;
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r;
+
+	/* What shall persist is asked of the kernel each time. */
+	if (!(item->flags & REGISTER_PERSIST))
+		reference = find_reference(client, item->grant);
+	if (reference) {
+		grant_at_once(client, item, reference);
+		return;
+	}
+	/* Where there never was a guard the file would not leave. */
+	if (!next && !client->daemon->kernel->facts.guarded && streams_are_suspect(client->tenant)) {
+		refuse_unguarded(item, client->tenant);
+		return;
+	}
+	r = admission_ask_lease(client->tenant, &why);
+	if (r == 0)
+		r = take_stream(client, registration, next, &why);
+	if (r < 0)
+		refuse_for_errno(item, r);
+	else if (r > 0)
+		refuse(item, (uint32_t)r, sentence);
+	else
+		add_call(registration, item);
+}
+
+static void decide_item(struct client *client, struct registration *registration, struct item *item,
+			const struct string_item *asked)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence)), name = text_make(item->name, sizeof(item->name));
+	size_t name_length = 0;
+	int r;
+
+	while (name_length < asked->length && !strchr(" \t:", asked->text[name_length]))
+		name_length++;
+	text_put(&name, asked->text, name_length);
+
+	item->flags = asked->flags;
+	r = decide(client, asked, item, &why);
+	if (r == 0)
+		place_item(client, registration, item);
+	else if (r > 0)
+		refuse(item, (uint32_t)r, sentence);
+	else
+		refuse_for_errno(item, r);
+}
+
+/* The kernel made our stream, or did not: then nothing on it was registered either, whoever has asked for it. */
+static int adopt_stream(struct registration *registration)
+{
+	if (!registration->stream_is_new)
+		return registration->stream->failed;
+	registration->stream_is_new = false;
+	return stream_made(registration->stream, &registration->calls[0]);
+}
+
+/* Whoever gets nothing without a guard, or who would share what has lost it. */
+static void refuse_file(const struct client *client, struct item *item)
+{
+	const char *distrust = rules_distrust(client);
+
+	if (distrust)
+		refuse(item, REFUSAL_NOT_PERMITTED, distrust);
+	else
+		refuse_unguarded(item, client->tenant);
+}
+
+/* The kernel does not have it, unless somebody else has asked for the same. */
+static void forget_asked(const struct registration *registration, const struct item *item)
+{
+	struct reference *reference;
+
+	NUMBER_FIND(by_grant, registration->stream->references, item->grant, reference);
+	if (!reference)
+		strike_reference(registration->stream, item->grant);
+}
+
+/* The name is taken by an event of which the daemon knows nothing: the item becomes one of many formats. False: it may not. */
+static bool step_aside(struct registration *registration, const struct client *client, struct item *item)
+{
+	static struct description description; /* large, and used up before the next one comes */
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	const char *text = item->grant->event->description;
+	int r;
+
+	if (!client || item->flags & REGISTER_MULTI_FORMAT || !grant_may_be_one_of_many(client->tenant) ||
+	    description_parse(text, strlen(text), &description, &why) != 0)
+		return false;
+	forget_asked(registration, item);
+	item->grant = grant_unref(item->grant);
+	item->flags |= REGISTER_MULTI_FORMAT;
+	r = grant_get(client->tenant, &description, item->flags, &item->grant, &why);
+	if (r > 0)
+		refuse(item, (uint32_t)r, sentence);
+	else if (r < 0)
+		refuse_for_errno(item, r);
+	item->again = r == 0;
+	return true;
+}
+
+static void refuse_call(struct registration *registration, const struct client *client, struct item *item, int answer)
+{
+	if ((answer == KERNEL_E_NAME_TAKEN || answer == KERNEL_E_SETTLING) && step_aside(registration, client, item))
+		return;
+	if (answer == KERNEL_E_FULL)
+		capacity_note(registration->daemon, true);
+	forget_asked(registration, item);
+	refuse_for_kernel(item, answer);
+}
+
+static void grant_item(struct registration *registration, struct client *client, struct item *item)
+{
+	const struct kernel_call *call;
+	struct reference *reference;
+
+	call = &registration->calls[item->call];
+	if (call->result != KERNEL_OK) {
+		refuse_call(registration, client, item, call->result);
+		return;
+	}
+	registration->has_stranger |= call->number;
+	item->grant->bit = call->bit;
+	reference = reference_get(registration->stream, item->grant, call->index);
+	if (!reference) {
+		/* It stays registered on the stream, known to nobody, until that ends. */
+		refuse_for_errno(item, -ENOMEM);
+		return;
+	}
+	if (item->flags & REGISTER_PERSIST)
+		grant_persists(item->grant);
+	if (client)
+		lease_item(client, item, reference);
+	if (LIST_EMPTY(&reference->leases))
+		references_release(&reference, 1);
+}
+
+static void encode_item(struct packet *packet, const struct item *item)
+{
+	struct answer answer = { .refusal = item->refusal };
+
+	if (item->refusal == REFUSAL_NONE) {
+		const struct grant *grant = item->grant;
+
+		answer.bit = grant->bit;
+		answer.stream = item->stream->number;
+		answer.index = item->index;
+		if (grant->tenant->rules.values.value[POLICY_NAME_PREFIX]->text) {
+			answer.text = grant->event->description;
+			answer.length = grant->event->name_length;
+		}
+	} else if (item->sentence) {
+		answer.text = item->sentence;
+		answer.length = strlen(item->sentence);
+	}
+	encode_answer(packet, &answer);
+}
+
+/*
+ * The client must not have this stream after all, nor what it leases there: of this request, or of one that a daemon before us
+ * had granted and not answered.
+ */
+static void take_back(struct registration *registration, struct client *client, const struct stream *stream)
+{
+	struct lease *lease, *next;
+
+	HASH_ITER(by_bit, client->leases, lease, next)
+		if (lease->reference->stream == stream)
+			lease_drop(lease);
+	for (size_t i = 0; i < registration->n_items; i++) {
+		struct item *item = &registration->items[i];
+
+		if (item->refusal == REFUSAL_NONE && item->stream == stream)
+			refuse_file(client, item);
+	}
+}
+
+struct streams_to_send {
+	uint32_t number[WIRE_FDS_MAX];
+	int fd[WIRE_FDS_MAX];
+	uint8_t n;
+};
+
+static void add_stream(struct streams_to_send *streams, struct share *share)
+{
+	streams->number[streams->n] = share->stream->number;
+	streams->fd[streams->n++] = share->stream->fd;
+	share->sent = true;
+}
+
+/* The client's share, and the registration itself. */
+static unsigned count_own(const struct registration *registration, const struct stream *stream)
+{
+	return registration->stream && registration->stream == stream ? 2 : 1;
+}
+
+/* Those that the client has a share of and not yet the file. Proved before it leaves. */
+static void collect_streams(struct registration *registration, struct client *client, struct streams_to_send *ret)
+{
+	struct share *share, *next;
+
+	for (share = LIST_FIRST(&client->shares); share; share = next) {
+		next = LIST_NEXT(share, in_client);
+		/* Without memory there may be a share and no lease: it ends when the answer has left. */
+		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
+			continue;
+		if (share_must_stay(share, count_own(registration, share->stream))) {
+			take_back(registration, client, share->stream);
+			share_free(share);
+			continue;
+		}
+		add_stream(ret, share);
+	}
+}
+
+/* Whether the client has got all that it asked for, nothing else, and in a way that serves others. */
+static bool makes_bundle(const struct registration *registration, const struct client *client)
+{
+	if (!registration->parking.key || client->bundle || HASH_CNT(by_bit, client->leases) != registration->n_items)
+		return false;
+	/* After a reload others might be refused what this one was granted before. */
+	if (registration->generation != client->daemon->generation)
+		return false;
+	for (size_t i = 0; i < registration->n_items; i++) {
+		const struct item *item = &registration->items[i];
+
+		if (item->refusal != REFUSAL_NONE || item->flags & REGISTER_PERSIST || !item->stream->shared)
+			return false;
+	}
+	return true;
+}
+
+static void answer(struct registration *registration, struct client *client)
+{
+	struct streams_to_send streams = { 0 };
+	struct packet *packet;
+	uint32_t refused = 0;
+	size_t mark;
+
+	collect_streams(registration, client, &streams);
+	packet = client_answer(client, KIND_REGISTERED, registration->serial, 0);
+	encode_begin(packet, KIND_REGISTERED, registration->serial, 0, streams.number, streams.n);
+	mark = encode_answers(packet);
+	for (size_t i = 0; i < registration->n_items; i++) {
+		struct item *item = &registration->items[i];
+
+		encode_item(packet, item);
+		if (item->refusal != REFUSAL_NONE && ++refused)
+			daemon_refused(client->daemon, client->tenant, item->name, item->refusal,
+				       item->sentence ? item->sentence : "out of memory");
+	}
+	encode_count(packet, mark, (uint16_t)registration->n_items);
+	client_send(client, streams.fd, streams.n);
+	if (makes_bundle(registration, client))
+		bundle_make(client, registration->parking.key, packet->data + mark, packet->size - mark);
+}
+
+/* Of a file that nobody else will get, the client's copy is the only one, unless a keeper's successor is to get it from us. */
+static void close_what_left(struct client *client)
+{
+	struct share *share;
+
+	if (client->daemon->ledger)
+		return;
+	LIST_FOREACH(share, &client->shares, in_client)
+		if (share->sent && !share->stream->shared)
+			share->stream->fd = fd_close(share->stream->fd);
+}
+
+static void settle_item(struct registration *registration, struct client *client, struct item *item, int stream_failed)
+{
+	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
+		return;
+	/* What it becomes claims it anew. */
+	if (item->claims)
+		quota_let_go(&registration->stream->tenant->level->own_leases);
+	item->claims = false;
+	if (stream_failed)
+		forget_asked(registration, item);
+	if (stream_failed == STREAM_E_UNGUARDED)
+		refuse_unguarded(item, registration->stream->tenant);
+	else if (stream_failed)
+		refuse_for_errno(item, stream_failed);
+	else
+		grant_item(registration, client, item);
+}
+
+/* The calls before `end` are answered. Not left for the end: then the kernel has nothing to do any more. */
+static void settle(struct registration *registration, size_t end)
+{
+	int stream_failed = adopt_stream(registration);
+
+	for (; registration->n_settled < registration->n_decided; registration->n_settled++) {
+		struct item *item = &registration->items[registration->n_settled];
+
+		if (item->refusal == REFUSAL_NONE && item->call != NO_CALL && item->call >= end)
+			return;
+		settle_item(registration, registration->errand.client, item, stream_failed);
+	}
+}
+
+static void submit(struct registration *registration);
+
+/* All is answered, and the calls' room is free for those that stepped aside, a part at a time. False: none is left. */
+static bool ask_again(struct registration *registration)
+{
+	struct client *client = registration->errand.client;
+	bool any;
+
+	registration->n_calls = registration->n_submitted = registration->n_answered = registration->n_final = 0;
+	for (size_t i = 0; i < registration->n_decided; i++) {
+		struct item *item = &registration->items[i];
+
+		item->call = NO_CALL;
+		if (!item->again || registration->n_calls == PART)
+			continue;
+		item->again = false;
+		if (client)
+			place_item(client, registration, item);
+	}
+	registration->n_settled = 0;
+	any = registration->n_calls > 0;
+	/* It may be at an end when this returns. */
+	submit(registration);
+	return any;
+}
+
+static void finish(struct registration *registration)
+{
+	struct client *client;
+
+	if (ask_again(registration))
+		return;
+	client = errand_end(&registration->errand);
+	if (client) {
+		answer(registration, client);
+		close_what_left(client);
+		shares_tidy(client);
+	}
+	/* What was asked for is answered, and charged. */
+	if (registration->has_stranger)
+		stream_is_strange(registration->stream);
+	if (registration->stream)
+		stream_replaces(registration->stream);
+	registration_free(registration);
+}
+
+static void end_part(struct registration *registration)
+{
+	if (--registration->under_way == 0)
+		finish(registration);
+}
+
+static void go_on(struct registration *);
+
+static void on_asked_again(void *data, struct kernel_call *calls _unused_, size_t n)
+{
+	struct registration *registration = data;
+
+	registration->asks_again = false;
+	registration->daemon->others.registering -= (uint32_t)n;
+	go_on(registration);
+	end_part(registration);
+}
+
+/* Items are settled in their order, so those behind a name that the kernel is about to free wait for it. */
+static void go_on(struct registration *registration)
+{
+	struct kernel_call *calls = registration->calls + registration->n_final;
+	size_t n = registration->n_answered - registration->n_final;
+
+	if (registration->asks_again)
+		return;
+	registration->n_final += settling_count_final(calls, n, registration->settles_until);
+	settle(registration, registration->n_final);
+	calls = registration->calls + registration->n_final;
+	n = registration->n_answered - registration->n_final;
+	if (n == 0)
+		return;
+	registration->settles_until = MIN(registration->settles_until, daemon_now() + SETTLE_PATIENCE);
+	registration->under_way++;
+	registration->asks_again = true;
+	registration->daemon->others.registering += (uint32_t)n;
+	if (!settling_ask(registration->daemon, calls, n, on_asked_again, registration)) {
+		registration->settles_until = -1.;
+		on_asked_again(registration, calls, n);
+	}
+}
+
+static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n)
+{
+	struct registration *registration = data;
+
+	backlog_answered(registration->stream->tenant, n);
+	registration->n_answered += n;
+	go_on(registration);
+	end_part(registration);
+}
+
+static void submit(struct registration *registration)
+{
+	struct kernel_call *calls = registration->calls + registration->n_submitted;
+	size_t n = registration->n_calls - registration->n_submitted;
+
+	if (n == 0)
+		return;
+	registration->n_submitted += n;
+	registration->under_way++;
+	backlog_add(registration->stream->tenant, n);
+	kernel_submit(registration->daemon->kernel, calls, n, on_registered, registration);
+}
+
+/* Every file is proved before it leaves. */
+static bool collect_shares(struct client *client, struct streams_to_send *ret)
+{
+	struct share *share;
+
+	for (share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
+		if (share_must_stay(share, 1))
+			return false;
+		add_stream(ret, share);
+	}
+	return true;
+}
+
+/* All of it is there already. False: it has to be gone through. */
+static bool grant_bundle(struct client *client, const struct bundle_key *key, uint32_t serial)
+{
+	struct bundle *bundle = bundle_find(client, key);
+	struct streams_to_send streams = { 0 };
+	struct packet *packet;
+
+	if (!bundle || bundle_join(bundle, client) < 0)
+		return false;
+	if (!collect_shares(client, &streams)) {
+		bundle_leave(client);
+		shares_tidy(client);
+		return false;
+	}
+	packet = client_answer(client, KIND_REGISTERED, serial, 0);
+	encode_begin(packet, KIND_REGISTERED, serial, 0, streams.number, streams.n);
+	packet_put(packet, bundle->answer, bundle->answer_size);
+	client_send(client, streams.fd, streams.n);
+	return true;
+}
+
+static void decide_part(struct client *client, struct registration *registration)
+{
+	struct string_item asked;
+
+	for (unsigned i = 0; i < PART && strings_next(&registration->undecided, &asked); i++)
+		decide_item(client, registration, &registration->items[registration->n_decided++], &asked);
+	/* Not later: others may build on its stream at once. */
+	submit(registration);
+}
+
+/* What is still to be decided lies in the daemon's one buffer. */
+static bool keep_undecided(struct registration *registration)
+{
+	struct cursor *items = &registration->undecided.items;
+
+	if (registration->copy)
+		return true;
+	registration->copy = malloc(items->left);
+	if (!registration->copy)
+		return false;
+	memcpy(registration->copy, items->at, items->left);
+	*items = cursor_make(registration->copy, items->left);
+	return true;
+}
+
+static void decide_more(struct client *client, struct registration *registration)
+{
+	do {
+		decide_part(client, registration);
+		if (registration->undecided.count == 0) {
+			end_part(registration);
+			return;
+		}
+	} while (!keep_undecided(registration));
+	client->deciding = registration;
+	client->tenant->deciding++;
+	turns_add(&client->daemon->turns, client);
+}
+
+static struct registration *take_deciding(struct client *client)
+{
+	client->tenant->deciding--;
+	return steal_pointer(client->deciding);
+}
+
+void register_continue(struct client *client)
+{
+	decide_more(client, take_deciding(client));
+}
+
+void register_abandon(struct client *client)
+{
+	struct registration *registration = take_deciding(client);
+
+	registration->n_items = registration->n_decided;
+	end_part(registration);
+}
+
+static int register_strings(struct client *client, const struct message *message, const struct bundle_key *key)
+{
+	struct registration *registration;
+	struct strings strings;
+	int r;
+
+	r = decode_strings(message->body, &strings);
+	if (r != 0 || strings.flags != 0)
+		return REFUSAL_BAD_PACKET;
+	registration = registration_new(client, message->serial, &strings);
+	if (!registration) {
+		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+		return 0;
+	}
+	if (key && strings.count >= BUNDLE_EVENTS_MIN)
+		parking_open(&registration->parking, client->tenant, key);
+	errand_begin(&registration->errand, client);
+	registration->under_way = 1;
+	decide_more(client, registration);
+	return 0;
+}
+
+int handle_register(struct client *client, const struct message *message)
+{
+	static struct bundle_key key; /* large */
+	struct parking *alike;
+
+	if (!bundle_may_serve(client))
+		return register_strings(client, message, NULL);
+	bundle_key(client, message->body, &key);
+	if (grant_bundle(client, &key, message->serial))
+		return 0;
+	alike = parking_find(client->tenant, &key);
+	if (alike && park(client, alike))
+		return 0;
+	return register_strings(client, message, alike ? NULL : &key);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The insides of the embedded backend. An event that is known to the tracer stands on the pages of the tenants that hold it
+ * (holding: one bit), and there on the sources through which their programs write it (slot: one index). A slot keeps its
+ * holding, a holding keeps its event, and so does the admin's switch.
+ */
+
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "kernel/embedded/page.h"
+#include "kernel/embedded/roster.h"
+#include "kernel/embedded/tracer.h"
+#include "kernel/kernel.h"
+#include "protocol/base/table.h"
+#include "protocol/event/description.h"
+
+enum {
+	EMBEDDED_CAPACITY = 64900,     /* what a real kernel holds: what fits here fits there */
+	EMBEDDED_RING_BYTES = 4 << 20, /* unless the limits say otherwise */
+	EMBEDDED_DISPATCH_MAX = 512,   /* records per dispatch, so that the daemon also does other things */
+	EMBEDDED_TURN_MAX = 16,	       /* … of one source before another's turn */
+	EMBEDDED_PARSED_EVENTS = 64,   /* a parsed description is 8 kB, and few events are recorded at a time */
+	EMBEDDED_NAMED_WRITERS = 8,    /* whose comm is remembered during one dispatch */
+	EMBEDDED_COMM_MAX = 16,	       /* the kernel's TASK_COMM_LEN */
+};
+
+LIST_HEAD(holding_list, holding);
+LIST_HEAD(tracer_session_list, tracer_session);
+
+struct trace_event {
+	uint64_t id;
+	bool on;	 /* switched or wanted */
+	bool switched;	 /* by the admin */
+	uint32_t wanted; /* by that many sessions */
+	uint32_t pages;
+	uint64_t records;
+	uint64_t bad;
+	struct holding_list holdings;
+	UT_hash_handle by_name;
+	size_t name_length;
+	const char *name; /* terminated; behind the description */
+	char description[];
+};
+
+/* A description ready for checking records. */
+struct parsed_event {
+	uint64_t id;
+	struct description description;
+};
+
+struct tracer {
+	struct trace_event *by_name;
+	struct roster events; /* by id */
+	uint64_t last_id;
+	struct tracer_session_list sessions;
+	struct ring *ring;
+	struct parsed_event *parsed;
+};
+
+struct embedded_page {
+	uint32_t number;
+	uint32_t sources;
+	struct page page;
+	struct kernel_page_stats stats;
+	UT_hash_handle by_number;
+	char tenant[];
+};
+
+struct holding_key {
+	struct embedded_page *page;
+	struct trace_event *event;
+};
+
+struct holding {
+	struct holding_key of;
+	uint32_t bit;
+	uint32_t slots;
+	LIST_ENTRY(holding) in_event;
+	UT_hash_handle by_key;
+};
+
+/* The end of a stream that we keep. */
+struct source {
+	uint32_t number;
+	int fd; /* -1: no copy of the other end is left, and everything was read */
+	struct embedded_page *page;
+	struct roster slots; /* by index */
+	uint32_t next_index;
+	uint64_t drained; /* in which drain it was read */
+	uint64_t batch;	  /* before whose releases it was read */
+	UT_hash_handle by_number;
+};
+
+struct slot_key {
+	struct source *source;
+	struct holding *holding;
+};
+
+struct slot {
+	struct slot_key of;
+	uint32_t index;
+	UT_hash_handle by_key;
+};
+
+enum { RECORD_INDEX_SIZE = sizeof(uint32_t), RECORD_MAX = RECORD_INDEX_SIZE + WIRE_PAYLOAD_MAX };
+
+struct record {
+	uint8_t data[RECORD_MAX];
+	size_t size; /* as it was written, even where that is more than RECORD_MAX */
+	struct ucred writer;
+	uint64_t time; /* ns since 1970 */
+};
+
+struct writer_name {
+	pid_t pid;
+	char comm[EMBEDDED_COMM_MAX];
+};
+
+struct embedded {
+	struct kernel kernel;
+	struct tracer tracer;
+	struct embedded_page *pages;
+	struct source *sources;
+	struct holding *holdings;
+	struct slot *slots;
+	int directory; /* of pages; or -1 */
+	int read_only;
+	struct page_files files;
+	uint64_t drains;
+	uint64_t batches; /* of calls */
+	/* A pid is one program's only for so long: forgotten at each dispatch. */
+	struct writer_name writer[EMBEDDED_NAMED_WRITERS];
+	unsigned writers;
+};
+
+/* embedded_event.c: each finds or makes; 0, an enum kernel_answer or -ENOMEM. The caller tidies up what it does not use. */
+int trace_event_get(struct embedded *, const struct description *, struct trace_event **ret);
+int holding_get(struct embedded *, struct embedded_page *, struct trace_event *, struct holding **ret);
+int slot_get(struct embedded *, struct source *, struct holding *, struct slot **ret);
+/* Frees it unless something keeps it, and then what it kept itself. */
+void trace_event_tidy(struct embedded *, struct trace_event *);
+void holding_tidy(struct embedded *, struct holding *);
+void slot_free(struct embedded *, struct slot *);
+
+/* source.c */
+/* `ret_fd`: the end for clients. */
+int source_new(struct embedded *, uint32_t number, struct embedded_page *, int *ret_fd);
+/* With all slots. What is still queued is read first. */
+void source_free(struct embedded *, struct source *);
+/* Reads what is queued now. */
+void source_drain(struct embedded *, struct source *);
+/* Whether a copy of the other end is open; where not, everything that was written was read. */
+bool source_still_open(struct embedded *, struct source *);
+int sources_dispatch(struct embedded *);
+void sources_drain(struct embedded *);
+
+/* tracer.c */
+int tracer_init(struct tracer *, size_t ring_bytes);
+void tracer_deinit(struct tracer *);
+/* The sessions have their say about a new event. */
+void tracer_learns(struct tracer *, struct trace_event *);
+/* NULL only where a description could be parsed once and not again. */
+const struct description *tracer_parsed(struct tracer *, const struct trace_event *);
+/* Puts a good record into the ring, if it finds room. */
+void tracer_keep(struct embedded *, const struct source *, const struct trace_event *, const struct record *);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/embedded/ring.h"
+
+/*
+ * Entries lie in one block, each behind its size, none split: where the next one does not fit before the end, a mark is left
+ * there and it goes to the beginning. So the entries are [head, tail), or, wrapped, [head, mark) and [0, tail).
+ *
+ * A reader remembers where the entry after the last one that it read begins (or the mark in its stead). That is true as
+ * long as the entry before it is still there; when it is not, the reader is at the oldest entry or behind it, and head says
+ * where that is. Hence nothing in a reader ever has to be told that the ring has moved.
+ */
+
+struct entry {
+	uint32_t size; /* or MARK */
+	uint32_t zero;
+};
+
+enum { ALIGNMENT = 8 };
+#define MARK UINT32_MAX
+
+struct ring {
+	uint8_t *data;
+	size_t bytes;
+	size_t head;
+	size_t tail;
+	bool wrapped;
+	uint64_t oldest;
+	uint64_t next;
+};
+
+int ring_new(size_t bytes, struct ring **ret)
+{
+	struct ring *ring;
+
+	if (bytes < sizeof(struct entry) + ALIGNMENT)
+		return -EINVAL;
+	ring = calloc(1, sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	ring->bytes = bytes - bytes % ALIGNMENT;
+	*ret = ring;
+	return 0;
+}
+
+struct ring *ring_free(struct ring *ring)
+{
+	if (ring) {
+		free(ring->data);
+		free(ring);
+	}
+	return NULL;
+}
+
+static struct entry *entry_at(const struct ring *ring, size_t offset)
+{
+	return (struct entry *)(void *)(ring->data + offset);
+}
+
+static size_t entry_space(size_t size)
+{
+	return sizeof(struct entry) + (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Where the entry lies that was to begin here. */
+static size_t past_mark(const struct ring *ring, size_t offset)
+{
+	return offset == ring->bytes || entry_at(ring, offset)->size == MARK ? 0 : offset;
+}
+
+static size_t entry_end(const struct ring *ring, size_t offset)
+{
+	return offset + entry_space(entry_at(ring, offset)->size);
+}
+
+static void push_out(struct ring *ring)
+{
+	size_t head = entry_end(ring, ring->head);
+
+	if (++ring->oldest == ring->next) {
+		ring->head = ring->tail = 0;
+		ring->wrapped = false;
+		return;
+	}
+	ring->head = past_mark(ring, head);
+	if (ring->head < head)
+		ring->wrapped = false;
+}
+
+static void wrap(struct ring *ring)
+{
+	if (ring->tail < ring->bytes)
+		entry_at(ring, ring->tail)->size = MARK;
+	ring->tail = 0;
+	ring->wrapped = true;
+}
+
+static void make_room(struct ring *ring, size_t space)
+{
+	while ((ring->wrapped ? ring->head : ring->bytes) - ring->tail < space) {
+		if (ring->wrapped)
+			push_out(ring);
+		else
+			wrap(ring);
+	}
+}
+
+void *ring_push(struct ring *ring, size_t size)
+{
+	struct entry *entry;
+
+	if (size >= MARK || size > ring->bytes - sizeof(struct entry))
+		return NULL;
+	if (!ring->data)
+		ring->data = calloc(1, ring->bytes);
+	if (!ring->data)
+		return NULL;
+	make_room(ring, entry_space(size));
+	entry = entry_at(ring, ring->tail);
+	*entry = (struct entry){ .size = (uint32_t)size };
+	ring->tail += entry_space(size);
+	ring->next++;
+	return entry + 1;
+}
+
+uint64_t ring_oldest(const struct ring *ring)
+{
+	return ring->oldest;
+}
+
+uint64_t ring_next(const struct ring *ring)
+{
+	return ring->next;
+}
+
+static size_t find(const struct ring *ring, uint64_t position)
+{
+	size_t offset = ring->head;
+
+	for (uint64_t at = ring->oldest; at < position; at++)
+		offset = past_mark(ring, entry_end(ring, offset));
+	return offset;
+}
+
+static size_t reader_offset(const struct ring *ring, const struct ring_reader *reader)
+{
+	if (reader->position > ring->oldest && reader->at == reader->position)
+		return past_mark(ring, reader->offset);
+	return find(ring, reader->position);
+}
+
+const void *ring_read(const struct ring *ring, struct ring_reader *reader, size_t *ret_size)
+{
+	size_t offset;
+
+	if (reader->position < ring->oldest) {
+		reader->missed += ring->oldest - reader->position;
+		reader->position = ring->oldest;
+	}
+	if (reader->position >= ring->next) {
+		reader->at = reader->position = ring->next;
+		reader->offset = ring->tail;
+		return NULL;
+	}
+	offset = reader_offset(ring, reader);
+	reader->at = ++reader->position;
+	reader->offset = entry_end(ring, offset);
+	*ret_size = entry_at(ring, offset)->size;
+	return entry_at(ring, offset) + 1;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/guard/loader.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+
+#include "kernel/privileges.h"
+
+#ifndef CAP_BPF
+#define CAP_PERFMON 38
+#define CAP_BPF	    39
+#endif
+
+#define BIT(capability) (UINT64_C(1) << (capability))
+
+enum { NOT_SUPPORTED_BY_KERNEL = 524 }; /* the kernel's ENOTSUPP, which has no name out here */
+
+static uint64_t effective_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return 0;
+	return data[0].effective | (uint64_t)data[1].effective << 32;
+}
+
+static bool may_load(uint64_t capabilities)
+{
+	const uint64_t needed = BIT(CAP_BPF) | BIT(CAP_PERFMON);
+
+	return (capabilities & needed) == needed || capabilities & BIT(CAP_SYS_ADMIN);
+}
+
+int guard_machine_has_bpf(struct text *why)
+{
+	if (syscall(SYS_bpf, -1, NULL, 0) < 0 && errno == ENOSYS) {
+		text_printf(why, "this kernel has no BPF (CONFIG_BPF_SYSCALL=y)");
+		return -EOPNOTSUPP;
+	}
+	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0) {
+		text_printf(why, "this kernel doesn't describe its types for BPF: there is no /sys/kernel/btf/vmlinux "
+				 "(CONFIG_DEBUG_INFO_BTF=y)");
+		return -EOPNOTSUPP;
+	}
+	if (!may_load(effective_capabilities())) {
+		text_printf(why,
+			    "no permission to load BPF programs (CAP_BPF and CAP_PERFMON); run userevd-guard as root");
+		return -EPERM;
+	}
+	return 0;
+}
+
+void guard_machine_drop_privileges(void)
+{
+	uint64_t keep = BIT(CAP_BPF) | BIT(CAP_PERFMON);
+
+	/* Where a container has only what was enough before Linux 5.8. */
+	if ((effective_capabilities() & keep) != keep)
+		keep |= BIT(CAP_SYS_ADMIN);
+	(void)privileges_keep(keep & effective_capabilities());
+}
+
+/* What the file says, in brackets, is chosen. */
+static bool has_chosen(const char *path, const char *choice)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[256];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	text[MAX(n, 0)] = '\0';
+	return strstr(text, choice);
+}
+
+bool guard_machine_is_preemptible(void)
+{
+	static const char dynamic[] = "/sys/kernel/debug/sched/preempt";
+	struct utsname name;
+
+	if (uname(&name) < 0 || !strstr(name.version, " PREEMPT"))
+		return false;
+	/* It can be, and perhaps it was chosen at boot that it isn't. */
+	return !has_chosen(dynamic, "(none)") && !has_chosen(dynamic, "(voluntary)");
+}
+
+void guard_machine_say_why_refused(int error, struct text *why)
+{
+	if (has_chosen("/sys/kernel/security/lockdown", "[confidentiality]"))
+		text_printf(why, "the kernel is locked down (confidentiality): no BPF program may read its memory");
+	else if (error == -EPERM)
+		text_printf(why,
+			    "the kernel lets this process load no BPF programs, though it has CAP_BPF and CAP_PERFMON "
+			    "(a user namespace? seccomp?)");
+	else if (error == -ESRCH)
+		text_printf(
+			why,
+			"this kernel has no security hooks that BPF programs can be attached to (CONFIG_SECURITY=y)");
+	else if (error == -NOT_SUPPORTED_BY_KERNEL)
+		text_printf(why, "this kernel can't attach BPF programs to its functions (CONFIG_FUNCTION_TRACER=y, "
+				 "CONFIG_BPF_JIT=y)");
+	else
+		text_printf(why, "the kernel doesn't take the guard: %s; --verbose tells more", strerror(-error));
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/guard/loader.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include "guard.skel.h"
+
+/*
+ * BPF programs can refuse what a security hook is asked in two ways. Those that are a Linux security module run only where
+ * "bpf" is among the modules that were chosen at boot, but are attached without a word where it isn't: whether they run has to
+ * be tried. The others change what the function of the hook returns, and run everywhere. But of these the kernel starts none on
+ * a processor where the same program is at work already, and goes on as if it had agreed. So where one task may be interrupted
+ * by another inside the kernel, a few that call ioctl all the time get through (twelve of them, on Debian's 6.1 with
+ * preempt=full: four calls of five). Hence the former where they run, else the latter where tasks are not interrupted, else none.
+ */
+
+const char *const guard_hooks[GUARD_HOOKS] = { "file_ioctl", "file_lock", "file_ioctl_compat", "path_chmod",
+					       "path_chown" };
+
+static const struct {
+	const char *program;
+	const char *function;
+	enum bpf_attach_type type;
+} kinds[] = {
+	[GUARD_KIND_LSM] = { "lsm_", "bpf_lsm_", BPF_LSM_MAC },
+	[GUARD_KIND_MODIFY_RETURN] = { "modify_", "security_", BPF_MODIFY_RETURN },
+};
+
+static bool verbose;
+
+static void skeleton_destroy(struct guard_bpf **skeleton)
+{
+	guard_bpf__destroy(*skeleton);
+}
+
+static int _printf_(2, 0) print_message(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	return verbose && level != LIBBPF_DEBUG ? vfprintf(stderr, format, arguments) : 0;
+}
+
+void guard_program_log(bool on)
+{
+	verbose = on;
+	libbpf_set_print(print_message);
+}
+
+/* --- names --- */
+
+static uint64_t hash(uint64_t sum, const void *bytes, size_t n)
+{
+	const uint8_t *byte = bytes;
+
+	/* FNV-1a */
+	for (size_t i = 0; i < n; i++)
+		sum = (sum ^ byte[i]) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
+struct guard_program_name guard_program_name(void)
+{
+	struct guard_program_name name;
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+	const void *bytes;
+	size_t n;
+
+	bytes = guard_bpf__elf_bytes(&n);
+	sum = hash(sum, VERSION, strlen(VERSION));
+	sum = hash(sum, bytes, n);
+	/* Names in a BPF file system have no dots. */
+	snprintf(name.text, sizeof(name.text), "program%d-%016llx", GUARD_LAYOUT, (unsigned long long)sum);
+	return name;
+}
+
+bool guard_program_is_name(const char *name)
+{
+	char prefix[16];
+
+	snprintf(prefix, sizeof(prefix), "program%d-", GUARD_LAYOUT);
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* --- what is pinned --- */
+
+static int map_id(const struct guard_directory *directory, uint32_t *ret)
+{
+	_cleanup_(fd_closep) int fd = guard_map_open(directory);
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = bpf_obj_get_info_by_fd(fd, &info, &size);
+	if (r < 0)
+		return r;
+	*ret = info.id;
+	return 0;
+}
+
+static bool contains(const uint32_t *numbers, size_t n, uint32_t number)
+{
+	for (size_t i = 0; i < n; i++)
+		if (numbers[i] == number)
+			return true;
+	return false;
+}
+
+static int inspect_hook(const struct guard_directory *directory, const char *name, const char *hook, uint32_t map,
+			struct guard_program *ret)
+{
+	struct guard_pin link_pin = guard_pin(directory, "%s/%s", name, hook);
+	struct guard_pin program_pin = guard_pin(directory, "%s/%s-program", name, hook);
+	_cleanup_(fd_closep) int link = bpf_obj_get(link_pin.path);
+	_cleanup_(fd_closep) int program = bpf_obj_get(program_pin.path);
+	uint32_t maps[4] = { 0 }, link_size = sizeof(struct bpf_link_info), program_size = sizeof(struct bpf_prog_info);
+	struct bpf_link_info link_info = { 0 };
+	struct bpf_prog_info info = { .map_ids = (uintptr_t)maps, .nr_map_ids = ARRAY_SIZE(maps) };
+
+	if (link < 0 || program < 0)
+		return -ENOENT;
+	if (bpf_obj_get_info_by_fd(link, &link_info, &link_size) < 0 ||
+	    bpf_obj_get_info_by_fd(program, &info, &program_size) < 0)
+		return -errno;
+	if (link_info.type != BPF_LINK_TYPE_TRACING || link_info.prog_id != info.id ||
+	    !contains(maps, ARRAY_SIZE(maps), map))
+		return -ESTALE;
+	ret->kind = link_info.tracing.attach_type == BPF_LSM_MAC ? GUARD_KIND_LSM : GUARD_KIND_MODIFY_RETURN;
+	ret->missed += info.recursion_misses;
+	return 0;
+}
+
+int guard_program_inspect(const struct guard_directory *directory, const char *name, struct guard_program *ret)
+{
+	struct guard_pin processes = guard_pin(directory, "%s/processes", name);
+	uint32_t map = 0;
+	int r;
+
+	*ret = (struct guard_program){ 0 };
+	r = map_id(directory, &map);
+	if (r < 0)
+		return r;
+	if (access(processes.path, R_OK) < 0)
+		return -errno;
+	for (unsigned i = 0; i < GUARD_HOOKS; i++) {
+		r = inspect_hook(directory, name, guard_hooks[i], map, ret);
+		ret->hooks[i] = r == 0;
+		if (r < 0 && (r != -ENOENT || i < GUARD_HOOKS_NEEDED))
+			return r;
+	}
+	return 0;
+}
+
+/* --- loading --- */
+
+static struct bpf_program *find_program(const struct guard_bpf *skeleton, enum guard_kind kind, unsigned hook)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%s", kinds[kind].program, guard_hooks[hook]);
+	return bpf_object__find_program_by_name(skeleton->obj, name);
+}
+
+static bool kernel_has(const struct btf *btf, enum guard_kind kind, unsigned hook)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), "%s%s", kinds[kind].function, guard_hooks[hook]);
+	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+}
+
+/* What the kernel has no function for can't be loaded. */
+static int select_programs(const struct guard_bpf *skeleton, unsigned hooks)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool lsm, modify;
+
+	if (!btf)
+		return -errno;
+	for (unsigned i = 0; i < hooks; i++)
+		for (unsigned kind = 0; kind < ARRAY_SIZE(kinds); kind++)
+			bpf_program__set_autoload(find_program(skeleton, (enum guard_kind)kind, i),
+						  kernel_has(btf, (enum guard_kind)kind, i));
+	lsm = kernel_has(btf, GUARD_KIND_LSM, 0) && kernel_has(btf, GUARD_KIND_LSM, 1);
+	modify = kernel_has(btf, GUARD_KIND_MODIFY_RETURN, 0) && kernel_has(btf, GUARD_KIND_MODIFY_RETURN, 1);
+	btf__free(btf);
+	bpf_program__set_autoload(skeleton->progs.prove_lsm, lsm);
+	bpf_program__set_autoload(skeleton->progs.list_processes, true);
+	return lsm || modify ? 0 : -ESRCH;
+}
+
+static int load_hooks(const struct guard_directory *directory, unsigned hooks, struct guard_bpf **ret)
+{
+	_cleanup_(skeleton_destroy) struct guard_bpf *skeleton = guard_bpf__open();
+	_cleanup_(fd_closep) int map = -1;
+	int r;
+
+	if (!skeleton)
+		return -errno;
+	r = select_programs(skeleton, hooks);
+	if (r < 0)
+		return r;
+	map = guard_map_open(directory);
+	if (map < 0 && map != -ENOENT)
+		return map;
+	r = map < 0 ? 0 : bpf_map__reuse_fd(skeleton->maps.mounts, map);
+	if (r == 0)
+		r = guard_bpf__load(skeleton);
+	if (r < 0)
+		return r;
+	*ret = steal_pointer(skeleton);
+	return 0;
+}
+
+static int load(const struct guard_directory *directory, struct guard_bpf **ret)
+{
+	int r = load_hooks(directory, GUARD_HOOKS, ret);
+
+	/* Kernels before 6.1 can't do with functions that take structs, as path_chown does. */
+	if (r < 0 && r != -EPERM && r != -ESRCH)
+		r = load_hooks(directory, GUARD_HOOKS_NEEDED, ret);
+	return r;
+}
+
+static bool lsm_runs(const struct guard_bpf *skeleton)
+{
+	_cleanup_(fd_closep) int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct bpf_link *link;
+
+	if (!bpf_program__autoload(skeleton->progs.prove_lsm))
+		return false;
+	link = bpf_program__attach(skeleton->progs.prove_lsm);
+	(void)ioctl(fd, GUARD_PROOF, NULL);
+	bpf_link__destroy(link);
+	return skeleton->bss->lsm_is_on;
+}
+
+static int choose_kind(const struct guard_bpf *skeleton, enum guard_kind *ret, struct text *why)
+{
+	*ret = lsm_runs(skeleton) ? GUARD_KIND_LSM : GUARD_KIND_MODIFY_RETURN;
+	if (*ret == GUARD_KIND_LSM || !guard_machine_is_preemptible())
+		return 0;
+	text_printf(
+		why,
+		"this kernel switches tasks in the midst of a guard, which then lets others pass (PREEMPT); boot it with "
+		"bpf in lsm=, or with preempt=voluntary");
+	return -EOPNOTSUPP;
+}
+
+/* The link goes on in the file system when ours is destroyed. */
+static int pin_link(const struct bpf_program *program, const struct guard_pin *pin)
+{
+	struct bpf_link *link = bpf_program__attach(program);
+	int r;
+
+	if (!link)
+		return -errno;
+	r = bpf_link__pin(link, pin->path);
+	bpf_link__destroy(link);
+	return r;
+}
+
+static int pin_hook(const struct guard_directory *directory, const struct guard_bpf *skeleton, enum guard_kind kind,
+		    unsigned hook)
+{
+	struct guard_pin link_pin = guard_pin(directory, "new/%s", guard_hooks[hook]);
+	struct guard_pin program_pin = guard_pin(directory, "new/%s-program", guard_hooks[hook]);
+	struct bpf_program *program = find_program(skeleton, kind, hook);
+	int r;
+
+	if (!bpf_program__autoload(program))
+		return hook < GUARD_HOOKS_NEEDED ? -ESRCH : 0;
+	r = bpf_program__pin(program, program_pin.path);
+	return r < 0 ? r : pin_link(program, &link_pin);
+}
+
+/* Under a name that nobody takes for anything until all of it is there. */
+static int pin_new(const struct guard_directory *directory, const struct guard_bpf *skeleton, enum guard_kind kind)
+{
+	struct guard_pin new = guard_pin(directory, "new"), processes = guard_pin(directory, "new/processes");
+	struct guard_pin map = guard_map(directory);
+	int r = 0;
+
+	if (mkdir(new.path, 0700) < 0)
+		return -errno;
+	if (access(map.path, F_OK) < 0)
+		r = bpf_map__pin(skeleton->maps.mounts, map.path);
+	for (unsigned i = 0; i < GUARD_HOOKS && r == 0; i++)
+		r = pin_hook(directory, skeleton, kind, i);
+	return r < 0 ? r : pin_link(skeleton->progs.list_processes, &processes);
+}
+
+/* In the place of one that is not whole. */
+static int publish(const struct guard_directory *directory, const char *name)
+{
+	struct guard_pin new = guard_pin(directory, "new"), program = guard_pin(directory, "%s", name);
+	int r = guard_unpin(directory, name);
+
+	if (r < 0)
+		return r;
+	return rename(new.path, program.path) < 0 ? -errno : 0;
+}
+
+static int load_and_pin(const struct guard_directory *directory, const char *name, struct text *why)
+{
+	_cleanup_(skeleton_destroy) struct guard_bpf *skeleton = NULL;
+	enum guard_kind kind;
+	int r;
+
+	r = load(directory, &skeleton);
+	if (r < 0) {
+		guard_machine_say_why_refused(r, why);
+		return r;
+	}
+	r = choose_kind(skeleton, &kind, why);
+	if (r < 0)
+		return r;
+	r = pin_new(directory, skeleton, kind);
+	if (r == 0)
+		r = publish(directory, name);
+	if (r < 0) {
+		guard_unpin(directory, "new");
+		guard_machine_say_why_refused(r, why);
+	}
+	return r;
+}
+
+static int unpin_other(const struct guard_directory *directory, const char *name, void *data)
+{
+	return guard_program_is_name(name) && !streq(name, data) ? guard_unpin(directory, name) : 0;
+}
+
+int guard_program_ensure(const struct guard_directory *directory, struct text *why)
+{
+	struct guard_program_name name = guard_program_name();
+	struct guard_program program;
+	int r;
+
+	/* Of a loader that was killed. */
+	guard_unpin(directory, "new");
+	r = guard_program_inspect(directory, name.text, &program);
+	if (r < 0 || (program.kind == GUARD_KIND_MODIFY_RETURN && guard_machine_is_preemptible()))
+		r = load_and_pin(directory, name.text, why);
+	if (r < 0)
+		return r;
+	/* Not before ours refuse what theirs do. */
+	r = guard_directory_visit(directory, unpin_other, name.text);
+	if (r < 0)
+		text_printf(why, "can't take another build's programs away: %s", strerror(-r));
+	return r;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/user_events/stream.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#include "kernel/uapi.h"
+#include "kernel/user_events/left_behind.h"
+
+/*
+ * Nothing tells how many copies of an open file there are, but a lock that belongs to the open file lives exactly as long as
+ * the last of them. Each stream has a byte of the data file to itself. All open files of the machine share these bytes, so
+ * each keeper has a range of its own, and holds a lock on the part of it that no stream has had yet: a program with a data file
+ * can't take the next streams' bytes. A byte is given once, so that this lock stays one piece. Between the keeper's unlocking
+ * of a byte and the stream's locking another program may take it: then the stream gets another byte, which nobody can foresee.
+ *
+ * Where nothing guards data files their holders can unlock a byte, or lock those of streams that have ended. There a stream
+ * that begins to linger gets a witness: an event with a name that nobody can guess, and without any other reference. The kernel
+ * refuses to delete it as long as a copy of the file is open.
+ */
+
+enum {
+	TRIES = 16,
+	SKIPPED_MAX = 1 << 20, /* bytes, for the next try */
+};
+
+int data_file_open(const struct mounts *mounts)
+{
+	int fd = openat(mounts->tracefs, "user_events_data", O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int set_lock(int fd, short type, uint64_t from, uint64_t n)
+{
+	struct flock lock = {
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)from,
+		.l_len = (off_t)n,
+	};
+
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+static int draw(void *ret, size_t size)
+{
+	return getrandom(ret, size, 0) == (ssize_t)size ? 0 : -EIO;
+}
+
+/* At random the first time, and then the next one: whoever could foresee it could lock all that there is. */
+static int next_range(struct places *places)
+{
+	int r;
+
+	if (places->end == 0) {
+		r = draw(&places->end, sizeof(places->end));
+		if (r < 0)
+			return r;
+		places->end = places->end >> 2 & ~(RANGE_SIZE - 1);
+		places->first = places->end;
+	}
+	places->next = places->end;
+	places->end += RANGE_SIZE;
+	return set_lock(places->fd, F_WRLCK, places->next, RANGE_SIZE);
+}
+
+/* One without a lock in it; or one that is not locked by the keeper, where other programs have locked everything. */
+static int draw_range(struct places *places)
+{
+	int r = -EAGAIN;
+
+	for (unsigned tries = 0; tries < TRIES && r == -EAGAIN; tries++)
+		r = next_range(places);
+	return r == -EAGAIN ? 0 : r;
+}
+
+int places_init(struct user_events *user_events)
+{
+	user_events->places.fd = data_file_open(&user_events->mounts);
+	return user_events->places.fd < 0 ? user_events->places.fd : draw_range(&user_events->places);
+}
+
+/* -EAGAIN: another program has taken it. */
+static int take_place(struct places *places, int stream, uint32_t skipped, uint64_t *ret)
+{
+	uint64_t place = places->next + skipped;
+	int r;
+
+	if (place >= places->end) {
+		r = draw_range(places);
+		if (r < 0)
+			return r;
+		place = places->next;
+	}
+	r = set_lock(places->fd, F_UNLCK, places->next, place + 1 - places->next);
+	if (r < 0)
+		return r;
+	places->next = place + 1;
+	*ret = place;
+	return set_lock(stream, F_WRLCK, place, 1);
+}
+
+int stream_open(struct user_events *user_events, uint64_t *ret_place, int *ret_fd)
+{
+	_cleanup_(fd_closep) int fd = data_file_open(&user_events->mounts);
+	uint32_t skipped = 0;
+	const uint64_t end = user_events->places.end;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = take_place(&user_events->places, fd, 0, ret_place);
+	for (unsigned tries = 1; tries < TRIES && r == -EAGAIN; tries++) {
+		r = draw(&skipped, sizeof(skipped));
+		if (r == 0)
+			r = take_place(&user_events->places, fd, skipped % SKIPPED_MAX, ret_place);
+	}
+	if (user_events->places.end != end)
+		left_behind_note_ranges(user_events);
+	/* Without a lock its witness will do. */
+	if (r < 0 && (r != -EAGAIN || user_events->kernel.facts.guarded))
+		return r;
+	*ret_fd = fd_steal(&fd);
+	return 0;
+}
+
+bool stream_has_lock(const struct user_events *user_events, uint64_t place)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1 };
+
+	/* If it can't be asked, it is charged. */
+	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+bool stream_keeps_lock(const struct user_events *user_events, int file, uint64_t place)
+{
+	if (stream_has_lock(user_events, place))
+		return true;
+	return !user_events->kernel.facts.guarded && set_lock(file, F_WRLCK, place, 1) == 0;
+}
+
+void stream_leave_witness(struct user_events *user_events, struct event_stream *stream)
+{
+	uint64_t number[2];
+	uint32_t index;
+
+	if (stream->fd < 0 || draw(number, sizeof(number)) < 0)
+		return;
+	snprintf(stream->witness, sizeof(stream->witness), WITNESS_PREFIX "%016" PRIx64 "%016" PRIx64, number[0],
+		 number[1]);
+	if (user_events->abi->witness(stream->fd, stream->witness, &index) < 0) {
+		*stream->witness = '\0';
+		return;
+	}
+	user_events->witnesses++;
+	stream_note_index(stream, index);
+	stream_check_indexes(stream);
+}
+
+/* It can be deleted, or is deleted already. */
+static bool has_lost_witness(struct user_events *user_events, struct event_stream *stream)
+{
+	if (ioctl(user_events->data, UAPI_IOCTL_DELETE, stream->witness) < 0 && errno != ENOENT)
+		return false;
+	*stream->witness = '\0';
+	user_events->witnesses--;
+	return true;
+}
+
+bool stream_is_open(struct user_events *user_events, struct event_stream *stream)
+{
+	if (*stream->witness)
+		return !has_lost_witness(user_events, stream);
+	return stream_has_lock(user_events, stream->lock);
+}
+
+void stream_forget_witness(struct user_events *user_events, struct event_stream *stream)
+{
+	if (!*stream->witness || has_lost_witness(user_events, stream))
+		return;
+	user_events->witnesses--;
+	if (user_events->abi->forget_witness)
+		user_events->abi->forget_witness(user_events, stream->witness);
+}
+
+/*
+ * The kernel counts a file's events from 0 on. What has an index that was not the next one stands behind an event that we know
+ * nothing of. Answers of several processes come in any order, so that is looked at when none is under way.
+ */
+
+void stream_note_index(struct event_stream *stream, uint32_t index)
+{
+	stream->fresh += index >= stream->settled;
+	stream->next_index = MAX(stream->next_index, index + 1);
+}
+
+void stream_check_indexes(struct event_stream *stream)
+{
+	if (stream->under_way > 0)
+		return;
+	stream->stranger |= stream->next_index > stream->settled + stream->fresh;
+	stream->settled = stream->next_index;
+	stream->fresh = 0;
+}
+
+bool stream_is_clean(const struct event_stream *stream)
+{
+	if (stream->stranger)
+		return false;
+	/* An index that the file doesn't have is ENOENT; any event would want more than no payload, or would be off. */
+	return write(stream->fd, &stream->next_index, UAPI_INDEX_BYTES) < 0 && errno == ENOENT;
+}

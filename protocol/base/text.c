@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "protocol/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* How long the UTF-8 sequence is that this byte begins; 0 where it begins none. */
+static size_t sequence_length(uint8_t byte)
+{
+	if (byte < 0x80)
+		return 1;
+	if (byte < 0xc2) /* a continuation, or what could only begin an overlong form */
+		return 0;
+	if (byte < 0xe0)
+		return 2;
+	if (byte < 0xf0)
+		return 3;
+	return byte < 0xf5 ? 4 : 0;
+}
+
+/* The character at `from`: its length, or 0 where that is not UTF-8 (overlong forms and surrogates are not). */
+static size_t decode(const char *from, size_t left, uint32_t *ret_point)
+{
+	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const uint8_t *byte = (const uint8_t *)from;
+	size_t length = sequence_length(byte[0]);
+	uint32_t point = length == 1 ? byte[0] : byte[0] & (0x7f >> length);
+
+	if (length == 0 || length > left)
+		return 0;
+	for (size_t i = 1; i < length; i++) {
+		if ((byte[i] & 0xc0) != 0x80)
+			return 0;
+		point = point << 6 | (byte[i] & 0x3f);
+	}
+	if (point < smallest[length] || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
+		return 0;
+	*ret_point = point;
+	return length;
+}
+
+/*
+ * Moves the cursor, breaks the line, turns the direction of what follows, or shows nothing at all: the reader would see another
+ * text than is there, or take two names for one. The last are Unicode's Default_Ignorable_Code_Point, joiners and variation
+ * selectors among them.
+ */
+static bool deceives(uint32_t point)
+{
+	static const struct {
+		uint32_t first, last;
+	} range[] = {
+		{ 0x00, 0x1f },	      { 0x7f, 0x9f },	    { 0xad, 0xad },	  { 0x034f, 0x034f },
+		{ 0x061c, 0x061c },   { 0x115f, 0x1160 },   { 0x17b4, 0x17b5 },	  { 0x180b, 0x180f },
+		{ 0x200b, 0x200f },   { 0x2028, 0x202e },   { 0x2060, 0x206f },	  { 0x3164, 0x3164 },
+		{ 0xfe00, 0xfe0f },   { 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 },	  { 0xfff0, 0xfffb },
+		{ 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(range); i++)
+		if (point >= range[i].first && point <= range[i].last)
+			return true;
+	return false;
+}
+
+/* A character that the end of the buffer cut in two goes altogether. */
+static void drop_partial(struct text *text)
+{
+	for (size_t back = 1; back <= MIN((size_t)3, text->length); back++) {
+		uint8_t byte = (uint8_t)text->buffer[text->length - back];
+
+		if ((byte & 0xc0) == 0x80)
+			continue;
+		if (sequence_length(byte) > back)
+			text->length -= back;
+		break;
+	}
+	text->buffer[text->length] = '\0';
+}
+
+static size_t room(const struct text *text)
+{
+	return text->size - 1 - text->length;
+}
+
+void text_put(struct text *text, const char *from, size_t length)
+{
+	size_t fits = MIN(length, room(text));
+
+	if (text->cut || length == 0)
+		return;
+	memcpy(text->buffer + text->length, from, fits);
+	text->length += fits;
+	text->buffer[text->length] = '\0';
+	if (fits < length) {
+		text->cut = true;
+		drop_partial(text);
+	}
+}
+
+/* An escape that is cut in two would be read as something else. */
+static void put_whole(struct text *text, const char *from, size_t length)
+{
+	if (length > room(text))
+		text->cut = true;
+	text_put(text, from, length);
+}
+
+void text_printf(struct text *text, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	if (text->cut)
+		return;
+	va_start(arguments, format);
+	length = vsnprintf(text->buffer + text->length, room(text) + 1, format, arguments);
+	va_end(arguments);
+	if (length < 0) {
+		text->buffer[text->length] = '\0';
+		text->cut = true;
+	} else if ((size_t)length > room(text)) {
+		text->length = text->size - 1;
+		text->cut = true;
+		drop_partial(text);
+	} else {
+		text->length += (size_t)length;
+	}
+}
+
+static void put_json_escape(struct text *text, uint32_t point)
+{
+	static const char letter[] = {
+		['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'
+	};
+	char escape[16];
+
+	if (point < sizeof(letter) && letter[point])
+		snprintf(escape, sizeof(escape), "\\%c", letter[point]);
+	else if (point > 0xffff)
+		snprintf(escape, sizeof(escape), "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(point >> 10),
+			 0xdc00 + (unsigned)(point & 0x3ff));
+	else
+		snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)point);
+	put_whole(text, escape, strlen(escape));
+}
+
+/* JSON wants less escaped than this, but it is shown on terminals too. */
+void text_json_string(struct text *text, const char *from, size_t length)
+{
+	put_whole(text, "\"", 1);
+	for (size_t at = 0, step; at < length; at += step) {
+		uint32_t point = 0;
+
+		step = decode(from + at, length - at, &point);
+		if (step == 0) {
+			step = 1;
+			put_whole(text, "\xef\xbf\xbd", 3);
+		} else if (point == '"' || point == '\\' || deceives(point)) {
+			put_json_escape(text, point);
+		} else {
+			put_whole(text, from + at, step);
+		}
+	}
+	put_whole(text, "\"", 1);
+}
+
+static void put_hex_escapes(struct text *text, const char *prefix, const char *from, size_t length)
+{
+	char escape[8];
+
+	for (size_t i = 0; i < length; i++) {
+		snprintf(escape, sizeof(escape), "%s%02x", prefix, (uint8_t)from[i]);
+		put_whole(text, escape, strlen(escape));
+	}
+}
+
+void text_safe(struct text *text, const char *from, size_t length)
+{
+	for (size_t at = 0, step; at < length; at += step) {
+		uint32_t point = 0;
+
+		step = decode(from + at, length - at, &point);
+		if (step > 0 && !deceives(point)) {
+			put_whole(text, from + at, step);
+		} else {
+			step = MAX(step, (size_t)1);
+			put_hex_escapes(text, "\\x", from + at, step);
+		}
+	}
+}
+
+void text_label(struct text *text, const char *from, size_t length)
+{
+	for (size_t at = 0, step; at < length; at += step) {
+		uint32_t point = 0;
+
+		step = decode(from + at, length - at, &point);
+		if (step > 0 && point == '\n') {
+			put_whole(text, "\\n", 2);
+		} else if (step > 0 && (point == '"' || point == '\\')) {
+			put_whole(text, (const char[]){ '\\', (char)point }, 2);
+		} else if (step > 0 && point != 0xfffd && !deceives(point)) {
+			put_whole(text, from + at, step);
+		} else {
+			step = MAX(step, (size_t)1);
+			put_hex_escapes(text, "\xef\xbf\xbd", from + at, step);
+		}
+	}
+}
+
+void text_excerpt(struct text *text, const char *from, size_t length)
+{
+	size_t shown = MIN(length, (size_t)TEXT_EXCERPT_MAX);
+
+	/* Not in the middle of a character; what is no UTF-8 may be cut anywhere. */
+	for (size_t back = 0; shown < length && back < 3 && ((uint8_t)from[shown] & 0xc0) == 0x80; back++)
+		shown--;
+	text_safe(text, from, shown);
+	if (shown < length)
+		text_put(text, "...", 3);
+}

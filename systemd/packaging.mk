@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What is installed, and Debian packages.
+
+.PHONY: install uninstall deb packages
+
+DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
+# What is installed, as mode:file:directory[:name]; uninstall takes away just that.
+INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
+	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
+	$(foreach unit,$(UNITS) $(wildcard systemd/*.socket),644:$(unit):$(UNITDIR)) 644:systemd/80-userevd.preset:$(PRESETDIR) \
+	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:client/userevctl/userevctl.1:$(MANDIR)/man1 \
+	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/userevd-keeper.8:$(MANDIR)/man8 \
+	644:daemon/policy/userevd.conf.5:$(MANDIR)/man5 \
+	$(foreach file,$(wildcard systemd/policy.d-examples/*.conf),644:$(file):$(DOCDIR)/policy.d-examples)
+# Each function has a page, whichever file it stands in.
+names_of = $(shell sed -n '/^\.Sh SYNOPSIS/q; s/^\.Nm \([^ ]*\).*/\1/p' $(1))
+INSTALLED += $(foreach page,$(wildcard client/*.3),$(foreach name,$(sort $(basename $(notdir $(page))) $(call names_of,$(page))),644:$(page):$(MANDIR)/man3:$(name).3))
+INSTALLED += 644:client/userevctl/userevctl.bash-completion:$(COMPLETIONDIR):userevctl \
+	644:systemd/userevd-containers.7:$(MANDIR)/man7 \
+	$(foreach file,$(wildcard systemd/containers/*),644:$(file):$(DOCDIR)/containers)
+INSTALLED += 644:client/python/python-userev.3:$(MANDIR)/man3 \
+	$(foreach file,$(wildcard client/python/userev/*.py),644:$(file):$(PYTHONDIR)/userev)
+ifeq ($(HAS_GUARD),yes)
+INSTALLED += 755:$(B)/userevd-guard:$(LIBEXECDIR) 644:kernel/guard/userevd-guard.8:$(MANDIR)/man8
+endif
+# Directories that nobody else has anything in.
+INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(LIBEXECDIR)
+
+install: build
+	$(Q)for entry in $(INSTALLED); do \
+		IFS=:; set -- $$entry; \
+		install -D -m $$1 "$$2" "$(DESTDIR)$$3/$${4:-$${2##*/}}" || exit 1; \
+	done
+	$(Q)ln -sf libuserev.so.$(SOVERSION) "$(DESTDIR)$(LIBDIR)/libuserev.so"
+
+uninstall:
+	$(Q)for entry in $(INSTALLED); do \
+		IFS=:; set -- $$entry; \
+		rm -f "$(DESTDIR)$$3/$${4:-$${2##*/}}"; \
+	done
+	$(Q)rm -f "$(DESTDIR)$(LIBDIR)/libuserev.so"
+	$(Q)rm -rf "$(DESTDIR)$(PYTHONDIR)/userev/__pycache__"
+	$(Q)for directory in $(INSTALLED_DIRECTORIES); do \
+		[ ! -d "$(DESTDIR)$$directory" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$directory"; \
+	done
+
+# Debian packages, from a copy of what they are made of; made anew when any of that has changed. Who makes them is named in them, for
+# those who install them and find something (SECURITY.md): as Debian's tools are told, else as Git is, else root of this machine.
+MAINTAINER ?= $(if $(and $(DEBFULLNAME),$(DEBEMAIL)),$(DEBFULLNAME) <$(DEBEMAIL)>,$(or $(shell \
+	git config user.email >/dev/null 2>&1 && echo "$$(git config user.name) <$$(git config user.email)>"),root <root@$(shell hostname -f)>))
+DEB_SOURCES := LICENSE Makefile README.md client daemon kernel protocol systemd
+DEB_TREE = $(B)/deb/userevd-$(VERSION)
+
+deb:
+	$(call install_packages,$(DEB_PACKAGES))
+	$(Q)$(BUILD) packages
+
+packages: $(B)/deb/$(VERSION).stamp
+
+# With a clean environment: what was said to this make is not meant for those who install a package.
+$(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
+	@echo '  DEB     $(B)/deb'
+	$(Q)rm -rf $(DEB_TREE) $@ && mkdir -p $(DEB_TREE)
+	$(Q)cp -r $(DEB_SOURCES) $(DEB_TREE)
+	$(Q)mv $(DEB_TREE)/systemd/debian $(DEB_TREE)/debian
+	$(Q)for file in changelog control; do \
+		sed 's|@VERSION@|$(VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' $(DEB_TREE)/debian/$$file.in >$(DEB_TREE)/debian/$$file; done
+	$(Q)cd $(DEB_TREE) && env -i PATH="$$PATH" LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS='parallel=$(JOBS) noautodbgsym' \
+		dpkg-buildpackage --build=binary --no-sign >../build.log 2>&1 || { tail -40 ../build.log; exit 1; }
+	$(Q)rm -rf $(DEB_TREE)
+	$(Q)touch $@
+

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Tests, benchmarks and fuzzers: what is built for them, and in which order they run. `make test` is everything that CI runs.
+
+TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
+	mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
+
+# What we are compared with, and who draws it.
+BENCH_PACKAGES := liblttng-ust-dev lttng-tools systemtap-sdt-dev dbus-broker valgrind gnuplot-nox
+
+KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
+VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
+
+# --- what there is: a source named test_… is a test, and a new one needs no line here ---
+
+# The programs of these sources; those of a folder whose names begin with test_.
+programs = $(addprefix $(B)/tests/,$(basename $(notdir $(1))))
+tests_in = $(call programs,$(wildcard $(1:%=%/test_*.c)))
+scripts_in = $(wildcard $(foreach folder,$(1),$(folder)/test_*.sh $(folder)/test_*.py))
+
+UNIT_FOLDERS := $(shell find tests/unit -type d)
+UNIT_SOURCES := $(wildcard $(UNIT_FOLDERS:%=%/test_*.c))
+UNIT_TESTS := $(call programs,$(UNIT_SOURCES))
+INTEGRATION_TESTS := $(filter-out %/test_confined,$(call tests_in,tests/integration))
+KERNEL_TESTS := $(call tests_in,tests/kernel)
+GUARD_TESTS := $(if $(HAS_GUARD),$(call tests_in,tests/guard))
+SOAK_TEST := $(B)/tests/test_soak
+# A program for each question: some ask nothing of the kernel, others are for guests. run.py says which.
+BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c))
+FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
+TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
+
+# One tenant does its worst. What the daemon makes of it does not depend on the kernel, so one guest will do.
+EXHAUSTION_TESTS := $(B)/tests/test_bad_days $(B)/tests/test_raw $(filter-out %_kernel,$(filter %/test_exhaustion%,$(INTEGRATION_TESTS)))
+# What only a guest has, or takes too long for each run.
+NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_interoperation.sh %/test_tracing.sh
+SCRIPT_TESTS := $(filter-out $(NOT_HERE),$(call scripts_in,tests/unit tests/integration)) tests/systemd/test_seccomp.py
+# Where daemon and keeper are under the seccomp filters of their units: what is not allowed there kills.
+CONFINED := $(B)/confined
+confined_copies = $(1:$(B)/tests/%=$(CONFINED)/tests/%)
+CONFINED_TESTS := $(CONFINED)/tests/test_confined $(call confined_copies,$(INTEGRATION_TESTS))
+CONFINED_TOOLS := $(addprefix $(CONFINED)/,userevctl libuserev.so.$(SOVERSION) $(addprefix tests/,emitter direct restart_load userevd-next static_program \
+	static_library.so static_plugin.so))
+# Of packages that are built before.
+DEB_TESTS := tests/systemd/test_deb.sh
+
+# What is run again in guests: each with a kernel of its own, and one with systemd as its first process.
+KERNELS := 6.12 6.1
+KERNEL ?= 6.12
+GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
+	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
+	test_tracing.sh)
+# What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)
+GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)
+GUEST_TESTS_6_1 = $(GUEST_TESTS) $(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
+# What is written on one processor while another one switches.
+TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
+EARLY_TESTS := tests/systemd/test_early_boot.sh
+SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
+# Each call of dpkg takes half a minute in a guest: a target of its own.
+PACKAGE_TESTS := tests/systemd/test_packages.sh
+# The first run beside what is tested here, which waits a lot, and the others after that.
+LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
+SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS)
+
+ASAN := $(B)/asan
+ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh tests/integration/test_policy.sh \
+	tests/integration/test_metrics.py tests/integration/test_top.sh tests/integration/test_faults.py
+# What has threads: the library, a thread that closes and one that reads the policy.
+TSAN := $(B)/tsan
+TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_alive test_disposal test_library test_reload test_static)
+BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
+
+.PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-packages check-restart check-vm confined coverage exhaustion faults \
+	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels races soak test test-dependencies tidy tsan vm vm-dependencies \
+	$(KERNELS:%=kernel-%)
+
+# --- targets ---
+
+# All is tested in one go, so that the sum at the end is of everything.
+test: test-dependencies kernels
+	$(Q)$(BUILD) tidy
+	$(Q)$(BUILD) build-tests confined
+	$(Q)$(BUILD_ASAN) build-tests
+	$(Q)$(BUILD) packages fuzzers
+	$(Q)tests/run-tests.sh $(LONG_GUESTS) --beside $(ASAN) $(ASAN_TESTS) \
+		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
+		-- $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) $(SHORT_GUESTS)
+
+check: test-dependencies
+	$(Q)$(BUILD) build-tests
+	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS) $(SOAK_TEST)
+
+asan: test-dependencies
+	$(Q)$(BUILD_ASAN) build-tests
+	$(Q)tests/run-tests.sh $(ASAN) $(ASAN_TESTS)
+
+tsan: test-dependencies
+	$(Q)$(BUILD) B=$(TSAN) SANITIZE=thread build $(TSAN_TESTS)
+	$(Q)tests/run-tests.sh $(TSAN) $(TSAN_TESTS)
+
+check-vm: test-dependencies kernels
+	$(Q)$(BUILD) build-tests confined packages
+	$(Q)tests/run-tests.sh $(LONG_GUESTS) -- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(SHORT_GUESTS)
+
+# What SECURITY.md says of data files and pages.
+BYPASS_TESTS = $(GUARD_TESTS) $(B)/tests/test_page_access $(B)/tests/test_page_attacks
+check-bypass: test-dependencies kernels
+	$(Q)$(BUILD) build-tests
+	$(Q)tests/run-tests.sh $(B) $(B)/tests/test_page_attacks tests/systemd/test_seccomp.py \
+		--guest 6.12 $(B) $(BYPASS_TESTS) --guest 6.1 $(B) $(BYPASS_TESTS)
+	$(Q)cd $(B)/logs && grep -E '^[0-9]+ attempts ' test_page_attacks.log linux-6.12/*.log linux-6.1/*.log
+
+check-restart: test-dependencies kernel-6.12
+	$(Q)$(BUILD) build-tests
+	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 TEST_LIMIT=7200 GUEST_LIMIT=7500 CK_TIMEOUT_MULTIPLIER=20 \
+		tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
+
+# Prints the table that SECURITY.md has. What only a kernel with user_events can show is from guests.
+exhaustion: test-dependencies kernels
+	$(Q)$(BUILD) build-tests
+	$(Q)$(BUILD_ASAN) build-tests
+	$(Q)FULL=1 LOGS=$(B)/logs/exhaustion TEST_LIMIT=7200 CK_TIMEOUT_MULTIPLIER=20 \
+		tests/run-tests.sh $(B) $(EXHAUSTION_TESTS) -- $(ASAN) $(ASAN)/tests/test_raw \
+		$(KERNELS:%=--guest % $(B) $(B)/tests/test_exhaustion_kernel)
+	@echo
+	@echo '| what one tenant did | the daemon grew by, KiB | its neighbour was granted, and refused | half its requests took, alone → then, µs | 99 of 100 took | the slowest, ms |'
+	@echo '|---|---|---|---|---|---|'
+	$(Q)cd $(B)/logs/exhaustion && sed -n '/^|/p' $(EXHAUSTION_TESTS:$(B)/tests/%=%.log) $(KERNELS:%=../linux-%/test_exhaustion_kernel.log)
+
+check-packages: test-dependencies kernel-6.12
+	$(Q)$(BUILD) build-tests packages
+	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
+
+# Timing decides no test: what it prints is for people. Best on a machine that does nothing else. QUICK=1 takes two minutes instead
+# of twenty; REPORT=1 writes the tables into tests/bench/REPORT.md; PATIENCE=3 lets all take three times as long before it is ended.
+bench: test-dependencies bench-dependencies kernels
+	$(Q)$(BUILD) build $(BENCHES)
+	$(Q)tests/bench/run.py $(if $(REPORT),--report=tests/bench/REPORT.md) $(if $(QUICK),--quick) $(if $(PATIENCE),--patience=$(PATIENCE)) $(B)
+
+bench-dependencies: vm-dependencies
+	$(call install_packages,$(BENCH_PACKAGES))
+
+vm: dependencies vm-dependencies
+	$(Q)$(BUILD) build
+	$(Q)B=$(B) tests/vm/run-guest.sh --shell --limit=0 $(KERNEL) -- tests/vm/shell.sh
+
+# Kept outside the checkout, so that a second time costs nothing. Side by side, for neither build keeps two cores busy to its end.
+kernels: vm-dependencies
+	$(Q)$(BUILD) $(KERNELS:%=kernel-%)
+
+$(KERNELS:%=kernel-%): kernel-%:
+	$(Q)tests/vm/build-kernel.sh $* >/dev/null
+
+vm-dependencies:
+	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES))
+
+# Each harness for so many seconds, from what is known on; what it finds is left below $(B)/fuzz/.
+fuzz: SECONDS ?= 60
+fuzz: test-dependencies
+	$(Q)$(BUILD) fuzzers
+	$(Q)tests/fuzz/run.sh $(B)/fuzz $(SECONDS)
+
+# Whatever call fails, and wherever userevctl is interrupted; or each EVERY-th.
+EVERY ?= 1
+faults: test-dependencies
+	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
+	$(Q)B=$(ASAN) tests/faults/sweep.py --every=$(EVERY)
+	$(Q)B=$(ASAN) tests/faults/interrupts.py --every=$(EVERY)
+
+# The same for one of a pair, on a kernel: that takes hours.
+faults-daemon faults-keeper: faults-%: test-dependencies vm-dependencies
+	$(Q)$(BUILD) build
+	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
+	$(Q)B=$(B) tests/vm/run-guest.sh --limit=0 $(KERNEL) -- env VICTIMS=$(ASAN) tests/faults/sweep.py --fail=$* --every=$(EVERY)
+
+races: test-dependencies
+	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
+	$(Q)B=$(ASAN) tests/faults/races.py $(SECONDS)
+
+# By clang, which has other warnings.
+BUILD_FUZZERS = $(BUILD) CC=clang SANITIZE=address,undefined,fuzzer-no-link WARNINGS='-Wall -Wextra -Werror'
+fuzzers:
+	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz $(FUZZERS:$(B)/%=$(B)/fuzz/%)
+
+COVERS := -fprofile-instr-generate -fcoverage-mapping
+fuzz-coverage: test-dependencies
+	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz-coverage CFLAGS='-O1 -g $(COVERS)' LDFLAGS='$(COVERS)' $(FUZZERS:$(B)/%=$(B)/fuzz-coverage/%)
+	$(Q)tests/fuzz/coverage.sh $(B)/fuzz-coverage
+
+# Here, where the daemon may have to be the tracer; in a guest where KERNEL= is said. `make test` has two minutes of it.
+SOAK_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL))
+soak: SECONDS ?= 120
+soak: test-dependencies $(if $(SOAK_KERNEL),vm-dependencies)
+	$(Q)$(BUILD) build $(SOAK_TEST)
+	$(Q)B=$(B) tests/soak/soak.sh $(SECONDS) "$(SOAK_KERNEL)" $(SEED)
+
+coverage: test-dependencies
+	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
+	$(Q)find $(B)/coverage -name '*.gcda' -delete
+	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
+	$(Q)tests/coverage.sh $(B)/coverage
+
+build-tests: build $(B)/examples/tasks $(TESTS) $(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) \
+	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer restart_load userevd-next)
+
+SOURCES = $(shell find protocol kernel daemon client tests -name '*.c')
+HEADERS = $(shell find protocol kernel daemon client tests -name '*.h')
+
+tidy: test-dependencies
+	@echo '  CHECK   clang-format, clang-tidy, cppcheck'
+	$(Q)clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
+	$(Q)B=$(B) tests/tidy.sh $(filter-out %.bpf.c tests/bench/rival_lttng.c tests/bench/rival_usdt.c,$(SOURCES))
+	$(Q)$(BUILD) analyze
+
+analyze: test-dependencies
+	@echo '  CHECK   gcc -fanalyzer'
+	$(Q)B=$(B) tests/analyze.sh
+
+format:
+	$(Q)clang-format -i $(SOURCES) $(HEADERS)
+
+# --- how tests, fuzzers and benchmarks are built ---
+
+SUITE_OBJECTS := $(B)/tests/suite.o
+FIXTURE_OBJECTS := $(addprefix $(B)/tests/integration/,cgroups.o fixture.o keeper.o machine.o pair.o raw.o samples.o scene.o tracer.o) \
+	$(B)/kernel/probe.o $(B)/kernel/rpc/message.o $(PROTOCOL_OBJECTS)
+
+$(B)/tests/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format-nonliteral
+
+# Of each of these a test gets what it uses.
+ARCHIVES := $(addprefix $(B)/tests/,client.a daemon.a helpers.a keeper.a)
+$(B)/tests/client.a: $(LIBRARY_OBJECTS) $(filter-out %/main.o,$(CTL_OBJECTS))
+$(B)/tests/daemon.a: $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
+$(B)/tests/helpers.a: $(call objects,tests/unit)
+$(B)/tests/keeper.a: $(KEEPER_OBJECTS)
+$(ARCHIVES):
+	@echo '  AR      $@'
+	$(Q)rm -f $@ && ar rcsT $@ $^
+
+# A test of the keeper's parts, and of the client's, is linked with those first: some have names that the daemon has, too.
+$(foreach source,$(UNIT_SOURCES),$(eval $(call programs,$(source)): $(source:%.c=$(B)/%.o)))
+$(call programs,$(filter tests/unit/kernel/user_events/% tests/unit/kernel/keeper/%,$(UNIT_SOURCES))): $(B)/tests/keeper.a
+$(call programs,$(filter tests/unit/client/%,$(UNIT_SOURCES))): $(B)/tests/client.a
+$(UNIT_TESTS): $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %/helpers.a,$^) $(filter %/keeper.a %/client.a,$^) $(filter %/daemon.a,$^) \
+		-o $@ -pthread -lev $(call pkg,--libs,check libsystemd)
+
+$(INTEGRATION_TESTS) $(B)/tests/test_confined: $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+$(B)/tests/test_page_attacks: $(addprefix $(B)/tests/kernel/,page_attempts.o pages.o people.o)
+
+$(SOAK_TEST): $(call objects,tests/soak) $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+# Programs and libraries as others build them: the shared library, and no more of ours.
+$(B)/tests/static_program $(B)/tests/static_library.so $(B)/tests/static_plugin.so: LINKED = $(CC) $(BASE_LDFLAGS) $(LDFLAGS) \
+	$(filter %.o,$^) -o $@ -L$(B) -luserev -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..'
+
+$(B)/tests/test_static: | $(B)/tests/static_program $(B)/tests/static_plugin.so
+
+$(B)/tests/static_program: $(B)/tests/integration/static_program.o $(B)/tests/static_library.so $(B)/libuserev.so
+	@echo '  LINK    $@'
+	$(Q)$(LINKED) -pthread -L$(@D) -l:static_library.so
+
+$(B)/tests/static_library.so: $(B)/tests/integration/static_library.o $(B)/libuserev.so
+	@echo '  LINK    $@'
+	$(Q)$(LINKED) -shared
+
+$(B)/tests/integration/static_plugin.o: tests/integration/static_library.c
+	@mkdir -p $(@D)
+	@echo '  CC      $< (as a plugin)'
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) -DAS_PLUGIN -c $< -o $@
+
+$(B)/tests/static_plugin.so: $(B)/tests/integration/static_plugin.o $(B)/libuserev.so
+	@echo '  LINK    $@'
+	$(Q)$(LINKED) -shared
+
+# The daemon as its next version may be, as far as a ledger shows that.
+$(B)/tests/userevd-next: $(B)/daemon/main.o $(B)/tests/integration/next_ledger.o $(filter-out %/ledger/ledger.o,$(DAEMON_OBJECTS)) \
+		$(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+
+# --- the same daemon and keeper, under the filters of their units ---
+
+CONFINED_LISTS := $(B)/skeleton/userevd_syscalls.h $(B)/skeleton/userevd-keeper_syscalls.h
+
+$(CONFINED_LISTS): $(B)/skeleton/%_syscalls.h: systemd/%.service.in tests/systemd/unit_syscalls.sh
+	@mkdir -p $(@D)
+	@echo '  LIST    $@'
+	$(Q)tests/systemd/unit_syscalls.sh $< >$@
+
+$(B)/tests/systemd/confined_%.o: EXTRA_CFLAGS = -isystem $(B)/skeleton
+$(B)/tests/systemd/confined_daemon.o $(B)/tests/systemd/confined_keeper.o: $(CONFINED_LISTS)
+
+$(CONFINED)/userevd: $(B)/daemon/main.o $(B)/tests/systemd/confine.o $(B)/tests/systemd/confined_daemon.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
+	@mkdir -p $(@D)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=daemon_run $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+
+$(CONFINED)/userevd-keeper: $(B)/kernel/keeper/main.o $(B)/tests/systemd/confine.o $(B)/tests/systemd/confined_keeper.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
+	@mkdir -p $(@D)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=user_events_new $^ -o $@ -pthread
+
+# All else is what it is everywhere, where tests look for daemon and keeper.
+$(CONFINED_TOOLS) $(CONFINED_TESTS) $(CONFINED)/userevd-guard: $(CONFINED)/%: $(B)/%
+	@mkdir -p $(@D)
+	$(Q)ln -f $< $@
+
+tidy: $(CONFINED_LISTS) $(if $(HAS_GUARD),$(GUARD_SKELETON))
+analyze: $(if $(HAS_GUARD),$(GUARD_SKELETON))
+$(B)/tests/test_confined: $(B)/tests/systemd/confine.o
+
+confined: $(CONFINED)/userevd $(CONFINED)/userevd-keeper $(if $(HAS_GUARD),$(CONFINED)/userevd-guard) $(CONFINED_TOOLS) $(CONFINED_TESTS)
+
+$(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+# What the benchmarks compare us with has headers of its own, which are not made for all our warnings.
+BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_*))
+$(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS = -Wno-undef -Wno-strict-prototypes -Wno-old-style-definition \
+	-Wno-cast-align -Wno-pointer-arith
+$(B)/tests/bench/bench_off.o $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS += -fno-unroll-loops -falign-loops=64
+
+$(BENCHES): $(B)/tests/%: $(B)/tests/bench/%.o $(BENCH_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(BENCH_LIBRARIES)
+
+$(B)/tests/bench_quota: $(B)/tests/daemon.a
+$(B)/tests/bench_connections: $(B)/tests/bench/rival_dbus.o
+$(B)/tests/bench_off: $(B)/tests/bench/rival_usdt.o
+$(B)/tests/bench_embedded: $(B)/tests/bench/rival_journal.o
+$(B)/tests/bench_embedded $(B)/tests/bench_off $(B)/tests/bench_record: $(B)/tests/bench/rival_lttng.o
+$(B)/tests/bench_embedded $(B)/tests/bench_off $(B)/tests/bench_record: BENCH_LIBRARIES = -llttng-ust -ldl
+
+$(B)/tests/emitter: $(B)/tests/integration/emitter.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+# Of libuserev, for the suite that all clients pass.
+$(B)/tests/driver: $(B)/tests/conformance/driver.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/hammer: $(B)/tests/integration/hammer.o $(B)/libuserev.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread
+
+# Preloaded, it lets calls of the C library fail. It is called before ASan is ready to look at what it does.
+$(B)/tests/faults/faults.o: EXTRA_CFLAGS = -fno-sanitize=all $(if $(findstring address,$(SANITIZE)),-DBEHIND_ASAN)
+$(B)/tests/faults.so: $(B)/tests/faults/faults.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(LDFLAGS) $(if $(COVERAGE),--coverage) -shared $^ -o $@
+
+$(B)/tests/direct: $(B)/tests/integration/direct.o $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+# What the kernel promises: for guests, as root. See tests/kernel/user_events.h.
+KERNEL_TEST_OBJECTS := $(call objects,tests/kernel,$(wildcard tests/kernel/test_* tests/kernel/narrow.c))
+
+$(KERNEL_TESTS): $(B)/tests/%: $(B)/tests/kernel/%.o $(KERNEL_TEST_OBJECTS) $(SUITE_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
+
+$(B)/tests/test_narrow: | $(B)/tests/kernel/narrow
+
+$(B)/tests/kernel/narrow: tests/kernel/narrow.c kernel/uapi.h
+	@mkdir -p $(@D)
+	@echo '  CC      $< (32 bits)'
+	$(Q)$(CC) -m32 -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
+
+kernel-tests: $(KERNEL_TESTS)
+
+# The guard: for guests, as root, too.
+$(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c) $(SUITE_OBJECTS) \
+		$(B)/kernel/privileges.o | $(B)/tests/guard_caller $(B)/tests/guard_caller32
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
+
+$(B)/tests/test_unguarded: $(FIXTURE_OBJECTS) $(B)/libuserev.a
+
+$(B)/tests/guard_caller: $(B)/tests/guard/caller.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uapi.h
+	@mkdir -p $(@D)
+	@echo '  CC      $< (32 bits)'
+	$(Q)$(CC) -m32 -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
+
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/client.a $(B)/tests/daemon.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+
+$(B)/fuzz_daemon: $(B)/tests/fuzz/fuzz_daemon.o $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=_ck_assert_failed,--wrap=_mark_point $(LDFLAGS) $^ -o $@ -pthread -lev \
+		$(call pkg,--libs,check libsystemd)

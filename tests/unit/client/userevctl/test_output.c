@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+
+#include "client/userevctl/ctl.h"
+#include "tests/suite.h"
+
+/* What was printed, as text. */
+struct printed {
+	char *text;
+	size_t size;
+	FILE *file;
+};
+
+static struct printed begin(void)
+{
+	struct printed printed = { 0 };
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	return printed;
+}
+
+static void printed_deinit(struct printed *printed)
+{
+	if (printed->file)
+		fclose(printed->file);
+	free(printed->text);
+}
+
+static FILE *open_printed(struct printed *printed)
+{
+	printed->file = open_memstream(&printed->text, &printed->size);
+	ck_assert_ptr_nonnull(printed->file);
+	return printed->file;
+}
+
+static const char *text_of(struct printed *printed)
+{
+	fflush(printed->file);
+	return printed->text;
+}
+
+#define S(literal) (literal), (sizeof(literal) - 1)
+
+static const struct column columns[] = {
+	{ "EVENT", COLUMN_PATH },
+	{ "RECORDS", COLUMN_NUMBER },
+	{ "FIELDS", COLUMN_LONG },
+};
+
+static struct table two_events(void)
+{
+	struct table table = table_make(columns, ARRAY_SIZE(columns));
+
+	table_put_safe(&table, STYLE_NAME, S("short"));
+	table_put_number(&table, STYLE_PLAIN, 7);
+	table_put(&table, STYLE_PLAIN, "u32 a");
+	table_put_safe(&table, STYLE_NAME, S("a_much_longer_name"));
+	table_put_number(&table, STYLE_BAD, 12345678);
+	table_put(&table, STYLE_PLAIN, "u64 first; u64 second; __rel_loc char[] third");
+	return table;
+}
+
+static void expect_table(const struct table *table, struct output output, const char *expected)
+{
+	_cleanup_(printed_deinit) struct printed printed = begin();
+
+	output.file = open_printed(&printed);
+	ck_assert_int_eq(table_print(table, &output), 0);
+	ck_assert_str_eq(text_of(&printed), expected);
+}
+
+TEST(in_a_pipe_one_tab_stands_between_columns_and_nothing_is_shortened)
+{
+	_cleanup_(table_deinit) struct table table = two_events();
+
+	expect_table(&table, (struct output){ 0 },
+		     "short\t7\tu32 a\n"
+		     "a_much_longer_name\t12345678\tu64 first; u64 second; __rel_loc char[] third\n");
+}
+END_TEST
+
+TEST(on_a_terminal_columns_are_aligned_and_numbers_stand_at_the_right)
+{
+	_cleanup_(table_deinit) struct table table = two_events();
+
+	expect_table(&table, (struct output){ .terminal = true, .width = 80 },
+		     "EVENT                RECORDS  FIELDS\n"
+		     "short                      7  u32 a\n"
+		     "a_much_longer_name  12345678  u64 first; u64 second; __rel_loc char[] third\n");
+}
+END_TEST
+
+TEST(a_narrow_terminal_shortens_what_may_be_shortened_and_never_a_number)
+{
+	_cleanup_(table_deinit) struct table table = two_events();
+
+	expect_table(&table, (struct output){ .terminal = true, .width = 40 },
+		     "EVENT            RECORDS  FIELDS\n"
+		     "short                  7  u32 a\n"
+		     "a_muc...r_name  12345678  u64 first; ...\n");
+}
+END_TEST
+
+TEST(a_terminal_that_is_too_narrow_for_anything_still_gets_all_columns)
+{
+	_cleanup_(table_deinit) struct table table = two_events();
+
+	expect_table(&table, (struct output){ .terminal = true, .width = 5 },
+		     "EVENT          RECORDS  FIELDS\n"
+		     "short                7  u32 a\n"
+		     "a_mu..._name  12345678  u64 first...\n");
+}
+END_TEST
+
+TEST(full_shortens_nothing)
+{
+	_cleanup_(table_deinit) struct table table = two_events();
+	_cleanup_(printed_deinit) struct printed printed = begin();
+	struct output output = { .file = open_printed(&printed), .terminal = true, .width = 20, .full = true };
+
+	ck_assert_int_eq(table_print(&table, &output), 0);
+	ck_assert_ptr_nonnull(strstr(text_of(&printed), "a_much_longer_name"));
+	ck_assert_ptr_nonnull(strstr(text_of(&printed), "__rel_loc char[] third\n"));
+}
+END_TEST
+
+TEST(an_empty_cell_is_a_dash_so_that_it_can_be_counted)
+{
+	static const struct column two[] = { { "A", COLUMN_TEXT }, { "B", COLUMN_TEXT } };
+	_cleanup_(table_deinit) struct table table = table_make(two, 2);
+
+	table_put(&table, STYLE_PLAIN, "");
+	table_put_safe(&table, STYLE_PLAIN, NULL, 0);
+	expect_table(&table, (struct output){ 0 }, "-\t-\n");
+}
+END_TEST
+
+TEST(what_a_client_wrote_can_neither_drive_the_terminal_nor_add_a_column)
+{
+	static const struct column one[] = { { "A", COLUMN_TEXT } };
+	_cleanup_(table_deinit) struct table table = table_make(one, 1);
+
+	table_put_safe(&table, STYLE_PLAIN, S("\033[2Ja\tb\nc\xff"));
+	expect_table(&table, (struct output){ 0 }, "\\x1b[2Ja\\x09b\\x0ac\\xff\n");
+}
+END_TEST
+
+TEST(colours_stand_around_a_cell_and_do_not_move_the_next)
+{
+	_cleanup_(table_deinit) struct table table = two_events();
+
+	expect_table(&table, (struct output){ .terminal = true, .width = 80, .colour = true },
+		     "\033[1mEVENT\033[0m                \033[1mRECORDS\033[0m  \033[1mFIELDS\033[0m\n"
+		     "\033[36mshort\033[0m                      7  u32 a\n"
+		     "\033[36ma_much_longer_name\033[0m  \033[1;31m12345678\033[0m  "
+		     "u64 first; u64 second; __rel_loc char[] third\n");
+}
+END_TEST
+
+TEST(a_table_that_found_no_memory_says_so_instead_of_printing_less)
+{
+	struct table table = table_make(columns, ARRAY_SIZE(columns));
+	_cleanup_(printed_deinit) struct printed printed = begin();
+	struct output output = { .file = open_printed(&printed) };
+
+	table.failed = true;
+	ck_assert_int_eq(table_print(&table, &output), -ENOMEM);
+	ck_assert_str_eq(text_of(&printed), "");
+}
+END_TEST
+
+/* A terminal of 33 columns: its two ends. */
+static void open_terminal(int *ret_master, FILE **ret_file)
+{
+	struct winsize size = { .ws_row = 10, .ws_col = 33 };
+	int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
+
+	ck_assert_int_ge(master, 0);
+	ck_assert_int_eq(grantpt(master), 0);
+	ck_assert_int_eq(unlockpt(master), 0);
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	ck_assert_int_ge(slave, 0);
+	ck_assert_int_eq(ioctl(slave, TIOCSWINSZ, &size), 0);
+	*ret_master = master;
+	*ret_file = fdopen(slave, "w");
+	ck_assert_ptr_nonnull(*ret_file);
+}
+
+static void set_environment(const char *name, const char *value)
+{
+	if (value)
+		setenv(name, value, 1);
+	else
+		unsetenv(name);
+}
+
+TEST(a_terminal_has_colours_unless_one_of_the_conventions_says_no)
+{
+	static const struct {
+		const char *no_color, *terminal;
+		enum colour_when when;
+		bool expected;
+	} cases[] = {
+		{ NULL, "xterm", COLOUR_AUTO, true }, { "1", "xterm", COLOUR_AUTO, false },
+		{ "", "xterm", COLOUR_AUTO, true },   { NULL, "dumb", COLOUR_AUTO, false },
+		{ NULL, NULL, COLOUR_AUTO, false },   { NULL, "", COLOUR_AUTO, false },
+		{ "1", "dumb", COLOUR_ALWAYS, true }, { NULL, "xterm", COLOUR_NEVER, false },
+	};
+	struct output output;
+	FILE *terminal;
+	int master;
+
+	open_terminal(&master, &terminal);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		set_environment("NO_COLOR", cases[i].no_color);
+		set_environment("TERM", cases[i].terminal);
+		output_init(&output, terminal, cases[i].when, 0);
+		ck_assert_msg(output.colour == cases[i].expected, "case %zu", i);
+		ck_assert(output.terminal);
+		ck_assert_uint_eq(output.width, 33);
+	}
+	fclose(terminal);
+	close(master);
+}
+END_TEST
+
+TEST(a_pipe_has_neither_columns_nor_colours_unless_told)
+{
+	_cleanup_(printed_deinit) struct printed printed = begin();
+	FILE *file = open_printed(&printed);
+	struct output output;
+
+	setenv("TERM", "xterm", 1);
+	unsetenv("NO_COLOR");
+	output_init(&output, file, COLOUR_AUTO, 0);
+	ck_assert(!output.terminal);
+	ck_assert(!output.colour);
+	output_styled(&output, STYLE_BAD, "%d", 1);
+	output_init(&output, file, COLOUR_ALWAYS, 0);
+	ck_assert(!output.terminal);
+	output_styled(&output, STYLE_BAD, "%d", 2);
+	output_styled(&output, STYLE_PLAIN, "%d", 3);
+	ck_assert_str_eq(text_of(&printed), "1\033[1;31m2\033[0m3");
+	output_init(&output, file, COLOUR_AUTO, 60);
+	ck_assert(output.terminal);
+	ck_assert(!output.colour);
+	ck_assert_uint_eq(output.width, 60);
+}
+END_TEST
+
+TEST(a_disk_that_is_full_and_a_reader_that_has_gone_are_told_apart)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct output output = { .file = full };
+	int ends[2];
+
+	ck_assert_ptr_nonnull(full);
+	fputs("x", full);
+	ck_assert_int_eq(output_flush(&output), -ENOSPC);
+	fclose(full);
+
+	signal(SIGPIPE, SIG_IGN);
+	ck_assert_int_eq(pipe(ends), 0);
+	close(ends[0]);
+	output.file = fdopen(ends[1], "w");
+	ck_assert_int_eq(output_flush(&output), 0);
+	fputs("x", output.file);
+	ck_assert_int_eq(output_flush(&output), -EPIPE);
+	fclose(output.file);
+}
+END_TEST
+
+TEST(a_reader_who_has_gone_is_known_also_when_that_was_seen_before_the_end)
+{
+	struct output output;
+	int pipe[2];
+	FILE *file;
+
+	ck_assert_int_eq(pipe2(pipe, O_CLOEXEC), 0);
+	file = fdopen(pipe[1], "w");
+	close(pipe[0]);
+	signal(SIGPIPE, SIG_IGN);
+	setvbuf(file, NULL, _IONBF, 0);
+	output_init(&output, file, COLOUR_AUTO, 0);
+	fputs("a record", file);
+	errno = 0;
+	ck_assert_int_eq(output_flush(&output), -EPIPE);
+	fclose(file);
+}
+END_TEST
+
+TEST(a_character_is_as_wide_as_the_terminal_shows_it)
+{
+	begin();
+	ck_assert_uint_eq(display_width(""), 0);
+	ck_assert_uint_eq(display_width("abc"), 3);
+	ck_assert_uint_eq(display_width("größe"), 5);
+	ck_assert_uint_eq(display_width("漢字"), 4);
+	ck_assert_uint_eq(display_width("e\xcc\x81"), 1);
+	ck_assert_uint_eq(display_width("\xff"), 1);
+}
+END_TEST
+
+static void expect_shortened(void (*shorten)(const char *, size_t, char *, size_t), const char *text, size_t width,
+			     const char *expected)
+{
+	char shortened[64];
+
+	shorten(text, width, shortened, sizeof(shortened));
+	ck_assert_str_eq(shortened, expected);
+	ck_assert_uint_le(display_width(shortened), width);
+}
+
+TEST(a_text_is_shortened_between_characters_and_only_where_it_is_too_long)
+{
+	begin();
+	expect_shortened(shorten_middle, "0123456789", 10, "0123456789");
+	expect_shortened(shorten_middle, "0123456789", 9, "012...789");
+	expect_shortened(shorten_middle, "0123456789", 8, "01...789");
+	expect_shortened(shorten_middle, "ääääääääää", 9, "äää...äää");
+	expect_shortened(shorten_middle, "漢字漢字漢字", 8, "漢...字");
+	expect_shortened(shorten_end, "0123456789", 10, "0123456789");
+	expect_shortened(shorten_end, "0123456789", 9, "012345...");
+	expect_shortened(shorten_end, "漢字漢字漢字", 8, "漢字...");
+}
+END_TEST
+
+TEST(a_list_is_shortened_to_whole_items)
+{
+	begin();
+	expect_shortened(shorten_list, "/one, /two, /three", 18, "/one, /two, /three");
+	expect_shortened(shorten_list, "/one, /two, /three", 17, "/one, /two, ...");
+	expect_shortened(shorten_list, "/one, /two, /three", 14, "/one, ...");
+	expect_shortened(shorten_list, "/one, /two and 7 more", 20, "/one, ...");
+	/* Never the beginning of one with the end of another. */
+	expect_shortened(shorten_list, "/aaaaaaaaaaaa, /bbbbbbbbbbbb", 16, "/aaa...aaaa, ...");
+	expect_shortened(shorten_list, "/aaaaaaaaaaaabbbbbbbbbbbb", 12, "/aaa...bbbbb");
+}
+END_TEST
+
+TEST(durations_are_said_as_people_do)
+{
+	static const struct {
+		uint64_t seconds;
+		const char *expected;
+	} cases[] = {
+		{ 0, "0 s" },	       { 59, "59 s" },		 { 60, "1 min 0 s" },  { 3599, "59 min 59 s" },
+		{ 3600, "1 h 0 min" }, { 86399, "23 h 59 min" }, { 86400, "1 d 0 h" }, { 864000 + 7200, "10 d 2 h" },
+	};
+	char text[32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		humane_duration(cases[i].seconds, text, sizeof(text));
+		ck_assert_str_eq(text, cases[i].expected);
+	}
+}
+END_TEST
+
+TEST(one_is_singular_and_large_numbers_are_grouped)
+{
+	ck_assert_str_eq(plural(0, "event", "events").text, "0 events");
+	ck_assert_str_eq(plural(1, "event", "events").text, "1 event");
+	ck_assert_str_eq(plural(999, "event", "events").text, "999 events");
+	ck_assert_str_eq(plural(1000, "event", "events").text, "1,000 events");
+	ck_assert_str_eq(plural(UINT64_MAX, "event", "events").text, "18,446,744,073,709,551,615 events");
+}
+END_TEST
+
+static uint8_t row_buffer[131072];
+
+static struct packet new_row(void)
+{
+	return packet_make(row_buffer, sizeof(row_buffer));
+}
+
+static void expect_json(const struct packet *row, const char *expected)
+{
+	_cleanup_(printed_deinit) struct printed printed = begin();
+	struct json json = { .file = open_printed(&printed) };
+
+	ck_assert(!row->failed);
+	json_row(&json, cursor_make(row->data, row->size));
+	ck_assert_str_eq(text_of(&printed), expected);
+}
+
+TEST(a_row_is_an_object_with_its_fields_in_their_order)
+{
+	struct packet row = new_row();
+
+	row_put_string(&row, "event", "hello");
+	row_put_u64(&row, "records", UINT64_MAX);
+	row_put_bool(&row, "on", true);
+	row_put_bool(&row, "off", false);
+	row_put_bytes(&row, "payload", "\0\x7f\xff", 3);
+	row_put_bytes(&row, "nothing", NULL, 0);
+	expect_json(&row, "{\"event\":\"hello\",\"records\":18446744073709551615,\"on\":true,\"off\":false,"
+			  "\"payload\":\"007fff\",\"nothing\":\"\"}");
+}
+END_TEST
+
+TEST(an_empty_row_is_an_empty_object)
+{
+	struct packet row = new_row();
+
+	expect_json(&row, "{}");
+}
+END_TEST
+
+TEST(strings_and_keys_are_escaped_as_json_wants_it)
+{
+	struct packet row = new_row();
+
+	row_put_string(&row, "a\"b", "quote \" backslash \\ newline \n escape \033 bad \xff gr\xc3\xbc\xc3\x9f");
+	expect_json(&row, "{\"a\\\"b\":\"quote \\\" backslash \\\\ newline \\n escape \\u001b bad \xef\xbf\xbd "
+			  "gr\xc3\xbc\xc3\x9f\"}");
+}
+END_TEST
+
+TEST(the_longest_string_in_its_longest_form_is_not_cut)
+{
+	_cleanup_(printed_deinit) struct printed printed = begin();
+	struct json json = { .file = open_printed(&printed) };
+	struct packet row = new_row();
+	char *string = malloc(UINT16_MAX + 1);
+
+	ck_assert_ptr_nonnull(string);
+	memset(string, '\001', UINT16_MAX);
+	string[UINT16_MAX] = '\0';
+	row_put_string(&row, "a", string);
+	free(string);
+	json_row(&json, cursor_make(row.data, row.size));
+	ck_assert_uint_eq(strlen(text_of(&printed)), strlen("{\"a\":\"\"}") + UINT16_MAX * strlen("\\u0001"));
+	ck_assert_str_eq(printed.text + printed.size - strlen("\\u0001\"}"), "\\u0001\"}");
+}
+END_TEST
+
+TEST(rows_in_a_row_are_an_array_of_objects)
+{
+	struct packet row = new_row();
+	size_t rows = row_begin_rows(&row, "holders"), item;
+
+	for (uint64_t pid = 1; pid <= 2; pid++) {
+		item = row_begin_item(&row);
+		row_put_string(&row, "comm", "app");
+		row_put_u64(&row, "pid", pid);
+		row_end_item(&row, item);
+	}
+	row_end_rows(&row, rows);
+	rows = row_begin_rows(&row, "none");
+	row_end_rows(&row, rows);
+	row_put_u64(&row, "total", 2);
+	expect_json(&row, "{\"holders\":[{\"comm\":\"app\",\"pid\":1},{\"comm\":\"app\",\"pid\":2}],\"none\":[],"
+			  "\"total\":2}");
+}
+END_TEST
+
+TEST(rows_that_claim_to_be_deeper_are_bytes)
+{
+	struct packet row = new_row();
+	size_t outer = row_begin_rows(&row, "a"), item = row_begin_item(&row), inner = row_begin_rows(&row, "b"),
+	       innermost = row_begin_item(&row);
+
+	row_end_item(&row, innermost);
+	row_end_rows(&row, inner);
+	row_end_item(&row, item);
+	row_end_rows(&row, outer);
+	expect_json(&row, "{\"a\":[{\"b\":\"0000\"}]}");
+}
+END_TEST
+
+TEST(a_row_that_ends_too_early_is_still_json)
+{
+	struct packet row = new_row();
+
+	row_put_u64(&row, "a", 1);
+	row_put_string(&row, "b", "cut");
+	row.size--;
+	expect_json(&row, "{\"a\":1}");
+}
+END_TEST
+
+SUITE("output", a_reader_who_has_gone_is_known_also_when_that_was_seen_before_the_end,
+      in_a_pipe_one_tab_stands_between_columns_and_nothing_is_shortened,
+      on_a_terminal_columns_are_aligned_and_numbers_stand_at_the_right,
+      a_narrow_terminal_shortens_what_may_be_shortened_and_never_a_number,
+      a_terminal_that_is_too_narrow_for_anything_still_gets_all_columns, full_shortens_nothing,
+      an_empty_cell_is_a_dash_so_that_it_can_be_counted,
+      what_a_client_wrote_can_neither_drive_the_terminal_nor_add_a_column,
+      colours_stand_around_a_cell_and_do_not_move_the_next,
+      a_table_that_found_no_memory_says_so_instead_of_printing_less,
+      a_terminal_has_colours_unless_one_of_the_conventions_says_no, a_pipe_has_neither_columns_nor_colours_unless_told,
+      a_disk_that_is_full_and_a_reader_that_has_gone_are_told_apart, a_character_is_as_wide_as_the_terminal_shows_it,
+      a_text_is_shortened_between_characters_and_only_where_it_is_too_long, a_list_is_shortened_to_whole_items,
+      durations_are_said_as_people_do, one_is_singular_and_large_numbers_are_grouped,
+      a_row_is_an_object_with_its_fields_in_their_order, an_empty_row_is_an_empty_object,
+      strings_and_keys_are_escaped_as_json_wants_it, the_longest_string_in_its_longest_form_is_not_cut,
+      rows_in_a_row_are_an_array_of_objects, rows_that_claim_to_be_deeper_are_bytes,
+      a_row_that_ends_too_early_is_still_json)

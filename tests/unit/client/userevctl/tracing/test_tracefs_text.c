@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <stdio.h>
+
+#include "client/userevctl/tracing/tracefs.h"
+#include "tests/suite.h"
+
+/* "NAME:USERS NAME:USERS" of all lines that were taken. */
+static const char *read_status(const char *text, size_t size)
+{
+	static char result[4096];
+	struct text out = text_make(result, sizeof(result));
+	struct cursor rest = cursor_make(text, size);
+	struct status_line line;
+
+	while (status_text_next(&rest, &line))
+		text_printf(&out, "%s%.*s:%u", out.length > 0 ? " " : "", (int)line.length, line.name, line.used_by);
+	return result;
+}
+
+#define STATUS(text) read_status(text, sizeof(text) - 1)
+
+TEST(the_status_of_linux_6_12_is_read)
+{
+	ck_assert_str_eq(STATUS("foo # Used by ftrace perf\nbaz # Used by ftrace\nbar\nmu.0 # Used by other\n\n"
+				"Active: 4\nBusy: 3\n"),
+			 "foo:3 baz:1 bar:0 mu.0:4");
+}
+END_TEST
+
+TEST(the_status_of_linux_6_1_is_read)
+{
+	ck_assert_str_eq(STATUS("1:foo # Used by ftrace perf other\n3:baz # Used by perf\n2:bar\n\n"
+				"Active: 3\nBusy: 2\nMax: 32768\n"),
+			 "foo:7 baz:2 bar:0");
+}
+END_TEST
+
+TEST(no_events_are_no_lines)
+{
+	ck_assert_str_eq(STATUS("\nActive: 0\nBusy: 0\n"), "");
+	ck_assert_str_eq(STATUS(""), "");
+	ck_assert_str_eq(STATUS("\n\n\n"), "");
+}
+END_TEST
+
+TEST(a_last_line_without_an_end_is_a_line)
+{
+	ck_assert_str_eq(STATUS("foo"), "foo:0");
+	ck_assert_str_eq(STATUS("foo # Used by perf"), "foo:2");
+}
+END_TEST
+
+TEST(a_tracer_that_is_new_to_us_is_another_one)
+{
+	ck_assert_str_eq(STATUS("foo # Used by bpf\nbar # Used by ftrace bpf\n"), "foo:4 bar:5");
+}
+END_TEST
+
+TEST(names_with_odd_bytes_stay_what_they_are)
+{
+	ck_assert_str_eq(STATUS("a#b\n../x # Used by ftrace\n12\n-\n\xff\n"), "a#b:0 ../x:1 12:0 -:0 \xff:0");
+}
+END_TEST
+
+TEST(lines_that_make_no_sense_are_left_out)
+{
+	ck_assert_str_eq(STATUS(" foo\n1: \n:foo\nx:foo\n1:a:b\nfoo bar\nfoo #\nfoo # Used\n1:\nok\n"), "ok:0");
+	ck_assert_str_eq(STATUS("a\0b\n"), "a:0");
+}
+END_TEST
+
+#define COMMON                                                                                                         \
+	"name: foo\nID: 660\nformat:\n"                                                                                \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                                         \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"                                         \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"                                 \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
+static struct event_format format;
+
+TEST(a_format_says_the_fields_as_they_were_registered)
+{
+	ck_assert_int_eq(event_format_parse(COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
+						   "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"
+						   "\tfield:__rel_loc char path[];\toffset:14;\tsize:4;\tsigned:1;\n"
+						   "\tfield:char name[8];\toffset:18;\tsize:8;\tsigned:1;\n"
+						   "\tfield:unsigned int ui;\toffset:26;\tsize:4;\tsigned:0;\n"
+						   "\tfield:struct blob b;\toffset:30;\tsize:5;\tsigned:1;\n"
+						   "\tfield:__data_loc char[] old;\toffset:35;\tsize:4;\tsigned:1;\n"
+						   "\nprint fmt: \"x=%u\", REC->x\n",
+					    &format),
+			 0);
+	ck_assert_uint_eq(format.id, 660);
+	ck_assert(format.exact);
+	ck_assert_str_eq(format.fields, "u32 x; s16 y; __rel_loc char[] path; char[8] name; unsigned int ui; "
+					"struct blob b 5; __data_loc char[] old");
+}
+END_TEST
+
+TEST(what_the_kernel_prints_in_the_brackets_of_an_array_is_not_believed)
+{
+	ck_assert_int_eq(event_format_parse(COMMON
+					    "\tfield:__rel_loc char path[13109852];\toffset:8;\tsize:4;\tsigned:1;\n"
+					    "\tfield:char name[3249696];\toffset:12;\tsize:8;\tsigned:1;\n"
+					    "\tfield:unsigned char raw[-7];\toffset:20;\tsize:3;\tsigned:0;\n",
+					    &format),
+			 0);
+	ck_assert(format.exact);
+	ck_assert_str_eq(format.fields, "__rel_loc char[] path; char[8] name; unsigned char[3] raw");
+}
+END_TEST
+
+TEST(an_event_without_fields_has_none)
+{
+	ck_assert_int_eq(event_format_parse(COMMON "\nprint fmt: \"\"\n", &format), 0);
+	ck_assert(format.exact);
+	ck_assert_str_eq(format.fields, "");
+}
+END_TEST
+
+TEST(fields_with_a_gap_between_them_are_not_the_whole_truth)
+{
+	ck_assert_int_eq(event_format_parse(COMMON "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
+						   "\tfield:u32 b;\toffset:12;\tsize:4;\tsigned:0;\n",
+					    &format),
+			 0);
+	ck_assert(!format.exact);
+}
+END_TEST
+
+TEST(fields_that_are_too_many_are_cut_and_not_the_whole_truth)
+{
+	char text[32768];
+	struct text out = text_make(text, sizeof(text));
+
+	text_printf(&out, COMMON);
+	for (unsigned i = 0; i < 200; i++)
+		text_printf(&out, "\tfield:u8 field_%u;\toffset:%u;\tsize:1;\tsigned:0;\n", i, 8 + i);
+	ck_assert(!out.cut);
+	ck_assert_int_eq(event_format_parse(text, &format), 0);
+	ck_assert(!format.exact);
+}
+END_TEST
+
+TEST(a_format_that_makes_no_sense_is_refused)
+{
+	static const char *const texts[] = {
+		"",
+		"name: foo\n",
+		"ID: \n",
+		"ID: 0\n",
+		"ID: 65536\n",
+		"ID: 1\n\tfield:\n",
+		"ID: 1\n\tfield:u32 x;\n",
+		"ID: 1\n\tfield:u32 x;\toffset:8;\n",
+		"ID: 1\n\tfield:u32 x;\toffset:8;\tsize:;\n",
+		"ID: 1\n\tfield:u32 x;\toffset:8;\tsize:99999999;\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		ck_assert_msg(event_format_parse(texts[i], &format) == -EBADMSG, "%s", texts[i]);
+}
+END_TEST
+
+TEST(a_field_without_a_blank_is_read_without_harm)
+{
+	ck_assert_int_eq(
+		event_format_parse("ID: 1\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", &format),
+		0);
+}
+END_TEST
+
+TEST(a_name_that_contains_an_id_is_not_the_id)
+{
+	ck_assert_int_eq(event_format_parse("name: foo\nID: 7\nID: 660\nformat:\n\nprint fmt: \"\"\nID: 9\n", &format),
+			 0);
+	ck_assert_uint_eq(format.id, 660);
+}
+END_TEST
+
+TEST(numbers_of_a_statistic_are_found_by_their_whole_key)
+{
+	const char *stats = "entries: 3\ncommit overrun: 5\noverrun: 12345678901\nbytes:\n";
+	uint64_t number = 77;
+
+	ck_assert(text_find_number(stats, "overrun", &number));
+	ck_assert_uint_eq(number, UINT64_C(12345678901));
+	ck_assert(text_find_number(stats, "commit overrun", &number));
+	ck_assert_uint_eq(number, 5);
+	ck_assert(!text_find_number(stats, "over", &number));
+	ck_assert(!text_find_number(stats, "dropped events", &number));
+	ck_assert(!text_find_number("overrun", "overrun", &number));
+	ck_assert_uint_eq(number, 5);
+}
+END_TEST
+
+TEST(a_line_is_found_as_a_whole)
+{
+	const char *enabled = "sched:sched_switch\nuser_events:foo\nuser_events_multi:mu.0";
+
+	ck_assert(text_has_line(enabled, "user_events:foo"));
+	ck_assert(text_has_line(enabled, "user_events_multi:mu.0"));
+	ck_assert(!text_has_line(enabled, "user_events:fo"));
+	ck_assert(!text_has_line(enabled, "user_events:foo "));
+	ck_assert(!text_has_line("", "user_events:foo"));
+}
+END_TEST
+
+TEST(a_command_is_found_by_its_pid)
+{
+	const char *saved = "1 systemd\n12 kworker/0:1 x\n123 direct\nx bad\n4 \n";
+	char comm[8];
+
+	ck_assert(cmdlines_find(saved, 123, comm, sizeof(comm)));
+	ck_assert_str_eq(comm, "direct");
+	ck_assert(cmdlines_find(saved, 12, comm, sizeof(comm)));
+	ck_assert_str_eq(comm, "kworker");
+	ck_assert(!cmdlines_find(saved, 2, comm, sizeof(comm)));
+	ck_assert(!cmdlines_find(saved, 4, comm, sizeof(comm)));
+	ck_assert(!cmdlines_find("", 1, comm, sizeof(comm)));
+}
+END_TEST
+
+TEST(only_instances_of_ours_have_a_pid)
+{
+	ck_assert_uint_eq(instance_name_pid("userevctl-1234"), 1234);
+	ck_assert_uint_eq(instance_name_pid("userevctl-"), 0);
+	ck_assert_uint_eq(instance_name_pid("userevctl-12x"), 0);
+	ck_assert_uint_eq(instance_name_pid("userevctl-12345678901"), 0);
+	ck_assert_uint_eq(instance_name_pid("userevctl"), 0);
+	ck_assert_uint_eq(instance_name_pid("myuserevctl-12"), 0);
+	ck_assert_uint_eq(instance_name_pid(""), 0);
+}
+END_TEST
+
+SUITE("tracefs_text", the_status_of_linux_6_12_is_read, the_status_of_linux_6_1_is_read, no_events_are_no_lines,
+      a_last_line_without_an_end_is_a_line, a_tracer_that_is_new_to_us_is_another_one,
+      names_with_odd_bytes_stay_what_they_are, lines_that_make_no_sense_are_left_out,
+      a_format_says_the_fields_as_they_were_registered,
+      what_the_kernel_prints_in_the_brackets_of_an_array_is_not_believed, an_event_without_fields_has_none,
+      fields_with_a_gap_between_them_are_not_the_whole_truth, fields_that_are_too_many_are_cut_and_not_the_whole_truth,
+      a_format_that_makes_no_sense_is_refused, a_field_without_a_blank_is_read_without_harm,
+      a_name_that_contains_an_id_is_not_the_id, numbers_of_a_statistic_are_found_by_their_whole_key,
+      a_line_is_found_as_a_whole, a_command_is_found_by_its_pid, only_instances_of_ours_have_a_pid)

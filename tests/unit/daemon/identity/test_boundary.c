@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Where a tenant ends, by what the policy says of each level and to whom that was given. What a path is cut to is in test_cgroup.c. */
+
+#include "daemon/identity/boundary.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "protocol/base/text.h"
+#include "tests/suite.h"
+
+/*
+ * The levels of a cgroup's path, outermost first, with blanks between them:
+ *
+ *	.  nothing	d  bears systemd's mark		o  is another user's
+ *	+  Tenant=yes	-  Tenant=no
+ */
+static const char *levels;
+
+static bool is(const char *path, char what)
+{
+	const char *level = levels;
+
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
+		level += strcspn(level, " ") + 1;
+	return memchr(level, what, strcspn(level, " "));
+}
+
+static const struct cgroups cgroups = { .mount = "/cgroups", .root = "/" };
+
+static const char *below_mount(const char *path)
+{
+	ck_assert(strncmp(path, "/cgroups/", strlen("/cgroups/")) == 0);
+	return path + strlen("/cgroups");
+}
+
+int stat(const char *path, struct stat *ret)
+{
+	*ret = (struct stat){ .st_uid = is(below_mount(path), 'o') ? 1000 : 0 };
+	return 0;
+}
+
+ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+{
+	ck_assert_str_eq(name, "user.delegate");
+	ck_assert_uint_ge(size, 1);
+	*(char *)value = '1';
+	return is(below_mount(path), 'd') ? 1 : -1;
+}
+
+static bool is_boundary(void *boundary, const char *path)
+{
+	enum policy_tenant said = is(path, '+')	  ? POLICY_TENANT_YES
+				  : is(path, '-') ? POLICY_TENANT_NO
+						  : POLICY_TENANT_UNSAID;
+
+	return boundary_is(boundary, path, said);
+}
+
+/* Which level is the tenant, and whether it is a boundary. */
+static size_t find_tenant(const struct cgroups *where, const char *all, bool *ret_boundary)
+{
+	struct boundary boundary = { .cgroups = where };
+	char path[256];
+	struct text to = text_make(path, sizeof(path));
+	size_t depth = 0;
+
+	levels = all;
+	for (const char *level = all; *level; level += strcspn(level, " "), level += *level == ' ')
+		text_printf(&to, "/x");
+	*ret_boundary = cgroup_cut_to_tenant(path, is_boundary, &boundary);
+	for (const char *at = path; *at; at++)
+		depth += *at == '/';
+	return depth;
+}
+
+static void expect_boundary(size_t level, const char *all)
+{
+	bool boundary;
+	size_t found = find_tenant(&cgroups, all, &boundary);
+
+	ck_assert_msg(found == level && boundary, "'%s': it is level %zu", all, found);
+}
+
+/* So that nobody is contained. */
+static void expect_second_level(const char *all)
+{
+	bool boundary;
+	size_t found = find_tenant(&cgroups, all, &boundary);
+
+	ck_assert_msg(found == 2 && !boundary, "'%s': it is level %zu", all, found);
+}
+
+TEST(what_was_given_away_is_a_tenant_by_its_mark_or_by_its_owner)
+{
+	expect_second_level(". . .");
+	expect_boundary(3, ". . d");
+	expect_boundary(3, ". . o");
+	expect_boundary(1, "o .");
+	expect_boundary(3, ". . do .");
+}
+END_TEST
+
+TEST(who_was_given_a_cgroup_gains_nothing_by_marks_and_cgroups_inside)
+{
+	expect_boundary(2, ". d d d");
+	expect_boundary(2, ". o d o");
+	expect_boundary(2, ". d o d");
+}
+END_TEST
+
+TEST(a_policy_names_tenants_where_nothing_was_given_away)
+{
+	expect_boundary(3, ". . +");
+	expect_boundary(3, ". . + .");
+	expect_boundary(1, "+ . .");
+	expect_boundary(3, ". . +d");
+}
+END_TEST
+
+TEST(the_outermost_counts_whoever_says_so)
+{
+	expect_boundary(2, ". + + .");
+	expect_boundary(2, ". + d .");
+	/* Else whoever makes cgroups inside of his own might match a pattern. */
+	expect_boundary(2, ". d + .");
+	expect_boundary(2, ". o + .");
+}
+END_TEST
+
+TEST(what_was_given_away_is_no_tenant_where_the_policy_says_so)
+{
+	expect_second_level(". . -d .");
+	expect_second_level(". -o . .");
+	expect_second_level("-d . .");
+	expect_boundary(4, ". . -d +");
+	expect_boundary(4, ". -d . +");
+}
+END_TEST
+
+/* It is all his who was given the outermost one, and he may mark it and give it away as he likes. */
+TEST(inside_of_that_only_the_policy_makes_tenants)
+{
+	expect_second_level(". -d d .");
+	expect_second_level(". -o . o d");
+	expect_second_level("-d d d");
+	expect_second_level(". -d -d d");
+	expect_boundary(5, ". -d d o +");
+	expect_boundary(5, ". -d -d d +d");
+}
+END_TEST
+
+TEST(where_nothing_was_given_away_the_policys_no_changes_nothing_further_in)
+{
+	expect_second_level(". - .");
+	expect_boundary(3, ". - d");
+	expect_boundary(3, "- - o");
+	expect_boundary(3, "- . +");
+}
+END_TEST
+
+/* user.slice, user-1000.slice, session-3.scope; beside that, user@1000.service, which is his. */
+TEST(sessions_are_the_users_unless_the_policy_says_otherwise)
+{
+	expect_second_level(". . .");
+	expect_boundary(3, ". . o . .");
+	expect_boundary(2, ". + .");
+	expect_boundary(2, ". + o .");
+	expect_boundary(3, ". . +");
+	/* And all that his manager runs, too. */
+	expect_second_level(". . -o o d");
+}
+END_TEST
+
+TEST(what_lies_deeper_than_anybodys_containers_is_no_tenant)
+{
+	expect_boundary(11, ". . . . . . . . . . d . .");
+	expect_boundary(11, ". . . . . . . . . . + . .");
+	expect_second_level(". . . . . . . . . . . d .");
+	expect_second_level(". . . . . . . . . . . + .");
+	expect_second_level(". . . . . . . . . . . . +");
+}
+END_TEST
+
+TEST(where_no_cgroup_can_be_seen_the_policy_alone_counts)
+{
+	const struct cgroups nowhere = { 0 };
+	bool boundary;
+
+	ck_assert_uint_eq(find_tenant(&nowhere, ". d o +", &boundary), 4);
+	ck_assert(boundary);
+	ck_assert_uint_eq(find_tenant(&nowhere, ". . -d d", &boundary), 2);
+	ck_assert(!boundary);
+}
+END_TEST
+
+SUITE("boundary", what_was_given_away_is_a_tenant_by_its_mark_or_by_its_owner,
+      who_was_given_a_cgroup_gains_nothing_by_marks_and_cgroups_inside,
+      a_policy_names_tenants_where_nothing_was_given_away, the_outermost_counts_whoever_says_so,
+      what_was_given_away_is_no_tenant_where_the_policy_says_so, inside_of_that_only_the_policy_makes_tenants,
+      where_nothing_was_given_away_the_policys_no_changes_nothing_further_in,
+      sessions_are_the_users_unless_the_policy_says_otherwise, what_lies_deeper_than_anybodys_containers_is_no_tenant,
+      where_no_cgroup_can_be_seen_the_policy_alone_counts)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/process/log.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "tests/suite.h"
+
+static char written[1 << 20];
+static int file, saved_stderr;
+
+/* From here on stderr is a file. */
+static void begin(int level)
+{
+	fflush(stderr);
+	file = memfd_create("log", MFD_CLOEXEC);
+	saved_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	ck_assert_int_ge(file, 0);
+	ck_assert_int_ge(saved_stderr, 0);
+	dup2(file, STDERR_FILENO);
+	unsetenv("JOURNAL_STREAM");
+	log_open(level, false);
+}
+
+/* What was written to it; and it is stderr again. */
+static const char *end(void)
+{
+	ssize_t n;
+
+	fflush(stderr);
+	dup2(saved_stderr, STDERR_FILENO);
+	n = pread(file, written, sizeof(written) - 1, 0);
+	written[n < 0 ? 0 : n] = '\0';
+	close(saved_stderr);
+	close(file);
+	return written;
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t lines = 0;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+TEST(a_line_is_written_if_its_level_is_wanted)
+{
+	begin(LOG_NOTICE);
+	log_notice("one of %d", 2);
+	log_info("nothing");
+	log_debug("nothing");
+	ck_assert_str_eq(end(), "userevd: one of 2\n");
+}
+END_TEST
+
+TEST(a_refusal_names_tenant_event_and_reason)
+{
+	begin(LOG_NOTICE);
+	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 0);
+	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 41);
+	log_refusal(LOG_OF_CLIENTS, NULL, NULL, "unknown-peer", "who is it?", 0);
+	ck_assert_str_eq(end(), "userevd: tenant /a/b: event refused (quota-exceeded): there is no room\n"
+				"userevd: tenant /a/b: event refused (quota-exceeded) (and 41 more before): "
+				"there is no room\n"
+				"userevd: tenant unknown refused (unknown-peer): who is it?\n");
+}
+END_TEST
+
+TEST(what_strangers_are_called_cannot_drive_a_terminal)
+{
+	const char *text;
+
+	begin(LOG_NOTICE);
+	log_notice("\033[31m\xc2\x9b"
+		   "31m\xe2\x80\xae\nnext \xff");
+	log_refusal(LOG_OF_CLIENTS, "/\033]0;x\a", "e\x7f", "not-permitted", "\r", 0);
+	text = end();
+	ck_assert_uint_eq(count_lines(text), 2);
+	for (const char *at = text; *at; at++)
+		ck_assert_msg(*at == '\n' || (*at >= ' ' && *at <= '~'), "byte %#x", (unsigned char)*at);
+}
+END_TEST
+
+TEST(what_strangers_cause_to_be_said_has_a_bound)
+{
+	size_t lines;
+
+	begin(LOG_NOTICE);
+	for (unsigned i = 0; i < 10000; i++)
+		log_refusal(LOG_OF_CLIENTS, "/a", "event", "name-taken", "again", 0);
+	for (unsigned i = 0; i < 10000; i++)
+		log_line(LOG_OF_CLIENTS, LOG_WARNING, "a connection was dropped");
+	log_error("what the daemon itself has to say is said");
+	end();
+	lines = count_lines(written);
+	/* Fifty and ten a second, on however slow a machine within a minute. */
+	ck_assert_uint_ge(lines, 51);
+	ck_assert_uint_le(lines, 51 + 600);
+	ck_assert_ptr_nonnull(strstr(written, "is said"));
+}
+END_TEST
+
+TEST(clients_lines_leave_the_daemons_own_their_room)
+{
+	begin(LOG_NOTICE);
+	for (unsigned i = 0; i < 10000; i++)
+		log_refusal(LOG_OF_CLIENTS, "/a", "event", "name-taken", "again", 0);
+	log_warning("the guard is gone");
+	log_refusal(LOG_OF_DAEMON, "/a", NULL, "self-registered", "by itself", 0);
+	end();
+	ck_assert_ptr_nonnull(strstr(written, "the guard is gone"));
+	ck_assert_ptr_nonnull(strstr(written, "by itself"));
+	/* Nor has what the daemon finds no bound at all. */
+	begin(LOG_NOTICE);
+	for (unsigned i = 0; i < 10000; i++)
+		log_warning("the guard is gone");
+	end();
+	ck_assert_uint_le(count_lines(written), 51 + 600);
+}
+END_TEST
+
+static void write_file(const char *path, const char *format, unsigned id)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	dprintf(fd, format, id);
+	close(fd);
+}
+
+/* In a user namespace nobody is root until it is said who. */
+static void become_root_inside(uid_t uid, gid_t gid)
+{
+	write_file("/proc/self/setgroups", "deny", 0);
+	write_file("/proc/self/uid_map", "0 %u 1", uid);
+	write_file("/proc/self/gid_map", "0 %u 1", gid);
+}
+
+/* A journal of our own, which nobody else sees: what arrives there. */
+static int listen_as_the_journal(void)
+{
+	const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (unshare(CLONE_NEWNS | (uid == 0 ? 0 : CLONE_NEWUSER)) < 0)
+		ck_abort_msg("no namespace for a journal: %s", strerror(errno));
+	if (uid != 0)
+		become_root_inside(uid, gid);
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("run", "/run", "tmpfs", 0, NULL) < 0)
+		ck_abort_msg("no place for a journal: %s", strerror(errno));
+	mkdir("/run/systemd", 0755);
+	mkdir("/run/systemd/journal", 0755);
+	ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+TEST(in_the_journal_a_refusal_has_fields_to_select_by)
+{
+	static const char *const fields[] = {
+		"MESSAGE=tenant /a/b: event refused (quota-exceeded): there is no room\n",
+		"MESSAGE_ID=4f0d1f1c1e7c4c2f9b6a3d5e8a7720b1\n",
+		"USEREVD_TENANT=/a/b\n",
+		"USEREVD_EVENT=event\n",
+		"USEREVD_REASON=quota-exceeded\n",
+		"PRIORITY=5\n",
+	};
+	char entry[4096];
+	pid_t child;
+	int status;
+	ssize_t n;
+
+	/* sd_journal keeps a socket for the life of the process; this one is the test's own. */
+	child = fork();
+	if (child == 0) {
+		int journal = listen_as_the_journal();
+
+		log_open(LOG_NOTICE, true);
+		log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 0);
+		n = recv(journal, entry, sizeof(entry) - 1, MSG_DONTWAIT);
+		entry[n < 0 ? 0 : n] = '\0';
+		for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+			if (!strstr(entry, fields[i]))
+				_exit(1 + (int)i);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_msg(status == 0, "without field number %d", WEXITSTATUS(status));
+}
+END_TEST
+
+TEST(levels_have_names)
+{
+	ck_assert_int_eq(log_level_from_name("err"), LOG_ERR);
+	ck_assert_int_eq(log_level_from_name("debug"), LOG_DEBUG);
+	ck_assert_int_eq(log_level_from_name("loud"), -EINVAL);
+}
+END_TEST
+
+SUITE("log", a_line_is_written_if_its_level_is_wanted, a_refusal_names_tenant_event_and_reason,
+      what_strangers_are_called_cannot_drive_a_terminal, what_strangers_cause_to_be_said_has_a_bound,
+      clients_lines_leave_the_daemons_own_their_room, in_the_journal_a_refusal_has_fields_to_select_by,
+      levels_have_names)

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/process/loop.h"
+
+#include <ev.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "tests/suite.h"
+
+static bool no_room;
+
+/* For libev. */
+__attribute__((visibility("default"))) int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	if (no_room && op == EPOLL_CTL_ADD) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
+}
+
+static void on_timer(struct ev_loop *loop _unused_, ev_timer *w _unused_, int events _unused_)
+{
+}
+
+/* libev begins anew, as it does where the kernel and it are not of one mind. */
+static _Noreturn void lose_the_waker(void)
+{
+	struct ev_loop *loop;
+	ev_timer timer;
+
+	loop_init();
+	loop = loop_new();
+	if (!loop)
+		_exit(EXIT_SUCCESS);
+	ev_timer_init(&timer, on_timer, 0.1, 0.1);
+	ev_timer_start(loop, &timer);
+	no_room = true;
+	ev_loop_fork(loop);
+	ev_run(loop, 0);
+	_exit(EXIT_SUCCESS);
+}
+
+TEST(a_loop_that_cannot_be_woken_any_more_is_the_end)
+{
+	pid_t child = fork();
+	int status;
+
+	ck_assert_int_ge(child, 0);
+	if (child == 0)
+		lose_the_waker();
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE, "%#x", (unsigned)status);
+}
+END_TEST
+
+static unsigned refusals;
+
+static void on_refused(struct ev_loop *loop, ev_io *w, int events)
+{
+	ck_assert_int_ne(events & EV_ERROR, 0);
+	refusals++;
+	ev_io_set(w, w->fd, EV_WRITE);
+	ev_io_start(loop, w);
+}
+
+static void on_end(struct ev_loop *loop, ev_timer *w _unused_, int events _unused_)
+{
+	ev_break(loop, EVBREAK_ALL);
+}
+
+TEST(a_loop_that_goes_on_being_refused_something_else_goes_on)
+{
+	struct ev_loop *loop;
+	ev_timer timer;
+	ev_io refused;
+
+	loop_init();
+	loop = loop_new();
+	ck_assert_ptr_nonnull(loop);
+	no_room = true;
+	ev_io_init(&refused, on_refused, STDERR_FILENO, EV_WRITE);
+	ev_io_start(loop, &refused);
+	ev_timer_init(&timer, on_end, 3., 0.);
+	ev_timer_start(loop, &timer);
+	ev_run(loop, 0);
+	ck_assert_uint_gt(refusals, 2);
+	ev_io_stop(loop, &refused);
+	ev_loop_destroy(loop);
+}
+END_TEST
+
+SUITE("loop", a_loop_that_cannot_be_woken_any_more_is_the_end, a_loop_that_goes_on_being_refused_something_else_goes_on)

@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Random histories of the ledger: tenants come, hold, let go, linger, die and come back; the policy is loaded anew; the
+ * machine's capacity changes; all begins again with nothing, and who held something asks for it. Beside it goes a model that keeps nothing but a list of who holds what, and what the admin has
+ * said. All else it adds up anew at each step, by looking at every entry for every question, and then everything that the
+ * ledger has must be the same, and each of its answers what the model had foretold.
+ *
+ * Which of an event's holders pays is the ledger's choice; that exactly one does is not.
+ */
+
+#include "daemon/quota/charge.h"
+#include "daemon/quota/level.h"
+#include "tests/suite.h"
+
+/* check writes a line for each of its own assertions, so what is said a hundred thousand times is said like this. */
+#define expect(truth, ...)                                                                                             \
+	do                                                                                                             \
+		if (!(truth))                                                                                          \
+			ck_abort_msg(__VA_ARGS__);                                                                     \
+	while (0)
+
+enum {
+	STEPS = 100000,
+	EVENTS = 40,
+	GRANTS = 110,
+	SECTIONS = 5,
+	RESERVES = SECTIONS + GRANTS, /* those that are gone live on in what fills them */
+	NONE = -1,
+};
+
+/* Each level's parent stands before it. */
+static const struct {
+	const char *path;
+	int parent;
+} levels[] = {
+	{ "/", NONE },
+	{ "/system", 0 },
+	{ "/user", 0 },
+	{ "/box", 0 },
+	{ "made up", 0 },
+	{ "/system/one", 1 },
+	{ "/system/two", 1 },
+	{ "/system/three", 1 },
+	{ "/user/one", 2 },
+	{ "/user/one/deep", 8 },
+	{ "/user/one/deep/deeper", 9 },
+	{ "/user/two", 2 },
+};
+
+enum { LEVELS = ARRAY_SIZE(levels), MODEL_NO_MAXIMUM = -1 };
+
+/* One line of the model's list, with the ledger's receipt for it beside it. */
+struct entry {
+	bool there;
+	bool lingers; /* of a tenant that is gone */
+	int level;
+	int event;
+	int reserve; /* NONE: common */
+	struct quota_charge receipt;
+	struct level *holds; /* as the tenant that it keeps alive would */
+};
+
+struct model_reserve {
+	struct reserve *reserve; /* NULL: this line is free */
+	int64_t maximum;
+	bool in_policy;
+};
+
+struct history {
+	unsigned step;
+	unsigned answers[QUOTA_E_SHARE + 1], into_reserve, passed_on, came_back, restarts;
+
+	/* what the admin has said */
+	int64_t capacity;
+	int64_t maximum[LEVELS];  /* by policy; MODEL_NO_MAXIMUM */
+	int64_t default_maximum;  /* for the tenants themselves */
+	int section[SECTIONS];	  /* which reserve it has, or NONE */
+	unsigned matches[LEVELS]; /* a bit for each section */
+
+	/* what is held */
+	struct entry entry[GRANTS];
+	struct model_reserve reserve[RESERVES];
+
+	/* the ledger */
+	struct machine machine;
+	struct level *table;
+	struct level *tenant[LEVELS]; /* NULL: nobody is there */
+	struct quota_event event[EVENTS];
+};
+
+/* --- what the model says --- */
+
+static bool is_below(int level, int ancestor)
+{
+	while (level != NONE && level != ancestor)
+		level = levels[level].parent;
+	return level == ancestor;
+}
+
+/* A tenant's own quota is one more level, below that of its path. */
+struct node {
+	int level;
+	bool own;
+};
+
+static bool counts_in(const struct entry *entry, struct node node)
+{
+	return entry->there && (node.own ? entry->level == node.level : is_below(entry->level, node.level));
+}
+
+static bool pays(const struct history *history, const struct entry *entry)
+{
+	return entry->there && entry->reserve == NONE &&
+	       LIST_FIRST(&history->event[entry->event].common) == &entry->receipt;
+}
+
+static int64_t sum_held(const struct history *history, struct node node)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < GRANTS; i++)
+		sum += counts_in(&history->entry[i], node);
+	return sum;
+}
+
+static int64_t sum_paid(const struct history *history, struct node node)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < GRANTS; i++)
+		sum += counts_in(&history->entry[i], node) && pays(history, &history->entry[i]);
+	return sum;
+}
+
+static int64_t count_common(const struct history *history)
+{
+	bool seen[EVENTS] = { false };
+	int64_t n = 0;
+
+	for (size_t i = 0; i < GRANTS; i++)
+		if (history->entry[i].there && history->entry[i].reserve == NONE)
+			seen[history->entry[i].event] = true;
+	for (size_t i = 0; i < EVENTS; i++)
+		n += seen[i];
+	return n;
+}
+
+static int64_t count_filled(const struct history *history, int reserve)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < GRANTS; i++)
+		n += history->entry[i].there && history->entry[i].reserve == reserve;
+	return n;
+}
+
+static int64_t sum_claimed(const struct history *history)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < RESERVES; i++)
+		if (history->reserve[i].reserve)
+			sum += MAX(history->reserve[i].maximum, count_filled(history, i));
+	return sum;
+}
+
+static bool is_exempt(const struct history *history, struct node node)
+{
+	return history->maximum[node.level] != MODEL_NO_MAXIMUM;
+}
+
+static int64_t room_of(const struct history *history, struct node node)
+{
+	int64_t maximum = history->maximum[node.level];
+
+	if (maximum == MODEL_NO_MAXIMUM)
+		maximum = node.own ? history->default_maximum : INT64_MAX;
+	return MAX(maximum - sum_held(history, node), 0);
+}
+
+static int64_t room_of_machine(const struct history *history)
+{
+	return MAX(history->capacity - sum_claimed(history) - count_common(history), 0);
+}
+
+/* The nodes from a tenant up to the root: how many. */
+static int chain(int level, struct node *ret)
+{
+	int n = 0;
+
+	ret[n++] = (struct node){ .level = level, .own = true };
+	for (; level != NONE; level = levels[level].parent)
+		ret[n++] = (struct node){ .level = level };
+	return n;
+}
+
+static bool is_child(struct node child, struct node parent)
+{
+	return !parent.own && (child.own ? child.level == parent.level : levels[child.level].parent == parent.level);
+}
+
+static int64_t count_sharing(const struct history *history, struct node parent)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < 2 * (int)LEVELS; i++) {
+		struct node child = { .level = i / 2, .own = i % 2 };
+
+		n += is_child(child, parent) && !is_exempt(history, child) && sum_paid(history, child) > 0;
+	}
+	return n;
+}
+
+/* The least that is left from this one of the chain up, and in the pool. */
+static int64_t remains_from(const struct history *history, const struct node *nodes, int from, int n)
+{
+	int64_t remains = room_of_machine(history);
+
+	for (int i = from; i < n; i++)
+		remains = MIN(remains, room_of(history, nodes[i]));
+	return remains;
+}
+
+/* As dbus-broker's comment has it: no more than one of n + 1 parts of what it has and what is left. */
+static bool is_fair(const struct history *history, const struct node *nodes, int i, int n)
+{
+	int64_t share = sum_paid(history, nodes[i]), parts = count_sharing(history, nodes[i + 1]) + 1;
+
+	return (share + remains_from(history, nodes, i + 1, n)) / parts >= share + 1;
+}
+
+/* No more than one of n + 1 equal parts of all that there is. */
+static bool is_modest(const struct history *history, const struct node *nodes, int i, int n)
+{
+	int64_t share = sum_paid(history, nodes[i]), parts = count_sharing(history, nodes[i + 1]) + 1;
+
+	return share * parts <= sum_paid(history, nodes[i + 1]) + remains_from(history, nodes, i + 1, n);
+}
+
+static int find_reserve(const struct history *history, int level)
+{
+	for (int i = 0; i < SECTIONS; i++) {
+		int reserve = history->section[i];
+
+		if (history->matches[level] & 1u << i && reserve != NONE &&
+		    count_filled(history, reserve) < history->reserve[reserve].maximum)
+			return reserve;
+	}
+	return NONE;
+}
+
+static bool is_common_already(const struct history *history, int event)
+{
+	for (size_t i = 0; i < GRANTS; i++)
+		if (history->entry[i].there && history->entry[i].event == event && history->entry[i].reserve == NONE)
+			return true;
+	return false;
+}
+
+static int foretell(const struct history *history, int level, int event)
+{
+	struct node nodes[LEVELS + 1];
+	int n = chain(level, nodes);
+	bool is_old;
+
+	for (int i = 0; i < n; i++)
+		if (room_of(history, nodes[i]) == 0)
+			return QUOTA_E_MAXIMUM;
+	if (find_reserve(history, level) != NONE)
+		return 0;
+	is_old = is_common_already(history, event);
+	if (!is_old && room_of_machine(history) == 0)
+		return QUOTA_E_MACHINE;
+	for (int i = 0; i < n - 1; i++)
+		if (!is_exempt(history, nodes[i]) && !(is_old ? is_modest : is_fair)(history, nodes, i, n))
+			return QUOTA_E_SHARE;
+	return 0;
+}
+
+/* --- whether the ledger says the same --- */
+
+static void expect_quota(const struct history *history, const struct quota *quota, struct node node)
+{
+	int64_t held = sum_held(history, node), paid = sum_paid(history, node), sharing = count_sharing(history, node);
+
+	expect(quota->held == held && quota->paid == paid && quota->sharing == sharing,
+	       "step %u: %s%s has %u, pays for %u, and %u share there; it should be %lld, %lld, %lld", history->step,
+	       levels[node.level].path, node.own ? " itself" : "", quota->held, quota->paid, quota->sharing,
+	       (long long)held, (long long)paid, (long long)sharing);
+	expect(quota_room(quota) == MIN(room_of(history, node), UINT32_MAX - held), "step %u: %s%s has room for %u",
+	       history->step, levels[node.level].path, node.own ? " itself" : "", quota_room(quota));
+}
+
+static struct level *find_level(const struct history *history, int level)
+{
+	struct level *found;
+
+	HASH_FIND(by_path, history->table, levels[level].path, strlen(levels[level].path), found);
+	return found;
+}
+
+/* A level is there as long as somebody holds it, or one below it, and no longer. */
+static bool is_held(const struct history *history, int level)
+{
+	for (int i = 0; i < (int)LEVELS; i++)
+		if (history->tenant[i] && is_below(i, level))
+			return true;
+	return sum_held(history, (struct node){ .level = level }) > 0;
+}
+
+static void expect_levels(const struct history *history)
+{
+	for (int i = 0; i < (int)LEVELS; i++) {
+		const struct level *level = find_level(history, i);
+
+		expect((level != NULL) == is_held(history, i), "step %u: %s is %s", history->step, levels[i].path,
+		       level ? "there" : "not there");
+		if (!level)
+			continue;
+		expect_quota(history, &level->quota, (struct node){ .level = i });
+		expect_quota(history, &level->own, (struct node){ .level = i, .own = true });
+	}
+}
+
+static void expect_machine(const struct history *history)
+{
+	const struct machine *machine = &history->machine;
+	int64_t filled = 0;
+
+	for (int i = 0; i < RESERVES; i++) {
+		if (!history->reserve[i].reserve)
+			continue;
+		filled += count_filled(history, i);
+		expect(history->reserve[i].reserve->filled == count_filled(history, i), "step %u: reserve %d has %u",
+		       history->step, i, history->reserve[i].reserve->filled);
+	}
+	expect(machine->common == count_common(history) && machine->filled == filled &&
+		       (int64_t)machine->claimed == sum_claimed(history) &&
+		       machine_room(machine) == room_of_machine(history),
+	       "step %u: the machine has %u, %u in reserves, of which %llu are claimed, and %u are left", history->step,
+	       machine->common, machine->filled, (unsigned long long)machine->claimed, machine_room(machine));
+	expect(sum_paid(history, (struct node){ .level = 0 }) == count_common(history),
+	       "step %u: not everything is paid for once", history->step);
+}
+
+static void expect_events(const struct history *history)
+{
+	for (int i = 0; i < EVENTS; i++) {
+		const struct quota_charge *charge;
+		int listed = 0, held = 0;
+
+		LIST_FOREACH(charge, &history->event[i].common, in_event)
+			listed++;
+		for (size_t j = 0; j < GRANTS; j++)
+			held += history->entry[j].there && history->entry[j].event == i &&
+				history->entry[j].reserve == NONE;
+		expect(listed == held, "step %u: event %d has %d holders, not %d", history->step, i, listed, held);
+	}
+}
+
+/* --- what happens --- */
+
+static int pick(int n)
+{
+	return (int)(random() % n);
+}
+
+/* The policy speaks about levels that are there; who comes later asks. */
+static void apply_maximum(const struct history *history, struct level *level, int i)
+{
+	int64_t maximum = history->maximum[i];
+
+	if (maximum == MODEL_NO_MAXIMUM)
+		level_set_maximum(level, RESOURCE_EVENTS, (uint32_t)history->default_maximum, false);
+	else
+		level_set_maximum(level, RESOURCE_EVENTS, (uint32_t)maximum, true);
+}
+
+static void apply_maxima(const struct history *history)
+{
+	for (int i = 0; i < (int)LEVELS; i++) {
+		struct level *level = find_level(history, i);
+
+		if (level)
+			apply_maximum(history, level, i);
+	}
+}
+
+static void tenant_comes(struct history *history, int level)
+{
+	if (history->tenant[level])
+		return;
+	history->came_back += sum_held(history, (struct node){ .level = level, .own = true }) > 0;
+	expect(level_get(&history->table, levels[level].path, &history->tenant[level]) == 0, "no memory");
+	apply_maxima(history);
+}
+
+static void entry_ends(struct history *history, struct entry *entry)
+{
+	int reserve = entry->reserve;
+
+	if (!entry->there)
+		return;
+	history->passed_on += pays(history, entry) && LIST_NEXT(&entry->receipt, in_event);
+	entry->there = false;
+	quota_charge_deinit(&entry->receipt);
+	quota_charge_deinit(&entry->receipt);
+	level_unref(entry->holds);
+	/* With the last of what filled it, a reserve that is in no policy is gone. */
+	if (reserve != NONE && !history->reserve[reserve].in_policy && count_filled(history, reserve) == 0)
+		history->reserve[reserve].reserve = NULL;
+}
+
+static void tenant_goes(struct history *history, int level)
+{
+	if (!history->tenant[level])
+		return;
+	for (size_t i = 0; i < GRANTS; i++) {
+		struct entry *entry = &history->entry[i];
+
+		if (!entry->there || entry->level != level || entry->lingers)
+			continue;
+		entry->lingers = random() % 2;
+		if (!entry->lingers)
+			entry_ends(history, entry);
+	}
+	history->tenant[level] = level_unref(history->tenant[level]);
+}
+
+static bool holds_already(const struct history *history, int level, int event)
+{
+	for (size_t i = 0; i < GRANTS; i++) {
+		const struct entry *entry = &history->entry[i];
+
+		if (entry->there && !entry->lingers && entry->level == level && entry->event == event)
+			return true;
+	}
+	return false;
+}
+
+static uint64_t needed(const struct quota *quota, bool is_old)
+{
+	uint64_t parts = quota->parent->sharing + 1ull;
+
+	return is_old ? parts * quota->paid - quota->parent->paid : parts * (quota->paid + 1ull) - quota->paid;
+}
+
+static void expect_refusal(const struct history *history, const struct quota_refusal *refusal, int r, bool is_old)
+{
+	if (r == QUOTA_E_MAXIMUM)
+		expect(refusal->at->held >= refusal->at->maximum, "step %u: it has room", history->step);
+	if (r != QUOTA_E_SHARE)
+		return;
+	expect(refusal->needed > refusal->remaining && refusal->sharing == refusal->at->parent->sharing &&
+		       refusal->needed == needed(refusal->at, is_old),
+	       "step %u: the sentence would have wrong numbers", history->step);
+}
+
+static size_t list_reserves(const struct history *history, int level, struct reserve **ret)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < SECTIONS; i++)
+		if (history->matches[level] & 1u << i && history->section[i] != NONE)
+			ret[n++] = history->reserve[history->section[i]].reserve;
+	return n;
+}
+
+static void ask(struct history *history, struct entry *entry, int level, int event)
+{
+	struct reserve *list[SECTIONS];
+	const struct quota_reserves reserves = { .reserve = list, .n = list_reserves(history, level, list) };
+	int foretold = foretell(history, level, event), reserve = find_reserve(history, level);
+	bool is_old = is_common_already(history, event);
+	struct quota_refusal refusal;
+	int r = quota_charge(&history->tenant[level]->own, &history->event[event], &reserves, &entry->receipt,
+			     &refusal);
+
+	expect(r == foretold, "step %u: event %d for %s: %d, not %d", history->step, event, levels[level].path, r,
+	       foretold);
+	history->answers[r]++;
+	if (r != 0) {
+		expect_refusal(history, &refusal, r, is_old);
+		return;
+	}
+	expect(entry->receipt.reserve == (reserve == NONE ? NULL : history->reserve[reserve].reserve),
+	       "step %u: another reserve", history->step);
+	history->into_reserve += reserve != NONE;
+	entry->there = true;
+	entry->lingers = false;
+	entry->level = level;
+	entry->event = event;
+	entry->reserve = reserve;
+	entry->holds = level_ref(history->tenant[level]);
+}
+
+static void tenant_asks(struct history *history, int level)
+{
+	int event = pick(EVENTS);
+	struct entry *entry = &history->entry[pick(GRANTS)];
+
+	if (!entry->there && !holds_already(history, level, event))
+		ask(history, entry, level, event);
+}
+
+static void section_goes(struct history *history, int section)
+{
+	int i = history->section[section];
+	struct model_reserve *reserve = i == NONE ? NULL : &history->reserve[i];
+
+	if (!reserve)
+		return;
+	history->section[section] = NONE;
+	reserve->in_policy = false;
+	reserve->maximum = 0;
+	reserve_set_maximum(reserve->reserve, 0);
+	reserve_unref(reserve->reserve);
+	if (count_filled(history, i) == 0)
+		reserve->reserve = NULL;
+}
+
+static void section_comes(struct history *history, int section, int64_t maximum)
+{
+	int i = 0;
+
+	while (history->reserve[i].reserve)
+		i++;
+	history->section[section] = i;
+	history->reserve[i] = (struct model_reserve){
+		.reserve = reserve_new(&history->machine, (uint32_t)maximum),
+		.maximum = maximum,
+		.in_policy = true,
+	};
+}
+
+static void section_changes(struct history *history, int section)
+{
+	int64_t maximum = pick(6);
+
+	if (history->section[section] == NONE) {
+		section_comes(history, section, maximum);
+		return;
+	}
+	history->reserve[history->section[section]].maximum = maximum;
+	reserve_set_maximum(history->reserve[history->section[section]].reserve, (uint32_t)maximum);
+}
+
+static void reload(struct history *history)
+{
+	for (int i = 0; i < (int)LEVELS; i++) {
+		history->maximum[i] = pick(4) ? MODEL_NO_MAXIMUM : pick(25);
+		history->matches[i] = (unsigned)pick(1 << SECTIONS);
+	}
+	/* The root's is seldom one. */
+	if (pick(8))
+		history->maximum[0] = MODEL_NO_MAXIMUM;
+	history->default_maximum = 3 + pick(20);
+	apply_maxima(history);
+	for (int i = 0; i < SECTIONS; i++)
+		if (pick(3) == 0)
+			section_goes(history, i);
+		else
+			section_changes(history, i);
+}
+
+static void capacity_changes(struct history *history)
+{
+	history->capacity = pick(10) ? 10 + pick(60) : pick(3);
+	history->machine.capacity = (uint32_t)history->capacity;
+}
+
+static void all_begins(struct history *history)
+{
+	machine_init(&history->machine, (uint32_t)history->capacity);
+	for (int i = 0; i < EVENTS; i++)
+		quota_event_init(&history->event[i], &history->machine);
+	for (int i = 0; i < SECTIONS; i++)
+		history->section[i] = NONE;
+}
+
+/* Asserts that nothing is left. */
+static void all_ends(struct history *history)
+{
+	for (size_t i = 0; i < GRANTS; i++)
+		entry_ends(history, &history->entry[i]);
+	for (int i = 0; i < (int)LEVELS; i++)
+		tenant_goes(history, i);
+	for (int i = 0; i < SECTIONS; i++)
+		section_goes(history, i);
+	for (int i = 0; i < EVENTS; i++)
+		quota_event_deinit(&history->event[i]);
+	ck_assert_ptr_null(history->table);
+	machine_deinit(&history->machine);
+}
+
+/* The policy is what it was; who comes first has what there is. */
+static void restart(struct history *history)
+{
+	struct history before = *history;
+	size_t first = (size_t)pick(GRANTS);
+
+	all_ends(history);
+	all_begins(history);
+	for (int i = 0; i < SECTIONS; i++)
+		if (before.section[i] != NONE)
+			section_comes(history, i, before.reserve[before.section[i]].maximum);
+	for (size_t i = 0; i < GRANTS; i++) {
+		const struct entry *entry = &before.entry[(first + i) % GRANTS];
+
+		if (!entry->there || holds_already(history, entry->level, entry->event))
+			continue;
+		tenant_comes(history, entry->level);
+		ask(history, &history->entry[i], entry->level, entry->event);
+	}
+	history->restarts++;
+}
+
+static void step(struct history *history)
+{
+	int level = pick(LEVELS), what = pick(1000);
+
+	if (what < 1)
+		restart(history);
+	else if (what < 2)
+		reload(history);
+	else if (what < 5)
+		capacity_changes(history);
+	else if (what < 10)
+		tenant_goes(history, level);
+	else if (what < 350)
+		entry_ends(history, &history->entry[pick(GRANTS)]);
+	else {
+		tenant_comes(history, level);
+		tenant_asks(history, level);
+	}
+}
+
+static void history_init(struct history *history)
+{
+	*history = (struct history){ .capacity = 50, .default_maximum = 10 };
+	for (int i = 0; i < (int)LEVELS; i++)
+		history->maximum[i] = MODEL_NO_MAXIMUM;
+	all_begins(history);
+	reload(history);
+}
+
+TEST(any_history_adds_up_as_a_list_of_who_holds_what_does)
+{
+	static struct history history;
+
+	srandom(1);
+	history_init(&history);
+	for (history.step = 0; history.step < STEPS; history.step++) {
+		step(&history);
+		expect_levels(&history);
+		expect_machine(&history);
+		expect_events(&history);
+	}
+	/* All of it has happened, and often. */
+	for (size_t i = 0; i < ARRAY_SIZE(history.answers); i++)
+		ck_assert_msg(history.answers[i] > STEPS / 100, "answer %zu came %u times", i, history.answers[i]);
+	ck_assert_uint_gt(history.into_reserve, STEPS / 100);
+	ck_assert_uint_gt(history.passed_on, STEPS / 100);
+	ck_assert_uint_gt(history.came_back, 100);
+	ck_assert_uint_gt(history.restarts, 50);
+	all_ends(&history);
+}
+END_TEST
+
+SUITE("quota_history", any_history_adds_up_as_a_list_of_who_holds_what_does)

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* One daemon ends, and another one goes on: what clients, tenants and the kernel see of that, which is nothing. */
+
+#include "daemon/recovery/restore.h"
+
+#include <stdio.h>
+
+#include "daemon/ledger/deposit.h"
+#include "daemon/ledger/entries.h"
+#include "daemon/ledger/ledger.h"
+#include "daemon/registry/reference.h"
+#include "daemon/requests/bundle.h"
+#include "tests/unit/fake_kernel.h"
+
+static uint64_t lasting_events(const struct world *world)
+{
+	return world->daemon->machine.common + world->daemon->machine.filled;
+}
+
+static const char *const eight[] = { "a u32 x", "b u32 x", "c u32 x", "d u32 x",
+				     "e u32 x", "f u32 x", "g u32 x", "h u32 x" };
+
+static void get_eight(struct end *end, struct answer ret[8])
+{
+	say_register(end, 0, eight, ARRAY_SIZE(eight));
+	expect_answers(end, ret, ARRAY_SIZE(eight));
+}
+
+TEST(without_a_keeper_that_stays_nothing_is_entered)
+{
+	GUARDED(world);
+	WELCOMED(end, world, 1);
+
+	get(&end, "hello u32 x");
+	ck_assert_ptr_null(world->daemon->ledger);
+	ck_assert_uint_eq(count_deposits(), 0);
+}
+END_TEST
+
+TEST(a_client_notices_nothing)
+{
+	struct answer before, after;
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	before = get(&end, "hello u32 x");
+	ck_assert_uint_eq(query(&end).leases, 1);
+	world_restart(world);
+	expect_silence(&end);
+	ck_assert_uint_eq(world->daemon->connections, 1);
+	ck_assert_uint_eq(lasting_events(world), 1);
+	ck_assert_uint_eq(query(&end).leases, 1);
+	/* It has the file already. */
+	after = get(&end, "hello u32 x");
+	expect_same_answer(&before, &after);
+	ck_assert_uint_eq(end.heard.message.streams, 0);
+	ck_assert_uint_eq(count_fake_slots(), 1);
+}
+END_TEST
+
+TEST(new_events_of_it_come_to_the_same_file)
+{
+	struct answer before, after;
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	before = get(&end, "hello u32 x");
+	world_restart(world);
+	after = get(&end, "world u32 x");
+	ck_assert_uint_eq(after.stream, before.stream);
+	ck_assert_uint_ne(after.bit, before.bit);
+	ck_assert_uint_eq(end.heard.message.streams, 0);
+	ck_assert_uint_eq(count_fake_streams(), 1);
+	ck_assert_uint_eq(query(&end).leases, 2);
+}
+END_TEST
+
+TEST(somebody_new_shares_what_was_there_before)
+{
+	struct answer before, after;
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	before = get(&end, "hello u32 x");
+	world_restart(world);
+	{
+		WELCOMED(other, world, 1);
+
+		after = get(&other, "hello u32 x");
+		expect_same_answer(&before, &after);
+		ck_assert(is_same_file(other.stream, end.stream));
+	}
+	ck_assert_uint_eq(count_fake_streams(), 1);
+}
+END_TEST
+
+TEST(tenants_keep_their_pages)
+{
+	KEPT(world);
+	WELCOMED(one, world, 1);
+	WELCOMED(two, world, 2);
+
+	world_restart(world);
+	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->tenants), 2);
+	{
+		WELCOMED(again, world, 1);
+
+		ck_assert(is_same_file(again.page, one.page));
+		ck_assert(!is_same_file(again.page, two.page));
+	}
+}
+END_TEST
+
+TEST(who_has_left_meanwhile_has_left)
+{
+	KEPT(world);
+	WELCOMED(stays, world, 1);
+
+	{
+		WELCOMED(leaves, world, 2);
+
+		get(&stays, "stays u32 x");
+		get(&leaves, "leaves u32 x");
+		world_leave_daemon(world);
+		world->daemon = NULL;
+	}
+	world_next_daemon(world);
+	look_at_lingering(world);
+	turn(world);
+	ck_assert_uint_eq(world->daemon->connections, 1);
+	ck_assert_uint_eq(lasting_events(world), 1);
+	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->tenants), 1);
+	ck_assert_uint_eq(count_deposits(), 2);
+}
+END_TEST
+
+TEST(what_lingers_goes_on_lingering)
+{
+	_cleanup_(fd_closep) int held = -1;
+	KEPT(world);
+
+	{
+		WELCOMED(end, world, 1);
+
+		get(&end, "hello u32 x");
+		held = dup(end.stream);
+	}
+	ck_assert_uint_eq(lasting_events(world), 1);
+	world_restart(world);
+	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_uint_eq(lasting_events(world), 1);
+	ck_assert(!TAILQ_EMPTY(&world->daemon->lingering));
+	close(fd_steal(&held));
+	look_at_lingering(world);
+	turn(world);
+	ck_assert_uint_eq(lasting_events(world), 0);
+}
+END_TEST
+
+TEST(what_was_released_is_not_held_again)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	get(&end, "kept u32 x");
+	release(&end, get(&end, "released u32 x").bit);
+	world_restart(world);
+	ck_assert_uint_eq(query(&end).leases, 1);
+	/* It is on the file, and is charged for that. */
+	ck_assert_uint_eq(query(&end).lingering, 1);
+	ck_assert_uint_eq(lasting_events(world), 2);
+}
+END_TEST
+
+TEST(a_request_that_nobody_has_read_is_answered_by_the_next_daemon)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	world_leave_daemon(world);
+	world->daemon = NULL;
+	REGISTER(&end, "hello u32 x");
+	world_next_daemon(world);
+	expect_granted(&end);
+	expect_silence(&end);
+}
+END_TEST
+
+TEST(a_request_that_is_under_way_is_answered_once_by_the_next_daemon)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	get(&end, "before u32 x");
+	hold();
+	REGISTER(&end, "hello u32 x");
+	expect_silence(&end);
+	world_restart(world);
+	expect_granted(&end);
+	expect_silence(&end);
+	ck_assert_uint_eq(query(&end).leases, 2);
+	ck_assert_uint_eq(query(&end).lingering, 0);
+	ck_assert_uint_eq(count_fake_slots(), 2);
+}
+END_TEST
+
+TEST(a_hello_that_is_under_way_is_answered_by_the_next_daemon)
+{
+	KEPT(world);
+	END(end, world, 1);
+
+	hold();
+	say_hello(&end);
+	expect_silence(&end);
+	world_restart(world);
+	expect_welcome(&end);
+	expect_silence(&end);
+	get(&end, "hello u32 x");
+}
+END_TEST
+
+/* It was welcomed, and its HELLO still lies there. */
+TEST(a_hello_that_was_answered_just_before_is_answered_again)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	get(&end, "hello u32 x");
+	world_leave_daemon(world);
+	world->daemon = NULL;
+	say_hello(&end);
+	world_next_daemon(world);
+	expect_welcome(&end);
+	ck_assert_uint_eq(query(&end).leases, 1);
+	/* But not whenever it likes. */
+	end.may_be_cut = true;
+	say_hello(&end);
+	expect_cut(&end, REFUSAL_HELLO_FIRST);
+}
+END_TEST
+
+/* The kernel has it, and nobody was told. */
+TEST(what_was_asked_for_by_somebody_who_has_left_is_found_and_charged)
+{
+	KEPT(world);
+	WELCOMED(stays, world, 1);
+
+	get(&stays, "stays u32 x");
+	{
+		WELCOMED(leaves, world, 1);
+
+		hold();
+		REGISTER(&leaves, "left u32 x");
+		world_leave_daemon(world);
+		world->daemon = NULL;
+	}
+	world_next_daemon(world);
+	ck_assert_uint_eq(count_fake_slots(), 2);
+	ck_assert_uint_eq(lasting_events(world), 2);
+	ck_assert_uint_eq(query(&stays).lingering, 1);
+}
+END_TEST
+
+TEST(what_the_kernel_refused_is_not_asked_for_again)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	get(&end, "hello u32 x");
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 2);
+	REGISTER(&end, "taken u32 x");
+	expect_refused(&end, REFUSAL_NAME_TAKEN);
+	world_restart(world);
+	ck_assert_uint_eq(lasting_events(world), 1);
+	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
+}
+END_TEST
+
+TEST(who_shares_a_bundle_shares_it_still)
+{
+	struct answer one_has[8], two_has[8], again[8];
+	KEPT(world);
+	WELCOMED(one, world, 1);
+	WELCOMED(two, world, 1);
+
+	get_eight(&one, one_has);
+	get_eight(&two, two_has);
+	get(&two, "more u32 x");
+	ck_assert_ptr_eq(one.client->bundle, two.client->bundle);
+	world_restart(world);
+	ck_assert_uint_eq(query(&one).leases, 8);
+	ck_assert_uint_eq(query(&two).leases, 9);
+	ck_assert_uint_eq(world->daemon->leases, 17);
+	end_hang_up(&one);
+	ck_assert_uint_eq(query(&two).leases, 9);
+	ck_assert_uint_eq(query(&two).lingering, 0);
+	/* And once more, for now it stands otherwise in the ledger. */
+	world_restart(world);
+	ck_assert_uint_eq(query(&two).leases, 9);
+	release(&two, two_has[3].bit);
+	world_restart(world);
+	ck_assert_uint_eq(query(&two).leases, 8);
+	get_eight(&two, again);
+	for (size_t i = 0; i < ARRAY_SIZE(again); i++)
+		ck_assert_uint_eq(again[i].bit, one_has[i].bit);
+}
+END_TEST
+
+TEST(who_watches_is_told_to_look_at_everything)
+{
+	struct wire_changed changed;
+	struct cursor bits;
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	get(&end, "hello u32 x");
+	say_simply(&end, KIND_WATCH);
+	expect(&end, KIND_WATCHING);
+	world_restart(world);
+	ck_assert_int_eq(decode_changed(expect(&end, KIND_CHANGED)->body, &changed, &bits), 0);
+	ck_assert_uint_eq(changed.count, 0);
+	expect_silence(&end);
+	ck_assert(!TAILQ_EMPTY(&world->daemon->clients));
+	ck_assert(TAILQ_FIRST(&world->daemon->clients)->watching);
+}
+END_TEST
+
+TEST(what_persists_is_charged_still)
+{
+	KEPT(world);
+
+	{
+		WELCOMED(end, world, 1);
+
+		REGISTER_WITH(&end, REGISTER_PERSIST, "stays u32 x");
+		expect_granted(&end);
+	}
+	look_at_lingering(world);
+	turn(world);
+	ck_assert_uint_eq(lasting_events(world), 1);
+	world_restart(world);
+	ck_assert_uint_eq(lasting_events(world), 1);
+	ck_assert(!LIST_EMPTY(&world->daemon->persistent));
+	grant_unref(LIST_FIRST(&world->daemon->persistent));
+	LIST_INIT(&world->daemon->persistent);
+}
+END_TEST
+
+TEST(who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	get(&end, "one u32 x");
+	get(&end, "two u32 x");
+	world->max_events = 1;
+	world_restart(world);
+	ck_assert_uint_eq(query(&end).leases, 2);
+	ck_assert_uint_eq(lasting_events(world), 2);
+	REGISTER(&end, "three u32 x");
+	expect_refused(&end, REFUSAL_QUOTA_EXCEEDED);
+}
+END_TEST
+
+TEST(client_that_may_be_root_may_be_it_after_a_restart)
+{
+	KEPT(world);
+	WELCOMED(one, world, 1);
+	WELCOMED(other, world, 2);
+	unsigned n = 0;
+
+	ck_assert(!other.client->may_be_root);
+	one.client->may_be_root = true;
+	enter_client(one.client);
+	world_restart(world);
+	for (const struct client *client = TAILQ_FIRST(&world->daemon->clients); client;
+	     client = TAILQ_NEXT(client, all))
+		n += client->may_be_root;
+	ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
+TEST(without_a_guard_each_keeps_a_file_of_his_own)
+{
+	struct answer first, second, again;
+	_cleanup_(world_leave) struct world *world = world_kept(false);
+	WELCOMED(one, world, 1);
+	WELCOMED(two, world, 1);
+
+	first = get(&one, "hello u32 x");
+	second = get(&two, "hello u32 x");
+	ck_assert_uint_ne(first.stream, second.stream);
+	world_restart(world);
+	again = get(&one, "hello u32 x");
+	expect_same_answer(&first, &again);
+	again = get(&two, "more u32 x");
+	ck_assert_uint_eq(again.stream, second.stream);
+	ck_assert_uint_eq(count_fake_streams(), 2);
+}
+END_TEST
+
+/* Another policy gave its events other names, and so the request that is answered at last is not about what it had. */
+TEST(what_was_granted_and_not_answered_goes_with_the_file_that_must_stay)
+{
+	static const char *const both[] = { "hello u32 x", "more u32 x" };
+	KEPT(world);
+
+	world->daemon->options.tenant_is_process = false;
+	world_adopt(world, "[/**]\nNamePrefix=p_\n");
+	{
+		WELCOMED(one, world, 1);
+		WELCOMED(two, world, 2);
+		struct answer answers[2];
+
+		get(&one, "hello u32 x");
+		hold();
+		say_register(&two, 0, both, ARRAY_SIZE(both));
+		expect_silence(&two);
+		world_leave_daemon(world);
+		fake.guard = false;
+		world_next_daemon(world);
+		expect_answers(&two, answers, ARRAY_SIZE(both));
+		for (size_t i = 0; i < ARRAY_SIZE(both); i++)
+			ck_assert_uint_eq(answers[i].refusal, REFUSAL_TROUBLE);
+		ck_assert_uint_eq(query(&two).leases, 0);
+	}
+}
+END_TEST
+
+TEST(a_connection_that_is_cut_is_taken_back)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	ck_assert_uint_eq(count_deposits(), 2);
+	break_connection(&end);
+	ck_assert_uint_eq(count_deposits(), 1);
+	ck_assert(!hear(&end));
+	ck_assert_int_eq(end.heard.size, 0);
+}
+END_TEST
+
+/* What the keeper has and no ledger speaks of goes; and who was connected may come again. */
+static void expect_to_start_with_nothing(struct world *world, struct end *end)
+{
+	world_next_daemon(world);
+	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_uint_eq(lasting_events(world), 0);
+	ck_assert_uint_eq(count_fake_streams(), 0);
+	ck_assert_uint_eq(count_deposits(), 1);
+	ck_assert(!hear(end));
+	ck_assert_int_eq(end->heard.size, 0);
+}
+
+TEST(a_newer_ledger_is_left_alone)
+{
+	struct ledger_header header;
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	get(&end, "hello u32 x");
+	world_leave_daemon(world);
+	ck_assert_int_eq(pread(find_deposit(DEPOSIT_LEDGER)->fd, &header, sizeof(header), 0), sizeof(header));
+	header.version = LEDGER_VERSION + 1;
+	ck_assert_int_eq(pwrite(find_deposit(DEPOSIT_LEDGER)->fd, &header, sizeof(header), 0), sizeof(header));
+	expect_to_start_with_nothing(world, &end);
+	fake.page[0] = 0;
+	fake.page_fd[0] = fd_close(fake.page_fd[0]);
+}
+END_TEST
+
+TEST(a_ledger_that_is_none_is_left_alone)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	world_leave_daemon(world);
+	ck_assert_int_eq(ftruncate(find_deposit(DEPOSIT_LEDGER)->fd, 5), 0);
+	expect_to_start_with_nothing(world, &end);
+	fake.page[0] = 0;
+	fake.page_fd[0] = fd_close(fake.page_fd[0]);
+}
+END_TEST
+
+TEST(many_restarts_are_as_good_as_one)
+{
+	struct answer answers[8];
+	struct wire_account account;
+	KEPT(world);
+	WELCOMED(one, world, 1);
+	WELCOMED(two, world, 2);
+
+	get_eight(&one, answers);
+	get(&two, "two u32 x");
+	for (unsigned i = 0; i < 20; i++) {
+		char name[32];
+
+		world_restart(world);
+		snprintf(name, sizeof(name), "event%u u32 x", i);
+		get(&two, name);
+		account = query(&one);
+		ck_assert_uint_eq(account.leases, 8);
+		ck_assert_uint_eq(query(&two).leases, 2 + i);
+		ck_assert_uint_eq(lasting_events(world), 10 + i);
+	}
+	ck_assert_uint_eq(count_fake_streams(), 2);
+	ck_assert_uint_eq(count_deposits(), 3);
+}
+END_TEST
+
+/* --- fds --- */
+
+TEST(who_asks_for_one_page_at_the_same_time_costs_no_fd)
+{
+	KEPT(world);
+	int before = count_open_fds();
+
+	for (unsigned i = 0; i < 10; i++) {
+		END(one, world, 1);
+		END(two, world, 1);
+		END(three, world, 1);
+
+		hold();
+		say_hello(&one);
+		say_hello(&two);
+		say_hello(&three);
+		expect_silence(&one);
+		hold_no_more();
+		turn(world);
+		expect_welcome(&one);
+		expect_welcome(&two);
+		expect_welcome(&three);
+	}
+	turn(world);
+	ck_assert_int_eq(count_open_fds(), before);
+}
+END_TEST
+
+/* What is said to a keeper that is yet to come would lie there until it does. */
+TEST(who_comes_and_goes_while_there_is_no_keeper_costs_no_fd)
+{
+	KEPT(world);
+	int before;
+
+	hold();
+	world->daemon->keeper_has_gone = true;
+	before = count_open_fds();
+	for (unsigned i = 0; i < 20; i++) {
+		END(end, world, 1);
+
+		turn(world);
+	}
+	turn(world);
+	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_int_eq(count_open_fds(), before);
+	ck_assert_uint_eq(world->daemon->copies, 0);
+}
+END_TEST
+
+/* One that does not answer may yet do so; but what it is owed is counted. */
+TEST(what_is_on_its_way_to_the_keeper_is_counted)
+{
+	KEPT(world);
+
+	hold();
+	{
+		END(end, world, 1);
+
+		ck_assert_uint_eq(world->daemon->copies, 1);
+	}
+	turn(world);
+	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_uint_eq(world->daemon->copies, 2);
+	hold_no_more();
+	turn(world);
+	ck_assert_uint_eq(world->daemon->copies, 0);
+}
+END_TEST
+
+/* --- what can't be taken over --- */
+
+/* Whoever can't take over, for want of memory, leaves it all to the next one. */
+TEST(a_restore_that_fails_leaves_everything_as_it_was)
+{
+	unsigned failures = 0;
+
+	for (long n = 1; n < 60; n++) {
+		struct world *world = world_kept(false);
+		int r;
+
+		{
+			WELCOMED(end, world, 1);
+
+			get(&end, "hello u32 x");
+			world_leave_daemon(world);
+			r = world_try_next_daemon(world, n);
+			if (r < 0) {
+				failures++;
+				world_leave_daemon(world);
+				world_next_daemon(world);
+			}
+			ck_assert_msg(world->daemon->connections == 1, "with %ld allocations a connection was lost", n);
+			turn(world);
+		}
+		world_leave(&world);
+	}
+	ck_assert_uint_gt(failures, 5);
+}
+END_TEST
+
+TEST(what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)
+{
+	static const enum kernel_op asked[] = { KERNEL_DEPOSITED, KERNEL_PAGE_FETCH, KERNEL_STREAM_FETCH,
+						KERNEL_DEPOSIT, KERNEL_DISOWN };
+
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		struct world *world = world_kept(false);
+
+		{
+			WELCOMED(end, world, 1);
+
+			get(&end, "hello u32 x");
+			world_leave_daemon(world);
+			fake.out_of_memory = UINT64_C(1) << asked[i];
+			ck_assert_int_eq(world_try_next_daemon(world, -1), -ENOMEM);
+			fake.out_of_memory = 0;
+			world_leave_daemon(world);
+			world_next_daemon(world);
+			ck_assert_uint_eq(world->daemon->connections, 1);
+			turn(world);
+		}
+		world_leave(&world);
+	}
+}
+END_TEST
+
+SUITE("restore", without_a_keeper_that_stays_nothing_is_entered, a_client_notices_nothing,
+      new_events_of_it_come_to_the_same_file, somebody_new_shares_what_was_there_before, tenants_keep_their_pages,
+      who_has_left_meanwhile_has_left, what_lingers_goes_on_lingering, what_was_released_is_not_held_again,
+      a_request_that_nobody_has_read_is_answered_by_the_next_daemon,
+      a_request_that_is_under_way_is_answered_once_by_the_next_daemon,
+      a_hello_that_is_under_way_is_answered_by_the_next_daemon, a_hello_that_was_answered_just_before_is_answered_again,
+      what_was_asked_for_by_somebody_who_has_left_is_found_and_charged, what_the_kernel_refused_is_not_asked_for_again,
+      who_shares_a_bundle_shares_it_still, who_watches_is_told_to_look_at_everything, what_persists_is_charged_still,
+      who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more,
+      client_that_may_be_root_may_be_it_after_a_restart, without_a_guard_each_keeps_a_file_of_his_own,
+      what_was_granted_and_not_answered_goes_with_the_file_that_must_stay, a_connection_that_is_cut_is_taken_back,
+      a_newer_ledger_is_left_alone, a_ledger_that_is_none_is_left_alone, many_restarts_are_as_good_as_one,
+      who_asks_for_one_page_at_the_same_time_costs_no_fd, who_comes_and_goes_while_there_is_no_keeper_costs_no_fd,
+      what_is_on_its_way_to_the_keeper_is_counted, a_restore_that_fails_leaves_everything_as_it_was,
+      what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/embedded/ring.h"
+
+#include "tests/suite.h"
+
+static void ring_freep(struct ring **ring)
+{
+	*ring = ring_free(*ring);
+}
+
+static struct ring *new_ring(size_t bytes)
+{
+	struct ring *ring;
+
+	ck_assert_int_eq(ring_new(bytes, &ring), 0);
+	return ring;
+}
+
+static void push(struct ring *ring, const char *text)
+{
+	void *room = ring_push(ring, strlen(text));
+
+	ck_assert_ptr_nonnull(room);
+	memcpy(room, text, strlen(text));
+}
+
+static void expect(const struct ring *ring, struct ring_reader *reader, const char *text)
+{
+	size_t size;
+	const void *entry = ring_read(ring, reader, &size);
+
+	ck_assert_ptr_nonnull(entry);
+	ck_assert_uint_eq(size, strlen(text));
+	ck_assert_mem_eq(entry, text, size);
+}
+
+static void expect_end(const struct ring *ring, struct ring_reader *reader)
+{
+	size_t size;
+
+	ck_assert_ptr_null(ring_read(ring, reader, &size));
+}
+
+TEST(entries_come_out_in_the_order_in_which_they_went_in)
+{
+	_cleanup_(ring_freep) struct ring *ring = new_ring(1024);
+	struct ring_reader reader = { 0 };
+
+	expect_end(ring, &reader);
+	push(ring, "one");
+	push(ring, "");
+	push(ring, "three");
+	expect(ring, &reader, "one");
+	expect(ring, &reader, "");
+	expect(ring, &reader, "three");
+	expect_end(ring, &reader);
+	push(ring, "four");
+	expect(ring, &reader, "four");
+	ck_assert_uint_eq(reader.missed, 0);
+}
+END_TEST
+
+TEST(the_newest_entry_pushes_the_oldest_out_and_a_slow_reader_learns_how_many_it_missed)
+{
+	_cleanup_(ring_freep) struct ring *ring = new_ring(64); /* four entries of 16 bytes */
+	struct ring_reader reader = { 0 };
+
+	push(ring, "a");
+	expect(ring, &reader, "a");
+	for (char text[2] = "b"; text[0] <= 'h'; text[0]++)
+		push(ring, text);
+	ck_assert_uint_eq(ring_oldest(ring), 4);
+	ck_assert_uint_eq(ring_next(ring), 8);
+	expect(ring, &reader, "e");
+	ck_assert_uint_eq(reader.missed, 3);
+	expect(ring, &reader, "f");
+	ck_assert_uint_eq(reader.missed, 3);
+}
+END_TEST
+
+TEST(an_entry_that_fills_the_ring_fits_and_one_byte_more_does_not_and_changes_nothing)
+{
+	_cleanup_(ring_freep) struct ring *ring = new_ring(64);
+	struct ring_reader reader = { 0 };
+	char text[57] = "";
+
+	push(ring, "first");
+	ck_assert_ptr_null(ring_push(ring, 57));
+	ck_assert_ptr_null(ring_push(ring, SIZE_MAX));
+	expect(ring, &reader, "first");
+	memset(text, 'x', 56);
+	push(ring, text);
+	ck_assert_uint_eq(ring_oldest(ring), 1);
+	expect(ring, &reader, text);
+	ck_assert_uint_eq(reader.missed, 0);
+}
+END_TEST
+
+TEST(a_ring_too_small_for_any_entry_is_refused)
+{
+	struct ring *ring = NULL;
+
+	ck_assert_int_eq(ring_new(0, &ring), -EINVAL);
+	ck_assert_int_eq(ring_new(15, &ring), -EINVAL);
+	ck_assert_ptr_null(ring);
+	ck_assert_ptr_null(ring_free(NULL));
+}
+END_TEST
+
+TEST(a_ring_larger_than_memory_costs_nothing_until_it_is_used_and_then_takes_no_entry)
+{
+	_cleanup_(ring_freep) struct ring *ring = new_ring(PTRDIFF_MAX - 4096);
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__clang__) /* to a sanitizer asking for that much is an error */
+	ck_assert_ptr_null(ring_push(ring, 1));
+#endif
+	ck_assert_uint_eq(ring_next(ring), 0);
+}
+END_TEST
+
+TEST(a_reader_may_be_put_anywhere)
+{
+	_cleanup_(ring_freep) struct ring *ring = new_ring(1024);
+	struct ring_reader reader = { 0 };
+
+	for (char text[2] = "a"; text[0] <= 'j'; text[0]++)
+		push(ring, text);
+	reader.position = 7;
+	expect(ring, &reader, "h");
+	reader.position = 2;
+	expect(ring, &reader, "c");
+	expect(ring, &reader, "d");
+	reader.position = ring_next(ring);
+	expect_end(ring, &reader);
+	push(ring, "k");
+	expect(ring, &reader, "k");
+	reader.position = 1000;
+	expect_end(ring, &reader);
+	ck_assert_uint_eq(reader.position, 11);
+}
+END_TEST
+
+TEST(entries_are_aligned_to_eight_bytes)
+{
+	_cleanup_(ring_freep) struct ring *ring = new_ring(1000);
+
+	for (size_t size = 0; size < 100; size++)
+		ck_assert_uint_eq((uintptr_t)ring_push(ring, size) % 8, 0);
+}
+END_TEST
+
+/*
+ * The model: the whole history, nothing ever pushed out. Entry n has a size and a byte that follow from n.
+ */
+enum { BYTES = 512, STEPS = 20000, READERS = 4, SIZE_LIMIT = 120, SPACE_LIMIT = 8 + SIZE_LIMIT };
+
+static size_t size_of[STEPS];
+
+static void push_next(struct ring *ring, uint64_t n)
+{
+	void *room;
+
+	size_of[n] = (size_t)random() % (SIZE_LIMIT + 1);
+	room = ring_push(ring, size_of[n]);
+	ck_assert_ptr_nonnull(room);
+	memset(room, (int)(n % 251), size_of[n]);
+}
+
+static size_t space_kept(const struct ring *ring)
+{
+	size_t sum = 0;
+
+	for (uint64_t n = ring_oldest(ring); n < ring_next(ring); n++)
+		sum += 8 + (size_of[n] + 7) / 8 * 8;
+	return sum;
+}
+
+static void check_bounds(const struct ring *ring, uint64_t pushed)
+{
+	ck_assert_uint_eq(ring_next(ring), pushed);
+	ck_assert_uint_lt(ring_oldest(ring), pushed);
+	ck_assert_uint_le(space_kept(ring), BYTES);
+	/* What is lost to wrapping and to what was pushed out with the last is less than two entries. */
+	if (ring_oldest(ring) > 0)
+		ck_assert_uint_gt(space_kept(ring) + 2 * SPACE_LIMIT, BYTES);
+}
+
+static void check_read(const struct ring *ring, struct ring_reader *reader)
+{
+	uint64_t oldest = ring_oldest(ring);
+	uint64_t missed = reader->position < oldest ? oldest - reader->position : 0;
+	uint64_t expected = reader->position + missed, missed_before = reader->missed;
+	size_t size = 0;
+	const uint8_t *entry = ring_read(ring, reader, &size);
+
+	ck_assert_uint_eq(reader->missed, missed_before + missed);
+	if (expected == ring_next(ring)) {
+		ck_assert_ptr_null(entry);
+		ck_assert_uint_eq(reader->position, expected);
+		return;
+	}
+	ck_assert_ptr_nonnull(entry);
+	ck_assert_uint_eq(reader->position, expected + 1);
+	ck_assert_uint_eq(size, size_of[expected]);
+	for (size_t i = 0; i < size; i++)
+		ck_assert_uint_eq(entry[i], expected % 251);
+}
+
+TEST(any_history_reads_like_the_model)
+{
+	_cleanup_(ring_freep) struct ring *ring = new_ring(BYTES);
+	struct ring_reader reader[READERS] = { 0 };
+	uint64_t pushed = 0;
+
+	srandom(1);
+	for (int step = 0; step < STEPS; step++) {
+		struct ring_reader *someone = &reader[random() % READERS];
+
+		/* Bursts of either, so that readers are now at the end and now behind. */
+		if ((step / 16 % 3 == 0) == (random() % 8 != 0)) {
+			push_next(ring, pushed++);
+			check_bounds(ring, pushed);
+		} else {
+			if (random() % 64 == 0)
+				someone->position = (uint64_t)random() % (pushed + 1);
+			check_read(ring, someone);
+		}
+	}
+	ck_assert_uint_gt(ring_oldest(ring), 1000);
+}
+END_TEST
+
+SUITE("ring", entries_come_out_in_the_order_in_which_they_went_in,
+      the_newest_entry_pushes_the_oldest_out_and_a_slow_reader_learns_how_many_it_missed,
+      an_entry_that_fills_the_ring_fits_and_one_byte_more_does_not_and_changes_nothing,
+      a_ring_too_small_for_any_entry_is_refused,
+      a_ring_larger_than_memory_costs_nothing_until_it_is_used_and_then_takes_no_entry, a_reader_may_be_put_anywhere,
+      entries_are_aligned_to_eight_bytes, any_history_reads_like_the_model)

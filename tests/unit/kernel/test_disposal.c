@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/disposal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/un.h>
+
+#include "protocol/transport.h"
+#include "tests/linger.h"
+
+static int pair_with_a_lingerer(int *ret_theirs, int *ret_peer)
+{
+	int fd[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd), 0);
+	*ret_theirs = fd[1];
+	*ret_peer = lingerer_send(fd[1], "x", 1);
+	return fd[0];
+}
+
+static bool hangs_up(int fd, int timeout_ms)
+{
+	struct pollfd ask = { .fd = fd };
+
+	return poll(&ask, 1, timeout_ms) == 1 && ask.revents & POLLHUP;
+}
+
+TEST(nothing_is_closed_as_nothing_and_errno_stays)
+{
+	int before = count_open_fds(), fd = dup(STDIN_FILENO);
+
+	errno = ERANGE;
+	ck_assert_int_eq(disposal_close(-1), -1);
+	ck_assert_int_eq(disposal_close(fd), -1);
+	ck_assert_int_eq(errno, ERANGE);
+	wait_for_open_fds(before);
+}
+END_TEST
+
+TEST(where_the_kernel_refuses_fds_it_is_just_a_close)
+{
+	int before = count_open_fds(), fd = dup(STDIN_FILENO);
+
+	transport_fds_are_refused = true;
+	ck_assert_int_eq(disposal_close(fd), -1);
+	ck_assert_int_eq(count_open_fds(), before);
+	transport_fds_are_refused = false;
+}
+END_TEST
+
+TEST(who_closes_a_socket_with_a_lingering_fd_in_its_queue_does_not_wait)
+{
+	int before = count_open_fds(), theirs, peer, ours = pair_with_a_lingerer(&theirs, &peer);
+	time_t began = seconds_now();
+
+	disposal_close(ours);
+	/* The other end knows at once, whoever closes it when. */
+	ck_assert(hangs_up(theirs, 0));
+	ck_assert(did_not_linger(began));
+	close(theirs);
+	close(peer);
+	wait_for_open_fds(before);
+}
+END_TEST
+
+TEST(last_words_are_heard_before_the_end)
+{
+	int before = count_open_fds(), theirs, peer, ours = pair_with_a_lingerer(&theirs, &peer);
+	char byte;
+
+	ck_assert_int_eq(send(ours, "y", 1, 0), 1);
+	disposal_close(ours);
+	wait_for_open_fds(before + 2);
+	ck_assert_int_eq(recv(theirs, &byte, 1, 0), 1);
+	ck_assert_int_eq(recv(theirs, &byte, 1, 0), 0);
+	close(theirs);
+	close(peer);
+}
+END_TEST
+
+TEST(nor_do_those_that_are_closed_after_it)
+{
+	int before = count_open_fds(), theirs[20], peer[20], pipes[2];
+	time_t began;
+
+	for (size_t i = 0; i < ARRAY_SIZE(peer); i++) {
+		int ours = pair_with_a_lingerer(&theirs[i], &peer[i]);
+
+		began = seconds_now();
+		disposal_close(ours);
+	}
+	ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+	disposal_close(pipes[1]);
+	ck_assert(hangs_up(pipes[0], -1));
+	ck_assert(did_not_linger(began));
+	close(pipes[0]);
+	for (size_t i = 0; i < ARRAY_SIZE(peer); i++) {
+		close(theirs[i]);
+		close(peer[i]);
+	}
+	wait_for_open_fds(before);
+}
+END_TEST
+
+TEST(more_than_can_wait_are_all_closed)
+{
+	int before = count_open_fds(), theirs, peer, ours = pair_with_a_lingerer(&theirs, &peer);
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = MIN(limit.rlim_max, 3 * DISPOSAL_MAX);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	disposal_close(ours);
+	for (int n = 0; n < 5 * DISPOSAL_MAX;) {
+		int fd = dup(STDIN_FILENO);
+
+		if (fd < 0)
+			continue;
+		n++;
+		disposal_close(fd);
+	}
+	close(theirs);
+	close(peer);
+	wait_for_open_fds(before);
+}
+END_TEST
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number _unused_)
+{
+	signals++;
+}
+
+/* libev's loop, or whoever asked for it, gets it, and not a thread that nobody knows of. */
+TEST(a_signal_to_the_process_is_none_of_the_threads_business)
+{
+	int before = count_open_fds();
+	sigset_t set;
+
+	disposal_close(dup(STDIN_FILENO));
+	wait_for_open_fds(before);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	signal(SIGUSR1, on_signal);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	kill(getpid(), SIGUSR1);
+	/* It would have been taken by the time that the thread has closed something more. */
+	disposal_close(dup(STDIN_FILENO));
+	wait_for_open_fds(before);
+	ck_assert_int_eq(signals, 0);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	ck_assert_int_eq(signals, 1);
+}
+END_TEST
+
+SUITE("disposal", nothing_is_closed_as_nothing_and_errno_stays, where_the_kernel_refuses_fds_it_is_just_a_close,
+      who_closes_a_socket_with_a_lingering_fd_in_its_queue_does_not_wait, last_words_are_heard_before_the_end,
+      nor_do_those_that_are_closed_after_it, more_than_can_wait_are_all_closed,
+      a_signal_to_the_process_is_none_of_the_threads_business)

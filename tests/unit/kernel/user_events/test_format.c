@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "kernel/user_events/format.h"
+#include "protocol/protocol.h"
+#include "tests/suite.h"
+
+enum { FILE_MAX = 65536 };
+
+/* What all records begin with. */
+#define COMMON                                                                                                         \
+	"name: event\nID: 1714\nformat:\n"                                                                             \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                                         \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"                                         \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"                                 \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
+#define PRINT "\nprint fmt: \"\", REC->x\n"
+
+#define X "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
+#define Y "\tfield:u64 y;\toffset:12;\tsize:8;\tsigned:0;\n"
+
+/* A directory that stands for tracefs. */
+struct place {
+	char path[64];
+	int fd;
+};
+
+static void make(const struct place *place, const char *name)
+{
+	ck_assert_int_eq(mkdirat(place->fd, name, 0700), 0);
+}
+
+static struct place place_make(void)
+{
+	struct place place;
+
+	make_temporary_directory(place.path, sizeof(place.path));
+	place.fd = open(place.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(place.fd, 0);
+	make(&place, "events");
+	make(&place, "events/user_events");
+	return place;
+}
+
+static void event_write(const struct place *place, const char *name, const char *text)
+{
+	char path[256 + 64];
+	int fd;
+
+	snprintf(path, sizeof(path), "events/user_events/%s", name);
+	mkdirat(place->fd, path, 0700);
+	snprintf(path, sizeof(path), "events/user_events/%s/format", name);
+	fd = openat(place->fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static void event_remove(const struct place *place, const char *name)
+{
+	char path[256 + 64];
+
+	snprintf(path, sizeof(path), "events/user_events/%s/format", name);
+	unlinkat(place->fd, path, 0);
+	unlinkat(place->fd, path, AT_REMOVEDIR);
+	snprintf(path, sizeof(path), "events/user_events/%s", name);
+	unlinkat(place->fd, path, AT_REMOVEDIR);
+}
+
+static void place_deinit(struct place *place)
+{
+	event_remove(place, "event");
+	unlinkat(place->fd, "events/user_events", AT_REMOVEDIR);
+	unlinkat(place->fd, "events", AT_REMOVEDIR);
+	ck_assert_int_eq(rmdir(place->path), 0);
+	close(place->fd);
+}
+
+#define PLACE(name) _cleanup_(place_deinit) struct place name = place_make()
+
+static int compare(const struct place *place, const char *text, const char *description)
+{
+	event_write(place, "event", text);
+	return format_compare(place->fd, description);
+}
+
+/* As Linux 6.12 writes it. */
+#define OF_ALL_KINDS                                                                                                   \
+	COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"                                                       \
+	       "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"                                                      \
+	       "\tfield:unsigned short us;\toffset:14;\tsize:2;\tsigned:0;\n"                                          \
+	       "\tfield:__rel_loc char path[];\toffset:16;\tsize:4;\tsigned:1;\n"                                      \
+	       "\tfield:char name[];\toffset:20;\tsize:8;\tsigned:1;\n"                                                \
+	       "\tfield:unsigned char raw[];\toffset:28;\tsize:3;\tsigned:0;\n"                                        \
+	       "\tfield:struct blob b;\toffset:31;\tsize:5;\tsigned:1;\n"                                              \
+	       "\tfield:__data_loc char[] old;\toffset:36;\tsize:4;\tsigned:1;\n"                                      \
+	       "\tfield:__rel_loc unsigned char bytes[];\toffset:40;\tsize:4;\tsigned:1;\n" PRINT
+#define ALL_KINDS                                                                                                      \
+	"event u32 x; s16 y; unsigned short us; __rel_loc char[] path; char[8] name; unsigned char[3] raw; "           \
+	"struct blob b 5; __data_loc char[] old; __rel_loc unsigned char[] bytes"
+
+TEST(an_event_with_fields_of_all_kinds_is_the_same)
+{
+	PLACE(place);
+
+	ck_assert_int_eq(compare(&place, OF_ALL_KINDS, ALL_KINDS), FORMAT_SAME);
+}
+END_TEST
+
+/* Linux 6.1 never says how long an array is, but writes what happens to lie there. */
+TEST(between_an_arrays_brackets_anything_may_stand)
+{
+	static const char *const lengths[] = { "", "0", "11", "-7", "3249696", "-2147483648" };
+	PLACE(place);
+
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		char text[1024];
+
+		snprintf(text, sizeof(text),
+			 COMMON "\tfield:__rel_loc char text[%s];\toffset:8;\tsize:4;\tsigned:1;\n"
+				"\tfield:char name[%s];\toffset:12;\tsize:8;\tsigned:1;\n" PRINT,
+			 lengths[i], lengths[i]);
+		ck_assert_int_eq(compare(&place, text, "event __rel_loc char[] text; char[8] name"), FORMAT_SAME);
+		ck_assert_int_eq(format_compare(place.fd, "event __rel_loc char[] text; char[9] name"), FORMAT_OTHER);
+		ck_assert_int_eq(format_compare(place.fd, "event __rel_loc u8[] text; char[8] name"), FORMAT_OTHER);
+	}
+}
+END_TEST
+
+TEST(an_array_is_no_scalar_and_a_scalar_no_array)
+{
+	PLACE(place);
+
+	ck_assert_int_eq(
+		compare(&place, COMMON "\tfield:char c;\toffset:8;\tsize:1;\tsigned:1;\n" PRINT, "event char[1] c"),
+		FORMAT_OTHER);
+	ck_assert_int_eq(format_compare(place.fd, "event char c"), FORMAT_SAME);
+	ck_assert_int_eq(
+		compare(&place, COMMON "\tfield:char c[1];\toffset:8;\tsize:1;\tsigned:1;\n" PRINT, "event char c"),
+		FORMAT_OTHER);
+	ck_assert_int_eq(format_compare(place.fd, "event char[1] c"), FORMAT_SAME);
+}
+END_TEST
+
+/* The one way of writing a place of data and the other. */
+TEST(a_dynamic_array_of_one_kind_is_not_one_of_another)
+{
+	PLACE(place);
+
+	ck_assert_int_eq(compare(&place, COMMON "\tfield:__data_loc char[] t;\toffset:8;\tsize:4;\tsigned:1;\n" PRINT,
+				 "event __data_loc char[] t"),
+			 FORMAT_SAME);
+	ck_assert_int_eq(format_compare(place.fd, "event __rel_loc char[] t"), FORMAT_OTHER);
+	ck_assert_int_eq(compare(&place, COMMON "\tfield:__rel_loc char t[];\toffset:8;\tsize:4;\tsigned:1;\n" PRINT,
+				 "event __rel_loc char[] t"),
+			 FORMAT_SAME);
+	ck_assert_int_eq(format_compare(place.fd, "event __data_loc char[] t"), FORMAT_OTHER);
+}
+END_TEST
+
+TEST(whatever_differs_in_a_field_makes_another_event)
+{
+	static const char *const others[] = {
+		"event u32 x",
+		"event u32 x; u64 y; u8 z",
+		"event u64 y; u32 x",
+		"event u32 x; u64 z",
+		"event u32 x; u64 yy",
+		"event u32 x; s64 y",
+		"event s32 x; u64 y",
+		"event unsigned int x; u64 y",
+		"event u32 x; u32 y",
+		"event u32 x; u8 gap; u64 y",
+		"event u32 x; char[8] y",
+		"event u32 x; struct u64 y 8",
+		"event",
+	};
+	PLACE(place);
+
+	ck_assert_int_eq(compare(&place, COMMON X Y PRINT, "event u32 x; u64 y"), FORMAT_SAME);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		ck_assert_msg(format_compare(place.fd, others[i]) == FORMAT_OTHER, "%s", others[i]);
+}
+END_TEST
+
+TEST(whatever_differs_in_the_file_makes_another_event)
+{
+	static const char *const others[] = {
+		X,
+		Y X,
+		X Y "\tfield:u8 z;\toffset:20;\tsize:1;\tsigned:0;\n",
+		X "\tfield:u64 y;\toffset:16;\tsize:8;\tsigned:0;\n",
+		X "\tfield:u64 y;\toffset:12;\tsize:4;\tsigned:0;\n",
+		X "\tfield:u64 z;\toffset:12;\tsize:8;\tsigned:0;\n",
+		X "\tfield:s64 y;\toffset:12;\tsize:8;\tsigned:1;\n",
+		X "\tfield:u64 y[];\toffset:12;\tsize:8;\tsigned:0;\n",
+		"",
+	};
+	PLACE(place);
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		char text[1024];
+
+		snprintf(text, sizeof(text), "%s%s%s", COMMON, others[i], PRINT);
+		ck_assert_msg(compare(&place, text, "event u32 x; u64 y") == FORMAT_OTHER, "%s", others[i]);
+	}
+}
+END_TEST
+
+TEST(an_event_without_fields_is_the_same_as_another_without)
+{
+	PLACE(place);
+
+	ck_assert_int_eq(compare(&place, COMMON "\nprint fmt: \"\"\n", "event"), FORMAT_SAME);
+	ck_assert_int_eq(format_compare(place.fd, "event u32 x"), FORMAT_OTHER);
+}
+END_TEST
+
+TEST(an_event_that_is_not_there_is_none)
+{
+	PLACE(place);
+
+	ck_assert_int_eq(format_compare(place.fd, "event u32 x"), FORMAT_NONE);
+	event_write(&place, "event", COMMON X PRINT);
+	ck_assert_int_eq(format_compare(place.fd, "event u32 x"), FORMAT_SAME);
+	ck_assert_int_eq(format_compare(place.fd, "even u32 x"), FORMAT_NONE);
+	ck_assert_int_eq(format_compare(place.fd, "event2 u32 x"), FORMAT_NONE);
+	event_remove(&place, "event");
+	ck_assert_int_eq(format_compare(place.fd, "event u32 x"), FORMAT_NONE);
+}
+END_TEST
+
+TEST(the_longest_name_is_found)
+{
+	PLACE(place);
+	char name[201], description[256];
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	event_write(&place, name, COMMON X PRINT);
+	snprintf(description, sizeof(description), "%s u32 x", name);
+	ck_assert_int_eq(format_compare(place.fd, description), FORMAT_SAME);
+	event_remove(&place, name);
+}
+END_TEST
+
+/* Not taken for one that is not there: it would be registered then. */
+TEST(what_cannot_be_read_is_an_error_and_leaves_no_fd)
+{
+	PLACE(place);
+	int fds = count_open_fds();
+
+	make(&place, "events/user_events/event");
+	ck_assert_int_eq(symlinkat("format", place.fd, "events/user_events/event/format"), 0);
+	ck_assert_int_eq(format_compare(place.fd, "event u32 x"), -ELOOP);
+	ck_assert_int_eq(unlinkat(place.fd, "events/user_events/event/format", 0), 0);
+	make(&place, "events/user_events/event/format");
+	ck_assert_int_eq(format_compare(place.fd, "event u32 x"), -EIO);
+	ck_assert_int_eq(format_compare(place.fd, "event"), -EIO);
+	ck_assert_int_eq(format_compare(-1, "event u32 x"), -EBADF);
+	ck_assert_int_eq(count_open_fds(), fds);
+}
+END_TEST
+
+TEST(what_is_no_description_is_an_error)
+{
+	static const char *const bad[] = { "", "event long x", "../event u32 x", "event u32", "ev/ent u32 x" };
+	PLACE(place);
+
+	event_write(&place, "event", COMMON X PRINT);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		ck_assert_int_eq(format_compare(place.fd, bad[i]), -EINVAL);
+}
+END_TEST
+
+/* The kernel writes no such thing, but who mounts tracefs may not be the kernel. */
+TEST(a_hostile_file_is_another_event)
+{
+	static const char *const texts[] = {
+		"",
+		"\n",
+		"no newline",
+		X,
+		"\n" Y PRINT,
+		COMMON,
+		COMMON "\tfield:u32 x;",
+		COMMON "\tfield:u32 x;\toffset:8;\tsize:4",
+		COMMON "\tfield:u32 x\n",
+		COMMON "\tfield:u32 x[\n",
+		COMMON "field:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n",
+		COMMON "\tfield:%s%n%s;\toffset:8;\tsize:4;\tsigned:0;\n",
+		COMMON "\tfield:u32 x;\toffset:08;\tsize:4;\tsigned:0;\n",
+		COMMON "\tfield:u32 x;\toffset:8;\tsize:44;\tsigned:0;\n",
+		COMMON "\tfield:u32 x;\toffset:18;\tsize:4;\tsigned:0;\n",
+		COMMON "\tfield:u32 x;\toffset:4294967304;\tsize:4;\tsigned:0;\n",
+		COMMON X X PRINT,
+		COMMON X "\tfield:u32 x;\toffset:8\n\n",
+		COMMON "\n" X PRINT,
+		COMMON " \n" X PRINT,
+	};
+	PLACE(place);
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		ck_assert_msg(compare(&place, texts[i], "event u32 x") == FORMAT_OTHER, "%zu", i);
+}
+END_TEST
+
+TEST(lines_of_any_length_are_read_to_their_end)
+{
+	PLACE(place);
+	char *text = malloc(FILE_MAX);
+	size_t length;
+
+	for (size_t long_line = 2040; long_line < 2056; long_line++) {
+		length = (size_t)snprintf(text, FILE_MAX, "%s\tfield:u32 ", COMMON);
+		memset(text + length, 'x', long_line);
+		snprintf(text + length + long_line, FILE_MAX - length - long_line, "%s",
+			 ";\toffset:8;\tsize:4;\tsigned:0;\n" PRINT);
+		ck_assert_int_eq(compare(&place, text, "event u32 x"), FORMAT_OTHER);
+	}
+	/* Nor is what follows a long line taken for a line. */
+	length = (size_t)snprintf(text, FILE_MAX, "%s", COMMON);
+	memset(text + length, 'x', 2047);
+	snprintf(text + length + 2047, FILE_MAX - length - 2047, "%s", X PRINT);
+	ck_assert_int_eq(compare(&place, text, "event u32 x"), FORMAT_OTHER);
+	free(text);
+}
+END_TEST
+
+TEST(a_name_that_begins_like_another_is_another)
+{
+	PLACE(place);
+
+	ck_assert_int_eq(
+		compare(&place, COMMON "\tfield:u32 xy;\toffset:8;\tsize:4;\tsigned:0;\n" PRINT, "event u32 x"),
+		FORMAT_OTHER);
+	ck_assert_int_eq(format_compare(place.fd, "event u32 xy"), FORMAT_SAME);
+	ck_assert_int_eq(format_compare(place.fd, "event u32 xyz"), FORMAT_OTHER);
+	ck_assert_int_eq(
+		compare(&place, COMMON "\tfield:char xy[];\toffset:8;\tsize:4;\tsigned:1;\n" PRINT, "event char[4] x"),
+		FORMAT_OTHER);
+}
+END_TEST
+
+/* It would be taken for an event without fields. */
+TEST(a_file_that_ends_before_its_fields_begin_is_another_event)
+{
+	PLACE(place);
+	char text[sizeof(COMMON)];
+
+	for (size_t length = 0; length < sizeof(COMMON) - 1; length++) {
+		string_copy(text, length + 1, COMMON);
+		ck_assert_int_eq(compare(&place, text, "event"), FORMAT_OTHER);
+	}
+	ck_assert_int_eq(compare(&place, COMMON, "event"), FORMAT_SAME);
+}
+END_TEST
+
+/* As many as a description holds, each of which has to be right. */
+TEST(of_a_hundred_fields_each_is_compared)
+{
+	enum { FIELDS = 72 };
+	PLACE(place);
+	char *text = malloc(FILE_MAX), description[512] = "event";
+
+	for (int wrong = -1; wrong < FIELDS; wrong++) {
+		size_t at = (size_t)snprintf(text, FILE_MAX, "%s", COMMON), to = strlen("event");
+
+		for (int i = 0; i < FIELDS; i++) {
+			at += (size_t)snprintf(text + at, FILE_MAX - at,
+					       "\tfield:u8 %c%c;\toffset:%d;\tsize:%d;\tsigned:0;\n", 'a' + i / 26,
+					       'a' + i % 26, 8 + i, i == wrong ? 2 : 1);
+			to += (size_t)snprintf(description + to, sizeof(description) - to, "%s u8 %c%c", i ? ";" : "",
+					       'a' + i / 26, 'a' + i % 26);
+		}
+		ck_assert_uint_lt(to, sizeof(description));
+		snprintf(text + at, FILE_MAX - at, "%s", PRINT);
+		ck_assert_int_eq(compare(&place, text, description), wrong < 0 ? FORMAT_SAME : FORMAT_OTHER);
+	}
+	free(text);
+}
+END_TEST
+
+SUITE("format", an_event_with_fields_of_all_kinds_is_the_same, between_an_arrays_brackets_anything_may_stand,
+      an_array_is_no_scalar_and_a_scalar_no_array, a_dynamic_array_of_one_kind_is_not_one_of_another,
+      whatever_differs_in_a_field_makes_another_event, whatever_differs_in_the_file_makes_another_event,
+      an_event_without_fields_is_the_same_as_another_without, an_event_that_is_not_there_is_none,
+      the_longest_name_is_found, what_cannot_be_read_is_an_error_and_leaves_no_fd, what_is_no_description_is_an_error,
+      a_hostile_file_is_another_event, lines_of_any_length_are_read_to_their_end,
+      a_name_that_begins_like_another_is_another, a_file_that_ends_before_its_fields_begin_is_another_event,
+      of_a_hundred_fields_each_is_compared)

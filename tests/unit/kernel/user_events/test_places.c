@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The bytes of the data file on which streams have their locks, and programs that want all of them. On an ordinary file. */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "kernel/user_events/stream.h"
+#include "tests/suite.h"
+
+enum { STREAMS = 64 };
+
+static char directory[64];
+
+static void keeper_begin(struct user_events *keeper)
+{
+	*keeper = (struct user_events){ .mounts.tracefs = open(directory, O_PATH | O_CLOEXEC) };
+	keeper->data = data_file_open(&keeper->mounts);
+	ck_assert_int_ge(keeper->data, 0);
+	ck_assert_int_eq(places_init(keeper), 0);
+}
+
+static void keeper_end(struct user_events *keeper)
+{
+	fd_close(keeper->mounts.tracefs);
+	fd_close(keeper->data);
+	fd_close(keeper->places.fd);
+}
+
+static void begin(struct user_events *keeper)
+{
+	char path[96];
+
+	make_temporary_directory(directory, sizeof(directory));
+	snprintf(path, sizeof(path), "%s/user_events_data", directory);
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	keeper_begin(keeper);
+}
+
+static void end(struct user_events *keeper)
+{
+	char path[96];
+
+	keeper_end(keeper);
+	snprintf(path, sizeof(path), "%s/user_events_data", directory);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(rmdir(directory), 0);
+}
+
+/* 0, or the negative errno. */
+static int change_lock(int fd, short type, uint64_t from, uint64_t n)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
+
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+static int open_holder(const struct user_events *keeper)
+{
+	int fd = data_file_open(&keeper->mounts);
+
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+/* All that it can get: where others have a lock it takes what is before and behind. */
+static void lock_all(int fd, uint64_t from, uint64_t until)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)from,
+		.l_len = (off_t)(until - from),
+	};
+
+	if (from == until || change_lock(fd, F_WRLCK, from, until - from) == 0)
+		return;
+	ck_assert_int_eq(fcntl(fd, F_OFD_GETLK, &lock), 0);
+	lock_all(fd, from, MAX((uint64_t)lock.l_start, from));
+	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
+}
+
+static void expect_stream(struct user_events *keeper, int *ret, uint64_t *ret_place)
+{
+	ck_assert_int_eq(stream_open(keeper, ret_place, ret), 0);
+	ck_assert(stream_has_lock(keeper, *ret_place));
+}
+
+TEST(stream_has_its_lock_until_its_last_copy_is_closed)
+{
+	struct user_events keeper;
+	uint64_t one, other;
+	int fd[2], copy;
+
+	begin(&keeper);
+	expect_stream(&keeper, &fd[0], &one);
+	expect_stream(&keeper, &fd[1], &other);
+	ck_assert_uint_ne(one, other);
+	copy = dup(fd[0]);
+	close(fd[0]);
+	ck_assert(stream_has_lock(&keeper, one));
+	close(copy);
+	ck_assert(!stream_has_lock(&keeper, one));
+	ck_assert(stream_has_lock(&keeper, other));
+	close(fd[1]);
+	end(&keeper);
+}
+END_TEST
+
+TEST(locking_every_free_byte_denies_nobody_a_stream)
+{
+	struct user_events keeper;
+	uint64_t place[STREAMS];
+	int fd[STREAMS], holder;
+
+	begin(&keeper);
+	expect_stream(&keeper, &fd[0], &place[0]);
+	holder = open_holder(&keeper);
+	lock_all(holder, 0, INT64_MAX);
+	for (unsigned i = 1; i < STREAMS; i++)
+		expect_stream(&keeper, &fd[i], &place[i]);
+	for (unsigned i = 0; i < STREAMS; i++) {
+		close(fd[i]);
+		ck_assert(!stream_has_lock(&keeper, place[i]));
+	}
+	close(holder);
+	end(&keeper);
+}
+END_TEST
+
+/* As another program does it between unlocking and locking. */
+TEST(stream_whose_byte_was_taken_gets_another_one)
+{
+	struct user_events keeper;
+	uint64_t place;
+	int fd, holder;
+
+	begin(&keeper);
+	holder = open_holder(&keeper);
+	place = keeper.places.next;
+	ck_assert_int_eq(change_lock(keeper.places.fd, F_UNLCK, place, 10), 0);
+	ck_assert_int_eq(change_lock(holder, F_WRLCK, place, 10), 0);
+	expect_stream(&keeper, &fd, &place);
+	close(fd);
+	ck_assert(!stream_has_lock(&keeper, place));
+	close(holder);
+	end(&keeper);
+}
+END_TEST
+
+/* It had waited for the last keeper's end. */
+TEST(keeper_that_finds_all_locked_goes_on_without)
+{
+	struct user_events keeper;
+	uint64_t place;
+	int fd, holder;
+
+	begin(&keeper);
+	holder = open_holder(&keeper);
+	keeper_end(&keeper);
+	ck_assert_int_eq(change_lock(holder, F_WRLCK, 0, 0), 0);
+	keeper_begin(&keeper);
+	ck_assert_int_eq(stream_open(&keeper, &place, &fd), 0);
+	close(fd);
+	/* With a guard such a program can't be, and nothing else would tell. */
+	keeper.kernel.facts.guarded = true;
+	ck_assert_int_eq(stream_open(&keeper, &place, &fd), -EAGAIN);
+	close(holder);
+	expect_stream(&keeper, &fd, &place);
+	close(fd);
+	end(&keeper);
+}
+END_TEST
+
+TEST(two_keepers_have_places_of_their_own)
+{
+	struct user_events keeper, other;
+	uint64_t place[2];
+	int fd[2];
+
+	begin(&keeper);
+	keeper_begin(&other);
+	for (unsigned i = 0; i < STREAMS; i++) {
+		expect_stream(&keeper, &fd[0], &place[0]);
+		expect_stream(&other, &fd[1], &place[1]);
+		ck_assert_uint_ne(place[0], place[1]);
+		close(fd[0]);
+		close(fd[1]);
+	}
+	keeper_end(&other);
+	end(&keeper);
+}
+END_TEST
+
+TEST(used_up_range_is_followed_by_another_one)
+{
+	struct user_events keeper;
+	uint64_t place, before;
+	int fd;
+
+	begin(&keeper);
+	before = keeper.places.next;
+	keeper.places.next = keeper.places.end;
+	expect_stream(&keeper, &fd, &place);
+	ck_assert_uint_ne(place & ~(uint64_t)UINT32_MAX, before & ~(uint64_t)UINT32_MAX);
+	close(fd);
+	end(&keeper);
+}
+END_TEST
+
+/* The kernel walks all locks of the file whenever it is asked about one. */
+TEST(keepers_lock_stays_one_piece)
+{
+	struct user_events keeper;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	uint64_t place;
+	int fd;
+
+	begin(&keeper);
+	for (unsigned i = 0; i < STREAMS; i++) {
+		expect_stream(&keeper, &fd, &place);
+		close(fd);
+	}
+	ck_assert_int_eq(fcntl(keeper.data, F_OFD_GETLK, &lock), 0);
+	ck_assert_uint_eq((uint64_t)lock.l_start, keeper.places.next);
+	ck_assert_uint_eq((uint64_t)(lock.l_start + lock.l_len), keeper.places.end);
+	end(&keeper);
+}
+END_TEST
+
+/* --- indexes --- */
+
+static void answer(struct event_stream *stream, uint32_t index)
+{
+	stream_note_index(stream, index);
+	stream_check_indexes(stream);
+}
+
+TEST(index_that_is_not_the_next_one_tells_of_a_stranger)
+{
+	struct event_stream stream = { .fd = -1 };
+
+	answer(&stream, 0);
+	answer(&stream, 1);
+	ck_assert(!stream.stranger);
+	answer(&stream, 3);
+	ck_assert(stream.stranger);
+}
+END_TEST
+
+TEST(indexes_are_judged_when_nothing_is_under_way)
+{
+	struct event_stream stream = { .fd = -1, .under_way = 2 };
+
+	answer(&stream, 0);
+	answer(&stream, 3);
+	stream.under_way--;
+	answer(&stream, 2);
+	answer(&stream, 1);
+	stream.under_way--;
+	stream_check_indexes(&stream);
+	ck_assert(!stream.stranger);
+	stream.under_way++;
+	answer(&stream, 6);
+	answer(&stream, 4);
+	stream.under_way--;
+	stream_check_indexes(&stream);
+	ck_assert(stream.stranger);
+}
+END_TEST
+
+SUITE("places", stream_has_its_lock_until_its_last_copy_is_closed, locking_every_free_byte_denies_nobody_a_stream,
+      stream_whose_byte_was_taken_gets_another_one, keeper_that_finds_all_locked_goes_on_without,
+      two_keepers_have_places_of_their_own, used_up_range_is_followed_by_another_one, keepers_lock_stays_one_piece,
+      index_that_is_not_the_next_one_tells_of_a_stranger, indexes_are_judged_when_nothing_is_under_way)

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "tests/suite.h"
+
+/* Before the header, so that memory can be short. */
+static bool memory_is_short;
+#define uthash_malloc(size) (memory_is_short ? NULL : malloc(size))
+
+#include "protocol/base/table.h"
+
+enum {
+	MANY = 20000,
+	COLLIDING_BITS = 12,
+	COLLIDING = 1 << COLLIDING_BITS,
+	KEY_MAX = 2 * COLLIDING_BITS,
+	PROCESSES = 3,
+	SAMPLES = 2000,
+};
+
+struct thing {
+	uint32_t number;
+	size_t length;
+	char name[KEY_MAX];
+	UT_hash_handle by_number;
+	UT_hash_handle by_name;
+};
+
+static struct thing *find(struct thing *table, uint32_t number)
+{
+	struct thing *thing;
+
+	HASH_FIND(by_number, table, &number, sizeof(number), thing);
+	return thing;
+}
+
+TEST(what_was_added_is_found_until_it_is_deleted)
+{
+	struct thing one = { .number = 1 }, two = { .number = 2 }, *table = NULL;
+
+	ck_assert_ptr_null(find(table, 1));
+	HASH_ADD(by_number, table, number, sizeof(one.number), &one);
+	ck_assert(table_added());
+	HASH_ADD(by_number, table, number, sizeof(two.number), &two);
+	ck_assert(table_added());
+	ck_assert_ptr_eq(find(table, 1), &one);
+	ck_assert_ptr_eq(find(table, 2), &two);
+	ck_assert_ptr_null(find(table, 3));
+	ck_assert_uint_eq(HASH_CNT(by_number, table), 2);
+	HASH_DELETE(by_number, table, &one);
+	ck_assert_ptr_null(find(table, 1));
+	ck_assert_ptr_eq(find(table, 2), &two);
+	HASH_DELETE(by_number, table, &two);
+	ck_assert_ptr_null(table);
+}
+END_TEST
+
+/* There is one for each client and each stream. */
+TEST(a_table_with_one_thing_in_it_is_small)
+{
+	struct thing one = { .number = 1 }, *table = NULL;
+
+	HASH_ADD(by_number, table, number, sizeof(one.number), &one);
+	ck_assert(table_added());
+	ck_assert_uint_le(HASH_OVERHEAD(by_number, table), 256);
+	HASH_DELETE(by_number, table, &one);
+}
+END_TEST
+
+TEST(of_many_each_is_found_and_none_is_lost_when_others_go)
+{
+	_cleanup_(freep) struct thing *things = calloc(MANY, sizeof(*things));
+	struct thing *table = NULL;
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		things[i].number = i;
+		HASH_ADD(by_number, table, number, sizeof(things[i].number), &things[i]);
+		if (!table_added())
+			ck_abort();
+	}
+	for (uint32_t i = 0; i < MANY; i += 2)
+		HASH_DELETE(by_number, table, &things[i]);
+	ck_assert_uint_eq(HASH_CNT(by_number, table), MANY / 2);
+	for (uint32_t i = 0; i < MANY; i++)
+		if (find(table, i) != (i % 2 ? &things[i] : NULL))
+			ck_abort_msg("%u", i);
+	HASH_CLEAR(by_number, table);
+}
+END_TEST
+
+static size_t longest_chain(const struct thing *table)
+{
+	const UT_hash_table *buckets = table->by_name.tbl;
+	size_t longest = 0;
+
+	for (unsigned i = 0; i < buckets->num_buckets; i++)
+		longest = MAX(longest, buckets->buckets[i].count);
+	return longest;
+}
+
+static uint32_t bernstein(const char *at, size_t length)
+{
+	uint32_t hash = 0;
+
+	while (length-- > 0)
+		hash = hash * 33 + (uint8_t)*at++;
+	return hash;
+}
+
+/* "Ab" and "BA" are the same to a hash that multiplies by 33, and so are all rows of them. */
+TEST(names_that_were_chosen_to_collide_do_not)
+{
+	_cleanup_(freep) struct thing *things = calloc(COLLIDING, sizeof(*things));
+	struct thing *table = NULL, *found;
+
+	for (uint32_t i = 0; i < COLLIDING; i++) {
+		struct thing *thing = &things[i];
+
+		thing->length = KEY_MAX;
+		for (unsigned bit = 0; bit < COLLIDING_BITS; bit++)
+			memcpy(thing->name + 2 * bit, i >> bit & 1 ? "Ab" : "BA", 2);
+		if (bernstein(thing->name, KEY_MAX) != bernstein(things[0].name, KEY_MAX))
+			ck_abort_msg("this test no longer tests anything");
+		HASH_ADD(by_name, table, name, thing->length, thing);
+		if (!table_added())
+			ck_abort();
+	}
+	/* At random, one of 4,096 chains of 10 at most has more than 40 once in 10^13 runs. */
+	ck_assert_uint_le(longest_chain(table), 40);
+	HASH_FIND(by_name, table, things[17].name, KEY_MAX, found);
+	ck_assert_ptr_eq(found, &things[17]);
+	HASH_CLEAR(by_name, table);
+}
+END_TEST
+
+TEST(memory_that_is_short_is_told_and_leaves_the_table_as_it_was)
+{
+	struct thing one = { .number = 1 }, two = { .number = 2 }, *table = NULL;
+
+	memory_is_short = true;
+	HASH_ADD(by_number, table, number, sizeof(one.number), &one);
+	ck_assert(!table_added());
+	ck_assert_ptr_null(find(table, 1));
+	memory_is_short = false;
+	HASH_ADD(by_number, table, number, sizeof(two.number), &two);
+	ck_assert(table_added());
+	ck_assert_ptr_eq(find(table, 2), &two);
+	ck_assert_ptr_null(find(table, 1));
+	HASH_DELETE(by_number, table, &two);
+}
+END_TEST
+
+/* The table grows while this goes on, and what cannot grow must go on being a table. */
+TEST(a_table_that_cannot_grow_loses_nothing)
+{
+	_cleanup_(freep) struct thing *things = calloc(MANY, sizeof(*things));
+	struct thing *table = NULL;
+	uint32_t added = 0;
+
+	for (uint32_t i = 0; i < 2000; i++) {
+		things[i].number = i;
+		memory_is_short = i % 7 != 0;
+		HASH_ADD(by_number, table, number, sizeof(things[i].number), &things[i]);
+		things[i].length = table_added();
+		added += (uint32_t)things[i].length;
+	}
+	memory_is_short = false;
+	ck_assert_uint_gt(added, 100);
+	ck_assert_uint_eq(HASH_CNT(by_number, table), added);
+	for (uint32_t i = 0; i < 2000; i++)
+		if (find(table, i) != (things[i].length ? &things[i] : NULL))
+			ck_abort_msg("%u", i);
+	HASH_CLEAR(by_number, table);
+}
+END_TEST
+
+TEST(every_byte_and_the_length_count_wherever_they_lie)
+{
+	static const uint8_t zeros[40];
+	uint8_t bytes[sizeof(zeros) + 8];
+	uint32_t hash[sizeof(zeros) + 1];
+
+	for (size_t length = 0; length <= sizeof(zeros); length++) {
+		hash[length] = table_hash(zeros, length);
+		ck_assert_uint_eq(table_hash(zeros, length), hash[length]);
+		for (size_t shorter = 0; shorter < length; shorter++)
+			ck_assert_uint_ne(hash[length], hash[shorter]);
+	}
+	for (size_t offset = 0; offset < 8; offset++)
+		for (size_t at = 0; at < sizeof(zeros); at++) {
+			memset(bytes, 0, sizeof(bytes));
+			ck_assert_uint_eq(table_hash(bytes + offset, sizeof(zeros)), hash[sizeof(zeros)]);
+			bytes[offset + at] = 1;
+			ck_assert_uint_ne(table_hash(bytes + offset, sizeof(zeros)), hash[sizeof(zeros)]);
+		}
+}
+END_TEST
+
+/* A key's every bit turns over half of the hash's: a mean of 16 of 32 bits, within five deviations. */
+TEST(a_changed_bit_changes_half_of_the_hash)
+{
+	uint32_t turned = 0, of[32] = { 0 };
+
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		uint64_t changed = i ^ UINT64_C(1) << i % 64;
+		uint32_t difference = table_hash(&i, sizeof(i)) ^ table_hash(&changed, sizeof(changed));
+
+		turned += (uint32_t)__builtin_popcount(difference);
+		for (unsigned bit = 0; bit < 32; bit++)
+			of[bit] += difference >> bit & 1;
+	}
+	ck_assert_uint_ge(turned, SAMPLES * 16 - 700);
+	ck_assert_uint_le(turned, SAMPLES * 16 + 700);
+	for (unsigned bit = 0; bit < 32; bit++) {
+		ck_assert_uint_ge(of[bit], SAMPLES / 2 - 160);
+		ck_assert_uint_le(of[bit], SAMPLES / 2 + 160);
+	}
+}
+END_TEST
+
+/* What our own program says when it is run anew. */
+static void hash_in_new_process(char *ret, size_t size)
+{
+	char *arguments[] = { (char[]){ "/proc/self/exe" }, (char[]){ "hash" }, NULL };
+	posix_spawn_file_actions_t actions;
+	int ends[2], status;
+	pid_t child;
+	ssize_t n;
+
+	ck_assert_int_eq(pipe(ends), 0);
+	ck_assert_int_eq(posix_spawn_file_actions_init(&actions), 0);
+	ck_assert_int_eq(posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO), 0);
+	ck_assert_int_eq(posix_spawn(&child, arguments[0], &actions, NULL, arguments, environ), 0);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	n = read(ends[0], ret, size - 1);
+	close(ends[0]);
+	ck_assert_int_gt(n, 0);
+	ret[n] = '\0';
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+
+TEST(each_program_draws_a_key_of_its_own)
+{
+	char said[PROCESSES][32];
+
+	for (size_t i = 0; i < PROCESSES; i++) {
+		hash_in_new_process(said[i], sizeof(said[i]));
+		for (size_t other = 0; other < i; other++)
+			ck_assert_str_ne(said[i], said[other]);
+	}
+}
+END_TEST
+
+static void say_hash(void)
+{
+	/* 64 bits of it, so that two programs never agree by chance. */
+	printf("%08x%08x\n", table_hash("one", 3), table_hash("other", 5));
+}
+
+int main(int argc, char **argv)
+{
+	const TTest *const tests[] = {
+		what_was_added_is_found_until_it_is_deleted,
+		a_table_with_one_thing_in_it_is_small,
+		of_many_each_is_found_and_none_is_lost_when_others_go,
+		names_that_were_chosen_to_collide_do_not,
+		memory_that_is_short_is_told_and_leaves_the_table_as_it_was,
+		a_table_that_cannot_grow_loses_nothing,
+		every_byte_and_the_length_count_wherever_they_lie,
+		a_changed_bit_changes_half_of_the_hash,
+		each_program_draws_a_key_of_its_own,
+	};
+
+	if (argc > 1 && streq(argv[1], "hash")) {
+		say_hash();
+		return EXIT_SUCCESS;
+	}
+	return run_suite("table", tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "protocol/event/description.h"
+
+#include <stdio.h>
+
+#include "protocol/refusal.h"
+#include "tests/suite.h"
+
+static struct description description;
+static char sentence[WIRE_SENTENCE_MAX + 1];
+
+static int parse_bytes(const char *text, size_t length)
+{
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r = description_parse(text, length, &description, &why);
+
+	ck_assert_msg(!why.cut, "a sentence does not fit in a refusal: %s", sentence);
+	return r;
+}
+
+static int parse(const char *text)
+{
+	return parse_bytes(text, strlen(text));
+}
+
+static void expect(const char *text, const char *canonical)
+{
+	int r = parse(text);
+
+	ck_assert_msg(r == 0, "\"%s\" was refused: %s", text, sentence);
+	ck_assert_str_eq(sentence, "");
+	ck_assert_str_eq(description.canonical, canonical);
+}
+
+static void expect_refused(const char *text, const char *why)
+{
+	int r = parse(text);
+
+	ck_assert_msg(r == REFUSAL_BAD_DESCRIPTION, "\"%s\" gave %d", text, r);
+	ck_assert_str_eq(sentence, why);
+}
+
+/* Only what the sentence begins with. */
+static void expect_refused_for(const char *text, const char *why)
+{
+	int r = parse(text);
+
+	ck_assert_msg(r == REFUSAL_BAD_DESCRIPTION, "\"%s\" gave %d", text, r);
+	ck_assert_msg(strncmp(sentence, why, strlen(why)) == 0, "\"%s\" gave \"%s\"", text, sentence);
+}
+
+static void expect_field(size_t position, enum field_kind kind, const char *type, const char *name, uint32_t offset,
+			 uint32_t size)
+{
+	const struct field *field = &description.field[position];
+
+	ck_assert_uint_lt(position, description.n_fields);
+	ck_assert_int_eq(field->kind, kind);
+	ck_assert_uint_eq(field->type_length, strlen(type));
+	ck_assert_mem_eq(field->type, type, strlen(type));
+	ck_assert_uint_eq(field->name_length, strlen(name));
+	ck_assert_mem_eq(field->name, name, strlen(name));
+	ck_assert_uint_eq(field->offset, offset);
+	ck_assert_uint_eq(field->size, size);
+	ck_assert(field->type >= description.canonical);
+	ck_assert(field->name + field->name_length <= description.canonical + strlen(description.canonical));
+}
+
+static const struct {
+	const char *type;
+	uint32_t size;
+	bool is_signed;
+} numbers[] = {
+	{ "s64", 8, true },   { "u64", 8, false },
+	{ "s32", 4, true },   { "u32", 4, false },
+	{ "int", 4, true },   { "unsigned int", 4, false },
+	{ "s16", 2, true },   { "u16", 2, false },
+	{ "short", 2, true }, { "unsigned short", 2, false },
+	{ "s8", 1, true },    { "u8", 1, false },
+	{ "char", 1, true },  { "unsigned char", 1, false },
+};
+
+TEST(every_number_of_the_kernel_is_a_field)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "event u8 before; %s n", numbers[i].type);
+		expect(text, text);
+		expect_field(1, numbers[i].is_signed ? FIELD_SIGNED : FIELD_UNSIGNED, numbers[i].type, "n", 1,
+			     numbers[i].size);
+		ck_assert_int_eq(description.field[1].is_signed, numbers[i].is_signed);
+		ck_assert_int_eq(description.field[1].is_text, strstr(numbers[i].type, "char") != NULL);
+		ck_assert_uint_eq(description.size, 1 + numbers[i].size);
+	}
+}
+END_TEST
+
+TEST(every_number_can_be_the_element_of_a_dynamic_field)
+{
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(numbers); i++) {
+		const char *location = i % 2 ? "__rel_loc" : "__data_loc";
+		const char *element = numbers[i / 2].type;
+		char text[64], type[40];
+
+		snprintf(type, sizeof(type), "%s %s[]", location, element);
+		snprintf(text, sizeof(text), "event %s n; u8 after", type);
+		expect(text, text);
+		expect_field(0, i % 2 ? FIELD_REL_LOC : FIELD_DATA_LOC, type, "n", 0, 4);
+		ck_assert_uint_eq(description.field[0].element, numbers[i / 2].size);
+		ck_assert_int_eq(description.field[0].is_signed, numbers[i / 2].is_signed);
+		ck_assert_int_eq(description.field[0].is_text, strstr(element, "char") != NULL);
+		ck_assert_uint_eq(description.size, 5);
+	}
+}
+END_TEST
+
+TEST(fields_lie_one_behind_the_other_without_gaps)
+{
+	expect("http_request u8 a; u64 b; char[5] c; struct point where 12; __rel_loc char[] path",
+	       "http_request u8 a; u64 b; char[5] c; struct point where 12; __rel_loc char[] path");
+	ck_assert_uint_eq(description.n_fields, 5);
+	ck_assert_uint_eq(description.name_length, strlen("http_request"));
+	expect_field(0, FIELD_UNSIGNED, "u8", "a", 0, 1);
+	expect_field(1, FIELD_UNSIGNED, "u64", "b", 1, 8);
+	expect_field(2, FIELD_CHARS, "char[5]", "c", 9, 5);
+	expect_field(3, FIELD_STRUCT, "struct point", "where", 14, 12);
+	expect_field(4, FIELD_REL_LOC, "__rel_loc char[]", "path", 26, 4);
+	ck_assert_uint_eq(description.size, 30);
+}
+END_TEST
+
+TEST(an_event_may_have_no_fields)
+{
+	expect("alone", "alone");
+	expect(" \talone ", "alone");
+	expect("alone ;; ;", "alone");
+	ck_assert_uint_eq(description.n_fields, 0);
+	ck_assert_uint_eq(description.size, 0);
+	ck_assert_uint_eq(description.name_length, 5);
+}
+END_TEST
+
+TEST(descriptions_that_differ_in_blanks_only_are_one_event)
+{
+	const char *canonical = "event unsigned int a; struct s b 8; __data_loc unsigned char[] c; u8 d";
+
+	expect(canonical, canonical);
+	expect("event unsigned int a;struct s b 8;__data_loc unsigned char[] c;u8 d", canonical);
+	expect("\tevent\t\tunsigned \t int  a ; struct   s b\t8 ;\t__data_loc  unsigned\tchar[]  c;u8 d  ", canonical);
+	expect("event ;unsigned int a;;;struct s b 8; ; __data_loc unsigned char[] c;u8 d; ;;", canonical);
+}
+END_TEST
+
+TEST(the_size_of_a_struct_becomes_plain_decimal)
+{
+	expect("event struct s a 0012", "event struct s a 12");
+	expect_field(0, FIELD_STRUCT, "struct s", "a", 0, 12);
+}
+END_TEST
+
+TEST(flags_are_dropped)
+{
+	expect("event:BPF_ITER u8 a", "event u8 a");
+	expect("event:A,B_2,c u8 a", "event u8 a");
+	expect("event:A", "event");
+	ck_assert_uint_eq(description.name_length, 5);
+}
+END_TEST
+
+TEST(flags_are_identifiers)
+{
+	expect_refused(
+		"event: u8 a",
+		"the name has behind its ':' the flag '' which is none; write NAME:FLAG,FLAG, or leave flags out");
+	expect_refused_for("event:A,", "the name has behind its ':' the flag '' which");
+	expect_refused_for("event:,A u8 a", "the name has behind its ':' the flag '' which");
+	expect_refused_for("event:A:B", "the name has behind its ':' the flag 'A:B' which");
+	expect_refused_for("event:1", "the name has behind its ':' the flag '1' which");
+	expect_refused_for("event :A", "field 1: ':A' is not a type");
+}
+END_TEST
+
+TEST(names_are_identifiers)
+{
+	expect("_a9Z", "_a9Z");
+	expect_refused(
+		"9a",
+		"the name '9a' is none; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
+	expect_refused_for("a-b u8 a", "the name 'a-b' is none");
+	expect_refused_for("a/../b", "the name 'a/../b' is none");
+	expect_refused_for(".", "the name '.' is none");
+	expect_refused_for(":A", "the name '' is none");
+	expect_refused_for("name;u8 a", "the name 'name;u8' is none");
+	expect_refused("event u8 1a", "field 1: '1a' is not a name; letters, digits and _ make one, no digit first, "
+				      "and ';' ends a field");
+	expect_refused_for("event u8 a, u8 b", "field 1: 'u8' is one word too many");
+	expect_refused_for("event u8 a,u8", "field 1: 'a,u8' is not a name");
+	expect_refused_for("event struct a-b c 8", "field 1: 'a-b' is not the name of a struct");
+}
+END_TEST
+
+TEST(an_empty_description_is_refused)
+{
+	expect_refused("", "description is empty; it is NAME TYPE FIELD; TYPE FIELD");
+	expect_refused(" \t ", "description is empty; it is NAME TYPE FIELD; TYPE FIELD");
+	ck_assert_int_eq(parse_bytes(NULL, 0), REFUSAL_BAD_DESCRIPTION);
+}
+END_TEST
+
+TEST(a_name_may_be_as_long_as_its_limit_and_no_longer)
+{
+	char text[DESCRIPTION_NAME_MAX + 2];
+
+	memset(text, 'n', sizeof(text));
+	ck_assert(description_is_name(text, DESCRIPTION_NAME_MAX));
+	ck_assert_int_eq(parse_bytes(text, DESCRIPTION_NAME_MAX), 0);
+	ck_assert_uint_eq(description.name_length, DESCRIPTION_NAME_MAX);
+
+	ck_assert(!description_is_name(text, DESCRIPTION_NAME_MAX + 1));
+	ck_assert_int_eq(parse_bytes(text, DESCRIPTION_NAME_MAX + 1), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_str_eq(sentence, "the name 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...' is too long; "
+				   "200 bytes are the most");
+}
+END_TEST
+
+TEST(what_is_a_name_can_be_asked)
+{
+	ck_assert(description_is_name("http_request", 12));
+	ck_assert(description_is_name("_", 1));
+	ck_assert(!description_is_name("", 0));
+	ck_assert(!description_is_name("9", 1));
+	ck_assert(!description_is_name("a\0b", 3));
+	ck_assert(!description_is_name("a b", 3));
+	ck_assert(!description_is_name("a:b", 3));
+	ck_assert(!description_is_name("\xc3\xa4", 2));
+}
+END_TEST
+
+TEST(a_description_may_be_as_long_as_its_limit_and_no_longer)
+{
+	char text[WIRE_DESCRIPTION_MAX + 2];
+
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "event u8 a", 10);
+	ck_assert_int_eq(parse_bytes(text, WIRE_DESCRIPTION_MAX), 0);
+	ck_assert_str_eq(description.canonical, "event u8 a");
+
+	ck_assert_int_eq(parse_bytes(text, WIRE_DESCRIPTION_MAX + 1), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_str_eq(sentence, "description of 512 bytes is too long; the kernel takes 511");
+}
+END_TEST
+
+/* "e u8 a;u8 bbbb…": the canonical form is one byte longer. */
+static int parse_with_canonical_of(size_t length)
+{
+	char text[WIRE_DESCRIPTION_MAX];
+
+	memset(text, 'b', sizeof(text));
+	memcpy(text, "e u8 a;u8 ", 10);
+	return parse_bytes(text, length - 1);
+}
+
+TEST(the_canonical_form_must_fit_too)
+{
+	ck_assert_int_eq(parse_with_canonical_of(WIRE_DESCRIPTION_MAX), 0);
+	ck_assert_uint_eq(strlen(description.canonical), WIRE_DESCRIPTION_MAX);
+	ck_assert_uint_eq(description.field[1].name_length, WIRE_DESCRIPTION_MAX - 11);
+
+	ck_assert_int_eq(parse_with_canonical_of(WIRE_DESCRIPTION_MAX + 1), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_str_eq(sentence, "description is too long with one space between words and behind each ';'; "
+				   "the kernel takes 511 bytes");
+}
+END_TEST
+
+TEST(as_many_fields_as_511_bytes_can_hold_have_their_places)
+{
+	static const char letter[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+	const size_t letters = sizeof(letter) - 1;
+	char text[WIRE_DESCRIPTION_MAX + 1] = "e u8 a";
+	size_t length = strlen(text);
+	size_t n = 1;
+
+	for (; length + strlen("; u8 ab") <= WIRE_DESCRIPTION_MAX; n++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length, "; u8 %c%s", letter[n % letters],
+					   n < letters ? "" : "1");
+	expect(text, text);
+	ck_assert_uint_gt(n, 75);
+	ck_assert_uint_eq(description.n_fields, n);
+	ck_assert_uint_eq(description.size, description.n_fields);
+	ck_assert_uint_lt(description.n_fields, DESCRIPTION_FIELDS_MAX);
+}
+END_TEST
+
+TEST(arrays_have_1_to_1024_chars)
+{
+	expect("e char[1] a", "e char[1] a");
+	expect_field(0, FIELD_CHARS, "char[1]", "a", 0, 1);
+	expect("e unsigned char[1024] a", "e unsigned char[1024] a");
+	expect_field(0, FIELD_CHARS, "unsigned char[1024]", "a", 0, 1024);
+	expect_refused("e u8 a; char[1025] b",
+		       "field 2: '1025' is not the size of an array; the kernel takes 1 to 1024, in plain digits");
+	expect_refused_for("e char[0] a", "field 1: '0' is not the size of an array");
+	expect_refused_for("e char[4294967297] a", "field 1: '4294967297' is not the size of an array");
+	expect_refused_for("e char[010] a", "field 1: '010' is not the size of an array");
+	expect_refused_for("e char[0x10] a", "field 1: '0x10' is not the size of an array");
+	expect_refused_for("e char[-1] a", "field 1: '-1' is not the size of an array");
+	expect_refused_for("e char[1][2] a", "field 1: '1][2' is not the size of an array");
+	expect_refused_for("e char[] a", "field 1: 'char[] a' has an array without a size");
+	expect_refused_for("e char[ a", "field 1: 'char[ a' has no ]");
+	expect_refused_for("e char[4 a", "field 1: 'char[4 a' has no ]");
+	expect_refused_for("e char a[4]", "field 1: 'a[4]' has its size in the wrong place");
+	expect_refused_for("e char[4]", "field 1: 'char[4]' is not complete");
+}
+END_TEST
+
+TEST(only_chars_are_arrays_of_fixed_size)
+{
+	/* One advice, wherever the size stands. */
+	expect_refused("e u32 a[4]", "field 1: only char and unsigned char may be arrays of fixed size; instead of "
+				     "'u32 a[4]' use __rel_loc TYPE[] NAME or a struct");
+	expect_refused("e u32[4] a", "field 1: only char and unsigned char may be arrays of fixed size; instead of "
+				     "'u32[4] a' use __rel_loc TYPE[] NAME or a struct");
+	expect_refused_for("e u8 x; unsigned int[4] a", "field 2: only char and unsigned char may be arrays");
+	expect_refused_for("e s8[4] a", "field 1: only char and unsigned char may be arrays");
+}
+END_TEST
+
+TEST(structs_have_a_name_and_a_size)
+{
+	expect("e struct s a 1", "e struct s a 1");
+	expect("e struct s a 4064", "e struct s a 4064");
+	expect_refused("e struct s a 4065",
+		       "field 1: '4065' is no size for a struct; it has 1 to 4064 bytes, in digits: "
+		       "more no tracer can hold");
+	expect_refused_for("e struct s a 0", "field 1: '0' is no size");
+	expect_refused_for("e struct s a x", "field 1: 'x' is no size");
+	expect_refused_for("e struct s a 4294967304", "field 1: '4294967304' is no size");
+	expect_refused_for("e struct s a +8", "field 1: '+8' is no size");
+	expect_refused("e struct s a",
+		       "field 1: 'struct s a' is not complete; a struct is written as struct NAME field SIZE");
+	expect_refused_for("e struct s", "field 1: 'struct s' is not complete");
+	expect_refused_for("e struct", "field 1: 'struct' is not complete");
+	expect_refused_for("e struct s a 8 9", "field 1: 'struct s a 8 9' is not complete");
+	expect_refused_for("e struct s 8a 8", "field 1: '8a' is not a name");
+	expect_refused_for("e struct s * 8", "field 1: 'struct s * 8' is a pointer");
+	expect_refused_for("e struct s[2] a 8", "field 1: 's[2]' is not the name of a struct");
+}
+END_TEST
+
+TEST(dynamic_fields_are_arrays_without_a_size)
+{
+	expect_refused("e __rel_loc char a",
+		       "field 1: '__rel_loc char a' wants [] behind its type: __rel_loc char[] NAME");
+	expect_refused_for("e __data_loc char[4] a", "field 1: '__data_loc char[4] a' wants []");
+	expect_refused_for("e __data_loc", "field 1: '__data_loc' is not complete");
+	expect_refused_for("e __data_loc char[]", "field 1: '__data_loc char[]' is not complete");
+	expect_refused_for("e __rel_loc unsigned", "field 1: 'unsigned' alone");
+	expect_refused_for("e __rel_loc char[] a b", "field 1: 'b' is one word too many");
+	expect_refused_for("e __rel_loc long[] a", "field 1: 'long' has no fixed size");
+	expect_refused_for("e __rel_loc struct s[] a", "field 1: 'struct' cannot be what an array is made of");
+	expect_refused_for("e __rel_loc __rel_loc char[] a", "field 1: '__rel_loc' is not a type");
+}
+END_TEST
+
+TEST(a_fixed_part_that_no_tracer_could_hold_is_refused)
+{
+	expect("e struct s a 4063; u8 b", "e struct s a 4063; u8 b");
+	ck_assert_uint_eq(description.size, WIRE_PAYLOAD_MAX);
+	expect_refused("e struct s a 4063; u16 b",
+		       "field 2: 'b' makes the record longer than the 4064 bytes that every tracer can hold");
+	expect("e char[1024] a; char[1024] b; char[1024] c; char[992] d",
+	       "e char[1024] a; char[1024] b; char[1024] c; char[992] d");
+	expect_refused_for("e char[1024] a; char[1024] b; char[1024] c; char[993] d", "field 4: 'd' makes the record");
+}
+END_TEST
+
+TEST(two_fields_cannot_have_one_name)
+{
+	expect("e u8 a; u8 aa; u8 A; u8 e", "e u8 a; u8 aa; u8 A; u8 e");
+	expect_refused("e u8 a; u8 b; u16 a", "field 3: 'a' is the name of an earlier field; choose another");
+}
+END_TEST
+
+TEST(the_fields_that_every_event_has_cannot_be_had_again)
+{
+	expect("e u8 common_pids; u8 common", "e u8 common_pids; u8 common");
+	expect_refused("e u8 common_pid",
+		       "field 1: 'common_pid' is a field that every event has already; choose another name");
+	expect_refused_for("e u8 common_type", "field 1: 'common_type' is a field that");
+	expect_refused_for("e u8 common_flags", "field 1: 'common_flags' is a field that");
+	expect_refused_for("e u8 common_preempt_count", "field 1: 'common_preempt_count' is a field that");
+}
+END_TEST
+
+TEST(a_type_that_the_kernel_does_not_know_has_a_sentence_that_says_what_to_use)
+{
+	expect_refused("e u8 a; long b", "field 2: 'long' has no fixed size; use s64 or u64");
+	expect_refused("e unsigned long b", "field 1: 'unsigned long' has no fixed size; use u64 or u32");
+	expect_refused("e long long b", "field 1: 'long long' is not a type of the kernel's; use s64");
+	expect_refused("e unsigned  long\tlong b",
+		       "field 1: 'unsigned long long' is not a type of the kernel's; use u64");
+	expect_refused("e unsigned b",
+		       "field 1: 'unsigned' alone is not a type of the kernel's; use unsigned int or u32");
+	expect_refused("e size_t b", "field 1: 'size_t' has no fixed size; use u64");
+	expect_refused("e float b", "field 1: 'float' is not known to the kernel; use u32 for its bits");
+	expect_refused("e double b", "field 1: 'double' is not known to the kernel; use u64 for its bits");
+	expect_refused("e bool b", "field 1: 'bool' is not known to the kernel; use u8");
+	expect_refused("e uint32_t b", "field 1: 'uint32_t' is not known to the kernel; use u32");
+	expect_refused("e uint32_t[4] b", "field 1: 'uint32_t' is not known to the kernel; use u32");
+	expect_refused("e string b", "field 1: 'string' is not known to the kernel; use __rel_loc char[]");
+	expect_refused("e char* b", "field 1: 'char* b' is a pointer, which means nothing to a tracer; use __rel_loc "
+				    "char[] for text, u64 for an address");
+	expect_refused_for("e const char *b", "field 1: 'const char *b' is a pointer");
+	expect_refused_for("e const u8 b", "field 1: 'const' has no meaning here");
+	expect_refused("e short int b", "field 1: 'short int' is not a type of the kernel's; use short or s16");
+	expect_refused("e foo b", "field 1: 'foo' is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], "
+				  "__rel_loc char[], or struct NAME field SIZE");
+	expect_refused_for("e U32 b", "field 1: 'U32' is not a type");
+	expect_refused_for("e longer b", "field 1: 'longer' is not a type");
+}
+END_TEST
+
+TEST(a_field_may_be_called_like_a_type)
+{
+	expect("e short int; u8 u8; u16 long", "e short int; u8 u8; u16 long");
+}
+END_TEST
+
+TEST(a_field_is_a_type_and_a_name)
+{
+	expect_refused("e u8", "field 1: 'u8' is not complete; it wants a name: TYPE NAME");
+	expect_refused("e u8 a b", "field 1: 'b' is one word too many; a field is TYPE NAME, and ';' ends it");
+	expect_refused_for("e u8 a 8", "field 1: '8' is one word too many");
+	expect_refused("e u8 a b c d e f", "field 1: 'u8 a b c d e f' has too many words; ';' ends a field");
+}
+END_TEST
+
+TEST(empty_fields_do_not_count_in_the_numbers_of_sentences)
+{
+	expect_refused_for("e ;; u8 a;; foo b", "field 2: 'foo'");
+}
+END_TEST
+
+TEST(bytes_that_are_not_printable_are_refused_wherever_they_are)
+{
+	for (unsigned byte = 0; byte < 256; byte++) {
+		char text[] = "event u8 a; u8 b?";
+		char why[100];
+		bool printable = (byte >= ' ' && byte <= '~') || byte == '\t';
+
+		if (printable)
+			continue;
+		text[16] = (char)byte;
+		snprintf(why, sizeof(why),
+			 "description has the byte 0x%02x at place 17; only printable ASCII may be in it", byte);
+		ck_assert_int_eq(parse_bytes(text, 17), REFUSAL_BAD_DESCRIPTION);
+		ck_assert_str_eq(sentence, why);
+	}
+	ck_assert_int_eq(parse_bytes("event\0", 6), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_int_eq(parse_bytes("event u8 a;\n", 12), REFUSAL_BAD_DESCRIPTION);
+}
+END_TEST
+
+TEST(sentences_show_only_the_beginning_of_what_is_too_long)
+{
+	char text[400] = "event u8 ";
+
+	memset(text + 9, '-', sizeof(text) - 10);
+	expect_refused_for(text, "field 1: '----------------------------------------...' is not a name");
+}
+END_TEST
+
+/* The properties below hold for whatever bytes: a generator of our own, the same on every machine. */
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (uint32_t)(random_state >> 32) % limit;
+}
+
+static void expect_same_fields(const struct description *a, const struct description *b)
+{
+	ck_assert_uint_eq(a->n_fields, b->n_fields);
+	ck_assert_uint_eq(a->size, b->size);
+	ck_assert_uint_eq(a->name_length, b->name_length);
+	for (size_t i = 0; i < a->n_fields; i++) {
+		const struct field *one = &a->field[i], *other = &b->field[i];
+
+		if (one->kind != other->kind || one->offset != other->offset || one->size != other->size ||
+		    one->element != other->element || one->is_signed != other->is_signed ||
+		    one->is_text != other->is_text || one->type_length != other->type_length ||
+		    one->name_length != other->name_length || one->type - a->canonical != other->type - b->canonical ||
+		    one->name - a->canonical != other->name - b->canonical)
+			ck_abort_msg("field %zu of \"%s\" changed", i + 1, a->canonical);
+	}
+}
+
+/* Returns whether it was accepted. */
+static bool expect_properties(const char *text, size_t length)
+{
+	static struct description again;
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r = description_parse(text, length, &description, &why);
+
+	if (why.cut || (r != 0 && r != REFUSAL_BAD_DESCRIPTION) || (r == 0) != (why.length == 0))
+		ck_abort_msg("\"%.*s\" gave %d and \"%s\"", (int)length, text, r, sentence);
+	if (r != 0)
+		return false;
+	r = description_parse(description.canonical, strlen(description.canonical), &again, &why);
+	if (r != 0 || !streq(description.canonical, again.canonical))
+		ck_abort_msg("\"%s\" gave %d and \"%s\"", description.canonical, r, again.canonical);
+	expect_same_fields(&description, &again);
+	return true;
+}
+
+TEST(no_bytes_give_anything_but_an_event_or_a_refusal)
+{
+	char text[WIRE_DESCRIPTION_MAX + 4];
+
+	random_state = 0x5eed0001;
+	for (int round = 0; round < 50000; round++) {
+		size_t length = random_below(round % 8 ? 24 : sizeof(text));
+
+		for (size_t i = 0; i < length; i++)
+			text[i] = (char)random_below(256);
+		expect_properties(text, length);
+	}
+}
+END_TEST
+
+/* Words of the grammar in any order: what random bytes never reach. */
+TEST(no_words_give_anything_but_an_event_or_a_refusal)
+{
+	static const char *const words[] = {
+		"e",	     "name",	   "u8", "u64", "int",	"unsigned", "short",  "char",
+		"char[",     "char[8]",	   "[]", "[",	"]",	"struct",   "s",      "16",
+		"4064",	     "0",	   ";",	 ";;",	";",	":",	    ":FLAG",  ",",
+		"__rel_loc", "\t",	   " ",	 "*",	"long", "u8[]",	    "char[]", "char[1024]",
+		"-1",	     "common_pid", "a",	 "b",	"c",	"_",	    "\x80",   "\n",
+	};
+	char text[WIRE_DESCRIPTION_MAX + 4];
+	unsigned accepted = 0;
+
+	random_state = 0x5eed0002;
+	for (int round = 0; round < 50000; round++) {
+		struct text line = text_make(text, sizeof(text));
+
+		text_printf(&line, "e");
+		for (uint32_t i = random_below(round % 8 ? 7 : 90); i > 0; i--)
+			text_printf(&line, "%s%s", random_below(6) ? " " : "", words[random_below(ARRAY_SIZE(words))]);
+		accepted += expect_properties(text, line.length);
+	}
+	ck_assert_uint_gt(accepted, 500);
+}
+END_TEST
+
+static size_t mutate(char *text, size_t length, size_t capacity)
+{
+	static const char bytes[] = " \t;:,[]*_09azAZ-u8\n\x80";
+	size_t at = random_below((uint32_t)length + 1);
+
+	switch (random_below(4)) {
+	case 0: /* change */
+		if (at < length)
+			text[at] = bytes[random_below(sizeof(bytes))];
+		return length;
+	case 1: /* insert */
+		if (length == capacity)
+			return length;
+		memmove(text + at + 1, text + at, length - at);
+		text[at] = bytes[random_below(sizeof(bytes))];
+		return length + 1;
+	case 2: /* remove */
+		if (at == length)
+			return length;
+		memmove(text + at, text + at + 1, length - at - 1);
+		return length - 1;
+	default: /* double what is behind it */
+		memcpy(text + length, text + at, MIN(length - at, capacity - length));
+		return length + MIN(length - at, capacity - length);
+	}
+}
+
+TEST(no_mistake_in_a_good_description_gives_anything_but_an_event_or_a_refusal)
+{
+	static const char *const good[] = {
+		"http_request u32 status; u64 ns; __rel_loc char[] path",
+		"a:FLAG,OTHER unsigned char[16] id; struct point where 12; unsigned short s",
+		"e char c;char[1024] d;;__data_loc unsigned int[] numbers; s8 x;",
+		"name_of_an_event_without_fields",
+	};
+	char text[WIRE_DESCRIPTION_MAX + 4];
+	unsigned accepted = 0, refused = 0;
+
+	random_state = 0x5eed0003;
+	for (int round = 0; round < 100000; round++) {
+		const char *from = good[random_below(ARRAY_SIZE(good))];
+		size_t length = strlen(from);
+
+		memcpy(text, from, length);
+		for (uint32_t i = 1 + random_below(3); i > 0; i--)
+			length = mutate(text, length, sizeof(text));
+		if (expect_properties(text, length))
+			accepted++;
+		else
+			refused++;
+	}
+	ck_assert_uint_gt(accepted, 10000);
+	ck_assert_uint_gt(refused, 10000);
+}
+END_TEST
+
+SUITE("description", every_number_of_the_kernel_is_a_field, every_number_can_be_the_element_of_a_dynamic_field,
+      fields_lie_one_behind_the_other_without_gaps, an_event_may_have_no_fields,
+      descriptions_that_differ_in_blanks_only_are_one_event, the_size_of_a_struct_becomes_plain_decimal,
+      flags_are_dropped, flags_are_identifiers, names_are_identifiers, an_empty_description_is_refused,
+      a_name_may_be_as_long_as_its_limit_and_no_longer, what_is_a_name_can_be_asked,
+      a_description_may_be_as_long_as_its_limit_and_no_longer, the_canonical_form_must_fit_too,
+      as_many_fields_as_511_bytes_can_hold_have_their_places, arrays_have_1_to_1024_chars,
+      only_chars_are_arrays_of_fixed_size, structs_have_a_name_and_a_size, dynamic_fields_are_arrays_without_a_size,
+      a_fixed_part_that_no_tracer_could_hold_is_refused, two_fields_cannot_have_one_name,
+      the_fields_that_every_event_has_cannot_be_had_again,
+      a_type_that_the_kernel_does_not_know_has_a_sentence_that_says_what_to_use, a_field_may_be_called_like_a_type,
+      a_field_is_a_type_and_a_name, empty_fields_do_not_count_in_the_numbers_of_sentences,
+      bytes_that_are_not_printable_are_refused_wherever_they_are, sentences_show_only_the_beginning_of_what_is_too_long,
+      no_bytes_give_anything_but_an_event_or_a_refusal, no_words_give_anything_but_an_event_or_a_refusal,
+      no_mistake_in_a_good_description_gives_anything_but_an_event_or_a_refusal)

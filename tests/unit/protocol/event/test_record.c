@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "protocol/event/record.h"
+
+#include <stdio.h>
+
+#include "protocol/refusal.h"
+#include "tests/suite.h"
+
+static struct description description;
+static char sentence[WIRE_SENTENCE_MAX + 1];
+static char shown[16384];
+
+static uint8_t payload[WIRE_PAYLOAD_MAX];
+static size_t payload_size;
+
+static void describe(const char *text)
+{
+	struct text why = text_make(sentence, sizeof(sentence));
+
+	ck_assert_msg(description_parse(text, strlen(text), &description, &why) == 0, "%s", sentence);
+	payload_size = 0;
+}
+
+static void add(const void *bytes, size_t size)
+{
+	memcpy(payload + payload_size, bytes, size);
+	payload_size += size;
+}
+
+#define ADD(type, ...) add(&(const type){ __VA_ARGS__ }, sizeof(type))
+
+static void add_location(uint32_t length, uint32_t offset)
+{
+	ADD(uint32_t, length << 16 | offset);
+}
+
+/* The payload in memory of exactly its size, so that a sanitizer sees every step over its end. */
+static int check(void)
+{
+	_cleanup_(freep) uint8_t *exact = malloc(payload_size);
+
+	memcpy(exact, payload, payload_size);
+	return record_check(&description, exact, payload_size);
+}
+
+static const char *to_text(void)
+{
+	_cleanup_(freep) uint8_t *exact = malloc(payload_size);
+	struct text out = text_make(shown, sizeof(shown));
+
+	memcpy(exact, payload, payload_size);
+	record_to_text(&description, exact, payload_size, &out);
+	ck_assert(!out.cut);
+	return shown;
+}
+
+static const char *to_json(void)
+{
+	_cleanup_(freep) uint8_t *exact = malloc(payload_size);
+	struct text out = text_make(shown, sizeof(shown));
+
+	memcpy(exact, payload, payload_size);
+	record_to_json(&description, exact, payload_size, &out);
+	ck_assert(!out.cut);
+	return shown;
+}
+
+static int build_in(size_t capacity, size_t n, const char *const *assignments)
+{
+	_cleanup_(freep) uint8_t *exact = malloc(capacity);
+	struct text why = text_make(sentence, sizeof(sentence));
+	size_t size = 12345;
+	int r;
+
+	memset(exact, 0xee, capacity);
+	r = record_build(&description, assignments, n, exact, capacity, &size, &why);
+	ck_assert_uint_le(why.length, WIRE_SENTENCE_MAX);
+	ck_assert_int_eq(r == REFUSAL_BAD_DESCRIPTION, why.length > 0);
+	if (r != 0) {
+		ck_assert_uint_eq(size, 12345);
+		return r;
+	}
+	ck_assert_uint_le(size, capacity);
+	memcpy(payload, exact, size);
+	payload_size = size;
+	return 0;
+}
+
+#define BUILD(...)                                                                                                     \
+	build_in(WIRE_PAYLOAD_MAX, ARRAY_SIZE(((const char *const[]){ __VA_ARGS__ })),                                 \
+		 (const char *const[]){ __VA_ARGS__ })
+
+#define EXPECT_BUILT(as_text, ...)                                                                                     \
+	do {                                                                                                           \
+		ck_assert_msg(BUILD(__VA_ARGS__) == 0, "%s", sentence);                                                \
+		ck_assert_int_eq(check(), RECORD_OK);                                                                  \
+		ck_assert_str_eq(to_text(), as_text);                                                                  \
+	} while (0)
+
+#define EXPECT_REFUSED(why, ...)                                                                                       \
+	do {                                                                                                           \
+		ck_assert_int_eq(BUILD(__VA_ARGS__), REFUSAL_BAD_DESCRIPTION);                                         \
+		ck_assert_str_eq(sentence, why);                                                                       \
+	} while (0)
+
+TEST(a_payload_shorter_than_the_fixed_fields_is_short)
+{
+	describe("e u32 a; char[3] b");
+	ADD(uint64_t, 0);
+	for (payload_size = 0; payload_size < 7; payload_size++)
+		ck_assert_int_eq(check(), RECORD_SHORT);
+	ck_assert_int_eq(check(), RECORD_OK);
+	payload_size = 8; /* more is fine, as for the kernel */
+	ck_assert_int_eq(check(), RECORD_OK);
+}
+END_TEST
+
+TEST(an_event_without_fields_takes_an_empty_payload)
+{
+	describe("e");
+	ck_assert_int_eq(check(), RECORD_OK);
+	ck_assert_str_eq(to_text(), "");
+	ck_assert_str_eq(to_json(), "{}");
+}
+END_TEST
+
+TEST(a_rel_loc_counts_from_the_end_of_its_number)
+{
+	describe("e u8 a; __rel_loc char[] b; u16 c");
+	ADD(uint8_t, 7);
+	add_location(3, 2); /* behind c */
+	ADD(uint16_t, 9);
+	add("xy", 3);
+	ck_assert_int_eq(check(), RECORD_OK);
+	ck_assert_str_eq(to_text(), "a=7 b=\"xy\" c=9");
+	ck_assert_str_eq(to_json(), "{\"a\":7,\"b\":\"xy\",\"c\":9}");
+}
+END_TEST
+
+TEST(a_data_loc_counts_from_the_start_of_the_kernels_entry)
+{
+	describe("e u8 a; __data_loc char[] b; u16 c");
+	ADD(uint8_t, 7);
+	add_location(3, 8 + 1 + 4 + 2);
+	ADD(uint16_t, 9);
+	add("xy", 3);
+	ck_assert_int_eq(check(), RECORD_OK);
+	ck_assert_str_eq(to_text(), "a=7 b=\"xy\" c=9");
+}
+END_TEST
+
+static int check_number_at(const char *kind, uint32_t length, uint32_t offset)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "e %s u8[] a", kind);
+	describe(text);
+	add_location(length, offset);
+	add("1234", 4);
+	return check();
+}
+
+TEST(dynamic_data_may_reach_the_end_of_the_payload_and_not_beyond)
+{
+	ck_assert_int_eq(check_number_at("__rel_loc", 4, 0), RECORD_OK);
+	ck_assert_int_eq(check_number_at("__rel_loc", 5, 0), RECORD_OUTSIDE);
+	ck_assert_int_eq(check_number_at("__rel_loc", 4, 1), RECORD_OUTSIDE);
+	ck_assert_int_eq(check_number_at("__rel_loc", 0, 4), RECORD_OK);
+	ck_assert_int_eq(check_number_at("__rel_loc", 0, 5), RECORD_OUTSIDE);
+	ck_assert_int_eq(check_number_at("__rel_loc", 0xffff, 0xffff), RECORD_OUTSIDE);
+
+	ck_assert_int_eq(check_number_at("__data_loc", 4, 12), RECORD_OK);
+	ck_assert_int_eq(check_number_at("__data_loc", 5, 12), RECORD_OUTSIDE);
+	ck_assert_int_eq(check_number_at("__data_loc", 4, 13), RECORD_OUTSIDE);
+	ck_assert_int_eq(check_number_at("__data_loc", 0, 16), RECORD_OK);
+	ck_assert_int_eq(check_number_at("__data_loc", 0, 17), RECORD_OUTSIDE);
+	ck_assert_int_eq(check_number_at("__data_loc", 0xffff, 0xffff), RECORD_OUTSIDE);
+}
+END_TEST
+
+TEST(dynamic_data_may_lie_in_the_fixed_part)
+{
+	ck_assert_int_eq(check_number_at("__data_loc", 8, 8), RECORD_OK);
+	add_location(4, 0); /* whatever is behind the end does no harm */
+	ck_assert_int_eq(check(), RECORD_OK);
+}
+END_TEST
+
+TEST(dynamic_data_cannot_be_the_kernels_own_fields)
+{
+	ck_assert_int_eq(check_number_at("__data_loc", 1, 7), RECORD_OUTSIDE);
+	ck_assert_int_eq(check_number_at("__data_loc", 16, 0), RECORD_OUTSIDE);
+	ck_assert_int_eq(check_number_at("__data_loc", 0, 0), RECORD_OK);
+	ck_assert_str_eq(to_text(), "a=[]");
+}
+END_TEST
+
+static int check_text_at(const char *kind, uint32_t length, uint32_t offset, const char *bytes, size_t size)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "e %s char[] a", kind);
+	describe(text);
+	add_location(length, offset);
+	add(bytes, size);
+	return check();
+}
+
+TEST(dynamic_chars_end_in_nul)
+{
+	ck_assert_int_eq(check_text_at("__rel_loc", 3, 0, "ab", 3), RECORD_OK);
+	ck_assert_int_eq(check_text_at("__rel_loc", 2, 0, "ab", 3), RECORD_NOT_TERMINATED);
+	ck_assert_int_eq(check_text_at("__data_loc", 3, 12, "ab", 3), RECORD_OK);
+	ck_assert_int_eq(check_text_at("__data_loc", 2, 12, "ab", 3), RECORD_NOT_TERMINATED);
+	ck_assert_int_eq(check_text_at("__rel_loc", 4, 0, "ab", 3), RECORD_OUTSIDE);
+
+	describe("e __rel_loc unsigned char[] a");
+	add_location(2, 0);
+	add("ab", 2);
+	ck_assert_int_eq(check(), RECORD_NOT_TERMINATED);
+}
+END_TEST
+
+/* The kernel looks at the byte before the end whatever the length is. */
+TEST(no_chars_at_all_are_good_only_behind_a_nul)
+{
+	ck_assert_int_eq(check_text_at("__rel_loc", 0, 0, "", 0), RECORD_OK);
+	ck_assert_str_eq(to_text(), "a=\"\"");
+	ck_assert_int_eq(check_text_at("__rel_loc", 0, 1, "a", 2), RECORD_NOT_TERMINATED);
+	ck_assert_int_eq(check_text_at("__rel_loc", 0, 2, "a", 2), RECORD_OK);
+	ck_assert_int_eq(check_text_at("__data_loc", 0, 12, "", 0), RECORD_OK);
+	ck_assert_int_eq(check_text_at("__data_loc", 0, 0, "", 0), RECORD_NOT_TERMINATED);
+	ck_assert_int_eq(check_text_at("__data_loc", 0, 8, "", 0), RECORD_NOT_TERMINATED);
+}
+END_TEST
+
+TEST(the_second_dynamic_field_is_checked_too)
+{
+	describe("e __rel_loc u8[] a; __rel_loc char[] b");
+	add_location(0, 0);
+	add_location(1, 0);
+	add("x", 1);
+	ck_assert_int_eq(check(), RECORD_NOT_TERMINATED);
+	payload[8] = '\0';
+	ck_assert_int_eq(check(), RECORD_OK);
+}
+END_TEST
+
+TEST(numbers_are_shown_with_their_size_and_sign)
+{
+	describe("e s64 a; u64 b; int c; unsigned int d; short f; unsigned short g; s8 h; u8 i");
+	for (int i = 0; i < 30; i++)
+		ADD(uint8_t, 0xff);
+	ck_assert_str_eq(to_text(), "a=-1 b=18446744073709551615 c=-1 d=4294967295 f=-1 g=65535 h=-1 i=255");
+	ck_assert_str_eq(to_json(), "{\"a\":-1,\"b\":18446744073709551615,\"c\":-1,\"d\":4294967295,\"f\":-1,"
+				    "\"g\":65535,\"h\":-1,\"i\":255}");
+
+	describe("e s64 a; s8 b; s16 c; s32 d");
+	ADD(int64_t, INT64_MIN);
+	ADD(int8_t, INT8_MIN);
+	ADD(int16_t, INT16_MIN);
+	ADD(int32_t, INT32_MIN);
+	ck_assert_str_eq(to_text(), "a=-9223372036854775808 b=-128 c=-32768 d=-2147483648");
+}
+END_TEST
+
+TEST(bits_of_floats_are_shown_as_what_they_mean_and_read_as_such)
+{
+	describe("e u32 a_f32; u64 b_f64; u64 c_f32; s64 d_f64; u32 _f32");
+	ADD(float, 0.1F);
+	ADD(double, 9.95);
+	ADD(uint64_t, 1);
+	ADD(int64_t, -1);
+	ADD(uint32_t, 7);
+	ck_assert_str_eq(to_text(), "a_f32=0.1 b_f64=9.95 c_f32=1 d_f64=-1 _f32=7");
+	ck_assert_str_eq(to_json(), "{\"a_f32\":0.1,\"b_f64\":9.95,\"c_f32\":1,\"d_f64\":-1,\"_f32\":7}");
+
+	describe("e u64 x_f64; u64 y_f64; u32 z_f32");
+	ADD(double, 1.0 / 3.0);
+	ADD(double, -__builtin_inf());
+	ADD(float, __builtin_nanf(""));
+	ck_assert_str_eq(to_text(), "x_f64=0.3333333333333333 y_f64=-inf z_f32=nan");
+	ck_assert_str_eq(to_json(), "{\"x_f64\":0.3333333333333333,\"y_f64\":\"-inf\",\"z_f32\":\"nan\"}");
+
+	ck_assert_int_eq(BUILD("x_f64=0.3333333333333333", "y_f64=1e300", "z_f32=-2.5"), 0);
+	ck_assert_str_eq(to_text(), "x_f64=0.3333333333333333 y_f64=1e+300 z_f32=-2.5");
+	ck_assert_int_eq(BUILD("x_f64=1.5x"), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_ptr_nonnull(strstr(sentence, "a number such as 0.5 or 1e9"));
+	ck_assert_int_eq(BUILD("x_f64="), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_int_eq(BUILD("x_f64= 1"), REFUSAL_BAD_DESCRIPTION);
+}
+END_TEST
+
+TEST(a_char_is_shown_as_one_where_it_can_be)
+{
+	describe("e char a; char b; char c; char d; unsigned char f; s8 g");
+	add("x\n'\xff"
+	    "xx",
+	    6);
+	ck_assert_str_eq(to_text(), "a='x' b=10 c=''' d=-1 f=120 g=120");
+	ck_assert_str_eq(to_json(), "{\"a\":120,\"b\":10,\"c\":39,\"d\":-1,\"f\":120,\"g\":120}");
+}
+END_TEST
+
+TEST(fixed_chars_end_at_the_first_nul_or_at_their_end)
+{
+	describe("e char[4] a; unsigned char[4] b; u8 c");
+	add("ab\0dwxyz\1", 9);
+	ck_assert_str_eq(to_text(), "a=\"ab\" b=\"wxyz\" c=1");
+	ck_assert_str_eq(to_json(), "{\"a\":\"ab\",\"b\":\"wxyz\",\"c\":1}");
+}
+END_TEST
+
+TEST(text_cannot_drive_the_screen_nor_leave_its_quotes)
+{
+	describe("e char[16] a");
+	add("\"\\\x1b[2J\xff\xc3\xa4\n\\\"\0\0\0", 16);
+	ck_assert_str_eq(to_text(), "a=\"\\\"\\\\\\x1b[2J\\xff\xc3\xa4\\x0a\\\\\\\"\"");
+	ck_assert_str_eq(to_json(), "{\"a\":\"\\\"\\\\\\u001b[2J\xef\xbf\xbd\xc3\xa4\\n\\\\\\\"\"}");
+}
+END_TEST
+
+TEST(structs_are_shown_as_bytes)
+{
+	describe("e struct point p 4; u8 a");
+	add("\x00\x7f\x80\xff\x01", 5);
+	ck_assert_str_eq(to_text(), "p=007f80ff a=1");
+	ck_assert_str_eq(to_json(), "{\"p\":\"007f80ff\",\"a\":1}");
+}
+END_TEST
+
+TEST(dynamic_numbers_are_shown_as_a_list)
+{
+	describe("e __rel_loc u16[] a; __data_loc s32[] b");
+	add_location(4, 4);
+	add_location(8, 8 + 8 + 4);
+	ADD(uint16_t, 1);
+	ADD(uint16_t, 65535);
+	ADD(int32_t, -2);
+	ADD(int32_t, 3);
+	ck_assert_int_eq(check(), RECORD_OK);
+	ck_assert_str_eq(to_text(), "a=[1,65535] b=[-2,3]");
+	ck_assert_str_eq(to_json(), "{\"a\":[1,65535],\"b\":[-2,3]}");
+}
+END_TEST
+
+TEST(bytes_behind_the_last_whole_element_are_not_shown)
+{
+	describe("e __rel_loc u32[] a");
+	add_location(7, 0);
+	add("\0\0\0\0abc", 7);
+	ck_assert_int_eq(check(), RECORD_OK);
+	ck_assert_str_eq(to_text(), "a=[0]");
+}
+END_TEST
+
+TEST(a_payload_that_was_never_checked_is_not_read_beyond_its_end)
+{
+	describe("e u64 a; __rel_loc char[] b; __data_loc u64[] c");
+	for (payload_size = 0; payload_size < 20; payload_size++) {
+		memset(payload, 0xff, sizeof(payload));
+		ck_assert_str_eq(to_text(), payload_size < 16 ? "" : "a=18446744073709551615 b=\"\" c=[]");
+	}
+}
+END_TEST
+
+TEST(a_record_is_built_from_words)
+{
+	describe("http_request u16 status; u64 ns; __rel_loc char[] path");
+	EXPECT_BUILT("status=200 ns=81 path=\"/x\"", "path=/x", "status=200", "ns=81");
+	ck_assert_uint_eq(payload_size, 14 + 3);
+	EXPECT_BUILT("status=200 ns=81 path=\"/a=b c\"", "path=/a=b c", "status=0310", "ns=0x51");
+}
+END_TEST
+
+TEST(what_is_not_named_is_zero_or_empty)
+{
+	describe("e u32 a; char[3] b; struct s c 2; __rel_loc char[] d; __data_loc char[] f; __rel_loc u64[] g; "
+		 "__data_loc u64[] h");
+	ck_assert_int_eq(build_in(WIRE_PAYLOAD_MAX, 0, NULL), 0);
+	ck_assert_int_eq(check(), RECORD_OK);
+	ck_assert_str_eq(to_text(), "a=0 b=\"\" c=0000 d=\"\" f=\"\" g=[] h=[]");
+}
+END_TEST
+
+TEST(several_dynamic_fields_find_their_data)
+{
+	describe("e __rel_loc char[] a; __data_loc char[] b; u8 n; __data_loc u16[] c; __rel_loc unsigned char[] d");
+	EXPECT_BUILT("a=\"one\" b=\"two\" n=5 c=[257,514] d=\"four\"", "d=four", "c=01010202", "b=two", "a=one", "n=5");
+}
+END_TEST
+
+TEST(numbers_reach_their_limits_and_not_beyond)
+{
+	describe("e u8 a; s8 b; u16 c; short d; u32 f; int g; u64 h; s64 i");
+	EXPECT_BUILT("a=255 b=127 c=65535 d=32767 f=4294967295 g=2147483647 h=18446744073709551615 "
+		     "i=9223372036854775807",
+		     "a=255", "b=127", "c=65535", "d=32767", "f=4294967295", "g=2147483647", "h=18446744073709551615",
+		     "i=9223372036854775807");
+	EXPECT_BUILT("a=0 b=-128 c=0 d=-32768 f=0 g=-2147483648 h=0 i=-9223372036854775808", "a=-0", "b=-128",
+		     "d=-32768", "g=-2147483648", "i=-9223372036854775808");
+	EXPECT_REFUSED("a=256: a u8 takes 0 to 255, or a character in single quotes", "a=256");
+	EXPECT_REFUSED("b=128: an s8 takes -128 to 127, or a character in single quotes", "b=128");
+	EXPECT_REFUSED("b=-129: an s8 takes -128 to 127, or a character in single quotes", "b=-129");
+	EXPECT_REFUSED("c=65536: a u16 takes 0 to 65535", "c=65536");
+	EXPECT_REFUSED("c=-1: a u16 takes 0 to 65535", "c=-1");
+	EXPECT_REFUSED("d=32768: a short takes -32768 to 32767", "d=32768");
+	EXPECT_REFUSED("d=-32769: a short takes -32768 to 32767", "d=-32769");
+	EXPECT_REFUSED("f=4294967296: a u32 takes 0 to 4294967295", "f=4294967296");
+	EXPECT_REFUSED("g=2147483648: an int takes -2147483648 to 2147483647", "g=2147483648");
+	EXPECT_REFUSED("h=18446744073709551616: a u64 takes 0 to 18446744073709551615", "h=18446744073709551616");
+	EXPECT_REFUSED("i=9223372036854775808: an s64 takes -9223372036854775808 to 9223372036854775807",
+		       "i=9223372036854775808");
+	EXPECT_REFUSED("i=-9223372036854775809: an s64 takes -9223372036854775808 to 9223372036854775807",
+		       "i=-9223372036854775809");
+}
+END_TEST
+
+TEST(what_is_no_number_is_refused)
+{
+	static const char *const values[] = {
+		"", "x", "-", "--1", "+1", " 1", "1 ", "08", "0x", "0xg", "1.5", "1e3", "99999999999999999999999x"
+	};
+
+	describe("e unsigned short a");
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		char assignment[64], why[200];
+
+		snprintf(assignment, sizeof(assignment), "a=%s", values[i]);
+		snprintf(why, sizeof(why),
+			 "a=%s: an unsigned short takes a number (0x: hexadecimal, 0: octal) from 0 to 65535",
+			 values[i]);
+		errno = ERANGE; /* of somebody else's doing */
+		EXPECT_REFUSED(why, assignment);
+	}
+}
+END_TEST
+
+TEST(a_char_may_be_written_as_one)
+{
+	describe("e char a; unsigned char b; u8 c; char d");
+	EXPECT_BUILT("a='x' b=121 c=122 d='''", "a='x'", "b='y'", "c='z'", "d='''");
+	EXPECT_BUILT("a='A' b=0 c=0 d=-1", "a=65", "d=-1");
+	EXPECT_REFUSED("a=x: a char takes a number (0x: hexadecimal, 0: octal) from -128 to 127, or a character in "
+		       "single quotes",
+		       "a=x");
+	describe("e u16 a");
+	EXPECT_REFUSED("a='x': a u16 takes a number (0x: hexadecimal, 0: octal) from 0 to 65535", "a='x'");
+}
+END_TEST
+
+TEST(fixed_chars_may_be_full_and_no_fuller)
+{
+	describe("e char[4] a; u8 b");
+	EXPECT_BUILT("a=\"wxyz\" b=1", "a=wxyz", "b=1");
+	EXPECT_REFUSED("a=wxyz!: a char[4] takes 4 bytes, not 5", "a=wxyz!");
+}
+END_TEST
+
+TEST(structs_and_lists_are_hexadecimal)
+{
+	describe("e struct point p 3; __rel_loc u16[] q");
+	EXPECT_BUILT("p=00afaf q=[43690]", "p=00afAF", "q=aaaa");
+	EXPECT_BUILT("p=000000 q=[]", "q=");
+	EXPECT_REFUSED("p=00af: a struct point takes 6 hexadecimal digits", "p=00af");
+	EXPECT_REFUSED("p=00af0: a struct point takes 6 hexadecimal digits", "p=00af0");
+	EXPECT_REFUSED("p=00af001: a struct point takes 6 hexadecimal digits", "p=00af001");
+	EXPECT_REFUSED("p=00af0g: a struct point takes 6 hexadecimal digits", "p=00af0g");
+	EXPECT_REFUSED("q=aaa: a __rel_loc u16[] takes a list as [1,2,3], or hexadecimal digits, 4 for each element",
+		       "q=aaa");
+	EXPECT_REFUSED("q=zzzz: a __rel_loc u16[] takes a list as [1,2,3], or hexadecimal digits, 4 for each element",
+		       "q=zzzz");
+}
+END_TEST
+
+TEST(arrays_of_numbers_may_be_written_as_lists)
+{
+	describe("e __rel_loc u16[] a; __data_loc s64[] b; u8 c");
+	EXPECT_BUILT("a=[1,65535] b=[-1] c=3", "a=[1,0xffff]", "b=[-1]", "c=3");
+	EXPECT_BUILT("a=[] b=[0] c=0", "a=[]", "b=[0]");
+	EXPECT_BUILT("a=[] b=[-9223372036854775808,9223372036854775807] c=0",
+		     "b=[-9223372036854775808,9223372036854775807]");
+	EXPECT_REFUSED("a=65536: a __rel_loc u16[] takes 0 to 65535", "a=[1,65536]");
+	EXPECT_REFUSED("a=: a __rel_loc u16[] takes a number (0x: hexadecimal, 0: octal) from 0 to 65535", "a=[1,]");
+	EXPECT_REFUSED("a=?0000000000000000000000000000000: a __rel_loc u16[] takes a number (0x: hexadecimal, 0: "
+		       "octal) from 0 to 65535",
+		       "a=[000000000000000000000000000000001]");
+	for (const char *const *wrong =
+		     (const char *const[]){ "a=[", "a=[1", "a=[1]2", "a=[[1]]", "a=1]", "a=[]]", NULL };
+	     *wrong; wrong++)
+		ck_assert_int_eq(build_in(WIRE_PAYLOAD_MAX, 1, wrong), REFUSAL_BAD_DESCRIPTION);
+	for (size_t capacity = 9; capacity < 13; capacity++)
+		ck_assert_int_eq(build_in(capacity, 1, (const char *const[]){ "a=[1,2]" }), -ENOSPC);
+}
+END_TEST
+
+TEST(an_unknown_field_is_refused_with_those_that_there_are)
+{
+	describe("e u8 a; u8 bc; u8 d");
+	EXPECT_REFUSED("'b' is not a field; there are a, bc, d", "a=1", "b=1");
+	EXPECT_REFUSED("'bcd' is not a field; there are a, bc, d", "bcd=1");
+	EXPECT_REFUSED("'' is not a field; there are a, bc, d", "=1");
+	EXPECT_REFUSED("'\\x1b[2J' is not a field; there are a, bc, d", "\x1b[2J=1");
+	describe("e u8 only");
+	EXPECT_REFUSED("'x' is not a field; there is only", "x=");
+	describe("e");
+	EXPECT_REFUSED("'x' is not a field; this event has none", "x=1");
+}
+END_TEST
+
+TEST(a_field_without_a_value_or_with_two_is_refused)
+{
+	describe("e u8 a; u8 b");
+	EXPECT_REFUSED("'a' has no value; write FIELD=VALUE", "a");
+	EXPECT_REFUSED("'' has no value; write FIELD=VALUE", "");
+	EXPECT_REFUSED("'a=2' is the second value of this field", "a=1", "b=1", "a=2");
+}
+END_TEST
+
+TEST(a_buffer_may_be_just_large_enough)
+{
+	const char *const assignments[] = { "s=abc" };
+
+	describe("e u32 a; __rel_loc char[] s");
+	ck_assert_int_eq(build_in(12, 1, assignments), 0);
+	ck_assert_uint_eq(payload_size, 12);
+	for (size_t capacity = 0; capacity < 12; capacity++)
+		ck_assert_int_eq(build_in(capacity, 1, assignments), -ENOSPC);
+}
+END_TEST
+
+TEST(dynamic_data_that_a_location_cannot_tell_is_refused)
+{
+	_cleanup_(freep) char *assignment = malloc(70000);
+	const char *assignments[] = { assignment };
+
+	describe("e __rel_loc char[] s");
+	memset(assignment, 'x', 70000);
+	memcpy(assignment, "s=", 2);
+
+	assignment[2 + 65534] = '\0';
+	{
+		_cleanup_(freep) uint8_t *buffer = malloc(70000);
+		struct text why = text_make(sentence, sizeof(sentence));
+		size_t size;
+
+		ck_assert_int_eq(record_build(&description, assignments, 1, buffer, 70000, &size, &why), 0);
+		ck_assert_uint_eq(size, 4 + 65535);
+		ck_assert_int_eq(record_check(&description, buffer, size), RECORD_OK);
+	}
+
+	assignment[2 + 65534] = 'x';
+	assignment[2 + 65535] = '\0';
+	ck_assert_int_eq(build_in(70000, 1, assignments), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_str_eq(sentence, "s=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...: a __rel_loc char[] takes at most "
+				   "65535 bytes, and not further behind than that");
+}
+END_TEST
+
+/* Whatever a writer sends, it is refused or shown, and nothing outside it is touched (the sanitizers see that). */
+TEST(no_payload_is_read_beyond_its_end)
+{
+	uint64_t random = 0x5eed;
+	unsigned good = 0;
+
+	describe("e u8 a; __rel_loc char[] b; char[3] c; __data_loc u32[] d; __data_loc char[] f");
+	for (int round = 0; round < 20000; round++) {
+		payload_size = (size_t)round % 40;
+		for (size_t i = 0; i < payload_size; i++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			payload[i] = (random >> 60) < 12 ? 0 : (uint8_t)(random >> 33) % 28;
+		}
+		if (check() == RECORD_OK)
+			good++;
+		to_text();
+		to_json();
+	}
+	ck_assert_uint_gt(good, 100);
+}
+END_TEST
+
+SUITE("record", bits_of_floats_are_shown_as_what_they_mean_and_read_as_such,
+      a_payload_shorter_than_the_fixed_fields_is_short, an_event_without_fields_takes_an_empty_payload,
+      a_rel_loc_counts_from_the_end_of_its_number, a_data_loc_counts_from_the_start_of_the_kernels_entry,
+      dynamic_data_may_reach_the_end_of_the_payload_and_not_beyond, dynamic_data_may_lie_in_the_fixed_part,
+      dynamic_data_cannot_be_the_kernels_own_fields, dynamic_chars_end_in_nul,
+      no_chars_at_all_are_good_only_behind_a_nul, the_second_dynamic_field_is_checked_too,
+      numbers_are_shown_with_their_size_and_sign, a_char_is_shown_as_one_where_it_can_be,
+      fixed_chars_end_at_the_first_nul_or_at_their_end, text_cannot_drive_the_screen_nor_leave_its_quotes,
+      structs_are_shown_as_bytes, dynamic_numbers_are_shown_as_a_list,
+      bytes_behind_the_last_whole_element_are_not_shown, a_payload_that_was_never_checked_is_not_read_beyond_its_end,
+      a_record_is_built_from_words, what_is_not_named_is_zero_or_empty, several_dynamic_fields_find_their_data,
+      numbers_reach_their_limits_and_not_beyond, what_is_no_number_is_refused, a_char_may_be_written_as_one,
+      fixed_chars_may_be_full_and_no_fuller, structs_and_lists_are_hexadecimal,
+      arrays_of_numbers_may_be_written_as_lists, an_unknown_field_is_refused_with_those_that_there_are,
+      a_field_without_a_value_or_with_two_is_refused, a_buffer_may_be_just_large_enough,
+      dynamic_data_that_a_location_cannot_tell_is_refused, no_payload_is_read_beyond_its_end)
