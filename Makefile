@@ -118,6 +118,7 @@ help:
 	@echo 'make bench       what the broker costs and saves, beside every other way; QUICK=1 in two minutes, REPORT=1 writes the report'
 	@echo 'make vm          a shell in such a machine, with the daemon running; KERNEL=6.1 for the older interface'
 	@echo 'make kernels     their kernels, from Debian'"'"'s sources; about twenty minutes, once'
+	@echo 'make weight      lines of code for each folder, long functions and files, names that are used twice'
 	@echo 'make format      let clang-format have its way'
 	@echo 'make install     below PREFIX=$(PREFIX), with DESTDIR= in front; make uninstall takes it away again'
 	@echo 'make deb         Debian packages, below $(B)/deb/; MAINTAINER="Name <address>" is who to tell of what is wrong with them'

@@ -72,7 +72,7 @@ TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_alive test_disposal test_library t
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-packages check-restart check-vm confined coverage exhaustion faults \
-	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels races soak test test-dependencies tidy tsan vm vm-dependencies \
+	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels races soak test test-dependencies tidy tsan vm vm-dependencies weight \
 	$(KERNELS:%=kernel-%)
 
 # --- targets ---
@@ -216,6 +216,9 @@ tidy: test-dependencies
 analyze: test-dependencies
 	@echo '  CHECK   gcc -fanalyzer'
 	$(Q)B=$(B) tests/analyze.sh
+
+weight:
+	$(Q)tests/weight.py
 
 format:
 	$(Q)clang-format -i $(SOURCES) $(HEADERS)

@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the code weighs: `make weight`.
+
+Lines of code are lines that are neither blank nor only a comment, laid out by clang-format, headers and generated code included.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+
+PRODUCT = ("protocol", "kernel", "daemon", "client")
+# Benchmarks, virtual machines and the kernel's own promises are no tests of ours.
+NO_TESTS = ("tests/bench/", "tests/vm/", "tests/kernel/")
+LONG_FILE = 400
+LONG_FUNCTION = 45
+SHORT_FUNCTION = 10
+
+FUNCTION = re.compile(r"^(?P<static>static )?(?:inline )?(?:[A-Za-z_][\w ]*[ *]+)(?P<name>[a-z_]\w*)\((?:[^;{]*)\)(?: _\w+_(?:\([^)]*\))?)?\n\{\n"
+                      r"(?P<body>.*?)^\}", re.M | re.S)
+
+
+def files(root):
+    names = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True).stdout.split("\n")
+    return [name for name in names if re.search(r"\.(c|h|cc|py|sh)$", name) and (root / name).is_file()]
+
+
+def code_of(name, text):
+    """Its lines without comments and blank ones."""
+    if name.endswith((".py", ".sh")):
+        text = re.sub(r'^\s*("""|\'\'\').*?\1$', "", text, flags=re.M | re.S)
+        return [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', lambda m: m[0] if m[0][0] == '"' else "", text, flags=re.S)
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def room(name):
+    folders = name.split("/")[:-1]
+    return "/".join(folders[:2])
+
+
+class Tree:
+    def __init__(self, root):
+        self.text = {name: (root / name).read_text(encoding="utf-8") for name in files(root)}
+        self.lines = {name: len(code_of(name, text)) for name, text in self.text.items()}
+        self.product = [name for name in self.text if name.startswith(tuple(folder + "/" for folder in PRODUCT))
+                        and "/examples/" not in name]
+        self.tests = [name for name in self.text if name.startswith("tests/") and not name.startswith(NO_TESTS)]
+
+    def functions(self):
+        """Of the product: (file, name, lines from its name to its end, static)."""
+        for name in self.product:
+            if name.endswith((".c", ".h")):
+                for found in FUNCTION.finditer(self.text[name]):
+                    yield name, found["name"], found[0].count("\n") + 1, bool(found["static"])
+
+    def is_one_shot(self, name, function):
+        """A static that is named twice: where it is, and where it is called."""
+        code = "\n".join(code_of(name, self.text[name]))
+        return len(re.findall(rf"\b{function}\(", code)) == 2 and not re.search(rf"\b{function}\b(?!\()", code)
+
+
+def sum_of(tree, names):
+    return sum(tree.lines[name] for name in names)
+
+
+def print_rooms(tree, names):
+    rooms = collections.Counter()
+    for name in names:
+        rooms[room(name)] += tree.lines[name]
+    for folder in sorted(rooms):
+        print(f"{rooms[folder]:8}  {folder}/")
+
+
+def report(tree):
+    functions = list(tree.functions())
+    product, tests = sum_of(tree, tree.product), sum_of(tree, tree.tests)
+
+    print_rooms(tree, tree.product)
+    print(f"{product:8}  product\n")
+    print_rooms(tree, tree.tests)
+    print(f"{tests:8}  tests, {tests / product:.2f} of the product\n")
+
+    long_ones = sorted((lines, name, function) for name, function, lines, _ in functions if lines > LONG_FUNCTION)
+    share = 100 * (1 - len(long_ones) / len(functions))
+    print(f"{len(functions)} functions, {share:.1f} % of them of at most {LONG_FUNCTION} lines; the longest:")
+    for lines, name, function in long_ones[:-11:-1]:
+        print(f"{lines:8}  {function}() in {name}")
+
+    one_shot = [(name, function) for name, function, lines, static in functions
+                if static and lines <= SHORT_FUNCTION + 3 and tree.is_one_shot(name, function)]
+    print(f"\n{len(one_shot)} static functions of at most {SHORT_FUNCTION} lines are called once")
+    for name, function in one_shot if arguments.list else []:
+        print(f"          {function}() in {name}")
+
+    where = collections.defaultdict(list)
+    for name, function, _, _ in functions:
+        where[function].append(name)
+    shared = {function: names for function, names in where.items() if len(names) > 1 and function != "main"}
+    print(f"{sum(map(len, shared.values()))} functions share {len(shared)} names")
+    for function in sorted(shared, key=lambda one: -len(shared[one])) if arguments.list else []:
+        print(f"          {function}: {' '.join(shared[function])}")
+
+    print(f"\nFiles of more than {LONG_FILE} lines of code:")
+    for lines, name in sorted(((tree.lines[name], name) for name in tree.product + tree.tests if tree.lines[name] > LONG_FILE), reverse=True):
+        print(f"{lines:8}  {name}")
+
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent, help="of the checkout")
+parser.add_argument("--list", action="store_true", help="name those that are only counted")
+arguments = parser.parse_args()
+report(Tree(arguments.root))
