@@ -2,6 +2,7 @@
 
 /* One tenant leaves fds in flight: files that it was sent and does not take, and fds of its own. Its neighbour works on. */
 
+#include <sched.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -373,12 +374,23 @@ static int listen_at(const char *path)
 	return fd;
 }
 
+/* A container that may use one processor of two. */
+static void use_one_processor(void)
+{
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	sched_setaffinity(0, sizeof(first), &first);
+}
+
 /* The socket of its own is served as the daemon's is: each connection is taken and closed. */
 static _Noreturn void rage(const char *path, const char *own, int listener, struct storm *storm)
 {
 	int fd;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	use_one_processor();
 	while (!storm->over) {
 		bool rages = storm->rages;
 		bool connected = connect_at_once(rages ? path : own, &fd);
