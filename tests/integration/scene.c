@@ -207,13 +207,15 @@ void scene_launch(struct scene *scene, const char *const *options)
 	scene->neighbour->phase = TOGETHER;
 }
 
-void scene_measure_alone(struct scene *scene)
+void scene_measure_beside(struct scene *scene, void (*ordinary)(const struct scene *, unsigned round))
 {
 	struct sight *alone = &scene->neighbour->sights[ALONE];
 
 	alone->requests = alone->slowest = 0;
 	scene->neighbour->phase = ALONE;
-	ck_assert_msg(eventually(has_done(scene, ALONE, enough())), "the neighbour has to wait");
+	for (unsigned round = 0; !has_done(scene, ALONE, enough()); round++)
+		ordinary(scene, round);
+	expect_no_trouble(scene);
 	scene->neighbour->phase = TOGETHER;
 }
 

@@ -26,10 +26,10 @@ void scene_begin(struct scene *, const char *policy, const char *const *options)
 void scene_prepare(struct scene *, const char *policy);
 void scene_launch(struct scene *, const char *const *options);
 /*
- * Watches the neighbour alone once more, beside processes that are as busy as they will be, but with something else. What
- * they cost it by taking a processor is the scheduler's business; the row shows what the daemon lets them cost it.
+ * Measures the neighbour once more beside ordinary work, which is done again and again meanwhile: two tenants that share a
+ * processor and a keeper make each other wait in any case. The row then shows what the attack adds.
  */
-void scene_measure_alone(struct scene *);
+void scene_measure_beside(struct scene *, void (*ordinary)(const struct scene *, unsigned round));
 /* While the worst goes on: returns when the neighbour has done a good deal of its work since. */
 void scene_go_on(struct scene *);
 /* Somebody comes only now, and is served. */
