@@ -226,7 +226,7 @@ static void have_few_fds(void)
 }
 
 /* It is a tenant of its own: whatever this one is sent and does not take is its own trouble. */
-static void serve_another_tenant(const struct scene *scene)
+static void serve_another_tenant(const struct scene *scene, unsigned round _unused_)
 {
 	struct actor actor;
 
@@ -251,13 +251,14 @@ TEST(fds_that_a_tenant_is_sent_and_does_not_take_are_not_missing_to_others)
 	scene_begin(&scene, "", own_user);
 	/* With a keeper it has all of them twice. */
 	n = scene.fixture.keeper ? ARRAY_SIZE(sockets) / 2 : ARRAY_SIZE(sockets);
+	scene_measure_beside(&scene, serve_another_tenant);
 	connect_many(&scene, sockets, n, true);
 	for (unsigned i = 0; i < n; i++) {
 		batch_put((const char *const[]){ "unread u32 a" }, 1);
 		ck_assert_int_eq(raw_send(sockets[i]), 0);
 	}
 	for (unsigned i = 0; i < newcomers; i++)
-		serve_another_tenant(&scene);
+		serve_another_tenant(&scene, i);
 	scene_go_on(&scene);
 	close_many(sockets, n);
 	scene_end(&scene, 4096,
