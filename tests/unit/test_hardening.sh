@@ -77,6 +77,29 @@ has_everything()
 		sample part -c && marks_where_jumps_may_go "$scratch/part"
 }
 
+# A daemon that a plain user has started could be read by that user's other programs, clients' fds included. What is in /proc of a
+# process that cannot be traced belongs to root.
+is_out_of_reach()
+{
+	local pid owner
+
+	install -D -m 755 "$B/userevd" "$scratch/open/userevd"
+	mkdir -p "$scratch/open/policy"
+	chmod 755 "$scratch" "$scratch/open"
+	install -d -o nobody "$scratch/open/run"
+	setpriv --reuid=nobody --clear-groups "$scratch/open/userevd" -f --backend=embedded --policy="$scratch/open/policy" \
+		--socket="$scratch/open/run/socket" --control-socket="$scratch/open/run/control" 2>"$scratch/log" &
+	pid=$!
+	for _ in {1..100}; do
+		[ -S "$scratch/open/run/control" ] && break
+		sleep 0.1
+	done
+	owner=$(stat -c %U "/proc/$pid/fd")
+	kill "$pid" 2>/dev/null
+	wait "$pid"
+	[ "$owner" = root ]
+}
+
 for name in "${programs[@]}"; do
 	check "$name is hardened" has_all "$B/$name" can_lie_anywhere "${whatever[@]}"
 done
@@ -85,6 +108,7 @@ for name in userevd userevd-keeper userevctl; do
 	check "$name touches each page of its stack" touches_each_page_of_its_stack "$B/$name"
 done
 check 'so is libuserev.so' has_all "$B/libuserev.so" "${whatever[@]}"
+[ "$(id -u)" -ne 0 ] || check 'a daemon that a plain user has started is out of reach of that user' is_out_of_reach
 check 'all that we compile says where jumps may go' all_marks
 check 'and nothing in libuserev.a takes it from those who link it' marks_where_jumps_may_go "$B/libuserev.a"
 
