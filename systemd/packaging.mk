@@ -10,7 +10,7 @@ INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/us
 	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
 	$(foreach unit,$(UNITS) $(wildcard systemd/*.socket),644:$(unit):$(UNITDIR)) 644:systemd/80-userevd.preset:$(PRESETDIR) \
 	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:client/userevctl/userevctl.1:$(MANDIR)/man1 \
-	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/userevd-keeper.8:$(MANDIR)/man8 \
+	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/keeper/userevd-keeper.8:$(MANDIR)/man8 \
 	644:daemon/policy/userevd.conf.5:$(MANDIR)/man5 \
 	$(foreach file,$(wildcard systemd/policy.d-examples/*.conf),644:$(file):$(DOCDIR)/policy.d-examples)
 # Each function has a page, whichever file it stands in.

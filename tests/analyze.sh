@@ -9,9 +9,11 @@ B=${B:-build}
 # What is in a hash table, or behind a pointer to a member, the analyser takes for lost as soon as its function returns. In these
 # that is all that it says. (ASan and valgrind look for leaks in all tests.)
 loses_sight=(
-	client/userevctl/tracing/embedded.c client/tracer_tracefs_{catalogue,writer}.c
-	daemon/{client,event,ledger,level,pages,policy_keys,register,reload,rules,tail}.c
-	kernel/{deposit,embedded_event,enabler,remote,user_events}.c
+	client/userevctl/tracing/embedded.c client/userevctl/tracing/catalogue.c client/userevctl/tracing/writer.c daemon/connection/client.c
+	daemon/registry/event.c daemon/ledger/ledger.c daemon/quota/level.c daemon/registry/pages.c
+	daemon/policy/keys.c daemon/requests/register.c daemon/admin/reload.c daemon/registry/rules.c
+	daemon/admin/tail.c kernel/keeper/deposit.c kernel/embedded/event.c kernel/user_events/enabler.c
+	kernel/rpc/remote.c kernel/user_events/user_events.c
 )
 declare -A suppressed=(
 	# It takes all items of an array for the same one, which would be freed again.
@@ -24,7 +26,7 @@ declare -A suppressed=(
 sources()
 {
 	find protocol kernel daemon client -path client/examples -prune -o -name '*.c' -print | grep -v '\.bpf\.c$' |
-		if [ -e "$B/skeleton/guard.skel.h" ]; then cat; else grep -v guard_program; fi
+		if [ -e "$B/skeleton/guard.skel.h" ]; then cat; else grep -v kernel/guard/program; fi
 }
 # shellcheck disable=SC2046 # names without blanks
 [ $# -gt 0 ] || set -- $(sources)

@@ -11,10 +11,11 @@ build=$1 least=85 status=0
 find "$build" -name '*.gcda' -exec gcov -n {} + 2>/dev/null |
 	awk -v least=$least '
 		/^File / { split($0, quoted, "\047"); file = quoted[2] }
-		/^Lines executed:/ && file ~ /^(protocol|kernel|daemon|client)\/[a-z_0-9]*\.c$/ && !(file in seen) {
+		/^Lines executed:/ && file ~ /^(protocol|kernel|daemon|client)\/[a-z_0-9\/]*\.c$/ && !(file in seen) {
 			seen[file] = 1
 			split($0, part, /[:% ]+/)
-			folder = substr(file, 1, index(file, "/") - 1)
+			folder = file
+			sub(/\/[^\/]*$/, "", folder)
 			lines[folder] += part[5]
 			hit[folder] += part[5] * part[3] / 100
 			printf "  %6.1f %%  %s\n", part[3], file

@@ -7,7 +7,7 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 directory=$1 programs=("$1"/fuzz_*)
-files=(protocol/{decode,description,record,row}.c daemon/{cgroup,ledger}.c daemon/policy_{event,file,glob,keys,pattern}.c
+files=(protocol/{decode,row}.c protocol/event/{description,record}.c daemon/identity/cgroup.c daemon/ledger/ledger.c daemon/policy
 	kernel/rpc/message.c client/userevctl/tracing/text.c daemon)
 
 for program in "${programs[@]}"; do

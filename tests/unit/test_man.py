@@ -90,7 +90,7 @@ def listed(text, end=r"\n\n"):
 
 
 def check_keeper():
-    page = rendered("kernel/userevd-keeper.8", 200)
+    page = rendered("kernel/keeper/userevd-keeper.8", 200)
     text = re.sub(r"\s+", " ", page)
     helped = options(run(os.path.join(BUILD, "userevd-keeper"), "--help").stdout, r" +", r"\(default (\d+)\)")
     written = options(section(page, "OPTIONS"), r" {5}", r"\bDefault: (\S+?)\.(?: |$)")

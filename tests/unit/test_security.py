@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What SECURITY.md says that was tried can be tried again: by targets of the Makefile, and tests, that there are.
+# What SECURITY.md says that was tried can be tried again: by targets of tests/tests.mk, and tests, that there are.
 
 import glob
 import os
@@ -22,7 +22,7 @@ def is_test(name):
 
 
 def main():
-    makefile, page = source("Makefile"), source("SECURITY.md")
+    makefile, page = source("Makefile") + source("tests/tests.mk"), source("SECURITY.md")
     rows = re.findall(r"^\|.*\|$", page.partition("## What was tried")[2].partition("### ")[0], re.M)[2:]
     check("there are some rows", [] if len(rows) > 5 else ["hardly any"])
     for row in rows:
