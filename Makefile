@@ -33,9 +33,7 @@ SANITIZE ?=
 COVERAGE ?=
 DEPENDENCIES ?= auto
 JOBS ?= $(shell nproc)
-ifneq ($(V),1)
-Q := @
-endif
+Q := $(if $(filter 1,$(V)),,@)
 
 # What a fresh Debian 12 needs beside make: to build and run, and for the tests.
 BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev \
@@ -77,8 +75,7 @@ POLICY_OBJECTS := $(call objects,daemon/policy)
 CGROUP_OBJECTS := $(B)/daemon/identity/boundary.o $(B)/daemon/identity/cgroup.o
 
 PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
-LIBRARIES := $(B)/libuserev.so.$(SOVERSION) $(B)/libuserev.so $(B)/libuserev.a $(B)/libuserev.pc \
-	$(B)/libuserev-uninstalled.pc
+LIBRARIES := $(addprefix $(B)/libuserev,.so.$(SOVERSION) .so .a .pc -uninstalled.pc)
 UNITS := $(B)/systemd/userevd.service $(B)/systemd/userevd-keeper.service
 EXAMPLES := $(addprefix $(B)/examples/,hello plugin.so plugin_host requests server use_stack)
 
@@ -88,52 +85,29 @@ BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 .DELETE_ON_ERROR:
 .SECONDARY:
 
+## make                 Build everything below $(B)/.
 all: dependencies
 	$(Q)$(BUILD) build
 
 build: $(PROGRAMS) $(LIBRARIES) $(EXAMPLES) $(UNITS)
 
+# What is said in lines of two hashes.
 help:
-	@echo 'make             build everything below $(B)/'
-	@echo 'make run         build, and start the daemon in the foreground with what this machine has'
-	@echo 'make demo        the whole tour in half a minute, without a keyboard'
-	@echo 'make test        everything that CI runs: check, asan, tidy, check-vm'
-	@echo 'make check       unit and integration tests'
-	@echo 'make asan        the same under AddressSanitizer and UndefinedBehaviorSanitizer'
-	@echo 'make tsan        what has threads, under ThreadSanitizer'
-	@echo 'make coverage    line coverage of the same'
-	@echo 'make fuzz        each harness of tests/fuzz for SECONDS=60, or RUNS= executions'
-	@echo 'make fuzz-coverage  which lines its corpora reach'
-	@echo 'make faults      each call of the daemon fails once, and from then on; EVERY=100 for a hundredth of it'
-	@echo 'make faults-keeper  … of the keeper, on a kernel, for hours; make faults-daemon … of a daemon that has a keeper'
-	@echo 'make races       programs come and go for SECONDS=60 while calls of the daemon come late'
-	@echo 'make soak        programs, policies and restarts by chance for SECONDS=120, and nothing grows; KERNEL=6.12 in a guest'
-	@echo 'make tidy        clang-format, clang-tidy, cppcheck, GCC'"'"'s analyser'
-	@echo 'make analyze     the last of these'
-	@echo 'make check-vm    what runs in virtual machines, whose kernels have user_events'
-	@echo 'make exhaustion  what one tenant can do to its neighbour, in full numbers, as a table; it takes about an hour'
-	@echo 'make check-bypass   every way around the guard and into a status page, with the guard, with seccomp and with nothing'
-	@echo 'make check-restart  two hundred programs while daemon and keeper are killed; it takes a while'
-	@echo 'make check-packages  how the Debian packages live and end in one of them; it takes long'
-	@echo 'make bench       what the broker costs and saves, beside every other way; QUICK=1 in two minutes, REPORT=1 writes the report'
-	@echo 'make vm          a shell in such a machine, with the daemon running; KERNEL=6.1 for the older interface'
-	@echo 'make kernels     their kernels, from Debian'"'"'s sources; about twenty minutes, once'
-	@echo 'make weight      lines of code for each folder, long functions and files, names that are used twice'
-	@echo 'make format      let clang-format have its way'
-	@echo 'make install     below PREFIX=$(PREFIX), with DESTDIR= in front; make uninstall takes it away again'
-	@echo 'make deb         Debian packages, below $(B)/deb/; MAINTAINER="Name <address>" is who to tell of what is wrong with them'
-	@echo 'make clean       remove $(B)/'
+	@sed -n 's/^## //p' $(filter %akefile %.mk,$(MAKEFILE_LIST)) | sed 's|$$(B)|$(B)|; s|$$(PREFIX)|$(PREFIX)|'
 	@echo
 	@echo 'Variables: B=DIR where to build, CC=…, CFLAGS=…, JOBS=N, V=1 to see commands, DEPENDENCIES=skip to install nothing.'
 
+## make run             Build, and start the daemon in the foreground with the best backend of this machine.
 run: dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/run-daemon.sh
 
+## make demo            Show every feature in half a minute.
 demo: dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/demo.sh
 
+## make clean           Remove $(B)/.
 clean:
 	$(Q)rm -rf $(B)
 
@@ -188,14 +162,11 @@ $(B)/libuserev.a: $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS)
 	$(Q)ar rcs $@ $(B)/libuserev.o
 
 # Made anew each time: PREFIX may be another. The second is for building against a build that is not installed: pkg-config prefers it.
-$(B)/libuserev.pc: client/libuserev.pc.in FORCE
+$(B)/libuserev.pc: PATHS = $(PREFIX) $(LIBDIR) $(INCLUDEDIR)
+$(B)/libuserev-uninstalled.pc: PATHS = $(CURDIR) $(abspath $(B)) $(CURDIR)/client
+$(B)/libuserev.pc $(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
-		-e 's|@VERSION@|$(VERSION)|g' $< > $@
-
-$(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
-	@mkdir -p $(@D)
-	$(Q)sed -e 's|@PREFIX@|$(CURDIR)|g' -e 's|@LIBDIR@|$(abspath $(B))|g' -e 's|@INCLUDEDIR@|$(CURDIR)/client|g' \
+	$(Q)sed -e 's|@PREFIX@|$(word 1,$(PATHS))|g' -e 's|@LIBDIR@|$(word 2,$(PATHS))|g' -e 's|@INCLUDEDIR@|$(word 3,$(PATHS))|g' \
 		-e 's|@VERSION@|$(VERSION)|g' $< > $@
 
 # From systemd 253 on it tells the daemon to reload, and waits for the end of that, by itself.

@@ -27,6 +27,7 @@ endif
 # Directories that nobody else has anything in.
 INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(LIBEXECDIR)
 
+## make install         Install below PREFIX=$(PREFIX), with DESTDIR= in front. make uninstall removes the same files.
 install: build
 	$(Q)for entry in $(INSTALLED); do \
 		IFS=:; set -- $$entry; \
@@ -52,6 +53,7 @@ MAINTAINER ?= $(if $(and $(DEBFULLNAME),$(DEBEMAIL)),$(DEBFULLNAME) <$(DEBEMAIL)
 DEB_SOURCES := LICENSE Makefile README.md client daemon kernel protocol systemd
 DEB_TREE = $(B)/deb/userevd-$(VERSION)
 
+## make deb             Debian packages below $(B)/deb/. MAINTAINER="Name <address>" receives reports of bugs in them.
 deb:
 	$(call install_packages,$(DEB_PACKAGES))
 	$(Q)$(BUILD) packages

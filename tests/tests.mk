@@ -78,6 +78,7 @@ BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 # --- targets ---
 
 # All is tested in one go, so that the sum at the end is of everything.
+## make test            Everything that CI runs: tidy, unit and integration tests, also under sanitizers and in virtual machines.
 test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
 	$(Q)$(BUILD) build-tests confined
@@ -87,36 +88,43 @@ test: test-dependencies kernels
 		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
 		-- $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) $(SHORT_GUESTS)
 
+## make check           Unit and integration tests on this machine.
 check: test-dependencies
 	$(Q)$(BUILD) build-tests
 	$(Q)tests/run-tests.sh $(B) $(TESTS) $(SCRIPT_TESTS) $(SOAK_TEST)
 
+## make asan            The same under AddressSanitizer and UndefinedBehaviorSanitizer.
 asan: test-dependencies
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)tests/run-tests.sh $(ASAN) $(ASAN_TESTS)
 
+## make tsan            Tests of code with threads, under ThreadSanitizer.
 tsan: test-dependencies
 	$(Q)$(BUILD) B=$(TSAN) SANITIZE=thread build $(TSAN_TESTS)
 	$(Q)tests/run-tests.sh $(TSAN) $(TSAN_TESTS)
 
+## make check-vm        Tests in virtual machines whose kernels have user_events, Linux 6.12 and 6.1.
 check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined packages
 	$(Q)tests/run-tests.sh $(LONG_GUESTS) -- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(SHORT_GUESTS)
 
 # What SECURITY.md says of data files and pages.
 BYPASS_TESTS = $(GUARD_TESTS) $(B)/tests/test_page_access $(B)/tests/test_page_attacks
+## make check-bypass    All known ways around the guard and into a status page.
 check-bypass: test-dependencies kernels
 	$(Q)$(BUILD) build-tests
 	$(Q)tests/run-tests.sh $(B) $(B)/tests/test_page_attacks tests/systemd/test_seccomp.py \
 		--guest 6.12 $(B) $(BYPASS_TESTS) --guest 6.1 $(B) $(BYPASS_TESTS)
 	$(Q)cd $(B)/logs && grep -E '^[0-9]+ attempts ' test_page_attacks.log linux-6.12/*.log linux-6.1/*.log
 
+## make check-restart   Kill daemon and keeper under 200 programs. Takes about an hour.
 check-restart: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests
 	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 TEST_LIMIT=7200 GUEST_LIMIT=7500 CK_TIMEOUT_MULTIPLIER=20 \
 		tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
 
 # Prints the table that SECURITY.md has. What only a kernel with user_events can show is from guests.
+## make exhaustion      What one tenant can do to another, as the table of SECURITY.md. Takes about an hour.
 exhaustion: test-dependencies kernels
 	$(Q)$(BUILD) build-tests
 	$(Q)$(BUILD_ASAN) build-tests
@@ -128,12 +136,14 @@ exhaustion: test-dependencies kernels
 	@echo '|---|---|---|---|---|---|'
 	$(Q)cd $(B)/logs/exhaustion && sed -n '/^|/p' $(EXHAUSTION_TESTS:$(B)/tests/%=%.log) $(KERNELS:%=../linux-%/test_exhaustion_kernel.log)
 
+## make check-packages  Install, upgrade and purge the Debian packages in a virtual machine.
 check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
 
 # Timing decides no test: what it prints is for people. Best on a machine that does nothing else. QUICK=1 takes two minutes instead
 # of twenty; REPORT=1 writes the tables into tests/bench/REPORT.md; PATIENCE=3 lets all take three times as long before it is ended.
+## make bench           Cost beside every alternative. QUICK=1 takes two minutes; REPORT=1 writes tests/bench/REPORT.md.
 bench: test-dependencies bench-dependencies kernels
 	$(Q)$(BUILD) build $(BENCHES)
 	$(Q)tests/bench/run.py $(if $(REPORT),--report=tests/bench/REPORT.md) $(if $(QUICK),--quick) $(if $(PATIENCE),--patience=$(PATIENCE)) $(B)
@@ -141,11 +151,13 @@ bench: test-dependencies bench-dependencies kernels
 bench-dependencies: vm-dependencies
 	$(call install_packages,$(BENCH_PACKAGES))
 
+## make vm              A shell in a virtual machine with the daemon running. KERNEL=6.1 for the older interface.
 vm: dependencies vm-dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/vm/run-guest.sh --shell --limit=0 $(KERNEL) -- tests/vm/shell.sh
 
 # Kept outside the checkout, so that a second time costs nothing. Side by side, for neither build keeps two cores busy to its end.
+## make kernels         Build the kernels from Debian's sources, once; about twenty minutes.
 kernels: vm-dependencies
 	$(Q)$(BUILD) $(KERNELS:%=kernel-%)
 
@@ -156,6 +168,7 @@ vm-dependencies:
 	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES))
 
 # Each harness for so many seconds, from what is known on; what it finds is left below $(B)/fuzz/.
+## make fuzz            Run each fuzzer for SECONDS=60, or RUNS= executions.
 fuzz: SECONDS ?= 60
 fuzz: test-dependencies
 	$(Q)$(BUILD) fuzzers
@@ -163,17 +176,20 @@ fuzz: test-dependencies
 
 # Whatever call fails, and wherever userevctl is interrupted; or each EVERY-th.
 EVERY ?= 1
+## make faults          Let each call of the daemon fail once, and from then on. EVERY=100 tries each hundredth.
 faults: test-dependencies
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
 	$(Q)B=$(ASAN) tests/faults/sweep.py --every=$(EVERY)
 	$(Q)B=$(ASAN) tests/faults/interrupts.py --every=$(EVERY)
 
 # The same for one of a pair, on a kernel: that takes hours.
+## make faults-daemon   The same for a daemon with a keeper, in a virtual machine; make faults-keeper for the keeper. Takes hours.
 faults-daemon faults-keeper: faults-%: test-dependencies vm-dependencies
 	$(Q)$(BUILD) build
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
 	$(Q)B=$(B) tests/vm/run-guest.sh --limit=0 $(KERNEL) -- env VICTIMS=$(ASAN) tests/faults/sweep.py --fail=$* --every=$(EVERY)
 
+## make races           Programs come and go for SECONDS=60 while calls of the daemon are delayed.
 races: test-dependencies
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
 	$(Q)B=$(ASAN) tests/faults/races.py $(SECONDS)
@@ -184,17 +200,20 @@ fuzzers:
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz $(FUZZERS:$(B)/%=$(B)/fuzz/%)
 
 COVERS := -fprofile-instr-generate -fcoverage-mapping
+## make fuzz-coverage   Lines that the fuzzers' corpora reach.
 fuzz-coverage: test-dependencies
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz-coverage CFLAGS='-O1 -g $(COVERS)' LDFLAGS='$(COVERS)' $(FUZZERS:$(B)/%=$(B)/fuzz-coverage/%)
 	$(Q)tests/fuzz/coverage.sh $(B)/fuzz-coverage
 
 # Here, where the daemon may have to be the tracer; in a guest where KERNEL= is said. `make test` has two minutes of it.
 SOAK_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL))
+## make soak            Random programs, policies and restarts for SECONDS=120; nothing may grow. KERNEL=6.12 for a virtual machine.
 soak: SECONDS ?= 120
 soak: test-dependencies $(if $(SOAK_KERNEL),vm-dependencies)
 	$(Q)$(BUILD) build $(SOAK_TEST)
 	$(Q)B=$(B) tests/soak/soak.sh $(SECONDS) "$(SOAK_KERNEL)" $(SEED)
 
+## make coverage        Line coverage of unit and integration tests.
 coverage: test-dependencies
 	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
 	$(Q)find $(B)/coverage -name '*.gcda' -delete
@@ -207,19 +226,23 @@ build-tests: build $(B)/examples/tasks $(TESTS) $(GUARD_TESTS) $(KERNEL_TESTS) $
 SOURCES = $(shell find protocol kernel daemon client tests -name '*.c')
 HEADERS = $(shell find protocol kernel daemon client tests -name '*.h')
 
+## make tidy            clang-format, clang-tidy, cppcheck and GCC's analyser.
 tidy: test-dependencies
 	@echo '  CHECK   clang-format, clang-tidy, cppcheck'
 	$(Q)clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	$(Q)B=$(B) tests/tidy.sh $(filter-out %.bpf.c tests/bench/rival_lttng.c tests/bench/rival_usdt.c,$(SOURCES))
 	$(Q)$(BUILD) analyze
 
+## make analyze         GCC's analyser alone.
 analyze: test-dependencies
 	@echo '  CHECK   gcc -fanalyzer'
 	$(Q)B=$(B) tests/analyze.sh
 
+## make weight          Lines of code for each folder, long functions and files, names that are used twice.
 weight:
 	$(Q)tests/weight.py
 
+## make format          Apply clang-format.
 format:
 	$(Q)clang-format -i $(SOURCES) $(HEADERS)
 
