@@ -10,12 +10,14 @@
 #include <sys/un.h>
 
 #include "daemon/daemon.h"
+#include "daemon/limits.h"
 #include "daemon/process/log.h"
 #include "daemon/process/unprivileged.h"
 #include "daemon/registry/capacity.h"
+#include "daemon/registry/pages.h"
 #include "daemon/registry/rules.h"
-#include "daemon/requests/watch.h"
 #include "kernel/keeper/serve.h"
+#include "kernel/kernel.h"
 #include "kernel/page_file.h"
 #include "kernel/program.h"
 #include "protocol/transport.h"
@@ -122,7 +124,7 @@ static int start_keeper(struct daemon *daemon, int *ret)
 	ours = pair[0];
 	theirs = pair[1];
 	find_pages(daemon, keepers_pages, geteuid());
-	sweep_others(daemon, own_pages, unprivileged_user(daemon));
+	sweep_others(daemon, own_pages, unprivileged_user(daemon->options.user));
 	make_command(daemon, &command);
 	posix_spawn_file_actions_init(&actions);
 	r = -posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_SOCKET);
@@ -175,7 +177,7 @@ int backend_connect_keeper(const struct daemon *daemon, int *ret)
 static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const struct options *options = &daemon->options;
-	struct kernel_facts *facts = &daemon->kernel->facts;
+	struct kernel_facts *facts = &daemon->registry.kernel->facts;
 	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
 
 	if (!streq(options->backend, "auto") && !streq(options->backend, facts->name))
@@ -183,7 +185,7 @@ static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 	else if (streq(options->guard, "require") && facts->backend == BACKEND_ENABLE_ADDRESS && !facts->guarded)
 		text_printf(&sentence, "there is no guard, and it is required: %s", facts->note);
 	if (*why) {
-		daemon->kernel = kernel_free(daemon->kernel);
+		daemon->registry.kernel = kernel_free(daemon->registry.kernel);
 		return -EOPNOTSUPP;
 	}
 	if (options->capacity)
@@ -204,7 +206,7 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 	*why = '\0';
 	r = is_another ? connect_keeper(&daemon->options, &socket) : start_keeper(daemon, &socket);
 	if (r == 0)
-		r = remote_new(socket, &daemon->kernel, why);
+		r = remote_new(socket, &daemon->registry.kernel, why);
 	if (r < 0)
 		return r;
 	fd_steal(&socket);
@@ -254,15 +256,15 @@ static int open_embedded(struct daemon *daemon)
 	};
 	int r;
 
-	limits.pages_owner = unprivileged_user(daemon);
+	limits.pages_owner = unprivileged_user(daemon->options.user);
 	find_pages(daemon, own_pages, limits.pages_owner);
 	if (geteuid() == 0)
 		sweep_others(daemon, keepers_pages, 0);
 	limits.pages = *daemon->pages ? daemon->pages : NULL;
-	r = embedded_new(&limits, &daemon->kernel);
-	if (r == 0 && *daemon->kernel->facts.note)
+	r = embedded_new(&limits, &daemon->registry.kernel);
+	if (r == 0 && *daemon->registry.kernel->facts.note)
 		log_warning("%s; should this daemon be killed, programs whose events are off don't find the next one",
-			    daemon->kernel->facts.note);
+			    daemon->registry.kernel->facts.note);
 	if (r < 0)
 		log_error("can't start the embedded backend: %s", strerror(-r));
 	return r;
@@ -308,18 +310,19 @@ int backend_open(struct daemon *daemon)
 	int r;
 
 	if (!daemon->options.guard)
-		daemon->options.guard = rules_guard(daemon);
+		daemon->options.guard = rules_guard(&daemon->registry);
+	daemon->registry.guard = daemon->options.guard;
 	r = choose_backend(daemon, &backend);
 	if (r == 0)
 		r = open_kernel(daemon, backend);
 	if (r < 0)
 		return r;
-	daemon->guarded = daemon->kernel->facts.guarded;
-	if (daemon->kernel->facts.backend == BACKEND_ENABLE_ADDRESS && !daemon->guarded)
+	daemon->registry.guarded = daemon->registry.kernel->facts.guarded;
+	if (daemon->registry.kernel->facts.backend == BACKEND_ENABLE_ADDRESS && !daemon->registry.guarded)
 		log_notice("no guard (%s): each client gets a data file of its own, and could register by itself on it",
-			   daemon->kernel->facts.note);
-	daemon->kernel->changed = watch_changed;
-	daemon->kernel->changed_data = daemon;
-	capacity_init(daemon);
+			   daemon->registry.kernel->facts.note);
+	daemon->registry.kernel->changed = pages_bit_changed;
+	daemon->registry.kernel->changed_data = &daemon->registry;
+	capacity_init(&daemon->registry);
 	return 0;
 }

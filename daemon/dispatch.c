@@ -9,6 +9,8 @@
 #include "daemon/admin/metrics.h"
 #include "daemon/admin/reload.h"
 #include "daemon/admin/tail.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/requests/hello.h"
 #include "daemon/requests/query.h"
 #include "daemon/requests/register.h"
@@ -63,15 +65,15 @@ static bool may_speak(struct client *client, const struct transport_from *from)
 {
 	if (!from->known)
 		return false;
-	if (!client->greeted && from->pid == client->pid)
-		client->real_uid = from->uid;
-	return from->uid == client->uid || from->uid == client->real_uid;
+	if (!client->holder.greeted && from->pid == client->holder.pid)
+		client->holder.real_uid = from->uid;
+	return from->uid == client->holder.uid || from->uid == client->holder.real_uid;
 }
 
 /* The one before this daemon may have welcomed it, and not have lived to take the HELLO out of the socket. */
 static bool is_in_order(const struct client *client, const struct request *request)
 {
-	return request->when & (client->greeted ? AFTER_HELLO : BEFORE_HELLO) ||
+	return request->when & (client->holder.greeted ? AFTER_HELLO : BEFORE_HELLO) ||
 	       (client->repeats && request->kind == KIND_HELLO);
 }
 
@@ -83,7 +85,7 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 
 	if (!may_speak(client, from)) {
 		client_cut(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
-			   client->uid);
+			   client->holder.uid);
 		return;
 	}
 	r = decode_message(packet, size, &message);
@@ -99,7 +101,7 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 	}
 	if (!is_in_order(client, request)) {
 		client_cut(client, message.serial, REFUSAL_HELLO_FIRST,
-			   client->greeted ? "%s a second time" : "%s before HELLO", request->name);
+			   client->holder.greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;
 	}
 	r = request->handle(client, &message);

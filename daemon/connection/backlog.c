@@ -7,7 +7,10 @@
 
 #include "daemon/connection/backlog.h"
 
-#include "daemon/daemon.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
+#include "daemon/connection/turns.h"
+#include "daemon/limits.h"
 #include "daemon/registry/tenant.h"
 
 static bool is_full(const struct tenant *tenant)
@@ -18,12 +21,12 @@ static bool is_full(const struct tenant *tenant)
 void backlog_add(struct tenant *tenant, size_t calls)
 {
 	tenant->backlog += calls;
-	tenant->daemon->others.registering += (uint32_t)calls;
+	tenant->registry->others.registering += (uint32_t)calls;
 }
 
 bool backlog_holds(struct client *client)
 {
-	struct tenant *tenant = client->tenant;
+	struct tenant *tenant = client->holder.tenant;
 
 	if (!tenant || !is_full(tenant))
 		return false;
@@ -39,7 +42,7 @@ bool backlog_holds(struct client *client)
 void backlog_remove(struct client *client)
 {
 	if (client->held)
-		TAILQ_REMOVE(&client->tenant->held, client, held_back);
+		TAILQ_REMOVE(&client->holder.tenant->held, client, held_back);
 	client->held = false;
 }
 
@@ -49,11 +52,11 @@ void backlog_answered(struct tenant *tenant, size_t calls)
 	struct client *client;
 
 	tenant->backlog -= calls;
-	tenant->daemon->others.registering -= (uint32_t)calls;
+	tenant->registry->others.registering -= (uint32_t)calls;
 	while (!is_full(tenant) && (client = TAILQ_FIRST(&tenant->held))) {
 		backlog_remove(client);
 		client_watch(client);
-		turns_add(&tenant->daemon->turns, client);
+		turns_add(client);
 		if (tenant->backlog > 0)
 			return;
 	}

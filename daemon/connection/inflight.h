@@ -6,13 +6,13 @@
 #include "protocol/base/base.h"
 
 struct client;
-struct daemon;
+struct connections;
 struct tenant;
 
 /* 0 or a negative errno. */
-int inflight_init(struct daemon *);
+int inflight_init(struct connections *);
 /* Safe on what was never initialised. */
-void inflight_deinit(struct daemon *);
+void inflight_deinit(struct connections *);
 
 /* Counts n fds that are about to be sent to the client. 0, or a negative errno: then they must not be sent. */
 int inflight_add(struct client *, size_t n);
@@ -26,4 +26,4 @@ void inflight_forget(struct client *);
 bool inflight_remains(struct client *);
 
 /* Whether the tenant may be sent more fds. */
-bool inflight_has_room(const struct tenant *);
+bool inflight_has_room(const struct connections *, const struct tenant *);

@@ -8,9 +8,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "daemon/daemon.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/identity/peer.h"
+#include "daemon/limits.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/fds.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/disposal.h"
@@ -27,9 +31,9 @@ static void back_off(struct listener *listener, int error)
 	if (listener->backoffs++ == 0)
 		log_warning("can't accept on %s: %s; trying again every %.0f ms", listener->path, strerror(-error),
 			    ACCEPT_BACKOFF * 1000);
-	ev_io_stop(listener->daemon->loop, &listener->w_accept);
+	ev_io_stop(listener->connections->loop, &listener->w_accept);
 	ev_timer_set(&listener->w_backoff, ACCEPT_BACKOFF, 0.);
-	ev_timer_start(listener->daemon->loop, &listener->w_backoff);
+	ev_timer_start(listener->connections->loop, &listener->w_backoff);
 }
 
 /* The one that is held comes first, whether or not there are others. */
@@ -37,8 +41,8 @@ static void start_accepting(struct listener *listener)
 {
 	/* Or libev takes one that the kernel has refused for one that it has not stopped. */
 	ev_io_set(&listener->w_accept, listener->fd, EV_READ);
-	ev_io_start(listener->daemon->loop, &listener->w_accept);
-	ev_feed_event(listener->daemon->loop, &listener->w_accept, EV_READ);
+	ev_io_start(listener->connections->loop, &listener->w_accept);
+	ev_feed_event(listener->connections->loop, &listener->w_accept, EV_READ);
 }
 
 static void on_backoff(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
@@ -48,14 +52,14 @@ static void on_backoff(struct ev_loop *loop _unused_, ev_timer *w, int events _u
 
 void listener_pause(struct listener *listener)
 {
-	ev_io_stop(listener->daemon->loop, &listener->w_accept);
+	ev_io_stop(listener->connections->loop, &listener->w_accept);
 }
 
 void listener_resume(struct listener *listener)
 {
-	if (!listener->daemon || ev_is_active(&listener->w_accept))
+	if (!listener->connections || ev_is_active(&listener->w_accept))
 		return;
-	ev_timer_stop(listener->daemon->loop, &listener->w_backoff);
+	ev_timer_stop(listener->connections->loop, &listener->w_backoff);
 	start_accepting(listener);
 }
 
@@ -65,12 +69,12 @@ static void turn_away(struct listener *listener, int fd, struct tenant *tenant, 
 	uint8_t buffer[512];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 
-	daemon_refused(listener->daemon, tenant, NULL, refusal, sentence);
+	refusal_note(listener->connections->registry, tenant, NULL, refusal, sentence);
 	encode_begin(&packet, KIND_ERROR, 0, 0, NULL, 0);
 	encode_error(&packet, refusal, sentence);
 	encode_end(&packet);
 	transport_send(fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
-	connection_end(listener->daemon, fd);
+	connection_end(listener->connections, fd);
 	disposal_close(fd);
 }
 
@@ -93,7 +97,7 @@ static bool has_room(struct listener *listener, int fd, struct tenant *tenant)
 		text_printf(&text, "all in the cgroup ");
 		text_excerpt(&text, crowded->path, strlen(crowded->path));
 		text_printf(&text, " have %u of %u connections", crowded->connections, crowded->max_connections);
-		if (crowded->generation == tenant->daemon->generation && crowded->connections_by) {
+		if (crowded->generation == tenant->registry->generation && crowded->connections_by) {
 			text_printf(&text, " (");
 			policy_limit_text(POLICY_MAX_CONNECTIONS, crowded->connections_by, &text);
 			text_printf(&text, ")");
@@ -116,14 +120,15 @@ static int welcome(struct listener *listener, int fd)
 			"the daemon can't see which cgroup your process is in: neither cgroup2 nor systemd's "
 			"own hierarchy is there; ask the admin to mount cgroup2",
 	};
-	struct daemon *daemon = listener->daemon;
+	struct connections *connections = listener->connections;
 	struct tenant *tenant = NULL;
 	struct peer peer;
 	int r;
 
-	if (listener->socket == SOCKET_METRICS)
-		return metrics_socket_welcome(&daemon->metrics, fd);
-	r = listener->socket == SOCKET_CLIENTS ? peer_identify(fd, &daemon->cgroups, rules_ask_for_root(daemon), &peer)
+	if (listener->take)
+		return listener->take(listener, fd);
+	r = listener->socket == SOCKET_CLIENTS ? peer_identify(fd, &connections->registry->cgroups,
+							       rules_ask_for_root(connections->registry), &peer)
 					       : peer_identify_admin(fd, &peer);
 	if (r == PEER_E_GONE) {
 		disposal_close(fd);
@@ -134,13 +139,13 @@ static int welcome(struct listener *listener, int fd)
 		return 0;
 	}
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
-		r = tenant_of_peer(daemon, &peer, &tenant);
+		r = tenant_of_peer(connections->registry, &peer, &tenant);
 	if (tenant && !has_room(listener, fd, tenant)) {
 		tenant_release(tenant);
 		return 0;
 	}
 	if (r == 0)
-		r = client_new(daemon, fd, listener->socket, &peer, tenant);
+		r = client_new(connections, fd, listener->socket, &peer, tenant);
 	if (r < 0 && tenant)
 		tenant_release(tenant);
 	return r;
@@ -165,7 +170,7 @@ static void accept_one(struct listener *listener)
 {
 	int fd, r;
 
-	if (listener->socket == SOCKET_CLIENTS && !daemon_has_fds(listener->daemon)) {
+	if (listener->socket == SOCKET_CLIENTS && !fds_are_left(listener->connections->registry)) {
 		back_off(listener, -EMFILE);
 		return;
 	}
@@ -304,15 +309,15 @@ static void start(struct listener *listener)
 {
 	ev_io_init(&listener->w_accept, on_accept, listener->fd, EV_READ);
 	ev_timer_init(&listener->w_backoff, on_backoff, ACCEPT_BACKOFF, 0.);
-	ev_io_start(listener->daemon->loop, &listener->w_accept);
+	ev_io_start(listener->connections->loop, &listener->w_accept);
 }
 
-int listener_init(struct listener *listener, struct daemon *daemon, const char *path, mode_t mode,
+int listener_init(struct listener *listener, struct connections *connections, const char *path, mode_t mode,
 		  enum client_socket socket)
 {
 	int r;
 
-	*listener = (struct listener){ .daemon = daemon, .fd = -1, .held = -1, .socket = socket };
+	*listener = (struct listener){ .connections = connections, .fd = -1, .held = -1, .socket = socket };
 	r = listen_at(listener, path, mode);
 	if (r < 0) {
 		listener_deinit(listener);
@@ -333,13 +338,15 @@ static void find_path(int fd, char *ret, size_t size)
 		string_copy(ret, MIN(size, sizeof(address.sun_path)), address.sun_path);
 }
 
-int listener_take(struct listener *listener, struct daemon *daemon, int fd, enum client_socket socket)
+int listener_take(struct listener *listener, struct connections *connections, int fd, enum client_socket socket)
 {
 	int r = set_options(fd);
 
 	if (r < 0)
 		return r;
-	*listener = (struct listener){ .daemon = daemon, .fd = fd, .held = -1, .socket = socket, .handed_over = true };
+	*listener = (struct listener){
+		.connections = connections, .fd = fd, .held = -1, .socket = socket, .handed_over = true
+	};
 	find_path(fd, listener->handed_path, sizeof(listener->handed_path));
 	listener->path = listener->handed_path;
 	start(listener);
@@ -348,12 +355,12 @@ int listener_take(struct listener *listener, struct daemon *daemon, int fd, enum
 
 void listener_deinit(struct listener *listener)
 {
-	if (!listener->daemon)
+	if (!listener->connections)
 		return;
 	if (listener->w_accept.fd >= 0 && ev_is_active(&listener->w_accept))
-		ev_io_stop(listener->daemon->loop, &listener->w_accept);
+		ev_io_stop(listener->connections->loop, &listener->w_accept);
 	if (ev_is_active(&listener->w_backoff))
-		ev_timer_stop(listener->daemon->loop, &listener->w_backoff);
+		ev_timer_stop(listener->connections->loop, &listener->w_backoff);
 	listener_remove_files(listener);
 	disposal_close(listener->held);
 	fd_close(listener->fd);

@@ -10,7 +10,8 @@
 #include "daemon/connection/client.h"
 
 struct listener {
-	struct daemon *daemon;
+	struct connections *connections;
+	int (*take)(struct listener *, int fd); /* takes over a connection that is no client's; NULL */
 	int fd;
 	int held; /* accepted, but there were no fds left to find out who it is */
 	enum client_socket socket;
@@ -25,9 +26,9 @@ struct listener {
 };
 
 /* 0, or a negative errno: -EADDRINUSE where somebody listens there already. Makes the directory if its parent exists. */
-int listener_init(struct listener *, struct daemon *, const char *path, mode_t mode, enum client_socket);
+int listener_init(struct listener *, struct connections *, const char *path, mode_t mode, enum client_socket);
 /* The same with a socket that somebody else has bound and listens, and whose file is not ours. The fd is the caller's if it fails. */
-int listener_take(struct listener *, struct daemon *, int fd, enum client_socket);
+int listener_take(struct listener *, struct connections *, int fd, enum client_socket);
 /* Removes the socket's file if it is still ours. Safe on zeros. */
 void listener_deinit(struct listener *);
 /* The same, and nothing else, for who may still remove them when we may not. Safe on zeros. */

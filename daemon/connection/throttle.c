@@ -8,48 +8,53 @@
  *
  * Likewise one whose siblings have left too much unread, or too many fds in flight: until they have read that, or their
  * patience has ended.
- *
- * A tenant ends with its last connection, and would begin with a full bucket whenever it comes again, and with a line in the
- * log for each refusal: so its level is kept until what has been taken there is back, and until the next line is due.
  */
 
 #include "daemon/connection/throttle.h"
 
 #include <poll.h>
 
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/connection/inflight.h"
-#include "daemon/daemon.h"
+#include "daemon/connection/turns.h"
+#include "daemon/limits.h"
+#include "daemon/process/clock.h"
 #include "daemon/registry/tenant.h"
 
-static void watch(struct daemon *daemon, double wait)
+static void watch(struct connections *connections, double wait)
 {
-	if (ev_is_active(&daemon->w_throttle) && ev_timer_remaining(daemon->loop, &daemon->w_throttle) <= wait)
+	if (ev_is_active(&connections->w_throttle) &&
+	    ev_timer_remaining(connections->loop, &connections->w_throttle) <= wait)
 		return;
-	ev_timer_stop(daemon->loop, &daemon->w_throttle);
-	ev_timer_set(&daemon->w_throttle, MAX(wait, THROTTLE_LEAST), 0.);
-	ev_timer_start(daemon->loop, &daemon->w_throttle);
+	ev_timer_stop(connections->loop, &connections->w_throttle);
+	ev_timer_set(&connections->w_throttle, MAX(wait, THROTTLE_LEAST), 0.);
+	ev_timer_start(connections->loop, &connections->w_throttle);
 }
 
 static void stand_aside(struct client *client, double wait)
 {
 	client->throttled = true;
-	client->tenant->throttled++;
-	TAILQ_INSERT_TAIL(&client->daemon->throttled, client, aside);
+	client->holder.tenant->throttled++;
+	TAILQ_INSERT_TAIL(&client->connections->throttled, client, aside);
 	client_watch(client);
-	watch(client->daemon, wait);
+	watch(client->connections, wait);
 }
 
 /* Seconds; 0: it may ask. */
-static double wait_of(const struct tenant *tenant, double now)
+static double wait_of(const struct client *client, double now)
 {
+	const struct tenant *tenant = client->holder.tenant;
 	double wait = level_wait(tenant->level, now);
 
-	return tenant->waiting < WAITING_BYTES_MAX && inflight_has_room(tenant) ? wait : MAX(wait, WAITING_INTERVAL);
+	return tenant->waiting < WAITING_BYTES_MAX && inflight_has_room(client->connections, tenant)
+		       ? wait
+		       : MAX(wait, WAITING_INTERVAL);
 }
 
 bool throttle_passes(struct client *client)
 {
-	double wait = wait_of(client->tenant, daemon_now());
+	double wait = wait_of(client, clock_now());
 
 	if (wait > 0.)
 		stand_aside(client, wait);
@@ -58,13 +63,13 @@ bool throttle_passes(struct client *client)
 
 void throttle_count(struct client *client)
 {
-	level_take(client->tenant->level, daemon_now());
+	level_take(client->holder.tenant->level, clock_now());
 }
 
 void throttle_remove(struct client *client)
 {
 	if (client->throttled)
-		TAILQ_REMOVE(&client->daemon->throttled, client, aside);
+		TAILQ_REMOVE(&client->connections->throttled, client, aside);
 	client->throttled = false;
 }
 
@@ -78,93 +83,46 @@ static bool has_left(const struct client *client)
 
 static void look_after(struct client *client, double now, bool ask_all)
 {
-	struct tenant *tenant = client->tenant;
-	double wait = wait_of(tenant, now);
+	struct tenant *tenant = client->holder.tenant;
+	double wait = wait_of(client, now);
 	bool has_to_wait = wait > 0. || tenant->let_go >= level_tokens(tenant->level, now);
 
 	if ((ask_all || !has_to_wait) && has_left(client)) {
 		client_close(client);
 	} else if (has_to_wait) {
-		watch(client->daemon, wait);
+		watch(client->connections, wait);
 	} else {
 		tenant->let_go++;
 		throttle_remove(client);
 		client_watch(client);
-		turns_add(&client->daemon->turns, client);
+		turns_add(client);
 	}
 }
 
 static void on_throttle(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	struct daemon *daemon = container_of(w, struct daemon, w_throttle);
+	struct connections *connections = container_of(w, struct connections, w_throttle);
 	struct client *client, *next;
-	double now = daemon_now();
-	bool ask_all = now - daemon->asked_who_has_left >= LEFT_INTERVAL;
+	double now = clock_now();
+	bool ask_all = now - connections->asked_who_has_left >= LEFT_INTERVAL;
 
 	if (ask_all)
-		daemon->asked_who_has_left = now;
-	TAILQ_FOREACH(client, &daemon->throttled, aside)
-		client->tenant->let_go = 0;
-	for (client = TAILQ_FIRST(&daemon->throttled); client; client = next) {
+		connections->asked_who_has_left = now;
+	TAILQ_FOREACH(client, &connections->throttled, aside)
+		client->holder.tenant->let_go = 0;
+	for (client = TAILQ_FIRST(&connections->throttled); client; client = next) {
 		next = TAILQ_NEXT(client, aside);
 		look_after(client, now, ask_all);
 	}
 }
 
-static void forget(struct daemon *daemon, struct level *level)
+void throttle_init(struct connections *connections)
 {
-	TAILQ_REMOVE(&daemon->resting, level, rests);
-	daemon->n_resting--;
-	level->rests_already = false;
-	level_unref(level);
+	TAILQ_INIT(&connections->throttled);
+	ev_timer_init(&connections->w_throttle, on_throttle, 0., 0.);
 }
 
-void throttle_remember(struct daemon *daemon, struct level *level)
+void throttle_deinit(struct connections *connections)
 {
-	if (level->rests_already || level_is_rested(level, daemon_now()))
-		return;
-	if (daemon->n_resting == RESTING_MAX)
-		forget(daemon, TAILQ_FIRST(&daemon->resting));
-	level_ref(level);
-	TAILQ_INSERT_TAIL(&daemon->resting, level, rests);
-	daemon->n_resting++;
-	level->rests_already = true;
-	if (!ev_is_active(&daemon->w_rest))
-		ev_timer_again(daemon->loop, &daemon->w_rest);
-}
-
-static void on_rest(struct ev_loop *loop, ev_timer *w, int events _unused_)
-{
-	struct daemon *daemon = container_of(w, struct daemon, w_rest);
-	struct level *level, *next;
-	double now = daemon_now();
-
-	for (level = TAILQ_FIRST(&daemon->resting); level; level = next) {
-		next = TAILQ_NEXT(level, rests);
-		if (level_is_rested(level, now))
-			forget(daemon, level);
-	}
-	if (TAILQ_EMPTY(&daemon->resting))
-		ev_timer_stop(loop, w);
-}
-
-void throttle_init(struct daemon *daemon)
-{
-	TAILQ_INIT(&daemon->throttled);
-	TAILQ_INIT(&daemon->resting);
-	ev_timer_init(&daemon->w_throttle, on_throttle, 0., 0.);
-	ev_timer_init(&daemon->w_rest, on_rest, 0., REST_INTERVAL);
-}
-
-void throttle_forget(struct daemon *daemon)
-{
-	while (!TAILQ_EMPTY(&daemon->resting))
-		forget(daemon, TAILQ_FIRST(&daemon->resting));
-}
-
-void throttle_deinit(struct daemon *daemon)
-{
-	throttle_forget(daemon);
-	ev_timer_stop(daemon->loop, &daemon->w_throttle);
-	ev_timer_stop(daemon->loop, &daemon->w_rest);
+	ev_timer_stop(connections->loop, &connections->w_throttle);
 }

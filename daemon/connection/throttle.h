@@ -6,19 +6,14 @@
 #include "protocol/base/base.h"
 
 struct client;
-struct daemon;
-struct level;
+struct connections;
 
-void throttle_init(struct daemon *);
-void throttle_deinit(struct daemon *);
+void throttle_init(struct connections *);
+void throttle_deinit(struct connections *);
 
 /* Whether the client's tenant, and all around it, may ask now; else it stands aside until then. */
 bool throttle_passes(struct client *);
 /* It has asked. */
 void throttle_count(struct client *);
-/* A tenant of this level goes: its requests and refusals count for the next tenant of that path. */
-void throttle_remember(struct daemon *, struct level *);
-/* Nothing is remembered of tenants that have gone. */
-void throttle_forget(struct daemon *);
 /* It asks no more. Fine if it did not stand aside. */
 void throttle_remove(struct client *);

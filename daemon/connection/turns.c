@@ -11,18 +11,19 @@
 
 #include "daemon/connection/turns.h"
 
-#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/limits.h"
 #include "daemon/registry/tenant.h"
 
 bool turns_is_urgent(const struct client *client)
 {
-	return client->deciding && client->tenant->deciding > DECIDING_MAX;
+	return client_goes_on(client) && client->holder.tenant->deciding > DECIDING_MAX;
 }
 
-void turns_add(struct tenant_queue *turns, struct client *client)
+void turns_add(struct client *client)
 {
-	struct tenant *tenant = client->tenant;
+	struct tenant_queue *turns = &client->connections->turns;
+	struct tenant *tenant = client->holder.tenant;
 
 	if (client->has_turn)
 		return;
@@ -35,9 +36,10 @@ void turns_add(struct tenant_queue *turns, struct client *client)
 		TAILQ_INSERT_TAIL(&tenant->ready, client, turn);
 }
 
-void turns_remove(struct tenant_queue *turns, struct client *client)
+void turns_remove(struct client *client)
 {
-	struct tenant *tenant = client->tenant; /* none on the control socket, where nobody waits */
+	struct tenant_queue *turns = &client->connections->turns;
+	struct tenant *tenant = client->holder.tenant; /* none on the control socket, where nobody waits */
 
 	if (!client->has_turn)
 		return;
@@ -55,7 +57,7 @@ struct client *turns_next(struct tenant_queue *turns)
 	if (!tenant)
 		return NULL;
 	client = TAILQ_FIRST(&tenant->ready);
-	turns_remove(turns, client);
+	turns_remove(client);
 	if (!TAILQ_EMPTY(&tenant->ready)) {
 		TAILQ_REMOVE(turns, tenant, turn);
 		TAILQ_INSERT_TAIL(turns, tenant, turn);

@@ -6,15 +6,10 @@
  * read by restore.c. Data may grow at its end: what an older daemon has not written is zero.
  */
 
-#include "daemon/ledger/ledger.h"
+#include <limits.h>
 
-struct client;
-struct grant;
-struct lease;
-struct reference;
-struct share;
-struct stream;
-struct tenant;
+#include "daemon/ledger/ledger.h"
+#include "protocol/protocol.h"
 
 enum entry_kind {
 	ENTRY_TENANT = 1, /* number */
@@ -72,19 +67,5 @@ struct entry_lease {
 	uint32_t zero;
 };
 
-void enter_tenant(const struct tenant *);
-void strike_tenant(const struct tenant *);
-void enter_stream(const struct stream *);
-void strike_stream(const struct stream *);
-void enter_grant(const struct grant *);
-void strike_grant(const struct grant *);
-/* The kernel is about to be asked; what it says is entered in its place, or it is struck. */
-void enter_asked(const struct stream *, const struct grant *);
-void enter_reference(const struct reference *);
-void strike_reference(const struct stream *, const struct grant *);
-void enter_client(const struct client *);
-void strike_client(const struct client *);
-void enter_lease(const struct lease *);
-void strike_lease(const struct lease *);
-void enter_share(const struct share *);
-void strike_share(const struct share *);
+_Static_assert(sizeof(struct entry_tenant) + PATH_MAX <= LEDGER_DATA_MAX, "a tenant with the longest path");
+_Static_assert(sizeof(struct entry_grant) + WIRE_DESCRIPTION_MAX <= LEDGER_DATA_MAX, "a grant of the longest event");

@@ -135,6 +135,19 @@ void ledger_enter(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b, 
 		       data);
 }
 
+void ledger_enter_text(struct ledger *ledger, uint16_t kind, uint64_t a, const void *data, size_t size,
+		       const char *text)
+{
+	static uint8_t buffer[LEDGER_DATA_MAX];
+	size_t length = strlen(text);
+
+	if (!ledger)
+		return;
+	memcpy(buffer, data, size);
+	memcpy(buffer + size, text, length);
+	ledger_enter(ledger, kind, a, 0, buffer, size + length);
+}
+
 void ledger_strike(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b)
 {
 	if (ledger)

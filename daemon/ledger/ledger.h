@@ -58,6 +58,8 @@ struct ledger *ledger_free(struct ledger *);
 
 /* Without a ledger nothing happens. */
 void ledger_enter(struct ledger *, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size);
+/* With a text behind the data. */
+void ledger_enter_text(struct ledger *, uint16_t kind, uint64_t a, const void *data, size_t size, const char *text);
 void ledger_strike(struct ledger *, uint16_t kind, uint64_t a, uint64_t b);
 
 /* ledger_rewrite.c. Once most of it holds no more it is written anew, a piece with each call. Whether there is more to do. */

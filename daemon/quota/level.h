@@ -9,13 +9,13 @@
 #include "daemon/process/log.h"
 #include "daemon/quota/bucket.h"
 #include "daemon/quota/quota.h"
-#include "daemon/registry/stream.h"
 #include "protocol/base/table.h"
 #include "protocol/refusal.h"
 
 #define LEVEL_NO_LIMIT UINT32_MAX
 
 TAILQ_HEAD(level_queue, level);
+TAILQ_HEAD(stream_list, stream);
 
 /* What is counted by quotas. */
 enum resource {

@@ -7,9 +7,10 @@
 
 #include "daemon/registry/admission.h"
 
-#include "daemon/daemon.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/quota/charge.h"
+#include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/base/text.h"
@@ -44,13 +45,13 @@ static void put_limit(const struct tenant *tenant, enum resource resource, const
 	bool is_own;
 	const struct level *level = level_of(tenant->level, at, &is_own);
 
-	if (level->generation != tenant->daemon->generation)
+	if (level->generation != tenant->registry->generation)
 		return;
 	if (level->maximum_by[resource]) {
 		text_printf(why, " (");
 		policy_limit_text(rules_limit_key(resource, at->has_own_maximum), level->maximum_by[resource], why);
 		text_printf(why, ")");
-	} else if (resource == RESOURCE_EVENTS && tenant->daemon->options.max_events != OPTIONS_UNSAID) {
+	} else if (resource == RESOURCE_EVENTS && tenant->registry->max_events != MAX_EVENTS_UNSAID) {
 		text_printf(why, " (--max-events)");
 	}
 }
@@ -202,7 +203,7 @@ void admission_warn(struct tenant *tenant, enum resource resource)
 		bool is_own;
 		struct level *level = level_of(tenant->level, at, &is_own);
 
-		if (level_may_warn(level, daemon_now()))
+		if (level_may_warn(level, clock_now()))
 			log_line(LOG_OF_CLIENTS, LOG_WARNING, "%s %s comes near to its maximum: it holds %u of %u %s",
 				 is_own ? "tenant" : "cgroup", level->path, at->held, at->maximum,
 				 words[resource].plural);

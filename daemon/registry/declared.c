@@ -13,15 +13,18 @@
 #include <float.h>
 #include <stdio.h>
 
-#include "daemon/daemon.h"
+#include "daemon/limits.h"
 #include "daemon/policy/policy.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/fds.h"
 #include "daemon/registry/reference.h"
-#include "daemon/registry/rules.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/settling.h"
+#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/register.h"
+#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 struct item {
@@ -34,7 +37,7 @@ struct item {
 
 /* All that was declared at one time. */
 struct declared {
-	struct daemon *daemon;
+	struct registry *registry;
 	struct policy *policy; /* whose items they are; NULL: the last daemon's */
 	struct tenant *tenant;
 	size_t n_streams;
@@ -42,7 +45,7 @@ struct declared {
 	size_t n;
 	struct item *items;
 	size_t n_calls;
-	double settles_until;	   /* daemon_now() */
+	double settles_until;	   /* clock_now() */
 	struct kernel_call *calls; /* at most two for the page, one for each stream, and one for each item */
 };
 
@@ -69,13 +72,13 @@ static struct declared *declared_free(struct declared *declared)
 	return NULL;
 }
 
-static struct declared *declared_new(struct daemon *daemon, struct tenant *tenant, size_t n_streams, size_t n)
+static struct declared *declared_new(struct registry *registry, struct tenant *tenant, size_t n_streams, size_t n)
 {
 	struct declared *declared = calloc(1, sizeof(*declared));
 
 	if (!declared)
 		return NULL;
-	declared->daemon = daemon;
+	declared->registry = registry;
 	declared->tenant = tenant;
 	declared->settles_until = DBL_MAX;
 	declared->streams = calloc(MAX(n_streams, 1), sizeof(struct stream *));
@@ -98,7 +101,7 @@ static void complain(const struct policy_event *event, const char *why)
 static void complain_of_answer(const struct policy_event *event, int answer)
 {
 	uint32_t refusal;
-	const char *sentence = register_sentence(answer, &refusal);
+	const char *sentence = refusal_for_kernel(answer, &refusal);
 
 	complain(event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
 }
@@ -125,7 +128,7 @@ static int describe(const struct policy_event *event, struct description *ret, s
 
 static bool can_persist(const struct declared *declared)
 {
-	return declared->daemon->kernel->facts.flags & REGISTER_PERSIST;
+	return declared->registry->kernel->facts.flags & REGISTER_PERSIST;
 }
 
 static uint16_t flags_of(const struct declared *declared, const struct policy_event *event)
@@ -155,7 +158,7 @@ static int add_stream(struct declared *declared)
 	struct kernel_call call;
 	struct stream *stream;
 
-	if (!daemon_has_fds(declared->daemon) || stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
+	if (!fds_are_left(declared->registry) || stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
 		return -ENOMEM;
 	declared->streams[declared->n_streams++] = stream;
 	add_call(declared, NULL, call);
@@ -200,7 +203,7 @@ static void add_page(struct declared *declared)
 		return;
 	add_call(declared, NULL,
 		 (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = tenant->number, .text = tenant->path });
-	if (declared->daemon->kernel->facts.deposits)
+	if (declared->registry->kernel->facts.deposits)
 		add_call(declared, NULL,
 			 (struct kernel_call){ .op = KERNEL_PAGE_FETCH, .page = tenant->number, .index = 1 });
 }
@@ -263,20 +266,20 @@ static void take_item(struct item *item)
 	item->grant = grant_unref(item->grant);
 }
 
-static void replace(struct daemon *daemon, struct declared *declared)
+static void replace(struct registry *registry, struct declared *declared)
 {
 	for (size_t i = 0; i < declared->n; i++)
 		take_item(&declared->items[i]);
-	daemon->declared_before = declared_free(daemon->declared_before);
+	registry->declared_before = declared_free(registry->declared_before);
 }
 
-static void give_up(struct daemon *daemon, struct declared *declared, int error)
+static void give_up(struct registry *registry, struct declared *declared, int error)
 {
 	if (error != -ECANCELED)
 		log_error("no page or data file (%s): the events that the policy declares stay as they were",
 			  strerror(-error));
-	daemon->declared = daemon->declared_before;
-	daemon->declared_before = NULL;
+	registry->declared = registry->declared_before;
+	registry->declared_before = NULL;
 	declared_free(declared);
 }
 
@@ -290,28 +293,28 @@ static bool ask_again(struct declared *declared)
 	while (first + n < declared->n_calls && declared->calls[first + n].op == KERNEL_REGISTER)
 		n++;
 	if (declared->settles_until == DBL_MAX)
-		declared->settles_until = daemon_now() + SETTLE_PATIENCE;
-	return n > 0 && settling_ask(declared->daemon, declared->calls + first, n, on_registered, declared);
+		declared->settles_until = clock_now() + SETTLE_PATIENCE;
+	return n > 0 && settling_ask(declared->registry, declared->calls + first, n, on_registered, declared);
 }
 
 static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
 	struct declared *declared = data;
-	struct daemon *daemon = declared->daemon;
-	bool has_changed = declared->policy != daemon->policy;
+	struct registry *registry = declared->registry;
+	bool has_changed = declared->policy != registry->policy;
 	int r;
 
 	if (ask_again(declared))
 		return;
-	daemon->declaring = false;
-	daemon->others.registering -= (uint32_t)declared->n_calls;
+	registry->declaring = false;
+	registry->others.registering -= (uint32_t)declared->n_calls;
 	r = take_files(declared);
 	if (r == 0)
-		replace(daemon, declared);
+		replace(registry, declared);
 	else
-		give_up(daemon, declared, r);
+		give_up(registry, declared, r);
 	if (has_changed)
-		declared_adopt(daemon);
+		declared_adopt(registry);
 }
 
 /* --- the two of them --- */
@@ -326,46 +329,46 @@ static bool has(const struct declared *declared, const struct policy_event *want
 
 	if (describe(wanted, &description, &why) != 0)
 		return false;
-	event = event_by_name(declared->daemon, description.canonical, description.name_length);
+	event = event_by_name(declared->registry, description.canonical, description.name_length);
 	NUMBER_FIND(by_event, declared->tenant->grants, event, grant);
 	return grant && grant->leases > 0 && streq(event->description, description.canonical) &&
 	       (grant->persistent || !wanted->persist->number || !can_persist(declared));
 }
 
-static bool is_up_to_date(const struct daemon *daemon)
+static bool is_up_to_date(const struct registry *registry)
 {
-	const struct declared *declared = daemon->declared;
+	const struct declared *declared = registry->declared;
 	struct policy_event event;
 
 	if (!declared)
-		return policy_count_events(daemon->policy) == 0;
-	if (declared->n != policy_count_events(daemon->policy))
+		return policy_count_events(registry->policy) == 0;
+	if (declared->n != policy_count_events(registry->policy))
 		return false;
-	for (size_t at = 0; policy_next_event(daemon->policy, &at, &event);)
+	for (size_t at = 0; policy_next_event(registry->policy, &at, &event);)
 		if (!has(declared, &event))
 			return false;
 	return true;
 }
 
 /* NULL: no memory. */
-static struct declared *declare(struct daemon *daemon)
+static struct declared *declare(struct registry *registry)
 {
-	size_t n = policy_count_events(daemon->policy);
+	size_t n = policy_count_events(registry->policy);
 	struct declared *declared;
 	struct policy_event event;
 	struct tenant *tenant;
-	int r = tenant_of_policy(daemon, &tenant);
+	int r = tenant_of_policy(registry, &tenant);
 
 	if (r < 0)
 		return NULL;
-	declared = declared_new(daemon, tenant, n / STREAM_EVENTS_MAX + 1, n);
+	declared = declared_new(registry, tenant, n / STREAM_EVENTS_MAX + 1, n);
 	if (!declared) {
 		tenant_release(tenant);
 		return NULL;
 	}
-	declared->policy = policy_ref(daemon->policy);
+	declared->policy = policy_ref(registry->policy);
 	add_page(declared);
-	for (size_t at = 0; r == 0 && policy_next_event(daemon->policy, &at, &event);)
+	for (size_t at = 0; r == 0 && policy_next_event(registry->policy, &at, &event);)
 		r = add_item(declared, &event);
 	/* From the first item on it goes with what it holds. */
 	if (declared->n == 0)
@@ -373,33 +376,33 @@ static struct declared *declare(struct daemon *daemon)
 	return r == 0 ? declared : declared_free(declared);
 }
 
-void declared_adopt(struct daemon *daemon)
+void declared_adopt(struct registry *registry)
 {
 	struct declared *declared;
 
 	/* It looks again when the kernel has answered. */
-	if (daemon->declaring || is_up_to_date(daemon))
+	if (registry->declaring || is_up_to_date(registry))
 		return;
-	declared = declare(daemon);
+	declared = declare(registry);
 	if (!declared) {
 		log_error("out of memory or fds: the events that the policy declares stay as they were");
 		return;
 	}
-	daemon->declared_before = daemon->declared;
-	daemon->declared = declared->n > 0 ? declared : declared_free(declared);
-	daemon->declaring = daemon->declared;
-	if (!daemon->declaring) {
-		daemon->declared_before = declared_free(daemon->declared_before);
+	registry->declared_before = registry->declared;
+	registry->declared = declared->n > 0 ? declared : declared_free(declared);
+	registry->declaring = registry->declared;
+	if (!registry->declaring) {
+		registry->declared_before = declared_free(registry->declared_before);
 		return;
 	}
-	daemon->others.registering += (uint32_t)declared->n_calls;
-	kernel_submit(daemon->kernel, declared->calls, declared->n_calls, on_registered, declared);
+	registry->others.registering += (uint32_t)declared->n_calls;
+	kernel_submit(registry->kernel, declared->calls, declared->n_calls, on_registered, declared);
 }
 
-int declared_begin(struct daemon *daemon)
+int declared_begin(struct registry *registry)
 {
-	declared_adopt(daemon);
-	return daemon_await(daemon, &daemon->declaring);
+	declared_adopt(registry);
+	return settling_await(registry, &registry->declaring);
 }
 
 static size_t count_streams(const struct tenant *tenant, size_t *ret_references)
@@ -407,7 +410,7 @@ static size_t count_streams(const struct tenant *tenant, size_t *ret_references)
 	size_t n = 0;
 
 	*ret_references = 0;
-	for (const struct stream *stream = tenant->daemon->streams; stream; stream = stream->by_number.next) {
+	for (const struct stream *stream = tenant->registry->streams; stream; stream = stream->by_number.next) {
 		if (stream->tenant != tenant || stream->fd < 0)
 			continue;
 		n++;
@@ -430,33 +433,33 @@ static void inherit_stream(struct declared *declared, struct stream *stream)
 	}
 }
 
-void declared_inherit(struct daemon *daemon)
+void declared_inherit(struct registry *registry)
 {
 	struct declared *declared;
 	struct tenant *tenant;
 	size_t n_streams, n;
 
-	if (tenant_of_policy(daemon, &tenant) < 0)
+	if (tenant_of_policy(registry, &tenant) < 0)
 		return;
 	n_streams = count_streams(tenant, &n);
-	declared = n > 0 ? declared_new(daemon, tenant, n_streams, n) : NULL;
-	for (struct stream *stream = daemon->streams; declared && stream; stream = stream->by_number.next)
+	declared = n > 0 ? declared_new(registry, tenant, n_streams, n) : NULL;
+	for (struct stream *stream = registry->streams; declared && stream; stream = stream->by_number.next)
 		if (stream->tenant == tenant && stream->fd >= 0)
 			inherit_stream(declared, stream);
 	if (!declared)
 		tenant_release(tenant);
-	daemon->declared = declared;
+	registry->declared = declared;
 }
 
-void declared_deinit(struct daemon *daemon)
+void declared_deinit(struct registry *registry)
 {
-	daemon->declared_before = declared_free(daemon->declared_before);
-	daemon->declared = declared_free(daemon->declared);
+	registry->declared_before = declared_free(registry->declared_before);
+	registry->declared = declared_free(registry->declared);
 }
 
 bool declared_is(const struct grant *grant)
 {
-	const struct declared *declared = grant->tenant->daemon->declared;
+	const struct declared *declared = grant->tenant->registry->declared;
 
 	return declared && grant->tenant == declared->tenant && grant->leases > 0;
 }

@@ -8,11 +8,11 @@
 #include "protocol/base/table.h"
 
 struct bundle;
-struct client;
+struct holder;
 struct reference;
 
 struct lease {
-	struct client *client; /* NULL: it is the bundle's */
+	struct holder *holder; /* NULL: it is the bundle's */
 	struct bundle *bundle;
 	struct reference *reference;
 	uint32_t bit;
@@ -21,12 +21,12 @@ struct lease {
 };
 
 /* Finds or records the client's claim, and its share of the stream. NULL where memory is short. */
-struct lease *lease_get(struct client *, struct reference *);
+struct lease *lease_get(struct holder *, struct reference *);
 /* The client's own, or its bundle's. */
-struct lease *lease_by_bit(const struct client *, uint32_t bit);
+struct lease *lease_by_bit(const struct holder *, uint32_t bit);
 
 /* How many claims a client has, of its own and in its bundle. */
-unsigned leases_count(const struct client *);
+unsigned leases_count(const struct holder *);
 
 /* The client gives it back: the reference, if nobody else claims it, for references_release(). */
 struct reference *lease_release(struct lease *);

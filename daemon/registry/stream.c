@@ -2,33 +2,50 @@
 
 #include "daemon/registry/stream.h"
 
-#include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
+#include "daemon/ledger/ledger.h"
+#include "daemon/limits.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/admission.h"
+#include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/fds.h"
+#include "daemon/registry/holder.h"
 #include "daemon/registry/linger.h"
 #include "daemon/registry/reference.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/share.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 #include "kernel/uapi.h"
 
-struct stream *stream_by_number(const struct daemon *daemon, uint32_t number)
+static void stream_enter(const struct stream *stream)
+{
+	const struct entry_stream entry = {
+		.tenant = stream->tenant->number,
+		.uid = stream->uid,
+		.stranger = stream->stranger,
+	};
+
+	ledger_enter(stream->registry->ledger, ENTRY_STREAM, stream->number, 0, &entry, sizeof(entry));
+}
+
+struct stream *stream_by_number(const struct registry *registry, uint32_t number)
 {
 	struct stream *stream;
 
-	NUMBER_FIND(by_number, daemon->streams, number, stream);
+	NUMBER_FIND(by_number, registry->streams, number, stream);
 	return stream;
 }
 
 /* One that is not in use; 0 never is. */
-static uint32_t next_number(struct daemon *daemon)
+static uint32_t next_number(struct registry *registry)
 {
 	do
-		daemon->last_stream++;
-	while (daemon->last_stream == 0 || stream_by_number(daemon, daemon->last_stream));
-	return daemon->last_stream;
+		registry->last_stream++;
+	while (registry->last_stream == 0 || stream_by_number(registry, registry->last_stream));
+	return registry->last_stream;
 }
 
 static void share_with_others(struct stream *stream)
@@ -46,20 +63,20 @@ static void share_no_more(struct stream *stream)
 
 static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t number)
 {
-	struct daemon *daemon = tenant->daemon;
+	struct registry *registry = tenant->registry;
 	struct stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
-	stream->daemon = daemon;
+	stream->registry = registry;
 	stream->tenant = tenant;
 	stream->uid = uid;
 	stream->number = number;
 	stream->fd = -1;
 	stream->users = 1;
-	quota_event_init(&stream->account, &daemon->files);
-	daemon->files.capacity = daemon_file_capacity();
-	NUMBER_ADD(by_number, daemon->streams, number, stream);
+	quota_event_init(&stream->account, &registry->files);
+	registry->files.capacity = fds_for_files();
+	NUMBER_ADD(by_number, registry->streams, number, stream);
 	if (!table_added()) {
 		free(stream);
 		return NULL;
@@ -71,7 +88,7 @@ static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t num
 static void stream_begin(struct stream *stream)
 {
 	stream->tenant->streams++;
-	enter_stream(stream);
+	stream_enter(stream);
 }
 
 static int charge_file(struct stream *stream, struct text *why)
@@ -92,12 +109,12 @@ static int charge_file(struct stream *stream, struct text *why)
 
 int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, struct stream **ret, struct text *why)
 {
-	struct stream *stream = stream_make(tenant, uid, next_number(tenant->daemon));
+	struct stream *stream = stream_make(tenant, uid, next_number(tenant->registry));
 	int r = stream ? charge_file(stream, why) : -ENOMEM;
 
 	if (r != 0) {
 		if (stream)
-			HASH_DELETE(by_number, tenant->daemon->streams, stream);
+			HASH_DELETE(by_number, tenant->registry->streams, stream);
 		free(stream);
 		return r;
 	}
@@ -118,19 +135,19 @@ int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, s
 
 struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool stranger)
 {
-	struct daemon *daemon = tenant->daemon;
+	struct registry *registry = tenant->registry;
 	struct stream *stream =
-		number == 0 || stream_by_number(daemon, number) ? NULL : stream_make(tenant, uid, number);
+		number == 0 || stream_by_number(registry, number) ? NULL : stream_make(tenant, uid, number);
 
 	if (!stream)
 		return NULL;
 	admission_charge_file_again(tenant, &stream->account, &stream->charge);
 	stream_begin(stream);
-	daemon->last_stream = MAX(daemon->last_stream, number);
+	registry->last_stream = MAX(registry->last_stream, number);
 	stream->made = true;
 	if (stranger) {
 		stream->stranger = true;
-		enter_stream(stream);
+		stream_enter(stream);
 	}
 	return stream;
 }
@@ -144,33 +161,33 @@ static bool is_guarded(const struct stream *stream)
 /* Proved by trying, each time: whoever loaded the guard may be mistaken, and somebody may have taken it away. */
 static void prove(struct stream *stream)
 {
-	struct daemon *daemon = stream->daemon;
-	bool before = daemon->guarded;
+	struct registry *registry = stream->registry;
+	bool before = registry->guarded;
 
-	if (!daemon->kernel->facts.guarded)
+	if (!registry->kernel->facts.guarded)
 		return;
-	daemon->guarded = is_guarded(stream);
-	if (before && !daemon->guarded) {
-		log_warning("the guard is gone: data files are %s", streq(daemon->options.guard, "require")
+	registry->guarded = is_guarded(stream);
+	if (before && !registry->guarded) {
+		log_warning("the guard is gone: data files are %s", streq(registry->guard, "require")
 									    ? "not given out any more"
 									    : "no longer shared; see userevd(8)");
-		daemon_watch_strangers(daemon);
-	} else if (!before && daemon->guarded) {
+		streams_watch(registry);
+	} else if (!before && registry->guarded) {
 		log_notice("the guard is back");
 	}
 }
 
-static bool must_stay(struct stream *stream, unsigned own)
+bool stream_must_stay(struct stream *stream, unsigned own)
 {
-	struct daemon *daemon = stream->daemon;
+	struct registry *registry = stream->registry;
 
 	/* It has left, and nobody else was to get it. */
 	if (stream->fd < 0)
 		return true;
 	prove(stream);
-	if (daemon->guarded)
+	if (registry->guarded)
 		return false;
-	if (streq(daemon->options.guard, "require") && daemon->kernel->facts.backend != BACKEND_EMBEDDED) {
+	if (streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) {
 		share_no_more(stream);
 		return true;
 	}
@@ -186,16 +203,16 @@ static bool must_stay(struct stream *stream, unsigned own)
 	return stream->users > own || stream->second_hand;
 }
 
-static bool is_unguarded(const struct daemon *daemon)
+static bool is_unguarded(const struct registry *registry)
 {
-	return daemon->kernel->facts.backend != BACKEND_EMBEDDED && !daemon->guarded;
+	return registry->kernel->facts.backend != BACKEND_EMBEDDED && !registry->guarded;
 }
 
 static bool wants_probing(const struct stream *stream)
 {
-	const struct daemon *daemon = stream->daemon;
+	const struct registry *registry = stream->registry;
 
-	return is_unguarded(daemon) && stream->made && (stream->users > 0 || stream->kept) && !stream->stranger;
+	return is_unguarded(registry) && stream->made && (stream->users > 0 || stream->kept) && !stream->stranger;
 }
 
 void stream_resume(struct stream *stream, int fd)
@@ -204,7 +221,7 @@ void stream_resume(struct stream *stream, int fd)
 	if (!stream->stranger && rules_share_streams(stream->tenant))
 		share_with_others(stream);
 	if (wants_probing(stream))
-		daemon_watch_strangers(stream->daemon);
+		streams_watch(stream->registry);
 }
 
 static int fail(struct stream *stream, int r)
@@ -230,17 +247,17 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 
 	if (r < 0)
 		return r;
-	if (must_stay(stream, 1))
+	if (stream_must_stay(stream, 1))
 		return fail(stream, STREAM_E_UNGUARDED);
 	if (wants_probing(stream))
-		daemon_watch_strangers(stream->daemon);
+		streams_watch(stream->registry);
 	return 0;
 }
 
 /* The kernel copies a file's whole list for each event that is added to it. */
 static bool is_long(const struct stream *stream)
 {
-	return !stream->daemon->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
+	return !stream->registry->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
 }
 
 /* One that is kept has nothing live, and is there for those who come back. */
@@ -256,9 +273,9 @@ static bool takes_events(const struct stream *stream)
 	return !is_dying(stream) && !is_long(stream);
 }
 
-bool stream_may_serve(const struct stream *stream, const struct client *client)
+bool stream_may_serve(const struct stream *stream, const struct holder *holder)
 {
-	return stream->shared && stream->made && stream->uid == client->uid && stream->tenant == client->tenant &&
+	return stream->shared && stream->made && stream->uid == holder->uid && stream->tenant == holder->tenant &&
 	       !is_dying(stream);
 }
 
@@ -270,16 +287,16 @@ static bool serves_others(struct stream *stream)
 	return rules_share_streams(stream->tenant);
 }
 
-struct stream *stream_for(const struct client *client)
+struct stream *stream_for(const struct holder *holder)
 {
 	const struct share *share;
 	struct stream *stream;
 
-	LIST_FOREACH(share, &client->shares, in_client)
+	LIST_FOREACH(share, &holder->shares, in_client)
 		if (takes_events(share->stream))
 			return share->stream;
-	LIST_FOREACH(stream, &client->tenant->sharing, sharing)
-		if (stream->uid == client->uid && takes_events(stream) && serves_others(stream))
+	LIST_FOREACH(stream, &holder->tenant->sharing, sharing)
+		if (stream->uid == holder->uid && takes_events(stream) && serves_others(stream))
 			return stream;
 	return NULL;
 }
@@ -291,7 +308,7 @@ static void keep_no_more(struct stream *stream)
 	if (!stream->kept)
 		return;
 	stream->kept = false;
-	ev_timer_stop(stream->daemon->loop, &stream->w_idle);
+	ev_timer_stop(stream->registry->loop, &stream->w_idle);
 	TAILQ_REMOVE(&level->kept, stream, idle);
 	level->n_kept--;
 }
@@ -309,15 +326,15 @@ static void watch_no_more(struct stream *stream)
 {
 	struct tenant *tenant = stream->tenant;
 
-	if (!is_unguarded(stream->daemon))
+	if (!is_unguarded(stream->registry))
 		return;
 	stream->unwatched = true;
 	tenant->strangers += stream->stranger;
 	if (tenant->unwatched++ == 0) {
-		tenant->foreign_before = stream->daemon->others.most;
-		LIST_INSERT_HEAD(&stream->daemon->unwatched, tenant, in_unwatched);
+		tenant->foreign_before = stream->registry->others.most;
+		LIST_INSERT_HEAD(&stream->registry->unwatched, tenant, in_unwatched);
 	}
-	daemon_watch_strangers(stream->daemon);
+	streams_watch(stream->registry);
 }
 
 static void forget_unwatched(struct stream *stream)
@@ -331,25 +348,17 @@ static void forget_unwatched(struct stream *stream)
 		LIST_REMOVE(tenant, in_unwatched);
 }
 
-void streams_note_foreign(struct daemon *daemon)
-{
-	struct tenant *tenant;
-
-	LIST_FOREACH(tenant, &daemon->unwatched, in_unwatched)
-		tenant->foreign_before = MIN(tenant->foreign_before, daemon->others.most);
-}
-
 bool streams_are_suspect(const struct tenant *tenant)
 {
-	const struct daemon *daemon = tenant->daemon;
+	const struct registry *registry = tenant->registry;
 
-	return is_unguarded(daemon) &&
-	       (tenant->strangers > 0 || (tenant->unwatched > 0 && daemon->others.least > tenant->foreign_before));
+	return is_unguarded(registry) &&
+	       (tenant->strangers > 0 || (tenant->unwatched > 0 && registry->others.least > tenant->foreign_before));
 }
 
 void stream_free(struct stream *stream)
 {
-	struct daemon *daemon = stream->daemon;
+	struct registry *registry = stream->registry;
 	struct tenant *tenant = stream->tenant;
 	struct reference *reference, *next;
 
@@ -358,11 +367,11 @@ void stream_free(struct stream *stream)
 	keep_no_more(stream);
 	share_no_more(stream);
 	stream->fd = fd_close(stream->fd);
-	kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
+	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
 	HASH_ITER(by_grant, stream->references, reference, next)
 		reference_free(reference);
-	strike_stream(stream);
-	HASH_DELETE(by_number, daemon->streams, stream);
+	ledger_strike(registry->ledger, ENTRY_STREAM, stream->number, 0);
+	HASH_DELETE(by_number, registry->streams, stream);
 	quota_charge_deinit(&stream->charge);
 	quota_event_deinit(&stream->account);
 	free(stream);
@@ -451,7 +460,7 @@ static bool is_needed(const struct stream *stream)
 static bool may_be_kept(const struct stream *stream)
 {
 	return rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->stranger &&
-	       !stream->closed && is_needed(stream) && daemon_may_keep(stream->daemon);
+	       !stream->closed && is_needed(stream) && fds_may_be_kept(stream->registry);
 }
 
 static void keep(struct stream *stream)
@@ -460,7 +469,7 @@ static void keep(struct stream *stream)
 
 	stream->kept = true;
 	ev_timer_init(&stream->w_idle, on_kept, rules_keep_for(stream->tenant), 0.);
-	ev_timer_start(stream->daemon->loop, &stream->w_idle);
+	ev_timer_start(stream->registry->loop, &stream->w_idle);
 	TAILQ_INSERT_TAIL(&level->kept, stream, idle);
 	level->n_kept++;
 	stream_replaces(stream);
@@ -482,21 +491,22 @@ void stream_unuse(struct stream *stream)
 
 void stream_is_strange(struct stream *stream)
 {
-	struct client *client;
+	struct holder *holder;
 
 	if (stream->stranger)
 		return;
 	stream->stranger = true;
 	stream->tenant->strangers += stream->unwatched;
-	enter_stream(stream);
+	stream_enter(stream);
 	share_no_more(stream);
 	/* Once, whether nobody has it any more or many: it was one of them. */
-	daemon_refused(stream->daemon, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
-		       "a program has registered events by itself on the data file that it was given");
-	LIST_FOREACH(client, &stream->tenant->clients, in_tenant)
-		if (share_find(client, stream))
-			client_cut_counted(client, 0, REFUSAL_SELF_REGISTERED,
-					   "the data file is for records alone; events are registered with the daemon");
+	refusal_note(stream->registry, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
+		     "a program has registered events by itself on the data file that it was given");
+	LIST_FOREACH(holder, &stream->tenant->holders, in_tenant)
+		if (share_find(holder, stream))
+			stream->registry->disconnect(
+				holder, REFUSAL_SELF_REGISTERED,
+				"the data file is for records alone; events are registered with the daemon");
 	if (stream->kept)
 		leave(stream);
 }
@@ -517,93 +527,44 @@ void stream_probe(struct stream *stream)
 	if (!call)
 		return; /* it is not the last time */
 	*call = (struct kernel_call){ .op = KERNEL_CLEAN, .stream = stream->number };
-	kernel_submit(stream->daemon->kernel, call, 1, on_probed, stream->daemon);
+	kernel_submit(stream->registry->kernel, call, 1, on_probed, stream->registry);
 }
 
-bool streams_probe(struct daemon *daemon)
+bool streams_probe(struct registry *registry)
 {
 	struct stream *stream, *next;
 	bool any = false;
 
-	for (stream = daemon->streams; stream; stream = next) {
+	for (stream = registry->streams; stream; stream = next) {
 		next = stream->by_number.next;
 		any |= wants_probing(stream);
 		stream_probe(stream);
 	}
-	return any || !LIST_EMPTY(&daemon->unwatched);
+	return any || !LIST_EMPTY(&registry->unwatched);
 }
 
-struct share *share_find(const struct client *client, const struct stream *stream)
+static void on_probe(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
-	struct share *share;
+	struct registry *registry = container_of(w, struct registry, w_probe);
 
-	LIST_FOREACH(share, &client->shares, in_client)
-		if (share->stream == stream)
-			return share;
-	return NULL;
+	if (streams_probe(registry))
+		capacity_look(registry);
+	else
+		ev_timer_stop(loop, w);
 }
 
-struct share *share_get(struct client *client, struct stream *stream)
+void streams_watch(struct registry *registry)
 {
-	struct share *share = share_find(client, stream);
-
-	if (share)
-		return share;
-	share = calloc(1, sizeof(*share));
-	if (!share)
-		return NULL;
-	share->client = client;
-	share->stream = stream_use(stream);
-	LIST_INSERT_HEAD(&client->shares, share, in_client);
-	return share;
+	if (!ev_is_active(&registry->w_probe))
+		ev_timer_again(registry->loop, &registry->w_probe);
 }
 
-bool share_must_stay(const struct share *share, unsigned own)
+void streams_init(struct registry *registry)
 {
-	/* The proof comes first: the client may have been welcomed when there was a guard. */
-	return must_stay(share->stream, own) || rules_distrust(share->client);
+	ev_timer_init(&registry->w_probe, on_probe, 0., PROBE_INTERVAL);
 }
 
-void share_free(struct share *share)
+void streams_deinit(struct registry *registry)
 {
-	struct stream *stream = share->stream;
-
-	if (share->entered)
-		strike_share(share);
-	LIST_REMOVE(share, in_client);
-	free(share);
-	stream_unuse(stream);
-}
-
-void shares_enter(const struct client *client)
-{
-	struct share *share;
-
-	LIST_FOREACH(share, &client->shares, in_client) {
-		if (!share->sent || share->entered)
-			continue;
-		share->entered = true;
-		enter_share(share);
-	}
-}
-
-unsigned shares_count(const struct client *client)
-{
-	const struct share *share;
-	unsigned n = 0;
-
-	LIST_FOREACH(share, &client->shares, in_client)
-		n++;
-	return n;
-}
-
-void shares_tidy(struct client *client)
-{
-	struct share *share, *next;
-
-	for (share = LIST_FIRST(&client->shares); share; share = next) {
-		next = LIST_NEXT(share, in_client);
-		if (share->leases == 0)
-			share_free(share);
-	}
+	ev_timer_stop(registry->loop, &registry->w_probe);
 }

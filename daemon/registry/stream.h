@@ -16,23 +16,16 @@
 #include <sys/types.h>
 
 #include "daemon/quota/charge.h"
+#include "daemon/registry/registry.h"
 #include "protocol/base/table.h"
 #include "protocol/base/text.h"
 
-struct client;
-struct daemon;
-struct kernel_call;
-struct level;
+struct holder;
 struct reference;
 struct tenant;
 
-TAILQ_HEAD(stream_list, stream);
-LIST_HEAD(sharing_list, stream);
-LIST_HEAD(tenant_list, tenant);
-LIST_HEAD(share_list, share);
-
 struct stream {
-	struct daemon *daemon;
+	struct registry *registry;
 	struct tenant *tenant; /* whose page it needs */
 	struct quota_event account;
 	struct quota_charge charge; /* of the file, until the kernel has let it go */
@@ -61,16 +54,6 @@ struct stream {
 	UT_hash_handle by_number;
 };
 
-/* A client has the stream. */
-struct share {
-	struct client *client;
-	struct stream *stream;
-	bool sent;	 /* the file, or it is about to be */
-	bool entered;	 /* in the ledger, that it was */
-	unsigned leases; /* of this client on this stream */
-	LIST_ENTRY(share) in_client;
-};
-
 /*
  * A new one for the events of a tenant's user, one client's or if the guard holds all clients'; `ret_call` is what makes it in
  * the kernel. It has one user, the caller. 0; a positive enum refusal, with a sentence; or -ENOMEM.
@@ -88,31 +71,22 @@ struct stream *stream_restore(struct tenant *, uid_t, uint32_t number, bool stra
 void stream_resume(struct stream *, int fd);
 
 /* NULL: there is none. */
-struct stream *stream_by_number(const struct daemon *, uint32_t number);
+struct stream *stream_by_number(const struct registry *, uint32_t number);
 /* On which stream the client's next event is to be registered; NULL: on a new one. */
-struct stream *stream_for(const struct client *);
+struct stream *stream_for(const struct holder *);
 /* Whether the client may have what is registered there: it is shared, and not so full of dead events that nobody new gets it. */
-bool stream_may_serve(const struct stream *, const struct client *);
+bool stream_may_serve(const struct stream *, const struct holder *);
 
 /* Keeps it from lingering. */
 struct stream *stream_use(struct stream *);
 /* The opposite: with the last user it is kept for a while, or lingers until the kernel says that no copy is open any more. */
 void stream_unuse(struct stream *);
 
-/* Finds or makes the client's share. NULL: no memory. */
-struct share *share_get(struct client *, struct stream *);
-struct share *share_find(const struct client *, const struct stream *);
 /*
- * Whether its file must not leave, for it fails the proof and the guard is wanted, or others have it, or the client is not
- * trusted with such a file: `own` of the stream's users are the client that asks.
+ * Whether its file must not leave, for it fails the proof and the guard is wanted, or others have it: `own` of the stream's
+ * users are the client that asks.
  */
-bool share_must_stay(const struct share *, unsigned own);
-void share_free(struct share *);
-/* The ledger learns which files have left. */
-void shares_enter(const struct client *);
-unsigned shares_count(const struct client *);
-/* Ends those of a client's shares on which it holds nothing: it closes the file, and gets it again when it needs it. */
-void shares_tidy(struct client *);
+bool stream_must_stay(struct stream *, unsigned own);
 
 /* Where so much is held that somebody was refused more: what is kept there is let go. Whether there was any. */
 bool streams_yield(struct level *);
@@ -128,9 +102,11 @@ void stream_is_strange(struct stream *);
  * has events that nobody knows and did not have them before.
  */
 bool streams_are_suspect(const struct tenant *);
-/* The kernel's list has been looked at. */
-void streams_note_foreign(struct daemon *);
 /* Asks whether whoever has it has registered by himself on it; if so that is said, and he is cut off. */
 void stream_probe(struct stream *);
 /* All of them. Whether there are any to ask about. */
-bool streams_probe(struct daemon *);
+bool streams_probe(struct registry *);
+/* There is a stream that nothing guards: probes all such streams from time to time. */
+void streams_watch(struct registry *);
+void streams_init(struct registry *);
+void streams_deinit(struct registry *);

@@ -3,25 +3,21 @@
 
 /* The unit of trust and accounting: a cgroup, with its status page and what it is charged for. */
 
-#include <sys/queue.h>
-
-#include "daemon/connection/turns.h"
 #include "daemon/policy/policy.h"
-#include "daemon/quota/level.h"
-#include "daemon/registry/stream.h"
+#include "daemon/registry/registry.h"
 #include "protocol/base/table.h"
 #include "protocol/refusal.h"
 
 struct bundle;
-struct daemon;
 struct client;
+struct holder;
 struct grant;
 struct page_view;
 struct parking;
 struct peer;
 struct reserve;
 
-LIST_HEAD(client_list, client);
+TAILQ_HEAD(client_queue, client);
 
 #define TENANT_OF_POLICY "policy" /* made up, as whoever looks can tell */
 
@@ -35,7 +31,7 @@ struct rules {
 };
 
 struct tenant {
-	struct daemon *daemon;
+	struct registry *registry;
 	uint32_t number; /* of its page, too */
 	char *path;
 	uint64_t cgroup_id;
@@ -46,9 +42,9 @@ struct tenant {
 	int page_fd;		/* read-only, for its clients; -1 until the first one says hello */
 	int page_writable; /* the same page, for a keeper that takes the place of this one; -1 where there is none */
 
-	struct client_list clients;
+	struct holder_list holders;
 	uint32_t connections;
-	struct client_queue ready; /* with something to say */
+	struct client_queue ready; /* with something to say; see connection/turns.c */
 	struct client_queue held;  /* until the kernel has answered some of: */
 	size_t backlog;		   /* calls */
 	TAILQ_ENTRY(tenant) turn;  /* while there are such */
@@ -82,17 +78,17 @@ struct tenant {
 };
 
 /* Finds or makes the tenant that the peer belongs to. 0, or -ENOMEM. It lives as long as somebody holds it. */
-int tenant_of_peer(struct daemon *, const struct peer *, struct tenant **ret);
+int tenant_of_peer(struct registry *, const struct peer *, struct tenant **ret);
 /* The same for whoever is, or might be, in this cgroup. */
-int tenant_of_cgroup(struct daemon *, const char *cgroup, struct tenant **ret);
+int tenant_of_cgroup(struct registry *, const char *cgroup, struct tenant **ret);
 /* The one that has what the policy declares: no program is of it. */
-int tenant_of_policy(struct daemon *, struct tenant **ret);
+int tenant_of_policy(struct registry *, struct tenant **ret);
 /* As it was before a restart. 0 or a negative errno. */
-int tenant_restore(struct daemon *, uint32_t number, const char *path, uint64_t id, bool is_contained,
+int tenant_restore(struct registry *, uint32_t number, const char *path, uint64_t id, bool is_contained,
 		   struct tenant **ret);
-struct tenant *tenant_by_number(struct daemon *, uint32_t number);
+struct tenant *tenant_by_number(struct registry *, uint32_t number);
 /* The one that came next after that number, which may be in use no more; NULL: none has. */
-struct tenant *tenant_after(struct daemon *, uint32_t number);
+struct tenant *tenant_after(struct registry *, uint32_t number);
 
 /* Frees the tenant if nothing is left that holds it: no connection, no grant and no stream. */
 void tenant_release(struct tenant *);

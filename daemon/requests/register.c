@@ -18,19 +18,27 @@
 #include <stdio.h>
 
 #include "daemon/connection/backlog.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/connection/parking.h"
-#include "daemon/daemon.h"
-#include "daemon/ledger/entries.h"
+#include "daemon/limits.h"
+#include "daemon/policy/policy.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/fds.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/settling.h"
+#include "daemon/registry/share.h"
+#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/bundle.h"
+#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 enum { NO_CALL = SIZE_MAX };
@@ -58,8 +66,8 @@ struct item {
 enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENTENCE_MAX };
 
 struct registration {
-	struct errand errand;
-	struct daemon *daemon;
+	struct client_task task;
+	struct registry *registry;
 	struct tenant *tenant; /* kept by the client as long as it is there, and then by the stream */
 	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
 	uint32_t next;	       /* the number of the one that stream_for() has said; 0: none */
@@ -81,7 +89,7 @@ struct registration {
 	size_t n_answered;	   /* of these */
 	size_t n_final;		   /* of these: not to be asked again */
 	bool asks_again;	   /* the calls behind the final ones; as long as: */
-	double settles_until;	   /* daemon_now() */
+	double settles_until;	   /* clock_now() */
 	unsigned under_way;	   /* that often the kernel is to answer; and one as long as items are decided */
 	struct parking parking;	   /* for those who ask for the same while this is under way */
 };
@@ -92,7 +100,7 @@ static struct registration *registration_free(struct registration *registration)
 		return NULL;
 	parking_close(&registration->parking);
 	registration->tenant->waiting -= registration->bytes;
-	memory_freed(registration->daemon, registration->bytes);
+	memory_freed(&registration->registry->memory, registration->bytes);
 	for (size_t i = 0; i < registration->n_items; i++) {
 		grant_unref(registration->items[i].grant);
 		free(registration->items[i].sentence);
@@ -113,12 +121,12 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 
 	if (!registration)
 		return NULL;
-	registration->daemon = client->daemon;
-	registration->tenant = client->tenant;
+	registration->registry = client->holder.registry;
+	registration->tenant = client->holder.tenant;
 	registration->bytes = sizeof(*registration) + (n + 1) * ITEM_BYTES + 2 * strings->items.left;
 	registration->tenant->waiting += registration->bytes;
 	registration->serial = serial;
-	registration->generation = client->daemon->generation;
+	registration->generation = client->holder.registry->generation;
 	registration->items = calloc(MAX(n, 1), sizeof(*registration->items));
 	registration->calls = calloc(n + 1, sizeof(*registration->calls));
 	if (!registration->items || !registration->calls)
@@ -145,35 +153,10 @@ static void refuse_for_errno(struct item *item, int error)
 	refuse(item, REFUSAL_TROUBLE, sentence);
 }
 
-const char *register_sentence(int answer, uint32_t *ret_refusal)
-{
-	static const struct {
-		uint32_t refusal;
-		const char *sentence;
-	} answers[] = {
-		[KERNEL_E_NAME_TAKEN] = { REFUSAL_NAME_TAKEN,
-					  "the name is taken by an event with other fields; choose another name" },
-		[KERNEL_E_PAGE_FULL] = { REFUSAL_PAGE_FULL,
-					 "the tenant's status page has no bit left; release some events" },
-		[KERNEL_E_FULL] = { REFUSAL_MACHINE_FULL,
-				    "the kernel takes no more events; ask its admin for more room" },
-		[KERNEL_E_UNSUPPORTED] = { REFUSAL_KERNEL_TOO_OLD, "this kernel can't do what the flags ask for" },
-		[KERNEL_E_BAD_DESCRIPTION] = { REFUSAL_BAD_DESCRIPTION, "the kernel does not take this description" },
-	};
-
-	/* Somebody was faster. */
-	if (answer == KERNEL_E_SETTLING)
-		answer = KERNEL_E_NAME_TAKEN;
-	if (answer < 0 || (size_t)answer >= ARRAY_SIZE(answers))
-		return NULL;
-	*ret_refusal = answers[answer].refusal;
-	return answers[answer].sentence;
-}
-
 static void refuse_for_kernel(struct item *item, int answer)
 {
 	uint32_t refusal = REFUSAL_TROUBLE;
-	const char *sentence = register_sentence(answer, &refusal);
+	const char *sentence = refusal_for_kernel(answer, &refusal);
 
 	if (sentence)
 		refuse(item, refusal, sentence);
@@ -184,7 +167,7 @@ static void refuse_for_kernel(struct item *item, int answer)
 /* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
 static int decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
 {
-	const struct policy_rules *rules = &client->tenant->rules.values;
+	const struct policy_rules *rules = &client->holder.tenant->rules.values;
 	char prefixed[PREFIXED_MAX];
 	struct string_item wanted = rules_put_prefix(rules, asked, prefixed);
 	static struct description description; /* large, and used up before the next one comes */
@@ -196,9 +179,9 @@ static int decide(struct client *client, const struct string_item *asked, struct
 		text_printf(why, "unknown flags %#x; a newer daemon may know them", asked->flags & ~known);
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
-	if (asked->flags & ~client->daemon->kernel->facts.flags) {
+	if (asked->flags & ~client->holder.registry->kernel->facts.flags) {
 		text_printf(why, "the %s backend has no %s events; register it without that flag",
-			    client->daemon->kernel->facts.name,
+			    client->holder.registry->kernel->facts.name,
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
@@ -208,8 +191,8 @@ static int decide(struct client *client, const struct string_item *asked, struct
 					why);
 	if (r != 0)
 		return r;
-	item->flags = grant_flags(client->tenant, &description, asked->flags);
-	return grant_get(client->tenant, &description, item->flags, &item->grant, why);
+	item->flags = grant_flags(client->holder.tenant, &description, asked->flags);
+	return grant_get(client->holder.tenant, &description, item->flags, &item->grant, why);
 }
 
 /* One more file has to fit into the answer, and there may be a new stream, too. */
@@ -217,7 +200,7 @@ static bool may_send_more(const struct client *client)
 {
 	unsigned unsent = 0;
 
-	for (const struct share *share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client))
+	for (const struct share *share = LIST_FIRST(&client->holder.shares); share; share = LIST_NEXT(share, in_client))
 		unsent += !share->sent;
 	return unsent < WIRE_FDS_MAX - 1;
 }
@@ -227,15 +210,16 @@ static struct reference *find_reference(const struct client *client, struct gran
 {
 	struct reference *reference;
 
-	for (const struct share *share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
+	for (const struct share *share = LIST_FIRST(&client->holder.shares); share;
+	     share = LIST_NEXT(share, in_client)) {
 		reference = reference_find(share->stream, grant);
 		if (reference)
 			return reference;
 	}
-	if (!rules_share_streams(client->tenant) || !may_send_more(client))
+	if (!rules_share_streams(client->holder.tenant) || !may_send_more(client))
 		return NULL;
 	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->release && stream_may_serve(reference->stream, client))
+		if (!reference->release && stream_may_serve(reference->stream, &client->holder))
 			return reference;
 	return NULL;
 }
@@ -243,7 +227,7 @@ static struct reference *find_reference(const struct client *client, struct gran
 /* It may be on another stream, where the client has had it before. */
 static void lease_item(struct client *client, struct item *item, struct reference *reference)
 {
-	const struct lease *lease = lease_get(client, reference);
+	const struct lease *lease = lease_get(&client->holder, reference);
 
 	if (!lease) {
 		refuse_for_errno(item, -ENOMEM);
@@ -257,8 +241,8 @@ static void grant_at_once(struct client *client, struct item *item, struct refer
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	bool is_free = LIST_EMPTY(&reference->leases) || lease_by_bit(client, reference->grant->bit);
-	int r = is_free ? 0 : admission_ask_lease(client->tenant, &why);
+	bool is_free = LIST_EMPTY(&reference->leases) || lease_by_bit(&client->holder, reference->grant->bit);
+	int r = is_free ? 0 : admission_ask_lease(client->holder.tenant, &why);
 
 	item->call = NO_CALL;
 	if (r > 0)
@@ -280,9 +264,9 @@ static int take_stream(struct client *client, struct registration *registration,
 		stream_probe(next);
 		return 0;
 	}
-	if (!daemon_has_fds(client->daemon))
+	if (!fds_are_left(client->holder.registry))
 		return -EMFILE;
-	r = stream_new(client->tenant, client->uid, &call, &registration->stream, why);
+	r = stream_new(client->holder.tenant, client->holder.uid, &call, &registration->stream, why);
 	if (r != 0)
 		return r;
 	registration->stream_is_new = true;
@@ -294,7 +278,7 @@ static void add_call(struct registration *registration, struct item *item)
 {
 	struct tenant *tenant = registration->stream->tenant;
 
-	enter_asked(registration->stream, item->grant);
+	reference_enter_asked(registration->stream, item->grant);
 	item->claims = true;
 	quota_hold(&tenant->level->own_leases);
 	admission_warn(tenant, RESOURCE_LEASES);
@@ -317,18 +301,18 @@ static struct stream *next_stream(const struct client *client, struct registrati
 	if (registration->stream)
 		return registration->stream;
 	if (!registration->next_is_known) {
-		next = stream_for(client);
+		next = stream_for(&client->holder);
 		registration->next = next ? next->number : 0;
 		registration->next_is_known = true;
 	}
-	next = stream_by_number(registration->daemon, registration->next);
+	next = stream_by_number(registration->registry, registration->next);
 	return next && !next->closed ? next : NULL;
 }
 
 static void refuse_unguarded(struct item *item, const struct tenant *tenant)
 {
 	if (streams_are_suspect(tenant)) {
-		capacity_look(tenant->daemon);
+		capacity_look(tenant->registry);
 		refuse(item, REFUSAL_TROUBLE,
 		       "there are events that nobody knows, and this tenant has an unguarded data file that was kept open "
 		       "after hanging up: no new one until it is closed");
@@ -354,11 +338,11 @@ static void place_item(struct client *client, struct registration *registration,
 		return;
 	}
 	/* Where there never was a guard the file would not leave. */
-	if (!next && !client->daemon->kernel->facts.guarded && streams_are_suspect(client->tenant)) {
-		refuse_unguarded(item, client->tenant);
+	if (!next && !client->holder.registry->kernel->facts.guarded && streams_are_suspect(client->holder.tenant)) {
+		refuse_unguarded(item, client->holder.tenant);
 		return;
 	}
-	r = admission_ask_lease(client->tenant, &why);
+	r = admission_ask_lease(client->holder.tenant, &why);
 	if (r == 0)
 		r = take_stream(client, registration, next, &why);
 	if (r < 0)
@@ -403,12 +387,12 @@ static int adopt_stream(struct registration *registration)
 /* Whoever gets nothing without a guard, or who would share what has lost it. */
 static void refuse_file(const struct client *client, struct item *item)
 {
-	const char *distrust = rules_distrust(client);
+	const char *distrust = rules_distrust(&client->holder);
 
 	if (distrust)
 		refuse(item, REFUSAL_NOT_PERMITTED, distrust);
 	else
-		refuse_unguarded(item, client->tenant);
+		refuse_unguarded(item, client->holder.tenant);
 }
 
 /* The kernel does not have it, unless somebody else has asked for the same. */
@@ -418,7 +402,7 @@ static void forget_asked(const struct registration *registration, const struct i
 
 	NUMBER_FIND(by_grant, registration->stream->references, item->grant, reference);
 	if (!reference)
-		strike_reference(registration->stream, item->grant);
+		reference_strike(registration->stream, item->grant);
 }
 
 /* The name is taken by an event of which the daemon knows nothing: the item becomes one of many formats. False: it may not. */
@@ -430,13 +414,13 @@ static bool step_aside(struct registration *registration, const struct client *c
 	const char *text = item->grant->event->description;
 	int r;
 
-	if (!client || item->flags & REGISTER_MULTI_FORMAT || !grant_may_be_one_of_many(client->tenant) ||
+	if (!client || item->flags & REGISTER_MULTI_FORMAT || !grant_may_be_one_of_many(client->holder.tenant) ||
 	    description_parse(text, strlen(text), &description, &why) != 0)
 		return false;
 	forget_asked(registration, item);
 	item->grant = grant_unref(item->grant);
 	item->flags |= REGISTER_MULTI_FORMAT;
-	r = grant_get(client->tenant, &description, item->flags, &item->grant, &why);
+	r = grant_get(client->holder.tenant, &description, item->flags, &item->grant, &why);
 	if (r > 0)
 		refuse(item, (uint32_t)r, sentence);
 	else if (r < 0)
@@ -450,7 +434,7 @@ static void refuse_call(struct registration *registration, const struct client *
 	if ((answer == KERNEL_E_NAME_TAKEN || answer == KERNEL_E_SETTLING) && step_aside(registration, client, item))
 		return;
 	if (answer == KERNEL_E_FULL)
-		capacity_note(registration->daemon, true);
+		capacity_note(registration->registry, true);
 	forget_asked(registration, item);
 	refuse_for_kernel(item, answer);
 }
@@ -510,7 +494,7 @@ static void take_back(struct registration *registration, struct client *client, 
 {
 	struct lease *lease, *next;
 
-	HASH_ITER(by_bit, client->leases, lease, next)
+	HASH_ITER(by_bit, client->holder.leases, lease, next)
 		if (lease->reference->stream == stream)
 			lease_drop(lease);
 	for (size_t i = 0; i < registration->n_items; i++) {
@@ -545,7 +529,7 @@ static void collect_streams(struct registration *registration, struct client *cl
 {
 	struct share *share, *next;
 
-	for (share = LIST_FIRST(&client->shares); share; share = next) {
+	for (share = LIST_FIRST(&client->holder.shares); share; share = next) {
 		next = LIST_NEXT(share, in_client);
 		/* Without memory there may be a share and no lease: it ends when the answer has left. */
 		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
@@ -562,10 +546,11 @@ static void collect_streams(struct registration *registration, struct client *cl
 /* Whether the client has got all that it asked for, nothing else, and in a way that serves others. */
 static bool makes_bundle(const struct registration *registration, const struct client *client)
 {
-	if (!registration->parking.key || client->bundle || HASH_CNT(by_bit, client->leases) != registration->n_items)
+	if (!registration->parking.key || client->holder.bundle ||
+	    HASH_CNT(by_bit, client->holder.leases) != registration->n_items)
 		return false;
 	/* After a reload others might be refused what this one was granted before. */
-	if (registration->generation != client->daemon->generation)
+	if (registration->generation != client->holder.registry->generation)
 		return false;
 	for (size_t i = 0; i < registration->n_items; i++) {
 		const struct item *item = &registration->items[i];
@@ -592,13 +577,13 @@ static void answer(struct registration *registration, struct client *client)
 
 		encode_item(packet, item);
 		if (item->refusal != REFUSAL_NONE && ++refused)
-			daemon_refused(client->daemon, client->tenant, item->name, item->refusal,
-				       item->sentence ? item->sentence : "out of memory");
+			refusal_note(client->holder.registry, client->holder.tenant, item->name, item->refusal,
+				     item->sentence ? item->sentence : "out of memory");
 	}
 	encode_count(packet, mark, (uint16_t)registration->n_items);
 	client_send(client, streams.fd, streams.n);
 	if (makes_bundle(registration, client))
-		bundle_make(client, registration->parking.key, packet->data + mark, packet->size - mark);
+		bundle_make(&client->holder, registration->parking.key, packet->data + mark, packet->size - mark);
 }
 
 /* Of a file that nobody else will get, the client's copy is the only one, unless a keeper's successor is to get it from us. */
@@ -606,9 +591,9 @@ static void close_what_left(struct client *client)
 {
 	struct share *share;
 
-	if (client->daemon->ledger)
+	if (client->holder.registry->ledger)
 		return;
-	LIST_FOREACH(share, &client->shares, in_client)
+	LIST_FOREACH(share, &client->holder.shares, in_client)
 		if (share->sent && !share->stream->shared)
 			share->stream->fd = fd_close(share->stream->fd);
 }
@@ -641,7 +626,7 @@ static void settle(struct registration *registration, size_t end)
 
 		if (item->refusal == REFUSAL_NONE && item->call != NO_CALL && item->call >= end)
 			return;
-		settle_item(registration, registration->errand.client, item, stream_failed);
+		settle_item(registration, registration->task.client, item, stream_failed);
 	}
 }
 
@@ -650,7 +635,7 @@ static void submit(struct registration *registration);
 /* All is answered, and the calls' room is free for those that stepped aside, a part at a time. False: none is left. */
 static bool ask_again(struct registration *registration)
 {
-	struct client *client = registration->errand.client;
+	struct client *client = registration->task.client;
 	bool any;
 
 	registration->n_calls = registration->n_submitted = registration->n_answered = registration->n_final = 0;
@@ -677,11 +662,11 @@ static void finish(struct registration *registration)
 
 	if (ask_again(registration))
 		return;
-	client = errand_end(&registration->errand);
+	client = task_end(&registration->task);
 	if (client) {
 		answer(registration, client);
 		close_what_left(client);
-		shares_tidy(client);
+		shares_tidy(&client->holder);
 	}
 	/* What was asked for is answered, and charged. */
 	if (registration->has_stranger)
@@ -704,7 +689,7 @@ static void on_asked_again(void *data, struct kernel_call *calls _unused_, size_
 	struct registration *registration = data;
 
 	registration->asks_again = false;
-	registration->daemon->others.registering -= (uint32_t)n;
+	registration->registry->others.registering -= (uint32_t)n;
 	go_on(registration);
 	end_part(registration);
 }
@@ -723,11 +708,11 @@ static void go_on(struct registration *registration)
 	n = registration->n_answered - registration->n_final;
 	if (n == 0)
 		return;
-	registration->settles_until = MIN(registration->settles_until, daemon_now() + SETTLE_PATIENCE);
+	registration->settles_until = MIN(registration->settles_until, clock_now() + SETTLE_PATIENCE);
 	registration->under_way++;
 	registration->asks_again = true;
-	registration->daemon->others.registering += (uint32_t)n;
-	if (!settling_ask(registration->daemon, calls, n, on_asked_again, registration)) {
+	registration->registry->others.registering += (uint32_t)n;
+	if (!settling_ask(registration->registry, calls, n, on_asked_again, registration)) {
 		registration->settles_until = -1.;
 		on_asked_again(registration, calls, n);
 	}
@@ -753,7 +738,7 @@ static void submit(struct registration *registration)
 	registration->n_submitted += n;
 	registration->under_way++;
 	backlog_add(registration->stream->tenant, n);
-	kernel_submit(registration->daemon->kernel, calls, n, on_registered, registration);
+	kernel_submit(registration->registry->kernel, calls, n, on_registered, registration);
 }
 
 /* Every file is proved before it leaves. */
@@ -761,7 +746,7 @@ static bool collect_shares(struct client *client, struct streams_to_send *ret)
 {
 	struct share *share;
 
-	for (share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
+	for (share = LIST_FIRST(&client->holder.shares); share; share = LIST_NEXT(share, in_client)) {
 		if (share_must_stay(share, 1))
 			return false;
 		add_stream(ret, share);
@@ -772,15 +757,15 @@ static bool collect_shares(struct client *client, struct streams_to_send *ret)
 /* All of it is there already. False: it has to be gone through. */
 static bool grant_bundle(struct client *client, const struct bundle_key *key, uint32_t serial)
 {
-	struct bundle *bundle = bundle_find(client, key);
+	struct bundle *bundle = bundle_find(&client->holder, key);
 	struct streams_to_send streams = { 0 };
 	struct packet *packet;
 
-	if (!bundle || bundle_join(bundle, client) < 0)
+	if (!bundle || bundle_join(bundle, &client->holder) < 0)
 		return false;
 	if (!collect_shares(client, &streams)) {
-		bundle_leave(client);
-		shares_tidy(client);
+		bundle_leave(&client->holder);
+		shares_tidy(&client->holder);
 		return false;
 	}
 	packet = client_answer(client, KIND_REGISTERED, serial, 0);
@@ -815,6 +800,9 @@ static bool keep_undecided(struct registration *registration)
 	return true;
 }
 
+static void go_on_deciding(struct client_task *);
+static void abandon(struct client_task *);
+
 static void decide_more(struct client *client, struct registration *registration)
 {
 	do {
@@ -824,25 +812,28 @@ static void decide_more(struct client *client, struct registration *registration
 			return;
 		}
 	} while (!keep_undecided(registration));
-	client->deciding = registration;
-	client->tenant->deciding++;
-	turns_add(&client->daemon->turns, client);
+	registration->tenant->deciding++;
+	task_put_off(&registration->task, go_on_deciding, abandon);
 }
 
-static struct registration *take_deciding(struct client *client)
+static struct registration *take_deciding(struct client_task *task)
 {
-	client->tenant->deciding--;
-	return steal_pointer(client->deciding);
+	struct registration *registration = container_of(task, struct registration, task);
+
+	task->resume = task->abandon = NULL;
+	registration->tenant->deciding--;
+	return registration;
 }
 
-void register_continue(struct client *client)
+static void go_on_deciding(struct client_task *task)
 {
-	decide_more(client, take_deciding(client));
+	decide_more(task->client, take_deciding(task));
 }
 
-void register_abandon(struct client *client)
+/* What has been decided is ended, the rest is not begun. */
+static void abandon(struct client_task *task)
 {
-	struct registration *registration = take_deciding(client);
+	struct registration *registration = take_deciding(task);
 
 	registration->n_items = registration->n_decided;
 	end_part(registration);
@@ -863,8 +854,8 @@ static int register_strings(struct client *client, const struct message *message
 		return 0;
 	}
 	if (key && strings.count >= BUNDLE_EVENTS_MIN)
-		parking_open(&registration->parking, client->tenant, key);
-	errand_begin(&registration->errand, client);
+		parking_open(&registration->parking, client->holder.tenant, key);
+	task_begin(&registration->task, client);
 	registration->under_way = 1;
 	decide_more(client, registration);
 	return 0;
@@ -875,12 +866,12 @@ int handle_register(struct client *client, const struct message *message)
 	static struct bundle_key key; /* large */
 	struct parking *alike;
 
-	if (!bundle_may_serve(client))
+	if (!bundle_may_serve(&client->holder))
 		return register_strings(client, message, NULL);
-	bundle_key(client, message->body, &key);
+	bundle_key(&client->holder, message->body, &key);
 	if (grant_bundle(client, &key, message->serial))
 		return 0;
-	alike = parking_find(client->tenant, &key);
+	alike = parking_find(client->holder.tenant, &key);
 	if (alike && park(client, alike))
 		return 0;
 	return register_strings(client, message, alike ? NULL : &key);

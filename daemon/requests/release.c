@@ -2,16 +2,18 @@
 
 #include "daemon/requests/release.h"
 
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"
-#include "daemon/registry/stream.h"
-#include "daemon/requests/bundle.h"
+#include "daemon/registry/share.h"
 
 /* What nobody claims any more goes to the kernel in one batch, however long the packet. */
 static int release_all(struct client *client, uint16_t count, struct cursor bits, struct wire_released *ret)
 {
 	struct reference **unclaimed = calloc(MAX(count, 1), sizeof(struct reference *));
-	int r = unclaimed ? bundle_split(client) : -ENOMEM;
+	int r = unclaimed ? bundle_split(&client->holder) : -ENOMEM;
 	size_t n = 0;
 
 	if (r < 0) {
@@ -19,7 +21,7 @@ static int release_all(struct client *client, uint16_t count, struct cursor bits
 		return r;
 	}
 	for (size_t i = 0; i < count; i++) {
-		struct lease *lease = lease_by_bit(client, release_next(&bits));
+		struct lease *lease = lease_by_bit(&client->holder, release_next(&bits));
 
 		if (!lease) {
 			ret->not_held++;
@@ -30,7 +32,7 @@ static int release_all(struct client *client, uint16_t count, struct cursor bits
 		n += unclaimed[n] != NULL;
 	}
 	references_release(unclaimed, n);
-	shares_tidy(client);
+	shares_tidy(&client->holder);
 	free(unclaimed);
 	return 0;
 }

@@ -7,20 +7,17 @@
  * number of events. A client holds one bundle at most; giving back a part of it makes the rest its own.
  */
 
-#include <sys/queue.h>
-
+#include "daemon/registry/holder.h"
 #include "protocol/base/cursor.h"
 #include "protocol/base/table.h"
 #include "protocol/protocol.h"
 
-struct client;
+struct holder;
 struct lease;
 struct stream;
 struct tenant;
 
 enum { BUNDLE_EVENTS_MIN = 8 }; /* fewer cost no more one by one */
-
-LIST_HEAD(bundle_client_list, client);
 
 /* On how many streams its events are, and how many on each. */
 struct bundle_part {
@@ -37,10 +34,11 @@ struct bundle_key {
 
 struct bundle {
 	struct tenant *tenant;
-	uint64_t holder;      /* of the leases, in the ledger */
-	struct lease *leases; /* table by bit */
-	size_t n_clients;
-	struct bundle_client_list clients; /* it ends with the last */
+	unsigned generation;   /* of the policy by which it was granted */
+	uint64_t lease_number; /* of the leases, in the ledger */
+	struct lease *leases;  /* table by bit */
+	size_t n_holders;
+	struct holder_list holders; /* it ends with the last */
 	size_t n_parts;
 	struct bundle_part *parts;
 	uint8_t *answer; /* the body of its REGISTERED */
@@ -52,27 +50,25 @@ struct bundle {
 };
 
 /* Whether the client may have one: where files are shared, and as long as it holds nothing. */
-bool bundle_may_serve(const struct client *);
+bool bundle_may_serve(const struct holder *);
 /* Names what the client asks for. */
-void bundle_key(const struct client *, struct cursor request, struct bundle_key *ret);
+void bundle_key(const struct holder *, struct cursor request, struct bundle_key *ret);
 struct bundle_key *bundle_key_copy(const struct bundle_key *);
 
 /* The one that answers this, if the client may have all of it. */
-struct bundle *bundle_find(const struct client *, const struct bundle_key *);
+struct bundle *bundle_find(const struct holder *, const struct bundle_key *);
 /* The client holds it from now on. 0, or -ENOMEM. */
-int bundle_join(struct bundle *, struct client *);
+int bundle_join(struct bundle *, struct holder *);
 /* What the client has been given, and is all that it holds, is for others, too, who ask alike. Without memory it is not. */
-void bundle_make(struct client *, const struct bundle_key *, const void *answer, size_t size);
+void bundle_make(struct holder *, const struct bundle_key *, const void *answer, size_t size);
 
 /*
  * As it was before a restart: what the client holds is shared with others, but nobody new finds it. Those join it. NULL: no
  * memory.
  */
-struct bundle *bundle_restore(struct client *);
+struct bundle *bundle_restore(struct holder *);
 
-/* None of the tenant's serves anybody new. */
-void bundles_unlist(struct tenant *);
 /* The client's part of its bundle, if it holds one, becomes its own. 0, -ENOMEM, or -EDQUOT: it may not have as many leases. */
-int bundle_split(struct client *);
+int bundle_split(struct holder *);
 /* It gives up all of it. */
-void bundle_leave(struct client *);
+void bundle_leave(struct holder *);

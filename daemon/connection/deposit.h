@@ -4,19 +4,19 @@
 /* What this daemon leaves with the keeper for the next one: the ledger, and its clients' connections. */
 
 struct client;
-struct daemon;
+struct connections;
 
 enum { DEPOSIT_LEDGER = 0 }; /* its number; a client's connection has the client's */
 
 /* From now on all is entered in a new ledger, if there is a keeper to leave it with. */
-int deposit_begin(struct daemon *);
+int deposit_begin(struct connections *);
 /* Whoever comes next goes on from here: nothing more is entered, struck or taken back. */
-void deposit_end(struct daemon *);
+void deposit_end(struct connections *);
 /* Now and then: the ledger is kept short, and given up where it can't be kept. */
-void deposit_tidy(struct daemon *);
+void deposit_tidy(struct connections *);
 
 /* All of it, for a keeper that knows nothing. */
-void deposit_all(struct daemon *);
+void deposit_all(struct connections *);
 void deposit_connection(struct client *);
 /* Closes it, and the keeper's copy, unless it is kept for the next daemon. */
 void deposit_close(struct client *);

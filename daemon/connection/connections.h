@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What one connection is, of a client or an admin, and what all of them have in common. */
+
+#include <ev.h>
+#include <sys/queue.h>
+
+#include "daemon/limits.h"
+#include "daemon/registry/holder.h"
+#include "daemon/registry/tenant.h"
+#include "protocol/fdset.h"
+#include "protocol/wire.h"
+
+struct listing;
+struct transport_from;
+
+/* On the last one nothing is asked. */
+enum client_socket { SOCKET_CLIENTS = 1 << 0, SOCKET_CONTROL = 1 << 1, SOCKET_METRICS = 1 << 2 };
+
+/*
+ * A request that is not answered yet: the client is not read meanwhile. It waits for the kernel, unless it has `resume`: then a
+ * part of it is still to be done, at the client's next turn.
+ */
+struct client_task {
+	struct client *client; /* NULL: it has left */
+	void (*resume)(struct client_task *);
+	void (*abandon)(struct client_task *); /* instead of `resume`, when the client has left */
+};
+
+/* An answer that the socket had no room for yet. */
+struct answer_waiting {
+	bool is_answer; /* to what it asks */
+	size_t size;
+	struct fdset fds;
+	uint8_t packet[];
+};
+
+struct client {
+	struct holder holder;
+	struct connections *connections;
+	int fd;
+	enum client_socket socket;
+	ev_io w_io;
+
+	bool closing;	/* swept at the end of this turn of the loop */
+	bool cut;	/* the last packet has been sent; nothing is read any more */
+	bool impatient; /* is in the list of those who have a deadline */
+	bool flushing;	/* is in the list of those who have changes to be told */
+	double since;
+
+	struct client_task *task; /* of the request that is not answered yet */
+	struct answer_waiting *waiting;
+	struct listing *listing; /* control: an answer of many packets */
+	bool syncing;		 /* control: SYNC waits until all there is has been sent */
+	uint32_t sync_serial;
+
+	uint16_t changed[CHANGED_MAX];
+	uint16_t n_changed; /* above CHANGED_MAX: look at all */
+
+	bool has_turn;	    /* waits for it */
+	bool throttled;	    /* stands aside */
+	bool asks_again;    /* what has been counted already */
+	bool held;	    /* waits until the kernel has answered others of its tenant */
+	bool asks;	    /* something that is still in its socket: it is taken out when the answer leaves */
+	bool kept;	    /* its connection is the next daemon's */
+	bool ended;	    /* nothing is left of it but its place, while the peer has fds in its queue */
+	bool later;	    /* its answer waits until the daemon may send fds again */
+	bool stalled;	    /* it asks on, and has not read the files that it was sent */
+	bool files_unread;  /* since it was sent files: as of the last look */
+	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
+	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
+
+	TAILQ_ENTRY(client) all;
+	TAILQ_ENTRY(client) turn;
+	TAILQ_ENTRY(client) aside;
+	TAILQ_ENTRY(client) held_back;
+	TAILQ_ENTRY(client) deadline;
+	TAILQ_ENTRY(client) changes;
+	TAILQ_ENTRY(client) leaves;
+	TAILQ_ENTRY(client) again_later;
+};
+
+static inline struct client *client_of(struct holder *holder)
+{
+	return container_of(holder, struct client, holder);
+}
+
+/* Whether a part of its request is still to be done, at its next turn. */
+static inline bool client_goes_on(const struct client *client)
+{
+	return client->task && client->task->resume;
+}
+
+/* Set from above. */
+struct connection_calls {
+	/* Handles one packet. */
+	void (*dispatch)(struct client *, const void *packet, size_t size, const struct transport_from *);
+	/* There is room again in an admin's socket. */
+	void (*go_on)(struct client *);
+	/* The client leaves. */
+	void (*leave)(struct client *);
+	/* An fd was closed: accept again, if that was what was missing. */
+	void (*fd_freed)(struct connections *);
+};
+
+struct connections {
+	struct registry *registry;
+	struct ev_loop *loop;
+	const struct connection_calls *call;
+	uint32_t patience; /* seconds, with clients that say nothing or do not read their answers */
+	int failed;	   /* why the loop was ended: a negative errno */
+
+	struct client_queue clients;
+	struct tenant_queue turns;     /* of clients that have something to say */
+	struct client_queue throttled; /* who has asked too much, and stands aside */
+	double asked_who_has_left;     /* of those, all */
+	struct client_queue impatient; /* who has a deadline, the oldest first */
+	struct client_queue flushing;  /* who has changes to be told */
+	struct client_queue leaving;   /* who is freed at the end of this turn */
+	struct client_queue later;     /* whose answers wait until fds can be sent again */
+	uint32_t in_flight;	       /* fds that clients were sent and have not read */
+	bool keeper_has_gone;	       /* and the next one has not been told anything yet */
+
+	ev_idle w_busy;	     /* while somebody waits for its turn */
+	ev_timer w_throttle; /* while somebody stands aside */
+	ev_timer w_deadlines;
+	ev_timer w_later;
+	ev_io w_in_flight; /* clients have read */
+
+	struct packet answer; /* the one that is being written, into: */
+	uint8_t answer_buffer[WIRE_PACKET_MAX];
+	uint8_t request[WIRE_PACKET_MAX];
+};
