@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "daemon/admin/listing.h"
 #include "daemon/connection/backlog.h"
 #include "daemon/connection/connections.h"
 #include "daemon/connection/deadlines.h"
@@ -28,7 +27,6 @@
 #include "daemon/connection/inflight.h"
 #include "daemon/connection/throttle.h"
 #include "daemon/connection/turns.h"
-#include "daemon/dispatch.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/limits.h"
@@ -42,7 +40,6 @@
 #include "daemon/registry/rules.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/register.h"
 #include "kernel/disposal.h"
 #include "protocol/transport.h"
 

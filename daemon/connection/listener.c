@@ -13,7 +13,7 @@
 #include "daemon/identity/peer.h"
 #include "daemon/limits.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/fds.h"
+#include "daemon/registry/fd_budget.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
@@ -170,7 +170,7 @@ static void accept_one(struct listener *listener)
 {
 	int fd, r;
 
-	if (listener->socket == SOCKET_CLIENTS && !fds_are_left(listener->connections->registry)) {
+	if (listener->socket == SOCKET_CLIENTS && !fd_budget_has_room(listener->connections->registry)) {
 		back_off(listener, -EMFILE);
 		return;
 	}

@@ -10,7 +10,6 @@
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/quota/charge.h"
-#include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/base/text.h"

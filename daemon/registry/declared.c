@@ -18,7 +18,7 @@
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/event.h"
-#include "daemon/registry/fds.h"
+#include "daemon/registry/fd_budget.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/settling.h"
@@ -158,7 +158,8 @@ static int add_stream(struct declared *declared)
 	struct kernel_call call;
 	struct stream *stream;
 
-	if (!fds_are_left(declared->registry) || stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
+	if (!fd_budget_has_room(declared->registry) ||
+	    stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
 		return -ENOMEM;
 	declared->streams[declared->n_streams++] = stream;
 	add_call(declared, NULL, call);

@@ -11,8 +11,8 @@
 
 #include "daemon/policy/policy.h"
 #include "daemon/process/clock.h"
+#include "daemon/process/fds.h"
 #include "daemon/quota/reserve.h"
-#include "daemon/registry/fds.h"
 #include "daemon/registry/holder.h"
 #include "daemon/registry/tenant.h"
 

@@ -5,11 +5,12 @@
 #include "daemon/ledger/entries.h"
 #include "daemon/ledger/ledger.h"
 #include "daemon/limits.h"
+#include "daemon/process/fds.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
-#include "daemon/registry/fds.h"
+#include "daemon/registry/fd_budget.h"
 #include "daemon/registry/holder.h"
 #include "daemon/registry/linger.h"
 #include "daemon/registry/reference.h"
@@ -460,7 +461,7 @@ static bool is_needed(const struct stream *stream)
 static bool may_be_kept(const struct stream *stream)
 {
 	return rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->stranger &&
-	       !stream->closed && is_needed(stream) && fds_may_be_kept(stream->registry);
+	       !stream->closed && is_needed(stream) && fd_budget_may_keep(stream->registry);
 }
 
 static void keep(struct stream *stream)

@@ -29,7 +29,7 @@
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
-#include "daemon/registry/fds.h"
+#include "daemon/registry/fd_budget.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/refusals.h"
@@ -264,7 +264,7 @@ static int take_stream(struct client *client, struct registration *registration,
 		stream_probe(next);
 		return 0;
 	}
-	if (!fds_are_left(client->holder.registry))
+	if (!fd_budget_has_room(client->holder.registry))
 		return -EMFILE;
 	r = stream_new(client->holder.tenant, client->holder.uid, &call, &registration->stream, why);
 	if (r != 0)
