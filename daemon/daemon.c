@@ -18,7 +18,7 @@
 #include "daemon/connection/deposit.h"
 #include "daemon/connection/inflight.h"
 #include "daemon/connection/listener.h"
-#include "daemon/connection/throttle.h"
+#include "daemon/connection/scheduler.h"
 #include "daemon/dispatch.h"
 #include "daemon/identity/peer.h"
 #include "daemon/limits.h"
@@ -166,7 +166,7 @@ static void stop_watchers(struct daemon *daemon)
 	ev_signal_stop(daemon->loop, &daemon->w_terminate);
 	ev_signal_stop(daemon->loop, &daemon->w_hangup);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
-	throttle_deinit(&daemon->connections);
+	scheduler_deinit(&daemon->connections);
 	deadlines_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
@@ -303,7 +303,7 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->patience = options->patience;
 	clients_init(connections);
 	deadlines_init(connections);
-	throttle_init(connections);
+	scheduler_init(connections);
 }
 
 /* What only root may remove: in a process of its own, once this one has ended. */

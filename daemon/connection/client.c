@@ -20,13 +20,11 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "daemon/connection/backlog.h"
 #include "daemon/connection/connections.h"
 #include "daemon/connection/deadlines.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/connection/inflight.h"
-#include "daemon/connection/throttle.h"
-#include "daemon/connection/turns.h"
+#include "daemon/connection/scheduler.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/limits.h"
@@ -37,7 +35,6 @@
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"
-#include "daemon/registry/rules.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/disposal.h"
@@ -45,8 +42,7 @@
 
 static bool wants_to_read(const struct client *client)
 {
-	return !client->cut && !client->waiting && !client->task && !client->throttled && !client->held &&
-	       !client->stalled;
+	return !client->cut && !client->waiting && !client->task && client->stall == STALL_NONE;
 }
 
 /* Which way the fd is watched follows from the client's state, and from nothing else. */
@@ -54,7 +50,14 @@ void client_watch(struct client *client)
 {
 	int events = (wants_to_read(client) ? EV_READ : 0) | (client->waiting && !client->later ? EV_WRITE : 0);
 
-	if (client->closing || events == client->w_io.events)
+	if (client->closing)
+		return;
+	/* While it is in a queue its fd is not looked at: with thousands of them, nothing else would be done. */
+	if ((client->stall == STALL_TURN || client->stall == STALL_RATE) && !client->waiting) {
+		ev_io_stop(client->connections->loop, &client->w_io);
+		return;
+	}
+	if (events == client->w_io.events)
 		return;
 	ev_io_stop(client->connections->loop, &client->w_io);
 	ev_io_set(&client->w_io, client->fd, events);
@@ -213,7 +216,7 @@ static void on_later(struct ev_loop *loop, ev_timer *w, int events _unused_)
 static void take_packet(struct client *client, size_t size, const struct transport_from *from)
 {
 	if (client->holder.tenant && !client->asks_again)
-		throttle_count(client);
+		scheduler_charge(client->holder.tenant);
 	client->asks_again = false;
 	client->asks = client->holder.tenant;
 	client->connections->call->dispatch(client, client->connections->request, size, from);
@@ -238,22 +241,14 @@ static void take_request(struct client *client)
 
 	if (client->closing || (!goes_on && !wants_to_read(client)))
 		return;
-	if (backlog_holds(client))
-		return;
-	if (client->holder.tenant)
-		rules_update(client->holder.tenant);
 	if (goes_on) {
 		client->task->resume(client->task);
-		client_watch(client);
 		return;
 	}
 	if (client->files_unread && inflight_remains(client)) {
-		client->stalled = true;
-		client_watch(client);
+		client->stall = STALL_UNREAD;
 		return;
 	}
-	if (client->holder.tenant && !throttle_passes(client))
-		return;
 	size = read_request(client, &from);
 	if (size == -EAGAIN)
 		return;
@@ -265,13 +260,13 @@ static void take_request(struct client *client)
 		client_close(client);
 	else
 		take_packet(client, (size_t)size, &from);
-	client_watch(client);
 }
 
 void client_take_request(struct client *client)
 {
 	take_request(client);
-	/* While it was in the queue it was not. */
+	client_watch(client);
+	/* While it was in a queue it was not. */
 	if (!client->closing && client->w_io.events & (EV_READ | EV_WRITE))
 		ev_io_start(client->connections->loop, &client->w_io);
 }
@@ -283,12 +278,12 @@ void clients_take_requests(struct connections *connections)
 	struct client *client;
 
 	do {
-		client = turns_next(&connections->turns);
+		client = scheduler_next(connections);
 		if (client)
 			client_take_request(client);
 	} while (client && clock_now() < end);
 	/* Nothing would wake us: the fds of those who are left are not looked at meanwhile. */
-	if (TAILQ_EMPTY(&connections->turns))
+	if (TAILQ_EMPTY(&connections->runnable))
 		ev_idle_stop(connections->loop, &connections->w_busy);
 	else
 		ev_idle_start(connections->loop, &connections->w_busy);
@@ -298,7 +293,7 @@ static void on_busy(struct ev_loop *loop _unused_, ev_idle *w _unused_, int even
 {
 }
 
-static void on_io(struct ev_loop *loop, ev_io *w, int events)
+static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct client *client = container_of(w, struct client, w_io);
 
@@ -311,10 +306,10 @@ static void on_io(struct ev_loop *loop, ev_io *w, int events)
 		on_writable(client);
 		client_watch(client);
 	}
-	/* Admins need not queue. Who does is not looked at meanwhile: with thousands of them, nothing else would be done. */
+	/* Admins need not queue. */
 	if (events & EV_READ && client->holder.tenant) {
-		turns_add(client);
-		ev_io_stop(loop, w);
+		scheduler_add(client);
+		client_watch(client);
 	} else if (events & EV_READ)
 		client_take_request(client);
 }
@@ -397,9 +392,7 @@ void client_close(struct client *client)
 	client->closing = true;
 	ev_io_stop(client->connections->loop, &client->w_io);
 	deadline_clear(client);
-	turns_remove(client);
-	throttle_remove(client);
-	backlog_remove(client);
+	scheduler_remove(client);
 	no_more_later(client);
 	TAILQ_INSERT_TAIL(&client->connections->leaving, client, leaves);
 }
@@ -438,9 +431,7 @@ static void stop_all(struct client *client)
 
 	ev_io_stop(connections->loop, &client->w_io);
 	deadline_clear(client);
-	turns_remove(client);
-	throttle_remove(client);
-	backlog_remove(client);
+	scheduler_remove(client);
 	no_more_later(client);
 	if (client->flushing)
 		TAILQ_REMOVE(&connections->flushing, client, changes);
@@ -690,13 +681,12 @@ void task_put_off(struct client_task *task, void (*resume)(struct client_task *)
 {
 	task->resume = resume;
 	task->abandon = abandon;
-	turns_add(task->client);
+	scheduler_add(task->client);
 }
 
 void clients_init(struct connections *connections)
 {
 	TAILQ_INIT(&connections->clients);
-	TAILQ_INIT(&connections->turns);
 	TAILQ_INIT(&connections->flushing);
 	TAILQ_INIT(&connections->leaving);
 	TAILQ_INIT(&connections->later);

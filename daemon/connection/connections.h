@@ -36,6 +36,14 @@ struct answer_waiting {
 	uint8_t packet[];
 };
 
+/* Why a client is not read although no request of its is under way. */
+enum client_stall {
+	STALL_NONE,   /* it is read as soon as it says something */
+	STALL_TURN,   /* it waits for its turn */
+	STALL_RATE,   /* likewise, and its tenant may make no request now */
+	STALL_UNREAD, /* it asks on, and has not read the files that it was sent */
+};
+
 struct client {
 	struct holder holder;
 	struct connections *connections;
@@ -49,6 +57,7 @@ struct client {
 	bool flushing;	/* is in the list of those who have changes to be told */
 	double since;
 
+	enum client_stall stall;
 	struct client_task *task; /* of the request that is not answered yet */
 	struct answer_waiting *waiting;
 	struct listing *listing; /* control: an answer of many packets */
@@ -58,23 +67,17 @@ struct client {
 	uint16_t changed[CHANGED_MAX];
 	uint16_t n_changed; /* above CHANGED_MAX: look at all */
 
-	bool has_turn;	    /* waits for it */
-	bool throttled;	    /* stands aside */
 	bool asks_again;    /* what has been counted already */
-	bool held;	    /* waits until the kernel has answered others of its tenant */
 	bool asks;	    /* something that is still in its socket: it is taken out when the answer leaves */
 	bool kept;	    /* its connection is the next daemon's */
 	bool ended;	    /* nothing is left of it but its place, while the peer has fds in its queue */
 	bool later;	    /* its answer waits until the daemon may send fds again */
-	bool stalled;	    /* it asks on, and has not read the files that it was sent */
 	bool files_unread;  /* since it was sent files: as of the last look */
 	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
 	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
-	TAILQ_ENTRY(client) turn;
-	TAILQ_ENTRY(client) aside;
-	TAILQ_ENTRY(client) held_back;
+	TAILQ_ENTRY(client) in_queue; /* of its tenant */
 	TAILQ_ENTRY(client) deadline;
 	TAILQ_ENTRY(client) changes;
 	TAILQ_ENTRY(client) leaves;
@@ -112,9 +115,9 @@ struct connections {
 	int failed;	   /* why the loop was ended: a negative errno */
 
 	struct client_queue clients;
-	struct tenant_queue turns;     /* of clients that have something to say */
-	struct client_queue throttled; /* who has asked too much, and stands aside */
-	double asked_who_has_left;     /* of those, all */
+	struct tenant_queue runnable;  /* with clients that have something to say */
+	struct tenant_queue delayed;   /* those that may make no request now */
+	double looked_for_hung_up;     /* among their clients: clock_now() */
 	struct client_queue impatient; /* who has a deadline, the oldest first */
 	struct client_queue flushing;  /* who has changes to be told */
 	struct client_queue leaving;   /* who is freed at the end of this turn */
@@ -122,8 +125,8 @@ struct connections {
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
 	bool keeper_has_gone;	       /* and the next one has not been told anything yet */
 
-	ev_idle w_busy;	     /* while somebody waits for its turn */
-	ev_timer w_throttle; /* while somebody stands aside */
+	ev_idle w_busy;	    /* while somebody waits for its turn */
+	ev_timer w_delayed; /* while tenants are delayed */
 	ev_timer w_deadlines;
 	ev_timer w_later;
 	ev_io w_in_flight; /* clients have read */

@@ -53,7 +53,7 @@ static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events 
 			refusal_note(connections->registry, client->holder.tenant, NULL, REFUSAL_TOO_SLOW,
 				     "it does not read its answers");
 			client_close(client);
-		} else if (client->throttled || client->held || client->has_turn || client->later) {
+		} else if (client->stall == STALL_TURN || client->stall == STALL_RATE || client->later) {
 			/* It has said something: we are who keeps it waiting. */
 			deadline_clear(client);
 			deadline_set(client);

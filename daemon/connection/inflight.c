@@ -55,7 +55,8 @@ static void uncount(struct client *client, size_t n)
 	if (client->in_flight > 0)
 		return;
 	client->files_unread = false;
-	client->stalled = false;
+	if (client->stall == STALL_UNREAD)
+		client->stall = STALL_NONE;
 	epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
 }
 

@@ -4,7 +4,7 @@
 
 #include "daemon/connection/client.h"
 #include "daemon/connection/connections.h"
-#include "daemon/connection/turns.h"
+#include "daemon/connection/scheduler.h"
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/tenant.h"
 
@@ -41,7 +41,7 @@ static void ask_again(struct parked *parked)
 	if (!client)
 		return;
 	client->asks_again = true;
-	turns_add(client);
+	scheduler_add(client);
 }
 
 void parking_close(struct parking *parking)

@@ -196,15 +196,6 @@ void level_take(struct level *level, double now)
 		bucket_take(&level->requests, now);
 }
 
-uint32_t level_tokens(const struct level *level, double now)
-{
-	uint32_t least = bucket_tokens(&level->own_requests, now);
-
-	for (; level; level = level->parent)
-		least = MIN(least, bucket_tokens(&level->requests, now));
-	return least;
-}
-
 struct refusal_told *level_refusals(struct level *level)
 {
 	if (!level->refusals)

@@ -77,8 +77,6 @@ const struct level *level_find_crowded(const struct level *);
 /* For the tenants of this path: seconds until all levels, from this one up, have room for a request; and that it is made. */
 double level_wait(const struct level *, double now);
 void level_take(struct level *, double now);
-/* For so many there is room now. */
-uint32_t level_tokens(const struct level *, double now);
 /* Whether the log is to have it now that the level comes near to a maximum: once in REFUSALS_INTERVAL. */
 bool level_may_warn(struct level *, double now);
 /* What the log has of refusals of this path's tenants, REFUSAL_MAX_ kinds. NULL: no memory. */

@@ -70,7 +70,7 @@ static int tenant_new(struct registry *registry, uint32_t number, const char *id
 	LIST_INIT(&tenant->holders);
 	LIST_INIT(&tenant->sharing);
 	TAILQ_INIT(&tenant->ready);
-	TAILQ_INIT(&tenant->held);
+	TAILQ_INIT(&tenant->begun);
 	TAILQ_INIT(&tenant->due);
 	memcpy(tenant->identity, identity, length + 1);
 	tenant->path = strdup(path);

@@ -30,6 +30,13 @@ struct rules {
 	size_t n_reserves;
 };
 
+enum tenant_turn {
+	TURN_NONE,     /* no client of its has anything to say */
+	TURN_RUNNABLE, /* it takes turns with other tenants */
+	TURN_DELAYED,  /* its request rate, memory or unread answers are at their limit */
+	TURN_BACKLOG,  /* until the kernel has answered some of its calls */
+};
+
 struct tenant {
 	struct registry *registry;
 	uint32_t number; /* of its page, too */
@@ -44,10 +51,12 @@ struct tenant {
 
 	struct holder_list holders;
 	uint32_t connections;
-	struct client_queue ready; /* with something to say; see connection/turns.c */
-	struct client_queue held;  /* until the kernel has answered some of: */
-	size_t backlog;		   /* calls */
-	TAILQ_ENTRY(tenant) turn;  /* while there are such */
+	struct client_queue ready; /* clients with a new request; see connection/scheduler.c */
+	struct client_queue begun; /* clients that go on with a long one */
+	bool has_begun;		   /* a new request was the last that was handled */
+	enum tenant_turn turn;	   /* while there are such clients */
+	TAILQ_ENTRY(tenant) in_turns;
+	size_t backlog; /* calls that the kernel has not answered */
 	uint32_t streams;
 	uint32_t lingering_streams; /* of those */
 	struct stream_list due;	    /* of those, to be looked at */
@@ -65,11 +74,9 @@ struct tenant {
 
 	uint64_t lost;
 	uint64_t too_big;
-	unsigned deciding;  /* clients of whom a part of a long request is decided */
 	uint32_t in_flight; /* fds that its clients were sent and have not read */
 	size_t waiting;	    /* bytes of requests under way, and of answers that wait for room in its clients' sockets */
-	uint64_t throttled; /* so often somebody had to stand aside */
-	uint32_t let_go;    /* of those, in this look at them */
+	uint64_t throttled; /* requests that had to wait because the tenant might make none */
 	uint64_t refusals[REFUSAL_MAX_];
 
 	UT_hash_handle by_identity;

@@ -17,10 +17,10 @@
 #include <float.h>
 #include <stdio.h>
 
-#include "daemon/connection/backlog.h"
 #include "daemon/connection/client.h"
 #include "daemon/connection/connections.h"
 #include "daemon/connection/parking.h"
+#include "daemon/connection/scheduler.h"
 #include "daemon/limits.h"
 #include "daemon/policy/policy.h"
 #include "daemon/process/clock.h"
@@ -67,6 +67,7 @@ enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENT
 
 struct registration {
 	struct client_task task;
+	struct connections *connections;
 	struct registry *registry;
 	struct tenant *tenant; /* kept by the client as long as it is there, and then by the stream */
 	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
@@ -121,6 +122,7 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 
 	if (!registration)
 		return NULL;
+	registration->connections = client->connections;
 	registration->registry = client->holder.registry;
 	registration->tenant = client->holder.tenant;
 	registration->bytes = sizeof(*registration) + (n + 1) * ITEM_BYTES + 2 * strings->items.left;
@@ -722,7 +724,7 @@ static void on_registered(void *data, struct kernel_call *calls _unused_, size_t
 {
 	struct registration *registration = data;
 
-	backlog_answered(registration->stream->tenant, n);
+	scheduler_answered(registration->connections, registration->stream->tenant, n);
 	registration->n_answered += n;
 	go_on(registration);
 	end_part(registration);
@@ -737,7 +739,7 @@ static void submit(struct registration *registration)
 		return;
 	registration->n_submitted += n;
 	registration->under_way++;
-	backlog_add(registration->stream->tenant, n);
+	scheduler_submitted(registration->stream->tenant, n);
 	kernel_submit(registration->registry->kernel, calls, n, on_registered, registration);
 }
 
@@ -812,7 +814,6 @@ static void decide_more(struct client *client, struct registration *registration
 			return;
 		}
 	} while (!keep_undecided(registration));
-	registration->tenant->deciding++;
 	task_put_off(&registration->task, go_on_deciding, abandon);
 }
 
@@ -821,7 +822,6 @@ static struct registration *take_deciding(struct client_task *task)
 	struct registration *registration = container_of(task, struct registration, task);
 
 	task->resume = task->abandon = NULL;
-	registration->tenant->deciding--;
 	return registration;
 }
 

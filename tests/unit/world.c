@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/reload.h"
-#include "daemon/connection/throttle.h"
 #include "daemon/identity/peer.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
@@ -223,7 +222,7 @@ void turn(struct world *world)
 		for (unsigned i = 0; i < TURNS; i++)
 			ev_run(world->daemon->loop, EVRUN_NOWAIT);
 		/* On a slow machine a turn is one request. */
-		while (!TAILQ_EMPTY(&world->daemon->connections.turns))
+		while (!TAILQ_EMPTY(&world->daemon->connections.runnable))
 			ev_run(world->daemon->loop, EVRUN_NOWAIT);
 	}
 	allocations_given = allocations_left;

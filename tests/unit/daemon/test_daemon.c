@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "daemon/admin/reload.h"
-#include "daemon/connection/turns.h"
+#include "daemon/connection/scheduler.h"
 #include "daemon/identity/peer.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
@@ -644,7 +644,7 @@ TEST(what_a_tenant_has_asked_is_remembered_until_it_has_all_its_requests_again)
 	come_and_go(world, 7);
 	turn(world);
 	ck_assert_uint_eq(world->daemon->registry.n_resting, 1);
-	ck_assert_uint_eq(level_tokens(TAILQ_FIRST(&world->daemon->registry.resting), clock_now()), 1);
+	ck_assert_uint_eq(bucket_tokens(&TAILQ_FIRST(&world->daemon->registry.resting)->own_requests, clock_now()), 1);
 	let_rest(world);
 	ck_assert_uint_eq(world->daemon->registry.n_resting, 0);
 	ck_assert_ptr_null(world->daemon->registry.levels);
@@ -701,7 +701,7 @@ static bool has_an_answer(const struct end *end)
 static void take_turns_until_answered(const struct end *end)
 {
 	while (!has_an_answer(end)) {
-		struct client *next = turns_next(&end->world->daemon->connections.turns);
+		struct client *next = scheduler_next(&end->world->daemon->connections);
 
 		ck_assert_ptr_nonnull(next);
 		client_take_request(next);
@@ -728,9 +728,9 @@ TEST(while_much_is_decided_for_one_tenant_the_others_have_their_turns)
 	say_many(&greedy, "greedy");
 	REGISTER(&sibling, "small u32 a");
 	REGISTER(&neighbour, "small u32 a");
-	turns_add(greedy.client);
-	turns_add(sibling.client);
-	turns_add(neighbour.client);
+	scheduler_add(greedy.client);
+	scheduler_add(sibling.client);
+	scheduler_add(neighbour.client);
 	take_turns_until_answered(&neighbour);
 	ck_assert(client_goes_on(greedy.client));
 	take_turns_until_answered(&sibling);
@@ -758,11 +758,11 @@ TEST(who_queues_for_its_turn_is_not_looked_at_meanwhile)
 	encode_end(&packet);
 	ck_assert_int_eq(transport_send(end.socket, packet.data, packet.size, NULL, 0, 0), 0);
 	ev_run(world->daemon->loop, EVRUN_NOWAIT);
-	ck_assert(end.client->has_turn);
+	ck_assert_int_eq(end.client->stall, STALL_TURN);
 	ck_assert(!ev_is_active(&end.client->w_io));
 	turn(world);
 	expect(&end, KIND_ACCOUNT);
-	ck_assert(!end.client->has_turn);
+	ck_assert_int_eq(end.client->stall, STALL_NONE);
 	ck_assert(ev_is_active(&end.client->w_io));
 }
 END_TEST
@@ -846,7 +846,7 @@ TEST(who_leaves_while_it_waits_for_the_kernels_answers_to_others_leaves_nothing)
 	REGISTER(&leaver, "leaver u32 a");
 	REGISTER(&broken, "broken u32 a");
 	REGISTER(&last, "last u32 a");
-	ck_assert(leaver.client->held && broken.client->held && last.client->held);
+	ck_assert_int_eq(tenant_of(&last)->turn, TURN_BACKLOG);
 	end_hang_up(&leaver);
 	break_connection(&broken);
 	break_connection(&greedy);
@@ -873,7 +873,7 @@ TEST(who_waits_for_the_kernels_answers_to_others_is_served_although_the_others_a
 	REGISTER(&second, "nonsense long a");
 	REGISTER(&third, "nonsense again and again x");
 	REGISTER(&fourth, "nonsense as well");
-	ck_assert(second.client->held && third.client->held && fourth.client->held);
+	ck_assert_int_eq(tenant_of(&fourth)->turn, TURN_BACKLOG);
 	answer_all();
 	expect_answers(&first, answers, BACKLOG_MAX);
 	expect(&second, KIND_REGISTERED);
