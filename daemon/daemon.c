@@ -182,7 +182,7 @@ static void stop_watchers(struct daemon *daemon)
 
 static void disconnect(struct holder *holder, uint32_t refusal, const char *sentence)
 {
-	client_cut_counted(client_of(holder), 0, refusal, sentence);
+	client_disconnect_counted(client_of(holder), 0, refusal, sentence);
 }
 
 static void note_change(struct holder *holder, uint32_t bit)

@@ -84,27 +84,28 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 	int r;
 
 	if (!may_speak(client, from)) {
-		client_cut(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
-			   client->holder.uid);
+		client_disconnect(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
+				  client->holder.uid);
 		return;
 	}
 	r = decode_message(packet, size, &message);
 	if (r != 0 || message.flags != 0 || message.streams != 0) {
-		client_cut(client, 0, REFUSAL_BAD_PACKET, "not a packet of this protocol; see userevd-protocol(7)");
+		client_disconnect(client, 0, REFUSAL_BAD_PACKET,
+				  "not a packet of this protocol; see userevd-protocol(7)");
 		return;
 	}
 	request = find(message.kind, client->socket);
 	if (!request) {
-		client_cut(client, message.serial, REFUSAL_UNKNOWN_KIND, "no request of kind %u on this socket",
-			   message.kind);
+		client_disconnect(client, message.serial, REFUSAL_UNKNOWN_KIND, "no request of kind %u on this socket",
+				  message.kind);
 		return;
 	}
 	if (!is_in_order(client, request)) {
-		client_cut(client, message.serial, REFUSAL_HELLO_FIRST,
-			   client->holder.greeted ? "%s a second time" : "%s before HELLO", request->name);
+		client_disconnect(client, message.serial, REFUSAL_HELLO_FIRST,
+				  client->holder.greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;
 	}
 	r = request->handle(client, &message);
 	if (r > 0)
-		client_cut(client, message.serial, (uint32_t)r, "malformed %s", request->name);
+		client_disconnect(client, message.serial, (uint32_t)r, "malformed %s", request->name);
 }

@@ -62,7 +62,7 @@ static void answer_sync(struct client *client)
 
 static bool may_send(const struct client *client)
 {
-	return client->listing && !client->waiting && !client->closing;
+	return client->listing && !client->waiting && client->life < LIFE_CLOSING;
 }
 
 void listing_continue(struct client *client)

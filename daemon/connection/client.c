@@ -42,7 +42,7 @@
 
 static bool wants_to_read(const struct client *client)
 {
-	return !client->cut && !client->waiting && !client->task && client->stall == STALL_NONE;
+	return client->life == LIFE_OPEN && !client->waiting && !client->task && client->stall == STALL_NONE;
 }
 
 /* Which way the fd is watched follows from the client's state, and from nothing else. */
@@ -50,7 +50,7 @@ void client_watch(struct client *client)
 {
 	int events = (wants_to_read(client) ? EV_READ : 0) | (client->waiting && !client->later ? EV_WRITE : 0);
 
-	if (client->closing)
+	if (client->life >= LIFE_CLOSING)
 		return;
 	/* While it is in a queue its fd is not looked at: with thousands of them, nothing else would be done. */
 	if ((client->stall == STALL_TURN || client->stall == STALL_RATE) && !client->waiting) {
@@ -191,7 +191,7 @@ static void on_writable(struct client *client)
 		if (client->holder.greeted)
 			deadline_clear(client);
 	}
-	if (client->cut)
+	if (client->life == LIFE_REFUSED)
 		hang_up(client);
 	else
 		client->connections->call->go_on(client);
@@ -221,7 +221,7 @@ static void take_packet(struct client *client, size_t size, const struct transpo
 	client->asks = client->holder.tenant;
 	client->connections->call->dispatch(client, client->connections->request, size, from);
 	/* It wants no answer. */
-	if (!client->task && !client->waiting && !client->closing)
+	if (!client->task && !client->waiting && client->life < LIFE_CLOSING)
 		end_request(client);
 }
 
@@ -239,7 +239,7 @@ static void take_request(struct client *client)
 	struct transport_from from;
 	ssize_t size;
 
-	if (client->closing || (!goes_on && !wants_to_read(client)))
+	if (client->life >= LIFE_CLOSING || (!goes_on && !wants_to_read(client)))
 		return;
 	if (goes_on) {
 		client->task->resume(client->task);
@@ -253,9 +253,9 @@ static void take_request(struct client *client)
 	if (size == -EAGAIN)
 		return;
 	if (size == -EPROTO)
-		client_cut(client, 0, REFUSAL_UNEXPECTED_FDS, "no request takes file descriptors");
+		client_disconnect(client, 0, REFUSAL_UNEXPECTED_FDS, "no request takes file descriptors");
 	else if (size == -EMSGSIZE)
-		client_cut(client, 0, REFUSAL_BAD_PACKET, "a packet is at most %d bytes", WIRE_PACKET_MAX);
+		client_disconnect(client, 0, REFUSAL_BAD_PACKET, "a packet is at most %d bytes", WIRE_PACKET_MAX);
 	else if (size < 0 || has_ended(size, &from))
 		client_close(client);
 	else
@@ -267,7 +267,7 @@ void client_take_request(struct client *client)
 	take_request(client);
 	client_watch(client);
 	/* While it was in a queue it was not. */
-	if (!client->closing && client->w_io.events & (EV_READ | EV_WRITE))
+	if (client->life < LIFE_CLOSING && client->w_io.events & (EV_READ | EV_WRITE))
 		ev_io_start(client->connections->loop, &client->w_io);
 }
 
@@ -299,7 +299,8 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 
 	/* The kernel has no room for it among what is waited for. */
 	if (events & EV_ERROR) {
-		client_cut(client, 0, REFUSAL_TROUBLE, "the daemon can't wait for more connections; try again later");
+		client_disconnect(client, 0, REFUSAL_TROUBLE,
+				  "the daemon can't wait for more connections; try again later");
 		return;
 	}
 	if (events & EV_WRITE) {
@@ -387,9 +388,9 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 
 void client_close(struct client *client)
 {
-	if (client->closing)
+	if (client->life >= LIFE_CLOSING)
 		return;
-	client->closing = true;
+	client->life = LIFE_CLOSING;
 	ev_io_stop(client->connections->loop, &client->w_io);
 	deadline_clear(client);
 	scheduler_remove(client);
@@ -433,9 +434,9 @@ static void stop_all(struct client *client)
 	deadline_clear(client);
 	scheduler_remove(client);
 	no_more_later(client);
-	if (client->flushing)
+	if (client->n_changed > 0)
 		TAILQ_REMOVE(&connections->flushing, client, changes);
-	client->flushing = false;
+	client->n_changed = 0;
 	if (task) {
 		client->task = NULL;
 		task->client = NULL;
@@ -459,7 +460,7 @@ void client_free(struct client *client)
 		leave_tenant(client);
 	}
 	TAILQ_REMOVE(&connections->clients, client, all);
-	if (client->closing && !client->ended)
+	if (client->life == LIFE_CLOSING)
 		TAILQ_REMOVE(&connections->leaving, client, leaves);
 	free(client);
 }
@@ -471,7 +472,7 @@ static void end(struct client *client)
 	shutdown(client->fd, SHUT_RDWR);
 	give_up_all(client);
 	holder_enter(&client->holder);
-	client->ended = true;
+	client->life = LIFE_ENDED;
 	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
 }
 
@@ -479,7 +480,7 @@ void client_has_read(struct client *client)
 {
 	struct connections *connections = client->connections;
 
-	if (!client->ended) {
+	if (client->life < LIFE_ENDED) {
 		client_watch(client);
 		return;
 	}
@@ -546,7 +547,7 @@ static void send_packet(struct client *client, const int *fds, size_t n, bool is
 	int r;
 
 	/* One whose last packet waits, or was sent, gets nothing more. */
-	if (client->closing || client->waiting)
+	if (client->life >= LIFE_CLOSING || client->waiting)
 		return;
 	encode_end(packet);
 	/* Our own limits are such that every answer fits. */
@@ -571,25 +572,25 @@ void client_send(struct client *client, const int *fds, size_t n)
 	send_packet(client, fds, n, true);
 }
 
-void client_cut(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
+void client_disconnect(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	va_list arguments;
 
-	if (client->closing || client->cut)
+	if (client->life != LIFE_OPEN)
 		return;
 	va_start(arguments, format);
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
 	refusal_note(client->connections->registry, client->holder.tenant, NULL, refusal, sentence);
-	client_cut_counted(client, serial, refusal, sentence);
+	client_disconnect_counted(client, serial, refusal, sentence);
 }
 
-void client_cut_counted(struct client *client, uint32_t serial, uint32_t refusal, const char *sentence)
+void client_disconnect_counted(struct client *client, uint32_t serial, uint32_t refusal, const char *sentence)
 {
-	if (client->closing || client->cut)
+	if (client->life != LIFE_OPEN)
 		return;
-	client->cut = true;
+	client->life = LIFE_REFUSED;
 	encode_error(client_answer(client, KIND_ERROR, serial, 0), refusal, sentence);
 	/* An answer still waiting goes first; there is no room for a second, so then the cut says nothing. */
 	if (client->waiting)
@@ -600,26 +601,23 @@ void client_cut_counted(struct client *client, uint32_t serial, uint32_t refusal
 		hang_up(client);
 }
 
-static void flush_soon(struct client *client)
+static void note_changes(struct client *client, uint16_t n)
 {
-	if (client->flushing)
-		return;
-	client->flushing = true;
-	TAILQ_INSERT_TAIL(&client->connections->flushing, client, changes);
+	if (client->n_changed == 0)
+		TAILQ_INSERT_TAIL(&client->connections->flushing, client, changes);
+	client->n_changed = n;
 }
 
 void client_note_change(struct client *client, uint32_t bit)
 {
 	if (client->n_changed < CHANGED_MAX)
 		client->changed[client->n_changed] = (uint16_t)bit;
-	client->n_changed = MIN(client->n_changed + 1, CHANGED_MAX + 1);
-	flush_soon(client);
+	note_changes(client, MIN(client->n_changed + 1, CHANGED_MAX + 1));
 }
 
 void client_note_all(struct client *client)
 {
-	client->n_changed = CHANGED_MAX + 1;
-	flush_soon(client);
+	note_changes(client, CHANGED_MAX + 1);
 }
 
 static void flush_changes(struct client *client)
@@ -632,7 +630,6 @@ static void flush_changes(struct client *client)
 		encode_changed_bit(packet, client->changed[i]);
 	encode_count(packet, mark, count);
 	send_packet(client, NULL, 0, false);
-	client->n_changed = 0;
 }
 
 void clients_flush_changes(struct connections *connections)
@@ -645,9 +642,9 @@ void clients_flush_changes(struct connections *connections)
 		if (client->waiting || client->task)
 			continue;
 		TAILQ_REMOVE(&connections->flushing, client, changes);
-		client->flushing = false;
-		if (!client->closing && !client->cut)
+		if (client->life == LIFE_OPEN)
 			flush_changes(client);
+		client->n_changed = 0;
 	}
 }
 

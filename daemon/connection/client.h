@@ -36,9 +36,9 @@ void client_send(struct client *, const int *fds, size_t n);
 /* After our last words on it, which the other side is to hear. The fd stays the caller's. */
 void connection_end(struct connections *, int fd);
 /* Tells why in one last ERROR packet and cuts the connection off. */
-void client_cut(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
+void client_disconnect(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
 /* The same for a refusal that has been counted, and logged, already. */
-void client_cut_counted(struct client *, uint32_t serial, uint32_t refusal, const char *sentence);
+void client_disconnect_counted(struct client *, uint32_t serial, uint32_t refusal, const char *sentence);
 
 /* An event of this client changed; it is told once at the end of this turn. */
 void client_note_change(struct client *, uint32_t bit);

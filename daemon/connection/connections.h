@@ -36,6 +36,13 @@ struct answer_waiting {
 	uint8_t packet[];
 };
 
+enum client_life {
+	LIFE_OPEN,
+	LIFE_REFUSED, /* its last packet is sent, or waits; nothing is read any more */
+	LIFE_CLOSING, /* to be freed at the end of this turn of the loop */
+	LIFE_ENDED,   /* nothing is left of it but its place, while the peer has fds in its queue */
+};
+
 /* Why a client is not read although no request of its is under way. */
 enum client_stall {
 	STALL_NONE,   /* it is read as soon as it says something */
@@ -51,11 +58,8 @@ struct client {
 	enum client_socket socket;
 	ev_io w_io;
 
-	bool closing;	/* swept at the end of this turn of the loop */
-	bool cut;	/* the last packet has been sent; nothing is read any more */
-	bool impatient; /* is in the list of those who have a deadline */
-	bool flushing;	/* is in the list of those who have changes to be told */
-	double since;
+	enum client_life life;
+	double since; /* when its deadline began, in the list of those with one; 0: it has none */
 
 	enum client_stall stall;
 	struct client_task *task; /* of the request that is not answered yet */
@@ -65,12 +69,11 @@ struct client {
 	uint32_t sync_serial;
 
 	uint16_t changed[CHANGED_MAX];
-	uint16_t n_changed; /* above CHANGED_MAX: look at all */
+	uint16_t n_changed; /* while it is in the list of those to be told; above CHANGED_MAX: look at all */
 
 	bool asks_again;    /* what has been counted already */
 	bool asks;	    /* something that is still in its socket: it is taken out when the answer leaves */
 	bool kept;	    /* its connection is the next daemon's */
-	bool ended;	    /* nothing is left of it but its place, while the peer has fds in its queue */
 	bool later;	    /* its answer waits until the daemon may send fds again */
 	bool files_unread;  /* since it was sent files: as of the last look */
 	unsigned in_flight; /* fds that it was sent, and that are not known to be read */

@@ -23,9 +23,8 @@ void deadline_set(struct client *client)
 {
 	struct connections *connections = client->connections;
 
-	if (client->impatient || client->socket == SOCKET_CONTROL)
+	if (client->since > 0. || client->socket == SOCKET_CONTROL)
 		return;
-	client->impatient = true;
 	client->since = clock_now();
 	TAILQ_INSERT_TAIL(&connections->impatient, client, deadline);
 	watch_deadlines(connections);
@@ -33,9 +32,9 @@ void deadline_set(struct client *client)
 
 void deadline_clear(struct client *client)
 {
-	if (!client->impatient)
+	if (client->since <= 0.)
 		return;
-	client->impatient = false;
+	client->since = 0.;
 	TAILQ_REMOVE(&client->connections->impatient, client, deadline);
 	watch_deadlines(client->connections);
 }
@@ -58,10 +57,11 @@ static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events 
 			deadline_clear(client);
 			deadline_set(client);
 		} else if (client->task) {
-			client_cut(client, 0, REFUSAL_TROUBLE, "no status page could be made within %u seconds",
-				   connections->patience);
+			client_disconnect(client, 0, REFUSAL_TROUBLE, "no status page could be made within %u seconds",
+					  connections->patience);
 		} else {
-			client_cut(client, 0, REFUSAL_TOO_SLOW, "no HELLO within %u seconds", connections->patience);
+			client_disconnect(client, 0, REFUSAL_TOO_SLOW, "no HELLO within %u seconds",
+					  connections->patience);
 		}
 	}
 	watch_deadlines(connections);

@@ -79,8 +79,8 @@ static void on_page(void *data, struct kernel_call *call, size_t n)
 	if (client && client->holder.tenant->page_fd >= 0)
 		welcome(client, page->serial, page->understands);
 	else if (client)
-		client_cut(client, page->serial, REFUSAL_TROUBLE, "no status page could be made: %s",
-			   call->result < 0 ? strerror(-call->result) : "the kernel refused it");
+		client_disconnect(client, page->serial, REFUSAL_TROUBLE, "no status page could be made: %s",
+				  call->result < 0 ? strerror(-call->result) : "the kernel refused it");
 	free(page);
 }
 
@@ -126,13 +126,14 @@ int handle_hello(struct client *client, const struct message *message)
 	missing = hello.needs & ~features(client->holder.tenant);
 	distrust = rules_distrust(&client->holder);
 	if (distrust)
-		client_cut(client, message->serial, REFUSAL_NOT_PERMITTED, "%s", distrust);
+		client_disconnect(client, message->serial, REFUSAL_NOT_PERMITTED, "%s", distrust);
 	else if (missing)
-		client_cut(client, message->serial, REFUSAL_FEATURE_MISSING, "needs features %#llx that are not here",
-			   (unsigned long long)missing);
+		client_disconnect(client, message->serial, REFUSAL_FEATURE_MISSING,
+				  "needs features %#llx that are not here", (unsigned long long)missing);
 	else if (client->holder.tenant->page_fd >= 0)
 		welcome(client, message->serial, hello.understands);
 	else if (ask_for_page(client, message->serial, hello.understands) < 0)
-		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+		client_disconnect(client, message->serial, REFUSAL_TROUBLE,
+				  "the daemon is out of memory; try again later");
 	return 0;
 }

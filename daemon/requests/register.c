@@ -850,7 +850,8 @@ static int register_strings(struct client *client, const struct message *message
 		return REFUSAL_BAD_PACKET;
 	registration = registration_new(client, message->serial, &strings);
 	if (!registration) {
-		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+		client_disconnect(client, message->serial, REFUSAL_TROUBLE,
+				  "the daemon is out of memory; try again later");
 		return 0;
 	}
 	if (key && strings.count >= BUNDLE_EVENTS_MIN)

@@ -49,14 +49,15 @@ int handle_release(struct client *client, const struct message *message)
 		return r;
 	r = release_all(client, count, bits, &released);
 	if (r == -EDQUOT) {
-		client_cut(
+		client_disconnect(
 			client, message->serial, REFUSAL_QUOTA_EXCEEDED,
 			"programs that asked alike hold their events in common; what is left of them as its own is more "
 			"leases than this tenant may have; connect again, and ask for those");
 		return 0;
 	}
 	if (r < 0) {
-		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+		client_disconnect(client, message->serial, REFUSAL_TROUBLE,
+				  "the daemon is out of memory; try again later");
 		return 0;
 	}
 	encode_released(client_answer(client, KIND_RELEASED, message->serial, 0), &released);

@@ -76,7 +76,7 @@ static void check_share(const struct client *client, const struct share *share)
 		ck_abort_msg("a share of stream %u for %u leases, not %u", stream->number, leases, share->leases);
 	if (stream->uid != client->holder.uid || stream->tenant != client->holder.tenant)
 		ck_abort_msg("stream %u is another's", stream->number);
-	if (!client->closing && !client->task && (leases == 0 || !share->sent))
+	if (client->life < LIFE_CLOSING && !client->task && (leases == 0 || !share->sent))
 		ck_abort_msg("a share of stream %u for nothing", stream->number);
 }
 

@@ -176,7 +176,7 @@ TEST(client_that_hangs_up_while_delayed_is_closed)
 	ck_assert_ptr_null(next(world));
 	leaver.socket = fd_close(leaver.socket);
 	look_at_delayed(world);
-	ck_assert(client->closing);
+	ck_assert_int_eq(client->life, LIFE_CLOSING);
 	ck_assert_int_eq(tenant_of(&other)->turn, TURN_NONE);
 	set_rate(&other, UINT32_MAX);
 	turn(world);
