@@ -35,8 +35,8 @@ struct command {
 	size_t n;
 };
 
-static void add(struct command *command, const char *format, ...) _printf_(2, 3);
-static void add(struct command *command, const char *format, ...)
+static void command_add(struct command *command, const char *format, ...) _printf_(2, 3);
+static void command_add(struct command *command, const char *format, ...)
 {
 	va_list arguments;
 
@@ -52,23 +52,23 @@ static void make_command(const struct daemon *daemon, struct command *command)
 	const struct options *options = &daemon->options;
 
 	*command = (struct command){ 0 };
-	add(command, "userevd-keeper");
-	add(command, "--backend=%s", options->backend);
-	add(command, "--guard=%s", options->guard);
+	command_add(command, "userevd-keeper");
+	command_add(command, "--backend=%s", options->backend);
+	command_add(command, "--guard=%s", options->guard);
 	if (options->capacity)
-		add(command, "--capacity=%u", options->capacity);
+		command_add(command, "--capacity=%u", options->capacity);
 	if (options->page_bits)
-		add(command, "--page-bits=%u", options->page_bits);
+		command_add(command, "--page-bits=%u", options->page_bits);
 	if (*daemon->pages)
-		add(command, "--pages=%s", daemon->pages);
+		command_add(command, "--pages=%s", daemon->pages);
 	/* To whom, the policy says. */
-	add(command, "--allow-persist");
+	command_add(command, "--allow-persist");
 }
 
 static const char own_pages[] = "pages", keepers_pages[] = "keeper-pages";
 
 /* What others have left there, also what only root may touch. */
-static void sweep(int directory, const char *path)
+static void pages_sweep(int directory, const char *path)
 {
 	int r = page_files_sweep(directory);
 
@@ -85,7 +85,7 @@ static void sweep_others(const struct daemon *daemon, const char *kind, uid_t ow
 
 	if (fd < 0)
 		return;
-	sweep(fd, path);
+	pages_sweep(fd, path);
 	page_directory_remove(path);
 }
 
@@ -96,7 +96,7 @@ static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
 		page_directory_find(daemon->options.control_socket, kind, owner, daemon->pages, sizeof(daemon->pages));
 
 	if (fd >= 0) {
-		sweep(fd, daemon->pages);
+		pages_sweep(fd, daemon->pages);
 		return;
 	}
 	*daemon->pages = '\0';
@@ -270,7 +270,7 @@ static int open_embedded(struct daemon *daemon)
 	return r;
 }
 
-static int open_kernel(struct daemon *daemon, enum wire_backend backend)
+static int backend_open_kernel(struct daemon *daemon, enum wire_backend backend)
 {
 	char why[WIRE_SENTENCE_MAX + 1];
 	int r;
@@ -288,7 +288,7 @@ static int open_kernel(struct daemon *daemon, enum wire_backend backend)
 	return open_embedded(daemon);
 }
 
-static int choose_backend(struct daemon *daemon, enum wire_backend *ret)
+static int backend_choose(struct daemon *daemon, enum wire_backend *ret)
 {
 	int r;
 
@@ -312,9 +312,9 @@ int backend_open(struct daemon *daemon)
 	if (!daemon->options.guard)
 		daemon->options.guard = rules_guard(&daemon->registry);
 	daemon->registry.guard = daemon->options.guard;
-	r = choose_backend(daemon, &backend);
+	r = backend_choose(daemon, &backend);
 	if (r == 0)
-		r = open_kernel(daemon, backend);
+		r = backend_open_kernel(daemon, backend);
 	if (r < 0)
 		return r;
 	daemon->registry.guarded = daemon->registry.kernel->facts.guarded;

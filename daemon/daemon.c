@@ -54,7 +54,7 @@ static void raise_fd_limit(void)
 }
 
 /* `r`: what kernel_dispatch() said. */
-static void check_kernel(struct daemon *daemon, int r)
+static void daemon_check_kernel(struct daemon *daemon, int r)
 {
 	if (r < 0 && !succession_begin(daemon, r)) {
 		log_error("the %s backend failed: %s", daemon->registry.kernel->facts.name,
@@ -69,14 +69,14 @@ static void on_kernel(struct ev_loop *loop _unused_, ev_io *w, int events)
 	struct daemon *daemon = container_of(w, struct daemon, w_kernel);
 
 	/* EV_ERROR: there is no room for it among what is waited for. */
-	check_kernel(daemon, events & EV_ERROR ? -ENOSPC : kernel_dispatch(daemon->registry.kernel));
+	daemon_check_kernel(daemon, events & EV_ERROR ? -ENOSPC : kernel_dispatch(daemon->registry.kernel));
 }
 
 static void on_stalled(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_stalled);
 
-	check_kernel(daemon, kernel_dispatch(daemon->registry.kernel));
+	daemon_check_kernel(daemon, kernel_dispatch(daemon->registry.kernel));
 }
 
 static void watch_stalled(struct daemon *daemon)
@@ -98,7 +98,7 @@ static void on_fd_freed(struct connections *connections)
 }
 
 /* The end of a turn of the loop: what was put off during it. */
-static void on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
+static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_turn);
 
@@ -119,7 +119,7 @@ static void on_hangup(struct ev_loop *loop _unused_, ev_signal *w, int events _u
 	reload_begin(container_of(w, struct daemon, w_hangup));
 }
 
-static void on_signal(struct ev_loop *loop, ev_signal *w, int events _unused_)
+static void daemon_on_signal(struct ev_loop *loop, ev_signal *w, int events _unused_)
 {
 	log_debug("ending on %s", strsignal(w->signum));
 	ev_break(loop, EVBREAK_ALL);
@@ -148,13 +148,13 @@ static void start_watchers(struct daemon *daemon)
 	pages_init(&daemon->registry);
 	resting_init(&daemon->registry);
 	ev_init(&daemon->w_stalled, on_stalled);
-	ev_prepare_init(&daemon->w_turn, on_turn);
+	ev_prepare_init(&daemon->w_turn, daemon_on_turn);
 	ev_prepare_start(daemon->loop, &daemon->w_turn);
 	ev_signal_init(&daemon->w_hangup, on_hangup, SIGHUP);
 	ev_signal_start(daemon->loop, &daemon->w_hangup);
-	ev_signal_init(&daemon->w_terminate, on_signal, SIGTERM);
+	ev_signal_init(&daemon->w_terminate, daemon_on_signal, SIGTERM);
 	ev_signal_start(daemon->loop, &daemon->w_terminate);
-	ev_signal_init(&daemon->w_interrupt, on_signal, SIGINT);
+	ev_signal_init(&daemon->w_interrupt, daemon_on_signal, SIGINT);
 	ev_signal_start(daemon->loop, &daemon->w_interrupt);
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
 }
@@ -180,18 +180,18 @@ static void stop_watchers(struct daemon *daemon)
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
 }
 
-static void disconnect(struct holder *holder, uint32_t refusal, const char *sentence)
+static void daemon_disconnect(struct holder *holder, uint32_t refusal, const char *sentence)
 {
 	client_disconnect_counted(client_of(holder), 0, refusal, sentence);
 }
 
-static void note_change(struct holder *holder, uint32_t bit)
+static void daemon_note_change(struct holder *holder, uint32_t bit)
 {
 	client_note_change(client_of(holder), bit);
 }
 
-static int listen_or_say_why(struct listener *listener, struct daemon *daemon, const char *path, mode_t mode,
-			     enum client_socket socket)
+static int daemon_listen(struct listener *listener, struct daemon *daemon, const char *path, mode_t mode,
+			 enum client_socket socket)
 {
 	int r = listener_init(listener, &daemon->connections, path, mode, socket);
 
@@ -206,7 +206,7 @@ static int listen_or_say_why(struct listener *listener, struct daemon *daemon, c
 	return r;
 }
 
-static int take_over(struct listener *listener, struct daemon *daemon, int *fd, enum client_socket socket)
+static int daemon_take_socket(struct listener *listener, struct daemon *daemon, int *fd, enum client_socket socket)
 {
 	int r = listener_take(listener, &daemon->connections, *fd, socket);
 
@@ -223,12 +223,12 @@ static int open_client_sockets(struct daemon *daemon)
 	int r = 0;
 
 	for (size_t i = 0; i < handed_over->n_clients && r == 0; i++)
-		r = take_over(&daemon->client_listeners[daemon->n_client_listeners++], daemon, &handed_over->clients[i],
-			      SOCKET_CLIENTS);
+		r = daemon_take_socket(&daemon->client_listeners[daemon->n_client_listeners++], daemon,
+				       &handed_over->clients[i], SOCKET_CLIENTS);
 	if (handed_over->n_clients > 0)
 		return r;
-	return listen_or_say_why(&daemon->client_listeners[daemon->n_client_listeners++], daemon,
-				 daemon->options.socket, 0666, SOCKET_CLIENTS);
+	return daemon_listen(&daemon->client_listeners[daemon->n_client_listeners++], daemon, daemon->options.socket,
+			     0666, SOCKET_CLIENTS);
 }
 
 static int open_sockets(struct daemon *daemon)
@@ -238,10 +238,10 @@ static int open_sockets(struct daemon *daemon)
 	if (r < 0)
 		return r;
 	if (daemon->handed_over.control >= 0)
-		r = take_over(&daemon->control_listener, daemon, &daemon->handed_over.control, SOCKET_CONTROL);
+		r = daemon_take_socket(&daemon->control_listener, daemon, &daemon->handed_over.control, SOCKET_CONTROL);
 	else
-		r = listen_or_say_why(&daemon->control_listener, daemon, daemon->options.control_socket, 0600,
-				      SOCKET_CONTROL);
+		r = daemon_listen(&daemon->control_listener, daemon, daemon->options.control_socket, 0600,
+				  SOCKET_CONTROL);
 	if (r < 0)
 		return r;
 	/* Where they are is what an admin is told. */
@@ -271,8 +271,8 @@ static int find_cgroups(struct daemon *daemon)
 static void init_registry(struct registry *registry, struct ev_loop *loop, const struct options *options)
 {
 	registry->loop = loop;
-	registry->disconnect = disconnect;
-	registry->changed = note_change;
+	registry->disconnect = daemon_disconnect;
+	registry->changed = daemon_note_change;
 	registry->guard = options->guard;
 	registry->max_events = options->max_events;
 	registry->capacity_max = options->capacity;
@@ -377,7 +377,7 @@ int daemon_run(struct daemon *daemon)
 }
 
 /* Whoever comes next finds everything as it is now: nobody is told anything more, and nothing is let go of. */
-static void leave_all(struct daemon *daemon)
+static void daemon_leave_to_next(struct daemon *daemon)
 {
 	for (struct client *client = TAILQ_FIRST(&daemon->connections.clients); client;
 	     client = TAILQ_NEXT(client, all)) {
@@ -394,7 +394,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	if (!daemon)
 		return NULL;
 	if (daemon->registry.ledger)
-		leave_all(daemon);
+		daemon_leave_to_next(daemon);
 	/* Nobody new, then those who are there, what was asked for them, what they left behind, and what it was made of. */
 	metrics_socket_deinit(&daemon->metrics);
 	listener_deinit(&daemon->control_listener);

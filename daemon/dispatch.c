@@ -49,7 +49,7 @@ static const struct request requests[] = {
 	{ KIND_METRICS, "METRICS", SOCKET_CONTROL, ANY_TIME, handle_metrics },
 };
 
-static const struct request *find(uint16_t kind, enum client_socket socket)
+static const struct request *request_find(uint16_t kind, enum client_socket socket)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
 		if (requests[i].kind == kind && requests[i].socket == socket)
@@ -94,7 +94,7 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 				  "not a packet of this protocol; see userevd-protocol(7)");
 		return;
 	}
-	request = find(message.kind, client->socket);
+	request = request_find(message.kind, client->socket);
 	if (!request) {
 		client_disconnect(client, message.serial, REFUSAL_UNKNOWN_KIND, "no request of kind %u on this socket",
 				  message.kind);

@@ -66,7 +66,7 @@ void client_watch(struct client *client)
 }
 
 /* An empty packet says who sent it, the end does not. */
-static bool has_ended(ssize_t size, const struct transport_from *from)
+static bool packet_is_end(ssize_t size, const struct transport_from *from)
 {
 	return size == 0 && !from->known;
 }
@@ -84,19 +84,19 @@ void connection_end(struct connections *connections, int fd)
 	/* Up to what has fds attached, which nobody takes. Who has sent more than this does not listen anyway. */
 	for (unsigned i = 0; i < UNREAD_MAX; i++) {
 		size = transport_receive(fd, connections->request, sizeof(connections->request), &from);
-		if (size >= 0 ? has_ended(size, &from) : size != -EMSGSIZE)
+		if (size >= 0 ? packet_is_end(size, &from) : size != -EMSGSIZE)
 			break;
 	}
 }
 
-static void hang_up(struct client *client)
+static void client_hang_up(struct client *client)
 {
 	connection_end(client->connections, client->fd);
 	client_close(client);
 }
 
 /* The answer has left. */
-static void end_request(struct client *client)
+static void client_end_request(struct client *client)
 {
 	if (!client->asks)
 		return;
@@ -108,7 +108,7 @@ static void end_request(struct client *client)
 		client_close(client);
 }
 
-static void drop_waiting(struct client *client)
+static void client_drop_answer(struct client *client)
 {
 	struct answer_waiting *waiting = steal_pointer(client->waiting);
 
@@ -129,7 +129,7 @@ static bool brings_files(const void *packet)
 	return header.streams > 0;
 }
 
-static int send_now(struct client *client, const void *packet, size_t size, const int *fds, size_t n)
+static int client_send_now(struct client *client, const void *packet, size_t size, const int *fds, size_t n)
 {
 	int r = inflight_add(client, n);
 
@@ -144,13 +144,13 @@ static int send_now(struct client *client, const void *packet, size_t size, cons
 }
 
 /* The socket is full, or too many fds of all programs of this daemon's user are in flight. */
-static bool is_passing(int error)
+static bool send_may_be_retried(int error)
 {
 	return error == -EAGAIN || error == -ETOOMANYREFS;
 }
 
 /* There is room in the socket all the time, so that only a timer helps. */
-static void try_later(struct client *client)
+static void client_send_later(struct client *client)
 {
 	struct connections *connections = client->connections;
 
@@ -161,38 +161,38 @@ static void try_later(struct client *client)
 		ev_timer_again(connections->loop, &connections->w_later);
 }
 
-static void no_more_later(struct client *client)
+static void client_send_no_later(struct client *client)
 {
 	if (client->later)
 		TAILQ_REMOVE(&client->connections->later, client, again_later);
 	client->later = false;
 }
 
-static void on_writable(struct client *client)
+static void client_on_writable(struct client *client)
 {
 	struct answer_waiting *waiting = client->waiting;
 	int r;
 
 	if (waiting) {
-		r = send_now(client, waiting->packet, waiting->size, waiting->fds.fd, waiting->fds.count);
+		r = client_send_now(client, waiting->packet, waiting->size, waiting->fds.fd, waiting->fds.count);
 		if (r == -ETOOMANYREFS)
-			try_later(client);
+			client_send_later(client);
 		else
-			no_more_later(client);
-		if (is_passing(r))
+			client_send_no_later(client);
+		if (send_may_be_retried(r))
 			return;
 		if (r < 0) {
 			client_close(client);
 			return;
 		}
 		if (waiting->is_answer)
-			end_request(client);
-		drop_waiting(client);
+			client_end_request(client);
+		client_drop_answer(client);
 		if (client->holder.greeted)
 			deadline_clear(client);
 	}
 	if (client->life == LIFE_REFUSED)
-		hang_up(client);
+		client_hang_up(client);
 	else
 		client->connections->call->go_on(client);
 }
@@ -204,7 +204,7 @@ static void on_later(struct ev_loop *loop, ev_timer *w, int events _unused_)
 	struct client *client;
 
 	for (unsigned i = 0; i < LATER_MAX && (client = TAILQ_FIRST(&connections->later)); i++) {
-		on_writable(client);
+		client_on_writable(client);
 		client_watch(client);
 		if (client->later)
 			break;
@@ -213,7 +213,7 @@ static void on_later(struct ev_loop *loop, ev_timer *w, int events _unused_)
 		ev_timer_stop(loop, w);
 }
 
-static void take_packet(struct client *client, size_t size, const struct transport_from *from)
+static void client_take_packet(struct client *client, size_t size, const struct transport_from *from)
 {
 	if (client->holder.tenant && !client->asks_again)
 		scheduler_charge(client->holder.tenant);
@@ -222,7 +222,7 @@ static void take_packet(struct client *client, size_t size, const struct transpo
 	client->connections->call->dispatch(client, client->connections->request, size, from);
 	/* It wants no answer. */
 	if (!client->task && !client->waiting && client->life < LIFE_CLOSING)
-		end_request(client);
+		client_end_request(client);
 }
 
 static ssize_t read_request(struct client *client, struct transport_from *from)
@@ -233,7 +233,7 @@ static ssize_t read_request(struct client *client, struct transport_from *from)
 									    sizeof(connections->request), from);
 }
 
-static void take_request(struct client *client)
+static void client_read_request(struct client *client)
 {
 	bool goes_on = client_goes_on(client);
 	struct transport_from from;
@@ -256,15 +256,15 @@ static void take_request(struct client *client)
 		client_disconnect(client, 0, REFUSAL_UNEXPECTED_FDS, "no request takes file descriptors");
 	else if (size == -EMSGSIZE)
 		client_disconnect(client, 0, REFUSAL_BAD_PACKET, "a packet is at most %d bytes", WIRE_PACKET_MAX);
-	else if (size < 0 || has_ended(size, &from))
+	else if (size < 0 || packet_is_end(size, &from))
 		client_close(client);
 	else
-		take_packet(client, (size_t)size, &from);
+		client_take_packet(client, (size_t)size, &from);
 }
 
 void client_take_request(struct client *client)
 {
-	take_request(client);
+	client_read_request(client);
 	client_watch(client);
 	/* While it was in a queue it was not. */
 	if (client->life < LIFE_CLOSING && client->w_io.events & (EV_READ | EV_WRITE))
@@ -304,7 +304,7 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 		return;
 	}
 	if (events & EV_WRITE) {
-		on_writable(client);
+		client_on_writable(client);
 		client_watch(client);
 	}
 	/* Admins need not queue. */
@@ -394,12 +394,12 @@ void client_close(struct client *client)
 	ev_io_stop(client->connections->loop, &client->w_io);
 	deadline_clear(client);
 	scheduler_remove(client);
-	no_more_later(client);
+	client_send_no_later(client);
 	TAILQ_INSERT_TAIL(&client->connections->leaving, client, leaves);
 }
 
 /* All that it holds, but its place among its tenant's connections. */
-static void give_up_all(struct client *client)
+static void client_release_all(struct client *client)
 {
 	struct lease *lease, *next;
 
@@ -412,7 +412,7 @@ static void give_up_all(struct client *client)
 		pages_watch(&client->holder, false);
 }
 
-static void leave_tenant(struct client *client)
+static void client_leave_tenant(struct client *client)
 {
 	struct tenant *tenant = client->holder.tenant;
 
@@ -425,7 +425,7 @@ static void leave_tenant(struct client *client)
 }
 
 /* Whatever was to be done for it, or with it. */
-static void stop_all(struct client *client)
+static void client_stop(struct client *client)
 {
 	struct connections *connections = client->connections;
 	struct client_task *task = client->task;
@@ -433,7 +433,7 @@ static void stop_all(struct client *client)
 	ev_io_stop(connections->loop, &client->w_io);
 	deadline_clear(client);
 	scheduler_remove(client);
-	no_more_later(client);
+	client_send_no_later(client);
 	if (client->n_changed > 0)
 		TAILQ_REMOVE(&connections->flushing, client, changes);
 	client->n_changed = 0;
@@ -444,20 +444,20 @@ static void stop_all(struct client *client)
 			task->abandon(task);
 	}
 	connections->call->leave(client);
-	drop_waiting(client);
+	client_drop_answer(client);
 }
 
 void client_free(struct client *client)
 {
 	struct connections *connections = client->connections;
 
-	stop_all(client);
+	client_stop(client);
 	inflight_forget(client);
 	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
 	deposit_close(client);
 	if (client->holder.tenant) {
-		give_up_all(client);
-		leave_tenant(client);
+		client_release_all(client);
+		client_leave_tenant(client);
 	}
 	TAILQ_REMOVE(&connections->clients, client, all);
 	if (client->life == LIFE_CLOSING)
@@ -466,11 +466,11 @@ void client_free(struct client *client)
 }
 
 /* The connection has ended, but the peer has fds in its queue. The keeper keeps its copy, for the next daemon. */
-static void end(struct client *client)
+static void client_end(struct client *client)
 {
-	stop_all(client);
+	client_stop(client);
 	shutdown(client->fd, SHUT_RDWR);
-	give_up_all(client);
+	client_release_all(client);
 	holder_enter(&client->holder);
 	client->life = LIFE_ENDED;
 	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
@@ -496,7 +496,7 @@ void clients_sweep(struct connections *connections)
 		struct client *client = TAILQ_FIRST(&connections->leaving);
 
 		if (inflight_remains(client))
-			end(client);
+			client_end(client);
 		else
 			client_free(client);
 	}
@@ -513,7 +513,8 @@ struct packet *client_answer(struct client *client, uint16_t kind, uint32_t seri
 }
 
 /* Keeps the packet and copies of its fds until there is room. */
-static int keep_waiting(struct client *client, const struct packet *packet, const int *fds, size_t n, bool is_answer)
+static int client_keep_answer(struct client *client, const struct packet *packet, const int *fds, size_t n,
+			      bool is_answer)
 {
 	struct answer_waiting *waiting = malloc(sizeof(*waiting) + packet->size);
 
@@ -541,7 +542,7 @@ static int keep_waiting(struct client *client, const struct packet *packet, cons
 	return 0;
 }
 
-static void send_packet(struct client *client, const int *fds, size_t n, bool is_answer)
+static void client_send_packet(struct client *client, const int *fds, size_t n, bool is_answer)
 {
 	struct packet *packet = &client->connections->answer;
 	int r;
@@ -551,13 +552,13 @@ static void send_packet(struct client *client, const int *fds, size_t n, bool is
 		return;
 	encode_end(packet);
 	/* Our own limits are such that every answer fits. */
-	r = packet->failed ? -EMSGSIZE : send_now(client, packet->data, packet->size, fds, n);
+	r = packet->failed ? -EMSGSIZE : client_send_now(client, packet->data, packet->size, fds, n);
 	if (r == 0 && is_answer)
-		end_request(client);
+		client_end_request(client);
 	if (r == -ETOOMANYREFS)
-		try_later(client);
-	if (is_passing(r))
-		r = keep_waiting(client, packet, fds, n, is_answer);
+		client_send_later(client);
+	if (send_may_be_retried(r))
+		r = client_keep_answer(client, packet, fds, n, is_answer);
 	if (r < 0) {
 		if (r != -EPIPE && r != -ECONNRESET)
 			log_line(LOG_OF_CLIENTS, LOG_WARNING,
@@ -569,7 +570,7 @@ static void send_packet(struct client *client, const int *fds, size_t n, bool is
 
 void client_send(struct client *client, const int *fds, size_t n)
 {
-	send_packet(client, fds, n, true);
+	client_send_packet(client, fds, n, true);
 }
 
 void client_disconnect(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
@@ -598,7 +599,7 @@ void client_disconnect_counted(struct client *client, uint32_t serial, uint32_t 
 	else
 		client_send(client, NULL, 0);
 	if (!client->waiting)
-		hang_up(client);
+		client_hang_up(client);
 }
 
 static void note_changes(struct client *client, uint16_t n)
@@ -629,7 +630,7 @@ static void flush_changes(struct client *client)
 	for (size_t i = 0; i < count; i++)
 		encode_changed_bit(packet, client->changed[i]);
 	encode_count(packet, mark, count);
-	send_packet(client, NULL, 0, false);
+	client_send_packet(client, NULL, 0, false);
 }
 
 void clients_flush_changes(struct connections *connections)

@@ -32,7 +32,7 @@ struct copy {
 	int fd; /* to be closed then; -1: the call's own, which is closed by whoever sends it */
 };
 
-static void on_answered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+static void deposit_on_answered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
 	struct copy *copy = data;
 
@@ -41,7 +41,7 @@ static void on_answered(void *data, struct kernel_call *calls _unused_, size_t n
 	free(copy);
 }
 
-static bool submit(struct connections *connections, struct kernel_call call, int fd)
+static bool deposit_submit(struct connections *connections, struct kernel_call call, int fd)
 {
 	struct copy *copy = malloc(sizeof(*copy));
 
@@ -49,17 +49,17 @@ static bool submit(struct connections *connections, struct kernel_call call, int
 		return false;
 	*copy = (struct copy){ .connections = connections, .call = call, .fd = fd };
 	connections->registry->copies++;
-	kernel_submit(connections->registry->kernel, &copy->call, 1, on_answered, copy);
+	kernel_submit(connections->registry->kernel, &copy->call, 1, deposit_on_answered, copy);
 	return true;
 }
 
 /* Without an fd for it, or memory, a restart costs this one. */
-static void deposit(struct connections *connections, uint64_t number, int fd)
+static void deposit_fd(struct connections *connections, uint64_t number, int fd)
 {
 	_cleanup_(fd_closep) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	if (copy >= 0 &&
-	    submit(connections, (struct kernel_call){ .op = KERNEL_DEPOSIT, .number = number, .fd = copy }, -1))
+	    deposit_submit(connections, (struct kernel_call){ .op = KERNEL_DEPOSIT, .number = number, .fd = copy }, -1))
 		fd_steal(&copy);
 }
 
@@ -74,7 +74,7 @@ void deposit_end(struct connections *connections)
 }
 
 /* None is better than one in which something is missing. */
-static void give_up(struct connections *connections)
+static void deposit_give_up(struct connections *connections)
 {
 	log_error("can't keep the ledger (%s): a restart will cost clients their connections",
 		  strerror(-connections->registry->ledger->failed));
@@ -91,7 +91,7 @@ void deposit_tidy(struct connections *connections)
 	if (ledger_tidy(connections->registry->ledger))
 		ev_idle_start(connections->loop, &connections->w_busy);
 	if (connections->registry->ledger && connections->registry->ledger->failed < 0)
-		give_up(connections);
+		deposit_give_up(connections);
 }
 
 /* A keeper that is still to come is told of all that there is then. */
@@ -103,7 +103,7 @@ static bool is_deposited(const struct client *client)
 void deposit_connection(struct client *client)
 {
 	if (is_deposited(client))
-		deposit(client->connections, client->holder.number, client->fd);
+		deposit_fd(client->connections, client->holder.number, client->fd);
 }
 
 void deposit_close(struct client *client)
@@ -116,7 +116,8 @@ void deposit_close(struct client *client)
 	if (client->holder.registry->ledger && client->holder.tenant)
 		shutdown(client->fd, SHUT_RDWR);
 	/* Ours is to be the last copy, since whoever closes that may be kept waiting (kernel/disposal.c). */
-	if (!is_deposited(client) || !submit(client->connections, withdrawal_of(client->holder.number), client->fd))
+	if (!is_deposited(client) ||
+	    !deposit_submit(client->connections, withdrawal_of(client->holder.number), client->fd))
 		disposal_close(client->fd);
 }
 
@@ -125,7 +126,7 @@ void deposit_all(struct connections *connections)
 	struct client *client;
 
 	if (connections->registry->ledger)
-		deposit(connections, DEPOSIT_LEDGER, connections->registry->ledger->fd);
+		deposit_fd(connections, DEPOSIT_LEDGER, connections->registry->ledger->fd);
 	TAILQ_FOREACH(client, &connections->clients, all)
 		if (client->holder.tenant)
 			deposit_connection(client);

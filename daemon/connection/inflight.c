@@ -39,7 +39,7 @@ static bool has_read_all(const struct client *client)
 	return ioctl(client->fd, SIOCOUTQ, &bytes) < 0 || bytes < QUEUE_EMPTY;
 }
 
-static void count(struct client *client, size_t n)
+static void inflight_count(struct client *client, size_t n)
 {
 	client->in_flight += (unsigned)n;
 	client->holder.tenant->in_flight += (uint32_t)n;
@@ -47,7 +47,7 @@ static void count(struct client *client, size_t n)
 }
 
 /* Before the connection is closed: the keeper's copy would keep it in the epoll instance. */
-static void uncount(struct client *client, size_t n)
+static void inflight_uncount(struct client *client, size_t n)
 {
 	client->in_flight -= (unsigned)n;
 	client->holder.tenant->in_flight -= (uint32_t)n;
@@ -70,14 +70,14 @@ int inflight_add(struct client *client, size_t n)
 	if (client->in_flight == 0 &&
 	    epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_ADD, client->fd, &event) < 0)
 		return -errno;
-	count(client, n);
+	inflight_count(client, n);
 	return 0;
 }
 
 void inflight_undo(struct client *client, size_t n)
 {
 	if (n > 0)
-		uncount(client, n);
+		inflight_uncount(client, n);
 }
 
 int inflight_restore(struct client *client)
@@ -111,7 +111,7 @@ bool inflight_has_room(const struct connections *connections, const struct tenan
 	return tenant->in_flight < most - MIN((rlim_t)connections->in_flight, most);
 }
 
-static void look(struct client *client, uint32_t events)
+static void inflight_look(struct client *client, uint32_t events)
 {
 	if (!inflight_remains(client))
 		client_has_read(client);
@@ -119,7 +119,7 @@ static void look(struct client *client, uint32_t events)
 		client_close(client);
 }
 
-static void on_read(struct ev_loop *loop, ev_io *w, int events)
+static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct connections *connections = container_of(w, struct connections, w_in_flight);
 	struct epoll_event ready[LOOKS_MAX];
@@ -135,7 +135,7 @@ static void on_read(struct ev_loop *loop, ev_io *w, int events)
 	/* Clients are freed at the end of the turn alone, so each of these is there. */
 	n = epoll_wait(w->fd, ready, LOOKS_MAX, 0);
 	for (int i = 0; i < n; i++)
-		look(ready[i].data.ptr, ready[i].events);
+		inflight_look(ready[i].data.ptr, ready[i].events);
 }
 
 int inflight_init(struct connections *connections)
@@ -146,7 +146,7 @@ int inflight_init(struct connections *connections)
 		log_error("can't wait for clients to read their answers: %s", strerror(errno));
 		return -errno;
 	}
-	ev_io_init(&connections->w_in_flight, on_read, fd, EV_READ);
+	ev_io_init(&connections->w_in_flight, inflight_on_read, fd, EV_READ);
 	ev_io_start(connections->loop, &connections->w_in_flight);
 	return 0;
 }

@@ -21,12 +21,12 @@
 #include "protocol/transport.h"
 
 /* Out of fds or memory: the connection stays in the backlog, and we come back for it. */
-static bool is_passing(int error)
+static bool accept_may_be_retried(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS;
 }
 
-static void back_off(struct listener *listener, int error)
+static void listener_back_off(struct listener *listener, int error)
 {
 	if (listener->backoffs++ == 0)
 		log_warning("can't accept on %s: %s; trying again every %.0f ms", listener->path, strerror(-error),
@@ -37,7 +37,7 @@ static void back_off(struct listener *listener, int error)
 }
 
 /* The one that is held comes first, whether or not there are others. */
-static void start_accepting(struct listener *listener)
+static void listener_start_accepting(struct listener *listener)
 {
 	/* Or libev takes one that the kernel has refused for one that it has not stopped. */
 	ev_io_set(&listener->w_accept, listener->fd, EV_READ);
@@ -47,7 +47,7 @@ static void start_accepting(struct listener *listener)
 
 static void on_backoff(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	start_accepting(container_of(w, struct listener, w_backoff));
+	listener_start_accepting(container_of(w, struct listener, w_backoff));
 }
 
 void listener_pause(struct listener *listener)
@@ -60,11 +60,12 @@ void listener_resume(struct listener *listener)
 	if (!listener->connections || ev_is_active(&listener->w_accept))
 		return;
 	ev_timer_stop(listener->connections->loop, &listener->w_backoff);
-	start_accepting(listener);
+	listener_start_accepting(listener);
 }
 
 /* Who gets nothing is told why. */
-static void turn_away(struct listener *listener, int fd, struct tenant *tenant, uint32_t refusal, const char *sentence)
+static void listener_refuse(struct listener *listener, int fd, struct tenant *tenant, uint32_t refusal,
+			    const char *sentence)
 {
 	uint8_t buffer[512];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
@@ -79,7 +80,7 @@ static void turn_away(struct listener *listener, int fd, struct tenant *tenant, 
 }
 
 /* False, and it is turned away: the tenant, or a cgroup around it, has as many connections as it may. */
-static bool has_room(struct listener *listener, int fd, struct tenant *tenant)
+static bool listener_has_room(struct listener *listener, int fd, struct tenant *tenant)
 {
 	const struct level *crowded = level_find_crowded(tenant->level);
 	char sentence[WIRE_SENTENCE_MAX + 1];
@@ -106,12 +107,12 @@ static bool has_room(struct listener *listener, int fd, struct tenant *tenant)
 		return true;
 	}
 	text_printf(&text, "; close some, or ask the admin for more");
-	turn_away(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, sentence);
+	listener_refuse(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, sentence);
 	return false;
 }
 
 /* 0: the connection is the client's now, or was turned away. Negative: out of something. */
-static int welcome(struct listener *listener, int fd)
+static int listener_welcome(struct listener *listener, int fd)
 {
 	static const char *const unknown[] = {
 		[PEER_E_HIDDEN] = "the daemon can't see your process: it is outside of the daemon's pid namespace, or "
@@ -135,12 +136,12 @@ static int welcome(struct listener *listener, int fd)
 		return 0;
 	}
 	if (r == PEER_E_HIDDEN || r == PEER_E_NOWHERE) {
-		turn_away(listener, fd, NULL, REFUSAL_UNKNOWN_PEER, unknown[r]);
+		listener_refuse(listener, fd, NULL, REFUSAL_UNKNOWN_PEER, unknown[r]);
 		return 0;
 	}
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
 		r = tenant_of_peer(connections->registry, &peer, &tenant);
-	if (tenant && !has_room(listener, fd, tenant)) {
+	if (tenant && !listener_has_room(listener, fd, tenant)) {
 		tenant_release(tenant);
 		return 0;
 	}
@@ -151,7 +152,7 @@ static int welcome(struct listener *listener, int fd)
 	return r;
 }
 
-static int take_connection(struct listener *listener)
+static int listener_accept(struct listener *listener)
 {
 	if (listener->held >= 0)
 		return fd_steal(&listener->held);
@@ -171,23 +172,23 @@ static void accept_one(struct listener *listener)
 	int fd, r;
 
 	if (listener->socket == SOCKET_CLIENTS && !fd_budget_has_room(listener->connections->registry)) {
-		back_off(listener, -EMFILE);
+		listener_back_off(listener, -EMFILE);
 		return;
 	}
-	fd = take_connection(listener);
+	fd = listener_accept(listener);
 	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return;
 	if (fd >= 0 && has_hung_up(fd)) {
 		disposal_close(fd);
 		return;
 	}
-	r = fd < 0 ? -errno : welcome(listener, fd);
+	r = fd < 0 ? -errno : listener_welcome(listener, fd);
 	if (r == 0)
 		return;
 	/* Without a connection there is none to drop either: accept4() itself has failed, and is tried again. */
-	if (is_passing(r) || fd < 0) {
+	if (accept_may_be_retried(r) || fd < 0) {
 		listener->held = fd;
-		back_off(listener, r);
+		listener_back_off(listener, r);
 		return;
 	}
 	disposal_close(fd);
@@ -201,14 +202,14 @@ static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 
 	/* The kernel has no room for it among what is waited for. */
 	if (events & EV_ERROR) {
-		back_off(listener, -ENOSPC);
+		listener_back_off(listener, -ENOSPC);
 		return;
 	}
 	accept_one(listener);
 }
 
 /* A socket's file that nobody listens on any more is in the way; one that somebody does is not ours to take. */
-static int remove_stale(int type, const char *path, const struct sockaddr_un *address, socklen_t length)
+static int listener_remove_stale(int type, const char *path, const struct sockaddr_un *address, socklen_t length)
 {
 	_cleanup_(fd_closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat status;
@@ -227,7 +228,7 @@ static int remove_stale(int type, const char *path, const struct sockaddr_un *ad
 }
 
 /* /run/userevd is gone after each boot. What was made here is removed again at the end. */
-static int make_directory(struct listener *listener, const char *path)
+static int listener_make_directory(struct listener *listener, const char *path)
 {
 	_cleanup_(freep) char *copy = strdup(path);
 
@@ -238,7 +239,7 @@ static int make_directory(struct listener *listener, const char *path)
 }
 
 /* False: there is none. */
-static bool look_at(const char *path, struct statx *ret)
+static bool listener_stat(const char *path, struct statx *ret)
 {
 	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, ret) == 0;
 }
@@ -259,7 +260,7 @@ void listener_remove_files(const struct listener *listener)
 
 	if (listener->handed_over)
 		return;
-	if (path && look_at(path, &file) && is_same_file(&file, &listener->file))
+	if (path && listener_stat(path, &file) && is_same_file(&file, &listener->file))
 		unlink(path);
 	if (copy && listener->made_directory)
 		rmdir(dirname(copy));
@@ -269,14 +270,14 @@ void listener_remove_files(const struct listener *listener)
  * What a connection inherits: each packet says who sent it, and none brings an fd. Where the kernel is too old for the
  * latter, whoever sends one is cut off.
  */
-static int set_options(int fd)
+static int listener_set_options(int fd)
 {
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0)
 		return -errno;
 	return transport_refuse_fds(fd);
 }
 
-static int listen_at(struct listener *listener, const char *path, mode_t mode)
+static int listener_listen(struct listener *listener, const char *path, mode_t mode)
 {
 	int type = listener->socket == SOCKET_METRICS ? SOCK_STREAM : SOCK_SEQPACKET;
 	struct sockaddr_un address;
@@ -286,26 +287,26 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 	listener->path = path;
 	r = transport_address(path, &address, &length);
 	if (r == 0)
-		r = make_directory(listener, path);
+		r = listener_make_directory(listener, path);
 	if (r == 0)
-		r = remove_stale(type, path, &address, length);
+		r = listener_remove_stale(type, path, &address, length);
 	if (r < 0)
 		return r;
 	listener->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener->fd < 0)
 		return -errno;
-	r = set_options(listener->fd);
+	r = listener_set_options(listener->fd);
 	if (r < 0)
 		return r;
 	/* Nobody can connect between bind() and chmod(): it does not listen yet. */
 	if (bind(listener->fd, (struct sockaddr *)&address, length) < 0)
 		return -errno;
-	if (!look_at(path, &listener->file) || chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
+	if (!listener_stat(path, &listener->file) || chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
 		return -errno;
 	return 0;
 }
 
-static void start(struct listener *listener)
+static void listener_start(struct listener *listener)
 {
 	ev_io_init(&listener->w_accept, on_accept, listener->fd, EV_READ);
 	ev_timer_init(&listener->w_backoff, on_backoff, ACCEPT_BACKOFF, 0.);
@@ -318,17 +319,17 @@ int listener_init(struct listener *listener, struct connections *connections, co
 	int r;
 
 	*listener = (struct listener){ .connections = connections, .fd = -1, .held = -1, .socket = socket };
-	r = listen_at(listener, path, mode);
+	r = listener_listen(listener, path, mode);
 	if (r < 0) {
 		listener_deinit(listener);
 		return r;
 	}
-	start(listener);
+	listener_start(listener);
 	return 0;
 }
 
 /* Only for people: an address may be without a name, or cut short. */
-static void find_path(int fd, char *ret, size_t size)
+static void listener_find_path(int fd, char *ret, size_t size)
 {
 	struct sockaddr_un address = { 0 };
 	socklen_t length = sizeof(address);
@@ -340,16 +341,16 @@ static void find_path(int fd, char *ret, size_t size)
 
 int listener_take(struct listener *listener, struct connections *connections, int fd, enum client_socket socket)
 {
-	int r = set_options(fd);
+	int r = listener_set_options(fd);
 
 	if (r < 0)
 		return r;
 	*listener = (struct listener){
 		.connections = connections, .fd = fd, .held = -1, .socket = socket, .handed_over = true
 	};
-	find_path(fd, listener->handed_path, sizeof(listener->handed_path));
+	listener_find_path(fd, listener->handed_path, sizeof(listener->handed_path));
 	listener->path = listener->handed_path;
-	start(listener);
+	listener_start(listener);
 	return 0;
 }
 

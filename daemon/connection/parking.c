@@ -33,7 +33,7 @@ struct parking *parking_find(const struct tenant *tenant, const struct bundle_ke
 	return parking;
 }
 
-static void ask_again(struct parked *parked)
+static void parking_ask_again(struct parked *parked)
 {
 	struct client *client = task_end(&parked->task);
 
@@ -55,7 +55,7 @@ void parking_close(struct parking *parking)
 	parking->key = NULL;
 	while ((parked = TAILQ_FIRST(&parking->parked))) {
 		TAILQ_REMOVE(&parking->parked, parked, entry);
-		ask_again(parked);
+		parking_ask_again(parked);
 	}
 }
 

@@ -43,7 +43,7 @@ void quota_event_deinit(struct quota_event *event)
 	*event = (struct quota_event){ 0 };
 }
 
-static struct reserve *find_reserve(const struct quota_reserves *reserves)
+static struct reserve *charge_find_reserve(const struct quota_reserves *reserves)
 {
 	for (size_t i = 0; reserves && i < reserves->n; i++)
 		if (reserve_has_room(reserves->reserve[i]))
@@ -149,7 +149,7 @@ int quota_ask(const struct quota *quota, const struct quota_event *event, const 
 		*ret_refusal = (struct quota_refusal){ .at = full };
 		return QUOTA_E_MAXIMUM;
 	}
-	*ret_reserve = find_reserve(reserves);
+	*ret_reserve = charge_find_reserve(reserves);
 	return *ret_reserve ? 0 : check_common(quota, event, ret_refusal);
 }
 
@@ -178,7 +178,7 @@ int quota_charge(struct quota *quota, struct quota_event *event, const struct qu
 void quota_charge_again(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
 			struct quota_charge *ret)
 {
-	charge(quota, event, find_reserve(reserves), ret);
+	charge(quota, event, charge_find_reserve(reserves), ret);
 }
 
 void quota_charge_deinit(struct quota_charge *charge)

@@ -32,7 +32,7 @@ struct quota *level_own_quota(struct level *level, enum resource resource)
 	return quotas[resource];
 }
 
-static struct level *find(struct level *const *table, const char *path, size_t length)
+static struct level *level_lookup(struct level *const *table, const char *path, size_t length)
 {
 	struct level *level;
 
@@ -42,7 +42,7 @@ static struct level *find(struct level *const *table, const char *path, size_t l
 
 const struct level *level_find(struct level *const *table, const char *path)
 {
-	return find(table, path, strlen(path));
+	return level_lookup(table, path, strlen(path));
 }
 
 /* It takes over the caller's reference to its parent if it is made. */
@@ -75,7 +75,7 @@ static struct level *level_new(struct level **table, struct level *parent, const
 /* One level further down; the caller's reference to the one above it is gone either way. NULL: no memory. */
 static struct level *descend(struct level **table, struct level *parent, const char *path, size_t length)
 {
-	struct level *level = find(table, path, length);
+	struct level *level = level_lookup(table, path, length);
 
 	if (level) {
 		level_ref(level);

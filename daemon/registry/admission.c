@@ -24,7 +24,7 @@ static const struct {
 };
 
 /* Who holds too many: the tenant, or all in a cgroup. */
-static void put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
+static void admission_put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
 {
 	bool is_own;
 	const struct level *level = level_of(tenant->level, at, &is_own);
@@ -39,7 +39,8 @@ static void put_holder(const struct tenant *tenant, const struct quota *at, stru
 }
 
 /* Which key and section the maximum is from: not which file, which is nothing to programs. */
-static void put_limit(const struct tenant *tenant, enum resource resource, const struct quota *at, struct text *why)
+static void admission_put_limit(const struct tenant *tenant, enum resource resource, const struct quota *at,
+				struct text *why)
 {
 	bool is_own;
 	const struct level *level = level_of(tenant->level, at, &is_own);
@@ -57,9 +58,9 @@ static void put_limit(const struct tenant *tenant, enum resource resource, const
 
 static int refuse_maximum(const struct tenant *tenant, enum resource resource, const struct quota *at, struct text *why)
 {
-	put_holder(tenant, at, why);
+	admission_put_holder(tenant, at, why);
 	text_printf(why, " %u of %u %s", at->held, at->maximum, words[resource].plural);
-	put_limit(tenant, resource, at, why);
+	admission_put_limit(tenant, resource, at, why);
 	if (resource == RESOURCE_FILES)
 		text_printf(why, ", also those still open after their connection");
 	text_printf(why, "; %s, or ask the admin for a larger maximum", words[resource].remedy);
@@ -80,9 +81,9 @@ static int refuse_machine(const struct machine *machine, enum resource resource,
 static int refuse_rest(const struct tenant *tenant, enum resource resource, const struct quota *within,
 		       struct text *why)
 {
-	put_holder(tenant, within, why);
+	admission_put_holder(tenant, within, why);
 	text_printf(why, " %u of %u %s", within->held, within->maximum, words[resource].plural);
-	put_limit(tenant, resource, within, why);
+	admission_put_limit(tenant, resource, within, why);
 	text_printf(why, ", and the rest is for all of them; %s, or ask the admin for a reserve",
 		    words[resource].remedy);
 	return REFUSAL_QUOTA_EXCEEDED;
@@ -95,12 +96,12 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 	if (refusal->at->paid == 0)
 		return refusal->within ? refuse_rest(tenant, resource, refusal->within, why)
 				       : refuse_machine(machine, resource, why);
-	put_holder(tenant, refusal->at, why);
+	admission_put_holder(tenant, refusal->at, why);
 	text_printf(why, " %u %s, a fair share among %u: for one more %llu would have to be left, not %u",
 		    refusal->at->held, words[resource].plural, refusal->sharing, (unsigned long long)refusal->needed,
 		    refusal->remaining);
 	if (refusal->within)
-		put_limit(tenant, resource, refusal->within, why);
+		admission_put_limit(tenant, resource, refusal->within, why);
 	text_printf(why, "; %s, or ask the admin for a reserve", words[resource].remedy);
 	return REFUSAL_QUOTA_EXCEEDED;
 }
@@ -113,8 +114,8 @@ static void say_what_lingers(const struct tenant *tenant, struct text *why)
 			    tenant->lingering == 1 ? "s" : "", tenant->lingering == 1 ? "its" : "their");
 }
 
-static int answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
-		  const struct quota_refusal *refusal, int r, struct text *why)
+static int admission_answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
+			    const struct quota_refusal *refusal, int r, struct text *why)
 {
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
@@ -142,7 +143,7 @@ int admission_charge(struct tenant *tenant, struct quota_event *event, struct qu
 	struct quota_refusal refusal;
 	int r = quota_charge(&tenant->level->own, event, &reserves, ret, &refusal);
 
-	return answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
+	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
 }
 
 void admission_charge_again(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret)
@@ -158,7 +159,7 @@ int admission_ask(const struct tenant *tenant, const struct quota_event *event, 
 	struct quota_refusal refusal;
 	int r = quota_ask(&tenant->level->own, event, &reserves, ret, &refusal);
 
-	return answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
+	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
 }
 
 /* Of each section that keeps events free for the tenant, what it keeps of files. */
@@ -176,7 +177,7 @@ int admission_charge_file(struct tenant *tenant, struct quota_event *file, struc
 	struct quota_refusal refusal;
 	int r = quota_charge(&tenant->level->own_files, file, &reserves, ret, &refusal);
 
-	return answer(tenant, RESOURCE_FILES, file, &refusal, r, why);
+	return admission_answer(tenant, RESOURCE_FILES, file, &refusal, r, why);
 }
 
 void admission_charge_file_again(struct tenant *tenant, struct quota_event *file, struct quota_charge *ret)

@@ -12,7 +12,7 @@
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 
-static bool may_serve(const struct bundle *bundle, const struct holder *holder)
+static bool bundle_is_open_to(const struct bundle *bundle, const struct holder *holder)
 {
 	for (size_t i = 0; i < bundle->n_parts; i++)
 		if (!stream_may_serve(bundle->parts[i].stream, holder))
@@ -37,7 +37,7 @@ struct bundle_key *bundle_key_copy(const struct bundle_key *key)
 	return copy;
 }
 
-static struct bundle *find(const struct tenant *tenant, const struct bundle_key *key)
+static struct bundle *bundle_lookup(const struct tenant *tenant, const struct bundle_key *key)
 {
 	struct bundle *bundle;
 
@@ -52,14 +52,15 @@ bool bundle_may_serve(const struct holder *holder)
 
 struct bundle *bundle_find(const struct holder *holder, const struct bundle_key *key)
 {
-	struct bundle *bundle = find(holder->tenant, key);
+	struct bundle *bundle = bundle_lookup(holder->tenant, key);
 
 	/* What an older policy granted might be refused now. */
-	return bundle && bundle->generation == holder->registry->generation && may_serve(bundle, holder) ? bundle
-													 : NULL;
+	return bundle && bundle->generation == holder->registry->generation && bundle_is_open_to(bundle, holder)
+		       ? bundle
+		       : NULL;
 }
 
-static void unlist(struct bundle *bundle)
+static void bundle_unlist(struct bundle *bundle)
 {
 	if (bundle && bundle->listed)
 		HASH_DELETE(by_key, bundle->tenant->bundles, bundle);
@@ -71,7 +72,7 @@ static void bundle_free(struct bundle *bundle)
 {
 	struct lease *lease, *next;
 
-	unlist(bundle);
+	bundle_unlist(bundle);
 	bundle->tenant->bundle_bytes -= bundle->bytes;
 	HASH_ITER(by_bit, bundle->leases, lease, next)
 		lease_drop(lease);
@@ -94,17 +95,17 @@ static void part_with(struct holder *holder, const struct bundle *bundle, size_t
 		share_find(holder, bundle->parts[i].stream)->leases -= bundle->parts[i].leases;
 }
 
-static void set_bundle(struct holder *holder, struct bundle *bundle)
+static void bundle_set(struct holder *holder, struct bundle *bundle)
 {
 	holder->bundle = bundle;
 	holder->bundle_number = bundle ? bundle->lease_number : 0;
 }
 
-static void enter(struct bundle *bundle, struct holder *holder)
+static void bundle_add_holder(struct bundle *bundle, struct holder *holder)
 {
 	LIST_INSERT_HEAD(&bundle->holders, holder, in_bundle);
 	bundle->n_holders++;
-	set_bundle(holder, bundle);
+	bundle_set(holder, bundle);
 	holder_enter(holder);
 }
 
@@ -124,12 +125,12 @@ int bundle_join(struct bundle *bundle, struct holder *holder)
 	for (lease = bundle->leases; lease; lease = lease->by_bit.next)
 		grant_lease_begins(lease->reference->grant);
 	holder->registry->leases += HASH_CNT(by_bit, bundle->leases);
-	enter(bundle, holder);
+	bundle_add_holder(bundle, holder);
 	return 0;
 }
 
 /* The last one's are dropped with it. */
-static void leave(struct bundle *bundle, struct holder *holder)
+static void bundle_drop_holder(struct bundle *bundle, struct holder *holder)
 {
 	const struct lease *lease;
 
@@ -148,9 +149,9 @@ void bundle_leave(struct holder *holder)
 {
 	struct bundle *bundle = holder->bundle;
 
-	set_bundle(holder, NULL);
+	bundle_set(holder, NULL);
 	if (bundle)
-		leave(bundle, holder);
+		bundle_drop_holder(bundle, holder);
 }
 
 static struct bundle *bundle_new(struct holder *holder, const struct bundle_key *key, const void *answer, size_t size)
@@ -177,7 +178,7 @@ static struct bundle *bundle_new(struct holder *holder, const struct bundle_key 
 	return bundle;
 }
 
-static void take_over(struct bundle *bundle, struct holder *holder)
+static void bundle_take_over(struct bundle *bundle, struct holder *holder)
 {
 	const struct share *share;
 	struct lease *lease;
@@ -194,7 +195,7 @@ static void take_over(struct bundle *bundle, struct holder *holder)
 		lease->holder = NULL;
 		lease->bundle = bundle;
 	}
-	enter(bundle, holder);
+	bundle_add_holder(bundle, holder);
 }
 
 struct bundle *bundle_restore(struct holder *holder)
@@ -203,13 +204,13 @@ struct bundle *bundle_restore(struct holder *holder)
 	struct bundle *bundle = bundle_new(holder, &none, NULL, 0);
 
 	if (bundle)
-		take_over(bundle, holder);
+		bundle_take_over(bundle, holder);
 	return bundle;
 }
 
 void bundle_make(struct holder *holder, const struct bundle_key *key, const void *answer, size_t size)
 {
-	struct bundle *before = find(holder->tenant, key);
+	struct bundle *before = bundle_lookup(holder->tenant, key);
 	struct bundle *bundle;
 
 	/* Without one each client's leases are its own. */
@@ -225,8 +226,8 @@ void bundle_make(struct holder *holder, const struct bundle_key *key, const void
 		return;
 	}
 	/* That one could not serve this client, nor will it serve others. */
-	unlist(before);
-	take_over(bundle, holder);
+	bundle_unlist(before);
+	bundle_take_over(bundle, holder);
 }
 
 static int copy_leases(const struct bundle *bundle, struct holder *holder)
@@ -249,18 +250,18 @@ int bundle_split(struct holder *holder)
 	    level_room(holder->tenant->level, RESOURCE_LEASES) < HASH_CNT(by_bit, bundle->leases))
 		return -EDQUOT;
 	/* So that what it has besides is not found there. */
-	set_bundle(holder, NULL);
+	bundle_set(holder, NULL);
 	if (copy_leases(bundle, holder) < 0) {
 		struct lease *lease, *next;
 
 		HASH_ITER(by_bit, holder->leases, lease, next)
 			if (bundle_has(bundle, lease->bit))
 				lease_drop(lease);
-		set_bundle(holder, bundle);
+		bundle_set(holder, bundle);
 		return -ENOMEM;
 	}
 	/* It has both, and then only its own. */
 	holder_enter(holder);
-	leave(bundle, holder);
+	bundle_drop_holder(bundle, holder);
 	return 0;
 }

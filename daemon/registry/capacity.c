@@ -26,7 +26,7 @@ static bool is_ours_alone(const struct registry *registry)
 	return registry->kernel->facts.backend == BACKEND_EMBEDDED;
 }
 
-static void set_capacity(struct registry *registry)
+static void capacity_set(struct registry *registry)
 {
 	uint32_t margin = policy_daemon(registry->policy, POLICY_KERNEL_MARGIN)->number;
 	uint32_t types = margin < KERNEL_TYPES ? KERNEL_TYPES - margin : 0;
@@ -57,7 +57,7 @@ static void note_foreign(struct registry *registry, const struct kernel_call *ca
 		tenant->foreign_before = MIN(tenant->foreign_before, count->most);
 }
 
-static void on_looked(void *data, struct kernel_call *call, size_t n _unused_)
+static void capacity_on_answer(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct registry *registry = data;
 	uint32_t ours = (uint32_t)roster_count(&registry->event_roster);
@@ -68,12 +68,12 @@ static void on_looked(void *data, struct kernel_call *call, size_t n _unused_)
 		registry->foreign = call->index > ours ? call->index - ours : 0;
 		registry->kernel_maximum = call->bit;
 		note_foreign(registry, call, ours);
-		set_capacity(registry);
+		capacity_set(registry);
 	}
 	free(call);
 }
 
-static void look(struct registry *registry)
+static void capacity_ask(struct registry *registry)
 {
 	struct kernel_call *call = registry->looking ? NULL : malloc(sizeof(*call));
 
@@ -84,15 +84,15 @@ static void look(struct registry *registry)
 	registry->others.ours = (uint32_t)roster_count(&registry->event_roster);
 	registry->others.was_registering = registry->others.registering;
 	*call = (struct kernel_call){ .op = KERNEL_LOOK, .fd = -1 };
-	kernel_submit(registry->kernel, call, 1, on_looked, registry);
+	kernel_submit(registry->kernel, call, 1, capacity_on_answer, registry);
 }
 
 void capacity_look(struct registry *registry)
 {
 	/* The policy's margin counts at once. */
-	set_capacity(registry);
+	capacity_set(registry);
 	if (!is_ours_alone(registry) && clock_now() - registry->looked >= LOOK_INTERVAL)
-		look(registry);
+		capacity_ask(registry);
 }
 
 void capacity_note(struct registry *registry, bool refused)
@@ -101,7 +101,7 @@ void capacity_note(struct registry *registry, bool refused)
 		capacity_look(registry);
 }
 
-static void on_maximum_set(void *data, struct kernel_call *call, size_t n _unused_)
+static void capacity_on_maximum_set(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct registry *registry = data;
 
@@ -111,7 +111,7 @@ static void on_maximum_set(void *data, struct kernel_call *call, size_t n _unuse
 		log_warning("kernel.user_events_max can't be set: %s",
 			    strerror(call->result < 0 ? -call->result : EOPNOTSUPP));
 	free(call);
-	look(registry);
+	capacity_ask(registry);
 }
 
 /* Once: to lower it while events come and go would refuse those that are on their way. */
@@ -122,7 +122,7 @@ static void set_kernel_maximum(struct registry *registry)
 
 	if (!call) {
 		log_warning("SetKernelMaximum=yes: no section has a MaxEvents= or ReserveEvents= to add up");
-		look(registry);
+		capacity_ask(registry);
 		return;
 	}
 	sum += policy_daemon(registry->policy, POLICY_KERNEL_MARGIN)->number;
@@ -134,9 +134,9 @@ static void set_kernel_maximum(struct registry *registry)
 	/* Counted on at once, for the policy is about to be checked: it may reserve what there is no room for before that. */
 	if (registry->kernel->facts.backend == BACKEND_ENABLE_ADDRESS) {
 		registry->kernel_maximum = call->index;
-		set_capacity(registry);
+		capacity_set(registry);
 	}
-	kernel_submit(registry->kernel, call, 1, on_maximum_set, registry);
+	kernel_submit(registry->kernel, call, 1, capacity_on_maximum_set, registry);
 }
 
 void capacity_init(struct registry *registry)
@@ -144,11 +144,11 @@ void capacity_init(struct registry *registry)
 	registry->kernel_maximum = registry->kernel->facts.capacity;
 	/* Until it is known, any number has been there before. */
 	registry->others.most = UINT32_MAX;
-	set_capacity(registry);
+	capacity_set(registry);
 	if (is_ours_alone(registry))
 		return;
 	if (policy_daemon(registry->policy, POLICY_SET_KERNEL_MAXIMUM)->number)
 		set_kernel_maximum(registry);
 	else
-		look(registry);
+		capacity_ask(registry);
 }

@@ -49,7 +49,7 @@ struct declared {
 	struct kernel_call *calls; /* at most two for the page, one for each stream, and one for each item */
 };
 
-static void let_go(struct item *item)
+static void item_release(struct item *item)
 {
 	if (item->held)
 		grant_lease_ends(item->grant);
@@ -61,7 +61,7 @@ static struct declared *declared_free(struct declared *declared)
 	if (!declared)
 		return NULL;
 	for (size_t i = 0; i < declared->n; i++)
-		let_go(&declared->items[i]);
+		item_release(&declared->items[i]);
 	for (size_t i = 0; i < declared->n_streams; i++)
 		stream_unuse(declared->streams[i]);
 	policy_unref(declared->policy);
@@ -89,7 +89,7 @@ static struct declared *declared_new(struct registry *registry, struct tenant *t
 	return declared;
 }
 
-static void complain(const struct policy_event *event, const char *why)
+static void declared_complain(const struct policy_event *event, const char *why)
 {
 	char buffer[PATH_MAX + 32];
 	struct text origin = text_make(buffer, sizeof(buffer));
@@ -98,15 +98,15 @@ static void complain(const struct policy_event *event, const char *why)
 	log_error("%s: [Event %s] can't be had: %s", buffer, event->name, why);
 }
 
-static void complain_of_answer(const struct policy_event *event, int answer)
+static void declared_complain_of_answer(const struct policy_event *event, int answer)
 {
 	uint32_t refusal;
 	const char *sentence = refusal_for_kernel(answer, &refusal);
 
-	complain(event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
+	declared_complain(event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
 }
 
-static bool hold(struct item *item, struct stream *stream, uint32_t index)
+static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
 {
 	if (!reference_get(stream, item->grant, index))
 		return false;
@@ -118,7 +118,7 @@ static bool hold(struct item *item, struct stream *stream, uint32_t index)
 /* --- what the policy wants --- */
 
 /* 0; or what is wrong is in `why`. */
-static int describe(const struct policy_event *event, struct description *ret, struct text *why)
+static int declared_describe(const struct policy_event *event, struct description *ret, struct text *why)
 {
 	char text[WIRE_DESCRIPTION_MAX + 2];
 	int length = snprintf(text, sizeof(text), "%s %s", event->name, event->fields->text ? event->fields->text : "");
@@ -131,7 +131,7 @@ static bool can_persist(const struct declared *declared)
 	return declared->registry->kernel->facts.flags & REGISTER_PERSIST;
 }
 
-static uint16_t flags_of(const struct declared *declared, const struct policy_event *event)
+static uint16_t declared_flags(const struct declared *declared, const struct policy_event *event)
 {
 	if (!event->persist->number)
 		return 0;
@@ -141,7 +141,7 @@ static uint16_t flags_of(const struct declared *declared, const struct policy_ev
 	return 0;
 }
 
-static void add_call(struct declared *declared, struct item *item, struct kernel_call call)
+static void declared_add_call(struct declared *declared, struct item *item, struct kernel_call call)
 {
 	struct kernel_call *place = &declared->calls[declared->n_calls++];
 
@@ -151,7 +151,7 @@ static void add_call(struct declared *declared, struct item *item, struct kernel
 		item->call = place;
 }
 
-static int add_stream(struct declared *declared)
+static int declared_add_stream(struct declared *declared)
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
@@ -162,56 +162,56 @@ static int add_stream(struct declared *declared)
 	    stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
 		return -ENOMEM;
 	declared->streams[declared->n_streams++] = stream;
-	add_call(declared, NULL, call);
+	declared_add_call(declared, NULL, call);
 	return 0;
 }
 
-static int add_item(struct declared *declared, const struct policy_event *event)
+static int declared_add_item(struct declared *declared, const struct policy_event *event)
 {
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	struct item *item = &declared->items[declared->n];
-	int r = describe(event, &description, &why);
+	int r = declared_describe(event, &description, &why);
 
 	*item = (struct item){ .event = *event };
 	if (r == 0)
 		r = grant_get(declared->tenant, &description, 0, &item->grant, &why);
 	if (r != 0) {
-		complain(event, r < 0 ? strerror(-r) : sentence);
+		declared_complain(event, r < 0 ? strerror(-r) : sentence);
 		return 0;
 	}
 	declared->n++;
-	if (declared->n > declared->n_streams * STREAM_EVENTS_MAX && add_stream(declared) < 0)
+	if (declared->n > declared->n_streams * STREAM_EVENTS_MAX && declared_add_stream(declared) < 0)
 		return -ENOMEM;
 	item->stream = declared->streams[declared->n_streams - 1];
-	add_call(declared, item,
-		 (struct kernel_call){
-			 .op = KERNEL_REGISTER,
-			 .page = declared->tenant->number,
-			 .stream = item->stream->number,
-			 .flags = flags_of(declared, event),
-			 .text = item->grant->event->description,
-		 });
+	declared_add_call(declared, item,
+			  (struct kernel_call){
+				  .op = KERNEL_REGISTER,
+				  .page = declared->tenant->number,
+				  .stream = item->stream->number,
+				  .flags = declared_flags(declared, event),
+				  .text = item->grant->event->description,
+			  });
 	return 0;
 }
 
-static void add_page(struct declared *declared)
+static void declared_add_page(struct declared *declared)
 {
 	const struct tenant *tenant = declared->tenant;
 
 	if (tenant->page_fd >= 0)
 		return;
-	add_call(declared, NULL,
-		 (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = tenant->number, .text = tenant->path });
+	declared_add_call(declared, NULL,
+			  (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = tenant->number, .text = tenant->path });
 	if (declared->registry->kernel->facts.deposits)
-		add_call(declared, NULL,
-			 (struct kernel_call){ .op = KERNEL_PAGE_FETCH, .page = tenant->number, .index = 1 });
+		declared_add_call(declared, NULL,
+				  (struct kernel_call){ .op = KERNEL_PAGE_FETCH, .page = tenant->number, .index = 1 });
 }
 
 /* --- what the kernel says --- */
 
-static int take_page(int *fd, struct kernel_call *call)
+static int declared_take_page(int *fd, struct kernel_call *call)
 {
 	if (call->result != KERNEL_OK)
 		return call->result < 0 ? call->result : -EIO;
@@ -220,7 +220,7 @@ static int take_page(int *fd, struct kernel_call *call)
 }
 
 /* The page and the streams: 0, or the worst error. */
-static int take_files(struct declared *declared)
+static int declared_take_files(struct declared *declared)
 {
 	struct tenant *tenant = declared->tenant;
 	size_t n = 0;
@@ -231,9 +231,9 @@ static int take_files(struct declared *declared)
 		int answer = 0;
 
 		if (call->op == KERNEL_PAGE_NEW)
-			answer = take_page(&tenant->page_fd, call);
+			answer = declared_take_page(&tenant->page_fd, call);
 		else if (call->op == KERNEL_PAGE_FETCH)
-			answer = take_page(&tenant->page_writable, call);
+			answer = declared_take_page(&tenant->page_writable, call);
 		else if (call->op == KERNEL_STREAM_NEW)
 			answer = stream_came(declared->streams[n++], call);
 		r = MIN(answer, r);
@@ -242,39 +242,39 @@ static int take_files(struct declared *declared)
 }
 
 /* 0, or the kernel's answer. */
-static int take_grant(struct item *item)
+static int item_take_grant(struct item *item)
 {
 	const struct kernel_call *call = item->call;
 
 	if (call->result != KERNEL_OK)
 		return call->result;
 	item->grant->bit = call->bit;
-	if (!hold(item, item->stream, call->index))
+	if (!item_hold(item, item->stream, call->index))
 		return -ENOMEM;
 	if (call->flags & REGISTER_PERSIST)
 		grant_persists(item->grant);
 	return 0;
 }
 
-static void take_item(struct item *item)
+static void item_take(struct item *item)
 {
-	int r = take_grant(item);
+	int r = item_take_grant(item);
 
 	if (r == 0)
 		return;
-	complain_of_answer(&item->event, r);
+	declared_complain_of_answer(&item->event, r);
 	/* Else nobody could have the name as the kernel has it. */
 	item->grant = grant_unref(item->grant);
 }
 
-static void replace(struct registry *registry, struct declared *declared)
+static void declared_replace(struct registry *registry, struct declared *declared)
 {
 	for (size_t i = 0; i < declared->n; i++)
-		take_item(&declared->items[i]);
+		item_take(&declared->items[i]);
 	registry->declared_before = declared_free(registry->declared_before);
 }
 
-static void give_up(struct registry *registry, struct declared *declared, int error)
+static void declared_give_up(struct registry *registry, struct declared *declared, int error)
 {
 	if (error != -ECANCELED)
 		log_error("no page or data file (%s): the events that the policy declares stay as they were",
@@ -284,10 +284,10 @@ static void give_up(struct registry *registry, struct declared *declared, int er
 	declared_free(declared);
 }
 
-static void on_registered(void *, struct kernel_call *, size_t);
+static void declared_on_answer(void *, struct kernel_call *, size_t);
 
 /* Whether a name is about to be free: then it is asked for again, with the events behind it that go on the same data file. */
-static bool ask_again(struct declared *declared)
+static bool declared_ask_again(struct declared *declared)
 {
 	size_t first = settling_count_final(declared->calls, declared->n_calls, declared->settles_until), n = 0;
 
@@ -295,32 +295,32 @@ static bool ask_again(struct declared *declared)
 		n++;
 	if (declared->settles_until == DBL_MAX)
 		declared->settles_until = clock_now() + SETTLE_PATIENCE;
-	return n > 0 && settling_ask(declared->registry, declared->calls + first, n, on_registered, declared);
+	return n > 0 && settling_ask(declared->registry, declared->calls + first, n, declared_on_answer, declared);
 }
 
-static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+static void declared_on_answer(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
 	struct declared *declared = data;
 	struct registry *registry = declared->registry;
 	bool has_changed = declared->policy != registry->policy;
 	int r;
 
-	if (ask_again(declared))
+	if (declared_ask_again(declared))
 		return;
 	registry->declaring = false;
 	registry->others.registering -= (uint32_t)declared->n_calls;
-	r = take_files(declared);
+	r = declared_take_files(declared);
 	if (r == 0)
-		replace(registry, declared);
+		declared_replace(registry, declared);
 	else
-		give_up(registry, declared, r);
+		declared_give_up(registry, declared, r);
 	if (has_changed)
 		declared_adopt(registry);
 }
 
 /* --- the two of them --- */
 
-static bool has(const struct declared *declared, const struct policy_event *wanted)
+static bool declared_has(const struct declared *declared, const struct policy_event *wanted)
 {
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
@@ -328,7 +328,7 @@ static bool has(const struct declared *declared, const struct policy_event *want
 	const struct event *event;
 	const struct grant *grant;
 
-	if (describe(wanted, &description, &why) != 0)
+	if (declared_describe(wanted, &description, &why) != 0)
 		return false;
 	event = event_by_name(declared->registry, description.canonical, description.name_length);
 	NUMBER_FIND(by_event, declared->tenant->grants, event, grant);
@@ -336,7 +336,7 @@ static bool has(const struct declared *declared, const struct policy_event *want
 	       (grant->persistent || !wanted->persist->number || !can_persist(declared));
 }
 
-static bool is_up_to_date(const struct registry *registry)
+static bool declared_is_up_to_date(const struct registry *registry)
 {
 	const struct declared *declared = registry->declared;
 	struct policy_event event;
@@ -346,13 +346,13 @@ static bool is_up_to_date(const struct registry *registry)
 	if (declared->n != policy_count_events(registry->policy))
 		return false;
 	for (size_t at = 0; policy_next_event(registry->policy, &at, &event);)
-		if (!has(declared, &event))
+		if (!declared_has(declared, &event))
 			return false;
 	return true;
 }
 
 /* NULL: no memory. */
-static struct declared *declare(struct registry *registry)
+static struct declared *declared_make(struct registry *registry)
 {
 	size_t n = policy_count_events(registry->policy);
 	struct declared *declared;
@@ -368,9 +368,9 @@ static struct declared *declare(struct registry *registry)
 		return NULL;
 	}
 	declared->policy = policy_ref(registry->policy);
-	add_page(declared);
+	declared_add_page(declared);
 	for (size_t at = 0; r == 0 && policy_next_event(registry->policy, &at, &event);)
-		r = add_item(declared, &event);
+		r = declared_add_item(declared, &event);
 	/* From the first item on it goes with what it holds. */
 	if (declared->n == 0)
 		tenant_release(tenant);
@@ -382,9 +382,9 @@ void declared_adopt(struct registry *registry)
 	struct declared *declared;
 
 	/* It looks again when the kernel has answered. */
-	if (registry->declaring || is_up_to_date(registry))
+	if (registry->declaring || declared_is_up_to_date(registry))
 		return;
-	declared = declare(registry);
+	declared = declared_make(registry);
 	if (!declared) {
 		log_error("out of memory or fds: the events that the policy declares stay as they were");
 		return;
@@ -397,7 +397,7 @@ void declared_adopt(struct registry *registry)
 		return;
 	}
 	registry->others.registering += (uint32_t)declared->n_calls;
-	kernel_submit(registry->kernel, declared->calls, declared->n_calls, on_registered, declared);
+	kernel_submit(registry->kernel, declared->calls, declared->n_calls, declared_on_answer, declared);
 }
 
 int declared_begin(struct registry *registry)
@@ -406,7 +406,7 @@ int declared_begin(struct registry *registry)
 	return settling_await(registry, &registry->declaring);
 }
 
-static size_t count_streams(const struct tenant *tenant, size_t *ret_references)
+static size_t declared_count_streams(const struct tenant *tenant, size_t *ret_references)
 {
 	size_t n = 0;
 
@@ -420,7 +420,7 @@ static size_t count_streams(const struct tenant *tenant, size_t *ret_references)
 	return n;
 }
 
-static void inherit_stream(struct declared *declared, struct stream *stream)
+static void declared_inherit_stream(struct declared *declared, struct stream *stream)
 {
 	const struct reference *reference;
 
@@ -430,7 +430,7 @@ static void inherit_stream(struct declared *declared, struct stream *stream)
 
 		item->grant = grant_ref(reference->grant);
 		item->stream = stream;
-		hold(item, stream, reference->index);
+		item_hold(item, stream, reference->index);
 	}
 }
 
@@ -442,11 +442,11 @@ void declared_inherit(struct registry *registry)
 
 	if (tenant_of_policy(registry, &tenant) < 0)
 		return;
-	n_streams = count_streams(tenant, &n);
+	n_streams = declared_count_streams(tenant, &n);
 	declared = n > 0 ? declared_new(registry, tenant, n_streams, n) : NULL;
 	for (struct stream *stream = registry->streams; declared && stream; stream = stream->by_number.next)
 		if (stream->tenant == tenant && stream->fd >= 0)
-			inherit_stream(declared, stream);
+			declared_inherit_stream(declared, stream);
 	if (!declared)
 		tenant_release(tenant);
 	registry->declared = declared;

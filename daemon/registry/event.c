@@ -26,12 +26,12 @@ static void grant_enter(const struct grant *grant)
 }
 
 /* Events of many formats are told apart by all of it, others by their name. */
-static size_t key_length(const struct description *description, uint16_t flags)
+static size_t event_key_length(const struct description *description, uint16_t flags)
 {
 	return 1 + (flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) : description->name_length);
 }
 
-static void make_key(const struct description *description, uint16_t flags, char key[WIRE_DESCRIPTION_MAX + 2])
+static void event_make_key(const struct description *description, uint16_t flags, char key[WIRE_DESCRIPTION_MAX + 2])
 {
 	key[0] = flags & REGISTER_MULTI_FORMAT ? 'm' : 's';
 	string_copy(key + 1, WIRE_DESCRIPTION_MAX + 1, description->canonical);
@@ -76,7 +76,7 @@ static struct event *event_make(struct registry *registry, const struct descript
 	event->number = registry->last_event + 1;
 	event->flags = flags & REGISTER_MULTI_FORMAT;
 	event->name_length = description->name_length;
-	make_key(description, flags, event->key);
+	event_make_key(description, flags, event->key);
 	event->description = event->key + 1;
 	LIST_INIT(&event->grants);
 	quota_event_init(&event->account, &registry->machine);
@@ -106,7 +106,7 @@ static int event_new(struct registry *registry, const struct description *descri
 
 	if (!event)
 		return -ENOMEM;
-	r = event_record(registry, event, key_length(description, flags));
+	r = event_record(registry, event, event_key_length(description, flags));
 	if (r < 0) {
 		free(event);
 		return r;
@@ -120,8 +120,8 @@ struct event *event_find(const struct registry *registry, const struct descripti
 	char key[WIRE_DESCRIPTION_MAX + 2];
 	struct event *event;
 
-	make_key(description, flags, key);
-	HASH_FIND(by_key, registry->events, key, key_length(description, flags), event);
+	event_make_key(description, flags, key);
+	HASH_FIND(by_key, registry->events, key, event_key_length(description, flags), event);
 	return event;
 }
 
@@ -144,7 +144,7 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 	return NULL;
 }
 
-static bool is_declared(const struct event *event)
+static bool event_is_declared(const struct event *event)
 {
 	struct policy_event declared;
 
@@ -155,7 +155,7 @@ static bool is_declared(const struct event *event)
  * By whom, where the tenant may know: fields are shown to those only who have them, or could have them; of a stranger it is not
  * even said that there is one.
  */
-static void say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
+static void event_say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
 {
 	const struct tenant *related;
 	struct grant *own;
@@ -169,10 +169,10 @@ static void say_taken(const struct tenant *tenant, const struct event *event, st
 		text_printf(why, "an event of the tenant ");
 		text_excerpt(why, related->path, strlen(related->path));
 	} else {
-		text_printf(why, is_declared(event) ? "the event that the policy declares" : "an event");
+		text_printf(why, event_is_declared(event) ? "the event that the policy declares" : "an event");
 	}
 	text_printf(why, " with other fields; choose another name, or the same fields");
-	if (own || is_declared(event))
+	if (own || event_is_declared(event))
 		text_printf(why, ": %s", event->description);
 }
 
@@ -188,7 +188,7 @@ static int event_get(struct tenant *tenant, const struct description *descriptio
 		*ret = event;
 		return 0;
 	}
-	say_taken(tenant, event, why);
+	event_say_taken(tenant, event, why);
 	return REFUSAL_NAME_TAKEN;
 }
 

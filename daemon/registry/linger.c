@@ -16,7 +16,7 @@
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 
-static void watch(struct registry *registry)
+static void linger_watch(struct registry *registry)
 {
 	if (ev_is_active(&registry->w_linger) || TAILQ_EMPTY(&registry->looks))
 		return;
@@ -24,7 +24,7 @@ static void watch(struct registry *registry)
 	ev_timer_start(registry->loop, &registry->w_linger);
 }
 
-static void queue(struct stream *stream)
+static void linger_queue(struct stream *stream)
 {
 	struct tenant *tenant = stream->tenant;
 	struct registry *registry = stream->registry;
@@ -33,10 +33,10 @@ static void queue(struct stream *stream)
 		TAILQ_INSERT_TAIL(&registry->looks, tenant, look);
 	stream->is_due = true;
 	TAILQ_INSERT_TAIL(&tenant->due, stream, due);
-	watch(registry);
+	linger_watch(registry);
 }
 
-static void unqueue(struct stream *stream)
+static void linger_unqueue(struct stream *stream)
 {
 	struct tenant *tenant = stream->tenant;
 
@@ -48,22 +48,22 @@ static void unqueue(struct stream *stream)
 		TAILQ_REMOVE(&stream->registry->looks, tenant, look);
 }
 
-static void on_due(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+static void linger_on_due(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	queue(container_of(w, struct stream, w_idle));
+	linger_queue(container_of(w, struct stream, w_idle));
 }
 
-static void look_later(struct stream *stream)
+static void linger_ask_later(struct stream *stream)
 {
 	double last = MAX((double)stream->tenant->lingering_streams / LINGER_PER_SECOND, LINGER_LAST);
 
 	stream->look_after = MIN(stream->look_after * 2, MIN(last, LINGER_MOST));
-	ev_timer_init(&stream->w_idle, on_due, stream->look_after, 0.);
+	ev_timer_init(&stream->w_idle, linger_on_due, stream->look_after, 0.);
 	ev_timer_start(stream->registry->loop, &stream->w_idle);
 }
 
 /* The stream may have ended while the question was under way. */
-static void on_still_open(void *data, struct kernel_call *call, size_t n _unused_)
+static void linger_on_answer(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct stream *stream = stream_by_number(data, call->stream);
 
@@ -73,17 +73,17 @@ static void on_still_open(void *data, struct kernel_call *call, size_t n _unused
 	if (stream && (call->result == KERNEL_E_GONE || call->result == KERNEL_E_NO_SUCH))
 		stream_free(stream);
 	else if (stream)
-		look_later(stream);
+		linger_ask_later(stream);
 	free(call);
 }
 
-static void look(struct stream *stream)
+static void linger_ask(struct stream *stream)
 {
 	struct kernel_call *call = malloc(sizeof(*call));
 
 	bucket_take(&stream->registry->look_tokens, clock_now());
 	if (!call) {
-		look_later(stream);
+		linger_ask_later(stream);
 		return;
 	}
 	*call = (struct kernel_call){
@@ -91,30 +91,30 @@ static void look(struct stream *stream)
 		.stream = stream->number,
 		.index = stream->unwatched ? KERNEL_UNGUARDED : 0,
 	};
-	kernel_submit(stream->registry->kernel, call, 1, on_still_open, stream->registry);
+	kernel_submit(stream->registry->kernel, call, 1, linger_on_answer, stream->registry);
 }
 
-static bool may_look(const struct registry *registry)
+static bool linger_may_ask(const struct registry *registry)
 {
 	return bucket_tokens(&registry->look_tokens, clock_now()) > 0;
 }
 
-static void on_linger(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+static void linger_on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
 	struct registry *registry = container_of(w, struct registry, w_linger);
 	struct tenant *tenant;
 
-	while (may_look(registry) && (tenant = TAILQ_FIRST(&registry->looks))) {
+	while (linger_may_ask(registry) && (tenant = TAILQ_FIRST(&registry->looks))) {
 		struct stream *stream = TAILQ_FIRST(&tenant->due);
 
-		unqueue(stream);
+		linger_unqueue(stream);
 		if (!TAILQ_EMPTY(&tenant->due)) {
 			TAILQ_REMOVE(&registry->looks, tenant, look);
 			TAILQ_INSERT_TAIL(&registry->looks, tenant, look);
 		}
-		look(stream);
+		linger_ask(stream);
 	}
-	watch(registry);
+	linger_watch(registry);
 }
 
 void linger_begin(struct stream *stream)
@@ -125,10 +125,10 @@ void linger_begin(struct stream *stream)
 	stream->look_after = LINGER_FIRST / 2;
 	stream->tenant->lingering_streams++;
 	TAILQ_INSERT_TAIL(&registry->lingering, stream, idle);
-	if (TAILQ_EMPTY(&registry->looks) && may_look(registry))
-		look(stream);
+	if (TAILQ_EMPTY(&registry->looks) && linger_may_ask(registry))
+		linger_ask(stream);
 	else
-		queue(stream);
+		linger_queue(stream);
 }
 
 void linger_end(struct stream *stream)
@@ -138,7 +138,7 @@ void linger_end(struct stream *stream)
 	stream->lingers = false;
 	stream->tenant->lingering_streams--;
 	ev_timer_stop(stream->registry->loop, &stream->w_idle);
-	unqueue(stream);
+	linger_unqueue(stream);
 	TAILQ_REMOVE(&stream->registry->lingering, stream, idle);
 }
 
@@ -149,7 +149,7 @@ void linger_init(struct registry *registry)
 	uint32_t rate = is_cheap ? LOOKS_OWN : LOOKS_PER_SECOND;
 
 	bucket_init(&registry->look_tokens, rate, rate / 5, clock_now());
-	ev_timer_init(&registry->w_linger, on_linger, 0., 0.);
+	ev_timer_init(&registry->w_linger, linger_on_timer, 0., 0.);
 }
 
 void linger_deinit(struct registry *registry)

@@ -35,7 +35,7 @@ static struct page_view *page_view_new(int fd)
 	return view;
 }
 
-static void pages_forget(struct tenant *tenant)
+static void page_forget_view(struct tenant *tenant)
 {
 	if (tenant->view)
 		munmap((void *)(uintptr_t)tenant->view->now, WIRE_PAGE_BYTES);
@@ -56,7 +56,7 @@ void pages_bit_changed(void *data, uint32_t page, uint32_t bit)
 			registry->changed(holder, bit);
 }
 
-static void compare_byte(struct tenant *tenant, uint32_t at)
+static void page_compare_byte(struct tenant *tenant, uint32_t at)
 {
 	uint8_t now = __atomic_load_n(&tenant->view->now[at], __ATOMIC_RELAXED);
 	uint8_t changed = now ^ tenant->view->before[at];
@@ -67,10 +67,10 @@ static void compare_byte(struct tenant *tenant, uint32_t at)
 			pages_bit_changed(tenant->registry, tenant->number, at * 8 + bit);
 }
 
-static void compare(struct tenant *tenant)
+static void page_compare(struct tenant *tenant)
 {
 	for (uint32_t at = 0; at < WIRE_PAGE_BYTES; at++)
-		compare_byte(tenant, at);
+		page_compare_byte(tenant, at);
 }
 
 static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
@@ -82,13 +82,13 @@ static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
 		if (!tenant->view)
 			continue;
 		any = true;
-		compare(tenant);
+		page_compare(tenant);
 	}
 	if (!any)
 		ev_timer_stop(loop, w);
 }
 
-static bool anybody_watches(const struct tenant *tenant)
+static bool page_is_watched(const struct tenant *tenant)
 {
 	const struct holder *holder;
 
@@ -107,8 +107,8 @@ void pages_watch(struct holder *holder, bool on)
 	holder_enter(holder);
 	if (registry->kernel->facts.backend == BACKEND_EMBEDDED)
 		return;
-	if (!anybody_watches(tenant)) {
-		pages_forget(tenant);
+	if (!page_is_watched(tenant)) {
+		page_forget_view(tenant);
 		return;
 	}
 	/* Without memory nobody is told; the page still is the truth, and clients know it. */

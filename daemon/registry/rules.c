@@ -23,7 +23,7 @@ struct section_reserve {
 	char pattern[];
 };
 
-static struct section_reserve *find_reserve(const struct registry *registry, const char *pattern)
+static struct section_reserve *section_find(const struct registry *registry, const char *pattern)
 {
 	struct section_reserve *found;
 
@@ -31,7 +31,7 @@ static struct section_reserve *find_reserve(const struct registry *registry, con
 	return found;
 }
 
-static struct section_reserve *reserve_make(struct registry *registry, const char *pattern)
+static struct section_reserve *section_make(struct registry *registry, const char *pattern)
 {
 	size_t length = strlen(pattern);
 	struct section_reserve *made = calloc(1, sizeof(*made) + length + 1);
@@ -89,10 +89,10 @@ static int want_reserves(struct registry *registry, const struct policy *policy)
 	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
 		section->wanted = 0;
 	for (size_t at = 0; policy_next_reserve(policy, &at, &reserve);) {
-		struct section_reserve *section = find_reserve(registry, reserve.pattern);
+		struct section_reserve *section = section_find(registry, reserve.pattern);
 
 		if (!section)
-			section = reserve_make(registry, reserve.pattern);
+			section = section_make(registry, reserve.pattern);
 		if (!section)
 			return -ENOMEM;
 		section->wanted = reserve.value->number;
@@ -254,7 +254,7 @@ static bool add_reserve(void *data, const char *path)
 
 	policy_lookup(search->registry->policy, path, &here);
 	section = here.value[POLICY_RESERVE_EVENTS]
-			  ? find_reserve(search->registry, here.value[POLICY_RESERVE_EVENTS]->origin.section)
+			  ? section_find(search->registry, here.value[POLICY_RESERVE_EVENTS]->origin.section)
 			  : NULL;
 	if (!section)
 		return false;
@@ -332,7 +332,7 @@ struct string_item rules_put_prefix(const struct policy_rules *rules, const stru
 	return (struct string_item){ .flags = asked->flags, .text = buffer, .length = text.length };
 }
 
-static const struct policy_value *value_of(const struct tenant *tenant, enum policy_key key)
+static const struct policy_value *rules_value(const struct tenant *tenant, enum policy_key key)
 {
 	return tenant->rules.values.value[key];
 }
@@ -341,7 +341,7 @@ bool rules_share_streams(const struct tenant *tenant)
 {
 	const struct registry *registry = tenant->registry;
 
-	switch (value_of(tenant, POLICY_STREAM)->number) {
+	switch (rules_value(tenant, POLICY_STREAM)->number) {
 	case POLICY_STREAM_CLIENT:
 		return false;
 	case POLICY_STREAM_SHARED:
@@ -360,7 +360,7 @@ static bool trusts_root(const struct tenant *tenant)
 	const struct registry *registry = tenant->registry;
 
 	return registry->guarded || registry->kernel->facts.backend == BACKEND_EMBEDDED || !tenant->is_contained ||
-	       value_of(tenant, POLICY_ALLOW_HOST_ROOT)->number;
+	       rules_value(tenant, POLICY_ALLOW_HOST_ROOT)->number;
 }
 
 /* Who has connected as another user, but is root all the same, can be it again whenever it likes. */
@@ -383,7 +383,7 @@ const char *rules_distrust(const struct holder *holder)
 		return "root of the machine gets no data file in a container, where nothing guards it; run it in a user "
 		       "namespace of its own, or ask the admin for AllowHostRoot=yes";
 	/* It can hand the file to a parent or child that is root. */
-	if (holder->may_be_root && !value_of(holder->tenant, POLICY_ALLOW_HOST_USERNS)->number)
+	if (holder->may_be_root && !rules_value(holder->tenant, POLICY_ALLOW_HOST_USERNS)->number)
 		return "a container in the machine's user namespace gets no data file where nothing guards it; give it one "
 		       "of its own, or ask the admin for AllowHostUserns=yes";
 	return NULL;
@@ -391,16 +391,16 @@ const char *rules_distrust(const struct holder *holder)
 
 uint32_t rules_keep_for(const struct tenant *tenant)
 {
-	return value_of(tenant, POLICY_KEEP_FOR)->number;
+	return rules_value(tenant, POLICY_KEEP_FOR)->number;
 }
 
 uint16_t rules_flags(const struct tenant *tenant)
 {
 	uint16_t flags = 0;
 
-	if (value_of(tenant, POLICY_ALLOW_PERSIST)->number)
+	if (rules_value(tenant, POLICY_ALLOW_PERSIST)->number)
 		flags |= REGISTER_PERSIST;
-	if (value_of(tenant, POLICY_ALLOW_MULTI_FORMAT)->number)
+	if (rules_value(tenant, POLICY_ALLOW_MULTI_FORMAT)->number)
 		flags |= REGISTER_MULTI_FORMAT;
 	return flags;
 }

@@ -40,7 +40,7 @@ bool settling_ask(struct registry *registry, struct kernel_call *calls, size_t n
 	return true;
 }
 
-static struct settling take_first(struct registry *registry)
+static struct settling settling_take_first(struct registry *registry)
 {
 	struct settling *first = TAILQ_FIRST(&registry->settling), settling = *first;
 
@@ -55,7 +55,7 @@ void settling_look(struct registry *registry)
 	double now = clock_now();
 
 	while (!TAILQ_EMPTY(&registry->settling) && TAILQ_FIRST(&registry->settling)->at <= now) {
-		struct settling settling = take_first(registry);
+		struct settling settling = settling_take_first(registry);
 
 		kernel_submit(registry->kernel, settling.calls, settling.n, settling.done, settling.data);
 	}
@@ -88,7 +88,7 @@ int settling_await(struct registry *registry, const bool *under_way)
 void settling_end(struct registry *registry)
 {
 	while (!TAILQ_EMPTY(&registry->settling)) {
-		struct settling settling = take_first(registry);
+		struct settling settling = settling_take_first(registry);
 
 		for (size_t i = 0; i < settling.n; i++)
 			if (settling.calls[i].result == KERNEL_E_SETTLING)
@@ -97,14 +97,14 @@ void settling_end(struct registry *registry)
 	}
 }
 
-static void on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+static void settling_on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
 	settling_look(container_of(w, struct registry, w_settling));
 }
 
 void settling_init(struct registry *registry)
 {
-	ev_timer_init(&registry->w_settling, on_timer, 0., SETTLE_INTERVAL);
+	ev_timer_init(&registry->w_settling, settling_on_timer, 0., SETTLE_INTERVAL);
 }
 
 void settling_deinit(struct registry *registry)

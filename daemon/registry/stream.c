@@ -41,7 +41,7 @@ struct stream *stream_by_number(const struct registry *registry, uint32_t number
 }
 
 /* One that is not in use; 0 never is. */
-static uint32_t next_number(struct registry *registry)
+static uint32_t stream_next_number(struct registry *registry)
 {
 	do
 		registry->last_stream++;
@@ -49,13 +49,13 @@ static uint32_t next_number(struct registry *registry)
 	return registry->last_stream;
 }
 
-static void share_with_others(struct stream *stream)
+static void stream_share(struct stream *stream)
 {
 	stream->shared = true;
 	LIST_INSERT_HEAD(&stream->tenant->sharing, stream, sharing);
 }
 
-static void share_no_more(struct stream *stream)
+static void stream_unshare(struct stream *stream)
 {
 	if (stream->shared)
 		LIST_REMOVE(stream, sharing);
@@ -92,7 +92,7 @@ static void stream_begin(struct stream *stream)
 	stream_enter(stream);
 }
 
-static int charge_file(struct stream *stream, struct text *why)
+static int stream_charge(struct stream *stream, struct text *why)
 {
 	struct tenant *tenant = stream->tenant;
 	int r;
@@ -110,8 +110,8 @@ static int charge_file(struct stream *stream, struct text *why)
 
 int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, struct stream **ret, struct text *why)
 {
-	struct stream *stream = stream_make(tenant, uid, next_number(tenant->registry));
-	int r = stream ? charge_file(stream, why) : -ENOMEM;
+	struct stream *stream = stream_make(tenant, uid, stream_next_number(tenant->registry));
+	int r = stream ? stream_charge(stream, why) : -ENOMEM;
 
 	if (r != 0) {
 		if (stream)
@@ -123,7 +123,7 @@ int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, s
 	admission_warn(tenant, RESOURCE_FILES);
 	/* Others may build on it at once: what they ask comes after this, and finds it made. */
 	if (rules_share_streams(stream->tenant))
-		share_with_others(stream);
+		stream_share(stream);
 	*ret_call = (struct kernel_call){
 		.op = KERNEL_STREAM_NEW,
 		.page = stream->tenant->number,
@@ -160,7 +160,7 @@ static bool is_guarded(const struct stream *stream)
 }
 
 /* Proved by trying, each time: whoever loaded the guard may be mistaken, and somebody may have taken it away. */
-static void prove(struct stream *stream)
+static void stream_prove(struct stream *stream)
 {
 	struct registry *registry = stream->registry;
 	bool before = registry->guarded;
@@ -185,21 +185,21 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 	/* It has left, and nobody else was to get it. */
 	if (stream->fd < 0)
 		return true;
-	prove(stream);
+	stream_prove(stream);
 	if (registry->guarded)
 		return false;
 	if (streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) {
-		share_no_more(stream);
+		stream_unshare(stream);
 		return true;
 	}
 	if (streams_are_suspect(stream->tenant)) {
-		share_no_more(stream);
+		stream_unshare(stream);
 		return true;
 	}
 	/* The admin may have said that they trust each other. */
 	if (rules_share_streams(stream->tenant))
 		return false;
-	share_no_more(stream);
+	stream_unshare(stream);
 	/* Whoever gets it alone, as the first, can harm himself only. */
 	return stream->users > own || stream->second_hand;
 }
@@ -220,14 +220,14 @@ void stream_resume(struct stream *stream, int fd)
 {
 	stream->fd = fd;
 	if (!stream->stranger && rules_share_streams(stream->tenant))
-		share_with_others(stream);
+		stream_share(stream);
 	if (wants_probing(stream))
 		streams_watch(stream->registry);
 }
 
-static int fail(struct stream *stream, int r)
+static int stream_fail(struct stream *stream, int r)
 {
-	share_no_more(stream);
+	stream_unshare(stream);
 	stream->failed = r;
 	return r;
 }
@@ -235,7 +235,7 @@ static int fail(struct stream *stream, int r)
 int stream_came(struct stream *stream, struct kernel_call *call)
 {
 	if (call->result != KERNEL_OK)
-		return fail(stream, call->result < 0 ? call->result : -EIO);
+		return stream_fail(stream, call->result < 0 ? call->result : -EIO);
 	stream->made = true;
 	stream->fd = fd_steal(&call->fd);
 	stream->place = call->number;
@@ -249,20 +249,20 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 	if (r < 0)
 		return r;
 	if (stream_must_stay(stream, 1))
-		return fail(stream, STREAM_E_UNGUARDED);
+		return stream_fail(stream, STREAM_E_UNGUARDED);
 	if (wants_probing(stream))
 		streams_watch(stream->registry);
 	return 0;
 }
 
 /* The kernel copies a file's whole list for each event that is added to it. */
-static bool is_long(const struct stream *stream)
+static bool stream_is_long(const struct stream *stream)
 {
 	return !stream->registry->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
 }
 
 /* One that is kept has nothing live, and is there for those who come back. */
-static bool is_dying(const struct stream *stream)
+static bool stream_is_dying(const struct stream *stream)
 {
 	unsigned dead = HASH_CNT(by_grant, stream->references) - stream->live;
 
@@ -271,20 +271,20 @@ static bool is_dying(const struct stream *stream)
 
 static bool takes_events(const struct stream *stream)
 {
-	return !is_dying(stream) && !is_long(stream);
+	return !stream_is_dying(stream) && !stream_is_long(stream);
 }
 
 bool stream_may_serve(const struct stream *stream, const struct holder *holder)
 {
 	return stream->shared && stream->made && stream->uid == holder->uid && stream->tenant == holder->tenant &&
-	       !is_dying(stream);
+	       !stream_is_dying(stream);
 }
 
 /* Whether one more client may have it; proved now, for it is too late when something has been registered on it for him. */
 static bool serves_others(struct stream *stream)
 {
 	if (stream->made)
-		prove(stream);
+		stream_prove(stream);
 	return rules_share_streams(stream->tenant);
 }
 
@@ -302,7 +302,7 @@ struct stream *stream_for(const struct holder *holder)
 	return NULL;
 }
 
-static void keep_no_more(struct stream *stream)
+static void stream_keep_no_more(struct stream *stream)
 {
 	struct level *level = stream->tenant->level;
 
@@ -317,7 +317,7 @@ static void keep_no_more(struct stream *stream)
 struct stream *stream_use(struct stream *stream)
 {
 	stream->second_hand |= stream->kept;
-	keep_no_more(stream);
+	stream_keep_no_more(stream);
 	stream->users++;
 	return stream;
 }
@@ -365,8 +365,8 @@ void stream_free(struct stream *stream)
 
 	linger_end(stream);
 	forget_unwatched(stream);
-	keep_no_more(stream);
-	share_no_more(stream);
+	stream_keep_no_more(stream);
+	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
 	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
 	HASH_ITER(by_grant, stream->references, reference, next)
@@ -381,10 +381,10 @@ void stream_free(struct stream *stream)
 }
 
 /* Our copy must not be what keeps it open; nor the kernel's, which goes with the first look. */
-static void leave(struct stream *stream)
+static void stream_leave(struct stream *stream)
 {
-	keep_no_more(stream);
-	share_no_more(stream);
+	stream_keep_no_more(stream);
+	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
 	stream->closed = true;
 	watch_no_more(stream);
@@ -394,13 +394,13 @@ static void leave(struct stream *stream)
 		linger_begin(stream);
 }
 
-static void on_kept(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+static void stream_on_kept(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	leave(container_of(w, struct stream, w_idle));
+	stream_leave(container_of(w, struct stream, w_idle));
 }
 
 /* Whether each event of the one is also on the other, perhaps as that of the next tenant of the same path. */
-static bool has_all(const struct stream *stream, const struct stream *kept)
+static bool stream_has_all(const struct stream *stream, const struct stream *kept)
 {
 	for (const struct reference *at = kept->references; at; at = at->by_grant.next) {
 		struct grant *grant;
@@ -421,8 +421,8 @@ void stream_replaces(const struct stream *stream)
 
 	for (kept = TAILQ_FIRST(&stream->tenant->level->kept); kept; kept = next) {
 		next = TAILQ_NEXT(kept, idle);
-		if (kept != stream && has_all(stream, kept))
-			leave(kept);
+		if (kept != stream && stream_has_all(stream, kept))
+			stream_leave(kept);
 	}
 }
 
@@ -433,7 +433,7 @@ bool streams_yield(struct level *level)
 	/* The last one may be all that holds it. */
 	level_ref(level);
 	while (!TAILQ_EMPTY(&level->kept))
-		leave(TAILQ_FIRST(&level->kept));
+		stream_leave(TAILQ_FIRST(&level->kept));
 	level_unref(level);
 	return any;
 }
@@ -464,18 +464,18 @@ static bool may_be_kept(const struct stream *stream)
 	       !stream->closed && is_needed(stream) && fd_budget_may_keep(stream->registry);
 }
 
-static void keep(struct stream *stream)
+static void stream_keep(struct stream *stream)
 {
 	struct level *level = stream->tenant->level;
 
 	stream->kept = true;
-	ev_timer_init(&stream->w_idle, on_kept, rules_keep_for(stream->tenant), 0.);
+	ev_timer_init(&stream->w_idle, stream_on_kept, rules_keep_for(stream->tenant), 0.);
 	ev_timer_start(stream->registry->loop, &stream->w_idle);
 	TAILQ_INSERT_TAIL(&level->kept, stream, idle);
 	level->n_kept++;
 	stream_replaces(stream);
 	if (level->n_kept > KEPT_MAX)
-		leave(TAILQ_FIRST(&level->kept));
+		stream_leave(TAILQ_FIRST(&level->kept));
 }
 
 void stream_unuse(struct stream *stream)
@@ -485,9 +485,9 @@ void stream_unuse(struct stream *stream)
 	if (--stream->users > 0)
 		return;
 	if (may_be_kept(stream))
-		keep(stream);
+		stream_keep(stream);
 	else
-		leave(stream);
+		stream_leave(stream);
 }
 
 void stream_is_strange(struct stream *stream)
@@ -499,7 +499,7 @@ void stream_is_strange(struct stream *stream)
 	stream->stranger = true;
 	stream->tenant->strangers += stream->unwatched;
 	stream_enter(stream);
-	share_no_more(stream);
+	stream_unshare(stream);
 	/* Once, whether nobody has it any more or many: it was one of them. */
 	refusal_note(stream->registry, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
 		     "a program has registered events by itself on the data file that it was given");
@@ -509,10 +509,10 @@ void stream_is_strange(struct stream *stream)
 				holder, REFUSAL_SELF_REGISTERED,
 				"the data file is for records alone; events are registered with the daemon");
 	if (stream->kept)
-		leave(stream);
+		stream_leave(stream);
 }
 
-static void on_probed(void *data, struct kernel_call *call, size_t n _unused_)
+static void stream_on_probed(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct stream *stream = stream_by_number(data, call->stream);
 
@@ -528,7 +528,7 @@ void stream_probe(struct stream *stream)
 	if (!call)
 		return; /* it is not the last time */
 	*call = (struct kernel_call){ .op = KERNEL_CLEAN, .stream = stream->number };
-	kernel_submit(stream->registry->kernel, call, 1, on_probed, stream->registry);
+	kernel_submit(stream->registry->kernel, call, 1, stream_on_probed, stream->registry);
 }
 
 bool streams_probe(struct registry *registry)
@@ -544,7 +544,7 @@ bool streams_probe(struct registry *registry)
 	return any || !LIST_EMPTY(&registry->unwatched);
 }
 
-static void on_probe(struct ev_loop *loop, ev_timer *w, int events _unused_)
+static void streams_on_timer(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
 	struct registry *registry = container_of(w, struct registry, w_probe);
 
@@ -562,7 +562,7 @@ void streams_watch(struct registry *registry)
 
 void streams_init(struct registry *registry)
 {
-	ev_timer_init(&registry->w_probe, on_probe, 0., PROBE_INTERVAL);
+	ev_timer_init(&registry->w_probe, streams_on_timer, 0., PROBE_INTERVAL);
 }
 
 void streams_deinit(struct registry *registry)

@@ -25,7 +25,7 @@ struct search {
 	struct boundary boundary;
 };
 
-static bool is_boundary(void *data, const char *path)
+static bool tenant_is_boundary(void *data, const char *path)
 {
 	struct search *search = data;
 
@@ -46,7 +46,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 }
 
 /* One that is not in use; 0 never is. */
-static uint32_t next_number(struct registry *registry)
+static uint32_t tenant_next_number(struct registry *registry)
 {
 	do
 		registry->last_tenant++;
@@ -108,7 +108,7 @@ static struct identity identity_of(const char *path, uint64_t id)
 	return identity;
 }
 
-static struct tenant *find(const struct registry *registry, const struct identity *identity)
+static struct tenant *tenant_find(const struct registry *registry, const struct identity *identity)
 {
 	struct tenant *tenant;
 
@@ -116,13 +116,13 @@ static struct tenant *find(const struct registry *registry, const struct identit
 	return tenant;
 }
 
-static int find_or_make(struct registry *registry, const char *path, uint64_t id, struct tenant **ret)
+static int tenant_get(struct registry *registry, const char *path, uint64_t id, struct tenant **ret)
 {
 	const struct identity identity = identity_of(path, id);
-	struct tenant *tenant = find(registry, &identity);
+	struct tenant *tenant = tenant_find(registry, &identity);
 
 	if (!tenant)
-		return tenant_new(registry, next_number(registry), identity.text, path, id, ret);
+		return tenant_new(registry, tenant_next_number(registry), identity.text, path, id, ret);
 	*ret = tenant;
 	return 0;
 }
@@ -133,7 +133,7 @@ int tenant_restore(struct registry *registry, uint32_t number, const char *path,
 	const struct identity identity = identity_of(path, id);
 	int r;
 
-	if (number == 0 || tenant_by_number(registry, number) || find(registry, &identity))
+	if (number == 0 || tenant_by_number(registry, number) || tenant_find(registry, &identity))
 		return -EEXIST;
 	r = tenant_new(registry, number, identity.text, path, id, ret);
 	if (r < 0)
@@ -155,8 +155,8 @@ int tenant_of_cgroup(struct registry *registry, const char *cgroup, struct tenan
 	int r;
 
 	string_copy(path, sizeof(path), cgroup);
-	is_contained = cgroup_cut_to_tenant(path, is_boundary, &search);
-	r = find_or_make(registry, path, cgroup_id(&registry->cgroups, path), ret);
+	is_contained = cgroup_cut_to_tenant(path, tenant_is_boundary, &search);
+	r = tenant_get(registry, path, cgroup_id(&registry->cgroups, path), ret);
 	if (r < 0)
 		return r;
 	if ((*ret)->is_contained != is_contained) {
@@ -176,7 +176,7 @@ int tenant_of_peer(struct registry *registry, const struct peer *peer, struct te
 		return tenant_of_cgroup(registry, peer->cgroup, ret);
 	/* A made-up path says so. */
 	snprintf(path, sizeof(path), "process:%d:%s", (int)peer->pid, peer->comm);
-	r = find_or_make(registry, path, 0, ret);
+	r = tenant_get(registry, path, 0, ret);
 	if (r == 0)
 		rules_update(*ret);
 	return r;
@@ -184,7 +184,7 @@ int tenant_of_peer(struct registry *registry, const struct peer *peer, struct te
 
 int tenant_of_policy(struct registry *registry, struct tenant **ret)
 {
-	int r = find_or_make(registry, TENANT_OF_POLICY, 0, ret);
+	int r = tenant_get(registry, TENANT_OF_POLICY, 0, ret);
 
 	if (r == 0)
 		rules_update(*ret);

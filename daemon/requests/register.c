@@ -139,35 +139,35 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 	return registration;
 }
 
-static void refuse(struct item *item, uint32_t refusal, const char *sentence)
+static void item_refuse(struct item *item, uint32_t refusal, const char *sentence)
 {
 	item->refusal = refusal;
 	item->sentence = strdup(sentence);
 	item->grant = grant_unref(item->grant);
 }
 
-static void refuse_for_errno(struct item *item, int error)
+static void item_refuse_errno(struct item *item, int error)
 {
 	char sentence[WIRE_SENTENCE_MAX];
 
 	snprintf(sentence, sizeof(sentence), "trouble in the daemon or the kernel (%s); try again later",
 		 strerror(-error));
-	refuse(item, REFUSAL_TROUBLE, sentence);
+	item_refuse(item, REFUSAL_TROUBLE, sentence);
 }
 
-static void refuse_for_kernel(struct item *item, int answer)
+static void item_refuse_answer(struct item *item, int answer)
 {
 	uint32_t refusal = REFUSAL_TROUBLE;
 	const char *sentence = refusal_for_kernel(answer, &refusal);
 
 	if (sentence)
-		refuse(item, refusal, sentence);
+		item_refuse(item, refusal, sentence);
 	else
-		refuse_for_errno(item, answer < 0 ? answer : -EIO);
+		item_refuse_errno(item, answer < 0 ? answer : -EIO);
 }
 
 /* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
-static int decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
+static int item_decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
 {
 	const struct policy_rules *rules = &client->holder.tenant->rules.values;
 	char prefixed[PREFIXED_MAX];
@@ -208,7 +208,7 @@ static bool may_send_more(const struct client *client)
 }
 
 /* Already on a stream that the client has, or may have. NULL: the kernel has to be asked. */
-static struct reference *find_reference(const struct client *client, struct grant *grant)
+static struct reference *register_find_reference(const struct client *client, struct grant *grant)
 {
 	struct reference *reference;
 
@@ -227,19 +227,19 @@ static struct reference *find_reference(const struct client *client, struct gran
 }
 
 /* It may be on another stream, where the client has had it before. */
-static void lease_item(struct client *client, struct item *item, struct reference *reference)
+static void item_lease(struct client *client, struct item *item, struct reference *reference)
 {
 	const struct lease *lease = lease_get(&client->holder, reference);
 
 	if (!lease) {
-		refuse_for_errno(item, -ENOMEM);
+		item_refuse_errno(item, -ENOMEM);
 		return;
 	}
 	item->stream = lease->reference->stream;
 	item->index = lease->reference->index;
 }
 
-static void grant_at_once(struct client *client, struct item *item, struct reference *reference)
+static void item_grant_at_once(struct client *client, struct item *item, struct reference *reference)
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
@@ -248,13 +248,14 @@ static void grant_at_once(struct client *client, struct item *item, struct refer
 
 	item->call = NO_CALL;
 	if (r > 0)
-		refuse(item, (uint32_t)r, sentence);
+		item_refuse(item, (uint32_t)r, sentence);
 	else
-		lease_item(client, item, reference);
+		item_lease(client, item, reference);
 }
 
 /* The stream for what has to be registered: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
-static int take_stream(struct client *client, struct registration *registration, struct stream *next, struct text *why)
+static int register_take_stream(struct client *client, struct registration *registration, struct stream *next,
+				struct text *why)
 {
 	struct kernel_call call;
 	int r;
@@ -276,7 +277,7 @@ static int take_stream(struct client *client, struct registration *registration,
 	return 0;
 }
 
-static void add_call(struct registration *registration, struct item *item)
+static void register_add_call(struct registration *registration, struct item *item)
 {
 	struct tenant *tenant = registration->stream->tenant;
 
@@ -296,7 +297,7 @@ static void add_call(struct registration *registration, struct item *item)
 }
 
 /* One that is shared is proved first, so that is asked once for all items. It may end before there is one for it. */
-static struct stream *next_stream(const struct client *client, struct registration *registration)
+static struct stream *register_next_stream(const struct client *client, struct registration *registration)
 {
 	struct stream *next;
 
@@ -311,22 +312,23 @@ static struct stream *next_stream(const struct client *client, struct registrati
 	return next && !next->closed ? next : NULL;
 }
 
-static void refuse_unguarded(struct item *item, const struct tenant *tenant)
+static void item_refuse_unguarded(struct item *item, const struct tenant *tenant)
 {
 	if (streams_are_suspect(tenant)) {
 		capacity_look(tenant->registry);
-		refuse(item, REFUSAL_TROUBLE,
-		       "there are events that nobody knows, and this tenant has an unguarded data file that was kept open "
-		       "after hanging up: no new one until it is closed");
+		item_refuse(
+			item, REFUSAL_TROUBLE,
+			"there are events that nobody knows, and this tenant has an unguarded data file that was kept open "
+			"after hanging up: no new one until it is closed");
 	} else {
-		refuse(item, REFUSAL_TROUBLE,
-		       "data files have lost their guard, and are not given out without; tell the admin");
+		item_refuse(item, REFUSAL_TROUBLE,
+			    "data files have lost their guard, and are not given out without; tell the admin");
 	}
 }
 
-static void place_item(struct client *client, struct registration *registration, struct item *item)
+static void register_place_item(struct client *client, struct registration *registration, struct item *item)
 {
-	struct stream *next = next_stream(client, registration);
+	struct stream *next = register_next_stream(client, registration);
 	struct reference *reference = NULL;
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
@@ -334,29 +336,29 @@ static void place_item(struct client *client, struct registration *registration,
 
 	/* What shall persist is asked of the kernel each time. */
 	if (!(item->flags & REGISTER_PERSIST))
-		reference = find_reference(client, item->grant);
+		reference = register_find_reference(client, item->grant);
 	if (reference) {
-		grant_at_once(client, item, reference);
+		item_grant_at_once(client, item, reference);
 		return;
 	}
 	/* Where there never was a guard the file would not leave. */
 	if (!next && !client->holder.registry->kernel->facts.guarded && streams_are_suspect(client->holder.tenant)) {
-		refuse_unguarded(item, client->holder.tenant);
+		item_refuse_unguarded(item, client->holder.tenant);
 		return;
 	}
 	r = admission_ask_lease(client->holder.tenant, &why);
 	if (r == 0)
-		r = take_stream(client, registration, next, &why);
+		r = register_take_stream(client, registration, next, &why);
 	if (r < 0)
-		refuse_for_errno(item, r);
+		item_refuse_errno(item, r);
 	else if (r > 0)
-		refuse(item, (uint32_t)r, sentence);
+		item_refuse(item, (uint32_t)r, sentence);
 	else
-		add_call(registration, item);
+		register_add_call(registration, item);
 }
 
-static void decide_item(struct client *client, struct registration *registration, struct item *item,
-			const struct string_item *asked)
+static void register_decide_item(struct client *client, struct registration *registration, struct item *item,
+				 const struct string_item *asked)
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence)), name = text_make(item->name, sizeof(item->name));
@@ -368,13 +370,13 @@ static void decide_item(struct client *client, struct registration *registration
 	text_put(&name, asked->text, name_length);
 
 	item->flags = asked->flags;
-	r = decide(client, asked, item, &why);
+	r = item_decide(client, asked, item, &why);
 	if (r == 0)
-		place_item(client, registration, item);
+		register_place_item(client, registration, item);
 	else if (r > 0)
-		refuse(item, (uint32_t)r, sentence);
+		item_refuse(item, (uint32_t)r, sentence);
 	else
-		refuse_for_errno(item, r);
+		item_refuse_errno(item, r);
 }
 
 /* The kernel made our stream, or did not: then nothing on it was registered either, whoever has asked for it. */
@@ -387,18 +389,18 @@ static int adopt_stream(struct registration *registration)
 }
 
 /* Whoever gets nothing without a guard, or who would share what has lost it. */
-static void refuse_file(const struct client *client, struct item *item)
+static void item_refuse_file(const struct client *client, struct item *item)
 {
 	const char *distrust = rules_distrust(&client->holder);
 
 	if (distrust)
-		refuse(item, REFUSAL_NOT_PERMITTED, distrust);
+		item_refuse(item, REFUSAL_NOT_PERMITTED, distrust);
 	else
-		refuse_unguarded(item, client->holder.tenant);
+		item_refuse_unguarded(item, client->holder.tenant);
 }
 
 /* The kernel does not have it, unless somebody else has asked for the same. */
-static void forget_asked(const struct registration *registration, const struct item *item)
+static void item_forget_asked(const struct registration *registration, const struct item *item)
 {
 	struct reference *reference;
 
@@ -408,7 +410,7 @@ static void forget_asked(const struct registration *registration, const struct i
 }
 
 /* The name is taken by an event of which the daemon knows nothing: the item becomes one of many formats. False: it may not. */
-static bool step_aside(struct registration *registration, const struct client *client, struct item *item)
+static bool item_ask_as_one_of_many(struct registration *registration, const struct client *client, struct item *item)
 {
 	static struct description description; /* large, and used up before the next one comes */
 	char sentence[WIRE_SENTENCE_MAX + 1];
@@ -419,36 +421,38 @@ static bool step_aside(struct registration *registration, const struct client *c
 	if (!client || item->flags & REGISTER_MULTI_FORMAT || !grant_may_be_one_of_many(client->holder.tenant) ||
 	    description_parse(text, strlen(text), &description, &why) != 0)
 		return false;
-	forget_asked(registration, item);
+	item_forget_asked(registration, item);
 	item->grant = grant_unref(item->grant);
 	item->flags |= REGISTER_MULTI_FORMAT;
 	r = grant_get(client->holder.tenant, &description, item->flags, &item->grant, &why);
 	if (r > 0)
-		refuse(item, (uint32_t)r, sentence);
+		item_refuse(item, (uint32_t)r, sentence);
 	else if (r < 0)
-		refuse_for_errno(item, r);
+		item_refuse_errno(item, r);
 	item->again = r == 0;
 	return true;
 }
 
-static void refuse_call(struct registration *registration, const struct client *client, struct item *item, int answer)
+static void register_refuse_call(struct registration *registration, const struct client *client, struct item *item,
+				 int answer)
 {
-	if ((answer == KERNEL_E_NAME_TAKEN || answer == KERNEL_E_SETTLING) && step_aside(registration, client, item))
+	if ((answer == KERNEL_E_NAME_TAKEN || answer == KERNEL_E_SETTLING) &&
+	    item_ask_as_one_of_many(registration, client, item))
 		return;
 	if (answer == KERNEL_E_FULL)
 		capacity_note(registration->registry, true);
-	forget_asked(registration, item);
-	refuse_for_kernel(item, answer);
+	item_forget_asked(registration, item);
+	item_refuse_answer(item, answer);
 }
 
-static void grant_item(struct registration *registration, struct client *client, struct item *item)
+static void register_grant_item(struct registration *registration, struct client *client, struct item *item)
 {
 	const struct kernel_call *call;
 	struct reference *reference;
 
 	call = &registration->calls[item->call];
 	if (call->result != KERNEL_OK) {
-		refuse_call(registration, client, item, call->result);
+		register_refuse_call(registration, client, item, call->result);
 		return;
 	}
 	registration->has_stranger |= call->number;
@@ -456,13 +460,13 @@ static void grant_item(struct registration *registration, struct client *client,
 	reference = reference_get(registration->stream, item->grant, call->index);
 	if (!reference) {
 		/* It stays registered on the stream, known to nobody, until that ends. */
-		refuse_for_errno(item, -ENOMEM);
+		item_refuse_errno(item, -ENOMEM);
 		return;
 	}
 	if (item->flags & REGISTER_PERSIST)
 		grant_persists(item->grant);
 	if (client)
-		lease_item(client, item, reference);
+		item_lease(client, item, reference);
 	if (LIST_EMPTY(&reference->leases))
 		references_release(&reference, 1);
 }
@@ -492,7 +496,7 @@ static void encode_item(struct packet *packet, const struct item *item)
  * The client must not have this stream after all, nor what it leases there: of this request, or of one that a daemon before us
  * had granted and not answered.
  */
-static void take_back(struct registration *registration, struct client *client, const struct stream *stream)
+static void register_take_back(struct registration *registration, struct client *client, const struct stream *stream)
 {
 	struct lease *lease, *next;
 
@@ -503,7 +507,7 @@ static void take_back(struct registration *registration, struct client *client, 
 		struct item *item = &registration->items[i];
 
 		if (item->refusal == REFUSAL_NONE && item->stream == stream)
-			refuse_file(client, item);
+			item_refuse_file(client, item);
 	}
 }
 
@@ -513,7 +517,7 @@ struct streams_to_send {
 	uint8_t n;
 };
 
-static void add_stream(struct streams_to_send *streams, struct share *share)
+static void register_add_stream(struct streams_to_send *streams, struct share *share)
 {
 	streams->number[streams->n] = share->stream->number;
 	streams->fd[streams->n++] = share->stream->fd;
@@ -537,11 +541,11 @@ static void collect_streams(struct registration *registration, struct client *cl
 		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
 			continue;
 		if (share_must_stay(share, count_own(registration, share->stream))) {
-			take_back(registration, client, share->stream);
+			register_take_back(registration, client, share->stream);
 			share_free(share);
 			continue;
 		}
-		add_stream(ret, share);
+		register_add_stream(ret, share);
 	}
 }
 
@@ -563,7 +567,7 @@ static bool makes_bundle(const struct registration *registration, const struct c
 	return true;
 }
 
-static void answer(struct registration *registration, struct client *client)
+static void register_answer(struct registration *registration, struct client *client)
 {
 	struct streams_to_send streams = { 0 };
 	struct packet *packet;
@@ -600,7 +604,8 @@ static void close_what_left(struct client *client)
 			share->stream->fd = fd_close(share->stream->fd);
 }
 
-static void settle_item(struct registration *registration, struct client *client, struct item *item, int stream_failed)
+static void register_settle_item(struct registration *registration, struct client *client, struct item *item,
+				 int stream_failed)
 {
 	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
 		return;
@@ -609,17 +614,17 @@ static void settle_item(struct registration *registration, struct client *client
 		quota_let_go(&registration->stream->tenant->level->own_leases);
 	item->claims = false;
 	if (stream_failed)
-		forget_asked(registration, item);
+		item_forget_asked(registration, item);
 	if (stream_failed == STREAM_E_UNGUARDED)
-		refuse_unguarded(item, registration->stream->tenant);
+		item_refuse_unguarded(item, registration->stream->tenant);
 	else if (stream_failed)
-		refuse_for_errno(item, stream_failed);
+		item_refuse_errno(item, stream_failed);
 	else
-		grant_item(registration, client, item);
+		register_grant_item(registration, client, item);
 }
 
 /* The calls before `end` are answered. Not left for the end: then the kernel has nothing to do any more. */
-static void settle(struct registration *registration, size_t end)
+static void register_settle(struct registration *registration, size_t end)
 {
 	int stream_failed = adopt_stream(registration);
 
@@ -628,14 +633,14 @@ static void settle(struct registration *registration, size_t end)
 
 		if (item->refusal == REFUSAL_NONE && item->call != NO_CALL && item->call >= end)
 			return;
-		settle_item(registration, registration->task.client, item, stream_failed);
+		register_settle_item(registration, registration->task.client, item, stream_failed);
 	}
 }
 
-static void submit(struct registration *registration);
+static void register_submit(struct registration *registration);
 
 /* All is answered, and the calls' room is free for those that stepped aside, a part at a time. False: none is left. */
-static bool ask_again(struct registration *registration)
+static bool register_ask_again(struct registration *registration)
 {
 	struct client *client = registration->task.client;
 	bool any;
@@ -649,24 +654,24 @@ static bool ask_again(struct registration *registration)
 			continue;
 		item->again = false;
 		if (client)
-			place_item(client, registration, item);
+			register_place_item(client, registration, item);
 	}
 	registration->n_settled = 0;
 	any = registration->n_calls > 0;
 	/* It may be at an end when this returns. */
-	submit(registration);
+	register_submit(registration);
 	return any;
 }
 
-static void finish(struct registration *registration)
+static void register_finish(struct registration *registration)
 {
 	struct client *client;
 
-	if (ask_again(registration))
+	if (register_ask_again(registration))
 		return;
 	client = task_end(&registration->task);
 	if (client) {
-		answer(registration, client);
+		register_answer(registration, client);
 		close_what_left(client);
 		shares_tidy(&client->holder);
 	}
@@ -678,26 +683,26 @@ static void finish(struct registration *registration)
 	registration_free(registration);
 }
 
-static void end_part(struct registration *registration)
+static void register_end_part(struct registration *registration)
 {
 	if (--registration->under_way == 0)
-		finish(registration);
+		register_finish(registration);
 }
 
-static void go_on(struct registration *);
+static void register_go_on(struct registration *);
 
-static void on_asked_again(void *data, struct kernel_call *calls _unused_, size_t n)
+static void register_on_asked_again(void *data, struct kernel_call *calls _unused_, size_t n)
 {
 	struct registration *registration = data;
 
 	registration->asks_again = false;
 	registration->registry->others.registering -= (uint32_t)n;
-	go_on(registration);
-	end_part(registration);
+	register_go_on(registration);
+	register_end_part(registration);
 }
 
 /* Items are settled in their order, so those behind a name that the kernel is about to free wait for it. */
-static void go_on(struct registration *registration)
+static void register_go_on(struct registration *registration)
 {
 	struct kernel_call *calls = registration->calls + registration->n_final;
 	size_t n = registration->n_answered - registration->n_final;
@@ -705,7 +710,7 @@ static void go_on(struct registration *registration)
 	if (registration->asks_again)
 		return;
 	registration->n_final += settling_count_final(calls, n, registration->settles_until);
-	settle(registration, registration->n_final);
+	register_settle(registration, registration->n_final);
 	calls = registration->calls + registration->n_final;
 	n = registration->n_answered - registration->n_final;
 	if (n == 0)
@@ -714,23 +719,23 @@ static void go_on(struct registration *registration)
 	registration->under_way++;
 	registration->asks_again = true;
 	registration->registry->others.registering += (uint32_t)n;
-	if (!settling_ask(registration->registry, calls, n, on_asked_again, registration)) {
+	if (!settling_ask(registration->registry, calls, n, register_on_asked_again, registration)) {
 		registration->settles_until = -1.;
-		on_asked_again(registration, calls, n);
+		register_on_asked_again(registration, calls, n);
 	}
 }
 
-static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n)
+static void register_on_answer(void *data, struct kernel_call *calls _unused_, size_t n)
 {
 	struct registration *registration = data;
 
 	scheduler_answered(registration->connections, registration->stream->tenant, n);
 	registration->n_answered += n;
-	go_on(registration);
-	end_part(registration);
+	register_go_on(registration);
+	register_end_part(registration);
 }
 
-static void submit(struct registration *registration)
+static void register_submit(struct registration *registration)
 {
 	struct kernel_call *calls = registration->calls + registration->n_submitted;
 	size_t n = registration->n_calls - registration->n_submitted;
@@ -740,7 +745,7 @@ static void submit(struct registration *registration)
 	registration->n_submitted += n;
 	registration->under_way++;
 	scheduler_submitted(registration->stream->tenant, n);
-	kernel_submit(registration->registry->kernel, calls, n, on_registered, registration);
+	kernel_submit(registration->registry->kernel, calls, n, register_on_answer, registration);
 }
 
 /* Every file is proved before it leaves. */
@@ -751,7 +756,7 @@ static bool collect_shares(struct client *client, struct streams_to_send *ret)
 	for (share = LIST_FIRST(&client->holder.shares); share; share = LIST_NEXT(share, in_client)) {
 		if (share_must_stay(share, 1))
 			return false;
-		add_stream(ret, share);
+		register_add_stream(ret, share);
 	}
 	return true;
 }
@@ -777,14 +782,14 @@ static bool grant_bundle(struct client *client, const struct bundle_key *key, ui
 	return true;
 }
 
-static void decide_part(struct client *client, struct registration *registration)
+static void register_decide_part(struct client *client, struct registration *registration)
 {
 	struct string_item asked;
 
 	for (unsigned i = 0; i < PART && strings_next(&registration->undecided, &asked); i++)
-		decide_item(client, registration, &registration->items[registration->n_decided++], &asked);
+		register_decide_item(client, registration, &registration->items[registration->n_decided++], &asked);
 	/* Not later: others may build on its stream at once. */
-	submit(registration);
+	register_submit(registration);
 }
 
 /* What is still to be decided lies in the daemon's one buffer. */
@@ -802,19 +807,19 @@ static bool keep_undecided(struct registration *registration)
 	return true;
 }
 
-static void go_on_deciding(struct client_task *);
-static void abandon(struct client_task *);
+static void register_resume(struct client_task *);
+static void register_abandon(struct client_task *);
 
-static void decide_more(struct client *client, struct registration *registration)
+static void register_decide_more(struct client *client, struct registration *registration)
 {
 	do {
-		decide_part(client, registration);
+		register_decide_part(client, registration);
 		if (registration->undecided.count == 0) {
-			end_part(registration);
+			register_end_part(registration);
 			return;
 		}
 	} while (!keep_undecided(registration));
-	task_put_off(&registration->task, go_on_deciding, abandon);
+	task_put_off(&registration->task, register_resume, register_abandon);
 }
 
 static struct registration *take_deciding(struct client_task *task)
@@ -825,18 +830,18 @@ static struct registration *take_deciding(struct client_task *task)
 	return registration;
 }
 
-static void go_on_deciding(struct client_task *task)
+static void register_resume(struct client_task *task)
 {
-	decide_more(task->client, take_deciding(task));
+	register_decide_more(task->client, take_deciding(task));
 }
 
 /* What has been decided is ended, the rest is not begun. */
-static void abandon(struct client_task *task)
+static void register_abandon(struct client_task *task)
 {
 	struct registration *registration = take_deciding(task);
 
 	registration->n_items = registration->n_decided;
-	end_part(registration);
+	register_end_part(registration);
 }
 
 static int register_strings(struct client *client, const struct message *message, const struct bundle_key *key)
@@ -858,7 +863,7 @@ static int register_strings(struct client *client, const struct message *message
 		parking_open(&registration->parking, client->holder.tenant, key);
 	task_begin(&registration->task, client);
 	registration->under_way = 1;
-	decide_more(client, registration);
+	register_decide_more(client, registration);
 	return 0;
 }
 

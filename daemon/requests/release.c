@@ -10,7 +10,7 @@
 #include "daemon/registry/share.h"
 
 /* What nobody claims any more goes to the kernel in one batch, however long the packet. */
-static int release_all(struct client *client, uint16_t count, struct cursor bits, struct wire_released *ret)
+static int release_leases(struct client *client, uint16_t count, struct cursor bits, struct wire_released *ret)
 {
 	struct reference **unclaimed = calloc(MAX(count, 1), sizeof(struct reference *));
 	int r = unclaimed ? bundle_split(&client->holder) : -ENOMEM;
@@ -47,7 +47,7 @@ int handle_release(struct client *client, const struct message *message)
 	r = decode_release(message->body, &count, &bits);
 	if (r != 0)
 		return r;
-	r = release_all(client, count, bits, &released);
+	r = release_leases(client, count, bits, &released);
 	if (r == -EDQUOT) {
 		client_disconnect(
 			client, message->serial, REFUSAL_QUOTA_EXCEEDED,
