@@ -20,7 +20,7 @@ struct daemon {
 	struct options options;
 	struct ev_loop *loop;
 	struct probe probe;
-	pid_t keeper;	      /* whom we started for it; 0: nobody */
+	pid_t keeper;	      /* the keeper that we have started; 0: none */
 	double keeper_came;   /* in the place of another; clock_now() */
 	char pages[PATH_MAX]; /* the directory of ours that they are in; "": none */
 	struct janitor janitor;
@@ -37,7 +37,7 @@ struct daemon {
 	struct metrics_socket metrics;
 	struct systemd systemd;
 	struct reload *reload;
-	uint64_t records_told; /* of the ring, to those who tail */
+	uint64_t records_told; /* of the ring, sent to admins that tail */
 
 	ev_io w_kernel;
 	ev_timer w_succession; /* while there is no keeper */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The whole attack surface on one screen: what may be asked, on which socket, when, and who answers. */
+/* The whole attack surface on one screen: each request, its socket, its time, and its handler. */
 
 #include "daemon/dispatch.h"
 
@@ -58,8 +58,8 @@ static const struct request *request_find(uint16_t kind, enum client_socket sock
 }
 
 /*
- * Another process of the same user is normal: a fork. Another user is a connection that was handed on; but who is another one
- * since a set-user-ID program connects as its effective user, and sends as its real one, says so in its first packet.
+ * Another process of the same user may send: a fork. Another user may not: the connection was passed on. But a set-user-ID
+ * program connects as its effective user and sends as its real one, which its first packet shows.
  */
 static bool may_speak(struct client *client, const struct transport_from *from)
 {

@@ -14,7 +14,7 @@ void clients_deinit(struct connections *);
 int client_new(struct connections *, int fd, enum client_socket, const struct peer *, struct tenant *);
 /* As it was before a restart; likewise. */
 int client_restore(struct connections *, int fd, uint64_t number, const struct entry_client *, struct tenant *);
-/* Marks it: it is freed at the end of this turn, so that whoever is handling it can go on. */
+/* Marks it: it is freed at the end of this turn of the loop, so that the caller can go on. */
 void client_close(struct client *);
 /* Handles one request of the client, if it has one. */
 void client_take_request(struct client *);
@@ -35,16 +35,16 @@ void client_send(struct client *, const int *fds, size_t n);
 
 /* After our last words on it, which the other side is to hear. The fd stays the caller's. */
 void connection_end(struct connections *, int fd);
-/* Tells why in one last ERROR packet and cuts the connection off. */
+/* Sends the reason in one last ERROR packet and disconnects. */
 void client_disconnect(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
-/* The same for a refusal that has been counted, and logged, already. */
+/* As client_disconnect(), for a refusal that has already been counted and logged. */
 void client_disconnect_counted(struct client *, uint32_t serial, uint32_t refusal, const char *sentence);
 
-/* An event of this client changed; it is told once at the end of this turn. */
+/* An event of this client changed: sends CHANGED at the end of this turn of the loop. */
 void client_note_change(struct client *, uint32_t bit);
-/* Anything may have. */
+/* Any event may have changed. */
 void client_note_all(struct client *);
-/* Tells all who have something to be told. */
+/* Sends CHANGED to all clients with noted changes. */
 void clients_flush_changes(struct connections *);
 
 /* It has been welcomed: from now on it may be silent for as long as it likes. */
@@ -58,5 +58,5 @@ void task_put_off(struct client_task *, void (*resume)(struct client_task *), vo
 
 /* It has read all that it was sent. May free it. */
 void client_has_read(struct client *);
-/* What it waits for may have changed: watch its fd accordingly. */
+/* Watches its fd according to its state, after a change of that. */
 void client_watch(struct client *);

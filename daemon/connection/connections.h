@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What one connection is, of a client or an admin, and what all of them have in common. */
+/* struct client, a connection of a client or an admin, and struct connections, the state that they have in common. */
 
 #include <ev.h>
 #include <sys/queue.h>
@@ -15,7 +15,7 @@
 struct listing;
 struct transport_from;
 
-/* On the last one nothing is asked. */
+/* The last one takes no requests. */
 enum client_socket { SOCKET_CLIENTS = 1 << 0, SOCKET_CONTROL = 1 << 1, SOCKET_METRICS = 1 << 2 };
 
 /*
@@ -30,7 +30,7 @@ struct client_task {
 
 /* An answer that the socket had no room for yet. */
 struct answer_waiting {
-	bool is_answer; /* to what it asks */
+	bool is_answer; /* to its request; otherwise CHANGED */
 	size_t size;
 	struct fdset fds;
 	uint8_t packet[];
@@ -48,7 +48,7 @@ enum client_stall {
 	STALL_NONE,   /* it is read as soon as it says something */
 	STALL_TURN,   /* it waits for its turn */
 	STALL_RATE,   /* likewise, and its tenant may make no request now */
-	STALL_UNREAD, /* it asks on, and has not read the files that it was sent */
+	STALL_UNREAD, /* it has sent a request, and has not read the files that it was sent */
 };
 
 struct client {
@@ -59,7 +59,7 @@ struct client {
 	ev_io w_io;
 
 	enum client_life life;
-	double since; /* when its deadline began, in the list of those with one; 0: it has none */
+	double since; /* when its deadline began; 0: it has none */
 
 	enum client_stall stall;
 	struct client_task *task; /* of the request that is not answered yet */
@@ -69,11 +69,11 @@ struct client {
 	uint32_t sync_serial;
 
 	uint16_t changed[CHANGED_MAX];
-	uint16_t n_changed; /* while it is in the list of those to be told; above CHANGED_MAX: look at all */
+	uint16_t n_changed; /* above 0: in the list of clients with changes; above CHANGED_MAX: it is to look at all */
 
-	bool asks_again;    /* what has been counted already */
-	bool asks;	    /* something that is still in its socket: it is taken out when the answer leaves */
-	bool kept;	    /* its connection is the next daemon's */
+	bool asks_again;    /* the request has been charged already */
+	bool asks;	    /* its request is still in its socket, until the answer is sent */
+	bool kept;	    /* its connection is left to the next daemon */
 	bool later;	    /* its answer waits until the daemon may send fds again */
 	bool files_unread;  /* since it was sent files: as of the last look */
 	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
@@ -106,7 +106,7 @@ struct connection_calls {
 	void (*go_on)(struct client *);
 	/* The client leaves. */
 	void (*leave)(struct client *);
-	/* An fd was closed: accept again, if that was what was missing. */
+	/* An fd was closed: accept again, if there was none left. */
 	void (*fd_freed)(struct connections *);
 };
 
@@ -119,16 +119,16 @@ struct connections {
 
 	struct client_queue clients;
 	struct tenant_queue runnable;  /* with clients that have something to say */
-	struct tenant_queue delayed;   /* those that may make no request now */
+	struct tenant_queue delayed;   /* that may make no new request now */
 	double looked_for_hung_up;     /* among their clients: clock_now() */
-	struct client_queue impatient; /* who has a deadline, the oldest first */
-	struct client_queue flushing;  /* who has changes to be told */
-	struct client_queue leaving;   /* who is freed at the end of this turn */
-	struct client_queue later;     /* whose answers wait until fds can be sent again */
+	struct client_queue impatient; /* clients with a deadline, the oldest first */
+	struct client_queue flushing;  /* clients with changed events to report */
+	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
+	struct client_queue later;     /* clients whose answers wait until fds can be sent again */
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
-	bool keeper_has_gone;	       /* and the next one has not been told anything yet */
+	bool keeper_has_gone;	       /* and the next one has not been given anything yet */
 
-	ev_idle w_busy;	    /* while somebody waits for its turn */
+	ev_idle w_busy;	    /* while clients wait for their turn */
 	ev_timer w_delayed; /* while tenants are delayed */
 	ev_timer w_deadlines;
 	ev_timer w_later;

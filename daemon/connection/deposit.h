@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What this daemon leaves with the keeper for the next one: the ledger, and its clients' connections. */
+/* Leaves the ledger and the clients' connections with the keeper, for the next daemon. */
 
 struct client;
 struct connections;
@@ -10,7 +10,7 @@ enum { DEPOSIT_LEDGER = 0 }; /* its number; a client's connection has the client
 
 /* From now on all is entered in a new ledger, if there is a keeper to leave it with. */
 int deposit_begin(struct connections *);
-/* Whoever comes next goes on from here: nothing more is entered, struck or taken back. */
+/* The next daemon goes on from here: nothing more is entered, struck or withdrawn. */
 void deposit_end(struct connections *);
 /* Now and then: the ledger is kept short, and given up where it can't be kept. */
 void deposit_tidy(struct connections *);

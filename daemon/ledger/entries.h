@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the ledger says of each thing that a client was promised. Entered before it is promised, and struck when it has gone;
- * read by restore.c. Data may grow at its end: what an older daemon has not written is zero.
+ * The ledger's entries: one for each thing that a client was promised. It is entered before the promise is sent, and struck
+ * when the thing is gone; restore.c reads it. Data may grow at its end: fields that an older daemon has not written are zero.
  */
 
 #include <limits.h>
@@ -42,7 +42,7 @@ struct entry_grant {
 	uint16_t persistent;
 };
 
-enum { ENTRY_ASKED = UINT32_MAX /* in the place of an index: the kernel may have it */ };
+enum { ENTRY_ASKED = UINT32_MAX /* instead of an index: the kernel was asked and has not answered */ };
 
 struct entry_reference {
 	uint32_t index;
@@ -55,7 +55,7 @@ struct entry_client {
 	uint32_t uid;
 	uint32_t real_uid;
 	uint64_t holder; /* of its leases */
-	uint64_t bundle; /* the holder of those that it shares with others; 0: none */
+	uint64_t bundle; /* the holder of the leases of its bundle; 0: none */
 	uint16_t greeted;
 	uint16_t watching;
 	uint32_t may_be_root;

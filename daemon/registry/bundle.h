@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * What many programs of one tenant ask for in the very same words: five hundred workers of a service begin alike. Its leases
- * are held once, by all of them together, and the answer is kept, so that what one more of them costs does not grow with the
- * number of events. A client holds one bundle at most; giving back a part of it makes the rest its own.
+ * The events that many clients of one tenant registered with identical requests: five hundred workers of a service start
+ * alike. The bundle holds each lease once for all its clients, and keeps the encoded answer, so that the cost of one more
+ * client does not grow with the number of events. A client holds at most one bundle; when it releases a part of it, the rest
+ * becomes leases of its own.
  */
 
 #include "daemon/registry/holder.h"
@@ -51,7 +52,7 @@ struct bundle {
 
 /* Whether the client may have one: where files are shared, and as long as it holds nothing. */
 bool bundle_may_serve(const struct holder *);
-/* Names what the client asks for. */
+/* Makes the key of a client's request. */
 void bundle_key(const struct holder *, struct cursor request, struct bundle_key *ret);
 struct bundle_key *bundle_key_copy(const struct bundle_key *);
 
@@ -59,11 +60,14 @@ struct bundle_key *bundle_key_copy(const struct bundle_key *);
 struct bundle *bundle_find(const struct holder *, const struct bundle_key *);
 /* The client holds it from now on. 0, or -ENOMEM. */
 int bundle_join(struct bundle *, struct holder *);
-/* What the client has been given, and is all that it holds, is for others, too, who ask alike. Without memory it is not. */
+/*
+ * Turns the leases of the client, which are all that it holds, into a bundle that others find. Without memory there is no
+ * bundle.
+ */
 void bundle_make(struct holder *, const struct bundle_key *, const void *answer, size_t size);
 
 /*
- * As it was before a restart: what the client holds is shared with others, but nobody new finds it. Those join it. NULL: no
+ * After a restart: turns the client's leases into a bundle, which its other clients join; new clients don't find it. NULL: no
  * memory.
  */
 struct bundle *bundle_restore(struct holder *);

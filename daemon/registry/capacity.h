@@ -7,9 +7,9 @@
 
 struct registry;
 
-/* At the start: what the backend can, and SetKernelMaximum=. */
+/* At the start: takes the backend's capacity, and applies SetKernelMaximum=. */
 void capacity_init(struct registry *);
-/* Somebody asks, or the policy has changed: the kernel is looked at, if that was not done just now. */
+/* Reads the kernel's list of events, unless it was read within LOOK_INTERVAL, and applies the policy's margin. */
 void capacity_look(struct registry *);
 /* One event more has been charged, or the kernel has refused one: looks if there is not much room any more. */
 void capacity_note(struct registry *, bool refused);

@@ -15,12 +15,12 @@ struct holder {
 	uint64_t number;	  /* in the ledger, and of its connection with the keeper */
 	uint64_t lease_number;	  /* of its leases, in the ledger */
 	struct lease *leases;	  /* table by bit */
-	struct bundle *bundle;	  /* what else it holds */
+	struct bundle *bundle;	  /* leases that it shares with others; NULL: none */
 	uint64_t bundle_number;	  /* of the bundle's leases, in the ledger; 0: it has none */
 	struct share_list shares; /* of streams, the newest first */
 	pid_t pid;		  /* as it was when it connected */
 	uid_t uid;
-	uid_t real_uid;	  /* what its packets carry: another one in a set-user-ID program */
+	uid_t real_uid;	  /* the sender's uid in its packets: it differs in a set-user-ID program */
 	bool may_be_root; /* its user namespace has our uid 0 */
 	bool greeted;	  /* it has been given its tenant's page */
 	bool watching;

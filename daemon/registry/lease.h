@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A claim on one event of a tenant: one client's, or that of all who hold a bundle. */
+/* A claim on one event of a tenant, by one client or by all clients of a bundle. */
 
 #include <sys/queue.h>
 
@@ -28,8 +28,8 @@ struct lease *lease_by_bit(const struct holder *, uint32_t bit);
 /* How many claims a client has, of its own and in its bundle. */
 unsigned leases_count(const struct holder *);
 
-/* The client gives it back: the reference, if nobody else claims it, for references_release(). */
+/* The client releases it. Returns the reference if it was the last lease on it, for references_release(). */
 struct reference *lease_release(struct lease *);
 
-/* The client has gone: what it held stays registered while its stream is open somewhere. */
+/* The client has disconnected: the event stays registered while a copy of its data file is open. */
 void lease_drop(struct lease *);

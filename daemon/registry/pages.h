@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Who watches, and where the kernel tells nobody but the page, a look at the page from time to time. */
+/* Reports changed bits of status pages to the clients that watch them. pages.c explains. */
 
 #include "protocol/base/base.h"
 

@@ -45,7 +45,7 @@ struct foreign_count {
 struct registry {
 	struct ev_loop *loop;
 	struct kernel *kernel;
-	struct ledger *ledger; /* of what follows, for the next daemon; NULL: nobody keeps it */
+	struct ledger *ledger; /* for the next daemon; NULL: no keeper keeps it */
 	uint64_t last_number;  /* of a client, a grant, a set of leases */
 	struct cgroups cgroups;
 
@@ -63,7 +63,7 @@ struct registry {
 	struct policy *policy;
 	unsigned generation;		  /* of the policy */
 	struct declared *declared;	  /* the events that are in it; NULL: there are none */
-	struct declared *declared_before; /* until the kernel has those */
+	struct declared *declared_before; /* the last policy's, until the kernel has registered those */
 	bool declaring;			  /* the kernel is asked for them */
 
 	struct machine machine;
@@ -82,10 +82,10 @@ struct registry {
 	struct tenant *tenants_by_number; /* the same ones */
 	struct event *events;		  /* table by key */
 	struct roster event_roster;	  /* the same ones, by number */
-	struct grant_list persistent;	  /* those that the kernel keeps */
+	struct grant_list persistent;	  /* those of events that the kernel keeps */
 	struct stream *streams;		  /* table by number */
 	struct stream_list lingering;	  /* streams without a client */
-	struct tenant_queue looks;	  /* with some of those that it is time to look at */
+	struct tenant_queue looks;	  /* with lingering streams that the kernel is to be asked about */
 	struct bucket look_tokens;
 	struct tenant_list unwatched;  /* tenants with streams that linger unguarded */
 	struct settling_list settling; /* calls that are asked again in a moment, the next first */

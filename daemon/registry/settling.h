@@ -8,11 +8,11 @@
 
 #include "daemon/registry/registry.h"
 
-/* How many of the calls, from the first on, have their last answer: those of REGISTER after `until` in any case. */
+/* The number of calls, from the first on, with a final answer. After `until` all answers are final. */
 size_t settling_count_final(const struct kernel_call *calls, size_t n, double until);
 /* Submits the calls, with `done` and `data`, in a moment. False: no memory. */
 bool settling_ask(struct registry *, struct kernel_call *calls, size_t n, kernel_done *done, void *data);
-/* Submits those whose moment has come. */
+/* Submits the calls whose time has come. */
 void settling_look(struct registry *);
 /* Waits for the kernel while something is under way; for the start alone. 0 or a negative errno. */
 int settling_await(struct registry *, const bool *under_way);

@@ -20,13 +20,13 @@ struct share {
 struct share *share_get(struct holder *, struct stream *);
 struct share *share_find(const struct holder *, const struct stream *);
 /*
- * Whether its file must not leave, for it fails the proof and the guard is wanted, or others have it, or the client is not
- * trusted with such a file: `own` of the stream's users are the client that asks.
+ * Whether the data file must not be sent to the client: see stream_must_stay(); or the client is not trusted with an
+ * unguarded file.
  */
 bool share_must_stay(const struct share *, unsigned own);
 void share_free(struct share *);
 /* The ledger learns which files have left. */
 void shares_enter(const struct holder *);
 unsigned shares_count(const struct holder *);
-/* Ends those of a client's shares on which it holds nothing: it closes the file, and gets it again when it needs it. */
+/* Ends the client's shares without a lease: the client closes the file, and is sent it again when needed. */
 void shares_tidy(struct holder *);

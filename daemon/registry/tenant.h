@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The unit of trust and accounting: a cgroup, with its status page and what it is charged for. */
+/* The unit of trust and accounting: a cgroup, with its status page and the events and files charged to it. */
 
 #include "daemon/policy/policy.h"
 #include "daemon/registry/registry.h"
@@ -19,9 +19,9 @@ struct reserve;
 
 TAILQ_HEAD(client_queue, client);
 
-#define TENANT_OF_POLICY "policy" /* made up, as whoever looks can tell */
+#define TENANT_OF_POLICY "policy" /* no cgroup has this path: it does not begin with a slash */
 
-/* What the policy says of it; rules.c keeps it up to date. */
+/* The policy's rules for it; rules.c keeps them up to date. */
 struct rules {
 	struct policy *policy; /* NULL: nothing is known yet */
 	struct policy_rules values;
@@ -45,7 +45,7 @@ struct tenant {
 	bool is_contained; /* its cgroup was given away, or a policy names it: not just some part of this machine */
 	struct rules rules;
 	struct level *level;	/* pays for its events: of its path, whatever the id */
-	struct page_view *view; /* of the page, while somebody watches */
+	struct page_view *view; /* of the page, while a client watches it */
 	int page_fd;		/* read-only, for its clients; -1 until the first one says hello */
 	int page_writable; /* the same page, for a keeper that takes the place of this one; -1 where there is none */
 
@@ -59,17 +59,17 @@ struct tenant {
 	size_t backlog; /* calls that the kernel has not answered */
 	uint32_t streams;
 	uint32_t lingering_streams; /* of those */
-	struct stream_list due;	    /* of those, to be looked at */
+	struct stream_list due;	    /* lingering streams that the kernel is to be asked about */
 	TAILQ_ENTRY(tenant) look;   /* while there are such */
 	unsigned unwatched;	    /* streams that linger unguarded */
-	unsigned strangers;	    /* of these, those on which a program has registered by itself */
+	unsigned strangers;	    /* those of them on which a program has registered directly */
 	uint32_t foreign_before;    /* the fewest foreign events since the first of them */
 	LIST_ENTRY(tenant) in_unwatched;
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
 	struct grant *grants;	     /* table by event */
-	struct bundle *bundles;	     /* table by what was asked for */
+	struct bundle *bundles;	     /* table by request */
 	size_t bundle_bytes;	     /* of all that there are, listed or not */
-	struct parking *parkings;    /* table by what is asked for */
+	struct parking *parkings;    /* table by request */
 	uint32_t lingering;	     /* grants without a lease */
 
 	uint64_t lost;
@@ -84,11 +84,11 @@ struct tenant {
 	char identity[]; /* "id:path" */
 };
 
-/* Finds or makes the tenant that the peer belongs to. 0, or -ENOMEM. It lives as long as somebody holds it. */
+/* Finds or makes the tenant that the peer belongs to. 0, or -ENOMEM. See tenant_release() for its end. */
 int tenant_of_peer(struct registry *, const struct peer *, struct tenant **ret);
-/* The same for whoever is, or might be, in this cgroup. */
+/* As tenant_of_peer(), for a process in this cgroup. */
 int tenant_of_cgroup(struct registry *, const char *cgroup, struct tenant **ret);
-/* The one that has what the policy declares: no program is of it. */
+/* The tenant of the events that the policy declares; it has no clients. */
 int tenant_of_policy(struct registry *, struct tenant **ret);
 /* As it was before a restart. 0 or a negative errno. */
 int tenant_restore(struct registry *, uint32_t number, const char *path, uint64_t id, bool is_contained,
