@@ -23,8 +23,8 @@
 #include "protocol/transport.h"
 
 /*
- * With "auto", what can't be had is said and done without: there is always the embedded backend. What was asked for by name
- * is had or refused.
+ * With "auto" the daemon logs that a backend is not available, and uses the embedded one instead. A backend that was set by
+ * name is used, or the daemon does not start.
  */
 
 enum { ARGUMENTS_MAX = 8, ARGUMENT_BYTES = PATH_MAX + 16 };
@@ -67,7 +67,7 @@ static void make_command(const struct daemon *daemon, struct command *command)
 
 static const char own_pages[] = "pages", keepers_pages[] = "keeper-pages";
 
-/* What others have left there, also what only root may touch. */
+/* Removes the files of daemons that have ended, also those that only root may remove. */
 static void pages_sweep(int directory, const char *path)
 {
 	int r = page_files_sweep(directory);
@@ -76,7 +76,7 @@ static void pages_sweep(int directory, const char *path)
 		log_warning("can't look through %s for what another daemon has left: %s", path, strerror(-r));
 }
 
-/* Of a daemon that had another backend. */
+/* Those of a daemon with another backend. */
 static void sweep_others(const struct daemon *daemon, const char *kind, uid_t owner)
 {
 	char path[PATH_MAX];
@@ -106,7 +106,7 @@ static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
 		strerror(-fd));
 }
 
-/* 0 with our end of its socket. The keeper ends when that is closed, and is nobody's child to wait for but ours. */
+/* 0 with our end of its socket. The keeper ends when that is closed, and is our child to wait for. */
 static int start_keeper(struct daemon *daemon, int *ret)
 {
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
@@ -128,7 +128,7 @@ static int start_keeper(struct daemon *daemon, int *ret)
 	make_command(daemon, &command);
 	posix_spawn_file_actions_init(&actions);
 	r = -posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_SOCKET);
-	/* Who waits for the end of our output must not wait for that of the keeper's. What it has to say it says to us. */
+	/* A process that waits for the end of our output must not wait for the keeper. The keeper reports to the daemon. */
 	for (int fd = STDIN_FILENO; r == 0 && fd <= STDERR_FILENO && !daemon->options.foreground; fd++)
 		r = -posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
 	if (r == 0)
@@ -140,8 +140,8 @@ static int start_keeper(struct daemon *daemon, int *ret)
 }
 
 /*
- * Whether there is one that somebody else starts. Root by hand has one of its own: the other may have a daemon already, and
- * serves no second one.
+ * Whether to use a keeper that is started by others. A daemon that root starts by hand starts one of its own: the other
+ * keeper may have a daemon already, and serves no second one.
  */
 static bool has_keeper(const struct options *options)
 {
@@ -150,7 +150,7 @@ static bool has_keeper(const struct options *options)
 	return options->keeper_socket_said || (geteuid() != 0 && access(options->keeper_socket, W_OK) == 0);
 }
 
-/* Never waits: whoever has too many before it says so. */
+/* Does not block: -EAGAIN if the keeper's backlog is full. */
 static int connect_keeper(const struct options *options, int *ret)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -173,7 +173,7 @@ int backend_connect_keeper(const struct daemon *daemon, int *ret)
 	return connect_keeper(&daemon->options, ret);
 }
 
-/* One that we start is told what is wanted; one that is there already may have been told something else. */
+/* A keeper that we start has our options; one that was there may have others. */
 static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const struct options *options = &daemon->options;
@@ -197,7 +197,7 @@ static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 	return 0;
 }
 
-/* `why`: what the keeper says about it, or nothing. */
+/* `why`: the keeper's reason, or "". */
 static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENTENCE_MAX + 1])
 {
 	_cleanup_(fd_closep) int socket = -1;
@@ -226,13 +226,13 @@ static void say_why_no_keeper(const struct options *options, bool is_another, in
 		text_printf(&sentence, "userevd-keeper did not start: %s", strerror(-error));
 }
 
-/* What the keeper says is the end, and so is that it says nothing, which has taken long enough. */
+/* A reason from the keeper is final, and so is a timeout. */
 static bool may_pass(int error, const char *why)
 {
 	return error < 0 && *why == '\0' && error != -ETIMEDOUT;
 }
 
-/* Another's holds what the last daemon has left, and its clients wait there: a moment's trouble is no reason to do without. */
+/* Such a keeper has the last daemon's deposit, and its clients wait: so a passing failure is tried again. */
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const bool is_another = has_keeper(&daemon->options);
@@ -293,7 +293,7 @@ static int backend_choose(struct daemon *daemon, enum wire_backend *ret)
 	int r;
 
 	probe_machine(NULL, &daemon->probe);
-	/* It sees what we can't, and says what it has. */
+	/* The keeper probes the kernel, with more privileges, and reports the backend. */
 	if (has_keeper(&daemon->options)) {
 		*ret = BACKEND_ENABLE_ADDRESS;
 		return 0;

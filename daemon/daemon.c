@@ -53,7 +53,7 @@ static void raise_fd_limit(void)
 		log_warning("can't raise the limit on open files: %s", strerror(errno));
 }
 
-/* `r`: what kernel_dispatch() said. */
+/* `r`: the result of kernel_dispatch(). */
 static void daemon_check_kernel(struct daemon *daemon, int r)
 {
 	if (r < 0 && !succession_begin(daemon, r)) {
@@ -68,7 +68,7 @@ static void on_kernel(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_kernel);
 
-	/* EV_ERROR: there is no room for it among what is waited for. */
+	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
 	daemon_check_kernel(daemon, events & EV_ERROR ? -ENOSPC : kernel_dispatch(daemon->registry.kernel));
 }
 
@@ -97,13 +97,16 @@ static void on_fd_freed(struct connections *connections)
 	metrics_socket_resume(&daemon->metrics);
 }
 
-/* The end of a turn of the loop: what was put off during it. */
+/* The end of a turn of the loop: does what was put off during it. */
 static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_turn);
 
 	clients_take_requests(&daemon->connections);
-	/* Who leaves may leave records, and may have kept an event on; and who is told of either may turn out to have left. */
+	/*
+	 * A client that leaves may leave records, and may turn events off; and sending that to others may show that they have
+	 * left, too.
+	 */
 	do {
 		clients_sweep(&daemon->connections);
 		tails_continue(daemon);
@@ -244,7 +247,7 @@ static int open_sockets(struct daemon *daemon)
 				  SOCKET_CONTROL);
 	if (r < 0)
 		return r;
-	/* Where they are is what an admin is told. */
+	/* For STATUS: the real paths. */
 	daemon->options.socket = daemon->client_listeners[0].path;
 	daemon->options.control_socket = daemon->control_listener.path;
 	metrics_socket_init(&daemon->metrics, daemon);
@@ -306,7 +309,7 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	scheduler_init(connections);
 }
 
-/* What only root may remove: in a process of its own, once this one has ended. */
+/* Called in the janitor, once this process has ended. */
 static void remove_files(void *data)
 {
 	struct daemon *daemon = data;
@@ -376,7 +379,7 @@ int daemon_run(struct daemon *daemon)
 	return daemon->failed ? daemon->failed : daemon->connections.failed;
 }
 
-/* Whoever comes next finds everything as it is now: nobody is told anything more, and nothing is let go of. */
+/* The next daemon finds everything as it is now: nothing more is sent, and nothing is released. */
 static void daemon_leave_to_next(struct daemon *daemon)
 {
 	for (struct client *client = TAILQ_FIRST(&daemon->connections.clients); client;
@@ -384,7 +387,7 @@ static void daemon_leave_to_next(struct daemon *daemon)
 		client->kept = client->holder.tenant;
 		client_close(client);
 	}
-	/* First: what is cancelled here the keeper may have done. */
+	/* First: the keeper may have carried out calls that are cancelled here. */
 	deposit_end(&daemon->connections);
 	kernel_cancel(daemon->registry.kernel);
 }
@@ -395,7 +398,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		return NULL;
 	if (daemon->registry.ledger)
 		daemon_leave_to_next(daemon);
-	/* Nobody new, then those who are there, what was asked for them, what they left behind, and what it was made of. */
+	/* Listeners first, then clients, their calls, the streams that they leave behind, and last the modules themselves. */
 	metrics_socket_deinit(&daemon->metrics);
 	listener_deinit(&daemon->control_listener);
 	for (size_t i = 0; i < daemon->n_client_listeners; i++)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A client is never read while an answer of its waits for room in its socket, or for the kernel. So what one connection can
- * hold is one answer, however much it asks for; when those of one tenant add up, none of its clients is read; and since one
- * who never reads its answers would keep that one for ever, it has a deadline, as has one who connects and says nothing.
+ * A client is never read while its last answer waits for the kernel, or for room in its socket. So a connection holds the
+ * memory of one answer, however much it asks for; when these add up for one tenant, none of its clients is read. An answer
+ * that is not read has a timeout, as has a new connection without a request.
  *
- * Nor is a client read while files that it was sent lie unread in its own queue: they count against all that this daemon may
- * send (inflight.c). The page does not: it comes once for a connection, and programs ask on before they look. A connection that
- * ends with fds unread keeps its place among its tenant's connections until the peer has read all, or closed its end.
+ * Nor is a client read while data files that it was sent lie unread in its socket: they count against the fds that this
+ * daemon may send (inflight.c). The status page does not count here: it is sent once for a connection, and programs send the
+ * next request before they read it. A connection that ends with unread fds counts as one of its tenant's connections until
+ * the peer has read all, or closed its end.
  *
- * What a tenant's client asks stays in its socket until the answer has left. So if this process ends before that, the next one
- * finds it there and does it again, and if it ends in between, the answer comes twice: that is all a client notices.
+ * A request stays in the client's socket until its answer is sent. If this process ends before that, the next daemon finds
+ * the request there and handles it again; if it ends in between, the client gets the answer twice.
  */
 
 #include "daemon/connection/client.h"
@@ -65,15 +66,15 @@ void client_watch(struct client *client)
 		ev_io_start(client->connections->loop, &client->w_io);
 }
 
-/* An empty packet says who sent it, the end does not. */
+/* An empty packet has a sender, the end of the connection has none. */
 static bool packet_is_end(ssize_t size, const struct transport_from *from)
 {
 	return size == 0 && !from->known;
 }
 
 /*
- * A shutdown, since a copy of the connection that is kept elsewhere would keep a merely closed one open. And what it still
- * had to say is read, since the kernel tells who is hung up on with something unread ECONNRESET before our last words.
+ * A shutdown, since the keeper's copy would keep the connection open after a close. And the unread requests are read:
+ * otherwise the peer would get ECONNRESET before our last packet.
  */
 void connection_end(struct connections *connections, int fd)
 {
@@ -81,7 +82,7 @@ void connection_end(struct connections *connections, int fd)
 	ssize_t size;
 
 	shutdown(fd, SHUT_RDWR);
-	/* Up to what has fds attached, which nobody takes. Who has sent more than this does not listen anyway. */
+	/* Up to a packet with fds. A peer that has sent more than UNREAD_MAX packets does not read answers anyway. */
 	for (unsigned i = 0; i < UNREAD_MAX; i++) {
 		size = transport_receive(fd, connections->request, sizeof(connections->request), &from);
 		if (size >= 0 ? packet_is_end(size, &from) : size != -EMSGSIZE)
@@ -103,7 +104,7 @@ static void client_end_request(struct client *client)
 	client->asks = false;
 	client->repeats = false;
 	shares_enter(&client->holder);
-	/* What stays there would be answered for ever. */
+	/* A request that stays there would be answered again and again. */
 	if (transport_drop(client->fd) < 0)
 		client_close(client);
 }
@@ -282,7 +283,7 @@ void clients_take_requests(struct connections *connections)
 		if (client)
 			client_take_request(client);
 	} while (client && clock_now() < end);
-	/* Nothing would wake us: the fds of those who are left are not looked at meanwhile. */
+	/* Without the idle watcher nothing would wake the loop: the fds of queued clients are not watched. */
 	if (TAILQ_EMPTY(&connections->runnable))
 		ev_idle_stop(connections->loop, &connections->w_busy);
 	else
@@ -297,7 +298,7 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct client *client = container_of(w, struct client, w_io);
 
-	/* The kernel has no room for it among what is waited for. */
+	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
 	if (events & EV_ERROR) {
 		client_disconnect(client, 0, REFUSAL_TROUBLE,
 				  "the daemon can't wait for more connections; try again later");
@@ -453,7 +454,7 @@ void client_free(struct client *client)
 
 	client_stop(client);
 	inflight_forget(client);
-	/* The connection before the stream: whoever sees it closed may have closed the rest, too. */
+	/* The connection before the streams: a peer that sees it closed may rely on the rest being released soon. */
 	deposit_close(client);
 	if (client->holder.tenant) {
 		client_release_all(client);
@@ -593,7 +594,7 @@ void client_disconnect_counted(struct client *client, uint32_t serial, uint32_t 
 		return;
 	client->life = LIFE_REFUSED;
 	encode_error(client_answer(client, KIND_ERROR, serial, 0), refusal, sentence);
-	/* An answer still waiting goes first; there is no room for a second, so then the cut says nothing. */
+	/* A waiting answer is the last packet that fits: then the connection ends without an ERROR packet. */
 	if (client->waiting)
 		client_close(client);
 	else

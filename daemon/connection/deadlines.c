@@ -53,7 +53,7 @@ static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events 
 				     "it does not read its answers");
 			client_close(client);
 		} else if (client->stall == STALL_TURN || client->stall == STALL_RATE || client->later) {
-			/* It has said something: we are who keeps it waiting. */
+			/* It has sent a request, and the delay is ours. */
 			deadline_clear(client);
 			deadline_set(client);
 		} else if (client->task) {

@@ -12,8 +12,8 @@
 #include "kernel/kernel.h"
 
 /*
- * What is told to the keeper has left this process when that returns, unless very much is under way; whoever dies just then
- * loses connections, whose clients come back by themselves.
+ * Calls to the keeper have been sent when kernel_submit() returns, unless very many are under way. If the daemon is killed
+ * just then, connections are lost, and their clients connect again.
  */
 
 int deposit_begin(struct connections *connections)
@@ -29,7 +29,7 @@ int deposit_begin(struct connections *connections)
 struct copy {
 	struct connections *connections;
 	struct kernel_call call;
-	int fd; /* to be closed then; -1: the call's own, which is closed by whoever sends it */
+	int fd; /* closed then; -1: it is the call's own, which is closed after it is sent */
 };
 
 static void deposit_on_answered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
@@ -94,7 +94,7 @@ void deposit_tidy(struct connections *connections)
 		deposit_give_up(connections);
 }
 
-/* A keeper that is still to come is told of all that there is then. */
+/* The next keeper is given everything by deposit_all(). */
 static bool is_deposited(const struct client *client)
 {
 	return client->holder.registry->ledger && client->holder.tenant && !client->connections->keeper_has_gone;
@@ -112,10 +112,10 @@ void deposit_close(struct client *client)
 		close(client->fd);
 		return;
 	}
-	/* Now, whoever has copies. */
+	/* At once, although the keeper has a copy. */
 	if (client->holder.registry->ledger && client->holder.tenant)
 		shutdown(client->fd, SHUT_RDWR);
-	/* Ours is to be the last copy, since whoever closes that may be kept waiting (kernel/disposal.c). */
+	/* Ours is to be the last copy: closing that may take long, and kernel/disposal.c does it in a thread. */
 	if (!is_deposited(client) ||
 	    !deposit_submit(client->connections, withdrawal_of(client->holder.number), client->fd))
 		disposal_close(client->fd);

@@ -125,7 +125,7 @@ static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 	struct epoll_event ready[LOOKS_MAX];
 	int n;
 
-	/* The kernel has no room for it among what is waited for. Clients that wait would wait for ever. */
+	/* EV_ERROR: epoll has no room for its fd (max_user_watches). Stalled clients would wait for ever. */
 	if (events & EV_ERROR) {
 		log_error("can't wait for clients to read their answers: %s", strerror(ENOSPC));
 		connections->failed = -ENOSPC;

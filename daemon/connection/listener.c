@@ -63,7 +63,7 @@ void listener_resume(struct listener *listener)
 	listener_start_accepting(listener);
 }
 
-/* Who gets nothing is told why. */
+/* Sends the reason, and disconnects. */
 static void listener_refuse(struct listener *listener, int fd, struct tenant *tenant, uint32_t refusal,
 			    const char *sentence)
 {
@@ -200,7 +200,7 @@ static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct listener *listener = container_of(w, struct listener, w_accept);
 
-	/* The kernel has no room for it among what is waited for. */
+	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
 	if (events & EV_ERROR) {
 		listener_back_off(listener, -ENOSPC);
 		return;
@@ -208,7 +208,7 @@ static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 	accept_one(listener);
 }
 
-/* A socket's file that nobody listens on any more is in the way; one that somebody does is not ours to take. */
+/* Removes the file of a socket that no process listens on; -EADDRINUSE if one does. */
 static int listener_remove_stale(int type, const char *path, const struct sockaddr_un *address, socklen_t length)
 {
 	_cleanup_(fd_closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -227,7 +227,7 @@ static int listener_remove_stale(int type, const char *path, const struct sockad
 	return unlink(path) < 0 ? -errno : 0;
 }
 
-/* /run/userevd is gone after each boot. What was made here is removed again at the end. */
+/* /run/userevd is gone after each boot. A directory that was made here is removed at the end. */
 static int listener_make_directory(struct listener *listener, const char *path)
 {
 	_cleanup_(freep) char *copy = strdup(path);
@@ -267,8 +267,8 @@ void listener_remove_files(const struct listener *listener)
 }
 
 /*
- * What a connection inherits: each packet says who sent it, and none brings an fd. Where the kernel is too old for the
- * latter, whoever sends one is cut off.
+ * Connections inherit these options: each packet has its sender, and none may have fds. Where the kernel is too old for the
+ * latter, a client that sends fds is disconnected.
  */
 static int listener_set_options(int fd)
 {
@@ -298,7 +298,7 @@ static int listener_listen(struct listener *listener, const char *path, mode_t m
 	r = listener_set_options(listener->fd);
 	if (r < 0)
 		return r;
-	/* Nobody can connect between bind() and chmod(): it does not listen yet. */
+	/* No connection is possible between bind() and chmod(): it does not listen yet. */
 	if (bind(listener->fd, (struct sockaddr *)&address, length) < 0)
 		return -errno;
 	if (!listener_stat(path, &listener->file) || chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
@@ -328,7 +328,7 @@ int listener_init(struct listener *listener, struct connections *connections, co
 	return 0;
 }
 
-/* Only for people: an address may be without a name, or cut short. */
+/* For messages alone: an address may have no name, or be truncated. */
 static void listener_find_path(int fd, char *ret, size_t size)
 {
 	struct sockaddr_un address = { 0 };

@@ -8,7 +8,7 @@
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/tenant.h"
 
-/* What it asks for is still in its socket. */
+/* A client whose request is still in its socket. */
 struct parked {
 	struct client_task task;
 	TAILQ_ENTRY(parked) entry;

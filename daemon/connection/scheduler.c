@@ -186,7 +186,7 @@ void scheduler_answered(struct connections *connections, struct tenant *tenant, 
 		set_turn(connections, tenant, TURN_RUNNABLE);
 }
 
-/* No client would read the answers to what it still asks. */
+/* Their requests need no answer. */
 static void close_hung_up(struct tenant *tenant)
 {
 	struct client *client, *next;

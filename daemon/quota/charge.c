@@ -51,13 +51,13 @@ static struct reserve *charge_find_reserve(const struct quota_reserves *reserves
 	return NULL;
 }
 
-/* What must remain for one more at this node, if its siblings are to have as much. */
+/* What must remain for one more at this node to leave its siblings their fair share. */
 static uint64_t needed_for_new(const struct quota *quota)
 {
 	return ((uint64_t)quota->parent->sharing + 1) * ((uint64_t)quota->paid + 1) - quota->paid;
 }
 
-/* What must remain so that it has no more already than one of n + 1 equal parts of all. */
+/* What must remain for the node's present share to be no more than one of n + 1 equal parts. */
 static uint64_t needed_for_old(const struct quota *quota)
 {
 	uint64_t whole = ((uint64_t)quota->parent->sharing + 1) * quota->paid;
@@ -110,7 +110,7 @@ static int check_common(const struct quota *quota, const struct quota_event *eve
 	return check_shares(quota, event->machine, needed_for_new, ret);
 }
 
-/* Who comes after the first has somebody who pays already. */
+/* Another tenant pays for it already. */
 static void share_event(struct quota_charge *charge)
 {
 	struct quota_event *event = charge->event;

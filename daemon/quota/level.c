@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A level goes by its path alone, while a tenant is a path and an id: one that is removed and made again is another tenant,
- * but it is charged at the same level as long as something of its predecessor's lingers there. So a container that crashes
- * in a loop, and leaves something behind each time, never gets beyond its maximum.
+ * A level is identified by its path alone, a tenant by a path and an id. A cgroup that is removed and made again is another
+ * tenant, but is charged at the same level as long as events of its predecessor linger there. So a container that crashes in
+ * a loop, and leaves events behind each time, never gets beyond its maximum.
  *
- * Each level has two quotas for each resource. What is charged to the cgroup and to all below it counts in the one: a policy's maxima are about
- * that. A tenant's own events are charged to the other one, and so is the default maximum: it must not be a maximum for all
- * that happens to be below, as it would be where a program runs in the root or in a slice.
+ * Each level has two quotas for each resource. One counts the charges of the cgroup and of all below it: a policy's maxima
+ * apply to it. The other one counts the charges at this very path, and the default maximum applies to it: it must not limit
+ * all that happens to be below, as it would for a program in the root or in a slice.
  *
- * A level holds the one above it, and whoever charges to one holds that.
+ * A level holds a reference on the one above it, and each charge holds one on its level.
  */
 
 #include "daemon/quota/level.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A refusal has the numbers, the key and the section that they are from, and what can be done. Of others it tells how many they hold, but never who they are: of cgroups it
- * names only those that the tenant lies in.
+ * A refusal has the numbers, the key and the section that they are from, and a remedy. It has the number of events that other
+ * tenants hold, but never their names: it names only cgroups that the tenant lies in.
  */
 
 #include "daemon/registry/admission.h"
@@ -23,7 +23,7 @@ static const struct {
 	[RESOURCE_LEASES] = { "leases", "release some events, or close files that were kept open" },
 };
 
-/* Who holds too many: the tenant, or all in a cgroup. */
+/* The holder of too many: the tenant, or all in a cgroup. */
 static void admission_put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
 {
 	bool is_own;
@@ -77,7 +77,7 @@ static int refuse_machine(const struct machine *machine, enum resource resource,
 	return REFUSAL_MACHINE_FULL;
 }
 
-/* Nobody could have one more without taking it from the next one's share. */
+/* One more would leave less than a fair share for each of the others. */
 static int refuse_rest(const struct tenant *tenant, enum resource resource, const struct quota *within,
 		       struct text *why)
 {
@@ -92,7 +92,7 @@ static int refuse_rest(const struct tenant *tenant, enum resource resource, cons
 static int refuse_share(const struct tenant *tenant, enum resource resource, const struct machine *machine,
 			const struct quota_refusal *refusal, struct text *why)
 {
-	/* Who pays for nothing has no share that would be too large: there is too little left for anybody. */
+	/* A node that pays for nothing has no share that could be too large: too little is left for any tenant. */
 	if (refusal->at->paid == 0)
 		return refusal->within ? refuse_rest(tenant, resource, refusal->within, why)
 				       : refuse_machine(machine, resource, why);
@@ -106,7 +106,7 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
-/* There is no way to take a registration back from a file. What is kept for later programs is given up, and said, elsewhere. */
+/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
 static void say_what_lingers(const struct tenant *tenant, struct text *why)
 {
 	if (tenant->lingering > 0 && tenant->level->n_kept == 0)
@@ -162,7 +162,7 @@ int admission_ask(const struct tenant *tenant, const struct quota_event *event, 
 	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
 }
 
-/* Of each section that keeps events free for the tenant, what it keeps of files. */
+/* The reserves of data files of all sections that reserve events for the tenant. */
 static struct quota_reserves file_reserves(const struct tenant *tenant, struct reserve *files[POLICY_LEVELS_MAX + 1])
 {
 	for (size_t i = 0; i < tenant->rules.n_reserves; i++)

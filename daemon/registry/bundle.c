@@ -54,7 +54,7 @@ struct bundle *bundle_find(const struct holder *holder, const struct bundle_key 
 {
 	struct bundle *bundle = bundle_lookup(holder->tenant, key);
 
-	/* What an older policy granted might be refused now. */
+	/* A request that an older policy granted might be refused now. */
 	return bundle && bundle->generation == holder->registry->generation && bundle_is_open_to(bundle, holder)
 		       ? bundle
 		       : NULL;
@@ -249,7 +249,7 @@ int bundle_split(struct holder *holder)
 	if (bundle->n_holders > 1 &&
 	    level_room(holder->tenant->level, RESOURCE_LEASES) < HASH_CNT(by_bit, bundle->leases))
 		return -EDQUOT;
-	/* So that what it has besides is not found there. */
+	/* So that lease_get() does not find the bundle's. */
 	bundle_set(holder, NULL);
 	if (copy_leases(bundle, holder) < 0) {
 		struct lease *lease, *next;

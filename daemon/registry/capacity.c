@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Others make events, too: programs of root's, and whoever writes to dynamic_events. They are not ours to refuse, so what they
- * hold is taken off what we give. And the types of user events are numbered together with all of the kernel's: a margin of
- * these is left to it.
+ * Programs of root make events, too. They can't be refused, so these foreign events reduce the capacity. The types of user
+ * events are numbered together with all other types of the kernel: a margin of these is left to it.
  *
- * Nobody tells when others come or go, and to count is dear where there are many. So that is done at the start, when an admin
- * looks, and when there is not much room any more; and by a clock only while there are data files that nothing guards, since
- * their holders could make such events, too.
+ * The kernel does not report foreign events, and counting them is expensive when there are many. So they are counted at the
+ * start, when an admin asks, and when there is little room left. A timer counts them only while there are unguarded data
+ * files, since their clients could make such events, too.
  */
 
 #include "daemon/registry/capacity.h"
@@ -32,7 +31,7 @@ static void capacity_set(struct registry *registry)
 	uint32_t types = margin < KERNEL_TYPES ? KERNEL_TYPES - margin : 0;
 	uint32_t most = MIN(registry->kernel_maximum, types);
 
-	/* What tests ask for is for our events alone. */
+	/* A capacity that was set by an option is for our events alone. */
 	if (is_ours_alone(registry) || registry->capacity_max)
 		registry->machine.capacity = registry->kernel->facts.capacity;
 	else
@@ -40,8 +39,8 @@ static void capacity_set(struct registry *registry)
 }
 
 /*
- * What is being registered may be in the kernel's list or not, and so may what has come or gone while it was read: so many are
- * others' at least, and so many at most.
+ * Events that are being registered may be in the kernel's list or not, as may events that came or went while it was read. So
+ * there is a least and a most number of foreign events.
  */
 static void note_foreign(struct registry *registry, const struct kernel_call *call, uint32_t ours)
 {
@@ -64,7 +63,7 @@ static void capacity_on_answer(void *data, struct kernel_call *call, size_t n _u
 
 	registry->looking = false;
 	if (call->result == KERNEL_OK) {
-		/* What is being registered may not be there yet. */
+		/* Events that are being registered may not be in the list yet. */
 		registry->foreign = call->index > ours ? call->index - ours : 0;
 		registry->kernel_maximum = call->bit;
 		note_foreign(registry, call, ours);
@@ -114,7 +113,7 @@ static void capacity_on_maximum_set(void *data, struct kernel_call *call, size_t
 	capacity_ask(registry);
 }
 
-/* Once: to lower it while events come and go would refuse those that are on their way. */
+/* At the start only: lowering it later would refuse events that are being registered. */
 static void set_kernel_maximum(struct registry *registry)
 {
 	uint64_t sum = policy_sum_maxima(registry->policy);
@@ -131,7 +130,7 @@ static void set_kernel_maximum(struct registry *registry)
 		.index = (uint32_t)MIN(sum, (uint64_t)KERNEL_TYPES),
 		.fd = -1,
 	};
-	/* Counted on at once, for the policy is about to be checked: it may reserve what there is no room for before that. */
+	/* Takes effect at once, since the policy is checked next: its reserves may need the new maximum. */
 	if (registry->kernel->facts.backend == BACKEND_ENABLE_ADDRESS) {
 		registry->kernel_maximum = call->index;
 		capacity_set(registry);

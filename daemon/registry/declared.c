@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * They are registered on data files that no program is given, for a tenant of the daemon's own, so that each costs the machine
- * one and nobody else anything; a program that registers the same event joins it.
+ * Declared events are registered on data files of the daemon's own, for a tenant of its own. So each costs the machine one
+ * event, and no other tenant anything; a program that registers the same event joins it.
  *
- * Nothing can be taken off a data file. So whenever something has changed all of them are registered on new ones, which
- * changes nothing for those that are there already, and then the old files go, with what is declared no more.
+ * Events can't be removed from a data file. So after any change all declared events are registered on new files, which
+ * changes nothing for those that exist already. Then the old files are closed, with the events that are no longer declared.
  */
 
 #include "daemon/registry/declared.h"
@@ -29,7 +29,7 @@
 
 struct item {
 	struct policy_event event;
-	struct grant *grant; /* NULL: it could not be had */
+	struct grant *grant; /* NULL: refused */
 	struct stream *stream;
 	struct kernel_call *call;
 	bool held;
@@ -115,9 +115,9 @@ static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
 	return true;
 }
 
-/* --- what the policy wants --- */
+/* --- registering what the policy declares --- */
 
-/* 0; or what is wrong is in `why`. */
+/* 0; or a refusal, with the reason in `why`. */
 static int declared_describe(const struct policy_event *event, struct description *ret, struct text *why)
 {
 	char text[WIRE_DESCRIPTION_MAX + 2];
@@ -209,7 +209,7 @@ static void declared_add_page(struct declared *declared)
 				  (struct kernel_call){ .op = KERNEL_PAGE_FETCH, .page = tenant->number, .index = 1 });
 }
 
-/* --- what the kernel says --- */
+/* --- the kernel's answers --- */
 
 static int declared_take_page(int *fd, struct kernel_call *call)
 {
@@ -263,7 +263,7 @@ static void item_take(struct item *item)
 	if (r == 0)
 		return;
 	declared_complain_of_answer(&item->event, r);
-	/* Else nobody could have the name as the kernel has it. */
+	/* Otherwise no tenant could register the name with the fields that the kernel has. */
 	item->grant = grant_unref(item->grant);
 }
 
@@ -371,7 +371,7 @@ static struct declared *declared_make(struct registry *registry)
 	declared_add_page(declared);
 	for (size_t at = 0; r == 0 && policy_next_event(registry->policy, &at, &event);)
 		r = declared_add_item(declared, &event);
-	/* From the first item on it goes with what it holds. */
+	/* With items, it is freed with the last of its grants. */
 	if (declared->n == 0)
 		tenant_release(tenant);
 	return r == 0 ? declared : declared_free(declared);

@@ -25,7 +25,7 @@ static void grant_enter(const struct grant *grant)
 			  grant->event->description);
 }
 
-/* Events of many formats are told apart by all of it, others by their name. */
+/* The key of a multi-format event is its whole description, that of any other event its name. */
 static size_t event_key_length(const struct description *description, uint16_t flags)
 {
 	return 1 + (flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) : description->name_length);
@@ -152,8 +152,8 @@ static bool event_is_declared(const struct event *event)
 }
 
 /*
- * By whom, where the tenant may know: fields are shown to those only who have them, or could have them; of a stranger it is not
- * even said that there is one.
+ * Names the tenant that holds the event if it is related. Fields are shown only to tenants that hold or may hold the event;
+ * the existence of an unrelated tenant is not revealed.
  */
 static void event_say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
 {
@@ -227,7 +227,7 @@ static struct grant *grant_make(struct tenant *tenant, struct event *event, uint
 static void grant_begin(struct grant *grant)
 {
 	LIST_INSERT_HEAD(&grant->event->grants, grant, in_event);
-	grant->tenant->lingering++; /* until somebody leases it */
+	grant->tenant->lingering++; /* until a client leases it */
 	grant_enter(grant);
 }
 
@@ -270,7 +270,7 @@ int grant_get(struct tenant *tenant, const struct description *description, uint
 	if (r == 0)
 		return 0;
 	event_tidy(event);
-	/* Not before: the event may go with what was kept of it. */
+	/* Not before: giving up kept streams may free the event. */
 	if (r > 0 && streams_yield(tenant->level))
 		text_printf(why, "; what was kept for programs of the past is let go now: try again");
 	return r;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Nobody tells when the last copy of a file is closed, so the kernel is asked. Each question costs it a walk along the locks of
- * all data files, and is in front of what clients want of it. So each stream is asked about soon at first, since a process that
- * ends closes its files one after the other, and then after twice the time, up to a second: a charge is refunded within two
- * seconds. Where many streams of one tenant linger it is up to eight seconds for these. There is a limit on the questions in a
- * second, and tenants take turns: so what one tenant leaves behind delays its own refunds, and nobody else's.
+ * The kernel does not report when the last copy of a file is closed, so it is polled. Each poll is a walk along the locks of
+ * all data files, and delays the calls of clients behind it. So the first poll for a stream comes soon, since a process that
+ * exits closes its files one after the other, and each further one after twice the time, up to a second: a charge is refunded
+ * within two seconds. If many streams of one tenant linger, the interval is up to eight seconds for these. The number of
+ * polls in a second is limited, and tenants take turns: the streams that one tenant leaves behind delay its own refunds
+ * alone.
  */
 
 #include "daemon/registry/linger.h"
@@ -69,7 +70,7 @@ static void linger_on_answer(void *data, struct kernel_call *call, size_t n _unu
 
 	if (stream && call->result == KERNEL_E_STRANGER)
 		stream_is_strange(stream);
-	/* What nobody expected is no answer: charged until there is one. */
+	/* After an unexpected answer the charge stays, and the kernel is asked again. */
 	if (stream && (call->result == KERNEL_E_GONE || call->result == KERNEL_E_NO_SUCH))
 		stream_free(stream);
 	else if (stream)

@@ -11,9 +11,9 @@
 #include "daemon/registry/tenant.h"
 
 /*
- * The kernel sets and clears the bits of a page without a word to anybody. Clients that want to be told are told by a timer
- * that compares the page with what it was, which runs only while there are such clients. What the page says is passed on,
- * never believed.
+ * The kernel sets and clears the bits of a page without notification. For clients that watch, a timer compares the page with
+ * its last state; it runs only while there are such clients. The daemon reports the bits of the page, and never relies on
+ * them.
  */
 
 struct page_view {
@@ -111,7 +111,7 @@ void pages_watch(struct holder *holder, bool on)
 		page_forget_view(tenant);
 		return;
 	}
-	/* Without memory nobody is told; the page still is the truth, and clients know it. */
+	/* Without memory there are no notifications; clients still read the page itself. */
 	if (!tenant->view)
 		tenant->view = page_view_new(tenant->page_fd);
 	if (tenant->view && !ev_is_active(&registry->w_pages))

@@ -11,7 +11,7 @@
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 
-/* What is being released. A reference that ends before the kernel answers is not in it any more. */
+/* A reference that is being released. It is NULL if the reference was freed before the kernel answered. */
 struct release {
 	struct reference *reference;
 };
@@ -78,7 +78,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 		}
 		grant_ref(grant);
 		LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
-		/* That of the first who leases it, and nobody's before and after. */
+		/* The charge of its first lease; without any lease the reference itself counts as one. */
 		quota_hold(&stream->tenant->level->own_leases);
 	}
 	reference->index = index;
@@ -132,7 +132,7 @@ void references_release(struct reference *const *references, size_t n)
 {
 	struct releases *releases;
 
-	/* What is kept when all have gone may as well be kept before. */
+	/* With KeepFor=, events without a lease stay registered. */
 	if (n == 0 || rules_keep_for(references[0]->stream->tenant) > 0)
 		return;
 	releases = calloc(1, sizeof(*releases) + n * sizeof(releases->release[0]));

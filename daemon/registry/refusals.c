@@ -7,7 +7,7 @@
 #include "daemon/process/log.h"
 #include "daemon/registry/tenant.h"
 
-/* Whether the log is to have it: one of a kind, tenant and minute; and how many there were since that it has not. */
+/* Whether to log it: one line for each kind, tenant and minute. `ret_more`: the number of refusals since the last line. */
 static bool is_news(struct refusal_told *told, double now, uint64_t *ret_more)
 {
 	*ret_more = told->more;
@@ -22,7 +22,7 @@ static bool is_news(struct refusal_told *told, double now, uint64_t *ret_more)
 void refusal_note(struct registry *registry, struct tenant *tenant, const char *event, uint32_t refusal,
 		  const char *sentence)
 {
-	/* The tenant may come and go as it likes: its level remembers what was logged. */
+	/* Kept with the level, which outlives a tenant that comes and goes. */
 	struct refusal_told *told = tenant ? level_refusals(tenant->level) : NULL;
 	/* The daemon found that out by itself. */
 	enum log_source source = refusal == REFUSAL_SELF_REGISTERED ? LOG_OF_DAEMON : LOG_OF_CLIENTS;
@@ -55,7 +55,7 @@ const char *refusal_for_kernel(int answer, uint32_t *ret_refusal)
 		[KERNEL_E_BAD_DESCRIPTION] = { REFUSAL_BAD_DESCRIPTION, "the kernel does not take this description" },
 	};
 
-	/* Somebody was faster. */
+	/* Another tenant was faster. */
 	if (answer == KERNEL_E_SETTLING)
 		answer = KERNEL_E_NAME_TAKEN;
 	if (answer < 0 || (size_t)answer >= ARRAY_SIZE(answers))

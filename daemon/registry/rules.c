@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A reload changes nothing at once but what is set aside. Tenants and levels find out about it when they are looked at next,
- * since to go through ten thousand of them would keep everybody waiting; who asks for nothing can do without.
+ * A reload changes reserves at once. Tenants and levels are updated at their next use, since updating ten thousand of them at
+ * once would block all clients.
  *
- * A section's reserve goes by its pattern: a reload that names the same one goes on with what is filled.
+ * A reserve is identified by its section's pattern: after a reload a section with the same pattern goes on with the reserve
+ * as it is filled.
  */
 
 #include "daemon/registry/rules.h"
@@ -63,7 +64,7 @@ static uint32_t files_for(const struct registry *registry, uint32_t events, uint
 	return (uint32_t)(all_events <= most || events == 0 ? events : MAX(events * most / all_events, (uint64_t)1));
 }
 
-/* Those that nobody wants any more claim what is filled, until that is given back. */
+/* Reserves that are not in the policy any more claim their filled part, until that is refunded. */
 static void settle_reserves(struct registry *registry)
 {
 	uint64_t all = 0;
@@ -100,7 +101,7 @@ static int want_reserves(struct registry *registry, const struct policy *policy)
 	return 0;
 }
 
-/* As they were: what was just made has no maximum yet. */
+/* Restores the maxima; reserves that were just made have none yet. */
 static void want_as_before(struct registry *registry)
 {
 	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
@@ -211,7 +212,9 @@ static void update_levels(struct registry *registry, struct level *level)
 	}
 }
 
-/* Each new connection asks of all that is around it, and most are of a tenant that is there: what its levels know will do. */
+/*
+ * Called for each level around a new connection. Most connections belong to an existing tenant, whose levels have the answer.
+ */
 enum policy_tenant rules_border(const struct registry *registry, const char *path)
 {
 	const struct level *level = level_find(&registry->levels, path);
@@ -298,7 +301,7 @@ void rules_update(struct tenant *tenant)
 	find_reserves(tenant);
 }
 
-/* As it was at the start: who has been given a file keeps it. */
+/* Applied at the start alone: clients keep the files that they were sent. */
 const char *rules_guard(const struct registry *registry)
 {
 	static const char *const words[] = {
@@ -363,7 +366,7 @@ static bool trusts_root(const struct tenant *tenant)
 	       rules_value(tenant, POLICY_ALLOW_HOST_ROOT)->number;
 }
 
-/* Who has connected as another user, but is root all the same, can be it again whenever it likes. */
+/* A set-user-ID program of root's can become root again. */
 static bool is_root(const struct holder *holder)
 {
 	return holder->uid == 0 || holder->real_uid == 0;

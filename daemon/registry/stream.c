@@ -97,7 +97,7 @@ static int stream_charge(struct stream *stream, struct text *why)
 	struct tenant *tenant = stream->tenant;
 	int r;
 
-	/* What an admin declares is not refused. */
+	/* Files for declared events are not refused. */
 	if (streq(tenant->path, TENANT_OF_POLICY)) {
 		admission_charge_file_again(tenant, &stream->account, &stream->charge);
 		return 0;
@@ -121,7 +121,7 @@ int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, s
 	}
 	stream_begin(stream);
 	admission_warn(tenant, RESOURCE_FILES);
-	/* Others may build on it at once: what they ask comes after this, and finds it made. */
+	/* Others may use it at once: the kernel handles their calls after this one. */
 	if (rules_share_streams(stream->tenant))
 		stream_share(stream);
 	*ret_call = (struct kernel_call){
@@ -153,13 +153,13 @@ struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number,
 	return stream;
 }
 
-/* The guard's EPERM comes before the kernel looks at what is asked, and finds nothing there. */
+/* The guard's EPERM comes before the kernel reads the argument (EFAULT). */
 static bool is_guarded(const struct stream *stream)
 {
 	return ioctl(stream->fd, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
 }
 
-/* Proved by trying, each time: whoever loaded the guard may be mistaken, and somebody may have taken it away. */
+/* Proved by an attempt to register, each time: the guard may have been removed since the last one. */
 static void stream_prove(struct stream *stream)
 {
 	struct registry *registry = stream->registry;
@@ -182,7 +182,7 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 {
 	struct registry *registry = stream->registry;
 
-	/* It has left, and nobody else was to get it. */
+	/* It has been sent, and no other client was to get it. */
 	if (stream->fd < 0)
 		return true;
 	stream_prove(stream);
@@ -200,7 +200,7 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 	if (rules_share_streams(stream->tenant))
 		return false;
 	stream_unshare(stream);
-	/* Whoever gets it alone, as the first, can harm himself only. */
+	/* A client that is the first and only one to get it can harm itself alone. */
 	return stream->users > own || stream->second_hand;
 }
 
@@ -261,7 +261,7 @@ static bool stream_is_long(const struct stream *stream)
 	return !stream->registry->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
 }
 
-/* One that is kept has nothing live, and is there for those who come back. */
+/* A kept stream has no live events, and is there for clients that come back. */
 static bool stream_is_dying(const struct stream *stream)
 {
 	unsigned dead = HASH_CNT(by_grant, stream->references) - stream->live;
@@ -280,7 +280,7 @@ bool stream_may_serve(const struct stream *stream, const struct holder *holder)
 	       !stream_is_dying(stream);
 }
 
-/* Whether one more client may have it; proved now, for it is too late when something has been registered on it for him. */
+/* Whether one more client may have it. Proved now, before an event is registered on it for that client. */
 static bool serves_others(struct stream *stream)
 {
 	if (stream->made)
@@ -322,7 +322,7 @@ struct stream *stream_use(struct stream *stream)
 	return stream;
 }
 
-/* Our copy of the file is closed, so its indexes can't be looked at any more; what remains is the kernel's list of events. */
+/* Our copy of the file is closed, so its indexes can't be checked any more; there is only the kernel's list of events. */
 static void watch_no_more(struct stream *stream)
 {
 	struct tenant *tenant = stream->tenant;
@@ -380,7 +380,7 @@ void stream_free(struct stream *stream)
 	tenant_release(tenant);
 }
 
-/* Our copy must not be what keeps it open; nor the kernel's, which goes with the first look. */
+/* Our copy must not keep it open. The kernel part closes its own copy at the first poll. */
 static void stream_leave(struct stream *stream)
 {
 	stream_keep_no_more(stream);
@@ -438,7 +438,7 @@ bool streams_yield(struct level *level)
 	return any;
 }
 
-/* What is merely kept elsewhere may go sooner. */
+/* A stream that is merely kept may end sooner. */
 static bool is_in_use_elsewhere(const struct reference *reference)
 {
 	const struct reference *other;
@@ -449,7 +449,7 @@ static bool is_in_use_elsewhere(const struct reference *reference)
 	return false;
 }
 
-/* Whether it has something that nobody else of the tenant uses. */
+/* Whether one of its events is used on no other stream of the tenant. */
 static bool is_needed(const struct stream *stream)
 {
 	for (const struct reference *at = stream->references; at; at = at->by_grant.next)
@@ -500,7 +500,7 @@ void stream_is_strange(struct stream *stream)
 	stream->tenant->strangers += stream->unwatched;
 	stream_enter(stream);
 	stream_unshare(stream);
-	/* Once, whether nobody has it any more or many: it was one of them. */
+	/* Noted once, however many clients have the stream: one of them did it. */
 	refusal_note(stream->registry, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
 		     "a program has registered events by itself on the data file that it was given");
 	LIST_FOREACH(holder, &stream->tenant->holders, in_tenant)

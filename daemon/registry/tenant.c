@@ -174,7 +174,7 @@ int tenant_of_peer(struct registry *registry, const struct peer *peer, struct te
 
 	if (!registry->tenant_is_process)
 		return tenant_of_cgroup(registry, peer->cgroup, ret);
-	/* A made-up path says so. */
+	/* The path is made up, and does not look like a cgroup's. */
 	snprintf(path, sizeof(path), "process:%d:%s", (int)peer->pid, peer->comm);
 	r = tenant_get(registry, path, 0, ret);
 	if (r == 0)

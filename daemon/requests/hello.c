@@ -75,7 +75,7 @@ static void hello_on_page(void *data, struct kernel_call *call, size_t n)
 	/* Also where the page is another client's: then the second call alone was carried out. */
 	for (size_t i = 0; i < n; i++)
 		fd_close(call[i].fd);
-	/* Whether it is this one or that of another client who asked meanwhile. */
+	/* This page, or the one for another client that asked at the same time. */
 	if (client && client->holder.tenant->page_fd >= 0)
 		hello_welcome(client, page->serial, page->understands);
 	else if (client)

@@ -32,10 +32,7 @@ int handle_query(struct client *client, const struct message *message)
 	return 0;
 }
 
-/*
- * A client may say what it likes. What no program can have lost since its last report is cut, so that one liar does not
- * spoil the machine's sum for ever.
- */
+/* The number is not trusted: it is limited to UINT32_MAX, so that one false report does not spoil the machine's sum. */
 static uint64_t believable(uint64_t lost)
 {
 	return MIN(lost, UINT32_MAX);

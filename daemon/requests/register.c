@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A batch of events is decided event by event. What the client could be given at once, since the event is already registered
- * on a stream that it has or may have, is leased at once; the rest is asked of the kernel, which begins with the first while
- * the last are decided. Until the kernel has answered, all that was charged hangs off the registration: each item owns a
- * reference to its grant. What the kernel granted becomes a reference of the stream and a lease of the client, before the
- * answer leaves; whatever else there is goes with the item's reference. A client that leaves meanwhile changes nothing in that
- * but for the leases.
+ * A batch of events is decided event by event. An event that is already registered on a stream that the client has, or may
+ * have, is leased at once. The kernel is asked for the others, and begins with the first while the last are decided. Until
+ * the kernel has answered, each item of the registration owns a reference to its grant, and so its charge. When the kernel
+ * has granted it, it becomes a reference of the stream and a lease of the client, before the answer is sent. Anything else is
+ * released with the item. If the client leaves meanwhile, only the leases are not made.
  *
- * Where a bundle holds what is asked for, nothing is decided at all. Who asks for what another is just being given waits for
- * that: five hundred workers that start together are one registration.
+ * If a bundle holds all the events of an identical request, nothing is decided. A request that is identical to one under way
+ * waits for that: five hundred workers that start together are one registration.
  */
 
 #include "daemon/requests/register.h"
@@ -44,13 +43,13 @@
 enum { NO_CALL = SIZE_MAX };
 
 /*
- * Items that are decided, and asked of the kernel, before it is the next tenant's turn: a hundred microseconds' worth, and half
- * of what the keeper takes in one packet.
+ * Items that are decided in one turn: a hundred microseconds' worth, and half of the calls that fit into one packet to the
+ * keeper.
  */
 enum { PART = 50 };
 
 struct item {
-	struct grant *grant; /* what this item asks for, if it was not refused */
+	struct grant *grant; /* NULL: refused */
 	uint32_t refusal;
 	char *sentence; /* of a refusal; NULL where memory was short */
 	size_t call;	/* which one is this item's, of the registration's calls; NO_CALL: leased at once */
@@ -59,10 +58,10 @@ struct item {
 	bool again;	       /* to be asked for once more, as one of many formats */
 	struct stream *stream; /* on which it was granted; the client's share keeps it */
 	uint32_t index;
-	char name[64]; /* as asked for, cut: for the log */
+	char name[64]; /* as requested, truncated: for the log */
 };
 
-/* With its call and, at worst, a sentence; what was asked is there twice at most, to be decided and for others who ask alike. */
+/* With its call and, at worst, a sentence. The request is there twice at most: to be decided, and as the key of a parking. */
 enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENTENCE_MAX };
 
 struct registration {
@@ -79,9 +78,9 @@ struct registration {
 	unsigned generation; /* of the policy by which it is decided */
 	size_t n_items;
 	struct item *items;
-	size_t n_decided;	  /* of these the first, and of those: */
+	size_t n_decided;	  /* the first items */
 	size_t n_settled;	  /* leased, or refused, or there is no call of theirs */
-	struct strings undecided; /* what is asked for behind those, once it is another's turn in: */
+	struct strings undecided; /* the request behind those; after the first turn, it is in: */
 	uint8_t *copy;
 	size_t n_calls;
 	struct kernel_call *calls; /* one for the stream, and at most one for each item */
@@ -92,7 +91,7 @@ struct registration {
 	bool asks_again;	   /* the calls behind the final ones; as long as: */
 	double settles_until;	   /* clock_now() */
 	unsigned under_way;	   /* that often the kernel is to answer; and one as long as items are decided */
-	struct parking parking;	   /* for those who ask for the same while this is under way */
+	struct parking parking;	   /* identical requests that wait for this one */
 };
 
 static struct registration *registration_free(struct registration *registration)
@@ -166,13 +165,13 @@ static void item_refuse_answer(struct item *item, int answer)
 		item_refuse_errno(item, answer < 0 ? answer : -EIO);
 }
 
-/* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
+/* Decides without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
 static int item_decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
 {
 	const struct policy_rules *rules = &client->holder.tenant->rules.values;
 	char prefixed[PREFIXED_MAX];
 	struct string_item wanted = rules_put_prefix(rules, asked, prefixed);
-	static struct description description; /* large, and used up before the next one comes */
+	static struct description description; /* large, and not used after this call */
 	struct policy_verdict verdict;
 	const uint16_t known = REGISTER_PERSIST | REGISTER_MULTI_FORMAT;
 	int r;
@@ -226,7 +225,7 @@ static struct reference *register_find_reference(const struct client *client, st
 	return NULL;
 }
 
-/* It may be on another stream, where the client has had it before. */
+/* The client may have it already, on another stream. */
 static void item_lease(struct client *client, struct item *item, struct reference *reference)
 {
 	const struct lease *lease = lease_get(&client->holder, reference);
@@ -253,7 +252,7 @@ static void item_grant_at_once(struct client *client, struct item *item, struct 
 		item_lease(client, item, reference);
 }
 
-/* The stream for what has to be registered: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
+/* The stream on which to register: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
 static int register_take_stream(struct client *client, struct registration *registration, struct stream *next,
 				struct text *why)
 {
@@ -334,7 +333,7 @@ static void register_place_item(struct client *client, struct registration *regi
 	struct text why = text_make(sentence, sizeof(sentence));
 	int r;
 
-	/* What shall persist is asked of the kernel each time. */
+	/* For a persistent event the kernel is asked each time. */
 	if (!(item->flags & REGISTER_PERSIST))
 		reference = register_find_reference(client, item->grant);
 	if (reference) {
@@ -379,7 +378,7 @@ static void register_decide_item(struct client *client, struct registration *reg
 		item_refuse_errno(item, r);
 }
 
-/* The kernel made our stream, or did not: then nothing on it was registered either, whoever has asked for it. */
+/* Whether the kernel has made the stream: if not, no event was registered on it by any request. */
 static int adopt_stream(struct registration *registration)
 {
 	if (!registration->stream_is_new)
@@ -388,7 +387,7 @@ static int adopt_stream(struct registration *registration)
 	return stream_made(registration->stream, &registration->calls[0]);
 }
 
-/* Whoever gets nothing without a guard, or who would share what has lost it. */
+/* The file may not be sent: the client gets none without a guard, or the file has lost its guard and is shared. */
 static void item_refuse_file(const struct client *client, struct item *item)
 {
 	const char *distrust = rules_distrust(&client->holder);
@@ -399,7 +398,7 @@ static void item_refuse_file(const struct client *client, struct item *item)
 		item_refuse_unguarded(item, client->holder.tenant);
 }
 
-/* The kernel does not have it, unless somebody else has asked for the same. */
+/* It is not registered, unless another request has registered it, too. */
 static void item_forget_asked(const struct registration *registration, const struct item *item)
 {
 	struct reference *reference;
@@ -459,7 +458,7 @@ static void register_grant_item(struct registration *registration, struct client
 	item->grant->bit = call->bit;
 	reference = reference_get(registration->stream, item->grant, call->index);
 	if (!reference) {
-		/* It stays registered on the stream, known to nobody, until that ends. */
+		/* It stays registered until the stream ends. */
 		item_refuse_errno(item, -ENOMEM);
 		return;
 	}
@@ -493,8 +492,8 @@ static void encode_item(struct packet *packet, const struct item *item)
 }
 
 /*
- * The client must not have this stream after all, nor what it leases there: of this request, or of one that a daemon before us
- * had granted and not answered.
+ * The client must not have this stream after all: drops its leases there, of this request or of one that an earlier daemon
+ * granted without answering.
  */
 static void register_take_back(struct registration *registration, struct client *client, const struct stream *stream)
 {
@@ -555,7 +554,7 @@ static bool makes_bundle(const struct registration *registration, const struct c
 	if (!registration->parking.key || client->holder.bundle ||
 	    HASH_CNT(by_bit, client->holder.leases) != registration->n_items)
 		return false;
-	/* After a reload others might be refused what this one was granted before. */
+	/* After a reload another client might be refused what this one was granted. */
 	if (registration->generation != client->holder.registry->generation)
 		return false;
 	for (size_t i = 0; i < registration->n_items; i++) {
@@ -592,7 +591,7 @@ static void register_answer(struct registration *registration, struct client *cl
 		bundle_make(&client->holder, registration->parking.key, packet->data + mark, packet->size - mark);
 }
 
-/* Of a file that nobody else will get, the client's copy is the only one, unless a keeper's successor is to get it from us. */
+/* Closes our copies of files that no other client will get, unless the next keeper would need them. */
 static void close_what_left(struct client *client)
 {
 	struct share *share;
@@ -609,7 +608,7 @@ static void register_settle_item(struct registration *registration, struct clien
 {
 	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
 		return;
-	/* What it becomes claims it anew. */
+	/* The reference and the lease are charged by themselves. */
 	if (item->claims)
 		quota_let_go(&registration->stream->tenant->level->own_leases);
 	item->claims = false;
@@ -639,7 +638,10 @@ static void register_settle(struct registration *registration, size_t end)
 
 static void register_submit(struct registration *registration);
 
-/* All is answered, and the calls' room is free for those that stepped aside, a part at a time. False: none is left. */
+/*
+ * All calls are answered: asks for events with a taken name once more, as multi-format events, a part at a time. False: there
+ * are none.
+ */
 static bool register_ask_again(struct registration *registration)
 {
 	struct client *client = registration->task.client;
@@ -675,7 +677,7 @@ static void register_finish(struct registration *registration)
 		close_what_left(client);
 		shares_tidy(&client->holder);
 	}
-	/* What was asked for is answered, and charged. */
+	/* After the answer is sent, and all is charged. */
 	if (registration->has_stranger)
 		stream_is_strange(registration->stream);
 	if (registration->stream)
@@ -701,7 +703,7 @@ static void register_on_asked_again(void *data, struct kernel_call *calls _unuse
 	register_end_part(registration);
 }
 
-/* Items are settled in their order, so those behind a name that the kernel is about to free wait for it. */
+/* Items are settled in order: those behind a name that the kernel is about to free wait for it. */
 static void register_go_on(struct registration *registration)
 {
 	struct kernel_call *calls = registration->calls + registration->n_final;
@@ -792,7 +794,7 @@ static void register_decide_part(struct client *client, struct registration *reg
 	register_submit(registration);
 }
 
-/* What is still to be decided lies in the daemon's one buffer. */
+/* The undecided rest is in the buffer for requests, which all clients share: makes a copy. */
 static bool keep_undecided(struct registration *registration)
 {
 	struct cursor *items = &registration->undecided.items;
@@ -835,7 +837,7 @@ static void register_resume(struct client_task *task)
 	register_decide_more(task->client, take_deciding(task));
 }
 
-/* What has been decided is ended, the rest is not begun. */
+/* Ends the items that are decided, and does not begin the others. */
 static void register_abandon(struct client_task *task)
 {
 	struct registration *registration = take_deciding(task);

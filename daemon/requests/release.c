@@ -9,7 +9,7 @@
 #include "daemon/registry/reference.h"
 #include "daemon/registry/share.h"
 
-/* What nobody claims any more goes to the kernel in one batch, however long the packet. */
+/* Events without any lease are unregistered in one batch, however long the packet is. */
 static int release_leases(struct client *client, uint16_t count, struct cursor bits, struct wire_released *ret)
 {
 	struct reference **unclaimed = calloc(MAX(count, 1), sizeof(struct reference *));
