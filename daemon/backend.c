@@ -10,19 +10,21 @@
 #include <sys/un.h>
 
 #include "daemon/daemon.h"
+#include "daemon/limits.h"
 #include "daemon/process/log.h"
 #include "daemon/process/unprivileged.h"
 #include "daemon/registry/capacity.h"
+#include "daemon/registry/pages.h"
 #include "daemon/registry/rules.h"
-#include "daemon/requests/watch.h"
 #include "kernel/keeper/serve.h"
+#include "kernel/kernel.h"
 #include "kernel/page_file.h"
 #include "kernel/program.h"
 #include "protocol/transport.h"
 
 /*
- * With "auto", what can't be had is said and done without: there is always the embedded backend. What was asked for by name
- * is had or refused.
+ * With "auto" the daemon logs that a backend is not available, and uses the embedded one instead. A backend that was set by
+ * name is used, or the daemon does not start.
  */
 
 enum { ARGUMENTS_MAX = 8, ARGUMENT_BYTES = PATH_MAX + 16 };
@@ -33,8 +35,8 @@ struct command {
 	size_t n;
 };
 
-static void add(struct command *command, const char *format, ...) _printf_(2, 3);
-static void add(struct command *command, const char *format, ...)
+static void command_add(struct command *command, const char *format, ...) _printf_(2, 3);
+static void command_add(struct command *command, const char *format, ...)
 {
 	va_list arguments;
 
@@ -50,23 +52,23 @@ static void make_command(const struct daemon *daemon, struct command *command)
 	const struct options *options = &daemon->options;
 
 	*command = (struct command){ 0 };
-	add(command, "userevd-keeper");
-	add(command, "--backend=%s", options->backend);
-	add(command, "--guard=%s", options->guard);
+	command_add(command, "userevd-keeper");
+	command_add(command, "--backend=%s", options->backend);
+	command_add(command, "--guard=%s", options->guard);
 	if (options->capacity)
-		add(command, "--capacity=%u", options->capacity);
+		command_add(command, "--capacity=%u", options->capacity);
 	if (options->page_bits)
-		add(command, "--page-bits=%u", options->page_bits);
+		command_add(command, "--page-bits=%u", options->page_bits);
 	if (*daemon->pages)
-		add(command, "--pages=%s", daemon->pages);
+		command_add(command, "--pages=%s", daemon->pages);
 	/* To whom, the policy says. */
-	add(command, "--allow-persist");
+	command_add(command, "--allow-persist");
 }
 
 static const char own_pages[] = "pages", keepers_pages[] = "keeper-pages";
 
-/* What others have left there, also what only root may touch. */
-static void sweep(int directory, const char *path)
+/* Removes the files of daemons that have ended, also those that only root may remove. */
+static void pages_sweep(int directory, const char *path)
 {
 	int r = page_files_sweep(directory);
 
@@ -74,7 +76,7 @@ static void sweep(int directory, const char *path)
 		log_warning("can't look through %s for what another daemon has left: %s", path, strerror(-r));
 }
 
-/* Of a daemon that had another backend. */
+/* Those of a daemon with another backend. */
 static void sweep_others(const struct daemon *daemon, const char *kind, uid_t owner)
 {
 	char path[PATH_MAX];
@@ -83,7 +85,7 @@ static void sweep_others(const struct daemon *daemon, const char *kind, uid_t ow
 
 	if (fd < 0)
 		return;
-	sweep(fd, path);
+	pages_sweep(fd, path);
 	page_directory_remove(path);
 }
 
@@ -94,7 +96,7 @@ static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
 		page_directory_find(daemon->options.control_socket, kind, owner, daemon->pages, sizeof(daemon->pages));
 
 	if (fd >= 0) {
-		sweep(fd, daemon->pages);
+		pages_sweep(fd, daemon->pages);
 		return;
 	}
 	*daemon->pages = '\0';
@@ -104,7 +106,7 @@ static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
 		strerror(-fd));
 }
 
-/* 0 with our end of its socket. The keeper ends when that is closed, and is nobody's child to wait for but ours. */
+/* 0 with our end of its socket. The keeper ends when that is closed, and is our child to wait for. */
 static int start_keeper(struct daemon *daemon, int *ret)
 {
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
@@ -122,11 +124,11 @@ static int start_keeper(struct daemon *daemon, int *ret)
 	ours = pair[0];
 	theirs = pair[1];
 	find_pages(daemon, keepers_pages, geteuid());
-	sweep_others(daemon, own_pages, unprivileged_user(daemon));
+	sweep_others(daemon, own_pages, unprivileged_user(daemon->options.user));
 	make_command(daemon, &command);
 	posix_spawn_file_actions_init(&actions);
 	r = -posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_SOCKET);
-	/* Who waits for the end of our output must not wait for that of the keeper's. What it has to say it says to us. */
+	/* A process that waits for the end of our output must not wait for the keeper. The keeper reports to the daemon. */
 	for (int fd = STDIN_FILENO; r == 0 && fd <= STDERR_FILENO && !daemon->options.foreground; fd++)
 		r = -posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
 	if (r == 0)
@@ -138,8 +140,8 @@ static int start_keeper(struct daemon *daemon, int *ret)
 }
 
 /*
- * Whether there is one that somebody else starts. Root by hand has one of its own: the other may have a daemon already, and
- * serves no second one.
+ * Whether to use a keeper that is started by others. A daemon that root starts by hand starts one of its own: the other
+ * keeper may have a daemon already, and serves no second one.
  */
 static bool has_keeper(const struct options *options)
 {
@@ -148,7 +150,7 @@ static bool has_keeper(const struct options *options)
 	return options->keeper_socket_said || (geteuid() != 0 && access(options->keeper_socket, W_OK) == 0);
 }
 
-/* Never waits: whoever has too many before it says so. */
+/* Does not block: -EAGAIN if the keeper's backlog is full. */
 static int connect_keeper(const struct options *options, int *ret)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -171,11 +173,11 @@ int backend_connect_keeper(const struct daemon *daemon, int *ret)
 	return connect_keeper(&daemon->options, ret);
 }
 
-/* One that we start is told what is wanted; one that is there already may have been told something else. */
+/* A keeper that we start has our options; one that was there may have others. */
 static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const struct options *options = &daemon->options;
-	struct kernel_facts *facts = &daemon->kernel->facts;
+	struct kernel_facts *facts = &daemon->registry.kernel->facts;
 	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
 
 	if (!streq(options->backend, "auto") && !streq(options->backend, facts->name))
@@ -183,7 +185,7 @@ static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 	else if (streq(options->guard, "require") && facts->backend == BACKEND_ENABLE_ADDRESS && !facts->guarded)
 		text_printf(&sentence, "there is no guard, and it is required: %s", facts->note);
 	if (*why) {
-		daemon->kernel = kernel_free(daemon->kernel);
+		daemon->registry.kernel = kernel_free(daemon->registry.kernel);
 		return -EOPNOTSUPP;
 	}
 	if (options->capacity)
@@ -195,7 +197,7 @@ static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 	return 0;
 }
 
-/* `why`: what the keeper says about it, or nothing. */
+/* `why`: the keeper's reason, or "". */
 static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENTENCE_MAX + 1])
 {
 	_cleanup_(fd_closep) int socket = -1;
@@ -204,7 +206,7 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 	*why = '\0';
 	r = is_another ? connect_keeper(&daemon->options, &socket) : start_keeper(daemon, &socket);
 	if (r == 0)
-		r = remote_new(socket, &daemon->kernel, why);
+		r = remote_new(socket, &daemon->registry.kernel, why);
 	if (r < 0)
 		return r;
 	fd_steal(&socket);
@@ -224,13 +226,13 @@ static void say_why_no_keeper(const struct options *options, bool is_another, in
 		text_printf(&sentence, "userevd-keeper did not start: %s", strerror(-error));
 }
 
-/* What the keeper says is the end, and so is that it says nothing, which has taken long enough. */
+/* A reason from the keeper is final, and so is a timeout. */
 static bool may_pass(int error, const char *why)
 {
 	return error < 0 && *why == '\0' && error != -ETIMEDOUT;
 }
 
-/* Another's holds what the last daemon has left, and its clients wait there: a moment's trouble is no reason to do without. */
+/* Such a keeper has the last daemon's deposit, and its clients wait: so a passing failure is tried again. */
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const bool is_another = has_keeper(&daemon->options);
@@ -254,21 +256,21 @@ static int open_embedded(struct daemon *daemon)
 	};
 	int r;
 
-	limits.pages_owner = unprivileged_user(daemon);
+	limits.pages_owner = unprivileged_user(daemon->options.user);
 	find_pages(daemon, own_pages, limits.pages_owner);
 	if (geteuid() == 0)
 		sweep_others(daemon, keepers_pages, 0);
 	limits.pages = *daemon->pages ? daemon->pages : NULL;
-	r = embedded_new(&limits, &daemon->kernel);
-	if (r == 0 && *daemon->kernel->facts.note)
+	r = embedded_new(&limits, &daemon->registry.kernel);
+	if (r == 0 && *daemon->registry.kernel->facts.note)
 		log_warning("%s; should this daemon be killed, programs whose events are off don't find the next one",
-			    daemon->kernel->facts.note);
+			    daemon->registry.kernel->facts.note);
 	if (r < 0)
 		log_error("can't start the embedded backend: %s", strerror(-r));
 	return r;
 }
 
-static int open_kernel(struct daemon *daemon, enum wire_backend backend)
+static int backend_open_kernel(struct daemon *daemon, enum wire_backend backend)
 {
 	char why[WIRE_SENTENCE_MAX + 1];
 	int r;
@@ -286,12 +288,12 @@ static int open_kernel(struct daemon *daemon, enum wire_backend backend)
 	return open_embedded(daemon);
 }
 
-static int choose_backend(struct daemon *daemon, enum wire_backend *ret)
+static int backend_choose(struct daemon *daemon, enum wire_backend *ret)
 {
 	int r;
 
 	probe_machine(NULL, &daemon->probe);
-	/* It sees what we can't, and says what it has. */
+	/* The keeper probes the kernel, with more privileges, and reports the backend. */
 	if (has_keeper(&daemon->options)) {
 		*ret = BACKEND_ENABLE_ADDRESS;
 		return 0;
@@ -308,18 +310,19 @@ int backend_open(struct daemon *daemon)
 	int r;
 
 	if (!daemon->options.guard)
-		daemon->options.guard = rules_guard(daemon);
-	r = choose_backend(daemon, &backend);
+		daemon->options.guard = rules_guard(&daemon->registry);
+	daemon->registry.guard = daemon->options.guard;
+	r = backend_choose(daemon, &backend);
 	if (r == 0)
-		r = open_kernel(daemon, backend);
+		r = backend_open_kernel(daemon, backend);
 	if (r < 0)
 		return r;
-	daemon->guarded = daemon->kernel->facts.guarded;
-	if (daemon->kernel->facts.backend == BACKEND_ENABLE_ADDRESS && !daemon->guarded)
+	daemon->registry.guarded = daemon->registry.kernel->facts.guarded;
+	if (daemon->registry.kernel->facts.backend == BACKEND_ENABLE_ADDRESS && !daemon->registry.guarded)
 		log_notice("no guard (%s): each client gets a data file of its own, and could register by itself on it",
-			   daemon->kernel->facts.note);
-	daemon->kernel->changed = watch_changed;
-	daemon->kernel->changed_data = daemon;
-	capacity_init(daemon);
+			   daemon->registry.kernel->facts.note);
+	daemon->registry.kernel->changed = pages_bit_changed;
+	daemon->registry.kernel->changed_data = &daemon->registry;
+	capacity_init(&daemon->registry);
 	return 0;
 }

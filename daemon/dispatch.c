@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The whole attack surface on one screen: what may be asked, on which socket, when, and who answers. */
+/* The whole attack surface on one screen: each request, its socket, its time, and its handler. */
 
 #include "daemon/dispatch.h"
 
@@ -9,6 +9,8 @@
 #include "daemon/admin/metrics.h"
 #include "daemon/admin/reload.h"
 #include "daemon/admin/tail.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/requests/hello.h"
 #include "daemon/requests/query.h"
 #include "daemon/requests/register.h"
@@ -47,7 +49,7 @@ static const struct request requests[] = {
 	{ KIND_METRICS, "METRICS", SOCKET_CONTROL, ANY_TIME, handle_metrics },
 };
 
-static const struct request *find(uint16_t kind, enum client_socket socket)
+static const struct request *request_find(uint16_t kind, enum client_socket socket)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
 		if (requests[i].kind == kind && requests[i].socket == socket)
@@ -56,22 +58,22 @@ static const struct request *find(uint16_t kind, enum client_socket socket)
 }
 
 /*
- * Another process of the same user is normal: a fork. Another user is a connection that was handed on; but who is another one
- * since a set-user-ID program connects as its effective user, and sends as its real one, says so in its first packet.
+ * Another process of the same user may send: a fork. Another user may not: the connection was passed on. But a set-user-ID
+ * program connects as its effective user and sends as its real one, which its first packet shows.
  */
 static bool may_speak(struct client *client, const struct transport_from *from)
 {
 	if (!from->known)
 		return false;
-	if (!client->greeted && from->pid == client->pid)
-		client->real_uid = from->uid;
-	return from->uid == client->uid || from->uid == client->real_uid;
+	if (!client->holder.greeted && from->pid == client->holder.pid)
+		client->holder.real_uid = from->uid;
+	return from->uid == client->holder.uid || from->uid == client->holder.real_uid;
 }
 
 /* The one before this daemon may have welcomed it, and not have lived to take the HELLO out of the socket. */
 static bool is_in_order(const struct client *client, const struct request *request)
 {
-	return request->when & (client->greeted ? AFTER_HELLO : BEFORE_HELLO) ||
+	return request->when & (client->holder.greeted ? AFTER_HELLO : BEFORE_HELLO) ||
 	       (client->repeats && request->kind == KIND_HELLO);
 }
 
@@ -82,27 +84,28 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 	int r;
 
 	if (!may_speak(client, from)) {
-		client_cut(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
-			   client->uid);
+		client_disconnect(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
+				  client->holder.uid);
 		return;
 	}
 	r = decode_message(packet, size, &message);
 	if (r != 0 || message.flags != 0 || message.streams != 0) {
-		client_cut(client, 0, REFUSAL_BAD_PACKET, "not a packet of this protocol; see userevd-protocol(7)");
+		client_disconnect(client, 0, REFUSAL_BAD_PACKET,
+				  "not a packet of this protocol; see userevd-protocol(7)");
 		return;
 	}
-	request = find(message.kind, client->socket);
+	request = request_find(message.kind, client->socket);
 	if (!request) {
-		client_cut(client, message.serial, REFUSAL_UNKNOWN_KIND, "no request of kind %u on this socket",
-			   message.kind);
+		client_disconnect(client, message.serial, REFUSAL_UNKNOWN_KIND, "no request of kind %u on this socket",
+				  message.kind);
 		return;
 	}
 	if (!is_in_order(client, request)) {
-		client_cut(client, message.serial, REFUSAL_HELLO_FIRST,
-			   client->greeted ? "%s a second time" : "%s before HELLO", request->name);
+		client_disconnect(client, message.serial, REFUSAL_HELLO_FIRST,
+				  client->holder.greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;
 	}
 	r = request->handle(client, &message);
 	if (r > 0)
-		client_cut(client, message.serial, (uint32_t)r, "malformed %s", request->name);
+		client_disconnect(client, message.serial, (uint32_t)r, "malformed %s", request->name);
 }

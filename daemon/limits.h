@@ -20,8 +20,6 @@ enum {
 	HOLDERS_MAX = 64,
 	/* Seconds with who says nothing, or does not read its answer: longer than any machine is stuck, and no longer. */
 	DEFAULT_PATIENCE = 10,
-	/* Long requests of one tenant that have been begun, with a quarter of a megabyte each. */
-	DECIDING_MAX = 16,
 	/* Bytes of one tenant's requests under way, and of answers that it has to read: of 16 long requests, or 32 long answers. */
 	WAITING_BYTES_MAX = 4 << 20,
 	/* Answers that are sent at a time when fds can be sent again. */

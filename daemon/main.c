@@ -97,7 +97,7 @@ static int run(const struct options *options, int background)
 		log_error("can't start: out of memory");
 	if (r < 0)
 		return EXIT_FAILURE;
-	log_info("%s backend, listening on %s", daemon->kernel->facts.name, daemon->options.socket);
+	log_info("%s backend, listening on %s", daemon->registry.kernel->facts.name, daemon->options.socket);
 	say_ready(options->ready_fd);
 	if (background >= 0) {
 		log_open(options->log_level, true);
@@ -105,7 +105,7 @@ static int run(const struct options *options, int background)
 		fd_close(background);
 		let_go_of_terminal(options);
 	}
-	systemd_say_ready(daemon);
+	systemd_say_ready(&daemon->systemd);
 	r = daemon_run(daemon);
 	systemd_say_stopping();
 	daemon_free(daemon);

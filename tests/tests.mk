@@ -228,7 +228,8 @@ HEADERS = $(shell find protocol kernel daemon client tests -name '*.h')
 
 ## make tidy            clang-format, clang-tidy, cppcheck and GCC's analyser.
 tidy: test-dependencies
-	@echo '  CHECK   clang-format, clang-tidy, cppcheck'
+	@echo '  CHECK   layers, clang-format, clang-tidy, cppcheck'
+	$(Q)tests/layers.py
 	$(Q)clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	$(Q)B=$(B) tests/tidy.sh $(filter-out %.bpf.c tests/bench/rival_lttng.c tests/bench/rival_usdt.c,$(SOURCES))
 	$(Q)$(BUILD) analyze

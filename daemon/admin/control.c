@@ -7,17 +7,23 @@
 
 #include "daemon/admin/listing.h"
 #include "daemon/admin/reload.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
+#include "daemon/limits.h"
+#include "daemon/process/clock.h"
 #include "daemon/quota/reserve.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/bundle.h"
 #include "kernel/embedded/tracer.h"
+#include "kernel/kernel.h"
 #include "protocol/row.h"
 
 enum { HOLDERS_BYTES_MAX = 32768 }; /* half of what a row's list can be, whatever the length of tenants' paths */
@@ -38,10 +44,10 @@ bool control_may_list(struct client *client, uint32_t serial, bool wants_tracer)
 {
 	if (client->listing)
 		control_refuse(client, serial, REFUSAL_BAD_PACKET, "this connection has a listing under way");
-	else if (wants_tracer && !client->daemon->kernel->tracer)
+	else if (wants_tracer && !client->holder.registry->kernel->tracer)
 		control_refuse(client, serial, REFUSAL_NOT_THE_TRACER,
 			       "with the %s backend events are traced in the kernel, not in the daemon",
-			       client->daemon->kernel->facts.name);
+			       client->holder.registry->kernel->facts.name);
 	else
 		return true;
 	return false;
@@ -68,42 +74,42 @@ static uint32_t count_lingering(const struct daemon *daemon)
 {
 	uint32_t lingering = 0;
 
-	for (struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next)
+	for (struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
 		lingering += tenant->lingering;
 	return lingering;
 }
 
 static void put_totals(struct packet *packet, const struct daemon *daemon)
 {
-	const struct kernel_page_stats *totals = &daemon->kernel->totals;
+	const struct kernel_page_stats *totals = &daemon->registry.kernel->totals;
 
-	row_put_u64(packet, "tenants", HASH_CNT(by_identity, daemon->tenants));
-	row_put_u64(packet, "connections", daemon->connections);
-	row_put_u64(packet, "in_flight", daemon->in_flight);
-	row_put_u64(packet, "events", HASH_CNT(by_key, daemon->events));
-	row_put_u64(packet, "leases", daemon->leases);
+	row_put_u64(packet, "tenants", HASH_CNT(by_identity, daemon->registry.tenants));
+	row_put_u64(packet, "connections", daemon->registry.n_holders);
+	row_put_u64(packet, "in_flight", daemon->connections.in_flight);
+	row_put_u64(packet, "events", HASH_CNT(by_key, daemon->registry.events));
+	row_put_u64(packet, "leases", daemon->registry.leases);
 	row_put_u64(packet, "lingering", count_lingering(daemon));
-	row_put_u64(packet, "streams", HASH_CNT(by_number, daemon->streams));
-	row_put_u64(packet, "charges", daemon->machine.common + daemon->machine.filled);
-	row_put_u64(packet, "capacity", daemon->machine.capacity);
-	row_put_u64(packet, "foreign", daemon->foreign);
-	row_put_u64(packet, "reserved", daemon->machine.claimed);
-	row_put_u64(packet, "files_capacity", daemon->files.capacity);
-	row_put_u64(packet, "files_reserved", daemon->files.claimed);
+	row_put_u64(packet, "streams", HASH_CNT(by_number, daemon->registry.streams));
+	row_put_u64(packet, "charges", daemon->registry.machine.common + daemon->registry.machine.filled);
+	row_put_u64(packet, "capacity", daemon->registry.machine.capacity);
+	row_put_u64(packet, "foreign", daemon->registry.foreign);
+	row_put_u64(packet, "reserved", daemon->registry.machine.claimed);
+	row_put_u64(packet, "files_capacity", daemon->registry.files.capacity);
+	row_put_u64(packet, "files_reserved", daemon->registry.files.claimed);
 	row_put_u64(packet, "records", totals->records);
 	row_put_u64(packet, "bad", totals->bad);
-	row_put_u64(packet, "lost", daemon->lost);
-	row_put_u64(packet, "too_big", daemon->too_big);
+	row_put_u64(packet, "lost", daemon->registry.lost);
+	row_put_u64(packet, "too_big", daemon->registry.too_big);
 }
 
 /* As the last data file that left was found; "none" where clients have nothing to register on, or nothing keeps them from it. */
 static void put_guard(struct packet *packet, const struct daemon *daemon)
 {
-	const struct kernel_facts *facts = &daemon->kernel->facts;
+	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
 	char off[WIRE_SENTENCE_MAX + 8];
 
 	snprintf(off, sizeof(off), "off: %s", facts->guarded ? "it was there, and is gone" : facts->note);
-	if (daemon->guarded)
+	if (daemon->registry.guarded)
 		row_put_string(packet, "guard", "on");
 	else
 		row_put_string(packet, "guard", facts->backend == BACKEND_ENABLE_ADDRESS ? off : "none");
@@ -113,24 +119,24 @@ static void put_guard(struct packet *packet, const struct daemon *daemon)
 static int next_status(struct listing *listing, struct packet *packet)
 {
 	struct status_listing *status = container_of(listing, struct status_listing, listing);
-	const struct daemon *daemon = listing->client->daemon;
+	const struct daemon *daemon = daemon_of(listing->client);
 
 	if (status->done)
 		return LISTING_END;
 	status->done = true;
-	capacity_look(listing->client->daemon);
+	capacity_look(listing->client->holder.registry);
 	row_put_string(packet, "version", VERSION);
-	row_put_string(packet, "backend", daemon->kernel->facts.name);
+	row_put_string(packet, "backend", daemon->registry.kernel->facts.name);
 	row_put_string(packet, "why", daemon->probe.sentence);
 	put_guard(packet, daemon);
 	row_put_u64(packet, "pid", (uint64_t)getpid());
-	row_put_u64(packet, "uptime", (uint64_t)(daemon_now() - daemon->started));
+	row_put_u64(packet, "uptime", (uint64_t)(clock_now() - daemon->started));
 	row_put_string(packet, "socket", daemon->options.socket);
 	row_put_string(packet, "control_socket", daemon->options.control_socket);
 	row_put_string(packet, "policy", daemon->options.policy);
 	row_put_string(packet, "policy_note", reload_note(daemon));
-	row_put_u64(packet, "page_bits", daemon->kernel->facts.page_bits);
-	row_put_u64(packet, "payload_max", daemon->kernel->facts.payload_max);
+	row_put_u64(packet, "page_bits", daemon->registry.kernel->facts.page_bits);
+	row_put_u64(packet, "payload_max", daemon->registry.kernel->facts.payload_max);
 	put_totals(packet, daemon);
 	return LISTING_ROW;
 }
@@ -164,15 +170,15 @@ static bool may_show_more(const struct holders *holders)
 	return holders->shown < HOLDERS_MAX && holders->packet->size - holders->mark < HOLDERS_BYTES_MAX;
 }
 
-static void put_holder(struct holders *holders, const struct client *client)
+static void put_holder(struct holders *holders, const struct holder *holder)
 {
 	size_t item = row_begin_item(holders->packet);
 
 	holders->shown++;
-	row_put_string(holders->packet, "tenant", client->tenant->path);
-	row_put_u64(holders->packet, "pid", (uint64_t)client->pid);
-	row_put_u64(holders->packet, "uid", client->uid);
-	row_put_string(holders->packet, "comm", client->comm);
+	row_put_string(holders->packet, "tenant", holder->tenant->path);
+	row_put_u64(holders->packet, "pid", (uint64_t)holder->pid);
+	row_put_u64(holders->packet, "uid", holder->uid);
+	row_put_string(holders->packet, "comm", holder->comm);
 	row_end_item(holders->packet, item);
 }
 
@@ -191,15 +197,15 @@ static void put_ourselves(struct holders *holders, const struct tenant *tenant)
 
 static void put_lease(struct holders *holders, const struct lease *lease)
 {
-	const struct client *client;
+	const struct holder *holder;
 
-	if (lease->client) {
-		put_holder(holders, lease->client);
+	if (lease->holder) {
+		put_holder(holders, lease->holder);
 		return;
 	}
-	for (client = LIST_FIRST(&lease->bundle->clients); client && may_show_more(holders);
-	     client = LIST_NEXT(client, in_bundle))
-		put_holder(holders, client);
+	for (holder = LIST_FIRST(&lease->bundle->holders); holder && may_show_more(holders);
+	     holder = LIST_NEXT(holder, in_bundle))
+		put_holder(holders, holder);
 }
 
 static void put_grant(struct holders *holders, const struct grant *grant)
@@ -245,17 +251,17 @@ static void put_name(struct packet *packet, const char *description, size_t name
 static int next_traced(struct listing *listing, struct packet *packet)
 {
 	struct events_listing *events = container_of(listing, struct events_listing, listing);
-	struct daemon *daemon = listing->client->daemon;
+	struct daemon *daemon = daemon_of(listing->client);
 	struct tracer_event event;
 
-	if (!tracer_next(daemon->kernel->tracer, events->after, &event))
+	if (!tracer_next(daemon->registry.kernel->tracer, events->after, &event))
 		return LISTING_END;
 	events->after = event.id;
 	put_name(packet, event.description, event.name_length);
 	row_put_bool(packet, "on", event.on);
 	row_put_u64(packet, "records", event.records);
 	row_put_u64(packet, "bad", event.bad);
-	put_holders(packet, event_by_name(daemon, event.description, event.name_length));
+	put_holders(packet, event_by_name(&daemon->registry, event.description, event.name_length));
 	return LISTING_ROW;
 }
 
@@ -263,7 +269,7 @@ static int next_traced(struct listing *listing, struct packet *packet)
 static int next_held(struct listing *listing, struct packet *packet)
 {
 	struct events_listing *events = container_of(listing, struct events_listing, listing);
-	const struct event *event = event_after(listing->client->daemon, events->after);
+	const struct event *event = event_after(listing->client->holder.registry, events->after);
 
 	if (!event)
 		return LISTING_END;
@@ -282,7 +288,7 @@ int handle_events(struct client *client, const struct message *message)
 		return REFUSAL_BAD_PACKET;
 	if (control_may_list(client, message->serial, false))
 		start(client, message->serial, sizeof(struct events_listing),
-		      client->daemon->kernel->tracer ? &traced : &held);
+		      client->holder.registry->kernel->tracer ? &traced : &held);
 	return 0;
 }
 
@@ -335,14 +341,14 @@ static void put_limit(struct packet *packet, const char *key, uint32_t limit)
 static int next_tenant(struct listing *listing, struct packet *packet)
 {
 	struct tenants_listing *tenants = container_of(listing, struct tenants_listing, listing);
-	struct daemon *daemon = listing->client->daemon;
-	struct tenant *tenant = tenant_after(daemon, tenants->after);
+	struct daemon *daemon = daemon_of(listing->client);
+	struct tenant *tenant = tenant_after(&daemon->registry, tenants->after);
 	struct kernel_page_stats stats = { 0 };
 
 	if (!tenant)
 		return LISTING_END;
 	tenants->after = tenant->number;
-	kernel_page_stats(daemon->kernel, tenant->number, &stats);
+	kernel_page_stats(daemon->registry.kernel, tenant->number, &stats);
 	row_put_string(packet, "tenant", tenant->path);
 	row_put_u64(packet, "cgroup_id", tenant->cgroup_id);
 	rules_update(tenant);
@@ -357,7 +363,7 @@ static int next_tenant(struct listing *listing, struct packet *packet)
 	put_limit(packet, "leases_max", tenant->level->own_leases.maximum);
 	put_reserves(packet, &tenant->rules);
 	row_put_u64(packet, "lingering", tenant->lingering);
-	if (daemon->kernel->tracer) {
+	if (daemon->registry.kernel->tracer) {
 		row_put_u64(packet, "records", stats.records);
 		row_put_u64(packet, "bad", stats.bad);
 	}

@@ -8,9 +8,13 @@
 #include "daemon/admin/explain.h"
 
 #include "daemon/admin/control.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
 #include "daemon/quota/reserve.h"
 #include "daemon/registry/admission.h"
+#include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/event/description.h"
@@ -41,9 +45,9 @@ static void say_taken(const struct event *event, struct text *why)
 
 static int ask_ledger(struct question *question, const struct description *description, struct text *why)
 {
-	struct daemon *daemon = question->tenant->daemon;
+	struct registry *registry = question->tenant->registry;
 	uint16_t flags = grant_flags(question->tenant, description, question->asked.flags);
-	const struct event *event = event_find(daemon, description, flags);
+	const struct event *event = event_find(registry, description, flags);
 	struct quota_event none;
 	const struct grant *grant;
 
@@ -57,7 +61,7 @@ static int ask_ledger(struct question *question, const struct description *descr
 	question->is_there = event && !LIST_EMPTY(&event->account.common);
 	if (question->is_held)
 		return 0;
-	quota_event_init(&none, &daemon->machine);
+	quota_event_init(&none, &registry->machine);
 	return admission_ask(question->tenant, event ? &event->account : &none, &question->reserve, why);
 }
 
@@ -80,7 +84,7 @@ static int ask(struct question *question, struct text *why)
 
 static void put_answer(struct packet *packet, const struct question *question, int r, const char *sentence)
 {
-	const struct machine *machine = &question->tenant->daemon->machine;
+	const struct machine *machine = &question->tenant->registry->machine;
 	size_t row = encode_row_begin(packet);
 
 	row_put_string(packet, "tenant", question->tenant->path);
@@ -96,7 +100,7 @@ static void put_answer(struct packet *packet, const struct question *question, i
 	row_put_u64(packet, "claimed", machine->claimed);
 	row_put_u64(packet, "pool", machine_pool(machine));
 	row_put_u64(packet, "common", machine->common);
-	row_put_u64(packet, "foreign", question->tenant->daemon->foreign);
+	row_put_u64(packet, "foreign", question->tenant->registry->foreign);
 	encode_row_end(packet, row);
 }
 
@@ -180,7 +184,7 @@ int handle_explain(struct client *client, const struct message *message)
 		control_refuse(client, message->serial, REFUSAL_BAD_PACKET, "a cgroup's path begins with a slash");
 		return 0;
 	}
-	if (tenant_of_cgroup(client->daemon, path, &question.tenant) < 0) {
+	if (tenant_of_cgroup(client->holder.registry, path, &question.tenant) < 0) {
 		control_refuse(client, message->serial, REFUSAL_TROUBLE,
 			       "the daemon is out of memory; try again later");
 		return 0;

@@ -2,6 +2,8 @@
 
 #include "daemon/admin/listing.h"
 
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
 
 enum { ROWS_PER_PACKET = 512 };
@@ -60,7 +62,7 @@ static void answer_sync(struct client *client)
 
 static bool may_send(const struct client *client)
 {
-	return client->listing && !client->waiting && !client->closing;
+	return client->listing && !client->waiting && client->life < LIFE_CLOSING;
 }
 
 void listing_continue(struct client *client)
@@ -71,7 +73,7 @@ void listing_continue(struct client *client)
 		more = may_send(client) && send_packet(client->listing) && may_send(client);
 	while (more && client->listing->kind->at_once);
 	if (more)
-		ev_timer_start(client->daemon->loop, &client->listing->w_turn);
+		ev_timer_start(daemon_of(client)->loop, &client->listing->w_turn);
 	answer_sync(client);
 	client_watch(client);
 }
@@ -105,7 +107,7 @@ void listing_free(struct client *client)
 	client->listing = NULL;
 	if (!listing)
 		return;
-	ev_timer_stop(client->daemon->loop, &listing->w_turn);
+	ev_timer_stop(daemon_of(client)->loop, &listing->w_turn);
 	if (listing->kind->deinit)
 		listing->kind->deinit(listing);
 	free(listing);

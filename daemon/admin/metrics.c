@@ -19,7 +19,10 @@
 #include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
+#include "daemon/process/clock.h"
+#include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/row.h"
 
@@ -69,14 +72,17 @@ static bool take_turn(struct metrics_walk *walk)
 
 static bool next_build(struct metrics_walk *walk, const struct family *family, struct daemon *daemon, struct text *text)
 {
-	const struct kernel_facts *facts = &daemon->kernel->facts;
+	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
 
 	if (!take_turn(walk))
 		return false;
 	put_name(text, family);
 	put_label(text, "{version", VERSION);
 	put_label(text, ",backend", facts->name);
-	put_label(text, ",guard", daemon->guarded ? "on" : facts->backend == BACKEND_ENABLE_ADDRESS ? "off" : "none");
+	put_label(text, ",guard",
+		  daemon->registry.guarded		     ? "on"
+		  : facts->backend == BACKEND_ENABLE_ADDRESS ? "off"
+							     : "none");
 	text_put(text, "}", 1);
 	put_value(text, 1);
 	return true;
@@ -95,7 +101,7 @@ static bool next_total(struct metrics_walk *walk, const struct family *family, s
 
 static struct tenant *next_tenant(struct metrics_walk *walk, struct daemon *daemon)
 {
-	struct tenant *tenant = tenant_after(daemon, walk->position);
+	struct tenant *tenant = tenant_after(&daemon->registry, walk->position);
 
 	if (!tenant || tenant->number > walk->youngest)
 		return NULL;
@@ -133,7 +139,7 @@ static uint32_t find_reason(const struct tenant *tenant, uint32_t reason)
 static bool next_refusals(struct metrics_walk *walk, const struct family *family, struct daemon *daemon,
 			  struct text *text)
 {
-	struct tenant *tenant = tenant_by_number(daemon, walk->position);
+	struct tenant *tenant = tenant_by_number(&daemon->registry, walk->position);
 
 	if (!tenant)
 		tenant = next_tenant(walk, daemon);
@@ -150,87 +156,87 @@ static bool next_refusals(struct metrics_walk *walk, const struct family *family
 
 static uint64_t uptime(const struct daemon *daemon)
 {
-	return (uint64_t)(daemon_now() - daemon->started);
+	return (uint64_t)(clock_now() - daemon->started);
 }
 
 static uint64_t capacity(const struct daemon *daemon)
 {
-	return daemon->machine.capacity;
+	return daemon->registry.machine.capacity;
 }
 
 static uint64_t charged(const struct daemon *daemon)
 {
-	return (uint64_t)daemon->machine.common + daemon->machine.filled;
+	return (uint64_t)daemon->registry.machine.common + daemon->registry.machine.filled;
 }
 
 static uint64_t reserved(const struct daemon *daemon)
 {
-	return daemon->machine.claimed;
+	return daemon->registry.machine.claimed;
 }
 
 static uint64_t events(const struct daemon *daemon)
 {
-	return HASH_CNT(by_key, daemon->events);
+	return HASH_CNT(by_key, daemon->registry.events);
 }
 
 static uint64_t lingering(const struct daemon *daemon)
 {
 	uint64_t sum = 0;
 
-	for (const struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
 		sum += tenant->lingering;
 	return sum;
 }
 
 static uint64_t tenants(const struct daemon *daemon)
 {
-	return HASH_CNT(by_identity, daemon->tenants);
+	return HASH_CNT(by_identity, daemon->registry.tenants);
 }
 
 static uint64_t connections(const struct daemon *daemon)
 {
-	return daemon->connections;
+	return daemon->registry.n_holders;
 }
 
 static uint64_t in_flight(const struct daemon *daemon)
 {
-	return daemon->in_flight;
+	return daemon->connections.in_flight;
 }
 
 static uint64_t streams(const struct daemon *daemon)
 {
-	return HASH_CNT(by_number, daemon->streams);
+	return HASH_CNT(by_number, daemon->registry.streams);
 }
 
 /* Where the kernel is the tracer nobody counts them. */
 static uint64_t records(const struct daemon *daemon)
 {
-	return daemon->kernel->tracer ? daemon->kernel->totals.records : NOTHING;
+	return daemon->registry.kernel->tracer ? daemon->registry.kernel->totals.records : NOTHING;
 }
 
 static uint64_t bad(const struct daemon *daemon)
 {
-	return daemon->kernel->tracer ? daemon->kernel->totals.bad : NOTHING;
+	return daemon->registry.kernel->tracer ? daemon->registry.kernel->totals.bad : NOTHING;
 }
 
 static uint64_t lost(const struct daemon *daemon)
 {
-	return daemon->lost;
+	return daemon->registry.lost;
 }
 
 static uint64_t oversized(const struct daemon *daemon)
 {
-	return daemon->too_big;
+	return daemon->registry.too_big;
 }
 
 static uint64_t file_capacity(const struct daemon *daemon)
 {
-	return daemon->files.capacity;
+	return daemon->registry.files.capacity;
 }
 
 static uint64_t files_reserved(const struct daemon *daemon)
 {
-	return daemon->files.claimed;
+	return daemon->registry.files.claimed;
 }
 
 static uint64_t tenants_events(const struct tenant *tenant)
@@ -378,7 +384,7 @@ static void describe(struct text *text, const struct family *family)
 
 void metrics_begin(struct metrics_walk *walk, const struct daemon *daemon)
 {
-	*walk = (struct metrics_walk){ .youngest = daemon->last_tenant };
+	*walk = (struct metrics_walk){ .youngest = daemon->registry.last_tenant };
 }
 
 static void next_family(struct metrics_walk *walk)
@@ -420,7 +426,7 @@ static int next_row(struct listing *listing, struct packet *packet)
 	char buffer[METRICS_PIECE_MAX + 1];
 	struct text text = text_make(buffer, sizeof(buffer));
 
-	if (!metrics_next(&metrics->walk, listing->client->daemon, &text))
+	if (!metrics_next(&metrics->walk, daemon_of(listing->client), &text))
 		return LISTING_END;
 	row_put_string(packet, "text", buffer);
 	return LISTING_ROW;
@@ -441,7 +447,7 @@ int handle_metrics(struct client *client, const struct message *message)
 			       "the daemon is out of memory; try again later");
 		return 0;
 	}
-	metrics_begin(&metrics->walk, client->daemon);
+	metrics_begin(&metrics->walk, daemon_of(client));
 	listing_start(client, &metrics->listing, &kind, message->serial);
 	return 0;
 }

@@ -6,6 +6,8 @@
 #include "daemon/connection/client.h"
 #include "protocol/base/text.h"
 
+struct daemon;
+
 enum {
 	METRICS_PIECE_MAX = 24576
 }; /* the longest line: a path of nothing but what has to be escaped, and some numbers */

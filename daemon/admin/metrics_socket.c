@@ -10,7 +10,10 @@
 #include <sys/socket.h>
 
 #include "daemon/admin/metrics.h"
+#include "daemon/connection/connections.h"
+#include "daemon/connection/listener.h"
 #include "daemon/daemon.h"
+#include "daemon/limits.h"
 #include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "kernel/disposal.h"
@@ -31,9 +34,9 @@ struct metrics_reader {
 	LIST_ENTRY(metrics_reader) entry;
 };
 
-static struct daemon *daemon_of(const struct metrics_reader *reader)
+static struct daemon *reader_daemon(const struct metrics_reader *reader)
 {
-	return reader->socket->listener.daemon;
+	return container_of(reader->socket->listener.connections, struct daemon, connections);
 }
 
 /*
@@ -42,12 +45,13 @@ static struct daemon *daemon_of(const struct metrics_reader *reader)
  */
 static void hang_up(const struct metrics_reader *reader)
 {
-	struct daemon *daemon = daemon_of(reader);
+	struct daemon *daemon = reader_daemon(reader);
 	struct transport_from from;
 
 	shutdown(reader->fd, SHUT_RDWR);
 	for (unsigned i = 0; i < UNREAD_MAX; i++)
-		if (transport_receive(reader->fd, daemon->request, sizeof(daemon->request), &from) <= 0)
+		if (transport_receive(reader->fd, daemon->connections.request, sizeof(daemon->connections.request),
+				      &from) <= 0)
 			break;
 	disposal_close(reader->fd);
 }
@@ -56,8 +60,8 @@ static void reader_free(struct metrics_reader *reader)
 {
 	struct metrics_socket *socket = reader->socket;
 
-	ev_io_stop(daemon_of(reader)->loop, &reader->w_io);
-	ev_timer_stop(daemon_of(reader)->loop, &reader->w_deadline);
+	ev_io_stop(reader_daemon(reader)->loop, &reader->w_io);
+	ev_timer_stop(reader_daemon(reader)->loop, &reader->w_deadline);
 	hang_up(reader);
 	LIST_REMOVE(reader, entry);
 	free(reader);
@@ -71,9 +75,9 @@ static bool fill(struct metrics_reader *reader)
 	reader->text = text_make(reader->buffer, sizeof(reader->buffer));
 	reader->sent = 0;
 	while (reader->text.size - reader->text.length > METRICS_PIECE_MAX)
-		if (!metrics_next(&reader->walk, daemon_of(reader), &reader->text))
+		if (!metrics_next(&reader->walk, reader_daemon(reader), &reader->text))
 			break;
-	ev_timer_again(daemon_of(reader)->loop, &reader->w_deadline);
+	ev_timer_again(reader_daemon(reader)->loop, &reader->w_deadline);
 	return reader->text.length > 0;
 }
 
@@ -106,13 +110,15 @@ static void on_deadline(struct ev_loop *loop _unused_, ev_timer *w, int events _
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_deadline);
 
 	log_notice("who reads the metrics on %s has not done so for %u seconds, and was cut off", reader->socket->path,
-		   daemon_of(reader)->options.patience);
+		   reader_daemon(reader)->options.patience);
 	reader_free(reader);
 }
 
-int metrics_socket_welcome(struct metrics_socket *socket, int fd)
+/* Takes over the connection: 0; or -ENOMEM, and the fd is still the caller's. */
+static int metrics_socket_welcome(struct listener *listener, int fd)
 {
-	struct daemon *daemon = socket->listener.daemon;
+	struct metrics_socket *socket = container_of(listener, struct metrics_socket, listener);
+	struct daemon *daemon = container_of(listener->connections, struct daemon, connections);
 	struct metrics_reader *reader = calloc(1, sizeof(*reader));
 
 	if (!reader)
@@ -139,15 +145,19 @@ void metrics_socket_resume(struct metrics_socket *socket)
 /* For the group of a directory that gives its own to what is made there, since the text has the names of all tenants. */
 static int listen_at(struct metrics_socket *socket, struct daemon *daemon, const char *path)
 {
+	int r;
+
 	socket->path = strdup(path);
 	if (!socket->path)
 		return -ENOMEM;
-	return listener_init(&socket->listener, daemon, socket->path, 0660, SOCKET_METRICS);
+	r = listener_init(&socket->listener, &daemon->connections, socket->path, 0660, SOCKET_METRICS);
+	socket->listener.take = metrics_socket_welcome;
+	return r;
 }
 
 void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
 {
-	const char *path = policy_daemon(daemon->policy, POLICY_METRICS_SOCKET)->text;
+	const char *path = policy_daemon(daemon->registry.policy, POLICY_METRICS_SOCKET)->text;
 	int r;
 
 	LIST_INIT(&socket->readers);

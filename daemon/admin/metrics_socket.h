@@ -5,6 +5,7 @@
 
 #include "daemon/connection/listener.h"
 
+struct daemon;
 struct metrics_reader;
 LIST_HEAD(metrics_reader_list, metrics_reader);
 
@@ -20,7 +21,5 @@ void metrics_socket_init(struct metrics_socket *, struct daemon *);
 /* Safe on zeros. */
 void metrics_socket_deinit(struct metrics_socket *);
 
-/* Takes over the connection: 0; or -ENOMEM, and the fd is still the caller's. */
-int metrics_socket_welcome(struct metrics_socket *, int fd);
 /* Takes who waits, if there is room. */
 void metrics_socket_resume(struct metrics_socket *);

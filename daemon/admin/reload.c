@@ -17,6 +17,7 @@
 #include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "daemon/process/systemd.h"
 #include "daemon/process/unprivileged.h"
@@ -105,20 +106,21 @@ static void log_problems(const struct problems *problems)
 /* Takes over what was read, if it is good. */
 static void adopt(struct daemon *daemon, struct outcome *outcome)
 {
-	if (outcome->r == 0 && daemon->kernel)
-		outcome->r = policy_check_capacity(outcome->policy, daemon->machine.capacity, &outcome->problems);
+	if (outcome->r == 0 && daemon->registry.kernel)
+		outcome->r =
+			policy_check_capacity(outcome->policy, daemon->registry.machine.capacity, &outcome->problems);
 	log_problems(&outcome->problems);
 	if (outcome->r == 0)
-		outcome->r = rules_adopt(daemon, &outcome->policy);
+		outcome->r = rules_adopt(&daemon->registry, &outcome->policy);
 	if (outcome->r != 0)
 		return;
 	policy_unref(daemon->reload->superseded);
 	daemon->reload->superseded = steal_pointer(outcome->policy);
 	outcome->adopted = true;
-	if (!daemon->kernel)
+	if (!daemon->registry.kernel)
 		return;
-	capacity_look(daemon);
-	declared_adopt(daemon);
+	capacity_look(&daemon->registry);
+	declared_adopt(&daemon->registry);
 }
 
 /* Once a policy is in force: the next daemon goes on with it. Without that this one is none the worse. */
@@ -135,8 +137,8 @@ static void keep(struct daemon *daemon, int prepared)
 /* A Guard= of that policy's was heeded already, or came too late. */
 static bool has_our_guard(const struct daemon *daemon, const struct policy *policy)
 {
-	return !daemon->kernel ||
-	       policy_daemon(policy, POLICY_GUARD)->number == policy_daemon(daemon->policy, POLICY_GUARD)->number;
+	return !daemon->registry.kernel || policy_daemon(policy, POLICY_GUARD)->number ==
+						   policy_daemon(daemon->registry.policy, POLICY_GUARD)->number;
 }
 
 /* 0; or POLICY_E_WRONG after a sentence. */
@@ -146,11 +148,13 @@ static int find_last(struct daemon *daemon, struct policy **ret, time_t *ret_sin
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
 	char buffer[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(buffer, sizeof(buffer));
-	int r = last_policy_read(daemon->options.state_directory, unprivileged_user(daemon), &policy, ret_since, &why);
+	int r = last_policy_read(daemon->options.state_directory, unprivileged_user(daemon->options.user), &policy,
+				 ret_since, &why);
 
 	if (r == 0 && !has_our_guard(daemon, policy))
 		text_printf(&why, "it has another Guard=");
-	else if (r == 0 && daemon->kernel && policy_check_capacity(policy, daemon->machine.capacity, &problems) != 0)
+	else if (r == 0 && daemon->registry.kernel &&
+		 policy_check_capacity(policy, daemon->registry.machine.capacity, &problems) != 0)
 		text_printf(&why, "there is no room for its reserves either");
 	if (buffer[0]) {
 		log_error("there is no last good policy to go on with: %s", buffer);
@@ -173,7 +177,7 @@ static int go_on_with_last(struct daemon *daemon)
 		return POLICY_E_WRONG;
 	r = find_last(daemon, &policy, &time);
 	if (r == 0)
-		r = rules_adopt(daemon, &policy);
+		r = rules_adopt(&daemon->registry, &policy);
 	if (r != 0)
 		return r;
 	policy_copy_deinit(&reload->first);
@@ -184,8 +188,8 @@ static int go_on_with_last(struct daemon *daemon)
 		"the files, and reload",
 		since);
 	log_error("%s", reload->note);
-	if (daemon->kernel)
-		capacity_look(daemon);
+	if (daemon->registry.kernel)
+		capacity_look(&daemon->registry);
 	return 0;
 }
 
@@ -199,7 +203,7 @@ static int say_wrong(int r)
 int reload_check_capacity(struct daemon *daemon)
 {
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
-	int r = policy_check_capacity(daemon->policy, daemon->machine.capacity, &problems);
+	int r = policy_check_capacity(daemon->registry.policy, daemon->registry.machine.capacity, &problems);
 
 	log_problems(&problems);
 	/* What is in force already may be that. */
@@ -216,7 +220,7 @@ int reload_first(struct daemon *daemon)
 	if (!outcome)
 		return -ENOMEM;
 	if (daemon->options.state_directory)
-		last_policy_make_directory(daemon->options.state_directory, unprivileged_user(daemon));
+		last_policy_make_directory(daemon->options.state_directory, unprivileged_user(daemon->options.user));
 	read_files(daemon, outcome);
 	adopt(daemon, outcome);
 	r = outcome->r;
@@ -386,7 +390,7 @@ static void begin(struct reload *reload)
 	log_error("the policy can't be read again: %s", strerror(-r));
 	tell_all(reload, reload->outcome);
 	reload->outcome = outcome_unref(reload->outcome);
-	systemd_say_ready(reload->daemon);
+	systemd_say_ready(&reload->daemon->systemd);
 }
 
 static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
@@ -403,7 +407,7 @@ static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unus
 		queue(listing, &reload->waiting);
 	}
 	if (!reload->again) {
-		systemd_say_ready(reload->daemon);
+		systemd_say_ready(&reload->daemon->systemd);
 		return;
 	}
 	reload->again = false;
@@ -414,7 +418,7 @@ void reload_begin(struct daemon *daemon)
 {
 	struct reload *reload = daemon->reload;
 
-	systemd_say_reloading(daemon);
+	systemd_say_reloading(&daemon->systemd);
 	if (reload->running)
 		reload->again = true;
 	else
@@ -494,7 +498,7 @@ static void deinit_listing(struct listing *base)
 int handle_reload(struct client *client, const struct message *message)
 {
 	static const struct listing_kind kind = { .next = next_row, .deinit = deinit_listing };
-	struct reload *reload = client->daemon->reload;
+	struct reload *reload = daemon_of(client)->reload;
 	struct reload_listing *listing;
 
 	if (decode_empty(message->body) != 0)
@@ -510,6 +514,6 @@ int handle_reload(struct client *client, const struct message *message)
 	listing->reload = reload;
 	queue(listing, reload->running ? &reload->later : &reload->waiting);
 	listing_start(client, &listing->listing, &kind, message->serial);
-	reload_begin(client->daemon);
+	reload_begin(daemon_of(client));
 	return 0;
 }

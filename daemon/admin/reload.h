@@ -5,6 +5,7 @@
 
 #include "daemon/connection/client.h"
 
+struct daemon;
 struct reload;
 
 /* Once it is known how many events there can be: 0, or POLICY_E_WRONG after a line in the log. */

@@ -6,6 +6,7 @@
 
 #include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
+#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"
@@ -75,7 +76,7 @@ int handle_trace(struct client *client, const struct message *message)
 		return REFUSAL_BAD_PACKET;
 	if (!control_may_list(client, message->serial, true))
 		return 0;
-	matched = switch_all(client->daemon->kernel->tracer, strings, strings.flags & TRACE_ON);
+	matched = switch_all(client->holder.registry->kernel->tracer, strings, strings.flags & TRACE_ON);
 	if (matched == 0) {
 		control_refuse(client, message->serial, REFUSAL_NO_SUCH_EVENT, "no event matches");
 		return 0;
@@ -119,7 +120,7 @@ static bool is_wanted(const struct tail_listing *tail, const void *row, size_t s
 static int next_record(struct listing *listing, struct packet *packet)
 {
 	struct tail_listing *tail = container_of(listing, struct tail_listing, listing);
-	struct ring *ring = tracer_ring(listing->client->daemon->kernel->tracer);
+	struct ring *ring = tracer_ring(listing->client->holder.registry->kernel->tracer);
 	const void *row;
 	size_t size;
 
@@ -172,7 +173,7 @@ static int open_session(struct tracer *tracer, struct strings strings, struct tr
 int handle_tail(struct client *client, const struct message *message)
 {
 	static const struct listing_kind kind = { .next = next_record, .deinit = deinit_tail, .at_once = true };
-	struct tracer *tracer = client->daemon->kernel->tracer;
+	struct tracer *tracer = client->holder.registry->kernel->tracer;
 	struct tail_listing *tail;
 	struct strings strings;
 
@@ -196,25 +197,25 @@ int handle_tail(struct client *client, const struct message *message)
 
 int handle_sync(struct client *client, const struct message *message)
 {
-	struct daemon *daemon = client->daemon;
+	struct daemon *daemon = daemon_of(client);
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (daemon->kernel->tracer)
-		tracer_drain(daemon->kernel->tracer);
+	if (daemon->registry.kernel->tracer)
+		tracer_drain(daemon->registry.kernel->tracer);
 	listing_sync(client, message->serial);
 	return 0;
 }
 
 void tails_continue(struct daemon *daemon)
 {
-	struct tracer *tracer = daemon->kernel->tracer;
+	struct tracer *tracer = daemon->registry.kernel->tracer;
 	struct client *client;
 
 	if (!tracer || ring_next(tracer_ring(tracer)) == daemon->records_told)
 		return;
 	daemon->records_told = ring_next(tracer_ring(tracer));
-	TAILQ_FOREACH(client, &daemon->clients, all)
+	TAILQ_FOREACH(client, &daemon->connections.clients, all)
 		if (client->listing && client->listing->kind->deinit == deinit_tail)
 			listing_continue(client);
 }

@@ -5,6 +5,8 @@
 
 #include "daemon/connection/client.h"
 
+struct daemon;
+
 int handle_trace(struct client *, const struct message *);
 int handle_tail(struct client *, const struct message *);
 int handle_sync(struct client *, const struct message *);

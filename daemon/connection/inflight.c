@@ -22,7 +22,7 @@
 #include <sys/resource.h>
 
 #include "daemon/connection/client.h"
-#include "daemon/daemon.h"
+#include "daemon/connection/connections.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/tenant.h"
 
@@ -39,24 +39,25 @@ static bool has_read_all(const struct client *client)
 	return ioctl(client->fd, SIOCOUTQ, &bytes) < 0 || bytes < QUEUE_EMPTY;
 }
 
-static void count(struct client *client, size_t n)
+static void inflight_count(struct client *client, size_t n)
 {
 	client->in_flight += (unsigned)n;
-	client->tenant->in_flight += (uint32_t)n;
-	client->daemon->in_flight += (uint32_t)n;
+	client->holder.tenant->in_flight += (uint32_t)n;
+	client->connections->in_flight += (uint32_t)n;
 }
 
 /* Before the connection is closed: the keeper's copy would keep it in the epoll instance. */
-static void uncount(struct client *client, size_t n)
+static void inflight_uncount(struct client *client, size_t n)
 {
 	client->in_flight -= (unsigned)n;
-	client->tenant->in_flight -= (uint32_t)n;
-	client->daemon->in_flight -= (uint32_t)n;
+	client->holder.tenant->in_flight -= (uint32_t)n;
+	client->connections->in_flight -= (uint32_t)n;
 	if (client->in_flight > 0)
 		return;
 	client->files_unread = false;
-	client->stalled = false;
-	epoll_ctl(client->daemon->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
+	if (client->stall == STALL_UNREAD)
+		client->stall = STALL_NONE;
+	epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
 }
 
 int inflight_add(struct client *client, size_t n)
@@ -66,16 +67,17 @@ int inflight_add(struct client *client, size_t n)
 	if (n == 0)
 		return 0;
 	/* First: where there is no room for it, nothing may be sent. */
-	if (client->in_flight == 0 && epoll_ctl(client->daemon->w_in_flight.fd, EPOLL_CTL_ADD, client->fd, &event) < 0)
+	if (client->in_flight == 0 &&
+	    epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_ADD, client->fd, &event) < 0)
 		return -errno;
-	count(client, n);
+	inflight_count(client, n);
 	return 0;
 }
 
 void inflight_undo(struct client *client, size_t n)
 {
 	if (n > 0)
-		uncount(client, n);
+		inflight_uncount(client, n);
 }
 
 int inflight_restore(struct client *client)
@@ -98,7 +100,7 @@ bool inflight_remains(struct client *client)
 	return client->in_flight > 0;
 }
 
-bool inflight_has_room(const struct tenant *tenant)
+bool inflight_has_room(const struct connections *connections, const struct tenant *tenant)
 {
 	struct rlimit limit;
 	rlim_t most;
@@ -106,10 +108,10 @@ bool inflight_has_room(const struct tenant *tenant)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return true;
 	most = limit.rlim_cur - limit.rlim_cur / 4;
-	return tenant->in_flight < most - MIN((rlim_t)tenant->daemon->in_flight, most);
+	return tenant->in_flight < most - MIN((rlim_t)connections->in_flight, most);
 }
 
-static void look(struct client *client, uint32_t events)
+static void inflight_look(struct client *client, uint32_t events)
 {
 	if (!inflight_remains(client))
 		client_has_read(client);
@@ -117,26 +119,26 @@ static void look(struct client *client, uint32_t events)
 		client_close(client);
 }
 
-static void on_read(struct ev_loop *loop, ev_io *w, int events)
+static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 {
-	struct daemon *daemon = container_of(w, struct daemon, w_in_flight);
+	struct connections *connections = container_of(w, struct connections, w_in_flight);
 	struct epoll_event ready[LOOKS_MAX];
 	int n;
 
-	/* The kernel has no room for it among what is waited for. Clients that wait would wait for ever. */
+	/* EV_ERROR: epoll has no room for its fd (max_user_watches). Stalled clients would wait for ever. */
 	if (events & EV_ERROR) {
 		log_error("can't wait for clients to read their answers: %s", strerror(ENOSPC));
-		daemon->failed = -ENOSPC;
+		connections->failed = -ENOSPC;
 		ev_break(loop, EVBREAK_ALL);
 		return;
 	}
 	/* Clients are freed at the end of the turn alone, so each of these is there. */
 	n = epoll_wait(w->fd, ready, LOOKS_MAX, 0);
 	for (int i = 0; i < n; i++)
-		look(ready[i].data.ptr, ready[i].events);
+		inflight_look(ready[i].data.ptr, ready[i].events);
 }
 
-int inflight_init(struct daemon *daemon)
+int inflight_init(struct connections *connections)
 {
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 
@@ -144,15 +146,15 @@ int inflight_init(struct daemon *daemon)
 		log_error("can't wait for clients to read their answers: %s", strerror(errno));
 		return -errno;
 	}
-	ev_io_init(&daemon->w_in_flight, on_read, fd, EV_READ);
-	ev_io_start(daemon->loop, &daemon->w_in_flight);
+	ev_io_init(&connections->w_in_flight, inflight_on_read, fd, EV_READ);
+	ev_io_start(connections->loop, &connections->w_in_flight);
 	return 0;
 }
 
-void inflight_deinit(struct daemon *daemon)
+void inflight_deinit(struct connections *connections)
 {
-	if (!ev_cb(&daemon->w_in_flight))
+	if (!ev_cb(&connections->w_in_flight))
 		return;
-	ev_io_stop(daemon->loop, &daemon->w_in_flight);
-	fd_close(daemon->w_in_flight.fd);
+	ev_io_stop(connections->loop, &connections->w_in_flight);
+	fd_close(connections->w_in_flight.fd);
 }

@@ -6,24 +6,24 @@
 #include "protocol/base/base.h"
 
 struct client;
-struct daemon;
+struct connections;
 struct tenant;
 
 /* 0 or a negative errno. */
-int inflight_init(struct daemon *);
-/* Safe on what was never initialised. */
-void inflight_deinit(struct daemon *);
+int inflight_init(struct connections *);
+/* Safe on zeros. */
+void inflight_deinit(struct connections *);
 
 /* Counts n fds that are about to be sent to the client. 0, or a negative errno: then they must not be sent. */
 int inflight_add(struct client *, size_t n);
 /* They were not sent after all. */
 void inflight_undo(struct client *, size_t n);
-/* A client of the daemon before this one: counts what lies unread in its queue as one fd, since nobody knows how many. */
+/* A client of the last daemon: counts a non-empty queue as one fd, since the number is unknown. */
 int inflight_restore(struct client *);
 /* Forgets the client's fds, before its connection is closed. */
 void inflight_forget(struct client *);
-/* Asks the kernel whether the client has fds in flight, and forgets those that it has taken. */
+/* Asks the kernel whether the client has fds in flight, and forgets those that it has read. */
 bool inflight_remains(struct client *);
 
 /* Whether the tenant may be sent more fds. */
-bool inflight_has_room(const struct tenant *);
+bool inflight_has_room(const struct connections *, const struct tenant *);

@@ -8,74 +8,79 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "daemon/daemon.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/identity/peer.h"
+#include "daemon/limits.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/fd_budget.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/disposal.h"
 #include "protocol/transport.h"
 
 /* Out of fds or memory: the connection stays in the backlog, and we come back for it. */
-static bool is_passing(int error)
+static bool accept_may_be_retried(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS;
 }
 
-static void back_off(struct listener *listener, int error)
+static void listener_back_off(struct listener *listener, int error)
 {
 	if (listener->backoffs++ == 0)
 		log_warning("can't accept on %s: %s; trying again every %.0f ms", listener->path, strerror(-error),
 			    ACCEPT_BACKOFF * 1000);
-	ev_io_stop(listener->daemon->loop, &listener->w_accept);
+	ev_io_stop(listener->connections->loop, &listener->w_accept);
 	ev_timer_set(&listener->w_backoff, ACCEPT_BACKOFF, 0.);
-	ev_timer_start(listener->daemon->loop, &listener->w_backoff);
+	ev_timer_start(listener->connections->loop, &listener->w_backoff);
 }
 
 /* The one that is held comes first, whether or not there are others. */
-static void start_accepting(struct listener *listener)
+static void listener_start_accepting(struct listener *listener)
 {
 	/* Or libev takes one that the kernel has refused for one that it has not stopped. */
 	ev_io_set(&listener->w_accept, listener->fd, EV_READ);
-	ev_io_start(listener->daemon->loop, &listener->w_accept);
-	ev_feed_event(listener->daemon->loop, &listener->w_accept, EV_READ);
+	ev_io_start(listener->connections->loop, &listener->w_accept);
+	ev_feed_event(listener->connections->loop, &listener->w_accept, EV_READ);
 }
 
 static void on_backoff(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	start_accepting(container_of(w, struct listener, w_backoff));
+	listener_start_accepting(container_of(w, struct listener, w_backoff));
 }
 
 void listener_pause(struct listener *listener)
 {
-	ev_io_stop(listener->daemon->loop, &listener->w_accept);
+	ev_io_stop(listener->connections->loop, &listener->w_accept);
 }
 
 void listener_resume(struct listener *listener)
 {
-	if (!listener->daemon || ev_is_active(&listener->w_accept))
+	if (!listener->connections || ev_is_active(&listener->w_accept))
 		return;
-	ev_timer_stop(listener->daemon->loop, &listener->w_backoff);
-	start_accepting(listener);
+	ev_timer_stop(listener->connections->loop, &listener->w_backoff);
+	listener_start_accepting(listener);
 }
 
-/* Who gets nothing is told why. */
-static void turn_away(struct listener *listener, int fd, struct tenant *tenant, uint32_t refusal, const char *sentence)
+/* Sends the reason, and disconnects. */
+static void listener_refuse(struct listener *listener, int fd, struct tenant *tenant, uint32_t refusal,
+			    const char *sentence)
 {
 	uint8_t buffer[512];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 
-	daemon_refused(listener->daemon, tenant, NULL, refusal, sentence);
+	refusal_note(listener->connections->registry, tenant, NULL, refusal, sentence);
 	encode_begin(&packet, KIND_ERROR, 0, 0, NULL, 0);
 	encode_error(&packet, refusal, sentence);
 	encode_end(&packet);
 	transport_send(fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
-	connection_end(listener->daemon, fd);
+	connection_end(listener->connections, fd);
 	disposal_close(fd);
 }
 
 /* False, and it is turned away: the tenant, or a cgroup around it, has as many connections as it may. */
-static bool has_room(struct listener *listener, int fd, struct tenant *tenant)
+static bool listener_has_room(struct listener *listener, int fd, struct tenant *tenant)
 {
 	const struct level *crowded = level_find_crowded(tenant->level);
 	char sentence[WIRE_SENTENCE_MAX + 1];
@@ -93,7 +98,7 @@ static bool has_room(struct listener *listener, int fd, struct tenant *tenant)
 		text_printf(&text, "all in the cgroup ");
 		text_excerpt(&text, crowded->path, strlen(crowded->path));
 		text_printf(&text, " have %u of %u connections", crowded->connections, crowded->max_connections);
-		if (crowded->generation == tenant->daemon->generation && crowded->connections_by) {
+		if (crowded->generation == tenant->registry->generation && crowded->connections_by) {
 			text_printf(&text, " (");
 			policy_limit_text(POLICY_MAX_CONNECTIONS, crowded->connections_by, &text);
 			text_printf(&text, ")");
@@ -102,12 +107,12 @@ static bool has_room(struct listener *listener, int fd, struct tenant *tenant)
 		return true;
 	}
 	text_printf(&text, "; close some, or ask the admin for more");
-	turn_away(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, sentence);
+	listener_refuse(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, sentence);
 	return false;
 }
 
 /* 0: the connection is the client's now, or was turned away. Negative: out of something. */
-static int welcome(struct listener *listener, int fd)
+static int listener_welcome(struct listener *listener, int fd)
 {
 	static const char *const unknown[] = {
 		[PEER_E_HIDDEN] = "the daemon can't see your process: it is outside of the daemon's pid namespace, or "
@@ -116,37 +121,38 @@ static int welcome(struct listener *listener, int fd)
 			"the daemon can't see which cgroup your process is in: neither cgroup2 nor systemd's "
 			"own hierarchy is there; ask the admin to mount cgroup2",
 	};
-	struct daemon *daemon = listener->daemon;
+	struct connections *connections = listener->connections;
 	struct tenant *tenant = NULL;
 	struct peer peer;
 	int r;
 
-	if (listener->socket == SOCKET_METRICS)
-		return metrics_socket_welcome(&daemon->metrics, fd);
-	r = listener->socket == SOCKET_CLIENTS ? peer_identify(fd, &daemon->cgroups, rules_ask_for_root(daemon), &peer)
+	if (listener->take)
+		return listener->take(listener, fd);
+	r = listener->socket == SOCKET_CLIENTS ? peer_identify(fd, &connections->registry->cgroups,
+							       rules_ask_for_root(connections->registry), &peer)
 					       : peer_identify_admin(fd, &peer);
 	if (r == PEER_E_GONE) {
 		disposal_close(fd);
 		return 0;
 	}
 	if (r == PEER_E_HIDDEN || r == PEER_E_NOWHERE) {
-		turn_away(listener, fd, NULL, REFUSAL_UNKNOWN_PEER, unknown[r]);
+		listener_refuse(listener, fd, NULL, REFUSAL_UNKNOWN_PEER, unknown[r]);
 		return 0;
 	}
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
-		r = tenant_of_peer(daemon, &peer, &tenant);
-	if (tenant && !has_room(listener, fd, tenant)) {
+		r = tenant_of_peer(connections->registry, &peer, &tenant);
+	if (tenant && !listener_has_room(listener, fd, tenant)) {
 		tenant_release(tenant);
 		return 0;
 	}
 	if (r == 0)
-		r = client_new(daemon, fd, listener->socket, &peer, tenant);
+		r = client_new(connections, fd, listener->socket, &peer, tenant);
 	if (r < 0 && tenant)
 		tenant_release(tenant);
 	return r;
 }
 
-static int take_connection(struct listener *listener)
+static int listener_accept(struct listener *listener)
 {
 	if (listener->held >= 0)
 		return fd_steal(&listener->held);
@@ -165,24 +171,24 @@ static void accept_one(struct listener *listener)
 {
 	int fd, r;
 
-	if (listener->socket == SOCKET_CLIENTS && !daemon_has_fds(listener->daemon)) {
-		back_off(listener, -EMFILE);
+	if (listener->socket == SOCKET_CLIENTS && !fd_budget_has_room(listener->connections->registry)) {
+		listener_back_off(listener, -EMFILE);
 		return;
 	}
-	fd = take_connection(listener);
+	fd = listener_accept(listener);
 	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return;
 	if (fd >= 0 && has_hung_up(fd)) {
 		disposal_close(fd);
 		return;
 	}
-	r = fd < 0 ? -errno : welcome(listener, fd);
+	r = fd < 0 ? -errno : listener_welcome(listener, fd);
 	if (r == 0)
 		return;
 	/* Without a connection there is none to drop either: accept4() itself has failed, and is tried again. */
-	if (is_passing(r) || fd < 0) {
+	if (accept_may_be_retried(r) || fd < 0) {
 		listener->held = fd;
-		back_off(listener, r);
+		listener_back_off(listener, r);
 		return;
 	}
 	disposal_close(fd);
@@ -194,16 +200,16 @@ static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct listener *listener = container_of(w, struct listener, w_accept);
 
-	/* The kernel has no room for it among what is waited for. */
+	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
 	if (events & EV_ERROR) {
-		back_off(listener, -ENOSPC);
+		listener_back_off(listener, -ENOSPC);
 		return;
 	}
 	accept_one(listener);
 }
 
-/* A socket's file that nobody listens on any more is in the way; one that somebody does is not ours to take. */
-static int remove_stale(int type, const char *path, const struct sockaddr_un *address, socklen_t length)
+/* Removes the file of a socket that no process listens on; -EADDRINUSE if one does. */
+static int listener_remove_stale(int type, const char *path, const struct sockaddr_un *address, socklen_t length)
 {
 	_cleanup_(fd_closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat status;
@@ -221,8 +227,8 @@ static int remove_stale(int type, const char *path, const struct sockaddr_un *ad
 	return unlink(path) < 0 ? -errno : 0;
 }
 
-/* /run/userevd is gone after each boot. What was made here is removed again at the end. */
-static int make_directory(struct listener *listener, const char *path)
+/* /run/userevd is gone after each boot. A directory that was made here is removed at the end. */
+static int listener_make_directory(struct listener *listener, const char *path)
 {
 	_cleanup_(freep) char *copy = strdup(path);
 
@@ -233,7 +239,7 @@ static int make_directory(struct listener *listener, const char *path)
 }
 
 /* False: there is none. */
-static bool look_at(const char *path, struct statx *ret)
+static bool listener_stat(const char *path, struct statx *ret)
 {
 	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, ret) == 0;
 }
@@ -254,24 +260,24 @@ void listener_remove_files(const struct listener *listener)
 
 	if (listener->handed_over)
 		return;
-	if (path && look_at(path, &file) && is_same_file(&file, &listener->file))
+	if (path && listener_stat(path, &file) && is_same_file(&file, &listener->file))
 		unlink(path);
 	if (copy && listener->made_directory)
 		rmdir(dirname(copy));
 }
 
 /*
- * What a connection inherits: each packet says who sent it, and none brings an fd. Where the kernel is too old for the
- * latter, whoever sends one is cut off.
+ * Connections inherit these options: each packet has its sender, and none may have fds. Where the kernel is too old for the
+ * latter, a client that sends fds is disconnected.
  */
-static int set_options(int fd)
+static int listener_set_options(int fd)
 {
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0)
 		return -errno;
 	return transport_refuse_fds(fd);
 }
 
-static int listen_at(struct listener *listener, const char *path, mode_t mode)
+static int listener_listen(struct listener *listener, const char *path, mode_t mode)
 {
 	int type = listener->socket == SOCKET_METRICS ? SOCK_STREAM : SOCK_SEQPACKET;
 	struct sockaddr_un address;
@@ -281,49 +287,49 @@ static int listen_at(struct listener *listener, const char *path, mode_t mode)
 	listener->path = path;
 	r = transport_address(path, &address, &length);
 	if (r == 0)
-		r = make_directory(listener, path);
+		r = listener_make_directory(listener, path);
 	if (r == 0)
-		r = remove_stale(type, path, &address, length);
+		r = listener_remove_stale(type, path, &address, length);
 	if (r < 0)
 		return r;
 	listener->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener->fd < 0)
 		return -errno;
-	r = set_options(listener->fd);
+	r = listener_set_options(listener->fd);
 	if (r < 0)
 		return r;
-	/* Nobody can connect between bind() and chmod(): it does not listen yet. */
+	/* No connection is possible between bind() and chmod(): it does not listen yet. */
 	if (bind(listener->fd, (struct sockaddr *)&address, length) < 0)
 		return -errno;
-	if (!look_at(path, &listener->file) || chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
+	if (!listener_stat(path, &listener->file) || chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
 		return -errno;
 	return 0;
 }
 
-static void start(struct listener *listener)
+static void listener_start(struct listener *listener)
 {
 	ev_io_init(&listener->w_accept, on_accept, listener->fd, EV_READ);
 	ev_timer_init(&listener->w_backoff, on_backoff, ACCEPT_BACKOFF, 0.);
-	ev_io_start(listener->daemon->loop, &listener->w_accept);
+	ev_io_start(listener->connections->loop, &listener->w_accept);
 }
 
-int listener_init(struct listener *listener, struct daemon *daemon, const char *path, mode_t mode,
+int listener_init(struct listener *listener, struct connections *connections, const char *path, mode_t mode,
 		  enum client_socket socket)
 {
 	int r;
 
-	*listener = (struct listener){ .daemon = daemon, .fd = -1, .held = -1, .socket = socket };
-	r = listen_at(listener, path, mode);
+	*listener = (struct listener){ .connections = connections, .fd = -1, .held = -1, .socket = socket };
+	r = listener_listen(listener, path, mode);
 	if (r < 0) {
 		listener_deinit(listener);
 		return r;
 	}
-	start(listener);
+	listener_start(listener);
 	return 0;
 }
 
-/* Only for people: an address may be without a name, or cut short. */
-static void find_path(int fd, char *ret, size_t size)
+/* For messages alone: an address may have no name, or be truncated. */
+static void listener_find_path(int fd, char *ret, size_t size)
 {
 	struct sockaddr_un address = { 0 };
 	socklen_t length = sizeof(address);
@@ -333,27 +339,29 @@ static void find_path(int fd, char *ret, size_t size)
 		string_copy(ret, MIN(size, sizeof(address.sun_path)), address.sun_path);
 }
 
-int listener_take(struct listener *listener, struct daemon *daemon, int fd, enum client_socket socket)
+int listener_take(struct listener *listener, struct connections *connections, int fd, enum client_socket socket)
 {
-	int r = set_options(fd);
+	int r = listener_set_options(fd);
 
 	if (r < 0)
 		return r;
-	*listener = (struct listener){ .daemon = daemon, .fd = fd, .held = -1, .socket = socket, .handed_over = true };
-	find_path(fd, listener->handed_path, sizeof(listener->handed_path));
+	*listener = (struct listener){
+		.connections = connections, .fd = fd, .held = -1, .socket = socket, .handed_over = true
+	};
+	listener_find_path(fd, listener->handed_path, sizeof(listener->handed_path));
 	listener->path = listener->handed_path;
-	start(listener);
+	listener_start(listener);
 	return 0;
 }
 
 void listener_deinit(struct listener *listener)
 {
-	if (!listener->daemon)
+	if (!listener->connections)
 		return;
 	if (listener->w_accept.fd >= 0 && ev_is_active(&listener->w_accept))
-		ev_io_stop(listener->daemon->loop, &listener->w_accept);
+		ev_io_stop(listener->connections->loop, &listener->w_accept);
 	if (ev_is_active(&listener->w_backoff))
-		ev_timer_stop(listener->daemon->loop, &listener->w_backoff);
+		ev_timer_stop(listener->connections->loop, &listener->w_backoff);
 	listener_remove_files(listener);
 	disposal_close(listener->held);
 	fd_close(listener->fd);

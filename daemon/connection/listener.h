@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A listening socket: accepts, finds out who it is, and backs off when there are no fds left. */
+/* A listening socket: accepts, identifies the peer, and backs off when there are no fds left. */
 
 #include <ev.h>
 #include <sys/stat.h>
@@ -10,29 +10,33 @@
 #include "daemon/connection/client.h"
 
 struct listener {
-	struct daemon *daemon;
+	struct connections *connections;
+	int (*take)(struct listener *, int fd); /* takes over a connection that is no client's; NULL */
 	int fd;
-	int held; /* accepted, but there were no fds left to find out who it is */
+	int held; /* accepted, but there were no fds left to identify the peer */
 	enum client_socket socket;
 	const char *path;
-	bool handed_over; /* bound by somebody else, whose its file is */
+	bool handed_over; /* bound by another process, which owns its file */
 	char handed_path[sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path)];
 	bool made_directory; /* that the socket is in */
-	struct statx file;   /* the socket's, so that nobody else's is removed */
+	struct statx file;   /* the socket's, so that no other file is removed */
 	ev_io w_accept;
 	ev_timer w_backoff;
 	uint64_t backoffs;
 };
 
-/* 0, or a negative errno: -EADDRINUSE where somebody listens there already. Makes the directory if its parent exists. */
-int listener_init(struct listener *, struct daemon *, const char *path, mode_t mode, enum client_socket);
-/* The same with a socket that somebody else has bound and listens, and whose file is not ours. The fd is the caller's if it fails. */
-int listener_take(struct listener *, struct daemon *, int fd, enum client_socket);
+/* 0, or a negative errno: -EADDRINUSE if another process listens there. Makes the directory if its parent exists. */
+int listener_init(struct listener *, struct connections *, const char *path, mode_t mode, enum client_socket);
+/*
+ * As listener_init(), with a listening socket that another process has bound, and whose file is not ours. If it fails the fd
+ * is the caller's.
+ */
+int listener_take(struct listener *, struct connections *, int fd, enum client_socket);
 /* Removes the socket's file if it is still ours. Safe on zeros. */
 void listener_deinit(struct listener *);
-/* The same, and nothing else, for who may still remove them when we may not. Safe on zeros. */
+/* Removes the socket's file and directory alone, in a process that still may. Safe on zeros. */
 void listener_remove_files(const struct listener *);
-/* Takes nobody for now. */
+/* Accepts no connection until listener_resume(). */
 void listener_pause(struct listener *);
 /* Ends a pause at once. Safe on zeros. */
 void listener_resume(struct listener *);

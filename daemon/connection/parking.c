@@ -2,13 +2,15 @@
 
 #include "daemon/connection/parking.h"
 
-#include "daemon/daemon.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
+#include "daemon/connection/scheduler.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/bundle.h"
 
-/* What it asks for is still in its socket. */
+/* A client whose request is still in its socket. */
 struct parked {
-	struct errand errand;
+	struct client_task task;
 	TAILQ_ENTRY(parked) entry;
 };
 
@@ -31,15 +33,15 @@ struct parking *parking_find(const struct tenant *tenant, const struct bundle_ke
 	return parking;
 }
 
-static void ask_again(struct parked *parked)
+static void parking_ask_again(struct parked *parked)
 {
-	struct client *client = errand_end(&parked->errand);
+	struct client *client = task_end(&parked->task);
 
 	free(parked);
 	if (!client)
 		return;
 	client->asks_again = true;
-	turns_add(&client->daemon->turns, client);
+	scheduler_add(client);
 }
 
 void parking_close(struct parking *parking)
@@ -53,17 +55,17 @@ void parking_close(struct parking *parking)
 	parking->key = NULL;
 	while ((parked = TAILQ_FIRST(&parking->parked))) {
 		TAILQ_REMOVE(&parking->parked, parked, entry);
-		ask_again(parked);
+		parking_ask_again(parked);
 	}
 }
 
 bool park(struct client *client, struct parking *parking)
 {
-	struct parked *parked = malloc(sizeof(*parked));
+	struct parked *parked = calloc(1, sizeof(*parked));
 
 	if (!parked)
 		return false;
 	TAILQ_INSERT_TAIL(&parking->parked, parked, entry);
-	errand_begin(&parked->errand, client);
+	task_begin(&parked->task, client);
 	return true;
 }

@@ -25,10 +25,10 @@ struct parking {
 	UT_hash_handle by_key;
 };
 
-/* From now on others find it. Without memory they don't, and nobody waits. */
+/* From now on identical requests find it. Without memory they don't, and none waits. */
 void parking_open(struct parking *, struct tenant *, const struct bundle_key *);
 struct parking *parking_find(const struct tenant *, const struct bundle_key *);
-/* Whoever waits gets a turn, who waits longest the first. */
+/* The clients that wait get a turn, in the order in which they came. */
 void parking_close(struct parking *);
 
 /* The client's request is read again then: meanwhile it stays in its socket. False: no memory. */

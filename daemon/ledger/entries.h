@@ -2,19 +2,14 @@
 #pragma once
 
 /*
- * What the ledger says of each thing that a client was promised. Entered before it is promised, and struck when it has gone;
- * read by restore.c. Data may grow at its end: what an older daemon has not written is zero.
+ * The ledger's entries: one for each thing that a client was promised. It is entered before the promise is sent, and struck
+ * when the thing is gone; restore.c reads it. Data may grow at its end: fields that an older daemon has not written are zero.
  */
 
-#include "daemon/ledger/ledger.h"
+#include <limits.h>
 
-struct client;
-struct grant;
-struct lease;
-struct reference;
-struct share;
-struct stream;
-struct tenant;
+#include "daemon/ledger/ledger.h"
+#include "protocol/protocol.h"
 
 enum entry_kind {
 	ENTRY_TENANT = 1, /* number */
@@ -47,7 +42,7 @@ struct entry_grant {
 	uint16_t persistent;
 };
 
-enum { ENTRY_ASKED = UINT32_MAX /* in the place of an index: the kernel may have it */ };
+enum { ENTRY_ASKED = UINT32_MAX /* instead of an index: the kernel was asked and has not answered */ };
 
 struct entry_reference {
 	uint32_t index;
@@ -60,7 +55,7 @@ struct entry_client {
 	uint32_t uid;
 	uint32_t real_uid;
 	uint64_t holder; /* of its leases */
-	uint64_t bundle; /* the holder of those that it shares with others; 0: none */
+	uint64_t bundle; /* the holder of the leases of its bundle; 0: none */
 	uint16_t greeted;
 	uint16_t watching;
 	uint32_t may_be_root;
@@ -72,19 +67,5 @@ struct entry_lease {
 	uint32_t zero;
 };
 
-void enter_tenant(const struct tenant *);
-void strike_tenant(const struct tenant *);
-void enter_stream(const struct stream *);
-void strike_stream(const struct stream *);
-void enter_grant(const struct grant *);
-void strike_grant(const struct grant *);
-/* The kernel is about to be asked; what it says is entered in its place, or it is struck. */
-void enter_asked(const struct stream *, const struct grant *);
-void enter_reference(const struct reference *);
-void strike_reference(const struct stream *, const struct grant *);
-void enter_client(const struct client *);
-void strike_client(const struct client *);
-void enter_lease(const struct lease *);
-void strike_lease(const struct lease *);
-void enter_share(const struct share *);
-void strike_share(const struct share *);
+_Static_assert(sizeof(struct entry_tenant) + PATH_MAX <= LEDGER_DATA_MAX, "a tenant with the longest path");
+_Static_assert(sizeof(struct entry_grant) + WIRE_DESCRIPTION_MAX <= LEDGER_DATA_MAX, "a grant of the longest event");

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 /*
- * Whoever writes may be killed between two instructions, so an entry counts once its size is there, which is written last; and
- * who reads believes none of it: an entry that is not whole, or is not what was written, ends the file.
+ * The writer may be killed between two instructions, so an entry counts once its size is written, which is last. The reader
+ * trusts nothing: an incomplete or damaged entry ends the file.
  */
 
 enum { FIRST_BYTES = 64 << 10 };
@@ -20,7 +20,7 @@ static size_t size_with(size_t data)
 	return sizeof(struct ledger_entry) + (data + 7) / 8 * 8;
 }
 
-/* No secret: it finds what is torn, not what is forged. */
+/* Not secret: it detects torn entries, not forged ones. */
 uint32_t ledger_check(const struct ledger_entry *entry)
 {
 	size_t size = size_with(entry->data_size);
@@ -118,7 +118,7 @@ static void append(struct ledger *ledger, struct ledger_entry entry, const void 
 		ledger->failed = ledger_make_room(ledger, ledger->used + size);
 	if (ledger->failed < 0)
 		return;
-	/* What is behind the end has never been written to: zeros. */
+	/* The file is zero behind the end. */
 	to = (void *)(ledger->memory + ledger->used);
 	*to = entry;
 	if (entry.data_size > 0)
@@ -133,6 +133,19 @@ void ledger_enter(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b, 
 	if (ledger)
 		append(ledger, (struct ledger_entry){ .kind = kind, .data_size = (uint32_t)size, .a = a, .b = b },
 		       data);
+}
+
+void ledger_enter_text(struct ledger *ledger, uint16_t kind, uint64_t a, const void *data, size_t size,
+		       const char *text)
+{
+	static uint8_t buffer[LEDGER_DATA_MAX];
+	size_t length = strlen(text);
+
+	if (!ledger)
+		return;
+	memcpy(buffer, data, size);
+	memcpy(buffer + size, text, length);
+	ledger_enter(ledger, kind, a, 0, buffer, size + length);
 }
 
 void ledger_strike(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b)

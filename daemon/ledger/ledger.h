@@ -2,29 +2,30 @@
 #pragma once
 
 /*
- * What the next daemon has to know of what this one has promised: a file without a name, to which entries are appended, each
- * before what it promises is sent. An entry says what holds from now on of the thing with that kind and these numbers, or that
- * there is no such thing any more. What all of them add up to is a ledger_image. Nothing here knows what the entries mean:
- * entries.h.
+ * The promises of this daemon that the next one has to keep: a file without a name, to which entries are appended, each
+ * before the promise is sent. An entry has the state of the thing with that kind and these numbers, or says that it is gone.
+ * All entries together make a ledger_image. Their meaning is defined in entries.h.
  */
 
 #include "protocol/base/table.h"
 
-/* Of the file, and of what is said in it; entries may grow at their end without a new one. Tests make a daemon with the next. */
+/*
+ * Of the file and its entries; entries may grow at their end without a new version. Tests build a daemon with the next one.
+ */
 #ifndef LEDGER_VERSION
 #define LEDGER_VERSION 1
 #endif
 
 enum {
 	LEDGER_DATA_MAX = 8192,	  /* bytes of one entry: a path and a little more */
-	LEDGER_SPARE = 256 << 10, /* of what holds no more, before the file is written anew */
+	LEDGER_SPARE = 256 << 10, /* of outdated entries, before the file is rewritten */
 };
 
 struct ledger_header {
 	char magic[8];
 	uint32_t version;
 	uint32_t zero;
-	uint64_t start; /* of the entries: what is before that holds no more */
+	uint64_t start; /* of the entries: anything before it is outdated */
 };
 _Static_assert(sizeof(struct ledger_header) == 24, "header");
 
@@ -58,12 +59,14 @@ struct ledger *ledger_free(struct ledger *);
 
 /* Without a ledger nothing happens. */
 void ledger_enter(struct ledger *, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size);
+/* With a text behind the data. */
+void ledger_enter_text(struct ledger *, uint16_t kind, uint64_t a, const void *data, size_t size, const char *text);
 void ledger_strike(struct ledger *, uint16_t kind, uint64_t a, uint64_t b);
 
 /* ledger_rewrite.c. Once most of it holds no more it is written anew, a piece with each call. Whether there is more to do. */
 bool ledger_tidy(struct ledger *);
 void ledger_rewriting_free(struct ledger *);
-/* What there is now is about to end there: where that is another place's, that goes at once. It may fail. */
+/* The entries are about to reach that byte: if a rewrite uses that room, ends the rewrite. It may fail. */
 void ledger_make_way(struct ledger *, size_t end);
 
 struct ledger_key {
@@ -72,7 +75,7 @@ struct ledger_key {
 	uint64_t b;
 };
 
-/* What holds. */
+/* The current state of one thing. */
 struct ledger_thing {
 	struct ledger_key key;
 	void *data;
@@ -85,13 +88,13 @@ struct ledger_image {
 };
 
 /*
- * Reads what another daemon has written, as far as it is whole. 0; -EPROTONOSUPPORT: a newer daemon wrote it; -EBADMSG: it is no
- * ledger; or another negative errno.
+ * Reads another daemon's ledger, up to the first incomplete entry. 0; -EPROTONOSUPPORT: a newer daemon wrote it; -EBADMSG: it
+ * is no ledger; or another negative errno.
  */
 int ledger_read(int fd, struct ledger_image *ret);
-/* The same of what is in memory, at an address that a uint64_t may have. */
+/* As ledger_read(), from memory that is aligned for a uint64_t. */
 int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret);
-/* What `check` has to be, of an entry that is all there. */
+/* The value of `check` for a complete entry. */
 uint32_t ledger_check(const struct ledger_entry *);
 void ledger_image_deinit(struct ledger_image *);
 

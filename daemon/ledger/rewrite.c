@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Whoever holds the file has what is in it: so what holds is written to another place of the same file, and the header says that
- * it begins there. That is one word, so there is no moment at which it says something else than before or after. Until then
- * what was there holds, and goes on growing: what is entered meanwhile is copied at the end.
+ * The keeper has a copy of the file's descriptor, so a rewrite has to use the same file: the current entries are copied to
+ * another place in it, and then the header's start is set to that place. That is one word, so the change is atomic. Until
+ * then the old place is valid, and goes on growing: entries that are added meanwhile are copied at the end.
  *
- * A million entries are a second's work, so it is done in pieces, one with each turn of the loop: first it is found out which
- * entry is the last of each thing, then these are copied, then what has come since; and the old place is given back in pieces,
- * too. A piece is larger where much is entered, so that this comes to an end, and before both places meet.
+ * A million entries take a second, so the rewrite is done in pieces, one in each turn of the loop: first the last entry of
+ * each thing is found, then these are copied, then the entries that were added since; and the old place is freed in pieces,
+ * too. A piece is larger while many entries are added, so that the rewrite ends, and before both places meet.
  */
 
 #include <fcntl.h>
@@ -34,11 +34,11 @@ struct ledger_rewriting {
 	struct slot *slots;
 	size_t n_slots; /* a power of two */
 	size_t n_things;
-	size_t lasting;	    /* bytes of what holds */
+	size_t lasting;	    /* bytes of current entries */
 	size_t seen;	    /* of the old place, how far it was when the last piece was done */
 	size_t at;	    /* in the old place */
-	size_t behind;	    /* what is from here on came since the first part was done */
-	size_t start, used; /* of the new place, once there is one; then of what is to be given back */
+	size_t behind;	    /* entries from here on were added since the first step */
+	size_t start, used; /* of the new place; then of the place that is being freed */
 };
 
 static const struct ledger_entry *entry_at(const struct ledger *ledger, size_t at)
@@ -91,7 +91,7 @@ static bool give_back(struct ledger *ledger, struct ledger_rewriting *rewriting,
 		munmap(rewriting->slots + rewriting->n_slots, slots * sizeof(struct slot));
 	if (from > rewriting->start)
 		from = MAX(rewriting->start, (from - 1) / PIECE_GIVEN_BACK * PIECE_GIVEN_BACK);
-	/* What was there are zeros again. */
+	/* The room reads as zeros again. */
 	if (from < rewriting->used && fallocate(ledger->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
 						(off_t)(rewriting->used - from)) < 0)
 		ledger->failed = -errno;
@@ -125,7 +125,7 @@ static bool copy_entry(struct ledger *ledger, struct ledger_rewriting *rewriting
 {
 	size_t size = entry_at(ledger, from)->size, end = rewriting->used + size;
 
-	/* Not into what still holds, which in turn must not have come here; and each has an end. */
+	/* The new place must not overlap the old one; each ends with a zero. */
 	if (rewriting->start < ledger->start ? end + sizeof(struct ledger_entry) > ledger->start
 					     : ledger->used + sizeof(struct ledger_entry) > rewriting->start)
 		return false;
@@ -182,7 +182,10 @@ static bool copy_what_holds(struct ledger *ledger, struct ledger_rewriting *rewr
 	return false;
 }
 
-/* At the beginning, if there is room before what is there now; else so far behind it that it does not come there. */
+/*
+ * At the beginning, if there is room before the old place; otherwise so far behind it that the old place does not grow into
+ * it.
+ */
 static void find_place(const struct ledger *ledger, struct ledger_rewriting *rewriting)
 {
 	size_t first = sizeof(struct ledger_header), more = ledger->used - ledger->start + LEDGER_SPARE;

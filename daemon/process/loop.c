@@ -15,7 +15,7 @@
 
 #include <ev.h>
 
-#include "daemon/daemon.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 
 enum { WAKING_SECONDS = 2 }; /* it is the next thing that happens, or where very much does, one of the next */
@@ -56,19 +56,19 @@ static void on_woken(struct ev_loop *loop _unused_, ev_async *w _unused_, int ev
 	if (wakings == 0)
 		return;
 	wakings--;
-	waiting_since = daemon_now();
+	waiting_since = clock_now();
 }
 
 /* The first may be because the fd for it was refused, and is the last then. */
 static void before_waiting(struct ev_loop *loop)
 {
-	if (wakings > 0 && daemon_now() - waiting_since > WAKING_SECONDS) {
+	if (wakings > 0 && clock_now() - waiting_since > WAKING_SECONDS) {
 		errno = ENOSPC;
 		on_error("what wakes the loop can't be waited for");
 	}
 	if (ev_pending_count(loop) > 0) {
 		refused = true;
-		waiting_since = wakings > 0 ? waiting_since : daemon_now();
+		waiting_since = wakings > 0 ? waiting_since : clock_now();
 		wakings = 2;
 	}
 	if (wakings > 0)

@@ -4,32 +4,34 @@
 
 #include <malloc.h>
 
-#include "daemon/daemon.h"
+#include "daemon/limits.h"
+#include "protocol/base/base.h"
 
 /* A while after a tenant has gone, when there may be less to do. */
 static void on_trim(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	struct daemon *daemon = container_of(w, struct daemon, w_trim);
+	struct memory *memory = container_of(w, struct memory, w_trim);
 
-	daemon->freed = 0;
+	memory->freed = 0;
 	malloc_trim(TRIM_PAD);
 }
 
-void memory_init(struct daemon *daemon)
+void memory_init(struct memory *memory, struct ev_loop *loop)
 {
-	ev_timer_init(&daemon->w_trim, on_trim, TRIM_INTERVAL, 0.);
+	memory->loop = loop;
+	ev_timer_init(&memory->w_trim, on_trim, TRIM_INTERVAL, 0.);
 }
 
-void memory_deinit(struct daemon *daemon)
+void memory_deinit(struct memory *memory)
 {
-	ev_timer_stop(daemon->loop, &daemon->w_trim);
+	ev_timer_stop(memory->loop, &memory->w_trim);
 }
 
-void memory_freed(struct daemon *daemon, size_t bytes)
+void memory_freed(struct memory *memory, size_t bytes)
 {
-	daemon->freed += bytes;
-	if (daemon->freed < TRIM_BYTES || ev_is_active(&daemon->w_trim))
+	memory->freed += bytes;
+	if (memory->freed < TRIM_BYTES || ev_is_active(&memory->w_trim))
 		return;
-	ev_timer_set(&daemon->w_trim, TRIM_INTERVAL, 0.);
-	ev_timer_start(daemon->loop, &daemon->w_trim);
+	ev_timer_set(&memory->w_trim, TRIM_INTERVAL, 0.);
+	ev_timer_start(memory->loop, &memory->w_trim);
 }

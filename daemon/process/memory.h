@@ -3,11 +3,16 @@
 
 /* Gives the system back what was freed, once that is much: libc keeps what lies below something that is still in use. */
 
+#include <ev.h>
 #include <stddef.h>
 
-struct daemon;
+struct memory {
+	struct ev_loop *loop;
+	size_t freed;	 /* bytes, since the last time */
+	ev_timer w_trim; /* while these are many */
+};
 
-void memory_init(struct daemon *);
-void memory_deinit(struct daemon *);
+void memory_init(struct memory *, struct ev_loop *);
+void memory_deinit(struct memory *);
 /* So many bytes were, or are about to be. */
-void memory_freed(struct daemon *, size_t bytes);
+void memory_freed(struct memory *, size_t bytes);

@@ -12,10 +12,8 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
-#include "daemon/admin/reload.h"
-#include "daemon/daemon.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/tenant.h"
 
 static const char clients_name[] = "clients", control_name[] = "control";
 
@@ -115,60 +113,48 @@ static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int
 	sd_notify(false, "WATCHDOG=1");
 }
 
-static void make_status(const struct daemon *daemon, char *ret, size_t size)
-{
-	unsigned tenants = HASH_CNT(by_identity, daemon->tenants);
-
-	snprintf(ret, size, "%u tenant%s, %u of %u events%s", tenants, tenants == 1 ? "" : "s",
-		 daemon->machine.common + daemon->machine.filled, daemon->machine.capacity,
-		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
-}
-
 /* Whatever else is said, the status goes along. */
-static void say(struct daemon *daemon, const char *what)
+static void say(struct systemd *systemd, const char *what)
 {
-	struct systemd *systemd = &daemon->systemd;
-
-	make_status(daemon, systemd->told, sizeof(systemd->told));
+	systemd->status(systemd->data, systemd->told, sizeof(systemd->told));
 	sd_notifyf(false, "%sSTATUS=%s", what, systemd->told);
-	ev_timer_stop(daemon->loop, &systemd->w_status);
+	ev_timer_stop(systemd->loop, &systemd->w_status);
 	ev_timer_set(&systemd->w_status, STATUS_INTERVAL, 0.);
-	ev_timer_start(daemon->loop, &systemd->w_status);
+	ev_timer_start(systemd->loop, &systemd->w_status);
 }
 
 static void on_status(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	systemd_update_status(container_of(w, struct daemon, systemd.w_status));
+	systemd_update_status(container_of(w, struct systemd, w_status));
 }
 
-void systemd_update_status(struct daemon *daemon)
+void systemd_update_status(struct systemd *systemd)
 {
-	char status[sizeof(daemon->systemd.told)];
+	char status[sizeof(systemd->told)];
 
 	/* Before the first word there is nothing to keep up to date; soon after the last one its timer looks again. */
-	if (!*daemon->systemd.told || ev_is_active(&daemon->systemd.w_status))
+	if (!*systemd->told || ev_is_active(&systemd->w_status))
 		return;
-	make_status(daemon, status, sizeof(status));
-	if (!streq(status, daemon->systemd.told))
-		say(daemon, "");
+	systemd->status(systemd->data, status, sizeof(status));
+	if (!streq(status, systemd->told))
+		say(systemd, "");
 }
 
-void systemd_say_ready(struct daemon *daemon)
+void systemd_say_ready(struct systemd *systemd)
 {
 	if (getenv("NOTIFY_SOCKET"))
-		say(daemon, "READY=1\n");
+		say(systemd, "READY=1\n");
 }
 
-void systemd_say_reloading(struct daemon *daemon)
+void systemd_say_reloading(struct systemd *systemd)
 {
 	char what[64];
 
-	if (!*daemon->systemd.told)
+	if (!*systemd->told)
 		return;
 	/* Which is how systemd knows that this is the answer to its last signal, not to one before. */
-	snprintf(what, sizeof(what), "RELOADING=1\nMONOTONIC_USEC=%llu\n",
-		 (unsigned long long)(daemon_now() * 1000000));
-	say(daemon, what);
+	snprintf(what, sizeof(what), "RELOADING=1\nMONOTONIC_USEC=%llu\n", (unsigned long long)(clock_now() * 1000000));
+	say(systemd, what);
 }
 
 void systemd_say_stopping(void)
@@ -176,22 +162,24 @@ void systemd_say_stopping(void)
 	sd_notify(false, "STOPPING=1");
 }
 
-void systemd_init(struct daemon *daemon)
+void systemd_init(struct systemd *systemd, struct ev_loop *loop, systemd_status *status, void *data)
 {
-	struct systemd *systemd = &daemon->systemd;
 	uint64_t patience = 0;
 
+	systemd->loop = loop;
+	systemd->status = status;
+	systemd->data = data;
 	ev_init(&systemd->w_status, on_status);
 	ev_init(&systemd->w_watchdog, on_watchdog);
 	if (sd_watchdog_enabled(false, &patience) <= 0)
 		return;
 	/* From the loop, so that it is the loop of which is told that it lives. */
 	systemd->w_watchdog.repeat = (double)patience / 2 / 1000000;
-	ev_timer_again(daemon->loop, &systemd->w_watchdog);
+	ev_timer_again(loop, &systemd->w_watchdog);
 }
 
-void systemd_deinit(struct daemon *daemon)
+void systemd_deinit(struct systemd *systemd)
 {
-	ev_timer_stop(daemon->loop, &daemon->systemd.w_status);
-	ev_timer_stop(daemon->loop, &daemon->systemd.w_watchdog);
+	ev_timer_stop(systemd->loop, &systemd->w_status);
+	ev_timer_stop(systemd->loop, &systemd->w_watchdog);
 }

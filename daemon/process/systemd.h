@@ -8,8 +8,6 @@
 #include "daemon/limits.h"
 #include "protocol/base/base.h"
 
-struct daemon;
-
 /* Listening sockets that somebody else has bound, and will remove. */
 struct systemd_sockets {
 	int clients[CLIENT_LISTENERS_MAX];
@@ -25,19 +23,24 @@ int systemd_take_sockets(struct systemd_sockets *ret);
 /* Closes those that nobody took. Safe on zeros with `control` -1. */
 void systemd_close_sockets(struct systemd_sockets *);
 
+typedef void systemd_status(void *data, char *ret, size_t size);
+
 struct systemd {
+	struct ev_loop *loop;
+	systemd_status *status; /* makes the line for systemctl status */
+	void *data;
 	ev_timer w_watchdog;
 	ev_timer w_status; /* until the status may be said again */
 	char told[128];	   /* the status that was said last */
 };
 
-void systemd_init(struct daemon *);
-void systemd_deinit(struct daemon *);
+void systemd_init(struct systemd *, struct ev_loop *, systemd_status *, void *data);
+void systemd_deinit(struct systemd *);
 
 /* From now on we serve, or serve again. */
-void systemd_say_ready(struct daemon *);
+void systemd_say_ready(struct systemd *);
 /* The policy is about to be read again; systemd_say_ready() ends that. */
-void systemd_say_reloading(struct daemon *);
+void systemd_say_reloading(struct systemd *);
 void systemd_say_stopping(void);
 /* To be called whenever something may have changed: says what there is, and not more often than anybody reads it. */
-void systemd_update_status(struct daemon *);
+void systemd_update_status(struct systemd *);

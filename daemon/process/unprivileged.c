@@ -8,9 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "daemon/daemon.h"
 #include "daemon/process/log.h"
-#include "kernel/page_file.h"
 #include "kernel/privileges.h"
 
 void unprivileged_hide(void)
@@ -31,9 +29,9 @@ static const struct passwd *look_up(const char *name)
 	return user || name ? user : getpwnam("nobody");
 }
 
-uid_t unprivileged_user(const struct daemon *daemon)
+uid_t unprivileged_user(const char *name)
 {
-	const struct passwd *user = geteuid() == 0 ? look_up(daemon->options.user) : NULL;
+	const struct passwd *user = geteuid() == 0 ? look_up(name) : NULL;
 
 	return user ? user->pw_uid : geteuid();
 }
@@ -51,14 +49,8 @@ static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
 	return 0;
 }
 
-static void remove_pages(const struct daemon *daemon)
-{
-	if (*daemon->pages)
-		page_directory_remove(daemon->pages);
-}
-
 /* Reads until nobody is left who could write: the daemon has ended, in whatever way. */
-static void wait_and_remove(struct daemon *daemon, int pipe)
+static _Noreturn void wait_and_remove(int pipe, void (*remove)(void *), void *data)
 {
 	char byte;
 
@@ -73,34 +65,30 @@ static void wait_and_remove(struct daemon *daemon, int pipe)
 	}
 	while (read(pipe, &byte, 1) < 0 && errno == EINTR)
 		;
-	listener_remove_files(&daemon->metrics.listener);
-	listener_remove_files(&daemon->control_listener);
-	for (size_t i = 0; i < daemon->n_client_listeners; i++)
-		listener_remove_files(&daemon->client_listeners[i]);
-	remove_pages(daemon);
+	remove(data);
 	_exit(EXIT_SUCCESS);
 }
 
-static int start_janitor(struct daemon *daemon)
+static int janitor_start(struct janitor *janitor, void (*remove)(void *), void *data)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	daemon->janitor = fork();
-	if (daemon->janitor < 0) {
+	janitor->pid = fork();
+	if (janitor->pid < 0) {
 		int r = -errno;
 
 		close(ends[0]);
 		close(ends[1]);
 		return r;
 	}
-	if (daemon->janitor == 0) {
+	if (janitor->pid == 0) {
 		close(ends[1]);
-		wait_and_remove(daemon, ends[0]);
+		wait_and_remove(ends[0], remove, data);
 	}
 	close(ends[0]);
-	daemon->janitor_pipe = ends[1];
+	janitor->pipe = ends[1];
 	return 0;
 }
 
@@ -120,7 +108,7 @@ static int become(uid_t uid, gid_t gid)
 	return r;
 }
 
-int unprivileged_become(struct daemon *daemon)
+int unprivileged_become(const char *name, struct janitor *janitor, void (*remove)(void *), void *data)
 {
 	uid_t uid;
 	gid_t gid;
@@ -128,12 +116,12 @@ int unprivileged_become(struct daemon *daemon)
 
 	if (geteuid() != 0)
 		return 0;
-	r = find_user(daemon->options.user, &uid, &gid);
+	r = find_user(name, &uid, &gid);
 	if (r < 0)
 		return r;
 	if (uid == 0)
 		return 0;
-	r = start_janitor(daemon);
+	r = janitor_start(janitor, remove, data);
 	if (r == 0)
 		r = become(uid, gid);
 	if (r < 0)
@@ -143,11 +131,11 @@ int unprivileged_become(struct daemon *daemon)
 	return r;
 }
 
-void unprivileged_end(struct daemon *daemon)
+bool janitor_end(struct janitor *janitor)
 {
-	daemon->janitor_pipe = fd_close(daemon->janitor_pipe);
-	if (daemon->janitor > 0)
-		waitpid(daemon->janitor, NULL, 0);
-	else
-		remove_pages(daemon);
+	janitor->pipe = fd_close(janitor->pipe);
+	if (janitor->pid <= 0)
+		return false;
+	waitpid(janitor->pid, NULL, 0);
+	return true;
 }

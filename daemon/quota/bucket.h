@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A token bucket: so many requests a second, and so many at once after a silence. Pure arithmetic; who asks has the clock. */
+/* A token bucket: a number of requests a second, and a burst after a pause. Pure arithmetic: the caller passes the time. */
 
 #include "protocol/base/base.h"
 
@@ -14,13 +14,13 @@ struct bucket {
 
 /* Full. */
 void bucket_init(struct bucket *, uint32_t rate, uint32_t burst, double now);
-/* What is in it stays, as far as there is room for it. */
+/* Keeps its tokens, as far as there is room for them. */
 void bucket_set(struct bucket *, uint32_t rate, uint32_t burst, double now);
 /* Seconds until there is a token; 0: there is one. */
 double bucket_wait(const struct bucket *, double now);
 /* So many can be taken now. */
 uint32_t bucket_tokens(const struct bucket *, double now);
-/* Whether it is as if nobody had ever taken any. */
+/* Whether all its tokens are back. */
 bool bucket_is_full(const struct bucket *, double now);
 /* Takes one, which is there. */
 void bucket_take(struct bucket *, double now);

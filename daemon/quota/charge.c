@@ -43,7 +43,7 @@ void quota_event_deinit(struct quota_event *event)
 	*event = (struct quota_event){ 0 };
 }
 
-static struct reserve *find_reserve(const struct quota_reserves *reserves)
+static struct reserve *charge_find_reserve(const struct quota_reserves *reserves)
 {
 	for (size_t i = 0; reserves && i < reserves->n; i++)
 		if (reserve_has_room(reserves->reserve[i]))
@@ -51,13 +51,13 @@ static struct reserve *find_reserve(const struct quota_reserves *reserves)
 	return NULL;
 }
 
-/* What must remain for one more at this node, if its siblings are to have as much. */
+/* What must remain for one more at this node to leave its siblings their fair share. */
 static uint64_t needed_for_new(const struct quota *quota)
 {
 	return ((uint64_t)quota->parent->sharing + 1) * ((uint64_t)quota->paid + 1) - quota->paid;
 }
 
-/* What must remain so that it has no more already than one of n + 1 equal parts of all. */
+/* What must remain for the node's present share to be no more than one of n + 1 equal parts. */
 static uint64_t needed_for_old(const struct quota *quota)
 {
 	uint64_t whole = ((uint64_t)quota->parent->sharing + 1) * quota->paid;
@@ -110,7 +110,7 @@ static int check_common(const struct quota *quota, const struct quota_event *eve
 	return check_shares(quota, event->machine, needed_for_new, ret);
 }
 
-/* Who comes after the first has somebody who pays already. */
+/* Another tenant pays for it already. */
 static void share_event(struct quota_charge *charge)
 {
 	struct quota_event *event = charge->event;
@@ -149,7 +149,7 @@ int quota_ask(const struct quota *quota, const struct quota_event *event, const 
 		*ret_refusal = (struct quota_refusal){ .at = full };
 		return QUOTA_E_MAXIMUM;
 	}
-	*ret_reserve = find_reserve(reserves);
+	*ret_reserve = charge_find_reserve(reserves);
 	return *ret_reserve ? 0 : check_common(quota, event, ret_refusal);
 }
 
@@ -178,7 +178,7 @@ int quota_charge(struct quota *quota, struct quota_event *event, const struct qu
 void quota_charge_again(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
 			struct quota_charge *ret)
 {
-	charge(quota, event, find_reserve(reserves), ret);
+	charge(quota, event, charge_find_reserve(reserves), ret);
 }
 
 void quota_charge_deinit(struct quota_charge *charge)

@@ -15,7 +15,7 @@ LIST_HEAD(quota_charges, quota_charge);
 /* An event's account. */
 struct quota_event {
 	struct machine *machine;
-	struct quota_charges common; /* of those who hold it without a reserve; the first one pays */
+	struct quota_charges common; /* of the tenants that hold it without a reserve; the first one pays */
 };
 
 /* The receipt of one grant, kept in the grant; it must stay where it is. All zeros: nothing was charged. */
@@ -26,7 +26,7 @@ struct quota_charge {
 	LIST_ENTRY(quota_charge) in_event;
 };
 
-/* The reserves that a tenant may fill, those of the nearest section first. All zeros: none. */
+/* The reserves that a tenant may fill, the nearest section's first. All zeros: none. */
 struct quota_reserves {
 	struct reserve *const *reserve;
 	size_t n;
@@ -38,7 +38,7 @@ enum {
 	QUOTA_E_SHARE,	     /* `at` has its fair share: it would take `needed`, and there are `remaining` */
 };
 
-/* What stands in the way, for a sentence with the numbers. */
+/* Why a charge was refused, with the numbers for a sentence. */
 struct quota_refusal {
 	const struct quota *at;
 	const struct quota *within; /* where so few remain; NULL: in the machine's pool */
@@ -48,7 +48,7 @@ struct quota_refusal {
 };
 
 void quota_event_init(struct quota_event *, struct machine *);
-/* Nobody may hold it any more: asserted. */
+/* Asserts that no charge is left. */
 void quota_event_deinit(struct quota_event *);
 
 /* Whether one more would be admitted: 0, with the reserve that it would fill, or NULL; or QUOTA_E_… Nothing changes. */
@@ -57,7 +57,7 @@ int quota_ask(const struct quota *, const struct quota_event *, const struct quo
 /* One more for this node, which must not hold it yet. 0 with the receipt, or QUOTA_E_…; then nothing was charged. */
 int quota_charge(struct quota *, struct quota_event *, const struct quota_reserves *, struct quota_charge *ret,
 		 struct quota_refusal *ret_refusal);
-/* What was charged before a restart, and is held whatever would be said of it now. */
+/* After a restart: charges again, without asking whether there is room. */
 void quota_charge_again(struct quota *, struct quota_event *, const struct quota_reserves *, struct quota_charge *ret);
 /* Refunds. Safe on a receipt that was never charged, and twice. */
 void quota_charge_deinit(struct quota_charge *);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A level goes by its path alone, while a tenant is a path and an id: one that is removed and made again is another tenant,
- * but it is charged at the same level as long as something of its predecessor's lingers there. So a container that crashes
- * in a loop, and leaves something behind each time, never gets beyond its maximum.
+ * A level is identified by its path alone, a tenant by a path and an id. A cgroup that is removed and made again is another
+ * tenant, but is charged at the same level as long as events of its predecessor linger there. So a container that crashes in
+ * a loop, and leaves events behind each time, never gets beyond its maximum.
  *
- * Each level has two quotas for each resource. What is charged to the cgroup and to all below it counts in the one: a policy's maxima are about
- * that. A tenant's own events are charged to the other one, and so is the default maximum: it must not be a maximum for all
- * that happens to be below, as it would be where a program runs in the root or in a slice.
+ * Each level has two quotas for each resource. One counts the charges of the cgroup and of all below it: a policy's maxima
+ * apply to it. The other one counts the charges at this very path, and the default maximum applies to it: it must not limit
+ * all that happens to be below, as it would for a program in the root or in a slice.
  *
- * A level holds the one above it, and whoever charges to one holds that.
+ * A level holds a reference on the one above it, and each charge holds one on its level.
  */
 
 #include "daemon/quota/level.h"
@@ -32,7 +32,7 @@ struct quota *level_own_quota(struct level *level, enum resource resource)
 	return quotas[resource];
 }
 
-static struct level *find(struct level *const *table, const char *path, size_t length)
+static struct level *level_lookup(struct level *const *table, const char *path, size_t length)
 {
 	struct level *level;
 
@@ -42,7 +42,7 @@ static struct level *find(struct level *const *table, const char *path, size_t l
 
 const struct level *level_find(struct level *const *table, const char *path)
 {
-	return find(table, path, strlen(path));
+	return level_lookup(table, path, strlen(path));
 }
 
 /* It takes over the caller's reference to its parent if it is made. */
@@ -75,7 +75,7 @@ static struct level *level_new(struct level **table, struct level *parent, const
 /* One level further down; the caller's reference to the one above it is gone either way. NULL: no memory. */
 static struct level *descend(struct level **table, struct level *parent, const char *path, size_t length)
 {
-	struct level *level = find(table, path, length);
+	struct level *level = level_lookup(table, path, length);
 
 	if (level) {
 		level_ref(level);
@@ -194,15 +194,6 @@ void level_take(struct level *level, double now)
 	bucket_take(&level->own_requests, now);
 	for (; level; level = level->parent)
 		bucket_take(&level->requests, now);
-}
-
-uint32_t level_tokens(const struct level *level, double now)
-{
-	uint32_t least = bucket_tokens(&level->own_requests, now);
-
-	for (; level; level = level->parent)
-		least = MIN(least, bucket_tokens(&level->requests, now));
-	return least;
 }
 
 struct refusal_told *level_refusals(struct level *level)

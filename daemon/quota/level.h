@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The levels of cgroups, by path, each with what it and all below it hold. level.c explains. */
+/* The levels of the cgroup tree, by path, each with the quotas of itself and of all below it. level.c explains. */
 
 #include <sys/queue.h>
 
@@ -9,19 +9,19 @@
 #include "daemon/process/log.h"
 #include "daemon/quota/bucket.h"
 #include "daemon/quota/quota.h"
-#include "daemon/registry/stream.h"
 #include "protocol/base/table.h"
 #include "protocol/refusal.h"
 
 #define LEVEL_NO_LIMIT UINT32_MAX
 
 TAILQ_HEAD(level_queue, level);
+TAILQ_HEAD(stream_list, stream);
 
-/* What is counted by quotas. */
+/* The resources that quotas count. */
 enum resource {
 	RESOURCE_EVENTS, /* grants */
 	RESOURCE_FILES,	 /* streams, until the kernel has let them go */
-	RESOURCE_LEASES, /* a registered event counts as one lease as long as nobody leases it */
+	RESOURCE_LEASES, /* a registered event without a lease counts as one */
 	RESOURCES,
 };
 
@@ -34,16 +34,16 @@ struct level {
 	uint32_t max_connections;
 	struct bucket requests;	    /* likewise */
 	struct bucket own_requests; /* of the tenants of this very path */
-	/* What the maxima are from, as long as the generation's policy is in force; NULL: no key, but an option or nothing. */
+	/* The keys that the maxima are from, as long as the generation's policy is in force; NULL: an option, or none. */
 	const struct policy_value *maximum_by[RESOURCES], *connections_by;
 	unsigned generation;	   /* of the policy that its limits are from, and the next; 0: of none yet */
-	enum policy_tenant border; /* what that says of this path */
+	enum policy_tenant border; /* whether that policy makes this path a tenant */
 	struct level *parent;
 	struct stream_list kept; /* streams of the tenants of this very path, the oldest first */
 	unsigned n_kept;
 	struct refusal_told *refusals; /* of the tenants of this very path, by kind; NULL: none was logged */
-	double warned;		       /* when the log last had that it comes near to a maximum; 0: never */
-	TAILQ_ENTRY(level) rests;      /* while throttle.c remembers what was asked there */
+	double warned;		       /* when the last warning about a maximum was logged; 0: never */
+	TAILQ_ENTRY(level) rests;      /* while it is in the list of registry/resting.c */
 	bool rests_already;
 	struct level **table;
 	unsigned references;
@@ -56,17 +56,17 @@ struct level {
  * not begin with a slash is made up, and one level below the root. 0, or -ENOMEM.
  */
 int level_get(struct level **table, const char *path, struct level **ret);
-/* Without a reference. NULL: nobody has one. */
+/* Without a reference. NULL: there is no such level. */
 const struct level *level_find(struct level *const *table, const char *path);
 struct level *level_ref(struct level *);
-/* Frees it and those above it that nobody else holds. Returns NULL. */
+/* Frees it, and the levels above it, if it was the last reference. Returns NULL. */
 struct level *level_unref(struct level *);
 /*
- * `is_own`: the policy's maximum for this cgroup, with all that is below it. Else the default one, which is for what is
- * charged at this very path and for nothing below, and leaves its tenants to the fair share.
+ * `is_own`: the policy's maximum for this cgroup and all below it. Otherwise the default maximum, which is for charges at
+ * this very path alone, and leaves its tenants to the fair share.
  */
 void level_set_maximum(struct level *, enum resource, uint32_t maximum, bool is_own);
-/* What is charged at this level and below, and what is charged at this very path. */
+/* The quota of this level with all below it, and the one of this very path. */
 struct quota *level_quota(struct level *, enum resource);
 struct quota *level_own_quota(struct level *, enum resource);
 /* One more, or one less, at this level and all above. */
@@ -77,15 +77,13 @@ const struct level *level_find_crowded(const struct level *);
 /* For the tenants of this path: seconds until all levels, from this one up, have room for a request; and that it is made. */
 double level_wait(const struct level *, double now);
 void level_take(struct level *, double now);
-/* For so many there is room now. */
-uint32_t level_tokens(const struct level *, double now);
-/* Whether the log is to have it now that the level comes near to a maximum: once in REFUSALS_INTERVAL. */
+/* Whether a warning about a maximum may be logged now: once in REFUSALS_INTERVAL. */
 bool level_may_warn(struct level *, double now);
-/* What the log has of refusals of this path's tenants, REFUSAL_MAX_ kinds. NULL: no memory. */
+/* When refusals of this path's tenants were last logged, REFUSAL_MAX_ kinds. NULL: no memory. */
 struct refusal_told *level_refusals(struct level *);
-/* Whether all tokens are back, here and above, and the log has had no line about the level for REFUSALS_INTERVAL. */
+/* Whether all tokens are back, here and above, and no line about the level was logged for REFUSALS_INTERVAL. */
 bool level_is_rested(const struct level *, double now);
 /* How many more may be charged at this very path. */
 uint32_t level_room(struct level *, enum resource);
-/* The level whose quota that is, this one or one above it; `ret_own`: it is what is charged at its very path. */
+/* The level, this one or one above it, that the quota belongs to; `ret_own`: it is the quota of its very path. */
 struct level *level_of(struct level *, const struct quota *, bool *ret_own);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A quota is a node of a tree, one for each level of cgroups. What a node holds counts at every level above it too, so the
- * cost of a decision is the depth of the tree and nothing else; and who makes cgroups below its own gains nothing.
+ * A quota is a node of a tree, one for each level of cgroups. A charge counts at the node and at every level above it, so the
+ * cost of a decision is the depth of the tree; and making cgroups below one's own gains nothing.
  *
- * Two sums are kept. Each grant counts in `held`, whoever else holds the same event: maxima are about these. Each event that
- * is in the machine's common pool is paid for by one of those who hold it: `paid` has these, and fair shares are about them.
- * So what is already there costs nobody but who has it already, and all `paid` add up to what the pool has lost.
+ * There are two sums. Each grant counts in `held`, also if other tenants hold the same event: maxima apply to this sum. Each
+ * event in the machine's common pool is paid for by one of its holders, and counts in that tenant's `paid`: fair shares apply
+ * to this sum. So a second holder of an event pays nothing, and all `paid` add up to the events in the pool.
  *
- * Only charge.c changes the sums, and leaves a receipt for each change. When a node ends with something still in it, a
- * receipt was lost: quota_deinit() asserts that.
+ * Only charge.c changes the sums, and makes a receipt for each change. quota_deinit() asserts that no receipt was lost.
  */
 
 #include "daemon/quota/quota.h"

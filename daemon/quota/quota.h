@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The tree of who holds how many, and may. Pure arithmetic: no I/O, no allocation, no clock. quota.c explains. */
+/*
+ * The tree of quotas: how many of a resource each node holds, and may hold. Pure arithmetic: no I/O, no allocation, no clock.
+ * quota.c explains.
+ */
 
 #include "protocol/base/base.h"
 
@@ -18,12 +21,12 @@ struct quota {
 };
 
 void quota_init(struct quota *, struct quota *parent);
-/* Everything must have come back, and who is below must have gone: asserted. */
+/* Asserts that everything has been refunded, and that no node is left below it. */
 void quota_deinit(struct quota *);
 
 /*
- * May come to lie below what is held: that stays, and nothing is added. `is_own`: somebody has decided that it is for this
- * node, which then takes no part in the fair share among its siblings; a default is not.
+ * A maximum below the number held leaves that as it is, and refuses more. `is_own`: the admin has set it for this node, which
+ * then takes no part in the fair share among its siblings; a default is no such maximum.
  */
 void quota_set_maximum(struct quota *, uint32_t maximum, bool is_own);
 /* How many more its maximum allows. */
@@ -37,7 +40,7 @@ const struct quota *quota_find_full(const struct quota *);
  */
 const struct quota *quota_warn(struct quota *);
 
-/* For charge.c: what a grant counts, here and at all levels above, and what paying for an event does. */
+/* For charge.c: counts a grant, or the payment for an event, here and at all levels above. */
 void quota_hold(struct quota *);
 void quota_let_go(struct quota *);
 void quota_pay(struct quota *);

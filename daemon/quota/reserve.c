@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Reserves partition the machine: what they claim nobody else can have, whether it is filled or not, and the common pool is
- * what they leave. So a reserve can be filled whatever others did, without anybody being asked or anything taken back.
+ * Reserves partition the machine: the number that they claim is not available to others, whether it is filled or not; the
+ * rest is the common pool. So a reserve can always be filled, and nothing has to be taken back from other tenants.
  *
- * The same event in a reserve and in the pool, or in two reserves, costs each of them a place, although the kernel has it
- * once: else a place in a reserve would be somebody else's to take away, by letting go of his.
+ * The same event in a reserve and in the pool, or in two reserves, takes a place in each of them, although the kernel has it
+ * once: otherwise a tenant could take away another's place by releasing its own.
  *
- * A capacity that sinks, or a reserve that grows, can leave the pool with less than is in it. Then nothing is added until
- * enough has come back.
+ * A smaller capacity, or a larger reserve, can leave the pool with less room than is used. Then nothing is added until enough
+ * is released.
  */
 
 #include "daemon/quota/reserve.h"

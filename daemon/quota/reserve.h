@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the machine has room for, and what of it is set aside. Pure arithmetic but for a reserve's memory. */
+/* The machine's capacity, and the part of it that is reserved. Pure arithmetic but for a reserve's memory. */
 
 #include "protocol/base/base.h"
 
 struct machine {
-	uint32_t capacity; /* may change at any time, also below what is held */
-	uint32_t common;   /* events in the common pool, each once, whoever holds it */
+	uint32_t capacity; /* may change at any time, also below the number held */
+	uint32_t common;   /* events in the common pool, each counted once for all its holders */
 	uint32_t filled;   /* in all reserves */
 	uint64_t claimed;  /* by all reserves, filled or not */
 };
 
 /*
- * A number of events that nobody else can use up; for who may fill it, see the policy. What of it was filled when its
- * maximum sank stays claimed until it comes back.
+ * A number of events that is kept free for the tenants of a section of the policy. When its maximum shrinks, the filled part
+ * stays claimed until it is refunded.
  */
 struct reserve {
 	struct machine *machine;
@@ -27,7 +27,7 @@ struct reserve {
 void machine_init(struct machine *, uint32_t capacity);
 /* Everything must have come back: asserted. */
 void machine_deinit(struct machine *);
-/* What all reserves leave for who has none. */
+/* The part of the capacity outside of all reserves. */
 uint32_t machine_pool(const struct machine *);
 /* How much of that is left. */
 uint32_t machine_room(const struct machine *);
@@ -35,7 +35,7 @@ uint32_t machine_room(const struct machine *);
 /* With one reference, which the caller owns; each charge that fills it has another. NULL: no memory. */
 struct reserve *reserve_new(struct machine *, uint32_t maximum);
 struct reserve *reserve_ref(struct reserve *);
-/* Returns NULL. The last one gives what it claimed back to the machine. */
+/* Returns NULL. The last reference returns the claimed part to the machine. */
 struct reserve *reserve_unref(struct reserve *);
 void reserve_set_maximum(struct reserve *, uint32_t maximum);
 bool reserve_has_room(const struct reserve *);

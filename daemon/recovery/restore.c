@@ -13,17 +13,24 @@
 
 #include <fcntl.h>
 
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
+#include "daemon/connection/deposit.h"
 #include "daemon/daemon.h"
-#include "daemon/ledger/deposit.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/holder.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/reference.h"
+#include "daemon/registry/settling.h"
+#include "daemon/registry/share.h"
+#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/bundle.h"
+#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 struct restoration {
@@ -59,8 +66,8 @@ static int ask(struct daemon *daemon, struct kernel_call *calls, size_t n)
 	bool under_way = n > 0;
 
 	if (n > 0)
-		kernel_submit(daemon->kernel, calls, n, on_answered, &under_way);
-	return daemon_await(daemon, &under_way);
+		kernel_submit(daemon->registry.kernel, calls, n, on_answered, &under_way);
+	return settling_await(&daemon->registry, &under_way);
 }
 
 static int ask_one(struct daemon *daemon, struct kernel_call *call)
@@ -127,14 +134,14 @@ static void restore_tenant(struct restoration *restoration, const struct ledger_
 	length = thing->size > sizeof(entry) ? MIN(thing->size - sizeof(entry), sizeof(path) - 1) : 0;
 	memcpy(path, (const char *)thing->data + sizeof(entry), length);
 	path[length] = '\0';
-	note(restoration, tenant_restore(restoration->daemon, (uint32_t)thing->key.a, path, entry.cgroup_id,
+	note(restoration, tenant_restore(&restoration->daemon->registry, (uint32_t)thing->key.a, path, entry.cgroup_id,
 					 entry.is_contained, &tenant));
 }
 
 static void take_writable_page(struct restoration *restoration, const struct ledger_thing *thing,
 			       struct kernel_call *call)
 {
-	struct tenant *tenant = tenant_by_number(restoration->daemon, (uint32_t)thing->key.a);
+	struct tenant *tenant = tenant_by_number(&restoration->daemon->registry, (uint32_t)thing->key.a);
 
 	if (tenant && call->result == KERNEL_OK)
 		tenant->page_writable = fd_steal(&call->fd);
@@ -142,7 +149,7 @@ static void take_writable_page(struct restoration *restoration, const struct led
 
 static void take_page(struct restoration *restoration, const struct ledger_thing *thing, struct kernel_call *call)
 {
-	struct tenant *tenant = tenant_by_number(restoration->daemon, (uint32_t)thing->key.a);
+	struct tenant *tenant = tenant_by_number(&restoration->daemon->registry, (uint32_t)thing->key.a);
 
 	if (tenant && call->result == KERNEL_OK)
 		tenant->page_fd = fd_steal(&call->fd);
@@ -160,7 +167,7 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 	if (call->result != KERNEL_OK && call->result != KERNEL_E_GONE)
 		return;
 	ledger_get(thing, &entry, sizeof(entry));
-	tenant = tenant_by_number(restoration->daemon, entry.tenant);
+	tenant = tenant_by_number(&restoration->daemon->registry, entry.tenant);
 	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.stranger) : NULL;
 	note(restoration, stream || !tenant ? 0 : -ENOMEM);
 	if (!stream)
@@ -208,7 +215,7 @@ static void restore_grant(struct restoration *restoration, const struct ledger_t
 	int r;
 
 	ledger_get(thing, &entry, sizeof(entry));
-	tenant = tenant_by_number(restoration->daemon, entry.tenant);
+	tenant = tenant_by_number(&restoration->daemon->registry, entry.tenant);
 	if (!tenant || thing->size <= sizeof(entry) ||
 	    description_parse((const char *)thing->data + sizeof(entry), thing->size - sizeof(entry), &description,
 			      &why) != 0)
@@ -257,7 +264,7 @@ static int restore_references(struct restoration *restoration)
 	int r = 0;
 
 	while (r == 0 && (thing = ledger_next(&restoration->image, ENTRY_REFERENCE, thing))) {
-		struct stream *stream = stream_by_number(restoration->daemon, (uint32_t)thing->key.a);
+		struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)thing->key.a);
 		struct grant *grant = find_grant(restoration, thing->key.b);
 		struct entry_reference entry;
 
@@ -284,8 +291,8 @@ static void restore_client(struct restoration *restoration, const struct ledger_
 	if (call->result != KERNEL_OK)
 		return;
 	ledger_get(thing, &entry, sizeof(entry));
-	tenant = tenant_by_number(daemon, entry.tenant);
-	r = tenant ? client_restore(daemon, call->fd, thing->key.a, &entry, tenant) : -ESRCH;
+	tenant = tenant_by_number(&daemon->registry, entry.tenant);
+	r = tenant ? client_restore(&daemon->connections, call->fd, thing->key.a, &entry, tenant) : -ESRCH;
 	note(restoration, r);
 	if (r < 0)
 		return;
@@ -294,42 +301,43 @@ static void restore_client(struct restoration *restoration, const struct ledger_
 }
 
 /* Who has the leases that stand under a number. */
-struct holder {
+struct lease_owner {
 	uint64_t number;
 	struct client *client;
 	UT_hash_handle by_number;
 };
 
-static struct client *holder_find(struct holder *const *table, uint64_t number)
+static struct client *lease_owner_find(struct lease_owner *const *table, uint64_t number)
 {
-	struct holder *holder;
+	struct lease_owner *owner;
 
-	NUMBER_FIND(by_number, *table, number, holder);
-	return holder ? holder->client : NULL;
+	NUMBER_FIND(by_number, *table, number, owner);
+	return owner ? owner->client : NULL;
 }
 
-static void holder_add(struct restoration *restoration, struct holder **table, uint64_t number, struct client *client)
+static void lease_owner_add(struct restoration *restoration, struct lease_owner **table, uint64_t number,
+			    struct client *client)
 {
-	struct holder *holder = calloc(1, sizeof(*holder));
+	struct lease_owner *owner = calloc(1, sizeof(*owner));
 
-	if (holder) {
-		holder->number = number;
-		holder->client = client;
-		NUMBER_ADD(by_number, *table, number, holder);
+	if (owner) {
+		owner->number = number;
+		owner->client = client;
+		NUMBER_ADD(by_number, *table, number, owner);
 	}
-	if (!holder || !table_added()) {
-		free(holder);
+	if (!owner || !table_added()) {
+		free(owner);
 		note(restoration, -ENOMEM);
 	}
 }
 
-static void holders_free(struct holder **table)
+static void lease_owners_free(struct lease_owner **table)
 {
 	while (*table) {
-		struct holder *holder = *table;
+		struct lease_owner *owner = *table;
 
-		HASH_DELETE(by_number, *table, holder);
-		free(holder);
+		HASH_DELETE(by_number, *table, owner);
+		free(owner);
 	}
 }
 
@@ -337,7 +345,7 @@ static struct entry_client entry_of(const struct restoration *restoration, const
 {
 	struct entry_client entry;
 
-	ledger_get(ledger_find(&restoration->image, ENTRY_CLIENT, client->number, 0), &entry, sizeof(entry));
+	ledger_get(ledger_find(&restoration->image, ENTRY_CLIENT, client->holder.number, 0), &entry, sizeof(entry));
 	return entry;
 }
 
@@ -348,63 +356,63 @@ static struct reference *find_reference(const struct restoration *restoration, c
 	struct stream *stream;
 
 	ledger_get(lease, &entry, sizeof(entry));
-	stream = stream_by_number(restoration->daemon, entry.stream);
+	stream = stream_by_number(&restoration->daemon->registry, entry.stream);
 	return grant && stream ? reference_find(stream, grant) : NULL;
 }
 
 /* Of all holders in the table. */
-static void restore_leases(struct restoration *restoration, struct holder *const *holders)
+static void restore_leases(struct restoration *restoration, struct lease_owner *const *holders)
 {
 	const struct ledger_thing *thing = NULL;
 
 	while ((thing = ledger_next(&restoration->image, ENTRY_LEASE, thing))) {
-		struct client *client = holder_find(holders, thing->key.a);
+		struct client *client = lease_owner_find(holders, thing->key.a);
 		struct reference *reference = client ? find_reference(restoration, thing) : NULL;
 
-		if (reference && reference->stream->tenant == client->tenant)
-			note(restoration, lease_get(client, reference) ? 0 : -ENOMEM);
+		if (reference && reference->stream->tenant == client->holder.tenant)
+			note(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
 	}
 }
 
 /* Its first client has it at first, and then all who had it. */
 static void restore_bundle(struct restoration *restoration, struct client *first, uint64_t number)
 {
-	struct bundle *bundle = bundle_restore(first);
-	struct client *client;
+	struct bundle *bundle = bundle_restore(&first->holder);
+	struct holder *holder;
 
 	note(restoration, bundle ? 0 : -ENOMEM);
-	first->holder = entry_of(restoration, first).holder;
-	enter_client(first);
-	LIST_FOREACH(client, &first->tenant->clients, in_tenant)
-		if (bundle && client != first && entry_of(restoration, client).bundle == number)
-			note(restoration, bundle_join(bundle, client));
+	first->holder.lease_number = entry_of(restoration, first).holder;
+	holder_enter(&first->holder);
+	LIST_FOREACH(holder, &first->holder.tenant->holders, in_tenant)
+		if (bundle && holder != &first->holder && entry_of(restoration, client_of(holder)).bundle == number)
+			note(restoration, bundle_join(bundle, holder));
 }
 
 static void restore_bundles(struct restoration *restoration)
 {
-	_cleanup_(holders_free) struct holder *bundles = NULL;
+	_cleanup_(lease_owners_free) struct lease_owner *bundles = NULL;
 	struct client *client;
 
-	TAILQ_FOREACH(client, &restoration->daemon->clients, all) {
+	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
 		uint64_t number = entry_of(restoration, client).bundle;
 
-		if (number == 0 || holder_find(&bundles, number))
+		if (number == 0 || lease_owner_find(&bundles, number))
 			continue;
-		client->holder = number;
-		holder_add(restoration, &bundles, number, client);
+		client->holder.lease_number = number;
+		lease_owner_add(restoration, &bundles, number, client);
 	}
 	restore_leases(restoration, &bundles);
-	for (struct holder *holder = bundles; holder; holder = holder->by_number.next)
-		restore_bundle(restoration, holder->client, holder->number);
+	for (struct lease_owner *owner = bundles; owner; owner = owner->by_number.next)
+		restore_bundle(restoration, owner->client, owner->number);
 }
 
 static void restore_own_leases(struct restoration *restoration)
 {
-	_cleanup_(holders_free) struct holder *holders = NULL;
+	_cleanup_(lease_owners_free) struct lease_owner *holders = NULL;
 	struct client *client;
 
-	TAILQ_FOREACH(client, &restoration->daemon->clients, all)
-		holder_add(restoration, &holders, client->holder, client);
+	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all)
+		lease_owner_add(restoration, &holders, client->holder.lease_number, client);
 	restore_leases(restoration, &holders);
 }
 
@@ -413,11 +421,11 @@ static void restore_shares(const struct restoration *restoration)
 	struct client *client;
 	struct share *share;
 
-	TAILQ_FOREACH(client, &restoration->daemon->clients, all) {
-		LIST_FOREACH(share, &client->shares, in_client)
-			share->sent =
-				ledger_find(&restoration->image, ENTRY_SHARE, client->number, share->stream->number);
-		shares_enter(client);
+	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
+		LIST_FOREACH(share, &client->holder.shares, in_client)
+			share->sent = ledger_find(&restoration->image, ENTRY_SHARE, client->holder.number,
+						  share->stream->number);
+		shares_enter(&client->holder);
 	}
 }
 
@@ -426,10 +434,10 @@ static void restore_watches(const struct restoration *restoration)
 {
 	struct client *client;
 
-	TAILQ_FOREACH(client, &restoration->daemon->clients, all) {
-		if (!entry_of(restoration, client).watching || client->tenant->page_fd < 0)
+	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
+		if (!entry_of(restoration, client).watching || client->holder.tenant->page_fd < 0)
 			continue;
-		pages_watch(client, true);
+		pages_watch(&client->holder, true);
 		client_note_all(client);
 	}
 }
@@ -448,11 +456,11 @@ static void let_go(struct restoration *restoration)
 		grant_unref(kept->grant);
 		free(kept);
 	}
-	for (struct stream *stream = daemon->streams, *next; stream; stream = next) {
+	for (struct stream *stream = daemon->registry.streams, *next; stream; stream = next) {
 		next = stream->by_number.next;
 		stream_unuse(stream);
 	}
-	for (struct tenant *tenant = daemon->tenants, *next; tenant; tenant = next) {
+	for (struct tenant *tenant = daemon->registry.tenants, *next; tenant; tenant = next) {
 		next = tenant->by_identity.next;
 		tenant_release(tenant);
 	}
@@ -461,7 +469,7 @@ static void let_go(struct restoration *restoration)
 /* Above all numbers that are in use. */
 static void raise_numbers(const struct restoration *restoration)
 {
-	uint64_t *last = &restoration->daemon->last_number;
+	uint64_t *last = &restoration->daemon->registry.last_number;
 
 	for (const struct ledger_thing *thing = restoration->image.things; thing; thing = thing->by_key.next) {
 		struct entry_client entry;
@@ -528,7 +536,7 @@ static int take_over(struct daemon *daemon)
 	struct kernel_call deposit = {
 		.op = KERNEL_DEPOSIT,
 		.number = DEPOSIT_LEDGER,
-		.fd = fcntl(daemon->ledger->fd, F_DUPFD_CLOEXEC, 0),
+		.fd = fcntl(daemon->registry.ledger->fd, F_DUPFD_CLOEXEC, 0),
 	};
 	struct kernel_call disown = { .op = KERNEL_DISOWN, .fd = -1 };
 	int r;
@@ -542,23 +550,24 @@ static int take_over(struct daemon *daemon)
 int restore(struct daemon *daemon)
 {
 	struct restoration restoration = { .daemon = daemon };
-	int r = deposit_begin(daemon);
+	int r = deposit_begin(&daemon->connections);
 
-	if (r < 0 || !daemon->ledger)
+	if (r < 0 || !daemon->registry.ledger)
 		return r;
 	r = read_deposited(daemon, &restoration.image);
 	if (r == 0)
 		r = build(&restoration);
 	/* Then all that there is is for the next one, which finds the last ledger. */
 	if (r < 0)
-		kernel_cancel(daemon->kernel);
+		kernel_cancel(daemon->registry.kernel);
 	else
-		declared_inherit(daemon);
+		declared_inherit(&daemon->registry);
 	let_go(&restoration);
 	if (r == 0 && restoration.image.things)
 		log_notice("took over %u connections, %u streams and %u events of %u tenants", restoration.connections,
-			   HASH_CNT(by_number, daemon->streams), daemon->machine.common + daemon->machine.filled,
-			   HASH_CNT(by_identity, daemon->tenants));
+			   HASH_CNT(by_number, daemon->registry.streams),
+			   daemon->registry.machine.common + daemon->registry.machine.filled,
+			   HASH_CNT(by_identity, daemon->registry.tenants));
 	ledger_image_deinit(&restoration.image);
 	if (r == 0)
 		r = take_over(daemon);

@@ -13,12 +13,16 @@
 #include <sys/socket.h>
 
 #include "daemon/backend.h"
+#include "daemon/connection/deposit.h"
 #include "daemon/daemon.h"
-#include "daemon/ledger/deposit.h"
+#include "daemon/limits.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/reference.h"
+#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
+#include "kernel/kernel.h"
 
 /* All that is said to the new one. The texts are copies: events may go before it has answered. */
 struct bequest {
@@ -44,9 +48,9 @@ static struct bequest *bequest_free(struct bequest *bequest)
 /* How many calls there may be, and how much text. */
 static void measure(const struct daemon *daemon, size_t *ret_calls, size_t *ret_text)
 {
-	size_t calls = 2 * (size_t)HASH_CNT(by_number, daemon->tenants_by_number), text = 0;
+	size_t calls = 2 * (size_t)HASH_CNT(by_number, daemon->registry.tenants_by_number), text = 0;
 
-	for (const struct stream *stream = daemon->streams; stream; stream = stream->by_number.next) {
+	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next) {
 		calls += 1 + HASH_CNT(by_grant, stream->references);
 		for (const struct reference *at = stream->references; at; at = at->by_grant.next)
 			text += strlen(at->grant->event->description) + 1;
@@ -63,7 +67,7 @@ static struct bequest *bequest_new(struct daemon *daemon)
 	if (!bequest)
 		return NULL;
 	bequest->daemon = daemon;
-	bequest->begun = daemon_now();
+	bequest->begun = clock_now();
 	measure(daemon, &bequest->room, &text);
 	bequest->calls = calloc(MAX(bequest->room, 1), sizeof(*bequest->calls));
 	bequest->text = malloc(MAX(text, 1));
@@ -153,7 +157,7 @@ static void on_adopted(void *data, struct kernel_call *calls, size_t n)
 	}
 	if (failed == 0)
 		log_notice("a new keeper has taken over, with %zu pages, files and events, in %.0f ms", n,
-			   (daemon_now() - bequest->begun) * 1000);
+			   (clock_now() - bequest->begun) * 1000);
 	else if (error != -ECANCELED)
 		log_error("a new keeper has taken over, but for %zu of %zu pages, files and events (%s)", failed, n,
 			  error < 0 ? strerror(-error) : "it says that there is no such thing");
@@ -163,13 +167,13 @@ static void on_adopted(void *data, struct kernel_call *calls, size_t n)
 /* It may have found none where the last one had one. (Where it is the other way round, the next proof shows.) */
 static void note_guard(struct daemon *daemon)
 {
-	if (!daemon->guarded || daemon->kernel->facts.guarded)
+	if (!daemon->registry.guarded || daemon->registry.kernel->facts.guarded)
 		return;
-	daemon->guarded = false;
-	log_warning("the new keeper has no guard (%s): data files are %s", daemon->kernel->facts.note,
-		    streq(daemon->options.guard, "require") ? "not given out any more"
-							    : "no longer shared; see userevd(8)");
-	daemon_watch_strangers(daemon);
+	daemon->registry.guarded = false;
+	log_warning("the new keeper has no guard (%s): data files are %s", daemon->registry.kernel->facts.note,
+		    streq(daemon->registry.guard, "require") ? "not given out any more"
+							     : "no longer shared; see userevd(8)");
+	streams_watch(&daemon->registry);
 }
 
 /* Behind this comes, by itself, what the last one has not answered. */
@@ -179,17 +183,17 @@ static void give_all(void *data)
 	struct bequest *bequest = bequest_new(daemon);
 
 	note_guard(daemon);
-	daemon->keeper_has_gone = false;
+	daemon->connections.keeper_has_gone = false;
 	if (!bequest) {
 		log_error("out of memory: the new keeper can't be told what there is");
 		return;
 	}
-	for (const struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
 		add_page(bequest, tenant);
-	for (const struct stream *stream = daemon->streams; stream; stream = stream->by_number.next)
+	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
 		add_stream(bequest, stream);
-	kernel_submit(daemon->kernel, bequest->calls, bequest->n, on_adopted, bequest);
-	deposit_all(daemon);
+	kernel_submit(daemon->registry.kernel, bequest->calls, bequest->n, on_adopted, bequest);
+	deposit_all(&daemon->connections);
 }
 
 /* Without waiting: where many wait already, it is tried again. */
@@ -202,9 +206,9 @@ static void look_for_keeper(struct daemon *daemon)
 		return;
 	}
 	ev_timer_stop(daemon->loop, &daemon->w_succession);
-	daemon->keeper_came = daemon_now();
-	remote_succeed(daemon->kernel, socket, give_all, daemon);
-	ev_io_set(&daemon->w_kernel, daemon->kernel->fd, EV_READ);
+	daemon->keeper_came = clock_now();
+	remote_succeed(daemon->registry.kernel, socket, give_all, daemon);
+	ev_io_set(&daemon->w_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 }
 
@@ -225,17 +229,17 @@ void succession_deinit(struct daemon *daemon)
 
 bool succession_begin(struct daemon *daemon, int error)
 {
-	const bool again = daemon->keeper_has_gone;
-	const bool soon = daemon->keeper_came > 0 && daemon_now() - daemon->keeper_came < KEEPER_PAUSE;
+	const bool again = daemon->connections.keeper_has_gone;
+	const bool soon = daemon->keeper_came > 0 && clock_now() - daemon->keeper_came < KEEPER_PAUSE;
 
 	/* One with which this can't go on. */
-	if (!daemon->kernel->facts.deposits || error == -ESTALE || error == -EPROTO)
+	if (!daemon->registry.kernel->facts.deposits || error == -ESTALE || error == -EPROTO)
 		return false;
 	if (error == -ECONNREFUSED)
-		log_error("the keeper can't serve: %s", daemon->kernel->facts.note);
+		log_error("the keeper can't serve: %s", daemon->registry.kernel->facts.note);
 	else
 		log_warning("the keeper has gone (%s): waiting for the next one", strerror(-error));
-	daemon->keeper_has_gone = true;
+	daemon->connections.keeper_has_gone = true;
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
 	daemon->w_succession.repeat = soon ? KEEPER_PAUSE : KEEPER_INTERVAL;
 	/* At once; after one that refuses, or goes as soon as it has come, a little later: it may be we who can't talk to it. */

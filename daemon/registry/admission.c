@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A refusal has the numbers, the key and the section that they are from, and what can be done. Of others it tells how many they hold, but never who they are: of cgroups it
- * names only those that the tenant lies in.
+ * A refusal has the numbers, the key and the section that they are from, and a remedy. It has the number of events that other
+ * tenants hold, but never their names: it names only cgroups that the tenant lies in.
  */
 
 #include "daemon/registry/admission.h"
 
-#include "daemon/daemon.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/quota/charge.h"
 #include "daemon/registry/rules.h"
@@ -23,8 +23,8 @@ static const struct {
 	[RESOURCE_LEASES] = { "leases", "release some events, or close files that were kept open" },
 };
 
-/* Who holds too many: the tenant, or all in a cgroup. */
-static void put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
+/* The holder of too many: the tenant, or all in a cgroup. */
+static void admission_put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
 {
 	bool is_own;
 	const struct level *level = level_of(tenant->level, at, &is_own);
@@ -39,27 +39,28 @@ static void put_holder(const struct tenant *tenant, const struct quota *at, stru
 }
 
 /* Which key and section the maximum is from: not which file, which is nothing to programs. */
-static void put_limit(const struct tenant *tenant, enum resource resource, const struct quota *at, struct text *why)
+static void admission_put_limit(const struct tenant *tenant, enum resource resource, const struct quota *at,
+				struct text *why)
 {
 	bool is_own;
 	const struct level *level = level_of(tenant->level, at, &is_own);
 
-	if (level->generation != tenant->daemon->generation)
+	if (level->generation != tenant->registry->generation)
 		return;
 	if (level->maximum_by[resource]) {
 		text_printf(why, " (");
 		policy_limit_text(rules_limit_key(resource, at->has_own_maximum), level->maximum_by[resource], why);
 		text_printf(why, ")");
-	} else if (resource == RESOURCE_EVENTS && tenant->daemon->options.max_events != OPTIONS_UNSAID) {
+	} else if (resource == RESOURCE_EVENTS && tenant->registry->max_events != MAX_EVENTS_UNSAID) {
 		text_printf(why, " (--max-events)");
 	}
 }
 
 static int refuse_maximum(const struct tenant *tenant, enum resource resource, const struct quota *at, struct text *why)
 {
-	put_holder(tenant, at, why);
+	admission_put_holder(tenant, at, why);
 	text_printf(why, " %u of %u %s", at->held, at->maximum, words[resource].plural);
-	put_limit(tenant, resource, at, why);
+	admission_put_limit(tenant, resource, at, why);
 	if (resource == RESOURCE_FILES)
 		text_printf(why, ", also those still open after their connection");
 	text_printf(why, "; %s, or ask the admin for a larger maximum", words[resource].remedy);
@@ -76,13 +77,13 @@ static int refuse_machine(const struct machine *machine, enum resource resource,
 	return REFUSAL_MACHINE_FULL;
 }
 
-/* Nobody could have one more without taking it from the next one's share. */
+/* One more would leave less than a fair share for each of the others. */
 static int refuse_rest(const struct tenant *tenant, enum resource resource, const struct quota *within,
 		       struct text *why)
 {
-	put_holder(tenant, within, why);
+	admission_put_holder(tenant, within, why);
 	text_printf(why, " %u of %u %s", within->held, within->maximum, words[resource].plural);
-	put_limit(tenant, resource, within, why);
+	admission_put_limit(tenant, resource, within, why);
 	text_printf(why, ", and the rest is for all of them; %s, or ask the admin for a reserve",
 		    words[resource].remedy);
 	return REFUSAL_QUOTA_EXCEEDED;
@@ -91,21 +92,21 @@ static int refuse_rest(const struct tenant *tenant, enum resource resource, cons
 static int refuse_share(const struct tenant *tenant, enum resource resource, const struct machine *machine,
 			const struct quota_refusal *refusal, struct text *why)
 {
-	/* Who pays for nothing has no share that would be too large: there is too little left for anybody. */
+	/* A node that pays for nothing has no share that could be too large: too little is left for any tenant. */
 	if (refusal->at->paid == 0)
 		return refusal->within ? refuse_rest(tenant, resource, refusal->within, why)
 				       : refuse_machine(machine, resource, why);
-	put_holder(tenant, refusal->at, why);
+	admission_put_holder(tenant, refusal->at, why);
 	text_printf(why, " %u %s, a fair share among %u: for one more %llu would have to be left, not %u",
 		    refusal->at->held, words[resource].plural, refusal->sharing, (unsigned long long)refusal->needed,
 		    refusal->remaining);
 	if (refusal->within)
-		put_limit(tenant, resource, refusal->within, why);
+		admission_put_limit(tenant, resource, refusal->within, why);
 	text_printf(why, "; %s, or ask the admin for a reserve", words[resource].remedy);
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
-/* There is no way to take a registration back from a file. What is kept for later programs is given up, and said, elsewhere. */
+/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
 static void say_what_lingers(const struct tenant *tenant, struct text *why)
 {
 	if (tenant->lingering > 0 && tenant->level->n_kept == 0)
@@ -113,8 +114,8 @@ static void say_what_lingers(const struct tenant *tenant, struct text *why)
 			    tenant->lingering == 1 ? "s" : "", tenant->lingering == 1 ? "its" : "their");
 }
 
-static int answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
-		  const struct quota_refusal *refusal, int r, struct text *why)
+static int admission_answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
+			    const struct quota_refusal *refusal, int r, struct text *why)
 {
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
@@ -142,7 +143,7 @@ int admission_charge(struct tenant *tenant, struct quota_event *event, struct qu
 	struct quota_refusal refusal;
 	int r = quota_charge(&tenant->level->own, event, &reserves, ret, &refusal);
 
-	return answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
+	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
 }
 
 void admission_charge_again(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret)
@@ -158,10 +159,10 @@ int admission_ask(const struct tenant *tenant, const struct quota_event *event, 
 	struct quota_refusal refusal;
 	int r = quota_ask(&tenant->level->own, event, &reserves, ret, &refusal);
 
-	return answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
+	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
 }
 
-/* Of each section that keeps events free for the tenant, what it keeps of files. */
+/* The reserves of data files of all sections that reserve events for the tenant. */
 static struct quota_reserves file_reserves(const struct tenant *tenant, struct reserve *files[POLICY_LEVELS_MAX + 1])
 {
 	for (size_t i = 0; i < tenant->rules.n_reserves; i++)
@@ -176,7 +177,7 @@ int admission_charge_file(struct tenant *tenant, struct quota_event *file, struc
 	struct quota_refusal refusal;
 	int r = quota_charge(&tenant->level->own_files, file, &reserves, ret, &refusal);
 
-	return answer(tenant, RESOURCE_FILES, file, &refusal, r, why);
+	return admission_answer(tenant, RESOURCE_FILES, file, &refusal, r, why);
 }
 
 void admission_charge_file_again(struct tenant *tenant, struct quota_event *file, struct quota_charge *ret)
@@ -202,7 +203,7 @@ void admission_warn(struct tenant *tenant, enum resource resource)
 		bool is_own;
 		struct level *level = level_of(tenant->level, at, &is_own);
 
-		if (level_may_warn(level, daemon_now()))
+		if (level_may_warn(level, clock_now()))
 			log_line(LOG_OF_CLIENTS, LOG_WARNING, "%s %s comes near to its maximum: it holds %u of %u %s",
 				 is_own ? "tenant" : "cgroup", level->path, at->held, at->maximum,
 				 words[resource].plural);

@@ -1,105 +1,108 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Others make events, too: programs of root's, and whoever writes to dynamic_events. They are not ours to refuse, so what they
- * hold is taken off what we give. And the types of user events are numbered together with all of the kernel's: a margin of
- * these is left to it.
+ * Programs of root make events, too. They can't be refused, so these foreign events reduce the capacity. The types of user
+ * events are numbered together with all other types of the kernel: a margin of these is left to it.
  *
- * Nobody tells when others come or go, and to count is dear where there are many. So that is done at the start, when an admin
- * looks, and when there is not much room any more; and by a clock only while there are data files that nothing guards, since
- * their holders could make such events, too.
+ * The kernel does not report foreign events, and counting them is expensive when there are many. So they are counted at the
+ * start, when an admin asks, and when there is little room left. A timer counts them only while there are unguarded data
+ * files, since their clients could make such events, too.
  */
 
 #include "daemon/registry/capacity.h"
 
-#include "daemon/daemon.h"
+#include "daemon/limits.h"
 #include "daemon/policy/policy.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 
 enum { KERNEL_TYPES = 64900 }; /* "about": see kernel/user_events/enable_address.c */
 
-static bool is_ours_alone(const struct daemon *daemon)
+static bool is_ours_alone(const struct registry *registry)
 {
-	return daemon->kernel->facts.backend == BACKEND_EMBEDDED;
+	return registry->kernel->facts.backend == BACKEND_EMBEDDED;
 }
 
-static void set_capacity(struct daemon *daemon)
+static void capacity_set(struct registry *registry)
 {
-	uint32_t margin = policy_daemon(daemon->policy, POLICY_KERNEL_MARGIN)->number;
+	uint32_t margin = policy_daemon(registry->policy, POLICY_KERNEL_MARGIN)->number;
 	uint32_t types = margin < KERNEL_TYPES ? KERNEL_TYPES - margin : 0;
-	uint32_t most = MIN(daemon->kernel_maximum, types);
+	uint32_t most = MIN(registry->kernel_maximum, types);
 
-	/* What tests ask for is for our events alone. */
-	if (is_ours_alone(daemon) || daemon->options.capacity)
-		daemon->machine.capacity = daemon->kernel->facts.capacity;
+	/* A capacity that was set by an option is for our events alone. */
+	if (is_ours_alone(registry) || registry->capacity_max)
+		registry->machine.capacity = registry->kernel->facts.capacity;
 	else
-		daemon->machine.capacity = most > daemon->foreign ? most - daemon->foreign : 0;
+		registry->machine.capacity = most > registry->foreign ? most - registry->foreign : 0;
 }
 
 /*
- * What is being registered may be in the kernel's list or not, and so may what has come or gone while it was read: so many are
- * others' at least, and so many at most.
+ * Events that are being registered may be in the kernel's list or not, as may events that came or went while it was read. So
+ * there is a least and a most number of foreign events.
  */
-static void note_foreign(struct daemon *daemon, const struct kernel_call *call, uint32_t ours)
+static void note_foreign(struct registry *registry, const struct kernel_call *call, uint32_t ours)
 {
-	struct foreign_count *count = &daemon->others;
+	struct foreign_count *count = &registry->others;
 	uint32_t theirs = call->number < call->index ? call->index - (uint32_t)call->number : 0;
 	uint32_t most = MAX(ours, count->ours), least = MIN(ours, count->ours);
+	struct tenant *tenant;
 
 	least -= MIN(least, count->was_registering);
 	count->least = theirs > most ? theirs - most : 0;
 	count->most = theirs > least ? theirs - least : 0;
-	streams_note_foreign(daemon);
+	LIST_FOREACH(tenant, &registry->unwatched, in_unwatched)
+		tenant->foreign_before = MIN(tenant->foreign_before, count->most);
 }
 
-static void on_looked(void *data, struct kernel_call *call, size_t n _unused_)
+static void capacity_on_answer(void *data, struct kernel_call *call, size_t n _unused_)
 {
-	struct daemon *daemon = data;
-	uint32_t ours = (uint32_t)HASH_CNT(by_key, daemon->events);
+	struct registry *registry = data;
+	uint32_t ours = (uint32_t)roster_count(&registry->event_roster);
 
-	daemon->looking = false;
+	registry->looking = false;
 	if (call->result == KERNEL_OK) {
-		/* What is being registered may not be there yet. */
-		daemon->foreign = call->index > ours ? call->index - ours : 0;
-		daemon->kernel_maximum = call->bit;
-		note_foreign(daemon, call, ours);
-		set_capacity(daemon);
+		/* Events that are being registered may not be in the list yet. */
+		registry->foreign = call->index > ours ? call->index - ours : 0;
+		registry->kernel_maximum = call->bit;
+		note_foreign(registry, call, ours);
+		capacity_set(registry);
 	}
 	free(call);
 }
 
-static void look(struct daemon *daemon)
+static void capacity_ask(struct registry *registry)
 {
-	struct kernel_call *call = daemon->looking ? NULL : malloc(sizeof(*call));
+	struct kernel_call *call = registry->looking ? NULL : malloc(sizeof(*call));
 
 	if (!call)
 		return;
-	daemon->looking = true;
-	daemon->looked = daemon_now();
-	daemon->others.ours = (uint32_t)HASH_CNT(by_key, daemon->events);
-	daemon->others.was_registering = daemon->others.registering;
+	registry->looking = true;
+	registry->looked = clock_now();
+	registry->others.ours = (uint32_t)roster_count(&registry->event_roster);
+	registry->others.was_registering = registry->others.registering;
 	*call = (struct kernel_call){ .op = KERNEL_LOOK, .fd = -1 };
-	kernel_submit(daemon->kernel, call, 1, on_looked, daemon);
+	kernel_submit(registry->kernel, call, 1, capacity_on_answer, registry);
 }
 
-void capacity_look(struct daemon *daemon)
+void capacity_look(struct registry *registry)
 {
 	/* The policy's margin counts at once. */
-	set_capacity(daemon);
-	if (!is_ours_alone(daemon) && daemon_now() - daemon->looked >= LOOK_INTERVAL)
-		look(daemon);
+	capacity_set(registry);
+	if (!is_ours_alone(registry) && clock_now() - registry->looked >= LOOK_INTERVAL)
+		capacity_ask(registry);
 }
 
-void capacity_note(struct daemon *daemon, bool refused)
+void capacity_note(struct registry *registry, bool refused)
 {
-	if (refused || machine_room(&daemon->machine) < machine_pool(&daemon->machine) / 8)
-		capacity_look(daemon);
+	if (refused || machine_room(&registry->machine) < machine_pool(&registry->machine) / 8)
+		capacity_look(registry);
 }
 
-static void on_maximum_set(void *data, struct kernel_call *call, size_t n _unused_)
+static void capacity_on_maximum_set(void *data, struct kernel_call *call, size_t n _unused_)
 {
-	struct daemon *daemon = data;
+	struct registry *registry = data;
 
 	if (call->result == KERNEL_OK)
 		log_notice("kernel.user_events_max is %u now: the sum of all maxima and a margin", call->index);
@@ -107,44 +110,44 @@ static void on_maximum_set(void *data, struct kernel_call *call, size_t n _unuse
 		log_warning("kernel.user_events_max can't be set: %s",
 			    strerror(call->result < 0 ? -call->result : EOPNOTSUPP));
 	free(call);
-	look(daemon);
+	capacity_ask(registry);
 }
 
-/* Once: to lower it while events come and go would refuse those that are on their way. */
-static void set_kernel_maximum(struct daemon *daemon)
+/* At the start only: lowering it later would refuse events that are being registered. */
+static void set_kernel_maximum(struct registry *registry)
 {
-	uint64_t sum = policy_sum_maxima(daemon->policy);
+	uint64_t sum = policy_sum_maxima(registry->policy);
 	struct kernel_call *call = sum > 0 ? malloc(sizeof(*call)) : NULL;
 
 	if (!call) {
 		log_warning("SetKernelMaximum=yes: no section has a MaxEvents= or ReserveEvents= to add up");
-		look(daemon);
+		capacity_ask(registry);
 		return;
 	}
-	sum += policy_daemon(daemon->policy, POLICY_KERNEL_MARGIN)->number;
+	sum += policy_daemon(registry->policy, POLICY_KERNEL_MARGIN)->number;
 	*call = (struct kernel_call){
 		.op = KERNEL_SET_MAXIMUM,
 		.index = (uint32_t)MIN(sum, (uint64_t)KERNEL_TYPES),
 		.fd = -1,
 	};
-	/* Counted on at once, for the policy is about to be checked: it may reserve what there is no room for before that. */
-	if (daemon->kernel->facts.backend == BACKEND_ENABLE_ADDRESS) {
-		daemon->kernel_maximum = call->index;
-		set_capacity(daemon);
+	/* Takes effect at once, since the policy is checked next: its reserves may need the new maximum. */
+	if (registry->kernel->facts.backend == BACKEND_ENABLE_ADDRESS) {
+		registry->kernel_maximum = call->index;
+		capacity_set(registry);
 	}
-	kernel_submit(daemon->kernel, call, 1, on_maximum_set, daemon);
+	kernel_submit(registry->kernel, call, 1, capacity_on_maximum_set, registry);
 }
 
-void capacity_init(struct daemon *daemon)
+void capacity_init(struct registry *registry)
 {
-	daemon->kernel_maximum = daemon->kernel->facts.capacity;
+	registry->kernel_maximum = registry->kernel->facts.capacity;
 	/* Until it is known, any number has been there before. */
-	daemon->others.most = UINT32_MAX;
-	set_capacity(daemon);
-	if (is_ours_alone(daemon))
+	registry->others.most = UINT32_MAX;
+	capacity_set(registry);
+	if (is_ours_alone(registry))
 		return;
-	if (policy_daemon(daemon->policy, POLICY_SET_KERNEL_MAXIMUM)->number)
-		set_kernel_maximum(daemon);
+	if (policy_daemon(registry->policy, POLICY_SET_KERNEL_MAXIMUM)->number)
+		set_kernel_maximum(registry);
 	else
-		look(daemon);
+		capacity_ask(registry);
 }

@@ -5,20 +5,11 @@
 
 #include "protocol/base/base.h"
 
-struct daemon;
+struct registry;
 
-/* Events of others in the kernel's list, when it was looked at last: ours come and go meanwhile. */
-struct foreign_count {
-	uint32_t least;
-	uint32_t most;
-	uint32_t ours;		  /* events, when the kernel was asked */
-	uint32_t registering;	  /* calls of REGISTER that are under way */
-	uint32_t was_registering; /* when the kernel was asked */
-};
-
-/* At the start: what the backend can, and SetKernelMaximum=. */
-void capacity_init(struct daemon *);
-/* Somebody asks, or the policy has changed: the kernel is looked at, if that was not done just now. */
-void capacity_look(struct daemon *);
+/* At the start: takes the backend's capacity, and applies SetKernelMaximum=. */
+void capacity_init(struct registry *);
+/* Reads the kernel's list of events, unless it was read within LOOK_INTERVAL, and applies the policy's margin. */
+void capacity_look(struct registry *);
 /* One event more has been charged, or the kernel has refused one: looks if there is not much room any more. */
-void capacity_note(struct daemon *, bool refused);
+void capacity_note(struct registry *, bool refused);

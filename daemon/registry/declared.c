@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * They are registered on data files that no program is given, for a tenant of the daemon's own, so that each costs the machine
- * one and nobody else anything; a program that registers the same event joins it.
+ * Declared events are registered on data files of the daemon's own, for a tenant of its own. So each costs the machine one
+ * event, and no other tenant anything; a program that registers the same event joins it.
  *
- * Nothing can be taken off a data file. So whenever something has changed all of them are registered on new ones, which
- * changes nothing for those that are there already, and then the old files go, with what is declared no more.
+ * Events can't be removed from a data file. So after any change all declared events are registered on new files, which
+ * changes nothing for those that exist already. Then the old files are closed, with the events that are no longer declared.
  */
 
 #include "daemon/registry/declared.h"
@@ -13,20 +13,23 @@
 #include <float.h>
 #include <stdio.h>
 
-#include "daemon/daemon.h"
+#include "daemon/limits.h"
 #include "daemon/policy/policy.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/fd_budget.h"
 #include "daemon/registry/reference.h"
-#include "daemon/registry/rules.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/settling.h"
+#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/register.h"
+#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 struct item {
 	struct policy_event event;
-	struct grant *grant; /* NULL: it could not be had */
+	struct grant *grant; /* NULL: refused */
 	struct stream *stream;
 	struct kernel_call *call;
 	bool held;
@@ -34,7 +37,7 @@ struct item {
 
 /* All that was declared at one time. */
 struct declared {
-	struct daemon *daemon;
+	struct registry *registry;
 	struct policy *policy; /* whose items they are; NULL: the last daemon's */
 	struct tenant *tenant;
 	size_t n_streams;
@@ -42,11 +45,11 @@ struct declared {
 	size_t n;
 	struct item *items;
 	size_t n_calls;
-	double settles_until;	   /* daemon_now() */
+	double settles_until;	   /* clock_now() */
 	struct kernel_call *calls; /* at most two for the page, one for each stream, and one for each item */
 };
 
-static void let_go(struct item *item)
+static void item_release(struct item *item)
 {
 	if (item->held)
 		grant_lease_ends(item->grant);
@@ -58,7 +61,7 @@ static struct declared *declared_free(struct declared *declared)
 	if (!declared)
 		return NULL;
 	for (size_t i = 0; i < declared->n; i++)
-		let_go(&declared->items[i]);
+		item_release(&declared->items[i]);
 	for (size_t i = 0; i < declared->n_streams; i++)
 		stream_unuse(declared->streams[i]);
 	policy_unref(declared->policy);
@@ -69,13 +72,13 @@ static struct declared *declared_free(struct declared *declared)
 	return NULL;
 }
 
-static struct declared *declared_new(struct daemon *daemon, struct tenant *tenant, size_t n_streams, size_t n)
+static struct declared *declared_new(struct registry *registry, struct tenant *tenant, size_t n_streams, size_t n)
 {
 	struct declared *declared = calloc(1, sizeof(*declared));
 
 	if (!declared)
 		return NULL;
-	declared->daemon = daemon;
+	declared->registry = registry;
 	declared->tenant = tenant;
 	declared->settles_until = DBL_MAX;
 	declared->streams = calloc(MAX(n_streams, 1), sizeof(struct stream *));
@@ -86,7 +89,7 @@ static struct declared *declared_new(struct daemon *daemon, struct tenant *tenan
 	return declared;
 }
 
-static void complain(const struct policy_event *event, const char *why)
+static void declared_complain(const struct policy_event *event, const char *why)
 {
 	char buffer[PATH_MAX + 32];
 	struct text origin = text_make(buffer, sizeof(buffer));
@@ -95,15 +98,15 @@ static void complain(const struct policy_event *event, const char *why)
 	log_error("%s: [Event %s] can't be had: %s", buffer, event->name, why);
 }
 
-static void complain_of_answer(const struct policy_event *event, int answer)
+static void declared_complain_of_answer(const struct policy_event *event, int answer)
 {
 	uint32_t refusal;
-	const char *sentence = register_sentence(answer, &refusal);
+	const char *sentence = refusal_for_kernel(answer, &refusal);
 
-	complain(event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
+	declared_complain(event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
 }
 
-static bool hold(struct item *item, struct stream *stream, uint32_t index)
+static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
 {
 	if (!reference_get(stream, item->grant, index))
 		return false;
@@ -112,10 +115,10 @@ static bool hold(struct item *item, struct stream *stream, uint32_t index)
 	return true;
 }
 
-/* --- what the policy wants --- */
+/* --- registering what the policy declares --- */
 
-/* 0; or what is wrong is in `why`. */
-static int describe(const struct policy_event *event, struct description *ret, struct text *why)
+/* 0; or a refusal, with the reason in `why`. */
+static int declared_describe(const struct policy_event *event, struct description *ret, struct text *why)
 {
 	char text[WIRE_DESCRIPTION_MAX + 2];
 	int length = snprintf(text, sizeof(text), "%s %s", event->name, event->fields->text ? event->fields->text : "");
@@ -125,10 +128,10 @@ static int describe(const struct policy_event *event, struct description *ret, s
 
 static bool can_persist(const struct declared *declared)
 {
-	return declared->daemon->kernel->facts.flags & REGISTER_PERSIST;
+	return declared->registry->kernel->facts.flags & REGISTER_PERSIST;
 }
 
-static uint16_t flags_of(const struct declared *declared, const struct policy_event *event)
+static uint16_t declared_flags(const struct declared *declared, const struct policy_event *event)
 {
 	if (!event->persist->number)
 		return 0;
@@ -138,7 +141,7 @@ static uint16_t flags_of(const struct declared *declared, const struct policy_ev
 	return 0;
 }
 
-static void add_call(struct declared *declared, struct item *item, struct kernel_call call)
+static void declared_add_call(struct declared *declared, struct item *item, struct kernel_call call)
 {
 	struct kernel_call *place = &declared->calls[declared->n_calls++];
 
@@ -148,66 +151,67 @@ static void add_call(struct declared *declared, struct item *item, struct kernel
 		item->call = place;
 }
 
-static int add_stream(struct declared *declared)
+static int declared_add_stream(struct declared *declared)
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	struct kernel_call call;
 	struct stream *stream;
 
-	if (!daemon_has_fds(declared->daemon) || stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
+	if (!fd_budget_has_room(declared->registry) ||
+	    stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
 		return -ENOMEM;
 	declared->streams[declared->n_streams++] = stream;
-	add_call(declared, NULL, call);
+	declared_add_call(declared, NULL, call);
 	return 0;
 }
 
-static int add_item(struct declared *declared, const struct policy_event *event)
+static int declared_add_item(struct declared *declared, const struct policy_event *event)
 {
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	struct item *item = &declared->items[declared->n];
-	int r = describe(event, &description, &why);
+	int r = declared_describe(event, &description, &why);
 
 	*item = (struct item){ .event = *event };
 	if (r == 0)
 		r = grant_get(declared->tenant, &description, 0, &item->grant, &why);
 	if (r != 0) {
-		complain(event, r < 0 ? strerror(-r) : sentence);
+		declared_complain(event, r < 0 ? strerror(-r) : sentence);
 		return 0;
 	}
 	declared->n++;
-	if (declared->n > declared->n_streams * STREAM_EVENTS_MAX && add_stream(declared) < 0)
+	if (declared->n > declared->n_streams * STREAM_EVENTS_MAX && declared_add_stream(declared) < 0)
 		return -ENOMEM;
 	item->stream = declared->streams[declared->n_streams - 1];
-	add_call(declared, item,
-		 (struct kernel_call){
-			 .op = KERNEL_REGISTER,
-			 .page = declared->tenant->number,
-			 .stream = item->stream->number,
-			 .flags = flags_of(declared, event),
-			 .text = item->grant->event->description,
-		 });
+	declared_add_call(declared, item,
+			  (struct kernel_call){
+				  .op = KERNEL_REGISTER,
+				  .page = declared->tenant->number,
+				  .stream = item->stream->number,
+				  .flags = declared_flags(declared, event),
+				  .text = item->grant->event->description,
+			  });
 	return 0;
 }
 
-static void add_page(struct declared *declared)
+static void declared_add_page(struct declared *declared)
 {
 	const struct tenant *tenant = declared->tenant;
 
 	if (tenant->page_fd >= 0)
 		return;
-	add_call(declared, NULL,
-		 (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = tenant->number, .text = tenant->path });
-	if (declared->daemon->kernel->facts.deposits)
-		add_call(declared, NULL,
-			 (struct kernel_call){ .op = KERNEL_PAGE_FETCH, .page = tenant->number, .index = 1 });
+	declared_add_call(declared, NULL,
+			  (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = tenant->number, .text = tenant->path });
+	if (declared->registry->kernel->facts.deposits)
+		declared_add_call(declared, NULL,
+				  (struct kernel_call){ .op = KERNEL_PAGE_FETCH, .page = tenant->number, .index = 1 });
 }
 
-/* --- what the kernel says --- */
+/* --- the kernel's answers --- */
 
-static int take_page(int *fd, struct kernel_call *call)
+static int declared_take_page(int *fd, struct kernel_call *call)
 {
 	if (call->result != KERNEL_OK)
 		return call->result < 0 ? call->result : -EIO;
@@ -216,7 +220,7 @@ static int take_page(int *fd, struct kernel_call *call)
 }
 
 /* The page and the streams: 0, or the worst error. */
-static int take_files(struct declared *declared)
+static int declared_take_files(struct declared *declared)
 {
 	struct tenant *tenant = declared->tenant;
 	size_t n = 0;
@@ -227,9 +231,9 @@ static int take_files(struct declared *declared)
 		int answer = 0;
 
 		if (call->op == KERNEL_PAGE_NEW)
-			answer = take_page(&tenant->page_fd, call);
+			answer = declared_take_page(&tenant->page_fd, call);
 		else if (call->op == KERNEL_PAGE_FETCH)
-			answer = take_page(&tenant->page_writable, call);
+			answer = declared_take_page(&tenant->page_writable, call);
 		else if (call->op == KERNEL_STREAM_NEW)
 			answer = stream_came(declared->streams[n++], call);
 		r = MIN(answer, r);
@@ -238,85 +242,85 @@ static int take_files(struct declared *declared)
 }
 
 /* 0, or the kernel's answer. */
-static int take_grant(struct item *item)
+static int item_take_grant(struct item *item)
 {
 	const struct kernel_call *call = item->call;
 
 	if (call->result != KERNEL_OK)
 		return call->result;
 	item->grant->bit = call->bit;
-	if (!hold(item, item->stream, call->index))
+	if (!item_hold(item, item->stream, call->index))
 		return -ENOMEM;
 	if (call->flags & REGISTER_PERSIST)
 		grant_persists(item->grant);
 	return 0;
 }
 
-static void take_item(struct item *item)
+static void item_take(struct item *item)
 {
-	int r = take_grant(item);
+	int r = item_take_grant(item);
 
 	if (r == 0)
 		return;
-	complain_of_answer(&item->event, r);
-	/* Else nobody could have the name as the kernel has it. */
+	declared_complain_of_answer(&item->event, r);
+	/* Otherwise no tenant could register the name with the fields that the kernel has. */
 	item->grant = grant_unref(item->grant);
 }
 
-static void replace(struct daemon *daemon, struct declared *declared)
+static void declared_replace(struct registry *registry, struct declared *declared)
 {
 	for (size_t i = 0; i < declared->n; i++)
-		take_item(&declared->items[i]);
-	daemon->declared_before = declared_free(daemon->declared_before);
+		item_take(&declared->items[i]);
+	registry->declared_before = declared_free(registry->declared_before);
 }
 
-static void give_up(struct daemon *daemon, struct declared *declared, int error)
+static void declared_give_up(struct registry *registry, struct declared *declared, int error)
 {
 	if (error != -ECANCELED)
 		log_error("no page or data file (%s): the events that the policy declares stay as they were",
 			  strerror(-error));
-	daemon->declared = daemon->declared_before;
-	daemon->declared_before = NULL;
+	registry->declared = registry->declared_before;
+	registry->declared_before = NULL;
 	declared_free(declared);
 }
 
-static void on_registered(void *, struct kernel_call *, size_t);
+static void declared_on_answer(void *, struct kernel_call *, size_t);
 
 /* Whether a name is about to be free: then it is asked for again, with the events behind it that go on the same data file. */
-static bool ask_again(struct declared *declared)
+static bool declared_ask_again(struct declared *declared)
 {
 	size_t first = settling_count_final(declared->calls, declared->n_calls, declared->settles_until), n = 0;
 
 	while (first + n < declared->n_calls && declared->calls[first + n].op == KERNEL_REGISTER)
 		n++;
 	if (declared->settles_until == DBL_MAX)
-		declared->settles_until = daemon_now() + SETTLE_PATIENCE;
-	return n > 0 && settling_ask(declared->daemon, declared->calls + first, n, on_registered, declared);
+		declared->settles_until = clock_now() + SETTLE_PATIENCE;
+	return n > 0 && settling_ask(declared->registry, declared->calls + first, n, declared_on_answer, declared);
 }
 
-static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+static void declared_on_answer(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
 	struct declared *declared = data;
-	struct daemon *daemon = declared->daemon;
-	bool has_changed = declared->policy != daemon->policy;
+	struct registry *registry = declared->registry;
+	bool has_changed = declared->policy != registry->policy;
 	int r;
 
-	if (ask_again(declared))
+	if (declared_ask_again(declared))
 		return;
-	daemon->declaring = false;
-	daemon->others.registering -= (uint32_t)declared->n_calls;
-	r = take_files(declared);
+	registry->declaring = false;
+	registry->others.registering -= (uint32_t)declared->n_calls;
+	r = declared_take_files(declared);
 	if (r == 0)
-		replace(daemon, declared);
+		declared_replace(registry, declared);
 	else
-		give_up(daemon, declared, r);
+		declared_give_up(registry, declared, r);
 	if (has_changed)
-		declared_adopt(daemon);
+		declared_adopt(registry);
 }
 
 /* --- the two of them --- */
 
-static bool has(const struct declared *declared, const struct policy_event *wanted)
+static bool declared_has(const struct declared *declared, const struct policy_event *wanted)
 {
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
@@ -324,90 +328,90 @@ static bool has(const struct declared *declared, const struct policy_event *want
 	const struct event *event;
 	const struct grant *grant;
 
-	if (describe(wanted, &description, &why) != 0)
+	if (declared_describe(wanted, &description, &why) != 0)
 		return false;
-	event = event_by_name(declared->daemon, description.canonical, description.name_length);
+	event = event_by_name(declared->registry, description.canonical, description.name_length);
 	NUMBER_FIND(by_event, declared->tenant->grants, event, grant);
 	return grant && grant->leases > 0 && streq(event->description, description.canonical) &&
 	       (grant->persistent || !wanted->persist->number || !can_persist(declared));
 }
 
-static bool is_up_to_date(const struct daemon *daemon)
+static bool declared_is_up_to_date(const struct registry *registry)
 {
-	const struct declared *declared = daemon->declared;
+	const struct declared *declared = registry->declared;
 	struct policy_event event;
 
 	if (!declared)
-		return policy_count_events(daemon->policy) == 0;
-	if (declared->n != policy_count_events(daemon->policy))
+		return policy_count_events(registry->policy) == 0;
+	if (declared->n != policy_count_events(registry->policy))
 		return false;
-	for (size_t at = 0; policy_next_event(daemon->policy, &at, &event);)
-		if (!has(declared, &event))
+	for (size_t at = 0; policy_next_event(registry->policy, &at, &event);)
+		if (!declared_has(declared, &event))
 			return false;
 	return true;
 }
 
 /* NULL: no memory. */
-static struct declared *declare(struct daemon *daemon)
+static struct declared *declared_make(struct registry *registry)
 {
-	size_t n = policy_count_events(daemon->policy);
+	size_t n = policy_count_events(registry->policy);
 	struct declared *declared;
 	struct policy_event event;
 	struct tenant *tenant;
-	int r = tenant_of_policy(daemon, &tenant);
+	int r = tenant_of_policy(registry, &tenant);
 
 	if (r < 0)
 		return NULL;
-	declared = declared_new(daemon, tenant, n / STREAM_EVENTS_MAX + 1, n);
+	declared = declared_new(registry, tenant, n / STREAM_EVENTS_MAX + 1, n);
 	if (!declared) {
 		tenant_release(tenant);
 		return NULL;
 	}
-	declared->policy = policy_ref(daemon->policy);
-	add_page(declared);
-	for (size_t at = 0; r == 0 && policy_next_event(daemon->policy, &at, &event);)
-		r = add_item(declared, &event);
-	/* From the first item on it goes with what it holds. */
+	declared->policy = policy_ref(registry->policy);
+	declared_add_page(declared);
+	for (size_t at = 0; r == 0 && policy_next_event(registry->policy, &at, &event);)
+		r = declared_add_item(declared, &event);
+	/* With items, it is freed with the last of its grants. */
 	if (declared->n == 0)
 		tenant_release(tenant);
 	return r == 0 ? declared : declared_free(declared);
 }
 
-void declared_adopt(struct daemon *daemon)
+void declared_adopt(struct registry *registry)
 {
 	struct declared *declared;
 
 	/* It looks again when the kernel has answered. */
-	if (daemon->declaring || is_up_to_date(daemon))
+	if (registry->declaring || declared_is_up_to_date(registry))
 		return;
-	declared = declare(daemon);
+	declared = declared_make(registry);
 	if (!declared) {
 		log_error("out of memory or fds: the events that the policy declares stay as they were");
 		return;
 	}
-	daemon->declared_before = daemon->declared;
-	daemon->declared = declared->n > 0 ? declared : declared_free(declared);
-	daemon->declaring = daemon->declared;
-	if (!daemon->declaring) {
-		daemon->declared_before = declared_free(daemon->declared_before);
+	registry->declared_before = registry->declared;
+	registry->declared = declared->n > 0 ? declared : declared_free(declared);
+	registry->declaring = registry->declared;
+	if (!registry->declaring) {
+		registry->declared_before = declared_free(registry->declared_before);
 		return;
 	}
-	daemon->others.registering += (uint32_t)declared->n_calls;
-	kernel_submit(daemon->kernel, declared->calls, declared->n_calls, on_registered, declared);
+	registry->others.registering += (uint32_t)declared->n_calls;
+	kernel_submit(registry->kernel, declared->calls, declared->n_calls, declared_on_answer, declared);
 }
 
-int declared_begin(struct daemon *daemon)
+int declared_begin(struct registry *registry)
 {
-	declared_adopt(daemon);
-	return daemon_await(daemon, &daemon->declaring);
+	declared_adopt(registry);
+	return settling_await(registry, &registry->declaring);
 }
 
-static size_t count_streams(const struct tenant *tenant, size_t *ret_references)
+static size_t declared_count_streams(const struct tenant *tenant, size_t *ret_references)
 {
 	size_t n = 0;
 
 	*ret_references = 0;
-	for (const struct stream *stream = tenant->daemon->streams; stream; stream = stream->by_number.next) {
+	for (const struct stream *stream = tenant->registry->streams; stream; stream = stream->by_number.next) {
 		if (stream->tenant != tenant || stream->fd < 0)
 			continue;
 		n++;
@@ -416,7 +420,7 @@ static size_t count_streams(const struct tenant *tenant, size_t *ret_references)
 	return n;
 }
 
-static void inherit_stream(struct declared *declared, struct stream *stream)
+static void declared_inherit_stream(struct declared *declared, struct stream *stream)
 {
 	const struct reference *reference;
 
@@ -426,37 +430,37 @@ static void inherit_stream(struct declared *declared, struct stream *stream)
 
 		item->grant = grant_ref(reference->grant);
 		item->stream = stream;
-		hold(item, stream, reference->index);
+		item_hold(item, stream, reference->index);
 	}
 }
 
-void declared_inherit(struct daemon *daemon)
+void declared_inherit(struct registry *registry)
 {
 	struct declared *declared;
 	struct tenant *tenant;
 	size_t n_streams, n;
 
-	if (tenant_of_policy(daemon, &tenant) < 0)
+	if (tenant_of_policy(registry, &tenant) < 0)
 		return;
-	n_streams = count_streams(tenant, &n);
-	declared = n > 0 ? declared_new(daemon, tenant, n_streams, n) : NULL;
-	for (struct stream *stream = daemon->streams; declared && stream; stream = stream->by_number.next)
+	n_streams = declared_count_streams(tenant, &n);
+	declared = n > 0 ? declared_new(registry, tenant, n_streams, n) : NULL;
+	for (struct stream *stream = registry->streams; declared && stream; stream = stream->by_number.next)
 		if (stream->tenant == tenant && stream->fd >= 0)
-			inherit_stream(declared, stream);
+			declared_inherit_stream(declared, stream);
 	if (!declared)
 		tenant_release(tenant);
-	daemon->declared = declared;
+	registry->declared = declared;
 }
 
-void declared_deinit(struct daemon *daemon)
+void declared_deinit(struct registry *registry)
 {
-	daemon->declared_before = declared_free(daemon->declared_before);
-	daemon->declared = declared_free(daemon->declared);
+	registry->declared_before = declared_free(registry->declared_before);
+	registry->declared = declared_free(registry->declared);
 }
 
 bool declared_is(const struct grant *grant)
 {
-	const struct declared *declared = grant->tenant->daemon->declared;
+	const struct declared *declared = grant->tenant->registry->declared;
 
 	return declared && grant->tenant == declared->tenant && grant->leases > 0;
 }

@@ -5,15 +5,15 @@
 
 #include "protocol/base/base.h"
 
-struct daemon;
+struct registry;
 struct grant;
 
-/* What the last daemon has held for its policy is held on, until declared_adopt() decides. */
-void declared_inherit(struct daemon *);
-/* From now on those that the policy in force declares, and no others. What can't be made is logged. */
-void declared_adopt(struct daemon *);
-/* The same at the start: when it returns they are there. 0 or a negative errno, of the kernel. */
-int declared_begin(struct daemon *);
-void declared_deinit(struct daemon *);
-/* Whether the daemon itself has it, and the grant says so in its leases. */
+/* After a restart: keeps the last daemon's declared events until declared_adopt() decides. */
+void declared_inherit(struct registry *);
+/* Registers the events that the policy in force declares, and releases all others. Logs those that can't be registered. */
+void declared_adopt(struct registry *);
+/* As declared_adopt(), at the start: waits until the kernel has registered them. 0 or a negative errno of the kernel. */
+int declared_begin(struct registry *);
+void declared_deinit(struct registry *);
+/* Whether one of the grant's leases is the daemon's own. */
 bool declared_is(const struct grant *);

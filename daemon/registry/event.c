@@ -2,9 +2,10 @@
 
 #include "daemon/registry/event.h"
 
-#include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
-#include "daemon/process/log.h"
+#include "daemon/ledger/ledger.h"
+#include "daemon/limits.h"
+#include "daemon/policy/policy.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/rules.h"
@@ -12,19 +13,31 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/refusal.h"
 
-/* Events of many formats are told apart by all of it, others by their name. */
-static size_t key_length(const struct description *description, uint16_t flags)
+static void grant_enter(const struct grant *grant)
+{
+	const struct entry_grant entry = {
+		.tenant = grant->tenant->number,
+		.flags = grant->event->flags,
+		.persistent = grant->persistent,
+	};
+
+	ledger_enter_text(grant->tenant->registry->ledger, ENTRY_GRANT, grant->number, &entry, sizeof(entry),
+			  grant->event->description);
+}
+
+/* The key of a multi-format event is its whole description, that of any other event its name. */
+static size_t event_key_length(const struct description *description, uint16_t flags)
 {
 	return 1 + (flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) : description->name_length);
 }
 
-static void make_key(const struct description *description, uint16_t flags, char key[WIRE_DESCRIPTION_MAX + 2])
+static void event_make_key(const struct description *description, uint16_t flags, char key[WIRE_DESCRIPTION_MAX + 2])
 {
 	key[0] = flags & REGISTER_MULTI_FORMAT ? 'm' : 's';
 	string_copy(key + 1, WIRE_DESCRIPTION_MAX + 1, description->canonical);
 }
 
-struct event *event_by_name(const struct daemon *daemon, const char *name, size_t length)
+struct event *event_by_name(const struct registry *registry, const char *name, size_t length)
 {
 	char key[DESCRIPTION_NAME_MAX + 2] = "s";
 	struct event *event;
@@ -32,13 +45,13 @@ struct event *event_by_name(const struct daemon *daemon, const char *name, size_
 	if (length > DESCRIPTION_NAME_MAX)
 		return NULL;
 	memcpy(key + 1, name, length);
-	HASH_FIND(by_key, daemon->events, key, length + 1, event);
+	HASH_FIND(by_key, registry->events, key, length + 1, event);
 	return event;
 }
 
-struct event *event_after(const struct daemon *daemon, uint64_t number)
+struct event *event_after(const struct registry *registry, uint64_t number)
 {
-	return roster_from(&daemon->event_roster, number + 1);
+	return roster_from(&registry->event_roster, number + 1);
 }
 
 /* Frees it unless some tenant holds it. */
@@ -46,53 +59,54 @@ static void event_tidy(struct event *event)
 {
 	if (!LIST_EMPTY(&event->grants))
 		return;
-	HASH_DELETE(by_key, event->daemon->events, event);
-	roster_remove(&event->daemon->event_roster, event->number);
+	HASH_DELETE(by_key, event->registry->events, event);
+	roster_remove(&event->registry->event_roster, event->number);
 	quota_event_deinit(&event->account);
 	free(event);
 }
 
-static struct event *event_make(struct daemon *daemon, const struct description *description, uint16_t flags)
+static struct event *event_make(struct registry *registry, const struct description *description, uint16_t flags)
 {
 	size_t length = strlen(description->canonical);
 	struct event *event = calloc(1, sizeof(*event) + 1 + length + 1);
 
 	if (!event)
 		return NULL;
-	event->daemon = daemon;
-	event->number = daemon->last_event + 1;
+	event->registry = registry;
+	event->number = registry->last_event + 1;
 	event->flags = flags & REGISTER_MULTI_FORMAT;
 	event->name_length = description->name_length;
-	make_key(description, flags, event->key);
+	event_make_key(description, flags, event->key);
 	event->description = event->key + 1;
 	LIST_INIT(&event->grants);
-	quota_event_init(&event->account, &daemon->machine);
+	quota_event_init(&event->account, &registry->machine);
 	return event;
 }
 
-static int event_record(struct daemon *daemon, struct event *event, size_t length)
+static int event_record(struct registry *registry, struct event *event, size_t length)
 {
 	int r;
 
-	HASH_ADD_KEYPTR(by_key, daemon->events, event->key, length, event);
+	HASH_ADD_KEYPTR(by_key, registry->events, event->key, length, event);
 	if (!table_added())
 		return -ENOMEM;
-	r = roster_append(&daemon->event_roster, event->number, event);
+	r = roster_append(&registry->event_roster, event->number, event);
 	if (r < 0)
-		HASH_DELETE(by_key, daemon->events, event);
+		HASH_DELETE(by_key, registry->events, event);
 	else
-		daemon->last_event = event->number;
+		registry->last_event = event->number;
 	return r;
 }
 
-static int event_new(struct daemon *daemon, const struct description *description, uint16_t flags, struct event **ret)
+static int event_new(struct registry *registry, const struct description *description, uint16_t flags,
+		     struct event **ret)
 {
-	struct event *event = event_make(daemon, description, flags);
+	struct event *event = event_make(registry, description, flags);
 	int r;
 
 	if (!event)
 		return -ENOMEM;
-	r = event_record(daemon, event, key_length(description, flags));
+	r = event_record(registry, event, event_key_length(description, flags));
 	if (r < 0) {
 		free(event);
 		return r;
@@ -101,13 +115,13 @@ static int event_new(struct daemon *daemon, const struct description *descriptio
 	return 0;
 }
 
-struct event *event_find(const struct daemon *daemon, const struct description *description, uint16_t flags)
+struct event *event_find(const struct registry *registry, const struct description *description, uint16_t flags)
 {
 	char key[WIRE_DESCRIPTION_MAX + 2];
 	struct event *event;
 
-	make_key(description, flags, key);
-	HASH_FIND(by_key, daemon->events, key, key_length(description, flags), event);
+	event_make_key(description, flags, key);
+	HASH_FIND(by_key, registry->events, key, event_key_length(description, flags), event);
 	return event;
 }
 
@@ -130,18 +144,18 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 	return NULL;
 }
 
-static bool is_declared(const struct event *event)
+static bool event_is_declared(const struct event *event)
 {
 	struct policy_event declared;
 
-	return policy_find_event(event->daemon->policy, event->description, event->name_length, &declared);
+	return policy_find_event(event->registry->policy, event->description, event->name_length, &declared);
 }
 
 /*
- * By whom, where the tenant may know: fields are shown to those only who have them, or could have them; of a stranger it is not
- * even said that there is one.
+ * Names the tenant that holds the event if it is related. Fields are shown only to tenants that hold or may hold the event;
+ * the existence of an unrelated tenant is not revealed.
  */
-static void say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
+static void event_say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
 {
 	const struct tenant *related;
 	struct grant *own;
@@ -155,10 +169,10 @@ static void say_taken(const struct tenant *tenant, const struct event *event, st
 		text_printf(why, "an event of the tenant ");
 		text_excerpt(why, related->path, strlen(related->path));
 	} else {
-		text_printf(why, is_declared(event) ? "the event that the policy declares" : "an event");
+		text_printf(why, event_is_declared(event) ? "the event that the policy declares" : "an event");
 	}
 	text_printf(why, " with other fields; choose another name, or the same fields");
-	if (own || is_declared(event))
+	if (own || event_is_declared(event))
 		text_printf(why, ": %s", event->description);
 }
 
@@ -166,26 +180,26 @@ static void say_taken(const struct tenant *tenant, const struct event *event, st
 static int event_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct event **ret,
 		     struct text *why)
 {
-	struct event *event = event_find(tenant->daemon, description, flags);
+	struct event *event = event_find(tenant->registry, description, flags);
 
 	if (!event)
-		return event_new(tenant->daemon, description, flags, ret);
+		return event_new(tenant->registry, description, flags, ret);
 	if (streq(event->description, description->canonical)) {
 		*ret = event;
 		return 0;
 	}
-	say_taken(tenant, event, why);
+	event_say_taken(tenant, event, why);
 	return REFUSAL_NAME_TAKEN;
 }
 
 bool grant_may_be_one_of_many(const struct tenant *tenant)
 {
-	return tenant->daemon->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
+	return tenant->registry->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
 }
 
 uint16_t grant_flags(const struct tenant *tenant, const struct description *description, uint16_t flags)
 {
-	const struct event *event = event_find(tenant->daemon, description, flags);
+	const struct event *event = event_find(tenant->registry, description, flags);
 
 	if (!event || streq(event->description, description->canonical) || !grant_may_be_one_of_many(tenant))
 		return flags;
@@ -213,13 +227,13 @@ static struct grant *grant_make(struct tenant *tenant, struct event *event, uint
 static void grant_begin(struct grant *grant)
 {
 	LIST_INSERT_HEAD(&grant->event->grants, grant, in_event);
-	grant->tenant->lingering++; /* until somebody leases it */
-	enter_grant(grant);
+	grant->tenant->lingering++; /* until a client leases it */
+	grant_enter(grant);
 }
 
 static int grant_new(struct tenant *tenant, struct event *event, struct grant **ret, struct text *why)
 {
-	struct grant *grant = grant_make(tenant, event, ++tenant->daemon->last_number);
+	struct grant *grant = grant_make(tenant, event, ++tenant->registry->last_number);
 	int r;
 
 	if (!grant)
@@ -232,7 +246,7 @@ static int grant_new(struct tenant *tenant, struct event *event, struct grant **
 	}
 	grant_begin(grant);
 	admission_warn(tenant, RESOURCE_EVENTS);
-	capacity_note(tenant->daemon, false);
+	capacity_note(tenant->registry, false);
 	*ret = grant;
 	return 0;
 }
@@ -256,7 +270,7 @@ int grant_get(struct tenant *tenant, const struct description *description, uint
 	if (r == 0)
 		return 0;
 	event_tidy(event);
-	/* Not before: the event may go with what was kept of it. */
+	/* Not before: giving up kept streams may free the event. */
 	if (r > 0 && streams_yield(tenant->level))
 		text_printf(why, "; what was kept for programs of the past is let go now: try again");
 	return r;
@@ -302,7 +316,7 @@ struct grant *grant_unref(struct grant *grant)
 		return NULL;
 	tenant = grant->tenant;
 	tenant->lingering--;
-	strike_grant(grant);
+	ledger_strike(tenant->registry->ledger, ENTRY_GRANT, grant->number, 0);
 	HASH_DELETE(by_event, tenant->grants, grant);
 	LIST_REMOVE(grant, in_event);
 	quota_charge_deinit(&grant->charge);
@@ -318,8 +332,8 @@ void grant_persists(struct grant *grant)
 		return;
 	grant->persistent = true;
 	grant_ref(grant);
-	LIST_INSERT_HEAD(&grant->tenant->daemon->persistent, grant, persists);
-	enter_grant(grant);
+	LIST_INSERT_HEAD(&grant->tenant->registry->persistent, grant, persists);
+	grant_enter(grant);
 }
 
 void grant_lease_begins(struct grant *grant)

@@ -9,18 +9,15 @@
 #include <sys/queue.h>
 
 #include "daemon/quota/charge.h"
+#include "daemon/registry/registry.h"
 #include "protocol/base/table.h"
 #include "protocol/event/description.h"
 
-struct daemon;
 struct tenant;
 struct reference;
 
-LIST_HEAD(reference_list, reference);
-LIST_HEAD(grant_list, grant);
-
 struct event {
-	struct daemon *daemon;
+	struct registry *registry;
 	struct quota_event account;
 	struct grant_list grants;
 	uint64_t number; /* grows; for listings */
@@ -70,8 +67,8 @@ void grant_lease_ends(struct grant *);
 /* The kernel has made it persistent. */
 void grant_persists(struct grant *);
 /* The event that the description means with these flags; its fields may be other ones unless it is one of many formats. */
-struct event *event_find(const struct daemon *, const struct description *, uint16_t flags);
+struct event *event_find(const struct registry *, const struct description *, uint16_t flags);
 /* Not one of many formats. The name need not be terminated. */
-struct event *event_by_name(const struct daemon *, const char *name, size_t length);
+struct event *event_by_name(const struct registry *, const char *name, size_t length);
 /* The first event with a number above that one; NULL at the end. */
-struct event *event_after(const struct daemon *, uint64_t number);
+struct event *event_after(const struct registry *, uint64_t number);

@@ -2,48 +2,54 @@
 
 #include "daemon/registry/lease.h"
 
-#include "daemon/connection/client.h"
-#include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
+#include "daemon/ledger/ledger.h"
 #include "daemon/process/memory.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/holder.h"
 #include "daemon/registry/reference.h"
+#include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/bundle.h"
 
-struct lease *lease_by_bit(const struct client *client, uint32_t bit)
+static uint64_t lease_number(const struct lease *lease)
+{
+	return lease->holder ? lease->holder->lease_number : lease->bundle->lease_number;
+}
+
+struct lease *lease_by_bit(const struct holder *holder, uint32_t bit)
 {
 	struct lease *lease;
 
-	NUMBER_FIND(by_bit, client->leases, bit, lease);
-	if (!lease && client->bundle)
-		NUMBER_FIND(by_bit, client->bundle->leases, bit, lease);
+	NUMBER_FIND(by_bit, holder->leases, bit, lease);
+	if (!lease && holder->bundle)
+		NUMBER_FIND(by_bit, holder->bundle->leases, bit, lease);
 	return lease;
 }
 
-unsigned leases_count(const struct client *client)
+unsigned leases_count(const struct holder *holder)
 {
-	return HASH_CNT(by_bit, client->leases) + (client->bundle ? HASH_CNT(by_bit, client->bundle->leases) : 0);
+	return HASH_CNT(by_bit, holder->leases) + (holder->bundle ? HASH_CNT(by_bit, holder->bundle->leases) : 0);
 }
 
-struct lease *lease_get(struct client *client, struct reference *reference)
+struct lease *lease_get(struct holder *holder, struct reference *reference)
 {
-	struct lease *lease = lease_by_bit(client, reference->grant->bit);
+	struct lease *lease = lease_by_bit(holder, reference->grant->bit);
 	struct share *share;
 
 	if (lease)
 		return lease;
-	share = share_get(client, reference->stream);
+	share = share_get(holder, reference->stream);
 	if (!share)
 		return NULL;
 	lease = calloc(1, sizeof(*lease));
 	if (!lease)
 		return NULL;
-	lease->client = client;
+	lease->holder = holder;
 	lease->reference = reference;
 	lease->bit = reference->grant->bit;
-	NUMBER_ADD(by_bit, client->leases, bit, lease);
+	NUMBER_ADD(by_bit, holder->leases, bit, lease);
 	if (!table_added()) {
 		free(lease);
 		return NULL;
@@ -51,12 +57,13 @@ struct lease *lease_get(struct client *client, struct reference *reference)
 	reference->stream->live += LIST_EMPTY(&reference->leases);
 	/* The first one is the reference's. */
 	if (!LIST_EMPTY(&reference->leases))
-		quota_hold(&client->tenant->level->own_leases);
+		quota_hold(&holder->tenant->level->own_leases);
 	LIST_INSERT_HEAD(&reference->leases, lease, in_reference);
 	share->leases++;
 	grant_lease_begins(reference->grant);
-	client->daemon->leases++;
-	enter_lease(lease);
+	holder->registry->leases++;
+	ledger_enter(holder->registry->ledger, ENTRY_LEASE, holder->lease_number, reference->grant->number,
+		     &(struct entry_lease){ .stream = reference->stream->number }, sizeof(struct entry_lease));
 	return lease;
 }
 
@@ -64,10 +71,10 @@ void lease_drop(struct lease *lease)
 {
 	struct reference *reference = lease->reference;
 
-	strike_lease(lease);
-	if (lease->client) {
-		HASH_DELETE(by_bit, lease->client->leases, lease);
-		share_find(lease->client, reference->stream)->leases--;
+	ledger_strike(reference->stream->registry->ledger, ENTRY_LEASE, lease_number(lease), reference->grant->number);
+	if (lease->holder) {
+		HASH_DELETE(by_bit, lease->holder->leases, lease);
+		share_find(lease->holder, reference->stream)->leases--;
 	} else {
 		HASH_DELETE(by_bit, lease->bundle->leases, lease);
 	}
@@ -76,8 +83,8 @@ void lease_drop(struct lease *lease)
 		quota_let_go(&reference->stream->tenant->level->own_leases);
 	reference->stream->live -= LIST_EMPTY(&reference->leases);
 	grant_lease_ends(reference->grant);
-	reference->stream->daemon->leases--;
-	memory_freed(reference->stream->daemon, sizeof(*lease));
+	reference->stream->registry->leases--;
+	memory_freed(&reference->stream->registry->memory, sizeof(*lease));
 	free(lease);
 }
 

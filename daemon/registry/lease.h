@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A claim on one event of a tenant: one client's, or that of all who hold a bundle. */
+/* A claim on one event of a tenant, by one client or by all clients of a bundle. */
 
 #include <sys/queue.h>
 
 #include "protocol/base/table.h"
 
 struct bundle;
-struct client;
+struct holder;
 struct reference;
 
 struct lease {
-	struct client *client; /* NULL: it is the bundle's */
+	struct holder *holder; /* NULL: it is the bundle's */
 	struct bundle *bundle;
 	struct reference *reference;
 	uint32_t bit;
@@ -21,15 +21,15 @@ struct lease {
 };
 
 /* Finds or records the client's claim, and its share of the stream. NULL where memory is short. */
-struct lease *lease_get(struct client *, struct reference *);
+struct lease *lease_get(struct holder *, struct reference *);
 /* The client's own, or its bundle's. */
-struct lease *lease_by_bit(const struct client *, uint32_t bit);
+struct lease *lease_by_bit(const struct holder *, uint32_t bit);
 
 /* How many claims a client has, of its own and in its bundle. */
-unsigned leases_count(const struct client *);
+unsigned leases_count(const struct holder *);
 
-/* The client gives it back: the reference, if nobody else claims it, for references_release(). */
+/* The client releases it. Returns the reference if it was the last lease on it, for references_release(). */
 struct reference *lease_release(struct lease *);
 
-/* The client has gone: what it held stays registered while its stream is open somewhere. */
+/* The client has disconnected: the event stays registered while a copy of its data file is open. */
 void lease_drop(struct lease *);

@@ -3,11 +3,11 @@
 
 /* Asks the kernel about streams without a client, until no copy of them is open any more. linger.c explains. */
 
-struct daemon;
+struct registry;
 struct stream;
 
-void linger_init(struct daemon *);
-void linger_deinit(struct daemon *);
+void linger_init(struct registry *);
+void linger_deinit(struct registry *);
 
 /* Nothing of ours keeps the stream open any more. It may be freed before this returns. */
 void linger_begin(struct stream *);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+#include "daemon/registry/pages.h"
+
 #include <ev.h>
 #include <sys/mman.h>
 
-#include "daemon/daemon.h"
-#include "daemon/ledger/entries.h"
-#include "daemon/registry/pages.h"
+#include "daemon/limits.h"
+#include "daemon/registry/holder.h"
+#include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/watch.h"
 
 /*
- * The kernel sets and clears the bits of a page without a word to anybody. Clients that want to be told are told by a timer
- * that compares the page with what it was, which runs only while there are such clients. What the page says is passed on,
- * never believed.
+ * The kernel sets and clears the bits of a page without notification. For clients that watch, a timer compares the page with
+ * its last state; it runs only while there are such clients. The daemon reports the bits of the page, and never relies on
+ * them.
  */
 
 struct page_view {
@@ -34,7 +35,7 @@ static struct page_view *page_view_new(int fd)
 	return view;
 }
 
-void pages_forget(struct tenant *tenant)
+static void page_forget_view(struct tenant *tenant)
 {
 	if (tenant->view)
 		munmap((void *)(uintptr_t)tenant->view->now, WIRE_PAGE_BYTES);
@@ -42,7 +43,20 @@ void pages_forget(struct tenant *tenant)
 	tenant->view = NULL;
 }
 
-static void compare_byte(struct tenant *tenant, uint32_t at)
+void pages_bit_changed(void *data, uint32_t page, uint32_t bit)
+{
+	struct registry *registry = data;
+	struct tenant *tenant = tenant_by_number(registry, page);
+	struct holder *holder;
+
+	if (!tenant)
+		return;
+	LIST_FOREACH(holder, &tenant->holders, in_tenant)
+		if (holder->watching && lease_by_bit(holder, bit))
+			registry->changed(holder, bit);
+}
+
+static void page_compare_byte(struct tenant *tenant, uint32_t at)
 {
 	uint8_t now = __atomic_load_n(&tenant->view->now[at], __ATOMIC_RELAXED);
 	uint8_t changed = now ^ tenant->view->before[at];
@@ -50,66 +64,66 @@ static void compare_byte(struct tenant *tenant, uint32_t at)
 	tenant->view->before[at] = now;
 	for (uint32_t bit = 0; bit < 8; bit++)
 		if (changed & 1u << bit)
-			watch_changed(tenant->daemon, tenant->number, at * 8 + bit);
+			pages_bit_changed(tenant->registry, tenant->number, at * 8 + bit);
 }
 
-static void compare(struct tenant *tenant)
+static void page_compare(struct tenant *tenant)
 {
 	for (uint32_t at = 0; at < WIRE_PAGE_BYTES; at++)
-		compare_byte(tenant, at);
+		page_compare_byte(tenant, at);
 }
 
 static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
-	struct daemon *daemon = container_of(w, struct daemon, w_pages);
+	struct registry *registry = container_of(w, struct registry, w_pages);
 	bool any = false;
 
-	for (struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next) {
+	for (struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next) {
 		if (!tenant->view)
 			continue;
 		any = true;
-		compare(tenant);
+		page_compare(tenant);
 	}
 	if (!any)
 		ev_timer_stop(loop, w);
 }
 
-static bool anybody_watches(const struct tenant *tenant)
+static bool page_is_watched(const struct tenant *tenant)
 {
-	const struct client *client;
+	const struct holder *holder;
 
-	LIST_FOREACH(client, &tenant->clients, in_tenant)
-		if (client->watching)
+	LIST_FOREACH(holder, &tenant->holders, in_tenant)
+		if (holder->watching)
 			return true;
 	return false;
 }
 
-void pages_watch(struct client *client, bool on)
+void pages_watch(struct holder *holder, bool on)
 {
-	struct daemon *daemon = client->daemon;
-	struct tenant *tenant = client->tenant;
+	struct registry *registry = holder->registry;
+	struct tenant *tenant = holder->tenant;
 
-	client->watching = on;
-	enter_client(client);
-	if (daemon->kernel->facts.backend == BACKEND_EMBEDDED)
+	holder->watching = on;
+	holder_enter(holder);
+	if (registry->kernel->facts.backend == BACKEND_EMBEDDED)
 		return;
-	if (!anybody_watches(tenant)) {
-		pages_forget(tenant);
+	if (!page_is_watched(tenant)) {
+		page_forget_view(tenant);
 		return;
 	}
-	/* Without memory nobody is told; the page still is the truth, and clients know it. */
+	/* Without memory there are no notifications; clients still read the page itself. */
 	if (!tenant->view)
 		tenant->view = page_view_new(tenant->page_fd);
-	if (tenant->view && !ev_is_active(&daemon->w_pages))
-		ev_timer_again(daemon->loop, &daemon->w_pages);
+	if (tenant->view && !ev_is_active(&registry->w_pages))
+		ev_timer_again(registry->loop, &registry->w_pages);
 }
 
-void pages_init(struct daemon *daemon)
+void pages_init(struct registry *registry)
 {
-	ev_timer_init(&daemon->w_pages, on_pages, 0., PAGES_INTERVAL);
+	ev_timer_init(&registry->w_pages, on_pages, 0., PAGES_INTERVAL);
 }
 
-void pages_deinit(struct daemon *daemon)
+void pages_deinit(struct registry *registry)
 {
-	ev_timer_stop(daemon->loop, &daemon->w_pages);
+	ev_timer_stop(registry->loop, &registry->w_pages);
 }

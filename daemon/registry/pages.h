@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Who watches, and where the kernel tells nobody but the page, a look at the page from time to time. */
+/* Reports changed bits of status pages to the clients that watch them. pages.c explains. */
 
-#include <stdbool.h>
+#include "protocol/base/base.h"
 
-struct client;
-struct daemon;
-struct tenant;
+struct holder;
+struct registry;
 
 /* The client begins or ceases to watch. */
-void pages_watch(struct client *, bool on);
-/* Nobody looks any more. */
-void pages_forget(struct tenant *);
+void pages_watch(struct holder *, bool on);
+/* The kernel reports that a bit has changed (a kernel_changed; data is the registry). */
+void pages_bit_changed(void *data, uint32_t page, uint32_t bit);
 
-void pages_init(struct daemon *);
-void pages_deinit(struct daemon *);
+void pages_init(struct registry *);
+void pages_deinit(struct registry *);

@@ -2,8 +2,8 @@
 
 #include "daemon/registry/reference.h"
 
-#include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
+#include "daemon/ledger/ledger.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
@@ -11,7 +11,7 @@
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 
-/* What is being released. A reference that ends before the kernel answers is not in it any more. */
+/* A reference that is being released. It is NULL if the reference was freed before the kernel answered. */
 struct release {
 	struct reference *reference;
 };
@@ -21,16 +21,33 @@ struct releases {
 	struct release release[];
 };
 
+static void enter_index(const struct stream *stream, const struct grant *grant, uint32_t index)
+{
+	const struct entry_reference entry = { .index = index, .bit = grant->bit };
+
+	ledger_enter(stream->registry->ledger, ENTRY_REFERENCE, stream->number, grant->number, &entry, sizeof(entry));
+}
+
+void reference_enter_asked(const struct stream *stream, const struct grant *grant)
+{
+	enter_index(stream, grant, ENTRY_ASKED);
+}
+
+void reference_strike(const struct stream *stream, const struct grant *grant)
+{
+	ledger_strike(stream->registry->ledger, ENTRY_REFERENCE, stream->number, grant->number);
+}
+
 void reference_free(struct reference *reference)
 {
 	if (reference->release)
 		reference->release->reference = NULL;
-	strike_reference(reference->stream, reference->grant);
+	reference_strike(reference->stream, reference->grant);
 	HASH_DELETE(by_grant, reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
 	grant_unref(reference->grant);
 	quota_let_go(&reference->stream->tenant->level->own_leases);
-	memory_freed(reference->stream->daemon, sizeof(*reference));
+	memory_freed(&reference->stream->registry->memory, sizeof(*reference));
 	free(reference);
 }
 
@@ -61,11 +78,11 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 		}
 		grant_ref(grant);
 		LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
-		/* That of the first who leases it, and nobody's before and after. */
+		/* The charge of its first lease; without any lease the reference itself counts as one. */
 		quota_hold(&stream->tenant->level->own_leases);
 	}
 	reference->index = index;
-	enter_reference(reference);
+	enter_index(stream, grant, index);
 	return reference;
 }
 
@@ -115,7 +132,7 @@ void references_release(struct reference *const *references, size_t n)
 {
 	struct releases *releases;
 
-	/* What is kept when all have gone may as well be kept before. */
+	/* With KeepFor=, events without a lease stay registered. */
 	if (n == 0 || rules_keep_for(references[0]->stream->tenant) > 0)
 		return;
 	releases = calloc(1, sizeof(*releases) + n * sizeof(releases->release[0]));
@@ -127,5 +144,5 @@ void references_release(struct reference *const *references, size_t n)
 	}
 	for (size_t i = 0; i < n; i++)
 		add_release(releases, i, references[i]);
-	kernel_submit(references[0]->stream->daemon->kernel, releases->calls, n, on_released, releases);
+	kernel_submit(references[0]->stream->registry->kernel, releases->calls, n, on_released, releases);
 }

@@ -3,16 +3,13 @@
 
 /* One event on one stream. */
 
-#include <sys/queue.h>
-
+#include "daemon/registry/registry.h"
 #include "protocol/base/table.h"
 
 struct grant;
 struct lease;
 struct release;
 struct stream;
-
-LIST_HEAD(lease_list, lease);
 
 /* It holds its grant. */
 struct reference {
@@ -30,6 +27,10 @@ struct reference *reference_get(struct stream *, struct grant *, uint32_t index)
 /* The one that is there, and is not being taken back. */
 struct reference *reference_find(const struct stream *, struct grant *);
 void reference_free(struct reference *);
+/* The kernel is about to be asked for it: until it has answered, the ledger has that. */
+void reference_enter_asked(const struct stream *, const struct grant *);
+/* Strikes it from the ledger. */
+void reference_strike(const struct stream *, const struct grant *);
 
-/* The last lease on each has ended: the kernel is asked, once, to let go of them now, as far as it can. */
+/* The last lease on each has ended: asks the kernel, in one batch, to unregister them as far as possible. */
 void references_release(struct reference *const *, size_t n);

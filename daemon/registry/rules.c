@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A reload changes nothing at once but what is set aside. Tenants and levels find out about it when they are looked at next,
- * since to go through ten thousand of them would keep everybody waiting; who asks for nothing can do without.
+ * A reload changes reserves at once. Tenants and levels are updated at their next use, since updating ten thousand of them at
+ * once would block all clients.
  *
- * A section's reserve goes by its pattern: a reload that names the same one goes on with what is filled.
+ * A reserve is identified by its section's pattern: after a reload a section with the same pattern goes on with the reserve
+ * as it is filled.
  */
 
 #include "daemon/registry/rules.h"
 
-#include "daemon/connection/throttle.h"
-#include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
+#include "daemon/process/clock.h"
+#include "daemon/process/fds.h"
 #include "daemon/quota/reserve.h"
+#include "daemon/registry/holder.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/bundle.h"
 
 struct section_reserve {
 	struct reserve *reserve;
@@ -22,15 +24,15 @@ struct section_reserve {
 	char pattern[];
 };
 
-static struct section_reserve *find_reserve(const struct daemon *daemon, const char *pattern)
+static struct section_reserve *section_find(const struct registry *registry, const char *pattern)
 {
 	struct section_reserve *found;
 
-	HASH_FIND(by_pattern, daemon->reserves, pattern, strlen(pattern), found);
+	HASH_FIND(by_pattern, registry->reserves, pattern, strlen(pattern), found);
 	return found;
 }
 
-static struct section_reserve *reserve_make(struct daemon *daemon, const char *pattern)
+static struct section_reserve *section_make(struct registry *registry, const char *pattern)
 {
 	size_t length = strlen(pattern);
 	struct section_reserve *made = calloc(1, sizeof(*made) + length + 1);
@@ -38,11 +40,11 @@ static struct section_reserve *reserve_make(struct daemon *daemon, const char *p
 	if (!made)
 		return NULL;
 	memcpy(made->pattern, pattern, length);
-	made->reserve = reserve_new(&daemon->machine, 0);
+	made->reserve = reserve_new(&registry->machine, 0);
 	if (made->reserve)
-		made->reserve->files = reserve_new(&daemon->files, 0);
+		made->reserve->files = reserve_new(&registry->files, 0);
 	if (made->reserve && made->reserve->files)
-		HASH_ADD(by_pattern, daemon->reserves, pattern, length, made);
+		HASH_ADD(by_pattern, registry->reserves, pattern, length, made);
 	if (made->reserve && made->reserve->files && table_added())
 		return made;
 	reserve_unref(made->reserve);
@@ -55,43 +57,43 @@ static struct section_reserve *reserve_make(struct daemon *daemon, const char *p
  * of its own, and programs may have files of their own. All of them together are at most half of the room for files: where
  * they would be more, each is smaller in proportion.
  */
-static uint32_t files_for(const struct daemon *daemon, uint32_t events, uint64_t all_events)
+static uint32_t files_for(const struct registry *registry, uint32_t events, uint64_t all_events)
 {
-	uint64_t most = daemon->files.capacity / 2;
+	uint64_t most = registry->files.capacity / 2;
 
 	return (uint32_t)(all_events <= most || events == 0 ? events : MAX(events * most / all_events, (uint64_t)1));
 }
 
-/* Those that nobody wants any more claim what is filled, until that is given back. */
-static void settle_reserves(struct daemon *daemon)
+/* Reserves that are not in the policy any more claim their filled part, until that is refunded. */
+static void settle_reserves(struct registry *registry)
 {
 	uint64_t all = 0;
 
-	for (struct section_reserve *section = daemon->reserves; section; section = section->by_pattern.next)
+	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
 		all += section->wanted;
-	for (struct section_reserve *section = daemon->reserves, *next; section; section = next) {
+	for (struct section_reserve *section = registry->reserves, *next; section; section = next) {
 		next = section->by_pattern.next;
 		reserve_set_maximum(section->reserve, section->wanted);
-		reserve_set_maximum(section->reserve->files, files_for(daemon, section->wanted, all));
+		reserve_set_maximum(section->reserve->files, files_for(registry, section->wanted, all));
 		if (section->wanted > 0)
 			continue;
-		HASH_DELETE(by_pattern, daemon->reserves, section);
+		HASH_DELETE(by_pattern, registry->reserves, section);
 		reserve_unref(section->reserve);
 		free(section);
 	}
 }
 
-static int want_reserves(struct daemon *daemon, const struct policy *policy)
+static int want_reserves(struct registry *registry, const struct policy *policy)
 {
 	struct policy_reserve reserve;
 
-	for (struct section_reserve *section = daemon->reserves; section; section = section->by_pattern.next)
+	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
 		section->wanted = 0;
 	for (size_t at = 0; policy_next_reserve(policy, &at, &reserve);) {
-		struct section_reserve *section = find_reserve(daemon, reserve.pattern);
+		struct section_reserve *section = section_find(registry, reserve.pattern);
 
 		if (!section)
-			section = reserve_make(daemon, reserve.pattern);
+			section = section_make(registry, reserve.pattern);
 		if (!section)
 			return -ENOMEM;
 		section->wanted = reserve.value->number;
@@ -99,49 +101,49 @@ static int want_reserves(struct daemon *daemon, const struct policy *policy)
 	return 0;
 }
 
-/* As they were: what was just made has no maximum yet. */
-static void want_as_before(struct daemon *daemon)
+/* Restores the maxima; reserves that were just made have none yet. */
+static void want_as_before(struct registry *registry)
 {
-	for (struct section_reserve *section = daemon->reserves; section; section = section->by_pattern.next)
+	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
 		section->wanted = section->reserve->maximum;
 }
 
-int rules_adopt(struct daemon *daemon, struct policy **policy)
+int rules_adopt(struct registry *registry, struct policy **policy)
 {
-	struct policy *before = daemon->policy;
+	struct policy *before = registry->policy;
 	int r;
 
-	daemon->files.capacity = daemon_file_capacity();
-	r = want_reserves(daemon, *policy);
+	registry->files.capacity = fds_for_files();
+	r = want_reserves(registry, *policy);
 	if (r < 0)
-		want_as_before(daemon);
-	settle_reserves(daemon);
+		want_as_before(registry);
+	settle_reserves(registry);
 	if (r < 0)
 		return r;
-	daemon->policy = *policy;
+	registry->policy = *policy;
 	*policy = before;
-	daemon->generation++;
+	registry->generation++;
 	return 0;
 }
 
-void rules_deinit(struct daemon *daemon)
+void rules_deinit(struct registry *registry)
 {
-	for (struct section_reserve *section = daemon->reserves; section; section = section->by_pattern.next)
+	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
 		section->wanted = 0;
-	settle_reserves(daemon);
-	daemon->policy = policy_unref(daemon->policy);
+	settle_reserves(registry);
+	registry->policy = policy_unref(registry->policy);
 }
 
-static uint32_t default_max_events(const struct daemon *daemon)
+static uint32_t default_max_events(const struct registry *registry)
 {
-	if (daemon->options.max_events != OPTIONS_UNSAID)
-		return daemon->options.max_events;
-	return policy_daemon(daemon->policy, POLICY_DEFAULT_MAX_EVENTS)->number;
+	if (registry->max_events != MAX_EVENTS_UNSAID)
+		return registry->max_events;
+	return policy_daemon(registry->policy, POLICY_DEFAULT_MAX_EVENTS)->number;
 }
 
 static void set_requests(struct bucket *bucket, const struct policy_value *value)
 {
-	bucket_set(bucket, value ? value->number : UINT32_MAX, value ? value->burst : UINT32_MAX, daemon_now());
+	bucket_set(bucket, value ? value->number : UINT32_MAX, value ? value->burst : UINT32_MAX, clock_now());
 }
 
 static const struct {
@@ -152,30 +154,30 @@ static const struct {
 	[RESOURCE_LEASES] = { POLICY_MAX_LEASES, POLICY_DEFAULT_MAX_LEASES },
 };
 
-static uint32_t default_maximum(const struct daemon *daemon, enum resource resource)
+static uint32_t default_maximum(const struct registry *registry, enum resource resource)
 {
-	return resource == RESOURCE_EVENTS ? default_max_events(daemon)
-					   : policy_daemon(daemon->policy, limits[resource].of_daemon)->number;
+	return resource == RESOURCE_EVENTS ? default_max_events(registry)
+					   : policy_daemon(registry->policy, limits[resource].of_daemon)->number;
 }
 
-static const struct policy_value *default_is_by(const struct daemon *daemon, enum resource resource)
+static const struct policy_value *default_is_by(const struct registry *registry, enum resource resource)
 {
-	if (resource == RESOURCE_EVENTS && daemon->options.max_events != OPTIONS_UNSAID)
+	if (resource == RESOURCE_EVENTS && registry->max_events != MAX_EVENTS_UNSAID)
 		return NULL;
-	return policy_daemon(daemon->policy, limits[resource].of_daemon);
+	return policy_daemon(registry->policy, limits[resource].of_daemon);
 }
 
-static void set_maximum(const struct daemon *daemon, struct level *level, const struct policy_rules *rules,
+static void set_maximum(const struct registry *registry, struct level *level, const struct policy_rules *rules,
 			enum resource resource)
 {
 	const struct policy_value *own = rules->value[limits[resource].own];
 	bool is_own = own && !own->is_default;
 
-	level->maximum_by[resource] = is_own ? own : default_is_by(daemon, resource);
+	level->maximum_by[resource] = is_own ? own : default_is_by(registry, resource);
 	if (streq(level->path, TENANT_OF_POLICY))
 		level_set_maximum(level, resource, QUOTA_NO_MAXIMUM, true);
 	else
-		level_set_maximum(level, resource, is_own ? own->number : default_maximum(daemon, resource), is_own);
+		level_set_maximum(level, resource, is_own ? own->number : default_maximum(registry, resource), is_own);
 }
 
 enum policy_key rules_limit_key(enum resource resource, bool is_own)
@@ -183,41 +185,43 @@ enum policy_key rules_limit_key(enum resource resource, bool is_own)
 	return is_own ? limits[resource].own : limits[resource].of_daemon;
 }
 
-static void set_limits(struct daemon *daemon, struct level *level, const struct policy_rules *rules)
+static void set_limits(struct registry *registry, struct level *level, const struct policy_rules *rules)
 {
 	const struct policy_value *connections = rules->value[POLICY_MAX_CONNECTIONS];
 	const struct policy_value *requests = rules->value[POLICY_MAX_REQUESTS_PER_SECOND];
 
 	for (enum resource i = 0; i < RESOURCES; i++)
-		set_maximum(daemon, level, rules, i);
+		set_maximum(registry, level, rules, i);
 	level->connections_by = connections;
 	level->max_connections = connections ? connections->number : LEVEL_NO_LIMIT;
 	set_requests(&level->requests, requests);
 	if (!requests || requests->is_default)
-		requests = policy_daemon(daemon->policy, POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND);
+		requests = policy_daemon(registry->policy, POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND);
 	set_requests(&level->own_requests, requests);
 }
 
-static void update_levels(struct daemon *daemon, struct level *level)
+static void update_levels(struct registry *registry, struct level *level)
 {
-	for (; level && level->generation != daemon->generation; level = level->parent) {
+	for (; level && level->generation != registry->generation; level = level->parent) {
 		struct policy_rules here;
 
-		policy_lookup(daemon->policy, level->path, &here);
-		set_limits(daemon, level, &here);
+		policy_lookup(registry->policy, level->path, &here);
+		set_limits(registry, level, &here);
 		level->border = policy_rules_tenant(&here);
-		level->generation = daemon->generation;
+		level->generation = registry->generation;
 	}
 }
 
-/* Each new connection asks of all that is around it, and most are of a tenant that is there: what its levels know will do. */
-enum policy_tenant rules_border(const struct daemon *daemon, const char *path)
+/*
+ * Called for each level around a new connection. Most connections belong to an existing tenant, whose levels have the answer.
+ */
+enum policy_tenant rules_border(const struct registry *registry, const char *path)
 {
-	const struct level *level = level_find(&daemon->levels, path);
+	const struct level *level = level_find(&registry->levels, path);
 
-	if (level && level->generation == daemon->generation)
+	if (level && level->generation == registry->generation)
 		return level->border;
-	return policy_tenant(daemon->policy, path);
+	return policy_tenant(registry->policy, path);
 }
 
 static void forget_reserves(struct rules *rules)
@@ -227,7 +231,7 @@ static void forget_reserves(struct rules *rules)
 }
 
 struct search {
-	const struct daemon *daemon;
+	const struct registry *registry;
 	struct rules *rules;
 };
 
@@ -251,9 +255,9 @@ static bool add_reserve(void *data, const char *path)
 	const struct section_reserve *section;
 	struct policy_rules here;
 
-	policy_lookup(search->daemon->policy, path, &here);
+	policy_lookup(search->registry->policy, path, &here);
 	section = here.value[POLICY_RESERVE_EVENTS]
-			  ? find_reserve(search->daemon, here.value[POLICY_RESERVE_EVENTS]->origin.section)
+			  ? section_find(search->registry, here.value[POLICY_RESERVE_EVENTS]->origin.section)
 			  : NULL;
 	if (!section)
 		return false;
@@ -266,7 +270,7 @@ static bool add_reserve(void *data, const char *path)
 static void find_reserves(struct tenant *tenant)
 {
 	struct rules *rules = &tenant->rules;
-	struct search search = { tenant->daemon, rules };
+	struct search search = { tenant->registry, rules };
 
 	forget_reserves(rules);
 	if (*tenant->path == '/')
@@ -282,25 +286,23 @@ static void find_reserves(struct tenant *tenant)
 void rules_update(struct tenant *tenant)
 {
 	static const struct policy_value yes = { .is_default = true, .number = true };
-	struct daemon *daemon = tenant->daemon;
+	struct registry *registry = tenant->registry;
 	struct rules *rules = &tenant->rules;
 
-	update_levels(daemon, tenant->level);
-	if (rules->policy == daemon->policy)
+	update_levels(registry, tenant->level);
+	if (rules->policy == registry->policy)
 		return;
 	policy_unref(rules->policy);
-	rules->policy = policy_ref(daemon->policy);
+	rules->policy = policy_ref(registry->policy);
 	policy_resolve(rules->policy, tenant->path, &rules->values);
-	if (daemon->options.allow_persist && rules->values.value[POLICY_ALLOW_PERSIST]->is_default)
+	if (registry->allow_persist && rules->values.value[POLICY_ALLOW_PERSIST]->is_default)
 		rules->values.value[POLICY_ALLOW_PERSIST] = &yes;
 	rules->max_connections = policy_tenant_limit(rules->policy, &rules->values, POLICY_MAX_CONNECTIONS)->number;
 	find_reserves(tenant);
-	/* What was granted in those words might be refused now. */
-	bundles_unlist(tenant);
 }
 
-/* As it was at the start: who has been given a file keeps it. */
-const char *rules_guard(const struct daemon *daemon)
+/* Applied at the start alone: clients keep the files that they were sent. */
+const char *rules_guard(const struct registry *registry)
 {
 	static const char *const words[] = {
 		[POLICY_GUARD_REQUIRE] = "require",
@@ -308,7 +310,7 @@ const char *rules_guard(const struct daemon *daemon)
 		[POLICY_GUARD_OFF] = "off",
 	};
 
-	return words[policy_daemon(daemon->policy, POLICY_GUARD)->number];
+	return words[policy_daemon(registry->policy, POLICY_GUARD)->number];
 }
 
 void rules_forget(struct tenant *tenant)
@@ -333,22 +335,22 @@ struct string_item rules_put_prefix(const struct policy_rules *rules, const stru
 	return (struct string_item){ .flags = asked->flags, .text = buffer, .length = text.length };
 }
 
-static const struct policy_value *value_of(const struct tenant *tenant, enum policy_key key)
+static const struct policy_value *rules_value(const struct tenant *tenant, enum policy_key key)
 {
 	return tenant->rules.values.value[key];
 }
 
 bool rules_share_streams(const struct tenant *tenant)
 {
-	const struct daemon *daemon = tenant->daemon;
+	const struct registry *registry = tenant->registry;
 
-	switch (value_of(tenant, POLICY_STREAM)->number) {
+	switch (rules_value(tenant, POLICY_STREAM)->number) {
 	case POLICY_STREAM_CLIENT:
 		return false;
 	case POLICY_STREAM_SHARED:
-		return daemon->kernel->facts.backend != BACKEND_EMBEDDED;
+		return registry->kernel->facts.backend != BACKEND_EMBEDDED;
 	default:
-		return daemon->guarded;
+		return registry->guarded;
 	}
 }
 
@@ -358,33 +360,33 @@ bool rules_share_streams(const struct tenant *tenant)
  */
 static bool trusts_root(const struct tenant *tenant)
 {
-	const struct daemon *daemon = tenant->daemon;
+	const struct registry *registry = tenant->registry;
 
-	return daemon->guarded || daemon->kernel->facts.backend == BACKEND_EMBEDDED || !tenant->is_contained ||
-	       value_of(tenant, POLICY_ALLOW_HOST_ROOT)->number;
+	return registry->guarded || registry->kernel->facts.backend == BACKEND_EMBEDDED || !tenant->is_contained ||
+	       rules_value(tenant, POLICY_ALLOW_HOST_ROOT)->number;
 }
 
-/* Who has connected as another user, but is root all the same, can be it again whenever it likes. */
-static bool is_root(const struct client *client)
+/* A set-user-ID program of root's can become root again. */
+static bool is_root(const struct holder *holder)
 {
-	return client->uid == 0 || client->real_uid == 0;
+	return holder->uid == 0 || holder->real_uid == 0;
 }
 
 /* Should the guard go while it is connected, it counts as one that may. */
-bool rules_ask_for_root(const struct daemon *daemon)
+bool rules_ask_for_root(const struct registry *registry)
 {
-	return !daemon->guarded && daemon->kernel->facts.backend != BACKEND_EMBEDDED;
+	return !registry->guarded && registry->kernel->facts.backend != BACKEND_EMBEDDED;
 }
 
-const char *rules_distrust(const struct client *client)
+const char *rules_distrust(const struct holder *holder)
 {
-	if (trusts_root(client->tenant))
+	if (trusts_root(holder->tenant))
 		return NULL;
-	if (is_root(client))
+	if (is_root(holder))
 		return "root of the machine gets no data file in a container, where nothing guards it; run it in a user "
 		       "namespace of its own, or ask the admin for AllowHostRoot=yes";
 	/* It can hand the file to a parent or child that is root. */
-	if (client->may_be_root && !value_of(client->tenant, POLICY_ALLOW_HOST_USERNS)->number)
+	if (holder->may_be_root && !rules_value(holder->tenant, POLICY_ALLOW_HOST_USERNS)->number)
 		return "a container in the machine's user namespace gets no data file where nothing guards it; give it one "
 		       "of its own, or ask the admin for AllowHostUserns=yes";
 	return NULL;
@@ -392,16 +394,16 @@ const char *rules_distrust(const struct client *client)
 
 uint32_t rules_keep_for(const struct tenant *tenant)
 {
-	return value_of(tenant, POLICY_KEEP_FOR)->number;
+	return rules_value(tenant, POLICY_KEEP_FOR)->number;
 }
 
 uint16_t rules_flags(const struct tenant *tenant)
 {
 	uint16_t flags = 0;
 
-	if (value_of(tenant, POLICY_ALLOW_PERSIST)->number)
+	if (rules_value(tenant, POLICY_ALLOW_PERSIST)->number)
 		flags |= REGISTER_PERSIST;
-	if (value_of(tenant, POLICY_ALLOW_MULTI_FORMAT)->number)
+	if (rules_value(tenant, POLICY_ALLOW_MULTI_FORMAT)->number)
 		flags |= REGISTER_MULTI_FORMAT;
 	return flags;
 }

@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The policy, applied: to tenants, to the levels above them, and to what is set aside. rules.c explains. */
+/* Applies the policy to tenants, to the levels above them, and to reserves. rules.c explains. */
 
 #include "daemon/policy/policy.h"
 #include "daemon/quota/level.h"
 #include "protocol/wire.h"
 
-struct client;
-struct daemon;
+struct holder;
+struct registry;
 struct section_reserve;
 struct tenant;
 
 /* The daemon's policy from now on, taken over; instead of it there is the one before, or NULL. Or -ENOMEM: all is as it was. */
-int rules_adopt(struct daemon *, struct policy **);
-void rules_deinit(struct daemon *);
+int rules_adopt(struct registry *, struct policy **);
+void rules_deinit(struct registry *);
 
 /* The key of a maximum: a section's own, or that of [Daemon]. */
 enum policy_key rules_limit_key(enum resource, bool is_own);
 
-/* What Guard= says. */
-const char *rules_guard(const struct daemon *);
+/* The value of Guard=. */
+const char *rules_guard(const struct registry *);
 
-/* What the policy says of exactly this path. Cheap where there are tenants already. */
-enum policy_tenant rules_border(const struct daemon *, const char *path);
+/* Whether the policy makes this path a tenant. Cheap for paths whose level exists. */
+enum policy_tenant rules_border(const struct registry *, const char *path);
 
 /* Brings a tenant up to date. Cheap where nothing has changed. */
 void rules_update(struct tenant *);
 void rules_forget(struct tenant *);
 
-enum { PREFIXED_MAX = WIRE_DESCRIPTION_MAX + 64 }; /* what is cut there is too long anyway, and will be found so */
+enum { PREFIXED_MAX = WIRE_DESCRIPTION_MAX + 64 }; /* longer ones are refused anyway */
 
 /* With NamePrefix= in front of the name, which comes after blanks if there are any; as it is where there is none. */
 struct string_item rules_put_prefix(const struct policy_rules *, const struct string_item *, char buffer[PREFIXED_MAX]);
 /* Whether a file of the tenant's may serve all of a user's programs. */
 bool rules_share_streams(const struct tenant *);
 /* Why the client may not have data files, as things are: uid 0 of this machine, in a container, where nothing guards them. Or NULL. */
-const char *rules_distrust(const struct client *);
+const char *rules_distrust(const struct holder *);
 /* Whether it matters which of the peers that connect now may be root of this machine. */
-bool rules_ask_for_root(const struct daemon *);
-/* Seconds for which what nobody has any more is kept. */
+bool rules_ask_for_root(const struct registry *);
+/* KeepFor=, in seconds. */
 uint32_t rules_keep_for(const struct tenant *);
 /* The flags of REGISTER that the tenant may use. */
 uint16_t rules_flags(const struct tenant *);

@@ -2,42 +2,60 @@
 
 #include "daemon/registry/stream.h"
 
-#include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
+#include "daemon/ledger/ledger.h"
+#include "daemon/limits.h"
+#include "daemon/process/fds.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/admission.h"
+#include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/fd_budget.h"
+#include "daemon/registry/holder.h"
 #include "daemon/registry/linger.h"
 #include "daemon/registry/reference.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/share.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 #include "kernel/uapi.h"
 
-struct stream *stream_by_number(const struct daemon *daemon, uint32_t number)
+static void stream_enter(const struct stream *stream)
+{
+	const struct entry_stream entry = {
+		.tenant = stream->tenant->number,
+		.uid = stream->uid,
+		.stranger = stream->stranger,
+	};
+
+	ledger_enter(stream->registry->ledger, ENTRY_STREAM, stream->number, 0, &entry, sizeof(entry));
+}
+
+struct stream *stream_by_number(const struct registry *registry, uint32_t number)
 {
 	struct stream *stream;
 
-	NUMBER_FIND(by_number, daemon->streams, number, stream);
+	NUMBER_FIND(by_number, registry->streams, number, stream);
 	return stream;
 }
 
 /* One that is not in use; 0 never is. */
-static uint32_t next_number(struct daemon *daemon)
+static uint32_t stream_next_number(struct registry *registry)
 {
 	do
-		daemon->last_stream++;
-	while (daemon->last_stream == 0 || stream_by_number(daemon, daemon->last_stream));
-	return daemon->last_stream;
+		registry->last_stream++;
+	while (registry->last_stream == 0 || stream_by_number(registry, registry->last_stream));
+	return registry->last_stream;
 }
 
-static void share_with_others(struct stream *stream)
+static void stream_share(struct stream *stream)
 {
 	stream->shared = true;
 	LIST_INSERT_HEAD(&stream->tenant->sharing, stream, sharing);
 }
 
-static void share_no_more(struct stream *stream)
+static void stream_unshare(struct stream *stream)
 {
 	if (stream->shared)
 		LIST_REMOVE(stream, sharing);
@@ -46,20 +64,20 @@ static void share_no_more(struct stream *stream)
 
 static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t number)
 {
-	struct daemon *daemon = tenant->daemon;
+	struct registry *registry = tenant->registry;
 	struct stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
-	stream->daemon = daemon;
+	stream->registry = registry;
 	stream->tenant = tenant;
 	stream->uid = uid;
 	stream->number = number;
 	stream->fd = -1;
 	stream->users = 1;
-	quota_event_init(&stream->account, &daemon->files);
-	daemon->files.capacity = daemon_file_capacity();
-	NUMBER_ADD(by_number, daemon->streams, number, stream);
+	quota_event_init(&stream->account, &registry->files);
+	registry->files.capacity = fds_for_files();
+	NUMBER_ADD(by_number, registry->streams, number, stream);
 	if (!table_added()) {
 		free(stream);
 		return NULL;
@@ -71,15 +89,15 @@ static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t num
 static void stream_begin(struct stream *stream)
 {
 	stream->tenant->streams++;
-	enter_stream(stream);
+	stream_enter(stream);
 }
 
-static int charge_file(struct stream *stream, struct text *why)
+static int stream_charge(struct stream *stream, struct text *why)
 {
 	struct tenant *tenant = stream->tenant;
 	int r;
 
-	/* What an admin declares is not refused. */
+	/* Files for declared events are not refused. */
 	if (streq(tenant->path, TENANT_OF_POLICY)) {
 		admission_charge_file_again(tenant, &stream->account, &stream->charge);
 		return 0;
@@ -92,20 +110,20 @@ static int charge_file(struct stream *stream, struct text *why)
 
 int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, struct stream **ret, struct text *why)
 {
-	struct stream *stream = stream_make(tenant, uid, next_number(tenant->daemon));
-	int r = stream ? charge_file(stream, why) : -ENOMEM;
+	struct stream *stream = stream_make(tenant, uid, stream_next_number(tenant->registry));
+	int r = stream ? stream_charge(stream, why) : -ENOMEM;
 
 	if (r != 0) {
 		if (stream)
-			HASH_DELETE(by_number, tenant->daemon->streams, stream);
+			HASH_DELETE(by_number, tenant->registry->streams, stream);
 		free(stream);
 		return r;
 	}
 	stream_begin(stream);
 	admission_warn(tenant, RESOURCE_FILES);
-	/* Others may build on it at once: what they ask comes after this, and finds it made. */
+	/* Others may use it at once: the kernel handles their calls after this one. */
 	if (rules_share_streams(stream->tenant))
-		share_with_others(stream);
+		stream_share(stream);
 	*ret_call = (struct kernel_call){
 		.op = KERNEL_STREAM_NEW,
 		.page = stream->tenant->number,
@@ -118,98 +136,98 @@ int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, s
 
 struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool stranger)
 {
-	struct daemon *daemon = tenant->daemon;
+	struct registry *registry = tenant->registry;
 	struct stream *stream =
-		number == 0 || stream_by_number(daemon, number) ? NULL : stream_make(tenant, uid, number);
+		number == 0 || stream_by_number(registry, number) ? NULL : stream_make(tenant, uid, number);
 
 	if (!stream)
 		return NULL;
 	admission_charge_file_again(tenant, &stream->account, &stream->charge);
 	stream_begin(stream);
-	daemon->last_stream = MAX(daemon->last_stream, number);
+	registry->last_stream = MAX(registry->last_stream, number);
 	stream->made = true;
 	if (stranger) {
 		stream->stranger = true;
-		enter_stream(stream);
+		stream_enter(stream);
 	}
 	return stream;
 }
 
-/* The guard's EPERM comes before the kernel looks at what is asked, and finds nothing there. */
+/* The guard's EPERM comes before the kernel reads the argument (EFAULT). */
 static bool is_guarded(const struct stream *stream)
 {
 	return ioctl(stream->fd, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
 }
 
-/* Proved by trying, each time: whoever loaded the guard may be mistaken, and somebody may have taken it away. */
-static void prove(struct stream *stream)
+/* Proved by an attempt to register, each time: the guard may have been removed since the last one. */
+static void stream_prove(struct stream *stream)
 {
-	struct daemon *daemon = stream->daemon;
-	bool before = daemon->guarded;
+	struct registry *registry = stream->registry;
+	bool before = registry->guarded;
 
-	if (!daemon->kernel->facts.guarded)
+	if (!registry->kernel->facts.guarded)
 		return;
-	daemon->guarded = is_guarded(stream);
-	if (before && !daemon->guarded) {
-		log_warning("the guard is gone: data files are %s", streq(daemon->options.guard, "require")
+	registry->guarded = is_guarded(stream);
+	if (before && !registry->guarded) {
+		log_warning("the guard is gone: data files are %s", streq(registry->guard, "require")
 									    ? "not given out any more"
 									    : "no longer shared; see userevd(8)");
-		daemon_watch_strangers(daemon);
-	} else if (!before && daemon->guarded) {
+		streams_watch(registry);
+	} else if (!before && registry->guarded) {
 		log_notice("the guard is back");
 	}
 }
 
-static bool must_stay(struct stream *stream, unsigned own)
+bool stream_must_stay(struct stream *stream, unsigned own)
 {
-	struct daemon *daemon = stream->daemon;
+	struct registry *registry = stream->registry;
 
-	/* It has left, and nobody else was to get it. */
+	/* It has been sent, and no other client was to get it. */
 	if (stream->fd < 0)
 		return true;
-	prove(stream);
-	if (daemon->guarded)
+	stream_prove(stream);
+	if (registry->guarded)
 		return false;
-	if (streq(daemon->options.guard, "require") && daemon->kernel->facts.backend != BACKEND_EMBEDDED) {
-		share_no_more(stream);
+	if (streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) {
+		stream_unshare(stream);
 		return true;
 	}
 	if (streams_are_suspect(stream->tenant)) {
-		share_no_more(stream);
+		stream_unshare(stream);
 		return true;
 	}
 	/* The admin may have said that they trust each other. */
 	if (rules_share_streams(stream->tenant))
 		return false;
-	share_no_more(stream);
-	/* Whoever gets it alone, as the first, can harm himself only. */
+	stream_unshare(stream);
+	/* A client that is the first and only one to get it can harm itself alone. */
 	return stream->users > own || stream->second_hand;
 }
 
-static bool is_unguarded(const struct daemon *daemon)
+static bool is_unguarded(const struct registry *registry)
 {
-	return daemon->kernel->facts.backend != BACKEND_EMBEDDED && !daemon->guarded;
+	return registry->kernel->facts.backend != BACKEND_EMBEDDED && !registry->guarded;
 }
 
 static bool wants_probing(const struct stream *stream)
 {
-	const struct daemon *daemon = stream->daemon;
+	const struct registry *registry = stream->registry;
 
-	return is_unguarded(daemon) && stream->made && (stream->users > 0 || stream->kept) && !stream->stranger;
+	return is_unguarded(registry) && stream->made && (stream->users > 0 || stream->kept) && !stream->stranger;
 }
 
 void stream_resume(struct stream *stream, int fd)
 {
 	stream->fd = fd;
 	if (!stream->stranger && rules_share_streams(stream->tenant))
-		share_with_others(stream);
+		stream_share(stream);
 	if (wants_probing(stream))
-		daemon_watch_strangers(stream->daemon);
+		streams_watch(stream->registry);
 }
 
-static int fail(struct stream *stream, int r)
+static int stream_fail(struct stream *stream, int r)
 {
-	share_no_more(stream);
+	stream_unshare(stream);
 	stream->failed = r;
 	return r;
 }
@@ -217,7 +235,7 @@ static int fail(struct stream *stream, int r)
 int stream_came(struct stream *stream, struct kernel_call *call)
 {
 	if (call->result != KERNEL_OK)
-		return fail(stream, call->result < 0 ? call->result : -EIO);
+		return stream_fail(stream, call->result < 0 ? call->result : -EIO);
 	stream->made = true;
 	stream->fd = fd_steal(&call->fd);
 	stream->place = call->number;
@@ -230,21 +248,21 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 
 	if (r < 0)
 		return r;
-	if (must_stay(stream, 1))
-		return fail(stream, STREAM_E_UNGUARDED);
+	if (stream_must_stay(stream, 1))
+		return stream_fail(stream, STREAM_E_UNGUARDED);
 	if (wants_probing(stream))
-		daemon_watch_strangers(stream->daemon);
+		streams_watch(stream->registry);
 	return 0;
 }
 
 /* The kernel copies a file's whole list for each event that is added to it. */
-static bool is_long(const struct stream *stream)
+static bool stream_is_long(const struct stream *stream)
 {
-	return !stream->daemon->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
+	return !stream->registry->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
 }
 
-/* One that is kept has nothing live, and is there for those who come back. */
-static bool is_dying(const struct stream *stream)
+/* A kept stream has no live events, and is there for clients that come back. */
+static bool stream_is_dying(const struct stream *stream)
 {
 	unsigned dead = HASH_CNT(by_grant, stream->references) - stream->live;
 
@@ -253,45 +271,45 @@ static bool is_dying(const struct stream *stream)
 
 static bool takes_events(const struct stream *stream)
 {
-	return !is_dying(stream) && !is_long(stream);
+	return !stream_is_dying(stream) && !stream_is_long(stream);
 }
 
-bool stream_may_serve(const struct stream *stream, const struct client *client)
+bool stream_may_serve(const struct stream *stream, const struct holder *holder)
 {
-	return stream->shared && stream->made && stream->uid == client->uid && stream->tenant == client->tenant &&
-	       !is_dying(stream);
+	return stream->shared && stream->made && stream->uid == holder->uid && stream->tenant == holder->tenant &&
+	       !stream_is_dying(stream);
 }
 
-/* Whether one more client may have it; proved now, for it is too late when something has been registered on it for him. */
+/* Whether one more client may have it. Proved now, before an event is registered on it for that client. */
 static bool serves_others(struct stream *stream)
 {
 	if (stream->made)
-		prove(stream);
+		stream_prove(stream);
 	return rules_share_streams(stream->tenant);
 }
 
-struct stream *stream_for(const struct client *client)
+struct stream *stream_for(const struct holder *holder)
 {
 	const struct share *share;
 	struct stream *stream;
 
-	LIST_FOREACH(share, &client->shares, in_client)
+	LIST_FOREACH(share, &holder->shares, in_client)
 		if (takes_events(share->stream))
 			return share->stream;
-	LIST_FOREACH(stream, &client->tenant->sharing, sharing)
-		if (stream->uid == client->uid && takes_events(stream) && serves_others(stream))
+	LIST_FOREACH(stream, &holder->tenant->sharing, sharing)
+		if (stream->uid == holder->uid && takes_events(stream) && serves_others(stream))
 			return stream;
 	return NULL;
 }
 
-static void keep_no_more(struct stream *stream)
+static void stream_keep_no_more(struct stream *stream)
 {
 	struct level *level = stream->tenant->level;
 
 	if (!stream->kept)
 		return;
 	stream->kept = false;
-	ev_timer_stop(stream->daemon->loop, &stream->w_idle);
+	ev_timer_stop(stream->registry->loop, &stream->w_idle);
 	TAILQ_REMOVE(&level->kept, stream, idle);
 	level->n_kept--;
 }
@@ -299,25 +317,25 @@ static void keep_no_more(struct stream *stream)
 struct stream *stream_use(struct stream *stream)
 {
 	stream->second_hand |= stream->kept;
-	keep_no_more(stream);
+	stream_keep_no_more(stream);
 	stream->users++;
 	return stream;
 }
 
-/* Our copy of the file is closed, so its indexes can't be looked at any more; what remains is the kernel's list of events. */
+/* Our copy of the file is closed, so its indexes can't be checked any more; there is only the kernel's list of events. */
 static void watch_no_more(struct stream *stream)
 {
 	struct tenant *tenant = stream->tenant;
 
-	if (!is_unguarded(stream->daemon))
+	if (!is_unguarded(stream->registry))
 		return;
 	stream->unwatched = true;
 	tenant->strangers += stream->stranger;
 	if (tenant->unwatched++ == 0) {
-		tenant->foreign_before = stream->daemon->others.most;
-		LIST_INSERT_HEAD(&stream->daemon->unwatched, tenant, in_unwatched);
+		tenant->foreign_before = stream->registry->others.most;
+		LIST_INSERT_HEAD(&stream->registry->unwatched, tenant, in_unwatched);
 	}
-	daemon_watch_strangers(stream->daemon);
+	streams_watch(stream->registry);
 }
 
 static void forget_unwatched(struct stream *stream)
@@ -331,38 +349,30 @@ static void forget_unwatched(struct stream *stream)
 		LIST_REMOVE(tenant, in_unwatched);
 }
 
-void streams_note_foreign(struct daemon *daemon)
-{
-	struct tenant *tenant;
-
-	LIST_FOREACH(tenant, &daemon->unwatched, in_unwatched)
-		tenant->foreign_before = MIN(tenant->foreign_before, daemon->others.most);
-}
-
 bool streams_are_suspect(const struct tenant *tenant)
 {
-	const struct daemon *daemon = tenant->daemon;
+	const struct registry *registry = tenant->registry;
 
-	return is_unguarded(daemon) &&
-	       (tenant->strangers > 0 || (tenant->unwatched > 0 && daemon->others.least > tenant->foreign_before));
+	return is_unguarded(registry) &&
+	       (tenant->strangers > 0 || (tenant->unwatched > 0 && registry->others.least > tenant->foreign_before));
 }
 
 void stream_free(struct stream *stream)
 {
-	struct daemon *daemon = stream->daemon;
+	struct registry *registry = stream->registry;
 	struct tenant *tenant = stream->tenant;
 	struct reference *reference, *next;
 
 	linger_end(stream);
 	forget_unwatched(stream);
-	keep_no_more(stream);
-	share_no_more(stream);
+	stream_keep_no_more(stream);
+	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
-	kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
+	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
 	HASH_ITER(by_grant, stream->references, reference, next)
 		reference_free(reference);
-	strike_stream(stream);
-	HASH_DELETE(by_number, daemon->streams, stream);
+	ledger_strike(registry->ledger, ENTRY_STREAM, stream->number, 0);
+	HASH_DELETE(by_number, registry->streams, stream);
 	quota_charge_deinit(&stream->charge);
 	quota_event_deinit(&stream->account);
 	free(stream);
@@ -370,11 +380,11 @@ void stream_free(struct stream *stream)
 	tenant_release(tenant);
 }
 
-/* Our copy must not be what keeps it open; nor the kernel's, which goes with the first look. */
-static void leave(struct stream *stream)
+/* Our copy must not keep it open. The kernel part closes its own copy at the first poll. */
+static void stream_leave(struct stream *stream)
 {
-	keep_no_more(stream);
-	share_no_more(stream);
+	stream_keep_no_more(stream);
+	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
 	stream->closed = true;
 	watch_no_more(stream);
@@ -384,13 +394,13 @@ static void leave(struct stream *stream)
 		linger_begin(stream);
 }
 
-static void on_kept(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+static void stream_on_kept(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	leave(container_of(w, struct stream, w_idle));
+	stream_leave(container_of(w, struct stream, w_idle));
 }
 
 /* Whether each event of the one is also on the other, perhaps as that of the next tenant of the same path. */
-static bool has_all(const struct stream *stream, const struct stream *kept)
+static bool stream_has_all(const struct stream *stream, const struct stream *kept)
 {
 	for (const struct reference *at = kept->references; at; at = at->by_grant.next) {
 		struct grant *grant;
@@ -411,8 +421,8 @@ void stream_replaces(const struct stream *stream)
 
 	for (kept = TAILQ_FIRST(&stream->tenant->level->kept); kept; kept = next) {
 		next = TAILQ_NEXT(kept, idle);
-		if (kept != stream && has_all(stream, kept))
-			leave(kept);
+		if (kept != stream && stream_has_all(stream, kept))
+			stream_leave(kept);
 	}
 }
 
@@ -423,12 +433,12 @@ bool streams_yield(struct level *level)
 	/* The last one may be all that holds it. */
 	level_ref(level);
 	while (!TAILQ_EMPTY(&level->kept))
-		leave(TAILQ_FIRST(&level->kept));
+		stream_leave(TAILQ_FIRST(&level->kept));
 	level_unref(level);
 	return any;
 }
 
-/* What is merely kept elsewhere may go sooner. */
+/* A stream that is merely kept may end sooner. */
 static bool is_in_use_elsewhere(const struct reference *reference)
 {
 	const struct reference *other;
@@ -439,7 +449,7 @@ static bool is_in_use_elsewhere(const struct reference *reference)
 	return false;
 }
 
-/* Whether it has something that nobody else of the tenant uses. */
+/* Whether one of its events is used on no other stream of the tenant. */
 static bool is_needed(const struct stream *stream)
 {
 	for (const struct reference *at = stream->references; at; at = at->by_grant.next)
@@ -451,21 +461,21 @@ static bool is_needed(const struct stream *stream)
 static bool may_be_kept(const struct stream *stream)
 {
 	return rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->stranger &&
-	       !stream->closed && is_needed(stream) && daemon_may_keep(stream->daemon);
+	       !stream->closed && is_needed(stream) && fd_budget_may_keep(stream->registry);
 }
 
-static void keep(struct stream *stream)
+static void stream_keep(struct stream *stream)
 {
 	struct level *level = stream->tenant->level;
 
 	stream->kept = true;
-	ev_timer_init(&stream->w_idle, on_kept, rules_keep_for(stream->tenant), 0.);
-	ev_timer_start(stream->daemon->loop, &stream->w_idle);
+	ev_timer_init(&stream->w_idle, stream_on_kept, rules_keep_for(stream->tenant), 0.);
+	ev_timer_start(stream->registry->loop, &stream->w_idle);
 	TAILQ_INSERT_TAIL(&level->kept, stream, idle);
 	level->n_kept++;
 	stream_replaces(stream);
 	if (level->n_kept > KEPT_MAX)
-		leave(TAILQ_FIRST(&level->kept));
+		stream_leave(TAILQ_FIRST(&level->kept));
 }
 
 void stream_unuse(struct stream *stream)
@@ -475,33 +485,34 @@ void stream_unuse(struct stream *stream)
 	if (--stream->users > 0)
 		return;
 	if (may_be_kept(stream))
-		keep(stream);
+		stream_keep(stream);
 	else
-		leave(stream);
+		stream_leave(stream);
 }
 
 void stream_is_strange(struct stream *stream)
 {
-	struct client *client;
+	struct holder *holder;
 
 	if (stream->stranger)
 		return;
 	stream->stranger = true;
 	stream->tenant->strangers += stream->unwatched;
-	enter_stream(stream);
-	share_no_more(stream);
-	/* Once, whether nobody has it any more or many: it was one of them. */
-	daemon_refused(stream->daemon, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
-		       "a program has registered events by itself on the data file that it was given");
-	LIST_FOREACH(client, &stream->tenant->clients, in_tenant)
-		if (share_find(client, stream))
-			client_cut_counted(client, 0, REFUSAL_SELF_REGISTERED,
-					   "the data file is for records alone; events are registered with the daemon");
+	stream_enter(stream);
+	stream_unshare(stream);
+	/* Noted once, however many clients have the stream: one of them did it. */
+	refusal_note(stream->registry, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
+		     "a program has registered events by itself on the data file that it was given");
+	LIST_FOREACH(holder, &stream->tenant->holders, in_tenant)
+		if (share_find(holder, stream))
+			stream->registry->disconnect(
+				holder, REFUSAL_SELF_REGISTERED,
+				"the data file is for records alone; events are registered with the daemon");
 	if (stream->kept)
-		leave(stream);
+		stream_leave(stream);
 }
 
-static void on_probed(void *data, struct kernel_call *call, size_t n _unused_)
+static void stream_on_probed(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct stream *stream = stream_by_number(data, call->stream);
 
@@ -517,93 +528,44 @@ void stream_probe(struct stream *stream)
 	if (!call)
 		return; /* it is not the last time */
 	*call = (struct kernel_call){ .op = KERNEL_CLEAN, .stream = stream->number };
-	kernel_submit(stream->daemon->kernel, call, 1, on_probed, stream->daemon);
+	kernel_submit(stream->registry->kernel, call, 1, stream_on_probed, stream->registry);
 }
 
-bool streams_probe(struct daemon *daemon)
+bool streams_probe(struct registry *registry)
 {
 	struct stream *stream, *next;
 	bool any = false;
 
-	for (stream = daemon->streams; stream; stream = next) {
+	for (stream = registry->streams; stream; stream = next) {
 		next = stream->by_number.next;
 		any |= wants_probing(stream);
 		stream_probe(stream);
 	}
-	return any || !LIST_EMPTY(&daemon->unwatched);
+	return any || !LIST_EMPTY(&registry->unwatched);
 }
 
-struct share *share_find(const struct client *client, const struct stream *stream)
+static void streams_on_timer(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
-	struct share *share;
+	struct registry *registry = container_of(w, struct registry, w_probe);
 
-	LIST_FOREACH(share, &client->shares, in_client)
-		if (share->stream == stream)
-			return share;
-	return NULL;
+	if (streams_probe(registry))
+		capacity_look(registry);
+	else
+		ev_timer_stop(loop, w);
 }
 
-struct share *share_get(struct client *client, struct stream *stream)
+void streams_watch(struct registry *registry)
 {
-	struct share *share = share_find(client, stream);
-
-	if (share)
-		return share;
-	share = calloc(1, sizeof(*share));
-	if (!share)
-		return NULL;
-	share->client = client;
-	share->stream = stream_use(stream);
-	LIST_INSERT_HEAD(&client->shares, share, in_client);
-	return share;
+	if (!ev_is_active(&registry->w_probe))
+		ev_timer_again(registry->loop, &registry->w_probe);
 }
 
-bool share_must_stay(const struct share *share, unsigned own)
+void streams_init(struct registry *registry)
 {
-	/* The proof comes first: the client may have been welcomed when there was a guard. */
-	return must_stay(share->stream, own) || rules_distrust(share->client);
+	ev_timer_init(&registry->w_probe, streams_on_timer, 0., PROBE_INTERVAL);
 }
 
-void share_free(struct share *share)
+void streams_deinit(struct registry *registry)
 {
-	struct stream *stream = share->stream;
-
-	if (share->entered)
-		strike_share(share);
-	LIST_REMOVE(share, in_client);
-	free(share);
-	stream_unuse(stream);
-}
-
-void shares_enter(const struct client *client)
-{
-	struct share *share;
-
-	LIST_FOREACH(share, &client->shares, in_client) {
-		if (!share->sent || share->entered)
-			continue;
-		share->entered = true;
-		enter_share(share);
-	}
-}
-
-unsigned shares_count(const struct client *client)
-{
-	const struct share *share;
-	unsigned n = 0;
-
-	LIST_FOREACH(share, &client->shares, in_client)
-		n++;
-	return n;
-}
-
-void shares_tidy(struct client *client)
-{
-	struct share *share, *next;
-
-	for (share = LIST_FIRST(&client->shares); share; share = next) {
-		next = LIST_NEXT(share, in_client);
-		if (share->leases == 0)
-			share_free(share);
-	}
+	ev_timer_stop(registry->loop, &registry->w_probe);
 }

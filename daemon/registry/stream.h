@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * A stream: an open data file with events registered on it, passed to one client, or to all of one tenant and user where the
- * guard keeps them from registering on it themselves. A client has it as long as it leases something there. It outlives its
- * clients as long as a copy of the file is open anywhere; what is registered on it is charged until then. Events can't be
- * taken off a stream, so streams come in generations: one with more dead events than live ones serves those who have it, and
- * nobody new; one with many takes no more events.
+ * A stream: an open data file with events registered on it. It is passed to one client, or, where the guard prevents programs
+ * from registering on it themselves, to all clients of one tenant and user. A client has it as long as it leases an event
+ * there. It outlives its clients as long as a copy of the file is open anywhere; the events registered on it are charged
+ * until then. Events can't be removed from a stream, so streams come in generations: one with more dead events than live ones
+ * is given to no new client; one with many events takes no more.
  *
- * Where the policy says KeepFor=, one without a client is kept for that time, and serves the next client if it is shared.
+ * With KeepFor= in the policy, a stream without a client is kept for that time, and serves the next client if it is shared.
  */
 
 #include <ev.h>
@@ -16,23 +16,16 @@
 #include <sys/types.h>
 
 #include "daemon/quota/charge.h"
+#include "daemon/registry/registry.h"
 #include "protocol/base/table.h"
 #include "protocol/base/text.h"
 
-struct client;
-struct daemon;
-struct kernel_call;
-struct level;
+struct holder;
 struct reference;
 struct tenant;
 
-TAILQ_HEAD(stream_list, stream);
-LIST_HEAD(sharing_list, stream);
-LIST_HEAD(tenant_list, tenant);
-LIST_HEAD(share_list, share);
-
 struct stream {
-	struct daemon *daemon;
+	struct registry *registry;
 	struct tenant *tenant; /* whose page it needs */
 	struct quota_event account;
 	struct quota_charge charge; /* of the file, until the kernel has let it go */
@@ -41,15 +34,15 @@ struct stream {
 	uint64_t place;		      /* of its lock, for the next keeper */
 	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
 	bool made;		      /* the kernel has; before that nothing is known of it */
-	bool shared;		      /* is in the tenant's list of those that serve all of a user's clients */
-	bool stranger;		      /* somebody has registered on it by himself, and that was said */
+	bool shared;		      /* is in the tenant's list of streams that serve all clients of a user */
+	bool stranger;		      /* a program has registered events on it directly, and that was logged */
 	bool unwatched;		      /* it lingers, and nothing guards it */
 	bool closed;		      /* the kernel's part has no copy of its own any more */
-	int failed;		      /* why there is none after all, for those who have built on it meanwhile */
-	unsigned users;		      /* shares, and whoever is about to have one */
+	int failed;		      /* why the kernel did not make it, for requests that were waiting for it */
+	unsigned users;		      /* shares, and requests that are about to have one */
 	unsigned live;		      /* references with a lease */
 	bool kept;		      /* in the list of its level */
-	bool second_hand;	      /* it was kept, and who had it then may have a copy still */
+	bool second_hand;	      /* it was kept, and an earlier client may still have a copy */
 	bool lingers;		      /* see linger.c */
 	bool is_due;		      /* in the list of its tenant, to be looked at */
 	struct reference *references; /* table by grant */
@@ -61,24 +54,14 @@ struct stream {
 	UT_hash_handle by_number;
 };
 
-/* A client has the stream. */
-struct share {
-	struct client *client;
-	struct stream *stream;
-	bool sent;	 /* the file, or it is about to be */
-	bool entered;	 /* in the ledger, that it was */
-	unsigned leases; /* of this client on this stream */
-	LIST_ENTRY(share) in_client;
-};
-
 /*
- * A new one for the events of a tenant's user, one client's or if the guard holds all clients'; `ret_call` is what makes it in
- * the kernel. It has one user, the caller. 0; a positive enum refusal, with a sentence; or -ENOMEM.
+ * A new stream for one user of a tenant; `ret_call` makes it in the kernel. It has one user, the caller. 0; a positive enum
+ * refusal, with a sentence; or -ENOMEM.
  */
 int stream_new(struct tenant *, uid_t, struct kernel_call *ret_call, struct stream **ret, struct text *why);
 /* The kernel's answer to that call: 0, or why there is no such stream, a negative errno. */
 int stream_came(struct stream *, struct kernel_call *);
-/* The same for one that is to leave: or STREAM_E_UNGUARDED. */
+/* As stream_came(), for a file that is to be sent to a client: also STREAM_E_UNGUARDED. */
 int stream_made(struct stream *, struct kernel_call *);
 enum { STREAM_E_UNGUARDED = 1 };
 
@@ -88,49 +71,45 @@ struct stream *stream_restore(struct tenant *, uid_t, uint32_t number, bool stra
 void stream_resume(struct stream *, int fd);
 
 /* NULL: there is none. */
-struct stream *stream_by_number(const struct daemon *, uint32_t number);
+struct stream *stream_by_number(const struct registry *, uint32_t number);
 /* On which stream the client's next event is to be registered; NULL: on a new one. */
-struct stream *stream_for(const struct client *);
-/* Whether the client may have what is registered there: it is shared, and not so full of dead events that nobody new gets it. */
-bool stream_may_serve(const struct stream *, const struct client *);
+struct stream *stream_for(const struct holder *);
+/*
+ * Whether the client may use the events registered there: the stream is shared, for this user, and has not too many dead
+ * events.
+ */
+bool stream_may_serve(const struct stream *, const struct holder *);
 
 /* Keeps it from lingering. */
 struct stream *stream_use(struct stream *);
 /* The opposite: with the last user it is kept for a while, or lingers until the kernel says that no copy is open any more. */
 void stream_unuse(struct stream *);
 
-/* Finds or makes the client's share. NULL: no memory. */
-struct share *share_get(struct client *, struct stream *);
-struct share *share_find(const struct client *, const struct stream *);
 /*
- * Whether its file must not leave, for it fails the proof and the guard is wanted, or others have it, or the client is not
- * trusted with such a file: `own` of the stream's users are the client that asks.
+ * Whether its file must not be sent: it fails the proof, and either the guard is required or others have the file, too. `own`
+ * of the stream's users belong to the client that asks.
  */
-bool share_must_stay(const struct share *, unsigned own);
-void share_free(struct share *);
-/* The ledger learns which files have left. */
-void shares_enter(const struct client *);
-unsigned shares_count(const struct client *);
-/* Ends those of a client's shares on which it holds nothing: it closes the file, and gets it again when it needs it. */
-void shares_tidy(struct client *);
+bool stream_must_stay(struct stream *, unsigned own);
 
-/* Where so much is held that somebody was refused more: what is kept there is let go. Whether there was any. */
+/* After a refusal at this level: gives up the streams that are kept there. Whether there were any. */
 bool streams_yield(struct level *);
-/* Whatever is kept beside this one, and has nothing but what this one has, too, is let go. */
+/* Gives up the kept streams of the level whose events are all on this one, too. */
 void stream_replaces(const struct stream *);
 
-/* Ends it now and here, whoever may still hold a copy. */
+/* Ends it at once, whether or not copies of the file are open. */
 void stream_free(struct stream *);
-/* A program has registered on it by itself: said once, and its clients are cut. */
+/* A program has registered on it directly: logs that once, and disconnects its clients. */
 void stream_is_strange(struct stream *);
 /*
- * Whether the tenant gets no new data file: it has one that lingers unguarded, and that has a stranger's events, or the kernel
- * has events that nobody knows and did not have them before.
+ * Whether the tenant gets no new data file: it has a lingering unguarded one on which a program has registered directly, or
+ * since when the kernel has unknown events that it did not have before.
  */
 bool streams_are_suspect(const struct tenant *);
-/* The kernel's list has been looked at. */
-void streams_note_foreign(struct daemon *);
-/* Asks whether whoever has it has registered by himself on it; if so that is said, and he is cut off. */
+/* Asks the kernel whether a program has registered on it directly; then calls stream_is_strange(). */
 void stream_probe(struct stream *);
 /* All of them. Whether there are any to ask about. */
-bool streams_probe(struct daemon *);
+bool streams_probe(struct registry *);
+/* There is a stream that nothing guards: probes all such streams from time to time. */
+void streams_watch(struct registry *);
+void streams_init(struct registry *);
+void streams_deinit(struct registry *);

@@ -5,35 +5,40 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/connection/throttle.h"
-#include "daemon/daemon.h"
 #include "daemon/identity/boundary.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
-#include "daemon/registry/pages.h"
+#include "daemon/ledger/ledger.h"
+#include "daemon/registry/resting.h"
 #include "daemon/registry/rules.h"
 #include "kernel/kernel.h"
 
+static void tenant_enter(const struct tenant *tenant)
+{
+	const struct entry_tenant entry = { .cgroup_id = tenant->cgroup_id, .is_contained = tenant->is_contained };
+
+	ledger_enter_text(tenant->registry->ledger, ENTRY_TENANT, tenant->number, &entry, sizeof(entry), tenant->path);
+}
+
 struct search {
-	const struct daemon *daemon;
+	const struct registry *registry;
 	struct boundary boundary;
 };
 
-static bool is_boundary(void *data, const char *path)
+static bool tenant_is_boundary(void *data, const char *path)
 {
 	struct search *search = data;
 
-	return boundary_is(&search->boundary, path, rules_border(search->daemon, path));
+	return boundary_is(&search->boundary, path, rules_border(search->registry, path));
 }
 
 static struct tenant *tenant_free(struct tenant *tenant)
 {
-	pages_forget(tenant);
 	fd_close(tenant->page_fd);
 	fd_close(tenant->page_writable);
 	rules_forget(tenant);
 	if (tenant->level)
-		throttle_remember(tenant->daemon, tenant->level);
+		resting_add(tenant->registry, tenant->level);
 	level_unref(tenant->level);
 	free(tenant->path);
 	free(tenant);
@@ -41,15 +46,15 @@ static struct tenant *tenant_free(struct tenant *tenant)
 }
 
 /* One that is not in use; 0 never is. */
-static uint32_t next_number(struct daemon *daemon)
+static uint32_t tenant_next_number(struct registry *registry)
 {
 	do
-		daemon->last_tenant++;
-	while (daemon->last_tenant == 0 || tenant_by_number(daemon, daemon->last_tenant));
-	return daemon->last_tenant;
+		registry->last_tenant++;
+	while (registry->last_tenant == 0 || tenant_by_number(registry, registry->last_tenant));
+	return registry->last_tenant;
 }
 
-static int tenant_new(struct daemon *daemon, uint32_t number, const char *identity, const char *path, uint64_t id,
+static int tenant_new(struct registry *registry, uint32_t number, const char *identity, const char *path, uint64_t id,
 		      struct tenant **ret)
 {
 	size_t length = strlen(identity);
@@ -57,35 +62,35 @@ static int tenant_new(struct daemon *daemon, uint32_t number, const char *identi
 
 	if (!tenant)
 		return -ENOMEM;
-	tenant->daemon = daemon;
+	tenant->registry = registry;
 	tenant->number = number;
 	tenant->cgroup_id = id;
 	tenant->page_fd = -1;
 	tenant->page_writable = -1;
-	LIST_INIT(&tenant->clients);
+	LIST_INIT(&tenant->holders);
 	LIST_INIT(&tenant->sharing);
 	TAILQ_INIT(&tenant->ready);
-	TAILQ_INIT(&tenant->held);
+	TAILQ_INIT(&tenant->begun);
 	TAILQ_INIT(&tenant->due);
 	memcpy(tenant->identity, identity, length + 1);
 	tenant->path = strdup(path);
-	if (!tenant->path || level_get(&daemon->levels, path, &tenant->level) < 0) {
+	if (!tenant->path || level_get(&registry->levels, path, &tenant->level) < 0) {
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
 
-	HASH_ADD(by_identity, daemon->tenants, identity, length, tenant);
+	HASH_ADD(by_identity, registry->tenants, identity, length, tenant);
 	if (!table_added()) {
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
-	NUMBER_ADD(by_number, daemon->tenants_by_number, number, tenant);
+	NUMBER_ADD(by_number, registry->tenants_by_number, number, tenant);
 	if (!table_added()) {
-		HASH_DELETE(by_identity, daemon->tenants, tenant);
+		HASH_DELETE(by_identity, registry->tenants, tenant);
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
-	enter_tenant(tenant);
+	tenant_enter(tenant);
 	*ret = tenant;
 	return 0;
 }
@@ -103,119 +108,119 @@ static struct identity identity_of(const char *path, uint64_t id)
 	return identity;
 }
 
-static struct tenant *find(const struct daemon *daemon, const struct identity *identity)
+static struct tenant *tenant_find(const struct registry *registry, const struct identity *identity)
 {
 	struct tenant *tenant;
 
-	HASH_FIND(by_identity, daemon->tenants, identity->text, strlen(identity->text), tenant);
+	HASH_FIND(by_identity, registry->tenants, identity->text, strlen(identity->text), tenant);
 	return tenant;
 }
 
-static int find_or_make(struct daemon *daemon, const char *path, uint64_t id, struct tenant **ret)
+static int tenant_get(struct registry *registry, const char *path, uint64_t id, struct tenant **ret)
 {
 	const struct identity identity = identity_of(path, id);
-	struct tenant *tenant = find(daemon, &identity);
+	struct tenant *tenant = tenant_find(registry, &identity);
 
 	if (!tenant)
-		return tenant_new(daemon, next_number(daemon), identity.text, path, id, ret);
+		return tenant_new(registry, tenant_next_number(registry), identity.text, path, id, ret);
 	*ret = tenant;
 	return 0;
 }
 
-int tenant_restore(struct daemon *daemon, uint32_t number, const char *path, uint64_t id, bool is_contained,
+int tenant_restore(struct registry *registry, uint32_t number, const char *path, uint64_t id, bool is_contained,
 		   struct tenant **ret)
 {
 	const struct identity identity = identity_of(path, id);
 	int r;
 
-	if (number == 0 || tenant_by_number(daemon, number) || find(daemon, &identity))
+	if (number == 0 || tenant_by_number(registry, number) || tenant_find(registry, &identity))
 		return -EEXIST;
-	r = tenant_new(daemon, number, identity.text, path, id, ret);
+	r = tenant_new(registry, number, identity.text, path, id, ret);
 	if (r < 0)
 		return r;
-	daemon->last_tenant = MAX(daemon->last_tenant, number);
+	registry->last_tenant = MAX(registry->last_tenant, number);
 	if (is_contained) {
 		(*ret)->is_contained = true;
-		enter_tenant(*ret);
+		tenant_enter(*ret);
 	}
 	rules_update(*ret);
 	return 0;
 }
 
-int tenant_of_cgroup(struct daemon *daemon, const char *cgroup, struct tenant **ret)
+int tenant_of_cgroup(struct registry *registry, const char *cgroup, struct tenant **ret)
 {
-	struct search search = { daemon, { .cgroups = &daemon->cgroups } };
+	struct search search = { registry, { .cgroups = &registry->cgroups } };
 	char path[PATH_MAX];
 	bool is_contained;
 	int r;
 
 	string_copy(path, sizeof(path), cgroup);
-	is_contained = cgroup_cut_to_tenant(path, is_boundary, &search);
-	r = find_or_make(daemon, path, cgroup_id(&daemon->cgroups, path), ret);
+	is_contained = cgroup_cut_to_tenant(path, tenant_is_boundary, &search);
+	r = tenant_get(registry, path, cgroup_id(&registry->cgroups, path), ret);
 	if (r < 0)
 		return r;
 	if ((*ret)->is_contained != is_contained) {
 		(*ret)->is_contained = is_contained;
-		enter_tenant(*ret);
+		tenant_enter(*ret);
 	}
 	rules_update(*ret);
 	return 0;
 }
 
-int tenant_of_peer(struct daemon *daemon, const struct peer *peer, struct tenant **ret)
+int tenant_of_peer(struct registry *registry, const struct peer *peer, struct tenant **ret)
 {
 	char path[PATH_MAX];
 	int r;
 
-	if (!daemon->options.tenant_is_process)
-		return tenant_of_cgroup(daemon, peer->cgroup, ret);
-	/* A made-up path says so. */
+	if (!registry->tenant_is_process)
+		return tenant_of_cgroup(registry, peer->cgroup, ret);
+	/* The path is made up, and does not look like a cgroup's. */
 	snprintf(path, sizeof(path), "process:%d:%s", (int)peer->pid, peer->comm);
-	r = find_or_make(daemon, path, 0, ret);
+	r = tenant_get(registry, path, 0, ret);
 	if (r == 0)
 		rules_update(*ret);
 	return r;
 }
 
-int tenant_of_policy(struct daemon *daemon, struct tenant **ret)
+int tenant_of_policy(struct registry *registry, struct tenant **ret)
 {
-	int r = find_or_make(daemon, TENANT_OF_POLICY, 0, ret);
+	int r = tenant_get(registry, TENANT_OF_POLICY, 0, ret);
 
 	if (r == 0)
 		rules_update(*ret);
 	return r;
 }
 
-struct tenant *tenant_by_number(struct daemon *daemon, uint32_t number)
+struct tenant *tenant_by_number(struct registry *registry, uint32_t number)
 {
 	struct tenant *tenant;
 
-	NUMBER_FIND(by_number, daemon->tenants_by_number, number, tenant);
+	NUMBER_FIND(by_number, registry->tenants_by_number, number, tenant);
 	return tenant;
 }
 
 /* The table keeps them in the order in which they came, which is that of their numbers. */
-struct tenant *tenant_after(struct daemon *daemon, uint32_t number)
+struct tenant *tenant_after(struct registry *registry, uint32_t number)
 {
-	struct tenant *tenant = tenant_by_number(daemon, number);
+	struct tenant *tenant = tenant_by_number(registry, number);
 
 	if (tenant)
 		return tenant->by_number.next;
-	for (tenant = daemon->tenants_by_number; tenant && tenant->number <= number;)
+	for (tenant = registry->tenants_by_number; tenant && tenant->number <= number;)
 		tenant = tenant->by_number.next;
 	return tenant;
 }
 
 void tenant_release(struct tenant *tenant)
 {
-	struct daemon *daemon = tenant->daemon;
+	struct registry *registry = tenant->registry;
 
 	if (tenant->connections > 0 || tenant->grants || tenant->streams > 0)
 		return;
 	if (tenant->page_fd >= 0)
-		kernel_tell(daemon->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });
-	strike_tenant(tenant);
-	HASH_DELETE(by_identity, daemon->tenants, tenant);
-	HASH_DELETE(by_number, daemon->tenants_by_number, tenant);
+		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });
+	ledger_strike(registry->ledger, ENTRY_TENANT, tenant->number, 0);
+	HASH_DELETE(by_identity, registry->tenants, tenant);
+	HASH_DELETE(by_number, registry->tenants_by_number, tenant);
 	tenant_free(tenant);
 }

@@ -2,24 +2,26 @@
 
 #include "daemon/requests/query.h"
 
-#include "daemon/daemon.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
+#include "kernel/kernel.h"
 
 int handle_query(struct client *client, const struct message *message)
 {
-	const struct tenant *tenant = client->tenant;
+	const struct tenant *tenant = client->holder.tenant;
 	struct kernel_page_stats stats = { 0 };
 	struct wire_account account;
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	kernel_page_stats(client->daemon->kernel, tenant->number, &stats);
+	kernel_page_stats(client->holder.registry->kernel, tenant->number, &stats);
 	account = (struct wire_account){
 		.events = tenant->level->own.held,
 		.events_max = tenant->level->own.maximum,
 		.lingering = tenant->lingering,
-		.leases = leases_count(client),
+		.leases = leases_count(&client->holder),
 		.connections = tenant->connections,
 		.lost = tenant->lost,
 		.records = stats.records,
@@ -30,10 +32,7 @@ int handle_query(struct client *client, const struct message *message)
 	return 0;
 }
 
-/*
- * A client may say what it likes. What no program can have lost since its last report is cut, so that one liar does not
- * spoil the machine's sum for ever.
- */
+/* The number is not trusted: it is limited to UINT32_MAX, so that one false report does not spoil the machine's sum. */
 static uint64_t believable(uint64_t lost)
 {
 	return MIN(lost, UINT32_MAX);
@@ -45,9 +44,9 @@ int handle_lost(struct client *client, const struct message *message)
 
 	if (decode_lost(message->body, &lost) != 0)
 		return REFUSAL_BAD_PACKET;
-	client->tenant->lost += believable(lost.queue_full);
-	client->tenant->too_big += believable(lost.too_big);
-	client->daemon->lost += believable(lost.queue_full);
-	client->daemon->too_big += believable(lost.too_big);
+	client->holder.tenant->lost += believable(lost.queue_full);
+	client->holder.tenant->too_big += believable(lost.too_big);
+	client->holder.registry->lost += believable(lost.queue_full);
+	client->holder.registry->too_big += believable(lost.too_big);
 	return 0;
 }

@@ -3,7 +3,7 @@
 
 #include "daemon/connection/client.h"
 
-/* QUERY → ACCOUNT: what the client's tenant has, may have and has lost. */
+/* QUERY → ACCOUNT: what the client's tenant holds, its maximum, and the records it has lost. */
 int handle_query(struct client *, const struct message *);
 /* LOST: the library's count of records that found no room. */
 int handle_lost(struct client *, const struct message *);

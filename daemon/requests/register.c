@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A batch of events is decided event by event. What the client could be given at once, since the event is already registered
- * on a stream that it has or may have, is leased at once; the rest is asked of the kernel, which begins with the first while
- * the last are decided. Until the kernel has answered, all that was charged hangs off the registration: each item owns a
- * reference to its grant. What the kernel granted becomes a reference of the stream and a lease of the client, before the
- * answer leaves; whatever else there is goes with the item's reference. A client that leaves meanwhile changes nothing in that
- * but for the leases.
+ * A batch of events is decided event by event. An event that is already registered on a stream that the client has, or may
+ * have, is leased at once. The kernel is asked for the others, and begins with the first while the last are decided. Until
+ * the kernel has answered, each item of the registration owns a reference to its grant, and so its charge. When the kernel
+ * has granted it, it becomes a reference of the stream and a lease of the client, before the answer is sent. Anything else is
+ * released with the item. If the client leaves meanwhile, only the leases are not made.
  *
- * Where a bundle holds what is asked for, nothing is decided at all. Who asks for what another is just being given waits for
- * that: five hundred workers that start together are one registration.
+ * If a bundle holds all the events of an identical request, nothing is decided. A request that is identical to one under way
+ * waits for that: five hundred workers that start together are one registration.
  */
 
 #include "daemon/requests/register.h"
@@ -17,32 +16,40 @@
 #include <float.h>
 #include <stdio.h>
 
-#include "daemon/connection/backlog.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/connection/parking.h"
-#include "daemon/daemon.h"
-#include "daemon/ledger/entries.h"
+#include "daemon/connection/scheduler.h"
+#include "daemon/limits.h"
+#include "daemon/policy/policy.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/fd_budget.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/settling.h"
+#include "daemon/registry/share.h"
+#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/bundle.h"
+#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 enum { NO_CALL = SIZE_MAX };
 
 /*
- * Items that are decided, and asked of the kernel, before it is the next tenant's turn: a hundred microseconds' worth, and half
- * of what the keeper takes in one packet.
+ * Items that are decided in one turn: a hundred microseconds' worth, and half of the calls that fit into one packet to the
+ * keeper.
  */
 enum { PART = 50 };
 
 struct item {
-	struct grant *grant; /* what this item asks for, if it was not refused */
+	struct grant *grant; /* NULL: refused */
 	uint32_t refusal;
 	char *sentence; /* of a refusal; NULL where memory was short */
 	size_t call;	/* which one is this item's, of the registration's calls; NO_CALL: leased at once */
@@ -51,15 +58,16 @@ struct item {
 	bool again;	       /* to be asked for once more, as one of many formats */
 	struct stream *stream; /* on which it was granted; the client's share keeps it */
 	uint32_t index;
-	char name[64]; /* as asked for, cut: for the log */
+	char name[64]; /* as requested, truncated: for the log */
 };
 
-/* With its call and, at worst, a sentence; what was asked is there twice at most, to be decided and for others who ask alike. */
+/* With its call and, at worst, a sentence. The request is there twice at most: to be decided, and as the key of a parking. */
 enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENTENCE_MAX };
 
 struct registration {
-	struct errand errand;
-	struct daemon *daemon;
+	struct client_task task;
+	struct connections *connections;
+	struct registry *registry;
 	struct tenant *tenant; /* kept by the client as long as it is there, and then by the stream */
 	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
 	uint32_t next;	       /* the number of the one that stream_for() has said; 0: none */
@@ -70,9 +78,9 @@ struct registration {
 	unsigned generation; /* of the policy by which it is decided */
 	size_t n_items;
 	struct item *items;
-	size_t n_decided;	  /* of these the first, and of those: */
+	size_t n_decided;	  /* the first items */
 	size_t n_settled;	  /* leased, or refused, or there is no call of theirs */
-	struct strings undecided; /* what is asked for behind those, once it is another's turn in: */
+	struct strings undecided; /* the request behind those; after the first turn, it is in: */
 	uint8_t *copy;
 	size_t n_calls;
 	struct kernel_call *calls; /* one for the stream, and at most one for each item */
@@ -81,9 +89,9 @@ struct registration {
 	size_t n_answered;	   /* of these */
 	size_t n_final;		   /* of these: not to be asked again */
 	bool asks_again;	   /* the calls behind the final ones; as long as: */
-	double settles_until;	   /* daemon_now() */
+	double settles_until;	   /* clock_now() */
 	unsigned under_way;	   /* that often the kernel is to answer; and one as long as items are decided */
-	struct parking parking;	   /* for those who ask for the same while this is under way */
+	struct parking parking;	   /* identical requests that wait for this one */
 };
 
 static struct registration *registration_free(struct registration *registration)
@@ -92,7 +100,7 @@ static struct registration *registration_free(struct registration *registration)
 		return NULL;
 	parking_close(&registration->parking);
 	registration->tenant->waiting -= registration->bytes;
-	memory_freed(registration->daemon, registration->bytes);
+	memory_freed(&registration->registry->memory, registration->bytes);
 	for (size_t i = 0; i < registration->n_items; i++) {
 		grant_unref(registration->items[i].grant);
 		free(registration->items[i].sentence);
@@ -113,12 +121,13 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 
 	if (!registration)
 		return NULL;
-	registration->daemon = client->daemon;
-	registration->tenant = client->tenant;
+	registration->connections = client->connections;
+	registration->registry = client->holder.registry;
+	registration->tenant = client->holder.tenant;
 	registration->bytes = sizeof(*registration) + (n + 1) * ITEM_BYTES + 2 * strings->items.left;
 	registration->tenant->waiting += registration->bytes;
 	registration->serial = serial;
-	registration->generation = client->daemon->generation;
+	registration->generation = client->holder.registry->generation;
 	registration->items = calloc(MAX(n, 1), sizeof(*registration->items));
 	registration->calls = calloc(n + 1, sizeof(*registration->calls));
 	if (!registration->items || !registration->calls)
@@ -129,65 +138,40 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 	return registration;
 }
 
-static void refuse(struct item *item, uint32_t refusal, const char *sentence)
+static void item_refuse(struct item *item, uint32_t refusal, const char *sentence)
 {
 	item->refusal = refusal;
 	item->sentence = strdup(sentence);
 	item->grant = grant_unref(item->grant);
 }
 
-static void refuse_for_errno(struct item *item, int error)
+static void item_refuse_errno(struct item *item, int error)
 {
 	char sentence[WIRE_SENTENCE_MAX];
 
 	snprintf(sentence, sizeof(sentence), "trouble in the daemon or the kernel (%s); try again later",
 		 strerror(-error));
-	refuse(item, REFUSAL_TROUBLE, sentence);
+	item_refuse(item, REFUSAL_TROUBLE, sentence);
 }
 
-const char *register_sentence(int answer, uint32_t *ret_refusal)
-{
-	static const struct {
-		uint32_t refusal;
-		const char *sentence;
-	} answers[] = {
-		[KERNEL_E_NAME_TAKEN] = { REFUSAL_NAME_TAKEN,
-					  "the name is taken by an event with other fields; choose another name" },
-		[KERNEL_E_PAGE_FULL] = { REFUSAL_PAGE_FULL,
-					 "the tenant's status page has no bit left; release some events" },
-		[KERNEL_E_FULL] = { REFUSAL_MACHINE_FULL,
-				    "the kernel takes no more events; ask its admin for more room" },
-		[KERNEL_E_UNSUPPORTED] = { REFUSAL_KERNEL_TOO_OLD, "this kernel can't do what the flags ask for" },
-		[KERNEL_E_BAD_DESCRIPTION] = { REFUSAL_BAD_DESCRIPTION, "the kernel does not take this description" },
-	};
-
-	/* Somebody was faster. */
-	if (answer == KERNEL_E_SETTLING)
-		answer = KERNEL_E_NAME_TAKEN;
-	if (answer < 0 || (size_t)answer >= ARRAY_SIZE(answers))
-		return NULL;
-	*ret_refusal = answers[answer].refusal;
-	return answers[answer].sentence;
-}
-
-static void refuse_for_kernel(struct item *item, int answer)
+static void item_refuse_answer(struct item *item, int answer)
 {
 	uint32_t refusal = REFUSAL_TROUBLE;
-	const char *sentence = register_sentence(answer, &refusal);
+	const char *sentence = refusal_for_kernel(answer, &refusal);
 
 	if (sentence)
-		refuse(item, refusal, sentence);
+		item_refuse(item, refusal, sentence);
 	else
-		refuse_for_errno(item, answer < 0 ? answer : -EIO);
+		item_refuse_errno(item, answer < 0 ? answer : -EIO);
 }
 
-/* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
-static int decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
+/* Decides without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
+static int item_decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
 {
-	const struct policy_rules *rules = &client->tenant->rules.values;
+	const struct policy_rules *rules = &client->holder.tenant->rules.values;
 	char prefixed[PREFIXED_MAX];
 	struct string_item wanted = rules_put_prefix(rules, asked, prefixed);
-	static struct description description; /* large, and used up before the next one comes */
+	static struct description description; /* large, and not used after this call */
 	struct policy_verdict verdict;
 	const uint16_t known = REGISTER_PERSIST | REGISTER_MULTI_FORMAT;
 	int r;
@@ -196,9 +180,9 @@ static int decide(struct client *client, const struct string_item *asked, struct
 		text_printf(why, "unknown flags %#x; a newer daemon may know them", asked->flags & ~known);
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
-	if (asked->flags & ~client->daemon->kernel->facts.flags) {
+	if (asked->flags & ~client->holder.registry->kernel->facts.flags) {
 		text_printf(why, "the %s backend has no %s events; register it without that flag",
-			    client->daemon->kernel->facts.name,
+			    client->holder.registry->kernel->facts.name,
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
@@ -208,8 +192,8 @@ static int decide(struct client *client, const struct string_item *asked, struct
 					why);
 	if (r != 0)
 		return r;
-	item->flags = grant_flags(client->tenant, &description, asked->flags);
-	return grant_get(client->tenant, &description, item->flags, &item->grant, why);
+	item->flags = grant_flags(client->holder.tenant, &description, asked->flags);
+	return grant_get(client->holder.tenant, &description, item->flags, &item->grant, why);
 }
 
 /* One more file has to fit into the answer, and there may be a new stream, too. */
@@ -217,58 +201,60 @@ static bool may_send_more(const struct client *client)
 {
 	unsigned unsent = 0;
 
-	for (const struct share *share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client))
+	for (const struct share *share = LIST_FIRST(&client->holder.shares); share; share = LIST_NEXT(share, in_client))
 		unsent += !share->sent;
 	return unsent < WIRE_FDS_MAX - 1;
 }
 
 /* Already on a stream that the client has, or may have. NULL: the kernel has to be asked. */
-static struct reference *find_reference(const struct client *client, struct grant *grant)
+static struct reference *register_find_reference(const struct client *client, struct grant *grant)
 {
 	struct reference *reference;
 
-	for (const struct share *share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
+	for (const struct share *share = LIST_FIRST(&client->holder.shares); share;
+	     share = LIST_NEXT(share, in_client)) {
 		reference = reference_find(share->stream, grant);
 		if (reference)
 			return reference;
 	}
-	if (!rules_share_streams(client->tenant) || !may_send_more(client))
+	if (!rules_share_streams(client->holder.tenant) || !may_send_more(client))
 		return NULL;
 	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->release && stream_may_serve(reference->stream, client))
+		if (!reference->release && stream_may_serve(reference->stream, &client->holder))
 			return reference;
 	return NULL;
 }
 
-/* It may be on another stream, where the client has had it before. */
-static void lease_item(struct client *client, struct item *item, struct reference *reference)
+/* The client may have it already, on another stream. */
+static void item_lease(struct client *client, struct item *item, struct reference *reference)
 {
-	const struct lease *lease = lease_get(client, reference);
+	const struct lease *lease = lease_get(&client->holder, reference);
 
 	if (!lease) {
-		refuse_for_errno(item, -ENOMEM);
+		item_refuse_errno(item, -ENOMEM);
 		return;
 	}
 	item->stream = lease->reference->stream;
 	item->index = lease->reference->index;
 }
 
-static void grant_at_once(struct client *client, struct item *item, struct reference *reference)
+static void item_grant_at_once(struct client *client, struct item *item, struct reference *reference)
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	bool is_free = LIST_EMPTY(&reference->leases) || lease_by_bit(client, reference->grant->bit);
-	int r = is_free ? 0 : admission_ask_lease(client->tenant, &why);
+	bool is_free = LIST_EMPTY(&reference->leases) || lease_by_bit(&client->holder, reference->grant->bit);
+	int r = is_free ? 0 : admission_ask_lease(client->holder.tenant, &why);
 
 	item->call = NO_CALL;
 	if (r > 0)
-		refuse(item, (uint32_t)r, sentence);
+		item_refuse(item, (uint32_t)r, sentence);
 	else
-		lease_item(client, item, reference);
+		item_lease(client, item, reference);
 }
 
-/* The stream for what has to be registered: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
-static int take_stream(struct client *client, struct registration *registration, struct stream *next, struct text *why)
+/* The stream on which to register: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
+static int register_take_stream(struct client *client, struct registration *registration, struct stream *next,
+				struct text *why)
 {
 	struct kernel_call call;
 	int r;
@@ -280,9 +266,9 @@ static int take_stream(struct client *client, struct registration *registration,
 		stream_probe(next);
 		return 0;
 	}
-	if (!daemon_has_fds(client->daemon))
+	if (!fd_budget_has_room(client->holder.registry))
 		return -EMFILE;
-	r = stream_new(client->tenant, client->uid, &call, &registration->stream, why);
+	r = stream_new(client->holder.tenant, client->holder.uid, &call, &registration->stream, why);
 	if (r != 0)
 		return r;
 	registration->stream_is_new = true;
@@ -290,11 +276,11 @@ static int take_stream(struct client *client, struct registration *registration,
 	return 0;
 }
 
-static void add_call(struct registration *registration, struct item *item)
+static void register_add_call(struct registration *registration, struct item *item)
 {
 	struct tenant *tenant = registration->stream->tenant;
 
-	enter_asked(registration->stream, item->grant);
+	reference_enter_asked(registration->stream, item->grant);
 	item->claims = true;
 	quota_hold(&tenant->level->own_leases);
 	admission_warn(tenant, RESOURCE_LEASES);
@@ -310,67 +296,68 @@ static void add_call(struct registration *registration, struct item *item)
 }
 
 /* One that is shared is proved first, so that is asked once for all items. It may end before there is one for it. */
-static struct stream *next_stream(const struct client *client, struct registration *registration)
+static struct stream *register_next_stream(const struct client *client, struct registration *registration)
 {
 	struct stream *next;
 
 	if (registration->stream)
 		return registration->stream;
 	if (!registration->next_is_known) {
-		next = stream_for(client);
+		next = stream_for(&client->holder);
 		registration->next = next ? next->number : 0;
 		registration->next_is_known = true;
 	}
-	next = stream_by_number(registration->daemon, registration->next);
+	next = stream_by_number(registration->registry, registration->next);
 	return next && !next->closed ? next : NULL;
 }
 
-static void refuse_unguarded(struct item *item, const struct tenant *tenant)
+static void item_refuse_unguarded(struct item *item, const struct tenant *tenant)
 {
 	if (streams_are_suspect(tenant)) {
-		capacity_look(tenant->daemon);
-		refuse(item, REFUSAL_TROUBLE,
-		       "there are events that nobody knows, and this tenant has an unguarded data file that was kept open "
-		       "after hanging up: no new one until it is closed");
+		capacity_look(tenant->registry);
+		item_refuse(
+			item, REFUSAL_TROUBLE,
+			"there are events that nobody knows, and this tenant has an unguarded data file that was kept open "
+			"after hanging up: no new one until it is closed");
 	} else {
-		refuse(item, REFUSAL_TROUBLE,
-		       "data files have lost their guard, and are not given out without; tell the admin");
+		item_refuse(item, REFUSAL_TROUBLE,
+			    "data files have lost their guard, and are not given out without; tell the admin");
 	}
 }
 
-static void place_item(struct client *client, struct registration *registration, struct item *item)
+static void register_place_item(struct client *client, struct registration *registration, struct item *item)
 {
-	struct stream *next = next_stream(client, registration);
+	struct stream *next = register_next_stream(client, registration);
 	struct reference *reference = NULL;
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	int r;
 
-	/* What shall persist is asked of the kernel each time. */
+	/* For a persistent event the kernel is asked each time. */
 	if (!(item->flags & REGISTER_PERSIST))
-		reference = find_reference(client, item->grant);
+		reference = register_find_reference(client, item->grant);
 	if (reference) {
-		grant_at_once(client, item, reference);
+		item_grant_at_once(client, item, reference);
 		return;
 	}
 	/* Where there never was a guard the file would not leave. */
-	if (!next && !client->daemon->kernel->facts.guarded && streams_are_suspect(client->tenant)) {
-		refuse_unguarded(item, client->tenant);
+	if (!next && !client->holder.registry->kernel->facts.guarded && streams_are_suspect(client->holder.tenant)) {
+		item_refuse_unguarded(item, client->holder.tenant);
 		return;
 	}
-	r = admission_ask_lease(client->tenant, &why);
+	r = admission_ask_lease(client->holder.tenant, &why);
 	if (r == 0)
-		r = take_stream(client, registration, next, &why);
+		r = register_take_stream(client, registration, next, &why);
 	if (r < 0)
-		refuse_for_errno(item, r);
+		item_refuse_errno(item, r);
 	else if (r > 0)
-		refuse(item, (uint32_t)r, sentence);
+		item_refuse(item, (uint32_t)r, sentence);
 	else
-		add_call(registration, item);
+		register_add_call(registration, item);
 }
 
-static void decide_item(struct client *client, struct registration *registration, struct item *item,
-			const struct string_item *asked)
+static void register_decide_item(struct client *client, struct registration *registration, struct item *item,
+				 const struct string_item *asked)
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence)), name = text_make(item->name, sizeof(item->name));
@@ -382,16 +369,16 @@ static void decide_item(struct client *client, struct registration *registration
 	text_put(&name, asked->text, name_length);
 
 	item->flags = asked->flags;
-	r = decide(client, asked, item, &why);
+	r = item_decide(client, asked, item, &why);
 	if (r == 0)
-		place_item(client, registration, item);
+		register_place_item(client, registration, item);
 	else if (r > 0)
-		refuse(item, (uint32_t)r, sentence);
+		item_refuse(item, (uint32_t)r, sentence);
 	else
-		refuse_for_errno(item, r);
+		item_refuse_errno(item, r);
 }
 
-/* The kernel made our stream, or did not: then nothing on it was registered either, whoever has asked for it. */
+/* Whether the kernel has made the stream: if not, no event was registered on it by any request. */
 static int adopt_stream(struct registration *registration)
 {
 	if (!registration->stream_is_new)
@@ -400,29 +387,29 @@ static int adopt_stream(struct registration *registration)
 	return stream_made(registration->stream, &registration->calls[0]);
 }
 
-/* Whoever gets nothing without a guard, or who would share what has lost it. */
-static void refuse_file(const struct client *client, struct item *item)
+/* The file may not be sent: the client gets none without a guard, or the file has lost its guard and is shared. */
+static void item_refuse_file(const struct client *client, struct item *item)
 {
-	const char *distrust = rules_distrust(client);
+	const char *distrust = rules_distrust(&client->holder);
 
 	if (distrust)
-		refuse(item, REFUSAL_NOT_PERMITTED, distrust);
+		item_refuse(item, REFUSAL_NOT_PERMITTED, distrust);
 	else
-		refuse_unguarded(item, client->tenant);
+		item_refuse_unguarded(item, client->holder.tenant);
 }
 
-/* The kernel does not have it, unless somebody else has asked for the same. */
-static void forget_asked(const struct registration *registration, const struct item *item)
+/* It is not registered, unless another request has registered it, too. */
+static void item_forget_asked(const struct registration *registration, const struct item *item)
 {
 	struct reference *reference;
 
 	NUMBER_FIND(by_grant, registration->stream->references, item->grant, reference);
 	if (!reference)
-		strike_reference(registration->stream, item->grant);
+		reference_strike(registration->stream, item->grant);
 }
 
 /* The name is taken by an event of which the daemon knows nothing: the item becomes one of many formats. False: it may not. */
-static bool step_aside(struct registration *registration, const struct client *client, struct item *item)
+static bool item_ask_as_one_of_many(struct registration *registration, const struct client *client, struct item *item)
 {
 	static struct description description; /* large, and used up before the next one comes */
 	char sentence[WIRE_SENTENCE_MAX + 1];
@@ -430,53 +417,55 @@ static bool step_aside(struct registration *registration, const struct client *c
 	const char *text = item->grant->event->description;
 	int r;
 
-	if (!client || item->flags & REGISTER_MULTI_FORMAT || !grant_may_be_one_of_many(client->tenant) ||
+	if (!client || item->flags & REGISTER_MULTI_FORMAT || !grant_may_be_one_of_many(client->holder.tenant) ||
 	    description_parse(text, strlen(text), &description, &why) != 0)
 		return false;
-	forget_asked(registration, item);
+	item_forget_asked(registration, item);
 	item->grant = grant_unref(item->grant);
 	item->flags |= REGISTER_MULTI_FORMAT;
-	r = grant_get(client->tenant, &description, item->flags, &item->grant, &why);
+	r = grant_get(client->holder.tenant, &description, item->flags, &item->grant, &why);
 	if (r > 0)
-		refuse(item, (uint32_t)r, sentence);
+		item_refuse(item, (uint32_t)r, sentence);
 	else if (r < 0)
-		refuse_for_errno(item, r);
+		item_refuse_errno(item, r);
 	item->again = r == 0;
 	return true;
 }
 
-static void refuse_call(struct registration *registration, const struct client *client, struct item *item, int answer)
+static void register_refuse_call(struct registration *registration, const struct client *client, struct item *item,
+				 int answer)
 {
-	if ((answer == KERNEL_E_NAME_TAKEN || answer == KERNEL_E_SETTLING) && step_aside(registration, client, item))
+	if ((answer == KERNEL_E_NAME_TAKEN || answer == KERNEL_E_SETTLING) &&
+	    item_ask_as_one_of_many(registration, client, item))
 		return;
 	if (answer == KERNEL_E_FULL)
-		capacity_note(registration->daemon, true);
-	forget_asked(registration, item);
-	refuse_for_kernel(item, answer);
+		capacity_note(registration->registry, true);
+	item_forget_asked(registration, item);
+	item_refuse_answer(item, answer);
 }
 
-static void grant_item(struct registration *registration, struct client *client, struct item *item)
+static void register_grant_item(struct registration *registration, struct client *client, struct item *item)
 {
 	const struct kernel_call *call;
 	struct reference *reference;
 
 	call = &registration->calls[item->call];
 	if (call->result != KERNEL_OK) {
-		refuse_call(registration, client, item, call->result);
+		register_refuse_call(registration, client, item, call->result);
 		return;
 	}
 	registration->has_stranger |= call->number;
 	item->grant->bit = call->bit;
 	reference = reference_get(registration->stream, item->grant, call->index);
 	if (!reference) {
-		/* It stays registered on the stream, known to nobody, until that ends. */
-		refuse_for_errno(item, -ENOMEM);
+		/* It stays registered until the stream ends. */
+		item_refuse_errno(item, -ENOMEM);
 		return;
 	}
 	if (item->flags & REGISTER_PERSIST)
 		grant_persists(item->grant);
 	if (client)
-		lease_item(client, item, reference);
+		item_lease(client, item, reference);
 	if (LIST_EMPTY(&reference->leases))
 		references_release(&reference, 1);
 }
@@ -503,21 +492,21 @@ static void encode_item(struct packet *packet, const struct item *item)
 }
 
 /*
- * The client must not have this stream after all, nor what it leases there: of this request, or of one that a daemon before us
- * had granted and not answered.
+ * The client must not have this stream after all: drops its leases there, of this request or of one that an earlier daemon
+ * granted without answering.
  */
-static void take_back(struct registration *registration, struct client *client, const struct stream *stream)
+static void register_take_back(struct registration *registration, struct client *client, const struct stream *stream)
 {
 	struct lease *lease, *next;
 
-	HASH_ITER(by_bit, client->leases, lease, next)
+	HASH_ITER(by_bit, client->holder.leases, lease, next)
 		if (lease->reference->stream == stream)
 			lease_drop(lease);
 	for (size_t i = 0; i < registration->n_items; i++) {
 		struct item *item = &registration->items[i];
 
 		if (item->refusal == REFUSAL_NONE && item->stream == stream)
-			refuse_file(client, item);
+			item_refuse_file(client, item);
 	}
 }
 
@@ -527,7 +516,7 @@ struct streams_to_send {
 	uint8_t n;
 };
 
-static void add_stream(struct streams_to_send *streams, struct share *share)
+static void register_add_stream(struct streams_to_send *streams, struct share *share)
 {
 	streams->number[streams->n] = share->stream->number;
 	streams->fd[streams->n++] = share->stream->fd;
@@ -545,27 +534,28 @@ static void collect_streams(struct registration *registration, struct client *cl
 {
 	struct share *share, *next;
 
-	for (share = LIST_FIRST(&client->shares); share; share = next) {
+	for (share = LIST_FIRST(&client->holder.shares); share; share = next) {
 		next = LIST_NEXT(share, in_client);
 		/* Without memory there may be a share and no lease: it ends when the answer has left. */
 		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
 			continue;
 		if (share_must_stay(share, count_own(registration, share->stream))) {
-			take_back(registration, client, share->stream);
+			register_take_back(registration, client, share->stream);
 			share_free(share);
 			continue;
 		}
-		add_stream(ret, share);
+		register_add_stream(ret, share);
 	}
 }
 
 /* Whether the client has got all that it asked for, nothing else, and in a way that serves others. */
 static bool makes_bundle(const struct registration *registration, const struct client *client)
 {
-	if (!registration->parking.key || client->bundle || HASH_CNT(by_bit, client->leases) != registration->n_items)
+	if (!registration->parking.key || client->holder.bundle ||
+	    HASH_CNT(by_bit, client->holder.leases) != registration->n_items)
 		return false;
-	/* After a reload others might be refused what this one was granted before. */
-	if (registration->generation != client->daemon->generation)
+	/* After a reload another client might be refused what this one was granted. */
+	if (registration->generation != client->holder.registry->generation)
 		return false;
 	for (size_t i = 0; i < registration->n_items; i++) {
 		const struct item *item = &registration->items[i];
@@ -576,7 +566,7 @@ static bool makes_bundle(const struct registration *registration, const struct c
 	return true;
 }
 
-static void answer(struct registration *registration, struct client *client)
+static void register_answer(struct registration *registration, struct client *client)
 {
 	struct streams_to_send streams = { 0 };
 	struct packet *packet;
@@ -592,47 +582,48 @@ static void answer(struct registration *registration, struct client *client)
 
 		encode_item(packet, item);
 		if (item->refusal != REFUSAL_NONE && ++refused)
-			daemon_refused(client->daemon, client->tenant, item->name, item->refusal,
-				       item->sentence ? item->sentence : "out of memory");
+			refusal_note(client->holder.registry, client->holder.tenant, item->name, item->refusal,
+				     item->sentence ? item->sentence : "out of memory");
 	}
 	encode_count(packet, mark, (uint16_t)registration->n_items);
 	client_send(client, streams.fd, streams.n);
 	if (makes_bundle(registration, client))
-		bundle_make(client, registration->parking.key, packet->data + mark, packet->size - mark);
+		bundle_make(&client->holder, registration->parking.key, packet->data + mark, packet->size - mark);
 }
 
-/* Of a file that nobody else will get, the client's copy is the only one, unless a keeper's successor is to get it from us. */
+/* Closes our copies of files that no other client will get, unless the next keeper would need them. */
 static void close_what_left(struct client *client)
 {
 	struct share *share;
 
-	if (client->daemon->ledger)
+	if (client->holder.registry->ledger)
 		return;
-	LIST_FOREACH(share, &client->shares, in_client)
+	LIST_FOREACH(share, &client->holder.shares, in_client)
 		if (share->sent && !share->stream->shared)
 			share->stream->fd = fd_close(share->stream->fd);
 }
 
-static void settle_item(struct registration *registration, struct client *client, struct item *item, int stream_failed)
+static void register_settle_item(struct registration *registration, struct client *client, struct item *item,
+				 int stream_failed)
 {
 	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
 		return;
-	/* What it becomes claims it anew. */
+	/* The reference and the lease are charged by themselves. */
 	if (item->claims)
 		quota_let_go(&registration->stream->tenant->level->own_leases);
 	item->claims = false;
 	if (stream_failed)
-		forget_asked(registration, item);
+		item_forget_asked(registration, item);
 	if (stream_failed == STREAM_E_UNGUARDED)
-		refuse_unguarded(item, registration->stream->tenant);
+		item_refuse_unguarded(item, registration->stream->tenant);
 	else if (stream_failed)
-		refuse_for_errno(item, stream_failed);
+		item_refuse_errno(item, stream_failed);
 	else
-		grant_item(registration, client, item);
+		register_grant_item(registration, client, item);
 }
 
 /* The calls before `end` are answered. Not left for the end: then the kernel has nothing to do any more. */
-static void settle(struct registration *registration, size_t end)
+static void register_settle(struct registration *registration, size_t end)
 {
 	int stream_failed = adopt_stream(registration);
 
@@ -641,16 +632,19 @@ static void settle(struct registration *registration, size_t end)
 
 		if (item->refusal == REFUSAL_NONE && item->call != NO_CALL && item->call >= end)
 			return;
-		settle_item(registration, registration->errand.client, item, stream_failed);
+		register_settle_item(registration, registration->task.client, item, stream_failed);
 	}
 }
 
-static void submit(struct registration *registration);
+static void register_submit(struct registration *registration);
 
-/* All is answered, and the calls' room is free for those that stepped aside, a part at a time. False: none is left. */
-static bool ask_again(struct registration *registration)
+/*
+ * All calls are answered: asks for events with a taken name once more, as multi-format events, a part at a time. False: there
+ * are none.
+ */
+static bool register_ask_again(struct registration *registration)
 {
-	struct client *client = registration->errand.client;
+	struct client *client = registration->task.client;
 	bool any;
 
 	registration->n_calls = registration->n_submitted = registration->n_answered = registration->n_final = 0;
@@ -662,28 +656,28 @@ static bool ask_again(struct registration *registration)
 			continue;
 		item->again = false;
 		if (client)
-			place_item(client, registration, item);
+			register_place_item(client, registration, item);
 	}
 	registration->n_settled = 0;
 	any = registration->n_calls > 0;
 	/* It may be at an end when this returns. */
-	submit(registration);
+	register_submit(registration);
 	return any;
 }
 
-static void finish(struct registration *registration)
+static void register_finish(struct registration *registration)
 {
 	struct client *client;
 
-	if (ask_again(registration))
+	if (register_ask_again(registration))
 		return;
-	client = errand_end(&registration->errand);
+	client = task_end(&registration->task);
 	if (client) {
-		answer(registration, client);
+		register_answer(registration, client);
 		close_what_left(client);
-		shares_tidy(client);
+		shares_tidy(&client->holder);
 	}
-	/* What was asked for is answered, and charged. */
+	/* After the answer is sent, and all is charged. */
 	if (registration->has_stranger)
 		stream_is_strange(registration->stream);
 	if (registration->stream)
@@ -691,26 +685,26 @@ static void finish(struct registration *registration)
 	registration_free(registration);
 }
 
-static void end_part(struct registration *registration)
+static void register_end_part(struct registration *registration)
 {
 	if (--registration->under_way == 0)
-		finish(registration);
+		register_finish(registration);
 }
 
-static void go_on(struct registration *);
+static void register_go_on(struct registration *);
 
-static void on_asked_again(void *data, struct kernel_call *calls _unused_, size_t n)
+static void register_on_asked_again(void *data, struct kernel_call *calls _unused_, size_t n)
 {
 	struct registration *registration = data;
 
 	registration->asks_again = false;
-	registration->daemon->others.registering -= (uint32_t)n;
-	go_on(registration);
-	end_part(registration);
+	registration->registry->others.registering -= (uint32_t)n;
+	register_go_on(registration);
+	register_end_part(registration);
 }
 
-/* Items are settled in their order, so those behind a name that the kernel is about to free wait for it. */
-static void go_on(struct registration *registration)
+/* Items are settled in order: those behind a name that the kernel is about to free wait for it. */
+static void register_go_on(struct registration *registration)
 {
 	struct kernel_call *calls = registration->calls + registration->n_final;
 	size_t n = registration->n_answered - registration->n_final;
@@ -718,32 +712,32 @@ static void go_on(struct registration *registration)
 	if (registration->asks_again)
 		return;
 	registration->n_final += settling_count_final(calls, n, registration->settles_until);
-	settle(registration, registration->n_final);
+	register_settle(registration, registration->n_final);
 	calls = registration->calls + registration->n_final;
 	n = registration->n_answered - registration->n_final;
 	if (n == 0)
 		return;
-	registration->settles_until = MIN(registration->settles_until, daemon_now() + SETTLE_PATIENCE);
+	registration->settles_until = MIN(registration->settles_until, clock_now() + SETTLE_PATIENCE);
 	registration->under_way++;
 	registration->asks_again = true;
-	registration->daemon->others.registering += (uint32_t)n;
-	if (!settling_ask(registration->daemon, calls, n, on_asked_again, registration)) {
+	registration->registry->others.registering += (uint32_t)n;
+	if (!settling_ask(registration->registry, calls, n, register_on_asked_again, registration)) {
 		registration->settles_until = -1.;
-		on_asked_again(registration, calls, n);
+		register_on_asked_again(registration, calls, n);
 	}
 }
 
-static void on_registered(void *data, struct kernel_call *calls _unused_, size_t n)
+static void register_on_answer(void *data, struct kernel_call *calls _unused_, size_t n)
 {
 	struct registration *registration = data;
 
-	backlog_answered(registration->stream->tenant, n);
+	scheduler_answered(registration->connections, registration->stream->tenant, n);
 	registration->n_answered += n;
-	go_on(registration);
-	end_part(registration);
+	register_go_on(registration);
+	register_end_part(registration);
 }
 
-static void submit(struct registration *registration)
+static void register_submit(struct registration *registration)
 {
 	struct kernel_call *calls = registration->calls + registration->n_submitted;
 	size_t n = registration->n_calls - registration->n_submitted;
@@ -752,8 +746,8 @@ static void submit(struct registration *registration)
 		return;
 	registration->n_submitted += n;
 	registration->under_way++;
-	backlog_add(registration->stream->tenant, n);
-	kernel_submit(registration->daemon->kernel, calls, n, on_registered, registration);
+	scheduler_submitted(registration->stream->tenant, n);
+	kernel_submit(registration->registry->kernel, calls, n, register_on_answer, registration);
 }
 
 /* Every file is proved before it leaves. */
@@ -761,10 +755,10 @@ static bool collect_shares(struct client *client, struct streams_to_send *ret)
 {
 	struct share *share;
 
-	for (share = LIST_FIRST(&client->shares); share; share = LIST_NEXT(share, in_client)) {
+	for (share = LIST_FIRST(&client->holder.shares); share; share = LIST_NEXT(share, in_client)) {
 		if (share_must_stay(share, 1))
 			return false;
-		add_stream(ret, share);
+		register_add_stream(ret, share);
 	}
 	return true;
 }
@@ -772,15 +766,15 @@ static bool collect_shares(struct client *client, struct streams_to_send *ret)
 /* All of it is there already. False: it has to be gone through. */
 static bool grant_bundle(struct client *client, const struct bundle_key *key, uint32_t serial)
 {
-	struct bundle *bundle = bundle_find(client, key);
+	struct bundle *bundle = bundle_find(&client->holder, key);
 	struct streams_to_send streams = { 0 };
 	struct packet *packet;
 
-	if (!bundle || bundle_join(bundle, client) < 0)
+	if (!bundle || bundle_join(bundle, &client->holder) < 0)
 		return false;
 	if (!collect_shares(client, &streams)) {
-		bundle_leave(client);
-		shares_tidy(client);
+		bundle_leave(&client->holder);
+		shares_tidy(&client->holder);
 		return false;
 	}
 	packet = client_answer(client, KIND_REGISTERED, serial, 0);
@@ -790,17 +784,17 @@ static bool grant_bundle(struct client *client, const struct bundle_key *key, ui
 	return true;
 }
 
-static void decide_part(struct client *client, struct registration *registration)
+static void register_decide_part(struct client *client, struct registration *registration)
 {
 	struct string_item asked;
 
 	for (unsigned i = 0; i < PART && strings_next(&registration->undecided, &asked); i++)
-		decide_item(client, registration, &registration->items[registration->n_decided++], &asked);
+		register_decide_item(client, registration, &registration->items[registration->n_decided++], &asked);
 	/* Not later: others may build on its stream at once. */
-	submit(registration);
+	register_submit(registration);
 }
 
-/* What is still to be decided lies in the daemon's one buffer. */
+/* The undecided rest is in the buffer for requests, which all clients share: makes a copy. */
 static bool keep_undecided(struct registration *registration)
 {
 	struct cursor *items = &registration->undecided.items;
@@ -815,37 +809,41 @@ static bool keep_undecided(struct registration *registration)
 	return true;
 }
 
-static void decide_more(struct client *client, struct registration *registration)
+static void register_resume(struct client_task *);
+static void register_abandon(struct client_task *);
+
+static void register_decide_more(struct client *client, struct registration *registration)
 {
 	do {
-		decide_part(client, registration);
+		register_decide_part(client, registration);
 		if (registration->undecided.count == 0) {
-			end_part(registration);
+			register_end_part(registration);
 			return;
 		}
 	} while (!keep_undecided(registration));
-	client->deciding = registration;
-	client->tenant->deciding++;
-	turns_add(&client->daemon->turns, client);
+	task_put_off(&registration->task, register_resume, register_abandon);
 }
 
-static struct registration *take_deciding(struct client *client)
+static struct registration *take_deciding(struct client_task *task)
 {
-	client->tenant->deciding--;
-	return steal_pointer(client->deciding);
+	struct registration *registration = container_of(task, struct registration, task);
+
+	task->resume = task->abandon = NULL;
+	return registration;
 }
 
-void register_continue(struct client *client)
+static void register_resume(struct client_task *task)
 {
-	decide_more(client, take_deciding(client));
+	register_decide_more(task->client, take_deciding(task));
 }
 
-void register_abandon(struct client *client)
+/* Ends the items that are decided, and does not begin the others. */
+static void register_abandon(struct client_task *task)
 {
-	struct registration *registration = take_deciding(client);
+	struct registration *registration = take_deciding(task);
 
 	registration->n_items = registration->n_decided;
-	end_part(registration);
+	register_end_part(registration);
 }
 
 static int register_strings(struct client *client, const struct message *message, const struct bundle_key *key)
@@ -859,14 +857,15 @@ static int register_strings(struct client *client, const struct message *message
 		return REFUSAL_BAD_PACKET;
 	registration = registration_new(client, message->serial, &strings);
 	if (!registration) {
-		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+		client_disconnect(client, message->serial, REFUSAL_TROUBLE,
+				  "the daemon is out of memory; try again later");
 		return 0;
 	}
 	if (key && strings.count >= BUNDLE_EVENTS_MIN)
-		parking_open(&registration->parking, client->tenant, key);
-	errand_begin(&registration->errand, client);
+		parking_open(&registration->parking, client->holder.tenant, key);
+	task_begin(&registration->task, client);
 	registration->under_way = 1;
-	decide_more(client, registration);
+	register_decide_more(client, registration);
 	return 0;
 }
 
@@ -875,12 +874,12 @@ int handle_register(struct client *client, const struct message *message)
 	static struct bundle_key key; /* large */
 	struct parking *alike;
 
-	if (!bundle_may_serve(client))
+	if (!bundle_may_serve(&client->holder))
 		return register_strings(client, message, NULL);
-	bundle_key(client, message->body, &key);
+	bundle_key(&client->holder, message->body, &key);
 	if (grant_bundle(client, &key, message->serial))
 		return 0;
-	alike = parking_find(client->tenant, &key);
+	alike = parking_find(client->holder.tenant, &key);
 	if (alike && park(client, alike))
 		return 0;
 	return register_strings(client, message, alike ? NULL : &key);

@@ -2,16 +2,18 @@
 
 #include "daemon/requests/release.h"
 
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"
-#include "daemon/registry/stream.h"
-#include "daemon/requests/bundle.h"
+#include "daemon/registry/share.h"
 
-/* What nobody claims any more goes to the kernel in one batch, however long the packet. */
-static int release_all(struct client *client, uint16_t count, struct cursor bits, struct wire_released *ret)
+/* Events without any lease are unregistered in one batch, however long the packet is. */
+static int release_leases(struct client *client, uint16_t count, struct cursor bits, struct wire_released *ret)
 {
 	struct reference **unclaimed = calloc(MAX(count, 1), sizeof(struct reference *));
-	int r = unclaimed ? bundle_split(client) : -ENOMEM;
+	int r = unclaimed ? bundle_split(&client->holder) : -ENOMEM;
 	size_t n = 0;
 
 	if (r < 0) {
@@ -19,7 +21,7 @@ static int release_all(struct client *client, uint16_t count, struct cursor bits
 		return r;
 	}
 	for (size_t i = 0; i < count; i++) {
-		struct lease *lease = lease_by_bit(client, release_next(&bits));
+		struct lease *lease = lease_by_bit(&client->holder, release_next(&bits));
 
 		if (!lease) {
 			ret->not_held++;
@@ -30,7 +32,7 @@ static int release_all(struct client *client, uint16_t count, struct cursor bits
 		n += unclaimed[n] != NULL;
 	}
 	references_release(unclaimed, n);
-	shares_tidy(client);
+	shares_tidy(&client->holder);
 	free(unclaimed);
 	return 0;
 }
@@ -45,16 +47,17 @@ int handle_release(struct client *client, const struct message *message)
 	r = decode_release(message->body, &count, &bits);
 	if (r != 0)
 		return r;
-	r = release_all(client, count, bits, &released);
+	r = release_leases(client, count, bits, &released);
 	if (r == -EDQUOT) {
-		client_cut(
+		client_disconnect(
 			client, message->serial, REFUSAL_QUOTA_EXCEEDED,
 			"programs that asked alike hold their events in common; what is left of them as its own is more "
 			"leases than this tenant may have; connect again, and ask for those");
 		return 0;
 	}
 	if (r < 0) {
-		client_cut(client, message->serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+		client_disconnect(client, message->serial, REFUSAL_TROUBLE,
+				  "the daemon is out of memory; try again later");
 		return 0;
 	}
 	encode_released(client_answer(client, KIND_RELEASED, message->serial, 0), &released);

@@ -5,5 +5,3 @@
 
 /* WATCH → WATCHING, and CHANGED from then on when an event that the client holds is turned on or off. */
 int handle_watch(struct client *, const struct message *);
-/* The kernel's word that a bit has changed (a kernel_changed; data is the daemon). */
-void watch_changed(void *data, uint32_t page, uint32_t bit);

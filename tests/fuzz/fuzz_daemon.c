@@ -233,7 +233,7 @@ static void change_policy(struct play *play, struct script_of_bytes *bytes)
 
 static void set_out(struct play *play)
 {
-	play->world->daemon->options.tenant_is_process = false;
+	play->world->daemon->registry.tenant_is_process = false;
 }
 
 static void follow(struct play *play)
@@ -281,10 +281,10 @@ static void end_play(struct play *play)
 		fd_close(play->copy[i]);
 	script.times = 0;
 	world_adopt(play->world, "");
-	for (struct level *level = play->world->daemon->levels, *next; level; level = next) {
+	for (struct level *level = play->world->daemon->registry.levels, *next; level; level = next) {
 		next = level->by_path.next;
 		if (streams_yield(level))
-			next = play->world->daemon->levels;
+			next = play->world->daemon->registry.levels;
 	}
 	turn(play->world);
 	world_leave(&play->world);

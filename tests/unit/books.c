@@ -2,11 +2,12 @@
 
 #include "tests/unit/books.h"
 
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"
-#include "daemon/requests/bundle.h"
+#include "daemon/registry/share.h"
 
 /* A slot of the kernel's, for what the ledger says. */
 static void expect_registered(const struct reference *reference)
@@ -25,8 +26,8 @@ unsigned count_shares(const struct daemon *daemon, const struct stream *stream)
 	const struct client *client;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(client, &daemon->clients, all)
-		n += client->tenant && share_find(client, stream);
+	TAILQ_FOREACH(client, &daemon->connections.clients, all)
+		n += client->holder.tenant && share_find(&client->holder, stream);
 	return n;
 }
 
@@ -67,23 +68,23 @@ static unsigned count_on(const struct lease *leases, const struct stream *stream
 static void check_share(const struct client *client, const struct share *share)
 {
 	const struct stream *stream = share->stream;
-	unsigned leases = count_on(client->leases, stream);
+	unsigned leases = count_on(client->holder.leases, stream);
 
-	if (client->bundle)
-		leases += count_on(client->bundle->leases, stream);
+	if (client->holder.bundle)
+		leases += count_on(client->holder.bundle->leases, stream);
 	if (leases != share->leases)
 		ck_abort_msg("a share of stream %u for %u leases, not %u", stream->number, leases, share->leases);
-	if (stream->uid != client->uid || stream->tenant != client->tenant)
+	if (stream->uid != client->holder.uid || stream->tenant != client->holder.tenant)
 		ck_abort_msg("stream %u is another's", stream->number);
-	if (!client->closing && !client->errand && (leases == 0 || !share->sent))
+	if (client->life < LIFE_CLOSING && !client->task && (leases == 0 || !share->sent))
 		ck_abort_msg("a share of stream %u for nothing", stream->number);
 }
 
 /* They are the client's, or else the bundle's. */
-static void check_leases(const struct lease *leases, const struct client *client, const struct bundle *bundle)
+static void check_leases(const struct lease *leases, const struct holder *holder, const struct bundle *bundle)
 {
 	for (const struct lease *lease = leases; lease; lease = lease->by_bit.next)
-		if (lease->client != client || lease->bundle != bundle || lease->bit != lease->reference->grant->bit)
+		if (lease->holder != holder || lease->bundle != bundle || lease->bit != lease->reference->grant->bit)
 			ck_abort_msg("a lease of bit %u that is another's", lease->bit);
 }
 
@@ -101,20 +102,20 @@ static unsigned count_members(const struct daemon *daemon, const struct bundle *
 	const struct client *client;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(client, &daemon->clients, all)
-		n += client->bundle == bundle;
+	TAILQ_FOREACH(client, &daemon->connections.clients, all)
+		n += client->holder.bundle == bundle;
 	return n;
 }
 
 static void check_bundle(const struct daemon *daemon, const struct bundle *bundle)
 {
-	const struct client *client;
+	const struct holder *holder;
 	unsigned n = 0;
 
-	LIST_FOREACH(client, &bundle->clients, in_bundle)
-		n += client->bundle == bundle && client->tenant == bundle->tenant;
-	if (n == 0 || n != bundle->n_clients || n != count_members(daemon, bundle))
-		ck_abort_msg("a bundle of %zu clients, where %u of %u are right", bundle->n_clients, n,
+	LIST_FOREACH(holder, &bundle->holders, in_bundle)
+		n += holder->bundle == bundle && holder->tenant == bundle->tenant;
+	if (n == 0 || n != bundle->n_holders || n != count_members(daemon, bundle))
+		ck_abort_msg("a bundle of %zu clients, where %u of %u are right", bundle->n_holders, n,
 			     count_members(daemon, bundle));
 	if (bundle->listed != is_listed(bundle))
 		ck_abort_msg("a bundle that is in its tenant's table, or is not, and believes the opposite");
@@ -126,19 +127,19 @@ static void check_client(const struct daemon *daemon, const struct client *clien
 	const struct share *share;
 	unsigned leases = 0;
 
-	LIST_FOREACH(share, &client->shares, in_client) {
+	LIST_FOREACH(share, &client->holder.shares, in_client) {
 		check_share(client, share);
 		leases += share->leases;
 	}
 	/* Each of them is on a stream of which the client has a share. */
-	if (leases != leases_count(client))
-		ck_abort_msg("%u leases, not %u", leases_count(client), leases);
-	check_leases(client->leases, client, NULL);
-	if (client->bundle)
-		check_bundle(daemon, client->bundle);
-	if (client->bundle && client->bundle->n_parts > shares_count(client))
-		ck_abort_msg("a bundle on %zu streams, of %u that its client has", client->bundle->n_parts,
-			     shares_count(client));
+	if (leases != leases_count(&client->holder))
+		ck_abort_msg("%u leases, not %u", leases_count(&client->holder), leases);
+	check_leases(client->holder.leases, &client->holder, NULL);
+	if (client->holder.bundle)
+		check_bundle(daemon, client->holder.bundle);
+	if (client->holder.bundle && client->holder.bundle->n_parts > shares_count(&client->holder))
+		ck_abort_msg("a bundle on %zu streams, of %u that its client has", client->holder.bundle->n_parts,
+			     shares_count(&client->holder));
 }
 
 static void check_grant(const struct grant *grant)
@@ -149,7 +150,7 @@ static void check_grant(const struct grant *grant)
 
 	LIST_FOREACH(reference, &grant->registered, in_grant)
 		LIST_FOREACH(lease, &reference->leases, in_reference)
-			leases += lease->client ? 1 : lease->bundle->n_clients;
+			leases += lease->holder ? 1 : lease->bundle->n_holders;
 	if (leases != grant->leases)
 		ck_abort_msg("%s is leased %zu times, not %u", grant->event->description, leases, grant->leases);
 }
@@ -159,7 +160,7 @@ static void check_claims(const struct tenant *tenant)
 {
 	unsigned n = 0;
 
-	for (const struct stream *stream = tenant->daemon->streams; stream; stream = stream->by_number.next) {
+	for (const struct stream *stream = tenant->registry->streams; stream; stream = stream->by_number.next) {
 		if (stream->tenant != tenant)
 			continue;
 		for (const struct reference *reference = stream->references; reference;
@@ -202,19 +203,21 @@ void check_books(const struct daemon *daemon)
 	const struct client *client;
 	unsigned leases = 0;
 
-	for (const struct stream *stream = daemon->streams; stream; stream = stream->by_number.next)
+	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
 		check_stream(daemon, stream);
-	for (const struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
 		check_tenant(tenant);
-	TAILQ_FOREACH(client, &daemon->clients, all) {
+	TAILQ_FOREACH(client, &daemon->connections.clients, all) {
 		check_client(daemon, client);
-		leases += leases_count(client);
+		leases += leases_count(&client->holder);
 	}
-	if (leases != daemon->leases)
-		ck_abort_msg("%u leases, not %u", leases, daemon->leases);
+	if (leases != daemon->registry.leases)
+		ck_abort_msg("%u leases, not %u", leases, daemon->registry.leases);
 	/* What is in a reserve is not common. */
-	if (daemon->machine.filled == 0 && HASH_CNT(by_key, daemon->events) != daemon->machine.common)
-		ck_abort_msg("%u events, %u charged", HASH_CNT(by_key, daemon->events), daemon->machine.common);
-	if (script.n_under_way == 0 && HASH_CNT(by_number, daemon->streams) != count_fake_streams())
-		ck_abort_msg("%u streams, not %u", count_fake_streams(), HASH_CNT(by_number, daemon->streams));
+	if (daemon->registry.machine.filled == 0 &&
+	    HASH_CNT(by_key, daemon->registry.events) != daemon->registry.machine.common)
+		ck_abort_msg("%u events, %u charged", HASH_CNT(by_key, daemon->registry.events),
+			     daemon->registry.machine.common);
+	if (script.n_under_way == 0 && HASH_CNT(by_number, daemon->registry.streams) != count_fake_streams())
+		ck_abort_msg("%u streams, not %u", count_fake_streams(), HASH_CNT(by_number, daemon->registry.streams));
 }

@@ -464,8 +464,8 @@ static void put_in_place(struct world *world, const char *guard, bool guarded)
 	facts->guarded = guarded;
 	facts->flags = kernel_offers;
 	facts->deposits = fake.keeps;
-	world->daemon->guarded = guarded;
-	world->daemon->options.guard = guard;
+	world->daemon->registry.guarded = guarded;
+	world->daemon->registry.guard = guard;
 }
 
 static struct world *world_with(const char *guard, bool guarded, bool keeps)
@@ -552,7 +552,7 @@ void world_leave(struct world **world)
 void set_guard(struct world *world, bool guard)
 {
 	fake.guard = guard;
-	for (struct stream *stream = world->daemon->streams; stream; stream = stream->by_number.next) {
+	for (struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next) {
 		int fd = stream->fd;
 
 		if (fd < 0)
@@ -594,14 +594,14 @@ void keep_for(struct world *world, const char *time)
 {
 	char policy[64];
 
-	world->daemon->options.tenant_is_process = false;
+	world->daemon->registry.tenant_is_process = false;
 	snprintf(policy, sizeof(policy), "[/world]\nKeepFor=%s\n", time);
 	world_adopt(world, policy);
 }
 
 static bool let_go_of_kept(struct world *world)
 {
-	for (struct stream *stream = world->daemon->streams; stream; stream = stream->by_number.next)
+	for (struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next)
 		if (stream->kept)
 			return streams_yield(stream->tenant->level);
 	return false;
@@ -616,5 +616,5 @@ void keep_nothing(struct world *world)
 
 struct tenant *tenant_of(const struct end *end)
 {
-	return end->client->tenant;
+	return end->client->holder.tenant;
 }

@@ -8,9 +8,10 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/reload.h"
-#include "daemon/connection/throttle.h"
 #include "daemon/identity/peer.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/resting.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/row.h"
 #include "protocol/transport.h"
@@ -194,7 +195,7 @@ void world_begin(struct world *world)
 	ck_assert_int_eq(daemon_new(&options, &world->daemon), 0);
 	memset(&script, 0, sizeof(script));
 	TAILQ_INIT(&script.under_way);
-	script.kernel = world->daemon->kernel;
+	script.kernel = world->daemon->registry.kernel;
 	script.real = script.kernel->ops;
 	script.kernel->ops = &scripted_ops;
 }
@@ -221,7 +222,7 @@ void turn(struct world *world)
 		for (unsigned i = 0; i < TURNS; i++)
 			ev_run(world->daemon->loop, EVRUN_NOWAIT);
 		/* On a slow machine a turn is one request. */
-		while (!TAILQ_EMPTY(&world->daemon->turns))
+		while (!TAILQ_EMPTY(&world->daemon->connections.runnable))
 			ev_run(world->daemon->loop, EVRUN_NOWAIT);
 	}
 	allocations_given = allocations_left;
@@ -251,8 +252,8 @@ unsigned count_slots(void)
 
 void expect_no_charges(const struct world *world)
 {
-	ck_assert_uint_eq(world->daemon->machine.common, 0);
-	ck_assert_ptr_null(world->daemon->events);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
+	ck_assert_ptr_null(world->daemon->registry.events);
 	ck_assert_uint_eq(count_slots(), 0);
 	ck_assert_ptr_null(embedded()->holdings);
 	ck_assert_uint_eq(roster_count(&embedded()->tracer.events), 0);
@@ -263,19 +264,19 @@ void expect_nothing_left(struct world *world)
 	struct daemon *daemon = world->daemon;
 
 	/* What was refused is remembered for a minute. */
-	throttle_forget(daemon);
+	resting_clear(&daemon->registry);
 
 	expect_no_charges(world);
-	ck_assert_uint_eq(daemon->leases, 0);
-	ck_assert_ptr_null(daemon->tenants);
-	ck_assert_ptr_null(daemon->tenants_by_number);
-	ck_assert_ptr_null(daemon->levels);
-	ck_assert_ptr_null(daemon->streams);
-	ck_assert(TAILQ_EMPTY(&daemon->lingering));
-	ck_assert(TAILQ_EMPTY(&daemon->clients));
-	ck_assert(TAILQ_EMPTY(&daemon->impatient));
-	ck_assert(TAILQ_EMPTY(&daemon->flushing));
-	ck_assert_uint_eq(daemon->connections, 0);
+	ck_assert_uint_eq(daemon->registry.leases, 0);
+	ck_assert_ptr_null(daemon->registry.tenants);
+	ck_assert_ptr_null(daemon->registry.tenants_by_number);
+	ck_assert_ptr_null(daemon->registry.levels);
+	ck_assert_ptr_null(daemon->registry.streams);
+	ck_assert(TAILQ_EMPTY(&daemon->registry.lingering));
+	ck_assert(TAILQ_EMPTY(&daemon->connections.clients));
+	ck_assert(TAILQ_EMPTY(&daemon->connections.impatient));
+	ck_assert(TAILQ_EMPTY(&daemon->connections.flushing));
+	ck_assert_uint_eq(daemon->registry.n_holders, 0);
 	ck_assert_ptr_null(embedded()->sources);
 	ck_assert_ptr_null(embedded()->pages);
 }
@@ -285,15 +286,15 @@ bool look_at_lingering(struct world *world)
 	struct daemon *daemon = world->daemon;
 	struct stream *stream;
 
-	TAILQ_FOREACH(stream, &daemon->lingering, idle) {
+	TAILQ_FOREACH(stream, &daemon->registry.lingering, idle) {
 		if (!ev_is_active(&stream->w_idle))
 			continue;
 		ev_timer_stop(daemon->loop, &stream->w_idle);
 		ev_invoke(daemon->loop, &stream->w_idle, EV_TIMER);
 	}
-	bucket_init(&daemon->look_tokens, 10000, 10000, daemon_now());
-	ev_invoke(daemon->loop, &daemon->w_linger, EV_TIMER);
-	return !TAILQ_EMPTY(&daemon->lingering);
+	bucket_init(&daemon->registry.look_tokens, 10000, 10000, clock_now());
+	ev_invoke(daemon->loop, &daemon->registry.w_linger, EV_TIMER);
+	return !TAILQ_EMPTY(&daemon->registry.lingering);
 }
 
 void world_end(struct world *world)
@@ -327,10 +328,10 @@ struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
-	ck_assert_int_eq(tenant_of_peer(world->daemon, &peer, &tenant), 0);
-	ck_assert_int_eq(client_new(world->daemon, pair[0], SOCKET_CLIENTS, &peer, tenant), 0);
-	end.client = TAILQ_LAST(&world->daemon->clients, client_queue);
-	end.client->real_uid = getuid();
+	ck_assert_int_eq(tenant_of_peer(&world->daemon->registry, &peer, &tenant), 0);
+	ck_assert_int_eq(client_new(&world->daemon->connections, pair[0], SOCKET_CLIENTS, &peer, tenant), 0);
+	end.client = TAILQ_LAST(&world->daemon->connections.clients, client_queue);
+	end.client->holder.real_uid = getuid();
 	end.socket = pair[1];
 	return end;
 }
@@ -559,8 +560,8 @@ struct end admin_new(struct world *world)
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
-	ck_assert_int_eq(client_new(world->daemon, pair[0], SOCKET_CONTROL, &peer, NULL), 0);
-	end.client = TAILQ_LAST(&world->daemon->clients, client_queue);
+	ck_assert_int_eq(client_new(&world->daemon->connections, pair[0], SOCKET_CONTROL, &peer, NULL), 0);
+	end.client = TAILQ_LAST(&world->daemon->connections.clients, client_queue);
 	end.socket = pair[1];
 	return end;
 }

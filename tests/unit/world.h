@@ -10,6 +10,8 @@
 #include <sys/queue.h>
 
 #include "daemon/daemon.h"
+#include "daemon/registry/share.h"
+#include "daemon/registry/stream.h"
 #include "kernel/embedded/embedded.h"
 #include "tests/suite.h"
 #include "tests/unit/shortage.h"

@@ -63,7 +63,7 @@ TEST(a_page_that_comes_when_its_client_and_tenant_have_gone_is_given_back)
 	say_hello(&end);
 	batch = TAILQ_FIRST(&script.under_way);
 	break_connection(&end);
-	ck_assert_ptr_null(world->daemon->tenants);
+	ck_assert_ptr_null(world->daemon->registry.tenants);
 	/* Nobody but the call itself knows any more what is asked for. */
 	ck_assert_str_eq(batch->calls[0].text, "process:1:program");
 	hold_no_more();
@@ -80,8 +80,8 @@ TEST(a_page_that_comes_too_late_is_the_daemons_fault_and_says_so)
 
 	hold();
 	say_hello(&end);
-	world->daemon->options.patience = 0;
-	clients_expire(world->daemon);
+	world->daemon->connections.patience = 0;
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_deadlines, EV_TIMER);
 	turn(world);
 	expect_cut(&end, REFUSAL_TROUBLE);
 	expect_cut(&silent, REFUSAL_TOO_SLOW);
@@ -155,14 +155,14 @@ TEST(what_is_under_way_is_charged_and_not_yet_leased)
 	hold();
 	REGISTER(&end, "one u32 x", "two u32 x");
 	expect_silence(&end);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
-	ck_assert_uint_eq(world->daemon->leases, 0);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.leases, 0);
 	ck_assert_uint_eq(count_slots(), 0);
 	hold_no_more();
 	expect_answers(&end, answer, 2);
 	ck_assert_uint_eq(answer[0].refusal + answer[1].refusal, 0);
 	ck_assert_int_ge(end.stream, 0);
-	ck_assert_uint_eq(world->daemon->leases, 2);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2);
 	ck_assert_uint_eq(query(&end).events, 2);
 	ck_assert_uint_eq(query(&end).lingering, 0);
 }
@@ -187,7 +187,7 @@ TEST(what_is_under_way_counts_when_the_next_one_asks)
 	ck_assert_uint_eq(answer[0].refusal, REFUSAL_NONE);
 	/* The last place is left to who has none. */
 	ck_assert_uint_eq(answer[1].refusal, REFUSAL_QUOTA_EXCEEDED);
-	ck_assert_uint_eq(world->daemon->machine.common, 3);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 3);
 }
 END_TEST
 
@@ -220,7 +220,7 @@ TEST(a_registration_that_the_kernel_refuses_is_named_and_costs_nothing)
 		hold_no_more();
 		expect_refused(&end, answers[i].refusal);
 		expect_no_charges(world);
-		ck_assert_uint_eq(world->daemon->leases, 0);
+		ck_assert_uint_eq(world->daemon->registry.leases, 0);
 		ck_assert_uint_eq(query(&end).events, 0);
 	}
 	get(&end, "event u32 x");
@@ -270,7 +270,7 @@ TEST(a_stream_that_cannot_be_made_refuses_all_and_the_next_request_makes_one)
 		ck_assert_uint_eq(answer[1].refusal, REFUSAL_TROUBLE);
 		ck_assert_int_eq(end.stream, -1);
 		expect_no_charges(world);
-		ck_assert_ptr_null(world->daemon->streams);
+		ck_assert_ptr_null(world->daemon->registry.streams);
 		ck_assert_ptr_null(embedded()->sources);
 	}
 	get(&end, "one u32 x");
@@ -288,7 +288,7 @@ TEST(a_stream_on_which_nothing_was_granted_does_not_leave)
 	REGISTER(&end, "event u32 x");
 	expect_refused(&end, REFUSAL_PAGE_FULL);
 	ck_assert_int_eq(end.stream, -1);
-	ck_assert_ptr_null(world->daemon->streams);
+	ck_assert_ptr_null(world->daemon->registry.streams);
 	answer = get(&end, "event u32 x");
 	ck_assert_int_ge(end.stream, 0);
 	tracer_switch(script.kernel->tracer, "event", true);
@@ -308,14 +308,14 @@ TEST(two_who_register_one_event_at_the_same_time_have_one_charge_and_two_leases)
 	hold();
 	REGISTER(&first, "event u32 x");
 	REGISTER(&second, "event u32 x");
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	hold_no_more();
 	one = expect_granted(&first);
 	other = expect_granted(&second);
 	ck_assert_uint_eq(one.bit, other.bit);
 	ck_assert_uint_ne(one.stream, other.stream);
 	ck_assert_uint_eq(query(&first).events, 1);
-	ck_assert_uint_eq(world->daemon->leases, 2);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2);
 }
 END_TEST
 
@@ -345,8 +345,8 @@ TEST(a_grant_that_comes_when_its_client_has_left_is_given_back)
 	hold();
 	REGISTER(&end, "one u32 x", "two u32 x", "one u32 x");
 	break_connection(&end);
-	ck_assert_uint_eq(world->daemon->connections, 0);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	hold_no_more();
 	expect_nothing_left(world);
 }
@@ -402,7 +402,7 @@ TEST(a_client_that_leaves_while_it_registers_more_leaves_its_stream_as_any_other
 		if (results[i])
 			refuse(KERNEL_REGISTER, results[i], 0, 1);
 		hold_no_more();
-		ck_assert_uint_eq(world->daemon->machine.common, 1);
+		ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 		ck_assert_uint_eq(count_slots(), 1);
 		ck_assert(look_at_lingering(world));
 		end.stream = fd_close(end.stream);
@@ -473,7 +473,7 @@ TEST(a_released_event_that_the_kernel_keeps_is_charged_until_its_stream_is_close
 		ck_assert_uint_eq(query(&end).events, 1);
 		ck_assert_uint_eq(query(&end).lingering, 1);
 		end_hang_up(&end);
-		ck_assert_uint_eq(world->daemon->machine.common, 1);
+		ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 		ck_assert(look_at_lingering(world));
 		end.stream = fd_close(end.stream);
 		ck_assert(!look_at_lingering(world));
@@ -591,7 +591,7 @@ TEST(a_release_that_is_answered_when_its_client_has_left_leaves_nothing)
 	expect_released(&end, 1);
 	/* The copy that the program's child has keeps the stream open. */
 	end_hang_up(&end);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	hold_no_more();
 	expect_nothing_left(world);
 }
@@ -629,7 +629,7 @@ TEST(a_client_that_leaves_releases_what_nobody_holds_open)
 	hold();
 	end.stream = fd_close(end.stream);
 	end_hang_up(&end);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	ck_assert_uint_eq(script.n_under_way, 1);
 	hold_no_more();
 	expect_nothing_left(world);
@@ -649,7 +649,7 @@ TEST(a_stream_whose_state_cannot_be_told_stays_charged)
 	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
 		refuse(KERNEL_STILL_OPEN, results[i], 0, 1);
 		ck_assert(look_at_lingering(world));
-		ck_assert_uint_eq(world->daemon->machine.common, 1);
+		ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 		ck_assert_uint_eq(count_slots(), 1);
 	}
 	end.stream = fd_close(end.stream);
@@ -707,11 +707,11 @@ TEST(streams_that_linger_end_one_by_one)
 	second.stream = fd_close(second.stream);
 	look_at_lingering(world);
 	ck_assert_uint_eq(count_slots(), 2);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	third.stream = fd_close(third.stream);
 	look_at_lingering(world);
 	ck_assert_uint_eq(count_slots(), 1);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	first.stream = fd_close(first.stream);
 	ck_assert(!look_at_lingering(world));
 	expect_nothing_left(world);
@@ -902,8 +902,8 @@ static unsigned check_leases(const struct daemon *daemon)
 	struct lease *lease;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(client, &daemon->clients, all)
-		for (lease = client->leases; lease; lease = lease->by_bit.next, n++)
+	TAILQ_FOREACH(client, &daemon->connections.clients, all)
+		for (lease = client->holder.leases; lease; lease = lease->by_bit.next, n++)
 			expect_lease_holds(lease);
 	return n;
 }
@@ -922,10 +922,10 @@ static unsigned count_leases(const struct grant *grant)
 
 static void check_tenant(const struct tenant *tenant)
 {
-	const struct client *client;
+	const struct holder *holder;
 	unsigned connections = 0, grants = 0, lingering = 0;
 
-	LIST_FOREACH(client, &tenant->clients, in_tenant)
+	LIST_FOREACH(holder, &tenant->holders, in_tenant)
 		connections++;
 	for (const struct grant *grant = tenant->grants; grant; grant = grant->by_event.next) {
 		grants++;
@@ -945,7 +945,7 @@ static unsigned count_references(const struct daemon *daemon)
 {
 	unsigned n = 0;
 
-	for (const struct stream *stream = daemon->streams; stream; stream = stream->by_number.next)
+	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
 		n += HASH_CNT(by_grant, stream->references);
 	return n;
 }
@@ -955,13 +955,13 @@ static void check_the_kernels_books(const struct daemon *daemon)
 {
 	unsigned pages = 0;
 
-	for (const struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
 		pages += tenant->page_fd >= 0;
 	if (HASH_CNT(by_number, embedded()->pages) != pages)
 		ck_abort_msg("%u pages, not %u", HASH_CNT(by_number, embedded()->pages), pages);
-	if (HASH_CNT(by_number, embedded()->sources) != HASH_CNT(by_number, daemon->streams))
+	if (HASH_CNT(by_number, embedded()->sources) != HASH_CNT(by_number, daemon->registry.streams))
 		ck_abort_msg("%u streams, not %u", HASH_CNT(by_number, embedded()->sources),
-			     HASH_CNT(by_number, daemon->streams));
+			     HASH_CNT(by_number, daemon->registry.streams));
 	if (count_slots() != count_references(daemon))
 		ck_abort_msg("%u registered, not %u", count_slots(), count_references(daemon));
 }
@@ -970,14 +970,14 @@ static void check_books(const struct daemon *daemon)
 {
 	unsigned events = 0, leases = check_leases(daemon);
 
-	for (const struct tenant *tenant = daemon->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
 		check_tenant(tenant);
-	for (const struct event *event = daemon->events; event; event = event->by_key.next, events++)
+	for (const struct event *event = daemon->registry.events; event; event = event->by_key.next, events++)
 		if (LIST_EMPTY(&event->grants))
 			ck_abort_msg("nobody has %s", event->description);
-	if (daemon->machine.common != events || events > CAPACITY || daemon->leases != leases)
-		ck_abort_msg("%u charged for %u events, %u of %u leases", daemon->machine.common, events,
-			     daemon->leases, leases);
+	if (daemon->registry.machine.common != events || events > CAPACITY || daemon->registry.leases != leases)
+		ck_abort_msg("%u charged for %u events, %u of %u leases", daemon->registry.machine.common, events,
+			     daemon->registry.leases, leases);
 	if (script.n_under_way == 0)
 		check_the_kernels_books(daemon);
 }
@@ -1194,13 +1194,13 @@ TEST(a_connection_that_finds_no_memory_leaves_nothing)
 	for (n = 0; r < 0; n++) {
 		expect_nothing_left(world);
 		allocations_left = n;
-		r = tenant_of_peer(world->daemon, &peer, &tenant);
+		r = tenant_of_peer(&world->daemon->registry, &peer, &tenant);
 		allocations_left = -1;
 		ck_assert(r == 0 || r == -ENOMEM);
 	}
 	ck_assert_int_gt(n, 2);
 	allocations_left = 0;
-	r = client_new(world->daemon, 0, SOCKET_CLIENTS, &peer, tenant);
+	r = client_new(&world->daemon->connections, 0, SOCKET_CLIENTS, &peer, tenant);
 	allocations_left = -1;
 	ck_assert_int_eq(r, -ENOMEM);
 	tenant_release(tenant);

@@ -15,8 +15,11 @@
 #include <time.h>
 
 #include "daemon/admin/reload.h"
+#include "daemon/connection/scheduler.h"
 #include "daemon/identity/peer.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/transport.h"
@@ -116,7 +119,7 @@ static unsigned count_lines(const char *text)
 static void be_refused(struct end *end, uint32_t refusal, unsigned times)
 {
 	for (unsigned i = 0; i < times; i++)
-		daemon_refused(end->world->daemon, end->client->tenant, "event", refusal, "because");
+		refusal_note(&end->world->daemon->registry, end->client->holder.tenant, "event", refusal, "because");
 }
 
 TEST(one_refusal_of_a_kind_is_logged_in_a_minute_and_all_are_counted)
@@ -149,7 +152,7 @@ TEST(one_refusal_of_a_kind_is_logged_in_a_minute_and_all_are_counted)
 	be_refused(&end, REFUSAL_NAME_TAKEN, 1);
 	text = logged();
 	ck_assert_msg(strstr(text, "(name-taken): because"), "%s", text);
-	ck_assert_uint_eq(end.client->tenant->refusals[REFUSAL_NAME_TAKEN], 16);
+	ck_assert_uint_eq(end.client->holder.tenant->refusals[REFUSAL_NAME_TAKEN], 16);
 }
 END_TEST
 
@@ -167,9 +170,9 @@ TEST(each_reason_and_each_tenant_is_logged_by_itself)
 	text = logged();
 	ck_assert_uint_eq(count_lines(text), 3);
 	ck_assert_msg(begins_with(text, "userevd: tenant "), "%s", text);
-	ck_assert_uint_eq(one.client->tenant->refusals[REFUSAL_NAME_TAKEN], 5);
-	ck_assert_uint_eq(one.client->tenant->refusals[REFUSAL_QUOTA_EXCEEDED], 5);
-	ck_assert_uint_eq(another.client->tenant->refusals[REFUSAL_NAME_TAKEN], 5);
+	ck_assert_uint_eq(one.client->holder.tenant->refusals[REFUSAL_NAME_TAKEN], 5);
+	ck_assert_uint_eq(one.client->holder.tenant->refusals[REFUSAL_QUOTA_EXCEEDED], 5);
+	ck_assert_uint_eq(another.client->holder.tenant->refusals[REFUSAL_NAME_TAKEN], 5);
 }
 END_TEST
 
@@ -184,7 +187,7 @@ TEST(a_tenant_that_comes_and_goes_gets_one_line_in_a_minute)
 		be_refused(&end, REFUSAL_NAME_TAKEN, 1);
 	}
 	turn(world);
-	ck_assert_ptr_null(world->daemon->tenants);
+	ck_assert_ptr_null(world->daemon->registry.tenants);
 	text = logged();
 	ck_assert_msg(count_lines(text) == 1, "%s", text);
 	seconds_ahead += 61;
@@ -201,7 +204,8 @@ END_TEST
 /* What /proc/PID/cgroup says of us is then of other hierarchies, as on a v1 machine without systemd. */
 static void see_no_cgroups(struct world *world)
 {
-	string_copy(world->daemon->cgroups.controller, sizeof(world->daemon->cgroups.controller), "name=nobodys");
+	string_copy(world->daemon->registry.cgroups.controller, sizeof(world->daemon->registry.cgroups.controller),
+		    "name=nobodys");
 }
 
 /* One that the daemon has to accept. */
@@ -284,7 +288,7 @@ TEST(who_is_in_no_cgroup_that_the_daemon_can_see_is_told_so_and_the_admin_once_a
 	expect_to_be_unknown(world);
 	text = logged();
 	ck_assert_msg(strstr(text, "(and 5 more before)"), "%s", text);
-	ck_assert_ptr_null(world->daemon->tenants);
+	ck_assert_ptr_null(world->daemon->registry.tenants);
 }
 END_TEST
 
@@ -337,7 +341,7 @@ TEST(a_long_listing_keeps_nobody_waiting_and_what_is_asked_after_it_is_answered_
 
 	for (unsigned i = 0; i < TENANTS; i++) {
 		snprintf(path, sizeof(path), "/many.slice/%u.service", i);
-		ck_assert_int_eq(tenant_of_cgroup(world->daemon, path, &tenants[i]), 0);
+		ck_assert_int_eq(tenant_of_cgroup(&world->daemon->registry, path, &tenants[i]), 0);
 	}
 	say_simply_and_go_on(&admin, KIND_TENANTS);
 	say_simply_and_go_on(&admin, KIND_SYNC);
@@ -364,7 +368,7 @@ static void expect_root(struct world *world, uid_t effective, uid_t real, bool i
 {
 	_cleanup_(end_deinit) struct end end = end_of_user(world, 7, effective);
 
-	end.client->real_uid = real;
+	end.client->holder.real_uid = real;
 	tenant_of(&end)->is_contained = is_contained;
 	say_hello(&end);
 	if (is_contained)
@@ -415,10 +419,10 @@ static void expect_distrust(struct world *world, bool may_be_root, bool is_conta
 	_cleanup_(end_deinit) struct end end = end_of_user(world, 7, 4711);
 	const char *why;
 
-	end.client->real_uid = 4711;
-	end.client->may_be_root = may_be_root;
+	end.client->holder.real_uid = 4711;
+	end.client->holder.may_be_root = may_be_root;
 	tenant_of(&end)->is_contained = is_contained;
-	why = rules_distrust(end.client);
+	why = rules_distrust(&end.client->holder);
 	ck_assert_int_eq(why != NULL, distrusted);
 	if (distrusted)
 		ck_assert_msg(strstr(why, "AllowHostUserns=yes"), "%s", why);
@@ -431,7 +435,7 @@ TEST(machines_user_namespace_is_distrusted_unguarded)
 	expect_distrust(world, true, true, true);
 	expect_distrust(world, false, true, false);
 	expect_distrust(world, true, false, false);
-	world->daemon->options.tenant_is_process = false;
+	world->daemon->registry.tenant_is_process = false;
 	world_adopt(world, "[/world]\nAllowHostUserns=yes\n");
 	expect_distrust(world, true, true, false);
 	world_adopt(world, "[/world]\nAllowHostRoot=yes\n");
@@ -452,7 +456,7 @@ END_TEST
 /* Where there are no cgroups of that name, the policy alone draws borders. */
 static void expect_border(struct world *world, const char *cgroup, const char *border, struct tenant **ret)
 {
-	ck_assert_int_eq(tenant_of_cgroup(world->daemon, cgroup, ret), 0);
+	ck_assert_int_eq(tenant_of_cgroup(&world->daemon->registry, cgroup, ret), 0);
 	ck_assert_str_eq((*ret)->path, border);
 }
 
@@ -490,7 +494,7 @@ TEST(what_was_decided_before_a_reload_is_no_answer_for_who_asks_alike_after_it)
 {
 	GUARDED(world);
 	/* Whom sections name. */
-	world->daemon->options.tenant_is_process = false;
+	world->daemon->registry.tenant_is_process = false;
 	WELCOMED(first, world, 7);
 	WELCOMED(waiting, world, 7);
 	WELCOMED(later, world, 7);
@@ -544,12 +548,12 @@ TEST(features_are_what_the_policy_allows)
 	};
 	GUARDED(world);
 
-	world->daemon->options.tenant_is_process = false;
+	world->daemon->registry.tenant_is_process = false;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		world->daemon->options.allow_persist = true;
+		world->daemon->registry.allow_persist = true;
 		world_adopt(world, cases[i].policy);
 		ck_assert_uint_eq(features_now(world), cases[i].with_option);
-		world->daemon->options.allow_persist = false;
+		world->daemon->registry.allow_persist = false;
 		world_adopt(world, cases[i].policy);
 		ck_assert_uint_eq(features_now(world), cases[i].without);
 	}
@@ -559,8 +563,8 @@ END_TEST
 TEST(what_the_policy_does_not_allow_is_refused_in_words)
 {
 	GUARDED(world);
-	world->daemon->options.tenant_is_process = false;
-	world->daemon->options.allow_persist = false;
+	world->daemon->registry.tenant_is_process = false;
+	world->daemon->registry.allow_persist = false;
 	world_adopt(world, "[/**]\nAllowMultiFormat=no\n");
 	WELCOMED(end, world, 7);
 
@@ -596,7 +600,7 @@ TEST(files_are_shared_as_the_policy_says_with_a_guard_and_without)
 	};
 	GUARDED(world);
 
-	world->daemon->options.tenant_is_process = false;
+	world->daemon->registry.tenant_is_process = false;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		world_adopt(world, cases[i].policy);
 		for (int guarded = 0; guarded < 2; guarded++) {
@@ -622,8 +626,8 @@ static void come_and_go(struct world *world, pid_t pid)
 static void let_rest(struct world *world)
 {
 	seconds_ahead += 10;
-	ck_assert(ev_is_active(&world->daemon->w_rest));
-	ev_feed_event(world->daemon->loop, &world->daemon->w_rest, EV_TIMER);
+	ck_assert(ev_is_active(&world->daemon->registry.w_rest));
+	ev_feed_event(world->daemon->loop, &world->daemon->registry.w_rest, EV_TIMER);
 	turn(world);
 }
 
@@ -635,22 +639,22 @@ TEST(what_a_tenant_has_asked_is_remembered_until_it_has_all_its_requests_again)
 	world_adopt(world, "[Daemon]\nDefaultMaxRequestsPerSecond=1/3\n");
 	come_and_go(world, 7);
 	turn(world);
-	ck_assert_ptr_null(world->daemon->tenants);
-	ck_assert_uint_eq(world->daemon->n_resting, 1);
+	ck_assert_ptr_null(world->daemon->registry.tenants);
+	ck_assert_uint_eq(world->daemon->registry.n_resting, 1);
 	come_and_go(world, 7);
 	turn(world);
-	ck_assert_uint_eq(world->daemon->n_resting, 1);
-	ck_assert_uint_eq(level_tokens(TAILQ_FIRST(&world->daemon->resting), daemon_now()), 1);
+	ck_assert_uint_eq(world->daemon->registry.n_resting, 1);
+	ck_assert_uint_eq(bucket_tokens(&TAILQ_FIRST(&world->daemon->registry.resting)->own_requests, clock_now()), 1);
 	let_rest(world);
-	ck_assert_uint_eq(world->daemon->n_resting, 0);
-	ck_assert_ptr_null(world->daemon->levels);
-	ck_assert(!ev_is_active(&world->daemon->w_rest));
+	ck_assert_uint_eq(world->daemon->registry.n_resting, 0);
+	ck_assert_ptr_null(world->daemon->registry.levels);
+	ck_assert(!ev_is_active(&world->daemon->registry.w_rest));
 }
 END_TEST
 
 TEST(of_very_many_who_have_gone_the_last_are_remembered)
 {
-	const double now = daemon_now();
+	const double now = clock_now();
 	GUARDED(world);
 
 	world_adopt(world, "[Daemon]\nDefaultMaxRequestsPerSecond=1/3\n");
@@ -658,12 +662,12 @@ TEST(of_very_many_who_have_gone_the_last_are_remembered)
 		come_and_go(world, pid);
 		turn(world);
 		/* However long that takes: time stands still, or the first would have been forgotten. */
-		seconds_ahead -= daemon_now() - now;
+		seconds_ahead -= clock_now() - now;
 	}
-	ck_assert_uint_eq(world->daemon->n_resting, RESTING_MAX);
+	ck_assert_uint_eq(world->daemon->registry.n_resting, RESTING_MAX);
 	/* And the root. */
-	ck_assert_uint_eq(HASH_CNT(by_path, world->daemon->levels), RESTING_MAX + 1);
-	ck_assert_str_eq(TAILQ_FIRST(&world->daemon->resting)->path, "process:2:program");
+	ck_assert_uint_eq(HASH_CNT(by_path, world->daemon->registry.levels), RESTING_MAX + 1);
+	ck_assert_str_eq(TAILQ_FIRST(&world->daemon->registry.resting)->path, "process:2:program");
 	let_rest(world);
 }
 END_TEST
@@ -697,7 +701,7 @@ static bool has_an_answer(const struct end *end)
 static void take_turns_until_answered(const struct end *end)
 {
 	while (!has_an_answer(end)) {
-		struct client *next = turns_next(&end->world->daemon->turns);
+		struct client *next = scheduler_next(&end->world->daemon->connections);
 
 		ck_assert_ptr_nonnull(next);
 		client_take_request(next);
@@ -724,13 +728,13 @@ TEST(while_much_is_decided_for_one_tenant_the_others_have_their_turns)
 	say_many(&greedy, "greedy");
 	REGISTER(&sibling, "small u32 a");
 	REGISTER(&neighbour, "small u32 a");
-	turns_add(&world->daemon->turns, greedy.client);
-	turns_add(&world->daemon->turns, sibling.client);
-	turns_add(&world->daemon->turns, neighbour.client);
+	scheduler_add(greedy.client);
+	scheduler_add(sibling.client);
+	scheduler_add(neighbour.client);
 	take_turns_until_answered(&neighbour);
-	ck_assert_ptr_nonnull(greedy.client->deciding);
+	ck_assert(client_goes_on(greedy.client));
 	take_turns_until_answered(&sibling);
-	ck_assert_ptr_nonnull(greedy.client->deciding);
+	ck_assert(client_goes_on(greedy.client));
 	ck_assert(!has_an_answer(&greedy));
 	ev_io_start(world->daemon->loop, &neighbour.client->w_io);
 	ev_io_start(world->daemon->loop, &sibling.client->w_io);
@@ -739,7 +743,7 @@ TEST(while_much_is_decided_for_one_tenant_the_others_have_their_turns)
 	expect_answers(&greedy, answers, WIRE_BATCH_MAX);
 	for (size_t i = 0; i < WIRE_BATCH_MAX; i++)
 		ck_assert_uint_eq(answers[i].refusal, REFUSAL_NONE);
-	ck_assert_ptr_null(greedy.client->deciding);
+	ck_assert(!client_goes_on(greedy.client));
 	check_books(world->daemon);
 }
 END_TEST
@@ -754,11 +758,11 @@ TEST(who_queues_for_its_turn_is_not_looked_at_meanwhile)
 	encode_end(&packet);
 	ck_assert_int_eq(transport_send(end.socket, packet.data, packet.size, NULL, 0, 0), 0);
 	ev_run(world->daemon->loop, EVRUN_NOWAIT);
-	ck_assert(end.client->has_turn);
+	ck_assert_int_eq(end.client->stall, STALL_TURN);
 	ck_assert(!ev_is_active(&end.client->w_io));
 	turn(world);
 	expect(&end, KIND_ACCOUNT);
-	ck_assert(!end.client->has_turn);
+	ck_assert_int_eq(end.client->stall, STALL_NONE);
 	ck_assert(ev_is_active(&end.client->w_io));
 }
 END_TEST
@@ -769,7 +773,7 @@ static void begin_to_decide(struct end *end, const char *what)
 	stop_listening(end);
 	say_many(end, what);
 	client_take_request(end->client);
-	ck_assert_ptr_nonnull(end->client->deciding);
+	ck_assert(client_goes_on(end->client));
 }
 
 TEST(who_leaves_while_much_is_decided_for_it_leaves_nothing)
@@ -813,10 +817,10 @@ TEST(what_the_kernel_has_before_it_of_one_tenant_is_bounded)
 	/* Not one that is full keeps the other waiting. */
 	REGISTER(&neighbour, "small u32 a");
 	ck_assert_uint_lt(count_under_way(), BACKLOG_MAX + BACKLOG_MAX / 2 + 2);
-	while (neighbour.client->errand)
+	while (neighbour.client->task)
 		answer_one();
 	expect_granted(&neighbour);
-	ck_assert_ptr_nonnull(greedy.client->errand);
+	ck_assert_ptr_nonnull(greedy.client->task);
 	while (script.n_under_way > 0) {
 		ck_assert_uint_lt(count_under_way(), BACKLOG_MAX + BACKLOG_MAX / 2);
 		answer_one();
@@ -842,7 +846,7 @@ TEST(who_leaves_while_it_waits_for_the_kernels_answers_to_others_leaves_nothing)
 	REGISTER(&leaver, "leaver u32 a");
 	REGISTER(&broken, "broken u32 a");
 	REGISTER(&last, "last u32 a");
-	ck_assert(leaver.client->held && broken.client->held && last.client->held);
+	ck_assert_int_eq(tenant_of(&last)->turn, TURN_BACKLOG);
 	end_hang_up(&leaver);
 	break_connection(&broken);
 	break_connection(&greedy);
@@ -869,7 +873,7 @@ TEST(who_waits_for_the_kernels_answers_to_others_is_served_although_the_others_a
 	REGISTER(&second, "nonsense long a");
 	REGISTER(&third, "nonsense again and again x");
 	REGISTER(&fourth, "nonsense as well");
-	ck_assert(second.client->held && third.client->held && fourth.client->held);
+	ck_assert_int_eq(tenant_of(&fourth)->turn, TURN_BACKLOG);
 	answer_all();
 	expect_answers(&first, answers, BACKLOG_MAX);
 	expect(&second, KIND_REGISTERED);

@@ -10,10 +10,10 @@
 #include <stdio.h>
 
 #include "daemon/limits.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
-#include "daemon/requests/bundle.h"
 #include "protocol/row.h"
 #include "tests/unit/books.h"
 
@@ -150,23 +150,23 @@ static void spoil_stream(struct end *end)
 
 static unsigned count_company(const struct end *end)
 {
-	return end->client->bundle ? (unsigned)end->client->bundle->n_clients : 0;
+	return end->client->holder.bundle ? (unsigned)end->client->holder.bundle->n_holders : 0;
 }
 
 static void expect_together(const struct end *one, const struct end *other)
 {
-	ck_assert_ptr_nonnull(one->client->bundle);
-	ck_assert_ptr_eq(one->client->bundle, other->client->bundle);
+	ck_assert_ptr_nonnull(one->client->holder.bundle);
+	ck_assert_ptr_eq(one->client->holder.bundle, other->client->holder.bundle);
 }
 
 static void expect_apart(const struct end *one, const struct end *other)
 {
-	ck_assert(!one->client->bundle || one->client->bundle != other->client->bundle);
+	ck_assert(!one->client->holder.bundle || one->client->holder.bundle != other->client->holder.bundle);
 }
 
 static void expect_none(const struct end *end)
 {
-	ck_assert_ptr_null(end->client->bundle);
+	ck_assert_ptr_null(end->client->holder.bundle);
 }
 
 /* --- in the same words --- */
@@ -187,8 +187,8 @@ TEST(who_asks_in_the_words_of_a_sibling_gets_the_same_and_the_kernel_is_not_aske
 	expect_same_answers(&one, &other, list.n);
 	expect_together(&first, &second);
 	ck_assert(is_same_file(first.stream, second.stream));
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
-	ck_assert_uint_eq(world->daemon->leases, 2 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 	ck_assert_uint_eq(query(&second).events, list.n);
 	ck_assert_uint_eq(query(&second).leases, list.n);
 }
@@ -225,7 +225,7 @@ TEST(fewer_than_eight_are_asked_for_one_by_one)
 	expect_same_answers(&one, &other, few.n);
 	expect_none(&first);
 	expect_none(&second);
-	ck_assert_uint_eq(world->daemon->leases, 2 * few.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2 * few.n);
 	release_all(&first, &one, few.n);
 	release_all(&second, &other, few.n);
 	get_list(&first, &enough);
@@ -251,8 +251,8 @@ TEST(in_another_order_it_is_another_list_of_the_same_events)
 	get_list(&third, &other);
 	expect_together(&second, &third);
 	ck_assert_uint_eq(count_calls(), calls);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
-	ck_assert_uint_eq(world->daemon->leases, 3 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 3 * list.n);
 }
 END_TEST
 
@@ -271,7 +271,7 @@ TEST(another_user_gets_a_file_of_its_own_and_shares_that_with_its_own)
 	get_list(&another, &list);
 	expect_together(&other, &another);
 	ck_assert(is_same_file(other.stream, another.stream));
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	ck_assert_uint_eq(query(&first).events, list.n);
 }
 END_TEST
@@ -288,7 +288,7 @@ TEST(another_tenant_gets_a_file_of_its_own_and_pays_for_it)
 	expect_apart(&first, &other);
 	ck_assert(!is_same_file(first.stream, other.stream));
 	ck_assert_uint_eq(query(&other).events, list.n);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 }
 END_TEST
 
@@ -305,7 +305,7 @@ TEST(what_shall_persist_is_asked_of_the_kernel_for_each)
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 2 * list.n);
 	expect_none(&first);
 	expect_none(&second);
-	ck_assert_uint_eq(world->daemon->leases, 2 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 	world_end(world);
 }
 END_TEST
@@ -326,7 +326,7 @@ TEST(of_many_formats_it_is_another_list)
 	get_list(&third, &many);
 	expect_apart(&first, &second);
 	expect_together(&second, &third);
-	ck_assert_uint_eq(world->daemon->machine.common, 2 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2 * list.n);
 }
 END_TEST
 
@@ -425,7 +425,7 @@ TEST(a_list_on_two_files_is_given_with_both)
 	/* The second file is theirs alone, the first one is not. */
 	end_hang_up(&first);
 	release_all(&second, &other, list.n);
-	ck_assert_ptr_null(LIST_FIRST(&second.client->shares));
+	ck_assert_ptr_null(LIST_FIRST(&second.client->holder.shares));
 	ck_assert_uint_eq(query(&old).leases, before.n);
 	check_books(world->daemon);
 }
@@ -465,7 +465,7 @@ static void expect_leases(struct end *admin, unsigned n)
 	struct cursor rows = ask_for_rows(admin, KIND_STATUS, 1);
 
 	ck_assert_uint_eq(row_get_u64(next_row(&rows), "leases"), n);
-	ck_assert_uint_eq(admin->world->daemon->leases, n);
+	ck_assert_uint_eq(admin->world->daemon->registry.leases, n);
 }
 
 TEST(all_who_hold_it_are_listed_and_counted_and_who_has_left_is_not)
@@ -483,10 +483,10 @@ TEST(all_who_hold_it_are_listed_and_counted_and_who_has_left_is_not)
 	get_list(&first, &list);
 	get_list(&second, &list);
 	get_list(&third, &list);
-	first.client->pid = 11;
-	second.client->pid = 22;
-	third.client->pid = 33;
-	alone.client->pid = 44;
+	first.client->holder.pid = 11;
+	second.client->holder.pid = 22;
+	third.client->holder.pid = 33;
+	alone.client->holder.pid = 44;
 	expect_holders(&admin, (uint16_t)list.n, 4);
 	expect_leases(&admin, 3 * list.n + 1);
 	holders = holders_of(row_of_first_event(&admin, (uint16_t)list.n));
@@ -508,7 +508,7 @@ TEST(all_who_hold_it_are_listed_and_counted_and_who_has_left_is_not)
 	expect_leases(&admin, list.n);
 	end_hang_up(&third);
 	expect_leases(&admin, 0);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	expect_holders(&admin, (uint16_t)list.n, 0);
 }
 END_TEST
@@ -562,7 +562,7 @@ TEST(who_asks_for_the_same_again_is_answered_the_same_and_holds_no_more)
 		ck_assert_uint_eq(query(end).leases, list.n);
 	}
 	ck_assert_uint_eq(count_calls(), calls);
-	ck_assert_uint_eq(world->daemon->leases, 2 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 	expect_together(&first, &second);
 }
 END_TEST
@@ -626,7 +626,7 @@ TEST(what_one_gives_back_the_others_keep)
 	ck_assert_uint_eq(query(&second).leases, list.n - 1);
 	ck_assert_uint_eq(query(&first).leases, list.n);
 	ck_assert_uint_eq(query(&first).lingering, 0);
-	ck_assert_uint_eq(world->daemon->leases, 3 * list.n - 1);
+	ck_assert_uint_eq(world->daemon->registry.leases, 3 * list.n - 1);
 	expect_holders(&admin, (uint16_t)list.n, 2);
 	expect_together(&first, &third);
 	ck_assert_uint_eq(count_company(&first), 2);
@@ -640,7 +640,7 @@ TEST(what_one_gives_back_the_others_keep)
 	/* Others go on coming. */
 	get_list(&fourth, &list);
 	expect_together(&first, &fourth);
-	ck_assert_uint_eq(world->daemon->leases, 4 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 4 * list.n);
 }
 END_TEST
 
@@ -658,7 +658,7 @@ TEST(who_gives_back_all_leaves_the_others_with_all)
 	release_all(&first, &one, list.n);
 	ck_assert_uint_eq(count_calls(), calls);
 	ck_assert_uint_eq(query(&first).leases, 0);
-	ck_assert_ptr_null(LIST_FIRST(&first.client->shares));
+	ck_assert_ptr_null(LIST_FIRST(&first.client->holder.shares));
 	ck_assert_uint_eq(query(&second).leases, list.n);
 	ck_assert_uint_eq(query(&second).lingering, 0);
 	/* It holds nothing now, and may hold it all with them again. */
@@ -721,7 +721,7 @@ TEST(when_the_last_gives_back_all_the_kernel_is_asked_once_to_let_go_of_each)
 	expect_all_released(&second, list.n);
 	ck_assert_uint_eq(script.asked[KERNEL_RELEASE], list.n);
 	ck_assert_uint_eq(query(&second).leases, 0);
-	ck_assert_uint_eq(world->daemon->leases, 0);
+	ck_assert_uint_eq(world->daemon->registry.leases, 0);
 }
 END_TEST
 
@@ -740,7 +740,7 @@ TEST(what_nobody_holds_is_not_given_back_and_the_rest_stays)
 	check_books(world->daemon);
 	ck_assert_uint_eq(query(&second).leases, list.n);
 	ck_assert_uint_eq(query(&other).leases, 1);
-	ck_assert_uint_eq(world->daemon->leases, 2 * list.n + 1);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n + 1);
 }
 END_TEST
 
@@ -760,7 +760,7 @@ TEST(when_the_first_leaves_the_others_keep_it_and_more_may_come)
 	calls = count_calls();
 	end_hang_up(&first);
 	check_books(world->daemon);
-	ck_assert_uint_eq(world->daemon->leases, list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, list.n);
 	get_list(&third, &list);
 	ck_assert_uint_eq(count_calls(), calls);
 	expect_together(&second, &third);
@@ -783,7 +783,7 @@ TEST(when_the_last_has_left_all_is_charged_until_no_copy_is_open)
 	ck_assert_uint_eq(query(&witness).lingering, 0);
 	end_hang_up(&first);
 	check_books(world->daemon);
-	ck_assert_uint_eq(world->daemon->leases, 0);
+	ck_assert_uint_eq(world->daemon->registry.leases, 0);
 	ck_assert_uint_eq(query(&witness).events, list.n);
 	ck_assert_uint_eq(query(&witness).lingering, list.n);
 	ck_assert(look_at_lingering(world));
@@ -841,8 +841,8 @@ TEST(when_the_guard_is_gone_nobody_gets_what_others_hold)
 	again = get_list(&first, &list);
 	expect_same_answers(&one, &again, list.n);
 	expect_together(&first, &second);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
-	ck_assert_uint_eq(world->daemon->leases, 4 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 4 * list.n);
 }
 END_TEST
 
@@ -861,7 +861,7 @@ TEST(what_was_held_without_the_guard_is_nobody_elses_when_it_is_back)
 	get_list(&without, &list);
 	set_guard(world, true);
 	get_list(&other, &list);
-	ck_assert(world->daemon->guarded);
+	ck_assert(world->daemon->registry.guarded);
 	get_list(&third, &list);
 	expect_apart(&first, &third);
 	ck_assert(!is_same_file(first.stream, third.stream));
@@ -899,7 +899,7 @@ TEST(one_of_its_files_without_the_guard_is_enough_to_give_none)
 
 		get_list(&old, &before);
 		without = get_list(&first, &list).answer[i].stream;
-		take_guard_from(stream_by_number(world->daemon, without));
+		take_guard_from(stream_by_number(&world->daemon->registry, without));
 		granted = get_list(&second, &list);
 		expect_apart(&first, &second);
 		ck_assert_uint_eq(second.heard.message.streams, 1);
@@ -921,7 +921,7 @@ static void expect_all_refused(struct end *end, const struct list *list, uint32_
 		ck_assert_uint_gt(answers[i].length, 0);
 	}
 	ck_assert_uint_eq(end->heard.message.streams, 0);
-	ck_assert_uint_eq(leases_count(end->client), 0);
+	ck_assert_uint_eq(leases_count(&end->client->holder), 0);
 	check_books(end->world->daemon);
 }
 
@@ -957,11 +957,11 @@ TEST(a_file_on_which_a_stranger_registered_is_nobody_elses)
 	set_guard(world, false);
 	get(&third, "event_50 u32 x");
 	find_stream(stream)->stranger = true;
-	streams_probe(world->daemon);
+	streams_probe(&world->daemon->registry);
 	expect_cut(&first, REFUSAL_SELF_REGISTERED);
 	expect_cut(&second, REFUSAL_SELF_REGISTERED);
 	check_books(world->daemon);
-	ck_assert_uint_eq(world->daemon->leases, 1);
+	ck_assert_uint_eq(world->daemon->registry.leases, 1);
 	set_guard(world, true);
 	ck_assert_uint_ne(get_list(&third, &list).answer[0].stream, stream);
 }
@@ -996,7 +996,7 @@ TEST(what_is_on_a_file_of_dead_events_serves_its_holders_and_the_next_begin_anew
 	check_books(world->daemon);
 	get_list(&fifth, &list);
 	expect_together(&third, &fifth);
-	ck_assert_uint_eq(world->daemon->leases, 4 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 4 * list.n);
 }
 END_TEST
 
@@ -1043,7 +1043,7 @@ TEST(who_asks_alike_while_the_first_is_answered_waits_for_that_and_the_kernel_is
 		say_list(&end[i], &list);
 	}
 	ck_assert_uint_eq(script.n_under_way, 1);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	for (unsigned i = 0; i < WAITING; i++)
 		expect_silence(&end[i]);
 	check_books(world->daemon);
@@ -1060,7 +1060,7 @@ TEST(who_asks_alike_while_the_first_is_answered_waits_for_that_and_the_kernel_is
 	ck_assert_uint_eq(script.n_under_way, 0);
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], list.n);
-	ck_assert_uint_eq(world->daemon->leases, (WAITING + 1) * list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, (WAITING + 1) * list.n);
 	for (unsigned i = 0; i < WAITING; i++)
 		end_deinit(&end[i]);
 }
@@ -1089,7 +1089,7 @@ TEST(who_asks_otherwise_waits_for_nobody)
 	hold_no_more();
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
 		expect_list(ends[i], lists[i]);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n + 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n + 1);
 }
 END_TEST
 
@@ -1202,12 +1202,12 @@ TEST(of_a_long_list_nothing_is_answered_before_all_of_it_is)
 	hold();
 	say_list(&first, &list);
 	say_list(&second, &list);
-	for (answer_one(); first.client->errand; answer_one(), answers++) {
+	for (answer_one(); first.client->task; answer_one(), answers++) {
 		expect_silence(&first);
 		expect_silence(&second);
 		/* But what is there is leased at once, so that little is left to do at the end. */
-		ck_assert_uint_gt(world->daemon->leases, leased);
-		leased = world->daemon->leases;
+		ck_assert_uint_gt(world->daemon->registry.leases, leased);
+		leased = world->daemon->registry.leases;
 	}
 	ck_assert_uint_gt(answers, 1);
 	expect_list(&first, &list);
@@ -1234,7 +1234,7 @@ TEST(who_leaves_in_the_middle_of_a_long_list_leaves_it_to_who_waits)
 	hold_no_more();
 	expect_list(&second, &list);
 	look_at_lingering(world);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	ck_assert_uint_eq(query(&second).lingering, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
@@ -1258,7 +1258,7 @@ TEST(who_leaves_while_it_waits_is_not_missed)
 	expect_list(&first, &list);
 	expect_list(&third, &list);
 	ck_assert_uint_eq(count_company(&first), 2);
-	ck_assert_uint_eq(world->daemon->leases, 2 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 }
 END_TEST
 
@@ -1281,7 +1281,7 @@ TEST(who_leaves_before_it_asks_again_is_not_missed)
 	expect_list(&first, &list);
 	expect_list(&third, &list);
 	ck_assert_uint_eq(count_company(&first), 2);
-	ck_assert_uint_eq(world->daemon->leases, 2 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 }
 END_TEST
 
@@ -1305,7 +1305,7 @@ TEST(when_the_first_leaves_before_it_is_answered_the_next_who_waits_is_the_first
 	expect_together(&second, &third);
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 2 * list.n);
 	look_at_lingering(world);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	ck_assert_uint_eq(query(&second).lingering, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
@@ -1326,7 +1326,7 @@ TEST(when_all_leave_before_the_first_is_answered_nothing_is_left)
 	break_connection(&second);
 	break_connection(&first);
 	break_connection(&third);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	hold_no_more();
 	expect_all_gone(world);
 }
@@ -1349,7 +1349,7 @@ TEST(a_first_one_that_turns_out_to_have_hung_up_leaves_its_answer_to_the_others)
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], list.n);
 	ck_assert_uint_eq(count_company(&second), 1);
-	ck_assert_uint_eq(world->daemon->leases, list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, list.n);
 }
 END_TEST
 
@@ -1373,8 +1373,8 @@ TEST(when_the_first_is_refused_all_the_next_asks_by_itself)
 	expect_list(&third, &list);
 	expect_none(&first);
 	expect_together(&second, &third);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
-	ck_assert_uint_eq(world->daemon->leases, 2 * list.n);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 }
 END_TEST
 
@@ -1388,7 +1388,7 @@ static void expect_all_but(struct end *end, const struct list *list, unsigned re
 			ck_assert_str_eq(refusal_name(answers[i].refusal), refusal_name(refusal));
 		else
 			expect_right(&answers[i], list->event[i]);
-	ck_assert_uint_eq(leases_count(end->client), list->n - 1);
+	ck_assert_uint_eq(leases_count(&end->client->holder), list->n - 1);
 	expect_none(end);
 	check_books(end->world->daemon);
 }
@@ -1430,8 +1430,8 @@ TEST(when_the_first_is_refused_something_the_next_asks_for_that_by_itself)
 	expect_list(&late, &list);
 	expect_together(&fourth, &late);
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
-	ck_assert_uint_eq(world->daemon->leases, 5 * list.n - 3);
-	ck_assert_uint_eq(world->daemon->machine.common, list.n);
+	ck_assert_uint_eq(world->daemon->registry.leases, 5 * list.n - 3);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 }
 END_TEST
 
@@ -1465,9 +1465,9 @@ TEST(who_asks_again_when_there_is_no_time_left_is_served_without_being_heard_of)
 	ev_run(world->daemon->loop, EVRUN_NOWAIT);
 	ck_assert(!second.client->asks_again);
 	ck_assert(third.client->asks_again);
-	ck_assert(ev_is_active(&world->daemon->w_busy));
+	ck_assert(ev_is_active(&world->daemon->connections.w_busy));
 	turn(world);
-	ck_assert(!ev_is_active(&world->daemon->w_busy));
+	ck_assert(!ev_is_active(&world->daemon->connections.w_busy));
 	expect_all_refused(&first, &list, REFUSAL_TROUBLE);
 	expect_list(&second, &list);
 	expect_list(&third, &list);
@@ -1657,9 +1657,9 @@ static bool first_asks_for(const struct list *list, struct world *world, long al
 	bool wanted = say_short_of_memory(&first, list, allocations);
 
 	if (hear_outcome(&first, list) == GRANTED)
-		*otherwise += !first.client->bundle;
+		*otherwise += !first.client->holder.bundle;
 	get_list(&second, list);
-	ck_assert(wanted || second.client->bundle == first.client->bundle);
+	ck_assert(wanted || second.client->holder.bundle == first.client->holder.bundle);
 	return wanted;
 }
 
@@ -1699,7 +1699,7 @@ static bool first_asks_and_another_would_wait(struct world *world, long allocati
 	hold_no_more();
 	hear_outcome(&first, &list);
 	expect_list(&second, &list);
-	ck_assert(wanted || second.client->bundle == first.client->bundle);
+	ck_assert(wanted || second.client->holder.bundle == first.client->holder.bundle);
 	return wanted;
 }
 
@@ -1723,7 +1723,7 @@ static bool another_waits(struct world *world, long allocations, unsigned *other
 	hold_no_more();
 	expect_list(&first, &list);
 	hear_outcome(&second, &list);
-	ck_assert(wanted || second.client->bundle == first.client->bundle);
+	ck_assert(wanted || second.client->holder.bundle == first.client->holder.bundle);
 	return wanted;
 }
 
@@ -1750,9 +1750,9 @@ static bool first_is_answered(struct world *world, long allocations, unsigned *o
 	allocations_left = -1;
 	hold_no_more();
 	if (hear_outcome(&first, &list) == GRANTED)
-		*otherwise += !first.client->bundle;
+		*otherwise += !first.client->holder.bundle;
 	expect_list(&second, &list);
-	ck_assert(wanted || second.client->bundle == first.client->bundle);
+	ck_assert(wanted || second.client->holder.bundle == first.client->holder.bundle);
 	return wanted;
 }
 
@@ -1771,7 +1771,7 @@ static bool another_joins(struct world *world, long allocations, unsigned *other
 	bool wanted = say_short_of_memory(&second, &list, allocations);
 
 	if (hear_outcome(&second, &list) == GRANTED)
-		*otherwise += second.client->bundle != first.client->bundle;
+		*otherwise += second.client->holder.bundle != first.client->holder.bundle;
 	else
 		(*otherwise)++;
 	again = get_list(&first, &list);
@@ -1797,7 +1797,7 @@ static bool another_joins_on_two_files(struct world *world, long allocations, un
 	get_list(&first, &list);
 	wanted = say_short_of_memory(&second, &list, allocations);
 	if (hear_outcome(&second, &list) == GRANTED)
-		*otherwise += second.client->bundle != first.client->bundle;
+		*otherwise += second.client->holder.bundle != first.client->holder.bundle;
 	else
 		(*otherwise)++;
 	ck_assert_uint_eq(query(&first).leases, list.n);
@@ -1813,7 +1813,7 @@ END_TEST
 static bool release_short_of_memory(struct end *end, const struct granted *granted, long allocations, unsigned *cut)
 {
 	const struct daemon *daemon = end->world->daemon;
-	unsigned before = leases_count(end->client);
+	unsigned before = leases_count(&end->client->holder);
 	bool enough;
 
 	allocations_given = allocations;
@@ -1868,14 +1868,14 @@ TEST(a_part_that_cannot_be_taken_out_for_lack_of_memory_stays_where_it_was)
 	get_list(&first, &list);
 	get_list(&second, &list);
 	get(&second, "event_50 u32 x");
-	bundle = second.client->bundle;
+	bundle = second.client->holder.bundle;
 	for (n = 0; r < 0; n++) {
 		ck_assert_int_lt(n, ALLOCATIONS_MAX);
-		ck_assert_ptr_eq(second.client->bundle, bundle);
-		ck_assert_uint_eq(HASH_CNT(by_bit, second.client->leases), 1);
+		ck_assert_ptr_eq(second.client->holder.bundle, bundle);
+		ck_assert_uint_eq(HASH_CNT(by_bit, second.client->holder.leases), 1);
 		check_books(world->daemon);
 		allocations_left = n;
-		r = bundle_split(second.client);
+		r = bundle_split(&second.client->holder);
 		allocations_left = -1;
 	}
 	ck_assert_int_gt(n, BUNDLE_EVENTS_MIN);
@@ -1906,7 +1906,7 @@ END_TEST
 
 static uint32_t leases_of(const struct end *end)
 {
-	return end->client->tenant->level->own_leases.held;
+	return end->client->holder.tenant->level->own_leases.held;
 }
 
 TEST(a_lease_beyond_the_maximum_is_refused_with_the_key)
@@ -1951,7 +1951,7 @@ TEST(an_event_that_nobody_leases_counts_as_one_lease)
 	ck_assert_uint_eq(leases_of(&witness), list.n);
 	end_hang_up(&first);
 	check_books(world->daemon);
-	ck_assert_uint_eq(world->daemon->leases, 0);
+	ck_assert_uint_eq(world->daemon->registry.leases, 0);
 	ck_assert_uint_eq(leases_of(&witness), list.n);
 	first.stream = fd_close(first.stream);
 	look_at_lingering(world);
@@ -2014,8 +2014,8 @@ TEST(bundles_of_one_tenant_take_no_more_memory_than_a_limit)
 		ends[i] = end_welcomed(world, 1);
 		say_at_length(&ends[i], i);
 		expect_answers(&ends[i], answers, EVENTS);
-		ck_assert_uint_le(ends[i].client->tenant->bundle_bytes, BUNDLE_BYTES_MAX);
-		bundles += ends[i].client->bundle != NULL;
+		ck_assert_uint_le(ends[i].client->holder.tenant->bundle_bytes, BUNDLE_BYTES_MAX);
+		bundles += ends[i].client->holder.bundle != NULL;
 		ck_assert_uint_eq(query(&ends[i]).leases, EVENTS);
 	}
 	ck_assert_uint_gt(bundles, 10);

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include "daemon/process/clock.h"
 #include "protocol/row.h"
 #include "tests/unit/world.h"
 
@@ -32,30 +33,30 @@ static void set_clock(struct world *world, time_t by)
 
 static void wait_for_one_to_be_cut(struct world *world)
 {
-	double begun = daemon_now();
+	double begun = clock_now();
 
 	/* Longer than it may take, and shorter than an hour. */
-	while (world->daemon->connections == 2 && daemon_now() - begun < 60) {
+	while (world->daemon->registry.n_holders == 2 && clock_now() - begun < 60) {
 		turn(world);
 		usleep(10000);
 	}
-	ck_assert_msg(world->daemon->connections == 1, "who says nothing is still there");
+	ck_assert_msg(world->daemon->registry.n_holders == 1, "who says nothing is still there");
 }
 
 /* Of who was there before, also when somebody comes later. */
 static void expect_patience_to_be_the_same(time_t by)
 {
-	double begun = daemon_now();
+	double begun = clock_now();
 	WORLD(world, 10, 10);
 	struct end silent, later;
 
-	world->daemon->options.patience = PATIENCE;
+	world->daemon->connections.patience = PATIENCE;
 	silent = end_new(world, SOMEBODY);
 	turn(world);
 	set_clock(world, by);
 	later = end_new(world, SOMEBODY);
 	wait_for_one_to_be_cut(world);
-	ck_assert_msg(daemon_now() - begun >= PATIENCE, "its time was not up yet");
+	ck_assert_msg(clock_now() - begun >= PATIENCE, "its time was not up yet");
 	expect_cut(&silent, REFUSAL_TOO_SLOW);
 	end_deinit(&later);
 	end_deinit(&silent);

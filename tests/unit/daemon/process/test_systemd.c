@@ -12,6 +12,7 @@
 
 #include "daemon/admin/reload.h"
 #include "daemon/connection/listener.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "protocol/transport.h"
 #include "tests/unit/world.h"
@@ -169,7 +170,7 @@ TEST(a_file_that_somebody_else_has_made_stays)
 	ck_assert_int_eq(transport_address(path, &address, &length), 0);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
 	ck_assert_int_eq(listen(fd, 1), 0);
-	ck_assert_int_eq(listener_take(&listener, world->daemon, fd, SOCKET_CLIENTS), 0);
+	ck_assert_int_eq(listener_take(&listener, &world->daemon->connections, fd, SOCKET_CLIENTS), 0);
 	ck_assert_str_eq(listener.path, path);
 	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, &size), 0);
 	ck_assert_int_eq(on, 1);
@@ -223,7 +224,7 @@ TEST(its_status_goes_with_ready_and_is_kept_up_to_date_but_not_all_the_time)
 
 	turn(world);
 	ck_assert_str_eq(next_words(words), "");
-	systemd_say_ready(world->daemon);
+	systemd_say_ready(&world->daemon->systemd);
 	ck_assert_str_eq(next_words(words), "READY=1\nSTATUS=1 tenant, 0 of 10 events");
 	say_hello(&end);
 	expect_welcome(&end);
@@ -244,7 +245,7 @@ TEST(the_time_between_two_lines_ends)
 	int words = listen_for_words();
 	WORLD(world, 10, 10);
 
-	systemd_say_ready(world->daemon);
+	systemd_say_ready(&world->daemon->systemd);
 	ck_assert(ev_is_active(&world->daemon->systemd.w_status));
 	strcpy(world->daemon->systemd.told, "another one");
 	next_words(words);
@@ -263,11 +264,11 @@ TEST(each_reload_says_when_it_began_and_all_of_them_end_with_ready)
 	unsigned long long first = 0, second = 0;
 
 	log_open(LOG_ERR, false);
-	systemd_say_ready(world->daemon);
+	systemd_say_ready(&world->daemon->systemd);
 	next_words(words);
 	reload_begin(world->daemon);
 	ck_assert_int_eq(sscanf(next_words(words), "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=0 ", &first), 1);
-	ck_assert(first > 0 && (double)first <= daemon_now() * 1000000);
+	ck_assert(first > 0 && (double)first <= clock_now() * 1000000);
 	reload_begin(world->daemon);
 	ck_assert_int_eq(sscanf(next_words(words), "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=0 ", &second), 1);
 	ck_assert_uint_ge(second, first);
@@ -312,8 +313,8 @@ TEST(without_systemd_nothing_is_said)
 	WORLD(world, 10, 10);
 
 	unsetenv("NOTIFY_SOCKET");
-	systemd_say_ready(world->daemon);
-	systemd_say_reloading(world->daemon);
+	systemd_say_ready(&world->daemon->systemd);
+	systemd_say_reloading(&world->daemon->systemd);
 	systemd_say_stopping();
 	ck_assert(!ev_is_active(&world->daemon->systemd.w_status));
 }

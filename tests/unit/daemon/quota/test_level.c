@@ -242,27 +242,8 @@ TEST(a_tenants_own_limit_is_nobody_elses)
 	level_take(slice, 100.);
 	ck_assert_double_eq_tol(level_wait(slice, 100.), 1., 1e-6);
 	ck_assert(level_wait(box, 100.) <= 0.);
-	ck_assert_uint_eq(level_tokens(slice, 100.), 0);
-	ck_assert_uint_eq(level_tokens(box, 100.), UINT32_MAX);
 	level_unref(box);
 	level_unref(slice);
-}
-END_TEST
-
-TEST(so_many_may_ask_as_the_fewest_tokens_of_all_levels)
-{
-	struct level *box = get("/slice/box");
-
-	bucket_set(&box->own_requests, 1, 9, 100.);
-	bucket_set(&box->requests, 1, 8, 100.);
-	bucket_set(&box->parent->requests, 1, 7, 100.);
-	ck_assert_uint_eq(level_tokens(box, 100.), 7);
-	level_take(box, 100.);
-	ck_assert_uint_eq(level_tokens(box, 100.), 6);
-	ck_assert_uint_eq(level_tokens(box, 100.9), 6);
-	bucket_set(&box->own_requests, 1, 3, 100.);
-	ck_assert_uint_eq(level_tokens(box, 100.), 3);
-	level_unref(box);
 }
 END_TEST
 
@@ -364,6 +345,6 @@ SUITE("level", a_path_has_a_level_for_each_of_its_parts, levels_are_shared_and_g
       a_connection_counts_at_all_levels_until_it_ends, the_nearest_level_that_has_all_its_connections_is_found,
       a_maximum_below_what_is_connected_lets_nobody_else_in,
       a_request_takes_a_token_at_each_level_and_waits_for_the_slowest, a_tenants_own_limit_is_nobody_elses,
-      so_many_may_ask_as_the_fewest_tokens_of_all_levels, a_level_has_rested_when_all_tokens_are_back_here_and_above,
-      a_level_rests_until_its_refusals_may_be_logged_again, a_level_that_is_made_anew_has_no_limits,
-      a_chain_that_finds_no_memory_leaves_what_was_there, a_first_level_that_finds_no_memory_leaves_nothing)
+      a_level_has_rested_when_all_tokens_are_back_here_and_above, a_level_rests_until_its_refusals_may_be_logged_again,
+      a_level_that_is_made_anew_has_no_limits, a_chain_that_finds_no_memory_leaves_what_was_there,
+      a_first_level_that_finds_no_memory_leaves_nothing)

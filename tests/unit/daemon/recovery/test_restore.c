@@ -6,16 +6,17 @@
 
 #include <stdio.h>
 
-#include "daemon/ledger/deposit.h"
+#include "daemon/connection/deposit.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/ledger/ledger.h"
+#include "daemon/registry/bundle.h"
+#include "daemon/registry/event.h"
 #include "daemon/registry/reference.h"
-#include "daemon/requests/bundle.h"
 #include "tests/unit/fake_kernel.h"
 
 static uint64_t lasting_events(const struct world *world)
 {
-	return world->daemon->machine.common + world->daemon->machine.filled;
+	return world->daemon->registry.machine.common + world->daemon->registry.machine.filled;
 }
 
 static const char *const eight[] = { "a u32 x", "b u32 x", "c u32 x", "d u32 x",
@@ -33,7 +34,7 @@ TEST(without_a_keeper_that_stays_nothing_is_entered)
 	WELCOMED(end, world, 1);
 
 	get(&end, "hello u32 x");
-	ck_assert_ptr_null(world->daemon->ledger);
+	ck_assert_ptr_null(world->daemon->registry.ledger);
 	ck_assert_uint_eq(count_deposits(), 0);
 }
 END_TEST
@@ -48,7 +49,7 @@ TEST(a_client_notices_nothing)
 	ck_assert_uint_eq(query(&end).leases, 1);
 	world_restart(world);
 	expect_silence(&end);
-	ck_assert_uint_eq(world->daemon->connections, 1);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 1);
 	ck_assert_uint_eq(lasting_events(world), 1);
 	ck_assert_uint_eq(query(&end).leases, 1);
 	/* It has the file already. */
@@ -102,7 +103,7 @@ TEST(tenants_keep_their_pages)
 	WELCOMED(two, world, 2);
 
 	world_restart(world);
-	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->tenants), 2);
+	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->registry.tenants), 2);
 	{
 		WELCOMED(again, world, 1);
 
@@ -128,9 +129,9 @@ TEST(who_has_left_meanwhile_has_left)
 	world_next_daemon(world);
 	look_at_lingering(world);
 	turn(world);
-	ck_assert_uint_eq(world->daemon->connections, 1);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 1);
 	ck_assert_uint_eq(lasting_events(world), 1);
-	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->tenants), 1);
+	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->registry.tenants), 1);
 	ck_assert_uint_eq(count_deposits(), 2);
 }
 END_TEST
@@ -148,9 +149,9 @@ TEST(what_lingers_goes_on_lingering)
 	}
 	ck_assert_uint_eq(lasting_events(world), 1);
 	world_restart(world);
-	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
 	ck_assert_uint_eq(lasting_events(world), 1);
-	ck_assert(!TAILQ_EMPTY(&world->daemon->lingering));
+	ck_assert(!TAILQ_EMPTY(&world->daemon->registry.lingering));
 	close(fd_steal(&held));
 	look_at_lingering(world);
 	turn(world);
@@ -287,11 +288,11 @@ TEST(who_shares_a_bundle_shares_it_still)
 	get_eight(&one, one_has);
 	get_eight(&two, two_has);
 	get(&two, "more u32 x");
-	ck_assert_ptr_eq(one.client->bundle, two.client->bundle);
+	ck_assert_ptr_eq(one.client->holder.bundle, two.client->holder.bundle);
 	world_restart(world);
 	ck_assert_uint_eq(query(&one).leases, 8);
 	ck_assert_uint_eq(query(&two).leases, 9);
-	ck_assert_uint_eq(world->daemon->leases, 17);
+	ck_assert_uint_eq(world->daemon->registry.leases, 17);
 	end_hang_up(&one);
 	ck_assert_uint_eq(query(&two).leases, 9);
 	ck_assert_uint_eq(query(&two).lingering, 0);
@@ -321,8 +322,8 @@ TEST(who_watches_is_told_to_look_at_everything)
 	ck_assert_int_eq(decode_changed(expect(&end, KIND_CHANGED)->body, &changed, &bits), 0);
 	ck_assert_uint_eq(changed.count, 0);
 	expect_silence(&end);
-	ck_assert(!TAILQ_EMPTY(&world->daemon->clients));
-	ck_assert(TAILQ_FIRST(&world->daemon->clients)->watching);
+	ck_assert(!TAILQ_EMPTY(&world->daemon->connections.clients));
+	ck_assert(TAILQ_FIRST(&world->daemon->connections.clients)->holder.watching);
 }
 END_TEST
 
@@ -341,9 +342,9 @@ TEST(what_persists_is_charged_still)
 	ck_assert_uint_eq(lasting_events(world), 1);
 	world_restart(world);
 	ck_assert_uint_eq(lasting_events(world), 1);
-	ck_assert(!LIST_EMPTY(&world->daemon->persistent));
-	grant_unref(LIST_FIRST(&world->daemon->persistent));
-	LIST_INIT(&world->daemon->persistent);
+	ck_assert(!LIST_EMPTY(&world->daemon->registry.persistent));
+	grant_unref(LIST_FIRST(&world->daemon->registry.persistent));
+	LIST_INIT(&world->daemon->registry.persistent);
 }
 END_TEST
 
@@ -370,13 +371,13 @@ TEST(client_that_may_be_root_may_be_it_after_a_restart)
 	WELCOMED(other, world, 2);
 	unsigned n = 0;
 
-	ck_assert(!other.client->may_be_root);
-	one.client->may_be_root = true;
-	enter_client(one.client);
+	ck_assert(!other.client->holder.may_be_root);
+	one.client->holder.may_be_root = true;
+	holder_enter(&one.client->holder);
 	world_restart(world);
-	for (const struct client *client = TAILQ_FIRST(&world->daemon->clients); client;
+	for (const struct client *client = TAILQ_FIRST(&world->daemon->connections.clients); client;
 	     client = TAILQ_NEXT(client, all))
-		n += client->may_be_root;
+		n += client->holder.may_be_root;
 	ck_assert_uint_eq(n, 1);
 }
 END_TEST
@@ -406,7 +407,7 @@ TEST(what_was_granted_and_not_answered_goes_with_the_file_that_must_stay)
 	static const char *const both[] = { "hello u32 x", "more u32 x" };
 	KEPT(world);
 
-	world->daemon->options.tenant_is_process = false;
+	world->daemon->registry.tenant_is_process = false;
 	world_adopt(world, "[/**]\nNamePrefix=p_\n");
 	{
 		WELCOMED(one, world, 1);
@@ -445,7 +446,7 @@ END_TEST
 static void expect_to_start_with_nothing(struct world *world, struct end *end)
 {
 	world_next_daemon(world);
-	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
 	ck_assert_uint_eq(lasting_events(world), 0);
 	ck_assert_uint_eq(count_fake_streams(), 0);
 	ck_assert_uint_eq(count_deposits(), 1);
@@ -544,7 +545,7 @@ TEST(who_comes_and_goes_while_there_is_no_keeper_costs_no_fd)
 	int before;
 
 	hold();
-	world->daemon->keeper_has_gone = true;
+	world->daemon->connections.keeper_has_gone = true;
 	before = count_open_fds();
 	for (unsigned i = 0; i < 20; i++) {
 		END(end, world, 1);
@@ -552,9 +553,9 @@ TEST(who_comes_and_goes_while_there_is_no_keeper_costs_no_fd)
 		turn(world);
 	}
 	turn(world);
-	ck_assert_uint_eq(world->daemon->connections, 0);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
 	ck_assert_int_eq(count_open_fds(), before);
-	ck_assert_uint_eq(world->daemon->copies, 0);
+	ck_assert_uint_eq(world->daemon->registry.copies, 0);
 }
 END_TEST
 
@@ -567,14 +568,14 @@ TEST(what_is_on_its_way_to_the_keeper_is_counted)
 	{
 		END(end, world, 1);
 
-		ck_assert_uint_eq(world->daemon->copies, 1);
+		ck_assert_uint_eq(world->daemon->registry.copies, 1);
 	}
 	turn(world);
-	ck_assert_uint_eq(world->daemon->connections, 0);
-	ck_assert_uint_eq(world->daemon->copies, 2);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
+	ck_assert_uint_eq(world->daemon->registry.copies, 2);
 	hold_no_more();
 	turn(world);
-	ck_assert_uint_eq(world->daemon->copies, 0);
+	ck_assert_uint_eq(world->daemon->registry.copies, 0);
 }
 END_TEST
 
@@ -600,7 +601,8 @@ TEST(a_restore_that_fails_leaves_everything_as_it_was)
 				world_leave_daemon(world);
 				world_next_daemon(world);
 			}
-			ck_assert_msg(world->daemon->connections == 1, "with %ld allocations a connection was lost", n);
+			ck_assert_msg(world->daemon->registry.n_holders == 1,
+				      "with %ld allocations a connection was lost", n);
 			turn(world);
 		}
 		world_leave(&world);
@@ -627,7 +629,7 @@ TEST(what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)
 			fake.out_of_memory = 0;
 			world_leave_daemon(world);
 			world_next_daemon(world);
-			ck_assert_uint_eq(world->daemon->connections, 1);
+			ck_assert_uint_eq(world->daemon->registry.n_holders, 1);
 			turn(world);
 		}
 		world_leave(&world);

@@ -2,7 +2,6 @@
 
 #include "daemon/registry/admission.h"
 
-#include "daemon/daemon.h"
 #include "daemon/quota/charge.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/base/text.h"
@@ -13,7 +12,7 @@ enum { EVENTS = 16 };
 
 /* Two tenants in one slice. */
 struct world {
-	struct daemon daemon;
+	struct registry registry;
 	struct machine machine;
 	struct level *table;
 	struct tenant tenant, neighbour;
@@ -24,8 +23,8 @@ struct world {
 
 static void world_init(struct world *world, uint32_t capacity)
 {
-	*world = (struct world){ .daemon.options.max_events = OPTIONS_UNSAID };
-	world->tenant.daemon = world->neighbour.daemon = &world->daemon;
+	*world = (struct world){ .registry.max_events = MAX_EVENTS_UNSAID };
+	world->tenant.registry = world->neighbour.registry = &world->registry;
 	machine_init(&world->machine, capacity);
 	ck_assert_int_eq(level_get(&world->table, "/slice/box", &world->tenant.level), 0);
 	ck_assert_int_eq(level_get(&world->table, "/slice/neighbour", &world->neighbour.level), 0);
@@ -105,7 +104,7 @@ TEST(a_maximum_is_said_with_its_key_and_section)
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, " events (DefaultMaxEvents=1); "));
 	level->maximum_by[RESOURCE_EVENTS] = NULL;
-	world.daemon.options.max_events = 1;
+	world.registry.max_events = 1;
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, " events (--max-events); "));
 	level_set_maximum(slice, RESOURCE_EVENTS, 1, true);
@@ -115,7 +114,7 @@ TEST(a_maximum_is_said_with_its_key_and_section)
 	ck_assert_ptr_nonnull(strstr(world.sentence, "/slice hold 1 of 1 events (MaxEvents=1 of [/slice]); "));
 	ck_assert_ptr_null(strstr(world.sentence, "a.conf"));
 	/* After a reload the section may be gone. */
-	world.daemon.generation++;
+	world.registry.generation++;
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, "/slice hold 1 of 1 events; "));
 }
@@ -145,7 +144,7 @@ END_TEST
 TEST(the_longest_limit_leaves_room_for_the_advice)
 {
 	WORLD(world, 100);
-	struct tenant tenant = { .daemon = &world.daemon };
+	struct tenant tenant = { .registry = &world.registry };
 	struct policy_value of_section;
 	char path[512] = "/";
 
@@ -248,7 +247,7 @@ END_TEST
 TEST(a_cgroups_name_that_would_drive_a_terminal_is_made_safe_and_leaves_room)
 {
 	WORLD(world, 10);
-	struct tenant tenant = { .daemon = &world.daemon };
+	struct tenant tenant = { .registry = &world.registry };
 	char path[256] = "/\033[2J\n";
 
 	memset(path + strlen(path), 'x', 200);

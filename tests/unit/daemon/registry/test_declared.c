@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "daemon/ledger/deposit.h"
+#include "daemon/connection/deposit.h"
 #include "daemon/quota/level.h"
 #include "tests/unit/books.h"
 
@@ -32,7 +32,7 @@ static uint32_t stream_of(const char *text)
 
 static struct tenant *policy_tenant_of(const struct world *world)
 {
-	struct tenant *tenant = world->daemon->tenants;
+	struct tenant *tenant = world->daemon->registry.tenants;
 
 	while (tenant && !streq(tenant->path, TENANT_OF_POLICY))
 		tenant = tenant->by_identity.next;
@@ -56,12 +56,12 @@ TEST(what_is_declared_is_there_and_charged_to_the_machine_alone)
 	world_adopt(world, ONE TWO);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 	ck_assert_uint_eq(stream_of("one u32 x"), stream_of("two u32 x; char[8] name"));
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	ck_assert_uint_eq(query(&end).events, 0);
 	check_books(world->daemon);
 	world_adopt(world, "");
 	ck_assert_uint_eq(count_fake_slots(), 0);
-	ck_assert_uint_eq(world->daemon->machine.common, 0);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
 	ck_assert_ptr_null(policy_tenant_of(world));
 }
 END_TEST
@@ -98,7 +98,7 @@ TEST(what_stays_is_never_gone_and_what_goes_is)
 	hold();
 	world_adopt(world, TWO "[Event three]\n");
 	/* The kernel is asked for all that there is to be, before anything is given back. */
-	ck_assert_uint_eq(world->daemon->machine.common, 3);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 3);
 	answer_one();
 	hold_no_more();
 	answer_all();
@@ -139,7 +139,7 @@ TEST(a_program_that_has_the_same_joins_it)
 	world_adopt(world, ONE);
 	answer = get(&end, "one u32 x");
 	ck_assert_uint_ne(answer.stream, stream_of("one u32 x"));
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(query(&end).events, 1);
 	script.kernel->facts.flags = 0;
 	REGISTER(&end, "one u64 y");
@@ -147,7 +147,7 @@ TEST(a_program_that_has_the_same_joins_it)
 	/* And has it still when it is declared no more. */
 	world_adopt(world, "");
 	ck_assert_uint_eq(query(&end).events, 1);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	check_books(world->daemon);
 }
 END_TEST
@@ -225,11 +225,11 @@ TEST(wherever_memory_ends_nothing_is_left_half_done)
 
 	world_adopt(world, ONE TWO);
 	do {
-		declared_deinit(world->daemon);
+		declared_deinit(&world->daemon->registry);
 		turn(world);
 		ck_assert_uint_eq(count_fake_slots(), 0);
 		allocations_left = given++;
-		declared_adopt(world->daemon);
+		declared_adopt(&world->daemon->registry);
 		left = allocations_left;
 		allocations_left = -1;
 		ck_assert_int_lt(given, 200);
@@ -248,7 +248,7 @@ TEST(a_daemon_goes_on_with_what_the_last_one_has_declared)
 	world_adopt(world, ONE TWO);
 	world_restart(world);
 	ck_assert_uint_eq(count_fake_slots(), 2);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	check_books(world->daemon);
 	registered = script.asked[KERNEL_REGISTER];
 	world_adopt(world, ONE TWO);
@@ -270,7 +270,7 @@ TEST(a_name_that_the_kernel_refuses_is_nobodys)
 
 	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
 	world_adopt(world, ONE TWO);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	/* Whoever has it there may be the one that a program wants to join. */
 	get(&end, "one u64 y");
 	world_adopt(world, "");
@@ -314,7 +314,7 @@ TEST(what_the_last_daemon_has_not_heard_of_any_more_is_made_anew)
 	world_adopt(world, ONE TWO);
 	carry_out_batch(TAILQ_FIRST(&script.under_way));
 	world_restart(world);
-	ck_assert_uint_eq(world->daemon->machine.common, 0);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
 	world_adopt(world, ONE TWO);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 	ck_assert_uint_eq(count_fake_streams(), 1);
@@ -350,7 +350,7 @@ TEST(what_was_half_made_ends_with_a_policy_that_declares_nothing)
 	refuse(KERNEL_REGISTER, -EIO, 0, 1);
 	world_adopt(world, ONE);
 	world_restart(world);
-	declared_adopt(world->daemon);
+	declared_adopt(&world->daemon->registry);
 	turn(world);
 	ck_assert_ptr_null(policy_tenant_of(world));
 	ck_assert_uint_eq(count_fake_streams(), 0);
@@ -372,7 +372,7 @@ TEST(what_is_kept_serves_the_next_client)
 	}
 	turn(world);
 	ck_assert_uint_eq(count_fake_slots(), 1);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	check_books(world->daemon);
 	{
 		WELCOMED(end, world, 1);
@@ -382,7 +382,7 @@ TEST(what_is_kept_serves_the_next_client)
 		ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
 	}
 	turn(world);
-	ck_assert(streams_yield(world->daemon->streams->tenant->level));
+	ck_assert(streams_yield(world->daemon->registry.streams->tenant->level));
 }
 END_TEST
 
@@ -427,7 +427,7 @@ TEST(who_needs_the_room_has_it_back)
 {
 	UNGUARDED(world);
 
-	world->daemon->options.max_events = 2;
+	world->daemon->registry.max_events = 2;
 	keep_for(world, "1h");
 	WELCOMED(end, world, 1);
 	get(&end, "one u32 x");
@@ -466,9 +466,9 @@ TEST(what_comes_again_replaces_what_is_kept_of_it)
 	look(world);
 	/* What the one does not have will go sooner than what both have. */
 	ck_assert_uint_eq(count_fake_streams(), 2);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	check_books(world->daemon);
-	ck_assert(streams_yield(world->daemon->streams->tenant->level));
+	ck_assert(streams_yield(world->daemon->registry.streams->tenant->level));
 }
 END_TEST
 
@@ -488,7 +488,7 @@ TEST(so_many_are_kept_and_the_oldest_goes_first)
 	ck_assert_uint_eq(count_fake_streams(), KEPT_MAX);
 	ck_assert_ptr_null(find_slot("e2 u32 x"));
 	ck_assert_ptr_nonnull(find_slot("e3 u32 x"));
-	ck_assert(streams_yield(world->daemon->streams->tenant->level));
+	ck_assert(streams_yield(world->daemon->registry.streams->tenant->level));
 }
 END_TEST
 
@@ -508,14 +508,14 @@ TEST(what_a_client_gives_back_stays_too)
 	}
 	turn(world);
 	ck_assert_uint_eq(count_fake_slots(), 1);
-	ck_assert(streams_yield(world->daemon->streams->tenant->level));
+	ck_assert(streams_yield(world->daemon->registry.streams->tenant->level));
 }
 END_TEST
 
 /* A service that is started again is another tenant of the same path, for its cgroup has another id. */
 static void make_cgroup(struct world *world, const char *name)
 {
-	struct cgroups *cgroups = &world->daemon->cgroups;
+	struct cgroups *cgroups = &world->daemon->registry.cgroups;
 	char path[PATH_MAX + 16];
 
 	*cgroups = (struct cgroups){ .root = "/" };
@@ -539,7 +539,7 @@ TEST(what_is_let_go_for_an_event_may_be_all_that_held_it)
 {
 	UNGUARDED(world);
 
-	world->daemon->options.max_events = 1;
+	world->daemon->registry.max_events = 1;
 	keep_for(world, "1h");
 	make_cgroup(world, "first");
 	{
@@ -549,7 +549,7 @@ TEST(what_is_let_go_for_an_event_may_be_all_that_held_it)
 	}
 	make_cgroup(world, "next");
 	WELCOMED(end, world, 1);
-	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->tenants), 2);
+	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->registry.tenants), 2);
 	REGISTER(&end, "one u32 x");
 	expect_refused(&end, REFUSAL_QUOTA_EXCEEDED);
 	check_books(world->daemon);
@@ -567,7 +567,7 @@ TEST(what_is_let_go_amid_a_batch_serves_none_of_it)
 	struct answer answer[3];
 	char text[16];
 
-	world->daemon->options.max_events = STREAM_EVENTS_MAX + 1;
+	world->daemon->registry.max_events = STREAM_EVENTS_MAX + 1;
 	keep_for(world, "1h");
 	WELCOMED(full, world, 1);
 	WELCOMED(end, world, 1);
@@ -605,7 +605,7 @@ TEST(a_stranger_on_what_is_kept_has_it_let_go)
 	ck_assert_uint_eq(count_fake_streams(), 1);
 	/* Who has gone may have left a copy behind. */
 	find_stream(stream)->stranger = true;
-	streams_probe(world->daemon);
+	streams_probe(&world->daemon->registry);
 	look(world);
 	ck_assert_uint_eq(count_fake_streams(), 0);
 }

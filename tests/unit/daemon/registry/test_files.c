@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 
+#include "daemon/process/clock.h"
 #include "daemon/registry/linger.h"
 #include "tests/unit/books.h"
 
@@ -92,9 +93,9 @@ TEST(files_and_leases_count_again_after_a_restart)
 	leases = tenant_of(&end)->level->own_leases.held;
 	ck_assert_uint_eq(leases, 3);
 	world_restart(world);
-	ck_assert_uint_eq(files_of(world->daemon->tenants), 1);
-	ck_assert_uint_eq(world->daemon->tenants->level->own_leases.held, leases);
-	ck_assert_uint_eq(world->daemon->files.common, 1);
+	ck_assert_uint_eq(files_of(world->daemon->registry.tenants), 1);
+	ck_assert_uint_eq(world->daemon->registry.tenants->level->own_leases.held, leases);
+	ck_assert_uint_eq(world->daemon->registry.files.common, 1);
 	check_books(world->daemon);
 }
 END_TEST
@@ -111,14 +112,14 @@ TEST(a_reserve_of_events_keeps_files_free)
 	WORLD(world, 1000, 10);
 
 	world_adopt(world, "[/one]\nReserveEvents=10\n[/two]\nReserveEvents=5\n");
-	ck_assert_uint_eq(world->daemon->files.claimed, 15);
+	ck_assert_uint_eq(world->daemon->registry.files.claimed, 15);
 	/* A quarter of all fds but our own are files; of these reserves have half. */
 	have_fds(248);
 	world_adopt(world, "[/one]\nReserveEvents=60\n[/two]\nReserveEvents=20\n[/three]\nReserveEvents=1\n");
-	ck_assert_uint_eq(world->daemon->files.capacity, 50);
-	ck_assert_uint_eq(world->daemon->files.claimed, 60 * 25 / 81 + 20 * 25 / 81 + 1);
+	ck_assert_uint_eq(world->daemon->registry.files.capacity, 50);
+	ck_assert_uint_eq(world->daemon->registry.files.claimed, 60 * 25 / 81 + 20 * 25 / 81 + 1);
 	world_adopt(world, "");
-	ck_assert_uint_eq(world->daemon->files.claimed, 0);
+	ck_assert_uint_eq(world->daemon->registry.files.claimed, 0);
 }
 END_TEST
 
@@ -132,7 +133,7 @@ static struct stream *leave_file(struct world *world, pid_t pid)
 	struct stream *stream;
 
 	get(&end, "event u32 x");
-	stream = LIST_FIRST(&end.client->shares)->stream;
+	stream = LIST_FIRST(&end.client->holder.shares)->stream;
 	left[n_left++] = fd_steal(&end.stream);
 	end_deinit(&end);
 	turn(world);
@@ -182,15 +183,15 @@ TEST(one_tenants_files_do_not_delay_the_looks_at_anothers)
 		leave_file(world, 1);
 	neighbours = leave_file(world, 2);
 	/* It is time for all of them, the neighbour's last, and there may be two looks. */
-	bucket_init(&daemon->look_tokens, 1, 2, daemon_now());
-	TAILQ_FOREACH(stream, &daemon->lingering, idle)
+	bucket_init(&daemon->registry.look_tokens, 1, 2, clock_now());
+	TAILQ_FOREACH(stream, &daemon->registry.lingering, idle)
 		if (!stream->is_due) {
 			ev_timer_stop(daemon->loop, &stream->w_idle);
 			ev_invoke(daemon->loop, &stream->w_idle, EV_TIMER);
 		}
 	ck_assert(neighbours->is_due);
 	asked = script.asked[KERNEL_STILL_OPEN];
-	ev_invoke(daemon->loop, &daemon->w_linger, EV_TIMER);
+	ev_invoke(daemon->loop, &daemon->registry.w_linger, EV_TIMER);
 	ck_assert_uint_eq(script.asked[KERNEL_STILL_OPEN] - asked, 2);
 	ck_assert(!neighbours->is_due);
 	close_files(world);

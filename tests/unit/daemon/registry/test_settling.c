@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include "daemon/process/clock.h"
 #include "daemon/registry/stream.h"
 #include "tests/unit/world.h"
 
@@ -54,13 +55,13 @@ TEST(name_that_does_not_settle_is_refused_as_taken)
 {
 	WORLD(world, 10, 10);
 	WELCOMED(end, world, 1);
-	double begin = daemon_now();
+	double begin = clock_now();
 
 	refuse(KERNEL_REGISTER, KERNEL_E_SETTLING, 0, EACH_TIME);
 	REGISTER(&end, "event u32 x");
 	wait_for_answer(&end);
 	expect_refused(&end, REFUSAL_NAME_TAKEN);
-	ck_assert(daemon_now() - begin >= SETTLE_PATIENCE);
+	ck_assert(clock_now() - begin >= SETTLE_PATIENCE);
 	ck_assert_uint_gt(script.asked[KERNEL_REGISTER], 2);
 	expect_no_charges(world);
 }
@@ -76,8 +77,8 @@ TEST(settling_name_in_a_batch_delays_no_call_before_it)
 	refuse(KERNEL_REGISTER, KERNEL_E_SETTLING, 1, 1);
 	REGISTER(&end, "one u32 x", "two u32 x", "three u32 x");
 	expect_silence(&end);
-	ck_assert_ptr_nonnull(world->daemon->streams);
-	ck_assert(world->daemon->streams->made);
+	ck_assert_ptr_nonnull(world->daemon->registry.streams);
+	ck_assert(world->daemon->registry.streams->made);
 	wait_for_answer(&end);
 	expect_answers(&end, answer, 3);
 	for (size_t i = 0; i < ARRAY_SIZE(answer); i++)
@@ -96,7 +97,7 @@ TEST(client_that_leaves_a_settling_name_leaves_nothing)
 	REGISTER(&end, "event u32 x");
 	expect_silence(&end);
 	break_connection(&end);
-	while (!TAILQ_EMPTY(&world->daemon->settling))
+	while (!TAILQ_EMPTY(&world->daemon->registry.settling))
 		ev_run(world->daemon->loop, EVRUN_ONCE);
 	turn(world);
 	look_at_lingering(world);
@@ -114,7 +115,7 @@ TEST(daemon_that_ends_with_a_settling_name_ends_well)
 	refuse(KERNEL_REGISTER, KERNEL_E_SETTLING, 0, EACH_TIME);
 	REGISTER(&end, "event u32 x");
 	expect_silence(&end);
-	ck_assert(!TAILQ_EMPTY(&world->daemon->settling));
+	ck_assert(!TAILQ_EMPTY(&world->daemon->registry.settling));
 	world_end(world);
 }
 END_TEST

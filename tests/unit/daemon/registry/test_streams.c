@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "daemon/process/log.h"
-#include "daemon/requests/bundle.h"
+#include "daemon/registry/bundle.h"
 #include "protocol/row.h"
 #include "tests/unit/books.h"
 
@@ -62,8 +62,8 @@ TEST(two_clients_of_one_tenant_and_user_share_a_stream_and_only_the_first_costs_
 	ck_assert_uint_eq(count_calls(), calls);
 	expect_same_answer(&one, &other);
 	ck_assert(is_same_file(first.stream, second.stream));
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
-	ck_assert_uint_eq(world->daemon->leases, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2);
 	ck_assert_uint_eq(query(&second).events, 1);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 	ck_assert_uint_eq(count_fake_slots(), 1);
@@ -125,7 +125,7 @@ TEST(another_user_gets_a_stream_of_its_own_with_the_same_bits)
 	ck_assert(!is_same_file(first.stream, other.stream));
 	ck_assert_uint_eq(one.bit, another.bit);
 	ck_assert_uint_eq(get(&third, "event u32 x").stream, another.stream);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(query(&other).events, 1);
 }
 END_TEST
@@ -139,7 +139,7 @@ TEST(another_tenant_gets_a_stream_of_its_own)
 	ck_assert_uint_ne(get(&first, "event u32 x").stream, get(&other, "event u32 x").stream);
 	ck_assert(!is_same_file(first.stream, other.stream));
 	ck_assert_uint_eq(query(&other).events, 1);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 }
 END_TEST
@@ -166,7 +166,7 @@ TEST(who_asks_while_the_stream_is_being_made_builds_on_it)
 	ck_assert_uint_eq(other[1].stream, one.stream);
 	ck_assert(is_same_file(first.stream, second.stream));
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 }
 END_TEST
@@ -195,7 +195,7 @@ TEST(a_stream_that_cannot_be_made_refuses_all_who_built_on_it_and_nothing_is_lef
 		ck_assert_int_eq(first.stream, -1);
 		ck_assert_int_eq(second.stream, -1);
 		expect_no_charges(world);
-		ck_assert_ptr_null(world->daemon->streams);
+		ck_assert_ptr_null(world->daemon->registry.streams);
 		/* The next one is made. */
 		get(&second, "one u32 x");
 		ck_assert_uint_eq(get(&first, "one u32 x").stream, second.heard.message.stream[0]);
@@ -235,7 +235,7 @@ TEST(when_all_leave_while_the_stream_is_being_made_nothing_is_left)
 	REGISTER(&second, "one u32 x", "two u32 x");
 	break_connection(&first);
 	break_connection(&second);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	hold_no_more();
 	expect_all_gone(world);
 }
@@ -282,7 +282,7 @@ TEST(a_stream_ends_when_the_last_of_its_clients_has_left_and_no_copy_is_open)
 	end_hang_up(&second);
 	ck_assert_uint_ge(script.asked[KERNEL_STILL_OPEN], 1);
 	ck_assert(look_at_lingering(world));
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 	second.stream = fd_close(second.stream);
 	ck_assert(!look_at_lingering(world));
@@ -324,9 +324,9 @@ TEST(who_releases_its_last_event_loses_its_share_and_gets_the_file_again)
 	get(&second, "one u32 x");
 	get(&second, "two u32 x");
 	release(&second, second.bit);
-	ck_assert_ptr_nonnull(LIST_FIRST(&second.client->shares));
+	ck_assert_ptr_nonnull(LIST_FIRST(&second.client->holder.shares));
 	release(&second, one.bit);
-	ck_assert_ptr_null(LIST_FIRST(&second.client->shares));
+	ck_assert_ptr_null(LIST_FIRST(&second.client->holder.shares));
 	second.stream = fd_close(second.stream);
 	again = get(&second, "one u32 x");
 	expect_same_answer(&one, &again);
@@ -399,7 +399,7 @@ TEST(a_stream_with_too_many_dead_events_serves_those_who_have_it_and_nobody_new)
 	other = get(&just_in_time, "event u32 x");
 	expect_same_answer(&answer, &other);
 	ck_assert_uint_eq(count_calls(), calls);
-	ck_assert_uint_eq(world->daemon->machine.common, STREAM_DEAD_MIN + 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, STREAM_DEAD_MIN + 2);
 }
 END_TEST
 
@@ -422,7 +422,7 @@ TEST(an_old_clients_new_event_stands_on_a_new_stream_and_it_has_both)
 	fd_close(fd_steal(&first));
 	release(&old, one.bit);
 	look_at_lingering(world);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
 END_TEST
@@ -504,7 +504,7 @@ TEST(without_the_guard_each_client_gets_a_stream_of_its_own_and_that_is_said_onc
 	other = get(&second, "event u32 x");
 	again = get(&first, "more u32 x");
 	ck_assert_uint_eq(logs_end(&logs, "the guard is gone: data files are no longer shared"), 1);
-	ck_assert(!world->daemon->guarded);
+	ck_assert(!world->daemon->registry.guarded);
 	ck_assert_uint_ne(one.stream, old.stream);
 	ck_assert_uint_ne(other.stream, old.stream);
 	ck_assert_uint_ne(one.stream, other.stream);
@@ -512,7 +512,7 @@ TEST(without_the_guard_each_client_gets_a_stream_of_its_own_and_that_is_said_onc
 	ck_assert(!is_same_file(first.stream, second.stream));
 	ck_assert(!is_same_file(first.stream, before.stream));
 	ck_assert_uint_eq(one.bit, old.bit);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	/* Who had one keeps it. */
 	again = get(&before, "event u32 x");
 	expect_same_answer(&old, &again);
@@ -526,7 +526,7 @@ TEST(root_of_a_container_that_was_welcomed_with_a_guard_gets_no_file_without)
 	WELCOMED(other, world, 1);
 
 	get(&other, "event u32 x");
-	root.client->uid = 0;
+	root.client->holder.uid = 0;
 	tenant_of(&root)->is_contained = true;
 	set_guard(world, false);
 	for (unsigned i = 0; i < 3; i++) {
@@ -553,10 +553,10 @@ TEST(when_the_guard_is_back_streams_are_shared_again)
 
 	set_guard(world, false);
 	get(&before, "event u32 x");
-	ck_assert(!world->daemon->guarded);
+	ck_assert(!world->daemon->registry.guarded);
 	set_guard(world, true);
 	get(&first, "event u32 x");
-	ck_assert(world->daemon->guarded);
+	ck_assert(world->daemon->registry.guarded);
 	/* Made without it, and so not to be shared. */
 	ck_assert(!is_same_file(before.stream, first.stream));
 	get(&second, "event u32 x");
@@ -679,13 +679,13 @@ TEST(with_require_nothing_leaves_without_the_guard_and_nothing_is_left)
 		}
 		ck_assert_int_eq(first.stream, -1);
 		expect_no_charges(world);
-		ck_assert_ptr_null(world->daemon->streams);
+		ck_assert_ptr_null(world->daemon->registry.streams);
 		ck_assert_uint_eq(count_fake_streams(), 0);
 	}
 	ck_assert_uint_eq(logs_end(&logs, "the guard is gone: data files are not given out any more"), 1);
 	set_guard(world, true);
 	get(&first, "one u32 x");
-	ck_assert(world->daemon->guarded);
+	ck_assert(world->daemon->registry.guarded);
 	get(&second, "one u32 x");
 	get(&third, "one u32 x");
 	ck_assert(is_same_file(second.stream, third.stream));
@@ -747,7 +747,7 @@ TEST(a_kernel_that_is_mistaken_about_its_guard_is_not_believed)
 	get(&first, "event u32 x");
 	get(&second, "event u32 x");
 	ck_assert(!is_same_file(first.stream, second.stream));
-	ck_assert(!world->daemon->guarded);
+	ck_assert(!world->daemon->registry.guarded);
 }
 END_TEST
 
@@ -761,9 +761,9 @@ TEST(a_kernel_that_never_had_a_guard_gives_each_client_its_own)
 	ck_assert_uint_ne(one.stream, other.stream);
 	ck_assert_uint_eq(one.bit, other.bit);
 	ck_assert(!is_same_file(first.stream, second.stream));
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	/* The client's copy is the only one. */
-	for (const struct stream *stream = world->daemon->streams; stream; stream = stream->by_number.next)
+	for (const struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next)
 		ck_assert_int_eq(stream->fd, -1);
 }
 END_TEST
@@ -795,11 +795,11 @@ TEST(who_registers_by_himself_is_cut_off_and_nobody_else)
 
 	get(&second, "event u32 x");
 	get(&other, "event u32 x");
-	ck_assert(streams_probe(world->daemon));
+	ck_assert(streams_probe(&world->daemon->registry));
 	ck_assert_uint_eq(script.asked[KERNEL_CLEAN], 3);
 	expect_silence(&first);
 	register_on(stream);
-	streams_probe(world->daemon);
+	streams_probe(&world->daemon->registry);
 	ck_assert_uint_eq(refusals(&second), 1);
 	expect_cut(&first, REFUSAL_SELF_REGISTERED);
 	expect_silence(&second);
@@ -808,7 +808,7 @@ TEST(who_registers_by_himself_is_cut_off_and_nobody_else)
 	/* Known and gone: not asked about again. */
 	turn(world);
 	script.asked[KERNEL_CLEAN] = 0;
-	streams_probe(world->daemon);
+	streams_probe(&world->daemon->registry);
 	ck_assert_uint_eq(script.asked[KERNEL_CLEAN], 2);
 	ck_assert_uint_eq(refusals(&second), 1);
 }
@@ -829,7 +829,7 @@ TEST(all_who_share_a_file_on_which_a_stranger_registered_are_cut_off_and_it_coun
 	set_guard(world, false);
 	get(&late, "event u32 x");
 	register_on(stream);
-	streams_probe(world->daemon);
+	streams_probe(&world->daemon->registry);
 	ck_assert_uint_eq(refusals(&other), 1);
 	expect_cut(&first, REFUSAL_SELF_REGISTERED);
 	expect_cut(&second, REFUSAL_SELF_REGISTERED);
@@ -867,7 +867,7 @@ TEST(an_answer_about_a_stranger_that_comes_when_his_stream_has_ended_finds_nobod
 
 	register_on(get(&end, "event u32 x").stream);
 	hold();
-	streams_probe(world->daemon);
+	streams_probe(&world->daemon->registry);
 	clean = TAILQ_FIRST(&script.under_way);
 	carry_out_batch(clean);
 	ck_assert_int_eq(clean->calls[0].result, KERNEL_E_STRANGER);
@@ -894,7 +894,7 @@ TEST(where_the_guard_holds_nobody_is_probed)
 	register_on(get(&first, "event u32 x").stream);
 	get(&second, "event u32 x");
 	get(&second, "more u32 x");
-	ck_assert(!streams_probe(world->daemon));
+	ck_assert(!streams_probe(&world->daemon->registry));
 	end_hang_up(&first);
 	end_hang_up(&second);
 	ck_assert_uint_eq(script.asked[KERNEL_CLEAN], 0);
@@ -910,7 +910,7 @@ TEST(an_answer_that_nobody_expected_cuts_nobody_off)
 	get(&end, "event u32 x");
 	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
 		refuse(KERNEL_CLEAN, results[i], 0, 1);
-		streams_probe(world->daemon);
+		streams_probe(&world->daemon->registry);
 		expect_silence(&end);
 	}
 	ck_assert_uint_eq(refusals(&end), 0);
@@ -925,7 +925,7 @@ TEST(files_that_lost_their_guard_are_looked_after)
 	WELCOMED_AS(second, world, 1, getuid() + 1);
 
 	get(&first, "event u32 x");
-	ck_assert(!ev_is_active(&world->daemon->w_probe));
+	ck_assert(!ev_is_active(&world->daemon->registry.w_probe));
 	set_guard(world, false);
 	refuse(KERNEL_STREAM_NEW, -EMFILE, 0, 1);
 	REGISTER(&second, "event u32 x");
@@ -937,8 +937,8 @@ TEST(files_that_lost_their_guard_are_looked_after)
 		REGISTER(&third, "event u32 x");
 		expect_refused(&third, REFUSAL_TROUBLE);
 	}
-	ck_assert(!world->daemon->guarded);
-	ck_assert(ev_is_active(&world->daemon->w_probe));
+	ck_assert(!world->daemon->registry.guarded);
+	ck_assert(ev_is_active(&world->daemon->registry.w_probe));
 }
 END_TEST
 
@@ -955,22 +955,22 @@ TEST(one_name_with_two_formats_is_two_events_with_two_charges)
 
 	ck_assert_uint_ne(one.bit, other.bit);
 	ck_assert_uint_ne(one.index, other.index);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	ck_assert_uint_eq(query(&first).events, 2);
 	again = get_with(&second, REGISTER_MULTI_FORMAT, "event u64 x");
 	expect_same_answer(&other, &again);
 	ck_assert_uint_eq(count_calls(), calls);
 	/* Of one format it is a third; with other fields it is one of the many. */
 	get(&second, "event u32 x");
-	ck_assert_uint_eq(world->daemon->machine.common, 3);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 3);
 	again = get(&first, "event u64 x");
 	expect_same_answer(&other, &again);
-	ck_assert_uint_eq(world->daemon->machine.common, 3);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 3);
 	for (size_t i = 0; i < 3; i++)
 		ck_assert_uint_eq(fake.slot[i].flags, i < 2 ? KERNEL_MULTI_FORMAT : 0);
 	/* Where there are no fields the name is all that there is to it. */
 	ck_assert_uint_ne(get_with(&first, REGISTER_MULTI_FORMAT, "bare").bit, get(&first, "bare").bit);
-	ck_assert_uint_eq(world->daemon->machine.common, 5);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 5);
 }
 END_TEST
 
@@ -999,7 +999,7 @@ TEST(a_late_comer_with_other_fields_is_multi_format)
 	again = get(&first, "event u32 x");
 	expect_same_answer(&plain, &again);
 	ck_assert_uint_eq(query(&other).events, 1);
-	ck_assert_uint_eq(world->daemon->machine.common, 2);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	/* In the same tenant, too: an old program and a new one may run side by side. */
 	get(&first, "event u16 x");
 	ck_assert_uint_eq(count_multi_slots(), 2);
@@ -1106,7 +1106,7 @@ END_TEST
 TEST(a_late_comer_may_not_where_policy_says_so)
 {
 	GUARDED(world);
-	world->daemon->options.tenant_is_process = false;
+	world->daemon->registry.tenant_is_process = false;
 	world_adopt(world, "[/**]\nAllowMultiFormat=no\n");
 	WELCOMED(first, world, 1);
 
@@ -1116,7 +1116,7 @@ TEST(a_late_comer_may_not_where_policy_says_so)
 	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
 	REGISTER(&first, "kernels u64 x");
 	expect_refused(&first, REFUSAL_NAME_TAKEN);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 }
 END_TEST
 
@@ -1133,7 +1133,7 @@ TEST(one_name_with_other_fields_is_taken)
 	expect_refused(&first, REFUSAL_NAME_TAKEN);
 	REGISTER(&other, "event u64 x");
 	expect_refused(&other, REFUSAL_NAME_TAKEN);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(query(&other).events, 0);
 }
 END_TEST
@@ -1169,9 +1169,9 @@ TEST(what_persists_is_charged_for_as_long_as_the_daemon_lives)
 	end.stream = fd_close(end.stream);
 	end_hang_up(&end);
 	ck_assert(!look_at_lingering(world));
-	ck_assert_ptr_null(world->daemon->streams);
+	ck_assert_ptr_null(world->daemon->registry.streams);
 	ck_assert_uint_eq(count_fake_streams(), 0);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(tenant->level->own.held, 1);
 	ck_assert_uint_eq(tenant->lingering, 1);
 	{
@@ -1213,7 +1213,7 @@ TEST(what_shall_persist_after_all_stays_where_the_client_has_it)
 	end.stream = fd_close(end.stream);
 	end_hang_up(&end);
 	look_at_lingering(world);
-	ck_assert_uint_eq(world->daemon->machine.common, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	world_end(world);
 }
 END_TEST
@@ -1517,7 +1517,7 @@ static void actor_asks(struct actor *actor)
 static void take_files(struct history *history, struct end *end)
 {
 	for (size_t i = 0; i < end->heard.fds.count; i++) {
-		struct stream *stream = history->world->daemon->streams;
+		struct stream *stream = history->world->daemon->registry.streams;
 		unsigned shares;
 
 		while (stream && stream->number != end->heard.message.stream[i])
@@ -1595,7 +1595,7 @@ static void meddle(struct history *history)
 		break;
 	case 2:
 		stream->stranger = true;
-		streams_probe(history->world->daemon);
+		streams_probe(&history->world->daemon->registry);
 		break;
 	case 3:
 		*copy = fd_close(*copy);
@@ -1612,15 +1612,15 @@ static bool anybody_has_company(const struct daemon *daemon)
 {
 	const struct client *client;
 
-	TAILQ_FOREACH(client, &daemon->clients, all)
-		if (client->bundle && client->bundle->n_clients > 1)
+	TAILQ_FOREACH(client, &daemon->connections.clients, all)
+		if (client->holder.bundle && client->holder.bundle->n_holders > 1)
 			return true;
 	return false;
 }
 
 static bool anything_is_kept(const struct daemon *daemon)
 {
-	for (const struct stream *stream = daemon->streams; stream; stream = stream->by_number.next)
+	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
 		if (stream->kept)
 			return true;
 	return false;
@@ -1693,7 +1693,7 @@ TEST(the_same_where_what_programs_leave_behind_is_kept)
 	for (unsigned seed = 1; seed <= HISTORIES; seed++) {
 		GUARDED(world);
 
-		world->daemon->options.max_events = 14;
+		world->daemon->registry.max_events = 14;
 		keep_for(world, "1h");
 		live(&history, world, seed);
 		ck_assert_uint_gt(history.kept, STEPS / 200);

@@ -21,9 +21,9 @@ static uint64_t refusals(const struct end *end)
 /* As the clock does it. */
 static void look(struct world *world)
 {
-	world->daemon->looked = 0.;
-	if (streams_probe(world->daemon))
-		capacity_look(world->daemon);
+	world->daemon->registry.looked = 0.;
+	if (streams_probe(&world->daemon->registry))
+		capacity_look(&world->daemon->registry);
 	turn(world);
 }
 
@@ -166,7 +166,7 @@ TEST(unknown_events_do_no_harm_where_no_file_is_kept)
 	fd_close(fd_steal(&end.stream));
 	end_hang_up(&end);
 	get(&next, "more u32 x");
-	ck_assert_ptr_null(LIST_FIRST(&world->daemon->unwatched));
+	ck_assert_ptr_null(LIST_FIRST(&world->daemon->registry.unwatched));
 }
 END_TEST
 
@@ -192,7 +192,7 @@ TEST(events_under_way_are_not_unknown)
 	look(world);
 	REGISTER(&busy, "four u32 x", "five u32 x", "six u32 x");
 	turn(world);
-	while (world->daemon->looking)
+	while (world->daemon->registry.looking)
 		answer_one();
 	hold_no_more();
 	expect_answers(&refused, answer, 3);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What this daemon leaves with the keeper for the next one: the ledger, and its clients' connections. */
+/* Leaves the ledger and the clients' connections with the keeper, for the next daemon. */
 
 struct client;
-struct daemon;
+struct connections;
 
 enum { DEPOSIT_LEDGER = 0 }; /* its number; a client's connection has the client's */
 
 /* From now on all is entered in a new ledger, if there is a keeper to leave it with. */
-int deposit_begin(struct daemon *);
-/* Whoever comes next goes on from here: nothing more is entered, struck or taken back. */
-void deposit_end(struct daemon *);
+int deposit_begin(struct connections *);
+/* The next daemon goes on from here: nothing more is entered, struck or withdrawn. */
+void deposit_end(struct connections *);
 /* Now and then: the ledger is kept short, and given up where it can't be kept. */
-void deposit_tidy(struct daemon *);
+void deposit_tidy(struct connections *);
 
 /* All of it, for a keeper that knows nothing. */
-void deposit_all(struct daemon *);
+void deposit_all(struct connections *);
 void deposit_connection(struct client *);
 /* Closes it, and the keeper's copy, unless it is kept for the next daemon. */
 void deposit_close(struct client *);

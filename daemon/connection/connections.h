@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* struct client, a connection of a client or an admin, and struct connections, the state that they have in common. */
+
+#include <ev.h>
+#include <sys/queue.h>
+
+#include "daemon/limits.h"
+#include "daemon/registry/holder.h"
+#include "daemon/registry/tenant.h"
+#include "protocol/fdset.h"
+#include "protocol/wire.h"
+
+struct listing;
+struct transport_from;
+
+/* The last one takes no requests. */
+enum client_socket { SOCKET_CLIENTS = 1 << 0, SOCKET_CONTROL = 1 << 1, SOCKET_METRICS = 1 << 2 };
+
+/*
+ * A request that is not answered yet: the client is not read meanwhile. It waits for the kernel, unless it has `resume`: then a
+ * part of it is still to be done, at the client's next turn.
+ */
+struct client_task {
+	struct client *client; /* NULL: it has left */
+	void (*resume)(struct client_task *);
+	void (*abandon)(struct client_task *); /* instead of `resume`, when the client has left */
+};
+
+/* An answer that the socket had no room for yet. */
+struct answer_waiting {
+	bool is_answer; /* to its request; otherwise CHANGED */
+	size_t size;
+	struct fdset fds;
+	uint8_t packet[];
+};
+
+enum client_life {
+	LIFE_OPEN,
+	LIFE_REFUSED, /* its last packet is sent, or waits; nothing is read any more */
+	LIFE_CLOSING, /* to be freed at the end of this turn of the loop */
+	LIFE_ENDED,   /* nothing is left of it but its place, while the peer has fds in its queue */
+};
+
+/* Why a client is not read although no request of its is under way. */
+enum client_stall {
+	STALL_NONE,   /* it is read as soon as it says something */
+	STALL_TURN,   /* it waits for its turn */
+	STALL_RATE,   /* likewise, and its tenant may make no request now */
+	STALL_UNREAD, /* it has sent a request, and has not read the files that it was sent */
+};
+
+struct client {
+	struct holder holder;
+	struct connections *connections;
+	int fd;
+	enum client_socket socket;
+	ev_io w_io;
+
+	enum client_life life;
+	double since; /* when its deadline began; 0: it has none */
+
+	enum client_stall stall;
+	struct client_task *task; /* of the request that is not answered yet */
+	struct answer_waiting *waiting;
+	struct listing *listing; /* control: an answer of many packets */
+	bool syncing;		 /* control: SYNC waits until all there is has been sent */
+	uint32_t sync_serial;
+
+	uint16_t changed[CHANGED_MAX];
+	uint16_t n_changed; /* above 0: in the list of clients with changes; above CHANGED_MAX: it is to look at all */
+
+	bool asks_again;    /* the request has been charged already */
+	bool asks;	    /* its request is still in its socket, until the answer is sent */
+	bool kept;	    /* its connection is left to the next daemon */
+	bool later;	    /* its answer waits until the daemon may send fds again */
+	bool files_unread;  /* since it was sent files: as of the last look */
+	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
+	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
+
+	TAILQ_ENTRY(client) all;
+	TAILQ_ENTRY(client) in_queue; /* of its tenant */
+	TAILQ_ENTRY(client) deadline;
+	TAILQ_ENTRY(client) changes;
+	TAILQ_ENTRY(client) leaves;
+	TAILQ_ENTRY(client) again_later;
+};
+
+static inline struct client *client_of(struct holder *holder)
+{
+	return container_of(holder, struct client, holder);
+}
+
+/* Whether a part of its request is still to be done, at its next turn. */
+static inline bool client_goes_on(const struct client *client)
+{
+	return client->task && client->task->resume;
+}
+
+/* Set from above. */
+struct connection_calls {
+	/* Handles one packet. */
+	void (*dispatch)(struct client *, const void *packet, size_t size, const struct transport_from *);
+	/* There is room again in an admin's socket. */
+	void (*go_on)(struct client *);
+	/* The client leaves. */
+	void (*leave)(struct client *);
+	/* An fd was closed: accept again, if there was none left. */
+	void (*fd_freed)(struct connections *);
+};
+
+struct connections {
+	struct registry *registry;
+	struct ev_loop *loop;
+	const struct connection_calls *call;
+	uint32_t patience; /* seconds, with clients that say nothing or do not read their answers */
+	int failed;	   /* why the loop was ended: a negative errno */
+
+	struct client_queue clients;
+	struct tenant_queue runnable;  /* with clients that have something to say */
+	struct tenant_queue delayed;   /* that may make no new request now */
+	double looked_for_hung_up;     /* among their clients: clock_now() */
+	struct client_queue impatient; /* clients with a deadline, the oldest first */
+	struct client_queue flushing;  /* clients with changed events to report */
+	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
+	struct client_queue later;     /* clients whose answers wait until fds can be sent again */
+	uint32_t in_flight;	       /* fds that clients were sent and have not read */
+	bool keeper_has_gone;	       /* and the next one has not been given anything yet */
+
+	ev_idle w_busy;	    /* while clients wait for their turn */
+	ev_timer w_delayed; /* while tenants are delayed */
+	ev_timer w_deadlines;
+	ev_timer w_later;
+	ev_io w_in_flight; /* clients have read */
+
+	struct packet answer; /* the one that is being written, into: */
+	uint8_t answer_buffer[WIRE_PACKET_MAX];
+	uint8_t request[WIRE_PACKET_MAX];
+};

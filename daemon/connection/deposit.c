@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/connection/deposit.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "daemon/connection/connections.h"
+#include "daemon/ledger/ledger.h"
+#include "daemon/process/log.h"
+#include "kernel/disposal.h"
+#include "kernel/kernel.h"
+
+/*
+ * Calls to the keeper have been sent when kernel_submit() returns, unless very many are under way. If the daemon is killed
+ * just then, connections are lost, and their clients connect again.
+ */
+
+int deposit_begin(struct connections *connections)
+{
+	int r = connections->registry->kernel->facts.deposits ? ledger_new(&connections->registry->ledger) : 0;
+
+	if (r < 0)
+		log_error("can't make a ledger: %s", strerror(-r));
+	return r;
+}
+
+/* An fd that lives until the keeper has answered. */
+struct copy {
+	struct connections *connections;
+	struct kernel_call call;
+	int fd; /* closed then; -1: it is the call's own, which is closed after it is sent */
+};
+
+static void deposit_on_answered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+{
+	struct copy *copy = data;
+
+	copy->connections->registry->copies--;
+	disposal_close(copy->fd);
+	free(copy);
+}
+
+static bool deposit_submit(struct connections *connections, struct kernel_call call, int fd)
+{
+	struct copy *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return false;
+	*copy = (struct copy){ .connections = connections, .call = call, .fd = fd };
+	connections->registry->copies++;
+	kernel_submit(connections->registry->kernel, &copy->call, 1, deposit_on_answered, copy);
+	return true;
+}
+
+/* Without an fd for it, or memory, a restart costs this one. */
+static void deposit_fd(struct connections *connections, uint64_t number, int fd)
+{
+	_cleanup_(fd_closep) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy >= 0 &&
+	    deposit_submit(connections, (struct kernel_call){ .op = KERNEL_DEPOSIT, .number = number, .fd = copy }, -1))
+		fd_steal(&copy);
+}
+
+static struct kernel_call withdrawal_of(uint64_t number)
+{
+	return (struct kernel_call){ .op = KERNEL_WITHDRAW, .number = number, .fd = -1 };
+}
+
+void deposit_end(struct connections *connections)
+{
+	connections->registry->ledger = ledger_free(connections->registry->ledger);
+}
+
+/* None is better than one in which something is missing. */
+static void deposit_give_up(struct connections *connections)
+{
+	log_error("can't keep the ledger (%s): a restart will cost clients their connections",
+		  strerror(-connections->registry->ledger->failed));
+	kernel_tell(connections->registry->kernel, withdrawal_of(DEPOSIT_LEDGER));
+	for (struct client *client = TAILQ_FIRST(&connections->clients); client; client = TAILQ_NEXT(client, all))
+		if (client->holder.tenant)
+			kernel_tell(connections->registry->kernel, withdrawal_of(client->holder.number));
+	deposit_end(connections);
+}
+
+void deposit_tidy(struct connections *connections)
+{
+	/* Nothing else might wake us for the rest of it. */
+	if (ledger_tidy(connections->registry->ledger))
+		ev_idle_start(connections->loop, &connections->w_busy);
+	if (connections->registry->ledger && connections->registry->ledger->failed < 0)
+		deposit_give_up(connections);
+}
+
+/* The next keeper is given everything by deposit_all(). */
+static bool is_deposited(const struct client *client)
+{
+	return client->holder.registry->ledger && client->holder.tenant && !client->connections->keeper_has_gone;
+}
+
+void deposit_connection(struct client *client)
+{
+	if (is_deposited(client))
+		deposit_fd(client->connections, client->holder.number, client->fd);
+}
+
+void deposit_close(struct client *client)
+{
+	if (client->kept) {
+		close(client->fd);
+		return;
+	}
+	/* At once, although the keeper has a copy. */
+	if (client->holder.registry->ledger && client->holder.tenant)
+		shutdown(client->fd, SHUT_RDWR);
+	/* Ours is to be the last copy: closing that may take long, and kernel/disposal.c does it in a thread. */
+	if (!is_deposited(client) ||
+	    !deposit_submit(client->connections, withdrawal_of(client->holder.number), client->fd))
+		disposal_close(client->fd);
+}
+
+void deposit_all(struct connections *connections)
+{
+	struct client *client;
+
+	if (connections->registry->ledger)
+		deposit_fd(connections, DEPOSIT_LEDGER, connections->registry->ledger->fd);
+	TAILQ_FOREACH(client, &connections->clients, all)
+		if (client->holder.tenant)
+			deposit_connection(client);
+}

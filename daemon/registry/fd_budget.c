@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/registry/fd_budget.h"
+
+#include "daemon/process/fds.h"
+#include "daemon/registry/stream.h"
+#include "daemon/registry/tenant.h"
+
+static size_t fd_budget_used(const struct registry *registry)
+{
+	size_t n = registry->n_holders + HASH_CNT(by_number, registry->streams);
+
+	if (!registry->ledger)
+		return n + HASH_CNT(by_identity, registry->tenants);
+	/* A page is two; and another keeper gets a copy of everything at once. */
+	return 2 * (n + 2 * (size_t)HASH_CNT(by_identity, registry->tenants)) + registry->copies;
+}
+
+bool fd_budget_has_room(const struct registry *registry)
+{
+	rlim_t limit = fds_limit();
+
+	return fd_budget_used(registry) + fds_own(limit) < limit;
+}
+
+bool fd_budget_may_keep(const struct registry *registry)
+{
+	return fd_budget_used(registry) < fds_limit() / 2;
+}

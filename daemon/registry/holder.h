@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What a client is and holds, whatever its connection does. Embedded in struct client. */
+
+#include "daemon/registry/registry.h"
+
+struct bundle;
+struct lease;
+struct tenant;
+
+struct holder {
+	struct registry *registry;
+	struct tenant *tenant;	  /* NULL: an admin, who holds nothing */
+	uint64_t number;	  /* in the ledger, and of its connection with the keeper */
+	uint64_t lease_number;	  /* of its leases, in the ledger */
+	struct lease *leases;	  /* table by bit */
+	struct bundle *bundle;	  /* leases that it shares with others; NULL: none */
+	uint64_t bundle_number;	  /* of the bundle's leases, in the ledger; 0: it has none */
+	struct share_list shares; /* of streams, the newest first */
+	pid_t pid;		  /* as it was when it connected */
+	uid_t uid;
+	uid_t real_uid;	  /* the sender's uid in its packets: it differs in a set-user-ID program */
+	bool may_be_root; /* its user namespace has our uid 0 */
+	bool greeted;	  /* it has been given its tenant's page */
+	bool watching;
+	char comm[16];
+	LIST_ENTRY(holder) in_tenant;
+	LIST_ENTRY(holder) in_bundle;
+};
+
+/* Without a tenant nothing happens. */
+void holder_enter(const struct holder *);
+void holder_strike(const struct holder *);

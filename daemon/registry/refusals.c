@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/registry/refusals.h"
+
+#include "daemon/limits.h"
+#include "daemon/process/clock.h"
+#include "daemon/process/log.h"
+#include "daemon/registry/tenant.h"
+
+/* Whether to log it: one line for each kind, tenant and minute. `ret_more`: the number of refusals since the last line. */
+static bool is_news(struct refusal_told *told, double now, uint64_t *ret_more)
+{
+	*ret_more = told->more;
+	if (told->since != 0. && now - told->since < REFUSALS_INTERVAL) {
+		told->more++;
+		return false;
+	}
+	*told = (struct refusal_told){ .since = now };
+	return true;
+}
+
+void refusal_note(struct registry *registry, struct tenant *tenant, const char *event, uint32_t refusal,
+		  const char *sentence)
+{
+	/* Kept with the level, which outlives a tenant that comes and goes. */
+	struct refusal_told *told = tenant ? level_refusals(tenant->level) : NULL;
+	/* The daemon found that out by itself. */
+	enum log_source source = refusal == REFUSAL_SELF_REGISTERED ? LOG_OF_DAEMON : LOG_OF_CLIENTS;
+	uint64_t more;
+
+	if (tenant)
+		tenant->refusals[refusal]++;
+	if (!told)
+		told = registry->refusals_told;
+	if (is_news(&told[refusal], clock_now(), &more))
+		log_refusal(source, tenant ? tenant->path : NULL, event, refusal_name(refusal), sentence, more);
+	else
+		log_debug("tenant %s: %s refused (%s): %s", tenant ? tenant->path : "unknown", event ? event : "",
+			  refusal_name(refusal), sentence);
+}
+
+const char *refusal_for_kernel(int answer, uint32_t *ret_refusal)
+{
+	static const struct {
+		uint32_t refusal;
+		const char *sentence;
+	} answers[] = {
+		[KERNEL_E_NAME_TAKEN] = { REFUSAL_NAME_TAKEN,
+					  "the name is taken by an event with other fields; choose another name" },
+		[KERNEL_E_PAGE_FULL] = { REFUSAL_PAGE_FULL,
+					 "the tenant's status page has no bit left; release some events" },
+		[KERNEL_E_FULL] = { REFUSAL_MACHINE_FULL,
+				    "the kernel takes no more events; ask its admin for more room" },
+		[KERNEL_E_UNSUPPORTED] = { REFUSAL_KERNEL_TOO_OLD, "this kernel can't do what the flags ask for" },
+		[KERNEL_E_BAD_DESCRIPTION] = { REFUSAL_BAD_DESCRIPTION, "the kernel does not take this description" },
+	};
+
+	/* Another tenant was faster. */
+	if (answer == KERNEL_E_SETTLING)
+		answer = KERNEL_E_NAME_TAKEN;
+	if (answer < 0 || (size_t)answer >= ARRAY_SIZE(answers))
+		return NULL;
+	*ret_refusal = answers[answer].refusal;
+	return answers[answer].sentence;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Ownership: all tenants, events and data files, and what they are charged to. Nothing here knows of connections. */
+
+#include <ev.h>
+
+#include "daemon/identity/cgroup.h"
+#include "daemon/process/log.h"
+#include "daemon/process/memory.h"
+#include "daemon/quota/bucket.h"
+#include "daemon/quota/level.h"
+#include "daemon/quota/reserve.h"
+#include "kernel/embedded/roster.h"
+#include "kernel/kernel.h"
+#include "protocol/refusal.h"
+
+#define MAX_EVENTS_UNSAID UINT32_MAX
+
+struct declared;
+struct holder;
+struct ledger;
+struct policy;
+struct section_reserve;
+
+LIST_HEAD(grant_list, grant);
+LIST_HEAD(holder_list, holder);
+LIST_HEAD(lease_list, lease);
+LIST_HEAD(reference_list, reference);
+LIST_HEAD(share_list, share);
+LIST_HEAD(sharing_list, stream);
+LIST_HEAD(tenant_list, tenant);
+TAILQ_HEAD(settling_list, settling);
+TAILQ_HEAD(tenant_queue, tenant);
+
+/* Events of others in the kernel's list, when it was looked at last: ours come and go meanwhile. */
+struct foreign_count {
+	uint32_t least;
+	uint32_t most;
+	uint32_t ours;		  /* events, when the kernel was asked */
+	uint32_t registering;	  /* calls of REGISTER that are under way */
+	uint32_t was_registering; /* when the kernel was asked */
+};
+
+struct registry {
+	struct ev_loop *loop;
+	struct kernel *kernel;
+	struct ledger *ledger; /* for the next daemon; NULL: no keeper keeps it */
+	uint64_t last_number;  /* of a client, a grant, a set of leases */
+	struct cgroups cgroups;
+
+	/* Set from above: disconnects a client; notes that one of its events was turned on or off. */
+	void (*disconnect)(struct holder *, uint32_t refusal, const char *sentence);
+	void (*changed)(struct holder *, uint32_t bit);
+
+	/* Options of the command line. */
+	const char *guard;     /* "require", "prefer" or "off" */
+	uint32_t max_events;   /* MAX_EVENTS_UNSAID: as the policy says */
+	uint32_t capacity_max; /* 0: as many as the kernel takes */
+	bool tenant_is_process;
+	bool allow_persist;
+
+	struct policy *policy;
+	unsigned generation;		  /* of the policy */
+	struct declared *declared;	  /* the events that are in it; NULL: there are none */
+	struct declared *declared_before; /* the last policy's, until the kernel has registered those */
+	bool declaring;			  /* the kernel is asked for them */
+
+	struct machine machine;
+	struct machine files;		  /* the same for data files, each of which is one */
+	struct section_reserve *reserves; /* table by pattern */
+	struct level *levels;		  /* table by path */
+	struct level_queue resting;	  /* see resting.c */
+	unsigned n_resting;
+	uint32_t kernel_maximum; /* events that the kernel takes */
+	uint32_t foreign;	 /* of them that are others' */
+	double looked;		 /* when that was seen */
+	bool looking;		 /* at it just now */
+	struct foreign_count others;
+
+	struct tenant *tenants;		  /* table by identity */
+	struct tenant *tenants_by_number; /* the same ones */
+	struct event *events;		  /* table by key */
+	struct roster event_roster;	  /* the same ones, by number */
+	struct grant_list persistent;	  /* those of events that the kernel keeps */
+	struct stream *streams;		  /* table by number */
+	struct stream_list lingering;	  /* streams without a client */
+	struct tenant_queue looks;	  /* with lingering streams that the kernel is to be asked about */
+	struct bucket look_tokens;
+	struct tenant_list unwatched;  /* tenants with streams that linger unguarded */
+	struct settling_list settling; /* calls that are asked again in a moment, the next first */
+	bool guarded;		       /* the last stream that was looked at */
+	uint32_t last_tenant;
+	uint32_t last_stream;
+	uint64_t last_event;
+	uint32_t leases;
+	uint32_t n_holders;
+	unsigned copies; /* fds on their way to the keeper, or that are closed when it has closed its own */
+
+	uint64_t lost; /* records, by all programs that ever reported */
+	uint64_t too_big;
+	struct refusal_told refusals_told[REFUSAL_MAX_]; /* of peers without a tenant, all together */
+	struct memory memory;
+
+	ev_timer w_linger;
+	ev_timer w_pages; /* while a client watches a page whose changes the kernel does not report */
+	ev_timer w_probe; /* while there are streams that nothing guards */
+	ev_timer w_settling;
+	ev_timer w_rest; /* while levels rest */
+};

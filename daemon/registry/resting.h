@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Levels whose tenants have gone, but whose request rate and logged refusals still count. resting.c explains. */
+
+#include "daemon/registry/registry.h"
+
+void resting_init(struct registry *);
+void resting_deinit(struct registry *);
+/* A tenant of this level goes: its requests and refusals count for the next tenant of that path. */
+void resting_add(struct registry *, struct level *);
+/* Forgets all of them. */
+void resting_clear(struct registry *);

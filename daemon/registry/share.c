@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/registry/share.h"
+
+#include "daemon/ledger/entries.h"
+#include "daemon/ledger/ledger.h"
+#include "daemon/registry/holder.h"
+#include "daemon/registry/rules.h"
+#include "daemon/registry/stream.h"
+
+static void share_enter(const struct share *share)
+{
+	ledger_enter(share->holder->registry->ledger, ENTRY_SHARE, share->holder->number, share->stream->number, NULL,
+		     0);
+}
+
+static void share_strike(const struct share *share)
+{
+	ledger_strike(share->holder->registry->ledger, ENTRY_SHARE, share->holder->number, share->stream->number);
+}
+
+struct share *share_find(const struct holder *holder, const struct stream *stream)
+{
+	struct share *share;
+
+	LIST_FOREACH(share, &holder->shares, in_client)
+		if (share->stream == stream)
+			return share;
+	return NULL;
+}
+
+struct share *share_get(struct holder *holder, struct stream *stream)
+{
+	struct share *share = share_find(holder, stream);
+
+	if (share)
+		return share;
+	share = calloc(1, sizeof(*share));
+	if (!share)
+		return NULL;
+	share->holder = holder;
+	share->stream = stream_use(stream);
+	LIST_INSERT_HEAD(&holder->shares, share, in_client);
+	return share;
+}
+
+bool share_must_stay(const struct share *share, unsigned own)
+{
+	/* The proof comes first: the client may have been welcomed when there was a guard. */
+	return stream_must_stay(share->stream, own) || rules_distrust(share->holder);
+}
+
+void share_free(struct share *share)
+{
+	struct stream *stream = share->stream;
+
+	if (share->entered)
+		share_strike(share);
+	LIST_REMOVE(share, in_client);
+	free(share);
+	stream_unuse(stream);
+}
+
+void shares_enter(const struct holder *holder)
+{
+	struct share *share;
+
+	LIST_FOREACH(share, &holder->shares, in_client) {
+		if (!share->sent || share->entered)
+			continue;
+		share->entered = true;
+		share_enter(share);
+	}
+}
+
+unsigned shares_count(const struct holder *holder)
+{
+	const struct share *share;
+	unsigned n = 0;
+
+	LIST_FOREACH(share, &holder->shares, in_client)
+		n++;
+	return n;
+}
+
+void shares_tidy(struct holder *holder)
+{
+	struct share *share, *next;
+
+	for (share = LIST_FIRST(&holder->shares); share; share = next) {
+		next = LIST_NEXT(share, in_client);
+		if (share->leases == 0)
+			share_free(share);
+	}
+}

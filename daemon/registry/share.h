@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* That a client has a stream: its data file, and leases there. */
+
+#include "daemon/registry/holder.h"
+
+struct stream;
+
+struct share {
+	struct holder *holder;
+	struct stream *stream;
+	bool sent;	 /* the file, or it is about to be */
+	bool entered;	 /* in the ledger, that it was */
+	unsigned leases; /* of this client on this stream */
+	LIST_ENTRY(share) in_client;
+};
+
+/* Finds or makes the client's share. NULL: no memory. */
+struct share *share_get(struct holder *, struct stream *);
+struct share *share_find(const struct holder *, const struct stream *);
+/*
+ * Whether the data file must not be sent to the client: see stream_must_stay(); or the client is not trusted with an
+ * unguarded file.
+ */
+bool share_must_stay(const struct share *, unsigned own);
+void share_free(struct share *);
+/* The ledger learns which files have left. */
+void shares_enter(const struct holder *);
+unsigned shares_count(const struct holder *);
+/* Ends the client's shares without a lease: the client closes the file, and is sent it again when needed. */
+void shares_tidy(struct holder *);
