@@ -3,35 +3,36 @@
 #define USEREV_EVENT_H
 
 /*
- * Events that are declared in one line, and registered when the program starts or the library is loaded that declares them.
- * Included by userev.h.
+ * Events declared in one line. They are registered when the program starts, or when the shared library that declares them is
+ * loaded. Included by userev.h.
  *
  *	USEREV_EVENT(PROVIDER, NAME, FIELD…);
  *
- * at file scope declares the event PROVIDER_NAME with up to 16 fields:
+ * declares, at file scope, the event PROVIDER_NAME with up to 16 fields:
  *
- *	(u8, x) … (u64, x), (s8, x) … (s64, x)	a number of that many bits
- *	(f32, x), (f64, x)	a float or a double: its bits, in a u32 named x_f32 or a u64 named x_f64, by which who reads it knows
- *	(chars, x, N)		char[N]: a string of which at most N bytes are taken, and padded with zeros; N is a decimal number
- *	(struct, TAG, x, SIZE)	a struct TAG, which is given by its address; SIZE is a decimal number, and is checked
- *	(string, x)		a string of any length, which ends in NUL; "(null)" where it is NULL
- *	(bytes, x)		any bytes: an address and a length, so it takes two arguments
+ *	(u8, x) … (u64, x), (s8, x) … (s64, x)	an integer of that many bits
+ *	(f32, x), (f64, x)	a float or double: its bits, in a u32 named x_f32 or a u64 named x_f64. Readers of records recognize
+ *				these suffixes
+ *	(chars, x, N)		char[N]: the first N bytes of a string, padded with zeros; N is a decimal literal
+ *	(struct, TAG, x, SIZE)	a struct TAG, passed by address; SIZE is a decimal literal, checked at compile time
+ *	(string, x)		a NUL-terminated string of any length; NULL is recorded as "(null)"
+ *	(bytes, x)		any bytes; takes two arguments, address and length
  *
  *	userev_emit(PROVIDER_NAME, ARGUMENT…);
  *
- * is a statement that writes one record; the arguments are evaluated only while somebody traces the event. What is too big, or
- * finds the queue full, is lost and counted (userev_lost(NULL)).
+ * writes one record. The arguments are evaluated only while the event is enabled. A record that is too big, or that meets a full
+ * queue, is lost and counted (userev_lost(NULL)).
  *
  *	if (userev_on(PROVIDER_NAME)) …
  *
- * is for what is expensive; it is userev_enabled(). USEREV_EVENT_OF(PROVIDER_NAME) is the address of the event, for
- * userev_why() and userev_event_name().
+ * is userev_enabled() for a declared event. USEREV_EVENT_OF(PROVIDER_NAME) is the event's address, for userev_why() and
+ * userev_event_name().
  *
- * The same event may be declared at several places, also of different libraries: in a header, too. It must be the same then.
- * USEREV_EVENT_FLAGS(FLAGS, PROVIDER, NAME, FIELD…) takes USEREV_PERSIST and USEREV_MULTI_FORMAT.
+ * The same event may be declared in several places, in several libraries and in a header, with the same fields everywhere.
+ * USEREV_EVENT_FLAGS(FLAGS, PROVIDER, NAME, FIELD…) accepts USEREV_PERSIST and USEREV_MULTI_FORMAT.
  *
- * Events are registered before constructors of a later priority than 101 run, so they may emit. A library that is closed
- * with dlclose() takes its events back; in one that has libuserev.a in itself, which then stays, link with -Wl,-z,nodelete.
+ * Events are registered by constructors of priority 101, so constructors of later priorities may emit. dlclose() releases the
+ * library's events. Link a shared library that contains libuserev.a with -Wl,-z,nodelete.
  */
 
 #include <string.h>
@@ -40,19 +41,19 @@
 extern "C" {
 #endif
 
-/* What a declaration says: memory that nobody writes. */
+/* A declared event's constants, in read-only memory. */
 struct userev_declaration {
 	const char *name;
 	const char *description;
 	uintptr_t flags;
 };
 
-/* For the macros: a module that declares events comes and goes, and a record whose first piece is the library's to fill. */
+/* Called by the macros only. userev_write_pieces() expects pieces[0] to be free for the index. */
 void userev_load(struct userev_event *first, struct userev_event *end);
 void userev_unload(struct userev_event *first, struct userev_event *end);
 void userev_write_pieces(const struct userev_event *event, struct iovec *pieces, int n);
 
-/* Where the linker puts the declared events of this program, or of this library, one behind the other. */
+/* The section in which the linker collects the declared events of this program or shared library. */
 extern struct userev_event __start_userev_events[] __attribute__((__visibility__("hidden")));
 extern struct userev_event __stop_userev_events[] __attribute__((__visibility__("hidden")));
 
@@ -63,7 +64,7 @@ extern struct userev_event __stop_userev_events[] __attribute__((__visibility__(
 #define USEREV_ASSERT_ _Static_assert
 #endif
 
-/* Collected even where nothing refers to it. */
+/* Keeps the section under --gc-sections although nothing refers to it. */
 #if defined(__has_attribute)
 #if __has_attribute(__retain__)
 #define USEREV_RETAIN_ , __retain__
@@ -74,17 +75,17 @@ extern struct userev_event __stop_userev_events[] __attribute__((__visibility__(
 #endif
 
 /*
- * A record on its way: numbers are gathered in `fixed`, one piece for each run of them; all else is left where it is. The
- * compiler knows all of these numbers.
+ * A record under construction. Consecutive numbers are copied into `fixed` and share one piece; all other fields are written
+ * from where they are. The compiler evaluates all offsets.
  */
 struct userev_record_ {
 	unsigned char *fixed;
 	struct iovec *pieces;
 	int n;
-	size_t at;    /* in `fixed` */
-	size_t run;   /* where the last run began */
-	size_t place; /* in the payload */
-	size_t end;   /* of the fields; then come strings and bytes */
+	size_t at;    /* bytes used of `fixed` */
+	size_t run;   /* start of the current run of numbers in `fixed` */
+	size_t place; /* of the next field in the payload */
+	size_t end;   /* of the payload so far: strings and bytes follow the fields */
 };
 
 #define USEREV_INLINE_ static inline __attribute__((__always_inline__, __unused__))
@@ -129,7 +130,7 @@ USEREV_INLINE_ void userev_put_chars_(struct userev_record_ *record, const char 
 	record->place += size;
 }
 
-/* Where a string or bytes will be: the length, and how far behind this word. */
+/* The __rel_loc word of a string or of bytes: length in the upper half, distance from the end of this word in the lower. */
 USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t length)
 {
 	uint32_t word = (uint32_t)(length << 16 | (record->end - record->place - sizeof(word)));
@@ -140,7 +141,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 
 /* clang-format off */
 
-/* --- what becomes of each kind of field: its part of the description and of the function, in bytes and in lines --- */
+/* --- for each kind of field: its part of the description, of the emitting function, and of their sizes --- */
 
 #define USEREV_FIELD_u8(as, kind, name) USEREV_NUMBER_##as(uint8_t, "u8", #name, name)
 #define USEREV_FIELD_u16(as, kind, name) USEREV_NUMBER_##as(uint16_t, "u16", #name, name)
@@ -167,7 +168,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_NUMBER_AS_DATA(type, text, called, name)
 #define USEREV_NUMBER_AS_LITERAL(type, text, called, name) double name##_
 #define USEREV_NUMBER_AS_FITS(type, text, called, name) \
-	USEREV_WARN_IF_(USEREV_IS_NO_(type, name##_), "that is no " text ", which the field " #name " is")
+	USEREV_WARN_IF_(USEREV_IS_NO_(type, name##_), "the field " #name " is a " text ": this value does not fit")
 
 #define USEREV_CHARS_AS_DESCRIPTION(name, size) " char[" USEREV_STRING_(size) "] " #name ";"
 #define USEREV_CHARS_AS_PARAMETER(name, size) const char *name##_
@@ -186,7 +187,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_STRUCT_AS_FIXED(tag, name, size)
 #define USEREV_STRUCT_AS_PIECES(tag, name, size) +2
 #define USEREV_STRUCT_AS_CHECK(tag, name, size) \
-	USEREV_ASSERT_(sizeof(struct tag) == size, "struct " #tag " is not of " #size " bytes");
+	USEREV_ASSERT_(sizeof(struct tag) == size, "sizeof(struct " #tag ") is not " #size);
 #define USEREV_STRUCT_AS_PUT(tag, name, size) userev_put_struct_(&userev_record, name##_, size);
 #define USEREV_STRUCT_AS_DATA(tag, name, size)
 #define USEREV_STRUCT_AS_LITERAL(tag, name, size) const void *name##_
@@ -216,13 +217,13 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_BYTES_AS_LITERAL(name) const void *name##_, size_t name##_length_
 #define USEREV_BYTES_AS_FITS(name)
 
-/* --- how they are gone through --- */
+/* --- iteration over the fields --- */
 
 #define USEREV_PASTE_(a, b) USEREV_PASTE_NOW_(a, b)
 #define USEREV_PASTE_NOW_(a, b) a##b
 #define USEREV_STRING_(text) USEREV_STRING_NOW_(text)
 #define USEREV_STRING_NOW_(text) #text
-/* What goes into the description as it stands must be a number as it stands: nothing else can have digits put before it. */
+/* The size becomes a part of the description, so it has to be a literal: pasting a 1 in front fails for anything else. */
 #define USEREV_DECIMAL_(size) USEREV_DECIMAL_NOW_(size)
 #define USEREV_DECIMAL_NOW_(size) +(size) + 0 * (1##size)
 
@@ -232,14 +233,14 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_FIELD_(as, field) \
 	USEREV_CALL_(USEREV_CALL_(USEREV_MACRO_, USEREV_IS_KIND_ field, USEREV_KIND_ field), as, USEREV_OPEN_ field)
 
-/* Another kind is one sentence: what else becomes of such a field is a number's. */
+/* An unknown kind fails one assertion and is otherwise treated as u64, so that no further errors bury that one. */
 #define USEREV_FIELD_unknown_(as, kind, ...) USEREV_UNKNOWN_(as, __VA_ARGS__, 0)
 #define USEREV_UNKNOWN_(as, name, ...) USEREV_NUMBER_##as(uint64_t, "u64", #name, name)
 #define USEREV_KNOWN_(as, field) USEREV_CALL_(USEREV_KNOWN_NOW_, USEREV_IS_KIND_ field, USEREV_KIND_ field)
 #define USEREV_KNOWN_NOW_(known, kind) \
-	USEREV_ASSERT_(known, "(" #kind ", ...) is no field: its kind is one of u8 to u64, s8 to s64, f32, f64, chars, " \
-			      "struct, string and bytes");
-/* 1 or 0: a kind has a macro that is a comma and a 1. */
+	USEREV_ASSERT_(known, "(" #kind ", ...) is no field: use u8 to u64, s8 to s64, f32, f64, chars, struct, string " \
+			      "or bytes");
+/* 1 if there is a macro USEREV_KIND_IS_kind, which expands to a comma and a 1; else 0. */
 #define USEREV_IS_KIND_(kind, ...) USEREV_SECOND_(USEREV_PASTE_NOW_(USEREV_KIND_IS_, kind), 0, 0)
 #define USEREV_SECOND_(...) USEREV_SECOND_NOW_(__VA_ARGS__)
 #define USEREV_SECOND_NOW_(first, second, ...) second
@@ -300,7 +301,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, \
 		     a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, picked, ...) \
 	picked
-/* Of FLAGS, PROVIDER, NAME and the fields: what to do, and with how many. */
+/* Select by the number of arguments. The first two count FLAGS, PROVIDER, NAME and the fields. */
 #define USEREV_FIELDS_(...) \
 	USEREV_PICK_(__VA_ARGS__, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, \
 		     TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, TOO_MANY_FIELDS, \
@@ -310,7 +311,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_COUNT_(...) \
 	USEREV_PICK_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, \
 		     5, 4, 3, 2, 1, 0, 0, 0, 0)
-/* Of an event and its arguments. */
+/* This one counts an event and its arguments. */
 #define USEREV_ARGUMENTS_(...) \
 	USEREV_PICK_(__VA_ARGS__, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, \
 		     SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, SOME, \
@@ -318,7 +319,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 
 #define USEREV_EVENT(...) USEREV_EVENT_FLAGS(0, __VA_ARGS__)
 #define USEREV_EVENT_FLAGS(...) USEREV_PASTE_(USEREV_EVENT_WITH_, USEREV_FIELDS_(__VA_ARGS__))(__VA_ARGS__)
-#define USEREV_EVENT_WITH_NAME_MISSING(...) USEREV_ASSERT_(0, "it is USEREV_EVENT(PROVIDER, NAME, FIELD...)")
+#define USEREV_EVENT_WITH_NAME_MISSING(...) USEREV_ASSERT_(0, "usage: USEREV_EVENT(PROVIDER, NAME, FIELD...)")
 #define USEREV_EVENT_WITH_TOO_MANY_FIELDS(...) USEREV_ASSERT_(0, "an event has at most 16 fields")
 #define USEREV_EVENT_WITH_NO(flags, provider, name) \
 	USEREV_DECLARE_(flags, provider##_##name, #provider "_" #name, #provider "_" #name) \
@@ -368,7 +369,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 	USEREV_ASSERT_(sizeof(name) <= 201, "an event's name, PROVIDER_NAME, has at most 200 bytes"); \
 	USEREV_ASSERT_(sizeof(text) <= 512, "an event's description has at most 511 bytes; use shorter names")
 
-USEREV_ASSERT_(sizeof(struct userev_event) == 8 + 2 * sizeof(void *), "an event is small, and so are its neighbours");
+USEREV_ASSERT_(sizeof(struct userev_event) == 8 + 2 * sizeof(void *), "the section is an array of struct userev_event");
 
 #define USEREV_EVENT_OF(event) (&userev_event_##event)
 #define userev_on(event) userev_enabled(USEREV_EVENT_OF(event))
@@ -381,9 +382,10 @@ USEREV_ASSERT_(sizeof(struct userev_event) == 8 + 2 * sizeof(void *), "an event 
 	do { if (userev_on(event)) { USEREV_STRICTLY_ call; USEREV_AS_BEFORE_ } check } while (0)
 
 /*
- * A pointer for a number, or one to something else, is a mistake that C takes with a warning. C++ does not. A fraction for an
- * integer, or a negative number for one without a sign, both take in silence. GCC warns where it is asked to; clang does not in a
- * macro of a system header, so it is given a function that warns of such numbers, is never called and does not exist.
+ * Type errors in arguments. A pointer where a number belongs, or a pointer to another type, is an error in C++ and made one here
+ * in C. A fraction for an integer field, or a negative number for an unsigned one, gets a warning. GCC has pragmas for that. Clang
+ * ignores them in macros of a system header, so it checks the arguments against a declared but undefined function with
+ * diagnose_if, in a branch that is never taken.
  */
 #define USEREV_AS_BEFORE_ _Pragma("GCC diagnostic pop")
 #ifdef __clang__

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: CC0-1.0
 #
-# A shell script with an event: copies files to a directory and tells of each. One process emits them all.
+# Copies files to a directory, and emits an event for each. One userevctl process writes all records.
 #
 #	backup.sh DIRECTORY FILE…
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: CC0-1.0 */
-/* cc hello.c $(pkg-config --cflags --libs libuserev): says hello once a second; `userevctl tail hello_said` shows it. */
+/* cc hello.c $(pkg-config --cflags --libs libuserev): one record a second; `userevctl tail hello_said` prints them. */
 #include <unistd.h>
 #include <userev.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: CC0-1.0
-"""Says hello once a second; `userevctl tail hello_said` shows it. The module is client/python/userev."""
+"""One record a second; `userevctl tail hello_said` prints them. The module is client/python/userev."""
 import time
 
 import userev

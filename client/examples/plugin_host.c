@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: CC0-1.0 */
-/* cc plugin_host.c -ldl: loads a plugin, calls it so many times, and closes it: plugin_host ./plugin.so [TIMES] */
+/* cc plugin_host.c -ldl: loads a plugin, calls it TIMES times, and closes it: plugin_host ./plugin.so [TIMES] */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: CC0-1.0 */
 
 /*
- * Pretends to serve requests, twenty a second, and emits an event for each: numbers, and a string of any length.
+ * Simulates requests, twenty a second, and emits a record for each, with a description that is known only at run time.
  *
  *	requests [NAME [SECONDS]]
  *
@@ -16,11 +16,11 @@
 
 static struct userev_event request;
 
-/* "NAME_request u32 status; u64 ns; __rel_loc char[] path", field by field and without gaps. */
+/* "NAME_request u32 status; u64 ns; __rel_loc char[] path": the fields in this order, without gaps. */
 static void emit_request(uint32_t status, uint64_t ns, const char *path)
 {
 	uint32_t length = (uint32_t)strlen(path) + 1;
-	uint32_t where = length << 16; /* length and offset; the string begins right behind this word */
+	uint32_t where = length << 16; /* length, and the distance from the end of this word to the string: 0 */
 	struct iovec payload[] = {
 		{ &status, sizeof(status) },
 		{ &ns, sizeof(ns) },

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: CC0-1.0 */
 
 /*
- * A server: tells the time to whoever asks for /time over HTTP, on a port of this machine alone.
+ * An HTTP server on a local port; /time returns the time.
  *
  *	server [PORT [REQUESTS]]
  *
- * Each request is an event with how long it took; each connection that fails is another one. While nobody traces them the
- * server does not even look at the clock.
+ * One event for requests, with their duration, and one for connections that fail. While the events are off the server does not
+ * read the clock.
  *
  * cc server.c $(pkg-config --cflags --libs libuserev)
  */
@@ -32,7 +32,7 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* "GET /path HTTP/1.1": the path, terminated. */
+/* The path of "GET /path HTTP/1.1", terminated. */
 static const char *path_of(char *request)
 {
 	char *path = strchr(request, ' ');

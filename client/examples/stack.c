@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: CC0-1.0 */
 
 /*
- * A library with events of its own. Programs that use it need not know: the events are registered when it is loaded.
+ * A library with events. They are registered when the library is loaded; programs that use it need no change.
  *
  * cc -fPIC -shared stack.c -o libstack.so $(pkg-config --cflags --libs libuserev)
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: CC0-1.0 */
 #pragma once
 
-/* A stack of numbers, as a library that somebody else uses. */
+/* A stack of numbers, as an example of a library. */
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: CC0-1.0
-// c++ tasks.cc $(pkg-config --cflags --libs libuserev): the same in C++, with an object that tells how long it lived.
+// c++ tasks.cc $(pkg-config --cflags --libs libuserev): C++, with an object that emits its lifetime.
 #include <chrono>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: CC0-1.0 */
-/* cc use_stack.c -L. -lstack: knows nothing of events, and has those of the library. */
+/* cc use_stack.c -L. -lstack: has no events of its own; those of the library are registered. */
 #include <stdio.h>
 
 #include "stack.h"

@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The events that are registered stand in one queue of batches, in which they are asked for and answered; a new connection begins
- * again at the front. All that the library knows of a single event is in the event itself.
+ * The batches form one queue, in which events are sent to the daemon and answered by it. A new connection starts again at the
+ * front. What the library knows of a single event is in the event itself.
  *
- * A batch that is released while some of it is under way stays, without its events, until that is answered. An event that the
- * daemon refuses is gone with the call that registered it; if that has returned, it is off, and keeps its place until the next
- * connection.
+ * A batch that is released with answers pending stays in the queue, without events, until the last answer. A refused event is
+ * dropped by the call that registers it. If that call has returned already, the event is off and keeps its place in the queue for
+ * the next connection.
  */
 
-#include "client/library/library.h"
+#include "client/library/batch.h"
+#include "client/library/memory.h"
+#include "client/library/place.h"
+#include "client/library/register.h"
+#include "client/library/release.h"
+#include "client/library/session.h"
+#include "client/library/watch.h"
 
 void batch_add(struct userev *userev, struct batch *batch, struct userev_event *first, size_t n)
 {
 	batch->event = first;
 	batch->n = (uint32_t)n;
-	SLIST_INIT(&batch->said);
+	SLIST_INIT(&batch->sentences);
 	TAILQ_INSERT_TAIL(&userev->batches, batch, entry);
 	if (!userev->unanswered)
 		userev->unanswered = batch;
 	if (!userev->unasked)
 		userev->unasked = batch;
 	BATCH_FOREACH(event, batch)
-	event_waits(userev, event);
-}
-
-static struct batch *find_among_declared(const struct userev *userev, const struct userev_event *event)
-{
-	struct batch *batch;
-
-	TAILQ_FOREACH(batch, &userev->batches, entry)
-		if (batch->event && event >= batch->event && event < batch->event + batch->n)
-			break;
-	return batch;
+	place_wait(userev, event);
 }
 
 struct batch *batch_of(const struct userev_event *event)
 {
 	const struct userev *userev = stream_at(event->place)->userev;
+	struct batch *batch;
 
-	return userev->declares ? find_among_declared(userev, event) : &single_of(event)->batch;
+	if (!userev->declares)
+		return &register_single_of(event)->batch;
+	TAILQ_FOREACH(batch, &userev->batches, entry)
+		if (batch->event && event >= batch->event && event < batch->event + batch->n)
+			break;
+	return batch;
 }
 
 void batch_free(struct userev *userev, struct batch *batch)
@@ -50,18 +52,18 @@ void batch_free(struct userev *userev, struct batch *batch)
 		userev->unanswered = next;
 	if (userev->unasked == batch)
 		userev->unasked = next;
-	if (userev->look_from == batch)
-		changes_look_behind(userev);
+	if (userev->scan_batch == batch)
+		watch_scan_next(userev);
 	TAILQ_REMOVE(&userev->batches, batch, entry);
-	sentences_free(&batch->said);
+	sentences_free(&batch->sentences);
 	memory_free(batch);
 }
 
-static void forget_events(const struct userev *userev, struct batch *batch)
+static void batch_clear_events(const struct userev *userev, struct batch *batch)
 {
 	BATCH_FOREACH(event, batch)
 	{
-		event_forget(event);
+		place_clear(event);
 		if (!userev->declares)
 			event->declared = NULL;
 	}
@@ -70,28 +72,24 @@ static void forget_events(const struct userev *userev, struct batch *batch)
 
 void batch_drop(struct userev *userev, struct batch *batch)
 {
-	forget_events(userev, batch);
+	batch_clear_events(userev, batch);
 	batch_free(userev, batch);
-}
-
-/* No more of it is asked for. */
-static void wait_for_answers(struct userev *userev, struct batch *batch)
-{
-	if (userev->unasked == batch)
-		userev->unasked = TAILQ_NEXT(batch, entry);
-	batch->n = batch->asked;
 }
 
 void batch_release(struct userev *userev, struct batch *batch)
 {
 	BATCH_FOREACH(event, batch)
 	if (place_is_granted(event->place))
-		bit_leaves(userev, event->place.part.bit & PLACE_BIT);
-	forget_events(userev, batch);
-	if (batch->asked > batch->answered)
-		wait_for_answers(userev, batch);
-	else
+		release_bit(userev, event->place.part.bit & PLACE_BIT);
+	batch_clear_events(userev, batch);
+	if (batch->asked == batch->answered) {
 		batch_free(userev, batch);
+		return;
+	}
+	/* The rest of the batch is not sent. */
+	if (userev->unasked == batch)
+		userev->unasked = TAILQ_NEXT(batch, entry);
+	batch->n = batch->asked;
 }
 
 void batches_suspend(struct userev *userev)
@@ -102,7 +100,7 @@ void batches_suspend(struct userev *userev)
 		next = TAILQ_NEXT(batch, entry);
 		batch->asked = batch->answered;
 		BATCH_FOREACH(event, batch)
-		event_waits(userev, event);
+		place_wait(userev, event);
 		if (!batch->event)
 			batch_free(userev, batch);
 	}
@@ -115,7 +113,7 @@ void batches_resume(struct userev *userev)
 
 	TAILQ_FOREACH(batch, &userev->batches, entry)
 		BATCH_FOREACH(event, batch)
-	event_goes_on(userev, event);
+	place_resume(userev, event);
 }
 
 void batches_ask_anew(struct userev *userev)
@@ -133,6 +131,6 @@ void batches_wait(struct userev *userev)
 
 	TAILQ_FOREACH(batch, &userev->batches, entry)
 		BATCH_FOREACH(event, batch)
-	event_waits_anew(userev, event);
-	changes_look_again(userev);
+	place_wait_anew(userev, event);
+	watch_scan_again(userev);
 }

@@ -2,9 +2,10 @@
 
 #include <time.h>
 
-#include "client/library/library.h"
+#include "client/library/clock.h"
+#include "protocol/base/base.h"
 
-int64_t now_ms(void)
+int64_t clock_ms(void)
 {
 	struct timespec now;
 
@@ -12,7 +13,7 @@ int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-uint32_t about_now_ms(void)
+uint32_t clock_coarse_ms(void)
 {
 	struct timespec now;
 
@@ -20,7 +21,7 @@ uint32_t about_now_ms(void)
 	return (uint32_t)now.tv_sec * 1000 + (uint32_t)(now.tv_nsec / 1000000);
 }
 
-int deadline_left(int64_t deadline)
+int clock_left_ms(int64_t deadline)
 {
-	return (int)MIN(MAX(deadline - now_ms(), 0), INT32_MAX);
+	return (int)MIN(MAX(deadline - clock_ms(), 0), INT32_MAX);
 }

@@ -1,60 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The connection to the daemon: made when somebody needs it, dropped when it has ended or makes no sense. What is asked on it,
- * and how its answers are waited for, is request.c.
- *
- * A new connection is complete, page and streams included, before it takes the place of the old one: until then it is a
- * candidate, and the old page and streams go on. Where somebody else has got the number of one of our fds, it is his.
+ * Page and streams of the last connection stay in use until WELCOME has brought new ones. An fd whose number the program has
+ * reused is left alone.
  */
 
 #include <sys/time.h>
 #include <sys/un.h>
 
-#include "client/library/library.h"
+#include "client/library/clock.h"
+#include "client/library/connection.h"
+#include "client/library/page.h"
+#include "client/library/poll.h"
+#include "client/library/release.h"
+#include "client/library/session.h"
 #include "protocol/transport.h"
 
-/* Room for the longest description. */
+/* A packet has room for the longest description. */
 enum {
 	PACKET_MIN = sizeof(struct wire_header) + sizeof(struct wire_strings) + sizeof(struct wire_string) +
 		     WIRE_DESCRIPTION_MAX + 1
 };
 
-/* In the order of looking. */
-static const char *const usual_sockets[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
-
-void reply_deinit(struct reply *reply)
+static int connection_connect(const char *path, int64_t deadline, int *ret)
 {
-	fdset_deinit(&reply->fds);
-}
-
-/* connect() waits for a daemon that is slow to accept; poll() cannot, on these sockets. */
-static int connect_by(int fd, const struct sockaddr_un *address, socklen_t length, int64_t deadline)
-{
-	int left, r;
-
-	do {
-		struct timeval patience;
-
-		left = deadline_left(deadline);
-		patience = (struct timeval){ .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
-		if (left > 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
-			return -errno;
-		r = left > 0 ? connect(fd, (const struct sockaddr *)address, length) : -1;
-	} while (r < 0 && left > 0 && errno == EINTR);
-	if (r < 0)
-		return left == 0 || errno == EAGAIN ? -ETIMEDOUT : -errno;
-	return 0;
-}
-
-static int connect_now(int fd, const struct sockaddr_un *address, socklen_t length)
-{
-	return connect(fd, (const struct sockaddr *)address, length) < 0 ? -errno : 0;
-}
-
-static int connect_to(const char *path, int64_t deadline, int *ret)
-{
-	const bool waits = deadline_left(deadline) > 0;
+	const bool blocks = clock_left_ms(deadline) > 0;
 	const int largest_packet = WIRE_PACKET_MAX;
 	_cleanup_(fd_closep) int fd = -1;
 	struct sockaddr_un address;
@@ -64,186 +34,149 @@ static int connect_to(const char *path, int64_t deadline, int *ret)
 	r = transport_address(path, &address, &length);
 	if (r < 0)
 		return r;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (waits ? 0 : SOCK_NONBLOCK), 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (blocks ? 0 : SOCK_NONBLOCK), 0);
 	if (fd < 0)
 		return -errno;
-	r = waits ? connect_by(fd, &address, length, deadline) : connect_now(fd, &address, length);
+	/* While the daemon's queue is full only a blocking connect() waits for room; poll() does not. */
+	do {
+		const int left = clock_left_ms(deadline);
+		const struct timeval timeout = { .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
+
+		if (blocks && left == 0)
+			return -ETIMEDOUT;
+		if (blocks && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
+			return -errno;
+		r = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : 0;
+	} while (blocks && r == -EINTR);
 	if (r < 0)
-		return r;
-	/* The kernel doubles it; where even that is not allowed, smaller batches may still do. */
+		return blocks && r == -EAGAIN ? -ETIMEDOUT : r;
+	/* Where this is not permitted, smaller packets may still fit. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &largest_packet, sizeof(largest_packet));
 	*ret = fd_steal(&fd);
 	return 0;
 }
 
-/* What is wrong with a socket that is there says more than that another one is not. */
-static int find_daemon(struct userev *userev, int64_t deadline, int *ret)
+/* Of two default sockets that fail, the error is that of the first one that exists. */
+static int connection_find(struct userev *userev, int64_t deadline, int *ret)
 {
-	int r = -ENOENT;
+	static const char *const defaults[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
+	int error = -ENOENT;
 
-	userev->tried = userev->socket[0] ? userev->socket : usual_sockets[0];
+	userev->tried = userev->socket[0] ? userev->socket : defaults[0];
 	if (userev->socket[0])
-		return connect_to(userev->socket, deadline, ret);
-	for (size_t i = 0; i < ARRAY_SIZE(usual_sockets); i++) {
-		int one = connect_to(usual_sockets[i], deadline, ret);
+		return connection_connect(userev->socket, deadline, ret);
+	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
+		int r = connection_connect(defaults[i], deadline, ret);
 
-		if (one == 0)
+		if (r == 0)
 			return 0;
-		if (r == -ENOENT && one != -ENOENT) {
-			userev->tried = usual_sockets[i];
-			r = one;
+		if (error == -ENOENT && r != -ENOENT) {
+			userev->tried = defaults[i];
+			error = r;
 		}
 	}
-	return r;
+	return error;
 }
 
-static int say_hello(struct userev *userev)
+int connection_begin(struct userev *userev, int64_t deadline)
 {
 	const struct wire_hello hello = { .understands = WIRE_FEATURE_WATCH | WIRE_FEATURE_PERSIST |
 							 WIRE_FEATURE_MULTI_FORMAT };
 	uint8_t buffer[sizeof(struct wire_header) + sizeof(struct wire_hello)];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
-	int r;
-
-	encode_begin(&packet, KIND_HELLO, ++userev->serial, 0, NULL, 0);
-	encode_hello(&packet, &hello);
-	encode_end(&packet);
-	r = request_send(userev, &packet);
-	if (r > 0)
-		request_note(userev, KIND_WELCOME, 0);
-	return MIN(r, 0);
-}
-
-int connection_begin(struct userev *userev, int64_t deadline)
-{
 	int fd = -1, r;
 
-	r = find_daemon(userev, deadline, &fd);
+	r = connection_find(userev, deadline, &fd);
 	if (r < 0)
 		return r;
-	userev->candidate = fd_out_of_the_way(fd);
-	fd_identify(userev->candidate, &userev->candidate_id);
-	poll_follow(userev, userev->candidate);
+	userev->fd = file_move_up(fd);
+	userev->state = CONNECTION_GREETING;
+	file_identify(userev->fd, &userev->id);
+	poll_follow(userev, userev->fd);
 	batches_ask_anew(userev);
-	return say_hello(userev);
+	encode_begin(&packet, KIND_HELLO, userev->serial + 1, 0, NULL, 0);
+	encode_hello(&packet, &hello);
+	encode_end(&packet);
+	return MIN(session_ask(userev, &packet, KIND_WELCOME, 0), 0);
 }
 
-static int check_welcome(const struct message *message, struct wire_welcome *ret, struct string_item *ret_tenant)
-{
-	struct wire_welcome welcome;
-
-	if (decode_welcome(message->body, &welcome, ret_tenant) != 0)
-		return -EPROTO;
-	if (welcome.page_bytes != WIRE_PAGE_BYTES || welcome.page_bits == 0 || welcome.page_bits > WIRE_PAGE_BITS ||
-	    welcome.packet_max < PACKET_MIN || welcome.batch_max == 0)
-		return -EPROTO;
-	welcome.packet_max = MIN(welcome.packet_max, WIRE_PACKET_MAX);
-	welcome.batch_max = MIN(welcome.batch_max, WIRE_BATCH_MAX);
-	*ret = welcome;
-	return 0;
-}
-
-int connection_welcome(struct userev *userev, struct reply *reply)
+int connection_welcome(struct userev *userev, struct reply *reply, uint16_t count _unused_)
 {
 	_cleanup_(streams_close) struct streams streams = TAILQ_HEAD_INITIALIZER(streams);
 	struct wire_welcome limits;
 	struct string_item tenant;
 	int r;
 
-	r = check_welcome(&reply->message, &limits, &tenant);
-	if (r < 0)
-		return r;
+	if (decode_welcome(reply->message.body, &limits, &tenant) != 0)
+		return -EPROTO;
+	if (limits.page_bytes != WIRE_PAGE_BYTES || limits.page_bits == 0 || limits.page_bits > WIRE_PAGE_BITS ||
+	    limits.packet_max < PACKET_MIN || limits.batch_max == 0)
+		return -EPROTO;
+	limits.packet_max = MIN(limits.packet_max, WIRE_PACKET_MAX);
+	limits.batch_max = MIN(limits.batch_max, WIRE_BATCH_MAX);
 	userev->limits = limits;
 	r = streams_take(userev, reply, 1, &streams);
 	if (r < 0)
 		return r;
-	r = page_map(reply->fds.fd[0], userev->candidate, &userev->page);
+	r = page_map(reply->fds.fd[0], userev->fd, &userev->page);
 	if (r < 0)
 		return r;
-	userev->fd = fd_steal(&userev->candidate);
-	userev->id = userev->candidate_id;
-	streams_doubt(&userev->streams);
+	streams_expect_writers(&userev->streams);
 	TAILQ_CONCAT(&userev->outdated, &userev->streams, entry);
 	TAILQ_CONCAT(&userev->streams, &streams, entry);
 	batches_wait(userev);
-	userev->up = true;
-	explain(userev, "connected: tenant %.*s, at most %u events", (int)MIN(tenant.length, (size_t)300), tenant.text,
-		limits.events_max);
+	userev->state = CONNECTION_UP;
+	debug_print(userev, "connected: tenant %.*s, at most %u events", (int)MIN(tenant.length, (size_t)300),
+		    tenant.text, limits.events_max);
 	return 0;
 }
 
-bool connection_is_up(const struct userev *userev)
+/* Closes the fd if it is still ours, and forgets all that was asked on the connection. */
+static void connection_close(struct userev *userev, enum connection_state state)
 {
-	return userev->up;
-}
-
-int connection_fd(const struct userev *userev)
-{
-	return userev->candidate >= 0 ? userev->candidate : userev->fd;
-}
-
-/* The next one begins with nothing asked. */
-static void forget_requests(struct userev *userev)
-{
-	userev->up = false;
-	userev->n_asked = 0;
+	if (file_is(userev->fd, &userev->id))
+		fd_close(userev->fd);
+	userev->fd = -1;
+	userev->state = state;
+	userev->n_pending = 0;
 	userev->watch_asked = false;
-	bits_forget(userev);
+	release_forget(userev);
 	batches_suspend(userev);
-}
-
-static void forget_what_is_not_ours(struct userev *userev)
-{
-	if (userev->candidate >= 0 && !fd_is(userev->candidate, &userev->candidate_id))
-		userev->candidate = -1;
-	if (userev->fd >= 0 && !fd_is(userev->fd, &userev->id))
-		userev->fd = -1;
 }
 
 void connection_drop(struct userev *userev)
 {
-	if (!userev->up && userev->candidate < 0)
+	if (userev->fd < 0)
 		return;
 	poll_follow(userev, -1);
-	forget_what_is_not_ours(userev);
-	/* A child that has not been in here yet has a copy, which would hide our end from the daemon. */
-	if (userev->up)
+	/* A forked child that has not called the library yet has a copy of the fd, so closing alone would not end the connection. */
+	if (file_is(userev->fd, &userev->id))
 		shutdown(userev->fd, SHUT_RDWR);
-	userev->fd = fd_close(userev->fd);
-	userev->candidate = fd_close(userev->candidate);
-	forget_requests(userev);
+	connection_close(userev, CONNECTION_DOWN);
 }
 
-/* What is another's now is left alone. */
 void connection_abandon(struct userev *userev)
 {
-	/* The copy of it that we have changes our parent's, too. */
+	/* The epoll instance is shared with the parent: do not change it. */
 	userev->poll_fd = fd_close(userev->poll_fd);
-	forget_what_is_not_ours(userev);
-	userev->candidate = fd_close(userev->candidate);
-	userev->fd = fd_close(userev->fd);
-	userev->borrowed = true;
-	userev->look_at = about_now_ms();
+	userev->look_at = clock_coarse_ms();
 	userev->failures = 0;
 	userev->not_before = 0;
-	forget_requests(userev);
 	userev->unreported.queue_full = 0;
 	userev->unreported.too_big = 0;
+	connection_close(userev, CONNECTION_INHERITED);
 }
 
 void connection_verify(struct userev *userev)
 {
-	const int before = connection_fd(userev);
-
-	forget_what_is_not_ours(userev);
-	if (connection_fd(userev) != before) {
-		explain(userev, "somebody has closed our connection");
+	if (userev->fd >= 0 && !file_is(userev->fd, &userev->id)) {
+		debug_print(userev, "the program has closed the connection's fd");
 		poll_follow(userev, -1);
-		forget_requests(userev);
+		connection_close(userev, CONNECTION_DOWN);
 	}
 	if (!streams_verify(&userev->streams)) {
 		connection_drop(userev);
-		userev->borrowed = false;
+		userev->state = CONNECTION_DOWN;
 	}
 	streams_verify(&userev->outdated);
 }

@@ -3,28 +3,29 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "client/library/library.h"
+#include "client/library/debug.h"
+#include "client/library/session.h"
 
-enum { ASKED_SHOWN = 200 }; /* of a description, so that the sentence behind it is whole */
+enum { DESCRIPTION_SHOWN = 200 }; /* leaves room for the whole refusal */
 
-enum explains explains_what(void)
+enum debug debug_level(void)
 {
 	const char *debug = secure_getenv("USEREV_DEBUG");
 
 	if (!debug || !*debug || streq(debug, "0"))
-		return EXPLAINS_NOTHING;
-	return streq(debug, "refused") ? EXPLAINS_REFUSALS : EXPLAINS_ALL;
+		return DEBUG_OFF;
+	return streq(debug, "refused") ? DEBUG_REFUSALS : DEBUG_ALL;
 }
 
-/* Past stdio, which may be what has called us. */
-void explain_to(const struct userev *userev, enum explains least, const char *format, ...)
+/* Does not use stdio, which may have called the library. */
+void debug_print_at(const struct userev *userev, enum debug least, const char *format, ...)
 {
 	char line[512] = "userev: ";
 	const size_t begin = strlen(line);
 	va_list arguments;
 	int length;
 
-	if (userev->explains < least)
+	if (userev->debug < least)
 		return;
 	va_start(arguments, format);
 	length = vsnprintf(line + begin, sizeof(line) - begin - 1, format, arguments);
@@ -33,13 +34,14 @@ void explain_to(const struct userev *userev, enum explains least, const char *fo
 		return;
 	length = MIN(length, (int)(sizeof(line) - begin - 2));
 	line[begin + (size_t)length] = '\n';
-	/* A failed write concerns the reader of stderr alone. */
+	/* A failed write is not reported. */
 	(void)!write(STDERR_FILENO, line, begin + (size_t)length + 1);
 }
 
-void explain_refusal(const struct userev *userev, const char *asked, const char *sentence, size_t length)
+void debug_refusal(const struct userev *userev, const char *description, const char *refusal, size_t length)
 {
-	const char *more = strlen(asked) > ASKED_SHOWN ? "..." : "";
+	const char *more = strlen(description) > DESCRIPTION_SHOWN ? "..." : "";
 
-	explain_to(userev, EXPLAINS_REFUSALS, "refused: %.*s%s: %.*s", ASKED_SHOWN, asked, more, (int)length, sentence);
+	debug_print_at(userev, DEBUG_REFUSALS, "refused: %.*s%s: %.*s", DESCRIPTION_SHOWN, description, more,
+		       (int)length, refusal);
 }

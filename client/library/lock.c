@@ -1,150 +1,138 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The one mutex. It is held while the daemon is asked, so a fork waits for that: the child then finds everything whole, and
- * the mutex free. A thread that is to be cancelled is so when it has left.
+ * The lock is held while the daemon is asked, so fork() waits for that (pthread_atfork); the child then finds consistent data and
+ * a free lock. Thread cancellation is disabled while the lock is held.
  *
- * A child that libc was not told of is found by a page that the kernel wipes in it. After a vfork, which shares memory, it is
- * not wiped: whoever is in here then speaks for its parent. (Where there is no such page, only fork() is noticed.)
+ * Children that bypass pthread_atfork (a raw clone(2)) are detected by a page that the kernel wipes in them (MADV_WIPEONFORK).
+ * After vfork(), which shares memory, it is not wiped. Where the kernel does not have that, only fork() is detected.
  *
- * Who comes in here without having called the library must not be interrupted with the mutex: a handler may fork.
+ * lock_try() blocks signals: the program did not call the library, so a signal handler of its own may fork().
  */
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 
-#include "client/library/library.h"
+#include "client/library/connection.h"
+#include "client/library/lock.h"
+#include "client/library/session.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(adopted, userev) adopted = LIST_HEAD_INITIALIZER(adopted);
-static unsigned char *at_home; /* 0 in a child */
-static bool is_asked = true;
+static LIST_HEAD(all, userev) all = LIST_HEAD_INITIALIZER(all);
+static unsigned char *is_parent; /* 0 in a child */
+static bool is_explicit = true;
 
-static void at_home_map(void)
+bool lock_is_explicit(void)
 {
-	static unsigned char never_wiped;
-	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
-	void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	at_home = mapped == MAP_FAILED ? &never_wiped : mapped;
-	if (mapped != MAP_FAILED)
-		madvise(mapped, size, MADV_WIPEONFORK);
-	*at_home = 1;
+	return is_explicit;
 }
 
-static bool is_at_home(void)
-{
-	return !at_home || *(volatile unsigned char *)at_home != 0;
-}
-
-bool library_is_asked(void)
-{
-	return is_asked;
-}
-
-/* A copy of the connection would hide our parent's end from the daemon. */
-static void become_the_child(void)
+/* A copy of the connection's fd in the child would keep the daemon from noticing the parent's end. */
+static void lock_become_child(void)
 {
 	struct userev *userev;
 
-	LIST_FOREACH(userev, &adopted, entry)
+	LIST_FOREACH(userev, &all, entry)
 		connection_abandon(userev);
-	if (at_home)
-		*at_home = 1;
+	if (is_parent)
+		*is_parent = 1;
 }
 
-static void begin(bool asked)
+static void lock_begin(bool explicitly)
 {
-	is_asked = asked;
-	if (!is_at_home())
-		become_the_child();
+	is_explicit = explicitly;
+	if (is_parent && *(volatile unsigned char *)is_parent == 0)
+		lock_become_child();
 }
 
-struct entered library_enter(void)
+struct lock lock_enter(void)
 {
-	struct entered entered = { .saved_errno = errno };
+	struct lock lock = { .saved_errno = errno };
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &entered.cancel_state);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &lock.cancel_state);
 	pthread_mutex_lock(&mutex);
-	begin(true);
-	return entered;
+	lock_begin(true);
+	return lock;
 }
 
-void library_leave(struct entered *entered)
+void lock_leave(struct lock *lock)
 {
 	pthread_mutex_unlock(&mutex);
-	pthread_setcancelstate(entered->cancel_state, NULL);
-	errno = entered->saved_errno;
+	pthread_setcancelstate(lock->cancel_state, NULL);
+	errno = lock->saved_errno;
 }
 
-static void undisturbed(struct entered *ret)
+static void lock_restore(const struct lock *lock)
 {
-	sigset_t all;
+	pthread_setcancelstate(lock->cancel_state, NULL);
+	pthread_sigmask(SIG_SETMASK, &lock->signals, NULL);
+	errno = lock->saved_errno;
+}
+
+bool lock_try(struct lock *ret)
+{
+	sigset_t all_signals;
 
 	ret->saved_errno = errno;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &ret->signals);
+	sigfillset(&all_signals);
+	pthread_sigmask(SIG_SETMASK, &all_signals, &ret->signals);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret->cancel_state);
-}
-
-static void as_before(const struct entered *entered)
-{
-	pthread_setcancelstate(entered->cancel_state, NULL);
-	pthread_sigmask(SIG_SETMASK, &entered->signals, NULL);
-	errno = entered->saved_errno;
-}
-
-bool library_enter_quietly(struct entered *ret)
-{
-	undisturbed(ret);
 	if (pthread_mutex_trylock(&mutex) == 0) {
-		begin(false);
+		lock_begin(false);
 		return true;
 	}
-	as_before(ret);
+	lock_restore(ret);
 	return false;
 }
 
-void library_leave_quietly(const struct entered *entered)
+void lock_leave_try(const struct lock *lock)
 {
 	pthread_mutex_unlock(&mutex);
-	as_before(entered);
+	lock_restore(lock);
 }
 
-static void before_fork(void)
+static void lock_before_fork(void)
 {
 	pthread_mutex_lock(&mutex);
 }
 
-static void after_fork_in_parent(void)
+static void lock_after_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&mutex);
 }
 
-static void after_fork_in_child(void)
+static void lock_after_fork_in_child(void)
 {
 	int saved_errno = errno;
 
-	become_the_child();
+	lock_become_child();
 	pthread_mutex_unlock(&mutex);
 	errno = saved_errno;
 }
 
-int library_adopt(struct userev *userev)
+int lock_add(struct userev *userev)
 {
-	static bool fork_is_watched;
+	static bool watches_forks;
+	static unsigned char never_wiped;
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	void *page;
 
-	if (!fork_is_watched && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
+	if (!watches_forks &&
+	    pthread_atfork(lock_before_fork, lock_after_fork_in_parent, lock_after_fork_in_child) != 0)
 		return -ENOMEM;
-	fork_is_watched = true;
-	if (!at_home)
-		at_home_map();
-	LIST_INSERT_HEAD(&adopted, userev, entry);
+	watches_forks = true;
+	if (!is_parent) {
+		page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		is_parent = page == MAP_FAILED ? &never_wiped : page;
+		if (page != MAP_FAILED)
+			madvise(page, size, MADV_WIPEONFORK);
+		*is_parent = 1;
+	}
+	LIST_INSERT_HEAD(&all, userev, entry);
 	return 0;
 }
 
-void library_disown(struct userev *userev)
+void lock_remove(struct userev *userev)
 {
 	LIST_REMOVE(userev, entry);
 }

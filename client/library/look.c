@@ -1,61 +1,56 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * How a program's events come alive without a thread and without the program's doing: a test of an event that no daemon has
- * granted yet comes here, and so does a write to a stream that leads nowhere, or for an event on an abandoned page. Now and then that is a reason to see
- * what the daemon has said, or whether there is one. It never waits, neither for the daemon nor for another thread.
+ * Without a thread, the library gets to run when the program tests an event without a grant, when writing a record fails, and when
+ * a record is written while the page is abandoned. At intervals these connect, and process the daemon's packets. They never wait,
+ * neither for the daemon nor for the lock.
  */
 
-#include "client/library/library.h"
+#include "client/library/look.h"
+#include "client/library/clock.h"
+#include "client/library/lock.h"
+#include "client/library/module.h"
+#include "client/library/page.h"
+#include "client/library/place.h"
+#include "client/library/public.h"
+#include "client/library/session.h"
 
 enum {
-	SOON_MS = 1,	/* while an answer is under way */
-	LATER_MS = 100, /* where all is well: a write that failed had another reason */
+	SOON_MS = 1,	/* answers are pending */
+	LATER_MS = 100, /* nothing to do: the failed write had another reason */
 };
 
-/* After a fork, page and streams are still good: that is all that an event needs. */
-static bool goes_on_without_us(struct userev *userev)
+/* After a fork the child's events need only page and streams, if these are still good. */
+static bool look_can_do_without(struct userev *userev)
 {
-	if (!userev->borrowed || userev->unanswered || userev->watching)
+	if (userev->state != CONNECTION_INHERITED || userev->unanswered || userev->watching)
 		return false;
 	streams_verify(&userev->streams);
-	if (!streams_lead_somewhere(&userev->streams) || (userev->page && page_is_abandoned(userev)))
+	if (!streams_are_open(&userev->streams) || (userev->page && page_is_abandoned(userev->page)))
 		return false;
 	batches_resume(userev);
 	return true;
 }
 
-static uint32_t wait_until_next(const struct userev *userev, int r)
+void look_for_daemon(struct userev *userev)
 {
-	if (r == -EAGAIN && userev->n_asked > 0)
-		return SOON_MS;
-	if (r == 0)
-		return LATER_MS;
-	return MAX((uint32_t)deadline_left(userev->not_before), (uint32_t)SOON_MS);
-}
-
-/* What seems to be further away has long passed: the milliseconds begin anew every 49 days. */
-static bool is_too_early(const struct userev *userev, uint32_t now)
-{
+	const uint32_t now = clock_coarse_ms();
 	const uint32_t left = atomic_load_explicit(&userev->look_at, memory_order_relaxed) - now;
-
-	return left > 0 && left <= PAUSE_MAX_MS;
-}
-
-void connection_look(struct userev *userev)
-{
-	const uint32_t now = about_now_ms();
-	struct entered entered;
+	uint32_t pause = LATER_MS;
+	struct lock lock;
 	int r = 0;
 
-	if (userev->sealed || is_too_early(userev, now))
+	/* `left` wraps around: a larger value is in the past. */
+	if (userev->sealed || (left > 0 && left <= SESSION_PAUSE_MAX_MS) || !lock_try(&lock))
 		return;
-	if (!library_enter_quietly(&entered))
-		return;
-	if (!goes_on_without_us(userev))
-		r = connection_advance(userev, 0);
-	atomic_store_explicit(&userev->look_at, now + wait_until_next(userev, r), memory_order_relaxed);
-	library_leave_quietly(&entered);
+	if (!look_can_do_without(userev))
+		r = session_advance(userev, 0);
+	if (r == -EAGAIN && userev->n_pending > 0)
+		pause = SOON_MS;
+	else if (r != 0)
+		pause = MAX((uint32_t)clock_left_ms(userev->not_before), (uint32_t)SOON_MS);
+	atomic_store_explicit(&userev->look_at, now + pause, memory_order_relaxed);
+	lock_leave_try(&lock);
 }
 
 _public_ bool userev_awaken(const struct userev_event *event)
@@ -64,15 +59,15 @@ _public_ bool userev_awaken(const struct userev_event *event)
 
 	if (!stream)
 		return false;
-	connection_look(stream->userev);
+	look_for_daemon(stream->userev);
 	return place_is_on(place_of(event));
 }
 
 _public_ void userev_seal(struct userev *userev)
 {
-	ENTER_LIBRARY;
+	LOCK_LIBRARY;
 
-	userev = library_meant(userev);
+	userev = module_resolve(userev);
 	if (!userev)
 		return;
 	userev->sealed = true;

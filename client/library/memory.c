@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The library's own memory, guarded by its mutex. A test of an event may find that the daemon has answered, wherever the
- * program stands: in a signal handler that interrupted malloc(), or in a malloc() that emits events itself. So nothing here
- * calls it.
+ * A test of an event may process the daemon's answers at any point of the program: in a signal handler that interrupted malloc(),
+ * or inside a malloc() that emits events itself. So the library must not call malloc().
  *
- * Small blocks are multiples of STEP, cut from chunks and kept for the next of their size when they are freed; large ones are
- * mapped. A program with a thousand declared events needs one chunk.
+ * Small blocks are multiples of STEP. They are cut from chunks, and kept in a free list for their size. Large blocks are mapped.
+ * A program with a thousand declared events needs one chunk.
  */
 
 #include <sys/mman.h>
 
-#include "client/library/library.h"
+#include "client/library/memory.h"
+#include "protocol/base/base.h"
 
 size_t memory_mapped;
 
-/* A sanitizer shall see each block for itself. */
+/* Each block is an allocation of its own, so that AddressSanitizer checks its bounds. */
 #ifdef __SANITIZE_ADDRESS__
 
 void *memory_new(size_t size)
@@ -32,18 +32,18 @@ void memory_free(void *memory)
 
 enum { STEP = 16, LARGEST = 1024, CHUNK = 4096 };
 
-/* In front of each block, which is aligned as it is. */
+/* Precedes each block, and has its alignment. */
 union header {
 	size_t size;
-	union header *next; /* while it is unused */
+	union header *next; /* in the free list */
 	uint64_t alignment;
 };
 
-static union header *unused[LARGEST / STEP + 1];
+static union header *free_lists[LARGEST / STEP + 1];
 static uint8_t *chunk;
 static size_t chunk_left;
 
-static void *map(size_t size)
+static void *memory_map(size_t size)
 {
 	void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -53,19 +53,13 @@ static void *map(size_t size)
 	return mapped;
 }
 
-static void unmap(void *memory, size_t size)
-{
-	munmap(memory, size);
-	memory_mapped -= size;
-}
-
-/* What is left of the last chunk is nobody's. */
-static void *cut(size_t size)
+static void *memory_cut(size_t size)
 {
 	void *block;
 
+	/* The rest of the last chunk is not used. */
 	if (chunk_left < size) {
-		uint8_t *fresh = map(CHUNK);
+		uint8_t *fresh = memory_map(CHUNK);
 
 		if (!fresh)
 			return NULL;
@@ -78,24 +72,19 @@ static void *cut(size_t size)
 	return block;
 }
 
-static union header *take_small(size_t size)
-{
-	union header *header = unused[size / STEP];
-
-	if (!header)
-		return cut(size);
-	unused[size / STEP] = header->next;
-	memset(header, 0, size);
-	return header;
-}
-
 void *memory_new(size_t size)
 {
 	const size_t whole = (size + sizeof(union header) + STEP - 1) / STEP * STEP;
-	union header *header = whole > LARGEST ? map(whole) : take_small(whole);
+	union header *header = whole > LARGEST ? NULL : free_lists[whole / STEP];
 
-	if (!header)
-		return NULL;
+	if (header) {
+		free_lists[whole / STEP] = header->next;
+		memset(header, 0, whole);
+	} else {
+		header = whole > LARGEST ? memory_map(whole) : memory_cut(whole);
+		if (!header)
+			return NULL;
+	}
 	header->size = whole;
 	return header + 1;
 }
@@ -110,11 +99,12 @@ void memory_free(void *memory)
 	header = (union header *)memory - 1;
 	size = header->size;
 	if (size > LARGEST) {
-		unmap(header, size);
-		return;
+		munmap(header, size);
+		memory_mapped -= size;
+	} else {
+		header->next = free_lists[size / STEP];
+		free_lists[size / STEP] = header;
 	}
-	header->next = unused[size / STEP];
-	unused[size / STEP] = header;
 }
 
 #endif

@@ -1,47 +1,52 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Events that are declared with USEREV_EVENT. Each program and each shared library has its own in a section, and says so
- * before its first own line runs. At the start of a program the libraries come first and the program last: the first of them
- * says hello to the daemon, and all are asked for in one go when the program comes, or, if it has no events itself, when
- * somebody first tests one. Nobody waits for an answer.
+ * Each program and shared library with USEREV_EVENT has its events in a section, and registers them in a constructor. At the start
+ * of a program the libraries' constructors run before the program's. The first one sends HELLO; all events are sent together when
+ * the program's constructor runs or, if it declares none, when an event is first tested. Nothing waits for the answers.
  *
- * dlclose() and the end of a program look alike from here, and at the end of a program other threads may still emit: they find
- * nothing, or a stream that rests.
+ * A destructor runs for dlclose() and at the end of a program. In the latter case other threads may still emit: their events are
+ * off, or refer to a quarantined stream.
  */
 
 #include <link.h>
 #include <sys/auxv.h>
 
-#include "client/library/library.h"
+#include "client/library/clock.h"
+#include "client/library/lock.h"
+#include "client/library/memory.h"
+#include "client/library/module.h"
+#include "client/library/open.h"
+#include "client/library/public.h"
+#include "client/library/session.h"
 
-static struct userev *of_all; /* NULL before there is a module; then it stays */
+static struct userev *declared; /* NULL until the first module is loaded */
 
-struct userev *library_meant(struct userev *userev)
+struct userev *module_resolve(struct userev *userev)
 {
-	return userev ? userev : of_all;
+	return userev ? userev : declared;
 }
 
-static struct batch *find_module(const struct userev_event *first)
+static struct batch *module_find(const struct userev_event *first)
 {
 	struct batch *batch;
 
-	if (!of_all)
+	if (!declared)
 		return NULL;
-	TAILQ_FOREACH(batch, &of_all->batches, entry)
+	TAILQ_FOREACH(batch, &declared->batches, entry)
 		if (batch->event == first)
 			break;
 	return batch;
 }
 
-/* Where the program's own headers say that it lies. */
-static bool is_the_programs(const void *address)
+/* Whether the address is in the program itself, by its program headers. */
+static bool module_is_program(const void *address)
 {
 	const ElfW(Phdr) *header = (const ElfW(Phdr) *)getauxval(AT_PHDR); // NOLINT(performance-no-int-to-ptr)
 	const unsigned long n = getauxval(AT_PHNUM);
 	uintptr_t base = 0;
 
-	/* They follow the first header of the file, whose part of the memory says where the file was meant to be. */
+	/* The program headers follow the file's ELF header, which is at offset 0 of the first segment. */
 	for (unsigned long i = 0; i < n; i++)
 		if (header[i].p_type == PT_LOAD && header[i].p_offset == 0)
 			base = (uintptr_t)header - sizeof(ElfW(Ehdr)) - header[i].p_vaddr;
@@ -51,54 +56,39 @@ static bool is_the_programs(const void *address)
 	return false;
 }
 
-static int add_module(struct userev_event *first, struct userev_event *end)
-{
-	struct batch *batch;
-	int r = 0;
-
-	if (!of_all)
-		r = library_new(NULL, &of_all);
-	if (r < 0)
-		return r;
-	of_all->declares = true;
-	batch = memory_new(sizeof(*batch));
-	if (!batch)
-		return -ENOMEM;
-	batch_add(of_all, batch, first, (size_t)(end - first));
-	return 0;
-}
-
-static void ask_for_modules(bool all_are_here)
-{
-	if (of_all->wait_ms > 0)
-		connection_advance(of_all, now_ms() + of_all->wait_ms);
-	else if (all_are_here || of_all->up)
-		connection_advance(of_all, 0);
-	else
-		connection_greet(of_all);
-}
-
 _public_ void userev_load(struct userev_event *first, struct userev_event *end)
 {
-	ENTER_LIBRARY;
+	LOCK_LIBRARY;
+	struct batch *batch;
 
-	if (!find_module(first) && add_module(first, end) == 0)
-		ask_for_modules(is_the_programs(first));
+	if (module_find(first) || (!declared && open_new(NULL, &declared) < 0))
+		return;
+	declared->declares = true;
+	batch = memory_new(sizeof(*batch));
+	if (!batch)
+		return;
+	batch_add(declared, batch, first, (size_t)(end - first));
+	if (declared->wait_ms > 0)
+		session_advance(declared, clock_ms() + declared->wait_ms);
+	else if (module_is_program(first) || declared->state == CONNECTION_UP)
+		session_advance(declared, 0);
+	else
+		session_greet(declared);
 }
 
 _public_ void userev_unload(struct userev_event *first, struct userev_event *end _unused_)
 {
-	ENTER_LIBRARY;
-	struct batch *batch = find_module(first);
+	LOCK_LIBRARY;
+	struct batch *batch = module_find(first);
 
-	/* The program's own memory goes with the program. */
-	if (!batch || is_the_programs(first))
+	/* The program's events stay valid until its end. */
+	if (!batch || module_is_program(first))
 		return;
-	streams_doubt(&of_all->streams);
-	batch_release(of_all, batch);
-	if (TAILQ_EMPTY(&of_all->batches)) {
-		connection_drop(of_all);
-		streams_tidy(&of_all->streams);
+	streams_expect_writers(&declared->streams);
+	batch_release(declared, batch);
+	if (TAILQ_EMPTY(&declared->batches)) {
+		connection_drop(declared);
+		streams_close_unused(&declared->streams);
 	}
-	connection_settle(of_all, 0);
+	session_settle(declared, 0);
 }

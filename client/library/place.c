@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What an event shows to who tests it is one of these:
- *	off		status leads to the event's own zeros
- *	granted		status leads to a byte of the page
- *	pending		status leads to a byte that is never 0, and the place says so: userev_enabled() then asks userev_awaken()
+ * An event is in one of three states, by where its status points to:
+ *	off		to the event's own status word, which is 0
+ *	granted		to a byte of the status page
+ *	pending		to a byte that is never 0, and the place has USEREV_PENDING_: userev_enabled() calls userev_awaken()
  *
- * Its place says where it is written to, and so whose it is: while no daemon has granted it, that is its connection's `nowhere`.
+ * The place names the stream to write to, and through it the userev. Events without a grant are in the userev's `ungranted` stream.
  */
 
-#include "client/library/library.h"
-
-/* Bit 0 of a page is nobody's: one event in eight takes this for its own, if it is made pending just between two looks. */
-static const unsigned char never_off = 1;
-
-static void move_holder(union userev_place from, union userev_place to)
-{
-	if (stream_at(from))
-		stream_at(from)->holders--;
-	if (stream_at(to))
-		stream_at(to)->holders++;
-}
+#include "client/library/place.h"
+#include "client/library/page.h"
+#include "client/library/session.h"
+#include "client/library/stream.h"
 
 /*
- * Others may be testing and writing meanwhile. Off comes first and on comes last; an event that stays where it was on the
- * page is never off in between. Whatever they see of it, they write to one place or the other.
+ * While an event becomes pending, another thread may combine this byte with the event's former bit. Only bit 0 is set, which is
+ * the bit of one event in eight.
  */
-static void publish(struct userev_event *event, union userev_place place, const void *byte)
+static const unsigned char never_off = 1;
+
+/*
+ * Other threads may be testing and writing the event. If status or bit change, the event is off first and on last; an event that
+ * keeps its place on the page is never off in between. A writer sees the old or the new place.
+ */
+static void place_publish(struct userev_event *event, union userev_place place, const void *byte)
 {
 	const intptr_t status = byte ? (intptr_t)((uintptr_t)byte - (uintptr_t)event) : 0;
 	const union userev_place before = event->place;
@@ -37,15 +35,18 @@ static void publish(struct userev_event *event, union userev_place place, const 
 		__atomic_store_n(&event->status, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&event->place.whole, place.whole, __ATOMIC_RELEASE);
 	__atomic_store_n(&event->status, status, __ATOMIC_RELEASE);
-	move_holder(before, place);
+	if (stream_at(before))
+		stream_at(before)->n_events--;
+	if (stream_at(place))
+		stream_at(place)->n_events++;
 }
 
-static union userev_place nowhere(const struct userev *userev)
+static union userev_place place_ungranted(const struct userev *userev)
 {
-	return (union userev_place){ .part = { .stream = userev->nowhere->slot } };
+	return (union userev_place){ .part = { .stream = userev->ungranted->slot } };
 }
 
-static const uint8_t *byte_of(union userev_place place)
+static const uint8_t *place_byte(union userev_place place)
 {
 	return stream_at(place)->userev->page + (place.part.bit & PLACE_BIT) / 8;
 }
@@ -53,54 +54,54 @@ static const uint8_t *byte_of(union userev_place place)
 bool place_is_on(union userev_place place)
 {
 	if (!place_is_granted(place) || atomic_load_explicit(&stream_at(place)->ended, memory_order_relaxed) ||
-	    page_is_abandoned(stream_at(place)->userev))
+	    page_is_abandoned(stream_at(place)->userev->page))
 		return false;
-	return (*(const volatile uint8_t *)byte_of(place) & 1U << place.part.bit % 8) != 0;
+	return (*(const volatile uint8_t *)place_byte(place) & 1U << place.part.bit % 8) != 0;
 }
 
-void event_is_granted(struct userev_event *event, union userev_place place)
+void place_grant(struct userev_event *event, union userev_place place)
 {
-	publish(event, place, byte_of(place));
+	place_publish(event, place, place_byte(place));
 }
 
-void event_is_refused(const struct userev *userev, struct userev_event *event)
+void place_refuse(const struct userev *userev, struct userev_event *event)
 {
-	publish(event, nowhere(userev), NULL);
+	place_publish(event, place_ungranted(userev), NULL);
 }
 
-void event_waits(const struct userev *userev, struct userev_event *event)
+void place_wait(const struct userev *userev, struct userev_event *event)
 {
-	union userev_place place = place_is_granted(event->place) ? event->place : nowhere(userev);
+	union userev_place place = place_is_granted(event->place) ? event->place : place_ungranted(userev);
 
 	place.part.bit |= USEREV_PENDING_;
-	publish(event, place, &never_off);
+	place_publish(event, place, &never_off);
 }
 
-void event_waits_anew(const struct userev *userev, struct userev_event *event)
+void place_wait_anew(const struct userev *userev, struct userev_event *event)
 {
-	union userev_place place = nowhere(userev);
+	union userev_place place = place_ungranted(userev);
 
 	place.part.bit = USEREV_PENDING_;
-	publish(event, place, &never_off);
+	place_publish(event, place, &never_off);
 }
 
-void event_goes_on(const struct userev *userev, struct userev_event *event)
+void place_resume(const struct userev *userev, struct userev_event *event)
 {
 	union userev_place place = event->place;
 
 	place.part.bit &= PLACE_BIT;
 	if (place_is_granted(place))
-		event_is_granted(event, place);
+		place_grant(event, place);
 	else
-		event_is_refused(userev, event);
+		place_refuse(userev, event);
 }
 
-void event_forget(struct userev_event *event)
+void place_clear(struct userev_event *event)
 {
-	publish(event, (union userev_place){ 0 }, NULL);
+	place_publish(event, (union userev_place){ 0 }, NULL);
 }
 
-bool event_has_changed(struct userev_event *event)
+bool place_has_changed(struct userev_event *event)
 {
 	union userev_place place = event->place;
 	const bool was_on = (place.part.stream & PLACE_WAS_ON) != 0;

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * For programs with an event loop: one fd that stays what it is whatever becomes of the connection, since who polls a file
- * loses it when another is put in its place. It is an epoll of the one that packets come from now.
+ * A program's event loop needs an fd that stays the same while connections come and go: an epoll instance that watches the fd of
+ * the current connection.
  */
 
 #include <sys/epoll.h>
 
-#include "client/library/library.h"
+#include "client/library/clock.h"
+#include "client/library/event.h"
+#include "client/library/lock.h"
+#include "client/library/module.h"
+#include "client/library/poll.h"
+#include "client/library/public.h"
+#include "client/library/session.h"
 
 void poll_follow(struct userev *userev, int fd)
 {
@@ -22,41 +28,34 @@ void poll_follow(struct userev *userev, int fd)
 		epoll_ctl(userev->poll_fd, EPOLL_CTL_ADD, fd, &readable);
 }
 
-static int poll_fd_open(struct userev *userev)
-{
-	int fd = epoll_create1(EPOLL_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	userev->poll_fd = fd_out_of_the_way(fd);
-	userev->followed = -1;
-	if (userev->up || userev->candidate >= 0)
-		poll_follow(userev, connection_fd(userev));
-	return 0;
-}
-
 _public_ int userev_fd(struct userev *userev)
 {
-	ENTER_LIBRARY;
-	int r = 0;
+	LOCK_LIBRARY;
 
-	userev = library_meant(userev);
+	userev = module_resolve(userev);
 	if (!userev)
 		return -ENOENT;
-	if (userev->poll_fd < 0)
-		r = poll_fd_open(userev);
-	return r < 0 ? r : userev->poll_fd;
+	if (userev->poll_fd < 0) {
+		int fd = epoll_create1(EPOLL_CLOEXEC);
+
+		if (fd < 0)
+			return -errno;
+		userev->poll_fd = file_move_up(fd);
+		userev->followed = -1;
+		poll_follow(userev, userev->fd);
+	}
+	return userev->poll_fd;
 }
 
 _public_ int userev_poll(struct userev *userev, int timeout_ms)
 {
-	ENTER_LIBRARY;
+	LOCK_LIBRARY;
 
-	refusal_set("", 0);
-	userev = library_meant(userev);
+	event_set_refusal("", 0);
+	userev = module_resolve(userev);
 	if (!userev)
 		return 0;
-	return connection_advance(userev, timeout_ms < 0 ? INT64_MAX : now_ms() + timeout_ms);
+	return session_advance(userev, timeout_ms < 0 ? INT64_MAX : clock_ms() + timeout_ms);
 }
 
 _public_ int userev_wait(int timeout_ms)

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Streams stand in blocks that are never freed, each in a slot by which events name it: whoever writes an event may have read the
- * name, or the fd's number, when the event leaves the stream and the stream is closed.
+ * Streams live in blocks that are never freed. A thread that writes a record may have read an event's slot, or a stream's fd
+ * number, just before the event leaves the stream and the stream is closed.
  *
- * Where that may be so the file goes all the same, since events are charged for as long as it is open. An unconnected socket
- * takes the place of its number, and the slot rests: a writer would have to stand between two instructions until it is used again,
- * at the earliest for a later stream of the same connection.
+ * In that case the file is closed nevertheless, because the tenant is charged as long as it is open, but an unconnected socket
+ * takes over its number, and the stream is quarantined. A writer would have to be delayed between two instructions for the whole
+ * quarantine to reach a later stream, which is one of the same connection.
  */
 
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "client/library/library.h"
+#include "client/library/clock.h"
+#include "client/library/memory.h"
+#include "client/library/place.h"
+#include "client/library/session.h"
+#include "client/library/stream.h"
 
 enum {
 	BLOCK = 8,
 	SLOTS = PLACE_STREAM + 1,
-	REST_MS = 10000,
-	RESTING_MAX = 64, /* so many fds it may cost */
+	QUARANTINE_MS = 10000,
+	QUARANTINE_MAX = 64, /* fds */
 };
 
 static _Atomic(struct stream *) blocks[SLOTS / BLOCK];
@@ -33,8 +37,8 @@ struct stream *stream_at(union userev_place place)
 	return atomic_load_explicit(&blocks[slot / BLOCK], memory_order_acquire) + slot % BLOCK;
 }
 
-/* Slot 0 is nobody's. */
-static struct stream *cut_slot(void)
+/* Slot 0 means "not registered". */
+static struct stream *stream_new_slot(void)
 {
 	static uint16_t last;
 	const uint16_t slot = (uint16_t)(last + 1);
@@ -54,60 +58,48 @@ static struct stream *cut_slot(void)
 	return &block[slot % BLOCK];
 }
 
-static struct stream *take_rested(struct userev *userev)
+static struct stream *stream_take_slot(struct userev *userev)
 {
-	struct stream *stream = TAILQ_FIRST(&userev->resting);
+	struct stream *stream = TAILQ_FIRST(&userev->quarantine);
 
-	if (!stream || (userev->n_resting < RESTING_MAX && about_now_ms() - stream->rests_since < REST_MS))
-		return NULL;
-	TAILQ_REMOVE(&userev->resting, stream, entry);
-	userev->n_resting--;
-	return stream;
-}
-
-static struct stream *take_slot(struct userev *userev)
-{
-	struct stream *stream = take_rested(userev);
-
-	if (stream)
+	if (stream &&
+	    (userev->n_quarantined == QUARANTINE_MAX || clock_coarse_ms() - stream->quarantined_at >= QUARANTINE_MS)) {
+		TAILQ_REMOVE(&userev->quarantine, stream, entry);
+		userev->n_quarantined--;
 		return stream;
+	}
 	stream = TAILQ_FIRST(&unused);
 	if (!stream)
-		return cut_slot();
+		return stream_new_slot();
 	TAILQ_REMOVE(&unused, stream, entry);
 	return stream;
 }
 
-/* One that has rested keeps its number. */
-static int take_number(const struct stream *stream, int fd)
-{
-	if (!fd_is(stream->fd, &stream->id) || dup3(fd, stream->fd, O_CLOEXEC) < 0)
-		return fd;
-	fd_close(fd);
-	return stream->fd;
-}
-
 struct stream *stream_open(struct userev *userev, uint32_t number, int fd)
 {
-	struct stream *stream = take_slot(userev);
+	struct stream *stream = stream_take_slot(userev);
 
 	if (!stream)
 		return NULL;
 	stream->userev = userev;
 	stream->number = number;
-	stream->holders = 0;
-	stream->watched = userev->limits.backend == BACKEND_STATUS_PAGE;
-	stream->in_doubt = false;
+	stream->n_events = 0;
+	stream->page_is_kernels = userev->limits.backend == BACKEND_STATUS_PAGE;
+	stream->may_have_writers = false;
 	stream->payload_max = userev->limits.payload_max;
-	stream->fd = take_number(stream, fd);
+	/* After a quarantine the file replaces the socket, under the same fd number. */
+	if (file_is(stream->fd, &stream->id) && dup3(fd, stream->fd, O_CLOEXEC) >= 0)
+		fd_close(fd);
+	else
+		stream->fd = fd;
 	stream->ended = false;
-	fd_identify(stream->fd, &stream->id);
+	file_identify(stream->fd, &stream->id);
 	return stream;
 }
 
 void stream_close(struct stream *stream)
 {
-	if (fd_is(stream->fd, &stream->id))
+	if (file_is(stream->fd, &stream->id))
 		fd_close(stream->fd);
 	stream->fd = -1;
 	TAILQ_INSERT_TAIL(&unused, stream, entry);
@@ -123,19 +115,20 @@ void streams_close(struct streams *streams)
 	}
 }
 
-/* In front: where the daemon says a number again, the new file is meant. */
 int streams_take(struct userev *userev, struct reply *reply, size_t position, struct streams *to)
 {
 	for (size_t i = 0; i < reply->message.streams; i++) {
+		int *fd = &reply->fds.fd[position + i];
 		struct stream *stream;
 
-		reply->fds.fd[position + i] = fd_out_of_the_way(reply->fds.fd[position + i]);
-		if (!fd_is_data_file(reply->fds.fd[position + i]))
+		*fd = file_move_up(*fd);
+		if (!file_is_data_file(*fd))
 			return -EPROTO;
-		stream = stream_open(userev, reply->message.stream[i], reply->fds.fd[position + i]);
+		stream = stream_open(userev, reply->message.stream[i], *fd);
 		if (!stream)
 			return -ENOMEM;
 		fdset_steal(&reply->fds, position + i);
+		/* At the head: if the daemon reuses a number, streams_find() returns the newer stream. */
 		TAILQ_INSERT_HEAD(to, stream, entry);
 	}
 	return 0;
@@ -151,39 +144,39 @@ struct stream *streams_find(struct streams *streams, uint32_t number)
 	return stream;
 }
 
-void streams_doubt(struct streams *streams)
+void streams_expect_writers(struct streams *streams)
 {
 	struct stream *stream;
 
 	TAILQ_FOREACH(stream, streams, entry)
-		stream->in_doubt = true;
+		stream->may_have_writers = true;
 }
 
-/* Who still writes there gets ENOTCONN. */
-static void rest(struct stream *stream)
+/* Writing to the unconnected socket fails with ENOTCONN. */
+static void stream_quarantine(struct stream *stream)
 {
-	_cleanup_(fd_closep) int nowhere = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	_cleanup_(fd_closep) int unconnected = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct userev *userev = stream->userev;
 
 	stream->ended = true;
-	if (nowhere >= 0 && fd_is(stream->fd, &stream->id) && dup3(nowhere, stream->fd, O_CLOEXEC) >= 0)
-		fd_identify(stream->fd, &stream->id);
-	stream->rests_since = about_now_ms();
-	TAILQ_INSERT_TAIL(&userev->resting, stream, entry);
-	userev->n_resting++;
+	if (unconnected >= 0 && file_is(stream->fd, &stream->id) && dup3(unconnected, stream->fd, O_CLOEXEC) >= 0)
+		file_identify(stream->fd, &stream->id);
+	stream->quarantined_at = clock_coarse_ms();
+	TAILQ_INSERT_TAIL(&userev->quarantine, stream, entry);
+	userev->n_quarantined++;
 }
 
-void streams_tidy(struct streams *streams)
+void streams_close_unused(struct streams *streams)
 {
 	struct stream *stream, *next;
 
 	for (stream = TAILQ_FIRST(streams); stream; stream = next) {
 		next = TAILQ_NEXT(stream, entry);
-		if (stream->holders > 0)
+		if (stream->n_events > 0)
 			continue;
 		TAILQ_REMOVE(streams, stream, entry);
-		if (stream->in_doubt)
-			rest(stream);
+		if (stream->may_have_writers)
+			stream_quarantine(stream);
 		else
 			stream_close(stream);
 	}
@@ -195,17 +188,17 @@ bool streams_verify(struct streams *streams)
 	bool good = true;
 
 	TAILQ_FOREACH(stream, streams, entry) {
-		if (stream->fd < 0 || fd_is(stream->fd, &stream->id))
+		if (stream->fd < 0 || file_is(stream->fd, &stream->id))
 			continue;
 		stream->fd = -1;
 		stream->ended = true;
-		stream->userev->look_again = true;
+		stream->userev->rescan = true;
 		good = false;
 	}
 	return good;
 }
 
-bool streams_lead_somewhere(const struct streams *streams)
+bool streams_are_open(const struct streams *streams)
 {
 	const struct stream *stream;
 

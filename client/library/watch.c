@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The daemon says where to look; we look everywhere, since the page is the truth, and compare with what was told before. So it
- * does not matter whether a change was missed with a connection that ended, or was undone before anybody looked.
+ * CHANGED is only a hint. userev_changed() scans all events, and compares each one's bit of the status page with the state that
+ * it last reported. So it does not matter if a change was missed because a connection ended, or was reverted meanwhile.
  */
 
-#include "client/library/library.h"
+#include "client/library/watch.h"
+#include "client/library/lock.h"
+#include "client/library/module.h"
+#include "client/library/place.h"
+#include "client/library/public.h"
 
-int changes_ask(struct userev *userev, uint8_t *buffer)
+bool watch_is_wanted(const struct userev *userev)
+{
+	return userev->watching && userev->state == CONNECTION_UP && !userev->watch_asked;
+}
+
+int watch_ask(struct userev *userev, uint8_t *buffer)
 {
 	struct packet packet = packet_make(buffer, userev->limits.packet_max);
 	int r;
@@ -18,28 +27,24 @@ int changes_ask(struct userev *userev, uint8_t *buffer)
 	encode_begin(&packet, KIND_WATCH, userev->serial + 1, 0, NULL, 0);
 	encode_watch(&packet, &(struct wire_watch){ .on = 1 });
 	encode_end(&packet);
-	r = request_send(userev, &packet);
+	r = session_ask(userev, &packet, KIND_WATCHING, 0);
 	userev->watch_asked = r > 0;
-	if (r <= 0)
-		return r;
-	userev->serial++;
-	request_note(userev, KIND_WATCHING, 0);
-	return 1;
+	return r;
 }
 
-void changes_look_again(struct userev *userev)
+void watch_scan_again(struct userev *userev)
 {
-	userev->look_from = TAILQ_FIRST(&userev->batches);
-	userev->looked_at = 0;
+	userev->scan_batch = TAILQ_FIRST(&userev->batches);
+	userev->scan_at = 0;
 }
 
-void changes_look_behind(struct userev *userev)
+void watch_scan_next(struct userev *userev)
 {
-	userev->look_from = TAILQ_NEXT(userev->look_from, entry);
-	userev->looked_at = 0;
+	userev->scan_batch = TAILQ_NEXT(userev->scan_batch, entry);
+	userev->scan_at = 0;
 }
 
-int changes_note(struct userev *userev, const struct message *message)
+int watch_take_changed(struct userev *userev, const struct message *message)
 {
 	struct wire_changed changed;
 	struct stream *stream;
@@ -50,49 +55,43 @@ int changes_note(struct userev *userev, const struct message *message)
 	TAILQ_FOREACH(stream, &userev->streams, entry)
 		stream->payload_max = changed.payload_max;
 	userev->limits.payload_max = changed.payload_max;
-	changes_look_again(userev);
+	watch_scan_again(userev);
 	return 0;
 }
 
 _public_ int userev_watch(struct userev *userev)
 {
 	int fd = userev_fd(userev);
-	ENTER_LIBRARY;
+	LOCK_LIBRARY;
 
-	userev = library_meant(userev);
+	userev = module_resolve(userev);
 	if (fd < 0 || !userev)
 		return fd;
 	userev->watching = true;
-	changes_look_again(userev);
-	connection_advance(userev, 0);
+	watch_scan_again(userev);
+	session_advance(userev, 0);
 	return fd;
-}
-
-static struct userev_event *look_at_next(struct userev *userev)
-{
-	struct batch *batch;
-
-	while ((batch = userev->look_from)) {
-		if (batch->event && userev->looked_at < batch->n)
-			return &batch->event[userev->looked_at++];
-		changes_look_behind(userev);
-	}
-	return NULL;
 }
 
 _public_ struct userev_event *userev_changed(struct userev *userev)
 {
-	ENTER_LIBRARY;
-	struct userev_event *event;
+	LOCK_LIBRARY;
 
-	userev = library_meant(userev);
+	userev = module_resolve(userev);
 	if (!userev)
 		return NULL;
-	connection_advance(userev, 0);
-	if (atomic_exchange_explicit(&userev->look_again, false, memory_order_acquire))
-		changes_look_again(userev);
-	do
-		event = look_at_next(userev);
-	while (event && !event_has_changed(event));
-	return event;
+	session_advance(userev, 0);
+	if (atomic_exchange_explicit(&userev->rescan, false, memory_order_acquire))
+		watch_scan_again(userev);
+	for (; userev->scan_batch; watch_scan_next(userev)) {
+		const struct batch *batch = userev->scan_batch;
+
+		while (batch->event && userev->scan_at < batch->n) {
+			struct userev_event *event = &batch->event[userev->scan_at++];
+
+			if (place_has_changed(event))
+				return event;
+		}
+	}
+	return NULL;
 }

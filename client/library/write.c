@@ -1,27 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A record is one writev: the index, then the program's own pieces.
+ * A record is one writev(): the index, followed by the program's pieces.
  *
- * Nothing here waits for a lock. What was lost is counted with atomics. Who finds the mutex taken leaves the report to a later
- * record, or to whoever has it. LOST has no answer and may pass between a request and its answer.
+ * Nothing here waits for the lock. Lost records are counted with atomics. If the lock is taken, a later record reports them, or the
+ * lock's holder. LOST has no answer, so it may be sent between a request and its answer.
  *
- * Whether the stream is still ours nobody can ask for each record. Where writing fails, it is found out.
+ * Checking for each record whether the fd is still the library's would cost a system call; that is done when writing fails.
  */
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
-#include "client/library/library.h"
+#include "client/library/clock.h"
+#include "client/library/lock.h"
+#include "client/library/look.h"
+#include "client/library/module.h"
+#include "client/library/page.h"
+#include "client/library/place.h"
+#include "client/library/public.h"
+#include "client/library/session.h"
+#include "client/library/write.h"
 #include "protocol/transport.h"
 
 enum {
-	PIECES_MAX = 31, /* half a kilobyte of stack, index included */
-	REPORT_MS = 100, /* a full queue must not become a full connection */
+	PIECES_MAX = 31, /* half a kilobyte of stack, with the index */
+	REPORT_MS = 100, /* the least time between two reports, so that they do not fill the connection, too */
 };
 
 _public_ struct userev_losses userev_lost(const struct userev *userev)
 {
-	userev = library_meant((struct userev *)(uintptr_t)userev);
+	userev = module_resolve((struct userev *)(uintptr_t)userev);
 	if (!userev)
 		return (struct userev_losses){ 0 };
 	return (struct userev_losses){
@@ -30,135 +39,107 @@ _public_ struct userev_losses userev_lost(const struct userev *userev)
 	};
 }
 
-static bool losses_wait(const struct losses *unreported)
+static bool write_has_losses(const struct losses *unreported)
 {
 	return atomic_load_explicit(&unreported->queue_full, memory_order_relaxed) != 0 ||
 	       atomic_load_explicit(&unreported->too_big, memory_order_relaxed) != 0;
 }
 
-static void add(_Atomic uint64_t *count, uint64_t more)
+static void write_count(_Atomic uint64_t *count, uint64_t more)
 {
 	atomic_fetch_add_explicit(count, more, memory_order_relaxed);
 }
 
-static int send_lost(int fd, const struct wire_lost *lost)
+void write_report_losses(struct userev *userev)
 {
 	uint8_t buffer[sizeof(struct wire_header) + sizeof(struct wire_lost)];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
-
-	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
-	encode_lost(&packet, lost);
-	encode_end(&packet);
-	return transport_send(fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
-}
-
-void losses_report(struct userev *userev)
-{
 	struct losses *unreported = &userev->unreported;
 	struct wire_lost lost;
 
-	if (!losses_wait(unreported) || !fd_is(userev->fd, &userev->id))
+	if (!write_has_losses(unreported) || userev->state != CONNECTION_UP || !file_is(userev->fd, &userev->id))
 		return;
 	lost = (struct wire_lost){
 		.queue_full = atomic_exchange(&unreported->queue_full, 0),
 		.too_big = atomic_exchange(&unreported->too_big, 0),
 	};
-	if (send_lost(userev->fd, &lost) == 0)
+	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
+	encode_lost(&packet, &lost);
+	encode_end(&packet);
+	if (transport_send(userev->fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) == 0)
 		return;
-	add(&unreported->queue_full, lost.queue_full);
-	add(&unreported->too_big, lost.too_big);
+	write_count(&unreported->queue_full, lost.queue_full);
+	write_count(&unreported->too_big, lost.too_big);
 }
 
-/* At most one report in REPORT_MS, whatever the number of threads. */
-static __attribute__((__cold__, __noinline__)) void report_now_and_then(struct userev *userev)
+/* At most one report in REPORT_MS for all threads. */
+static __attribute__((__cold__, __noinline__)) void write_report_at_intervals(struct userev *userev)
 {
 	uint32_t last = atomic_load(&userev->reported_at);
-	const uint32_t now = about_now_ms();
-	struct entered entered;
+	const uint32_t now = clock_coarse_ms();
+	struct lock lock;
 
 	if (now - last < REPORT_MS || !atomic_compare_exchange_strong(&userev->reported_at, &last, now))
 		return;
-	if (!library_enter_quietly(&entered))
+	if (!lock_try(&lock))
 		return;
-	losses_report(userev);
-	library_leave_quietly(&entered);
+	write_report_losses(userev);
+	lock_leave_try(&lock);
 }
 
-static ssize_t lose_to_full_queue(struct userev *userev)
+static ssize_t write_lose_too_big(struct userev *userev)
 {
-	add(&userev->losses.queue_full, 1);
-	add(&userev->unreported.queue_full, 1);
-	return -EAGAIN;
-}
-
-static ssize_t lose_as_too_big(struct userev *userev)
-{
-	add(&userev->losses.too_big, 1);
-	add(&userev->unreported.too_big, 1);
+	write_count(&userev->losses.too_big, 1);
+	write_count(&userev->unreported.too_big, 1);
 	return -E2BIG;
 }
 
-static bool is_empty(const struct iovec *pieces, int n)
-{
-	for (int i = 1; i < n; i++)
-		if (pieces[i].iov_len > 0)
-			return false;
-	return true;
-}
-
-/* Before Linux 6.4 the kernel takes no record without a payload, although an event may have no fields. */
-static ssize_t write_a_zero(const struct stream *stream, const struct iovec *index)
-{
-	const struct iovec pieces[] = { *index, { .iov_base = (char[]){ 0 }, .iov_len = 1 } };
-
-	return writev(stream->fd, pieces, ARRAY_SIZE(pieces)) < 0 ? -errno : 0;
-}
-
-/* Something is not as it should be, or somebody has just switched the event off. */
-static ssize_t lose_to_nobody(struct stream *stream, bool ended)
+/* The event was just switched off, or page or stream need attention. */
+static ssize_t write_to_nobody(struct stream *stream, bool ended)
 {
 	if (ended && !atomic_exchange_explicit(&stream->ended, true, memory_order_relaxed))
-		atomic_store_explicit(&stream->userev->look_again, true, memory_order_release);
-	connection_look(stream->userev);
+		atomic_store_explicit(&stream->userev->rescan, true, memory_order_release);
+	look_for_daemon(stream->userev);
 	return 0;
 }
 
-static __attribute__((__cold__, __noinline__)) ssize_t look_into_failure(struct stream *stream,
-									 const struct iovec *pieces, int n)
+/* Linux before 6.4 fails with EFAULT for records without a payload, although an event may have no fields: send one byte. */
+static ssize_t write_padded(const struct stream *stream, const struct iovec *pieces, int n)
+{
+	const struct iovec padded[] = { pieces[0], { .iov_base = (char[]){ 0 }, .iov_len = 1 } };
+
+	for (int i = 1; i < n; i++)
+		if (pieces[i].iov_len > 0)
+			return -EFAULT;
+	return writev(stream->fd, padded, ARRAY_SIZE(padded)) < 0 ? -errno : 0;
+}
+
+static __attribute__((__cold__, __noinline__)) ssize_t write_failed(struct stream *stream, const struct iovec *pieces,
+								    int n)
 {
 	switch (errno) {
-	case EBADF:  /* nobody traces it any more; or the fd was closed */
-	case ENOENT: /* it is not registered there */
-		return lose_to_nobody(stream, false);
-	case EPIPE:	 /* embedded: the daemon has gone */
+	case EBADF:  /* the event was switched off, or the fd was closed */
+	case ENOENT: /* the event is not registered on this file */
+		return write_to_nobody(stream, false);
+	case EPIPE:	 /* embedded backend: the daemon has ended */
 	case ECONNRESET: /* likewise */
-	case ENOTCONN:	 /* the stream has been retired */
-		return lose_to_nobody(stream, true);
+	case ENOTCONN:	 /* the stream is quarantined */
+		return write_to_nobody(stream, true);
 	case EAGAIN:
 	case ENOBUFS:
-		return lose_to_full_queue(stream->userev);
+		write_count(&stream->userev->losses.queue_full, 1);
+		write_count(&stream->userev->unreported.queue_full, 1);
+		return -EAGAIN;
 	case EMSGSIZE:
-		return lose_as_too_big(stream->userev);
+		return write_lose_too_big(stream->userev);
 	case EFAULT:
-		return is_empty(pieces, n) ? write_a_zero(stream, pieces) : -EFAULT;
+		return write_padded(stream, pieces, n);
 	default:
 		return -errno;
 	}
 }
 
-static ssize_t write_record(struct stream *stream, const struct iovec *pieces, int n)
-{
-	int saved_errno = errno;
-	ssize_t written = writev(stream->fd, pieces, n);
-
-	if (__builtin_expect(written >= 0, 1))
-		return MAX(written - (ssize_t)sizeof(uint32_t), 0);
-	written = look_into_failure(stream, pieces, n);
-	errno = saved_errno;
-	return written;
-}
-
-static bool is_too_big(const struct stream *stream, const struct iovec *pieces, int n)
+static bool write_is_too_big(const struct stream *stream, const struct iovec *pieces, int n)
 {
 	size_t left = atomic_load_explicit(&stream->payload_max, memory_order_relaxed);
 
@@ -170,24 +151,32 @@ static bool is_too_big(const struct stream *stream, const struct iovec *pieces, 
 	return false;
 }
 
-/* The first piece is the index's. What happens to each record is here; what seldom does is elsewhere. */
-static ssize_t write_pieces(const struct userev_event *event, struct iovec *pieces, int n)
+/* Adds the index as the first piece. The fast path; everything that happens rarely is in other functions. */
+static ssize_t write_record(const struct userev_event *event, struct iovec *pieces, int n)
 {
 	union userev_place place = place_of(event);
 	struct stream *stream = stream_at(place);
+	const int saved_errno = errno;
 	ssize_t result;
 
 	if (!place_is_granted(place))
 		return 0;
 	pieces[0] = (struct iovec){ .iov_base = &place.part.index, .iov_len = sizeof(place.part.index) };
-	if (is_too_big(stream, pieces, n))
-		result = lose_as_too_big(stream->userev);
-	else
-		result = write_record(stream, pieces, n);
-	if (__builtin_expect(stream->watched || page_is_abandoned(stream->userev), 0))
-		connection_look(stream->userev);
-	if (losses_wait(&stream->userev->unreported) && !stream->userev->sealed)
-		report_now_and_then(stream->userev);
+	if (write_is_too_big(stream, pieces, n)) {
+		result = write_lose_too_big(stream->userev);
+	} else {
+		result = writev(stream->fd, pieces, n);
+		if (__builtin_expect(result >= 0, 1)) {
+			result = MAX(result - (ssize_t)sizeof(place.part.index), 0);
+		} else {
+			result = write_failed(stream, pieces, n);
+			errno = saved_errno;
+		}
+	}
+	if (__builtin_expect(stream->page_is_kernels || page_is_abandoned(stream->userev->page), 0))
+		look_for_daemon(stream->userev);
+	if (write_has_losses(&stream->userev->unreported) && !stream->userev->sealed)
+		write_report_at_intervals(stream->userev);
 	pieces[0].iov_base = NULL;
 	return result;
 }
@@ -202,17 +191,17 @@ _public_ ssize_t userev_writev(const struct userev_event *event, const struct io
 		return 0;
 	for (int i = 0; i < n; i++)
 		pieces[i + 1] = payload[i];
-	return write_pieces(event, pieces, n + 1);
+	return write_record(event, pieces, n + 1);
 }
 
 _public_ void userev_write_pieces(const struct userev_event *event, struct iovec *pieces, int n)
 {
-	write_pieces(event, pieces, n);
+	write_record(event, pieces, n);
 }
 
 _public_ ssize_t userev_write(const struct userev_event *event, const void *payload, size_t size)
 {
 	struct iovec pieces[] = { { 0 }, { .iov_base = (void *)(uintptr_t)payload, .iov_len = size } };
 
-	return userev_enabled(event) ? write_pieces(event, pieces, ARRAY_SIZE(pieces)) : 0;
+	return userev_enabled(event) ? write_record(event, pieces, ARRAY_SIZE(pieces)) : 0;
 }

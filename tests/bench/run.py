@@ -232,7 +232,7 @@ def run_guest(build, section, terminal, kernel, names, limits):
                           env={**os.environ, "B": str(build)}) as process:
         status = follow(process, section, terminal)
     if status:
-        section.fail("The guest came to a bad end", status)
+        section.fail("The guest failed", status)
 
 
 def plot(build, place, points):
@@ -296,7 +296,7 @@ def write_report(path, text):
 def summary(sections, began, quick):
     rows = [row for section in sections for row in section.rows]
     aimed = [row for row in rows if row.reached is not None]
-    return "%d comparisons, of %d with an aim %d reach it. %s%s, in %d minutes and %d seconds, on %s.\n" % (
+    return "%d comparisons, %d of them with an aim: %d reached. %s%s, in %d minutes and %d seconds, on %s.\n" % (
         len(rows), len(aimed), sum(row.reached for row in aimed), datetime.date.today().isoformat(),
         " (QUICK: fewer rounds, and nothing large)" if quick else "", *divmod(int(time.time() - began), 60), machine())
 

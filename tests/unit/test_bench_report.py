@@ -70,7 +70,7 @@ check("nothing is enough where nothing is wanted", lacks(row(written, "nothing a
 check("what could not be measured is told with its reason", lacks(written, r"- a question, beside somebody: not measured, it is not here"))
 check("notes, complaints and failures stand below the table",
       lacks(written, r"- a sentence", r"- what goes wrong", r"\*\*bench_quota failed\*\* \(exit status 3\)"))
-check("the sum counts comparisons and aims", lacks(written, r"5 comparisons, of 4 with an aim 2 reach it"))
+check("the sum counts comparisons and aims", lacks(written, r"5 comparisons, 4 of them with an aim: 2 reached"))
 check("the machine is described", lacks(written, r"\d+ processors \(", r"Linux \d"))
 check("the tables of last time are gone, the prose is not",
       lacks(written, r"^Prose before\.", r"Prose behind\.\s*$") or "of last time" in written and written)

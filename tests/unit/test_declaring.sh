@@ -183,7 +183,7 @@ check 'nor is a pointer to one' refused 'userev_emit_shop_request|cannot convert
 check 'an argument is missing' refused 'too few arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000)'
 check 'there is one too many' refused 'too many arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000, "/", 1)'
 check 'no such event' refused 'userev_event_shop_requst' STATEMENT 'userev_emit(shop_requst, 404, 4000, "/")'
-check 'no such kind of field' refused_in_a_sentence 'its kind is one of u8 to u64' DECLARATION 'USEREV_EVENT(shop, bad, (u8, a), (int, status), (string, s))' \
+check 'no such kind of field' refused_in_a_sentence 'is no field: use u8 to u64' DECLARATION 'USEREV_EVENT(shop, bad, (u8, a), (int, status), (string, s))' \
 	STATEMENT 'userev_emit(shop_bad, 1, 404, "/")'
 check '… it is named' refused '\(int, ...\) is no field' DECLARATION 'USEREV_EVENT(shop, bad, (int, status))'
 check '… and each one is' refused '\(long, ...\) is no field' DECLARATION 'USEREV_EVENT(shop, bad, (int, status), (long, ns))'
@@ -191,10 +191,10 @@ name=$(printf 'n%.0s' {1..195})
 check 'a name of 200 bytes' accepted DECLARATION "USEREV_EVENT(shop, $name, (u32, n))"
 check 'a name that is longer' refused_in_a_sentence "PROVIDER_NAME, has at most 200 bytes" DECLARATION "USEREV_EVENT(shop, n$name, (u32, n))"
 check '… without fields' refused_in_a_sentence "PROVIDER_NAME, has at most 200 bytes" DECLARATION "USEREV_EVENT(shop, n$name)"
-check 'a struct of another size' refused 'struct point is not of 12 bytes' DECLARATION 'USEREV_EVENT(shop, bad, (struct, point, p, 12))'
+check 'a struct of another size' refused 'sizeof\(struct point\) is not 12' DECLARATION 'USEREV_EVENT(shop, bad, (struct, point, p, 12))'
 check 'a size that is no plain number' refused 'suffix|literal operator' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, sizeof(int)))'
 check 'an array that is too long' refused 'a char array has at most 1024 bytes' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, 1025))'
-check 'no name' refused 'it is USEREV_EVENT\(PROVIDER, NAME, FIELD' DECLARATION 'USEREV_EVENT(shop)'
+check 'no name' refused 'usage: USEREV_EVENT\(PROVIDER, NAME, FIELD' DECLARATION 'USEREV_EVENT(shop)'
 check 'seventeen fields' refused 'an event has at most 16 fields' DECLARATION \
 	"USEREV_EVENT(shop, bad$(printf ', (u8, f%d)' $(seq 17)))"
 check 'a description that is too long' refused 'at most 511 bytes' DECLARATION \

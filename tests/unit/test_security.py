@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What SECURITY.md says that was tried can be tried again: by targets of tests/tests.mk, and tests, that there are.
+# Each row of "What was tried" in SECURITY.md names existing targets of the Makefile and existing tests.
 
 import glob
 import os

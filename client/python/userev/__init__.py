@@ -8,7 +8,7 @@
     if request.enabled:
         request.emit(404, 4000, "/")
 
-The program runs just as well where there is no daemon: the event is off then. See python-userev(3).
+Without a daemon the program runs the same, and the event is off. See python-userev(3).
 """
 
 import threading
@@ -26,7 +26,7 @@ _default_lock = threading.Lock()
 
 
 def default():
-    """The program's own Userev, made when it is first needed."""
+    """The program's default Userev, created by the first call."""
     global _default
     with _default_lock:
         if _default is None:
@@ -42,8 +42,8 @@ def event(description, **flags):
 def traced(name=None, *, userev=None):
     """A decorator for functions and coroutines: @userev.traced or @userev.traced("name").
 
-    The event NAME_entry is written when the function is called, NAME_exit when it ends, with its duration in nanoseconds and the
-    name of what it raised, if it did.
+    Emits NAME_entry when the function is called, and NAME_exit when it ends, with its duration in nanoseconds and the name of the
+    exception it raised.
     """
     if callable(name):
         return tracing.traced(userev or default())(name)
@@ -51,7 +51,7 @@ def traced(name=None, *, userev=None):
 
 
 class Handler(handler.Handler):
-    """A logging.Handler that writes an event for each log record: logging.getLogger().addHandler(userev.Handler())."""
+    """A logging.Handler that emits an event for each log record: logging.getLogger().addHandler(userev.Handler())."""
 
     def __init__(self, name="python_log", *, userev=None, **options):
         super().__init__(userev or default(), name, **options)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The program's side of the daemon: its events are registered when there is a daemon, and again when there is another one.
+"""The connection to the daemon, and the registration of the program's events, again after each reconnection.
 
-No thread, no signal handler: who tests or writes an event comes past here once in `interval` seconds and does what there is to do,
-without waiting. Who finds another one doing that goes on. Only a declaration waits for its answer, for `deadline` seconds at most.
+There is no thread and no signal handler. Once in `interval` seconds a test or a write of an event calls look(), which connects,
+sends and receives without blocking, and returns at once if another thread does so. Only a declaration waits for its answer, for at
+most `deadline` seconds.
 """
 
 import collections
@@ -19,25 +20,25 @@ from .event import NOWHERE, Event, Place, explain, explain_refusal
 from .files import map_page
 
 _FULL = (errno.EAGAIN, errno.ENOBUFS)
-# While an answer is awaited, so many looks in an interval.
+# Calls of look() per interval while an answer is pending.
 _LOOKS_FOR_ANSWERS = 20
 _instances = weakref.WeakSet()
 
-# What is asked and not answered: on_answer(packet, files) is called then.
+# A request without an answer yet. The answer is passed to on_answer(packet, files).
 _Request = collections.namedtuple("_Request", "serial kind on_answer")
 
 
 class Userev:
-    """Events of this program, and the connection to the daemon. Any number of threads may use them.
+    """A connection to the daemon, and the events declared on it. Any number of threads may use them.
 
-    path      the daemon's socket; by default $USEREV_SOCKET, then where it normally is
-    deadline  how long a declaration may wait for the daemon, in seconds; $USEREV_WAIT where that is longer
-    interval  how often to look for the daemon, or whether it is still there, in seconds
+    path      the daemon's socket; default: $USEREV_SOCKET, else the usual places
+    deadline  seconds that a declaration may wait for the daemon; $USEREV_WAIT if that is longer
+    interval  seconds between two checks for the daemon
     """
 
     def __init__(self, path=None, deadline=0.1, interval=1.0):
         self._paths, self._interval = (path,) if path else None, interval
-        self._deadline = max(deadline, connection.patience())
+        self._deadline = max(deadline, connection.wait_min())
         self._events = {}
         self._counters = threading.Lock()
         self.queue_full = self.too_big = 0
@@ -48,7 +49,7 @@ class Userev:
         _instances.add(self)
 
     def _forget(self):
-        """Begins without a connection, and with nobody at work."""
+        """Resets to no connection, and an unlocked lock."""
         self._lock = threading.Lock()
         self._connection = None
         self._is_welcome = False
@@ -56,10 +57,10 @@ class Userev:
         self._streams = {}
         self._unasked, self._unreleased, self._troubled = collections.deque(), collections.deque(), collections.deque()
 
-    # What programs call.
+    # For programs.
 
     def event(self, description, *, persist=False, multi_format=False):
-        """Declares an event. The same description gives the same event again."""
+        """Declares an event. The same description returns the same object."""
         flags = packets.PERSIST * persist | packets.MULTI_FORMAT * multi_format
         event = Event(self, description, flags)
         declared = self._events.setdefault((description, flags), event)
@@ -69,7 +70,7 @@ class Userev:
         return declared
 
     def _ask_soon(self):
-        """A daemon that hangs costs one deadline, not one for each event; and one that is not there is not looked for each time."""
+        """Waits for one deadline at most, however many events are declared, and does not connect more often than look()."""
         if self._connection is not None or time.monotonic() >= self.next_look:
             self.poll(0 if self._pending else self._deadline)
 
@@ -81,10 +82,10 @@ class Userev:
             self.poll(0)
 
     def poll(self, deadline=0.0):
-        """Looks for the daemon and its answers now, and waits for them so many seconds. True if nothing is left to wait for: who
-        has an event loop calls it when fileno() is readable."""
+        """Connects, sends and receives, waiting for answers for that many seconds. Returns True if none is pending. An event loop
+        calls it when fileno() is readable."""
         end = time.monotonic() + deadline
-        # A signal's handler may have interrupted who has this.
+        # With a timeout, because this may be a signal handler that interrupted the lock's owner.
         if not self._lock.acquire(timeout=max(0.0, deadline)):
             return False
         try:
@@ -94,11 +95,11 @@ class Userev:
             self._lock.release()
 
     def look(self):
-        """What events do by themselves now and then."""
+        """Called by events, at intervals."""
         self.poll(0)
 
     def fileno(self):
-        """The connection's, to wait for; -1 where there is none."""
+        """The connection's fd, for an event loop; -1 without a connection."""
         there = self._connection
         return there.fileno() if there else -1
 
@@ -116,11 +117,11 @@ class Userev:
 
     @property
     def payload_max(self):
-        """The largest payload that every tracer can hold."""
+        """The largest payload that all tracers accept."""
         return self._welcome.payload_max if self._welcome else packets.PAYLOAD_MAX
 
     def close(self):
-        """Ends the connection: all events are off. Only poll() and new declarations look for the daemon again."""
+        """Closes the connection: all events are off. Only poll() and new declarations connect again."""
         with self._lock:
             self._leave("closed")
             self.next_look = math.inf
@@ -130,7 +131,7 @@ class Userev:
     # Records.
 
     def write(self, place, payload):
-        """One record; False if it did not get on its way."""
+        """Writes one record. Returns False if it was not written."""
         if len(payload) > self.payload_max:
             return self.lose_too_big()
         try:
@@ -145,15 +146,15 @@ class Userev:
         if error.errno == errno.EMSGSIZE:
             return self.lose_too_big()
         if error.errno == errno.EFAULT and not payload:
-            return self.write(place, b"\0")  # Linux before 6.4 wants something
+            return self.write(place, b"\0")  # Linux before 6.4 refuses empty payloads
         if error.errno == errno.EBADF and place.stream.is_intact():
-            return False  # Nobody traces it any more: nothing is lost.
+            return False  # The event was switched off: nothing is lost.
         if error.errno not in (errno.EINVAL, errno.EFAULT):
             self._leave_with(place, error)
         return False
 
     def _leave_with(self, place, error):
-        """A stream is of no use any more, which is found out by whoever writes to it first."""
+        """Drops the connection of a stream that cannot be written to any more."""
         if self._lock.acquire(blocking=False):
             try:
                 if place.stream in self._streams.values():
@@ -171,7 +172,7 @@ class Userev:
             self.too_big += 1
         return False
 
-    # The connection. From here on the lock is held.
+    # The connection. All of these run with the lock held.
 
     def _work(self, end):
         self.next_look, is_soon = time.monotonic() + self._interval, False
@@ -203,7 +204,7 @@ class Userev:
         self._request(packets.WELCOME, self._on_welcome, packets.encode_hello)
 
     def _leave(self, why):
-        """Without the daemon the kernel still traces: then events go on with what they have."""
+        """Drops the connection. With the kernel's tracing, events stay usable without a daemon."""
         if why != self._why:
             explain(why)
         self._why = why
@@ -227,7 +228,7 @@ class Userev:
 
     def _check_streams(self):
         if not all(stream.is_intact() for stream in list(self._streams.values())):
-            raise connection.Ended("somebody has closed a stream's file descriptor")
+            raise connection.Ended("the program has closed a stream's file descriptor")
 
     def _request(self, kind, on_answer, encode, *arguments):
         serial = next(self._serials)
@@ -252,7 +253,7 @@ class Userev:
         for event in _take_all(self._unasked):
             description = event.description.encode("ascii", "replace")
             if len(description) > packets.DESCRIPTION_MAX:
-                event.refusal = packets.Refusal("bad-description", f"it is longer than {packets.DESCRIPTION_MAX} bytes")
+                event.refusal = packets.Refusal("bad-description", f"the description is longer than {packets.DESCRIPTION_MAX} bytes")
                 explain_refusal(event)
             else:
                 items.append((event, packets.encode_item(event.flags, description)))
@@ -275,7 +276,7 @@ class Userev:
                 return
             self._on_packet(*message)
             self._ask()
-            # A daemon that never stops talking does not keep anybody longer than silence would.
+            # A constant flow of packets must not extend the deadline.
             if taken % 32 == 0 and time.monotonic() >= (end if self._pending else 0):
                 return
 
@@ -284,11 +285,11 @@ class Userev:
             self.refusal = packets.decode_error(packet.body)
             raise connection.Ended(str(self.refusal))
         if packet.kind == packets.CHANGED or 0 < packet.serial <= self._answered:
-            return  # A daemon that took another's place may answer once more: its files are closed.
+            return  # A daemon that replaces another one may repeat the last answer. Its files are closed.
         if not self._pending or (packet.serial, packet.kind) != self._pending[0][:2]:
-            raise packets.BadPacket(f"a packet of kind {packet.kind} answers no request")
+            raise packets.BadPacket(f"unexpected answer of kind {packet.kind}")
         if len(files) != len(packet.streams) + (packet.kind == packets.WELCOME):
-            raise packets.BadPacket(f"a packet of kind {packet.kind} has {len(files)} files")
+            raise packets.BadPacket(f"answer of kind {packet.kind} with {len(files)} files")
         request = self._pending.popleft()
         self._answered = request.serial
         request.on_answer(packet, files)
@@ -304,7 +305,7 @@ class Userev:
     def _take_streams(self, packet, files):
         for number, file in zip(packet.streams, files):
             if not file.is_stream():
-                raise packets.BadPacket("a stream is neither a socket nor a file")
+                raise packets.BadPacket("a stream is neither a non-blocking socket nor a file")
             self._streams[number] = file
 
     def _on_registered(self, packet, files, events):
@@ -323,7 +324,7 @@ class Userev:
 
     def _place(self, event, answer):
         if not 0 < answer.bit < self._welcome.page_bits or answer.stream not in self._streams:
-            raise packets.BadPacket("an event is outside of the page, or on a stream that has not come")
+            raise packets.BadPacket("an event has a bit outside of the page, or an unknown stream")
         declared = self._events.get((event.description, event.flags))
         if declared is event:
             event.refusal = None
@@ -332,20 +333,20 @@ class Userev:
             self._unreleased.append(answer.bit)
 
     def _on_released(self, _packet, _files):
-        """A stream with no event left is closed: as long as it is open, it costs."""
+        """Closes streams without events: the tenant is charged for open ones."""
         used = {id(event.place.stream) for event in list(self._events.values())}
         self._streams = {number: stream for number, stream in self._streams.items() if id(stream) in used}
 
     # Forks.
 
     def after_fork_in_child(self):
-        """Page and streams are as good here, but the connection is the parent's. Whoever held the lock is not here."""
+        """Keeps page and streams; the connection is the parent's. The lock's owner does not exist here."""
         there = self._connection
         if there:
             there.close()
         unasked = self._unasked
         self._counters = threading.Lock()
-        # What the parent has lost the parent tells.
+        # The parent reports its own losses.
         self._told_queue_full, self._told_too_big = self.queue_full, self.too_big
         self._forget()
         self._unasked = unasked
@@ -353,7 +354,7 @@ class Userev:
 
 
 def _no_daemon(problems):
-    """What is wrong with a socket that is there says more than that another one is not."""
+    """Describes the first socket that exists, or the first one."""
     for path, error in problems:
         if error.errno != errno.ENOENT:
             return f"{path}: {error.strerror}"

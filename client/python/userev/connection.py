@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One connection to the daemon: packets and files in both directions, and never a wait beyond a deadline."""
+"""A connection to the daemon: sends packets, and receives packets and files, without blocking beyond a deadline."""
 
 import array
 import collections
@@ -15,45 +15,40 @@ from .files import File, identity
 PATHS = ("/run/userevd/client/userevd.sock", "/run/userevd.sock")
 IN_A_CONTAINER = "in a container, mount the host's directory: -v /run/userevd/client:/run/userevd/client:ro"
 WAIT_MAX = 0x7fffffff
-_ENDED_BY_PEER = "the daemon has ended the connection"
 
 
 class Ended(Exception):
-    """The connection is of no more use."""
+    """The connection cannot be used any more."""
 
 
 class QueueFull(Ended):
-    """The daemon listens, but so many are connecting that there is no room: soon there may be."""
+    """Too many clients are connecting to the daemon: try again soon."""
 
 
 def environment(name):
-    """A variable of ours; a program with more rights than its caller ignores them."""
+    """A variable of the environment; empty if the program runs with more privileges than its caller."""
     is_secure = (os.getuid(), os.getgid()) == (os.geteuid(), os.getegid())
     return os.environ.get(name, "") if is_secure else ""
 
 
 def paths():
-    """Where to look for the daemon."""
+    """The sockets to try."""
     chosen = environment("USEREV_SOCKET")
     return (chosen,) if chosen else PATHS
 
 
-def patience():
-    """For how many seconds a declaration waits at least, for programs that are over before the daemon has answered."""
+def wait_min():
+    """The minimum deadline of declarations in seconds, $USEREV_WAIT."""
     milliseconds = environment("USEREV_WAIT")
     return min(int(milliseconds), WAIT_MAX) / 1000 if milliseconds.isdecimal() else 0.0
 
 
-def _limit_connect(sock, seconds):
-    """connect() waits where very many are connecting; 0 would mean for ever."""
-    microseconds = max(1, int(seconds * 1000000))
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", *divmod(microseconds, 1000000)))
-
-
 def _connect(path, seconds):
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+    # connect() blocks while the daemon's queue is full. A timeout of 0 would be none.
+    microseconds = max(1, int(seconds * 1000000))
     try:
-        _limit_connect(sock, seconds)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", *divmod(microseconds, 1000000)))
         sock.connect(path)
     except OSError:
         sock.close()
@@ -63,7 +58,7 @@ def _connect(path, seconds):
 
 
 class Connection:
-    """For one thread at a time."""
+    """Not thread-safe."""
 
     def __init__(self, path, end):
         self._socket = _connect(path, end - time.monotonic())
@@ -80,7 +75,7 @@ class Connection:
         return self._socket.fileno()
 
     def close(self):
-        """Without shutdown(): after a fork the connection is the parent's. The number may be another file's by now."""
+        """Does not call shutdown(): after a fork the connection is the parent's. Does not close an fd that the program has reused."""
         if identity(self._socket.fileno()) == self._identity:
             self._socket.close()
         else:
@@ -88,27 +83,27 @@ class Connection:
 
     def check(self):
         if identity(self._socket.fileno()) != self._identity:
-            raise Ended("somebody has closed the connection's file descriptor")
+            raise Ended("the program has closed the connection's file descriptor")
 
     def send(self, packet):
         self._unsent.append(packet)
         self.flush()
 
     def flush(self):
-        """What finds no room is sent later, in its order."""
+        """Sends queued packets until the socket is full."""
         while self._unsent:
             try:
                 self._socket.send(self._unsent[0])
             except BlockingIOError:
                 return
             except OSError:
-                # The daemon may have said why before it hung up: that is still there to be read.
+                # If the daemon has closed the connection, its reason may still be readable.
                 self._unsent.clear()
                 return
             self._unsent.popleft()
 
     def receive(self, end):
-        """The next packet and its files, or None where none has come by then."""
+        """Returns the next packet and its files, or None at the deadline."""
         while True:
             try:
                 return self._receive_now()
@@ -118,7 +113,7 @@ class Connection:
                     return None
                 self.flush()
             except ConnectionResetError:
-                continue  # Packets that were sent before it can still be read.
+                continue  # Packets that were sent before can still be read.
             except OSError as error:
                 raise Ended(error.strerror) from None
 
@@ -127,9 +122,9 @@ class Connection:
             packets.PACKET_MAX, socket.CMSG_SPACE(4 * packets.FDS_MAX), socket.MSG_CMSG_CLOEXEC)
         files = [File(fd) for fd in _fds_of(control)]
         if not data:
-            raise Ended(_ENDED_BY_PEER)
+            raise Ended("the daemon has closed the connection")
         if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-            raise Ended("part of a packet was lost, or a file that came with it")
+            raise Ended("a packet, or its list of files, was truncated")
         return packets.decode(data), files
 
 

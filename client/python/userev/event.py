@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An event of the program's own: the test whether anybody traces it, and the record."""
+"""Events: testing them, and writing records."""
 
 import struct
 import sys
@@ -10,12 +10,12 @@ from .layout import BadDescription, Layout, TooBig
 from .packets import Refusal
 
 _NOBODYS_PAGE = b"\0"
-_SHOWN = 200  # of a description that is refused
+_SHOWN = 200  # characters of a refused description
 
 
 class Place:
-    """Where the daemon has put an event. It is replaced as a whole, so that no thread sees half of another one, and keeps the
-    page mapped and the stream open as long as anybody uses it."""
+    """An event's grant. It is immutable, so that threads always see a consistent one, and keeps its page mapped and its stream
+    open while it is used."""
 
     __slots__ = ("page", "byte", "mask", "bit", "stream", "index")
 
@@ -25,7 +25,7 @@ class Place:
 
     @property
     def is_abandoned(self):
-        """Bit 0 is no event's: it is set, and all others with it, when no daemon keeps the page any more."""
+        """Bit 0 belongs to no event. All bits are set when no daemon serves the page any longer."""
         return self.page[0] & 1
 
 
@@ -33,11 +33,10 @@ NOWHERE = Place(_NOBODYS_PAGE, 0, None, 0)
 
 
 class Event:
-    """One event, made by Userev.event().
+    """One event, created by Userev.event().
 
-    An event is off until somebody traces it, and as long as there is no daemon. `refusal` says who did not grant it, and why;
-    `problem` why no record could be made of the values that were given last, or None. Nothing here raises: a program must not fail
-    because somebody looks at it.
+    It is off until a tracer enables it, and while there is no daemon. `refusal` is why the daemon refused it, or None; `problem`
+    why the values passed last do not fit its fields, or None. No method raises: tracing must not make a program fail.
     """
 
     __slots__ = ("description", "flags", "refusal", "problem", "place", "_layout", "_userev")
@@ -48,7 +47,7 @@ class Event:
         try:
             self._layout = Layout(description)
         except BadDescription as error:
-            # The daemon will say it better, where there is one.
+            # Replaced by the daemon's refusal, if there is a daemon.
             self._layout, self.refusal = None, Refusal("bad-description", str(error))
 
     def __repr__(self):
@@ -57,10 +56,10 @@ class Event:
 
     @property
     def enabled(self):
-        """Whether anybody traces the event: one test of a bit, and now and then a look whether there is a daemon."""
+        """Whether a tracer has enabled the event. Tests a bit, and at intervals checks for the daemon."""
         place = self.place
         is_on = place.page[place.byte] & place.mask and not place.is_abandoned
-        # Also of one that is on: before Linux 6.4 that is how a daemon is found which came after one that was killed.
+        # Also while the event is on: before Linux 6.4 only this finds the daemon that follows a killed one.
         if monotonic() >= self._userev.next_look:
             self._userev.look()
         return bool(is_on)
@@ -75,11 +74,11 @@ class Event:
         return self._layout.names if self._layout else ()
 
     def __call__(self, *values, **named):
-        """Writes a record if anybody traces the event. The values are evaluated in any case: see `enabled`."""
+        """Writes a record if the event is enabled. The arguments are evaluated in any case: see `enabled`."""
         return self.enabled and self.emit(*values, **named)
 
     def emit(self, *values, **named):
-        """Writes a record, with the values in the order of the fields, or the last of them by name. True if it is on its way."""
+        """Writes a record with the values in the order of the fields, the last of them by name. Returns True if it was written."""
         place = self.place
         if place.stream is None or self._layout is None:
             return False
@@ -87,7 +86,7 @@ class Event:
             payload = self._layout.pack(self._layout.order(values, named) if named else values)
         except TooBig:
             return self._userev.lose_too_big()
-        except Exception as error:  # whatever the values' own methods raise
+        except Exception as error:  # of any kind: conversions call methods of the values
             self._complain(self._layout.why_not(values, named) or error)
             return False
         self.problem = None
@@ -101,12 +100,12 @@ class Event:
         explain(self.problem)
 
     def release(self):
-        """Gives the event back, for all who have declared it: it stays off. Declare it again to have it again."""
+        """Releases the event for all callers that have declared it: it stays off. A new declaration registers it again."""
         self._userev.release(self)
 
 
 def explain(sentence, is_refusal=False):
-    """Prints why nothing is traced, if USEREV_DEBUG asks for that: "refused" for refusals alone."""
+    """Prints why events are not available, if USEREV_DEBUG is set; with the value "refused" refusals only."""
     wanted = environment("USEREV_DEBUG")
     if sys.stderr and wanted not in ("", "0") and (is_refusal or wanted != "refused"):
         print(f"userev: {sentence}", file=sys.stderr)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the daemon hands out: file descriptors, of which one is mapped.
+"""File descriptors from the daemon: the status page, which is mapped, and streams.
 
-A program that becomes a daemon closes all of its files, ours too, and their numbers then belong to others. So each is known by what
-it was, and closed only if it still is that. Whoever uses one holds the object: it is closed when nobody does any more, not while
-another thread is about to write.
+Programs that become daemons close all descriptors and may reuse the numbers, so each file is identified by its inode, and closed
+only if it is still the same. Garbage collection closes it, so that it stays open while another thread is about to write.
 """
 
 import ctypes
@@ -25,7 +24,7 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 def identity(fd):
-    """What a file descriptor refers to; None where it is closed."""
+    """Identifies the open file; None if the descriptor is closed."""
     try:
         status = os.fstat(fd)
     except OSError:
@@ -34,7 +33,7 @@ def identity(fd):
 
 
 class File:
-    """A file descriptor that came from the daemon."""
+    """A file descriptor received from the daemon."""
 
     __slots__ = ("fd", "_identity")
 
@@ -45,7 +44,7 @@ class File:
         return identity(self.fd) == self._identity
 
     def is_stream(self):
-        """A file of tracefs, or a socket that never makes a writer wait."""
+        """A file of tracefs, or a non-blocking socket."""
         kind = self._identity[2] if self._identity else 0
         return stat.S_ISREG(kind) or (stat.S_ISSOCK(kind) and not os.get_blocking(self.fd))
 
@@ -55,50 +54,49 @@ class File:
 
 
 def _filesystem(fd):
-    """Its magic number, which is an int first of all on one architecture and a long on others: the numbers that it may be."""
+    """The file system's magic number as an int and as a long: its type depends on the architecture."""
     status = ctypes.create_string_buffer(1024)
     _libc.fstatfs(fd, status)
     return struct.unpack_from("I", status)[0], struct.unpack_from("L", status)[0] & 0xffffffff
 
 
-def _belongs_to(status, peer):
-    """Only those can shorten it whom the program believes anyway: its socket leads to them."""
+def _is_written_by_peer_only(status, peer):
+    """The program trusts the socket's server not to truncate the page."""
     _, uid, _ = struct.unpack("iII", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII")))
     return uid == 0 or (status.st_uid in (0, uid) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
-def _stays_whole(fd, status, peer):
+def _cannot_shrink(fd, status, peer):
     try:
         if fcntl.fcntl(fd, _F_GET_SEALS) & _F_SEAL_SHRINK:
             return True
     except OSError:
         pass
-    return bool(os.fstatvfs(fd).f_flag & os.ST_RDONLY) or _belongs_to(status, peer)
+    return bool(os.fstatvfs(fd).f_flag & os.ST_RDONLY) or _is_written_by_peer_only(status, peer)
 
 
 def _is_mappable(fd, page_bytes, peer):
-    """A file that is shorter, or becomes so, would raise SIGBUS. One of tracefs says that it has no size, and is the kernel's."""
+    """A file that is too short, or truncated later, would raise SIGBUS. The kernel's own page, on tracefs, reports size 0."""
     filesystem, status = _filesystem(fd), os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         return False
     return _TRACEFS in filesystem or (
-        _TMPFS in filesystem and status.st_size >= page_bytes and _stays_whole(fd, status, peer))
+        _TMPFS in filesystem and status.st_size >= page_bytes and _cannot_shrink(fd, status, peer))
 
 
 def map_page(file, page_bytes, peer):
-    """The status page, which came over the socket `peer`, as something to index; OSError where it can't be mapped.
+    """Maps the status page that was received over the socket `peer`. Raises OSError if that is not possible.
 
-    The module mmap would keep a duplicate of the file descriptor, and doesn't map files that say they have no size: here it lends
-    its constants only.
+    Uses libc's mmap(): the module mmap keeps a duplicate of the descriptor, and refuses files of size 0.
     """
     if not _is_mappable(file.fd, page_bytes, peer):
-        raise OSError("the status page is too short, or others could shorten it")
+        raise OSError("the status page is too short, or could be truncated by others")
     address = _libc.mmap(None, page_bytes, mmap.PROT_READ, mmap.MAP_SHARED, file.fd, 0)
     if address == _MAP_FAILED:
-        raise OSError(ctypes.get_errno(), "the status page can't be mapped")
+        raise OSError(ctypes.get_errno(), "cannot map the status page")
 
     class Page(ctypes.c_ubyte * page_bytes):
-        """Unmapped with its last user."""
+        """Unmapped when it is garbage-collected."""
 
         def __del__(self, _munmap=_libc.munmap):
             _munmap(address, page_bytes)

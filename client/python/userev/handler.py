@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Log records as events: they cost nothing, not even their formatting, until somebody traces them."""
+"""Log records as events. They are not even formatted while the event is off."""
 
 import logging
 
-# Of every text only so much, so that the record of a long message is cut and not lost. All of them fit in the smallest payload.
+# Maximum lengths: together they fit in the smallest payload, so that a long message is truncated and not lost.
 _NAME_MAX, _MESSAGE_MAX, _TRACEBACK_MAX = 200, 1800, 1400
 
 
 def _cut(text, size):
-    """To so many bytes, at the end of a character."""
+    """Truncates to that many bytes, at the end of a character."""
     return text.encode("utf-8", "backslashreplace")[:size].decode("utf-8", "ignore")
 
 
 class Handler(logging.Handler):
-    """A logging.Handler that writes the event NAME for each log record: level (as a number), logger, message, function, line, and
-    the traceback, if the record has one."""
+    """A logging.Handler that emits the event NAME for each log record."""
 
     def __init__(self, userev, name="python_log", level=logging.NOTSET):
         super().__init__(level)
@@ -23,7 +22,7 @@ class Handler(logging.Handler):
             "__rel_loc char[] traceback")
 
     def handle(self, record):
-        """Before any filter of the handler's and its lock."""
+        """Tests the event before the handler's filters and lock."""
         return self.event.enabled and super().handle(record)
 
     def emit(self, record):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""From the description of an event to the payload of its records: EVENT DESCRIPTIONS and WRITING RECORDS in userevd-protocol(7)."""
+"""Packs values into the payload that an event's description defines: see userevd-protocol(7), EVENT DESCRIPTIONS."""
 
 import re
 import struct
@@ -14,9 +14,9 @@ _STRUCT = re.compile(r"struct[ \t]+\w+[ \t]+(?P<name>\w+)[ \t]+(?P<size>\d+)", r
 _FIELD = re.compile(
     r"(?:(?P<locator>__rel_loc|__data_loc)[ \t]+)?(?P<type>(?:unsigned[ \t]+)?\w+)(?:\[(?P<size>\d*)\])?[ \t]+(?P<name>\w+)", re.A)
 
-# Where the offset of a __data_loc begins: the kernel counts the head of its record.
+# A __data_loc offset counts from the start of the kernel's record, 8 bytes before the payload.
 _DATA_LOC_BASE = -8
-# A dynamic field tells its length and its offset in 16 bits each.
+# Length and offset of a dynamic field have 16 bits each.
 _DYNAMIC_MAX = 0xffff
 
 
@@ -29,29 +29,29 @@ class TooBig(ValueError):
 
 
 def float_bits(number):
-    """A float as a u32 field has it."""
+    """The bits of a float, for a u32 field."""
     return struct.unpack("=I", struct.pack("=f", number))[0]
 
 
 def double_bits(number):
-    """A float as a u64 field has it."""
+    """The bits of a double, for a u64 field."""
     return struct.unpack("=Q", struct.pack("=d", number))[0]
 
 
 def _bytes_of(value):
-    """Text in UTF-8; what can't be said in it is escaped, since a record is no place to fail."""
+    """Encodes text as UTF-8. What UTF-8 cannot represent is escaped instead of raising."""
     return value.encode("utf-8", "backslashreplace") if isinstance(value, str) else bytes(memoryview(value))
 
 
 def _character(value):
-    """A char may be given as one, or as a number, whichever sign chars have on this machine."""
+    """A char is passed as a character or as a number, signed or unsigned."""
     if isinstance(value, int):
         return value - 256 if 127 < value < 256 else value
     return struct.unpack("b", _bytes_of(value))[0]
 
 
 class _Fixed:
-    """A fixed array, or a struct: what is too long for it is no mere detail, so it is not cut."""
+    """A fixed array or a struct. Longer values are an error, not truncated."""
 
     def __init__(self, size, is_text):
         self.size, self.is_text = size, is_text
@@ -79,14 +79,14 @@ class _Dynamic:
 
 
 class Layout:
-    """How the values of an event are packed."""
+    """The fields of an event."""
 
     __slots__ = ("name", "names", "_code", "_codes", "_fixed", "_converters", "_dynamic", "_is_plain")
 
     def __init__(self, description):
         match = _EVENT.fullmatch(description)
         if not match:
-            raise BadDescription("it does not begin with a name")
+            raise BadDescription("the description does not begin with a name")
         self.name, self.names = match["name"], ()
         self._code, self._codes, self._converters, self._dynamic = "=", [], [], []
         for field in (match["fields"] or "").split(";"):
@@ -106,7 +106,7 @@ class Layout:
 
     def _add_typed(self, match, type_):
         if type_ not in _CODES:
-            raise BadDescription(f"field {len(self.names) + 1} is of no known type")
+            raise BadDescription(f"field {len(self.names) + 1} has an unknown type")
         if match["locator"]:
             self._add_dynamic(match["locator"], type_)
         elif match["size"]:
@@ -131,7 +131,7 @@ class Layout:
         self._dynamic.append((len(self.names), _Dynamic(type_), base))
 
     def order(self, values, named):
-        """The values of all fields in their order, of which the last ones may have been given by name."""
+        """All values in the order of the fields."""
         missing = self.names[len(values):]
         if set(named) != set(missing):
             raise TypeError(f"fields {', '.join(self.names) or '(none)'}: {len(values)} values, and {', '.join(named) or 'no names'}")
@@ -153,7 +153,7 @@ class Layout:
         return self._fixed.pack(*values) + b"".join(pieces)
 
     def why_not(self, values, named):
-        """Why pack() has failed, with the name of the field: each value is tried by itself. None where each is fine."""
+        """Why pack() failed, with the name of the field: packs each value by itself. None if each can be packed."""
         if named:
             try:
                 values = self.order(values, named)
@@ -164,7 +164,7 @@ class Layout:
         for position, (name, value) in enumerate(zip(self.names, values)):
             try:
                 self._try(position, value)
-            except Exception as error:  # whatever the value's own methods raise
+            except Exception as error:  # of any kind: conversions call methods of the value
                 return f"{name}: {error}"
         return None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The packets of userevd-protocol(7). Nothing here does any I/O, and whatever bytes come, BadPacket is all that is raised."""
+"""Encodes and decodes the packets of userevd-protocol(7). Does no I/O. Decoders raise BadPacket for any invalid bytes."""
 
 import collections
 import struct
@@ -39,7 +39,7 @@ Welcome = collections.namedtuple(
 
 
 class Refusal(collections.namedtuple("Refusal", "reason sentence")):
-    """Who asks for what there is not: `reason` is one of the protocol's names, `sentence` is for people."""
+    """A refusal of the daemon: `reason` is one of the protocol's names, `sentence` a text for people."""
 
     __slots__ = ()
 
@@ -52,11 +52,11 @@ class BadPacket(ValueError):
 
 
 def refusal(number, text):
-    """A newer daemon may have reasons that are not known here."""
+    """Accepts unknown numbers, of a newer daemon."""
     return Refusal(REASONS.get(number, f"reason-{number}"), text.decode("utf-8", "replace"))
 
 
-# What is sent.
+# Encoding.
 
 def encode(kind, serial, body=b""):
     return _HEADER.pack(_HEADER.size + len(body), kind, 0, 0, serial, 0) + body
@@ -67,7 +67,7 @@ def encode_hello(serial):
 
 
 def encode_item(flags, description):
-    """One of the items of REGISTER; the description is in bytes."""
+    """One item of REGISTER; the description is bytes."""
     return _COUNT.pack(flags, len(description)) + description + bytes(-len(description) % 4)
 
 
@@ -84,7 +84,7 @@ def encode_lost(serial, queue_full, too_big):
 
 
 def batches(items, count_max, packet_max):
-    """Splits what is to be registered: [(event, item)] in, lists of such pairs out, each of which fits in one packet."""
+    """Splits [(event, item)] into lists that each fit in one packet."""
     batch, room = [], packet_max - _HEADER.size - _COUNT.size
     for event, item in items:
         if batch and (len(batch) == count_max or len(item) > room):
@@ -96,7 +96,7 @@ def batches(items, count_max, packet_max):
         yield batch
 
 
-# What comes.
+# Decoding.
 
 def _unpack(layout, data, offset=0):
     try:
@@ -108,7 +108,7 @@ def _unpack(layout, data, offset=0):
 def decode(data):
     size, kind, _, count, serial, _ = _unpack(_HEADER, data)
     if size != len(data) or count > FDS_MAX:
-        raise BadPacket("a packet has another size than it says, or too many streams")
+        raise BadPacket("a packet has a wrong size, or too many streams")
     streams = _unpack(struct.Struct(f"<{count}I"), data, _HEADER.size)
     return Packet(kind, streams, serial, data[_HEADER.size + 4 * count:])
 
@@ -117,9 +117,9 @@ def decode_welcome(body):
     *numbers, tenant_length, _ = _unpack(_WELCOME, body)
     tenant = body[_WELCOME.size:]
     welcome = Welcome(*numbers, tenant.decode("utf-8", "surrogateescape"))
-    # A test of a bit must stay in the page, and one item at least must fit in a packet.
+    # Bits must be within the page, and at least one item must fit in a packet.
     if len(tenant) != tenant_length or welcome.page_bits > 8 * welcome.page_bytes or not welcome.page_bytes:
-        raise BadPacket("WELCOME makes no sense")
+        raise BadPacket("WELCOME is inconsistent")
     if welcome.batch_max == 0 or welcome.packet_max < 2 * DESCRIPTION_MAX:
         raise BadPacket("WELCOME leaves no room for events")
     return welcome
@@ -134,12 +134,12 @@ def decode_registered(body):
         answers.append(Answer(number, body[offset:offset + length], bit, stream, index))
         offset += length + -length % 4
     if offset != len(body):
-        raise BadPacket("REGISTERED has another size than it says")
+        raise BadPacket("REGISTERED has a wrong size")
     return answers
 
 
 def decode_error(body):
     number, length = _unpack(_COUNT, body)
     if _COUNT.size + length != len(body):
-        raise BadPacket("ERROR has another size than it says")
+        raise BadPacket("ERROR has a wrong size")
     return refusal(number, body[_COUNT.size:])

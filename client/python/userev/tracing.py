@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Events at entry and exit of a function."""
+"""Events at the entry and exit of functions."""
 
 import functools
 import inspect
@@ -8,13 +8,13 @@ import time
 
 
 def _name_of(function):
-    """A name as events may have it."""
+    """A valid event name for the function."""
     name = re.sub(r"\W", "_", f"{function.__module__}.{function.__qualname__}", flags=re.A)
     return re.sub(r"^(?=\d)", "_", name)[:180]
 
 
 class _Span:
-    """One call. Whether its exit is told is decided then: somebody may have begun to trace meanwhile."""
+    """One call. The exit event is tested at the exit, because it may have been switched meanwhile."""
 
     __slots__ = ("_exit", "_start")
 
@@ -33,8 +33,7 @@ class _Span:
 
 
 def traced(userev, name=None):
-    """A decorator: the event NAME_entry when the function (or coroutine) is called, and NAME_exit when it ends, with its duration
-    in nanoseconds and the name of what it raised, if it did. Without a name it is the function's own, with its module's."""
+    """A decorator for functions and coroutines, see userev.traced()."""
     def decorate(function):
         base = name or _name_of(function)
         entry, exit_ = userev.event(f"{base}_entry"), userev.event(f"{base}_exit u64 duration; __rel_loc char[] exception")

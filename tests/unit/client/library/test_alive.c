@@ -10,7 +10,14 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "client/library/library.h"
+#include "client/library/clock.h"
+#include "client/library/event.h"
+#include "client/library/memory.h"
+#include "client/library/module.h"
+#include "client/library/page.h"
+#include "client/library/place.h"
+#include "client/library/session.h"
+#include "client/library/write.h"
 #include "tests/unit/fake_daemon.h"
 
 static void register_event(struct userev *userev, struct userev_event *event, const char *description)
@@ -35,14 +42,14 @@ TEST(a_late_answer_is_taken_by_the_next_call)
 	struct userev *userev = open_to(fake);
 	struct userev_event event = { 0 }, other = { 0 };
 
-	library_patience_ms = 50;
+	session_answer_timeout_ms = 50;
 	fake_set(fake, hold = true);
 	register_event(userev, &event, "event u32 number");
 	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
 	ck_assert_int_eq(userev_poll(userev, 0), -EAGAIN);
 	ck_assert_str_eq(userev_why(&event), "the daemon has not answered yet");
 	fake_set(fake, hold = false);
-	library_patience_ms = 20000;
+	session_answer_timeout_ms = 20000;
 	register_event(userev, &other, "other u32 number");
 	expect_alive(fake, &event, "event");
 	expect_alive(fake, &other, "other");
@@ -59,7 +66,7 @@ TEST(a_late_welcome_is_taken_by_a_test_of_an_event)
 	struct userev_event event = { 0 };
 	struct userev *userev;
 
-	library_patience_ms = 50;
+	session_answer_timeout_ms = 50;
 	fake_set(fake, hold = true);
 	userev = open_to(fake);
 	register_event(userev, &event, "event u32 number");
@@ -80,11 +87,11 @@ TEST(a_late_refusal_is_told_by_why)
 	struct userev *userev = open_to(fake);
 	struct userev_event event = { 0 };
 
-	library_patience_ms = 50;
+	session_answer_timeout_ms = 50;
 	fake_set(fake, refuse = "event");
 	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
 	fake_set(fake, hold = true);
-	ck_assert_str_eq(userev_why(&event), "it is not registered");
+	ck_assert_str_eq(userev_why(&event), "the event is not registered");
 	register_event(userev, &event, "event");
 	fake_set(fake, hold = false);
 	ck_assert_int_eq(userev_poll(userev, 60000), 0);
@@ -101,7 +108,7 @@ TEST(an_event_that_is_released_before_its_answer_is_given_back_after_it)
 	struct userev *userev = open_to(fake);
 	struct userev_event event = { 0 }, kept = { 0 };
 
-	library_patience_ms = 50;
+	session_answer_timeout_ms = 50;
 	fake_set(fake, hold = true);
 	register_event(userev, &event, "event u32 number");
 	register_event(userev, &kept, "kept u32 number");
@@ -125,7 +132,7 @@ TEST(an_event_that_is_asked_for_again_is_not_given_back)
 	struct userev_event first = { 0 }, second = { 0 };
 
 	register_event(userev, &first, "event u32 number");
-	library_patience_ms = 50;
+	session_answer_timeout_ms = 50;
 	fake_set(fake, hold = true);
 	register_event(userev, &second, "event u32 number");
 	userev_release(userev, &first);
@@ -148,7 +155,7 @@ TEST(a_late_answer_for_an_event_that_was_released_takes_nothing_from_who_has_the
 	register_event(userev, &kept, "event u32 number");
 	register_event(userev, &other, "other u32 number");
 	userev_release(userev, &other);
-	library_patience_ms = 50;
+	session_answer_timeout_ms = 50;
 	fake_set(fake, hold = true);
 	register_event(userev, &again, "event u32 number");
 	userev_release(userev, &again);
@@ -192,7 +199,7 @@ TEST(a_daemon_is_looked_for_however_long_ago_the_last_look_was)
 
 	register_event(userev, &event, "event u32 number");
 	fake_start(fake);
-	userev->look_at = about_now_ms() - 0x90000000U;
+	userev->look_at = clock_coarse_ms() - 0x90000000U;
 	test_until_alive(&event);
 	expect_alive(fake, &event, "event");
 	userev_close(userev);
@@ -249,16 +256,16 @@ TEST(nobody_waits_for_a_full_backlog)
 	struct userev_event event = { 0 };
 	struct userev *first, *second;
 
-	library_patience_ms = 50;
+	session_answer_timeout_ms = 50;
 	/* The first connection is all that the backlog takes. */
 	first = open_to(fake);
 	second = open_to(fake);
 	register_event(second, &event, "event");
-	library_patience_ms = 1000000;
+	session_answer_timeout_ms = 1000000;
 	ck_assert_int_lt(userev_poll(second, 0), 0);
 	second->not_before = 0;
 	ck_assert_int_eq(userev_poll(second, 0), -EAGAIN);
-	ck_assert_int_lt(second->candidate, 0);
+	ck_assert_int_lt(second->fd, 0);
 	ck_assert(!userev_enabled(&event));
 	userev_close(first);
 	userev_close(second);
@@ -289,10 +296,10 @@ TEST(a_test_of_an_event_does_not_wait_for_another_thread)
 	struct userev_event event = { 0 };
 	pthread_t thread;
 
-	library_patience_ms = 20;
+	session_answer_timeout_ms = 20;
 	fake_set(fake, hold = true);
 	register_event(userev, &event, "event u32 number");
-	library_patience_ms = 1000000;
+	session_answer_timeout_ms = 1000000;
 	pthread_create(&thread, NULL, ask_a_silent_daemon, userev);
 	while (!has_many_batches(userev))
 		usleep(1000);
@@ -335,7 +342,7 @@ TEST(a_signal_handler_that_forks_does_not_wait_for_itself)
 	for (int i = 0; i < 50; i++) {
 		setitimer(ITIMER_REAL, &soon, NULL);
 		while (forks == i) {
-			userev->look_at = about_now_ms();
+			userev->look_at = clock_coarse_ms();
 			userev->not_before = 0;
 			ck_assert(!userev_enabled(&event));
 		}
@@ -359,10 +366,10 @@ TEST(a_write_notices_that_the_daemon_has_gone_and_the_event_comes_back)
 	fake_stop(fake);
 	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
 	/* It leads nowhere, so nobody need prepare a record. */
-	while (userev_enabled(&event) || userev->up)
+	while (userev_enabled(&event) || userev->state == CONNECTION_UP)
 		userev_write(&event, "data", 4);
 	fake_start(fake);
-	while (userev->up == false)
+	while (userev->state != CONNECTION_UP)
 		userev_enabled(&other);
 	test_until_alive(&other);
 	test_until_alive(&event);
@@ -388,7 +395,7 @@ TEST(what_was_on_goes_on_until_there_is_something_better)
 	fake_set(fake, hold = true);
 	shutdown(userev->fd, SHUT_RDWR);
 	ck_assert_int_eq(userev_poll(userev, 0), -EAGAIN);
-	ck_assert(!userev->up);
+	ck_assert(userev->state != CONNECTION_UP);
 	ck_assert(userev_enabled(&event));
 	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
 	ck_assert_int_eq(fake_record(fake, &index, got, sizeof(got)), 4);
@@ -419,7 +426,7 @@ TEST(an_event_loop_needs_one_fd_whatever_becomes_of_the_daemon)
 	struct userev *userev;
 	int fd;
 
-	library_patience_ms = 20;
+	session_answer_timeout_ms = 20;
 	fake_set(fake, hold = true);
 	userev = open_to(fake);
 	register_event(userev, &event, "event u32 number");
@@ -760,7 +767,7 @@ static void expect_that_a_reused_fd_is_noticed(bool connection)
 	number = connection ? userev->fd : stream_at(event.place)->fd;
 	ck_assert_int_eq(dup2(ends[1], number), number);
 	userev->unreported.too_big = 1;
-	losses_report(userev);
+	write_report_losses(userev);
 	register_event(userev, &other, "other u32 number");
 	expect_alive(fake, &event, "event");
 	expect_alive(fake, &other, "other");
@@ -874,7 +881,7 @@ static void load_program(void)
 /* The connection of the declared events stays for good. */
 static void forget_static_events(void)
 {
-	userev_close(library_meant(NULL));
+	userev_close(module_resolve(NULL));
 }
 
 TEST(what_is_there_at_the_start_is_asked_for_in_one_go_and_nobody_waits)
@@ -883,7 +890,7 @@ TEST(what_is_there_at_the_start_is_asked_for_in_one_go_and_nobody_waits)
 	struct fake_library *first, *second;
 
 	setenv("USEREV_SOCKET", fake->path, 1);
-	library_patience_ms = 1000000;
+	session_answer_timeout_ms = 1000000;
 	fake_set(fake, hold = true);
 	first = load_library("first");
 	second = load_library("second");
@@ -940,7 +947,7 @@ TEST(the_last_library_that_goes_leaves_alone_what_is_anothers_now)
 	setenv("USEREV_SOCKET", fake->path, 1);
 	library = load_library("library");
 	test_until_alive(&library->event[0]);
-	number = library_meant(NULL)->fd;
+	number = module_resolve(NULL)->fd;
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	ck_assert_int_eq(dup2(ends[1], number), number);
 	unload(library);
@@ -1281,7 +1288,7 @@ TEST(the_file_of_a_former_daemon_takes_nothing_and_its_number_is_used_again_when
 	ck_assert_int_eq(errno, ENOTCONN);
 	change_daemons(fake, userev);
 	ck_assert_ptr_ne(stream_at(event.place), former);
-	TAILQ_FIRST(&userev->resting)->rests_since -= 60000;
+	TAILQ_FIRST(&userev->quarantine)->quarantined_at -= 60000;
 	change_daemons(fake, userev);
 	ck_assert_ptr_eq(stream_at(event.place), former);
 	ck_assert_int_eq(former->fd, fd);
@@ -1301,7 +1308,7 @@ static int live_under_a_seal(struct userev *userev, struct userev_event *event)
 	/* A write that fails is no reason either. */
 	close(stream_at(event->place)->fd);
 	userev_write(event, "data", 4);
-	return userev->candidate >= 0 || userev->fd >= 0 ? 2 : 0;
+	return userev->fd >= 0 ? 2 : 0;
 }
 
 TEST(after_a_seal_nobody_looks_for_a_daemon_and_what_was_granted_goes_on)

@@ -11,7 +11,14 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "client/library/library.h"
+#include "client/library/clock.h"
+#include "client/library/event.h"
+#include "client/library/memory.h"
+#include "client/library/module.h"
+#include "client/library/page.h"
+#include "client/library/place.h"
+#include "client/library/session.h"
+#include "client/library/write.h"
 #include "tests/unit/fake_daemon.h"
 
 #define NO_DAEMON "/tmp/userev-client-where-nobody-is/socket"
@@ -100,12 +107,12 @@ TEST(full_queue_is_tried_again_soon_and_no_failure)
 	userev->not_before = 0;
 	userev->failures = 0;
 	for (unsigned i = 0; i < 10; i++) {
-		userev->look_at = about_now_ms();
+		userev->look_at = clock_coarse_ms();
 		userev->not_before = 0;
 		ck_assert(!userev_enabled(&event));
 		ck_assert_int_eq(userev->error, -EAGAIN);
 		ck_assert_uint_eq(userev->failures, 0);
-		ck_assert_int_le(userev->not_before - now_ms(), 10);
+		ck_assert_int_le(userev->not_before - clock_ms(), 10);
 	}
 	for (unsigned i = 0; i < n; i++)
 		close(fds[i]);
@@ -707,7 +714,7 @@ TEST(a_sentence_of_any_length_is_cut_where_the_buffer_ends)
 	char buffer[300];
 
 	memset(buffer, 'x', sizeof(buffer));
-	refusal_set(buffer, sizeof(buffer));
+	event_set_refusal(buffer, sizeof(buffer));
 	ck_assert_uint_eq(strlen(userev_refusal()), WIRE_SENTENCE_MAX);
 }
 END_TEST
@@ -956,7 +963,7 @@ TEST(an_event_that_is_granted_at_last_is_not_refused_any_more)
 	fake_stop(fake);
 	fake_do(fake, SILENT, KIND_REGISTER);
 	fake_start(fake);
-	library_patience_ms = 50;
+	session_answer_timeout_ms = 50;
 	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
 	ck_assert_str_eq(userev_why(&event), "the daemon has not answered yet");
 	userev_close(userev);
@@ -1370,8 +1377,8 @@ TEST(a_daemon_that_is_silent_for_long_is_given_up_wherever_it_falls_silent)
 	struct userev_event event = { 0 }, other = { 0 };
 	struct userev *userev;
 
-	library_silence_ms = 60;
-	library_patience_ms = 20000;
+	session_silence_timeout_ms = 60;
+	session_answer_timeout_ms = 20000;
 	fake_do(fake, SILENT, KIND_HELLO);
 	userev = open_to(fake);
 	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
@@ -1383,16 +1390,16 @@ TEST(a_daemon_that_is_silent_for_long_is_given_up_wherever_it_falls_silent)
 	ck_assert_str_eq(userev_why(&event), "the daemon does not answer");
 
 	fake_do(fake, GOOD, 0);
-	library_silence_ms = 20000;
+	session_silence_timeout_ms = 20000;
 	ck_assert_int_eq(userev_register(userev, &other, "other u32 number", 0), 0);
 	fake_do(fake, SILENT, KIND_RELEASE);
-	library_silence_ms = 60;
+	session_silence_timeout_ms = 60;
 	userev_release(userev, &event);
 	expect_off(&event);
 	fake_wait(fake, fake->accepted == fake->ended);
 
 	fake_do(fake, GOOD, 0);
-	library_silence_ms = 20000;
+	session_silence_timeout_ms = 20000;
 	ck_assert_int_eq(userev_connected(userev), 0);
 	expect_alive(fake, &other, "other");
 	userev_close(userev);
@@ -1412,7 +1419,7 @@ TEST(signals_do_not_prolong_the_wait)
 	struct userev *userev;
 
 	sigaction(SIGALRM, &action, NULL);
-	library_patience_ms = 100;
+	session_answer_timeout_ms = 100;
 	fake_do(fake, SILENT, KIND_HELLO);
 	setitimer(ITIMER_REAL, &often, NULL);
 	userev = open_to(fake);
@@ -1431,7 +1438,7 @@ TEST(a_daemon_that_does_not_accept_is_given_up)
 	int listener = fake_listen(fake->path, 0);
 	struct userev *userev;
 
-	library_patience_ms = 60;
+	session_answer_timeout_ms = 60;
 	/* The first connection is all that the backlog takes. */
 	userev = open_to(fake);
 	sigaction(SIGALRM, &action, NULL);
@@ -1455,10 +1462,10 @@ TEST(a_connection_that_was_given_up_has_ended_for_the_daemon_and_so_has_its_stre
 
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), 0);
 	fake_set(fake, keep_records = true);
-	library_silence_ms = 60;
+	session_silence_timeout_ms = 60;
 	fake_do(fake, SILENT, KIND_REGISTER);
 	ck_assert_int_eq(userev_register(userev, &other, "other", 0), 0);
-	library_silence_ms = 20000;
+	session_silence_timeout_ms = 20000;
 	fake_wait(fake, fake->ended == 1);
 	old_stream = fake->connection[0].records;
 	ck_assert_int_lt(recv(old_stream, &(char){ 0 }, 1, 0), 0);
@@ -1708,7 +1715,7 @@ TEST(a_fork_while_a_thread_waits_leaves_the_child_free)
 	pthread_t thread;
 	pid_t child;
 
-	library_patience_ms = 100;
+	session_answer_timeout_ms = 100;
 	fake_do(fake, SILENT, KIND_REGISTER);
 	pthread_create(&thread, NULL, ask_a_silent_daemon, &asker);
 	fake_wait(fake, fake->packets > 2);
@@ -1716,7 +1723,7 @@ TEST(a_fork_while_a_thread_waits_leaves_the_child_free)
 	if (child == 0)
 		_exit(userev_register(asker.userev, &own, "own", 0) == 0 && own.place.whole != 0 ? 0 : 1);
 	/* So the thread had finished: it did not wait any longer. */
-	ck_assert_int_eq(asker.userev->n_asked, 1);
+	ck_assert_int_eq(asker.userev->n_pending, 1);
 	ck_assert_int_eq(wait_for_child(child), 0);
 	pthread_join(thread, NULL);
 	userev_close(asker.userev);
@@ -1832,7 +1839,7 @@ TEST(nobody_ever_pairs_an_index_with_the_stream_of_another)
 		pthread_create(&thread[i], NULL, write_whatever_it_is, &state);
 	for (int records = 0; records < 10000;) {
 		for (int i = 0; i < 100; i++)
-			event_is_granted(&event, place[i % 2]);
+			place_grant(&event, place[i % 2]);
 		records += fake_record(fake, &index, got, sizeof(got)) >= 0;
 	}
 	state.stop = true;
@@ -1859,7 +1866,7 @@ TEST(a_cancelled_thread_leaves_the_library_first)
 	pthread_t thread;
 	void *result;
 
-	library_patience_ms = 100;
+	session_answer_timeout_ms = 100;
 	fake_do(fake, SILENT, KIND_REGISTER);
 	pthread_create(&thread, NULL, wait_to_be_cancelled, &asker);
 	fake_wait(fake, fake->packets > 2);
@@ -1867,8 +1874,8 @@ TEST(a_cancelled_thread_leaves_the_library_first)
 	pthread_join(thread, &result);
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
 	fake_do(fake, GOOD, 0);
-	library_patience_ms = 20000;
-	asker.userev->heard_at -= library_silence_ms;
+	session_answer_timeout_ms = 20000;
+	asker.userev->waiting_since -= session_silence_timeout_ms;
 	ck_assert_int_eq(userev_connected(asker.userev), 0);
 	expect_alive(fake, &asker.event, "event");
 	userev_close(asker.userev);
@@ -1901,7 +1908,7 @@ TEST(every_fd_is_close_on_exec_and_none_is_a_standard_one)
 	ck_assert_int_eq(fcntl(userev->fd, F_GETFD), FD_CLOEXEC);
 	ck_assert_int_eq(fcntl(stream_at(event.place)->fd, F_GETFD), FD_CLOEXEC);
 	/* And what stands where the old one was. */
-	ck_assert_int_eq(fcntl(TAILQ_FIRST(&userev->resting)->fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(TAILQ_FIRST(&userev->quarantine)->fd, F_GETFD), FD_CLOEXEC);
 	userev_close(userev);
 	fake_free(fake);
 	for (int fd = 0; fd < 3; fd++) {

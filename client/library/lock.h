@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * One lock for the whole library. It guards everything except what userev_enabled(), userev_writev() and userev_lost() use: the
+ * words of an event, the streams that they name, and atomics. Those functions may run in a signal handler that interrupted the
+ * holder of the lock, so they never wait for it.
+ */
+
+#include <signal.h>
+
+#include "protocol/base/base.h"
+
+struct userev;
+
+struct lock {
+	int saved_errno;
+	int cancel_state;
+	sigset_t signals; /* of lock_try() only */
+};
+
+/* Takes the lock until the end of the scope, and preserves errno. */
+#define LOCK_LIBRARY _cleanup_(lock_leave) struct lock lock_ _unused_ = lock_enter()
+struct lock lock_enter(void);
+void lock_leave(struct lock *);
+
+/* For callers inside a test or a write of an event: does not wait, and blocks signals while the lock is held. */
+bool lock_try(struct lock *);
+void lock_leave_try(const struct lock *);
+/* Whether the holder of the lock called a function that reports refusals; false after lock_try(). */
+bool lock_is_explicit(void);
+
+/* From now on the child of a fork drops the userev's connection. 0 or -ENOMEM. */
+int lock_add(struct userev *);
+void lock_remove(struct userev *);
