@@ -153,7 +153,7 @@ void daemon_watch_deadlines(struct daemon *daemon)
 	ev_timer_stop(daemon->loop, &daemon->w_deadlines);
 	if (!oldest)
 		return;
-	ev_timer_set(&daemon->w_deadlines, MAX(oldest->since + daemon->options.patience - daemon_now(), 0.001), 0.);
+	ev_timer_set(&daemon->w_deadlines, MAX(oldest->since + daemon->options.client_timeout - daemon_now(), 0.001), 0.);
 	ev_timer_start(daemon->loop, &daemon->w_deadlines);
 }
 

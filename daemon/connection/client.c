@@ -665,7 +665,7 @@ void clients_expire(struct daemon *daemon)
 
 	for (client = TAILQ_FIRST(&daemon->impatient); client; client = next) {
 		next = TAILQ_NEXT(client, deadline);
-		if (daemon_now() - client->since < daemon->options.patience)
+		if (daemon_now() - client->since < daemon->options.client_timeout)
 			break;
 		if (client->waiting && !client->later) {
 			daemon_refused(daemon, client->tenant, NULL, REFUSAL_TOO_SLOW, "it does not read its answers");
@@ -676,9 +676,9 @@ void clients_expire(struct daemon *daemon)
 			set_deadline(client);
 		} else if (client->errand) {
 			client_cut(client, 0, REFUSAL_TROUBLE, "no status page could be made within %u seconds",
-				   daemon->options.patience);
+				   daemon->options.client_timeout);
 		} else {
-			client_cut(client, 0, REFUSAL_TOO_SLOW, "no HELLO within %u seconds", daemon->options.patience);
+			client_cut(client, 0, REFUSAL_TOO_SLOW, "no HELLO within %u seconds", daemon->options.client_timeout);
 		}
 	}
 }

@@ -50,7 +50,7 @@ static void put_limit(const struct tenant *tenant, enum resource resource, const
 		text_printf(why, " (");
 		policy_limit_text(rules_limit_key(resource, at->has_own_maximum), level->maximum_by[resource], why);
 		text_printf(why, ")");
-	} else if (resource == RESOURCE_EVENTS && tenant->daemon->options.max_events != OPTIONS_UNSAID) {
+	} else if (resource == RESOURCE_EVENTS && tenant->daemon->options.max_events != OPTIONS_UNSET) {
 		text_printf(why, " (--max-events)");
 	}
 }

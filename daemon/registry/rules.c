@@ -134,7 +134,7 @@ void rules_deinit(struct daemon *daemon)
 
 static uint32_t default_max_events(const struct daemon *daemon)
 {
-	if (daemon->options.max_events != OPTIONS_UNSAID)
+	if (daemon->options.max_events != OPTIONS_UNSET)
 		return daemon->options.max_events;
 	return policy_daemon(daemon->policy, POLICY_DEFAULT_MAX_EVENTS)->number;
 }
@@ -160,7 +160,7 @@ static uint32_t default_maximum(const struct daemon *daemon, enum resource resou
 
 static const struct policy_value *default_is_by(const struct daemon *daemon, enum resource resource)
 {
-	if (resource == RESOURCE_EVENTS && daemon->options.max_events != OPTIONS_UNSAID)
+	if (resource == RESOURCE_EVENTS && daemon->options.max_events != OPTIONS_UNSET)
 		return NULL;
 	return policy_daemon(daemon->policy, limits[resource].of_daemon);
 }

@@ -481,7 +481,7 @@ END_TEST
 /* As what has been said is on its way it is not silent, however long it has to wait for its turn. */
 TEST(who_waits_for_its_hello_is_not_too_slow)
 {
-	static const char *const impatient[] = { "--patience=1", NULL };
+	static const char *const impatient[] = { "--client-timeout=1", NULL };
 	struct raw_reply reply;
 	int sockets[4];
 

@@ -80,7 +80,7 @@ TEST(a_page_that_comes_too_late_is_the_daemons_fault_and_says_so)
 
 	hold();
 	say_hello(&end);
-	world->daemon->options.patience = 0;
+	world->daemon->options.client_timeout = 0;
 	clients_expire(world->daemon);
 	turn(world);
 	expect_cut(&end, REFUSAL_TROUBLE);

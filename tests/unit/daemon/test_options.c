@@ -70,9 +70,9 @@ TEST(the_defaults_are_those_of_the_manual)
 	ck_assert_str_eq(options->backend, "auto");
 	ck_assert_uint_eq(options->capacity, 0);
 	ck_assert_uint_eq(options->page_bits, 0);
-	ck_assert_uint_eq(options->max_events, OPTIONS_UNSAID);
+	ck_assert_uint_eq(options->max_events, OPTIONS_UNSET);
 	ck_assert_uint_eq(options->ring_bytes, DEFAULT_RING_BYTES);
-	ck_assert_uint_eq(options->patience, DEFAULT_PATIENCE);
+	ck_assert_uint_eq(options->client_timeout, DEFAULT_CLIENT_TIMEOUT);
 	ck_assert_int_eq(options->log_level, LOG_INFO);
 	ck_assert_int_eq(options->ready_fd, -1);
 	ck_assert(!options->foreground && !options->exit_with_parent && !options->tenant_is_process);
@@ -88,7 +88,9 @@ TEST(each_option_sets_what_it_says)
 	ck_assert_uint_eq(parse("--page-bits=9")->page_bits, 9);
 	ck_assert_uint_eq(parse("--max-events=7")->max_events, 7);
 	ck_assert_uint_eq(parse("--ring-size=5000")->ring_bytes, 5000);
-	ck_assert_uint_eq(parse("--patience=3")->patience, 3);
+	ck_assert_uint_eq(parse("--client-timeout=3")->client_timeout, 3);
+	/* The name of earlier versions. */
+	ck_assert_uint_eq(parse("--patience=4")->client_timeout, 4);
 	ck_assert_int_eq(parse("--log-level=debug")->log_level, LOG_DEBUG);
 	ck_assert_int_eq(parse("--ready-fd=6")->ready_fd, 6);
 	ck_assert(parse("--tenants=process")->tenant_is_process);
@@ -126,7 +128,7 @@ TEST(numbers_have_their_limits_and_the_sentence_says_which)
 		{ "page-bits", "2", "1", "32768", "32769" },
 		{ "max-events", "0", "-1", "4294967294", "4294967295" },
 		{ "ring-size", "4096", "4095", "1099511627776", "1099511627777" },
-		{ "patience", "1", "0", "3600", "3601" },
+		{ "client-timeout", "1", "0", "3600", "3601" },
 		{ "ready-fd", "0", "-1", "2147483647", "2147483648" },
 	};
 	char option[128];
@@ -201,7 +203,7 @@ TEST(what_there_is_not_is_named)
 	expect_wrong("--socket", "--socket", "argument");
 	expect_wrong("--foreground=yes", "--foreground", "argument");
 	expect_wrong("-x", "x", "userevd");
-	expect_wrong("start", "start", "options only");
+	expect_wrong("start", "start", "unexpected argument");
 }
 END_TEST
 
@@ -218,7 +220,7 @@ TEST(the_help_names_every_option_and_the_true_defaults)
 		"--tenants=KIND",
 		"--ring-size=BYTES",
 		"(default 4M)",
-		"--patience=SECONDS",
+		"--client-timeout=SECONDS",
 		"(default 10)",
 		"-f, --foreground",
 		"--log-level=LEVEL",
@@ -234,7 +236,8 @@ TEST(the_help_names_every_option_and_the_true_defaults)
 
 	ck_assert_int_eq(parse_two("--help", NULL, &options), OPTIONS_EXIT);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		ck_assert_msg(strstr(said, words[i]), "the help does not say %s", words[i]);
+		ck_assert_msg(strstr(said, words[i]), "the help does not have %s", words[i]);
+	ck_assert_ptr_null(strstr(said, "patience"));
 	ck_assert_int_eq(parse_two("-h", NULL, &options), OPTIONS_EXIT);
 	ck_assert(strstr(said, "Usage: userevd"));
 }

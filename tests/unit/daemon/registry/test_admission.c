@@ -24,7 +24,7 @@ struct world {
 
 static void world_init(struct world *world, uint32_t capacity)
 {
-	*world = (struct world){ .daemon.options.max_events = OPTIONS_UNSAID };
+	*world = (struct world){ .daemon.options.max_events = OPTIONS_UNSET };
 	world->tenant.daemon = world->neighbour.daemon = &world->daemon;
 	machine_init(&world->machine, capacity);
 	ck_assert_int_eq(level_get(&world->table, "/slice/box", &world->tenant.level), 0);
