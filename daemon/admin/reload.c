@@ -278,7 +278,7 @@ static void give_up_superseded(struct reload *reload)
 
 	/* There is one still where no thread could be started. */
 	reload->unused = policy_unref(reload->unused);
-	if (policy && policy_has_one_holder(policy))
+	if (policy && policy_has_one_reference(policy))
 		reload->unused = policy;
 	else
 		policy_unref(policy);

@@ -184,9 +184,6 @@ static void refuse_for_kernel(struct item *item, int answer)
 /* What can be said without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
 static int decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
 {
-	const struct policy_rules *rules = &client->tenant->rules.values;
-	char prefixed[PREFIXED_MAX];
-	struct string_item wanted = rules_put_prefix(rules, asked, prefixed);
 	static struct description description; /* large, and used up before the next one comes */
 	struct policy_verdict verdict;
 	const uint16_t known = REGISTER_PERSIST | REGISTER_MULTI_FORMAT;
@@ -202,10 +199,8 @@ static int decide(struct client *client, const struct string_item *asked, struct
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
-	r = description_parse(wanted.text, wanted.length, &description, why);
-	if (r == 0)
-		r = policy_may_register(rules, description.canonical, description.name_length, asked->flags, &verdict,
-					why);
+	r = policy_admit(&client->tenant->rules.values, asked->text, asked->length, asked->flags, &description,
+			 &verdict, why);
 	if (r != 0)
 		return r;
 	item->flags = grant_flags(client->tenant, &description, asked->flags);

@@ -54,7 +54,7 @@ static bool is_boundary(void *boundary, const char *path)
 {
 	enum policy_tenant said = is(path, '+')	  ? POLICY_TENANT_YES
 				  : is(path, '-') ? POLICY_TENANT_NO
-						  : POLICY_TENANT_UNSAID;
+						  : POLICY_TENANT_UNSET;
 
 	return boundary_is(boundary, path, said);
 }

@@ -471,7 +471,8 @@ TEST(a_limit_for_everything_below_is_warned_of_since_it_holds_at_each_level)
 	expect_problems(
 		0, "[/a/**]\nMaxConnections=5\nStream=client\nReserveEvents=1\nTenant=no\n",
 		"etc/a.conf:2: warning: MaxConnections=: a pattern that ends with ** matches cgroups and those around "
-		"them, and what is around limits all inside; end it with the name of what is meant\n");
+		"them, and the limit of a cgroup holds for all inside it; end the pattern with the name of the cgroup that "
+		"is meant\n");
 	expect_problems(0, "[/a/**/x]\nMaxEvents=5\n[/a/**]\nMaxEvents=\n", "");
 }
 END_TEST
@@ -671,10 +672,10 @@ TEST(a_cgroup_can_be_a_tenant_or_none_or_left_to_delegation)
 
 	ck_assert_int_eq(policy_tenant(policy, "/s/a"), POLICY_TENANT_YES);
 	ck_assert_int_eq(policy_tenant(policy, "/s/x"), POLICY_TENANT_NO);
-	ck_assert_int_eq(policy_tenant(policy, "/s/y"), POLICY_TENANT_UNSAID);
-	ck_assert_int_eq(policy_tenant(policy, "/s"), POLICY_TENANT_UNSAID);
+	ck_assert_int_eq(policy_tenant(policy, "/s/y"), POLICY_TENANT_UNSET);
+	ck_assert_int_eq(policy_tenant(policy, "/s"), POLICY_TENANT_UNSET);
 	/* Of what is inside nothing is said. */
-	ck_assert_int_eq(policy_tenant(policy, "/s/a/b"), POLICY_TENANT_UNSAID);
+	ck_assert_int_eq(policy_tenant(policy, "/s/a/b"), POLICY_TENANT_UNSET);
 }
 END_TEST
 
@@ -1079,8 +1080,8 @@ TEST(what_is_declared_takes_room_beside_the_reserves)
 	ck_assert_int_eq(policy_check_capacity(policy, 10, &problems), 0);
 	ck_assert_int_eq(policy_check_capacity(policy, 9, &problems), POLICY_E_WRONG);
 	ck_assert_str_eq(all_problems(),
-			 "etc/a.conf:2: ReserveEvents=8: the reserves of all sections, and the events that "
-			 "are declared, add up to 10 events, and there is room for 9; take away 1\n");
+			 "etc/a.conf:2: ReserveEvents=8: the reserves of all sections, and the declared "
+			 "events, add up to 10 events, and there is room for 9; take away 1\n");
 	problems_deinit(&problems);
 	ck_assert_int_eq(policy_check_capacity(policy, 1, &problems), POLICY_E_WRONG);
 	ck_assert_str_eq(all_problems(), "etc/a.conf:4: [Event b]: 2 events are declared, and there is room for 1\n");
