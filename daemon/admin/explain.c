@@ -7,7 +7,7 @@
 
 #include "daemon/admin/explain.h"
 
-#include "daemon/admin/control.h"
+#include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
 #include "daemon/quota/reserve.h"
 #include "daemon/registry/admission.h"

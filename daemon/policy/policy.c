@@ -82,11 +82,6 @@ struct policy *policy_ref(struct policy *policy)
 	return policy;
 }
 
-bool policy_has_one_reference(const struct policy *policy)
-{
-	return policy->references == 1;
-}
-
 struct policy *policy_unref(struct policy *policy)
 {
 	if (!policy || --policy->references > 0)

@@ -39,8 +39,6 @@ int policy_load_copy(const struct policy_copy *, struct problems *problems, stru
 
 struct policy *policy_ref(struct policy *);
 struct policy *policy_unref(struct policy *);
-/* Whether the caller has the only reference. */
-bool policy_has_one_reference(const struct policy *);
 static inline void policy_unrefp(struct policy **policy)
 {
 	*policy = policy_unref(*policy);

@@ -467,7 +467,7 @@ TEST(with_wrong_files_nothing_is_started)
 {
 	expect_no_start("[/a]\nMaxEvents=many\n",
 			"/10.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity");
-	expect_no_start("[/a]\nMaxEvents=many\n", "the policy is not clear, so nothing is started");
+	expect_no_start("[/a]\nMaxEvents=many\n", "the daemon does not start with an error in the policy");
 	expect_no_start(
 		"[/a]\nReserveEvents=7\n[/b]\nReserveEvents=4\n",
 		"/10.conf:4: ReserveEvents=4: the reserves of all sections add up to 11 events, and there is room for");
