@@ -8,7 +8,6 @@
 #include "daemon/policy/glob.h"
 
 #include <limits.h>
-#include <stdio.h>
 
 struct pattern_component {
 	const char *glob; /* in pattern->globs */
@@ -53,7 +52,8 @@ static int pattern_add(struct pattern *pattern, const char *at, size_t length, c
 
 		piece = glob_piece(at);
 		if (*at == '\\' && piece == 2) {
-			*to += sprintf(*to, "[%c]", at[1]);
+			memcpy(*to, (const char[]){ '[', at[1], ']' }, 3);
+			*to += 3;
 		} else {
 			memcpy(*to, at, piece);
 			*to += piece;
