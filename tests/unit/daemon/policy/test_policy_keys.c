@@ -315,7 +315,7 @@ TEST(misspelt_key_gets_a_suggestion_of_its_section)
 	ck_assert_uint_eq(policy_key_suggest("AllowEvetns", POLICY_SECTION_CGROUPS), POLICY_ALLOW_EVENTS);
 	ck_assert_uint_eq(policy_key_suggest("DefaultMaxEvent", POLICY_SECTION_DAEMON), POLICY_DEFAULT_MAX_EVENTS);
 	ck_assert_uint_eq(policy_key_suggest("Field", POLICY_SECTION_EVENT), POLICY_FIELDS);
-	ck_assert_uint_eq(policy_key_suggest("Field", POLICY_SECTION_CGROUPS), POLICY_KEYS);
+	ck_assert_uint_eq(policy_key_suggest("Field", POLICY_SECTION_DAEMON), POLICY_KEYS);
 	ck_assert_uint_eq(policy_key_suggest("Description", POLICY_SECTION_CGROUPS), POLICY_KEYS);
 	ck_assert_uint_eq(policy_key_suggest("", POLICY_SECTION_DAEMON), POLICY_KEYS);
 }
