@@ -186,7 +186,7 @@ class Daemon:
         os.close(ready)
         if not listens and not self.has_ended(PATIENCE):
             # It has closed the pipe, or said that it can't write to it: it need not be able to say that it is ready.
-            listens = "can't say that it is ready" in self.log()
+            listens = "can't report readiness" in self.log()
             if not listens:
                 raise Broken("it neither starts nor ends")
         return listens
