@@ -61,7 +61,7 @@ static void expect_wrong(const char *option, const char *word, const char *advic
 	ck_assert_msg(strstr(said, "userevd --help"), "%s", said);
 }
 
-TEST(the_defaults_are_those_of_the_manual)
+TEST(defaults_are_those_of_the_manual)
 {
 	const struct options *options = parse(NULL);
 
@@ -79,7 +79,7 @@ TEST(the_defaults_are_those_of_the_manual)
 }
 END_TEST
 
-TEST(each_option_sets_what_it_says)
+TEST(option_sets_its_member)
 {
 	ck_assert_str_eq(parse("--socket=/a/b")->socket, "/a/b");
 	ck_assert_str_eq(parse("--control-socket=/c")->control_socket, "/c");
@@ -101,7 +101,7 @@ TEST(each_option_sets_what_it_says)
 }
 END_TEST
 
-TEST(options_add_up_and_the_last_of_two_counts)
+TEST(last_of_two_values_of_an_option_counts)
 {
 	struct options options;
 
@@ -115,7 +115,7 @@ TEST(options_add_up_and_the_last_of_two_counts)
 }
 END_TEST
 
-TEST(numbers_have_their_limits_and_the_sentence_says_which)
+TEST(number_outside_its_limits_is_refused)
 {
 	static const struct {
 		const char *option;
@@ -149,7 +149,7 @@ TEST(numbers_have_their_limits_and_the_sentence_says_which)
 }
 END_TEST
 
-TEST(what_is_no_number_is_refused)
+TEST(text_in_place_of_a_number_is_refused)
 {
 	static const char *const values[] = { "",   "x",   "5x",  "x5",	 "5 ",	" 5",  "+5",
 					      "-5", "0x5", "5.0", "5e3", "5,0", "5KK", "99999999999999999999" };
@@ -165,7 +165,7 @@ TEST(what_is_no_number_is_refused)
 }
 END_TEST
 
-TEST(sizes_may_be_given_in_k_and_m_and_never_wrap_around)
+TEST(size_takes_k_and_m_and_never_wraps_around)
 {
 	ck_assert_uint_eq(parse("--ring-size=4K")->ring_bytes, 4096);
 	ck_assert_uint_eq(parse("--ring-size=3M")->ring_bytes, 3 << 20);
@@ -184,7 +184,7 @@ TEST(sizes_may_be_given_in_k_and_m_and_never_wrap_around)
 }
 END_TEST
 
-TEST(words_are_taken_whole_and_the_sentence_says_which_there_are)
+TEST(unknown_word_is_refused_with_the_known_ones)
 {
 	expect_wrong("--tenants=processes", "--tenants=processes", "cgroup or process");
 	expect_wrong("--tenants=", "--tenants=", "cgroup or process");
@@ -197,7 +197,7 @@ TEST(words_are_taken_whole_and_the_sentence_says_which_there_are)
 }
 END_TEST
 
-TEST(what_there_is_not_is_named)
+TEST(unknown_option_is_named)
 {
 	expect_wrong("--nonsense", "--nonsense", "userevd");
 	expect_wrong("--socket", "--socket", "argument");
@@ -207,7 +207,7 @@ TEST(what_there_is_not_is_named)
 }
 END_TEST
 
-TEST(the_help_names_every_option_and_the_true_defaults)
+TEST(help_names_options_and_true_defaults)
 {
 	static const char *const words[] = {
 		"--socket=PATH",
@@ -243,7 +243,7 @@ TEST(the_help_names_every_option_and_the_true_defaults)
 }
 END_TEST
 
-TEST(the_version_is_one_line)
+TEST(version_is_one_line)
 {
 	struct options options;
 
@@ -252,8 +252,7 @@ TEST(the_version_is_one_line)
 }
 END_TEST
 
-SUITE("options", the_defaults_are_those_of_the_manual, each_option_sets_what_it_says,
-      options_add_up_and_the_last_of_two_counts, numbers_have_their_limits_and_the_sentence_says_which,
-      what_is_no_number_is_refused, sizes_may_be_given_in_k_and_m_and_never_wrap_around,
-      words_are_taken_whole_and_the_sentence_says_which_there_are, what_there_is_not_is_named,
-      the_help_names_every_option_and_the_true_defaults, the_version_is_one_line)
+SUITE("options", defaults_are_those_of_the_manual, option_sets_its_member, last_of_two_values_of_an_option_counts,
+      number_outside_its_limits_is_refused, text_in_place_of_a_number_is_refused,
+      size_takes_k_and_m_and_never_wraps_around, unknown_word_is_refused_with_the_known_ones, unknown_option_is_named,
+      help_names_options_and_true_defaults, version_is_one_line)
