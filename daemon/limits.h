@@ -18,8 +18,8 @@ enum {
 	DEFAULT_RING_BYTES = 4 << 20,
 	/* `events` names this many holders of an event; the rest is a number. A row's list ends at 64 KiB. */
 	HOLDERS_MAX = 64,
-	/* Seconds with who says nothing, or does not read its answer: longer than any machine is stuck, and no longer. */
-	DEFAULT_PATIENCE = 10,
+	/* Seconds until a client that is silent or does not read is disconnected: longer than any machine hangs. */
+	DEFAULT_CLIENT_TIMEOUT = 10,
 	/* Bytes of one tenant's requests under way, and of answers that it has to read: of 16 long requests, or 32 long answers. */
 	WAITING_BYTES_MAX = 4 << 20,
 	/* Answers that are sent at a time when fds can be sent again. */

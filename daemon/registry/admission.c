@@ -51,7 +51,7 @@ static void admission_put_limit(const struct tenant *tenant, enum resource resou
 		text_printf(why, " (");
 		policy_limit_text(rules_limit_key(resource, at->has_own_maximum), level->maximum_by[resource], why);
 		text_printf(why, ")");
-	} else if (resource == RESOURCE_EVENTS && tenant->registry->max_events != MAX_EVENTS_UNSAID) {
+	} else if (resource == RESOURCE_EVENTS && tenant->registry->max_events != MAX_EVENTS_BY_POLICY) {
 		text_printf(why, " (--max-events)");
 	}
 }

@@ -15,7 +15,7 @@
 #include "kernel/kernel.h"
 #include "protocol/refusal.h"
 
-#define MAX_EVENTS_UNSAID UINT32_MAX
+#define MAX_EVENTS_BY_POLICY UINT32_MAX
 
 struct declared;
 struct holder;
@@ -55,7 +55,7 @@ struct registry {
 
 	/* Options of the command line. */
 	const char *guard;     /* "require", "prefer" or "off" */
-	uint32_t max_events;   /* MAX_EVENTS_UNSAID: as the policy says */
+	uint32_t max_events;   /* MAX_EVENTS_BY_POLICY: as the policy says */
 	uint32_t capacity_max; /* 0: as many as the kernel takes */
 	bool tenant_is_process;
 	bool allow_persist;

@@ -136,7 +136,7 @@ void rules_deinit(struct registry *registry)
 
 static uint32_t default_max_events(const struct registry *registry)
 {
-	if (registry->max_events != MAX_EVENTS_UNSAID)
+	if (registry->max_events != MAX_EVENTS_BY_POLICY)
 		return registry->max_events;
 	return policy_daemon(registry->policy, POLICY_DEFAULT_MAX_EVENTS)->number;
 }
@@ -162,7 +162,7 @@ static uint32_t default_maximum(const struct registry *registry, enum resource r
 
 static const struct policy_value *default_is_by(const struct registry *registry, enum resource resource)
 {
-	if (resource == RESOURCE_EVENTS && registry->max_events != MAX_EVENTS_UNSAID)
+	if (resource == RESOURCE_EVENTS && registry->max_events != MAX_EVENTS_BY_POLICY)
 		return NULL;
 	return policy_daemon(registry->policy, limits[resource].of_daemon);
 }
@@ -317,22 +317,6 @@ void rules_forget(struct tenant *tenant)
 {
 	forget_reserves(&tenant->rules);
 	tenant->rules.policy = policy_unref(tenant->rules.policy);
-}
-
-struct string_item rules_put_prefix(const struct policy_rules *rules, const struct string_item *asked,
-				    char buffer[PREFIXED_MAX])
-{
-	const char *prefix = rules->value[POLICY_NAME_PREFIX]->text;
-	struct text text = text_make(buffer, PREFIXED_MAX);
-	size_t blanks = 0;
-
-	if (!prefix)
-		return *asked;
-	while (blanks < asked->length && strchr(" \t", asked->text[blanks]))
-		blanks++;
-	text_put(&text, prefix, strlen(prefix));
-	text_put(&text, asked->text + blanks, asked->length - blanks);
-	return (struct string_item){ .flags = asked->flags, .text = buffer, .length = text.length };
 }
 
 static const struct policy_value *rules_value(const struct tenant *tenant, enum policy_key key)

@@ -23,7 +23,7 @@ struct world {
 
 static void world_init(struct world *world, uint32_t capacity)
 {
-	*world = (struct world){ .registry.max_events = MAX_EVENTS_UNSAID };
+	*world = (struct world){ .registry.max_events = MAX_EVENTS_BY_POLICY };
 	world->tenant.registry = world->neighbour.registry = &world->registry;
 	machine_init(&world->machine, capacity);
 	ck_assert_int_eq(level_get(&world->table, "/slice/box", &world->tenant.level), 0);
