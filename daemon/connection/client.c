@@ -213,6 +213,7 @@ static void client_read_request(struct client *client)
 {
 	struct connections *connections = client->connections;
 	struct tenant *tenant = client->holder.tenant;
+	void (*resume)(struct client_task *);
 	bool goes_on = client_goes_on(client);
 	struct transport_from from;
 	ssize_t size;
@@ -220,7 +221,9 @@ static void client_read_request(struct client *client)
 	if (client->life >= LIFE_CLOSING || (!goes_on && !wants_to_read(client)))
 		return;
 	if (goes_on) {
-		client->task->resume(client->task);
+		resume = client->task->resume;
+		client->task->resume = client->task->abandon = NULL;
+		resume(client->task);
 		return;
 	}
 	if (client->files_unread && inflight_remains(client)) {
