@@ -79,14 +79,6 @@ static void on_stalled(struct ev_loop *loop _unused_, ev_timer *w, int events _u
 	daemon_check_kernel(daemon, kernel_dispatch(daemon->registry.kernel));
 }
 
-static void watch_stalled(struct daemon *daemon)
-{
-	if (!daemon->registry.kernel->stalled || ev_is_active(&daemon->w_stalled))
-		return;
-	ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
-	ev_timer_start(daemon->loop, &daemon->w_stalled);
-}
-
 static void on_fd_freed(struct connections *connections)
 {
 	struct daemon *daemon = container_of(connections, struct daemon, connections);
@@ -113,7 +105,10 @@ static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int eve
 		clients_flush_changes(&daemon->connections);
 	} while (!TAILQ_EMPTY(&daemon->connections.leaving));
 	deposit_tidy(&daemon->connections);
-	watch_stalled(daemon);
+	if (daemon->registry.kernel->stalled && !ev_is_active(&daemon->w_stalled)) {
+		ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
+		ev_timer_start(daemon->loop, &daemon->w_stalled);
+	}
 	systemd_update_status(&daemon->systemd);
 }
 

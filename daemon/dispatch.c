@@ -20,42 +20,37 @@
 enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
 
 /*
- * A handler answers by itself. It returns 0, or a positive enum refusal where the packet breaks the protocol: then the
+ * The body of a request has `size` bytes, or where it has a list at least so many. No request takes fds: the transport refuses
+ * them. A handler answers by itself. It returns 0, or a positive enum refusal where the packet breaks the protocol: then the
  * connection ends.
  */
 struct request {
 	uint16_t kind;
 	const char *name;
+	size_t size;
+	bool has_list;
 	enum client_socket socket;
 	int when;
 	int (*handle)(struct client *, const struct message *);
 };
 
 static const struct request requests[] = {
-	{ KIND_HELLO, "HELLO", SOCKET_CLIENTS, BEFORE_HELLO, handle_hello },
-	{ KIND_REGISTER, "REGISTER", SOCKET_CLIENTS, AFTER_HELLO, handle_register },
-	{ KIND_RELEASE, "RELEASE", SOCKET_CLIENTS, AFTER_HELLO, handle_release },
-	{ KIND_QUERY, "QUERY", SOCKET_CLIENTS, AFTER_HELLO, handle_query },
-	{ KIND_WATCH, "WATCH", SOCKET_CLIENTS, AFTER_HELLO, handle_watch },
-	{ KIND_LOST, "LOST", SOCKET_CLIENTS, AFTER_HELLO, handle_lost },
-	{ KIND_STATUS, "STATUS", SOCKET_CONTROL, ANY_TIME, handle_status },
-	{ KIND_EVENTS, "EVENTS", SOCKET_CONTROL, ANY_TIME, handle_events },
-	{ KIND_TENANTS, "TENANTS", SOCKET_CONTROL, ANY_TIME, handle_tenants },
-	{ KIND_TRACE, "TRACE", SOCKET_CONTROL, ANY_TIME, handle_trace },
-	{ KIND_TAIL, "TAIL", SOCKET_CONTROL, ANY_TIME, handle_tail },
-	{ KIND_SYNC, "SYNC", SOCKET_CONTROL, ANY_TIME, handle_sync },
-	{ KIND_RELOAD, "RELOAD", SOCKET_CONTROL, ANY_TIME, handle_reload },
-	{ KIND_EXPLAIN, "EXPLAIN", SOCKET_CONTROL, ANY_TIME, handle_explain },
-	{ KIND_METRICS, "METRICS", SOCKET_CONTROL, ANY_TIME, handle_metrics },
+	{ KIND_HELLO, "HELLO", sizeof(struct wire_hello), false, SOCKET_CLIENTS, BEFORE_HELLO, handle_hello },
+	{ KIND_REGISTER, "REGISTER", sizeof(struct wire_strings), true, SOCKET_CLIENTS, AFTER_HELLO, handle_register },
+	{ KIND_RELEASE, "RELEASE", sizeof(struct wire_release), true, SOCKET_CLIENTS, AFTER_HELLO, handle_release },
+	{ KIND_QUERY, "QUERY", 0, false, SOCKET_CLIENTS, AFTER_HELLO, handle_query },
+	{ KIND_WATCH, "WATCH", sizeof(struct wire_watch), false, SOCKET_CLIENTS, AFTER_HELLO, handle_watch },
+	{ KIND_LOST, "LOST", sizeof(struct wire_lost), false, SOCKET_CLIENTS, AFTER_HELLO, handle_lost },
+	{ KIND_STATUS, "STATUS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_status },
+	{ KIND_EVENTS, "EVENTS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_events },
+	{ KIND_TENANTS, "TENANTS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_tenants },
+	{ KIND_TRACE, "TRACE", sizeof(struct wire_strings), true, SOCKET_CONTROL, ANY_TIME, handle_trace },
+	{ KIND_TAIL, "TAIL", sizeof(struct wire_strings), true, SOCKET_CONTROL, ANY_TIME, handle_tail },
+	{ KIND_SYNC, "SYNC", 0, false, SOCKET_CONTROL, ANY_TIME, handle_sync },
+	{ KIND_RELOAD, "RELOAD", 0, false, SOCKET_CONTROL, ANY_TIME, handle_reload },
+	{ KIND_EXPLAIN, "EXPLAIN", sizeof(struct wire_strings), true, SOCKET_CONTROL, ANY_TIME, handle_explain },
+	{ KIND_METRICS, "METRICS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_metrics },
 };
-
-static const struct request *request_find(uint16_t kind, enum client_socket socket)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
-		if (requests[i].kind == kind && requests[i].socket == socket)
-			return &requests[i];
-	return NULL;
-}
 
 /*
  * Another process of the same user may send: a fork. Another user may not: the connection was passed on. But a set-user-ID
@@ -70,16 +65,9 @@ static bool may_speak(struct client *client, const struct transport_from *from)
 	return from->uid == client->holder.uid || from->uid == client->holder.real_uid;
 }
 
-/* The one before this daemon may have welcomed it, and not have lived to take the HELLO out of the socket. */
-static bool is_in_order(const struct client *client, const struct request *request)
-{
-	return request->when & (client->holder.greeted ? AFTER_HELLO : BEFORE_HELLO) ||
-	       (client->repeats && request->kind == KIND_HELLO);
-}
-
 void dispatch(struct client *client, const void *packet, size_t size, const struct transport_from *from)
 {
-	const struct request *request;
+	const struct request *request = requests, *end = requests + ARRAY_SIZE(requests);
 	struct message message;
 	int r;
 
@@ -94,18 +82,23 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 				  "not a packet of this protocol; see userevd-protocol(7)");
 		return;
 	}
-	request = request_find(message.kind, client->socket);
-	if (!request) {
+	while (request < end && (request->kind != message.kind || request->socket != client->socket))
+		request++;
+	if (request == end) {
 		client_disconnect(client, message.serial, REFUSAL_UNKNOWN_KIND, "no request of kind %u on this socket",
 				  message.kind);
 		return;
 	}
-	if (!is_in_order(client, request)) {
+	/* The last daemon may have welcomed the client and ended before it took the HELLO out of the socket. */
+	if (!(request->when & (client->holder.greeted ? AFTER_HELLO : BEFORE_HELLO)) &&
+	    !(client->repeats && request->kind == KIND_HELLO)) {
 		client_disconnect(client, message.serial, REFUSAL_HELLO_FIRST,
 				  client->holder.greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;
 	}
-	r = request->handle(client, &message);
+	r = message.body.left == request->size || (request->has_list && message.body.left > request->size)
+		    ? request->handle(client, &message)
+		    : REFUSAL_BAD_PACKET;
 	if (r > 0)
 		client_disconnect(client, message.serial, (uint32_t)r, "malformed %s", request->name);
 }

@@ -121,26 +121,21 @@ static void client_drop_answer(struct client *client)
 	free(waiting);
 }
 
-/* A page is in no need of being read before the next request; so only streams are files here. */
-static bool brings_files(const void *packet)
-{
-	struct wire_header header;
-
-	memcpy(&header, packet, sizeof(header));
-	return header.streams > 0;
-}
-
 static int client_send_now(struct client *client, const void *packet, size_t size, const int *fds, size_t n)
 {
 	int r = inflight_add(client, n);
+	struct wire_header header;
 
 	if (r < 0)
 		return r;
 	r = transport_send(client->fd, packet, size, fds, n, MSG_DONTWAIT);
-	if (r < 0)
+	if (r < 0) {
 		inflight_undo(client, n);
-	else
-		client->files_unread |= brings_files(packet);
+		return r;
+	}
+	/* Only data files have to be read before the next request is: not a status page. */
+	memcpy(&header, packet, sizeof(header));
+	client->files_unread |= header.streams > 0;
 	return r;
 }
 
@@ -214,28 +209,11 @@ static void on_later(struct ev_loop *loop, ev_timer *w, int events _unused_)
 		ev_timer_stop(loop, w);
 }
 
-static void client_take_packet(struct client *client, size_t size, const struct transport_from *from)
-{
-	if (client->holder.tenant && !client->asks_again)
-		scheduler_charge(client->holder.tenant);
-	client->asks_again = false;
-	client->asks = client->holder.tenant;
-	client->connections->call->dispatch(client, client->connections->request, size, from);
-	/* It wants no answer. */
-	if (!client->task && !client->waiting && client->life < LIFE_CLOSING)
-		client_end_request(client);
-}
-
-static ssize_t read_request(struct client *client, struct transport_from *from)
-{
-	struct connections *connections = client->connections;
-
-	return (client->holder.tenant ? transport_peek : transport_receive)(client->fd, connections->request,
-									    sizeof(connections->request), from);
-}
-
 static void client_read_request(struct client *client)
 {
+	struct connections *connections = client->connections;
+	struct tenant *tenant = client->holder.tenant;
+	void (*resume)(struct client_task *);
 	bool goes_on = client_goes_on(client);
 	struct transport_from from;
 	ssize_t size;
@@ -243,14 +221,17 @@ static void client_read_request(struct client *client)
 	if (client->life >= LIFE_CLOSING || (!goes_on && !wants_to_read(client)))
 		return;
 	if (goes_on) {
-		client->task->resume(client->task);
+		resume = client->task->resume;
+		client->task->resume = client->task->abandon = NULL;
+		resume(client->task);
 		return;
 	}
 	if (client->files_unread && inflight_remains(client)) {
 		client->stall = STALL_UNREAD;
 		return;
 	}
-	size = read_request(client, &from);
+	size = (tenant ? transport_peek : transport_receive)(client->fd, connections->request,
+							     sizeof(connections->request), &from);
 	if (size == -EAGAIN)
 		return;
 	if (size == -EPROTO)
@@ -259,8 +240,16 @@ static void client_read_request(struct client *client)
 		client_disconnect(client, 0, REFUSAL_BAD_PACKET, "a packet is at most %d bytes", WIRE_PACKET_MAX);
 	else if (size < 0 || packet_is_end(size, &from))
 		client_close(client);
-	else
-		client_take_packet(client, (size_t)size, &from);
+	if (client->life != LIFE_OPEN)
+		return;
+	if (tenant && !client->asks_again)
+		scheduler_charge(tenant);
+	client->asks_again = false;
+	client->asks = tenant;
+	connections->call->dispatch(client, connections->request, (size_t)size, &from);
+	/* The request has no answer. */
+	if (!client->task && !client->waiting && client->life < LIFE_CLOSING)
+		client_end_request(client);
 }
 
 void client_take_request(struct client *client)
@@ -413,18 +402,6 @@ static void client_release_all(struct client *client)
 		pages_watch(&client->holder, false);
 }
 
-static void client_leave_tenant(struct client *client)
-{
-	struct tenant *tenant = client->holder.tenant;
-
-	holder_strike(&client->holder);
-	LIST_REMOVE(&client->holder, in_tenant);
-	tenant->connections--;
-	level_disconnect(tenant->level);
-	client->holder.registry->n_holders--;
-	tenant_release(tenant);
-}
-
 /* Whatever was to be done for it, or with it. */
 static void client_stop(struct client *client)
 {
@@ -451,14 +428,20 @@ static void client_stop(struct client *client)
 void client_free(struct client *client)
 {
 	struct connections *connections = client->connections;
+	struct tenant *tenant = client->holder.tenant;
 
 	client_stop(client);
 	inflight_forget(client);
 	/* The connection before the streams: a peer that sees it closed may rely on the rest being released soon. */
 	deposit_close(client);
-	if (client->holder.tenant) {
+	if (tenant) {
 		client_release_all(client);
-		client_leave_tenant(client);
+		holder_strike(&client->holder);
+		LIST_REMOVE(&client->holder, in_tenant);
+		tenant->connections--;
+		level_disconnect(tenant->level);
+		connections->registry->n_holders--;
+		tenant_release(tenant);
 	}
 	TAILQ_REMOVE(&connections->clients, client, all);
 	if (client->life == LIFE_CLOSING)

@@ -73,25 +73,24 @@ void deposit_end(struct connections *connections)
 	connections->registry->ledger = ledger_free(connections->registry->ledger);
 }
 
-/* None is better than one in which something is missing. */
-static void deposit_give_up(struct connections *connections)
-{
-	log_error("can't keep the ledger (%s): a restart will cost clients their connections",
-		  strerror(-connections->registry->ledger->failed));
-	kernel_tell(connections->registry->kernel, withdrawal_of(DEPOSIT_LEDGER));
-	for (struct client *client = TAILQ_FIRST(&connections->clients); client; client = TAILQ_NEXT(client, all))
-		if (client->holder.tenant)
-			kernel_tell(connections->registry->kernel, withdrawal_of(client->holder.number));
-	deposit_end(connections);
-}
-
 void deposit_tidy(struct connections *connections)
 {
+	struct registry *registry = connections->registry;
+	struct client *client;
+
 	/* Nothing else might wake us for the rest of it. */
-	if (ledger_tidy(connections->registry->ledger))
+	if (ledger_tidy(registry->ledger))
 		ev_idle_start(connections->loop, &connections->w_busy);
-	if (connections->registry->ledger && connections->registry->ledger->failed < 0)
-		deposit_give_up(connections);
+	if (!registry->ledger || registry->ledger->failed == 0)
+		return;
+	/* Discard the whole ledger: an incomplete one would restore the wrong state. */
+	log_error("can't keep the ledger (%s): a restart will cost clients their connections",
+		  strerror(-registry->ledger->failed));
+	kernel_tell(registry->kernel, withdrawal_of(DEPOSIT_LEDGER));
+	TAILQ_FOREACH(client, &connections->clients, all)
+		if (client->holder.tenant)
+			kernel_tell(registry->kernel, withdrawal_of(client->holder.number));
+	deposit_end(connections);
 }
 
 /* The next keeper is given everything by deposit_all(). */

@@ -39,27 +39,6 @@ static bool has_read_all(const struct client *client)
 	return ioctl(client->fd, SIOCOUTQ, &bytes) < 0 || bytes < QUEUE_EMPTY;
 }
 
-static void inflight_count(struct client *client, size_t n)
-{
-	client->in_flight += (unsigned)n;
-	client->holder.tenant->in_flight += (uint32_t)n;
-	client->connections->in_flight += (uint32_t)n;
-}
-
-/* Before the connection is closed: the keeper's copy would keep it in the epoll instance. */
-static void inflight_uncount(struct client *client, size_t n)
-{
-	client->in_flight -= (unsigned)n;
-	client->holder.tenant->in_flight -= (uint32_t)n;
-	client->connections->in_flight -= (uint32_t)n;
-	if (client->in_flight > 0)
-		return;
-	client->files_unread = false;
-	if (client->stall == STALL_UNREAD)
-		client->stall = STALL_NONE;
-	epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
-}
-
 int inflight_add(struct client *client, size_t n)
 {
 	struct epoll_event event = { .events = EPOLLOUT | EPOLLET, .data.ptr = client };
@@ -70,14 +49,26 @@ int inflight_add(struct client *client, size_t n)
 	if (client->in_flight == 0 &&
 	    epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_ADD, client->fd, &event) < 0)
 		return -errno;
-	inflight_count(client, n);
+	client->in_flight += (unsigned)n;
+	client->holder.tenant->in_flight += (uint32_t)n;
+	client->connections->in_flight += (uint32_t)n;
 	return 0;
 }
 
 void inflight_undo(struct client *client, size_t n)
 {
-	if (n > 0)
-		inflight_uncount(client, n);
+	if (n == 0)
+		return;
+	client->in_flight -= (unsigned)n;
+	client->holder.tenant->in_flight -= (uint32_t)n;
+	client->connections->in_flight -= (uint32_t)n;
+	if (client->in_flight > 0)
+		return;
+	client->files_unread = false;
+	if (client->stall == STALL_UNREAD)
+		client->stall = STALL_NONE;
+	/* Before the connection is closed: the keeper's copy would keep it in the epoll instance. */
+	epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
 }
 
 int inflight_restore(struct client *client)
@@ -111,14 +102,6 @@ bool inflight_has_room(const struct connections *connections, const struct tenan
 	return tenant->in_flight < most - MIN((rlim_t)connections->in_flight, most);
 }
 
-static void inflight_look(struct client *client, uint32_t events)
-{
-	if (!inflight_remains(client))
-		client_has_read(client);
-	else if (events & EPOLLHUP)
-		client_close(client);
-}
-
 static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct connections *connections = container_of(w, struct connections, w_in_flight);
@@ -134,8 +117,14 @@ static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 	}
 	/* Clients are freed at the end of the turn alone, so each of these is there. */
 	n = epoll_wait(w->fd, ready, LOOKS_MAX, 0);
-	for (int i = 0; i < n; i++)
-		inflight_look(ready[i].data.ptr, ready[i].events);
+	for (int i = 0; i < n; i++) {
+		struct client *client = ready[i].data.ptr;
+
+		if (!inflight_remains(client))
+			client_has_read(client);
+		else if (ready[i].events & EPOLLHUP)
+			client_close(client);
+	}
 }
 
 int inflight_init(struct connections *connections)

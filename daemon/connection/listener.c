@@ -20,12 +20,6 @@
 #include "kernel/disposal.h"
 #include "protocol/transport.h"
 
-/* Out of fds or memory: the connection stays in the backlog, and we come back for it. */
-static bool accept_may_be_retried(int error)
-{
-	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS;
-}
-
 static void listener_back_off(struct listener *listener, int error)
 {
 	if (listener->backoffs++ == 0)
@@ -152,41 +146,30 @@ static int listener_welcome(struct listener *listener, int fd)
 	return r;
 }
 
-static int listener_accept(struct listener *listener)
-{
-	if (listener->held >= 0)
-		return fd_steal(&listener->held);
-	return accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-}
-
-/* Asked before anything that costs more: a process that connects and closes in a loop must not keep others waiting. */
-static bool has_hung_up(int fd)
-{
-	struct pollfd connection = { .fd = fd };
-
-	return poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP;
-}
-
 static void accept_one(struct listener *listener)
 {
+	struct pollfd hung_up = { 0 };
 	int fd, r;
 
 	if (listener->socket == SOCKET_CLIENTS && !fd_budget_has_room(listener->connections->registry)) {
 		listener_back_off(listener, -EMFILE);
 		return;
 	}
-	fd = listener_accept(listener);
+	fd = listener->held >= 0 ? fd_steal(&listener->held)
+				 : accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return;
-	if (fd >= 0 && has_hung_up(fd)) {
+	/* Before anything that costs more: a process that connects and closes in a loop must not keep others waiting. */
+	hung_up.fd = fd;
+	if (fd >= 0 && poll(&hung_up, 1, 0) > 0 && hung_up.revents & POLLHUP) {
 		disposal_close(fd);
 		return;
 	}
 	r = fd < 0 ? -errno : listener_welcome(listener, fd);
 	if (r == 0)
 		return;
-	/* Without a connection there is none to drop either: accept4() itself has failed, and is tried again. */
-	if (accept_may_be_retried(r) || fd < 0) {
+	/* Out of fds or memory, or accept4() has failed: the connection is kept, or stays in the backlog, and is tried again. */
+	if (fd < 0 || r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS) {
 		listener->held = fd;
 		listener_back_off(listener, r);
 		return;

@@ -33,17 +33,6 @@ struct parking *parking_find(const struct tenant *tenant, const struct bundle_ke
 	return parking;
 }
 
-static void parking_ask_again(struct parked *parked)
-{
-	struct client *client = task_end(&parked->task);
-
-	free(parked);
-	if (!client)
-		return;
-	client->asks_again = true;
-	scheduler_add(client);
-}
-
 void parking_close(struct parking *parking)
 {
 	struct parked *parked;
@@ -54,8 +43,14 @@ void parking_close(struct parking *parking)
 	free(parking->key);
 	parking->key = NULL;
 	while ((parked = TAILQ_FIRST(&parking->parked))) {
+		struct client *client = task_end(&parked->task);
+
 		TAILQ_REMOVE(&parking->parked, parked, entry);
-		parking_ask_again(parked);
+		free(parked);
+		if (!client)
+			continue;
+		client->asks_again = true;
+		scheduler_add(client);
 	}
 }
 

@@ -77,25 +77,21 @@ static int refuse_machine(const struct machine *machine, enum resource resource,
 	return REFUSAL_MACHINE_FULL;
 }
 
-/* One more would leave less than a fair share for each of the others. */
-static int refuse_rest(const struct tenant *tenant, enum resource resource, const struct quota *within,
-		       struct text *why)
-{
-	admission_put_holder(tenant, within, why);
-	text_printf(why, " %u of %u %s", within->held, within->maximum, words[resource].plural);
-	admission_put_limit(tenant, resource, within, why);
-	text_printf(why, ", and the rest is for all of them; %s, or ask the admin for a reserve",
-		    words[resource].remedy);
-	return REFUSAL_QUOTA_EXCEEDED;
-}
-
 static int refuse_share(const struct tenant *tenant, enum resource resource, const struct machine *machine,
 			const struct quota_refusal *refusal, struct text *why)
 {
 	/* A node that pays for nothing has no share that could be too large: too little is left for any tenant. */
-	if (refusal->at->paid == 0)
-		return refusal->within ? refuse_rest(tenant, resource, refusal->within, why)
-				       : refuse_machine(machine, resource, why);
+	if (refusal->at->paid == 0 && !refusal->within)
+		return refuse_machine(machine, resource, why);
+	if (refusal->at->paid == 0) {
+		admission_put_holder(tenant, refusal->within, why);
+		text_printf(why, " %u of %u %s", refusal->within->held, refusal->within->maximum,
+			    words[resource].plural);
+		admission_put_limit(tenant, resource, refusal->within, why);
+		text_printf(why, ", and the rest is for all of them; %s, or ask the admin for a reserve",
+			    words[resource].remedy);
+		return REFUSAL_QUOTA_EXCEEDED;
+	}
 	admission_put_holder(tenant, refusal->at, why);
 	text_printf(why, " %u %s, a fair share among %u: for one more %llu would have to be left, not %u",
 		    refusal->at->held, words[resource].plural, refusal->sharing, (unsigned long long)refusal->needed,

@@ -81,14 +81,6 @@ static void bundle_free(struct bundle *bundle)
 	free(bundle);
 }
 
-static bool bundle_has(const struct bundle *bundle, uint32_t bit)
-{
-	struct lease *lease;
-
-	NUMBER_FIND(by_bit, bundle->leases, bit, lease);
-	return lease;
-}
-
 static void part_with(struct holder *holder, const struct bundle *bundle, size_t parts)
 {
 	for (size_t i = 0; i < parts; i++)
@@ -230,19 +222,10 @@ void bundle_make(struct holder *holder, const struct bundle_key *key, const void
 	bundle_take_over(bundle, holder);
 }
 
-static int copy_leases(const struct bundle *bundle, struct holder *holder)
-{
-	const struct lease *lease;
-
-	for (lease = bundle->leases; lease; lease = lease->by_bit.next)
-		if (!lease_get(holder, lease->reference))
-			return -ENOMEM;
-	return 0;
-}
-
 int bundle_split(struct holder *holder)
 {
 	struct bundle *bundle = holder->bundle;
+	const struct lease *lease;
 
 	if (!bundle)
 		return 0;
@@ -251,12 +234,10 @@ int bundle_split(struct holder *holder)
 		return -EDQUOT;
 	/* So that lease_get() does not find the bundle's. */
 	bundle_set(holder, NULL);
-	if (copy_leases(bundle, holder) < 0) {
-		struct lease *lease, *next;
-
-		HASH_ITER(by_bit, holder->leases, lease, next)
-			if (bundle_has(bundle, lease->bit))
-				lease_drop(lease);
+	for (lease = bundle->leases; lease; lease = lease->by_bit.next) {
+		if (lease_get(holder, lease->reference))
+			continue;
+		/* The caller disconnects the client, which drops both. */
 		bundle_set(holder, bundle);
 		return -ENOMEM;
 	}

@@ -49,19 +49,15 @@ struct declared {
 	struct kernel_call *calls; /* at most two for the page, one for each stream, and one for each item */
 };
 
-static void item_release(struct item *item)
-{
-	if (item->held)
-		grant_lease_ends(item->grant);
-	grant_unref(item->grant);
-}
-
 static struct declared *declared_free(struct declared *declared)
 {
 	if (!declared)
 		return NULL;
-	for (size_t i = 0; i < declared->n; i++)
-		item_release(&declared->items[i]);
+	for (size_t i = 0; i < declared->n; i++) {
+		if (declared->items[i].held)
+			grant_lease_ends(declared->items[i].grant);
+		grant_unref(declared->items[i].grant);
+	}
 	for (size_t i = 0; i < declared->n_streams; i++)
 		stream_unuse(declared->streams[i]);
 	policy_unref(declared->policy);
@@ -96,14 +92,6 @@ static void declared_complain(const struct policy_event *event, const char *why)
 
 	policy_origin_text(event->origin, &origin);
 	log_error("%s: [Event %s] can't be had: %s", buffer, event->name, why);
-}
-
-static void declared_complain_of_answer(const struct policy_event *event, int answer)
-{
-	uint32_t refusal;
-	const char *sentence = refusal_for_kernel(answer, &refusal);
-
-	declared_complain(event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
 }
 
 static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
@@ -241,47 +229,25 @@ static int declared_take_files(struct declared *declared)
 	return r;
 }
 
-/* 0, or the kernel's answer. */
-static int item_take_grant(struct item *item)
-{
-	const struct kernel_call *call = item->call;
-
-	if (call->result != KERNEL_OK)
-		return call->result;
-	item->grant->bit = call->bit;
-	if (!item_hold(item, item->stream, call->index))
-		return -ENOMEM;
-	if (call->flags & REGISTER_PERSIST)
-		grant_persists(item->grant);
-	return 0;
-}
-
 static void item_take(struct item *item)
 {
-	int r = item_take_grant(item);
+	const struct kernel_call *call = item->call;
+	int answer = call->result;
+	const char *sentence;
+	uint32_t refusal;
 
-	if (r == 0)
+	if (answer == KERNEL_OK) {
+		item->grant->bit = call->bit;
+		answer = item_hold(item, item->stream, call->index) ? KERNEL_OK : -ENOMEM;
+	}
+	if (answer == KERNEL_OK && call->flags & REGISTER_PERSIST)
+		grant_persists(item->grant);
+	if (answer == KERNEL_OK)
 		return;
-	declared_complain_of_answer(&item->event, r);
+	sentence = refusal_for_kernel(answer, &refusal);
+	declared_complain(&item->event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
 	/* Otherwise no tenant could register the name with the fields that the kernel has. */
 	item->grant = grant_unref(item->grant);
-}
-
-static void declared_replace(struct registry *registry, struct declared *declared)
-{
-	for (size_t i = 0; i < declared->n; i++)
-		item_take(&declared->items[i]);
-	registry->declared_before = declared_free(registry->declared_before);
-}
-
-static void declared_give_up(struct registry *registry, struct declared *declared, int error)
-{
-	if (error != -ECANCELED)
-		log_error("no page or data file (%s): the events that the policy declares stay as they were",
-			  strerror(-error));
-	registry->declared = registry->declared_before;
-	registry->declared_before = NULL;
-	declared_free(declared);
 }
 
 static void declared_on_answer(void *, struct kernel_call *, size_t);
@@ -310,10 +276,17 @@ static void declared_on_answer(void *data, struct kernel_call *calls _unused_, s
 	registry->declaring = false;
 	registry->others.registering -= (uint32_t)declared->n_calls;
 	r = declared_take_files(declared);
-	if (r == 0)
-		declared_replace(registry, declared);
-	else
-		declared_give_up(registry, declared, r);
+	if (r == 0) {
+		for (size_t i = 0; i < declared->n; i++)
+			item_take(&declared->items[i]);
+	} else {
+		if (r != -ECANCELED)
+			log_error("no page or data file (%s): the events that the policy declares stay as they were",
+				  strerror(-r));
+		registry->declared = registry->declared_before;
+		registry->declared_before = declared;
+	}
+	registry->declared_before = declared_free(registry->declared_before);
 	if (has_changed)
 		declared_adopt(registry);
 }

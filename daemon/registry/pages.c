@@ -35,14 +35,6 @@ static struct page_view *page_view_new(int fd)
 	return view;
 }
 
-static void page_forget_view(struct tenant *tenant)
-{
-	if (tenant->view)
-		munmap((void *)(uintptr_t)tenant->view->now, WIRE_PAGE_BYTES);
-	free(tenant->view);
-	tenant->view = NULL;
-}
-
 void pages_bit_changed(void *data, uint32_t page, uint32_t bit)
 {
 	struct registry *registry = data;
@@ -56,21 +48,18 @@ void pages_bit_changed(void *data, uint32_t page, uint32_t bit)
 			registry->changed(holder, bit);
 }
 
-static void page_compare_byte(struct tenant *tenant, uint32_t at)
-{
-	uint8_t now = __atomic_load_n(&tenant->view->now[at], __ATOMIC_RELAXED);
-	uint8_t changed = now ^ tenant->view->before[at];
-
-	tenant->view->before[at] = now;
-	for (uint32_t bit = 0; bit < 8; bit++)
-		if (changed & 1u << bit)
-			pages_bit_changed(tenant->registry, tenant->number, at * 8 + bit);
-}
-
 static void page_compare(struct tenant *tenant)
 {
-	for (uint32_t at = 0; at < WIRE_PAGE_BYTES; at++)
-		page_compare_byte(tenant, at);
+	struct page_view *view = tenant->view;
+
+	for (uint32_t at = 0; at < WIRE_PAGE_BYTES; at++) {
+		uint8_t now = __atomic_load_n(&view->now[at], __ATOMIC_RELAXED), changed = now ^ view->before[at];
+
+		view->before[at] = now;
+		for (uint32_t bit = 0; bit < 8; bit++)
+			if (changed & 1u << bit)
+				pages_bit_changed(tenant->registry, tenant->number, at * 8 + bit);
+	}
 }
 
 static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
@@ -108,7 +97,10 @@ void pages_watch(struct holder *holder, bool on)
 	if (registry->kernel->facts.backend == BACKEND_EMBEDDED)
 		return;
 	if (!page_is_watched(tenant)) {
-		page_forget_view(tenant);
+		if (tenant->view)
+			munmap((void *)(uintptr_t)tenant->view->now, WIRE_PAGE_BYTES);
+		free(tenant->view);
+		tenant->view = NULL;
 		return;
 	}
 	/* Without memory there are no notifications; clients still read the page itself. */

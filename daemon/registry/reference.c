@@ -86,46 +86,27 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 	return reference;
 }
 
-/* With the last thing that a client left behind on it, a stream ends. */
-static void reference_end(struct reference *reference)
-{
-	struct stream *stream = reference->stream;
-
-	reference_free(reference);
-	if (stream->users == 0 && !stream->references)
-		stream_free(stream);
-}
-
 static void on_released(void *data, struct kernel_call *calls, size_t n)
 {
 	struct releases *releases = data;
 
 	for (size_t i = 0; i < n; i++) {
 		struct reference *reference = releases->release[i].reference;
+		struct stream *stream = reference ? reference->stream : NULL;
 		bool gone = calls[i].result == KERNEL_OK || calls[i].result == KERNEL_E_NO_SUCH;
 
 		if (!reference)
 			continue;
 		reference->release = NULL;
 		/* KERNEL_E_LINGERS: it stays as long as its stream. And it may have been leased anew meanwhile. */
-		if (gone && LIST_EMPTY(&reference->leases))
-			reference_end(reference);
+		if (!gone || !LIST_EMPTY(&reference->leases))
+			continue;
+		reference_free(reference);
+		if (stream->users == 0 && !stream->references)
+			stream_free(stream);
 	}
 	free(calls);
 	free(releases);
-}
-
-static void add_release(struct releases *releases, size_t i, struct reference *reference)
-{
-	if (reference->release)
-		reference->release->reference = NULL;
-	reference->release = &releases->release[i];
-	releases->release[i].reference = reference;
-	releases->calls[i] = (struct kernel_call){
-		.op = KERNEL_RELEASE,
-		.stream = reference->stream->number,
-		.index = reference->index,
-	};
 }
 
 void references_release(struct reference *const *references, size_t n)
@@ -142,7 +123,16 @@ void references_release(struct reference *const *references, size_t n)
 		free(releases);
 		return; /* charged until their stream ends: dearer than right, never cheaper */
 	}
-	for (size_t i = 0; i < n; i++)
-		add_release(releases, i, references[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (references[i]->release)
+			references[i]->release->reference = NULL;
+		references[i]->release = &releases->release[i];
+		releases->release[i].reference = references[i];
+		releases->calls[i] = (struct kernel_call){
+			.op = KERNEL_RELEASE,
+			.stream = references[i]->stream->number,
+			.index = references[i]->index,
+		};
+	}
 	kernel_submit(references[0]->stream->registry->kernel, releases->calls, n, on_released, releases);
 }

@@ -7,18 +7,6 @@
 #include "daemon/process/log.h"
 #include "daemon/registry/tenant.h"
 
-/* Whether to log it: one line for each kind, tenant and minute. `ret_more`: the number of refusals since the last line. */
-static bool is_news(struct refusal_told *told, double now, uint64_t *ret_more)
-{
-	*ret_more = told->more;
-	if (told->since != 0. && now - told->since < REFUSALS_INTERVAL) {
-		told->more++;
-		return false;
-	}
-	*told = (struct refusal_told){ .since = now };
-	return true;
-}
-
 void refusal_note(struct registry *registry, struct tenant *tenant, const char *event, uint32_t refusal,
 		  const char *sentence)
 {
@@ -26,17 +14,20 @@ void refusal_note(struct registry *registry, struct tenant *tenant, const char *
 	struct refusal_told *told = tenant ? level_refusals(tenant->level) : NULL;
 	/* The daemon found that out by itself. */
 	enum log_source source = refusal == REFUSAL_SELF_REGISTERED ? LOG_OF_DAEMON : LOG_OF_CLIENTS;
-	uint64_t more;
+	const double now = clock_now();
 
 	if (tenant)
 		tenant->refusals[refusal]++;
-	if (!told)
-		told = registry->refusals_told;
-	if (is_news(&told[refusal], clock_now(), &more))
-		log_refusal(source, tenant ? tenant->path : NULL, event, refusal_name(refusal), sentence, more);
-	else
+	told = (told ? told : registry->refusals_told) + refusal;
+	/* One line for each kind, tenant and minute, with the number of those since the last line. */
+	if (told->since != 0. && now - told->since < REFUSALS_INTERVAL) {
+		told->more++;
 		log_debug("tenant %s: %s refused (%s): %s", tenant ? tenant->path : "unknown", event ? event : "",
 			  refusal_name(refusal), sentence);
+		return;
+	}
+	log_refusal(source, tenant ? tenant->path : NULL, event, refusal_name(refusal), sentence, told->more);
+	*told = (struct refusal_told){ .since = now };
 }
 
 const char *refusal_for_kernel(int answer, uint32_t *ret_refusal)

@@ -57,24 +57,21 @@ static struct section_reserve *section_make(struct registry *registry, const cha
  * of its own, and programs may have files of their own. All of them together are at most half of the room for files: where
  * they would be more, each is smaller in proportion.
  */
-static uint32_t files_for(const struct registry *registry, uint32_t events, uint64_t all_events)
-{
-	uint64_t most = registry->files.capacity / 2;
-
-	return (uint32_t)(all_events <= most || events == 0 ? events : MAX(events * most / all_events, (uint64_t)1));
-}
-
 /* Reserves that are not in the policy any more claim their filled part, until that is refunded. */
 static void settle_reserves(struct registry *registry)
 {
-	uint64_t all = 0;
+	uint64_t all = 0, most = registry->files.capacity / 2;
 
 	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
 		all += section->wanted;
 	for (struct section_reserve *section = registry->reserves, *next; section; section = next) {
+		uint64_t files = section->wanted;
+
 		next = section->by_pattern.next;
+		if (all > most && files > 0)
+			files = MAX(files * most / all, (uint64_t)1);
 		reserve_set_maximum(section->reserve, section->wanted);
-		reserve_set_maximum(section->reserve->files, files_for(registry, section->wanted, all));
+		reserve_set_maximum(section->reserve->files, (uint32_t)files);
 		if (section->wanted > 0)
 			continue;
 		HASH_DELETE(by_pattern, registry->reserves, section);
@@ -101,13 +98,6 @@ static int want_reserves(struct registry *registry, const struct policy *policy)
 	return 0;
 }
 
-/* Restores the maxima; reserves that were just made have none yet. */
-static void want_as_before(struct registry *registry)
-{
-	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
-		section->wanted = section->reserve->maximum;
-}
-
 int rules_adopt(struct registry *registry, struct policy **policy)
 {
 	struct policy *before = registry->policy;
@@ -115,8 +105,9 @@ int rules_adopt(struct registry *registry, struct policy **policy)
 
 	registry->files.capacity = fds_for_files();
 	r = want_reserves(registry, *policy);
-	if (r < 0)
-		want_as_before(registry);
+	/* As before: reserves that were just made have no maximum yet. */
+	for (struct section_reserve *section = registry->reserves; section && r < 0; section = section->by_pattern.next)
+		section->wanted = section->reserve->maximum;
 	settle_reserves(registry);
 	if (r < 0)
 		return r;
@@ -134,13 +125,6 @@ void rules_deinit(struct registry *registry)
 	registry->policy = policy_unref(registry->policy);
 }
 
-static uint32_t default_max_events(const struct registry *registry)
-{
-	if (registry->max_events != MAX_EVENTS_BY_POLICY)
-		return registry->max_events;
-	return policy_daemon(registry->policy, POLICY_DEFAULT_MAX_EVENTS)->number;
-}
-
 static void set_requests(struct bucket *bucket, const struct policy_value *value)
 {
 	bucket_set(bucket, value ? value->number : UINT32_MAX, value ? value->burst : UINT32_MAX, clock_now());
@@ -154,30 +138,25 @@ static const struct {
 	[RESOURCE_LEASES] = { POLICY_MAX_LEASES, POLICY_DEFAULT_MAX_LEASES },
 };
 
-static uint32_t default_maximum(const struct registry *registry, enum resource resource)
-{
-	return resource == RESOURCE_EVENTS ? default_max_events(registry)
-					   : policy_daemon(registry->policy, limits[resource].of_daemon)->number;
-}
-
-static const struct policy_value *default_is_by(const struct registry *registry, enum resource resource)
-{
-	if (resource == RESOURCE_EVENTS && registry->max_events != MAX_EVENTS_BY_POLICY)
-		return NULL;
-	return policy_daemon(registry->policy, limits[resource].of_daemon);
-}
-
 static void set_maximum(const struct registry *registry, struct level *level, const struct policy_rules *rules,
 			enum resource resource)
 {
-	const struct policy_value *own = rules->value[limits[resource].own];
-	bool is_own = own && !own->is_default;
+	const struct policy_value *by = rules->value[limits[resource].own];
+	bool is_own = by && !by->is_default;
+	uint32_t maximum;
 
-	level->maximum_by[resource] = is_own ? own : default_is_by(registry, resource);
+	if (!is_own)
+		by = policy_daemon(registry->policy, limits[resource].of_daemon);
+	maximum = by->number;
+	if (!is_own && resource == RESOURCE_EVENTS && registry->max_events != MAX_EVENTS_BY_POLICY) {
+		by = NULL;
+		maximum = registry->max_events;
+	}
+	level->maximum_by[resource] = by;
 	if (streq(level->path, TENANT_OF_POLICY))
 		level_set_maximum(level, resource, QUOTA_NO_MAXIMUM, true);
 	else
-		level_set_maximum(level, resource, is_own ? own->number : default_maximum(registry, resource), is_own);
+		level_set_maximum(level, resource, maximum, is_own);
 }
 
 enum policy_key rules_limit_key(enum resource resource, bool is_own)
@@ -198,18 +177,6 @@ static void set_limits(struct registry *registry, struct level *level, const str
 	if (!requests || requests->is_default)
 		requests = policy_daemon(registry->policy, POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND);
 	set_requests(&level->own_requests, requests);
-}
-
-static void update_levels(struct registry *registry, struct level *level)
-{
-	for (; level && level->generation != registry->generation; level = level->parent) {
-		struct policy_rules here;
-
-		policy_lookup(registry->policy, level->path, &here);
-		set_limits(registry, level, &here);
-		level->border = policy_rules_tenant(&here);
-		level->generation = registry->generation;
-	}
 }
 
 /*
@@ -289,7 +256,15 @@ void rules_update(struct tenant *tenant)
 	struct registry *registry = tenant->registry;
 	struct rules *rules = &tenant->rules;
 
-	update_levels(registry, tenant->level);
+	for (struct level *level = tenant->level; level && level->generation != registry->generation;
+	     level = level->parent) {
+		struct policy_rules here;
+
+		policy_lookup(registry->policy, level->path, &here);
+		set_limits(registry, level, &here);
+		level->border = policy_rules_tenant(&here);
+		level->generation = registry->generation;
+	}
 	if (rules->policy == registry->policy)
 		return;
 	policy_unref(rules->policy);
@@ -338,39 +313,29 @@ bool rules_share_streams(const struct tenant *tenant)
 	}
 }
 
-/*
- * Root of this machine can open a data file that it was given once more, and register on that unnoticed; in a container it can't
- * open one otherwise.
- */
-static bool trusts_root(const struct tenant *tenant)
-{
-	const struct registry *registry = tenant->registry;
-
-	return registry->guarded || registry->kernel->facts.backend == BACKEND_EMBEDDED || !tenant->is_contained ||
-	       rules_value(tenant, POLICY_ALLOW_HOST_ROOT)->number;
-}
-
-/* A set-user-ID program of root's can become root again. */
-static bool is_root(const struct holder *holder)
-{
-	return holder->uid == 0 || holder->real_uid == 0;
-}
-
 /* Should the guard go while it is connected, it counts as one that may. */
 bool rules_ask_for_root(const struct registry *registry)
 {
 	return !registry->guarded && registry->kernel->facts.backend != BACKEND_EMBEDDED;
 }
 
+/*
+ * Root of this machine can open a data file that it was given once more, and register on that unnoticed; in a container it can't
+ * open one otherwise.
+ */
 const char *rules_distrust(const struct holder *holder)
 {
-	if (trusts_root(holder->tenant))
+	const struct tenant *tenant = holder->tenant;
+
+	if (!rules_ask_for_root(tenant->registry) || !tenant->is_contained ||
+	    rules_value(tenant, POLICY_ALLOW_HOST_ROOT)->number)
 		return NULL;
-	if (is_root(holder))
+	/* A set-user-ID program of root's can become root again. */
+	if (holder->uid == 0 || holder->real_uid == 0)
 		return "root of the machine gets no data file in a container, where nothing guards it; run it in a user "
 		       "namespace of its own, or ask the admin for AllowHostRoot=yes";
 	/* It can hand the file to a parent or child that is root. */
-	if (holder->may_be_root && !rules_value(holder->tenant, POLICY_ALLOW_HOST_USERNS)->number)
+	if (holder->may_be_root && !rules_value(tenant, POLICY_ALLOW_HOST_USERNS)->number)
 		return "a container in the machine's user namespace gets no data file where nothing guards it; give it one "
 		       "of its own, or ask the admin for AllowHostUserns=yes";
 	return NULL;

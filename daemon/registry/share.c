@@ -8,17 +8,6 @@
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
 
-static void share_enter(const struct share *share)
-{
-	ledger_enter(share->holder->registry->ledger, ENTRY_SHARE, share->holder->number, share->stream->number, NULL,
-		     0);
-}
-
-static void share_strike(const struct share *share)
-{
-	ledger_strike(share->holder->registry->ledger, ENTRY_SHARE, share->holder->number, share->stream->number);
-}
-
 struct share *share_find(const struct holder *holder, const struct stream *stream)
 {
 	struct share *share;
@@ -55,7 +44,7 @@ void share_free(struct share *share)
 	struct stream *stream = share->stream;
 
 	if (share->entered)
-		share_strike(share);
+		ledger_strike(share->holder->registry->ledger, ENTRY_SHARE, share->holder->number, stream->number);
 	LIST_REMOVE(share, in_client);
 	free(share);
 	stream_unuse(stream);
@@ -69,7 +58,7 @@ void shares_enter(const struct holder *holder)
 		if (!share->sent || share->entered)
 			continue;
 		share->entered = true;
-		share_enter(share);
+		ledger_enter(holder->registry->ledger, ENTRY_SHARE, holder->number, share->stream->number, NULL, 0);
 	}
 }
 

@@ -40,15 +40,6 @@ struct stream *stream_by_number(const struct registry *registry, uint32_t number
 	return stream;
 }
 
-/* One that is not in use; 0 never is. */
-static uint32_t stream_next_number(struct registry *registry)
-{
-	do
-		registry->last_stream++;
-	while (registry->last_stream == 0 || stream_by_number(registry, registry->last_stream));
-	return registry->last_stream;
-}
-
 static void stream_share(struct stream *stream)
 {
 	stream->shared = true;
@@ -110,12 +101,18 @@ static int stream_charge(struct stream *stream, struct text *why)
 
 int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, struct stream **ret, struct text *why)
 {
-	struct stream *stream = stream_make(tenant, uid, stream_next_number(tenant->registry));
-	int r = stream ? stream_charge(stream, why) : -ENOMEM;
+	struct registry *registry = tenant->registry;
+	struct stream *stream;
+	int r;
 
+	do
+		registry->last_stream++;
+	while (registry->last_stream == 0 || stream_by_number(registry, registry->last_stream));
+	stream = stream_make(tenant, uid, registry->last_stream);
+	r = stream ? stream_charge(stream, why) : -ENOMEM;
 	if (r != 0) {
 		if (stream)
-			HASH_DELETE(by_number, tenant->registry->streams, stream);
+			HASH_DELETE(by_number, registry->streams, stream);
 		free(stream);
 		return r;
 	}
@@ -153,12 +150,6 @@ struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number,
 	return stream;
 }
 
-/* The guard's EPERM comes before the kernel reads the argument (EFAULT). */
-static bool is_guarded(const struct stream *stream)
-{
-	return ioctl(stream->fd, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
-}
-
 /* Proved by an attempt to register, each time: the guard may have been removed since the last one. */
 static void stream_prove(struct stream *stream)
 {
@@ -167,7 +158,8 @@ static void stream_prove(struct stream *stream)
 
 	if (!registry->kernel->facts.guarded)
 		return;
-	registry->guarded = is_guarded(stream);
+	/* The guard's EPERM comes before the kernel reads the argument (EFAULT). */
+	registry->guarded = ioctl(stream->fd, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
 	if (before && !registry->guarded) {
 		log_warning("the guard is gone: data files are %s", streq(registry->guard, "require")
 									    ? "not given out any more"
@@ -280,14 +272,6 @@ bool stream_may_serve(const struct stream *stream, const struct holder *holder)
 	       !stream_is_dying(stream);
 }
 
-/* Whether one more client may have it. Proved now, before an event is registered on it for that client. */
-static bool serves_others(struct stream *stream)
-{
-	if (stream->made)
-		stream_prove(stream);
-	return rules_share_streams(stream->tenant);
-}
-
 struct stream *stream_for(const struct holder *holder)
 {
 	const struct share *share;
@@ -296,9 +280,15 @@ struct stream *stream_for(const struct holder *holder)
 	LIST_FOREACH(share, &holder->shares, in_client)
 		if (takes_events(share->stream))
 			return share->stream;
-	LIST_FOREACH(stream, &holder->tenant->sharing, sharing)
-		if (stream->uid == holder->uid && takes_events(stream) && serves_others(stream))
+	LIST_FOREACH(stream, &holder->tenant->sharing, sharing) {
+		if (stream->uid != holder->uid || !takes_events(stream))
+			continue;
+		/* Now, before an event is registered on it for one more client. */
+		if (stream->made)
+			stream_prove(stream);
+		if (rules_share_streams(stream->tenant))
 			return stream;
+	}
 	return NULL;
 }
 
@@ -338,17 +328,6 @@ static void watch_no_more(struct stream *stream)
 	streams_watch(stream->registry);
 }
 
-static void forget_unwatched(struct stream *stream)
-{
-	struct tenant *tenant = stream->tenant;
-
-	if (!stream->unwatched)
-		return;
-	tenant->strangers -= stream->stranger;
-	if (--tenant->unwatched == 0)
-		LIST_REMOVE(tenant, in_unwatched);
-}
-
 bool streams_are_suspect(const struct tenant *tenant)
 {
 	const struct registry *registry = tenant->registry;
@@ -364,7 +343,11 @@ void stream_free(struct stream *stream)
 	struct reference *reference, *next;
 
 	linger_end(stream);
-	forget_unwatched(stream);
+	if (stream->unwatched) {
+		tenant->strangers -= stream->stranger;
+		if (--tenant->unwatched == 0)
+			LIST_REMOVE(tenant, in_unwatched);
+	}
 	stream_keep_no_more(stream);
 	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
@@ -438,30 +421,19 @@ bool streams_yield(struct level *level)
 	return any;
 }
 
-/* A stream that is merely kept may end sooner. */
-static bool is_in_use_elsewhere(const struct reference *reference)
+/* Whether one of its events is used on no other stream of the tenant. One that is merely kept does not count: it may end sooner. */
+static bool stream_is_needed(const struct stream *stream)
 {
-	const struct reference *other;
+	for (const struct reference *at = stream->references; at; at = at->by_grant.next) {
+		const struct reference *other;
 
-	LIST_FOREACH(other, &reference->grant->registered, in_grant)
-		if (other != reference && other->stream->users > 0)
+		LIST_FOREACH(other, &at->grant->registered, in_grant)
+			if (other != at && other->stream->users > 0)
+				break;
+		if (!other)
 			return true;
+	}
 	return false;
-}
-
-/* Whether one of its events is used on no other stream of the tenant. */
-static bool is_needed(const struct stream *stream)
-{
-	for (const struct reference *at = stream->references; at; at = at->by_grant.next)
-		if (!is_in_use_elsewhere(at))
-			return true;
-	return false;
-}
-
-static bool may_be_kept(const struct stream *stream)
-{
-	return rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->stranger &&
-	       !stream->closed && is_needed(stream) && fd_budget_may_keep(stream->registry);
 }
 
 static void stream_keep(struct stream *stream)
@@ -484,7 +456,8 @@ void stream_unuse(struct stream *stream)
 		stream_probe(stream);
 	if (--stream->users > 0)
 		return;
-	if (may_be_kept(stream))
+	if (rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->stranger &&
+	    !stream->closed && stream_is_needed(stream) && fd_budget_may_keep(stream->registry))
 		stream_keep(stream);
 	else
 		stream_leave(stream);

@@ -45,15 +45,6 @@ static struct tenant *tenant_free(struct tenant *tenant)
 	return NULL;
 }
 
-/* One that is not in use; 0 never is. */
-static uint32_t tenant_next_number(struct registry *registry)
-{
-	do
-		registry->last_tenant++;
-	while (registry->last_tenant == 0 || tenant_by_number(registry, registry->last_tenant));
-	return registry->last_tenant;
-}
-
 static int tenant_new(struct registry *registry, uint32_t number, const char *identity, const char *path, uint64_t id,
 		      struct tenant **ret)
 {
@@ -121,10 +112,14 @@ static int tenant_get(struct registry *registry, const char *path, uint64_t id, 
 	const struct identity identity = identity_of(path, id);
 	struct tenant *tenant = tenant_find(registry, &identity);
 
-	if (!tenant)
-		return tenant_new(registry, tenant_next_number(registry), identity.text, path, id, ret);
-	*ret = tenant;
-	return 0;
+	if (tenant) {
+		*ret = tenant;
+		return 0;
+	}
+	do
+		registry->last_tenant++;
+	while (registry->last_tenant == 0 || tenant_by_number(registry, registry->last_tenant));
+	return tenant_new(registry, registry->last_tenant, identity.text, path, id, ret);
 }
 
 int tenant_restore(struct registry *registry, uint32_t number, const char *path, uint64_t id, bool is_contained,

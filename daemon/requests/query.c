@@ -14,8 +14,6 @@ int handle_query(struct client *client, const struct message *message)
 	struct kernel_page_stats stats = { 0 };
 	struct wire_account account;
 
-	if (decode_empty(message->body) != 0)
-		return REFUSAL_BAD_PACKET;
 	kernel_page_stats(client->holder.registry->kernel, tenant->number, &stats);
 	account = (struct wire_account){
 		.events = tenant->level->own.held,

@@ -154,15 +154,13 @@ static void item_refuse_errno(struct item *item, int error)
 	item_refuse(item, REFUSAL_TROUBLE, sentence);
 }
 
-static void item_refuse_answer(struct item *item, int answer)
+/* `r`: a positive refusal with its sentence, or a negative errno. */
+static void item_refuse_for(struct item *item, int r, const char *sentence)
 {
-	uint32_t refusal = REFUSAL_TROUBLE;
-	const char *sentence = refusal_for_kernel(answer, &refusal);
-
-	if (sentence)
-		item_refuse(item, refusal, sentence);
+	if (r > 0)
+		item_refuse(item, (uint32_t)r, sentence);
 	else
-		item_refuse_errno(item, answer < 0 ? answer : -EIO);
+		item_refuse_errno(item, r);
 }
 
 /* Decides without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
@@ -191,28 +189,21 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 	return grant_get(client->holder.tenant, &description, item->flags, &item->grant, why);
 }
 
-/* One more file has to fit into the answer, and there may be a new stream, too. */
-static bool may_send_more(const struct client *client)
-{
-	unsigned unsent = 0;
-
-	for (const struct share *share = LIST_FIRST(&client->holder.shares); share; share = LIST_NEXT(share, in_client))
-		unsent += !share->sent;
-	return unsent < WIRE_FDS_MAX - 1;
-}
-
 /* Already on a stream that the client has, or may have. NULL: the kernel has to be asked. */
 static struct reference *register_find_reference(const struct client *client, struct grant *grant)
 {
 	struct reference *reference;
+	const struct share *share;
+	unsigned unsent = 0;
 
-	for (const struct share *share = LIST_FIRST(&client->holder.shares); share;
-	     share = LIST_NEXT(share, in_client)) {
+	LIST_FOREACH(share, &client->holder.shares, in_client) {
+		unsent += !share->sent;
 		reference = reference_find(share->stream, grant);
 		if (reference)
 			return reference;
 	}
-	if (!rules_share_streams(client->holder.tenant) || !may_send_more(client))
+	/* One more file has to fit into the answer, and there may be a new stream, too. */
+	if (!rules_share_streams(client->holder.tenant) || unsent >= WIRE_FDS_MAX - 1)
 		return NULL;
 	LIST_FOREACH(reference, &grant->registered, in_grant)
 		if (!reference->release && stream_may_serve(reference->stream, &client->holder))
@@ -343,12 +334,10 @@ static void register_place_item(struct client *client, struct registration *regi
 	r = admission_ask_lease(client->holder.tenant, &why);
 	if (r == 0)
 		r = register_take_stream(client, registration, next, &why);
-	if (r < 0)
-		item_refuse_errno(item, r);
-	else if (r > 0)
-		item_refuse(item, (uint32_t)r, sentence);
-	else
+	if (r == 0)
 		register_add_call(registration, item);
+	else
+		item_refuse_for(item, r, sentence);
 }
 
 static void register_decide_item(struct client *client, struct registration *registration, struct item *item,
@@ -367,30 +356,8 @@ static void register_decide_item(struct client *client, struct registration *reg
 	r = item_decide(client, asked, item, &why);
 	if (r == 0)
 		register_place_item(client, registration, item);
-	else if (r > 0)
-		item_refuse(item, (uint32_t)r, sentence);
 	else
-		item_refuse_errno(item, r);
-}
-
-/* Whether the kernel has made the stream: if not, no event was registered on it by any request. */
-static int adopt_stream(struct registration *registration)
-{
-	if (!registration->stream_is_new)
-		return registration->stream->failed;
-	registration->stream_is_new = false;
-	return stream_made(registration->stream, &registration->calls[0]);
-}
-
-/* The file may not be sent: the client gets none without a guard, or the file has lost its guard and is shared. */
-static void item_refuse_file(const struct client *client, struct item *item)
-{
-	const char *distrust = rules_distrust(&client->holder);
-
-	if (distrust)
-		item_refuse(item, REFUSAL_NOT_PERMITTED, distrust);
-	else
-		item_refuse_unguarded(item, client->holder.tenant);
+		item_refuse_for(item, r, sentence);
 }
 
 /* It is not registered, unless another request has registered it, too. */
@@ -419,34 +386,31 @@ static bool item_ask_as_one_of_many(struct registration *registration, const str
 	item->grant = grant_unref(item->grant);
 	item->flags |= REGISTER_MULTI_FORMAT;
 	r = grant_get(client->holder.tenant, &description, item->flags, &item->grant, &why);
-	if (r > 0)
-		item_refuse(item, (uint32_t)r, sentence);
-	else if (r < 0)
-		item_refuse_errno(item, r);
+	if (r != 0)
+		item_refuse_for(item, r, sentence);
 	item->again = r == 0;
 	return true;
 }
 
-static void register_refuse_call(struct registration *registration, const struct client *client, struct item *item,
-				 int answer)
-{
-	if ((answer == KERNEL_E_NAME_TAKEN || answer == KERNEL_E_SETTLING) &&
-	    item_ask_as_one_of_many(registration, client, item))
-		return;
-	if (answer == KERNEL_E_FULL)
-		capacity_note(registration->registry, true);
-	item_forget_asked(registration, item);
-	item_refuse_answer(item, answer);
-}
-
 static void register_grant_item(struct registration *registration, struct client *client, struct item *item)
 {
-	const struct kernel_call *call;
+	const struct kernel_call *call = &registration->calls[item->call];
+	uint32_t refusal = REFUSAL_TROUBLE;
 	struct reference *reference;
+	const char *sentence;
 
-	call = &registration->calls[item->call];
 	if (call->result != KERNEL_OK) {
-		register_refuse_call(registration, client, item, call->result);
+		if ((call->result == KERNEL_E_NAME_TAKEN || call->result == KERNEL_E_SETTLING) &&
+		    item_ask_as_one_of_many(registration, client, item))
+			return;
+		if (call->result == KERNEL_E_FULL)
+			capacity_note(registration->registry, true);
+		item_forget_asked(registration, item);
+		sentence = refusal_for_kernel(call->result, &refusal);
+		if (sentence)
+			item_refuse(item, refusal, sentence);
+		else
+			item_refuse_errno(item, call->result < 0 ? call->result : -EIO);
 		return;
 	}
 	registration->has_stranger |= call->number;
@@ -492,6 +456,7 @@ static void encode_item(struct packet *packet, const struct item *item)
  */
 static void register_take_back(struct registration *registration, struct client *client, const struct stream *stream)
 {
+	const char *distrust = rules_distrust(&client->holder);
 	struct lease *lease, *next;
 
 	HASH_ITER(by_bit, client->holder.leases, lease, next)
@@ -500,8 +465,12 @@ static void register_take_back(struct registration *registration, struct client 
 	for (size_t i = 0; i < registration->n_items; i++) {
 		struct item *item = &registration->items[i];
 
-		if (item->refusal == REFUSAL_NONE && item->stream == stream)
-			item_refuse_file(client, item);
+		if (item->refusal != REFUSAL_NONE || item->stream != stream)
+			continue;
+		if (distrust)
+			item_refuse(item, REFUSAL_NOT_PERMITTED, distrust);
+		else
+			item_refuse_unguarded(item, client->holder.tenant);
 	}
 }
 
@@ -518,12 +487,6 @@ static void register_add_stream(struct streams_to_send *streams, struct share *s
 	share->sent = true;
 }
 
-/* The client's share, and the registration itself. */
-static unsigned count_own(const struct registration *registration, const struct stream *stream)
-{
-	return registration->stream && registration->stream == stream ? 2 : 1;
-}
-
 /* Those that the client has a share of and not yet the file. Proved before it leaves. */
 static void collect_streams(struct registration *registration, struct client *client, struct streams_to_send *ret)
 {
@@ -534,7 +497,8 @@ static void collect_streams(struct registration *registration, struct client *cl
 		/* Without memory there may be a share and no lease: it ends when the answer has left. */
 		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
 			continue;
-		if (share_must_stay(share, count_own(registration, share->stream))) {
+		/* The client's share, and the registration itself. */
+		if (share_must_stay(share, registration->stream == share->stream ? 2 : 1)) {
 			register_take_back(registration, client, share->stream);
 			share_free(share);
 			continue;
@@ -598,36 +562,35 @@ static void close_what_left(struct client *client)
 			share->stream->fd = fd_close(share->stream->fd);
 }
 
-static void register_settle_item(struct registration *registration, struct client *client, struct item *item,
-				 int stream_failed)
-{
-	if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
-		return;
-	/* The reference and the lease are charged by themselves. */
-	if (item->claims)
-		quota_let_go(&registration->stream->tenant->level->own_leases);
-	item->claims = false;
-	if (stream_failed)
-		item_forget_asked(registration, item);
-	if (stream_failed == STREAM_E_UNGUARDED)
-		item_refuse_unguarded(item, registration->stream->tenant);
-	else if (stream_failed)
-		item_refuse_errno(item, stream_failed);
-	else
-		register_grant_item(registration, client, item);
-}
-
 /* The calls before `end` are answered. Not left for the end: then the kernel has nothing to do any more. */
 static void register_settle(struct registration *registration, size_t end)
 {
-	int stream_failed = adopt_stream(registration);
+	struct tenant *tenant = registration->stream->tenant;
+	int stream_failed = registration->stream->failed;
 
+	if (registration->stream_is_new)
+		stream_failed = stream_made(registration->stream, &registration->calls[0]);
+	registration->stream_is_new = false;
 	for (; registration->n_settled < registration->n_decided; registration->n_settled++) {
 		struct item *item = &registration->items[registration->n_settled];
 
-		if (item->refusal == REFUSAL_NONE && item->call != NO_CALL && item->call >= end)
+		if (item->refusal != REFUSAL_NONE || item->call == NO_CALL)
+			continue;
+		if (item->call >= end)
 			return;
-		register_settle_item(registration, registration->task.client, item, stream_failed);
+		/* The reference and the lease are charged by themselves. */
+		if (item->claims)
+			quota_let_go(&tenant->level->own_leases);
+		item->claims = false;
+		if (!stream_failed) {
+			register_grant_item(registration, registration->task.client, item);
+			continue;
+		}
+		item_forget_asked(registration, item);
+		if (stream_failed == STREAM_E_UNGUARDED)
+			item_refuse_unguarded(item, tenant);
+		else
+			item_refuse_errno(item, stream_failed);
 	}
 }
 
@@ -745,48 +708,30 @@ static void register_submit(struct registration *registration)
 	kernel_submit(registration->registry->kernel, calls, n, register_on_answer, registration);
 }
 
-/* Every file is proved before it leaves. */
-static bool collect_shares(struct client *client, struct streams_to_send *ret)
-{
-	struct share *share;
-
-	for (share = LIST_FIRST(&client->holder.shares); share; share = LIST_NEXT(share, in_client)) {
-		if (share_must_stay(share, 1))
-			return false;
-		register_add_stream(ret, share);
-	}
-	return true;
-}
-
 /* All of it is there already. False: it has to be gone through. */
 static bool grant_bundle(struct client *client, const struct bundle_key *key, uint32_t serial)
 {
 	struct bundle *bundle = bundle_find(&client->holder, key);
 	struct streams_to_send streams = { 0 };
 	struct packet *packet;
+	struct share *share;
 
 	if (!bundle || bundle_join(bundle, &client->holder) < 0)
 		return false;
-	if (!collect_shares(client, &streams)) {
-		bundle_leave(&client->holder);
-		shares_tidy(&client->holder);
-		return false;
+	LIST_FOREACH(share, &client->holder.shares, in_client) {
+		/* Every file is proved before it is sent. */
+		if (share_must_stay(share, 1)) {
+			bundle_leave(&client->holder);
+			shares_tidy(&client->holder);
+			return false;
+		}
+		register_add_stream(&streams, share);
 	}
 	packet = client_answer(client, KIND_REGISTERED, serial, 0);
 	encode_begin(packet, KIND_REGISTERED, serial, 0, streams.number, streams.n);
 	packet_put(packet, bundle->answer, bundle->answer_size);
 	client_send(client, streams.fd, streams.n);
 	return true;
-}
-
-static void register_decide_part(struct client *client, struct registration *registration)
-{
-	struct string_item asked;
-
-	for (unsigned i = 0; i < PART && strings_next(&registration->undecided, &asked); i++)
-		register_decide_item(client, registration, &registration->items[registration->n_decided++], &asked);
-	/* Not later: others may build on its stream at once. */
-	register_submit(registration);
 }
 
 /* The undecided rest is in the buffer for requests, which all clients share: makes a copy. */
@@ -809,8 +754,14 @@ static void register_abandon(struct client_task *);
 
 static void register_decide_more(struct client *client, struct registration *registration)
 {
+	struct string_item asked;
+
 	do {
-		register_decide_part(client, registration);
+		for (unsigned i = 0; i < PART && strings_next(&registration->undecided, &asked); i++)
+			register_decide_item(client, registration, &registration->items[registration->n_decided++],
+					     &asked);
+		/* Not later: others may build on its stream at once. */
+		register_submit(registration);
 		if (registration->undecided.count == 0) {
 			register_end_part(registration);
 			return;
@@ -819,23 +770,15 @@ static void register_decide_more(struct client *client, struct registration *reg
 	task_put_off(&registration->task, register_resume, register_abandon);
 }
 
-static struct registration *take_deciding(struct client_task *task)
-{
-	struct registration *registration = container_of(task, struct registration, task);
-
-	task->resume = task->abandon = NULL;
-	return registration;
-}
-
 static void register_resume(struct client_task *task)
 {
-	register_decide_more(task->client, take_deciding(task));
+	register_decide_more(task->client, container_of(task, struct registration, task));
 }
 
 /* Ends the items that are decided, and does not begin the others. */
 static void register_abandon(struct client_task *task)
 {
-	struct registration *registration = take_deciding(task);
+	struct registration *registration = container_of(task, struct registration, task);
 
 	registration->n_items = registration->n_decided;
 	register_end_part(registration);

@@ -1854,38 +1854,6 @@ TEST(who_cannot_give_back_a_part_for_lack_of_memory_is_cut_off_and_the_others_ke
 }
 END_TEST
 
-/* Whoever may want that: RELEASE cuts the client off. */
-TEST(a_part_that_cannot_be_taken_out_for_lack_of_memory_stays_where_it_was)
-{
-	GUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(second, world, 1);
-	struct list list = usual();
-	const struct bundle *bundle;
-	int r = -ENOMEM;
-	long n;
-
-	get_list(&first, &list);
-	get_list(&second, &list);
-	get(&second, "event_50 u32 x");
-	bundle = second.client->holder.bundle;
-	for (n = 0; r < 0; n++) {
-		ck_assert_int_lt(n, ALLOCATIONS_MAX);
-		ck_assert_ptr_eq(second.client->holder.bundle, bundle);
-		ck_assert_uint_eq(HASH_CNT(by_bit, second.client->holder.leases), 1);
-		check_books(world->daemon);
-		allocations_left = n;
-		r = bundle_split(&second.client->holder);
-		allocations_left = -1;
-	}
-	ck_assert_int_gt(n, BUNDLE_EVENTS_MIN);
-	expect_none(&second);
-	check_books(world->daemon);
-	ck_assert_uint_eq(query(&second).leases, list.n + 1);
-	ck_assert_uint_eq(query(&first).leases, list.n);
-}
-END_TEST
-
 static bool the_last_gives_back(struct world *world, long allocations, unsigned *otherwise)
 {
 	WELCOMED(end, world, 1);
@@ -2076,5 +2044,4 @@ SUITE("bundles", a_lease_beyond_the_maximum_is_refused_with_the_key, an_event_th
       who_cannot_join_for_lack_of_memory_is_refused_or_answered_one_by_one,
       who_can_have_one_file_only_for_lack_of_memory_gets_none_for_nothing,
       who_cannot_give_back_a_part_for_lack_of_memory_is_cut_off_and_the_others_keep_all,
-      a_part_that_cannot_be_taken_out_for_lack_of_memory_stays_where_it_was,
       a_last_one_that_cannot_give_back_for_lack_of_memory_is_cut_off_and_all_lingers)
