@@ -178,13 +178,13 @@ static inline bool userev_enabled(const struct userev_event *event)
 	/* Recompute the address: the first comparison then needs no register for it. */
 	status = (uintptr_t)event + (uintptr_t)__atomic_load_n(&event->status, __ATOMIC_RELAXED);
 #else
-	if (__builtin_expect(*(const volatile unsigned char *)status == 0, 1))
+	if (__builtin_expect(__atomic_load_n((const unsigned char *)status, __ATOMIC_RELAXED) == 0, 1))
 		return false;
 #endif
 	bit = __atomic_load_n(&event->place.part.bit, __ATOMIC_RELAXED);
 	if (__builtin_expect((bit & USEREV_PENDING_) != 0, 0))
 		return userev_awaken(event);
-	return (*(const volatile unsigned char *)status & 1u << bit % 8) != 0;
+	return (__atomic_load_n((const unsigned char *)status, __ATOMIC_RELAXED) & 1u << bit % 8) != 0;
 }
 
 /*

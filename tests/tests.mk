@@ -68,7 +68,7 @@ ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh test
 	tests/integration/test_metrics.py tests/integration/test_top.sh tests/integration/test_faults.py
 # What has threads: the library, a thread that closes and one that reads the policy.
 TSAN := $(B)/tsan
-TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_alive test_disposal test_library test_reload test_static)
+TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_fds test_module test_reconnect test_watch test_disposal test_library test_reload test_static)
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-packages check-restart check-vm confined coverage exhaustion faults \

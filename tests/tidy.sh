@@ -29,7 +29,7 @@ cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-sup
 # Phrases that hide the actor, or are metaphors: name the client, the tenant or the daemon, and the effect (logs, returns, sends). The
 # list of places grows as they are cleaned. A phrase is found across the ends of lines, too.
 plain=(README.md SECURITY.md client/TUTORIAL.md client/*.[3h] client/examples client/library client/python systemd/policy.d-examples
-	systemd/userevd-containers.7 tests/bench/REPORT.md tests/conformance)
+	systemd/userevd-containers.7 tests/bench/REPORT.md tests/conformance tests/unit/client/library)
 phrases='whoever|is told|himself|let go of|cut off|none of them is'
 while read -r file; do
 	found=$(tr -s '[:space:]/*#.' ' ' <"$file" | grep -oEi ".{0,40}\b($phrases)\b.{0,20}") || continue

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Declared by the program, by the library that it is linked with and by the one that it loads: one event all the same. */
+/* Declared by the program, by a library that it is linked with, and by one that it loads: a single event. */
 
 #include "client/userev.h"
 

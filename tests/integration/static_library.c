@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A library with events of its own; linked with a program, or loaded by it later. */
+/* A library with events, linked with a program or loaded by it. */
 
 #include "tests/integration/static_library.h"
 
 #include "tests/integration/static_events.h"
 
-/* For each way to be here. */
+/* Whether it is linked or loaded. */
 #ifdef AS_PLUGIN
 USEREV_EVENT(plugin, tick, (u32, n));
 #define EMIT(n) userev_emit(plugin_tick, n)

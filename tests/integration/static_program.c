@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A program with declared events that does to itself what programs do: static_program WHAT [ARGUMENT]. It emits when
- * program_tick is on, and ends with 0 if all was as it should be.
+ * A program with declared events: static_program WHAT [ARGUMENT], where WHAT is a row of the table below. It emits when program_tick
+ * is on, and exits with 0 if everything was as expected.
  */
 
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ USEREV_EVENT(program, kinds, (u8, a), (s8, b), (chars, comm, 8), (u16, c), (s16,
 	     (u32, e), (s32, f), (f32, part), (f64, load), (string, text), (bytes, data), (u64, g), (s64, h),
 	     (chars, full, 4), (string, none));
 
-/* So long as nobody should have to wait, and then a minute on a slow machine. */
+/* Usually short; a minute for slow machines. */
 enum { TRIES = 60000 };
 
 #define wait_for(condition)                                                                                            \
@@ -111,7 +111,7 @@ static void close_all(void)
 {
 	for (int fd = 0; fd < 1000; fd++)
 		close(fd);
-	/* And take them: nobody must find a record in there. */
+	/* Reuse the numbers: no record must be written to these files. */
 	for (int fd = 0; fd < 300; fd++)
 		open("/dev/null", O_RDWR);
 }
@@ -165,7 +165,7 @@ static int forbid_system_calls(void)
 	};
 	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
 
-	/* Which a sanitizer cannot do without. */
+	/* Sanitizers need these system calls. */
 #ifdef __SANITIZE_ADDRESS__
 	if (program.len > 0)
 		return 0;
@@ -173,7 +173,7 @@ static int forbid_system_calls(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0;
 }
 
-/* An event of another daemon, that is not there, waits for it. */
+/* An event of another userev, whose daemon is not running, is pending. */
 static int go_on_without_system_calls(const char *argument)
 {
 	static struct userev_event waiting;
@@ -225,7 +225,7 @@ static void on_alarm(int signal _unused_)
 	emitted = 1;
 }
 
-/* Whatever the handler interrupts, and whatever of the library's it finds to do. */
+/* The handler may interrupt anything, and find work of any kind in the library. */
 static int emit_from_a_handler(const char *argument _unused_)
 {
 	const struct itimerval often = { .it_interval = { 0, 200 }, .it_value = { 0, 200 } };
@@ -254,7 +254,7 @@ static int know_by_watching(const char *argument _unused_)
 	return go_on(NULL);
 }
 
-/* $USEREV_WAIT: the first line of main() finds all events registered. */
+/* With $USEREV_WAIT all events are registered before main(). */
 static int be_ready(const char *argument _unused_)
 {
 	const char *why = userev_why(USEREV_EVENT_OF(program_tick));
@@ -293,7 +293,7 @@ static int load(const char *path)
 	return dlopen(path, RTLD_NOW | RTLD_NOLOAD) != NULL;
 }
 
-/* Then it waits to be looked at. */
+/* Then waits until the test has checked it. */
 static int load_again_and_again(const char *path)
 {
 	int before = -1, after, r = 0;
@@ -319,7 +319,7 @@ static void *emit_for_ever(void *data)
 	return NULL;
 }
 
-/* Who exits takes the events back of all that was loaded, and does not ask other threads whether they are done with them. */
+/* exit() releases the events of all loaded libraries, while other threads may still emit. */
 static int exit_while_others_emit(const char *path)
 {
 	static struct plugin plugin;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The whole path as a program goes it: libuserev, the real daemon, and the records as an admin sees them. */
+/* libuserev with the real daemon, and its records as an admin sees them. */
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -54,7 +54,7 @@ static void register_event(struct userev *userev, struct userev_event *event, co
 	ck_assert_msg(r == 0, "%s: %s (%s)", description, strerror(-r), userev_refusal());
 }
 
-TEST(one_event_goes_from_a_program_to_an_admins_screen)
+TEST(event_reaches_the_admins_screen)
 {
 	struct userev_event event = { 0 };
 	struct userev *userev;
@@ -96,7 +96,7 @@ TEST(one_event_goes_from_a_program_to_an_admins_screen)
 }
 END_TEST
 
-TEST(a_payload_in_pieces_is_one_record)
+TEST(payload_in_pieces_is_one_record)
 {
 	struct userev_event event = { 0 };
 	uint32_t numbers[3] = { 1, 2, 3 };
@@ -114,7 +114,7 @@ TEST(a_payload_in_pieces_is_one_record)
 }
 END_TEST
 
-TEST(a_record_may_be_nothing_but_that_it_happened)
+TEST(record_without_fields_arrives)
 {
 	struct userev_event event = { 0 };
 	struct userev *userev;
@@ -132,7 +132,7 @@ TEST(a_record_may_be_nothing_but_that_it_happened)
 }
 END_TEST
 
-TEST(a_refusal_says_what_to_change_and_costs_nothing)
+TEST(refusal_explains_itself_and_charges_nothing)
 {
 	struct userev_event event = { 0 }, other = { 0 };
 	struct userev *userev;
@@ -172,7 +172,7 @@ TEST(a_thousand_events_are_registered_in_one_call)
 		list[i] = (struct userev_registration){ .event = &events[i], .description = descriptions[i] };
 	}
 	ck_assert_int_eq(userev_register_all(userev, list, N), 0);
-	/* On a slow machine it loses patience, and then asks for the rest. */
+	/* On a slow machine a call times out; the next one sends the rest. */
 	ck_assert(eventually(userev_connected(userev) == 0));
 	ck_assert_uint_eq(status_number(&fixture, "leases"), N);
 	ck_assert_uint_eq(trace(&fixture, "many_777", true), 1);
@@ -187,7 +187,7 @@ TEST(a_thousand_events_are_registered_in_one_call)
 }
 END_TEST
 
-TEST(two_users_of_one_event_in_a_program_are_one_lease_until_both_are_gone)
+TEST(equal_events_of_a_program_are_one_lease)
 {
 	struct userev_event one = { 0 }, other = { 0 };
 	struct userev *userev;
@@ -210,7 +210,7 @@ TEST(two_users_of_one_event_in_a_program_are_one_lease_until_both_are_gone)
 }
 END_TEST
 
-TEST(events_come_alive_when_the_daemon_is_there_at_last)
+TEST(events_are_granted_when_daemon_starts)
 {
 	struct userev_event early = { 0 }, late = { 0 };
 	struct userev *userev = userev_open("/nonexistent/userevd.sock", 0);
@@ -223,7 +223,7 @@ TEST(events_come_alive_when_the_daemon_is_there_at_last)
 	ck_assert_int_eq(userev_write(&early, &n, sizeof(n)), 0);
 	userev_close(userev);
 
-	/* The same at a path where the daemon comes later. */
+	/* The same with a socket on which the daemon listens later. */
 	fixture_start(&fixture, NULL);
 	string_copy(socket, sizeof(socket), fixture.socket);
 	ck_assert_int_eq(rename(fixture.socket, fixture.log), 0);
@@ -242,7 +242,7 @@ TEST(events_come_alive_when_the_daemon_is_there_at_last)
 }
 END_TEST
 
-TEST(a_program_survives_the_daemons_death_and_finds_the_next_one)
+TEST(program_reconnects_after_daemon_is_killed)
 {
 	struct userev_event event = { 0 }, more = { 0 };
 	struct userev *userev;
@@ -257,7 +257,7 @@ TEST(a_program_survives_the_daemons_death_and_finds_the_next_one)
 	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 4);
 	fixture_end(&fixture, SIGKILL);
 	written = userev_write(&event, &n, sizeof(n));
-	/* The kernel goes on taking records, until the keeper has switched off what it leaves behind. */
+	/* The kernel still takes records, until the keeper has switched off the remaining events. */
 	ck_assert(written == 0 || (written == 4 && !keeps_records_itself(&fixture)));
 	register_event(userev, &more, "more u32 n");
 
@@ -278,7 +278,7 @@ TEST(a_program_survives_the_daemons_death_and_finds_the_next_one)
 }
 END_TEST
 
-TEST(a_set_user_id_program_is_as_welcome_as_any)
+TEST(set_user_id_program_is_accepted)
 {
 	struct userev_event event = { 0 };
 	int status;
@@ -289,7 +289,7 @@ TEST(a_set_user_id_program_is_as_welcome_as_any)
 	if (child == 0) {
 		struct userev *userev;
 
-		/* The real user is another one than the effective: needs root, and is as before without. */
+		/* Real and effective user differ. Without root they stay the same. */
 		if (geteuid() == 0 && setresuid(65534, 0, 0) < 0)
 			_exit(2);
 		userev = userev_open(fixture.socket, 0);
@@ -301,7 +301,7 @@ TEST(a_set_user_id_program_is_as_welcome_as_any)
 }
 END_TEST
 
-TEST(both_sides_of_a_fork_go_on)
+TEST(parent_and_child_keep_events_after_fork)
 {
 	struct userev_event event = { 0 }, own = { 0 };
 	struct userev *userev;
@@ -320,7 +320,7 @@ TEST(both_sides_of_a_fork_go_on)
 
 		good &= userev_register(userev, &own, "childs_own u32 n", 0) == 0;
 		good &= userev_enabled(&event) && userev_write(&event, &n, sizeof(n)) == 4;
-		/* Until the parent has looked. */
+		/* Until the parent has checked. */
 		good &= write(STDOUT_FILENO, "", 0) == 0 && read(go[0], &n, 1) >= 0;
 		userev_close(userev);
 		_exit(good ? 0 : 1);
@@ -332,7 +332,7 @@ TEST(both_sides_of_a_fork_go_on)
 	ck_assert_int_eq(write(go[1], "x", 1), 1);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
-	/* Its connection was its own: ours still answers. */
+	/* The child had a connection of its own: the parent's is still open. */
 	ck_assert_int_eq(userev_connected(userev), 0);
 	register_event(userev, &own, "parents_own u32 n");
 	userev_close(userev);
@@ -342,7 +342,7 @@ TEST(both_sides_of_a_fork_go_on)
 }
 END_TEST
 
-TEST(a_child_that_never_asks_goes_on_after_its_parent_has_gone)
+TEST(child_keeps_events_after_parents_end)
 {
 	int go[2], done[2], status;
 	pid_t parent;
@@ -361,7 +361,7 @@ TEST(a_child_that_never_asks_goes_on_after_its_parent_has_gone)
 			_exit(1);
 		if (fork() > 0)
 			_exit(0);
-		/* As a program does that goes to the background; then it waits to be switched on. */
+		/* As a program does that goes to the background. Then it waits until the event is enabled. */
 		if (read(go[0], &byte, 1) != 1 || !userev_enabled(&event) || userev_write(&event, &n, sizeof(n)) != 4)
 			_exit(1);
 		_exit(write(done[1], "x", 1) != 1);
@@ -381,7 +381,7 @@ TEST(a_child_that_never_asks_goes_on_after_its_parent_has_gone)
 }
 END_TEST
 
-TEST(what_is_lost_is_counted_to_the_last_record)
+TEST(each_lost_record_is_counted)
 {
 	enum { N = 20000 };
 	static char filler[1000];
@@ -389,12 +389,12 @@ TEST(what_is_lost_is_counted_to_the_last_record)
 	struct userev *userev;
 	uint64_t written = 0, lost = 0;
 
-	/* The kernel's tracer is never too slow. */
+	/* The kernel's tracers lose no records. */
 	fixture_start(&fixture, (const char *const[]){ "--backend=embedded", NULL });
 	userev = open_library();
 	register_event(userev, &event, "flood u32 n; char[996] filler");
 	trace(&fixture, "flood", true);
-	/* A daemon that does not come to reading. */
+	/* A daemon that is stopped. */
 	ck_assert_int_eq(kill(fixture.pid, SIGSTOP), 0);
 	for (int i = 0; i < N; i++) {
 		ssize_t n = userev_write(&event, filler, sizeof(filler));
@@ -416,7 +416,7 @@ TEST(what_is_lost_is_counted_to_the_last_record)
 }
 END_TEST
 
-TEST(a_record_too_big_for_a_tracer_is_refused_and_counted)
+TEST(record_above_maximum_is_refused_and_counted)
 {
 	static char payload[WIRE_PAYLOAD_MAX + 1];
 	struct userev_event event = { 0 };
@@ -511,7 +511,7 @@ static bool differs(const char *name, char *ret, size_t size)
 	return strstr(ret, name) != NULL;
 }
 
-/* The keeper starts another enabler in reserve when it has answered. */
+/* The keeper starts a spare enabler after it has answered. */
 static void expect_difference(const char *name)
 {
 	char difference[256];
@@ -520,7 +520,7 @@ static void expect_difference(const char *name)
 		      difference);
 }
 
-TEST(the_fixture_finds_what_was_left_behind)
+TEST(fixture_detects_leftovers)
 {
 	struct userev_event event = { 0 };
 	char difference[256];
@@ -544,12 +544,10 @@ TEST(the_fixture_finds_what_was_left_behind)
 }
 END_TEST
 
-SUITE("library", one_event_goes_from_a_program_to_an_admins_screen, a_payload_in_pieces_is_one_record,
-      a_record_may_be_nothing_but_that_it_happened, a_refusal_says_what_to_change_and_costs_nothing,
-      a_thousand_events_are_registered_in_one_call,
-      two_users_of_one_event_in_a_program_are_one_lease_until_both_are_gone,
-      events_come_alive_when_the_daemon_is_there_at_last, a_program_survives_the_daemons_death_and_finds_the_next_one,
-      a_set_user_id_program_is_as_welcome_as_any, both_sides_of_a_fork_go_on,
-      a_child_that_never_asks_goes_on_after_its_parent_has_gone, what_is_lost_is_counted_to_the_last_record,
-      a_record_too_big_for_a_tracer_is_refused_and_counted, threads_register_write_and_release_at_once,
-      the_fixture_finds_what_was_left_behind)
+SUITE("library", event_reaches_the_admins_screen, payload_in_pieces_is_one_record, record_without_fields_arrives,
+      refusal_explains_itself_and_charges_nothing, a_thousand_events_are_registered_in_one_call,
+      equal_events_of_a_program_are_one_lease, events_are_granted_when_daemon_starts,
+      program_reconnects_after_daemon_is_killed, set_user_id_program_is_accepted,
+      parent_and_child_keep_events_after_fork, child_keeps_events_after_parents_end, each_lost_record_is_counted,
+      record_above_maximum_is_refused_and_counted, threads_register_write_and_release_at_once,
+      fixture_detects_leftovers)

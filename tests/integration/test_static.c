@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Events that are declared, in programs that do to themselves what programs do (static_program.c). */
+/* Declared events in programs that fork, exec, close fds, and so on (static_program.c). */
 
 #include <stdio.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ static pid_t run(const char *what, const char *argument)
 
 	snprintf(program, sizeof(program), "%s", built("tests/static_program"));
 	setenv("USEREV_SOCKET", fixture.socket, 1);
-	/* Who has changed his root, or forbidden himself system calls, cannot look for leaks. */
+	/* LeakSanitizer does not work after chroot() or under seccomp. */
 	setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
 	child = fork();
 	if (child == 0) {
@@ -44,7 +44,7 @@ static uint64_t records(const char *event)
 	return seen.records;
 }
 
-/* Who becomes another process lets go of it, and holds it anew. */
+/* A process that calls exec releases the event and registers it again. */
 static void switch_on(const char *event)
 {
 	ck_assert(eventually(event_number(&fixture, event, "holders_total") > 0));
@@ -56,7 +56,7 @@ static void switch_off(const char *event)
 	trace(&fixture, event, false);
 }
 
-/* It is found to be on, whatever the program has done, and each of its processes emits once. */
+/* The event is on in each process of the program, and each emits once. */
 static void expect_that_it_goes_on(const char *what, uint64_t expected)
 {
 	pid_t child;
@@ -70,74 +70,74 @@ static void expect_that_it_goes_on(const char *what, uint64_t expected)
 	fixture_stop(&fixture);
 }
 
-TEST(a_declared_event_needs_nothing_but_to_be_emitted)
+TEST(declared_event_is_emitted)
 {
 	expect_that_it_goes_on("plain", 1);
 }
 END_TEST
 
-TEST(both_sides_of_a_fork_emit)
+TEST(parent_and_child_emit_after_fork)
 {
 	expect_that_it_goes_on("fork", 2);
 }
 END_TEST
 
-TEST(a_program_that_was_started_by_vfork_emits_and_so_does_who_did_it)
+TEST(parent_and_child_emit_after_vfork)
 {
 	expect_that_it_goes_on("vfork", 2);
 }
 END_TEST
 
-TEST(a_program_that_becomes_another_emits)
+TEST(program_emits_after_exec)
 {
 	expect_that_it_goes_on("exec", 1);
 }
 END_TEST
 
-TEST(a_program_that_becomes_a_daemon_and_closes_all_fds_emits)
+TEST(daemonized_program_with_closed_fds_emits)
 {
 	expect_that_it_goes_on("daemon", 1);
 }
 END_TEST
 
-TEST(a_program_that_closes_all_fds_and_calls_the_library_emits)
+TEST(program_emits_after_closing_all_fds)
 {
 	expect_that_it_goes_on("close", 1);
 }
 END_TEST
 
-TEST(a_program_that_changes_its_user_emits)
+TEST(program_emits_after_setuid)
 {
 	expect_that_it_goes_on("setuid", 1);
 }
 END_TEST
 
-TEST(a_program_that_changes_its_root_emits)
+TEST(program_emits_after_chroot)
 {
 	expect_that_it_goes_on("chroot", 1);
 }
 END_TEST
 
-TEST(a_program_that_forbids_itself_all_but_writev_emits)
+TEST(sealed_program_under_seccomp_emits)
 {
 	expect_that_it_goes_on("seccomp", 1);
 }
 END_TEST
 
-TEST(threads_that_come_and_go_emit)
+TEST(short_lived_threads_emit)
 {
 	expect_that_it_goes_on("threads", 200);
 }
 END_TEST
 
-TEST(who_watches_learns_that_it_was_turned_on)
+TEST(watching_program_is_notified_of_enabled_event)
 {
 	expect_that_it_goes_on("watch", 1);
 }
 END_TEST
 
-/* In a handler, which interrupts malloc() mostly, the library finds the daemon, is welcomed and granted its events. */
-TEST(an_event_comes_alive_in_a_signal_handler)
+/* The library connects and is granted its events in a handler that mostly interrupts malloc(). */
+TEST(event_is_granted_in_a_signal_handler)
 {
 	char later[sizeof(fixture.socket)];
 	pid_t child;
@@ -170,7 +170,7 @@ static void expect_record(const char *event, const char *expected)
 	ck_assert_str_eq(record, expected);
 }
 
-TEST(a_field_of_each_kind_arrives_as_it_was_given)
+TEST(field_of_each_kind_arrives_unchanged)
 {
 	pid_t child;
 
@@ -189,7 +189,7 @@ TEST(a_field_of_each_kind_arrives_as_it_was_given)
 }
 END_TEST
 
-TEST(a_short_program_may_wait_for_its_events)
+TEST(short_program_may_wait_for_its_events)
 {
 	fixture_start(&fixture, NULL);
 	setenv("USEREV_WAIT", "60000", 1);
@@ -199,7 +199,7 @@ TEST(a_short_program_may_wait_for_its_events)
 }
 END_TEST
 
-TEST(the_same_event_in_a_program_and_its_library_is_one)
+TEST(event_of_program_and_library_is_one_event)
 {
 	pid_t child;
 
@@ -217,7 +217,7 @@ TEST(the_same_event_in_a_program_and_its_library_is_one)
 }
 END_TEST
 
-TEST(a_library_may_be_loaded_and_closed_as_often_as_one_likes)
+TEST(library_may_be_loaded_and_closed_repeatedly)
 {
 	char library[256];
 	pid_t child;
@@ -227,7 +227,7 @@ TEST(a_library_may_be_loaded_and_closed_as_often_as_one_likes)
 	child = run("load", library);
 	switch_on("plugin_tick");
 	ck_assert(eventually(records("plugin_tick") == 20));
-	/* The program goes on, and what it no longer has was given back. */
+	/* The program runs on, and the closed library's events were released. */
 	ck_assert(eventually(event_number(&fixture, "plugin_tick", "holders_total") == 0));
 	switch_off("plugin_tick");
 	switch_on("program_tick");
@@ -237,7 +237,7 @@ TEST(a_library_may_be_loaded_and_closed_as_often_as_one_likes)
 }
 END_TEST
 
-TEST(a_program_may_exit_while_its_threads_emit_events_of_a_library_that_it_has_loaded)
+TEST(program_may_exit_while_threads_emit)
 {
 	enum { TIMES = 20 };
 	char library[256];
@@ -257,12 +257,10 @@ TEST(a_program_may_exit_while_its_threads_emit_events_of_a_library_that_it_has_l
 }
 END_TEST
 
-SUITE("static", a_declared_event_needs_nothing_but_to_be_emitted, both_sides_of_a_fork_emit,
-      a_program_that_was_started_by_vfork_emits_and_so_does_who_did_it, a_program_that_becomes_another_emits,
-      a_program_that_becomes_a_daemon_and_closes_all_fds_emits,
-      a_program_that_closes_all_fds_and_calls_the_library_emits, a_program_that_changes_its_user_emits,
-      a_program_that_changes_its_root_emits, a_program_that_forbids_itself_all_but_writev_emits,
-      threads_that_come_and_go_emit, who_watches_learns_that_it_was_turned_on, an_event_comes_alive_in_a_signal_handler,
-      a_field_of_each_kind_arrives_as_it_was_given, a_short_program_may_wait_for_its_events,
-      the_same_event_in_a_program_and_its_library_is_one, a_library_may_be_loaded_and_closed_as_often_as_one_likes,
-      a_program_may_exit_while_its_threads_emit_events_of_a_library_that_it_has_loaded)
+SUITE("static", declared_event_is_emitted, parent_and_child_emit_after_fork, parent_and_child_emit_after_vfork,
+      program_emits_after_exec, daemonized_program_with_closed_fds_emits, program_emits_after_closing_all_fds,
+      program_emits_after_setuid, program_emits_after_chroot, sealed_program_under_seccomp_emits,
+      short_lived_threads_emit, watching_program_is_notified_of_enabled_event, event_is_granted_in_a_signal_handler,
+      field_of_each_kind_arrives_unchanged, short_program_may_wait_for_its_events,
+      event_of_program_and_library_is_one_event, library_may_be_loaded_and_closed_repeatedly,
+      program_may_exit_while_threads_emit)

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * A daemon that does what a real one never would, on demand. A thread of the test serves the socket; its state is the
- * test's to look at and to change between fake_lock() and fake_unlock().
+ * A daemon that misbehaves on demand. A thread of the test serves the socket; the test reads and changes its state between
+ * fake_lock() and fake_unlock().
  *
- * Events get bits one after the other, as their names come; the index of an event is its stream's number times 100,000
- * plus its bit, so that each record says which stream it was meant for.
+ * Names get bits in the order of their arrival. The index of an event is its stream's number times 100,000 plus its bit, so that
+ * each record shows which stream it was meant for.
  */
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ enum mischief {
 	CUT_SHORT,
 	TOO_LONG,
 	WRONG_SERIAL,
-	TWICE, /* as from a daemon that took another one's place */
+	TWICE, /* as from a daemon that replaced another one */
 	WRONG_KIND,
 	MORE_FOLLOWS,
 	FD_MISSING,
@@ -62,8 +62,8 @@ enum { FAKE_CONNECTIONS = 16, FAKE_EVENTS = 32768, FAKE_STREAM = 100000 };
 
 struct fake_connection {
 	int fd;
-	uint32_t stream; /* its number; 0 before it has one */
-	int records;	 /* our end of it */
+	uint32_t stream; /* its number; 0: none yet */
+	int records;	 /* the daemon's end of it */
 	bool watches;
 };
 
@@ -80,28 +80,28 @@ struct fake {
 	int page_fd;
 	struct fake_connection connection[FAKE_CONNECTIONS];
 
-	/* what it is to do */
+	/* its behaviour */
 	enum mischief mischief;
 	uint16_t at;	    /* at requests of this kind */
 	bool early_stream;  /* comes with WELCOME */
-	bool fresh_stream;  /* every REGISTERED brings another one */
-	bool keep_records;  /* our end stays open when the connection ends */
-	bool all_new;	    /* no name comes twice */
-	const char *prefix; /* of every name */
-	const char *refuse; /* names that begin so */
-	uint32_t refusal;   /* for this reason */
+	bool fresh_stream;  /* each REGISTERED has a new stream */
+	bool keep_records;  /* the daemon's end stays open when the connection ends */
+	bool all_new;	    /* all names differ */
+	const char *prefix; /* of each granted name */
+	const char *refuse; /* names with this prefix */
+	uint32_t refusal;   /* the reason */
 	const char *sentence;
-	unsigned ahead;	   /* so many REGISTER are not answered before there is another packet */
-	_Atomic bool hold; /* nothing is read for now, but everybody is accepted */
+	unsigned ahead;	   /* this many REGISTER are answered only after another packet has arrived */
+	_Atomic bool hold; /* accepts connections without reading */
 	struct wire_welcome welcome;
 
-	/* what it has seen, in its thread; tests look once they know that it has */
+	/* what it has received, written by its thread */
 	char *name[FAKE_EVENTS];
 	_Atomic uint32_t events; /* the last bit in use */
 	_Atomic uint32_t streams;
 	_Atomic unsigned accepted, ended;
 	_Atomic unsigned packets, hellos, registers, items, releases;
-	_Atomic unsigned alone; /* REGISTER of those, behind which nothing came for a while */
+	_Atomic unsigned alone; /* REGISTER of `ahead` that no packet followed */
 	_Atomic uint32_t released_bit;
 	_Atomic uint16_t flags; /* of the last item */
 	struct wire_lost lost;
@@ -133,7 +133,7 @@ static inline void fake_do(struct fake *fake, enum mischief mischief, uint16_t a
 	fake_unlock(fake);
 }
 
-/* Waits for what the daemon notices by itself; the suite's time limit is what ends it. */
+/* Waits for a condition of the daemon, until the suite's time limit. */
 #define fake_wait(fake, condition)                                                                                     \
 	do {                                                                                                           \
 		fake_lock(fake);                                                                                       \
@@ -164,7 +164,7 @@ static inline void fake_switch(struct fake *fake, const char *name, bool on)
 	fake_unlock(fake);
 }
 
-/* The next record of any stream: its size without the index, or -1 where there is none. */
+/* The next record of any stream: its size without the index, or -1 if there is none. */
 static inline ssize_t fake_record(struct fake *fake, uint32_t *ret_index, void *payload, size_t size)
 {
 	struct iovec pieces[2] = { { ret_index, sizeof(*ret_index) }, { payload, size } };
@@ -208,7 +208,7 @@ static inline int fake_memfd(off_t size)
 	return fd;
 }
 
-/* As a daemon's: nobody can shorten it. */
+/* Sealed, as a daemon's. */
 static inline int fake_page_file(void)
 {
 	int fd = fake_memfd(WIRE_PAGE_BYTES);
@@ -257,7 +257,7 @@ static inline void fake_error(int fd, uint32_t serial)
 	transport_send(fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
 }
 
-/* Spoils what was a good answer. */
+/* Makes a valid answer invalid. */
 static inline void fake_spoil(struct fake_answer *answer, enum mischief mischief)
 {
 	struct packet *packet = &answer->packet;
@@ -447,7 +447,7 @@ static inline void fake_watch(struct fake *fake _unused_, struct fake_connection
 	encode_begin(&answer->packet, KIND_WATCHING, message->serial, 0, NULL, 0);
 }
 
-/* To who watches: look at all. */
+/* CHANGED to watching clients, without bits: scan all events. */
 static inline void fake_tell_changes(struct fake *fake)
 {
 	uint8_t buffer[64];
@@ -564,7 +564,7 @@ static inline void *fake_serve(void *data)
 	}
 }
 
-/* Makes the directory; the daemon is not there before fake_start(). */
+/* Creates the directory; fake_start() starts the daemon. */
 static inline struct fake *fake_new(void)
 {
 	struct fake *fake = calloc(1, sizeof(*fake));
@@ -613,7 +613,7 @@ static inline void fake_start(struct fake *fake)
 	fake->running = true;
 }
 
-/* Connections, streams and all that it knew of events are gone. */
+/* Ends the daemon, and forgets connections, streams and events. */
 static inline void fake_stop(struct fake *fake)
 {
 	if (!fake->running)
@@ -647,7 +647,7 @@ static inline void fake_free(struct fake *fake)
 	free(fake);
 }
 
-/* --- what tests of both kinds begin with --- */
+/* --- helpers of the tests --- */
 
 static inline struct fake *start(void)
 {
@@ -665,7 +665,7 @@ static inline struct userev *open_to(struct fake *fake)
 	return userev;
 }
 
-/* It goes on and off, and a record of it is the daemon's. */
+/* The event can be switched on and off, and the daemon receives its record. */
 static inline void expect_alive(struct fake *fake, struct userev_event *event, const char *name)
 {
 	uint32_t index, payload = 0x12345678, got = 0;
