@@ -88,7 +88,6 @@ TEST(what_is_there_already_is_not_loaded_again)
 	expect_say("{\"mount\":424242,\"process\":1,\"alive\":true,\"cgroup_id\":null}");
 	expect_say("{\"mount\":424243,\"process\":1,\"alive\":true,\"cgroup_id\":null}");
 }
-END_TEST
 
 static pid_t start_loader(int number)
 {
@@ -120,7 +119,6 @@ TEST(loaders_at_the_same_time_load_it_once_and_lose_nothing)
 		expect_say(mount);
 	}
 }
-END_TEST
 
 TEST(what_was_pinned_by_halves_is_taken_for_nothing)
 {
@@ -138,7 +136,6 @@ TEST(what_was_pinned_by_halves_is_taken_for_nothing)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
 TEST(what_is_not_whole_any_more_is_loaded_again)
 {
@@ -155,7 +152,6 @@ TEST(what_is_not_whole_any_more_is_loaded_again)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
 TEST(a_map_that_was_made_anew_is_the_one_that_the_programs_look_into)
 {
@@ -167,7 +163,6 @@ TEST(a_map_that_was_made_anew_is_the_one_that_the_programs_look_into)
 	close(fd);
 	close(old);
 }
-END_TEST
 
 static atomic_bool stop;
 
@@ -203,7 +198,6 @@ TEST(another_builds_program_gives_way_without_a_gap_and_the_map_stays)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
 TEST(programs_of_another_layout_are_left_alone)
 {
@@ -212,7 +206,6 @@ TEST(programs_of_another_layout_are_left_alone)
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	ck_assert_int_eq(rmdir(DIRECTORY "/program2-0123456789abcdef"), 0);
 }
-END_TEST
 
 TEST(what_is_removed_guards_no_more)
 {
@@ -230,7 +223,6 @@ TEST(what_is_removed_guards_no_more)
 	expect_say("no guard is loaded");
 	close(fd);
 }
-END_TEST
 
 TEST(a_full_map_is_told_and_nothing_is_dropped)
 {
@@ -252,7 +244,6 @@ TEST(a_full_map_is_told_and_nothing_is_dropped)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
 /* --- keepers --- */
 
@@ -269,7 +260,6 @@ TEST(a_keeper_that_is_not_there_is_refused_and_named)
 	ck_assert_int_eq(loader("--remove --mount=7"), 1);
 	expect_say("mount 7 is not guarded");
 }
-END_TEST
 
 TEST(status_tells_which_keepers_live)
 {
@@ -287,7 +277,6 @@ TEST(status_tells_which_keepers_live)
 	snprintf(text, sizeof(text), "{\"mount\":5,\"process\":%d,\"alive\":false,\"cgroup_id\":", (int)keeper.pid);
 	expect_say(text);
 }
-END_TEST
 
 /* --- keepers that follow each other --- */
 
@@ -349,7 +338,6 @@ TEST(the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones)
 	end_with_cgroup(&living, "guard-living");
 	end_with_cgroup(&heir, "guard-heir");
 }
-END_TEST
 
 /* Who sees only a part of them can't say that one is gone. */
 static int load_in_cgroup_namespace(void *data)
@@ -382,7 +370,6 @@ TEST(who_does_not_see_all_cgroups_inherits_nothing)
 	close(fd);
 	end_with_cgroup(&heir, "guard-heir");
 }
-END_TEST
 
 /* Whose numbers of processes are others than the kernel's own. */
 static int load_in_namespace(void *data)
@@ -412,7 +399,6 @@ TEST(a_process_is_found_in_a_pid_namespace_too)
 	ck_assert_int_eq(loader("--status --json"), 0);
 	expect_say("\"alive\":false");
 }
-END_TEST
 
 /* --- what a machine lacks --- */
 
@@ -425,7 +411,6 @@ TEST(two_capabilities_are_enough)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
 TEST(without_them_it_says_so)
 {
@@ -437,7 +422,6 @@ TEST(without_them_it_says_so)
 	ck_assert_int_eq(loader_as_nobody("--status"), 1);
 	expect_say("may not use " DIRECTORY);
 }
-END_TEST
 
 static int without_bpffs(_unused_ void *data)
 {
@@ -456,7 +440,6 @@ TEST(where_no_bpffs_is_mounted_it_mounts_one_or_says_how)
 {
 	ck_assert_int_eq(run_in_child(without_bpffs, NULL), 0);
 }
-END_TEST
 
 TEST(a_directory_elsewhere_is_refused)
 {
@@ -470,7 +453,6 @@ TEST(a_directory_elsewhere_is_refused)
 	ck_assert_int_eq(rmdir(path), 0);
 	loader_directory = DIRECTORY;
 }
-END_TEST
 
 TEST(a_directory_that_is_open_to_others_is_refused)
 {
@@ -484,7 +466,6 @@ TEST(a_directory_that_is_open_to_others_is_refused)
 	expect_say("may not use " DIRECTORY " (Permission denied): ");
 	ck_assert_int_eq(rmdir(DIRECTORY), 0);
 }
-END_TEST
 
 TEST(without_btf_it_says_so_and_pins_nothing)
 {
@@ -498,7 +479,6 @@ TEST(without_btf_it_says_so_and_pins_nothing)
 	expect_say("{\"loaded\":false}");
 	ck_assert_int_eq(loader("--remove"), 0);
 }
-END_TEST
 
 /* --- options --- */
 
@@ -529,7 +509,6 @@ TEST(wrong_options_are_exit_status_2)
 	expect_say("Try 'userevd-guard --help'");
 	ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
 }
-END_TEST
 
 TEST(help_and_version_are_told_to_anybody)
 {
@@ -538,7 +517,6 @@ TEST(help_and_version_are_told_to_anybody)
 	ck_assert_int_eq(loader_as_nobody("--version"), 0);
 	expect_say("userevd-guard " VERSION);
 }
-END_TEST
 
 /* Those of the first sort find it loaded, and leave it so; the others begin with nothing. */
 static void load_one(void)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "protocol/base/text.h"
+#include "tests/integration/cgroups.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
 
@@ -286,6 +287,28 @@ void fixture_stop(struct fixture *fixture)
 	ck_assert_msg(settled, "the daemon did not come back to what it was: %s", difference);
 	ck_assert_msg(status == 0, "the daemon ended with status %#x", (unsigned)status);
 	ck_assert_msg(*left == '\0', "%s", left);
+}
+
+void fixture_run(const struct daemon_test *test, void (*body)(struct fixture *))
+{
+	struct fixture fixture;
+
+	if (test->needs_root && geteuid() != 0) {
+		printf("not possible here without root: %s\n", test->needs_root);
+		return;
+	}
+	if (test->needs_cgroups && !need_cgroups(test->needs_cgroups))
+		return;
+	fixture_start_with_policy(&fixture, test->policy ? test->policy : "", test->options);
+	if (test->needs_kernel && !need_kernel(&fixture, test->needs_kernel))
+		return;
+	body(&fixture);
+	fixture_stop(&fixture);
+}
+
+int fixture_client(const struct fixture *fixture)
+{
+	return raw_hello(fixture->socket, 0, NULL, NULL);
 }
 
 int run_command(const struct fixture *fixture, char *output, size_t size, const char *const *argv)

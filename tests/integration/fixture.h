@@ -45,6 +45,33 @@ struct fixture {
 	struct tally before;
 };
 
+/*
+ * A test with a daemon of its own, which is started before the body and stopped after it:
+ *
+ *	DAEMON_TEST(third_event_is_refused, .options = { "--max-events=2" })
+ *	{
+ *		… fixture->socket …
+ *	}
+ */
+struct daemon_test {
+	const char *policy;
+	const char *options[8];
+	/* The test is left out, in these words, where the machine has none. */
+	const char *needs_root;
+	const char *needs_cgroups;
+	const char *needs_kernel; /* with user_events */
+};
+
+#define DAEMON_TEST(name, ...)                                                                                         \
+	static void name##_with(struct fixture *fixture);                                                              \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		fixture_run(&(const struct daemon_test){ __VA_ARGS__ }, name##_with);                                  \
+	}                                                                                                              \
+	static void name##_with(struct fixture *fixture)
+
+void fixture_run(const struct daemon_test *, void (*test)(struct fixture *));
+
 /* Starts build/userevd with these options more, which end in NULL (or are NULL), and waits until it listens. */
 void fixture_start(struct fixture *, const char *const *options);
 /* For whoever starts the daemon otherwise: its directory, with that policy file in it; and, once it answers, what it is. */
@@ -63,6 +90,8 @@ void fixture_stop(struct fixture *);
 int fixture_end(struct fixture *, int signal);
 /* After that, or where the daemon has ended by itself: cleans up, and waits for the end of what belonged to it. */
 void fixture_abandon(struct fixture *);
+/* A client that has said hello: its socket. */
+int fixture_client(const struct fixture *);
 
 /*
  * What is promised on some backends only, by the promise's name.

@@ -96,9 +96,9 @@ static uint64_t held_as(uid_t uid, int socket)
 	return account.events;
 }
 
-static void user_in(struct actor *actor, const struct fixture *fixture, const char *cgroup)
+static struct actor user_in(const struct fixture *fixture, const char *cgroup)
 {
-	actor_start(actor, fixture->socket, &(struct actor_as){ .cgroup = cgroup, .uid = USER });
+	return actor_new(fixture->socket, &(struct actor_as){ .cgroup = cgroup, .uid = USER });
 }
 
 /* Cgroups. */
@@ -133,7 +133,7 @@ static void expect_nothing_gained_inside(const char *container, uid_t owner)
 		length += (size_t)snprintf(directory + length, sizeof(directory) - length, "/inside%u", i);
 		snprintf(event, sizeof(event), "inside%u", i);
 		make_as(owner, directory);
-		user_in(&actors[i], &fixture, directory);
+		actors[i] = user_in(&fixture, directory);
 		taken += take(USER, actors[i].socket, event, 2, NULL);
 	}
 	ck_assert_uint_eq(taken, MAXIMUM);
@@ -155,7 +155,6 @@ TEST(root_of_a_container_that_is_marked_as_given_away_gains_nothing_by_cgroups)
 	if (delegate(container))
 		expect_nothing_gained_inside(container, 0);
 }
-END_TEST
 
 TEST(the_owner_of_a_container_gains_nothing_by_cgroups)
 {
@@ -167,7 +166,6 @@ TEST(the_owner_of_a_container_gains_nothing_by_cgroups)
 	ck_assert_int_eq(chown(container, USER, USER), 0);
 	expect_nothing_gained_inside(container, USER);
 }
-END_TEST
 
 static void say_hello(int socket)
 {
@@ -185,30 +183,24 @@ static void expect_welcome(int socket)
 	raw_reply_deinit(&reply);
 }
 
-TEST(who_is_moved_before_it_is_accepted_belongs_to_where_it_is_then)
+DAEMON_TEST(who_is_moved_before_it_is_accepted_belongs_to_where_it_is_then,
+	    .needs_cgroups = "a process that is moved before it is accepted")
 {
 	struct seen_tenant seen;
-	struct fixture fixture;
 	struct actor moved;
-	const char *after;
+	const char *after = make_cgroup("after_accept");
 
-	if (!need_cgroups("a process that is moved before it is accepted"))
-		return;
-	after = make_cgroup("after_accept");
-	fixture_start(&fixture, NULL);
-	ck_assert_int_eq(kill(fixture.pid, SIGSTOP), 0);
-	actor_connect(&moved, fixture.socket, &(struct actor_as){ .cgroup = make_cgroup("before_accept") });
+	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);
+	actor_connect(&moved, fixture->socket, &(struct actor_as){ .cgroup = make_cgroup("before_accept") });
 	move_to(moved.pid, after);
-	ck_assert_int_eq(kill(fixture.pid, SIGCONT), 0);
+	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
 	say_hello(moved.socket);
 	expect_welcome(moved.socket);
 	ck_assert_uint_eq(take(0, moved.socket, "moved", 1, NULL), 1);
-	expect_only_tenant(&fixture, after, &seen);
+	expect_only_tenant(fixture, after, &seen);
 	ck_assert_uint_eq(seen.events, 1);
 	actor_end(&moved);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 static uint64_t now_ms(void)
 {
@@ -229,55 +221,48 @@ static void expect_refund(const struct fixture *fixture)
 	ck_assert_uint_le(now_ms() - closed, REFUND_MS);
 }
 
-TEST(what_a_removed_cgroup_has_left_behind_counts_for_the_next_of_its_name)
+DAEMON_TEST(what_a_removed_cgroup_has_left_behind_counts_for_the_next_of_its_name, .options = { "--max-events=4" },
+	    .needs_cgroups = "a cgroup that is removed and leaves something behind")
 {
 	struct seen_tenants seen;
 	struct actor first, second;
-	struct fixture fixture;
 	struct holder elsewhere;
-	const char *cgroup;
 	int stream = -1;
+	const char *cgroup = make_cgroup("reborn");
 
-	if (!need_cgroups("a cgroup that is removed and leaves something behind"))
-		return;
-	cgroup = make_cgroup("reborn");
-	fixture_start(&fixture, maximum);
-	user_in(&first, &fixture, cgroup);
+	first = user_in(fixture, cgroup);
 	ck_assert_uint_eq(take(USER, first.socket, "old", MAXIMUM - 1, &stream), MAXIMUM - 1);
 	holder_start(&elsewhere, stream);
 	close(stream);
 	actor_end(&first);
 	remove_cgroup(cgroup);
-	ck_assert(eventually(status_number(&fixture, "lingering") == MAXIMUM - 1));
+	ck_assert(eventually(status_number(fixture, "lingering") == MAXIMUM - 1));
 
 	make_cgroup("reborn");
-	user_in(&second, &fixture, cgroup);
+	second = user_in(fixture, cgroup);
 	ck_assert_uint_eq(held_as(USER, second.socket), MAXIMUM - 1);
 	ck_assert_uint_eq(take(USER, second.socket, "new", MAXIMUM, NULL), 1);
-	see_tenants(&fixture, &seen);
+	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 2);
 	ck_assert_str_eq(seen.tenant[0].path, seen.tenant[1].path);
 	ck_assert_uint_eq(seen.tenant[0].lingering, MAXIMUM - 1);
 	ck_assert(is_tenant(&seen.tenant[1], cgroup));
 
 	holder_end(&elsewhere);
-	expect_refund(&fixture);
+	expect_refund(fixture);
 	ck_assert_uint_eq(held_as(USER, second.socket), 1);
 	ck_assert_uint_eq(take(USER, second.socket, "newer", MAXIMUM, NULL), MAXIMUM - 1);
 	actor_end(&second);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* One life of a container: it takes what it can get, and dies. Its stream, if it got one, is with us, who survive. */
 static unsigned live_and_crash(const struct fixture *fixture, unsigned life, int *ret_stream)
 {
 	const char *cgroup = make_cgroup("crashing");
-	struct actor container;
 	char event[32];
 	unsigned taken;
+	struct actor container = user_in(fixture, cgroup);
 
-	user_in(&container, fixture, cgroup);
 	snprintf(event, sizeof(event), "life%u", life);
 	taken = take(USER, container.socket, event, MAXIMUM + 1, ret_stream);
 	ck_assert_uint_eq(held_as(USER, container.socket), MAXIMUM);
@@ -287,58 +272,48 @@ static unsigned live_and_crash(const struct fixture *fixture, unsigned life, int
 	return taken;
 }
 
-TEST(a_container_in_a_crash_loop_never_gets_beyond_its_maximum)
+DAEMON_TEST(a_container_in_a_crash_loop_never_gets_beyond_its_maximum, .options = { "--max-events=4" },
+	    .needs_cgroups = "a container in a crash loop")
 {
 	enum { LIVES = 100, SURVIVES = 20 };
-	struct fixture fixture;
 	unsigned taken = 0;
 	int stream = -1;
 
-	if (!need_cgroups("a container in a crash loop"))
-		return;
-	fixture_start(&fixture, maximum);
 	for (unsigned life = 0; life < LIVES; life++) {
 		/* What survives ends now and then; else nothing would ever be given again. */
 		if (life % SURVIVES == 0) {
 			stream = fd_close(stream);
-			expect_refund(&fixture);
+			expect_refund(fixture);
 		}
-		taken += live_and_crash(&fixture, life, &stream);
+		taken += live_and_crash(fixture, life, &stream);
 		ck_assert_uint_eq(taken, MAXIMUM * (1 + life / SURVIVES));
 	}
 	close(stream);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(one_session_after_another_has_one_maximum_for_the_user)
+DAEMON_TEST(one_session_after_another_has_one_maximum_for_the_user, .options = { "--max-events=4" },
+	    .needs_cgroups = "one session scope after another")
 {
 	enum { SESSIONS = 8 };
 	struct actor sessions[SESSIONS];
 	struct seen_tenant seen;
-	struct fixture fixture;
 	char name[64];
 	unsigned taken = 0;
 
-	if (!need_cgroups("one session scope after another"))
-		return;
-	fixture_start(&fixture, maximum);
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		snprintf(name, sizeof(name), "user-%d.slice/session-%u.scope", USER, i + 1);
-		user_in(&sessions[i], &fixture, make_cgroup(name));
+		sessions[i] = user_in(fixture, make_cgroup(name));
 		snprintf(name, sizeof(name), "session%u", i + 1);
 		taken += take(USER, sessions[i].socket, name, 1, NULL);
 	}
 	ck_assert_uint_eq(taken, MAXIMUM);
 	snprintf(name, sizeof(name), "user-%d.slice", USER);
-	expect_only_tenant(&fixture, make_cgroup(name), &seen);
+	expect_only_tenant(fixture, make_cgroup(name), &seen);
 	ck_assert_uint_eq(seen.connections, SESSIONS);
 	ck_assert_uint_eq(seen.events, MAXIMUM);
 	for (unsigned i = 0; i < SESSIONS; i++)
 		actor_end(&sessions[i]);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* As systemd makes it for a user; all below the manager is his. */
 struct rootless {
@@ -380,8 +355,8 @@ TEST(all_rootless_containers_of_a_user_are_one_tenant)
 	if (!need_cgroups("rootless containers") || !make_rootless(&rootless))
 		return;
 	fixture_start_with_policy(&fixture, namespaces_are_trusted, maximum);
-	user_in(&one, &fixture, rootless.one);
-	user_in(&another, &fixture, rootless.another);
+	one = user_in(&fixture, rootless.one);
+	another = user_in(&fixture, rootless.another);
 	ck_assert_uint_eq(take(USER, one.socket, "one", MAXIMUM - 1, NULL), MAXIMUM - 1);
 	ck_assert_uint_eq(take(USER, another.socket, "another", MAXIMUM, NULL), 1);
 	expect_only_tenant(&fixture, rootless.manager, &seen);
@@ -389,7 +364,6 @@ TEST(all_rootless_containers_of_a_user_are_one_tenant)
 	actor_end(&one);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 /* What 20-docker.conf says of them. */
 static void policy_for_rootless(char *ret, size_t size)
@@ -418,9 +392,9 @@ TEST(rootless_containers_are_tenants_where_the_policy_says_so_and_only_those)
 		return;
 	policy_for_rootless(policy, sizeof(policy));
 	fixture_start_with_policy(&fixture, policy, NULL);
-	user_in(&one, &fixture, rootless.one);
-	user_in(&another, &fixture, rootless.another);
-	user_in(&shell, &fixture, rootless.shell);
+	one = user_in(&fixture, rootless.one);
+	another = user_in(&fixture, rootless.another);
+	shell = user_in(&fixture, rootless.shell);
 	see_tenants(&fixture, &seen);
 	ck_assert_uint_eq(seen.n, 3);
 	ck_assert_msg(is_tenant(&seen.tenant[0], rootless.one), "%s", seen.tenant[0].path);
@@ -435,32 +409,27 @@ TEST(rootless_containers_are_tenants_where_the_policy_says_so_and_only_those)
 	actor_end(&one);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Users. */
 
-TEST(what_is_asked_on_a_connection_that_was_handed_on_is_paid_for_by_who_made_it)
+DAEMON_TEST(what_is_asked_on_a_connection_that_was_handed_on_is_paid_for_by_who_made_it,
+	    .options = { "--max-events=4" }, .needs_cgroups = "a connection that is handed to another tenant")
 {
 	struct seen_tenants seen;
-	struct fixture fixture;
 	struct actor maker, taker;
-	const char *makers, *takers;
+	const char *makers = make_cgroup("makers");
+	const char *takers = make_cgroup("takers");
 
-	if (!need_cgroups("a connection that is handed to another tenant"))
-		return;
-	makers = make_cgroup("makers");
-	takers = make_cgroup("takers");
-	fixture_start(&fixture, maximum);
-	actor_connect(&maker, fixture.socket, &(struct actor_as){ .cgroup = makers });
-	actor_start(&taker, fixture.socket, &(struct actor_as){ .cgroup = takers });
+	actor_connect(&maker, fixture->socket, &(struct actor_as){ .cgroup = makers });
+	taker = actor_new(fixture->socket, &(struct actor_as){ .cgroup = takers });
 	/* It is not even there any more, and never said a word. */
-	ck_assert(eventually(status_number(&fixture, "connections") == 2));
+	ck_assert(eventually(status_number(fixture, "connections") == 2));
 	actor_leave(&maker);
 	say_hello(maker.socket);
 	expect_welcome(maker.socket);
 	ck_assert_uint_eq(take(0, maker.socket, "handed", MAXIMUM + 1, NULL), MAXIMUM);
 	ck_assert_uint_eq(take(0, taker.socket, "own", 1, NULL), 1);
-	see_tenants(&fixture, &seen);
+	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 2);
 	ck_assert(is_tenant(&seen.tenant[0], makers));
 	ck_assert_uint_eq(seen.tenant[0].events, MAXIMUM);
@@ -468,9 +437,7 @@ TEST(what_is_asked_on_a_connection_that_was_handed_on_is_paid_for_by_who_made_it
 	ck_assert_uint_eq(seen.tenant[1].events, 1);
 	actor_end(&taker);
 	actor_end(&maker);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Sends a request as that user, and expects to be cut off, and that all that the connection held is released. */
 static void expect_wrong_user(const struct fixture *fixture, uid_t uid, int socket, uint16_t kind)
@@ -499,7 +466,7 @@ TEST(another_user_is_refused_on_a_connection_that_was_handed_on)
 		struct actor maker;
 
 		fixture_start(&fixture, unguarded);
-		actor_start(&maker, fixture.socket, &(struct actor_as){ .uid = handed[i].maker });
+		maker = actor_new(fixture.socket, &(struct actor_as){ .uid = handed[i].maker });
 		ck_assert_uint_eq(take(handed[i].maker, maker.socket, "held", 2, NULL), 2);
 		expect_wrong_user(&fixture, handed[i].taker, maker.socket, KIND_QUERY);
 		ck_assert_uint_eq(status_number(&fixture, "leases"), 0);
@@ -507,22 +474,15 @@ TEST(another_user_is_refused_on_a_connection_that_was_handed_on)
 		fixture_stop(&fixture);
 	}
 }
-END_TEST
 
-TEST(another_user_cannot_say_hello_for_who_made_the_connection)
+DAEMON_TEST(another_user_cannot_say_hello_for_who_made_the_connection, .needs_root = "a hello of another user")
 {
-	struct fixture fixture;
 	struct actor maker;
 
-	if (!need_root("a hello of another user"))
-		return;
-	fixture_start(&fixture, NULL);
-	actor_connect(&maker, fixture.socket, &(struct actor_as){ .uid = USER });
-	expect_wrong_user(&fixture, OTHER_USER, maker.socket, KIND_HELLO);
+	actor_connect(&maker, fixture->socket, &(struct actor_as){ .uid = USER });
+	expect_wrong_user(fixture, OTHER_USER, maker.socket, KIND_HELLO);
 	actor_end(&maker);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* A set-user-ID program: a copy of this one, which goes on in main(). */
 static char set_user_id_program[128], set_user_id_socket[96];
@@ -568,26 +528,20 @@ static void start_set_user_id(struct actor *actor, const struct fixture *fixture
 	ck_assert_int_eq(unlink(set_user_id_program), 0);
 }
 
-TEST(a_set_user_id_program_connects_as_one_user_and_speaks_as_another)
+DAEMON_TEST(a_set_user_id_program_connects_as_one_user_and_speaks_as_another, .needs_root = "a set-user-ID program")
 {
-	struct fixture fixture;
 	struct actor program;
 
-	if (!need_root("a set-user-ID program"))
-		return;
-	fixture_start(&fixture, NULL);
-	if (may_set_user_id(&fixture)) {
-		start_set_user_id(&program, &fixture);
+	if (may_set_user_id(fixture)) {
+		start_set_user_id(&program, fixture);
 		/* Its forks do, and one that has become what it runs as for good. */
 		ck_assert_uint_eq(register_as(USER, program.socket, "real"), 0);
 		ck_assert_uint_eq(register_as(OTHER_USER, program.socket, "effective"), 0);
-		ck_assert_uint_eq(status_number(&fixture, "leases"), 2);
-		expect_wrong_user(&fixture, 0, program.socket, KIND_QUERY);
+		ck_assert_uint_eq(status_number(fixture, "leases"), 2);
+		expect_wrong_user(fixture, 0, program.socket, KIND_QUERY);
 		actor_end(&program);
 	}
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Namespaces. */
 
@@ -676,7 +630,6 @@ TEST(who_lives_in_namespaces_of_its_own_is_who_it_is_outside)
 	actor_end(&client);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 static void leave_proc(void)
 {
@@ -685,24 +638,16 @@ static void leave_proc(void)
 		_exit(EXIT_FAILURE);
 }
 
-TEST(a_container_without_a_proc_of_its_own_is_served)
+DAEMON_TEST(a_container_without_a_proc_of_its_own_is_served, .needs_cgroups = "a container without /proc")
 {
 	struct seen_tenant tenant;
-	struct fixture fixture;
-	const char *container;
-	struct actor client;
+	const char *container = make_cgroup("no_proc");
+	_cleanup_(actor_end) struct actor client =
+		actor_new(fixture->socket, &(struct actor_as){ .cgroup = container, .enter = leave_proc });
 
-	if (!need_cgroups("a container without /proc"))
-		return;
-	container = make_cgroup("no_proc");
-	fixture_start(&fixture, NULL);
-	actor_start(&client, fixture.socket, &(struct actor_as){ .cgroup = container, .enter = leave_proc });
 	ck_assert_uint_eq(register_as(0, client.socket, "no_proc"), 0);
-	expect_only_tenant(&fixture, container, &tenant);
-	actor_end(&client);
-	fixture_stop(&fixture);
+	expect_only_tenant(fixture, container, &tenant);
 }
-END_TEST
 
 static void expect_cut_with(int socket, uint32_t refusal, const char *word)
 {
@@ -771,7 +716,6 @@ TEST(root_of_the_machine_in_a_container_is_refused_in_words_where_there_is_no_gu
 	expect_root(&fixture, container, keeps_records_itself(&fixture) || fixture.guarded);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 static void expect_user(const struct fixture *fixture, const struct actor_as *user, bool welcome)
 {
@@ -810,7 +754,6 @@ TEST(machines_user_namespace_is_refused_unguarded)
 			    true);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Who can't be seen. */
 
@@ -905,7 +848,6 @@ TEST(who_is_outside_of_the_daemons_pid_namespace_is_refused)
 	run_in_a_pid_namespace(true, refuse_who_is_outside, outside.leash);
 	holder_end(&outside);
 }
-END_TEST
 
 static void refuse_to_start(int outside _unused_)
 {
@@ -930,7 +872,6 @@ TEST(a_daemon_whose_proc_is_another_pid_namespaces_does_not_start)
 	built("userevd");
 	run_in_a_pid_namespace(false, refuse_to_start, -1);
 }
-END_TEST
 
 TEST(who_is_hidden_from_the_daemon_is_refused_but_an_admin_is_told_of_it)
 {
@@ -952,7 +893,6 @@ TEST(who_is_hidden_from_the_daemon_is_refused_but_an_admin_is_told_of_it)
 		ck_assert_int_eq(umount2("/proc", MNT_DETACH), 0);
 	}
 }
-END_TEST
 
 /* Pids. */
 
@@ -987,44 +927,37 @@ static bool start_with_pid(pid_t pid)
 	return r > 0;
 }
 
-TEST(who_gets_the_pid_of_one_who_connected_is_not_taken_for_it)
+DAEMON_TEST(who_gets_the_pid_of_one_who_connected_is_not_taken_for_it, .needs_cgroups = "a pid that is used again")
 {
 	struct seen_tenant seen;
-	struct fixture fixture;
 	struct raw_reply reply;
 	struct actor first;
-	const char *victim;
+	const char *victim = make_cgroup("victim");
 
-	if (!need_cgroups("a pid that is used again"))
-		return;
-	victim = make_cgroup("victim");
-	fixture_start(&fixture, NULL);
-	ck_assert_int_eq(kill(fixture.pid, SIGSTOP), 0);
-	actor_connect(&first, fixture.socket, &(struct actor_as){ .cgroup = make_cgroup("attacker") });
+	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);
+	actor_connect(&first, fixture->socket, &(struct actor_as){ .cgroup = make_cgroup("attacker") });
 	say_hello(first.socket);
 	actor_leave(&first);
 	if (start_with_pid(first.pid)) {
 		move_to(first.pid, victim);
-		ck_assert_int_eq(kill(fixture.pid, SIGCONT), 0);
+		ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
 		raw_receive(first.socket, &reply);
 		if (has_peer_pidfds()) {
 			ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
-			ck_assert_uint_eq(status_number(&fixture, "connections"), 0);
-			ck_assert_uint_eq(status_number(&fixture, "tenants"), 0);
+			ck_assert_uint_eq(status_number(fixture, "connections"), 0);
+			ck_assert_uint_eq(status_number(fixture, "tenants"), 0);
 		} else {
 			/* What remains then, and nobody can help: his tenant pays. */
 			printf("not possible here: to tell who has the pid of another, for Linux has SO_PEERPIDFD since 6.5\n");
-			expect_only_tenant(&fixture, victim, &seen);
+			expect_only_tenant(fixture, victim, &seen);
 		}
 		raw_reply_deinit(&reply);
 		ck_assert_int_eq(kill(first.pid, SIGKILL), 0);
 		ck_assert_int_eq(waitpid(first.pid, NULL, 0), first.pid);
 	}
-	ck_assert_int_eq(kill(fixture.pid, SIGCONT), 0);
+	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
 	close(first.socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* One connects for us, and ends; whether we were welcome. */
 static bool hello_of_who_ends(const struct sockaddr_un *address, socklen_t length, bool reap_first)
@@ -1032,9 +965,8 @@ static bool hello_of_who_ends(const struct sockaddr_un *address, socklen_t lengt
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), status;
 	struct raw_reply reply;
 	bool welcome;
-	pid_t pid;
+	pid_t pid = fork();
 
-	pid = fork();
 	if (pid == 0)
 		_exit(connect(fd, (const struct sockaddr *)address, length) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	ck_assert_int_eq(waitid(P_PID, (id_t)pid, NULL, WEXITED | (reap_first ? 0 : WNOWAIT)), 0);
@@ -1053,27 +985,23 @@ static bool hello_of_who_ends(const struct sockaddr_un *address, socklen_t lengt
 	return welcome;
 }
 
-TEST(a_thousand_who_end_as_soon_as_they_have_connected_are_each_served_or_turned_away)
+DAEMON_TEST(a_thousand_who_end_as_soon_as_they_have_connected_are_each_served_or_turned_away)
 {
 	enum { TIMES = 1000 };
 	unsigned welcome = 0;
 	struct sockaddr_un address;
-	struct fixture fixture;
 	socklen_t length;
 	int bystander;
 
-	fixture_start(&fixture, NULL);
-	ck_assert_int_eq(transport_address(fixture.socket, &address, &length), 0);
-	bystander = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert_int_eq(transport_address(fixture->socket, &address, &length), 0);
+	bystander = fixture_client(fixture);
 	for (unsigned i = 0; i < TIMES; i++)
 		welcome += hello_of_who_ends(&address, length, i % 2);
 	printf("of %d who connected and ended %u were looked at in time\n", TIMES, welcome);
-	ck_assert(eventually(status_number(&fixture, "connections") == 1));
+	ck_assert(eventually(status_number(fixture, "connections") == 1));
 	ck_assert_uint_eq(raw_register(bystander, "unharmed", NULL, NULL), 0);
 	close(bystander);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Fds. */
 
@@ -1129,7 +1057,6 @@ TEST(who_comes_when_there_are_no_fds_to_see_who_it_is_waits_and_is_then_served)
 		fixture_stop(&fixture);
 	}
 }
-END_TEST
 
 int main(int argc, char **argv)
 {

@@ -74,38 +74,32 @@ static void kill_children(pid_t parent)
 	}
 }
 
-TEST(an_enabler_that_dies_is_replaced_and_bits_are_right_again)
+DAEMON_TEST(an_enabler_that_dies_is_replaced_and_bits_are_right_again, .needs_kernel = "an enabler that dies")
 {
-	struct fixture fixture;
 	struct looker looker;
 	uint32_t one, other;
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "an enabler that dies"))
-		return;
-	looker = looker_new(&fixture);
+	looker = looker_new(fixture);
 	one = granted(looker.socket, "revived_on u32 a");
 	other = granted(looker.socket, "revived_off u32 a");
-	ck_assert_uint_eq(trace(&fixture, "revived_off", true), 1);
-	if (has_enablers(&fixture)) {
-		ck_assert_int_eq(kill(fixture.keeper, SIGSTOP), 0);
-		kill_children(fixture.keeper);
-		ck_assert_uint_eq(trace(&fixture, "revived_off", false), 1);
-		ck_assert_uint_eq(trace(&fixture, "revived_on", true), 1);
+	ck_assert_uint_eq(trace(fixture, "revived_off", true), 1);
+	if (has_enablers(fixture)) {
+		ck_assert_int_eq(kill(fixture->keeper, SIGSTOP), 0);
+		kill_children(fixture->keeper);
+		ck_assert_uint_eq(trace(fixture, "revived_off", false), 1);
+		ck_assert_uint_eq(trace(fixture, "revived_on", true), 1);
 		/* Nobody is there to change them. */
 		ck_assert(is_on(&looker, other) && !is_on(&looker, one));
-		ck_assert_int_eq(kill(fixture.keeper, SIGCONT), 0);
+		ck_assert_int_eq(kill(fixture->keeper, SIGCONT), 0);
 		ck_assert(eventually(!is_on(&looker, other) && is_on(&looker, one)));
 	}
-	ck_assert_uint_eq(trace(&fixture, "revived_on", false), 1);
+	ck_assert_uint_eq(trace(fixture, "revived_on", false), 1);
 	ck_assert(!is_on(&looker, one));
 	one = granted(looker.socket, "revived_more");
-	ck_assert_uint_eq(trace(&fixture, "revived_more", true), 1);
+	ck_assert_uint_eq(trace(fixture, "revived_more", true), 1);
 	ck_assert(is_on(&looker, one));
 	looker_free(&looker);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(when_the_keeper_dies_the_daemon_says_so_and_ends)
 {
@@ -131,7 +125,6 @@ TEST(when_the_keeper_dies_the_daemon_says_so_and_ends)
 	close(socket);
 	fixture_abandon(&fixture);
 }
-END_TEST
 
 static unsigned count_events(void)
 {
@@ -143,25 +136,21 @@ static unsigned count_events(void)
 	return n - 1;
 }
 
-TEST(when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered)
+DAEMON_TEST(when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered,
+	    .needs_kernel = "a table of events that is full")
 {
 	static const char *const names[] = { "full_a u32 a", "full_b u32 a", "full_c u32 a", "full_d u32 a" };
 	struct janitor janitor;
-	struct fixture fixture;
 	struct batch batch;
 	unsigned before;
 	char number[16];
 	int socket;
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "a table of events that is full"))
-		return;
 	if (access(USER_EVENTS_MAX, W_OK) < 0) {
 		printf("not possible with this kernel, whose table has no limit: one that is full\n");
-		fixture_stop(&fixture);
 		return;
 	}
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	before = count_events();
 	snprintf(number, sizeof(number), "%u", before + 2);
 	change_file(&janitor, USER_EVENTS_MAX, number);
@@ -169,18 +158,16 @@ TEST(when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		ck_assert_uint_eq(batch.answer[i].refusal, i < 2 ? REFUSAL_NONE : REFUSAL_MACHINE_FULL);
 	expect_refused(socket, "full_c u32 a", REFUSAL_MACHINE_FULL, "the kernel takes no more events");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 2);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 2);
 	ck_assert_uint_eq(raw_query(socket).leases, 2);
 	ck_assert_uint_eq(count_events(), before + 2);
 	/* Who has one already may have it again. */
 	granted(socket, "full_a u32 a");
 	janitor_end(&janitor);
 	granted(socket, "full_c u32 a");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 3);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 static void add_dynamic_event(const char *description)
 {
@@ -277,7 +264,6 @@ TEST(what_others_have_registered_is_taken_off_the_room_for_ours)
 	if (is_limited)
 		janitor_end(&maximum);
 }
-END_TEST
 
 /* 100 and 50 for cgroups, and 20 for others. */
 static const char fixed_policy[] = "[Daemon]\nSetKernelMaximum=yes\nKernelMargin=20\n"
@@ -347,46 +333,40 @@ TEST(the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin)
 	ck_assert_uint_eq(kernel_maximum(), 1000);
 	janitor_end(&janitor);
 }
-END_TEST
 
 /* Else a late comer with other fields is not refused. */
 #define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
 
-TEST(an_event_of_somebody_elses_is_joined_or_refused_and_never_touched)
+DAEMON_TEST(an_event_of_somebody_elses_is_joined_or_refused_and_never_touched, .policy = ONE_FORMAT,
+	    .needs_kernel = "an event of somebody else's")
 {
 	const uint32_t record[] = { 0, 42 };
 	struct janitor janitor;
-	struct fixture fixture;
 	struct seen seen;
 	int socket, stream = -1;
 
-	fixture_start_with_policy(&fixture, ONE_FORMAT, NULL);
-	if (!need_kernel(&fixture, "an event of somebody else's"))
-		return;
 	janitor_start(&janitor, delete_event, "foreign");
 	add_dynamic_event("foreign u32 number");
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	expect_refused(socket, "foreign u64 number", REFUSAL_NAME_TAKEN, "other fields");
 	expect_refused(socket, "foreign", REFUSAL_NAME_TAKEN, "other fields");
 	expect_refused(socket, "foreign u32 number; u32 more", REFUSAL_NAME_TAKEN, "other fields");
 	expect_refused(socket, "foreign u32 other", REFUSAL_NAME_TAKEN, "other fields");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 0);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 0);
 	ck_assert_uint_eq(raw_register(socket, "foreign u32 number", NULL, &stream), 0);
-	ck_assert_uint_eq(trace(&fixture, "foreign", true), 1);
+	ck_assert_uint_eq(trace(fixture, "foreign", true), 1);
 	ck_assert_int_eq(write(stream, record, sizeof(record)), sizeof(record));
-	see(&fixture, "foreign", &seen);
+	see(fixture, "foreign", &seen);
 	ck_assert_uint_eq(seen.records, 1);
 	ck_assert_uint_eq(seen.sum, 42);
-	trace(&fixture, "foreign", false);
+	trace(fixture, "foreign", false);
 	close(stream);
 	close(socket);
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
 	sleep(2);
 	ck_assert(kernel_has("foreign"));
 	janitor_end(&janitor);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Registers it, has it traced, and leaves. */
 static void leave_it_traced(struct fixture *fixture, const char *description)
@@ -400,32 +380,27 @@ static void leave_it_traced(struct fixture *fixture, const char *description)
 	ck_assert(kernel_has("traced"));
 }
 
-TEST(what_is_traced_when_it_is_released_goes_when_nobody_traces_it)
+DAEMON_TEST(what_is_traced_when_it_is_released_goes_when_nobody_traces_it, .policy = ONE_FORMAT,
+	    .needs_kernel = "an event that only a tracer has")
 {
-	struct fixture fixture;
 	int socket;
 
-	fixture_start_with_policy(&fixture, ONE_FORMAT, NULL);
-	if (!need_kernel(&fixture, "an event that only a tracer has"))
-		return;
-	leave_it_traced(&fixture, "traced u32 a");
-	ck_assert_uint_eq(trace(&fixture, "traced", false), 1);
+	leave_it_traced(fixture, "traced u32 a");
+	ck_assert_uint_eq(trace(fixture, "traced", false), 1);
 	ck_assert(eventually(!kernel_has("traced")));
 
 	/* While it is there the name is taken; and somebody may want it again. */
-	leave_it_traced(&fixture, "traced u32 a");
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	leave_it_traced(fixture, "traced u32 a");
+	socket = fixture_client(fixture);
 	expect_refused(socket, "traced u64 b", REFUSAL_NAME_TAKEN, "other fields");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 0);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 0);
 	granted(socket, "traced u32 a");
-	ck_assert_uint_eq(trace(&fixture, "traced", false), 1);
+	ck_assert_uint_eq(trace(fixture, "traced", false), 1);
 	sleep(2);
 	ck_assert(kernel_has("traced"));
 	close(socket);
 	ck_assert(eventually(!kernel_has("traced")));
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* With flags. 0, or its refusal. */
 static uint32_t register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream)
@@ -456,22 +431,19 @@ static void expect_records(struct fixture *fixture, const char *event, unsigned 
 	ck_assert_uint_eq(seen.sum, sum);
 }
 
-TEST(events_of_one_name_and_many_formats_live_side_by_side)
+DAEMON_TEST(events_of_one_name_and_many_formats_live_side_by_side,
+	    .needs_kernel = "events of one name and many formats")
 {
 	struct answer one, other, plain, again;
-	struct fixture fixture;
 	uint32_t record[3] = { 0 };
-	int socket, stream = -1;
+	int socket;
+	_cleanup_(fd_closep) int stream = -1;
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "events of one name and many formats"))
-		return;
-	socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
-	if (!offers_multi_format(&fixture)) {
+	socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
+	if (!offers_multi_format(fixture)) {
 		ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
 				  REFUSAL_KERNEL_TOO_OLD);
 		close(socket);
-		fixture_stop(&fixture);
 		return;
 	}
 	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
@@ -480,8 +452,8 @@ TEST(events_of_one_name_and_many_formats_live_side_by_side)
 	ck_assert_uint_eq(register_with(socket, 0, "multi u32 plain", &plain, &stream), 0);
 	ck_assert_uint_eq(again.bit, one.bit);
 	ck_assert(one.bit != other.bit && one.bit != plain.bit && other.bit != plain.bit);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 3);
-	ck_assert_uint_eq(trace(&fixture, "multi", true), 3);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
+	ck_assert_uint_eq(trace(fixture, "multi", true), 3);
 	record[0] = one.index;
 	record[1] = 100;
 	ck_assert_int_eq(write(stream, record, 8), 8);
@@ -490,13 +462,10 @@ TEST(events_of_one_name_and_many_formats_live_side_by_side)
 	ck_assert_int_eq(write(stream, record, 12), 12);
 	record[0] = plain.index;
 	ck_assert_int_eq(write(stream, record, 8), 8);
-	expect_records(&fixture, "multi", 1, 1);
-	expect_records(&fixture, "multi.", 2, 101);
-	close(stream);
+	expect_records(fixture, "multi", 1, 1);
+	expect_records(fixture, "multi.", 2, 101);
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* `second_first`: somebody has the name already, with the fields of the first. */
 static void expect_both_formats(struct fixture *fixture, const char *name, bool second_first)
@@ -530,28 +499,21 @@ static void expect_both_formats(struct fixture *fixture, const char *name, bool 
 	ck_assert(eventually(status_number(fixture, "charges") == 0));
 }
 
-TEST(a_late_comer_with_other_fields_is_multi_format)
+DAEMON_TEST(a_late_comer_with_other_fields_is_multi_format, .needs_kernel = "a late comer with other fields")
 {
 	struct janitor janitor;
-	struct fixture fixture;
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "a late comer with other fields"))
-		return;
-	if (!offers_multi_format(&fixture)) {
-		fixture_stop(&fixture);
+	if (!offers_multi_format(fixture)) {
 		return;
 	}
-	expect_both_formats(&fixture, "late", false);
+	expect_both_formats(fixture, "late", false);
 	/* The daemon knows of this one only from the kernel's answer. */
 	janitor_start(&janitor, delete_event, "foreign");
 	add_dynamic_event("foreign u32 number");
-	expect_both_formats(&fixture, "foreign", true);
+	expect_both_formats(fixture, "foreign", true);
 	ck_assert(kernel_has("foreign"));
 	janitor_end(&janitor);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(an_event_may_persist_where_that_is_allowed)
 {
@@ -592,14 +554,3 @@ TEST(an_event_may_persist_where_that_is_allowed)
 	delete_event("lasting");
 	fixture_abandon(&fixture);
 }
-END_TEST
-
-SUITE("kernel", an_enabler_that_dies_is_replaced_and_bits_are_right_again,
-      when_the_keeper_dies_the_daemon_says_so_and_ends,
-      when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered,
-      what_others_have_registered_is_taken_off_the_room_for_ours,
-      the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin,
-      an_event_of_somebody_elses_is_joined_or_refused_and_never_touched,
-      what_is_traced_when_it_is_released_goes_when_nobody_traces_it,
-      events_of_one_name_and_many_formats_live_side_by_side, a_late_comer_with_other_fields_is_multi_format,
-      an_event_may_persist_where_that_is_allowed)

@@ -21,7 +21,6 @@
 
 /* So that its limits may be changed by somebody without CAP_SYS_RESOURCE. */
 static const char *const stays_root[] = { "--user=root", NULL };
-static const char *const alone_and_root[] = { "--user=root", "--guard=off", NULL };
 
 static void expect_sentence(int socket, const char *description, uint32_t refusal, const char *part)
 {
@@ -63,222 +62,162 @@ static int come_back(const struct fixture *fixture, int socket)
 	return raw_hello(fixture->socket, 0, NULL, NULL);
 }
 
-TEST(the_event_after_the_last_is_refused_and_costs_nothing)
+DAEMON_TEST(the_event_after_the_last_is_refused_and_costs_nothing, .options = { "--max-events=3" })
 {
-	static const char *const options[] = { "--max-events=3", NULL };
-	struct fixture fixture;
 	uint32_t bit;
-	int socket;
+	int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, options);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	expect_granted(socket, "one");
 	bit = expect_granted(socket, "two");
 	expect_granted(socket, "three");
-	expect_refusal_to_cost_nothing(&fixture, socket, "four", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
+	expect_refusal_to_cost_nothing(fixture, socket, "four", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
 	/* What it has it may ask for again. */
 	ck_assert_uint_eq(expect_granted(socket, "two"), bit);
 	ck_assert_uint_eq(raw_release(socket, &bit, 1), 1);
-	if (!releases_at_once(&fixture)) {
+	if (!releases_at_once(fixture)) {
 		/* It stays on the stream on which the others are. */
-		expect_refusal_to_cost_nothing(&fixture, socket, "four", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
-		socket = come_back(&fixture, socket);
+		expect_refusal_to_cost_nothing(fixture, socket, "four", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
+		socket = come_back(fixture, socket);
 		expect_granted(socket, "one");
 		expect_granted(socket, "three");
 	}
 	expect_granted(socket, "four");
-	expect_refusal_to_cost_nothing(&fixture, socket, "two", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
+	expect_refusal_to_cost_nothing(fixture, socket, "two", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(who_comes_near_to_its_maximum_is_told_of_in_the_log)
+DAEMON_TEST(who_comes_near_to_its_maximum_is_told_of_in_the_log, .options = { "--max-events=5" })
 {
-	static const char *const options[] = { "--max-events=5", NULL };
 	static const char said[] = "comes near to its maximum: it holds 4 of 5 events";
-	struct fixture fixture;
-	int socket;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, options);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	expect_granted(socket, "one");
 	expect_granted(socket, "two");
 	expect_granted(socket, "three");
-	ck_assert(!log_has(&fixture, "comes near"));
+	ck_assert(!log_has(fixture, "comes near"));
 	expect_granted(socket, "four");
-	ck_assert(log_has(&fixture, said));
+	ck_assert(log_has(fixture, said));
 	expect_granted(socket, "five");
-	ck_assert(!log_has(&fixture, "it holds 5 of 5"));
-	close(socket);
-	fixture_stop(&fixture);
+	ck_assert(!log_has(fixture, "it holds 5 of 5"));
 }
-END_TEST
 
-TEST(a_batch_is_granted_as_far_as_it_fits)
+DAEMON_TEST(a_batch_is_granted_as_far_as_it_fits, .options = { "--max-events=2" })
 {
-	static const char *const options[] = { "--max-events=2", NULL };
 	static const char *const descriptions[] = { "one", "one", "bad long x", "two", "three", "one", "four" };
 	static const uint32_t expected[] = {
 		0, 0, REFUSAL_BAD_DESCRIPTION, 0, REFUSAL_QUOTA_EXCEEDED, 0, REFUSAL_QUOTA_EXCEEDED,
 	};
-	struct fixture fixture;
 	struct batch batch;
-	int socket;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, options);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	batch_register(socket, descriptions, ARRAY_SIZE(descriptions), &batch, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(descriptions); i++)
 		ck_assert_uint_eq(batch.answer[i].refusal, expected[i]);
 	ck_assert_uint_eq(raw_query(socket).events, 2);
-	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(whoever_may_have_none_gets_no_stream_either)
+DAEMON_TEST(whoever_may_have_none_gets_no_stream_either, .options = { "--max-events=0" })
 {
-	static const char *const options[] = { "--max-events=0", NULL };
-	struct fixture fixture;
-	int socket;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, options);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
-	expect_refusal_to_cost_nothing(&fixture, socket, "one", REFUSAL_QUOTA_EXCEEDED, "0 of 0");
-	ck_assert_uint_eq(status_number(&fixture, "streams"), 0);
-	close(socket);
-	fixture_stop(&fixture);
+	expect_refusal_to_cost_nothing(fixture, socket, "one", REFUSAL_QUOTA_EXCEEDED, "0 of 0");
+	ck_assert_uint_eq(status_number(fixture, "streams"), 0);
 }
-END_TEST
 
-TEST(a_page_holds_as_many_events_as_it_has_bits_but_for_the_first)
+DAEMON_TEST(a_page_holds_as_many_events_as_it_has_bits_but_for_the_first,
+	    .options = { "--page-bits=4", "--tenants=process" })
 {
-	static const char *const options[] = { "--page-bits=4", "--tenants=process", NULL };
-	struct fixture fixture;
 	struct actor one, another;
 	uint32_t bit;
 
-	fixture_start(&fixture, options);
-	if (!has_a_page_per_tenant(&fixture)) {
+	if (!has_a_page_per_tenant(fixture)) {
 		printf("not possible here, where the kernel numbers bits: a page of four bits\n");
-		fixture_stop(&fixture);
 		return;
 	}
-	actor_start(&one, fixture.socket, NULL);
-	actor_start(&another, fixture.socket, NULL);
+	one = actor_new(fixture->socket, NULL);
+	another = actor_new(fixture->socket, NULL);
 	expect_granted(one.socket, "one");
 	bit = expect_granted(one.socket, "two");
 	ck_assert_uint_lt(expect_granted(one.socket, "three"), 4);
-	expect_refusal_to_cost_nothing(&fixture, one.socket, "four", REFUSAL_PAGE_FULL, "no bit left");
+	expect_refusal_to_cost_nothing(fixture, one.socket, "four", REFUSAL_PAGE_FULL, "no bit left");
 	ck_assert_uint_eq(raw_release(one.socket, &bit, 1), 1);
-	if (releases_at_once(&fixture))
+	if (releases_at_once(fixture))
 		ck_assert_uint_eq(expect_granted(one.socket, "four"), bit);
 	/* Another tenant has a page of its own. */
 	expect_granted(another.socket, "one");
 	expect_granted(another.socket, "five");
 	expect_granted(another.socket, "six");
-	expect_refusal_to_cost_nothing(&fixture, another.socket, "four", REFUSAL_PAGE_FULL, "no bit left");
+	expect_refusal_to_cost_nothing(fixture, another.socket, "four", REFUSAL_PAGE_FULL, "no bit left");
 	actor_end(&another);
 	actor_end(&one);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(the_smallest_page_holds_one_event)
+DAEMON_TEST(the_smallest_page_holds_one_event, .options = { "--page-bits=2" })
 {
-	static const char *const options[] = { "--page-bits=2", NULL };
-	struct fixture fixture;
 	int socket;
 
-	fixture_start(&fixture, options);
-	if (!has_a_page_per_tenant(&fixture)) {
+	if (!has_a_page_per_tenant(fixture)) {
 		printf("not possible here, where the kernel numbers bits: a page of two bits\n");
-		fixture_stop(&fixture);
 		return;
 	}
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	ck_assert_uint_eq(expect_granted(socket, "one"), 1);
-	expect_refusal_to_cost_nothing(&fixture, socket, "two", REFUSAL_PAGE_FULL, "no bit left");
+	expect_refusal_to_cost_nothing(fixture, socket, "two", REFUSAL_PAGE_FULL, "no bit left");
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(the_machine_pays_once_for_what_two_tenants_have)
+DAEMON_TEST(the_machine_pays_once_for_what_two_tenants_have, .options = { "--capacity=4", "--tenants=process" })
 {
-	static const char *const options[] = { "--capacity=4", "--tenants=process", NULL };
-	struct fixture fixture;
-	struct actor one, another;
 	uint32_t bits[2];
+	struct actor one = actor_new(fixture->socket, NULL);
+	_cleanup_(actor_end) struct actor another = actor_new(fixture->socket, NULL);
 
-	fixture_start(&fixture, options);
-	actor_start(&one, fixture.socket, NULL);
-	actor_start(&another, fixture.socket, NULL);
 	expect_granted(one.socket, "one");
 	expect_granted(one.socket, "two");
 	bits[0] = expect_granted(another.socket, "two");
 	expect_granted(another.socket, "three");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 3);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
 	/* The last place is left to who has none. */
-	expect_refusal_to_cost_nothing(&fixture, another.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
-	expect_refusal_to_cost_nothing(&fixture, one.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
+	expect_refusal_to_cost_nothing(fixture, another.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
+	expect_refusal_to_cost_nothing(fixture, one.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
 	/* What is there anyway costs the machine nothing. */
 	bits[1] = expect_granted(another.socket, "one");
 	/* Released by one of two it is there still. */
 	ck_assert_uint_eq(raw_release(another.socket, bits, 2), 2);
-	expect_refusal_to_cost_nothing(&fixture, another.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
+	expect_refusal_to_cost_nothing(fixture, another.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
 	actor_end(&one);
-	ck_assert(eventually(status_number(&fixture, "charges") == still_charged(&fixture, 3, 2)));
-	if (releases_at_once(&fixture))
+	ck_assert(eventually(status_number(fixture, "charges") == still_charged(fixture, 3, 2)));
+	if (releases_at_once(fixture))
 		expect_granted(another.socket, "four");
-	expect_refusal_to_cost_nothing(&fixture, another.socket, "five", REFUSAL_QUOTA_EXCEEDED,
-				       releases_at_once(&fixture) ? "not 2;" : "not 1;");
-	actor_end(&another);
-	fixture_stop(&fixture);
+	expect_refusal_to_cost_nothing(fixture, another.socket, "five", REFUSAL_QUOTA_EXCEEDED,
+				       releases_at_once(fixture) ? "not 2;" : "not 1;");
 }
-END_TEST
 
-TEST(a_machine_that_is_full_gives_what_is_there_and_nothing_else)
+DAEMON_TEST(a_machine_that_is_full_gives_what_is_there_and_nothing_else,
+	    .options = { "--capacity=1", "--tenants=process" })
 {
-	static const char *const options[] = { "--capacity=1", "--tenants=process", NULL };
-	struct fixture fixture;
-	struct actor one, another;
+	_cleanup_(actor_end) struct actor one = actor_new(fixture->socket, NULL);
+	_cleanup_(actor_end) struct actor another = actor_new(fixture->socket, NULL);
 
-	fixture_start(&fixture, options);
-	actor_start(&one, fixture.socket, NULL);
-	actor_start(&another, fixture.socket, NULL);
 	expect_granted(one.socket, "one");
-	expect_refusal_to_cost_nothing(&fixture, one.socket, "two", REFUSAL_MACHINE_FULL, "1 of 1");
-	expect_refusal_to_cost_nothing(&fixture, another.socket, "two", REFUSAL_MACHINE_FULL, "1 of 1");
+	expect_refusal_to_cost_nothing(fixture, one.socket, "two", REFUSAL_MACHINE_FULL, "1 of 1");
+	expect_refusal_to_cost_nothing(fixture, another.socket, "two", REFUSAL_MACHINE_FULL, "1 of 1");
 	expect_granted(another.socket, "one");
-	actor_end(&another);
-	actor_end(&one);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(who_takes_all_it_can_leaves_room_for_the_next_one)
+DAEMON_TEST(who_takes_all_it_can_leaves_room_for_the_next_one, .options = { "--capacity=8", "--tenants=process" })
 {
-	static const char *const options[] = { "--capacity=8", "--tenants=process", NULL };
-	struct fixture fixture;
-	struct actor greedy, modest;
+	_cleanup_(actor_end) struct actor greedy = actor_new(fixture->socket, NULL);
+	_cleanup_(actor_end) struct actor modest = actor_new(fixture->socket, NULL);
 
-	fixture_start(&fixture, options);
-	actor_start(&greedy, fixture.socket, NULL);
-	actor_start(&modest, fixture.socket, NULL);
 	expect_granted(greedy.socket, "one");
 	expect_granted(greedy.socket, "two");
 	expect_granted(greedy.socket, "three");
 	expect_granted(greedy.socket, "four");
-	expect_refusal_to_cost_nothing(&fixture, greedy.socket, "five", REFUSAL_QUOTA_EXCEEDED,
+	expect_refusal_to_cost_nothing(fixture, greedy.socket, "five", REFUSAL_QUOTA_EXCEEDED,
 				       "4 events, a fair share");
 	expect_granted(modest.socket, "five");
-	actor_end(&modest);
-	actor_end(&greedy);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Events `from` to `from + n`, which all must be granted; notes their bits. */
 static void register_numbered(int socket, unsigned from, unsigned n, bool *seen)
@@ -301,56 +240,45 @@ static void register_numbered(int socket, unsigned from, unsigned n, bool *seen)
 	}
 }
 
-TEST(one_client_may_fill_the_whole_page)
+DAEMON_TEST(one_client_may_fill_the_whole_page,
+	    .options = { "--max-events=40000", "--backend=embedded", "--capacity=70000" })
 {
 	enum { ALL = WIRE_PAGE_BITS - 1 };
 	/* What takes the kernel a minute and more is the same with fewer: the next test. */
-	static const char *const options[] = { "--max-events=40000", "--backend=embedded", "--capacity=70000", NULL };
 	static bool seen[WIRE_PAGE_BITS];
-	struct fixture fixture;
 	uint32_t bit = 12345;
-	int socket;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, options);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	for (unsigned from = 0; from < ALL; from += WIRE_BATCH_MAX)
 		register_numbered(socket, from, MIN((unsigned)WIRE_BATCH_MAX, ALL - from), seen);
 	ck_assert(!seen[0]);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), ALL);
-	expect_refusal_to_cost_nothing(&fixture, socket, "one_more", REFUSAL_PAGE_FULL, "no bit left");
+	ck_assert_uint_eq(status_number(fixture, "charges"), ALL);
+	expect_refusal_to_cost_nothing(fixture, socket, "one_more", REFUSAL_PAGE_FULL, "no bit left");
 	ck_assert_uint_eq(raw_release(socket, &bit, 1), 1);
 	ck_assert_uint_eq(expect_granted(socket, "one_more"), bit);
-	ck_assert_uint_eq(trace(&fixture, "*", true), ALL);
-	ck_assert_uint_eq(trace(&fixture, "*", false), ALL);
-	close(socket);
-	fixture_stop(&fixture);
+	ck_assert_uint_eq(trace(fixture, "*", true), ALL);
+	ck_assert_uint_eq(trace(fixture, "*", false), ALL);
 }
-END_TEST
 
-TEST(one_client_may_fill_a_page_of_a_thousand)
+DAEMON_TEST(one_client_may_fill_a_page_of_a_thousand,
+	    .options = { "--max-events=40000", "--page-bits=1024", "--capacity=2046" })
 {
 	enum { ALL = 1023 };
 	/* While nobody else has any, one tenant's fair share is half of what there is. */
-	static const char *const options[] = { "--max-events=40000", "--page-bits=1024", "--capacity=2046", NULL };
 	static bool seen[WIRE_PAGE_BITS];
-	struct fixture fixture;
-	int socket;
+	int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, options);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	for (unsigned from = 0; from < ALL; from += 128)
 		register_numbered(socket, from, MIN(128u, ALL - from), seen);
 	ck_assert(!seen[0]);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), ALL);
-	expect_refusal_to_cost_nothing(&fixture, socket, "one_more", REFUSAL_QUOTA_EXCEEDED,
+	ck_assert_uint_eq(status_number(fixture, "charges"), ALL);
+	expect_refusal_to_cost_nothing(fixture, socket, "one_more", REFUSAL_QUOTA_EXCEEDED,
 				       "1023 events, a fair share");
-	socket = come_back(&fixture, socket);
+	socket = come_back(fixture, socket);
 	memset(seen, 0, sizeof(seen));
 	register_numbered(socket, ALL - 1, 1, seen);
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* What /proc tells of the daemon. */
 
@@ -459,27 +387,22 @@ TEST(ten_thousand_idle_connections_cost_a_kilobyte_each_and_no_wake_up)
 	close(first);
 	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(after_something_lingered_the_daemon_sleeps_again)
+DAEMON_TEST(after_something_lingered_the_daemon_sleeps_again)
 {
-	struct fixture fixture;
 	struct holder holder;
 	int socket, stream = -1;
 
-	fixture_start(&fixture, NULL);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "lingers", NULL, &stream), 0);
 	holder_start(&holder, stream);
 	close(stream);
 	close(socket);
-	ck_assert(eventually(status_number(&fixture, "lingering") == 1));
+	ck_assert(eventually(status_number(fixture, "lingering") == 1));
 	holder_end(&holder);
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
-	expect_to_sleep(fixture.pid, 2);
-	fixture_stop(&fixture);
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	expect_to_sleep(fixture->pid, 2);
 }
-END_TEST
 
 static void say_hello(int socket)
 {
@@ -497,34 +420,32 @@ static void expect_welcome(int socket)
 	raw_reply_deinit(&reply);
 }
 
-TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped)
+DAEMON_TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped, .options = { "--user=root", "--guard=off" })
 {
 	/* All that clients may have: one is the stream's, one the page's. */
 	enum { FDS = 128, RESERVE = FDS / 4, WAITING = 120, CONNECTIONS = FDS - RESERVE - 2 };
 	const struct rlimit few = { .rlim_cur = FDS, .rlim_max = FDS };
 	int sockets[WAITING], old, without_stream;
-	struct fixture fixture;
 	unsigned long before;
 
 	/* With the guard one stream would do for all. */
-	fixture_start(&fixture, alone_and_root);
-	old = raw_hello(fixture.socket, 0, NULL, NULL);
-	without_stream = raw_hello(fixture.socket, 0, NULL, NULL);
+	old = fixture_client(fixture);
+	without_stream = fixture_client(fixture);
 	expect_granted(old, "before");
-	ck_assert_int_eq(prlimit(fixture.pid, RLIMIT_NOFILE, &few, NULL), 0);
+	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &few, NULL), 0);
 	for (size_t i = 0; i < WAITING; i++) {
-		sockets[i] = raw_connect(fixture.socket);
+		sockets[i] = raw_connect(fixture->socket);
 		say_hello(sockets[i]);
 	}
-	ck_assert(eventually(status_number(&fixture, "connections") == CONNECTIONS));
+	ck_assert(eventually(status_number(fixture, "connections") == CONNECTIONS));
 	/* Pages that nobody takes would make the whole tenant wait. */
 	for (size_t i = 0; i < CONNECTIONS - 2; i++)
 		expect_welcome(sockets[i]);
 
-	before = cpu_time(fixture.pid);
+	before = cpu_time(fixture->pid);
 	sleep(1);
-	ck_assert_msg(cpu_time(fixture.pid) - before < (unsigned long)sysconf(_SC_CLK_TCK) / 5,
-		      "%lu ticks in a second in which nothing could be done", cpu_time(fixture.pid) - before);
+	ck_assert_msg(cpu_time(fixture->pid) - before < (unsigned long)sysconf(_SC_CLK_TCK) / 5,
+		      "%lu ticks in a second in which nothing could be done", cpu_time(fixture->pid) - before);
 	/* Who is there goes on; who would need an fd for it is told. */
 	expect_granted(old, "meanwhile");
 	expect_sentence(without_stream, "meanwhile", REFUSAL_TROUBLE, "try again later");
@@ -539,9 +460,7 @@ TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped)
 	expect_granted(without_stream, "later");
 	close(without_stream);
 	close(old);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 static void expect_refusals(const struct fixture *fixture, const char *wanted)
 {
@@ -553,56 +472,44 @@ static void expect_refusals(const struct fixture *fixture, const char *wanted)
 }
 
 /* Else each of them would be refused for its tenant, which has its one connection, and counted. */
-TEST(connection_that_has_hung_up_is_not_looked_at)
+DAEMON_TEST(connection_that_has_hung_up_is_not_looked_at, .policy = "[Daemon]\nDefaultMaxConnections=1\n")
 {
-	static const char policy[] = "[Daemon]\nDefaultMaxConnections=1\n";
-	struct fixture fixture;
-	int held, last;
+	int last;
+	_cleanup_(fd_closep) int held = fixture_client(fixture);
 
-	fixture_start_with_policy(&fixture, policy, NULL);
-	held = raw_hello(fixture.socket, 0, NULL, NULL);
-	ck_assert_int_eq(kill(fixture.pid, SIGSTOP), 0);
+	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);
 	for (unsigned i = 0; i < 10; i++)
-		close(raw_connect(fixture.socket));
-	last = raw_connect(fixture.socket);
-	ck_assert_int_eq(kill(fixture.pid, SIGCONT), 0);
+		close(raw_connect(fixture->socket));
+	last = raw_connect(fixture->socket);
+	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
 	expect_cut(last, REFUSAL_TOO_MANY_CONNECTIONS);
-	expect_refusals(&fixture, "\"reason\":\"too-many-connections\",\"count\":1}");
+	expect_refusals(fixture, "\"reason\":\"too-many-connections\",\"count\":1}");
 	close(last);
-	close(held);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Not by its own account: then it would not even ask for what there is no fd for. */
-TEST(a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives)
+DAEMON_TEST(a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives, .options = { "--user=root", "--guard=off" })
 {
 	const struct rlimit none = { .rlim_cur = 6, .rlim_max = fd_limit().rlim_max }, all = fd_limit();
-	struct fixture fixture;
-	int first, second;
+	int first = raw_connect(fixture->socket);
+	_cleanup_(fd_closep) int second = raw_connect(fixture->socket);
 
-	fixture_start(&fixture, alone_and_root);
-	first = raw_connect(fixture.socket);
-	second = raw_connect(fixture.socket);
-	ck_assert(eventually(status_number(&fixture, "connections") == 2));
-	ck_assert_int_eq(prlimit(fixture.pid, RLIMIT_NOFILE, &none, NULL), 0);
+	ck_assert(eventually(status_number(fixture, "connections") == 2));
+	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &none, NULL), 0);
 	say_hello(first);
 	expect_cut(first, REFUSAL_TROUBLE);
 	close(first);
-	ck_assert_int_eq(prlimit(fixture.pid, RLIMIT_NOFILE, &all, NULL), 0);
+	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &all, NULL), 0);
 
 	/* Of the page that was made nothing is left that would be in the way of the next. */
 	say_hello(second);
 	expect_welcome(second);
-	ck_assert_int_eq(prlimit(fixture.pid, RLIMIT_NOFILE, &none, NULL), 0);
+	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &none, NULL), 0);
 	expect_sentence(second, "without_a_stream u32 a", REFUSAL_TROUBLE, "Too many open files");
 	ck_assert_uint_eq(raw_query(second).events, 0);
-	ck_assert_int_eq(prlimit(fixture.pid, RLIMIT_NOFILE, &all, NULL), 0);
+	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &all, NULL), 0);
 	expect_granted(second, "without_a_stream u32 a");
-	close(second);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 {
@@ -644,32 +551,27 @@ TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 	close(old);
 	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(an_admin_gets_in_when_clients_have_all_the_fds)
+DAEMON_TEST(an_admin_gets_in_when_clients_have_all_the_fds, .options = { "--user=root" })
 {
 	enum { FDS = 160, CLIENTS = 160 };
 	const struct rlimit few = { .rlim_cur = FDS, .rlim_max = FDS };
 	int sockets[CLIENTS];
-	struct fixture fixture;
 	uint64_t connections;
 
-	fixture_start(&fixture, stays_root);
-	ck_assert_int_eq(prlimit(fixture.pid, RLIMIT_NOFILE, &few, NULL), 0);
+	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &few, NULL), 0);
 	for (size_t i = 0; i < CLIENTS; i++) {
-		sockets[i] = raw_connect(fixture.socket);
+		sockets[i] = raw_connect(fixture->socket);
 		say_hello(sockets[i]);
 	}
 	/* All that clients may have, but for their page, and not one more. */
-	ck_assert(eventually(status_number(&fixture, "connections") == FDS - FDS / 4 - 1));
+	ck_assert(eventually(status_number(fixture, "connections") == FDS - FDS / 4 - 1));
 	usleep(300000);
-	connections = status_number(&fixture, "connections");
+	connections = status_number(fixture, "connections");
 	ck_assert_uint_eq(connections, FDS - FDS / 4 - 1);
 	for (size_t i = 0; i < CLIENTS; i++)
 		close(sockets[i]);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* How it begins and ends. */
 
@@ -735,24 +637,18 @@ TEST(the_daemon_ends_cleanly_with_everybody_connected)
 	end_by_signal(SIGTERM);
 	end_by_signal(SIGINT);
 }
-END_TEST
 
-TEST(a_daemon_that_root_started_has_given_up_everything)
+DAEMON_TEST(a_daemon_that_root_started_has_given_up_everything)
 {
-	struct fixture fixture;
-
-	fixture_start(&fixture, NULL);
 	if (geteuid() == 0) {
-		ck_assert_uint_ne(proc_status(fixture.pid, "Uid:", 10), 0);
-		ck_assert_uint_ne(proc_status(fixture.pid, "Gid:", 10), 0);
-		ck_assert_uint_eq(proc_status(fixture.pid, "NoNewPrivs:", 10), 1);
-		ck_assert_uint_eq(proc_status(fixture.pid, "CapBnd:", 16), 0);
+		ck_assert_uint_ne(proc_status(fixture->pid, "Uid:", 10), 0);
+		ck_assert_uint_ne(proc_status(fixture->pid, "Gid:", 10), 0);
+		ck_assert_uint_eq(proc_status(fixture->pid, "NoNewPrivs:", 10), 1);
+		ck_assert_uint_eq(proc_status(fixture->pid, "CapBnd:", 16), 0);
 	}
-	ck_assert_uint_eq(proc_status(fixture.pid, "CapEff:", 16), 0);
-	ck_assert_uint_eq(proc_status(fixture.pid, "CapPrm:", 16), 0);
-	fixture_stop(&fixture);
+	ck_assert_uint_eq(proc_status(fixture->pid, "CapEff:", 16), 0);
+	ck_assert_uint_eq(proc_status(fixture->pid, "CapPrm:", 16), 0);
 }
-END_TEST
 
 static void read_pid(void *data, struct cursor row)
 {
@@ -809,7 +705,6 @@ TEST(a_stale_socket_is_taken_over_and_the_background_daemon_ends_by_the_pid_of_i
 	ck_assert_int_lt(access(fixture.control, F_OK), 0);
 	fixture_abandon(&fixture);
 }
-END_TEST
 
 TEST(in_the_background_relative_paths_mean_what_they_meant)
 {
@@ -828,7 +723,6 @@ TEST(in_the_background_relative_paths_mean_what_they_meant)
 	ck_assert_int_eq(rmdir(directory), 0);
 	close(before);
 }
-END_TEST
 
 static void expect_start_to_fail(const char *socket, const char *control, const char *part)
 {
@@ -841,46 +735,36 @@ static void expect_start_to_fail(const char *socket, const char *control, const 
 	ck_assert_msg(strstr(output, part), "'%s' is not in '%s'", part, output);
 }
 
-TEST(a_living_daemons_socket_is_not_taken_over)
+DAEMON_TEST(a_living_daemons_socket_is_not_taken_over)
 {
-	struct fixture fixture;
 	char other[128];
-	int socket;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, NULL);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
-	snprintf(other, sizeof(other), "%s/other.sock", fixture.directory);
-	expect_start_to_fail(fixture.socket, other, "another daemon listens on");
+	snprintf(other, sizeof(other), "%s/other.sock", fixture->directory);
+	expect_start_to_fail(fixture->socket, other, "another daemon listens on");
 	ck_assert_int_lt(access(other, F_OK), 0);
 	/* What the second one had begun it takes back. */
-	expect_start_to_fail(other, fixture.control, "another daemon listens on");
+	expect_start_to_fail(other, fixture->control, "another daemon listens on");
 	ck_assert_int_lt(access(other, F_OK), 0);
 	expect_granted(socket, "still_there");
-	close(raw_hello(fixture.socket, 0, NULL, NULL));
-	close(socket);
-	fixture_stop(&fixture);
+	close(fixture_client(fixture));
 }
-END_TEST
 
-TEST(what_is_not_a_socket_is_not_removed)
+DAEMON_TEST(what_is_not_a_socket_is_not_removed)
 {
-	struct fixture fixture;
 	char path[128], control[128], longer[160];
 
-	fixture_start(&fixture, NULL);
-	snprintf(control, sizeof(control), "%s/other.sock", fixture.directory);
-	expect_start_to_fail(fixture.log, control, "can't listen on");
-	ck_assert_int_eq(access(fixture.log, F_OK), 0);
-	expect_start_to_fail(fixture.directory, control, "can't listen on");
-	snprintf(path, sizeof(path), "%s/no/such/directory", fixture.directory);
+	snprintf(control, sizeof(control), "%s/other.sock", fixture->directory);
+	expect_start_to_fail(fixture->log, control, "can't listen on");
+	ck_assert_int_eq(access(fixture->log, F_OK), 0);
+	expect_start_to_fail(fixture->directory, control, "can't listen on");
+	snprintf(path, sizeof(path), "%s/no/such/directory", fixture->directory);
 	expect_start_to_fail(path, control, "can't listen on");
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	longer[0] = '/';
 	expect_start_to_fail(longer, control, "can't listen on");
-	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(it_ends_when_its_parent_does_if_it_was_told_to)
 {
@@ -896,7 +780,6 @@ TEST(it_ends_when_its_parent_does_if_it_was_told_to)
 	ck_assert(eventually(access(path, F_OK) < 0));
 	ck_assert(eventually(rmdir(directory) == 0));
 }
-END_TEST
 
 static int run_with(const char *option, char *output, size_t size)
 {
@@ -916,7 +799,6 @@ TEST(help_and_version_are_told)
 	ck_assert_int_eq(run_with("--version", output, sizeof(output)), 0);
 	ck_assert_str_eq(output, "userevd " VERSION "\n");
 }
-END_TEST
 
 TEST(wrong_options_exit_with_two_and_a_sentence)
 {
@@ -956,21 +838,3 @@ TEST(wrong_options_exit_with_two_and_a_sentence)
 		ck_assert_ptr_nonnull(strstr(output, "userevd --help"));
 	}
 }
-END_TEST
-
-SUITE("limits", the_event_after_the_last_is_refused_and_costs_nothing,
-      who_comes_near_to_its_maximum_is_told_of_in_the_log, a_batch_is_granted_as_far_as_it_fits,
-      whoever_may_have_none_gets_no_stream_either, a_page_holds_as_many_events_as_it_has_bits_but_for_the_first,
-      the_smallest_page_holds_one_event, the_machine_pays_once_for_what_two_tenants_have,
-      a_machine_that_is_full_gives_what_is_there_and_nothing_else, who_takes_all_it_can_leaves_room_for_the_next_one,
-      one_client_may_fill_the_whole_page, one_client_may_fill_a_page_of_a_thousand,
-      ten_thousand_idle_connections_cost_a_kilobyte_each_and_no_wake_up,
-      after_something_lingered_the_daemon_sleeps_again, when_fds_run_out_the_others_wait_and_nobody_is_dropped,
-      connection_that_has_hung_up_is_not_looked_at, a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives,
-      where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits,
-      an_admin_gets_in_when_clients_have_all_the_fds, the_daemon_ends_cleanly_with_everybody_connected,
-      a_daemon_that_root_started_has_given_up_everything,
-      a_stale_socket_is_taken_over_and_the_background_daemon_ends_by_the_pid_of_its_status,
-      in_the_background_relative_paths_mean_what_they_meant, a_living_daemons_socket_is_not_taken_over,
-      what_is_not_a_socket_is_not_removed, it_ends_when_its_parent_does_if_it_was_told_to, help_and_version_are_told,
-      wrong_options_exit_with_two_and_a_sentence)

@@ -153,7 +153,6 @@ TEST(a_program_keeps_all_that_it_has_when_the_daemon_is_killed)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 TEST(what_is_asked_while_there_is_no_daemon_is_answered_by_the_next)
 {
@@ -184,7 +183,6 @@ TEST(what_is_asked_while_there_is_no_daemon_is_answered_by_the_next)
 	program_end(&program);
 	pair_stop(&pair);
 }
-END_TEST
 
 /* Several at once, by each way in which a process ends. */
 TEST(whichever_way_it_ends_nobody_notices)
@@ -214,7 +212,6 @@ TEST(whichever_way_it_ends_nobody_notices)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 TEST(who_leaves_while_there_is_no_daemon_is_charged_no_more)
 {
@@ -237,7 +234,6 @@ TEST(who_leaves_while_there_is_no_daemon_is_charged_no_more)
 	ck_assert(eventually(status_number(&pair.fixture, "tenants") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 /* --- versions --- */
 
@@ -282,7 +278,6 @@ TEST(the_next_version_takes_over_from_this_one_and_from_itself)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 /* It begins with nothing, and says so: who is connected connects again; data file, page and index go on as they were. */
 TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served)
@@ -326,7 +321,6 @@ TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 /* --- the keeper --- */
 
@@ -369,7 +363,6 @@ TEST(a_keeper_in_the_place_of_another_makes_all_bits_right)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 static unsigned count_in_log(const struct pair *pair, const char *text)
 {
@@ -411,7 +404,6 @@ TEST(after_the_keeper_the_daemon_may_end_and_the_other_way_round)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 TEST(a_keeper_that_has_no_guard_any_more_is_not_trusted)
 {
@@ -438,7 +430,6 @@ TEST(a_keeper_that_has_no_guard_any_more_is_not_trusted)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next)
 {
@@ -468,7 +459,6 @@ TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next)
 	program_end(&program);
 	pair_stop(&pair);
 }
-END_TEST
 
 /* --- both --- */
 
@@ -504,7 +494,6 @@ TEST(when_both_have_ended_programs_connect_again)
 	program_end(&program);
 	pair_stop(&pair);
 }
-END_TEST
 
 /* --- at every moment --- */
 
@@ -592,7 +581,6 @@ TEST(before_and_after_every_system_call_it_may_be_killed)
 	printf("killed at %u moments\n", moments);
 	pair_stop(&pair);
 }
-END_TEST
 
 /* --- how long it takes --- */
 
@@ -707,7 +695,7 @@ TEST(it_takes_less_than_to_register_again)
 	direct = pair.fixture.backend == BACKEND_ENABLE_ADDRESS ? time_direct() : 0;
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "tenant%u", i % TENANTS);
-		actor_start(&actors[i], pair.fixture.socket, &(struct actor_as){ .cgroup = make_cgroup(name) });
+		actors[i] = actor_new(pair.fixture.socket, &(struct actor_as){ .cgroup = make_cgroup(name) });
 		register_all(actors[i].socket, i % TENANTS);
 	}
 	pair_end_daemon(&pair, SIGKILL);
@@ -727,29 +715,8 @@ TEST(it_takes_less_than_to_register_again)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {
-		it_takes_less_than_to_register_again,
-		before_and_after_every_system_call_it_may_be_killed,
-		a_program_keeps_all_that_it_has_when_the_daemon_is_killed,
-		what_is_asked_while_there_is_no_daemon_is_answered_by_the_next,
-		whichever_way_it_ends_nobody_notices,
-		who_leaves_while_there_is_no_daemon_is_charged_no_more,
-		the_next_version_takes_over_from_this_one_and_from_itself,
-		the_last_version_takes_nothing_from_those_whom_the_next_one_has_served,
-		a_keeper_in_the_place_of_another_makes_all_bits_right,
-		after_the_keeper_the_daemon_may_end_and_the_other_way_round,
-		a_keeper_that_has_no_guard_any_more_is_not_trusted,
-		a_request_that_the_keeper_takes_with_it_is_asked_of_the_next,
-		when_both_have_ended_programs_connect_again,
-	};
-	int r;
-
-	cgroups_find_room();
-	r = run_suite("restart", tests, ARRAY_SIZE(tests));
-	cgroups_remove_all();
-	return r;
+	return run_tests_in_cgroups();
 }

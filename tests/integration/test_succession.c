@@ -226,7 +226,6 @@ TEST(pages_streams_and_bits_outlive_a_daemon_and_the_next_one_goes_on_with_them)
 	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
 	end(&keeper, &janitor);
 }
-END_TEST
 
 /* Its number is free at once, its event not before it is gone. */
 TEST(what_is_disowned_goes_when_nobody_holds_it_any_more)
@@ -264,7 +263,6 @@ TEST(what_is_disowned_goes_when_nobody_holds_it_any_more)
 	close(again[1].fd);
 	end(&keeper, &janitor);
 }
-END_TEST
 
 TEST(what_is_asked_after_is_not_disowned)
 {
@@ -286,7 +284,6 @@ TEST(what_is_asked_after_is_not_disowned)
 	ck_assert(eventually(!kernel_has("keeper_heir")));
 	end(&keeper, &janitor);
 }
-END_TEST
 
 TEST(a_keeper_to_which_nobody_comes_back_ends_and_leaves_nothing)
 {
@@ -301,7 +298,6 @@ TEST(a_keeper_to_which_nobody_comes_back_ends_and_leaves_nothing)
 	end(&keeper, &janitor);
 	ck_assert(eventually(!kernel_has("keeper_heir")));
 }
-END_TEST
 
 static void stop_using(struct held *held)
 {
@@ -335,7 +331,6 @@ TEST(a_keeper_that_is_told_to_end_while_no_daemon_is_there_leaves_nothing)
 	end(&keeper, &janitor);
 	let_go(&held);
 }
-END_TEST
 
 /* --- the keeper goes --- */
 
@@ -443,7 +438,6 @@ TEST(a_new_keeper_makes_bits_right_again_and_goes_on_where_the_last_one_was)
 	keeper.events_before = before;
 	end(&keeper, &janitor);
 }
-END_TEST
 
 TEST(what_a_daemon_says_of_what_there_was_is_not_believed)
 {
@@ -510,7 +504,6 @@ TEST(what_a_daemon_says_of_what_there_was_is_not_believed)
 	keeper.events_before = before;
 	end(&keeper, &janitor);
 }
-END_TEST
 
 /* The connection may end while both live on. */
 TEST(daemon_that_reconnects_gives_back_what_is_there)
@@ -536,7 +529,6 @@ TEST(daemon_that_reconnects_gives_back_what_is_there)
 	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
 	end(&keeper, &janitor);
 }
-END_TEST
 
 /* Registers them or adopts them again, a packet at a time; `said`: what has been answered before. */
 static void do_many(struct keeper *keeper, enum kernel_op op, struct kernel_call *said)
@@ -592,12 +584,3 @@ TEST(a_thousand_events_are_adopted_in_one_go)
 	keeper.events_before = before;
 	end(&keeper, &janitor);
 }
-END_TEST
-
-SUITE("succession", pages_streams_and_bits_outlive_a_daemon_and_the_next_one_goes_on_with_them,
-      what_is_disowned_goes_when_nobody_holds_it_any_more, what_is_asked_after_is_not_disowned,
-      a_keeper_to_which_nobody_comes_back_ends_and_leaves_nothing,
-      a_keeper_that_is_told_to_end_while_no_daemon_is_there_leaves_nothing,
-      a_new_keeper_makes_bits_right_again_and_goes_on_where_the_last_one_was,
-      what_a_daemon_says_of_what_there_was_is_not_believed, daemon_that_reconnects_gives_back_what_is_there,
-      a_thousand_events_are_adopted_in_one_go)
