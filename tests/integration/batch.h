@@ -36,6 +36,12 @@ static inline void batch_put(const char *const *descriptions, size_t n)
 	encode_count(to, mark, (uint16_t)n);
 }
 
+static inline void send_register(int socket, const char *description)
+{
+	batch_put(&description, 1);
+	ck_assert_int_eq(raw_send(socket), 0);
+}
+
 /* The stream goes to `ret_stream` if one came, unless that is NULL. */
 static inline void batch_register(int socket, const char *const *descriptions, size_t n, struct batch *ret,
 				  int *ret_stream)

@@ -408,17 +408,22 @@ bool need_kernel(struct fixture *fixture, const char *what)
 	return false;
 }
 
-bool log_has(const struct fixture *fixture, const char *text)
+unsigned log_count(const struct fixture *fixture, const char *text)
 {
 	FILE *file = fopen(fixture->log, "re");
 	char line[1024];
-	bool has = false;
+	unsigned n = 0;
 
 	ck_assert_ptr_nonnull(file);
-	while (!has && fgets(line, sizeof(line), file))
-		has = strstr(line, text);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, text) != NULL;
 	fclose(file);
-	return has;
+	return n;
+}
+
+bool log_has(const struct fixture *fixture, const char *text)
+{
+	return log_count(fixture, text) > 0;
 }
 
 void sync_records(const struct fixture *fixture)

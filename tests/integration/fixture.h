@@ -116,6 +116,8 @@ uint64_t still_charged(const struct fixture *, uint64_t charged, uint64_t releas
 bool need_kernel(struct fixture *, const char *what);
 /* The daemon's log so far has this text. */
 bool log_has(const struct fixture *, const char *text);
+/* So many of its lines have it. */
+unsigned log_count(const struct fixture *, const char *text);
 /* Waits until all that was written to data files was read by the daemon, where it is who reads them. */
 void sync_records(const struct fixture *);
 

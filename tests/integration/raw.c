@@ -32,6 +32,18 @@ int raw_send(int socket)
 	return transport_send(socket, packet.data, packet.size, NULL, 0, 0);
 }
 
+void raw_request(int socket, uint16_t kind)
+{
+	raw_packet(kind);
+	ck_assert_int_eq(raw_send(socket), 0);
+}
+
+void raw_say_hello(int socket)
+{
+	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
+	ck_assert_int_eq(raw_send(socket), 0);
+}
+
 int raw_connect(const char *path)
 {
 	const struct timeval patience = { .tv_sec = 60 };
@@ -146,6 +158,24 @@ struct wire_account raw_query(int socket)
 	ck_assert_int_eq(reply.message.kind, KIND_ACCOUNT);
 	ck_assert_int_eq(decode_account(reply.message.body, &account), 0);
 	return account;
+}
+
+enum { ANY_FDS = UINT16_MAX };
+
+void expect_kind_with_fds(int socket, uint16_t kind, size_t fds)
+{
+	struct raw_reply reply;
+
+	raw_receive(socket, &reply);
+	ck_assert_msg(reply.size > 0, "nothing came: %zd", reply.size);
+	ck_assert_uint_eq(reply.message.kind, kind);
+	ck_assert(fds == ANY_FDS || reply.fds.count == fds);
+	raw_reply_deinit(&reply);
+}
+
+void expect_kind(int socket, uint16_t kind)
+{
+	expect_kind_with_fds(socket, kind, ANY_FDS);
 }
 
 void expect_cut(int socket, uint32_t refusal)

@@ -134,8 +134,7 @@ static void drip(const int *sockets, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		while (recv(sockets[i], answer, sizeof(answer), MSG_DONTWAIT) > 0)
 			;
-		raw_packet(KIND_QUERY);
-		ck_assert_int_eq(raw_send(sockets[i]), 0);
+		raw_request(sockets[i], KIND_QUERY);
 	}
 }
 

@@ -161,16 +161,6 @@ static pid_t start_attacker(const char *path, struct attack *attack)
 
 /* The test. */
 
-static void expect_welcome(int socket)
-{
-	struct raw_reply reply;
-
-	raw_receive(socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_uint_eq(reply.message.kind, KIND_WELCOME);
-	raw_reply_deinit(&reply);
-}
-
 /* Each is a tenant of its own. */
 static void expect_victims_to_be_served(const struct scene *scene)
 {
@@ -332,7 +322,7 @@ TEST(fds_of_the_same_user_make_others_wait_at_most)
 		scene_go_on(&scene);
 		expect_no_answer_yet(visitor);
 		stop_filling(pid, filling);
-		expect_welcome(visitor);
+		expect_kind(visitor, KIND_WELCOME);
 		ck_assert_uint_eq(raw_register(visitor, "visitors u32 a", NULL, NULL), 0);
 		close(visitor);
 	}
@@ -417,7 +407,7 @@ static unsigned visit(const struct scene *scene)
 	}
 	ck_assert_int_eq(fcntl(fd, F_SETFL, 0), 0);
 	ck_assert(actor_greet(fd));
-	expect_welcome(fd);
+	expect_kind(fd, KIND_WELCOME);
 	close(fd);
 	return tries;
 }

@@ -326,14 +326,6 @@ static void end_all(const pid_t *pids)
 
 /* The neighbour. */
 
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static int compare(const void *a, const void *b)
 {
 	const uint64_t *one = a, *another = b;
@@ -351,12 +343,12 @@ static uint64_t take_from_reserve(int socket, const char *name, unsigned n)
 	/* What is said has the real uid of who says it. */
 	ck_assert_int_eq(setreuid(NEIGHBOUR, (uid_t)-1), 0);
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t begun = now_us();
+		uint64_t begun = clock_us();
 		uint32_t refusal;
 
 		snprintf(event, sizeof(event), "%s_%u", name, i);
 		refusal = raw_register(socket, event, NULL, NULL);
-		times[i] = now_us() - begun;
+		times[i] = clock_us() - begun;
 		ck_assert_msg(refusal == 0, "%s was refused: %s", event, refusal_name(refusal));
 		usleep(20000);
 	}

@@ -10,23 +10,6 @@
 #include "tests/integration/fixture.h"
 #include "tests/integration/pair.h"
 
-static void send_register(int socket, const char *event)
-{
-	batch_put(&event, 1);
-	ck_assert_int_eq(raw_send(socket), 0);
-}
-
-static void expect_answer(int socket, uint16_t kind, size_t fds)
-{
-	struct raw_reply reply;
-
-	raw_receive(socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_uint_eq(reply.message.kind, kind);
-	ck_assert_uint_eq(reply.fds.count, fds);
-	raw_reply_deinit(&reply);
-}
-
 static bool has(const struct fixture *fixture, const char *key, uint64_t wanted)
 {
 	return status_number(fixture, key) == wanted;
@@ -52,9 +35,9 @@ DAEMON_TEST(request_behind_unread_files_waits)
 	ck_assert(eventually(has(fixture, "in_flight", 1)));
 	let_others_have_their_turn(fixture);
 	ck_assert_uint_eq(status_number(fixture, "leases"), 1);
-	expect_answer(socket, KIND_REGISTERED, 1);
+	expect_kind_with_fds(socket, KIND_REGISTERED, 1);
 	/* Its file is there already, and comes once. */
-	expect_answer(socket, KIND_REGISTERED, 0);
+	expect_kind_with_fds(socket, KIND_REGISTERED, 0);
 	ck_assert_uint_eq(status_number(fixture, "leases"), 2);
 	ck_assert(eventually(has(fixture, "in_flight", 0)));
 }
@@ -68,8 +51,8 @@ DAEMON_TEST(request_behind_an_unread_page_is_answered)
 	ck_assert(eventually(has(fixture, "leases", 1)));
 	ck_assert(eventually(has(fixture, "in_flight", 2)));
 	ck_assert_uint_eq(tenant_number(fixture, "in_flight"), 2);
-	expect_answer(socket, KIND_WELCOME, 1);
-	expect_answer(socket, KIND_REGISTERED, 1);
+	expect_kind_with_fds(socket, KIND_WELCOME, 1);
+	expect_kind_with_fds(socket, KIND_REGISTERED, 1);
 	ck_assert(eventually(has(fixture, "in_flight", 0)));
 }
 
@@ -98,7 +81,7 @@ DAEMON_TEST(shut_down_connection_counts_until_files_are_read)
 	socket = leave_files_unread(fixture);
 	ck_assert_int_eq(shutdown(socket, SHUT_RDWR), 0);
 	expect_only_its_place(fixture);
-	expect_answer(socket, KIND_REGISTERED, 1);
+	expect_kind_with_fds(socket, KIND_REGISTERED, 1);
 	ck_assert(eventually(has(fixture, "connections", 0)));
 	close(socket);
 }
@@ -161,7 +144,7 @@ TEST(next_daemon_counts_what_is_unread)
 	ck_assert(eventually(has(&pair.fixture, "in_flight", 2)));
 	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 2);
 	ck_assert_uint_eq(status_number(&pair.fixture, "leases"), 1);
-	expect_answer(living, KIND_REGISTERED, 1);
+	expect_kind_with_fds(living, KIND_REGISTERED, 1);
 	ck_assert(eventually(has(&pair.fixture, "in_flight", 1)));
 	ck_assert_uint_eq(raw_query(living).leases, 1);
 	close(ended);

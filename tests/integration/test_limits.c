@@ -404,22 +404,6 @@ DAEMON_TEST(after_something_lingered_the_daemon_sleeps_again)
 	expect_to_sleep(fixture->pid, 2);
 }
 
-static void say_hello(int socket)
-{
-	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
-	ck_assert_int_eq(raw_send(socket), 0);
-}
-
-static void expect_welcome(int socket)
-{
-	struct raw_reply reply;
-
-	raw_receive(socket, &reply);
-	ck_assert_msg(reply.size > 0, "nothing came: %zd", reply.size);
-	ck_assert_uint_eq(reply.message.kind, KIND_WELCOME);
-	raw_reply_deinit(&reply);
-}
-
 DAEMON_TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped, .options = { "--user=root", "--guard=off" })
 {
 	/* All that clients may have: one is the stream's, one the page's. */
@@ -435,12 +419,12 @@ DAEMON_TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped, .options = {
 	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &few, NULL), 0);
 	for (size_t i = 0; i < WAITING; i++) {
 		sockets[i] = raw_connect(fixture->socket);
-		say_hello(sockets[i]);
+		raw_say_hello(sockets[i]);
 	}
 	ck_assert(eventually(status_number(fixture, "connections") == CONNECTIONS));
 	/* Pages that nobody takes would make the whole tenant wait. */
 	for (size_t i = 0; i < CONNECTIONS - 2; i++)
-		expect_welcome(sockets[i]);
+		expect_kind(sockets[i], KIND_WELCOME);
 
 	before = cpu_time(fixture->pid);
 	sleep(1);
@@ -454,7 +438,7 @@ DAEMON_TEST(when_fds_run_out_the_others_wait_and_nobody_is_dropped, .options = {
 	/* Whenever one leaves, the next is let in, in the order in which they came. */
 	for (size_t i = 0; i < WAITING; i++) {
 		if (i >= CONNECTIONS - 2)
-			expect_welcome(sockets[i]);
+			expect_kind(sockets[i], KIND_WELCOME);
 		close(sockets[i]);
 	}
 	expect_granted(without_stream, "later");
@@ -496,14 +480,14 @@ DAEMON_TEST(a_daemon_that_can_take_no_fd_refuses_what_needs_one_and_lives, .opti
 
 	ck_assert(eventually(status_number(fixture, "connections") == 2));
 	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &none, NULL), 0);
-	say_hello(first);
+	raw_say_hello(first);
 	expect_cut(first, REFUSAL_TROUBLE);
 	close(first);
 	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &all, NULL), 0);
 
 	/* Of the page that was made nothing is left that would be in the way of the next. */
-	say_hello(second);
-	expect_welcome(second);
+	raw_say_hello(second);
+	expect_kind(second, KIND_WELCOME);
 	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &none, NULL), 0);
 	expect_sentence(second, "without_a_stream u32 a", REFUSAL_TROUBLE, "Too many open files");
 	ck_assert_uint_eq(raw_query(second).events, 0);
@@ -529,7 +513,7 @@ TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 
 	shortage_begin(&shortage);
 	late = raw_connect(fixture.socket);
-	say_hello(late);
+	raw_say_hello(late);
 	ck_assert(eventually(log_has(&fixture, "can't accept on")));
 	ck_assert(log_has(&fixture, strerror(ENFILE)));
 	expect_sentence(without_stream, "meanwhile u32 a", REFUSAL_TROUBLE, strerror(ENFILE));
@@ -543,7 +527,7 @@ TEST(where_the_machine_has_no_file_left_what_needs_one_is_refused_or_waits)
 	}
 
 	shortage_end(&shortage);
-	expect_welcome(late);
+	expect_kind(late, KIND_WELCOME);
 	expect_granted(late, "later u32 a");
 	expect_granted(without_stream, "meanwhile u32 a");
 	close(late);
@@ -562,7 +546,7 @@ DAEMON_TEST(an_admin_gets_in_when_clients_have_all_the_fds, .options = { "--user
 	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &few, NULL), 0);
 	for (size_t i = 0; i < CLIENTS; i++) {
 		sockets[i] = raw_connect(fixture->socket);
-		say_hello(sockets[i]);
+		raw_say_hello(sockets[i]);
 	}
 	/* All that clients may have, but for their page, and not one more. */
 	ck_assert(eventually(status_number(fixture, "connections") == FDS - FDS / 4 - 1));

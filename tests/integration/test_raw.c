@@ -41,16 +41,6 @@ static void expect_to_work(int bystander)
 	ck_assert_uint_eq(raw_release(bystander, &answer.bit, 1), 1);
 }
 
-static void expect_kind(int socket, uint16_t kind)
-{
-	struct raw_reply reply;
-
-	raw_receive(socket, &reply);
-	ck_assert_msg(reply.size > 0, "nothing came: %zd", reply.size);
-	ck_assert_uint_eq(reply.message.kind, kind);
-	raw_reply_deinit(&reply);
-}
-
 static bool has_text(const char *text, const char *part)
 {
 	return strstr(text, part) != NULL;
@@ -381,8 +371,7 @@ static void expect_kind_to_be_refused(const char *path, bool hello, uint16_t kin
 {
 	int socket = hello ? raw_hello(path, 0, NULL, NULL) : raw_connect(path);
 
-	raw_packet(kind);
-	ck_assert_int_eq(raw_send(socket), 0);
+	raw_request(socket, kind);
 	expect_cut(socket, REFUSAL_UNKNOWN_KIND);
 	close(socket);
 }
@@ -694,8 +683,7 @@ DAEMON_TEST(a_connection_is_of_no_use_to_another_user)
 	other = actor_new(fixture->socket, &(struct actor_as){ .uid = NOBODY });
 	ck_assert_int_eq(query_from_child(other.socket, NOBODY), 0);
 	expect_kind(other.socket, KIND_ACCOUNT);
-	raw_packet(KIND_QUERY);
-	ck_assert_int_eq(raw_send(other.socket), 0);
+	raw_request(other.socket, KIND_QUERY);
 	expect_cut(other.socket, REFUSAL_WRONG_USER);
 	actor_end(&other);
 	expect_to_work(bystander);
@@ -839,8 +827,7 @@ DAEMON_TEST(who_has_said_all_still_gets_the_answer)
 	struct raw_reply reply;
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	raw_packet(KIND_QUERY);
-	ck_assert_int_eq(raw_send(socket), 0);
+	raw_request(socket, KIND_QUERY);
 	ck_assert_int_eq(shutdown(socket, SHUT_WR), 0);
 	expect_kind(socket, KIND_ACCOUNT);
 	raw_receive(socket, &reply);

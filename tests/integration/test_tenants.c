@@ -93,19 +93,6 @@ static void expect_two_tenants(struct fixture *fixture, struct actor *one, struc
 	ck_assert(page_is_empty(one->page));
 }
 
-static unsigned count_in_log(const struct fixture *fixture, const char *part)
-{
-	FILE *log = fopen(fixture->log, "re");
-	char line[1024];
-	unsigned n = 0;
-
-	ck_assert_ptr_nonnull(log);
-	while (fgets(line, sizeof(line), log))
-		n += strstr(line, part) != NULL;
-	fclose(log);
-	return n;
-}
-
 /* For five reasons. */
 static void be_refused(int socket)
 {
@@ -116,8 +103,7 @@ static void be_refused(int socket)
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		ck_assert_uint_eq(raw_register(socket, wrong[i], NULL, NULL), refusals[i]);
-	raw_packet(999);
-	ck_assert_int_eq(raw_send(socket), 0);
+	raw_request(socket, 999);
 	expect_cut(socket, REFUSAL_UNKNOWN_KIND);
 }
 
@@ -147,9 +133,9 @@ TEST(refusals_of_a_tenant_that_comes_and_goes_hide_nobody_elses)
 	actor_end(&actor);
 	snprintf(line, sizeof(line), "tenant %s", cgroup_path(victim));
 	/* One for each reason, and that the tenant came near to its maximum; the attacker's are as many for each minute. */
-	ck_assert_uint_eq(count_in_log(&fixture, line), REASONS + 1);
+	ck_assert_uint_eq(log_count(&fixture, line), REASONS + 1);
 	snprintf(line, sizeof(line), "tenant %s", cgroup_path(attacker));
-	ck_assert_uint_le(count_in_log(&fixture, line), 3 * (REASONS + 1));
+	ck_assert_uint_le(log_count(&fixture, line), 3 * (REASONS + 1));
 	fixture_stop(&fixture);
 }
 
