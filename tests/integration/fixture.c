@@ -486,3 +486,37 @@ uint64_t event_number(const struct fixture *fixture, const char *event, const ch
 {
 	return ask_number(fixture, KIND_EVENTS, event, key);
 }
+
+/* A number in a list of rows within a row. */
+struct nested {
+	const char *list, *key, *value; /* the row of the list in which key is value */
+	const char *wanted;
+	uint64_t number;
+};
+
+static void read_nested(void *data, struct cursor row)
+{
+	struct nested *nested = data;
+	struct row_field list;
+	struct cursor items, item;
+	char value[64];
+
+	if (!row_find(row, nested->list, &list))
+		return;
+	items = cursor_make(list.value, list.length);
+	while (row_next_item(&items, &item) > 0) {
+		row_get_string(item, nested->key, value, sizeof(value));
+		if (streq(value, nested->value))
+			nested->number = row_get_u64(item, nested->wanted);
+	}
+}
+
+uint64_t refusal_count(const struct fixture *fixture, const char *reason)
+{
+	struct nested nested = { .list = "refusals", .key = "reason", .value = reason, .wanted = "count" };
+	int control = raw_connect(fixture->control);
+
+	ck_assert_uint_eq(raw_rows(control, KIND_TENANTS, 0, NULL, read_nested, &nested), 0);
+	close(control);
+	return nested.number;
+}

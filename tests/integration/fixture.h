@@ -139,6 +139,8 @@ uint64_t status_number(const struct fixture *, const char *key);
 /* One number of the first tenant (or event) that there is; 0 where there is none. */
 uint64_t tenant_number(const struct fixture *, const char *key);
 uint64_t event_number(const struct fixture *, const char *event, const char *key);
+/* How many refusals the first tenant has had for that reason. */
+uint64_t refusal_count(const struct fixture *, const char *reason);
 /* Waits up to a minute for it to become true. */
 #define eventually(condition)                                                                                          \
 	({                                                                                                             \

@@ -8,6 +8,9 @@
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
 
+/* Without it, a later description with other fields is not refused where the kernel can have both. */
+#define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
+
 static inline void expect_granted(int socket, const char *description)
 {
 	char sentence[256];

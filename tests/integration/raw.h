@@ -49,6 +49,10 @@ struct wire_account raw_query(int socket);
 /* The next packet is of that kind; and has so many fds. */
 void expect_kind(int socket, uint16_t kind);
 void expect_kind_with_fds(int socket, uint16_t kind, size_t fds);
+/* Some other client is served as if nothing had happened: it registers and releases. */
+void expect_served(int socket);
+/* What the messages of these call the case of a loop that fails. */
+void raw_name_case(const char *format, ...) _printf_(1, 2);
 /* The next packet is ERROR with this refusal, and then the end. */
 void expect_cut(int socket, uint32_t refusal);
 
