@@ -293,8 +293,10 @@ void fixture_run(const struct daemon_test *test, void (*body)(struct fixture *))
 {
 	struct fixture fixture;
 
-	if (test->needs_root && geteuid() != 0) {
-		printf("not possible here without root: %s\n", test->needs_root);
+	if (test->needs_root && !need_root(test->needs_root))
+		return;
+	if (test->needs_guest && !is_guest()) {
+		printf("not possible here, on a machine that is not ours alone: %s\n", test->needs_guest);
 		return;
 	}
 	if (test->needs_cgroups && !need_cgroups(test->needs_cgroups))

@@ -58,6 +58,7 @@ struct daemon_test {
 	const char *options[8];
 	/* The test is left out, in these words, where the machine has none. */
 	const char *needs_root;
+	const char *needs_guest; /* it changes the machine */
 	const char *needs_cgroups;
 	const char *needs_kernel; /* with user_events */
 };

@@ -37,6 +37,13 @@ bool is_emulated(void)
 	return file_has_line("/proc/cpuinfo", "model name", "QEMU");
 }
 
+bool need_root(const char *what)
+{
+	if (geteuid() != 0)
+		printf("not possible here without root: %s\n", what);
+	return geteuid() == 0;
+}
+
 uint64_t clock_us(void)
 {
 	struct timespec now;

@@ -199,7 +199,7 @@ void expect_kind(int socket, uint16_t kind)
 	expect_kind_with_fds(socket, kind, ANY_FDS);
 }
 
-void expect_cut(int socket, uint32_t refusal)
+void expect_cut_with(int socket, uint32_t refusal, const char *words)
 {
 	struct string_item sentence;
 	struct raw_reply reply;
@@ -212,8 +212,15 @@ void expect_cut(int socket, uint32_t refusal)
 	ck_assert_msg(got == refusal, "%s: refused as %s instead of %s", case_name, refusal_name(got),
 		      refusal_name(refusal));
 	ck_assert_uint_gt(sentence.length, 0);
+	ck_assert_msg(memmem(sentence.text, sentence.length, words, strlen(words)), "%s: '%s' is not in '%.*s'",
+		      case_name, words, (int)sentence.length, sentence.text);
 	raw_receive(socket, &reply);
 	ck_assert_int_eq(reply.size, 0);
+}
+
+void expect_cut(int socket, uint32_t refusal)
+{
+	expect_cut_with(socket, refusal, "");
 }
 
 uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,

@@ -55,6 +55,8 @@ void expect_served(int socket);
 void raw_name_case(const char *format, ...) _printf_(1, 2);
 /* The next packet is ERROR with this refusal, and then the end. */
 void expect_cut(int socket, uint32_t refusal);
+/* Its sentence has these words. */
+void expect_cut_with(int socket, uint32_t refusal, const char *words);
 
 /* Sends one control request of strings and calls `on_row`, if any, for each row of the answer: 0, or the refusal. */
 uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,
