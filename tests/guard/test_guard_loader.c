@@ -22,9 +22,15 @@
 #define CAP_BPF	    39
 #endif
 
-#define DIRECTORY	 "/sys/fs/bpf/guard-test"
-#define SOME_MOUNT	 "--mount=424242 --process=1"
-#define OTHER_MOUNT	 "--mount=424243 --process=1"
+#define DIRECTORY   "/sys/fs/bpf/guard-test"
+#define SOME_MOUNT  "--mount=424242 --process=1"
+#define OTHER_MOUNT "--mount=424243 --process=1"
+/* It ends with that status, and prints these words. */
+#define expect_loader(status, text, ...)                                                                               \
+	do {                                                                                                           \
+		ck_assert_msg(loader(__VA_ARGS__) == (status), "%s", loader_output);                                   \
+		expect_say(text);                                                                                      \
+	} while (0)
 #define expect_say(text) ck_assert_msg(strstr(loader_output, text) != NULL, "it says: %s", loader_output)
 
 static void remove_all(void)
@@ -68,7 +74,7 @@ static void expect_unguarded(int fd)
 
 /* --- pins --- */
 
-TEST(what_is_there_already_is_not_loaded_again)
+TEST(loaded_guard_is_not_loaded_again)
 {
 	char first[64], second[64];
 	struct stat before, after;
@@ -84,8 +90,7 @@ TEST(what_is_there_already_is_not_loaded_again)
 	ck_assert_int_eq(stat(path, &after), 0);
 	ck_assert_str_eq(first, second);
 	ck_assert_int_eq(before.st_ino, after.st_ino);
-	ck_assert_int_eq(loader("--status --json"), 0);
-	expect_say("{\"mount\":424242,\"process\":1,\"alive\":true,\"cgroup_id\":null}");
+	expect_loader(0, "{\"mount\":424242,\"process\":1,\"alive\":true,\"cgroup_id\":null}", "--status --json");
 	expect_say("{\"mount\":424243,\"process\":1,\"alive\":true,\"cgroup_id\":null}");
 }
 
@@ -98,7 +103,7 @@ static pid_t start_loader(int number)
 	return pid;
 }
 
-TEST(loaders_at_the_same_time_load_it_once_and_lose_nothing)
+TEST(concurrent_loaders_load_the_guard_once)
 {
 	enum { LOADERS = 4 };
 	pid_t pids[LOADERS];
@@ -120,7 +125,7 @@ TEST(loaders_at_the_same_time_load_it_once_and_lose_nothing)
 	}
 }
 
-TEST(what_was_pinned_by_halves_is_taken_for_nothing)
+TEST(half_pinned_guard_counts_as_none)
 {
 	int fd = guarded_file();
 	char program[64];
@@ -128,8 +133,7 @@ TEST(what_was_pinned_by_halves_is_taken_for_nothing)
 	find_pinned_program(program, sizeof(program));
 	/* As if the loader had been killed before it was done. */
 	rename_pinned(program, "new");
-	ck_assert_int_eq(loader("--status"), 0);
-	expect_say("No guard is loaded");
+	expect_loader(0, "No guard is loaded", "--status");
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	find_pinned_program(program, sizeof(program));
 	ck_assert(!is_pinned("new"));
@@ -137,7 +141,7 @@ TEST(what_was_pinned_by_halves_is_taken_for_nothing)
 	close(fd);
 }
 
-TEST(what_is_not_whole_any_more_is_loaded_again)
+TEST(incomplete_guard_is_loaded_again)
 {
 	int fd = guarded_file();
 	char program[64], path[256];
@@ -146,14 +150,13 @@ TEST(what_is_not_whole_any_more_is_loaded_again)
 	snprintf(path, sizeof(path), DIRECTORY "/%s/file_ioctl", program);
 	ck_assert_int_eq(unlink(path), 0);
 	expect_unguarded(fd);
-	ck_assert_int_eq(loader("--status"), 0);
-	expect_say("No guard is loaded");
+	expect_loader(0, "No guard is loaded", "--status");
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
 
-TEST(a_map_that_was_made_anew_is_the_one_that_the_programs_look_into)
+TEST(recreated_map_is_used_by_the_programs)
 {
 	int old = guarded_file(), fd;
 
@@ -177,7 +180,7 @@ static void *watch(void *data)
 	return (void *)holes;
 }
 
-TEST(another_builds_program_gives_way_without_a_gap_and_the_map_stays)
+TEST(program_of_another_build_is_replaced_without_a_gap)
 {
 	int fd = guarded_file();
 	char program[64], now[64];
@@ -186,8 +189,7 @@ TEST(another_builds_program_gives_way_without_a_gap_and_the_map_stays)
 
 	find_pinned_program(program, sizeof(program));
 	rename_pinned(program, "program1-0123456789abcdef");
-	ck_assert_int_eq(loader("--status --json"), 0);
-	expect_say("\"program\":\"program1-0123456789abcdef\",\"this_build\":false");
+	expect_loader(0, "\"program\":\"program1-0123456789abcdef\",\"this_build\":false", "--status --json");
 	ck_assert_int_eq(pthread_create(&watcher, NULL, watch, &fd), 0);
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	stop = true;
@@ -199,7 +201,7 @@ TEST(another_builds_program_gives_way_without_a_gap_and_the_map_stays)
 	close(fd);
 }
 
-TEST(programs_of_another_layout_are_left_alone)
+TEST(program_of_another_layout_is_left_alone)
 {
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	ck_assert_int_eq(mkdir(DIRECTORY "/program2-0123456789abcdef", 0700), 0);
@@ -207,24 +209,22 @@ TEST(programs_of_another_layout_are_left_alone)
 	ck_assert_int_eq(rmdir(DIRECTORY "/program2-0123456789abcdef"), 0);
 }
 
-TEST(what_is_removed_guards_no_more)
+TEST(removed_guard_guards_no_more)
 {
 	int fd = guarded_file();
 
 	ck_assert(is_guarded(fd));
-	ck_assert_int_eq(loader("--remove --mount=99"), 1);
-	expect_say("mount 99 is not guarded");
+	expect_loader(1, "mount 99 is not guarded", "--remove --mount=99");
 	ck_assert(is_guarded(fd));
 	ck_assert_int_eq(loader("--remove"), 0);
 	expect_unguarded(fd);
 	ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
 	ck_assert_int_eq(loader("--remove"), 0);
-	ck_assert_int_eq(loader("--remove --mount=99"), 1);
-	expect_say("no guard is loaded");
+	expect_loader(1, "no guard is loaded", "--remove --mount=99");
 	close(fd);
 }
 
-TEST(a_full_map_is_told_and_nothing_is_dropped)
+TEST(full_map_is_reported_and_keeps_its_entries)
 {
 	struct guard_keeper keeper = { .tgid = 1, .start = 1 };
 	int map, fd = guarded_file(), r = 0;
@@ -235,8 +235,7 @@ TEST(a_full_map_is_told_and_nothing_is_dropped)
 		r = bpf_map_update_elem(map, &i, &keeper, BPF_ANY);
 	close(map);
 	ck_assert_int_eq(r, -E2BIG);
-	ck_assert_int_eq(loader(OTHER_MOUNT), 1);
-	expect_say("all 16384 entries for guarded mounts are taken");
+	expect_loader(1, "all 16384 entries for guarded mounts are taken", OTHER_MOUNT);
 	expect_say("--remove");
 	ck_assert(is_guarded(fd));
 	ck_assert_int_eq(loader("--remove --mount=1"), 0);
@@ -247,21 +246,16 @@ TEST(a_full_map_is_told_and_nothing_is_dropped)
 
 /* --- keepers --- */
 
-TEST(a_keeper_that_is_not_there_is_refused_and_named)
+TEST(missing_keeper_is_refused_and_named)
 {
-	ck_assert_int_eq(loader("--mount=7 --process=4000000"), 1);
-	expect_say("there is no process 4000000");
-	ck_assert_int_eq(loader("--mount=7 --cgroup=/sys/fs/cgroup/nowhere"), 1);
-	expect_say("/sys/fs/cgroup/nowhere: No such file");
-	ck_assert_int_eq(loader("--mount=7 --cgroup=/tmp"), 1);
-	expect_say("/tmp is no cgroup v2");
-	ck_assert_int_eq(loader("--mount=7 --cgroup=/sys/fs/cgroup"), 1);
-	expect_say("the root cgroup isn't the keeper's alone");
-	ck_assert_int_eq(loader("--remove --mount=7"), 1);
-	expect_say("mount 7 is not guarded");
+	expect_loader(1, "there is no process 4000000", "--mount=7 --process=4000000");
+	expect_loader(1, "/sys/fs/cgroup/nowhere: No such file", "--mount=7 --cgroup=/sys/fs/cgroup/nowhere");
+	expect_loader(1, "/tmp is no cgroup v2", "--mount=7 --cgroup=/tmp");
+	expect_loader(1, "the root cgroup isn't the keeper's alone", "--mount=7 --cgroup=/sys/fs/cgroup");
+	expect_loader(1, "mount 7 is not guarded", "--remove --mount=7");
 }
 
-TEST(status_tells_which_keepers_live)
+TEST(status_shows_which_keepers_live)
 {
 	struct stand_in keeper;
 	char text[128];
@@ -303,7 +297,7 @@ static void end_with_cgroup(struct stand_in *keeper, const char *name)
 	ck_assert_int_lt(access(path, F_OK), 0);
 }
 
-TEST(the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones)
+TEST(files_of_a_removed_cgroup_go_to_the_next_keeper)
 {
 	struct stand_in gone, living, by_process, heir;
 	int files[3];
@@ -351,7 +345,7 @@ static int load_in_cgroup_namespace(void *data)
 	return loader("--mount=%llu --cgroup-id=4711", (unsigned long long)heir->mount);
 }
 
-TEST(who_does_not_see_all_cgroups_inherits_nothing)
+TEST(loader_in_a_cgroup_namespace_inherits_nothing)
 {
 	struct stand_in gone, heir;
 	const char *first;
@@ -392,12 +386,11 @@ static int be_namespace(_unused_ void *data)
 	return unshare(CLONE_NEWPID) < 0 ? 3 : run_in_child(be_process_one, data);
 }
 
-TEST(a_process_is_found_in_a_pid_namespace_too)
+TEST(process_in_a_pid_namespace_is_found)
 {
 	/* The loader names itself as the keeper, so that not even process 1 there is one. */
 	ck_assert_int_eq(run_in_child(be_namespace, NULL), 0);
-	ck_assert_int_eq(loader("--status --json"), 0);
-	expect_say("\"alive\":false");
+	expect_loader(0, "\"alive\":false", "--status --json");
 }
 
 /* --- what a machine lacks --- */
@@ -412,7 +405,7 @@ TEST(two_capabilities_are_enough)
 	close(fd);
 }
 
-TEST(without_them_it_says_so)
+TEST(missing_capabilities_are_named)
 {
 	ck_assert_int_eq(loader_with(1ULL << CAP_BPF, SOME_MOUNT), 1);
 	expect_say("no permission to load BPF programs (CAP_BPF and CAP_PERFMON)");
@@ -436,81 +429,78 @@ static int without_bpffs(_unused_ void *data)
 	return access(DIRECTORY "/mounts1", F_OK) < 0 ? 103 : 0;
 }
 
-TEST(where_no_bpffs_is_mounted_it_mounts_one_or_says_how)
+TEST(missing_bpffs_is_mounted_or_explained)
 {
 	ck_assert_int_eq(run_in_child(without_bpffs, NULL), 0);
 }
 
-TEST(a_directory_elsewhere_is_refused)
+TEST(directory_outside_bpffs_is_refused)
 {
 	char path[64];
 
 	make_temporary_directory(path, sizeof(path));
 	loader_directory = path;
 	ck_assert_int_eq(chmod(path, 0700), 0);
-	ck_assert_int_eq(loader(SOME_MOUNT), 1);
-	expect_say("isn't in a BPF file system");
+	expect_loader(1, "isn't in a BPF file system", SOME_MOUNT);
 	ck_assert_int_eq(rmdir(path), 0);
 	loader_directory = DIRECTORY;
 }
 
-TEST(a_directory_that_is_open_to_others_is_refused)
+TEST(directory_open_to_others_is_refused)
 {
 	ck_assert_int_eq(mkdir(DIRECTORY, 0700), 0);
 	ck_assert_int_eq(chmod(DIRECTORY, 0777), 0);
-	ck_assert_int_eq(loader(SOME_MOUNT), 1);
-	expect_say("is open to others than user 0");
+	expect_loader(1, "is open to others than user 0", SOME_MOUNT);
 	ck_assert_int_eq(chmod(DIRECTORY, 0700), 0);
 	ck_assert_int_eq(chown(DIRECTORY, 1000, 1000), 0);
-	ck_assert_int_eq(loader(SOME_MOUNT), 1);
-	expect_say("may not use " DIRECTORY " (Permission denied): ");
+	expect_loader(1, "may not use " DIRECTORY " (Permission denied): ", SOME_MOUNT);
 	ck_assert_int_eq(rmdir(DIRECTORY), 0);
 }
 
-TEST(without_btf_it_says_so_and_pins_nothing)
+TEST(missing_btf_is_named_and_nothing_is_pinned)
 {
-	ck_assert_int_eq(loader(SOME_MOUNT), 1);
-	expect_say(
-		"userevd-guard: this kernel doesn't describe its types for BPF: there is no /sys/kernel/btf/vmlinux");
+	expect_loader(
+		1, "userevd-guard: this kernel doesn't describe its types for BPF: there is no /sys/kernel/btf/vmlinux",
+		SOME_MOUNT);
 	ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
-	ck_assert_int_eq(loader("--status"), 0);
-	expect_say("No guard is loaded");
-	ck_assert_int_eq(loader("--status --json"), 0);
-	expect_say("{\"loaded\":false}");
+	expect_loader(0, "No guard is loaded", "--status");
+	expect_loader(0, "{\"loaded\":false}", "--status --json");
 	ck_assert_int_eq(loader("--remove"), 0);
 }
 
 /* --- options --- */
 
-static const char *const wrong_options[][2] = {
-	{ "", "which mount?" },
-	{ "--mount=5", "whose mount is it?" },
-	{ "--process=1", "which mount?" },
-	{ "--mount=0 --process=1", "--mount wants the number" },
-	{ "--mount=-1 --process=1", "--mount wants the number" },
-	{ "--mount=5x --process=1", "--mount wants the number" },
-	{ "--mount=18446744073709551616 --process=1", "--mount wants the number" },
-	{ "--mount=5 --process=0", "--process wants the number" },
-	{ "--mount=5 --process=self", "--process wants the number" },
-	{ "--mount=5 --cgroup-id=0", "--cgroup-id wants the number" },
-	{ "--mount=5 --cgroup-id=7 --cgroup=/sys/fs/cgroup/x", "give one of" },
-	{ "--mount=5 --process=1 --json", "--json goes with --status" },
-	{ "--status --mount=5", "--status shows all mounts" },
-	{ "--remove --process=1", "are for guarding a mount" },
-	{ "--pin=elsewhere --status", "--pin wants a path" },
-	{ "--mount=5 --process=1 more", "no arguments are wanted" },
-	{ "--no-such-option", "Try 'userevd-guard --help'" },
-};
-
-TEST(wrong_options_are_exit_status_2)
+TEST(wrong_option_exits_with_two_and_a_sentence)
 {
-	ck_assert_int_eq(loader("%s", wrong_options[_i][0]), 2);
-	expect_say(wrong_options[_i][1]);
-	expect_say("Try 'userevd-guard --help'");
-	ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
+	static const char *const wrong[][2] = {
+		{ "", "which mount?" },
+		{ "--mount=5", "whose mount is it?" },
+		{ "--process=1", "which mount?" },
+		{ "--mount=0 --process=1", "--mount wants the number" },
+		{ "--mount=-1 --process=1", "--mount wants the number" },
+		{ "--mount=5x --process=1", "--mount wants the number" },
+		{ "--mount=18446744073709551616 --process=1", "--mount wants the number" },
+		{ "--mount=5 --process=0", "--process wants the number" },
+		{ "--mount=5 --process=self", "--process wants the number" },
+		{ "--mount=5 --cgroup-id=0", "--cgroup-id wants the number" },
+		{ "--mount=5 --cgroup-id=7 --cgroup=/sys/fs/cgroup/x", "give one of" },
+		{ "--mount=5 --process=1 --json", "--json goes with --status" },
+		{ "--status --mount=5", "--status shows all mounts" },
+		{ "--remove --process=1", "are for guarding a mount" },
+		{ "--pin=elsewhere --status", "--pin wants a path" },
+		{ "--mount=5 --process=1 more", "no arguments are wanted" },
+		{ "--no-such-option", "Try 'userevd-guard --help'" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		ck_assert_msg(loader("%s", wrong[i][0]) == 2, "%s: %s", wrong[i][0], loader_output);
+		ck_assert_msg(strstr(loader_output, wrong[i][1]), "%s: %s", wrong[i][0], loader_output);
+		expect_say("Try 'userevd-guard --help'");
+		ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
+	}
 }
 
-TEST(help_and_version_are_told_to_anybody)
+TEST(help_and_version_are_printed_to_any_user)
 {
 	ck_assert_int_eq(loader_as_nobody("--help"), 0);
 	expect_say("Usage: userevd-guard --mount=ID");
@@ -542,30 +532,30 @@ static void add_tests(Suite *suite, const char *name, SFun load_once, const TTes
 
 static Suite *make_suite(void)
 {
-	const TTest *const without_btf[] = { without_btf_it_says_so_and_pins_nothing, NULL };
+	const TTest *const without_btf[] = { missing_btf_is_named_and_nothing_is_pinned, NULL };
 	const TTest *const loaded[] = {
-		a_keeper_that_is_not_there_is_refused_and_named,
-		status_tells_which_keepers_live,
-		a_process_is_found_in_a_pid_namespace_too,
-		what_was_pinned_by_halves_is_taken_for_nothing,
-		what_is_not_whole_any_more_is_loaded_again,
-		a_map_that_was_made_anew_is_the_one_that_the_programs_look_into,
-		another_builds_program_gives_way_without_a_gap_and_the_map_stays,
-		programs_of_another_layout_are_left_alone,
-		a_full_map_is_told_and_nothing_is_dropped,
+		missing_keeper_is_refused_and_named,
+		status_shows_which_keepers_live,
+		process_in_a_pid_namespace_is_found,
+		half_pinned_guard_counts_as_none,
+		incomplete_guard_is_loaded_again,
+		recreated_map_is_used_by_the_programs,
+		program_of_another_build_is_replaced_without_a_gap,
+		program_of_another_layout_is_left_alone,
+		full_map_is_reported_and_keeps_its_entries,
 		NULL,
 	};
 	const TTest *const fresh[] = {
-		what_is_there_already_is_not_loaded_again,
-		loaders_at_the_same_time_load_it_once_and_lose_nothing,
-		what_is_removed_guards_no_more,
-		the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones,
-		who_does_not_see_all_cgroups_inherits_nothing,
+		loaded_guard_is_not_loaded_again,
+		concurrent_loaders_load_the_guard_once,
+		removed_guard_guards_no_more,
+		files_of_a_removed_cgroup_go_to_the_next_keeper,
+		loader_in_a_cgroup_namespace_inherits_nothing,
 		two_capabilities_are_enough,
-		without_them_it_says_so,
-		where_no_bpffs_is_mounted_it_mounts_one_or_says_how,
-		a_directory_elsewhere_is_refused,
-		a_directory_that_is_open_to_others_is_refused,
+		missing_capabilities_are_named,
+		missing_bpffs_is_mounted_or_explained,
+		directory_outside_bpffs_is_refused,
+		directory_open_to_others_is_refused,
 		NULL,
 	};
 	Suite *suite = suite_create("guard loader");
@@ -577,8 +567,9 @@ static Suite *make_suite(void)
 	} else {
 		add_tests(suite, "without BTF", NULL, without_btf);
 	}
-	tcase_add_loop_test(options, wrong_options_are_exit_status_2, 0, ARRAY_SIZE(wrong_options));
-	tcase_add_test(options, help_and_version_are_told_to_anybody);
+	tcase_set_timeout(options, 60);
+	tcase_add_test(options, wrong_option_exits_with_two_and_a_sentence);
+	tcase_add_test(options, help_and_version_are_printed_to_any_user);
 	suite_add_tcase(suite, options);
 	return suite;
 }
