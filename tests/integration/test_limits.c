@@ -191,16 +191,10 @@ DAEMON_TEST(greedy_tenant_leaves_room_for_another, .options = { "--capacity=8", 
 static void register_numbered(int socket, unsigned from, unsigned n, bool *seen)
 {
 	static struct batch batch;
-	const char *descriptions[WIRE_BATCH_MAX];
-	char names[WIRE_BATCH_MAX][16];
 
+	batch_register(socket, numbered("number_%u", from, n), n, &batch, NULL);
 	for (unsigned i = 0; i < n; i++) {
-		snprintf(names[i], sizeof(names[i]), "number_%u", from + i);
-		descriptions[i] = names[i];
-	}
-	batch_register(socket, descriptions, n, &batch, NULL);
-	for (unsigned i = 0; i < n; i++) {
-		ck_assert_msg(batch.answer[i].refusal == 0, "%s: %.*s", names[i], (int)batch.answer[i].length,
+		ck_assert_msg(batch.answer[i].refusal == 0, "number_%u: %.*s", from + i, (int)batch.answer[i].length,
 			      batch.answer[i].text);
 		ck_assert_uint_lt(batch.answer[i].bit, WIRE_PAGE_BITS);
 		ck_assert_msg(!seen[batch.answer[i].bit], "bit %u given twice", batch.answer[i].bit);

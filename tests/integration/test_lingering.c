@@ -96,26 +96,22 @@ static void keep_lingering(const char *path)
 	}
 }
 
-TEST(a_refund_comes_though_others_leave_streams_behind_all_the_time)
+DAEMON_TEST(a_refund_comes_though_others_leave_streams_behind_all_the_time, .options = { "--tenants=process" })
 {
-	struct fixture fixture;
 	int stream = -1, socket;
-	pid_t restless;
+	pid_t restless = fork();
 
-	fixture_start(&fixture, (const char *const[]){ "--tenants=process", NULL });
-	restless = fork();
 	if (restless == 0)
-		keep_lingering(fixture.socket);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+		keep_lingering(fixture->socket);
+	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "victim", NULL, &stream), 0);
-	ck_assert(eventually(status_number(&fixture, "tenants") == 2));
+	ck_assert(eventually(status_number(fixture, "tenants") == 2));
 	close(socket);
 	usleep(100000);
 	close(stream);
-	ck_assert(eventually(status_number(&fixture, "tenants") == 1));
+	ck_assert(eventually(status_number(fixture, "tenants") == 1));
 	ck_assert_int_eq(kill(restless, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(restless, NULL, 0), restless);
-	fixture_stop(&fixture);
 }
 
 DAEMON_TEST(who_leaves_and_comes_back_gets_no_more_than_the_maximum, .options = { "--max-events=2" })
@@ -267,17 +263,11 @@ DAEMON_TEST(only_what_lingers_is_looked_at)
 static uint32_t come_and_go(int socket, unsigned round)
 {
 	enum { AT_ONCE = 20 };
-	const char *descriptions[AT_ONCE];
-	char names[AT_ONCE][32];
 	uint32_t bits[AT_ONCE];
 	struct batch batch;
 	int stream = -1;
 
-	for (unsigned i = 0; i < AT_ONCE; i++) {
-		snprintf(names[i], sizeof(names[i]), "passing_%u", round * AT_ONCE + i);
-		descriptions[i] = names[i];
-	}
-	batch_register(socket, descriptions, AT_ONCE, &batch, &stream);
+	batch_register(socket, numbered("passing_%u", round * AT_ONCE, AT_ONCE), AT_ONCE, &batch, &stream);
 	for (unsigned i = 0; i < AT_ONCE; i++) {
 		ck_assert_uint_eq(batch.answer[i].refusal, 0);
 		bits[i] = batch.answer[i].bit;

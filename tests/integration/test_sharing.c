@@ -107,8 +107,6 @@ DAEMON_TEST(a_hundred_clients_are_one_stream_where_it_is_guarded)
 DAEMON_TEST(a_stream_with_more_dead_than_living_gets_no_new_clients)
 {
 	struct member anchor, newcomer;
-	const char *descriptions[70];
-	char names[70][32];
 	uint32_t bits[70];
 	struct batch batch;
 
@@ -117,12 +115,8 @@ DAEMON_TEST(a_stream_with_more_dead_than_living_gets_no_new_clients)
 		return;
 	}
 	anchor = member_new(fixture, "anchor u32 a");
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(names[i], sizeof(names[i]), "passing_%zu", i);
-		descriptions[i] = names[i];
-	}
-	batch_register(anchor.socket, descriptions, ARRAY_SIZE(names), &batch, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+	batch_register(anchor.socket, numbered("passing_%u", 0, ARRAY_SIZE(bits)), ARRAY_SIZE(bits), &batch, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(bits); i++) {
 		ck_assert_uint_eq(batch.answer[i].refusal, 0);
 		ck_assert_uint_eq(batch.answer[i].stream, anchor.answer.stream);
 		bits[i] = batch.answer[i].bit;
