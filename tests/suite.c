@@ -6,7 +6,18 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+enum { TESTS_MAX = 256 };
+
+static const TTest *registered[TESTS_MAX];
+static size_t n_registered;
 static int fds_before;
+
+void suite_add(const TTest *test)
+{
+	if (n_registered == TESTS_MAX)
+		abort();
+	registered[n_registered++] = test;
+}
 
 int count_open_fds(void)
 {
@@ -70,4 +81,15 @@ int run_suite(const char *name, const TTest *const *tests, size_t n)
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int run_all_tests(void)
+{
+	return run_suite(program_invocation_short_name, registered, n_registered);
+}
+
+/* Weak: a program that takes arguments has a main() of its own. */
+__attribute__((weak)) int main(void)
+{
+	return run_all_tests();
 }

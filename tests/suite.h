@@ -4,17 +4,28 @@
 /*
  * What every test program shares: one suite, one main(), and a fixture that finds leaked fds.
  *
- *	TEST(an_empty_set_has_nothing_to_steal) { … }
- *	SUITE(an_empty_set_has_nothing_to_steal, …)
+ *	TEST(empty_set_has_nothing_to_steal) { … }
  *
- * A test is a sentence. Each runs in a process of its own (check forks), so a crash is one failure and not the end.
+ * A test registers itself, and main() runs all tests of the program. Each runs in a process of its own (check forks), so a crash
+ * is one failure and not the end.
  */
 
 #include <check.h>
 
 #include "protocol/base/base.h"
 
-#define TEST(name) START_TEST(name)
+#define TEST(name)                                                                                                     \
+	static const TTest *name;                                                                                      \
+	__attribute__((constructor)) static void name##_is_registered(void)                                            \
+	{                                                                                                              \
+		suite_add(name);                                                                                       \
+	}                                                                                                              \
+	START_TEST(name)
+
+/* A list of tests that a program may still have: they run without it. */
+#define SUITE(...)
+
+void suite_add(const TTest *test);
 
 /* Every test ends with as many open fds as it began with, or it fails. */
 int count_open_fds(void);
@@ -23,12 +34,6 @@ int lowest_free_fd(void);
 /* A directory of the test's own, below $TMPDIR, where run-tests.sh removes what a failed test leaves. Short: for sockets. */
 void make_temporary_directory(char *ret, size_t size);
 
-/* Runs the tests and returns the exit code for main(). */
+/* For a program with a main() of its own: runs all tests, or only these, and returns the exit code. */
+int run_all_tests(void);
 int run_suite(const char *suite, const TTest *const *tests, size_t n);
-
-#define SUITE(name, ...)                                                                                               \
-	int main(void)                                                                                                 \
-	{                                                                                                              \
-		const TTest *const tests[] = { __VA_ARGS__ };                                                          \
-		return run_suite(name, tests, ARRAY_SIZE(tests));                                                      \
-	}

@@ -99,7 +99,6 @@ TEST(without_the_guard_the_kernel_says_what_it_says)
 		ck_assert_int_eq(is_locked(byte), bypass->way->other_file);
 	close(fd);
 }
-END_TEST
 
 TEST(without_the_guard_the_proof_is_a_bad_address)
 {
@@ -109,7 +108,6 @@ TEST(without_the_guard_the_proof_is_a_bad_address)
 	ck_assert_int_eq(errno, EFAULT);
 	close(fd);
 }
-END_TEST
 
 /* --- in a container that has one of the profiles, and nothing else --- */
 
@@ -126,7 +124,6 @@ TEST(under_the_profiles_for_containers_no_ioctl_passes)
 	ck_assert(!event_exists(event));
 	close(fd);
 }
-END_TEST
 
 /* What the profiles leave to a holder of the file: to write to it, and to take away the lock by which it is charged. */
 TEST(under_the_profiles_records_are_written_and_locks_are_not_safe)
@@ -145,7 +142,6 @@ TEST(under_the_profiles_records_are_written_and_locks_are_not_safe)
 	ck_assert(!is_locked(byte));
 	close(fd);
 }
-END_TEST
 
 /* --- what it costs those whom it does not concern --- */
 
@@ -187,7 +183,6 @@ TEST(others_ioctls_still_work_and_their_cost_is_told)
 	close(null);
 	close(tracing);
 }
-END_TEST
 
 /* --- with the guard --- */
 
@@ -205,7 +200,6 @@ TEST(with_the_guard_nothing_passes)
 	ck_assert(is_locked(byte));
 	close(fd);
 }
-END_TEST
 
 static int prove_as_nobody(void *data)
 {
@@ -223,7 +217,6 @@ TEST(the_proof_is_the_guards_refusal_and_no_bad_address)
 	ck_assert_int_eq(run_in_child(prove_as_nobody, &fd), EPERM);
 	close(fd);
 }
-END_TEST
 
 static void expect_to_be_let(enum stand_in_who who)
 {
@@ -246,13 +239,11 @@ TEST(the_keeper_itself_may)
 {
 	expect_to_be_let(STAND_IN_ITSELF);
 }
-END_TEST
 
 TEST(the_keepers_child_may)
 {
 	expect_to_be_let(STAND_IN_CHILD);
 }
-END_TEST
 
 static void start_other(struct stand_in *ret)
 {
@@ -282,7 +273,6 @@ TEST(of_two_keepers_each_may_with_its_own_files_only)
 	close(others);
 	end_other(&other);
 }
-END_TEST
 
 static int try_in_keepers_cgroup(void *data)
 {
@@ -298,7 +288,6 @@ TEST(who_is_in_the_keepers_cgroup_may)
 	ck_assert_int_eq(plain_attempt(fd), EPERM);
 	close(fd);
 }
-END_TEST
 
 TEST(a_keepers_end_leaves_its_files_guarded)
 {
@@ -313,7 +302,6 @@ TEST(a_keepers_end_leaves_its_files_guarded)
 	ck_assert_int_eq(plain_attempt(fd), 0);
 	close(fd);
 }
-END_TEST
 
 /* --- what is not guarded --- */
 
@@ -344,7 +332,6 @@ TEST(a_file_that_was_opened_elsewhere_is_everybodys_as_before)
 	ck_assert_int_eq(attempt(fd, CHMOD, kernel_manner(), FOREIGN), 0);
 	close(fd);
 }
-END_TEST
 
 TEST(a_mount_that_was_not_named_is_not_guarded)
 {
@@ -356,7 +343,6 @@ TEST(a_mount_that_was_not_named_is_not_guarded)
 	close(fd);
 	close(directory);
 }
-END_TEST
 
 TEST(a_mount_of_another_file_system_is_not_guarded_whatever_its_number)
 {
@@ -372,7 +358,6 @@ TEST(a_mount_of_another_file_system_is_not_guarded_whatever_its_number)
 	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)status.stx_mnt_id), 0);
 	close(fd);
 }
-END_TEST
 
 /* --- what a holder may do, and what else he may not --- */
 
@@ -396,7 +381,6 @@ TEST(close_on_exec_is_the_descriptors_and_may_be_set)
 	ck_assert(ioctl(fd, FIONREAD, &on) < 0 && errno == EPERM);
 	close(fd);
 }
-END_TEST
 
 TEST(no_lock_of_any_kind_may_be_set)
 {
@@ -410,7 +394,6 @@ TEST(no_lock_of_any_kind_may_be_set)
 	ck_assert(fcntl(fd, F_SETLEASE, F_WRLCK) < 0 && errno == EPERM);
 	close(fd);
 }
-END_TEST
 
 TEST(the_mount_can_be_mounted_nowhere_else)
 {
@@ -424,7 +407,6 @@ TEST(the_mount_can_be_mounted_nowhere_else)
 	ck_assert(mount(path, "/dev/null", NULL, MS_BIND, NULL) < 0);
 	close(fd);
 }
-END_TEST
 
 static int write_as_nobody(void *data)
 {
@@ -464,7 +446,6 @@ TEST(records_are_written_as_ever_whatever_another_holder_does)
 	switch_event(FOREIGN, "0");
 	close(fd);
 }
-END_TEST
 
 /* The cases of a set-up, without any test yet. */
 static TCase *add_cases(Suite *suite, const char *name, SFun setup, SFun teardown)

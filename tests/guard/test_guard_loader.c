@@ -22,9 +22,15 @@
 #define CAP_BPF	    39
 #endif
 
-#define DIRECTORY	 "/sys/fs/bpf/guard-test"
-#define SOME_MOUNT	 "--mount=424242 --cgroup-id=4711"
-#define OTHER_MOUNT	 "--mount=424243 --cgroup-id=4711"
+#define DIRECTORY   "/sys/fs/bpf/guard-test"
+#define SOME_MOUNT  "--mount=424242 --cgroup-id=4711"
+#define OTHER_MOUNT "--mount=424243 --cgroup-id=4711"
+/* It ends with that status, and prints these words. */
+#define expect_loader(status, text, ...)                                                                               \
+	do {                                                                                                           \
+		ck_assert_msg(loader(__VA_ARGS__) == (status), "%s", loader_output);                                   \
+		expect_say(text);                                                                                      \
+	} while (0)
 #define expect_say(text) ck_assert_msg(strstr(loader_output, text) != NULL, "it says: %s", loader_output)
 
 static void remove_all(void)
@@ -68,7 +74,7 @@ static void expect_unguarded(int fd)
 
 /* --- pins --- */
 
-TEST(what_is_there_already_is_not_loaded_again)
+TEST(loaded_guard_is_not_loaded_again)
 {
 	char first[64], second[64];
 	struct stat before, after;
@@ -88,7 +94,6 @@ TEST(what_is_there_already_is_not_loaded_again)
 	expect_say("{\"mount\":424242,\"cgroup_id\":4711}");
 	expect_say("{\"mount\":424243,\"cgroup_id\":4711}");
 }
-END_TEST
 
 static pid_t start_loader(int number)
 {
@@ -99,7 +104,7 @@ static pid_t start_loader(int number)
 	return pid;
 }
 
-TEST(loaders_at_the_same_time_load_it_once_and_lose_nothing)
+TEST(concurrent_loaders_load_the_guard_once)
 {
 	enum { LOADERS = 4 };
 	pid_t pids[LOADERS];
@@ -120,9 +125,8 @@ TEST(loaders_at_the_same_time_load_it_once_and_lose_nothing)
 		expect_say(mount);
 	}
 }
-END_TEST
 
-TEST(what_was_pinned_by_halves_is_taken_for_nothing)
+TEST(half_pinned_guard_counts_as_none)
 {
 	int fd = guarded_file();
 	char program[64];
@@ -138,9 +142,8 @@ TEST(what_was_pinned_by_halves_is_taken_for_nothing)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
-TEST(what_is_not_whole_any_more_is_loaded_again)
+TEST(incomplete_guard_is_loaded_again)
 {
 	int fd = guarded_file();
 	char program[64], path[256];
@@ -155,9 +158,8 @@ TEST(what_is_not_whole_any_more_is_loaded_again)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
-TEST(a_map_that_was_made_anew_is_the_one_that_the_programs_look_into)
+TEST(recreated_map_is_used_by_the_programs)
 {
 	int old = guarded_file(), fd;
 
@@ -167,7 +169,6 @@ TEST(a_map_that_was_made_anew_is_the_one_that_the_programs_look_into)
 	close(fd);
 	close(old);
 }
-END_TEST
 
 static atomic_bool stop;
 
@@ -182,7 +183,7 @@ static void *watch(void *data)
 	return (void *)holes;
 }
 
-TEST(another_builds_program_gives_way_without_a_gap_and_the_map_stays)
+TEST(program_of_another_build_is_replaced_without_a_gap)
 {
 	int fd = guarded_file();
 	char program[64], now[64];
@@ -203,36 +204,31 @@ TEST(another_builds_program_gives_way_without_a_gap_and_the_map_stays)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
-TEST(programs_of_another_layout_are_left_alone)
+TEST(program_of_another_layout_is_left_alone)
 {
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	ck_assert_int_eq(mkdir(DIRECTORY "/program1-0123456789abcdef", 0700), 0);
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	ck_assert_int_eq(rmdir(DIRECTORY "/program1-0123456789abcdef"), 0);
 }
-END_TEST
 
-TEST(what_is_removed_guards_no_more)
+TEST(removed_guard_guards_no_more)
 {
 	int fd = guarded_file();
 
 	ck_assert(is_guarded(fd));
-	ck_assert_int_eq(loader("--remove --mount=99"), 1);
-	expect_say("mount 99 is not guarded");
+	expect_loader(1, "mount 99 is not guarded", "--remove --mount=99");
 	ck_assert(is_guarded(fd));
 	ck_assert_int_eq(loader("--remove"), 0);
 	expect_unguarded(fd);
 	ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
 	ck_assert_int_eq(loader("--remove"), 0);
-	ck_assert_int_eq(loader("--remove --mount=99"), 1);
-	expect_say("no guard is loaded");
+	expect_loader(1, "no guard is loaded", "--remove --mount=99");
 	close(fd);
 }
-END_TEST
 
-TEST(a_full_map_is_told_and_nothing_is_dropped)
+TEST(full_map_is_reported_and_keeps_its_entries)
 {
 	const uint64_t cgroup = 4711;
 	int map, fd = guarded_file(), r = 0;
@@ -243,8 +239,7 @@ TEST(a_full_map_is_told_and_nothing_is_dropped)
 		r = bpf_map_update_elem(map, &i, &cgroup, BPF_ANY);
 	close(map);
 	ck_assert_int_eq(r, -E2BIG);
-	ck_assert_int_eq(loader(OTHER_MOUNT), 1);
-	expect_say("all 16384 entries for guarded mounts are taken");
+	expect_loader(1, "all 16384 entries for guarded mounts are taken", OTHER_MOUNT);
 	expect_say("--remove");
 	ck_assert(is_guarded(fd));
 	ck_assert_int_eq(loader("--remove --mount=1"), 0);
@@ -252,11 +247,10 @@ TEST(a_full_map_is_told_and_nothing_is_dropped)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
 /* --- keepers --- */
 
-TEST(a_keeper_that_is_not_there_is_refused_and_named)
+TEST(missing_keeper_is_refused_and_named)
 {
 	ck_assert_int_eq(loader("--mount=7 --cgroup=/sys/fs/cgroup/nowhere"), 1);
 	expect_say("/sys/fs/cgroup/nowhere: No such file");
@@ -267,7 +261,6 @@ TEST(a_keeper_that_is_not_there_is_refused_and_named)
 	ck_assert_int_eq(loader("--remove --mount=7"), 1);
 	expect_say("mount 7 is not guarded");
 }
-END_TEST
 
 /* --- keepers that follow each other --- */
 
@@ -294,7 +287,7 @@ static void end_with_cgroup(struct stand_in *keeper, const char *name)
 	ck_assert_int_lt(access(path, F_OK), 0);
 }
 
-TEST(the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones)
+TEST(files_of_a_removed_cgroup_go_to_the_next_keeper)
 {
 	struct stand_in gone, living, heir;
 	int files[2];
@@ -320,7 +313,6 @@ TEST(the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones)
 	end_with_cgroup(&living, "guard-living");
 	end_with_cgroup(&heir, "guard-heir");
 }
-END_TEST
 
 /* Who sees only a part of them can't say that one is gone. */
 static int load_in_cgroup_namespace(void *data)
@@ -334,7 +326,7 @@ static int load_in_cgroup_namespace(void *data)
 	return loader("--mount=%llu --cgroup-id=4711", (unsigned long long)heir->mount);
 }
 
-TEST(who_does_not_see_all_cgroups_inherits_nothing)
+TEST(loader_in_a_cgroup_namespace_inherits_nothing)
 {
 	struct stand_in gone, heir;
 	const char *first;
@@ -353,7 +345,6 @@ TEST(who_does_not_see_all_cgroups_inherits_nothing)
 	close(fd);
 	end_with_cgroup(&heir, "guard-heir");
 }
-END_TEST
 
 /* --- what a machine lacks --- */
 
@@ -366,9 +357,8 @@ TEST(two_capabilities_are_enough)
 	ck_assert(is_guarded(fd));
 	close(fd);
 }
-END_TEST
 
-TEST(without_them_it_says_so)
+TEST(missing_capabilities_are_named)
 {
 	ck_assert_int_eq(loader_with(1ULL << CAP_BPF, SOME_MOUNT), 1);
 	expect_say("no permission to load BPF programs (CAP_BPF and CAP_PERFMON)");
@@ -378,7 +368,6 @@ TEST(without_them_it_says_so)
 	ck_assert_int_eq(loader_as_nobody("--status"), 1);
 	expect_say("may not use " DIRECTORY);
 }
-END_TEST
 
 static int without_bpffs(_unused_ void *data)
 {
@@ -393,89 +382,82 @@ static int without_bpffs(_unused_ void *data)
 	return access(DIRECTORY "/mounts2", F_OK) < 0 ? 103 : 0;
 }
 
-TEST(where_no_bpffs_is_mounted_it_mounts_one_or_says_how)
+TEST(missing_bpffs_is_mounted_or_explained)
 {
 	ck_assert_int_eq(run_in_child(without_bpffs, NULL), 0);
 }
-END_TEST
 
-TEST(a_directory_elsewhere_is_refused)
+TEST(directory_outside_bpffs_is_refused)
 {
 	char path[64];
 
 	make_temporary_directory(path, sizeof(path));
 	loader_directory = path;
 	ck_assert_int_eq(chmod(path, 0700), 0);
-	ck_assert_int_eq(loader(SOME_MOUNT), 1);
-	expect_say("isn't in a BPF file system");
+	expect_loader(1, "isn't in a BPF file system", SOME_MOUNT);
 	ck_assert_int_eq(rmdir(path), 0);
 	loader_directory = DIRECTORY;
 }
-END_TEST
 
-TEST(a_directory_that_is_open_to_others_is_refused)
+TEST(directory_open_to_others_is_refused)
 {
 	ck_assert_int_eq(mkdir(DIRECTORY, 0700), 0);
 	ck_assert_int_eq(chmod(DIRECTORY, 0777), 0);
-	ck_assert_int_eq(loader(SOME_MOUNT), 1);
-	expect_say("is open to others than user 0");
+	expect_loader(1, "is open to others than user 0", SOME_MOUNT);
 	ck_assert_int_eq(chmod(DIRECTORY, 0700), 0);
 	ck_assert_int_eq(chown(DIRECTORY, 1000, 1000), 0);
-	ck_assert_int_eq(loader(SOME_MOUNT), 1);
-	expect_say("may not use " DIRECTORY " (Permission denied): ");
+	expect_loader(1, "may not use " DIRECTORY " (Permission denied): ", SOME_MOUNT);
 	ck_assert_int_eq(rmdir(DIRECTORY), 0);
 }
-END_TEST
 
-TEST(without_btf_it_says_so_and_pins_nothing)
+TEST(missing_btf_is_named_and_nothing_is_pinned)
 {
-	ck_assert_int_eq(loader(SOME_MOUNT), 1);
-	expect_say(
-		"userevd-guard: this kernel doesn't describe its types for BPF: there is no /sys/kernel/btf/vmlinux");
+	expect_loader(
+		1, "userevd-guard: this kernel doesn't describe its types for BPF: there is no /sys/kernel/btf/vmlinux",
+		SOME_MOUNT);
 	ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
 	ck_assert_int_eq(loader("--status"), 0);
 	expect_say("{\"loaded\":false}");
 	ck_assert_int_eq(loader("--remove"), 0);
 }
-END_TEST
 
 /* --- options --- */
 
-static const char *const wrong_options[][2] = {
-	{ "", "which mount?" },
-	{ "--mount=5", "whose mount is it?" },
-	{ "--cgroup-id=7", "which mount?" },
-	{ "--mount=0 --cgroup-id=7", "--mount wants the number" },
-	{ "--mount=-1 --cgroup-id=7", "--mount wants the number" },
-	{ "--mount=5x --cgroup-id=7", "--mount wants the number" },
-	{ "--mount=18446744073709551616 --cgroup-id=7", "--mount wants the number" },
-	{ "--mount=5 --cgroup-id=0", "--cgroup-id wants the number" },
-	{ "--mount=5 --cgroup-id=self", "--cgroup-id wants the number" },
-	{ "--mount=5 --cgroup-id=7 --cgroup=/sys/fs/cgroup/x", "give one of" },
-	{ "--status --mount=5", "--status shows all mounts" },
-	{ "--remove --cgroup-id=7", "is for guarding a mount" },
-	{ "--pin=elsewhere --status", "--pin wants a path" },
-	{ "--mount=5 --cgroup-id=7 more", "only options are allowed" },
-	{ "--no-such-option", "Try 'userevd-guard --help'" },
-};
-
-TEST(wrong_options_are_exit_status_2)
+TEST(wrong_option_exits_with_two_and_a_sentence)
 {
-	ck_assert_int_eq(loader("%s", wrong_options[_i][0]), 2);
-	expect_say(wrong_options[_i][1]);
-	expect_say("Try 'userevd-guard --help'");
-	ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
-}
-END_TEST
+	static const char *const wrong[][2] = {
+		{ "", "which mount?" },
+		{ "--mount=5", "whose mount is it?" },
+		{ "--cgroup-id=7", "which mount?" },
+		{ "--mount=0 --cgroup-id=7", "--mount wants the number" },
+		{ "--mount=-1 --cgroup-id=7", "--mount wants the number" },
+		{ "--mount=5x --cgroup-id=7", "--mount wants the number" },
+		{ "--mount=18446744073709551616 --cgroup-id=7", "--mount wants the number" },
+		{ "--mount=5 --cgroup-id=0", "--cgroup-id wants the number" },
+		{ "--mount=5 --cgroup-id=self", "--cgroup-id wants the number" },
+		{ "--mount=5 --cgroup-id=7 --cgroup=/sys/fs/cgroup/x", "give one of" },
+		{ "--status --mount=5", "--status shows all mounts" },
+		{ "--remove --cgroup-id=7", "is for guarding a mount" },
+		{ "--pin=elsewhere --status", "--pin wants a path" },
+		{ "--mount=5 --cgroup-id=7 more", "only options are allowed" },
+		{ "--no-such-option", "Try 'userevd-guard --help'" },
+	};
 
-TEST(help_and_version_are_told_to_anybody)
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		ck_assert_msg(loader("%s", wrong[i][0]) == 2, "%s: %s", wrong[i][0], loader_output);
+		ck_assert_msg(strstr(loader_output, wrong[i][1]), "%s: %s", wrong[i][0], loader_output);
+		expect_say("Try 'userevd-guard --help'");
+		ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
+	}
+}
+
+TEST(help_and_version_are_printed_to_any_user)
 {
 	ck_assert_int_eq(loader_as_nobody("--help"), 0);
 	expect_say("Usage: userevd-guard --mount=ID");
 	ck_assert_int_eq(loader_as_nobody("--version"), 0);
 	expect_say("userevd-guard " VERSION);
 }
-END_TEST
 
 /* Those of the first sort find it loaded, and leave it so; the others begin with nothing. */
 static void load_one(void)
@@ -501,28 +483,28 @@ static void add_tests(Suite *suite, const char *name, SFun load_once, const TTes
 
 static Suite *make_suite(void)
 {
-	const TTest *const without_btf[] = { without_btf_it_says_so_and_pins_nothing, NULL };
+	const TTest *const without_btf[] = { missing_btf_is_named_and_nothing_is_pinned, NULL };
 	const TTest *const loaded[] = {
-		a_keeper_that_is_not_there_is_refused_and_named,
-		what_was_pinned_by_halves_is_taken_for_nothing,
-		what_is_not_whole_any_more_is_loaded_again,
-		a_map_that_was_made_anew_is_the_one_that_the_programs_look_into,
-		another_builds_program_gives_way_without_a_gap_and_the_map_stays,
-		programs_of_another_layout_are_left_alone,
-		a_full_map_is_told_and_nothing_is_dropped,
+		missing_keeper_is_refused_and_named,
+		half_pinned_guard_counts_as_none,
+		incomplete_guard_is_loaded_again,
+		recreated_map_is_used_by_the_programs,
+		program_of_another_build_is_replaced_without_a_gap,
+		program_of_another_layout_is_left_alone,
+		full_map_is_reported_and_keeps_its_entries,
 		NULL,
 	};
 	const TTest *const fresh[] = {
-		what_is_there_already_is_not_loaded_again,
-		loaders_at_the_same_time_load_it_once_and_lose_nothing,
-		what_is_removed_guards_no_more,
-		the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones,
-		who_does_not_see_all_cgroups_inherits_nothing,
+		loaded_guard_is_not_loaded_again,
+		concurrent_loaders_load_the_guard_once,
+		removed_guard_guards_no_more,
+		files_of_a_removed_cgroup_go_to_the_next_keeper,
+		loader_in_a_cgroup_namespace_inherits_nothing,
 		two_capabilities_are_enough,
-		without_them_it_says_so,
-		where_no_bpffs_is_mounted_it_mounts_one_or_says_how,
-		a_directory_elsewhere_is_refused,
-		a_directory_that_is_open_to_others_is_refused,
+		missing_capabilities_are_named,
+		missing_bpffs_is_mounted_or_explained,
+		directory_outside_bpffs_is_refused,
+		directory_open_to_others_is_refused,
 		NULL,
 	};
 	Suite *suite = suite_create("guard loader");
@@ -534,8 +516,9 @@ static Suite *make_suite(void)
 	} else {
 		add_tests(suite, "without BTF", NULL, without_btf);
 	}
-	tcase_add_loop_test(options, wrong_options_are_exit_status_2, 0, ARRAY_SIZE(wrong_options));
-	tcase_add_test(options, help_and_version_are_told_to_anybody);
+	tcase_set_timeout(options, 60);
+	tcase_add_test(options, wrong_option_exits_with_two_and_a_sentence);
+	tcase_add_test(options, help_and_version_are_printed_to_any_user);
 	suite_add_tcase(suite, options);
 	return suite;
 }

@@ -128,7 +128,6 @@ TEST(whoever_registers_by_himself_is_noticed_whichever_way_he_takes_and_nobody_e
 	       n_ioctl_bypasses, guilty, guilty);
 	forget_all(&fixture, foreign, &bystander);
 }
-END_TEST
 
 static int register_rogue(void *data)
 {
@@ -169,7 +168,6 @@ TEST(unknown_events_deny_the_tenant_another_file)
 	ck_assert(eventually(ask_for_file(&fixture) == 0));
 	forget(&fixture);
 }
-END_TEST
 
 /* --- the guard is torn off --- */
 
@@ -273,79 +271,63 @@ TEST(a_guard_that_is_torn_off_in_any_way_is_missed_before_the_next_file_leaves)
 		member_free(&members[i]);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 /* From the next file on it looks: whoever of them it was, those who share the file are cut off, and nobody else. */
-TEST(who_registers_on_a_file_that_has_lost_its_guard_is_found_out)
+DAEMON_TEST(who_registers_on_a_file_that_has_lost_its_guard_is_found_out)
 {
 	struct member one, another, later;
-	struct fixture fixture;
 
-	fixture_start(&fixture, NULL);
-	if (!need_guard(&fixture))
+	if (!need_guard(fixture))
 		return;
-	one = member_new(&fixture, "common u32 number");
-	another = member_new(&fixture, "common u32 number");
+	one = member_new(fixture, "common u32 number");
+	another = member_new(fixture, "common u32 number");
 	tear(0, one.stream);
 	ck_assert_int_eq(run_in_child(register_by_itself, &one.stream), 0);
-	later = member_new(&fixture, "common u32 number");
+	later = member_new(fixture, "common u32 number");
 	expect_to_be_found_out(&one);
 	expect_to_be_found_out(&another);
 	ck_assert_uint_eq(raw_query(later.socket).leases, 1);
 	member_free(&one);
 	member_free(&another);
 	member_free(&later);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(where_it_is_required_no_file_leaves_any_more)
+DAEMON_TEST(where_it_is_required_no_file_leaves_any_more, .options = { "--guard=require" })
 {
-	static const char *const required[] = { "--guard=require", NULL };
-	struct fixture fixture;
 	struct member before;
 	int socket, stream = -1;
 
-	fixture_start(&fixture, required);
-	ck_assert(fixture.guarded);
-	before = member_new(&fixture, "common u32 number");
+	ck_assert(fixture->guarded);
+	before = member_new(fixture, "common u32 number");
 	tear(0, before.stream);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "common u32 number", NULL, &stream), REFUSAL_TROUBLE);
 	ck_assert_uint_eq(raw_register(socket, "another u32 number", NULL, &stream), REFUSAL_TROUBLE);
 	ck_assert_int_eq(stream, -1);
-	ck_assert(log_has(&fixture, "the guard is gone: data files are not given out any more"));
-	expect_records(&fixture, &before, 1);
+	ck_assert(log_has(fixture, "the guard is gone: data files are not given out any more"));
+	expect_records(fixture, &before, 1);
 	close(socket);
 	member_free(&before);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(root_of_a_container_who_was_welcomed_with_a_guard_gets_no_file_without)
+DAEMON_TEST(root_of_a_container_who_was_welcomed_with_a_guard_gets_no_file_without,
+	    .needs_cgroups = "root of the machine in a container")
 {
-	const char *container;
-	struct fixture fixture;
 	struct member before;
 	struct actor root;
 	int stream = -1;
+	const char *container = make_cgroup("machine.slice/roots.scope");
 
-	if (!need_cgroups("root of the machine in a container"))
-		return;
-	container = make_cgroup("machine.slice/roots.scope");
 	if (!delegate(container))
 		return;
-	fixture_start(&fixture, NULL);
-	before = member_new(&fixture, "common u32 number");
-	actor_start(&root, fixture.socket, &(struct actor_as){ .cgroup = container });
+	before = member_new(fixture, "common u32 number");
+	root = actor_new(fixture->socket, &(struct actor_as){ .cgroup = container });
 	tear(0, before.stream);
 	ck_assert_uint_eq(raw_register(root.socket, "roots u32 number", NULL, &stream), REFUSAL_NOT_PERMITTED);
 	ck_assert_int_eq(stream, -1);
 	actor_end(&root);
 	member_free(&before);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 static void enter_mount_namespace(void)
 {
@@ -354,23 +336,18 @@ static void enter_mount_namespace(void)
 }
 
 /* The keeper's own mount namespace has the BPF file system, too. */
-TEST(who_unmounts_the_file_system_in_which_it_is_pinned_takes_nothing_away)
+DAEMON_TEST(who_unmounts_the_file_system_in_which_it_is_pinned_takes_nothing_away)
 {
-	struct member one, another;
-	struct fixture fixture;
+	struct member another;
+	_cleanup_(member_free) struct member one = member_new(fixture, "common u32 number");
 
-	fixture_start(&fixture, NULL);
-	one = member_new(&fixture, "common u32 number");
 	enter_mount_namespace();
 	ck_assert_int_eq(umount2("/sys/fs/bpf", MNT_DETACH), 0);
-	another = member_new(&fixture, "common u32 number");
+	another = member_new(fixture, "common u32 number");
 	ck_assert_uint_eq(one.answer.stream, another.answer.stream);
 	ck_assert(is_guarded(another.stream));
-	member_free(&one);
 	member_free(&another);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* --- a kernel that can't have a guard --- */
 
@@ -400,7 +377,6 @@ TEST(without_btf_it_works_unguarded_and_says_why)
 	member_free(&members[1]);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(without_btf_a_guard_that_is_required_is_a_reason_not_to_start)
 {
@@ -416,7 +392,6 @@ TEST(without_btf_a_guard_that_is_required_is_a_reason_not_to_start)
 	ck_assert_msg(strstr(output, no_btf), "%s", output);
 	ck_assert_int_eq(rmdir(directory), 0);
 }
-END_TEST
 
 static TCase *add_cases(Suite *suite, const char *name)
 {

@@ -137,19 +137,25 @@ static inline void actor_act(const char *path, const struct actor_as *as)
 	actor_wait_for_the_end();
 }
 
-static inline void actor_start(struct actor *actor, const char *path, const struct actor_as *as)
+static inline struct actor actor_new(const char *path, const struct actor_as *as)
 {
+	struct actor actor = { .leash = -1 };
 	struct fdset fds = { 0 };
 	char byte;
 
-	*actor = (struct actor){ .leash = -1 };
-	actor->pid = actor_fork(-1, &actor->leash);
-	if (actor->pid == 0)
+	actor.pid = actor_fork(-1, &actor.leash);
+	if (actor.pid == 0)
 		actor_act(path, as);
-	ck_assert_msg(transport_receive_fds(actor->leash, &byte, 1, &fds, 0) == 1 && fds.count == 2,
+	ck_assert_msg(transport_receive_fds(actor.leash, &byte, 1, &fds, 0) == 1 && fds.count == 2,
 		      "the actor could not connect");
-	actor->socket = fdset_steal(&fds, 0);
-	actor->page = fdset_steal(&fds, 1);
+	actor.socket = fdset_steal(&fds, 0);
+	actor.page = fdset_steal(&fds, 1);
+	return actor;
+}
+
+static inline void actor_start(struct actor *actor, const char *path, const struct actor_as *as)
+{
+	*actor = actor_new(path, as);
 }
 
 /*

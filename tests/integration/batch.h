@@ -25,6 +25,19 @@ static inline void batch_read(struct batch *batch)
 		;
 }
 
+/* `n` texts, each with a number from `from` on, until the next call. */
+static inline const char *const *numbered(const char *format, unsigned from, unsigned n)
+{
+	static char texts[WIRE_BATCH_MAX + 1][64];
+	static const char *all[ARRAY_SIZE(texts)];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(texts[i], sizeof(texts[i]), format, from + i);
+		all[i] = texts[i];
+	}
+	return all;
+}
+
 /* Into the shared packet, for raw_send(). */
 static inline void batch_put(const char *const *descriptions, size_t n)
 {
@@ -34,6 +47,12 @@ static inline void batch_put(const char *const *descriptions, size_t n)
 	for (size_t i = 0; i < n; i++)
 		encode_string(to, 0, descriptions[i], strlen(descriptions[i]));
 	encode_count(to, mark, (uint16_t)n);
+}
+
+static inline void send_register(int socket, const char *description)
+{
+	batch_put(&description, 1);
+	ck_assert_int_eq(raw_send(socket), 0);
 }
 
 /* The stream goes to `ret_stream` if one came, unless that is NULL. */

@@ -128,6 +128,16 @@ void cgroups_remove_all(void)
 		remove_cgroup(top);
 }
 
+int run_tests_in_cgroups(void)
+{
+	int status;
+
+	cgroups_find_room();
+	status = run_all_tests();
+	cgroups_remove_all();
+	return status;
+}
+
 const char *why_no_cgroups(void)
 {
 	return *top ? NULL : why_not;

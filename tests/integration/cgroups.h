@@ -8,7 +8,9 @@
 
 #include "tests/integration/fixture.h"
 
-/* Before the tests, and after them. */
+/* For main(): finds room for cgroups, runs the program's tests, and removes all that they have made. Returns the exit code. */
+int run_tests_in_cgroups(void);
+/* The same in pieces. */
 void cgroups_find_room(void);
 void cgroups_remove_all(void);
 

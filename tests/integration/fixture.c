@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "protocol/base/text.h"
+#include "tests/integration/cgroups.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
 
@@ -288,6 +289,30 @@ void fixture_stop(struct fixture *fixture)
 	ck_assert_msg(*left == '\0', "%s", left);
 }
 
+void fixture_run(const struct daemon_test *test, void (*body)(struct fixture *))
+{
+	struct fixture fixture;
+
+	if (test->needs_root && !need_root(test->needs_root))
+		return;
+	if (test->needs_guest && !is_guest()) {
+		printf("not possible here, on a machine that is not ours alone: %s\n", test->needs_guest);
+		return;
+	}
+	if (test->needs_cgroups && !need_cgroups(test->needs_cgroups))
+		return;
+	fixture_start_with_policy(&fixture, test->policy ? test->policy : "", test->options);
+	if (test->needs_kernel && !need_kernel(&fixture, test->needs_kernel))
+		return;
+	body(&fixture);
+	fixture_stop(&fixture);
+}
+
+int fixture_client(const struct fixture *fixture)
+{
+	return raw_hello(fixture->socket, 0, NULL, NULL);
+}
+
 int run_command(const struct fixture *fixture, char *output, size_t size, const char *const *argv)
 {
 	int out[2], status;
@@ -385,17 +410,22 @@ bool need_kernel(struct fixture *fixture, const char *what)
 	return false;
 }
 
-bool log_has(const struct fixture *fixture, const char *text)
+unsigned log_count(const struct fixture *fixture, const char *text)
 {
 	FILE *file = fopen(fixture->log, "re");
 	char line[1024];
-	bool has = false;
+	unsigned n = 0;
 
 	ck_assert_ptr_nonnull(file);
-	while (!has && fgets(line, sizeof(line), file))
-		has = strstr(line, text);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, text) != NULL;
 	fclose(file);
-	return has;
+	return n;
+}
+
+bool log_has(const struct fixture *fixture, const char *text)
+{
+	return log_count(fixture, text) > 0;
 }
 
 void sync_records(const struct fixture *fixture)
@@ -457,4 +487,38 @@ uint64_t tenant_number(const struct fixture *fixture, const char *key)
 uint64_t event_number(const struct fixture *fixture, const char *event, const char *key)
 {
 	return ask_number(fixture, KIND_EVENTS, event, key);
+}
+
+/* A number in a list of rows within a row. */
+struct nested {
+	const char *list, *key, *value; /* the row of the list in which key is value */
+	const char *wanted;
+	uint64_t number;
+};
+
+static void read_nested(void *data, struct cursor row)
+{
+	struct nested *nested = data;
+	struct row_field list;
+	struct cursor items, item;
+	char value[64];
+
+	if (!row_find(row, nested->list, &list))
+		return;
+	items = cursor_make(list.value, list.length);
+	while (row_next_item(&items, &item) > 0) {
+		row_get_string(item, nested->key, value, sizeof(value));
+		if (streq(value, nested->value))
+			nested->number = row_get_u64(item, nested->wanted);
+	}
+}
+
+uint64_t refusal_count(const struct fixture *fixture, const char *reason)
+{
+	struct nested nested = { .list = "refusals", .key = "reason", .value = reason, .wanted = "count" };
+	int control = raw_connect(fixture->control);
+
+	ck_assert_uint_eq(raw_rows(control, KIND_TENANTS, 0, NULL, read_nested, &nested), 0);
+	close(control);
+	return nested.number;
 }

@@ -45,6 +45,34 @@ struct fixture {
 	struct tally before;
 };
 
+/*
+ * A test with a daemon of its own, which is started before the body and stopped after it:
+ *
+ *	DAEMON_TEST(third_event_is_refused, .options = { "--max-events=2" })
+ *	{
+ *		… fixture->socket …
+ *	}
+ */
+struct daemon_test {
+	const char *policy;
+	const char *options[8];
+	/* The test is left out, in these words, where the machine has none. */
+	const char *needs_root;
+	const char *needs_guest; /* it changes the machine */
+	const char *needs_cgroups;
+	const char *needs_kernel; /* with user_events */
+};
+
+#define DAEMON_TEST(name, ...)                                                                                         \
+	static void name##_with(struct fixture *fixture);                                                              \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		fixture_run(&(const struct daemon_test){ __VA_ARGS__ }, name##_with);                                  \
+	}                                                                                                              \
+	static void name##_with(struct fixture *fixture)
+
+void fixture_run(const struct daemon_test *, void (*test)(struct fixture *));
+
 /* Starts build/userevd with these options more, which end in NULL (or are NULL), and waits until it listens. */
 void fixture_start(struct fixture *, const char *const *options);
 /* For whoever starts the daemon otherwise: its directory, with that policy file in it; and, once it answers, what it is. */
@@ -63,6 +91,8 @@ void fixture_stop(struct fixture *);
 int fixture_end(struct fixture *, int signal);
 /* After that, or where the daemon has ended by itself: cleans up, and waits for the end of what belonged to it. */
 void fixture_abandon(struct fixture *);
+/* A client that has said hello: its socket. */
+int fixture_client(const struct fixture *);
 
 /*
  * What is promised on some backends only, by the promise's name.
@@ -87,6 +117,8 @@ uint64_t still_charged(const struct fixture *, uint64_t charged, uint64_t releas
 bool need_kernel(struct fixture *, const char *what);
 /* The daemon's log so far has this text. */
 bool log_has(const struct fixture *, const char *text);
+/* So many of its lines have it. */
+unsigned log_count(const struct fixture *, const char *text);
 /* Waits until all that was written to data files was read by the daemon, where it is who reads them. */
 void sync_records(const struct fixture *);
 
@@ -108,6 +140,8 @@ uint64_t status_number(const struct fixture *, const char *key);
 /* One number of the first tenant (or event) that there is; 0 where there is none. */
 uint64_t tenant_number(const struct fixture *, const char *key);
 uint64_t event_number(const struct fixture *, const char *event, const char *key);
+/* How many refusals the first tenant has had for that reason. */
+uint64_t refusal_count(const struct fixture *, const char *reason);
 /* Waits up to a minute for it to become true. */
 #define eventually(condition)                                                                                          \
 	({                                                                                                             \

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "kernel/uapi.h"
 #include "tests/integration/fixture.h"
@@ -34,6 +35,21 @@ bool is_guest(void)
 bool is_emulated(void)
 {
 	return file_has_line("/proc/cpuinfo", "model name", "QEMU");
+}
+
+bool need_root(const char *what)
+{
+	if (geteuid() != 0)
+		printf("not possible here without root: %s\n", what);
+	return geteuid() == 0;
+}
+
+uint64_t clock_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 unsigned repetitions(unsigned in_short, unsigned in_full)

@@ -13,6 +13,10 @@
 bool is_guest(void);
 /* A processor of QEMU's making: a tenth of the repetitions will do. */
 bool is_emulated(void);
+/* False, having printed what can't be tested then, where we are not root. */
+bool need_root(const char *what);
+/* Of a clock that nobody sets. */
+uint64_t clock_us(void);
 /* How often something is done: the second with FULL in the environment; else the first, or a tenth where it is emulated. */
 unsigned repetitions(unsigned in_short, unsigned in_full);
 

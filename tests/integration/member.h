@@ -23,8 +23,8 @@ static inline struct member member_new(const struct fixture *fixture, const char
 
 static inline void member_free(struct member *member)
 {
-	fd_close(member->stream);
-	close(member->socket);
+	member->stream = fd_close(member->stream);
+	member->socket = fd_close(member->socket);
 }
 
 static inline ssize_t write_number(const struct member *member, uint32_t number)

@@ -201,3 +201,14 @@ void pair_stop(struct pair *pair)
 	}
 	put_away(pair);
 }
+
+void pair_run(const char *guard, void (*test)(struct pair *))
+{
+	struct pair pair;
+
+	if (!pair_start(&pair, guard))
+		return;
+	test(&pair);
+	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	pair_stop(&pair);
+}

@@ -21,6 +21,20 @@ struct pair {
 	pid_t keeper;
 };
 
+/*
+ * A test of a pair of its own, with that guard: pair_start() comes before the body. Behind it nothing may be charged any more, and
+ * pair_stop() follows.
+ */
+#define PAIR_TEST(name, guard)                                                                                         \
+	static void name##_with(struct pair *pair);                                                                    \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		pair_run(guard, name##_with);                                                                          \
+	}                                                                                                              \
+	static void name##_with(struct pair *pair)
+
+void pair_run(const char *guard, void (*test)(struct pair *));
+
 /* False, having said so, where this machine has no user_events. */
 bool pair_start(struct pair *, const char *guard);
 /* The daemon alone, which is the tracer and keeps few records: no keeper. */

@@ -2,6 +2,8 @@
 
 #include "tests/integration/raw.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -30,6 +32,18 @@ int raw_send(int socket)
 {
 	raw_finish();
 	return transport_send(socket, packet.data, packet.size, NULL, 0, 0);
+}
+
+void raw_request(int socket, uint16_t kind)
+{
+	raw_packet(kind);
+	ck_assert_int_eq(raw_send(socket), 0);
+}
+
+void raw_say_hello(int socket)
+{
+	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
+	ck_assert_int_eq(raw_send(socket), 0);
 }
 
 int raw_connect(const char *path)
@@ -148,20 +162,65 @@ struct wire_account raw_query(int socket)
 	return account;
 }
 
-void expect_cut(int socket, uint32_t refusal)
+enum { ANY_FDS = UINT16_MAX };
+
+static char case_name[96] = "the next packet";
+
+void raw_name_case(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(case_name, sizeof(case_name), format, arguments);
+	va_end(arguments);
+}
+
+void expect_served(int socket)
+{
+	struct answer answer;
+
+	ck_assert_uint_eq(raw_register(socket, "bystander u32 a", &answer, NULL), 0);
+	ck_assert_uint_eq(raw_release(socket, &answer.bit, 1), 1);
+}
+
+void expect_kind_with_fds(int socket, uint16_t kind, size_t fds)
+{
+	struct raw_reply reply;
+
+	raw_receive(socket, &reply);
+	ck_assert_msg(reply.size > 0, "%s: nothing came: %zd", case_name, reply.size);
+	ck_assert_msg(reply.message.kind == kind, "%s: kind %u instead of %u", case_name, reply.message.kind, kind);
+	ck_assert(fds == ANY_FDS || reply.fds.count == fds);
+	raw_reply_deinit(&reply);
+}
+
+void expect_kind(int socket, uint16_t kind)
+{
+	expect_kind_with_fds(socket, kind, ANY_FDS);
+}
+
+void expect_cut_with(int socket, uint32_t refusal, const char *words)
 {
 	struct string_item sentence;
 	struct raw_reply reply;
 	uint32_t got = 0;
 
 	raw_receive(socket, &reply);
-	ck_assert_msg(reply.size > 0, "no ERROR came: %zd", reply.size);
-	ck_assert_int_eq(reply.message.kind, KIND_ERROR);
+	ck_assert_msg(reply.size > 0, "%s: no ERROR came: %zd", case_name, reply.size);
+	ck_assert_msg(reply.message.kind == KIND_ERROR, "%s: kind %u is no ERROR", case_name, reply.message.kind);
 	ck_assert_int_eq(decode_error(reply.message.body, &got, &sentence), 0);
-	ck_assert_msg(got == refusal, "refused as %s instead of %s", refusal_name(got), refusal_name(refusal));
+	ck_assert_msg(got == refusal, "%s: refused as %s instead of %s", case_name, refusal_name(got),
+		      refusal_name(refusal));
 	ck_assert_uint_gt(sentence.length, 0);
+	ck_assert_msg(memmem(sentence.text, sentence.length, words, strlen(words)), "%s: '%s' is not in '%.*s'",
+		      case_name, words, (int)sentence.length, sentence.text);
 	raw_receive(socket, &reply);
 	ck_assert_int_eq(reply.size, 0);
+}
+
+void expect_cut(int socket, uint32_t refusal)
+{
+	expect_cut_with(socket, refusal, "");
 }
 
 uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,

@@ -23,6 +23,10 @@ const struct packet *raw_finish(void);
 /* Finishes it and sends it: 0 or a negative errno. */
 int raw_send(int socket);
 
+/* One that has nothing but its kind; HELLO, asking for nothing. */
+void raw_request(int socket, uint16_t kind);
+void raw_say_hello(int socket);
+
 int raw_connect(const char *path);
 /* Waits for the next packet. Deinit it with raw_reply_deinit(). */
 void raw_receive(int socket, struct raw_reply *ret);
@@ -42,8 +46,17 @@ uint32_t raw_register(int socket, const char *description, struct answer *ret, i
 unsigned raw_release(int socket, const uint32_t *bits, unsigned n);
 struct wire_account raw_query(int socket);
 
+/* The next packet is of that kind; and has so many fds. */
+void expect_kind(int socket, uint16_t kind);
+void expect_kind_with_fds(int socket, uint16_t kind, size_t fds);
+/* Some other client is served as if nothing had happened: it registers and releases. */
+void expect_served(int socket);
+/* What the messages of these call the case of a loop that fails. */
+void raw_name_case(const char *format, ...) _printf_(1, 2);
 /* The next packet is ERROR with this refusal, and then the end. */
 void expect_cut(int socket, uint32_t refusal);
+/* Its sentence has these words. */
+void expect_cut_with(int socket, uint32_t refusal, const char *words);
 
 /* Sends one control request of strings and calls `on_row`, if any, for each row of the answer: 0, or the refusal. */
 uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,

@@ -116,6 +116,7 @@ void send_bytes(int socket, const void *bytes, size_t size)
 
 int open_for(const struct fixture *fixture, const struct sample *sample)
 {
+	raw_name_case("%s", sample->name);
 	if (sample->control)
 		return raw_connect(fixture->control);
 	if (sample->kind == KIND_HELLO)

@@ -45,14 +45,6 @@ static _Noreturn void give_up(const char *what, int error)
 	_exit(EXIT_FAILURE);
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static void note(uint64_t microseconds)
 {
 	struct sight *sight = &self->sights[self->phase];
@@ -72,7 +64,7 @@ static struct packet *begin(uint16_t kind)
 /* Sends what was begun and waits for the answer, however much is said unasked before it. */
 static struct message ask(int socket, uint16_t wanted)
 {
-	uint64_t begun = now_us();
+	uint64_t begun = clock_us();
 	struct message message = { 0 };
 	struct fdset fds;
 	ssize_t r;
@@ -91,7 +83,7 @@ static struct message ask(int socket, uint16_t wanted)
 	} while (message.kind == KIND_CHANGED);
 	if (message.kind != wanted)
 		give_up("another answer came than was wanted", 0);
-	note(now_us() - begun);
+	note(clock_us() - begun);
 	return message;
 }
 

@@ -72,7 +72,6 @@ TEST(a_data_file_that_lives_on_elsewhere_is_paid_for_until_it_is_closed)
 		leave_a_copy_behind(&scene);
 	scene_end(&scene, 4096, "%u times %u events on a data file that another process holds", n, MAXIMUM);
 }
-END_TEST
 
 TEST(what_is_asked_on_a_connection_of_another_tenant_costs_that_one)
 {
@@ -86,7 +85,7 @@ TEST(what_is_asked_on_a_connection_of_another_tenant_costs_that_one)
 	for (unsigned i = 0; i < n; i++) {
 		struct actor maker;
 
-		actor_start(&maker, scene.fixture.socket, NULL);
+		maker = actor_new(scene.fixture.socket, NULL);
 		granted += take_and_keep_none(maker.socket, "handed_on", MAXIMUM + 1);
 		ck_assert_uint_eq(raw_query(own).events, MAXIMUM);
 		actor_end(&maker);
@@ -96,7 +95,6 @@ TEST(what_is_asked_on_a_connection_of_another_tenant_costs_that_one)
 	scene_end(&scene, 4096, "%u connections of other tenants, each with %u events for who has got them", n,
 		  MAXIMUM);
 }
-END_TEST
 
 /* Another process, that watches its event, asks, and reads nothing. */
 static _Noreturn void ask_and_watch(const char *path, int ready)
@@ -156,7 +154,6 @@ TEST(stopped_clients_keep_nobody_waiting)
 	end_all(pids, n);
 	scene_end(&scene, 16384, "%u clients that are stopped, and told of %u changes", n, changes);
 }
-END_TEST
 
 /* All that it writes itself is its log; what it keeps for the next daemon is in memory. */
 TEST(a_disk_that_is_full_costs_the_log_and_nothing_else)
@@ -178,7 +175,6 @@ TEST(a_disk_that_is_full_costs_the_log_and_nothing_else)
 	}
 	scene_end(&scene, 4096, "a full disk, and %u refusals for the log", n);
 }
-END_TEST
 
 static void set_clock(const char *by)
 {
@@ -222,8 +218,3 @@ TEST(a_clock_that_is_set_changes_nothing)
 	}
 	scene_end(&scene, 4096, "the clock set by an hour, %u times back and %u times on", n, n);
 }
-END_TEST
-
-SUITE("bad_days", a_data_file_that_lives_on_elsewhere_is_paid_for_until_it_is_closed,
-      what_is_asked_on_a_connection_of_another_tenant_costs_that_one, stopped_clients_keep_nobody_waiting,
-      a_disk_that_is_full_costs_the_log_and_nothing_else, a_clock_that_is_set_changes_nothing)

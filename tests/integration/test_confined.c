@@ -34,7 +34,6 @@ TEST(a_daemon_that_calls_what_its_unit_forbids_is_killed)
 	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "it ended with %#x", (unsigned)status);
 	fixture_abandon(&fixture);
 }
-END_TEST
 
 TEST(so_is_a_keeper_and_its_children_are_confined_like_it)
 {
@@ -55,7 +54,6 @@ TEST(so_is_a_keeper_and_its_children_are_confined_like_it)
 	ck_assert_int_eq(waitpid(fixture.pid, NULL, 0), fixture.pid);
 	fixture_abandon(&fixture);
 }
-END_TEST
 
 #define HAS_REFUSED(call, answer) ((call) == -1 && errno == (answer))
 
@@ -110,16 +108,4 @@ TEST(what_else_their_units_restrict_is_refused_as_systemd_refuses_it)
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_msg(status == 0, "the attempt with that number: %#x", (unsigned)status);
-}
-END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		a_daemon_that_calls_what_its_unit_forbids_is_killed,
-		so_is_a_keeper_and_its_children_are_confined_like_it,
-		what_else_their_units_restrict_is_refused_as_systemd_refuses_it,
-	};
-
-	return run_suite("confined", tests, ARRAY_SIZE(tests));
 }

@@ -80,19 +80,16 @@ TEST(who_takes_all_of_64_fds_leaves_the_neighbour_what_it_has)
 {
 	take_all_fds(64);
 }
-END_TEST
 
 TEST(who_takes_all_of_256_fds_leaves_the_neighbour_what_it_has)
 {
 	take_all_fds(256);
 }
-END_TEST
 
 TEST(who_takes_all_of_1024_fds_leaves_the_neighbour_what_it_has)
 {
 	take_all_fds(1024);
 }
-END_TEST
 
 TEST(the_connection_after_a_tenants_last_is_turned_away_however_often_it_comes)
 {
@@ -114,7 +111,6 @@ TEST(the_connection_after_a_tenants_last_is_turned_away_however_often_it_comes)
 	close_many(sockets, MAXIMUM);
 	scene_end(&scene, 4096, "all of a tenant's %u connections, and then %u more", MAXIMUM, more);
 }
-END_TEST
 
 TEST(thousands_who_say_nothing_are_told_and_cut_off)
 {
@@ -129,7 +125,6 @@ TEST(thousands_who_say_nothing_are_told_and_cut_off)
 	close_many(sockets, n);
 	scene_end(&scene, 2048 + n, "%u connections that say nothing", n);
 }
-END_TEST
 
 /* Another question, and the answer to the one before. */
 static void drip(const int *sockets, unsigned n)
@@ -139,8 +134,7 @@ static void drip(const int *sockets, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		while (recv(sockets[i], answer, sizeof(answer), MSG_DONTWAIT) > 0)
 			;
-		raw_packet(KIND_QUERY);
-		ck_assert_int_eq(raw_send(sockets[i]), 0);
+		raw_request(sockets[i], KIND_QUERY);
 	}
 }
 
@@ -160,7 +154,6 @@ TEST(thousands_who_ask_something_every_second_are_answered)
 	close_many(sockets, n);
 	scene_end(&scene, 2048 + n, "%u connections that ask a little every second, for %u s", n, seconds);
 }
-END_TEST
 
 static void expect_one_byte_to_be_the_last(const struct scene *scene, int *sockets, unsigned n)
 {
@@ -185,7 +178,6 @@ TEST(thousands_who_send_one_byte_every_second_are_cut_off_at_the_first)
 	}
 	scene_end(&scene, 2048 + n, "%u connections, one byte on each every second, for %u s", n, seconds);
 }
-END_TEST
 
 /* Until the daemon, which does not read on, has made this side's queue full. */
 static unsigned ask_until_nobody_listens(int socket, const char *const *descriptions, size_t n)
@@ -230,7 +222,6 @@ TEST(thousands_who_never_read_are_cut_off)
 	close_many(sockets, n);
 	scene_end(&scene, 12288 + 3 * n, "%u connections that never read, with %u requests", n, asked);
 }
-END_TEST
 
 /* Of answers of the largest size, one of which might wait for each connection. */
 TEST(of_megabytes_of_unread_answers_few_are_kept)
@@ -255,12 +246,3 @@ TEST(of_megabytes_of_unread_answers_few_are_kept)
 	close_many(sockets, n);
 	scene_end(&scene, 12288, "%u MB of unread answers asked for on %u connections", asked * ANSWER / 1000, n);
 }
-END_TEST
-
-SUITE("exhaustion", who_takes_all_of_64_fds_leaves_the_neighbour_what_it_has,
-      who_takes_all_of_256_fds_leaves_the_neighbour_what_it_has,
-      who_takes_all_of_1024_fds_leaves_the_neighbour_what_it_has,
-      the_connection_after_a_tenants_last_is_turned_away_however_often_it_comes,
-      thousands_who_say_nothing_are_told_and_cut_off, thousands_who_ask_something_every_second_are_answered,
-      thousands_who_send_one_byte_every_second_are_cut_off_at_the_first, thousands_who_never_read_are_cut_off,
-      of_megabytes_of_unread_answers_few_are_kept)

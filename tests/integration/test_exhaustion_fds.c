@@ -60,7 +60,6 @@ TEST(whatever_number_of_fds_comes_with_a_request_none_of_them_stays)
 	scene_end(&scene, 4096, "%zu packets, of each kind, with 0 to %u fds, of which the kernel let %u through",
 		  (steps + 1) * ARRAY_SIZE(samples), FDS_AT_ONCE_MAX, sent);
 }
-END_TEST
 
 /*
  * Another process, of another user: fds of sockets with fds of sockets under way, until the kernel says that there are too
@@ -180,7 +179,6 @@ TEST(sockets_in_sockets_in_sockets_are_nobody_elses_trouble)
 		  deeds->nested, deeds->entangled, 2 * rounds);
 	munmap(deeds, sizeof(*deeds));
 }
-END_TEST
 
 /* It has no fd left for its page, and no other one for its stream. */
 static void greet_without_room(const struct scene *scene)
@@ -215,7 +213,6 @@ TEST(who_has_no_fd_left_for_what_it_is_sent_loses_that_and_nothing_else)
 		greet_without_room(&scene);
 	scene_end(&scene, 4096, "%u pages and as many streams sent to who has no fd left", n);
 }
-END_TEST
 
 /* The daemon can send no more fds that nobody has taken yet than it may have open. */
 static void have_few_fds(void)
@@ -228,11 +225,9 @@ static void have_few_fds(void)
 /* It is a tenant of its own: whatever this one is sent and does not take is its own trouble. */
 static void serve_another_tenant(const struct scene *scene, unsigned round _unused_)
 {
-	struct actor actor;
+	_cleanup_(actor_end) struct actor actor = actor_new(scene->fixture.socket, NULL);
 
-	actor_start(&actor, scene->fixture.socket, NULL);
 	ck_assert_uint_eq(raw_register(actor.socket, "another_tenants u32 a", NULL, NULL), 0);
-	actor_end(&actor);
 }
 
 /*
@@ -265,9 +260,3 @@ TEST(fds_that_a_tenant_is_sent_and_does_not_take_are_not_missing_to_others)
 		  "%u pages and as many streams never taken, of a daemon that may have %u fds under way; %u newcomers",
 		  n, FEW_FDS, newcomers);
 }
-END_TEST
-
-SUITE("exhaustion_fds", whatever_number_of_fds_comes_with_a_request_none_of_them_stays,
-      sockets_in_sockets_in_sockets_are_nobody_elses_trouble,
-      who_has_no_fd_left_for_what_it_is_sent_loses_that_and_nothing_else,
-      fds_that_a_tenant_is_sent_and_does_not_take_are_not_missing_to_others)

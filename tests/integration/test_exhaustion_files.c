@@ -74,7 +74,6 @@ TEST(a_tenant_keeps_no_more_files_than_its_maximum)
 	free(files);
 	scene_end(&scene, 8192, "%u data files kept after hanging up, and %u more asked for", maximum, more);
 }
-END_TEST
 
 static void have_few_fds(rlim_t number)
 {
@@ -97,7 +96,7 @@ static unsigned take_all_files(const struct fixture *fixture, int *files, unsign
 		while (refusal == 0 && n < most) {
 			struct actor actor;
 
-			actor_start(&actor, fixture->socket, &(struct actor_as){ .cgroup = make_cgroup(name) });
+			actor = actor_new(fixture->socket, &(struct actor_as){ .cgroup = make_cgroup(name) });
 			refusal = leave_file(fd_steal(&actor.socket), "same u32 a", &files[n], sentence,
 					     sizeof(sentence));
 			actor_end(&actor);
@@ -129,7 +128,7 @@ static void expect_reserve_of_files(const char *guard)
 		char event[32];
 
 		snprintf(event, sizeof(event), "reserved_%u u32 a", i);
-		actor_start(&actor, fixture.socket, &(struct actor_as){ .cgroup = make_cgroup("victim") });
+		actor = actor_new(fixture.socket, &(struct actor_as){ .cgroup = make_cgroup("victim") });
 		ck_assert_uint_eq(raw_register(actor.socket, event, NULL, NULL), 0);
 		sockets[i] = fd_steal(&actor.socket);
 		actor_end(&actor);
@@ -144,26 +143,14 @@ TEST(a_reserve_of_events_has_its_files)
 	if (need_cgroups("files kept for a reserve"))
 		expect_reserve_of_files("--guard=prefer");
 }
-END_TEST
 
 TEST(a_reserve_of_events_has_its_files_unguarded)
 {
 	if (need_cgroups("files kept for a reserve"))
 		expect_reserve_of_files("--guard=off");
 }
-END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {
-		a_tenant_keeps_no_more_files_than_its_maximum,
-		a_reserve_of_events_has_its_files,
-		a_reserve_of_events_has_its_files_unguarded,
-	};
-	int r;
-
-	cgroups_find_room();
-	r = run_suite("exhaustion_files", tests, ARRAY_SIZE(tests));
-	cgroups_remove_all();
-	return r;
+	return run_tests_in_cgroups();
 }

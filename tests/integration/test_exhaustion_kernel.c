@@ -62,7 +62,6 @@ TEST(locking_every_free_byte_denies_nobody_a_file)
 	close(socket);
 	scene_end(&scene, 4096, "%u times every free byte of the data file locked, and as many newcomers", rounds);
 }
-END_TEST
 
 static void add_foreign_event(void)
 {
@@ -119,6 +118,3 @@ TEST(name_of_a_foreign_event_keeps_nobody_waiting)
 	janitor_end(&janitor);
 	scene_end(&scene, 4096, "%u times a name that a foreign event holds, after events were removed", rounds);
 }
-END_TEST
-
-SUITE("exhaustion, kernel", locking_every_free_byte_denies_nobody_a_file, name_of_a_foreign_event_keeps_nobody_waiting)

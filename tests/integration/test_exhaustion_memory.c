@@ -100,7 +100,6 @@ TEST(connections_files_and_leases_cost_what_the_manual_says)
 	close_many(sockets, n + 1);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(a_tenant_that_does_its_worst_costs_what_its_maxima_say)
 {
@@ -149,7 +148,3 @@ TEST(a_tenant_that_does_its_worst_costs_what_its_maxima_say)
 		  n);
 	ck_assert_msg(after <= 2048 || !memory_tells(), "%" PRIu64 " KiB are not given back", after);
 }
-END_TEST
-
-SUITE("exhaustion_memory", connections_files_and_leases_cost_what_the_manual_says,
-      a_tenant_that_does_its_worst_costs_what_its_maxima_say)

@@ -13,14 +13,6 @@
 
 static const char *const all_it_wants[] = { "--max-events=40000", "--capacity=110000", NULL };
 
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 enum { NAME_SIZE = 32 };
 
 /* So many events in one packet; how many were granted, and their bits. */
@@ -56,8 +48,8 @@ TEST(who_registers_and_releases_without_a_pause_does_not_keep_the_neighbour_from
 	scene_begin(&scene, "", NULL);
 	socket = raw_hello(scene.fixture.socket, 0, NULL, NULL);
 	name_events(names, 0, ARRAY_SIZE(names));
-	end = now_us() + seconds * 1000000;
-	while (now_us() < end) {
+	end = clock_us() + seconds * 1000000;
+	while (clock_us() < end) {
 		unsigned granted = take_events(socket, names, ARRAY_SIZE(names), bits);
 
 		ck_assert_uint_eq(raw_release(socket, bits, granted), granted);
@@ -67,7 +59,6 @@ TEST(who_registers_and_releases_without_a_pause_does_not_keep_the_neighbour_from
 	scene_end(&scene, 8192, "%" PRIu64 " registrations and releases a second, for %" PRIu64 " s", done / seconds,
 		  seconds);
 }
-END_TEST
 
 TEST(who_takes_every_event_that_there_is_leaves_the_neighbour_its_own)
 {
@@ -91,7 +82,6 @@ TEST(who_takes_every_event_that_there_is_leaves_the_neighbour_its_own)
 	close(socket);
 	scene_end(&scene, 65536, "%u events registered, of %u asked for", granted, (packets + MORE) * WIRE_BATCH_MAX);
 }
-END_TEST
 
 /* "Ab" and "BA" are the same to a hash that multiplies by 33, and so are all rows of them. */
 static void name_collisions(char (*names)[NAME_SIZE], unsigned from, unsigned n)
@@ -112,13 +102,13 @@ static double time_names(const struct scene *scene, void (*name)(char (*names)[N
 	int socket = raw_hello(scene->fixture.socket, 0, NULL, NULL);
 	char names[WIRE_BATCH_MAX][NAME_SIZE];
 	uint32_t bits[WIRE_BATCH_MAX];
-	uint64_t begun = now_us();
+	uint64_t begun = clock_us();
 
 	for (unsigned i = 0; i < n; i += WIRE_BATCH_MAX) {
 		name(names, i, WIRE_BATCH_MAX);
 		ck_assert_uint_eq(take_events(socket, names, WIRE_BATCH_MAX, bits), WIRE_BATCH_MAX);
 	}
-	begun = now_us() - begun;
+	begun = clock_us() - begun;
 	close(socket);
 	return (double)begun / n;
 }
@@ -144,7 +134,6 @@ TEST(names_that_were_chosen_to_collide_cost_what_others_cost)
 	scene_end(&scene, 16384, "%u names that collide, in a hash with a secret key: %.1f µs each, others %.1f µs", n,
 		  chosen, ordinary);
 }
-END_TEST
 
 /* Another process, of which nothing is expected but that it begins. */
 static _Noreturn void ask_and_wait_for_death(const char *path)
@@ -191,7 +180,6 @@ TEST(who_dies_in_the_middle_of_a_request_leaves_nothing)
 		kill_one(&scene, i);
 	scene_end(&scene, 16384, "%u processes killed in the middle of up to 100 requests each", n);
 }
-END_TEST
 
 struct counted {
 	uint64_t kept;
@@ -279,9 +267,3 @@ TEST(of_records_that_flood_the_ring_each_is_seen_or_counted_as_missed)
 		  " that it missed, their writer of %" PRIu64 " for which there was no room",
 		  n, missed, refused);
 }
-END_TEST
-
-SUITE("exhaustion_requests", who_registers_and_releases_without_a_pause_does_not_keep_the_neighbour_from_it,
-      who_takes_every_event_that_there_is_leaves_the_neighbour_its_own,
-      names_that_were_chosen_to_collide_cost_what_others_cost, who_dies_in_the_middle_of_a_request_leaves_nothing,
-      of_records_that_flood_the_ring_each_is_seen_or_counted_as_missed)

@@ -161,23 +161,13 @@ static pid_t start_attacker(const char *path, struct attack *attack)
 
 /* The test. */
 
-static void expect_welcome(int socket)
-{
-	struct raw_reply reply;
-
-	raw_receive(socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_uint_eq(reply.message.kind, KIND_WELCOME);
-	raw_reply_deinit(&reply);
-}
-
 /* Each is a tenant of its own. */
 static void expect_victims_to_be_served(const struct scene *scene)
 {
 	for (unsigned i = 0; i < VICTIMS; i++) {
 		struct actor victim;
 
-		actor_start(&victim, scene->fixture.socket, NULL);
+		victim = actor_new(scene->fixture.socket, NULL);
 		ck_assert_uint_eq(raw_register(victim.socket, "victims u32 a", NULL, NULL), 0);
 		actor_end(&victim);
 	}
@@ -222,7 +212,6 @@ TEST(files_not_taken_cost_their_tenant_alone)
 		  "%u requests for files on %u connections that read nothing, of a daemon that may have %u fds", sent,
 		  CONNECTIONS, FEW_FDS);
 }
-END_TEST
 
 /* Fds in flight of another process, of a user that is the daemon's, or the keeper's. */
 
@@ -333,7 +322,7 @@ TEST(fds_of_the_same_user_make_others_wait_at_most)
 		scene_go_on(&scene);
 		expect_no_answer_yet(visitor);
 		stop_filling(pid, filling);
-		expect_welcome(visitor);
+		expect_kind(visitor, KIND_WELCOME);
 		ck_assert_uint_eq(raw_register(visitor, "visitors u32 a", NULL, NULL), 0);
 		close(visitor);
 	}
@@ -341,7 +330,6 @@ TEST(fds_of_the_same_user_make_others_wait_at_most)
 	scene_end(&scene, 4096, "%u times all fds that the keeper's user, and the daemon's, may have in flight",
 		  rounds);
 }
-END_TEST
 
 /* A storm: processes that connect and close, as fast as they can. */
 
@@ -419,7 +407,7 @@ static unsigned visit(const struct scene *scene)
 	}
 	ck_assert_int_eq(fcntl(fd, F_SETFL, 0), 0);
 	ck_assert(actor_greet(fd));
-	expect_welcome(fd);
+	expect_kind(fd, KIND_WELCOME);
 	close(fd);
 	return tries;
 }
@@ -469,7 +457,3 @@ TEST(storm_of_connect_and_close_lets_others_in)
 		storm->connects, storm->full, visits, tries, most);
 	munmap(storm, sizeof(*storm));
 }
-END_TEST
-
-SUITE("exhaustion_untaken", files_not_taken_cost_their_tenant_alone, fds_of_the_same_user_make_others_wait_at_most,
-      storm_of_connect_and_close_lets_others_in)

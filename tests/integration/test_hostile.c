@@ -196,7 +196,7 @@ static void hold_files(int socket)
 {
 	static int held[MANY];
 	static unsigned n;
-	int stream = -1;
+	_cleanup_(fd_closep) int stream = -1;
 
 	if (n == ARRAY_SIZE(held)) {
 		close_all(held, n);
@@ -205,7 +205,6 @@ static void hold_files(int socket)
 	register_names(socket, 1 + any(4), &stream);
 	if (stream >= 0 && (held[n] = dup(stream)) >= 0)
 		n++;
-	fd_close(stream);
 }
 
 /* Where nothing guards it that succeeds: a few of them, for what the kernel has is not the daemon's to share out. */
@@ -233,7 +232,7 @@ static void register_by_itself(int file)
 static void misuse_files(int socket)
 {
 	struct flock lock = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
-	int stream = -1;
+	_cleanup_(fd_closep) int stream = -1;
 
 	if (register_names(socket, 1, &stream) < 0 || stream < 0)
 		return;
@@ -245,7 +244,6 @@ static void misuse_files(int socket)
 		(void)!write(stream, record, any(sizeof(record)));
 	}
 	(void)!ftruncate(stream, 0);
-	close(stream);
 }
 
 static void (*const ways[])(int socket) = {
@@ -328,14 +326,6 @@ static void end_all(const pid_t *pids)
 
 /* The neighbour. */
 
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static int compare(const void *a, const void *b)
 {
 	const uint64_t *one = a, *another = b;
@@ -353,12 +343,12 @@ static uint64_t take_from_reserve(int socket, const char *name, unsigned n)
 	/* What is said has the real uid of who says it. */
 	ck_assert_int_eq(setreuid(NEIGHBOUR, (uid_t)-1), 0);
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t begun = now_us();
+		uint64_t begun = clock_us();
 		uint32_t refusal;
 
 		snprintf(event, sizeof(event), "%s_%u", name, i);
 		refusal = raw_register(socket, event, NULL, NULL);
-		times[i] = now_us() - begun;
+		times[i] = clock_us() - begun;
 		ck_assert_msg(refusal == 0, "%s was refused: %s", event, refusal_name(refusal));
 		usleep(20000);
 	}
@@ -408,22 +398,21 @@ static void expect_reserve_to_be_safe(const char *guard)
 {
 	/* As daemons run: a line for each refusal is not what is measured. */
 	const char *const options[] = { "--capacity=120", "--log-level=info", guard, NULL };
-	const char *neighbour, *container;
 	struct fixture fixture;
 	struct actor actor;
 	pid_t pids[PROCESSES];
 	uint64_t before, during;
 	char policy[256];
+	const char *neighbour = make_cgroup("neighbour.slice/neighbour.service");
+	const char *container = make_container();
 
-	neighbour = make_cgroup("neighbour.slice/neighbour.service");
-	container = make_container();
 	if (!container)
 		return;
 	/* Both are in the machine's user namespace, and there may be no guard. */
 	snprintf(policy, sizeof(policy), "[/**]\nAllowHostUserns=yes\n[%s]\nTenant=yes\nReserveEvents=%d\n",
 		 cgroup_path(neighbour), RESERVE);
 	fixture_start_with_policy(&fixture, policy, options);
-	actor_start(&actor, fixture.socket, &(struct actor_as){ .cgroup = neighbour, .uid = NEIGHBOUR });
+	actor = actor_new(fixture.socket, &(struct actor_as){ .cgroup = neighbour, .uid = NEIGHBOUR });
 	before = take_from_reserve(actor.socket, "before", RESERVE / 2);
 	start_all(&fixture, container, pids);
 	during = take_from_reserve(actor.socket, "during", RESERVE / 2);
@@ -442,7 +431,6 @@ TEST(a_hostile_tenant_takes_nothing_from_its_neighbours_reserve)
 	if (need_cgroups("a hostile tenant and its neighbour"))
 		expect_reserve_to_be_safe("--guard=prefer");
 }
-END_TEST
 
 /* Where nothing can, the first test was this one. */
 static bool can_guard(void)
@@ -461,18 +449,8 @@ TEST(a_hostile_tenant_that_nobody_guards_takes_nothing_from_its_neighbours_reser
 	if (need_cgroups("a hostile tenant that nobody guards, and its neighbour") && can_guard())
 		expect_reserve_to_be_safe("--guard=off");
 }
-END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {
-		a_hostile_tenant_takes_nothing_from_its_neighbours_reserve,
-		a_hostile_tenant_that_nobody_guards_takes_nothing_from_its_neighbours_reserve,
-	};
-	int r;
-
-	cgroups_find_room();
-	r = run_suite("hostile", tests, ARRAY_SIZE(tests));
-	cgroups_remove_all();
-	return r;
+	return run_tests_in_cgroups();
 }

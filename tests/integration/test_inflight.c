@@ -10,23 +10,6 @@
 #include "tests/integration/fixture.h"
 #include "tests/integration/pair.h"
 
-static void send_register(int socket, const char *event)
-{
-	batch_put(&event, 1);
-	ck_assert_int_eq(raw_send(socket), 0);
-}
-
-static void expect_answer(int socket, uint16_t kind, size_t fds)
-{
-	struct raw_reply reply;
-
-	raw_receive(socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_uint_eq(reply.message.kind, kind);
-	ck_assert_uint_eq(reply.fds.count, fds);
-	raw_reply_deinit(&reply);
-}
-
 static bool has(const struct fixture *fixture, const char *key, uint64_t wanted)
 {
 	return status_number(fixture, key) == wanted;
@@ -42,48 +25,36 @@ static void let_others_have_their_turn(const struct fixture *fixture)
 	close(socket);
 }
 
-TEST(request_behind_unread_files_waits)
+DAEMON_TEST(request_behind_unread_files_waits)
 {
-	struct fixture fixture;
-	int socket;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, NULL);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
-	ck_assert(eventually(has(&fixture, "in_flight", 0)));
+	ck_assert(eventually(has(fixture, "in_flight", 0)));
 	send_register(socket, "first u32 a");
 	send_register(socket, "second u32 a");
-	ck_assert(eventually(has(&fixture, "in_flight", 1)));
-	let_others_have_their_turn(&fixture);
-	ck_assert_uint_eq(status_number(&fixture, "leases"), 1);
-	expect_answer(socket, KIND_REGISTERED, 1);
+	ck_assert(eventually(has(fixture, "in_flight", 1)));
+	let_others_have_their_turn(fixture);
+	ck_assert_uint_eq(status_number(fixture, "leases"), 1);
+	expect_kind_with_fds(socket, KIND_REGISTERED, 1);
 	/* Its file is there already, and comes once. */
-	expect_answer(socket, KIND_REGISTERED, 0);
-	ck_assert_uint_eq(status_number(&fixture, "leases"), 2);
-	ck_assert(eventually(has(&fixture, "in_flight", 0)));
-	close(socket);
-	fixture_stop(&fixture);
+	expect_kind_with_fds(socket, KIND_REGISTERED, 0);
+	ck_assert_uint_eq(status_number(fixture, "leases"), 2);
+	ck_assert(eventually(has(fixture, "in_flight", 0)));
 }
-END_TEST
 
-TEST(request_behind_an_unread_page_is_answered)
+DAEMON_TEST(request_behind_an_unread_page_is_answered)
 {
-	struct fixture fixture;
-	int socket;
+	_cleanup_(fd_closep) int socket = raw_connect(fixture->socket);
 
-	fixture_start(&fixture, NULL);
-	socket = raw_connect(fixture.socket);
 	ck_assert(actor_greet(socket));
 	send_register(socket, "first u32 a");
-	ck_assert(eventually(has(&fixture, "leases", 1)));
-	ck_assert(eventually(has(&fixture, "in_flight", 2)));
-	ck_assert_uint_eq(tenant_number(&fixture, "in_flight"), 2);
-	expect_answer(socket, KIND_WELCOME, 1);
-	expect_answer(socket, KIND_REGISTERED, 1);
-	ck_assert(eventually(has(&fixture, "in_flight", 0)));
-	close(socket);
-	fixture_stop(&fixture);
+	ck_assert(eventually(has(fixture, "leases", 1)));
+	ck_assert(eventually(has(fixture, "in_flight", 2)));
+	ck_assert_uint_eq(tenant_number(fixture, "in_flight"), 2);
+	expect_kind_with_fds(socket, KIND_WELCOME, 1);
+	expect_kind_with_fds(socket, KIND_REGISTERED, 1);
+	ck_assert(eventually(has(fixture, "in_flight", 0)));
 }
-END_TEST
 
 static int leave_files_unread(const struct fixture *fixture)
 {
@@ -103,73 +74,55 @@ static void expect_only_its_place(const struct fixture *fixture)
 	ck_assert_uint_eq(status_number(fixture, "in_flight"), 1);
 }
 
-TEST(shut_down_connection_counts_until_files_are_read)
+DAEMON_TEST(shut_down_connection_counts_until_files_are_read)
 {
-	struct fixture fixture;
 	int socket;
 
-	fixture_start(&fixture, NULL);
-	socket = leave_files_unread(&fixture);
+	socket = leave_files_unread(fixture);
 	ck_assert_int_eq(shutdown(socket, SHUT_RDWR), 0);
-	expect_only_its_place(&fixture);
-	expect_answer(socket, KIND_REGISTERED, 1);
-	ck_assert(eventually(has(&fixture, "connections", 0)));
+	expect_only_its_place(fixture);
+	expect_kind_with_fds(socket, KIND_REGISTERED, 1);
+	ck_assert(eventually(has(fixture, "connections", 0)));
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* The nonsense is read when the files are; so it takes a page, after which more is read. */
-TEST(rejected_connection_counts_until_it_is_closed)
+DAEMON_TEST(rejected_connection_counts_until_it_is_closed)
 {
-	struct fixture fixture;
 	int socket;
 
-	fixture_start(&fixture, NULL);
-	socket = raw_connect(fixture.socket);
+	socket = raw_connect(fixture->socket);
 	ck_assert(actor_greet(socket));
-	ck_assert(eventually(has(&fixture, "in_flight", 1)));
+	ck_assert(eventually(has(fixture, "in_flight", 1)));
 	ck_assert_int_eq(transport_send(socket, "x", 1, NULL, 0, 0), 0);
-	let_others_have_their_turn(&fixture);
-	ck_assert(eventually(has(&fixture, "connections", 1)));
-	ck_assert_uint_eq(status_number(&fixture, "in_flight"), 1);
+	let_others_have_their_turn(fixture);
+	ck_assert(eventually(has(fixture, "connections", 1)));
+	ck_assert_uint_eq(status_number(fixture, "in_flight"), 1);
 	close(socket);
-	ck_assert(eventually(has(&fixture, "connections", 0)));
-	fixture_stop(&fixture);
+	ck_assert(eventually(has(fixture, "connections", 0)));
 }
-END_TEST
 
-TEST(closed_connection_leaves_nothing_in_flight)
+DAEMON_TEST(closed_connection_leaves_nothing_in_flight)
 {
-	struct fixture fixture;
-
-	fixture_start(&fixture, NULL);
-	close(leave_files_unread(&fixture));
-	ck_assert(eventually(has(&fixture, "connections", 0)));
-	ck_assert_uint_eq(status_number(&fixture, "in_flight"), 0);
-	fixture_stop(&fixture);
+	close(leave_files_unread(fixture));
+	ck_assert(eventually(has(fixture, "connections", 0)));
+	ck_assert_uint_eq(status_number(fixture, "in_flight"), 0);
 }
-END_TEST
 
-TEST(ended_connection_keeps_its_place_among_the_maximum)
+DAEMON_TEST(ended_connection_keeps_its_place_among_the_maximum, .policy = "[Daemon]\nDefaultMaxConnections=1\n")
 {
-	static const char policy[] = "[Daemon]\nDefaultMaxConnections=1\n";
-	struct fixture fixture;
 	int socket, another;
 
-	fixture_start_with_policy(&fixture, policy, NULL);
-	socket = leave_files_unread(&fixture);
+	socket = leave_files_unread(fixture);
 	ck_assert_int_eq(shutdown(socket, SHUT_RDWR), 0);
-	expect_only_its_place(&fixture);
-	another = raw_connect(fixture.socket);
+	expect_only_its_place(fixture);
+	another = raw_connect(fixture->socket);
 	expect_cut(another, REFUSAL_TOO_MANY_CONNECTIONS);
 	close(another);
 	close(socket);
-	ck_assert(eventually(has(&fixture, "connections", 0)));
-	close(raw_hello(fixture.socket, 0, NULL, NULL));
-	fixture_stop(&fixture);
+	ck_assert(eventually(has(fixture, "connections", 0)));
+	close(fixture_client(fixture));
 }
-END_TEST
 
 /* One connection lives, and one has ended and keeps its place. */
 TEST(next_daemon_counts_what_is_unread)
@@ -191,7 +144,7 @@ TEST(next_daemon_counts_what_is_unread)
 	ck_assert(eventually(has(&pair.fixture, "in_flight", 2)));
 	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 2);
 	ck_assert_uint_eq(status_number(&pair.fixture, "leases"), 1);
-	expect_answer(living, KIND_REGISTERED, 1);
+	expect_kind_with_fds(living, KIND_REGISTERED, 1);
 	ck_assert(eventually(has(&pair.fixture, "in_flight", 1)));
 	ck_assert_uint_eq(raw_query(living).leases, 1);
 	close(ended);
@@ -199,9 +152,3 @@ TEST(next_daemon_counts_what_is_unread)
 	close(living);
 	pair_stop(&pair);
 }
-END_TEST
-
-SUITE("inflight", request_behind_unread_files_waits, request_behind_an_unread_page_is_answered,
-      shut_down_connection_counts_until_files_are_read, rejected_connection_counts_until_it_is_closed,
-      closed_connection_leaves_nothing_in_flight, ended_connection_keeps_its_place_among_the_maximum,
-      next_daemon_counts_what_is_unread)

@@ -45,22 +45,6 @@ static bool is_on(const struct looker *looker, uint32_t bit)
 	return *(volatile const uint8_t *)&looker->bytes[bit / 8] >> bit % 8 & 1;
 }
 
-static uint32_t granted(int socket, const char *description)
-{
-	struct answer answer;
-
-	ck_assert_uint_eq(raw_register(socket, description, &answer, NULL), 0);
-	return answer.bit;
-}
-
-static void expect_refused(int socket, const char *description, uint32_t refusal, const char *part)
-{
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	uint32_t got = register_one(socket, description, sentence, sizeof(sentence));
-
-	ck_assert_msg(got == refusal && strstr(sentence, part), "%s: %s: %s", description, refusal_name(got), sentence);
-}
-
 /* All of them: one may be there in reserve. */
 static void kill_children(pid_t parent)
 {
@@ -74,40 +58,34 @@ static void kill_children(pid_t parent)
 	}
 }
 
-TEST(an_enabler_that_dies_is_replaced_and_bits_are_right_again)
+DAEMON_TEST(dead_enabler_is_replaced_and_bits_are_right, .needs_kernel = "an enabler that dies")
 {
-	struct fixture fixture;
 	struct looker looker;
 	uint32_t one, other;
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "an enabler that dies"))
-		return;
-	looker = looker_new(&fixture);
-	one = granted(looker.socket, "revived_on u32 a");
-	other = granted(looker.socket, "revived_off u32 a");
-	ck_assert_uint_eq(trace(&fixture, "revived_off", true), 1);
-	if (has_enablers(&fixture)) {
-		ck_assert_int_eq(kill(fixture.keeper, SIGSTOP), 0);
-		kill_children(fixture.keeper);
-		ck_assert_uint_eq(trace(&fixture, "revived_off", false), 1);
-		ck_assert_uint_eq(trace(&fixture, "revived_on", true), 1);
+	looker = looker_new(fixture);
+	one = expect_granted(looker.socket, "revived_on u32 a");
+	other = expect_granted(looker.socket, "revived_off u32 a");
+	ck_assert_uint_eq(trace(fixture, "revived_off", true), 1);
+	if (has_enablers(fixture)) {
+		ck_assert_int_eq(kill(fixture->keeper, SIGSTOP), 0);
+		kill_children(fixture->keeper);
+		ck_assert_uint_eq(trace(fixture, "revived_off", false), 1);
+		ck_assert_uint_eq(trace(fixture, "revived_on", true), 1);
 		/* Nobody is there to change them. */
 		ck_assert(is_on(&looker, other) && !is_on(&looker, one));
-		ck_assert_int_eq(kill(fixture.keeper, SIGCONT), 0);
+		ck_assert_int_eq(kill(fixture->keeper, SIGCONT), 0);
 		ck_assert(eventually(!is_on(&looker, other) && is_on(&looker, one)));
 	}
-	ck_assert_uint_eq(trace(&fixture, "revived_on", false), 1);
+	ck_assert_uint_eq(trace(fixture, "revived_on", false), 1);
 	ck_assert(!is_on(&looker, one));
-	one = granted(looker.socket, "revived_more");
-	ck_assert_uint_eq(trace(&fixture, "revived_more", true), 1);
+	one = expect_granted(looker.socket, "revived_more");
+	ck_assert_uint_eq(trace(fixture, "revived_more", true), 1);
 	ck_assert(is_on(&looker, one));
 	looker_free(&looker);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(when_the_keeper_dies_the_daemon_says_so_and_ends)
+TEST(daemon_whose_keeper_dies_logs_it_and_ends)
 {
 	struct fixture fixture;
 	struct raw_reply reply;
@@ -131,7 +109,6 @@ TEST(when_the_keeper_dies_the_daemon_says_so_and_ends)
 	close(socket);
 	fixture_abandon(&fixture);
 }
-END_TEST
 
 static unsigned count_events(void)
 {
@@ -143,44 +120,37 @@ static unsigned count_events(void)
 	return n - 1;
 }
 
-TEST(when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered)
+DAEMON_TEST(full_kernel_refuses_and_registers_nothing_by_half, .needs_kernel = "a table of events that is full")
 {
 	static const char *const names[] = { "full_a u32 a", "full_b u32 a", "full_c u32 a", "full_d u32 a" };
 	struct janitor janitor;
-	struct fixture fixture;
 	struct batch batch;
 	unsigned before;
 	char number[16];
 	int socket;
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "a table of events that is full"))
-		return;
 	if (access(USER_EVENTS_MAX, W_OK) < 0) {
 		printf("not possible with this kernel, whose table has no limit: one that is full\n");
-		fixture_stop(&fixture);
 		return;
 	}
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	before = count_events();
 	snprintf(number, sizeof(number), "%u", before + 2);
 	change_file(&janitor, USER_EVENTS_MAX, number);
 	batch_register(socket, names, ARRAY_SIZE(names), &batch, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		ck_assert_uint_eq(batch.answer[i].refusal, i < 2 ? REFUSAL_NONE : REFUSAL_MACHINE_FULL);
-	expect_refused(socket, "full_c u32 a", REFUSAL_MACHINE_FULL, "the kernel takes no more events");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 2);
+	expect_refusal(socket, "full_c u32 a", REFUSAL_MACHINE_FULL, "the kernel takes no more events");
+	ck_assert_uint_eq(status_number(fixture, "charges"), 2);
 	ck_assert_uint_eq(raw_query(socket).leases, 2);
 	ck_assert_uint_eq(count_events(), before + 2);
 	/* Who has one already may have it again. */
-	granted(socket, "full_a u32 a");
+	expect_granted(socket, "full_a u32 a");
 	janitor_end(&janitor);
-	granted(socket, "full_c u32 a");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 3);
+	expect_granted(socket, "full_c u32 a");
+	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 static void add_dynamic_event(const char *description)
 {
@@ -224,7 +194,7 @@ static int register_directly(const struct fixture *fixture, const char *descript
 	return data;
 }
 
-TEST(what_others_have_registered_is_taken_off_the_room_for_ours)
+TEST(foreign_events_reduce_the_room_for_ours)
 {
 	enum { ROOM = 8, FOREIGN = 3 };
 	struct janitor maximum, one, other;
@@ -258,9 +228,9 @@ TEST(what_others_have_registered_is_taken_off_the_room_for_ours)
 		static const char *const names[] = { "room0", "room1", "room2", "room3", "room4", "room5" };
 
 		for (size_t i = 0; i < ROOM - FOREIGN; i++)
-			granted(socket, names[i]);
+			expect_granted(socket, names[i]);
 		/* And it is the daemon who says so, before it asks the kernel. */
-		expect_refused(socket, names[ROOM - FOREIGN], REFUSAL_MACHINE_FULL, "holds 5 of 5 events");
+		expect_refusal(socket, names[ROOM - FOREIGN], REFUSAL_MACHINE_FULL, "holds 5 of 5 events");
 		/* Ours are not taken off. */
 		ck_assert_uint_eq(status_number(&fixture, "capacity"), ROOM - FOREIGN);
 		ck_assert_uint_eq(status_number(&fixture, "foreign"), FOREIGN + before - ROOM);
@@ -271,13 +241,12 @@ TEST(what_others_have_registered_is_taken_off_the_room_for_ours)
 	janitor_end(&one);
 	janitor_end(&other);
 	ck_assert(has_room_for(&fixture, before));
-	granted(socket, "room5");
+	expect_granted(socket, "room5");
 	close(socket);
 	fixture_stop(&fixture);
 	if (is_limited)
 		janitor_end(&maximum);
 }
-END_TEST
 
 /* 100 and 50 for cgroups, and 20 for others. */
 static const char fixed_policy[] = "[Daemon]\nSetKernelMaximum=yes\nKernelMargin=20\n"
@@ -310,7 +279,7 @@ static void expect_fixed_maximum(const char *before)
 	/* Once: whatever the policy is later, and whoever comes and goes. */
 	change_policy(&fixture, "[Daemon]\nSetKernelMaximum=yes\n[/one]\nMaxEvents=10\n");
 	socket = raw_hello(fixture.socket, 0, NULL, NULL);
-	granted(socket, "under_a_fixed_maximum u32 a");
+	expect_granted(socket, "under_a_fixed_maximum u32 a");
 	close(socket);
 	change_policy(&fixture, "[Daemon]\nSetKernelMaximum=yes\n[/one]\nMaxEvents=1000\n");
 	ck_assert_uint_eq(status_number(&fixture, "connections"), 0);
@@ -320,7 +289,7 @@ static void expect_fixed_maximum(const char *before)
 	janitor_end(&janitor);
 }
 
-TEST(the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin)
+TEST(kernels_maximum_is_set_once_by_policy)
 {
 	struct janitor janitor;
 	struct fixture fixture;
@@ -347,85 +316,73 @@ TEST(the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin)
 	ck_assert_uint_eq(kernel_maximum(), 1000);
 	janitor_end(&janitor);
 }
-END_TEST
 
 /* Else a late comer with other fields is not refused. */
 #define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
 
-TEST(an_event_of_somebody_elses_is_joined_or_refused_and_never_touched)
+DAEMON_TEST(foreign_event_is_joined_or_refused, .policy = ONE_FORMAT, .needs_kernel = "an event of somebody else's")
 {
 	const uint32_t record[] = { 0, 42 };
 	struct janitor janitor;
-	struct fixture fixture;
 	struct seen seen;
 	int socket, stream = -1;
 
-	fixture_start_with_policy(&fixture, ONE_FORMAT, NULL);
-	if (!need_kernel(&fixture, "an event of somebody else's"))
-		return;
 	janitor_start(&janitor, delete_event, "foreign");
 	add_dynamic_event("foreign u32 number");
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
-	expect_refused(socket, "foreign u64 number", REFUSAL_NAME_TAKEN, "other fields");
-	expect_refused(socket, "foreign", REFUSAL_NAME_TAKEN, "other fields");
-	expect_refused(socket, "foreign u32 number; u32 more", REFUSAL_NAME_TAKEN, "other fields");
-	expect_refused(socket, "foreign u32 other", REFUSAL_NAME_TAKEN, "other fields");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 0);
+	socket = fixture_client(fixture);
+	expect_refusal(socket, "foreign u64 number", REFUSAL_NAME_TAKEN, "other fields");
+	expect_refusal(socket, "foreign", REFUSAL_NAME_TAKEN, "other fields");
+	expect_refusal(socket, "foreign u32 number; u32 more", REFUSAL_NAME_TAKEN, "other fields");
+	expect_refusal(socket, "foreign u32 other", REFUSAL_NAME_TAKEN, "other fields");
+	ck_assert_uint_eq(status_number(fixture, "charges"), 0);
 	ck_assert_uint_eq(raw_register(socket, "foreign u32 number", NULL, &stream), 0);
-	ck_assert_uint_eq(trace(&fixture, "foreign", true), 1);
+	ck_assert_uint_eq(trace(fixture, "foreign", true), 1);
 	ck_assert_int_eq(write(stream, record, sizeof(record)), sizeof(record));
-	see(&fixture, "foreign", &seen);
+	see(fixture, "foreign", &seen);
 	ck_assert_uint_eq(seen.records, 1);
 	ck_assert_uint_eq(seen.sum, 42);
-	trace(&fixture, "foreign", false);
+	trace(fixture, "foreign", false);
 	close(stream);
 	close(socket);
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
 	sleep(2);
 	ck_assert(kernel_has("foreign"));
 	janitor_end(&janitor);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Registers it, has it traced, and leaves. */
 static void leave_it_traced(struct fixture *fixture, const char *description)
 {
 	int socket = raw_hello(fixture->socket, 0, NULL, NULL);
 
-	granted(socket, description);
+	expect_granted(socket, description);
 	ck_assert_uint_eq(trace(fixture, "traced", true), 1);
 	close(socket);
 	ck_assert(eventually(status_number(fixture, "streams") == 0));
 	ck_assert(kernel_has("traced"));
 }
 
-TEST(what_is_traced_when_it_is_released_goes_when_nobody_traces_it)
+DAEMON_TEST(event_traced_at_release_goes_after_tracing, .policy = ONE_FORMAT,
+	    .needs_kernel = "an event that only a tracer has")
 {
-	struct fixture fixture;
 	int socket;
 
-	fixture_start_with_policy(&fixture, ONE_FORMAT, NULL);
-	if (!need_kernel(&fixture, "an event that only a tracer has"))
-		return;
-	leave_it_traced(&fixture, "traced u32 a");
-	ck_assert_uint_eq(trace(&fixture, "traced", false), 1);
+	leave_it_traced(fixture, "traced u32 a");
+	ck_assert_uint_eq(trace(fixture, "traced", false), 1);
 	ck_assert(eventually(!kernel_has("traced")));
 
 	/* While it is there the name is taken; and somebody may want it again. */
-	leave_it_traced(&fixture, "traced u32 a");
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
-	expect_refused(socket, "traced u64 b", REFUSAL_NAME_TAKEN, "other fields");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 0);
-	granted(socket, "traced u32 a");
-	ck_assert_uint_eq(trace(&fixture, "traced", false), 1);
+	leave_it_traced(fixture, "traced u32 a");
+	socket = fixture_client(fixture);
+	expect_refusal(socket, "traced u64 b", REFUSAL_NAME_TAKEN, "other fields");
+	ck_assert_uint_eq(status_number(fixture, "charges"), 0);
+	expect_granted(socket, "traced u32 a");
+	ck_assert_uint_eq(trace(fixture, "traced", false), 1);
 	sleep(2);
 	ck_assert(kernel_has("traced"));
 	close(socket);
 	ck_assert(eventually(!kernel_has("traced")));
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* With flags. 0, or its refusal. */
 static uint32_t register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream)
@@ -456,22 +413,18 @@ static void expect_records(struct fixture *fixture, const char *event, unsigned 
 	ck_assert_uint_eq(seen.sum, sum);
 }
 
-TEST(events_of_one_name_and_many_formats_live_side_by_side)
+DAEMON_TEST(formats_of_one_name_live_side_by_side, .needs_kernel = "events of one name and many formats")
 {
 	struct answer one, other, plain, again;
-	struct fixture fixture;
 	uint32_t record[3] = { 0 };
-	int socket, stream = -1;
+	int socket;
+	_cleanup_(fd_closep) int stream = -1;
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "events of one name and many formats"))
-		return;
-	socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
-	if (!offers_multi_format(&fixture)) {
+	socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
+	if (!offers_multi_format(fixture)) {
 		ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
 				  REFUSAL_KERNEL_TOO_OLD);
 		close(socket);
-		fixture_stop(&fixture);
 		return;
 	}
 	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
@@ -480,8 +433,8 @@ TEST(events_of_one_name_and_many_formats_live_side_by_side)
 	ck_assert_uint_eq(register_with(socket, 0, "multi u32 plain", &plain, &stream), 0);
 	ck_assert_uint_eq(again.bit, one.bit);
 	ck_assert(one.bit != other.bit && one.bit != plain.bit && other.bit != plain.bit);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 3);
-	ck_assert_uint_eq(trace(&fixture, "multi", true), 3);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
+	ck_assert_uint_eq(trace(fixture, "multi", true), 3);
 	record[0] = one.index;
 	record[1] = 100;
 	ck_assert_int_eq(write(stream, record, 8), 8);
@@ -490,13 +443,10 @@ TEST(events_of_one_name_and_many_formats_live_side_by_side)
 	ck_assert_int_eq(write(stream, record, 12), 12);
 	record[0] = plain.index;
 	ck_assert_int_eq(write(stream, record, 8), 8);
-	expect_records(&fixture, "multi", 1, 1);
-	expect_records(&fixture, "multi.", 2, 101);
-	close(stream);
+	expect_records(fixture, "multi", 1, 1);
+	expect_records(fixture, "multi.", 2, 101);
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* `second_first`: somebody has the name already, with the fields of the first. */
 static void expect_both_formats(struct fixture *fixture, const char *name, bool second_first)
@@ -530,30 +480,23 @@ static void expect_both_formats(struct fixture *fixture, const char *name, bool 
 	ck_assert(eventually(status_number(fixture, "charges") == 0));
 }
 
-TEST(a_late_comer_with_other_fields_is_multi_format)
+DAEMON_TEST(later_description_gets_a_format_of_its_own, .needs_kernel = "a late comer with other fields")
 {
 	struct janitor janitor;
-	struct fixture fixture;
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "a late comer with other fields"))
-		return;
-	if (!offers_multi_format(&fixture)) {
-		fixture_stop(&fixture);
+	if (!offers_multi_format(fixture)) {
 		return;
 	}
-	expect_both_formats(&fixture, "late", false);
+	expect_both_formats(fixture, "late", false);
 	/* The daemon knows of this one only from the kernel's answer. */
 	janitor_start(&janitor, delete_event, "foreign");
 	add_dynamic_event("foreign u32 number");
-	expect_both_formats(&fixture, "foreign", true);
+	expect_both_formats(fixture, "foreign", true);
 	ck_assert(kernel_has("foreign"));
 	janitor_end(&janitor);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(an_event_may_persist_where_that_is_allowed)
+TEST(event_persists_where_policy_allows_it)
 {
 	static const char *const options[] = { "--allow-persist", NULL };
 	struct wire_welcome welcome;
@@ -583,8 +526,8 @@ TEST(an_event_may_persist_where_that_is_allowed)
 	/* It takes its place in the kernel, so it is paid for; and is there for whoever wants it again. */
 	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
 	socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
-	expect_refused(socket, "lasting u64 b", REFUSAL_NAME_TAKEN, "taken");
-	granted(socket, "lasting u32 a");
+	expect_refusal(socket, "lasting u64 b", REFUSAL_NAME_TAKEN, "taken");
+	expect_granted(socket, "lasting u32 a");
 	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
 	close(socket);
 	ck_assert_int_eq(fixture_end(&fixture, SIGTERM), 0);
@@ -592,14 +535,3 @@ TEST(an_event_may_persist_where_that_is_allowed)
 	delete_event("lasting");
 	fixture_abandon(&fixture);
 }
-END_TEST
-
-SUITE("kernel", an_enabler_that_dies_is_replaced_and_bits_are_right_again,
-      when_the_keeper_dies_the_daemon_says_so_and_ends,
-      when_the_kernel_is_full_a_client_is_told_and_nothing_is_half_registered,
-      what_others_have_registered_is_taken_off_the_room_for_ours,
-      the_kernels_maximum_is_set_once_to_what_the_policy_gives_and_a_margin,
-      an_event_of_somebody_elses_is_joined_or_refused_and_never_touched,
-      what_is_traced_when_it_is_released_goes_when_nobody_traces_it,
-      events_of_one_name_and_many_formats_live_side_by_side, a_late_comer_with_other_fields_is_multi_format,
-      an_event_may_persist_where_that_is_allowed)

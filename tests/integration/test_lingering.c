@@ -17,91 +17,71 @@
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
 
-static const char *const each_process_a_tenant[] = { "--tenants=process", NULL };
-
 /* Whether the kernel has the event, where it is the kernel that has events. */
 static bool exists_in_kernel(const struct fixture *fixture, const char *event)
 {
 	return fixture->keeper && kernel_has(event);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Two seconds were promised; one more for a busy machine. */
 enum { REFUND_MS = 3000 };
 
-TEST(an_event_lingers_while_a_copy_of_its_stream_is_open_and_then_is_refunded)
+DAEMON_TEST(an_event_lingers_while_a_copy_of_its_stream_is_open_and_then_is_refunded)
 {
-	struct fixture fixture;
 	struct holder holder;
 	uint64_t closed;
 	int socket, stream = -1;
 
-	fixture_start(&fixture, NULL);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "lingers u32 a", NULL, &stream), 0);
 	holder_start(&holder, stream);
 	close(stream);
 	close(socket);
-	ck_assert(eventually(status_number(&fixture, "lingering") == 1));
-	ck_assert_uint_eq(status_number(&fixture, "leases"), 0);
-	ck_assert_uint_eq(status_number(&fixture, "connections"), 0);
-	ck_assert_uint_eq(event_number(&fixture, "lingers", "lingering"), 1);
-	ck_assert_uint_eq(event_number(&fixture, "lingers", "holders_total"), 0);
+	ck_assert(eventually(status_number(fixture, "lingering") == 1));
+	ck_assert_uint_eq(status_number(fixture, "leases"), 0);
+	ck_assert_uint_eq(status_number(fixture, "connections"), 0);
+	ck_assert_uint_eq(event_number(fixture, "lingers", "lingering"), 1);
+	ck_assert_uint_eq(event_number(fixture, "lingers", "holders_total"), 0);
 	/* So long that the daemon looks at its rarest. */
 	usleep(1500000);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
-	ck_assert_uint_eq(tenant_number(&fixture, "lingering"), 1);
-	ck_assert(exists_in_kernel(&fixture, "lingers") == !keeps_records_itself(&fixture));
+	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
+	ck_assert_uint_eq(tenant_number(fixture, "lingering"), 1);
+	ck_assert(exists_in_kernel(fixture, "lingers") == !keeps_records_itself(fixture));
 
 	holder_end(&holder);
-	closed = now_ms();
-	ck_assert(eventually(status_number(&fixture, "charges") == 0));
-	ck_assert_uint_le(now_ms() - closed, REFUND_MS);
-	ck_assert(eventually(!exists_in_kernel(&fixture, "lingers")));
-	fixture_stop(&fixture);
+	closed = clock_us() / 1000;
+	ck_assert(eventually(status_number(fixture, "charges") == 0));
+	ck_assert_uint_le(clock_us() / 1000 - closed, REFUND_MS);
+	ck_assert(eventually(!exists_in_kernel(fixture, "lingers")));
 }
-END_TEST
 
-TEST(a_lingering_event_is_refunded_to_its_tenant_though_another_has_it_too)
+DAEMON_TEST(a_lingering_event_is_refunded_to_its_tenant_though_another_has_it_too, .options = { "--tenants=process" })
 {
-	struct fixture fixture;
 	struct holder holder;
-	struct actor one, another;
 	uint64_t closed;
 	int stream = -1;
+	struct actor one = actor_new(fixture->socket, NULL);
+	_cleanup_(actor_end) struct actor another = actor_new(fixture->socket, NULL);
 
-	fixture_start(&fixture, each_process_a_tenant);
-	actor_start(&one, fixture.socket, NULL);
-	actor_start(&another, fixture.socket, NULL);
 	ck_assert_uint_eq(raw_register(one.socket, "shared u32 a", NULL, &stream), 0);
 	ck_assert_uint_eq(raw_register(another.socket, "shared u32 a", NULL, NULL), 0);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
 	holder_start(&holder, stream);
 	close(stream);
 	actor_end(&one);
-	ck_assert(eventually(status_number(&fixture, "lingering") == 1));
-	ck_assert_uint_eq(status_number(&fixture, "tenants"), 2);
+	ck_assert(eventually(status_number(fixture, "lingering") == 1));
+	ck_assert_uint_eq(status_number(fixture, "tenants"), 2);
 	/* The first that there is: the one that has left. */
-	ck_assert_uint_eq(tenant_number(&fixture, "events"), 1);
-	ck_assert_uint_eq(tenant_number(&fixture, "connections"), 0);
+	ck_assert_uint_eq(tenant_number(fixture, "events"), 1);
+	ck_assert_uint_eq(tenant_number(fixture, "connections"), 0);
 
 	holder_end(&holder);
-	closed = now_ms();
-	ck_assert(eventually(status_number(&fixture, "tenants") == 1));
-	ck_assert_uint_le(now_ms() - closed, REFUND_MS);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	closed = clock_us() / 1000;
+	ck_assert(eventually(status_number(fixture, "tenants") == 1));
+	ck_assert_uint_le(clock_us() / 1000 - closed, REFUND_MS);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
 	ck_assert_uint_eq(raw_query(another.socket).events, 1);
-	actor_end(&another);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Leaves streams behind for eight milliseconds each, all the time. */
 static void keep_lingering(const char *path)
@@ -116,47 +96,39 @@ static void keep_lingering(const char *path)
 	}
 }
 
-TEST(a_refund_comes_though_others_leave_streams_behind_all_the_time)
+DAEMON_TEST(a_refund_comes_though_others_leave_streams_behind_all_the_time, .options = { "--tenants=process" })
 {
-	struct fixture fixture;
 	int stream = -1, socket;
-	pid_t restless;
+	pid_t restless = fork();
 
-	fixture_start(&fixture, (const char *const[]){ "--tenants=process", NULL });
-	restless = fork();
 	if (restless == 0)
-		keep_lingering(fixture.socket);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+		keep_lingering(fixture->socket);
+	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "victim", NULL, &stream), 0);
-	ck_assert(eventually(status_number(&fixture, "tenants") == 2));
+	ck_assert(eventually(status_number(fixture, "tenants") == 2));
 	close(socket);
 	usleep(100000);
 	close(stream);
-	ck_assert(eventually(status_number(&fixture, "tenants") == 1));
+	ck_assert(eventually(status_number(fixture, "tenants") == 1));
 	ck_assert_int_eq(kill(restless, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(restless, NULL, 0), restless);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(who_leaves_and_comes_back_gets_no_more_than_the_maximum)
+DAEMON_TEST(who_leaves_and_comes_back_gets_no_more_than_the_maximum, .options = { "--max-events=2" })
 {
-	static const char *const options[] = { "--max-events=2", NULL };
 	static const char *const before[] = { "before_a", "before_b" }, *const after[] = { "after_a", "after_b" };
-	struct fixture fixture;
 	struct holder holder;
 	struct batch batch;
 	int socket, stream = -1;
 
-	fixture_start(&fixture, options);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	batch_register(socket, before, 2, &batch, &stream);
 	holder_start(&holder, stream);
 	close(stream);
 	close(socket);
-	ck_assert(eventually(status_number(&fixture, "lingering") == 2));
+	ck_assert(eventually(status_number(fixture, "lingering") == 2));
 
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	batch_register(socket, after, 2, &batch, NULL);
 	ck_assert_uint_eq(batch.answer[0].refusal, REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_uint_eq(batch.answer[1].refusal, REFUSAL_QUOTA_EXCEEDED);
@@ -178,9 +150,7 @@ TEST(who_leaves_and_comes_back_gets_no_more_than_the_maximum)
 	ck_assert_uint_eq(batch.answer[0].refusal, 0);
 	ck_assert_uint_eq(batch.answer[1].refusal, 0);
 	close(socket);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Leaves with copies of its stream in another process; how many of its events it was granted. */
 static unsigned leave_copies(const struct fixture *fixture, unsigned round, struct holder *holder)
@@ -206,48 +176,39 @@ static unsigned leave_copies(const struct fixture *fixture, unsigned round, stru
 	return granted;
 }
 
-TEST(who_leaves_copies_behind_time_and_again_gets_no_more_than_the_maximum)
+DAEMON_TEST(who_leaves_copies_behind_time_and_again_gets_no_more_than_the_maximum, .options = { "--max-events=6" })
 {
 	enum { ROUNDS = 5, MOST = 6 };
-	static const char *const options[] = { "--max-events=6", NULL };
 	struct holder holders[ROUNDS];
-	struct fixture fixture;
 	unsigned granted = 0;
 
-	fixture_start(&fixture, options);
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		granted += leave_copies(&fixture, i, &holders[i]);
-		ck_assert_uint_le(status_number(&fixture, "charges"), MOST);
+		granted += leave_copies(fixture, i, &holders[i]);
+		ck_assert_uint_le(status_number(fixture, "charges"), MOST);
 	}
 	ck_assert_uint_eq(granted, MOST);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), MOST);
+	ck_assert_uint_eq(status_number(fixture, "charges"), MOST);
 	for (unsigned i = 0; i < ROUNDS; i++)
 		holder_end(&holders[i]);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(a_copy_that_nobody_has_received_yet_is_a_copy)
+DAEMON_TEST(a_copy_that_nobody_has_received_yet_is_a_copy)
 {
-	struct fixture fixture;
 	int socket, stream = -1, post[2];
 
-	fixture_start(&fixture, NULL);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, post), 0);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "posted u32 a", NULL, &stream), 0);
 	ck_assert_int_eq(transport_send(post[0], "x", 1, &stream, 1, 0), 0);
 	close(stream);
 	close(socket);
-	ck_assert(eventually(status_number(&fixture, "lingering") == 1));
+	ck_assert(eventually(status_number(fixture, "lingering") == 1));
 	usleep(1500000);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
 	close(post[0]);
 	close(post[1]);
-	ck_assert(eventually(status_number(&fixture, "charges") == 0));
-	fixture_stop(&fixture);
+	ck_assert(eventually(status_number(fixture, "charges") == 0));
 }
-END_TEST
 
 static uint64_t wake_ups(pid_t pid)
 {
@@ -271,52 +232,42 @@ static uint64_t wake_ups_at_rest(const struct fixture *fixture)
 	return least;
 }
 
-TEST(only_what_lingers_is_looked_at)
+DAEMON_TEST(only_what_lingers_is_looked_at)
 {
 	enum { ALIVE = 40, A_LOOK_PER_SECOND = 20 };
 	int sockets[ALIVE], streams[ALIVE], socket, stream = -1;
-	struct fixture fixture;
 	struct holder holder;
 
-	fixture_start(&fixture, NULL);
 	for (size_t i = 0; i < ALIVE; i++) {
-		sockets[i] = raw_hello(fixture.socket, 0, NULL, NULL);
+		sockets[i] = fixture_client(fixture);
 		streams[i] = -1;
 		ck_assert_uint_eq(raw_register(sockets[i], "alive", NULL, &streams[i]), 0);
 	}
-	ck_assert_uint_eq(wake_ups_at_rest(&fixture), 0);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert_uint_eq(wake_ups_at_rest(fixture), 0);
+	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "lingers", NULL, &stream), 0);
 	holder_start(&holder, stream);
 	close(stream);
 	close(socket);
-	if (!shares_streams(&fixture))
-		ck_assert(eventually(status_number(&fixture, "lingering") == 1));
-	ck_assert_uint_lt(wake_ups_at_rest(&fixture), A_LOOK_PER_SECOND);
+	if (!shares_streams(fixture))
+		ck_assert(eventually(status_number(fixture, "lingering") == 1));
+	ck_assert_uint_lt(wake_ups_at_rest(fixture), A_LOOK_PER_SECOND);
 	holder_end(&holder);
 	for (size_t i = 0; i < ALIVE; i++) {
 		close(sockets[i]);
 		close(streams[i]);
 	}
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Registers twenty events that nobody has had yet, and gives them back. The stream that they were on, and how many are charged then. */
 static uint32_t come_and_go(int socket, unsigned round)
 {
 	enum { AT_ONCE = 20 };
-	const char *descriptions[AT_ONCE];
-	char names[AT_ONCE][32];
 	uint32_t bits[AT_ONCE];
 	struct batch batch;
 	int stream = -1;
 
-	for (unsigned i = 0; i < AT_ONCE; i++) {
-		snprintf(names[i], sizeof(names[i]), "passing_%u", round * AT_ONCE + i);
-		descriptions[i] = names[i];
-	}
-	batch_register(socket, descriptions, AT_ONCE, &batch, &stream);
+	batch_register(socket, numbered("passing_%u", round * AT_ONCE, AT_ONCE), AT_ONCE, &batch, &stream);
 	for (unsigned i = 0; i < AT_ONCE; i++) {
 		ck_assert_uint_eq(batch.answer[i].refusal, 0);
 		bits[i] = batch.answer[i].bit;
@@ -327,40 +278,28 @@ static uint32_t come_and_go(int socket, unsigned round)
 	return batch.answer[0].stream;
 }
 
-TEST(dead_events_do_not_pile_up)
+DAEMON_TEST(dead_events_do_not_pile_up)
 {
 	/* Sixty-four may be dead before a new stream is begun, and twenty more came with the last packet. */
 	enum { ROUNDS = 20, CHARGED_MAX = 1 + 64 + 20 + 64 + 20 };
 	uint32_t first = 0, stream;
-	struct fixture fixture;
 	struct answer answer;
 	bool renewed = false;
-	int socket, held = -1;
+	int held = -1;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	fixture_start(&fixture, NULL);
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	ck_assert_uint_eq(raw_register(socket, "anchor", &answer, &held), 0);
 	first = answer.stream;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		stream = come_and_go(socket, round);
 		renewed |= stream != first;
-		ck_assert(eventually(status_number(&fixture, "charges") <= CHARGED_MAX));
-		ck_assert(eventually(status_number(&fixture, "streams") <= 4));
+		ck_assert(eventually(status_number(fixture, "charges") <= CHARGED_MAX));
+		ck_assert(eventually(status_number(fixture, "streams") <= 4));
 	}
-	ck_assert(renewed == !releases_at_once(&fixture));
+	ck_assert(renewed == !releases_at_once(fixture));
 	/* On the first stream the dead are as long as the living one. */
 	ck_assert_uint_eq(raw_query(socket).leases, 1);
 	ck_assert_uint_eq(raw_release(socket, &answer.bit, 1), 1);
 	close(held);
-	ck_assert(eventually(status_number(&fixture, "charges") == 0));
-	close(socket);
-	fixture_stop(&fixture);
+	ck_assert(eventually(status_number(fixture, "charges") == 0));
 }
-END_TEST
-
-SUITE("lingering", an_event_lingers_while_a_copy_of_its_stream_is_open_and_then_is_refunded,
-      a_lingering_event_is_refunded_to_its_tenant_though_another_has_it_too,
-      a_refund_comes_though_others_leave_streams_behind_all_the_time,
-      who_leaves_and_comes_back_gets_no_more_than_the_maximum,
-      who_leaves_copies_behind_time_and_again_gets_no_more_than_the_maximum,
-      a_copy_that_nobody_has_received_yet_is_a_copy, only_what_lingers_is_looked_at, dead_events_do_not_pile_up)

@@ -198,26 +198,20 @@ static void judge(const struct victim *victim, enum attacker attacker, size_t at
 	tally->refused += said < 0;
 }
 
-TEST(nobody_and_not_even_root_changes_what_others_see_in_a_page)
+DAEMON_TEST(nobody_and_not_even_root_changes_what_others_see_in_a_page)
 {
 	struct tally_of_attacks tally = { 0 };
-	struct fixture fixture;
 	struct victim victim;
 	int attacker_socket, page;
 
-	fixture_start(&fixture, NULL);
-	victim_start(&victim, &fixture);
-	attacker_socket = raw_hello(fixture.socket, 0, NULL, &page);
+	victim_start(&victim, fixture);
+	attacker_socket = raw_hello(fixture->socket, 0, NULL, &page);
 	for (enum attacker attacker = OURSELVES; attacker < ATTACKERS; attacker++)
 		for (size_t i = 0; i < ARRAY_SIZE(attempts) && (i > 0 || is_possible(attacker)); i++)
-			judge(&victim, attacker, i, attack(&fixture, attacker, i, page), &tally);
+			judge(&victim, attacker, i, attack(fixture, attacker, i, page), &tally);
 	printf("%u attempts to write to a page: %u refused, %u of no effect, none changed it\n", tally.attempts,
 	       tally.refused, tally.attempts - tally.refused);
 	close(page);
 	close(attacker_socket);
-	victim_end(&victim, &fixture);
-	fixture_stop(&fixture);
+	victim_end(&victim, fixture);
 }
-END_TEST
-
-SUITE("page attacks", nobody_and_not_even_root_changes_what_others_see_in_a_page)

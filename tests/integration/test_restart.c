@@ -18,6 +18,7 @@
 
 #include "kernel/uapi.h"
 #include "tests/integration/actor.h"
+#include "tests/integration/batch.h"
 #include "tests/integration/cgroups.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/pair.h"
@@ -40,15 +41,16 @@ struct program {
 	int stream; /* the last that it was given */
 };
 
-static void program_start(struct program *program, const struct pair *pair)
+static struct program program_new(const struct pair *pair)
 {
+	struct program program = { .stream = -1 };
 	int page;
 
-	*program = (struct program){ .stream = -1 };
-	program->socket = raw_hello(pair->fixture.socket, 0, NULL, &page);
-	program->page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, page, 0);
-	ck_assert_ptr_ne(program->page, MAP_FAILED);
+	program.socket = raw_hello(pair->fixture.socket, 0, NULL, &page);
+	program.page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, page, 0);
+	ck_assert_ptr_ne(program.page, MAP_FAILED);
 	close(page);
+	return program;
 }
 
 static void program_end(struct program *program)
@@ -112,132 +114,104 @@ static void expect_traced(struct pair *pair, const struct program *program, unsi
 	ck_assert_uint_eq(seen.sum, program->event[i].sum);
 }
 
+/* The answer to what was asked last, though another daemon may give it. */
+static void expect_registered(int socket, size_t fds)
+{
+	static struct batch batch;
+
+	raw_receive_answer(socket, &batch.reply);
+	batch_read(&batch);
+	for (size_t i = 0; i < batch.count; i++)
+		ck_assert_uint_eq(batch.answer[i].refusal, 0);
+	ck_assert_uint_eq(batch.reply.fds.count, fds);
+	raw_reply_deinit(&batch.reply);
+}
+
 /* --- the daemon --- */
 
-TEST(a_program_keeps_all_that_it_has_when_the_daemon_is_killed)
+PAIR_TEST(a_program_keeps_all_that_it_has_when_the_daemon_is_killed, "--guard=prefer")
 {
-	struct program program;
 	struct answer before;
-	struct pair pair;
+	_cleanup_(program_end) struct program program = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=prefer"))
-		return;
-	program_start(&program, &pair);
 	program_register(&program, "restart_one");
 	before = program.event[0].answer;
-	trace(&pair.fixture, "restart_one", true);
+	trace(&pair->fixture, "restart_one", true);
 	ck_assert(is_on(&program, 0));
 	program_write(&program, 0, 1);
-	pair_end_daemon(&pair, SIGKILL);
+	pair_end_daemon(pair, SIGKILL);
 	program_write(&program, 0, 2);
 	/* Bits go on changing, and nobody is there who could have done that. */
-	switch_alone(&pair, "restart_one", false);
+	switch_alone(pair, "restart_one", false);
 	ck_assert(!is_on(&program, 0));
-	switch_alone(&pair, "restart_one", true);
+	switch_alone(pair, "restart_one", true);
 	ck_assert(is_on(&program, 0));
 	program_write(&program, 0, 3);
-	pair_start_daemon(&pair);
+	pair_start_daemon(pair);
 	ck_assert_uint_eq(raw_query(program.socket).leases, 1);
 	program_write(&program, 0, 4);
 	program_register(&program, "restart_two");
 	ck_assert_uint_eq(program.event[1].answer.stream, before.stream);
 	ck_assert_uint_ne(program.event[1].answer.bit, before.bit);
-	trace(&pair.fixture, "restart_two", true);
+	trace(&pair->fixture, "restart_two", true);
 	ck_assert(is_on(&program, 1));
 	program_write(&program, 1, 5);
-	ck_assert_uint_eq(status_number(&pair.fixture, "charges"), 2);
-	ck_assert_uint_eq(status_number(&pair.fixture, "streams"), 1);
-	expect_traced(&pair, &program, 0);
-	expect_traced(&pair, &program, 1);
-	program_end(&program);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
-	pair_stop(&pair);
+	ck_assert_uint_eq(status_number(&pair->fixture, "charges"), 2);
+	ck_assert_uint_eq(status_number(&pair->fixture, "streams"), 1);
+	expect_traced(pair, &program, 0);
+	expect_traced(pair, &program, 1);
 }
-END_TEST
 
-TEST(what_is_asked_while_there_is_no_daemon_is_answered_by_the_next)
+PAIR_TEST(what_is_asked_while_there_is_no_daemon_is_answered_by_the_next, "--guard=prefer")
 {
-	struct raw_reply reply;
-	struct program program;
-	struct packet *packet;
-	struct answers answers;
-	struct pair pair;
-	size_t mark;
+	_cleanup_(program_end) struct program program = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=prefer"))
-		return;
-	program_start(&program, &pair);
-	pair_end_daemon(&pair, SIGKILL);
-	packet = raw_packet(KIND_REGISTER);
-	mark = encode_strings(packet, 0);
-	encode_string(packet, 0, "waits u32 x", strlen("waits u32 x"));
-	encode_count(packet, mark, 1);
-	ck_assert_int_eq(raw_send(program.socket), 0);
-	pair_start_daemon(&pair);
-	raw_receive_answer(program.socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
-	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
-	ck_assert_uint_eq(answers.count, 1);
-	ck_assert_uint_eq(reply.fds.count, 1);
-	raw_reply_deinit(&reply);
-	program_end(&program);
-	pair_stop(&pair);
+	pair_end_daemon(pair, SIGKILL);
+	send_register(program.socket, "waits u32 x");
+	pair_start_daemon(pair);
+	expect_registered(program.socket, 1);
 }
-END_TEST
 
 /* Several at once, by each way in which a process ends. */
-TEST(whichever_way_it_ends_nobody_notices)
+PAIR_TEST(whichever_way_it_ends_nobody_notices, "--guard=prefer")
 {
 	static const int signals[] = { SIGTERM, SIGKILL, SIGABRT, SIGSEGV, SIGINT };
 	struct program program[CLIENTS];
-	struct pair pair;
 	char name[32];
 
-	if (!pair_start(&pair, "--guard=prefer"))
-		return;
 	for (unsigned i = 0; i < CLIENTS; i++) {
-		program_start(&program[i], &pair);
+		program[i] = program_new(pair);
 		snprintf(name, sizeof(name), "ways_%u", i % 4);
 		program_register(&program[i], name);
 	}
 	for (size_t way = 0; way < ARRAY_SIZE(signals); way++) {
-		pair_end_daemon(&pair, signals[way]);
-		pair_start_daemon(&pair);
-		ck_assert_uint_eq(status_number(&pair.fixture, "connections"), CLIENTS);
-		ck_assert_uint_eq(status_number(&pair.fixture, "events"), 4);
+		pair_end_daemon(pair, signals[way]);
+		pair_start_daemon(pair);
+		ck_assert_uint_eq(status_number(&pair->fixture, "connections"), CLIENTS);
+		ck_assert_uint_eq(status_number(&pair->fixture, "events"), 4);
 		for (unsigned i = 0; i < CLIENTS; i++)
 			ck_assert_uint_eq(raw_query(program[i].socket).leases, 1);
 	}
 	for (unsigned i = 0; i < CLIENTS; i++)
 		program_end(&program[i]);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
-	pair_stop(&pair);
 }
-END_TEST
 
-TEST(who_leaves_while_there_is_no_daemon_is_charged_no_more)
+PAIR_TEST(who_leaves_while_there_is_no_daemon_is_charged_no_more, "--guard=prefer")
 {
-	struct program stays, leaves;
-	struct pair pair;
+	struct program stays = program_new(pair);
+	struct program leaves = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=prefer"))
-		return;
-	program_start(&stays, &pair);
-	program_start(&leaves, &pair);
 	program_register(&stays, "leave_a");
 	program_register(&leaves, "leave_b");
-	pair_end_daemon(&pair, SIGKILL);
+	pair_end_daemon(pair, SIGKILL);
 	program_end(&leaves);
-	pair_start_daemon(&pair);
+	pair_start_daemon(pair);
 	ck_assert_uint_eq(raw_query(stays.socket).leases, 1);
-	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 1);
+	ck_assert_uint_eq(status_number(&pair->fixture, "connections"), 1);
 	program_end(&stays);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
-	ck_assert(eventually(status_number(&pair.fixture, "tenants") == 0));
-	pair_stop(&pair);
+	ck_assert(eventually(status_number(&pair->fixture, "charges") == 0));
+	ck_assert(eventually(status_number(&pair->fixture, "tenants") == 0));
 }
-END_TEST
 
 /* --- versions --- */
 
@@ -251,68 +225,57 @@ static void replace_daemon(struct pair *pair, const char *program)
 	pair_wait(pair);
 }
 
-TEST(the_next_version_takes_over_from_this_one_and_from_itself)
+PAIR_TEST(the_next_version_takes_over_from_this_one_and_from_itself, "--guard=prefer")
 {
-	struct program program;
-	struct pair pair;
+	_cleanup_(program_end) struct program program = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=prefer"))
-		return;
-	program_start(&program, &pair);
 	program_register(&program, "upgrade_a");
-	trace(&pair.fixture, "upgrade_a", true);
+	trace(&pair->fixture, "upgrade_a", true);
 	program_write(&program, 0, 1);
-	replace_daemon(&pair, next_version);
-	ck_assert(log_has(&pair.fixture, "what its entry has not is zero"));
+	replace_daemon(pair, next_version);
+	ck_assert(log_has(&pair->fixture, "what its entry has not is zero"));
 	ck_assert_uint_eq(raw_query(program.socket).leases, 1);
 	program_write(&program, 0, 2);
 	program_register(&program, "upgrade_b");
-	trace(&pair.fixture, "upgrade_b", true);
-	ck_assert(!log_has(&pair.fixture, "what its entry has more is there"));
-	replace_daemon(&pair, next_version);
-	ck_assert(log_has(&pair.fixture, "what its entry has more is there"));
+	trace(&pair->fixture, "upgrade_b", true);
+	ck_assert(!log_has(&pair->fixture, "what its entry has more is there"));
+	replace_daemon(pair, next_version);
+	ck_assert(log_has(&pair->fixture, "what its entry has more is there"));
 	ck_assert_uint_eq(raw_query(program.socket).leases, 2);
-	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 1);
-	ck_assert_uint_eq(status_number(&pair.fixture, "charges"), 2);
+	ck_assert_uint_eq(status_number(&pair->fixture, "connections"), 1);
+	ck_assert_uint_eq(status_number(&pair->fixture, "charges"), 2);
 	program_write(&program, 0, 3);
 	program_write(&program, 1, 4);
-	expect_traced(&pair, &program, 0);
-	expect_traced(&pair, &program, 1);
-	program_end(&program);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
-	pair_stop(&pair);
+	expect_traced(pair, &program, 0);
+	expect_traced(pair, &program, 1);
 }
-END_TEST
 
 /* It begins with nothing, and says so: who is connected connects again; data file, page and index go on as they were. */
-TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served)
+PAIR_TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served, "--guard=prefer")
 {
 	struct program program, again;
 	struct raw_reply reply;
-	struct pair pair;
 
-	if (!pair_start(&pair, "--guard=prefer"))
-		return;
-	replace_daemon(&pair, next_version);
-	program_start(&program, &pair);
+	replace_daemon(pair, next_version);
+	program = program_new(pair);
 	program_register(&program, "downgrade_a");
-	trace(&pair.fixture, "downgrade_a", true);
+	trace(&pair->fixture, "downgrade_a", true);
 	program_write(&program, 0, 1);
-	ck_assert(!log_has(&pair.fixture, "the last daemon was a newer one"));
-	replace_daemon(&pair, "userevd");
-	ck_assert(log_has(&pair.fixture, "the last daemon was a newer one"));
+	ck_assert(!log_has(&pair->fixture, "the last daemon was a newer one"));
+	replace_daemon(pair, "userevd");
+	ck_assert(log_has(&pair->fixture, "the last daemon was a newer one"));
 	raw_receive(program.socket, &reply);
 	ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
-	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 0);
-	ck_assert_uint_eq(status_number(&pair.fixture, "charges"), 0);
+	ck_assert_uint_eq(status_number(&pair->fixture, "connections"), 0);
+	ck_assert_uint_eq(status_number(&pair->fixture, "charges"), 0);
 	ck_assert(is_on(&program, 0));
 	program_write(&program, 0, 2);
-	switch_alone(&pair, "downgrade_a", false);
+	switch_alone(pair, "downgrade_a", false);
 	ck_assert(eventually(!is_on(&program, 0)));
-	switch_alone(&pair, "downgrade_a", true);
+	switch_alone(pair, "downgrade_a", true);
 	ck_assert(eventually(is_on(&program, 0)));
 	program_write(&program, 0, 3);
-	program_start(&again, &pair);
+	again = program_new(pair);
 	program_register(&again, "downgrade_a");
 	ck_assert_uint_eq(raw_query(again.socket).leases, 1);
 	ck_assert(eventually(is_on(&again, 0)));
@@ -320,38 +283,31 @@ TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served)
 	program_write(&program, 0, 5);
 	program.event[0].written++;
 	program.event[0].sum += 4;
-	expect_traced(&pair, &program, 0);
+	expect_traced(pair, &program, 0);
 	program_end(&program);
 	program_end(&again);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
-	pair_stop(&pair);
 }
-END_TEST
 
 /* --- the keeper --- */
 
-TEST(a_keeper_in_the_place_of_another_makes_all_bits_right)
+PAIR_TEST(a_keeper_in_the_place_of_another_makes_all_bits_right, "--guard=off")
 {
-	struct program program;
-	struct pair pair;
+	_cleanup_(program_end) struct program program = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=off"))
-		return;
-	program_start(&program, &pair);
 	program_register(&program, "keep_on");
 	program_register(&program, "keep_off");
 	program_register(&program, "keep_changing");
-	trace(&pair.fixture, "keep_on", true);
-	trace(&pair.fixture, "keep_changing", true);
-	trace(&pair.fixture, "keep_off", true);
-	trace(&pair.fixture, "keep_off", false);
+	trace(&pair->fixture, "keep_on", true);
+	trace(&pair->fixture, "keep_changing", true);
+	trace(&pair->fixture, "keep_off", true);
+	trace(&pair->fixture, "keep_off", false);
 	program_write(&program, 0, 1);
-	pair_end_keeper(&pair, SIGKILL);
+	pair_end_keeper(pair, SIGKILL);
 	/* Nobody sees these, but what is on takes records. */
-	switch_alone(&pair, "keep_off", true);
-	switch_alone(&pair, "keep_changing", false);
+	switch_alone(pair, "keep_off", true);
+	switch_alone(pair, "keep_changing", false);
 	program_write(&program, 0, 2);
-	pair_start_keeper(&pair);
+	pair_start_keeper(pair);
 	ck_assert(eventually(is_on(&program, 1)));
 	ck_assert(eventually(!is_on(&program, 2)));
 	ck_assert(is_on(&program, 0));
@@ -359,152 +315,97 @@ TEST(a_keeper_in_the_place_of_another_makes_all_bits_right)
 	program_write(&program, 1, 4);
 	/* And everything goes on from there. */
 	program_register(&program, "keep_more");
-	trace(&pair.fixture, "keep_more", true);
+	trace(&pair->fixture, "keep_more", true);
 	ck_assert(eventually(is_on(&program, 3)));
 	program_write(&program, 3, 5);
 	for (unsigned i = 0; i < EVENTS; i++)
-		expect_traced(&pair, &program, i);
+		expect_traced(pair, &program, i);
 	ck_assert_uint_eq(raw_query(program.socket).leases, EVENTS);
-	program_end(&program);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
-	pair_stop(&pair);
-}
-END_TEST
-
-static unsigned count_in_log(const struct pair *pair, const char *text)
-{
-	FILE *file = fopen(pair->fixture.log, "re");
-	char line[1024];
-	unsigned n = 0;
-
-	ck_assert_ptr_nonnull(file);
-	while (fgets(line, sizeof(line), file))
-		n += strstr(line, text) != NULL;
-	fclose(file);
-	return n;
 }
 
-TEST(after_the_keeper_the_daemon_may_end_and_the_other_way_round)
+PAIR_TEST(after_the_keeper_the_daemon_may_end_and_the_other_way_round, "--guard=off")
 {
-	struct program program;
-	struct pair pair;
+	_cleanup_(program_end) struct program program = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=off"))
-		return;
-	program_start(&program, &pair);
 	program_register(&program, "turns_a");
 	for (unsigned i = 0; i < 3; i++) {
-		pair_end_keeper(&pair, SIGKILL);
-		pair_start_keeper(&pair);
-		pair_wait(&pair);
+		pair_end_keeper(pair, SIGKILL);
+		pair_start_keeper(pair);
+		pair_wait(pair);
 		ck_assert_uint_eq(raw_query(program.socket).leases, 1);
 		/* What it asks of the kernel comes behind all that the new one is given. */
-		ck_assert(eventually(count_in_log(&pair, "a new keeper has taken over") == i + 1));
-		trace(&pair.fixture, "turns_a", i % 2 == 0);
+		ck_assert(eventually(log_count(&pair->fixture, "a new keeper has taken over") == i + 1));
+		trace(&pair->fixture, "turns_a", i % 2 == 0);
 		ck_assert(eventually(is_on(&program, 0) == (i % 2 == 0)));
-		pair_end_daemon(&pair, SIGKILL);
-		pair_start_daemon(&pair);
+		pair_end_daemon(pair, SIGKILL);
+		pair_start_daemon(pair);
 		ck_assert_uint_eq(raw_query(program.socket).leases, 1);
 	}
 	program_register(&program, "turns_b");
-	program_end(&program);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
-	pair_stop(&pair);
 }
-END_TEST
 
-TEST(a_keeper_that_has_no_guard_any_more_is_not_trusted)
+PAIR_TEST(a_keeper_that_has_no_guard_any_more_is_not_trusted, "--guard=prefer")
 {
-	struct program before, one, two;
-	struct pair pair;
+	struct program one, two;
+	_cleanup_(program_end) struct program before = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=prefer"))
-		return;
-	program_start(&before, &pair);
 	program_register(&before, "guard_before");
-	pair_end_keeper(&pair, SIGKILL);
-	pair.guard = "--guard=off";
-	pair_start_keeper(&pair);
-	ck_assert(eventually(log_has(&pair.fixture, "a new keeper has taken over")));
-	ck_assert(!pair.fixture.guarded || log_has(&pair.fixture, "the new keeper has no guard"));
-	program_start(&one, &pair);
-	program_start(&two, &pair);
+	pair_end_keeper(pair, SIGKILL);
+	pair->guard = "--guard=off";
+	pair_start_keeper(pair);
+	ck_assert(eventually(log_has(&pair->fixture, "a new keeper has taken over")));
+	ck_assert(!pair->fixture.guarded || log_has(&pair->fixture, "the new keeper has no guard"));
+	one = program_new(pair);
+	two = program_new(pair);
 	program_register(&one, "guard_after");
 	program_register(&two, "guard_after");
 	ck_assert_uint_ne(one.event[0].answer.stream, two.event[0].answer.stream);
-	program_end(&before);
 	program_end(&one);
 	program_end(&two);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
-	pair_stop(&pair);
 }
-END_TEST
 
-TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next)
+PAIR_TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next, "--guard=off")
 {
-	struct raw_reply reply;
-	struct program program;
-	struct packet *packet;
-	struct pair pair;
-	size_t mark;
+	_cleanup_(program_end) struct program program = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=off"))
-		return;
-	program_start(&program, &pair);
 	program_register(&program, "under_way_a");
-	pair_end_keeper(&pair, SIGKILL);
-	packet = raw_packet(KIND_REGISTER);
-	mark = encode_strings(packet, 0);
-	encode_string(packet, 0, "under_way_b u32 x", strlen("under_way_b u32 x"));
-	encode_count(packet, mark, 1);
-	ck_assert_int_eq(raw_send(program.socket), 0);
+	pair_end_keeper(pair, SIGKILL);
+	send_register(program.socket, "under_way_b u32 x");
 	usleep(50000);
-	pair_start_keeper(&pair);
-	raw_receive_answer(program.socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
-	raw_reply_deinit(&reply);
+	pair_start_keeper(pair);
+	expect_registered(program.socket, 0);
 	ck_assert_uint_eq(raw_query(program.socket).leases, 2);
-	program_end(&program);
-	pair_stop(&pair);
 }
-END_TEST
 
 /* --- both --- */
 
-TEST(when_both_have_ended_programs_connect_again)
+PAIR_TEST(when_both_have_ended_programs_connect_again, "--guard=off")
 {
-	struct program program, again;
+	struct program again;
 	struct raw_reply reply;
-	struct pair pair;
+	_cleanup_(program_end) struct program program = program_new(pair);
 
-	if (!pair_start(&pair, "--guard=off"))
-		return;
-	program_start(&program, &pair);
 	program_register(&program, "both_a");
-	trace(&pair.fixture, "both_a", true);
-	trace(&pair.fixture, "both_a", false);
-	pair_end_daemon(&pair, SIGKILL);
-	pair_end_keeper(&pair, SIGKILL);
+	trace(&pair->fixture, "both_a", true);
+	trace(&pair->fixture, "both_a", false);
+	pair_end_daemon(pair, SIGKILL);
+	pair_end_keeper(pair, SIGKILL);
 	raw_receive(program.socket, &reply);
 	ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
 	/* What it has is its own. */
-	switch_alone(&pair, "both_a", true);
+	switch_alone(pair, "both_a", true);
 	program_write(&program, 0, 1);
-	pair_start_keeper(&pair);
-	pair_start_daemon(&pair);
-	program_start(&again, &pair);
+	pair_start_keeper(pair);
+	pair_start_daemon(pair);
+	again = program_new(pair);
 	program_register(&again, "both_a");
 	ck_assert(eventually(is_on(&again, 0)));
 	program_write(&again, 0, 2);
 	program.event[0].written++;
 	program.event[0].sum += 2;
-	expect_traced(&pair, &program, 0);
+	expect_traced(pair, &program, 0);
 	program_end(&again);
-	program_end(&program);
-	pair_stop(&pair);
 }
-END_TEST
 
 /* --- at every moment --- */
 
@@ -564,47 +465,34 @@ static unsigned moments_apart(void)
 	return step ? (unsigned)atoi(step) : 17;
 }
 
-TEST(before_and_after_every_system_call_it_may_be_killed)
+PAIR_TEST(before_and_after_every_system_call_it_may_be_killed, "--guard=prefer")
 {
 	unsigned moments = 0;
-	struct pair pair;
 	bool goes_on = true;
 
-	if (!pair_start(&pair, "--guard=prefer"))
-		return;
 	for (unsigned at = 1; goes_on; at += moments_apart()) {
 		pid_t life;
 		int status;
 
-		seize(pair.daemon);
-		life = start_life(&pair);
-		goes_on = run_until(pair.daemon, at, life, &status);
-		pair_end_daemon(&pair, SIGKILL);
-		pair_start_daemon(&pair);
+		seize(pair->daemon);
+		life = start_life(pair);
+		goes_on = run_until(pair->daemon, at, life, &status);
+		pair_end_daemon(pair, SIGKILL);
+		pair_start_daemon(pair);
 		if (goes_on)
 			ck_assert_int_eq(waitpid(life, &status, 0), life);
 		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
 			      "killed at stop %u: its life ended with %#x", at, (unsigned)status);
-		ck_assert_msg(eventually(status_number(&pair.fixture, "charges") == 0), "killed at stop %u", at);
-		ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 0);
+		ck_assert_msg(eventually(status_number(&pair->fixture, "charges") == 0), "killed at stop %u", at);
+		ck_assert_uint_eq(status_number(&pair->fixture, "connections"), 0);
 		moments++;
 	}
 	printf("killed at %u moments\n", moments);
-	pair_stop(&pair);
 }
-END_TEST
 
 /* --- how long it takes --- */
 
 enum { TENANTS = 100, OF_EACH = 5, EVENTS_OF_EACH = 10, MANY = TENANTS * OF_EACH };
-
-static double now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6;
-}
 
 static void describe(char ret[64], const char *prefix, unsigned tenant, unsigned event)
 {
@@ -657,13 +545,13 @@ static double time_direct(void)
 		}
 	}
 	usleep(1000000); /* all of them wait */
-	begun = now_ms();
+	begun = (double)clock_us() / 1000;
 	close(begin[1]);
 	for (unsigned i = 0; i < MANY; i++) {
 		ck_assert_int_eq(read(done[0], &byte, 1), 1);
 		ck_assert_int_eq(byte, '+');
 	}
-	begun = now_ms() - begun;
+	begun = (double)clock_us() / 1000 - begun;
 	for (unsigned i = 0; i < MANY; i++) {
 		ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
 		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
@@ -676,21 +564,16 @@ static double time_direct(void)
 
 static void register_all(int socket, unsigned tenant)
 {
-	struct packet *packet = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(packet, 0);
-	struct raw_reply reply;
-	char description[64];
+	char descriptions[EVENTS_OF_EACH][64];
+	const char *all[EVENTS_OF_EACH];
 
 	for (unsigned i = 0; i < EVENTS_OF_EACH; i++) {
-		describe(description, "broker", tenant, i);
-		encode_string(packet, 0, description, strlen(description));
+		describe(descriptions[i], "broker", tenant, i);
+		all[i] = descriptions[i];
 	}
-	encode_count(packet, mark, EVENTS_OF_EACH);
+	batch_put(all, EVENTS_OF_EACH);
 	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive_answer(socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_uint_eq(reply.message.kind, KIND_REGISTERED);
-	raw_reply_deinit(&reply);
+	expect_registered(socket, 1);
 }
 
 TEST(it_takes_less_than_to_register_again)
@@ -707,16 +590,16 @@ TEST(it_takes_less_than_to_register_again)
 	direct = pair.fixture.backend == BACKEND_ENABLE_ADDRESS ? time_direct() : 0;
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "tenant%u", i % TENANTS);
-		actor_start(&actors[i], pair.fixture.socket, &(struct actor_as){ .cgroup = make_cgroup(name) });
+		actors[i] = actor_new(pair.fixture.socket, &(struct actor_as){ .cgroup = make_cgroup(name) });
 		register_all(actors[i].socket, i % TENANTS);
 	}
 	pair_end_daemon(&pair, SIGKILL);
-	begun = now_ms();
+	begun = (double)clock_us() / 1000;
 	pair_start_daemon(&pair);
 	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), MANY);
 	printf("a daemon is back after %.0f ms, from its first instruction to its first answer, with %u connections and %u "
 	       "events of %u tenants",
-	       now_ms() - begun, MANY, TENANTS * EVENTS_OF_EACH, TENANTS);
+	       (double)clock_us() / 1000 - begun, MANY, TENANTS * EVENTS_OF_EACH, TENANTS);
 	if (direct > 0)
 		printf("; directly, these programs register in %.0f ms", direct);
 	printf("\n");
@@ -727,29 +610,8 @@ TEST(it_takes_less_than_to_register_again)
 	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
 	pair_stop(&pair);
 }
-END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {
-		it_takes_less_than_to_register_again,
-		before_and_after_every_system_call_it_may_be_killed,
-		a_program_keeps_all_that_it_has_when_the_daemon_is_killed,
-		what_is_asked_while_there_is_no_daemon_is_answered_by_the_next,
-		whichever_way_it_ends_nobody_notices,
-		who_leaves_while_there_is_no_daemon_is_charged_no_more,
-		the_next_version_takes_over_from_this_one_and_from_itself,
-		the_last_version_takes_nothing_from_those_whom_the_next_one_has_served,
-		a_keeper_in_the_place_of_another_makes_all_bits_right,
-		after_the_keeper_the_daemon_may_end_and_the_other_way_round,
-		a_keeper_that_has_no_guard_any_more_is_not_trusted,
-		a_request_that_the_keeper_takes_with_it_is_asked_of_the_next,
-		when_both_have_ended_programs_connect_again,
-	};
-	int r;
-
-	cgroups_find_room();
-	r = run_suite("restart", tests, ARRAY_SIZE(tests));
-	cgroups_remove_all();
-	return r;
+	return run_tests_in_cgroups();
 }

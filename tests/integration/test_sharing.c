@@ -19,56 +19,39 @@
 
 enum { NOBODY = 65534 };
 
-static const char *const without_guard[] = { "--guard=off", NULL };
-
-TEST(two_clients_of_one_user_share_a_stream_where_it_is_guarded)
+DAEMON_TEST(two_clients_of_one_user_share_a_stream_where_it_is_guarded)
 {
-	struct member one, another;
-	struct fixture fixture;
 	struct seen seen;
+	struct member one = member_new(fixture, "common u32 number");
+	_cleanup_(member_free) struct member another = member_new(fixture, "common u32 number");
 
-	fixture_start(&fixture, NULL);
-	one = member_new(&fixture, "common u32 number");
-	another = member_new(&fixture, "common u32 number");
-	ck_assert_uint_eq(status_number(&fixture, "streams"), shares_streams(&fixture) ? 1 : 2);
-	ck_assert((one.answer.stream == another.answer.stream) == shares_streams(&fixture));
+	ck_assert_uint_eq(status_number(fixture, "streams"), shares_streams(fixture) ? 1 : 2);
+	ck_assert((one.answer.stream == another.answer.stream) == shares_streams(fixture));
 	ck_assert_uint_eq(one.answer.bit, another.answer.bit);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
 
 	/* Each has a copy of its own, and both work. */
 	ck_assert(one.stream >= 0 && another.stream >= 0);
-	ck_assert_uint_eq(trace(&fixture, "common", true), 1);
+	ck_assert_uint_eq(trace(fixture, "common", true), 1);
 	ck_assert_int_eq(write_number(&one, 1), 8);
 	ck_assert_int_eq(write_number(&another, 10), 8);
 	member_free(&one);
-	ck_assert(eventually(status_number(&fixture, "connections") == 1));
+	ck_assert(eventually(status_number(fixture, "connections") == 1));
 	ck_assert_int_eq(write_number(&another, 100), 8);
-	see(&fixture, "common", &seen);
+	see(fixture, "common", &seen);
 	ck_assert_uint_eq(seen.records, 3);
 	ck_assert_uint_eq(seen.sum, 111);
-	trace(&fixture, "common", false);
-	member_free(&another);
-	fixture_stop(&fixture);
+	trace(fixture, "common", false);
 }
-END_TEST
 
-TEST(two_users_of_one_tenant_never_share_a_stream)
+DAEMON_TEST(two_users_of_one_tenant_never_share_a_stream, .needs_root = "a client of another user")
 {
-	struct fixture fixture;
 	struct answer answer;
-	struct member ours;
-	struct actor actor;
 	int status;
 	pid_t child;
+	_cleanup_(member_free) struct member ours = member_new(fixture, "ours u32 a");
+	_cleanup_(actor_end) struct actor actor = actor_new(fixture->socket, &(struct actor_as){ .uid = NOBODY });
 
-	fixture_start(&fixture, NULL);
-	if (geteuid() != 0) {
-		printf("not possible here without root: a client of another user\n");
-		fixture_stop(&fixture);
-		return;
-	}
-	ours = member_new(&fixture, "ours u32 a");
-	actor_start(&actor, fixture.socket, &(struct actor_as){ .uid = NOBODY });
 	/* What is said on its connection is to come from its user. */
 	child = fork();
 	if (child == 0) {
@@ -79,14 +62,10 @@ TEST(two_users_of_one_tenant_never_share_a_stream)
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
-	ck_assert_uint_eq(status_number(&fixture, "tenants"), 1);
-	ck_assert_uint_eq(status_number(&fixture, "streams"), 2);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
-	actor_end(&actor);
-	member_free(&ours);
-	fixture_stop(&fixture);
+	ck_assert_uint_eq(status_number(fixture, "tenants"), 1);
+	ck_assert_uint_eq(status_number(fixture, "streams"), 2);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
 }
-END_TEST
 
 /* Open files of the kernel's in that process. */
 static unsigned count_data_files(pid_t pid)
@@ -105,67 +84,52 @@ static unsigned count_data_files(pid_t pid)
 	return n;
 }
 
-TEST(a_hundred_clients_are_one_stream_where_it_is_guarded)
+DAEMON_TEST(a_hundred_clients_are_one_stream_where_it_is_guarded)
 {
 	enum { CLIENTS = 100 };
 	static struct member members[CLIENTS];
-	struct fixture fixture;
 	unsigned streams, files;
 
-	fixture_start(&fixture, NULL);
-	files = fixture.keeper ? count_data_files(fixture.keeper) : 0;
+	files = fixture->keeper ? count_data_files(fixture->keeper) : 0;
 	for (size_t i = 0; i < CLIENTS; i++)
-		members[i] = member_new(&fixture, "common u32 a");
-	streams = shares_streams(&fixture) ? 1 : CLIENTS;
-	ck_assert_uint_eq(status_number(&fixture, "streams"), streams);
-	ck_assert_uint_eq(status_number(&fixture, "leases"), CLIENTS);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
-	ck_assert_uint_eq(event_number(&fixture, "common", "holders_total"), CLIENTS);
-	if (fixture.keeper)
-		ck_assert_uint_eq(count_data_files(fixture.keeper) - files, streams);
+		members[i] = member_new(fixture, "common u32 a");
+	streams = shares_streams(fixture) ? 1 : CLIENTS;
+	ck_assert_uint_eq(status_number(fixture, "streams"), streams);
+	ck_assert_uint_eq(status_number(fixture, "leases"), CLIENTS);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
+	ck_assert_uint_eq(event_number(fixture, "common", "holders_total"), CLIENTS);
+	if (fixture->keeper)
+		ck_assert_uint_eq(count_data_files(fixture->keeper) - files, streams);
 	for (size_t i = 0; i < CLIENTS; i++)
 		member_free(&members[i]);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(a_stream_with_more_dead_than_living_gets_no_new_clients)
+DAEMON_TEST(a_stream_with_more_dead_than_living_gets_no_new_clients)
 {
 	struct member anchor, newcomer;
-	const char *descriptions[70];
-	struct fixture fixture;
-	char names[70][32];
 	uint32_t bits[70];
 	struct batch batch;
 
-	fixture_start(&fixture, NULL);
-	if (!shares_streams(&fixture)) {
+	if (!shares_streams(fixture)) {
 		printf("not possible here without a guard: streams that serve more than one client\n");
-		fixture_stop(&fixture);
 		return;
 	}
-	anchor = member_new(&fixture, "anchor u32 a");
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(names[i], sizeof(names[i]), "passing_%zu", i);
-		descriptions[i] = names[i];
-	}
-	batch_register(anchor.socket, descriptions, ARRAY_SIZE(names), &batch, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+	anchor = member_new(fixture, "anchor u32 a");
+	batch_register(anchor.socket, numbered("passing_%u", 0, ARRAY_SIZE(bits)), ARRAY_SIZE(bits), &batch, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(bits); i++) {
 		ck_assert_uint_eq(batch.answer[i].refusal, 0);
 		ck_assert_uint_eq(batch.answer[i].stream, anchor.answer.stream);
 		bits[i] = batch.answer[i].bit;
 	}
-	newcomer = member_new(&fixture, "first u32 a");
+	newcomer = member_new(fixture, "first u32 a");
 	ck_assert_uint_eq(newcomer.answer.stream, anchor.answer.stream);
 	member_free(&newcomer);
 	ck_assert_uint_eq(raw_release(anchor.socket, bits, ARRAY_SIZE(bits)), ARRAY_SIZE(bits));
-	newcomer = member_new(&fixture, "second u32 a");
+	newcomer = member_new(fixture, "second u32 a");
 	ck_assert_uint_ne(newcomer.answer.stream, anchor.answer.stream);
 	member_free(&newcomer);
 	member_free(&anchor);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 static uint64_t word;
 
@@ -195,19 +159,16 @@ static void unregister(const struct fixture *fixture, int stream)
 		ioctl(stream, UAPI_IOCTL_UNREGISTER, &taken_back);
 }
 
-TEST(who_registers_by_himself_is_found_out_and_cut_off)
+DAEMON_TEST(who_registers_by_himself_is_found_out_and_cut_off, .options = { "--guard=off" },
+	    .needs_kernel = "a client that registers by itself")
 {
 	struct member member, bystander;
-	struct fixture fixture;
 	struct janitor janitor;
 
-	fixture_start(&fixture, without_guard);
-	if (!need_kernel(&fixture, "a client that registers by itself"))
-		return;
 	janitor_start(&janitor, delete_event, "rogue");
-	bystander = member_new(&fixture, "honest u32 a");
-	member = member_new(&fixture, "harmless u32 a");
-	ck_assert_int_eq(register_by_itself(&fixture, member.stream, "rogue u32 a"), 0);
+	bystander = member_new(fixture, "honest u32 a");
+	member = member_new(fixture, "harmless u32 a");
+	ck_assert_int_eq(register_by_itself(fixture, member.stream, "rogue u32 a"), 0);
 	/* Whenever it asks for something new. */
 	batch_put((const char *const[]){ "more u32 a" }, 1);
 	ck_assert_int_eq(raw_send(member.socket), 0);
@@ -226,111 +187,82 @@ TEST(who_registers_by_himself_is_found_out_and_cut_off)
 		ck_assert_uint_eq(refusal, REFUSAL_SELF_REGISTERED);
 		break;
 	}
-	ck_assert(eventually(log_has(&fixture, "self-registered")));
-	ck_assert(eventually(status_number(&fixture, "connections") == 1));
+	ck_assert(eventually(log_has(fixture, "self-registered")));
+	ck_assert(eventually(status_number(fixture, "connections") == 1));
 	ck_assert_uint_eq(raw_query(bystander.socket).leases, 1);
-	unregister(&fixture, member.stream);
+	unregister(fixture, member.stream);
 	member_free(&member);
 	member_free(&bystander);
 	/* Its event has ended with its stream, or ends with the janitor. */
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
 	janitor_end(&janitor);
 	ck_assert(!kernel_has("rogue"));
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(who_registers_by_himself_and_leaves_is_found_out_too)
+DAEMON_TEST(who_registers_by_himself_and_leaves_is_found_out_too, .options = { "--guard=off" },
+	    .needs_kernel = "a client that registers by itself")
 {
-	struct fixture fixture;
 	struct janitor janitor;
 	struct member member;
 
-	fixture_start(&fixture, without_guard);
-	if (!need_kernel(&fixture, "a client that registers by itself"))
-		return;
 	janitor_start(&janitor, delete_event, "rogue");
-	member = member_new(&fixture, "harmless u32 a");
-	ck_assert_int_eq(register_by_itself(&fixture, member.stream, "rogue u32 a"), 0);
-	unregister(&fixture, member.stream);
+	member = member_new(fixture, "harmless u32 a");
+	ck_assert_int_eq(register_by_itself(fixture, member.stream, "rogue u32 a"), 0);
+	unregister(fixture, member.stream);
 	member_free(&member);
-	ck_assert(eventually(log_has(&fixture, "self-registered")));
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
+	ck_assert(eventually(log_has(fixture, "self-registered")));
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
 	janitor_end(&janitor);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(an_honest_client_is_never_suspected)
+DAEMON_TEST(an_honest_client_is_never_suspected, .options = { "--guard=off" })
 {
-	struct fixture fixture;
-	struct member member;
 	struct answer answer;
 	char name[32];
+	struct member member = member_new(fixture, "honest u32 a");
 
-	fixture_start(&fixture, without_guard);
-	member = member_new(&fixture, "honest u32 a");
-	ck_assert_uint_eq(trace(&fixture, "honest", true), 1);
+	ck_assert_uint_eq(trace(fixture, "honest", true), 1);
 	for (unsigned i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "honest_%u u32 a", i);
 		ck_assert_uint_eq(raw_register(member.socket, name, &answer, NULL), 0);
 		ck_assert_int_eq(write_number(&member, i), 8);
 	}
-	trace(&fixture, "honest", false);
-	ck_assert(!log_has(&fixture, "self-registered"));
+	trace(fixture, "honest", false);
+	ck_assert(!log_has(fixture, "self-registered"));
 	member_free(&member);
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
-	ck_assert(!log_has(&fixture, "self-registered"));
-	fixture_stop(&fixture);
+	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	ck_assert(!log_has(fixture, "self-registered"));
 }
-END_TEST
 
-TEST(what_is_guarded_takes_no_registration_but_records)
+DAEMON_TEST(what_is_guarded_takes_no_registration_but_records)
 {
-	struct fixture fixture;
 	struct member member;
 
-	fixture_start(&fixture, NULL);
-	if (!shares_streams(&fixture)) {
+	if (!shares_streams(fixture)) {
 		printf("not possible here: a guarded stream\n");
-		fixture_stop(&fixture);
 		return;
 	}
-	member = member_new(&fixture, "guarded u32 a");
-	ck_assert_int_eq(register_by_itself(&fixture, member.stream, "rogue u32 a"), -EPERM);
-	ck_assert_uint_eq(trace(&fixture, "guarded", true), 1);
+	member = member_new(fixture, "guarded u32 a");
+	ck_assert_int_eq(register_by_itself(fixture, member.stream, "rogue u32 a"), -EPERM);
+	ck_assert_uint_eq(trace(fixture, "guarded", true), 1);
 	ck_assert_int_eq(write_number(&member, 1), 8);
-	trace(&fixture, "guarded", false);
+	trace(fixture, "guarded", false);
 	member_free(&member);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(a_guard_that_is_required_and_not_there_is_a_reason_not_to_start)
+DAEMON_TEST(a_guard_that_is_required_and_not_there_is_a_reason_not_to_start)
 {
 	char output[2048], socket[128], control[128];
 	const char *const argv[] = {
 		built("userevd"), "--foreground", "--guard=require", socket, control, NULL,
 	};
-	struct fixture fixture;
 
-	fixture_start(&fixture, NULL);
-	snprintf(socket, sizeof(socket), "--socket=%s/other.sock", fixture.directory);
-	snprintf(control, sizeof(control), "--control-socket=%s/other-control.sock", fixture.directory);
-	if (shares_streams(&fixture) || keeps_records_itself(&fixture)) {
+	snprintf(socket, sizeof(socket), "--socket=%s/other.sock", fixture->directory);
+	snprintf(control, sizeof(control), "--control-socket=%s/other-control.sock", fixture->directory);
+	if (shares_streams(fixture) || keeps_records_itself(fixture)) {
 		printf("not possible here: user_events without a guard\n");
-		fixture_stop(&fixture);
 		return;
 	}
 	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), EXIT_FAILURE);
 	ck_assert_msg(strstr(output, "there is no guard, and it is required"), "%s", output);
-	fixture_stop(&fixture);
 }
-END_TEST
-
-SUITE("sharing", two_clients_of_one_user_share_a_stream_where_it_is_guarded,
-      two_users_of_one_tenant_never_share_a_stream, a_hundred_clients_are_one_stream_where_it_is_guarded,
-      a_stream_with_more_dead_than_living_gets_no_new_clients, who_registers_by_himself_is_found_out_and_cut_off,
-      who_registers_by_himself_and_leaves_is_found_out_too, an_honest_client_is_never_suspected,
-      what_is_guarded_takes_no_registration_but_records,
-      a_guard_that_is_required_and_not_there_is_a_reason_not_to_start)

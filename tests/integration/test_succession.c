@@ -128,7 +128,9 @@ static void acquire(struct keeper *keeper, struct held *ret)
 
 static void let_go(struct held *held)
 {
-	munmap((void *)(uintptr_t)held->bytes, WIRE_PAGE_BYTES);
+	if (held->bytes)
+		munmap((void *)(uintptr_t)held->bytes, WIRE_PAGE_BYTES);
+	held->bytes = NULL;
 	held->page = fd_close(held->page);
 	held->writable = fd_close(held->writable);
 	held->stream = fd_close(held->stream);
@@ -171,137 +173,129 @@ static bool need(struct keeper *keeper, struct janitor *janitor)
 	return true;
 }
 
-static void end(struct keeper *keeper, struct janitor *janitor)
-{
-	janitor_end(janitor);
-	ck_assert_int_eq(keeper_stop(keeper), EXIT_SUCCESS);
-}
-
-/* --- the daemon goes --- */
-
-TEST(pages_streams_and_bits_outlive_a_daemon_and_the_next_one_goes_on_with_them)
+static void run(void (*test)(struct keeper *, struct held *))
 {
 	struct janitor janitor;
 	struct keeper keeper;
 	struct held held;
+	char *before = read_events();
+
+	if (!need(&keeper, &janitor)) {
+		free(before);
+		return;
+	}
+	acquire(&keeper, &held);
+	test(&keeper, &held);
+	let_go(&held);
+	/* Nothing may be left of what there was before the first keeper. */
+	free(keeper.events_before);
+	keeper.events_before = before;
+	janitor_end(&janitor);
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
+	ck_assert(eventually(!kernel_has("keeper_heir")));
+}
+
+/* A test of a keeper of which a client holds a page, a stream and an event. */
+#define SUCCESSION_TEST(name)                                                                                          \
+	static void name##_with(struct keeper *, struct held *);                                                       \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		run(name##_with);                                                                                      \
+	}                                                                                                              \
+	static void name##_with(struct keeper *keeper, struct held *held)
+
+/* --- the daemon goes --- */
+
+SUCCESSION_TEST(next_daemon_goes_on_with_pages_streams_and_bits)
+{
 	struct kernel_call call = register_on(1, other_event);
 	pid_t pid;
 	int fd;
 
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
 	trace_event("keeper_heir", true);
-	ck_assert(eventually(is_on(&held)));
-	pid = keeper.pid;
-	keeper.socket = fd_close(keeper.socket);
+	ck_assert(eventually(is_on(held)));
+	pid = keeper->pid;
+	keeper->socket = fd_close(keeper->socket);
 	/* Nobody is there, and all goes on. */
-	write_record(&held, 1);
+	write_record(held, 1);
 	ck_assert_uint_eq(count_records("keeper_heir", 1), 1);
 
-	ck_assert(keeper_connect(&keeper));
-	ck_assert_int_eq(keeper.pid, pid);
-	fd = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 0);
-	ck_assert(is_same_file(fd, held.page));
+	ck_assert(keeper_connect(keeper));
+	ck_assert_int_eq(keeper->pid, pid);
+	fd = fetch(keeper, KERNEL_PAGE_FETCH, 1, 0);
+	ck_assert(is_same_file(fd, held->page));
 	ck_assert_int_eq(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 	close(fd);
-	close(held.stream);
-	held.stream = fetch(&keeper, KERNEL_STREAM_FETCH, 1, 0);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_DISOWN, 0), KERNEL_OK);
-	write_record(&held, 2);
-	ck_assert(keeper_ask(&keeper, &call, 1));
+	close(held->stream);
+	held->stream = fetch(keeper, KERNEL_STREAM_FETCH, 1, 0);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_DISOWN, 0), KERNEL_OK);
+	write_record(held, 2);
+	ck_assert(keeper_ask(keeper, &call, 1));
 	ck_assert_int_eq(call.result, KERNEL_OK);
 	ck_assert_uint_eq(call.index, 1);
 	ck_assert_uint_eq(count_records("keeper_heir", 2), 1);
 	/* Bits go on changing between daemons. */
-	keeper.socket = fd_close(keeper.socket);
+	keeper->socket = fd_close(keeper->socket);
 	trace_event("keeper_heir", false);
-	ck_assert(eventually(!is_on(&held)));
+	ck_assert(eventually(!is_on(held)));
 	trace_event("keeper_heir", true);
-	ck_assert(eventually(is_on(&held)));
+	ck_assert(eventually(is_on(held)));
 	trace_event("keeper_heir", false);
-	ck_assert(keeper_connect(&keeper));
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
-	let_go(&held);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
-	end(&keeper, &janitor);
+	ck_assert(keeper_connect(keeper));
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
+	let_go(held);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
 }
-END_TEST
 
 /* Its number is free at once, its event not before it is gone. */
-TEST(what_is_disowned_goes_when_nobody_holds_it_any_more)
+SUCCESSION_TEST(disowned_event_goes_with_its_last_holder)
 {
 	struct kernel_call again[] = { page_new(1), stream_new(1, 1), register_on(1, other_event) };
 	struct kernel_call taken = register_on(1, "keeper_heir u64 number");
-	struct janitor janitor;
-	struct keeper keeper;
-	struct held held;
 
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
-	ck_assert(keeper_connect(&keeper));
-	ck_assert_int_eq(keeper_do(&keeper, page_new(1)), -EEXIST);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_DISOWN, 0), KERNEL_OK);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_NO_SUCH);
-	ck_assert(keeper_ask(&keeper, again, ARRAY_SIZE(again)));
+	ck_assert(keeper_connect(keeper));
+	ck_assert_int_eq(keeper_do(keeper, page_new(1)), -EEXIST);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_DISOWN, 0), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_NO_SUCH);
+	ck_assert(keeper_ask(keeper, again, ARRAY_SIZE(again)));
 	for (size_t i = 0; i < ARRAY_SIZE(again); i++)
 		ck_assert_int_eq(again[i].result, KERNEL_OK);
-	ck_assert_uint_ne(again[1].number, held.lock);
-	ck_assert(keeper_ask(&keeper, &taken, 1));
+	ck_assert_uint_ne(again[1].number, held->lock);
+	ck_assert(keeper_ask(keeper, &taken, 1));
 	ck_assert_int_eq(taken.result, KERNEL_E_NAME_TAKEN);
 	/* Its bit is right as long as somebody has it. */
 	trace_event("keeper_heir", true);
-	ck_assert(eventually(is_on(&held)));
-	write_record(&held, 3);
+	ck_assert(eventually(is_on(held)));
+	write_record(held, 3);
 	trace_event("keeper_heir", false);
 	ck_assert_uint_eq(count_records("keeper_heir", 3), 1);
 	ck_assert(kernel_has("keeper_heir"));
-	let_go(&held);
+	let_go(held);
 	ck_assert(eventually(!kernel_has("keeper_heir")));
 	ck_assert(kernel_has("keeper_second"));
 	close(again[0].fd);
 	close(again[1].fd);
-	end(&keeper, &janitor);
 }
-END_TEST
 
-TEST(what_is_asked_after_is_not_disowned)
+SUCCESSION_TEST(stream_that_was_asked_about_is_not_disowned)
 {
-	struct janitor janitor;
-	struct keeper keeper;
-	struct held held;
-
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
-	ck_assert(keeper_connect(&keeper));
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_DISOWN, 0), KERNEL_OK);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STREAM_FETCH, 1), KERNEL_E_GONE);
-	let_go(&held);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STREAM_FREE, 1), KERNEL_OK);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_PAGE_FREE, 1), KERNEL_OK);
-	ck_assert(eventually(!kernel_has("keeper_heir")));
-	end(&keeper, &janitor);
-}
-END_TEST
-
-TEST(a_keeper_to_which_nobody_comes_back_ends_and_leaves_nothing)
-{
-	struct janitor janitor;
-	struct keeper keeper;
-	struct held held;
-
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
-	let_go(&held);
-	end(&keeper, &janitor);
+	ck_assert(keeper_connect(keeper));
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_DISOWN, 0), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STREAM_FETCH, 1), KERNEL_E_GONE);
+	let_go(held);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STREAM_FREE, 1), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_PAGE_FREE, 1), KERNEL_OK);
 	ck_assert(eventually(!kernel_has("keeper_heir")));
 }
-END_TEST
+
+SUCCESSION_TEST(keeper_without_a_daemon_ends_and_leaves_nothing)
+{
+	let_go(held);
+	keeper->socket = fd_close(keeper->socket);
+	ck_assert(eventually(!kernel_has("keeper_heir")));
+}
 
 static void stop_using(struct held *held)
 {
@@ -310,32 +304,22 @@ static void stop_using(struct held *held)
 }
 
 /* A stop is at once, and clears up. */
-TEST(a_keeper_that_is_told_to_end_while_no_daemon_is_there_leaves_nothing)
+SUCCESSION_TEST(keeper_terminated_without_a_daemon_leaves_nothing)
 {
-	struct janitor janitor;
-	struct keeper keeper;
-	struct held held;
-
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
 	trace_event("keeper_heir", true);
-	ck_assert(eventually(is_on(&held)));
-	keeper.socket = fd_close(keeper.socket);
+	ck_assert(eventually(is_on(held)));
+	keeper->socket = fd_close(keeper->socket);
 	usleep(300000);
 	/* What is in use when its keeper ends nobody ever deletes, before 6.4. */
-	if (keeper.facts.shared_page)
-		stop_using(&held);
-	ck_assert_int_eq(kill(keeper.pid, SIGTERM), 0);
-	ck_assert_int_eq(waitid(P_PID, (id_t)keeper.pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	if (keeper->facts.shared_page)
+		stop_using(held);
+	ck_assert_int_eq(kill(keeper->pid, SIGTERM), 0);
+	ck_assert_int_eq(waitid(P_PID, (id_t)keeper->pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
 	/* A page of the keeper's own tells its programs so. */
-	ck_assert(eventually(keeper.facts.shared_page ? !is_on(&held) : is_abandoned(&held)));
-	if (!keeper.facts.shared_page)
-		stop_using(&held);
-	end(&keeper, &janitor);
-	let_go(&held);
+	ck_assert(eventually(keeper->facts.shared_page ? !is_on(held) : is_abandoned(held)));
+	if (!keeper->facts.shared_page)
+		stop_using(held);
 }
-END_TEST
 
 /* --- the keeper goes --- */
 
@@ -383,160 +367,129 @@ static void hand_over(struct keeper *keeper, const struct held *held)
 		ck_assert_msg(calls[i].result == KERNEL_OK, "%zu: %d", i, calls[i].result);
 }
 
-TEST(a_new_keeper_makes_bits_right_again_and_goes_on_where_the_last_one_was)
+SUCCESSION_TEST(next_keeper_corrects_bits_and_goes_on)
 {
 	struct kernel_call calls[] = {
 		register_on(1, other_event),	      adopt(1, event, 0, 0), adopt(1, other_event, 0, 0),
 		register_on(1, "keeper_third u32 a"), stream_new(2, 1),	     register_on(2, event)
 	};
-	struct janitor janitor;
-	struct keeper keeper;
-	struct held held, second;
-	char *before = read_events();
+	struct held second;
 
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
-	held.writable = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 1);
-	ck_assert(keeper_ask(&keeper, calls, 1));
-	second = held;
+	held->writable = fetch(keeper, KERNEL_PAGE_FETCH, 1, 1);
+	ck_assert(keeper_ask(keeper, calls, 1));
+	second = *held;
 	second.bit = calls[0].bit;
 	second.index = calls[0].index;
 	trace_event("keeper_heir", true);
-	ck_assert(eventually(is_on(&held)));
-	keeper_kill(&keeper);
+	ck_assert(eventually(is_on(held)));
+	keeper_kill(keeper);
 	/* What was on goes on; what is switched meanwhile is seen later. */
-	write_record(&held, 1);
+	write_record(held, 1);
 	ck_assert_uint_eq(count_records("keeper_heir", 1), 1);
 	trace_event("keeper_heir", false);
 	trace_event("keeper_second", true);
 
-	keeper_listen(&keeper, SOCKET_PATH, options);
-	ck_assert_msg(keeper_connect(&keeper), "%s", keeper.sentence);
-	hand_over(&keeper, &held);
-	calls[1].bit = held.bit;
-	calls[1].index = held.index;
+	keeper_listen(keeper, SOCKET_PATH, options);
+	ck_assert_msg(keeper_connect(keeper), "%s", keeper->sentence);
+	hand_over(keeper, held);
+	calls[1].bit = held->bit;
+	calls[1].index = held->index;
 	calls[2].bit = second.bit;
 	calls[2].index = second.index;
-	ck_assert(keeper_ask(&keeper, calls + 1, ARRAY_SIZE(calls) - 1));
+	ck_assert(keeper_ask(keeper, calls + 1, ARRAY_SIZE(calls) - 1));
 	for (size_t i = 1; i < ARRAY_SIZE(calls); i++)
 		ck_assert_msg(calls[i].result == KERNEL_OK, "%zu: %d", i, calls[i].result);
 	/* At once. */
-	ck_assert(!is_on(&held));
-	ck_assert(!is_abandoned(&held));
+	ck_assert(!is_on(held));
+	ck_assert(!is_abandoned(held));
 	ck_assert(is_on(&second));
 	write_record(&second, 2);
 	ck_assert_uint_eq(calls[3].index, 2);
-	ck_assert_uint_eq(calls[5].bit, held.bit);
+	ck_assert_uint_eq(calls[5].bit, held->bit);
 	trace_event("keeper_heir", true);
-	ck_assert(eventually(is_on(&held)));
+	ck_assert(eventually(is_on(held)));
 	ck_assert_uint_eq(count_records("keeper_second", 2), 1);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_CLEAN, 1), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_CLEAN, 1), KERNEL_OK);
 	close(calls[4].fd);
 	/* Its lock is where the last keeper put it. */
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 1), KERNEL_OK);
 	trace_event("keeper_heir", false);
 	trace_event("keeper_second", false);
-	let_go(&held);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
-	free(keeper.events_before);
-	keeper.events_before = before;
-	end(&keeper, &janitor);
+	let_go(held);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
 }
-END_TEST
 
-TEST(what_a_daemon_says_of_what_there_was_is_not_believed)
+SUCCESSION_TEST(false_claims_of_a_daemon_are_refused)
 {
-	struct janitor janitor;
-	struct keeper keeper;
-	struct held held;
 	struct kernel_call call;
 	const struct flock unlock = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
-	char *before = read_events();
 	int file;
 
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
-	held.writable = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 1);
-	start_next(&keeper);
+	held->writable = fetch(keeper, KERNEL_PAGE_FETCH, 1, 1);
+	start_next(keeper);
 	file = memfd_create("page", MFD_CLOEXEC);
 	ck_assert_int_eq(ftruncate(file, WIRE_PAGE_BYTES - 1), 0);
-	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, held.page)), KERNEL_E_NO_SUCH);
-	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 2, held.page)), -EINVAL);
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), KERNEL_E_NO_SUCH);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, 1, 0)), KERNEL_E_NO_SUCH);
-	if (!keeper.facts.shared_page) {
-		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, file)), -EINVAL);
-		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.page)), -EINVAL);
+	ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 0, held->page)), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 2, held->page)), -EINVAL);
+	ck_assert_int_eq(keeper_do(keeper, stream_adopt(1, held->lock, held->stream)), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, 1, 0)), KERNEL_E_NO_SUCH);
+	if (!keeper->facts.shared_page) {
+		ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 1, file)), -EINVAL);
+		ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 1, held->page)), -EINVAL);
 	}
-	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.writable)), KERNEL_OK);
-	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.writable)), KERNEL_OK);
-	if (!keeper.facts.shared_page) {
-		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, file)), -EEXIST);
-		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 1, held.page)), -EEXIST);
-		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, held.writable)), -EINVAL);
-		ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, file)), -EINVAL);
+	ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 1, held->writable)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 1, held->writable)), KERNEL_OK);
+	if (!keeper->facts.shared_page) {
+		ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 1, file)), -EEXIST);
+		ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 1, held->page)), -EEXIST);
+		ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 0, held->writable)), -EINVAL);
+		ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 0, file)), -EINVAL);
 	}
-	ck_assert_int_eq(keeper_do(&keeper, page_adopt(1, 0, held.page)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(keeper, page_adopt(1, 0, held->page)), KERNEL_OK);
 
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, file)), -EINVAL);
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, UINT64_MAX, held.stream)), -EINVAL);
+	ck_assert_int_eq(keeper_do(keeper, stream_adopt(1, held->lock, file)), -EINVAL);
+	ck_assert_int_eq(keeper_do(keeper, stream_adopt(1, UINT64_MAX, held->stream)), -EINVAL);
 	/* As its holder could do it, where nothing guards it: then it gets its lock again. */
-	ck_assert_int_eq(fcntl(held.stream, F_OFD_SETLK, &unlock), 0);
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), KERNEL_OK);
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, held.stream)), KERNEL_OK);
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock, file)), -EINVAL);
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(1, held.lock + 1, -1)), -EEXIST);
-	ck_assert_int_eq(keeper_do(&keeper, stream_adopt(2, held.lock + 1, -1)), KERNEL_OK);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 2), KERNEL_E_GONE);
+	ck_assert_int_eq(fcntl(held->stream, F_OFD_SETLK, &unlock), 0);
+	ck_assert_int_eq(keeper_do(keeper, stream_adopt(1, held->lock, held->stream)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(keeper, stream_adopt(1, held->lock, held->stream)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(keeper, stream_adopt(1, held->lock, file)), -EINVAL);
+	ck_assert_int_eq(keeper_do(keeper, stream_adopt(1, held->lock + 1, -1)), -EEXIST);
+	ck_assert_int_eq(keeper_do(keeper, stream_adopt(2, held->lock + 1, -1)), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 2), KERNEL_E_GONE);
 
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, 0, 0)), -EINVAL);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, WIRE_PAGE_BITS, 0)), -EINVAL);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, "keeper_heir u32  a", held.bit, 0)), KERNEL_E_BAD_DESCRIPTION);
-	call = adopt(1, "keeper_heir u64 number", held.bit, 0);
-	ck_assert_int_eq(keeper_do(&keeper, call), keeper.facts.shared_page ? KERNEL_E_NO_SUCH : KERNEL_E_NAME_TAKEN);
-	if (keeper.facts.shared_page)
-		ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit + 1, 0)), KERNEL_E_NO_SUCH);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index)), KERNEL_OK);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index)), KERNEL_OK);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index + 1)), -EEXIST);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit + 1, held.index)), -EEXIST);
-	if (!keeper.facts.shared_page)
-		ck_assert_int_eq(keeper_do(&keeper, adopt(1, other_event, held.bit, 1)), -EEXIST);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, 0, 0)), -EINVAL);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, WIRE_PAGE_BITS, 0)), -EINVAL);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, "keeper_heir u32  a", held->bit, 0)), KERNEL_E_BAD_DESCRIPTION);
+	call = adopt(1, "keeper_heir u64 number", held->bit, 0);
+	ck_assert_int_eq(keeper_do(keeper, call), keeper->facts.shared_page ? KERNEL_E_NO_SUCH : KERNEL_E_NAME_TAKEN);
+	if (keeper->facts.shared_page)
+		ck_assert_int_eq(keeper_do(keeper, adopt(1, event, held->bit + 1, 0)), KERNEL_E_NO_SUCH);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, held->bit, held->index)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, held->bit, held->index)), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, held->bit, held->index + 1)), -EEXIST);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, held->bit + 1, held->index)), -EEXIST);
+	if (!keeper->facts.shared_page)
+		ck_assert_int_eq(keeper_do(keeper, adopt(1, other_event, held->bit, 1)), -EEXIST);
 	close(file);
-	let_go(&held);
-	free(keeper.events_before);
-	keeper.events_before = before;
-	end(&keeper, &janitor);
 }
-END_TEST
 
 /* The connection may end while both live on. */
-TEST(daemon_that_reconnects_gives_back_what_is_there)
+SUCCESSION_TEST(daemon_that_reconnects_gives_back_what_is_there)
 {
-	struct janitor janitor;
-	struct keeper keeper;
-	struct held held;
-
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
-	held.writable = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 1);
-	ck_assert(keeper_connect(&keeper));
-	hand_over(&keeper, &held);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index)), KERNEL_OK);
+	held->writable = fetch(keeper, KERNEL_PAGE_FETCH, 1, 1);
+	ck_assert(keeper_connect(keeper));
+	hand_over(keeper, held);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, held->bit, held->index)), KERNEL_OK);
 	/* It is this daemon's: none of it is disowned. */
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_DISOWN, 0), KERNEL_OK);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_CLEAN, 1), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_DISOWN, 0), KERNEL_OK);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_CLEAN, 1), KERNEL_OK);
 	trace_event("keeper_heir", true);
-	ck_assert(eventually(is_on(&held)));
+	ck_assert(eventually(is_on(held)));
 	trace_event("keeper_heir", false);
-	let_go(&held);
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
-	end(&keeper, &janitor);
+	let_go(held);
+	ck_assert_int_eq(ask_about(keeper, KERNEL_STILL_OPEN, 1), KERNEL_E_GONE);
 }
-END_TEST
 
 /* Registers them or adopts them again, a packet at a time; `said`: what has been answered before. */
 static void do_many(struct keeper *keeper, enum kernel_op op, struct kernel_call *said)
@@ -558,46 +511,26 @@ static void do_many(struct keeper *keeper, enum kernel_op op, struct kernel_call
 		ck_assert_int_eq(said[i].result, KERNEL_OK);
 }
 
-TEST(a_thousand_events_are_adopted_in_one_go)
+SUCCESSION_TEST(thousand_events_are_adopted_in_one_go)
 {
 	static struct kernel_call said[EVENTS];
-	struct janitor janitor;
-	struct keeper keeper;
-	struct held held;
-	char *before = read_events();
 	uint64_t start, registered;
 
-	if (!need(&keeper, &janitor))
-		return;
-	acquire(&keeper, &held);
-	held.writable = fetch(&keeper, KERNEL_PAGE_FETCH, 1, 1);
+	held->writable = fetch(keeper, KERNEL_PAGE_FETCH, 1, 1);
 	start = now_ns();
-	do_many(&keeper, KERNEL_REGISTER, said);
+	do_many(keeper, KERNEL_REGISTER, said);
 	registered = now_ns() - start;
-	start_next(&keeper);
-	hand_over(&keeper, &held);
-	ck_assert_int_eq(keeper_do(&keeper, adopt(1, event, held.bit, held.index)), KERNEL_OK);
+	start_next(keeper);
+	hand_over(keeper, held);
+	ck_assert_int_eq(keeper_do(keeper, adopt(1, event, held->bit, held->index)), KERNEL_OK);
 	start = now_ns();
-	do_many(&keeper, KERNEL_ADOPT, said);
+	do_many(keeper, KERNEL_ADOPT, said);
 	printf("%d events registered in %u ms, adopted in %u ms\n", EVENTS, (unsigned)(registered / MILLISECONDS),
 	       (unsigned)((now_ns() - start) / MILLISECONDS));
 	/* All of it is there: their indexes go on behind. */
-	ck_assert_int_eq(ask_about(&keeper, KERNEL_CLEAN, 1), KERNEL_OK);
-	held.bit = said[EVENTS - 1].bit;
+	ck_assert_int_eq(ask_about(keeper, KERNEL_CLEAN, 1), KERNEL_OK);
+	held->bit = said[EVENTS - 1].bit;
 	trace_event("keeper_999", true);
-	ck_assert(eventually(is_on(&held)));
+	ck_assert(eventually(is_on(held)));
 	trace_event("keeper_999", false);
-	let_go(&held);
-	free(keeper.events_before);
-	keeper.events_before = before;
-	end(&keeper, &janitor);
 }
-END_TEST
-
-SUITE("succession", pages_streams_and_bits_outlive_a_daemon_and_the_next_one_goes_on_with_them,
-      what_is_disowned_goes_when_nobody_holds_it_any_more, what_is_asked_after_is_not_disowned,
-      a_keeper_to_which_nobody_comes_back_ends_and_leaves_nothing,
-      a_keeper_that_is_told_to_end_while_no_daemon_is_there_leaves_nothing,
-      a_new_keeper_makes_bits_right_again_and_goes_on_where_the_last_one_was,
-      what_a_daemon_says_of_what_there_was_is_not_believed, daemon_that_reconnects_gives_back_what_is_there,
-      a_thousand_events_are_adopted_in_one_go)

@@ -26,9 +26,9 @@ static const char *const each_process_a_tenant[] = { "--tenants=process", NULL }
 /* As we are, in what was given away, and where there may be no guard. */
 static const char root_is_trusted[] = "[/**]\nAllowHostRoot=yes\n";
 
-static void actor_in(struct actor *actor, const struct fixture *fixture, const char *cgroup)
+static struct actor actor_in(const struct fixture *fixture, const char *cgroup)
 {
-	actor_start(actor, fixture->socket, &(struct actor_as){ .cgroup = cgroup });
+	return actor_new(fixture->socket, &(struct actor_as){ .cgroup = cgroup });
 }
 
 static bool page_says(int page, uint32_t bit)
@@ -93,19 +93,6 @@ static void expect_two_tenants(struct fixture *fixture, struct actor *one, struc
 	ck_assert(page_is_empty(one->page));
 }
 
-static unsigned count_in_log(const struct fixture *fixture, const char *part)
-{
-	FILE *log = fopen(fixture->log, "re");
-	char line[1024];
-	unsigned n = 0;
-
-	ck_assert_ptr_nonnull(log);
-	while (fgets(line, sizeof(line), log))
-		n += strstr(line, part) != NULL;
-	fclose(log);
-	return n;
-}
-
 /* For five reasons. */
 static void be_refused(int socket)
 {
@@ -116,8 +103,7 @@ static void be_refused(int socket)
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		ck_assert_uint_eq(raw_register(socket, wrong[i], NULL, NULL), refusals[i]);
-	raw_packet(999);
-	ck_assert_int_eq(raw_send(socket), 0);
+	raw_request(socket, 999);
 	expect_cut(socket, REFUSAL_UNKNOWN_KIND);
 }
 
@@ -137,69 +123,51 @@ TEST(refusals_of_a_tenant_that_comes_and_goes_hide_nobody_elses)
 		"[/**]\nAllowHostRoot=yes\nAllowMultiFormat=no\nDenyEvents=denied\n[/*/attacker]\nMaxEvents=1\n[/*/victim]\nMaxEvents=1\n",
 		(const char *const[]){ "--log-level=info", NULL });
 	for (unsigned i = 0; i < TIMES; i++) {
-		actor_in(&actor, &fixture, attacker);
+		actor = actor_in(&fixture, attacker);
 		be_refused(actor.socket);
 		actor_end(&actor);
 		ck_assert(eventually(status_number(&fixture, "tenants") == 0));
 	}
-	actor_in(&actor, &fixture, victim);
+	actor = actor_in(&fixture, victim);
 	be_refused(actor.socket);
 	actor_end(&actor);
 	snprintf(line, sizeof(line), "tenant %s", cgroup_path(victim));
 	/* One for each reason, and that the tenant came near to its maximum; the attacker's are as many for each minute. */
-	ck_assert_uint_eq(count_in_log(&fixture, line), REASONS + 1);
+	ck_assert_uint_eq(log_count(&fixture, line), REASONS + 1);
 	snprintf(line, sizeof(line), "tenant %s", cgroup_path(attacker));
-	ck_assert_uint_le(count_in_log(&fixture, line), 3 * (REASONS + 1));
+	ck_assert_uint_le(log_count(&fixture, line), 3 * (REASONS + 1));
 	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(two_processes_are_two_tenants_where_each_is_one)
+DAEMON_TEST(two_processes_are_two_tenants_where_each_is_one, .options = { "--tenants=process" })
 {
 	struct seen_tenants seen;
-	struct actor one, another;
-	struct fixture fixture;
 	char wanted[64];
+	_cleanup_(actor_end) struct actor one = actor_new(fixture->socket, &(struct actor_as){ .comm = "one" });
+	_cleanup_(actor_end) struct actor another = actor_new(fixture->socket, &(struct actor_as){ .comm = "another" });
 
-	fixture_start(&fixture, each_process_a_tenant);
-	actor_start(&one, fixture.socket, &(struct actor_as){ .comm = "one" });
-	actor_start(&another, fixture.socket, &(struct actor_as){ .comm = "another" });
-	expect_two_tenants(&fixture, &one, &another);
-	see_tenants(&fixture, &seen);
+	expect_two_tenants(fixture, &one, &another);
+	see_tenants(fixture, &seen);
 	snprintf(wanted, sizeof(wanted), "process:%d:one", (int)one.pid);
 	ck_assert_str_eq(seen.tenant[0].path, wanted);
 	snprintf(wanted, sizeof(wanted), "process:%d:another", (int)another.pid);
 	ck_assert_str_eq(seen.tenant[1].path, wanted);
-	actor_end(&another);
-	actor_end(&one);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(two_cgroups_are_two_tenants_with_a_page_each)
+DAEMON_TEST(two_cgroups_are_two_tenants_with_a_page_each, .needs_cgroups = "two cgroups as two tenants")
 {
 	struct seen_tenants seen;
-	struct actor one, another;
-	struct fixture fixture;
-	const char *first, *second;
+	const char *first = make_cgroup("first");
+	const char *second = make_cgroup("second");
+	_cleanup_(actor_end) struct actor one = actor_in(fixture, first);
+	_cleanup_(actor_end) struct actor another = actor_in(fixture, second);
 
-	if (!need_cgroups("two cgroups as two tenants"))
-		return;
-	first = make_cgroup("first");
-	second = make_cgroup("second");
-	fixture_start(&fixture, NULL);
-	actor_in(&one, &fixture, first);
-	actor_in(&another, &fixture, second);
-	expect_two_tenants(&fixture, &one, &another);
-	see_tenants(&fixture, &seen);
+	expect_two_tenants(fixture, &one, &another);
+	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 2);
 	ck_assert_msg(is_tenant(&seen.tenant[0], first), "%s is not %s", seen.tenant[0].path, first);
 	ck_assert_msg(is_tenant(&seen.tenant[1], second), "%s is not %s", seen.tenant[1].path, second);
-	actor_end(&another);
-	actor_end(&one);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(two_processes_of_one_cgroup_share_page_events_and_maximum)
 {
@@ -213,8 +181,8 @@ TEST(two_processes_of_one_cgroup_share_page_events_and_maximum)
 	if (!cgroup)
 		printf("in the cgroup that we are in, since %s\n", why_no_cgroups());
 	fixture_start(&fixture, options);
-	actor_in(&one, &fixture, cgroup);
-	actor_in(&another, &fixture, cgroup);
+	one = actor_in(&fixture, cgroup);
+	another = actor_in(&fixture, cgroup);
 	ck_assert_uint_eq(status_number(&fixture, "tenants"), 1);
 	ck_assert_uint_eq(file_of(one.page), file_of(another.page));
 	ck_assert_uint_eq(raw_register(one.socket, "shared", &ours, NULL), 0);
@@ -226,50 +194,39 @@ TEST(two_processes_of_one_cgroup_share_page_events_and_maximum)
 	actor_end(&one);
 	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(cgroups_made_below_a_tenant_gain_it_nothing)
+DAEMON_TEST(cgroups_made_below_a_tenant_gain_it_nothing, .options = { "--max-events=1" },
+	    .needs_cgroups = "cgroups below a tenant's")
 {
-	static const char *const options[] = { "--max-events=1", NULL };
 	struct seen_tenants seen;
 	struct actor one, below, deeper;
-	struct fixture fixture;
-	const char *cgroup;
+	const char *cgroup = make_cgroup("outer");
 
-	if (!need_cgroups("cgroups below a tenant's"))
-		return;
-	cgroup = make_cgroup("outer");
 	make_cgroup("outer/inner");
-	fixture_start(&fixture, options);
-	actor_in(&one, &fixture, cgroup);
-	actor_in(&below, &fixture, make_cgroup("outer/other"));
-	actor_in(&deeper, &fixture, make_cgroup("outer/inner/innermost"));
+	one = actor_in(fixture, cgroup);
+	below = actor_in(fixture, make_cgroup("outer/other"));
+	deeper = actor_in(fixture, make_cgroup("outer/inner/innermost"));
 	ck_assert_uint_eq(raw_register(deeper.socket, "the_one", NULL, NULL), 0);
 	ck_assert_uint_eq(raw_register(below.socket, "the_other", NULL, NULL), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_uint_eq(raw_register(one.socket, "the_other", NULL, NULL), REFUSAL_QUOTA_EXCEEDED);
-	see_tenants(&fixture, &seen);
+	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 1);
 	ck_assert_msg(is_tenant(&seen.tenant[0], cgroup), "%s is not %s", seen.tenant[0].path, cgroup);
 	ck_assert_uint_eq(seen.tenant[0].connections, 3);
 	actor_end(&deeper);
 	actor_end(&below);
 	actor_end(&one);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* The tests may be root, and the cgroups look like containers. */
 static const char root_may[] = "[/**]\nAllowHostRoot=yes\n";
 
-TEST(who_owns_a_cgroup_gains_nothing_by_marks_inside)
+DAEMON_TEST(who_owns_a_cgroup_gains_nothing_by_marks_inside, .policy = root_is_trusted, .options = { "--max-events=1" },
+	    .needs_cgroups = "a cgroup of another user")
 {
-	static const char *const options[] = { "--max-events=1", NULL };
 	struct actor one, another;
-	struct fixture fixture;
 	const char *mine, *sibling;
 
-	if (!need_cgroups("a cgroup of another user"))
-		return;
 	ck_assert_int_eq(chown(make_cgroup("given"), 65534, 65534), 0);
 	mine = make_cgroup("given/mine");
 	sibling = make_cgroup("given/sibling");
@@ -277,38 +234,30 @@ TEST(who_owns_a_cgroup_gains_nothing_by_marks_inside)
 	ck_assert_int_eq(chown(sibling, 65534, 65534), 0);
 	if (!delegate(mine) || !delegate(sibling))
 		return;
-	fixture_start_with_policy(&fixture, root_is_trusted, options);
-	actor_in(&one, &fixture, mine);
-	actor_in(&another, &fixture, sibling);
+	one = actor_in(fixture, mine);
+	another = actor_in(fixture, sibling);
 	ck_assert_uint_eq(raw_register(one.socket, "the_one", NULL, NULL), 0);
 	ck_assert_uint_eq(raw_register(another.socket, "the_other", NULL, NULL), REFUSAL_QUOTA_EXCEEDED);
 	actor_end(&another);
 	actor_end(&one);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(the_outermost_delegated_cgroup_is_the_tenant)
+DAEMON_TEST(the_outermost_delegated_cgroup_is_the_tenant, .policy = root_is_trusted, .needs_cgroups = "delegation")
 {
 	struct seen_tenants seen;
 	struct actor inside, sibling, undelegated;
-	struct fixture fixture;
-	const char *slice, *scope, *container;
+	const char *slice = make_cgroup("slice");
+	const char *scope = make_cgroup("slice/scope");
+	const char *container = make_cgroup("slice/scope/container");
 
-	if (!need_cgroups("delegation"))
-		return;
-	slice = make_cgroup("slice");
-	scope = make_cgroup("slice/scope");
-	container = make_cgroup("slice/scope/container");
 	if (!delegate(scope))
 		return;
 	/* What is marked further inside was marked by who was given the outer one. */
 	delegate(container);
-	fixture_start_with_policy(&fixture, root_is_trusted, NULL);
-	actor_in(&inside, &fixture, container);
-	actor_in(&sibling, &fixture, make_cgroup("slice/scope/sibling"));
-	actor_in(&undelegated, &fixture, make_cgroup("slice/other"));
-	see_tenants(&fixture, &seen);
+	inside = actor_in(fixture, container);
+	sibling = actor_in(fixture, make_cgroup("slice/scope/sibling"));
+	undelegated = actor_in(fixture, make_cgroup("slice/other"));
+	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 2);
 	ck_assert_msg(is_tenant(&seen.tenant[0], scope), "%s is not %s", seen.tenant[0].path, scope);
 	ck_assert_uint_eq(seen.tenant[0].connections, 2);
@@ -319,86 +268,70 @@ TEST(the_outermost_delegated_cgroup_is_the_tenant)
 
 	/* Above the second level, too. */
 	ck_assert(delegate(top_cgroup()));
-	ck_assert(eventually(status_number(&fixture, "tenants") == 0));
-	actor_in(&inside, &fixture, container);
-	see_tenants(&fixture, &seen);
+	ck_assert(eventually(status_number(fixture, "tenants") == 0));
+	inside = actor_in(fixture, container);
+	see_tenants(fixture, &seen);
 	ck_assert_int_eq(removexattr(top_cgroup(), "user.delegate"), 0);
 	ck_assert_uint_eq(seen.n, 1);
 	ck_assert_msg(is_tenant(&seen.tenant[0], top_cgroup()), "%s is not %s", seen.tenant[0].path, top_cgroup());
 	actor_end(&inside);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(who_is_moved_after_connecting_keeps_its_tenant)
+DAEMON_TEST(who_is_moved_after_connecting_keeps_its_tenant, .policy = root_may,
+	    .needs_cgroups = "a process that is moved to another cgroup")
 {
 	struct seen_tenants seen;
-	struct actor moved, newcomer;
-	struct fixture fixture;
-	const char *before, *after;
+	struct actor newcomer;
+	const char *before = make_cgroup("before");
+	const char *after = make_cgroup("after");
+	_cleanup_(actor_end) struct actor moved = actor_in(fixture, before);
 
-	if (!need_cgroups("a process that is moved to another cgroup"))
-		return;
-	before = make_cgroup("before");
-	after = make_cgroup("after");
-	fixture_start_with_policy(&fixture, root_may, NULL);
-	actor_in(&moved, &fixture, before);
 	ck_assert_uint_eq(raw_register(moved.socket, "first", NULL, NULL), 0);
 	move_to(moved.pid, after);
 	ck_assert_uint_eq(raw_register(moved.socket, "second", NULL, NULL), 0);
-	see_tenants(&fixture, &seen);
+	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 1);
 	ck_assert(is_tenant(&seen.tenant[0], before));
 	ck_assert_uint_eq(seen.tenant[0].events, 2);
 	/* A new connection is made where it is now. */
-	actor_in(&newcomer, &fixture, after);
-	see_tenants(&fixture, &seen);
+	newcomer = actor_in(fixture, after);
+	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 2);
 	ck_assert(is_tenant(&seen.tenant[1], after));
 	actor_end(&newcomer);
-	actor_end(&moved);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(a_path_that_is_made_again_is_another_tenant_and_gains_nothing_by_it)
+DAEMON_TEST(a_path_that_is_made_again_is_another_tenant_and_gains_nothing_by_it, .policy = root_may,
+	    .options = { "--max-events=2" }, .needs_cgroups = "a cgroup that is removed and made again")
 {
-	static const char *const options[] = { "--max-events=2", NULL };
 	struct seen_tenants seen;
 	struct actor first, second;
-	struct fixture fixture;
-	const char *path, *elsewhere;
+	const char *path = make_cgroup("again");
+	const char *elsewhere = make_cgroup("elsewhere");
 
-	if (!need_cgroups("a cgroup that is removed and made again"))
-		return;
-	path = make_cgroup("again");
-	elsewhere = make_cgroup("elsewhere");
-	fixture_start_with_policy(&fixture, root_may, options);
-	actor_in(&first, &fixture, path);
+	first = actor_in(fixture, path);
 	ck_assert_uint_eq(raw_register(first.socket, "old", NULL, NULL), 0);
 	move_to(first.pid, elsewhere);
 	ck_assert_int_eq(rmdir(path), 0);
 	ck_assert_int_eq(mkdir(path, 0755), 0);
-	actor_in(&second, &fixture, path);
+	second = actor_in(fixture, path);
 	/* What the first one has counts. */
 	ck_assert_uint_eq(raw_query(second.socket).events, 1);
 	ck_assert_uint_eq(raw_register(second.socket, "new", NULL, NULL), 0);
 	ck_assert_uint_eq(raw_register(second.socket, "newer", NULL, NULL), REFUSAL_QUOTA_EXCEEDED);
-	see_tenants(&fixture, &seen);
+	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 2);
 	ck_assert_str_eq(seen.tenant[0].path, seen.tenant[1].path);
 	ck_assert_uint_ne(seen.tenant[0].cgroup_id, seen.tenant[1].cgroup_id);
 	ck_assert_uint_eq(seen.tenant[0].events, 1);
 	ck_assert_uint_eq(seen.tenant[1].events, 1);
-	if (has_a_page_per_tenant(&fixture))
+	if (has_a_page_per_tenant(fixture))
 		ck_assert_uint_ne(file_of(first.page), file_of(second.page));
 	actor_end(&first);
 	ck_assert(eventually(raw_query(second.socket).events == 1));
 	ck_assert_uint_eq(raw_register(second.socket, "newer", NULL, NULL), 0);
 	actor_end(&second);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /* Who holds an event. */
 
@@ -414,7 +347,7 @@ TEST(the_holder_of_an_event_is_shown_with_pid_name_and_user)
 	if (geteuid() != 0)
 		printf("not possible here without root: a holder with another uid than ours\n");
 	fixture_start(&fixture, each_process_a_tenant);
-	actor_start(&actor, fixture.socket, &(struct actor_as){ .comm = "the holder", .uid = uid });
+	actor = actor_new(fixture.socket, &(struct actor_as){ .comm = "the holder", .uid = uid });
 	/* What is said on its connection is to come from its user, and the kernel goes by the real uid. */
 	ck_assert_int_eq(setreuid(uid, (uid_t)-1), 0);
 	ck_assert_uint_eq(raw_register(actor.socket, "held", &answer, NULL), 0);
@@ -430,29 +363,24 @@ TEST(the_holder_of_an_event_is_shown_with_pid_name_and_user)
 	actor_end(&actor);
 	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(of_many_holders_the_first_sixty_four_are_named_and_all_are_counted)
+DAEMON_TEST(of_many_holders_the_first_sixty_four_are_named_and_all_are_counted)
 {
 	enum { HOLDERS = 70, NAMED_MAX = 64 };
 	struct seen_holder seen;
-	struct fixture fixture;
 	int sockets[HOLDERS];
 
-	fixture_start(&fixture, NULL);
 	for (size_t i = 0; i < HOLDERS; i++) {
-		sockets[i] = raw_hello(fixture.socket, 0, NULL, NULL);
+		sockets[i] = fixture_client(fixture);
 		ck_assert_uint_eq(raw_register(sockets[i], "popular", NULL, NULL), 0);
 	}
-	seen = holder_of(&fixture, "popular");
+	seen = holder_of(fixture, "popular");
 	ck_assert_uint_eq(seen.n, NAMED_MAX);
 	ck_assert_uint_eq(seen.total, HOLDERS);
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
 	for (size_t i = 0; i < HOLDERS; i++)
 		close(sockets[i]);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 /*
  * Connects, says hello and ends, but is not reaped yet. Where there is somebody to report to, it leaves the connection to a
@@ -479,78 +407,49 @@ static pid_t connect_and_end(const char *path, int report)
 	return pid;
 }
 
-TEST(who_has_ended_before_it_is_accepted_is_turned_away)
+DAEMON_TEST(who_has_ended_before_it_is_accepted_is_turned_away)
 {
-	struct fixture fixture;
 	int bystander, report[2];
 	char reported[2];
 	pid_t unreaped;
 
-	fixture_start(&fixture, NULL);
 	ck_assert_int_eq(pipe2(report, O_CLOEXEC), 0);
-	bystander = raw_hello(fixture.socket, 0, NULL, NULL);
-	ck_assert_int_eq(kill(fixture.pid, SIGSTOP), 0);
-	unreaped = connect_and_end(fixture.socket, report[1]);
+	bystander = fixture_client(fixture);
+	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);
+	unreaped = connect_and_end(fixture->socket, report[1]);
 	for (int i = 0; i < 10; i++)
-		waitpid(connect_and_end(fixture.socket, -1), NULL, 0);
-	waitpid(connect_and_end(fixture.socket, report[1]), NULL, 0);
-	ck_assert_int_eq(kill(fixture.pid, SIGCONT), 0);
+		waitpid(connect_and_end(fixture->socket, -1), NULL, 0);
+	waitpid(connect_and_end(fixture->socket, report[1]), NULL, 0);
+	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
 	/* To whom it was left does not help: nobody can tell any more which tenant it was. */
 	for (size_t i = 0; i < sizeof(reported); i++) {
 		ck_assert_int_eq(read(report[0], &reported[i], 1), 1);
 		ck_assert_int_eq(reported[i], 'e');
 	}
 	ck_assert_int_eq(waitpid(unreaped, NULL, 0), unreaped);
-	ck_assert_uint_eq(status_number(&fixture, "connections"), 1);
+	ck_assert_uint_eq(status_number(fixture, "connections"), 1);
 	ck_assert_uint_eq(raw_register(bystander, "unharmed", NULL, NULL), 0);
 	close(report[0]);
 	close(report[1]);
 	close(bystander);
-	fixture_stop(&fixture);
 }
-END_TEST
 
-TEST(who_ends_after_it_was_accepted_may_leave_the_connection_to_others)
+DAEMON_TEST(who_ends_after_it_was_accepted_may_leave_the_connection_to_others, .options = { "--tenants=process" })
 {
 	struct seen_holder seen;
-	struct fixture fixture;
-	struct actor actor;
+	_cleanup_(actor_end) struct actor actor =
+		actor_new(fixture->socket, &(struct actor_as){ .comm = "the departed" });
 
-	fixture_start(&fixture, each_process_a_tenant);
-	actor_start(&actor, fixture.socket, &(struct actor_as){ .comm = "the departed" });
 	ck_assert_uint_eq(raw_register(actor.socket, "before", NULL, NULL), 0);
 	actor_leave(&actor);
 	ck_assert_uint_eq(raw_register(actor.socket, "after", NULL, NULL), 0);
 	ck_assert_uint_eq(raw_query(actor.socket).events, 2);
-	seen = holder_of(&fixture, "after");
+	seen = holder_of(fixture, "after");
 	ck_assert_uint_eq(seen.pid, (uint64_t)actor.pid);
 	ck_assert_str_eq(seen.comm, "the departed");
-	actor_end(&actor);
-	fixture_stop(&fixture);
 }
-END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {
-		two_processes_are_two_tenants_where_each_is_one,
-		refusals_of_a_tenant_that_comes_and_goes_hide_nobody_elses,
-		two_cgroups_are_two_tenants_with_a_page_each,
-		two_processes_of_one_cgroup_share_page_events_and_maximum,
-		cgroups_made_below_a_tenant_gain_it_nothing,
-		who_owns_a_cgroup_gains_nothing_by_marks_inside,
-		the_outermost_delegated_cgroup_is_the_tenant,
-		who_is_moved_after_connecting_keeps_its_tenant,
-		a_path_that_is_made_again_is_another_tenant_and_gains_nothing_by_it,
-		the_holder_of_an_event_is_shown_with_pid_name_and_user,
-		of_many_holders_the_first_sixty_four_are_named_and_all_are_counted,
-		who_has_ended_before_it_is_accepted_is_turned_away,
-		who_ends_after_it_was_accepted_may_leave_the_connection_to_others,
-	};
-	int r;
-
-	cgroups_find_room();
-	r = run_suite("tenants", tests, ARRAY_SIZE(tests));
-	cgroups_remove_all();
-	return r;
+	return run_tests_in_cgroups();
 }

@@ -419,7 +419,6 @@ TEST(nothing_grows_and_nothing_is_left_however_they_come_and_go)
 	print_deeds(&run);
 	pair_stop(&run.pair);
 }
-END_TEST
 
 static void read_options(int argc, char **argv)
 {

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* A connection: its HELLO and its page, who may use it, and how it ends. Packets by hand. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "protocol/transport.h"
+#include "tests/integration/actor.h"
+#include "tests/integration/batch.h"
+#include "tests/integration/fixture.h"
+#include "tests/integration/machine.h"
+#include "tests/integration/policy.h"
+#include "tests/integration/samples.h"
+
+enum { NOBODY = 65534 };
+
+static uint64_t features(const struct fixture *fixture)
+{
+	return WIRE_FEATURE_WATCH | (offers_multi_format(fixture) ? WIRE_FEATURE_MULTI_FORMAT : 0);
+}
+
+DAEMON_TEST(welcome_has_the_limits_and_features, .options = { "--page-bits=64", "--max-events=7" })
+{
+	struct wire_welcome welcome;
+	struct string_item tenant;
+	struct raw_reply reply;
+	_cleanup_(fd_closep) int socket = raw_connect(fixture->socket);
+
+	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ .understands = UINT64_MAX });
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive(socket, &reply);
+	ck_assert_int_eq(reply.message.kind, KIND_WELCOME);
+	ck_assert_uint_eq(reply.message.flags, 0);
+	ck_assert_uint_eq(reply.message.streams, 0);
+	ck_assert_int_eq(decode_welcome(reply.message.body, &welcome, &tenant), 0);
+
+	ck_assert_uint_eq(welcome.features, features(fixture));
+	ck_assert_uint_eq(welcome.page_bytes, WIRE_PAGE_BYTES);
+	ck_assert_uint_eq(welcome.page_bits, has_a_page_per_tenant(fixture) ? 64 : WIRE_PAGE_BITS);
+	ck_assert_uint_eq(welcome.payload_max, WIRE_PAYLOAD_MAX);
+	ck_assert_uint_eq(welcome.packet_max, WIRE_PACKET_MAX);
+	ck_assert_uint_eq(welcome.batch_max, WIRE_BATCH_MAX);
+	ck_assert_uint_eq(welcome.events_max, 7);
+	ck_assert_uint_eq(welcome.backend, fixture->backend);
+	ck_assert_uint_gt(tenant.length, 0);
+	ck_assert_int_eq(tenant.text[0], '/');
+	raw_reply_deinit(&reply);
+}
+
+DAEMON_TEST(feature_not_asked_for_is_not_offered)
+{
+	struct wire_welcome welcome;
+
+	close(raw_hello(fixture->socket, ~WIRE_FEATURE_WATCH, &welcome, NULL));
+	ck_assert_uint_eq(welcome.features, features(fixture) & ~WIRE_FEATURE_WATCH);
+	close(raw_hello(fixture->socket, 0, &welcome, NULL));
+	ck_assert_uint_eq(welcome.features, 0);
+}
+
+DAEMON_TEST(needed_feature_that_is_missing_is_refused)
+{
+	int socket;
+
+	for (int bit = 0; bit < 64; bit++) {
+		const struct wire_hello hello = { .needs = UINT64_C(1) << bit };
+
+		socket = raw_connect(fixture->socket);
+		encode_hello(raw_packet(KIND_HELLO), &hello);
+		ck_assert_int_eq(raw_send(socket), 0);
+		if (hello.needs & features(fixture))
+			expect_kind(socket, KIND_WELCOME);
+		else
+			expect_cut(socket, REFUSAL_FEATURE_MISSING);
+		close(socket);
+	}
+}
+
+/* Whatever is done to this fd, the page goes on saying what it said. */
+static void attack_page(int fd)
+{
+	uint8_t byte = 0xff;
+	void *page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	ck_assert_ptr_eq(page, MAP_FAILED);
+	page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	ck_assert_int_lt(mprotect(page, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE), 0);
+	ck_assert_int_lt(madvise(page, WIRE_PAGE_BYTES, MADV_REMOVE), 0);
+	munmap(page, WIRE_PAGE_BYTES);
+
+	ck_assert_int_lt(pwrite(fd, &byte, 1, 1), 0);
+	ck_assert_int_lt(ftruncate(fd, 0), 0);
+	ck_assert_int_lt(ftruncate(fd, 2 * WIRE_PAGE_BYTES), 0);
+	ck_assert_int_lt(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, WIRE_PAGE_BYTES), 0);
+	ck_assert_int_lt(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+/* The page, opened anew: an fd, or a negative errno. */
+static int reopen_page(int page)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", page);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static void attack_page_as_nobody(int page)
+{
+	pid_t pid = fork();
+	int status;
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		int r;
+
+		if (geteuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) < 0)
+			_exit(EXIT_FAILURE);
+		/* So that what he is refused in /proc is not for another reason. */
+		prctl(PR_SET_DUMPABLE, 1);
+		r = reopen_page(page);
+		_exit(r == -EACCES || r == -EROFS ? EXIT_SUCCESS : EXIT_FAILURE);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+/* Root may open what nobody may write. */
+static void attack_page_as_root(int page)
+{
+	int reopened = reopen_page(page);
+
+	if (reopened >= 0)
+		attack_page(reopened);
+	else
+		ck_assert(reopened == -EACCES || reopened == -EROFS);
+	fd_close(reopened);
+}
+
+DAEMON_TEST(page_can_be_read_and_not_written)
+{
+	struct answer answer;
+	int page;
+	const uint8_t *bytes;
+	_cleanup_(fd_closep) int socket = raw_hello(fixture->socket, 0, NULL, &page);
+
+	ck_assert_uint_eq(raw_register(socket, "seen u32 a", &answer, NULL), 0);
+	ck_assert_int_eq(fcntl(page, F_GETFL) & O_ACCMODE, O_RDONLY);
+	attack_page(page);
+	attack_page_as_nobody(page);
+	attack_page_as_root(page);
+
+	bytes = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, page, 0);
+	ck_assert_ptr_ne(bytes, MAP_FAILED);
+	for (size_t i = 0; i < WIRE_PAGE_BYTES; i++)
+		ck_assert_uint_eq(bytes[i], 0);
+	ck_assert_uint_eq(trace(fixture, "seen", true), 1);
+	ck_assert_uint_eq(bytes[answer.bit / 8], 1u << answer.bit % 8);
+	ck_assert_uint_eq(trace(fixture, "seen", false), 1);
+	ck_assert_uint_eq(bytes[answer.bit / 8], 0);
+	munmap((void *)(uintptr_t)bytes, WIRE_PAGE_BYTES);
+	close(page);
+}
+
+/* A QUERY from a process with that uid, over a connection that it has inherited. 0, or why it could not be sent. */
+static int query_from_child(int socket, uid_t uid)
+{
+	pid_t pid = fork();
+	int status;
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		if (uid != getuid() && setresuid(uid, uid, uid) < 0)
+			_exit(EXIT_FAILURE);
+		raw_packet(KIND_QUERY);
+		_exit(raw_send(socket) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+DAEMON_TEST(hello_sent_during_accept_is_answered)
+{
+	for (unsigned i = 0; i < (is_emulated() ? 100 : 3000); i++) {
+		int socket = raw_connect(fixture->socket);
+
+		encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
+		/* A little later each time, so that some of them hit the moment. */
+		for (volatile unsigned spin = i % 64 * 200; spin > 0; spin--)
+			;
+		ck_assert_int_eq(raw_send(socket), 0);
+		expect_kind(socket, KIND_WELCOME);
+		close(socket);
+	}
+}
+
+DAEMON_TEST(forked_child_may_use_the_connection)
+{
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
+
+	ck_assert_int_eq(query_from_child(socket, getuid()), 0);
+	expect_kind(socket, KIND_ACCOUNT);
+	expect_served(socket);
+}
+
+DAEMON_TEST(connection_of_another_user_is_dropped)
+{
+	struct actor other;
+	int bystander, socket;
+
+	if (geteuid() != 0) {
+		printf("not possible here without root: a packet from another user over a connection handed on\n");
+		socket = fixture_client(fixture);
+		ck_assert_int_eq(query_from_child(socket, getuid()), 0);
+		expect_kind(socket, KIND_ACCOUNT);
+		close(socket);
+		return;
+	}
+	bystander = fixture_client(fixture);
+	socket = fixture_client(fixture);
+	ck_assert_int_eq(query_from_child(socket, NOBODY), 0);
+	expect_cut(socket, REFUSAL_WRONG_USER);
+	close(socket);
+
+	/* One of their own is, and is of none to us. */
+	other = actor_new(fixture->socket, &(struct actor_as){ .uid = NOBODY });
+	ck_assert_int_eq(query_from_child(other.socket, NOBODY), 0);
+	expect_kind(other.socket, KIND_ACCOUNT);
+	raw_request(other.socket, KIND_QUERY);
+	expect_cut(other.socket, REFUSAL_WRONG_USER);
+	actor_end(&other);
+	expect_served(bystander);
+	close(bystander);
+}
+
+DAEMON_TEST(pipelined_requests_are_answered_in_order)
+{
+	enum { ROUNDS = 40 };
+	static const uint16_t answers[] = { KIND_REGISTERED, KIND_WATCHING, KIND_RELEASED, KIND_ACCOUNT };
+	uint32_t serials[1 + ROUNDS * ARRAY_SIZE(answers)];
+	static const uint16_t requests[] = { KIND_REGISTER, KIND_WATCH, KIND_LOST, KIND_RELEASE, KIND_QUERY };
+	struct raw_reply reply;
+	uint8_t packet[SAMPLE_MAX];
+	size_t n = 0;
+	_cleanup_(fd_closep) int socket = raw_connect(fixture->socket);
+
+	send_bytes(socket, packet, build(sample_of(KIND_HELLO), packet));
+	for (size_t i = 0; i < ROUNDS * ARRAY_SIZE(requests); i++) {
+		size_t size = build(sample_of(requests[i % ARRAY_SIZE(requests)]), packet);
+		uint32_t serial = htole32((uint32_t)i + 1000);
+
+		memcpy(packet + offsetof(struct wire_header, serial), &serial, sizeof(serial));
+		send_bytes(socket, packet, size);
+		if (requests[i % ARRAY_SIZE(requests)] != KIND_LOST)
+			serials[n++] = (uint32_t)i + 1000;
+	}
+	expect_kind(socket, KIND_WELCOME);
+	for (size_t i = 0; i < n; i++) {
+		raw_receive(socket, &reply);
+		ck_assert_int_gt(reply.size, 0);
+		ck_assert_uint_eq(reply.message.kind, answers[i % ARRAY_SIZE(answers)]);
+		ck_assert_uint_eq(reply.message.serial, serials[i]);
+		raw_reply_deinit(&reply);
+	}
+}
+
+/* 512 events that are refused with the longest sentence, in one packet of requests. */
+static void put_long_refusals(int socket, struct batch *ret)
+{
+	static char taken[WIRE_DESCRIPTION_MAX + 1], name[64];
+	const char *same[WIRE_BATCH_MAX];
+
+	memset(name, 'n', sizeof(name) - 1);
+	snprintf(taken, sizeof(taken), "%s u64 ", name);
+	memset(taken + strlen(taken), 'f', sizeof(taken) - 1 - strlen(taken));
+	batch_register(socket, (const char *const[]){ taken }, 1, ret, NULL);
+	ck_assert_uint_eq(ret->answer[0].refusal, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
+		same[i] = name;
+	batch_put(same, ARRAY_SIZE(same));
+}
+
+DAEMON_TEST(full_batch_of_longest_refusals_fits_one_answer, .policy = ONE_FORMAT)
+{
+	struct batch batch;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
+
+	put_long_refusals(socket, &batch);
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive(socket, &batch.reply);
+	batch_read(&batch);
+	ck_assert_uint_eq(batch.count, WIRE_BATCH_MAX);
+	for (size_t i = 0; i < batch.count; i++) {
+		ck_assert_uint_eq(batch.answer[i].refusal, REFUSAL_NAME_TAKEN);
+		ck_assert_uint_eq(batch.answer[i].length, WIRE_SENTENCE_MAX);
+		ck_assert_uint_eq(batch.answer[i].bit, 0);
+	}
+	ck_assert_uint_eq(refusal_count(fixture, "name-taken"), WIRE_BATCH_MAX);
+	expect_served(socket);
+}
+
+DAEMON_TEST(client_that_never_reads_is_disconnected, .options = { "--client-timeout=1" })
+{
+	struct batch batch;
+	int r = 0;
+	_cleanup_(fd_closep) int bystander = fixture_client(fixture);
+	_cleanup_(fd_closep) int slow = fixture_client(fixture);
+
+	put_long_refusals(slow, &batch);
+	/* Our own queue fills when the daemon's has, since it does not read on. */
+	for (int i = 0; r == 0 && i < 1000; i++) {
+		struct packet *again = raw_packet(KIND_REGISTER);
+		const char *same = "nnnn";
+		size_t mark = encode_strings(again, 0);
+
+		for (size_t n = 0; n < WIRE_BATCH_MAX; n++)
+			encode_string(again, 4, same, strlen(same));
+		encode_count(again, mark, WIRE_BATCH_MAX);
+		encode_end(again);
+		r = transport_send(slow, again->data, again->size, NULL, 0, MSG_DONTWAIT);
+	}
+	ck_assert_int_eq(r, -EAGAIN);
+	expect_served(bystander);
+	for (int i = 0; status_number(fixture, "connections") == 2; i++) {
+		ck_assert_msg(i < 6000, "the daemon has more patience than it was told to have");
+		expect_served(bystander);
+		usleep(10000);
+	}
+	ck_assert_uint_eq(refusal_count(fixture, "too-slow"), 1);
+	/* The bystander said nothing but what it had to, and that long ago. */
+	expect_served(bystander);
+}
+
+DAEMON_TEST(client_silent_before_hello_is_disconnected, .options = { "--client-timeout=1" })
+{
+	_cleanup_(fd_closep) int greeted = fixture_client(fixture);
+	_cleanup_(fd_closep) int admin = raw_connect(fixture->control);
+	int silent = raw_connect(fixture->socket);
+
+	expect_cut(silent, REFUSAL_TOO_SLOW);
+	close(silent);
+	expect_served(greeted);
+	ck_assert_uint_eq(raw_rows(admin, KIND_EVENTS, 0, NULL, NULL, NULL), 0);
+}
+
+DAEMON_TEST(client_that_leaves_amid_requests_leaves_nothing)
+{
+	char difference[256];
+	struct batch batch;
+	int socket;
+
+	for (int i = 0; i < (is_emulated() ? 10 : 50); i++) {
+		socket = fixture_client(fixture);
+		put_long_refusals(socket, &batch);
+		ck_assert_int_eq(raw_send(socket), 0);
+		raw_packet(KIND_QUERY);
+		raw_send(socket);
+		close(socket);
+		close(raw_connect(fixture->socket));
+		close(raw_connect(fixture->control));
+	}
+	ck_assert_msg(tally_settles(fixture, &fixture->before, difference, sizeof(difference)), "%s", difference);
+}
+
+DAEMON_TEST(half_closed_client_still_gets_its_answer)
+{
+	struct raw_reply reply;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
+
+	raw_request(socket, KIND_QUERY);
+	ck_assert_int_eq(shutdown(socket, SHUT_WR), 0);
+	expect_kind(socket, KIND_ACCOUNT);
+	raw_receive(socket, &reply);
+	ck_assert_int_eq(reply.size, 0);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Peers that the daemon cannot see, or that end and leave their pid to another process. */
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <linux/sched.h>
+
+#include "protocol/transport.h"
+#include "tests/integration/actor.h"
+#include "tests/integration/cgroups.h"
+#include "tests/integration/fixture.h"
+#include "tests/integration/machine.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* newer than Debian 12's headers */
+#endif
+
+enum { USER = 12345 };
+
+/*
+ * Runs a part of a test as the first process of a pid namespace, with a /proc of that namespace if it is to have one. Its
+ * assertions are the test's.
+ */
+static void run_in_a_pid_namespace(bool with_proc, void (*run)(int outside), int outside)
+{
+	int ours = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC), status;
+	pid_t pid;
+
+	ck_assert_int_eq(unshare(CLONE_NEWPID), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
+		ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+		if (with_proc)
+			ck_assert_int_eq(mount("proc", "/proc", "proc", 0, NULL), 0);
+		run(outside);
+		_exit(EXIT_SUCCESS);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	/* It has said why. */
+	if (status != 0)
+		_exit(EXIT_FAILURE);
+	/* Nothing can be started in one whose first process has ended. */
+	ck_assert_int_eq(setns(ours, CLONE_NEWPID), 0);
+	close(ours);
+}
+
+/* Whatever socket it is told of, it connects to that, and hands the connection over. */
+static void connect_for_others(void)
+{
+	char path[128] = "";
+
+	while (read(3, path, sizeof(path) - 1) > 0) {
+		struct sockaddr_un address;
+		socklen_t length;
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		if (transport_address(path, &address, &length) < 0 ||
+		    connect(fd, (struct sockaddr *)&address, length) < 0 || transport_send(3, "x", 1, &fd, 1, 0) < 0)
+			_exit(EXIT_FAILURE);
+		close(fd);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+static int connection_of(int other, const char *path)
+{
+	struct fdset fds = { 0 };
+	char byte;
+
+	ck_assert_int_gt(write(other, path, strlen(path) + 1), 0);
+	ck_assert_msg(transport_receive_fds(other, &byte, 1, &fds, 0) == 1 && fds.count == 1, "no connection came");
+	return fdset_steal(&fds, 0);
+}
+
+static void expect_unknown_peer(const struct fixture *fixture, int socket)
+{
+	expect_cut_with(socket, REFUSAL_UNKNOWN_PEER, "can't see");
+	close(socket);
+	ck_assert(log_has(fixture, "unknown-peer"));
+	ck_assert_uint_eq(status_number(fixture, "tenants"), 0);
+}
+
+static void refuse_who_is_outside(int outside)
+{
+	struct fixture fixture;
+	int inside;
+
+	ck_assert_int_eq(getpid(), 1);
+	fixture_start(&fixture, (const char *const[]){ "--guard=off", NULL });
+	expect_unknown_peer(&fixture, connection_of(outside, fixture.socket));
+	inside = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert_uint_eq(raw_register(inside, "inside", NULL, NULL), 0);
+	close(inside);
+	fixture_stop(&fixture);
+}
+
+TEST(client_outside_the_pid_namespace_is_refused)
+{
+	struct holder outside = { .leash = -1 };
+
+	if (!need_root("a daemon in a pid namespace of its own"))
+		return;
+	outside.pid = actor_fork(-1, &outside.leash);
+	if (outside.pid == 0)
+		connect_for_others();
+	run_in_a_pid_namespace(true, refuse_who_is_outside, outside.leash);
+	holder_end(&outside);
+}
+
+static void refuse_to_start(int outside _unused_)
+{
+	char output[2048], directory[64], socket[96], control[96];
+
+	make_temporary_directory(directory, sizeof(directory));
+	snprintf(socket, sizeof(socket), "--socket=%s/a", directory);
+	snprintf(control, sizeof(control), "--control-socket=%s/b", directory);
+	ck_assert_int_ne(run_command(NULL, output, sizeof(output),
+				     (const char *const[]){ built("userevd"), "--foreground", "--exit-with-parent",
+							    "--backend=embedded", socket, control, NULL }),
+			 0);
+	ck_assert_msg(strstr(output, "/proc"), "%s", output);
+	ck_assert_int_eq(rmdir(directory), 0);
+}
+
+/* To whom it looks into that of others each pid is somebody else. */
+TEST(daemon_with_the_proc_of_others_does_not_start)
+{
+	if (!need_root("a daemon with the /proc of others"))
+		return;
+	built("userevd");
+	run_in_a_pid_namespace(false, refuse_to_start, -1);
+}
+
+TEST(client_hidden_in_proc_is_refused_and_logged)
+{
+	static const char *const hiding[] = { "hidepid=1", "hidepid=2" };
+	struct fixture fixture;
+	struct actor hidden;
+
+	if (!need_root("a daemon from which /proc hides others"))
+		return;
+	ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
+	ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(hiding); i++) {
+		ck_assert_int_eq(mount("proc", "/proc", "proc", 0, hiding[i]), 0);
+		fixture_start(&fixture, NULL);
+		actor_connect(&hidden, fixture.socket, &(struct actor_as){ .uid = USER });
+		expect_unknown_peer(&fixture, dup(hidden.socket));
+		actor_end(&hidden);
+		fixture_stop(&fixture);
+		ck_assert_int_eq(umount2("/proc", MNT_DETACH), 0);
+	}
+}
+
+static bool has_peer_pidfds(void)
+{
+	int ends[2], pidfd = -1;
+	socklen_t size = sizeof(pidfd);
+	bool has;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	has = getsockopt(ends[0], SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0;
+	fd_close(pidfd);
+	close(ends[0]);
+	close(ends[1]);
+	return has;
+}
+
+/* A process with just that pid, which lives until it is killed; false, having said so, where that can't be had. */
+static bool start_with_pid(pid_t pid)
+{
+	struct clone_args arguments = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1 };
+	long r = syscall(SYS_clone3, &arguments, sizeof(arguments));
+
+	if (r == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	if (r < 0)
+		printf("not possible here: a pid that is used again: clone3: %s\n", strerror(errno));
+	ck_assert(r < 0 || r == pid);
+	return r > 0;
+}
+
+DAEMON_TEST(process_with_a_reused_pid_is_not_mistaken, .needs_cgroups = "a pid that is used again")
+{
+	struct seen_tenant seen;
+	struct raw_reply reply;
+	struct actor first;
+	const char *victim = make_cgroup("victim");
+
+	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);
+	actor_connect(&first, fixture->socket, &(struct actor_as){ .cgroup = make_cgroup("attacker") });
+	raw_say_hello(first.socket);
+	actor_leave(&first);
+	if (start_with_pid(first.pid)) {
+		move_to(first.pid, victim);
+		ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
+		raw_receive(first.socket, &reply);
+		if (has_peer_pidfds()) {
+			ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
+			ck_assert_uint_eq(status_number(fixture, "connections"), 0);
+			ck_assert_uint_eq(status_number(fixture, "tenants"), 0);
+		} else {
+			/* What remains then, and nobody can help: his tenant pays. */
+			printf("not possible here: to tell who has the pid of another, for Linux has SO_PEERPIDFD since 6.5\n");
+			expect_only_tenant(fixture, victim, &seen);
+		}
+		raw_reply_deinit(&reply);
+		ck_assert_int_eq(kill(first.pid, SIGKILL), 0);
+		ck_assert_int_eq(waitpid(first.pid, NULL, 0), first.pid);
+	}
+	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
+	close(first.socket);
+}
+
+/* One connects for us, and ends; whether we were welcome. */
+static bool hello_of_who_ends(const struct sockaddr_un *address, socklen_t length, bool reap_first)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), status;
+	struct raw_reply reply;
+	bool welcome;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(connect(fd, (const struct sockaddr *)address, length) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, NULL, WEXITED | (reap_first ? 0 : WNOWAIT)), 0);
+	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
+	raw_send(fd);
+	raw_receive(fd, &reply);
+	welcome = reply.size > 0;
+	if (welcome)
+		ck_assert_int_eq(reply.message.kind, KIND_WELCOME);
+	else
+		ck_assert_msg(reply.size == 0 || reply.size == -ECONNRESET, "%zd", reply.size);
+	raw_reply_deinit(&reply);
+	close(fd);
+	if (!reap_first)
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return welcome;
+}
+
+DAEMON_TEST(clients_that_end_at_once_are_served_or_refused)
+{
+	enum { TIMES = 1000 };
+	unsigned welcome = 0;
+	struct sockaddr_un address;
+	socklen_t length;
+	int bystander;
+
+	ck_assert_int_eq(transport_address(fixture->socket, &address, &length), 0);
+	bystander = fixture_client(fixture);
+	for (unsigned i = 0; i < TIMES; i++)
+		welcome += hello_of_who_ends(&address, length, i % 2);
+	printf("of %d who connected and ended %u were looked at in time\n", TIMES, welcome);
+	ck_assert(eventually(status_number(fixture, "connections") == 1));
+	ck_assert_uint_eq(raw_register(bystander, "unharmed", NULL, NULL), 0);
+	close(bystander);
+}
+
+/* So that just `n` more fds can be opened, from now on. */
+static void leave_fds(pid_t pid, unsigned n)
+{
+	struct rlimit limit;
+	struct stat status;
+	char path[64];
+
+	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
+	for (limit.rlim_cur = 0;; limit.rlim_cur++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%llu", (int)pid, (unsigned long long)limit.rlim_cur);
+		if (lstat(path, &status) < 0 && n-- == 0)
+			break;
+	}
+	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+static void give_fds(pid_t pid)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+/* What takes an fd when somebody connects, in this order. */
+enum { AT_ACCEPT, AT_PIDFD, AT_CGROUP, PLACES };
+
+TEST(client_without_fds_for_its_peer_waits)
+{
+	for (unsigned place = AT_ACCEPT; place < PLACES; place++) {
+		struct fixture fixture;
+		uint64_t rest;
+		int socket;
+
+		fixture_start(&fixture, (const char *const[]){ "--user=root", NULL });
+		/* But for the connection of our own, with which it was counted. */
+		rest = fixture.before.fds - 1;
+		ck_assert(eventually(count_fds(fixture.pid) == rest));
+		leave_fds(fixture.pid, place);
+		socket = raw_connect(fixture.socket);
+		raw_say_hello(socket);
+		ck_assert(eventually(log_has(&fixture, "can't accept on")));
+		/* It was accepted or not; nothing else was left open. */
+		ck_assert_uint_eq(count_fds(fixture.pid), rest + (place != AT_ACCEPT));
+		give_fds(fixture.pid);
+		expect_kind(socket, KIND_WELCOME);
+		ck_assert_uint_eq(raw_register(socket, "late", NULL, NULL), 0);
+		close(socket);
+		fixture_stop(&fixture);
+	}
+}
+
+int main(void)
+{
+	return run_tests_in_cgroups();
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* How the daemon begins and ends, and its options. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "tests/integration/actor.h"
+#include "tests/integration/batch.h"
+#include "tests/integration/fixture.h"
+#include "tests/integration/machine.h"
+#include "tests/integration/policy.h"
+
+static void expect_the_end(int socket)
+{
+	struct raw_reply reply;
+
+	do
+		raw_receive(socket, &reply);
+	while (reply.size > 0);
+	ck_assert_msg(reply.size == 0 || reply.size == -ECONNRESET, "%zd", reply.size);
+	close(socket);
+}
+
+/* With everything under way that can be under way. */
+static void end_by_signal(int signal)
+{
+	const uint32_t record[2] = { 0 }; /* index, n */
+	struct fixture fixture;
+	struct holder holder;
+	int greeted, silent, left, admin, stream = -1, lingering = -1, status;
+
+	fixture_start(&fixture, NULL);
+	greeted = raw_hello(fixture.socket, 0, NULL, NULL);
+	silent = raw_connect(fixture.socket);
+	left = raw_hello(fixture.socket, 0, NULL, NULL);
+	ck_assert_uint_eq(raw_register(greeted, "held u32 n", NULL, &stream), 0);
+	ck_assert_uint_eq(raw_register(left, "left_behind u32 n", NULL, &lingering), 0);
+	holder_start(&holder, lingering);
+	close(lingering);
+	close(left);
+	ck_assert(eventually(status_number(&fixture, "lingering") == 1));
+	admin = raw_connect(fixture.control);
+	encode_strings(raw_packet(KIND_TAIL), TAIL_PAST);
+	ck_assert_int_eq(raw_send(admin), 0);
+	ck_assert_uint_eq(trace(&fixture, "*", true), 2);
+	ck_assert_msg(write(stream, record, sizeof(record)) == sizeof(record), "write: %s", strerror(errno));
+	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = 1 });
+	ck_assert_int_eq(raw_send(greeted), 0);
+
+	status = fixture_end(&fixture, signal);
+	ck_assert_msg(status == 0, "the daemon ended with status %#x", (unsigned)status);
+	ck_assert_int_lt(access(fixture.socket, F_OK), 0);
+	ck_assert_int_lt(access(fixture.control, F_OK), 0);
+	expect_the_end(greeted);
+	expect_the_end(silent);
+	expect_the_end(admin);
+	/* The kernel goes on taking records. */
+	if (keeps_records_itself(&fixture)) {
+		ck_assert_int_lt(write(stream, record, sizeof(record)), 0);
+		ck_assert_int_eq(errno, EPIPE);
+	} else {
+		ck_assert_msg(write(stream, record, sizeof(record)) == sizeof(record), "%s", strerror(errno));
+	}
+	close(stream);
+	holder_end(&holder);
+	fixture_abandon(&fixture);
+}
+
+TEST(daemon_with_clients_ends_cleanly)
+{
+	signal(SIGPIPE, SIG_IGN);
+	end_by_signal(SIGTERM);
+	end_by_signal(SIGINT);
+}
+
+DAEMON_TEST(daemon_started_by_root_has_no_privileges)
+{
+	if (geteuid() == 0) {
+		ck_assert_uint_ne(proc_status(fixture->pid, "Uid:", 10), 0);
+		ck_assert_uint_ne(proc_status(fixture->pid, "Gid:", 10), 0);
+		ck_assert_uint_eq(proc_status(fixture->pid, "NoNewPrivs:", 10), 1);
+		ck_assert_uint_eq(proc_status(fixture->pid, "CapBnd:", 16), 0);
+	}
+	ck_assert_uint_eq(proc_status(fixture->pid, "CapEff:", 16), 0);
+	ck_assert_uint_eq(proc_status(fixture->pid, "CapPrm:", 16), 0);
+}
+
+static void read_pid(void *data, struct cursor row)
+{
+	*(pid_t *)data = (pid_t)row_get_u64(row, "pid");
+}
+
+/* Starts one more daemon on these sockets; its exit status. */
+static int start_another(const char *socket, const char *control, const char *option, char *output, size_t size)
+{
+	char socket_option[160], control_option[160];
+	const char *const argv[] = { built("userevd"),	    socket_option, control_option,
+				     "--log-level=warning", option,	   NULL };
+
+	/* As if no supervisor had started the tests. */
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("INVOCATION_ID");
+	snprintf(socket_option, sizeof(socket_option), "--socket=%s", socket);
+	snprintf(control_option, sizeof(control_option), "--control-socket=%s", control);
+	return run_command(NULL, output, size, argv);
+}
+
+/* One that has gone to the background: asks it for its pid and ends it by that. It is our child if we are a subreaper. */
+static void end_background(const char *control)
+{
+	int admin = raw_connect(control), status = -1;
+	pid_t pid = 0;
+
+	ck_assert_uint_eq(raw_rows(admin, KIND_STATUS, 0, NULL, read_pid, &pid), 0);
+	close(admin);
+	ck_assert_int_gt(pid, 1);
+	ck_assert_int_eq(kill(pid, SIGTERM), 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(status == 0, "the daemon ended with status %#x", (unsigned)status);
+}
+
+TEST(stale_socket_is_taken_over_in_the_background)
+{
+	struct fixture fixture;
+	char output[1024];
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	/* One that was started as root and became somebody else has somebody to tidy up after it. */
+	fixture_start(&fixture, (const char *const[]){ "--user=root", NULL });
+	fixture_end(&fixture, SIGKILL);
+	ck_assert_int_eq(access(fixture.socket, F_OK), 0);
+	ck_assert_int_eq(access(fixture.control, F_OK), 0);
+
+	/* When this returns it listens. */
+	ck_assert_int_eq(start_another(fixture.socket, fixture.control, NULL, output, sizeof(output)), 0);
+	ck_assert_str_eq(output, "");
+	close(raw_hello(fixture.socket, 0, NULL, NULL));
+	end_background(fixture.control);
+	ck_assert_int_lt(access(fixture.socket, F_OK), 0);
+	ck_assert_int_lt(access(fixture.control, F_OK), 0);
+	fixture_abandon(&fixture);
+}
+
+TEST(relative_paths_work_in_the_background)
+{
+	char directory[64], output[1024];
+	int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	make_temporary_directory(directory, sizeof(directory));
+	ck_assert_int_eq(chdir(directory), 0);
+	ck_assert_int_eq(start_another("here.sock", "below/control.sock", NULL, output, sizeof(output)), 0);
+	close(raw_hello("here.sock", 0, NULL, NULL));
+	end_background("below/control.sock");
+	/* It found them again to remove them, and the directory that it had made. */
+	ck_assert_int_lt(access("below", F_OK), 0);
+	ck_assert_int_eq(fchdir(before), 0);
+	ck_assert_int_eq(rmdir(directory), 0);
+	close(before);
+}
+
+static void expect_start_to_fail(const char *socket, const char *control, const char *part)
+{
+	char output[1024];
+
+	ck_assert_int_eq(start_another(socket, control, "--foreground", output, sizeof(output)), 1);
+	ck_assert_msg(strstr(output, part), "'%s' is not in '%s'", part, output);
+	/* Whoever starts it in the background learns the same. */
+	ck_assert_int_eq(start_another(socket, control, NULL, output, sizeof(output)), 1);
+	ck_assert_msg(strstr(output, part), "'%s' is not in '%s'", part, output);
+}
+
+DAEMON_TEST(socket_of_a_living_daemon_is_not_taken_over)
+{
+	char other[128];
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
+
+	snprintf(other, sizeof(other), "%s/other.sock", fixture->directory);
+	expect_start_to_fail(fixture->socket, other, "another daemon listens on");
+	ck_assert_int_lt(access(other, F_OK), 0);
+	/* What the second one had begun it takes back. */
+	expect_start_to_fail(other, fixture->control, "another daemon listens on");
+	ck_assert_int_lt(access(other, F_OK), 0);
+	expect_granted(socket, "still_there");
+	close(fixture_client(fixture));
+}
+
+DAEMON_TEST(file_that_is_no_socket_is_not_removed)
+{
+	char path[128], control[128], longer[160];
+
+	snprintf(control, sizeof(control), "%s/other.sock", fixture->directory);
+	expect_start_to_fail(fixture->log, control, "can't listen on");
+	ck_assert_int_eq(access(fixture->log, F_OK), 0);
+	expect_start_to_fail(fixture->directory, control, "can't listen on");
+	snprintf(path, sizeof(path), "%s/no/such/directory", fixture->directory);
+	expect_start_to_fail(path, control, "can't listen on");
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	longer[0] = '/';
+	expect_start_to_fail(longer, control, "can't listen on");
+}
+
+TEST(daemon_ends_with_its_parent_if_asked)
+{
+	static const char script[] = "\"$0\" --exit-with-parent --socket=\"$1/s\" --control-socket=\"$1/c\" & "
+				     "while ! [ -S \"$1/c\" ]; do sleep 0.01; done >/dev/null 2>&1";
+	char directory[64], path[96], output[1024];
+	const char *const argv[] = { "/bin/sh", "-c", script, built("userevd"), directory, NULL };
+
+	make_temporary_directory(directory, sizeof(directory));
+	/* Returns when the daemon, too, has closed its output. */
+	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), 0);
+	snprintf(path, sizeof(path), "%s/s", directory);
+	ck_assert(eventually(access(path, F_OK) < 0));
+	ck_assert(eventually(rmdir(directory) == 0));
+}
+
+static int run_with(const char *option, char *output, size_t size)
+{
+	const char *const argv[] = { built("userevd"), option, NULL };
+
+	return run_command(NULL, output, size, argv);
+}
+
+TEST(help_and_version_are_printed)
+{
+	char output[4096];
+
+	ck_assert_int_eq(run_with("--help", output, sizeof(output)), 0);
+	ck_assert_ptr_nonnull(strstr(output, "Usage: userevd"));
+	ck_assert_ptr_nonnull(strstr(output, "--max-events=N"));
+	ck_assert_int_eq(run_with("-h", output, sizeof(output)), 0);
+	ck_assert_int_eq(run_with("--version", output, sizeof(output)), 0);
+	ck_assert_str_eq(output, "userevd " VERSION "\n");
+}
+
+TEST(wrong_option_exits_with_two_and_a_sentence)
+{
+	static const struct {
+		const char *option, *part;
+	} wrong[] = {
+		{ "--max-events=many", "give a number from 0 to" },
+		{ "--max-events=-1", "give a number" },
+		{ "--max-events=", "give a number" },
+		{ "--max-events=5x", "give a number" },
+		{ "--max-events=4294967296", "give a number from 0 to 4294967294" },
+		{ "--max-events=1K", "give a number" },
+		{ "--page-bits=1", "from 2 to 32768" },
+		{ "--page-bits=32769", "from 2 to 32768" },
+		{ "--capacity=0", "from 1 to" },
+		{ "--client-timeout=0", "from 1 to 3600" },
+		{ "--ring-size=4095", "from 4096 to" },
+		{ "--ring-size=1G", "give a number" },
+		{ "--ring-size=18014398509481988K", "give a number" }, /* 2^64 + 4096 */
+		{ "--ready-fd=x", "give a number" },
+		{ "--tenants=user", "give cgroup or process" },
+		{ "--log-level=loud", "give err, warning, notice, info or debug" },
+		{ "--backend=magic", "give auto, embedded, status-page or enable-address" },
+		{ "--bogus", "bogus" },
+		{ "-x", "x" },
+		{ "--socket", "requires an argument" },
+		{ "stray", "unexpected argument 'stray'" },
+	};
+	char output[4096];
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		int status = run_with(wrong[i].option, output, sizeof(output));
+
+		ck_assert_msg(status == 2, "%s: exit status %d", wrong[i].option, status);
+		ck_assert_msg(strstr(output, wrong[i].part), "%s: '%s' is not in '%s'", wrong[i].option, wrong[i].part,
+			      output);
+		ck_assert_ptr_nonnull(strstr(output, "userevd --help"));
+	}
+}
