@@ -413,7 +413,6 @@ struct daemon *daemon_free(struct daemon *daemon)
 		LIST_REMOVE(grant, persists);
 		grant_unref(grant);
 	}
-	roster_deinit(&daemon->registry.event_roster);
 	inflight_deinit(&daemon->connections);
 	if (daemon->registry.kernel)
 		stop_watchers(daemon);

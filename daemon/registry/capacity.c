@@ -59,7 +59,7 @@ static void note_foreign(struct registry *registry, const struct kernel_call *ca
 static void capacity_on_answer(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct registry *registry = data;
-	uint32_t ours = (uint32_t)roster_count(&registry->event_roster);
+	uint32_t ours = HASH_CNT(by_key, registry->events);
 
 	registry->looking = false;
 	if (call->result == KERNEL_OK) {
@@ -80,7 +80,7 @@ static void capacity_ask(struct registry *registry)
 		return;
 	registry->looking = true;
 	registry->looked = clock_now();
-	registry->others.ours = (uint32_t)roster_count(&registry->event_roster);
+	registry->others.ours = HASH_CNT(by_key, registry->events);
 	registry->others.was_registering = registry->others.registering;
 	*call = (struct kernel_call){ .op = KERNEL_LOOK, .fd = -1 };
 	kernel_submit(registry->kernel, call, 1, capacity_on_answer, registry);

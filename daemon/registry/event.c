@@ -49,9 +49,17 @@ struct event *event_by_name(const struct registry *registry, const char *name, s
 	return event;
 }
 
-struct event *event_after(const struct registry *registry, uint64_t number)
+struct event *event_after(struct registry *registry, uint64_t number)
 {
-	return roster_from(&registry->event_roster, number + 1);
+	struct event *event = registry->events;
+
+	if (registry->event_cursor && registry->event_cursor->number <= number)
+		event = registry->event_cursor;
+	while (event && event->number <= number)
+		event = event->by_key.next;
+	if (event)
+		registry->event_cursor = event;
+	return event;
 }
 
 /* Frees it unless some tenant holds it. */
@@ -59,8 +67,9 @@ static void event_tidy(struct event *event)
 {
 	if (!LIST_EMPTY(&event->grants))
 		return;
+	if (event->registry->event_cursor == event)
+		event->registry->event_cursor = event->by_key.prev;
 	HASH_DELETE(by_key, event->registry->events, event);
-	roster_remove(&event->registry->event_roster, event->number);
 	quota_event_deinit(&event->account);
 	free(event);
 }
@@ -85,17 +94,11 @@ static struct event *event_make(struct registry *registry, const struct descript
 
 static int event_record(struct registry *registry, struct event *event, size_t length)
 {
-	int r;
-
 	HASH_ADD_KEYPTR(by_key, registry->events, event->key, length, event);
 	if (!table_added())
 		return -ENOMEM;
-	r = roster_append(&registry->event_roster, event->number, event);
-	if (r < 0)
-		HASH_DELETE(by_key, registry->events, event);
-	else
-		registry->last_event = event->number;
-	return r;
+	registry->last_event = event->number;
+	return 0;
 }
 
 static int event_new(struct registry *registry, const struct description *description, uint16_t flags,

@@ -71,4 +71,4 @@ struct event *event_find(const struct registry *, const struct description *, ui
 /* Not one of many formats. The name need not be terminated. */
 struct event *event_by_name(const struct registry *, const char *name, size_t length);
 /* The first event with a number above that one; NULL at the end. */
-struct event *event_after(const struct registry *, uint64_t number);
+struct event *event_after(struct registry *, uint64_t number);

@@ -11,7 +11,6 @@
 #include "daemon/quota/bucket.h"
 #include "daemon/quota/level.h"
 #include "daemon/quota/reserve.h"
-#include "kernel/embedded/roster.h"
 #include "kernel/kernel.h"
 #include "protocol/refusal.h"
 
@@ -80,8 +79,8 @@ struct registry {
 
 	struct tenant *tenants;		  /* table by identity */
 	struct tenant *tenants_by_number; /* the same ones */
-	struct event *events;		  /* table by key */
-	struct roster event_roster;	  /* the same ones, by number */
+	struct event *events;		  /* table by key; its order, of insertion, is that of numbers */
+	struct event *event_cursor;	  /* the event that was found last, or one before it; or NULL */
 	struct grant_list persistent;	  /* those of events that the kernel keeps */
 	struct stream *streams;		  /* table by number */
 	struct stream_list lingering;	  /* streams without a client */
