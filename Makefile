@@ -267,7 +267,7 @@ $(GUARD_SKELETON): $(B)/kernel/guard/guard.bpf.o
 $(B)/kernel/guard/program.o: EXTRA_CFLAGS = -isystem $(B)/skeleton
 $(B)/kernel/guard/program.o: $(GUARD_SKELETON)
 
-$(B)/userevd-guard: $(call objects,kernel/guard) $(B)/kernel/privileges.o $(B)/protocol/base/text.o
+$(B)/userevd-guard: $(call objects,kernel/guard) $(B)/kernel/privileges.o $(call objects,protocol/base)
 	@echo '  LINK    $@'
 	$(Q)$(PROGRAM) $(call pkg,--libs,libbpf)
 

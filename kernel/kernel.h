@@ -28,10 +28,10 @@ enum kernel_op {
 	/*
 	 * stream, index: KERNEL_UNGUARDED, or 0 → 0, or KERNEL_E_GONE: no copy of the stream is open anywhere. Whatever copy the
 	 * kernel's part keeps itself is closed with the first such question, so that nothing can be registered on the stream from
-	 * then on. KERNEL_E_STRANGER: it is open, and another program had registered on it by then.
+	 * then on. KERNEL_E_SELF_REGISTERED: it is open, and another program had registered on it by then.
 	 */
 	KERNEL_STILL_OPEN,
-	KERNEL_CLEAN, /* stream → 0, or KERNEL_E_STRANGER: who holds it has registered something by itself */
+	KERNEL_CLEAN, /* stream → 0, or KERNEL_E_SELF_REGISTERED: who holds it has registered something by itself */
 	KERNEL_LOOK, /* → index: events that the kernel has; number: of these the keeper's; bit: the most that it takes */
 	KERNEL_SET_MAXIMUM, /* index: the most that it is to take */
 
@@ -65,7 +65,7 @@ enum kernel_answer {
 	KERNEL_E_GONE = 6,
 	KERNEL_E_NO_SUCH = 7,
 	KERNEL_E_BAD_DESCRIPTION = 8,
-	KERNEL_E_STRANGER = 9,
+	KERNEL_E_SELF_REGISTERED = 9,
 	KERNEL_E_SETTLING = 10, /* REGISTER: the name was freed a moment ago, and the kernel still has it */
 };
 

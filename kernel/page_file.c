@@ -10,84 +10,78 @@
 #include <sys/timerfd.h>
 
 /*
- * A page is a file on a tmpfs. What clients get was opened through a second mount, which is read-only: to open, map or change
- * it in any other way is EROFS or EACCES, for everybody, the host's root in a container included. Our own fd is writable and
+ * A page is a file on a tmpfs. The clients' fd was opened through a second mount, which is read-only: to open, map or change the file
+ * in any other way fails with EROFS or EACCES for every process, the host's root in a container included. Our own fd is writable, and
  * can be mapped again after a restart.
  *
- * A client whose events are off never enters the library, so it can't notice that daemon and keeper are gone. What it does
- * look at is the page. Each page's open file carries a lock, which lives exactly as long as some process of ours has the page
- * open or mapped: keeper, daemon, or an enabler. A page that nobody locks is abandoned, and the next daemon or keeper sets all
- * of its bits, bit 0 included, which never stands for an event: each client's next test enters the library then. So nobody has
- * to be certain of being the successor: a page in use is never touched. Clients can't take such a lock, as it needs a writable fd.
+ * A client whose events are off never calls the library, so it can't notice that daemon and keeper are gone. It does look at the page.
+ * Each page's open file has a lock, which lives exactly as long as a process of ours (keeper, daemon or enabler) has the page open or
+ * mapped. A page without a lock is abandoned, and the next daemon or keeper sets all of its bits, bit 0 included, which never belongs to
+ * an event: each client's next test of an event then calls the library. No process has to know whether it is the successor: a page in
+ * use is never touched. Clients can't lock a page, since that needs a writable fd.
  *
- * An enabler may outlive its keeper for a moment. So as long as there are more locked pages than this process has, it looks
- * again, less and less often.
+ * An enabler may outlive its keeper for a moment. So while there are more locked pages than this process has, it looks again, less and
+ * less often.
  */
 
 enum { PAUSE_FIRST = 1, PAUSE_LAST = 60 };
 
-static const char prefix[] = "page-";
+static const char page_prefix[] = "page-";
 
 struct page_name {
-	char text[sizeof(prefix) + 20];
+	char text[sizeof(page_prefix) + 20];
 };
 
-/* By what is the same for all who have the file open. */
-static struct page_name name_of(const struct stat *status)
+/* By the inode's number, which every process with the file sees. */
+static struct page_name page_name_of(const struct stat *status)
 {
 	struct page_name name;
 
-	snprintf(name.text, sizeof(name.text), "%s%llu", prefix, (unsigned long long)status->st_ino);
+	snprintf(name.text, sizeof(name.text), "%s%llu", page_prefix, (unsigned long long)status->st_ino);
 	return name;
 }
 
-static struct flock lock_of(short kind)
+static struct flock page_lock(short kind)
 {
 	return (struct flock){ .l_type = kind, .l_whence = SEEK_SET, .l_len = 1 };
 }
 
-/* It gets its name last: what has one is whole, and locked. */
-static int link_file(int directory, int fd, struct page_name *ret)
+/* Gives the file its name last: a file with a name is complete, and locked. */
+static int page_file_make(const struct page_files *files, struct page_name *ret_name, int *ret_fd)
 {
-	struct flock lock = lock_of(F_WRLCK);
+	_cleanup_(fd_closep) int fd = openat(files->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct flock lock = page_lock(F_WRLCK);
 	struct stat status;
 	char path[32];
 
-	/* All of its memory now: a full file system must not become a signal for who writes to a map of it. */
-	if (fallocate(fd, 0, 0, WIRE_PAGE_BYTES) < 0 || fcntl(fd, F_OFD_SETLK, &lock) < 0 || fstat(fd, &status) < 0)
+	/* All memory now: later, on a full file system, a write to a map would be SIGBUS. */
+	if (fd < 0 || fallocate(fd, 0, 0, WIRE_PAGE_BYTES) < 0 || fcntl(fd, F_OFD_SETLK, &lock) < 0 ||
+	    fstat(fd, &status) < 0)
 		return -errno;
-	*ret = name_of(&status);
+	*ret_name = page_name_of(&status);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return linkat(AT_FDCWD, path, directory, ret->text, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
-}
-
-static int make_file(const struct page_files *files, struct page_name *ret_name, int *ret_fd)
-{
-	_cleanup_(fd_closep) int fd = openat(files->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : link_file(files->directory, fd, ret_name);
-
-	if (r == 0)
-		*ret_fd = fd_steal(&fd);
-	return r;
+	if (linkat(AT_FDCWD, path, files->directory, ret_name->text, AT_SYMLINK_FOLLOW) < 0)
+		return -errno;
+	*ret_fd = fd_steal(&fd);
+	return 0;
 }
 
 int page_file_new(struct page_files *files, int *ret_fd, int *ret_client)
 {
-	_cleanup_(fd_closep) int fd = -1, client = -1;
+	_cleanup_(fd_closep) int fd = -1;
 	struct page_name name;
 	int r;
 
-	r = make_file(files, &name, &fd);
+	r = page_file_make(files, &name, &fd);
 	if (r < 0)
 		return r;
-	client = openat(files->read_only, name.text, O_RDONLY | O_CLOEXEC);
-	if (client < 0) {
+	*ret_client = openat(files->read_only, name.text, O_RDONLY | O_CLOEXEC);
+	if (*ret_client < 0) {
 		r = -errno;
 		unlinkat(files->directory, name.text, 0);
 		return r;
 	}
 	files->held++;
-	*ret_client = fd_steal(&client);
 	*ret_fd = fd_steal(&fd);
 	return 0;
 }
@@ -97,8 +91,8 @@ void page_file_adopt(struct page_files *files)
 	files->held++;
 }
 
-/* A byte that could not be written leaves clients of that page where they are. */
-static int abandon(int fd)
+/* Sets all bits, so that clients look for another daemon. */
+static int page_abandon(int fd)
 {
 	uint8_t ones[WIRE_PAGE_BYTES];
 
@@ -114,10 +108,10 @@ void page_file_free(struct page_files *files, int fd)
 	if (fd < 0)
 		return;
 	files->held--;
-	abandon(fd);
-	/* One that came from another keeper may be in another directory. */
+	page_abandon(fd);
+	/* Another keeper's page may be in another directory. */
 	if (fstat(fd, &status) == 0) {
-		name = name_of(&status);
+		name = page_name_of(&status);
 		if (fstatat(files->directory, name.text, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    found.st_dev == status.st_dev && found.st_ino == status.st_ino)
 			unlinkat(files->directory, name.text, 0);
@@ -125,50 +119,38 @@ void page_file_free(struct page_files *files, int fd)
 	close(fd);
 }
 
-/* --- what others left behind --- */
+/* --- abandoned pages --- */
 
-static bool is_page_name(const char *name)
-{
-	const size_t length = sizeof(prefix) - 1;
-
-	return strncmp(name, prefix, length) == 0 && name[length] != '\0' &&
-	       name[length + strspn(name + length, "0123456789")] == '\0';
-}
-
-static bool is_page(const struct stat *status, uid_t owner)
-{
-	return S_ISREG(status->st_mode) && status->st_size == WIRE_PAGE_BYTES && status->st_nlink == 1 &&
-	       (status->st_uid == owner || status->st_uid == geteuid());
-}
-
-/* Only who could write to it has such a lock. */
-static bool is_held(int fd)
-{
-	struct flock lock = lock_of(F_RDLCK);
-
-	return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
-}
-
-/* 1: somebody holds it; 0: nobody, or it is no page; or a negative errno. */
-static int sweep_file(int directory, uid_t owner, const char *name)
+/* 1: a process holds the page; 0: none does, or it is not a page; or a negative errno. */
+static int page_sweep(int directory, uid_t owner, const char *name)
 {
 	_cleanup_(fd_closep) int fd = -1;
+	struct flock lock = page_lock(F_RDLCK);
 	struct stat status;
 	int r;
 
 	if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (!is_page(&status, owner))
+	if (!S_ISREG(status.st_mode) || status.st_size != WIRE_PAGE_BYTES || status.st_nlink != 1 ||
+	    (status.st_uid != owner && status.st_uid != geteuid()))
 		return 0;
 	fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (is_held(fd))
+	if (fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK)
 		return 1;
-	r = abandon(fd);
+	r = page_abandon(fd);
 	if (r == 0 && unlinkat(directory, name, 0) < 0 && errno != ENOENT)
 		r = -errno;
 	return r;
+}
+
+static bool is_page_name(const char *name)
+{
+	const size_t length = sizeof(page_prefix) - 1;
+
+	return strncmp(name, page_prefix, length) == 0 && name[length] != '\0' &&
+	       name[length + strspn(name + length, "0123456789")] == '\0';
 }
 
 int page_files_sweep(int directory)
@@ -187,7 +169,7 @@ int page_files_sweep(int directory)
 		return failed;
 	}
 	while ((entry = readdir(stream))) {
-		int r = is_page_name(entry->d_name) ? sweep_file(directory, status.st_uid, entry->d_name) : 0;
+		int r = is_page_name(entry->d_name) ? page_sweep(directory, status.st_uid, entry->d_name) : 0;
 
 		held += r > 0;
 		if (r < 0)
@@ -197,7 +179,7 @@ int page_files_sweep(int directory)
 	return failed < 0 ? failed : held;
 }
 
-static void sweep(struct page_files *files)
+static void page_files_look(struct page_files *files)
 {
 	const int held = page_files_sweep(files->directory);
 	struct itimerspec when = { 0 };
@@ -222,11 +204,11 @@ int page_files_init(struct page_files *files, int directory, int read_only, int 
 		return -errno;
 	files->directory = directory;
 	files->read_only = read_only;
-	r = make_file(files, &name, &files->marker);
+	r = page_file_make(files, &name, &files->marker);
 	if (r < 0)
 		return r;
 	files->held++;
-	sweep(files);
+	page_files_look(files);
 	return 0;
 }
 
@@ -242,5 +224,5 @@ void page_files_dispatch(struct page_files *files)
 	uint64_t expired;
 
 	if (files->timer >= 0 && read(files->timer, &expired, sizeof(expired)) == sizeof(expired))
-		sweep(files);
+		page_files_look(files);
 }

@@ -65,7 +65,7 @@ static void on_still_open(void *data, struct kernel_call *call, size_t n _unused
 {
 	struct stream *stream = stream_by_number(data, call->stream);
 
-	if (stream && call->result == KERNEL_E_STRANGER)
+	if (stream && call->result == KERNEL_E_SELF_REGISTERED)
 		stream_is_strange(stream);
 	/* What nobody expected is no answer: charged until there is one. */
 	if (stream && (call->result == KERNEL_E_GONE || call->result == KERNEL_E_NO_SUCH))

@@ -505,7 +505,7 @@ static void on_probed(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct stream *stream = stream_by_number(data, call->stream);
 
-	if (stream && call->result == KERNEL_E_STRANGER)
+	if (stream && call->result == KERNEL_E_SELF_REGISTERED)
 		stream_is_strange(stream);
 	free(call);
 }

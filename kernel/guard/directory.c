@@ -14,20 +14,16 @@
 
 #define BPFFS "/sys/fs/bpf"
 
-static bool is_bpffs(const char *path)
+void guard_mount_bpffs(const char *path)
 {
 	struct statfs status;
 
-	return statfs(path, &status) == 0 && status.f_type == BPF_FS_MAGIC;
-}
-
-void guard_mount_bpffs(const char *path)
-{
-	if (strncmp(path, BPFFS "/", strlen(BPFFS "/")) == 0 && !is_bpffs(BPFFS))
+	if (strncmp(path, BPFFS "/", strlen(BPFFS "/")) == 0 &&
+	    (statfs(BPFFS, &status) < 0 || status.f_type != BPF_FS_MAGIC))
 		(void)mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700");
 }
 
-static void say_why_closed(const char *path, int error, struct text *why)
+static void directory_explain(const char *path, int error, struct text *why)
 {
 	if (error == -EACCES || error == -EPERM)
 		text_printf(why, "may not use %s (%s): it has to be root's, and userevd-guard has to be run as root",
@@ -37,8 +33,8 @@ static void say_why_closed(const char *path, int error, struct text *why)
 			    path, strerror(-error));
 }
 
-/* Others must not be able to put something there, nor to keep us waiting for the lock. */
-static int check_owner(int fd, const char *path, struct text *why)
+/* Other users must be able neither to add entries nor to hold the lock. */
+static int directory_check(int fd, const char *path, struct text *why)
 {
 	struct statfs filesystem;
 	struct stat status;
@@ -57,27 +53,16 @@ static int check_owner(int fd, const char *path, struct text *why)
 	return 0;
 }
 
-/* 0, or -ESTALE: while we waited for the lock somebody took the directory away. */
-static int lock(int fd)
-{
-	struct stat status;
-
-	while (flock(fd, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return -errno;
-	if (fstat(fd, &status) < 0)
-		return -errno;
-	return status.st_nlink == 0 ? -ESTALE : 0;
-}
-
-static int open_directory(const char *path, bool make, int *ret, struct text *why)
+/* -ESTALE: the directory was removed before we had its lock. */
+static int directory_open(const char *path, bool make, int *ret, struct text *why)
 {
 	_cleanup_(fd_closep) int fd = -1;
+	struct stat status;
 	int r;
 
 	if (make && mkdir(path, 0700) < 0 && errno != EEXIST) {
 		r = -errno;
-		say_why_closed(path, r, why);
+		directory_explain(path, r, why);
 		return r;
 	}
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -85,15 +70,21 @@ static int open_directory(const char *path, bool make, int *ret, struct text *wh
 		return make ? -ESTALE : 0;
 	if (fd < 0) {
 		r = -errno;
-		say_why_closed(path, r, why);
+		directory_explain(path, r, why);
 		return r;
 	}
-	r = check_owner(fd, path, why);
-	if (r == 0)
-		r = lock(fd);
-	if (r == 0)
-		*ret = fd_steal(&fd);
-	return r;
+	r = directory_check(fd, path, why);
+	if (r < 0)
+		return r;
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	if (status.st_nlink == 0)
+		return -ESTALE;
+	*ret = fd_steal(&fd);
+	return 0;
 }
 
 int guard_directory_open(const char *path, bool make, struct guard_directory *ret, struct text *why)
@@ -106,7 +97,7 @@ int guard_directory_open(const char *path, bool make, struct guard_directory *re
 		return -ENAMETOOLONG;
 	}
 	do
-		r = open_directory(path, make, &ret->fd, why);
+		r = directory_open(path, make, &ret->fd, why);
 	while (r == -ESTALE);
 	string_copy(ret->path, sizeof(ret->path), path);
 	return r;
@@ -147,12 +138,12 @@ int guard_directory_visit(const struct guard_directory *directory, guard_visitor
 	return r;
 }
 
-static int unpin_one(const struct guard_directory *directory, const char *name, _unused_ void *data)
+static int directory_unpin(const struct guard_directory *directory, const char *name, _unused_ void *data)
 {
 	return guard_unpin(directory, name);
 }
 
-/* Of the directories below ours none has another in it. */
+/* No directory below ours contains another directory. */
 int guard_unpin(const struct guard_directory *directory, const char *name)
 {
 	struct guard_directory below = { .fd = -1 };
@@ -164,7 +155,7 @@ int guard_unpin(const struct guard_directory *directory, const char *name)
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 	string_copy(below.path, sizeof(below.path), pin.path);
-	r = guard_directory_visit(&below, unpin_one, NULL);
+	r = guard_directory_visit(&below, directory_unpin, NULL);
 	if (r < 0)
 		return r;
 	return rmdir(pin.path) < 0 ? -errno : 0;
@@ -172,7 +163,7 @@ int guard_unpin(const struct guard_directory *directory, const char *name)
 
 int guard_directory_remove(struct guard_directory *directory)
 {
-	int r = guard_directory_visit(directory, unpin_one, NULL);
+	int r = guard_directory_visit(directory, directory_unpin, NULL);
 
 	if (r < 0)
 		return r;

@@ -5,7 +5,7 @@
 #include <linux/magic.h>
 #include <stdbool.h>
 
-/* After <linux/bpf.h>, whose types they take for granted. */
+/* After <linux/bpf.h>, whose types they need. */
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -14,12 +14,12 @@
 #include "kernel/guard/types.h"
 
 /*
- * Who was given a data file may write to it, and nothing else: on files that were opened through a guarded mount, the
- * programs below refuse everybody but the mount's keeper. However the file came to somebody, and however he opens it once
- * more (/proc/self/fd), its mount stays.
+ * A program that has a data file may write to it and do nothing else: on a file that was opened through a guarded mount, the
+ * programs below refuse everything to processes outside the cgroup of the mount's keeper. A file keeps its mount, however a process
+ * got the file, and however it opens the file once more (/proc/self/fd).
  *
- * Every ioctl of the machine comes by here, so what is not tracefs leaves at once. That also keeps an entry whose mount is
- * gone from guarding another one of the same number (before 6.8 these are given again), unless that is one of tracefs.
+ * Every ioctl of the machine passes here, so files outside tracefs leave at once. For the same reason an entry whose mount is gone
+ * guards no other mount that gets the same number (before Linux 6.8 numbers are used again), unless that is a mount of tracefs.
  */
 
 char LICENSE[] SEC("license") = "GPL";
@@ -29,50 +29,31 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);
 	__uint(max_entries, GUARD_MOUNTS_MAX);
 	__type(key, __u64);
-	__type(value, struct guard_keeper);
+	__type(value, __u64);
 } mounts SEC(".maps");
 
 /* Set by prove_lsm. */
 volatile bool lsm_is_on = false;
 
-static __always_inline __u64 mount_id(const struct vfsmount *inner)
+static __always_inline int judge(const struct vfsmount *inner)
 {
 	const struct mount *mount = (const void *)inner - bpf_core_field_offset(struct mount, mnt);
-
-	if (bpf_core_field_exists(mount->mnt_id_unique))
-		return BPF_CORE_READ(mount, mnt_id_unique);
-	return (__u32)BPF_CORE_READ(mount, mnt_id);
-}
-
-static __always_inline bool is_process(const struct task_struct *task, const struct guard_keeper *keeper)
-{
-	return (__u32)task->tgid == keeper->tgid && task->group_leader->start_boottime == keeper->start;
-}
-
-static __always_inline bool is_keeper(const struct guard_keeper *keeper)
-{
-	const struct task_struct *task = bpf_get_current_task_btf();
-
-	if (keeper->cgroup_id != 0 && bpf_get_current_cgroup_id() == keeper->cgroup_id)
-		return true;
-	return keeper->tgid != 0 && (is_process(task, keeper) || is_process(task->real_parent, keeper));
-}
-
-static __always_inline int judge(const struct vfsmount *mount)
-{
-	const struct guard_keeper *keeper;
+	const __u64 *keeper;
 	__u64 id;
 
-	if (mount->mnt_sb->s_magic != TRACEFS_MAGIC)
+	if (inner->mnt_sb->s_magic != TRACEFS_MAGIC)
 		return 0;
-	id = mount_id(mount);
+	if (bpf_core_field_exists(mount->mnt_id_unique))
+		id = BPF_CORE_READ(mount, mnt_id_unique);
+	else
+		id = (__u32)BPF_CORE_READ(mount, mnt_id);
 	keeper = bpf_map_lookup_elem(&mounts, &id);
-	return keeper && !is_keeper(keeper) ? -EPERM : 0;
+	return keeper && *keeper != bpf_get_current_cgroup_id() ? -EPERM : 0;
 }
 
 /*
- * What concerns the descriptor alone and never gets to the file is let through: Python, Rust and libuv set close-on-exec
- * so. The kernel, too, looks at 32 bits of the command only.
+ * Lets commands pass that concern the descriptor alone and never reach the file: Python, Rust and libuv set close-on-exec this way.
+ * The kernel, too, looks at only 32 bits of the command.
  */
 static __always_inline int judge_ioctl(const struct file *file, unsigned int command)
 {
@@ -83,8 +64,8 @@ static __always_inline int judge_ioctl(const struct file *file, unsigned int com
 }
 
 /*
- * Each hook twice, and the loader takes one (guard_program.c says which). What another program has already refused does not
- * come here, so there is no earlier verdict to keep.
+ * Each hook exists twice, and the loader chooses one (program.c explains which). A call that another program has refused does not
+ * get here, so there is no earlier verdict to preserve.
  */
 #define HOOK(hook, verdict, ...)                                                                                       \
 	SEC("?lsm/" #hook) int BPF_PROG(lsm_##hook, __VA_ARGS__)                                                       \
@@ -97,9 +78,9 @@ static __always_inline int judge_ioctl(const struct file *file, unsigned int com
 	}
 
 HOOK(file_ioctl, judge_ioctl(file, command), struct file *file, unsigned int command)
-/* Where 32-bit programs come by since 6.8; before, they come by the former. */
+/* For 32-bit programs from Linux 6.8 on; before, they use file_ioctl. */
 HOOK(file_ioctl_compat, judge_ioctl(file, command), struct file *file, unsigned int command)
-/* flock(2), and all that F_SETLK, F_OFD_SETLK and F_SETLEASE stand for. */
+/* flock(2), F_SETLK, F_OFD_SETLK and F_SETLEASE. */
 HOOK(file_lock, judge(file->f_path.mnt), struct file *file)
 /* These change the file for all mounts: its owner could lock the keeper out. */
 HOOK(path_chmod, judge(path->mnt), const struct path *path)
@@ -110,29 +91,5 @@ int BPF_PROG(prove_lsm, struct file *file, unsigned int command)
 {
 	if (command == GUARD_PROOF)
 		lsm_is_on = true;
-	return 0;
-}
-
-/* The number that the process has for who reads this. The iterator shows nobody who has none. */
-static __always_inline int number_for_reader(const struct task_struct *task)
-{
-	const struct task_struct *reader = bpf_get_current_task_btf();
-	unsigned int level = BPF_CORE_READ(reader, thread_pid, level);
-	const void *numbers =
-		(const void *)BPF_CORE_READ(task, thread_pid) + bpf_core_field_offset(struct pid, numbers);
-	const struct upid *number = numbers + level * bpf_core_type_size(struct upid);
-
-	return BPF_CORE_READ(number, nr);
-}
-
-/* A line for each process: its number, its number in the outermost pid namespace, and when it started. */
-SEC("?iter/task")
-int list_processes(struct bpf_iter__task *context)
-{
-	const struct task_struct *task = context->task;
-
-	if (task && task->pid == task->tgid)
-		BPF_SEQ_PRINTF(context->meta->seq, "%d %d %llu\n", number_for_reader(task), task->tgid,
-			       task->start_boottime);
 	return 0;
 }

@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * The parts of userevd-guard. Below its directory, which is in a BPF file system, stand
- *	mounts1			the map of the guarded mounts, of layout 1
- *	program1-HASH/		the programs of layout 1 of one build, all of them: it gets that name when it is complete
- *		file_ioctl …	what attaches the program of that hook, and beside it
+ * The parts of userevd-guard. Its directory is in a BPF file system, and has these entries:
+ *	mounts2			the map of the guarded mounts, of layout 2
+ *	program2-HASH/		all programs of layout 2 of one build: the directory gets this name when it is complete
+ *		file_ioctl …	the link that attaches the program of this hook, and beside it
  *		file_ioctl-program
- *		processes	reading it lists the machine's processes
- *	new/			while they are being pinned
+ *	new/			a directory of programs while they are being pinned
  */
 
 #include <limits.h>
@@ -22,42 +21,42 @@ enum { GUARD_SENTENCE_BYTES = 256 };
 /* Locked for as long as it is open. */
 struct guard_directory {
 	int fd;
-	char path[PATH_MAX - 128]; /* so that what stands below it has a path, too */
+	char path[PATH_MAX - 128]; /* its entries have to have a path, too */
 };
 
 struct guard_pin {
 	char path[PATH_MAX];
 };
 
-/* guard_directory.c */
+/* --- directory.c --- */
 
-/* A BPF file system for the directory, if that has the usual place and there is none. Needs CAP_SYS_ADMIN. */
+/* Mounts a BPF file system if the directory lies in the usual place and none is mounted there. Needs CAP_SYS_ADMIN. */
 void guard_mount_bpffs(const char *path);
 /*
- * Waits until nobody else has it locked. With `make` it is made; else 0 and an fd of -1 where there is none. A negative errno
- * comes with a sentence.
+ * Opens the directory as soon as no other process has it locked. A missing directory is made with `make`, and is an fd of -1
+ * without. A negative errno comes with a sentence.
  */
 int guard_directory_open(const char *path, bool make, struct guard_directory *ret, struct text *why);
 void guard_directory_close(struct guard_directory *);
 struct guard_pin guard_pin(const struct guard_directory *, const char *format, ...) _printf_(2, 3);
-/* Calls for each name in the directory, until one call is not 0; returns that. */
+/* Calls `visit` for each entry until a call returns something else than 0, and returns that. */
 typedef int guard_visitor(const struct guard_directory *, const char *name, void *data);
 int guard_directory_visit(const struct guard_directory *directory, guard_visitor *visit, void *data);
-/* Takes a directory with everything in it away, or a file. */
+/* Removes an entry; if that is a directory, with everything in it. */
 int guard_unpin(const struct guard_directory *, const char *name);
-/* Takes everything away, and the directory. */
+/* Removes all entries, and the directory. */
 int guard_directory_remove(struct guard_directory *);
 
-/* guard_machine.c: what this machine lacks, as a sentence. 0 or a negative errno. */
+/* --- machine.c: puts into `why` what this machine lacks; 0 or a negative errno --- */
 
 int guard_machine_has_bpf(struct text *why);
-/* Whether a task may be interrupted by another one in the middle of what the kernel does for it. */
+/* Whether the kernel may switch tasks in the middle of a system call. */
 bool guard_machine_is_preemptible(void);
-void guard_machine_say_why_refused(int error, struct text *why);
+void guard_machine_explain_refusal(int error, struct text *why);
 /* Gives up every capability that is not needed, where that is allowed. */
 void guard_machine_drop_privileges(void);
 
-/* guard_program.c */
+/* --- program.c --- */
 
 enum { GUARD_HOOKS = 5, GUARD_HOOKS_NEEDED = 2 /* the first ones */ };
 extern const char *const guard_hooks[GUARD_HOOKS];
@@ -67,64 +66,46 @@ enum guard_kind { GUARD_KIND_LSM, GUARD_KIND_MODIFY_RETURN };
 struct guard_program {
 	enum guard_kind kind;
 	bool hooks[GUARD_HOOKS];
-	uint64_t missed; /* how often a hook let something pass since it was interrupted */
+	uint64_t missed; /* how often a hook let a call pass because it was interrupted */
 };
 
 struct guard_program_name {
 	char text[32];
 };
 
-/* As this build's would be pinned. */
+/* The name under which this build's programs are pinned. */
 struct guard_program_name guard_program_name(void);
 bool guard_program_is_name(const char *);
-/* 0: all that is needed is pinned there, attached, and looks into the pinned map; or a negative errno. */
+/* 0 if all needed programs are pinned there, attached, and use the pinned map; otherwise a negative errno. */
 int guard_program_inspect(const struct guard_directory *, const char *name, struct guard_program *ret);
-/* Loads and pins this build's programs unless they are there, and takes those of other builds away. */
+/* Loads and pins this build's programs unless they are pinned, then removes those of other builds. */
 int guard_program_ensure(const struct guard_directory *, struct text *why);
 void guard_program_log(bool verbose);
 
-/* guard_mounts.c */
+/* --- mounts.c --- */
 
 struct guard_pin guard_map(const struct guard_directory *);
 /* The pinned map, or a negative errno. */
 int guard_map_open(const struct guard_directory *);
+int guard_mounts_add(const struct guard_directory *, uint64_t mount, uint64_t cgroup, struct text *why);
 /*
- * Gives a keeper that is a cgroup the mounts of those whose cgroup is no more: files that were opened through them may be his
- * to go on with. Where not all cgroups can be seen, none.
+ * Moves mounts whose keeper's cgroup does not exist any more to this cgroup, which may go on with files that were opened through
+ * them. If not all cgroups of the machine are visible, no mount is moved.
  */
-void guard_mounts_inherit(const struct guard_directory *, const struct guard_keeper *heir);
-int guard_mounts_add(const struct guard_directory *, uint64_t mount, const struct guard_keeper *, struct text *why);
+void guard_mounts_inherit(const struct guard_directory *, uint64_t cgroup);
 int guard_mounts_remove(const struct guard_directory *, uint64_t mount, struct text *why);
-typedef void guard_mount_visitor(uint64_t mount, const struct guard_keeper *, void *data);
+typedef void guard_mount_visitor(uint64_t mount, uint64_t cgroup, void *data);
 int guard_mounts_visit(const struct guard_directory *directory, guard_mount_visitor *visit, void *data);
 
-/* guard_keeper.c: who it is. */
+/* --- cgroup.c --- */
 
-struct guard_process {
-	pid_t number; /* for us */
-	uint32_t tgid;
-	uint64_t start;
-};
-
-struct guard_processes {
-	struct guard_process *list;
-	size_t n;
-};
-
-/* All that there are now. `program`: the name of a whole one. To be freed whatever it returns. */
-int guard_processes_read(const struct guard_directory *, const char *program, struct guard_processes *ret);
-void guard_processes_free(struct guard_processes *);
-/* Fills in the process with this number. 0 or a negative errno with a sentence. */
-int guard_keeper_find_process(const struct guard_directory *, const char *program, pid_t, struct guard_keeper *ret,
-			      struct text *why);
-/* The number that the keeper's process has for us; 0: it is no more. */
-pid_t guard_keeper_process(const struct guard_keeper *, const struct guard_processes *);
-/* Fills in the cgroup with this id, or at this path. */
-int guard_keeper_set_cgroup(uint64_t id, struct guard_keeper *ret, struct text *why);
-int guard_keeper_find_cgroup(const char *path, struct guard_keeper *ret, struct text *why);
-/* Calls for each cgroup of the machine. 0, or a negative errno: there may be others. */
+/* The number of the cgroup at this path; and whether a cgroup can be a keeper's. 0, or a negative errno with a sentence. */
+int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why);
+int guard_cgroup_check(uint64_t id, struct text *why);
+/* Calls `visit` for each cgroup of the machine. 0, or a negative errno if there may be more. */
 typedef void guard_cgroup_visitor(uint64_t id, void *data);
 int guard_cgroups_visit(guard_cgroup_visitor *visit, void *data);
 
-/* guard_status.c: prints it. 0 or a negative errno with a sentence. */
-int guard_status(const char *path, bool json, struct text *why);
+/* --- status.c: prints the status as JSON; 0 or a negative errno with a sentence --- */
+
+int guard_status(const char *path, struct text *why);

@@ -16,7 +16,7 @@
 
 #define BIT(capability) (UINT64_C(1) << (capability))
 
-enum { NOT_SUPPORTED_BY_KERNEL = 524 }; /* the kernel's ENOTSUPP, which has no name out here */
+enum { NOT_SUPPORTED_BY_KERNEL = 524 }; /* the kernel's ENOTSUPP, which <errno.h> does not have */
 
 static uint64_t effective_capabilities(void)
 {
@@ -28,15 +28,10 @@ static uint64_t effective_capabilities(void)
 	return data[0].effective | (uint64_t)data[1].effective << 32;
 }
 
-static bool may_load(uint64_t capabilities)
-{
-	const uint64_t needed = BIT(CAP_BPF) | BIT(CAP_PERFMON);
-
-	return (capabilities & needed) == needed || capabilities & BIT(CAP_SYS_ADMIN);
-}
-
 int guard_machine_has_bpf(struct text *why)
 {
+	const uint64_t needed = BIT(CAP_BPF) | BIT(CAP_PERFMON), held = effective_capabilities();
+
 	if (syscall(SYS_bpf, -1, NULL, 0) < 0 && errno == ENOSYS) {
 		text_printf(why, "this kernel has no BPF (CONFIG_BPF_SYSCALL=y)");
 		return -EOPNOTSUPP;
@@ -46,7 +41,7 @@ int guard_machine_has_bpf(struct text *why)
 				 "(CONFIG_DEBUG_INFO_BTF=y)");
 		return -EOPNOTSUPP;
 	}
-	if (!may_load(effective_capabilities())) {
+	if ((held & needed) != needed && !(held & BIT(CAP_SYS_ADMIN))) {
 		text_printf(why,
 			    "no permission to load BPF programs (CAP_BPF and CAP_PERFMON); run userevd-guard as root");
 		return -EPERM;
@@ -58,13 +53,13 @@ void guard_machine_drop_privileges(void)
 {
 	uint64_t keep = BIT(CAP_BPF) | BIT(CAP_PERFMON);
 
-	/* Where a container has only what was enough before Linux 5.8. */
+	/* A container may have only CAP_SYS_ADMIN, which was enough before Linux 5.8. */
 	if ((effective_capabilities() & keep) != keep)
 		keep |= BIT(CAP_SYS_ADMIN);
 	(void)privileges_keep(keep & effective_capabilities());
 }
 
-/* What the file says, in brackets, is chosen. */
+/* Whether the file shows `choice`, brackets included. */
 static bool has_chosen(const char *path, const char *choice)
 {
 	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -82,11 +77,11 @@ bool guard_machine_is_preemptible(void)
 
 	if (uname(&name) < 0 || !strstr(name.version, " PREEMPT"))
 		return false;
-	/* It can be, and perhaps it was chosen at boot that it isn't. */
+	/* PREEMPT_DYNAMIC: the mode may have been chosen at boot. */
 	return !has_chosen(dynamic, "(none)") && !has_chosen(dynamic, "(voluntary)");
 }
 
-void guard_machine_say_why_refused(int error, struct text *why)
+void guard_machine_explain_refusal(int error, struct text *why)
 {
 	if (has_chosen("/sys/kernel/security/lockdown", "[confidentiality]"))
 		text_printf(why, "the kernel is locked down (confidentiality): no BPF program may read its memory");

@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * userevd-guard: guards the files of a keeper's mount, and ends. What it leaves is in the kernel, pinned in a BPF file system:
- * programs, of which a machine needs one set, and a map with an entry for each mount.
+ * userevd-guard: guards the files of a keeper's mount, and ends. It leaves behind, pinned in a BPF file system: programs, of which a
+ * machine needs one set, and a map with an entry for each mount.
  */
 
 #include <getopt.h>
 #include <stdio.h>
 
 #include "kernel/guard/loader.h"
+#include "protocol/base/number.h"
 
 enum action { ACTION_ADD, ACTION_REMOVE, ACTION_STATUS };
 
 struct guard_options {
 	enum action action;
 	const char *directory;
-	uint64_t mount; /* 0: none was given */
+	uint64_t mount; /* 0: not given */
 	uint64_t cgroup_id;
 	const char *cgroup;
-	pid_t process;
-	bool json;
 	bool verbose;
 };
 
 enum {
 	OPTION_MOUNT = 256,
-	OPTION_PROCESS,
 	OPTION_CGROUP,
 	OPTION_CGROUP_ID,
 	OPTION_PIN,
@@ -35,9 +33,8 @@ enum {
 	OPTION_VERSION,
 };
 
-static const struct option long_options[] = {
+static const struct option guard_long_options[] = {
 	{ "mount", required_argument, NULL, OPTION_MOUNT },
-	{ "process", required_argument, NULL, OPTION_PROCESS },
 	{ "cgroup", required_argument, NULL, OPTION_CGROUP },
 	{ "cgroup-id", required_argument, NULL, OPTION_CGROUP_ID },
 	{ "pin", required_argument, NULL, OPTION_PIN },
@@ -50,29 +47,25 @@ static const struct option long_options[] = {
 	{ 0 },
 };
 
-static void print_help(void)
-{
-	printf("Usage: userevd-guard --mount=ID --process=PID|--cgroup=PATH|--cgroup-id=N\n"
-	       "       userevd-guard --status [--json]\n"
-	       "       userevd-guard --remove [--mount=ID]\n"
-	       "\n"
-	       "Keeps everybody but their keeper from registering events by himself on files of tracefs that were opened\n"
-	       "through a mount of the keeper's own. userevd-keeper does this when it starts.\n"
-	       "\n"
-	       "      --mount=ID       the mount, by its unique number (before Linux 6.8: by its number)\n"
-	       "      --process=PID    the keeper is this process; its children may do what it may\n"
-	       "      --cgroup=PATH    the keeper is whoever is in this cgroup, a directory of cgroup v2\n"
-	       "      --cgroup-id=N    the same, by the cgroup's number\n"
-	       "      --pin=DIR        where the guard is pinned (default /sys/fs/bpf/userevd)\n"
-	       "      --status         show which mounts are guarded\n"
-	       "      --json           as JSON\n"
-	       "      --remove         guard the mount no more; without --mount take the guard away, and guard nothing\n"
-	       "  -v, --verbose        show what libbpf says\n"
-	       "  -h, --help           show this help\n"
-	       "      --version        show the version\n"
-	       "\n"
-	       "See userevd-guard(8).\n");
-}
+static const char guard_help[] =
+	"Usage: userevd-guard --mount=ID --cgroup=PATH|--cgroup-id=N\n"
+	"       userevd-guard --status\n"
+	"       userevd-guard --remove [--mount=ID]\n"
+	"\n"
+	"Allows only the keeper's cgroup to register events on files of tracefs that were opened through the keeper's\n"
+	"own mount. userevd-keeper runs this when it starts.\n"
+	"\n"
+	"      --mount=ID       the mount, by its unique number (before Linux 6.8: by its number)\n"
+	"      --cgroup=PATH    the keeper's cgroup, a directory of cgroup v2\n"
+	"      --cgroup-id=N    the same, by the cgroup's number\n"
+	"      --pin=DIR        where the guard is pinned (default /sys/fs/bpf/userevd)\n"
+	"      --status         show which mounts are guarded, as JSON\n"
+	"      --remove         stop guarding the mount; without --mount remove the whole guard\n"
+	"  -v, --verbose        show messages of libbpf\n"
+	"  -h, --help           show this help\n"
+	"      --version        show the version\n"
+	"\n"
+	"See userevd-guard(8).\n";
 
 static int usage_error(const char *sentence)
 {
@@ -80,119 +73,75 @@ static int usage_error(const char *sentence)
 	return 2;
 }
 
-/* A number from 1 to `max`, or 0. */
-static uint64_t parse_number(const char *text, uint64_t max)
+static int guard_check_options(const struct guard_options *options)
 {
-	unsigned long long number;
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return 0;
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	return errno != 0 || *end != '\0' || number > max ? 0 : number;
-}
-
-/* 0, or an exit status. */
-static int parse_option(int option, struct guard_options *ret)
-{
-	switch (option) {
-	case OPTION_MOUNT:
-		ret->mount = parse_number(optarg, UINT64_MAX);
-		return ret->mount == 0 ? usage_error("--mount wants the number of a mount") : 0;
-	case OPTION_PROCESS:
-		ret->process = (pid_t)parse_number(optarg, INT32_MAX);
-		return ret->process == 0 ? usage_error("--process wants the number of a process") : 0;
-	case OPTION_CGROUP:
-		ret->cgroup = optarg;
-		return 0;
-	case OPTION_CGROUP_ID:
-		ret->cgroup_id = parse_number(optarg, UINT64_MAX);
-		return ret->cgroup_id == 0 ? usage_error("--cgroup-id wants the number of a cgroup") : 0;
-	case OPTION_PIN:
-		ret->directory = optarg;
-		return *optarg != '/' ? usage_error("--pin wants a path from the root") : 0;
-	case OPTION_REMOVE:
-		ret->action = ACTION_REMOVE;
-		return 0;
-	case OPTION_STATUS:
-		ret->action = ACTION_STATUS;
-		return 0;
-	case OPTION_JSON:
-		ret->json = true;
-		return 0;
-	case 'v':
-		ret->verbose = true;
-		return 0;
-	default:
-		fprintf(stderr, "Try 'userevd-guard --help'.\n");
-		return 2;
-	}
-}
-
-static int check_options(const struct guard_options *options)
-{
-	bool has_keeper = options->process != 0 || options->cgroup || options->cgroup_id != 0;
+	const bool has_keeper = options->cgroup || options->cgroup_id != 0;
 
 	if (options->cgroup && options->cgroup_id != 0)
 		return usage_error("give one of --cgroup and --cgroup-id");
-	if (options->json && options->action != ACTION_STATUS)
-		return usage_error("--json goes with --status");
 	if (options->action != ACTION_ADD && has_keeper)
-		return usage_error("--process and --cgroup are for guarding a mount");
+		return usage_error("--cgroup is for guarding a mount");
 	if (options->action == ACTION_STATUS && options->mount != 0)
 		return usage_error("--status shows all mounts; leave --mount out");
-	if (options->action != ACTION_ADD)
-		return 0;
-	if (options->mount == 0)
+	if (options->action == ACTION_ADD && options->mount == 0)
 		return usage_error("which mount? Give --mount=ID");
-	if (!has_keeper)
-		return usage_error("whose mount is it? Give --process=PID or --cgroup=PATH");
-	return 0;
+	if (options->action == ACTION_ADD && !has_keeper)
+		return usage_error("whose mount is it? Give --cgroup=PATH");
+	return -1;
 }
 
-/* -1: go on; else an exit status. */
-static int parse_options(int argc, char **argv, struct guard_options *ret)
+/* -1 to go on, or an exit status. */
+static int guard_parse_options(int argc, char **argv, struct guard_options *ret)
 {
-	int option, r;
+	int option;
 
-	while ((option = getopt_long(argc, argv, "vh", long_options, NULL)) >= 0) {
-		if (option == 'h') {
-			print_help();
+	while ((option = getopt_long(argc, argv, "vh", guard_long_options, NULL)) >= 0) {
+		switch (option) {
+		case OPTION_MOUNT:
+			if (!number_parse(optarg, UINT64_MAX, &ret->mount) || ret->mount == 0)
+				return usage_error("--mount wants the number of a mount");
+			break;
+		case OPTION_CGROUP:
+			ret->cgroup = optarg;
+			break;
+		case OPTION_CGROUP_ID:
+			if (!number_parse(optarg, UINT64_MAX, &ret->cgroup_id) || ret->cgroup_id == 0)
+				return usage_error("--cgroup-id wants the number of a cgroup");
+			break;
+		case OPTION_PIN:
+			ret->directory = optarg;
+			if (*optarg != '/')
+				return usage_error("--pin wants a path from the root");
+			break;
+		case OPTION_REMOVE:
+			ret->action = ACTION_REMOVE;
+			break;
+		case OPTION_STATUS:
+			ret->action = ACTION_STATUS;
+			break;
+		case OPTION_JSON: /* the status always is */
+			break;
+		case 'v':
+			ret->verbose = true;
+			break;
+		case 'h':
+			fputs(guard_help, stdout);
 			return 0;
-		}
-		if (option == OPTION_VERSION) {
+		case OPTION_VERSION:
 			printf("userevd-guard %s\n", VERSION);
 			return 0;
+		default:
+			fprintf(stderr, "Try 'userevd-guard --help'.\n");
+			return 2;
 		}
-		r = parse_option(option, ret);
-		if (r != 0)
-			return r;
 	}
-	if (optind < argc)
-		return usage_error("no arguments are wanted, only options");
-	r = check_options(ret);
-	return r != 0 ? r : -1;
+	return optind < argc ? usage_error("only options are allowed, no arguments") : guard_check_options(ret);
 }
 
-static int find_keeper(const struct guard_options *options, const struct guard_directory *directory,
-		       struct guard_keeper *ret, struct text *why)
-{
-	int r = 0;
-
-	if (options->cgroup)
-		r = guard_keeper_find_cgroup(options->cgroup, ret, why);
-	else if (options->cgroup_id != 0)
-		r = guard_keeper_set_cgroup(options->cgroup_id, ret, why);
-	if (r == 0 && options->process != 0)
-		r = guard_keeper_find_process(directory, guard_program_name().text, options->process, ret, why);
-	return r;
-}
-
-static int add(const struct guard_options *options, struct text *why)
+static int guard_add(const struct guard_options *options, struct text *why)
 {
 	_cleanup_(guard_directory_close) struct guard_directory directory = { .fd = -1 };
-	struct guard_keeper keeper = { 0 };
+	uint64_t cgroup = options->cgroup_id;
 	int r;
 
 	r = guard_machine_has_bpf(why);
@@ -203,16 +152,18 @@ static int add(const struct guard_options *options, struct text *why)
 	r = guard_directory_open(options->directory, true, &directory, why);
 	if (r == 0)
 		r = guard_program_ensure(&directory, why);
+	if (r == 0 && options->cgroup)
+		r = guard_cgroup_find(options->cgroup, &cgroup, why);
 	if (r == 0)
-		r = find_keeper(options, &directory, &keeper, why);
+		r = guard_cgroup_check(cgroup, why);
 	if (r == 0)
-		r = guard_mounts_add(&directory, options->mount, &keeper, why);
+		r = guard_mounts_add(&directory, options->mount, cgroup, why);
 	if (r == 0)
-		guard_mounts_inherit(&directory, &keeper);
+		guard_mounts_inherit(&directory, cgroup);
 	return r;
 }
 
-static int take_away(const struct guard_options *options, struct text *why)
+static int guard_remove(const struct guard_options *options, struct text *why)
 {
 	_cleanup_(guard_directory_close) struct guard_directory directory = { .fd = -1 };
 	int r = guard_directory_open(options->directory, false, &directory, why);
@@ -238,17 +189,17 @@ int main(int argc, char **argv)
 	struct guard_options options = { .directory = "/sys/fs/bpf/userevd" };
 	char sentence[GUARD_SENTENCE_BYTES];
 	struct text why = text_make(sentence, sizeof(sentence));
-	int r = parse_options(argc, argv, &options);
+	int r = guard_parse_options(argc, argv, &options);
 
 	if (r >= 0)
 		return r;
 	guard_program_log(options.verbose);
 	if (options.action == ACTION_ADD)
-		r = add(&options, &why);
+		r = guard_add(&options, &why);
 	else if (options.action == ACTION_REMOVE)
-		r = take_away(&options, &why);
+		r = guard_remove(&options, &why);
 	else
-		r = guard_status(options.directory, options.json, &why);
+		r = guard_status(options.directory, &why);
 	if (r < 0)
 		fprintf(stderr, "userevd-guard: %s\n", why.length > 0 ? sentence : strerror(-r));
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -16,23 +16,19 @@ int guard_map_open(const struct guard_directory *directory)
 	struct bpf_map_info info = { 0 };
 	uint32_t size = sizeof(info);
 
-	if (fd < 0)
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
 		return -errno;
-	if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
-		return -errno;
-	if (info.type != BPF_MAP_TYPE_HASH || info.key_size != sizeof(uint64_t) ||
-	    info.value_size != sizeof(struct guard_keeper))
+	if (info.type != BPF_MAP_TYPE_HASH || info.key_size != sizeof(uint64_t) || info.value_size != sizeof(uint64_t))
 		return -EPROTOTYPE;
 	return fd_steal(&fd);
 }
 
-int guard_mounts_add(const struct guard_directory *directory, uint64_t mount, const struct guard_keeper *keeper,
-		     struct text *why)
+int guard_mounts_add(const struct guard_directory *directory, uint64_t mount, uint64_t cgroup, struct text *why)
 {
 	_cleanup_(fd_closep) int fd = guard_map_open(directory);
-	int r = fd < 0 ? fd : bpf_map_update_elem(fd, &mount, keeper, BPF_ANY);
+	int r = fd < 0 ? fd : bpf_map_update_elem(fd, &mount, &cgroup, BPF_ANY);
 
-	/* Who knows which of them are not needed any more? A keeper that has ended may have left files with its clients. */
+	/* Only an admin can tell which entries are obsolete: a keeper that has ended may have left files with its clients. */
 	if (r == -E2BIG)
 		text_printf(
 			why,
@@ -44,54 +40,47 @@ int guard_mounts_add(const struct guard_directory *directory, uint64_t mount, co
 	return r;
 }
 
-/* --- what is left of keepers that are no more --- */
+/* --- entries of keepers that have ended --- */
 
-struct orphan {
+struct guard_entry {
 	uint64_t mount;
-	uint64_t cgroup_id;
-	bool alive;
+	uint64_t cgroup;
+	bool alive; /* the cgroup exists */
 };
 
-struct orphans {
-	struct orphan *list;
+struct guard_entries {
+	struct guard_entry *list;
 	size_t n;
-	size_t capacity;
 };
 
-/* A process is never another one's heir, nor has he one. */
-static void note_orphan(uint64_t mount, const struct guard_keeper *keeper, void *data)
+static void entries_add(uint64_t mount, uint64_t cgroup, void *data)
 {
-	struct orphans *orphans = data;
+	struct guard_entries *entries = data;
 
-	if (keeper->tgid != 0 || orphans->n == orphans->capacity)
-		return;
-	orphans->list[orphans->n++] = (struct orphan){ .mount = mount, .cgroup_id = keeper->cgroup_id };
+	if (entries->n < GUARD_MOUNTS_MAX)
+		entries->list[entries->n++] = (struct guard_entry){ .mount = mount, .cgroup = cgroup };
 }
 
-static void note_cgroup(uint64_t id, void *data)
+static void entries_note_cgroup(uint64_t id, void *data)
 {
-	struct orphans *orphans = data;
+	struct guard_entries *entries = data;
 
-	for (size_t i = 0; i < orphans->n; i++)
-		if (orphans->list[i].cgroup_id == id)
-			orphans->list[i].alive = true;
+	for (size_t i = 0; i < entries->n; i++)
+		entries->list[i].alive |= entries->list[i].cgroup == id;
 }
 
-void guard_mounts_inherit(const struct guard_directory *directory, const struct guard_keeper *heir)
+void guard_mounts_inherit(const struct guard_directory *directory, uint64_t cgroup)
 {
-	_cleanup_(freep) struct orphan *list = calloc(GUARD_MOUNTS_MAX, sizeof(*list));
-	struct orphans orphans = { .list = list, .capacity = GUARD_MOUNTS_MAX };
+	_cleanup_(freep) struct guard_entry *list = calloc(GUARD_MOUNTS_MAX, sizeof(*list));
+	struct guard_entries entries = { .list = list };
 	_cleanup_(fd_closep) int fd = guard_map_open(directory);
 
-	if (!list || fd < 0 || heir->cgroup_id == 0 || heir->tgid != 0)
+	if (!list || fd < 0 || guard_mounts_visit(directory, entries_add, &entries) < 0 ||
+	    guard_cgroups_visit(entries_note_cgroup, &entries) < 0)
 		return;
-	if (guard_mounts_visit(directory, note_orphan, &orphans) < 0 || orphans.n == 0)
-		return;
-	if (guard_cgroups_visit(note_cgroup, &orphans) < 0)
-		return;
-	for (size_t i = 0; i < orphans.n; i++)
-		if (!orphans.list[i].alive)
-			(void)bpf_map_update_elem(fd, &orphans.list[i].mount, heir, BPF_EXIST);
+	for (size_t i = 0; i < entries.n; i++)
+		if (!list[i].alive)
+			(void)bpf_map_update_elem(fd, &list[i].mount, &cgroup, BPF_EXIST);
 }
 
 int guard_mounts_remove(const struct guard_directory *directory, uint64_t mount, struct text *why)
@@ -109,14 +98,13 @@ int guard_mounts_remove(const struct guard_directory *directory, uint64_t mount,
 int guard_mounts_visit(const struct guard_directory *directory, guard_mount_visitor *visit, void *data)
 {
 	_cleanup_(fd_closep) int fd = guard_map_open(directory);
-	uint64_t mount, *before = NULL;
-	struct guard_keeper keeper;
+	uint64_t mount, cgroup, *before = NULL;
 
 	if (fd < 0)
 		return fd;
-	/* Entries come and go only under the lock that we have. */
+	/* Entries are added and removed only under our lock. */
 	for (; bpf_map_get_next_key(fd, before, &mount) == 0; before = &mount)
-		if (bpf_map_lookup_elem(fd, &mount, &keeper) == 0)
-			visit(mount, &keeper, data);
+		if (bpf_map_lookup_elem(fd, &mount, &cgroup) == 0)
+			visit(mount, cgroup, data);
 	return 0;
 }

@@ -12,12 +12,12 @@
 #include "guard.skel.h"
 
 /*
- * BPF programs can refuse what a security hook is asked in two ways. Those that are a Linux security module run only where
- * "bpf" is among the modules that were chosen at boot, but are attached without a word where it isn't: whether they run has to
- * be tried. The others change what the function of the hook returns, and run everywhere. But of these the kernel starts none on
- * a processor where the same program is at work already, and goes on as if it had agreed. So where one task may be interrupted
- * by another inside the kernel, a few that call ioctl all the time get through (twelve of them, on Debian's 6.1 with
- * preempt=full: four calls of five). Hence the former where they run, else the latter where tasks are not interrupted, else none.
+ * Two kinds of BPF programs can refuse at a security hook. Those of a Linux security module run only if "bpf" is among the modules
+ * chosen at boot, but the kernel attaches them in any case: only a test shows whether they run. The other kind changes the return
+ * value of the hook's function, and runs everywhere. But the kernel does not start such a program on a processor on which the same
+ * program is running already, and goes on as if it had agreed. So where one task may interrupt another inside the kernel, a few
+ * programs that call ioctl all the time get through (four calls of five, with twelve programs on Debian's 6.1 and preempt=full).
+ * Hence the first kind if it runs, otherwise the second if tasks are not interrupted, otherwise none.
  */
 
 const char *const guard_hooks[GUARD_HOOKS] = { "file_ioctl", "file_lock", "file_ioctl_compat", "path_chmod",
@@ -52,7 +52,7 @@ void guard_program_log(bool on)
 
 /* --- names --- */
 
-static uint64_t hash(uint64_t sum, const void *bytes, size_t n)
+static uint64_t name_hash(uint64_t sum, const void *bytes, size_t n)
 {
 	const uint8_t *byte = bytes;
 
@@ -70,8 +70,8 @@ struct guard_program_name guard_program_name(void)
 	size_t n;
 
 	bytes = guard_bpf__elf_bytes(&n);
-	sum = hash(sum, VERSION, strlen(VERSION));
-	sum = hash(sum, bytes, n);
+	sum = name_hash(sum, VERSION, strlen(VERSION));
+	sum = name_hash(sum, bytes, n);
 	/* Names in a BPF file system have no dots. */
 	snprintf(name.text, sizeof(name.text), "program%d-%016llx", GUARD_LAYOUT, (unsigned long long)sum);
 	return name;
@@ -85,7 +85,7 @@ bool guard_program_is_name(const char *name)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* --- what is pinned --- */
+/* --- pinned programs --- */
 
 static int map_id(const struct guard_directory *directory, uint32_t *ret)
 {
@@ -103,14 +103,6 @@ static int map_id(const struct guard_directory *directory, uint32_t *ret)
 	return 0;
 }
 
-static bool contains(const uint32_t *numbers, size_t n, uint32_t number)
-{
-	for (size_t i = 0; i < n; i++)
-		if (numbers[i] == number)
-			return true;
-	return false;
-}
-
 static int inspect_hook(const struct guard_directory *directory, const char *name, const char *hook, uint32_t map,
 			struct guard_program *ret)
 {
@@ -121,14 +113,16 @@ static int inspect_hook(const struct guard_directory *directory, const char *nam
 	uint32_t maps[4] = { 0 }, link_size = sizeof(struct bpf_link_info), program_size = sizeof(struct bpf_prog_info);
 	struct bpf_link_info link_info = { 0 };
 	struct bpf_prog_info info = { .map_ids = (uintptr_t)maps, .nr_map_ids = ARRAY_SIZE(maps) };
+	bool uses_map = false;
 
 	if (link < 0 || program < 0)
 		return -ENOENT;
 	if (bpf_obj_get_info_by_fd(link, &link_info, &link_size) < 0 ||
 	    bpf_obj_get_info_by_fd(program, &info, &program_size) < 0)
 		return -errno;
-	if (link_info.type != BPF_LINK_TYPE_TRACING || link_info.prog_id != info.id ||
-	    !contains(maps, ARRAY_SIZE(maps), map))
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
+		uses_map |= maps[i] == map;
+	if (link_info.type != BPF_LINK_TYPE_TRACING || link_info.prog_id != info.id || !uses_map)
 		return -ESTALE;
 	ret->kind = link_info.tracing.attach_type == BPF_LSM_MAC ? GUARD_KIND_LSM : GUARD_KIND_MODIFY_RETURN;
 	ret->missed += info.recursion_misses;
@@ -137,7 +131,6 @@ static int inspect_hook(const struct guard_directory *directory, const char *nam
 
 int guard_program_inspect(const struct guard_directory *directory, const char *name, struct guard_program *ret)
 {
-	struct guard_pin processes = guard_pin(directory, "%s/processes", name);
 	uint32_t map = 0;
 	int r;
 
@@ -145,8 +138,6 @@ int guard_program_inspect(const struct guard_directory *directory, const char *n
 	r = map_id(directory, &map);
 	if (r < 0)
 		return r;
-	if (access(processes.path, R_OK) < 0)
-		return -errno;
 	for (unsigned i = 0; i < GUARD_HOOKS; i++) {
 		r = inspect_hook(directory, name, guard_hooks[i], map, ret);
 		ret->hooks[i] = r == 0;
@@ -174,7 +165,7 @@ static bool kernel_has(const struct btf *btf, enum guard_kind kind, unsigned hoo
 	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
 }
 
-/* What the kernel has no function for can't be loaded. */
+/* A program whose function the kernel lacks can't be loaded. */
 static int select_programs(const struct guard_bpf *skeleton, unsigned hooks)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -190,7 +181,6 @@ static int select_programs(const struct guard_bpf *skeleton, unsigned hooks)
 	modify = kernel_has(btf, GUARD_KIND_MODIFY_RETURN, 0) && kernel_has(btf, GUARD_KIND_MODIFY_RETURN, 1);
 	btf__free(btf);
 	bpf_program__set_autoload(skeleton->progs.prove_lsm, lsm);
-	bpf_program__set_autoload(skeleton->progs.list_processes, true);
 	return lsm || modify ? 0 : -ESRCH;
 }
 
@@ -217,17 +207,7 @@ static int load_hooks(const struct guard_directory *directory, unsigned hooks, s
 	return 0;
 }
 
-static int load(const struct guard_directory *directory, struct guard_bpf **ret)
-{
-	int r = load_hooks(directory, GUARD_HOOKS, ret);
-
-	/* Kernels before 6.1 can't do with functions that take structs, as path_chown does. */
-	if (r < 0 && r != -EPERM && r != -ESRCH)
-		r = load_hooks(directory, GUARD_HOOKS_NEEDED, ret);
-	return r;
-}
-
-static bool lsm_runs(const struct guard_bpf *skeleton)
+static bool lsm_is_running(const struct guard_bpf *skeleton)
 {
 	_cleanup_(fd_closep) int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct bpf_link *link;
@@ -240,49 +220,34 @@ static bool lsm_runs(const struct guard_bpf *skeleton)
 	return skeleton->bss->lsm_is_on;
 }
 
-static int choose_kind(const struct guard_bpf *skeleton, enum guard_kind *ret, struct text *why)
-{
-	*ret = lsm_runs(skeleton) ? GUARD_KIND_LSM : GUARD_KIND_MODIFY_RETURN;
-	if (*ret == GUARD_KIND_LSM || !guard_machine_is_preemptible())
-		return 0;
-	text_printf(
-		why,
-		"this kernel switches tasks in the midst of a guard, which then lets others pass (PREEMPT); boot it with "
-		"bpf in lsm=, or with preempt=voluntary");
-	return -EOPNOTSUPP;
-}
-
-/* The link goes on in the file system when ours is destroyed. */
-static int pin_link(const struct bpf_program *program, const struct guard_pin *pin)
-{
-	struct bpf_link *link = bpf_program__attach(program);
-	int r;
-
-	if (!link)
-		return -errno;
-	r = bpf_link__pin(link, pin->path);
-	bpf_link__destroy(link);
-	return r;
-}
-
 static int pin_hook(const struct guard_directory *directory, const struct guard_bpf *skeleton, enum guard_kind kind,
 		    unsigned hook)
 {
 	struct guard_pin link_pin = guard_pin(directory, "new/%s", guard_hooks[hook]);
 	struct guard_pin program_pin = guard_pin(directory, "new/%s-program", guard_hooks[hook]);
 	struct bpf_program *program = find_program(skeleton, kind, hook);
+	struct bpf_link *link;
 	int r;
 
 	if (!bpf_program__autoload(program))
 		return hook < GUARD_HOOKS_NEEDED ? -ESRCH : 0;
 	r = bpf_program__pin(program, program_pin.path);
-	return r < 0 ? r : pin_link(program, &link_pin);
+	if (r < 0)
+		return r;
+	link = bpf_program__attach(program);
+	if (!link)
+		return -errno;
+	r = bpf_link__pin(link, link_pin.path);
+	/* The pin keeps the link alive. */
+	bpf_link__destroy(link);
+	return r;
 }
 
-/* Under a name that nobody takes for anything until all of it is there. */
-static int pin_new(const struct guard_directory *directory, const struct guard_bpf *skeleton, enum guard_kind kind)
+/* Under the name "new", which no loader takes for a guard, until everything is there; then in the place of an incomplete one. */
+static int pin_all(const struct guard_directory *directory, const struct guard_bpf *skeleton, enum guard_kind kind,
+		   const char *name)
 {
-	struct guard_pin new = guard_pin(directory, "new"), processes = guard_pin(directory, "new/processes");
+	struct guard_pin new = guard_pin(directory, "new"), program = guard_pin(directory, "%s", name);
 	struct guard_pin map = guard_map(directory);
 	int r = 0;
 
@@ -292,40 +257,36 @@ static int pin_new(const struct guard_directory *directory, const struct guard_b
 		r = bpf_map__pin(skeleton->maps.mounts, map.path);
 	for (unsigned i = 0; i < GUARD_HOOKS && r == 0; i++)
 		r = pin_hook(directory, skeleton, kind, i);
-	return r < 0 ? r : pin_link(skeleton->progs.list_processes, &processes);
-}
-
-/* In the place of one that is not whole. */
-static int publish(const struct guard_directory *directory, const char *name)
-{
-	struct guard_pin new = guard_pin(directory, "new"), program = guard_pin(directory, "%s", name);
-	int r = guard_unpin(directory, name);
-
-	if (r < 0)
-		return r;
-	return rename(new.path, program.path) < 0 ? -errno : 0;
+	if (r == 0)
+		r = guard_unpin(directory, name);
+	return r == 0 && rename(new.path, program.path) < 0 ? -errno : r;
 }
 
 static int load_and_pin(const struct guard_directory *directory, const char *name, struct text *why)
 {
 	_cleanup_(skeleton_destroy) struct guard_bpf *skeleton = NULL;
-	enum guard_kind kind;
+	enum guard_kind kind = GUARD_KIND_LSM;
 	int r;
 
-	r = load(directory, &skeleton);
-	if (r < 0) {
-		guard_machine_say_why_refused(r, why);
-		return r;
+	r = load_hooks(directory, GUARD_HOOKS, &skeleton);
+	/* Kernels before 6.1 don't take functions with structs as arguments, such as path_chown. */
+	if (r < 0 && r != -EPERM && r != -ESRCH)
+		r = load_hooks(directory, GUARD_HOOKS_NEEDED, &skeleton);
+	if (r == 0 && !lsm_is_running(skeleton)) {
+		kind = GUARD_KIND_MODIFY_RETURN;
+		if (guard_machine_is_preemptible()) {
+			text_printf(
+				why,
+				"this kernel switches tasks in the midst of a guard, which then lets others pass (PREEMPT); boot it with "
+				"bpf in lsm=, or with preempt=voluntary");
+			return -EOPNOTSUPP;
+		}
 	}
-	r = choose_kind(skeleton, &kind, why);
-	if (r < 0)
-		return r;
-	r = pin_new(directory, skeleton, kind);
 	if (r == 0)
-		r = publish(directory, name);
+		r = pin_all(directory, skeleton, kind, name);
 	if (r < 0) {
 		guard_unpin(directory, "new");
-		guard_machine_say_why_refused(r, why);
+		guard_machine_explain_refusal(r, why);
 	}
 	return r;
 }
@@ -341,14 +302,14 @@ int guard_program_ensure(const struct guard_directory *directory, struct text *w
 	struct guard_program program;
 	int r;
 
-	/* Of a loader that was killed. */
+	/* Left behind by a loader that was killed. */
 	guard_unpin(directory, "new");
 	r = guard_program_inspect(directory, name.text, &program);
 	if (r < 0 || (program.kind == GUARD_KIND_MODIFY_RETURN && guard_machine_is_preemptible()))
 		r = load_and_pin(directory, name.text, why);
 	if (r < 0)
 		return r;
-	/* Not before ours refuse what theirs do. */
+	/* Only now that ours refuse the same. */
 	r = guard_directory_visit(directory, unpin_other, name.text);
 	if (r < 0)
 		text_printf(why, "can't take another build's programs away: %s", strerror(-r));

@@ -8,12 +8,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "protocol/base/number.h"
 #include "protocol/transport.h"
 
 /*
- * ExecStartPre= has root's privileges for as long as it takes to make the mounts and to load the guard; ExecStart= has none
- * from its first instruction on. What the first has made reaches the second by systemd's file descriptor store. Both sides are
- * a few lines, so that root's program needs no library for them.
+ * ExecStartPre= has root's privileges while it makes the mounts and loads the guard; ExecStart= never has any. The mounts reach it
+ * through systemd's file descriptor store. Each side is a few lines, so root's program needs no library for this.
  */
 
 enum { FIRST_FD = 3, HANDED_MAX = 16 };
@@ -21,7 +21,7 @@ enum { FIRST_FD = 3, HANDED_MAX = 16 };
 static const char tracefs_name[] = "tracefs", pages_name[] = "pages", read_only_name[] = "pages-read-only",
 		  outcome_name[] = "outcome", listener_name[] = "keeper";
 
-/* What becomes of it as text: a letter, and a sentence. */
+/* The outcome is text: a letter, and a sentence. */
 enum { GUARDED = '+', UNGUARDED = '-', FAILED = '!' };
 
 void preparation_deinit(struct preparation *preparation)
@@ -32,7 +32,7 @@ void preparation_deinit(struct preparation *preparation)
 	*preparation = PREPARATION_NONE;
 }
 
-static int notify(const char *text, const int *fds, size_t n_fds)
+static int handover_notify(const char *text, const int *fds, size_t n_fds)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address;
@@ -45,7 +45,7 @@ static int notify(const char *text, const int *fds, size_t n_fds)
 	r = transport_address(path, &address, &length);
 	if (r < 0)
 		return r;
-	/* The other kind, for which the first byte is a zero. */
+	/* An abstract address, whose first byte is a zero. */
 	if (*path == '@')
 		address.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -57,58 +57,49 @@ static int notify(const char *text, const int *fds, size_t n_fds)
 	return transport_send(fd, text, strlen(text), fds, n_fds, 0);
 }
 
-/* In the place of what may be there of an earlier start. It is no socket that could be polled. */
-static int put(const char *name, int fd)
+/* Replaces an entry of an earlier start. FDPOLL=0: these are not sockets, and can't be polled. */
+static int handover_store(const char *name, int fd)
 {
 	char text[128];
 	int r;
 
 	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s\n", name);
-	r = notify(text, NULL, 0);
+	r = handover_notify(text, NULL, 0);
 	if (r < 0 || fd < 0)
 		return r;
 	snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s\n", name);
-	return notify(text, &fd, 1);
-}
-
-/*
- * Opened once more in another way: where the kernel has no kcmp(), systemd takes two descriptors of one directory for the
- * same, and keeps the first.
- */
-static int put_read_only(int pages)
-{
-	_cleanup_(fd_closep) int fd = pages < 0 ? -1 : openat(pages, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (pages >= 0 && fd < 0)
-		return -errno;
-	return put(read_only_name, fd);
-}
-
-static int put_outcome(const struct preparation *preparation)
-{
-	_cleanup_(fd_closep) int fd = memfd_create("outcome", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	if (*preparation->failure)
-		dprintf(fd, "%c%s", FAILED, preparation->failure);
-	else if (preparation->guarded)
-		dprintf(fd, "%c", GUARDED);
-	else
-		dprintf(fd, "%c%s", UNGUARDED, preparation->no_guard);
-	return put(outcome_name, fd);
+	return handover_notify(text, &fd, 1);
 }
 
 int handover_put(const struct preparation *preparation)
 {
+	const struct mounts *mounts = &preparation->mounts;
+	_cleanup_(fd_closep) int outcome = memfd_create("outcome", MFD_CLOEXEC), read_only = -1;
 	int r;
 
-	r = put(tracefs_name, preparation->mounts.tracefs);
+	if (outcome < 0)
+		return -errno;
+	/*
+	 * Reopened with other flags: if the kernel has no kcmp(), systemd takes two descriptors of one directory for the same one, and
+	 * keeps only the first.
+	 */
+	if (mounts->pages_read_only >= 0) {
+		read_only = openat(mounts->pages_read_only, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (read_only < 0)
+			return -errno;
+	}
+	if (*preparation->failure)
+		dprintf(outcome, "%c%s", FAILED, preparation->failure);
+	else if (preparation->guarded)
+		dprintf(outcome, "%c", GUARDED);
+	else
+		dprintf(outcome, "%c%s", UNGUARDED, preparation->no_guard);
+	r = handover_store(tracefs_name, mounts->tracefs);
 	if (r == 0)
-		r = put(pages_name, preparation->mounts.pages);
+		r = handover_store(pages_name, mounts->pages);
 	if (r == 0)
-		r = put_read_only(preparation->mounts.pages_read_only);
-	return r < 0 ? r : put_outcome(preparation);
+		r = handover_store(read_only_name, read_only);
+	return r == 0 ? handover_store(outcome_name, outcome) : r;
 }
 
 static int read_outcome(int fd, struct preparation *ret)
@@ -127,8 +118,8 @@ static int read_outcome(int fd, struct preparation *ret)
 	return 0;
 }
 
-/* Whatever nobody has a use for is closed. */
-static int take_one(int given, const char *name, int *listener, struct preparation *preparation)
+/* Closes an fd with an unknown name. */
+static int handover_take_one(int given, const char *name, int *listener, struct preparation *preparation)
 {
 	_cleanup_(fd_closep) int fd = given;
 	int *slot = streq(name, listener_name)	  ? listener
@@ -146,33 +137,26 @@ static int take_one(int given, const char *name, int *listener, struct preparati
 	return 0;
 }
 
-static int count_handed(void)
-{
-	const char *process = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS");
-	long n;
-
-	if (!process || !number || strtol(process, NULL, 10) != getpid())
-		return 0;
-	n = strtol(number, NULL, 10);
-	return n < 0 || n > HANDED_MAX ? -E2BIG : (int)n;
-}
-
 int handover_take(int *ret_listener, struct preparation *ret)
 {
-	const char *said = getenv("LISTEN_FDNAMES");
-	_cleanup_(freep) char *copy = strdup(said ? said : "");
+	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS"), *all = getenv("LISTEN_FDNAMES");
+	_cleanup_(freep) char *copy = NULL;
 	struct preparation preparation = PREPARATION_NONE;
-	int listener = -1, n = count_handed(), r = 0;
-	char *names = copy;
+	uint64_t process, n;
+	int listener = -1, r = 0;
+	char *names;
 
+	if (!pid || !count || !number_parse(pid, INT32_MAX, &process) || process != (uint64_t)getpid())
+		return -ENOENT;
+	if (!number_parse(count, HANDED_MAX, &n))
+		return -E2BIG;
+	names = copy = strdup(all ? all : "");
 	if (!copy)
 		return -ENOMEM;
-	if (n <= 0)
-		return n < 0 ? n : -ENOENT;
-	for (int i = 0; i < n && r == 0; i++) {
+	for (int i = 0; i < (int)n && r == 0; i++) {
 		const char *name = strsep(&names, ":");
 
-		r = name ? take_one(FIRST_FD + i, name, &listener, &preparation) : -EINVAL;
+		r = name ? handover_take_one(FIRST_FD + i, name, &listener, &preparation) : -EINVAL;
 	}
 	if (r == 0 && listener < 0)
 		r = -ENOENT;

@@ -22,30 +22,25 @@ void mounts_prepare(void)
 {
 	struct statfs status;
 
-	/* What is pinned in a namespace of our own would go with it. If it can't be had the guard's loader says so. */
+	/* A mount in our own namespace would end with it, and the pinned guard with the mount. On failure the guard's loader says why. */
 	if (statfs(BPFFS, &status) == 0 && status.f_type != BPF_FS_MAGIC)
 		mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700");
 }
 
-/* A mount of the whole of what is mounted there, that stands nowhere: it ends with its fd. */
-static int clone_mount(const char *path)
+/* A copy of the mount that is attached nowhere, and ends with its fd. */
+static int mount_clone(const char *path, bool read_only)
 {
-	int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static int clone_read_only(const char *path)
-{
-	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
-	_cleanup_(fd_closep) int fd = clone_mount(path);
+	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
+	_cleanup_(fd_closep) int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
 	if (fd < 0)
-		return fd;
-	return mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0 ? -errno : fd_steal(&fd);
+		return -errno;
+	if (read_only && mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0)
+		return -errno;
+	return fd_steal(&fd);
 }
 
-static int new_mount(const char *type)
+static int mount_new(const char *type)
 {
 	_cleanup_(fd_closep) int context = fsopen(type, FSOPEN_CLOEXEC);
 	int fd;
@@ -58,22 +53,7 @@ static int new_mount(const char *type)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The unique one where the kernel has it: the other may be given again to another mount. */
-static int mount_id(int fd, uint64_t *ret)
-{
-	static const unsigned kinds[] = { STATX_MNT_ID_UNIQUE, STATX_MNT_ID };
-	struct statx status;
-
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		if (statx(fd, "", AT_EMPTY_PATH, kinds[i], &status) == 0 && status.stx_mask & kinds[i]) {
-			*ret = status.stx_mnt_id;
-			return 0;
-		}
-	}
-	return -EOPNOTSUPP;
-}
-
-static void say_why_no_tracefs(const char *mounted, int error, struct text *why)
+static void explain_no_tracefs(const char *mounted, int error, struct text *why)
 {
 	if (error == -ENODEV)
 		text_printf(why, "this kernel has no tracefs; it wants CONFIG_FTRACE=y and CONFIG_USER_EVENTS=y");
@@ -87,54 +67,53 @@ static void say_why_no_tracefs(const char *mounted, int error, struct text *why)
 		text_printf(why, "can't %s tracefs: %s", mounted ? "open" : "mount", strerror(-error));
 }
 
-/* Where it is not mounted, it is mounted where it belongs, for us alone. */
-static int mount_tracefs(void)
-{
-	_cleanup_(fd_closep) int fd = new_mount("tracefs");
-
-	if (fd < 0)
-		return fd;
-	return move_mount(fd, "", AT_FDCWD, TRACEFS, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
-}
-
 /*
- * A namespace that nobody else sees comes first: from 6.15 on whoever shares the one in which a mount was cloned may clone it
- * once more, and the guard doesn't know that one.
+ * In a mount namespace of our own: from Linux 6.15 on a process that shares the namespace of a clone may clone it again, and the
+ * guard would not know that mount. If tracefs is not mounted it is mounted at the usual place, for this namespace alone.
  */
 static int clone_tracefs(const char *mounted)
 {
-	int r = 0;
+	_cleanup_(fd_closep) int fd = -1;
 
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
-	if (!mounted)
-		r = mount_tracefs();
-	return r < 0 ? r : clone_mount(mounted ? mounted : TRACEFS);
+	if (mounted)
+		return mount_clone(mounted, false);
+	fd = mount_new("tracefs");
+	if (fd < 0)
+		return fd;
+	if (move_mount(fd, "", AT_FDCWD, TRACEFS, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	return mount_clone(TRACEFS, false);
 }
 
 int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *why)
 {
+	/* The unique id if the kernel has it: the other one may be given to a later mount. */
+	static const unsigned kinds[] = { STATX_MNT_ID_UNIQUE, STATX_MNT_ID };
 	_cleanup_(fd_closep) int fd = clone_tracefs(mounted);
-	int r;
+	struct statx status;
 
 	if (fd < 0) {
-		say_why_no_tracefs(mounted, fd, why);
+		explain_no_tracefs(mounted, fd, why);
 		return fd;
 	}
-	r = mount_id(fd, &ret->tracefs_id);
-	if (r < 0) {
-		text_printf(why, "this kernel doesn't tell mounts apart (statx, Linux 5.8)");
-		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (statx(fd, "", AT_EMPTY_PATH, kinds[i], &status) == 0 && status.stx_mask & kinds[i]) {
+			ret->tracefs_id = status.stx_mnt_id;
+			ret->tracefs = fd_steal(&fd);
+			return 0;
+		}
 	}
-	ret->tracefs = fd_steal(&fd);
-	return 0;
+	text_printf(why, "this kernel doesn't tell mounts apart (statx, Linux 5.8)");
+	return -EOPNOTSUPP;
 }
 
-/* A directory of the machine's, where pages outlive this process and all of its mounts. */
+/* A directory of the machine, where pages outlive this process and its mounts. */
 static int use_directory(const char *path, struct mounts *ret)
 {
 	_cleanup_(fd_closep) int fd = page_directory_open(path, geteuid());
-	int clone = fd < 0 ? fd : clone_read_only(path);
+	int clone = fd < 0 ? fd : mount_clone(path, true);
 
 	if (clone < 0)
 		return clone;
@@ -143,20 +122,17 @@ static int use_directory(const char *path, struct mounts *ret)
 	return 0;
 }
 
-/*
- * A mount that stands nowhere can't be cloned before Linux 6.15, so it has to stand somewhere: over a directory that every
- * machine has and we don't need.
- */
+/* Before Linux 6.15 a mount has to be attached somewhere to be cloned: over a directory that exists everywhere and we don't need. */
 static int make_pages(struct mounts *ret)
 {
-	_cleanup_(fd_closep) int pages = new_mount("tmpfs");
+	_cleanup_(fd_closep) int pages = mount_new("tmpfs");
 	int clone;
 
 	if (pages < 0)
 		return pages;
 	if (move_mount(pages, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -errno;
-	clone = clone_read_only("/tmp");
+	clone = mount_clone("/tmp", true);
 	if (clone < 0)
 		return clone;
 	ret->pages = fd_steal(&pages);
@@ -164,7 +140,7 @@ static int make_pages(struct mounts *ret)
 	return 0;
 }
 
-static void say_what_that_costs(const char *directory, int error)
+static void warn_about_directory(const char *directory, int error)
 {
 	fprintf(stderr,
 		"userevd-keeper: can't use %s (%s): should daemon and keeper be killed at once, programs whose events are off "
@@ -177,7 +153,7 @@ int mounts_open_pages(const char *directory, struct mounts *ret, struct text *wh
 	int r = directory ? use_directory(directory, ret) : -ENOENT;
 
 	if (r < 0 && directory)
-		say_what_that_costs(directory, r);
+		warn_about_directory(directory, r);
 	if (r < 0)
 		r = make_pages(ret);
 	if (r < 0)
@@ -186,10 +162,10 @@ int mounts_open_pages(const char *directory, struct mounts *ret, struct text *wh
 	return r;
 }
 
-/* Root of the host, in a container, could else open it once more and write to it, or truncate it: that takes it out of all memory. */
+/* Read-only, or the host's root in a container could reopen the page for writing, or truncate it, which removes it from all memory. */
 int mounts_open_status(const char *mounted, const char *directory, struct mounts *ret, struct text *why)
 {
-	int fd = clone_read_only(mounted ? mounted : TRACEFS);
+	int fd = mount_clone(mounted ? mounted : TRACEFS, true);
 
 	if (fd < 0) {
 		text_printf(why, "can't mount tracefs read-only (CAP_SYS_ADMIN): %s", strerror(-fd));
@@ -198,7 +174,7 @@ int mounts_open_status(const char *mounted, const char *directory, struct mounts
 	ret->pages_read_only = fd;
 	ret->pages = directory ? page_directory_open(directory, geteuid()) : -1;
 	if (ret->pages < -1)
-		say_what_that_costs(directory, ret->pages);
+		warn_about_directory(directory, ret->pages);
 	ret->pages = MAX(ret->pages, -1);
 	return 0;
 }

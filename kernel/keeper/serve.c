@@ -7,29 +7,30 @@
 
 #include "kernel/keeper/deposit.h"
 #include "kernel/rpc/message.h"
+#include "kernel/user_events/allocate.h"
 #include "protocol/fdset.h"
 #include "protocol/transport.h"
 
 /*
- * Packets of calls come, and their answers go back in the same order. The next packet is read while the kernel is busy with
- * those before. The daemon faces strangers, so it is checked as a stranger: what makes no sense is refused in words, nothing of
- * it is done, and nothing that it asks later. What it deposits is no business of the kernel's, and is taken here, in its turn.
+ * Packets of calls come in, and their answers go back in the same order. The keeper reads the next packet while the kernel is busy
+ * with those before. The daemon faces untrusted clients, so the keeper does not trust it: an invalid packet is refused with a
+ * sentence, none of it is carried out, and the connection ends. Deposits do not concern the kernel and are carried out here, in
+ * their turn.
  */
 
 enum {
-	PACKETS_MAX = 16, /* that are not answered; more wait in the socket */
-	MEMORY_PAUSE_US = 10000,
-	MEMORY_TRIES = 500,
-	LATER_MS = 20, /* after ETOOMANYREFS */
+	PACKETS_MAX = 16, /* not answered; more wait in the socket */
+	RETRY_MS = 20,	  /* after ETOOMANYREFS */
 };
 
+/* A packet that is not answered. */
 struct work {
 	struct keeper *keeper;
-	size_t under_way; /* what the kernel was asked of it and has not answered, and one until all has been asked */
+	size_t under_way; /* submissions that the kernel has not answered, and one until everything is submitted */
 	size_t n;
 	struct kernel_call calls[MESSAGE_CALLS_MAX];
 	bool has_fd[MESSAGE_CALLS_MAX];
-	char texts[MESSAGE_MAX]; /* less than the packet that they came in */
+	char texts[MESSAGE_MAX]; /* shorter than the packet that contained them */
 };
 
 struct keeper {
@@ -37,7 +38,7 @@ struct keeper {
 	struct kernel *kernel;
 	struct deposit_box *box; /* or NULL */
 	bool stalled;		 /* too many fds are in flight: the oldest answer waits, and all behind it */
-	size_t first;		 /* the oldest of those that are under way */
+	size_t first;		 /* the oldest */
 	size_t n;
 	struct work work[PACKETS_MAX]; /* a ring */
 	uint8_t packet[MESSAGE_MAX];
@@ -52,63 +53,39 @@ void keeper_refuse(int socket, const char *sentence)
 	transport_send(socket, packet.data, packet.size, NULL, 0, 0);
 }
 
-static int say_ready(struct keeper *keeper)
+static void work_close_fds(struct work *work)
 {
-	struct packet packet = packet_make(keeper->packet, sizeof(keeper->packet));
-	struct kernel_facts facts = keeper->kernel->facts;
-
-	facts.deposits = keeper->box;
-	message_put_ready(&packet, &facts);
-	return transport_send(keeper->socket, packet.data, packet.size, NULL, 0, 0);
+	for (size_t i = 0; i < work->n; i++)
+		work->calls[i].fd = fd_close(work->calls[i].fd);
 }
 
-static int try_to_send_answers(struct keeper *keeper, const struct kernel_call *calls, size_t n)
+/* False: not now. The kernel counts fds in flight for all programs of a user, so other programs can leave no room. */
+static bool work_answer(struct work *work)
 {
+	struct keeper *keeper = work->keeper;
 	struct packet packet = packet_make(keeper->packet, sizeof(keeper->packet));
-	int fds[MESSAGE_FDS_MAX];
+	int fds[MESSAGE_FDS_MAX], r;
 	size_t n_fds = 0;
 
-	message_put_answers(&packet, calls, n);
-	for (size_t i = 0; i < n; i++)
-		if (calls[i].fd >= 0)
-			fds[n_fds++] = calls[i].fd;
-	return transport_send(keeper->socket, packet.data, packet.size, fds, n_fds, 0);
-}
-
-/* It has to go: what is not answered, the next answer would be taken for. Memory comes back; but the daemon is waiting. */
-static int send_when_there_is_memory(struct keeper *keeper, const struct kernel_call *calls, size_t n)
-{
-	int r = try_to_send_answers(keeper, calls, n);
-
-	for (unsigned tries = 1; tries < MEMORY_TRIES && (r == -ENOMEM || r == -ENOBUFS); tries++) {
-		usleep(MEMORY_PAUSE_US);
-		r = try_to_send_answers(keeper, calls, n);
-	}
-	return r;
-}
-
-/* False: not now. Fds in flight are counted for all programs of a user, so others' can leave no room for ours. */
-static bool send_answers(struct keeper *keeper, struct kernel_call *calls, size_t n)
-{
-	int r = send_when_there_is_memory(keeper, calls, n);
-
+	message_put_answers(&packet, work->calls, work->n);
+	for (size_t i = 0; i < work->n; i++)
+		if (work->calls[i].fd >= 0)
+			fds[n_fds++] = work->calls[i].fd;
+	r = transport_send(keeper->socket, packet.data, packet.size, fds, n_fds, 0);
 	if (r == -ETOOMANYREFS)
 		return false;
-	/* Ordinarily it has gone, or is about to: the next look at the socket will show. Whatever it is, it is the end. */
+	/* Usually the daemon has gone; without this answer the next one would be taken for it, so any error ends the connection. */
 	if (r < 0)
 		shutdown(keeper->socket, SHUT_RDWR);
-	for (size_t i = 0; i < n; i++)
-		calls[i].fd = fd_close(calls[i].fd);
+	work_close_fds(work);
 	return true;
 }
 
-static void answer_what_is_done(struct keeper *keeper)
+static void keeper_answer(struct keeper *keeper)
 {
 	keeper->stalled = false;
 	while (keeper->n > 0 && keeper->work[keeper->first].under_way == 0) {
-		struct work *work = &keeper->work[keeper->first];
-
-		keeper->stalled = !send_answers(keeper, work->calls, work->n);
+		keeper->stalled = !work_answer(&keeper->work[keeper->first]);
 		if (keeper->stalled)
 			return;
 		keeper->first = (keeper->first + 1) % PACKETS_MAX;
@@ -116,197 +93,156 @@ static void answer_what_is_done(struct keeper *keeper)
 	}
 }
 
-static void on_done(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+static void work_on_done(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
 	struct work *work = data;
 
 	if (--work->under_way == 0)
-		answer_what_is_done(work->keeper);
+		keeper_answer(work->keeper);
 }
 
-/* `ret_fds`: how many it says that it brings. */
-static bool read_calls(const struct message_header *header, struct cursor body, struct work *ret, size_t *ret_fds)
-{
-	char *text = ret->texts;
-	size_t there = 0, back = 0;
-
-	if (header->kind != MESSAGE_CALLS || header->count == 0 || header->count > MESSAGE_CALLS_MAX)
-		return false;
-	for (size_t i = 0; i < header->count; i++) {
-		if (!message_next_call(&body, &ret->calls[i], text, &ret->has_fd[i]))
-			return false;
-		text += strlen(text) + 1;
-		there += ret->has_fd[i];
-		back += message_op_gives_fd(ret->calls[i].op);
-	}
-	ret->n = header->count;
-	*ret_fds = there;
-	return there <= MESSAGE_FDS_MAX && back <= MESSAGE_FDS_MAX && cursor_done(&body);
-}
-
-/* What has come in `keeper->packet`, and nothing but that. */
-static bool read_packet(struct keeper *keeper, size_t size, const struct fdset *fds, bool fds_lost, struct work *ret)
+/* Reads the packet in `keeper->packet`. False: it is invalid, or has not the fds that its calls announce. */
+static bool work_read(struct work *work, size_t size, const struct fdset *fds, bool fds_lost)
 {
 	struct message_header header;
+	char *text = work->texts;
+	size_t there = 0, back = 0;
 	struct cursor body;
-	size_t said;
 
-	if (!message_read(keeper->packet, size, &header, &body) || !read_calls(&header, body, ret, &said))
+	if (!message_read(work->keeper->packet, size, &header, &body) || header.kind != MESSAGE_CALLS ||
+	    header.count == 0 || header.count > MESSAGE_CALLS_MAX)
 		return false;
-	return fds_lost ? fds->count < said : fds->count == said;
+	work->n = header.count;
+	for (size_t i = 0; i < work->n; i++) {
+		if (!message_next_call(&body, &work->calls[i], text, &work->has_fd[i]))
+			return false;
+		text += strlen(text) + 1;
+		there += work->has_fd[i];
+		back += message_op_gives_fd(work->calls[i].op);
+	}
+	return there <= MESSAGE_FDS_MAX && back <= MESSAGE_FDS_MAX && cursor_done(&body) &&
+	       (fds_lost ? fds->count < there : fds->count == there);
 }
 
-/* All of them or, where one was lost, none: nobody knows which that was. */
-static void give_fds(struct work *work, struct fdset *fds, bool fds_lost)
+static void work_submit(struct work *work, size_t from, size_t n)
 {
-	size_t next = 0;
-
-	for (size_t i = 0; i < work->n && !fds_lost; i++)
-		if (work->has_fd[i])
-			work->calls[i].fd = fdset_steal(fds, next++);
-}
-
-/* What the kernel need not hear of. */
-static bool is_ours(const struct work *work, size_t i)
-{
-	return (work->has_fd[i] && work->calls[i].fd < 0) || (work->keeper->box && deposit_is_op(work->calls[i].op));
-}
-
-static void answer_ourselves(struct work *work, size_t i)
-{
-	if (work->has_fd[i] && work->calls[i].fd < 0)
-		work->calls[i].result = -EMFILE;
-	else
-		deposit_carry_out(work->keeper->box, &work->calls[i]);
-}
-
-static void ask_kernel(struct work *work, size_t from, size_t n)
-{
-	struct keeper *keeper = work->keeper;
-
-	for (size_t i = from; i < from + n; i++)
-		if (keeper->box && work->calls[i].op == KERNEL_DISOWN)
-			deposit_disown(keeper->box);
+	if (n == 0)
+		return;
 	work->under_way++;
-	kernel_submit(keeper->kernel, work->calls + from, n, on_done, work);
+	kernel_submit(work->keeper->kernel, work->calls + from, n, work_on_done, work);
 }
 
-static void carry_out(struct work *work)
+/* Carries out deposits, and submits the calls between them together. */
+static void work_carry_out(struct work *work)
 {
-	size_t n;
+	struct deposit_box *box = work->keeper->box;
+	size_t from = 0;
 
 	work->under_way = 1;
-	for (size_t i = 0; i < work->n; i += MAX(n, (size_t)1)) {
-		for (n = 0; i + n < work->n && !is_ours(work, i + n); n++)
-			;
-		if (n > 0)
-			ask_kernel(work, i, n);
+	for (size_t i = 0; i < work->n; i++) {
+		struct kernel_call *call = &work->calls[i];
+		const bool lacks_fd = work->has_fd[i] && call->fd < 0;
+
+		if (box && call->op == KERNEL_DISOWN)
+			deposit_disown(box);
+		if (!lacks_fd && !(box && deposit_is_op(call->op)))
+			continue;
+		work_submit(work, from, i - from);
+		from = i + 1;
+		if (lacks_fd)
+			call->result = -EMFILE;
 		else
-			answer_ourselves(work, i);
+			deposit_carry_out(box, call);
 	}
-	on_done(work, work->calls, work->n);
-}
-
-/* There is room for one. */
-static struct work *next_work(struct keeper *keeper)
-{
-	struct work *work = &keeper->work[(keeper->first + keeper->n) % PACKETS_MAX];
-
-	work->keeper = keeper;
-	return work;
+	work_submit(work, from, work->n - from);
+	work_on_done(work, work->calls, work->n);
 }
 
 /* 1, 0 at the end, or a negative errno. */
-static int serve_packet(struct keeper *keeper)
+static int keeper_receive(struct keeper *keeper)
 {
+	struct work *work = &keeper->work[(keeper->first + keeper->n) % PACKETS_MAX];
 	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
-	struct work *work = next_work(keeper);
-	bool lost = false;
+	bool fds_lost = false;
+	size_t next = 0;
 	ssize_t n;
 
-	n = transport_receive_first_fds(keeper->socket, keeper->packet, sizeof(keeper->packet), &fds, &lost,
+	work->keeper = keeper;
+	n = transport_receive_first_fds(keeper->socket, keeper->packet, sizeof(keeper->packet), &fds, &fds_lost,
 					MSG_DONTWAIT);
 	if (n == -EAGAIN || n == -EINTR)
 		return 1;
 	if (n == 0 || (n < 0 && n != -EMSGSIZE && n != -EPROTO))
 		return 0;
-	if (n < 0 || !read_packet(keeper, (size_t)n, &fds, lost, work)) {
-		/* What was asked before that is answered first. */
+	if (n < 0 || !work_read(work, (size_t)n, &fds, fds_lost)) {
+		/* Earlier packets are answered first. */
 		kernel_cancel(keeper->kernel);
-		keeper_refuse(keeper->socket, "the keeper was asked for something that makes no sense, and hangs up");
+		keeper_refuse(keeper->socket, "the keeper got an invalid packet, and ends the connection");
 		return -EPROTO;
 	}
-	give_fds(work, &fds, lost);
+	/* If an fd was lost nobody knows whose it was, so all calls with an fd fail. */
+	for (size_t i = 0; i < work->n && !fds_lost; i++)
+		if (work->has_fd[i])
+			work->calls[i].fd = fdset_steal(&fds, next++);
 	keeper->n++;
-	carry_out(work);
+	work_carry_out(work);
 	return 1;
 }
 
-static bool is_full(const struct keeper *keeper)
+static int keeper_loop(struct keeper *keeper)
 {
-	return keeper->n == PACKETS_MAX;
-}
+	int r = 1;
 
-static int serve(struct keeper *keeper)
-{
-	int r;
-
-	/* Gone already. */
-	if (say_ready(keeper) < 0)
-		return 0;
-	for (;;) {
+	while (r > 0) {
+		const bool is_full = keeper->n == PACKETS_MAX;
 		struct pollfd ask[] = {
-			{ .fd = keeper->socket, .events = is_full(keeper) ? 0 : POLLIN },
+			{ .fd = keeper->socket, .events = is_full ? 0 : POLLIN },
 			{ .fd = keeper->kernel->fd, .events = POLLIN },
 		};
 
-		if (poll(ask, ARRAY_SIZE(ask), keeper->stalled ? LATER_MS : -1) < 0 && errno != EINTR)
-			return -errno;
+		if (poll(ask, ARRAY_SIZE(ask), keeper->stalled ? RETRY_MS : -1) < 0) {
+			if (errno != EINTR)
+				return -errno;
+			continue;
+		}
 		if (keeper->stalled)
-			answer_what_is_done(keeper);
+			keeper_answer(keeper);
 		if (ask[1].revents) {
 			r = kernel_dispatch(keeper->kernel);
 			if (r < 0)
 				return r;
+			r = 1;
 		}
 		if (!ask[0].revents)
 			continue;
-		/* The daemon has gone: nothing else is told of without being asked for. */
-		if (is_full(keeper))
-			kernel_cancel(keeper->kernel);
-		if (is_full(keeper))
+		/* No POLLIN was asked for, so the daemon has gone. */
+		if (is_full)
 			return 0;
-		r = serve_packet(keeper);
-		if (r <= 0)
-			return r;
+		r = keeper_receive(keeper);
 	}
-}
-
-static void drop_answers(struct keeper *keeper)
-{
-	for (; keeper->n > 0; keeper->n--) {
-		struct work *work = &keeper->work[keeper->first];
-
-		for (size_t i = 0; i < work->n; i++)
-			work->calls[i].fd = fd_close(work->calls[i].fd);
-		keeper->first = (keeper->first + 1) % PACKETS_MAX;
-	}
+	return r;
 }
 
 int keeper_serve(int socket, struct kernel *kernel, struct deposit_box *box)
 {
-	struct keeper *keeper = calloc(1, sizeof(*keeper));
-	int r;
+	struct keeper *keeper = allocate(sizeof(*keeper));
+	struct packet packet = packet_make(keeper->packet, sizeof(keeper->packet));
+	struct kernel_facts facts = kernel->facts;
+	int r = 0;
 
-	if (!keeper)
-		return -ENOMEM;
 	keeper->socket = socket;
 	keeper->kernel = kernel;
 	keeper->box = box;
-	r = serve(keeper);
-	/* Whatever is still under way is ours: nobody hears the answers, but all of it is done. */
+	facts.deposits = box;
+	message_put_ready(&packet, &facts);
+	if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) == 0)
+		r = keeper_loop(keeper);
+	/* Calls that are under way are carried out, although no daemon reads the answers. */
 	kernel_cancel(kernel);
-	drop_answers(keeper);
+	for (; keeper->n > 0; keeper->n--) {
+		work_close_fds(&keeper->work[keeper->first]);
+		keeper->first = (keeper->first + 1) % PACKETS_MAX;
+	}
 	free(keeper);
 	return r;
 }

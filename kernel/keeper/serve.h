@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The keeper's side of its conversation with the daemon. */
+/* The keeper's side of its connection to the daemon. */
 
 #include <sys/types.h>
 
@@ -9,27 +9,27 @@
 
 struct deposit_box;
 
-/* Where whoever starts a keeper leaves its socket. */
+/* The keeper is started with its socket as this fd. */
 enum { KEEPER_SOCKET = 3 };
 
-/* keeper.c */
+/* --- serve.c --- */
 
 /*
- * Says what the kernel is, and serves until the daemon hangs up: 0; -EPROTO: it asked for what makes no sense, and was told
- * so; or the kernel's negative errno. `box`: for what is deposited; NULL where nothing outlives the daemon.
+ * Sends the kernel's facts, and serves until the daemon hangs up: 0; -EPROTO if the daemon sent something invalid, and got a
+ * sentence; or the kernel's negative errno. `box` is for deposits, and NULL if nothing outlives the daemon.
  */
 int keeper_serve(int socket, struct kernel *, struct deposit_box *box);
-/* The last words of one that can't: a sentence. */
+/* Sends a sentence to the daemon: the keeper can't serve it. */
 void keeper_refuse(int socket, const char *sentence);
 
-/* keeper_daemons.c */
+/* --- daemons.c --- */
 
 /*
- * Serves the daemons that connect, one after the other. 0 when none has for so many seconds, or when the process is told to
- * end (SIGTERM) while none is there; or the kernel's negative errno.
+ * Serves the daemons that connect, one after the other. 0 if none connects for `hold` seconds, or the process gets SIGTERM while
+ * none is connected; or the kernel's negative errno.
  */
 int keeper_serve_all(int listener, uid_t owner, unsigned hold, struct kernel *);
-/* Lets the next one in: the owner, or root. 1 with its socket; 0: it was nobody who may; or a negative errno. */
+/* Accepts a connection from the owner or root. 1 with its socket, 0 if it was from another user, or a negative errno. */
 int keeper_accept(int listener, uid_t owner, int *ret);
-/* Whose file the socket's is: asked while its path leads there still. Root's where it has none. */
+/* The owner of the socket's file, asked for while the path still leads there. Root if there is no file. */
 uid_t keeper_find_owner(int listener);

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "kernel/user_events/allocate.h"
 #include "protocol/base/cursor.h"
-#include "protocol/base/table.h"
 #include "protocol/fdset.h"
 #include "protocol/transport.h"
 
@@ -18,13 +18,12 @@ struct mapped_page {
 };
 
 struct enabler {
-	int socket;
 	struct mapped_page *pages;
-	struct fdset fds; /* of the request that is served */
+	struct fdset fds; /* of the current request */
 	uint8_t request[ENABLER_PACKET_MAX];
 };
 
-static struct mapped_page *find_page(struct enabler *enabler, uint32_t number)
+static struct mapped_page *enabler_find_page(struct enabler *enabler, uint32_t number)
 {
 	struct mapped_page *page;
 
@@ -32,42 +31,35 @@ static struct mapped_page *find_page(struct enabler *enabler, uint32_t number)
 	return page;
 }
 
-static int add_page(struct enabler *enabler, uint32_t number, uint8_t *memory)
-{
-	struct mapped_page *page = calloc(1, sizeof(*page));
-
-	if (!page)
-		return -ENOMEM;
-	page->number = number;
-	page->memory = memory;
-	NUMBER_ADD(by_number, enabler->pages, number, page);
-	if (table_added())
-		return 0;
-	free(page);
-	return -ENOMEM;
-}
-
-/* Locked: the kernel writes to it when it likes, and must never have to wait for it. */
-static int map_page(struct enabler *enabler, uint32_t number)
+/* Locked in memory: the kernel writes to it at any time, and must never have to wait for it. */
+static int enabler_map(struct enabler *enabler, uint32_t number)
 {
 	_cleanup_(fd_closep) int fd = fdset_steal(&enabler->fds, 0);
+	struct mapped_page *page;
 	void *memory;
 	int r;
 
-	if (fd < 0 || find_page(enabler, number))
+	if (fd < 0 || enabler_find_page(enabler, number))
 		return -EINVAL;
 	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
-	r = mlock(memory, WIRE_PAGE_BYTES) < 0 ? -errno : add_page(enabler, number, memory);
-	if (r < 0)
+	if (mlock(memory, WIRE_PAGE_BYTES) < 0) {
+		r = -errno;
 		munmap(memory, WIRE_PAGE_BYTES);
-	return r;
+		return r;
+	}
+	page = allocate(sizeof(*page));
+	page->number = number;
+	page->memory = memory;
+	NUMBER_ADD(by_number, enabler->pages, number, page);
+	table_check_added();
+	return 0;
 }
 
-static int unmap_page(struct enabler *enabler, uint32_t number)
+static int enabler_unmap(struct enabler *enabler, uint32_t number)
 {
-	struct mapped_page *page = find_page(enabler, number);
+	struct mapped_page *page = enabler_find_page(enabler, number);
 
 	if (!page)
 		return -EINVAL;
@@ -88,8 +80,8 @@ static void place_bit(const struct mapped_page *page, uint32_t bit, uint64_t *re
 #endif
 }
 
-static int register_item(struct enabler *enabler, const struct mapped_page *page, const struct enabler_item *item,
-			 const char *text, uint32_t *ret_index)
+static int enabler_register(struct enabler *enabler, const struct mapped_page *page, const struct enabler_item *item,
+			    const char *text, uint32_t *ret_index)
 {
 	struct uapi_register asked = {
 		.size = sizeof(asked),
@@ -99,8 +91,6 @@ static int register_item(struct enabler *enabler, const struct mapped_page *page
 	};
 	uint64_t address;
 
-	if (item->bit == 0 || item->bit >= WIRE_PAGE_BITS)
-		return -EINVAL;
 	place_bit(page, item->bit, &address, &asked.enable_bit);
 	asked.enable_address = address;
 	if (ioctl(enabler->fds.fd[0], UAPI_IOCTL_REGISTER, &asked) < 0)
@@ -109,22 +99,21 @@ static int register_item(struct enabler *enabler, const struct mapped_page *page
 	return 0;
 }
 
-static int remove_item(struct enabler *enabler, const struct mapped_page *page, const struct enabler_item *item)
+static int enabler_unregister(struct enabler *enabler, const struct mapped_page *page, const struct enabler_item *item)
 {
 	struct uapi_unregister asked = { .size = sizeof(asked) };
 	uint64_t address;
 
-	if (item->bit == 0 || item->bit >= WIRE_PAGE_BITS)
-		return -EINVAL;
 	place_bit(page, item->bit, &address, &asked.disable_bit);
 	asked.disable_address = address;
-	/* Any file will do: it is our address space that is looked through. */
+	/* Any data file will do: the kernel searches our address space. */
 	return ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0 ? -errno : 0;
 }
 
-static struct enabler_answer serve_item(struct enabler *enabler, const struct enabler_request *request,
-					const struct mapped_page *page, struct cursor *body)
+static struct enabler_answer enabler_serve_item(struct enabler *enabler, const struct enabler_request *request,
+						struct cursor *body)
 {
+	const struct mapped_page *page = enabler_find_page(enabler, request->page);
 	struct enabler_answer answer = { .result = -EPROTO };
 	char text[UAPI_DESCRIPTION_BYTES];
 	struct enabler_item item;
@@ -136,42 +125,34 @@ static struct enabler_answer serve_item(struct enabler *enabler, const struct en
 		return answer;
 	memcpy(text, from, item.text_length);
 	text[item.text_length] = '\0';
-	answer.result = request->kind == ENABLER_REGISTER ? register_item(enabler, page, &item, text, &answer.index)
-							  : remove_item(enabler, page, &item);
+	if (!page || enabler->fds.count != 1 || item.bit == 0 || item.bit >= WIRE_PAGE_BITS)
+		answer.result = -EINVAL;
+	else if (request->kind == ENABLER_REGISTER)
+		answer.result = enabler_register(enabler, page, &item, text, &answer.index);
+	else
+		answer.result = enabler_unregister(enabler, page, &item);
 	return answer;
 }
 
-static void serve_items(struct enabler *enabler, const struct enabler_request *request, struct cursor *body,
-			struct enabler_answer *answers)
-{
-	const struct mapped_page *page = find_page(enabler, request->page);
-
-	for (uint32_t i = 0; i < request->count; i++) {
-		if (page && enabler->fds.count == 1)
-			answers[i] = serve_item(enabler, request, page, body);
-		else
-			answers[i] = (struct enabler_answer){ .result = -EINVAL };
-	}
-}
-
-/* How many answers. */
-static uint32_t serve(struct enabler *enabler, struct cursor body, struct enabler_answer *answers)
+/* Returns the number of answers. */
+static uint32_t enabler_serve(struct enabler *enabler, struct cursor body, struct enabler_answer *answers)
 {
 	struct enabler_request request;
 
 	cursor_get(&body, &request, sizeof(request));
 	switch (request.kind) {
 	case ENABLER_MAP:
-		answers[0] = (struct enabler_answer){ .result = map_page(enabler, request.page) };
+		answers[0] = (struct enabler_answer){ .result = enabler_map(enabler, request.page) };
 		return 1;
 	case ENABLER_UNMAP:
-		answers[0] = (struct enabler_answer){ .result = unmap_page(enabler, request.page) };
+		answers[0] = (struct enabler_answer){ .result = enabler_unmap(enabler, request.page) };
 		return 1;
 	case ENABLER_REGISTER:
 	case ENABLER_REMOVE:
 		if (request.count == 0 || request.count > ENABLER_BATCH_MAX)
 			break;
-		serve_items(enabler, &request, &body, answers);
+		for (uint32_t i = 0; i < request.count; i++)
+			answers[i] = enabler_serve_item(enabler, &request, &body);
 		return request.count;
 	}
 	answers[0] = (struct enabler_answer){ .result = -EPROTO };
@@ -183,7 +164,6 @@ int enabler_run(int socket)
 	static struct enabler enabler;
 	struct enabler_answer answers[ENABLER_BATCH_MAX];
 
-	enabler.socket = socket;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
 		ssize_t n = transport_receive_fds(socket, enabler.request, sizeof(enabler.request), &enabler.fds, 0);
@@ -193,8 +173,8 @@ int enabler_run(int socket)
 			continue;
 		if (n <= 0)
 			return n < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-		count = serve(&enabler, cursor_make(enabler.request, (size_t)n), answers);
-		/* The stream was lent: it lives as long as its clients keep it, and not as long as we do. */
+		count = enabler_serve(&enabler, cursor_make(enabler.request, (size_t)n), answers);
+		/* The stream was lent: it lives as long as its clients have it, not as long as this process. */
 		fdset_deinit(&enabler.fds);
 		if (transport_send(socket, answers, count * sizeof(answers[0]), NULL, 0, 0) < 0)
 			return EXIT_FAILURE;

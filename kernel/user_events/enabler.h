@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * A process that holds enablers: what makes the kernel set an event's bit in a page. It maps the pages, registers events
- * for its bits on the streams that it is lent, and does nothing else. It does one thing after
- * the other; the keeper may have asked for the next already.
+ * An enabler process holds enablers: registrations that make the kernel set an event's bit in a page. It maps the pages, registers
+ * events for their bits on streams that the keeper lends it, and does nothing else. It carries out one request after the other; the
+ * keeper may have sent the next ones already.
  */
 
 #include "kernel/uapi.h"
 #include "protocol/protocol.h"
 
 enum {
-	ENABLER_SOCKET = 3,	 /* where the keeper leaves it */
-	ENABLER_BATCH_MAX = 100, /* events of one request: all of a packet of the daemon's */
+	ENABLER_SOCKET = 3,	 /* the fd */
+	ENABLER_BATCH_MAX = 100, /* events of one request: as many as a packet of the daemon has */
 	ENABLER_PACKET_MAX = 65536,
 };
 
@@ -46,5 +46,5 @@ struct enabler_answer {
 };
 _Static_assert(sizeof(struct enabler_answer) == 8, "answer");
 
-/* The process: serves until the keeper hangs up. An exit status. */
+/* Serves until the keeper hangs up. Returns an exit status. */
 int enabler_run(int socket);

@@ -1,178 +1,93 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <signal.h>
-#include <spawn.h>
+#include "kernel/user_events/enablers.h"
+
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 
-#include "kernel/user_events/enabler.h"
+#include "kernel/user_events/allocate.h"
 #include "kernel/user_events/inheritance.h"
 #include "kernel/user_events/placement.h"
 #include "kernel/user_events/stream.h"
-#include "kernel/user_events/user_events.h"
 #include "protocol/base/cursor.h"
-#include "protocol/transport.h"
 
 /*
- * The keeper's side of the enablers' processes. They are spawned, never forked: a fork would copy every enabler. When one
- * dies (the kernel's out-of-memory killer, most likely) its bits are frozen; it is replaced at once, and what is registered
- * again on the same bit is brought up to date by the kernel. One in reserve has no bits and is no loss: it may have found no
- * file left on the machine that its libraries need, and then its successor would not either.
+ * If an enabler process dies (most likely by the kernel's OOM killer) its bits are frozen. It is replaced at once, and when its events
+ * are registered again on the same bits the kernel brings these up to date. A spare process has no bits and is not replaced here: it
+ * may have died because the machine has no file left for its libraries, and its successor would die, too.
  */
 
 _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
 
 enum {
-	/* The kernel walks all enablers of a process for each that is added: at most 1,024, and less is faster. */
+	/* For each enabler that is added the kernel walks all enablers of the process: at most 1,024, and fewer are faster. */
 	ENABLERS_MAX = 512,
-	/* Seconds for one answer; one that takes longer is as good as dead. */
-	ANSWER_PATIENCE = 60,
-	/* Requests that one process has before it, so that it never waits for us; their answers fit into its socket. */
+	/* Requests that one process has in its socket, so that it never waits for us; their answers fit into its socket as well. */
 	REQUESTS_MAX = 16,
-	/* Processes that wait for work: what a program asks for at once fits into two. */
+	/* Idle processes: the pages and events that a program asks for at once fit into two. */
 	SPARES = 3,
-	/* Who has just been answered may ask for more: others are started when that is over. */
+	/* A client that has just been answered may ask for more; spare processes are started after that. */
 	SPARES_DELAY_MS = 50,
 };
 
-static int spawn(int socket, pid_t *ret)
-{
-	char *const argv[] = { (char[]){ "userevd-keeper" }, (char[]){ "--enabler" }, NULL };
-	char *const environment[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	int r;
+static uint8_t request_buffer[ENABLER_PACKET_MAX];
 
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return -r;
-	r = posix_spawn_file_actions_adddup2(&actions, socket, ENABLER_SOCKET);
-	if (r == 0)
-		r = posix_spawn(ret, "/proc/self/exe", &actions, NULL, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+static struct packet request_begin(const struct event_page *page, enum enabler_kind kind, size_t n)
+{
+	struct packet packet = packet_make(request_buffer, sizeof(request_buffer));
+	const struct enabler_request request = { .kind = kind, .page = page->id, .count = (uint32_t)n };
+
+	packet_put(&packet, &request, sizeof(request));
+	return packet;
 }
 
-static int start(struct user_events *user_events, struct enabler_process *process)
+static void request_put(struct packet *packet, const struct holding *holding, bool with_text)
 {
-	const struct timeval patience = { .tv_sec = ANSWER_PATIENCE };
-	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = process };
-	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	int pair[2], r;
+	const struct enabler_item item = {
+		.bit = holding->bit,
+		.flags = holding->flags,
+		.text_length = with_text ? (uint16_t)strlen(holding->text) : 0,
+	};
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	if (setsockopt(ours, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
-	    epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, ours, &event) < 0)
-		return -errno;
-	r = spawn(theirs, &process->pid);
-	if (r < 0)
-		return r;
-	fd_close(process->fd);
-	process->fd = fd_steal(&ours);
-	process->broken = false;
-	return 0;
+	packet_put(packet, &item, sizeof(item));
+	packet_put_padded(packet, holding->text, item.text_length);
 }
 
-/* Its end is heard by enablers_dispatch(), which replaces it. */
-static void break_off(struct enabler_process *process)
-{
-	process->broken = true;
-	if (process->pid > 0)
-		kill(process->pid, SIGKILL);
-}
-
-static void reap(struct enabler_process *process)
-{
-	break_off(process);
-	if (process->pid > 0)
-		waitpid(process->pid, NULL, 0);
-	process->pid = 0;
-}
-
-static int enabler_new(struct user_events *user_events, struct enabler_process **ret)
-{
-	struct enabler_process *process = calloc(1, sizeof(*process));
-	int r;
-
-	if (!process)
-		return -ENOMEM;
-	process->fd = -1;
-	r = start(user_events, process);
-	if (r < 0) {
-		free(process);
-		return r;
-	}
-	LIST_INIT(&process->mapped);
-	LIST_INIT(&process->holdings);
-	TAILQ_INIT(&process->asked);
-	LIST_INSERT_HEAD(&user_events->enablers, process, entry);
-	*ret = process;
-	return 0;
-}
-
-/* A request, lent an fd. */
-static int send_request(struct enabler_process *process, const struct packet *request, int fd)
-{
-	if (request->failed)
-		return -E2BIG;
-	return process->broken ? -EPIPE : transport_send(process->fd, request->data, request->size, &fd, fd >= 0, 0);
-}
-
-/* The answers to the oldest request, one for each of `n`. */
-static int hear(struct enabler_process *process, struct enabler_answer *answers, size_t n, int flags)
-{
-	ssize_t size;
-
-	do
-		size = recv(process->fd, answers, n * sizeof(*answers), flags);
-	while (size < 0 && errno == EINTR);
-	if (size == (ssize_t)(n * sizeof(*answers)))
-		return 0;
-	return size < 0 ? -errno : -EPIPE;
-}
-
-static void put_to_answered(struct user_events *user_events, struct enabler_process *process,
-			    struct placement *placement)
+static void move_to_answered(struct user_events *user_events, struct enabler_process *process,
+			     struct placement *placement)
 {
 	TAILQ_REMOVE(&process->asked, placement, entry);
 	process->n_asked--;
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 
-static void note_answer(struct placement *placement, size_t i, const struct enabler_answer *answer)
-{
-	struct slot *slot = placement->slots[i];
-
-	placement->results[i] = answer->result;
-	/* On a file of our own an index is nothing. */
-	if (placement->file < 0) {
-		slot->index = answer->index;
-		if (answer->result == 0)
-			stream_note_index(placement->stream, answer->index);
-	}
-	slot->holding->enabled = answer->result == 0;
-}
-
+/* The answer to the oldest placement. */
 static int take_answer(struct user_events *user_events, struct enabler_process *process, int flags)
 {
 	struct placement *placement = TAILQ_FIRST(&process->asked);
 	struct enabler_answer answers[ENABLER_BATCH_MAX];
-	int r = hear(process, answers, placement->n, flags);
+	int r = enabler_receive(process, answers, placement->n, flags);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < placement->n; i++)
-		note_answer(placement, i, &answers[i]);
-	put_to_answered(user_events, process, placement);
+	for (size_t i = 0; i < placement->n; i++) {
+		struct slot *slot = placement->slots[i];
+
+		placement->results[i] = answers[i].result;
+		slot->holding->enabled = answers[i].result == 0;
+		/* An index on a file of our own means nothing. */
+		if (placement->file >= 0)
+			continue;
+		slot->index = answers[i].index;
+		if (answers[i].result == 0)
+			stream_note_index(placement->stream, slot->index);
+	}
+	move_to_answered(user_events, process, placement);
 	return 0;
 }
 
-/* So many requests are left without an answer. */
+/* Until `left` placements have no answer. */
 static int take_answers(struct user_events *user_events, struct enabler_process *process, unsigned left)
 {
 	int r = 0;
@@ -183,47 +98,42 @@ static int take_answers(struct user_events *user_events, struct enabler_process 
 }
 
 /*
- * After a failure the process's next answer could belong to this request, so it is replaced. Where too many fds of this user are
- * in flight, it was not asked anything.
+ * After a failure the process's next answer could belong to this request, so the process is replaced. With -ETOOMANYREFS the request
+ * was not sent.
  */
-static int ask(struct user_events *user_events, struct enabler_process *process, const struct packet *request, int fd,
-	       struct enabler_answer *answers, size_t n)
+static int enabler_ask(struct user_events *user_events, struct enabler_process *process, const struct packet *request,
+		       int fd, struct enabler_answer *answers, size_t n)
 {
 	int r = take_answers(user_events, process, 0);
 
 	if (r == 0)
-		r = send_request(process, request, fd);
+		r = enabler_send(process, request, fd);
 	if (r == 0)
-		r = hear(process, answers, n, 0);
+		r = enabler_receive(process, answers, n, 0);
 	if (r < 0 && r != -ETOOMANYREFS)
-		break_off(process);
+		enabler_break(process);
 	return r;
 }
 
 static int ask_about_page(struct user_events *user_events, struct enabler_process *process, enum enabler_kind kind,
 			  const struct event_page *page, int fd)
 {
-	const struct enabler_request request = { .kind = kind, .page = page->id };
-	struct packet packet = { .data = (uint8_t *)(uintptr_t)&request, .size = sizeof(request) };
+	const struct packet request = request_begin(page, kind, 0);
 	struct enabler_answer answer = { 0 };
-	int r = ask(user_events, process, &packet, fd, &answer, 1);
+	int r = enabler_ask(user_events, process, &request, fd, &answer, 1);
 
 	return r < 0 ? r : answer.result;
 }
 
-static int map_new(struct user_events *user_events, struct event_page *page, struct enabler_process *process,
-		   struct page_map **ret)
+static int page_map_new(struct user_events *user_events, struct event_page *page, struct enabler_process *process,
+			struct page_map **ret)
 {
-	struct page_map *map = calloc(1, sizeof(*map));
-	int r;
+	struct page_map *map;
+	int r = ask_about_page(user_events, process, ENABLER_MAP, page, page->fd);
 
-	if (!map)
-		return -ENOMEM;
-	r = ask_about_page(user_events, process, ENABLER_MAP, page, page->fd);
-	if (r < 0) {
-		free(map);
+	if (r < 0)
 		return r;
-	}
+	map = allocate(sizeof(*map));
 	map->page = page;
 	map->process = process;
 	LIST_INSERT_HEAD(&page->maps, map, in_page);
@@ -233,19 +143,14 @@ static int map_new(struct user_events *user_events, struct event_page *page, str
 	return 0;
 }
 
-static void enabler_free(struct enabler_process *process)
+static void page_map_free(struct page_map *map)
 {
-	LIST_REMOVE(process, entry);
-	/* The end of its socket ends it; if it hangs, this does. */
-	process->fd = fd_close(process->fd);
-	reap(process);
-	free(process);
+	LIST_REMOVE(map, in_page);
+	LIST_REMOVE(map, in_process);
+	free(map);
 }
 
-static bool is_idle(const struct enabler_process *process)
-{
-	return process->maps == 0;
-}
+/* --- spare processes --- */
 
 static unsigned count_spares(const struct user_events *user_events)
 {
@@ -253,42 +158,33 @@ static unsigned count_spares(const struct user_events *user_events)
 	unsigned n = 0;
 
 	LIST_FOREACH(process, &user_events->enablers, entry)
-		n += is_idle(process);
+		n += process->maps == 0;
 	return n;
-}
-
-static bool wants_spares(const struct user_events *user_events)
-{
-	return count_spares(user_events) < SPARES;
-}
-
-static void set_timer(struct user_events *user_events)
-{
-	const struct itimerspec once = { .it_value.tv_nsec = SPARES_DELAY_MS * 1000000L };
-
-	timerfd_settime(user_events->timer, 0, &once, NULL);
-	user_events->timer_runs = true;
 }
 
 void enablers_prepare(struct user_events *user_events)
 {
-	if (!user_events->timer_runs && wants_spares(user_events))
-		set_timer(user_events);
+	const struct itimerspec once = { .it_value.tv_nsec = SPARES_DELAY_MS * 1000000L };
+
+	if (user_events->timer_runs || count_spares(user_events) >= SPARES)
+		return;
+	timerfd_settime(user_events->timer, 0, &once, NULL);
+	user_events->timer_runs = true;
 }
 
-/* One at a time, and when nobody waits. If there can't be one now, it is started when it is needed. */
-static void on_timer(struct user_events *user_events)
+/* Starts one at a time, while no call is under way. If that fails, a process is started when it is needed. */
+static void enablers_on_timer(struct user_events *user_events)
 {
 	struct enabler_process *process;
 	uint64_t expired;
 
-	/* Not ours to look at, but nobody else hears of it while we wait; it comes again. */
+	/* Timers of others, which would keep the epoll readable while we wait; what they are for happens at their next expiration. */
 	(void)inheritance_is_due(user_events);
 	page_files_dispatch(&user_events->files);
 	if (read(user_events->timer, &expired, sizeof(expired)) < 0)
 		return;
 	user_events->timer_runs = false;
-	if (user_events->under_way == 0 && wants_spares(user_events) && enabler_new(user_events, &process) < 0)
+	if (user_events->under_way == 0 && count_spares(user_events) < SPARES && enabler_new(user_events, &process) < 0)
 		return;
 	enablers_prepare(user_events);
 }
@@ -301,37 +197,27 @@ int enablers_init(struct user_events *user_events)
 	user_events->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (user_events->timer < 0 || epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->timer, &event) < 0)
 		return -errno;
-	while (wants_spares(user_events))
+	while (count_spares(user_events) < SPARES)
 		if (enabler_new(user_events, &process) < 0)
 			break;
 	return 0;
 }
 
-/* Without enablers there is no need for the map, and without maps none for the process, but for some in reserve. */
+/* --- pages and events --- */
+
+/* The process ends with its last map if there are enough spare ones. */
 void enablers_tidy(struct user_events *user_events, struct page_map *map)
 {
 	struct enabler_process *process = map->process;
 
 	if (map->enablers > 0)
 		return;
-	LIST_REMOVE(map, in_page);
-	LIST_REMOVE(map, in_process);
 	ask_about_page(user_events, process, ENABLER_UNMAP, map->page, -1);
-	free(map);
-	if (process->maps == 1 && count_spares(user_events) >= SPARES) {
+	page_map_free(map);
+	if (process->maps == 1 && count_spares(user_events) >= SPARES)
 		enabler_free(process);
-		return;
-	}
-	process->maps--;
-}
-
-/* Before the last one is full: a new one gets ready while that is filled. */
-static void prepare_in_time(struct user_events *user_events, const struct enabler_process *process)
-{
-	struct enabler_process *spare;
-
-	if (process->enablers >= ENABLERS_MAX / 4 && count_spares(user_events) == 0)
-		enabler_new(user_events, &spare);
+	else
+		process->maps--;
 }
 
 static bool has_room(const struct enabler_process *process)
@@ -339,7 +225,7 @@ static bool has_room(const struct enabler_process *process)
 	return !process->broken && process->enablers < ENABLERS_MAX;
 }
 
-/* The oldest: the youngest may still be starting. */
+/* The oldest process with room: the youngest may still be starting. */
 static struct enabler_process *find_process(const struct user_events *user_events)
 {
 	struct enabler_process *process, *found = NULL;
@@ -356,22 +242,22 @@ int enablers_find_room(struct user_events *user_events, struct event_page *page,
 	struct page_map *map;
 	int r;
 
-	for (map = LIST_FIRST(&page->maps); map; map = LIST_NEXT(map, in_page)) {
+	LIST_FOREACH(map, &page->maps, in_page) {
 		if (has_room(map->process)) {
 			*ret = map;
 			return 0;
 		}
 	}
-	/* One that does not live to answer is passed over. */
+	/* A process that dies before it answers is passed over. */
 	while ((process = find_process(user_events))) {
-		r = map_new(user_events, page, process, ret);
+		r = page_map_new(user_events, page, process, ret);
 		if (!process->broken)
 			return r;
 	}
 	r = enabler_new(user_events, &process);
 	if (r < 0)
 		return r;
-	r = map_new(user_events, page, process, ret);
+	r = page_map_new(user_events, page, process, ret);
 	if (r < 0)
 		enabler_free(process);
 	return r;
@@ -383,87 +269,6 @@ void enablers_add(struct page_map *map, struct holding *holding)
 	map->enablers++;
 	map->process->enablers++;
 	LIST_INSERT_HEAD(&map->process->holdings, holding, in_process);
-}
-
-static void put_item(struct packet *packet, const struct holding *holding, bool with_text)
-{
-	const struct enabler_item item = {
-		.bit = holding->bit,
-		.flags = holding->flags,
-		.text_length = with_text ? (uint16_t)strlen(holding->text) : 0,
-	};
-
-	packet_put(packet, &item, sizeof(item));
-	packet_put_padded(packet, holding->text, item.text_length);
-}
-
-static uint8_t buffer[ENABLER_PACKET_MAX];
-
-static struct packet begin(const struct page_map *map, enum enabler_kind kind, size_t n)
-{
-	struct packet packet = packet_make(buffer, sizeof(buffer));
-	const struct enabler_request request = {
-		.kind = kind,
-		.page = map->page->id,
-		.count = (uint32_t)n,
-	};
-
-	packet_put(&packet, &request, sizeof(request));
-	return packet;
-}
-
-/* Where that fails the process is replaced, and its successor is asked. */
-static void send_placement(struct placement *placement)
-{
-	struct enabler_process *process = placement->map->process;
-	struct packet packet = begin(placement->map, ENABLER_REGISTER, placement->n);
-
-	for (size_t i = 0; i < placement->n; i++)
-		put_item(&packet, placement->slots[i]->holding, true);
-	if (send_request(process, &packet, placement_file(placement)) < 0)
-		break_off(process);
-}
-
-void enablers_register(struct user_events *user_events, struct placement *placement)
-{
-	struct enabler_process *process = placement->map->process;
-
-	if (take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
-		break_off(process);
-	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
-	process->n_asked++;
-	send_placement(placement);
-	prepare_in_time(user_events, process);
-}
-
-static int register_one(struct user_events *user_events, const struct holding *holding, int stream,
-			struct enabler_answer *ret)
-{
-	struct packet packet = begin(holding->map, ENABLER_REGISTER, 1);
-
-	put_item(&packet, holding, true);
-	return ask(user_events, holding->map->process, &packet, stream, ret, 1);
-}
-
-void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)
-{
-	struct enabler_answer answers[ENABLER_BATCH_MAX];
-
-	/* Those that follow each other are mostly of one process. */
-	for (size_t i = 0, same; i < n; i += same) {
-		struct page_map *map = holdings[i]->map;
-		struct packet packet;
-
-		for (same = 1; i + same < n && holdings[i + same]->map == map; same++)
-			;
-		if (!map)
-			continue;
-		packet = begin(map, ENABLER_REMOVE, same);
-		for (size_t j = i; j < i + same; j++)
-			put_item(&packet, holdings[j], false);
-		/* One that has died holds nothing any more; whether it has is found by enablers_dispatch(). */
-		ask(user_events, map->process, &packet, user_events->data, answers, same);
-	}
 }
 
 void enablers_remove(struct user_events *user_events, struct holding *holding)
@@ -480,41 +285,97 @@ void enablers_remove(struct user_events *user_events, struct holding *holding)
 	enablers_tidy(user_events, map);
 }
 
-/* The same bits for the same events. */
-static int restore_holding(struct user_events *user_events, const struct holding *holding)
+/* If that fails the process is replaced, and its successor is asked. */
+static void send_placement(struct placement *placement)
 {
-	_cleanup_(fd_closep) int data = data_file_open(&user_events->mounts);
-	struct enabler_answer answer = { 0 };
-	int r = data < 0 ? data : register_one(user_events, holding, data, &answer);
+	struct enabler_process *process = placement->map->process;
+	struct packet packet = request_begin(placement->map->page, ENABLER_REGISTER, placement->n);
 
-	return r < 0 ? r : MIN(answer.result, 0);
+	for (size_t i = 0; i < placement->n; i++)
+		request_put(&packet, placement->slots[i]->holding, true);
+	if (enabler_send(process, &packet, placement_file(placement)) < 0)
+		enabler_break(process);
 }
 
-static int restore_all(struct user_events *user_events, struct enabler_process *process)
+void enablers_register(struct user_events *user_events, struct placement *placement)
+{
+	struct enabler_process *process = placement->map->process, *spare;
+
+	if (take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
+		enabler_break(process);
+	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
+	process->n_asked++;
+	send_placement(placement);
+	/* Before the last process is full: a new one starts while that is filled. */
+	if (process->enablers >= ENABLERS_MAX / 4 && count_spares(user_events) == 0)
+		enabler_new(user_events, &spare);
+}
+
+void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)
+{
+	struct enabler_answer answers[ENABLER_BATCH_MAX];
+
+	/* Neighbours are mostly in one process. */
+	for (size_t i = 0, same; i < n; i += same) {
+		struct page_map *map = holdings[i]->map;
+		struct packet packet;
+
+		for (same = 1; i + same < n && holdings[i + same]->map == map; same++)
+			;
+		if (!map)
+			continue;
+		packet = request_begin(map->page, ENABLER_REMOVE, same);
+		for (size_t j = i; j < i + same; j++)
+			request_put(&packet, holdings[j], false);
+		/* A dead process has no enablers any more; enablers_dispatch() replaces it. */
+		enabler_ask(user_events, map->process, &packet, user_events->data, answers, same);
+	}
+}
+
+/* --- processes that died --- */
+
+/* Registers the same events on the same bits. */
+static int restore_enablers(struct user_events *user_events, struct enabler_process *process)
 {
 	const struct holding *holding;
 	const struct page_map *map;
-	int r = 0;
+	int r;
 
-	for (map = LIST_FIRST(&process->mapped); map && r == 0; map = LIST_NEXT(map, in_process))
+	LIST_FOREACH(map, &process->mapped, in_process) {
 		r = ask_about_page(user_events, process, ENABLER_MAP, map->page, map->page->fd);
-	for (holding = LIST_FIRST(&process->holdings); holding && r == 0; holding = LIST_NEXT(holding, in_process))
-		if (holding->enabled)
-			r = restore_holding(user_events, holding);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	LIST_FOREACH(holding, &process->holdings, in_process) {
+		_cleanup_(fd_closep) int data = -1;
+		struct enabler_answer answer = { 0 };
+		struct packet packet;
+
+		if (!holding->enabled)
+			continue;
+		data = data_file_open(&user_events->mounts);
+		if (data < 0)
+			return data;
+		packet = request_begin(holding->map->page, ENABLER_REGISTER, 1);
+		request_put(&packet, holding, true);
+		r = enabler_ask(user_events, process, &packet, data, &answer, 1);
+		if (r < 0 || answer.result < 0)
+			return r < 0 ? r : answer.result;
+	}
+	return 0;
 }
 
-static void refuse(struct user_events *user_events, struct enabler_process *process, struct placement *placement,
-		   int error)
+static void refuse_asked(struct user_events *user_events, struct enabler_process *process, struct placement *placement,
+			 int error)
 {
-	for (size_t i = 0; i < placement->n; i++)
-		placement->results[i] = error;
-	/* They may stand on the file all the same. */
+	TAILQ_REMOVE(&process->asked, placement, entry);
+	process->n_asked--;
+	/* The events may be on the file nevertheless. */
 	placement->stream->fresh += (uint32_t)placement->n;
-	put_to_answered(user_events, process, placement);
+	placement_refuse(user_events, placement, error);
 }
 
-/* What is on a stream already is found there. What has cost two processes their lives is not asked of a third. */
+/* Events that are on a stream already are found there. A placement that two processes have died with is not sent to a third. */
 static void ask_again(struct user_events *user_events, struct enabler_process *process)
 {
 	struct placement *placement, *next;
@@ -522,7 +383,7 @@ static void ask_again(struct user_events *user_events, struct enabler_process *p
 	for (placement = TAILQ_FIRST(&process->asked); placement; placement = next) {
 		next = TAILQ_NEXT(placement, entry);
 		if (placement->again) {
-			refuse(user_events, process, placement, -EPIPE);
+			refuse_asked(user_events, process, placement, -EPIPE);
 			continue;
 		}
 		placement->again = true;
@@ -530,22 +391,22 @@ static void ask_again(struct user_events *user_events, struct enabler_process *p
 	}
 }
 
-/* In its place: a new process. Where that can't be, its end is heard again the next time. */
-static int replace(struct user_events *user_events, struct enabler_process *process)
+/* Starts a new process in its place. If that fails, enablers_dispatch() sees the end of the process again. */
+static int enabler_replace(struct user_events *user_events, struct enabler_process *process)
 {
 	struct placement_queue asked = TAILQ_HEAD_INITIALIZER(asked);
 	unsigned n_asked = process->n_asked;
 	int r;
 
-	/* They come behind what there was before. */
+	/* The earlier events come first. */
 	TAILQ_CONCAT(&asked, &process->asked, entry);
 	process->n_asked = 0;
-	reap(process);
-	r = start(user_events, process);
+	enabler_reap(process);
+	r = enabler_start(user_events, process);
 	if (r == 0)
-		r = restore_all(user_events, process);
+		r = restore_enablers(user_events, process);
 	if (r < 0)
-		break_off(process);
+		enabler_break(process);
 	TAILQ_CONCAT(&process->asked, &asked, entry);
 	process->n_asked = n_asked;
 	if (r == 0)
@@ -553,8 +414,8 @@ static int replace(struct user_events *user_events, struct enabler_process *proc
 	return r;
 }
 
-/* What it has answered; or it has died, for nobody speaks unasked. After the next answer there is another in reserve. */
-static int serve(struct user_events *user_events, struct enabler_process *process)
+/* Takes its answers. If nothing was asked the process has died: it sends nothing else. */
+static int enabler_serve(struct user_events *user_events, struct enabler_process *process)
 {
 	int r = process->n_asked > 0 ? 0 : -EPIPE;
 
@@ -562,28 +423,28 @@ static int serve(struct user_events *user_events, struct enabler_process *proces
 		r = take_answer(user_events, process, MSG_DONTWAIT);
 	if (r == 0 || r == -EAGAIN)
 		return 0;
-	if (!is_idle(process))
-		return replace(user_events, process);
+	if (process->maps > 0)
+		return enabler_replace(user_events, process);
 	enabler_free(process);
 	return 0;
 }
 
-/* How many there were that had something to say; or a negative errno. */
-static int look(struct user_events *user_events, int patience)
+/* How many processes and timers were ready, or a negative errno. */
+static int enablers_poll(struct user_events *user_events, int timeout)
 {
 	struct epoll_event ready[16];
 	int n, r = 0;
 
 	do
-		n = epoll_wait(user_events->kernel.fd, ready, ARRAY_SIZE(ready), patience);
+		n = epoll_wait(user_events->kernel.fd, ready, ARRAY_SIZE(ready), timeout);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n && r == 0; i++) {
 		if (ready[i].data.ptr)
-			r = serve(user_events, ready[i].data.ptr);
+			r = enabler_serve(user_events, ready[i].data.ptr);
 		else
-			on_timer(user_events);
+			enablers_on_timer(user_events);
 	}
 	return r < 0 ? r : n;
 }
@@ -592,38 +453,24 @@ int enablers_dispatch(struct user_events *user_events)
 {
 	int r;
 
-	while ((r = look(user_events, 0)) > 0)
+	while ((r = enablers_poll(user_events, 0)) > 0)
 		;
 	return r;
 }
 
-static void break_off_asked(struct user_events *user_events)
-{
-	struct enabler_process *process;
-
-	LIST_FOREACH(process, &user_events->enablers, entry)
-		if (process->n_asked > 0)
-			break_off(process);
-}
-
-static void refuse_all(struct user_events *user_events, int error)
-{
-	struct enabler_process *process;
-
-	LIST_FOREACH(process, &user_events->enablers, entry)
-		while (!TAILQ_EMPTY(&process->asked))
-			refuse(user_events, process, TAILQ_FIRST(&process->asked), error);
-}
-
 void enablers_wait(struct user_events *user_events)
 {
-	int r = look(user_events, ANSWER_PATIENCE * 1000);
+	int r = enablers_poll(user_events, ENABLER_TIMEOUT * 1000);
+	struct enabler_process *process;
 
-	if (r == 0)
-		break_off_asked(user_events);
-	/* There is no going on; enablers_dispatch() will say so. */
-	if (r < 0)
-		refuse_all(user_events, r);
+	LIST_FOREACH(process, &user_events->enablers, entry) {
+		/* No process has answered in time. */
+		if (r == 0 && process->n_asked > 0)
+			enabler_break(process);
+		/* The keeper can't go on; enablers_dispatch() returns the error. */
+		while (r < 0 && !TAILQ_EMPTY(&process->asked))
+			refuse_asked(user_events, process, TAILQ_FIRST(&process->asked), r);
+	}
 }
 
 void enablers_free(struct user_events *user_events)
@@ -631,13 +478,8 @@ void enablers_free(struct user_events *user_events)
 	struct enabler_process *process;
 
 	while ((process = LIST_FIRST(&user_events->enablers))) {
-		while (!LIST_EMPTY(&process->mapped)) {
-			struct page_map *map = LIST_FIRST(&process->mapped);
-
-			LIST_REMOVE(map, in_page);
-			LIST_REMOVE(map, in_process);
-			free(map);
-		}
+		while (!LIST_EMPTY(&process->mapped))
+			page_map_free(LIST_FIRST(&process->mapped));
 		enabler_free(process);
 	}
 	user_events->timer = fd_close(user_events->timer);

@@ -7,13 +7,13 @@
 
 #include "protocol/event/description.h"
 
-enum { COMMON_BYTES = 8 }; /* what every record begins with */
+enum { COMMON_BYTES = 8 }; /* in front of each record's own fields */
 
 /*
- * "\tfield:char name[8];\toffset:8;\tsize:8;\tsigned:1;": the kernel writes an array's brackets behind the name, but for
- * those of __data_loc. Linux 6.1 has whatever its memory held between them, so the size has to do.
+ * "\tfield:char name[8];\toffset:8;\tsize:8;\tsigned:1;": the kernel writes an array's brackets behind the name, except for
+ * __data_loc. Linux 6.1 writes uninitialised memory between the brackets, so only the size is compared.
  */
-static bool line_is_field(const char *line, const struct field *field)
+static bool format_line_matches(const char *line, const struct field *field)
 {
 	const char *bracket = field->kind == FIELD_DATA_LOC ? NULL : memchr(field->type, '[', field->type_length);
 	size_t before = bracket ? (size_t)(bracket - field->type) : field->type_length;
@@ -27,22 +27,18 @@ static bool line_is_field(const char *line, const struct field *field)
 	return strstr(line, buffer) != NULL;
 }
 
-/* What all events have comes first, then an empty line, then the event's own fields, then another. */
-static bool file_has_fields(FILE *file, const struct description *description)
+/* Three paragraphs: fields of all events, the event's own fields, and how to print it. */
+static bool format_file_matches(FILE *file, const struct description *description)
 {
 	char line[2048];
 	size_t n = 0, paragraph = 0;
 
 	while (paragraph < 2 && fgets(line, sizeof(line), file)) {
-		if (streq(line, "\n")) {
+		if (streq(line, "\n"))
 			paragraph++;
-			continue;
-		}
-		if (paragraph == 0)
-			continue;
-		if (n == description->n_fields || !line_is_field(line, &description->field[n]))
+		else if (paragraph == 1 &&
+			 (n == description->n_fields || !format_line_matches(line, &description->field[n++])))
 			return false;
-		n++;
 	}
 	return paragraph > 0 && n == description->n_fields;
 }
@@ -66,7 +62,7 @@ int format_compare(int tracefs, const char *canonical)
 	if (!file)
 		return -errno;
 	fd_steal(&fd);
-	same = file_has_fields(file, &description);
+	same = format_file_matches(file, &description);
 	failed = ferror(file);
 	fclose(file);
 	if (failed)

@@ -13,19 +13,19 @@
 #include "protocol/base/table.h"
 
 /*
- * When the daemon goes all of its pages and streams stay, and their enablers with them. The next one fetches what it goes on
- * with and asks after what only lingers; what it disowns has no number any more, but a stream keeps its events (and its page
- * keeps their bits) until no copy of it is open anywhere, as ever.
+ * When the daemon goes, its pages, streams and enablers stay. The next daemon fetches those with which it goes on, asks whether the
+ * lingering ones are still open, and disowns the others. These have no number any more, but as ever a stream keeps its events, and its
+ * page their bits, until no copy of the stream is open.
  *
- * A keeper that succeeds another one is given the files back by the daemon. Which byte of the data file a stream's lock is
- * on comes along: it was the last keeper's to choose. The daemon is not believed: what it gives has to look like what it is.
+ * A keeper that succeeds another one gets the files from the daemon, and with each stream the byte of its lock, which the last keeper
+ * has chosen. The keeper does not trust the daemon: files have to be what the daemon says they are.
  */
 
-/* Each look costs the kernel a walk along all locks of the data file, and clients' calls wait meanwhile. */
+/* For each look the kernel walks all locks of the data file, and clients' calls wait meanwhile. */
 enum {
 	LOOK_AT_ONCE = 10,
-	LOOK_INTERVAL = 1000,	  /* ms, between looks at the same stream, while there are no more than 200 */
-	LOOK_INTERVAL_LEAST = 50, /* ms, between two rounds */
+	LOOK_INTERVAL = 1000,	  /* ms between looks at the same stream, while there are at most 200 */
+	LOOK_INTERVAL_LEAST = 50, /* ms between two rounds */
 };
 
 int inheritance_init(struct user_events *user_events)
@@ -50,7 +50,7 @@ void inheritance_orphan(struct user_events *user_events)
 		page->known = false;
 }
 
-static int copy_to(struct kernel_call *call, int fd)
+static int give_copy(struct kernel_call *call, int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
@@ -60,7 +60,7 @@ static int copy_to(struct kernel_call *call, int fd)
 	return KERNEL_OK;
 }
 
-/* Where the page is the kernel's, nobody writes to it, and one is as good as the other. */
+/* Before Linux 6.4 the page is the kernel's, and there is no writable fd. */
 int on_page_fetch(struct user_events *user_events, struct kernel_call *call)
 {
 	struct event_page *page = user_events_find_page(user_events, call->page);
@@ -68,7 +68,7 @@ int on_page_fetch(struct user_events *user_events, struct kernel_call *call)
 	if (!page || call->index > 1)
 		return KERNEL_E_NO_SUCH;
 	page->known = true;
-	return copy_to(call, call->index == 1 && page->fd >= 0 ? page->fd : page->client_fd);
+	return give_copy(call, call->index == 1 && page->fd >= 0 ? page->fd : page->client_fd);
 }
 
 int on_stream_fetch(struct user_events *user_events, struct kernel_call *call)
@@ -80,18 +80,18 @@ int on_stream_fetch(struct user_events *user_events, struct kernel_call *call)
 	stream->known = true;
 	stream->page->known = true;
 	call->number = stream->lock;
-	return stream->fd < 0 ? KERNEL_E_GONE : copy_to(call, stream->fd);
+	return stream->fd < 0 ? KERNEL_E_GONE : give_copy(call, stream->fd);
 }
 
-/* --- what nobody wants --- */
+/* --- disowned streams --- */
 
-static void set_timer(struct user_events *user_events)
+static void disowned_set_timer(struct user_events *user_events)
 {
 	const struct event_stream *stream;
 	struct timespec every = { 0 };
 	long rounds = 1, n = 0;
 
-	/* As many rounds in a second as it takes for all. */
+	/* As many rounds in a second as all streams take. */
 	TAILQ_FOREACH(stream, &user_events->disowned, in_disowned)
 		if (++n > rounds * LOOK_AT_ONCE && ++rounds == LOOK_INTERVAL / LOOK_INTERVAL_LEAST)
 			break;
@@ -125,17 +125,7 @@ void inheritance_look(struct user_events *user_events)
 			user_events_disowned_free(user_events, stream);
 		}
 	}
-	set_timer(user_events);
-}
-
-static void disown_stream(struct user_events *user_events, struct event_stream *stream)
-{
-	HASH_DELETE(by_number, user_events->streams, stream);
-	if (!user_events->kernel.facts.guarded)
-		stream_leave_witness(user_events, stream);
-	stream->fd = fd_close(stream->fd);
-	stream->page->disowned_streams++;
-	TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
+	disowned_set_timer(user_events);
 }
 
 int on_disown(struct user_events *user_events, struct kernel_call *call _unused_)
@@ -143,9 +133,16 @@ int on_disown(struct user_events *user_events, struct kernel_call *call _unused_
 	struct event_stream *stream, *next_stream;
 	struct event_page *page, *next_page;
 
-	HASH_ITER(by_number, user_events->streams, stream, next_stream)
-		if (!stream->known)
-			disown_stream(user_events, stream);
+	HASH_ITER(by_number, user_events->streams, stream, next_stream) {
+		if (stream->known)
+			continue;
+		HASH_DELETE(by_number, user_events->streams, stream);
+		if (!user_events->kernel.facts.guarded)
+			stream_leave_witness(user_events, stream);
+		stream->fd = fd_close(stream->fd);
+		stream->page->disowned_streams++;
+		TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
+	}
 	HASH_ITER(by_number, user_events->pages, page, next_page)
 		if (!page->known)
 			user_events_page_free(user_events, page);
@@ -155,97 +152,87 @@ int on_disown(struct user_events *user_events, struct kernel_call *call _unused_
 	return KERNEL_OK;
 }
 
-/* --- what another keeper has made; or this one, of which the daemon had lost sight --- */
+/* --- pages and streams of another keeper; or of this one, if the daemon lost only the connection --- */
 
-/* Nobody else answers for what is read and written there. */
-static bool is_in_memory(int fd)
+/* On a tmpfs: on another file system a FUSE server, for example, could answer reads and writes. */
+static bool is_page_file(int fd, int access_mode, struct stat *ret)
 {
-	struct statfs status;
+	struct statfs system;
 
-	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS_MAGIC;
-}
-
-static bool is_page(int fd, int access_mode, struct stat *ret)
-{
-	return is_in_memory(fd) && fstat(fd, ret) == 0 && S_ISREG(ret->st_mode) && ret->st_size == WIRE_PAGE_BYTES &&
+	return fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC && fstat(fd, ret) == 0 &&
+	       S_ISREG(ret->st_mode) && ret->st_size == WIRE_PAGE_BYTES &&
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) == access_mode;
 }
 
-static bool is_same_file(const struct stat *one, const struct stat *other)
+static bool is_one_file(const struct stat *one, const struct stat *other)
 {
 	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* A daemon that has lost the connection, and comes back to the same keeper, gives what is there. */
+/* A daemon that lost the connection and comes back to the same keeper gives files that the keeper has. */
 static bool is_already_ours(const struct user_events *user_events, int ours, int given)
 {
 	struct stat one, other;
 
 	return user_events->kernel.facts.shared_page ||
-	       (fstat(ours, &one) == 0 && fstat(given, &other) == 0 && is_same_file(&one, &other) &&
+	       (fstat(ours, &one) == 0 && fstat(given, &other) == 0 && is_one_file(&one, &other) &&
 		fcntl(ours, F_GETFL) == fcntl(given, F_GETFL));
 }
 
-/* Its second file. */
-static int take_client_file(struct user_events *user_events, struct event_page *page, struct kernel_call *call)
-{
-	struct stat ours, clients;
-
-	if (page->client_fd >= 0)
-		return is_already_ours(user_events, page->client_fd, call->fd) ? KERNEL_OK : -EEXIST;
-	if (!is_page(page->fd, O_RDWR, &ours) || !is_page(call->fd, O_RDONLY, &clients) ||
-	    !is_same_file(&ours, &clients))
-		return -EINVAL;
-	page->client_fd = fd_steal(&call->fd);
-	return KERNEL_OK;
-}
-
-/* The file last: one that has to be given back must not be taken for a page's end. */
 static int adopt_page(struct user_events *user_events, struct kernel_call *call)
 {
 	const bool is_shared = user_events->kernel.facts.shared_page;
 	struct event_page *page;
 	struct stat status;
-	int r = 0;
+	int r;
 
-	if (!is_shared && !is_page(call->fd, O_RDWR, &status))
+	if (!is_shared && !is_page_file(call->fd, O_RDWR, &status))
 		return -EINVAL;
 	page = user_events_page_make(user_events, call->page);
-	if (!page)
-		return -ENOMEM;
-	if (is_shared)
+	if (is_shared) {
 		r = user_events->abi->page_new(user_events, page);
-	r = r < 0 ? user_events_page_unmake(user_events, page, r) : user_events_page_add(user_events, page);
-	if (r < 0 || is_shared)
-		return r;
-	page->fd = fd_steal(&call->fd);
-	page_file_adopt(&user_events->files);
-	return r;
+		if (r < 0) {
+			user_events_page_unmake(user_events, page);
+			return r;
+		}
+	} else {
+		page->fd = fd_steal(&call->fd);
+		page_file_adopt(&user_events->files);
+	}
+	user_events_page_add(user_events, page);
+	return KERNEL_OK;
 }
 
+/* Index 1 comes first, with the writable file; index 0 with the clients' file. */
 int on_page_adopt(struct user_events *user_events, struct kernel_call *call)
 {
 	struct event_page *page = user_events_find_page(user_events, call->page);
+	struct stat ours, clients;
 
 	if (call->index > 1)
 		return -EINVAL;
-	if (call->index == 1 && !page)
-		return adopt_page(user_events, call);
+	if (!page)
+		return call->index == 1 ? adopt_page(user_events, call) : KERNEL_E_NO_SUCH;
 	if (call->index == 1 && !is_already_ours(user_events, page->fd, call->fd))
 		return -EEXIST;
-	if (page)
-		page->known = true;
+	page->known = true;
 	if (call->index == 1)
 		return KERNEL_OK;
-	return page ? take_client_file(user_events, page, call) : KERNEL_E_NO_SUCH;
+	if (page->client_fd >= 0)
+		return is_already_ours(user_events, page->client_fd, call->fd) ? KERNEL_OK : -EEXIST;
+	if (!is_page_file(page->fd, O_RDWR, &ours) || !is_page_file(call->fd, O_RDONLY, &clients) ||
+	    !is_one_file(&ours, &clients))
+		return -EINVAL;
+	page->client_fd = fd_steal(&call->fd);
+	return KERNEL_OK;
 }
 
-/* A data file, and its own lock is on it, or can be again: without one it would be taken for closed. */
-static bool is_stream(struct user_events *user_events, int fd, uint64_t lock)
+/* Whether it is a data file with its own lock, or can be locked again: without a lock it would count as closed. */
+static bool is_data_file(struct user_events *user_events, int fd, uint64_t lock)
 {
 	struct stat one, other;
 
-	return fstat(fd, &one) == 0 && fstat(user_events->data, &other) == 0 && is_same_file(&one, &other) &&
+	return fstat(fd, &one) == 0 && fstat(user_events->data, &other) == 0 && is_one_file(&one, &other) &&
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_keeps_lock(user_events, fd, lock);
 }
 
@@ -258,15 +245,11 @@ int on_stream_adopt(struct user_events *user_events, struct kernel_call *call)
 		return KERNEL_E_NO_SUCH;
 	if (stream && (stream->page != page || stream->lock != call->number))
 		return -EEXIST;
-	if (call->number > INT64_MAX || (call->fd >= 0 && !is_stream(user_events, call->fd, call->number)))
+	if (call->number > INT64_MAX || (call->fd >= 0 && !is_data_file(user_events, call->fd, call->number)))
 		return -EINVAL;
-	if (stream) {
+	if (stream)
 		stream->known = true;
-		return KERNEL_OK;
-	}
-	stream = user_events_stream_add(user_events, call->stream, page, call->number);
-	if (!stream)
-		return -ENOMEM;
-	stream->fd = fd_steal(&call->fd);
+	else
+		user_events_stream_add(user_events, call->stream, page, call->number, fd_steal(&call->fd));
 	return KERNEL_OK;
 }

@@ -4,42 +4,39 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "kernel/user_events/stream.h"
 #include "kernel/user_events/user_events.h"
-#include "protocol/base/text.h"
 
 /*
- * The page is the kernel's, so nobody can set its bits (page_file.c) but by switching events on. After keeper and daemon were
- * killed at once the next keeper does just that, in an instance of tracefs of its own which records nothing, and for as long as any
- * data file of the predecessor's is open: programs write, look at their connection while they do, find that it is gone, and close
- * those files once they have claimed everything anew.
+ * The page is the kernel's, so the only way to set its bits (see page_file.c) is to switch events on. If keeper and daemon were killed
+ * together, the next keeper does that, in an instance of tracefs of its own which records nothing, and for as long as a data file of the
+ * predecessor's is open: programs write, find while they do that their connection has ended, and close those files once they have
+ * registered again.
  *
- * What a successor has to know are empty files in the keeper's directory: a name for each event in use, "event-" in front of
- * those that this keeper has made and "other-" of the rest; and "streams-" with the place where each keeper's locks of data files
- * begin (stream.c). All of them are the business of the keeper that has locked the directory: one that is started by mistake
- * beside it changes nothing.
+ * A successor's information is in empty files in the keeper's directory: one for each event in use, with "event-" before the name of
+ * those that this keeper has made and "other-" before the rest; and "streams-" with the byte where a keeper's locks of data files begin
+ * (stream.c). Only the keeper that has locked the directory uses it: a second one that was started by mistake changes nothing.
  */
 
-enum { PAUSE_FIRST = 1, PAUSE_LAST = 30, NAME_BYTES = 256 };
+enum { PAUSE_FIRST = 1, PAUSE_LAST = 30, NAME_BYTES = 256, PLACE_BYTES = 20, PATH_BYTES = 64 };
 
 static const char own_prefix[] = "event-", other_prefix[] = "other-", streams_prefix[] = "streams-";
 
-typedef void entry_taker(struct user_events *, const char *rest, void *data);
-
-static void make_mark(int directory, const char *prefix, const char *name)
+static void mark_make(int directory, const char *prefix, const char *name)
 {
 	char file[NAME_BYTES];
 
-	/* What can't be recorded is not found again. */
+	/* An event that can't be recorded is not found by a successor. */
 	if (snprintf(file, sizeof(file), "%s%s", prefix, name) < (int)sizeof(file))
 		fd_close(openat(directory, file, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
-static void remove_mark(int directory, const char *prefix, const char *name)
+static void mark_remove(int directory, const char *prefix, const char *name)
 {
 	char file[NAME_BYTES];
 
@@ -47,10 +44,17 @@ static void remove_mark(int directory, const char *prefix, const char *name)
 		unlinkat(directory, file, 0);
 }
 
-/* Each with that prefix. */
-static void walk(struct user_events *user_events, const char *prefix, entry_taker *take, void *data)
+/* Another open file, for a lock or for reading. */
+static int directory_reopen(const struct user_events *user_events)
 {
-	int fd = openat(user_events->left_behind.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return openat(user_events->left_behind.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Calls `take` for each mark with that prefix. */
+static void marks_visit(struct user_events *user_events, const char *prefix,
+			void (*take)(struct user_events *, const char *rest, void *), void *data)
+{
+	int fd = directory_reopen(user_events);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 
@@ -64,60 +68,46 @@ static void walk(struct user_events *user_events, const char *prefix, entry_take
 	closedir(stream);
 }
 
-/* --- this keeper's --- */
+/* --- this keeper's events --- */
 
-static void record_all(struct user_events *user_events)
+/* Whether this keeper has the directory. If a predecessor that is about to end still has it, the next call tries again. */
+static bool directory_lock(struct user_events *user_events)
 {
+	struct left_behind *left_behind = &user_events->left_behind;
 	const struct holding *holding;
 
+	if (left_behind->directory < 0 || left_behind->lock >= 0)
+		return left_behind->directory >= 0;
+	left_behind->lock = directory_reopen(user_events);
+	if (left_behind->lock >= 0 && flock(left_behind->lock, LOCK_EX | LOCK_NB) < 0)
+		left_behind->lock = fd_close(left_behind->lock);
+	if (left_behind->lock < 0)
+		return false;
 	for (holding = user_events->shared.holdings; holding; holding = holding->by_key.next) {
 		char name[WIRE_DESCRIPTION_MAX + 1];
 
 		string_copy(name, sizeof(name), holding->text);
 		name[strcspn(name, " ")] = '\0';
-		make_mark(user_events->left_behind.directory, holding->foreign ? other_prefix : own_prefix, name);
+		mark_make(left_behind->directory, holding->foreign ? other_prefix : own_prefix, name);
 	}
+	return true;
 }
 
-/* A predecessor that is about to end may have it still: then the next time. */
-static bool has_directory(struct user_events *user_events)
+static void place_text(uint64_t place, char ret[PLACE_BYTES])
 {
-	struct left_behind *left_behind = &user_events->left_behind;
-
-	if (left_behind->directory < 0 || left_behind->lock >= 0)
-		return left_behind->directory >= 0;
-	left_behind->lock = openat(left_behind->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (left_behind->lock >= 0 && flock(left_behind->lock, LOCK_EX | LOCK_NB) < 0)
-		left_behind->lock = fd_close(left_behind->lock);
-	if (left_behind->lock >= 0)
-		record_all(user_events);
-	return left_behind->lock >= 0;
-}
-
-struct place_text {
-	char text[20];
-};
-
-static struct place_text place_text(uint64_t place)
-{
-	struct place_text text;
-
-	snprintf(text.text, sizeof(text.text), "%016llx", (unsigned long long)place);
-	return text;
-}
-
-static struct place_text own_place(const struct user_events *user_events)
-{
-	return place_text(user_events->places.first);
+	snprintf(ret, PLACE_BYTES, "%016" PRIx64, place);
 }
 
 void left_behind_note_ranges(struct user_events *user_events)
 {
 	const struct places *places = &user_events->places;
+	char text[PLACE_BYTES];
 
 	for (uint64_t place = places->first; user_events->left_behind.directory >= 0 && place < places->end;
-	     place += RANGE_SIZE)
-		make_mark(user_events->left_behind.directory, streams_prefix, place_text(place).text);
+	     place += RANGE_SIZE) {
+		place_text(place, text);
+		mark_make(user_events->left_behind.directory, streams_prefix, text);
+	}
 }
 
 void left_behind_init(struct user_events *user_events, int directory)
@@ -128,21 +118,22 @@ void left_behind_init(struct user_events *user_events, int directory)
 
 void left_behind_record(struct user_events *user_events, const char *name, bool ours)
 {
-	if (has_directory(user_events))
-		make_mark(user_events->left_behind.directory, ours ? own_prefix : other_prefix, name);
+	if (directory_lock(user_events))
+		mark_make(user_events->left_behind.directory, ours ? own_prefix : other_prefix, name);
 }
 
 void left_behind_forget(struct user_events *user_events, const char *name)
 {
-	if (!has_directory(user_events))
+	if (!directory_lock(user_events))
 		return;
-	remove_mark(user_events->left_behind.directory, own_prefix, name);
-	remove_mark(user_events->left_behind.directory, other_prefix, name);
+	mark_remove(user_events->left_behind.directory, own_prefix, name);
+	mark_remove(user_events->left_behind.directory, other_prefix, name);
 }
 
-/* --- a predecessor's --- */
+/* --- a predecessor's events --- */
 
-static bool is_any_open(const struct user_events *user_events, uint64_t first)
+/* Whether a data file is open whose lock is in the range from `first` on. */
+static bool range_is_locked(const struct user_events *user_events, uint64_t first)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK,
@@ -154,36 +145,23 @@ static bool is_any_open(const struct user_events *user_events, uint64_t first)
 	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-static void instance_path(const char *place, char ret[64])
-{
-	snprintf(ret, 64, "instances/userevd-%s", place);
-}
-
-static void look_at_streams(struct user_events *user_events, const char *place, void *data)
+static void check_range(struct user_events *user_events, const char *place, void *data)
 {
 	const uint64_t first = strtoull(place, NULL, 16);
-	char path[64];
+	char path[PATH_BYTES];
 
 	if ((first >= user_events->places.first && first < user_events->places.end) || first > INT64_MAX - RANGE_SIZE)
 		return;
-	/* A keeper that was killed while it did this: what it switched on is for this keeper to switch on, or is over. */
-	instance_path(place, path);
+	/* A keeper may have been killed while it woke programs: this keeper does that, or nothing is left to wake. */
+	snprintf(path, sizeof(path), "instances/userevd-%s", place);
 	unlinkat(user_events->mounts.tracefs, path, AT_REMOVEDIR);
-	if (is_any_open(user_events, first))
+	if (range_is_locked(user_events, first))
 		*(bool *)data = true;
 	else
-		remove_mark(user_events->left_behind.directory, streams_prefix, place);
+		mark_remove(user_events->left_behind.directory, streams_prefix, place);
 }
 
-static bool is_predecessors_open(struct user_events *user_events)
-{
-	bool any = false;
-
-	walk(user_events, streams_prefix, look_at_streams, &any);
-	return any;
-}
-
-static int write_text(int directory, const char *path, const char *text)
+static int write_file(int directory, const char *path, const char *text)
 {
 	_cleanup_(fd_closep) int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
 
@@ -192,54 +170,59 @@ static int write_text(int directory, const char *path, const char *text)
 
 static void switch_on(struct user_events *user_events, const char *name, void *data _unused_)
 {
-	char path[NAME_BYTES + 64];
+	char path[NAME_BYTES + PATH_BYTES];
 
 	snprintf(path, sizeof(path), "events/user_events/%s/enable", name);
-	write_text(user_events->left_behind.instance, path, "1");
+	write_file(user_events->left_behind.instance, path, "1");
 }
 
-static int make_instance(struct user_events *user_events)
+static void own_instance(const struct user_events *user_events, char ret[PATH_BYTES])
 {
-	char path[64];
+	char place[PLACE_BYTES];
 
-	instance_path(own_place(user_events).text, path);
-	if (mkdirat(user_events->mounts.tracefs, path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	user_events->left_behind.instance =
-		openat(user_events->mounts.tracefs, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (user_events->left_behind.instance < 0)
-		return -errno;
-	write_text(user_events->left_behind.instance, "buffer_size_kb", "1");
-	return write_text(user_events->left_behind.instance, "tracing_on", "0");
+	place_text(user_events->places.first, place);
+	snprintf(ret, PATH_BYTES, "instances/userevd-%s", place);
 }
 
 static void remove_instance(struct user_events *user_events)
 {
-	char path[64];
+	char path[PATH_BYTES];
 
 	if (user_events->left_behind.instance < 0)
 		return;
 	user_events->left_behind.instance = fd_close(user_events->left_behind.instance);
-	instance_path(own_place(user_events).text, path);
+	own_instance(user_events, path);
 	if (unlinkat(user_events->mounts.tracefs, path, AT_REMOVEDIR) < 0)
-		fprintf(stderr, "userevd-keeper: can't remove the instance userevd-%s of tracefs: %s\n",
-			own_place(user_events).text, strerror(errno));
+		fprintf(stderr, "userevd-keeper: can't remove %s of tracefs: %s\n", path, strerror(errno));
 }
 
-static void switch_all_on(struct user_events *user_events)
+static void wake_programs(struct user_events *user_events)
 {
-	const int r = make_instance(user_events);
+	struct left_behind *left_behind = &user_events->left_behind;
+	char path[PATH_BYTES];
+	int r = 0;
 
+	own_instance(user_events, path);
+	if (mkdirat(user_events->mounts.tracefs, path, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r == 0) {
+		left_behind->instance = openat(user_events->mounts.tracefs, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = left_behind->instance < 0 ? -errno : 0;
+	}
+	if (r == 0) {
+		write_file(left_behind->instance, "buffer_size_kb", "1");
+		r = write_file(left_behind->instance, "tracing_on", "0");
+	}
 	if (r < 0) {
 		fprintf(stderr,
-			"userevd-keeper: can't switch on what a predecessor left behind (%s): programs whose events are off "
-			"don't find this one\n",
+			"userevd-keeper: can't switch on the events of a predecessor (%s): programs whose events are off don't "
+			"find this keeper\n",
 			strerror(-r));
 		remove_instance(user_events);
 		return;
 	}
-	walk(user_events, own_prefix, switch_on, NULL);
-	walk(user_events, other_prefix, switch_on, NULL);
+	marks_visit(user_events, own_prefix, switch_on, NULL);
+	marks_visit(user_events, other_prefix, switch_on, NULL);
 }
 
 static void take_own(struct user_events *user_events, const char *name, void *data)
@@ -250,15 +233,15 @@ static void take_own(struct user_events *user_events, const char *name, void *da
 void left_behind_look(struct user_events *user_events, left_behind_taker *take)
 {
 	struct left_behind *left_behind = &user_events->left_behind;
-	bool is_open;
+	bool is_open = false;
 
-	if (left_behind->pause == 0 || !has_directory(user_events))
+	if (left_behind->pause == 0 || !directory_lock(user_events))
 		return;
-	is_open = is_predecessors_open(user_events);
+	marks_visit(user_events, streams_prefix, check_range, &is_open);
 	if (!left_behind->settled) {
 		if (is_open)
-			switch_all_on(user_events);
-		walk(user_events, own_prefix, take_own, &take);
+			wake_programs(user_events);
+		marks_visit(user_events, own_prefix, take_own, &take);
 	}
 	left_behind->settled = true;
 	left_behind->pause = is_open ? MIN(left_behind->pause * 2, PAUSE_LAST) : 0;
@@ -286,12 +269,16 @@ void left_behind_deinit(struct user_events *user_events)
 {
 	struct left_behind *left_behind = &user_events->left_behind;
 	const struct places *places = &user_events->places;
+	char text[PLACE_BYTES];
 
 	remove_instance(user_events);
-	/* A range in which no program has a file any more need not be looked at. */
+	/* A successor need not look at a range in which no program has a file. */
 	for (uint64_t place = places->first;
-	     left_behind->directory >= 0 && user_events->data >= 0 && place < places->end; place += RANGE_SIZE)
-		if (!is_any_open(user_events, place))
-			remove_mark(left_behind->directory, streams_prefix, place_text(place).text);
+	     left_behind->directory >= 0 && user_events->data >= 0 && place < places->end; place += RANGE_SIZE) {
+		if (range_is_locked(user_events, place))
+			continue;
+		place_text(place, text);
+		mark_remove(left_behind->directory, streams_prefix, text);
+	}
 	left_behind->lock = fd_close(left_behind->lock);
 }

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "protocol/base/number.h"
+
 static const char maximum_path[] = "/proc/sys/kernel/user_events_max";
 
 int look_open(int tracefs)
@@ -15,15 +17,7 @@ int look_open(int tracefs)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The last place where it says so: no event's name has a colon. */
-static bool find_active(const char *text, uint32_t *ret)
-{
-	const char *found = strstr(text, "Active: ");
-
-	return found && strchr(found, '\n') && sscanf(found, "Active: %" SCNu32, ret) == 1;
-}
-
-/* A line for each event, then an empty one and "Active: 7": both ABIs. What may be the beginning of that is kept. */
+/* Both ABIs: a line for each event, then an empty one and "Active: 7". No event's name has a colon. */
 int look_count_events(int fd, uint32_t *ret)
 {
 	enum { KEPT = 32 };
@@ -35,32 +29,33 @@ int look_count_events(int fd, uint32_t *ret)
 		return -errno;
 	while ((n = read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
 		size_t length = kept + (size_t)n;
+		const char *found;
 
 		text[length] = '\0';
-		if (find_active(text, ret))
+		found = strstr(text, "Active: ");
+		if (found && strchr(found, '\n') && sscanf(found, "Active: %" SCNu32, ret) == 1)
 			return 0;
+		/* The end may be the beginning of that line. */
 		kept = MIN(length, (size_t)KEPT);
 		memmove(text, text + length - kept, kept);
 	}
 	return n < 0 ? -errno : -ENODATA;
 }
 
-/* At once, for who reads on finds the end there: stdio does, when it has no memory for more than a byte. */
+/* In one read(2): a second one finds the end there, and stdio without memory for a buffer reads byte by byte. */
 uint32_t look_maximum(uint32_t otherwise)
 {
 	_cleanup_(fd_closep) int fd = open(maximum_path, O_RDONLY | O_CLOEXEC);
-	char text[16], *end;
+	char text[16];
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	unsigned long maximum;
+	uint64_t maximum;
 
-	if (n <= 0)
-		return otherwise;
-	text[n] = '\0';
-	maximum = strtoul(text, &end, 10);
-	return end > text && maximum <= UINT32_MAX ? (uint32_t)maximum : otherwise;
+	text[MAX(n, 0)] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return number_parse(text, UINT32_MAX, &maximum) ? (uint32_t)maximum : otherwise;
 }
 
-/* The setting is the whole machine's: a daemon that was taken over must not end all registration with it, or lift the limit. */
+/* The setting is the whole machine's: a compromised daemon must neither end all registration with it nor lift the limit. */
 int look_set_maximum(uint32_t maximum)
 {
 	_cleanup_(fd_closep) int fd = -1;

@@ -2,14 +2,16 @@
 
 #include "kernel/user_events/placement.h"
 
+#include "kernel/user_events/allocate.h"
+#include "kernel/user_events/registration.h"
 #include "kernel/user_events/stream.h"
 
 /*
- * To register an event takes the kernel longer than all that is done for it elsewhere, so nobody waits for it here: while
- * the process that holds the enablers is at it, the next calls are read and looked at. Registrations that follow each other
- * on one stream are put together, so that a program's hundreds of events are a handful of messages.
+ * The kernel takes longer to register an event than everything else takes, so the keeper does not wait for it: while an enabler
+ * process registers, the keeper reads and checks the next calls. Registrations that follow each other on one stream are sent
+ * together, so hundreds of events of a program are a handful of messages.
  *
- * Whatever depends on something that is under way waits until nothing is: there is no other rule.
+ * A call that depends on something under way waits until nothing is under way. There is no other rule.
  */
 
 struct job {
@@ -17,25 +19,8 @@ struct job {
 	size_t n;
 	kernel_done *done;
 	void *data;
-	size_t under_way; /* placements, and one until all has been asked */
+	size_t under_way; /* placements, and one until all calls have been looked at */
 };
-
-/* Made for the first placement: where there is none, nothing is left under way. */
-static struct job *job_of(struct submission *submission)
-{
-	if (submission->job)
-		return submission->job;
-	submission->job = malloc(sizeof(*submission->job));
-	if (submission->job)
-		*submission->job = (struct job){
-			.calls = submission->calls,
-			.n = submission->n,
-			.done = submission->done,
-			.data = submission->data,
-			.under_way = 1,
-		};
-	return submission->job;
-}
 
 static void job_put(struct job *job)
 {
@@ -50,7 +35,7 @@ void submission_end(struct user_events *user_events, struct submission *submissi
 {
 	placements_send(user_events, submission);
 	placements_settle(user_events);
-	/* Its calls are the caller's, who may be about to leave. */
+	/* Without `done` the calls may end with the caller's function. */
 	if (!submission->done)
 		placements_finish(user_events);
 	if (submission->job)
@@ -61,42 +46,41 @@ void submission_end(struct user_events *user_events, struct submission *submissi
 
 static struct placement *placement_new(struct submission *submission, struct event_stream *stream, struct page_map *map)
 {
-	struct job *job = job_of(submission);
-	struct placement *placement = job ? calloc(1, sizeof(*placement)) : NULL;
+	struct placement *placement = allocate(sizeof(*placement));
 
-	if (!placement)
-		return NULL;
-	placement->job = job;
+	if (!submission->job) {
+		submission->job = allocate(sizeof(*submission->job));
+		*submission->job = (struct job){
+			.calls = submission->calls,
+			.n = submission->n,
+			.done = submission->done,
+			.data = submission->data,
+			.under_way = 1,
+		};
+	}
+	submission->job->under_way++;
+	placement->job = submission->job;
 	placement->stream = stream;
 	placement->map = map;
 	placement->file = -1;
-	job->under_way++;
 	return placement;
 }
 
-/* What is adopted is not registered together with what is new. */
-static bool goes_with(const struct placement *placement, const struct event_stream *stream, const struct slot *slot,
-		      const struct kernel_call *call)
-{
-	return placement->n < AT_ONCE && placement->stream == stream && placement->map == slot->holding->map &&
-	       placement->calls[0]->op == call->op;
-}
-
-int placement_add(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
-		  struct slot *slot, struct kernel_call *call)
+void placement_add(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
+		   struct slot *slot, struct kernel_call *call)
 {
 	struct placement *filling = submission->filling;
+	struct page_map *map = slot->holding->map;
 
-	if (filling && !goes_with(filling, stream, slot, call))
+	/* Adopted events are not registered together with new ones. */
+	if (filling && (filling->n == AT_ONCE || filling->stream != stream || filling->map != map ||
+			filling->calls[0]->op != call->op))
 		placements_send(user_events, submission);
 	if (!submission->filling)
-		submission->filling = placement_new(submission, stream, slot->holding->map);
+		submission->filling = placement_new(submission, stream, map);
 	filling = submission->filling;
-	if (!filling)
-		return -ENOMEM;
 	filling->slots[filling->n] = slot;
 	filling->calls[filling->n++] = call;
-	return 0;
 }
 
 int placement_file(const struct placement *placement)
@@ -104,16 +88,7 @@ int placement_file(const struct placement *placement)
 	return placement->file >= 0 ? placement->file : placement->stream->fd;
 }
 
-/* For what is adopted a file of our own is opened, and closed when it is done: the enablers are what is left of it. */
-static int open_file(const struct user_events *user_events, struct placement *placement)
-{
-	if (placement->calls[0]->op != KERNEL_ADOPT)
-		return 0;
-	placement->file = data_file_open(&user_events->mounts);
-	return MIN(placement->file, 0);
-}
-
-static void refuse(struct user_events *user_events, struct placement *placement, int error)
+void placement_refuse(struct user_events *user_events, struct placement *placement, int error)
 {
 	for (size_t i = 0; i < placement->n; i++)
 		placement->results[i] = error;
@@ -123,21 +98,24 @@ static void refuse(struct user_events *user_events, struct placement *placement,
 void placements_send(struct user_events *user_events, struct submission *submission)
 {
 	struct placement *placement = submission->filling;
-	int r;
 
 	if (!placement)
 		return;
 	submission->filling = NULL;
 	user_events->under_way++;
 	placement->stream->under_way++;
-	r = open_file(user_events, placement);
-	if (r < 0)
-		refuse(user_events, placement, r);
-	else
-		user_events->abi->place(user_events, placement);
+	/* Adopted events are registered on a file of our own, which is closed afterwards: only their enablers stay. */
+	if (placement->calls[0]->op == KERNEL_ADOPT) {
+		placement->file = data_file_open(&user_events->mounts);
+		if (placement->file < 0) {
+			placement_refuse(user_events, placement, placement->file);
+			return;
+		}
+	}
+	user_events->abi->place(user_events, placement);
 }
 
-static void finish(struct user_events *user_events, struct placement *placement)
+static void placement_finish(struct user_events *user_events, struct placement *placement)
 {
 	struct job *job = placement->job;
 
@@ -145,15 +123,15 @@ static void finish(struct user_events *user_events, struct placement *placement)
 	stream_check_indexes(placement->stream);
 	for (size_t i = 0; i < placement->n; i++) {
 		if (placement->results[i] == KERNEL_OK)
-			user_events_placed(placement->stream, placement->slots[i], placement->calls[i]);
+			registration_placed(placement->stream, placement->slots[i], placement->calls[i]);
 		else
-			user_events_not_placed(user_events, placement->stream, placement->slots[i]);
+			registration_failed(user_events, placement->stream, placement->slots[i]);
 		placement->calls[i]->result = placement->results[i];
 	}
 	fd_close(placement->file);
 	free(placement);
 	user_events->under_way--;
-	/* Who is told may ask for more before this returns. */
+	/* Last, because `done` may submit more calls. */
 	job_put(job);
 }
 
@@ -165,7 +143,7 @@ void placements_settle(struct user_events *user_events)
 		TAILQ_REMOVE(&user_events->answered, placement, entry);
 		if (user_events->abi->settle)
 			user_events->abi->settle(user_events, placement);
-		finish(user_events, placement);
+		placement_finish(user_events, placement);
 	}
 }
 

@@ -6,19 +6,20 @@
 #include <sys/timerfd.h>
 
 #include "kernel/uapi.h"
+#include "kernel/user_events/allocate.h"
 #include "kernel/user_events/format.h"
+#include "kernel/user_events/registration.h"
 #include "kernel/user_events/stream.h"
-#include "kernel/user_events/user_events.h"
 #include "protocol/base/text.h"
 
 /*
- * Linux 5.18 to 6.3: the kernel has one page, and every tenant gets it. Nothing has to be held for its bits, so there are no
- * enablers. (All of this file can go when no supported machine runs such a kernel.)
+ * Linux 5.18 to 6.3: the kernel has one page, which every tenant gets, and sets its bits without enablers. (This file can go when no
+ * supported machine runs such a kernel.)
  *
- * That kernel lets an event with other fields join one of the same name, and never deletes any: both are left to us.
+ * This kernel lets an event join another one of the same name with different fields, and never deletes events. The keeper does both.
  */
 
-static int page_new(struct user_events *user_events, struct event_page *page)
+static int status_page_new(struct user_events *user_events, struct event_page *page)
 {
 	page->client_fd = fcntl(user_events->status, F_DUPFD_CLOEXEC, 0);
 	return page->client_fd < 0 ? -errno : 0;
@@ -38,12 +39,7 @@ static int register_text(int file, const char *text, uint32_t *ret_bit, uint32_t
 	return 0;
 }
 
-static int register_on(int file, const struct holding *holding, uint32_t *ret_bit, uint32_t *ret_index)
-{
-	return user_events_answer(register_text(file, holding->text, ret_bit, ret_index));
-}
-
-static int witness(int file, const char *name, uint32_t *ret_index)
+static int status_witness(int file, const char *name, uint32_t *ret_index)
 {
 	uint32_t bit;
 
@@ -51,8 +47,8 @@ static int witness(int file, const char *name, uint32_t *ret_index)
 }
 
 /*
- * What a tracer uses can't be deleted: it is tried again until nobody does. (What somebody else has registered meanwhile
- * goes, too, when he has gone: it was made by us.)
+ * An event can't be deleted while a tracer uses it, so the keeper tries again. (If another program has registered the same event
+ * meanwhile, it is deleted when that program has ended: the keeper has made it.)
  */
 
 enum { RETRY_SECONDS = 1 };
@@ -71,7 +67,7 @@ static bool delete_event(struct user_events *user_events, const char *name)
 	return true;
 }
 
-static void set_timer(struct user_events *user_events)
+static void unwanted_set_timer(struct user_events *user_events)
 {
 	const unsigned pause = user_events->left_behind.pause;
 	const time_t every = pause > 0 ? pause : SLIST_EMPTY(&user_events->unwanted) ? 0 : RETRY_SECONDS;
@@ -80,26 +76,24 @@ static void set_timer(struct user_events *user_events)
 			&(struct itimerspec){ .it_interval.tv_sec = every, .it_value.tv_sec = every }, NULL);
 }
 
-static void keep_for_later(struct user_events *user_events, const char *name)
+static void unwanted_add(struct user_events *user_events, const char *name)
 {
-	struct unwanted *unwanted = malloc(sizeof(*unwanted) + strlen(name) + 1);
+	struct unwanted *unwanted = allocate(sizeof(*unwanted) + strlen(name) + 1);
 
-	if (!unwanted)
-		return; /* then it stays: a bit of the kernel's is lost */
 	memcpy(unwanted->name, name, strlen(name) + 1);
 	SLIST_INSERT_HEAD(&user_events->unwanted, unwanted, entry);
-	set_timer(user_events);
+	unwanted_set_timer(user_events);
 }
 
-static void forget(struct user_events *user_events, struct unwanted *unwanted)
+static void unwanted_free(struct user_events *user_events, struct unwanted *unwanted)
 {
 	SLIST_REMOVE(&user_events->unwanted, unwanted, unwanted, entry);
 	free(unwanted);
-	set_timer(user_events);
+	unwanted_set_timer(user_events);
 }
 
-/* Witnesses of a keeper that has ended: each goes when its file does. (Where another keeper lives it asks for its own, too.) */
-static void find_witnesses(struct user_events *user_events)
+/* Witnesses of a keeper that has ended are deleted when their files are closed. (Another keeper that is running deletes its own as well.) */
+static void unwanted_find_witnesses(struct user_events *user_events)
 {
 	char line[WIRE_DESCRIPTION_MAX];
 	int copy = user_events->list < 0 ? -1 : fcntl(user_events->list, F_DUPFD_CLOEXEC, 0);
@@ -116,13 +110,13 @@ static void find_witnesses(struct user_events *user_events)
 		if (sscanf(line, "%*u:" WITNESS_PREFIX "%32[0-9a-f]", digits) != 1 || strlen(digits) != WITNESS_DIGITS)
 			continue;
 		snprintf(name, sizeof(name), WITNESS_PREFIX "%s", digits);
-		keep_for_later(user_events, name);
+		unwanted_add(user_events, name);
 	}
 	fclose(list);
 }
 
-/* Whether it is there only because it could not be deleted yet. It is wanted again. */
-static bool take_back(struct user_events *user_events, const char *name)
+/* Whether the event exists only because it could not be deleted yet. It is wanted again. */
+static bool unwanted_take_back(struct user_events *user_events, const char *name)
 {
 	struct unwanted *unwanted;
 
@@ -130,54 +124,54 @@ static bool take_back(struct user_events *user_events, const char *name)
 	{
 		if (!streq(unwanted->name, name))
 			continue;
-		forget(user_events, unwanted);
+		unwanted_free(user_events, unwanted);
 		return true;
 	}
 	return false;
 }
 
-static void delete_unwanted(struct user_events *user_events)
+static void unwanted_delete(struct user_events *user_events)
 {
 	struct unwanted *unwanted, *next;
 
-	/* They are on, so that they can't. */
+	/* Its events are on, so they can't be deleted. */
 	if (user_events->left_behind.instance >= 0)
 		return;
 	for (unwanted = SLIST_FIRST(&user_events->unwanted); unwanted; unwanted = next) {
 		next = SLIST_NEXT(unwanted, entry);
 		if (delete_event(user_events, unwanted->name))
-			forget(user_events, unwanted);
+			unwanted_free(user_events, unwanted);
 	}
 }
 
-static void name_of(const struct holding *holding, char ret[WIRE_DESCRIPTION_MAX + 1])
+static void holding_name(const struct holding *holding, char ret[WIRE_DESCRIPTION_MAX + 1])
 {
 	string_copy(ret, WIRE_DESCRIPTION_MAX + 1, holding->text);
 	ret[strcspn(ret, " ")] = '\0';
 }
 
-/* What was there before us is not ours to delete. */
-static void remove_holding(struct user_events *user_events, struct holding *holding)
+/* An event that existed before is not ours to delete. */
+static void status_remove_one(struct user_events *user_events, struct holding *holding)
 {
 	char name[WIRE_DESCRIPTION_MAX + 1];
 
-	name_of(holding, name);
+	holding_name(holding, name);
 	if (holding->foreign && !user_events->ending)
 		left_behind_forget(user_events, name);
 	if (holding->foreign)
 		return;
 	if (!delete_event(user_events, name))
-		keep_for_later(user_events, name);
+		unwanted_add(user_events, name);
 }
 
-static void remove_all(struct user_events *user_events, struct holding *const *holdings, size_t n)
+static void status_remove(struct user_events *user_events, struct holding *const *holdings, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		remove_holding(user_events, holdings[i]);
+		status_remove_one(user_events, holdings[i]);
 }
 
-/* Before: so that nothing is left on the stream. After: since others may have made it in between. */
-static int place_one(struct user_events *user_events, struct event_stream *stream, struct slot *slot)
+/* The fields are compared before, so a refused event leaves nothing on the stream; and after, since another program may have made it. */
+static int status_place_one(struct user_events *user_events, struct event_stream *stream, struct slot *slot)
 {
 	struct holding *holding = slot->holding;
 	char name[WIRE_DESCRIPTION_MAX + 1];
@@ -190,24 +184,24 @@ static int place_one(struct user_events *user_events, struct event_stream *strea
 	if (r < 0)
 		return r;
 	was_there = r == FORMAT_SAME;
-	r = register_on(stream->fd, holding, &holding->bit, &slot->index);
+	r = registration_answer(register_text(stream->fd, holding->text, &holding->bit, &slot->index));
 	if (r != 0)
 		return r;
 	stream_note_index(stream, slot->index);
-	name_of(holding, name);
-	holding->foreign = was_there && !take_back(user_events, name);
+	holding_name(holding, name);
+	holding->foreign = was_there && !unwanted_take_back(user_events, name);
 	left_behind_record(user_events, name, !holding->foreign);
 	r = format_compare(user_events->mounts.tracefs, holding->text);
 	if (r < 0)
-		remove_holding(user_events, holding);
+		status_remove_one(user_events, holding);
 	return r == FORMAT_OTHER ? KERNEL_E_NAME_TAKEN : MIN(r, 0);
 }
 
 /*
- * The kernel has it all the time, under the bit that is said. (Whether somebody else had made it is forgotten with the last
- * keeper: it is deleted as ours, if nobody uses it then.)
+ * The kernel still has the event, under the bit that the daemon has given. (Whether another program had made it was forgotten with the
+ * last keeper: it is deleted like ours, if nobody uses it then.)
  */
-static int adopt_one(struct user_events *user_events, int file, const struct holding *holding)
+static int status_adopt_one(struct user_events *user_events, int file, const struct holding *holding)
 {
 	uint32_t bit = 0, index;
 	int r = format_compare(user_events->mounts.tracefs, holding->text);
@@ -216,33 +210,34 @@ static int adopt_one(struct user_events *user_events, int file, const struct hol
 		return r;
 	if (r != FORMAT_SAME)
 		return KERNEL_E_NO_SUCH;
-	r = register_on(file, holding, &bit, &index);
+	r = registration_answer(register_text(file, holding->text, &bit, &index));
 	return r == 0 && bit != holding->bit ? KERNEL_E_NO_SUCH : r;
 }
 
-static void place(struct user_events *user_events, struct placement *placement)
+static void status_place(struct user_events *user_events, struct placement *placement)
 {
 	left_behind_settle(user_events);
 	for (size_t i = 0; i < placement->n; i++)
-		placement->results[i] = placement->file < 0
-						? place_one(user_events, placement->stream, placement->slots[i])
-						: adopt_one(user_events, placement->file, placement->slots[i]->holding);
+		placement->results[i] =
+			placement->file < 0
+				? status_place_one(user_events, placement->stream, placement->slots[i])
+				: status_adopt_one(user_events, placement->file, placement->slots[i]->holding);
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 
-static int join(struct user_events *user_events _unused_, struct event_stream *stream, const struct holding *holding,
-		uint32_t *ret_index)
+static int status_join(struct user_events *user_events _unused_, struct event_stream *stream,
+		       const struct holding *holding, uint32_t *ret_index)
 {
 	uint32_t bit = 0;
-	int r = register_on(stream->fd, holding, &bit, ret_index);
+	int r = registration_answer(register_text(stream->fd, holding->text, &bit, ret_index));
 
 	if (r != 0)
 		return r;
-	/* Deleted behind our back by somebody who holds a stream, and made anew: our clients look at the wrong bit. */
+	/* A program with a stream has deleted the event, and it was made anew: our clients look at the wrong bit. */
 	return bit == holding->bit ? 0 : -ESTALE;
 }
 
-static int dispatch(struct user_events *user_events)
+static int status_dispatch(struct user_events *user_events)
 {
 	uint64_t expired;
 	const ssize_t n = read(user_events->timer, &expired, sizeof(expired));
@@ -250,46 +245,46 @@ static int dispatch(struct user_events *user_events)
 	if (n < 0 && errno != EAGAIN)
 		return -errno;
 	if (n > 0 && user_events->left_behind.pause > 0) {
-		left_behind_look(user_events, keep_for_later);
-		set_timer(user_events);
+		left_behind_look(user_events, unwanted_add);
+		unwanted_set_timer(user_events);
 	}
-	delete_unwanted(user_events);
+	unwanted_delete(user_events);
 	return 0;
 }
 
-/* A keeper that finds nobody to go on with has come after all of them were killed. */
-static void disowned(struct user_events *user_events)
+/* A keeper whose daemon goes on with nothing was started after all its predecessors were killed. */
+static void status_disowned(struct user_events *user_events)
 {
-	left_behind_begin(user_events, keep_for_later);
-	set_timer(user_events);
-	delete_unwanted(user_events);
+	left_behind_begin(user_events, unwanted_add);
+	unwanted_set_timer(user_events);
+	unwanted_delete(user_events);
 }
 
-static void deinit(struct user_events *user_events)
+static void status_deinit(struct user_events *user_events)
 {
 	left_behind_deinit(user_events);
-	delete_unwanted(user_events);
+	unwanted_delete(user_events);
 	while (!SLIST_EMPTY(&user_events->unwanted))
-		forget(user_events, SLIST_FIRST(&user_events->unwanted));
+		unwanted_free(user_events, SLIST_FIRST(&user_events->unwanted));
 	user_events->timer = fd_close(user_events->timer);
 }
 
-static uint32_t maximum(const struct user_events *user_events _unused_)
+static uint32_t status_maximum(const struct user_events *user_events _unused_)
 {
 	return WIRE_PAGE_BITS - 1;
 }
 
-static const struct user_events_abi abi = {
-	.page_new = page_new,
-	.place = place,
-	.join = join,
-	.witness = witness,
-	.forget_witness = keep_for_later,
-	.remove = remove_all,
-	.maximum = maximum,
-	.disowned = disowned,
-	.dispatch = dispatch,
-	.deinit = deinit,
+static const struct user_events_abi status_page_abi = {
+	.page_new = status_page_new,
+	.place = status_place,
+	.join = status_join,
+	.witness = status_witness,
+	.forget_witness = unwanted_add,
+	.remove = status_remove,
+	.maximum = status_maximum,
+	.disowned = status_disowned,
+	.dispatch = status_dispatch,
+	.deinit = status_deinit,
 };
 
 int status_page_init(struct user_events *user_events, const struct kernel_limits *limits)
@@ -298,19 +293,19 @@ int status_page_init(struct user_events *user_events, const struct kernel_limits
 	struct text note = text_make(facts->note, sizeof(facts->note));
 	struct epoll_event event = { .events = EPOLLIN };
 
-	user_events->abi = &abi;
+	user_events->abi = &status_page_abi;
 	left_behind_init(user_events, user_events->mounts.pages);
-	/* Read-only, as is the mount: a client could make a writable map of anything else, and change what everybody looks at. */
+	/* Read-only, like the mount: otherwise a client could map it writable, and change the page of all tenants. */
 	user_events->status = openat(user_events->mounts.pages_read_only, "user_events_status", O_RDONLY | O_CLOEXEC);
 	if (user_events->status < 0)
 		return -errno;
 	user_events->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (user_events->timer < 0 || epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->timer, &event) < 0)
 		return -errno;
-	find_witnesses(user_events);
+	unwanted_find_witnesses(user_events);
 	facts->shared_page = true;
-	facts->page_bits = WIRE_PAGE_BITS; /* whatever was asked for: the bits are the kernel's choice */
-	facts->capacity = maximum(user_events);
+	facts->page_bits = WIRE_PAGE_BITS; /* whatever the limits say: the kernel chooses the bits */
+	facts->capacity = status_maximum(user_events);
 	if (limits->capacity)
 		facts->capacity = MIN(facts->capacity, limits->capacity);
 	text_printf(

@@ -11,20 +11,20 @@
 #include "kernel/user_events/left_behind.h"
 
 /*
- * Nothing tells how many copies of an open file there are, but a lock that belongs to the open file lives exactly as long as
- * the last of them. Each stream has a byte of the data file to itself. All open files of the machine share these bytes, so
- * each keeper has a range of its own, and holds a lock on the part of it that no stream has had yet: a program with a data file
- * can't take the next streams' bytes. A byte is given once, so that this lock stays one piece. Between the keeper's unlocking
- * of a byte and the stream's locking another program may take it: then the stream gets another byte, which nobody can foresee.
+ * The kernel does not tell how many copies of an open file exist, but a lock that belongs to the open file (F_OFD_SETLK) lives exactly
+ * as long as the last copy. Each stream has one byte of the data file for its lock. All open files of the machine share these bytes, so
+ * each keeper has a range of its own, and locks the part of it that no stream has had yet: other programs with a data file can't take
+ * the bytes of the next streams. A byte is used once, so this lock stays contiguous. Between the keeper's unlocking of a byte and the
+ * stream's locking, another program may take it; then the stream gets another byte, which is random.
  *
- * Where nothing guards data files their holders can unlock a byte, or lock those of streams that have ended. There a stream
- * that begins to linger gets a witness: an event with a name that nobody can guess, and without any other reference. The kernel
- * refuses to delete it as long as a copy of the file is open.
+ * Without a guard, holders of a data file can unlock a byte, or lock those of streams that have ended. So a stream that begins to linger
+ * unguarded gets a witness: an event with a random name and without any other reference. The kernel refuses to delete it while a copy
+ * of the file is open.
  */
 
 enum {
 	TRIES = 16,
-	SKIPPED_MAX = 1 << 20, /* bytes, for the next try */
+	SKIPPED_MAX = 1 << 20, /* bytes, before the next try */
 };
 
 int data_file_open(const struct mounts *mounts)
@@ -46,52 +46,48 @@ static int set_lock(int fd, short type, uint64_t from, uint64_t n)
 	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
 }
 
-static int draw(void *ret, size_t size)
+static int draw_random(void *ret, size_t size)
 {
 	return getrandom(ret, size, 0) == (ssize_t)size ? 0 : -EIO;
 }
 
-/* At random the first time, and then the next one: whoever could foresee it could lock all that there is. */
-static int next_range(struct places *places)
-{
-	int r;
-
-	if (places->end == 0) {
-		r = draw(&places->end, sizeof(places->end));
-		if (r < 0)
-			return r;
-		places->end = places->end >> 2 & ~(RANGE_SIZE - 1);
-		places->first = places->end;
-	}
-	places->next = places->end;
-	places->end += RANGE_SIZE;
-	return set_lock(places->fd, F_WRLCK, places->next, RANGE_SIZE);
-}
-
-/* One without a lock in it; or one that is not locked by the keeper, where other programs have locked everything. */
-static int draw_range(struct places *places)
+/*
+ * Takes a range without a lock in it. If other programs have locked everything, it takes one without locking it. The first range is
+ * random, as a program that could foresee it could lock all of it; the others follow.
+ */
+static int places_next_range(struct places *places)
 {
 	int r = -EAGAIN;
 
-	for (unsigned tries = 0; tries < TRIES && r == -EAGAIN; tries++)
-		r = next_range(places);
+	for (unsigned tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
+		if (places->end == 0) {
+			r = draw_random(&places->end, sizeof(places->end));
+			if (r < 0)
+				return r;
+			places->end = places->end >> 2 & ~(RANGE_SIZE - 1);
+			places->first = places->end;
+		}
+		places->next = places->end;
+		places->end += RANGE_SIZE;
+		r = set_lock(places->fd, F_WRLCK, places->next, RANGE_SIZE);
+	}
 	return r == -EAGAIN ? 0 : r;
 }
 
 int places_init(struct user_events *user_events)
 {
 	user_events->places.fd = data_file_open(&user_events->mounts);
-	return user_events->places.fd < 0 ? user_events->places.fd : draw_range(&user_events->places);
+	return user_events->places.fd < 0 ? user_events->places.fd : places_next_range(&user_events->places);
 }
 
-/* -EAGAIN: another program has taken it. */
-static int take_place(struct places *places, int stream, uint32_t skipped, uint64_t *ret)
+/* Locks the byte behind `skipped` others. -EAGAIN: another program has taken it. */
+static int places_take(struct places *places, int stream, uint32_t skipped, uint64_t *ret)
 {
 	uint64_t place = places->next + skipped;
 	int r;
 
 	if (place >= places->end) {
-		r = draw_range(places);
+		r = places_next_range(places);
 		if (r < 0)
 			return r;
 		place = places->next;
@@ -113,15 +109,15 @@ int stream_open(struct user_events *user_events, uint64_t *ret_place, int *ret_f
 
 	if (fd < 0)
 		return fd;
-	r = take_place(&user_events->places, fd, 0, ret_place);
+	r = places_take(&user_events->places, fd, 0, ret_place);
 	for (unsigned tries = 1; tries < TRIES && r == -EAGAIN; tries++) {
-		r = draw(&skipped, sizeof(skipped));
+		r = draw_random(&skipped, sizeof(skipped));
 		if (r == 0)
-			r = take_place(&user_events->places, fd, skipped % SKIPPED_MAX, ret_place);
+			r = places_take(&user_events->places, fd, skipped % SKIPPED_MAX, ret_place);
 	}
 	if (user_events->places.end != end)
 		left_behind_note_ranges(user_events);
-	/* Without a lock its witness will do. */
+	/* Unguarded, its witness will do. */
 	if (r < 0 && (r != -EAGAIN || user_events->kernel.facts.guarded))
 		return r;
 	*ret_fd = fd_steal(&fd);
@@ -132,7 +128,7 @@ bool stream_has_lock(const struct user_events *user_events, uint64_t place)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1 };
 
-	/* If it can't be asked, it is charged. */
+	/* If the kernel can't tell, the stream goes on being charged. */
 	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
@@ -148,7 +144,7 @@ void stream_leave_witness(struct user_events *user_events, struct event_stream *
 	uint64_t number[2];
 	uint32_t index;
 
-	if (stream->fd < 0 || draw(number, sizeof(number)) < 0)
+	if (stream->fd < 0 || draw_random(number, sizeof(number)) < 0)
 		return;
 	snprintf(stream->witness, sizeof(stream->witness), WITNESS_PREFIX "%016" PRIx64 "%016" PRIx64, number[0],
 		 number[1]);
@@ -161,8 +157,8 @@ void stream_leave_witness(struct user_events *user_events, struct event_stream *
 	stream_check_indexes(stream);
 }
 
-/* It can be deleted, or is deleted already. */
-static bool has_lost_witness(struct user_events *user_events, struct event_stream *stream)
+/* Deletes the witness if the kernel allows that: then no copy of the file is open. */
+static bool witness_is_gone(struct user_events *user_events, struct event_stream *stream)
 {
 	if (ioctl(user_events->data, UAPI_IOCTL_DELETE, stream->witness) < 0 && errno != ENOENT)
 		return false;
@@ -174,13 +170,13 @@ static bool has_lost_witness(struct user_events *user_events, struct event_strea
 bool stream_is_open(struct user_events *user_events, struct event_stream *stream)
 {
 	if (*stream->witness)
-		return !has_lost_witness(user_events, stream);
+		return !witness_is_gone(user_events, stream);
 	return stream_has_lock(user_events, stream->lock);
 }
 
 void stream_forget_witness(struct user_events *user_events, struct event_stream *stream)
 {
-	if (!*stream->witness || has_lost_witness(user_events, stream))
+	if (!*stream->witness || witness_is_gone(user_events, stream))
 		return;
 	user_events->witnesses--;
 	if (user_events->abi->forget_witness)
@@ -188,8 +184,8 @@ void stream_forget_witness(struct user_events *user_events, struct event_stream 
 }
 
 /*
- * The kernel counts a file's events from 0 on. What has an index that was not the next one stands behind an event that we know
- * nothing of. Answers of several processes come in any order, so that is looked at when none is under way.
+ * The kernel numbers a file's events from 0 on, so a gap in our indexes is an event of another program. Answers of several processes
+ * come in any order, so this is checked when none is under way.
  */
 
 void stream_note_index(struct event_stream *stream, uint32_t index)
@@ -202,15 +198,15 @@ void stream_check_indexes(struct event_stream *stream)
 {
 	if (stream->under_way > 0)
 		return;
-	stream->stranger |= stream->next_index > stream->settled + stream->fresh;
+	stream->self_registered |= stream->next_index > stream->settled + stream->fresh;
 	stream->settled = stream->next_index;
 	stream->fresh = 0;
 }
 
 bool stream_is_clean(const struct event_stream *stream)
 {
-	if (stream->stranger)
+	if (stream->self_registered)
 		return false;
-	/* An index that the file doesn't have is ENOENT; any event would want more than no payload, or would be off. */
+	/* For an index that the file doesn't have the kernel returns ENOENT; for an event EINVAL or EBADF. */
 	return write(stream->fd, &stream->next_index, UAPI_INDEX_BYTES) < 0 && errno == ENOENT;
 }

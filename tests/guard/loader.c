@@ -93,7 +93,7 @@ void find_pinned_program(char *ret, size_t size)
 
 	ck_assert_ptr_nonnull(directory);
 	while ((entry = readdir(directory))) {
-		if (strncmp(entry->d_name, "program1-", strlen("program1-")) != 0)
+		if (strncmp(entry->d_name, "program2-", strlen("program2-")) != 0)
 			continue;
 		string_copy(ret, size, entry->d_name);
 		found++;

@@ -20,7 +20,7 @@ int loader_with(uint64_t capabilities, const char *arguments);
 
 /* Pinned below the directory? */
 bool is_pinned(const char *name);
-/* The one directory below it whose name begins with "program1-". */
+/* The one directory below it whose name begins with "program2-". */
 void find_pinned_program(char *ret, size_t size);
 
 bool has_btf(void);

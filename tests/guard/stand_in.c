@@ -201,8 +201,7 @@ static void live(int socket, const char *cgroup)
 	int directory;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (cgroup)
-		cgroup_enter(cgroup);
+	cgroup_enter(cgroup);
 	must(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
 	directory = clone_tracefs(&mount_id);
 	send_packet(socket, &mount_id, sizeof(mount_id), -1);
@@ -215,8 +214,7 @@ void stand_in_start(struct stand_in *stand_in, const char *cgroup)
 	int sockets[2];
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-	if (cgroup)
-		cgroup_make(cgroup);
+	cgroup_make(cgroup);
 	stand_in->pid = fork();
 	if (stand_in->pid == 0) {
 		close(sockets[0]);

@@ -13,14 +13,14 @@ struct stand_in {
 	uint64_t mount;
 };
 
-enum stand_in_who { STAND_IN_ITSELF, STAND_IN_CHILD, STAND_IN_GRANDCHILD };
+enum stand_in_who { STAND_IN_ITSELF, STAND_IN_CHILD };
 
-/* In a cgroup of this name, if one is given. */
+/* In a cgroup of this name. */
 void stand_in_start(struct stand_in *, const char *cgroup);
 void stand_in_end(struct stand_in *);
 /* A data file of which it keeps a copy. Its byte is locked. */
 int stand_in_open(struct stand_in *, off_t *ret_byte);
-/* What it, or a process that descends from it, gets when it tries this on the file. */
+/* The errno that it, or a child of it, gets when it tries this on the file. */
 int stand_in_try(struct stand_in *, enum stand_in_who, int fd, enum operation, const char *event);
 
 /* A mount of tracefs that stands nowhere, and its id. */

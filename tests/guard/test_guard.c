@@ -7,7 +7,6 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -38,12 +37,17 @@ static void start_keeper(void)
 	stand_in_start(&keeper, "guard-keeper");
 }
 
+static void load_for(const struct stand_in *stand_in, const char *cgroup)
+{
+	ck_assert_msg(loader("--mount=%llu --cgroup=/sys/fs/cgroup/%s", (unsigned long long)stand_in->mount, cgroup) ==
+			      0,
+		      "%s", loader_output);
+}
+
 static void start_guarded_keeper(void)
 {
 	start_keeper();
-	ck_assert_msg(loader("--mount=%llu --process=%d --cgroup=/sys/fs/cgroup/guard-keeper",
-			     (unsigned long long)keeper.mount, (int)keeper.pid) == 0,
-		      "%s", loader_output);
+	load_for(&keeper, "guard-keeper");
 }
 
 static void end_keeper(void)
@@ -171,7 +175,7 @@ TEST(others_ioctls_still_work_and_their_cost_is_told)
 	double null_before = nanoseconds_each(null), tracing_before = nanoseconds_each(tracing);
 	double null_with, tracing_with;
 
-	ck_assert_int_eq(loader("--mount=%llu --process=1", (unsigned long long)keeper.mount), 0);
+	ck_assert_int_eq(loader("--mount=%llu --cgroup-id=4711", (unsigned long long)keeper.mount), 0);
 	null_with = nanoseconds_each(null);
 	tracing_with = nanoseconds_each(tracing);
 	ck_assert_int_eq(loader("--remove"), 0);
@@ -250,19 +254,10 @@ TEST(the_keepers_child_may)
 }
 END_TEST
 
-static int expect_that_a_grandchild_may_not(void *data)
-{
-	struct stand_in *stand_in = data;
-	int fd = stand_in_open(stand_in, NULL);
-
-	return stand_in_try(stand_in, STAND_IN_GRANDCHILD, fd, REGISTER_FOREIGN, FOREIGN);
-}
-
-/* A keeper that is not there by its cgroup. */
 static void start_other(struct stand_in *ret)
 {
-	stand_in_start(ret, NULL);
-	ck_assert_int_eq(loader("--mount=%llu --process=%d", (unsigned long long)ret->mount, (int)ret->pid), 0);
+	stand_in_start(ret, "guard-other");
+	load_for(ret, "guard-other");
 }
 
 static void end_other(struct stand_in *other)
@@ -270,16 +265,6 @@ static void end_other(struct stand_in *other)
 	stand_in_end(other);
 	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)other->mount), 0);
 }
-
-TEST(its_childs_child_may_not)
-{
-	struct stand_in other;
-
-	start_other(&other);
-	ck_assert_int_eq(run_in_child(expect_that_a_grandchild_may_not, &other), EPERM);
-	end_other(&other);
-}
-END_TEST
 
 TEST(of_two_keepers_each_may_with_its_own_files_only)
 {
@@ -327,63 +312,6 @@ TEST(a_keepers_end_leaves_its_files_guarded)
 	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)other.mount), 0);
 	ck_assert_int_eq(plain_attempt(fd), 0);
 	close(fd);
-}
-END_TEST
-
-/* --- processes with a number that was given again --- */
-
-static pid_t wait_for_word(int *ret_pipe)
-{
-	int words[2];
-	pid_t pid;
-
-	ck_assert_int_eq(pipe(words), 0);
-	pid = fork();
-	if (pid == 0) {
-		close(words[1]);
-		_exit((int)read(words[0], words, 1));
-	}
-	close(words[0]);
-	*ret_pipe = words[1];
-	return pid;
-}
-
-static void end_waiting(pid_t pid, int word)
-{
-	close(word);
-	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-}
-
-/* What one with this number gets. */
-static int try_as(pid_t number, int fd)
-{
-	struct {
-		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
-			set_tid_size;
-	} arguments = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&number, .set_tid_size = 1 };
-	int status;
-	pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof(arguments));
-
-	if (pid == 0)
-		_exit(plain_attempt(fd));
-	ck_assert_msg(pid == number, "clone3: %s", strerror(errno));
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	return WEXITSTATUS(status);
-}
-
-TEST(a_number_that_was_given_again_is_somebody_else)
-{
-	uint64_t mount_id;
-	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory), word;
-	pid_t number = wait_for_word(&word);
-
-	ck_assert_int_eq(loader("--mount=%llu --process=%d", (unsigned long long)mount_id, (int)number), 0);
-	end_waiting(number, word);
-	ck_assert_int_eq(try_as(number, fd), EPERM);
-	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)mount_id), 0);
-	ck_assert_int_eq(try_as(number, fd), 0);
-	close(fd);
-	close(directory);
 }
 END_TEST
 
@@ -438,7 +366,7 @@ TEST(a_mount_of_another_file_system_is_not_guarded_whatever_its_number)
 	ck_assert_int_ge(fd, 0);
 	if (statx(fd, "", AT_EMPTY_PATH, 0x4000, &status) < 0 || !(status.stx_mask & 0x4000))
 		ck_assert_int_eq(statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status), 0);
-	ck_assert_int_eq(loader("--mount=%llu --process=1", (unsigned long long)status.stx_mnt_id), 0);
+	ck_assert_int_eq(loader("--mount=%llu --cgroup-id=4711", (unsigned long long)status.stx_mnt_id), 0);
 	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
 	ck_assert_int_eq(fchmod(fd, 0644), 0);
 	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)status.stx_mnt_id), 0);
@@ -575,11 +503,9 @@ static void add_guarded(Suite *suite)
 		the_proof_is_the_guards_refusal_and_no_bad_address,
 		the_keeper_itself_may,
 		the_keepers_child_may,
-		its_childs_child_may_not,
 		of_two_keepers_each_may_with_its_own_files_only,
 		who_is_in_the_keepers_cgroup_may,
 		a_keepers_end_leaves_its_files_guarded,
-		a_number_that_was_given_again_is_somebody_else,
 		a_file_that_was_opened_elsewhere_is_everybodys_as_before,
 		a_mount_that_was_not_named_is_not_guarded,
 		a_mount_of_another_file_system_is_not_guarded_whatever_its_number,

@@ -23,8 +23,8 @@
 #endif
 
 #define DIRECTORY	 "/sys/fs/bpf/guard-test"
-#define SOME_MOUNT	 "--mount=424242 --process=1"
-#define OTHER_MOUNT	 "--mount=424243 --process=1"
+#define SOME_MOUNT	 "--mount=424242 --cgroup-id=4711"
+#define OTHER_MOUNT	 "--mount=424243 --cgroup-id=4711"
 #define expect_say(text) ck_assert_msg(strstr(loader_output, text) != NULL, "it says: %s", loader_output)
 
 static void remove_all(void)
@@ -49,7 +49,7 @@ static int guarded_file(void)
 	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory);
 
 	close(directory);
-	ck_assert_msg(loader("--mount=%llu --process=1", (unsigned long long)mount_id) == 0, "%s", loader_output);
+	ck_assert_msg(loader("--mount=%llu --cgroup-id=4711", (unsigned long long)mount_id) == 0, "%s", loader_output);
 	return fd;
 }
 
@@ -84,9 +84,9 @@ TEST(what_is_there_already_is_not_loaded_again)
 	ck_assert_int_eq(stat(path, &after), 0);
 	ck_assert_str_eq(first, second);
 	ck_assert_int_eq(before.st_ino, after.st_ino);
-	ck_assert_int_eq(loader("--status --json"), 0);
-	expect_say("{\"mount\":424242,\"process\":1,\"alive\":true,\"cgroup_id\":null}");
-	expect_say("{\"mount\":424243,\"process\":1,\"alive\":true,\"cgroup_id\":null}");
+	ck_assert_int_eq(loader("--status"), 0);
+	expect_say("{\"mount\":424242,\"cgroup_id\":4711}");
+	expect_say("{\"mount\":424243,\"cgroup_id\":4711}");
 }
 END_TEST
 
@@ -95,7 +95,7 @@ static pid_t start_loader(int number)
 	pid_t pid = fork();
 
 	if (pid == 0)
-		_exit(loader("--mount=%d --process=1", 1000 + number));
+		_exit(loader("--mount=%d --cgroup-id=4711", 1000 + number));
 	return pid;
 }
 
@@ -114,7 +114,7 @@ TEST(loaders_at_the_same_time_load_it_once_and_lose_nothing)
 	}
 	find_pinned_program(program, sizeof(program));
 	ck_assert(!is_pinned("new"));
-	ck_assert_int_eq(loader("--status --json"), 0);
+	ck_assert_int_eq(loader("--status"), 0);
 	for (int i = 0; i < LOADERS; i++) {
 		snprintf(mount, sizeof(mount), "{\"mount\":%d,", 1000 + i);
 		expect_say(mount);
@@ -131,7 +131,7 @@ TEST(what_was_pinned_by_halves_is_taken_for_nothing)
 	/* As if the loader had been killed before it was done. */
 	rename_pinned(program, "new");
 	ck_assert_int_eq(loader("--status"), 0);
-	expect_say("No guard is loaded");
+	expect_say("{\"loaded\":false}");
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	find_pinned_program(program, sizeof(program));
 	ck_assert(!is_pinned("new"));
@@ -150,7 +150,7 @@ TEST(what_is_not_whole_any_more_is_loaded_again)
 	ck_assert_int_eq(unlink(path), 0);
 	expect_unguarded(fd);
 	ck_assert_int_eq(loader("--status"), 0);
-	expect_say("No guard is loaded");
+	expect_say("{\"loaded\":false}");
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	ck_assert(is_guarded(fd));
 	close(fd);
@@ -161,7 +161,7 @@ TEST(a_map_that_was_made_anew_is_the_one_that_the_programs_look_into)
 {
 	int old = guarded_file(), fd;
 
-	ck_assert_int_eq(unlink(DIRECTORY "/mounts1"), 0);
+	ck_assert_int_eq(unlink(DIRECTORY "/mounts2"), 0);
 	fd = guarded_file();
 	ck_assert(is_guarded(fd));
 	close(fd);
@@ -190,9 +190,9 @@ TEST(another_builds_program_gives_way_without_a_gap_and_the_map_stays)
 	void *holes;
 
 	find_pinned_program(program, sizeof(program));
-	rename_pinned(program, "program1-0123456789abcdef");
-	ck_assert_int_eq(loader("--status --json"), 0);
-	expect_say("\"program\":\"program1-0123456789abcdef\",\"this_build\":false");
+	rename_pinned(program, "program2-0123456789abcdef");
+	ck_assert_int_eq(loader("--status"), 0);
+	expect_say("\"program\":\"program2-0123456789abcdef\",\"this_build\":false");
 	ck_assert_int_eq(pthread_create(&watcher, NULL, watch, &fd), 0);
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	stop = true;
@@ -208,9 +208,9 @@ END_TEST
 TEST(programs_of_another_layout_are_left_alone)
 {
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
-	ck_assert_int_eq(mkdir(DIRECTORY "/program2-0123456789abcdef", 0700), 0);
+	ck_assert_int_eq(mkdir(DIRECTORY "/program1-0123456789abcdef", 0700), 0);
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
-	ck_assert_int_eq(rmdir(DIRECTORY "/program2-0123456789abcdef"), 0);
+	ck_assert_int_eq(rmdir(DIRECTORY "/program1-0123456789abcdef"), 0);
 }
 END_TEST
 
@@ -234,13 +234,13 @@ END_TEST
 
 TEST(a_full_map_is_told_and_nothing_is_dropped)
 {
-	struct guard_keeper keeper = { .tgid = 1, .start = 1 };
+	const uint64_t cgroup = 4711;
 	int map, fd = guarded_file(), r = 0;
 
-	map = bpf_obj_get(DIRECTORY "/mounts1");
+	map = bpf_obj_get(DIRECTORY "/mounts2");
 	ck_assert_int_ge(map, 0);
 	for (uint64_t i = 1; r == 0; i++)
-		r = bpf_map_update_elem(map, &i, &keeper, BPF_ANY);
+		r = bpf_map_update_elem(map, &i, &cgroup, BPF_ANY);
 	close(map);
 	ck_assert_int_eq(r, -E2BIG);
 	ck_assert_int_eq(loader(OTHER_MOUNT), 1);
@@ -258,8 +258,6 @@ END_TEST
 
 TEST(a_keeper_that_is_not_there_is_refused_and_named)
 {
-	ck_assert_int_eq(loader("--mount=7 --process=4000000"), 1);
-	expect_say("there is no process 4000000");
 	ck_assert_int_eq(loader("--mount=7 --cgroup=/sys/fs/cgroup/nowhere"), 1);
 	expect_say("/sys/fs/cgroup/nowhere: No such file");
 	ck_assert_int_eq(loader("--mount=7 --cgroup=/tmp"), 1);
@@ -268,24 +266,6 @@ TEST(a_keeper_that_is_not_there_is_refused_and_named)
 	expect_say("the root cgroup isn't the keeper's alone");
 	ck_assert_int_eq(loader("--remove --mount=7"), 1);
 	expect_say("mount 7 is not guarded");
-}
-END_TEST
-
-TEST(status_tells_which_keepers_live)
-{
-	struct stand_in keeper;
-	char text[128];
-
-	stand_in_start(&keeper, "guard-status");
-	ck_assert_int_eq(loader("--mount=5 --process=%d --cgroup=/sys/fs/cgroup/guard-status", (int)keeper.pid), 0);
-	ck_assert_int_eq(loader("--status"), 0);
-	snprintf(text, sizeof(text), "mount 5: process %d (runs) and its children, cgroup ", (int)keeper.pid);
-	expect_say(text);
-	expect_say(" of at most 16384 mounts are guarded");
-	stand_in_end(&keeper);
-	ck_assert_int_eq(loader("--status --json"), 0);
-	snprintf(text, sizeof(text), "{\"mount\":5,\"process\":%d,\"alive\":false,\"cgroup_id\":", (int)keeper.pid);
-	expect_say(text);
 }
 END_TEST
 
@@ -316,32 +296,23 @@ static void end_with_cgroup(struct stand_in *keeper, const char *name)
 
 TEST(the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones)
 {
-	struct stand_in gone, living, by_process, heir;
-	int files[3];
+	struct stand_in gone, living, heir;
+	int files[2];
 
 	stand_in_start(&gone, "guard-gone");
 	stand_in_start(&living, "guard-living");
-	stand_in_start(&by_process, NULL);
 	stand_in_start(&heir, "guard-heir");
 	load_cgroup(&gone, "guard-gone");
 	load_cgroup(&living, "guard-living");
-	ck_assert_int_eq(loader("--mount=%llu --process=%d", (unsigned long long)by_process.mount, (int)by_process.pid),
-			 0);
 	files[0] = stand_in_open(&gone, NULL);
 	files[1] = stand_in_open(&living, NULL);
-	files[2] = stand_in_open(&by_process, NULL);
 	end_with_cgroup(&gone, "guard-gone");
-	stand_in_end(&by_process);
 	ck_assert(!is_its_keepers(&heir, files[0]));
 
-	/* A process is nobody's heir. */
-	ck_assert_int_eq(loader("--mount=9 --process=%d", (int)heir.pid), 0);
-	ck_assert(!is_its_keepers(&heir, files[0]));
 	load_cgroup(&heir, "guard-heir");
 	ck_assert(is_its_keepers(&heir, files[0]));
 	ck_assert(is_guarded(files[0]));
 	ck_assert(!is_its_keepers(&heir, files[1]));
-	ck_assert(!is_its_keepers(&heir, files[2]));
 	ck_assert(is_its_keepers(&living, files[1]));
 	ck_assert(!is_its_keepers(&living, files[0]));
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
@@ -375,42 +346,12 @@ TEST(who_does_not_see_all_cgroups_inherits_nothing)
 	fd = stand_in_open(&gone, NULL);
 	end_with_cgroup(&gone, "guard-gone");
 	ck_assert_int_eq(run_in_child(load_in_cgroup_namespace, &heir), 0);
-	ck_assert_int_eq(loader("--status --json"), 0);
+	ck_assert_int_eq(loader("--status"), 0);
 	first = strstr(loader_output, "\"cgroup_id\":4711");
 	ck_assert_ptr_nonnull(first);
 	ck_assert_ptr_null(strstr(first + 1, "\"cgroup_id\":4711"));
 	close(fd);
 	end_with_cgroup(&heir, "guard-heir");
-}
-END_TEST
-
-/* Whose numbers of processes are others than the kernel's own. */
-static int load_in_namespace(void *data)
-{
-	return loader("--mount=%llu --process=%d", *(unsigned long long *)data, (int)getpid()) == 0 ? 0 : 1;
-}
-
-static int be_process_one(_unused_ void *data)
-{
-	uint64_t mount_id;
-	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory);
-
-	if (getpid() != 1 || run_in_child(load_in_namespace, &mount_id) != 0)
-		return 1;
-	return is_guarded(fd) ? 0 : 2;
-}
-
-static int be_namespace(_unused_ void *data)
-{
-	return unshare(CLONE_NEWPID) < 0 ? 3 : run_in_child(be_process_one, data);
-}
-
-TEST(a_process_is_found_in_a_pid_namespace_too)
-{
-	/* The loader names itself as the keeper, so that not even process 1 there is one. */
-	ck_assert_int_eq(run_in_child(be_namespace, NULL), 0);
-	ck_assert_int_eq(loader("--status --json"), 0);
-	expect_say("\"alive\":false");
 }
 END_TEST
 
@@ -447,9 +388,9 @@ static int without_bpffs(_unused_ void *data)
 	if (loader_with(1ULL << CAP_BPF | 1ULL << CAP_PERFMON, SOME_MOUNT) != 1 ||
 	    !strstr(loader_output, "mount -t bpf bpf /sys/fs/bpf"))
 		return 101;
-	if (loader("--mount=5 --process=%d", (int)getpid()) != 0)
+	if (loader(SOME_MOUNT) != 0)
 		return 102;
-	return access(DIRECTORY "/mounts1", F_OK) < 0 ? 103 : 0;
+	return access(DIRECTORY "/mounts2", F_OK) < 0 ? 103 : 0;
 }
 
 TEST(where_no_bpffs_is_mounted_it_mounts_one_or_says_how)
@@ -493,8 +434,6 @@ TEST(without_btf_it_says_so_and_pins_nothing)
 		"userevd-guard: this kernel doesn't describe its types for BPF: there is no /sys/kernel/btf/vmlinux");
 	ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
 	ck_assert_int_eq(loader("--status"), 0);
-	expect_say("No guard is loaded");
-	ck_assert_int_eq(loader("--status --json"), 0);
 	expect_say("{\"loaded\":false}");
 	ck_assert_int_eq(loader("--remove"), 0);
 }
@@ -505,20 +444,18 @@ END_TEST
 static const char *const wrong_options[][2] = {
 	{ "", "which mount?" },
 	{ "--mount=5", "whose mount is it?" },
-	{ "--process=1", "which mount?" },
-	{ "--mount=0 --process=1", "--mount wants the number" },
-	{ "--mount=-1 --process=1", "--mount wants the number" },
-	{ "--mount=5x --process=1", "--mount wants the number" },
-	{ "--mount=18446744073709551616 --process=1", "--mount wants the number" },
-	{ "--mount=5 --process=0", "--process wants the number" },
-	{ "--mount=5 --process=self", "--process wants the number" },
+	{ "--cgroup-id=7", "which mount?" },
+	{ "--mount=0 --cgroup-id=7", "--mount wants the number" },
+	{ "--mount=-1 --cgroup-id=7", "--mount wants the number" },
+	{ "--mount=5x --cgroup-id=7", "--mount wants the number" },
+	{ "--mount=18446744073709551616 --cgroup-id=7", "--mount wants the number" },
 	{ "--mount=5 --cgroup-id=0", "--cgroup-id wants the number" },
+	{ "--mount=5 --cgroup-id=self", "--cgroup-id wants the number" },
 	{ "--mount=5 --cgroup-id=7 --cgroup=/sys/fs/cgroup/x", "give one of" },
-	{ "--mount=5 --process=1 --json", "--json goes with --status" },
 	{ "--status --mount=5", "--status shows all mounts" },
-	{ "--remove --process=1", "are for guarding a mount" },
+	{ "--remove --cgroup-id=7", "is for guarding a mount" },
 	{ "--pin=elsewhere --status", "--pin wants a path" },
-	{ "--mount=5 --process=1 more", "no arguments are wanted" },
+	{ "--mount=5 --cgroup-id=7 more", "only options are allowed" },
 	{ "--no-such-option", "Try 'userevd-guard --help'" },
 };
 
@@ -567,8 +504,6 @@ static Suite *make_suite(void)
 	const TTest *const without_btf[] = { without_btf_it_says_so_and_pins_nothing, NULL };
 	const TTest *const loaded[] = {
 		a_keeper_that_is_not_there_is_refused_and_named,
-		status_tells_which_keepers_live,
-		a_process_is_found_in_a_pid_namespace_too,
 		what_was_pinned_by_halves_is_taken_for_nothing,
 		what_is_not_whole_any_more_is_loaded_again,
 		a_map_that_was_made_anew_is_the_one_that_the_programs_look_into,

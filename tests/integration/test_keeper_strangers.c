@@ -164,7 +164,7 @@ TEST(index_behind_a_strangers_event_tells_of_it)
 	call = ask(&keeper, register_on(1, "keeper_third u32 a"));
 	ck_assert_uint_eq(call.number, 1);
 	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }),
-			 KERNEL_E_STRANGER);
+			 KERNEL_E_SELF_REGISTERED);
 	close(stream);
 	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
 	forget_rogue("keeper_rogue");
@@ -213,8 +213,8 @@ TEST(event_registered_before_hanging_up_is_found)
 		return;
 	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
 	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_E_STRANGER);
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_E_STRANGER);
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_E_SELF_REGISTERED);
+	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_E_SELF_REGISTERED);
 	close(stream);
 	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
 	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);

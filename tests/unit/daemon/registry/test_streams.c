@@ -870,7 +870,7 @@ TEST(an_answer_about_a_stranger_that_comes_when_his_stream_has_ended_finds_nobod
 	streams_probe(world->daemon);
 	clean = TAILQ_FIRST(&script.under_way);
 	carry_out_batch(clean);
-	ck_assert_int_eq(clean->calls[0].result, KERNEL_E_STRANGER);
+	ck_assert_int_eq(clean->calls[0].result, KERNEL_E_SELF_REGISTERED);
 	TAILQ_REMOVE(&script.under_way, clean, entry);
 	end.stream = fd_close(end.stream);
 	end_hang_up(&end);

@@ -452,26 +452,7 @@ TEST(the_fullest_packets_are_taken)
 END_TEST
 
 /* Nor is the next one taken for it. */
-TEST(an_answer_that_there_is_no_memory_for_comes_later)
-{
-	READY_SCENE(scene);
-	struct kernel_call calls[] = { { .op = KERNEL_CLEAN } };
-
-	daemons_end = scene->daemon;
-	without_memory = 5;
-	for (calls[0].index = 1; calls[0].index <= 2; calls[0].index++)
-		say_calls(scene, calls, 1);
-	for (uint32_t i = 1; i <= 2; i++) {
-		expect_answers(scene, calls, 1, 0);
-		ck_assert_uint_eq(calls[0].bit, i + 1);
-	}
-	ck_assert_uint_eq(without_memory, 0);
-	ck_assert_int_eq(hang_up(scene), 0);
-}
-END_TEST
-
-/* The daemon does not wait for ever. */
-TEST(an_answer_that_there_is_never_memory_for_is_the_end)
+TEST(answer_without_memory_ends_connection)
 {
 	READY_SCENE(scene);
 	const struct kernel_call call = { .op = KERNEL_CLEAN };
@@ -1586,8 +1567,7 @@ END_TEST
 SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has,
       calls_come_through_as_they_were_sent_and_answers_go_back,
       every_fd_is_that_of_its_own_call_and_the_keeper_keeps_none, the_fullest_packets_are_taken,
-      an_answer_that_there_is_no_memory_for_comes_later, an_answer_that_there_is_never_memory_for_is_the_end,
-      packets_are_answered_one_by_one_in_order,
+      answer_without_memory_ends_connection, packets_are_answered_one_by_one_in_order,
       the_next_packets_are_read_before_the_first_is_answered_and_answers_keep_their_order,
       no_more_than_sixteen_packets_are_under_way_and_the_rest_waits_in_the_socket,
       a_daemon_that_hangs_up_while_much_is_under_way_is_answered_to_nobodys_harm,

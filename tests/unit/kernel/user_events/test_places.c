@@ -243,9 +243,9 @@ TEST(index_that_is_not_the_next_one_tells_of_a_stranger)
 
 	answer(&stream, 0);
 	answer(&stream, 1);
-	ck_assert(!stream.stranger);
+	ck_assert(!stream.self_registered);
 	answer(&stream, 3);
-	ck_assert(stream.stranger);
+	ck_assert(stream.self_registered);
 }
 END_TEST
 
@@ -260,13 +260,13 @@ TEST(indexes_are_judged_when_nothing_is_under_way)
 	answer(&stream, 1);
 	stream.under_way--;
 	stream_check_indexes(&stream);
-	ck_assert(!stream.stranger);
+	ck_assert(!stream.self_registered);
 	stream.under_way++;
 	answer(&stream, 6);
 	answer(&stream, 4);
 	stream.under_way--;
 	stream_check_indexes(&stream);
-	ck_assert(stream.stranger);
+	ck_assert(stream.self_registered);
 }
 END_TEST
 

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "kernel/guard/loader.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/vfs.h>
+
+enum {
+	ROOT_CGROUP = 1,
+	/* Deeper than any service lies: the owner of a delegated cgroup may nest others in it as deep as it likes. */
+	CGROUP_DEPTH_MAX = 16,
+};
+
+static int cgroup_id(int directory, const char *path, int flags, uint64_t *ret)
+{
+	struct {
+		struct file_handle handle;
+		uint64_t id;
+	} found = { .handle.handle_bytes = sizeof(uint64_t) };
+	int mount;
+
+	if (name_to_handle_at(directory, path, &found.handle, &mount, flags) < 0)
+		return -errno;
+	*ret = found.id;
+	return 0;
+}
+
+int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why)
+{
+	struct statfs status;
+	int r;
+
+	if (statfs(path, &status) < 0) {
+		r = -errno;
+		text_printf(why, "%s: %s", path, strerror(-r));
+		return r;
+	}
+	if (status.f_type != CGROUP2_SUPER_MAGIC) {
+		text_printf(why, "%s is no cgroup v2", path);
+		return -ENOTSUP;
+	}
+	r = cgroup_id(AT_FDCWD, path, 0, ret);
+	if (r < 0)
+		text_printf(why, "%s: can't find its number: %s", path, strerror(-r));
+	return r;
+}
+
+int guard_cgroup_check(uint64_t id, struct text *why)
+{
+	if (id > ROOT_CGROUP)
+		return 0;
+	text_printf(why, "the root cgroup isn't the keeper's alone; give another one");
+	return -EINVAL;
+}
+
+/* Closes the directory. */
+static int cgroups_visit_below(int directory, unsigned depth, guard_cgroup_visitor *visit, void *data)
+{
+	DIR *stream = fdopendir(directory);
+	const struct dirent *entry;
+	uint64_t id = 0;
+	int r;
+
+	if (!stream) {
+		fd_close(directory);
+		return -ENOMEM;
+	}
+	r = cgroup_id(directory, "", AT_EMPTY_PATH, &id);
+	if (r == 0)
+		visit(id, data);
+	while (r == 0 && depth < CGROUP_DEPTH_MAX && (entry = readdir(stream))) {
+		int child;
+
+		if (entry->d_type != DT_DIR || streq(entry->d_name, ".") || streq(entry->d_name, ".."))
+			continue;
+		child = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (child >= 0)
+			r = cgroups_visit_below(child, depth + 1, visit, data);
+		else if (errno != ENOENT) /* else it was removed just now */
+			r = -errno;
+	}
+	closedir(stream);
+	return r;
+}
+
+int guard_cgroups_visit(guard_cgroup_visitor *visit, void *data)
+{
+	static const char *const paths[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_(fd_closep) int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		struct statfs status;
+		uint64_t id = 0;
+
+		/* In a cgroup namespace the visible root has another number. */
+		if (fd >= 0 && fstatfs(fd, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC &&
+		    cgroup_id(fd, "", AT_EMPTY_PATH, &id) == 0 && id == ROOT_CGROUP)
+			return cgroups_visit_below(fd_steal(&fd), 0, visit, data);
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include "kernel/kernel.h"
+
+/* Beside the socket on which systemd listens for the keeper. */
+#define KEEPER_PAGES "/run/userevd-keeper/pages"
+
+enum keeper_guard { KEEPER_GUARD_OFF, KEEPER_GUARD_PREFER, KEEPER_GUARD_REQUIRE };
+
+struct keeper_options {
+	const char *backend; /* "auto", or a name that has to match */
+	enum keeper_guard guard;
+	const char *pages; /* the directory for status pages; "": none */
+	bool prepare;	   /* prepare, hand over to systemd, and end */
+	bool enabler;	   /* this process is to hold enablers */
+	unsigned hold;	   /* seconds */
+	struct kernel_limits limits;
+};
+
+/* -1 to go on, or an exit status. */
+int keeper_parse_options(int argc, char **argv, struct keeper_options *ret);

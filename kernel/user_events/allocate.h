@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The keeper's answer to a lack of memory is to end: the daemon then gives all pages and streams to its successor. So allocation
+ * needs no error paths here.
+ */
+
+#include <stdio.h>
+
+#include "protocol/base/table.h"
+
+static inline _Noreturn void out_of_memory(void)
+{
+	fprintf(stderr, "userevd-keeper: out of memory\n");
+	exit(EXIT_FAILURE);
+}
+
+/* Zeros. */
+static inline void *allocate(size_t size)
+{
+	void *memory = calloc(1, size);
+
+	if (!memory)
+		out_of_memory();
+	return memory;
+}
+
+/* After each HASH_ADD. */
+static inline void table_check_added(void)
+{
+	if (!table_added())
+		out_of_memory();
+}
