@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The insides of the embedded backend. An event that is known to the tracer stands on the pages of the tenants that hold it
- * (holding: one bit), and there on the sources through which their programs write it (slot: one index). A slot keeps its
- * holding, a holding keeps its event, and so does the admin's switch.
+ * The insides of the embedded backend. A trace event is on the pages of the tenants that have it (a holding: one bit), and there on the
+ * sources through which their programs write it (a slot: one index). A holding lives as long as its slots, an event as long as its
+ * holdings or the admin's switch.
  */
 
 #include <sys/queue.h>
@@ -12,19 +12,18 @@
 #include <sys/types.h>
 
 #include "kernel/embedded/page.h"
-#include "kernel/embedded/roster.h"
 #include "kernel/embedded/tracer.h"
 #include "kernel/kernel.h"
 #include "protocol/base/table.h"
 #include "protocol/event/description.h"
 
 enum {
-	EMBEDDED_CAPACITY = 64900,     /* what a real kernel holds: what fits here fits there */
+	EMBEDDED_CAPACITY = 64900,     /* as many as a real kernel */
 	EMBEDDED_RING_BYTES = 4 << 20, /* unless the limits say otherwise */
-	EMBEDDED_DISPATCH_MAX = 512,   /* records per dispatch, so that the daemon also does other things */
-	EMBEDDED_TURN_MAX = 16,	       /* … of one source before another's turn */
-	EMBEDDED_PARSED_EVENTS = 64,   /* a parsed description is 8 kB, and few events are recorded at a time */
-	EMBEDDED_NAMED_WRITERS = 8,    /* whose comm is remembered during one dispatch */
+	EMBEDDED_DISPATCH_MAX = 512,   /* records per dispatch, so that the daemon gets to other work */
+	EMBEDDED_TURN_MAX = 16,	       /* records of one source before the next one's turn */
+	EMBEDDED_PARSED_EVENTS = 64,   /* a parsed description takes 8 kB, and few events are recorded at a time */
+	EMBEDDED_NAMED_WRITERS = 8,    /* whose comm is cached during one dispatch */
 	EMBEDDED_COMM_MAX = 16,	       /* the kernel's TASK_COMM_LEN */
 };
 
@@ -35,7 +34,7 @@ struct trace_event {
 	uint64_t id;
 	bool on;	 /* switched or wanted */
 	bool switched;	 /* by the admin */
-	uint32_t wanted; /* by that many sessions */
+	uint32_t wanted; /* sessions that want it */
 	uint32_t pages;
 	uint64_t records;
 	uint64_t bad;
@@ -53,8 +52,8 @@ struct parsed_event {
 };
 
 struct tracer {
-	struct trace_event *by_name;
-	struct roster events; /* by id */
+	struct trace_event *events; /* table by name; its order, of insertion, is that of ids */
+	struct trace_event *cursor; /* the event that was found last, or one before it; or NULL */
 	uint64_t last_id;
 	struct tracer_session_list sessions;
 	struct ring *ring;
@@ -83,27 +82,25 @@ struct holding {
 	UT_hash_handle by_key;
 };
 
-/* The end of a stream that we keep. */
+/* The daemon's end of a stream. */
 struct source {
 	uint32_t number;
-	int fd; /* -1: no copy of the other end is left, and everything was read */
+	int fd; /* -1: no copy of the other end is open, and everything has been read */
 	struct embedded_page *page;
-	struct roster slots; /* by index */
+	struct slot *by_index;
+	struct slot *by_holding;
 	uint32_t next_index;
-	uint64_t drained; /* in which drain it was read */
-	uint64_t batch;	  /* before whose releases it was read */
+	uint64_t drained; /* number of the drain that has read it last */
+	uint64_t batch;	  /* number of the batch with releases before which it was read last */
 	UT_hash_handle by_number;
 };
 
-struct slot_key {
+struct slot {
 	struct source *source;
 	struct holding *holding;
-};
-
-struct slot {
-	struct slot_key of;
 	uint32_t index;
-	UT_hash_handle by_key;
+	UT_hash_handle by_index;
+	UT_hash_handle by_holding;
 };
 
 enum { RECORD_INDEX_SIZE = sizeof(uint32_t), RECORD_MAX = RECORD_INDEX_SIZE + WIRE_PAYLOAD_MAX };
@@ -126,44 +123,48 @@ struct embedded {
 	struct embedded_page *pages;
 	struct source *sources;
 	struct holding *holdings;
-	struct slot *slots;
 	int directory; /* of pages; or -1 */
 	int read_only;
 	struct page_files files;
 	uint64_t drains;
 	uint64_t batches; /* of calls */
-	/* A pid is one program's only for so long: forgotten at each dispatch. */
+	/* Cleared at each dispatch, since a pid may be used again. */
 	struct writer_name writer[EMBEDDED_NAMED_WRITERS];
 	unsigned writers;
 };
 
-/* embedded_event.c: each finds or makes; 0, an enum kernel_answer or -ENOMEM. The caller tidies up what it does not use. */
+/* --- event.c --- */
+
+/* Each finds or makes: 0, an enum kernel_answer or -ENOMEM. The caller tidies what it does not use. */
 int trace_event_get(struct embedded *, const struct description *, struct trace_event **ret);
 int holding_get(struct embedded *, struct embedded_page *, struct trace_event *, struct holding **ret);
-int slot_get(struct embedded *, struct source *, struct holding *, struct slot **ret);
-/* Frees it unless something keeps it, and then what it kept itself. */
+int slot_get(struct source *, struct holding *, struct slot **ret);
+struct slot *slot_find(const struct source *, uint32_t index);
+/* Frees it unless something needs it, and then whatever only it needed. */
 void trace_event_tidy(struct embedded *, struct trace_event *);
 void holding_tidy(struct embedded *, struct holding *);
 void slot_free(struct embedded *, struct slot *);
 
-/* source.c */
+/* --- source.c --- */
+
 /* `ret_fd`: the end for clients. */
 int source_new(struct embedded *, uint32_t number, struct embedded_page *, int *ret_fd);
-/* With all slots. What is still queued is read first. */
+/* Reads what is still queued, and frees it with all slots. */
 void source_free(struct embedded *, struct source *);
 /* Reads what is queued now. */
 void source_drain(struct embedded *, struct source *);
-/* Whether a copy of the other end is open; where not, everything that was written was read. */
+/* Whether a copy of the other end is open. If not, everything has been read. */
 bool source_still_open(struct embedded *, struct source *);
 int sources_dispatch(struct embedded *);
 void sources_drain(struct embedded *);
 
-/* tracer.c */
+/* --- tracer.c --- */
+
 int tracer_init(struct tracer *, size_t ring_bytes);
 void tracer_deinit(struct tracer *);
-/* The sessions have their say about a new event. */
-void tracer_learns(struct tracer *, struct trace_event *);
-/* NULL only where a description could be parsed once and not again. */
+/* Switches a new event on if a session wants it. */
+void tracer_add(struct tracer *, struct trace_event *);
+/* NULL only if a description could be parsed once and can't be again. */
 const struct description *tracer_parsed(struct tracer *, const struct trace_event *);
-/* Puts a good record into the ring, if it finds room. */
+/* Puts a record into the ring, if it fits. */
 void tracer_keep(struct embedded *, const struct source *, const struct trace_event *, const struct record *);

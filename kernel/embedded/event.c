@@ -2,172 +2,148 @@
 
 #include "kernel/embedded/embedded.h"
 
-static void trace_event_free(struct tracer *tracer, struct trace_event *event)
-{
-	HASH_DELETE(by_name, tracer->by_name, event);
-	roster_remove(&tracer->events, event->id);
-	free(event);
-}
-
-static struct trace_event *trace_event_make(uint64_t id, const struct description *description)
-{
-	size_t length = strlen(description->canonical);
-	struct trace_event *event = calloc(1, sizeof(*event) + length + 1 + description->name_length + 1);
-	char *name;
-
-	if (!event)
-		return NULL;
-	event->id = id;
-	LIST_INIT(&event->holdings);
-	memcpy(event->description, description->canonical, length);
-	name = event->description + length + 1;
-	memcpy(name, description->canonical, description->name_length);
-	event->name = name;
-	event->name_length = description->name_length;
-	return event;
-}
-
 static int trace_event_new(struct tracer *tracer, const struct description *description, struct trace_event **ret)
 {
-	_cleanup_(freep) struct trace_event *event = trace_event_make(tracer->last_id + 1, description);
-	int r;
+	const size_t length = strlen(description->canonical), name_length = description->name_length;
+	struct trace_event *event = calloc(1, sizeof(*event) + length + 1 + name_length + 1);
 
 	if (!event)
 		return -ENOMEM;
-	HASH_ADD_KEYPTR(by_name, tracer->by_name, event->name, event->name_length, event);
-	if (!table_added())
+	memcpy(event->description, description->canonical, length);
+	memcpy(event->description + length + 1, description->canonical, name_length);
+	event->id = tracer->last_id + 1;
+	event->name = event->description + length + 1;
+	event->name_length = name_length;
+	LIST_INIT(&event->holdings);
+	HASH_ADD_KEYPTR(by_name, tracer->events, event->name, name_length, event);
+	if (!table_added()) {
+		free(event);
 		return -ENOMEM;
-	r = roster_append(&tracer->events, event->id, event);
-	if (r < 0) {
-		HASH_DELETE(by_name, tracer->by_name, event);
-		return r;
 	}
 	tracer->last_id = event->id;
-	tracer_learns(tracer, event);
-	*ret = steal_pointer(event);
+	tracer_add(tracer, event);
+	*ret = event;
 	return 0;
 }
 
 int trace_event_get(struct embedded *embedded, const struct description *description, struct trace_event **ret)
 {
 	struct tracer *tracer = &embedded->tracer;
-	struct trace_event *event;
 
-	HASH_FIND(by_name, tracer->by_name, description->canonical, description->name_length, event);
-	if (event) {
-		if (!streq(event->description, description->canonical))
-			return KERNEL_E_NAME_TAKEN;
-		*ret = event;
-		return 0;
-	}
-	if (roster_count(&tracer->events) >= embedded->kernel.facts.capacity)
+	HASH_FIND(by_name, tracer->events, description->canonical, description->name_length, *ret);
+	if (*ret)
+		return streq((*ret)->description, description->canonical) ? 0 : KERNEL_E_NAME_TAKEN;
+	if (HASH_CNT(by_name, tracer->events) >= embedded->kernel.facts.capacity)
 		return KERNEL_E_FULL;
 	return trace_event_new(tracer, description, ret);
 }
 
 void trace_event_tidy(struct embedded *embedded, struct trace_event *event)
 {
-	if (event->pages == 0 && !event->switched)
-		trace_event_free(&embedded->tracer, event);
-}
+	struct tracer *tracer = &embedded->tracer;
 
-static int holding_new(struct embedded *embedded, const struct holding_key *key, struct holding **ret)
-{
-	_cleanup_(freep) struct holding *holding = calloc(1, sizeof(*holding));
-	struct page *page = &key->page->page;
-	int r;
-
-	if (!holding)
-		return -ENOMEM;
-	holding->of = *key;
-	r = page_take_bit(page, &holding->bit);
-	if (r != 0)
-		return r;
-	HASH_ADD(by_key, embedded->holdings, of, sizeof(holding->of), holding);
-	if (!table_added()) {
-		page_give_bit(page, holding->bit);
-		return -ENOMEM;
-	}
-	LIST_INSERT_HEAD(&key->event->holdings, holding, in_event);
-	key->event->pages++;
-	page_set(page, holding->bit, key->event->on);
-	*ret = steal_pointer(holding);
-	return 0;
+	if (event->pages > 0 || event->switched)
+		return;
+	if (tracer->cursor == event)
+		tracer->cursor = event->by_name.prev;
+	HASH_DELETE(by_name, tracer->events, event);
+	free(event);
 }
 
 int holding_get(struct embedded *embedded, struct embedded_page *page, struct trace_event *event, struct holding **ret)
 {
 	const struct holding_key key = { .page = page, .event = event };
 	struct holding *holding;
+	int r;
 
-	HASH_FIND(by_key, embedded->holdings, &key, sizeof(key), holding);
+	HASH_FIND(by_key, embedded->holdings, &key, sizeof(key), *ret);
+	if (*ret)
+		return 0;
+	holding = calloc(1, sizeof(*holding));
 	if (!holding)
-		return holding_new(embedded, &key, ret);
+		return -ENOMEM;
+	holding->of = key;
+	r = page_take_bit(&page->page, &holding->bit);
+	if (r == 0) {
+		HASH_ADD(by_key, embedded->holdings, of, sizeof(holding->of), holding);
+		if (!table_added()) {
+			page_give_bit(&page->page, holding->bit);
+			r = -ENOMEM;
+		}
+	}
+	if (r != 0) {
+		free(holding);
+		return r;
+	}
+	LIST_INSERT_HEAD(&event->holdings, holding, in_event);
+	event->pages++;
+	page_set(&page->page, holding->bit, event->on);
 	*ret = holding;
 	return 0;
 }
 
 void holding_tidy(struct embedded *embedded, struct holding *holding)
 {
-	struct holding_key of = holding->of;
+	struct trace_event *event = holding->of.event;
 
 	if (holding->slots > 0)
 		return;
-	page_give_bit(&of.page->page, holding->bit);
+	page_give_bit(&holding->of.page->page, holding->bit);
 	HASH_DELETE(by_key, embedded->holdings, holding);
 	LIST_REMOVE(holding, in_event);
 	free(holding);
-	of.event->pages--;
-	trace_event_tidy(embedded, of.event);
+	event->pages--;
+	trace_event_tidy(embedded, event);
 }
 
-static int slot_new(struct embedded *embedded, const struct slot_key *key, struct slot **ret)
+struct slot *slot_find(const struct source *source, uint32_t index)
 {
-	_cleanup_(freep) struct slot *slot = NULL;
-	struct source *source = key->source;
-	int r;
+	struct slot *slot;
 
-	/* A late record must never be taken for another event's, so four billion is the end. */
+	NUMBER_FIND(by_index, source->by_index, index, slot);
+	return slot;
+}
+
+int slot_get(struct source *source, struct holding *holding, struct slot **ret)
+{
+	struct slot *slot;
+
+	NUMBER_FIND(by_holding, source->by_holding, holding, *ret);
+	if (*ret)
+		return 0;
+	/* Indexes are never used again, as a late record must not be taken for another event's: four billion is the end. */
 	if (source->next_index == UINT32_MAX)
 		return -EOVERFLOW;
 	slot = calloc(1, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
-	slot->of = *key;
+	slot->source = source;
+	slot->holding = holding;
 	slot->index = source->next_index;
-	HASH_ADD(by_key, embedded->slots, of, sizeof(slot->of), slot);
-	if (!table_added())
+	NUMBER_ADD(by_index, source->by_index, index, slot);
+	if (!table_added()) {
+		free(slot);
 		return -ENOMEM;
-	r = roster_append(&source->slots, slot->index, slot);
-	if (r < 0) {
-		HASH_DELETE(by_key, embedded->slots, slot);
-		return r;
+	}
+	NUMBER_ADD(by_holding, source->by_holding, holding, slot);
+	if (!table_added()) {
+		HASH_DELETE(by_index, source->by_index, slot);
+		free(slot);
+		return -ENOMEM;
 	}
 	source->next_index++;
-	key->holding->slots++;
-	*ret = steal_pointer(slot);
-	return 0;
-}
-
-int slot_get(struct embedded *embedded, struct source *source, struct holding *holding, struct slot **ret)
-{
-	const struct slot_key key = { .source = source, .holding = holding };
-	struct slot *slot;
-
-	HASH_FIND(by_key, embedded->slots, &key, sizeof(key), slot);
-	if (!slot)
-		return slot_new(embedded, &key, ret);
+	holding->slots++;
 	*ret = slot;
 	return 0;
 }
 
 void slot_free(struct embedded *embedded, struct slot *slot)
 {
-	struct slot_key of = slot->of;
+	struct holding *holding = slot->holding;
 
-	HASH_DELETE(by_key, embedded->slots, slot);
-	roster_remove(&of.source->slots, slot->index);
+	HASH_DELETE(by_index, slot->source->by_index, slot);
+	HASH_DELETE(by_holding, slot->source->by_holding, slot);
 	free(slot);
-	of.holding->slots--;
-	holding_tidy(embedded, of.holding);
+	holding->slots--;
+	holding_tidy(embedded, holding);
 }

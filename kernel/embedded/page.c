@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 
 /*
- * The page is a file that outlives us (page_file.c), written byte by byte: whatever somebody may do to it, we never map it.
+ * The page is a file that outlives the daemon (page_file.c). It is written byte by byte and never mapped, whatever somebody may do to
+ * it.
  *
- * Where there is no directory for such files it is a memfd that we map writable and then seal: F_SEAL_FUTURE_WRITE leaves our
- * mapping as the only one that can write, now and for ever, whoever opens or maps the file in whatever way; the other seals keep
- * it from shrinking under the clients (SIGBUS) and from being sealed further. No successor can write to that one. What a page says
- * is never read back.
+ * Without a directory for such files it is a memfd that is mapped writable and then sealed: with F_SEAL_FUTURE_WRITE our mapping remains
+ * the only one that can write, however the file is opened or mapped; the other seals keep it from shrinking under the clients (SIGBUS)
+ * and from being sealed further. A successor can't write to it. The daemon never reads a page.
  */
 
 #ifndef MFD_NOEXEC_SEAL
@@ -22,58 +22,34 @@
 
 enum { SEALS = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL };
 
-static int memfd_new(void)
+static int page_make_sealed(struct page *page, int *ret_client)
 {
-	int fd = memfd_create("userevd-page", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	_cleanup_(fd_closep) int fd = memfd_create("userevd-page", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	char path[32];
+	void *memory;
+	int r;
 
 	/* Before Linux 6.3. */
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create("userevd-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return fd < 0 ? -errno : fd;
-}
-
-/* The seals are what protects it; that it cannot even be opened for writing spares clients a surprise. */
-static int reopen_read_only(int fd)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-static int map_and_seal(int fd, uint8_t **ret)
-{
-	void *memory;
-
-	if (ftruncate(fd, WIRE_PAGE_BYTES) < 0 || fchmod(fd, 0444) < 0)
+	if (fd < 0 || ftruncate(fd, WIRE_PAGE_BYTES) < 0 || fchmod(fd, 0444) < 0)
 		return -errno;
 	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
-	/* Nobody who switches an event waits for it; where that is not allowed, he may. */
+	/* So that no write waits for the disk; if that is not allowed, it may. */
 	mlock(memory, WIRE_PAGE_BYTES);
 	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
-		int saved = errno;
-
+		r = -errno;
 		munmap(memory, WIRE_PAGE_BYTES);
-		return -saved;
-	}
-	*ret = memory;
-	return 0;
-}
-
-static int make_sealed(struct page *page, int *ret_client)
-{
-	_cleanup_(fd_closep) int fd = memfd_new();
-	int handed_out, r;
-
-	if (fd < 0)
-		return fd;
-	r = map_and_seal(fd, &page->memory);
-	if (r < 0)
 		return r;
-	handed_out = reopen_read_only(fd);
-	*ret_client = handed_out >= 0 ? handed_out : fd_steal(&fd); /* there may be no /proc */
+	}
+	page->memory = memory;
+	/* Not needed for protection, but a read-only fd shows clients what to expect. There may be no /proc. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	*ret_client = open(path, O_RDONLY | O_CLOEXEC);
+	if (*ret_client < 0)
+		*ret_client = fd_steal(&fd);
 	return 0;
 }
 
@@ -85,7 +61,7 @@ int page_init(struct page *page, struct page_files *files, uint32_t bits, int *r
 	page->memory = NULL;
 	if (bits == 0 || bits > WIRE_PAGE_BITS)
 		return -EINVAL;
-	r = files->directory >= 0 ? page_file_new(files, &page->fd, ret_fd) : make_sealed(page, ret_fd);
+	r = files->directory >= 0 ? page_file_new(files, &page->fd, ret_fd) : page_make_sealed(page, ret_fd);
 	if (r < 0)
 		return r;
 	memset(page->on, 0, sizeof(page->on));
@@ -99,7 +75,7 @@ void page_deinit(struct page *page, struct page_files *files)
 	page->fd = -1;
 	if (!page->memory)
 		return;
-	/* As a file's end: who still looks at it looks for another daemon. */
+	/* Clients look for another daemon, as at the end of a file. */
 	memset(page->memory, 0xff, WIRE_PAGE_BYTES);
 	munmap(page->memory, WIRE_PAGE_BYTES);
 	page->memory = NULL;
@@ -128,6 +104,6 @@ void page_set(struct page *page, uint32_t bit, bool on)
 	if (page->memory)
 		__atomic_store_n(&page->memory[bit / 8], now, __ATOMIC_RELEASE);
 	else
-		/* Its memory is there since it was made, so there is nothing to fail. */
+		/* Its memory was allocated when it was made, so this can't fail. */
 		(void)!pwrite(page->fd, byte, 1, bit / 8);
 }

@@ -3,12 +3,12 @@
 #include "kernel/embedded/ring.h"
 
 /*
- * Entries lie in one block, each behind its size, none split: where the next one does not fit before the end, a mark is left
- * there and it goes to the beginning. So the entries are [head, tail), or, wrapped, [head, mark) and [0, tail).
+ * Entries lie in one block, each behind its size, none split: an entry that does not fit before the end goes to the beginning, and a mark
+ * is left in its place. So the entries are [head, tail) or, wrapped, [head, mark) and [0, tail).
  *
- * A reader remembers where the entry after the last one that it read begins (or the mark in its stead). That is true as
- * long as the entry before it is still there; when it is not, the reader is at the oldest entry or behind it, and head says
- * where that is. Hence nothing in a reader ever has to be told that the ring has moved.
+ * A reader remembers where the entry after the last one that it read begins (or the mark there). That is valid as long as the entry
+ * before it exists; if it does not, the reader is at the oldest entry or behind it, which begins at head. So readers need not be told
+ * when the ring moves.
  */
 
 struct entry {
@@ -62,7 +62,7 @@ static size_t entry_space(size_t size)
 	return sizeof(struct entry) + (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Where the entry lies that was to begin here. */
+/* The offset of the entry that would begin here. */
 static size_t past_mark(const struct ring *ring, size_t offset)
 {
 	return offset == ring->bytes || entry_at(ring, offset)->size == MARK ? 0 : offset;
@@ -73,7 +73,7 @@ static size_t entry_end(const struct ring *ring, size_t offset)
 	return offset + entry_space(entry_at(ring, offset)->size);
 }
 
-static void push_out(struct ring *ring)
+static void ring_drop_oldest(struct ring *ring)
 {
 	size_t head = entry_end(ring, ring->head);
 
@@ -87,21 +87,17 @@ static void push_out(struct ring *ring)
 		ring->wrapped = false;
 }
 
-static void wrap(struct ring *ring)
-{
-	if (ring->tail < ring->bytes)
-		entry_at(ring, ring->tail)->size = MARK;
-	ring->tail = 0;
-	ring->wrapped = true;
-}
-
-static void make_room(struct ring *ring, size_t space)
+static void ring_make_room(struct ring *ring, size_t space)
 {
 	while ((ring->wrapped ? ring->head : ring->bytes) - ring->tail < space) {
-		if (ring->wrapped)
-			push_out(ring);
-		else
-			wrap(ring);
+		if (ring->wrapped) {
+			ring_drop_oldest(ring);
+			continue;
+		}
+		if (ring->tail < ring->bytes)
+			entry_at(ring, ring->tail)->size = MARK;
+		ring->tail = 0;
+		ring->wrapped = true;
 	}
 }
 
@@ -115,7 +111,7 @@ void *ring_push(struct ring *ring, size_t size)
 		ring->data = calloc(1, ring->bytes);
 	if (!ring->data)
 		return NULL;
-	make_room(ring, entry_space(size));
+	ring_make_room(ring, entry_space(size));
 	entry = entry_at(ring, ring->tail);
 	*entry = (struct entry){ .size = (uint32_t)size };
 	ring->tail += entry_space(size);
@@ -133,20 +129,15 @@ uint64_t ring_next(const struct ring *ring)
 	return ring->next;
 }
 
-static size_t find(const struct ring *ring, uint64_t position)
+static size_t reader_offset(const struct ring *ring, const struct ring_reader *reader)
 {
 	size_t offset = ring->head;
 
-	for (uint64_t at = ring->oldest; at < position; at++)
-		offset = past_mark(ring, entry_end(ring, offset));
-	return offset;
-}
-
-static size_t reader_offset(const struct ring *ring, const struct ring_reader *reader)
-{
 	if (reader->position > ring->oldest && reader->at == reader->position)
 		return past_mark(ring, reader->offset);
-	return find(ring, reader->position);
+	for (uint64_t at = ring->oldest; at < reader->position; at++)
+		offset = past_mark(ring, entry_end(ring, offset));
+	return offset;
 }
 
 const void *ring_read(const struct ring *ring, struct ring_reader *reader, size_t *ret_size)

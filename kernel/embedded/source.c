@@ -14,110 +14,76 @@
 #include "protocol/transport.h"
 
 /*
- * Records, from the socket to the ring. A stream is a SOCK_SEQPACKET pair: datagrams with an end, so that the last close of
- * the other end is seen, after everything that was written before it. The kernel says of each record who wrote it and when.
+ * Records, from the socket to the ring. A stream is a SOCK_SEQPACKET pair: datagrams with an end, so the last close of the other end is
+ * seen after everything that was written before it. With each record the kernel sends its writer and time.
  */
 
 enum received { RECEIVED_RECORD, RECEIVED_NOTHING, RECEIVED_END, RECEIVED_FDS };
 
 enum {
-	/* Exactly what comes with a record, so that the kernel has no room to give us fds. */
+	/* Exactly the size of what comes with a record, so the kernel has no room to give us fds. */
 	CONTROL_BYTES = CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(struct timespec)),
-	/* Hundreds of times what a queue holds by default. Who may make it hold more (SO_SNDBUFFORCE) may not keep us. */
+	/* Hundreds of times what a queue holds by default: a client with a longer queue (SO_SNDBUFFORCE) must not keep us reading. */
 	READ_AT_ONCE_MAX = 65536,
 };
 
-/* As large as this machine allows without asking for more: the kernel cuts what is above net.core.wmem_max. */
-static void enlarge_queue(int ours, int theirs)
+static int source_make_pair(int *ret_ours, int *ret_theirs)
 {
-	static const int much = 1 << 30;
+	static const int on = 1, much = 1 << 30;
+	_cleanup_(fd_closep) int ours = -1, theirs = -1;
+	int pair[2], r;
 
-	setsockopt(ours, SOL_SOCKET, SO_RCVBUF, &much, sizeof(much));
-	setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &much, sizeof(much));
-}
-
-static int prepare(int ours, int theirs)
-{
-	static const int on = 1;
-	int r;
-
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
 	if (setsockopt(ours, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
 	    setsockopt(ours, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) < 0)
 		return -errno;
 	r = transport_refuse_fds(ours);
 	if (r < 0)
 		return r;
-	enlarge_queue(ours, theirs);
+	/* The longest queue that this machine allows: the kernel limits this to net.core.wmem_max. */
+	setsockopt(ours, SOL_SOCKET, SO_RCVBUF, &much, sizeof(much));
+	setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &much, sizeof(much));
+	*ret_ours = fd_steal(&ours);
+	*ret_theirs = fd_steal(&theirs);
 	return 0;
-}
-
-static int make_pair(int *ret_ours, int *ret_theirs)
-{
-	int pair[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return -errno;
-	r = prepare(pair[0], pair[1]);
-	if (r < 0) {
-		close(pair[0]);
-		close(pair[1]);
-		return r;
-	}
-	*ret_ours = pair[0];
-	*ret_theirs = pair[1];
-	return 0;
-}
-
-static struct source *source_make(uint32_t number, struct embedded_page *page)
-{
-	struct source *source = calloc(1, sizeof(*source));
-
-	if (source) {
-		source->number = number;
-		source->fd = -1;
-		source->page = page;
-	}
-	return source;
-}
-
-static int watch(struct embedded *embedded, struct source *source, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
-
-	return epoll_ctl(embedded->kernel.fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 int source_new(struct embedded *embedded, uint32_t number, struct embedded_page *page, int *ret_fd)
 {
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	struct source *source;
+	_cleanup_(freep) struct source *source = NULL;
+	struct epoll_event event = { .events = EPOLLIN };
 	int r;
 
-	r = make_pair(&ours, &theirs);
+	r = source_make_pair(&ours, &theirs);
 	if (r < 0)
 		return r;
-	source = source_make(number, page);
+	source = calloc(1, sizeof(*source));
 	if (!source)
 		return -ENOMEM;
+	source->number = number;
+	source->page = page;
+	event.data.ptr = source;
 	NUMBER_ADD(by_number, embedded->sources, number, source);
-	if (!table_added()) {
-		free(source);
+	if (!table_added())
 		return -ENOMEM;
-	}
-	r = watch(embedded, source, ours);
-	if (r < 0) {
+	if (epoll_ctl(embedded->kernel.fd, EPOLL_CTL_ADD, ours, &event) < 0) {
+		r = -errno;
 		HASH_DELETE(by_number, embedded->sources, source);
-		free(source);
 		return r;
 	}
 	source->fd = fd_steal(&ours);
 	page->sources++;
 	*ret_fd = fd_steal(&theirs);
+	steal_pointer(source);
 	return 0;
 }
 
-/* Closing takes it out of the epoll too, but only where nobody has a copy. */
-static void end(struct embedded *embedded, struct source *source)
+/* close(2) removes it from the epoll only if there is no copy. */
+static void source_end(struct embedded *embedded, struct source *source)
 {
 	epoll_ctl(embedded->kernel.fd, EPOLL_CTL_DEL, source->fd, NULL);
 	source->fd = disposal_close(source->fd);
@@ -125,45 +91,48 @@ static void end(struct embedded *embedded, struct source *source)
 
 void source_free(struct embedded *embedded, struct source *source)
 {
-	struct slot *slot;
+	struct slot *slot, *next;
 
 	source_drain(embedded, source);
 	if (source->fd >= 0)
-		end(embedded, source);
-	for (uint64_t from = 0; (slot = roster_from(&source->slots, from));) {
-		from = (uint64_t)slot->index + 1;
+		source_end(embedded, source);
+	HASH_ITER(by_index, source->by_index, slot, next)
 		slot_free(embedded, slot);
-	}
-	roster_deinit(&source->slots);
 	HASH_DELETE(by_number, embedded->sources, source);
 	source->page->sources--;
 	free(source);
 }
 
-static bool is_good(struct embedded *embedded, const struct trace_event *event, const struct record *record)
-{
-	const struct description *description = tracer_parsed(&embedded->tracer, event);
-
-	return description && record->size <= RECORD_MAX &&
-	       record_check(description, record->data + RECORD_INDEX_SIZE, record->size - RECORD_INDEX_SIZE) ==
-		       RECORD_OK;
-}
-
-static void count_bad(struct embedded *embedded, struct source *source)
+static void source_count_bad(struct embedded *embedded, struct source *source)
 {
 	source->page->stats.bad++;
 	embedded->kernel.totals.bad++;
 }
 
-static void take_for(struct embedded *embedded, struct source *source, struct trace_event *event,
-		     const struct record *record)
+static void source_take(struct embedded *embedded, struct source *source, const struct record *record)
 {
-	/* Off: it was written by somebody who has not looked at the page since, and nobody wants it. */
-	if (!event->on)
+	const struct description *description;
+	struct trace_event *event;
+	struct slot *slot;
+	uint32_t index = UINT32_MAX;
+
+	if (record->size >= RECORD_INDEX_SIZE)
+		memcpy(&index, record->data, sizeof(index));
+	if (index >= source->next_index) {
+		source_count_bad(embedded, source);
 		return;
-	if (!is_good(embedded, event, record)) {
+	}
+	/* Written while its event was released; or, if the event is off, by a program that has not looked at the page since. */
+	slot = slot_find(source, index);
+	if (!slot || !slot->holding->of.event->on)
+		return;
+	event = slot->holding->of.event;
+	description = tracer_parsed(&embedded->tracer, event);
+	if (!description || record->size > RECORD_MAX ||
+	    record_check(description, record->data + RECORD_INDEX_SIZE, record->size - RECORD_INDEX_SIZE) !=
+		    RECORD_OK) {
 		event->bad++;
-		count_bad(embedded, source);
+		source_count_bad(embedded, source);
 		return;
 	}
 	event->records++;
@@ -172,27 +141,7 @@ static void take_for(struct embedded *embedded, struct source *source, struct tr
 	tracer_keep(embedded, source, event, record);
 }
 
-static void take(struct embedded *embedded, struct source *source, const struct record *record)
-{
-	struct slot *slot;
-	uint32_t index;
-
-	if (record->size < RECORD_INDEX_SIZE) {
-		count_bad(embedded, source);
-		return;
-	}
-	memcpy(&index, record->data, sizeof(index));
-	if (index >= source->next_index) {
-		count_bad(embedded, source);
-		return;
-	}
-	slot = roster_find(&source->slots, index);
-	/* None: it was written while its event was released. */
-	if (slot)
-		take_for(embedded, source, slot->of.holding->of.event, record);
-}
-
-static void read_control(struct msghdr *message, struct record *record)
+static void record_read_control(struct msghdr *message, struct record *record)
 {
 	struct timespec time = { 0 };
 
@@ -208,23 +157,13 @@ static void read_control(struct msghdr *message, struct record *record)
 	record->time = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static enum received failure(int error)
+static enum received receive_failure(int error)
 {
 	return error == EAGAIN || error == EINTR || error == ENOMEM || error == ENOBUFS ? RECEIVED_NOTHING
 											: RECEIVED_END;
 }
 
-/* Before Linux 6.16: a record with fds stays where it is. */
-static enum received look(int fd)
-{
-	int r = transport_fds_are_refused ? 1 : transport_look(fd, CONTROL_BYTES);
-
-	if (r == -EPROTO)
-		return RECEIVED_FDS;
-	return r < 0 ? failure(-r) : r == 0 ? RECEIVED_END : RECEIVED_RECORD;
-}
-
-static enum received receive(int fd, struct record *record)
+static enum received record_receive(int fd, struct record *record)
 {
 	union {
 		struct cmsghdr align;
@@ -237,33 +176,36 @@ static enum received receive(int fd, struct record *record)
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
-	enum received next = look(fd);
+	/* Before Linux 6.16 a record with fds has to stay where it is. */
+	int r = transport_fds_are_refused ? 1 : transport_look(fd, CONTROL_BYTES);
 	ssize_t n;
 
-	if (next != RECEIVED_RECORD)
-		return next;
+	if (r == -EPROTO)
+		return RECEIVED_FDS;
+	if (r <= 0)
+		return r < 0 ? receive_failure(-r) : RECEIVED_END;
 	n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (n < 0)
-		return failure(errno);
-	/* An empty record comes with its writer, the end with nothing. */
+		return receive_failure(errno);
+	/* An empty record comes with its writer, the end without. */
 	if (n == 0 && message.msg_controllen == 0)
 		return RECEIVED_END;
 	record->size = (size_t)n;
-	read_control(&message, record);
+	record_read_control(&message, record);
 	return RECEIVED_RECORD;
 }
 
-static enum received receive_one(struct embedded *embedded, struct source *source, size_t *ret_size)
+static enum received source_receive(struct embedded *embedded, struct source *source, size_t *ret_size)
 {
 	struct record record;
-	enum received received = receive(source->fd, &record);
+	enum received received = record_receive(source->fd, &record);
 
 	if (received == RECEIVED_RECORD)
-		take(embedded, source, &record);
+		source_take(embedded, source, &record);
 	else if (received == RECEIVED_FDS)
-		count_bad(embedded, source);
+		source_count_bad(embedded, source);
 	if (received == RECEIVED_END || received == RECEIVED_FDS)
-		end(embedded, source);
+		source_end(embedded, source);
 	*ret_size = received == RECEIVED_RECORD ? record.size : 0;
 	return received;
 }
@@ -276,9 +218,9 @@ void source_drain(struct embedded *embedded, struct source *source)
 	embedded->writers = 0;
 	if (source->fd < 0)
 		return;
-	/* All bytes of all records that are queued now; who goes on writing adds to what comes after. */
+	/* The bytes of all records that are queued now. Records that are written meanwhile come behind them. */
 	ioctl(source->fd, SIOCINQ, &queued);
-	for (size_t n = 0; n < READ_AT_ONCE_MAX && receive_one(embedded, source, &size) == RECEIVED_RECORD; n++) {
+	for (size_t n = 0; n < READ_AT_ONCE_MAX && source_receive(embedded, source, &size) == RECEIVED_RECORD; n++) {
 		seen += size;
 		if (seen >= (size_t)queued)
 			break;
@@ -295,70 +237,57 @@ bool source_still_open(struct embedded *embedded, struct source *source)
 	if (poll(&ask, 1, 0) <= 0 || !(ask.revents & (POLLHUP | POLLRDHUP)))
 		return true;
 	embedded->writers = 0;
-	/* Nobody is left who could write. What is too much for now is read when it is asked again, or by a dispatch before. */
-	for (size_t n = 0; n < READ_AT_ONCE_MAX && receive_one(embedded, source, &size) == RECEIVED_RECORD; n++)
+	/* No process can write any more. A later call or dispatch reads the rest of a very long queue. */
+	for (size_t n = 0; n < READ_AT_ONCE_MAX && source_receive(embedded, source, &size) == RECEIVED_RECORD; n++)
 		;
 	return source->fd >= 0;
-}
-
-/* How many times it asked; at least once. */
-static size_t take_turn(struct embedded *embedded, struct source *source)
-{
-	size_t size, asked = 0;
-
-	while (asked++ < EMBEDDED_TURN_MAX)
-		if (receive_one(embedded, source, &size) != RECEIVED_RECORD)
-			break;
-	return asked;
 }
 
 int sources_dispatch(struct embedded *embedded)
 {
 	struct epoll_event ready[EMBEDDED_DISPATCH_MAX / EMBEDDED_TURN_MAX];
-	size_t asked = 0;
+	size_t asked = 0, size;
 	int n;
 
 	embedded->writers = 0;
 	page_files_dispatch(&embedded->files);
-	/* The epoll gives each its turn: what was ready and is still goes to the end. */
+	/* The epoll is fair: a source that stays ready goes to the end of its list. */
 	while (asked < EMBEDDED_DISPATCH_MAX) {
 		n = epoll_wait(embedded->kernel.fd, ready, ARRAY_SIZE(ready), 0);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n <= 0)
 			break;
-		for (int i = 0; i < n; i++)
-			asked += ready[i].data.ptr ? take_turn(embedded, ready[i].data.ptr) : 1;
+		for (int i = 0; i < n; i++) {
+			/* At least one, for the timer of pages, which has no source. */
+			asked++;
+			for (unsigned turn = 0; ready[i].data.ptr && turn < EMBEDDED_TURN_MAX; turn++, asked++)
+				if (source_receive(embedded, ready[i].data.ptr, &size) != RECEIVED_RECORD)
+					break;
+		}
 	}
 	return 0;
-}
-
-/* Whether any of these had not been drained before. */
-static bool drain_ready(struct embedded *embedded, const struct epoll_event *ready, int n)
-{
-	bool any = false;
-
-	for (int i = 0; i < n; i++) {
-		struct source *source = ready[i].data.ptr;
-
-		/* The timer's. */
-		if (!source || source->drained == embedded->drains)
-			continue;
-		source->drained = embedded->drains;
-		source_drain(embedded, source);
-		any = true;
-	}
-	return any;
 }
 
 void sources_drain(struct embedded *embedded)
 {
 	struct epoll_event ready[64];
-	int n;
+	bool any = true;
 
 	embedded->drains++;
-	/* Once round all that are ready: those that are seen again had their turn. */
-	do
-		n = epoll_wait(embedded->kernel.fd, ready, ARRAY_SIZE(ready), 0);
-	while (n > 0 && drain_ready(embedded, ready, n));
+	/* Once round all that are ready. */
+	while (any) {
+		int n = epoll_wait(embedded->kernel.fd, ready, ARRAY_SIZE(ready), 0);
+
+		any = false;
+		for (int i = 0; i < n; i++) {
+			struct source *source = ready[i].data.ptr;
+
+			if (!source || source->drained == embedded->drains)
+				continue;
+			source->drained = embedded->drains;
+			source_drain(embedded, source);
+			any = true;
+		}
+	}
 }

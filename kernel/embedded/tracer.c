@@ -9,7 +9,7 @@
 #include "kernel/embedded/embedded.h"
 #include "protocol/row.h"
 
-enum { ROW_MAX = 512 + WIRE_TENANT_MAX + WIRE_DESCRIPTION_MAX + WIRE_PAYLOAD_MAX };
+enum { TRACER_ROW_MAX = 512 + WIRE_TENANT_MAX + WIRE_DESCRIPTION_MAX + WIRE_PAYLOAD_MAX };
 
 struct tracer_session {
 	LIST_ENTRY(tracer_session) sessions;
@@ -18,7 +18,7 @@ struct tracer_session {
 	char *pattern[];
 };
 
-static struct embedded *embedded_of(struct tracer *tracer)
+static struct embedded *tracer_embedded(struct tracer *tracer)
 {
 	return container_of(tracer, struct embedded, tracer);
 }
@@ -27,42 +27,42 @@ int tracer_init(struct tracer *tracer, size_t ring_bytes)
 {
 	int r = ring_new(ring_bytes, &tracer->ring);
 
-	if (r < 0)
-		return r;
 	LIST_INIT(&tracer->sessions);
-	/* Memory that is not touched costs nothing, and this way no record can find none. */
+	/* All at once, so that no record lacks memory for it. Memory that is not touched costs nothing. */
 	tracer->parsed = calloc(EMBEDDED_PARSED_EVENTS, sizeof(*tracer->parsed));
-	if (!tracer->parsed) {
-		tracer->ring = ring_free(tracer->ring);
-		return -ENOMEM;
-	}
-	return 0;
+	return r == 0 && !tracer->parsed ? -ENOMEM : r;
 }
 
-/* The first event above `id`. Whoever calls this again and again may free the one that it got. */
-static struct trace_event *next_event(struct tracer *tracer, uint64_t id)
+/* The first event with an id above `id`. In a loop over all events each may be freed. */
+static struct trace_event *tracer_event_after(struct tracer *tracer, uint64_t id)
 {
-	return id == UINT64_MAX ? NULL : roster_from(&tracer->events, id + 1);
+	struct trace_event *event = tracer->events;
+
+	if (tracer->cursor && tracer->cursor->id <= id)
+		event = tracer->cursor;
+	while (event && event->id <= id)
+		event = event->by_name.next;
+	if (event)
+		tracer->cursor = event;
+	return event;
 }
 
-/* What is left are the events that nothing but the switch keeps. */
+/* Only events that the admin has switched on are left. */
 void tracer_deinit(struct tracer *tracer)
 {
-	struct trace_event *event;
+	struct trace_event *event, *next;
 
-	HASH_CLEAR(by_name, tracer->by_name);
-	for (uint64_t id = 0; (event = next_event(tracer, id));) {
-		id = event->id;
+	HASH_ITER(by_name, tracer->events, event, next) {
+		HASH_DELETE(by_name, tracer->events, event);
 		free(event);
 	}
-	roster_deinit(&tracer->events);
 	tracer->ring = ring_free(tracer->ring);
 	free(tracer->parsed);
 }
 
 bool tracer_next(struct tracer *tracer, uint64_t after, struct tracer_event *ret)
 {
-	struct trace_event *event = next_event(tracer, after);
+	struct trace_event *event = tracer_event_after(tracer, after);
 
 	if (!event)
 		return false;
@@ -79,10 +79,10 @@ bool tracer_next(struct tracer *tracer, uint64_t after, struct tracer_event *ret
 	return true;
 }
 
-/* The switch or the sessions have changed. */
-static void update(struct tracer *tracer, struct trace_event *event)
+/* Sets the event's bits as switch and sessions want. */
+static void tracer_update(struct tracer *tracer, struct trace_event *event)
 {
-	struct kernel *kernel = &embedded_of(tracer)->kernel;
+	struct kernel *kernel = &tracer_embedded(tracer)->kernel;
 	bool on = event->switched || event->wanted > 0;
 	struct holding *holding;
 
@@ -102,14 +102,14 @@ size_t tracer_switch(struct tracer *tracer, const char *pattern, bool on)
 	size_t matched = 0;
 
 	tracer_drain(tracer);
-	for (uint64_t id = 0; (event = next_event(tracer, id));) {
+	for (uint64_t id = 0; (event = tracer_event_after(tracer, id));) {
 		id = event->id;
 		if (fnmatch(pattern, event->name, 0) != 0)
 			continue;
 		matched++;
 		event->switched = on;
-		update(tracer, event);
-		trace_event_tidy(embedded_of(tracer), event);
+		tracer_update(tracer, event);
+		trace_event_tidy(tracer_embedded(tracer), event);
 	}
 	return matched;
 }
@@ -122,44 +122,26 @@ static bool session_matches(const struct tracer_session *session, const char *na
 	return false;
 }
 
-void tracer_learns(struct tracer *tracer, struct trace_event *event)
+void tracer_add(struct tracer *tracer, struct trace_event *event)
 {
 	struct tracer_session *session;
 
 	LIST_FOREACH(session, &tracer->sessions, sessions)
 		event->wanted += session_matches(session, event->name);
-	update(tracer, event);
+	tracer_update(tracer, event);
 }
 
-/* A session begins or ends to want what it wants. */
-static void want(struct tracer_session *session, bool begins)
+static void session_want(struct tracer_session *session, bool begins)
 {
 	struct tracer *tracer = session->tracer;
 	struct trace_event *event;
 
-	for (uint64_t id = 0; (event = next_event(tracer, id)); id = event->id) {
+	for (uint64_t id = 0; (event = tracer_event_after(tracer, id)); id = event->id) {
 		if (!session_matches(session, event->name))
 			continue;
-		if (begins)
-			event->wanted++;
-		else
-			event->wanted--;
-		update(tracer, event);
+		event->wanted += begins ? 1U : -1U;
+		tracer_update(tracer, event);
 	}
-}
-
-static struct tracer_session *session_make(const char *const *patterns, size_t n)
-{
-	struct tracer_session *session = calloc(1, sizeof(*session) + n * sizeof(session->pattern[0]));
-
-	if (!session)
-		return NULL;
-	for (; session->n < n; session->n++) {
-		session->pattern[session->n] = strdup(patterns[session->n]);
-		if (!session->pattern[session->n])
-			break;
-	}
-	return session;
 }
 
 static void session_deinit(struct tracer_session *session)
@@ -171,17 +153,20 @@ static void session_deinit(struct tracer_session *session)
 
 int tracer_session_new(struct tracer *tracer, const char *const *patterns, size_t n, struct tracer_session **ret)
 {
-	struct tracer_session *session = session_make(patterns, n);
+	struct tracer_session *session = calloc(1, sizeof(*session) + n * sizeof(session->pattern[0]));
 
 	if (!session)
 		return -ENOMEM;
-	if (session->n < n) {
-		session_deinit(session);
-		return -ENOMEM;
+	for (; session->n < n; session->n++) {
+		session->pattern[session->n] = strdup(patterns[session->n]);
+		if (!session->pattern[session->n]) {
+			session_deinit(session);
+			return -ENOMEM;
+		}
 	}
 	session->tracer = tracer;
 	LIST_INSERT_HEAD(&tracer->sessions, session, sessions);
-	want(session, true);
+	session_want(session, true);
 	*ret = session;
 	return 0;
 }
@@ -189,7 +174,7 @@ int tracer_session_new(struct tracer *tracer, const char *const *patterns, size_
 struct tracer_session *tracer_session_free(struct tracer_session *session)
 {
 	if (session) {
-		want(session, false);
+		session_want(session, false);
 		LIST_REMOVE(session, sessions);
 		session_deinit(session);
 	}
@@ -209,7 +194,7 @@ bool tracer_session_wants(const struct tracer_session *session, const char *name
 
 void tracer_drain(struct tracer *tracer)
 {
-	sources_drain(embedded_of(tracer));
+	sources_drain(tracer_embedded(tracer));
 }
 
 struct ring *tracer_ring(struct tracer *tracer)
@@ -218,8 +203,7 @@ struct ring *tracer_ring(struct tracer *tracer)
 }
 
 /*
- * Parsed anew where another event has its place: that costs a microsecond or two, and 30,000 events recorded at once do
- * not cost 250 MB.
+ * A small cache: parsing again takes a microsecond or two, whereas 30,000 parsed events would take 250 MB.
  */
 const struct description *tracer_parsed(struct tracer *tracer, const struct trace_event *event)
 {
@@ -236,29 +220,25 @@ const struct description *tracer_parsed(struct tracer *tracer, const struct trac
 	return &parsed->description;
 }
 
-/* The main thread's name, as ps shows it. */
-static void read_comm(pid_t pid, char *ret)
+/* The name of the main thread, as ps shows it. */
+static void read_comm(pid_t pid, char ret[EMBEDDED_COMM_MAX])
 {
 	_cleanup_(fd_closep) int fd = -1;
-	char path[32], comm[64];
+	char path[32];
 	ssize_t n;
 
 	string_copy(ret, EMBEDDED_COMM_MAX, "unknown");
-	/* 0: in a pid namespace that we don't see. */
-	if (pid == 0)
-		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	n = read(fd, comm, sizeof(comm) - 1);
+	/* 0: in a pid namespace that is not visible here. */
+	fd = pid == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, ret, EMBEDDED_COMM_MAX - 1);
 	if (n <= 0)
 		return;
-	comm[comm[n - 1] == '\n' ? n - 1 : n] = '\0';
-	string_copy(ret, EMBEDDED_COMM_MAX, comm);
+	ret[n] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
 }
 
-static const char *comm_of(struct embedded *embedded, pid_t pid)
+static const char *writer_comm(struct embedded *embedded, pid_t pid)
 {
 	unsigned known = MIN(embedded->writers, (unsigned)EMBEDDED_NAMED_WRITERS);
 	struct writer_name *writer;
@@ -275,14 +255,14 @@ static const char *comm_of(struct embedded *embedded, pid_t pid)
 void tracer_keep(struct embedded *embedded, const struct source *source, const struct trace_event *event,
 		 const struct record *record)
 {
-	uint8_t buffer[ROW_MAX];
+	uint8_t buffer[TRACER_ROW_MAX];
 	struct packet row = packet_make(buffer, sizeof(buffer));
 	void *room;
 
 	row_put_u64(&row, "time", record->time);
 	row_put_u64(&row, "pid", (uint64_t)record->writer.pid);
 	row_put_u64(&row, "uid", record->writer.uid);
-	row_put_string(&row, "comm", comm_of(embedded, record->writer.pid));
+	row_put_string(&row, "comm", writer_comm(embedded, record->writer.pid));
 	row_put_string(&row, "tenant", source->page->tenant);
 	row_put_string(&row, "event", event->description);
 	row_put_bytes(&row, "payload", record->data + RECORD_INDEX_SIZE, record->size - RECORD_INDEX_SIZE);

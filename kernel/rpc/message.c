@@ -4,42 +4,58 @@
 
 #include "kernel/probe.h"
 
+static const struct {
+	bool gives_fd;
+	bool takes_fd;
+	bool needs_fd;
+	enum kernel_op undo; /* frees what the call makes */
+} ops[KERNEL_OP_MAX_] = {
+	[KERNEL_PAGE_NEW] = { .gives_fd = true, .undo = KERNEL_PAGE_FREE },
+	[KERNEL_STREAM_NEW] = { .gives_fd = true, .undo = KERNEL_STREAM_FREE },
+	[KERNEL_DEPOSITED] = { .gives_fd = true },
+	[KERNEL_PAGE_FETCH] = { .gives_fd = true },
+	[KERNEL_STREAM_FETCH] = { .gives_fd = true },
+	[KERNEL_DEPOSIT] = { .takes_fd = true, .needs_fd = true },
+	[KERNEL_PAGE_ADOPT] = { .takes_fd = true, .needs_fd = true },
+	[KERNEL_STREAM_ADOPT] = { .takes_fd = true },
+};
+
 bool message_op_gives_fd(enum kernel_op op)
 {
-	return message_op_makes(op) || op == KERNEL_DEPOSITED || op == KERNEL_PAGE_FETCH || op == KERNEL_STREAM_FETCH;
+	return op < KERNEL_OP_MAX_ && ops[op].gives_fd;
 }
 
 bool message_op_takes_fd(enum kernel_op op)
 {
-	return message_op_needs_fd(op) || op == KERNEL_STREAM_ADOPT;
+	return op < KERNEL_OP_MAX_ && ops[op].takes_fd;
 }
 
 bool message_op_needs_fd(enum kernel_op op)
 {
-	return op == KERNEL_DEPOSIT || op == KERNEL_PAGE_ADOPT;
+	return op < KERNEL_OP_MAX_ && ops[op].needs_fd;
 }
 
 bool message_op_makes(enum kernel_op op)
 {
-	return op == KERNEL_PAGE_NEW || op == KERNEL_STREAM_NEW;
+	return op < KERNEL_OP_MAX_ && ops[op].undo != 0;
 }
 
 struct kernel_call message_undo(const struct kernel_call *call)
 {
 	return (struct kernel_call){
-		.op = call->op == KERNEL_PAGE_NEW ? KERNEL_PAGE_FREE : KERNEL_STREAM_FREE,
+		.op = ops[call->op].undo,
 		.page = call->page,
 		.stream = call->stream,
 		.fd = -1,
 	};
 }
 
-static void begin(struct packet *packet)
+static void message_begin(struct packet *packet)
 {
 	packet_room(packet, sizeof(struct message_header));
 }
 
-static void end(struct packet *packet, enum message_kind kind, size_t count)
+static void message_end(struct packet *packet, enum message_kind kind, size_t count)
 {
 	const struct message_header header = {
 		.size = (uint32_t)packet->size,
@@ -79,7 +95,7 @@ size_t message_put_calls(struct packet *packet, const struct kernel_call *calls,
 {
 	size_t put = 0, there = 0, back = 0;
 
-	begin(packet);
+	message_begin(packet);
 	while (put < n && put < MESSAGE_CALLS_MAX) {
 		size_t before = packet->size;
 
@@ -96,13 +112,13 @@ size_t message_put_calls(struct packet *packet, const struct kernel_call *calls,
 		}
 		put++;
 	}
-	end(packet, MESSAGE_CALLS, put);
+	message_end(packet, MESSAGE_CALLS, put);
 	return put;
 }
 
 void message_put_answers(struct packet *packet, const struct kernel_call *calls, size_t n)
 {
-	begin(packet);
+	message_begin(packet);
 	for (size_t i = 0; i < n; i++) {
 		const struct message_answer raw = {
 			.result = calls[i].result,
@@ -114,7 +130,7 @@ void message_put_answers(struct packet *packet, const struct kernel_call *calls,
 
 		packet_put(packet, &raw, sizeof(raw));
 	}
-	end(packet, MESSAGE_ANSWERS, n);
+	message_end(packet, MESSAGE_ANSWERS, n);
 }
 
 void message_put_ready(struct packet *packet, const struct kernel_facts *facts)
@@ -131,20 +147,20 @@ void message_put_ready(struct packet *packet, const struct kernel_facts *facts)
 		.payload_max = facts->payload_max,
 	};
 
-	begin(packet);
+	message_begin(packet);
 	packet_put(packet, &raw, sizeof(raw));
 	packet_put_padded(packet, facts->note, raw.note_length);
-	end(packet, MESSAGE_READY, 1);
+	message_end(packet, MESSAGE_READY, 1);
 }
 
 void message_put_failed(struct packet *packet, const char *sentence)
 {
 	uint32_t length = (uint32_t)strnlen(sentence, WIRE_SENTENCE_MAX);
 
-	begin(packet);
+	message_begin(packet);
 	packet_put(packet, &length, sizeof(length));
 	packet_put_padded(packet, sentence, length);
-	end(packet, MESSAGE_FAILED, 1);
+	message_end(packet, MESSAGE_FAILED, 1);
 }
 
 bool message_read(const void *packet, size_t size, struct message_header *ret, struct cursor *ret_body)
@@ -156,8 +172,8 @@ bool message_read(const void *packet, size_t size, struct message_header *ret, s
 	return !cursor.failed && ret->size == size && ret->kind >= MESSAGE_READY && ret->kind <= MESSAGE_ANSWERS;
 }
 
-/* Terminated, without zeros inside; false where it is not there or longer than `most`. */
-static bool get_text(struct cursor *body, uint32_t length, uint32_t most, char *ret)
+/* Copies a text and terminates it. False: it is missing, longer than `most`, or has a NUL inside. */
+static bool message_get_text(struct cursor *body, uint32_t length, uint32_t most, char *ret)
 {
 	static const char zeros[4];
 	const char *from;
@@ -172,20 +188,13 @@ static bool get_text(struct cursor *body, uint32_t length, uint32_t most, char *
 	return true;
 }
 
-static bool may_have_fd(const struct message_call *raw)
-{
-	const enum kernel_op op = (enum kernel_op)raw->op;
-
-	return raw->has_fd ? raw->has_fd == 1 && message_op_takes_fd(op) : !message_op_needs_fd(op);
-}
-
 bool message_next_call(struct cursor *body, struct kernel_call *ret, char *text, bool *ret_has_fd)
 {
 	struct message_call raw;
 
 	cursor_get(body, &raw, sizeof(raw));
-	if (body->failed || raw.op >= KERNEL_OP_MAX_ || raw.zero != 0 || !may_have_fd(&raw) ||
-	    !get_text(body, raw.text_length, WIRE_TENANT_MAX, text))
+	if (body->failed || raw.op >= KERNEL_OP_MAX_ || raw.zero != 0 || raw.has_fd > ops[raw.op].takes_fd ||
+	    raw.has_fd < ops[raw.op].needs_fd || !message_get_text(body, raw.text_length, WIRE_TENANT_MAX, text))
 		return false;
 	*ret = (struct kernel_call){
 		.op = (enum kernel_op)raw.op,
@@ -238,7 +247,7 @@ bool message_get_ready(struct cursor body, struct kernel_facts *ret)
 		.capacity = raw.capacity,
 		.payload_max = raw.payload_max,
 	};
-	if (!get_text(&body, raw.note_length, sizeof(facts.note) - 1, facts.note) || !cursor_done(&body))
+	if (!message_get_text(&body, raw.note_length, sizeof(facts.note) - 1, facts.note) || !cursor_done(&body))
 		return false;
 	*ret = facts;
 	return true;
@@ -249,5 +258,5 @@ bool message_get_failed(struct cursor body, char ret[WIRE_SENTENCE_MAX + 1])
 	uint32_t length;
 
 	cursor_get(&body, &length, sizeof(length));
-	return !body.failed && get_text(&body, length, WIRE_SENTENCE_MAX, ret) && cursor_done(&body);
+	return !body.failed && message_get_text(&body, length, WIRE_SENTENCE_MAX, ret) && cursor_done(&body);
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What daemon and keeper say to each other, over a SOCK_SEQPACKET socket of their own: a batch of calls goes one way, their
- * answers come back in the same order, and fds with both. Both are built from one tree, but neither believes the other:
- * sizes, counts and enums are checked on both sides.
+ * The messages between daemon and keeper, over a SOCK_SEQPACKET socket of their own: a batch of calls goes one way, their answers come
+ * back in the same order, and fds go with both. Both programs are built from one tree, but neither trusts the other: both check sizes,
+ * counts and enums.
  */
 
 #include "kernel/kernel.h"
@@ -12,14 +12,14 @@
 #include "protocol/protocol.h"
 
 enum {
-	MESSAGE_MAX = 65536,	 /* bytes of one packet: as a socket's queue is by default, two of them fit */
-	MESSAGE_CALLS_MAX = 100, /* of one packet, each with the longest description */
+	MESSAGE_MAX = 65536,	 /* bytes of one packet: two fit into a socket's default queue */
+	MESSAGE_CALLS_MAX = 100, /* in one packet, each with the longest description */
 	MESSAGE_FDS_MAX = WIRE_FDS_MAX,
 };
 
 enum message_kind {
-	MESSAGE_READY = 1, /* keeper, first of all: what its backend is */
-	MESSAGE_FAILED,	   /* keeper: there is no backend, or what was asked makes no sense; a sentence */
+	MESSAGE_READY = 1, /* keeper, its first message: the facts of its backend */
+	MESSAGE_FAILED,	   /* keeper: it has no backend, or got an invalid packet; a sentence */
 	MESSAGE_CALLS,
 	MESSAGE_ANSWERS,
 };
@@ -31,7 +31,7 @@ struct message_header {
 };
 _Static_assert(sizeof(struct message_header) == 8, "header");
 
-/* Each is followed by its text, and zeros to a multiple of four. */
+/* Followed by its text, and zeros to a multiple of four. */
 struct message_call {
 	uint16_t op;
 	uint16_t flags;
@@ -40,7 +40,7 @@ struct message_call {
 	uint32_t bit;
 	uint64_t number;
 	uint32_t index;
-	uint32_t has_fd; /* the next of those that came with the packet */
+	uint32_t has_fd; /* the next one of the packet */
 	uint32_t zero;
 	uint32_t text_length;
 };
@@ -70,22 +70,22 @@ struct message_ready {
 };
 _Static_assert(sizeof(struct message_ready) == 24, "ready");
 
-/* Whether a call of this kind is answered with an fd. */
+/* Whether the answer to such a call has an fd. */
 bool message_op_gives_fd(enum kernel_op);
-/* Whether one may come with it, and whether one has to. */
+/* Whether the call may have an fd, and whether it must. */
 bool message_op_takes_fd(enum kernel_op);
 bool message_op_needs_fd(enum kernel_op);
-/* Whether it makes a page or a stream, and what frees again what it has made. */
+/* Whether it makes a page or a stream, and the call that frees it again. */
 bool message_op_makes(enum kernel_op);
 struct kernel_call message_undo(const struct kernel_call *);
 
-/* As many of the calls, from the first on, as fit into one packet, with their fds and those that they are answered with. */
+/* Puts as many calls as fit into one packet, with their fds and those of their answers, and returns their number. */
 size_t message_put_calls(struct packet *, const struct kernel_call *calls, size_t n);
 void message_put_answers(struct packet *, const struct kernel_call *calls, size_t n);
 void message_put_ready(struct packet *, const struct kernel_facts *);
 void message_put_failed(struct packet *, const char *sentence);
 
-/* The kind, and what follows the header; false: not a message. */
+/* Reads the header. False: not a message. */
 bool message_read(const void *packet, size_t size, struct message_header *ret, struct cursor *ret_body);
 /*
  * The next call of MESSAGE_CALLS; its text is copied to `text`: WIRE_TENANT_MAX + 1 bytes, or as many as `body` has left.

@@ -4,29 +4,29 @@
 #include <stdio.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "kernel/rpc/message.h"
+#include "protocol/base/clock.h"
 #include "protocol/fdset.h"
 #include "protocol/transport.h"
 
 /*
- * The keeper, as the daemon sees it. Batches wait in a queue and leave as packets, as many of them at a time as
- * the keeper takes at once and the socket holds: sending never waits. The keeper answers in the order in which it was asked: an answer is
- * always for the oldest call that has none.
+ * The keeper, as the daemon sees it. Batches wait in a queue and are sent as packets, as many at a time as the keeper reads at once and
+ * the socket holds: sending never waits. The keeper answers in the order of the calls, so an answer always belongs to the oldest call
+ * without one.
  *
- * What an answer brings may find no room among our fds. Then the call has failed: the keeper has to free what it made,
- * with all that later calls may have registered on it. What a call brings is ours until it is answered, since it may have to
- * be said again: to the keeper that takes the place of this one.
+ * The daemon may lack room for an answer's fd. Then the call fails, and the keeper has to free what it made, with everything that later
+ * calls may have registered on it. A call's fd belongs to the daemon until the call is answered, since it may have to be sent again, to
+ * the keeper's successor.
  *
- * Where too many fds of all programs of this user are in flight, what brings an fd has to wait. Deposits wait apart, in their
- * order, so that nobody who registers or releases events has to wait for them.
+ * While too many fds of the daemon's user are in flight, calls with an fd have to wait. Deposits wait in a queue of their own, in their
+ * order, so that other calls need not wait for them.
  */
 
 enum {
-	WINDOW = 16,		/* packets under way: what the keeper reads before it answers */
-	STALLED_MS = 20,	/* before what is held back is tried again */
-	READY_PATIENCE = 30000, /* ms: the keeper may be loading the guard on a busy machine */
+	WINDOW = 16,	       /* packets under way: as many as the keeper reads before it answers */
+	STALLED_MS = 20,       /* until stalled calls are tried again */
+	READY_TIMEOUT = 30000, /* ms: the keeper may be loading the guard on a busy machine */
 };
 
 TAILQ_HEAD(batch_queue, batch);
@@ -37,10 +37,10 @@ struct batch {
 	size_t n;
 	size_t sent;
 	size_t answered;
-	bool restores; /* said to a new keeper before anything else, and to nobody else */
+	bool restores; /* is sent to a new keeper first, and to no other */
 	kernel_done *done;
 	void *data;
-	struct kernel_call copy[]; /* where nobody waits */
+	struct kernel_call copy[]; /* without `done` */
 };
 
 struct remote {
@@ -48,16 +48,16 @@ struct remote {
 	struct batch_queue batches;
 	struct batch *sending;	  /* the first that is not wholly sent */
 	struct batch_queue held;  /* deposits and withdrawals, while the kernel is stalled */
-	int64_t retry_at;	  /* those, in milliseconds */
+	int64_t retry_at;	  /* for them, in milliseconds */
 	size_t under_way[WINDOW]; /* calls in each packet, the oldest first */
 	size_t packets;
-	kernel_restore *restore; /* until the new keeper is ready */
+	kernel_restore *restore; /* until a new keeper is ready */
 	void *restore_data;
-	bool greeted;		/* it is */
-	bool restoring;		/* what is submitted goes behind: */
+	bool greeted;		/* the keeper is ready */
+	bool restoring;		/* submitted batches go behind `restored` */
 	struct batch *restored; /* NULL: before all others */
 	bool cancelled;
-	int failed; /* a negative errno: the keeper has gone, or what came was not understood, nor what comes later */
+	int failed; /* a negative errno: the keeper has gone, or has sent something invalid, and is not read any more */
 	uint8_t packet[MESSAGE_MAX];
 };
 
@@ -73,7 +73,7 @@ static void close_brought(struct kernel_call *calls, size_t n)
 			calls[i].fd = fd_close(calls[i].fd);
 }
 
-static void finish(struct remote *remote, struct batch *batch)
+static void batch_finish(struct remote *remote, struct batch *batch)
 {
 	if (remote->sending == batch)
 		remote->sending = TAILQ_NEXT(batch, entry);
@@ -87,7 +87,7 @@ static void finish(struct remote *remote, struct batch *batch)
 	free(batch);
 }
 
-static void answer_all(struct kernel_call *calls, size_t n, int result)
+static void answer_calls(struct kernel_call *calls, size_t n, int result)
 {
 	close_brought(calls, n);
 	for (size_t i = 0; i < n; i++) {
@@ -96,44 +96,30 @@ static void answer_all(struct kernel_call *calls, size_t n, int result)
 	}
 }
 
-static size_t collect_fds(const struct kernel_call *calls, size_t n, int fds[MESSAGE_FDS_MAX])
+static void batch_cancel(struct remote *remote, struct batch *batch)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (message_op_takes_fd(calls[i].op) && calls[i].fd >= 0)
-			fds[count++] = calls[i].fd;
-	return count;
+	answer_calls(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
+	batch_finish(remote, batch);
 }
 
-/* The next `most` calls of the batch, if they fit; `ret_n`: how many. 0 or a negative errno. */
-static int send_packet(struct remote *remote, const struct batch *batch, size_t most, size_t *ret_n)
+/* Sends as many of the next calls as fit into a packet. 0 with their number, or a negative errno. */
+static int batch_send_packet(struct remote *remote, const struct batch *batch, size_t *ret_n)
 {
 	struct packet packet = packet_make(remote->packet, sizeof(remote->packet));
 	const struct kernel_call *calls = batch->calls + batch->sent;
-	size_t n = message_put_calls(&packet, calls, most);
+	size_t n = message_put_calls(&packet, calls, batch->n - batch->sent), n_fds = 0;
 	int fds[MESSAGE_FDS_MAX];
 
+	if (n == 0)
+		return -E2BIG;
+	for (size_t i = 0; i < n; i++)
+		if (message_op_takes_fd(calls[i].op) && calls[i].fd >= 0)
+			fds[n_fds++] = calls[i].fd;
 	*ret_n = n;
-	return n > 0 ? transport_send(remote->kernel.fd, packet.data, packet.size, fds, collect_fds(calls, n, fds),
-				      MSG_DONTWAIT)
-		     : -E2BIG;
+	return transport_send(remote->kernel.fd, packet.data, packet.size, fds, n_fds, MSG_DONTWAIT);
 }
 
-static bool is_passing(int error)
-{
-	return error == -EAGAIN || error == -ETOOMANYREFS || error == -ENOMEM || error == -ENOBUFS;
-}
-
-static int64_t clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Nothing else that is asked depends on it. */
+/* No other call depends on it. */
 static bool concerns_deposits(const struct batch *batch)
 {
 	const enum kernel_op op = batch->calls[0].op;
@@ -141,8 +127,8 @@ static bool concerns_deposits(const struct batch *batch)
 	return batch->n == 1 && (op == KERNEL_DEPOSIT || op == KERNEL_WITHDRAW);
 }
 
-/* No fd is on its way to the keeper, for whose answer could be waited. Whether there is something else to send. */
-static bool stall(struct remote *remote, struct batch *batch)
+/* No answer is due after which the batch could be sent. Returns whether other batches can be sent meanwhile. */
+static bool remote_stall(struct remote *remote, struct batch *batch)
 {
 	if (!remote->kernel.stalled)
 		remote->retry_at = clock_ms() + STALLED_MS;
@@ -155,8 +141,8 @@ static bool stall(struct remote *remote, struct batch *batch)
 	return true;
 }
 
-/* Behind all that was not held back. */
-static void stall_no_more(struct remote *remote)
+/* Held batches go behind all others. */
+static void remote_unstall(struct remote *remote)
 {
 	remote->kernel.stalled = false;
 	if (!remote->sending)
@@ -165,7 +151,7 @@ static void stall_no_more(struct remote *remote)
 }
 
 /* 0, or a negative errno after which nothing can be sent any more. */
-static int send_more(struct remote *remote)
+static int remote_send(struct remote *remote)
 {
 	while (remote->sending && remote->packets < WINDOW && remote->greeted && remote->failed == 0) {
 		struct batch *batch = remote->sending;
@@ -173,17 +159,18 @@ static int send_more(struct remote *remote)
 		int r;
 
 		if (remote->kernel.stalled && concerns_deposits(batch)) {
-			stall(remote, batch);
+			remote_stall(remote, batch);
 			continue;
 		}
-		r = send_packet(remote, batch, batch->n - batch->sent, &n);
-		/* It goes on when those that fill the queue, or memory, are answered. */
-		if (is_passing(r) && remote->packets > 0)
+		r = batch_send_packet(remote, batch, &n);
+		/* Sending goes on when the calls that fill the queue, or memory, are answered. */
+		if ((r == -EAGAIN || r == -ETOOMANYREFS || r == -ENOMEM || r == -ENOBUFS) && remote->packets > 0)
 			return 0;
-		if (r == -ETOOMANYREFS && stall(remote, batch))
-			continue;
-		if (r == -ETOOMANYREFS)
+		if (r == -ETOOMANYREFS) {
+			if (remote_stall(remote, batch))
+				continue;
 			return 0;
+		}
 		if (r < 0)
 			return r;
 		remote->under_way[remote->packets++] = n;
@@ -194,13 +181,20 @@ static int send_more(struct remote *remote)
 	return 0;
 }
 
-static struct batch *batch_new(struct kernel_call *calls, size_t n, kernel_done *done, void *data)
+static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
 {
-	struct batch *batch = malloc(sizeof(*batch) + (done ? 0 : n * sizeof(*calls)));
+	struct remote *remote = remote_of(kernel);
+	const bool takes = n > 0 && !remote->cancelled;
+	struct batch *batch = takes ? malloc(sizeof(*batch) + (done ? 0 : n * sizeof(*calls))) : NULL;
 
-	if (!batch)
-		return NULL;
-	*batch = (struct batch){ .calls = calls, .n = n, .done = done, .data = data };
+	if (!batch) {
+		/* Without `done` the call is lost: for example, an event goes on being charged to its tenant. */
+		answer_calls(calls, n, remote->cancelled ? -ECANCELED : -ENOMEM);
+		if (done)
+			done(data, calls, n);
+		return;
+	}
+	*batch = (struct batch){ .calls = calls, .n = n, .done = done, .data = data, .restores = remote->restoring };
 	if (!done) {
 		memcpy(batch->copy, calls, n * sizeof(*calls));
 		batch->calls = batch->copy;
@@ -208,12 +202,6 @@ static struct batch *batch_new(struct kernel_call *calls, size_t n, kernel_done 
 	for (size_t i = 0; i < n; i++)
 		if (!message_op_takes_fd(calls[i].op))
 			batch->calls[i].fd = -1;
-	return batch;
-}
-
-static void enqueue(struct remote *remote, struct batch *batch)
-{
-	batch->restores = remote->restoring;
 	if (!remote->restoring)
 		TAILQ_INSERT_TAIL(&remote->batches, batch, entry);
 	else if (remote->restored)
@@ -224,51 +212,33 @@ static void enqueue(struct remote *remote, struct batch *batch)
 		remote->restored = batch;
 	if (!remote->sending)
 		remote->sending = batch;
-}
-
-static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
-{
-	struct remote *remote = remote_of(kernel);
-	struct batch *batch = n > 0 && !remote->cancelled ? batch_new(calls, n, done, data) : NULL;
-
-	if (!batch) {
-		/* What nobody waits for is left undone: it goes on being charged, but to nobody else. */
-		answer_all(calls, n, remote->cancelled ? -ECANCELED : -ENOMEM);
-		if (done)
-			done(data, calls, n);
-		return;
-	}
-	enqueue(remote, batch);
-	/* Whatever is wrong with the socket is found, and said, by the next dispatch. */
-	if (send_more(remote) < 0)
+	/* The next dispatch finds the end of the socket, and returns the error. */
+	if (remote_send(remote) < 0)
 		shutdown(kernel->fd, SHUT_RDWR);
 }
 
 static void remote_cancel(struct kernel *kernel)
 {
 	struct remote *remote = remote_of(kernel);
-	struct batch *batch;
 
 	remote->cancelled = true;
-	stall_no_more(remote);
+	remote_unstall(remote);
 	remote->sending = NULL;
-	while ((batch = TAILQ_FIRST(&remote->batches))) {
-		answer_all(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
-		finish(remote, batch);
-	}
+	while (!TAILQ_EMPTY(&remote->batches))
+		batch_cancel(remote, TAILQ_FIRST(&remote->batches));
 	remote->packets = 0;
 }
 
-/* A packet of answers, while they are given to those who asked. */
+/* A packet of answers. */
 struct arrival {
 	struct message_header header;
 	struct cursor body;
 	struct fdset fds;
 	size_t next_fd;
-	bool fds_lost; /* there was no room in this process for those behind the ones in `fds` */
-	size_t n_lost; /* calls that would have got them */
+	bool fds_lost; /* this process had no room for more fds than those in `fds` */
+	size_t n_lost; /* calls whose fd was lost */
 	size_t n_frees;
-	struct kernel_call frees[MESSAGE_FDS_MAX]; /* the last ones of these make it undone in the keeper */
+	struct kernel_call frees[MESSAGE_FDS_MAX]; /* the last ones undo those calls in the keeper */
 };
 
 static void arrival_deinit(struct arrival *arrival)
@@ -276,108 +246,77 @@ static void arrival_deinit(struct arrival *arrival)
 	fdset_deinit(&arrival->fds);
 }
 
-/* From the end on: a page goes behind the streams that were made for it. */
-static void lose(struct arrival *arrival, struct kernel_call *call)
+static int arrival_take_answer(struct arrival *arrival, struct kernel_call *call)
 {
+	bool has_fd;
+
+	if (!message_next_answer(&arrival->body, call, &has_fd) ||
+	    has_fd != (call->result == KERNEL_OK && message_op_gives_fd(call->op)))
+		return -EPROTO;
+	if (!has_fd)
+		return 0;
+	call->fd = fdset_steal(&arrival->fds, arrival->next_fd++);
+	if (call->fd >= 0)
+		return 0;
+	if (!arrival->fds_lost)
+		return -EPROTO;
 	call->result = -EMFILE;
 	arrival->n_lost++;
+	/* From the end on: a page is freed after the streams that were made for it. */
 	if (message_op_makes(call->op))
 		arrival->frees[MESSAGE_FDS_MAX - ++arrival->n_frees] = message_undo(call);
-}
-
-static int take_fd(struct arrival *arrival, struct kernel_call *call)
-{
-	call->fd = fdset_steal(&arrival->fds, arrival->next_fd++);
-	if (call->fd < 0 && !arrival->fds_lost)
-		return -EPROTO;
-	if (call->fd < 0)
-		lose(arrival, call);
 	return 0;
 }
 
-static int take_answer(struct batch *batch, struct arrival *arrival)
-{
-	struct kernel_call *call = &batch->calls[batch->answered];
-	bool has_fd;
-	int r;
-
-	if (!message_next_answer(&arrival->body, call, &has_fd))
-		return -EPROTO;
-	if (has_fd != (call->result == KERNEL_OK && message_op_gives_fd(call->op)))
-		return -EPROTO;
-	r = has_fd ? take_fd(arrival, call) : 0;
-	if (r < 0)
-		return r;
-	batch->answered++;
-	return 0;
-}
-
-/* Nothing is left over; nor was anything lost that nobody mentions. */
-static bool is_used_up(const struct arrival *arrival)
-{
-	return cursor_done(&arrival->body) && arrival->next_fd == arrival->fds.count + arrival->n_lost &&
-	       arrival->fds_lost == (arrival->n_lost > 0);
-}
-
-static int take_answers(struct remote *remote, struct arrival *arrival)
+static int remote_take_answers(struct remote *remote, struct arrival *arrival)
 {
 	struct batch *batch = TAILQ_FIRST(&remote->batches);
 
 	if (remote->packets == 0 || arrival->header.count != remote->under_way[0])
 		return -EPROTO;
 	for (size_t i = 0; i < arrival->header.count; i++) {
-		int r = take_answer(batch, arrival);
+		int r = arrival_take_answer(arrival, &batch->calls[batch->answered]);
 
 		if (r < 0)
 			return r;
+		batch->answered++;
 	}
-	if (!is_used_up(arrival))
+	if (!cursor_done(&arrival->body) || arrival->next_fd != arrival->fds.count + arrival->n_lost ||
+	    arrival->fds_lost != (arrival->n_lost > 0))
 		return -EPROTO;
 	remote->packets--;
 	memmove(remote->under_way, remote->under_way + 1, remote->packets * sizeof(remote->under_way[0]));
-	/* Before anybody is told, who may ask for the same once more. */
+	/* Before `done`, which may ask for the same again. */
 	if (arrival->n_frees > 0)
 		kernel_submit(&remote->kernel, arrival->frees + MESSAGE_FDS_MAX - arrival->n_frees, arrival->n_frees,
 			      NULL, NULL);
 	if (batch->answered == batch->n)
-		finish(remote, batch);
+		batch_finish(remote, batch);
 	return 0;
 }
 
-/* --- a keeper in the place of another --- */
+/* --- a keeper's successor --- */
 
-static int refuse_successor(struct kernel_facts *facts, const char *sentence)
+/* A new keeper's first message. 1, or a negative errno. */
+static int remote_greet(struct remote *remote, struct cursor body)
 {
-	snprintf(facts->note, sizeof(facts->note), "%s", sentence);
-	return -ESTALE;
-}
-
-/* What has been reckoned with stays as it was. */
-static int take_facts(struct kernel_facts *facts, const struct kernel_facts *said)
-{
-	const uint32_t page_bits = facts->page_bits, capacity = facts->capacity;
-
-	if (said->backend != facts->backend)
-		return refuse_successor(facts, "the new keeper has another backend than the one before");
-	if (said->page_bits < page_bits)
-		return refuse_successor(facts, "the new keeper has smaller pages than the one before");
-	*facts = *said;
-	facts->page_bits = page_bits;
-	facts->capacity = capacity;
-	return 0;
-}
-
-/* The first words of one that takes another's place. 1, or a negative errno. */
-static int greet(struct remote *remote, struct cursor body)
-{
-	struct kernel_facts said;
-	int r;
+	struct kernel_facts *facts = &remote->kernel.facts, said;
+	const char *problem = NULL;
 
 	if (!message_get_ready(body, &said))
 		return -EPROTO;
-	r = take_facts(&remote->kernel.facts, &said);
-	if (r < 0)
-		return r;
+	if (said.backend != facts->backend)
+		problem = "the new keeper has another backend than the one before";
+	else if (said.page_bits < facts->page_bits)
+		problem = "the new keeper has smaller pages than the one before";
+	if (problem) {
+		snprintf(facts->note, sizeof(facts->note), "%s", problem);
+		return -ESTALE;
+	}
+	/* The daemon has based its limits on these. */
+	said.page_bits = facts->page_bits;
+	said.capacity = facts->capacity;
+	*facts = said;
 	remote->restoring = true;
 	remote->restore(remote->restore_data);
 	remote->restoring = false;
@@ -385,32 +324,6 @@ static int greet(struct remote *remote, struct cursor body)
 	remote->sending = TAILQ_FIRST(&remote->batches);
 	remote->greeted = true;
 	return 1;
-}
-
-/* To be asked from the first call on. */
-static void rewind_batch(struct batch *batch)
-{
-	for (size_t i = 0; i < batch->answered; i++)
-		if (message_op_gives_fd(batch->calls[i].op))
-			batch->calls[i].fd = fd_close(batch->calls[i].fd);
-	batch->sent = 0;
-	batch->answered = 0;
-}
-
-/* What was said to the last one alone: another one is told all of that anew. */
-static bool is_over(const struct batch *batch)
-{
-	return batch->restores || concerns_deposits(batch);
-}
-
-static struct batch *find_over(const struct remote *remote)
-{
-	struct batch *batch;
-
-	TAILQ_FOREACH(batch, &remote->batches, entry)
-		if (is_over(batch))
-			return batch;
-	return NULL;
 }
 
 void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, void *data)
@@ -422,21 +335,31 @@ void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, 
 	kernel->fd = socket;
 	remote->failed = 0;
 	remote->greeted = false;
-	stall_no_more(remote);
+	remote_unstall(remote);
 	remote->packets = 0;
 	remote->restore = restore;
 	remote->restore_data = data;
 	remote->sending = NULL;
-	while ((batch = find_over(remote))) {
-		answer_all(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
-		finish(remote, batch);
+	/* Cancels batches that concern only the last keeper. `done` may change the list, so the search begins again. */
+	do {
+		TAILQ_FOREACH(batch, &remote->batches, entry)
+			if (batch->restores || concerns_deposits(batch))
+				break;
+		if (batch)
+			batch_cancel(remote, batch);
+	} while (batch);
+	/* The others are sent again from their first call on. */
+	TAILQ_FOREACH(batch, &remote->batches, entry) {
+		for (size_t i = 0; i < batch->answered; i++)
+			if (message_op_gives_fd(batch->calls[i].op))
+				batch->calls[i].fd = fd_close(batch->calls[i].fd);
+		batch->sent = 0;
+		batch->answered = 0;
 	}
-	TAILQ_FOREACH(batch, &remote->batches, entry)
-		rewind_batch(batch);
 }
 
-/* 1; 0: nothing there; or a negative errno: the end. */
-static int take_packet(struct remote *remote)
+/* 1; 0 if there is none; or a negative errno after which the keeper is not read any more. */
+static int remote_take_packet(struct remote *remote)
 {
 	_cleanup_(arrival_deinit) struct arrival arrival = { 0 };
 	ssize_t n;
@@ -453,10 +376,10 @@ static int take_packet(struct remote *remote)
 	if (arrival.header.kind == MESSAGE_FAILED)
 		return message_get_failed(arrival.body, remote->kernel.facts.note) ? -ECONNREFUSED : -EPROTO;
 	if (arrival.header.kind == MESSAGE_READY && !remote->greeted)
-		return greet(remote, arrival.body);
+		return remote_greet(remote, arrival.body);
 	if (arrival.header.kind != MESSAGE_ANSWERS || !remote->greeted)
 		return -EPROTO;
-	r = take_answers(remote, &arrival);
+	r = remote_take_answers(remote, &arrival);
 	return r < 0 ? r : 1;
 }
 
@@ -466,20 +389,20 @@ static int remote_dispatch(struct kernel *kernel)
 	int r = 1;
 
 	if (kernel->stalled && clock_ms() >= remote->retry_at) {
-		stall_no_more(remote);
-		if (send_more(remote) < 0)
+		remote_unstall(remote);
+		if (remote_send(remote) < 0)
 			remote->failed = -ECONNRESET;
 	}
 	while (r > 0 && !remote->cancelled && remote->failed == 0) {
-		r = take_packet(remote);
-		if (r > 0 && send_more(remote) < 0)
+		r = remote_take_packet(remote);
+		if (r > 0 && remote_send(remote) < 0)
 			r = -ECONNRESET;
 		remote->failed = MIN(r, 0);
 	}
 	return remote->failed;
 }
 
-/* Records go past us. */
+/* Records do not pass through the daemon. */
 static bool remote_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
 			      struct kernel_page_stats *ret _unused_)
 {
@@ -501,8 +424,8 @@ static const struct kernel_ops remote_ops = {
 	.page_stats = remote_page_stats,
 };
 
-/* The keeper's first words. */
-static int read_ready(struct remote *remote, char why[WIRE_SENTENCE_MAX + 1])
+/* Waits for the keeper's first message. */
+static int remote_read_ready(struct remote *remote, char why[WIRE_SENTENCE_MAX + 1])
 {
 	struct pollfd ask = { .fd = remote->kernel.fd, .events = POLLIN };
 	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
@@ -512,7 +435,7 @@ static int read_ready(struct remote *remote, char why[WIRE_SENTENCE_MAX + 1])
 	int r;
 
 	do
-		r = poll(&ask, 1, READY_PATIENCE);
+		r = poll(&ask, 1, READY_TIMEOUT);
 	while (r < 0 && errno == EINTR);
 	if (r <= 0)
 		return r < 0 ? -errno : -ETIMEDOUT;
@@ -537,7 +460,7 @@ int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])
 	remote->greeted = true;
 	TAILQ_INIT(&remote->batches);
 	TAILQ_INIT(&remote->held);
-	r = read_ready(remote, why);
+	r = remote_read_ready(remote, why);
 	if (r < 0)
 		return r;
 	*ret = &steal_pointer(remote)->kernel;

@@ -246,7 +246,12 @@ void world_adopt(struct world *world, const char *policy)
 
 unsigned count_slots(void)
 {
-	return HASH_CNT(by_key, embedded()->slots);
+	struct source *source, *next;
+	unsigned n = 0;
+
+	HASH_ITER(by_number, embedded()->sources, source, next)
+		n += HASH_CNT(by_index, source->by_index);
+	return n;
 }
 
 void expect_no_charges(const struct world *world)
@@ -255,7 +260,7 @@ void expect_no_charges(const struct world *world)
 	ck_assert_ptr_null(world->daemon->events);
 	ck_assert_uint_eq(count_slots(), 0);
 	ck_assert_ptr_null(embedded()->holdings);
-	ck_assert_uint_eq(roster_count(&embedded()->tracer.events), 0);
+	ck_assert_uint_eq(HASH_CNT(by_name, embedded()->tracer.events), 0);
 }
 
 void expect_nothing_left(struct world *world)

@@ -882,7 +882,7 @@ static struct slot *find_slot(uint32_t stream, uint32_t index)
 	struct source *source;
 
 	NUMBER_FIND(by_number, kernel->sources, stream, source);
-	return source ? roster_find(&source->slots, index) : NULL;
+	return source ? slot_find(source, index) : NULL;
 }
 
 /* What the client was told is so. */
@@ -891,8 +891,8 @@ static void expect_lease_holds(const struct lease *lease)
 	const struct reference *reference = lease->reference;
 	const struct slot *slot = find_slot(reference->stream->number, reference->index);
 
-	if (!slot || slot->of.holding->bit != lease->bit || reference->grant->bit != lease->bit ||
-	    !streq(slot->of.holding->of.event->description, reference->grant->event->description))
+	if (!slot || slot->holding->bit != lease->bit || reference->grant->bit != lease->bit ||
+	    !streq(slot->holding->of.event->description, reference->grant->event->description))
 		ck_abort_msg("a lease on %s that the kernel knows nothing of", reference->grant->event->description);
 }
 
