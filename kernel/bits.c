@@ -5,31 +5,31 @@
 #include "kernel/kernel.h"
 
 /*
- * A client's test of an event compares a whole byte first (userev.h), so bits are given in an order that fills every byte
- * with one event before any gets a second: rank = (bit % 8) * bytes + bit / 8.
+ * A client's test of an event compares a whole byte first (userev.h), so every byte gets one event before any gets a second. A bit's rank
+ * in this order is (bit % 8) * bytes + bit / 8.
  */
 
-static uint32_t rank_of(const struct bits *bits, uint32_t bit)
+static uint32_t bit_rank(const struct bits *bits, uint32_t bit)
 {
 	return bit % 8 * bits->bytes + bit / 8;
 }
 
-static void take(struct bits *bits, uint32_t rank)
+static void rank_take(struct bits *bits, uint32_t rank)
 {
 	bits->taken[rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
-/* What is not there counts as taken, and so does bit 0. A tenant's first client waits for this: no loop over all bits. */
+/* Bit 0 and bits that do not exist count as taken. Not in a loop over all bits: a tenant's first client waits for this. */
 void bits_init(struct bits *bits, uint32_t n)
 {
 	*bits = (struct bits){ .bytes = (n + 7) / 8 };
 	for (uint32_t rank = bits->bytes * 8; rank % 64 != 0; rank++)
-		take(bits, rank);
+		rank_take(bits, rank);
 	for (size_t word = (bits->bytes + 7) / 8; word < ARRAY_SIZE(bits->taken); word++)
 		bits->taken[word] = UINT64_MAX;
 	for (uint32_t bit = n; bit < bits->bytes * 8; bit++)
-		take(bits, rank_of(bits, bit));
-	take(bits, rank_of(bits, 0));
+		rank_take(bits, bit_rank(bits, bit));
+	rank_take(bits, bit_rank(bits, 0));
 }
 
 int bits_take(struct bits *bits, uint32_t *ret)
@@ -41,24 +41,24 @@ int bits_take(struct bits *bits, uint32_t *ret)
 	if (bits->first_free == ARRAY_SIZE(bits->taken))
 		return KERNEL_E_PAGE_FULL;
 	rank = (uint32_t)bits->first_free * 64 + (uint32_t)__builtin_ctzll(~bits->taken[bits->first_free]);
-	take(bits, rank);
+	rank_take(bits, rank);
 	*ret = rank % bits->bytes * 8 + rank / bits->bytes;
 	return 0;
 }
 
 bool bits_take_this(struct bits *bits, uint32_t bit)
 {
-	uint32_t rank = rank_of(bits, bit);
+	uint32_t rank = bit_rank(bits, bit);
 
 	if (bits->taken[rank / 64] & UINT64_C(1) << rank % 64)
 		return false;
-	take(bits, rank);
+	rank_take(bits, rank);
 	return true;
 }
 
 void bits_give(struct bits *bits, uint32_t bit)
 {
-	uint32_t rank = rank_of(bits, bit);
+	uint32_t rank = bit_rank(bits, bit);
 
 	bits->taken[rank / 64] &= ~(UINT64_C(1) << rank % 64);
 	bits->first_free = MIN(bits->first_free, rank / 64);

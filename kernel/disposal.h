@@ -3,10 +3,10 @@
 
 /* Closing a socket to which somebody may have sent fds, without waiting for what the last close of those does. */
 
-enum { DISPOSAL_MAX = 1024 }; /* that wait to be closed; whoever brings one more waits for room */
+enum { DISPOSAL_MAX = 1024 }; /* sockets that wait to be closed; for one more, the caller waits */
 
 /*
- * Like fd_close(). Where the kernel does not refuse fds to their sender (transport_refuse_fds()), the socket is shut down at
- * once and closed by another thread.
+ * Like fd_close(). If the kernel can't refuse fds (transport_refuse_fds()), shuts the socket down at once and has another thread close
+ * it.
  */
 int disposal_close(int fd);

@@ -20,20 +20,14 @@
 #include "protocol/transport.h"
 
 /*
- * The directory is beside the daemon's control socket, which is one daemon's at a time. Clients take a page only from a tmpfs, so
- * where that is none it is in /dev/shm, under a name that tells whose it is: the user's and the socket's.
+ * The directory is beside the daemon's control socket, which belongs to one daemon at a time. Clients accept only pages on a tmpfs, so if
+ * the socket is on another file system the directory is in /dev/shm, with the user and a hash of the socket's path in its name.
  */
 
-static bool is_on_tmpfs(int fd)
+/* An existing directory has to be the owner's: no other user can have put anything into it. */
+static int directory_check(int fd, uid_t owner, bool is_new)
 {
-	struct statfs status;
-
-	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS_MAGIC;
-}
-
-/* One that is there already has to be the owner's: nobody else can have put anything in it. */
-static int check(int fd, uid_t owner, bool is_new)
-{
+	struct statfs system;
 	struct stat status;
 
 	if (is_new && owner != geteuid() && fchown(fd, owner, (gid_t)-1) < 0)
@@ -42,7 +36,7 @@ static int check(int fd, uid_t owner, bool is_new)
 		return -errno;
 	if (status.st_uid != owner)
 		return -EPERM;
-	if (!is_on_tmpfs(fd))
+	if (fstatfs(fd, &system) < 0 || system.f_type != TMPFS_MAGIC)
 		return -EOPNOTSUPP;
 	return (status.st_mode & 0022) == 0 || fchmod(fd, 0700) == 0 ? 0 : -errno;
 }
@@ -51,33 +45,34 @@ int page_directory_open(const char *path, uid_t owner)
 {
 	const bool is_new = mkdir(path, 0700) == 0;
 	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : check(fd, owner, is_new);
+	int r = fd < 0 ? -errno : directory_check(fd, owner, is_new);
 
 	if (r < 0 && is_new)
 		rmdir(path);
 	return r < 0 ? r : fd_steal(&fd);
 }
 
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	/* FNV-1a */
+	for (; text && *text; text++)
+		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* The absolute path's hash. The socket need not exist yet, but its directory does. */
 static int hash_path(const char *path, uint64_t *ret)
 {
-	char *absolute, *parent = strdup(path), *name;
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	_cleanup_(freep) char *absolute = NULL, *parent = strdup(path);
+	const char *base = strrchr(path, '/');
 
 	if (!parent)
 		return -ENOMEM;
-	/* The socket need not be there yet: its directory is. */
-	name = strrchr(parent, '/');
-	if (name)
-		*name++ = '\0';
-	absolute = realpath(!name ? "." : *parent ? parent : "/", NULL);
-	for (const char *at = absolute; at && *at; at++)
-		hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
-	hash = (hash ^ '/') * UINT64_C(0x100000001b3);
-	for (const char *at = name ? name : path; *at; at++)
-		hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
-	*ret = hash;
-	free(absolute);
-	free(parent);
+	if (base)
+		parent[base - path] = '\0';
+	absolute = realpath(!base ? "." : *parent ? parent : "/", NULL);
+	*ret = hash_text(UINT64_C(0xcbf29ce484222325), absolute);
+	*ret = hash_text(hash_text(*ret, "/"), base ? base + 1 : path);
 	return 0;
 }
 
@@ -87,7 +82,7 @@ int page_directory_find(const char *control_socket, const char *kind, uid_t owne
 	uint64_t hash;
 	int fd = -ENAMETOOLONG, r;
 
-	/* Whom root becomes may be another user the next time. */
+	/* The next time root may become another user. */
 	if (owner == geteuid())
 		snprintf(suffix, sizeof(suffix), "%s", kind);
 	else
@@ -110,9 +105,9 @@ void page_directory_remove(const char *path)
 	rmdir(path);
 }
 
-/* --- a mount that nobody can write through --- */
+/* --- a read-only mount --- */
 
-static int clone_read_only(const char *path)
+static int directory_clone_mount(const char *path)
 {
 	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
 	_cleanup_(fd_closep) int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -122,17 +117,7 @@ static int clone_read_only(const char *path)
 	return mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0 ? -errno : fd_steal(&fd);
 }
 
-/* In namespaces that end with this process: the mount goes on with its fd. */
-static void clone_for(int socket, const char *path)
-{
-	int fd = unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ? -1 : clone_read_only(path);
-
-	if (fd >= 0)
-		transport_send(socket, "", 1, &fd, 1, 0);
-	_exit(0);
-}
-
-/* Who may not mount may where he is root: in a user namespace of his own. */
+/* A process that may not mount becomes root of a user namespace, where it may. The mount outlives these namespaces with its fd. */
 static int clone_as_namespace_root(const char *path)
 {
 	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
@@ -146,9 +131,14 @@ static int clone_as_namespace_root(const char *path)
 	ours = pair[0];
 	theirs = pair[1];
 	pid = fork();
-	if (pid == 0)
-		clone_for(theirs, path);
-	fd_close(fd_steal(&theirs));
+	if (pid == 0) {
+		int fd = unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ? -1 : directory_clone_mount(path);
+
+		if (fd >= 0)
+			transport_send(theirs, "", 1, &fd, 1, 0);
+		_exit(0);
+	}
+	theirs = fd_close(theirs);
 	if (pid < 0)
 		return -1;
 	transport_receive_fds(ours, &byte, 1, &fds, 0);
@@ -157,7 +147,7 @@ static int clone_as_namespace_root(const char *path)
 	return fds.count == 1 ? fdset_steal(&fds, 0) : -1;
 }
 
-/* A service that may not mount may have been given it, under a name beside it. */
+/* For a service that may not mount, its unit may have made the mount, under a name beside the directory. */
 static int open_prepared(const char *path)
 {
 	char view[PATH_MAX + 16];
@@ -177,9 +167,9 @@ int page_directory_clone(const char *path)
 {
 	int fd = open_prepared(path);
 
-	/* A filter of system calls may kill for the attempt. */
+	/* A seccomp filter may kill the process for the attempt. */
 	if (fd < 0 && prctl(PR_GET_SECCOMP) == 0)
-		fd = clone_read_only(path);
+		fd = directory_clone_mount(path);
 	if (fd < 0 && prctl(PR_GET_SECCOMP) == 0)
 		fd = clone_as_namespace_root(path);
 	return fd < 0 ? -1 : fd;

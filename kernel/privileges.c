@@ -11,7 +11,7 @@ static int empty_bounding_set(uint64_t keep)
 {
 	int there;
 
-	/* What is not there needs no privilege to be dropped. */
+	/* Only dropping a capability that is in the set needs a privilege. */
 	for (unsigned long capability = 0; (there = prctl(PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0; capability++)
 		if (there && !(keep & UINT64_C(1) << capability) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
 			return -errno;
@@ -27,7 +27,7 @@ static int set_capabilities(uint64_t keep)
 	};
 	struct __user_cap_data_struct had[2];
 
-	/* Whom systemd has started without any may be killed for asking. */
+	/* The seccomp filter of a unit without capabilities may kill the process for capset(2). */
 	if (syscall(SYS_capget, &header, had) == 0 && memcmp(had, data, sizeof(had)) == 0)
 		return 0;
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Where this project's other programs are. */
+/* Finds this project's other programs. */
 
 #include <limits.h>
 #include <stdio.h>
 
 #include "protocol/base/base.h"
 
-/* Beside the running program, as in a build; else in ../lib/userevd, as they are installed. 0, or -ENOENT. */
+/* Beside the running program, as in a build; otherwise in ../lib/userevd, as installed. 0, or -ENOENT. */
 static inline int program_beside(const char *name, char *ret, size_t size)
 {
 	char self[PATH_MAX];

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Our own copies of what the kernel's user_events take: the headers of the machine that builds say nothing about the one
- * that runs. Everything is packed.
- */
+/* Our own copies of the kernel's user_events ABI: the build machine may have other headers. All structs are packed. */
 
 #include <stdint.h>
 #include <sys/ioctl.h>
@@ -50,7 +47,7 @@ _Static_assert(offsetof(struct uapi_register_status, index) == 16, "register, st
 /* Flags of uapi_register. */
 enum { UAPI_PERSIST = 1 << 0, UAPI_MULTI_FORMAT = 1 << 1 };
 
-/* The size that is part of an ioctl's number is a pointer's, so that a 32-bit program has other numbers. */
+/* An ioctl's number contains the size of a pointer, so 32-bit programs have other numbers. */
 #define UAPI_IOCTL_REGISTER   _IOWR('*', 0, void *)
 #define UAPI_IOCTL_DELETE     _IOW('*', 1, void *)
 #define UAPI_IOCTL_UNREGISTER _IOW('*', 2, void *)

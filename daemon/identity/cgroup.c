@@ -7,28 +7,23 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-/* One line of mountinfo: id parent major:minor root mountpoint options [tags] - type source super-options. */
-static int consider_mount(struct cgroups *cgroups, char *line)
-{
-	_cleanup_(freep) char *root = NULL, *mount = NULL, *type = NULL, *options = NULL;
-	char *separator = strstr(line, " - ");
-	bool matches, v2, systemd;
+#include "protocol/base/mountinfo.h"
 
-	errno = 0;
-	matches = separator && sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) == 2 &&
-		  sscanf(separator, " - %ms %*s %ms", &type, &options) >= 1;
-	/* What there is no memory for need not be the last. */
-	if (!matches || errno != 0)
-		return -errno;
-	v2 = streq(type, "cgroup2") && strncmp(mount, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
-	systemd = streq(type, "cgroup") && options && strstr(options, "name=systemd");
+static void consider_mount(struct cgroups *cgroups, char *line)
+{
+	struct mount_line mount;
+	bool v2, systemd;
+
+	if (!mountinfo_parse(line, &mount))
+		return;
+	v2 = streq(mount.type, "cgroup2") && strncmp(mount.point, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
+	systemd = streq(mount.type, "cgroup") && strstr(mount.options, "name=systemd");
 	/* A second-best is taken only where nothing better was seen. */
 	if (v2 || (systemd && !*cgroups->mount)) {
-		string_copy(cgroups->mount, sizeof(cgroups->mount), mount);
-		string_copy(cgroups->root, sizeof(cgroups->root), root);
+		string_copy(cgroups->mount, sizeof(cgroups->mount), mount.point);
+		string_copy(cgroups->root, sizeof(cgroups->root), mount.root);
 		string_copy(cgroups->controller, sizeof(cgroups->controller), v2 ? "" : "name=systemd");
 	}
-	return 0;
 }
 
 int cgroups_find(const char *mountinfo, struct cgroups *ret)
@@ -42,9 +37,9 @@ int cgroups_find(const char *mountinfo, struct cgroups *ret)
 	if (!file)
 		return -errno;
 	/* A part of it is worse than nothing: what was not seen is not done without, but mistaken. */
-	while (r == 0 && (errno = 0, getline(&line, &size, file)) > 0)
-		r = consider_mount(ret, line);
-	if (r == 0 && errno != 0)
+	while ((errno = 0, getline(&line, &size, file)) > 0)
+		consider_mount(ret, line);
+	if (errno != 0)
 		r = -errno;
 	fclose(file);
 	return r;
