@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Bytes from a stranger → checked structs. Every decoder reads through a bounded cursor, wants the packet used up to its
- * last byte and every reserved field zero, and answers 0 or REFUSAL_BAD_PACKET. What is a list is walked once here, so
- * that whoever iterates over it later has nothing left to check.
+ * Untrusted bytes → checked structs. Every decoder reads through a bounded cursor, requires that the packet ends where the struct does and
+ * that reserved fields are zero, and returns 0 or REFUSAL_BAD_PACKET. Lists are checked as a whole, so iterating over one later can't
+ * fail.
  */
 
+#include "protocol/layout.h"
 #include "protocol/wire.h"
 
 static int verdict(bool good)
@@ -13,12 +14,31 @@ static int verdict(bool good)
 	return good ? REFUSAL_NONE : REFUSAL_BAD_PACKET;
 }
 
-/* Text that others will print, compare and pass on: no NUL inside. */
+static int decode_fixed(struct cursor body, const char *layout, void *ret, size_t size)
+{
+	if (body.left != size)
+		return REFUSAL_BAD_PACKET;
+	layout_get(&body, layout, ret, size);
+	return verdict(!body.failed);
+}
+
+/* Text for printing and comparing: without NUL. */
 static const char *take_text(struct cursor *cursor, size_t length)
 {
 	const char *text = cursor_take(cursor, length);
 
 	if (text && memchr(text, '\0', length))
+		cursor->failed = true;
+	return text;
+}
+
+static const char *take_padded_text(struct cursor *cursor, size_t length)
+{
+	static const uint8_t zeros[4];
+	const char *text = take_text(cursor, length);
+	const uint8_t *padded = cursor_take(cursor, padding(length));
+
+	if (padded && memcmp(padded, zeros, padding(length)) != 0)
 		cursor->failed = true;
 	return text;
 }
@@ -29,18 +49,15 @@ int decode_message(const void *packet, size_t size, struct message *ret)
 	struct wire_header header;
 	struct message message = { 0 };
 
-	cursor_get(&cursor, &header, sizeof(header));
-	if (cursor.failed || le32toh(header.size) != size || header.zero != 0 || header.streams > WIRE_FDS_MAX)
+	layout_get(&cursor, LAYOUT_HEADER, &header, sizeof(header));
+	if (cursor.failed || header.size != size || header.zero != 0 || header.streams > WIRE_FDS_MAX)
 		return REFUSAL_BAD_PACKET;
-
-	message.kind = le16toh(header.kind);
+	message.kind = header.kind;
 	message.flags = header.flags;
-	message.serial = le32toh(header.serial);
+	message.serial = header.serial;
 	message.streams = header.streams;
-	for (size_t i = 0; i < header.streams; i++) {
-		cursor_get(&cursor, &message.stream[i], sizeof(uint32_t));
-		message.stream[i] = le32toh(message.stream[i]);
-	}
+	for (size_t i = 0; i < header.streams; i++)
+		layout_get(&cursor, LAYOUT_NUMBER, &message.stream[i], sizeof(uint32_t));
 	if (cursor.failed)
 		return REFUSAL_BAD_PACKET;
 	message.body = cursor;
@@ -55,13 +72,7 @@ int decode_empty(struct cursor body)
 
 int decode_hello(struct cursor body, struct wire_hello *ret)
 {
-	struct wire_hello hello;
-
-	cursor_get(&body, &hello, sizeof(hello));
-	if (!cursor_done(&body))
-		return REFUSAL_BAD_PACKET;
-	*ret = (struct wire_hello){ .understands = le64toh(hello.understands), .needs = le64toh(hello.needs) };
-	return REFUSAL_NONE;
+	return decode_fixed(body, LAYOUT_HELLO, ret, sizeof(*ret));
 }
 
 int decode_welcome(struct cursor body, struct wire_welcome *ret, struct string_item *ret_tenant)
@@ -69,63 +80,41 @@ int decode_welcome(struct cursor body, struct wire_welcome *ret, struct string_i
 	struct wire_welcome welcome;
 	const char *tenant;
 
-	cursor_get(&body, &welcome, sizeof(welcome));
-	tenant = take_text(&body, le16toh(welcome.tenant_length));
+	layout_get(&body, LAYOUT_WELCOME, &welcome, sizeof(welcome));
+	tenant = take_text(&body, welcome.tenant_length);
 	if (!cursor_done(&body) || welcome.zero != 0)
 		return REFUSAL_BAD_PACKET;
-	*ret = (struct wire_welcome){
-		.features = le64toh(welcome.features),
-		.page_bytes = le32toh(welcome.page_bytes),
-		.page_bits = le32toh(welcome.page_bits),
-		.payload_max = le32toh(welcome.payload_max),
-		.packet_max = le32toh(welcome.packet_max),
-		.batch_max = le32toh(welcome.batch_max),
-		.events_max = le32toh(welcome.events_max),
-		.backend = le16toh(welcome.backend),
-		.tenant_length = le16toh(welcome.tenant_length),
-	};
-	*ret_tenant = (struct string_item){ .text = tenant, .length = ret->tenant_length };
+	*ret = welcome;
+	*ret_tenant = (struct string_item){ .text = tenant, .length = welcome.tenant_length };
 	return REFUSAL_NONE;
-}
-
-static void take_padding(struct cursor *cursor, size_t length)
-{
-	const uint8_t *zeros = cursor_take(cursor, padding(length));
-
-	for (size_t i = 0; zeros && i < padding(length); i++)
-		if (zeros[i] != 0)
-			cursor->failed = true;
 }
 
 static struct string_item take_string(struct cursor *cursor)
 {
 	struct wire_string head;
-	struct string_item item;
 
-	cursor_get(cursor, &head, sizeof(head));
-	item = (struct string_item){ .flags = le16toh(head.flags), .length = le16toh(head.length) };
-	item.text = take_text(cursor, item.length);
-	take_padding(cursor, item.length);
-	return item;
+	layout_get(cursor, LAYOUT_PAIR, &head, sizeof(head));
+	return (struct string_item){
+		.flags = head.flags,
+		.length = head.length,
+		.text = take_padded_text(cursor, head.length),
+	};
 }
 
 int decode_strings(struct cursor body, struct strings *ret)
 {
 	struct wire_strings head;
-	struct strings strings;
 	struct cursor walk;
 
-	cursor_get(&body, &head, sizeof(head));
-	strings = (struct strings){ .flags = le16toh(head.flags), .count = le16toh(head.count), .items = body };
-	if (body.failed || strings.count > WIRE_BATCH_MAX)
+	layout_get(&body, LAYOUT_PAIR, &head, sizeof(head));
+	if (body.failed || head.count > WIRE_BATCH_MAX)
 		return REFUSAL_BAD_PACKET;
-
 	walk = body;
-	for (size_t i = 0; i < strings.count; i++)
+	for (size_t i = 0; i < head.count; i++)
 		take_string(&walk);
 	if (!cursor_done(&walk))
 		return REFUSAL_BAD_PACKET;
-	*ret = strings;
+	*ret = (struct strings){ .flags = head.flags, .count = head.count, .items = body };
 	return REFUSAL_NONE;
 }
 
@@ -138,41 +127,35 @@ bool strings_next(struct strings *strings, struct string_item *ret)
 	return true;
 }
 
-static struct answer take_answer(struct cursor *cursor)
+static struct answer take_answer_item(struct cursor *cursor)
 {
 	struct wire_answer head;
-	struct answer answer;
 
-	cursor_get(cursor, &head, sizeof(head));
-	answer = (struct answer){
-		.refusal = le16toh(head.refusal),
-		.bit = le32toh(head.bit),
-		.stream = le32toh(head.stream),
-		.index = le32toh(head.index),
-		.length = le16toh(head.length),
+	layout_get(cursor, LAYOUT_ANSWER, &head, sizeof(head));
+	return (struct answer){
+		.refusal = head.refusal,
+		.bit = head.bit,
+		.stream = head.stream,
+		.index = head.index,
+		.length = head.length,
+		.text = take_padded_text(cursor, head.length),
 	};
-	answer.text = take_text(cursor, answer.length);
-	take_padding(cursor, answer.length);
-	return answer;
 }
 
 int decode_registered(struct cursor body, struct answers *ret)
 {
 	struct wire_registered head;
-	struct answers answers;
 	struct cursor walk;
 
-	cursor_get(&body, &head, sizeof(head));
-	answers = (struct answers){ .count = le16toh(head.count), .items = body };
-	if (body.failed || head.zero != 0 || answers.count > WIRE_BATCH_MAX)
+	layout_get(&body, LAYOUT_PAIR, &head, sizeof(head));
+	if (body.failed || head.zero != 0 || head.count > WIRE_BATCH_MAX)
 		return REFUSAL_BAD_PACKET;
-
 	walk = body;
-	for (size_t i = 0; i < answers.count; i++)
-		take_answer(&walk);
+	for (size_t i = 0; i < head.count; i++)
+		take_answer_item(&walk);
 	if (!cursor_done(&walk))
 		return REFUSAL_BAD_PACKET;
-	*ret = answers;
+	*ret = (struct answers){ .count = head.count, .items = body };
 	return REFUSAL_NONE;
 }
 
@@ -181,7 +164,7 @@ bool answers_next(struct answers *answers, struct answer *ret)
 	if (answers->count == 0)
 		return false;
 	answers->count--;
-	*ret = take_answer(&answers->items);
+	*ret = take_answer_item(&answers->items);
 	return true;
 }
 
@@ -189,10 +172,10 @@ int decode_release(struct cursor body, uint16_t *ret_count, struct cursor *ret_b
 {
 	struct wire_release head;
 
-	cursor_get(&body, &head, sizeof(head));
-	if (body.failed || head.zero != 0 || body.left != (size_t)le16toh(head.count) * sizeof(uint32_t))
+	layout_get(&body, LAYOUT_PAIR, &head, sizeof(head));
+	if (body.failed || head.zero != 0 || body.left != head.count * sizeof(uint32_t))
 		return REFUSAL_BAD_PACKET;
-	*ret_count = le16toh(head.count);
+	*ret_count = head.count;
 	*ret_bits = body;
 	return REFUSAL_NONE;
 }
@@ -201,41 +184,22 @@ uint32_t release_next(struct cursor *bits)
 {
 	uint32_t bit;
 
-	cursor_get(bits, &bit, sizeof(bit));
-	return le32toh(bit);
+	layout_get(bits, LAYOUT_NUMBER, &bit, sizeof(bit));
+	return bit;
 }
 
 int decode_released(struct cursor body, struct wire_released *ret)
 {
-	struct wire_released released;
-
-	cursor_get(&body, &released, sizeof(released));
-	if (!cursor_done(&body))
-		return REFUSAL_BAD_PACKET;
-	*ret = (struct wire_released){
-		.released = le16toh(released.released),
-		.not_held = le16toh(released.not_held),
-	};
-	return REFUSAL_NONE;
+	return decode_fixed(body, LAYOUT_PAIR, ret, sizeof(*ret));
 }
 
 int decode_account(struct cursor body, struct wire_account *ret)
 {
 	struct wire_account account;
 
-	cursor_get(&body, &account, sizeof(account));
-	if (!cursor_done(&body) || account.zero != 0)
+	if (decode_fixed(body, LAYOUT_ACCOUNT, &account, sizeof(account)) != 0 || account.zero != 0)
 		return REFUSAL_BAD_PACKET;
-	*ret = (struct wire_account){
-		.events = le32toh(account.events),
-		.events_max = le32toh(account.events_max),
-		.lingering = le32toh(account.lingering),
-		.leases = le32toh(account.leases),
-		.connections = le32toh(account.connections),
-		.lost = le64toh(account.lost),
-		.records = le64toh(account.records),
-		.bad = le64toh(account.bad),
-	};
+	*ret = account;
 	return REFUSAL_NONE;
 }
 
@@ -243,9 +207,7 @@ int decode_watch(struct cursor body, struct wire_watch *ret)
 {
 	struct wire_watch watch;
 
-	cursor_get(&body, &watch, sizeof(watch));
-	watch.on = le32toh(watch.on);
-	if (!cursor_done(&body) || watch.on > 1)
+	if (decode_fixed(body, LAYOUT_NUMBER, &watch, sizeof(watch)) != 0 || watch.on > 1)
 		return REFUSAL_BAD_PACKET;
 	*ret = watch;
 	return REFUSAL_NONE;
@@ -255,9 +217,7 @@ int decode_changed(struct cursor body, struct wire_changed *ret, struct cursor *
 {
 	struct wire_changed changed;
 
-	cursor_get(&body, &changed, sizeof(changed));
-	changed.payload_max = le32toh(changed.payload_max);
-	changed.count = le16toh(changed.count);
+	layout_get(&body, LAYOUT_CHANGED, &changed, sizeof(changed));
 	if (body.failed || changed.zero != 0 || body.left != changed.count * sizeof(uint16_t))
 		return REFUSAL_BAD_PACKET;
 	*ret = changed;
@@ -267,27 +227,20 @@ int decode_changed(struct cursor body, struct wire_changed *ret, struct cursor *
 
 int decode_lost(struct cursor body, struct wire_lost *ret)
 {
-	struct wire_lost lost;
-
-	cursor_get(&body, &lost, sizeof(lost));
-	if (!cursor_done(&body))
-		return REFUSAL_BAD_PACKET;
-	*ret = (struct wire_lost){ .queue_full = le64toh(lost.queue_full), .too_big = le64toh(lost.too_big) };
-	return REFUSAL_NONE;
+	return decode_fixed(body, LAYOUT_LOST, ret, sizeof(*ret));
 }
 
 int decode_error(struct cursor body, uint32_t *ret_refusal, struct string_item *ret_sentence)
 {
 	struct wire_error error;
-	struct string_item sentence;
+	const char *sentence;
 
-	cursor_get(&body, &error, sizeof(error));
-	sentence = (struct string_item){ .length = le16toh(error.length) };
-	sentence.text = take_text(&body, sentence.length);
+	layout_get(&body, LAYOUT_PAIR, &error, sizeof(error));
+	sentence = take_text(&body, error.length);
 	if (!cursor_done(&body) || error.refusal == 0)
 		return REFUSAL_BAD_PACKET;
-	*ret_refusal = le16toh(error.refusal);
-	*ret_sentence = sentence;
+	*ret_refusal = error.refusal;
+	*ret_sentence = (struct string_item){ .text = sentence, .length = error.length };
 	return REFUSAL_NONE;
 }
 
@@ -298,11 +251,11 @@ bool rows_next(struct cursor *rows, struct cursor *ret_row)
 
 	if (rows->left == 0)
 		return false;
-	cursor_get(rows, &length, sizeof(length));
-	row = cursor_take(rows, le32toh(length));
+	layout_get(rows, LAYOUT_NUMBER, &length, sizeof(length));
+	row = cursor_take(rows, length);
 	if (!row)
 		return false;
-	*ret_row = cursor_make(row, le32toh(length));
+	*ret_row = cursor_make(row, length);
 	return true;
 }
 
@@ -312,15 +265,15 @@ int decode_rows(struct cursor body, uint16_t *ret_count, struct cursor *ret_rows
 	struct cursor walk, row;
 	size_t count = 0;
 
-	cursor_get(&body, &head, sizeof(head));
+	layout_get(&body, LAYOUT_PAIR, &head, sizeof(head));
 	if (body.failed || head.zero != 0)
 		return REFUSAL_BAD_PACKET;
 	walk = body;
 	while (rows_next(&walk, &row))
 		count++;
-	if (!cursor_done(&walk) || count != le16toh(head.count))
+	if (!cursor_done(&walk) || count != head.count)
 		return REFUSAL_BAD_PACKET;
-	*ret_count = le16toh(head.count);
+	*ret_count = head.count;
 	*ret_rows = body;
 	return REFUSAL_NONE;
 }

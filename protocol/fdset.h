@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A small owned set of fds: what came with one packet. */
+/* The fds that came with one packet. */
 
 #include "protocol/protocol.h"
 
@@ -10,9 +10,9 @@ struct fdset {
 	size_t count;
 };
 
-/* Becomes the owner of `fd`; -ENOSPC (and not the owner) where the set is full. */
+/* Becomes the owner of `fd`. -ENOSPC: the set is full, and the caller remains the owner. */
 int fdset_take(struct fdset *, int fd);
-/* Gives one up: the caller owns it now; -1 where there is none. */
+/* Makes the caller the owner of one; -1 if there is none. */
 int fdset_steal(struct fdset *, size_t position);
-/* Closes whatever is left. Safe on an empty set, and twice. */
+/* Closes the rest. Safe on an empty set, and twice. */
 void fdset_deinit(struct fdset *);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The wire: SOCK_SEQPACKET, one packet = one message = its fds. Everything is little-endian and laid out by hand,
- * the same for 32 and 64 bits. userevd-protocol.7 is the specification; these are its numbers.
+ * The wire: SOCK_SEQPACKET, one packet = one message = its fds. Everything is little-endian and laid out by hand, the same for 32 and 64
+ * bits. The specification is userevd-protocol.7.
  */
 
 #include <endian.h>
@@ -13,14 +13,14 @@
 
 enum {
 	WIRE_PACKET_MAX = 131072,   /* 1,000 of the longest descriptions, asked and answered, in ten packets */
-	WIRE_BATCH_MAX = 512,	    /* so that 512 refusals with their sentences still fit in one packet */
+	WIRE_BATCH_MAX = 512,	    /* 512 refusals with their sentences fit in one packet */
 	WIRE_DESCRIPTION_MAX = 511, /* the kernel's 512, less its NUL */
 	WIRE_SENTENCE_MAX = 224,    /* a refusal is a sentence, not an essay */
 	WIRE_TENANT_MAX = 4095,	    /* a cgroup's path */
-	WIRE_FDS_MAX = 8,	    /* in one reply: a page and streams; nobody sends us any */
+	WIRE_FDS_MAX = 8,	    /* in one reply: a page and streams; clients send none */
 	WIRE_PAGE_BYTES = 4096,	    /* the status page; little-endian bits, bit 0 is never used */
 	WIRE_PAGE_BITS = WIRE_PAGE_BYTES * 8,
-	WIRE_PAYLOAD_MAX = 4064, /* what ftrace still delivers with 4 KiB pages */
+	WIRE_PAYLOAD_MAX = 4064, /* the most that ftrace delivers with 4 KiB pages */
 };
 
 enum wire_kind {
@@ -45,13 +45,13 @@ enum wire_kind {
 	KIND_TENANTS = 130,
 	KIND_TRACE = 131, /* switch events on or off */
 	KIND_TAIL = 132,  /* rows for as long as the connection lives */
-	KIND_SYNC = 133,  /* answered when all that was written before it has been read and shown */
+	KIND_SYNC = 133,  /* answered when all records written before it have been read and shown */
 	KIND_SYNCED = 134,
 	KIND_ROWS = 135,
 	KIND_REFUSED = 136,
 	KIND_RELOAD = 137,  /* read the policy files again; answered when that is done */
 	KIND_METRICS = 138, /* rows of text */
-	KIND_EXPLAIN = 139, /* strings: a cgroup, a description: what would become of that request */
+	KIND_EXPLAIN = 139, /* strings: a cgroup, a description: how this request would be decided */
 };
 
 /* Feature bits of HELLO and WELCOME. */
@@ -59,7 +59,7 @@ enum wire_kind {
 #define WIRE_FEATURE_PERSIST	  (UINT64_C(1) << 1) /* REGISTER_PERSIST */
 #define WIRE_FEATURE_MULTI_FORMAT (UINT64_C(1) << 2) /* REGISTER_MULTI_FORMAT */
 
-/* Flags of one item of REGISTER: the kernel's own, at its own places. */
+/* Flags of one item of REGISTER, with the kernel's values. */
 enum { REGISTER_PERSIST = 1 << 0, REGISTER_MULTI_FORMAT = 1 << 1 };
 
 /* Flags of TRACE and TAIL. */
@@ -83,7 +83,7 @@ _Static_assert(sizeof(struct wire_header) == 16, "header");
 
 struct wire_hello {
 	uint64_t understands;
-	uint64_t needs; /* refused unless all of these are there */
+	uint64_t needs; /* refused unless the daemon has all of these */
 };
 _Static_assert(sizeof(struct wire_hello) == 16, "hello");
 
@@ -122,8 +122,8 @@ struct wire_registered {
 struct wire_answer {
 	uint16_t refusal; /* 0: granted */
 	uint16_t
-		length; /* of the text that follows: the sentence, or the full name where it is not the one asked for */
-	uint32_t bit;	/* in the status page */
+		length; /* of the text that follows: the sentence, or the full name if it differs from the requested one */
+	uint32_t bit; /* in the status page */
 	uint32_t stream;
 	uint32_t index; /* of writes to that stream: the first four bytes of each record, in the machine's own order */
 };
@@ -142,7 +142,7 @@ struct wire_released {
 _Static_assert(sizeof(struct wire_released) == 4, "released");
 
 struct wire_account {
-	uint32_t events; /* that the tenant is charged for, lingering ones included */
+	uint32_t events; /* charged to the tenant, lingering ones included */
 	uint32_t events_max;
 	uint32_t lingering;
 	uint32_t leases; /* of this connection */
@@ -158,7 +158,7 @@ struct wire_watch {
 	uint32_t on;
 };
 
-/* The page is the truth; this says where to look. No bits: look everywhere. */
+/* Bits of the page that may have changed. No bits: all may have. */
 struct wire_changed {
 	uint32_t payload_max;
 	uint16_t count; /* that many status bits of 16 bits follow */

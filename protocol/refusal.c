@@ -38,6 +38,6 @@ const char *refusal_name(uint32_t refusal)
 
 int refusal_to_errno(uint32_t refusal)
 {
-	/* A newer daemon may refuse for reasons that this build has never heard of. */
+	/* A newer daemon may have refusals that this build does not know. */
 	return refusal < REFUSAL_MAX_ ? -refusals[refusal].error : -EIO;
 }

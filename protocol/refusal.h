@@ -4,8 +4,7 @@
 #include <stdint.h>
 
 /*
- * Every answer but yes has a number on the wire, a name for scripts and a sentence for people.
- * Numbers are for ever: add at the end.
+ * Each refusal has a number on the wire, a name for scripts, and a sentence for people. Numbers never change: add new ones at the end.
  */
 enum refusal {
 	REFUSAL_NONE = 0,
@@ -28,13 +27,13 @@ enum refusal {
 	REFUSAL_NOT_PERMITTED = 15,
 	REFUSAL_KERNEL_TOO_OLD = 16,
 	REFUSAL_NO_SUCH_EVENT = 17,
-	REFUSAL_TROUBLE = 18, /* ours, not the client's: out of memory, of fds, the kernel said no */
+	REFUSAL_TROUBLE = 18, /* not the client's fault: no memory, no fds, an error of the kernel */
 	REFUSAL_NOT_THE_TRACER = 19,
-	REFUSAL_SELF_REGISTERED = 20, /* on its data file, past the daemon: the connection ends */
+	REFUSAL_SELF_REGISTERED = 20, /* events on its data file, without the daemon: the connection ends */
 	REFUSAL_MAX_,
 };
 
-/* "quota-exceeded"; "unknown" for a number that this build does not know. */
+/* "quota-exceeded"; "unknown" for an unknown number. */
 const char *refusal_name(uint32_t refusal);
 
 /* The negative errno that libuserev returns for it. */

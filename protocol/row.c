@@ -11,7 +11,7 @@ struct field_head {
 };
 _Static_assert(sizeof(struct field_head) == 4, "field");
 
-static void put_field(struct packet *packet, enum row_type type, const char *key, const void *value, size_t length)
+static void row_put_field(struct packet *packet, enum row_type type, const char *key, const void *value, size_t length)
 {
 	struct field_head head = {
 		.type = (uint8_t)type,
@@ -28,32 +28,32 @@ void row_put_u64(struct packet *packet, const char *key, uint64_t number)
 {
 	uint64_t wire = htole64(number);
 
-	put_field(packet, ROW_U64, key, &wire, sizeof(wire));
+	row_put_field(packet, ROW_U64, key, &wire, sizeof(wire));
 }
 
 void row_put_bool(struct packet *packet, const char *key, bool truth)
 {
 	uint8_t wire = truth;
 
-	put_field(packet, ROW_BOOL, key, &wire, sizeof(wire));
+	row_put_field(packet, ROW_BOOL, key, &wire, sizeof(wire));
 }
 
 void row_put_string(struct packet *packet, const char *key, const char *text)
 {
-	put_field(packet, ROW_STRING, key, text, strnlen(text, UINT16_MAX));
+	row_put_field(packet, ROW_STRING, key, text, strnlen(text, UINT16_MAX));
 }
 
 void row_put_bytes(struct packet *packet, const char *key, const void *bytes, size_t length)
 {
-	put_field(packet, ROW_BYTES, key, bytes, MIN(length, UINT16_MAX));
+	row_put_field(packet, ROW_BYTES, key, bytes, MIN(length, UINT16_MAX));
 }
 
-/* The value's u16 length stands right before the key and the value: it is known only at the end. */
+/* The value's u16 length, in front of key and value, is known only at the end. */
 size_t row_begin_rows(struct packet *packet, const char *key)
 {
 	size_t mark = packet->size;
 
-	put_field(packet, ROW_ROWS, key, NULL, 0);
+	row_put_field(packet, ROW_ROWS, key, NULL, 0);
 	return mark;
 }
 
@@ -108,18 +108,6 @@ static bool has_right_length(const struct row_field *field)
 	return false;
 }
 
-static uint64_t field_number(const struct row_field *field)
-{
-	uint64_t number;
-
-	if (field->type == ROW_BOOL)
-		return field->value[0];
-	if (field->type != ROW_U64)
-		return 0;
-	memcpy(&number, field->value, sizeof(number));
-	return le64toh(number);
-}
-
 int row_next(struct cursor *row, struct row_field *ret)
 {
 	struct field_head head;
@@ -137,7 +125,12 @@ int row_next(struct cursor *row, struct row_field *ret)
 	field.value = cursor_take(row, field.length);
 	if (row->failed || !has_right_length(&field))
 		return -EBADMSG;
-	field.number = field_number(&field);
+	if (field.type == ROW_U64) {
+		memcpy(&field.number, field.value, sizeof(field.number));
+		field.number = le64toh(field.number);
+	} else if (field.type == ROW_BOOL) {
+		field.number = field.value[0];
+	}
 	*ret = field;
 	return 1;
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * A row: named values, as the control socket sends them. The reader shows what it knows as columns and the whole as JSON,
- * so that a new field needs no new protocol.
+ * A row: named values, on the control socket. The reader shows known values as columns and all of them as JSON, so a new field needs no
+ * new protocol.
  *
- * On the wire a field is {u8 type, u8 key length, u16 value length, key, value}, nothing padded; a row is its fields one
- * after the other. A value of ROWS is rows again, each behind a u16 length, one level deep.
+ * On the wire a field is {u8 type, u8 key length, u16 value length, key, value} without padding; a row is a sequence of fields. A value of
+ * type ROWS is a sequence of rows, each behind a u16 length, one level deep.
  */
 
 #include "protocol/base/cursor.h"
@@ -30,7 +30,7 @@ struct row_field {
 
 void row_put_u64(struct packet *, const char *key, uint64_t);
 void row_put_bool(struct packet *, const char *key, bool);
-void row_put_string(struct packet *, const char *key, const char *); /* what exceeds 65,535 bytes is cut */
+void row_put_string(struct packet *, const char *key, const char *); /* cut after 65,535 bytes */
 void row_put_bytes(struct packet *, const char *key, const void *, size_t);
 
 /* Nested rows: begin, then for each begin_item … end_item, then end. The marks are offsets into the packet. */
@@ -45,7 +45,7 @@ int row_next(struct cursor *row, struct row_field *ret);
 /* The next row of a ROWS value: 1, 0 at its end, or -EBADMSG. */
 int row_next_item(struct cursor *rows, struct cursor *ret_row);
 
-/* Looks a field up by name: false where it is missing (or the row is malformed). The row itself is not moved. */
+/* Looks a field up by name. False: it is missing, or the row is malformed. */
 bool row_find(struct cursor row, const char *key, struct row_field *ret);
-uint64_t row_get_u64(struct cursor row, const char *key);			 /* 0 where missing; BOOL too */
-void row_get_string(struct cursor row, const char *key, char *ret, size_t size); /* "" where missing */
+uint64_t row_get_u64(struct cursor row, const char *key);			 /* 0 if it is missing; BOOL too */
+void row_get_string(struct cursor row, const char *key, char *ret, size_t size); /* "" if it is missing */

@@ -34,7 +34,7 @@ int transport_send(int socket, const void *packet, size_t size, const int *fds, 
 	return sent < 0 ? -errno : 0;
 }
 
-static ssize_t receive(int socket, struct msghdr *message, int flags)
+static ssize_t receive_message(int socket, struct msghdr *message, int flags)
 {
 	ssize_t size;
 
@@ -70,8 +70,8 @@ int transport_refuse_fds(int socket)
 	return 0;
 }
 
-/* Whether fds were attached; those for which there was room after all are closed. */
-static bool brings_fds(struct msghdr *message)
+/* Whether fds were attached. Closes those for which there was room after all. */
+static bool has_fds(struct msghdr *message)
 {
 	struct fdset fds = { 0 };
 	bool overflow = false, any;
@@ -86,13 +86,13 @@ int transport_look(int socket, size_t room)
 {
 	_Alignas(struct cmsghdr) char control[128];
 	struct msghdr message = { .msg_control = control, .msg_controllen = MIN(room, sizeof(control)) };
-	ssize_t size = receive(socket, &message, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+	ssize_t size = receive_message(socket, &message, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
 
 	if (size < 0)
 		return (int)size;
-	if (brings_fds(&message))
+	if (has_fds(&message))
 		return -EPROTO;
-	/* An empty packet comes with its sender, the end with nothing. */
+	/* An empty packet comes with its sender, the end without. */
 	return size > 0 || message.msg_controllen > 0;
 }
 
@@ -112,7 +112,7 @@ static void read_sender(struct msghdr *message, struct transport_from *ret)
 
 static ssize_t receive_from(int socket, void *packet, size_t size, struct transport_from *ret, int flags)
 {
-	/* Room for the sender's credentials and not for one fd more. */
+	/* Room for the sender's credentials, and not for a single fd. */
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
 	struct iovec iov = { .iov_base = packet, .iov_len = size };
 	struct msghdr message = {
@@ -121,12 +121,12 @@ static ssize_t receive_from(int socket, void *packet, size_t size, struct transp
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t received = receive(socket, &message, MSG_DONTWAIT | flags);
+	ssize_t received = receive_message(socket, &message, MSG_DONTWAIT | flags);
 
 	if (received < 0)
 		return received;
 	read_sender(&message, ret);
-	if (brings_fds(&message))
+	if (has_fds(&message))
 		return -EPROTO;
 	return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : received;
 }
@@ -135,7 +135,7 @@ ssize_t transport_receive(int socket, void *packet, size_t size, struct transpor
 {
 	int next = transport_fds_are_refused ? 1 : transport_look(socket, CMSG_SPACE(sizeof(struct ucred)));
 
-	/* The end is not asked for twice: between the two a packet could come. */
+	/* Without a second call: a packet could arrive in between. */
 	if (next == 0)
 		*ret = (struct transport_from){ 0 };
 	return next <= 0 ? next : receive_from(socket, packet, size, ret, 0);
@@ -162,14 +162,14 @@ ssize_t transport_receive_first_fds(int socket, void *packet, size_t size, struc
 		.msg_controllen = sizeof(control),
 	};
 	bool overflow = false, lost;
-	ssize_t received = receive(socket, &message, flags);
+	ssize_t received = receive_message(socket, &message, flags);
 
 	if (received < 0)
 		return received;
 
 	*ret = (struct fdset){ 0 };
 	take_fds(&message, ret, &overflow);
-	/* The kernel stops at the first for which we have no room or that a security module keeps back, without saying which. */
+	/* The kernel stops at the first fd for which there is no room, or that a security module refuses, and does not tell which. */
 	lost = message.msg_flags & MSG_CTRUNC;
 	if (overflow || (lost && ret->count == WIRE_FDS_MAX) || message.msg_flags & MSG_TRUNC) {
 		fdset_deinit(ret);

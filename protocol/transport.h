@@ -13,7 +13,7 @@
 #endif
 
 struct transport_from {
-	bool known; /* the kernel told who sent it (SO_PASSCRED) */
+	bool known; /* the kernel has given the sender (SO_PASSCRED) */
 	pid_t pid;
 	uid_t uid;
 };
@@ -25,35 +25,32 @@ struct transport_from {
 int transport_send(int socket, const void *packet, size_t size, const int *fds, size_t n, int flags);
 
 /*
- * From now on nobody can send fds to this socket (nor to those that are accepted from it). Where the kernel is too old for
- * that, still 0, and transport_fds_are_refused stays false.
+ * From now on the kernel refuses fds that are sent to this socket, or to sockets that are accepted from it. If the kernel is too old, still
+ * returns 0, and transport_fds_are_refused stays false.
  */
 int transport_refuse_fds(int socket);
-/* The kernel refuses fds to who would send them. What it says of one socket goes for all. Tests play an older kernel. */
+/* The kernel supports that: known from the first socket. Tests set it to false. */
 extern bool transport_fds_are_refused;
 
 /*
- * What is next in the queue, without taking it: 1 a packet, 0 the end, -EPROTO a packet with fds, or -EAGAIN …. Receiving a
- * packet with fds, even where there is no room for one, may be the last close of each, and that may take as long as their
- * sender likes. `room`: what the socket's options make the kernel tell with each packet, exactly.
+ * Looks at the next packet without taking it: 1 a packet, 0 the end, -EPROTO a packet with fds, or -EAGAIN …. Receiving a packet with fds,
+ * even without room for them, may be the last close of each, which may take as long as their sender likes. `room`: the exact size of what
+ * the socket's options add to each packet.
  */
 int transport_look(int socket, size_t room);
 
 /*
- * The daemon's side: takes no fd. The packet's size (0: the peer has gone), or -EAGAIN …; -EMSGSIZE where the packet is
- * longer than the buffer, -EPROTO where fds are attached: the packet is still there then, and nothing behind it can be read.
+ * For the daemon: takes no fds. Returns the packet's size (0: the peer has gone), or -EAGAIN …; -EMSGSIZE if the packet is longer than the
+ * buffer; -EPROTO if fds are attached: then the packet is still in the queue, and nothing behind it can be read.
  */
 ssize_t transport_receive(int socket, void *packet, size_t size, struct transport_from *ret);
-/* The same, and the packet is still there, until it is dropped: whoever comes after us finds what was not answered. */
+/* The same, but the packet stays in the queue until it is dropped: the next daemon finds requests that were not answered. */
 ssize_t transport_peek(int socket, void *packet, size_t size, struct transport_from *ret);
 int transport_drop(int socket);
 
-/* The client's side: takes at most WIRE_FDS_MAX fds, close-on-exec, and all or none: -EPROTO. */
+/* For clients: takes up to WIRE_FDS_MAX fds, close-on-exec. If there is no room for all, takes none and returns -EPROTO. */
 ssize_t transport_receive_fds(int socket, void *packet, size_t size, struct fdset *ret, int flags);
-/*
- * For who can do with the first of them: `ret_lost` says that there were more than this process had room for. More than
- * anybody may send are -EPROTO all the same.
- */
+/* Takes the first fds if there is no room for all, and sets `ret_lost`. More than WIRE_FDS_MAX are still -EPROTO. */
 ssize_t transport_receive_first_fds(int socket, void *packet, size_t size, struct fdset *ret, bool *ret_lost,
 				    int flags);
 

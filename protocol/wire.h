@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Pure encoders and decoders. A decoder returns 0, or the positive enum refusal that the sender has earned; never less. */
+/* Pure encoders and decoders. A decoder returns 0 or a positive enum refusal, never a negative errno. */
 
 #include "protocol/base/cursor.h"
 #include "protocol/protocol.h"
 #include "protocol/refusal.h"
 
-/* A header whose size is right, with what follows it. */
+/* A checked header, and the body. */
 struct message {
 	uint16_t kind;
 	uint8_t flags;
@@ -23,7 +23,7 @@ struct string_item {
 	size_t length;
 };
 
-/* Checked as a whole when decoded; strings_next() then cannot fail. */
+/* Checked as a whole when decoded, so strings_next() can't fail. */
 struct strings {
 	uint16_t flags;
 	uint16_t count;
@@ -51,7 +51,7 @@ int decode_strings(struct cursor body, struct strings *ret);
 bool strings_next(struct strings *, struct string_item *ret);
 int decode_registered(struct cursor body, struct answers *ret);
 bool answers_next(struct answers *, struct answer *ret);
-/* A release is checked as a whole too; its bits follow in `ret_bits`, four bytes each. */
+/* Checked as a whole, too; `ret_bits` are four bytes each. */
 int decode_release(struct cursor body, uint16_t *ret_count, struct cursor *ret_bits);
 uint32_t release_next(struct cursor *bits);
 int decode_released(struct cursor body, struct wire_released *ret);
@@ -65,16 +65,13 @@ int decode_rows(struct cursor body, uint16_t *ret_count, struct cursor *ret_rows
 bool rows_next(struct cursor *rows, struct cursor *ret_row);
 int decode_empty(struct cursor body);
 
-/*
- * Encoding: encode_begin() leaves room for the header, encode_end() fills in its size. Whatever did not fit marks the
- * packet as failed.
- */
+/* encode_begin() makes room for the header, encode_end() fills in its size. A packet that did not fit is marked as failed. */
 void encode_begin(struct packet *, uint16_t kind, uint32_t serial, uint8_t flags, const uint32_t *streams, uint8_t n);
 void encode_end(struct packet *);
 
 void encode_hello(struct packet *, const struct wire_hello *);
 void encode_welcome(struct packet *, const struct wire_welcome *, const char *tenant);
-/* A list of strings or answers: begin, then items, then the count (it returns a mark for that). */
+/* A list of strings or answers: begin, then items, then encode_count() with the returned mark. */
 size_t encode_strings(struct packet *, uint16_t flags);
 void encode_string(struct packet *, uint16_t flags, const char *text, size_t length);
 size_t encode_answers(struct packet *);
@@ -92,5 +89,5 @@ size_t encode_rows(struct packet *);
 /* A row: begin, row_put_…, end. */
 size_t encode_row_begin(struct packet *);
 void encode_row_end(struct packet *, size_t mark);
-/* Fills in how many items the list that `mark` began has got. */
+/* Fills in the number of items of the list. */
 void encode_count(struct packet *, size_t mark, uint16_t count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What every file here takes for granted: scope-bound owners, stealing, sizes. */
+/* Scope-bound owners, stealing, sizes; included everywhere. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 #define _printf_(format_at, first) __attribute__((__format__(__printf__, format_at, first)))
 #define _unused_		   __attribute__((unused))
 
-/* Build in a guarded local, publish in one move: the guard then finds nothing. */
+/* To build in a local with _cleanup_, and publish in one move. */
 #define steal_pointer(pointer)                                                                                         \
 	({                                                                                                             \
 		__typeof__(pointer) *steal_from_ = &(pointer);                                                         \
@@ -58,7 +58,7 @@ static inline int fd_steal(int *fd)
 	return stolen;
 }
 
-/* A copy that is always terminated; what does not fit is left out. */
+/* Copies what fits, always terminated. */
 static inline void string_copy(char *to, size_t size, const char *from)
 {
 	size_t length = strnlen(from, size - 1);

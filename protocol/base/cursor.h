@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Bounded reading and writing of packets. A cursor that once failed stays failed, so that one check at the end will do. */
+/* Bounded reading and writing of packets. After a failure a cursor stays failed, so one check at the end is enough. */
 
 #include "protocol/base/base.h"
 
@@ -30,7 +30,7 @@ static inline const void *cursor_take(struct cursor *cursor, size_t size)
 	return taken;
 }
 
-/* Copies them out; zeros where there are too few. */
+/* Copies the next bytes; zeros if there are too few. */
 static inline void cursor_get(struct cursor *cursor, void *to, size_t size)
 {
 	const void *from = cursor_take(cursor, size);
@@ -41,7 +41,7 @@ static inline void cursor_get(struct cursor *cursor, void *to, size_t size)
 		memset(to, 0, size);
 }
 
-/* Whole and used up: nothing missing, nothing left over. */
+/* Read to the end, and nothing was missing. */
 static inline bool cursor_done(const struct cursor *cursor)
 {
 	return !cursor->failed && cursor->left == 0;
@@ -51,7 +51,7 @@ struct packet {
 	uint8_t *data;
 	size_t size;
 	size_t capacity;
-	bool failed; /* something did not fit, and nothing was written from there on */
+	bool failed; /* something did not fit; nothing was written from there on */
 };
 
 static inline struct packet packet_make(void *data, size_t capacity)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "Did you mean …": few letters apart, or one inside the other. */
+/* "Did you mean …": names that differ in few letters, or contain each other. */
 
 #include "protocol/base/suggest.h"
 
@@ -10,7 +10,7 @@
 
 enum { COMPARED_MAX = 200 };
 
-/* Levenshtein with neighbours swapped as one step. Of longer names only the beginning counts. */
+/* Levenshtein distance, with a swap of neighbours as one step. Only the beginning of long names counts. */
 size_t edit_distance(const char *a, const char *b)
 {
 	size_t rows[3][COMPARED_MAX + 1];
@@ -38,22 +38,18 @@ size_t edit_distance(const char *a, const char *b)
 	return above[length_b];
 }
 
-static bool looks_alike(const char *wanted, const char *name, size_t distance)
-{
-	if (distance <= MAX(strlen(wanted), (size_t)3) / 3)
-		return true;
-	return strlen(wanted) >= 3 && strlen(name) >= 3 && (strcasestr(name, wanted) || strcasestr(wanted, name));
-}
-
 void suggest(struct suggestions *suggestions, const char *name, size_t length)
 {
+	const char *wanted = suggestions->wanted;
 	struct suggestion candidate;
 	struct text safe = text_make(candidate.name, sizeof(candidate.name));
 	size_t at = suggestions->count;
 
 	text_safe(&safe, name, length);
-	candidate.distance = edit_distance(suggestions->wanted, candidate.name);
-	if (!looks_alike(suggestions->wanted, candidate.name, candidate.distance))
+	candidate.distance = edit_distance(wanted, candidate.name);
+	if (candidate.distance > MAX(strlen(wanted), (size_t)3) / 3 &&
+	    (strlen(wanted) < 3 || strlen(candidate.name) < 3 ||
+	     (!strcasestr(candidate.name, wanted) && !strcasestr(wanted, candidate.name))))
 		return;
 	if (at == ARRAY_SIZE(suggestions->best)) {
 		if (suggestions->best[--at].distance <= candidate.distance)

@@ -14,7 +14,7 @@ struct suggestions {
 	} best[5];
 	size_t count;
 };
-/* Considers a name, which is copied and made safe. */
+/* Considers a name; copies it, and makes it safe to show. */
 void suggest(struct suggestions *, const char *name, size_t length);
 /* The nearest one, or NULL. */
 const char *suggestions_nearest(const struct suggestions *);

@@ -31,29 +31,21 @@ static void absorb(uint64_t v[4], uint64_t word)
 	v[0] ^= word;
 }
 
-static const uint64_t *table_key(void)
+uint32_t table_hash(const void *data, size_t length)
 {
 	static uint64_t key[2];
+	const uint8_t *at = data;
+	uint64_t last = (uint64_t)length << 56, word, v[4];
+	size_t left = length;
 
-	/* A kernel so young that it has no randomness yet has no hostile clients either. */
+	/* A kernel that has no randomness yet has no hostile clients either. */
 	while (key[0] == 0)
 		if (getrandom(key, sizeof(key), GRND_NONBLOCK) != sizeof(key))
 			key[0] = ((uintptr_t)&key ^ (uint64_t)getpid() << 32) | 1;
-	return key;
-}
-
-uint32_t table_hash(const void *data, size_t length)
-{
-	const uint64_t *key = table_key();
-	const uint8_t *at = data;
-	uint64_t v[4] = {
-		key[0] ^ UINT64_C(0x736f6d6570736575),
-		key[1] ^ UINT64_C(0x646f72616e646f6d),
-		key[0] ^ UINT64_C(0x6c7967656e657261),
-		key[1] ^ UINT64_C(0x7465646279746573),
-	};
-	uint64_t last = (uint64_t)length << 56, word;
-	size_t left = length;
+	v[0] = key[0] ^ UINT64_C(0x736f6d6570736575);
+	v[1] = key[1] ^ UINT64_C(0x646f72616e646f6d);
+	v[2] = key[0] ^ UINT64_C(0x6c7967656e657261);
+	v[3] = key[1] ^ UINT64_C(0x7465646279746573);
 
 	for (; left >= sizeof(word); left -= sizeof(word), at += sizeof(word)) {
 		memcpy(&word, at, sizeof(word));

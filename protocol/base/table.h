@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * uthash as this project uses it: keyed, so that nobody can choose names that collide, and without exit() when memory is
- * short: after each HASH_ADD, ask table_added().
+ * uthash with a keyed hash, so clients can't choose names that collide, and without exit() if memory is short: call table_added() after
+ * each HASH_ADD.
  */
 
 #include "protocol/base/base.h"
 
-/* SipHash-1-3 with a key drawn at the first use. */
+/* SipHash-1-3 with a random key, made at the first call. */
 uint32_t table_hash(const void *key, size_t length);
 
 static bool table_failed_;
@@ -28,15 +28,15 @@ static inline bool table_added(void)
 
 #include <uthash.h>
 
-/* Most tables are a client's or a stream's with a handful of things in it, and there are thousands: they grow by themselves. */
+/* There are thousands of tables with a handful of elements, of clients and streams; uthash enlarges the others. */
 #undef HASH_INITIAL_NUM_BUCKETS
 #undef HASH_INITIAL_NUM_BUCKETS_LOG2
 #define HASH_INITIAL_NUM_BUCKETS      4U
 #define HASH_INITIAL_NUM_BUCKETS_LOG2 2U
 
 /*
- * Where the key is a number of ours, or an address: nobody chooses them, so a cheap hash will do. Each table has keys of one
- * sort, and is used with these alone, but for HASH_DELETE.
+ * For keys that are our own numbers, or addresses: clients don't choose them, so a cheap hash will do. A table is used either with these
+ * or with uthash's own macros, except for HASH_DELETE.
  */
 static inline uint32_t number_hash(uint64_t number)
 {

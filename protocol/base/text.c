@@ -5,12 +5,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* How long the UTF-8 sequence is that this byte begins; 0 where it begins none. */
+/* The length of the UTF-8 sequence that this byte begins; 0 if it can't begin one. */
 static size_t sequence_length(uint8_t byte)
 {
 	if (byte < 0x80)
 		return 1;
-	if (byte < 0xc2) /* a continuation, or what could only begin an overlong form */
+	if (byte < 0xc2) /* a continuation, or the begin of an overlong form */
 		return 0;
 	if (byte < 0xe0)
 		return 2;
@@ -19,8 +19,8 @@ static size_t sequence_length(uint8_t byte)
 	return byte < 0xf5 ? 4 : 0;
 }
 
-/* The character at `from`: its length, or 0 where that is not UTF-8 (overlong forms and surrogates are not). */
-static size_t decode(const char *from, size_t left, uint32_t *ret_point)
+/* The length of the character at `from`, or 0 if it is not UTF-8 (overlong forms and surrogates are not). */
+static size_t utf8_decode(const char *from, size_t left, uint32_t *ret_point)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const uint8_t *byte = (const uint8_t *)from;
@@ -41,11 +41,10 @@ static size_t decode(const char *from, size_t left, uint32_t *ret_point)
 }
 
 /*
- * Moves the cursor, breaks the line, turns the direction of what follows, or shows nothing at all: the reader would see another
- * text than is there, or take two names for one. The last are Unicode's Default_Ignorable_Code_Point, joiners and variation
- * selectors among them.
+ * Moves the cursor, breaks the line, changes the direction of text, or is invisible: the reader would see a different text, or take two
+ * names for the same. The invisible ones are Unicode's Default_Ignorable_Code_Point, which contains joiners and variation selectors.
  */
-static bool deceives(uint32_t point)
+static bool is_deceptive(uint32_t point)
 {
 	static const struct {
 		uint32_t first, last;
@@ -63,7 +62,7 @@ static bool deceives(uint32_t point)
 	return false;
 }
 
-/* A character that the end of the buffer cut in two goes altogether. */
+/* Removes a character of which the buffer has only a part. */
 static void drop_partial(struct text *text)
 {
 	for (size_t back = 1; back <= MIN((size_t)3, text->length); back++) {
@@ -78,14 +77,14 @@ static void drop_partial(struct text *text)
 	text->buffer[text->length] = '\0';
 }
 
-static size_t room(const struct text *text)
+static size_t text_room(const struct text *text)
 {
 	return text->size - 1 - text->length;
 }
 
 void text_put(struct text *text, const char *from, size_t length)
 {
-	size_t fits = MIN(length, room(text));
+	size_t fits = MIN(length, text_room(text));
 
 	if (text->cut || length == 0)
 		return;
@@ -98,10 +97,10 @@ void text_put(struct text *text, const char *from, size_t length)
 	}
 }
 
-/* An escape that is cut in two would be read as something else. */
+/* Puts all of it or nothing: half an escape would mean something else. */
 static void put_whole(struct text *text, const char *from, size_t length)
 {
-	if (length > room(text))
+	if (length > text_room(text))
 		text->cut = true;
 	text_put(text, from, length);
 }
@@ -114,12 +113,12 @@ void text_printf(struct text *text, const char *format, ...)
 	if (text->cut)
 		return;
 	va_start(arguments, format);
-	length = vsnprintf(text->buffer + text->length, room(text) + 1, format, arguments);
+	length = vsnprintf(text->buffer + text->length, text_room(text) + 1, format, arguments);
 	va_end(arguments);
 	if (length < 0) {
 		text->buffer[text->length] = '\0';
 		text->cut = true;
-	} else if ((size_t)length > room(text)) {
+	} else if ((size_t)length > text_room(text)) {
 		text->length = text->size - 1;
 		text->cut = true;
 		drop_partial(text);
@@ -145,18 +144,18 @@ static void put_json_escape(struct text *text, uint32_t point)
 	put_whole(text, escape, strlen(escape));
 }
 
-/* JSON wants less escaped than this, but it is shown on terminals too. */
+/* Escapes more than JSON requires, since it is shown on terminals, too. */
 void text_json_string(struct text *text, const char *from, size_t length)
 {
 	put_whole(text, "\"", 1);
 	for (size_t at = 0, step; at < length; at += step) {
 		uint32_t point = 0;
 
-		step = decode(from + at, length - at, &point);
+		step = utf8_decode(from + at, length - at, &point);
 		if (step == 0) {
 			step = 1;
 			put_whole(text, "\xef\xbf\xbd", 3);
-		} else if (point == '"' || point == '\\' || deceives(point)) {
+		} else if (point == '"' || point == '\\' || is_deceptive(point)) {
 			put_json_escape(text, point);
 		} else {
 			put_whole(text, from + at, step);
@@ -180,8 +179,8 @@ void text_safe(struct text *text, const char *from, size_t length)
 	for (size_t at = 0, step; at < length; at += step) {
 		uint32_t point = 0;
 
-		step = decode(from + at, length - at, &point);
-		if (step > 0 && !deceives(point)) {
+		step = utf8_decode(from + at, length - at, &point);
+		if (step > 0 && !is_deceptive(point)) {
 			put_whole(text, from + at, step);
 		} else {
 			step = MAX(step, (size_t)1);
@@ -195,12 +194,12 @@ void text_label(struct text *text, const char *from, size_t length)
 	for (size_t at = 0, step; at < length; at += step) {
 		uint32_t point = 0;
 
-		step = decode(from + at, length - at, &point);
+		step = utf8_decode(from + at, length - at, &point);
 		if (step > 0 && point == '\n') {
 			put_whole(text, "\\n", 2);
 		} else if (step > 0 && (point == '"' || point == '\\')) {
 			put_whole(text, (const char[]){ '\\', (char)point }, 2);
-		} else if (step > 0 && point != 0xfffd && !deceives(point)) {
+		} else if (step > 0 && point != 0xfffd && !is_deceptive(point)) {
 			put_whole(text, from + at, step);
 		} else {
 			step = MAX(step, (size_t)1);
@@ -213,7 +212,7 @@ void text_excerpt(struct text *text, const char *from, size_t length)
 {
 	size_t shown = MIN(length, (size_t)TEXT_EXCERPT_MAX);
 
-	/* Not in the middle of a character; what is no UTF-8 may be cut anywhere. */
+	/* Not in the middle of a character; text that is no UTF-8 may be cut anywhere. */
 	for (size_t back = 0; shown < length && back < 3 && ((uint8_t)from[shown] & 0xc0) == 0x80; back++)
 		shown--;
 	text_safe(text, from, shown);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The grammar of the kernel's trace_events_user.c, with these differences: any run of blanks separates words (the kernel
- * wants exactly one space, and gets it from the canonical form); names are identifiers, since they become directories
- * and filters; array sizes are decimal (the kernel reads 010 as 8); a dynamic field is an array of a type that we know,
- * so that its elements can be shown; flags are dropped, since the kernels that have user_events ignore them.
+ * The grammar of the kernel's trace_events_user.c, with these differences. Words may be separated by any blanks (the kernel requires
+ * exactly one space, and gets the canonical form). Names are identifiers, since they become directories and filters. Array sizes are
+ * decimal (the kernel reads 010 as 8). A dynamic field is an array of a type that we know, so its elements can be shown. Flags are
+ * dropped, as kernels with user_events ignore them.
  *
  * A field is first split into words, then read. Only printable ASCII gets that far.
  */
 
 #include "protocol/event/description.h"
 
+#include "protocol/base/number.h"
 #include "protocol/refusal.h"
 
 /* A field takes five bytes at least ("u8 a;"), so that the array cannot overflow. */
@@ -41,14 +42,14 @@ static const struct type types[] = {
 	{ "char", 1, true, true },   { "unsigned char", 1, false, true },
 };
 
-/* What people write instead, and what to tell them. The first that a field begins with counts: longer ones come first. */
+/* Types that programs use elsewhere, separated by commas, and what to use instead. The first match counts, so longer ones come first. */
 static const struct advice {
-	const char *type;
+	const char *types;
 	const char *say;
 } advice[] = {
 	{ "unsigned long long", "is not a type of the kernel's; use u64" },
 	{ "unsigned long", "has no fixed size; use u64 or u32" },
-	{ "unsigned __int128", "is too large for a number; use struct NAME field 16" },
+	{ "unsigned __int128,u128,__int128", "is too large for a number; use struct NAME field 16" },
 	{ "unsigned short int", "is not a type of the kernel's; use unsigned short or u16" },
 	{ "unsigned", "alone is not a type of the kernel's; use unsigned int or u32" },
 	{ "signed char", "is not a type of the kernel's; use s8" },
@@ -57,58 +58,24 @@ static const struct advice {
 	{ "long double", "is not known to the kernel; use struct NAME field 16 for its bytes" },
 	{ "long", "has no fixed size; use s64 or u64" },
 	{ "short int", "is not a type of the kernel's; use short or s16" },
-	{ "const", "has no meaning here; leave it out" },
-	{ "volatile", "has no meaning here; leave it out" },
-	{ "static", "has no meaning here; leave it out" },
+	{ "const,volatile,static", "has no meaning here; leave it out" },
 	{ "enum", "has no fixed size; use int or s32" },
 	{ "union", "is not known to the kernel; use struct NAME field SIZE for its bytes" },
-	{ "struct", "cannot be what an array is made of; use u8[] for its bytes" }, /* comes here as __rel_loc struct */
+	{ "struct", "cannot be what an array is made of; use u8[] for its bytes" }, /* in __rel_loc struct */
 	{ "void", "is not a type of a field" },
-	{ "float", "is not known to the kernel; use u32 for its bits" },
-	{ "double", "is not known to the kernel; use u64 for its bits" },
-	{ "f32", "is not known to the kernel; use u32 for its bits" },
-	{ "f64", "is not known to the kernel; use u64 for its bits" },
-	{ "bool", "is not known to the kernel; use u8" },
-	{ "_Bool", "is not known to the kernel; use u8" },
-	{ "byte", "is not known to the kernel; use u8" },
-	{ "size_t", "has no fixed size; use u64" },
-	{ "usize", "has no fixed size; use u64" },
-	{ "uintptr_t", "has no fixed size; use u64" },
-	{ "ssize_t", "has no fixed size; use s64" },
-	{ "isize", "has no fixed size; use s64" },
-	{ "intptr_t", "has no fixed size; use s64" },
-	{ "ptrdiff_t", "has no fixed size; use s64" },
-	{ "off_t", "has no fixed size; use s64" },
-	{ "time_t", "has no fixed size; use s64" },
-	{ "pid_t", "is not known to the kernel; use s32" },
-	{ "uid_t", "is not known to the kernel; use u32" },
-	{ "gid_t", "is not known to the kernel; use u32" },
-	{ "wchar_t", "is not known to the kernel; use s32" },
-	{ "int8_t", "is not known to the kernel; use s8" },
-	{ "uint8_t", "is not known to the kernel; use u8" },
-	{ "int16_t", "is not known to the kernel; use s16" },
-	{ "uint16_t", "is not known to the kernel; use u16" },
-	{ "int32_t", "is not known to the kernel; use s32" },
-	{ "uint32_t", "is not known to the kernel; use u32" },
-	{ "int64_t", "is not known to the kernel; use s64" },
-	{ "uint64_t", "is not known to the kernel; use u64" },
-	{ "__s8", "is not known to the kernel; use s8" },
-	{ "__u8", "is not known to the kernel; use u8" },
-	{ "__s16", "is not known to the kernel; use s16" },
-	{ "__u16", "is not known to the kernel; use u16" },
-	{ "__s32", "is not known to the kernel; use s32" },
-	{ "__u32", "is not known to the kernel; use u32" },
-	{ "__s64", "is not known to the kernel; use s64" },
-	{ "__u64", "is not known to the kernel; use u64" },
-	{ "i8", "is not known to the kernel; use s8" },
-	{ "i16", "is not known to the kernel; use s16" },
-	{ "i32", "is not known to the kernel; use s32" },
-	{ "i64", "is not known to the kernel; use s64" },
-	{ "u128", "is too large for a number; use struct NAME field 16" },
-	{ "__int128", "is too large for a number; use struct NAME field 16" },
-	{ "string", "is not known to the kernel; use __rel_loc char[]" },
-	{ "str", "is not known to the kernel; use __rel_loc char[]" },
-	{ "__string", "is not known to the kernel; use __rel_loc char[]" },
+	{ "float,f32", "is not known to the kernel; use u32 for its bits" },
+	{ "double,f64", "is not known to the kernel; use u64 for its bits" },
+	{ "size_t,usize,uintptr_t", "has no fixed size; use u64" },
+	{ "ssize_t,isize,intptr_t,ptrdiff_t,off_t,time_t", "has no fixed size; use s64" },
+	{ "int8_t,__s8,i8", "is not known to the kernel; use s8" },
+	{ "uint8_t,__u8,bool,_Bool,byte", "is not known to the kernel; use u8" },
+	{ "int16_t,__s16,i16", "is not known to the kernel; use s16" },
+	{ "uint16_t,__u16", "is not known to the kernel; use u16" },
+	{ "int32_t,__s32,i32,pid_t,wchar_t", "is not known to the kernel; use s32" },
+	{ "uint32_t,__u32,uid_t,gid_t", "is not known to the kernel; use u32" },
+	{ "int64_t,__s64,i64", "is not known to the kernel; use s64" },
+	{ "uint64_t,__u64", "is not known to the kernel; use u64" },
+	{ "string,str,__string", "is not known to the kernel; use __rel_loc char[]" },
 };
 
 /* Every event of every tracer has these already. */
@@ -124,8 +91,8 @@ struct parser {
 	struct word whole; /* the field, for sentences */
 };
 
-/* Refusing is the last thing that a function does: `return refuse(…)`. */
-static int refuse(struct parser *parser, const char *before, struct word word, const char *after)
+/* Writes the sentence, and returns the refusal: `return refuse_word(…)`. */
+static int refuse_word(struct parser *parser, const char *before, struct word word, const char *after)
 {
 	if (parser->number > 0)
 		text_printf(parser->why, "field %u: ", parser->number);
@@ -135,28 +102,21 @@ static int refuse(struct parser *parser, const char *before, struct word word, c
 	return REFUSAL_BAD_DESCRIPTION;
 }
 
-/* Everything but these is a byte of a word, or refused before it comes here. */
+/* Other bytes belong to words, or have been refused. */
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_name_byte(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
-}
-
 static bool is_identifier(struct word word)
 {
-	if (word.length == 0 || is_digit(word.at[0]))
+	static const char digits[] = "0123456789",
+			  rest[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+
+	if (word.length == 0 || memchr(digits, word.at[0], sizeof(digits) - 1))
 		return false;
 	for (size_t i = 0; i < word.length; i++)
-		if (!is_name_byte(word.at[i]))
+		if (!memchr(rest, word.at[i], sizeof(rest) - 1))
 			return false;
 	return true;
 }
@@ -166,9 +126,14 @@ bool description_is_name(const char *text, size_t length)
 	return length <= DESCRIPTION_NAME_MAX && is_identifier((struct word){ text, length });
 }
 
+static bool words_equal(struct word one, struct word other)
+{
+	return one.length == other.length && memcmp(one.at, other.at, one.length) == 0;
+}
+
 static bool word_is(struct word word, const char *text)
 {
-	return strlen(text) == word.length && memcmp(word.at, text, word.length) == 0;
+	return words_equal(word, (struct word){ text, strlen(text) });
 }
 
 static struct word trimmed(struct word word)
@@ -180,7 +145,7 @@ static struct word trimmed(struct word word)
 	return word;
 }
 
-static struct word take(struct word *rest, size_t length)
+static struct word word_take(struct word *rest, size_t length)
 {
 	struct word taken = { rest->at, length };
 
@@ -194,7 +159,7 @@ static struct word take_until(struct word *rest, char end)
 {
 	const char *found = rest->length > 0 ? memchr(rest->at, end, rest->length) : NULL;
 
-	return take(rest, found ? (size_t)(found - rest->at) : rest->length);
+	return word_take(rest, found ? (size_t)(found - rest->at) : rest->length);
 }
 
 static struct word take_word(struct word *rest)
@@ -203,7 +168,7 @@ static struct word take_word(struct word *rest)
 
 	while (length < rest->length && !is_blank(rest->at[length]))
 		length++;
-	return take(rest, length);
+	return word_take(rest, length);
 }
 
 /* Steps over the separator that take_until() found: whether there was one. */
@@ -216,110 +181,91 @@ static bool skip_one(struct word *rest)
 	return true;
 }
 
-/* 1 to `maximum`, in digits alone; 0 otherwise. */
+/* 1 to `maximum`, in decimal digits; otherwise 0. */
 static uint32_t read_size(struct word word, uint32_t maximum)
 {
-	uint32_t value = 0;
+	char digits[8];
+	uint64_t size;
 
-	for (size_t i = 0; i < word.length; i++) {
-		if (!is_digit(word.at[i]))
-			return 0;
-		value = value * 10 + (uint32_t)(word.at[i] - '0');
-		if (value > maximum)
-			return 0;
-	}
-	return value;
+	if (word.length >= sizeof(digits))
+		return 0;
+	memcpy(digits, word.at, word.length);
+	digits[word.length] = '\0';
+	return number_parse(digits, maximum, &size) ? (uint32_t)size : 0;
 }
 
-static const struct type *find_type(struct word word)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (word_is(word, types[i].name))
-			return &types[i];
-	return NULL;
-}
-
-/* Whether the words from the `first` on, with one space between them, begin with `text`. */
-static bool words_begin_with(const struct parser *parser, size_t first, const char *text)
+/* Whether the words from `first` on, with one space between them, begin with this type. The last one may have brackets. */
+static bool words_begin_with(const struct parser *parser, size_t first, struct word type)
 {
 	for (size_t i = first; i < parser->n_words; i++) {
-		struct word expected = { text, strcspn(text, " ") };
-		struct word found = parser->word[i];
+		struct word expected = take_until(&type, ' '), found = parser->word[i];
 
-		text += expected.length;
-		if (*text == '\0') /* of the last one the array's brackets do not matter */
+		if (type.length == 0)
 			found = take_until(&found, '[');
-		if (found.length != expected.length || memcmp(found.at, expected.at, found.length) != 0)
+		if (!words_equal(found, expected))
 			return false;
-		if (*text == '\0')
+		if (!skip_one(&type))
 			return true;
-		text++;
 	}
 	return false;
 }
 
-static const struct advice *find_advice(const struct parser *parser, size_t first)
+/* Refuses the type that begins at `first`, if there is advice for it; otherwise 0. */
+static int refuse_with_advice(struct parser *parser, size_t first)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
-		if (words_begin_with(parser, first, advice[i].type))
-			return &advice[i];
-	return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
+		struct word list = { advice[i].types, strlen(advice[i].types) };
+
+		do {
+			const struct word type = take_until(&list, ',');
+
+			if (words_begin_with(parser, first, type))
+				return refuse_word(parser, "", type, advice[i].say);
+		} while (skip_one(&list));
+	}
+	return 0;
 }
 
-static int refuse_with(struct parser *parser, const struct advice *found)
-{
-	return refuse(parser, "", (struct word){ found->type, strlen(found->type) }, found->say);
-}
-
-/* A type that is none: what to use instead where we can guess what was meant. */
 static int refuse_type(struct parser *parser, size_t first)
 {
-	const struct advice *found = find_advice(parser, first);
-
-	if (found)
-		return refuse_with(parser, found);
-	return refuse(parser, "", parser->word[first],
-		      "is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], __rel_loc char[], "
-		      "or struct NAME field SIZE");
-}
-
-static bool name_is_used(const struct description *description, struct word name)
-{
-	for (size_t i = 0; i < description->n_fields; i++)
-		if (description->field[i].name_length == name.length &&
-		    memcmp(description->field[i].name, name.at, name.length) == 0)
-			return true;
-	return false;
+	if (refuse_with_advice(parser, first) != 0)
+		return REFUSAL_BAD_DESCRIPTION;
+	return refuse_word(parser, "", parser->word[first],
+			   "is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], __rel_loc char[], "
+			   "or struct NAME field SIZE");
 }
 
 static int refuse_array(struct parser *parser)
 {
-	return refuse(parser, "only char and unsigned char may be arrays of fixed size; instead of ", parser->whole,
-		      "use __rel_loc TYPE[] NAME or a struct");
+	return refuse_word(parser, "only char and unsigned char may be arrays of fixed size; instead of ",
+			   parser->whole, "use __rel_loc TYPE[] NAME or a struct");
 }
 
 static int check_field_name(struct parser *parser, struct word name, bool is_text)
 {
-	struct word element = name;
+	const struct description *to = parser->to;
+	struct word rest = name, element = take_until(&rest, '[');
 
-	element = take_until(&element, '[');
 	if (element.length < name.length && is_identifier(element) && !is_text)
 		return refuse_array(parser);
 	if (element.length < name.length && is_identifier(element))
-		return refuse(parser, "", name,
-			      "has its size in the wrong place; it belongs to the type: char[16] name");
+		return refuse_word(parser, "", name,
+				   "has its size in the wrong place; it belongs to the type: char[16] name");
 	if (!is_identifier(name))
-		return refuse(parser, "", name,
-			      "is not a name; letters, digits and _ make one, no digit first, and ';' ends a field");
+		return refuse_word(
+			parser, "", name,
+			"is not a name; letters, digits and _ make one, no digit first, and ';' ends a field");
 	for (size_t i = 0; i < ARRAY_SIZE(common_fields); i++)
 		if (word_is(name, common_fields[i]))
-			return refuse(parser, "", name, "is a field that every event has already; choose another name");
-	if (name_is_used(parser->to, name))
-		return refuse(parser, "", name, "is the name of an earlier field; choose another");
+			return refuse_word(parser, "", name,
+					   "is a field that every event has already; choose another name");
+	for (size_t i = 0; i < to->n_fields; i++)
+		if (words_equal(name, (struct word){ to->field[i].name, to->field[i].name_length }))
+			return refuse_word(parser, "", name, "is the name of an earlier field; choose another");
 	return 0;
 }
 
-/* Appends to the canonical text; the place of what was appended. */
+/* Appends to the canonical text, and returns where. */
 static const char *put_canonical(struct parser *parser, const char *between, struct word word)
 {
 	const char *at;
@@ -330,19 +276,7 @@ static const char *put_canonical(struct parser *parser, const char *between, str
 	return at;
 }
 
-/* Not left for the end: names that do not lie in the text cannot be compared. */
-static int check_room(struct parser *parser)
-{
-	if (!parser->canonical.cut)
-		return 0;
-	text_printf(
-		parser->why,
-		"description is too long with one space between words and behind each ';'; the kernel takes %d bytes",
-		WIRE_DESCRIPTION_MAX);
-	return REFUSAL_BAD_DESCRIPTION;
-}
-
-/* The type is the `n` words from the `first` on. `field` has its kind and sizes, and gets the rest here. */
+/* The type is the `n` words from `first` on. `field` has its kind and sizes already. */
 static int add_field(struct parser *parser, struct field field, size_t first, size_t n, struct word name)
 {
 	struct description *to = parser->to;
@@ -353,8 +287,8 @@ static int add_field(struct parser *parser, struct field field, size_t first, si
 	if (r != 0)
 		return r;
 	if (field.size > WIRE_PAYLOAD_MAX - to->size)
-		return refuse(parser, "", name,
-			      "makes the record longer than the 4064 bytes that every tracer can hold");
+		return refuse_word(parser, "", name,
+				   "makes the record longer than the 4064 bytes that every tracer can hold");
 	for (size_t i = 0; i < n; i++, between = " ") {
 		const char *at = put_canonical(parser, between, parser->word[first + i]);
 
@@ -369,9 +303,16 @@ static int add_field(struct parser *parser, struct field field, size_t first, si
 	to->field[to->n_fields++] = field;
 	if (field.kind == FIELD_STRUCT)
 		text_printf(&parser->canonical, " %u", field.size);
-	return check_room(parser);
+	if (!parser->canonical.cut)
+		return 0;
+	/* Now, since the names of later fields are compared with this one's in the text. */
+	text_printf(
+		parser->why,
+		"description is too long with one space between words and behind each ';'; the kernel takes %d bytes",
+		WIRE_DESCRIPTION_MAX);
+	return REFUSAL_BAD_DESCRIPTION;
 }
-_Static_assert(WIRE_PAYLOAD_MAX == 4064, "the sentence above says so");
+_Static_assert(WIRE_PAYLOAD_MAX == 4064, "the number in the sentence above");
 
 /* struct NAME field SIZE */
 static int read_struct(struct parser *parser)
@@ -380,27 +321,25 @@ static int read_struct(struct parser *parser)
 	struct field field = { .kind = FIELD_STRUCT };
 
 	if (parser->n_words >= 2 && !is_identifier(word[1]))
-		return refuse(parser, "", word[1], "is not the name of a struct; letters, digits and _ make one");
+		return refuse_word(parser, "", word[1], "is not the name of a struct; letters, digits and _ make one");
 	if (parser->n_words != 4)
-		return refuse(parser, "", parser->whole,
-			      "is not complete; a struct is written as struct NAME field SIZE");
+		return refuse_word(parser, "", parser->whole,
+				   "is not complete; a struct is written as struct NAME field SIZE");
 	field.size = read_size(word[3], WIRE_PAYLOAD_MAX);
 	if (field.size == 0)
-		return refuse(parser, "", word[3],
-			      "is no size for a struct; it has 1 to 4064 bytes, in digits: more no tracer can hold");
+		return refuse_word(
+			parser, "", word[3],
+			"is no size for a struct; it has 1 to 4064 bytes, in digits: more no tracer can hold");
 	return add_field(parser, field, 0, 2, word[2]);
 }
 
-/* How many words make the type that begins at the `first`. */
+/* How many words the type has that begins at `first`. */
 static size_t type_words(const struct parser *parser, size_t first)
 {
 	return first < parser->n_words && word_is(parser->word[first], "unsigned") ? 2 : 1;
 }
 
-/*
- * Reads the type in the words from the `first` on, with its brackets if it has some. NULL where it is none. The name of
- * a type of two words has one space, whatever the text had.
- */
+/* Reads the type in the words from `first` on, and its brackets. NULL: there is none. */
 static const struct type *read_type(const struct parser *parser, size_t first, struct word *ret_brackets)
 {
 	char joined[sizeof("unsigned short")] = "";
@@ -415,26 +354,26 @@ static const struct type *read_type(const struct parser *parser, size_t first, s
 	if (n == 2)
 		text_put(&text, "unsigned ", strlen("unsigned "));
 	text_put(&text, last.at, last.length);
-	return text.cut ? NULL : find_type((struct word){ joined, text.length });
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (!text.cut && streq(joined, types[i].name))
+			return &types[i];
+	return NULL;
 }
 
-/* What comes behind the type, which has `n` words from the `first` on: one name, and nothing else. */
+/* Behind the type, which is `n` words from `first` on, there has to be one name and nothing else. */
 static int check_the_rest(struct parser *parser, size_t first, size_t n)
 {
-	const struct advice *found;
-
 	if (parser->n_words == first + n)
-		return refuse(parser, "", parser->whole, "is not complete; it wants a name: TYPE NAME");
+		return refuse_word(parser, "", parser->whole, "is not complete; it wants a name: TYPE NAME");
 	if (parser->n_words == first + n + 1)
 		return 0;
-	found = find_advice(parser, first); /* "short int x" */
-	if (found)
-		return refuse_with(parser, found);
-	return refuse(parser, "", parser->word[first + n + 1],
-		      "is one word too many; a field is TYPE NAME, and ';' ends it");
+	if (refuse_with_advice(parser, first) != 0) /* "short int x" */
+		return REFUSAL_BAD_DESCRIPTION;
+	return refuse_word(parser, "", parser->word[first + n + 1],
+			   "is one word too many; a field is TYPE NAME, and ';' ends it");
 }
 
-/* __data_loc TYPE[] field, __rel_loc TYPE[] field: four bytes that say where in the payload the elements are. */
+/* __data_loc TYPE[] field, __rel_loc TYPE[] field: four bytes with the place of the elements in the payload. */
 static int read_dynamic(struct parser *parser, enum field_kind kind)
 {
 	struct word brackets = { 0 };
@@ -443,13 +382,13 @@ static int read_dynamic(struct parser *parser, enum field_kind kind)
 	int r;
 
 	if (parser->n_words < 2)
-		return refuse(parser, "", parser->whole,
-			      "is not complete; it wants a type and a name: __rel_loc char[] NAME");
+		return refuse_word(parser, "", parser->whole,
+				   "is not complete; it wants a type and a name: __rel_loc char[] NAME");
 	type = read_type(parser, 1, &brackets);
 	if (!type)
 		return refuse_type(parser, 1);
 	if (!word_is(brackets, "[]"))
-		return refuse(parser, "", parser->whole, "wants [] behind its type: __rel_loc char[] NAME");
+		return refuse_word(parser, "", parser->whole, "wants [] behind its type: __rel_loc char[] NAME");
 	r = check_the_rest(parser, 1, n);
 	if (r != 0)
 		return r;
@@ -470,18 +409,19 @@ static int read_array_size(struct parser *parser, const struct type *type, struc
 	if (!type->is_text)
 		return refuse_array(parser);
 	if (digits.length == 0 || digits.at[digits.length - 1] != ']')
-		return refuse(parser, "", parser->whole, "has no ] behind the array's size; write it as char[16] NAME");
+		return refuse_word(parser, "", parser->whole,
+				   "has no ] behind the array's size; write it as char[16] NAME");
 	digits.length--;
 	if (digits.length == 0)
-		return refuse(parser, "", parser->whole,
-			      "has an array without a size; write its size, or __rel_loc char[] NAME");
+		return refuse_word(parser, "", parser->whole,
+				   "has an array without a size; write its size, or __rel_loc char[] NAME");
 	*ret = digits.at[0] == '0' ? 0 : read_size(digits, DESCRIPTION_ARRAY_MAX);
 	if (*ret == 0)
-		return refuse(parser, "", digits,
-			      "is not the size of an array; the kernel takes 1 to 1024, in plain digits");
+		return refuse_word(parser, "", digits,
+				   "is not the size of an array; the kernel takes 1 to 1024, in plain digits");
 	return 0;
 }
-_Static_assert(DESCRIPTION_ARRAY_MAX == 1024, "the sentence above says so");
+_Static_assert(DESCRIPTION_ARRAY_MAX == 1024, "the number in the sentence above");
 
 /* A number, a char or an array of chars. */
 static int read_basic(struct parser *parser)
@@ -510,28 +450,17 @@ static int read_basic(struct parser *parser)
 	return add_field(parser, field, 0, n, parser->word[n]);
 }
 
-static int split_words(struct parser *parser)
+static int read_description_field(struct parser *parser)
 {
 	struct word rest = parser->whole;
 
 	for (parser->n_words = 0; rest.length > 0; rest = trimmed(rest)) {
-		struct word word = take_word(&rest);
-
 		if (parser->n_words == WORDS_MAX)
-			return refuse(parser, "", parser->whole, "has too many words; ';' ends a field");
-		parser->word[parser->n_words++] = word;
+			return refuse_word(parser, "", parser->whole, "has too many words; ';' ends a field");
+		parser->word[parser->n_words++] = take_word(&rest);
 	}
-	return 0;
-}
-
-static int read_field(struct parser *parser)
-{
-	int r = split_words(parser);
-
-	if (r != 0)
-		return r;
 	if (memchr(parser->whole.at, '*', parser->whole.length))
-		return refuse(
+		return refuse_word(
 			parser, "", parser->whole,
 			"is a pointer, which means nothing to a tracer; use __rel_loc char[] for text, u64 for an address");
 	if (word_is(parser->word[0], "struct"))
@@ -543,52 +472,31 @@ static int read_field(struct parser *parser)
 	return read_basic(parser);
 }
 
-/* `rest` is everything behind the name. Empty fields are none, as for the kernel. */
-static int read_fields(struct parser *parser, struct word rest)
-{
-	int r = 0;
-
-	while (r == 0 && rest.length > 0) {
-		parser->whole = trimmed(take_until(&rest, ';'));
-		skip_one(&rest);
-		if (parser->whole.length == 0)
-			continue;
-		parser->number++;
-		r = read_field(parser);
-	}
-	return r;
-}
-
-static int check_flags(struct parser *parser, struct word flags)
-{
-	struct word flag;
-
-	do {
-		flag = take_until(&flags, ',');
-		if (!is_identifier(flag))
-			return refuse(parser, "the name has behind its ':' the flag ", flag,
-				      "which is none; write NAME:FLAG,FLAG, or leave flags out");
-	} while (skip_one(&flags));
-	return 0;
-}
-
 /* NAME or NAME:FLAG,FLAG. */
 static int read_name(struct parser *parser, struct word word)
 {
 	struct word name = take_until(&word, ':');
 
 	if (name.length > DESCRIPTION_NAME_MAX)
-		return refuse(parser, "the name ", name, "is too long; 200 bytes are the most");
+		return refuse_word(parser, "the name ", name, "is too long; 200 bytes are the most");
 	if (!is_identifier(name))
-		return refuse(parser, "the name ", name,
-			      "is none; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
+		return refuse_word(
+			parser, "the name ", name,
+			"is none; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
 	put_canonical(parser, "", name);
 	parser->to->name_length = name.length;
-	return skip_one(&word) ? check_flags(parser, word) : 0;
-}
-_Static_assert(DESCRIPTION_NAME_MAX == 200, "the sentence above says so");
+	while (skip_one(&word)) {
+		const struct word flag = take_until(&word, ',');
 
-/* After this every byte can be shown as it is. */
+		if (!is_identifier(flag))
+			return refuse_word(parser, "the name has behind its ':' the flag ", flag,
+					   "which is none; write NAME:FLAG,FLAG, or leave flags out");
+	}
+	return 0;
+}
+_Static_assert(DESCRIPTION_NAME_MAX == 200, "the number in the sentence above");
+
+/* Then every byte can be shown as it is. */
 static int check_bytes(struct word text, struct text *why)
 {
 	if (text.length > WIRE_DESCRIPTION_MAX) {
@@ -625,5 +533,14 @@ int description_parse(const char *text, size_t length, struct description *ret, 
 	parser.canonical = text_make(ret->canonical, sizeof(ret->canonical));
 	rest = trimmed(rest);
 	r = read_name(&parser, take_word(&rest));
-	return r == 0 ? read_fields(&parser, rest) : r;
+	/* Empty fields are none, as for the kernel. */
+	while (r == 0 && rest.length > 0) {
+		parser.whole = trimmed(take_until(&rest, ';'));
+		skip_one(&rest);
+		if (parser.whole.length == 0)
+			continue;
+		parser.number++;
+		r = read_description_field(&parser);
+	}
+	return r;
 }

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "protocol/layout.h"
 #include "protocol/row.h"
 #include "protocol/wire.h"
 #include "tests/suite.h"
@@ -826,10 +827,34 @@ TEST(lists_end_and_go_on_ending)
 }
 END_TEST
 
-SUITE("decode", every_message_comes_back_as_it_was_said, the_header_comes_back_with_its_streams,
-      the_bytes_are_those_of_the_specification, no_truncated_message_is_accepted,
-      no_truncated_message_with_a_corrected_size_is_accepted, nothing_may_follow_a_message,
-      a_flipped_bit_is_refused_or_says_something_else_in_the_one_way_that_it_can_be_said,
+TEST(layouts_have_the_sizes_of_their_structs)
+{
+	static const struct {
+		const char *layout;
+		size_t size;
+	} layouts[] = {
+		{ LAYOUT_HEADER, sizeof(struct wire_header) },	 { LAYOUT_HELLO, sizeof(struct wire_hello) },
+		{ LAYOUT_WELCOME, sizeof(struct wire_welcome) }, { LAYOUT_ANSWER, sizeof(struct wire_answer) },
+		{ LAYOUT_ACCOUNT, sizeof(struct wire_account) }, { LAYOUT_CHANGED, sizeof(struct wire_changed) },
+		{ LAYOUT_LOST, sizeof(struct wire_lost) },	 { LAYOUT_PAIR, sizeof(struct wire_error) },
+		{ LAYOUT_NUMBER, sizeof(struct wire_watch) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+		size_t sum = 0;
+
+		for (const char *at = layouts[i].layout; *at; at++)
+			sum += (size_t)(*at - '0');
+		ck_assert_uint_eq(sum, layouts[i].size);
+		ck_assert_uint_le(sum, LAYOUT_BYTES_MAX);
+	}
+}
+END_TEST
+
+SUITE("decode", layouts_have_the_sizes_of_their_structs, every_message_comes_back_as_it_was_said,
+      the_header_comes_back_with_its_streams, the_bytes_are_those_of_the_specification,
+      no_truncated_message_is_accepted, no_truncated_message_with_a_corrected_size_is_accepted,
+      nothing_may_follow_a_message, a_flipped_bit_is_refused_or_says_something_else_in_the_one_way_that_it_can_be_said,
       two_flipped_bytes_never_confuse_a_decoder, reserved_fields_must_be_zero, padding_must_be_zero,
       text_has_no_nul_inside, counts_that_lie_are_refused, an_error_has_a_reason_and_a_switch_two_positions,
       a_message_names_eight_streams_and_not_nine, a_batch_has_512_items_and_not_513,

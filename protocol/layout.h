@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Layouts of wire structs: the width of each member in bytes, as a digit. Reading and writing convert from and to little-endian. */
+
+#include "protocol/base/cursor.h"
+#include "protocol/protocol.h"
+
+#define LAYOUT_HEADER  "421144"
+#define LAYOUT_HELLO   "88"
+#define LAYOUT_WELCOME "8444444224"
+#define LAYOUT_ANSWER  "22444"
+#define LAYOUT_ACCOUNT "444444888"
+#define LAYOUT_CHANGED "422"
+#define LAYOUT_LOST    "88"
+/* STRINGS, a string, REGISTERED, RELEASE, RELEASED, ERROR, ROWS */
+#define LAYOUT_PAIR   "22"
+#define LAYOUT_NUMBER "4"
+
+enum { LAYOUT_BYTES_MAX = sizeof(struct wire_account) };
+
+static inline void layout_swap(void *data, const char *layout)
+{
+	uint8_t *at = data;
+
+	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+		return;
+	for (; *layout; layout++) {
+		const size_t width = (size_t)(*layout - '0');
+
+		for (size_t i = 0; i < width / 2; i++) {
+			const uint8_t byte = at[i];
+
+			at[i] = at[width - 1 - i];
+			at[width - 1 - i] = byte;
+		}
+		at += width;
+	}
+}
+
+/* Zeros if the packet is too short. */
+static inline void layout_get(struct cursor *cursor, const char *layout, void *ret, size_t size)
+{
+	cursor_get(cursor, ret, size);
+	layout_swap(ret, layout);
+}
+
+static inline void layout_put(struct packet *packet, const char *layout, const void *data, size_t size)
+{
+	uint8_t wire[LAYOUT_BYTES_MAX];
+
+	memcpy(wire, data, size);
+	layout_swap(wire, layout);
+	packet_put(packet, wire, size);
+}
