@@ -25,7 +25,7 @@
  */
 
 /* An existing directory has to be the owner's: no other user can have put anything into it. */
-static int directory_check(int fd, uid_t owner, bool is_new)
+static int page_directory_check(int fd, uid_t owner, bool is_new)
 {
 	struct statfs system;
 	struct stat status;
@@ -45,7 +45,7 @@ int page_directory_open(const char *path, uid_t owner)
 {
 	const bool is_new = mkdir(path, 0700) == 0;
 	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : directory_check(fd, owner, is_new);
+	int r = fd < 0 ? -errno : page_directory_check(fd, owner, is_new);
 
 	if (r < 0 && is_new)
 		rmdir(path);

@@ -52,7 +52,7 @@ struct ring *ring_free(struct ring *ring)
 	return NULL;
 }
 
-static struct entry *entry_at(const struct ring *ring, size_t offset)
+static struct entry *ring_entry_at(const struct ring *ring, size_t offset)
 {
 	return (struct entry *)(void *)(ring->data + offset);
 }
@@ -65,12 +65,12 @@ static size_t entry_space(size_t size)
 /* The offset of the entry that would begin here. */
 static size_t past_mark(const struct ring *ring, size_t offset)
 {
-	return offset == ring->bytes || entry_at(ring, offset)->size == MARK ? 0 : offset;
+	return offset == ring->bytes || ring_entry_at(ring, offset)->size == MARK ? 0 : offset;
 }
 
 static size_t entry_end(const struct ring *ring, size_t offset)
 {
-	return offset + entry_space(entry_at(ring, offset)->size);
+	return offset + entry_space(ring_entry_at(ring, offset)->size);
 }
 
 static void ring_drop_oldest(struct ring *ring)
@@ -95,7 +95,7 @@ static void ring_make_room(struct ring *ring, size_t space)
 			continue;
 		}
 		if (ring->tail < ring->bytes)
-			entry_at(ring, ring->tail)->size = MARK;
+			ring_entry_at(ring, ring->tail)->size = MARK;
 		ring->tail = 0;
 		ring->wrapped = true;
 	}
@@ -112,7 +112,7 @@ void *ring_push(struct ring *ring, size_t size)
 	if (!ring->data)
 		return NULL;
 	ring_make_room(ring, entry_space(size));
-	entry = entry_at(ring, ring->tail);
+	entry = ring_entry_at(ring, ring->tail);
 	*entry = (struct entry){ .size = (uint32_t)size };
 	ring->tail += entry_space(size);
 	ring->next++;
@@ -156,6 +156,6 @@ const void *ring_read(const struct ring *ring, struct ring_reader *reader, size_
 	offset = reader_offset(ring, reader);
 	reader->at = ++reader->position;
 	reader->offset = entry_end(ring, offset);
-	*ret_size = entry_at(ring, offset)->size;
-	return entry_at(ring, offset) + 1;
+	*ret_size = ring_entry_at(ring, offset)->size;
+	return ring_entry_at(ring, offset) + 1;
 }

@@ -14,7 +14,7 @@ enum {
 	CGROUP_DEPTH_MAX = 16,
 };
 
-static int cgroup_id(int directory, const char *path, int flags, uint64_t *ret)
+static int guard_cgroup_id(int directory, const char *path, int flags, uint64_t *ret)
 {
 	struct {
 		struct file_handle handle;
@@ -42,7 +42,7 @@ int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why)
 		text_printf(why, "%s is no cgroup v2", path);
 		return -ENOTSUP;
 	}
-	r = cgroup_id(AT_FDCWD, path, 0, ret);
+	r = guard_cgroup_id(AT_FDCWD, path, 0, ret);
 	if (r < 0)
 		text_printf(why, "%s: can't find its number: %s", path, strerror(-r));
 	return r;
@@ -68,7 +68,7 @@ static int cgroups_visit_below(int directory, unsigned depth, guard_cgroup_visit
 		fd_close(directory);
 		return -ENOMEM;
 	}
-	r = cgroup_id(directory, "", AT_EMPTY_PATH, &id);
+	r = guard_cgroup_id(directory, "", AT_EMPTY_PATH, &id);
 	if (r == 0)
 		visit(id, data);
 	while (r == 0 && depth < CGROUP_DEPTH_MAX && (entry = readdir(stream))) {
@@ -97,7 +97,7 @@ int guard_cgroups_visit(guard_cgroup_visitor *visit, void *data)
 
 		/* In a cgroup namespace the visible root has another number. */
 		if (fd >= 0 && fstatfs(fd, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC &&
-		    cgroup_id(fd, "", AT_EMPTY_PATH, &id) == 0 && id == ROOT_CGROUP)
+		    guard_cgroup_id(fd, "", AT_EMPTY_PATH, &id) == 0 && id == ROOT_CGROUP)
 			return cgroups_visit_below(fd_steal(&fd), 0, visit, data);
 	}
 	return -ENOENT;

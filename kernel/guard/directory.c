@@ -34,7 +34,7 @@ static void directory_explain(const char *path, int error, struct text *why)
 }
 
 /* Other users must be able neither to add entries nor to hold the lock. */
-static int directory_check(int fd, const char *path, struct text *why)
+static int guard_directory_check(int fd, const char *path, struct text *why)
 {
 	struct statfs filesystem;
 	struct stat status;
@@ -73,7 +73,7 @@ static int directory_open(const char *path, bool make, int *ret, struct text *wh
 		directory_explain(path, r, why);
 		return r;
 	}
-	r = directory_check(fd, path, why);
+	r = guard_directory_check(fd, path, why);
 	if (r < 0)
 		return r;
 	while (flock(fd, LOCK_EX) < 0)

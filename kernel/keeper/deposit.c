@@ -35,7 +35,7 @@ static void deposit_free(struct deposit_box *box, struct deposit *deposit)
 static void deposit_put(struct deposit_box *box, struct deposit *deposit, struct kernel_call *call)
 {
 	if (!deposit) {
-		deposit = allocate(sizeof(*deposit));
+		deposit = keeper_allocate(sizeof(*deposit));
 		deposit->number = call->number;
 		deposit->fd = -1;
 		NUMBER_ADD(by_number, box->deposits, number, deposit);

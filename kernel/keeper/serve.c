@@ -225,7 +225,7 @@ static int keeper_loop(struct keeper *keeper)
 
 int keeper_serve(int socket, struct kernel *kernel, struct deposit_box *box)
 {
-	struct keeper *keeper = allocate(sizeof(*keeper));
+	struct keeper *keeper = keeper_allocate(sizeof(*keeper));
 	struct packet packet = packet_make(keeper->packet, sizeof(keeper->packet));
 	struct kernel_facts facts = kernel->facts;
 	int r = 0;

@@ -10,19 +10,19 @@
 
 #include "protocol/base/table.h"
 
-static inline _Noreturn void out_of_memory(void)
+static inline _Noreturn void keeper_out_of_memory(void)
 {
 	fprintf(stderr, "userevd-keeper: out of memory\n");
 	exit(EXIT_FAILURE);
 }
 
 /* Zeros. */
-static inline void *allocate(size_t size)
+static inline void *keeper_allocate(size_t size)
 {
 	void *memory = calloc(1, size);
 
 	if (!memory)
-		out_of_memory();
+		keeper_out_of_memory();
 	return memory;
 }
 
@@ -30,5 +30,5 @@ static inline void *allocate(size_t size)
 static inline void table_check_added(void)
 {
 	if (!table_added())
-		out_of_memory();
+		keeper_out_of_memory();
 }

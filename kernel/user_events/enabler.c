@@ -49,7 +49,7 @@ static int enabler_map(struct enabler *enabler, uint32_t number)
 		munmap(memory, WIRE_PAGE_BYTES);
 		return r;
 	}
-	page = allocate(sizeof(*page));
+	page = keeper_allocate(sizeof(*page));
 	page->number = number;
 	page->memory = memory;
 	NUMBER_ADD(by_number, enabler->pages, number, page);
@@ -135,7 +135,7 @@ static struct enabler_answer enabler_serve_item(struct enabler *enabler, const s
 }
 
 /* Returns the number of answers. */
-static uint32_t enabler_serve(struct enabler *enabler, struct cursor body, struct enabler_answer *answers)
+static uint32_t enabler_serve_request(struct enabler *enabler, struct cursor body, struct enabler_answer *answers)
 {
 	struct enabler_request request;
 
@@ -173,7 +173,7 @@ int enabler_run(int socket)
 			continue;
 		if (n <= 0)
 			return n < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-		count = enabler_serve(&enabler, cursor_make(enabler.request, (size_t)n), answers);
+		count = enabler_serve_request(&enabler, cursor_make(enabler.request, (size_t)n), answers);
 		/* The stream was lent: it lives as long as its clients have it, not as long as this process. */
 		fdset_deinit(&enabler.fds);
 		if (transport_send(socket, answers, count * sizeof(answers[0]), NULL, 0, 0) < 0)

@@ -54,7 +54,7 @@ int enabler_start(struct user_events *user_events, struct enabler_process *proce
 
 int enabler_new(struct user_events *user_events, struct enabler_process **ret)
 {
-	struct enabler_process *process = allocate(sizeof(*process));
+	struct enabler_process *process = keeper_allocate(sizeof(*process));
 	int r;
 
 	process->fd = -1;

@@ -63,7 +63,7 @@ static void move_to_answered(struct user_events *user_events, struct enabler_pro
 }
 
 /* The answer to the oldest placement. */
-static int take_answer(struct user_events *user_events, struct enabler_process *process, int flags)
+static int enabler_take_answer(struct user_events *user_events, struct enabler_process *process, int flags)
 {
 	struct placement *placement = TAILQ_FIRST(&process->asked);
 	struct enabler_answer answers[ENABLER_BATCH_MAX];
@@ -88,12 +88,12 @@ static int take_answer(struct user_events *user_events, struct enabler_process *
 }
 
 /* Until `left` placements have no answer. */
-static int take_answers(struct user_events *user_events, struct enabler_process *process, unsigned left)
+static int enabler_take_answers(struct user_events *user_events, struct enabler_process *process, unsigned left)
 {
 	int r = 0;
 
 	while (r == 0 && process->n_asked > left)
-		r = take_answer(user_events, process, 0);
+		r = enabler_take_answer(user_events, process, 0);
 	return r;
 }
 
@@ -104,7 +104,7 @@ static int take_answers(struct user_events *user_events, struct enabler_process 
 static int enabler_ask(struct user_events *user_events, struct enabler_process *process, const struct packet *request,
 		       int fd, struct enabler_answer *answers, size_t n)
 {
-	int r = take_answers(user_events, process, 0);
+	int r = enabler_take_answers(user_events, process, 0);
 
 	if (r == 0)
 		r = enabler_send(process, request, fd);
@@ -133,7 +133,7 @@ static int page_map_new(struct user_events *user_events, struct event_page *page
 
 	if (r < 0)
 		return r;
-	map = allocate(sizeof(*map));
+	map = keeper_allocate(sizeof(*map));
 	map->page = page;
 	map->process = process;
 	LIST_INSERT_HEAD(&page->maps, map, in_page);
@@ -220,7 +220,7 @@ void enablers_tidy(struct user_events *user_events, struct page_map *map)
 		process->maps--;
 }
 
-static bool has_room(const struct enabler_process *process)
+static bool process_has_room(const struct enabler_process *process)
 {
 	return !process->broken && process->enablers < ENABLERS_MAX;
 }
@@ -231,7 +231,7 @@ static struct enabler_process *find_process(const struct user_events *user_event
 	struct enabler_process *process, *found = NULL;
 
 	LIST_FOREACH(process, &user_events->enablers, entry)
-		if (has_room(process))
+		if (process_has_room(process))
 			found = process;
 	return found;
 }
@@ -243,7 +243,7 @@ int enablers_find_room(struct user_events *user_events, struct event_page *page,
 	int r;
 
 	LIST_FOREACH(map, &page->maps, in_page) {
-		if (has_room(map->process)) {
+		if (process_has_room(map->process)) {
 			*ret = map;
 			return 0;
 		}
@@ -301,7 +301,7 @@ void enablers_register(struct user_events *user_events, struct placement *placem
 {
 	struct enabler_process *process = placement->map->process, *spare;
 
-	if (take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
+	if (enabler_take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
 		enabler_break(process);
 	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
 	process->n_asked++;
@@ -376,7 +376,7 @@ static void refuse_asked(struct user_events *user_events, struct enabler_process
 }
 
 /* Events that are on a stream already are found there. A placement that two processes have died with is not sent to a third. */
-static void ask_again(struct user_events *user_events, struct enabler_process *process)
+static void enabler_ask_again(struct user_events *user_events, struct enabler_process *process)
 {
 	struct placement *placement, *next;
 
@@ -410,7 +410,7 @@ static int enabler_replace(struct user_events *user_events, struct enabler_proce
 	TAILQ_CONCAT(&process->asked, &asked, entry);
 	process->n_asked = n_asked;
 	if (r == 0)
-		ask_again(user_events, process);
+		enabler_ask_again(user_events, process);
 	return r;
 }
 
@@ -420,7 +420,7 @@ static int enabler_serve(struct user_events *user_events, struct enabler_process
 	int r = process->n_asked > 0 ? 0 : -EPIPE;
 
 	while (r == 0 && process->n_asked > 0)
-		r = take_answer(user_events, process, MSG_DONTWAIT);
+		r = enabler_take_answer(user_events, process, MSG_DONTWAIT);
 	if (r == 0 || r == -EAGAIN)
 		return 0;
 	if (process->maps > 0)

@@ -46,10 +46,10 @@ void submission_end(struct user_events *user_events, struct submission *submissi
 
 static struct placement *placement_new(struct submission *submission, struct event_stream *stream, struct page_map *map)
 {
-	struct placement *placement = allocate(sizeof(*placement));
+	struct placement *placement = keeper_allocate(sizeof(*placement));
 
 	if (!submission->job) {
-		submission->job = allocate(sizeof(*submission->job));
+		submission->job = keeper_allocate(sizeof(*submission->job));
 		*submission->job = (struct job){
 			.calls = submission->calls,
 			.n = submission->n,

@@ -36,7 +36,7 @@ static struct event_page *table_of(struct user_events *user_events, struct event
 static struct holding *holding_make(struct event_page *page, const struct kernel_call *call, const char *key)
 {
 	const size_t length = strlen(key);
-	struct holding *holding = allocate(sizeof(*holding) + length + 1);
+	struct holding *holding = keeper_allocate(sizeof(*holding) + length + 1);
 
 	holding->page = page;
 	holding->flags = call->flags;
@@ -57,7 +57,7 @@ static void holding_free(struct holding *holding)
 
 static struct slot *slot_make(struct event_stream *stream, struct holding *holding, uint32_t index)
 {
-	struct slot *slot = allocate(sizeof(*slot));
+	struct slot *slot = keeper_allocate(sizeof(*slot));
 
 	slot->holding = holding;
 	slot->index = index;
@@ -67,7 +67,7 @@ static struct slot *slot_make(struct event_stream *stream, struct holding *holdi
 	return slot;
 }
 
-static void slot_free(struct event_stream *stream, struct slot *slot)
+static void registration_free_slot(struct event_stream *stream, struct slot *slot)
 {
 	HASH_DELETE(by_holding, stream->slots, slot);
 	slot->holding->slots--;
@@ -83,7 +83,7 @@ void registrations_free(struct user_events *user_events, struct event_stream *st
 		while (stream->slots && n < AT_ONCE) {
 			struct holding *holding = stream->slots->holding;
 
-			slot_free(stream, stream->slots);
+			registration_free_slot(stream, stream->slots);
 			if (holding->slots == 0)
 				unused[n++] = holding;
 		}
@@ -121,7 +121,7 @@ void registration_failed(struct user_events *user_events, struct event_stream *s
 {
 	struct holding *holding = slot->holding;
 
-	slot_free(stream, slot);
+	registration_free_slot(stream, slot);
 	if (user_events->abi->give_place)
 		user_events->abi->give_place(user_events, holding);
 	holding_free(holding);

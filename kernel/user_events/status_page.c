@@ -78,7 +78,7 @@ static void unwanted_set_timer(struct user_events *user_events)
 
 static void unwanted_add(struct user_events *user_events, const char *name)
 {
-	struct unwanted *unwanted = allocate(sizeof(*unwanted) + strlen(name) + 1);
+	struct unwanted *unwanted = keeper_allocate(sizeof(*unwanted) + strlen(name) + 1);
 
 	memcpy(unwanted->name, name, strlen(name) + 1);
 	SLIST_INSERT_HEAD(&user_events->unwanted, unwanted, entry);

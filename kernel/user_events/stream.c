@@ -100,7 +100,7 @@ static int places_take(struct places *places, int stream, uint32_t skipped, uint
 	return set_lock(stream, F_WRLCK, place, 1);
 }
 
-int stream_open(struct user_events *user_events, uint64_t *ret_place, int *ret_fd)
+int stream_file_open(struct user_events *user_events, uint64_t *ret_place, int *ret_fd)
 {
 	_cleanup_(fd_closep) int fd = data_file_open(&user_events->mounts);
 	uint32_t skipped = 0;

@@ -41,7 +41,7 @@ struct event_stream *user_events_find_stream(const struct user_events *user_even
 
 struct event_page *user_events_page_make(struct user_events *user_events, uint32_t number)
 {
-	struct event_page *page = allocate(sizeof(*page));
+	struct event_page *page = keeper_allocate(sizeof(*page));
 
 	page->number = number;
 	page->id = user_events->next_page++;
@@ -115,7 +115,7 @@ static int on_page_free(struct user_events *user_events, struct kernel_call *cal
 struct event_stream *user_events_stream_add(struct user_events *user_events, uint32_t number, struct event_page *page,
 					    uint64_t lock, int fd)
 {
-	struct event_stream *stream = allocate(sizeof(*stream));
+	struct event_stream *stream = keeper_allocate(sizeof(*stream));
 
 	stream->number = number;
 	stream->page = page;
@@ -140,7 +140,7 @@ static int on_stream_new(struct user_events *user_events, struct kernel_call *ca
 		return KERNEL_E_NO_SUCH;
 	if (user_events_find_stream(user_events, call->stream))
 		return -EEXIST;
-	r = stream_open(user_events, &call->number, &fd);
+	r = stream_file_open(user_events, &call->number, &fd);
 	if (r < 0)
 		return r;
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -388,7 +388,7 @@ static int user_events_init(struct user_events *user_events, enum wire_backend b
 int user_events_new(enum wire_backend backend, const struct mounts *mounts, const struct kernel_limits *limits,
 		    struct kernel **ret)
 {
-	struct user_events *user_events = allocate(sizeof(*user_events));
+	struct user_events *user_events = keeper_allocate(sizeof(*user_events));
 	int r;
 
 	user_events->kernel = (struct kernel){

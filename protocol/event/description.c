@@ -103,7 +103,7 @@ static int refuse_word(struct parser *parser, const char *before, struct word wo
 }
 
 /* Other bytes belong to words, or have been refused. */
-static bool is_blank(char c)
+static bool is_word_end(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -138,9 +138,9 @@ static bool word_is(struct word word, const char *text)
 
 static struct word trimmed(struct word word)
 {
-	for (; word.length > 0 && is_blank(word.at[0]); word.length--)
+	for (; word.length > 0 && is_word_end(word.at[0]); word.length--)
 		word.at++;
-	while (word.length > 0 && is_blank(word.at[word.length - 1]))
+	while (word.length > 0 && is_word_end(word.at[word.length - 1]))
 		word.length--;
 	return word;
 }
@@ -166,7 +166,7 @@ static struct word take_word(struct word *rest)
 {
 	size_t length = 0;
 
-	while (length < rest->length && !is_blank(rest->at[length]))
+	while (length < rest->length && !is_word_end(rest->at[length]))
 		length++;
 	return word_take(rest, length);
 }

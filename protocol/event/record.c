@@ -50,7 +50,7 @@ static void put_unsigned(uint8_t *to, size_t size, uint64_t number)
 	memcpy(to, low_bytes(&number, size), size);
 }
 
-static bool is_dynamic(const struct field *field)
+static bool field_is_dynamic(const struct field *field)
 {
 	return field->kind == FIELD_DATA_LOC || field->kind == FIELD_REL_LOC;
 }
@@ -79,7 +79,7 @@ int record_check(const struct description *description, const void *payload, siz
 	int fault = size < description->size ? RECORD_SHORT : RECORD_OK;
 
 	for (size_t i = 0; fault == RECORD_OK && i < description->n_fields; i++)
-		if (is_dynamic(&description->field[i]))
+		if (field_is_dynamic(&description->field[i]))
 			fault = locate(&description->field[i], payload, size, &span);
 	return fault;
 }
@@ -174,7 +174,7 @@ static void write_value(struct writer writer, const struct field *field, const u
 	const uint8_t *at = payload + field->offset;
 	struct span span = { payload, 0 };
 
-	if (is_dynamic(field))
+	if (field_is_dynamic(field))
 		locate(field, payload, size, &span); /* stays empty if the payload was never checked */
 	if (field->kind == FIELD_CHARS) {
 		write_chars(writer, (struct span){ at, field->size });
@@ -183,9 +183,9 @@ static void write_value(struct writer writer, const struct field *field, const u
 		for (size_t i = 0; i < field->size; i++)
 			text_printf(writer.out, "%02x", at[i]);
 		text_put(writer.out, "\"", writer.json);
-	} else if (is_dynamic(field) && field->is_text) {
+	} else if (field_is_dynamic(field) && field->is_text) {
 		write_chars(writer, span);
-	} else if (is_dynamic(field)) {
+	} else if (field_is_dynamic(field)) {
 		/* Bytes behind the last complete element are ignored. */
 		text_put(writer.out, "[", 1);
 		for (size_t i = 0; i + field->element <= span.size; i += field->element) {
@@ -438,7 +438,7 @@ static int set_field(struct builder *builder, const struct field *field, const c
 {
 	const size_t length = value ? strlen(value) : 0;
 
-	if (is_dynamic(field))
+	if (field_is_dynamic(field))
 		return set_dynamic(builder, field, value ? value : "");
 	if (!value)
 		return 0;

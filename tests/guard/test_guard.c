@@ -129,7 +129,7 @@ TEST(under_the_profiles_for_containers_no_ioctl_passes)
 END_TEST
 
 /* What the profiles leave to a holder of the file: to write to it, and to take away the lock by which it is charged. */
-TEST(under_the_profiles_records_are_written_and_locks_are_not_safe)
+TEST(profiles_allow_records_and_locks)
 {
 	uint32_t record[2] = { 0, 42 };
 	struct iovec part = { .iov_base = record, .iov_len = sizeof(record) };
@@ -168,7 +168,7 @@ static double nanoseconds_each(int fd)
 	return best;
 }
 
-TEST(others_ioctls_still_work_and_their_cost_is_told)
+TEST(guard_costs_other_ioctls_little)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	int tracing = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
@@ -290,7 +290,7 @@ static int try_in_keepers_cgroup(void *data)
 	return attempt(*(int *)data, REGISTER_FOREIGN, kernel_manner(), FOREIGN);
 }
 
-TEST(who_is_in_the_keepers_cgroup_may)
+TEST(process_in_keepers_cgroup_may_register)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -336,7 +336,7 @@ static int try_all_as_nobody(void *data)
 	return 0;
 }
 
-TEST(a_file_that_was_opened_elsewhere_is_everybodys_as_before)
+TEST(file_of_other_mount_is_not_guarded)
 {
 	int fd = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
 
@@ -358,7 +358,7 @@ TEST(a_mount_that_was_not_named_is_not_guarded)
 }
 END_TEST
 
-TEST(a_mount_of_another_file_system_is_not_guarded_whatever_its_number)
+TEST(mount_outside_tracefs_is_not_guarded)
 {
 	struct statx status;
 	int fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -451,7 +451,7 @@ static int meddle_as_nobody(void *data)
 	return 0;
 }
 
-TEST(records_are_written_as_ever_whatever_another_holder_does)
+TEST(records_are_written_despite_other_holders)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -494,7 +494,7 @@ static void add_profiles(Suite *suite)
 		if (!profile_compile(profile_names[i], &profiles[i]))
 			return;
 	tcase_add_loop_test(cases, under_the_profiles_for_containers_no_ioctl_passes, 0, PROFILES * n_ioctl_bypasses);
-	tcase_add_loop_test(cases, under_the_profiles_records_are_written_and_locks_are_not_safe, 0, PROFILES);
+	tcase_add_loop_test(cases, profiles_allow_records_and_locks, 0, PROFILES);
 }
 
 static void add_guarded(Suite *suite)
@@ -504,20 +504,20 @@ static void add_guarded(Suite *suite)
 		the_keeper_itself_may,
 		the_keepers_child_may,
 		of_two_keepers_each_may_with_its_own_files_only,
-		who_is_in_the_keepers_cgroup_may,
+		process_in_keepers_cgroup_may_register,
 		a_keepers_end_leaves_its_files_guarded,
-		a_file_that_was_opened_elsewhere_is_everybodys_as_before,
+		file_of_other_mount_is_not_guarded,
 		a_mount_that_was_not_named_is_not_guarded,
-		a_mount_of_another_file_system_is_not_guarded_whatever_its_number,
+		mount_outside_tracefs_is_not_guarded,
 		close_on_exec_is_the_descriptors_and_may_be_set,
 		no_lock_of_any_kind_may_be_set,
 		the_mount_can_be_mounted_nowhere_else,
-		records_are_written_as_ever_whatever_another_holder_does,
+		records_are_written_despite_other_holders,
 	};
 	TCase *cost = add_cases(suite, "cost", start_keeper, end_keeper);
 	TCase *cases = add_cases(suite, "with", start_guarded_keeper, end_guarded_keeper);
 
-	tcase_add_test(cost, others_ioctls_still_work_and_their_cost_is_told);
+	tcase_add_test(cost, guard_costs_other_ioctls_little);
 	tcase_add_loop_test(cases, with_the_guard_nothing_passes, 0, n_bypasses);
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
 		tcase_add_test(cases, tests[i]);

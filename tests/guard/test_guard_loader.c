@@ -68,7 +68,7 @@ static void expect_unguarded(int fd)
 
 /* --- pins --- */
 
-TEST(what_is_there_already_is_not_loaded_again)
+TEST(loaded_guard_is_not_loaded_again)
 {
 	char first[64], second[64];
 	struct stat before, after;
@@ -99,7 +99,7 @@ static pid_t start_loader(int number)
 	return pid;
 }
 
-TEST(loaders_at_the_same_time_load_it_once_and_lose_nothing)
+TEST(concurrent_loaders_load_once)
 {
 	enum { LOADERS = 4 };
 	pid_t pids[LOADERS];
@@ -122,7 +122,7 @@ TEST(loaders_at_the_same_time_load_it_once_and_lose_nothing)
 }
 END_TEST
 
-TEST(what_was_pinned_by_halves_is_taken_for_nothing)
+TEST(incomplete_pins_are_ignored)
 {
 	int fd = guarded_file();
 	char program[64];
@@ -140,7 +140,7 @@ TEST(what_was_pinned_by_halves_is_taken_for_nothing)
 }
 END_TEST
 
-TEST(what_is_not_whole_any_more_is_loaded_again)
+TEST(damaged_guard_is_loaded_again)
 {
 	int fd = guarded_file();
 	char program[64], path[256];
@@ -157,7 +157,7 @@ TEST(what_is_not_whole_any_more_is_loaded_again)
 }
 END_TEST
 
-TEST(a_map_that_was_made_anew_is_the_one_that_the_programs_look_into)
+TEST(new_map_is_used_by_programs)
 {
 	int old = guarded_file(), fd;
 
@@ -182,7 +182,7 @@ static void *watch(void *data)
 	return (void *)holes;
 }
 
-TEST(another_builds_program_gives_way_without_a_gap_and_the_map_stays)
+TEST(other_builds_programs_are_replaced)
 {
 	int fd = guarded_file();
 	char program[64], now[64];
@@ -214,7 +214,7 @@ TEST(programs_of_another_layout_are_left_alone)
 }
 END_TEST
 
-TEST(what_is_removed_guards_no_more)
+TEST(removed_guard_guards_nothing)
 {
 	int fd = guarded_file();
 
@@ -232,7 +232,7 @@ TEST(what_is_removed_guards_no_more)
 }
 END_TEST
 
-TEST(a_full_map_is_told_and_nothing_is_dropped)
+TEST(full_map_refuses_mount)
 {
 	const uint64_t cgroup = 4711;
 	int map, fd = guarded_file(), r = 0;
@@ -294,7 +294,7 @@ static void end_with_cgroup(struct stand_in *keeper, const char *name)
 	ck_assert_int_lt(access(path, F_OK), 0);
 }
 
-TEST(the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones)
+TEST(keeper_inherits_mounts_of_gone_cgroup)
 {
 	struct stand_in gone, living, heir;
 	int files[2];
@@ -334,7 +334,7 @@ static int load_in_cgroup_namespace(void *data)
 	return loader("--mount=%llu --cgroup-id=4711", (unsigned long long)heir->mount);
 }
 
-TEST(who_does_not_see_all_cgroups_inherits_nothing)
+TEST(hidden_cgroups_prevent_inheriting)
 {
 	struct stand_in gone, heir;
 	const char *first;
@@ -393,7 +393,7 @@ static int without_bpffs(_unused_ void *data)
 	return access(DIRECTORY "/mounts2", F_OK) < 0 ? 103 : 0;
 }
 
-TEST(where_no_bpffs_is_mounted_it_mounts_one_or_says_how)
+TEST(missing_bpffs_is_mounted_or_explained)
 {
 	ck_assert_int_eq(run_in_child(without_bpffs, NULL), 0);
 }
@@ -468,7 +468,7 @@ TEST(wrong_options_are_exit_status_2)
 }
 END_TEST
 
-TEST(help_and_version_are_told_to_anybody)
+TEST(help_and_version_need_no_privilege)
 {
 	ck_assert_int_eq(loader_as_nobody("--help"), 0);
 	expect_say("Usage: userevd-guard --mount=ID");
@@ -504,23 +504,23 @@ static Suite *make_suite(void)
 	const TTest *const without_btf[] = { without_btf_it_says_so_and_pins_nothing, NULL };
 	const TTest *const loaded[] = {
 		a_keeper_that_is_not_there_is_refused_and_named,
-		what_was_pinned_by_halves_is_taken_for_nothing,
-		what_is_not_whole_any_more_is_loaded_again,
-		a_map_that_was_made_anew_is_the_one_that_the_programs_look_into,
-		another_builds_program_gives_way_without_a_gap_and_the_map_stays,
+		incomplete_pins_are_ignored,
+		damaged_guard_is_loaded_again,
+		new_map_is_used_by_programs,
+		other_builds_programs_are_replaced,
 		programs_of_another_layout_are_left_alone,
-		a_full_map_is_told_and_nothing_is_dropped,
+		full_map_refuses_mount,
 		NULL,
 	};
 	const TTest *const fresh[] = {
-		what_is_there_already_is_not_loaded_again,
-		loaders_at_the_same_time_load_it_once_and_lose_nothing,
-		what_is_removed_guards_no_more,
-		the_files_of_a_keeper_whose_cgroup_is_gone_are_the_next_ones,
-		who_does_not_see_all_cgroups_inherits_nothing,
+		loaded_guard_is_not_loaded_again,
+		concurrent_loaders_load_once,
+		removed_guard_guards_nothing,
+		keeper_inherits_mounts_of_gone_cgroup,
+		hidden_cgroups_prevent_inheriting,
 		two_capabilities_are_enough,
 		without_them_it_says_so,
-		where_no_bpffs_is_mounted_it_mounts_one_or_says_how,
+		missing_bpffs_is_mounted_or_explained,
 		a_directory_elsewhere_is_refused,
 		a_directory_that_is_open_to_others_is_refused,
 		NULL,
@@ -535,7 +535,7 @@ static Suite *make_suite(void)
 		add_tests(suite, "without BTF", NULL, without_btf);
 	}
 	tcase_add_loop_test(options, wrong_options_are_exit_status_2, 0, ARRAY_SIZE(wrong_options));
-	tcase_add_test(options, help_and_version_are_told_to_anybody);
+	tcase_add_test(options, help_and_version_need_no_privilege);
 	suite_add_tcase(suite, options);
 	return suite;
 }

@@ -103,7 +103,7 @@ static void forget_all(struct fixture *fixture, int foreign, struct member *byst
 }
 
 /* One that deletes or unregisters leaves no trace, and no harm either. */
-TEST(whoever_registers_by_himself_is_noticed_whichever_way_he_takes_and_nobody_else_is)
+TEST(self_registered_program_is_noticed)
 {
 	static const char *const without_guard[] = { "--guard=off", NULL };
 	struct member bystander;
@@ -248,7 +248,7 @@ static int register_by_itself(void *data)
 	return attempt(*(int *)data, REGISTER_NEW, kernel_manner(), "rogue");
 }
 
-TEST(a_guard_that_is_torn_off_in_any_way_is_missed_before_the_next_file_leaves)
+TEST(removed_guard_is_noticed_at_next_file)
 {
 	struct member members[4];
 	struct fixture fixture;
@@ -276,7 +276,7 @@ TEST(a_guard_that_is_torn_off_in_any_way_is_missed_before_the_next_file_leaves)
 END_TEST
 
 /* From the next file on it looks: whoever of them it was, those who share the file are cut off, and nobody else. */
-TEST(who_registers_on_a_file_that_has_lost_its_guard_is_found_out)
+TEST(self_registered_after_guard_is_noticed)
 {
 	struct member one, another, later;
 	struct fixture fixture;
@@ -322,7 +322,7 @@ TEST(where_it_is_required_no_file_leaves_any_more)
 }
 END_TEST
 
-TEST(root_of_a_container_who_was_welcomed_with_a_guard_gets_no_file_without)
+TEST(container_root_gets_no_unguarded_file)
 {
 	const char *container;
 	struct fixture fixture;
@@ -354,7 +354,7 @@ static void enter_mount_namespace(void)
 }
 
 /* The keeper's own mount namespace has the BPF file system, too. */
-TEST(who_unmounts_the_file_system_in_which_it_is_pinned_takes_nothing_away)
+TEST(unmounting_bpffs_keeps_guard)
 {
 	struct member one, another;
 	struct fixture fixture;
@@ -402,7 +402,7 @@ TEST(without_btf_it_works_unguarded_and_says_why)
 }
 END_TEST
 
-TEST(without_btf_a_guard_that_is_required_is_a_reason_not_to_start)
+TEST(required_guard_without_btf_prevents_start)
 {
 	char directory[64], socket[128], control[128], output[2048];
 	const char *const argv[] = { built("userevd"), "--foreground", "--guard=require", socket, control, NULL };
@@ -435,19 +435,18 @@ static int run_all(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_test(cases, whoever_registers_by_himself_is_noticed_whichever_way_he_takes_and_nobody_else_is);
+	tcase_add_test(cases, self_registered_program_is_noticed);
 	tcase_add_test(cases, unknown_events_deny_the_tenant_another_file);
 	if (has_btf()) {
 		cases = add_cases(suite, "torn off");
-		tcase_add_loop_test(cases, a_guard_that_is_torn_off_in_any_way_is_missed_before_the_next_file_leaves, 0,
-				    ARRAY_SIZE(tears));
-		tcase_add_test(cases, who_registers_on_a_file_that_has_lost_its_guard_is_found_out);
+		tcase_add_loop_test(cases, removed_guard_is_noticed_at_next_file, 0, ARRAY_SIZE(tears));
+		tcase_add_test(cases, self_registered_after_guard_is_noticed);
 		tcase_add_test(cases, where_it_is_required_no_file_leaves_any_more);
-		tcase_add_test(cases, root_of_a_container_who_was_welcomed_with_a_guard_gets_no_file_without);
-		tcase_add_test(cases, who_unmounts_the_file_system_in_which_it_is_pinned_takes_nothing_away);
+		tcase_add_test(cases, container_root_gets_no_unguarded_file);
+		tcase_add_test(cases, unmounting_bpffs_keeps_guard);
 		cases = add_cases(suite, "no BTF");
 		tcase_add_test(cases, without_btf_it_works_unguarded_and_says_why);
-		tcase_add_test(cases, without_btf_a_guard_that_is_required_is_a_reason_not_to_start);
+		tcase_add_test(cases, required_guard_without_btf_prevents_start);
 	}
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -42,7 +42,7 @@ static void lock_all(int fd, uint64_t from, uint64_t until)
 	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
 }
 
-TEST(locking_every_free_byte_denies_nobody_a_file)
+TEST(locked_free_bytes_do_not_prevent_files)
 {
 	unsigned rounds = repetitions(100, 1000);
 	struct scene scene;
@@ -98,7 +98,7 @@ static bool has_multi_format(const struct scene *scene)
 	return welcome.features & WIRE_FEATURE_MULTI_FORMAT;
 }
 
-TEST(name_of_a_foreign_event_keeps_nobody_waiting)
+TEST(name_of_foreign_event_does_not_block)
 {
 	unsigned rounds = repetitions(200, 2000);
 	struct janitor janitor;
@@ -121,4 +121,4 @@ TEST(name_of_a_foreign_event_keeps_nobody_waiting)
 }
 END_TEST
 
-SUITE("exhaustion, kernel", locking_every_free_byte_denies_nobody_a_file, name_of_a_foreign_event_keeps_nobody_waiting)
+SUITE("exhaustion, kernel", locked_free_bytes_do_not_prevent_files, name_of_foreign_event_does_not_block)

@@ -105,7 +105,7 @@ TEST(a_message_cut_short_is_refused_in_words)
 }
 END_TEST
 
-TEST(what_a_message_says_of_itself_has_to_be_true)
+TEST(message_header_has_to_be_right)
 {
 	static const struct {
 		size_t at;
@@ -160,7 +160,7 @@ static size_t put_many(uint8_t *bytes, size_t size, enum kernel_op op, uint16_t 
 	return packet.size;
 }
 
-TEST(more_than_a_packet_may_ask_for_is_refused_as_a_whole)
+TEST(too_many_fds_refuse_whole_packet)
 {
 	static uint8_t packet[MESSAGE_MAX + 4];
 	size_t size = build(packet, sizeof(packet));
@@ -194,7 +194,7 @@ TEST(as_many_calls_as_fit_are_answered)
 }
 END_TEST
 
-TEST(what_cannot_be_done_is_answered_and_the_rest_goes_on)
+TEST(failed_calls_do_not_stop_others)
 {
 	static const char *const not_canonical[] = {
 		"",	 " keeper_half",   "keeper_half u32  a", "keeper_half u32 a;", "keeper_half:flag",
@@ -317,7 +317,7 @@ static void register_many(struct keeper *keeper, unsigned n)
 	}
 }
 
-TEST(enablers_live_in_processes_of_at_most_a_thousand_or_so)
+TEST(enabler_processes_have_limited_size)
 {
 	enum { ALL = 1100 };
 	struct kernel_call calls[] = { page_new(1), stream_new(1, 1) };
@@ -415,7 +415,7 @@ static void stop_busy(struct busy *busy)
 	ck_assert_int_eq(keeper_stop(&busy->keeper), EXIT_SUCCESS);
 }
 
-TEST(packets_are_answered_in_order_however_many_are_under_way)
+TEST(many_packets_are_answered_in_order)
 {
 	struct kernel_call other = page_new(2);
 	struct packets *packets;
@@ -434,7 +434,7 @@ TEST(packets_are_answered_in_order_however_many_are_under_way)
 }
 END_TEST
 
-TEST(what_enablers_were_asked_before_they_died_is_done_by_others)
+TEST(requests_of_dead_enablers_are_sent_again)
 {
 	struct packets *packets;
 	struct busy busy;
@@ -454,7 +454,7 @@ TEST(what_enablers_were_asked_before_they_died_is_done_by_others)
 }
 END_TEST
 
-TEST(what_enablers_had_half_done_when_they_died_is_finished_by_others)
+TEST(half_done_requests_are_finished)
 {
 	struct packets *packets;
 	struct busy busy;
@@ -479,7 +479,7 @@ static void kill_enablers(const struct busy *busy)
 		ck_assert(eventually(!is_running(busy->enabler[i])));
 }
 
-TEST(enablers_in_reserve_that_die_where_no_others_can_be_made_are_no_loss)
+TEST(dead_spare_enablers_do_no_harm)
 {
 	struct shortage shortage;
 	struct busy busy;
@@ -500,7 +500,7 @@ TEST(enablers_in_reserve_that_die_where_no_others_can_be_made_are_no_loss)
 }
 END_TEST
 
-TEST(a_page_that_one_in_reserve_did_not_live_to_take_is_taken_by_another)
+TEST(page_goes_to_next_spare_enabler)
 {
 	struct kernel_call call = register_on(1, event);
 	struct busy busy;
@@ -519,7 +519,7 @@ TEST(a_page_that_one_in_reserve_did_not_live_to_take_is_taken_by_another)
 END_TEST
 
 /* And whoever asks for it with other fields is refused as ever. */
-TEST(who_asks_for_what_is_under_way_for_another_gets_the_same)
+TEST(event_under_way_is_shared)
 {
 	struct kernel_call first = register_on(1, event), second = register_on(2, event), twice[2] = { first, first };
 	struct kernel_call taken = register_on(2, "keeper_half u64 number");
@@ -552,7 +552,7 @@ TEST(who_asks_for_what_is_under_way_for_another_gets_the_same)
 }
 END_TEST
 
-TEST(a_stream_is_freed_when_what_is_under_way_on_it_is_done)
+TEST(stream_is_freed_after_its_registrations)
 {
 	struct kernel_call free_stream = { .op = KERNEL_STREAM_FREE, .stream = 1 };
 	struct packets *packets;
@@ -577,7 +577,7 @@ TEST(a_stream_is_freed_when_what_is_under_way_on_it_is_done)
 }
 END_TEST
 
-TEST(a_daemon_that_goes_while_much_is_under_way_leaves_nothing)
+TEST(gone_daemon_leaves_nothing)
 {
 	struct busy busy;
 
@@ -589,7 +589,7 @@ TEST(a_daemon_that_goes_while_much_is_under_way_leaves_nothing)
 END_TEST
 
 /* What was asked before it made no sense is answered. */
-TEST(nonsense_behind_what_is_under_way_ends_it_all_the_same)
+TEST(invalid_packet_behind_calls_ends_keeper)
 {
 	struct packets *packets;
 	struct busy busy;
@@ -625,15 +625,10 @@ TEST(it_takes_options_and_is_of_no_use_without_a_socket)
 }
 END_TEST
 
-SUITE("keeper", the_sample_is_a_good_one, a_message_cut_short_is_refused_in_words,
-      what_a_message_says_of_itself_has_to_be_true, more_than_a_packet_may_ask_for_is_refused_as_a_whole,
-      as_many_calls_as_fit_are_answered, what_cannot_be_done_is_answered_and_the_rest_goes_on,
-      keeper_may_send_always_and_persist_if_allowed, enablers_live_in_processes_of_at_most_a_thousand_or_so,
-      packets_are_answered_in_order_however_many_are_under_way,
-      what_enablers_were_asked_before_they_died_is_done_by_others,
-      what_enablers_had_half_done_when_they_died_is_finished_by_others,
-      enablers_in_reserve_that_die_where_no_others_can_be_made_are_no_loss,
-      a_page_that_one_in_reserve_did_not_live_to_take_is_taken_by_another,
-      who_asks_for_what_is_under_way_for_another_gets_the_same, a_stream_is_freed_when_what_is_under_way_on_it_is_done,
-      a_daemon_that_goes_while_much_is_under_way_leaves_nothing, nonsense_behind_what_is_under_way_ends_it_all_the_same,
+SUITE("keeper", the_sample_is_a_good_one, a_message_cut_short_is_refused_in_words, message_header_has_to_be_right,
+      too_many_fds_refuse_whole_packet, as_many_calls_as_fit_are_answered, failed_calls_do_not_stop_others,
+      keeper_may_send_always_and_persist_if_allowed, enabler_processes_have_limited_size,
+      many_packets_are_answered_in_order, requests_of_dead_enablers_are_sent_again, half_done_requests_are_finished,
+      dead_spare_enablers_do_no_harm, page_goes_to_next_spare_enabler, event_under_way_is_shared,
+      stream_is_freed_after_its_registrations, gone_daemon_leaves_nothing, invalid_packet_behind_calls_ends_keeper,
       it_takes_options_and_is_of_no_use_without_a_socket)

@@ -145,7 +145,7 @@ END_TEST
 
 /* --- registering --- */
 
-TEST(index_behind_a_strangers_event_tells_of_it)
+TEST(index_behind_foreign_event_is_noticed)
 {
 	struct kernel_call call;
 	struct keeper keeper;
@@ -173,7 +173,7 @@ TEST(index_behind_a_strangers_event_tells_of_it)
 END_TEST
 
 /* What is new on the page, and what it has already, in one packet and in several. */
-TEST(indexes_of_ours_alone_are_nobody_elses)
+TEST(own_indexes_are_not_self_registered)
 {
 	enum { EVENTS = 60 };
 	static char texts[EVENTS][32];
@@ -274,7 +274,7 @@ TEST(stream_whose_lock_was_taken_away_is_still_open)
 END_TEST
 
 /* As somebody does it who waits for the byte. */
-TEST(stream_whose_byte_a_stranger_locks_is_gone)
+TEST(stream_with_foreign_lock_is_gone)
 {
 	struct kernel_call call;
 	struct keeper keeper;
@@ -307,7 +307,7 @@ static void lock_all(int fd, uint64_t from, uint64_t until)
 	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
 }
 
-TEST(locking_every_free_byte_denies_nobody_a_stream)
+TEST(locked_free_bytes_do_not_prevent_streams)
 {
 	struct keeper keeper;
 	int holder, streams[STREAMS];
@@ -375,8 +375,8 @@ TEST(witness_of_a_keeper_that_died_goes_with_its_file)
 END_TEST
 
 SUITE("keeper strangers", name_of_a_removed_event_settles, name_of_a_foreign_event_is_refused_at_once,
-      index_behind_a_strangers_event_tells_of_it, indexes_of_ours_alone_are_nobody_elses,
+      index_behind_foreign_event_is_noticed, own_indexes_are_not_self_registered,
       event_registered_before_hanging_up_is_found, event_registered_after_hanging_up_is_counted,
-      stream_whose_lock_was_taken_away_is_still_open, stream_whose_byte_a_stranger_locks_is_gone,
-      locking_every_free_byte_denies_nobody_a_stream, stream_that_is_said_to_be_guarded_has_no_witness,
+      stream_whose_lock_was_taken_away_is_still_open, stream_with_foreign_lock_is_gone,
+      locked_free_bytes_do_not_prevent_streams, stream_that_is_said_to_be_guarded_has_no_witness,
       witness_of_a_keeper_that_died_goes_with_its_file)

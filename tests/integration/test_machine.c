@@ -166,7 +166,7 @@ TEST(tracefs_elsewhere_will_do)
 }
 END_TEST
 
-TEST(where_tracefs_is_not_mounted_the_keeper_does_it_for_itself)
+TEST(keeper_mounts_missing_tracefs)
 {
 	const char *backend = need_machine();
 
@@ -185,7 +185,7 @@ static void give_back_to_root(const char *path)
 		perror(path);
 }
 
-TEST(tracefs_that_belongs_to_somebody_else_works_or_is_said_to)
+TEST(tracefs_of_other_user_works_or_is_explained)
 {
 	const char *backend = need_machine();
 	struct janitor janitor;
@@ -206,7 +206,7 @@ TEST(tracefs_that_belongs_to_somebody_else_works_or_is_said_to)
 }
 END_TEST
 
-TEST(a_data_file_that_nobody_may_open_is_said_to_be_one)
+TEST(unopenable_data_file_is_explained)
 {
 	const char *backend = need_machine();
 	struct janitor janitor;
@@ -220,7 +220,7 @@ TEST(a_data_file_that_nobody_may_open_is_said_to_be_one)
 }
 END_TEST
 
-TEST(a_status_file_of_another_mode_is_put_up_with_or_said_to_be_one)
+TEST(status_file_mode_works_or_is_explained)
 {
 	const char *backend = need_machine();
 	struct janitor janitor;
@@ -238,7 +238,7 @@ TEST(a_status_file_of_another_mode_is_put_up_with_or_said_to_be_one)
 }
 END_TEST
 
-TEST(a_backend_that_this_machine_does_not_have_is_refused_by_name)
+TEST(missing_backend_is_refused_by_name)
 {
 	static const char *const backends[] = { "--backend=status-page", "--backend=enable-address" };
 	struct fixture fixture;
@@ -279,7 +279,7 @@ TEST(without_a_keeper_there_is_the_embedded_backend)
 }
 END_TEST
 
-TEST(what_was_not_to_be_had_is_said_in_status)
+TEST(missing_features_are_in_status)
 {
 	struct janitor janitor;
 	struct fixture fixture;
@@ -295,9 +295,7 @@ TEST(what_was_not_to_be_had_is_said_in_status)
 }
 END_TEST
 
-SUITE("machine", tracefs_below_debugfs_will_do, tracefs_elsewhere_will_do,
-      where_tracefs_is_not_mounted_the_keeper_does_it_for_itself,
-      tracefs_that_belongs_to_somebody_else_works_or_is_said_to, a_data_file_that_nobody_may_open_is_said_to_be_one,
-      a_status_file_of_another_mode_is_put_up_with_or_said_to_be_one,
-      a_backend_that_this_machine_does_not_have_is_refused_by_name, without_a_keeper_there_is_the_embedded_backend,
-      what_was_not_to_be_had_is_said_in_status)
+SUITE("machine", tracefs_below_debugfs_will_do, tracefs_elsewhere_will_do, keeper_mounts_missing_tracefs,
+      tracefs_of_other_user_works_or_is_explained, unopenable_data_file_is_explained,
+      status_file_mode_works_or_is_explained, missing_backend_is_refused_by_name,
+      without_a_keeper_there_is_the_embedded_backend, missing_features_are_in_status)

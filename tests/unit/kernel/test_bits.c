@@ -29,7 +29,7 @@ static void expect_full(struct bits *bits)
 	ck_assert_uint_eq(bit, 4711);
 }
 
-TEST(every_bit_but_the_first_is_given_once_and_then_the_page_is_full)
+TEST(every_bit_except_first_is_allocated_once)
 {
 	static struct bits bits;
 	static bool given[WIRE_PAGE_BITS];
@@ -89,7 +89,7 @@ TEST(bits_come_in_the_order_of_bytes)
 }
 END_TEST
 
-TEST(what_is_given_back_is_given_again_in_its_place)
+TEST(freed_bit_is_allocated_again)
 {
 	static struct bits bits;
 
@@ -135,7 +135,7 @@ TEST(bits_are_fresh_after_init_whatever_was_there)
 }
 END_TEST
 
-TEST(a_certain_one_can_be_had_if_nobody_has_it)
+TEST(free_bit_can_be_taken_by_number)
 {
 	static struct bits bits;
 
@@ -155,8 +155,7 @@ TEST(a_certain_one_can_be_had_if_nobody_has_it)
 }
 END_TEST
 
-SUITE("bits", a_certain_one_can_be_had_if_nobody_has_it,
-      every_bit_but_the_first_is_given_once_and_then_the_page_is_full, a_page_of_one_bit_has_none_to_give,
-      no_byte_gets_another_event_before_each_has_as_many, bits_come_in_the_order_of_bytes,
-      what_is_given_back_is_given_again_in_its_place, a_full_page_gives_just_what_it_gets_back,
+SUITE("bits", free_bit_can_be_taken_by_number, every_bit_except_first_is_allocated_once,
+      a_page_of_one_bit_has_none_to_give, no_byte_gets_another_event_before_each_has_as_many,
+      bits_come_in_the_order_of_bytes, freed_bit_is_allocated_again, a_full_page_gives_just_what_it_gets_back,
       bits_are_fresh_after_init_whatever_was_there)

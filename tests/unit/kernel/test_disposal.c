@@ -51,7 +51,7 @@ TEST(where_the_kernel_refuses_fds_it_is_just_a_close)
 }
 END_TEST
 
-TEST(who_closes_a_socket_with_a_lingering_fd_in_its_queue_does_not_wait)
+TEST(close_with_lingering_fd_does_not_wait)
 {
 	int before = count_open_fds(), theirs, peer, ours = pair_with_a_lingerer(&theirs, &peer);
 	time_t began = seconds_now();
@@ -136,7 +136,7 @@ static void on_signal(int number _unused_)
 }
 
 /* libev's loop, or whoever asked for it, gets it, and not a thread that nobody knows of. */
-TEST(a_signal_to_the_process_is_none_of_the_threads_business)
+TEST(signals_go_to_other_threads)
 {
 	int before = count_open_fds();
 	sigset_t set;
@@ -158,6 +158,5 @@ TEST(a_signal_to_the_process_is_none_of_the_threads_business)
 END_TEST
 
 SUITE("disposal", nothing_is_closed_as_nothing_and_errno_stays, where_the_kernel_refuses_fds_it_is_just_a_close,
-      who_closes_a_socket_with_a_lingering_fd_in_its_queue_does_not_wait, last_words_are_heard_before_the_end,
-      nor_do_those_that_are_closed_after_it, more_than_can_wait_are_all_closed,
-      a_signal_to_the_process_is_none_of_the_threads_business)
+      close_with_lingering_fd_does_not_wait, last_words_are_heard_before_the_end, nor_do_those_that_are_closed_after_it,
+      more_than_can_wait_are_all_closed, signals_go_to_other_threads)

@@ -77,7 +77,7 @@ static const uint8_t *new_page(int *ret_fd)
 	return map(client);
 }
 
-TEST(page_that_nobody_holds_has_all_bits_set)
+TEST(abandoned_page_has_all_bits_set)
 {
 	const uint8_t *page;
 	int fd;
@@ -247,7 +247,7 @@ static void make_file(const char *name, size_t size)
 	ck_assert_int_eq(ftruncate(fd, (off_t)size), 0);
 }
 
-TEST(what_is_no_page_is_left_alone)
+TEST(other_files_are_left_alone)
 {
 	static const char *const names[] = { "other",  "page-",	 "page-1x", "page-2", "page-3",
 					     "page-4", "page-5", "page-6",  "page-7", "page-8" };
@@ -356,10 +356,10 @@ TEST(directory_is_found_again_for_the_same_socket)
 }
 END_TEST
 
-SUITE("page_file", page_that_nobody_holds_has_all_bits_set, page_that_is_freed_has_all_bits_set,
+SUITE("page_file", abandoned_page_has_all_bits_set, page_that_is_freed_has_all_bits_set,
       page_in_use_is_untouched_by_another_daemon, page_lives_while_any_process_has_a_copy,
       page_that_is_mapped_to_write_is_in_use, locks_of_clients_do_not_hold_a_page,
-      page_is_abandoned_when_its_last_holder_ends_later, what_is_no_page_is_left_alone, directory_in_use_is_not_removed,
+      page_is_abandoned_when_its_last_holder_ends_later, other_files_are_left_alone, directory_in_use_is_not_removed,
       directory_of_somebody_else_is_refused, directory_that_others_may_write_to_is_closed,
       directory_behind_a_symbolic_link_is_refused, directory_that_is_on_no_tmpfs_is_refused,
       directory_is_found_again_for_the_same_socket)

@@ -176,7 +176,7 @@ TEST(the_mode_of_the_status_file_tells_the_older_abi)
 }
 END_TEST
 
-TEST(what_cannot_be_told_is_not_guessed)
+TEST(unknown_abi_is_not_guessed)
 {
 	_cleanup_(machine_free) struct machine machine = machine_new();
 	struct probe probe = probe_with_status_mode(&machine, 0);
@@ -204,7 +204,7 @@ TEST(a_data_file_that_may_not_be_opened_is_said)
 }
 END_TEST
 
-TEST(debugfs_has_a_tracefs_inside_and_a_tracefs_of_its_own_is_better)
+TEST(tracefs_is_preferred_to_debugfs)
 {
 	_cleanup_(machine_free) struct machine first = machine_new();
 	_cleanup_(machine_free) struct machine second = machine_new();
@@ -238,7 +238,7 @@ TEST(a_path_with_spaces_is_unescaped)
 }
 END_TEST
 
-TEST(a_part_of_a_tracefs_and_a_missing_one_and_one_too_long_are_none)
+TEST(unusable_tracefs_mounts_are_ignored)
 {
 	_cleanup_(machine_free) struct machine machine = machine_new();
 	struct probe probe;
@@ -286,7 +286,7 @@ TEST(this_machine_is_looked_at_without_a_fault)
 }
 END_TEST
 
-TEST(for_root_auto_is_what_was_found_and_for_others_embedded)
+TEST(auto_depends_on_root)
 {
 	struct probe probe = {
 		.tracefs_mounted = true,
@@ -317,7 +317,7 @@ TEST(embedded_is_embedded_whatever_was_found)
 }
 END_TEST
 
-TEST(where_tracefs_is_not_mounted_root_leaves_it_to_the_keeper)
+TEST(unmounted_tracefs_is_left_to_keeper)
 {
 	struct probe probe = { .kind = BACKEND_EMBEDDED, .sentence = "found" };
 	enum wire_backend backend = BACKEND_EMBEDDED;
@@ -334,7 +334,7 @@ TEST(where_tracefs_is_not_mounted_root_leaves_it_to_the_keeper)
 }
 END_TEST
 
-TEST(a_backend_that_is_not_there_is_refused_with_the_reason)
+TEST(missing_backend_is_refused_with_reason)
 {
 	struct probe probe = {
 		.tracefs_mounted = true,
@@ -367,10 +367,9 @@ END_TEST
 
 SUITE("probe", without_a_tracefs_it_says_how_to_mount_one, a_tracefs_without_user_events_is_a_kernel_without,
       a_tracefs_under_another_mount_is_passed_over, the_mode_of_the_status_file_tells_the_newer_abi,
-      the_mode_of_the_status_file_tells_the_older_abi, what_cannot_be_told_is_not_guessed,
-      a_data_file_that_may_not_be_opened_is_said, debugfs_has_a_tracefs_inside_and_a_tracefs_of_its_own_is_better,
-      a_path_with_spaces_is_unescaped, a_part_of_a_tracefs_and_a_missing_one_and_one_too_long_are_none,
-      malformed_lines_are_skipped, a_missing_mountinfo_is_a_machine_without_tracefs,
-      this_machine_is_looked_at_without_a_fault, for_root_auto_is_what_was_found_and_for_others_embedded,
-      embedded_is_embedded_whatever_was_found, where_tracefs_is_not_mounted_root_leaves_it_to_the_keeper,
-      a_backend_that_is_not_there_is_refused_with_the_reason, every_backend_has_a_name)
+      the_mode_of_the_status_file_tells_the_older_abi, unknown_abi_is_not_guessed,
+      a_data_file_that_may_not_be_opened_is_said, tracefs_is_preferred_to_debugfs, a_path_with_spaces_is_unescaped,
+      unusable_tracefs_mounts_are_ignored, malformed_lines_are_skipped,
+      a_missing_mountinfo_is_a_machine_without_tracefs, this_machine_is_looked_at_without_a_fault, auto_depends_on_root,
+      embedded_is_embedded_whatever_was_found, unmounted_tracefs_is_left_to_keeper,
+      missing_backend_is_refused_with_reason, every_backend_has_a_name)

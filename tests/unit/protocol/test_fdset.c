@@ -28,7 +28,7 @@ TEST(an_empty_set_has_nothing_to_steal_and_ends_twice)
 }
 END_TEST
 
-TEST(a_set_takes_eight_fds_and_the_ninth_stays_the_callers)
+TEST(fdset_takes_eight_fds)
 {
 	struct fdset set = { 0 };
 	int ninth = new_fd();
@@ -43,7 +43,7 @@ TEST(a_set_takes_eight_fds_and_the_ninth_stays_the_callers)
 }
 END_TEST
 
-TEST(what_was_stolen_is_not_closed_and_cannot_be_stolen_again)
+TEST(stolen_fd_is_not_closed)
 {
 	struct fdset set = { 0 };
 	int first = new_fd(), second = new_fd();
@@ -79,5 +79,5 @@ TEST(ending_a_set_empties_it_and_keeps_errno)
 }
 END_TEST
 
-SUITE("fdset", an_empty_set_has_nothing_to_steal_and_ends_twice, a_set_takes_eight_fds_and_the_ninth_stays_the_callers,
-      what_was_stolen_is_not_closed_and_cannot_be_stolen_again, ending_a_set_empties_it_and_keeps_errno)
+SUITE("fdset", an_empty_set_has_nothing_to_steal_and_ends_twice, fdset_takes_eight_fds, stolen_fd_is_not_closed,
+      ending_a_set_empties_it_and_keeps_errno)

@@ -3,7 +3,7 @@
 #include "protocol/refusal.h"
 #include "tests/suite.h"
 
-TEST(every_number_has_a_name_of_its_own_that_a_script_can_use)
+TEST(every_refusal_has_a_unique_name)
 {
 	for (uint32_t i = 0; i < REFUSAL_MAX_; i++) {
 		const char *name = refusal_name(i);
@@ -25,7 +25,7 @@ TEST(every_refusal_is_an_error_and_none_is_not)
 }
 END_TEST
 
-TEST(numbers_of_a_newer_daemon_are_unknown_and_still_errors)
+TEST(unknown_refusals_are_errors)
 {
 	static const uint32_t numbers[] = { REFUSAL_MAX_, REFUSAL_MAX_ + 1, 65535, UINT32_MAX };
 
@@ -63,5 +63,5 @@ TEST(numbers_and_names_are_for_ever)
 }
 END_TEST
 
-SUITE("refusal", every_number_has_a_name_of_its_own_that_a_script_can_use, every_refusal_is_an_error_and_none_is_not,
-      numbers_of_a_newer_daemon_are_unknown_and_still_errors, numbers_and_names_are_for_ever)
+SUITE("refusal", every_refusal_has_a_unique_name, every_refusal_is_an_error_and_none_is_not,
+      unknown_refusals_are_errors, numbers_and_names_are_for_ever)

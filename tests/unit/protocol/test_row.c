@@ -144,7 +144,7 @@ TEST(the_bytes_are_those_of_the_header)
 }
 END_TEST
 
-TEST(a_field_is_found_by_its_whole_name_and_the_first_of_two_is_taken)
+TEST(field_is_found_by_its_whole_name)
 {
 	uint8_t buffer[ROOM];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
@@ -171,7 +171,7 @@ TEST(a_field_is_found_by_its_whole_name_and_the_first_of_two_is_taken)
 }
 END_TEST
 
-TEST(what_stands_behind_a_malformed_field_is_not_found)
+TEST(fields_behind_malformed_field_are_not_found)
 {
 	uint8_t buffer[ROOM];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
@@ -303,7 +303,7 @@ static bool take(const uint8_t *bytes, size_t size)
 	return r == 0;
 }
 
-TEST(a_truncated_row_is_accepted_only_where_a_field_ended)
+TEST(truncated_row_must_end_with_a_field)
 {
 	uint8_t buffer[ROOM];
 	struct packet packet = row_make(buffer, sizeof(buffer));
@@ -393,7 +393,7 @@ static struct row_field put_text(size_t length)
 	return field;
 }
 
-TEST(a_value_has_65535_bytes_and_what_exceeds_them_is_cut)
+TEST(value_is_cut_after_65535_bytes)
 {
 	ck_assert_uint_eq(put_text(UINT16_MAX).length, UINT16_MAX);
 	ck_assert_uint_eq(put_text(UINT16_MAX + 1).length, UINT16_MAX);
@@ -413,7 +413,7 @@ static struct packet put_rows_of(size_t size)
 	return packet;
 }
 
-TEST(nested_rows_have_65535_bytes_together_and_one_more_fails)
+TEST(nested_rows_have_65535_bytes_together)
 {
 	struct packet packet = put_rows_of(UINT16_MAX);
 	struct row_field field;
@@ -450,9 +450,8 @@ TEST(an_item_that_is_longer_than_its_list_is_refused)
 END_TEST
 
 SUITE("row", every_type_comes_back_in_order, nested_rows_come_back_in_order, the_bytes_are_those_of_the_header,
-      a_field_is_found_by_its_whole_name_and_the_first_of_two_is_taken,
-      what_stands_behind_a_malformed_field_is_not_found, types_have_their_lengths,
-      a_truncated_row_is_accepted_only_where_a_field_ended, a_flipped_bit_is_refused_or_says_something_else,
-      noise_never_confuses_a_reader, a_row_without_room_fails_and_never_writes_outside,
-      a_value_has_65535_bytes_and_what_exceeds_them_is_cut, nested_rows_have_65535_bytes_together_and_one_more_fails,
-      an_item_has_65535_bytes_and_one_more_fails, an_item_that_is_longer_than_its_list_is_refused)
+      field_is_found_by_its_whole_name, fields_behind_malformed_field_are_not_found, types_have_their_lengths,
+      truncated_row_must_end_with_a_field, a_flipped_bit_is_refused_or_says_something_else,
+      noise_never_confuses_a_reader, a_row_without_room_fails_and_never_writes_outside, value_is_cut_after_65535_bytes,
+      nested_rows_have_65535_bytes_together, an_item_has_65535_bytes_and_one_more_fails,
+      an_item_that_is_longer_than_its_list_is_refused)

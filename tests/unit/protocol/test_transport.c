@@ -85,7 +85,7 @@ TEST(a_packet_arrives_whole_and_alone)
 }
 END_TEST
 
-TEST(an_empty_packet_says_who_sent_it_and_the_end_does_not)
+TEST(empty_packet_differs_from_the_end)
 {
 	struct transport_from from;
 	char buffer[16];
@@ -125,7 +125,7 @@ TEST(fds_arrive_in_order_as_close_on_exec_copies)
 }
 END_TEST
 
-TEST(eight_fds_are_sent_and_received_and_the_ninth_is_not)
+TEST(eight_fds_are_sent_at_most)
 {
 	static const int many[WIRE_FDS_MAX + 1];
 	struct fdset fds;
@@ -173,7 +173,7 @@ TEST(a_receiver_that_takes_no_fds_gets_none_and_says_so)
 END_TEST
 
 /* Then there is room where the credentials would be. */
-TEST(nor_does_it_where_the_socket_does_not_pass_credentials)
+TEST(fds_are_refused_without_credentials)
 {
 	static const size_t numbers[] = { 1, 2, 4, 5, FDS_OF_A_PACKET };
 
@@ -183,7 +183,7 @@ TEST(nor_does_it_where_the_socket_does_not_pass_credentials)
 END_TEST
 
 /* As kernels before 6.16 are; since then there is nothing to wait for, since no fd can be sent. */
-TEST(a_receiver_does_not_wait_for_the_last_close_of_what_it_does_not_take)
+TEST(refused_fds_do_not_block_receiver)
 {
 	struct transport_from from;
 	char buffer[16];
@@ -202,7 +202,7 @@ TEST(a_receiver_does_not_wait_for_the_last_close_of_what_it_does_not_take)
 }
 END_TEST
 
-TEST(who_refuses_fds_is_sent_none_where_the_kernel_is_new_enough)
+TEST(new_kernel_refuses_fds)
 {
 	struct transport_from from;
 	char buffer[16];
@@ -273,7 +273,7 @@ TEST(or_takes_the_first_and_knows_that_there_were_more)
 }
 END_TEST
 
-TEST(what_was_cut_off_or_is_of_too_many_fds_is_no_packet_with_some)
+TEST(truncated_packet_has_no_fds)
 {
 	const int many[WIRE_FDS_MAX] = { 0 };
 	struct fdset fds;
@@ -297,7 +297,7 @@ TEST(what_was_cut_off_or_is_of_too_many_fds_is_no_packet_with_some)
 }
 END_TEST
 
-TEST(a_packet_of_the_buffers_size_fits_and_one_byte_more_does_not)
+TEST(packet_has_maximum_size)
 {
 	struct transport_from from;
 	struct fdset fds;
@@ -375,7 +375,7 @@ TEST(a_full_queue_is_eagain_and_not_a_wait)
 END_TEST
 
 /* A signal would end this test: nobody ignores it here. */
-TEST(a_peer_that_has_gone_is_the_end_and_epipe_and_no_signal)
+TEST(gone_peer_is_epipe_without_signal)
 {
 	struct transport_from from = { 0 };
 	struct fdset fds;
@@ -393,7 +393,7 @@ TEST(a_peer_that_has_gone_is_the_end_and_epipe_and_no_signal)
 }
 END_TEST
 
-TEST(what_is_no_socket_is_an_error)
+TEST(other_fd_is_an_error)
 {
 	struct transport_from from;
 	struct fdset fds = { .count = 7 };
@@ -426,13 +426,10 @@ TEST(an_address_has_107_bytes_and_not_108_and_not_none)
 }
 END_TEST
 
-SUITE("transport", a_packet_arrives_whole_and_alone, an_empty_packet_says_who_sent_it_and_the_end_does_not,
-      fds_arrive_in_order_as_close_on_exec_copies, eight_fds_are_sent_and_received_and_the_ninth_is_not,
-      a_receiver_that_takes_no_fds_gets_none_and_says_so, nor_does_it_where_the_socket_does_not_pass_credentials,
-      a_receiver_does_not_wait_for_the_last_close_of_what_it_does_not_take,
-      who_refuses_fds_is_sent_none_where_the_kernel_is_new_enough, a_receiver_out_of_fds_says_so_and_takes_none,
-      or_takes_the_first_and_knows_that_there_were_more, what_was_cut_off_or_is_of_too_many_fds_is_no_packet_with_some,
-      a_packet_of_the_buffers_size_fits_and_one_byte_more_does_not, each_packet_says_who_sent_it,
-      without_credentials_the_sender_is_unknown, a_full_queue_is_eagain_and_not_a_wait,
-      a_peer_that_has_gone_is_the_end_and_epipe_and_no_signal, what_is_no_socket_is_an_error,
-      an_address_has_107_bytes_and_not_108_and_not_none)
+SUITE("transport", a_packet_arrives_whole_and_alone, empty_packet_differs_from_the_end,
+      fds_arrive_in_order_as_close_on_exec_copies, eight_fds_are_sent_at_most,
+      a_receiver_that_takes_no_fds_gets_none_and_says_so, fds_are_refused_without_credentials,
+      refused_fds_do_not_block_receiver, new_kernel_refuses_fds, a_receiver_out_of_fds_says_so_and_takes_none,
+      or_takes_the_first_and_knows_that_there_were_more, truncated_packet_has_no_fds, packet_has_maximum_size,
+      each_packet_says_who_sent_it, without_credentials_the_sender_is_unknown, a_full_queue_is_eagain_and_not_a_wait,
+      gone_peer_is_epipe_without_signal, other_fd_is_an_error, an_address_has_107_bytes_and_not_108_and_not_none)

@@ -292,7 +292,7 @@ TEST(the_facts_are_what_the_limits_say)
 }
 END_TEST
 
-TEST(an_event_is_found_again_on_its_stream_and_has_one_bit_on_its_page)
+TEST(event_has_one_bit_per_page)
 {
 	KERNEL(kernel);
 	OWNED_FD page = page_new(kernel, 1, "/a");
@@ -335,7 +335,7 @@ TEST(two_tenants_share_an_event_and_not_a_page)
 }
 END_TEST
 
-TEST(a_name_with_other_fields_is_taken_until_it_is_let_go)
+TEST(name_is_taken_until_released)
 {
 	KERNEL(kernel);
 	OWNED_FD page = page_new(kernel, 1, "/a");
@@ -362,7 +362,7 @@ TEST(a_description_is_made_canonical_here_too)
 }
 END_TEST
 
-TEST(what_cannot_be_registered_is_answered_and_leaves_nothing)
+TEST(refused_registration_leaves_nothing)
 {
 	KERNEL(kernel);
 	OWNED_FD page = page_new(kernel, 1, "/a");
@@ -386,7 +386,7 @@ TEST(what_cannot_be_registered_is_answered_and_leaves_nothing)
 }
 END_TEST
 
-TEST(what_does_not_exist_or_exists_already_is_said)
+TEST(missing_or_existing_numbers_are_refused)
 {
 	BENCH(bench);
 	struct kernel *kernel = bench.kernel;
@@ -422,7 +422,7 @@ TEST(what_does_not_exist_or_exists_already_is_said)
 }
 END_TEST
 
-TEST(a_batch_is_carried_out_in_order_and_a_failure_does_not_stop_it)
+TEST(failed_call_does_not_stop_batch)
 {
 	KERNEL(kernel);
 	struct kernel_call calls[] = {
@@ -448,7 +448,7 @@ TEST(a_batch_is_carried_out_in_order_and_a_failure_does_not_stop_it)
 }
 END_TEST
 
-TEST(the_event_after_the_last_is_refused_and_costs_nothing)
+TEST(event_beyond_capacity_is_refused)
 {
 	_cleanup_(kernel_freep) struct kernel *kernel = kernel_new(0, 2, 0);
 	OWNED_FD page = page_new(kernel, 1, "/a");
@@ -470,7 +470,7 @@ TEST(the_event_after_the_last_is_refused_and_costs_nothing)
 }
 END_TEST
 
-TEST(the_event_after_a_pages_last_bit_is_refused_and_costs_nothing)
+TEST(event_beyond_page_is_refused)
 {
 	_cleanup_(kernel_freep) struct kernel *kernel = kernel_new(3, 3, 0);
 	OWNED_FD page = page_new(kernel, 1, "/a");
@@ -490,7 +490,7 @@ TEST(the_event_after_a_pages_last_bit_is_refused_and_costs_nothing)
 }
 END_TEST
 
-TEST(a_released_bit_is_used_again_and_a_released_index_never)
+TEST(bits_are_reused_indexes_are_not)
 {
 	BENCH(bench);
 	const uint8_t *page = map_page(bench.page);
@@ -510,7 +510,7 @@ TEST(a_released_bit_is_used_again_and_a_released_index_never)
 }
 END_TEST
 
-TEST(a_bit_stays_until_the_last_stream_of_its_page_lets_go)
+TEST(bit_lives_as_long_as_its_streams)
 {
 	BENCH(bench);
 	OWNED_FD second = stream_new(bench.kernel, 2, 1);
@@ -524,7 +524,7 @@ TEST(a_bit_stays_until_the_last_stream_of_its_page_lets_go)
 }
 END_TEST
 
-TEST(a_record_is_kept_with_all_that_is_known_of_it_in_order)
+TEST(record_is_kept_with_its_origin)
 {
 	static const char *const keys[] = { "time", "pid", "uid", "comm", "tenant", "event", "payload" };
 	BENCH(bench);
@@ -565,7 +565,7 @@ TEST(a_record_is_kept_with_all_that_is_known_of_it_in_order)
 }
 END_TEST
 
-TEST(a_writer_that_is_gone_is_unknown_and_its_pid_is_not)
+TEST(comm_of_ended_writer_is_unknown)
 {
 	BENCH(bench);
 	struct ring_reader reader = { 0 };
@@ -586,7 +586,7 @@ TEST(a_writer_that_is_gone_is_unknown_and_its_pid_is_not)
 }
 END_TEST
 
-TEST(a_program_that_changes_its_name_has_the_new_one_in_the_next_dispatch)
+TEST(comm_is_read_again_at_next_dispatch)
 {
 	BENCH(bench);
 	struct ring_reader reader = { 0 };
@@ -664,7 +664,7 @@ TEST(a_dynamic_field_outside_its_record_is_bad)
 }
 END_TEST
 
-TEST(records_of_events_that_are_off_or_released_are_dropped_and_not_counted)
+TEST(records_of_disabled_events_are_dropped)
 {
 	BENCH(bench);
 
@@ -679,7 +679,7 @@ TEST(records_of_events_that_are_off_or_released_are_dropped_and_not_counted)
 }
 END_TEST
 
-TEST(more_kinds_of_events_than_are_kept_parsed_are_all_checked_by_their_own)
+TEST(many_events_share_cache_of_parsed)
 {
 	KERNEL(kernel);
 	OWNED_FD page = page_new(kernel, 1, "/a");
@@ -715,7 +715,7 @@ static bool is_readable(int fd)
 	return poll(&ask_poll, 1, 0) == 1;
 }
 
-TEST(the_last_close_is_seen_after_what_was_written_before_it_and_once)
+TEST(last_close_comes_after_records)
 {
 	BENCH(bench);
 	int copy = fcntl(bench.stream, F_DUPFD_CLOEXEC, 0);
@@ -737,7 +737,7 @@ TEST(the_last_close_is_seen_after_what_was_written_before_it_and_once)
 }
 END_TEST
 
-TEST(a_stream_is_known_to_be_gone_before_the_next_dispatch_and_loses_nothing)
+TEST(still_open_reads_rest_of_closed_stream)
 {
 	BENCH(bench);
 
@@ -763,7 +763,7 @@ TEST(a_writer_that_shuts_its_end_is_gone)
 }
 END_TEST
 
-TEST(what_was_written_before_a_release_is_kept)
+TEST(records_before_release_are_kept)
 {
 	BENCH(bench);
 
@@ -779,7 +779,7 @@ TEST(what_was_written_before_a_release_is_kept)
 }
 END_TEST
 
-TEST(what_was_written_before_an_event_is_switched_off_is_kept)
+TEST(records_before_switching_off_are_kept)
 {
 	BENCH(bench);
 
@@ -816,7 +816,7 @@ TEST(a_full_queue_never_blocks_the_writer_and_empties)
 }
 END_TEST
 
-TEST(a_dispatch_is_bounded_and_gives_every_stream_its_turn)
+TEST(dispatch_is_bounded_and_fair)
 {
 	BENCH(bench);
 	OWNED_FD second = stream_new(bench.kernel, 2, 1);
@@ -846,7 +846,7 @@ TEST(a_dispatch_is_bounded_and_gives_every_stream_its_turn)
 }
 END_TEST
 
-TEST(a_drain_reads_all_streams_and_then_there_is_nothing_left)
+TEST(drain_reads_all_streams)
 {
 	KERNEL(kernel);
 	OWNED_FD page = page_new(kernel, 1, "/a");
@@ -871,7 +871,7 @@ TEST(a_drain_reads_all_streams_and_then_there_is_nothing_left)
 }
 END_TEST
 
-TEST(a_writer_that_is_always_ahead_cannot_keep_a_drain_or_a_release)
+TEST(fast_writer_does_not_block_drain)
 {
 	BENCH(bench);
 
@@ -917,7 +917,7 @@ static void play_an_older_kernel(int ours)
 	transport_fds_are_refused = false;
 }
 
-TEST(fds_cannot_be_attached_to_a_record_where_the_kernel_is_new_enough)
+TEST(record_with_fds_is_refused_by_new_kernel)
 {
 	BENCH(bench);
 
@@ -955,14 +955,14 @@ static void expect_the_end_by_fds(size_t n)
 	wait_for_open_fds(before);
 }
 
-TEST(on_an_older_kernel_fds_that_are_attached_to_a_record_are_the_end_of_its_stream)
+TEST(record_with_fds_ends_stream_on_old_kernel)
 {
 	for (size_t n = 1; n <= 64; n *= 2)
 		expect_the_end_by_fds(n);
 }
 END_TEST
 
-TEST(nobody_waits_for_the_last_close_of_an_fd_that_is_attached_to_a_record)
+TEST(lingering_fd_in_record_does_not_block)
 {
 	static const struct hello record = { .kind = 7 };
 	KERNEL(kernel);
@@ -1010,7 +1010,7 @@ static void on_changed(void *data, uint32_t page, uint32_t bit)
 		ck_assert(bit_is_on(changes->memory, bit) == changes->expect_on);
 }
 
-TEST(the_switch_changes_the_bits_of_what_matches_on_all_pages_and_says_so_afterwards)
+TEST(switch_changes_bits_on_all_pages)
 {
 	KERNEL(kernel);
 	OWNED_FD one = page_new(kernel, 1, "/a");
@@ -1042,7 +1042,7 @@ TEST(the_switch_changes_the_bits_of_what_matches_on_all_pages_and_says_so_afterw
 }
 END_TEST
 
-TEST(an_event_that_is_switched_on_stays_known_without_holders_and_is_on_when_it_comes_back)
+TEST(switched_event_stays_without_holders)
 {
 	BENCH(bench);
 	const uint8_t *page = map_page(bench.page);
@@ -1065,7 +1065,7 @@ TEST(an_event_that_is_switched_on_stays_known_without_holders_and_is_on_when_it_
 }
 END_TEST
 
-TEST(a_session_turns_on_what_it_wants_now_and_later_until_its_end)
+TEST(session_enables_events_until_its_end)
 {
 	static const char *const wanted[] = { "http_*", "hello" };
 	KERNEL(kernel);
@@ -1129,7 +1129,7 @@ TEST(a_kernel_is_freed_with_all_that_is_still_open)
 }
 END_TEST
 
-TEST(thirty_thousand_events_are_registered_listed_and_released)
+TEST(thirty_thousand_events_are_listed)
 {
 	KERNEL(kernel);
 	OWNED_FD page = page_new(kernel, 1, "/a");
@@ -1199,7 +1199,7 @@ TEST(when_memory_is_short_each_call_undoes_what_it_did)
 }
 END_TEST
 
-TEST(when_memory_is_short_a_kernel_or_a_session_is_not_made)
+TEST(kernel_and_session_without_memory_fail)
 {
 	static const char *const wanted[] = { "*", "hello" };
 	static const struct kernel_limits limits = { 0 };
@@ -1231,7 +1231,7 @@ TEST(when_memory_is_short_a_kernel_or_a_session_is_not_made)
 }
 END_TEST
 
-TEST(without_memory_for_the_ring_records_are_counted_and_not_kept)
+TEST(records_without_ring_are_counted)
 {
 	BENCH(bench);
 	int r;
@@ -1287,7 +1287,7 @@ TEST(without_fds_nothing_is_made_and_nothing_is_left)
 }
 END_TEST
 
-TEST(a_tenants_name_as_long_as_it_may_be_is_kept_whole_and_one_longer_is_refused)
+TEST(tenant_name_has_maximum_length)
 {
 	KERNEL(kernel);
 	OWNED_FD page = -1, stream = -1;
@@ -1454,31 +1454,21 @@ TEST(any_history_leaves_what_the_model_says)
 }
 END_TEST
 
-SUITE("embedded", the_facts_are_what_the_limits_say, an_event_is_found_again_on_its_stream_and_has_one_bit_on_its_page,
-      two_tenants_share_an_event_and_not_a_page, a_name_with_other_fields_is_taken_until_it_is_let_go,
-      a_description_is_made_canonical_here_too, what_cannot_be_registered_is_answered_and_leaves_nothing,
-      what_does_not_exist_or_exists_already_is_said, a_batch_is_carried_out_in_order_and_a_failure_does_not_stop_it,
-      the_event_after_the_last_is_refused_and_costs_nothing,
-      the_event_after_a_pages_last_bit_is_refused_and_costs_nothing,
-      a_released_bit_is_used_again_and_a_released_index_never, a_bit_stays_until_the_last_stream_of_its_page_lets_go,
-      a_record_is_kept_with_all_that_is_known_of_it_in_order, a_writer_that_is_gone_is_unknown_and_its_pid_is_not,
-      a_program_that_changes_its_name_has_the_new_one_in_the_next_dispatch, bad_records_are_refused_and_counted,
-      a_dynamic_field_outside_its_record_is_bad, records_of_events_that_are_off_or_released_are_dropped_and_not_counted,
-      more_kinds_of_events_than_are_kept_parsed_are_all_checked_by_their_own,
-      the_last_close_is_seen_after_what_was_written_before_it_and_once,
-      a_stream_is_known_to_be_gone_before_the_next_dispatch_and_loses_nothing, a_writer_that_shuts_its_end_is_gone,
-      what_was_written_before_a_release_is_kept, what_was_written_before_an_event_is_switched_off_is_kept,
-      a_full_queue_never_blocks_the_writer_and_empties, a_dispatch_is_bounded_and_gives_every_stream_its_turn,
-      a_drain_reads_all_streams_and_then_there_is_nothing_left,
-      a_writer_that_is_always_ahead_cannot_keep_a_drain_or_a_release,
-      fds_cannot_be_attached_to_a_record_where_the_kernel_is_new_enough,
-      on_an_older_kernel_fds_that_are_attached_to_a_record_are_the_end_of_its_stream,
-      nobody_waits_for_the_last_close_of_an_fd_that_is_attached_to_a_record,
-      the_switch_changes_the_bits_of_what_matches_on_all_pages_and_says_so_afterwards,
-      an_event_that_is_switched_on_stays_known_without_holders_and_is_on_when_it_comes_back,
-      a_session_turns_on_what_it_wants_now_and_later_until_its_end, a_session_knows_which_names_it_wants,
-      a_kernel_is_freed_with_all_that_is_still_open, thirty_thousand_events_are_registered_listed_and_released,
-      when_memory_is_short_each_call_undoes_what_it_did, when_memory_is_short_a_kernel_or_a_session_is_not_made,
-      without_memory_for_the_ring_records_are_counted_and_not_kept, without_fds_nothing_is_made_and_nothing_is_left,
-      a_tenants_name_as_long_as_it_may_be_is_kept_whole_and_one_longer_is_refused,
+SUITE("embedded", the_facts_are_what_the_limits_say, event_has_one_bit_per_page,
+      two_tenants_share_an_event_and_not_a_page, name_is_taken_until_released, a_description_is_made_canonical_here_too,
+      refused_registration_leaves_nothing, missing_or_existing_numbers_are_refused, failed_call_does_not_stop_batch,
+      event_beyond_capacity_is_refused, event_beyond_page_is_refused, bits_are_reused_indexes_are_not,
+      bit_lives_as_long_as_its_streams, record_is_kept_with_its_origin, comm_of_ended_writer_is_unknown,
+      comm_is_read_again_at_next_dispatch, bad_records_are_refused_and_counted,
+      a_dynamic_field_outside_its_record_is_bad, records_of_disabled_events_are_dropped,
+      many_events_share_cache_of_parsed, last_close_comes_after_records, still_open_reads_rest_of_closed_stream,
+      a_writer_that_shuts_its_end_is_gone, records_before_release_are_kept, records_before_switching_off_are_kept,
+      a_full_queue_never_blocks_the_writer_and_empties, dispatch_is_bounded_and_fair, drain_reads_all_streams,
+      fast_writer_does_not_block_drain, record_with_fds_is_refused_by_new_kernel,
+      record_with_fds_ends_stream_on_old_kernel, lingering_fd_in_record_does_not_block,
+      switch_changes_bits_on_all_pages, switched_event_stays_without_holders, session_enables_events_until_its_end,
+      a_session_knows_which_names_it_wants, a_kernel_is_freed_with_all_that_is_still_open,
+      thirty_thousand_events_are_listed, when_memory_is_short_each_call_undoes_what_it_did,
+      kernel_and_session_without_memory_fail, records_without_ring_are_counted,
+      without_fds_nothing_is_made_and_nothing_is_left, tenant_name_has_maximum_length,
       any_history_leaves_what_the_model_says)

@@ -87,7 +87,7 @@ static int reopen(int fd, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
-TEST(who_gets_the_page_finds_no_way_to_write_to_it)
+TEST(clients_fd_of_page_cannot_write)
 {
 	_cleanup_(fd_closep) int fd = new_page(WIRE_PAGE_BITS);
 
@@ -152,7 +152,7 @@ TEST(without_proc_the_sealed_file_itself_is_handed_out)
 }
 END_TEST
 
-TEST(every_byte_gets_its_first_event_before_any_gets_its_second)
+TEST(each_byte_gets_one_bit_first)
 {
 	_cleanup_(fd_closep) _unused_ int fd = new_page(WIRE_PAGE_BITS);
 	unsigned in_byte[WIRE_PAGE_BYTES] = { 1 }; /* bit 0 */
@@ -187,7 +187,7 @@ TEST(a_page_gives_each_bit_once_and_never_bit_0)
 }
 END_TEST
 
-TEST(a_bit_that_is_given_back_is_off_and_the_next_to_be_taken)
+TEST(freed_bit_is_off_and_taken_next)
 {
 	_cleanup_(fd_closep) int fd = new_page(WIRE_PAGE_BITS);
 	const uint8_t *client = map(fd);
@@ -217,7 +217,7 @@ TEST(a_page_of_no_bits_or_too_many_is_refused)
 }
 END_TEST
 
-SUITE("page", a_bit_that_is_set_is_seen_by_who_maps_the_page, who_gets_the_page_finds_no_way_to_write_to_it,
-      opening_it_again_does_not_help, without_proc_the_sealed_file_itself_is_handed_out,
-      every_byte_gets_its_first_event_before_any_gets_its_second, a_page_gives_each_bit_once_and_never_bit_0,
-      a_bit_that_is_given_back_is_off_and_the_next_to_be_taken, a_page_of_no_bits_or_too_many_is_refused)
+SUITE("page", a_bit_that_is_set_is_seen_by_who_maps_the_page, clients_fd_of_page_cannot_write,
+      opening_it_again_does_not_help, without_proc_the_sealed_file_itself_is_handed_out, each_byte_gets_one_bit_first,
+      a_page_gives_each_bit_once_and_never_bit_0, freed_bit_is_off_and_taken_next,
+      a_page_of_no_bits_or_too_many_is_refused)

@@ -42,7 +42,7 @@ static void expect_end(const struct ring *ring, struct ring_reader *reader)
 	ck_assert_ptr_null(ring_read(ring, reader, &size));
 }
 
-TEST(entries_come_out_in_the_order_in_which_they_went_in)
+TEST(entries_keep_their_order)
 {
 	_cleanup_(ring_freep) struct ring *ring = new_ring(1024);
 	struct ring_reader reader = { 0 };
@@ -61,7 +61,7 @@ TEST(entries_come_out_in_the_order_in_which_they_went_in)
 }
 END_TEST
 
-TEST(the_newest_entry_pushes_the_oldest_out_and_a_slow_reader_learns_how_many_it_missed)
+TEST(slow_reader_learns_missed_entries)
 {
 	_cleanup_(ring_freep) struct ring *ring = new_ring(64); /* four entries of 16 bytes */
 	struct ring_reader reader = { 0 };
@@ -79,7 +79,7 @@ TEST(the_newest_entry_pushes_the_oldest_out_and_a_slow_reader_learns_how_many_it
 }
 END_TEST
 
-TEST(an_entry_that_fills_the_ring_fits_and_one_byte_more_does_not_and_changes_nothing)
+TEST(entry_as_large_as_ring_fits)
 {
 	_cleanup_(ring_freep) struct ring *ring = new_ring(64);
 	struct ring_reader reader = { 0 };
@@ -108,7 +108,7 @@ TEST(a_ring_too_small_for_any_entry_is_refused)
 }
 END_TEST
 
-TEST(a_ring_larger_than_memory_costs_nothing_until_it_is_used_and_then_takes_no_entry)
+TEST(unused_ring_takes_no_memory)
 {
 	_cleanup_(ring_freep) struct ring *ring = new_ring(PTRDIFF_MAX - 4096);
 
@@ -231,9 +231,6 @@ TEST(any_history_reads_like_the_model)
 }
 END_TEST
 
-SUITE("ring", entries_come_out_in_the_order_in_which_they_went_in,
-      the_newest_entry_pushes_the_oldest_out_and_a_slow_reader_learns_how_many_it_missed,
-      an_entry_that_fills_the_ring_fits_and_one_byte_more_does_not_and_changes_nothing,
-      a_ring_too_small_for_any_entry_is_refused,
-      a_ring_larger_than_memory_costs_nothing_until_it_is_used_and_then_takes_no_entry, a_reader_may_be_put_anywhere,
+SUITE("ring", entries_keep_their_order, slow_reader_learns_missed_entries, entry_as_large_as_ring_fits,
+      a_ring_too_small_for_any_entry_is_refused, unused_ring_takes_no_memory, a_reader_may_be_put_anywhere,
       entries_are_aligned_to_eight_bytes, any_history_reads_like_the_model)

@@ -20,7 +20,7 @@ TEST(an_empty_roster_holds_nothing)
 }
 END_TEST
 
-TEST(what_was_taken_out_is_skipped_and_taking_it_out_again_does_nothing)
+TEST(removed_entry_is_skipped)
 {
 	struct roster roster = { 0 };
 
@@ -84,5 +84,5 @@ TEST(memory_does_not_grow_with_numbers_that_are_gone)
 }
 END_TEST
 
-SUITE("roster", an_empty_roster_holds_nothing, what_was_taken_out_is_skipped_and_taking_it_out_again_does_nothing,
-      any_history_finds_what_a_plain_array_finds, memory_does_not_grow_with_numbers_that_are_gone)
+SUITE("roster", an_empty_roster_holds_nothing, removed_entry_is_skipped, any_history_finds_what_a_plain_array_finds,
+      memory_does_not_grow_with_numbers_that_are_gone)

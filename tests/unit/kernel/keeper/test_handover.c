@@ -151,7 +151,7 @@ static int is_all_there(int r, int listener, const struct preparation *preparati
 	       is_at(mounts->pages_read_only, "/tmp") && preparation->guarded && !*preparation->failure;
 }
 
-TEST(what_was_prepared_is_what_the_next_process_has)
+TEST(preparation_reaches_next_process)
 {
 	struct preparation preparation = prepare_guarded();
 
@@ -165,7 +165,7 @@ TEST(what_was_prepared_is_what_the_next_process_has)
 }
 END_TEST
 
-TEST(what_an_earlier_one_has_left_is_replaced)
+TEST(earlier_preparation_is_replaced)
 {
 	struct preparation preparation = prepare_guarded();
 	char directory[64], path[100];
@@ -233,7 +233,7 @@ static int is_failure(int r, int listener, const struct preparation *preparation
 	       streq(preparation->failure, "no user_events");
 }
 
-TEST(why_there_is_no_guard_or_nothing_at_all_is_handed_over_too)
+TEST(reasons_are_handed_over)
 {
 	struct preparation preparation = PREPARATION_NONE;
 
@@ -285,6 +285,5 @@ TEST(without_systemd_nothing_can_be_handed_over)
 }
 END_TEST
 
-SUITE("handover", what_was_prepared_is_what_the_next_process_has, what_an_earlier_one_has_left_is_replaced,
-      no_two_of_them_look_like_the_same, why_there_is_no_guard_or_nothing_at_all_is_handed_over_too,
-      without_a_listening_socket_nothing_is_taken, without_systemd_nothing_can_be_handed_over)
+SUITE("handover", preparation_reaches_next_process, earlier_preparation_is_replaced, no_two_of_them_look_like_the_same,
+      reasons_are_handed_over, without_a_listening_socket_nothing_is_taken, without_systemd_nothing_can_be_handed_over)

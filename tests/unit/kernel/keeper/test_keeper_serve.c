@@ -381,7 +381,7 @@ TEST(the_keeper_speaks_first_and_says_what_it_has)
 }
 END_TEST
 
-TEST(calls_come_through_as_they_were_sent_and_answers_go_back)
+TEST(calls_arrive_and_are_answered)
 {
 	READY_SCENE(scene);
 	struct kernel_call calls[ARRAY_SIZE(examples)];
@@ -404,7 +404,7 @@ TEST(calls_come_through_as_they_were_sent_and_answers_go_back)
 }
 END_TEST
 
-TEST(every_fd_is_that_of_its_own_call_and_the_keeper_keeps_none)
+TEST(fds_go_with_their_calls)
 {
 	READY_SCENE(scene);
 	struct kernel_call calls[2 * MESSAGE_FDS_MAX];
@@ -527,7 +527,7 @@ static void answer_one(struct scene *scene)
 	wait_until(scene->fake.dispatches > before);
 }
 
-TEST(the_next_packets_are_read_before_the_first_is_answered_and_answers_keep_their_order)
+TEST(packets_are_read_ahead_and_answered_in_order)
 {
 	READY_SCENE(scene);
 
@@ -547,7 +547,7 @@ TEST(the_next_packets_are_read_before_the_first_is_answered_and_answers_keep_the
 END_TEST
 
 /* So that what it remembers has an end. */
-TEST(no_more_than_sixteen_packets_are_under_way_and_the_rest_waits_in_the_socket)
+TEST(sixteen_packets_are_under_way_at_most)
 {
 	enum { ALL = 40, WINDOW = 16 };
 	READY_SCENE(scene);
@@ -566,7 +566,7 @@ TEST(no_more_than_sixteen_packets_are_under_way_and_the_rest_waits_in_the_socket
 }
 END_TEST
 
-TEST(a_daemon_that_hangs_up_while_much_is_under_way_is_answered_to_nobodys_harm)
+TEST(daemon_may_hang_up_with_calls_under_way)
 {
 	READY_SCENE(scene);
 	struct kernel_call calls[2];
@@ -622,7 +622,7 @@ TEST(daemon_that_hangs_up_on_waiting_answers_ends_it)
 }
 END_TEST
 
-TEST(nonsense_behind_what_is_under_way_comes_after_its_answers)
+TEST(invalid_packet_comes_after_earlier_answers)
 {
 	READY_SCENE(scene);
 
@@ -657,7 +657,7 @@ TEST(a_daemon_that_never_listened_ends_it_well)
 }
 END_TEST
 
-TEST(a_daemon_that_had_gone_before_ends_it_well_and_is_no_signal)
+TEST(daemon_that_had_gone_is_no_sigpipe)
 {
 	SCENE(scene);
 
@@ -668,7 +668,7 @@ TEST(a_daemon_that_had_gone_before_ends_it_well_and_is_no_signal)
 END_TEST
 
 /* Its last wishes are carried out; nobody hears of it, and nothing is left. */
-TEST(what_a_daemon_asked_before_it_went_is_done)
+TEST(calls_of_gone_daemon_are_carried_out)
 {
 	SCENE(scene);
 	struct kernel_call calls[2];
@@ -920,7 +920,7 @@ static void expect_refusal(struct scene *scene)
 	ck_assert_uint_eq(scene->fake.noted, 0);
 }
 
-TEST(nonsense_ends_it_in_words_and_nothing_of_it_is_done)
+TEST(invalid_packet_is_refused_as_a_whole)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
 		READY_SCENE(scene);
@@ -960,7 +960,7 @@ TEST(a_message_cut_short_anywhere_is_nonsense)
 END_TEST
 
 /* What the table above breaks is good without that. */
-TEST(what_is_not_quite_nonsense_is_done)
+TEST(unusual_valid_calls_are_carried_out)
 {
 	READY_SCENE(scene);
 	struct kernel_call calls[2] = { { .op = KERNEL_STREAM_NEW }, { .op = KERNEL_CLEAN } };
@@ -1012,7 +1012,7 @@ TEST(as_many_fds_as_calls_mention_or_it_is_nonsense)
 }
 END_TEST
 
-TEST(a_keeper_that_cannot_says_so_in_a_sentence_that_fits)
+TEST(refusal_has_a_sentence)
 {
 	SCENE(scene);
 	char text[2 * WIRE_SENTENCE_MAX] = "no tracefs here", sentence[WIRE_SENTENCE_MAX + 1];
@@ -1087,7 +1087,7 @@ static struct scene *scene_with_box(struct deposit_box *box)
 	return scene;
 }
 
-TEST(what_is_deposited_is_there_until_it_is_withdrawn)
+TEST(deposit_stays_until_withdrawn)
 {
 	struct deposit_box box = { 0 };
 	_cleanup_(scene_free) struct scene *scene = scene_with_box(&box);
@@ -1118,7 +1118,7 @@ TEST(what_is_deposited_is_there_until_it_is_withdrawn)
 }
 END_TEST
 
-TEST(deposits_are_answered_in_their_turn_among_the_kernels_calls)
+TEST(deposits_are_answered_in_order)
 {
 	struct deposit_box box = { 0 };
 	_cleanup_(scene_free) struct scene *scene = scene_with_box(&box);
@@ -1148,7 +1148,7 @@ TEST(deposits_are_answered_in_their_turn_among_the_kernels_calls)
 }
 END_TEST
 
-TEST(what_the_kernel_is_brought_gets_there)
+TEST(fds_of_calls_reach_the_kernel)
 {
 	READY_SCENE(scene);
 	int fd = some_fd(), fds = count_open_fds();
@@ -1172,7 +1172,7 @@ TEST(what_the_kernel_is_brought_gets_there)
 }
 END_TEST
 
-TEST(a_keeper_that_ends_with_its_daemon_takes_no_deposits)
+TEST(keeper_of_one_daemon_takes_no_deposits)
 {
 	READY_SCENE(scene);
 	struct kernel_facts facts;
@@ -1223,7 +1223,7 @@ TEST(ten_thousand_deposits_are_all_there)
 END_TEST
 
 /* All of a packet or nothing, and the rest of it is done. */
-TEST(what_there_is_no_room_for_is_answered_so)
+TEST(call_with_lost_fd_fails)
 {
 	struct deposit_box box = { 0 };
 	_cleanup_(scene_free) struct scene *scene = scene_with_box(&box);
@@ -1325,7 +1325,7 @@ static int end_of_many(struct scene *scene)
 	return r;
 }
 
-TEST(what_one_daemon_deposits_the_next_one_finds)
+TEST(deposits_outlive_the_daemon)
 {
 	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
 	int fd = some_fd(), fds;
@@ -1365,7 +1365,7 @@ TEST(one_daemon_is_served_at_a_time)
 END_TEST
 
 /* What is under way is finished, and what it made stays; its fds go with the answers. */
-TEST(a_daemon_that_goes_while_calls_are_under_way_leaves_what_they_make)
+TEST(gone_daemons_pages_and_streams_stay)
 {
 	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
 	struct kernel_call calls[2];
@@ -1388,7 +1388,7 @@ TEST(a_daemon_that_goes_while_calls_are_under_way_leaves_what_they_make)
 }
 END_TEST
 
-TEST(a_daemon_that_talks_nonsense_loses_its_connection_and_not_its_deposits)
+TEST(invalid_packet_keeps_deposits)
 {
 	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
 	int fd = some_fd();
@@ -1417,7 +1417,7 @@ static size_t count_noted(const struct scene *scene, enum kernel_op op)
 
 enum { DEATHS = 8 /* that are enough */ };
 
-TEST(what_many_daemons_in_a_row_died_of_is_dropped)
+TEST(deposits_of_crashing_daemons_are_dropped)
 {
 	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
 	int pair[2];
@@ -1464,7 +1464,7 @@ TEST(a_daemon_that_has_taken_over_begins_the_count_anew)
 END_TEST
 
 /* Whoever it was has ended meanwhile, and the daemon did not live to say so. */
-TEST(what_a_daemon_has_not_asked_for_goes_with_what_it_disowns)
+TEST(disown_closes_unfetched_deposits)
 {
 	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
 	int wanted = some_fd(), pair[2];
@@ -1488,7 +1488,7 @@ TEST(what_a_daemon_has_not_asked_for_goes_with_what_it_disowns)
 }
 END_TEST
 
-TEST(the_kernel_is_looked_after_while_no_daemon_is_there)
+TEST(kernel_is_dispatched_without_daemon)
 {
 	_cleanup_(scene_free) struct scene *scene = scene_of_many(30);
 
@@ -1503,7 +1503,7 @@ TEST(the_kernel_is_looked_after_while_no_daemon_is_there)
 END_TEST
 
 /* With nobody there who would take over, it ends well at once. */
-TEST(who_is_told_to_end_while_no_daemon_is_there_does)
+TEST(sigterm_without_daemon_ends_keeper)
 {
 	_cleanup_(scene_free) struct scene *scene = scene_of_many(3000);
 	sigset_t set;
@@ -1564,26 +1564,20 @@ TEST(both_sides_understand_each_other)
 }
 END_TEST
 
-SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has,
-      calls_come_through_as_they_were_sent_and_answers_go_back,
-      every_fd_is_that_of_its_own_call_and_the_keeper_keeps_none, the_fullest_packets_are_taken,
-      answer_without_memory_ends_connection, packets_are_answered_one_by_one_in_order,
-      the_next_packets_are_read_before_the_first_is_answered_and_answers_keep_their_order,
-      no_more_than_sixteen_packets_are_under_way_and_the_rest_waits_in_the_socket,
-      a_daemon_that_hangs_up_while_much_is_under_way_is_answered_to_nobodys_harm,
+SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has, calls_arrive_and_are_answered,
+      fds_go_with_their_calls, the_fullest_packets_are_taken, answer_without_memory_ends_connection,
+      packets_are_answered_one_by_one_in_order, packets_are_read_ahead_and_answered_in_order,
+      sixteen_packets_are_under_way_at_most, daemon_may_hang_up_with_calls_under_way,
       answers_are_sent_later_after_too_many_references, daemon_that_hangs_up_on_waiting_answers_ends_it,
-      nonsense_behind_what_is_under_way_comes_after_its_answers, a_daemon_that_hangs_up_ends_it_well,
-      a_daemon_that_never_listened_ends_it_well, a_daemon_that_had_gone_before_ends_it_well_and_is_no_signal,
-      what_a_daemon_asked_before_it_went_is_done, a_kernel_that_has_something_to_do_gets_to_it,
-      a_kernel_that_fails_ends_it, nonsense_ends_it_in_words_and_nothing_of_it_is_done,
-      a_message_cut_short_anywhere_is_nonsense, what_is_not_quite_nonsense_is_done,
-      an_fd_that_no_call_mentions_is_nonsense, as_many_fds_as_calls_mention_or_it_is_nonsense,
-      a_keeper_that_cannot_says_so_in_a_sentence_that_fits, what_is_deposited_is_there_until_it_is_withdrawn,
-      deposits_are_answered_in_their_turn_among_the_kernels_calls, what_the_kernel_is_brought_gets_there,
-      a_keeper_that_ends_with_its_daemon_takes_no_deposits, ten_thousand_deposits_are_all_there,
-      what_there_is_no_room_for_is_answered_so, what_one_daemon_deposits_the_next_one_finds,
-      one_daemon_is_served_at_a_time, a_daemon_that_goes_while_calls_are_under_way_leaves_what_they_make,
-      a_daemon_that_talks_nonsense_loses_its_connection_and_not_its_deposits,
-      what_a_daemon_has_not_asked_for_goes_with_what_it_disowns, what_many_daemons_in_a_row_died_of_is_dropped,
-      a_daemon_that_has_taken_over_begins_the_count_anew, the_kernel_is_looked_after_while_no_daemon_is_there,
-      who_is_told_to_end_while_no_daemon_is_there_does, both_sides_understand_each_other)
+      invalid_packet_comes_after_earlier_answers, a_daemon_that_hangs_up_ends_it_well,
+      a_daemon_that_never_listened_ends_it_well, daemon_that_had_gone_is_no_sigpipe,
+      calls_of_gone_daemon_are_carried_out, a_kernel_that_has_something_to_do_gets_to_it, a_kernel_that_fails_ends_it,
+      invalid_packet_is_refused_as_a_whole, a_message_cut_short_anywhere_is_nonsense,
+      unusual_valid_calls_are_carried_out, an_fd_that_no_call_mentions_is_nonsense,
+      as_many_fds_as_calls_mention_or_it_is_nonsense, refusal_has_a_sentence, deposit_stays_until_withdrawn,
+      deposits_are_answered_in_order, fds_of_calls_reach_the_kernel, keeper_of_one_daemon_takes_no_deposits,
+      ten_thousand_deposits_are_all_there, call_with_lost_fd_fails, deposits_outlive_the_daemon,
+      one_daemon_is_served_at_a_time, gone_daemons_pages_and_streams_stay, invalid_packet_keeps_deposits,
+      disown_closes_unfetched_deposits, deposits_of_crashing_daemons_are_dropped,
+      a_daemon_that_has_taken_over_begins_the_count_anew, kernel_is_dispatched_without_daemon,
+      sigterm_without_daemon_ends_keeper, both_sides_understand_each_other)

@@ -142,7 +142,7 @@ TEST(calls_arrive_as_they_were_sent)
 }
 END_TEST
 
-TEST(texts_of_every_length_arrive_and_what_pads_them_is_zero)
+TEST(texts_of_every_length_are_padded_with_zeros)
 {
 	static char text[WIRE_TENANT_MAX + 1];
 
@@ -224,7 +224,7 @@ static size_t put_raw_call(struct message_call raw, const char *text, size_t len
 	return packet.size;
 }
 
-TEST(what_is_no_operation_is_no_call)
+TEST(unknown_operation_is_refused)
 {
 	struct kernel_call got = { 0 };
 
@@ -258,7 +258,7 @@ TEST(a_call_brings_an_fd_where_it_may_and_where_it_must)
 }
 END_TEST
 
-TEST(what_means_nothing_is_zero)
+TEST(reserved_fields_of_messages_are_zero)
 {
 	struct kernel_call got = { 0 };
 
@@ -330,7 +330,7 @@ TEST(a_text_with_a_zero_in_it_is_refused)
 }
 END_TEST
 
-TEST(what_pads_a_text_is_zero_or_it_is_refused)
+TEST(padding_of_text_must_be_zero)
 {
 	struct kernel_call got = { 0 };
 
@@ -420,7 +420,7 @@ TEST(a_full_packet_of_the_longest_descriptions_fits)
 }
 END_TEST
 
-TEST(what_does_not_fit_whole_into_a_packet_is_left_for_the_next)
+TEST(call_that_does_not_fit_is_left)
 {
 	static const size_t lengths[] = { 0, 1, 4, 511, WIRE_TENANT_MAX };
 	static char text[WIRE_TENANT_MAX + 1];
@@ -452,7 +452,7 @@ TEST(a_packet_without_room_for_one_call_has_failed)
 }
 END_TEST
 
-TEST(a_packet_asks_for_as_many_fds_as_an_answer_can_bring)
+TEST(packet_limits_fds_of_answers)
 {
 	static const enum kernel_op ops[] = { KERNEL_PAGE_NEW,	 KERNEL_STREAM_NEW,   KERNEL_DEPOSITED,
 					      KERNEL_PAGE_FETCH, KERNEL_STREAM_FETCH, KERNEL_DEPOSIT,
@@ -469,7 +469,7 @@ TEST(a_packet_asks_for_as_many_fds_as_an_answer_can_bring)
 }
 END_TEST
 
-TEST(what_brings_no_fd_goes_on_until_the_next_that_does)
+TEST(calls_without_fd_do_not_count_as_fds)
 {
 	fill_many(KERNEL_RELEASE, NULL);
 	for (size_t i = 0; i < 2 * (MESSAGE_FDS_MAX + 1); i += 2)
@@ -494,7 +494,7 @@ TEST(fds_of_either_direction_are_counted_for_themselves)
 }
 END_TEST
 
-TEST(what_is_made_comes_with_an_fd_and_what_is_fetched_too)
+TEST(made_and_fetched_have_fds)
 {
 	for (enum kernel_op op = 0; op < KERNEL_OP_MAX_; op++) {
 		bool makes = op == KERNEL_PAGE_NEW || op == KERNEL_STREAM_NEW;
@@ -583,7 +583,7 @@ TEST(an_answer_that_ends_too_early_changes_nothing)
 }
 END_TEST
 
-TEST(an_answer_has_an_fd_or_none_and_only_where_one_was_asked_for)
+TEST(answer_has_fd_only_if_expected)
 {
 	static const uint32_t values[] = { 0, 1, 2, 256, 65536, UINT32_MAX };
 
@@ -685,7 +685,7 @@ static const struct message_ready good = {
 	.payload_max = 4,
 };
 
-TEST(facts_that_make_no_sense_are_refused_and_nothing_is_touched)
+TEST(invalid_facts_are_refused)
 {
 	struct message_ready bad = good;
 
@@ -828,18 +828,16 @@ TEST(a_sentence_that_lies_about_its_length_is_refused)
 END_TEST
 
 SUITE("message", a_message_says_its_own_size_and_kind, the_body_is_what_follows_the_header,
-      calls_arrive_as_they_were_sent, texts_of_every_length_arrive_and_what_pads_them_is_zero,
+      calls_arrive_as_they_were_sent, texts_of_every_length_are_padded_with_zeros,
       calls_that_end_too_early_or_too_late_are_none, more_or_fewer_calls_than_are_said_are_none,
-      what_is_no_operation_is_no_call, a_call_brings_an_fd_where_it_may_and_where_it_must, what_means_nothing_is_zero,
-      a_text_that_is_longer_than_any_is_refused, a_text_whose_length_is_a_lie_is_refused,
-      a_text_with_a_zero_in_it_is_refused, what_pads_a_text_is_zero_or_it_is_refused,
+      unknown_operation_is_refused, a_call_brings_an_fd_where_it_may_and_where_it_must,
+      reserved_fields_of_messages_are_zero, a_text_that_is_longer_than_any_is_refused,
+      a_text_whose_length_is_a_lie_is_refused, a_text_with_a_zero_in_it_is_refused, padding_of_text_must_be_zero,
       a_call_without_text_has_an_empty_one, a_packet_takes_so_many_calls_and_not_one_more,
-      a_full_packet_of_the_longest_descriptions_fits, what_does_not_fit_whole_into_a_packet_is_left_for_the_next,
-      a_packet_without_room_for_one_call_has_failed, a_packet_asks_for_as_many_fds_as_an_answer_can_bring,
-      what_brings_no_fd_goes_on_until_the_next_that_does, fds_of_either_direction_are_counted_for_themselves,
-      what_is_made_comes_with_an_fd_and_what_is_fetched_too, answers_arrive_as_they_were_sent,
-      a_full_packet_of_answers_fits, an_answer_that_ends_too_early_changes_nothing,
-      an_answer_has_an_fd_or_none_and_only_where_one_was_asked_for, facts_arrive_as_they_were_sent,
-      facts_that_make_no_sense_are_refused_and_nothing_is_touched, a_note_that_lies_about_its_length_is_refused,
+      a_full_packet_of_the_longest_descriptions_fits, call_that_does_not_fit_is_left,
+      a_packet_without_room_for_one_call_has_failed, packet_limits_fds_of_answers, calls_without_fd_do_not_count_as_fds,
+      fds_of_either_direction_are_counted_for_themselves, made_and_fetched_have_fds, answers_arrive_as_they_were_sent,
+      a_full_packet_of_answers_fits, an_answer_that_ends_too_early_changes_nothing, answer_has_fd_only_if_expected,
+      facts_arrive_as_they_were_sent, invalid_facts_are_refused, a_note_that_lies_about_its_length_is_refused,
       facts_that_end_too_early_or_too_late_are_none, a_sentence_arrives_as_it_was_sent_or_cut,
       the_longest_sentence_needs_no_more_than_it_takes, a_sentence_that_lies_about_its_length_is_refused)

@@ -380,7 +380,7 @@ TEST(a_keeper_that_hangs_up_is_none)
 }
 END_TEST
 
-TEST(a_keeper_that_says_nothing_is_waited_for_and_not_for_ever)
+TEST(silent_keeper_times_out)
 {
 	LINE(line);
 
@@ -570,7 +570,7 @@ static void answer_oldest(const struct line *line, size_t from, size_t n)
 }
 
 /* What the keeper takes before it answers. */
-TEST(never_more_packets_are_under_way_than_the_window_allows)
+TEST(window_limits_packets_under_way)
 {
 	READY_LINE(line);
 	struct batch *batches[WINDOW + 8];
@@ -595,7 +595,7 @@ TEST(never_more_packets_are_under_way_than_the_window_allows)
 }
 END_TEST
 
-TEST(a_batch_longer_than_a_packet_is_done_when_all_of_it_is)
+TEST(batch_of_many_packets_is_done_once)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_REGISTER, 250);
@@ -674,7 +674,7 @@ TEST(fds_go_to_those_who_asked_for_them)
 END_TEST
 
 /* The caller's copy is gone by then. */
-TEST(what_nobody_waits_for_is_told_in_its_turn_and_its_answer_forgotten)
+TEST(call_without_done_is_sent_in_order)
 {
 	READY_LINE(line);
 	BATCH(batches, line, KERNEL_REGISTER, 250);
@@ -704,7 +704,7 @@ TEST(what_nobody_waits_for_is_told_in_its_turn_and_its_answer_forgotten)
 }
 END_TEST
 
-TEST(an_fd_that_nobody_waits_for_is_closed)
+TEST(fd_of_call_without_done_is_closed)
 {
 	READY_LINE(line);
 	int fds = count_open_fds();
@@ -717,7 +717,7 @@ TEST(an_fd_that_nobody_waits_for_is_closed)
 }
 END_TEST
 
-TEST(who_is_done_may_ask_for_more)
+TEST(done_may_submit_more)
 {
 	READY_LINE(line);
 	BATCH(first, line, KERNEL_REGISTER, 1);
@@ -744,7 +744,7 @@ TEST(who_is_done_may_ask_for_more)
 }
 END_TEST
 
-TEST(without_memory_a_batch_is_answered_at_once_and_nothing_is_sent)
+TEST(batch_without_memory_is_not_sent)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_STREAM_NEW, 2);
@@ -761,7 +761,7 @@ TEST(without_memory_a_batch_is_answered_at_once_and_nothing_is_sent)
 END_TEST
 
 /* One packet of the longest descriptions is what this socket takes; the next goes when that has been read and answered. */
-TEST(a_packet_that_the_socket_has_no_room_for_goes_later)
+TEST(packet_waits_for_room_in_socket)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_REGISTER, 250);
@@ -787,7 +787,7 @@ END_TEST
 
 /* --- the end --- */
 
-TEST(a_cancel_answers_all_that_is_under_way_once_and_whatever_comes_later_at_once)
+TEST(cancel_answers_everything_once)
 {
 	READY_LINE(line);
 	BATCH(first, line, KERNEL_STREAM_NEW, 5);
@@ -824,7 +824,7 @@ TEST(a_cancel_answers_all_that_is_under_way_once_and_whatever_comes_later_at_onc
 }
 END_TEST
 
-TEST(an_answer_that_comes_after_the_cancel_is_nobodys)
+TEST(answer_after_cancel_is_ignored)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_STREAM_NEW, 2);
@@ -839,7 +839,7 @@ TEST(an_answer_that_comes_after_the_cancel_is_nobodys)
 }
 END_TEST
 
-TEST(what_was_answered_before_the_cancel_stays_answered)
+TEST(answer_before_cancel_is_kept)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_STREAM_NEW, 20);
@@ -857,7 +857,7 @@ TEST(what_was_answered_before_the_cancel_stays_answered)
 }
 END_TEST
 
-TEST(who_is_cancelled_may_ask_for_more_and_is_told_at_once)
+TEST(cancelled_batch_may_submit_more)
 {
 	READY_LINE(line);
 	BATCH(first, line, KERNEL_REGISTER, 1);
@@ -881,7 +881,7 @@ static void on_last(void *data, struct kernel_call *calls _unused_, size_t n _un
 	kernel_cancel(line->kernel);
 }
 
-TEST(who_is_done_may_end_it_all)
+TEST(done_may_cancel)
 {
 	READY_LINE(line);
 	BATCH(first, line, KERNEL_REGISTER, 1);
@@ -949,7 +949,7 @@ TEST(a_keeper_that_does_not_read_any_more_has_gone)
 END_TEST
 
 /* Or a daemon with nothing to ask would never learn of it. */
-TEST(a_keeper_that_has_gone_is_noticed_when_nothing_is_under_way)
+TEST(end_of_idle_keeper_is_noticed)
 {
 	READY_LINE(line);
 	struct pollfd ask = { .fd = line.kernel->fd, .events = POLLIN };
@@ -960,7 +960,7 @@ TEST(a_keeper_that_has_gone_is_noticed_when_nothing_is_under_way)
 }
 END_TEST
 
-TEST(what_a_keeper_said_before_it_went_is_heard)
+TEST(answers_before_keepers_end_are_read)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_STREAM_NEW, 1);
@@ -1067,7 +1067,7 @@ static void expect_freed(const struct line *line, size_t lost)
 	ck_assert(!keeper_hears(line));
 }
 
-TEST(what_there_is_no_fd_for_fails_alone_and_the_keeper_frees_it)
+TEST(lost_fd_fails_its_call_and_is_undone)
 {
 	for (size_t room = 0; room <= FDS_OF_THINGS; room++) {
 		READY_LINE(line);
@@ -1096,7 +1096,7 @@ TEST(what_there_is_no_fd_for_fails_alone_and_the_keeper_frees_it)
 END_TEST
 
 /* Who asks anew at once does so for the same page: that comes behind. */
-TEST(what_was_lost_is_freed_before_whoever_lost_it_is_told)
+TEST(lost_fd_is_undone_before_done)
 {
 	READY_LINE(line);
 	BATCH(first, line, KERNEL_PAGE_NEW, 1);
@@ -1166,7 +1166,7 @@ static void expect_brought(const ino_t *inodes, size_t n)
 	}
 }
 
-TEST(what_calls_bring_arrives_in_order_and_is_closed_when_that_is_answered)
+TEST(fds_of_calls_arrive_and_are_closed)
 {
 	READY_LINE(line);
 	int fds = count_open_fds();
@@ -1186,7 +1186,7 @@ TEST(what_calls_bring_arrives_in_order_and_is_closed_when_that_is_answered)
 }
 END_TEST
 
-TEST(what_may_bring_an_fd_need_not)
+TEST(optional_fd_may_be_missing)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_STREAM_ADOPT, 2);
@@ -1202,7 +1202,7 @@ TEST(what_may_bring_an_fd_need_not)
 }
 END_TEST
 
-TEST(what_calls_bring_is_closed_where_they_fail_or_are_cancelled)
+TEST(fds_of_failed_calls_are_closed)
 {
 	READY_LINE(line);
 	int fds = count_open_fds();
@@ -1306,7 +1306,7 @@ TEST(deposit_that_waits_ends_with_its_keeper)
 }
 END_TEST
 
-TEST(what_there_is_no_memory_to_send_is_sent_when_the_keeper_has_answered_what_is_before_it)
+TEST(packet_without_memory_waits_for_answers)
 {
 	READY_LINE(line);
 	BATCH(first, line, KERNEL_REGISTER, 1);
@@ -1383,7 +1383,7 @@ static void replace_keeper(struct line *line, struct heir *heir)
 	connect_next(line, heir);
 }
 
-TEST(a_new_keeper_is_asked_what_the_old_one_has_not_answered)
+TEST(unanswered_calls_go_to_new_keeper)
 {
 	READY_LINE(line);
 	BATCH(answered, line, KERNEL_REGISTER, 1);
@@ -1423,7 +1423,7 @@ TEST(a_new_keeper_is_asked_what_the_old_one_has_not_answered)
 }
 END_TEST
 
-TEST(what_it_is_given_comes_first_and_in_order)
+TEST(restored_calls_come_first_in_order)
 {
 	READY_LINE(line);
 	BATCH(waiting, line, KERNEL_REGISTER, 1);
@@ -1504,7 +1504,7 @@ TEST(a_batch_that_was_half_answered_is_asked_anew)
 }
 END_TEST
 
-TEST(what_one_was_given_is_not_said_to_the_next)
+TEST(restored_calls_are_cancelled_for_next_keeper)
 {
 	READY_LINE(line);
 	ino_t inodes[2];
@@ -1573,7 +1573,7 @@ TEST(a_keeper_of_another_sort_is_no_successor)
 }
 END_TEST
 
-TEST(what_has_been_reckoned_with_stays_and_the_rest_is_what_the_new_one_says)
+TEST(new_keepers_facts_except_limits_are_taken)
 {
 	READY_LINE(line);
 	struct kernel_facts facts = facts_now(&line);
@@ -1593,7 +1593,7 @@ TEST(what_has_been_reckoned_with_stays_and_the_rest_is_what_the_new_one_says)
 }
 END_TEST
 
-TEST(a_new_keeper_that_cannot_says_why_and_another_one_may)
+TEST(refusal_of_new_keeper_is_shown)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_REGISTER, 1);
@@ -1733,14 +1733,14 @@ static void expect_violated(const struct violation *violation)
 	ck_assert_int_eq(count_open_fds(), fds + (violation->granted > 0));
 }
 
-TEST(a_keeper_that_breaks_the_protocol_is_not_listened_to_any_more)
+TEST(invalid_packet_ends_reading)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(violations); i++)
 		expect_violated(&violations[i]);
 }
 END_TEST
 
-TEST(what_is_no_answer_at_all_ends_it)
+TEST(packet_of_other_kind_ends_it)
 {
 	static void (*const nonsense[])(struct packet *) = {
 		put_garbage, put_header, put_calls, put_embedded, put_empty_facts, put_broken_sentence,
@@ -1762,7 +1762,7 @@ TEST(what_is_no_answer_at_all_ends_it)
 }
 END_TEST
 
-TEST(an_answer_that_nobody_asked_for_ends_it)
+TEST(unexpected_answer_ends_it)
 {
 	READY_LINE(line);
 	BATCH(batch, line, KERNEL_REGISTER, 1);
@@ -1799,30 +1799,22 @@ TEST(answers_are_packed_as_the_calls_were)
 END_TEST
 
 SUITE("remote", a_keeper_that_is_ready_is_taken_over, a_keeper_that_cannot_says_why, a_keeper_that_hangs_up_is_none,
-      a_keeper_that_says_nothing_is_waited_for_and_not_for_ever, a_keeper_that_talks_nonsense_is_none,
-      fds_that_come_with_the_first_words_are_not_kept, a_batch_goes_out_as_it_is_and_comes_back_answered,
-      an_answer_is_that_of_its_own_call, batches_are_under_way_together_and_done_in_order,
-      never_more_packets_are_under_way_than_the_window_allows, a_batch_longer_than_a_packet_is_done_when_all_of_it_is,
-      a_batch_of_nothing_is_done_at_once, fds_go_to_those_who_asked_for_them,
-      what_nobody_waits_for_is_told_in_its_turn_and_its_answer_forgotten, an_fd_that_nobody_waits_for_is_closed,
-      who_is_done_may_ask_for_more, without_memory_a_batch_is_answered_at_once_and_nothing_is_sent,
-      a_packet_that_the_socket_has_no_room_for_goes_later,
-      a_cancel_answers_all_that_is_under_way_once_and_whatever_comes_later_at_once,
-      an_answer_that_comes_after_the_cancel_is_nobodys, what_was_answered_before_the_cancel_stays_answered,
-      who_is_cancelled_may_ask_for_more_and_is_told_at_once, who_is_done_may_end_it_all,
+      silent_keeper_times_out, a_keeper_that_talks_nonsense_is_none, fds_that_come_with_the_first_words_are_not_kept,
+      a_batch_goes_out_as_it_is_and_comes_back_answered, an_answer_is_that_of_its_own_call,
+      batches_are_under_way_together_and_done_in_order, window_limits_packets_under_way,
+      batch_of_many_packets_is_done_once, a_batch_of_nothing_is_done_at_once, fds_go_to_those_who_asked_for_them,
+      call_without_done_is_sent_in_order, fd_of_call_without_done_is_closed, done_may_submit_more,
+      batch_without_memory_is_not_sent, packet_waits_for_room_in_socket, cancel_answers_everything_once,
+      answer_after_cancel_is_ignored, answer_before_cancel_is_kept, cancelled_batch_may_submit_more, done_may_cancel,
       a_kernel_that_is_freed_answers_first, a_keeper_that_has_gone_is_noticed,
-      a_keeper_that_does_not_read_any_more_has_gone, a_keeper_that_has_gone_is_noticed_when_nothing_is_under_way,
-      what_a_keeper_said_before_it_went_is_heard, a_keeper_that_refuses_to_go_on_says_why,
-      what_there_is_no_fd_for_fails_alone_and_the_keeper_frees_it,
-      what_was_lost_is_freed_before_whoever_lost_it_is_told, an_fd_too_many_is_no_want_of_fds,
-      a_keeper_that_breaks_the_protocol_is_not_listened_to_any_more, what_is_no_answer_at_all_ends_it,
-      an_answer_that_nobody_asked_for_ends_it, answers_are_packed_as_the_calls_were,
-      what_calls_bring_arrives_in_order_and_is_closed_when_that_is_answered, what_may_bring_an_fd_need_not,
-      what_calls_bring_is_closed_where_they_fail_or_are_cancelled, calls_are_sent_later_after_too_many_references,
+      a_keeper_that_does_not_read_any_more_has_gone, end_of_idle_keeper_is_noticed, answers_before_keepers_end_are_read,
+      a_keeper_that_refuses_to_go_on_says_why, lost_fd_fails_its_call_and_is_undone, lost_fd_is_undone_before_done,
+      an_fd_too_many_is_no_want_of_fds, invalid_packet_ends_reading, packet_of_other_kind_ends_it,
+      unexpected_answer_ends_it, answers_are_packed_as_the_calls_were, fds_of_calls_arrive_and_are_closed,
+      optional_fd_may_be_missing, fds_of_failed_calls_are_closed, calls_are_sent_later_after_too_many_references,
       deposit_that_waits_holds_up_nothing_else, deposit_that_waits_ends_with_its_keeper,
-      what_there_is_no_memory_to_send_is_sent_when_the_keeper_has_answered_what_is_before_it,
-      a_copy_that_there_is_no_fd_for_needs_no_undoing, a_new_keeper_is_asked_what_the_old_one_has_not_answered,
-      what_it_is_given_comes_first_and_in_order, a_batch_that_was_half_answered_is_asked_anew,
-      what_one_was_given_is_not_said_to_the_next, a_keeper_of_another_sort_is_no_successor,
-      what_has_been_reckoned_with_stays_and_the_rest_is_what_the_new_one_says,
-      a_new_keeper_that_cannot_says_why_and_another_one_may, a_new_keeper_that_speaks_out_of_turn_is_none)
+      packet_without_memory_waits_for_answers, a_copy_that_there_is_no_fd_for_needs_no_undoing,
+      unanswered_calls_go_to_new_keeper, restored_calls_come_first_in_order,
+      a_batch_that_was_half_answered_is_asked_anew, restored_calls_are_cancelled_for_next_keeper,
+      a_keeper_of_another_sort_is_no_successor, new_keepers_facts_except_limits_are_taken,
+      refusal_of_new_keeper_is_shown, a_new_keeper_that_speaks_out_of_turn_is_none)

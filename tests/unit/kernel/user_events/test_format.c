@@ -162,7 +162,7 @@ TEST(a_dynamic_array_of_one_kind_is_not_one_of_another)
 }
 END_TEST
 
-TEST(whatever_differs_in_a_field_makes_another_event)
+TEST(different_field_is_another_event)
 {
 	static const char *const others[] = {
 		"event u32 x",
@@ -187,7 +187,7 @@ TEST(whatever_differs_in_a_field_makes_another_event)
 }
 END_TEST
 
-TEST(whatever_differs_in_the_file_makes_another_event)
+TEST(different_file_is_another_event)
 {
 	static const char *const others[] = {
 		X,
@@ -211,7 +211,7 @@ TEST(whatever_differs_in_the_file_makes_another_event)
 }
 END_TEST
 
-TEST(an_event_without_fields_is_the_same_as_another_without)
+TEST(events_without_fields_are_the_same)
 {
 	PLACE(place);
 
@@ -249,7 +249,7 @@ TEST(the_longest_name_is_found)
 END_TEST
 
 /* Not taken for one that is not there: it would be registered then. */
-TEST(what_cannot_be_read_is_an_error_and_leaves_no_fd)
+TEST(unreadable_format_is_an_error)
 {
 	PLACE(place);
 	int fds = count_open_fds();
@@ -266,7 +266,7 @@ TEST(what_cannot_be_read_is_an_error_and_leaves_no_fd)
 }
 END_TEST
 
-TEST(what_is_no_description_is_an_error)
+TEST(invalid_description_is_an_error)
 {
 	static const char *const bad[] = { "", "event long x", "../event u32 x", "event u32", "ev/ent u32 x" };
 	PLACE(place);
@@ -347,7 +347,7 @@ TEST(a_name_that_begins_like_another_is_another)
 END_TEST
 
 /* It would be taken for an event without fields. */
-TEST(a_file_that_ends_before_its_fields_begin_is_another_event)
+TEST(truncated_format_is_another_event)
 {
 	PLACE(place);
 	char text[sizeof(COMMON)];
@@ -387,9 +387,8 @@ END_TEST
 
 SUITE("format", an_event_with_fields_of_all_kinds_is_the_same, between_an_arrays_brackets_anything_may_stand,
       an_array_is_no_scalar_and_a_scalar_no_array, a_dynamic_array_of_one_kind_is_not_one_of_another,
-      whatever_differs_in_a_field_makes_another_event, whatever_differs_in_the_file_makes_another_event,
-      an_event_without_fields_is_the_same_as_another_without, an_event_that_is_not_there_is_none,
-      the_longest_name_is_found, what_cannot_be_read_is_an_error_and_leaves_no_fd, what_is_no_description_is_an_error,
-      a_hostile_file_is_another_event, lines_of_any_length_are_read_to_their_end,
-      a_name_that_begins_like_another_is_another, a_file_that_ends_before_its_fields_begin_is_another_event,
+      different_field_is_another_event, different_file_is_another_event, events_without_fields_are_the_same,
+      an_event_that_is_not_there_is_none, the_longest_name_is_found, unreadable_format_is_an_error,
+      invalid_description_is_an_error, a_hostile_file_is_another_event, lines_of_any_length_are_read_to_their_end,
+      a_name_that_begins_like_another_is_another, truncated_format_is_another_event,
       of_a_hundred_fields_each_is_compared)

@@ -83,7 +83,7 @@ static void lock_all(int fd, uint64_t from, uint64_t until)
 
 static void expect_stream(struct user_events *keeper, int *ret, uint64_t *ret_place)
 {
-	ck_assert_int_eq(stream_open(keeper, ret_place, ret), 0);
+	ck_assert_int_eq(stream_file_open(keeper, ret_place, ret), 0);
 	ck_assert(stream_has_lock(keeper, *ret_place));
 }
 
@@ -108,7 +108,7 @@ TEST(stream_has_its_lock_until_its_last_copy_is_closed)
 }
 END_TEST
 
-TEST(locking_every_free_byte_denies_nobody_a_stream)
+TEST(locked_free_bytes_do_not_prevent_streams)
 {
 	struct user_events keeper;
 	uint64_t place[STREAMS];
@@ -161,11 +161,11 @@ TEST(keeper_that_finds_all_locked_goes_on_without)
 	keeper_end(&keeper);
 	ck_assert_int_eq(change_lock(holder, F_WRLCK, 0, 0), 0);
 	keeper_begin(&keeper);
-	ck_assert_int_eq(stream_open(&keeper, &place, &fd), 0);
+	ck_assert_int_eq(stream_file_open(&keeper, &place, &fd), 0);
 	close(fd);
 	/* With a guard such a program can't be, and nothing else would tell. */
 	keeper.kernel.facts.guarded = true;
-	ck_assert_int_eq(stream_open(&keeper, &place, &fd), -EAGAIN);
+	ck_assert_int_eq(stream_file_open(&keeper, &place, &fd), -EAGAIN);
 	close(holder);
 	expect_stream(&keeper, &fd, &place);
 	close(fd);
@@ -237,7 +237,7 @@ static void answer(struct event_stream *stream, uint32_t index)
 	stream_check_indexes(stream);
 }
 
-TEST(index_that_is_not_the_next_one_tells_of_a_stranger)
+TEST(skipped_index_means_self_registered)
 {
 	struct event_stream stream = { .fd = -1 };
 
@@ -270,7 +270,7 @@ TEST(indexes_are_judged_when_nothing_is_under_way)
 }
 END_TEST
 
-SUITE("places", stream_has_its_lock_until_its_last_copy_is_closed, locking_every_free_byte_denies_nobody_a_stream,
+SUITE("places", stream_has_its_lock_until_its_last_copy_is_closed, locked_free_bytes_do_not_prevent_streams,
       stream_whose_byte_was_taken_gets_another_one, keeper_that_finds_all_locked_goes_on_without,
       two_keepers_have_places_of_their_own, used_up_range_is_followed_by_another_one, keepers_lock_stays_one_piece,
-      index_that_is_not_the_next_one_tells_of_a_stranger, indexes_are_judged_when_nothing_is_under_way)
+      skipped_index_means_self_registered, indexes_are_judged_when_nothing_is_under_way)

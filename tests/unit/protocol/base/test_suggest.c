@@ -22,7 +22,7 @@ static void suggest_name(struct suggestions *suggestions, const char *name)
 	suggest(suggestions, name, strlen(name));
 }
 
-TEST(what_looks_alike_is_suggested_and_the_nearest_first)
+TEST(similar_names_are_suggested_nearest_first)
 {
 	struct suggestions suggestions = { .wanted = "http_reqest" };
 
@@ -63,5 +63,5 @@ TEST(a_suggested_name_is_safe_to_show)
 }
 END_TEST
 
-SUITE("suggest", a_distance_is_the_number_of_slips, what_looks_alike_is_suggested_and_the_nearest_first,
+SUITE("suggest", a_distance_is_the_number_of_slips, similar_names_are_suggested_nearest_first,
       of_many_that_look_alike_the_five_nearest_remain, a_suggested_name_is_safe_to_show)

@@ -37,7 +37,7 @@ static struct thing *find(struct thing *table, uint32_t number)
 	return thing;
 }
 
-TEST(what_was_added_is_found_until_it_is_deleted)
+TEST(added_entry_is_found_until_deleted)
 {
 	struct thing one = { .number = 1 }, two = { .number = 2 }, *table = NULL;
 
@@ -70,7 +70,7 @@ TEST(a_table_with_one_thing_in_it_is_small)
 }
 END_TEST
 
-TEST(of_many_each_is_found_and_none_is_lost_when_others_go)
+TEST(deleting_some_keeps_the_others)
 {
 	_cleanup_(freep) struct thing *things = calloc(MANY, sizeof(*things));
 	struct thing *table = NULL;
@@ -136,7 +136,7 @@ TEST(names_that_were_chosen_to_collide_do_not)
 }
 END_TEST
 
-TEST(memory_that_is_short_is_told_and_leaves_the_table_as_it_was)
+TEST(failed_addition_leaves_table_unchanged)
 {
 	struct thing one = { .number = 1 }, two = { .number = 2 }, *table = NULL;
 
@@ -265,11 +265,11 @@ static void say_hash(void)
 int main(int argc, char **argv)
 {
 	const TTest *const tests[] = {
-		what_was_added_is_found_until_it_is_deleted,
+		added_entry_is_found_until_deleted,
 		a_table_with_one_thing_in_it_is_small,
-		of_many_each_is_found_and_none_is_lost_when_others_go,
+		deleting_some_keeps_the_others,
 		names_that_were_chosen_to_collide_do_not,
-		memory_that_is_short_is_told_and_leaves_the_table_as_it_was,
+		failed_addition_leaves_table_unchanged,
 		a_table_that_cannot_grow_loses_nothing,
 		every_byte_and_the_length_count_wherever_they_lie,
 		a_changed_bit_changes_half_of_the_hash,

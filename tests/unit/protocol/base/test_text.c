@@ -34,7 +34,7 @@ static const char *json(const char *from, size_t length)
 	return buffer;
 }
 
-TEST(text_is_always_terminated_and_remembers_that_it_was_cut)
+TEST(text_is_terminated_and_marked_as_cut)
 {
 	struct text text = fresh(5);
 
@@ -63,7 +63,7 @@ TEST(a_buffer_of_one_byte_holds_the_empty_text)
 }
 END_TEST
 
-TEST(printf_fills_the_buffer_to_the_last_byte_and_not_beyond)
+TEST(printf_fills_the_buffer)
 {
 	struct text text = fresh(8);
 
@@ -114,7 +114,7 @@ TEST(a_cut_never_leaves_half_a_character)
 }
 END_TEST
 
-TEST(a_cut_through_bytes_that_are_no_characters_keeps_them)
+TEST(cut_keeps_bytes_that_are_not_utf8)
 {
 	struct text text = fresh(6);
 
@@ -150,7 +150,7 @@ TEST(safe_text_cannot_drive_the_screen)
 END_TEST
 
 /* The first and the last of each range of characters that show nothing, and the neighbours that are shown. */
-TEST(safe_text_escapes_characters_nobody_sees)
+TEST(safe_text_escapes_invisible_characters)
 {
 	static const char *const unseen[] = {
 		"\xc2\xad",	"\xcd\x8f",	    "\xd8\x9c",		"\xe1\x85\x9f",	    "\xe1\x85\xa0",
@@ -200,7 +200,7 @@ static const struct {
 	{ "\xf0\x90\x80\x80", "\xf0\x90\x80\x80" },		    /* the first of four bytes */
 };
 
-TEST(what_is_not_strictly_utf8_is_shown_as_bytes)
+TEST(invalid_utf8_is_shown_as_bytes)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(not_utf8); i++)
 		ck_assert_str_eq(safe(not_utf8[i].bytes, strlen(not_utf8[i].bytes)), not_utf8[i].shown);
@@ -340,7 +340,7 @@ TEST(two_labels_are_the_same_only_if_their_texts_are)
 }
 END_TEST
 
-TEST(an_escape_in_a_label_is_written_whole_or_not_at_all)
+TEST(escapes_in_labels_are_whole)
 {
 	struct text text = fresh(6);
 
@@ -354,14 +354,13 @@ TEST(an_escape_in_a_label_is_written_whole_or_not_at_all)
 }
 END_TEST
 
-SUITE("text", text_is_always_terminated_and_remembers_that_it_was_cut, a_buffer_of_one_byte_holds_the_empty_text,
-      printf_fills_the_buffer_to_the_last_byte_and_not_beyond, nothing_is_written_behind_a_cut,
-      a_cut_never_leaves_half_a_character, a_cut_through_bytes_that_are_no_characters_keeps_them,
-      safe_text_keeps_what_can_be_read, safe_text_cannot_drive_the_screen, safe_text_escapes_characters_nobody_sees,
-      json_escapes_unseen_characters_as_json_does, what_is_not_strictly_utf8_is_shown_as_bytes,
+SUITE("text", text_is_terminated_and_marked_as_cut, a_buffer_of_one_byte_holds_the_empty_text, printf_fills_the_buffer,
+      nothing_is_written_behind_a_cut, a_cut_never_leaves_half_a_character, cut_keeps_bytes_that_are_not_utf8,
+      safe_text_keeps_what_can_be_read, safe_text_cannot_drive_the_screen, safe_text_escapes_invisible_characters,
+      json_escapes_unseen_characters_as_json_does, invalid_utf8_is_shown_as_bytes,
       a_character_is_not_read_beyond_the_length, json_strings_escape_what_json_wants_escaped,
       json_strings_do_not_drive_the_screen_either, json_strings_replace_each_byte_that_is_not_utf8,
       an_escape_is_written_whole_or_not_at_all, an_excerpt_is_cut_at_its_limit_and_says_so,
       an_excerpt_ends_between_two_characters, an_excerpt_is_safe, labels_escape_what_the_format_wants_escaped,
       labels_are_utf8_and_do_not_drive_the_screen, two_labels_are_the_same_only_if_their_texts_are,
-      an_escape_in_a_label_is_written_whole_or_not_at_all)
+      escapes_in_labels_are_whole)

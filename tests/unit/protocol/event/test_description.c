@@ -142,7 +142,7 @@ TEST(an_event_may_have_no_fields)
 }
 END_TEST
 
-TEST(descriptions_that_differ_in_blanks_only_are_one_event)
+TEST(blanks_do_not_matter)
 {
 	const char *canonical = "event unsigned int a; struct s b 8; __data_loc unsigned char[] c; u8 d";
 
@@ -225,7 +225,7 @@ TEST(a_name_may_be_as_long_as_its_limit_and_no_longer)
 }
 END_TEST
 
-TEST(what_is_a_name_can_be_asked)
+TEST(description_is_name_checks_names)
 {
 	ck_assert(description_is_name("http_request", 12));
 	ck_assert(description_is_name("_", 1));
@@ -238,7 +238,7 @@ TEST(what_is_a_name_can_be_asked)
 }
 END_TEST
 
-TEST(a_description_may_be_as_long_as_its_limit_and_no_longer)
+TEST(description_has_maximum_length)
 {
 	char text[WIRE_DESCRIPTION_MAX + 2];
 
@@ -274,7 +274,7 @@ TEST(the_canonical_form_must_fit_too)
 }
 END_TEST
 
-TEST(as_many_fields_as_511_bytes_can_hold_have_their_places)
+TEST(maximum_number_of_fields_fits)
 {
 	static const char letter[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
 	const size_t letters = sizeof(letter) - 1;
@@ -383,7 +383,7 @@ TEST(two_fields_cannot_have_one_name)
 }
 END_TEST
 
-TEST(the_fields_that_every_event_has_cannot_be_had_again)
+TEST(common_fields_are_refused)
 {
 	expect("e u8 common_pids; u8 common", "e u8 common_pids; u8 common");
 	expect_refused("e u8 common_pid",
@@ -394,7 +394,7 @@ TEST(the_fields_that_every_event_has_cannot_be_had_again)
 }
 END_TEST
 
-TEST(a_type_that_the_kernel_does_not_know_has_a_sentence_that_says_what_to_use)
+TEST(unknown_type_has_advice)
 {
 	expect_refused("e u8 a; long b", "field 2: 'long' has no fixed size; use s64 or u64");
 	expect_refused("e unsigned long b", "field 1: 'unsigned long' has no fixed size; use u64 or u32");
@@ -437,13 +437,13 @@ TEST(a_field_is_a_type_and_a_name)
 }
 END_TEST
 
-TEST(empty_fields_do_not_count_in_the_numbers_of_sentences)
+TEST(empty_fields_are_not_numbered)
 {
 	expect_refused_for("e ;; u8 a;; foo b", "field 2: 'foo'");
 }
 END_TEST
 
-TEST(bytes_that_are_not_printable_are_refused_wherever_they_are)
+TEST(unprintable_bytes_are_refused)
 {
 	for (unsigned byte = 0; byte < 256; byte++) {
 		char text[] = "event u8 a; u8 b?";
@@ -463,7 +463,7 @@ TEST(bytes_that_are_not_printable_are_refused_wherever_they_are)
 }
 END_TEST
 
-TEST(sentences_show_only_the_beginning_of_what_is_too_long)
+TEST(sentences_show_excerpts)
 {
 	char text[400] = "event u8 ";
 
@@ -586,7 +586,7 @@ static size_t mutate(char *text, size_t length, size_t capacity)
 	}
 }
 
-TEST(no_mistake_in_a_good_description_gives_anything_but_an_event_or_a_refusal)
+TEST(mutated_descriptions_parse_or_are_refused)
 {
 	static const char *const good[] = {
 		"http_request u32 status; u64 ns; __rel_loc char[] path",
@@ -616,17 +616,14 @@ TEST(no_mistake_in_a_good_description_gives_anything_but_an_event_or_a_refusal)
 END_TEST
 
 SUITE("description", every_number_of_the_kernel_is_a_field, every_number_can_be_the_element_of_a_dynamic_field,
-      fields_lie_one_behind_the_other_without_gaps, an_event_may_have_no_fields,
-      descriptions_that_differ_in_blanks_only_are_one_event, the_size_of_a_struct_becomes_plain_decimal,
-      flags_are_dropped, flags_are_identifiers, names_are_identifiers, an_empty_description_is_refused,
-      a_name_may_be_as_long_as_its_limit_and_no_longer, what_is_a_name_can_be_asked,
-      a_description_may_be_as_long_as_its_limit_and_no_longer, the_canonical_form_must_fit_too,
-      as_many_fields_as_511_bytes_can_hold_have_their_places, arrays_have_1_to_1024_chars,
-      only_chars_are_arrays_of_fixed_size, structs_have_a_name_and_a_size, dynamic_fields_are_arrays_without_a_size,
-      a_fixed_part_that_no_tracer_could_hold_is_refused, two_fields_cannot_have_one_name,
-      the_fields_that_every_event_has_cannot_be_had_again,
-      a_type_that_the_kernel_does_not_know_has_a_sentence_that_says_what_to_use, a_field_may_be_called_like_a_type,
-      a_field_is_a_type_and_a_name, empty_fields_do_not_count_in_the_numbers_of_sentences,
-      bytes_that_are_not_printable_are_refused_wherever_they_are, sentences_show_only_the_beginning_of_what_is_too_long,
+      fields_lie_one_behind_the_other_without_gaps, an_event_may_have_no_fields, blanks_do_not_matter,
+      the_size_of_a_struct_becomes_plain_decimal, flags_are_dropped, flags_are_identifiers, names_are_identifiers,
+      an_empty_description_is_refused, a_name_may_be_as_long_as_its_limit_and_no_longer,
+      description_is_name_checks_names, description_has_maximum_length, the_canonical_form_must_fit_too,
+      maximum_number_of_fields_fits, arrays_have_1_to_1024_chars, only_chars_are_arrays_of_fixed_size,
+      structs_have_a_name_and_a_size, dynamic_fields_are_arrays_without_a_size,
+      a_fixed_part_that_no_tracer_could_hold_is_refused, two_fields_cannot_have_one_name, common_fields_are_refused,
+      unknown_type_has_advice, a_field_may_be_called_like_a_type, a_field_is_a_type_and_a_name,
+      empty_fields_are_not_numbered, unprintable_bytes_are_refused, sentences_show_excerpts,
       no_bytes_give_anything_but_an_event_or_a_refusal, no_words_give_anything_but_an_event_or_a_refusal,
-      no_mistake_in_a_good_description_gives_anything_but_an_event_or_a_refusal)
+      mutated_descriptions_parse_or_are_refused)

@@ -138,7 +138,7 @@ TEST(a_rel_loc_counts_from_the_end_of_its_number)
 }
 END_TEST
 
-TEST(a_data_loc_counts_from_the_start_of_the_kernels_entry)
+TEST(data_loc_counts_from_start_of_entry)
 {
 	describe("e u8 a; __data_loc char[] b; u16 c");
 	ADD(uint8_t, 7);
@@ -161,7 +161,7 @@ static int check_number_at(const char *kind, uint32_t length, uint32_t offset)
 	return check();
 }
 
-TEST(dynamic_data_may_reach_the_end_of_the_payload_and_not_beyond)
+TEST(dynamic_data_ends_within_payload)
 {
 	ck_assert_int_eq(check_number_at("__rel_loc", 4, 0), RECORD_OK);
 	ck_assert_int_eq(check_number_at("__rel_loc", 5, 0), RECORD_OUTSIDE);
@@ -265,7 +265,7 @@ TEST(numbers_are_shown_with_their_size_and_sign)
 }
 END_TEST
 
-TEST(bits_of_floats_are_shown_as_what_they_mean_and_read_as_such)
+TEST(floats_are_shown_and_read)
 {
 	describe("e u32 a_f32; u64 b_f64; u64 c_f32; s64 d_f64; u32 _f32");
 	ADD(float, 0.1F);
@@ -355,7 +355,7 @@ TEST(bytes_behind_the_last_whole_element_are_not_shown)
 }
 END_TEST
 
-TEST(a_payload_that_was_never_checked_is_not_read_beyond_its_end)
+TEST(unchecked_payload_is_read_within_its_size)
 {
 	describe("e u64 a; __rel_loc char[] b; __data_loc u64[] c");
 	for (payload_size = 0; payload_size < 20; payload_size++) {
@@ -374,7 +374,7 @@ TEST(a_record_is_built_from_words)
 }
 END_TEST
 
-TEST(what_is_not_named_is_zero_or_empty)
+TEST(unassigned_fields_are_zero)
 {
 	describe("e u32 a; char[3] b; struct s c 2; __rel_loc char[] d; __data_loc char[] f; __rel_loc u64[] g; "
 		 "__data_loc u64[] h");
@@ -417,7 +417,7 @@ TEST(numbers_reach_their_limits_and_not_beyond)
 }
 END_TEST
 
-TEST(what_is_no_number_is_refused)
+TEST(invalid_number_is_refused)
 {
 	static const char *const values[] = {
 		"", "x", "-", "--1", "+1", " 1", "1 ", "08", "0x", "0xg", "1.5", "1e3", "99999999999999999999999x"
@@ -495,7 +495,7 @@ TEST(arrays_of_numbers_may_be_written_as_lists)
 }
 END_TEST
 
-TEST(an_unknown_field_is_refused_with_those_that_there_are)
+TEST(unknown_field_is_refused_with_known_ones)
 {
 	describe("e u8 a; u8 bc; u8 d");
 	EXPECT_REFUSED("'b' is not a field; there are a, bc, d", "a=1", "b=1");
@@ -530,7 +530,7 @@ TEST(a_buffer_may_be_just_large_enough)
 }
 END_TEST
 
-TEST(dynamic_data_that_a_location_cannot_tell_is_refused)
+TEST(dynamic_data_beyond_u16_is_refused)
 {
 	_cleanup_(freep) char *assignment = malloc(70000);
 	const char *assignments[] = { assignment };
@@ -580,19 +580,18 @@ TEST(no_payload_is_read_beyond_its_end)
 }
 END_TEST
 
-SUITE("record", bits_of_floats_are_shown_as_what_they_mean_and_read_as_such,
-      a_payload_shorter_than_the_fixed_fields_is_short, an_event_without_fields_takes_an_empty_payload,
-      a_rel_loc_counts_from_the_end_of_its_number, a_data_loc_counts_from_the_start_of_the_kernels_entry,
-      dynamic_data_may_reach_the_end_of_the_payload_and_not_beyond, dynamic_data_may_lie_in_the_fixed_part,
+SUITE("record", floats_are_shown_and_read, a_payload_shorter_than_the_fixed_fields_is_short,
+      an_event_without_fields_takes_an_empty_payload, a_rel_loc_counts_from_the_end_of_its_number,
+      data_loc_counts_from_start_of_entry, dynamic_data_ends_within_payload, dynamic_data_may_lie_in_the_fixed_part,
       dynamic_data_cannot_be_the_kernels_own_fields, dynamic_chars_end_in_nul,
       no_chars_at_all_are_good_only_behind_a_nul, the_second_dynamic_field_is_checked_too,
       numbers_are_shown_with_their_size_and_sign, a_char_is_shown_as_one_where_it_can_be,
       fixed_chars_end_at_the_first_nul_or_at_their_end, text_cannot_drive_the_screen_nor_leave_its_quotes,
       structs_are_shown_as_bytes, dynamic_numbers_are_shown_as_a_list,
-      bytes_behind_the_last_whole_element_are_not_shown, a_payload_that_was_never_checked_is_not_read_beyond_its_end,
-      a_record_is_built_from_words, what_is_not_named_is_zero_or_empty, several_dynamic_fields_find_their_data,
-      numbers_reach_their_limits_and_not_beyond, what_is_no_number_is_refused, a_char_may_be_written_as_one,
+      bytes_behind_the_last_whole_element_are_not_shown, unchecked_payload_is_read_within_its_size,
+      a_record_is_built_from_words, unassigned_fields_are_zero, several_dynamic_fields_find_their_data,
+      numbers_reach_their_limits_and_not_beyond, invalid_number_is_refused, a_char_may_be_written_as_one,
       fixed_chars_may_be_full_and_no_fuller, structs_and_lists_are_hexadecimal,
-      arrays_of_numbers_may_be_written_as_lists, an_unknown_field_is_refused_with_those_that_there_are,
+      arrays_of_numbers_may_be_written_as_lists, unknown_field_is_refused_with_known_ones,
       a_field_without_a_value_or_with_two_is_refused, a_buffer_may_be_just_large_enough,
-      dynamic_data_that_a_location_cannot_tell_is_refused, no_payload_is_read_beyond_its_end)
+      dynamic_data_beyond_u16_is_refused, no_payload_is_read_beyond_its_end)
