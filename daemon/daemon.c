@@ -466,7 +466,6 @@ struct daemon *daemon_free(struct daemon *daemon)
 		LIST_REMOVE(grant, persists);
 		grant_unref(grant);
 	}
-	roster_deinit(&daemon->event_roster);
 	inflight_deinit(daemon);
 	if (daemon->kernel)
 		stop_watchers(daemon);

@@ -18,7 +18,6 @@
 #include "daemon/registry/event.h"
 #include "daemon/registry/settling.h"
 #include "daemon/registry/stream.h"
-#include "kernel/embedded/roster.h"
 #include "kernel/kernel.h"
 #include "kernel/probe.h"
 #include "protocol/refusal.h"
@@ -74,8 +73,8 @@ struct daemon {
 	struct level *levels;		  /* table by path */
 	struct tenant *tenants;		  /* table by identity */
 	struct tenant *tenants_by_number; /* the same ones */
-	struct event *events;		  /* table by key */
-	struct roster event_roster;	  /* the same ones, by number */
+	struct event *events;		  /* table by key; its order, of insertion, is that of numbers */
+	struct event *event_cursor;	  /* the event that was found last, or one before it; or NULL */
 	struct grant_list persistent;	  /* those that the kernel keeps */
 	struct stream *streams;		  /* table by number */
 	struct stream_list lingering;	  /* streams without a client */

@@ -36,9 +36,17 @@ struct event *event_by_name(const struct daemon *daemon, const char *name, size_
 	return event;
 }
 
-struct event *event_after(const struct daemon *daemon, uint64_t number)
+struct event *event_after(struct daemon *daemon, uint64_t number)
 {
-	return roster_from(&daemon->event_roster, number + 1);
+	struct event *event = daemon->events;
+
+	if (daemon->event_cursor && daemon->event_cursor->number <= number)
+		event = daemon->event_cursor;
+	while (event && event->number <= number)
+		event = event->by_key.next;
+	if (event)
+		daemon->event_cursor = event;
+	return event;
 }
 
 /* Frees it unless some tenant holds it. */
@@ -46,8 +54,9 @@ static void event_tidy(struct event *event)
 {
 	if (!LIST_EMPTY(&event->grants))
 		return;
+	if (event->daemon->event_cursor == event)
+		event->daemon->event_cursor = event->by_key.prev;
 	HASH_DELETE(by_key, event->daemon->events, event);
-	roster_remove(&event->daemon->event_roster, event->number);
 	quota_event_deinit(&event->account);
 	free(event);
 }
@@ -72,17 +81,11 @@ static struct event *event_make(struct daemon *daemon, const struct description 
 
 static int event_record(struct daemon *daemon, struct event *event, size_t length)
 {
-	int r;
-
 	HASH_ADD_KEYPTR(by_key, daemon->events, event->key, length, event);
 	if (!table_added())
 		return -ENOMEM;
-	r = roster_append(&daemon->event_roster, event->number, event);
-	if (r < 0)
-		HASH_DELETE(by_key, daemon->events, event);
-	else
-		daemon->last_event = event->number;
-	return r;
+	daemon->last_event = event->number;
+	return 0;
 }
 
 static int event_new(struct daemon *daemon, const struct description *description, uint16_t flags, struct event **ret)

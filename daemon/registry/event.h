@@ -74,4 +74,4 @@ struct event *event_find(const struct daemon *, const struct description *, uint
 /* Not one of many formats. The name need not be terminated. */
 struct event *event_by_name(const struct daemon *, const char *name, size_t length);
 /* The first event with a number above that one; NULL at the end. */
-struct event *event_after(const struct daemon *, uint64_t number);
+struct event *event_after(struct daemon *, uint64_t number);
