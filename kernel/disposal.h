@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Closing a socket to which somebody may have sent fds, without waiting for what the last close of those does. */
+/* Closes sockets to which clients may have sent fds, without waiting for the last close of these fds. */
 
 enum { DISPOSAL_MAX = 1024 }; /* sockets that wait to be closed; for one more, the caller waits */
 

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The embedded backend's status page, which only this process can write. */
+/* The embedded backend's status page. Only this process can write to it. */
 
 #include "kernel/bits.h"
 #include "kernel/page_file.h"
 
 struct page {
-	int fd;		 /* of a file; or -1 and */
-	uint8_t *memory; /* of one without a name, shared with the clients, so only ever written */
+	int fd;		 /* of a file; or -1, with `memory` */
+	uint8_t *memory; /* of a memfd, shared with the clients, and only written */
 	uint8_t on[WIRE_PAGE_BYTES];
 	struct bits bits;
 };
 
 /*
- * With `bits` bits, bit 0 included, which is never given. 0 with the fd for clients, which cannot be written through however
- * it is opened; or a negative errno.
+ * `bits` bits, bit 0 included, which is never allocated. 0 with the fd for clients, which can't be written to however it is opened; or a
+ * negative errno.
  */
 int page_init(struct page *, struct page_files *, uint32_t bits, int *ret_fd);
 void page_deinit(struct page *, struct page_files *);
 
 /* 0 with a bit that is off, or KERNEL_E_PAGE_FULL. */
 int page_take_bit(struct page *, uint32_t *ret);
-/* Turns it off, too. */
+/* Switches it off, too. */
 void page_give_bit(struct page *, uint32_t bit);
 
 void page_set(struct page *, uint32_t bit, bool on);

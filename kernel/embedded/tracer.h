@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * The embedded backend as a tracer: what ftrace would do for the other backends. Events are switched on by the admin's
- * switch or for as long as a session lives that wants them.
+ * The embedded backend as a tracer, in the place of ftrace. An event is on if the admin has switched it on, or a session wants it.
  */
 
 #include "kernel/embedded/ring.h"
@@ -13,11 +12,11 @@ struct tracer_session;
 
 struct tracer_event {
 	uint64_t id;		 /* grows; never used again */
-	const char *description; /* canonical; until the next call into the kernel or the tracer */
+	const char *description; /* canonical; valid until the next call into the kernel or the tracer */
 	size_t name_length;
 	bool on;
-	bool switched;	/* by the admin, so that it stays known when its last holder has gone */
-	uint32_t pages; /* on how many it stands: tenants that hold it */
+	bool switched;	/* by the admin, so it stays known without holders */
+	uint32_t pages; /* tenants that have it */
 	uint64_t records;
 	uint64_t bad;
 };
@@ -25,22 +24,21 @@ struct tracer_event {
 /* The first event with an id above `after`, in the order of ids, which begin at 1; false at the end. */
 bool tracer_next(struct tracer *, uint64_t after, struct tracer_event *ret);
 
-/* Switches the events that match the glob; how many match. What was written before is read first. */
+/* Switches events that match the glob, and returns their number. Reads earlier records first. */
 size_t tracer_switch(struct tracer *, const char *pattern, bool on);
 
-/* Wants all that match one of the globs, now and later, until it is freed, before the kernel is. The patterns are copied. -ENOMEM. */
+/* A session wants all events, present and future, that match one of its globs. It has to be freed before the kernel. -ENOMEM. */
 int tracer_session_new(struct tracer *, const char *const *patterns, size_t n, struct tracer_session **ret);
 struct tracer_session *tracer_session_free(struct tracer_session *);
 /* Whether this session wants an event of that name (not terminated). */
 bool tracer_session_wants(const struct tracer_session *, const char *name, size_t length);
 
-/* Reads every record that was written before this was called. Writers that go on cannot keep it. */
+/* Reads every record that was written before. Programs that go on writing do not prolong it. */
 void tracer_drain(struct tracer *);
 
 /*
- * The flight recorder: each entry is a row (protocol/row.h) with time (ns since 1970), pid, uid, comm ("unknown" where the
- * writer is gone), tenant, event (its canonical description) and payload, in this order. It grows in kernel_dispatch(),
- * tracer_drain() and tracer_switch(), and in kernel_submit() too: what a stream still holds is read before its events are
- * released.
+ * The flight recorder: each entry is a row (protocol/row.h) with time (ns since 1970), pid, uid, comm ("unknown" if the writer has ended),
+ * tenant, event (its canonical description) and payload, in this order. kernel_dispatch(), tracer_drain(), tracer_switch() and
+ * kernel_submit() add entries, the last because a stream is read before its events are released.
  */
 struct ring *tracer_ring(struct tracer *);

@@ -53,7 +53,7 @@ static int detect_backend(const struct keeper_options *options, const struct mou
 	return 0;
 }
 
-/* Only the data file's owner, or that of a directory above it, can be what keeps root without privileges away. */
+/* Root without privileges may lack access if the data file, or a directory above it, has another owner. */
 static void explain_no_data(int tracefs, int error, struct text *why)
 {
 	_cleanup_(fd_closep) int data = openat(tracefs, "user_events_data", O_WRONLY | O_CLOEXEC);

@@ -178,7 +178,7 @@ static void enablers_on_timer(struct user_events *user_events)
 	struct enabler_process *process;
 	uint64_t expired;
 
-	/* Timers of others, which would keep the epoll readable while we wait; what they are for happens at their next expiration. */
+	/* Other timers, which would keep the epoll readable while we wait. Their work is done at their next expiration. */
 	(void)inheritance_is_due(user_events);
 	page_files_dispatch(&user_events->files);
 	if (read(user_events->timer, &expired, sizeof(expired)) < 0)

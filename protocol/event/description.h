@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * An event in one line: `name[:FLAG[,FLAG…]] [type field[; type field]…]`, as the kernel's user_events take it. This
- * parser takes what the kernel takes, or less with a reason.
+ * An event in one line: `name[:FLAG[,FLAG…]] [type field[; type field]…]`, as the kernel's user_events take it. This parser accepts the
+ * kernel's syntax except where it has a reason not to.
  */
 
 #include "protocol/base/text.h"
@@ -52,5 +52,5 @@ struct description {
  */
 int description_parse(const char *text, size_t length, struct description *ret, struct text *why);
 
-/* Whether `text` is a name that an event may have. */
+/* Whether an event may have this name. */
 bool description_is_name(const char *text, size_t length);

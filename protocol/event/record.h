@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The payload of one record, seen through its event's description. Numbers are in the machine's own order, as the kernel has it. */
+/* Reads and builds payloads by their event's description. Numbers are in the machine's byte order, as in the kernel. */
 
 #include "protocol/event/description.h"
 
@@ -12,7 +12,7 @@ enum record_fault {
 	RECORD_NOT_TERMINATED = 3, /* dynamic char data without its NUL: EFAULT too */
 };
 
-/* What the kernel checks before it records: an enum record_fault. */
+/* Checks a payload like the kernel: an enum record_fault. */
 int record_check(const struct description *, const void *payload, size_t size);
 
 /* "status=200 ns=81 path=\"/x\"". For a payload that record_check() passed. */
@@ -22,7 +22,7 @@ void record_to_json(const struct description *, const void *payload, size_t size
 
 /*
  * Builds a payload from "FIELD=VALUE" strings. Numbers in decimal, 0x or 0 for octal; 'c' for a char; structs and dynamic
- * arrays of numbers as hex bytes or [1,2,3]; fields that are not named are zero or empty. 0 with the size in `ret_size`, or
+ * arrays of numbers as hex bytes or [1,2,3]; unassigned fields are zero or empty. 0 with the size in `ret_size`, or
  * REFUSAL_BAD_DESCRIPTION with a sentence in `why`; -ENOSPC where the buffer is too small.
  */
 int record_build(const struct description *, const char *const *assignments, size_t n, void *buffer, size_t capacity,
