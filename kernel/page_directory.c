@@ -63,7 +63,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 /* The absolute path's hash. The socket need not exist yet, but its directory does. */
 static int hash_path(const char *path, uint64_t *ret)
 {
-	_cleanup_(freep) char *absolute = NULL, *parent = strdup(path);
+	char *absolute, *parent = strdup(path);
 	const char *base = strrchr(path, '/');
 
 	if (!parent)
@@ -73,6 +73,8 @@ static int hash_path(const char *path, uint64_t *ret)
 	absolute = realpath(!base ? "." : *parent ? parent : "/", NULL);
 	*ret = hash_text(UINT64_C(0xcbf29ce484222325), absolute);
 	*ret = hash_text(hash_text(*ret, "/"), base ? base + 1 : path);
+	free(absolute);
+	free(parent);
 	return 0;
 }
 
@@ -138,7 +140,7 @@ static int clone_as_namespace_root(const char *path)
 			transport_send(theirs, "", 1, &fd, 1, 0);
 		_exit(0);
 	}
-	theirs = fd_close(theirs);
+	fd_close(fd_steal(&theirs));
 	if (pid < 0)
 		return -1;
 	transport_receive_fds(ours, &byte, 1, &fds, 0);

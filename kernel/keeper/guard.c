@@ -115,7 +115,7 @@ static int run_guard(const char *path, char *mount, char *cgroup, char *why, siz
 	posix_spawn_file_actions_adddup2(&actions, theirs, STDERR_FILENO);
 	r = -posix_spawn(&pid, path, &actions, NULL, argv, environment);
 	posix_spawn_file_actions_destroy(&actions);
-	theirs = fd_close(theirs);
+	fd_close(fd_steal(&theirs));
 	if (r < 0) {
 		snprintf(why, size, "userevd-guard can't be started: %s", strerror(-r));
 		return r;

@@ -326,6 +326,17 @@ static int remote_greet(struct remote *remote, struct cursor body)
 	return 1;
 }
 
+/* A batch that concerned only the last keeper. */
+static struct batch *find_obsolete(const struct remote *remote)
+{
+	struct batch *batch;
+
+	TAILQ_FOREACH(batch, &remote->batches, entry)
+		if (batch->restores || concerns_deposits(batch))
+			return batch;
+	return NULL;
+}
+
 void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, void *data)
 {
 	struct remote *remote = remote_of(kernel);
@@ -340,14 +351,9 @@ void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, 
 	remote->restore = restore;
 	remote->restore_data = data;
 	remote->sending = NULL;
-	/* Cancels batches that concern only the last keeper. `done` may change the list, so the search begins again. */
-	do {
-		TAILQ_FOREACH(batch, &remote->batches, entry)
-			if (batch->restores || concerns_deposits(batch))
-				break;
-		if (batch)
-			batch_cancel(remote, batch);
-	} while (batch);
+	/* `done` may change the list, so the search begins again. */
+	while ((batch = find_obsolete(remote)))
+		batch_cancel(remote, batch);
 	/* The others are sent again from their first call on. */
 	TAILQ_FOREACH(batch, &remote->batches, entry) {
 		for (size_t i = 0; i < batch->answered; i++)

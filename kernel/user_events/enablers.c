@@ -242,7 +242,7 @@ int enablers_find_room(struct user_events *user_events, struct event_page *page,
 	struct page_map *map;
 	int r;
 
-	LIST_FOREACH(map, &page->maps, in_page) {
+	for (map = LIST_FIRST(&page->maps); map; map = LIST_NEXT(map, in_page)) {
 		if (process_has_room(map->process)) {
 			*ret = map;
 			return 0;
@@ -341,12 +341,12 @@ static int restore_enablers(struct user_events *user_events, struct enabler_proc
 	const struct page_map *map;
 	int r;
 
-	LIST_FOREACH(map, &process->mapped, in_process) {
+	for (map = LIST_FIRST(&process->mapped); map; map = LIST_NEXT(map, in_process)) {
 		r = ask_about_page(user_events, process, ENABLER_MAP, map->page, map->page->fd);
 		if (r < 0)
 			return r;
 	}
-	LIST_FOREACH(holding, &process->holdings, in_process) {
+	for (holding = LIST_FIRST(&process->holdings); holding; holding = LIST_NEXT(holding, in_process)) {
 		_cleanup_(fd_closep) int data = -1;
 		struct enabler_answer answer = { 0 };
 		struct packet packet;
@@ -463,7 +463,7 @@ void enablers_wait(struct user_events *user_events)
 	int r = enablers_poll(user_events, ENABLER_TIMEOUT * 1000);
 	struct enabler_process *process;
 
-	LIST_FOREACH(process, &user_events->enablers, entry) {
+	for (process = LIST_FIRST(&user_events->enablers); process; process = LIST_NEXT(process, entry)) {
 		/* No process has answered in time. */
 		if (r == 0 && process->n_asked > 0)
 			enabler_break(process);

@@ -119,7 +119,7 @@ static void write_chars(struct writer writer, struct span span)
 
 static void write_number(struct writer writer, const uint8_t *at, size_t size, bool is_signed)
 {
-	const unsigned unused_bits = 64 - 8 * (unsigned)size;
+	const unsigned unused_bits = (64 - 8 * (unsigned)size) & 63;
 	const uint64_t number = get_unsigned(at, size);
 
 	if (is_signed)
