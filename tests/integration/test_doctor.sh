@@ -124,11 +124,11 @@ row 'sockets failed' '\[fail\] socket: there is none' "sockets are stopped: 'sys
 # (Who has another user leaves a process that removes the files.)
 daemon --user=root
 kill -KILL "$(cat "$scratch/pids")" && wait 2>/dev/null
-row 'a stale socket, by hand' '\[fail\] daemon: the socket is there, but nobody listens' "Start one: 'userevd --foreground'"
+row 'a stale socket, by hand' '\[fail\] daemon: the socket exists, but nobody listens' "Start one: 'userevd --foreground'"
 systemd inactive inactive
 listener "$socket"
 kill -KILL "$(cat "$scratch/pids")" && wait 2>/dev/null
-row 'a stale socket, units stopped' '\[fail\] daemon: the socket is there, but nobody listens' 'sockets are stopped'
+row 'a stale socket, units stopped' '\[fail\] daemon: the socket exists, but nobody listens' 'sockets are stopped'
 systemd active active
 row 'a socket that somebody removed' '\[fail\] socket: there is none' "'systemctl restart userevd.socket'"
 : >"$socket"
@@ -138,23 +138,23 @@ row 'another file in its place' '\[fail\] socket: .* is not a socket' 'Remove it
 
 systemd active inactive
 listener "$socket" "$control"
-stays=yes row 'a socket of systemd, and no daemon' '\[fail\] daemon: systemd takes the connection, but there is no daemon' "'systemctl start userevd'"
+stays=yes row 'a socket of systemd, and no daemon' '\[fail\] daemon: systemd accepts the connection, but there is no daemon' "'systemctl start userevd'"
 says_not 'is an admin'
 over
 systemd active activating
 listener "$socket"
-row 'a daemon that is being started' '\[fail\] daemon: systemd takes the connection, but there is no daemon' 'It is being started'
+row 'a daemon that is being started' '\[fail\] daemon: systemd accepts the connection, but there is no daemon' 'It is starting'
 systemd active failed
 listener "$socket" "$control"
 policy '[/a]\nMaxEvents=5\n[/b]\nMaxEvents=many\nMaxConnections=few\n'
-stays=yes row 'a broken policy at the start' '\[fail\] daemon: systemd takes the connection, but there is no daemon' 'journalctl -u userevd'
+stays=yes row 'a broken policy at the start' '\[fail\] daemon: systemd accepts the connection, but there is no daemon' 'journalctl -u userevd'
 row '… and which line' '\[fail\] policy files: 2 errors are in them; no daemon starts with them' 'policy.d/10.conf:4: MaxEvents=many: not a number'
 daemon
 kill -STOP "$(cat "$scratch/pids")"
-row 'a daemon that hangs, by hand' '\[fail\] daemon: it takes the connection, but does not answer' 'Look at its log'
+row 'a daemon that hangs, by hand' '\[fail\] daemon: it accepts the connection, but does not answer' 'Look at its log'
 systemd active active
 listener "$socket" "$control"
-row 'a daemon that hangs, a unit' '\[fail\] daemon: it takes the connection, but does not answer' "'systemctl status userevd'"
+row 'a daemon that hangs, a unit' '\[fail\] daemon: it accepts the connection, but does not answer' "'systemctl status userevd'"
 
 # --- a daemon that answers ---
 

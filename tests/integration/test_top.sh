@@ -158,12 +158,12 @@ check '… and no argument' exits 2 "$ctl" top shop
 
 check 'on a terminal it shows all, and q ends it' top 100x24 see '^shop-' see '^bank-' see '^greedy-' fits press q ends 0
 check 'a question mark tells what the columns are, and hides it again' top 80x24 see '^shop-' press '?' see '^THR/S +the same' \
-	hide '^shop-' fits press '?' see '^shop-' press '?' see '^NAME +its' press n see '\[name\]' see '^shop-' press q ends 0
+	hide '^shop-' fits press '?' see '^shop-' press '?' see '^NAME +the' press n see '\[name\]' see '^shop-' press q ends 0
 check 'so does Ctrl-C' top 80x24 see shop press '\x03' ends 0
 check 'SIGTERM ends it, after the terminal is given back' top 80x24 see shop fits signal TERM ends -15
 check 'so does SIGHUP' top 80x24 see shop fits signal HUP ends -1
 check 'letters and arrows choose what it is sorted by' top 100x24 see '\[events\]' press r see '\[refusals\]' \
-	see 'THR/S\s*\ngreedy' press n see '\[name\]' see 'THR/S\s*\nbank' press '\x1b[D' see '\[throttled\]' press '\x1bOC' \
+	see 'NAME[^\n]*\ngreedy' press n see '\[name\]' see 'NAME[^\n]*\nbank' press '\x1b[D' see '\[throttled\]' press '\x1bOC' \
 	see '\[name\]' press q ends 0
 check 'changes come in by themselves' top 100x24 see '^shop-\d+ .* 1 +2 ' \
 	run "printf 'register\tlater u32 n\n' >$scratch/shop.in" see '^shop-\d+ .* 2 +2 ' \

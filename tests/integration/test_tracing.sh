@@ -286,7 +286,7 @@ check '… with their fields' event idle 'it["description"] == "idle u64 n; __re
 check 'a pattern that matches none is an error' exits 1 "$ctl" events 'nothing*'
 check 'events are not switched by the way' exits 1 "$ctl" enable plain
 check '… nor by a pattern' exits 1 "$ctl" enable --foreign 'pl*'
-check '… which is said' says 'Name each of them in full' "$ctl" enable --foreign 'pl*'
+check '… which is said' says 'Give the full name of each' "$ctl" enable --foreign 'pl*'
 check '… but by their full names' says '^1 event is on' "$ctl" enable --foreign plain
 check '… in the top instance' enabled plain
 check '… and no others' is_off idle
@@ -461,7 +461,7 @@ check '… and with --foreign all' json '"demo_foreign" in {one["event"] for one
 chmod 666 "$USEREV_CONTROL_SOCKET"
 cp "$ctl" "$scratch/userevctl" && chmod 755 "$scratch/userevctl"
 check 'an admin who is not root sees who holds what' says '^demo_request	-	-	requests-[0-9]+	/userevctl-test' as_nobody "$scratch/userevctl" events
-check '… and is told what he does not see' says 'who traces what is not shown' as_nobody "$scratch/userevctl" events
+check '… with a note that the states are missing' says 'the state of events is not shown' as_nobody "$scratch/userevctl" events
 check '… as JSON' json '"on" not in it[0] and it[0]["holders_total"] == 1' as_nobody "$scratch/userevctl" events --json demo_request
 check '… and may not switch' exits 4 as_nobody "$scratch/userevctl" disable demo_request
 check '… nor look on' exits 4 as_nobody "$scratch/userevctl" tail
@@ -472,7 +472,7 @@ check '… and has seen its record' says 'record.*came back' "$ctl" doctor
 check 'a plain user learns from doctor that the kernel has user_events' says 'kernel: it has user_events' as_nobody "$scratch/userevctl" doctor
 check '… that tracefs is there and may not be searched' says 'tracefs: mounted at [^ ]*, which user 65534 may not search' \
 	as_nobody "$scratch/userevctl" doctor
-check '… without a daemon, that it cannot be seen' says 'kernel: whether it has user_events cannot be seen' \
+check '… without a daemon, that it cannot be seen' says 'kernel: user [0-9]+ cannot see here whether it has user_events' \
 	as_nobody "$scratch/userevctl" --socket=/nobody --control-socket=/nobody doctor
 check 'tracefs is found where it is not mounted' elsewhere "$ctl" enable shop_request
 "$ctl" disable shop_request >/dev/null

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A cgroup's path says who made it, in as many ways as there are programs that run containers:
+ * Each container engine names its cgroups in its own way:
  *
  *	docker			/docker/ID			/system.slice/docker-ID.scope
  *	containerd		/kubepods/burstable/podUID/ID	/kubepods.slice/…-podUID.slice/cri-containerd-ID.scope
@@ -23,7 +23,7 @@
 #include "protocol/base/text.h"
 
 enum {
-	ID_LEAST = 32,	  /* hex digits, of a container or a static pod; shorter is somebody's word */
+	ID_LEAST = 32,	  /* hex digits, of a container or a static pod; a shorter one may be a word */
 	ID_SHOWN = 12,	  /* as docker ps and podman ps do */
 	UUID_LENGTH = 36, /* 8-4-4-4-12 */
 	UUID_SHOWN = 13,  /* its first twelve digits and a dash */
@@ -56,7 +56,7 @@ static bool part_between(struct part *part, const char *prefix, const char *suff
 	return true;
 }
 
-/* Moves `path` up by one, and gives what was its last component. */
+/* Removes the last component of `path` and returns it. */
 static bool take_last(struct part *path, struct part *ret)
 {
 	size_t end, begin;
@@ -70,13 +70,13 @@ static bool take_last(struct part *path, struct part *ret)
 	return end > begin;
 }
 
-static int hex_digit(char c)
+static int hex_value(char c)
 {
 	return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
 }
 
-/* systemd writes as \xHH what may not be in a unit's name. */
-static bool is_escape(struct part part, size_t at)
+/* systemd writes characters that a unit's name may not have as \xHH. */
+static bool is_unit_escape(struct part part, size_t at)
 {
 	return part.length - at >= 4 && part.text[at] == '\\' && part.text[at + 1] == 'x' &&
 	       isxdigit((unsigned char)part.text[at + 2]) && isxdigit((unsigned char)part.text[at + 3]) &&
@@ -92,8 +92,8 @@ static struct tenant_name named(const char *kind, struct part part)
 	for (size_t i = 0; i < part.length; i++) {
 		char c = part.text[i];
 
-		if (is_escape(part, i)) {
-			c = (char)(hex_digit(part.text[i + 2]) << 4 | hex_digit(part.text[i + 3]));
+		if (is_unit_escape(part, i)) {
+			c = (char)(hex_value(part.text[i + 2]) << 4 | hex_value(part.text[i + 3]));
 			i += 3;
 		}
 		text_put(&text, &c, 1);
@@ -110,7 +110,7 @@ static size_t trailing_hex(struct part part)
 	return n;
 }
 
-/* What stands before the id says which program runs it; where nothing does, the cgroup above may. */
+/* The text before the id names the engine; if there is none, the parent cgroup may. */
 static struct part runtime_of(struct part prefix, struct part parent)
 {
 	static const char *const known[][2] = { { "cri-containerd", "containerd" }, { "libpod", "podman" } };

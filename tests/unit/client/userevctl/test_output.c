@@ -116,6 +116,28 @@ TEST(a_terminal_that_is_too_narrow_for_anything_still_gets_all_columns)
 }
 END_TEST
 
+TEST(columns_of_the_highest_ranks_are_left_out)
+{
+	static const unsigned ranks[] = { 0, 2, 1 };
+	_cleanup_(table_deinit) struct table table = two_events();
+
+	table.ranks = ranks;
+	table.sorted_by = 0;
+	expect_table(&table, (struct output){ .terminal = true, .width = 50 },
+		     "EVENT                RECORDS  FIELDS\n"
+		     "short                      7  u32 a\n"
+		     "a_much_longer_name  12345678  u64 first; u64 se...\n");
+	expect_table(&table, (struct output){ .terminal = true, .width = 45 },
+		     "EVENT               FIELDS\n"
+		     "short               u32 a\n"
+		     "a_much_longer_name  u64 first; u64 second;...\n");
+	expect_table(&table, (struct output){ .terminal = true, .width = 15, .colour = true },
+		     "\033[32mEVENT\033[0m\n"
+		     "\033[36mshort\033[0m\n"
+		     "\033[36ma_much...r_name\033[0m\n");
+}
+END_TEST
+
 TEST(full_shortens_nothing)
 {
 	_cleanup_(table_deinit) struct table table = two_events();
@@ -305,40 +327,38 @@ TEST(a_character_is_as_wide_as_the_terminal_shows_it)
 }
 END_TEST
 
-static void expect_shortened(void (*shorten)(const char *, size_t, char *, size_t), const char *text, size_t width,
-			     const char *expected)
+TEST(texts_are_shortened_by_kind)
 {
+	static const struct {
+		enum column_kind kind;
+		const char *text;
+		size_t width;
+		const char *expected;
+	} cases[] = {
+		{ COLUMN_PATH, "0123456789", 10, "0123456789" },
+		{ COLUMN_PATH, "0123456789", 9, "012...789" },
+		{ COLUMN_PATH, "0123456789", 8, "01...789" },
+		{ COLUMN_PATH, "ääääääääää", 9, "äää...äää" },
+		{ COLUMN_PATH, "漢字漢字漢字", 8, "漢...字" },
+		{ COLUMN_LONG, "0123456789", 10, "0123456789" },
+		{ COLUMN_LONG, "0123456789", 9, "012345..." },
+		{ COLUMN_LONG, "漢字漢字漢字", 8, "漢字..." },
+		{ COLUMN_LIST, "/one, /two, /three", 18, "/one, /two, /three" },
+		{ COLUMN_LIST, "/one, /two, /three", 17, "/one, /two, ..." },
+		{ COLUMN_LIST, "/one, /two, /three", 14, "/one, ..." },
+		{ COLUMN_LIST, "/one, /two and 7 more", 20, "/one, ..." },
+		/* Never the beginning of one item with the end of another. */
+		{ COLUMN_LIST, "/aaaaaaaaaaaa, /bbbbbbbbbbbb", 16, "/aaa...aaaa, ..." },
+		{ COLUMN_LIST, "/aaaaaaaaaaaabbbbbbbbbbbb", 12, "/aaa...bbbbb" },
+	};
 	char shortened[64];
 
-	shorten(text, width, shortened, sizeof(shortened));
-	ck_assert_str_eq(shortened, expected);
-	ck_assert_uint_le(display_width(shortened), width);
-}
-
-TEST(a_text_is_shortened_between_characters_and_only_where_it_is_too_long)
-{
 	begin();
-	expect_shortened(shorten_middle, "0123456789", 10, "0123456789");
-	expect_shortened(shorten_middle, "0123456789", 9, "012...789");
-	expect_shortened(shorten_middle, "0123456789", 8, "01...789");
-	expect_shortened(shorten_middle, "ääääääääää", 9, "äää...äää");
-	expect_shortened(shorten_middle, "漢字漢字漢字", 8, "漢...字");
-	expect_shortened(shorten_end, "0123456789", 10, "0123456789");
-	expect_shortened(shorten_end, "0123456789", 9, "012345...");
-	expect_shortened(shorten_end, "漢字漢字漢字", 8, "漢字...");
-}
-END_TEST
-
-TEST(a_list_is_shortened_to_whole_items)
-{
-	begin();
-	expect_shortened(shorten_list, "/one, /two, /three", 18, "/one, /two, /three");
-	expect_shortened(shorten_list, "/one, /two, /three", 17, "/one, /two, ...");
-	expect_shortened(shorten_list, "/one, /two, /three", 14, "/one, ...");
-	expect_shortened(shorten_list, "/one, /two and 7 more", 20, "/one, ...");
-	/* Never the beginning of one with the end of another. */
-	expect_shortened(shorten_list, "/aaaaaaaaaaaa, /bbbbbbbbbbbb", 16, "/aaa...aaaa, ...");
-	expect_shortened(shorten_list, "/aaaaaaaaaaaabbbbbbbbbbbb", 12, "/aaa...bbbbb");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		shorten(cases[i].kind, cases[i].text, cases[i].width, shortened, sizeof(shortened));
+		ck_assert_str_eq(shortened, cases[i].expected);
+		ck_assert_uint_le(display_width(shortened), cases[i].width);
+	}
 }
 END_TEST
 
@@ -494,9 +514,8 @@ SUITE("output", a_reader_who_has_gone_is_known_also_when_that_was_seen_before_th
       a_table_that_found_no_memory_says_so_instead_of_printing_less,
       a_terminal_has_colours_unless_one_of_the_conventions_says_no, a_pipe_has_neither_columns_nor_colours_unless_told,
       a_disk_that_is_full_and_a_reader_that_has_gone_are_told_apart, a_character_is_as_wide_as_the_terminal_shows_it,
-      a_text_is_shortened_between_characters_and_only_where_it_is_too_long, a_list_is_shortened_to_whole_items,
-      durations_are_said_as_people_do, one_is_singular_and_large_numbers_are_grouped,
-      a_row_is_an_object_with_its_fields_in_their_order, an_empty_row_is_an_empty_object,
-      strings_and_keys_are_escaped_as_json_wants_it, the_longest_string_in_its_longest_form_is_not_cut,
-      rows_in_a_row_are_an_array_of_objects, rows_that_claim_to_be_deeper_are_bytes,
-      a_row_that_ends_too_early_is_still_json)
+      texts_are_shortened_by_kind, columns_of_the_highest_ranks_are_left_out, durations_are_said_as_people_do,
+      one_is_singular_and_large_numbers_are_grouped, a_row_is_an_object_with_its_fields_in_their_order,
+      an_empty_row_is_an_empty_object, strings_and_keys_are_escaped_as_json_wants_it,
+      the_longest_string_in_its_longest_form_is_not_cut, rows_in_a_row_are_an_array_of_objects,
+      rows_that_claim_to_be_deeper_are_bytes, a_row_that_ends_too_early_is_still_json)

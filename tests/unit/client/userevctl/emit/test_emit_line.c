@@ -86,15 +86,15 @@ TEST(escapes_stand_for_what_is_hard_to_write)
 	expect("a=\"\\u0041\\u00e9\\u20aC\"", "<a=A\u00e9\u20ac>");
 	expect("a=\"\\ud834\\udd1e\"", "<a=\U0001d11e>");
 	expect_refused("a=\"\\q\"", "a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN");
-	expect_refused("a=\"\\x4\"", "\\x wants two hexadecimal digits");
-	expect_refused("a=\"\\x", "\\x wants two hexadecimal digits");
-	expect_refused("a=\"\\u004\"", "\\u wants four hexadecimal digits");
+	expect_refused("a=\"\\x4\"", "\\x needs two hexadecimal digits");
+	expect_refused("a=\"\\x", "\\x needs two hexadecimal digits");
+	expect_refused("a=\"\\u004\"", "\\u needs four hexadecimal digits");
 	expect_refused("a=\"\\ud834\"", "\\u is half of a character");
 	expect_refused("a=\"\\ud834\\u0041\"", "\\u is half of a character");
 	expect_refused("a=\"\\ud834\\u\"", "\\u is half of a character");
 	expect_refused("a=\"\\udd1e\"", "\\u is half of a character");
-	expect_refused("a=\"\\x00\"", "a text cannot hold a NUL");
-	expect_refused("a=\"\\u0000\"", "a text cannot hold a NUL");
+	expect_refused("a=\"\\x00\"", "a text cannot contain a NUL");
+	expect_refused("a=\"\\u0000\"", "a text cannot contain a NUL");
 }
 END_TEST
 

@@ -13,7 +13,7 @@ static const char *read_status(const char *text, size_t size)
 	struct cursor rest = cursor_make(text, size);
 	struct status_line line;
 
-	while (status_text_next(&rest, &line))
+	while (text_next_status(&rest, &line))
 		text_printf(&out, "%s%.*s:%u", out.length > 0 ? " " : "", (int)line.length, line.name, line.used_by);
 	return result;
 }
@@ -81,15 +81,15 @@ static struct event_format format;
 
 TEST(a_format_says_the_fields_as_they_were_registered)
 {
-	ck_assert_int_eq(event_format_parse(COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
-						   "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"
-						   "\tfield:__rel_loc char path[];\toffset:14;\tsize:4;\tsigned:1;\n"
-						   "\tfield:char name[8];\toffset:18;\tsize:8;\tsigned:1;\n"
-						   "\tfield:unsigned int ui;\toffset:26;\tsize:4;\tsigned:0;\n"
-						   "\tfield:struct blob b;\toffset:30;\tsize:5;\tsigned:1;\n"
-						   "\tfield:__data_loc char[] old;\toffset:35;\tsize:4;\tsigned:1;\n"
-						   "\nprint fmt: \"x=%u\", REC->x\n",
-					    &format),
+	ck_assert_int_eq(text_read_format(COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
+						 "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"
+						 "\tfield:__rel_loc char path[];\toffset:14;\tsize:4;\tsigned:1;\n"
+						 "\tfield:char name[8];\toffset:18;\tsize:8;\tsigned:1;\n"
+						 "\tfield:unsigned int ui;\toffset:26;\tsize:4;\tsigned:0;\n"
+						 "\tfield:struct blob b;\toffset:30;\tsize:5;\tsigned:1;\n"
+						 "\tfield:__data_loc char[] old;\toffset:35;\tsize:4;\tsigned:1;\n"
+						 "\nprint fmt: \"x=%u\", REC->x\n",
+					  &format),
 			 0);
 	ck_assert_uint_eq(format.id, 660);
 	ck_assert(format.exact);
@@ -100,11 +100,11 @@ END_TEST
 
 TEST(what_the_kernel_prints_in_the_brackets_of_an_array_is_not_believed)
 {
-	ck_assert_int_eq(event_format_parse(COMMON
-					    "\tfield:__rel_loc char path[13109852];\toffset:8;\tsize:4;\tsigned:1;\n"
-					    "\tfield:char name[3249696];\toffset:12;\tsize:8;\tsigned:1;\n"
-					    "\tfield:unsigned char raw[-7];\toffset:20;\tsize:3;\tsigned:0;\n",
-					    &format),
+	ck_assert_int_eq(text_read_format(COMMON
+					  "\tfield:__rel_loc char path[13109852];\toffset:8;\tsize:4;\tsigned:1;\n"
+					  "\tfield:char name[3249696];\toffset:12;\tsize:8;\tsigned:1;\n"
+					  "\tfield:unsigned char raw[-7];\toffset:20;\tsize:3;\tsigned:0;\n",
+					  &format),
 			 0);
 	ck_assert(format.exact);
 	ck_assert_str_eq(format.fields, "__rel_loc char[] path; char[8] name; unsigned char[3] raw");
@@ -113,7 +113,7 @@ END_TEST
 
 TEST(an_event_without_fields_has_none)
 {
-	ck_assert_int_eq(event_format_parse(COMMON "\nprint fmt: \"\"\n", &format), 0);
+	ck_assert_int_eq(text_read_format(COMMON "\nprint fmt: \"\"\n", &format), 0);
 	ck_assert(format.exact);
 	ck_assert_str_eq(format.fields, "");
 }
@@ -121,9 +121,9 @@ END_TEST
 
 TEST(fields_with_a_gap_between_them_are_not_the_whole_truth)
 {
-	ck_assert_int_eq(event_format_parse(COMMON "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
-						   "\tfield:u32 b;\toffset:12;\tsize:4;\tsigned:0;\n",
-					    &format),
+	ck_assert_int_eq(text_read_format(COMMON "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
+						 "\tfield:u32 b;\toffset:12;\tsize:4;\tsigned:0;\n",
+					  &format),
 			 0);
 	ck_assert(!format.exact);
 }
@@ -138,7 +138,7 @@ TEST(fields_that_are_too_many_are_cut_and_not_the_whole_truth)
 	for (unsigned i = 0; i < 200; i++)
 		text_printf(&out, "\tfield:u8 field_%u;\toffset:%u;\tsize:1;\tsigned:0;\n", i, 8 + i);
 	ck_assert(!out.cut);
-	ck_assert_int_eq(event_format_parse(text, &format), 0);
+	ck_assert_int_eq(text_read_format(text, &format), 0);
 	ck_assert(!format.exact);
 }
 END_TEST
@@ -159,21 +159,21 @@ TEST(a_format_that_makes_no_sense_is_refused)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		ck_assert_msg(event_format_parse(texts[i], &format) == -EBADMSG, "%s", texts[i]);
+		ck_assert_msg(text_read_format(texts[i], &format) == -EBADMSG, "%s", texts[i]);
 }
 END_TEST
 
 TEST(a_field_without_a_blank_is_read_without_harm)
 {
 	ck_assert_int_eq(
-		event_format_parse("ID: 1\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", &format),
+		text_read_format("ID: 1\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", &format),
 		0);
 }
 END_TEST
 
 TEST(a_name_that_contains_an_id_is_not_the_id)
 {
-	ck_assert_int_eq(event_format_parse("name: foo\nID: 7\nID: 660\nformat:\n\nprint fmt: \"\"\nID: 9\n", &format),
+	ck_assert_int_eq(text_read_format("name: foo\nID: 7\nID: 660\nformat:\n\nprint fmt: \"\"\nID: 9\n", &format),
 			 0);
 	ck_assert_uint_eq(format.id, 660);
 }
@@ -212,25 +212,25 @@ TEST(a_command_is_found_by_its_pid)
 	const char *saved = "1 systemd\n12 kworker/0:1 x\n123 direct\nx bad\n4 \n";
 	char comm[8];
 
-	ck_assert(cmdlines_find(saved, 123, comm, sizeof(comm)));
+	ck_assert(text_find_command(saved, 123, comm, sizeof(comm)));
 	ck_assert_str_eq(comm, "direct");
-	ck_assert(cmdlines_find(saved, 12, comm, sizeof(comm)));
+	ck_assert(text_find_command(saved, 12, comm, sizeof(comm)));
 	ck_assert_str_eq(comm, "kworker");
-	ck_assert(!cmdlines_find(saved, 2, comm, sizeof(comm)));
-	ck_assert(!cmdlines_find(saved, 4, comm, sizeof(comm)));
-	ck_assert(!cmdlines_find("", 1, comm, sizeof(comm)));
+	ck_assert(!text_find_command(saved, 2, comm, sizeof(comm)));
+	ck_assert(!text_find_command(saved, 4, comm, sizeof(comm)));
+	ck_assert(!text_find_command("", 1, comm, sizeof(comm)));
 }
 END_TEST
 
 TEST(only_instances_of_ours_have_a_pid)
 {
-	ck_assert_uint_eq(instance_name_pid("userevctl-1234"), 1234);
-	ck_assert_uint_eq(instance_name_pid("userevctl-"), 0);
-	ck_assert_uint_eq(instance_name_pid("userevctl-12x"), 0);
-	ck_assert_uint_eq(instance_name_pid("userevctl-12345678901"), 0);
-	ck_assert_uint_eq(instance_name_pid("userevctl"), 0);
-	ck_assert_uint_eq(instance_name_pid("myuserevctl-12"), 0);
-	ck_assert_uint_eq(instance_name_pid(""), 0);
+	ck_assert_uint_eq(text_instance_pid("userevctl-1234"), 1234);
+	ck_assert_uint_eq(text_instance_pid("userevctl-"), 0);
+	ck_assert_uint_eq(text_instance_pid("userevctl-12x"), 0);
+	ck_assert_uint_eq(text_instance_pid("userevctl-12345678901"), 0);
+	ck_assert_uint_eq(text_instance_pid("userevctl"), 0);
+	ck_assert_uint_eq(text_instance_pid("myuserevctl-12"), 0);
+	ck_assert_uint_eq(text_instance_pid(""), 0);
 }
 END_TEST
 
