@@ -14,7 +14,7 @@
 #define TEST_EVENT	 "userevctl_doctor"
 #define TEST_DESCRIPTION TEST_EVENT " u64 number"
 
-enum { TRACE_TURNS = 30, TRACE_TURN_MS = 100 };
+enum { TRACE_TURNS = 100, TRACE_TURN_MS = 100 };
 
 void doctor_check_page(struct doctor *doctor)
 {
@@ -110,39 +110,6 @@ void doctor_check_quota(struct doctor *doctor)
 		plural(account->events_max, "event", "events").text, lingering);
 }
 
-/* Reads until SYNCED: 1: the record was among the rows; 0; or a negative errno. */
-static int find_record_of_daemon(struct control *control, uint64_t number)
-{
-	struct row_field payload;
-	struct message message;
-	struct cursor rows, row;
-	uint16_t count;
-	bool found = false;
-	int r;
-
-	for (;;) {
-		r = control_receive(control, CONTROL_TIMEOUT_MS, &message);
-		if (r < 0 || message.kind == KIND_SYNCED)
-			return r < 0 ? r : found;
-		if (message.kind != KIND_ROWS || decode_rows(message.body, &count, &rows) != 0)
-			return -EBADMSG;
-		while (rows_next(&rows, &row))
-			if (row_find(row, "payload", &payload) && payload.length == sizeof(number) &&
-			    memcmp(payload.value, &number, sizeof(number)) == 0)
-				found = true;
-	}
-}
-
-static void explain_tail(struct doctor *doctor, int error)
-{
-	if (error == -EREMOTEIO && doctor->control->refusal == REFUSAL_NOT_THE_TRACER)
-		finding(&doctor->findings, MARK_SKIP, "record", NULL, "not tried: %s", doctor->control->sentence);
-	else
-		finding(&doctor->findings, MARK_FAIL, "record", "The reason is in 'journalctl -u userevd'.",
-			"records cannot be read: %s",
-			error == -EREMOTEIO ? doctor->control->sentence : strerror(-error));
-}
-
 /* Writes a record with a random number. */
 static bool write_test_record(struct doctor *doctor, uint64_t *ret_number)
 {
@@ -168,57 +135,21 @@ static bool write_test_record(struct doctor *doctor, uint64_t *ret_number)
 	return true;
 }
 
-static void finding_of_record(struct doctor *doctor, bool found)
-{
-	finding(&doctor->findings, found ? MARK_OK : MARK_FAIL, "record",
-		found ? NULL : "Please report this, with the daemon's version.",
-		found ? "one was written from here, and came back" : "one was written from here, but did not arrive");
-}
-
-static void check_record_of_daemon(struct doctor *doctor)
-{
-	static const char *const names[] = { TEST_EVENT };
-	struct message message;
-	uint64_t number;
-	int r;
-
-	r = control_ask_strings(doctor->control, KIND_TAIL, 0, names, ARRAY_SIZE(names));
-	/* From the answer on the event is on. */
-	if (r == 0)
-		r = control_receive(doctor->control, CONTROL_TIMEOUT_MS, &message);
-	if (r < 0) {
-		explain_tail(doctor, r);
-		return;
-	}
-	if (!write_test_record(doctor, &number))
-		return;
-	r = control_ask(doctor->control, KIND_SYNC);
-	if (r == 0)
-		r = find_record_of_daemon(doctor->control, number);
-	if (r < 0)
-		explain_tail(doctor, r);
-	else
-		finding_of_record(doctor, r > 0);
-}
-
-/* Reads records, as JSON, until the number is found or the time is up. */
-static int find_record_of_kernel(struct tracing *tracing, uint64_t number, bool *ret_found)
+/* Reads records, as JSON, until the text is found, or if NULL until the event is on; or until the time is up. */
+static int trace_until(struct doctor *doctor, struct tracing *tracing, const char *wanted, bool *ret_found)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size = 0;
 	struct output output = { .file = open_memstream(&text, &size), .json = true };
 	struct record_view view = { .output = &output };
-	char wanted[64];
+	struct pollfd readable = { .fd = tracing->fd, .events = POLLIN };
 	int r = output.file ? EXIT_DONE : EXIT_REFUSED;
 
-	snprintf(wanted, sizeof(wanted), "\"number\":%" PRIu64 "}", number);
-	*ret_found = false;
+	*ret_found = !wanted && userev_enabled(&doctor->event);
 	for (int turns = 0; r == EXIT_DONE && !*ret_found && !tracing->over && turns < TRACE_TURNS; turns++) {
-		struct pollfd readable = { .fd = tracing->fd, .events = POLLIN };
-
-		poll(&readable, 1, TRACE_TURN_MS);
-		r = tracing->ops->tail_read(tracing, &view);
-		*ret_found = text && strstr(text, wanted);
+		if (poll(&readable, 1, TRACE_TURN_MS) > 0)
+			r = tracing->ops->tail_read(tracing, &view);
+		*ret_found = wanted ? text && strstr(text, wanted) : userev_enabled(&doctor->event);
 	}
 	record_view_deinit(&view);
 	if (output.file)
@@ -231,25 +162,39 @@ static int trace_record(struct doctor *doctor, struct tracing *tracing)
 	static char *const names[] = { (char *)TEST_EVENT };
 	const struct tail_request request = { .patterns = names, .n = ARRAY_SIZE(names) };
 	uint64_t number;
+	char wanted[64];
 	bool found;
 	int r;
 
 	r = tracing->ops->tail_begin(tracing, &request);
+	if (r == EXIT_DONE)
+		r = trace_until(doctor, tracing, NULL, &found);
 	if (r != EXIT_DONE || !write_test_record(doctor, &number))
 		return r;
-	r = find_record_of_kernel(tracing, number, &found);
+	snprintf(wanted, sizeof(wanted), "\"number\":%" PRIu64 "}", number);
+	r = trace_until(doctor, tracing, wanted, &found);
 	if (r == EXIT_DONE)
-		finding_of_record(doctor, found);
+		finding(&doctor->findings, found ? MARK_OK : MARK_FAIL, "record",
+			found ? NULL : "Please report this, with the daemon's version.",
+			found ? "one was written from here, and came back"
+			      : "one was written from here, but did not arrive");
 	return r;
 }
 
-static void check_record_of_kernel(struct doctor *doctor)
+void doctor_check_record(struct doctor *doctor)
 {
 	struct tracing *tracing = NULL;
+	const char *obstacle = NULL;
 	int stopped, r;
 
-	if (geteuid() != 0) {
-		finding(&doctor->findings, MARK_SKIP, "record", NULL, "not tried: tracing is for root");
+	if (!doctor->registered)
+		obstacle = "there is no event to write it to";
+	else if (!doctor->control)
+		obstacle = "only admins see records";
+	else if (doctor->welcome.backend != BACKEND_EMBEDDED && geteuid() != 0)
+		obstacle = "tracing is for root";
+	if (obstacle) {
+		finding(&doctor->findings, MARK_SKIP, "record", NULL, "not tried: %s", obstacle);
 		return;
 	}
 	r = tracing_open(doctor->ctl, TRACING_ACT, &tracing);
@@ -262,17 +207,6 @@ static void check_record_of_kernel(struct doctor *doctor)
 	tracing_free(tracing);
 	if (stopped > 0)
 		raise(stopped);
-}
-
-void doctor_check_record(struct doctor *doctor)
-{
-	if (!doctor->control || !doctor->registered)
-		finding(&doctor->findings, MARK_SKIP, "record", NULL, "not tried: %s",
-			doctor->registered ? "only admins see records" : "there is no event to write it to");
-	else if (doctor->welcome.backend == BACKEND_EMBEDDED)
-		check_record_of_daemon(doctor);
-	else
-		check_record_of_kernel(doctor);
 }
 
 void doctor_check_losses(struct doctor *doctor)
