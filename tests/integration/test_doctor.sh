@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What is broken, and what doctor says of it: a table. Each line is a situation, made for real, and the sentence (and the advice on
+# Causes and the output of doctor: a table. Each line is a real situation, and the sentence (and the advice on
 # the next line) that a person has to read then. Only systemd is played, on machines where it is not the first process: by a
-# `systemctl` that prints what the real one prints. With a kernel that has user_events there are some situations more.
+# `systemctl` that prints the output of the real one. With a kernel that has user_events there are some situations more.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -86,7 +86,7 @@ no_systemd()
 	chmod +x "$scratch/bin/systemctl"
 }
 
-# row SENTENCE MARK-AND-SENTENCE [ADVICE [COMMAND…]]: what doctor says, and behind it, on the next line, what to do; then the
+# row SENTENCE MARK-AND-SENTENCE [ADVICE [COMMAND…]]: the output of doctor, with the advice on the next line; then the
 # situation is over unless $stays is set.
 row()
 {
@@ -134,7 +134,7 @@ row 'a socket that somebody removed' '\[fail\] socket: there is none' "'systemct
 : >"$socket"
 row 'another file in its place' '\[fail\] socket: .* is not a socket' 'Remove it'
 
-# --- somebody listens, and does not answer ---
+# --- a listener that does not answer ---
 
 systemd active inactive
 listener "$socket" "$control"
@@ -208,7 +208,7 @@ if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
 	rmdir /sys/fs/cgroup/doctor.slice/given/inner /sys/fs/cgroup/doctor.slice/given /sys/fs/cgroup/doctor.slice
 fi
 
-# --- whoever started it, nobody else looks into it ---
+# --- other users cannot look into the daemon ---
 
 if [ "$(id -u)" = 0 ]; then
 	mkdir "$scratch/nobody" && chown 65534 "$scratch/nobody"

@@ -35,29 +35,6 @@ struct buffers {
 	struct cpu_buffer cpu[];
 };
 
-/* Since Linux 6.8 each instance may have sub-buffers of its own size; before, a sub-buffer is a page. */
-static size_t sub_buffer_bytes(struct tracefs_instance *instance)
-{
-	long long kilobytes = 0;
-
-	if (tracefs_instance_file_read_number(instance, "buffer_subbuf_size_kb", &kilobytes) == 0 && kilobytes > 0)
-		return (size_t)kilobytes * 1024;
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* A 64-bit kernel's long is longer than that of a 32-bit program. */
-static enum kbuffer_long_size kernel_long(void)
-{
-	_cleanup_(freep) char *text = tracefs_text("events/header_page", NULL);
-	struct tep_handle *tep = tep_alloc();
-	enum kbuffer_long_size size = KBUFFER_LSIZE_SAME_AS_HOST;
-
-	if (tep && text && tep_parse_header_page(tep, text, strlen(text), sizeof(long)) == 0)
-		size = tep_get_header_page_size(tep) == 8 ? KBUFFER_LSIZE_8 : KBUFFER_LSIZE_4;
-	tep_free(tep);
-	return size;
-}
-
 static int cpu_buffer_open(struct buffers *buffers, struct cpu_buffer *cpu, unsigned number,
 			   enum kbuffer_long_size size)
 {
@@ -75,26 +52,35 @@ static int cpu_buffer_open(struct buffers *buffers, struct cpu_buffer *cpu, unsi
 
 int buffers_open(struct tracefs_instance *instance, struct buffers **ret)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	enum kbuffer_long_size size = kernel_long();
-	_cleanup_(buffers_freep) struct buffers *buffers = NULL;
-	int r = 0;
+	long cpus = MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
+	_cleanup_(buffers_freep) struct buffers *buffers =
+		calloc(1, sizeof(*buffers) + (size_t)cpus * sizeof(buffers->cpu[0]));
+	_cleanup_(freep) char *header = tracefs_text("events/header_page", NULL);
+	struct tep_handle *tep = tep_alloc();
+	enum kbuffer_long_size size = KBUFFER_LSIZE_SAME_AS_HOST;
+	long long kilobytes = 0;
+	int r = buffers ? 0 : -ENOMEM;
 
-	buffers = calloc(1, sizeof(*buffers) + (size_t)MAX(cpus, 1L) * sizeof(buffers->cpu[0]));
-	if (!buffers)
-		return -ENOMEM;
-	buffers->instance = instance;
-	buffers->page_bytes = sub_buffer_bytes(instance);
-	for (long i = 0; r == 0 && i < MAX(cpus, 1L); i++) {
+	/* A 64-bit kernel's long is longer than that of a 32-bit program. */
+	if (tep && header && tep_parse_header_page(tep, header, strlen(header), sizeof(long)) == 0)
+		size = tep_get_header_page_size(tep) == 8 ? KBUFFER_LSIZE_8 : KBUFFER_LSIZE_4;
+	tep_free(tep);
+	/* Since Linux 6.8 each instance may have sub-buffers of its own size; before, a sub-buffer is a page. */
+	if (tracefs_instance_file_read_number(instance, "buffer_subbuf_size_kb", &kilobytes) != 0)
+		kilobytes = 0;
+	if (buffers) {
+		buffers->instance = instance;
+		buffers->page_bytes = kilobytes > 0 ? (size_t)kilobytes * 1024 : (size_t)sysconf(_SC_PAGESIZE);
+	}
+	for (long i = 0; r == 0 && i < cpus; i++) {
 		r = cpu_buffer_open(buffers, &buffers->cpu[buffers->n++], (unsigned)i, size);
 		/* A CPU that is not there records nothing. */
 		if (r == -ENOENT && buffers->n > 1)
 			r = 0;
 	}
-	if (r < 0)
-		return r;
-	*ret = steal_pointer(buffers);
-	return 0;
+	if (r == 0)
+		*ret = steal_pointer(buffers);
+	return r;
 }
 
 struct buffers *buffers_free(struct buffers *buffers)

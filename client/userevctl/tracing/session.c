@@ -31,24 +31,6 @@ static void on_stop(int number)
 	errno = saved;
 }
 
-/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
-static void catch_signals(int eventfd)
-{
-	const struct sigaction action = { .sa_handler = on_stop };
-
-	stop_fd = eventfd;
-	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
-		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
-			sigaction(stopping[i], &action, NULL);
-}
-
-static void release_signals(void)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(stopping) && stop_fd >= 0; i++)
-		sigaction(stopping[i], &before[i], NULL);
-	stop_fd = -1;
-}
-
 /* An instance in use cannot be removed, so a pid that belongs to another namespace does no harm. */
 static int remove_leftover(const char *name, void *data _unused_)
 {
@@ -190,6 +172,7 @@ static int open_files(struct session *session)
 
 int session_begin(struct tracing *tracing, const struct tail_request *request)
 {
+	const struct sigaction action = { .sa_handler = on_stop };
 	struct session *session;
 	int r;
 
@@ -214,7 +197,11 @@ int session_begin(struct tracing *tracing, const struct tail_request *request)
 	r = open_files(session);
 	if (r < 0)
 		return tracefs_explain("begin", r);
-	catch_signals(session->stop);
+	/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
+	stop_fd = session->stop;
+	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
+		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+			sigaction(stopping[i], &action, NULL);
 	r = session_make_instance(session);
 	if (r == 0)
 		r = buffers_open(session->instance, &session->buffers);
@@ -262,7 +249,9 @@ struct session *session_free(struct session *session)
 		ctl_error("cannot remove the instance %s of tracefs: %s. The next 'userevctl tail' tries again.",
 			  tracefs_instance_get_name(session->instance), strerror(errno));
 	tracefs_instance_free(session->instance);
-	release_signals();
+	for (size_t i = 0; i < ARRAY_SIZE(stopping) && stop_fd >= 0; i++)
+		sigaction(stopping[i], &before[i], NULL);
+	stop_fd = -1;
 	session->tracefs->tracing.fd = fd_close(session->tracefs->tracing.fd);
 	fd_close(session->timer);
 	fd_close(session->stop);

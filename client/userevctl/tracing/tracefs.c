@@ -199,34 +199,24 @@ static void tracefs_tracing_free(struct tracing *tracing)
 	free(tracefs);
 }
 
-/* Mounts tracefs for this process alone, so that nothing is left behind, and the host can still unmount its file systems. */
-static int mount_privately(const char *place)
-{
-	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
-	    mount("tracefs", place, "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
-		return EXIT_DONE;
-	ctl_error(
-		"tracefs is not mounted here: 'mount -t tracefs tracefs /sys/kernel/tracing', as root. In a container, "
-		"run this on the host.");
-	return geteuid() == 0 ? EXIT_REFUSED : EXIT_NOT_PERMITTED;
-}
-
 static int choose_tracefs(struct tracing *tracing)
 {
+	char *place = tracing->place;
 	struct probe probe;
-	int r = EXIT_DONE;
 
 	probe_machine(NULL, &probe);
-	/* Without a daemon nothing is mounted. */
 	if (tracing->no_daemon && !probe.has_user_events)
 		return EXIT_NO_DAEMON;
-	string_copy(tracing->place, sizeof(tracing->place),
-		    probe.tracefs_mounted ? probe.tracefs : "/sys/kernel/tracing");
-	if (!probe.tracefs_mounted)
-		r = mount_privately(tracing->place);
-	if (r == EXIT_DONE && tracefs_set_tracing_dir(tracing->place) < 0)
-		r = tracefs_explain("use tracefs", -ENOMEM);
-	return r;
+	string_copy(place, sizeof(tracing->place), probe.tracefs_mounted ? probe.tracefs : "/sys/kernel/tracing");
+	/* For this process alone, so that nothing is left behind, and the host can still unmount its file systems. */
+	if (!probe.tracefs_mounted &&
+	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+	     mount("tracefs", place, "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)) {
+		ctl_error("tracefs is not mounted here: 'mount -t tracefs tracefs /sys/kernel/tracing', as root. In a "
+			  "container, run this on the host.");
+		return geteuid() == 0 ? EXIT_REFUSED : EXIT_NOT_PERMITTED;
+	}
+	return tracefs_set_tracing_dir(place) < 0 ? tracefs_explain("use tracefs", -ENOMEM) : EXIT_DONE;
 }
 
 static int check_access(struct tracefs_tracing *tracefs, enum tracing_use use)

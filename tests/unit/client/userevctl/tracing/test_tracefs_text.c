@@ -5,7 +5,7 @@
 #include "client/userevctl/tracing/tracefs.h"
 #include "tests/suite.h"
 
-/* "NAME:USERS NAME:USERS" of all lines that were taken. */
+/* "NAME:USERS NAME:USERS" of all lines that were read. */
 static const char *read_status(const char *text, size_t size)
 {
 	static char result[4096];
@@ -18,55 +18,34 @@ static const char *read_status(const char *text, size_t size)
 	return result;
 }
 
-#define STATUS(text) read_status(text, sizeof(text) - 1)
-
-TEST(the_status_of_linux_6_12_is_read)
+TEST(each_event_of_a_status_is_read)
 {
-	ck_assert_str_eq(STATUS("foo # Used by ftrace perf\nbaz # Used by ftrace\nbar\nmu.0 # Used by other\n\n"
-				"Active: 4\nBusy: 3\n"),
-			 "foo:3 baz:1 bar:0 mu.0:4");
-}
-END_TEST
+	static const struct {
+		const char *status, *events;
+	} cases[] = {
+		/* Linux 6.12 */
+		{ "foo # Used by ftrace perf\nbaz # Used by ftrace\nbar\nmu.0 # Used by other\n\nActive: 4\nBusy: 3\n",
+		  "foo:3 baz:1 bar:0 mu.0:4" },
+		/* Linux 6.1 */
+		{ "1:foo # Used by ftrace perf other\n3:baz # Used by perf\n2:bar\n\nActive: 3\nBusy: 2\nMax: 32768\n",
+		  "foo:7 baz:2 bar:0" },
+		{ "\nActive: 0\nBusy: 0\n", "" },
+		{ "", "" },
+		{ "\n\n\n", "" },
+		/* The last line has no end. */
+		{ "foo", "foo:0" },
+		{ "foo # Used by perf", "foo:2" },
+		/* Unknown tracers. */
+		{ "foo # Used by bpf\nbar # Used by ftrace bpf\n", "foo:4 bar:5" },
+		/* Names with odd bytes. */
+		{ "a#b\n../x # Used by ftrace\n12\n-\n\xff\n", "a#b:0 ../x:1 12:0 -:0 \xff:0" },
+		/* Lines of another form. */
+		{ " foo\n1: \n:foo\nx:foo\n1:a:b\nfoo bar\nfoo #\nfoo # Used\n1:\nok\n", "ok:0" },
+	};
 
-TEST(the_status_of_linux_6_1_is_read)
-{
-	ck_assert_str_eq(STATUS("1:foo # Used by ftrace perf other\n3:baz # Used by perf\n2:bar\n\n"
-				"Active: 3\nBusy: 2\nMax: 32768\n"),
-			 "foo:7 baz:2 bar:0");
-}
-END_TEST
-
-TEST(no_events_are_no_lines)
-{
-	ck_assert_str_eq(STATUS("\nActive: 0\nBusy: 0\n"), "");
-	ck_assert_str_eq(STATUS(""), "");
-	ck_assert_str_eq(STATUS("\n\n\n"), "");
-}
-END_TEST
-
-TEST(a_last_line_without_an_end_is_a_line)
-{
-	ck_assert_str_eq(STATUS("foo"), "foo:0");
-	ck_assert_str_eq(STATUS("foo # Used by perf"), "foo:2");
-}
-END_TEST
-
-TEST(a_tracer_that_is_new_to_us_is_another_one)
-{
-	ck_assert_str_eq(STATUS("foo # Used by bpf\nbar # Used by ftrace bpf\n"), "foo:4 bar:5");
-}
-END_TEST
-
-TEST(names_with_odd_bytes_stay_what_they_are)
-{
-	ck_assert_str_eq(STATUS("a#b\n../x # Used by ftrace\n12\n-\n\xff\n"), "a#b:0 ../x:1 12:0 -:0 \xff:0");
-}
-END_TEST
-
-TEST(lines_that_make_no_sense_are_left_out)
-{
-	ck_assert_str_eq(STATUS(" foo\n1: \n:foo\nx:foo\n1:a:b\nfoo bar\nfoo #\nfoo # Used\n1:\nok\n"), "ok:0");
-	ck_assert_str_eq(STATUS("a\0b\n"), "a:0");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		ck_assert_str_eq(read_status(cases[i].status, strlen(cases[i].status)), cases[i].events);
+	ck_assert_str_eq(read_status("a\0b\n", 4), "a:0");
 }
 END_TEST
 
@@ -79,7 +58,7 @@ END_TEST
 
 static struct event_format format;
 
-TEST(a_format_says_the_fields_as_they_were_registered)
+TEST(a_format_has_the_fields_as_registered)
 {
 	ck_assert_int_eq(text_read_format(COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
 						 "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"
@@ -98,7 +77,7 @@ TEST(a_format_says_the_fields_as_they_were_registered)
 }
 END_TEST
 
-TEST(what_the_kernel_prints_in_the_brackets_of_an_array_is_not_believed)
+TEST(numbers_in_brackets_are_ignored)
 {
 	ck_assert_int_eq(text_read_format(COMMON
 					  "\tfield:__rel_loc char path[13109852];\toffset:8;\tsize:4;\tsigned:1;\n"
@@ -119,7 +98,7 @@ TEST(an_event_without_fields_has_none)
 }
 END_TEST
 
-TEST(fields_with_a_gap_between_them_are_not_the_whole_truth)
+TEST(fields_with_a_gap_are_not_exact)
 {
 	ck_assert_int_eq(text_read_format(COMMON "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
 						 "\tfield:u32 b;\toffset:12;\tsize:4;\tsigned:0;\n",
@@ -129,7 +108,7 @@ TEST(fields_with_a_gap_between_them_are_not_the_whole_truth)
 }
 END_TEST
 
-TEST(fields_that_are_too_many_are_cut_and_not_the_whole_truth)
+TEST(too_many_fields_are_not_exact)
 {
 	char text[32768];
 	struct text out = text_make(text, sizeof(text));
@@ -143,7 +122,7 @@ TEST(fields_that_are_too_many_are_cut_and_not_the_whole_truth)
 }
 END_TEST
 
-TEST(a_format_that_makes_no_sense_is_refused)
+TEST(a_malformed_format_is_refused)
 {
 	static const char *const texts[] = {
 		"",
@@ -163,7 +142,7 @@ TEST(a_format_that_makes_no_sense_is_refused)
 }
 END_TEST
 
-TEST(a_field_without_a_blank_is_read_without_harm)
+TEST(a_field_without_a_blank_does_no_harm)
 {
 	ck_assert_int_eq(
 		text_read_format("ID: 1\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", &format),
@@ -171,7 +150,7 @@ TEST(a_field_without_a_blank_is_read_without_harm)
 }
 END_TEST
 
-TEST(a_name_that_contains_an_id_is_not_the_id)
+TEST(the_last_id_line_before_the_format_counts)
 {
 	ck_assert_int_eq(text_read_format("name: foo\nID: 7\nID: 660\nformat:\n\nprint fmt: \"\"\nID: 9\n", &format),
 			 0);
@@ -179,7 +158,7 @@ TEST(a_name_that_contains_an_id_is_not_the_id)
 }
 END_TEST
 
-TEST(numbers_of_a_statistic_are_found_by_their_whole_key)
+TEST(a_number_is_found_by_its_whole_key)
 {
 	const char *stats = "entries: 3\ncommit overrun: 5\noverrun: 12345678901\nbytes:\n";
 	uint64_t number = 77;
@@ -222,7 +201,7 @@ TEST(a_command_is_found_by_its_pid)
 }
 END_TEST
 
-TEST(only_instances_of_ours_have_a_pid)
+TEST(only_instances_of_a_tail_have_a_pid)
 {
 	ck_assert_uint_eq(text_instance_pid("userevctl-1234"), 1234);
 	ck_assert_uint_eq(text_instance_pid("userevctl-"), 0);
@@ -234,12 +213,8 @@ TEST(only_instances_of_ours_have_a_pid)
 }
 END_TEST
 
-SUITE("tracefs_text", the_status_of_linux_6_12_is_read, the_status_of_linux_6_1_is_read, no_events_are_no_lines,
-      a_last_line_without_an_end_is_a_line, a_tracer_that_is_new_to_us_is_another_one,
-      names_with_odd_bytes_stay_what_they_are, lines_that_make_no_sense_are_left_out,
-      a_format_says_the_fields_as_they_were_registered,
-      what_the_kernel_prints_in_the_brackets_of_an_array_is_not_believed, an_event_without_fields_has_none,
-      fields_with_a_gap_between_them_are_not_the_whole_truth, fields_that_are_too_many_are_cut_and_not_the_whole_truth,
-      a_format_that_makes_no_sense_is_refused, a_field_without_a_blank_is_read_without_harm,
-      a_name_that_contains_an_id_is_not_the_id, numbers_of_a_statistic_are_found_by_their_whole_key,
-      a_line_is_found_as_a_whole, a_command_is_found_by_its_pid, only_instances_of_ours_have_a_pid)
+SUITE("tracefs_text", each_event_of_a_status_is_read, a_format_has_the_fields_as_registered,
+      numbers_in_brackets_are_ignored, an_event_without_fields_has_none, fields_with_a_gap_are_not_exact,
+      too_many_fields_are_not_exact, a_malformed_format_is_refused, a_field_without_a_blank_does_no_harm,
+      the_last_id_line_before_the_format_counts, a_number_is_found_by_its_whole_key, a_line_is_found_as_a_whole,
+      a_command_is_found_by_its_pid, only_instances_of_a_tail_have_a_pid)
