@@ -118,7 +118,7 @@ int control_receive(struct control *control, int timeout, struct message *ret)
 
 int control_next_row(struct control *control, struct cursor *ret)
 {
-	struct message message;
+	struct message message = { 0 };
 	uint16_t count;
 	int r;
 

@@ -126,7 +126,7 @@ static int doctor_greet(struct doctor *doctor)
 	struct control *client = doctor->client;
 	struct packet packet = control_begin(client, KIND_HELLO);
 	struct text text = text_make(doctor->tenant, sizeof(doctor->tenant));
-	struct message message;
+	struct message message = { 0 };
 	struct string_item tenant;
 	int r;
 
