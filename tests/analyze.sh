@@ -9,7 +9,7 @@ B=${B:-build}
 # What is in a hash table, or behind a pointer to a member, the analyser takes for lost as soon as its function returns. In these
 # that is all that it says. (ASan and valgrind look for leaks in all tests.)
 loses_sight=(
-	client/userevctl/tracing/embedded.c client/userevctl/tracing/{catalogue,writer}.c
+	client/userevctl/tracing/embedded.c client/tracer_tracefs_{catalogue,writer}.c
 	daemon/{client,event,ledger,level,pages,policy_keys,register,reload,rules,tail}.c
 	kernel/{deposit,embedded_event,enabler,remote,user_events}.c
 )
