@@ -147,21 +147,10 @@ bool control_nobody(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -ECONNREFUSED;
 }
 
-int ctl_explain(const struct meaning *table, const char *path, int error)
-{
-	while (table->error != 0 && table->error != error)
-		table++;
-	if (table->error == 0)
-		ctl_error("%s%s: %s.", table->before, path, strerror(-error));
-	else
-		ctl_error("%s%s%s", table->before, path, table->after);
-	return table->exit_code;
-}
-
 /* A container should have a socket for programs, and no control socket. */
 static int explain_absence(const char *path)
 {
-	const char *found = greet_found();
+	const char *found = clients_socket_found();
 
 	if (found)
 		ctl_error(
@@ -230,7 +219,7 @@ int control_explain(const char *path, int error, const struct control *control)
 	return ctl_explain(table, path, error);
 }
 
-int ctl_open_control(struct ctl *ctl, struct control **ret)
+int control_open_or_explain(struct ctl *ctl, struct control **ret)
 {
 	int r = control_open(ctl->control_socket, ret);
 

@@ -72,10 +72,10 @@ extern const struct command command_status, command_events, command_tenants, com
  * options.c. Reads the command's options into `values`; afterwards `argc` and `argv` are the arguments, and `output` is ready.
  * Wrong options, or fewer or more arguments than expected, end the program with a message; so does --help.
  */
-void ctl_read_options(struct ctl *, void *values, int least_arguments, int most_arguments);
+void options_read(struct ctl *, void *values, int least_arguments, int most_arguments);
 void ctl_expect_arguments(const struct ctl *, int least, int most);
 /* A command's options, or with NULL those of all commands. */
-void ctl_print_options(FILE *, const struct command *);
+void options_print(FILE *, const struct command *);
 
 /* main.c: the help of a command, or with NULL the overview. */
 void ctl_print_help(FILE *, const struct command *);
@@ -110,15 +110,15 @@ int ctl_explain(const struct meaning *, const char *path, int error);
 /* Prints a message with advice for an error of the control socket; returns the exit code. */
 int control_explain(const char *path, int error, const struct control *);
 /* control_open() that explains its errors: an enum exit_code. */
-int ctl_open_control(struct ctl *, struct control **ret);
+int control_open_or_explain(struct ctl *, struct control **ret);
 
 /* names.c: names of events, and patterns. */
 bool name_matches(const char *pattern, const char *name, size_t length);
 bool is_pattern(const char *);
 
-/* greet.c: the socket that a client would use. */
-const char *greet_socket(const struct ctl *);
+/* clients_socket.c: the socket that a client would use. */
+const char *clients_socket_path(const struct ctl *);
 /* What to do if no daemon listens there. */
-const char *greet_advice(const struct ctl *);
+const char *clients_socket_advice(const struct ctl *);
 /* The path at which a daemon listens; NULL: none. */
-const char *greet_found(void);
+const char *clients_socket_found(void);

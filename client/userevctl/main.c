@@ -33,7 +33,7 @@ void ctl_print_help(FILE *file, const struct command *command)
 			command->help);
 		if (command->options)
 			putc('\n', file);
-		ctl_print_options(file, command);
+		options_print(file, command);
 		fputs("\nOptions for all commands: userevctl --help. More: userevctl(1).\n", file);
 		return;
 	}
@@ -45,7 +45,7 @@ void ctl_print_help(FILE *file, const struct command *command)
 		fprintf(file, "  %-31s %s\n", text, commands[i]->summary);
 	}
 	putc('\n', file);
-	ctl_print_options(file, NULL);
+	options_print(file, NULL);
 	fputs("\nExit status: 0 done, 1 refused or failed, 2 usage, 3 no daemon, 4 not permitted.\n", file);
 }
 
@@ -72,7 +72,7 @@ static int help_run(struct ctl *ctl)
 {
 	const struct command *command = NULL;
 
-	ctl_read_options(ctl, NULL, 0, 1);
+	options_read(ctl, NULL, 0, 1);
 	if (ctl->argc > 0) {
 		command = find_command(ctl->argv[0]);
 		if (!command)
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	/* A reader that has gone (| head) is seen as EPIPE, so that commands clean up. */
 	ctl.sigpipe_was_default = signal(SIGPIPE, SIG_IGN) == SIG_DFL;
 	opterr = 0;
-	ctl_read_options(&ctl, NULL, 0, 0);
+	options_read(&ctl, NULL, 0, 0);
 	if (ctl.argc == 0) {
 		ctl_print_help(stderr, NULL);
 		return EXIT_USAGE;

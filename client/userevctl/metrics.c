@@ -15,7 +15,7 @@ static int metrics_print(struct ctl *ctl, FILE *file)
 	struct row_field text;
 	int r;
 
-	r = ctl_open_control(ctl, &control);
+	r = control_open_or_explain(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask(control, KIND_METRICS);
@@ -61,7 +61,7 @@ static int metrics_run(struct ctl *ctl)
 	const char *path = NULL;
 	int r;
 
-	ctl_read_options(ctl, &path, 0, 0);
+	options_read(ctl, &path, 0, 0);
 	if (path)
 		return replace_file(ctl, path);
 	r = metrics_print(ctl, ctl->output.file);
@@ -76,7 +76,7 @@ static const struct ctl_option metrics_options[] = {
 const struct command command_metrics = {
 	.name = "metrics",
 	.arguments = "",
-	.summary = "all numbers, as text for Prometheus",
+	.summary = "all counters, as text for Prometheus",
 	.help = "Prints the daemon's counters as OpenMetrics text. With --output=FILE.prom, run by\n"
 		"a timer, it feeds the textfile collector of Prometheus's node exporter.",
 	.options = metrics_options,

@@ -93,7 +93,7 @@ struct shown ctl_shown(const char *typed)
 	return ret;
 }
 
-void ctl_print_options(FILE *file, const struct command *command)
+void options_print(FILE *file, const struct command *command)
 {
 	for (const struct ctl_option *option = command ? command->options : global_options; option && option->name;
 	     option++) {
@@ -158,7 +158,7 @@ static _Noreturn void refuse_option(const struct ctl *ctl, const struct option_l
 }
 
 /* The position of getopt_long() is global; main() resets it behind the command. */
-void ctl_read_options(struct ctl *ctl, void *values, int least_arguments, int most_arguments)
+void options_read(struct ctl *ctl, void *values, int least_arguments, int most_arguments)
 {
 	const struct command *command = ctl->command;
 	const char *letters = !command || command->stops_at_argument ? "+:h" : ":h";

@@ -73,7 +73,7 @@ static void reload_print_json(const struct reloaded *reloaded, FILE *file)
 static int reload(struct ctl *ctl, struct reloaded *reloaded)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
-	int r = ctl_open_control(ctl, &control);
+	int r = control_open_or_explain(ctl, &control);
 
 	if (r != EXIT_DONE)
 		return r;
@@ -101,7 +101,7 @@ static int reload_run(struct ctl *ctl)
 	struct reloaded reloaded = { 0 };
 	int r;
 
-	ctl_read_options(ctl, NULL, 0, 0);
+	options_read(ctl, NULL, 0, 0);
 	r = reload(ctl, &reloaded);
 	problems_deinit(&reloaded.problems);
 	return r;

@@ -299,7 +299,7 @@ static int run_run(struct ctl *ctl)
 	struct run run = { .ctl = ctl, .signals = -1 };
 	int r;
 
-	ctl_read_options(ctl, &run, 1, INT32_MAX);
+	options_read(ctl, &run, 1, INT32_MAX);
 	if (run.patterns.n == 0)
 		run.patterns.pattern[run.patterns.n++] = "*";
 	if (open_output(&run) < 0)
@@ -325,7 +325,7 @@ static const struct ctl_option run_options[] = {
 const struct command command_run = {
 	.name = "run",
 	.arguments = "[--] COMMAND...",
-	.summary = "with a private daemon: show its records",
+	.summary = "run a program and show its records",
 	.help = "Starts a private daemon, switches all events on, runs COMMAND, and shows each of\n"
 		"its records on stderr. Needs no privilege and no running daemon, and leaves\n"
 		"nothing behind. The exit status is that of COMMAND, or 128 plus the number of the\n"

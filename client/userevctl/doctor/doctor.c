@@ -326,14 +326,14 @@ static int doctor_run(struct ctl *ctl)
 	const char *policy = POLICY_DIRECTORIES;
 	int r;
 
-	ctl_read_options(ctl, &policy, 0, 0);
+	options_read(ctl, &policy, 0, 0);
 	if (!doctor) {
 		ctl_error("out of memory.");
 		return EXIT_REFUSED;
 	}
 	string_copy(doctor->policy, sizeof(doctor->policy), policy);
 	doctor->ctl = ctl;
-	doctor->path = greet_socket(ctl);
+	doctor->path = clients_socket_path(ctl);
 	doctor->page = -1;
 	findings_begin(&doctor->findings, &ctl->output, doctor->path);
 	examine(doctor);
@@ -356,7 +356,7 @@ static const struct ctl_option doctor_options[] = {
 const struct command command_doctor = {
 	.name = "doctor",
 	.arguments = "",
-	.summary = "why does it not work here, and what to do",
+	.summary = "find out why events do not work here",
 	.help = "Checks each cause by itself: the socket, permission, the daemon and its units,\n"
 		"errors in the policy files, its backend, tracefs and the kernel, policy, quota,\n"
 		"the status page, one record written and read back. Exit status 0 if events work\n"

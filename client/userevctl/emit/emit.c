@@ -20,10 +20,10 @@ static int explain_connection(const struct ctl *ctl, int error)
 		{ -ETIMEDOUT, EXIT_REFUSED, "the daemon does not answer at ", ". See 'journalctl -u userevd'." },
 		{ 0, EXIT_REFUSED, "cannot connect to ", NULL },
 	};
-	const char *path = greet_socket(ctl);
+	const char *path = clients_socket_path(ctl);
 
 	if (control_nobody(error)) {
-		ctl_error("no daemon listens at %s. %s", path, greet_advice(ctl));
+		ctl_error("no daemon listens at %s. %s", path, clients_socket_advice(ctl));
 		return EXIT_NO_DAEMON;
 	}
 	if (error == -EPROTO) {
@@ -135,7 +135,7 @@ static int emit_run(struct ctl *ctl)
 		return EXIT_REFUSED;
 	}
 	emission->ctl = ctl;
-	ctl_read_options(ctl, emission, 1, INT32_MAX);
+	options_read(ctl, emission, 1, INT32_MAX);
 	if (emission->from_stdin)
 		ctl_expect_arguments(ctl, 1, 1);
 	return build_and_emit(emission);

@@ -125,7 +125,7 @@ static int policy_run(struct ctl *ctl)
 	const struct verb *verb;
 	int r;
 
-	ctl_read_options(ctl, &question, 1, INT32_MAX);
+	options_read(ctl, &question, 1, INT32_MAX);
 	question.flags =
 		(question.persist ? REGISTER_PERSIST : 0) | (question.multi_format ? REGISTER_MULTI_FORMAT : 0);
 	verb = find_verb(ctl->argv[0]);

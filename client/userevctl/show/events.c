@@ -258,7 +258,7 @@ static int events_run(struct ctl *ctl)
 	size_t count = 0;
 	int r;
 
-	ctl_read_options(ctl, &full, 0, INT32_MAX);
+	options_read(ctl, &full, 0, INT32_MAX);
 	ctl->output.full = full;
 	json.file = ctl->output.file;
 	r = tracing_open(ctl, TRACING_LOOK, &tracing);
@@ -288,7 +288,7 @@ static const struct ctl_option events_options[] = {
 const struct command command_events = {
 	.name = "events",
 	.arguments = "[GLOB...]",
-	.summary = "the events, their state and their holders",
+	.summary = "events, their state and their holders",
 	.help = "Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
 		"name, state, records taken, bad records, holders, fields; with the kernel's\n"
 		"backends: name, state, the tracers that use it (ftrace, perf, other), holders,\n"

@@ -149,8 +149,8 @@ static int status_run(struct ctl *ctl)
 	uint64_t foreign = 0;
 	int r;
 
-	ctl_read_options(ctl, NULL, 0, 0);
-	r = ctl_open_control(ctl, &control);
+	options_read(ctl, NULL, 0, 0);
+	r = control_open_or_explain(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask_row(control, KIND_STATUS, &row);
@@ -176,7 +176,7 @@ static int version_run(struct ctl *ctl)
 	struct cursor row = { 0 };
 	bool reachable;
 
-	ctl_read_options(ctl, NULL, 0, 0);
+	options_read(ctl, NULL, 0, 0);
 	reachable = control_open(ctl->control_socket, &control) == 0 && control_ask_row(control, KIND_STATUS, &row) > 0;
 	version = row_string(row, "version");
 	backend = row_string(row, "backend");
@@ -205,7 +205,7 @@ static int version_run(struct ctl *ctl)
 const struct command command_status = {
 	.name = "status",
 	.arguments = "",
-	.summary = "the daemon: its backend, numbers and losses",
+	.summary = "the daemon: backend, numbers and losses",
 	.help = "Shows which backend runs and why, how many tenants, connections and events\n"
 		"there are, and how many records were taken and lost; then each event: its name and\n"
 		"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"
@@ -216,7 +216,7 @@ const struct command command_status = {
 const struct command command_version = {
 	.name = "version",
 	.arguments = "",
-	.summary = "of this program, its library and the daemon",
+	.summary = "versions of userevctl, library and daemon",
 	.help = "Shows the versions of this program, of its library, and of the daemon if it can\n"
 		"be reached.",
 	.run = version_run,

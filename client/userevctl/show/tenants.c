@@ -76,7 +76,7 @@ static int list_tenants(struct ctl *ctl, struct tenants *tenants)
 	struct cursor row = { 0 };
 	int r;
 
-	r = ctl_open_control(ctl, &control);
+	r = control_open_or_explain(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask(control, KIND_TENANTS);
@@ -101,7 +101,7 @@ static int tenants_run(struct ctl *ctl)
 	size_t n;
 	int r;
 
-	ctl_read_options(ctl, &tenants, 0, INT32_MAX);
+	options_read(ctl, &tenants, 0, INT32_MAX);
 	ctl->output.full = tenants.full;
 	r = list_tenants(ctl, &tenants);
 	n = tenants.views.n;
@@ -124,7 +124,7 @@ static const struct ctl_option tenants_options[] = {
 const struct command command_tenants = {
 	.name = "tenants",
 	.arguments = "[GLOB...]",
-	.summary = "their events, connections, losses, refusals",
+	.summary = "tenants: events, connections, refusals",
 	.help = "Lists the tenants whose names or paths match one of the GLOBs, or all of them,\n"
 		"those with most events first. Columns: name, path, events, their maximum,\n"
 		"reserved events, lingering events, connections, their maximum, records lost,\n"

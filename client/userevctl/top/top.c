@@ -386,7 +386,7 @@ static int top_run(struct ctl *ctl)
 	const char *term = getenv("TERM");
 	int r;
 
-	ctl_read_options(ctl, &top, 0, 0);
+	options_read(ctl, &top, 0, 0);
 	if (top.once || (top.batch == 0 && (!isatty(STDIN_FILENO) || !isatty(fileno(ctl->output.file)) || ctl->json ||
 					    !term || !term[0] || streq(term, "dumb"))))
 		top.batch = 1;
@@ -410,7 +410,7 @@ static const struct ctl_option top_options[] = {
 const struct command command_top = {
 	.name = "top",
 	.arguments = "",
-	.summary = "the same live, with bars; q quits",
+	.summary = "the tenants live, with bars; q quits",
 	.help = "Shows the machine and its tenants, again each second: bars of the events that\n"
 		"they hold of their maximum (||||, reserved and unused ::::), and the changes since\n"
 		"the last look. The first letters of events, connections, refusals, lost,\n"

@@ -21,7 +21,7 @@ static int embedded_list(struct tracing *tracing, char *const *patterns, int n, 
 	struct cursor row = { 0 };
 	int r;
 
-	r = ctl_open_control(tracing->ctl, &control);
+	r = control_open_or_explain(tracing->ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask(control, KIND_EVENTS);
@@ -45,7 +45,7 @@ static int embedded_turn(struct tracing *tracing, char *const *patterns, int n, 
 	struct cursor row = { 0 };
 	int r;
 
-	r = ctl_open_control(tracing->ctl, &control);
+	r = control_open_or_explain(tracing->ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask_strings(control, KIND_TRACE, on ? TRACE_ON : 0, (const char *const *)patterns, (size_t)n);
@@ -74,7 +74,7 @@ static int embedded_tail_begin(struct tracing *tracing, const struct tail_reques
 	if (r == EXIT_DONE && !any)
 		tracing_note_none_is_on();
 	if (r == EXIT_DONE)
-		r = ctl_open_control(tracing->ctl, &embedded->control);
+		r = control_open_or_explain(tracing->ctl, &embedded->control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask_strings(embedded->control, KIND_TAIL, (uint16_t)flags, (const char *const *)request->patterns,

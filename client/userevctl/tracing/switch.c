@@ -78,7 +78,7 @@ static int switch_events(struct ctl *ctl, bool on)
 	uint64_t events = 0;
 	int r;
 
-	ctl_read_options(ctl, &switching, 1, INT32_MAX);
+	options_read(ctl, &switching, 1, INT32_MAX);
 	r = tracing_open(ctl, TRACING_ACT, &tracing);
 	if (r != EXIT_DONE)
 		return r;

@@ -67,7 +67,7 @@ static int tail_run(struct ctl *ctl)
 	struct tail session = { .ctl = ctl, .view = { .output = &ctl->output } };
 	int r, signal_number;
 
-	ctl_read_options(ctl, &session, 0, INT32_MAX);
+	options_read(ctl, &session, 0, INT32_MAX);
 	ctl->output.full = session.full;
 	session.deadline = ctl_now_ns() / NS_PER_MS + session.timeout * 1000;
 	r = tail(&session);

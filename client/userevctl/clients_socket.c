@@ -26,7 +26,7 @@ static bool has_listener(const char *path)
 	       (connect(fd, (const struct sockaddr *)&address, length) == 0 || errno == EAGAIN);
 }
 
-const char *greet_found(void)
+const char *clients_socket_found(void)
 {
 	const char *path = chosen_socket(NULL);
 
@@ -39,19 +39,19 @@ const char *greet_found(void)
 }
 
 /* As the library chooses: the first one with a listener, otherwise the first that exists, otherwise the one in containers. */
-const char *greet_socket(const struct ctl *ctl)
+const char *clients_socket_path(const struct ctl *ctl)
 {
 	const char *path = chosen_socket(ctl);
 
 	if (!path)
-		path = greet_found();
+		path = clients_socket_found();
 	for (size_t i = 0; !path && i < ARRAY_SIZE(usual); i++)
 		if (access(usual[i], F_OK) == 0)
 			path = usual[i];
 	return path ? path : usual[0];
 }
 
-const char *greet_advice(const struct ctl *ctl)
+const char *clients_socket_advice(const struct ctl *ctl)
 {
 	if (chosen_socket(ctl))
 		return "Start it, or give another path with --socket or USEREV_SOCKET.";
