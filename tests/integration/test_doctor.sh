@@ -30,11 +30,6 @@ end_all()
 	: >"$scratch/pids"
 }
 
-as_nobody()
-{
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-}
-
 policy()
 {
 	# shellcheck disable=SC2059 # with its newlines

@@ -69,23 +69,6 @@ top()
 	tests/integration/terminal.py "$@" -- "$ctl" top --interval=1
 }
 
-exits()
-{
-	local wanted=$1
-	shift
-	"$@"
-	[ $? -eq "$wanted" ]
-}
-
-says()
-{
-	local pattern=$1 output
-	shift
-	output=$("$@" 2>&1)
-	printf '%s\n' "$output"
-	grep -qE -- "$pattern" <<<"$output"
-}
-
 prints_frames()
 {
 	[ "$("$ctl" top --batch="$1" | grep -c '^NAME')" = "$1" ]

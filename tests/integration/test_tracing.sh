@@ -59,51 +59,6 @@ in_cgroup()
 	start "$scratch/program.${#started[@]}" sh -c 'echo $$ >"$0"/cgroup.procs && exec "$@"' "$@"
 }
 
-exits()
-{
-	local wanted=$1 status
-	shift
-	"$@"
-	status=$?
-	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
-}
-
-says()
-{
-	local pattern=$1 output
-	shift
-	output=$("$@" 2>&1)
-	printf '%s\n' "$output"
-	grep -qE -- "$pattern" <<<"$output"
-}
-
-says_not()
-{
-	! says "$@"
-}
-
-# json EXPRESSION COMMAND…: the output is JSON, and the expression about `it` (a list: one for each line) is true.
-json()
-{
-	local expression=$1
-	shift
-	"$@" >"$scratch/json"
-	python3 - "$expression" "$scratch/json" <<'END' || { head -c 4000 "$scratch/json"; return 1; }
-import json, sys
-text = open(sys.argv[2]).read()
-try:
-    it = json.loads(text)
-except ValueError:
-    it = [json.loads(line) for line in text.splitlines()]
-sys.exit(not eval(sys.argv[1]))
-END
-}
-
-as_nobody()
-{
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-}
-
 # event NAME EXPRESSION: about the one of that name.
 event()
 {

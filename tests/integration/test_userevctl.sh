@@ -13,54 +13,9 @@ export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TMPD
 unset USEREVCTL_WIDTH NO_COLOR
 ctl=$B/userevctl
 
-# exits STATUS COMMAND…
-exits()
-{
-	local wanted=$1 status
-	shift
-	"$@"
-	status=$?
-	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
-}
-
-# says PATTERN COMMAND…: the output, stdout or stderr, has it.
-says()
-{
-	local pattern=$1 output
-	shift
-	output=$("$@" 2>&1)
-	printf '%s\n' "$output"
-	grep -qE -- "$pattern" <<<"$output"
-}
-
-says_not()
-{
-	! says "$@"
-}
-
-# json EXPRESSION COMMAND…: the output is JSON, and the expression about `it` (a list: one for each line) is true.
-json()
-{
-	local expression=$1
-	shift
-	"$@" | tee "$scratch/json" | python3 -c '
-import json, sys
-text = sys.stdin.read()
-try:
-    it = json.loads(text)
-except ValueError:
-    it = [json.loads(line) for line in text.splitlines()]
-sys.exit(not eval(sys.argv[1]))' "$expression" || { cat "$scratch/json"; return 1; }
-}
-
 fits_a_screen()
 {
 	"$ctl" --help | awk 'length > 80 { long = 1 } END { exit long || NR > 24 }'
-}
-
-as_nobody()
-{
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 
 nothing_is_left()

@@ -151,11 +151,13 @@ static int top_draw(struct top *top)
 	output.terminal = true;
 	output.width = (unsigned)top->columns;
 	output.file = open_memstream(&lines, &lines_size);
-	screen = open_memstream(&text, &size);
-	if (!output.file || !screen)
+	if (!output.file)
 		return -ENOMEM;
 	r = top_frame_print(&frame, &output);
 	fclose(output.file);
+	screen = open_memstream(&text, &size);
+	if (!screen)
+		return -ENOMEM;
 	fputs("\033[H", screen);
 	/* All lines that fit, and blank ones up to the last line. */
 	for (at = lines; line + 1 < top->lines || line == 0; line++, at = *end ? end + 1 : end) {
