@@ -22,6 +22,52 @@ check()
 	fi
 }
 
+# exits STATUS COMMAND…
+exits()
+{
+	local wanted=$1 status
+	shift
+	"$@"
+	status=$?
+	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
+}
+
+# says PATTERN COMMAND…: the output, stdout or stderr, has it.
+says()
+{
+	local pattern=$1 output
+	shift
+	output=$("$@" 2>&1)
+	printf '%s\n' "$output"
+	grep -qE -- "$pattern" <<<"$output"
+}
+
+says_not()
+{
+	! says "$@"
+}
+
+# json EXPRESSION COMMAND…: the output is JSON, and the expression about `it` (a list: one for each line) is true.
+json()
+{
+	local expression=$1 output
+	shift
+	output=$("$@")
+	python3 -c '
+import json, sys
+text = sys.stdin.read()
+try:
+    it = json.loads(text)
+except ValueError:
+    it = [json.loads(line) for line in text.splitlines()]
+sys.exit(not eval(sys.argv[1]))' "$expression" <<<"$output" || { printf '%s\n' "${output:0:4000}"; return 1; }
+}
+
+as_nobody()
+{
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
 sum_up()
 {
 	echo "$checks_passed passed, $checks_failed failed"

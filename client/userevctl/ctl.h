@@ -1,55 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* userevctl: its commands, and what they share. */
+/* userevctl: its commands, and the functions that they share. */
 
-#include <signal.h>
+#include <stddef.h>
 #include <sys/types.h>
 
+#include "client/userevctl/control.h"
 #include "client/userevctl/output.h"
-#include "protocol/base/suggest.h"
 #include "protocol/base/text.h"
-#include "protocol/wire.h"
 
-/* What a shell script may rely on; userevctl(1) says so. */
+/* A promise to shell scripts, documented in userevctl(1). */
 enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_REFUSED = 1, /* or failed */
 	EXIT_USAGE = 2,
 	EXIT_NO_DAEMON = 3,
 	EXIT_NOT_PERMITTED = 4,
-	/* `run` returns its command's status; these, as env(1) and timeout(1) have them, where there is none. */
+	/* `run` returns its command's status; without one, these codes of env(1) and timeout(1). */
 	EXIT_RUN_FAILED = 125,
 	EXIT_RUN_CANNOT = 126,
 	EXIT_RUN_NOT_FOUND = 127,
 };
 
-struct ctl;
-
+/* `take` stores the value in the variable at `offset` of the command's own struct; a bad value ends the program. */
 struct ctl_option {
 	const char *name;
-	const char *argument; /* what it is called in the help; NULL: takes none */
-	const char *help;
-	int key; /* what ctl_next_option() returns: 1 … */
+	const char *argument; /* its name in the help; NULL: the option takes no value */
+	const char *help;     /* NULL: not listed */
+	void (*take)(const struct ctl_option *, const char *value, void *variable);
+	size_t offset;
+	uint64_t least, most; /* of a number */
 };
+#define OPTION(name_, argument_, help_, take_, ...)                                                                    \
+	{                                                                                                              \
+		.name = name_, .argument = argument_, .help = help_, .take = take_, __VA_ARGS__                        \
+	}
+void option_flag(const struct ctl_option *, const char *value, void *variable);	  /* bool */
+void option_text(const struct ctl_option *, const char *value, void *variable);	  /* const char * */
+void option_number(const struct ctl_option *, const char *value, void *variable); /* uint64_t */
 
+struct ctl;
 struct command {
 	const char *name;
 	const char *arguments;
 	const char *summary;		  /* one line of the overview */
-	const char *help;		  /* the paragraph behind it */
-	const struct ctl_option *options; /* ends with a nameless one; or NULL */
-	bool stops_at_argument;		  /* what follows belongs to somebody else */
+	const char *help;		  /* the text of `help COMMAND` */
+	const struct ctl_option *options; /* ends with an option without a name; or NULL */
+	bool stops_at_argument;		  /* the options behind the first argument belong to another program */
 	int (*run)(struct ctl *);	  /* an enum exit_code */
 };
 
 struct ctl {
-	const char *socket;	    /* where clients connect: --socket, or NULL for the library's choice */
-	const char *control_socket; /* where admins connect */
+	const char *socket;	    /* --socket, or NULL: the library's choice */
+	const char *control_socket; /* never NULL */
 	enum colour_when colour;
-	unsigned width; /* as for a terminal of so many columns; 0: as the terminal is */
+	uint64_t width; /* --width: print as on a terminal of so many columns; 0: as wide as the terminal is */
 	bool json;
-	bool sigpipe_was_default; /* before we chose to see EPIPE instead */
+	bool sigpipe_was_default; /* at the start; SIGPIPE is ignored meanwhile */
 	struct output output;	  /* stdout */
 	const struct command *command;
 	int argc; /* once the options are read: the arguments */
@@ -61,154 +69,56 @@ extern const struct command command_status, command_events, command_tenants, com
 	command_doctor, command_version;
 
 /*
- * ctl_options.c. The next of the command's own options, or 0 when all are read; the arguments are then in argc and
- * argv, and `output` is ready. What is wrong with them ends the program with a sentence; so does --help.
+ * options.c. Reads the command's options into `values`; afterwards `argc` and `argv` are the arguments, and `output` is ready.
+ * Wrong options, or fewer or more arguments than expected, end the program with a message; so does --help.
  */
-int ctl_next_option(struct ctl *, const char **ret_value);
-/* For a command without options of its own. Too few or too many arguments end the program. */
-void ctl_no_options(struct ctl *);
-void ctl_expect_arguments(struct ctl *, int least, int most);
-/* The value of such an option; anything else ends the program. */
-uint64_t ctl_number(const char *option, const char *value, uint64_t least, uint64_t most);
+void options_read(struct ctl *, void *values, int least_arguments, int most_arguments);
+void ctl_expect_arguments(const struct ctl *, int least, int most);
+/* A command's options, or with NULL those of all commands. */
+void options_print(FILE *, const struct command *);
 
-unsigned ctl_width(const char *option, const char *value);
-/* A command's options, or with NULL those for all. */
-void ctl_print_options(FILE *, const struct command *);
-
-/* userevctl.c: the help of a command, or with NULL the overview. */
+/* main.c: the help of a command, or with NULL the overview. */
 void ctl_print_help(FILE *, const struct command *);
 
-/* What a person typed, fit to be shown back. */
+/* An argument as it was typed, safe to show. */
 struct shown {
 	char text[TEXT_EXCERPT_MAX * 4 + 8];
 };
 struct shown ctl_shown(const char *typed);
 
-/* "userevctl: …" on stderr. */
+/* "userevctl: …" on stderr; ctl_note() without the prefix. */
 void ctl_error(const char *format, ...) _printf_(1, 2);
 void ctl_note(const char *format, ...) _printf_(1, 2);
-/* Flushes the output: EXIT_DONE, or as the next one says. */
+/* On the monotonic clock. */
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S  UINT64_C(1000000000)
+uint64_t ctl_now_ns(void);
+/* Flushes the output: an enum exit_code. */
 int ctl_finish(struct ctl *);
-/* EXIT_DONE where the reader has gone (| head), else EXIT_REFUSED after a sentence. */
+/* EXIT_DONE if the reader has closed the pipe (| head), otherwise EXIT_REFUSED after a message. */
 int ctl_output_failed(int error);
-
-/* ctl_trace.c: all is cleaned up: ends as whoever sent the signal expects, with what can still be printed. */
+/* After all cleanup: flushes the output if that cannot block, and ends the program by this signal. */
 void ctl_end_by(struct ctl *, int signal_number);
 
-/* ctl_control.c: the connection to the control socket. */
-struct control {
-	int fd;
-	const char *path;
-	uint32_t serial;
-	uint32_t refusal;
-	char sentence[WIRE_SENTENCE_MAX * 4 + 1]; /* of the last refusal, safe to show */
-	struct cursor rows;			  /* what control_next_row() has still to give */
-	bool more;
-	uint8_t buffer[WIRE_PACKET_MAX];
+/* The message and exit code for an error. A table ends with error 0, for all other errors. */
+struct meaning {
+	int error;
+	int exit_code;
+	const char *before, *after; /* the path */
 };
-
-enum { CONTROL_PATIENCE_MS = 10000 }; /* for a daemon that should answer at once */
-
-/* A socket that is connected to that path, or a negative errno. */
-int ctl_connect(const char *path);
-/* Opens a connection: 0 or a negative errno. */
-int control_open(const char *path, struct control **ret);
-struct control *control_free(struct control *);
-static inline void control_freep(struct control **control)
-{
-	*control = control_free(*control);
-}
-
-/* Sends one request: 0 or a negative errno. */
-int control_ask(struct control *, uint16_t kind);
-int control_ask_strings(struct control *, uint16_t kind, uint16_t flags, const char *const *strings, size_t n);
-
-/*
- * Takes one packet: 0; -ETIMEDOUT after that many milliseconds (-1: never); -ECONNRESET when the daemon has gone;
- * -EREMOTEIO when it refused, with the sentence in `sentence`; -EBADMSG. The message lives until the next call.
- */
-int control_receive(struct control *, int timeout, struct message *ret);
-/* The next row of the answer: 1; 0 at its end; else as above. */
-int control_next_row(struct control *, struct cursor *ret);
-
-/* Says what went wrong and what to do; the exit code for it. */
+int ctl_explain(const struct meaning *, const char *path, int error);
+/* Prints a message with advice for an error of the control socket; returns the exit code. */
 int control_explain(const char *path, int error, const struct control *);
-/* control_open() with the sentence: an enum exit_code. */
-int ctl_open_control(struct ctl *, struct control **ret);
-/* Asks, and the first row of the answer: 1; 0 where there is none; or a negative errno. */
-int control_ask_row(struct control *, uint16_t kind, struct cursor *ret);
-/* Whether an error of control_open() says that nobody is there. */
-bool control_nobody(int error);
+/* control_open() that explains its errors: an enum exit_code. */
+int control_open_or_explain(struct ctl *, struct control **ret);
 
-/* ctl_names.c: names that nobody knows. */
+/* names.c: names of events, and patterns. */
 bool name_matches(const char *pattern, const char *name, size_t length);
 bool is_pattern(const char *);
-/*
- * Whether each of the patterns matches an event that may be dealt with: EXIT_DONE, or EXIT_REFUSED after naming, for
- * each that does not, those that look alike. Patterns with *, ? or [ may match nothing if `may_wait`.
- */
-struct tracing;
-int names_check(struct tracing *, char *const *patterns, int n, bool may_wait);
 
-/* ctl_events.c: the table that ends a status, or its JSON. */
-int events_table(struct ctl *, struct tracing *);
-int events_json(struct ctl *, struct tracing *, struct json *);
-
-/* ctl_record.c: records, as tail and run show them. */
-struct piece {
-	const void *at;
-	size_t length;
-};
-struct taken_record {
-	uint64_t time; /* ns since 1970 */
-	uint64_t pid;
-	uint64_t uid;
-	bool uid_known;
-	struct piece comm;
-	struct piece tenant;	  /* empty: not known */
-	struct piece name;	  /* of the event; empty: as in its description */
-	struct piece description; /* "name type field; …" */
-	struct piece payload;
-};
-struct record_view {
-	struct output *output;
-	uint64_t records;
-	uint64_t missed;
-	uint64_t most;			 /* ends after so many; 0: never */
-	struct description *description; /* the last one that was parsed */
-	char *canonical;		 /* … and its text */
-};
-void record_view_deinit(struct record_view *);
-void record_view_put(struct record_view *, const struct taken_record *);
-/* So many came faster than they were read. */
-void record_view_missed(struct record_view *, uint64_t missed);
-/* Prints all the rows of a ROWS packet, and flushes. 0 or a negative errno. */
-int record_view_rows(struct record_view *, struct cursor body);
-bool record_view_done(const struct record_view *);
-
-/* ctl_private.c: a daemon of our own in a directory of its own. */
-struct private_daemon {
-	pid_t pid; /* 0: none */
-	char directory[80];
-	char socket[100];
-	char control_socket[100];
-};
-/* How a child is to start: with the signals as they were when we were started ourselves. */
-struct spawn_state {
-	sigset_t mask;
-	bool sigpipe_was_default;
-};
-/*
- * 0, or a negative errno after a sentence; nothing is left behind then. `stop_fd` becoming readable ends it (-EINTR,
- * without a sentence).
- */
-int private_start(struct private_daemon *, const struct spawn_state *, bool quiet, int stop_fd);
-/* Ends it, and removes the directory. Fine where there is none. */
-void private_end(struct private_daemon *);
-
-/* ctl_greet.c: the socket that a client would use. */
-const char *greet_socket(const struct ctl *);
-/* What to do where nobody listens there. */
-const char *greet_advice(const struct ctl *);
-/* Where a program finds a daemon; NULL: nowhere. */
-const char *greet_found(void);
+/* clients_socket.c: the socket that a client would use. */
+const char *clients_socket_path(const struct ctl *);
+/* What to do if no daemon listens there. */
+const char *clients_socket_advice(const struct ctl *);
+/* The path at which a daemon listens; NULL: none. */
+const char *clients_socket_found(void);

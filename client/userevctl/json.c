@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+/*
+ * Why not json-c: it prints DEL, C1 controls and characters that change the direction of the text as they are, and a record
+ * could drive the terminal on which it is shown. The escapes of text_json_string() would have to stay, and with them most of
+ * this file.
+ */
+
 #include <inttypes.h>
 
 #include "client/userevctl/output.h"
 #include "protocol/base/text.h"
 #include "protocol/protocol.h"
 
-static void json_separate(struct json *json)
+void json_begin(struct json *json, char bracket)
 {
 	if (json->comma)
 		putc(',', json->file);
-	json->comma = true;
-}
-
-void json_begin(struct json *json, char bracket)
-{
-	json_separate(json);
 	putc(bracket, json->file);
 	json->comma = false;
 }
@@ -28,13 +28,15 @@ void json_end(struct json *json, char bracket)
 
 void json_raw(struct json *json, const char *value)
 {
-	json_separate(json);
+	if (json->comma)
+		putc(',', json->file);
 	fputs(value, json->file);
+	json->comma = true;
 }
 
 void json_string(struct json *json, const char *string, size_t length)
 {
-	/* Strings come out of packets, and no byte becomes more than \u and four digits. */
+	/* Strings come out of packets, and a byte becomes at most \u and four digits. */
 	static char buffer[WIRE_PACKET_MAX * 6 + 3];
 	struct text text = text_make(buffer, sizeof(buffer));
 
@@ -51,8 +53,10 @@ void json_key(struct json *json, const char *key, size_t length)
 
 void json_u64(struct json *json, uint64_t number)
 {
-	json_separate(json);
-	fprintf(json->file, "%" PRIu64, number);
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	json_raw(json, text);
 }
 
 void json_bool(struct json *json, bool truth)
@@ -60,63 +64,65 @@ void json_bool(struct json *json, bool truth)
 	json_raw(json, truth ? "true" : "false");
 }
 
-void json_hex(struct json *json, const void *bytes, size_t length)
+static void json_hex(struct json *json, const uint8_t *bytes, size_t length)
 {
-	const uint8_t *byte = bytes;
-
-	json_separate(json);
-	putc('"', json->file);
+	json_raw(json, "\"");
 	for (size_t i = 0; i < length; i++)
-		fprintf(json->file, "%02x", byte[i]);
+		fprintf(json->file, "%02x", bytes[i]);
 	putc('"', json->file);
 }
 
-static void json_value(struct json *json, const struct row_field *field, bool nested);
+void json_put_text(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key, strlen(key));
+	json_string(json, text, strlen(text));
+}
 
+void json_put_u64(struct json *json, const char *key, uint64_t number)
+{
+	json_key(json, key, strlen(key));
+	json_u64(json, number);
+}
+
+void json_put_bool(struct json *json, const char *key, bool truth)
+{
+	json_key(json, key, strlen(key));
+	json_bool(json, truth);
+}
+
+void json_put_hex(struct json *json, const char *key, const void *bytes, size_t length)
+{
+	json_key(json, key, strlen(key));
+	json_hex(json, bytes, length);
+}
+
+/* Rows in rows are one level deep: deeper ones are shown as bytes. */
 static void json_fields(struct json *json, struct cursor row, bool nested)
 {
 	struct row_field field;
 
 	while (row_next(&row, &field) > 0) {
+		struct cursor rows = cursor_make(field.value, field.length), item;
+
 		json_key(json, field.key, field.key_length);
-		json_value(json, &field, nested);
+		if (field.type == ROW_U64) {
+			json_u64(json, field.number);
+		} else if (field.type == ROW_BOOL) {
+			json_bool(json, field.number != 0);
+		} else if (field.type == ROW_STRING) {
+			json_string(json, (const char *)field.value, field.length);
+		} else if (field.type == ROW_ROWS && !nested) {
+			json_begin(json, '[');
+			while (row_next_item(&rows, &item) > 0) {
+				json_begin(json, '{');
+				json_fields(json, item, true);
+				json_end(json, '}');
+			}
+			json_end(json, ']');
+		} else {
+			json_hex(json, field.value, field.length);
+		}
 	}
-}
-
-static void json_object(struct json *json, struct cursor row, bool nested)
-{
-	json_begin(json, '{');
-	json_fields(json, row, nested);
-	json_end(json, '}');
-}
-
-/* Rows in rows are one level deep: what claims to be deeper is shown as bytes. */
-static void json_value(struct json *json, const struct row_field *field, bool nested)
-{
-	struct cursor rows = cursor_make(field->value, field->length), row;
-
-	switch (field->type) {
-	case ROW_U64:
-		json_u64(json, field->number);
-		return;
-	case ROW_BOOL:
-		json_bool(json, field->number != 0);
-		return;
-	case ROW_STRING:
-		json_string(json, (const char *)field->value, field->length);
-		return;
-	case ROW_ROWS:
-		if (nested)
-			break;
-		json_begin(json, '[');
-		while (row_next_item(&rows, &row) > 0)
-			json_object(json, row, true);
-		json_end(json, ']');
-		return;
-	case ROW_BYTES:
-		break;
-	}
-	json_hex(json, field->value, field->length);
 }
 
 void json_row_fields(struct json *json, struct cursor row)
@@ -126,5 +132,7 @@ void json_row_fields(struct json *json, struct cursor row)
 
 void json_row(struct json *json, struct cursor row)
 {
-	json_object(json, row, false);
+	json_begin(json, '{');
+	json_fields(json, row, false);
+	json_end(json, '}');
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A name that nobody knows is most often a misspelt one: say which there are. */
+/* An unknown name is most often misspelt: the message names the events that look alike. */
 
 #include <fnmatch.h>
 
-#include "client/userevctl/tracing/tracer.h"
-#include "protocol/base/text.h"
+#include "client/userevctl/tracing/tracing.h"
+#include "protocol/base/suggest.h"
 
 bool name_matches(const char *pattern, const char *name, size_t length)
 {
@@ -23,7 +23,7 @@ bool is_pattern(const char *text)
 struct lookup {
 	struct suggestions suggestions;
 	bool found;
-	bool foreign; /* it would have matched one */
+	bool foreign; /* it matches a foreign event that the command leaves alone */
 };
 
 struct lookups {
@@ -33,7 +33,7 @@ struct lookups {
 	size_t events;
 };
 
-static void look_at(void *data, const struct event_view *event)
+static void lookup_event(void *data, const struct event_view *event)
 {
 	struct lookups *lookups = data;
 
@@ -50,28 +50,19 @@ static void look_at(void *data, const struct event_view *event)
 	}
 }
 
-static void explain_foreign(const struct tracing *tracing, const char *wanted)
-{
-	struct shown shown = ctl_shown(wanted);
-
-	if (tracing->foreign == FOREIGN_BY_NAME)
-		ctl_error("'%s' matches foreign events only, made without the daemon. Name each of them in full.",
-			  shown.text);
-	else if (is_pattern(wanted))
-		ctl_error("'%s' matches foreign events only, made without the daemon. Give --foreign if you mean them.",
-			  shown.text);
-	else
-		ctl_error("'%s' is foreign: somebody made it without the daemon. Give --foreign if you mean it.",
-			  shown.text);
-}
-
 static void explain_missing(const struct tracing *tracing, const struct lookup *lookup, size_t events)
 {
 	const struct suggestions *suggestions = &lookup->suggestions;
 	struct shown shown = ctl_shown(suggestions->wanted);
 
-	if (lookup->foreign) {
-		explain_foreign(tracing, suggestions->wanted);
+	if (lookup->foreign && tracing->foreign == FOREIGN_BY_NAME) {
+		ctl_error("'%s' matches foreign events only, made without the daemon. Give the full name of each.",
+			  shown.text);
+	} else if (lookup->foreign && is_pattern(suggestions->wanted)) {
+		ctl_error("'%s' matches foreign events only, made without the daemon. Give --foreign to include them.",
+			  shown.text);
+	} else if (lookup->foreign) {
+		ctl_error("'%s' is foreign: it was made without the daemon. Give --foreign to include it.", shown.text);
 	} else if (suggestions->count > 0) {
 		ctl_error("no event is called '%s'. These look alike:", shown.text);
 		for (size_t i = 0; i < suggestions->count; i++)
@@ -94,7 +85,7 @@ int names_check(struct tracing *tracing, char *const *patterns, int n, bool may_
 		return control_explain(tracing->ctl->control_socket, -ENOMEM, NULL);
 	for (int i = 0; i < n; i++)
 		lookup[i].suggestions.wanted = patterns[i];
-	r = tracing->ops->list(tracing, NULL, 0, false, look_at, &lookups);
+	r = tracing->ops->list(tracing, NULL, 0, false, lookup_event, &lookups);
 	if (r != EXIT_DONE)
 		return r;
 	for (int i = 0; i < n; i++) {

@@ -1,31 +1,87 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Options may stand anywhere, before the command and behind it. */
+/* Options may stand before the command and behind it. */
 
 #include <getopt.h>
 
 #include "client/userevctl/ctl.h"
-#include "protocol/base/text.h"
+#include "protocol/base/suggest.h"
 
-enum {
-	OPTION_JSON = 1000,
-	OPTION_COLOUR,
-	OPTION_WIDTH,
-	OPTION_SOCKET,
-	OPTION_CONTROL_SOCKET,
-	OPTION_VERSION,
-	OPTION_HELP,
-	OPTIONS_MAX = 32
-};
+enum { OPTIONS_MAX = 32, FIRST_KEY = 256 /* above the letters */ };
+
+void option_flag(const struct ctl_option *option _unused_, const char *value _unused_, void *variable)
+{
+	*(bool *)variable = true;
+}
+
+void option_text(const struct ctl_option *option _unused_, const char *value, void *variable)
+{
+	*(const char **)variable = value;
+}
+
+void option_number(const struct ctl_option *option, const char *value, void *variable)
+{
+	char *end;
+	uint64_t number;
+
+	errno = 0;
+	number = strtoull(value, &end, 10);
+	if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno || number < option->least ||
+	    number > option->most) {
+		ctl_error("%s%s=%s: give a number from %llu to %llu.", option->argument ? "--" : "", option->name,
+			  ctl_shown(value).text, (unsigned long long)option->least, (unsigned long long)option->most);
+		exit(EXIT_USAGE);
+	}
+	*(uint64_t *)variable = number;
+}
+
+static void take_colour(const struct ctl_option *option _unused_, const char *value, void *variable)
+{
+	static const char *const names[] = {
+		[COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never"
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!streq(value, names[i]))
+			continue;
+		*(enum colour_when *)variable = (enum colour_when)i;
+		return;
+	}
+	ctl_error("--color=%s: give auto, always or never.", ctl_shown(value).text);
+	exit(EXIT_USAGE);
+}
+
+static void take_help(const struct ctl_option *option _unused_, const char *value _unused_, void *variable)
+{
+	struct ctl *ctl = variable;
+
+	output_init(&ctl->output, stdout, ctl->colour, 0);
+	ctl_print_help(stdout, ctl->command);
+	exit(ctl_finish(ctl));
+}
+
+static void take_version(const struct ctl_option *option _unused_, const char *value _unused_, void *variable)
+{
+	struct ctl *ctl = variable;
+
+	output_init(&ctl->output, stdout, COLOUR_NEVER, 0);
+	printf("userevctl %s\n", VERSION);
+	exit(ctl_finish(ctl));
+}
 
 static const struct ctl_option global_options[] = {
-	{ "json", NULL, "for programs; for you --color=WHEN, --width=N", OPTION_JSON },
-	{ "color", "WHEN", NULL, OPTION_COLOUR },
-	{ "width", "N", NULL, OPTION_WIDTH },
-	{ "socket", "PATH", "where programs connect ($USEREV_SOCKET)", OPTION_SOCKET },
-	{ "control-socket", "PATH", "where admins do ($USEREV_CONTROL_SOCKET)", OPTION_CONTROL_SOCKET },
-	{ "help", NULL, "this, or more about a COMMAND; --version", OPTION_HELP },
-	{ "version", NULL, NULL, OPTION_VERSION },
+	OPTION("json", NULL, "print JSON; also: --color=WHEN, --width=N", option_flag,
+	       .offset = offsetof(struct ctl, json)),
+	OPTION("color", "WHEN", NULL, take_colour, .offset = offsetof(struct ctl, colour)),
+	OPTION("width", "N", NULL, option_number, .offset = offsetof(struct ctl, width), .least = WIDTH_LEAST,
+	       .most = WIDTH_MOST),
+	OPTION("socket", "PATH", "the clients' socket ($USEREV_SOCKET)", option_text,
+	       .offset = offsetof(struct ctl, socket)),
+	OPTION("control-socket", "PATH", "the admins' socket ($USEREV_CONTROL_SOCKET)", option_text,
+	       .offset = offsetof(struct ctl, control_socket)),
+	OPTION("help", NULL, "this text, or that of a COMMAND; --version", take_help),
+	OPTION("version", NULL, NULL, take_version),
+	{ 0 },
 };
 
 struct shown ctl_shown(const char *typed)
@@ -37,69 +93,60 @@ struct shown ctl_shown(const char *typed)
 	return ret;
 }
 
-static void print_option(FILE *file, const struct ctl_option *option)
+void options_print(FILE *file, const struct command *command)
 {
-	char text[64];
+	for (const struct ctl_option *option = command ? command->options : global_options; option && option->name;
+	     option++) {
+		char text[64];
 
-	snprintf(text, sizeof(text), "--%s%s%s", option->name, option->argument ? "=" : "",
-		 option->argument ? option->argument : "");
-	fprintf(file, "  %-31s %s\n", text, option->help);
+		if (!option->help)
+			continue;
+		snprintf(text, sizeof(text), "--%s%s%s", option->name, option->argument ? "=" : "",
+			 option->argument ? option->argument : "");
+		fprintf(file, "  %-31s %s\n", text, option->help);
+	}
 }
 
-void ctl_print_options(FILE *file, const struct command *command)
-{
-	for (const struct ctl_option *option = command ? command->options : NULL; option && option->name; option++)
-		print_option(file, option);
-	for (size_t i = 0; !command && i < ARRAY_SIZE(global_options); i++)
-		if (global_options[i].help)
-			print_option(file, &global_options[i]);
-}
-
-/* The options of getopt_long() and, beside them, ours. */
+/* For getopt_long(), and beside each option ours and where its values go. */
 struct option_list {
 	struct option option[OPTIONS_MAX + 1];
-	size_t count;
+	const struct ctl_option *ours[OPTIONS_MAX];
+	char *values[OPTIONS_MAX];
+	int n;
 };
 
-static void list_option(struct option_list *list, const struct ctl_option *option)
+static void list_options(struct option_list *list, const struct ctl_option *option, void *values)
 {
-	if (list->count < OPTIONS_MAX)
-		list->option[list->count++] = (struct option){
+	for (; option && option->name && list->n < OPTIONS_MAX; option++, list->n++) {
+		list->option[list->n] = (struct option){
 			.name = option->name,
 			.has_arg = option->argument ? required_argument : no_argument,
-			.val = option->key,
+			.val = FIRST_KEY + list->n,
 		};
+		list->ours[list->n] = option;
+		list->values[list->n] = values;
+	}
 }
 
-static struct option_list list_options(const struct command *command)
+static _Noreturn void refuse_option(const struct ctl *ctl, const struct option_list *list, bool needs_value)
 {
-	struct option_list list = { 0 };
-
-	for (const struct ctl_option *option = command ? command->options : NULL; option && option->name; option++)
-		list_option(&list, option);
-	for (size_t i = 0; i < ARRAY_SIZE(global_options); i++)
-		list_option(&list, &global_options[i]);
-	return list;
-}
-
-static _Noreturn void wrong_option(const struct ctl *ctl, const struct option_list *list, const char *typed,
-				   bool argument)
-{
+	const char letter[] = { '-', (char)optopt, '\0' };
+	/* One letter of "-abc" is found in optopt only. */
+	const char *typed = optopt > ' ' && optopt < 127 ? letter : ctl->argv[optind - 1], *nearest;
 	char name[64], see[64];
 	struct suggestions suggestions = { .wanted = name };
-	const char *nearest;
 
 	snprintf(see, sizeof(see), "userevctl %s%s", ctl->command ? ctl->command->name : "--help",
 		 ctl->command ? " --help" : "");
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(typed, "="), typed);
-	for (size_t i = 0; i < list->count; i++) {
+	for (int i = 0; i < list->n; i++) {
 		char option[64];
 
 		snprintf(option, sizeof(option), "--%s", list->option[i].name);
 		suggest(&suggestions, option, strlen(option));
 	}
 	nearest = suggestions_nearest(&suggestions);
-	if (argument)
+	if (needs_value)
 		ctl_error("option '%s' needs a value: %s=... See '%s'.", ctl_shown(name).text, name, see);
 	else if (nearest && streq(nearest, name))
 		ctl_error("option '%s' takes no value. See '%s'.", ctl_shown(name).text, see);
@@ -110,95 +157,35 @@ static _Noreturn void wrong_option(const struct ctl *ctl, const struct option_li
 	exit(EXIT_USAGE);
 }
 
-static enum colour_when parse_colour(const char *value)
+/* The position of getopt_long() is global; main() resets it behind the command. */
+void options_read(struct ctl *ctl, void *values, int least_arguments, int most_arguments)
 {
-	if (streq(value, "always"))
-		return COLOUR_ALWAYS;
-	if (streq(value, "never"))
-		return COLOUR_NEVER;
-	if (streq(value, "auto"))
-		return COLOUR_AUTO;
-	ctl_error("--color=%s: give auto, always or never.", ctl_shown(value).text);
-	exit(EXIT_USAGE);
-}
+	const struct command *command = ctl->command;
+	const char *letters = !command || command->stops_at_argument ? "+:h" : ":h";
+	struct option_list list = { 0 };
+	int key;
 
-static _Noreturn void show_help(struct ctl *ctl)
-{
-	output_init(&ctl->output, stdout, ctl->colour, 0);
-	ctl_print_help(stdout, ctl->command);
-	exit(ctl_finish(ctl));
-}
+	list_options(&list, command ? command->options : NULL, values);
+	list_options(&list, global_options, ctl);
+	while ((key = getopt_long(ctl->argc, ctl->argv, letters, list.option, NULL)) != -1) {
+		const struct ctl_option *option;
 
-unsigned ctl_width(const char *name, const char *value)
-{
-	return (unsigned)ctl_number(name, value, 20, 10000);
-}
-
-static void take_global(struct ctl *ctl, int option)
-{
-	switch (option) {
-	case OPTION_JSON:
-		ctl->json = true;
-		break;
-	case OPTION_COLOUR:
-		ctl->colour = parse_colour(optarg);
-		break;
-	case OPTION_WIDTH:
-		ctl->width = ctl_width("--width", optarg);
-		break;
-	case OPTION_SOCKET:
-		ctl->socket = optarg;
-		break;
-	case OPTION_CONTROL_SOCKET:
-		ctl->control_socket = optarg;
-		break;
-	case OPTION_VERSION:
-		printf("userevctl %s\n", VERSION);
-		output_init(&ctl->output, stdout, COLOUR_NEVER, 0);
-		exit(ctl_finish(ctl));
-	case OPTION_HELP:
-	case 'h':
-		show_help(ctl);
-	}
-}
-
-/* Where getopt_long() stands is global; it begins anew with the command. */
-int ctl_next_option(struct ctl *ctl, const char **ret_value)
-{
-	struct option_list list = list_options(ctl->command);
-	const char *letters = !ctl->command || ctl->command->stops_at_argument ? "+:h" : ":h";
-	int option;
-
-	while ((option = getopt_long(ctl->argc, ctl->argv, letters, list.option, NULL)) != -1) {
-		if (option == '?' || option == ':') {
-			char letter[] = { '-', (char)optopt, '\0' };
-
-			/* One letter of "-abc" is found in optopt only. */
-			wrong_option(ctl, &list, optopt > ' ' && optopt < 127 ? letter : ctl->argv[optind - 1],
-				     option == ':');
-		}
-		if (option < OPTION_JSON && option != 'h') {
-			*ret_value = optarg;
-			return option;
-		}
-		take_global(ctl, option);
+		if (key == '?' || key == ':')
+			refuse_option(ctl, &list, key == ':');
+		if (key == 'h')
+			take_help(NULL, NULL, ctl);
+		option = list.ours[key - FIRST_KEY];
+		option->take(option, optarg, list.values[key - FIRST_KEY] + option->offset);
 	}
 	ctl->argc -= optind;
 	ctl->argv += optind;
-	output_init(&ctl->output, stdout, ctl->colour, ctl->width);
+	output_init(&ctl->output, stdout, ctl->colour, (unsigned)ctl->width);
 	ctl->output.json = ctl->json;
-	return 0;
+	if (command)
+		ctl_expect_arguments(ctl, least_arguments, most_arguments);
 }
 
-void ctl_no_options(struct ctl *ctl)
-{
-	const char *value;
-
-	/* The command has none of its own: this reads those for all, once. */
-	ctl_next_option(ctl, &value);
-}
-
-void ctl_expect_arguments(struct ctl *ctl, int least, int most)
+void ctl_expect_arguments(const struct ctl *ctl, int least, int most)
 {
 	if (ctl->argc >= least && ctl->argc <= most)
 		return;
@@ -206,21 +193,7 @@ void ctl_expect_arguments(struct ctl *ctl, int least, int most)
 		ctl_error("%s: %s is missing. See 'userevctl %s --help'.", ctl->command->name, ctl->command->arguments,
 			  ctl->command->name);
 	else
-		ctl_error("%s: what is '%s'? See 'userevctl %s --help'.", ctl->command->name,
+		ctl_error("%s: unexpected argument '%s'. See 'userevctl %s --help'.", ctl->command->name,
 			  ctl_shown(ctl->argv[most]).text, ctl->command->name);
-	exit(EXIT_USAGE);
-}
-
-uint64_t ctl_number(const char *option, const char *value, uint64_t least, uint64_t most)
-{
-	char *end;
-	uint64_t number;
-
-	errno = 0;
-	number = strtoull(value, &end, 10);
-	if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && !errno && number >= least && number <= most)
-		return number;
-	ctl_error("%s=%s: give a number from %llu to %llu.", option, ctl_shown(value).text, (unsigned long long)least,
-		  (unsigned long long)most);
 	exit(EXIT_USAGE);
 }

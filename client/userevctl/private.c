@@ -1,30 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A daemon of our own: in a fresh directory that only we may enter, in a session of its own, so that ^C at the terminal
- * reaches the program that is traced and not its tracer. It ends when we do, whatever ends us.
+ * A private daemon: in a new directory that only this user may enter, and in a session of its own, so that ^C at the terminal
+ * reaches the traced program and not the daemon. It ends when userevctl ends, for whatever reason.
  */
+
+#include "client/userevctl/private.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "client/userevctl/ctl.h"
-
 extern char **environ;
 
-enum {
-	READY_FD = 3, /* in the daemon */
-	PATIENCE_MS = 10000,
-	ARGUMENTS_MAX = 16,
-};
+enum { READY_FD = 3 /* in the daemon */, TIMEOUT_MS = 10000 };
 
-/* Where the daemon stands in a build tree, in an installed one, and anywhere else. */
-static bool find_daemon(char *ret, size_t size)
+/* USEREVD, or the daemon of the same build tree or installation, or the one in PATH. Whether it has been found. */
+static bool private_find_daemon(char *ret, size_t size)
 {
 	static const char *const beside[] = { "userevd", "../daemon/userevd", "../sbin/userevd" };
 	const char *named = getenv("USEREVD");
@@ -51,86 +46,69 @@ static bool find_daemon(char *ret, size_t size)
 	return false;
 }
 
-/* What a supervisor told us is not meant for a daemon of our own. */
-static bool is_for_us_alone(const char *variable)
-{
-	static const char *const names[] = { "NOTIFY_SOCKET=", "LISTEN_FDS=",	 "LISTEN_PID=", "LISTEN_FDNAMES=",
-					     "WATCHDOG_PID=",  "WATCHDOG_USEC=", "FDSTORE=",	"INVOCATION_ID=" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strncmp(variable, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
-}
-
+/* Without the variables by which a supervisor speaks to userevctl itself. */
 static char **daemon_environment(void)
 {
+	static const char *const ours[] = { "NOTIFY_SOCKET=", "LISTEN_FDS=",	"LISTEN_PID=", "LISTEN_FDNAMES=",
+					    "WATCHDOG_PID=",  "WATCHDOG_USEC=", "FDSTORE=",    "INVOCATION_ID=" };
 	size_t count = 0, kept = 0;
 	char **environment;
 
 	while (environ[count])
 		count++;
 	environment = calloc(count + 1, sizeof(*environment));
-	for (size_t i = 0; environment && i < count; i++)
-		if (!is_for_us_alone(environ[i]))
+	for (size_t i = 0; environment && i < count; i++) {
+		bool is_ours = false;
+
+		for (size_t j = 0; j < ARRAY_SIZE(ours); j++)
+			is_ours |= strncmp(environ[i], ours[j], strlen(ours[j])) == 0;
+		if (!is_ours)
 			environment[kept++] = environ[i];
+	}
 	return environment;
 }
 
-static int make_directory(struct private_daemon *daemon)
+int private_spawn(pid_t *ret, char *const *arguments, char *const *environment,
+		  const posix_spawn_file_actions_t *actions, short flags, const struct spawn_state *state)
 {
-	const char *under = getenv("TMPDIR");
-
-	/* Sockets' paths are short. */
-	if (!under || under[0] != '/' || strlen(under) > 40)
-		under = "/tmp";
-	snprintf(daemon->directory, sizeof(daemon->directory), "%s/userevctl-XXXXXX", under);
-	if (!mkdtemp(daemon->directory)) {
-		int error = errno;
-
-		ctl_error("cannot make a directory in %s: %s. Set TMPDIR to one that can be written.", under,
-			  strerror(error));
-		daemon->directory[0] = '\0';
-		return -error;
-	}
-	snprintf(daemon->socket, sizeof(daemon->socket), "%s/socket", daemon->directory);
-	snprintf(daemon->control_socket, sizeof(daemon->control_socket), "%s/control", daemon->directory);
-	return 0;
-}
-
-static int set_attributes(posix_spawnattr_t *attributes, const struct spawn_state *state)
-{
+	posix_spawnattr_t attributes;
 	sigset_t defaults;
+	int r;
 
 	sigemptyset(&defaults);
 	if (state->sigpipe_was_default)
 		sigaddset(&defaults, SIGPIPE);
-	posix_spawnattr_setsigmask(attributes, &state->mask);
-	posix_spawnattr_setsigdefault(attributes, &defaults);
-	return posix_spawnattr_setflags(attributes,
-					POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &state->mask);
+	posix_spawnattr_setsigdefault(&attributes, &defaults);
+	posix_spawnattr_setflags(&attributes, (short)(flags | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+	r = posix_spawnp(ret, arguments[0], actions, &attributes, arguments, environment);
+	posix_spawnattr_destroy(&attributes);
+	if (r != 0)
+		*ret = 0;
+	return r;
 }
 
 static int spawn_daemon(struct private_daemon *daemon, const struct spawn_state *state, const char *program, bool quiet,
 			int ready)
 {
 	char socket[128], control[128];
-	const char *arguments[ARGUMENTS_MAX] = {
+	const char *arguments[] = {
 		program,
 		socket,
 		control,
 		"--backend=embedded",
-		"--policy=", /* the machine's is not for this */
+		"--policy=", /* the machine's policy does not apply */
 		"--foreground",
 		"--ready-fd=3",
 		"--exit-with-parent",
 		"--ring-size=16M",
 		"--max-events=32767",
 		quiet ? "--log-level=err" : "--log-level=warning",
+		NULL,
 	};
 	_cleanup_(freep) char **environment = daemon_environment();
 	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
 	int r;
 
 	if (!environment)
@@ -141,18 +119,11 @@ static int spawn_daemon(struct private_daemon *daemon, const struct spawn_state 
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, ready, READY_FD);
-	posix_spawnattr_init(&attributes);
-	r = set_attributes(&attributes, state);
-	if (r == 0)
-		r = posix_spawnp(&daemon->pid, program, &actions, &attributes, (char **)arguments, environment);
-	posix_spawnattr_destroy(&attributes);
+	r = private_spawn(&daemon->pid, (char *const *)arguments, environment, &actions, POSIX_SPAWN_SETSID, state);
 	posix_spawn_file_actions_destroy(&actions);
-	if (r != 0)
-		daemon->pid = 0;
 	return -r;
 }
 
-/* Until it listens. */
 static int wait_ready(int ready, int stop_fd)
 {
 	struct pollfd wanted[] = { { .fd = ready, .events = POLLIN }, { .fd = stop_fd, .events = POLLIN } };
@@ -160,7 +131,7 @@ static int wait_ready(int ready, int stop_fd)
 	int n;
 
 	do
-		n = poll(wanted, ARRAY_SIZE(wanted), PATIENCE_MS);
+		n = poll(wanted, ARRAY_SIZE(wanted), TIMEOUT_MS);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
@@ -171,11 +142,33 @@ static int wait_ready(int ready, int stop_fd)
 	return -EINTR;
 }
 
-static int start(struct private_daemon *daemon, const struct spawn_state *state, bool quiet, int stop_fd)
+/* Both steps explain their errors. */
+static int private_make_directory(struct private_daemon *daemon)
+{
+	const char *under = getenv("TMPDIR");
+
+	/* The path of a socket is short. */
+	if (!under || under[0] != '/' || strlen(under) > 40)
+		under = "/tmp";
+	snprintf(daemon->directory, sizeof(daemon->directory), "%s/userevctl-XXXXXX", under);
+	if (!mkdtemp(daemon->directory)) {
+		int error = errno;
+
+		ctl_error("cannot make a directory in %s: %s. Set TMPDIR to a writable directory.", under,
+			  strerror(error));
+		daemon->directory[0] = '\0';
+		return -error;
+	}
+	snprintf(daemon->socket, sizeof(daemon->socket), "%s/socket", daemon->directory);
+	snprintf(daemon->control_socket, sizeof(daemon->control_socket), "%s/control", daemon->directory);
+	return 0;
+}
+
+static int private_run(struct private_daemon *daemon, const struct spawn_state *state, bool quiet, int stop_fd)
 {
 	_cleanup_(fd_closep) int ready = -1;
 	char program[PATH_MAX];
-	bool found = find_daemon(program, sizeof(program));
+	bool found = private_find_daemon(program, sizeof(program));
 	int ends[2], r;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -184,8 +177,8 @@ static int start(struct private_daemon *daemon, const struct spawn_state *state,
 	r = spawn_daemon(daemon, state, program, quiet, ends[1]);
 	close(ends[1]);
 	if (r == -ENOENT)
-		ctl_error("cannot find userevd%s. Install it, or say where it is with USEREVD=PATH.",
-			  found ? " where USEREVD says" : " beside userevctl or in PATH");
+		ctl_error("cannot find userevd%s. Install it, or set USEREVD=PATH.",
+			  found ? " at the path in USEREVD" : " beside userevctl or in PATH");
 	else if (r < 0)
 		ctl_error("cannot start %s: %s.", program, strerror(-r));
 	if (r < 0)
@@ -200,53 +193,46 @@ static int start(struct private_daemon *daemon, const struct spawn_state *state,
 
 int private_start(struct private_daemon *daemon, const struct spawn_state *state, bool quiet, int stop_fd)
 {
-	int r;
+	int r = private_make_directory(daemon);
 
-	r = make_directory(daemon);
-	if (r < 0)
-		return r;
-	r = start(daemon, state, quiet, stop_fd);
+	if (r == 0)
+		r = private_run(daemon, state, quiet, stop_fd);
 	if (r < 0)
 		private_end(daemon);
 	return r;
 }
 
-static bool has_ended(pid_t pid, int patience_ms)
+static void private_kill(pid_t pid)
 {
 	const struct timespec moment = { .tv_nsec = 5000000 };
 
+	kill(pid, SIGTERM);
 	for (int waited = 0; waitpid(pid, NULL, WNOHANG) == 0; waited += 5) {
-		if (waited >= patience_ms)
-			return false;
+		if (waited >= TIMEOUT_MS) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			return;
+		}
 		nanosleep(&moment, NULL);
 	}
-	return true;
-}
-
-static void remove_directory(const char *path)
-{
-	DIR *directory = opendir(path);
-	const struct dirent *entry;
-
-	while (directory && (entry = readdir(directory)))
-		unlinkat(dirfd(directory), entry->d_name, 0);
-	if (directory)
-		closedir(directory);
-	if (rmdir(path) < 0 && errno != ENOENT)
-		ctl_error("cannot remove %s: %s.", path, strerror(errno));
 }
 
 void private_end(struct private_daemon *daemon)
 {
-	if (daemon->pid > 0) {
-		kill(daemon->pid, SIGTERM);
-		if (!has_ended(daemon->pid, PATIENCE_MS)) {
-			kill(daemon->pid, SIGKILL);
-			waitpid(daemon->pid, NULL, 0);
-		}
-		daemon->pid = 0;
-	}
-	if (daemon->directory[0])
-		remove_directory(daemon->directory);
+	const struct dirent *entry;
+	DIR *directory;
+
+	if (daemon->pid > 0)
+		private_kill(daemon->pid);
+	daemon->pid = 0;
+	if (!daemon->directory[0])
+		return;
+	directory = opendir(daemon->directory);
+	while (directory && (entry = readdir(directory)))
+		unlinkat(dirfd(directory), entry->d_name, 0);
+	if (directory)
+		closedir(directory);
+	if (rmdir(daemon->directory) < 0 && errno != ENOENT)
+		ctl_error("cannot remove %s: %s.", daemon->directory, strerror(errno));
 	daemon->directory[0] = '\0';
 }

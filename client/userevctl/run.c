@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * run: a daemon of our own around one program, whose records we show. The events are switched on by a TAIL session
- * before the program starts, so that its first record is seen; and after its end a SYNC tells when its last one has
- * been.
+ * run: a private daemon around one program, and its records on stderr. A TAIL session switches the events on before the
+ * program starts, so that its first record is shown; after its end a SYNC request is answered behind its last record.
  *
- * The program keeps its stdin, stdout and stderr, its process group and its signals. We take signals as data, so that
- * nothing ends us before the daemon and its directory are gone.
+ * The program keeps its stdin, stdout and stderr, its process group and its signals. userevctl receives signals through a
+ * signalfd, so that no signal ends it before the daemon and its directory are gone.
  */
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#include "client/userevctl/ctl.h"
+#include "client/userevctl/private.h"
+#include "client/userevctl/tracing/record.h"
 
 extern char **environ;
 
-enum { OPTION_OUTPUT = 1, OPTION_EVENTS, OPTION_QUIET, OPTION_FULL };
-enum run_state { RUNNING, SYNCING, OVER };
+enum run_state { RUN_RUNNING, RUN_SYNCING, RUN_OVER };
 
 #define WAIT_MS "60000" /* longer than any machine takes to answer; the wait ends at once when the daemon does */
 
+struct run_patterns {
+	const char *pattern[WIRE_BATCH_MAX];
+	size_t n;
+};
+
 struct run {
 	struct ctl *ctl;
-	const char *patterns[WIRE_BATCH_MAX];
-	size_t n_patterns;
+	struct run_patterns patterns;
 	const char *output_path;
 	bool quiet;
 	bool full;
@@ -48,50 +50,32 @@ struct run {
 
 static const int stopping[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
-static void read_options(struct ctl *ctl, struct run *run)
+static void run_take_pattern(const struct ctl_option *option _unused_, const char *value, void *variable)
 {
-	const char *value;
-	int option;
+	struct run_patterns *patterns = variable;
 
-	while ((option = ctl_next_option(ctl, &value)) != 0) {
-		switch (option) {
-		case OPTION_OUTPUT:
-			run->output_path = value;
-			break;
-		case OPTION_EVENTS:
-			if (run->n_patterns == ARRAY_SIZE(run->patterns)) {
-				ctl_error("at most %zu --events.", ARRAY_SIZE(run->patterns));
-				exit(EXIT_USAGE);
-			}
-			run->patterns[run->n_patterns++] = value;
-			break;
-		case OPTION_QUIET:
-			run->quiet = true;
-			break;
-		case OPTION_FULL:
-			run->full = true;
-			break;
-		}
+	if (patterns->n == ARRAY_SIZE(patterns->pattern)) {
+		ctl_error("at most %zu --events.", ARRAY_SIZE(patterns->pattern));
+		exit(EXIT_USAGE);
 	}
-	if (run->n_patterns == 0)
-		run->patterns[run->n_patterns++] = "*";
-	ctl_expect_arguments(ctl, 1, INT32_MAX);
+	patterns->pattern[patterns->n++] = value;
 }
 
-/* Lines are written whole, so that they do not break into the program's own. */
 static int open_output(struct run *run)
 {
-	int fd = run->output_path ? open(run->output_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
-				  : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	const char *path = run->output_path;
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
+		      : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
 
 	if (!file) {
-		ctl_error("cannot write to %s: %s.", run->output_path ? run->output_path : "stderr", strerror(errno));
+		ctl_error("cannot write to %s: %s.", path ? path : "stderr", strerror(errno));
 		fd_close(fd);
 		return -errno;
 	}
+	/* Whole lines, so that they do not break into those of the program. */
 	setvbuf(file, NULL, _IOFBF, WIRE_PACKET_MAX);
-	output_init(&run->output, file, run->ctl->colour, run->ctl->width);
+	output_init(&run->output, file, run->ctl->colour, (unsigned)run->ctl->width);
 	run->output.json = run->ctl->json;
 	run->output.full = run->full;
 	run->view.output = &run->output;
@@ -111,32 +95,16 @@ static int watch_signals(struct run *run, bool children)
 	return run->signals < 0 ? -errno : 0;
 }
 
-/* Before anything is there that would have to be removed. */
-static int block_signals(struct run *run)
-{
-	sigset_t mask;
-
-	run->spawn.sigpipe_was_default = run->ctl->sigpipe_was_default;
-	/* Whoever ignores it has children that nobody can wait for. */
-	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGCHLD);
-	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
-		sigaddset(&mask, stopping[i]);
-	sigprocmask(SIG_BLOCK, &mask, &run->spawn.mask);
-	return watch_signals(run, false);
-}
-
-static int take_packet(struct run *run)
+static int run_take_packet(struct run *run)
 {
 	struct message message;
 	int r;
 
-	r = control_receive(run->control, CONTROL_PATIENCE_MS, &message);
+	r = control_receive(run->control, CONTROL_TIMEOUT_MS, &message);
 	if (r < 0)
 		return r;
 	if (message.kind == KIND_SYNCED) {
-		run->state = OVER;
+		run->state = RUN_OVER;
 		return 0;
 	}
 	if (message.kind != KIND_ROWS)
@@ -144,31 +112,16 @@ static int take_packet(struct run *run)
 	r = record_view_rows(&run->view, message.body);
 	if (r == -EBADMSG)
 		return r;
-	/* That nobody reads the records is no reason to stop the program. */
+	/* The program goes on although its records have no reader. */
 	if (r < 0 && run->output_error == 0)
 		run->output_error = r;
 	return 0;
 }
 
-/* From its first answer on, every event that will be registered is on. */
-static int start_tail(struct run *run)
+/* An enum exit_code. */
+static int start_command(struct run *run)
 {
-	const char *path = run->daemon.control_socket;
-	int r;
-
-	r = control_open(path, &run->control);
-	if (r == 0)
-		r = control_ask_strings(run->control, KIND_TAIL, 0, run->patterns, run->n_patterns);
-	if (r == 0)
-		r = take_packet(run);
-	if (r < 0)
-		control_explain(path, r, run->control);
-	return r;
-}
-
-/* The daemon is there, so a program waits for its answers, and prints refusals, unless the user wants otherwise. */
-static int set_environment(const struct run *run)
-{
+	/* Programs wait for the answers of this daemon, and print refusals, unless the user has set that differently. */
 	const struct {
 		const char *name, *value;
 		int overwrite;
@@ -178,107 +131,75 @@ static int set_environment(const struct run *run)
 		{ "USEREV_WAIT", WAIT_MS, 0 },
 		{ "USEREV_DEBUG", run->quiet ? "0" : "refused", 0 },
 	};
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
 		if (setenv(variables[i].name, variables[i].value, variables[i].overwrite) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
-/* An enum exit_code, EXIT_DONE where it runs. */
-static int start_command(struct run *run)
-{
-	posix_spawnattr_t attributes;
-	sigset_t defaults;
-	int r;
-
-	if (set_environment(run) < 0)
-		return EXIT_RUN_FAILED;
-	sigemptyset(&defaults);
-	if (run->spawn.sigpipe_was_default)
-		sigaddset(&defaults, SIGPIPE);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &run->spawn.mask);
-	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	r = posix_spawnp(&run->pid, run->ctl->argv[0], NULL, &attributes, run->ctl->argv, environ);
-	posix_spawnattr_destroy(&attributes);
+			return EXIT_RUN_FAILED;
+	r = private_spawn(&run->pid, run->ctl->argv, environ, NULL, 0, &run->spawn);
 	if (r == 0)
 		return EXIT_DONE;
-	run->pid = 0;
 	ctl_error("cannot run %s: %s.", run->ctl->argv[0], strerror(r));
 	return r == ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT;
 }
 
 static void lose_daemon(struct run *run, const char *why)
 {
-	if (run->state == OVER || !run->control)
+	if (run->state == RUN_OVER || !run->control)
 		return;
-	ctl_error("the daemon around it ended (%s): later records are lost.", why);
+	ctl_error("the private daemon ended (%s): later records are lost.", why);
 	run->control = control_free(run->control);
-	if (run->state == SYNCING)
-		run->state = OVER;
+	if (run->state == RUN_SYNCING)
+		run->state = RUN_OVER;
 }
 
-static void begin_sync(struct run *run)
-{
-	run->state = SYNCING;
-	if (!run->control)
-		run->state = OVER;
-	else if (control_ask(run->control, KIND_SYNC) < 0)
-		lose_daemon(run, "no connection");
-}
-
-static void reap(struct run *run)
-{
-	if (run->pid > 0 && waitpid(run->pid, &run->status, WNOHANG) == run->pid)
-		run->pid = 0;
-	/* What it has sent before is still to be read: the connection's end tells when that is over. */
-	if (run->daemon.pid > 0 && waitpid(run->daemon.pid, NULL, WNOHANG) == run->daemon.pid)
-		run->daemon.pid = 0;
-}
-
-static void on_signal(struct run *run)
+static void run_on_signal(struct run *run)
 {
 	struct signalfd_siginfo info;
 
 	while (read(run->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			reap(run);
-		else if (run->pid == 0)
-			run->state = OVER;
-		else if (info.ssi_code != SI_KERNEL) /* the terminal's has reached it already */
+		if (info.ssi_signo == SIGCHLD) {
+			if (run->pid > 0 && waitpid(run->pid, &run->status, WNOHANG) == run->pid)
+				run->pid = 0;
+			/* The packets that the daemon has sent are still to be read, up to the end of the connection. */
+			if (run->daemon.pid > 0 && waitpid(run->daemon.pid, NULL, WNOHANG) == run->daemon.pid)
+				run->daemon.pid = 0;
+		} else if (run->pid == 0) {
+			run->state = RUN_OVER;
+		} else if (info.ssi_code != SI_KERNEL) { /* a signal of the terminal has reached it already */
 			kill(run->pid, (int)info.ssi_signo);
+		}
 	}
 }
 
-static void turn(struct run *run)
+static void run_turn(struct run *run)
 {
 	struct pollfd wanted[] = {
 		{ .fd = run->signals, .events = POLLIN },
 		{ .fd = run->control ? run->control->fd : -1, .events = POLLIN },
 	};
-	int n = poll(wanted, ARRAY_SIZE(wanted), run->state == SYNCING ? CONTROL_PATIENCE_MS : -1);
-	int r;
+	int n = poll(wanted, ARRAY_SIZE(wanted), run->state == RUN_SYNCING ? CONTROL_TIMEOUT_MS : -1);
 
-	if (n == 0) {
+	if (n == 0)
 		lose_daemon(run, "it does not answer");
-		return;
-	}
-	if (n < 0)
+	if (n <= 0)
 		return;
 	if (wanted[1].revents) {
-		r = take_packet(run);
+		int r = run_take_packet(run);
+
 		if (r < 0)
 			lose_daemon(run, strerror(-r));
 	}
 	if (wanted[0].revents)
-		on_signal(run);
-	if (run->state == RUNNING && run->pid == 0)
-		begin_sync(run);
+		run_on_signal(run);
+	if (run->state != RUN_RUNNING || run->pid != 0)
+		return;
+	run->state = run->control ? RUN_SYNCING : RUN_OVER;
+	if (run->control && control_ask(run->control, KIND_SYNC) < 0)
+		lose_daemon(run, "no connection");
 }
 
-/* What the daemon counted besides what it showed. */
+/* What the daemon counted besides the records that it sent. */
 static void count_losses(struct run *run)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
@@ -286,19 +207,15 @@ static void count_losses(struct run *run)
 
 	run->lost = run->view.missed;
 	if (!run->control || control_open(run->daemon.control_socket, &control) < 0 ||
-	    control_ask(control, KIND_STATUS) < 0 || control_next_row(control, &row) <= 0)
+	    control_ask_row(control, KIND_STATUS, &row) <= 0)
 		return;
 	run->lost += row_get_u64(row, "lost") + row_get_u64(row, "too_big");
 	run->bad = row_get_u64(row, "bad");
 }
 
-static int exit_status(int status)
+static void summarise(struct run *run, int exit_status)
 {
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-static void summarise(struct run *run)
-{
+	struct json json = { .file = run->output.file };
 	char bad[64] = "";
 
 	if (run->output_error < 0 && run->output_error != -EPIPE)
@@ -313,43 +230,62 @@ static void summarise(struct run *run)
 			 run->lost, bad);
 		return;
 	}
-	fprintf(run->output.file,
-		"{\"records\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"bad\":%" PRIu64 ",\"exit_status\":%d}\n",
-		run->view.records, run->lost, run->bad, exit_status(run->status));
+	json_begin(&json, '{');
+	json_put_u64(&json, "records", run->view.records);
+	json_put_u64(&json, "lost", run->lost);
+	json_put_u64(&json, "bad", run->bad);
+	json_put_u64(&json, "exit_status", (unsigned)exit_status);
+	json_end(&json, '}');
+	putc('\n', json.file);
 }
 
 static int run_command(struct run *run)
 {
-	int r;
+	const char *path = run->daemon.control_socket;
+	int r = control_open(path, &run->control);
 
-	if (start_tail(run) < 0)
+	/* From the first answer on, every event that is registered is on. */
+	if (r == 0)
+		r = control_ask_strings(run->control, KIND_TAIL, 0, run->patterns.pattern, run->patterns.n);
+	if (r == 0)
+		r = run_take_packet(run);
+	if (r < 0) {
+		control_explain(path, r, run->control);
 		return EXIT_RUN_FAILED;
+	}
 	if (watch_signals(run, true) < 0)
 		return EXIT_RUN_FAILED;
 	r = start_command(run);
 	if (r != EXIT_DONE)
 		return r;
-	while (run->state != OVER)
-		turn(run);
+	while (run->state != RUN_OVER)
+		run_turn(run);
 	count_losses(run);
-	summarise(run);
-	return exit_status(run->status);
-}
-
-static int pending_signal(const struct run *run)
-{
-	struct signalfd_siginfo info;
-
-	return read(run->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : SIGINT;
+	r = WIFSIGNALED(run->status) ? 128 + WTERMSIG(run->status) : WEXITSTATUS(run->status);
+	summarise(run, r);
+	return r;
 }
 
 static int run_with_daemon(struct run *run)
 {
+	struct signalfd_siginfo info;
+	sigset_t mask;
 	int r;
 
+	run->spawn.sigpipe_was_default = run->ctl->sigpipe_was_default;
+	/* If it is ignored, children cannot be waited for. */
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
+		sigaddset(&mask, stopping[i]);
+	sigprocmask(SIG_BLOCK, &mask, &run->spawn.mask);
+	if (watch_signals(run, false) < 0)
+		return EXIT_RUN_FAILED;
 	r = private_start(&run->daemon, &run->spawn, run->quiet, run->signals);
 	if (r == -EINTR)
-		return 128 + pending_signal(run);
+		return 128 + (read(run->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo
+											       : SIGINT);
 	if (r < 0)
 		return EXIT_RUN_FAILED;
 	r = run_command(run);
@@ -363,10 +299,12 @@ static int run_run(struct ctl *ctl)
 	struct run run = { .ctl = ctl, .signals = -1 };
 	int r;
 
-	read_options(ctl, &run);
+	options_read(ctl, &run, 1, INT32_MAX);
+	if (run.patterns.n == 0)
+		run.patterns.pattern[run.patterns.n++] = "*";
 	if (open_output(&run) < 0)
 		return EXIT_RUN_FAILED;
-	r = block_signals(&run) < 0 ? EXIT_RUN_FAILED : run_with_daemon(&run);
+	r = run_with_daemon(&run);
 	record_view_deinit(&run.view);
 	fclose(run.output.file);
 	fd_close(run.signals);
@@ -374,22 +312,25 @@ static int run_run(struct ctl *ctl)
 }
 
 static const struct ctl_option run_options[] = {
-	{ "output", "FILE", "records go there instead of stderr", OPTION_OUTPUT },
-	{ "events", "GLOB", "only events of these names; may be given again", OPTION_EVENTS },
-	{ "quiet", NULL, "no summary, and no warning of the daemon", OPTION_QUIET },
-	{ "full", NULL, "do not shorten tenants on a terminal", OPTION_FULL },
+	OPTION("output", "FILE", "write records there instead of to stderr", option_text,
+	       .offset = offsetof(struct run, output_path)),
+	OPTION("events", "GLOB", "only events with matching names; repeatable", run_take_pattern,
+	       .offset = offsetof(struct run, patterns)),
+	OPTION("quiet", NULL, "no summary, and no warnings of the daemon", option_flag,
+	       .offset = offsetof(struct run, quiet)),
+	OPTION("full", NULL, "do not shorten tenants on a terminal", option_flag, .offset = offsetof(struct run, full)),
 	{ 0 },
 };
 
 const struct command command_run = {
 	.name = "run",
 	.arguments = "[--] COMMAND...",
-	.summary = "with a daemon of its own: show its records",
+	.summary = "run a program and show its records",
 	.help = "Starts a private daemon, switches all events on, runs COMMAND, and shows each of\n"
 		"its records on stderr. Needs no privilege and no running daemon, and leaves\n"
-		"nothing behind. The exit status is COMMAND's, or 128 and the number of the\n"
-		"signal that ended it; 125 when the daemon could not be started, 126 when COMMAND\n"
-		"could not, 127 when there is no COMMAND.",
+		"nothing behind. The exit status is that of COMMAND, or 128 plus the number of the\n"
+		"signal that ended it; 125 if the daemon cannot be started, 126 if COMMAND cannot\n"
+		"be started, 127 if COMMAND does not exist.",
 	.options = run_options,
 	.stops_at_argument = true,
 	.run = run_run,

@@ -1,23 +1,105 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * On a terminal columns are as wide as their widest cell. Where that is too much for it, the widest column that may be
- * shortened gives way, until it fits or nothing can be shortened any more: numbers never are.
+ * On a terminal each column is as wide as its widest cell. Where that is too much, columns that have a rank are left out, the
+ * highest rank first, and then the widest column that may be shortened gives way until the table fits. Numbers are never
+ * shortened.
+ *
+ * Why not libsmartcols: with the columns of `tenants` on 100 columns it leaves four to the names and shortens paths only at
+ * their end, so that two containers of one engine look the same.
  */
 
 #include <inttypes.h>
+#include <wchar.h>
 
 #include "client/userevctl/output.h"
 #include "protocol/base/text.h"
 
 enum {
 	TABLE_GAP = 2,
-	COLUMN_LEAST = 12, /* narrower, and a shortened text says nothing any more */
+	COLUMN_LEAST = 12,  /* a narrower text is useless */
+	COLUMN_WANTED = 20, /* "docker-0123456789ab", and one: before columns are left out */
 };
+
+/* The bytes of the character at `text` and the columns that it takes; 0 at the end. */
+static size_t next_character(const char *text, size_t *ret_columns)
+{
+	mbstate_t state = { 0 };
+	wchar_t character;
+	size_t length = mbrtowc(&character, text, MB_CUR_MAX, &state);
+	int columns;
+
+	*ret_columns = 1;
+	if (length == 0)
+		return 0;
+	if (length == (size_t)-1 || length == (size_t)-2)
+		return 1;
+	columns = wcwidth(character);
+	if (columns >= 0)
+		*ret_columns = (size_t)columns;
+	return length;
+}
+
+/* How many bytes from the beginning of `text` fit into `width` columns, and the columns that they take. */
+static size_t bytes_that_fit(const char *text, size_t width, size_t *ret_taken)
+{
+	size_t at = 0, taken = 0, columns, length;
+
+	for (; (length = next_character(text + at, &columns)) > 0 && taken + columns <= width; at += length)
+		taken += columns;
+	*ret_taken = taken;
+	return at;
+}
+
+size_t display_width(const char *text)
+{
+	size_t width;
+
+	bytes_that_fit(text, SIZE_MAX, &width);
+	return width;
+}
+
+/* Paths differ more often at their ends. */
+static void shorten_middle(const char *text, size_t width, char *ret, size_t size)
+{
+	size_t front = (width - 3) / 2, left = display_width(text), columns;
+	size_t front_bytes = bytes_that_fit(text, front, &columns);
+	const char *back = text;
+
+	for (; left > width - 3 - front; left -= columns)
+		back += next_character(back, &columns);
+	snprintf(ret, size, "%.*s...%s", (int)front_bytes, text, back);
+}
+
+void shorten(enum column_kind kind, const char *text, size_t width, char *ret, size_t size)
+{
+	static const char more[] = ", ...";
+	const char *comma = kind == COLUMN_LIST ? strstr(text, ", ") : NULL;
+	size_t taken, first = comma ? (size_t)(comma - text) : 0, shown = 0;
+
+	if (kind < COLUMN_PATH || display_width(text) <= width) {
+		snprintf(ret, size, "%s", text);
+	} else if (kind == COLUMN_LONG) {
+		snprintf(ret, size, "%.*s...", (int)bytes_that_fit(text, width - 3, &taken), text);
+	} else if (!comma) {
+		shorten_middle(text, width, ret, size);
+	} else {
+		size_t fitting = bytes_that_fit(text, width - strlen(more), &taken);
+		_cleanup_(freep) char *item = strndup(text, first);
+
+		for (; comma && (size_t)(comma - text) <= fitting; comma = strstr(comma + 1, ", "))
+			shown = (size_t)(comma - text);
+		if (shown > 0)
+			snprintf(ret, size, "%.*s", (int)shown, text);
+		else
+			shorten(COLUMN_PATH, item ? item : "", width - strlen(more), ret, size);
+		strncat(ret, more, size - strlen(ret) - 1);
+	}
+}
 
 struct table table_make(const struct column *columns, size_t n)
 {
-	return (struct table){ .columns = columns, .n_columns = n };
+	return (struct table){ .columns = columns, .n_columns = n, .sorted_by = SIZE_MAX };
 }
 
 void table_deinit(struct table *table)
@@ -28,10 +110,13 @@ void table_deinit(struct table *table)
 	*table = (struct table){ 0 };
 }
 
-/* Takes over the text. */
-static void put_cell(struct table *table, enum style style, char *text)
+void table_put_safe(struct table *table, enum style style, const char *text, size_t length)
 {
-	if (table->n_cells == table->capacity) {
+	size_t size = length * 4 + 2;
+	char *buffer = malloc(size);
+	struct text safe;
+
+	if (buffer && table->n_cells == table->capacity) {
 		size_t capacity = MAX(table->capacity * 2, (size_t)64);
 		struct cell *cells = reallocarray(table->cells, capacity, sizeof(*cells));
 
@@ -40,35 +125,22 @@ static void put_cell(struct table *table, enum style style, char *text)
 			table->capacity = capacity;
 		}
 	}
-	if (!text || table->n_cells == table->capacity) {
+	if (!buffer || table->n_cells == table->capacity) {
 		table->failed = true;
-		free(text);
+		free(buffer);
 		return;
 	}
-	table->cells[table->n_cells++] = (struct cell){ .text = text, .style = style };
+	safe = text_make(buffer, size);
+	/* A script that splits at white space would not see an empty cell. */
+	if (length == 0)
+		text_put(&safe, "-", 1);
+	text_safe(&safe, text, length);
+	table->cells[table->n_cells++] = (struct cell){ .text = buffer, .style = style };
 }
 
 void table_put(struct table *table, enum style style, const char *text)
 {
-	/* An empty cell would vanish for whoever splits at white space. */
-	put_cell(table, style, strdup(text[0] ? text : "-"));
-}
-
-void table_put_safe(struct table *table, enum style style, const char *text, size_t length)
-{
-	size_t size = length * 4 + 2;
-	char *buffer = malloc(size);
-	struct text safe;
-
-	if (!buffer) {
-		table->failed = true;
-		return;
-	}
-	safe = text_make(buffer, size);
-	if (length == 0)
-		text_put(&safe, "-", 1);
-	text_safe(&safe, text, length);
-	put_cell(table, style, buffer);
+	table_put_safe(table, style, text, strlen(text));
 }
 
 void table_put_number(struct table *table, enum style style, uint64_t number)
@@ -79,112 +151,93 @@ void table_put_number(struct table *table, enum style style, uint64_t number)
 	table_put(table, style, text);
 }
 
-static void print_plain(const struct table *table, const struct output *output)
+/* The width of the whole table, with texts that may be shortened at most so wide. */
+static size_t table_width(const struct table *table, const size_t *widths, size_t most)
 {
-	for (size_t i = 0; i < table->n_cells; i++) {
-		output_styled(output, table->cells[i].style, "%s", table->cells[i].text);
-		putc((i + 1) % table->n_columns == 0 ? '\n' : '\t', output->file);
-	}
-}
-
-static bool may_shrink(const struct column *column)
-{
-	return column->kind == COLUMN_PATH || column->kind == COLUMN_LIST || column->kind == COLUMN_LONG;
-}
-
-/* Takes what does not fit from the widest column that may be shortened, again and again. */
-static void fit_widths(const struct table *table, size_t *widths, size_t available)
-{
-	size_t sum = TABLE_GAP * (table->n_columns - 1);
+	size_t sum = 0;
 
 	for (size_t i = 0; i < table->n_columns; i++)
-		sum += widths[i];
-	for (; sum > available; sum--) {
+		if (widths[i] > 0)
+			sum += TABLE_GAP + (table->columns[i].kind >= COLUMN_PATH ? MIN(widths[i], most) : widths[i]);
+	return sum - MIN(sum, (size_t)TABLE_GAP);
+}
+
+/* 0: the column is left out. */
+static void choose_widths(const struct table *table, const struct output *output, size_t *widths)
+{
+	const struct column *columns = table->columns;
+
+	for (size_t i = 0; i < table->n_columns; i++)
+		widths[i] = display_width(columns[i].title);
+	for (size_t i = 0; i < table->n_cells; i++)
+		widths[i % table->n_columns] = MAX(widths[i % table->n_columns], display_width(table->cells[i].text));
+	while (table->ranks && !output->full && table_width(table, widths, COLUMN_WANTED) > output->width) {
+		size_t last = 0;
+
+		for (size_t i = 0; i < table->n_columns; i++)
+			if (widths[i] > 0 && table->ranks[i] > table->ranks[last])
+				last = i;
+		/* The first column is never left out. */
+		if (last == 0)
+			break;
+		widths[last] = 0;
+	}
+	for (size_t over = table_width(table, widths, SIZE_MAX); !output->full && over > output->width; over--) {
 		size_t widest = table->n_columns;
 
 		for (size_t i = 0; i < table->n_columns; i++)
-			if (may_shrink(&table->columns[i]) && widths[i] > COLUMN_LEAST &&
+			if (columns[i].kind >= COLUMN_PATH && widths[i] > COLUMN_LEAST &&
 			    (widest == table->n_columns || widths[i] > widths[widest]))
 				widest = i;
 		if (widest == table->n_columns)
-			return;
+			break;
 		widths[widest]--;
 	}
 }
 
-static void measure(const struct table *table, size_t *widths)
+static void print_row(const struct table *table, const struct output *output, const size_t *widths,
+		      const struct cell *cells)
 {
-	for (size_t i = 0; i < table->n_columns; i++)
-		widths[i] = display_width(table->columns[i].title);
-	for (size_t i = 0; i < table->n_cells; i++)
-		widths[i % table->n_columns] = MAX(widths[i % table->n_columns], display_width(table->cells[i].text));
-}
+	bool first = true;
 
-static void print_padding(const struct output *output, size_t n)
-{
-	fprintf(output->file, "%*s", (int)n, "");
-}
+	for (size_t i = 0, pad = 0; i < table->n_columns; i++) {
+		size_t size = strlen(cells[i].text) + 4;
+		_cleanup_(freep) char *text = malloc(size);
 
-static void print_cell(const struct output *output, const struct column *column, size_t width, bool last,
-		       const struct cell *cell)
-{
-	size_t size = strlen(cell->text) + 4;
-	_cleanup_(freep) char *shortened = malloc(size);
-	const char *text = shortened ? shortened : cell->text;
-	size_t pad;
-
-	if (shortened && column->kind == COLUMN_PATH)
-		shorten_middle(cell->text, width, shortened, size);
-	else if (shortened && column->kind == COLUMN_LIST)
-		shorten_list(cell->text, width, shortened, size);
-	else if (shortened && column->kind == COLUMN_LONG)
-		shorten_end(cell->text, width, shortened, size);
-	else
-		text = cell->text;
-
-	pad = width - MIN(width, display_width(text));
-	if (column->kind == COLUMN_NUMBER)
-		print_padding(output, pad);
-	output_styled(output, cell->style, "%s", text);
-	if (column->kind != COLUMN_NUMBER && !last)
-		print_padding(output, pad);
-	if (last)
-		putc('\n', output->file);
-	else
-		print_padding(output, TABLE_GAP);
-}
-
-static int print_columns(const struct table *table, const struct output *output)
-{
-	_cleanup_(freep) size_t *widths = calloc(table->n_columns, sizeof(*widths));
-
-	if (!widths)
-		return -ENOMEM;
-	measure(table, widths);
-	if (!output->full)
-		fit_widths(table, widths, output->width);
-	for (size_t i = 0; i < table->n_columns; i++) {
-		char title[64];
-		struct cell cell = { .text = title, .style = STYLE_BOLD };
-
-		string_copy(title, sizeof(title), table->columns[i].title);
-		print_cell(output, &table->columns[i], widths[i], i + 1 == table->n_columns, &cell);
+		if (widths[i] == 0 || !text)
+			continue;
+		shorten(table->columns[i].kind, cells[i].text, MAX(widths[i], (size_t)5), text, size);
+		fprintf(output->file, "%*s", (int)pad + (first ? 0 : TABLE_GAP), "");
+		pad = widths[i] - MIN(widths[i], display_width(text));
+		if (table->columns[i].kind == COLUMN_NUMBER) {
+			fprintf(output->file, "%*s", (int)pad, "");
+			pad = 0;
+		}
+		output_styled(output, cells[i].style, "%s", text);
+		first = false;
 	}
-	for (size_t i = 0; i < table->n_cells; i++) {
-		size_t column = i % table->n_columns;
-
-		print_cell(output, &table->columns[column], widths[column], column + 1 == table->n_columns,
-			   &table->cells[i]);
-	}
-	return 0;
+	putc('\n', output->file);
 }
 
 int table_print(const struct table *table, const struct output *output)
 {
-	if (table->failed)
+	_cleanup_(freep) size_t *widths = calloc(table->n_columns, sizeof(*widths));
+	_cleanup_(freep) struct cell *titles = calloc(table->n_columns, sizeof(*titles));
+
+	if (table->failed || !widths || !titles)
 		return -ENOMEM;
-	if (output->terminal)
-		return print_columns(table, output);
-	print_plain(table, output);
+	for (size_t i = 0; !output->terminal && i < table->n_cells; i++) {
+		output_styled(output, table->cells[i].style, "%s", table->cells[i].text);
+		putc((i + 1) % table->n_columns == 0 ? '\n' : '\t', output->file);
+	}
+	if (!output->terminal)
+		return 0;
+	choose_widths(table, output, widths);
+	for (size_t i = 0; i < table->n_columns; i++)
+		titles[i] = (struct cell){ .text = (char *)table->columns[i].title,
+					   .style = i == table->sorted_by ? STYLE_GOOD : STYLE_BOLD };
+	print_row(table, output, widths, titles);
+	for (size_t i = 0; i < table->n_cells; i += table->n_columns)
+		print_row(table, output, widths, table->cells + i);
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include "daemon/policy/policy.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/event.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 

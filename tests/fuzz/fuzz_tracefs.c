@@ -14,13 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char name[16];
 	uint64_t number;
 
-	while (status_text_next(&status, &line))
+	while (text_next_status(&status, &line))
 		require(line.length > 0 && line.name >= text && line.name + line.length <= text + size);
-	event_format_parse(text, &format);
+	text_read_format(text, &format);
 	text_find_number(text, "max", &number);
 	text_has_line(text, "total");
-	if (cmdlines_find(text, 1, name, sizeof(name)))
+	if (text_find_command(text, 1, name, sizeof(name)))
 		require(memchr(name, 0, sizeof(name)));
-	instance_name_pid(text);
+	text_instance_pid(text);
 	return 0;
 }

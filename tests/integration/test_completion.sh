@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Completion of userevctl: every command and option that --help has is offered, what they take comes from a daemon with one program,
-# and what hostile names would do to a shell does not happen.
+# Completion of userevctl: every command and option that --help has is offered, their values come from a daemon with one program,
+# and hostile names do no harm to the shell.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -15,7 +15,7 @@ unset USEREVCTL_WIDTH NO_COLOR
 ctl=$B/userevctl
 usual_breaks=$' \t\n"\'><=;|&(:'
 
-# complete_line LINE: what is offered when Tab is pressed at its end, as readline asks, on a line each.
+# complete_line LINE: the offers when Tab is pressed at its end, as readline asks, on a line each.
 complete_line()
 {
 	local COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDBREAKS=${COMP_WORDBREAKS-$usual_breaks} COMPREPLY=()
@@ -91,7 +91,7 @@ bash_completes()
 	PYTHON
 }
 
-# A program whose events and tenants have names that are meant for whoever presses Tab.
+# A program whose events and tenants have names that are to harm a user who presses Tab.
 make_stub()
 {
 	cat >"$scratch/stub" <<-STUB

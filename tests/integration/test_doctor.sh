@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What is broken, and what doctor says of it: a table. Each line is a situation, made for real, and the sentence (and the advice on
+# Causes and the output of doctor: a table. Each line is a real situation, and the sentence (and the advice on
 # the next line) that a person has to read then. Only systemd is played, on machines where it is not the first process: by a
-# `systemctl` that prints what the real one prints. With a kernel that has user_events there are some situations more.
+# `systemctl` that prints the output of the real one. With a kernel that has user_events there are some situations more.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -28,11 +28,6 @@ end_all()
 		done
 	done <"$scratch/pids"
 	: >"$scratch/pids"
-}
-
-as_nobody()
-{
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 
 policy()
@@ -86,7 +81,7 @@ no_systemd()
 	chmod +x "$scratch/bin/systemctl"
 }
 
-# row SENTENCE MARK-AND-SENTENCE [ADVICE [COMMAND…]]: what doctor says, and behind it, on the next line, what to do; then the
+# row SENTENCE MARK-AND-SENTENCE [ADVICE [COMMAND…]]: the output of doctor, with the advice on the next line; then the
 # situation is over unless $stays is set.
 row()
 {
@@ -124,37 +119,37 @@ row 'sockets failed' '\[fail\] socket: there is none' "sockets are stopped: 'sys
 # (Who has another user leaves a process that removes the files.)
 daemon --user=root
 kill -KILL "$(cat "$scratch/pids")" && wait 2>/dev/null
-row 'a stale socket, by hand' '\[fail\] daemon: the socket is there, but nobody listens' "Start one: 'userevd --foreground'"
+row 'a stale socket, by hand' '\[fail\] daemon: the socket exists, but nobody listens' "Start one: 'userevd --foreground'"
 systemd inactive inactive
 listener "$socket"
 kill -KILL "$(cat "$scratch/pids")" && wait 2>/dev/null
-row 'a stale socket, units stopped' '\[fail\] daemon: the socket is there, but nobody listens' 'sockets are stopped'
+row 'a stale socket, units stopped' '\[fail\] daemon: the socket exists, but nobody listens' 'sockets are stopped'
 systemd active active
 row 'a socket that somebody removed' '\[fail\] socket: there is none' "'systemctl restart userevd.socket'"
 : >"$socket"
 row 'another file in its place' '\[fail\] socket: .* is not a socket' 'Remove it'
 
-# --- somebody listens, and does not answer ---
+# --- a listener that does not answer ---
 
 systemd active inactive
 listener "$socket" "$control"
-stays=yes row 'a socket of systemd, and no daemon' '\[fail\] daemon: systemd takes the connection, but there is no daemon' "'systemctl start userevd'"
+stays=yes row 'a socket of systemd, and no daemon' '\[fail\] daemon: systemd accepts the connection, but there is no daemon' "'systemctl start userevd'"
 says_not 'is an admin'
 over
 systemd active activating
 listener "$socket"
-row 'a daemon that is being started' '\[fail\] daemon: systemd takes the connection, but there is no daemon' 'It is being started'
+row 'a daemon that is being started' '\[fail\] daemon: systemd accepts the connection, but there is no daemon' 'It is starting'
 systemd active failed
 listener "$socket" "$control"
 policy '[/a]\nMaxEvents=5\n[/b]\nMaxEvents=many\nMaxConnections=few\n'
-stays=yes row 'a broken policy at the start' '\[fail\] daemon: systemd takes the connection, but there is no daemon' 'journalctl -u userevd'
+stays=yes row 'a broken policy at the start' '\[fail\] daemon: systemd accepts the connection, but there is no daemon' 'journalctl -u userevd'
 row '… and which line' '\[fail\] policy files: 2 errors are in them; no daemon starts with them' 'policy.d/10.conf:4: MaxEvents=many: not a number'
 daemon
 kill -STOP "$(cat "$scratch/pids")"
-row 'a daemon that hangs, by hand' '\[fail\] daemon: it takes the connection, but does not answer' 'Look at its log'
+row 'a daemon that hangs, by hand' '\[fail\] daemon: it accepts the connection, but does not answer' 'Look at its log'
 systemd active active
 listener "$socket" "$control"
-row 'a daemon that hangs, a unit' '\[fail\] daemon: it takes the connection, but does not answer' "'systemctl status userevd'"
+row 'a daemon that hangs, a unit' '\[fail\] daemon: it accepts the connection, but does not answer' "'systemctl status userevd'"
 
 # --- a daemon that answers ---
 
@@ -208,7 +203,7 @@ if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
 	rmdir /sys/fs/cgroup/doctor.slice/given/inner /sys/fs/cgroup/doctor.slice/given /sys/fs/cgroup/doctor.slice
 fi
 
-# --- whoever started it, nobody else looks into it ---
+# --- other users cannot look into the daemon ---
 
 if [ "$(id -u)" = 0 ]; then
 	mkdir "$scratch/nobody" && chown 65534 "$scratch/nobody"

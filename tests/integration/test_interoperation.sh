@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Two programs without privilege, each a tenant, emit events through the daemon; the tracers are those that people have: trace-cmd,
-# perf, and what the kernel offers in tracefs. For guests, as root. Where a kernel or a tool can't do something, what it does instead
-# is what is checked: when that changes, so should this.
+# perf, and tracefs. For guests, as root. Where a kernel or a tool cannot do something, its present behaviour is checked, so that a
+# change is noticed.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -160,7 +160,7 @@ writes_key()
 
 # --- tracers ---
 
-# start_tracer NAME COMMAND…: what it runs while it records says that it does, and ends when it may.
+# start_tracer NAME COMMAND…: its child reports when it records, and ends on request.
 start_tracer()
 {
 	local name=$1 fd
@@ -241,7 +241,7 @@ in_histogram()
 	sed -n 's/ \+/ /g; /^{/p' "$own/events/user_events/interop_$1/hist" | sort
 }
 
-# follows EVENT FILE ON OFF: the event goes on and off with what is written to a file of tracefs.
+# follows EVENT FILE ON OFF: the event goes on and off with a write to a file of tracefs.
 follows()
 {
 	takes "$2" "$3" && is_on "$1" && is_on "$1" two && takes "$2" "$4" && is_off "$1" && is_off "$1" two
@@ -267,7 +267,7 @@ exec {ready}<>"$scratch/ready"
 	>"$scratch/log" 2>&1 &
 daemon=$!
 check 'the daemon starts' read -r -t 60 -u "$ready"
-check '… with what this kernel has' says "$abi backend" "$scratch/log"
+check '… with the types of this kernel' says "$abi backend" "$scratch/log"
 start_client one 1000
 start_client two 1001
 for name in one two; do
@@ -277,7 +277,7 @@ for name in one two; do
 	check '… and ends' registers $name 'interop_end u64 key'
 done
 check 'one of them has an event of its own' registers one 'interop_big u32 n; __rel_loc char[] text'
-check 'nobody traces: all is off' is_off kinds
+check 'without a tracer all is off' is_off kinds
 
 # --- trace-cmd and perf on the same events, coming and going ---
 
@@ -298,7 +298,7 @@ check 'perf comes to the same event' is 'ftrace perf' used_by kinds
 check 'a record for both' writes_kinds 2
 check 'one of the other tenant' writes_kinds 3 two
 check 'the largest record, for both' is 4064 tell one write interop_big 1 n=1 "text=$(printf '%4055d' 1)"
-check 'one byte more is refused to who writes it' is 'Argument list too long' \
+check 'one byte more is refused' is 'Argument list too long' \
 	tell one write interop_big 1 n=1 "text=$(printf '%4056d' 1)"
 stop_tracer trace-cmd
 check 'trace-cmd has left: the event is still on' is_on kinds
@@ -315,9 +315,9 @@ stop_tracer trace-cmd-2
 check 'all have left: the event is off' is_off kinds
 check '… for each of its tenants' is_off kinds two
 check '… so is the other' is_off big
-check '… and nobody is said to use it' is '' used_by kinds
+check '… and has no tracer' is '' used_by kinds
 
-check 'trace-cmd reads what it recorded' reads_trace_cmd trace-cmd
+check 'trace-cmd reads its records' reads_trace_cmd trace-cmd
 check '… of the client, by name and pid, in every kind of field' \
 	says "^ *emitter-${client[one]} .* interop_kinds: *$(shown 1)" "$scratch/trace-cmd.txt"
 check '… of the other tenant, too' says "^ *emitter-${client[two]} .* interop_kinds: *$(shown 3)" "$scratch/trace-cmd.txt"
@@ -325,7 +325,7 @@ check '… all that was written meanwhile' is '1 2 3' numbers_in "$scratch/trace
 check '… with the largest record whole' is 4055 length_of_text "$scratch/trace-cmd.txt"
 check 'trace-cmd reads its second recording' reads_trace_cmd trace-cmd-2
 check '… all that was written meanwhile' is '5 6' numbers_in "$scratch/trace-cmd-2.txt"
-check 'perf reads what it recorded' reads_perf perf
+check 'perf reads its records' reads_perf perf
 check '… of the client, by name and pid, in every kind of field' \
 	says "^ *emitter +${client[one]} user_events:interop_kinds: $(shown 2)" "$scratch/perf.txt"
 check '… of the other tenant, too' says "^ *emitter +${client[two]} user_events:interop_kinds: $(shown 3)" "$scratch/perf.txt"
@@ -424,7 +424,7 @@ check '… and the event is off' is_off request
 
 check 'a probe on the event' takes $tracing/dynamic_events \
 	'e:interop/numbers user_events.interop_request status=$status:u32 ns=$ns:u64'
-# +4: the kernel forgets that what a __rel_loc says counts from behind its own four bytes. With +0 it finds those.
+# +4: the kernel forgets that the offset of a __rel_loc counts from behind its own four bytes. With +0 it finds those.
 check 'a probe on its string' takes $tracing/dynamic_events 'e:interop/text user_events.interop_request path=+4($path):string'
 check 'a probe on other kinds of strings' takes $tracing/dynamic_events \
 	'e:interop/kinds user_events.interop_kinds word=+0($word):string other=+0($other):string wide=$wide:s64'

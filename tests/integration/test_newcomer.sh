@@ -340,8 +340,8 @@ if in_container '' true 2>/dev/null; then
 	check '… in Python' says "$client: .*$mount_it" in_container '' env USEREV_DEBUG=1 python3 "$scratch/once.py"
 	beside_a_daemon='userevd --foreground --backend=embedded --policy= --socket='$client' --control-socket=/run/elsewhere 2>/dev/null & daemon=$!
 		until [ -S '$client' ]; do sleep 0.05; done; userevctl status; userevctl doctor; kill $daemon; wait $daemon'
-	check 'status tells where programs find a daemon' says "at /run/userevd/control.sock, though programs find a daemon at $client" \
+	check 'status tells where programs find a daemon' says "at /run/userevd/control.sock, but programs find a daemon at $client" \
 		in_container /run/userevd/client bash -c "$beside_a_daemon"
-	check '… which doctor uses' said_lines 1 "socket: $client is there"
+	check '… which doctor uses' said_lines 1 "socket: $client exists"
 fi
 sum_up

@@ -64,7 +64,7 @@ start
 check 'it starts, and prints three commands' within 120 is_ready
 bash -c "exec $(command_number 1) --wait" >"$scratch/tail" 2>&1 &
 tail=$!
-check 'the first shows what the second writes' within 120 is_shown
+check 'the first shows the records of the second' within 120 is_shown
 check 'the third shows the state' try 3
 directory=$(command_number 3 | sed 's/.*--control-socket=\(.*\)\/control.sock.*/\1/')
 admins=--control-socket=$directory/control.sock

@@ -13,7 +13,7 @@ export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TERM
 unset USEREVCTL_WIDTH NO_COLOR
 ctl=$B/userevctl
 
-# In the background of whoever asks, so that its pid is in a file; there are several, one after the other.
+# In the background of the caller, with its pid in a file; daemons are started one after the other.
 cat >"$scratch/start" <<END
 "$B/userevd" --foreground --backend=embedded --max-events=2 --tenants=process --socket="$USEREV_SOCKET" \
 	--control-socket="$USEREV_CONTROL_SOCKET" >>"$scratch/log" 2>&1 &
@@ -69,23 +69,6 @@ top()
 	tests/integration/terminal.py "$@" -- "$ctl" top --interval=1
 }
 
-exits()
-{
-	local wanted=$1
-	shift
-	"$@"
-	[ $? -eq "$wanted" ]
-}
-
-says()
-{
-	local pattern=$1 output
-	shift
-	output=$("$@" 2>&1)
-	printf '%s\n' "$output"
-	grep -qE -- "$pattern" <<<"$output"
-}
-
 prints_frames()
 {
 	[ "$("$ctl" top --batch="$1" | grep -c '^NAME')" = "$1" ]
@@ -133,10 +116,10 @@ kill_daemon='kill -KILL $(cat '"$scratch"'/pid)'
 hang_daemon='kill -STOP $(cat '"$scratch"'/pid)'
 wake_daemon='kill -CONT $(cat '"$scratch"'/pid)'
 
-check 'without a daemon it says so, and leaves the terminal alone' top 80x24 ends 3
+check 'without a daemon it fails, and leaves the terminal alone' top 80x24 ends 3
 check '… also where there is no terminal' exits 3 "$ctl" top --once
 check 'the daemon starts' start_daemon
-check 'with nobody there' top 80x24 see 'No program is connected' press q ends 0
+check 'without a program it shows a sentence' top 80x24 see 'No program is connected' press q ends 0
 start_program shop 1
 start_program bank 2
 start_program greedy 5
@@ -157,13 +140,13 @@ check '… or as JSON' is_json
 check '… and no argument' exits 2 "$ctl" top shop
 
 check 'on a terminal it shows all, and q ends it' top 100x24 see '^shop-' see '^bank-' see '^greedy-' fits press q ends 0
-check 'a question mark tells what the columns are, and hides it again' top 80x24 see '^shop-' press '?' see '^THR/S +the same' \
-	hide '^shop-' fits press '?' see '^shop-' press '?' see '^NAME +its' press n see '\[name\]' see '^shop-' press q ends 0
+check 'a question mark explains the columns, and goes back' top 80x24 see '^shop-' press '?' see '^THR/S +the same' \
+	hide '^shop-' fits press '?' see '^shop-' press '?' see '^NAME +the' press n see '\[name\]' see '^shop-' press q ends 0
 check 'so does Ctrl-C' top 80x24 see shop press '\x03' ends 0
 check 'SIGTERM ends it, after the terminal is given back' top 80x24 see shop fits signal TERM ends -15
 check 'so does SIGHUP' top 80x24 see shop fits signal HUP ends -1
-check 'letters and arrows choose what it is sorted by' top 100x24 see '\[events\]' press r see '\[refusals\]' \
-	see 'THR/S\s*\ngreedy' press n see '\[name\]' see 'THR/S\s*\nbank' press '\x1b[D' see '\[throttled\]' press '\x1bOC' \
+check 'letters and arrows choose the order' top 100x24 see '\[events\]' press r see '\[refusals\]' \
+	see 'NAME[^\n]*\ngreedy' press n see '\[name\]' see 'NAME[^\n]*\nbank' press '\x1b[D' see '\[throttled\]' press '\x1bOC' \
 	see '\[name\]' press q ends 0
 check 'changes come in by themselves' top 100x24 see '^shop-\d+ .* 1 +2 ' \
 	run "printf 'register\tlater u32 n\n' >$scratch/shop.in" see '^shop-\d+ .* 2 +2 ' \
@@ -173,7 +156,7 @@ check 'refusals are shown by the second' top 100x24 see 'refused 0/s' \
 	see 'refused 0/s' press q ends 0
 check 'it follows the size of the terminal' top 100x30 fits resize 40x10 fits resize 200x50 fits resize 60x7 fits press q ends 0
 check '… and works at 40x10' top 40x10 see '^greedy.*\[\|+\]' fits press c see 'CONN' press q ends 0
-check 'what does not fit can be scrolled to' top 80x7 see '1-2 of 3' press '\x1b[B' see '2-3 of 3' press '\x1b[5~' see '1-2 of 3' \
+check 'tenants that do not fit can be scrolled to' top 80x7 see '1-2 of 3' press '\x1b[B' see '2-3 of 3' press '\x1b[5~' see '1-2 of 3' \
 	press q ends 0
 check 'a terminal of one line has the first one' top 40x1 see '^embedded' press q ends 0
 check 'Ctrl-Z gives the terminal back, and fg takes it again' top 80x24 see shop press '\x1a' stops continue \
@@ -183,13 +166,13 @@ check 'in the background it stops again, and leaves the terminal alone' top 80x2
 check 'started in the background it waits until it is in front' top 80x24 behind stops continue see shop fits press q ends 0
 check 'SIGSTOP gives nothing back, but SIGCONT takes it again' top 80x24 see shop fits signal STOP halts continue \
 	press n see '\[name\]' fits press q ends 0
-check 'it says that the daemon has gone, goes on trying, and finds the next one' top 80x24 see shop run "$kill_daemon" \
+check 'it shows that the daemon has gone, and connects to the next daemon' top 80x24 see shop run "$kill_daemon" \
 	see 'The daemon has gone' see '^shop' fits press n see '\[name\]' resize 40x10 fits run ". $scratch/start" \
 	hide 'The daemon has gone' press q ends 0
 check '… and q ends it while there is none' top 80x24 see embedded run "$kill_daemon" see 'has gone' press q ends 0
 check 'another daemon starts' start_daemon
-check 'one that hangs is said, and hinders nobody' top 80x24 see embedded run "$hang_daemon" see 'does not answer' press n \
+check 'a daemon that hangs is shown, and keys still work' top 80x24 see embedded run "$hang_daemon" see 'does not answer' press n \
 	see '\[name\]' run "$wake_daemon" hide 'does not answer' press q ends 0
-check '… nor does it hinder Ctrl-C' top 80x24 see embedded run "$hang_daemon" see 'does not answer' press '\x03' ends 0
+check '… as does Ctrl-C' top 80x24 see embedded run "$hang_daemon" see 'does not answer' press '\x03' ends 0
 eval "$wake_daemon"
 sum_up

@@ -59,51 +59,6 @@ in_cgroup()
 	start "$scratch/program.${#started[@]}" sh -c 'echo $$ >"$0"/cgroup.procs && exec "$@"' "$@"
 }
 
-exits()
-{
-	local wanted=$1 status
-	shift
-	"$@"
-	status=$?
-	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
-}
-
-says()
-{
-	local pattern=$1 output
-	shift
-	output=$("$@" 2>&1)
-	printf '%s\n' "$output"
-	grep -qE -- "$pattern" <<<"$output"
-}
-
-says_not()
-{
-	! says "$@"
-}
-
-# json EXPRESSION COMMAND…: what it prints is JSON, and the expression about `it` (a list: one for each line) is true.
-json()
-{
-	local expression=$1
-	shift
-	"$@" >"$scratch/json"
-	python3 - "$expression" "$scratch/json" <<'END' || { head -c 4000 "$scratch/json"; return 1; }
-import json, sys
-text = open(sys.argv[2]).read()
-try:
-    it = json.loads(text)
-except ValueError:
-    it = [json.loads(line) for line in text.splitlines()]
-sys.exit(not eval(sys.argv[1]))
-END
-}
-
-as_nobody()
-{
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-}
-
 # event NAME EXPRESSION: about the one of that name.
 event()
 {
@@ -146,7 +101,7 @@ lines_of()
 	[ "$(wc -l <"$1")" -eq "$2" ]
 }
 
-# Events that nobody holds outlive their programs with the older ABI, and always where they were made by hand.
+# Events without a holder outlive their programs with the older ABI, and always where they were made by hand.
 forget_events()
 {
 	local event
@@ -274,23 +229,23 @@ elsewhere()
 no_daemon='no daemon runs'
 
 echo '# without a daemon: everything is foreign'
-check 'no daemon: status says so' exits 3 "$ctl" status
+check 'no daemon: status fails' exits 3 "$ctl" status
 made --hold 'plain u32 n'
 made --hold 'idle u64 n; __rel_loc char[] text'
 echo 'u:written_by_hand u8 a; struct blob b 7' >>$tracefs/dynamic_events
 check 'events are listed' says '^plain	off	-	foreign	-	u32 n$' "$ctl" events
 check '… also those of the dynamic_events file' says '^written_by_hand	off	-	foreign	-	u8 a; struct blob b 7$' "$ctl" events
-check '… and that there is no daemon is said' says "$no_daemon" "$ctl" events
+check '… with a note that there is no daemon' says "$no_daemon" "$ctl" events
 check 'events as JSON' event plain 'it["foreign"] is True and it["on"] is False and it["used_by"] == [] and it["tracefs"] == "user_events:plain"'
 check '… with their fields' event idle 'it["description"] == "idle u64 n; __rel_loc char[] text"'
 check 'a pattern that matches none is an error' exits 1 "$ctl" events 'nothing*'
 check 'events are not switched by the way' exits 1 "$ctl" enable plain
 check '… nor by a pattern' exits 1 "$ctl" enable --foreign 'pl*'
-check '… which is said' says 'Name each of them in full' "$ctl" enable --foreign 'pl*'
+check '… with a message' says 'Give the full name of each' "$ctl" enable --foreign 'pl*'
 check '… but by their full names' says '^1 event is on' "$ctl" enable --foreign plain
 check '… in the top instance' enabled plain
 check '… and no others' is_off idle
-check 'who uses it is seen' says '^plain	on	ftrace	foreign' "$ctl" events
+check 'its tracers are shown' says '^plain	on	ftrace	foreign' "$ctl" events
 check '… as JSON' event plain 'it["on"] is True and it["used_by"] == ["ftrace"]'
 check 'a misspelt one is nothing' says 'look alike' "$ctl" enable --foreign plian
 check '… and nothing is switched where one is misspelt' exits 1 "$ctl" disable --foreign plain plian
@@ -344,12 +299,12 @@ start "$scratch/two" "$ctl" tail --json --count=50 --timeout=30 'tick*'
 check 'two tails at once' until_true lines_of "$scratch/two" 50
 check '… get all, both' until_true lines_of "$scratch/one" 50
 wait $one
-check 'without a name, what is on in the top instance is shown' says 'No event is on' "$ctl" tail --timeout=1
+check 'without a name, events of the top instance are shown' says 'No event is on' "$ctl" tail --timeout=1
 "$ctl" enable --foreign ticking >/dev/null 2>&1
 check '… and when it is' json 'it["event"] == "ticking"' "$ctl" tail --json --count=1 --timeout=20
 "$ctl" disable --foreign ticking >/dev/null 2>&1
 start "$scratch/followed" "$ctl" tail
-check 'what is switched on later' exits 0 "$ctl" enable --foreign ticking
+check 'events that are switched on later' exits 0 "$ctl" enable --foreign ticking
 check '… is shown, too' until_true grep -q ticking "$scratch/followed"
 check '… until it is switched off' exits 0 "$ctl" disable --foreign ticking
 check '… by everybody' until_true exits 1 used ticking
@@ -360,7 +315,7 @@ start "$scratch/later" "$ctl" tail --wait --json 'later*' unborn
 until_true one_instance
 made --hold --count=5 --every=50 'later_event u32 n'
 made --hold 'unborn u32 n'
-check 'what is registered later is shown' until_true grep -q later_event "$scratch/later"
+check 'events that are registered later are shown' until_true grep -q later_event "$scratch/later"
 check '… also by its full name' until_true grep -q unborn "$scratch/later"
 end_all
 check 'and nothing is left' no_instance
@@ -374,7 +329,7 @@ made --hold --count=10000000 'stuffed u32 n; __rel_loc char[] text' 'text=a long
 check 'a reader that does not read does not keep it' ends_while_nobody_reads
 end_all
 made --hold 'plain u32 n'
-check 'what SIGKILL leaves is removed by the next tail' killed_tail_is_cleaned_up
+check 'the next tail removes the instance of a killed one' killed_tail_is_cleaned_up
 mkdir $tracefs/instances/userevctl-1
 check '… unless its program lives' exits 0 "$ctl" tail --timeout=1 plain
 check '… indeed' is_first_of_its_kind 1
@@ -394,7 +349,7 @@ touch "$scratch/all"
 check 'records of many programs come' until_true lines_of "$scratch/par" 400
 check '… in the order of their times' in_order "$scratch/par"
 end_all
-check 'what was missed is counted' counts_what_it_missed
+check 'missed records are counted' counts_what_it_missed
 end_all
 
 made --hold 'plain u32 n'
@@ -403,7 +358,7 @@ grep -qw debugfs /proc/filesystems &&
 	check 'tracefs below debugfs is found' says '^plain	' elsewhere mount -t debugfs none "$scratch/elsewhere" '&&' "$ctl" events
 check 'tracefs elsewhere is found' says '^plain	' elsewhere mount -t tracefs none "$scratch/elsewhere" '&&' "$ctl" events
 check 'without tracefs and daemon there is no daemon' exits 3 elsewhere "$ctl" events
-check 'who is not root is told that there is no daemon' exits 3 as_nobody "$ctl" events
+check 'other users than root learn that there is no daemon' exits 3 as_nobody "$ctl" events
 end_all
 forget_events
 
@@ -418,7 +373,7 @@ in_cgroup "$cgroup/two" "$B/examples/requests" shop 300
 made --hold --count=1000000 --every=20 'demo_foreign u32 n'
 until_true says '^shop_request' "$ctl" events
 until_true says '^demo_request' "$ctl" events
-check 'who holds an event is shown, and of which tenant' says "^demo_request	off	-	requests-[0-9]+	/userevctl-test-$$(/one)?	u32 status; u64 ns; __rel_loc char" "$ctl" events
+check 'holders of an event are shown with their tenants' says "^demo_request	off	-	requests-[0-9]+	/userevctl-test-$$(/one)?	u32 status; u64 ns; __rel_loc char" "$ctl" events
 check '… as JSON' event demo_request 'it["holders"][0]["comm"] == "requests" and it["on"] is False and it["used_by"] == [] and not it.get("foreign")'
 if [ -e /proc/sys/kernel/user_events_max ]; then
 	# Two programs that want one name with different fields, and ask for nothing special.
@@ -445,23 +400,23 @@ if [ -e /proc/sys/kernel/user_events_max ]; then
 	exec 7>&-
 	until_true exits 1 "$ctl" events twin
 fi
-check 'and what others made' says '^demo_foreign	off	-	foreign	-	u32 n$' "$ctl" events
-check 'a pattern means what programs hold' says '^1 event is on' "$ctl" enable 'demo*'
+check 'and foreign events' says '^demo_foreign	off	-	foreign	-	u32 n$' "$ctl" events
+check 'a pattern matches events of programs' says '^1 event is on' "$ctl" enable 'demo*'
 check '… indeed' enabled demo_request
-check '… and never what others made' is_off demo_foreign
-check '… which is said where it matches nothing else' says 'foreign events only' "$ctl" enable 'demo_f*'
+check '… and never foreign events' is_off demo_foreign
+check '… with a message if it matches nothing else' says 'foreign events only' "$ctl" enable 'demo_f*'
 check 'status shows each event with its tracers, programs and tenants' says "^demo_request	on	ftrace	requests-[0-9]+	/userevctl-test" "$ctl" status
-check '… and what others made' says '^demo_foreign	off	-	foreign	-$' "$ctl" status
+check '… and foreign events' says '^demo_foreign	off	-	foreign	-$' "$ctl" status
 check '… how many those are' says 'Tracefs: .*1 event is foreign' "$ctl" status
 check '… as JSON' json 'it["foreign"] == 1 and it["tracefs"] == "/sys/kernel/tracing" and {one["event"] for one in it["event_list"]} == {"demo_request", "shop_request", "demo_foreign"}' "$ctl" status --json
-check 'without a name, tail shows what is on' json '{one["event"] for one in it} == {"demo_request"}' "$ctl" tail --json --count=5 --timeout=20
+check 'without a name, tail shows the events that are on' json '{one["event"] for one in it} == {"demo_request"}' "$ctl" tail --json --count=5 --timeout=20
 check '… with the tenant' json "all(one['tenant'].startswith('/userevctl-test-$$') and one['comm'] == 'requests' for one in it)" cat "$scratch/json"
-check 'a pattern of a tail means what programs hold' json '{one["event"] for one in it} == {"demo_request", "shop_request"}' "$ctl" tail --json --count=20 --timeout=20 '*'
+check 'a pattern of a tail matches events of programs' json '{one["event"] for one in it} == {"demo_request", "shop_request"}' "$ctl" tail --json --count=20 --timeout=20 '*'
 check '… and with --foreign all' json '"demo_foreign" in {one["event"] for one in it}' "$ctl" tail --json --foreign --count=60 --timeout=20 '*'
 chmod 666 "$USEREV_CONTROL_SOCKET"
 cp "$ctl" "$scratch/userevctl" && chmod 755 "$scratch/userevctl"
-check 'an admin who is not root sees who holds what' says '^demo_request	-	-	requests-[0-9]+	/userevctl-test' as_nobody "$scratch/userevctl" events
-check '… and is told what he does not see' says 'who traces what is not shown' as_nobody "$scratch/userevctl" events
+check 'an admin without root sees the holders' says '^demo_request	-	-	requests-[0-9]+	/userevctl-test' as_nobody "$scratch/userevctl" events
+check '… with a note that the states are missing' says 'the state of events is not shown' as_nobody "$scratch/userevctl" events
 check '… as JSON' json '"on" not in it[0] and it[0]["holders_total"] == 1' as_nobody "$scratch/userevctl" events --json demo_request
 check '… and may not switch' exits 4 as_nobody "$scratch/userevctl" disable demo_request
 check '… nor look on' exits 4 as_nobody "$scratch/userevctl" tail
@@ -472,7 +427,7 @@ check '… and has seen its record' says 'record.*came back' "$ctl" doctor
 check 'a plain user learns from doctor that the kernel has user_events' says 'kernel: it has user_events' as_nobody "$scratch/userevctl" doctor
 check '… that tracefs is there and may not be searched' says 'tracefs: mounted at [^ ]*, which user 65534 may not search' \
 	as_nobody "$scratch/userevctl" doctor
-check '… without a daemon, that it cannot be seen' says 'kernel: whether it has user_events cannot be seen' \
+check '… without a daemon, that it cannot be seen' says 'kernel: user [0-9]+ cannot see here whether it has user_events' \
 	as_nobody "$scratch/userevctl" --socket=/nobody --control-socket=/nobody doctor
 check 'tracefs is found where it is not mounted' elsewhere "$ctl" enable shop_request
 "$ctl" disable shop_request >/dev/null
@@ -486,13 +441,13 @@ until_true one_instance
 in_cgroup "$cgroup/three" "$B/examples/requests" brief 300
 check 'a program that comes later is seen' until_true grep -q brief_request "$scratch/brief"
 kill ${started[-1]}
-check '… and its event is switched off when nobody holds it any more' until_true exits 1 used brief_request
+check '… and its event is switched off when no program holds it' until_true exits 1 used brief_request
 check '… while the tail goes on' kill -0 $brief
 start "$scratch/lasting" "$ctl" tail --json shop_request
 until_true grep -q shop_request "$scratch/lasting"
 kill $daemon
 wait $daemon 2>/dev/null
-check 'that the daemon ends is said' until_true grep -q 'the daemon does not answer' "$scratch/lasting.error"
+check 'the end of the daemon is reported' until_true grep -q 'the daemon does not answer' "$scratch/lasting.error"
 check '… and does not end the tail' kill -0 ${started[-1]}
 end_all
 rmdir $cgroup/one $cgroup/two $cgroup/three $cgroup 2>/dev/null

@@ -13,54 +13,9 @@ export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TMPD
 unset USEREVCTL_WIDTH NO_COLOR
 ctl=$B/userevctl
 
-# exits STATUS COMMAND…
-exits()
-{
-	local wanted=$1 status
-	shift
-	"$@"
-	status=$?
-	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
-}
-
-# says PATTERN COMMAND…: in what it prints, on either output.
-says()
-{
-	local pattern=$1 output
-	shift
-	output=$("$@" 2>&1)
-	printf '%s\n' "$output"
-	grep -qE -- "$pattern" <<<"$output"
-}
-
-says_not()
-{
-	! says "$@"
-}
-
-# json EXPRESSION COMMAND…: what it prints is JSON, and the expression about `it` (a list: one for each line) is true.
-json()
-{
-	local expression=$1
-	shift
-	"$@" | tee "$scratch/json" | python3 -c '
-import json, sys
-text = sys.stdin.read()
-try:
-    it = json.loads(text)
-except ValueError:
-    it = [json.loads(line) for line in text.splitlines()]
-sys.exit(not eval(sys.argv[1]))' "$expression" || { cat "$scratch/json"; return 1; }
-}
-
 fits_a_screen()
 {
 	"$ctl" --help | awk 'length > 80 { long = 1 } END { exit long || NR > 24 }'
-}
-
-as_nobody()
-{
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 
 nothing_is_left()
@@ -73,7 +28,7 @@ run_killed()
 	"$ctl" run --quiet -- sh -c 'kill -TERM $$'
 }
 
-# By SIGTERM: what a shell starts in the background has SIGINT ignored.
+# By SIGTERM: a shell starts background programs with SIGINT ignored.
 run_terminated()
 {
 	"$ctl" run --quiet -- sh -c 'touch "$TMPDIR/runs"; exec sleep 20' &
@@ -111,7 +66,7 @@ for command in status events tenants top metrics enable disable tail emit run po
 	check "$command --help helps" says "^Usage: userevctl $command" "$ctl" $command --help
 done
 check 'no daemon is exit status 3' exits 3 "$ctl" status
-check '… and says what to do' says 'Start one with' "$ctl" status
+check '… with advice' says 'Start one with' "$ctl" status
 check 'emit without a daemon is exit status 3 if it is required' exits 3 "$ctl" emit --require 'x u32 n' n=1
 check 'doctor says that there is no daemon' says '\[fail\] socket' "$ctl" doctor
 check '… and fails' exits 1 "$ctl" doctor
@@ -165,23 +120,23 @@ check 'tail as JSON' json 'it[0]["event"] == "demo_request" and it[0]["fields"][
 	"$ctl" tail --json --count=2 --timeout=10 demo_request
 check 'disable' says 'off' "$ctl" disable demo_request
 check '… is seen' json 'it[0]["on"] is False' "$ctl" events --json
-check 'emit when nobody traces is no failure' exits 0 "$ctl" emit 'quiet u32 n' n=1
-check '… and says so if asked' says 'nobody|traces|off' "$ctl" emit --verbose 'quiet u32 n' n=1
+check 'emit without a tracer succeeds' exits 0 "$ctl" emit 'quiet u32 n' n=1
+check '… and --verbose prints the reason' says 'no tracer is active' "$ctl" emit --verbose 'quiet u32 n' n=1
 check 'emit of a field that is not there names those that are' says "'?n'?" "$ctl" emit 'quiet u32 n' m=1
 check '… and fails' exits 1 "$ctl" emit 'quiet u32 n' m=1
 check 'emit of a number out of range says the range' says '4294967295' "$ctl" emit 'quiet u32 n' n=-1
 check 'a refused description is exit status 1' exits 1 "$ctl" emit 'bad long n' n=1
 if [ "$(id -u)" = 0 ]; then
 	cp "$ctl" "$scratch/userevctl" && chmod 755 "$scratch/userevctl"
-	check 'who is no admin may not look' exits 4 as_nobody "$scratch/userevctl" status
+	check 'status is for admins' exits 4 as_nobody "$scratch/userevctl" status
 	check 'but may emit' exits 0 as_nobody "$scratch/userevctl" emit 'anybodys u32 n' n=1
 	check 'and the doctor says that it works' says '\[ ?ok ?\]' as_nobody "$scratch/userevctl" doctor
 else
 	check 'emit needs no privilege' exits 0 "$ctl" emit 'anybodys u32 n' n=1
 fi
 
-check 'tail of what has been' says 'demo_request.*status=' "$ctl" tail --past --no-follow demo_request
-check 'tail of what has been, as JSON' json 'all(row["event"] == "demo_request" for row in it)' \
+check 'tail of past records' says 'demo_request.*status=' "$ctl" tail --past --no-follow demo_request
+check 'tail of past records, as JSON' json 'all(row["event"] == "demo_request" for row in it)' \
 	"$ctl" tail --past --no-follow --json demo_request
 check 'tail ends after --timeout' exits 0 "$ctl" tail --timeout=1
 check 'tail of an unknown event names those that look alike' says demo_request "$ctl" tail demo_requests
@@ -204,7 +159,7 @@ stream()
 	seq "$n" | sed 's/.*/n=& text="line &"/' | "$@"
 }
 
-# lines TEXT COMMAND…: what it prints, with those as its stdin.
+# lines TEXT COMMAND…: its output, with those lines as its stdin.
 lines()
 {
 	printf "$1" | "${@:2}"
@@ -234,7 +189,7 @@ ends_by()
 	local fd pid status
 	rm -f "$scratch/input"
 	mkfifo "$scratch/input"
-	# Who is started in the background by a shell ignores SIGINT.
+	# A shell starts background programs with SIGINT ignored.
 	env --default-signal="$1" "$ctl" emit --stdin --verbose 'ended u32 n' <"$scratch/input" 2>"$scratch/said" &
 	pid=$!
 	exec {fd}>"$scratch/input"
@@ -253,13 +208,13 @@ text='text u32 n; __rel_loc char[] text'
 check 'a record for each line' json 'it["lines"] == 3 and it["untraced"] == 3' stream 3 "$ctl" emit --stdin --json "$text"
 "$ctl" tail --wait --timeout=300 'text' >"$scratch/text" 2>/dev/null &
 reader=$!
-check '… is written where somebody traces it' json 'it["lines"] == it["written"] + it["untraced"] == 100 and it["written"] > 0' \
+check '… is written if a tracer is active' json 'it["lines"] == it["written"] + it["untraced"] == 100 and it["written"] > 0' \
 	stream 100 sh -c 'sleep 1; exec "$0" "$@"' "$ctl" emit --stdin --json "$text"
 check '… in both notations, and the last without its end' json 'it["written"] == 3' \
 	lines 'n=1 text="a b\\x21"\n{"n":2,"text":"\\u0041"}\nn=3' "$ctl" emit --stdin --json "$text"
 check '… and read' grep -q 'n=1 text="a b!"' "$scratch/text"
 check '… the other, too' grep -q 'n=2 text="A"' "$scratch/text"
-check 'a line that is wrong is told by its number' says 'line 2: n=x: a u32 takes' \
+check 'a wrong line is reported with its number' says 'line 2: n=x: a u32 takes' \
 	lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin "$text"
 check '… and makes it fail' exits 1 lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin "$text"
 check '… the others are written' json '(it["written"], it["refused"]) == (2, 1)' \
@@ -304,13 +259,13 @@ check '… which is shown with its reason' says 'quota-exceeded' "$ctl" tenants
 check '… and as JSON' json 'any(one["reason"] == "quota-exceeded" for one in it[0]["refusals"])' "$ctl" tenants --json
 kill "${greedy[@]}"
 wait "${greedy[@]}" 2>/dev/null
-check 'who ends gives it back' exits 0 "$ctl" doctor
+check 'programs that end give their events back' exits 0 "$ctl" doctor
 
 check 'run shows the records of a program' says 'own_request.*path="/login"' "$ctl" run -- "$B/examples/requests" own 0.3
 check 'run keeps the program'"'"'s output apart' keeps_stdout_apart
 check 'run has the exit status of the program' exits 7 "$ctl" run --quiet -- sh -c 'exit 7'
 check '… or 128 and the signal' exits 143 run_killed
-check 'run of what is not there is exit status 127' exits 127 "$ctl" run -- /nonexistent/program
+check 'run of a missing program is exit status 127' exits 127 "$ctl" run -- /nonexistent/program
 check 'run that is ended ends its program' exits 143 run_terminated
 # titles
 check "policy explain's second table has titles in a pipe" says $'^LEVEL\tHOLDS\tMAX\tPAYS FOR\tSHARING\tFILES\tFILE MAX\tLEASES\tLEASE MAX$' "$ctl" policy explain / 'told u32 n'
@@ -329,14 +284,14 @@ check '… is JSON' json '(it["loaded"] is True and it["sections"] == 1 and
 	it["files"] == 1 and [p["severity"] for p in it["problems"]] == ["warning"])' "$ctl" reload --json
 printf '[/a]\nMaxEvents=many\n' >"$scratch/policy/20.conf"
 check 'reload of wrong files is exit status 1' exits 1 "$ctl" reload
-check '… says where and what would be right' says '/20.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity$' "$ctl" reload
+check '… prints the place and a correction' says '/20.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity$' "$ctl" reload
 check '… and that nothing has changed' says '^userevctl: not loaded; the policy stays as it was\.$' "$ctl" reload
 check '… as JSON, too' json '(it["loaded"] is False and "files" not in it and
 	[(p["severity"], p["line"], p["key"]) for p in it["problems"]] == [("warning", 3, "MaxEvent"), ("error", 2, "MaxEvents")])' \
 	"$ctl" reload --json
 check 'reload takes no argument' exits 2 "$ctl" reload 10.conf
 rm "$scratch/policy"/*
-check 'what was wrong is gone' exits 0 "$ctl" reload
+check 'without the files reload succeeds' exits 0 "$ctl" reload
 
 check 'run as JSON' json 'it[0]["event"] == "shell" and it[0]["fields"] == {"n": 5}' \
 	sh -c "'$ctl' run --json --output='$scratch/out' -- '$ctl' emit 'shell u32 n' n=5; cat '$scratch/out'"
@@ -355,15 +310,15 @@ for _ in $(seq 600); do
 	[ -S "$scratch/mute" ] && break
 	sleep 0.05
 done
-check 'doctor tells a socket behind which nobody answers' says '\[fail\]' "$ctl" --socket="$scratch/mute" doctor
+check 'doctor finds a socket that does not answer' says '\[fail\]' "$ctl" --socket="$scratch/mute" doctor
 kill -9 $mute
 wait $mute 2>/dev/null
-check 'doctor tells a socket that nobody listens on' says 'refused|nobody|no daemon' "$ctl" --socket="$scratch/mute" doctor
-check 'a daemon that answers nonsense is told apart' exits 1 "$ctl" --control-socket="$USEREV_SOCKET" status
+check 'doctor finds a socket without a listener' says 'refused|nobody|no daemon' "$ctl" --socket="$scratch/mute" doctor
+check 'another socket than the control socket is an error' exits 1 "$ctl" --control-socket="$USEREV_SOCKET" status
 if [ "$(id -u)" = 0 ]; then
 	install -m 0600 /dev/null "$scratch/closed" && rm "$scratch/closed"
 	chmod 0600 "$USEREV_SOCKET"
-	check 'doctor tells a socket without permission' says 'permission|Permission' as_nobody "$scratch/userevctl" doctor
+	check 'doctor finds a socket without permission' says 'permission|Permission' as_nobody "$scratch/userevctl" doctor
 	check '… emit does, too' exits 4 as_nobody "$scratch/userevctl" emit 'x u32 n' n=1
 	chmod 0666 "$USEREV_SOCKET"
 fi

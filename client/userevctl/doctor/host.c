@@ -1,38 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* doctor: what systemd and the policy files say of a daemon that does not speak for itself. */
+/* doctor: facts about the daemon from systemd, /proc and the policy files, also if it does not answer. */
+
+#include <ctype.h>
+#include <dirent.h>
 
 #include "client/userevctl/doctor/doctor.h"
 #include "daemon/policy/policy.h"
+#include "protocol/base/text.h"
 
-static const struct {
-	const char *missing; /* nobody listens */
-	const char *mute;    /* somebody does, and does not answer */
-} advices[] = {
-	[DAEMON_BY_HAND] = { "Start one: 'userevd --foreground'.", "Look at its log." },
-	[DAEMON_SOCKETS_STOPPED] = { "Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'.",
-				     "Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'." },
-	[DAEMON_STOPPED] = { "Start it: 'systemctl start userevd'.", "Start it: 'systemctl start userevd'." },
-	[DAEMON_STARTS] = { "It is being started, or ends: 'journalctl -u userevd' says why that takes so long.",
-			    "It is being started, or ends: 'journalctl -u userevd' says why that takes so long." },
-	[DAEMON_FAILED] = { "'journalctl -u userevd' says why it ended; then 'systemctl restart userevd'.",
-			    "'journalctl -u userevd' says why it ended; then 'systemctl restart userevd'." },
-	[DAEMON_RUNS] = { "Its units are active, but have lost their socket: 'systemctl restart userevd.socket'.",
-			  "Look what it does: 'systemctl status userevd', 'journalctl -u userevd'." },
-};
-
-struct unit {
-	char state[16];
-	bool loaded;
-	bool listens;
-};
-
-/* The socket's unit and the service's, in this order, with an empty line between them. */
-static void read_units(FILE *from, const char *path, struct unit unit[2])
+const char *doctor_advice(enum daemon_state state, bool mute)
 {
+	static const struct {
+		const char *missing; /* there is no listener */
+		const char *mute;    /* … that does not answer; NULL: the same advice */
+	} advices[] = {
+		[DAEMON_BY_HAND] = { "Start one: 'userevd --foreground'.", "Look at its log." },
+		[DAEMON_SOCKETS_STOPPED] = { "Its sockets are stopped: 'systemctl start userevd.socket "
+					     "userevd-control.socket'." },
+		[DAEMON_STOPPED] = { "Start it: 'systemctl start userevd'." },
+		[DAEMON_STARTS] = { "It is starting or ending: 'journalctl -u userevd' shows why that takes so long." },
+		[DAEMON_FAILED] = { "'journalctl -u userevd' shows why it ended; then 'systemctl restart userevd'." },
+		[DAEMON_RUNS] = { "Its units are active, but have lost their socket: 'systemctl restart userevd.socket'.",
+				  "See 'systemctl status userevd' and 'journalctl -u userevd'." },
+	};
+
+	return mute && advices[state].mute ? advices[state].mute : advices[state].missing;
+}
+
+enum daemon_state doctor_ask_systemd(const char *path)
+{
+	struct {
+		char state[16];
+		bool loaded;
+		bool listens;
+	} unit[2] = { 0 }; /* the socket's and the service's, in this order, with an empty line between them */
 	char line[512], listen[256];
 	size_t at = 0;
+	/* NOLINTNEXTLINE(cert-env33-c): a constant command */
+	FILE *from = popen("systemctl show --property=LoadState,ActiveState,Listen userevd.socket userevd.service "
+			   "2>/dev/null",
+			   "re");
 
+	if (!from)
+		return DAEMON_BY_HAND;
 	snprintf(listen, sizeof(listen), "Listen=%s (", path);
 	while (fgets(line, sizeof(line), from) && at < 2) {
 		if (line[0] == '\n')
@@ -44,21 +55,8 @@ static void read_units(FILE *from, const char *path, struct unit unit[2])
 		else
 			sscanf(line, "ActiveState=%15[a-z]", unit[at].state);
 	}
-}
-
-enum daemon_state doctor_ask_systemd(const char *path)
-{
-	struct unit unit[2] = { 0 };
-	/* NOLINTNEXTLINE(cert-env33-c): nothing of the command is anybody's choice */
-	FILE *from = popen("systemctl show --property=LoadState,ActiveState,Listen userevd.socket userevd.service "
-			   "2>/dev/null",
-			   "re");
-
-	if (!from)
-		return DAEMON_BY_HAND;
-	read_units(from, path, unit);
 	pclose(from);
-	/* Of another socket they know nothing. */
+	/* The units have nothing to do with another socket. */
 	if (!unit[0].loaded || !unit[0].listens)
 		return DAEMON_BY_HAND;
 	if (!streq(unit[0].state, "active"))
@@ -70,38 +68,99 @@ enum daemon_state doctor_ask_systemd(const char *path)
 	return strstr(unit[1].state, "activating") ? DAEMON_STARTS : DAEMON_RUNS;
 }
 
-const char *doctor_advice(enum daemon_state state, bool mute)
+struct process {
+	pid_t pid, parent;
+	uid_t uid;
+	char comm[64];
+};
+
+/* From /proc/PID/status. False: the process has gone, or is hidden. */
+static bool read_process_status(pid_t pid, struct process *ret)
 {
-	return mute ? advices[state].mute : advices[state].missing;
+	char path[64], line[256];
+	struct process process = { .pid = pid, .uid = (uid_t)-1 };
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "Name:\t", 6) == 0) {
+			line[strcspn(line, "\n")] = '\0';
+			string_copy(process.comm, sizeof(process.comm), line + 6);
+		}
+		if (strncmp(line, "PPid:\t", 6) == 0)
+			process.parent = (pid_t)strtol(line + 6, NULL, 10);
+		/* The effective one stands behind the real one. */
+		if (strncmp(line, "Uid:\t", 5) == 0)
+			process.uid = (uid_t)strtoul(line + 5 + strcspn(line + 5, "\t"), NULL, 10);
+	}
+	if (file)
+		fclose(file);
+	*ret = process;
+	return process.uid != (uid_t)-1;
 }
 
-/* What a text says that is wrong; for root also what can't be read: others need not be able to. */
-static const struct problem *first_error(const struct problems *problems)
+/*
+ * The kernel counts the fds in flight for all processes of a user together (daemon/connection/inflight.c), so another program
+ * of the daemon's user could use up the daemon's share.
+ */
+void doctor_check_user(struct doctor *doctor)
 {
-	for (size_t i = 0; i < problems->n; i++)
-		if (problems->list[i].severity == PROBLEM_ERROR && (problems->list[i].line > 0 || geteuid() == 0))
-			return &problems->list[i];
-	return NULL;
+	struct process daemon, process, other = { 0 };
+	struct cursor row = { 0 };
+	const struct dirent *entry;
+	DIR *directory;
+	unsigned n = 0;
+
+	if (!doctor->control || control_ask_row(doctor->control, KIND_STATUS, &row) <= 0 ||
+	    !read_process_status((pid_t)row_get_u64(row, "pid"), &daemon))
+		return;
+	/* A daemon that an ordinary user runs serves that user's programs only. */
+	if (daemon.uid != 0 && daemon.uid == geteuid())
+		return;
+	directory = opendir("/proc");
+	while (directory && (entry = readdir(directory))) {
+		if (!isdigit((unsigned char)*entry->d_name) ||
+		    !read_process_status((pid_t)strtol(entry->d_name, NULL, 10), &process))
+			continue;
+		/* A child of the daemon removes the files of the sockets. */
+		if (process.uid == daemon.uid && process.pid != daemon.pid && process.parent != daemon.pid && n++ == 0)
+			other = process;
+	}
+	if (directory)
+		closedir(directory);
+	if (n > 0)
+		finding(&doctor->findings, MARK_NOTE, "user",
+			"Give the daemon a user of its own (--user=, or User= in its unit): file descriptors that other programs "
+			"of its user send, and that are not received, can keep the daemon from sending any.",
+			"%u other %s user %u, which is the daemon's, such as %s (pid %d)", n,
+			n == 1 ? "process runs as" : "processes run as", daemon.uid, safe_string(other.comm).text,
+			(int)other.pid);
 }
 
 void doctor_check_policy_files(struct doctor *doctor)
 {
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
-	const struct problem *error;
+	bool found = false;
 	char buffer[1024];
 	struct text text = text_make(buffer, sizeof(buffer));
 
 	policy_load(doctor->policy, NULL, &problems, &policy);
-	error = first_error(&problems);
-	if (error)
-		problem_text(error, &text);
+	/* A file that cannot be read (line 0) is an error for root only: the daemon may be able to. */
+	for (size_t i = 0; i < problems.n && !found; i++) {
+		const struct problem *problem = &problems.list[i];
+
+		found = problem->severity == PROBLEM_ERROR && (problem->line > 0 || geteuid() == 0);
+		if (found)
+			problem_text(problem, &text);
+	}
 	if (doctor->policy_note[0])
 		finding(&doctor->findings, MARK_NOTE, "policy files",
-			error ? buffer : "'userevctl policy check' shows them.", "%s", doctor->policy_note);
-	else if (error)
+			found ? buffer : "'userevctl policy check' shows them.", "%s", doctor->policy_note);
+	else if (found)
 		finding(&doctor->findings, doctor->greeted ? MARK_NOTE : MARK_FAIL, "policy files", buffer,
 			"%s; %s, and 'userevctl policy check' shows all",
 			plural(problems.errors, "error is in them", "errors are in them").text,
-			doctor->greeted ? "the daemon has not loaded them" : "no daemon starts with them by itself");
+			doctor->greeted ? "the daemon has not loaded them" : "no daemon starts with them");
 }

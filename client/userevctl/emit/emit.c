@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* emit: one record from a shell script, through the same library as any program's; or many, see ctl_emit_stream.c. */
+/* emit: one record from a shell script, through libuserev as in any program; or many, see stream.c. */
 
 #include "client/userevctl/emit/emit.h"
 
-enum { OPTION_VERBOSE = 1, OPTION_STDIN, OPTION_REQUIRE };
-
-#define WAIT_MS "10000" /* for a daemon that is there and busy */
+#define WAIT_MS "10000" /* for a busy daemon */
 
 int emission_build(struct emission *emission, const char *const *assignments, size_t n, struct text *why)
 {
@@ -14,80 +12,25 @@ int emission_build(struct emission *emission, const char *const *assignments, si
 			    &emission->size, why);
 }
 
-static int build(struct emission *emission, bool from_stdin)
-{
-	const struct ctl *ctl = emission->ctl;
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
-	int r;
-
-	r = description_parse(ctl->argv[0], strlen(ctl->argv[0]), &emission->description, &why);
-	if (r == 0 && !from_stdin)
-		r = emission_build(emission, (const char *const *)ctl->argv + 1, (size_t)ctl->argc - 1, &why);
-	if (r == 0)
-		return EXIT_DONE;
-	if (r == -ENOSPC)
-		ctl_error("the record is too large: at most %d bytes reach every tracer.", WIRE_PAYLOAD_MAX);
-	else
-		ctl_error("%s.", sentence);
-	return EXIT_REFUSED;
-}
-
 static int explain_connection(const struct ctl *ctl, int error)
 {
-	const char *path = greet_socket(ctl);
+	static const struct meaning table[] = {
+		{ -EACCES, EXIT_NOT_PERMITTED, "this user may not connect to ", ". 'userevctl doctor' shows why." },
+		{ -EPERM, EXIT_NOT_PERMITTED, "this user may not connect to ", ". 'userevctl doctor' shows why." },
+		{ -ETIMEDOUT, EXIT_REFUSED, "the daemon does not answer at ", ". See 'journalctl -u userevd'." },
+		{ 0, EXIT_REFUSED, "cannot connect to ", NULL },
+	};
+	const char *path = clients_socket_path(ctl);
 
-	switch (error) {
-	case -ENOENT:
-	case -ENOTDIR:
-	case -ECONNREFUSED:
-		ctl_error("no daemon listens at %s. %s", path, greet_advice(ctl));
+	if (control_nobody(error)) {
+		ctl_error("no daemon listens at %s. %s", path, clients_socket_advice(ctl));
 		return EXIT_NO_DAEMON;
-	case -EACCES:
-	case -EPERM:
-		ctl_error("user %u may not connect to %s. 'userevctl doctor' tells what is missing.", geteuid(), path);
-		return EXIT_NOT_PERMITTED;
-	case -ETIMEDOUT:
-		ctl_error("the daemon at %s does not answer. Look what it does: 'journalctl -u userevd'.", path);
-		return EXIT_REFUSED;
-	case -EPROTO:
-		ctl_error("the daemon at %s refused the connection: %s.", path, make_safe(userev_refusal()).text);
-		return EXIT_REFUSED;
-	default:
-		ctl_error("cannot connect to %s: %s.", path, strerror(-error));
+	}
+	if (error == -EPROTO) {
+		ctl_error("the daemon at %s refused the connection: %s.", path, safe_string(userev_refusal()).text);
 		return EXIT_REFUSED;
 	}
-}
-
-static int explain_refusal(int error)
-{
-	struct safe_string sentence = make_safe(userev_refusal());
-
-	ctl_error("the event was refused: %s.", sentence.text[0] ? sentence.text : strerror(-error));
-	return error == -EACCES ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
-}
-
-/* Exit code; `ret_written` is whether anybody traces the event and has got the record. */
-static int write_record(const struct emission *emission, bool *ret_written)
-{
-	ssize_t written;
-
-	if (!userev_enabled(&emission->event)) {
-		*ret_written = false;
-		return EXIT_DONE;
-	}
-	written = userev_write(&emission->event, emission->payload, emission->size);
-	*ret_written = written > 0 || (written == 0 && emission->size == 0);
-	if (written >= 0)
-		return EXIT_DONE;
-	if (written == -EAGAIN)
-		ctl_error("the record is lost: the daemon's queue is full. Try again.");
-	else if (written == -E2BIG)
-		ctl_error("the record is lost: its %s are more than every tracer can hold.",
-			  plural(emission->size, "byte", "bytes").text);
-	else
-		ctl_error("the record is lost: %s.", strerror((int)-written));
-	return EXIT_REFUSED;
+	return ctl_explain(table, path, error);
 }
 
 const char *emission_name(const struct emission *emission)
@@ -97,75 +40,88 @@ const char *emission_name(const struct emission *emission)
 	return name ? name : emission->ctl->argv[0];
 }
 
-static void report(const struct emission *emission, bool written)
-{
-	const char *name = emission_name(emission);
-	struct json json = { .file = emission->ctl->output.file };
-
-	if (!emission->ctl->json) {
-		const char *outcome = written		    ? "written"
-				      : emission->no_daemon ? "not written, since there is no daemon"
-							    : "not written, since nobody traces it";
-
-		ctl_note("%s: %s (%s).", name, outcome, plural(emission->size, "byte", "bytes").text);
-		return;
-	}
-	json_begin(&json, '{');
-	json_key(&json, "event", 5);
-	json_string(&json, name, strlen(name));
-	json_key(&json, "bytes", 5);
-	json_u64(&json, emission->size);
-	json_key(&json, "written", 7);
-	json_bool(&json, written);
-	json_end(&json, '}');
-	putc('\n', json.file);
-}
-
 static int emit_one(struct emission *emission)
 {
-	bool written;
-	int r = write_record(emission, &written);
+	struct json json = { .file = emission->ctl->output.file };
+	const char *name = emission_name(emission), *outcome = "not written: no tracer is active";
+	bool enabled = userev_enabled(&emission->event), is_written;
+	ssize_t written = enabled ? userev_write(&emission->event, emission->payload, emission->size) : 0;
 
-	if (r == EXIT_DONE && (emission->verbose || emission->ctl->json))
-		report(emission, written);
-	return r;
+	if (written == -EAGAIN)
+		ctl_error("the record is lost: the daemon's queue is full. Try again.");
+	else if (written == -E2BIG)
+		ctl_error("the record is lost: its %s are more than every tracer can hold.",
+			  plural(emission->size, "byte", "bytes").text);
+	else if (written < 0)
+		ctl_error("the record is lost: %s.", strerror((int)-written));
+	if (written < 0)
+		return EXIT_REFUSED;
+	is_written = written > 0 || (enabled && emission->size == 0);
+	if (is_written)
+		outcome = "written";
+	else if (emission->no_daemon)
+		outcome = "not written: there is no daemon";
+	if (emission->ctl->json) {
+		json_begin(&json, '{');
+		json_put_text(&json, "event", name);
+		json_put_u64(&json, "bytes", emission->size);
+		json_put_bool(&json, "written", is_written);
+		json_end(&json, '}');
+		putc('\n', json.file);
+	} else if (emission->verbose) {
+		ctl_note("%s: %s (%s).", name, outcome, plural(emission->size, "byte", "bytes").text);
+	}
+	return EXIT_DONE;
 }
 
-static int emit(struct emission *emission, int (*write_records)(struct emission *))
+static int emit(struct emission *emission)
 {
 	struct ctl *ctl = emission->ctl;
 	int r;
 
 	r = userev_connected(emission->userev);
-	/* A script goes on as any program does where there is no daemon; one that comes later gets the next lines of stdin. */
+	/* Without a daemon a script goes on, as any program does; with --stdin one that starts later gets the next lines. */
 	emission->no_daemon = control_nobody(r) && !emission->require;
 	if (r < 0 && !emission->no_daemon)
 		return explain_connection(ctl, r);
 	r = userev_register(emission->userev, &emission->event, ctl->argv[0], 0);
-	if (r < 0)
-		return explain_refusal(r);
-	r = write_records(emission);
+	if (r < 0) {
+		struct safe_string sentence = safe_string(userev_refusal());
+
+		ctl_error("the event was refused: %s.", sentence.text[0] ? sentence.text : strerror(-r));
+		return r == -EACCES ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
+	}
+	r = emission->from_stdin ? emit_stream(emission) : emit_one(emission);
 	userev_release(emission->userev, &emission->event);
-	/* What was printed matters also where some records were refused. */
+	/* The output is complete also if some records were refused. */
 	return MAX(r, ctl_finish(ctl));
 }
 
-static int open_and_emit(struct emission *emission, bool from_stdin)
+static int build_and_emit(struct emission *emission)
 {
+	const struct ctl *ctl = emission->ctl;
 	const char *debug = getenv("USEREV_DEBUG");
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
 	int r;
 
-	r = build(emission, from_stdin);
-	if (r != EXIT_DONE)
-		return r;
-	/* What is refused is explained here. */
+	r = description_parse(ctl->argv[0], strlen(ctl->argv[0]), &emission->description, &why);
+	if (r == 0 && !emission->from_stdin)
+		r = emission_build(emission, (const char *const *)ctl->argv + 1, (size_t)ctl->argc - 1, &why);
+	if (r == -ENOSPC)
+		ctl_error("the record is too large: at most %d bytes reach every tracer.", WIRE_PAYLOAD_MAX);
+	else if (r != 0)
+		ctl_error("%s.", sentence);
+	if (r != 0)
+		return EXIT_REFUSED;
+	/* emit explains refusals itself. */
 	if (debug && streq(debug, "refused"))
 		unsetenv("USEREV_DEBUG");
 	setenv("USEREV_WAIT", WAIT_MS, 0);
-	emission->userev = userev_open(emission->ctl->socket, 0);
+	emission->userev = userev_open(ctl->socket, 0);
 	if (!emission->userev)
-		return explain_connection(emission->ctl, -errno);
-	r = emit(emission, from_stdin ? emit_stream : emit_one);
+		return explain_connection(ctl, -errno);
+	r = emit(emission);
 	userev_close(emission->userev);
 	return r;
 }
@@ -173,27 +129,24 @@ static int open_and_emit(struct emission *emission, bool from_stdin)
 static int emit_run(struct ctl *ctl)
 {
 	_cleanup_(freep) struct emission *emission = calloc(1, sizeof(*emission));
-	const char *value;
-	bool given[OPTION_REQUIRE + 1] = { false };
-	int option;
 
-	while ((option = ctl_next_option(ctl, &value)) != 0)
-		given[option] = true;
-	ctl_expect_arguments(ctl, 1, given[OPTION_STDIN] ? 1 : INT32_MAX);
 	if (!emission) {
 		ctl_error("out of memory.");
 		return EXIT_REFUSED;
 	}
 	emission->ctl = ctl;
-	emission->verbose = given[OPTION_VERBOSE];
-	emission->require = given[OPTION_REQUIRE];
-	return open_and_emit(emission, given[OPTION_STDIN]);
+	options_read(ctl, emission, 1, INT32_MAX);
+	if (emission->from_stdin)
+		ctl_expect_arguments(ctl, 1, 1);
+	return build_and_emit(emission);
 }
 
 static const struct ctl_option emit_options[] = {
-	{ "verbose", NULL, "say whether somebody traces the event", OPTION_VERBOSE },
-	{ "stdin", NULL, "a record from each line of stdin", OPTION_STDIN },
-	{ "require", NULL, "fail where there is no daemon", OPTION_REQUIRE },
+	OPTION("verbose", NULL, "print whether the record was written", option_flag,
+	       .offset = offsetof(struct emission, verbose)),
+	OPTION("stdin", NULL, "a record from each line of stdin", option_flag,
+	       .offset = offsetof(struct emission, from_stdin)),
+	OPTION("require", NULL, "fail without a daemon", option_flag, .offset = offsetof(struct emission, require)),
 	{ 0 },
 };
 
@@ -201,16 +154,16 @@ const struct command command_emit = {
 	.name = "emit",
 	.arguments = "DESCRIPTION FIELD=VALUE...",
 	.summary = "write one record, from a shell script",
-	.help = "Registers the event and writes one record, if somebody traces it. It is no error\n"
-		"that nobody does, nor, without --require, that there is no daemon. Fields that\n"
-		"are not named are zero or empty. Numbers may be decimal, 0x... or 0...; structs\n"
-		"and arrays of numbers are hex bytes, or an array is [1,2,3].\n"
+	.help = "Registers the event and writes one record, if a tracer is active. It is no error\n"
+		"if none is, nor, without --require, if there is no daemon. Fields without a value\n"
+		"are zero or empty. Numbers may be decimal, 0x... or 0...; structs and arrays of\n"
+		"numbers are hex bytes; an array may also be [1,2,3].\n"
 		"\n"
 		"  userevctl emit 'saved u32 status; __rel_loc char[] path' status=0 path=/home\n"
 		"\n"
-		"With --stdin, each line has the fields of one record: FIELD=VALUE ..., a text\n"
-		"with blanks in double quotes; or an object of JSON. A line that is wrong is\n"
-		"told by its number, and makes the exit status 1.",
+		"With --stdin, each line has the fields of one record: FIELD=VALUE ..., with texts\n"
+		"that have blanks in double quotes; or an object of JSON. For a wrong line emit\n"
+		"prints its number and the error, and the exit status is 1.",
 	.options = emit_options,
 	.run = emit_run,
 };

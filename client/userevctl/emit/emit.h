@@ -10,12 +10,13 @@
 struct emission {
 	struct ctl *ctl;
 	bool verbose;
-	bool require;	/* that there is a daemon */
+	bool from_stdin;
+	bool require;	/* fail without a daemon */
 	bool no_daemon; /* at the start */
 	struct userev *userev;
 	struct userev_event event;
 	struct description description;
-	uint8_t payload[WIRE_PAYLOAD_MAX]; /* of the record at hand */
+	uint8_t payload[WIRE_PAYLOAD_MAX]; /* of the current record */
 	size_t size;
 };
 
@@ -23,12 +24,12 @@ struct emission {
 int emission_build(struct emission *, const char *const *assignments, size_t n, struct text *why);
 const char *emission_name(const struct emission *);
 
-/* ctl_emit_stream.c: until stdin ends: an enum exit_code. */
+/* stream.c: until stdin ends: an enum exit_code. */
 int emit_stream(struct emission *);
 
 /*
- * ctl_emit_line.c: takes a line apart, in its place, into "FIELD=VALUE" strings. `line` ends in a NUL behind its `length`
- * bytes. A line is such assignments between blanks, as tail shows them, or an object of JSON. 0, or
+ * line.c: splits a line into "FIELD=VALUE" strings, in `assignments` of which there are at most `most`. `line` ends in a NUL behind its
+ * `length` bytes, and is overwritten. A line is such assignments between blanks, as tail shows them, or an object of JSON. 0, or
  * REFUSAL_BAD_DESCRIPTION with a sentence in `why`.
  */
 int emit_line_split(char *line, size_t length, const char **assignments, size_t most, size_t *ret_n, struct text *why);

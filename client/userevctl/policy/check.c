@@ -8,7 +8,7 @@ static void print_problem(const struct problem *problem, const struct output *ou
 {
 	bool error = problem->severity == PROBLEM_ERROR;
 
-	output_styled(output, error ? STYLE_BAD : STYLE_BOLD, "%s", make_safe(problem->file).text);
+	output_styled(output, error ? STYLE_BAD : STYLE_BOLD, "%s", safe_string(problem->file).text);
 	if (problem->line > 0)
 		output_styled(output, error ? STYLE_BAD : STYLE_BOLD, ":%u", problem->line);
 	fputs(": ", output->file);

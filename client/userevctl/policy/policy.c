@@ -10,15 +10,19 @@
 /* What fits on a machine with a kernel as Linux makes it; what others hold is not known here. */
 enum { CAPACITY_MAX = 64900 };
 
-enum { OPTION_ROOT = 1, OPTION_POLICY, OPTION_CAPACITY, OPTION_STRICT, OPTION_PERSIST, OPTION_MULTI_FORMAT };
-
 static const struct ctl_option policy_options[] = {
-	{ "root", "DIR", "the files of the machine whose root that is", OPTION_ROOT },
-	{ "policy", "DIR[:DIR...]", "read these directories instead", OPTION_POLICY },
-	{ "capacity", "N", "check: events for which there is room", OPTION_CAPACITY },
-	{ "strict", NULL, "check: what is unknown is an error", OPTION_STRICT },
-	{ "persist", NULL, "explain: the event is to outlive its program", OPTION_PERSIST },
-	{ "multi-format", NULL, "explain: others of its name may have other fields", OPTION_MULTI_FORMAT },
+	OPTION("root", "DIR", "the files of a machine with this root", option_text,
+	       .offset = offsetof(struct policy_question, root)),
+	OPTION("policy", "DIR[:DIR...]", "read these directories instead", option_text,
+	       .offset = offsetof(struct policy_question, directories)),
+	OPTION("capacity", "N", "check: events for which there is room", option_number,
+	       .offset = offsetof(struct policy_question, capacity), .least = 1, .most = UINT32_MAX),
+	OPTION("strict", NULL, "check: unknown keys and sections are errors", option_flag,
+	       .offset = offsetof(struct policy_question, strict)),
+	OPTION("persist", NULL, "explain: the event is to outlive its program", option_flag,
+	       .offset = offsetof(struct policy_question, persist)),
+	OPTION("multi-format", NULL, "explain: a name may have several formats", option_flag,
+	       .offset = offsetof(struct policy_question, multi_format)),
 	{ 0 },
 };
 
@@ -81,30 +85,6 @@ void policy_note_tenancy(const struct tenancy *tenancy)
 		ctl_note("Not all of these cgroups are here: if one further out is delegated, that is the tenant.");
 }
 
-static void take_option(struct policy_question *question, int option, const char *value)
-{
-	switch (option) {
-	case OPTION_ROOT:
-		question->root = value;
-		break;
-	case OPTION_POLICY:
-		question->directories = value;
-		break;
-	case OPTION_CAPACITY:
-		question->capacity = (uint32_t)ctl_number("--capacity", value, 1, UINT32_MAX);
-		break;
-	case OPTION_STRICT:
-		question->strict = true;
-		break;
-	case OPTION_PERSIST:
-		question->flags |= REGISTER_PERSIST;
-		break;
-	case OPTION_MULTI_FORMAT:
-		question->flags |= REGISTER_MULTI_FORMAT;
-		break;
-	}
-}
-
 static const struct verb {
 	const char *name;
 	int least, most; /* arguments behind it */
@@ -143,12 +123,11 @@ static int policy_run(struct ctl *ctl)
 {
 	struct policy_question question = { .ctl = ctl, .capacity = CAPACITY_MAX };
 	const struct verb *verb;
-	const char *value;
-	int option, r;
+	int r;
 
-	while ((option = ctl_next_option(ctl, &value)) != 0)
-		take_option(&question, option, value);
-	ctl_expect_arguments(ctl, 1, INT32_MAX);
+	options_read(ctl, &question, 1, INT32_MAX);
+	question.flags =
+		(question.persist ? REGISTER_PERSIST : 0) | (question.multi_format ? REGISTER_MULTI_FORMAT : 0);
 	verb = find_verb(ctl->argv[0]);
 	ctl_expect_arguments(ctl, verb->least + 1, verb->most + 1);
 	ctl->argc--;

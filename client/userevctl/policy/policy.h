@@ -14,8 +14,9 @@ struct policy_question {
 	char found[PATH_MAX]; /* a daemon's */
 	bool is_ours;	      /* nobody asked for other files than what a daemon here has, or would have */
 	const char *root;     /* of another machine's file system; NULL: this one's */
-	uint32_t capacity;
+	uint64_t capacity;
 	bool strict;
+	bool persist, multi_format;
 	unsigned flags; /* REGISTER_… */
 	struct problems problems;
 	struct policy *policy;

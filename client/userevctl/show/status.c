@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* status, version: one look at the daemon. */
+/* status, version. */
 
 #include <inttypes.h>
 
 #include "client/userev.h"
-#include "client/userevctl/tracing/tracer.h"
+#include "client/userevctl/tracing/tracing.h"
 
 enum { TITLE_WIDTH = 9 };
 
@@ -21,10 +21,24 @@ static void print_title(const struct output *output, const char *title)
 	putc(' ', output->file);
 }
 
-static void print_loss(const struct output *output, uint64_t count, const char *what)
+/* A string of the daemon's row, if the row has it. */
+static void print_row_text(const struct output *output, struct cursor row, const char *title, const char *key)
 {
+	struct safe_string text = row_string(row, key);
+
+	if (!text.text[0])
+		return;
+	print_title(output, title);
+	output_styled(output, streq(key, "backend") ? STYLE_NAME : STYLE_PLAIN, "%s", text.text);
+	putc('\n', output->file);
+}
+
+static void print_loss(const struct output *output, struct cursor row, const char *key, const char *name)
+{
+	uint64_t count = row_get_u64(row, key);
+
 	fputs(", ", output->file);
-	output_styled(output, count > 0 ? STYLE_BAD : STYLE_PLAIN, "%" PRIu64 " %s", count, what);
+	output_styled(output, count > 0 ? STYLE_BAD : STYLE_PLAIN, "%" PRIu64 " %s", count, name);
 }
 
 static void print_daemon(const struct output *output, struct cursor row)
@@ -35,15 +49,25 @@ static void print_daemon(const struct output *output, struct cursor row)
 	print_title(output, "Daemon");
 	fprintf(output->file, "userevd %s, pid %" PRIu64 ", up %s\n", row_string(row, "version").text,
 		row_get_u64(row, "pid"), uptime);
-	print_title(output, "Backend");
-	output_styled(output, STYLE_NAME, "%s", row_string(row, "backend").text);
-	putc('\n', output->file);
-	print_title(output, "Why");
-	fprintf(output->file, "%s\n", row_string(row, "why").text);
-	print_title(output, "Clients");
-	fprintf(output->file, "%s\n", row_string(row, "socket").text);
-	print_title(output, "Admins");
-	fprintf(output->file, "%s\n", row_string(row, "control_socket").text);
+	print_row_text(output, row, "Backend", "backend");
+	print_row_text(output, row, "Why", "why");
+	print_row_text(output, row, "Clients", "socket");
+	print_row_text(output, row, "Admins", "control_socket");
+	print_row_text(output, row, "Policy", "policy_note");
+}
+
+static void print_tracefs(const struct output *output, struct cursor row, const struct tracing *tracing,
+			  uint64_t foreign)
+{
+	print_row_text(output, row, "Guard", "guard");
+	print_row_text(output, row, "Note", "note");
+	print_title(output, "Tracefs");
+	fprintf(output->file, "%s; ", safe_string(tracing->place).text);
+	if (tracing->events_max_known)
+		fprintf(output->file, "the kernel takes %s (user_events_max); ",
+			plural(tracing->events_max, "event", "events").text);
+	fprintf(output->file, "%s\n",
+		foreign == 0 ? "none is foreign" : plural(foreign, "event is foreign", "events are foreign").text);
 }
 
 static void print_numbers(const struct output *output, struct cursor row, bool kernel)
@@ -65,25 +89,14 @@ static void print_numbers(const struct output *output, struct cursor row, bool k
 		row_plural(row, "page_bits", "bit", "bits").text, row_plural(row, "payload_max", "byte", "bytes").text);
 	print_title(output, "Records");
 	if (kernel) {
-		fputs("taken by the kernel's tracers", output->file);
+		fputs("recorded by the kernel's tracers", output->file);
 	} else {
-		fprintf(output->file, "%" PRIu64 " taken", row_get_u64(row, "records"));
-		print_loss(output, row_get_u64(row, "bad"), "bad");
+		fprintf(output->file, "%" PRIu64 " recorded", row_get_u64(row, "records"));
+		print_loss(output, row, "bad", "bad");
 	}
-	print_loss(output, row_get_u64(row, "lost"), "lost");
-	print_loss(output, row_get_u64(row, "too_big"), "too big");
+	print_loss(output, row, "lost", "lost");
+	print_loss(output, row, "too_big", "too big");
 	putc('\n', output->file);
-}
-
-/* Only where there is something to say. */
-static void print_sentence(const struct output *output, struct cursor row, const char *title, const char *key)
-{
-	struct safe_string sentence = row_string(row, key);
-
-	if (!sentence.text[0])
-		return;
-	print_title(output, title);
-	fprintf(output->file, "%s\n", sentence.text);
 }
 
 static void count_foreign(void *data, const struct event_view *event)
@@ -93,37 +106,13 @@ static void count_foreign(void *data, const struct event_view *event)
 	*foreign += event->foreign;
 }
 
-static void print_tracefs(const struct output *output, const struct tracing *tracing, uint64_t foreign)
-{
-	print_title(output, "Tracefs");
-	fprintf(output->file, "%s; ", make_safe(tracing->place).text);
-	if (tracing->events_max_known)
-		fprintf(output->file, "the kernel takes %s (user_events_max); ",
-			plural(tracing->events_max, "event", "events").text);
-	fprintf(output->file, "%s\n",
-		foreign == 0 ? "none is foreign" : plural(foreign, "event is foreign", "events are foreign").text);
-}
-
-static void print_json_row(const struct output *output, struct cursor row)
-{
-	struct json json = { .file = output->file };
-
-	json_row(&json, row);
-	putc('\n', output->file);
-}
-
-/* Behind what the daemon says of itself: what tracefs does, and all events. */
 static int print_status(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
 {
 	const struct output *output = &ctl->output;
 
 	print_daemon(output, row);
-	print_sentence(output, row, "Policy", "policy_note");
-	if (tracing->kernel) {
-		print_sentence(output, row, "Guard", "guard");
-		print_sentence(output, row, "Note", "note");
-		print_tracefs(output, tracing, foreign);
-	}
+	if (tracing->kernel)
+		print_tracefs(output, row, tracing, foreign);
 	print_numbers(output, row, tracing->kernel);
 	if (row_get_u64(row, "events") > 0 || foreign > 0)
 		putc('\n', output->file);
@@ -138,15 +127,11 @@ static int print_status_json(struct ctl *ctl, struct tracing *tracing, struct cu
 	json_begin(&json, '{');
 	json_row_fields(&json, row);
 	if (tracing->kernel) {
-		json_key(&json, "tracefs", 7);
-		json_string(&json, tracing->place, strlen(tracing->place));
-		json_key(&json, "foreign", 7);
-		json_u64(&json, foreign);
+		json_put_text(&json, "tracefs", tracing->place);
+		json_put_u64(&json, "foreign", foreign);
 	}
-	if (tracing->events_max_known) {
-		json_key(&json, "user_events_max", 15);
-		json_u64(&json, tracing->events_max);
-	}
+	if (tracing->events_max_known)
+		json_put_u64(&json, "user_events_max", tracing->events_max);
 	json_key(&json, "event_list", 10);
 	r = events_json(ctl, tracing, &json);
 	if (r != EXIT_DONE)
@@ -164,9 +149,8 @@ static int status_run(struct ctl *ctl)
 	uint64_t foreign = 0;
 	int r;
 
-	ctl_no_options(ctl);
-	ctl_expect_arguments(ctl, 0, 0);
-	r = ctl_open_control(ctl, &control);
+	options_read(ctl, NULL, 0, 0);
+	r = control_open_or_explain(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask_row(control, KIND_STATUS, &row);
@@ -184,63 +168,56 @@ static int status_run(struct ctl *ctl)
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
-/* The daemon's version, where it can be had without a word of complaint. */
-static bool daemon_version(struct ctl *ctl, struct safe_string *ret_version, struct safe_string *ret_backend)
-{
-	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row = { 0 };
-
-	if (control_open(ctl->control_socket, &control) < 0 || control_ask(control, KIND_STATUS) < 0 ||
-	    control_next_row(control, &row) <= 0)
-		return false;
-	*ret_version = row_string(row, "version");
-	*ret_backend = row_string(row, "backend");
-	return true;
-}
-
 static int version_run(struct ctl *ctl)
 {
-	uint8_t buffer[4096];
-	struct packet row = packet_make(buffer, sizeof(buffer));
+	_cleanup_(control_freep) struct control *control = NULL;
+	const struct output *output = &ctl->output;
 	struct safe_string version, backend;
+	struct cursor row = { 0 };
 	bool reachable;
 
-	ctl_no_options(ctl);
-	ctl_expect_arguments(ctl, 0, 0);
-	reachable = daemon_version(ctl, &version, &backend);
-	row_put_string(&row, "userevctl", VERSION);
-	row_put_string(&row, "libuserev", userev_version());
-	if (reachable) {
-		row_put_string(&row, "userevd", version.text);
-		row_put_string(&row, "backend", backend.text);
+	options_read(ctl, NULL, 0, 0);
+	reachable = control_open(ctl->control_socket, &control) == 0 && control_ask_row(control, KIND_STATUS, &row) > 0;
+	version = row_string(row, "version");
+	backend = row_string(row, "backend");
+	if (ctl->json) {
+		struct json json = { .file = output->file };
+
+		json_begin(&json, '{');
+		json_put_text(&json, "userevctl", VERSION);
+		json_put_text(&json, "libuserev", userev_version());
+		if (reachable) {
+			json_put_text(&json, "userevd", version.text);
+			json_put_text(&json, "backend", backend.text);
+		}
+		json_end(&json, '}');
+		putc('\n', output->file);
+		return ctl_finish(ctl);
 	}
-	if (ctl->json)
-		print_json_row(&ctl->output, cursor_make(row.data, row.size));
-	else if (reachable)
-		fprintf(ctl->output.file, "userevctl %s\nlibuserev %s\nuserevd %s (%s)\n", VERSION, userev_version(),
-			version.text, backend.text);
+	fprintf(output->file, "userevctl %s\nlibuserev %s\n", VERSION, userev_version());
+	if (reachable)
+		fprintf(output->file, "userevd %s (%s)\n", version.text, backend.text);
 	else
-		fprintf(ctl->output.file, "userevctl %s\nlibuserev %s\nuserevd: not reachable at %s\n", VERSION,
-			userev_version(), ctl->control_socket);
+		fprintf(output->file, "userevd: not reachable at %s\n", ctl->control_socket);
 	return ctl_finish(ctl);
 }
 
 const struct command command_status = {
 	.name = "status",
 	.arguments = "",
-	.summary = "the daemon: its backend, numbers and losses",
+	.summary = "the daemon: backend, numbers and losses",
 	.help = "Shows which backend runs and why, how many tenants, connections and events\n"
-		"there are, and how many records were taken and lost; then each event: its name,\n"
-		"state, where the kernel records which tracers use it (ftrace, perf, other), which\n"
-		"programs and which tenants hold it.",
+		"there are, and how many records were taken and lost; then each event: its name and\n"
+		"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"
+		"and the programs and tenants that hold it.",
 	.run = status_run,
 };
 
 const struct command command_version = {
 	.name = "version",
 	.arguments = "",
-	.summary = "of this program, its library and the daemon",
-	.help = "Shows the versions of this program, of its library, and of the daemon if that\n"
-		"can be asked.",
+	.summary = "versions of userevctl, library and daemon",
+	.help = "Shows the versions of this program, of its library, and of the daemon if it can\n"
+		"be reached.",
 	.run = version_run,
 };

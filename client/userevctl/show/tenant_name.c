@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A cgroup's path says who made it, in as many ways as there are programs that run containers:
+ * Each container engine names its cgroups in its own way:
  *
  *	docker			/docker/ID			/system.slice/docker-ID.scope
  *	containerd		/kubepods/burstable/podUID/ID	/kubepods.slice/…-podUID.slice/cri-containerd-ID.scope
@@ -11,250 +11,136 @@
  *	machinectl, libvirt	/machine.slice/machine-NAME.scope	…/systemd-nspawn@NAME.service
  *	LXC			/lxc.payload.NAME	/lxc.payload/NAME	/lxc/NAME
  *
- * The innermost component that names a container or a pod counts, else the innermost that names a unit, else the last. A
- * container that makes cgroups inside its own can so choose its name, but not its path, which stands beside it.
+ * The innermost component that names a container or a pod counts, otherwise the innermost that names a unit, otherwise the last
+ * one. A container that makes cgroups inside its own can so choose its name, but not its path, which stands beside it.
  */
 
 #include "client/userevctl/show/tenant_name.h"
 
 #include <ctype.h>
+#include <regex.h>
 #include <stdio.h>
 
 #include "protocol/base/text.h"
 
-enum {
-	ID_LEAST = 32,	  /* hex digits, of a container or a static pod; shorter is somebody's word */
-	ID_SHOWN = 12,	  /* as docker ps and podman ps do */
-	UUID_LENGTH = 36, /* 8-4-4-4-12 */
-	UUID_SHOWN = 13,  /* its first twelve digits and a dash */
+/* 32 digits or more: a shorter number may be a word. docker ps and podman ps show twelve, kubectl those of a UUID up to 13. */
+#define HEX  "[0-9a-fA-F]"
+#define ID   "(" HEX "{12})" HEX "{20,}"
+#define UUID "(" HEX "{8}[-_]" HEX "{4})([-_]" HEX "{4}){2}[-_]" HEX "{12}"
+
+/* Forms of "PARENT/COMPONENT". The name is the prefix and the part in the last parentheses that `part` counts. */
+static const struct form {
+	const char *regex;
+	const char *prefix;
+	int part;
+	bool has_engine; /* the part before names the engine */
+} forms[] = {
+	{ "^docker/" ID "(\\.scope)?$", "docker-", 1, false },
+	{ "/(.*:)?cri-containerd[-:]" ID "(\\.scope)?$", "containerd-", 2, false },
+	{ "/(.*:)?libpod-" ID "(\\.scope)?$", "podman-", 2, false },
+	{ "/(.*:)?([^:/]+)[-:]" ID "(\\.scope)?$", "", 3, true },
+	{ "/" ID "(\\.scope)?$", "container-", 1, false },
+	{ "/(.*-)?pod" UUID "(\\.slice)?$", "pod-", 2, false },
+	{ "/(.*-)?pod" ID "(\\.slice)?$", "pod-", 2, false },
+	{ "/machine-(.+)\\.scope$", "machine-", 1, false },
+	{ "/systemd-nspawn@(.+)\\.service$", "machine-", 1, false },
+	{ "/lxc\\.payload\\.(.+)$", "lxc-", 1, false },
+	{ "^lxc(\\.payload)?/(.+)$", "lxc-", 2, false },
+	/* Units: */
+	{ "/user-(.+)\\.slice$", "user-", 1, false },
+	{ "/user@(.+)\\.service$", "user-", 1, false },
+	{ "/(.+\\.(service|scope))$", "", 1, false },
 };
+enum { FIRST_UNIT = ARRAY_SIZE(forms) - 3, GROUPS = 5, COMPONENT_MAX = 255 };
 
-struct part {
-	const char *text;
-	size_t length;
-};
-
-static struct part part_of(const char *text, size_t length)
+/* With the characters that systemd writes as \xHH, because the name of a unit may not have them. */
+static void put_unescaped(struct text *text, const char *from, size_t length)
 {
-	return (struct part){ .text = text, .length = length };
-}
+	for (size_t i = 0; i < length; i++) {
+		unsigned code;
+		char c = from[i];
 
-static bool part_is(struct part part, const char *text)
-{
-	return part.length == strlen(text) && memcmp(part.text, text, part.length) == 0;
-}
-
-/* Cuts off the prefix and the suffix, if it has both and something between. */
-static bool part_between(struct part *part, const char *prefix, const char *suffix)
-{
-	size_t front = strlen(prefix), back = strlen(suffix);
-
-	if (part->length <= front + back || memcmp(part->text, prefix, front) != 0 ||
-	    memcmp(part->text + part->length - back, suffix, back) != 0)
-		return false;
-	*part = part_of(part->text + front, part->length - front - back);
-	return true;
-}
-
-/* Moves `path` up by one, and gives what was its last component. */
-static bool take_last(struct part *path, struct part *ret)
-{
-	size_t end, begin;
-
-	for (end = path->length; end > 0 && path->text[end - 1] == '/';)
-		end--;
-	for (begin = end; begin > 0 && path->text[begin - 1] != '/';)
-		begin--;
-	*ret = part_of(path->text + begin, end - begin);
-	path->length = begin;
-	return end > begin;
-}
-
-static int hex_digit(char c)
-{
-	return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
-}
-
-/* systemd writes as \xHH what may not be in a unit's name. */
-static bool is_escape(struct part part, size_t at)
-{
-	return part.length - at >= 4 && part.text[at] == '\\' && part.text[at + 1] == 'x' &&
-	       isxdigit((unsigned char)part.text[at + 2]) && isxdigit((unsigned char)part.text[at + 3]) &&
-	       memcmp(part.text + at + 2, "00", 2) != 0;
-}
-
-static struct tenant_name named(const char *kind, struct part part)
-{
-	struct tenant_name ret = { 0 };
-	struct text text = text_make(ret.text, sizeof(ret.text));
-
-	text_printf(&text, "%s", kind);
-	for (size_t i = 0; i < part.length; i++) {
-		char c = part.text[i];
-
-		if (is_escape(part, i)) {
-			c = (char)(hex_digit(part.text[i + 2]) << 4 | hex_digit(part.text[i + 3]));
+		if (c == '\\' && length - i >= 4 && from[i + 1] == 'x' && isxdigit((unsigned char)from[i + 2]) &&
+		    isxdigit((unsigned char)from[i + 3]) && sscanf(from + i + 2, "%2x", &code) == 1 && code > 0) {
+			c = (char)code;
 			i += 3;
 		}
-		text_put(&text, &c, 1);
+		text_put(text, &c, 1);
 	}
-	return ret;
 }
 
-static size_t trailing_hex(struct part part)
+static bool name_by_form(size_t number, const char *at, struct tenant_name *ret)
 {
-	size_t n = 0;
+	static regex_t compiled[ARRAY_SIZE(forms)];
+	static bool ready[ARRAY_SIZE(forms)];
+	const struct form *form = &forms[number];
+	struct text text = text_make(ret->text, sizeof(ret->text));
+	regmatch_t match[GROUPS];
+	const regmatch_t *part = &match[form->part];
 
-	while (n < part.length && isxdigit((unsigned char)part.text[part.length - 1 - n]))
-		n++;
-	return n;
-}
-
-/* What stands before the id says which program runs it; where nothing does, the cgroup above may. */
-static struct part runtime_of(struct part prefix, struct part parent)
-{
-	static const char *const known[][2] = { { "cri-containerd", "containerd" }, { "libpod", "podman" } };
-	const char *colon = memrchr(prefix.text, ':', prefix.length);
-
-	if (colon)
-		prefix = part_of(colon + 1, prefix.length - (size_t)(colon + 1 - prefix.text));
-	if (prefix.length == 0)
-		return part_is(parent, "docker") ? parent : part_of("container", strlen("container"));
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (part_is(prefix, known[i][0]))
-			return part_of(known[i][1], strlen(known[i][1]));
-	return prefix;
-}
-
-/* "docker-ID.scope", "kubepods-….slice:cri-containerd:ID", "ID" */
-static bool name_by_id(struct part part, struct part parent, struct tenant_name *ret)
-{
-	char text[256 + ID_SHOWN + 1];
-	struct part runtime, id;
-	size_t digits;
-
-	part_between(&part, "", ".scope");
-	digits = trailing_hex(part);
-	if (digits < ID_LEAST)
+	if (!ready[number] && regcomp(&compiled[number], form->regex, REG_EXTENDED) != 0)
 		return false;
-	id = part_of(part.text + part.length - digits, ID_SHOWN);
-	part.length -= digits;
-	if (part.length > 0 && !strchr("-:", part.text[--part.length]))
+	ready[number] = true;
+	if (regexec(&compiled[number], at, GROUPS, match, 0) != 0)
 		return false;
-	runtime = runtime_of(part, parent);
-	snprintf(text, sizeof(text), "%.*s-%.*s", (int)runtime.length, runtime.text, ID_SHOWN, id.text);
-	*ret = named("", part_of(text, strlen(text)));
+	text_printf(&text, "%s", form->prefix);
+	if (form->has_engine) {
+		put_unescaped(&text, at + part[-1].rm_so, (size_t)(part[-1].rm_eo - part[-1].rm_so));
+		text_put(&text, "-", 1);
+	}
+	put_unescaped(&text, at + part->rm_so, (size_t)(part->rm_eo - part->rm_so));
+	/* The name of a slice has underscores in a UUID, because a dash stands for a level. */
+	for (char *c = ret->text; streq(form->prefix, "pod-") && *c; c++)
+		*c = *c == '_' ? '-' : *c;
 	return true;
 }
 
-/* In a slice's name a dash would stand for a level: systemd's driver writes underscores. */
-static bool is_uuid(struct part part)
+/* The last component of the path, without the slashes behind it. */
+static const char *last_component(const char *path, size_t length, size_t *ret_length)
 {
-	if (part.length != UUID_LENGTH)
-		return false;
-	for (size_t i = 0; i < part.length; i++) {
-		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+	size_t end = length, begin;
 
-		if (dash ? !strchr("-_", part.text[i]) : !isxdigit((unsigned char)part.text[i]))
-			return false;
-	}
-	return true;
-}
-
-/* "podUID", "kubepods-burstable-podUID.slice"; a static pod's UID is a hash. */
-static bool name_by_pod(struct part part, struct tenant_name *ret)
-{
-	part_between(&part, "", ".slice");
-	for (size_t at = 0; at + 3 < part.length; at++) {
-		struct part uid = part_of(part.text + at + 3, part.length - at - 3);
-
-		if (memcmp(part.text + at, "pod", 3) != 0 || (at > 0 && part.text[at - 1] != '-') ||
-		    !(is_uuid(uid) || (uid.length >= ID_LEAST && trailing_hex(uid) == uid.length)))
-			continue;
-		*ret = named("pod-", part_of(uid.text, is_uuid(uid) ? UUID_SHOWN : ID_SHOWN));
-		for (char *c = ret->text; *c; c++)
-			*c = *c == '_' ? '-' : *c;
-		return true;
-	}
-	return false;
-}
-
-static bool name_by_kind(struct part part, struct part parent, struct tenant_name *ret)
-{
-	static const struct {
-		const char *kind, *prefix, *suffix;
-	} forms[] = {
-		{ "machine-", "machine-", ".scope" },
-		{ "machine-", "systemd-nspawn@", ".service" },
-		{ "lxc-", "lxc.payload.", "" },
-	};
-	bool is_machine = part_is(parent, "lxc") || part_is(parent, "lxc.payload");
-
-	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
-		if (!part_between(&part, forms[i].prefix, forms[i].suffix))
-			continue;
-		*ret = named(forms[i].kind, part);
-		return true;
-	}
-	if (is_machine)
-		*ret = named("lxc-", part);
-	return is_machine;
-}
-
-static bool name_container(struct part part, struct part parent, struct tenant_name *ret)
-{
-	return name_by_id(part, parent, ret) || name_by_pod(part, ret) || name_by_kind(part, parent, ret);
-}
-
-static bool name_unit(struct part part, struct part parent, struct tenant_name *ret)
-{
-	struct part user = part, stem = part;
-
-	(void)parent;
-	if (part_between(&user, "user-", ".slice") || part_between(&user, "user@", ".service"))
-		*ret = named("user-", user);
-	else if (part_between(&stem, "", ".service") || part_between(&stem, "", ".scope"))
-		*ret = named("", part);
-	else
-		return false;
-	return true;
-}
-
-static bool name_innermost(struct part path, bool (*name)(struct part, struct part parent, struct tenant_name *),
-			   struct tenant_name *ret)
-{
-	struct part part, above, parent;
-
-	while (take_last(&path, &part)) {
-		above = path;
-		take_last(&above, &parent);
-		if (name(part, parent, ret))
-			return true;
-	}
-	return false;
-}
-
-/* With --tenants=process: "process:PID:COMM", in which anything may stand. Named as holders of events are. */
-static bool name_process(struct part path, struct tenant_name *ret)
-{
-	char text[64];
-	const char *comm;
-
-	if (!part_between(&path, "process:", "") || !(comm = memchr(path.text, ':', path.length)))
-		return false;
-	snprintf(text, sizeof(text), "%.*s-%.*s", (int)(path.length - (size_t)(comm + 1 - path.text)), comm + 1,
-		 (int)(comm - path.text), path.text);
-	string_copy(ret->text, sizeof(ret->text), text);
-	return true;
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	for (begin = end; begin > 0 && path[begin - 1] != '/';)
+		begin--;
+	*ret_length = end - begin;
+	return path + begin;
 }
 
 struct tenant_name tenant_name(const char *path, size_t length)
 {
-	struct part whole = part_of(path, length), rest = whole, last;
-	struct tenant_name ret;
+	struct tenant_name ret = { 0 };
+	struct text text = text_make(ret.text, sizeof(ret.text));
+	char at[2 * COMPONENT_MAX + 2];
+	size_t last_length, parent_length;
+	const char *last = last_component(path, length, &last_length), *colon;
 
-	if (name_process(whole, &ret) || name_innermost(whole, name_container, &ret) ||
-	    name_innermost(whole, name_unit, &ret))
+	/* With --tenants=process: "process:PID:COMM". The name is that of a holder of events. */
+	colon = length > 8 && memcmp(path, "process:", 8) == 0 ? memchr(path + 8, ':', length - 8) : NULL;
+	if (colon) {
+		text_put(&text, colon + 1, length - (size_t)(colon + 1 - path));
+		text_put(&text, "-", 1);
+		text_put(&text, path + 8, (size_t)(colon - path) - 8);
 		return ret;
-	return take_last(&rest, &last) ? named("", last) : named("", whole);
+	}
+	for (size_t first = 0; first < ARRAY_SIZE(forms); first = first == 0 ? FIRST_UNIT : ARRAY_SIZE(forms)) {
+		size_t left = length, end = first == 0 ? FIRST_UNIT : ARRAY_SIZE(forms), n;
+		const char *component;
+
+		for (; component = last_component(path, left, &n), n > 0; left = (size_t)(component - path)) {
+			const char *parent = last_component(path, (size_t)(component - path), &parent_length);
+
+			snprintf(at, sizeof(at), "%.*s/%.*s", (int)MIN(parent_length, (size_t)COMPONENT_MAX), parent,
+				 (int)MIN(n, (size_t)COMPONENT_MAX), component);
+			for (size_t i = first; i < end; i++)
+				if (name_by_form(i, at, &ret))
+					return ret;
+		}
+	}
+	if (last_length > 0)
+		put_unescaped(&text, last, last_length);
+	else
+		put_unescaped(&text, path, length);
+	return ret;
 }

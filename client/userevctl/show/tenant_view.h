@@ -3,8 +3,8 @@
 
 /* The rows of TENANTS, as `tenants` and `top` show them. */
 
+#include "client/userevctl/ctl.h"
 #include "client/userevctl/show/tenant_name.h"
-#include "protocol/row.h"
 
 enum tenant_order {
 	TENANTS_BY_EVENTS,
@@ -15,15 +15,18 @@ enum tenant_order {
 	TENANTS_BY_NAME,
 	TENANT_ORDERS
 };
-/* What the orders are called; the first letter of each is its key in `top`. */
+/* The first letter of each is its key in `top`. */
 extern const char *const tenant_order_names[TENANT_ORDERS];
+#define TENANT_ORDERS_IN_WORDS "events, connections, refusals, lost, throttled or name"
+/* tenants.c: the value of --sort. */
+void option_tenant_order(const struct ctl_option *, const char *value, void *variable);
 
 #define TENANT_NO_LIMIT UINT64_MAX
 
-/* What only grows, for as long as the tenant and the daemon live. */
+/* Counters, which only grow while the tenant and the daemon live. */
 struct tenant_counts {
 	uint64_t refused;
-	uint64_t lost; /* for whatever reason: the queue was full, too big, bad */
+	uint64_t lost; /* the queue was full, or the record was too big or bad */
 	uint64_t throttled;
 };
 
@@ -50,16 +53,47 @@ struct tenant_views {
 	struct tenant_view *view;
 	size_t n;
 	size_t capacity;
+	double seconds;	  /* since the look before; 0: there was none */
+	uint64_t machine; /* the events that the machine can have */
 };
 
 void tenant_views_deinit(struct tenant_views *);
-/* Lives as long as the row. */
+/* Valid as long as the row. */
 struct tenant_view tenant_view_of(struct cursor row);
 /* Copies the row. 0 or -ENOMEM. */
 int tenant_views_add(struct tenant_views *, struct cursor row);
-/* Most comes first; by name: in the order of the alphabet. Among equals the paths decide. */
+/* The largest number first; by name: in alphabetical order. Equal ones in the order of their paths. */
 void tenant_views_sort(struct tenant_views *, enum tenant_order);
-/* Fills in what changed. 0 or -ENOMEM. */
-int tenant_views_compare(struct tenant_views *, const struct tenant_views *before);
+/* Computes the changes since `before`. Afterwards both are in the order of their paths. */
+void tenant_views_compare(struct tenant_views *now, struct tenant_views *before, double seconds);
 /* "quota-exceeded 5, not-permitted 1" */
 void tenant_view_refusals(const struct tenant_view *, char *ret, size_t size);
+/* A row and the name, as an object. */
+void tenant_view_json(const struct tenant_view *, struct json *);
+
+/* A column of a table of tenants. */
+struct tenant_column {
+	struct column column;
+	void (*put)(struct table *, const struct tenant_column *, const struct tenant_views *,
+		    const struct tenant_view *);
+	size_t at;	  /* of a number in struct tenant_view */
+	enum style style; /* of a number that is not 0 */
+	unsigned rank;	  /* 0: always shown; on a narrow terminal the highest are left out */
+	const char *help;
+};
+#define TENANT_COLUMN(title, kind, put_, ...)                                                                          \
+	{                                                                                                              \
+		.column = { title, kind }, .put = put_, __VA_ARGS__                                                    \
+	}
+#define TENANT_NUMBER(title, put_, member, style_, ...)                                                                \
+	TENANT_COLUMN(title, COLUMN_NUMBER, put_, .at = offsetof(struct tenant_view, member), .style = style_,         \
+		      __VA_ARGS__)
+void tenant_put_name(struct table *, const struct tenant_column *, const struct tenant_views *,
+		     const struct tenant_view *);
+void tenant_put_path(struct table *, const struct tenant_column *, const struct tenant_views *,
+		     const struct tenant_view *);
+void tenant_put_number(struct table *, const struct tenant_column *, const struct tenant_views *,
+		       const struct tenant_view *);
+/* Prints the tenants from `first`, at most so many. The column of `order` is marked and always shown. 0 or -ENOMEM. */
+int tenant_views_print(const struct tenant_views *, const struct output *, const struct tenant_column *,
+		       size_t n_columns, size_t first, size_t most, enum tenant_order order);

@@ -1,66 +1,88 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The terminal belongs to the shell and is borrowed: without echo and line editing, on its other screen, without a cursor and
- * without wrapping. Signals that would end or stop us come through a file, so that it is always given back first.
+ * The terminal belongs to the shell. While top has it, it is without echo and line editing, on its other screen, without a
+ * cursor and without wrapping. Signals that would end or stop top come through a signalfd, so that the terminal is always
+ * restored first.
+ *
+ * A key of one character is one byte; the arrows and their like are ESC [ … or ESC O …, which may come in pieces.
  */
 
+#include <ctype.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 
 #include "client/userevctl/top/top.h"
 
-enum { WRITE_PATIENCE_MS = 1000 }; /* for a terminal that takes nothing now */
+enum { WRITE_TIMEOUT_MS = 1000 };
 
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[?7h\033[?25h\033[?1049l"
 
-static sigset_t wanted_signals(void)
+static enum top_key key_of_letter(char byte)
 {
-	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
-	sigset_t set;
+	char small = (char)tolower((unsigned char)byte);
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
-		sigaddset(&set, wanted[i]);
-	return set;
+	if (small == 'q')
+		return TOP_KEY_QUIT;
+	if (small == '?' || small == 'h')
+		return TOP_KEY_HELP;
+	for (int order = 0; order < TENANT_ORDERS; order++)
+		if (small == tenant_order_names[order][0])
+			return (enum top_key)(TOP_KEY_ORDER + order);
+	return TOP_KEY_NONE;
 }
 
-/* A shell that starts us in the background has the terminal in modes of its own: those are not what is to come back. */
-static void come_to_front(int terminal)
+enum top_key top_keys_take(struct top_keys *keys, char byte)
 {
-	pid_t front = tcgetpgrp(terminal);
+	static const struct {
+		const char *sequence;
+		enum top_key key;
+	} known[] = {
+		{ "A", TOP_KEY_UP },   { "B", TOP_KEY_DOWN },	  { "C", TOP_KEY_RIGHT },
+		{ "D", TOP_KEY_LEFT }, { "5~", TOP_KEY_PAGE_UP }, { "6~", TOP_KEY_PAGE_DOWN },
+	};
+	enum top_key key = TOP_KEY_NONE;
 
-	if (front > 0 && front != getpgrp())
-		raise(SIGTTOU);
+	if (byte == '\033') {
+		keys->length = 0;
+	} else if (keys->length == 0 || (keys->length == 1 && byte != '[' && byte != 'O')) {
+		/* A letter, perhaps after the key Esc alone. */
+		keys->length = 0;
+		return key_of_letter(byte);
+	}
+	if (keys->length < sizeof(keys->sequence) - 1)
+		keys->sequence[keys->length++] = byte;
+	if (keys->length <= 2 || byte < '@' || byte > '~')
+		return TOP_KEY_NONE;
+	keys->sequence[keys->length] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (streq(keys->sequence + 2, known[i].sequence))
+			key = known[i].key;
+	keys->length = 0;
+	return key;
 }
 
 int top_screen_open(struct top_screen *screen, int in, int out)
 {
-	const sigset_t set = wanted_signals();
+	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
+	pid_t front = tcgetpgrp(in);
+	sigset_t set;
 
 	*screen = (struct top_screen){ .in = in, .out = out };
-	come_to_front(in);
+	/* A shell that starts top in the background has the terminal in modes of its own, which must not be saved. */
+	if (front > 0 && front != getpgrp())
+		raise(SIGTTOU);
 	if (tcgetattr(in, &screen->saved) < 0)
 		return -errno;
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		sigaddset(&set, wanted[i]);
 	screen->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (screen->signals < 0)
 		return -errno;
 	sigprocmask(SIG_BLOCK, &set, &screen->mask);
 	return 0;
-}
-
-/* From the background that would stop us; blocked, it does not. */
-static void set_modes(const struct top_screen *screen, const struct termios *modes)
-{
-	sigset_t set, before;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &set, &before);
-	tcsetattr(screen->in, TCSADRAIN, modes);
-	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void top_screen_enter(struct top_screen *screen)
@@ -71,18 +93,25 @@ void top_screen_enter(struct top_screen *screen)
 	modes.c_iflag &= ~(tcflag_t)IXON;
 	modes.c_cc[VMIN] = 1;
 	modes.c_cc[VTIME] = 0;
-	/* In the background this stops us, until we are in front. */
+	/* In the background this stops top, until it is in the foreground. */
 	tcsetattr(screen->in, TCSADRAIN, &modes);
 	top_screen_write(screen, ENTER, strlen(ENTER));
 	screen->entered = true;
 }
 
-static void leave(struct top_screen *screen)
+static void top_screen_leave(struct top_screen *screen)
 {
+	sigset_t set, before;
+
 	if (!screen->entered)
 		return;
 	top_screen_write(screen, LEAVE, strlen(LEAVE));
-	set_modes(screen, &screen->saved);
+	/* In the background SIGTTOU would stop top here; blocked, it does not. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	tcsetattr(screen->in, TCSADRAIN, &screen->saved);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	screen->entered = false;
 }
 
@@ -90,7 +119,7 @@ void top_screen_stop(struct top_screen *screen)
 {
 	sigset_t set, before;
 
-	leave(screen);
+	top_screen_leave(screen);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTSTP);
 	raise(SIGTSTP);
@@ -101,44 +130,23 @@ void top_screen_stop(struct top_screen *screen)
 
 void top_screen_close(struct top_screen *screen)
 {
-	leave(screen);
+	top_screen_leave(screen);
 	screen->signals = fd_close(screen->signals);
 	sigprocmask(SIG_SETMASK, &screen->mask, NULL);
 }
 
-void top_screen_size(const struct top_screen *screen, size_t *ret_columns, size_t *ret_lines)
-{
-	struct winsize size = { 0 };
-
-	ioctl(screen->out, TIOCGWINSZ, &size);
-	*ret_columns = size.ws_col > 0 ? size.ws_col : 80;
-	*ret_lines = size.ws_row > 0 ? size.ws_row : 24;
-}
-
-/* Whoever shares the terminal may have made it non-blocking. */
-static bool wait_writable(int fd)
-{
-	struct pollfd wanted = { .fd = fd, .events = POLLOUT };
-
-	return poll(&wanted, 1, WRITE_PATIENCE_MS) > 0;
-}
-
 int top_screen_write(const struct top_screen *screen, const char *text, size_t size)
 {
+	struct pollfd writable = { .fd = screen->out, .events = POLLOUT };
+
 	while (size > 0) {
 		ssize_t n = write(screen->out, text, size);
 
-		if (n < 0 && errno != EINTR && (errno != EAGAIN || !wait_writable(screen->out)))
+		/* Another program on the terminal may have made it non-blocking. */
+		if (n < 0 && errno != EINTR && (errno != EAGAIN || poll(&writable, 1, WRITE_TIMEOUT_MS) <= 0))
 			return -errno;
 		text += MAX(n, 0);
 		size -= (size_t)MAX(n, 0);
 	}
 	return 0;
-}
-
-int top_screen_signal(const struct top_screen *screen)
-{
-	struct signalfd_siginfo info;
-
-	return read(screen->signals, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
 }

@@ -1,139 +1,206 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * top: who uses it, live. On a terminal a loop of three things that may come, in whichever order: keys, signals, packets of the
- * daemon. It asks in time, and never waits for an answer: a daemon that hangs or goes away is something to show.
+ * top: the tenants, live. On a terminal a loop waits for keys, signals and packets of the daemon. It sends a request at each
+ * interval and never blocks for the answer: if the daemon hangs or goes away, the screen shows that.
  */
 
 #include <poll.h>
-#include <time.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
 
-#include "client/userevctl/ctl.h"
-#include "client/userevctl/show/tenants.h"
 #include "client/userevctl/top/top.h"
+#include "protocol/base/text.h"
 
-enum {
-	OPTION_INTERVAL = 1,
-	OPTION_SORT,
-	OPTION_BATCH,
-	OPTION_ONCE,
-	INTERVAL_MAX = 3600, /* seconds */
-	BATCH_COLUMNS = 120, /* of a frame that goes nowhere in particular */
-};
+enum { BATCH_COLUMNS = 120 /* without a terminal */ };
 
 struct top {
 	struct ctl *ctl;
 	struct top_screen screen;
-	struct top_source source;
-	struct top_look look;
 	struct top_keys keys;
+	struct control *control; /* NULL: not connected */
+	uint16_t asked;		 /* KIND_STATUS, then KIND_TENANTS; 0: no answer is expected */
+	struct top_look next;	 /* the part of the answer that has come */
+	struct top_look look;
+	char refusal[WIRE_SENTENCE_MAX * 4 + 1]; /* the daemon's last refusal, safe to show */
 	enum tenant_order order;
-	size_t first; /* of the tenants that are shown */
+	size_t first; /* the first tenant that is shown */
 	size_t columns, lines;
-	uint64_t interval; /* ms */
-	uint64_t asked;	   /* ms on the monotonic clock */
+	uint64_t interval; /* s */
+	uint64_t asked_at; /* ns */
 	uint64_t batch;	   /* frames; 0: a terminal */
+	bool once;
 	char trouble[512];
 	bool help;
-	bool stale; /* what is seen */
-	int signal; /* that ended it */
+	bool stale;
 	bool over;
+	int signal; /* that ended it */
 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
+/* --- The daemon: errors are those of control_open() and control_receive(), and close the connection. --- */
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+static int top_disconnect(struct top *top, int error)
+{
+	if (error == -EREMOTEIO && top->control)
+		string_copy(top->refusal, sizeof(top->refusal), top->control->sentence);
+	top->control = control_free(top->control);
+	top->asked = 0;
+	top_look_deinit(&top->next);
+	return error;
 }
 
-static struct top_frame frame_of(const struct top *top)
+static int top_ask(struct top *top, uint16_t kind)
+{
+	int r = top->control ? 0 : control_open(top->ctl->control_socket, &top->control);
+
+	if (r == 0)
+		r = control_ask(top->control, kind);
+	if (r < 0)
+		return top_disconnect(top, r);
+	top->asked = kind;
+	return 0;
+}
+
+static int take_rows(struct top *top, const struct message *message)
+{
+	struct cursor rows, row;
+	uint16_t count;
+	int r = 0;
+
+	if (message->kind != KIND_ROWS || top->asked == 0 || decode_rows(message->body, &count, &rows) != 0)
+		return -EBADMSG;
+	while (r == 0 && rows_next(&rows, &row)) {
+		if (top->asked == KIND_TENANTS) {
+			r = tenant_views_add(&top->next.tenants, row);
+			continue;
+		}
+		free(top->next.status);
+		top->next.status = malloc(row.left + 1);
+		if (!top->next.status)
+			return -ENOMEM;
+		memcpy(top->next.status, row.at, row.left);
+		top->next.status_size = row.left;
+	}
+	return r;
+}
+
+/* Takes a packet, or waits so many ms for one: 1 when the look is complete, 0, or a negative errno. */
+static int top_take(struct top *top, int timeout)
+{
+	struct top_look *next = &top->next, *look = &top->look;
+	struct message message;
+	int r;
+
+	r = control_receive(top->control, timeout, &message);
+	if (r == -EINTR || (r == -ETIMEDOUT && timeout == 0))
+		return 0;
+	if (r == 0)
+		r = take_rows(top, &message);
+	if (r == 0 && !(message.flags & WIRE_MORE) && !next->status)
+		r = -EBADMSG;
+	if (r < 0)
+		return top_disconnect(top, r);
+	if (message.flags & WIRE_MORE)
+		return 0;
+	if (top->asked == KIND_STATUS)
+		return top_ask(top, KIND_TENANTS);
+	top->asked = 0;
+	next->time = ctl_now_ns();
+	next->tenants.machine = row_get_u64(cursor_make(next->status, next->status_size), "capacity");
+	if (look->status)
+		tenant_views_compare(&next->tenants, &look->tenants, (double)(next->time - look->time) / NS_PER_S);
+	tenant_views_sort(&next->tenants, top->order);
+	top_look_deinit(look);
+	*look = *next;
+	*next = (struct top_look){ 0 };
+	return 1;
+}
+
+/* --- The screen. --- */
+
+static size_t top_room(const struct top *top)
+{
+	size_t taken = TOP_HEAD_LINES + TOP_FOOT_LINES;
+
+	return top->batch > 0 ? SIZE_MAX : top->lines - MIN(top->lines, taken);
+}
+
+static struct top_frame top_frame_of(const struct top *top)
 {
 	return (struct top_frame){
 		.look = &top->look,
 		.order = top->order,
 		.first = top->first,
-		.columns = top->columns,
-		.lines = top->lines,
-		.trouble = top->trouble[0] ? top->trouble : NULL,
-		.on_screen = top->batch == 0,
+		.most = top_room(top),
+		.trouble = top->trouble,
 		.help = top->help,
 	};
 }
 
-/* Into memory, and from there in one write: no half of a frame is ever seen. */
-static int draw(struct top *top)
+/* A frame goes out in one write, so that no part of it is seen alone. */
+static int top_draw(struct top *top)
 {
-	_cleanup_(freep) char *text = NULL;
+	_cleanup_(freep) char *lines = NULL, *text = NULL;
 	struct output output = top->ctl->output;
-	struct top_frame frame = frame_of(top);
-	size_t size = 0;
+	const struct top_frame frame = top_frame_of(top);
+	size_t lines_size = 0, size = 0, line = 0;
+	const char *at, *end;
+	FILE *screen;
 	int r;
 
-	output.file = open_memstream(&text, &size);
+	output.terminal = true;
+	output.width = (unsigned)top->columns;
+	output.file = open_memstream(&lines, &lines_size);
 	if (!output.file)
-		return -errno;
-	top_frame_print(&output, &frame);
-	if (fclose(output.file) != 0)
+		return -ENOMEM;
+	r = top_frame_print(&frame, &output);
+	fclose(output.file);
+	screen = open_memstream(&text, &size);
+	if (!screen)
+		return -ENOMEM;
+	fputs("\033[H", screen);
+	/* All lines that fit, and blank ones up to the last line. */
+	for (at = lines; line + 1 < top->lines || line == 0; line++, at = *end ? end + 1 : end) {
+		end = strchrnul(at, '\n');
+		fprintf(screen, "%.*s\033[K%s", (int)(end - at), at, top->lines > 1 ? "\n" : "");
+	}
+	output.file = screen;
+	if (top->lines > 1)
+		top_frame_print_keys(&frame, &output);
+	fputs("\033[K\033[J", screen);
+	if (fclose(screen) != 0 || r < 0)
 		return -ENOMEM;
 	r = top_screen_write(&top->screen, text, size);
-	/* The next frame is whole again. */
+	/* The next frame is complete again. */
 	return r == -EAGAIN ? 0 : r;
 }
 
-static void clamp(struct top *top)
+static void top_sort(struct top *top, int order)
 {
-	const struct top_frame frame = frame_of(top);
-	size_t n = top->look.tenants.n, room = top_frame_room(&frame);
-
-	top->first = MIN(top->first, n - MIN(n, room));
-}
-
-static void sort_by(struct top *top, enum tenant_order order)
-{
-	top->order = order;
-	tenant_views_sort(&top->look.tenants, order);
-}
-
-static void scroll(struct top *top, bool down, size_t by)
-{
-	top->first = down ? top->first + by : top->first - MIN(top->first, by);
+	top->order = (enum tenant_order)(order % TENANT_ORDERS);
+	tenant_views_sort(&top->look.tenants, top->order);
 }
 
 static void obey_key(struct top *top, enum top_key key)
 {
-	const struct top_frame frame = frame_of(top);
-	size_t page = MAX(top_frame_room(&frame), (size_t)1);
+	size_t page = MAX(top_room(top), (size_t)1);
 
 	if (key == TOP_KEY_NONE)
 		return;
 	/* Any other key goes back to the tenants, too. */
 	top->help = key == TOP_KEY_HELP && !top->help;
-	switch (key) {
-	case TOP_KEY_NONE:
-	case TOP_KEY_HELP:
-		break;
-	case TOP_KEY_QUIT:
+	if (key == TOP_KEY_QUIT)
 		top->over = true;
-		break;
-	case TOP_KEY_LEFT:
-		sort_by(top, (top->order + TENANT_ORDERS - 1) % TENANT_ORDERS);
-		break;
-	case TOP_KEY_RIGHT:
-		sort_by(top, (top->order + 1) % TENANT_ORDERS);
-		break;
-	case TOP_KEY_UP:
-	case TOP_KEY_DOWN:
-		scroll(top, key == TOP_KEY_DOWN, 1);
-		break;
-	case TOP_KEY_PAGE_UP:
-	case TOP_KEY_PAGE_DOWN:
-		scroll(top, key == TOP_KEY_PAGE_DOWN, page);
-		break;
-	default:
-		sort_by(top, (enum tenant_order)(key - TOP_KEY_ORDER));
-	}
+	else if (key == TOP_KEY_LEFT)
+		top_sort(top, (int)top->order + TENANT_ORDERS - 1);
+	else if (key == TOP_KEY_RIGHT)
+		top_sort(top, (int)top->order + 1);
+	else if (key == TOP_KEY_UP || key == TOP_KEY_PAGE_UP)
+		top->first -= MIN(top->first, key == TOP_KEY_UP ? 1 : page);
+	else if (key == TOP_KEY_DOWN || key == TOP_KEY_PAGE_DOWN)
+		top->first += key == TOP_KEY_DOWN ? 1 : page;
+	else if (key >= TOP_KEY_ORDER)
+		top_sort(top, (int)key - TOP_KEY_ORDER);
 }
 
 static void read_keys(struct top *top)
@@ -148,144 +215,96 @@ static void read_keys(struct top *top)
 	top->stale = true;
 }
 
-/* --width may make it narrower, but not wider than it is. */
-static void measure(struct top *top)
+/* --width may make the frame narrower than the terminal, but not wider. */
+static void top_measure(struct top *top)
 {
-	unsigned wanted = top->ctl->width;
+	struct winsize size = { 0 };
 
-	top_screen_size(&top->screen, &top->columns, &top->lines);
-	if (wanted > 0)
-		top->columns = MIN(top->columns, wanted);
-}
-
-static void obey_signal(struct top *top, int signal_number)
-{
-	switch (signal_number) {
-	case SIGWINCH:
-		break;
-	case SIGTSTP:
-		top_screen_stop(&top->screen);
-		break;
-	case SIGCONT:
-		top_screen_enter(&top->screen);
-		break;
-	case SIGINT:
-		top->over = true;
-		break;
-	default:
-		top->signal = signal_number;
-		top->over = true;
-	}
-	measure(top);
+	ioctl(top->screen.out, TIOCGWINSZ, &size);
+	top->columns = size.ws_col > 0 ? size.ws_col : 80;
+	top->lines = size.ws_row > 0 ? size.ws_row : 24;
+	if (top->ctl->width > 0)
+		top->columns = MIN(top->columns, (size_t)top->ctl->width);
 	top->stale = true;
 }
 
 static void read_signals(struct top *top)
 {
-	int signal_number;
+	struct signalfd_siginfo info;
 
-	while (!top->over && (signal_number = top_screen_signal(&top->screen)) > 0)
-		obey_signal(top, signal_number);
+	while (!top->over && read(top->screen.signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGTSTP)
+			top_screen_stop(&top->screen);
+		else if (info.ssi_signo == SIGCONT)
+			top_screen_enter(&top->screen);
+		else if (info.ssi_signo != SIGWINCH)
+			top->over = true;
+		if (top->over && info.ssi_signo != SIGINT)
+			top->signal = (int)info.ssi_signo;
+		top_measure(top);
+	}
 }
 
-/* What is wrong, in one line; the numbers of the last look stay. */
-static void note_trouble(struct top *top, int error, const char *sentence)
+/* The numbers of the last look stay on the screen. */
+static void note_trouble(struct top *top, int error)
 {
 	if (control_nobody(error) || error == -ECONNRESET || error == -EPIPE)
 		snprintf(top->trouble, sizeof(top->trouble), "The daemon has gone. Trying again.");
 	else if (error == -EREMOTEIO)
-		snprintf(top->trouble, sizeof(top->trouble), "The daemon refused it: %s.", sentence);
+		snprintf(top->trouble, sizeof(top->trouble), "The daemon refused the request: %.400s.", top->refusal);
 	else if (error == -ETIMEDOUT || error == -EAGAIN)
 		snprintf(top->trouble, sizeof(top->trouble), "The daemon does not answer. Waiting.");
 	else
 		snprintf(top->trouble, sizeof(top->trouble), "Trouble with the daemon: %s. Trying again.",
 			 strerror(-error));
+	top->look.tenants.seconds = 0;
 	top->stale = true;
 }
 
-static void take_packet(struct top *top)
-{
-	int r = top_source_take(&top->source, 0, &top->look);
-
-	if (r < 0)
-		note_trouble(top, r, top->source.sentence);
-	if (r <= 0)
-		return;
-	top->trouble[0] = '\0';
-	top->stale = true;
-	sort_by(top, top->order);
-}
-
-static void ask(struct top *top)
-{
-	int r;
-
-	top->asked = now_ms();
-	if (top_source_waits(&top->source)) {
-		note_trouble(top, -ETIMEDOUT, NULL);
-		return;
-	}
-	r = top_source_ask(&top->source);
-	if (r < 0)
-		note_trouble(top, r, NULL);
-}
-
-static int wait_for_anything(struct top *top)
+static int top_turn(struct top *top)
 {
 	struct pollfd wanted[] = {
 		{ .fd = top->screen.in, .events = POLLIN },
 		{ .fd = top->screen.signals, .events = POLLIN },
-		{ .fd = top_source_fd(&top->source), .events = POLLIN },
+		{ .fd = top->control ? top->control->fd : -1, .events = POLLIN },
 	};
-	uint64_t now = now_ms(), next = top->asked + top->interval;
-	int n = poll(wanted, ARRAY_SIZE(wanted), (int)(next - MIN(next, now)));
+	uint64_t now = ctl_now_ns(), next = top->asked_at + top->interval * NS_PER_S;
+	int n = poll(wanted, ARRAY_SIZE(wanted), (int)((next - MIN(next, now)) / NS_PER_MS) + 1), r = 0;
 
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (wanted[1].revents) {
-		/* We may have been stopped meanwhile, and others may have read what was typed: ask again. */
+		/* While top was stopped the shell may have read the keys: poll() again. */
 		read_signals(top);
 		return 0;
 	}
 	if (wanted[0].revents)
 		read_keys(top);
 	if (wanted[2].revents)
-		take_packet(top);
-	if (now_ms() >= next)
-		ask(top);
+		r = top_take(top, 0);
+	if (r > 0) {
+		top->trouble[0] = '\0';
+		top->stale = true;
+	}
+	if (r >= 0 && ctl_now_ns() >= next) {
+		top->asked_at = ctl_now_ns();
+		r = top->asked != 0 ? -ETIMEDOUT : top_ask(top, KIND_STATUS);
+	}
+	if (r < 0)
+		note_trouble(top, r);
 	return 0;
 }
 
-static int watch(struct top *top)
-{
-	int r = 0;
-
-	measure(top);
-	top->asked = now_ms();
-	top->stale = true;
-	while (r == 0 && !top->over) {
-		clamp(top);
-		r = top->stale ? draw(top) : 0;
-		top->stale = false;
-		if (r == 0)
-			r = wait_for_anything(top);
-	}
-	return r;
-}
-
-/* The first look: what is wrong now is said as every command says it, and not on another screen. */
+/* The errors of the first look are printed as those of any command, not on the other screen. */
 static int look_once(struct top *top)
 {
-	int r = top_source_ask(&top->source);
+	int r = top_ask(top, KIND_STATUS);
 
 	while (r == 0)
-		r = top_source_take(&top->source, CONTROL_PATIENCE_MS, &top->look);
+		r = top_take(top, CONTROL_TIMEOUT_MS);
 	if (r == -EREMOTEIO)
-		ctl_error("the daemon refused it: %s.", top->source.sentence);
-	if (r < 0)
-		return control_explain(top->ctl->control_socket, r, NULL);
-	sort_by(top, top->order);
-	return EXIT_DONE;
+		ctl_error("the daemon refused the request: %s.", top->refusal);
+	return r < 0 ? control_explain(top->ctl->control_socket, r, NULL) : EXIT_DONE;
 }
 
 static int run_on_screen(struct top *top)
@@ -297,140 +316,108 @@ static int run_on_screen(struct top *top)
 	r = top_screen_open(&top->screen, STDIN_FILENO, fileno(top->ctl->output.file));
 	if (r == 0) {
 		top_screen_enter(&top->screen);
-		r = watch(top);
+		top_measure(top);
+		top->asked_at = ctl_now_ns();
+		while (r == 0 && !top->over) {
+			size_t n = top->look.tenants.n;
+
+			top->first = MIN(top->first, n - MIN(n, top_room(top)));
+			r = top->stale ? top_draw(top) : 0;
+			top->stale = false;
+			if (r == 0)
+				r = top_turn(top);
+		}
 		top_screen_close(&top->screen);
 	}
-	if (top->signal > 0) {
-		signal(top->signal, SIG_DFL);
-		raise(top->signal);
-	}
+	if (top->signal > 0)
+		ctl_end_by(top->ctl, top->signal);
 	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
-}
-
-static void print_json(const struct top *top)
-{
-	struct json json = { .file = top->ctl->output.file };
-
-	json_begin(&json, '{');
-	json_key(&json, "status", 6);
-	json_row(&json, top_look_status(&top->look));
-	json_key(&json, "tenants", 7);
-	json_begin(&json, '[');
-	for (size_t i = 0; i < top->look.tenants.n; i++)
-		ctl_tenant_json(&json, &top->look.tenants.view[i]);
-	json_end(&json, ']');
-	json_end(&json, '}');
-	putc('\n', json.file);
 }
 
 static int print_frame(const struct top *top)
 {
-	const struct top_frame frame = frame_of(top);
+	struct output output = top->ctl->output;
+	struct json json = { .file = output.file };
+	const struct top_frame frame = top_frame_of(top);
 
-	if (top->ctl->json)
-		print_json(top);
-	else
-		top_frame_print(&top->ctl->output, &frame);
-	return ctl_finish(top->ctl);
-}
-
-/* Until it is time for the next frame; false: nobody reads what we print any more. */
-static bool wait_for_reader(const struct top *top)
-{
-	struct pollfd reader = { .fd = fileno(top->ctl->output.file) };
-	uint64_t end = now_ms() + top->interval, now;
-
-	while ((now = now_ms()) < end)
-		if (poll(&reader, 1, (int)(end - now)) > 0)
-			return false;
-	return true;
+	output.terminal = true;
+	output.width = (unsigned)top->columns;
+	if (!top->ctl->json)
+		return top_frame_print(&frame, &output);
+	json_begin(&json, '{');
+	json_key(&json, "status", 6);
+	json_row(&json, cursor_make(top->look.status, top->look.status_size));
+	json_key(&json, "tenants", 7);
+	json_begin(&json, '[');
+	for (size_t i = 0; i < top->look.tenants.n; i++)
+		tenant_view_json(&top->look.tenants.view[i], &json);
+	json_end(&json, ']');
+	json_end(&json, '}');
+	putc('\n', json.file);
+	return 0;
 }
 
 static int run_batch(struct top *top)
 {
+	const struct output *output = &top->ctl->output;
+	struct pollfd reader = { .fd = fileno(output->file) };
 	int r = EXIT_DONE;
 
-	top->columns = top->ctl->output.width > 0 ? top->ctl->output.width : BATCH_COLUMNS;
+	top->columns = output->width > 0 ? output->width : BATCH_COLUMNS;
 	for (uint64_t i = 0; r == EXIT_DONE && i < top->batch; i++) {
-		if (i > 0 && !wait_for_reader(top))
-			break;
+		uint64_t next = top->look.time + top->interval * NS_PER_S, now;
+
+		while (i > 0 && (now = ctl_now_ns()) < next)
+			/* An event without having asked for one: the reader has closed the pipe. */
+			if (poll(&reader, 1, (int)((next - now) / NS_PER_MS) + 1) > 0)
+				return ctl_finish(top->ctl);
 		if (i > 0 && !top->ctl->json)
-			putc('\n', top->ctl->output.file);
+			putc('\n', output->file);
 		r = look_once(top);
+		if (r == EXIT_DONE && print_frame(top) < 0)
+			r = EXIT_REFUSED;
 		if (r == EXIT_DONE)
-			r = print_frame(top);
+			r = ctl_finish(top->ctl);
 	}
 	return r;
 }
 
-static bool has_screen(const struct ctl *ctl)
-{
-	const char *terminal = getenv("TERM");
-
-	return isatty(STDIN_FILENO) && isatty(fileno(ctl->output.file)) && !ctl->json && terminal && terminal[0] &&
-	       !streq(terminal, "dumb");
-}
-
-static void read_options(struct top *top)
-{
-	const char *value;
-	int option;
-
-	while ((option = ctl_next_option(top->ctl, &value)) != 0) {
-		switch (option) {
-		case OPTION_INTERVAL:
-			top->interval = ctl_number("--interval", value, 1, INTERVAL_MAX) * 1000;
-			break;
-		case OPTION_SORT:
-			top->order = ctl_tenant_order(value);
-			break;
-		case OPTION_BATCH:
-			top->batch = ctl_number("--batch", value, 1, UINT32_MAX);
-			break;
-		case OPTION_ONCE:
-			top->batch = 1;
-			break;
-		}
-	}
-	ctl_expect_arguments(top->ctl, 0, 0);
-	if (top->batch == 0 && !has_screen(top->ctl))
-		top->batch = 1;
-}
-
 static int top_run(struct ctl *ctl)
 {
-	struct top top = {
-		.ctl = ctl,
-		.source = { .path = ctl->control_socket },
-		.order = TENANTS_BY_EVENTS,
-		.interval = 1000,
-	};
+	struct top top = { .ctl = ctl, .order = TENANTS_BY_EVENTS, .interval = 1 };
+	const char *term = getenv("TERM");
 	int r;
 
-	read_options(&top);
+	options_read(ctl, &top, 0, 0);
+	if (top.once || (top.batch == 0 && (!isatty(STDIN_FILENO) || !isatty(fileno(ctl->output.file)) || ctl->json ||
+					    !term || !term[0] || streq(term, "dumb"))))
+		top.batch = 1;
 	r = top.batch > 0 ? run_batch(&top) : run_on_screen(&top);
-	top_source_deinit(&top.source);
+	top_disconnect(&top, 0);
 	top_look_deinit(&top.look);
 	return r;
 }
 
 static const struct ctl_option top_options[] = {
-	{ "interval", "SECONDS", "between two looks (default 1)", OPTION_INTERVAL },
-	{ "sort", "KEY", TENANT_ORDERS_IN_WORDS, OPTION_SORT },
-	{ "batch", "N", "print N plain frames", OPTION_BATCH },
-	{ "once", NULL, "print one, as where there is no terminal", OPTION_ONCE },
+	OPTION("interval", "SECONDS", "between two looks (default 1)", option_number,
+	       .offset = offsetof(struct top, interval), .least = 1, .most = 3600),
+	OPTION("sort", "KEY", TENANT_ORDERS_IN_WORDS, option_tenant_order, .offset = offsetof(struct top, order)),
+	OPTION("batch", "N", "print N frames as plain text", option_number, .offset = offsetof(struct top, batch),
+	       .least = 1, .most = UINT32_MAX),
+	OPTION("once", NULL, "print one; the default without a terminal", option_flag,
+	       .offset = offsetof(struct top, once)),
 	{ 0 },
 };
 
 const struct command command_top = {
 	.name = "top",
 	.arguments = "",
-	.summary = "the same live, with bars; q quits",
-	.help = "Shows the machine and its tenants, again each second: bars of what they use of\n"
-		"their maximum (||||, what is reserved and unused ::::), and what changed since\n"
+	.summary = "the tenants live, with bars; q quits",
+	.help = "Shows the machine and its tenants, again each second: bars of the events that\n"
+		"they hold of their maximum (||||, reserved and unused ::::), and the changes since\n"
 		"the last look. The first letters of events, connections, refusals, lost,\n"
-		"throttled and name sort by these, or left and right do; up, down and the page\n"
-		"keys scroll; ? tells what the columns are; q or Ctrl-C quits.",
+		"throttled and name sort by these, as left and right do; up, down and the page\n"
+		"keys scroll; ? explains the columns; q or Ctrl-C quits.",
 	.options = top_options,
 	.run = top_run,
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What tracefs has and what the daemon says, put together by name. Of an event that is registered as multi-format there
- * may be several of one name: tracefs calls them NAME.0, NAME.1 and so on (in hexadecimal), and they are told apart by
- * their fields. What the daemon does not name is foreign.
+ * The events of tracefs and those of the daemon, merged by name. Of a multi-format event there may be several of one name:
+ * tracefs calls them NAME.0, NAME.1 and so on (in hexadecimal), and their fields tell which is which. Events that the daemon
+ * does not list are foreign.
  */
 
 #include "client/userevctl/tracing/tracefs.h"
 
-static struct catalogue_event *add(struct catalogue *catalogue)
+static struct catalogue_event *catalogue_add(struct catalogue *catalogue)
 {
 	if (catalogue->n == catalogue->capacity) {
 		size_t capacity = MAX(catalogue->capacity * 2, (size_t)64);
@@ -23,7 +23,7 @@ static struct catalogue_event *add(struct catalogue *catalogue)
 	return &catalogue->events[catalogue->n];
 }
 
-static void event_deinit(struct catalogue_event *event)
+static void catalogue_event_deinit(struct catalogue_event *event)
 {
 	if (event->shown != event->name)
 		free(event->shown);
@@ -35,7 +35,7 @@ static void event_deinit(struct catalogue_event *event)
 void catalogue_deinit(struct catalogue *catalogue)
 {
 	for (size_t i = 0; i < catalogue->n; i++)
-		event_deinit(&catalogue->events[i]);
+		catalogue_event_deinit(&catalogue->events[i]);
 	free(catalogue->events);
 	*catalogue = (struct catalogue){ 0 };
 }
@@ -43,7 +43,7 @@ void catalogue_deinit(struct catalogue *catalogue)
 int catalogue_add_row(struct catalogue *catalogue, struct cursor row)
 {
 	char name[WIRE_DESCRIPTION_MAX + 1], description[WIRE_DESCRIPTION_MAX + 1];
-	struct catalogue_event *event = add(catalogue);
+	struct catalogue_event *event = catalogue_add(catalogue);
 
 	if (!event)
 		return -ENOMEM;
@@ -55,7 +55,7 @@ int catalogue_add_row(struct catalogue *catalogue, struct cursor row)
 	event->row_size = row.left;
 	event->row = malloc(row.left + 1);
 	if (!event->name || !event->fields || !event->row) {
-		event_deinit(event);
+		catalogue_event_deinit(event);
 		return -ENOMEM;
 	}
 	if (row.left > 0)
@@ -70,8 +70,8 @@ int catalogue_add_status(struct catalogue *catalogue, const char *text, size_t s
 	struct cursor rest = cursor_make(text, size);
 	struct status_line line;
 
-	while (status_text_next(&rest, &line)) {
-		struct catalogue_event *event = add(catalogue);
+	while (text_next_status(&rest, &line)) {
+		struct catalogue_event *event = catalogue_add(catalogue);
 
 		if (event)
 			event->name = event->shown = strndup(line.name, line.length);
@@ -92,14 +92,14 @@ static int compare_events(const void *a, const void *b)
 	return strcmp(event_a->shown, event_b->shown);
 }
 
-static void sort(struct catalogue_event *events, size_t n)
+static void catalogue_sort(struct catalogue_event *events, size_t n)
 {
 	if (n > 0)
 		qsort(events, n, sizeof(*events), compare_events);
 }
 
-/* The first one whose name is not before `name`. */
-static size_t find(const struct catalogue_event *events, size_t n, const char *name)
+/* The first event whose name is not before `name`. */
+static size_t catalogue_find(const struct catalogue_event *events, size_t n, const char *name)
 {
 	size_t low = 0, high = n;
 
@@ -114,8 +114,8 @@ static size_t find(const struct catalogue_event *events, size_t n, const char *n
 	return low;
 }
 
-/* What tracefs has is the daemon's, too: it is not foreign any more. */
-static int join(struct catalogue_event *row, struct catalogue_event *status)
+/* The event of tracefs is the daemon's, and not foreign. */
+static int join_event(struct catalogue_event *row, struct catalogue_event *status)
 {
 	row->in_tracefs = true;
 	row->used_by |= status->used_by;
@@ -129,17 +129,17 @@ static int join(struct catalogue_event *row, struct catalogue_event *status)
 	return -ENOMEM;
 }
 
-/* NAME.ID, whose fields are these. */
+/* The event NAME.ID with the fields of the row. */
 static int join_multi(struct catalogue_event *row, struct catalogue_event *events, size_t n, catalogue_look *look,
 		      void *data)
 {
 	char prefix[WIRE_DESCRIPTION_MAX + 2], fields[FORMAT_FIELDS_MAX];
 	size_t length = (size_t)snprintf(prefix, sizeof(prefix), "%s.", row->name);
 
-	for (size_t i = find(events, n, prefix); i < n && strncmp(events[i].shown, prefix, length) == 0; i++)
+	for (size_t i = catalogue_find(events, n, prefix); i < n && strncmp(events[i].shown, prefix, length) == 0; i++)
 		if (events[i].foreign && look(data, events[i].shown, fields, sizeof(fields)) &&
 		    streq(fields, row->fields))
-			return join(row, &events[i]);
+			return join_event(row, &events[i]);
 	return 0;
 }
 
@@ -154,14 +154,14 @@ static int join_rows(struct catalogue *catalogue, catalogue_look *look, void *da
 
 		if (row->multi)
 			r = join_multi(row, status, n, look, data);
-		for (size_t at = find(status, n, row->name);
+		for (size_t at = catalogue_find(status, n, row->name);
 		     !row->multi && at < n && streq(status[at].shown, row->name); at++)
-			join(row, &status[at]);
+			join_event(row, &status[at]);
 	}
 	return r;
 }
 
-/* Leaves out what has been joined, and what a name with an odd byte in it made to look like two. */
+/* Drops the joined events, and duplicates: two names with odd bytes in them may look the same. */
 static void keep_foreign(struct catalogue *catalogue)
 {
 	size_t n = catalogue->n_rows;
@@ -177,13 +177,13 @@ static void keep_foreign(struct catalogue *catalogue)
 		if (event->foreign)
 			catalogue->events[n++] = *event;
 		else
-			event_deinit(event);
+			catalogue_event_deinit(event);
 	}
 	catalogue->n = n;
 	catalogue->foreign = n - catalogue->n_rows;
 }
 
-/* A foreign event in user_events_multi has the name that its program gave it, too. */
+/* A foreign event in user_events_multi also has the name without the ID. */
 static int name_foreign(struct catalogue_event *event, catalogue_look *look, void *data)
 {
 	const char *dot = strrchr(event->shown, '.');
@@ -203,12 +203,12 @@ int catalogue_merge(struct catalogue *catalogue, catalogue_look *look, void *dat
 {
 	int r;
 
-	sort(catalogue->events + catalogue->n_rows, catalogue->n - catalogue->n_rows);
+	catalogue_sort(catalogue->events + catalogue->n_rows, catalogue->n - catalogue->n_rows);
 	r = join_rows(catalogue, look, data);
 	keep_foreign(catalogue);
 	for (size_t i = catalogue->n_rows; r == 0 && i < catalogue->n; i++)
 		r = name_foreign(&catalogue->events[i], look, data);
-	sort(catalogue->events, catalogue->n);
+	catalogue_sort(catalogue->events, catalogue->n);
 	return r;
 }
 

@@ -1,54 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The daemon records, and is asked for everything. */
+/* The embedded backend: the daemon records, and answers everything. */
 
-#include "client/userevctl/tracing/tracer.h"
+#include "client/userevctl/tracing/tracing.h"
 
-struct embedded_tracing {
+struct embedded {
 	struct tracing tracing;
 	struct control *control; /* of a tail */
 };
 
-static struct embedded_tracing *embedded_of(struct tracing *tracing)
+static struct embedded *embedded_tracing_of(struct tracing *tracing)
 {
-	return container_of(tracing, struct embedded_tracing, tracing);
-}
-
-struct embedded_list {
-	const struct tracing *tracing;
-	char *const *patterns;
-	int n;
-	event_take *take;
-	void *data;
-};
-
-static void take_row(const struct embedded_list *list, struct cursor row)
-{
-	char name[WIRE_DESCRIPTION_MAX + 1], description[WIRE_DESCRIPTION_MAX + 1];
-	struct event_view event = { .name = name, .shown = name, .row = row, .state_known = true };
-
-	row_get_string(row, "event", name, sizeof(name));
-	row_get_string(row, "description", description, sizeof(description));
-	event.fields = tracing_fields(description);
-	event.on = row_get_u64(row, "on");
-	if (list->n == 0 || tracing_matches_any(list->tracing, list->patterns, list->n, &event))
-		list->take(list->data, &event);
+	return container_of(tracing, struct embedded, tracing);
 }
 
 static int embedded_list(struct tracing *tracing, char *const *patterns, int n, bool fields _unused_, event_take *take,
 			 void *data)
 {
-	const struct embedded_list list = { tracing, patterns, n, take, data };
 	_cleanup_(control_freep) struct control *control = NULL;
 	struct cursor row = { 0 };
 	int r;
 
-	r = ctl_open_control(tracing->ctl, &control);
+	r = control_open_or_explain(tracing->ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask(control, KIND_EVENTS);
-	while (r >= 0 && (r = control_next_row(control, &row)) > 0)
-		take_row(&list, row);
+	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
+		char name[WIRE_DESCRIPTION_MAX + 1], description[WIRE_DESCRIPTION_MAX + 1];
+		struct event_view event = { .name = name, .shown = name, .row = row, .state_known = true };
+
+		row_get_string(row, "event", name, sizeof(name));
+		row_get_string(row, "description", description, sizeof(description));
+		event.fields = tracing_fields(description);
+		event.on = row_get_u64(row, "on");
+		if (n == 0 || tracing_matches_any(tracing, patterns, n, &event))
+			take(data, &event);
+	}
 	return r < 0 ? control_explain(tracing->ctl->control_socket, r, control) : EXIT_DONE;
 }
 
@@ -58,7 +45,7 @@ static int embedded_turn(struct tracing *tracing, char *const *patterns, int n, 
 	struct cursor row = { 0 };
 	int r;
 
-	r = ctl_open_control(tracing->ctl, &control);
+	r = control_open_or_explain(tracing->ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
 	r = control_ask_strings(control, KIND_TRACE, on ? TRACE_ON : 0, (const char *const *)patterns, (size_t)n);
@@ -70,37 +57,28 @@ static int embedded_turn(struct tracing *tracing, char *const *patterns, int n, 
 	return EXIT_DONE;
 }
 
-static void note_on(void *data, const struct event_view *event)
+static void find_any_on(void *data, const struct event_view *event)
 {
 	bool *any = data;
 
 	*any |= event->on;
 }
 
-static int tell_if_none_is_on(struct tracing *tracing)
+static int embedded_tail_begin(struct tracing *tracing, const struct tail_request *request)
 {
-	bool any = false;
-	int r = embedded_list(tracing, NULL, 0, false, note_on, &any);
+	struct embedded *embedded = embedded_tracing_of(tracing);
+	int flags = (request->past ? TAIL_PAST : 0) | (request->no_follow ? TAIL_NO_FOLLOW : 0);
+	bool any = request->n > 0 || request->no_follow;
+	int r = any ? EXIT_DONE : embedded_list(tracing, NULL, 0, false, find_any_on, &any);
 
 	if (r == EXIT_DONE && !any)
-		tracing_tell_none_is_on();
-	return r;
-}
-
-static int embedded_tail_begin(struct tracing *tracing, const struct tail_wish *wish)
-{
-	struct embedded_tracing *embedded = embedded_of(tracing);
-	int flags = (wish->past ? TAIL_PAST : 0) | (wish->no_follow ? TAIL_NO_FOLLOW : 0);
-	int r = EXIT_DONE;
-
-	if (wish->n == 0 && !wish->no_follow)
-		r = tell_if_none_is_on(tracing);
+		tracing_note_none_is_on();
 	if (r == EXIT_DONE)
-		r = ctl_open_control(tracing->ctl, &embedded->control);
+		r = control_open_or_explain(tracing->ctl, &embedded->control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask_strings(embedded->control, KIND_TAIL, (uint16_t)flags, (const char *const *)wish->patterns,
-				(size_t)wish->n);
+	r = control_ask_strings(embedded->control, KIND_TAIL, (uint16_t)flags, (const char *const *)request->patterns,
+				(size_t)request->n);
 	if (r < 0)
 		return control_explain(tracing->ctl->control_socket, r, embedded->control);
 	tracing->fd = embedded->control->fd;
@@ -109,11 +87,11 @@ static int embedded_tail_begin(struct tracing *tracing, const struct tail_wish *
 
 static int embedded_tail_read(struct tracing *tracing, struct record_view *view)
 {
-	struct embedded_tracing *embedded = embedded_of(tracing);
+	struct embedded *embedded = embedded_tracing_of(tracing);
 	struct message message;
 	int r;
 
-	r = control_receive(embedded->control, CONTROL_PATIENCE_MS, &message);
+	r = control_receive(embedded->control, CONTROL_TIMEOUT_MS, &message);
 	if (r == 0 && message.kind != KIND_ROWS)
 		r = -EBADMSG;
 	if (r == 0)
@@ -126,9 +104,9 @@ static int embedded_tail_read(struct tracing *tracing, struct record_view *view)
 	return EXIT_DONE;
 }
 
-static void embedded_free(struct tracing *tracing)
+static void embedded_tracing_free(struct tracing *tracing)
 {
-	struct embedded_tracing *embedded = embedded_of(tracing);
+	struct embedded *embedded = embedded_tracing_of(tracing);
 
 	control_free(embedded->control);
 	free(embedded);
@@ -141,9 +119,9 @@ int tracing_embedded_new(struct ctl *ctl, struct tracing **ret)
 		.turn = embedded_turn,
 		.tail_begin = embedded_tail_begin,
 		.tail_read = embedded_tail_read,
-		.free = embedded_free,
+		.free = embedded_tracing_free,
 	};
-	struct embedded_tracing *embedded = calloc(1, sizeof(*embedded));
+	struct embedded *embedded = calloc(1, sizeof(*embedded));
 
 	if (!embedded)
 		return control_explain(ctl->control_socket, -ENOMEM, NULL);

@@ -1,36 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Which events a tail wants on. Nothing tells when one is registered, so that we look again and again, the less often
+ * Switches the events of a tail on and off. The kernel does not notify of new events, so the tail looks repeatedly, less often
  * the longer a look takes.
  *
- * An event that is on in an instance lives on when its programs have ended, and then nobody may register one of that
- * name with other fields. So what no program holds any more is switched off, once everything that was recorded has been
- * read.
+ * An event that is on in an instance outlives its programs, and no program can then register an event of that name with other
+ * fields. So an event without a program is switched off, after all that was recorded has been read.
  */
 
-#include "client/userevctl/tracing/tail.h"
+#include "client/userevctl/tracing/session.h"
 
 enum {
 	LOOK_LEAST_MS = 100,
 	LOOK_MOST_MS = 3000,
-	LOOK_SHARE = 20,	  /* looking may take a twentieth of the time */
-	LOOK_UNSETTLED_MS = 2000, /* the daemon names an event a little after the kernel does */
-	LOOK_ANYWAY_MS = 3000,	  /* what was foreign may become a program's, and no text changes */
+	LOOK_SHARE = 20,	  /* looks take a twentieth of the time */
+	LOOK_UNSETTLED_MS = 2000, /* the daemon lists an event a little later than the kernel */
+	LOOK_ANYWAY_MS = 3000,	  /* a foreign event may become a program's without a change of the texts */
 };
 
-static struct tail_event *find_event(const struct tail_session *session, const char *shown)
-{
-	struct tail_event *event;
-
-	HASH_FIND(by_key, session->events, shown, strlen(shown), event);
-	return event;
-}
-
-static struct tail_event *add_event(struct tail_session *session, const struct event_view *view)
+static struct session_event *add_event(struct session *session, const struct event_view *view)
 {
 	size_t shown = strlen(view->shown), name = strlen(view->name);
-	struct tail_event *event = calloc(1, sizeof(*event) + shown + 1 + name + 1);
+	struct session_event *event = calloc(1, sizeof(*event) + shown + 1 + name + 1);
 
 	if (!event)
 		return NULL;
@@ -45,201 +36,166 @@ static struct tail_event *add_event(struct tail_session *session, const struct e
 	return NULL;
 }
 
-/*
- * The name in front is only for the parser: an event's own may be one that no description has. Where the fields say
- * less than the whole truth, there are none, and nothing can be parsed.
- */
-static void describe(struct tail_event *event, const struct event_format *format)
+/* 0, also if the event has gone meanwhile; or a negative errno. */
+static int turn_on(struct session *session, struct session_event *event)
 {
 	struct text text = text_make(event->description, sizeof(event->description));
-
-	text_printf(&text, "event %s", format->exact ? format->fields : "?");
-	if (format->exact && !format->fields[0])
-		string_copy(event->description, sizeof(event->description), "event");
-}
-
-/* 0, also where it has gone meanwhile; or a negative errno. */
-static int turn_on(struct tail_session *session, struct tail_event *event)
-{
 	struct event_format format;
 	int r;
 
 	r = tracefs_turn(session->instance, event->system, event->shown, true);
 	if (r < 0)
 		return r == -ENOENT || r == -ENODEV ? 0 : r;
-	/* From now on it cannot go, so that its type is its own. */
+	/* From now on the event cannot go, and its type in records is not reused. */
 	r = tracefs_read_format(event->system, event->shown, &format);
 	if (r < 0)
 		return tracefs_turn(session->instance, event->system, event->shown, false);
-	describe(event, &format);
+	/* The parser needs a name, and the event's own may be invalid in a description. "?" makes the parser fail. */
+	text_printf(&text, "event");
+	if (!format.exact || format.fields[0])
+		text_printf(&text, " %s", format.exact ? format.fields : "?");
 	session->by_type[format.id] = event;
 	event->on = true;
 	return 0;
 }
 
-static bool is_wanted(const struct tail_session *session, const struct event_view *event)
+static bool look_is_wanted(const struct session *session, const struct event_view *event)
 {
 	const struct tracing *tracing = &session->tracefs->tracing;
 	char line[WIRE_DESCRIPTION_MAX + 64];
 
 	if (!event->system)
 		return false;
-	if (session->wish.n > 0)
-		return tracing_matches_any(tracing, session->wish.patterns, session->wish.n, event);
+	if (session->request.n > 0)
+		return tracing_matches_any(tracing, session->request.patterns, session->request.n, event);
 	if (event->foreign && tracing->foreign != FOREIGN_ALL)
 		return false;
 	snprintf(line, sizeof(line), "%s:%s", event->system, event->shown);
 	return session->set_event && text_has_line(session->set_event, line);
 }
 
-static int want_event(struct tail_session *session, const struct catalogue_event *known)
-{
-	struct tail_event *event;
-	struct event_view view;
-
-	catalogue_view(known, &view);
-	if (!is_wanted(session, &view))
-		return 0;
-	event = find_event(session, view.shown);
-	if (!event)
-		event = add_event(session, &view);
-	if (!event)
-		return -ENOMEM;
-	event->seen = session->looks;
-	return event->on ? 0 : turn_on(session, event);
-}
-
-static bool any_unwanted(const struct tail_session *session)
-{
-	for (const struct tail_event *event = session->events; event; event = event->by_key.next)
-		if (event->on && event->seen != session->looks)
-			return true;
-	return false;
-}
-
-/* `view`: where to print what they wrote before. */
-static int turn_unwanted_off(struct tail_session *session, struct record_view *view)
+static int turn_wanted_on(struct session *session, const struct catalogue *catalogue)
 {
 	int r = 0;
 
-	if (!any_unwanted(session))
-		return 0;
-	if (view)
-		r = tail_drain(session, view);
-	for (struct tail_event *event = session->events; r == 0 && event; event = event->by_key.next) {
-		if (!event->on || event->seen == session->looks)
+	for (size_t i = 0; r == 0 && i < catalogue->n && !session_stopped; i++) {
+		struct session_event *event;
+		struct event_view view;
+
+		catalogue_view(&catalogue->events[i], &view);
+		if (!look_is_wanted(session, &view))
 			continue;
-		/* It may have gone. */
-		tracefs_turn(session->instance, event->system, event->shown, false);
-		event->on = false;
+		HASH_FIND(by_key, session->events, view.shown, strlen(view.shown), event);
+		if (!event)
+			event = add_event(session, &view);
+		if (!event)
+			return -ENOMEM;
+		event->seen = session->looks;
+		if (!event->on)
+			r = turn_on(session, event);
 	}
 	return r;
 }
 
-/* Whether the texts are as they were; takes the new ones over. */
-static bool texts_are_the_same(struct tail_session *session, char *status, char *set_event)
+/* `view`: prints the records that the events wrote before. */
+static int turn_unwanted_off(struct session *session, struct record_view *view)
 {
-	bool same = session->status && streq(session->status, status) &&
-		    (session->wish.n > 0 || streq(session->set_event, set_event));
+	bool drained = !view;
 
-	free(session->status);
-	free(session->set_event);
-	session->status = status;
-	session->set_event = set_event;
-	return same;
+	for (struct session_event *event = session->events; event; event = event->by_key.next) {
+		int r = 0;
+
+		if (!event->on || event->seen == session->looks)
+			continue;
+		if (!drained)
+			r = session_drain(session, view);
+		if (r < 0)
+			return r;
+		drained = true;
+		/* It may have gone. */
+		tracefs_turn(session->instance, event->system, event->shown, false);
+		event->on = false;
+	}
+	return 0;
 }
 
-/* 1: there is nothing new; 0; or a negative errno. */
-static int read_texts(struct tail_session *session)
+/* 1: nothing is new; 0; or a negative errno. */
+static int read_texts(struct session *session)
 {
-	uint64_t now = monotonic_ns();
+	uint64_t now = ctl_now_ns();
 	char *status, *set_event = NULL;
 	bool same;
 
 	errno = 0;
 	status = tracefs_text("user_events_status", NULL);
-	if (status && session->wish.n == 0)
+	if (status && session->request.n == 0)
 		set_event = tracefs_text("set_event", NULL);
-	/* An empty file may come as no text. */
+	/* libtracefs may return NULL for an empty file. */
 	if (status && !set_event)
 		set_event = strdup("");
 	if (!status || !set_event) {
 		free(status);
 		return errno ? -errno : -EIO;
 	}
-	same = texts_are_the_same(session, status, set_event);
+	same = session->status && streq(session->status, status) && streq(session->set_event, set_event);
+	free(session->status);
+	free(session->set_event);
+	session->status = status;
+	session->set_event = set_event;
 	if (!same)
 		session->settled = now + LOOK_UNSETTLED_MS * NS_PER_MS;
-	if (same && now > session->settled && now - session->looked < LOOK_ANYWAY_MS * NS_PER_MS)
-		return 1;
-	return 0;
+	return same && now > session->settled && now - session->looked < LOOK_ANYWAY_MS * NS_PER_MS;
 }
 
-/* That the daemon is started anew while we look on is no reason to end. */
-static int lose_daemon(struct tail_session *session, int error)
-{
-	const struct tracing *tracing = &session->tracefs->tracing;
-
-	if (session->looks == 1)
-		return control_explain(tracing->ctl->control_socket, error, NULL);
-	if (!session->daemon_gone)
-		ctl_note(
-			"userevctl: the daemon does not answer (%s): events that are registered from now on are not seen "
-			"before it does.",
-			strerror(-error));
-	session->daemon_gone = true;
-	return EXIT_DONE;
-}
-
-static int apply(struct tail_session *session, const struct catalogue *catalogue, struct record_view *view)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < catalogue->n && !tail_stopped; i++)
-		r = want_event(session, &catalogue->events[i]);
-	if (r < 0)
-		return tracefs_explain("switch events on", r);
-	if (tail_stopped)
-		return EXIT_DONE;
-	r = turn_unwanted_off(session, view);
-	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
-}
-
-static int look_at_all(struct tail_session *session, struct record_view *view)
+static int look_at_all(struct session *session, struct record_view *view)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 	int r, daemon;
 
 	session->looks++;
-	session->looked = session->asked = monotonic_ns();
+	session->looked = session->asked = ctl_now_ns();
 	r = tracefs_catalogue(session->tracefs, session->status, strlen(session->status), session->writers, &catalogue,
 			      &daemon);
-	if (r == -EREMOTE)
-		return lose_daemon(session, daemon);
+	if (r == -EREMOTE && session->looks == 1)
+		return control_explain(session->tracefs->tracing.ctl->control_socket, daemon, NULL);
+	if (r == -EREMOTE) {
+		/* A tail goes on while the daemon is restarted. */
+		if (!session->daemon_gone)
+			ctl_note(
+				"userevctl: the daemon does not answer (%s): events that are registered from now on are "
+				"shown once it answers.",
+				strerror(-daemon));
+		session->daemon_gone = true;
+		return EXIT_DONE;
+	}
 	if (r < 0)
 		return tracefs_explain("list events", r);
 	session->daemon_gone = false;
-	return apply(session, &catalogue, view);
+	r = turn_wanted_on(session, &catalogue);
+	if (r < 0)
+		return tracefs_explain("switch events on", r);
+	if (session_stopped)
+		return EXIT_DONE;
+	r = turn_unwanted_off(session, view);
+	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
 }
 
-uint64_t tail_next_look(const struct tail_session *session)
+uint64_t look_pause(const struct session *session)
 {
 	uint64_t pause = LOOK_SHARE * session->look_took;
 
 	return MIN(MAX(pause, LOOK_LEAST_MS * NS_PER_MS), LOOK_MOST_MS * NS_PER_MS);
 }
 
-int tail_look(struct tail_session *session, struct record_view *view)
+int look_now(struct session *session, struct record_view *view)
 {
-	uint64_t begun = monotonic_ns();
+	uint64_t begun = ctl_now_ns();
 	int r = read_texts(session);
 
 	if (r < 0)
-		r = tracefs_explain("read which events there are", r);
-	else if (r == 0)
-		r = look_at_all(session, view);
+		r = tracefs_explain("read the list of events", r);
 	else
-		r = EXIT_DONE;
-	session->look_took = monotonic_ns() - begun;
+		r = r == 0 ? look_at_all(session, view) : EXIT_DONE;
+	session->look_took = ctl_now_ns() - begun;
 	return r;
 }

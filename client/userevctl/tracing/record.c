@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Records as lines: time, comm-pid, tenant, event, fields. On a terminal the columns are padded, and the fields, which
- * come last, may run over its edge: what was recorded is never cut.
+ * Records as lines: time, comm-pid, tenant, event, fields. On a terminal the columns are padded, and the fields, which come
+ * last, may be longer than the line: records are never shortened.
  */
+
+#include "client/userevctl/tracing/record.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -18,11 +20,9 @@ enum {
 	TENANT_WIDTH_WIDE = 36,
 	WIDE = 140,
 	NAME_WIDTH = 18,
-	/* A payload of 4,064 bytes of text in which every byte is escaped, and the fields' names; or as hex. */
+	/* A payload of 4,064 bytes of text in which every byte is escaped, and the names of the fields; or as hex. */
 	FIELDS_MAX = WIRE_PAYLOAD_MAX * 8 + 4 * WIRE_DESCRIPTION_MAX,
 };
-
-#define NS_PER_S UINT64_C(1000000000)
 
 void record_view_deinit(struct record_view *view)
 {
@@ -37,40 +37,26 @@ bool record_view_done(const struct record_view *view)
 	return view->most > 0 && view->records >= view->most;
 }
 
-/* One record after the other is of the same event, most often. NULL: not a description that this build knows. */
-static const struct description *parse(struct record_view *view, const struct piece *event)
+/* NULL: the description is not known to this build, or the payload does not fit it. Most records are of the same event. */
+static const struct description *fitting_description(struct record_view *view, const struct taken_record *record)
 {
+	const struct piece *event = &record->description;
 	char why[WIRE_SENTENCE_MAX];
 	struct text reason = text_make(why, sizeof(why));
 
-	if (view->canonical && strlen(view->canonical) == event->length &&
-	    memcmp(view->canonical, event->at, event->length) == 0)
-		return view->description;
-	free(view->canonical);
-	view->canonical = NULL;
-	if (!view->description)
-		view->description = malloc(sizeof(*view->description));
-	if (!view->description || description_parse(event->at, event->length, view->description, &reason) != 0)
+	if (!view->canonical || strlen(view->canonical) != event->length ||
+	    memcmp(view->canonical, event->at, event->length) != 0) {
+		free(view->canonical);
+		view->canonical = NULL;
+		if (!view->description)
+			view->description = malloc(sizeof(*view->description));
+		if (!view->description || description_parse(event->at, event->length, view->description, &reason) != 0)
+			return NULL;
+		view->canonical = strndup(event->at, event->length);
+	}
+	if (record_check(view->description, record->payload.at, record->payload.length) != RECORD_OK)
 		return NULL;
-	view->canonical = strndup(event->at, event->length);
 	return view->description;
-}
-
-static const struct description *fitting_description(struct record_view *view, const struct taken_record *record)
-{
-	const struct description *description = parse(view, &record->description);
-
-	if (!description || record_check(description, record->payload.at, record->payload.length) != RECORD_OK)
-		return NULL;
-	return description;
-}
-
-static void put_hex(struct text *text, const struct piece *payload)
-{
-	const uint8_t *byte = payload->at;
-
-	for (size_t i = 0; i < payload->length; i++)
-		text_printf(text, "%02x", byte[i]);
 }
 
 static struct piece event_name(const struct taken_record *record)
@@ -85,7 +71,8 @@ static struct piece event_name(const struct taken_record *record)
 			       space ? (size_t)(space - (const char *)description->at) : description->length };
 }
 
-static void print_column(const struct output *output, enum style style, const char *text, size_t width, bool shorten)
+static void print_column(const struct output *output, enum style style, const char *text, size_t width,
+			 bool may_shorten)
 {
 	char shortened[SAFE_MAX];
 	size_t taken;
@@ -95,122 +82,91 @@ static void print_column(const struct output *output, enum style style, const ch
 		putc('\t', output->file);
 		return;
 	}
-	if (shorten && !output->full) {
-		shorten_middle(text, width, shortened, sizeof(shortened));
-		text = shortened;
-	}
-	taken = display_width(text);
-	output_styled(output, style, "%s", text);
+	shorten(may_shorten && !output->full ? COLUMN_PATH : COLUMN_TEXT, text, width, shortened, sizeof(shortened));
+	taken = display_width(shortened);
+	output_styled(output, style, "%s", shortened);
 	fprintf(output->file, "%*s", (int)(width - MIN(width, taken)) + 2, "");
 }
 
-static void print_time(const struct output *output, uint64_t time)
+static void print_piece(const struct output *output, enum style style, struct piece piece, size_t width,
+			bool may_shorten)
 {
-	time_t seconds = (time_t)(time / NS_PER_S);
-	char clock[32], text[64];
-	struct tm broken;
+	char buffer[SAFE_MAX];
+	struct text text = text_make(buffer, sizeof(buffer));
 
-	if (!localtime_r(&seconds, &broken))
-		broken = (struct tm){ 0 };
-	strftime(clock, sizeof(clock), "%H:%M:%S", &broken);
-	snprintf(text, sizeof(text), "%s.%06" PRIu64, clock, time % NS_PER_S / 1000);
-	print_column(output, STYLE_DIM, text, strlen(text), false);
-}
-
-static void make_piece_safe(const struct piece *piece, char *ret, size_t size)
-{
-	struct text text = text_make(ret, size);
-
-	if (piece->length > 0)
-		text_safe(&text, piece->at, piece->length);
+	if (piece.length > 0)
+		text_safe(&text, piece.at, piece.length);
 	else
 		text_put(&text, "-", 1);
+	print_column(output, style, buffer, width, may_shorten);
 }
 
-static void print_line(struct record_view *view, const struct taken_record *record)
+static void record_print_line(struct record_view *view, const struct taken_record *record)
 {
 	static char fields[FIELDS_MAX];
 	const struct output *output = view->output;
 	const struct description *description = fitting_description(view, record);
-	const struct piece name = event_name(record);
-	char buffer[SAFE_MAX];
-	struct text text = text_make(fields, sizeof(fields));
+	time_t seconds = (time_t)(record->time / NS_PER_S);
+	char buffer[SAFE_MAX], clock[32];
+	struct text text = text_make(buffer, sizeof(buffer));
+	struct tm broken = { 0 };
 
-	print_time(output, record->time);
-	make_piece_safe(&record->comm, buffer, sizeof(buffer) - 32);
-	snprintf(buffer + strlen(buffer), 32, "-%" PRIu64, record->pid);
+	localtime_r(&seconds, &broken);
+	strftime(clock, sizeof(clock), "%H:%M:%S", &broken);
+	text_printf(&text, "%s.%06" PRIu64, clock, record->time % NS_PER_S / 1000);
+	print_column(output, STYLE_DIM, buffer, text.length, false);
+	text = text_make(buffer, sizeof(buffer));
+	text_safe(&text, record->comm.length > 0 ? record->comm.at : "-", MAX(record->comm.length, (size_t)1));
+	text_printf(&text, "-%" PRIu64, record->pid);
 	print_column(output, STYLE_PLAIN, buffer, TASK_WIDTH, false);
-	make_piece_safe(&record->tenant, buffer, sizeof(buffer));
-	print_column(output, STYLE_DIM, buffer, output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
-	make_piece_safe(&name, buffer, sizeof(buffer));
-	print_column(output, STYLE_NAME, buffer, NAME_WIDTH, false);
+	print_piece(output, STYLE_DIM, record->tenant, output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
+	print_piece(output, STYLE_NAME, event_name(record), NAME_WIDTH, false);
+	text = text_make(fields, sizeof(fields));
 	if (description)
 		record_to_text(description, record->payload.at, record->payload.length, &text);
-	else
-		put_hex(&text, &record->payload);
+	for (size_t i = 0; !description && i < record->payload.length; i++)
+		text_printf(&text, "%02x", ((const uint8_t *)record->payload.at)[i]);
 	fprintf(output->file, "%s\n", fields);
 }
 
-static void json_time(struct json *json, uint64_t time)
-{
-	time_t seconds = (time_t)(time / NS_PER_S);
-	char date[32], text[64];
-	struct tm broken;
-
-	if (!gmtime_r(&seconds, &broken))
-		broken = (struct tm){ 0 };
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &broken);
-	snprintf(text, sizeof(text), "%s.%09" PRIu64 "Z", date, time % NS_PER_S);
-	json_key(json, "time", 4);
-	json_string(json, text, strlen(text));
-	json_key(json, "time_ns", 7);
-	json_u64(json, time);
-}
-
-static void json_payload(struct record_view *view, struct json *json, const struct taken_record *record)
+static void record_print_json(struct record_view *view, const struct taken_record *record)
 {
 	static char fields[FIELDS_MAX];
-	struct text text = text_make(fields, sizeof(fields));
+	struct json json = { .file = view->output->file };
 	const struct description *description = fitting_description(view, record);
+	const struct {
+		const char *key;
+		struct piece piece;
+	} texts[] = { { "comm", record->comm }, { "tenant", record->tenant }, { "event", event_name(record) } };
+	struct text text = text_make(fields, sizeof(fields));
+	time_t seconds = (time_t)(record->time / NS_PER_S);
+	struct tm broken = { 0 };
+	char date[64];
 
+	gmtime_r(&seconds, &broken);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &broken);
+	text_printf(&text, "%s.%09" PRIu64 "Z", date, record->time % NS_PER_S);
+	json_begin(&json, '{');
+	json_put_text(&json, "time", fields);
+	json_put_u64(&json, "time_ns", record->time);
+	json_put_u64(&json, "pid", record->pid);
+	if (record->uid_known)
+		json_put_u64(&json, "uid", record->uid);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (texts[i].piece.length == 0)
+			continue;
+		json_key(&json, texts[i].key, strlen(texts[i].key));
+		json_string(&json, texts[i].piece.at, texts[i].piece.length);
+	}
+	text = text_make(fields, sizeof(fields));
 	if (description)
 		record_to_json(description, record->payload.at, record->payload.length, &text);
 	if (description && !text.cut) {
-		json_key(json, "fields", 6);
-		json_raw(json, fields);
+		json_key(&json, "fields", 6);
+		json_raw(&json, fields);
 	} else {
-		json_key(json, "payload", 7);
-		json_hex(json, record->payload.at, record->payload.length);
+		json_put_hex(&json, "payload", record->payload.at, record->payload.length);
 	}
-}
-
-static void json_number(struct json *json, const char *key, uint64_t number)
-{
-	json_key(json, key, strlen(key));
-	json_u64(json, number);
-}
-
-static void json_piece(struct json *json, const char *key, struct piece piece)
-{
-	if (piece.length == 0)
-		return;
-	json_key(json, key, strlen(key));
-	json_string(json, piece.at, piece.length);
-}
-
-static void print_json(struct record_view *view, const struct taken_record *record)
-{
-	struct json json = { .file = view->output->file };
-
-	json_begin(&json, '{');
-	json_time(&json, record->time);
-	json_number(&json, "pid", record->pid);
-	if (record->uid_known)
-		json_number(&json, "uid", record->uid);
-	json_piece(&json, "comm", record->comm);
-	json_piece(&json, "tenant", record->tenant);
-	json_piece(&json, "event", event_name(record));
-	json_payload(view, &json, record);
 	json_end(&json, '}');
 	putc('\n', json.file);
 }
@@ -219,9 +175,9 @@ void record_view_put(struct record_view *view, const struct taken_record *record
 {
 	view->records++;
 	if (view->output->json)
-		print_json(view, record);
+		record_print_json(view, record);
 	else
-		print_line(view, record);
+		record_print_line(view, record);
 }
 
 void record_view_missed(struct record_view *view, uint64_t missed)
@@ -230,8 +186,8 @@ void record_view_missed(struct record_view *view, uint64_t missed)
 	if (view->output->json)
 		fprintf(view->output->file, "{\"missed\":%" PRIu64 "}\n", missed);
 	else
-		ctl_note("userevctl: %s missed here: they came faster than they were read.",
-			 plural(missed, "record was", "records were").text);
+		ctl_note("userevctl: %s missed here: overwritten before userevctl could read.",
+			 plural(missed, "record is", "records are").text);
 }
 
 static struct piece row_piece(struct cursor row, const char *key, enum row_type type)
@@ -243,26 +199,6 @@ static struct piece row_piece(struct cursor row, const char *key, enum row_type 
 	return (struct piece){ field.value, field.length };
 }
 
-static void put_row(struct record_view *view, struct cursor row)
-{
-	struct row_field missed;
-	struct taken_record record = {
-		.time = row_get_u64(row, "time"),
-		.pid = row_get_u64(row, "pid"),
-		.uid = row_get_u64(row, "uid"),
-		.uid_known = true,
-		.comm = row_piece(row, "comm", ROW_STRING),
-		.tenant = row_piece(row, "tenant", ROW_STRING),
-		.description = row_piece(row, "event", ROW_STRING),
-		.payload = row_piece(row, "payload", ROW_BYTES),
-	};
-
-	if (row_find(row, "missed", &missed))
-		record_view_missed(view, missed.number);
-	else if (record.description.at && record.payload.at)
-		record_view_put(view, &record);
-}
-
 int record_view_rows(struct record_view *view, struct cursor body)
 {
 	struct cursor rows, row;
@@ -270,7 +206,23 @@ int record_view_rows(struct record_view *view, struct cursor body)
 
 	if (decode_rows(body, &count, &rows) != 0)
 		return -EBADMSG;
-	while (!record_view_done(view) && rows_next(&rows, &row))
-		put_row(view, row);
+	while (!record_view_done(view) && rows_next(&rows, &row)) {
+		struct row_field missed;
+		const struct taken_record record = {
+			.time = row_get_u64(row, "time"),
+			.pid = row_get_u64(row, "pid"),
+			.uid = row_get_u64(row, "uid"),
+			.uid_known = true,
+			.comm = row_piece(row, "comm", ROW_STRING),
+			.tenant = row_piece(row, "tenant", ROW_STRING),
+			.description = row_piece(row, "event", ROW_STRING),
+			.payload = row_piece(row, "payload", ROW_BYTES),
+		};
+
+		if (row_find(row, "missed", &missed))
+			record_view_missed(view, missed.number);
+		else if (record.description.at && record.payload.at)
+			record_view_put(view, &record);
+	}
 	return count > 0 ? output_flush(view->output) : 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What the kernel writes as text. user_events_status has a line for each event, `1:test # Used by ftrace perf other`
- * with the status page ABI and without the number since Linux 6.4, and then some sums. Names are whatever somebody with
- * root's permission chose, but have neither blanks nor colons.
+ * Texts of the kernel. user_events_status has a line for each event, `1:test # Used by ftrace perf other` with the
+ * status page ABI and without the number since Linux 6.4, and then some sums. Programs choose the names, which have neither
+ * blanks nor colons.
  */
 
 #include "client/userevctl/tracing/tracefs.h"
@@ -16,8 +16,8 @@ struct span {
 	size_t length;
 };
 
-/* Cuts up to the first `end`, which is left out of both; everything where there is none. */
-static struct span cut(struct span *rest, char end)
+/* Takes the text up to the first `end`, or all of it; `end` itself belongs to neither part. */
+static struct span span_cut(struct span *rest, char end)
 {
 	const char *found = memchr(rest->at, end, rest->length);
 	struct span taken = { rest->at, found ? (size_t)(found - rest->at) : rest->length };
@@ -37,7 +37,7 @@ static bool span_begins(struct span span, const char *text)
 	return strlen(text) <= span.length && memcmp(text, span.at, strlen(text)) == 0;
 }
 
-static bool is_number(struct span span)
+static bool span_is_number(struct span span)
 {
 	for (size_t i = 0; i < span.length; i++)
 		if (span.at[i] < '0' || span.at[i] > '9')
@@ -45,13 +45,13 @@ static bool is_number(struct span span)
 	return span.length > 0;
 }
 
-/* " ftrace perf": what is new to us is "other". */
+/* " ftrace perf": unknown users count as "other". */
 static unsigned read_users(struct span rest)
 {
 	unsigned used_by = 0;
 
 	while (rest.length > 0) {
-		struct span word = cut(&rest, ' ');
+		struct span word = span_cut(&rest, ' ');
 
 		if (span_is(word, "ftrace"))
 			used_by |= USED_BY_FTRACE;
@@ -66,11 +66,11 @@ static unsigned read_users(struct span rest)
 static bool read_status_line(struct span line, struct status_line *ret)
 {
 	static const char used[] = "# Used by ";
-	struct span name = cut(&line, ' '), number;
+	struct span name = span_cut(&line, ' '), number;
 
 	if (memchr(name.at, ':', name.length)) {
-		number = cut(&name, ':');
-		if (!is_number(number) || memchr(name.at, ':', name.length))
+		number = span_cut(&name, ':');
+		if (!span_is_number(number) || memchr(name.at, ':', name.length))
 			return false;
 	}
 	if (name.length == 0 || (line.length > 0 && !span_begins(line, used)))
@@ -81,22 +81,22 @@ static bool read_status_line(struct span line, struct status_line *ret)
 	return true;
 }
 
-bool status_text_next(struct cursor *text, struct status_line *ret)
+bool text_next_status(struct cursor *text, struct status_line *ret)
 {
 	struct span rest = { (const char *)text->at, text->left };
 	bool found = false;
 
 	while (!found && rest.length > 0)
-		found = read_status_line(cut(&rest, '\n'), ret);
+		found = read_status_line(span_cut(&rest, '\n'), ret);
 	*text = cursor_make(rest.at, rest.length);
 	return found;
 }
 
 /* "offset:8;" of "\toffset:8;\tsize:4;". */
-static bool find_value(struct span line, const char *key, uint64_t *ret)
+static bool span_find_number(struct span line, const char *key, uint64_t *ret)
 {
 	while (line.length > 0) {
-		struct span part = cut(&line, ';');
+		struct span part = span_cut(&line, ';');
 
 		while (part.length > 0 && part.at[0] == '\t') {
 			part.at++;
@@ -110,16 +110,11 @@ static bool find_value(struct span line, const char *key, uint64_t *ret)
 	return false;
 }
 
-static bool is_dynamic(struct span type)
-{
-	return span_begins(type, "__rel_loc ") || span_begins(type, "__data_loc ");
-}
-
 /*
- * "char name[8]" is written back as "char[8] name". The number in the brackets is not to be believed: the kernel prints
- * what memory it found there. A field of fixed size says itself how large it is; in the others the brackets are empty.
+ * "char name[8]" is written as "char[8] name". The number in the brackets is not reliable: the kernel prints uninitialised
+ * memory there. A field of fixed size has its size in the line; in the others the brackets are empty.
  */
-static void put_field(struct text *fields, struct span declaration, uint64_t size)
+static void text_put_field(struct text *fields, struct span declaration, uint64_t size)
 {
 	const char *space = memrchr(declaration.at, ' ', declaration.length);
 	struct span type = { declaration.at, space ? (size_t)(space - declaration.at) : 0 };
@@ -129,7 +124,7 @@ static void put_field(struct text *fields, struct span declaration, uint64_t siz
 	if (bracket)
 		name.length = (size_t)(bracket - name.at);
 	text_printf(fields, "%s%.*s", fields->length > 0 ? "; " : "", (int)type.length, type.at);
-	if (bracket && is_dynamic(type))
+	if (bracket && (span_begins(type, "__rel_loc ") || span_begins(type, "__data_loc ")))
 		text_printf(fields, "[]");
 	else if (bracket)
 		text_printf(fields, "[%" PRIu64 "]", size);
@@ -138,29 +133,29 @@ static void put_field(struct text *fields, struct span declaration, uint64_t siz
 		text_printf(fields, " %" PRIu64, size);
 }
 
-enum { COMMON_FIELDS_BYTES = 8 }; /* type, flags, preempt count and pid: what each record begins with */
+enum { COMMON_FIELDS_BYTES = 8 }; /* type, flags, preempt count and pid, at the beginning of each record */
 
-/* One line; `end`: where the field before it ends. False: it says nothing that makes sense. */
-static bool read_field(struct span line, struct text *fields, uint64_t *end, bool *exact)
+/* One line; `end`: the end of the field before it. False: not a line of that form. */
+static bool text_read_field(struct span line, struct text *fields, uint64_t *end, bool *exact)
 {
-	struct span declaration = cut(&line, ';');
+	struct span declaration = span_cut(&line, ';');
 	uint64_t offset, size;
 
 	declaration.at += strlen("\tfield:");
 	declaration.length -= strlen("\tfield:");
-	if (!find_value(line, "offset:", &offset) || !find_value(line, "size:", &size) || size > UINT16_MAX)
+	if (!span_find_number(line, "offset:", &offset) || !span_find_number(line, "size:", &size) || size > UINT16_MAX)
 		return false;
 	if (offset < COMMON_FIELDS_BYTES)
 		return true;
-	/* Only without gaps is a description, which has no offsets, the whole truth. */
+	/* A description has no offsets: it determines the layout only without gaps. */
 	if (offset != *end)
 		*exact = false;
 	*end = offset + size;
-	put_field(fields, declaration, size);
+	text_put_field(fields, declaration, size);
 	return true;
 }
 
-int event_format_parse(const char *text, struct event_format *ret)
+int text_read_format(const char *text, struct event_format *ret)
 {
 	struct text fields = text_make(ret->fields, sizeof(ret->fields));
 	uint64_t end = COMMON_FIELDS_BYTES, id;
@@ -169,11 +164,11 @@ int event_format_parse(const char *text, struct event_format *ret)
 
 	ret->exact = true;
 	while (rest.length > 0) {
-		struct span line = cut(&rest, '\n');
+		struct span line = span_cut(&rest, '\n');
 
 		if (span_begins(line, "print fmt:"))
 			break;
-		if (span_begins(line, "\tfield:") && !read_field(line, &fields, &end, &ret->exact))
+		if (span_begins(line, "\tfield:") && !text_read_field(line, &fields, &end, &ret->exact))
 			return -EBADMSG;
 		if (!span_begins(line, "ID: "))
 			continue;
@@ -190,7 +185,7 @@ bool text_find_number(const char *text, const char *key, uint64_t *ret)
 	struct span rest = { text, strlen(text) };
 
 	while (rest.length > 0) {
-		struct span line = cut(&rest, '\n');
+		struct span line = span_cut(&rest, '\n');
 
 		if (!span_begins(line, key) || line.length == strlen(key) || line.at[strlen(key)] != ':')
 			continue;
@@ -205,20 +200,20 @@ bool text_has_line(const char *text, const char *wanted)
 	struct span rest = { text, strlen(text) };
 
 	while (rest.length > 0)
-		if (span_is(cut(&rest, '\n'), wanted))
+		if (span_is(span_cut(&rest, '\n'), wanted))
 			return true;
 	return false;
 }
 
-bool cmdlines_find(const char *text, uint64_t pid, char *ret, size_t size)
+bool text_find_command(const char *text, uint64_t pid, char *ret, size_t size)
 {
 	struct span rest = { text, strlen(text) };
 
 	while (rest.length > 0) {
-		struct span line = cut(&rest, '\n'), number = cut(&line, ' ');
+		struct span line = span_cut(&rest, '\n'), number = span_cut(&line, ' ');
 		struct text command;
 
-		if (!is_number(number) || strtoull(number.at, NULL, 10) != pid || line.length == 0)
+		if (!span_is_number(number) || strtoull(number.at, NULL, 10) != pid || line.length == 0)
 			continue;
 		command = text_make(ret, size);
 		text_put(&command, line.at, line.length);
@@ -227,7 +222,7 @@ bool cmdlines_find(const char *text, uint64_t pid, char *ret, size_t size)
 	return false;
 }
 
-uint64_t instance_name_pid(const char *name)
+uint64_t text_instance_pid(const char *name)
 {
 	static const char prefix[] = "userevctl-";
 	struct span number = { name, strlen(name) };
@@ -236,5 +231,5 @@ uint64_t instance_name_pid(const char *name)
 		return 0;
 	number.at += strlen(prefix);
 	number.length -= strlen(prefix);
-	return is_number(number) && number.length < 10 ? strtoull(number.at, NULL, 10) : 0;
+	return span_is_number(number) && number.length < 10 ? strtoull(number.at, NULL, 10) : 0;
 }

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * A tracer like any other: what is on is what tracefs says, and switching is a write to a file there. The daemon is
- * asked whose the events are.
- */
+/* The kernel's backends: userevctl reads and writes files of tracefs as any tracer does, and asks the daemon for the holders. */
 
 #include "client/userevctl/tracing/tracefs.h"
 
 #include <inttypes.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <time.h>
+#include <sys/syscall.h>
 
 #include "kernel/probe.h"
-
-uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 char *tracefs_text(const char *name, size_t *ret_size)
 {
@@ -42,7 +32,7 @@ int tracefs_read_format(const char *system, const char *name, struct event_forma
 	text = tracefs_event_file_read(NULL, system, name, "format", NULL);
 	if (!text)
 		return errno ? -errno : -ENOENT;
-	return event_format_parse(text, ret);
+	return text_read_format(text, ret);
 }
 
 int tracefs_turn(struct tracefs_instance *instance, const char *system, const char *name, bool on)
@@ -113,15 +103,8 @@ int tracefs_catalogue(struct tracefs_tracing *tracefs, const char *status, size_
 	return r;
 }
 
-static int explain_catalogue(const struct tracing *tracing, int error, int daemon)
-{
-	if (error == -EREMOTE)
-		return control_explain(tracing->ctl->control_socket, daemon, NULL);
-	return tracefs_explain("list events", error);
-}
-
 /* An enum exit_code. */
-static int get_catalogue(struct tracefs_tracing *tracefs, struct catalogue *ret)
+static int read_catalogue(struct tracefs_tracing *tracefs, struct catalogue *ret)
 {
 	_cleanup_(freep) char *status = NULL;
 	size_t size = 0;
@@ -133,7 +116,9 @@ static int get_catalogue(struct tracefs_tracing *tracefs, struct catalogue *ret)
 			return tracefs_explain("read user_events_status", errno ? -errno : -EIO);
 	}
 	r = tracefs_catalogue(tracefs, status, size, NULL, ret, &daemon);
-	return r < 0 ? explain_catalogue(&tracefs->tracing, r, daemon) : EXIT_DONE;
+	if (r == -EREMOTE)
+		return control_explain(tracefs->tracing.ctl->control_socket, daemon, NULL);
+	return r < 0 ? tracefs_explain("list events", r) : EXIT_DONE;
 }
 
 static int tracefs_list(struct tracing *tracing, char *const *patterns, int n, bool fields, event_take *take,
@@ -141,7 +126,7 @@ static int tracefs_list(struct tracing *tracing, char *const *patterns, int n, b
 {
 	struct tracefs_tracing *tracefs = tracefs_of(tracing);
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
-	int r = get_catalogue(tracefs, &catalogue);
+	int r = read_catalogue(tracefs, &catalogue);
 
 	for (size_t i = 0; r == EXIT_DONE && i < catalogue.n; i++) {
 		struct event_format format;
@@ -158,86 +143,80 @@ static int tracefs_list(struct tracing *tracing, char *const *patterns, int n, b
 	return r;
 }
 
-/* Since the list was made, some may have gone. */
-static int turn_one(struct tracing *tracing, const struct event_view *event, bool on, uint64_t *events)
-{
-	int r;
-
-	if (!event->system || tracefs_of(tracing)->blind)
-		return EXIT_DONE;
-	r = tracefs_turn(NULL, event->system, event->shown, on);
-	if (r == 0)
-		++*events;
-	if (r == 0 || r == -ENOENT || r == -ENODEV)
-		return EXIT_DONE;
-	return tracefs_explain(on ? "switch events on" : "switch events off", r);
-}
-
 static int tracefs_switch(struct tracing *tracing, char *const *patterns, int n, bool on, uint64_t *ret_events)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
-	int r = get_catalogue(tracefs_of(tracing), &catalogue);
+	int r = read_catalogue(tracefs_of(tracing), &catalogue);
 
 	*ret_events = 0;
 	for (size_t i = 0; r == EXIT_DONE && i < catalogue.n; i++) {
 		struct event_view event;
+		int error;
 
 		catalogue_view(&catalogue.events[i], &event);
-		if (tracing_matches_any(tracing, patterns, n, &event))
-			r = turn_one(tracing, &event, on, ret_events);
+		if (!event.system || tracefs_of(tracing)->blind || !tracing_matches_any(tracing, patterns, n, &event))
+			continue;
+		error = tracefs_turn(NULL, event.system, event.shown, on);
+		*ret_events += error == 0;
+		/* Since the list was made, the event may have gone. */
+		if (error < 0 && error != -ENOENT && error != -ENODEV)
+			r = tracefs_explain(on ? "switch events on" : "switch events off", error);
 	}
 	return r;
 }
 
-static int tracefs_tail_begin(struct tracing *tracing, const struct tail_wish *wish)
+/*
+ * The kernel switches an event off without waiting for writes in progress: a write() looks up its tracers and calls them with
+ * preemption disabled, as a reader of RCU (user_events_write_core()), and on another CPU it may have looked up ours just before
+ * they were removed. A grace period waits for all of those. (perf waits for one by itself when it ends, and so does the removal
+ * of an instance.)
+ *
+ * membarrier() is synchronize_rcu(), since Linux 4.3. With nohz_full it fails, and seccomp filters may forbid it; then an
+ * instance is made and removed, which costs a directory for each event of the kernel.
+ */
+static int tracefs_settle(struct tracing *tracing _unused_)
 {
-	return tail_session_begin(tracefs_of(tracing), wish);
-}
+	struct tracefs_instance *instance;
+	char name[64];
+	int r = 0;
 
-static int tracefs_tail_read(struct tracing *tracing, struct record_view *view)
-{
-	return tail_session_read(tracefs_of(tracing), view);
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0)
+		return EXIT_DONE;
+	snprintf(name, sizeof(name), "userevctl-%d", (int)getpid());
+	errno = 0;
+	instance = tracefs_instance_create(name);
+	if (!instance || tracefs_instance_destroy(instance) < 0)
+		r = errno ? -errno : -EIO;
+	tracefs_instance_free(instance);
+	return r == 0 ? EXIT_DONE : tracefs_explain("wait for the last records", r);
 }
 
 static void tracefs_tracing_free(struct tracing *tracing)
 {
 	struct tracefs_tracing *tracefs = tracefs_of(tracing);
 
-	tail_session_free(tracefs->session);
+	session_free(tracefs->session);
 	free(tracefs);
 }
 
-static int use_tracefs(struct tracing *tracing, const char *place)
+static int choose_tracefs(struct tracing *tracing)
 {
-	string_copy(tracing->place, sizeof(tracing->place), place);
-	return tracefs_set_tracing_dir(tracing->place) < 0 ? tracefs_explain("use tracefs", -ENOMEM) : EXIT_DONE;
-}
-
-/* For this process alone, so that looking leaves nothing behind. What the host unmounts meanwhile is not kept. */
-static int mount_tracefs(struct tracing *tracing)
-{
-	static const char place[] = "/sys/kernel/tracing";
-
-	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
-	    mount("tracefs", place, "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
-		return use_tracefs(tracing, place);
-	ctl_error(
-		"tracefs is not mounted here: 'mount -t tracefs tracefs /sys/kernel/tracing', as root. In a container, "
-		"run this on the host.");
-	return geteuid() == 0 ? EXIT_REFUSED : EXIT_NOT_PERMITTED;
-}
-
-/* Without a daemon nothing is mounted, and nothing said. */
-static int find_tracefs(struct tracing *tracing)
-{
+	char *place = tracing->place;
 	struct probe probe;
 
 	probe_machine(NULL, &probe);
 	if (tracing->no_daemon && !probe.has_user_events)
 		return EXIT_NO_DAEMON;
-	if (!probe.tracefs_mounted)
-		return mount_tracefs(tracing);
-	return use_tracefs(tracing, probe.tracefs);
+	string_copy(place, sizeof(tracing->place), probe.tracefs_mounted ? probe.tracefs : "/sys/kernel/tracing");
+	/* For this process alone, so that nothing is left behind, and the host can still unmount its file systems. */
+	if (!probe.tracefs_mounted &&
+	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+	     mount("tracefs", place, "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)) {
+		ctl_error("tracefs is not mounted here: 'mount -t tracefs tracefs /sys/kernel/tracing', as root. In a "
+			  "container, run this on the host.");
+		return geteuid() == 0 ? EXIT_REFUSED : EXIT_NOT_PERMITTED;
+	}
+	return tracefs_set_tracing_dir(place) < 0 ? tracefs_explain("use tracefs", -ENOMEM) : EXIT_DONE;
 }
 
 static int check_access(struct tracefs_tracing *tracefs, enum tracing_use use)
@@ -249,25 +228,15 @@ static int check_access(struct tracefs_tracing *tracefs, enum tracing_use use)
 	if (access(path, R_OK) == 0)
 		return EXIT_DONE;
 	if (errno == ENOENT) {
-		ctl_error("tracefs at %s has no user_events, though the daemon uses them: is it another machine's?",
+		ctl_error("tracefs at %s has no user_events, but the daemon uses them: is it on another machine?",
 			  tracing->place);
 		return EXIT_REFUSED;
 	}
 	if (use == TRACING_ACT)
-		return tracefs_explain("look into tracefs", -errno);
+		return tracefs_explain("read tracefs", -errno);
 	tracefs->blind = true;
-	ctl_note("userevctl: user %u may not look into tracefs: who traces what is not shown. Use sudo.", geteuid());
+	ctl_note("userevctl: user %u may not read tracefs: the state of events is not shown. Use sudo.", geteuid());
 	return EXIT_DONE;
-}
-
-static void read_events_max(struct tracing *tracing)
-{
-	FILE *file = fopen("/proc/sys/kernel/user_events_max", "re");
-
-	if (!file)
-		return;
-	tracing->events_max_known = fscanf(file, "%" SCNu64, &tracing->events_max) == 1;
-	fclose(file);
 }
 
 int tracing_tracefs_new(struct ctl *ctl, enum tracing_use use, bool no_daemon, struct tracing **ret)
@@ -276,25 +245,31 @@ int tracing_tracefs_new(struct ctl *ctl, enum tracing_use use, bool no_daemon, s
 		.list = tracefs_list,
 		.turn = tracefs_switch,
 		.settle = tracefs_settle,
-		.tail_begin = tracefs_tail_begin,
-		.tail_read = tracefs_tail_read,
+		.tail_begin = session_begin,
+		.tail_read = session_read,
 		.free = tracefs_tracing_free,
 	};
 	struct tracefs_tracing *tracefs = calloc(1, sizeof(*tracefs));
+	struct tracing *tracing;
+	FILE *file;
 	int r;
 
 	if (!tracefs)
 		return tracefs_explain("begin", -ENOMEM);
-	tracefs->tracing =
-		(struct tracing){ .ops = &ops, .ctl = ctl, .fd = -1, .kernel = true, .no_daemon = no_daemon };
-	r = find_tracefs(&tracefs->tracing);
+	tracing = &tracefs->tracing;
+	*tracing = (struct tracing){ .ops = &ops, .ctl = ctl, .fd = -1, .kernel = true, .no_daemon = no_daemon };
+	r = choose_tracefs(tracing);
 	if (r == EXIT_DONE)
 		r = check_access(tracefs, use);
 	if (r != EXIT_DONE) {
 		free(tracefs);
 		return r;
 	}
-	read_events_max(&tracefs->tracing);
-	*ret = &tracefs->tracing;
+	file = fopen("/proc/sys/kernel/user_events_max", "re");
+	if (file) {
+		tracing->events_max_known = fscanf(file, "%" SCNu64, &tracing->events_max) == 1;
+		fclose(file);
+	}
+	*ret = tracing;
 	return EXIT_DONE;
 }

@@ -73,7 +73,7 @@ static void expect_table(const struct table *table, struct output output, const 
 	ck_assert_str_eq(text_of(&printed), expected);
 }
 
-TEST(in_a_pipe_one_tab_stands_between_columns_and_nothing_is_shortened)
+TEST(a_pipe_gets_tabs_and_nothing_shortened)
 {
 	_cleanup_(table_deinit) struct table table = two_events();
 
@@ -83,7 +83,7 @@ TEST(in_a_pipe_one_tab_stands_between_columns_and_nothing_is_shortened)
 }
 END_TEST
 
-TEST(on_a_terminal_columns_are_aligned_and_numbers_stand_at_the_right)
+TEST(a_terminal_gets_aligned_columns)
 {
 	_cleanup_(table_deinit) struct table table = two_events();
 
@@ -94,7 +94,7 @@ TEST(on_a_terminal_columns_are_aligned_and_numbers_stand_at_the_right)
 }
 END_TEST
 
-TEST(a_narrow_terminal_shortens_what_may_be_shortened_and_never_a_number)
+TEST(a_narrow_terminal_shortens_texts_not_numbers)
 {
 	_cleanup_(table_deinit) struct table table = two_events();
 
@@ -105,7 +105,7 @@ TEST(a_narrow_terminal_shortens_what_may_be_shortened_and_never_a_number)
 }
 END_TEST
 
-TEST(a_terminal_that_is_too_narrow_for_anything_still_gets_all_columns)
+TEST(a_tiny_terminal_still_gets_all_columns)
 {
 	_cleanup_(table_deinit) struct table table = two_events();
 
@@ -113,6 +113,28 @@ TEST(a_terminal_that_is_too_narrow_for_anything_still_gets_all_columns)
 		     "EVENT          RECORDS  FIELDS\n"
 		     "short                7  u32 a\n"
 		     "a_mu..._name  12345678  u64 first...\n");
+}
+END_TEST
+
+TEST(columns_of_the_highest_ranks_are_left_out)
+{
+	static const unsigned ranks[] = { 0, 2, 1 };
+	_cleanup_(table_deinit) struct table table = two_events();
+
+	table.ranks = ranks;
+	table.sorted_by = 0;
+	expect_table(&table, (struct output){ .terminal = true, .width = 50 },
+		     "EVENT                RECORDS  FIELDS\n"
+		     "short                      7  u32 a\n"
+		     "a_much_longer_name  12345678  u64 first; u64 se...\n");
+	expect_table(&table, (struct output){ .terminal = true, .width = 45 },
+		     "EVENT               FIELDS\n"
+		     "short               u32 a\n"
+		     "a_much_longer_name  u64 first; u64 second;...\n");
+	expect_table(&table, (struct output){ .terminal = true, .width = 15, .colour = true },
+		     "\033[32mEVENT\033[0m\n"
+		     "\033[36mshort\033[0m\n"
+		     "\033[36ma_much...r_name\033[0m\n");
 }
 END_TEST
 
@@ -128,7 +150,7 @@ TEST(full_shortens_nothing)
 }
 END_TEST
 
-TEST(an_empty_cell_is_a_dash_so_that_it_can_be_counted)
+TEST(an_empty_cell_is_a_dash)
 {
 	static const struct column two[] = { { "A", COLUMN_TEXT }, { "B", COLUMN_TEXT } };
 	_cleanup_(table_deinit) struct table table = table_make(two, 2);
@@ -139,7 +161,7 @@ TEST(an_empty_cell_is_a_dash_so_that_it_can_be_counted)
 }
 END_TEST
 
-TEST(what_a_client_wrote_can_neither_drive_the_terminal_nor_add_a_column)
+TEST(text_of_clients_is_made_safe)
 {
 	static const struct column one[] = { { "A", COLUMN_TEXT } };
 	_cleanup_(table_deinit) struct table table = table_make(one, 1);
@@ -149,7 +171,7 @@ TEST(what_a_client_wrote_can_neither_drive_the_terminal_nor_add_a_column)
 }
 END_TEST
 
-TEST(colours_stand_around_a_cell_and_do_not_move_the_next)
+TEST(colours_do_not_move_columns)
 {
 	_cleanup_(table_deinit) struct table table = two_events();
 
@@ -161,7 +183,7 @@ TEST(colours_stand_around_a_cell_and_do_not_move_the_next)
 }
 END_TEST
 
-TEST(a_table_that_found_no_memory_says_so_instead_of_printing_less)
+TEST(a_table_without_memory_is_not_printed)
 {
 	struct table table = table_make(columns, ARRAY_SIZE(columns));
 	_cleanup_(printed_deinit) struct printed printed = begin();
@@ -198,7 +220,7 @@ static void set_environment(const char *name, const char *value)
 		unsetenv(name);
 }
 
-TEST(a_terminal_has_colours_unless_one_of_the_conventions_says_no)
+TEST(a_terminal_has_colours_unless_disabled)
 {
 	static const struct {
 		const char *no_color, *terminal;
@@ -228,7 +250,7 @@ TEST(a_terminal_has_colours_unless_one_of_the_conventions_says_no)
 }
 END_TEST
 
-TEST(a_pipe_has_neither_columns_nor_colours_unless_told)
+TEST(a_pipe_has_columns_and_colours_only_on_request)
 {
 	_cleanup_(printed_deinit) struct printed printed = begin();
 	FILE *file = open_printed(&printed);
@@ -252,7 +274,7 @@ TEST(a_pipe_has_neither_columns_nor_colours_unless_told)
 }
 END_TEST
 
-TEST(a_disk_that_is_full_and_a_reader_that_has_gone_are_told_apart)
+TEST(a_full_disk_and_a_closed_pipe_are_distinguished)
 {
 	FILE *full = fopen("/dev/full", "w");
 	struct output output = { .file = full };
@@ -274,7 +296,7 @@ TEST(a_disk_that_is_full_and_a_reader_that_has_gone_are_told_apart)
 }
 END_TEST
 
-TEST(a_reader_who_has_gone_is_known_also_when_that_was_seen_before_the_end)
+TEST(an_earlier_write_to_a_closed_pipe_is_found)
 {
 	struct output output;
 	int pipe[2];
@@ -293,7 +315,7 @@ TEST(a_reader_who_has_gone_is_known_also_when_that_was_seen_before_the_end)
 }
 END_TEST
 
-TEST(a_character_is_as_wide_as_the_terminal_shows_it)
+TEST(width_counts_columns_of_the_terminal)
 {
 	begin();
 	ck_assert_uint_eq(display_width(""), 0);
@@ -305,44 +327,42 @@ TEST(a_character_is_as_wide_as_the_terminal_shows_it)
 }
 END_TEST
 
-static void expect_shortened(void (*shorten)(const char *, size_t, char *, size_t), const char *text, size_t width,
-			     const char *expected)
+TEST(texts_are_shortened_by_kind)
 {
+	static const struct {
+		enum column_kind kind;
+		const char *text;
+		size_t width;
+		const char *expected;
+	} cases[] = {
+		{ COLUMN_PATH, "0123456789", 10, "0123456789" },
+		{ COLUMN_PATH, "0123456789", 9, "012...789" },
+		{ COLUMN_PATH, "0123456789", 8, "01...789" },
+		{ COLUMN_PATH, "ääääääääää", 9, "äää...äää" },
+		{ COLUMN_PATH, "漢字漢字漢字", 8, "漢...字" },
+		{ COLUMN_LONG, "0123456789", 10, "0123456789" },
+		{ COLUMN_LONG, "0123456789", 9, "012345..." },
+		{ COLUMN_LONG, "漢字漢字漢字", 8, "漢字..." },
+		{ COLUMN_LIST, "/one, /two, /three", 18, "/one, /two, /three" },
+		{ COLUMN_LIST, "/one, /two, /three", 17, "/one, /two, ..." },
+		{ COLUMN_LIST, "/one, /two, /three", 14, "/one, ..." },
+		{ COLUMN_LIST, "/one, /two and 7 more", 20, "/one, ..." },
+		/* Never the beginning of one item with the end of another. */
+		{ COLUMN_LIST, "/aaaaaaaaaaaa, /bbbbbbbbbbbb", 16, "/aaa...aaaa, ..." },
+		{ COLUMN_LIST, "/aaaaaaaaaaaabbbbbbbbbbbb", 12, "/aaa...bbbbb" },
+	};
 	char shortened[64];
 
-	shorten(text, width, shortened, sizeof(shortened));
-	ck_assert_str_eq(shortened, expected);
-	ck_assert_uint_le(display_width(shortened), width);
-}
-
-TEST(a_text_is_shortened_between_characters_and_only_where_it_is_too_long)
-{
 	begin();
-	expect_shortened(shorten_middle, "0123456789", 10, "0123456789");
-	expect_shortened(shorten_middle, "0123456789", 9, "012...789");
-	expect_shortened(shorten_middle, "0123456789", 8, "01...789");
-	expect_shortened(shorten_middle, "ääääääääää", 9, "äää...äää");
-	expect_shortened(shorten_middle, "漢字漢字漢字", 8, "漢...字");
-	expect_shortened(shorten_end, "0123456789", 10, "0123456789");
-	expect_shortened(shorten_end, "0123456789", 9, "012345...");
-	expect_shortened(shorten_end, "漢字漢字漢字", 8, "漢字...");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		shorten(cases[i].kind, cases[i].text, cases[i].width, shortened, sizeof(shortened));
+		ck_assert_str_eq(shortened, cases[i].expected);
+		ck_assert_uint_le(display_width(shortened), cases[i].width);
+	}
 }
 END_TEST
 
-TEST(a_list_is_shortened_to_whole_items)
-{
-	begin();
-	expect_shortened(shorten_list, "/one, /two, /three", 18, "/one, /two, /three");
-	expect_shortened(shorten_list, "/one, /two, /three", 17, "/one, /two, ...");
-	expect_shortened(shorten_list, "/one, /two, /three", 14, "/one, ...");
-	expect_shortened(shorten_list, "/one, /two and 7 more", 20, "/one, ...");
-	/* Never the beginning of one with the end of another. */
-	expect_shortened(shorten_list, "/aaaaaaaaaaaa, /bbbbbbbbbbbb", 16, "/aaa...aaaa, ...");
-	expect_shortened(shorten_list, "/aaaaaaaaaaaabbbbbbbbbbbb", 12, "/aaa...bbbbb");
-}
-END_TEST
-
-TEST(durations_are_said_as_people_do)
+TEST(durations_have_two_units)
 {
 	static const struct {
 		uint64_t seconds;
@@ -410,7 +430,7 @@ TEST(an_empty_row_is_an_empty_object)
 }
 END_TEST
 
-TEST(strings_and_keys_are_escaped_as_json_wants_it)
+TEST(strings_and_keys_are_escaped)
 {
 	struct packet row = new_row();
 
@@ -420,7 +440,7 @@ TEST(strings_and_keys_are_escaped_as_json_wants_it)
 }
 END_TEST
 
-TEST(the_longest_string_in_its_longest_form_is_not_cut)
+TEST(the_longest_string_is_complete)
 {
 	_cleanup_(printed_deinit) struct printed printed = begin();
 	struct json json = { .file = open_printed(&printed) };
@@ -458,7 +478,7 @@ TEST(rows_in_a_row_are_an_array_of_objects)
 }
 END_TEST
 
-TEST(rows_that_claim_to_be_deeper_are_bytes)
+TEST(rows_at_the_third_level_are_bytes)
 {
 	struct packet row = new_row();
 	size_t outer = row_begin_rows(&row, "a"), item = row_begin_item(&row), inner = row_begin_rows(&row, "b"),
@@ -472,7 +492,7 @@ TEST(rows_that_claim_to_be_deeper_are_bytes)
 }
 END_TEST
 
-TEST(a_row_that_ends_too_early_is_still_json)
+TEST(a_truncated_row_is_still_json)
 {
 	struct packet row = new_row();
 
@@ -483,20 +503,13 @@ TEST(a_row_that_ends_too_early_is_still_json)
 }
 END_TEST
 
-SUITE("output", a_reader_who_has_gone_is_known_also_when_that_was_seen_before_the_end,
-      in_a_pipe_one_tab_stands_between_columns_and_nothing_is_shortened,
-      on_a_terminal_columns_are_aligned_and_numbers_stand_at_the_right,
-      a_narrow_terminal_shortens_what_may_be_shortened_and_never_a_number,
-      a_terminal_that_is_too_narrow_for_anything_still_gets_all_columns, full_shortens_nothing,
-      an_empty_cell_is_a_dash_so_that_it_can_be_counted,
-      what_a_client_wrote_can_neither_drive_the_terminal_nor_add_a_column,
-      colours_stand_around_a_cell_and_do_not_move_the_next,
-      a_table_that_found_no_memory_says_so_instead_of_printing_less,
-      a_terminal_has_colours_unless_one_of_the_conventions_says_no, a_pipe_has_neither_columns_nor_colours_unless_told,
-      a_disk_that_is_full_and_a_reader_that_has_gone_are_told_apart, a_character_is_as_wide_as_the_terminal_shows_it,
-      a_text_is_shortened_between_characters_and_only_where_it_is_too_long, a_list_is_shortened_to_whole_items,
-      durations_are_said_as_people_do, one_is_singular_and_large_numbers_are_grouped,
-      a_row_is_an_object_with_its_fields_in_their_order, an_empty_row_is_an_empty_object,
-      strings_and_keys_are_escaped_as_json_wants_it, the_longest_string_in_its_longest_form_is_not_cut,
-      rows_in_a_row_are_an_array_of_objects, rows_that_claim_to_be_deeper_are_bytes,
-      a_row_that_ends_too_early_is_still_json)
+SUITE("output", a_pipe_gets_tabs_and_nothing_shortened, a_terminal_gets_aligned_columns,
+      a_narrow_terminal_shortens_texts_not_numbers, a_tiny_terminal_still_gets_all_columns,
+      columns_of_the_highest_ranks_are_left_out, full_shortens_nothing, an_empty_cell_is_a_dash,
+      text_of_clients_is_made_safe, colours_do_not_move_columns, a_table_without_memory_is_not_printed,
+      a_terminal_has_colours_unless_disabled, a_pipe_has_columns_and_colours_only_on_request,
+      a_full_disk_and_a_closed_pipe_are_distinguished, an_earlier_write_to_a_closed_pipe_is_found,
+      width_counts_columns_of_the_terminal, texts_are_shortened_by_kind, durations_have_two_units,
+      one_is_singular_and_large_numbers_are_grouped, a_row_is_an_object_with_its_fields_in_their_order,
+      an_empty_row_is_an_empty_object, strings_and_keys_are_escaped, the_longest_string_is_complete,
+      rows_in_a_row_are_an_array_of_objects, rows_at_the_third_level_are_bytes, a_truncated_row_is_still_json)

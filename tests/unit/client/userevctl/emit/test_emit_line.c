@@ -21,7 +21,7 @@ static int split(const char *line, size_t length, char **ret_copy, const char **
 	return emit_line_split(*ret_copy, length, assignments, MOST, ret_n, &why);
 }
 
-/* What the line becomes, each assignment between brackets. */
+/* The assignments of the line, each in brackets. */
 static void expect(const char *line, const char *expected)
 {
 	_cleanup_(freep) char *copy = NULL;
@@ -59,7 +59,7 @@ TEST(blanks_separate_assignments)
 }
 END_TEST
 
-TEST(double_quotes_hold_a_value_together)
+TEST(double_quotes_enclose_a_value)
 {
 	expect("a=\"x y\" b=\"\"", "<a=x y><b=>");
 	expect("a=x\"y z=1", "<a=x\"y><z=1>");
@@ -79,26 +79,26 @@ TEST(a_character_in_single_quotes_may_be_a_blank)
 }
 END_TEST
 
-TEST(escapes_stand_for_what_is_hard_to_write)
+TEST(escapes_are_replaced)
 {
 	expect("a=\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "<a=\"\\/\b\f\n\r\t>");
 	expect("a=\"\\x41\\xfF\"", "<a=A\xff>");
 	expect("a=\"\\u0041\\u00e9\\u20aC\"", "<a=A\u00e9\u20ac>");
 	expect("a=\"\\ud834\\udd1e\"", "<a=\U0001d11e>");
 	expect_refused("a=\"\\q\"", "a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN");
-	expect_refused("a=\"\\x4\"", "\\x wants two hexadecimal digits");
-	expect_refused("a=\"\\x", "\\x wants two hexadecimal digits");
-	expect_refused("a=\"\\u004\"", "\\u wants four hexadecimal digits");
+	expect_refused("a=\"\\x4\"", "\\x needs two hexadecimal digits");
+	expect_refused("a=\"\\x", "\\x needs two hexadecimal digits");
+	expect_refused("a=\"\\u004\"", "\\u needs four hexadecimal digits");
 	expect_refused("a=\"\\ud834\"", "\\u is half of a character");
 	expect_refused("a=\"\\ud834\\u0041\"", "\\u is half of a character");
 	expect_refused("a=\"\\ud834\\u\"", "\\u is half of a character");
 	expect_refused("a=\"\\udd1e\"", "\\u is half of a character");
-	expect_refused("a=\"\\x00\"", "a text cannot hold a NUL");
-	expect_refused("a=\"\\u0000\"", "a text cannot hold a NUL");
+	expect_refused("a=\"\\x00\"", "a text cannot contain a NUL");
+	expect_refused("a=\"\\u0000\"", "a text cannot contain a NUL");
 }
 END_TEST
 
-TEST(an_object_of_json_is_the_same)
+TEST(an_object_of_json_has_the_same_result)
 {
 	expect("{\"a\":1,\"b\":\"x y\",\"c\":[1,-2]}", "<a=1><b=x y><c=[1,-2]>");
 	expect(" { \"a\" : -1 , \"b\" : [ 1 , 2 ] , \"c\" : [ ] } ", "<a=-1><b=[1,2]><c=[]>");
@@ -108,7 +108,7 @@ TEST(an_object_of_json_is_the_same)
 }
 END_TEST
 
-TEST(what_is_not_json_is_refused_where_it_ends_to_be)
+TEST(malformed_json_is_refused_with_its_place)
 {
 	const char *number = "a whole number, a text or an array of whole numbers is missing before ";
 	char why[256];
@@ -134,7 +134,7 @@ TEST(what_is_not_json_is_refused_where_it_ends_to_be)
 }
 END_TEST
 
-TEST(more_fields_than_there_is_room_for_are_refused)
+TEST(too_many_fields_are_refused)
 {
 	expect("a b c d e f g h", "<a><b><c><d><e><f><g><h>");
 	expect_refused("a b c d e f g h i", "there are more fields than an event can have");
@@ -213,7 +213,7 @@ static void make_up(const struct description *description, struct again *ret)
 	show(description, ret);
 }
 
-TEST(what_a_tail_shows_can_be_emitted_again)
+TEST(output_of_tail_can_be_emitted_again)
 {
 	static struct again made, same;
 	static const char text[] = "e char c; char[8] w; __rel_loc char[] t; __data_loc u16[] l; struct s s 2; s64 n";
@@ -232,7 +232,7 @@ TEST(what_a_tail_shows_can_be_emitted_again)
 END_TEST
 
 /* Whatever comes, it is refused or taken apart, and nothing outside it is touched (the sanitizers see that). */
-TEST(no_line_is_read_or_written_beyond_its_end)
+TEST(random_lines_stay_within_their_buffer)
 {
 	static const char letters[] = "ab= \t\"\"\\\\xu01d8'{}[]:,-.";
 	unsigned good = 0;
@@ -256,8 +256,7 @@ TEST(no_line_is_read_or_written_beyond_its_end)
 }
 END_TEST
 
-SUITE("emit line", blanks_separate_assignments, double_quotes_hold_a_value_together,
-      a_character_in_single_quotes_may_be_a_blank, escapes_stand_for_what_is_hard_to_write,
-      an_object_of_json_is_the_same, what_is_not_json_is_refused_where_it_ends_to_be,
-      more_fields_than_there_is_room_for_are_refused, a_nul_in_a_line_is_refused,
-      what_a_tail_shows_can_be_emitted_again, no_line_is_read_or_written_beyond_its_end)
+SUITE("emit line", blanks_separate_assignments, double_quotes_enclose_a_value,
+      a_character_in_single_quotes_may_be_a_blank, escapes_are_replaced, an_object_of_json_has_the_same_result,
+      malformed_json_is_refused_with_its_place, too_many_fields_are_refused, a_nul_in_a_line_is_refused,
+      output_of_tail_can_be_emitted_again, random_lines_stay_within_their_buffer)

@@ -64,7 +64,7 @@ static const char *said(const struct catalogue *catalogue)
 	return result;
 }
 
-TEST(what_the_daemon_names_is_not_foreign_and_has_its_tracers)
+TEST(an_event_of_the_daemon_has_its_tracers)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 
@@ -79,7 +79,7 @@ TEST(what_the_daemon_names_is_not_foreign_and_has_its_tracers)
 }
 END_TEST
 
-TEST(what_the_daemon_said_goes_through_whole)
+TEST(a_row_of_the_daemon_is_kept_whole)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 	struct event_view view;
@@ -110,7 +110,7 @@ TEST(a_foreign_event_has_no_row_and_no_fields_yet)
 }
 END_TEST
 
-TEST(what_the_daemon_names_and_tracefs_has_not_is_nowhere_in_tracefs)
+TEST(an_event_missing_in_tracefs_has_no_system)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 
@@ -121,7 +121,7 @@ TEST(what_the_daemon_names_and_tracefs_has_not_is_nowhere_in_tracefs)
 }
 END_TEST
 
-TEST(events_of_many_formats_are_told_apart_by_their_fields)
+TEST(formats_of_one_name_differ_by_their_fields)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 
@@ -138,7 +138,7 @@ TEST(events_of_many_formats_are_told_apart_by_their_fields)
 }
 END_TEST
 
-TEST(a_plain_event_is_not_taken_for_one_of_many_formats)
+TEST(a_plain_event_is_not_multi_format)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 
@@ -174,7 +174,7 @@ TEST(two_rows_of_one_name_are_both_kept)
 }
 END_TEST
 
-TEST(nothing_and_nothing_is_nothing)
+TEST(an_empty_catalogue_stays_empty)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 
@@ -183,7 +183,7 @@ TEST(nothing_and_nothing_is_nothing)
 }
 END_TEST
 
-TEST(a_row_without_anything_does_no_harm)
+TEST(an_empty_row_does_no_harm)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 
@@ -216,7 +216,7 @@ TEST(thirty_thousand_events_are_merged)
 }
 END_TEST
 
-TEST(a_name_that_leads_elsewhere_is_no_file_name)
+TEST(a_name_with_a_slash_is_no_file_name)
 {
 	ck_assert(catalogue_is_file_name("foo"));
 	ck_assert(catalogue_is_file_name("mu.0"));
@@ -229,9 +229,8 @@ TEST(a_name_that_leads_elsewhere_is_no_file_name)
 }
 END_TEST
 
-SUITE("catalogue", what_the_daemon_names_is_not_foreign_and_has_its_tracers, what_the_daemon_said_goes_through_whole,
-      a_foreign_event_has_no_row_and_no_fields_yet, what_the_daemon_names_and_tracefs_has_not_is_nowhere_in_tracefs,
-      events_of_many_formats_are_told_apart_by_their_fields, a_plain_event_is_not_taken_for_one_of_many_formats,
-      a_name_that_looks_like_two_is_listed_once, two_rows_of_one_name_are_both_kept, nothing_and_nothing_is_nothing,
-      a_row_without_anything_does_no_harm, thirty_thousand_events_are_merged,
-      a_name_that_leads_elsewhere_is_no_file_name)
+SUITE("catalogue", an_event_of_the_daemon_has_its_tracers, a_row_of_the_daemon_is_kept_whole,
+      a_foreign_event_has_no_row_and_no_fields_yet, an_event_missing_in_tracefs_has_no_system,
+      formats_of_one_name_differ_by_their_fields, a_plain_event_is_not_multi_format,
+      a_name_that_looks_like_two_is_listed_once, two_rows_of_one_name_are_both_kept, an_empty_catalogue_stays_empty,
+      an_empty_row_does_no_harm, thirty_thousand_events_are_merged, a_name_with_a_slash_is_no_file_name)

@@ -5,7 +5,7 @@
 #include "client/userevctl/tracing/tracefs.h"
 #include "tests/suite.h"
 
-/* "NAME:USERS NAME:USERS" of all lines that were taken. */
+/* "NAME:USERS NAME:USERS" of all lines that were read. */
 static const char *read_status(const char *text, size_t size)
 {
 	static char result[4096];
@@ -13,60 +13,39 @@ static const char *read_status(const char *text, size_t size)
 	struct cursor rest = cursor_make(text, size);
 	struct status_line line;
 
-	while (status_text_next(&rest, &line))
+	while (text_next_status(&rest, &line))
 		text_printf(&out, "%s%.*s:%u", out.length > 0 ? " " : "", (int)line.length, line.name, line.used_by);
 	return result;
 }
 
-#define STATUS(text) read_status(text, sizeof(text) - 1)
-
-TEST(the_status_of_linux_6_12_is_read)
+TEST(each_event_of_a_status_is_read)
 {
-	ck_assert_str_eq(STATUS("foo # Used by ftrace perf\nbaz # Used by ftrace\nbar\nmu.0 # Used by other\n\n"
-				"Active: 4\nBusy: 3\n"),
-			 "foo:3 baz:1 bar:0 mu.0:4");
-}
-END_TEST
+	static const struct {
+		const char *status, *events;
+	} cases[] = {
+		/* Linux 6.12 */
+		{ "foo # Used by ftrace perf\nbaz # Used by ftrace\nbar\nmu.0 # Used by other\n\nActive: 4\nBusy: 3\n",
+		  "foo:3 baz:1 bar:0 mu.0:4" },
+		/* Linux 6.1 */
+		{ "1:foo # Used by ftrace perf other\n3:baz # Used by perf\n2:bar\n\nActive: 3\nBusy: 2\nMax: 32768\n",
+		  "foo:7 baz:2 bar:0" },
+		{ "\nActive: 0\nBusy: 0\n", "" },
+		{ "", "" },
+		{ "\n\n\n", "" },
+		/* The last line has no end. */
+		{ "foo", "foo:0" },
+		{ "foo # Used by perf", "foo:2" },
+		/* Unknown tracers. */
+		{ "foo # Used by bpf\nbar # Used by ftrace bpf\n", "foo:4 bar:5" },
+		/* Names with odd bytes. */
+		{ "a#b\n../x # Used by ftrace\n12\n-\n\xff\n", "a#b:0 ../x:1 12:0 -:0 \xff:0" },
+		/* Lines of another form. */
+		{ " foo\n1: \n:foo\nx:foo\n1:a:b\nfoo bar\nfoo #\nfoo # Used\n1:\nok\n", "ok:0" },
+	};
 
-TEST(the_status_of_linux_6_1_is_read)
-{
-	ck_assert_str_eq(STATUS("1:foo # Used by ftrace perf other\n3:baz # Used by perf\n2:bar\n\n"
-				"Active: 3\nBusy: 2\nMax: 32768\n"),
-			 "foo:7 baz:2 bar:0");
-}
-END_TEST
-
-TEST(no_events_are_no_lines)
-{
-	ck_assert_str_eq(STATUS("\nActive: 0\nBusy: 0\n"), "");
-	ck_assert_str_eq(STATUS(""), "");
-	ck_assert_str_eq(STATUS("\n\n\n"), "");
-}
-END_TEST
-
-TEST(a_last_line_without_an_end_is_a_line)
-{
-	ck_assert_str_eq(STATUS("foo"), "foo:0");
-	ck_assert_str_eq(STATUS("foo # Used by perf"), "foo:2");
-}
-END_TEST
-
-TEST(a_tracer_that_is_new_to_us_is_another_one)
-{
-	ck_assert_str_eq(STATUS("foo # Used by bpf\nbar # Used by ftrace bpf\n"), "foo:4 bar:5");
-}
-END_TEST
-
-TEST(names_with_odd_bytes_stay_what_they_are)
-{
-	ck_assert_str_eq(STATUS("a#b\n../x # Used by ftrace\n12\n-\n\xff\n"), "a#b:0 ../x:1 12:0 -:0 \xff:0");
-}
-END_TEST
-
-TEST(lines_that_make_no_sense_are_left_out)
-{
-	ck_assert_str_eq(STATUS(" foo\n1: \n:foo\nx:foo\n1:a:b\nfoo bar\nfoo #\nfoo # Used\n1:\nok\n"), "ok:0");
-	ck_assert_str_eq(STATUS("a\0b\n"), "a:0");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		ck_assert_str_eq(read_status(cases[i].status, strlen(cases[i].status)), cases[i].events);
+	ck_assert_str_eq(read_status("a\0b\n", 4), "a:0");
 }
 END_TEST
 
@@ -79,17 +58,17 @@ END_TEST
 
 static struct event_format format;
 
-TEST(a_format_says_the_fields_as_they_were_registered)
+TEST(a_format_has_the_fields_as_registered)
 {
-	ck_assert_int_eq(event_format_parse(COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
-						   "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"
-						   "\tfield:__rel_loc char path[];\toffset:14;\tsize:4;\tsigned:1;\n"
-						   "\tfield:char name[8];\toffset:18;\tsize:8;\tsigned:1;\n"
-						   "\tfield:unsigned int ui;\toffset:26;\tsize:4;\tsigned:0;\n"
-						   "\tfield:struct blob b;\toffset:30;\tsize:5;\tsigned:1;\n"
-						   "\tfield:__data_loc char[] old;\toffset:35;\tsize:4;\tsigned:1;\n"
-						   "\nprint fmt: \"x=%u\", REC->x\n",
-					    &format),
+	ck_assert_int_eq(text_read_format(COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
+						 "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"
+						 "\tfield:__rel_loc char path[];\toffset:14;\tsize:4;\tsigned:1;\n"
+						 "\tfield:char name[8];\toffset:18;\tsize:8;\tsigned:1;\n"
+						 "\tfield:unsigned int ui;\toffset:26;\tsize:4;\tsigned:0;\n"
+						 "\tfield:struct blob b;\toffset:30;\tsize:5;\tsigned:1;\n"
+						 "\tfield:__data_loc char[] old;\toffset:35;\tsize:4;\tsigned:1;\n"
+						 "\nprint fmt: \"x=%u\", REC->x\n",
+					  &format),
 			 0);
 	ck_assert_uint_eq(format.id, 660);
 	ck_assert(format.exact);
@@ -98,13 +77,13 @@ TEST(a_format_says_the_fields_as_they_were_registered)
 }
 END_TEST
 
-TEST(what_the_kernel_prints_in_the_brackets_of_an_array_is_not_believed)
+TEST(numbers_in_brackets_are_ignored)
 {
-	ck_assert_int_eq(event_format_parse(COMMON
-					    "\tfield:__rel_loc char path[13109852];\toffset:8;\tsize:4;\tsigned:1;\n"
-					    "\tfield:char name[3249696];\toffset:12;\tsize:8;\tsigned:1;\n"
-					    "\tfield:unsigned char raw[-7];\toffset:20;\tsize:3;\tsigned:0;\n",
-					    &format),
+	ck_assert_int_eq(text_read_format(COMMON
+					  "\tfield:__rel_loc char path[13109852];\toffset:8;\tsize:4;\tsigned:1;\n"
+					  "\tfield:char name[3249696];\toffset:12;\tsize:8;\tsigned:1;\n"
+					  "\tfield:unsigned char raw[-7];\toffset:20;\tsize:3;\tsigned:0;\n",
+					  &format),
 			 0);
 	ck_assert(format.exact);
 	ck_assert_str_eq(format.fields, "__rel_loc char[] path; char[8] name; unsigned char[3] raw");
@@ -113,23 +92,23 @@ END_TEST
 
 TEST(an_event_without_fields_has_none)
 {
-	ck_assert_int_eq(event_format_parse(COMMON "\nprint fmt: \"\"\n", &format), 0);
+	ck_assert_int_eq(text_read_format(COMMON "\nprint fmt: \"\"\n", &format), 0);
 	ck_assert(format.exact);
 	ck_assert_str_eq(format.fields, "");
 }
 END_TEST
 
-TEST(fields_with_a_gap_between_them_are_not_the_whole_truth)
+TEST(fields_with_a_gap_are_not_exact)
 {
-	ck_assert_int_eq(event_format_parse(COMMON "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
-						   "\tfield:u32 b;\toffset:12;\tsize:4;\tsigned:0;\n",
-					    &format),
+	ck_assert_int_eq(text_read_format(COMMON "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
+						 "\tfield:u32 b;\toffset:12;\tsize:4;\tsigned:0;\n",
+					  &format),
 			 0);
 	ck_assert(!format.exact);
 }
 END_TEST
 
-TEST(fields_that_are_too_many_are_cut_and_not_the_whole_truth)
+TEST(too_many_fields_are_not_exact)
 {
 	char text[32768];
 	struct text out = text_make(text, sizeof(text));
@@ -138,12 +117,12 @@ TEST(fields_that_are_too_many_are_cut_and_not_the_whole_truth)
 	for (unsigned i = 0; i < 200; i++)
 		text_printf(&out, "\tfield:u8 field_%u;\toffset:%u;\tsize:1;\tsigned:0;\n", i, 8 + i);
 	ck_assert(!out.cut);
-	ck_assert_int_eq(event_format_parse(text, &format), 0);
+	ck_assert_int_eq(text_read_format(text, &format), 0);
 	ck_assert(!format.exact);
 }
 END_TEST
 
-TEST(a_format_that_makes_no_sense_is_refused)
+TEST(a_malformed_format_is_refused)
 {
 	static const char *const texts[] = {
 		"",
@@ -159,27 +138,27 @@ TEST(a_format_that_makes_no_sense_is_refused)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		ck_assert_msg(event_format_parse(texts[i], &format) == -EBADMSG, "%s", texts[i]);
+		ck_assert_msg(text_read_format(texts[i], &format) == -EBADMSG, "%s", texts[i]);
 }
 END_TEST
 
-TEST(a_field_without_a_blank_is_read_without_harm)
+TEST(a_field_without_a_blank_does_no_harm)
 {
 	ck_assert_int_eq(
-		event_format_parse("ID: 1\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", &format),
+		text_read_format("ID: 1\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", &format),
 		0);
 }
 END_TEST
 
-TEST(a_name_that_contains_an_id_is_not_the_id)
+TEST(the_last_id_line_before_the_format_counts)
 {
-	ck_assert_int_eq(event_format_parse("name: foo\nID: 7\nID: 660\nformat:\n\nprint fmt: \"\"\nID: 9\n", &format),
+	ck_assert_int_eq(text_read_format("name: foo\nID: 7\nID: 660\nformat:\n\nprint fmt: \"\"\nID: 9\n", &format),
 			 0);
 	ck_assert_uint_eq(format.id, 660);
 }
 END_TEST
 
-TEST(numbers_of_a_statistic_are_found_by_their_whole_key)
+TEST(a_number_is_found_by_its_whole_key)
 {
 	const char *stats = "entries: 3\ncommit overrun: 5\noverrun: 12345678901\nbytes:\n";
 	uint64_t number = 77;
@@ -212,34 +191,30 @@ TEST(a_command_is_found_by_its_pid)
 	const char *saved = "1 systemd\n12 kworker/0:1 x\n123 direct\nx bad\n4 \n";
 	char comm[8];
 
-	ck_assert(cmdlines_find(saved, 123, comm, sizeof(comm)));
+	ck_assert(text_find_command(saved, 123, comm, sizeof(comm)));
 	ck_assert_str_eq(comm, "direct");
-	ck_assert(cmdlines_find(saved, 12, comm, sizeof(comm)));
+	ck_assert(text_find_command(saved, 12, comm, sizeof(comm)));
 	ck_assert_str_eq(comm, "kworker");
-	ck_assert(!cmdlines_find(saved, 2, comm, sizeof(comm)));
-	ck_assert(!cmdlines_find(saved, 4, comm, sizeof(comm)));
-	ck_assert(!cmdlines_find("", 1, comm, sizeof(comm)));
+	ck_assert(!text_find_command(saved, 2, comm, sizeof(comm)));
+	ck_assert(!text_find_command(saved, 4, comm, sizeof(comm)));
+	ck_assert(!text_find_command("", 1, comm, sizeof(comm)));
 }
 END_TEST
 
-TEST(only_instances_of_ours_have_a_pid)
+TEST(only_instances_of_a_tail_have_a_pid)
 {
-	ck_assert_uint_eq(instance_name_pid("userevctl-1234"), 1234);
-	ck_assert_uint_eq(instance_name_pid("userevctl-"), 0);
-	ck_assert_uint_eq(instance_name_pid("userevctl-12x"), 0);
-	ck_assert_uint_eq(instance_name_pid("userevctl-12345678901"), 0);
-	ck_assert_uint_eq(instance_name_pid("userevctl"), 0);
-	ck_assert_uint_eq(instance_name_pid("myuserevctl-12"), 0);
-	ck_assert_uint_eq(instance_name_pid(""), 0);
+	ck_assert_uint_eq(text_instance_pid("userevctl-1234"), 1234);
+	ck_assert_uint_eq(text_instance_pid("userevctl-"), 0);
+	ck_assert_uint_eq(text_instance_pid("userevctl-12x"), 0);
+	ck_assert_uint_eq(text_instance_pid("userevctl-12345678901"), 0);
+	ck_assert_uint_eq(text_instance_pid("userevctl"), 0);
+	ck_assert_uint_eq(text_instance_pid("myuserevctl-12"), 0);
+	ck_assert_uint_eq(text_instance_pid(""), 0);
 }
 END_TEST
 
-SUITE("tracefs_text", the_status_of_linux_6_12_is_read, the_status_of_linux_6_1_is_read, no_events_are_no_lines,
-      a_last_line_without_an_end_is_a_line, a_tracer_that_is_new_to_us_is_another_one,
-      names_with_odd_bytes_stay_what_they_are, lines_that_make_no_sense_are_left_out,
-      a_format_says_the_fields_as_they_were_registered,
-      what_the_kernel_prints_in_the_brackets_of_an_array_is_not_believed, an_event_without_fields_has_none,
-      fields_with_a_gap_between_them_are_not_the_whole_truth, fields_that_are_too_many_are_cut_and_not_the_whole_truth,
-      a_format_that_makes_no_sense_is_refused, a_field_without_a_blank_is_read_without_harm,
-      a_name_that_contains_an_id_is_not_the_id, numbers_of_a_statistic_are_found_by_their_whole_key,
-      a_line_is_found_as_a_whole, a_command_is_found_by_its_pid, only_instances_of_ours_have_a_pid)
+SUITE("tracefs_text", each_event_of_a_status_is_read, a_format_has_the_fields_as_registered,
+      numbers_in_brackets_are_ignored, an_event_without_fields_has_none, fields_with_a_gap_are_not_exact,
+      too_many_fields_are_not_exact, a_malformed_format_is_refused, a_field_without_a_blank_does_no_harm,
+      the_last_id_line_before_the_format_counts, a_number_is_found_by_its_whole_key, a_line_is_found_as_a_whole,
+      a_command_is_found_by_its_pid, only_instances_of_a_tail_have_a_pid)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What doctor found, line by line: fit to be pasted into a bug report. */
+/* The output of doctor: complete enough for a bug report. */
 
 #include <stdarg.h>
 #include <sys/utsname.h>
@@ -18,12 +18,6 @@ static const struct {
 	[MARK_SKIP] = { "skip", STYLE_DIM },
 };
 
-static void put_json(struct json *json, const char *key, const char *value)
-{
-	json_key(json, key, strlen(key));
-	json_string(json, value, strlen(value));
-}
-
 void findings_begin(struct findings *findings, const struct output *output, const char *socket)
 {
 	struct utsname system;
@@ -38,31 +32,19 @@ void findings_begin(struct findings *findings, const struct output *output, cons
 		return;
 	}
 	json_begin(&findings->json, '{');
-	put_json(&findings->json, "userevctl", VERSION);
-	put_json(&findings->json, "libuserev", userev_version());
-	put_json(&findings->json, "system", kernel);
-	put_json(&findings->json, "socket", socket);
-	json_key(&findings->json, "uid", 3);
-	json_u64(&findings->json, geteuid());
+	json_put_text(&findings->json, "userevctl", VERSION);
+	json_put_text(&findings->json, "libuserev", userev_version());
+	json_put_text(&findings->json, "system", kernel);
+	json_put_text(&findings->json, "socket", socket);
+	json_put_u64(&findings->json, "uid", geteuid());
 	json_key(&findings->json, "checks", 6);
 	json_begin(&findings->json, '[');
-}
-
-static void print_finding(const struct output *output, enum mark mark, const char *subject, const char *sentence,
-			  const char *advice)
-{
-	putc('[', output->file);
-	output_styled(output, marks[mark].style, "%s", marks[mark].name);
-	fprintf(output->file, "]%*s", (int)(5 - strlen(marks[mark].name)), "");
-	output_styled(output, STYLE_BOLD, "%s", subject);
-	fprintf(output->file, ": %s\n", sentence);
-	if (advice)
-		fprintf(output->file, "       %s\n", advice);
 }
 
 void finding(struct findings *findings, enum mark mark, const char *subject, const char *advice, const char *format,
 	     ...)
 {
+	const struct output *output = findings->output;
 	struct json *json = &findings->json;
 	char sentence[8192];
 	va_list arguments;
@@ -72,16 +54,22 @@ void finding(struct findings *findings, enum mark mark, const char *subject, con
 	va_end(arguments);
 	if (mark == MARK_FAIL)
 		findings->failed = true;
-	if (!findings->output->json) {
-		print_finding(findings->output, mark, subject, sentence, advice);
+	if (!output->json) {
+		putc('[', output->file);
+		output_styled(output, marks[mark].style, "%s", marks[mark].name);
+		fprintf(output->file, "]%*s", (int)(5 - strlen(marks[mark].name)), "");
+		output_styled(output, STYLE_BOLD, "%s", subject);
+		fprintf(output->file, ": %s\n", sentence);
+		if (advice)
+			fprintf(output->file, "       %s\n", advice);
 		return;
 	}
 	json_begin(json, '{');
-	put_json(json, "check", subject);
-	put_json(json, "result", marks[mark].name);
-	put_json(json, "sentence", sentence);
+	json_put_text(json, "check", subject);
+	json_put_text(json, "result", marks[mark].name);
+	json_put_text(json, "sentence", sentence);
 	if (advice)
-		put_json(json, "advice", advice);
+		json_put_text(json, "advice", advice);
 	json_end(json, '}');
 }
 
@@ -91,13 +79,12 @@ void findings_end(struct findings *findings)
 
 	if (output->json) {
 		json_end(&findings->json, ']');
-		json_key(&findings->json, "works", 5);
-		json_bool(&findings->json, !findings->failed);
+		json_put_bool(&findings->json, "works", !findings->failed);
 		json_end(&findings->json, '}');
 		putc('\n', output->file);
 	} else if (findings->failed) {
 		output_styled(output, STYLE_BAD, "Events do not work from here");
-		fputs(": see what failed above.\n", output->file);
+		fputs(": see the failed checks above.\n", output->file);
 	} else {
 		output_styled(output, STYLE_GOOD, "Events work from here.");
 		putc('\n', output->file);

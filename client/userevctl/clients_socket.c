@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Which socket a client would use. */
+
+#include <sys/un.h>
+
+#include "client/userevctl/ctl.h"
+#include "protocol/transport.h"
+
+static const char *const usual[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
+
+static const char *chosen_socket(const struct ctl *ctl)
+{
+	const char *path = ctl && ctl->socket ? ctl->socket : getenv("USEREV_SOCKET");
+
+	return path && path[0] ? path : NULL;
+}
+
+static bool has_listener(const char *path)
+{
+	_cleanup_(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address;
+	socklen_t length;
+
+	return fd >= 0 && transport_address(path, &address, &length) == 0 &&
+	       (connect(fd, (const struct sockaddr *)&address, length) == 0 || errno == EAGAIN);
+}
+
+const char *clients_socket_found(void)
+{
+	const char *path = chosen_socket(NULL);
+
+	if (path)
+		return has_listener(path) ? path : NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+		if (has_listener(usual[i]))
+			return usual[i];
+	return NULL;
+}
+
+/* As the library chooses: the first one with a listener, otherwise the first that exists, otherwise the one in containers. */
+const char *clients_socket_path(const struct ctl *ctl)
+{
+	const char *path = chosen_socket(ctl);
+
+	if (!path)
+		path = clients_socket_found();
+	for (size_t i = 0; !path && i < ARRAY_SIZE(usual); i++)
+		if (access(usual[i], F_OK) == 0)
+			path = usual[i];
+	return path ? path : usual[0];
+}
+
+const char *clients_socket_advice(const struct ctl *ctl)
+{
+	if (chosen_socket(ctl))
+		return "Start it, or give another path with --socket or USEREV_SOCKET.";
+	if (access("/run/userevd/client", F_OK) == 0)
+		return "Start it with 'systemctl start userevd' or 'userevd --foreground'; in a container, on its host.";
+	return "Start one with 'systemctl start userevd' or 'userevd --foreground'. In a container, mount the host's "
+	       "directory: '-v /run/userevd/client:/run/userevd/client:ro', see userevd-containers(7).";
+}

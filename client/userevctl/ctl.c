@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "client/userevctl/ctl.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <time.h>
+
+static void print_message(const char *prefix, const char *format, va_list arguments) _printf_(2, 0);
+static void print_message(const char *prefix, const char *format, va_list arguments)
+{
+	fflush(stdout);
+	fputs(prefix, stderr);
+	vfprintf(stderr, format, arguments);
+	putc('\n', stderr);
+}
+
+void ctl_error(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_message("userevctl: ", format, arguments);
+	va_end(arguments);
+}
+
+void ctl_note(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_message("", format, arguments);
+	va_end(arguments);
+}
+
+uint64_t ctl_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+int ctl_output_failed(int error)
+{
+	if (error == -EPIPE)
+		return EXIT_DONE;
+	ctl_error("cannot write the output: %s.", strerror(-error));
+	return EXIT_REFUSED;
+}
+
+int ctl_finish(struct ctl *ctl)
+{
+	int r = output_flush(&ctl->output);
+
+	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
+}
+
+void ctl_end_by(struct ctl *ctl, int signal_number)
+{
+	struct pollfd writable = { .fd = fileno(ctl->output.file), .events = POLLOUT };
+	sigset_t alone;
+
+	if (poll(&writable, 1, 0) > 0 && writable.revents == POLLOUT)
+		output_flush(&ctl->output);
+	signal(signal_number, SIG_DFL);
+	sigemptyset(&alone);
+	sigaddset(&alone, signal_number);
+	sigprocmask(SIG_UNBLOCK, &alone, NULL);
+	raise(signal_number);
+}
+
+int ctl_explain(const struct meaning *table, const char *path, int error)
+{
+	while (table->error != 0 && table->error != error)
+		table++;
+	if (table->error == 0)
+		ctl_error("%s%s: %s.", table->before, path, strerror(-error));
+	else
+		ctl_error("%s%s%s", table->before, path, table->after);
+	return table->exit_code;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Records, as tail, run and doctor show them. */
+
+#include "client/userevctl/output.h"
+#include "protocol/event/description.h"
+
+struct piece {
+	const void *at;
+	size_t length;
+};
+struct taken_record {
+	uint64_t time; /* ns since 1970 */
+	uint64_t pid;
+	uint64_t uid;
+	bool uid_known;
+	struct piece comm;
+	struct piece tenant;	  /* empty: not known */
+	struct piece name;	  /* of the event; empty: the name in its description */
+	struct piece description; /* "name type field; …" */
+	struct piece payload;
+};
+struct record_view {
+	struct output *output;
+	uint64_t records;
+	uint64_t missed;
+	uint64_t most;			 /* ends after so many; 0: never */
+	struct description *description; /* the last one that was parsed */
+	char *canonical;		 /* … and its text */
+};
+void record_view_deinit(struct record_view *);
+void record_view_put(struct record_view *, const struct taken_record *);
+/* So many records were overwritten before they were read. */
+void record_view_missed(struct record_view *, uint64_t missed);
+/* Prints all rows of a ROWS packet, and flushes. 0 or a negative errno. */
+int record_view_rows(struct record_view *, struct cursor body);
+bool record_view_done(const struct record_view *);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * enable and disable. After an event is switched off, records of it can still come from two sources. Another tracer may want
+ * it: disable --wait looks until none does. And a write() may have found the event on, but not have recorded yet, on any CPU:
+ * tracing_ops.settle() waits for those.
+ */
+
+#include <time.h>
+
+#include "client/userevctl/tracing/tracing.h"
+
+enum { LOOK_MS = 50, NOTE_MS = 2000 };
+
+struct switching {
+	bool wait;
+	bool foreign;
+	uint64_t timeout; /* s, for other tracers to end; 0: no limit */
+};
+
+struct still_on {
+	char name[WIRE_DESCRIPTION_MAX + 1]; /* of the first such event; "": none */
+	unsigned used_by;
+};
+
+static void find_still_on(void *data, const struct event_view *event)
+{
+	struct still_on *still = data;
+
+	if (!event->on || still->name[0] != '\0')
+		return;
+	string_copy(still->name, sizeof(still->name), event->shown);
+	still->used_by = event->used_by;
+}
+
+static void note_still_on(const struct tracing *tracing, const struct still_on *still, const char *end)
+{
+	unsigned used_by = still->used_by;
+	const char *user = "another tracer";
+
+	if (!tracing->kernel)
+		user = "another 'userevctl tail'";
+	else if (used_by & USED_BY_PERF)
+		user = used_by & USED_BY_FTRACE ? "ftrace and perf" : "perf";
+	else if (used_by & USED_BY_FTRACE)
+		user = "ftrace: another instance, or a trigger";
+	ctl_note("userevctl: '%s' is still on, for %s%s", safe_string(still->name).text, user, end);
+}
+
+/* When this returns EXIT_DONE, no record of the events comes any more. */
+static int wait_until_off(struct tracing *tracing, char *const *patterns, int n, uint64_t timeout_ms)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
+
+	for (uint64_t waited = 0;; waited += LOOK_MS) {
+		struct still_on still = { 0 };
+		int r = tracing->ops->list(tracing, patterns, n, false, find_still_on, &still);
+
+		if (r != EXIT_DONE)
+			return r;
+		if (still.name[0] == '\0')
+			return tracing->ops->settle ? tracing->ops->settle(tracing) : EXIT_DONE;
+		if (timeout_ms > 0 && waited >= timeout_ms) {
+			note_still_on(tracing, &still, ".");
+			return EXIT_REFUSED;
+		}
+		if (waited == NOTE_MS)
+			note_still_on(tracing, &still, ": waiting for its end.");
+		nanosleep(&pause, NULL);
+	}
+}
+
+static int switch_events(struct ctl *ctl, bool on)
+{
+	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
+	struct switching switching = { 0 };
+	struct json json = { 0 };
+	uint64_t events = 0;
+	int r;
+
+	options_read(ctl, &switching, 1, INT32_MAX);
+	r = tracing_open(ctl, TRACING_ACT, &tracing);
+	if (r != EXIT_DONE)
+		return r;
+	tracing->foreign = switching.foreign ? FOREIGN_BY_NAME : FOREIGN_NEVER;
+	/* Nothing is switched unless every name is known. */
+	r = names_check(tracing, ctl->argv, ctl->argc, false);
+	if (r == EXIT_DONE)
+		r = tracing->ops->turn(tracing, ctl->argv, ctl->argc, on, &events);
+	if (r == EXIT_DONE && switching.wait)
+		r = wait_until_off(tracing, ctl->argv, ctl->argc, switching.timeout * 1000);
+	if (r != EXIT_DONE)
+		return r;
+	if (ctl->json) {
+		json.file = ctl->output.file;
+		json_begin(&json, '{');
+		json_put_u64(&json, "events", events);
+		json_put_bool(&json, "on", on);
+		json_end(&json, '}');
+		putc('\n', json.file);
+	} else {
+		fprintf(ctl->output.file, "%s %s.\n", plural(events, "event is", "events are").text, on ? "on" : "off");
+	}
+	return ctl_finish(ctl);
+}
+
+static int enable_run(struct ctl *ctl)
+{
+	return switch_events(ctl, true);
+}
+
+static int disable_run(struct ctl *ctl)
+{
+	return switch_events(ctl, false);
+}
+
+#define FOREIGN_OPTION                                                                                                 \
+	OPTION("foreign", NULL, "also events made without the daemon, by full name", option_flag,                      \
+	       .offset = offsetof(struct switching, foreign))
+
+static const struct ctl_option enable_options[] = { FOREIGN_OPTION, { 0 } };
+
+static const struct ctl_option disable_options[] = {
+	OPTION("wait", NULL, "return when no record of them comes any more", option_flag,
+	       .offset = offsetof(struct switching, wait)),
+	OPTION("timeout", "SECONDS", "how long to wait for other tracers", option_number,
+	       .offset = offsetof(struct switching, timeout), .least = 1, .most = UINT32_MAX),
+	FOREIGN_OPTION,
+	{ 0 },
+};
+
+const struct command command_enable = {
+	.name = "enable",
+	.arguments = "EVENT...",
+	.summary = "switch events on, until 'disable'",
+	.help = "Switches events on: programs write their records from now on. EVENT is a name\n"
+		"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
+		"event.",
+	.options = enable_options,
+	.run = enable_run,
+};
+
+const struct command command_disable = {
+	.name = "disable",
+	.arguments = "EVENT...",
+	.summary = "switch events off again",
+	.help = "Switches events off again. An event that a 'userevctl tail' or another tracer\n"
+		"uses stays on until that ends. --wait waits for it, and for records that are\n"
+		"being written at this moment: afterwards no record of the events comes any more.",
+	.options = disable_options,
+	.run = disable_run,
+};
