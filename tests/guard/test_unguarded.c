@@ -273,7 +273,7 @@ TEST(removed_guard_is_noticed_at_next_file)
 }
 
 /* From the next file on it looks: whoever of them it was, those who share the file are cut off, and nobody else. */
-DAEMON_TEST(who_registers_on_a_file_that_has_lost_its_guard_is_found_out)
+DAEMON_TEST(self_registered_after_guard_is_noticed)
 {
 	struct member one, another, later;
 
@@ -310,8 +310,7 @@ DAEMON_TEST(where_it_is_required_no_file_leaves_any_more, .options = { "--guard=
 	member_free(&before);
 }
 
-DAEMON_TEST(root_of_a_container_who_was_welcomed_with_a_guard_gets_no_file_without,
-	    .needs_cgroups = "root of the machine in a container")
+DAEMON_TEST(container_root_gets_no_unguarded_file, .needs_cgroups = "root of the machine in a container")
 {
 	struct member before;
 	struct actor root;
@@ -336,7 +335,7 @@ static void enter_mount_namespace(void)
 }
 
 /* The keeper's own mount namespace has the BPF file system, too. */
-DAEMON_TEST(who_unmounts_the_file_system_in_which_it_is_pinned_takes_nothing_away)
+DAEMON_TEST(unmounting_bpffs_keeps_guard)
 {
 	struct member another;
 	_cleanup_(member_free) struct member one = member_new(fixture, "common u32 number");
