@@ -98,14 +98,16 @@ static int guard_parse_options(int argc, char **argv, struct guard_options *ret)
 	while ((option = getopt_long(argc, argv, "vh", guard_long_options, NULL)) >= 0) {
 		switch (option) {
 		case OPTION_MOUNT:
-			if (!number_parse(optarg, UINT64_MAX, &ret->mount) || ret->mount == 0)
+			if (number_parse(optarg, strlen(optarg), UINT64_MAX, &ret->mount) != NUMBER_GOOD ||
+			    ret->mount == 0)
 				return usage_error("--mount wants the number of a mount");
 			break;
 		case OPTION_CGROUP:
 			ret->cgroup = optarg;
 			break;
 		case OPTION_CGROUP_ID:
-			if (!number_parse(optarg, UINT64_MAX, &ret->cgroup_id) || ret->cgroup_id == 0)
+			if (number_parse(optarg, strlen(optarg), UINT64_MAX, &ret->cgroup_id) != NUMBER_GOOD ||
+			    ret->cgroup_id == 0)
 				return usage_error("--cgroup-id wants the number of a cgroup");
 			break;
 		case OPTION_PIN:

@@ -146,9 +146,10 @@ int handover_take(int *ret_listener, struct preparation *ret)
 	int listener = -1, r = 0;
 	char *names;
 
-	if (!pid || !count || !number_parse(pid, INT32_MAX, &process) || process != (uint64_t)getpid())
+	if (!pid || !count || number_parse(pid, strlen(pid), INT32_MAX, &process) != NUMBER_GOOD ||
+	    process != (uint64_t)getpid())
 		return -ENOENT;
-	if (!number_parse(count, HANDED_MAX, &n))
+	if (number_parse(count, strlen(count), HANDED_MAX, &n) != NUMBER_GOOD)
 		return -E2BIG;
 	names = copy = strdup(all ? all : "");
 	if (!copy)

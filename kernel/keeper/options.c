@@ -80,7 +80,7 @@ static bool parse_count(const char *option, const char *what, uint32_t *ret)
 {
 	uint64_t number;
 
-	if (!number_parse(optarg, INT32_MAX, &number)) {
+	if (number_parse(optarg, strlen(optarg), INT32_MAX, &number) != NUMBER_GOOD) {
 		fprintf(stderr, "userevd-keeper: --%s=%s: give a number of %s\n", option, optarg, what);
 		return false;
 	}

@@ -52,7 +52,7 @@ uint32_t look_maximum(uint32_t otherwise)
 
 	text[MAX(n, 0)] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	return number_parse(text, UINT32_MAX, &maximum) ? (uint32_t)maximum : otherwise;
+	return number_parse(text, strlen(text), UINT32_MAX, &maximum) == NUMBER_GOOD ? (uint32_t)maximum : otherwise;
 }
 
 /* The setting is the whole machine's: a compromised daemon must neither end all registration with it nor lift the limit. */

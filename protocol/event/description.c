@@ -187,11 +187,12 @@ static uint32_t read_size(struct word word, uint32_t maximum)
 	char digits[8];
 	uint64_t size;
 
+	/* number_parse() wants terminated text. */
 	if (word.length >= sizeof(digits))
 		return 0;
 	memcpy(digits, word.at, word.length);
 	digits[word.length] = '\0';
-	return number_parse(digits, maximum, &size) ? (uint32_t)size : 0;
+	return number_parse(digits, word.length, maximum, &size) == NUMBER_GOOD ? (uint32_t)size : 0;
 }
 
 /* Whether the words from `first` on, with one space between them, begin with this type. The last one may have brackets. */

@@ -32,8 +32,9 @@ TEST(numbers_are_decimal_digits_up_to_maximum)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t number = 4711;
 
-		ck_assert_msg(number_parse(cases[i].text, cases[i].maximum, &number) == cases[i].good, "'%s'",
-			      cases[i].text);
+		ck_assert_msg((number_parse(cases[i].text, strlen(cases[i].text), cases[i].maximum, &number) ==
+			       NUMBER_GOOD) == cases[i].good,
+			      "'%s'", cases[i].text);
 		ck_assert_uint_eq(number, cases[i].good ? cases[i].number : 4711);
 	}
 }
