@@ -168,7 +168,7 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 		return;
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(&restoration->daemon->registry, entry.tenant);
-	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.stranger) : NULL;
+	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.self_registered) : NULL;
 	note(restoration, stream || !tenant ? 0 : -ENOMEM);
 	if (!stream)
 		return;

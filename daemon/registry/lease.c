@@ -80,7 +80,7 @@ void lease_drop(struct lease *lease)
 	}
 	LIST_REMOVE(lease, in_reference);
 	if (!LIST_EMPTY(&reference->leases))
-		quota_let_go(&reference->stream->tenant->level->own_leases);
+		quota_release(&reference->stream->tenant->level->own_leases);
 	reference->stream->live -= LIST_EMPTY(&reference->leases);
 	grant_lease_ends(reference->grant);
 	reference->stream->registry->leases--;

@@ -46,7 +46,7 @@ void reference_free(struct reference *reference)
 	HASH_DELETE(by_grant, reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
 	grant_unref(reference->grant);
-	quota_let_go(&reference->stream->tenant->level->own_leases);
+	quota_release(&reference->stream->tenant->level->own_leases);
 	memory_freed(&reference->stream->registry->memory, sizeof(*reference));
 	free(reference);
 }
