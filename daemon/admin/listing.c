@@ -2,8 +2,6 @@
 
 #include "daemon/admin/listing.h"
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
 
 enum { ROWS_PER_PACKET = 512 };

@@ -6,7 +6,6 @@
 
 #include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
-#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"

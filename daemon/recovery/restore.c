@@ -13,8 +13,6 @@
 
 #include <fcntl.h>
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
@@ -22,7 +20,6 @@
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/reference.h"
@@ -30,7 +27,6 @@
 #include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 struct restoration {

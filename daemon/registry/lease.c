@@ -3,11 +3,9 @@
 #include "daemon/registry/lease.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/event.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"

@@ -3,7 +3,6 @@
 #include "daemon/registry/reference.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"

@@ -3,7 +3,6 @@
 #include "daemon/registry/stream.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/limits.h"
 #include "daemon/process/fds.h"
 #include "daemon/process/log.h"
@@ -11,7 +10,6 @@
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/fd_budget.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/linger.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/refusals.h"

@@ -16,12 +16,8 @@
 #include <float.h>
 #include <stdio.h>
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/connection/parking.h"
 #include "daemon/connection/scheduler.h"
-#include "daemon/limits.h"
-#include "daemon/policy/policy.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
@@ -37,7 +33,6 @@
 #include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 enum { NO_CALL = SIZE_MAX };
