@@ -10,14 +10,12 @@
 #include <sys/un.h>
 
 #include "daemon/daemon.h"
-#include "daemon/limits.h"
 #include "daemon/process/log.h"
 #include "daemon/process/unprivileged.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/rules.h"
 #include "kernel/keeper/serve.h"
-#include "kernel/kernel.h"
 #include "kernel/page_file.h"
 #include "kernel/program.h"
 #include "protocol/transport.h"

@@ -9,8 +9,6 @@
 #include "daemon/admin/metrics.h"
 #include "daemon/admin/reload.h"
 #include "daemon/admin/tail.h"
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/requests/hello.h"
 #include "daemon/requests/query.h"
 #include "daemon/requests/register.h"

@@ -7,10 +7,7 @@
 #include "daemon/admin/listing.h"
 #include "daemon/admin/numbers.h"
 #include "daemon/admin/reload.h"
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
-#include "daemon/limits.h"
 #include "daemon/process/clock.h"
 #include "daemon/quota/reserve.h"
 #include "daemon/registry/bundle.h"
@@ -23,7 +20,6 @@
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/embedded/tracer.h"
-#include "kernel/kernel.h"
 #include "protocol/row.h"
 
 enum { HOLDERS_BYTES_MAX = 32768 }; /* half of what a row's list can be, whatever the length of tenants' paths */

@@ -9,7 +9,6 @@
 
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
-#include "daemon/policy/policy.h"
 #include "daemon/quota/reserve.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/event.h"

@@ -10,10 +10,7 @@
 #include <sys/socket.h>
 
 #include "daemon/admin/metrics.h"
-#include "daemon/connection/connections.h"
-#include "daemon/connection/listener.h"
 #include "daemon/daemon.h"
-#include "daemon/limits.h"
 #include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "kernel/disposal.h"

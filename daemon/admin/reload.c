@@ -16,7 +16,6 @@
 
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
-#include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "daemon/process/systemd.h"
 #include "daemon/process/unprivileged.h"

@@ -5,7 +5,6 @@
 #include "daemon/admin/tail.h"
 
 #include "daemon/admin/listing.h"
-#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"

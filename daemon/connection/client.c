@@ -21,18 +21,15 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "daemon/connection/connections.h"
 #include "daemon/connection/deadlines.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/connection/inflight.h"
 #include "daemon/connection/scheduler.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
-#include "daemon/limits.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/bundle.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"

@@ -3,7 +3,6 @@
 #include "daemon/connection/deadlines.h"
 
 #include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/process/clock.h"
 #include "daemon/registry/refusals.h"
 

@@ -7,9 +7,7 @@
 
 #include "daemon/connection/connections.h"
 #include "daemon/ledger/ledger.h"
-#include "daemon/process/log.h"
 #include "kernel/disposal.h"
-#include "kernel/kernel.h"
 
 /*
  * Calls to the keeper have been sent when kernel_submit() returns, unless very many are under way. If the daemon is killed

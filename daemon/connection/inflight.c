@@ -22,7 +22,6 @@
 #include <sys/resource.h>
 
 #include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/tenant.h"
 

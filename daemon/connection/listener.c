@@ -8,10 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/identity/peer.h"
-#include "daemon/limits.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/fd_budget.h"
 #include "daemon/registry/refusals.h"

@@ -3,7 +3,6 @@
 #include "daemon/connection/parking.h"
 
 #include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/connection/scheduler.h"
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/tenant.h"

@@ -20,12 +20,9 @@
 #include <poll.h>
 
 #include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/connection/inflight.h"
-#include "daemon/limits.h"
 #include "daemon/process/clock.h"
 #include "daemon/registry/rules.h"
-#include "daemon/registry/tenant.h"
 
 static bool is_queued(const struct client *client)
 {

@@ -31,7 +31,7 @@ struct entry_tenant {
 struct entry_stream {
 	uint32_t tenant;
 	uint32_t uid;
-	uint32_t stranger;
+	uint32_t self_registered;
 	uint32_t zero;
 };
 

@@ -191,6 +191,6 @@ void quota_charge_deinit(struct quota_charge *charge)
 	} else {
 		leave_event(charge);
 	}
-	quota_let_go(charge->quota);
+	quota_release(charge->quota);
 	*charge = (struct quota_charge){ 0 };
 }

@@ -83,7 +83,7 @@ void quota_hold(struct quota *quota)
 		quota->held++;
 }
 
-void quota_let_go(struct quota *quota)
+void quota_release(struct quota *quota)
 {
 	for (; quota; quota = quota->parent) {
 		assert(quota->held > 0);

@@ -42,6 +42,6 @@ const struct quota *quota_warn(struct quota *);
 
 /* For charge.c: counts a grant, or the payment for an event, here and at all levels above. */
 void quota_hold(struct quota *);
-void quota_let_go(struct quota *);
+void quota_release(struct quota *);
 void quota_pay(struct quota *);
 void quota_pay_no_more(struct quota *);

@@ -13,8 +13,6 @@
 
 #include <fcntl.h>
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
@@ -22,7 +20,6 @@
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/reference.h"
@@ -30,7 +27,6 @@
 #include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 struct restoration {
@@ -168,7 +164,7 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 		return;
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(&restoration->daemon->registry, entry.tenant);
-	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.stranger) : NULL;
+	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.self_registered) : NULL;
 	note(restoration, stream || !tenant ? 0 : -ENOMEM);
 	if (!stream)
 		return;

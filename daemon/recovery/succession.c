@@ -15,14 +15,12 @@
 #include "daemon/backend.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/daemon.h"
-#include "daemon/limits.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/kernel.h"
 
 /* All that is said to the new one. The texts are copies: events may go before it has answered. */
 struct bequest {

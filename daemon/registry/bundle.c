@@ -4,7 +4,6 @@
 
 #include "daemon/limits.h"
 #include "daemon/registry/event.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/rules.h"

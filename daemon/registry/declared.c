@@ -24,7 +24,6 @@
 #include "daemon/registry/settling.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 struct item {

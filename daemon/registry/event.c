@@ -3,9 +3,7 @@
 #include "daemon/registry/event.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/limits.h"
-#include "daemon/policy/policy.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/rules.h"

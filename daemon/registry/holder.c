@@ -3,7 +3,6 @@
 #include "daemon/registry/holder.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/registry/tenant.h"
 
 void holder_enter(const struct holder *holder)

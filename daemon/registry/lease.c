@@ -3,11 +3,9 @@
 #include "daemon/registry/lease.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/event.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
@@ -80,7 +78,7 @@ void lease_drop(struct lease *lease)
 	}
 	LIST_REMOVE(lease, in_reference);
 	if (!LIST_EMPTY(&reference->leases))
-		quota_let_go(&reference->stream->tenant->level->own_leases);
+		quota_release(&reference->stream->tenant->level->own_leases);
 	reference->stream->live -= LIST_EMPTY(&reference->leases);
 	grant_lease_ends(reference->grant);
 	reference->stream->registry->leases--;

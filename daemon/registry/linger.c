@@ -69,7 +69,7 @@ static void linger_on_answer(void *data, struct kernel_call *call, size_t n _unu
 	struct stream *stream = stream_by_number(data, call->stream);
 
 	if (stream && call->result == KERNEL_E_SELF_REGISTERED)
-		stream_is_strange(stream);
+		stream_note_self_registered(stream);
 	/* After an unexpected answer the charge stays, and the kernel is asked again. */
 	if (stream && (call->result == KERNEL_E_GONE || call->result == KERNEL_E_NO_SUCH))
 		stream_free(stream);

@@ -3,7 +3,6 @@
 #include "daemon/registry/reference.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
@@ -46,7 +45,7 @@ void reference_free(struct reference *reference)
 	HASH_DELETE(by_grant, reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
 	grant_unref(reference->grant);
-	quota_let_go(&reference->stream->tenant->level->own_leases);
+	quota_release(&reference->stream->tenant->level->own_leases);
 	memory_freed(&reference->stream->registry->memory, sizeof(*reference));
 	free(reference);
 }

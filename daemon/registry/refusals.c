@@ -4,7 +4,6 @@
 
 #include "daemon/limits.h"
 #include "daemon/process/clock.h"
-#include "daemon/process/log.h"
 #include "daemon/registry/tenant.h"
 
 void refusal_note(struct registry *registry, struct tenant *tenant, const char *event, uint32_t refusal,

@@ -10,7 +10,6 @@
 
 #include "daemon/registry/rules.h"
 
-#include "daemon/policy/policy.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/fds.h"
 #include "daemon/quota/reserve.h"

@@ -6,7 +6,6 @@
 
 #include "daemon/limits.h"
 #include "daemon/process/clock.h"
-#include "kernel/kernel.h"
 
 struct settling {
 	struct kernel_call *calls;

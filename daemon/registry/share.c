@@ -3,8 +3,6 @@
 #include "daemon/registry/share.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
 

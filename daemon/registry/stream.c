@@ -3,7 +3,6 @@
 #include "daemon/registry/stream.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/limits.h"
 #include "daemon/process/fds.h"
 #include "daemon/process/log.h"
@@ -11,7 +10,6 @@
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/fd_budget.h"
-#include "daemon/registry/holder.h"
 #include "daemon/registry/linger.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/refusals.h"
@@ -26,7 +24,7 @@ static void stream_enter(const struct stream *stream)
 	const struct entry_stream entry = {
 		.tenant = stream->tenant->number,
 		.uid = stream->uid,
-		.stranger = stream->stranger,
+		.self_registered = stream->self_registered,
 	};
 
 	ledger_enter(stream->registry->ledger, ENTRY_STREAM, stream->number, 0, &entry, sizeof(entry));
@@ -131,7 +129,7 @@ int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, s
 	return 0;
 }
 
-struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool stranger)
+struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool self_registered)
 {
 	struct registry *registry = tenant->registry;
 	struct stream *stream =
@@ -143,8 +141,8 @@ struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number,
 	stream_begin(stream);
 	registry->last_stream = MAX(registry->last_stream, number);
 	stream->made = true;
-	if (stranger) {
-		stream->stranger = true;
+	if (self_registered) {
+		stream->self_registered = true;
 		stream_enter(stream);
 	}
 	return stream;
@@ -193,7 +191,7 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 		return false;
 	stream_unshare(stream);
 	/* A client that is the first and only one to get it can harm itself alone. */
-	return stream->users > own || stream->second_hand;
+	return stream->users > own || stream->was_kept;
 }
 
 static bool is_unguarded(const struct registry *registry)
@@ -205,13 +203,14 @@ static bool wants_probing(const struct stream *stream)
 {
 	const struct registry *registry = stream->registry;
 
-	return is_unguarded(registry) && stream->made && (stream->users > 0 || stream->kept) && !stream->stranger;
+	return is_unguarded(registry) && stream->made && (stream->users > 0 || stream->kept) &&
+	       !stream->self_registered;
 }
 
 void stream_resume(struct stream *stream, int fd)
 {
 	stream->fd = fd;
-	if (!stream->stranger && rules_share_streams(stream->tenant))
+	if (!stream->self_registered && rules_share_streams(stream->tenant))
 		stream_share(stream);
 	if (wants_probing(stream))
 		streams_watch(stream->registry);
@@ -306,7 +305,7 @@ static void stream_keep_no_more(struct stream *stream)
 
 struct stream *stream_use(struct stream *stream)
 {
-	stream->second_hand |= stream->kept;
+	stream->was_kept |= stream->kept;
 	stream_keep_no_more(stream);
 	stream->users++;
 	return stream;
@@ -320,7 +319,7 @@ static void watch_no_more(struct stream *stream)
 	if (!is_unguarded(stream->registry))
 		return;
 	stream->unwatched = true;
-	tenant->strangers += stream->stranger;
+	tenant->self_registered += stream->self_registered;
 	if (tenant->unwatched++ == 0) {
 		tenant->foreign_before = stream->registry->others.most;
 		LIST_INSERT_HEAD(&stream->registry->unwatched, tenant, in_unwatched);
@@ -332,8 +331,8 @@ bool streams_are_suspect(const struct tenant *tenant)
 {
 	const struct registry *registry = tenant->registry;
 
-	return is_unguarded(registry) &&
-	       (tenant->strangers > 0 || (tenant->unwatched > 0 && registry->others.least > tenant->foreign_before));
+	return is_unguarded(registry) && (tenant->self_registered > 0 ||
+					  (tenant->unwatched > 0 && registry->others.least > tenant->foreign_before));
 }
 
 void stream_free(struct stream *stream)
@@ -344,7 +343,7 @@ void stream_free(struct stream *stream)
 
 	linger_end(stream);
 	if (stream->unwatched) {
-		tenant->strangers -= stream->stranger;
+		tenant->self_registered -= stream->self_registered;
 		if (--tenant->unwatched == 0)
 			LIST_REMOVE(tenant, in_unwatched);
 	}
@@ -456,21 +455,21 @@ void stream_unuse(struct stream *stream)
 		stream_probe(stream);
 	if (--stream->users > 0)
 		return;
-	if (rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->stranger &&
+	if (rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->self_registered &&
 	    !stream->closed && stream_is_needed(stream) && fd_budget_may_keep(stream->registry))
 		stream_keep(stream);
 	else
 		stream_leave(stream);
 }
 
-void stream_is_strange(struct stream *stream)
+void stream_note_self_registered(struct stream *stream)
 {
 	struct holder *holder;
 
-	if (stream->stranger)
+	if (stream->self_registered)
 		return;
-	stream->stranger = true;
-	stream->tenant->strangers += stream->unwatched;
+	stream->self_registered = true;
+	stream->tenant->self_registered += stream->unwatched;
 	stream_enter(stream);
 	stream_unshare(stream);
 	/* Noted once, however many clients have the stream: one of them did it. */
@@ -490,7 +489,7 @@ static void stream_on_probed(void *data, struct kernel_call *call, size_t n _unu
 	struct stream *stream = stream_by_number(data, call->stream);
 
 	if (stream && call->result == KERNEL_E_SELF_REGISTERED)
-		stream_is_strange(stream);
+		stream_note_self_registered(stream);
 	free(call);
 }
 

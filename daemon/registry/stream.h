@@ -35,14 +35,14 @@ struct stream {
 	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
 	bool made;		      /* the kernel has; before that nothing is known of it */
 	bool shared;		      /* is in the tenant's list of streams that serve all clients of a user */
-	bool stranger;		      /* a program has registered events on it directly, and that was logged */
+	bool self_registered;	      /* a program has registered events on it directly, and that was logged */
 	bool unwatched;		      /* it lingers, and nothing guards it */
 	bool closed;		      /* the kernel's part has no copy of its own any more */
 	int failed;		      /* why the kernel did not make it, for requests that were waiting for it */
 	unsigned users;		      /* shares, and requests that are about to have one */
 	unsigned live;		      /* references with a lease */
 	bool kept;		      /* in the list of its level */
-	bool second_hand;	      /* it was kept, and an earlier client may still have a copy */
+	bool was_kept;		      /* it was kept, and an earlier client may still have a copy */
 	bool lingers;		      /* see linger.c */
 	bool is_due;		      /* in the list of its tenant, to be looked at */
 	struct reference *references; /* table by grant */
@@ -66,7 +66,7 @@ int stream_made(struct stream *, struct kernel_call *);
 enum { STREAM_E_UNGUARDED = 1 };
 
 /* As it was before a restart, with one user, the caller. NULL: no memory, or the number is taken. */
-struct stream *stream_restore(struct tenant *, uid_t, uint32_t number, bool stranger);
+struct stream *stream_restore(struct tenant *, uid_t, uint32_t number, bool self_registered);
 /* … and with its file, which is taken over. */
 void stream_resume(struct stream *, int fd);
 
@@ -99,13 +99,13 @@ void stream_replaces(const struct stream *);
 /* Ends it at once, whether or not copies of the file are open. */
 void stream_free(struct stream *);
 /* A program has registered on it directly: logs that once, and disconnects its clients. */
-void stream_is_strange(struct stream *);
+void stream_note_self_registered(struct stream *);
 /*
  * Whether the tenant gets no new data file: it has a lingering unguarded one on which a program has registered directly, or
  * since when the kernel has unknown events that it did not have before.
  */
 bool streams_are_suspect(const struct tenant *);
-/* Asks the kernel whether a program has registered on it directly; then calls stream_is_strange(). */
+/* Asks the kernel whether a program has registered on it directly; then calls stream_note_self_registered(). */
 void stream_probe(struct stream *);
 /* All of them. Whether there are any to ask about. */
 bool streams_probe(struct registry *);

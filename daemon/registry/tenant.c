@@ -8,7 +8,6 @@
 #include "daemon/identity/boundary.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
-#include "daemon/ledger/ledger.h"
 #include "daemon/registry/resting.h"
 #include "daemon/registry/rules.h"
 #include "kernel/kernel.h"

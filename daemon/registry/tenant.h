@@ -62,7 +62,7 @@ struct tenant {
 	struct stream_list due;	    /* lingering streams that the kernel is to be asked about */
 	TAILQ_ENTRY(tenant) look;   /* while there are such */
 	unsigned unwatched;	    /* streams that linger unguarded */
-	unsigned strangers;	    /* those of them on which a program has registered directly */
+	unsigned self_registered;   /* those of them on which a program has registered directly */
 	uint32_t foreign_before;    /* the fewest foreign events since the first of them */
 	LIST_ENTRY(tenant) in_unwatched;
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */

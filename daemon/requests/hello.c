@@ -2,11 +2,8 @@
 
 #include "daemon/requests/hello.h"
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/kernel.h"
 
 static uint64_t hello_features(const struct tenant *tenant)
 {

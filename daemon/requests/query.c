@@ -2,11 +2,8 @@
 
 #include "daemon/requests/query.h"
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/kernel.h"
 
 int handle_query(struct client *client, const struct message *message)
 {

@@ -16,12 +16,8 @@
 #include <float.h>
 #include <stdio.h>
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/connection/parking.h"
 #include "daemon/connection/scheduler.h"
-#include "daemon/limits.h"
-#include "daemon/policy/policy.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
@@ -37,7 +33,6 @@
 #include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/kernel.h"
 #include "protocol/event/description.h"
 
 enum { NO_CALL = SIZE_MAX };
@@ -72,8 +67,8 @@ struct registration {
 	struct stream *stream; /* on which all is registered that has to be; NULL: nothing has */
 	uint32_t next;	       /* the number of the one that stream_for() has said; 0: none */
 	bool next_is_known;
-	bool stream_is_new; /* the first call makes it, and is not answered */
-	bool has_stranger;  /* a program has registered on the stream by itself */
+	bool stream_is_new;	  /* the first call makes it, and is not answered */
+	bool has_self_registered; /* a program has registered on the stream by itself */
 	uint32_t serial;
 	unsigned generation; /* of the policy by which it is decided */
 	size_t n_items;
@@ -413,7 +408,7 @@ static void register_grant_item(struct registration *registration, struct client
 			item_refuse_errno(item, call->result < 0 ? call->result : -EIO);
 		return;
 	}
-	registration->has_stranger |= call->number;
+	registration->has_self_registered |= call->number;
 	item->grant->bit = call->bit;
 	reference = reference_get(registration->stream, item->grant, call->index);
 	if (!reference) {
@@ -580,7 +575,7 @@ static void register_settle(struct registration *registration, size_t end)
 			return;
 		/* The reference and the lease are charged by themselves. */
 		if (item->claims)
-			quota_let_go(&tenant->level->own_leases);
+			quota_release(&tenant->level->own_leases);
 		item->claims = false;
 		if (!stream_failed) {
 			register_grant_item(registration, registration->task.client, item);
@@ -636,8 +631,8 @@ static void register_finish(struct registration *registration)
 		shares_tidy(&client->holder);
 	}
 	/* After the answer is sent, and all is charged. */
-	if (registration->has_stranger)
-		stream_is_strange(registration->stream);
+	if (registration->has_self_registered)
+		stream_note_self_registered(registration->stream);
 	if (registration->stream)
 		stream_replaces(registration->stream);
 	registration_free(registration);

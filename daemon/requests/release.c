@@ -2,8 +2,6 @@
 
 #include "daemon/requests/release.h"
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/reference.h"

@@ -2,8 +2,6 @@
 
 #include "daemon/requests/watch.h"
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/registry/pages.h"
 
 int handle_watch(struct client *client, const struct message *message)

@@ -48,7 +48,7 @@ static void check_stream(const struct daemon *daemon, const struct stream *strea
 		ck_abort_msg("stream %u has %u users and %u shares", stream->number, stream->users, shares);
 	if (stream->closed && (stream->users > 0 || stream->kept))
 		ck_abort_msg("stream %u is in use, and closed", stream->number);
-	if (stream->kept && (stream->users > 0 || stream->stranger))
+	if (stream->kept && (stream->users > 0 || stream->self_registered))
 		ck_abort_msg("stream %u is kept for nobody", stream->number);
 	if (stream->shared && ((stream->users == 0 && !stream->kept) || (stream->made && stream->fd < 0)))
 		ck_abort_msg("stream %u is shared by nobody", stream->number);

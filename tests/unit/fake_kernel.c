@@ -201,7 +201,7 @@ static int on_still_open(const struct kernel_call *call)
 	poll(&ask, 1, 0);
 	if (ask.revents & POLLHUP)
 		return KERNEL_E_GONE;
-	return stream->stranger && call->index == KERNEL_UNGUARDED ? KERNEL_E_SELF_REGISTERED : KERNEL_OK;
+	return stream->self_registered && call->index == KERNEL_UNGUARDED ? KERNEL_E_SELF_REGISTERED : KERNEL_OK;
 }
 
 /* Of the same name and page, which is one event, there may be several slots. */
@@ -228,7 +228,7 @@ static int on_clean(const struct kernel_call *call)
 
 	if (!stream || stream->ours < 0)
 		return KERNEL_E_NO_SUCH;
-	return stream->stranger ? KERNEL_E_SELF_REGISTERED : KERNEL_OK;
+	return stream->self_registered ? KERNEL_E_SELF_REGISTERED : KERNEL_OK;
 }
 
 struct fake_deposit *find_deposit(uint64_t number)

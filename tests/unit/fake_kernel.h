@@ -20,7 +20,7 @@ struct fake_stream {
 	uint32_t next_index;
 	int ours;  /* until somebody asks whether it is still open */
 	int watch; /* the pipe's other end */
-	bool stranger;
+	bool self_registered;
 	bool jumps;  /* so that REGISTER tells of it */
 	bool wanted; /* by the daemon that there is now */
 };

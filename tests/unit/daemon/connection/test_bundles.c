@@ -956,7 +956,7 @@ TEST(a_file_on_which_a_stranger_registered_is_nobody_elses)
 	get_list(&second, &list);
 	set_guard(world, false);
 	get(&third, "event_50 u32 x");
-	find_stream(stream)->stranger = true;
+	find_stream(stream)->self_registered = true;
 	streams_probe(&world->daemon->registry);
 	expect_cut(&first, REFUSAL_SELF_REGISTERED);
 	expect_cut(&second, REFUSAL_SELF_REGISTERED);

@@ -604,7 +604,7 @@ TEST(a_stranger_on_what_is_kept_has_it_let_go)
 	turn(world);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 	/* Who has gone may have left a copy behind. */
-	find_stream(stream)->stranger = true;
+	find_stream(stream)->self_registered = true;
 	streams_probe(&world->daemon->registry);
 	look(world);
 	ck_assert_uint_eq(count_fake_streams(), 0);
@@ -619,7 +619,7 @@ TEST(what_a_stranger_leaves_is_not_kept_however_late_that_is_known)
 	{
 		WELCOMED(end, world, 1);
 
-		find_stream(get(&end, "one u32 x").stream)->stranger = true;
+		find_stream(get(&end, "one u32 x").stream)->self_registered = true;
 		hold();
 	}
 	turn(world);

@@ -777,7 +777,7 @@ static void register_on(uint32_t number)
 
 	if (!stream)
 		ck_abort_msg("there is no stream %u", number);
-	stream->stranger = true;
+	stream->self_registered = true;
 }
 
 static uint64_t refusals(const struct end *end)
@@ -1594,7 +1594,7 @@ static void meddle(struct history *history)
 		history->flips++;
 		break;
 	case 2:
-		stream->stranger = true;
+		stream->self_registered = true;
 		streams_probe(&history->world->daemon->registry);
 		break;
 	case 3:

@@ -213,7 +213,7 @@ TEST(tenant_whose_stranger_keeps_its_file_gets_none)
 	WELCOMED(other, world, 2);
 
 	get(&end, "event u32 x");
-	stream_of(&end)->stranger = true;
+	stream_of(&end)->self_registered = true;
 	hang_up_and_keep(&end, &kept);
 	ck_assert_uint_eq(refusals(&next), 1);
 	REGISTER(&next, "next u32 x");
