@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py [--quick] [--report=FILE] [--only=NAME,…] BUILD: runs the benchmarks, those that ask nothing of the kernel here and
-the others in guests, and makes tables of what they print, on stdout and as text below BUILD/bench/, with plots beside it. With
---report they take the place of the tables in that file; the prose around them is written by people."""
+"""run.py [--quick] [--report=FILE] [--only=NAME,…] BUILD: runs the benchmarks, those that need no user_events on the host and the
+others in guests. Prints tables, and writes them and plots below BUILD/bench/. --report replaces the tables in FILE, and keeps the
+prose around them."""
 
 import argparse
 import datetime
@@ -21,21 +21,21 @@ BEGIN, END = "<!-- tables: written by make bench REPORT=1 -->", "<!-- end of the
 
 # In the order of the report.
 NATIVE = ["off", "macro", "embedded", "start", "connections", "quota", "reload", "idle"]
-# By the guest's clock, which counts instructions. The last one leaves 30,000 events behind, which the kernel then removes, or keeps.
+# Measured by the guest's clock, which counts instructions. The last one leaves 30,000 events, so nothing may run after it.
 COUNTED = ["record", "macro", "start", "shared", "register", "growth"]
-# What waits for a disk, a timer or a grace period of RCU: there the clock of instructions leaps, so these are timed.
+# These wait for a disk, a timer or an RCU grace period, where the clock of instructions jumps, so they are timed.
 TIMED = ["tail", "switch", "restart", "idle"]
-# With --quick what takes longest is left out, and of the older kernel most.
+# Left out with --quick.
 LEFT_OUT = {"6.12": ["idle"], "6.1": ["start", "shared", "register", "tail", "switch", "restart", "idle"]}
 # Seconds: of a program, and of a guest with all of them.
 LIMITS = {False: (240, 500), True: (60, 120)}
 
-# What callgrind counts, and what it is called. The first is ours, the second what it is to keep up with.
+# The loops that callgrind counts, and their names. The first is ours; the second is its aim.
 LOOPS = {"loop_event": "userev_emit", "loop_word": "enable word", "rival_lttng": "lttng-ust",
          "rival_usdt": "USDT with semaphore", "loop_empty": "empty loop"}
 TURNS = 100000
 
-# Of each plot: its title, its axes.
+# Each plot's title and axes.
 PLOTS = {
     "latency": ("A request, by open connections", "connections", "µs (median)"),
     "throughput": ("Requests a second, by busy clients", "clients", "requests/s"),
@@ -47,7 +47,7 @@ PLOTS = {
 
 
 class Row:
-    """One comparison, as a line of a program's."""
+    """One comparison: a line of a program's output."""
 
     def __init__(self, words):
         self.question, self.unit = words[0], words[1]
@@ -56,7 +56,7 @@ class Row:
 
     @staticmethod
     def side(words):
-        """Name, median, least and most; None where there is no such side."""
+        """Name, median, minimum and maximum; None if there is no such side."""
         return (words[0], *(float(word) for word in words[1:])) if words[0] else None
 
     @property
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def reached(self):
-        """None where nothing was to be reached."""
+        """None without an aim."""
         if not self.aim:
             return None
         value = self.ratio if self.theirs else self.ours[1]
@@ -82,7 +82,7 @@ class Row:
         return "%s: %s" % (side[0], self.number(side[1]))
 
     def number(self, value):
-        """Three figures, in the unit that is read most easily."""
+        """Three digits, in a suitable unit."""
         unit = self.unit
         for smaller, larger in (("ns", "us"), ("us", "ms"), ("ms", "s")):
             if unit == smaller and abs(value) >= 10000:
@@ -98,7 +98,7 @@ class Row:
 
 
 def in_instructions(words):
-    """Of a guest whose nanosecond is one instruction."""
+    """Converts the times of a guest whose nanosecond is one instruction."""
     scale = {"ns": 1, "us": 1000, "ms": 1000000}.get(words[1])
     if not scale:
         return words
@@ -110,7 +110,7 @@ HEADINGS = ["question", "ours (median)", "spread", "other (median)", "spread", "
 
 
 class Section:
-    """What was measured in one place: natively, or in a guest, where the clock may count instructions."""
+    """The measurements of one place: the host, or a guest whose clock may count instructions."""
 
     def __init__(self, title, counted=False):
         self.title, self.counted = title, counted
@@ -149,7 +149,7 @@ class Section:
 
 
 class Terminal:
-    """Rows as they come. Colours are for people."""
+    """Prints rows as they arrive, on a terminal in colour."""
 
     WIDTHS = [60, 32, 34, 10, 12]
 
@@ -177,7 +177,7 @@ class Terminal:
 
 
 def instructions(build, section, terminal):
-    """Of one turn of each loop, counted by callgrind: no clock is asked."""
+    """The instructions of one iteration of each loop, counted by callgrind."""
     counts = {}
     for loop in LOOPS:
         out = build / "bench" / ("callgrind." + loop)
@@ -236,7 +236,7 @@ def run_guest(build, section, terminal, kernel, names, limits):
 
 
 def plot(build, place, points):
-    """An SVG of each plot that has points."""
+    """Draws an SVG of each plot with points."""
     for name in dict.fromkeys(point[0] for point in points):
         title, x_label, y_label = PLOTS[name]
         series = dict.fromkeys(point[1] for point in points if point[0] == name)
@@ -266,7 +266,7 @@ def read(path):
 
 
 def machine():
-    """Of this machine, what the figures depend on."""
+    """Describes this machine."""
     processor = re.search(r"^model name\s*: (.*)$", read("/proc/cpuinfo"), re.M)
     memory = re.search(r"^MemTotal:\s*(\d+)", read("/proc/meminfo"), re.M)
     virtual = "a virtual machine" if "hypervisor" in read("/proc/cpuinfo") else "no virtual machine"
@@ -302,7 +302,7 @@ def summary(sections, began, quick):
 
 
 def sections_of(place, wanted, quick):
-    """Each with the programs that are run for it."""
+    """The sections of a place, each with its programs."""
     if place == "native":
         parts = [(Section("On this machine itself, Linux " + platform.release()), NATIVE)]
     else:
@@ -316,9 +316,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="in two minutes")
     parser.add_argument("--report", type=pathlib.Path, help="the file whose tables are to be replaced")
-    parser.add_argument("--only", default="", help="these programs, by what follows bench_ in their names")
-    parser.add_argument("--patience", type=int, default=1, help="limits are so many times longer, on a busy machine")
-    parser.add_argument("--places", default="native,6.12,6.1", help="where (default: %(default)s)")
+    parser.add_argument("--only", default="", help="only these programs, named without bench_")
+    parser.add_argument("--patience", type=int, default=1, help="multiplies all time limits, for busy machines")
+    parser.add_argument("--places", default="native,6.12,6.1", help="host and kernels (default: %(default)s)")
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
     asked = parser.parse_args()
     began, terminal, sections = time.time(), Terminal(), []

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The driver of libuserev: see README. Payloads are built as userevctl's, since a C program has the payload at hand. */
+/* The driver of libuserev: see README. Payloads are built with userevctl's functions. */
 
 #include <stdio.h>
 #include <time.h>
@@ -13,7 +13,7 @@ enum { EVENTS_MAX = 600, CONNECTIONS_MAX = 4, PATIENCE_S = 60, POLL_NS = 5000000
 struct driven {
 	struct userev *userev;
 	struct userev_event event;
-	struct description description; /* without a name: free */
+	struct description description; /* without a name: unused */
 };
 
 static struct userev *connections[CONNECTIONS_MAX];
@@ -61,13 +61,13 @@ static void await(const struct driven *found, bool on)
 	const struct timespec pause = { .tv_nsec = POLL_NS };
 	const time_t end = time(NULL) + PATIENCE_S;
 
-	/* Nothing else: a daemon that has come, or come back, is found by the test. */
+	/* No other call: a test of the event finds a daemon that has started or restarted. */
 	while (userev_enabled(&found->event) != on && time(NULL) <= end)
 		nanosleep(&pause, NULL);
 	puts(yes_or_no(userev_enabled(&found->event)));
 }
 
-/* Of two digits. */
+/* Decodes two hexadecimal digits. */
 static char byte_of(const char *hex)
 {
 	const char digits[] = { hex[0], hex[0] ? hex[1] : '\0', '\0' };
@@ -88,7 +88,7 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* "FIELD=VALUE" in the driver's notation becomes userevctl's: in that, the kind of a value is known from its field. */
+/* Converts "FIELD=VALUE" to userevctl's notation, in which the field determines the kind of the value. */
 static void translate(char *assignment)
 {
 	char *value = assignment + strcspn(assignment, "=");

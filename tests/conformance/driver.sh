@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# driver.sh USEREVCTL emit|stream: the driver of userevctl, see README. A script has its event only while something runs that holds
-# it: an `emit --stdin`, from which records come, too, where this is called with "stream".
+# driver.sh USEREVCTL emit|stream: the driver of userevctl, see README. A script's event is registered only while a process leases it: an
+# `emit --stdin`, which also writes the records if the second argument is "stream".
 
 ctl=$1 means=$2
 declare -A holder pid description
 
-# Values as `emit --stdin` takes them: a text in quotes.
+# Values as `emit --stdin` expects them, with texts in quotes.
 translate_line()
 {
 	local word value out=()
@@ -27,7 +27,7 @@ translate_line()
 	line="${out[*]}"
 }
 
-# The same values as words of a command line.
+# The same values as arguments of a command line.
 translate_words()
 {
 	local word value
@@ -46,7 +46,7 @@ translate_words()
 	done
 }
 
-# The holder explains what it does, so we know when the daemon has answered it. Its pipe stays open, or it would be ended by it.
+# The process runs with --verbose, to show when the daemon has answered. Its pipe is kept open, because it ends with its input.
 register()
 {
 	local name pipe fd process line refused=''

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What every client does, whatever its language: see tests/conformance/README. Runs where the tests run, on the embedded backend, and
-# in guests on the kernel's.
+# The behaviour of every client, independent of its language: see tests/conformance/README. Runs on the host with the embedded
+# backend, and in guests with the kernel's.
 
 import contextlib
 import json
@@ -35,7 +35,7 @@ def expect(true, what):
         raise Wrong(what)
 
 
-# From the file's notation to the drivers'.
+# Converts values of cases.json to the drivers' notation.
 
 def text_of(value):
     return value.get("behind", "") and value["text"] + value["behind"] * value["times"] or value["text"] * value["times"] \
@@ -57,12 +57,12 @@ def word_of(value):
 
 
 def read_as(values):
-    """What a tracer reads of them."""
+    """The values as a tracer reads them."""
     return {name: text_of(value) if isinstance(value, (str, dict)) else value for name, value in values.items()}
 
 
 class Run:
-    """All cases with one driver."""
+    """Runs all cases with one driver."""
 
     def __init__(self, daemon, command, directory):
         self.daemon, self.names = daemon, {}
@@ -115,7 +115,7 @@ class Run:
         expect(came == wanted, f"{came} instead of {wanted}"[:400])
 
     def emit(self, name, values):
-        """Tested, and written where it is on, until a record is read: all that a program does whose daemon has gone."""
+        """Tests the event, and writes if it is on, until a record is read: as a program whose daemon has ended."""
         words = [f"{field}={word_of(value)}" for field, value in values.items()]
         tail = self.tails.get(name) or self.tails[""]
 
@@ -127,7 +127,7 @@ class Run:
         expect(eventually(is_read), f"{name} did not come back")
         line = tail.next()
         expect(json.loads(line)["fields"] == values, f"'{line}' instead of {values}")
-        # It may have been written again before that was read.
+        # The driver may have written again before the record was read.
         while tail.next(1):
             pass
 
@@ -179,7 +179,7 @@ class Run:
 
 
 def copy_files(directory):
-    """To where nobody special may read them."""
+    """Copies them to where unprivileged users can read them."""
     for file in FILES:
         shutil.copy(file, directory)
     shutil.copytree(TREE + "/client/python/userev", directory + "/userev", ignore=shutil.ignore_patterns("__pycache__"))
@@ -187,7 +187,7 @@ def copy_files(directory):
 
 @contextlib.contextmanager
 def policies():
-    """Options of a daemon that answers alike whether or not its kernel has events of many formats."""
+    """Options that make the daemon's answers independent of the kernel's support of multi-format events."""
     with scratch_directory() as directory:
         with open(directory + "/one-format.conf", "w", encoding="utf-8") as file:
             file.write("[/]\nAllowMultiFormat=no\n")

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The examples do what they say: each is run, and its records are read. Where the kernel has no user_events that is done by
-# `userevctl run`. Where it has them a daemon is there and a tracer; who is traced from its first record on must be known before it
-# starts, so all have been run once, and what they registered is kept.
+# Runs each example and reads its records: with `userevctl run`, or with a daemon and a tracer where the kernel has user_events. To trace
+# from the first record on, the events must exist before: all examples run once first, and their events are kept (KeepFor=).
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -14,13 +13,13 @@ echo one >"$scratch/first"
 server='' processes=()
 trap 'for pid in $server "${processes[@]}"; do kill $pid; done 2>/dev/null; wait; rm -rf "$scratch"' EXIT
 export TMPDIR=$scratch PATH=$B:$PATH PYTHONPATH=client/python PYTHONDONTWRITEBYTECODE=1
-# Programs that end at once would be gone before anybody has answered them.
+# Short programs would otherwise end before the daemon has answered.
 export USEREV_WAIT=60000
 unset USEREV_SOCKET USEREV_CONTROL_SOCKET USEREVCTL_WIDTH
 events=(backup_file hello_said plugin_called server_request stack_full stack_pushed tasks_done)
 [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ] && in_kernel=yes || in_kernel=
 
-# The lines since the last run() began.
+# The output since the start of the last run().
 output()
 {
 	tail -n +$(($(cat "$scratch/before") + 1)) "$scratch/out"
@@ -31,7 +30,7 @@ seen()
 	[ "$(output | grep -cE -- "$2")" -ge "$1" ]
 }
 
-# Its records, and all that it prints. In the background: $running.
+# Appends its records and its output to $scratch/out. In the background: $running.
 run()
 {
 	wc -l <"$scratch/out" >"$scratch/before"
@@ -43,7 +42,7 @@ run()
 	running=$!
 }
 
-# Those that end by themselves soon are waited for.
+# Waits two seconds for the program to end by itself.
 wait_or_end()
 {
 	for _ in {1..20}; do
@@ -54,7 +53,7 @@ wait_or_end()
 	wait "$1"
 }
 
-# says N PATTERN COMMAND…: in that many of its records, or lines, within two minutes; then it may end.
+# says N PATTERN COMMAND…: N of its records or lines match within two minutes; then it is ended.
 says()
 {
 	local wanted=$1 pattern=$2
@@ -70,7 +69,7 @@ says()
 	seen "$wanted" "$pattern"
 }
 
-# until_it COMMAND…: within a minute.
+# until_it COMMAND…: repeats it until it succeeds, up to a minute.
 until_it()
 {
 	for _ in {1..600}; do
@@ -100,7 +99,7 @@ start_daemon()
 	until_it userevctl status || cat "$scratch/log"
 }
 
-# All of them, until the daemon knows their events.
+# Runs all of them until the daemon has their events.
 make_known()
 {
 	local pids=() program
@@ -127,7 +126,7 @@ in_last()
 	output | grep -E -- "$1"
 }
 
-# ask PORT PATH: the status that the server gives.
+# ask PORT PATH: prints the HTTP status.
 ask()
 {
 	local line

@@ -85,7 +85,10 @@ compiles()
 	local compiler=$1 language=$2
 	shift 2
 	readme_program >"$scratch/readme.$language"
-	"$compiler" -Wall -Wextra -Werror "$scratch/readme.$language" -o "$scratch/readme" "$@" && "$scratch/readme"
+	"$compiler" -Wall -Wextra -Werror "$scratch/readme.$language" -o "$scratch/readme" "$@" || return
+	# It runs until it is ended.
+	timeout 1 "$scratch/readme"
+	[ $? -eq 124 ]
 }
 
 installed_flags()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The Python client beyond what all clients do (see tests/conformance): whatever the daemon does, the program goes on; threads, forks,
-# files; functions and logs. Runs on the embedded backend, and in guests on the kernel's.
+# The Python client, beyond the behaviour of all clients (see tests/conformance): daemons that hang, refuse or send nonsense; threads,
+# forks, files; functions and logs. Runs on the embedded backend, and in guests on the kernel's.
 
 import array
 import asyncio
@@ -31,7 +31,7 @@ from checks import PATIENCE, TREE, check, eventually, sum_up  # noqa: E402
 sys.path.insert(0, TREE + "/client/python")
 import userev  # noqa: E402
 
-# Far more than a wait that is meant, far less than many of them.
+# Much longer than one deadline, much shorter than many of them.
 LONG = 30
 
 
@@ -50,7 +50,7 @@ def open_fds():
 
 
 def own_fds():
-    """Of sockets and what came through them."""
+    """Of sockets, and of files received through them."""
     return [fd for fd in map(int, os.listdir("/proc/self/fd"))
             if any(kind in link_of(fd) for kind in ("socket:", "user_events", "memfd", "page"))]
 
@@ -75,7 +75,7 @@ def is_on(event):
     return eventually(lambda: event.enabled)
 
 
-# What the daemon does.
+# Daemons.
 
 def check_absent():
     with scratch_directory() as directory:
@@ -95,7 +95,7 @@ def check_absent():
         daemon.start()
         with traced_by(daemon, "late") as tail:
             check("with the next daemon it goes on again", not eventually(lambda: event.enabled and client.connected))
-            # Before Linux 6.4 it may be on for a moment since it was left behind, and nobody reads what is written then.
+            # Before Linux 6.4 the former daemon's event may be on for a moment, and records are not read then.
             eventually(lambda: event.emit(10) and not tail.is_empty())
             check("… and is read", differs(fields(tail), {"n": 10}))
         daemon.stop()
@@ -103,7 +103,7 @@ def check_absent():
 
 
 def fill_queue(path):
-    """Connections that nobody accepts, until there is no room for another."""
+    """Connects until the queue is full; the connections are not accepted."""
     waiting = []
     with contextlib.suppress(BlockingIOError):
         while True:
@@ -202,7 +202,7 @@ def check_bad_values():
         client.close()
 
 
-# A daemon that lies.
+# A daemon that sends invalid packets.
 
 def packet(kind, serial, body, streams=()):
     head = struct.pack("<IHBBII", 16 + 4 * len(streams) + len(body), kind, 0, len(streams), serial, 0)
@@ -220,7 +220,7 @@ def registered(bit=8, stream=1, count=1):
 
 
 class Liar:
-    """Answers the first two requests with these packets, and as many files as they say."""
+    """Answers the first two requests with these packets and files."""
 
     def __init__(self, directory, first, first_files, second, second_files):
         self.path = directory + "/liar"
@@ -311,7 +311,7 @@ def lies():
 
 
 def is_page_of_others(kind):
-    """Whether a program that is no root's takes such a page from a daemon that isn't, either; 2 where it came to a bad end."""
+    """Whether a program accepts such a page if neither it nor the daemon runs as root; 2 if it crashed."""
     with scratch_directory() as directory:
         if os.getuid() == 0:
             os.chown(directory, 65534, 65534)
@@ -408,7 +408,7 @@ def check_files():
 
 
 def check_stolen_files(which):
-    """A program that becomes a daemon closes everything, and then opens other files under the same numbers."""
+    """As a program that becomes a daemon: closes all fds, and opens other files with the same numbers."""
     with running() as daemon, traced_by(daemon, "stolen") as tail:
         client = userev.Userev(daemon.socket, deadline=LONG, interval=0.05)
         event = client.event("stolen u32 n")
@@ -481,7 +481,7 @@ def check_threads():
 
 
 def check_signals():
-    """A handler that uses events while the program is at work inside."""
+    """A signal handler that uses events while the program is inside the module."""
     with running() as daemon:
         client = userev.Userev(daemon.socket, interval=0.001)
         count = [0]
@@ -566,7 +566,7 @@ def check_functions():
 
 
 class Counting:
-    """Counts how often it is made into text."""
+    """Counts its conversions to text."""
 
     count = 0
 
@@ -607,13 +607,13 @@ def check_logs():
 
 
 def asked(process):
-    """Tells a program to go on, and is told what has become of that."""
+    """Sends a line to a program, and returns its reply."""
     print("go", file=process.stdin)
     return process.stdout.readline().strip()
 
 
 def check_programs():
-    """As programs use it: the module's own connection, found by the environment."""
+    """The default connection, with its socket from the environment."""
     program = """
 import signal, sys, userev
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# client/TUTORIAL.md, followed to the letter: its program is taken out of it and built, and its commands are typed. What is done
-# in a virtual machine is done in one.
+# client/TUTORIAL.md, to the letter: builds its program and runs its commands. The chapters with a virtual machine run in a guest.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -13,13 +12,13 @@ daemon='' shop=''
 trap 'for pid in $daemon $shop; do kill $pid; done 2>/dev/null; wait; rm -rf "$scratch"' EXIT
 export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control
 
-# What is typed in the chapter of that number.
+# The commands of the chapter with that number.
 commands()
 {
 	awk -v chapter="## $1." 'index($0, "## ") == 1 { on = index($0, chapter) == 1 } on' "$tutorial" | sed -n 's/^    \$ //p'
 }
 
-# The one in the chapter that begins so; our own build is the one that is meant, and this machine may be slow.
+# The chapter's command with that beginning, with this build directory, and with more time for slow machines.
 command_of()
 {
 	commands "$1" | grep -F -m1 -- "$2" | sed "s|build/|$B/|g; s|-I client|-I $tree/client|; s|^cc |${CC:-cc} |; s|timeout 3 |timeout 15 |"
@@ -36,7 +35,7 @@ built()
 	cd "$scratch" && eval "$(command_of 1 'cc ') -Wall -Wextra -Werror"
 }
 
-# typed CHAPTER BEGINNING PATTERN: what that command prints has the pattern.
+# typed CHAPTER BEGINNING PATTERN: runs the command; its output must contain the pattern.
 typed()
 {
 	local line
@@ -47,7 +46,7 @@ typed()
 	[ -z "$3" ] || grep -qE -- "$3" "$scratch/out"
 }
 
-# As it is typed, but where it ends our daemon has to be found.
+# The command as written. It uses the socket of this test's daemon.
 program_starts()
 {
 	local line
@@ -73,7 +72,7 @@ daemon_starts()
 	return 1
 }
 
-# In the directory that it changes to, with as much patience as the machine needs.
+# Runs the command in the chapter's directory, and waits up to a minute for the pattern.
 counted()
 {
 	local event=/sys/kernel/tracing/events/user_events/shop_request
@@ -93,7 +92,7 @@ taken_away()
 		! grep -q '^hist:' trigger && "$B/userevctl" events shop_request | grep -E 'shop_request\s+off'
 }
 
-check 'it has a program' program
+check 'the tutorial has a program' program
 check '… that can be built as it says' built
 check '… and says what it does, alone at a desk' typed 2 'userevctl run' 'shop_request\s.*status=[0-9]+ us=[0-9]+ path="/'
 if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The man pages say what the programs and the headers say: options and defaults against --help, the protocol's numbers and
-# offsets against protocol.h and refusal.c, the example's bytes against a daemon. $B is where userevd and userevctl are.
+# Compares the manuals with programs and headers: options and defaults with --help, the protocol's numbers and offsets with protocol.h
+# and refusal.c, the bytes of its example with a daemon. $B has userevd and userevctl.
 
 import array
 import json
@@ -53,7 +53,7 @@ def difference(name_a, a, name_b, b):
 # Options: {"--name": (short, takes an argument, default)}.
 
 def items(text, indent):
-    """Splits at lines that begin with an option: what follows one, up to the next, is its text."""
+    """Splits at lines that begin with an option. Its text extends to the next one."""
     pattern = re.compile(rf"^{indent}(?:(-\w), +)?(--[a-z][a-z-]*)(=\S+)?(?: |$)", re.M)
     found = list(pattern.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
@@ -215,7 +215,7 @@ def check_numbers(page):
 
 
 def check_memory():
-    """The bytes that a test measures are those of the manual."""
+    """The manual's figures of memory are those that a test asserts."""
     text = re.sub(r"\s+", " ", section(rendered("daemon/userevd.8"), "Memory"))
     measured = dict(re.findall(r"(\w+)_(?:BYTES|KIB) = (\d+)", source("tests/integration/test_exhaustion_memory.c")))
     phrases = [
@@ -241,7 +241,7 @@ def check_layouts(page):
     for name, body in structs:
         table, offset = section(page, SECTIONS.get(name, "")), 0
         for bits, field in re.findall(r"\buint(\d+)_t\s+(\w+);", body):
-            # REGISTER has no flags of the whole; TRACE and TAIL have, and say so.
+            # The items of REGISTER have flags, the packet has none; TRACE and TAIL have flags.
             field = "zero" if (name, field) == ("strings", "flags") else field
             if not rows(table, offset, f"u{bits}", field):
                 wrong.append(f"{name}: no row '{offset} u{bits} {field}'")
@@ -252,7 +252,7 @@ def check_layouts(page):
 # The example.
 
 def dumps(page):
-    """The bytes of the hex dumps, in their order."""
+    """The bytes of the hex dumps, in order."""
     packets = []
     for offset, line in re.findall(r"^ +([0-9a-f]{2})  ((?:[0-9a-f]{2} {1,2}){1,16}) ", page, re.M):
         if offset == "00":
@@ -284,7 +284,7 @@ def follow_example(directory, hello, welcome, register, registered, record):
         client.send(hello)
         got, new = receive(client)
         fds += new
-        # The tenant is another one on each machine: 34 is its length, 40 the tenant, both counted in the body.
+        # The tenant depends on the machine: its length is at 34 in the body, the tenant at 40.
         if (got[4:16 + 34], len(new)) != (welcome[4:16 + 34], 1) or got[16 + 36:16 + 40] != welcome[16 + 36:16 + 40]:
             return [f"WELCOME is {got.hex(' ')}"]
         client.send(register)
@@ -335,7 +335,7 @@ def check_example(page):
 # The library's pages against its headers.
 
 def names_of(path):
-    """Of the page itself and of what else it is about: each is a page once it is installed."""
+    """The names of a page: each is installed as a page."""
     return set(re.findall(r"^\.Nm (\S+)", source(path).split(".Sh SYNOPSIS")[0], re.M))
 
 
@@ -388,7 +388,7 @@ def check_library():
         examples = re.findall(r"^\.Bd -literal\n(#include.*?)^\.Ed", source(path), re.M | re.S)
         for number, text in enumerate(examples):
             compile_example(path, number + 1, text.replace("\\e", "\\"))
-    # For userev_enabled() alone.
+    # Called only by userev_enabled().
     wanted.pop("userev_awaken", None)
     check("userev.h has some functions", [] if len(wanted) > 15 else ["hardly any"])
     check("the library's pages have all functions of userev.h, as they are there",
@@ -400,7 +400,7 @@ def check_library():
 # Examples of policy.
 
 def check_policy_examples():
-    """Where users make cgroups themselves, the section that holds them together has to limit all that they can make."""
+    """Where users can create cgroups, a section with Tenant=no has to limit the sum of them."""
     lacking = []
     examples = os.path.join("systemd", "policy.d-examples")
     for path in ["daemon/policy/userevd.conf.5"] + [os.path.join(examples, name) for name in os.listdir(os.path.join(TREE, examples))]:
