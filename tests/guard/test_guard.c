@@ -77,7 +77,7 @@ static void switch_event(const char *event, const char *on)
 
 /* --- with nothing loaded --- */
 
-TEST(without_the_guard_the_kernel_says_what_it_says)
+TEST(unguarded_misuse_has_the_kernels_own_answer)
 {
 	const struct bypass *bypass = &bypasses[_i];
 	off_t byte;
@@ -96,7 +96,7 @@ TEST(without_the_guard_the_kernel_says_what_it_says)
 	close(fd);
 }
 
-TEST(without_the_guard_the_proof_is_a_bad_address)
+TEST(unguarded_ioctl_fails_at_its_bad_address)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -107,7 +107,7 @@ TEST(without_the_guard_the_proof_is_a_bad_address)
 
 /* --- in a container that has one of the profiles, and nothing else --- */
 
-TEST(under_the_profiles_for_containers_no_ioctl_passes)
+TEST(container_profiles_refuse_every_ioctl)
 {
 	const struct bypass *bypass = &bypasses[_i % n_ioctl_bypasses];
 	int profile = _i / n_ioctl_bypasses, fd = stand_in_open(&keeper, NULL), error;
@@ -122,7 +122,7 @@ TEST(under_the_profiles_for_containers_no_ioctl_passes)
 }
 
 /* What the profiles leave to a holder of the file: to write to it, and to take away the lock by which it is charged. */
-TEST(under_the_profiles_records_are_written_and_locks_are_not_safe)
+TEST(profiles_allow_records_and_do_not_protect_locks)
 {
 	uint32_t record[2] = { 0, 42 };
 	struct iovec part = { .iov_base = record, .iov_len = sizeof(record) };
@@ -160,7 +160,7 @@ static double nanoseconds_each(int fd)
 	return best;
 }
 
-TEST(others_ioctls_still_work_and_their_cost_is_told)
+TEST(ioctls_on_other_files_work_under_the_guard)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	int tracing = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
@@ -182,7 +182,7 @@ TEST(others_ioctls_still_work_and_their_cost_is_told)
 
 /* --- with the guard --- */
 
-TEST(with_the_guard_nothing_passes)
+TEST(guarded_file_refuses_every_misuse)
 {
 	const struct bypass *bypass = &bypasses[_i];
 	off_t byte;
@@ -206,7 +206,7 @@ static int prove_as_nobody(void *data)
 	return ioctl(fd, UAPI_IOCTL_REGISTER, NULL) < 0 ? errno : 0;
 }
 
-TEST(the_proof_is_the_guards_refusal_and_no_bad_address)
+TEST(guarded_ioctl_is_refused_before_its_argument)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -231,12 +231,12 @@ static void expect_to_be_let(enum stand_in_who who)
 	}
 }
 
-TEST(the_keeper_itself_may)
+TEST(guarded_keeper_may_register)
 {
 	expect_to_be_let(STAND_IN_ITSELF);
 }
 
-TEST(the_keepers_child_may)
+TEST(child_of_the_guarded_keeper_may_register)
 {
 	expect_to_be_let(STAND_IN_CHILD);
 }
@@ -262,7 +262,7 @@ static void end_other(struct stand_in *other)
 	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)other->mount), 0);
 }
 
-TEST(its_childs_child_may_not)
+TEST(grandchild_of_the_keeper_may_not_register)
 {
 	struct stand_in other;
 
@@ -271,7 +271,7 @@ TEST(its_childs_child_may_not)
 	end_other(&other);
 }
 
-TEST(of_two_keepers_each_may_with_its_own_files_only)
+TEST(keeper_may_register_on_its_own_files_only)
 {
 	struct stand_in other;
 	int own = stand_in_open(&keeper, NULL), others;
@@ -294,7 +294,7 @@ static int try_in_keepers_cgroup(void *data)
 	return attempt(*(int *)data, REGISTER_FOREIGN, kernel_manner(), FOREIGN);
 }
 
-TEST(who_is_in_the_keepers_cgroup_may)
+TEST(process_in_the_keepers_cgroup_may_register)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -303,7 +303,7 @@ TEST(who_is_in_the_keepers_cgroup_may)
 	close(fd);
 }
 
-TEST(a_keepers_end_leaves_its_files_guarded)
+TEST(files_of_an_ended_keeper_stay_guarded)
 {
 	struct stand_in other;
 	int fd;
@@ -358,7 +358,7 @@ static int try_as(pid_t number, int fd)
 	return WEXITSTATUS(status);
 }
 
-TEST(a_number_that_was_given_again_is_somebody_else)
+TEST(process_with_the_keepers_reused_pid_may_not)
 {
 	uint64_t mount_id;
 	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory), word;
@@ -394,7 +394,7 @@ static int try_all_as_nobody(void *data)
 	return 0;
 }
 
-TEST(a_file_that_was_opened_elsewhere_is_everybodys_as_before)
+TEST(file_of_another_mount_is_not_guarded)
 {
 	int fd = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
 
@@ -403,7 +403,7 @@ TEST(a_file_that_was_opened_elsewhere_is_everybodys_as_before)
 	close(fd);
 }
 
-TEST(a_mount_that_was_not_named_is_not_guarded)
+TEST(mount_that_was_not_named_is_not_guarded)
 {
 	uint64_t mount_id;
 	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory);
@@ -414,7 +414,7 @@ TEST(a_mount_that_was_not_named_is_not_guarded)
 	close(directory);
 }
 
-TEST(a_mount_of_another_file_system_is_not_guarded_whatever_its_number)
+TEST(mount_of_another_file_system_is_not_guarded)
 {
 	struct statx status;
 	int fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -442,7 +442,7 @@ static int try_close_on_exec(void *data)
 	return 0;
 }
 
-TEST(close_on_exec_is_the_descriptors_and_may_be_set)
+TEST(close_on_exec_may_be_set_on_a_guarded_file)
 {
 	int fd = stand_in_open(&keeper, NULL), on = 1;
 
@@ -452,7 +452,7 @@ TEST(close_on_exec_is_the_descriptors_and_may_be_set)
 	close(fd);
 }
 
-TEST(no_lock_of_any_kind_may_be_set)
+TEST(lock_on_a_guarded_file_is_refused)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 5, .l_len = 1 };
 	int fd = stand_in_open(&keeper, NULL);
@@ -465,7 +465,7 @@ TEST(no_lock_of_any_kind_may_be_set)
 	close(fd);
 }
 
-TEST(the_mount_can_be_mounted_nowhere_else)
+TEST(guarded_mount_cannot_be_mounted_elsewhere)
 {
 	int fd = stand_in_open(&keeper, NULL), tree;
 	char path[64];
@@ -503,7 +503,7 @@ static int meddle_as_nobody(void *data)
 	return 0;
 }
 
-TEST(records_are_written_as_ever_whatever_another_holder_does)
+TEST(records_are_written_despite_another_holder)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -533,8 +533,8 @@ static void add_unguarded(Suite *suite)
 {
 	TCase *cases = add_cases(suite, "without", start_keeper, end_keeper);
 
-	tcase_add_loop_test(cases, without_the_guard_the_kernel_says_what_it_says, 0, n_bypasses);
-	tcase_add_test(cases, without_the_guard_the_proof_is_a_bad_address);
+	tcase_add_loop_test(cases, unguarded_misuse_has_the_kernels_own_answer, 0, n_bypasses);
+	tcase_add_test(cases, unguarded_ioctl_fails_at_its_bad_address);
 }
 
 static void add_profiles(Suite *suite)
@@ -544,34 +544,34 @@ static void add_profiles(Suite *suite)
 	for (int i = 0; i < PROFILES; i++)
 		if (!profile_compile(profile_names[i], &profiles[i]))
 			return;
-	tcase_add_loop_test(cases, under_the_profiles_for_containers_no_ioctl_passes, 0, PROFILES * n_ioctl_bypasses);
-	tcase_add_loop_test(cases, under_the_profiles_records_are_written_and_locks_are_not_safe, 0, PROFILES);
+	tcase_add_loop_test(cases, container_profiles_refuse_every_ioctl, 0, PROFILES * n_ioctl_bypasses);
+	tcase_add_loop_test(cases, profiles_allow_records_and_do_not_protect_locks, 0, PROFILES);
 }
 
 static void add_guarded(Suite *suite)
 {
 	const TTest *const tests[] = {
-		the_proof_is_the_guards_refusal_and_no_bad_address,
-		the_keeper_itself_may,
-		the_keepers_child_may,
-		its_childs_child_may_not,
-		of_two_keepers_each_may_with_its_own_files_only,
-		who_is_in_the_keepers_cgroup_may,
-		a_keepers_end_leaves_its_files_guarded,
-		a_number_that_was_given_again_is_somebody_else,
-		a_file_that_was_opened_elsewhere_is_everybodys_as_before,
-		a_mount_that_was_not_named_is_not_guarded,
-		a_mount_of_another_file_system_is_not_guarded_whatever_its_number,
-		close_on_exec_is_the_descriptors_and_may_be_set,
-		no_lock_of_any_kind_may_be_set,
-		the_mount_can_be_mounted_nowhere_else,
-		records_are_written_as_ever_whatever_another_holder_does,
+		guarded_ioctl_is_refused_before_its_argument,
+		guarded_keeper_may_register,
+		child_of_the_guarded_keeper_may_register,
+		grandchild_of_the_keeper_may_not_register,
+		keeper_may_register_on_its_own_files_only,
+		process_in_the_keepers_cgroup_may_register,
+		files_of_an_ended_keeper_stay_guarded,
+		process_with_the_keepers_reused_pid_may_not,
+		file_of_another_mount_is_not_guarded,
+		mount_that_was_not_named_is_not_guarded,
+		mount_of_another_file_system_is_not_guarded,
+		close_on_exec_may_be_set_on_a_guarded_file,
+		lock_on_a_guarded_file_is_refused,
+		guarded_mount_cannot_be_mounted_elsewhere,
+		records_are_written_despite_another_holder,
 	};
 	TCase *cost = add_cases(suite, "cost", start_keeper, end_keeper);
 	TCase *cases = add_cases(suite, "with", start_guarded_keeper, end_guarded_keeper);
 
-	tcase_add_test(cost, others_ioctls_still_work_and_their_cost_is_told);
-	tcase_add_loop_test(cases, with_the_guard_nothing_passes, 0, n_bypasses);
+	tcase_add_test(cost, ioctls_on_other_files_work_under_the_guard);
+	tcase_add_loop_test(cases, guarded_file_refuses_every_misuse, 0, n_bypasses);
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
 		tcase_add_test(cases, tests[i]);
 }

@@ -42,7 +42,7 @@ static void lock_all(int fd, uint64_t from, uint64_t until)
 	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
 }
 
-TEST(locking_every_free_byte_denies_nobody_a_file)
+TEST(locked_bytes_deny_no_tenant_a_file)
 {
 	unsigned rounds = repetitions(100, 1000);
 	struct scene scene;

@@ -69,7 +69,7 @@ static void ask_all(const int *sockets, unsigned n, unsigned events)
 	}
 }
 
-TEST(connections_files_and_leases_cost_what_the_manual_says)
+TEST(connections_files_and_leases_cost_as_documented)
 {
 	enum { CLIENTS = 500, EVENTS = 100 };
 	/* Each connection has a file of its own, and leases of its own. */
@@ -101,7 +101,7 @@ TEST(connections_files_and_leases_cost_what_the_manual_says)
 	fixture_stop(&fixture);
 }
 
-TEST(a_tenant_that_does_its_worst_costs_what_its_maxima_say)
+TEST(hostile_tenant_costs_at_most_its_maxima)
 {
 	unsigned n = most_connections(repetitions(200, DEFAULT_MAX_CONNECTIONS)),
 		 leases = repetitions(16384, DEFAULT_MAX_LEASES);

@@ -400,7 +400,7 @@ static const char *what_runs(const struct fixture *fixture)
 	return fixture->guarded ? "daemon and keeper, guarded" : "daemon and keeper, no guard";
 }
 
-TEST(nothing_grows_and_nothing_is_left_however_they_come_and_go)
+TEST(soak_leaves_nothing_and_nothing_grows)
 {
 	static struct run run;
 
@@ -449,7 +449,7 @@ static void allow_time(void)
 
 int main(int argc, char **argv)
 {
-	const TTest *const tests[] = { nothing_grows_and_nothing_is_left_however_they_come_and_go };
+	const TTest *const tests[] = { soak_leaves_nothing_and_nothing_grows };
 	int r;
 
 	read_options(argc, argv);
