@@ -524,7 +524,7 @@ static TCase *add_cases(Suite *suite, const char *name, SFun setup, SFun teardow
 
 	tcase_set_timeout(cases, 60);
 	tcase_add_unchecked_fixture(cases, setup, teardown);
-	add_fd_check(cases);
+	suite_check_fds(cases);
 	suite_add_tcase(suite, cases);
 	return cases;
 }
@@ -579,8 +579,6 @@ static void add_guarded(Suite *suite)
 static int run_all(void)
 {
 	Suite *suite = suite_create("guard");
-	SRunner *runner;
-	int failed;
 
 	add_unguarded(suite);
 	add_profiles(suite);
@@ -589,11 +587,7 @@ static int run_all(void)
 	printf("%d attempts to misuse a data file %s, and the %d ioctls of them under %d seccomp profiles\n",
 	       n_bypasses, has_btf() ? "with the guard and without" : "without a guard", n_ioctl_bypasses, PROFILES);
 	fflush(stdout);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }
 
 int main(void)

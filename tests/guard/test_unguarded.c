@@ -397,7 +397,7 @@ static TCase *add_cases(Suite *suite, const char *name)
 	TCase *cases = tcase_create(name);
 
 	tcase_set_timeout(cases, 300);
-	add_fd_check(cases);
+	suite_check_fds(cases);
 	suite_add_tcase(suite, cases);
 	return cases;
 }
@@ -406,8 +406,6 @@ static int run_all(void)
 {
 	Suite *suite = suite_create("unguarded");
 	TCase *cases = add_cases(suite, "never guarded");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(cases, self_registration_is_noticed_by_any_way);
 	tcase_add_test(cases, unknown_events_deny_the_tenant_another_file);
@@ -422,11 +420,7 @@ static int run_all(void)
 		tcase_add_test(cases, daemon_without_btf_works_unguarded_and_logs_why);
 		tcase_add_test(cases, required_guard_without_btf_prevents_the_start);
 	}
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }
 
 int main(void)

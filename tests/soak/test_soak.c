@@ -449,16 +449,10 @@ static void allow_time(void)
 
 int main(int argc, char **argv)
 {
-	const TTest *const tests[] = { soak_leaves_nothing_and_nothing_grows };
-	int r;
-
 	read_options(argc, argv);
 	allow_time();
 	deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (deeds == MAP_FAILED)
 		return EXIT_FAILURE;
-	cgroups_find_room();
-	r = run_suite("soak", tests, ARRAY_SIZE(tests));
-	cgroups_remove_all();
-	return r;
+	return run_tests_in_cgroups();
 }
