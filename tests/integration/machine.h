@@ -9,7 +9,7 @@
 
 #define TRACEFS "/sys/kernel/tracing"
 
-/* A virtual machine of run-guest.sh's: nobody is here but us. */
+/* In a virtual machine of run-guest.sh: it may be changed. */
 bool is_guest(void);
 /* A processor of QEMU's making: a tenth of the repetitions will do. */
 bool is_emulated(void);
