@@ -218,9 +218,6 @@ DAEMON_TEST(cgroups_made_below_a_tenant_gain_it_nothing, .options = { "--max-eve
 	actor_end(&one);
 }
 
-/* The tests may be root, and the cgroups look like containers. */
-static const char root_may[] = "[/**]\nAllowHostRoot=yes\n";
-
 DAEMON_TEST(owner_of_a_cgroup_gains_nothing_by_delegation, .policy = root_is_trusted, .options = { "--max-events=1" },
 	    .needs_cgroups = "a cgroup of another user")
 {
@@ -277,7 +274,7 @@ DAEMON_TEST(outermost_delegated_cgroup_is_the_tenant, .policy = root_is_trusted,
 	actor_end(&inside);
 }
 
-DAEMON_TEST(client_moved_after_connecting_keeps_its_tenant, .policy = root_may,
+DAEMON_TEST(client_moved_after_connecting_keeps_its_tenant, .policy = root_is_trusted,
 	    .needs_cgroups = "a process that is moved to another cgroup")
 {
 	struct seen_tenants seen;
@@ -301,7 +298,7 @@ DAEMON_TEST(client_moved_after_connecting_keeps_its_tenant, .policy = root_may,
 	actor_end(&newcomer);
 }
 
-DAEMON_TEST(recreated_cgroup_is_another_tenant, .policy = root_may, .options = { "--max-events=2" },
+DAEMON_TEST(recreated_cgroup_is_another_tenant, .policy = root_is_trusted, .options = { "--max-events=2" },
 	    .needs_cgroups = "a cgroup that is removed and made again")
 {
 	struct seen_tenants seen;
