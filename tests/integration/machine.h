@@ -15,6 +15,8 @@ bool is_guest(void);
 bool is_emulated(void);
 /* False, having printed what can't be tested then, where we are not root. */
 bool need_root(const char *what);
+/* Built with AddressSanitizer, beside which the size of a process says little. */
+bool has_sanitizer(void);
 /* Of a clock that nobody sets. */
 uint64_t clock_us(void);
 /* How often something is done: the second with FULL in the environment; else the first, or a tenth where it is emulated. */
