@@ -62,25 +62,36 @@ static void expect_the_same_fds(void)
 		      count_open_fds());
 }
 
+void suite_check_fds(TCase *cases)
+{
+	tcase_add_checked_fixture(cases, remember_fds, expect_the_same_fds);
+}
+
 /* For a test that hangs: on a busy machine, in a guest, one may take a hundred times what it takes alone. */
 enum { TEST_SECONDS_MAX = 300 };
+
+int suite_run(Suite *suite)
+{
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
 
 int run_suite(const char *name, const TTest *const *tests, size_t n)
 {
 	Suite *suite = suite_create(name);
 	TCase *all = tcase_create(name);
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_set_timeout(all, TEST_SECONDS_MAX);
-	tcase_add_checked_fixture(all, remember_fds, expect_the_same_fds);
+	suite_check_fds(all);
 	for (size_t i = 0; i < n; i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }
 
 int run_all_tests(void)

@@ -34,6 +34,10 @@ int lowest_free_fd(void);
 /* A directory of the test's own, below $TMPDIR, where run-tests.sh removes what a failed test leaves. Short: for sockets. */
 void make_temporary_directory(char *ret, size_t size);
 
+/* Looks at the open fds before and after each test of these. */
+void suite_check_fds(TCase *cases);
+/* Runs a suite that was put together by hand, and frees it. The exit code. */
+int suite_run(Suite *suite);
 /* For a program with a main() of its own: runs all tests, or only these, and returns the exit code. */
 int run_all_tests(void);
 int run_suite(const char *suite, const TTest *const *tests, size_t n);

@@ -14,8 +14,6 @@
 
 const char *loader_directory;
 char loader_output[LOADER_OUTPUT_BYTES];
-static int fds_before;
-
 enum user { ROOT, NOBODY };
 
 static _Noreturn void execute(enum user user, uint64_t capabilities, const char *arguments, int output)
@@ -133,19 +131,4 @@ bool is_a_place_for_tests(void)
 	if (why)
 		printf("0 passed, 0 failed, 1 skipped: %s\n", why);
 	return !why;
-}
-
-static void remember_fds(void)
-{
-	fds_before = count_open_fds();
-}
-
-static void expect_the_same_fds(void)
-{
-	ck_assert_int_eq(count_open_fds(), fds_before);
-}
-
-void add_fd_check(TCase *cases)
-{
-	tcase_add_checked_fixture(cases, remember_fds, expect_the_same_fds);
 }

@@ -26,6 +26,3 @@ void find_pinned_program(char *ret, size_t size);
 bool has_btf(void);
 /* Prints why the tests can't run here, if they can't; else gets ready for them. */
 bool is_a_place_for_tests(void);
-
-/* Every test ends with as many open fds as it began with. */
-void add_fd_check(TCase *);

@@ -81,7 +81,7 @@ static void switch_event(const char *event, const char *on)
 
 /* --- with nothing loaded --- */
 
-TEST(without_the_guard_the_kernel_says_what_it_says)
+TEST(unguarded_misuse_has_the_kernels_own_answer)
 {
 	const struct bypass *bypass = &bypasses[_i];
 	off_t byte;
@@ -100,7 +100,7 @@ TEST(without_the_guard_the_kernel_says_what_it_says)
 	close(fd);
 }
 
-TEST(without_the_guard_the_proof_is_a_bad_address)
+TEST(unguarded_ioctl_fails_at_its_bad_address)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -111,7 +111,7 @@ TEST(without_the_guard_the_proof_is_a_bad_address)
 
 /* --- in a container that has one of the profiles, and nothing else --- */
 
-TEST(under_the_profiles_for_containers_no_ioctl_passes)
+TEST(container_profiles_refuse_every_ioctl)
 {
 	const struct bypass *bypass = &bypasses[_i % n_ioctl_bypasses];
 	int profile = _i / n_ioctl_bypasses, fd = stand_in_open(&keeper, NULL), error;
@@ -126,7 +126,7 @@ TEST(under_the_profiles_for_containers_no_ioctl_passes)
 }
 
 /* What the profiles leave to a holder of the file: to write to it, and to take away the lock by which it is charged. */
-TEST(profiles_allow_records_and_locks)
+TEST(profiles_allow_records_and_do_not_protect_locks)
 {
 	uint32_t record[2] = { 0, 42 };
 	struct iovec part = { .iov_base = record, .iov_len = sizeof(record) };
@@ -164,7 +164,7 @@ static double nanoseconds_each(int fd)
 	return best;
 }
 
-TEST(guard_costs_other_ioctls_little)
+TEST(ioctls_on_other_files_work_under_the_guard)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	int tracing = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
@@ -186,7 +186,7 @@ TEST(guard_costs_other_ioctls_little)
 
 /* --- with the guard --- */
 
-TEST(with_the_guard_nothing_passes)
+TEST(guarded_file_refuses_every_misuse)
 {
 	const struct bypass *bypass = &bypasses[_i];
 	off_t byte;
@@ -210,7 +210,7 @@ static int prove_as_nobody(void *data)
 	return ioctl(fd, UAPI_IOCTL_REGISTER, NULL) < 0 ? errno : 0;
 }
 
-TEST(the_proof_is_the_guards_refusal_and_no_bad_address)
+TEST(guarded_ioctl_is_refused_before_its_argument)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -235,12 +235,12 @@ static void expect_to_be_let(enum stand_in_who who)
 	}
 }
 
-TEST(the_keeper_itself_may)
+TEST(guarded_keeper_may_register)
 {
 	expect_to_be_let(STAND_IN_ITSELF);
 }
 
-TEST(the_keepers_child_may)
+TEST(child_of_the_guarded_keeper_may_register)
 {
 	expect_to_be_let(STAND_IN_CHILD);
 }
@@ -257,7 +257,7 @@ static void end_other(struct stand_in *other)
 	ck_assert_int_eq(loader("--remove --mount=%llu", (unsigned long long)other->mount), 0);
 }
 
-TEST(of_two_keepers_each_may_with_its_own_files_only)
+TEST(keeper_may_register_on_its_own_files_only)
 {
 	struct stand_in other;
 	int own = stand_in_open(&keeper, NULL), others;
@@ -280,7 +280,7 @@ static int try_in_keepers_cgroup(void *data)
 	return attempt(*(int *)data, REGISTER_FOREIGN, kernel_manner(), FOREIGN);
 }
 
-TEST(process_in_keepers_cgroup_may_register)
+TEST(process_in_the_keepers_cgroup_may_register)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -289,7 +289,7 @@ TEST(process_in_keepers_cgroup_may_register)
 	close(fd);
 }
 
-TEST(a_keepers_end_leaves_its_files_guarded)
+TEST(files_of_an_ended_keeper_stay_guarded)
 {
 	struct stand_in other;
 	int fd;
@@ -324,7 +324,7 @@ static int try_all_as_nobody(void *data)
 	return 0;
 }
 
-TEST(file_of_other_mount_is_not_guarded)
+TEST(file_of_another_mount_is_not_guarded)
 {
 	int fd = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
 
@@ -333,7 +333,7 @@ TEST(file_of_other_mount_is_not_guarded)
 	close(fd);
 }
 
-TEST(a_mount_that_was_not_named_is_not_guarded)
+TEST(mount_that_was_not_named_is_not_guarded)
 {
 	uint64_t mount_id;
 	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory);
@@ -344,7 +344,7 @@ TEST(a_mount_that_was_not_named_is_not_guarded)
 	close(directory);
 }
 
-TEST(mount_outside_tracefs_is_not_guarded)
+TEST(mount_of_another_file_system_is_not_guarded)
 {
 	struct statx status;
 	int fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -372,7 +372,7 @@ static int try_close_on_exec(void *data)
 	return 0;
 }
 
-TEST(close_on_exec_is_the_descriptors_and_may_be_set)
+TEST(close_on_exec_may_be_set_on_a_guarded_file)
 {
 	int fd = stand_in_open(&keeper, NULL), on = 1;
 
@@ -382,7 +382,7 @@ TEST(close_on_exec_is_the_descriptors_and_may_be_set)
 	close(fd);
 }
 
-TEST(no_lock_of_any_kind_may_be_set)
+TEST(lock_on_a_guarded_file_is_refused)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 5, .l_len = 1 };
 	int fd = stand_in_open(&keeper, NULL);
@@ -395,7 +395,7 @@ TEST(no_lock_of_any_kind_may_be_set)
 	close(fd);
 }
 
-TEST(the_mount_can_be_mounted_nowhere_else)
+TEST(guarded_mount_cannot_be_mounted_elsewhere)
 {
 	int fd = stand_in_open(&keeper, NULL), tree;
 	char path[64];
@@ -433,7 +433,7 @@ static int meddle_as_nobody(void *data)
 	return 0;
 }
 
-TEST(records_are_written_despite_other_holders)
+TEST(records_are_written_despite_another_holder)
 {
 	int fd = stand_in_open(&keeper, NULL);
 
@@ -454,7 +454,7 @@ static TCase *add_cases(Suite *suite, const char *name, SFun setup, SFun teardow
 
 	tcase_set_timeout(cases, 60);
 	tcase_add_unchecked_fixture(cases, setup, teardown);
-	add_fd_check(cases);
+	suite_check_fds(cases);
 	suite_add_tcase(suite, cases);
 	return cases;
 }
@@ -463,8 +463,8 @@ static void add_unguarded(Suite *suite)
 {
 	TCase *cases = add_cases(suite, "without", start_keeper, end_keeper);
 
-	tcase_add_loop_test(cases, without_the_guard_the_kernel_says_what_it_says, 0, n_bypasses);
-	tcase_add_test(cases, without_the_guard_the_proof_is_a_bad_address);
+	tcase_add_loop_test(cases, unguarded_misuse_has_the_kernels_own_answer, 0, n_bypasses);
+	tcase_add_test(cases, unguarded_ioctl_fails_at_its_bad_address);
 }
 
 static void add_profiles(Suite *suite)
@@ -474,32 +474,32 @@ static void add_profiles(Suite *suite)
 	for (int i = 0; i < PROFILES; i++)
 		if (!profile_compile(profile_names[i], &profiles[i]))
 			return;
-	tcase_add_loop_test(cases, under_the_profiles_for_containers_no_ioctl_passes, 0, PROFILES * n_ioctl_bypasses);
-	tcase_add_loop_test(cases, profiles_allow_records_and_locks, 0, PROFILES);
+	tcase_add_loop_test(cases, container_profiles_refuse_every_ioctl, 0, PROFILES * n_ioctl_bypasses);
+	tcase_add_loop_test(cases, profiles_allow_records_and_do_not_protect_locks, 0, PROFILES);
 }
 
 static void add_guarded(Suite *suite)
 {
 	const TTest *const tests[] = {
-		the_proof_is_the_guards_refusal_and_no_bad_address,
-		the_keeper_itself_may,
-		the_keepers_child_may,
-		of_two_keepers_each_may_with_its_own_files_only,
-		process_in_keepers_cgroup_may_register,
-		a_keepers_end_leaves_its_files_guarded,
-		file_of_other_mount_is_not_guarded,
-		a_mount_that_was_not_named_is_not_guarded,
-		mount_outside_tracefs_is_not_guarded,
-		close_on_exec_is_the_descriptors_and_may_be_set,
-		no_lock_of_any_kind_may_be_set,
-		the_mount_can_be_mounted_nowhere_else,
-		records_are_written_despite_other_holders,
+		guarded_ioctl_is_refused_before_its_argument,
+		guarded_keeper_may_register,
+		child_of_the_guarded_keeper_may_register,
+		keeper_may_register_on_its_own_files_only,
+		process_in_the_keepers_cgroup_may_register,
+		files_of_an_ended_keeper_stay_guarded,
+		file_of_another_mount_is_not_guarded,
+		mount_that_was_not_named_is_not_guarded,
+		mount_of_another_file_system_is_not_guarded,
+		close_on_exec_may_be_set_on_a_guarded_file,
+		lock_on_a_guarded_file_is_refused,
+		guarded_mount_cannot_be_mounted_elsewhere,
+		records_are_written_despite_another_holder,
 	};
 	TCase *cost = add_cases(suite, "cost", start_keeper, end_keeper);
 	TCase *cases = add_cases(suite, "with", start_guarded_keeper, end_guarded_keeper);
 
-	tcase_add_test(cost, guard_costs_other_ioctls_little);
-	tcase_add_loop_test(cases, with_the_guard_nothing_passes, 0, n_bypasses);
+	tcase_add_test(cost, ioctls_on_other_files_work_under_the_guard);
+	tcase_add_loop_test(cases, guarded_file_refuses_every_misuse, 0, n_bypasses);
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
 		tcase_add_test(cases, tests[i]);
 }
@@ -507,8 +507,6 @@ static void add_guarded(Suite *suite)
 static int run_all(void)
 {
 	Suite *suite = suite_create("guard");
-	SRunner *runner;
-	int failed;
 
 	add_unguarded(suite);
 	add_profiles(suite);
@@ -517,11 +515,7 @@ static int run_all(void)
 	printf("%d attempts to misuse a data file %s, and the %d ioctls of them under %d seccomp profiles\n",
 	       n_bypasses, has_btf() ? "with the guard and without" : "without a guard", n_ioctl_bypasses, PROFILES);
 	fflush(stdout);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }
 
 int main(void)

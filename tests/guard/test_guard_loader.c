@@ -475,7 +475,7 @@ static void add_tests(Suite *suite, const char *name, SFun load_once, const TTes
 		tcase_add_unchecked_fixture(cases, load_once, remove_all);
 	else
 		tcase_add_checked_fixture(cases, remove_all, remove_all);
-	add_fd_check(cases);
+	suite_check_fds(cases);
 	for (; *tests; tests++)
 		tcase_add_test(cases, *tests);
 	suite_add_tcase(suite, cases);
@@ -525,15 +525,8 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-	SRunner *runner;
-	int failed;
-
 	if (!is_a_place_for_tests())
 		return EXIT_SUCCESS;
 	loader_directory = DIRECTORY;
-	runner = srunner_create(make_suite());
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(make_suite());
 }

@@ -103,7 +103,7 @@ static void forget_all(struct fixture *fixture, int foreign, struct member *byst
 }
 
 /* One that deletes or unregisters leaves no trace, and no harm either. */
-TEST(self_registered_program_is_noticed)
+TEST(self_registration_is_noticed_by_any_way)
 {
 	static const char *const without_guard[] = { "--guard=off", NULL };
 	struct member bystander;
@@ -246,7 +246,7 @@ static int register_by_itself(void *data)
 	return attempt(*(int *)data, REGISTER_NEW, kernel_manner(), "rogue");
 }
 
-TEST(removed_guard_is_noticed_at_next_file)
+TEST(lost_guard_is_noticed_before_the_next_file)
 {
 	struct member members[4];
 	struct fixture fixture;
@@ -273,7 +273,7 @@ TEST(removed_guard_is_noticed_at_next_file)
 }
 
 /* From the next file on it looks: whoever of them it was, those who share the file are cut off, and nobody else. */
-DAEMON_TEST(self_registered_after_guard_is_noticed)
+DAEMON_TEST(self_registration_after_a_lost_guard_is_noticed)
 {
 	struct member one, another, later;
 
@@ -292,7 +292,7 @@ DAEMON_TEST(self_registered_after_guard_is_noticed)
 	member_free(&later);
 }
 
-DAEMON_TEST(where_it_is_required_no_file_leaves_any_more, .options = { "--guard=require" })
+DAEMON_TEST(required_guard_that_is_lost_stops_new_files, .options = { "--guard=require" })
 {
 	struct member before;
 	int socket, stream = -1;
@@ -310,7 +310,7 @@ DAEMON_TEST(where_it_is_required_no_file_leaves_any_more, .options = { "--guard=
 	member_free(&before);
 }
 
-DAEMON_TEST(container_root_gets_no_unguarded_file, .needs_cgroups = "root of the machine in a container")
+DAEMON_TEST(container_root_gets_no_file_after_a_lost_guard, .needs_cgroups = "root of the machine in a container")
 {
 	struct member before;
 	struct actor root;
@@ -335,7 +335,7 @@ static void enter_mount_namespace(void)
 }
 
 /* The keeper's own mount namespace has the BPF file system, too. */
-DAEMON_TEST(unmounting_bpffs_keeps_guard)
+DAEMON_TEST(unmounted_bpffs_leaves_the_guard_in_force)
 {
 	struct member another;
 	_cleanup_(member_free) struct member one = member_new(fixture, "common u32 number");
@@ -358,7 +358,7 @@ static void hide_btf(void)
 	ck_assert_int_eq(mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL), 0);
 }
 
-TEST(without_btf_it_works_unguarded_and_says_why)
+TEST(daemon_without_btf_works_unguarded_and_logs_why)
 {
 	struct member members[2];
 	struct fixture fixture;
@@ -377,7 +377,7 @@ TEST(without_btf_it_works_unguarded_and_says_why)
 	fixture_stop(&fixture);
 }
 
-TEST(required_guard_without_btf_prevents_start)
+TEST(required_guard_without_btf_prevents_the_start)
 {
 	char directory[64], socket[128], control[128], output[2048];
 	const char *const argv[] = { built("userevd"), "--foreground", "--guard=require", socket, control, NULL };
@@ -397,7 +397,7 @@ static TCase *add_cases(Suite *suite, const char *name)
 	TCase *cases = tcase_create(name);
 
 	tcase_set_timeout(cases, 300);
-	add_fd_check(cases);
+	suite_check_fds(cases);
 	suite_add_tcase(suite, cases);
 	return cases;
 }
@@ -406,27 +406,21 @@ static int run_all(void)
 {
 	Suite *suite = suite_create("unguarded");
 	TCase *cases = add_cases(suite, "never guarded");
-	SRunner *runner;
-	int failed;
 
-	tcase_add_test(cases, self_registered_program_is_noticed);
+	tcase_add_test(cases, self_registration_is_noticed_by_any_way);
 	tcase_add_test(cases, unknown_events_deny_the_tenant_another_file);
 	if (has_btf()) {
 		cases = add_cases(suite, "torn off");
-		tcase_add_loop_test(cases, removed_guard_is_noticed_at_next_file, 0, ARRAY_SIZE(tears));
-		tcase_add_test(cases, self_registered_after_guard_is_noticed);
-		tcase_add_test(cases, where_it_is_required_no_file_leaves_any_more);
-		tcase_add_test(cases, container_root_gets_no_unguarded_file);
-		tcase_add_test(cases, unmounting_bpffs_keeps_guard);
+		tcase_add_loop_test(cases, lost_guard_is_noticed_before_the_next_file, 0, ARRAY_SIZE(tears));
+		tcase_add_test(cases, self_registration_after_a_lost_guard_is_noticed);
+		tcase_add_test(cases, required_guard_that_is_lost_stops_new_files);
+		tcase_add_test(cases, container_root_gets_no_file_after_a_lost_guard);
+		tcase_add_test(cases, unmounted_bpffs_leaves_the_guard_in_force);
 		cases = add_cases(suite, "no BTF");
-		tcase_add_test(cases, without_btf_it_works_unguarded_and_says_why);
-		tcase_add_test(cases, required_guard_without_btf_prevents_start);
+		tcase_add_test(cases, daemon_without_btf_works_unguarded_and_logs_why);
+		tcase_add_test(cases, required_guard_without_btf_prevents_the_start);
 	}
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite);
 }
 
 int main(void)

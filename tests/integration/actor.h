@@ -25,7 +25,7 @@ struct actor {
 	int page;
 };
 
-/* Who it is; zeros: as we are. */
+/* The identity that the actor takes; zeros: the test's own. */
 struct actor_as {
 	const char *cgroup; /* its directory */
 	const char *comm;

@@ -54,7 +54,7 @@ bool is_tenant(const struct seen_tenant *, const char *directory);
 /* There is one tenant, and it is that one. */
 void expect_only_tenant(const struct fixture *, const char *directory, struct seen_tenant *ret);
 
-/* Who holds an event; of many, the last that is named. */
+/* The holder of an event; of many, the last that is listed. */
 struct seen_holder {
 	const char *event;
 	char tenant[256], comm[32];

@@ -75,7 +75,7 @@ void fixture_run(const struct daemon_test *, void (*test)(struct fixture *));
 
 /* Starts build/userevd with these options more, which end in NULL (or are NULL), and waits until it listens. */
 void fixture_start(struct fixture *, const char *const *options);
-/* For whoever starts the daemon otherwise: its directory, with that policy file in it; and, once it answers, what it is. */
+/* For a test that starts the daemon itself: its directory with that policy file; and, once it answers, its backend. */
 void fixture_prepare(struct fixture *, const char *policy);
 /* What fixture_start() does then. */
 void fixture_launch(struct fixture *, const char *const *options);
@@ -104,7 +104,7 @@ bool releases_at_once(const struct fixture *);
 /* Where else they share one, all see each other's bits, and the daemon does not choose them. */
 bool has_a_page_per_tenant(const struct fixture *);
 bool offers_multi_format(const struct fixture *);
-/* Why an event may not persist where nobody has allowed it: the policy says so, or there is no such thing. */
+/* The refusal of an event that may not persist: by policy, or because the kernel has no such events. */
 uint32_t refusal_to_persist(const struct fixture *);
 /* Processes set and clear the bits, which may die. */
 bool has_enablers(const struct fixture *);
@@ -119,7 +119,7 @@ bool need_kernel(struct fixture *, const char *what);
 bool log_has(const struct fixture *, const char *text);
 /* So many of its lines have it. */
 unsigned log_count(const struct fixture *, const char *text);
-/* Waits until all that was written to data files was read by the daemon, where it is who reads them. */
+/* Waits until the daemon has read all records, where it reads them itself. */
 void sync_records(const struct fixture *);
 
 /* A program in build/: "userevctl". */
@@ -128,7 +128,7 @@ const char *built(const char *name);
 int run_command(const struct fixture *, char *output, size_t size, const char *const *argv);
 
 void tally_take(const struct fixture *, struct tally *ret);
-/* When it does not change any more: before Linux 6.16 what has left may still be being closed. */
+/* When the tally does not change any more: before Linux 6.16 fds of a client that has left may still be being closed. */
 void tally_take_at_rest(const struct fixture *, struct tally *ret);
 /* What differs, as text; "" where nothing does. */
 void tally_compare(const struct tally *before, const struct tally *after, char *ret, size_t size);

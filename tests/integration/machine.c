@@ -44,6 +44,15 @@ bool need_root(const char *what)
 	return geteuid() == 0;
 }
 
+bool has_sanitizer(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return true;
+#else
+	return false;
+#endif
+}
+
 uint64_t clock_us(void)
 {
 	struct timespec now;

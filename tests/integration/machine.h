@@ -9,12 +9,14 @@
 
 #define TRACEFS "/sys/kernel/tracing"
 
-/* A virtual machine of run-guest.sh's: nobody is here but us. */
+/* In a virtual machine of run-guest.sh: it may be changed. */
 bool is_guest(void);
 /* A processor of QEMU's making: a tenth of the repetitions will do. */
 bool is_emulated(void);
 /* False, having printed what can't be tested then, where we are not root. */
 bool need_root(const char *what);
+/* Built with AddressSanitizer, beside which the size of a process says little. */
+bool has_sanitizer(void);
 /* Of a clock that nobody sets. */
 uint64_t clock_us(void);
 /* How often something is done: the second with FULL in the environment; else the first, or a tenth where it is emulated. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A client with one event, who writes its records. */
+/* A client with one event, which writes its records. */
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/raw.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a policy gives and what it refuses, as clients and admins are told. */
+/* Events that a policy grants and refuses, as clients and admins see them. */
 
 #include <signal.h>
 

@@ -18,7 +18,7 @@ struct raw_reply {
 
 /* A packet in the making, in a buffer that all tests share. */
 struct packet *raw_packet(uint16_t kind);
-/* Finishes it, for who sends it in a way of its own. */
+/* Finishes the packet, for a test that sends it itself. */
 const struct packet *raw_finish(void);
 /* Finishes it and sends it: 0 or a negative errno. */
 int raw_send(int socket);

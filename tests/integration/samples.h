@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* One good packet of each kind, as bytes, for who makes bad ones of them. */
+/* One good packet of each kind, as bytes, from which tests make bad ones. */
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/raw.h"
@@ -20,7 +20,7 @@ extern const struct sample samples[SAMPLES];
 const struct sample *sample_of(uint16_t kind);
 /* At most SAMPLE_MAX bytes; how many. */
 size_t build(const struct sample *, uint8_t *ret);
-/* What the packet says of itself. */
+/* The size in the packet's header. */
 void set_size(uint8_t *packet, size_t size);
 void send_bytes(int socket, const void *bytes, size_t size);
 /* A connection on which the sample would be answered. */

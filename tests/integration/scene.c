@@ -272,15 +272,6 @@ void scene_take_newcomer(const struct scene *scene)
 }
 
 /* A sanitizer keeps what was freed. */
-static bool memory_tells(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-	return false;
-#else
-	return true;
-#endif
-}
-
 void scene_end(struct scene *scene, uint64_t kib, const char *format, ...)
 {
 	uint64_t grown = proc_status(scene->fixture.pid, "VmHWM:", 10);
@@ -295,7 +286,7 @@ void scene_end(struct scene *scene, uint64_t kib, const char *format, ...)
 	scene_take_newcomer(scene);
 	end_neighbour(scene);
 	print_row(scene, what, grown);
-	ck_assert_msg(grown <= kib || !memory_tells(), "the daemon has grown by %" PRIu64 " KiB, not %" PRIu64, grown,
+	ck_assert_msg(grown <= kib || has_sanitizer(), "the daemon has grown by %" PRIu64 " KiB, not %" PRIu64, grown,
 		      kib);
 	munmap(scene->neighbour, sizeof(*scene->neighbour));
 	fixture_stop(&scene->fixture);

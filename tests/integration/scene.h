@@ -22,7 +22,7 @@ struct scene {
 
 /* Starts a daemon that takes each process for a tenant, and the neighbour, and watches it alone for a while. */
 void scene_begin(struct scene *, const char *policy, const char *const *options);
-/* The same in two steps, for who changes something in the daemon's directory before it starts. */
+/* The same in two steps, for a test that changes the daemon's directory before the daemon starts. */
 void scene_prepare(struct scene *, const char *policy);
 void scene_launch(struct scene *, const char *const *options);
 /*
@@ -32,7 +32,7 @@ void scene_launch(struct scene *, const char *const *options);
 void scene_measure_beside(struct scene *, void (*ordinary)(const struct scene *, unsigned round));
 /* While the worst goes on: returns when the neighbour has done a good deal of its work since. */
 void scene_go_on(struct scene *);
-/* Somebody comes only now, and is served. */
+/* A new client connects now, and is served. */
 void scene_take_newcomer(const struct scene *);
 /*
  * All that was tried is over: a newcomer is served, the neighbour was, and nothing is left; the daemon's memory has never

@@ -62,7 +62,7 @@ static void leave_a_copy_behind(const struct scene *scene)
 	ck_assert(eventually(status_number(&scene->fixture, "lingering") < MAXIMUM));
 }
 
-TEST(a_data_file_that_lives_on_elsewhere_is_paid_for_until_it_is_closed)
+TEST(data_file_held_elsewhere_is_charged_until_closed)
 {
 	unsigned n = repetitions(3, 100);
 	struct scene scene;
@@ -73,7 +73,7 @@ TEST(a_data_file_that_lives_on_elsewhere_is_paid_for_until_it_is_closed)
 	scene_end(&scene, 4096, "%u times %u events on a data file that another process holds", n, MAXIMUM);
 }
 
-TEST(what_is_asked_on_a_connection_of_another_tenant_costs_that_one)
+TEST(connection_used_by_another_tenant_costs_its_maker)
 {
 	unsigned n = repetitions(3, 200), granted = 0;
 	struct scene scene;
@@ -139,7 +139,7 @@ static void end_all(const pid_t *pids, unsigned n)
 }
 
 /* Each change is told to all of them, until there is no room. */
-TEST(stopped_clients_keep_nobody_waiting)
+TEST(stopped_clients_delay_no_other_client)
 {
 	unsigned n = repetitions(20, 500), changes = repetitions(100, 2000);
 	struct scene scene;
@@ -156,7 +156,7 @@ TEST(stopped_clients_keep_nobody_waiting)
 }
 
 /* All that it writes itself is its log; what it keeps for the next daemon is in memory. */
-TEST(a_disk_that_is_full_costs_the_log_and_nothing_else)
+TEST(full_disk_costs_the_log_alone)
 {
 	static const char *const talkative[] = { "--log-level=debug", NULL };
 	unsigned n = repetitions(200, 20000);
@@ -201,7 +201,7 @@ static void set_clock_and_expect_patience_to_end(const struct scene *scene, cons
 }
 
 /* What that does inside is in tests/unit/daemon/process/test_clock.c. */
-TEST(a_clock_that_is_set_changes_nothing)
+TEST(changed_clock_changes_nothing)
 {
 	static const char *const impatient[] = { "--client-timeout=1", NULL };
 	unsigned n = repetitions(10, 10);

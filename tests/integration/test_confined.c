@@ -23,7 +23,7 @@ static bool is_confined(pid_t pid)
 	       proc_status(pid, "Seccomp_filters:", 10) == proc_status(getpid(), "Seccomp_filters:", 10) + 2;
 }
 
-TEST(a_daemon_that_calls_what_its_unit_forbids_is_killed)
+TEST(daemon_is_killed_by_a_forbidden_system_call)
 {
 	struct fixture fixture;
 	int status;
@@ -35,7 +35,7 @@ TEST(a_daemon_that_calls_what_its_unit_forbids_is_killed)
 	fixture_abandon(&fixture);
 }
 
-TEST(so_is_a_keeper_and_its_children_are_confined_like_it)
+TEST(keeper_and_children_are_killed_by_a_forbidden_call)
 {
 	pid_t children[8];
 	struct fixture fixture;
@@ -95,7 +95,7 @@ static int try_what_is_refused(void)
 	return 0;
 }
 
-TEST(what_else_their_units_restrict_is_refused_as_systemd_refuses_it)
+TEST(other_restrictions_refuse_as_systemd_does)
 {
 	static const struct sock_filter all[] = { RETURN(SECCOMP_RET_ALLOW) };
 	pid_t child = fork();

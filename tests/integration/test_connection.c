@@ -209,34 +209,21 @@ DAEMON_TEST(forked_child_may_use_the_connection)
 	expect_served(socket);
 }
 
-DAEMON_TEST(connection_of_another_user_is_dropped)
+DAEMON_TEST(connection_of_another_user_is_dropped, .needs_root = "a packet of another user on a connection handed on")
 {
-	struct actor other;
-	int bystander, socket;
+	_cleanup_(fd_closep) int bystander = fixture_client(fixture);
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
+	_cleanup_(actor_end) struct actor other = actor_new(fixture->socket, &(struct actor_as){ .uid = NOBODY });
 
-	if (geteuid() != 0) {
-		printf("not possible here without root: a packet from another user over a connection handed on\n");
-		socket = fixture_client(fixture);
-		ck_assert_int_eq(query_from_child(socket, getuid()), 0);
-		expect_kind(socket, KIND_ACCOUNT);
-		close(socket);
-		return;
-	}
-	bystander = fixture_client(fixture);
-	socket = fixture_client(fixture);
 	ck_assert_int_eq(query_from_child(socket, NOBODY), 0);
 	expect_cut(socket, REFUSAL_WRONG_USER);
-	close(socket);
 
-	/* One of their own is, and is of none to us. */
-	other = actor_new(fixture->socket, &(struct actor_as){ .uid = NOBODY });
+	/* A connection that the other user has made is for that user alone. */
 	ck_assert_int_eq(query_from_child(other.socket, NOBODY), 0);
 	expect_kind(other.socket, KIND_ACCOUNT);
 	raw_request(other.socket, KIND_QUERY);
 	expect_cut(other.socket, REFUSAL_WRONG_USER);
-	actor_end(&other);
 	expect_served(bystander);
-	close(bystander);
 }
 
 DAEMON_TEST(pipelined_requests_are_answered_in_order)

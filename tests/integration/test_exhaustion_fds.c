@@ -45,7 +45,7 @@ static bool send_sample(const struct scene *scene, const struct sample *sample, 
 	return sent;
 }
 
-TEST(whatever_number_of_fds_comes_with_a_request_none_of_them_stays)
+TEST(fds_of_a_request_are_closed_however_many)
 {
 	unsigned steps = repetitions(10, FDS_AT_ONCE_MAX), sent = 0;
 	struct scene scene;
@@ -155,7 +155,7 @@ static _Noreturn void tangle(const char *path, unsigned rounds, struct deeds *de
 	_exit(EXIT_SUCCESS);
 }
 
-TEST(sockets_in_sockets_in_sockets_are_nobody_elses_trouble)
+TEST(nested_sockets_do_not_affect_other_tenants)
 {
 	unsigned rounds = repetitions(20, 2000);
 	struct deeds *deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -203,7 +203,7 @@ static void greet_without_room(const struct scene *scene)
 	close(socket);
 }
 
-TEST(who_has_no_fd_left_for_what_it_is_sent_loses_that_and_nothing_else)
+TEST(client_without_an_fd_loses_its_stream_alone)
 {
 	unsigned n = repetitions(100, 10000);
 	struct scene scene;
@@ -234,7 +234,7 @@ static void serve_another_tenant(const struct scene *scene, unsigned round _unus
  * The kernel counts the fds under way for each user who sends them, and lets him send no more than he may have. So who is
  * sent fds, and does not read, must not use up what the daemon may send to others.
  */
-TEST(fds_that_a_tenant_is_sent_and_does_not_take_are_not_missing_to_others)
+TEST(unread_fds_of_a_tenant_leave_others_their_own)
 {
 	/* Whose are nobody else's: other daemons are often user nobody's. */
 	static const char *const own_user[] = { "--user=uucp", NULL };

@@ -42,7 +42,7 @@ static bool no_file_lingers(const struct fixture *fixture)
 	return status_number(fixture, "lingering") == 0;
 }
 
-TEST(a_tenant_keeps_no_more_files_than_its_maximum)
+TEST(tenant_keeps_no_more_files_than_its_maximum)
 {
 	char policy[64], sentence[WIRE_SENTENCE_MAX + 1], part[64];
 	unsigned maximum = repetitions(200, 1000), more = repetitions(20, 200);
@@ -138,13 +138,13 @@ static void expect_reserve_of_files(const char *guard)
 	fixture_stop(&fixture);
 }
 
-TEST(a_reserve_of_events_has_its_files)
+TEST(reserved_events_have_their_files)
 {
 	if (need_cgroups("files kept for a reserve"))
 		expect_reserve_of_files("--guard=prefer");
 }
 
-TEST(a_reserve_of_events_has_its_files_unguarded)
+TEST(reserved_events_have_their_files_unguarded)
 {
 	if (need_cgroups("files kept for a reserve"))
 		expect_reserve_of_files("--guard=off");

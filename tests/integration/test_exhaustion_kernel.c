@@ -42,7 +42,7 @@ static void lock_all(int fd, uint64_t from, uint64_t until)
 	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
 }
 
-TEST(locked_free_bytes_do_not_prevent_files)
+TEST(locked_bytes_deny_no_tenant_a_file)
 {
 	unsigned rounds = repetitions(100, 1000);
 	struct scene scene;

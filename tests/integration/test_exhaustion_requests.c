@@ -37,7 +37,7 @@ static void name_events(char (*names)[NAME_SIZE], unsigned from, unsigned n)
 		snprintf(names[i], NAME_SIZE, "attackers_%u", from + i);
 }
 
-TEST(who_registers_and_releases_without_a_pause_does_not_keep_the_neighbour_from_it)
+TEST(registering_without_a_pause_leaves_others_served)
 {
 	uint64_t end, seconds = repetitions(1, 60), done = 0;
 	char names[WIRE_BATCH_MAX][NAME_SIZE];
@@ -60,7 +60,7 @@ TEST(who_registers_and_releases_without_a_pause_does_not_keep_the_neighbour_from
 		  seconds);
 }
 
-TEST(who_takes_every_event_that_there_is_leaves_the_neighbour_its_own)
+TEST(tenant_taking_all_events_leaves_others_theirs)
 {
 	enum { MORE = 10 };
 	char names[WIRE_BATCH_MAX][NAME_SIZE];
@@ -119,7 +119,7 @@ static void keep_least(double *least, double time)
 	*least = MIN(*least, time);
 }
 
-TEST(names_that_were_chosen_to_collide_cost_what_others_cost)
+TEST(colliding_names_cost_no_more_than_others)
 {
 	double ordinary = 1e9, chosen = 1e9;
 	struct scene scene;
@@ -170,7 +170,7 @@ static void kill_one(const struct scene *scene, unsigned number)
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 
-TEST(who_dies_in_the_middle_of_a_request_leaves_nothing)
+TEST(client_killed_amid_a_request_leaves_nothing)
 {
 	unsigned n = repetitions(50, 1000);
 	struct scene scene;
@@ -249,7 +249,7 @@ static uint64_t flood(struct scene *scene, int stream, uint64_t n, uint64_t *ret
 	return counted.missed;
 }
 
-TEST(of_records_that_flood_the_ring_each_is_seen_or_counted_as_missed)
+TEST(records_that_flood_the_ring_are_seen_or_counted)
 {
 	static const char *const small_ring[] = { "--backend=embedded", "--ring-size=64K", NULL };
 	uint64_t n = repetitions(20000, 3000000), missed, refused;

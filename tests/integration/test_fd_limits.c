@@ -81,15 +81,6 @@ static unsigned most_connections(unsigned wanted)
 	return (unsigned)most - MARGIN;
 }
 
-static bool has_sanitizer(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-	return true;
-#else
-	return false;
-#endif
-}
-
 TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 {
 	static int sockets[10000];

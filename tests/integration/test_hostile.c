@@ -426,7 +426,7 @@ static void expect_reserve_to_be_safe(const char *guard)
 	fixture_stop(&fixture);
 }
 
-TEST(a_hostile_tenant_takes_nothing_from_its_neighbours_reserve)
+TEST(reserve_is_safe_from_a_hostile_tenant)
 {
 	if (need_cgroups("a hostile tenant and its neighbour"))
 		expect_reserve_to_be_safe("--guard=prefer");
@@ -444,7 +444,7 @@ static bool can_guard(void)
 	return guarded;
 }
 
-TEST(a_hostile_tenant_that_nobody_guards_takes_nothing_from_its_neighbours_reserve)
+TEST(reserve_is_safe_from_a_hostile_unguarded_tenant)
 {
 	if (need_cgroups("a hostile tenant that nobody guards, and its neighbour") && can_guard())
 		expect_reserve_to_be_safe("--guard=off");

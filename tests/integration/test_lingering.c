@@ -26,7 +26,7 @@ static bool exists_in_kernel(const struct fixture *fixture, const char *event)
 /* Two seconds were promised; one more for a busy machine. */
 enum { REFUND_MS = 3000 };
 
-DAEMON_TEST(an_event_lingers_while_a_copy_of_its_stream_is_open_and_then_is_refunded)
+DAEMON_TEST(event_lingers_until_its_stream_is_closed)
 {
 	struct holder holder;
 	uint64_t closed;
@@ -55,7 +55,7 @@ DAEMON_TEST(an_event_lingers_while_a_copy_of_its_stream_is_open_and_then_is_refu
 	ck_assert(eventually(!exists_in_kernel(fixture, "lingers")));
 }
 
-DAEMON_TEST(a_lingering_event_is_refunded_to_its_tenant_though_another_has_it_too, .options = { "--tenants=process" })
+DAEMON_TEST(shared_lingering_event_is_refunded_to_its_tenant, .options = { "--tenants=process" })
 {
 	struct holder holder;
 	uint64_t closed;
@@ -96,7 +96,7 @@ static void keep_lingering(const char *path)
 	}
 }
 
-DAEMON_TEST(a_refund_comes_though_others_leave_streams_behind_all_the_time, .options = { "--tenants=process" })
+DAEMON_TEST(refund_is_not_delayed_by_streams_of_others, .options = { "--tenants=process" })
 {
 	int stream = -1, socket;
 	pid_t restless = fork();
@@ -114,7 +114,7 @@ DAEMON_TEST(a_refund_comes_though_others_leave_streams_behind_all_the_time, .opt
 	ck_assert_int_eq(waitpid(restless, NULL, 0), restless);
 }
 
-DAEMON_TEST(who_leaves_and_comes_back_gets_no_more_than_the_maximum, .options = { "--max-events=2" })
+DAEMON_TEST(returning_client_gets_no_more_than_its_maximum, .options = { "--max-events=2" })
 {
 	static const char *const before[] = { "before_a", "before_b" }, *const after[] = { "after_a", "after_b" };
 	struct holder holder;
@@ -176,7 +176,7 @@ static unsigned leave_copies(const struct fixture *fixture, unsigned round, stru
 	return granted;
 }
 
-DAEMON_TEST(who_leaves_copies_behind_time_and_again_gets_no_more_than_the_maximum, .options = { "--max-events=6" })
+DAEMON_TEST(copies_left_behind_do_not_exceed_the_maximum, .options = { "--max-events=6" })
 {
 	enum { ROUNDS = 5, MOST = 6 };
 	struct holder holders[ROUNDS];
@@ -192,7 +192,7 @@ DAEMON_TEST(who_leaves_copies_behind_time_and_again_gets_no_more_than_the_maximu
 		holder_end(&holders[i]);
 }
 
-DAEMON_TEST(a_copy_that_nobody_has_received_yet_is_a_copy)
+DAEMON_TEST(copy_in_flight_keeps_an_event_lingering)
 {
 	int socket, stream = -1, post[2];
 
@@ -232,7 +232,7 @@ static uint64_t wake_ups_at_rest(const struct fixture *fixture)
 	return least;
 }
 
-DAEMON_TEST(only_what_lingers_is_looked_at)
+DAEMON_TEST(streams_without_lingering_events_are_not_checked)
 {
 	enum { ALIVE = 40, A_LOOK_PER_SECOND = 20 };
 	int sockets[ALIVE], streams[ALIVE], socket, stream = -1;
@@ -278,7 +278,7 @@ static uint32_t come_and_go(int socket, unsigned round)
 	return batch.answer[0].stream;
 }
 
-DAEMON_TEST(dead_events_do_not_pile_up)
+DAEMON_TEST(released_events_do_not_pile_up_on_a_stream)
 {
 	/* Sixty-four may be dead before a new stream is begun, and twenty more came with the last packet. */
 	enum { ROUNDS = 20, CHARGED_MAX = 1 + 64 + 20 + 64 + 20 };

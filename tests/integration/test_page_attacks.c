@@ -198,7 +198,7 @@ static void judge(const struct victim *victim, enum attacker attacker, size_t at
 	tally->refused += said < 0;
 }
 
-DAEMON_TEST(nobody_and_not_even_root_changes_what_others_see_in_a_page)
+DAEMON_TEST(page_cannot_be_changed_for_others_even_by_root)
 {
 	struct tally_of_attacks tally = { 0 };
 	struct victim victim;

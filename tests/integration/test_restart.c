@@ -129,7 +129,7 @@ static void expect_registered(int socket, size_t fds)
 
 /* --- the daemon --- */
 
-PAIR_TEST(a_program_keeps_all_that_it_has_when_the_daemon_is_killed, "--guard=prefer")
+PAIR_TEST(client_keeps_everything_when_the_daemon_is_killed, "--guard=prefer")
 {
 	struct answer before;
 	_cleanup_(program_end) struct program program = program_new(pair);
@@ -162,7 +162,7 @@ PAIR_TEST(a_program_keeps_all_that_it_has_when_the_daemon_is_killed, "--guard=pr
 	expect_traced(pair, &program, 1);
 }
 
-PAIR_TEST(what_is_asked_while_there_is_no_daemon_is_answered_by_the_next, "--guard=prefer")
+PAIR_TEST(request_without_a_daemon_is_answered_by_the_next, "--guard=prefer")
 {
 	_cleanup_(program_end) struct program program = program_new(pair);
 
@@ -173,7 +173,7 @@ PAIR_TEST(what_is_asked_while_there_is_no_daemon_is_answered_by_the_next, "--gua
 }
 
 /* Several at once, by each way in which a process ends. */
-PAIR_TEST(whichever_way_it_ends_nobody_notices, "--guard=prefer")
+PAIR_TEST(clients_do_not_notice_how_the_daemon_ends, "--guard=prefer")
 {
 	static const int signals[] = { SIGTERM, SIGKILL, SIGABRT, SIGSEGV, SIGINT };
 	struct program program[CLIENTS];
@@ -196,7 +196,7 @@ PAIR_TEST(whichever_way_it_ends_nobody_notices, "--guard=prefer")
 		program_end(&program[i]);
 }
 
-PAIR_TEST(who_leaves_while_there_is_no_daemon_is_charged_no_more, "--guard=prefer")
+PAIR_TEST(client_that_left_without_a_daemon_is_refunded, "--guard=prefer")
 {
 	struct program stays = program_new(pair);
 	struct program leaves = program_new(pair);
@@ -225,7 +225,7 @@ static void replace_daemon(struct pair *pair, const char *program)
 	pair_wait(pair);
 }
 
-PAIR_TEST(the_next_version_takes_over_from_this_one_and_from_itself, "--guard=prefer")
+PAIR_TEST(next_version_takes_over_the_ledger, "--guard=prefer")
 {
 	_cleanup_(program_end) struct program program = program_new(pair);
 
@@ -251,7 +251,7 @@ PAIR_TEST(the_next_version_takes_over_from_this_one_and_from_itself, "--guard=pr
 }
 
 /* It begins with nothing, and says so: who is connected connects again; data file, page and index go on as they were. */
-PAIR_TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served, "--guard=prefer")
+PAIR_TEST(last_version_discards_the_ledger_of_the_next, "--guard=prefer")
 {
 	struct program program, again;
 	struct raw_reply reply;
@@ -290,7 +290,7 @@ PAIR_TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served
 
 /* --- the keeper --- */
 
-PAIR_TEST(a_keeper_in_the_place_of_another_makes_all_bits_right, "--guard=off")
+PAIR_TEST(next_keeper_makes_all_bits_right, "--guard=off")
 {
 	_cleanup_(program_end) struct program program = program_new(pair);
 
@@ -323,7 +323,7 @@ PAIR_TEST(a_keeper_in_the_place_of_another_makes_all_bits_right, "--guard=off")
 	ck_assert_uint_eq(raw_query(program.socket).leases, EVENTS);
 }
 
-PAIR_TEST(after_the_keeper_the_daemon_may_end_and_the_other_way_round, "--guard=off")
+PAIR_TEST(keeper_and_daemon_may_end_in_turns, "--guard=off")
 {
 	_cleanup_(program_end) struct program program = program_new(pair);
 
@@ -344,7 +344,7 @@ PAIR_TEST(after_the_keeper_the_daemon_may_end_and_the_other_way_round, "--guard=
 	program_register(&program, "turns_b");
 }
 
-PAIR_TEST(a_keeper_that_has_no_guard_any_more_is_not_trusted, "--guard=prefer")
+PAIR_TEST(keeper_without_a_guard_gives_streams_of_their_own, "--guard=prefer")
 {
 	struct program one, two;
 	_cleanup_(program_end) struct program before = program_new(pair);
@@ -364,7 +364,7 @@ PAIR_TEST(a_keeper_that_has_no_guard_any_more_is_not_trusted, "--guard=prefer")
 	program_end(&two);
 }
 
-PAIR_TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next, "--guard=off")
+PAIR_TEST(request_lost_with_a_keeper_is_sent_to_the_next, "--guard=off")
 {
 	_cleanup_(program_end) struct program program = program_new(pair);
 
@@ -379,7 +379,7 @@ PAIR_TEST(a_request_that_the_keeper_takes_with_it_is_asked_of_the_next, "--guard
 
 /* --- both --- */
 
-PAIR_TEST(when_both_have_ended_programs_connect_again, "--guard=off")
+PAIR_TEST(clients_connect_again_after_both_have_ended, "--guard=off")
 {
 	struct program again;
 	struct raw_reply reply;
@@ -465,7 +465,7 @@ static unsigned moments_apart(void)
 	return step ? (unsigned)atoi(step) : 17;
 }
 
-PAIR_TEST(before_and_after_every_system_call_it_may_be_killed, "--guard=prefer")
+PAIR_TEST(daemon_may_be_killed_at_any_system_call, "--guard=prefer")
 {
 	unsigned moments = 0;
 	bool goes_on = true;
@@ -576,7 +576,7 @@ static void register_all(int socket, unsigned tenant)
 	expect_registered(socket, 1);
 }
 
-TEST(it_takes_less_than_to_register_again)
+TEST(restart_with_500_clients_is_timed)
 {
 	static struct actor actors[MANY];
 	double begun, direct;

@@ -19,7 +19,7 @@
 
 enum { NOBODY = 65534 };
 
-DAEMON_TEST(two_clients_of_one_user_share_a_stream_where_it_is_guarded)
+DAEMON_TEST(clients_of_one_user_share_a_guarded_stream)
 {
 	struct seen seen;
 	struct member one = member_new(fixture, "common u32 number");
@@ -44,7 +44,7 @@ DAEMON_TEST(two_clients_of_one_user_share_a_stream_where_it_is_guarded)
 	trace(fixture, "common", false);
 }
 
-DAEMON_TEST(two_users_of_one_tenant_never_share_a_stream, .needs_root = "a client of another user")
+DAEMON_TEST(users_of_one_tenant_never_share_a_stream, .needs_root = "a client of another user")
 {
 	struct answer answer;
 	int status;
@@ -84,7 +84,7 @@ static unsigned count_data_files(pid_t pid)
 	return n;
 }
 
-DAEMON_TEST(a_hundred_clients_are_one_stream_where_it_is_guarded)
+DAEMON_TEST(hundred_clients_share_one_guarded_stream)
 {
 	enum { CLIENTS = 100 };
 	static struct member members[CLIENTS];
@@ -104,7 +104,7 @@ DAEMON_TEST(a_hundred_clients_are_one_stream_where_it_is_guarded)
 		member_free(&members[i]);
 }
 
-DAEMON_TEST(a_stream_with_more_dead_than_living_gets_no_new_clients)
+DAEMON_TEST(stream_of_mostly_dead_events_gets_no_new_clients)
 {
 	struct member anchor, newcomer;
 	uint32_t bits[70];
@@ -159,7 +159,7 @@ static void unregister(const struct fixture *fixture, int stream)
 		ioctl(stream, UAPI_IOCTL_UNREGISTER, &taken_back);
 }
 
-DAEMON_TEST(who_registers_by_himself_is_found_out_and_cut_off, .options = { "--guard=off" },
+DAEMON_TEST(self_registered_client_is_disconnected, .options = { "--guard=off" },
 	    .needs_kernel = "a client that registers by itself")
 {
 	struct member member, bystander;
@@ -199,7 +199,7 @@ DAEMON_TEST(who_registers_by_himself_is_found_out_and_cut_off, .options = { "--g
 	ck_assert(!kernel_has("rogue"));
 }
 
-DAEMON_TEST(who_registers_by_himself_and_leaves_is_found_out_too, .options = { "--guard=off" },
+DAEMON_TEST(self_registered_client_that_left_is_logged, .options = { "--guard=off" },
 	    .needs_kernel = "a client that registers by itself")
 {
 	struct janitor janitor;
@@ -215,7 +215,7 @@ DAEMON_TEST(who_registers_by_himself_and_leaves_is_found_out_too, .options = { "
 	janitor_end(&janitor);
 }
 
-DAEMON_TEST(an_honest_client_is_never_suspected, .options = { "--guard=off" })
+DAEMON_TEST(honest_client_is_never_suspected, .options = { "--guard=off" })
 {
 	struct answer answer;
 	char name[32];
@@ -234,7 +234,7 @@ DAEMON_TEST(an_honest_client_is_never_suspected, .options = { "--guard=off" })
 	ck_assert(!log_has(fixture, "self-registered"));
 }
 
-DAEMON_TEST(what_is_guarded_takes_no_registration_but_records)
+DAEMON_TEST(guarded_stream_takes_records_alone)
 {
 	struct member member;
 
@@ -250,7 +250,7 @@ DAEMON_TEST(what_is_guarded_takes_no_registration_but_records)
 	member_free(&member);
 }
 
-DAEMON_TEST(a_guard_that_is_required_and_not_there_is_a_reason_not_to_start)
+DAEMON_TEST(daemon_without_its_required_guard_does_not_start)
 {
 	char output[2048], socket[128], control[128];
 	const char *const argv[] = {

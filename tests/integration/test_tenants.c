@@ -107,7 +107,7 @@ static void be_refused(int socket)
 	expect_cut(socket, REFUSAL_UNKNOWN_KIND);
 }
 
-TEST(refusals_of_a_tenant_that_comes_and_goes_hide_nobody_elses)
+TEST(refusals_of_one_tenant_hide_none_of_another)
 {
 	enum { TIMES = 50, REASONS = 5 };
 	char attacker[256], victim[256], line[320];
@@ -139,7 +139,7 @@ TEST(refusals_of_a_tenant_that_comes_and_goes_hide_nobody_elses)
 	fixture_stop(&fixture);
 }
 
-DAEMON_TEST(two_processes_are_two_tenants_where_each_is_one, .options = { "--tenants=process" })
+DAEMON_TEST(processes_are_tenants_with_that_option, .options = { "--tenants=process" })
 {
 	struct seen_tenants seen;
 	char wanted[64];
@@ -154,7 +154,7 @@ DAEMON_TEST(two_processes_are_two_tenants_where_each_is_one, .options = { "--ten
 	ck_assert_str_eq(seen.tenant[1].path, wanted);
 }
 
-DAEMON_TEST(two_cgroups_are_two_tenants_with_a_page_each, .needs_cgroups = "two cgroups as two tenants")
+DAEMON_TEST(cgroups_are_tenants_with_a_page_each, .needs_cgroups = "two cgroups as two tenants")
 {
 	struct seen_tenants seen;
 	const char *first = make_cgroup("first");
@@ -169,7 +169,7 @@ DAEMON_TEST(two_cgroups_are_two_tenants_with_a_page_each, .needs_cgroups = "two 
 	ck_assert_msg(is_tenant(&seen.tenant[1], second), "%s is not %s", seen.tenant[1].path, second);
 }
 
-TEST(two_processes_of_one_cgroup_share_page_events_and_maximum)
+TEST(processes_of_one_cgroup_share_page_and_maximum)
 {
 	static const char *const options[] = { "--max-events=2", NULL };
 	struct actor one, another;
@@ -218,10 +218,7 @@ DAEMON_TEST(cgroups_made_below_a_tenant_gain_it_nothing, .options = { "--max-eve
 	actor_end(&one);
 }
 
-/* The tests may be root, and the cgroups look like containers. */
-static const char root_may[] = "[/**]\nAllowHostRoot=yes\n";
-
-DAEMON_TEST(who_owns_a_cgroup_gains_nothing_by_marks_inside, .policy = root_is_trusted, .options = { "--max-events=1" },
+DAEMON_TEST(owner_of_a_cgroup_gains_nothing_by_delegation, .policy = root_is_trusted, .options = { "--max-events=1" },
 	    .needs_cgroups = "a cgroup of another user")
 {
 	struct actor one, another;
@@ -242,7 +239,7 @@ DAEMON_TEST(who_owns_a_cgroup_gains_nothing_by_marks_inside, .policy = root_is_t
 	actor_end(&one);
 }
 
-DAEMON_TEST(the_outermost_delegated_cgroup_is_the_tenant, .policy = root_is_trusted, .needs_cgroups = "delegation")
+DAEMON_TEST(outermost_delegated_cgroup_is_the_tenant, .policy = root_is_trusted, .needs_cgroups = "delegation")
 {
 	struct seen_tenants seen;
 	struct actor inside, sibling, undelegated;
@@ -277,7 +274,7 @@ DAEMON_TEST(the_outermost_delegated_cgroup_is_the_tenant, .policy = root_is_trus
 	actor_end(&inside);
 }
 
-DAEMON_TEST(who_is_moved_after_connecting_keeps_its_tenant, .policy = root_may,
+DAEMON_TEST(client_moved_after_connecting_keeps_its_tenant, .policy = root_is_trusted,
 	    .needs_cgroups = "a process that is moved to another cgroup")
 {
 	struct seen_tenants seen;
@@ -301,8 +298,8 @@ DAEMON_TEST(who_is_moved_after_connecting_keeps_its_tenant, .policy = root_may,
 	actor_end(&newcomer);
 }
 
-DAEMON_TEST(a_path_that_is_made_again_is_another_tenant_and_gains_nothing_by_it, .policy = root_may,
-	    .options = { "--max-events=2" }, .needs_cgroups = "a cgroup that is removed and made again")
+DAEMON_TEST(recreated_cgroup_is_another_tenant, .policy = root_is_trusted, .options = { "--max-events=2" },
+	    .needs_cgroups = "a cgroup that is removed and made again")
 {
 	struct seen_tenants seen;
 	struct actor first, second;
@@ -335,7 +332,7 @@ DAEMON_TEST(a_path_that_is_made_again_is_another_tenant_and_gains_nothing_by_it,
 
 /* Who holds an event. */
 
-TEST(the_holder_of_an_event_is_shown_with_pid_name_and_user)
+TEST(holder_of_an_event_has_pid_name_and_user)
 {
 	const uid_t uid = geteuid() == 0 ? 65534 : geteuid();
 	struct seen_holder seen;
@@ -364,7 +361,7 @@ TEST(the_holder_of_an_event_is_shown_with_pid_name_and_user)
 	fixture_stop(&fixture);
 }
 
-DAEMON_TEST(of_many_holders_the_first_sixty_four_are_named_and_all_are_counted)
+DAEMON_TEST(holders_beyond_sixty_four_are_only_counted)
 {
 	enum { HOLDERS = 70, NAMED_MAX = 64 };
 	struct seen_holder seen;
@@ -407,7 +404,7 @@ static pid_t connect_and_end(const char *path, int report)
 	return pid;
 }
 
-DAEMON_TEST(who_has_ended_before_it_is_accepted_is_turned_away)
+DAEMON_TEST(client_ended_before_accept_is_refused)
 {
 	int bystander, report[2];
 	char reported[2];
@@ -434,7 +431,7 @@ DAEMON_TEST(who_has_ended_before_it_is_accepted_is_turned_away)
 	close(bystander);
 }
 
-DAEMON_TEST(who_ends_after_it_was_accepted_may_leave_the_connection_to_others, .options = { "--tenants=process" })
+DAEMON_TEST(connection_outlives_its_maker_after_accept, .options = { "--tenants=process" })
 {
 	struct seen_holder seen;
 	_cleanup_(actor_end) struct actor actor =

@@ -400,7 +400,7 @@ static const char *what_runs(const struct fixture *fixture)
 	return fixture->guarded ? "daemon and keeper, guarded" : "daemon and keeper, no guard";
 }
 
-TEST(nothing_grows_and_nothing_is_left_however_they_come_and_go)
+TEST(soak_leaves_nothing_and_nothing_grows)
 {
 	static struct run run;
 
@@ -449,16 +449,10 @@ static void allow_time(void)
 
 int main(int argc, char **argv)
 {
-	const TTest *const tests[] = { nothing_grows_and_nothing_is_left_however_they_come_and_go };
-	int r;
-
 	read_options(argc, argv);
 	allow_time();
 	deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (deeds == MAP_FAILED)
 		return EXIT_FAILURE;
-	cgroups_find_room();
-	r = run_suite("soak", tests, ARRAY_SIZE(tests));
-	cgroups_remove_all();
-	return r;
+	return run_tests_in_cgroups();
 }
