@@ -47,20 +47,21 @@ says_not()
 	! says "$@"
 }
 
-# json EXPRESSION COMMAND…: the output is JSON, and the expression about `it` (a list: one for each line) is true.
+# json EXPRESSION COMMAND…: the output is JSON, and the expression about `it` (a list: one for each line) is true. The output is left in
+# $scratch/json.
 json()
 {
-	local expression=$1 output
+	local expression=$1
 	shift
-	output=$("$@")
+	"$@" >"${scratch:?}/json"
 	python3 -c '
 import json, sys
-text = sys.stdin.read()
+text = open(sys.argv[2]).read()
 try:
     it = json.loads(text)
 except ValueError:
     it = [json.loads(line) for line in text.splitlines()]
-sys.exit(not eval(sys.argv[1]))' "$expression" <<<"$output" || { printf '%s\n' "${output:0:4000}"; return 1; }
+sys.exit(not eval(sys.argv[1]))' "$expression" "$scratch/json" || { head -c 4000 "$scratch/json"; return 1; }
 }
 
 as_nobody()

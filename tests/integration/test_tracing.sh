@@ -410,7 +410,8 @@ check '… and foreign events' says '^demo_foreign	off	-	foreign	-$' "$ctl" stat
 check '… how many those are' says 'Tracefs: .*1 event is foreign' "$ctl" status
 check '… as JSON' json 'it["foreign"] == 1 and it["tracefs"] == "/sys/kernel/tracing" and {one["event"] for one in it["event_list"]} == {"demo_request", "shop_request", "demo_foreign"}' "$ctl" status --json
 check 'without a name, tail shows the events that are on' json '{one["event"] for one in it} == {"demo_request"}' "$ctl" tail --json --count=5 --timeout=20
-check '… with the tenant' json "all(one['tenant'].startswith('/userevctl-test-$$') and one['comm'] == 'requests' for one in it)" cat "$scratch/json"
+check '… with the tenant' json "it and all(one['tenant'].startswith('/userevctl-test-$$') and one['comm'] == 'requests' for one in it)" \
+	"$ctl" tail --json --count=5 --timeout=20
 check 'a pattern of a tail matches events of programs' json '{one["event"] for one in it} == {"demo_request", "shop_request"}' "$ctl" tail --json --count=20 --timeout=20 '*'
 check '… and with --foreign all' json '"demo_foreign" in {one["event"] for one in it}' "$ctl" tail --json --foreign --count=60 --timeout=20 '*'
 chmod 666 "$USEREV_CONTROL_SOCKET"
