@@ -74,7 +74,7 @@ LIBRARY_OBJECTS := $(call objects,client/library)
 CTL_OBJECTS := $(call objects,client/userevctl client/userevctl/*)
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY_OBJECTS := $(call objects,daemon/policy)
-CGROUP_OBJECTS := $(B)/daemon/identity/boundary.o $(B)/daemon/identity/cgroup.o
+CGROUP_OBJECTS := $(B)/daemon/identity/boundary.o $(B)/daemon/identity/cgroup.o $(B)/daemon/identity/proc.o
 
 PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(B)/libuserev.so.$(SOVERSION) $(B)/libuserev.so $(B)/libuserev.a $(B)/libuserev.pc \

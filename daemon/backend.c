@@ -147,7 +147,7 @@ static bool has_keeper(const struct options *options)
 {
 	if (streq(options->backend, "embedded"))
 		return false;
-	return options->keeper_socket_said || (geteuid() != 0 && access(options->keeper_socket, W_OK) == 0);
+	return options->keeper_socket_required || (geteuid() != 0 && access(options->keeper_socket, W_OK) == 0);
 }
 
 /* Does not block: -EAGAIN if the keeper's backlog is full. */

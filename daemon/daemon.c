@@ -298,7 +298,7 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->registry = registry;
 	connections->loop = loop;
 	connections->call = &calls;
-	connections->patience = options->patience;
+	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
 	deadlines_init(connections);
 	scheduler_init(connections);

@@ -19,7 +19,7 @@ enum {
 	/* `events` names this many holders of an event; the rest is a number. A row's list ends at 64 KiB. */
 	HOLDERS_MAX = 64,
 	/* Seconds for a client that sends nothing, or does not read its answer: longer than a busy machine stalls. */
-	DEFAULT_PATIENCE = 10,
+	DEFAULT_CLIENT_TIMEOUT = 10,
 	/* Bytes of one tenant's requests under way and unread answers: 16 long requests, or 32 long answers. */
 	WAITING_BYTES_MAX = 4 << 20,
 	/* Delayed answers that are sent in one turn of the loop when fds can be sent again. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+/* One row for each option: its name, its help, what it takes, and the member that it sets. userevd(8) explains them. */
+
 #include "daemon/options.h"
 
 #include <getopt.h>
@@ -8,273 +10,223 @@
 #include "daemon/limits.h"
 #include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
+#include "protocol/base/number.h"
 #include "protocol/protocol.h"
 
-enum {
-	OPTION_SOCKET = 256,
-	OPTION_CONTROL_SOCKET,
-	OPTION_KEEPER_SOCKET,
-	OPTION_BACKEND,
-	OPTION_GUARD,
-	OPTION_POLICY,
-	OPTION_STATE_DIRECTORY,
-	OPTION_STRICT_POLICY,
-	OPTION_ALLOW_PERSIST,
-	OPTION_USER,
-	OPTION_CAPACITY,
-	OPTION_PAGE_BITS,
-	OPTION_MAX_EVENTS,
-	OPTION_RING_SIZE,
-	OPTION_TENANTS,
-	OPTION_PATIENCE,
-	OPTION_LOG_LEVEL,
-	OPTION_READY_FD,
-	OPTION_EXIT_WITH_PARENT,
-	OPTION_VERSION,
+enum kind {
+	KIND_FLAG,
+	KIND_TEXT,
+	KIND_WORD,   /* one of `words`; the member is that word */
+	KIND_NUMBER, /* 32 bits */
+	KIND_SIZE,   /* 64 bits, with K or M behind it */
 };
 
-static const struct option long_options[] = {
-	{ "socket", required_argument, NULL, OPTION_SOCKET },
-	{ "control-socket", required_argument, NULL, OPTION_CONTROL_SOCKET },
-	{ "keeper-socket", required_argument, NULL, OPTION_KEEPER_SOCKET },
-	{ "backend", required_argument, NULL, OPTION_BACKEND },
-	{ "guard", required_argument, NULL, OPTION_GUARD },
-	{ "policy", required_argument, NULL, OPTION_POLICY },
-	{ "state-directory", required_argument, NULL, OPTION_STATE_DIRECTORY },
-	{ "strict-policy", no_argument, NULL, OPTION_STRICT_POLICY },
-	{ "allow-persist", no_argument, NULL, OPTION_ALLOW_PERSIST },
-	{ "user", required_argument, NULL, OPTION_USER },
-	{ "capacity", required_argument, NULL, OPTION_CAPACITY },
-	{ "page-bits", required_argument, NULL, OPTION_PAGE_BITS },
-	{ "max-events", required_argument, NULL, OPTION_MAX_EVENTS },
-	{ "ring-size", required_argument, NULL, OPTION_RING_SIZE },
-	{ "tenants", required_argument, NULL, OPTION_TENANTS },
-	{ "patience", required_argument, NULL, OPTION_PATIENCE },
-	{ "foreground", no_argument, NULL, 'f' },
-	{ "log-level", required_argument, NULL, OPTION_LOG_LEVEL },
-	{ "ready-fd", required_argument, NULL, OPTION_READY_FD },
-	{ "exit-with-parent", no_argument, NULL, OPTION_EXIT_WITH_PARENT },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ 0 },
+/* Members that only this file needs. */
+struct parsed {
+	struct options options;
+	const char *tenants;
+	const char *log_level;
+	bool help;
+	bool version;
+};
+
+static const char *const backends[] = { "auto", "embedded", "status-page", "enable-address", NULL };
+static const char *const guards[] = { "require", "prefer", "off", NULL };
+static const char *const tenants[] = { "cgroup", "process", NULL };
+static const char *const levels[] = { "err", "warning", "notice", "info", "debug", NULL };
+
+#define HIDDEN	       ""
+#define OPTION(member) offsetof(struct parsed, options.member)
+
+_Static_assert(DEFAULT_RING_BYTES == 4 << 20 && DEFAULT_CLIENT_TIMEOUT == 10 && WIRE_PAGE_BITS == 32768,
+	       "see the help");
+
+static const struct option_row {
+	const char *name;
+	const char *argument; /* NULL: it takes none */
+	enum kind kind;
+	size_t member;
+	const char *help; /* HIDDEN: an old name */
+	const char *const *words;
+	uint64_t least, most;
+	char letter;
+} rows[] = {
+	{ "socket", "PATH", KIND_TEXT, OPTION(socket), .help = "where clients connect (default /run/userevd.sock)" },
+	{ "control-socket", "PATH", KIND_TEXT, OPTION(control_socket),
+	  .help = "where admins connect (default /run/userevd/control.sock)" },
+	{ "keeper-socket", "PATH", KIND_TEXT, OPTION(keeper_socket),
+	  .help = "where systemd starts a keeper (default /run/userevd-keeper/keeper.sock);\n"
+		  "without this option root starts a keeper itself" },
+	{ "backend", "NAME", KIND_WORD, OPTION(backend),
+	  .help = "auto, embedded, status-page or enable-address (default auto)", .words = backends },
+	{ "guard", "MODE", KIND_WORD, OPTION(guard),
+	  .help = "require, prefer or off: whether clients are kept from registering events\n"
+		  "on their data files themselves (default: the policy's Guard=)",
+	  .words = guards },
+	{ "policy", "DIR[:DIR...]", KIND_TEXT, OPTION(policy),
+	  .help = "where policy files are (default: see userevd.conf(5))" },
+	{ "state-directory", "DIR", KIND_TEXT, OPTION(state_directory),
+	  .help = "where the last policy without errors is kept, for a start with files that\n"
+		  "have errors (default: $STATE_DIRECTORY, or nowhere)" },
+	{ "strict-policy", NULL, KIND_FLAG, OPTION(strict_policy),
+	  .help = "do not start with that copy, which may allow more than the files" },
+	{ "allow-persist", NULL, KIND_FLAG, OPTION(allow_persist),
+	  .help = "let clients register persistent events where the policy has no AllowPersist=" },
+	{ "user", "NAME", KIND_TEXT, OPTION(user),
+	  .help = "the user to become when started as root (default userevd)" },
+	{ "max-events", "N", KIND_NUMBER, OPTION(max_events),
+	  .help = "events that one tenant may hold (default: the policy's DefaultMaxEvents=)",
+	  .most = OPTIONS_UNSET - 1 },
+	{ "tenants", "KIND", KIND_WORD, offsetof(struct parsed, tenants),
+	  .help = "cgroup, or process: each program is a tenant, for demonstrations without\n"
+		  "hostile programs (default cgroup)",
+	  .words = tenants },
+	{ "ring-size", "BYTES", KIND_SIZE, OPTION(ring_bytes),
+	  .help = "memory for records of the embedded backend; K, M (default 4M)", .least = 4096,
+	  .most = UINT64_C(1) << 40 },
+	{ "client-timeout", "SECONDS", KIND_NUMBER, OPTION(client_timeout),
+	  .help = "disconnect a client that is silent or does not read replies (default 10)", .least = 1,
+	  .most = 3600 },
+	{ "patience", "SECONDS", KIND_NUMBER, OPTION(client_timeout), .help = HIDDEN, .least = 1, .most = 3600 },
+	{ "foreground", NULL, KIND_FLAG, OPTION(foreground), .help = "stay in the foreground and log to stderr",
+	  .letter = 'f' },
+	{ "log-level", "LEVEL", KIND_WORD, offsetof(struct parsed, log_level),
+	  .help = "err, warning, notice, info or debug (default info)", .words = levels },
+	{ "exit-with-parent", NULL, KIND_FLAG, OPTION(exit_with_parent), .help = "exit when the parent process exits" },
+	{ "help", NULL, KIND_FLAG, offsetof(struct parsed, help), .help = "show this help", .letter = 'h' },
+	{ "version", NULL, KIND_FLAG, offsetof(struct parsed, version), .help = "show the version" },
+	{ "capacity", "N", KIND_NUMBER, OPTION(capacity), .help = "for tests: events in the whole machine", .least = 1,
+	  .most = UINT32_MAX },
+	{ "page-bits", "N", KIND_NUMBER, OPTION(page_bits), .help = "for tests: bits in a status page (2 to 32768)",
+	  .least = 2, .most = WIRE_PAGE_BITS },
+	{ "ready-fd", "N", KIND_NUMBER, OPTION(ready_fd),
+	  .help = "for tests: write a newline there once the sockets listen", .most = INT32_MAX },
 };
 
 static void print_help(void)
 {
-	printf("Usage: userevd [OPTION…]\n"
-	       "\n"
-	       "Lets programs without privilege emit trace events: they ask here, and write to the kernel.\n"
-	       "\n"
-	       "      --socket=PATH          where clients connect (default /run/userevd.sock)\n"
-	       "      --control-socket=PATH  where admins connect (default /run/userevd/control.sock)\n"
-	       "      --keeper-socket=PATH   where systemd starts a keeper; root has one of its own where this is not\n"
-	       "                             given (default /run/userevd-keeper/keeper.sock)\n"
-	       "      --backend=NAME         auto, embedded, status-page or enable-address (default auto)\n"
-	       "      --guard=MODE           require, prefer or off: what keeps clients from registering by themselves\n"
-	       "                             on the files that they are given (default: the policy's Guard=)\n"
-	       "      --policy=DIR[:DIR…]    where policy files are (default: where userevd.conf(5) says)\n"
-	       "      --state-directory=DIR  where the last policy without errors is kept, for a start with one that has some\n"
-	       "                             (default: $STATE_DIRECTORY, or nowhere)\n"
-	       "      --strict-policy        do not start with that; an older policy may allow more\n"
-	       "      --allow-persist        let clients ask for events that outlive them, where the policy says nothing\n"
-	       "      --user=NAME            whom to become when started as root (default userevd)\n"
-	       "      --max-events=N         events that one tenant may hold (default: the policy's DefaultMaxEvents=)\n"
-	       "      --tenants=KIND         cgroup, or process: each program a tenant of its own, for a\n"
-	       "                             demonstration where nobody is hostile (default cgroup)\n"
-	       "      --ring-size=BYTES      records kept by the embedded backend; K, M (default %dM)\n"
-	       "      --patience=SECONDS     with who says nothing, or reads no answer (default %d)\n"
-	       "  -f, --foreground           stay in the foreground and log to stderr\n"
-	       "      --log-level=LEVEL      err, warning, notice, info or debug (default info)\n"
-	       "      --exit-with-parent     end when the process that started it ends\n"
-	       "  -h, --help                 show this help\n"
-	       "      --version              show the version\n"
-	       "\n"
-	       "For tests:\n"
-	       "      --capacity=N           events in the whole machine\n"
-	       "      --page-bits=N          bits in a status page (2 to %d)\n"
-	       "      --ready-fd=N           write a newline there once the sockets listen\n"
-	       "\n"
-	       "See userevd(8). `userevctl doctor` tells what is wrong.\n",
-	       DEFAULT_RING_BYTES >> 20, DEFAULT_PATIENCE, WIRE_PAGE_BITS);
+	puts("Usage: userevd [OPTION...]\n"
+	     "\n"
+	     "Lets unprivileged programs emit trace events: they register events here and write records to the kernel.\n");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char left[40];
+
+		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name, rows[i].argument ? "=" : "",
+			 rows[i].argument ? rows[i].argument : "");
+		if (!*rows[i].help)
+			continue;
+		printf("  %c%c%c %-25s ", rows[i].letter ? '-' : ' ', rows[i].letter ? rows[i].letter : ' ',
+		       rows[i].letter ? ',' : ' ', left);
+		for (const char *at = rows[i].help; *at; at++) {
+			putchar(*at);
+			if (*at == '\n')
+				printf("%32s", "");
+		}
+		putchar('\n');
+	}
+	puts("\nSee userevd(8). `userevctl doctor` finds out what is wrong.");
 }
 
-static bool parse_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret)
+/* Puts what `argument` says into the member. NULL, or what would be right. */
+static const char *option_set(const struct option_row *row, const char *argument, void *member)
 {
+	static char right[128];
+	struct text text = text_make(right, sizeof(right));
+	size_t length = argument ? strlen(argument) : 0;
 	unsigned shift = 0;
-	uint64_t value;
-	char *end;
+	uint64_t number;
 
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (end > text && (*end == 'K' || *end == 'M') && most > UINT32_MAX)
-		shift = *end++ == 'K' ? 10 : 20;
-	/* A digit first: strtoull() also takes blanks and signs, and lets what is negative wrap around. */
-	if (errno || *text < '0' || *text > '9' || *end || value > most >> shift || value << shift < least) {
-		fprintf(stderr, "userevd: --%s=%s: give a number from %llu to %llu\n", option, text,
-			(unsigned long long)least, (unsigned long long)most);
-		return false;
+	switch (row->kind) {
+	case KIND_FLAG:
+		*(bool *)member = true;
+		return NULL;
+	case KIND_TEXT:
+		*(const char **)member = argument;
+		return NULL;
+	case KIND_WORD:
+		for (const char *const *word = row->words; *word; word++) {
+			text_printf(&text, "%s%s", word == row->words ? "give " : word[1] ? ", " : " or ", *word);
+			if (streq(argument, *word)) {
+				*(const char **)member = *word;
+				return NULL;
+			}
+		}
+		return right;
+	case KIND_SIZE:
+		if (length > 0 && (argument[length - 1] == 'K' || argument[length - 1] == 'M'))
+			shift = argument[--length] == 'K' ? 10 : 20;
+		break;
+	case KIND_NUMBER:
+		break;
 	}
-	*ret = value << shift;
-	return true;
-}
-
-static bool parse_backend(const char *text, const char **ret)
-{
-	if (!streq(text, "auto") && !streq(text, "embedded") && !streq(text, "status-page") &&
-	    !streq(text, "enable-address")) {
-		fprintf(stderr, "userevd: --backend=%s: give auto, embedded, status-page or enable-address\n", text);
-		return false;
+	if (number_parse(argument, length, row->most >> shift, &number) != NUMBER_GOOD ||
+	    number << shift < row->least) {
+		text_printf(&text, "give a number from %llu to %llu", (unsigned long long)row->least,
+			    (unsigned long long)row->most);
+		return right;
 	}
-	*ret = text;
-	return true;
-}
-
-static bool parse_guard(const char *text, const char **ret)
-{
-	if (!streq(text, "require") && !streq(text, "prefer") && !streq(text, "off")) {
-		fprintf(stderr, "userevd: --guard=%s: give require, prefer or off\n", text);
-		return false;
-	}
-	*ret = text;
-	return true;
-}
-
-static bool parse_tenants(const char *text, bool *ret)
-{
-	if (!streq(text, "cgroup") && !streq(text, "process")) {
-		fprintf(stderr, "userevd: --tenants=%s: give cgroup or process\n", text);
-		return false;
-	}
-	*ret = streq(text, "process");
-	return true;
-}
-
-static bool parse_level(const char *text, int *ret)
-{
-	int level = log_level_from_name(text);
-
-	if (level < 0) {
-		fprintf(stderr, "userevd: --log-level=%s: give err, warning, notice, info or debug\n", text);
-		return false;
-	}
-	*ret = level;
-	return true;
-}
-
-static bool take_option(int option, struct options *options)
-{
-	uint64_t number = 0;
-	bool good = true;
-
-	switch (option) {
-	case OPTION_SOCKET:
-		options->socket = optarg;
-		break;
-	case OPTION_CONTROL_SOCKET:
-		options->control_socket = optarg;
-		break;
-	case OPTION_KEEPER_SOCKET:
-		options->keeper_socket = optarg;
-		options->keeper_socket_said = true;
-		break;
-	case OPTION_BACKEND:
-		good = parse_backend(optarg, &options->backend);
-		break;
-	case OPTION_GUARD:
-		good = parse_guard(optarg, &options->guard);
-		break;
-	case OPTION_POLICY:
-		options->policy = optarg;
-		break;
-	case OPTION_STATE_DIRECTORY:
-		options->state_directory = optarg;
-		break;
-	case OPTION_STRICT_POLICY:
-		options->strict_policy = true;
-		break;
-	case OPTION_ALLOW_PERSIST:
-		options->allow_persist = true;
-		break;
-	case OPTION_USER:
-		options->user = optarg;
-		break;
-	case OPTION_CAPACITY:
-		good = parse_number("capacity", optarg, 1, UINT32_MAX, &number);
-		options->capacity = (uint32_t)number;
-		break;
-	case OPTION_PAGE_BITS:
-		good = parse_number("page-bits", optarg, 2, WIRE_PAGE_BITS, &number);
-		options->page_bits = (uint32_t)number;
-		break;
-	case OPTION_MAX_EVENTS:
-		good = parse_number("max-events", optarg, 0, OPTIONS_UNSAID - 1, &number);
-		options->max_events = (uint32_t)number;
-		break;
-	case OPTION_RING_SIZE:
-		good = parse_number("ring-size", optarg, 4096, UINT64_C(1) << 40, &number);
-		options->ring_bytes = number;
-		break;
-	case OPTION_TENANTS:
-		good = parse_tenants(optarg, &options->tenant_is_process);
-		break;
-	case OPTION_PATIENCE:
-		good = parse_number("patience", optarg, 1, 3600, &number);
-		options->patience = (uint32_t)number;
-		break;
-	case 'f':
-		options->foreground = true;
-		break;
-	case OPTION_LOG_LEVEL:
-		good = parse_level(optarg, &options->log_level);
-		break;
-	case OPTION_READY_FD:
-		good = parse_number("ready-fd", optarg, 0, INT32_MAX, &number);
-		options->ready_fd = (int)number;
-		break;
-	case OPTION_EXIT_WITH_PARENT:
-		options->exit_with_parent = true;
-		break;
-	default:
-		good = false;
-	}
-	return good;
+	if (row->kind == KIND_SIZE)
+		*(uint64_t *)member = number << shift;
+	else
+		*(uint32_t *)member = (uint32_t)number;
+	return NULL;
 }
 
 int options_parse(int argc, char **argv, struct options *ret)
 {
-	struct options options = {
-		.socket = "/run/userevd.sock",
-		.control_socket = "/run/userevd/control.sock",
-		.keeper_socket = "/run/userevd-keeper/keeper.sock",
-		.backend = "auto",
-		.policy = POLICY_DIRECTORIES,
-		.state_directory = getenv("STATE_DIRECTORY"),
-		.max_events = OPTIONS_UNSAID,
-		.ring_bytes = DEFAULT_RING_BYTES,
-		.patience = DEFAULT_PATIENCE,
-		.log_level = LOG_INFO,
-		.ready_fd = -1,
+	struct parsed parsed = {
+		.options = {
+			.socket = "/run/userevd.sock",
+			.control_socket = "/run/userevd/control.sock",
+			.backend = "auto",
+			.policy = POLICY_DIRECTORIES,
+			.state_directory = getenv("STATE_DIRECTORY"),
+			.max_events = OPTIONS_UNSET,
+			.ring_bytes = DEFAULT_RING_BYTES,
+			.client_timeout = DEFAULT_CLIENT_TIMEOUT,
+			.log_level = LOG_INFO,
+			.ready_fd = -1,
+		},
+		.tenants = "cgroup",
 	};
+	struct option options[ARRAY_SIZE(rows) + 1] = { 0 };
+	const char *right;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "fh", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			print_help();
-			return OPTIONS_EXIT;
-		}
-		if (option == OPTION_VERSION) {
-			printf("userevd %s\n", VERSION);
-			return OPTIONS_EXIT;
-		}
-		if (!take_option(option, &options)) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		options[i] = (struct option){ rows[i].name, rows[i].argument ? required_argument : no_argument, NULL,
+					      rows[i].letter ? rows[i].letter : 256 + (int)i };
+	while ((option = getopt_long(argc, argv, "fh", options, NULL)) != -1) {
+		const struct option_row *row = NULL;
+
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+			if (options[i].val == option)
+				row = &rows[i];
+		right = row ? option_set(row, optarg, (char *)&parsed + row->member) : NULL;
+		if (right)
+			fprintf(stderr, "userevd: --%s=%s: %s\n", row->name, optarg, right);
+		if (!row || right) {
 			fprintf(stderr, "userevd: see userevd --help\n");
 			return OPTIONS_WRONG;
 		}
+		if (parsed.help)
+			print_help();
+		if (parsed.version)
+			puts("userevd " VERSION);
+		if (parsed.help || parsed.version)
+			return OPTIONS_EXIT;
 	}
 	if (optind < argc) {
-		fprintf(stderr, "userevd: what is '%s'? It takes options only; see userevd --help\n", argv[optind]);
+		fprintf(stderr, "userevd: unexpected argument '%s'; see userevd --help\n", argv[optind]);
 		return OPTIONS_WRONG;
 	}
-	*ret = options;
+	for (uint32_t i = 0; parsed.log_level && levels[i]; i++)
+		if (streq(parsed.log_level, levels[i]))
+			parsed.options.log_level = LOG_ERR + i;
+	parsed.options.tenant_is_process = streq(parsed.tenants, "process");
+	parsed.options.keeper_socket_required = parsed.options.keeper_socket;
+	if (!parsed.options.keeper_socket)
+		parsed.options.keeper_socket = "/run/userevd-keeper/keeper.sock";
+	*ret = parsed.options;
 	return OPTIONS_RUN;
 }

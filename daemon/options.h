@@ -5,30 +5,30 @@
 
 #include "protocol/base/base.h"
 
-#define OPTIONS_UNSAID UINT32_MAX
+#define OPTIONS_UNSET UINT32_MAX
 
 struct options {
 	const char *socket;
 	const char *control_socket;
 	const char *keeper_socket;
-	bool keeper_socket_said; /* so that it has to be there */
+	bool keeper_socket_required; /* it was given, so the daemon does not start without it */
 	const char *backend;
-	const char *guard;	     /* NULL: as the policy says */
+	const char *guard;	     /* NULL: the policy's Guard= */
 	const char *policy;	     /* directories */
-	const char *state_directory; /* NULL: nothing is kept */
+	const char *state_directory; /* NULL: no copy of the policy is kept */
 	const char *user;	     /* NULL: userevd, or nobody */
-	uint32_t capacity;	     /* 0: what the backend can */
-	uint32_t page_bits;	     /* 0: likewise */
-	uint32_t max_events;	     /* OPTIONS_UNSAID: as the policy says */
-	size_t ring_bytes;
-	uint32_t patience; /* seconds, with who says nothing or does not read its answers */
-	int log_level;
-	int ready_fd; /* -1 */
+	uint32_t capacity;	     /* 0: the backend's */
+	uint32_t page_bits;	     /* 0: the backend's */
+	uint32_t max_events;	     /* OPTIONS_UNSET: the policy's */
+	uint64_t ring_bytes;
+	uint32_t client_timeout; /* seconds until a client that is silent or does not read is disconnected */
+	uint32_t log_level;
+	int ready_fd; /* -1: none */
 	bool foreground;
 	bool exit_with_parent;
 	bool tenant_is_process;
 	bool allow_persist;
-	bool strict_policy; /* rather no daemon than one with an older policy */
+	bool strict_policy; /* do not start with an older policy */
 };
 
 enum { OPTIONS_RUN, OPTIONS_EXIT, OPTIONS_WRONG };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Goes the way of a registration, with a tenant that is made for it if there is none, and stops before anything is charged. So
- * what is said here is what a program would be told.
+ * Follows a registration, with a tenant that is made for it if there is none, up to the charge: so the answer is the one that a
+ * client in that cgroup would get.
  */
 
 #include "daemon/admin/explain.h"
 
-#include "daemon/admin/control.h"
+#include "daemon/admin/listing.h"
 #include "daemon/connection/client.h"
 #include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
@@ -23,27 +23,15 @@
 struct question {
 	struct tenant *tenant;
 	struct string_item asked;
-	char name[DESCRIPTION_NAME_MAX + 1]; /* in full, once it has been read */
-	bool is_held;			     /* by this tenant */
-	bool is_one_of_many;		     /* formats of this name */
-	bool is_there;			     /* in the machine's pool */
-	struct reserve *reserve;	     /* that it would fill */
+	char name[DESCRIPTION_NAME_MAX + 1]; /* with its prefix; "" while the description is not parsed */
+	bool is_held;			     /* this tenant has it */
+	bool is_one_of_many;		     /* it would be multi-format */
+	bool is_there;			     /* the machine has paid for it */
+	struct reserve *reserve;	     /* it would be charged to */
 };
 
-/* An admin may know by whom. */
-static void say_taken(const struct event *event, struct text *why)
-{
-	const struct grant *grant = LIST_FIRST(&event->grants);
-
-	text_printf(why, "the name is taken by an event with other fields");
-	if (grant) {
-		text_printf(why, ", of the tenant ");
-		text_excerpt(why, grant->tenant->path, strlen(grant->tenant->path));
-	}
-	text_printf(why, ": %s", event->description);
-}
-
-static int ask_ledger(struct question *question, const struct description *description, struct text *why)
+/* Sets the question's answers from what is registered now. 0, or a refusal with a sentence. */
+static int explain_quota(struct question *question, const struct description *description, struct text *why)
 {
 	struct registry *registry = question->tenant->registry;
 	uint16_t flags = grant_flags(question->tenant, description, question->asked.flags);
@@ -53,7 +41,14 @@ static int ask_ledger(struct question *question, const struct description *descr
 
 	question->is_one_of_many = flags & REGISTER_MULTI_FORMAT;
 	if (event && !streq(event->description, description->canonical)) {
-		say_taken(event, why);
+		grant = LIST_FIRST(&event->grants);
+		text_printf(why, "the name is taken by an event with other fields");
+		/* A client is not told by which tenant, but an admin is. */
+		if (grant) {
+			text_printf(why, ", of the tenant ");
+			text_excerpt(why, grant->tenant->path, strlen(grant->tenant->path));
+		}
+		text_printf(why, ": %s", event->description);
 		return REFUSAL_NAME_TAKEN;
 	}
 	NUMBER_FIND(by_event, question->tenant->grants, event, grant);
@@ -65,24 +60,19 @@ static int ask_ledger(struct question *question, const struct description *descr
 	return admission_ask(question->tenant, event ? &event->account : &none, &question->reserve, why);
 }
 
-static int ask(struct question *question, struct text *why)
+static int explain_decide(struct question *question, struct text *why)
 {
 	static struct description description; /* large */
-	const struct policy_rules *rules = &question->tenant->rules.values;
 	struct policy_verdict verdict;
-	char prefixed[PREFIXED_MAX];
-	struct string_item wanted = rules_put_prefix(rules, &question->asked, prefixed);
-	int r;
+	int r = policy_admit(&question->tenant->rules.values, question->asked.text, question->asked.length,
+			     question->asked.flags, &description, &verdict, why);
 
-	r = description_parse(wanted.text, wanted.length, &description, why);
-	if (r != 0)
-		return r;
-	string_copy(question->name, description.name_length + 1, description.canonical);
-	r = policy_may_register(rules, question->name, description.name_length, question->asked.flags, &verdict, why);
-	return r != 0 ? r : ask_ledger(question, &description, why);
+	if (r == 0 || verdict.key != POLICY_KEYS)
+		string_copy(question->name, description.name_length + 1, description.canonical);
+	return r == 0 ? explain_quota(question, &description, why) : r;
 }
 
-static void put_answer(struct packet *packet, const struct question *question, int r, const char *sentence)
+static void explain_put_answer(struct packet *packet, const struct question *question, int r, const char *sentence)
 {
 	const struct machine *machine = &question->tenant->registry->machine;
 	size_t row = encode_row_begin(packet);
@@ -104,22 +94,23 @@ static void put_answer(struct packet *packet, const struct question *question, i
 	encode_row_end(packet, row);
 }
 
-static void put_resource(struct packet *packet, const char *held, const char *maximum, const struct quota *quota)
+static void explain_put_resource(struct packet *packet, const char *held, const char *maximum,
+				 const struct quota *quota)
 {
 	row_put_u64(packet, held, quota->held);
 	if (quota->maximum != QUOTA_NO_MAXIMUM)
 		row_put_u64(packet, maximum, quota->maximum);
 }
 
-static void put_quota(struct packet *packet, const char *path, const struct quota *quota, const struct quota *files,
-		      const struct quota *leases)
+static void explain_put_level(struct packet *packet, const char *path, const struct quota *quota,
+			      const struct quota *files, const struct quota *leases)
 {
 	size_t row = encode_row_begin(packet);
 
 	row_put_string(packet, "level", path);
-	put_resource(packet, "held", "maximum", quota);
-	put_resource(packet, "files", "files_max", files);
-	put_resource(packet, "leases", "leases_max", leases);
+	explain_put_resource(packet, "held", "maximum", quota);
+	explain_put_resource(packet, "files", "files_max", files);
+	explain_put_resource(packet, "leases", "leases_max", leases);
 	row_put_u64(packet, "paid", quota->paid);
 	row_put_bool(packet, "own_maximum", quota->has_own_maximum);
 	if (quota->parent)
@@ -127,18 +118,19 @@ static void put_quota(struct packet *packet, const char *path, const struct quot
 	encode_row_end(packet, row);
 }
 
-/* The tenant itself first, then the cgroups around it. */
-static uint16_t put_levels(struct packet *packet, const struct tenant *tenant)
+/* The tenant itself, then the cgroups around it. */
+static uint16_t explain_put_levels(struct packet *packet, const struct tenant *tenant)
 {
 	uint16_t n = 1;
 
-	put_quota(packet, tenant->path, &tenant->level->own, &tenant->level->own_files, &tenant->level->own_leases);
+	explain_put_level(packet, tenant->path, &tenant->level->own, &tenant->level->own_files,
+			  &tenant->level->own_leases);
 	for (const struct level *level = tenant->level; level; level = level->parent, n++)
-		put_quota(packet, level->path, &level->quota, &level->files, &level->leases);
+		explain_put_level(packet, level->path, &level->quota, &level->files, &level->leases);
 	return n;
 }
 
-static uint16_t put_reserves(struct packet *packet, const struct rules *rules)
+static uint16_t explain_put_reserves(struct packet *packet, const struct rules *rules)
 {
 	for (size_t i = 0; i < rules->n_reserves; i++) {
 		size_t row = encode_row_begin(packet);
@@ -152,28 +144,18 @@ static uint16_t put_reserves(struct packet *packet, const struct rules *rules)
 	return (uint16_t)rules->n_reserves;
 }
 
-static void answer(struct client *client, uint32_t serial, struct question *question)
-{
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
-	int r = ask(question, &why);
-	struct packet *packet = client_answer(client, KIND_ROWS, serial, 0);
-	size_t mark = encode_rows(packet);
-	uint16_t n = 1;
-
-	put_answer(packet, question, r, sentence);
-	n += put_levels(packet, question->tenant);
-	n += put_reserves(packet, &question->tenant->rules);
-	encode_count(packet, mark, n);
-	client_send(client, NULL, 0);
-}
-
 int handle_explain(struct client *client, const struct message *message)
 {
 	struct question question = { 0 };
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	struct packet *packet;
 	struct string_item cgroup;
 	struct strings strings;
 	char path[PATH_MAX];
+	uint16_t n = 1;
+	size_t mark;
+	int r;
 
 	if (decode_strings(message->body, &strings) != 0 || strings.count != 2 || !strings_next(&strings, &cgroup) ||
 	    !strings_next(&strings, &question.asked) || cgroup.length >= sizeof(path))
@@ -189,8 +171,15 @@ int handle_explain(struct client *client, const struct message *message)
 			       "the daemon is out of memory; try again later");
 		return 0;
 	}
-	answer(client, message->serial, &question);
-	/* One that was made for this goes again. */
+	r = explain_decide(&question, &why);
+	packet = client_answer(client, KIND_ROWS, message->serial, 0);
+	mark = encode_rows(packet);
+	explain_put_answer(packet, &question, r, sentence);
+	n += explain_put_levels(packet, question.tenant);
+	n += explain_put_reserves(packet, &question.tenant->rules);
+	encode_count(packet, mark, n);
+	client_send(client, NULL, 0);
+	/* Frees a tenant that was made for this. */
 	tenant_release(question.tenant);
 	return 0;
 }

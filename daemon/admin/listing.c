@@ -2,20 +2,38 @@
 
 #include "daemon/admin/listing.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "daemon/connection/client.h"
 #include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
+#include "kernel/kernel.h"
 
 enum { ROWS_PER_PACKET = 512 };
 
-/* Fills one packet. LISTING_ROW: there is more than it holds; else what the kind said last. */
-static int fill_packet(struct listing *listing, struct packet *packet, uint16_t *ret_rows)
+void control_refuse(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
 {
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(sentence, sizeof(sentence), format, arguments);
+	va_end(arguments);
+	encode_error(client_answer(client, KIND_REFUSED, serial, 0), refusal, sentence);
+	client_send(client, NULL, 0);
+}
+
+/* Sends one packet, if there is a row to send. Whether there may be more rows now. */
+static bool send_packet(struct listing *listing)
+{
+	struct client *client = listing->client;
+	struct packet *packet = client_answer(client, KIND_ROWS, listing->serial, WIRE_MORE);
 	size_t list = encode_rows(packet);
+	uint16_t rows = 0;
 	int state = LISTING_ROW;
 
-	*ret_rows = 0;
-	while (*ret_rows < ROWS_PER_PACKET && packet->size < WIRE_PACKET_MAX / 2) {
+	while (rows < ROWS_PER_PACKET && packet->size < WIRE_PACKET_MAX / 2) {
 		size_t row = encode_row_begin(packet);
 
 		state = listing->kind->next(listing, packet);
@@ -24,23 +42,13 @@ static int fill_packet(struct listing *listing, struct packet *packet, uint16_t 
 			break;
 		}
 		encode_row_end(packet, row);
-		++*ret_rows;
+		rows++;
+		listing->n_rows++;
 	}
-	encode_count(packet, list, *ret_rows);
-	return state;
-}
-
-/* Sends one packet, if there is anything to say in it. Whether there may be more to send. */
-static bool send_packet(struct listing *listing)
-{
-	struct client *client = listing->client;
-	struct packet *packet = client_answer(client, KIND_ROWS, listing->serial, WIRE_MORE);
-	uint16_t rows;
-	int state = fill_packet(listing, packet, &rows);
-
+	encode_count(packet, list, rows);
 	if (state == LISTING_END)
 		packet->data[offsetof(struct wire_header, flags)] = 0;
-	/* The first packet of a listing that waits for rows says that it does. */
+	/* The first packet of a listing without rows shows that it has begun. */
 	if (rows > 0 || state == LISTING_END || !listing->announced)
 		client_send(client, NULL, 0);
 	listing->announced = true;
@@ -83,14 +91,48 @@ static void on_turn(struct ev_loop *loop _unused_, ev_timer *w, int events _unus
 	listing_continue(container_of(w, struct listing, w_turn)->client);
 }
 
-void listing_start(struct client *client, struct listing *listing, const struct listing_kind *kind, uint32_t serial)
+void *listing_new(struct client *client, uint32_t serial, const struct listing_kind *kind, bool needs_tracer)
 {
+	struct listing *listing;
+
+	if (client->listing) {
+		control_refuse(client, serial, REFUSAL_BAD_PACKET, "this connection has an unfinished listing");
+		return NULL;
+	}
+	if (needs_tracer && !client->holder.registry->kernel->tracer) {
+		control_refuse(client, serial, REFUSAL_NOT_THE_TRACER,
+			       "with the %s backend events are traced in the kernel, not in the daemon",
+			       client->holder.registry->kernel->facts.name);
+		return NULL;
+	}
+	listing = calloc(1, kind->size);
+	if (!listing) {
+		control_refuse(client, serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+		return NULL;
+	}
 	listing->kind = kind;
 	listing->client = client;
 	listing->serial = serial;
 	ev_timer_init(&listing->w_turn, on_turn, 0., 0.);
 	client->listing = listing;
-	listing_continue(client);
+	return listing;
+}
+
+int listing_handle(struct client *client, const struct message *message, const struct listing_kind *kind)
+{
+	void *listing;
+
+	if (decode_empty(message->body) != 0)
+		return REFUSAL_BAD_PACKET;
+	listing = listing_new(client, message->serial, kind, false);
+	if (listing)
+		listing_start(listing);
+	return 0;
+}
+
+void listing_start(void *listing)
+{
+	listing_continue(((struct listing *)listing)->client);
 }
 
 void listing_sync(struct client *client, uint32_t serial)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * An answer of many packets on the control socket: rows, made as fast as the admin reads them and never further ahead, so
- * that nothing piles up however long the list and however slow the reader. One who reads as fast as we write would keep
- * everybody waiting for as long as there are rows: so each turn of the loop has one packet.
+ * A reply of many packets on the control socket: rows are made as fast as the admin reads them, so that nothing piles up however
+ * long the list and however slow the reader. Each turn of the loop sends one packet, so that a fast reader does not keep others
+ * waiting.
  */
 
 #include "daemon/connection/client.h"
@@ -12,31 +12,42 @@
 struct listing;
 
 struct listing_kind {
+	size_t size; /* of the struct that begins with struct listing */
 	/*
-	 * Writes the next row behind `packet` and moves the listing on. LISTING_ROW; LISTING_END; LISTING_IDLE: nothing
-	 * more for now, but there may be later. A row takes less than half a packet.
+	 * Writes the next row behind `packet` and moves the listing on. LISTING_ROW; LISTING_END; LISTING_IDLE: no row
+	 * now, but there may be one later. A row takes less than half a packet.
 	 */
 	int (*next)(struct listing *, struct packet *);
 	void (*deinit)(struct listing *);
-	/* Instead: all that there is at once, for it is not much, and more may come meanwhile. */
-	bool at_once;
+	bool at_once; /* send all rows in one turn of the loop: they are few, and more may come meanwhile */
 };
 
 enum { LISTING_ROW, LISTING_END, LISTING_IDLE };
 
-/* Begins each kind's own struct. */
 struct listing {
 	const struct listing_kind *kind;
 	struct client *client;
 	uint32_t serial;
-	ev_timer w_turn; /* the next one: there is more */
-	bool announced;	 /* a first packet has been sent, so that the reader knows that it is in force */
+	ev_timer w_turn; /* there are more rows to send */
+	uint64_t n_rows; /* so far */
+	bool announced;	 /* a first packet has been sent: the reader knows that the listing has begun */
 };
 
-/* Takes the listing over and sends what there is. A listing that goes on ends with its connection. */
-void listing_start(struct client *, struct listing *, const struct listing_kind *, uint32_t serial);
-/* Sends what there is by now. */
+/* Refuses a request of an admin, whose connection survives that. */
+void control_refuse(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
+
+/*
+ * A new listing, as zeros behind its beginning. NULL after a refusal: the connection has a listing already; `needs_tracer` and the
+ * backend is not the embedded one; or no memory.
+ */
+void *listing_new(struct client *, uint32_t serial, const struct listing_kind *, bool needs_tracer);
+/* The handler of a request without a body: listing_new() and listing_start(). */
+int listing_handle(struct client *, const struct message *, const struct listing_kind *);
+/* Sends the first packet. */
+void listing_start(void *listing);
+/* Sends the rows that there are by now. */
 void listing_continue(struct client *);
-/* Answers SYNC once everything that there is by now has been sent. */
+/* Answers SYNC once all rows that there are by now have been sent. */
 void listing_sync(struct client *, uint32_t serial);
+/* Frees the client's listing, if it has one: at its end, or at the end of the connection. */
 void listing_free(struct client *);

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the daemon counts, as OpenMetrics text, a piece at a time. metrics.c explains. */
+/* The daemon's numbers as OpenMetrics text, a piece at a time. */
 
 #include "daemon/connection/client.h"
 #include "protocol/base/text.h"
 
 struct daemon;
 
-enum {
-	METRICS_PIECE_MAX = 24576
-}; /* the longest line: a path of nothing but what has to be escaped, and some numbers */
+enum { METRICS_PIECE_MAX = 24576 }; /* the longest line: a path of which each byte is escaped, and some numbers */
 
-/* How far somebody has come. */
+/* How far a reader has come. */
 struct metrics_walk {
-	uint32_t youngest; /* tenant when it began: those who come later are not in it */
+	uint32_t youngest; /* the youngest tenant at the beginning: later ones are left out */
 	size_t family;
-	bool described;	   /* what it is */
-	uint32_t position; /* in the family: the last tenant, or that its one number is said */
-	uint32_t reason;   /* of refusals of that tenant, the next one */
+	bool described;	   /* HELP and TYPE have been written */
+	uint32_t position; /* in the family: the number of the last tenant; or 1 behind a single sample */
+	uint32_t reason;   /* the next refusal of that tenant */
 	bool ended;
 };
 

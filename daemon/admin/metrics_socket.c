@@ -110,7 +110,7 @@ static void on_deadline(struct ev_loop *loop _unused_, ev_timer *w, int events _
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_deadline);
 
 	log_notice("who reads the metrics on %s has not done so for %u seconds, and was cut off", reader->socket->path,
-		   reader_daemon(reader)->options.patience);
+		   reader_daemon(reader)->options.client_timeout);
 	reader_free(reader);
 }
 
@@ -129,7 +129,7 @@ static int metrics_socket_welcome(struct listener *listener, int fd)
 	ev_io_init(&reader->w_io, on_writable, fd, EV_WRITE);
 	ev_io_start(daemon->loop, &reader->w_io);
 	ev_init(&reader->w_deadline, on_deadline);
-	reader->w_deadline.repeat = daemon->options.patience;
+	reader->w_deadline.repeat = daemon->options.client_timeout;
 	LIST_INSERT_HEAD(&socket->readers, reader, entry);
 	if (++socket->n_readers == METRICS_READERS_MAX)
 		listener_pause(&socket->listener);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Files are read by a thread of their own: a thousand of them on a slow disk are nothing that anybody should wait for. It has
- * nothing in common with the rest of the daemon but what it was given, and what it leaves. Whoever asks while it is at work
- * may have changed a file that was read already, so then it is done once more.
+ * A thread reads the files, since a thousand files on a slow disk would block the loop. It shares nothing with the rest of the
+ * daemon but its outcome. A reload that is requested while the thread runs starts a second one behind it, because the thread may
+ * have read a file before that was changed.
  *
- * With an error anywhere the old policy stays as it is; at the start, that is the one which a daemon before this one has kept.
+ * With an error in any file the policy in force stays; at the start, the daemon uses the copy of the last good policy.
  */
 
 #include "daemon/admin/reload.h"
@@ -14,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
 #include "daemon/policy/policy.h"
@@ -29,12 +28,12 @@
 
 TAILQ_HEAD(reload_listings, reload_listing);
 
-/* What came of it, for all who want to know. */
+/* The result of one reload, for the log and for all admins that wait for it. */
 struct outcome {
 	unsigned references;
 	struct problems problems;
-	struct policy *policy;	 /* until it is adopted */
-	struct policy_copy copy; /* of it, for the next daemon */
+	struct policy *policy;	 /* until it is adopted; then the one before */
+	struct policy_copy copy; /* of the files, for the next daemon */
 	int prepared;		 /* last_policy_prepare() */
 	size_t files, sections;
 	bool adopted;
@@ -44,17 +43,16 @@ struct outcome {
 struct reload {
 	struct daemon *daemon;
 	pthread_t thread;
-	bool has_thread;	   /* which may have ended */
-	bool running;		   /* it reads */
-	struct policy *superseded; /* what was in force before this one; some tenants may still go by it */
-	struct policy *unused;	   /* what nobody goes by; the thread's */
-	bool again;
-	struct outcome *outcome;	/* that the thread fills */
-	_Atomic bool is_filled;		/* which is more than that the loop was woken */
-	struct reload_listings waiting; /* for this one */
+	bool has_thread; /* to be joined */
+	bool running;	 /* the outcome is the thread's */
+	bool again;	 /* another reload was requested meanwhile */
+	struct outcome *outcome;
+	_Atomic bool is_filled;		/* the thread is done: the loop may wake for another reason */
+	struct reload_listings waiting; /* for this reload */
 	struct reload_listings later;	/* for the next one */
 	ev_async w_done;
-	struct policy_copy first; /* until we are who is to write it */
+	struct policy_copy
+		first; /* of the files read at the start, until the daemon has become the user that writes it */
 	char note[WIRE_SENTENCE_MAX + 1];
 };
 
@@ -78,7 +76,7 @@ static struct outcome *outcome_unref(struct outcome *outcome)
 	return NULL;
 }
 
-static void read_files(const struct daemon *daemon, struct outcome *outcome)
+static void outcome_fill(const struct daemon *daemon, struct outcome *outcome)
 {
 	outcome->r = policy_load_copying(daemon->options.policy, NULL, &outcome->problems,
 					 daemon->options.state_directory ? &outcome->copy : NULL, &outcome->policy);
@@ -103,8 +101,8 @@ static void log_problems(const struct problems *problems)
 		log_error("out of memory: not all that is wrong with the policy files is shown");
 }
 
-/* Takes over what was read, if it is good. */
-static void adopt(struct daemon *daemon, struct outcome *outcome)
+/* Puts the policy in force, if it has no error. */
+static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 {
 	if (outcome->r == 0 && daemon->registry.kernel)
 		outcome->r =
@@ -112,19 +110,15 @@ static void adopt(struct daemon *daemon, struct outcome *outcome)
 	log_problems(&outcome->problems);
 	if (outcome->r == 0)
 		outcome->r = rules_adopt(&daemon->registry, &outcome->policy);
-	if (outcome->r != 0)
-		return;
-	policy_unref(daemon->reload->superseded);
-	daemon->reload->superseded = steal_pointer(outcome->policy);
-	outcome->adopted = true;
-	if (!daemon->registry.kernel)
+	outcome->adopted = outcome->r == 0;
+	if (!outcome->adopted || !daemon->registry.kernel)
 		return;
 	capacity_look(&daemon->registry);
 	declared_adopt(&daemon->registry);
 }
 
-/* Once a policy is in force: the next daemon goes on with it. Without that this one is none the worse. */
-static void keep(struct daemon *daemon, int prepared)
+/* Keeps the policy in force for a start of the next daemon. A failure does not affect this daemon. */
+static void keep_policy(struct daemon *daemon, int prepared)
 {
 	const char *directory = daemon->options.state_directory;
 	int r = prepared == 0 ? last_policy_commit(directory) : prepared;
@@ -134,14 +128,14 @@ static void keep(struct daemon *daemon, int prepared)
 		log_warning("can't keep the policy in %s for the next start: %s", directory, strerror(-r));
 }
 
-/* A Guard= of that policy's was heeded already, or came too late. */
+/* Guard= is looked at before the kernel is opened, and not again. */
 static bool has_our_guard(const struct daemon *daemon, const struct policy *policy)
 {
 	return !daemon->registry.kernel || policy_daemon(policy, POLICY_GUARD)->number ==
 						   policy_daemon(daemon->registry.policy, POLICY_GUARD)->number;
 }
 
-/* 0; or POLICY_E_WRONG after a sentence. */
+/* 0; or POLICY_E_WRONG after a line in the log. */
 static int find_last(struct daemon *daemon, struct policy **ret, time_t *ret_since)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
@@ -193,10 +187,11 @@ static int go_on_with_last(struct daemon *daemon)
 	return 0;
 }
 
-static int say_wrong(int r)
+static int log_wrong(int r)
 {
 	if (r == POLICY_E_WRONG)
-		log_error("the policy is not clear, so nothing is started; 'userevctl policy check' shows the same");
+		log_error(
+			"the daemon does not start with an error in the policy; 'userevctl policy check' shows the same");
 	return r;
 }
 
@@ -206,10 +201,10 @@ int reload_check_capacity(struct daemon *daemon)
 	int r = policy_check_capacity(daemon->registry.policy, daemon->registry.machine.capacity, &problems);
 
 	log_problems(&problems);
-	/* What is in force already may be that. */
+	/* Unless the last policy is already in force. */
 	if (r == POLICY_E_WRONG && !daemon->reload->note[0])
 		r = go_on_with_last(daemon);
-	return say_wrong(r);
+	return log_wrong(r);
 }
 
 int reload_first(struct daemon *daemon)
@@ -221,14 +216,14 @@ int reload_first(struct daemon *daemon)
 		return -ENOMEM;
 	if (daemon->options.state_directory)
 		last_policy_make_directory(daemon->options.state_directory, unprivileged_user(daemon->options.user));
-	read_files(daemon, outcome);
-	adopt(daemon, outcome);
+	outcome_fill(daemon, outcome);
+	outcome_adopt(daemon, outcome);
 	r = outcome->r;
 	if (r == 0) {
 		daemon->reload->first = outcome->copy;
 		outcome->copy = (struct policy_copy){ 0 };
 	} else if (r == POLICY_E_WRONG) {
-		r = say_wrong(go_on_with_last(daemon));
+		r = log_wrong(go_on_with_last(daemon));
 	} else {
 		log_error("the policy can't be read: %s", strerror(-r));
 	}
@@ -241,7 +236,7 @@ void reload_keep_first(struct daemon *daemon)
 	struct policy_copy *first = &daemon->reload->first;
 
 	if (first->bytes)
-		keep(daemon, last_policy_prepare(daemon->options.state_directory, first));
+		keep_policy(daemon, last_policy_prepare(daemon->options.state_directory, first));
 	policy_copy_deinit(first);
 }
 
@@ -250,55 +245,39 @@ const char *reload_note(const struct daemon *daemon)
 	return daemon->reload->note;
 }
 
-static void *run(void *data)
+static void *reload_thread(void *data)
 {
 	struct reload *reload = data;
+	struct outcome *outcome = reload->outcome;
 
-	/* Here, since hundreds of sections take longer than anybody should have to wait. */
-	reload->unused = policy_unref(reload->unused);
-	read_files(reload->daemon, reload->outcome);
-	/* It waits for the disk. */
-	if (reload->outcome->copy.bytes && reload->outcome->r == 0)
-		reload->outcome->prepared =
-			last_policy_prepare(reload->daemon->options.state_directory, &reload->outcome->copy);
-	policy_copy_deinit(&reload->outcome->copy);
+	outcome_fill(reload->daemon, outcome);
+	/* Waits for the disk. */
+	if (outcome->copy.bytes && outcome->r == 0)
+		outcome->prepared = last_policy_prepare(reload->daemon->options.state_directory, &outcome->copy);
+	policy_copy_deinit(&outcome->copy);
 	atomic_store(&reload->is_filled, true);
 	ev_async_send(reload->daemon->loop, &reload->w_done);
 	return NULL;
 }
 
-/* Not as soon as it is done: it may have to wait for a processor in order to end, and we with it. */
-static void end_thread(struct reload *reload)
+/* Before the next thread or at the end: a thread that is done may still have to wait for a processor before it exits. */
+static void join_thread(struct reload *reload)
 {
 	if (reload->has_thread)
 		pthread_join(reload->thread, NULL);
 	reload->has_thread = false;
 }
 
-/* Unless somebody still goes by it, who then frees it. */
-static void give_up_superseded(struct reload *reload)
-{
-	struct policy *policy = steal_pointer(reload->superseded);
-
-	/* There is one still where no thread could be started. */
-	reload->unused = policy_unref(reload->unused);
-	if (policy && policy_has_one_holder(policy))
-		reload->unused = policy;
-	else
-		policy_unref(policy);
-}
-
-/* The signals are the loop's. */
+/* Signals are handled by the loop's thread alone. */
 static int start_thread(struct reload *reload)
 {
 	sigset_t all, before;
 	int r;
 
-	end_thread(reload);
-	give_up_superseded(reload);
+	join_thread(reload);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&reload->thread, NULL, run, reload);
+	r = -pthread_create(&reload->thread, NULL, reload_thread, reload);
 	reload->has_thread = r == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
@@ -306,33 +285,26 @@ static int start_thread(struct reload *reload)
 
 struct reload_listing {
 	struct listing listing;
-	struct reload *reload;
-	struct reload_listings *queue; /* NULL: it waits no more */
+	struct reload_listings *queue; /* NULL: it does not wait */
 	TAILQ_ENTRY(reload_listing) entry;
-	struct outcome *outcome;
-	size_t next;
-	bool told;
+	struct outcome *outcome; /* NULL: it waits */
 };
 
-static void queue(struct reload_listing *listing, struct reload_listings *to)
-{
-	listing->queue = to;
-	TAILQ_INSERT_TAIL(to, listing, entry);
-}
-
-static void unqueue(struct reload_listing *listing)
+static void reload_queue(struct reload_listing *listing, struct reload_listings *to)
 {
 	if (listing->queue)
 		TAILQ_REMOVE(listing->queue, listing, entry);
-	listing->queue = NULL;
+	listing->queue = to;
+	if (to)
+		TAILQ_INSERT_TAIL(to, listing, entry);
 }
 
-static void tell_all(struct reload *reload, struct outcome *outcome)
+static void answer_all(struct reload *reload, struct outcome *outcome)
 {
 	struct reload_listing *listing;
 
 	while ((listing = TAILQ_FIRST(&reload->waiting))) {
-		unqueue(listing);
+		reload_queue(listing, NULL);
 		outcome->references++;
 		listing->outcome = outcome;
 		listing_continue(listing->listing.client);
@@ -350,45 +322,20 @@ static void log_outcome(const struct outcome *outcome)
 		log_error("the policy has errors; the old one stays");
 }
 
-static void finish(struct reload *reload)
+static void reload_start(struct reload *reload)
 {
-	struct outcome *outcome = steal_pointer(reload->outcome);
-
-	adopt(reload->daemon, outcome);
-	log_outcome(outcome);
-	if (outcome->adopted)
-		keep(reload->daemon, reload->daemon->options.state_directory ? outcome->prepared : LAST_POLICY_SAME);
-	tell_all(reload, outcome);
-	outcome_unref(outcome);
-}
-
-/* There is always one to tell of what went wrong. */
-static struct outcome *outcome_or_none(void)
-{
-	static struct outcome none = { .references = 1, .r = -ENOMEM };
-	struct outcome *outcome = outcome_new();
-
-	if (outcome)
-		return outcome;
-	none.references++;
-	return &none;
-}
-
-static void begin(struct reload *reload)
-{
+	static struct outcome no_memory = { .references = 1, .r = -ENOMEM };
 	int r;
 
-	reload->outcome = outcome_or_none();
-	r = reload->outcome->r;
-	if (r == 0)
-		r = start_thread(reload);
+	reload->outcome = outcome_new();
+	r = reload->outcome ? start_thread(reload) : -ENOMEM;
 	reload->running = r == 0;
-	/* From here on the outcome is the thread's. */
 	if (reload->running)
 		return;
-	reload->outcome->r = r;
+	if (reload->outcome)
+		reload->outcome->r = r;
 	log_error("the policy can't be read again: %s", strerror(-r));
-	tell_all(reload, reload->outcome);
+	answer_all(reload, reload->outcome ? reload->outcome : &no_memory);
 	reload->outcome = outcome_unref(reload->outcome);
 	systemd_say_ready(&reload->daemon->systemd);
 }
@@ -397,21 +344,27 @@ static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unus
 {
 	struct reload *reload = container_of(w, struct reload, w_done);
 	struct reload_listing *listing;
+	struct outcome *outcome;
 
 	if (!atomic_exchange(&reload->is_filled, false))
 		return;
 	reload->running = false;
-	finish(reload);
-	while ((listing = TAILQ_FIRST(&reload->later))) {
-		unqueue(listing);
-		queue(listing, &reload->waiting);
-	}
-	if (!reload->again) {
+	outcome = steal_pointer(reload->outcome);
+	outcome_adopt(reload->daemon, outcome);
+	log_outcome(outcome);
+	if (outcome->adopted)
+		keep_policy(reload->daemon,
+			    reload->daemon->options.state_directory ? outcome->prepared : LAST_POLICY_SAME);
+	answer_all(reload, outcome);
+	outcome_unref(outcome);
+
+	while ((listing = TAILQ_FIRST(&reload->later)))
+		reload_queue(listing, &reload->waiting);
+	if (reload->again)
+		reload_start(reload);
+	else
 		systemd_say_ready(&reload->daemon->systemd);
-		return;
-	}
 	reload->again = false;
-	begin(reload);
 }
 
 void reload_begin(struct daemon *daemon)
@@ -422,7 +375,7 @@ void reload_begin(struct daemon *daemon)
 	if (reload->running)
 		reload->again = true;
 	else
-		begin(reload);
+		reload_start(reload);
 }
 
 int reload_init(struct daemon *daemon)
@@ -440,46 +393,38 @@ int reload_init(struct daemon *daemon)
 	return 0;
 }
 
-/* By now there is nobody left who waits. */
 void reload_deinit(struct daemon *daemon)
 {
 	struct reload *reload = daemon->reload;
 
 	if (!reload)
 		return;
-	end_thread(reload);
+	join_thread(reload);
 	policy_copy_deinit(&reload->first);
-	policy_unref(reload->superseded);
-	policy_unref(reload->unused);
 	ev_async_stop(daemon->loop, &reload->w_done);
 	outcome_unref(reload->outcome);
 	free(reload);
 	daemon->reload = NULL;
 }
 
-static void put_problem(struct packet *packet, const struct problem *problem)
+static int reload_next(struct listing *listing, struct packet *packet)
 {
-	row_put_string(packet, "severity", problem->severity == PROBLEM_ERROR ? "error" : "warning");
-	row_put_string(packet, "file", problem->file ? problem->file : "");
-	row_put_u64(packet, "line", problem->line);
-	row_put_string(packet, "key", problem->key ? problem->key : "");
-	row_put_string(packet, "sentence", problem->sentence);
-}
-
-static int next_row(struct listing *base, struct packet *packet)
-{
-	struct reload_listing *listing = container_of(base, struct reload_listing, listing);
-	const struct outcome *outcome = listing->outcome;
+	const struct outcome *outcome = container_of(listing, struct reload_listing, listing)->outcome;
+	const struct problem *problem;
 
 	if (!outcome)
 		return LISTING_IDLE;
-	if (listing->next < outcome->problems.n) {
-		put_problem(packet, &outcome->problems.list[listing->next++]);
+	if (listing->n_rows > outcome->problems.n)
+		return LISTING_END;
+	if (listing->n_rows < outcome->problems.n) {
+		problem = &outcome->problems.list[listing->n_rows];
+		row_put_string(packet, "severity", problem->severity == PROBLEM_ERROR ? "error" : "warning");
+		row_put_string(packet, "file", problem->file);
+		row_put_u64(packet, "line", problem->line);
+		row_put_string(packet, "key", problem->key ? problem->key : "");
+		row_put_string(packet, "sentence", problem->sentence);
 		return LISTING_ROW;
 	}
-	if (listing->told)
-		return LISTING_END;
-	listing->told = true;
 	row_put_bool(packet, "loaded", outcome->adopted);
 	row_put_u64(packet, "files", outcome->files);
 	row_put_u64(packet, "sections", outcome->sections);
@@ -487,33 +432,31 @@ static int next_row(struct listing *base, struct packet *packet)
 	return LISTING_ROW;
 }
 
-static void deinit_listing(struct listing *base)
+static void reload_listing_deinit(struct listing *base)
 {
 	struct reload_listing *listing = container_of(base, struct reload_listing, listing);
 
-	unqueue(listing);
+	reload_queue(listing, NULL);
 	outcome_unref(listing->outcome);
 }
 
 int handle_reload(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = { .next = next_row, .deinit = deinit_listing };
+	static const struct listing_kind kind = {
+		.size = sizeof(struct reload_listing),
+		.next = reload_next,
+		.deinit = reload_listing_deinit,
+	};
 	struct reload *reload = daemon_of(client)->reload;
 	struct reload_listing *listing;
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (!control_may_list(client, message->serial, false))
+	listing = listing_new(client, message->serial, &kind, false);
+	if (!listing)
 		return 0;
-	listing = calloc(1, sizeof(*listing));
-	if (!listing) {
-		control_refuse(client, message->serial, REFUSAL_TROUBLE,
-			       "the daemon is out of memory; try again later");
-		return 0;
-	}
-	listing->reload = reload;
-	queue(listing, reload->running ? &reload->later : &reload->waiting);
-	listing_start(client, &listing->listing, &kind, message->serial);
+	reload_queue(listing, reload->running ? &reload->later : &reload->waiting);
+	listing_start(listing);
 	reload_begin(daemon_of(client));
 	return 0;
 }

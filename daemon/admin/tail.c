@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What an admin asks of a daemon that is itself the tracer: switch events, and see their records. */
+/* TRACE and TAIL, with the embedded backend: switch events, and read their records. */
 
 #include "daemon/admin/tail.h"
 
-#include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
 #include "kernel/embedded/tracer.h"
+#include "kernel/kernel.h"
 #include "protocol/row.h"
 
 /* TRACE: one row, how many events the patterns matched. */
 
 struct trace_listing {
 	struct listing listing;
-	bool done;
 	uint64_t matched;
 };
 
-static int next_trace(struct listing *listing, struct packet *packet)
+static int trace_next(struct listing *listing, struct packet *packet)
 {
-	struct trace_listing *trace = container_of(listing, struct trace_listing, listing);
+	const struct trace_listing *trace = container_of(listing, struct trace_listing, listing);
 
-	if (trace->done)
+	if (listing->n_rows > 0)
 		return LISTING_END;
-	trace->done = true;
 	row_put_u64(packet, "events", trace->matched);
 	return LISTING_ROW;
 }
@@ -45,50 +43,31 @@ static int decode_patterns(struct cursor body, uint16_t known_flags, struct stri
 	return 0;
 }
 
-/* A pattern as a string of its own; the caller frees it. */
-static char *take_pattern(const struct string_item *item)
-{
-	return strndup(item->text, item->length);
-}
-
-static uint64_t switch_all(struct tracer *tracer, struct strings strings, bool on)
-{
-	struct string_item item;
-	uint64_t matched = 0;
-
-	while (strings_next(&strings, &item)) {
-		_cleanup_(freep) char *pattern = take_pattern(&item);
-
-		if (pattern)
-			matched += tracer_switch(tracer, pattern, on);
-	}
-	return matched;
-}
-
 int handle_trace(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = { .next = next_trace };
+	static const struct listing_kind kind = { .size = sizeof(struct trace_listing), .next = trace_next };
 	struct trace_listing *trace;
+	struct string_item item;
 	struct strings strings;
-	uint64_t matched;
 
 	if (decode_patterns(message->body, TRACE_ON, &strings) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (!control_may_list(client, message->serial, true))
+	trace = listing_new(client, message->serial, &kind, true);
+	if (!trace)
 		return 0;
-	matched = switch_all(client->holder.registry->kernel->tracer, strings, strings.flags & TRACE_ON);
-	if (matched == 0) {
+	while (strings_next(&strings, &item)) {
+		_cleanup_(freep) char *pattern = strndup(item.text, item.length);
+
+		if (pattern)
+			trace->matched += tracer_switch(client->holder.registry->kernel->tracer, pattern,
+							strings.flags & TRACE_ON);
+	}
+	if (trace->matched > 0) {
+		listing_start(trace);
+	} else {
+		listing_free(client);
 		control_refuse(client, message->serial, REFUSAL_NO_SUCH_EVENT, "no event matches");
-		return 0;
 	}
-	trace = calloc(1, sizeof(*trace));
-	if (!trace) {
-		control_refuse(client, message->serial, REFUSAL_TROUBLE,
-			       "the daemon is out of memory; it is done, though");
-		return 0;
-	}
-	trace->matched = matched;
-	listing_start(client, &trace->listing, &kind, message->serial);
 	return 0;
 }
 
@@ -98,11 +77,11 @@ struct tail_listing {
 	struct listing listing;
 	struct tracer_session *session; /* NULL: everything that is on */
 	struct ring_reader reader;
-	uint64_t end; /* with TAIL_NO_FOLLOW: where it ends */
+	uint64_t end; /* with TAIL_NO_FOLLOW, the position at which the listing ends */
 	bool follow;
 };
 
-static bool is_wanted(const struct tail_listing *tail, const void *row, size_t size)
+static bool tail_wants(const struct tail_listing *tail, const void *row, size_t size)
 {
 	struct row_field event;
 	const uint8_t *end;
@@ -117,14 +96,14 @@ static bool is_wanted(const struct tail_listing *tail, const void *row, size_t s
 				    end ? (size_t)(end - event.value) : event.length);
 }
 
-static int next_record(struct listing *listing, struct packet *packet)
+static int tail_next(struct listing *listing, struct packet *packet)
 {
 	struct tail_listing *tail = container_of(listing, struct tail_listing, listing);
 	struct ring *ring = tracer_ring(listing->client->holder.registry->kernel->tracer);
 	const void *row;
 	size_t size;
 
-	/* What was pushed out before we came is said first, instead of the row that is read next. */
+	/* Records that newer ones have pushed out of the ring are counted in a row of their own. */
 	if (tail->reader.position < ring_oldest(ring)) {
 		row_put_u64(packet, "missed", ring_oldest(ring) - tail->reader.position);
 		tail->reader.position = ring_oldest(ring);
@@ -134,7 +113,7 @@ static int next_record(struct listing *listing, struct packet *packet)
 		row = ring_read(ring, &tail->reader, &size);
 		if (!row)
 			return tail->follow ? LISTING_IDLE : LISTING_END;
-		if (is_wanted(tail, row, size)) {
+		if (tail_wants(tail, row, size)) {
 			packet_put(packet, row, size);
 			return LISTING_ROW;
 		}
@@ -142,15 +121,15 @@ static int next_record(struct listing *listing, struct packet *packet)
 	return LISTING_END;
 }
 
-static void deinit_tail(struct listing *listing)
+static void tail_deinit(struct listing *listing)
 {
 	struct tail_listing *tail = container_of(listing, struct tail_listing, listing);
 
 	tracer_session_free(tail->session);
 }
 
-/* The patterns into a session. 0 or -ENOMEM. */
-static int open_session(struct tracer *tracer, struct strings strings, struct tracer_session **ret)
+/* A session of the patterns. 0 or -ENOMEM. */
+static int tail_open_session(struct tracer *tracer, struct strings strings, struct tracer_session **ret)
 {
 	char *patterns[WIRE_BATCH_MAX];
 	struct string_item item;
@@ -160,7 +139,7 @@ static int open_session(struct tracer *tracer, struct strings strings, struct tr
 	if (strings.count == 0)
 		return 0;
 	while (r == 0 && strings_next(&strings, &item)) {
-		patterns[n] = take_pattern(&item);
+		patterns[n] = strndup(item.text, item.length);
 		r = patterns[n++] ? 0 : -ENOMEM;
 	}
 	if (r == 0)
@@ -172,18 +151,23 @@ static int open_session(struct tracer *tracer, struct strings strings, struct tr
 
 int handle_tail(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = { .next = next_record, .deinit = deinit_tail, .at_once = true };
+	static const struct listing_kind kind = {
+		.size = sizeof(struct tail_listing),
+		.next = tail_next,
+		.deinit = tail_deinit,
+		.at_once = true,
+	};
 	struct tracer *tracer = client->holder.registry->kernel->tracer;
 	struct tail_listing *tail;
 	struct strings strings;
 
 	if (decode_patterns(message->body, TAIL_PAST | TAIL_NO_FOLLOW, &strings) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (!control_may_list(client, message->serial, true))
+	tail = listing_new(client, message->serial, &kind, true);
+	if (!tail)
 		return 0;
-	tail = calloc(1, sizeof(*tail));
-	if (!tail || open_session(tracer, strings, &tail->session) < 0) {
-		free(tail);
+	if (tail_open_session(tracer, strings, &tail->session) < 0) {
+		listing_free(client);
 		control_refuse(client, message->serial, REFUSAL_TROUBLE,
 			       "the daemon is out of memory; try again later");
 		return 0;
@@ -191,7 +175,7 @@ int handle_tail(struct client *client, const struct message *message)
 	tail->end = ring_next(tracer_ring(tracer));
 	tail->reader.position = strings.flags & TAIL_PAST ? ring_oldest(tracer_ring(tracer)) : tail->end;
 	tail->follow = !(strings.flags & TAIL_NO_FOLLOW);
-	listing_start(client, &tail->listing, &kind, message->serial);
+	listing_start(tail);
 	return 0;
 }
 
@@ -216,6 +200,6 @@ void tails_continue(struct daemon *daemon)
 		return;
 	daemon->records_told = ring_next(tracer_ring(tracer));
 	TAILQ_FOREACH(client, &daemon->connections.clients, all)
-		if (client->listing && client->listing->kind->deinit == deinit_tail)
+		if (client->listing && client->listing->kind->deinit == tail_deinit)
 			listing_continue(client);
 }

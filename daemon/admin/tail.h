@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Where the daemon itself is the tracer: its switches and its records. */
+/* Requests about the embedded backend, which is a tracer itself. */
 
 #include "daemon/connection/client.h"
 
@@ -11,5 +11,5 @@ int handle_trace(struct client *, const struct message *);
 int handle_tail(struct client *, const struct message *);
 int handle_sync(struct client *, const struct message *);
 
-/* Whoever tails gets what is new in the ring. */
+/* Sends new records of the ring to all TAIL listings. */
 void tails_continue(struct daemon *);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Who was given a cgroup makes others in it, owns them and marks them as he likes. Ordinarily that does not matter, since the
- * outermost is the tenant. Where the policy says Tenant=no of that one, what it has inside would be as many tenants as its
- * owner likes to make: so there only the policy's Tenant=yes counts.
+ * The owner of a delegated cgroup can make cgroups inside it and mark them as delegated. That has no effect as long as the outermost
+ * one is the tenant. With Tenant=no for that one, the owner could make any number of tenants inside; so there only Tenant=yes counts.
  */
 
 #include "daemon/identity/boundary.h"

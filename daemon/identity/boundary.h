@@ -6,11 +6,11 @@
 #include "daemon/identity/cgroup.h"
 #include "daemon/policy/keys.h"
 
-/* For one walk from the root down. */
+/* The state of one walk from the root down. */
 struct boundary {
 	const struct cgroups *cgroups;
-	bool lifted; /* further out something was given away, and the policy says that it is no tenant */
+	bool lifted; /* an outer cgroup is delegated and has Tenant=no */
 };
 
-/* Whether the cgroup of that path, of which the policy says this, is one; its ancestors have been asked about before. */
+/* Whether the cgroup, which has this Tenant= in the policy, is a tenant. To be called for its ancestors first. */
 bool boundary_is(struct boundary *, const char *path, enum policy_tenant said);

@@ -2,13 +2,14 @@
 
 #include "daemon/identity/cgroup.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include "daemon/identity/proc.h"
+
 /* One line of mountinfo: id parent major:minor root mountpoint options [tags] - type source super-options. */
-static int consider_mount(struct cgroups *cgroups, char *line)
+static int mountinfo_parse(struct cgroups *cgroups, char *line)
 {
 	_cleanup_(freep) char *root = NULL, *mount = NULL, *type = NULL, *options = NULL;
 	char *separator = strstr(line, " - ");
@@ -17,12 +18,11 @@ static int consider_mount(struct cgroups *cgroups, char *line)
 	errno = 0;
 	matches = separator && sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) == 2 &&
 		  sscanf(separator, " - %ms %*s %ms", &type, &options) >= 1;
-	/* What there is no memory for need not be the last. */
 	if (!matches || errno != 0)
 		return -errno;
 	v2 = streq(type, "cgroup2") && strncmp(mount, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
 	systemd = streq(type, "cgroup") && options && strstr(options, "name=systemd");
-	/* A second-best is taken only where nothing better was seen. */
+	/* systemd's own hierarchy counts only where there is no cgroup2. */
 	if (v2 || (systemd && !*cgroups->mount)) {
 		string_copy(cgroups->mount, sizeof(cgroups->mount), mount);
 		string_copy(cgroups->root, sizeof(cgroups->root), root);
@@ -41,9 +41,9 @@ int cgroups_find(const char *mountinfo, struct cgroups *ret)
 	*ret = (struct cgroups){ 0 };
 	if (!file)
 		return -errno;
-	/* A part of it is worse than nothing: what was not seen is not done without, but mistaken. */
+	/* After an error the result could be the wrong hierarchy: report the error instead. */
 	while (r == 0 && (errno = 0, getline(&line, &size, file)) > 0)
-		r = consider_mount(ret, line);
+		r = mountinfo_parse(ret, line);
 	if (r == 0 && errno != 0)
 		r = -errno;
 	fclose(file);
@@ -59,7 +59,7 @@ int cgroup_parse(const struct cgroups *cgroups, const char *text, char *ret_path
 			controller ? memchr(controller + 1, ':', length - (size_t)(controller + 1 - text)) : NULL;
 		size_t path_length = path ? length - (size_t)(path + 1 - text) : 0;
 
-		/* The kernel's begins with a slash; what is made up does not. */
+		/* The kernel writes a slash first; a malformed line may not have one. */
 		if (path && path_length > 0 && path[1] == '/' &&
 		    (size_t)(path - controller - 1) == strlen(cgroups->controller) &&
 		    memcmp(controller + 1, cgroups->controller, strlen(cgroups->controller)) == 0) {
@@ -76,31 +76,20 @@ int cgroup_parse(const struct cgroups *cgroups, const char *text, char *ret_path
 
 int cgroup_of_process(const struct cgroups *cgroups, pid_t pid, char *ret_path, size_t size)
 {
-	char name[64], text[3 * PATH_MAX];
-	_cleanup_(fd_closep) int fd = -1;
-	size_t length = 0;
-	ssize_t n;
+	char text[3 * PATH_MAX];
+	ssize_t n = proc_read(pid, "cgroup", text, sizeof(text));
 
-	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	while ((n = read(fd, text + length, sizeof(text) - 1 - length)) > 0)
-		length += (size_t)n;
-	if (n < 0)
-		return -errno;
-	text[length] = '\0';
-	return cgroup_parse(cgroups, text, ret_path, size);
+	return n < 0 ? (int)n : cgroup_parse(cgroups, text, ret_path, size);
 }
 
-/* The directory of a cgroup, or false where it lies outside of what our mount shows. */
+/* The directory of a cgroup; false where the mount does not show it. */
 static bool cgroup_directory(const struct cgroups *cgroups, const char *path, char *ret, size_t size)
 {
 	size_t root = streq(cgroups->root, "/") ? 0 : strlen(cgroups->root);
 
 	if (!*cgroups->mount || strncmp(path, cgroups->root, root) != 0 || (path[root] != '/' && path[root] != '\0'))
 		return false;
-	/* From inside a cgroup namespace, what is outside of it reads "/../…". */
+	/* In a cgroup namespace, paths outside of it begin with "/..". */
 	if (strstr(path, "/.."))
 		return false;
 	return (size_t)snprintf(ret, size, "%s%s", cgroups->mount, path + root) < size;
@@ -123,7 +112,7 @@ bool cgroup_is_delegated(const struct cgroups *cgroups, const char *path)
 
 	if (!cgroup_directory(cgroups, path, directory, sizeof(directory)) || stat(directory, &status) < 0)
 		return false;
-	/* Its owner may make others below it, and mark them as he likes: whatever is inside is his. */
+	/* The owner can make and mark cgroups inside at will, so all of them belong to one tenant. */
 	if (status.st_uid != 0)
 		return true;
 	return getxattr(directory, "user.delegate", value, sizeof(value)) == 1 && value[0] == '1';
@@ -147,7 +136,7 @@ bool cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const cha
 		*end = rest;
 		if (++level == 2)
 			second = end;
-		/* Nobody's containers are that deep; and each level is a path to walk. */
+		/* Containers are not nested deeper, and each level costs a path lookup. */
 		if (level == LEVELS_MAX)
 			break;
 		if (boundary) {

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A pid alone is no identity: it may end and be given to somebody else between any two of our calls. So we hold a pidfd
- * while we read /proc/PID/cgroup, and believe what we read only if the process behind that pidfd still lives afterwards:
- * as long as it does, nobody else can have had its pid.
+ * A pid alone is no identity: the process may exit, and its pid be reused, between two calls. So the daemon holds a pidfd while it
+ * reads /proc/PID/cgroup, and uses the result only if the process of that pidfd still lives afterwards: until then its pid cannot
+ * have been reused.
  *
- * With SO_PEERPIDFD (Linux 6.5) the pidfd is that of whoever connected. Before, it comes from pidfd_open() on the pid of
- * SO_PEERCRED, and a pid that was reused before that call cannot be told from the real one.
+ * SO_PEERPIDFD (Linux 6.5) is the pidfd of the process that connected. Before, the pidfd comes from pidfd_open() on the pid of
+ * SO_PEERCRED, and a pid that was reused before that call goes unnoticed.
  */
 
 #include "daemon/identity/peer.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "daemon/identity/proc.h"
+
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* newer than Debian 12's headers */
 #endif
 
-enum { UID_MAP_BYTES = 4096 }; /* the kernel's lines have 33; more than a hundred of them is a map that nobody makes */
+enum { UID_MAP_BYTES = 4096 }; /* a hundred lines of 33 bytes: more than any real map */
 
 static int refusal_of(int error)
 {
@@ -45,13 +46,13 @@ static int open_pidfd(int socket, pid_t pid, int *ret)
 	int fd = -1;
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) < 0) {
-		/* EINVAL: the peer was reaped already; ENOPROTOOPT: a kernel before 6.5. */
+		/* EINVAL: the peer has been reaped; ENOPROTOOPT: a kernel before 6.5. */
 		if (errno == EINVAL)
 			return PEER_E_GONE;
 		if (errno != ENOPROTOOPT)
 			return refusal_of(errno);
 		fd = (int)syscall(SYS_pidfd_open, pid, 0);
-		/* EINVAL: it is just being reaped, and leads no threads any more; or its number is a thread's by now. */
+		/* EINVAL: the process is being reaped, or a thread has its pid now. */
 		if (fd < 0)
 			return errno == EINVAL ? PEER_E_GONE : refusal_of(errno);
 	}
@@ -59,8 +60,8 @@ static int open_pidfd(int socket, pid_t pid, int *ret)
 	return 0;
 }
 
-/* A pidfd becomes readable when its process has ended. */
-static bool has_ended(int pidfd)
+/* A pidfd becomes readable when its process has exited. */
+static bool pidfd_has_exited(int pidfd)
 {
 	struct pollfd poll_for = { .fd = pidfd, .events = POLLIN };
 
@@ -69,40 +70,15 @@ static bool has_ended(int pidfd)
 
 void peer_comm(pid_t pid, char *ret, size_t size)
 {
-	char name[64];
-	_cleanup_(fd_closep) int fd = -1;
-	ssize_t n = -1;
+	ssize_t n = proc_read(pid, "comm", ret, size);
 
-	snprintf(name, sizeof(name), "/proc/%d/comm", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, ret, size - 1);
-	if (n <= 0) {
+	if (n <= 0)
 		string_copy(ret, size, "unknown");
-		return;
-	}
-	ret[ret[n - 1] == '\n' ? n - 1 : n] = '\0';
+	else if (ret[n - 1] == '\n')
+		ret[n - 1] = '\0';
 }
 
-/* Its first thread has ended and others live on: on a v1 host that one's cgroup says nothing any more. */
-static int check_first_thread(pid_t pid)
-{
-	char name[64], text[1024];
-	_cleanup_(fd_closep) int fd = -1;
-	ssize_t n;
-
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	n = read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		return -errno;
-	text[n] = '\0';
-	return strstr(text, "\nState:\tZ") ? -ENODATA : 0;
-}
-
-/* Lines of "inside outside count". Empty: it is still to be written; outside -1: a uid that ours has no name for. */
+/* Lines of "inside outside count". An empty map is still to be written; outside -1 is a uid that the daemon's namespace does not map. */
 bool peer_map_has_root(const char *uid_map)
 {
 	unsigned outside, count;
@@ -117,33 +93,23 @@ bool peer_map_has_root(const char *uid_map)
 	return false;
 }
 
-/* Which user namespace that is only who may trace it could ask; its map anybody can read. What can't be read is taken for ours. */
-static bool may_be_root(pid_t pid)
-{
-	char name[64], text[UID_MAP_BYTES];
-	_cleanup_(fd_closep) int fd = -1;
-	ssize_t n;
-
-	snprintf(name, sizeof(name), "/proc/%d/uid_map", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n < 0 || (size_t)n == sizeof(text) - 1)
-		return true;
-	text[n] = '\0';
-	return peer_map_has_root(text);
-}
-
-/* 0, PEER_E_… or a negative errno. */
+/*
+ * 0, PEER_E_… or a negative errno. Where the first thread has exited and others live on, its cgroup of a v1 host is meaningless.
+ */
 static int find_cgroup(pid_t pid, int pidfd, const struct cgroups *cgroups, char *ret, size_t size)
 {
+	char status[1024];
 	int r = cgroup_of_process(cgroups, pid, ret, size);
 
+	if (r == 0 && *cgroups->controller) {
+		r = (int)MIN(proc_read(pid, "status", status, sizeof(status)), 0);
+		if (r == 0 && strstr(status, "\nState:\tZ"))
+			return PEER_E_GONE;
+	}
 	if (r == -ENODATA)
 		return PEER_E_NOWHERE;
-	if (r == 0 && *cgroups->controller)
-		r = check_first_thread(pid);
-	/* No such file, although it lives: /proc hides it from us. */
-	if (r == -ESRCH && !has_ended(pidfd))
+	/* The file is missing although the process lives: /proc hides it from the daemon. */
+	if (r == -ESRCH && !pidfd_has_exited(pidfd))
 		return PEER_E_HIDDEN;
 	return r < 0 ? refusal_of(-r) : 0;
 }
@@ -179,26 +145,30 @@ int peer_identify(int socket, const struct cgroups *cgroups, bool ask_for_root, 
 {
 	_cleanup_(fd_closep) int pidfd = -1;
 	struct peer peer = { 0 };
+	char uid_map[UID_MAP_BYTES];
+	ssize_t n;
 	int r;
 
 	r = get_credentials(socket, &peer);
 	if (r < 0)
 		return r;
-	/* 0: a process outside of our pid namespace. */
+	/* 0: a process outside of the daemon's pid namespace. */
 	if (peer.pid <= 0)
 		return PEER_E_HIDDEN;
 	r = open_pidfd(socket, peer.pid, &pidfd);
 	if (r != 0)
 		return r;
-	if (has_ended(pidfd))
+	if (pidfd_has_exited(pidfd))
 		return PEER_E_GONE;
 
 	r = find_cgroup(peer.pid, pidfd, cgroups, peer.cgroup, sizeof(peer.cgroup));
 	if (r != 0)
 		return r;
 	peer_comm(peer.pid, peer.comm, sizeof(peer.comm));
-	peer.may_be_root = !ask_for_root || may_be_root(peer.pid);
-	if (has_ended(pidfd))
+	/* Anybody can read the map, but not compare user namespaces. A map that cannot be read counts as the host's. */
+	n = ask_for_root ? proc_read(peer.pid, "uid_map", uid_map, sizeof(uid_map)) : -1;
+	peer.may_be_root = n < 0 || (size_t)n == sizeof(uid_map) - 1 || peer_map_has_root(uid_map);
+	if (pidfd_has_exited(pidfd))
 		return PEER_E_GONE;
 	*ret = peer;
 	return 0;

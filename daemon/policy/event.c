@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * May this tenant have an event of this name? The lists of DenyEvents= are asked first, from the root's on, and what one of them
- * denies nothing can allow.
+ * May this tenant register an event of this name? DenyEvents= of all levels comes first: nothing can allow what one of these lists
+ * denies. Where matching a name fails with an error, the event is refused.
  */
 
 #include "daemon/policy/glob.h"
 #include "daemon/policy/policy.h"
+#include "protocol/event/description.h"
 #include "protocol/protocol.h"
 #include "protocol/refusal.h"
 
@@ -31,81 +32,28 @@ void policy_limit_text(enum policy_key key, const struct policy_value *value, st
 	text_printf(text, "]");
 }
 
-static const struct policy_glob *find_glob(const struct policy_value *list, const char *name, size_t length)
+/* "BEFORE 'NAME'AFTER (FILE:LINE)" */
+static int refuse(struct text *why, const char *before, const char *name, const char *after,
+		  const struct policy_origin *origin)
 {
-	for (size_t i = 0; i < list->n_globs; i++)
-		if (glob_matches(list->globs[i].text, strlen(list->globs[i].text), name, length))
-			return &list->globs[i];
-	return NULL;
-}
-
-static void put_origin(struct text *why, const struct policy_origin *origin)
-{
-	text_printf(why, " (");
+	text_printf(why, "%s '", before);
+	text_excerpt(why, name, strlen(name));
+	text_printf(why, "'%s (", after);
 	policy_origin_text(origin, why);
 	text_printf(why, ")");
+	return REFUSAL_NOT_PERMITTED;
 }
 
-static void put_name(struct text *why, const char *name, size_t length)
+/* The glob of the list that matches. `on_error`: a glob for which fnmatch(3) fails counts as one that matches. */
+static const struct policy_glob *find_glob(const struct policy_value *list, const char *name, bool on_error)
 {
-	text_printf(why, " '");
-	text_excerpt(why, name, length);
-	text_printf(why, "'");
-}
+	for (size_t i = 0; i < list->n_globs; i++) {
+		int r = glob_match(list->globs[i].text, name);
 
-static void say_denied(struct text *why, const struct policy_glob *glob, const char *name, size_t length)
-{
-	text_printf(why, "DenyEvents=");
-	text_excerpt(why, glob->text, strlen(glob->text));
-	text_printf(why, " denies");
-	put_name(why, name, length);
-	put_origin(why, &glob->origin);
-}
-
-static bool is_denied(const struct policy_rules *rules, const char *name, size_t length, struct policy_verdict *ret,
-		      struct text *why)
-{
-	for (size_t i = 0; i < rules->n_denials; i++) {
-		const struct policy_value *list = rules->denials[i];
-		const struct policy_glob *glob = find_glob(list, name, length);
-
-		if (!glob)
-			continue;
-		*ret = (struct policy_verdict){ POLICY_DENY_EVENTS, list, glob };
-		say_denied(why, glob, name, length);
-		return true;
+		if (r > 0 || (r < 0 && on_error))
+			return &list->globs[i];
 	}
-	return false;
-}
-
-static void say_not_allowed(struct text *why, const struct policy_value *list, const char *name, size_t length)
-{
-	text_printf(why, "nothing in AllowEvents= matches");
-	put_name(why, name, length);
-	put_origin(why, &list->origin);
-}
-
-static void say_flag(struct text *why, enum policy_key key, const struct policy_value *value)
-{
-	text_printf(why, "%s=no; register it without that flag", policy_key_name(key));
-	put_origin(why, &value->origin);
-}
-
-/* The flag that the tenant may not have, if there is one. */
-static enum policy_key find_flag(const struct policy_rules *rules, unsigned flags)
-{
-	static const struct {
-		unsigned flag;
-		enum policy_key key;
-	} allowing[] = {
-		{ REGISTER_PERSIST, POLICY_ALLOW_PERSIST },
-		{ REGISTER_MULTI_FORMAT, POLICY_ALLOW_MULTI_FORMAT },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(allowing); i++)
-		if ((flags & allowing[i].flag) && !rules->value[allowing[i].key]->number)
-			return allowing[i].key;
-	return POLICY_KEYS;
+	return NULL;
 }
 
 struct membership {
@@ -113,7 +61,7 @@ struct membership {
 	bool found;
 };
 
-static bool is_member(void *data, const char *path)
+static bool membership_at_level(void *data, const char *path)
 {
 	struct membership *membership = data;
 
@@ -126,97 +74,100 @@ bool policy_owner_has(const struct policy_owner *owner, const char *path)
 	struct membership membership = { owner->pattern, false };
 
 	if (path[0] == '/')
-		policy_walk(path, is_member, &membership);
+		policy_walk(path, membership_at_level, &membership);
 	return membership.found;
 }
 
-/* NULL: nobody owns the name. */
-static const struct policy_glob *find_owner(const struct policy *policy, const char *name, size_t length,
-					    struct policy_owner *ret)
+static bool is_in_list(const struct policy_value *patterns, const char *path)
 {
-	for (size_t at = 0; policy_next_owner(policy, &at, ret);) {
-		const struct policy_glob *glob = find_glob(ret->names, name, length);
-
-		if (glob)
-			return glob;
-	}
-	return NULL;
-}
-
-/* The sentence does not say whose it is: other tenants' cgroups are nobody's business. */
-static bool is_owned_by_others(const struct policy_rules *rules, const char *name, size_t length,
-			       struct policy_verdict *ret, struct text *why)
-{
-	struct policy_owner owner;
-	const struct policy_glob *glob = find_owner(rules->policy, name, length, &owner);
-
-	if (!glob)
-		return false;
-	*ret = (struct policy_verdict){ POLICY_OWN_NAMES, owner.names, glob };
-	if (policy_owner_has(&owner, rules->path))
-		return false;
-	text_printf(why, "the policy keeps the name");
-	put_name(why, name, length);
-	text_printf(why, " for others");
-	put_origin(why, &glob->origin);
-	return true;
-}
-
-static void say_not_yours(struct text *why, const struct policy_event *event)
-{
-	text_printf(why, "the policy keeps the event '");
-	text_excerpt(why, event->name, strlen(event->name));
-	text_printf(why, "' for others");
-	put_origin(why, &event->tenants->origin);
-}
-
-static const struct policy_glob *find_pattern(const struct policy_value *patterns, const char *path)
-{
-	size_t depth = path_depth(path);
-
 	for (size_t i = 0; path[0] == '/' && i < patterns->n_globs; i++)
-		if (pattern_matches(&patterns->globs[i].pattern, path, depth))
-			return &patterns->globs[i];
-	return NULL;
+		if (pattern_matches(&patterns->globs[i].pattern, path, path_depth(path)))
+			return true;
+	return false;
 }
 
-/* Whether it is declared for others than this tenant. */
-static bool is_kept_for_others(const struct policy_rules *rules, const char *name, size_t length,
-			       struct policy_verdict *ret, struct text *why)
-{
-	struct policy_event event;
-
-	if (!policy_find_event(rules->policy, name, length, &event) || event.tenants->is_default ||
-	    find_pattern(event.tenants, rules->path))
-		return false;
-	*ret = (struct policy_verdict){ POLICY_TENANTS, event.tenants, NULL };
-	say_not_yours(why, &event);
-	return true;
-}
-
-int policy_may_register(const struct policy_rules *rules, const char *name, size_t length, unsigned flags,
+int policy_may_register(const struct policy_rules *rules, const char *asked, size_t length, unsigned flags,
 			struct policy_verdict *ret, struct text *why)
 {
+	static const struct {
+		unsigned flag;
+		enum policy_key key;
+	} allowing[] = {
+		{ REGISTER_PERSIST, POLICY_ALLOW_PERSIST },
+		{ REGISTER_MULTI_FORMAT, POLICY_ALLOW_MULTI_FORMAT },
+	};
 	const struct policy_value *allow = rules->value[POLICY_ALLOW_EVENTS];
-	enum policy_key flag = find_flag(rules, flags);
+	const struct policy_glob *glob = NULL;
+	struct policy_owner owner = { 0 };
+	struct policy_event event;
+	char name[DESCRIPTION_NAME_MAX + 1];
 
-	*ret = (struct policy_verdict){ 0 };
-	if (is_denied(rules, name, length, ret, why))
-		return REFUSAL_NOT_PERMITTED;
-	if (is_owned_by_others(rules, name, length, ret, why))
-		return REFUSAL_NOT_PERMITTED;
-	/* That the name is owned says more than that all names are allowed. */
-	if (!ret->glob || !allow->is_default)
-		*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, find_glob(allow, name, length) };
-	if (!ret->glob && !allow->is_default) {
-		say_not_allowed(why, allow, name, length);
+	string_copy(name, MIN(sizeof(name), length + 1), asked);
+	for (size_t i = 0; i < rules->n_denials; i++) {
+		char buffer[TEXT_EXCERPT_MAX * 4 + 32];
+		struct text before = text_make(buffer, sizeof(buffer));
+
+		glob = find_glob(rules->denials[i], name, true);
+		if (!glob)
+			continue;
+		*ret = (struct policy_verdict){ POLICY_DENY_EVENTS, rules->denials[i], glob };
+		text_printf(&before, "DenyEvents=");
+		text_excerpt(&before, glob->text, strlen(glob->text));
+		text_printf(&before, " denies");
+		return refuse(why, buffer, name, "", &glob->origin);
+	}
+	/* The sentence does not name the owner: the cgroups of other tenants are not this tenant's business. */
+	for (size_t at = 0; !glob && policy_next_owner(rules->policy, &at, &owner);)
+		glob = find_glob(owner.names, name, true);
+	*ret = (struct policy_verdict){ POLICY_OWN_NAMES, owner.names, glob };
+	if (glob && !policy_owner_has(&owner, rules->path))
+		return refuse(why, "the policy keeps the name", name, " for others", &glob->origin);
+	/* An owned name is the better explanation where all names are allowed. */
+	if (!glob || !allow->is_default)
+		*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, find_glob(allow, name, false) };
+	if (!ret->glob && !allow->is_default)
+		return refuse(why, "nothing in AllowEvents= matches", name, "", &allow->origin);
+	if (policy_find_event(rules->policy, name, strlen(name), &event) && !event.tenants->is_default &&
+	    !is_in_list(event.tenants, rules->path)) {
+		*ret = (struct policy_verdict){ POLICY_TENANTS, event.tenants, NULL };
+		return refuse(why, "the policy keeps the event", name, " for others", &event.tenants->origin);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(allowing); i++) {
+		const struct policy_value *value = rules->value[allowing[i].key];
+
+		if (!(flags & allowing[i].flag) || value->number)
+			continue;
+		*ret = (struct policy_verdict){ allowing[i].key, value, NULL };
+		text_printf(why, "%s=no; register it without that flag (", policy_key_name(allowing[i].key));
+		policy_origin_text(&value->origin, why);
+		text_printf(why, ")");
 		return REFUSAL_NOT_PERMITTED;
 	}
-	if (is_kept_for_others(rules, name, length, ret, why))
-		return REFUSAL_NOT_PERMITTED;
-	if (flag == POLICY_KEYS)
-		return 0;
-	*ret = (struct policy_verdict){ flag, rules->value[flag], NULL };
-	say_flag(why, flag, ret->value);
-	return REFUSAL_NOT_PERMITTED;
+	return 0;
+}
+
+int policy_admit(const struct policy_rules *rules, const char *asked, size_t length, unsigned flags,
+		 struct description *ret, struct policy_verdict *ret_verdict, struct text *why)
+{
+	const char *prefix = rules->value[POLICY_NAME_PREFIX]->text;
+	/* A text that does not fit is too long for a description, too. */
+	char prefixed[WIRE_DESCRIPTION_MAX + 64];
+	struct text text = text_make(prefixed, sizeof(prefixed));
+	int r;
+
+	*ret_verdict = (struct policy_verdict){ .key = POLICY_KEYS };
+	if (prefix) {
+		size_t blanks = 0;
+
+		while (blanks < length && strchr(" \t", asked[blanks]))
+			blanks++;
+		text_put(&text, prefix, strlen(prefix));
+		text_put(&text, asked + blanks, length - blanks);
+		asked = prefixed;
+		length = text.length;
+	}
+	r = description_parse(asked, length, ret, why);
+	if (r == 0)
+		r = policy_may_register(rules, ret->canonical, ret->name_length, flags, ret_verdict, why);
+	return r;
 }

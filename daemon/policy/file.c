@@ -11,8 +11,8 @@ struct policy_reader policy_reader_make(char *text, size_t length)
 	return (struct policy_reader){ .at = text + mark, .end = text + length };
 }
 
-/* The next line of the text, cut out of it; NULL at the end. */
-static char *next_line(struct policy_reader *reader)
+/* The next line, cut out of the text; NULL at the end. */
+static char *reader_next_line(struct policy_reader *reader)
 {
 	char *line = reader->at, *newline;
 
@@ -44,12 +44,12 @@ static bool is_comment(const char *line)
 	return *line == '#' || *line == ';';
 }
 
-/* Whether it goes on in the next line: of several backslashes at its end each pair is two bytes of the line. */
-static bool goes_on(const char *line, size_t *ret_length)
+/* Whether the line ends with an odd number of backslashes: each pair of them is two bytes of the line. */
+static bool line_continues(const char *line, size_t *ret_length)
 {
 	size_t length = strlen(line), backslashes = 0;
 
-	/* A file from elsewhere has another byte there. */
+	/* Lines of a file from Windows end with \r. */
 	while (length > 0 && line[length - 1] == '\r')
 		length--;
 	while (backslashes < length && line[length - 1 - backslashes] == '\\')
@@ -58,21 +58,21 @@ static bool goes_on(const char *line, size_t *ret_length)
 	return backslashes % 2 == 1;
 }
 
-/* With the lines behind it in which it goes on; comments between them are none of it. The text only gets shorter by that. */
-static char *next_whole_line(struct policy_reader *reader, unsigned *ret_number)
+/* A line and its continuations, without the comments between them. The text only gets shorter. */
+static char *reader_next_whole_line(struct policy_reader *reader, unsigned *ret_number)
 {
-	char *whole = next_line(reader), *tail = whole, *more;
+	char *whole = reader_next_line(reader), *tail = whole, *more;
 	size_t length;
 
 	*ret_number = reader->number;
 	if (!whole || is_comment(whole))
 		return whole;
-	while (goes_on(tail, &length)) {
+	while (line_continues(tail, &length)) {
 		tail[length - 1] = ' ';
 		tail += length;
 		*tail = '\0';
 		do
-			more = next_line(reader);
+			more = reader_next_line(reader);
 		while (more && is_comment(more));
 		if (!more)
 			break;
@@ -81,26 +81,29 @@ static char *next_whole_line(struct policy_reader *reader, unsigned *ret_number)
 	return whole;
 }
 
-static void read_section(char *line, struct policy_line *ret)
+bool policy_reader_next(struct policy_reader *reader, struct policy_line *ret)
 {
-	size_t length = strlen(line);
+	char *line, *sign;
+	unsigned number;
+	size_t length;
 
-	ret->kind = LINE_SECTION;
-	if (length > 1 && line[length - 1] == ']') {
+	do {
+		line = reader_next_whole_line(reader, &number);
+		if (!line)
+			return false;
+		line = strip(line);
+	} while (*line == '\0' || is_comment(line));
+
+	*ret = (struct policy_line){ .kind = LINE_WRONG, .number = number, .name = line };
+	length = strlen(line);
+	sign = strchr(line, '=');
+	if (*line == '[' && length > 1 && line[length - 1] == ']') {
 		line[length - 1] = '\0';
+		ret->kind = LINE_SECTION;
 		ret->name = strip(line + 1);
-		return;
-	}
-	ret->kind = LINE_WRONG;
-	ret->wrong = "a section's name ends with ']', and nothing stands behind it";
-}
-
-static void read_assignment(char *line, struct policy_line *ret)
-{
-	char *sign = strchr(line, '=');
-
-	ret->kind = LINE_WRONG;
-	if (!sign) {
+	} else if (*line == '[') {
+		ret->wrong = "a section's name ends with ']', and nothing stands behind it";
+	} else if (!sign) {
 		ret->wrong = "write [Section], Key=value, or # and a comment";
 	} else if (sign == line) {
 		ret->wrong = "the key is missing in front of '='";
@@ -110,23 +113,5 @@ static void read_assignment(char *line, struct policy_line *ret)
 		ret->name = strip(line);
 		ret->value = strip(sign + 1);
 	}
-}
-
-bool policy_reader_next(struct policy_reader *reader, struct policy_line *ret)
-{
-	unsigned number;
-	char *line;
-
-	while ((line = next_whole_line(reader, &number))) {
-		line = strip(line);
-		if (*line == '\0' || is_comment(line))
-			continue;
-		*ret = (struct policy_line){ .number = number, .name = line };
-		if (*line == '[')
-			read_section(line, ret);
-		else
-			read_assignment(line, ret);
-		return true;
-	}
-	return false;
+	return true;
 }

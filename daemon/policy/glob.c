@@ -2,208 +2,118 @@
 
 #include "daemon/policy/glob.h"
 
-/* The end of a set's bytes, where its ']' is; `end` where there is none. A ']' that stands first is one of the bytes. */
-static const char *set_end(const char *set, const char *end)
+#include <fnmatch.h>
+#include <locale.h>
+
+/* A ']' that stands first in a set is one of its bytes. */
+size_t glob_piece(const char *at)
 {
-	const char *bracket = set < end ? memchr(set + 1, ']', (size_t)(end - set - 1)) : NULL;
+	const char *first, *end;
 
-	return bracket ? bracket : end;
-}
-
-/* Behind "[", "[!" or "[^". */
-static const char *set_begin(const char *at, const char *end, bool *ret_inverted)
-{
-	at++;
-	*ret_inverted = at < end && (*at == '!' || *at == '^');
-	return at + *ret_inverted;
-}
-
-static bool is_range(const char *at, const char *end)
-{
-	return end - at > 2 && at[1] == '-';
-}
-
-static bool set_has(const char *at, const char *end, unsigned char byte)
-{
-	while (at < end) {
-		unsigned char first = (unsigned char)*at, last = first;
-
-		if (is_range(at, end)) {
-			last = (unsigned char)at[2];
-			at += 2;
-		}
-		at++;
-		if (byte >= first && byte <= last)
-			return true;
-	}
-	return false;
-}
-
-static bool is_escape(const char *at, const char *end)
-{
-	return *at == '\\' && end - at > 1 && (at[1] == '*' || at[1] == '?' || at[1] == '[');
-}
-
-/* Whether what stands at `at`, which is no '*', takes this byte; and how long it is. */
-static bool takes(const char *at, const char *end, char byte, size_t *ret_length)
-{
-	const char *first, *last;
-	bool inverted;
-
-	*ret_length = 1;
-	if (*at == '?')
-		return true;
-	if (is_escape(at, end)) {
-		*ret_length = 2;
-		return at[1] == byte;
-	}
+	if (*at == '\\' && at[1] && strchr("*?[", at[1]))
+		return 2;
 	if (*at != '[')
-		return *at == byte;
-	first = set_begin(at, end, &inverted);
-	last = set_end(first, end);
-	*ret_length = (size_t)(last + 1 - at);
-	return set_has(first, last, (unsigned char)byte) != inverted;
+		return 1;
+	first = at + 1 + (at[1] == '!' || at[1] == '^');
+	end = *first ? strchr(first + 1, ']') : NULL;
+	return end ? (size_t)(end + 1 - at) : 0;
 }
 
-/* Only the last '*' is ever looked at again: what an earlier one could take more, that one can take, too. */
-bool glob_matches(const char *glob, size_t glob_length, const char *name, size_t length)
+/* A set, with its brackets. NULL, or what is wrong with it. */
+static const char *glob_check_set(const char *set, size_t length)
 {
-	const char *end = glob + glob_length, *name_end = name + length;
-	const char *after_star = NULL, *star_name = NULL;
-	size_t step;
+	size_t first = (size_t)1 + (set[1] == '!' || set[1] == '^');
 
-	while (name < name_end) {
-		if (glob < end && *glob == '*') {
-			after_star = ++glob;
-			star_name = name;
-		} else if (glob < end && takes(glob, end, *name, &step)) {
-			glob += step;
-			name++;
-		} else if (after_star) {
-			glob = after_star;
-			name = ++star_name;
-		} else {
-			return false;
+	if (length == 0)
+		return "a '[' has no ']' in the same name; write \\[ for the character itself";
+	for (size_t i = first; i + 1 < length; i++)
+		if (set[i] == '[' && strchr(":.=", set[i + 1]))
+			return "there are no classes such as [[:alpha:]]; write [a-zA-Z]";
+	for (size_t i = first; i + 3 < length; i++) {
+		if (set[i + 1] != '-')
+			continue;
+		if ((unsigned char)set[i] > (unsigned char)set[i + 2])
+			return "a range in [] ends before it begins";
+		i += 2;
+	}
+	return NULL;
+}
+
+int glob_check(const char *glob, struct text *why)
+{
+	for (size_t length; *glob; glob += length) {
+		const char *wrong;
+
+		length = glob_piece(glob);
+		wrong = *glob == '[' ? glob_check_set(glob, length) : NULL;
+		if (wrong) {
+			text_printf(why, "%s", wrong);
+			return GLOB_E_WRONG;
 		}
 	}
-	while (glob < end && *glob == '*')
-		glob++;
-	return glob == end;
+	return 0;
 }
 
-/* Whether some byte is taken by both of what stands there, no '*' either of them. */
-static bool share_a_byte(const char *a, const char *a_end, const char *b, const char *b_end)
+int glob_match(const char *glob, const char *name)
 {
-	size_t length;
+	static locale_t bytes; /* userevctl's own locale has characters of several bytes */
+	locale_t before;
+	int r;
 
-	for (unsigned byte = 1; byte <= UINT8_MAX; byte++)
-		if (takes(a, a_end, (char)byte, &length) && takes(b, b_end, (char)byte, &length))
-			return true;
-	return false;
+	if (!bytes)
+		bytes = newlocale(LC_ALL_MASK, "C", NULL);
+	if (!bytes)
+		return -ENOMEM;
+	before = uselocale(bytes);
+	r = fnmatch(glob, name, FNM_NOESCAPE);
+	uselocale(before);
+	return r == 0 ? 1 : r == FNM_NOMATCH ? 0 : -EINVAL;
 }
 
-/* How much of the glob stands for one thing; 1 at its end. */
-static size_t step_of(const char *at, const char *end)
-{
-	size_t length = 1;
+#define STAR UINT64_MAX
 
-	if (at < end && *at != '*')
-		takes(at, end, 0, &length);
-	return length;
+/* Each piece of a glob as the set of the 63 characters of event names that it matches. Returns the number of pieces. */
+static size_t glob_compile(const char *glob, uint64_t ret[GLOB_BYTES_MAX])
+{
+	static const char characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+	size_t n = 0;
+
+	for (size_t length; *glob; glob += length, n++) {
+		char piece[GLOB_BYTES_MAX + 1];
+
+		length = glob_piece(glob);
+		string_copy(piece, length + 1, glob);
+		ret[n] = *glob == '*' ? STAR : 0;
+		for (size_t i = 0; *glob != '*' && characters[i]; i++)
+			if (glob_match(piece, (const char[]){ characters[i], '\0' }) != 0)
+				ret[n] |= UINT64_C(1) << i;
+	}
+	return n;
 }
 
 /*
- * A name is made that both take, piece by piece. row[j]: what stands in front of `at` in the one, and in front of b[j] in the
- * other, can be one and the same. A '*' takes nothing, or what comes next in the other.
+ * A name that matches both is built piece by piece. row[j]: some text matches both the pieces before `i` of the one glob and those
+ * before `j` of the other. A star matches nothing, or the next piece of the other glob.
  */
-bool globs_overlap(const char *a, size_t a_length, const char *b, size_t b_length)
+bool globs_overlap(const char *a, const char *b)
 {
-	bool rows[2][2 * GLOB_COMPARED_MAX] = { { true } }, *row = rows[0], *next = rows[1];
-	const char *a_end = a + a_length, *b_end = b + b_length;
+	uint64_t one[GLOB_BYTES_MAX], other[GLOB_BYTES_MAX];
+	size_t n = glob_compile(a, one), m = glob_compile(b, other);
+	bool rows[2][GLOB_BYTES_MAX + 2] = { { true } };
 
-	for (const char *at = a;; at += step_of(at, a_end)) {
+	for (size_t i = 0; i <= n; i++) {
+		bool *row = rows[i % 2], *next = rows[(i + 1) % 2];
+
 		memset(next, 0, sizeof(rows[0]));
-		for (size_t j = 0, step; j <= b_length; j += step) {
-			bool a_star = at < a_end && *at == '*', b_star = j < b_length && b[j] == '*';
+		for (size_t j = 0; j <= m; j++) {
+			bool star = i < n && one[i] == STAR, other_star = j < m && other[j] == STAR;
 
-			step = step_of(b + j, b_end);
 			if (!row[j])
 				continue;
-			next[j] |= a_star || (b_star && at < a_end);
-			if (j == b_length)
-				break;
-			row[j + step] |= b_star || a_star;
-			if (!a_star && !b_star && at < a_end && share_a_byte(at, a_end, b + j, b_end))
-				next[j + step] = true;
-		}
-		if (at == a_end)
-			return row[b_length];
-		row = next;
-		next = row == rows[0] ? rows[1] : rows[0];
-	}
-}
-
-static int check_set(const char *at, const char *end, struct text *why)
-{
-	bool inverted;
-	const char *first = set_begin(at, end, &inverted), *last = set_end(first, end);
-
-	if (last == end) {
-		text_printf(why, "a '[' has no ']' in the same name; write \\[ for the character itself");
-		return GLOB_E_WRONG;
-	}
-	for (at = first; at < last; at++) {
-		if (*at == '[' && (at[1] == ':' || at[1] == '.' || at[1] == '=')) {
-			text_printf(why, "there are no classes such as [[:alpha:]]; write [a-zA-Z]");
-			return GLOB_E_WRONG;
-		}
-		if (!is_range(at, last))
-			continue;
-		if ((unsigned char)at[0] > (unsigned char)at[2]) {
-			text_printf(why, "a range in [] ends before it begins");
-			return GLOB_E_WRONG;
-		}
-		at += 2;
-	}
-	return 0;
-}
-
-int glob_check(const char *glob, size_t length, struct text *why)
-{
-	const char *end = glob + length;
-	bool inverted;
-
-	for (const char *at = glob; at < end; at++) {
-		if (is_escape(at, end)) {
-			at++;
-		} else if (*at == '[') {
-			int r = check_set(at, end, why);
-
-			if (r != 0)
-				return r;
-			at = set_end(set_begin(at, end, &inverted), end);
+			next[j] |= star || (other_star && i < n);
+			row[j + 1] |= other_star || (star && j < m);
+			next[j + 1] |= i < n && j < m && !star && !other_star && one[i] & other[j];
 		}
 	}
-	return 0;
-}
-
-size_t glob_literal_bytes(const char *glob, size_t length, bool *ret_wild)
-{
-	const char *end = glob + length;
-	size_t bytes = 0;
-	bool inverted;
-
-	*ret_wild = false;
-	for (const char *at = glob; at < end; at++) {
-		if (*at == '*' || *at == '?' || *at == '[') {
-			*ret_wild = true;
-			if (*at == '[')
-				at = set_end(set_begin(at, end, &inverted), end);
-			continue;
-		}
-		if (is_escape(at, end))
-			at++;
-		bytes++;
-	}
-	return bytes;
+	return rows[n % 2][m];
 }

@@ -2,42 +2,43 @@
 #pragma once
 
 /*
- * Globs: *, ?, [a-z] and [!a-z] stand for bytes of one name. \*, \? and \[ are those bytes themselves; before anything else a
- * backslash is a backslash, since systemd writes "\x2d" into the names of cgroups.
+ * Globs as fnmatch(3) has them: *, ?, [a-z] and [!a-z] stand for bytes of one name. \*, \? and \[ are those bytes themselves; before
+ * any other byte a backslash is a backslash, since systemd writes "\x2d" into the names of cgroups.
  */
 
 #include "protocol/base/text.h"
 
 enum { GLOB_E_WRONG = 1 };
+enum { GLOB_BYTES_MAX = 255 }; /* of a glob of OwnNames=: the longest name has fewer */
 
-/* 0, or GLOB_E_WRONG with what is wrong about it. */
-int glob_check(const char *glob, size_t length, struct text *why);
-/* Of a good one. Takes no more steps than the product of both lengths. */
-bool glob_matches(const char *glob, size_t glob_length, const char *name, size_t length);
-enum { GLOB_COMPARED_MAX = 255 }; /* bytes of a glob that can be compared with another: more than a name has */
-/* Of two good ones, whether some name matches both. Takes no more steps than the product of both lengths. */
-bool globs_overlap(const char *a, size_t a_length, const char *b, size_t b_length);
-/* How many bytes of a name it fixes, and whether it has anything that stands for others. */
-size_t glob_literal_bytes(const char *glob, size_t length, bool *ret_wild);
+/* The length of what stands there: a set with its brackets, two for \* and the like, else one. 0: a set has no end. */
+size_t glob_piece(const char *at);
+/* 0, or GLOB_E_WRONG with a sentence. */
+int glob_check(const char *glob, struct text *why);
+/* 1: the name matches; 0: it does not; negative: fnmatch(3) has failed, and the caller has to refuse what it was about to allow. */
+int glob_match(const char *glob, const char *name);
+/* Whether some event name matches both globs, which are of at most GLOB_BYTES_MAX bytes and without backslashes. */
+bool globs_overlap(const char *a, const char *b);
 
 /* A pattern of cgroups: globs between slashes; ** stands for any number of components, also for none. */
 struct pattern {
 	char *text;
+	char *globs; /* of all components */
 	size_t n;
 	struct pattern_component *components;
 	bool literal;		   /* matches the path that is its text, and no other */
 	bool any_depth;		   /* has a ** */
-	size_t literal_components; /* without anything wild */
+	size_t literal_components; /* without wildcards */
 	size_t literal_bytes;
 };
 
-/* 0, GLOB_E_WRONG with what is wrong about it, or -ENOMEM. */
+/* 0, GLOB_E_WRONG with a sentence, or -ENOMEM. */
 int pattern_parse(const char *text, struct pattern *ret, struct text *why);
 void pattern_deinit(struct pattern *);
-/* `path` begins with a slash, and has as many components as path_depth() says. */
+/* `path` begins with a slash, and has as many components as path_depth() returns. */
 bool pattern_matches(const struct pattern *, const char *path, size_t depth);
 size_t path_depth(const char *path);
-/* Whether the last component is a **: then it matches cgroups inside of others that it matches. */
+/* Whether the last component is **, so that the pattern matches both a cgroup and the cgroups inside it. */
 bool pattern_is_nested(const struct pattern *);
-/* Which one says more of the paths that it matches: above 0 if `a`. */
+/* Above 0 if `a` is the more specific pattern. */
 int pattern_compare(const struct pattern *a, const struct pattern *b);

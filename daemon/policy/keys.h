@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The keys of policy files: their names, their defaults, and what may be said. policy_keys.c has the table. */
+/* The keys of policy files: names, defaults and values. keys.c has the table. */
 
 #include "daemon/policy/glob.h"
 #include "protocol/base/text.h"
@@ -44,7 +44,7 @@ enum policy_key {
 };
 
 enum { POLICY_INFINITY = UINT32_MAX }; /* of a number: there is no limit */
-enum policy_tenant { POLICY_TENANT_NO, POLICY_TENANT_YES, POLICY_TENANT_UNSAID };
+enum policy_tenant { POLICY_TENANT_NO, POLICY_TENANT_YES, POLICY_TENANT_UNSET };
 enum policy_stream { POLICY_STREAM_AUTO, POLICY_STREAM_SHARED, POLICY_STREAM_CLIENT };
 enum policy_guard { POLICY_GUARD_REQUIRE, POLICY_GUARD_PREFER, POLICY_GUARD_OFF };
 
@@ -53,37 +53,37 @@ enum policy_reach {
 	POLICY_OF_DAEMON,
 	POLICY_OF_EVENT,   /* that the policy declares */
 	POLICY_OF_CGROUP,  /* each cgroup has its own: a limit of what is in it and below */
-	POLICY_OF_SECTION, /* all that match the cgroup, or one around it, count */
-	POLICY_OF_TENANT,  /* what the nearest ancestor has that has any */
+	POLICY_OF_SECTION, /* the values of all sections that match the cgroup, or one around it, count */
+	POLICY_OF_TENANT,  /* the value of the nearest ancestor that has one */
 };
 
 enum policy_section { POLICY_SECTION_DAEMON, POLICY_SECTION_CGROUPS, POLICY_SECTION_EVENT };
 
-/* Where a value was said. Lives as long as the policy. */
+/* Where a value stands. Lives as long as the policy. */
 struct policy_origin {
-	const char *section; /* the pattern, or "Daemon"; NULL: nowhere, it is the default */
+	const char *section; /* the pattern, or "Daemon"; NULL: it is the default */
 	const char *file;
 	unsigned line;
 };
 
 struct policy_glob {
 	char *text;
-	struct pattern pattern; /* the same, where it is one of cgroups */
+	struct pattern pattern; /* parsed, where the list has patterns of cgroups */
 	struct policy_origin origin;
 };
 
 struct policy_value {
 	struct policy_origin origin;
-	unsigned order;	 /* the later one is the greater */
-	bool is_default; /* nothing was said, or the default was asked for by "Key=" */
+	unsigned order;	 /* of two values the later one has the greater order */
+	bool is_default; /* no file has the key, or as "Key=" */
 	uint32_t number; /* a number, yes (1) or no, a word of an enum, seconds, or so many a second */
-	uint32_t burst;	 /* of a rate: so many at once */
+	uint32_t burst;	 /* of a rate */
 	char *text;	 /* a prefix, a path, or fields; NULL: none */
 	struct policy_glob *globs;
 	size_t n_globs;
 };
 
-/* Of a section [Event NAME] the name; NULL: it is something else. */
+/* Of a section [Event NAME] the name; NULL: it is another section. */
 const char *policy_event_name(const char *section);
 enum policy_section policy_section_kind(const char *section);
 
@@ -91,22 +91,24 @@ const char *policy_key_name(enum policy_key);
 enum policy_reach policy_key_reach(enum policy_key);
 /* Where it may stand. */
 enum policy_section policy_key_section(enum policy_key);
-/* POLICY_KEYS where there is none of this name. */
+/* POLICY_KEYS: no key has this name. */
 enum policy_key policy_key_find(const char *name);
-/* The one of such a section whose name is like it; POLICY_KEYS: none is. */
+/* The key of such a section with the most similar name; POLICY_KEYS: no name is similar. */
 enum policy_key policy_key_suggest(const char *name, enum policy_section);
 
-/* What holds where nothing is said. */
+/* Of a limit of cgroups, the key of [Daemon] that tenants without such a limit go by; 0 for other keys. */
+enum policy_key policy_key_of_daemon(enum policy_key);
+
 const struct policy_value *policy_key_default(enum policy_key);
 
 enum { POLICY_E_WRONG = 1 };
 
 /*
- * Puts what a file says into the value, which zeros or an earlier line of the same section have filled; lists grow. 0,
- * POLICY_E_WRONG with what would be right, and the value as it was, or -ENOMEM.
+ * Puts the text of a line into the value, which has zeros, or an earlier line's value of the same section; lists grow. 0;
+ * POLICY_E_WRONG with what would be right, and the value is as it was; or -ENOMEM.
  */
 int policy_value_parse(enum policy_key, const char *text, const struct policy_origin *, struct policy_value *,
 		       struct text *why);
 void policy_value_deinit(struct policy_value *);
-/* As one would write it into a file; where there is nothing to write, "-". */
+/* As a file would have it; "-" where that is nothing. */
 void policy_value_text(enum policy_key, const struct policy_value *, struct text *);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Which files there are, and what stands in them. As systemd does it: files are read in the order of their names, whichever
- * directory they are in; of the same name only the one in the first directory; and one that is empty or a link to /dev/null is a
- * mask, which only hides the others.
+ * As systemd does it: files are read in the order of their names, whichever directory they are in; of files of the same name only
+ * the one in the first directory; and a file that is empty or a link to /dev/null is a mask, which only hides the others.
  */
 
 #include <dirent.h>
@@ -14,9 +13,11 @@
 
 #include "daemon/policy/build.h"
 #include "daemon/policy/file.h"
+#include "protocol/base/array.h"
+#include "protocol/base/number.h"
 #include "protocol/base/suggest.h"
 
-enum { FILE_BYTES_MAX = 1 << 20 }; /* 500 sections are a twentieth of it */
+enum { FILE_BYTES_MAX = 1 << 20 }; /* twenty times 500 sections */
 
 struct names {
 	char **path;
@@ -37,35 +38,6 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool is_hidden(const struct names *names, const char *name)
-{
-	for (size_t i = 0; i < names->n; i++)
-		if (streq(base_name(names->path[i]), name))
-			return true;
-	return false;
-}
-
-static int add_name(struct names *names, const char *directory, const char *name)
-{
-	char **path = reallocarray(names->path, names->n + 1, sizeof(*path));
-
-	if (!path)
-		return -ENOMEM;
-	names->path = path;
-	if (asprintf(&path[names->n], "%s/%s", directory, name) < 0)
-		return -ENOMEM;
-	names->n++;
-	return 0;
-}
-
-/* An editor's leftovers and hidden files are none. */
-static bool is_wanted(const char *name)
-{
-	const char *suffix = strrchr(name, '.');
-
-	return name[0] != '.' && suffix && streq(suffix, ".conf");
-}
-
 static int cannot_read(const char *path, int error, struct problems *problems)
 {
 	if (error == ENOMEM)
@@ -75,6 +47,7 @@ static int cannot_read(const char *path, int error, struct problems *problems)
 	return 0;
 }
 
+/* Adds its files, but for hidden files, editors' leftovers, and names that an earlier directory has. */
 static int list_directory(const char *directory, struct names *names, struct problems *problems)
 {
 	DIR *stream = opendir(directory);
@@ -83,9 +56,20 @@ static int list_directory(const char *directory, struct names *names, struct pro
 
 	if (!stream)
 		return errno == ENOENT ? 0 : cannot_read(directory, errno, problems);
-	while (r == 0 && (errno = 0, entry = readdir(stream)))
-		if (is_wanted(entry->d_name) && !is_hidden(names, entry->d_name))
-			r = add_name(names, directory, entry->d_name);
+	while (r == 0 && (errno = 0, entry = readdir(stream))) {
+		const char *name = entry->d_name, *suffix = strrchr(name, '.');
+		bool wanted = name[0] != '.' && suffix && streq(suffix, ".conf");
+		char **path;
+
+		for (size_t i = 0; wanted && i < names->n; i++)
+			wanted = !streq(base_name(names->path[i]), name);
+		if (!wanted)
+			continue;
+		path = array_grow(names->path, names->n, sizeof(*path));
+		names->path = path ? path : names->path;
+		r = path && asprintf(&path[names->n], "%s/%s", directory, name) >= 0 ? 0 : -ENOMEM;
+		names->n += r == 0;
+	}
 	if (r == 0 && errno != 0)
 		r = cannot_read(directory, errno, problems);
 	closedir(stream);
@@ -97,14 +81,14 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(base_name(*(char *const *)a), base_name(*(char *const *)b));
 }
 
-/* Above 0 while there is a file that says something; 0 for a mask; or a negative errno. */
+/* Above 0: the file has content; 0: it is a mask; or a negative errno. */
 static int open_file(const char *path, int *ret)
 {
 	struct stat status;
 
 	if (stat(path, &status) < 0)
 		return -errno;
-	/* Whichever device it is: none of them is a policy, and to open one may do something. */
+	/* No device is a policy file, and opening one may have effects. */
 	if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) || (S_ISREG(status.st_mode) && status.st_size == 0))
 		return 0;
 	if (!S_ISREG(status.st_mode))
@@ -113,7 +97,7 @@ static int open_file(const char *path, int *ret)
 	return *ret < 0 ? -errno : 1;
 }
 
-/* All of it, and a NUL. */
+/* The whole file, and a NUL. */
 static int read_all(int fd, char **ret, size_t *ret_length)
 {
 	_cleanup_(freep) char *text = malloc(FILE_BYTES_MAX + 2);
@@ -135,100 +119,67 @@ static int read_all(int fd, char **ret, size_t *ret_length)
 	return 0;
 }
 
-/* What is being read. */
-struct reading {
-	struct policy *policy;
-	struct problems *problems;
-	const char *file;
-	struct section *section; /* NULL: assignments are passed over */
-	bool begun;		 /* there was a section */
-};
-
-static void warn_of_section(const struct reading *reading, const struct policy_line *line, struct place place)
+/* A section that is none gets a warning, and its assignments are skipped. */
+static int begin_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
+			 struct section **ret)
 {
-	struct suggestions suggestions = { .wanted = line->name };
-	char buffer[256];
-	struct text shown = text_make(buffer, sizeof(buffer));
-
-	text_excerpt(&shown, line->name, strlen(line->name));
-	suggest(&suggestions, "Daemon", strlen("Daemon"));
-	if (suggestions_nearest(&suggestions))
-		problems_add(reading->problems, PROBLEM_UNKNOWN, place,
-			     "[%s]: there is no such section; did you mean [Daemon]?", buffer);
-	else
-		problems_add(reading->problems, PROBLEM_UNKNOWN, place,
-			     "[%s]: there is no such section; a pattern of cgroups begins with '/', such as "
-			     "[/system.slice/*], and an event is [Event NAME]",
-			     buffer);
-}
-
-static int begin_section(struct reading *reading, const struct policy_line *line, struct place place)
-{
+	struct suggestions suggestions = { .wanted = name };
 	int r;
 
-	reading->begun = true;
-	reading->section = NULL;
-	if (line->name[0] != '/' && policy_section_kind(line->name) == POLICY_SECTION_CGROUPS) {
-		if (strncmp(line->name, "X-", 2) != 0)
-			warn_of_section(reading, line, place);
+	*ret = NULL;
+	if (name[0] != '/' && policy_section_kind(name) == POLICY_SECTION_CGROUPS) {
+		suggest(&suggestions, "Daemon", strlen("Daemon"));
+		if (strncmp(name, "X-", 2) != 0)
+			problems_add(
+				problems, PROBLEM_UNKNOWN, place, "[%s]: there is no such section; %s",
+				excerpt_of(name).text,
+				suggestions_nearest(&suggestions)
+					? "did you mean [Daemon]?"
+					: "a pattern of cgroups begins with '/', such as [/system.slice/*], and an "
+					  "event is [Event NAME]");
 		return 0;
 	}
-	/* In the daemon this is a thread that nobody waits for, while others wait for the processor. */
+	/* In the daemon a thread reads the files: the loop may be waiting for the processor. */
 	sched_yield();
-	r = policy_section(reading->policy, line->name, place, reading->problems, &reading->section);
+	r = policy_section(policy, name, place, problems, ret);
 	return MIN(r, 0);
-}
-
-/* What is wrong, with the beginning of the line or the key. */
-static int refuse_line(struct reading *reading, struct place place, const char *excerpt, const char *why)
-{
-	char buffer[256];
-	struct text shown = text_make(buffer, sizeof(buffer));
-
-	text_excerpt(&shown, excerpt, strlen(excerpt));
-	problems_add(reading->problems, PROBLEM_ERROR, place, "%s: %s", buffer, why);
-	return 0;
-}
-
-static int take_line(struct reading *reading, const struct policy_line *line)
-{
-	struct place place = { .file = reading->file, .line = line->number };
-
-	if (line->kind == LINE_SECTION)
-		return begin_section(reading, line, place);
-	if (line->kind == LINE_WRONG)
-		return refuse_line(reading, place, line->name, line->wrong);
-	place.key = line->name;
-	if (!reading->begun)
-		return refuse_line(reading, place, line->name,
-				   "stands in no section; begin one with [Daemon] or with a pattern of cgroups");
-	if (!reading->section)
-		return 0;
-	return policy_assign(reading->policy, reading->section, line->name, line->value, place, reading->problems);
-}
-
-static int read_text(struct reading *reading, char *text, size_t length)
-{
-	struct policy_reader reader = policy_reader_make(text, length);
-	const char *nul = memchr(text, '\0', length);
-	struct policy_line line;
-	int r = 0;
-
-	if (nul) {
-		problems_add(reading->problems, PROBLEM_ERROR, (struct place){ .file = reading->file },
-			     "is no text: byte %zu is zero", (size_t)(nul - text) + 1);
-		return 0;
-	}
-	while (r == 0 && policy_reader_next(&reader, &line))
-		r = take_line(reading, &line);
-	return r;
 }
 
 int policy_load_text(struct policy *policy, const char *name, char *text, size_t length, struct problems *problems)
 {
-	struct reading reading = { .policy = policy, .problems = problems, .file = policy_add_file(policy, name) };
+	struct place place = { .file = policy_add_file(policy, name) };
+	struct policy_reader reader = policy_reader_make(text, length);
+	const char *nul = memchr(text, '\0', length);
+	struct section *section = NULL;
+	struct policy_line line;
+	bool begun = false;
+	int r = 0;
 
-	return reading.file ? read_text(&reading, text, length) : -ENOMEM;
+	if (!place.file)
+		return -ENOMEM;
+	if (nul) {
+		problems_add(problems, PROBLEM_ERROR, place, "is no text: byte %zu is zero", (size_t)(nul - text) + 1);
+		return 0;
+	}
+	while (r == 0 && policy_reader_next(&reader, &line)) {
+		place = (struct place){ .file = place.file, .line = line.number };
+		if (line.kind == LINE_WRONG) {
+			problems_add(problems, PROBLEM_ERROR, place, "%s: %s", excerpt_of(line.name).text, line.wrong);
+		} else if (line.kind == LINE_SECTION) {
+			begun = true;
+			r = begin_section(policy, line.name, place, problems, &section);
+		} else {
+			place.key = line.name;
+			if (!begun)
+				problems_add(problems, PROBLEM_ERROR, place,
+					     "%s: stands in no section; begin one with [Daemon] or with a pattern of "
+					     "cgroups",
+					     excerpt_of(line.name).text);
+			if (section)
+				r = policy_assign(policy, section, line.name, line.value, place, problems);
+		}
+	}
+	return r;
 }
 
 /*
@@ -257,8 +208,8 @@ static int copy_put(struct policy_copy *copy, const char *bytes, size_t size)
 	return 0;
 }
 
-/* A name with a newline in it would be two lines: such a file goes by a name that has none. */
-static int copy_file(struct policy_copy *copy, const char *path, const char *text, size_t length)
+/* A name with a newline in it would be two lines: the copy has another name for such a file. */
+static int copy_put_file(struct policy_copy *copy, const char *path, const char *text, size_t length)
 {
 	char head[4200];
 	int size = snprintf(head, sizeof(head), "%zu %s\n", length, strchr(path, '\n') ? "a file" : path);
@@ -269,26 +220,28 @@ static int copy_file(struct policy_copy *copy, const char *path, const char *tex
 	return r == 0 ? copy_put(copy, "\n", 1) : r;
 }
 
-/* The next file of a copy, cut out of it; false where that is not all there. */
-static bool next_of_copy(char **at, const char *end, char **ret_name, char **ret_text, size_t *ret_length)
+/* The next file of a copy, cut out of it; false where the copy is damaged. */
+static bool copy_next(char **at, const char *end, char **ret_name, char **ret_text, size_t *ret_length)
 {
 	char *newline = memchr(*at, '\n', (size_t)(end - *at)), *name;
+	uint64_t length;
 
-	if (!newline || **at < '0' || **at > '9')
+	if (!newline)
 		return false;
 	*newline = '\0';
-	errno = 0;
-	*ret_length = strtoul(*at, &name, 10);
+	name = strchr(*at, ' ');
 	*ret_text = newline + 1;
-	if (errno || *name != ' ' || *ret_length >= (size_t)(end - *ret_text) || (*ret_text)[*ret_length] != '\n')
+	if (!name || number_parse(*at, (size_t)(name - *at), (uint64_t)(end - *ret_text), &length) != NUMBER_GOOD ||
+	    *ret_text + length == end || (*ret_text)[length] != '\n')
 		return false;
+	*ret_length = length;
 	(*ret_text)[*ret_length] = '\0';
 	*ret_name = name + 1;
 	*at = *ret_text + *ret_length + 1;
 	return true;
 }
 
-static int read_copy(struct policy *policy, char *bytes, size_t size, struct problems *problems)
+static int copy_read(struct policy *policy, char *bytes, size_t size, struct problems *problems)
 {
 	char *at = bytes + strlen(copy_magic), *name, *text;
 	size_t length;
@@ -297,14 +250,14 @@ static int read_copy(struct policy *policy, char *bytes, size_t size, struct pro
 	if (size < strlen(copy_magic) || memcmp(bytes, copy_magic, strlen(copy_magic)) != 0)
 		return POLICY_E_WRONG;
 	while (r == 0 && at < bytes + size)
-		r = next_of_copy(&at, bytes + size, &name, &text, &length)
+		r = copy_next(&at, bytes + size, &name, &text, &length)
 			    ? policy_load_text(policy, name, text, length, problems)
 			    : POLICY_E_WRONG;
 	return r;
 }
 
-/* Nothing of what has errors is used. */
-static int finish(int r, struct policy **policy, struct problems *problems, struct policy **ret)
+/* Files with an error are not used at all. */
+static int load_finish(int r, struct policy **policy, struct problems *problems, struct policy **ret)
 {
 	if (r == 0)
 		policy_check_sections(*policy, problems);
@@ -324,7 +277,7 @@ int policy_load_copy(const struct policy_copy *copy, struct problems *problems, 
 	if (!policy || !bytes)
 		return -ENOMEM;
 	memcpy(bytes, copy->bytes, copy->size);
-	return finish(read_copy(policy, bytes, copy->size, problems), &policy, problems, ret);
+	return load_finish(copy_read(policy, bytes, copy->size, problems), &policy, problems, ret);
 }
 
 /* --- files --- */
@@ -343,7 +296,7 @@ static int read_file(struct policy *policy, const char *path, struct problems *p
 		r = read_all(fd, &text, &length);
 	if (!text)
 		return cannot_read(path, -r, problems);
-	r = copy ? copy_file(copy, path, text, length) : 0;
+	r = copy ? copy_put_file(copy, path, text, length) : 0;
 	return r == 0 ? policy_load_text(policy, path, text, length, problems) : r;
 }
 
@@ -357,7 +310,7 @@ static int load_files(char *const *files, size_t n, struct problems *problems, s
 		r = copy_put(copy, copy_magic, strlen(copy_magic));
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = read_file(policy, files[i], problems, copy);
-	return finish(r, &policy, problems, ret);
+	return load_finish(r, &policy, problems, ret);
 }
 
 int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A path is matched component by component, as a name is matched byte by byte: a ** is to the one what * is to the other. So
- * here, too, only the last one is ever looked at again, and a pattern takes no more steps than the product of both lengths.
+ * A path is matched component by component. Only the last ** is ever tried again, since it can match whatever an earlier one
+ * could: so a pattern takes no more steps than the product of both lengths.
  */
 
 #include "daemon/policy/glob.h"
 
+#include <limits.h>
+
 struct pattern_component {
-	const char *at; /* in the text */
-	size_t length;
+	const char *glob; /* in pattern->globs */
 	enum { COMPONENT_LITERAL, COMPONENT_GLOB, COMPONENT_ANY_DEPTH } kind;
 };
 
@@ -25,65 +26,76 @@ size_t path_depth(const char *path)
 void pattern_deinit(struct pattern *pattern)
 {
 	free(pattern->text);
+	free(pattern->globs);
 	free(pattern->components);
 	*pattern = (struct pattern){ 0 };
 }
 
-static int parse_component(struct pattern *pattern, const char *at, size_t length, struct text *why)
+/* One component: its glob is written to `to`, which moves on, with \* as [*], since fnmatch(3) is to take backslashes as they are. */
+static int pattern_add(struct pattern *pattern, const char *at, size_t length, char **to, struct text *why)
 {
-	struct pattern_component component = { .at = at, .length = length, .kind = COMPONENT_GLOB };
-	size_t bytes;
-	bool wild;
+	struct pattern_component *component = &pattern->components[pattern->n++];
+	size_t bytes = 0, n_wild = 0, piece;
+	char glob[PATH_MAX];
 	int r;
 
-	if (length == 0) {
-		text_printf(why, "between two slashes, and behind the last one, there has to be a name");
+	if (length == 0 || length >= sizeof(glob)) {
+		text_printf(why, length == 0 ? "between two slashes, and behind the last one, there has to be a name"
+					     : "a name is too long");
 		return GLOB_E_WRONG;
 	}
-	r = glob_check(at, length, why);
-	if (r != 0)
-		return r;
-	bytes = glob_literal_bytes(at, length, &wild);
+	string_copy(glob, length + 1, at);
+	r = glob_check(glob, why);
+	component->glob = *to;
+	for (at = glob; r == 0 && *at; at += piece) {
+		bool wild = strchr("*?[", *at);
+
+		piece = glob_piece(at);
+		if (*at == '\\' && piece == 2) {
+			memcpy(*to, (const char[]){ '[', at[1], ']' }, 3);
+			*to += 3;
+		} else {
+			memcpy(*to, at, piece);
+			*to += piece;
+		}
+		n_wild += wild;
+		bytes += !wild;
+	}
+	*(*to)++ = '\0';
+	if (streq(glob, "**"))
+		component->kind = COMPONENT_ANY_DEPTH;
+	else
+		component->kind = bytes == length ? COMPONENT_LITERAL : COMPONENT_GLOB;
 	pattern->literal_bytes += bytes;
-	pattern->literal_components += !wild;
-	if (length == 2 && memcmp(at, "**", 2) == 0) {
-		component.kind = COMPONENT_ANY_DEPTH;
-		pattern->any_depth = true;
-	} else if (!wild && bytes == length) {
-		component.kind = COMPONENT_LITERAL;
-	}
-	pattern->literal = pattern->literal && component.kind == COMPONENT_LITERAL;
-	pattern->components[pattern->n++] = component;
-	return 0;
-}
-
-static int parse_components(struct pattern *pattern, struct text *why)
-{
-	const char *at = pattern->text;
-	int r = 0;
-
-	/* "/" alone is the root, which has no component. */
-	while (r == 0 && *at && !streq(pattern->text, "/")) {
-		size_t length = strcspn(at + 1, "/");
-
-		r = parse_component(pattern, at + 1, length, why);
-		at += 1 + length;
-	}
+	pattern->literal_components += n_wild == 0;
+	pattern->any_depth |= component->kind == COMPONENT_ANY_DEPTH;
+	pattern->literal &= component->kind == COMPONENT_LITERAL;
 	return r;
 }
 
 int pattern_parse(const char *text, struct pattern *ret, struct text *why)
 {
 	struct pattern pattern = { .literal = true };
-	int r;
+	const char *at = text;
+	char *to;
+	int r = 0;
 
 	if (text[0] != '/') {
 		text_printf(why, "a pattern of cgroups begins with '/'");
 		return GLOB_E_WRONG;
 	}
 	pattern.text = strdup(text);
+	pattern.globs = to = malloc(2 * strlen(text) + 1);
 	pattern.components = calloc(path_depth(text) + 1, sizeof(*pattern.components));
-	r = pattern.text && pattern.components ? parse_components(&pattern, why) : -ENOMEM;
+	if (!pattern.text || !pattern.globs || !pattern.components)
+		r = -ENOMEM;
+	/* "/" alone is the root, which has no component. */
+	while (r == 0 && *at && !streq(text, "/")) {
+		size_t length = strcspn(at + 1, "/");
+
+		r = pattern_add(&pattern, at + 1, length, &to, why);
+		at += 1 + length;
+	}
 	if (r == 0)
 		*ret = pattern;
 	else
@@ -91,15 +103,20 @@ int pattern_parse(const char *text, struct pattern *ret, struct text *why)
 	return r;
 }
 
+/* An error of fnmatch(3) is no match: what a section allows is not given then. */
 static bool component_matches(const struct pattern_component *component, const char *name, size_t length)
 {
+	char copy[NAME_MAX + 1];
+
 	if (component->kind == COMPONENT_LITERAL)
-		return component->length == length && memcmp(component->at, name, length) == 0;
-	return glob_matches(component->at, component->length, name, length);
+		return strlen(component->glob) == length && memcmp(component->glob, name, length) == 0;
+	if (length >= sizeof(copy))
+		return false;
+	string_copy(copy, length + 1, name);
+	return glob_match(component->glob, copy) > 0;
 }
 
-/* Past the name at `at`, and past the slash behind it. */
-static const char *next_name(const char *at)
+static const char *path_next(const char *at)
 {
 	at += strcspn(at, "/");
 	return at + (*at == '/');
@@ -111,6 +128,8 @@ bool pattern_matches(const struct pattern *pattern, const char *path, size_t dep
 	const struct pattern_component *after_star = NULL;
 	const char *at = path + 1, *star_at = NULL;
 
+	if (pattern->literal)
+		return streq(pattern->text, path);
 	if (!pattern->any_depth && pattern->n != depth)
 		return false;
 	while (*at) {
@@ -119,10 +138,10 @@ bool pattern_matches(const struct pattern *pattern, const char *path, size_t dep
 			star_at = at;
 		} else if (component < end && component_matches(component, at, strcspn(at, "/"))) {
 			component++;
-			at = next_name(at);
+			at = path_next(at);
 		} else if (after_star) {
 			component = after_star;
-			at = star_at = next_name(star_at);
+			at = star_at = path_next(star_at);
 		} else {
 			return false;
 		}
@@ -137,16 +156,16 @@ bool pattern_is_nested(const struct pattern *pattern)
 	return pattern->n > 0 && pattern->components[pattern->n - 1].kind == COMPONENT_ANY_DEPTH;
 }
 
-static int compare(size_t a, size_t b)
-{
-	return (a > b) - (a < b);
-}
-
 int pattern_compare(const struct pattern *a, const struct pattern *b)
 {
-	int r = compare(a->literal_components, b->literal_components);
+	const size_t order[][2] = {
+		{ a->literal_components, b->literal_components },
+		{ a->literal_bytes, b->literal_bytes },
+		{ b->any_depth, a->any_depth },
+	};
 
-	if (r == 0)
-		r = compare(a->literal_bytes, b->literal_bytes);
-	return r != 0 ? r : compare(b->any_depth, a->any_depth);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		if (order[i][0] != order[i][1])
+			return order[i][0] > order[i][1] ? 1 : -1;
+	return 0;
 }

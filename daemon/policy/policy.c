@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Several sections may match a path. Key by key the one counts whose pattern says most of it: that has more components without
- * anything wild; of equals, that has more bytes that are not wild; of equals, that has no **; of equals, that said it last.
+ * Several sections may match a path. For each key the value of the most specific pattern counts: the pattern with more components
+ * without wildcards; of equals, with more literal bytes; of equals, without **; of equals, the value that was given last.
  *
- * Sections stand in an array that is sorted by their names. That finds the section that a file names once more, and at
- * a look-up the one whose pattern is the path. All that have something wild are tried one after the other: most of them are passed
- * over by their depth alone. Whoever connects has all levels around it looked up for Tenant=, which few sections say anything of:
- * so these are tried alone then.
+ * A client that connects has the Tenant= of all cgroups around it looked up. Few sections have that key, so a list of their own
+ * keeps this cheap.
  */
 
 #include "daemon/policy/policy.h"
@@ -17,15 +15,16 @@
 
 #include "daemon/policy/build.h"
 #include "daemon/policy/glob.h"
+#include "protocol/base/array.h"
 #include "protocol/event/description.h"
 
 enum { OWNED_MAX = 1000 }; /* globs of OwnNames=, of which half a million pairs are compared in a tenth of a second */
 
 struct section {
-	struct pattern pattern; /* of cgroups; else no text */
+	struct pattern pattern; /* of cgroups; no text in other sections */
 	char *name;
 	struct policy_origin origin;		 /* where it began first */
-	struct policy_value values[POLICY_KEYS]; /* an origin without a file: it says nothing of that */
+	struct policy_value values[POLICY_KEYS]; /* an origin without a file: the section does not have the key */
 };
 
 struct pointers {
@@ -37,15 +36,14 @@ struct policy {
 	unsigned references;
 	unsigned order; /* assignments so far */
 	struct section daemon;
-	struct pointers sections; /* sorted by the text of the pattern */
-	struct pointers wild;	  /* those of them that are not literal */
-	struct pointers borders;  /* those of the wild that say Tenant= */
-	struct pointers owners;	  /* sections that say OwnNames= */
+	struct pointers sections; /* of cgroups, sorted by name */
+	struct pointers borders;  /* those of them with Tenant= */
+	struct pointers owners;	  /* those with OwnNames= */
 	struct pointers events;	  /* sections, sorted by name */
 	struct pointers files;	  /* names */
 };
 
-static bool says(const struct section *section, enum policy_key key)
+static bool section_has(const struct section *section, enum policy_key key)
 {
 	return section->values[key].origin.file;
 }
@@ -75,22 +73,13 @@ struct policy *policy_new(void)
 		return NULL;
 	policy->references = 1;
 	policy->daemon.name = strdup("Daemon");
-	if (!policy->daemon.name) {
-		free(policy);
-		return NULL;
-	}
-	return policy;
+	return policy->daemon.name ? policy : policy_unref(policy);
 }
 
 struct policy *policy_ref(struct policy *policy)
 {
 	policy->references++;
 	return policy;
-}
-
-bool policy_has_one_holder(const struct policy *policy)
-{
-	return policy->references == 1;
 }
 
 struct policy *policy_unref(struct policy *policy)
@@ -102,7 +91,6 @@ struct policy *policy_unref(struct policy *policy)
 	for (size_t i = 0; i < policy->files.n; i++)
 		free(policy->files.at[i]);
 	section_deinit(&policy->daemon);
-	free(policy->wild.at);
 	free(policy->borders.at);
 	free(policy->owners.at);
 	free(policy->files.at);
@@ -120,19 +108,20 @@ size_t policy_count_sections(const struct policy *policy)
 	return policy->sections.n;
 }
 
-/* One more, at this place. 0 or -ENOMEM. */
-static int insert(struct pointers *pointers, size_t at, void *pointer)
+size_t policy_count_events(const struct policy *policy)
 {
-	void **room = pointers->at;
+	return policy->events.n;
+}
 
-	/* A power of two, and full. */
-	if ((pointers->n & (pointers->n - 1)) == 0)
-		room = reallocarray(room, MAX(pointers->n * 2, (size_t)1), sizeof(*room));
-	if (!room)
+static int pointers_insert(struct pointers *pointers, size_t at, void *pointer)
+{
+	void **grown = array_grow(pointers->at, pointers->n, sizeof(*grown));
+
+	if (!grown)
 		return -ENOMEM;
-	memmove(room + at + 1, room + at, (pointers->n - at) * sizeof(*room));
-	room[at] = pointer;
-	pointers->at = room;
+	memmove(grown + at + 1, grown + at, (pointers->n - at) * sizeof(*grown));
+	grown[at] = pointer;
+	pointers->at = grown;
 	pointers->n++;
 	return 0;
 }
@@ -141,67 +130,74 @@ const char *policy_add_file(struct policy *policy, const char *path)
 {
 	char *copy = strdup(path);
 
-	if (!copy || insert(&policy->files, policy->files.n, copy) < 0) {
+	if (!copy || pointers_insert(&policy->files, policy->files.n, copy) < 0) {
 		free(copy);
 		return NULL;
 	}
 	return copy;
 }
 
-/* Where the section of this name is, or belongs. */
-static size_t find(const struct pointers *sections, const char *name, struct section **ret)
+/* The index of the section of this name, or of the place where it belongs. */
+static size_t section_find(const struct pointers *sections, const char *name, struct section **ret)
 {
 	size_t first = 0, end = sections->n;
 
 	*ret = NULL;
-	while (first < end) {
+	while (first < end && !*ret) {
 		size_t middle = first + (end - first) / 2;
 		struct section *section = sections->at[middle];
 		int order = strcmp(section->name, name);
 
-		if (order == 0) {
+		if (order == 0)
 			*ret = section;
-			return middle;
-		}
 		if (order < 0)
 			first = middle + 1;
 		else
 			end = middle;
 	}
-	return first;
+	return *ret ? end : first;
 }
 
-static int link_section(struct policy *policy, size_t at, struct section *section)
+int policy_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
+		   struct section **ret)
 {
+	enum policy_section kind = policy_section_kind(name);
+	const char *event = policy_event_name(name);
+	struct pointers *sections = event ? &policy->events : &policy->sections;
+	char plain[sizeof("Event ") + DESCRIPTION_NAME_MAX], buffer[256];
+	struct text why = text_make(buffer, sizeof(buffer));
+	struct pattern pattern = { 0 };
+	struct section *section;
+	size_t at;
 	int r = 0;
 
-	if (!section->pattern.text)
-		return insert(&policy->events, at, section);
-	if (!section->pattern.literal)
-		r = insert(&policy->wild, policy->wild.n, section);
-	if (r < 0)
+	if (kind == POLICY_SECTION_DAEMON) {
+		*ret = &policy->daemon;
+		return 0;
+	}
+	if (event && !description_is_name(event, strlen(event))) {
+		text_printf(&why, "no event has such a name; give letters, digits and _");
+		r = POLICY_E_WRONG;
+	} else if (event) {
+		snprintf(plain, sizeof(plain), "Event %s", event);
+		name = plain;
+	}
+	at = section_find(sections, name, ret);
+	if (r == 0 && !*ret && !event)
+		r = pattern_parse(name, &pattern, &why);
+	if (r > 0)
+		problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", excerpt_of(name).text, buffer);
+	if (r != 0 || *ret)
 		return r;
-	r = insert(&policy->sections, at, section);
-	if (r < 0 && !section->pattern.literal)
-		policy->wild.n--;
-	return r;
-}
-
-/* Takes over the pattern, which is empty for an event. */
-static int add_section(struct policy *policy, size_t at, const char *name, struct pattern *pattern, struct place place,
-		       struct section **ret)
-{
-	struct section *section = calloc(1, sizeof(*section));
-	int r;
-
+	section = calloc(1, sizeof(*section));
 	if (!section) {
-		pattern_deinit(pattern);
+		pattern_deinit(&pattern);
 		return -ENOMEM;
 	}
-	section->pattern = *pattern;
+	section->pattern = pattern;
 	section->name = strdup(name);
 	section->origin = (struct policy_origin){ .section = section->name, .file = place.file, .line = place.line };
-	r = section->name ? link_section(policy, at, section) : -ENOMEM;
+	r = section->name ? pointers_insert(sections, at, section) : -ENOMEM;
 	if (r < 0) {
 		section_deinit(section);
 		free(section);
@@ -211,74 +207,7 @@ static int add_section(struct policy *policy, size_t at, const char *name, struc
 	return 0;
 }
 
-static int complain_of_section(const char *name, const char *why, struct place place, struct problems *problems)
-{
-	char buffer[256];
-	struct text shown = text_make(buffer, sizeof(buffer));
-
-	text_excerpt(&shown, name, strlen(name));
-	problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", buffer, why);
-	return POLICY_E_WRONG;
-}
-
-static int event_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
-			 struct section **ret)
-{
-	const char *event = policy_event_name(name);
-	char plain[sizeof("Event ") + DESCRIPTION_NAME_MAX];
-	struct pattern none = { 0 };
-	size_t at;
-
-	if (!description_is_name(event, strlen(event)))
-		return complain_of_section(name, "no event has such a name; give letters, digits and _", place,
-					   problems);
-	snprintf(plain, sizeof(plain), "Event %s", event);
-	at = find(&policy->events, plain, ret);
-	return *ret ? 0 : add_section(policy, at, plain, &none, place, ret);
-}
-
-static int cgroup_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
-			  struct section **ret)
-{
-	char buffer[256];
-	struct text why = text_make(buffer, sizeof(buffer));
-	struct pattern pattern;
-	size_t at = find(&policy->sections, name, ret);
-	int r = *ret ? 0 : pattern_parse(name, &pattern, &why);
-
-	if (*ret || r < 0)
-		return r;
-	if (r > 0)
-		return complain_of_section(name, buffer, place, problems);
-	return add_section(policy, at, name, &pattern, place, ret);
-}
-
-int policy_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
-		   struct section **ret)
-{
-	switch (policy_section_kind(name)) {
-	case POLICY_SECTION_DAEMON:
-		*ret = &policy->daemon;
-		return 0;
-	case POLICY_SECTION_EVENT:
-		return event_section(policy, name, place, problems, ret);
-	default:
-		return cgroup_section(policy, name, place, problems, ret);
-	}
-}
-
-static void warn_of_misspelt(const char *name, const char *shown, enum policy_section section, struct place place,
-			     struct problems *problems)
-{
-	enum policy_key key = policy_key_suggest(name, section);
-
-	if (key == POLICY_KEYS)
-		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; see userevd.conf(5)", shown);
-	else
-		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; did you mean %s=?", shown,
-			     policy_key_name(key));
-}
-
+/* A key that a section of this kind does not have is ignored, with a warning. */
 static void warn_of_key(const char *name, enum policy_section section, struct place place, struct problems *problems)
 {
 	static const char *const right[] = {
@@ -286,50 +215,18 @@ static void warn_of_key(const char *name, enum policy_section section, struct pl
 		[POLICY_SECTION_CGROUPS] = "a section of cgroups such as [/system.slice/*]",
 		[POLICY_SECTION_EVENT] = "a section of an event such as [Event request]",
 	};
-	enum policy_key key = policy_key_find(name);
-	char buffer[256];
-	struct text shown = text_make(buffer, sizeof(buffer));
+	enum policy_key key = policy_key_find(name), similar = policy_key_suggest(name, section);
+	struct excerpt shown = excerpt_of(name);
 
-	text_excerpt(&shown, name, strlen(name));
-	if (key == POLICY_KEYS)
-		warn_of_misspelt(name, buffer, section, place, problems);
-	else
-		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: belongs in %s; here it is ignored", buffer,
+	if (key != POLICY_KEYS)
+		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: belongs in %s; here it is ignored", shown.text,
 			     right[policy_key_section(key)]);
-}
-
-/* Each of the cgroups inside would get the limit, and the outermost one holds them all down to it. */
-static void warn_of_nesting(const struct section *section, enum policy_key key, struct place place,
-			    struct problems *problems)
-{
-	if (policy_key_reach(key) == POLICY_OF_CGROUP && key != POLICY_TENANT && key != POLICY_RESERVE_EVENTS &&
-	    section->pattern.text && pattern_is_nested(&section->pattern))
-		problems_add(problems, PROBLEM_WARNING, place,
-			     "%s=: a pattern that ends with ** matches cgroups and those around them, and what is "
-			     "around limits all inside; end it with the name of what is meant",
-			     policy_key_name(key));
-}
-
-static void complain(enum policy_key key, const char *text, const char *why, struct place place,
-		     struct problems *problems)
-{
-	char buffer[256];
-	struct text shown = text_make(buffer, sizeof(buffer));
-
-	text_excerpt(&shown, text, strlen(text));
-	problems_add(problems, PROBLEM_ERROR, place, "%s=%s: %s", policy_key_name(key), buffer, why);
-}
-
-/* It is about to say something of that key. 0 or -ENOMEM. */
-static int note_key(struct policy *policy, struct section *section, enum policy_key key)
-{
-	if (says(section, key))
-		return 0;
-	if (key == POLICY_OWN_NAMES)
-		return insert(&policy->owners, policy->owners.n, section);
-	if (key == POLICY_TENANT && !section->pattern.literal)
-		return insert(&policy->borders, policy->borders.n, section);
-	return 0;
+	else if (similar != POLICY_KEYS)
+		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; did you mean %s=?",
+			     shown.text, policy_key_name(similar));
+	else
+		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; see userevd.conf(5)",
+			     shown.text);
 }
 
 int policy_assign(struct policy *policy, struct section *section, const char *name, const char *text,
@@ -340,7 +237,7 @@ int policy_assign(struct policy *policy, struct section *section, const char *na
 	enum policy_key key = policy_key_find(name);
 	char buffer[256];
 	struct text why = text_make(buffer, sizeof(buffer));
-	int r;
+	int r = 0;
 
 	if (strncmp(name, "X-", 2) == 0)
 		return 0;
@@ -348,73 +245,70 @@ int policy_assign(struct policy *policy, struct section *section, const char *na
 		warn_of_key(name, kind, place, problems);
 		return 0;
 	}
-	r = note_key(policy, section, key);
+	if (!section_has(section, key) && (key == POLICY_OWN_NAMES || key == POLICY_TENANT)) {
+		struct pointers *list = key == POLICY_TENANT ? &policy->borders : &policy->owners;
+
+		r = pointers_insert(list, list->n, section);
+	}
 	if (r == 0)
 		r = policy_value_parse(key, text, &origin, &section->values[key], &why);
 	if (r < 0)
 		return r;
 	if (r == POLICY_E_WRONG) {
-		complain(key, text, buffer, place, problems);
+		problems_add(problems, PROBLEM_ERROR, place, "%s=%s: %s", policy_key_name(key), excerpt_of(text).text,
+			     buffer);
 		return 0;
 	}
 	section->values[key].order = ++policy->order;
-	if (!section->values[key].is_default)
-		warn_of_nesting(section, key, place, problems);
+	/* Each of the cgroups inside would get the limit, and the outermost one would hold them all down to it. */
+	if (!section->values[key].is_default && section->pattern.text && pattern_is_nested(&section->pattern) &&
+	    policy_key_reach(key) == POLICY_OF_CGROUP && key != POLICY_TENANT && key != POLICY_RESERVE_EVENTS)
+		problems_add(
+			problems, PROBLEM_WARNING, place,
+			"%s=: a pattern that ends with ** matches cgroups and those around them, and the limit of a "
+			"cgroup holds for all inside it; end the pattern with the name of the cgroup that is meant",
+			policy_key_name(key));
 	return 0;
+}
+
+static const struct policy_value *section_value(const struct section *section, enum policy_key key)
+{
+	return section_has(section, key) ? &section->values[key] : policy_key_default(key);
 }
 
 const struct policy_value *policy_daemon(const struct policy *policy, enum policy_key key)
 {
-	return says(&policy->daemon, key) ? &policy->daemon.values[key] : policy_key_default(key);
+	return section_value(&policy->daemon, key);
 }
 
-struct lookup {
-	const struct section *best[POLICY_CGROUP_KEYS];
-	struct policy_rules *rules;
-};
-
-static void take(struct lookup *lookup, const struct section *section)
+/* Of those of the sections that match exactly this path. Where each process is a tenant, its name is no path. */
+static void look_up(const struct pointers *sections, const char *path, struct policy_rules *ret)
 {
-	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++) {
-		const struct policy_value *value = &section->values[i];
-		int order;
-
-		if (!value->origin.file)
-			continue;
-		order = lookup->best[i] ? pattern_compare(&section->pattern, &lookup->best[i]->pattern) : 1;
-		if (order < 0 || (order == 0 && value->order < lookup->rules->value[i]->order))
-			continue;
-		lookup->best[i] = section;
-		lookup->rules->value[i] = value;
-	}
-}
-
-/* Among those of the wild ones that may have something to say. */
-static void look_up(const struct policy *policy, const struct pointers *wild, const char *path,
-		    struct policy_rules *ret)
-{
-	struct lookup lookup = { .rules = ret };
+	const struct section *best[POLICY_CGROUP_KEYS] = { 0 };
 	size_t depth = path_depth(path);
-	struct section *literal;
 
 	*ret = (struct policy_rules){ 0 };
-	/* Where each program is a tenant, what it has is no path. */
-	if (path[0] != '/')
-		return;
-	find(&policy->sections, path, &literal);
-	if (literal && literal->pattern.literal)
-		take(&lookup, literal);
-	for (size_t i = 0; i < wild->n; i++) {
-		const struct section *section = wild->at[i];
+	for (size_t i = 0; path[0] == '/' && i < sections->n; i++) {
+		const struct section *section = sections->at[i];
 
-		if (pattern_matches(&section->pattern, path, depth))
-			take(&lookup, section);
+		if (!pattern_matches(&section->pattern, path, depth))
+			continue;
+		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++) {
+			const struct policy_value *value = &section->values[key];
+			int order = best[key] ? pattern_compare(&section->pattern, &best[key]->pattern) : 1;
+
+			if (!section_has(section, key) || order < 0 ||
+			    (order == 0 && value->order < ret->value[key]->order))
+				continue;
+			best[key] = section;
+			ret->value[key] = value;
+		}
 	}
 }
 
 void policy_lookup(const struct policy *policy, const char *path, struct policy_rules *ret)
 {
-	look_up(policy, &policy->wild, path, ret);
+	look_up(&policy->sections, path, ret);
 }
 
 void policy_walk(const char *path, bool (*at_level)(void *data, const char *path), void *data)
@@ -443,8 +337,8 @@ struct resolution {
 };
 
 /*
- * What is said further in replaces what an ancestor says; limits are the level's own. Denials add up instead: otherwise a list
- * that an admin writes for one service would undo the one for the whole machine, and nobody would notice.
+ * The value of an inner level replaces the value of its ancestors; limits are each level's own. Denials add up: otherwise a list
+ * for one service would silently undo the list for the whole machine.
  */
 static bool resolve_level(void *data, const char *path)
 {
@@ -452,9 +346,9 @@ static bool resolve_level(void *data, const char *path)
 	struct policy_rules *rules = resolution->rules, here;
 
 	policy_lookup(resolution->policy, path, &here);
-	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
-		if (here.value[i] || policy_key_reach((enum policy_key)i) == POLICY_OF_CGROUP)
-			rules->value[i] = here.value[i];
+	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+		if (here.value[key] || policy_key_reach(key) == POLICY_OF_CGROUP)
+			rules->value[key] = here.value[key];
 	if (here.value[POLICY_DENY_EVENTS])
 		rules->denials[rules->n_denials++] = here.value[POLICY_DENY_EVENTS];
 	return false;
@@ -467,22 +361,14 @@ void policy_resolve(const struct policy *policy, const char *path, struct policy
 	*ret = (struct policy_rules){ .policy = policy, .path = path };
 	if (path[0] == '/')
 		policy_walk(path, resolve_level, &resolution);
-	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
-		if (!ret->value[i])
-			ret->value[i] = policy_key_default((enum policy_key)i);
+	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+		if (!ret->value[key])
+			ret->value[key] = policy_key_default(key);
 }
 
 enum policy_key policy_tenant_limit_key(const struct policy_rules *rules, enum policy_key key)
 {
-	static const enum policy_key defaults[] = {
-		[POLICY_MAX_EVENTS] = POLICY_DEFAULT_MAX_EVENTS,
-		[POLICY_MAX_CONNECTIONS] = POLICY_DEFAULT_MAX_CONNECTIONS,
-		[POLICY_MAX_FILES] = POLICY_DEFAULT_MAX_FILES,
-		[POLICY_MAX_LEASES] = POLICY_DEFAULT_MAX_LEASES,
-		[POLICY_MAX_REQUESTS_PER_SECOND] = POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND,
-	};
-
-	return rules->value[key]->is_default ? defaults[key] : key;
+	return rules->value[key]->is_default ? policy_key_of_daemon(key) : key;
 }
 
 const struct policy_value *policy_tenant_limit(const struct policy *policy, const struct policy_rules *rules,
@@ -496,7 +382,7 @@ const struct policy_value *policy_tenant_limit(const struct policy *policy, cons
 enum policy_tenant policy_rules_tenant(const struct policy_rules *rules)
 {
 	if (!rules->value[POLICY_TENANT])
-		return POLICY_TENANT_UNSAID;
+		return POLICY_TENANT_UNSET;
 	return (enum policy_tenant)rules->value[POLICY_TENANT]->number;
 }
 
@@ -504,13 +390,8 @@ enum policy_tenant policy_tenant(const struct policy *policy, const char *path)
 {
 	struct policy_rules rules;
 
-	look_up(policy, &policy->borders, path, &rules);
+	look_up(&policy->borders, path, &rules);
 	return policy_rules_tenant(&rules);
-}
-
-static const struct policy_value *value_of_event(const struct section *section, enum policy_key key)
-{
-	return says(section, key) ? &section->values[key] : policy_key_default(key);
 }
 
 bool policy_next_reserve(const struct policy *policy, size_t *at, struct policy_reserve *ret)
@@ -546,9 +427,9 @@ bool policy_next_event(const struct policy *policy, size_t *at, struct policy_ev
 	section = policy->events.at[(*at)++];
 	*ret = (struct policy_event){
 		.name = policy_event_name(section->name),
-		.fields = value_of_event(section, POLICY_FIELDS),
-		.persist = value_of_event(section, POLICY_PERSIST),
-		.tenants = value_of_event(section, POLICY_TENANTS),
+		.fields = section_value(section, POLICY_FIELDS),
+		.persist = section_value(section, POLICY_PERSIST),
+		.tenants = section_value(section, POLICY_TENANTS),
 		.origin = &section->origin,
 	};
 	return true;
@@ -563,13 +444,8 @@ bool policy_find_event(const struct policy *policy, const char *name, size_t len
 	if (policy->events.n == 0 || length > DESCRIPTION_NAME_MAX)
 		return false;
 	snprintf(plain, sizeof(plain), "Event %.*s", (int)length, name);
-	at = find(&policy->events, plain, &section);
+	at = section_find(&policy->events, plain, &section);
 	return section && policy_next_event(policy, &at, ret);
-}
-
-size_t policy_count_events(const struct policy *policy)
-{
-	return policy->events.n;
 }
 
 uint64_t policy_sum_maxima(const struct policy *policy)
@@ -580,7 +456,7 @@ uint64_t policy_sum_maxima(const struct policy *policy)
 		const struct section *section = policy->sections.at[i];
 		const struct policy_value *maximum = &section->values[POLICY_MAX_EVENTS];
 		uint32_t reserve = section->values[POLICY_RESERVE_EVENTS].number;
-		bool limits = says(section, POLICY_MAX_EVENTS) && maximum->number != POLICY_INFINITY;
+		bool limits = section_has(section, POLICY_MAX_EVENTS) && maximum->number != POLICY_INFINITY;
 
 		sum += limits ? MAX(maximum->number, reserve) : reserve;
 	}
@@ -593,7 +469,7 @@ static void warn_of_maximum(const struct section *section, struct problems *prob
 	uint32_t reserve = section->values[POLICY_RESERVE_EVENTS].number;
 	struct place place = { maximum->origin.file, maximum->origin.line, "MaxEvents" };
 
-	if (!says(section, POLICY_MAX_EVENTS) || maximum->is_default || maximum->number >= reserve)
+	if (!section_has(section, POLICY_MAX_EVENTS) || maximum->is_default || maximum->number >= reserve)
 		return;
 	if (section->pattern.literal || maximum->number == 0)
 		problems_add(problems, PROBLEM_WARNING, place,
@@ -607,31 +483,7 @@ static void warn_of_maximum(const struct section *section, struct problems *prob
 			     maximum->number, reserve, (reserve - 1) / maximum->number + 1);
 }
 
-static const struct policy_glob *find_overlap(const struct policy_value *names, const struct policy_glob *with)
-{
-	for (size_t i = 0; i < names->n_globs; i++)
-		if (globs_overlap(names->globs[i].text, strlen(names->globs[i].text), with->text, strlen(with->text)))
-			return &names->globs[i];
-	return NULL;
-}
-
-static void complain_of_owners(const struct policy_glob *glob, const struct policy_glob *other,
-			       struct problems *problems)
-{
-	char buffers[3][256];
-	struct text shown = text_make(buffers[0], sizeof(buffers[0])),
-		    names = text_make(buffers[1], sizeof(buffers[1])),
-		    section = text_make(buffers[2], sizeof(buffers[2]));
-
-	text_excerpt(&shown, glob->text, strlen(glob->text));
-	text_excerpt(&names, other->text, strlen(other->text));
-	text_excerpt(&section, other->origin.section, strlen(other->origin.section));
-	problems_add(problems, PROBLEM_ERROR, (struct place){ glob->origin.file, glob->origin.line, "OwnNames" },
-		     "OwnNames=%s: some of these names are already owned by [%s], with OwnNames=%s in %s:%u",
-		     buffers[0], buffers[2], buffers[1], other->origin.file, other->origin.line);
-}
-
-/* Of each glob the first one of another section that owns some of its names. */
+/* Of each glob of OwnNames=, the first glob of another section that owns some of the same names. */
 static void check_owners(const struct policy *policy, struct problems *problems)
 {
 	struct policy_owner owner, other;
@@ -641,38 +493,40 @@ static void check_owners(const struct policy *policy, struct problems *problems)
 			const struct policy_glob *glob = &owner.names->globs[k], *overlap = NULL;
 
 			for (size_t j = 0; !overlap && j + 1 < i && policy_next_owner(policy, &j, &other);)
-				/* A line that was wrong may have listed the section twice. */
-				overlap = other.names != owner.names ? find_overlap(other.names, glob) : NULL;
+				/* After a wrong line a section may be in the list twice. */
+				for (size_t l = 0; !overlap && other.names != owner.names && l < other.names->n_globs;
+				     l++)
+					if (globs_overlap(other.names->globs[l].text, glob->text))
+						overlap = &other.names->globs[l];
 			if (overlap)
-				complain_of_owners(glob, overlap, problems);
+				problems_add(problems, PROBLEM_ERROR,
+					     (struct place){ glob->origin.file, glob->origin.line, "OwnNames" },
+					     "OwnNames=%s: some of these names are already owned by [%s], with "
+					     "OwnNames=%s in %s:%u",
+					     excerpt_of(glob->text).text, excerpt_of(overlap->origin.section).text,
+					     excerpt_of(overlap->text).text, overlap->origin.file,
+					     overlap->origin.line);
 		}
 	}
 }
 
-/* Each name is compared with all others. */
-static bool are_few_names(const struct policy *policy, struct problems *problems)
+void policy_check_sections(const struct policy *policy, struct problems *problems)
 {
 	struct policy_owner owner;
-	size_t n = 0;
+	size_t n_globs = 0;
 
+	for (size_t i = 0; i < policy->sections.n; i++)
+		warn_of_maximum(policy->sections.at[i], problems);
 	for (size_t i = 0; policy_next_owner(policy, &i, &owner);) {
-		n += owner.names->n_globs;
-		if (n <= OWNED_MAX)
+		n_globs += owner.names->n_globs;
+		if (n_globs <= OWNED_MAX)
 			continue;
 		problems_add(problems, PROBLEM_ERROR,
 			     (struct place){ owner.names->origin.file, owner.names->origin.line, "OwnNames" },
 			     "OwnNames=: all sections together own at most %d globs", OWNED_MAX);
-		return false;
+		return;
 	}
-	return true;
-}
-
-void policy_check_sections(const struct policy *policy, struct problems *problems)
-{
-	for (size_t i = 0; i < policy->sections.n; i++)
-		warn_of_maximum(policy->sections.at[i], problems);
-	if (are_few_names(policy, problems))
-		check_owners(policy, problems);
+	check_owners(policy, problems);
 }
 
 void policy_match(const struct policy *policy, const char *path, bool *matched)
@@ -693,23 +547,19 @@ const struct policy_origin *policy_section_origin(const struct policy *policy, s
 	return &section->origin;
 }
 
-static int complain_of_events(const struct policy *policy, uint32_t capacity, struct problems *problems)
-{
-	const struct section *last = policy->events.at[policy->events.n - 1];
-
-	problems_add(problems, PROBLEM_ERROR, (struct place){ last->origin.file, last->origin.line, NULL },
-		     "[%s]: %zu events are declared, and there is room for %" PRIu32, last->name, policy->events.n,
-		     capacity);
-	return POLICY_E_WRONG;
-}
-
 int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct problems *problems)
 {
 	struct policy_reserve reserve, last = { 0 };
 	uint64_t sum = policy->events.n;
 
-	if (sum > capacity)
-		return complain_of_events(policy, capacity, problems);
+	if (sum > capacity) {
+		const struct section *event = policy->events.at[policy->events.n - 1];
+
+		problems_add(problems, PROBLEM_ERROR, (struct place){ event->origin.file, event->origin.line, NULL },
+			     "[%s]: %zu events are declared, and there is room for %" PRIu32, event->name,
+			     policy->events.n, capacity);
+		return POLICY_E_WRONG;
+	}
 	for (size_t at = 0; policy_next_reserve(policy, &at, &reserve);) {
 		sum += reserve.value->number;
 		if (!last.value || reserve.value->order > last.value->order)
@@ -721,7 +571,7 @@ int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct
 		     (struct place){ last.value->origin.file, last.value->origin.line, "ReserveEvents" },
 		     "ReserveEvents=%" PRIu32 ": the reserves of all sections%s add up to %" PRIu64
 		     " events, and there is room for %" PRIu32 "; take away %" PRIu64,
-		     last.value->number, policy->events.n > 0 ? ", and the events that are declared," : "", sum,
-		     capacity, sum - capacity);
+		     last.value->number, policy->events.n > 0 ? ", and the declared events," : "", sum, capacity,
+		     sum - capacity);
 	return POLICY_E_WRONG;
 }

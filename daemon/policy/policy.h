@@ -2,45 +2,43 @@
 #pragma once
 
 /*
- * What the policy files say about a cgroup. Never changed once it is loaded: a reload makes another one. Pure but for
- * policy_load(): no logging, no clock. policy.c says which section counts.
+ * What the policy files contain for each cgroup. A policy never changes: a reload makes a new one. Pure but for
+ * policy_load(): no logging, no clock. policy.c explains which section counts.
  */
 
 #include "daemon/policy/keys.h"
 #include "daemon/policy/problem.h"
 
-/* The first one that has a file of some name hides all others of that name. */
+/* A file hides the files of the same name in later directories. */
 #define POLICY_DIRECTORIES "/etc/userevd/policy.d:/run/userevd/policy.d:/usr/lib/userevd/policy.d"
 
-enum { POLICY_LEVELS_MAX = 12 }; /* of ancestors that are looked at: nobody's containers are deeper */
+enum { POLICY_LEVELS_MAX = 12 }; /* of ancestors that are looked at: containers are not nested deeper */
 
 struct policy;
 
 /*
- * policy_load.c. Reads all *.conf of the directories, which colons separate; `root` (NULL: none) goes in front of each. 0;
- * POLICY_E_WRONG where there is an error in the files, or one that cannot be read: `problems` has it, and there is no policy;
- * or -ENOMEM. Warnings are in `problems` in any case.
+ * load.c. Reads all *.conf of the directories, which colons separate; `root` (NULL: none) is put before each. 0;
+ * POLICY_E_WRONG where a file has an error or cannot be read: then there is no policy, and `problems` has the errors;
+ * or -ENOMEM. `problems` has the warnings in any case.
  */
 int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret);
 /* The same for these files alone, in their order. */
 int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret);
 
-/* The text of all files that were read, with their names: what policy_load_copy() makes the same policy of. */
+/* The text and the names of all files that were read: policy_load_copy() makes the same policy from it. */
 struct policy_copy {
 	char *bytes;
 	size_t size;
 };
 void policy_copy_deinit(struct policy_copy *);
-/* policy_load() that fills a copy, where that is not NULL; it may be filled in part where there is no policy. */
+/* policy_load() that also fills a copy (NULL: none); where it fails, the copy may be incomplete. */
 int policy_load_copying(const char *directories, const char *root, struct problems *problems,
 			struct policy_copy *ret_copy, struct policy **ret);
-/* POLICY_E_WRONG also where it is no copy. */
+/* POLICY_E_WRONG also where the bytes are no copy. */
 int policy_load_copy(const struct policy_copy *, struct problems *problems, struct policy **ret);
 
 struct policy *policy_ref(struct policy *);
 struct policy *policy_unref(struct policy *);
-/* Whether who asks is the only one that has it. */
-bool policy_has_one_holder(const struct policy *);
 static inline void policy_unrefp(struct policy **policy)
 {
 	*policy = policy_unref(*policy);
@@ -49,7 +47,7 @@ static inline void policy_unrefp(struct policy **policy)
 size_t policy_count_files(const struct policy *);
 size_t policy_count_sections(const struct policy *);
 
-/* Sets those of `matched`, one for each section, whose patterns match this path. */
+/* Sets matched[i] of each section whose pattern matches this path. */
 void policy_match(const struct policy *, const char *path, bool *matched);
 /* Where a section begins; they are sorted by name. */
 const struct policy_origin *policy_section_origin(const struct policy *, size_t i);
@@ -59,7 +57,7 @@ const struct policy_value *policy_daemon(const struct policy *, enum policy_key)
 
 /* Values live as long as the policy. */
 struct policy_rules {
-	const struct policy *policy; /* with whose: policy_resolve() */
+	const struct policy *policy; /* set by policy_resolve() */
 	const char *path;
 	const struct policy_value *value[POLICY_CGROUP_KEYS];
 	/* DenyEvents= of all levels that have it, the root's first: with policy_resolve(). */
@@ -67,80 +65,81 @@ struct policy_rules {
 	size_t n_denials;
 };
 
-/* What sections say whose patterns match exactly this path; NULL where none says anything. For one level of a ledger. */
+/* The values of the sections that match exactly this path; NULL where no section has the key. */
 void policy_lookup(const struct policy *, const char *path, struct policy_rules *ret);
 
 /*
- * What holds for a tenant, or for whatever else is at this path: its own limits, and what it has from its ancestors. Nothing
- * is NULL: where nobody says anything there is the default.
+ * The rules of a tenant, or of anything else at this path: its own limits, and the values that it inherits. No value is NULL: a
+ * key that no section has is at its default.
  */
 void policy_resolve(const struct policy *, const char *path, struct policy_rules *ret);
-/* Calls for the root, for each ancestor from there, and for the path itself, until one says that it is enough. */
+/* Calls at_level() for the root, each ancestor from there, and the path itself, until it returns true. */
 void policy_walk(const char *path, bool (*at_level)(void *data, const char *path), void *data);
-/* The limit of a tenant: its own, or, where it has none, that of [Daemon]. */
+/* The limit of a tenant: its own, or that of [Daemon]. */
 const struct policy_value *policy_tenant_limit(const struct policy *, const struct policy_rules *, enum policy_key);
-/* Which key that is from. */
+/* The key that this limit is from. */
 enum policy_key policy_tenant_limit_key(const struct policy_rules *, enum policy_key);
 
 /*
- * What Tenant= says of exactly this path: for cgroup_cut_to_tenant(), which asks the outermost ancestor first. Where nothing is
- * said, delegation decides; so what somebody makes inside of a cgroup that is his can match no pattern to his profit.
+ * Tenant= of exactly this path, for cgroup_cut_to_tenant(), which begins with the outermost ancestor. So the owner of a delegated
+ * cgroup gains nothing by making cgroups inside whose names match a pattern.
  */
 enum policy_tenant policy_tenant(const struct policy *, const char *path);
-/* The same of what was looked up for that path. */
+/* The same from the rules of that path. */
 enum policy_tenant policy_rules_tenant(const struct policy_rules *);
 
-/* All reserves: each one sum for all cgroups that its pattern matches. The pattern is what tells it after a reload. */
+/* A reserve is one sum for all cgroups that its pattern matches. The pattern identifies it across reloads. */
 struct policy_reserve {
 	const char *pattern;
 	const struct policy_value *value;
 };
-/* `at` begins as 0. False: there is no more. */
+/* `at` begins as 0. False: no more. */
 bool policy_next_reserve(const struct policy *, size_t *at, struct policy_reserve *ret);
 /* A section with OwnNames=: no two of them own the same name. */
 struct policy_owner {
 	const struct pattern *pattern;
 	const struct policy_value *names;
 };
-/* `at` begins as 0. False: there is no more. */
+/* `at` begins as 0. False: no more. */
 bool policy_next_owner(const struct policy *, size_t *at, struct policy_owner *ret);
 /* Whether its pattern matches this path, or a cgroup around it. */
 bool policy_owner_has(const struct policy_owner *, const char *path);
-/*
- * An event of [Event NAME]: it is there as long as the policy is, whether or not a program has it. In the order of their names.
- */
+/* An event of [Event NAME]. policy_next_event() returns them in the order of their names. */
 struct policy_event {
 	const char *name;
 	const struct policy_value *fields;
 	const struct policy_value *persist;
-	const struct policy_value *tenants; /* who may register it; nothing: everybody */
+	const struct policy_value *tenants; /* that may register it; the default: all */
 	const struct policy_origin *origin; /* of the section */
 };
-/* `at` begins as 0. False: there is no more. */
+/* `at` begins as 0. False: no more. */
 bool policy_next_event(const struct policy *, size_t *at, struct policy_event *ret);
 bool policy_find_event(const struct policy *, const char *name, size_t length, struct policy_event *ret);
 size_t policy_count_events(const struct policy *);
-/*
- * What all sections together let cgroups have, and what they declare: of each the maximum, or its reserve where that is
- * more.
- */
+/* Events that all sections together allow (the maximum of each, or its reserve where that is more), and declared events. */
 uint64_t policy_sum_maxima(const struct policy *);
-/* 0, or POLICY_E_WRONG with an error where the reserves and the declared events add up to more than that. */
+/* 0, or POLICY_E_WRONG with a problem where reserves and declared events add up to more than the capacity. */
 int policy_check_capacity(const struct policy *, uint32_t capacity, struct problems *);
 
-/*
- * policy_event.c. Whether a tenant with these rules (all of them, as from policy_resolve()) may register an event of this full
- * name, with its prefix, and REGISTER_… flags. 0, or REFUSAL_NOT_PERMITTED with a sentence that names the rule. Never anything
- * negative.
- */
 struct policy_verdict {
-	enum policy_key key; /* that decided */
+	enum policy_key key; /* the key that decided */
 	const struct policy_value *value;
-	const struct policy_glob *glob; /* of its list, the one that matched; NULL: it is no list, or none did */
+	const struct policy_glob *glob; /* the glob of its list that matched; NULL: none, or no list */
 };
+/*
+ * event.c. Whether a tenant with these rules (of policy_resolve()) may register an event of this full name with these REGISTER_…
+ * flags: 0, or REFUSAL_NOT_PERMITTED with a sentence that names the rule. Never negative.
+ */
 int policy_may_register(const struct policy_rules *, const char *name, size_t length, unsigned flags,
 			struct policy_verdict *ret, struct text *why);
-/* "MaxEvents=500 of [/machine.slice/a.scope]", or "DefaultMaxEvents=1024": what programs may know of a limit, and no file. */
+/*
+ * The same for a description as the client sends it, which gets the tenant's prefix and is parsed into `ret`. 0, or a refusal with
+ * a sentence; the verdict's key is POLICY_KEYS where the description is wrong.
+ */
+struct description;
+int policy_admit(const struct policy_rules *, const char *asked, size_t length, unsigned flags, struct description *ret,
+		 struct policy_verdict *, struct text *why);
+/* "MaxEvents=500 of [/machine.slice/a.scope]", or "DefaultMaxEvents=1024": what a program may learn about a limit, without the file's name. */
 void policy_limit_text(enum policy_key, const struct policy_value *, struct text *);
 /* "/etc/userevd/policy.d/10-a.conf:7", or "default" */
 void policy_origin_text(const struct policy_origin *, struct text *);

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "protocol/base/array.h"
+
 static void problem_deinit(struct problem *problem)
 {
 	free(problem->file);
@@ -20,41 +22,30 @@ void problems_deinit(struct problems *problems)
 	*problems = (struct problems){ 0 };
 }
 
-static bool make_room(struct problems *problems)
-{
-	struct problem *list;
-
-	/* A power of two, and full. */
-	if ((problems->n & (problems->n - 1)) != 0)
-		return true;
-	list = reallocarray(problems->list, MAX(problems->n * 2, (size_t)1), sizeof(*list));
-	if (list)
-		problems->list = list;
-	return list;
-}
-
 void problems_add(struct problems *problems, enum severity severity, struct place place, const char *format, ...)
 {
-	struct problem problem = { .severity = severity, .line = place.line };
+	struct problem problem = { .severity = severity, .line = place.line }, *list;
 	va_list arguments;
 	int length;
 
 	va_start(arguments, format);
 	length = vasprintf(&problem.sentence, format, arguments);
 	va_end(arguments);
-	/* What it points to is nothing to be freed, then. */
 	if (length < 0)
-		problem.sentence = NULL;
+		problem.sentence = NULL; /* vasprintf() leaves it undefined */
 	problem.file = strdup(place.file);
 	problem.key = place.key ? strdup(place.key) : NULL;
-	/* Counted in any case: what has an error is not used, whether there is room to say so or not. */
+	/* Counted in any case: files with an error are not used, even if the error cannot be shown. */
 	problems->errors += severity == PROBLEM_ERROR;
-	if (!problem.sentence || !problem.file || (place.key && !problem.key) || !make_room(problems)) {
+	list = array_grow(problems->list, problems->n, sizeof(*list));
+	if (list)
+		problems->list = list;
+	if (!list || !problem.sentence || !problem.file || (place.key && !problem.key)) {
 		problem_deinit(&problem);
 		problems->failed = true;
 		return;
 	}
-	problems->list[problems->n++] = problem;
+	list[problems->n++] = problem;
 }
 
 void problems_be_strict(struct problems *problems)
@@ -73,4 +64,13 @@ void problem_text(const struct problem *problem, struct text *text)
 	if (problem->line > 0)
 		text_printf(text, ":%u", problem->line);
 	text_printf(text, ": %s%s", problem->severity == PROBLEM_ERROR ? "" : "warning: ", problem->sentence);
+}
+
+struct excerpt excerpt_of(const char *from)
+{
+	struct excerpt excerpt;
+	struct text text = text_make(excerpt.text, sizeof(excerpt.text));
+
+	text_excerpt(&text, from, strlen(from));
+	return excerpt;
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What is wrong with policy files: collected, so that the daemon can log it and userevctl print it. */
+/* Errors and warnings about policy files: collected, so that the daemon can log them and userevctl print them. */
 
 #include "protocol/base/text.h"
 
 enum severity {
 	PROBLEM_WARNING,
-	PROBLEM_UNKNOWN, /* a warning: a newer daemon may know it; an error where files are to be strict */
+	PROBLEM_UNKNOWN, /* an unknown section or key is a warning, since a newer daemon may know it; an error with --strict */
 	PROBLEM_ERROR,
 };
 
-/* Where something stands. */
+/* A place in the files. */
 struct place {
 	const char *file;
 	unsigned line;	 /* from 1; 0: the file as a whole */
-	const char *key; /* NULL: it is about none */
+	const char *key; /* NULL: no key */
 };
 
 struct problem {
@@ -23,19 +23,25 @@ struct problem {
 	char *file;
 	unsigned line;
 	char *key;
-	char *sentence; /* safe to show; says what would be right */
+	char *sentence; /* safe to show; with what would be right */
 };
 
 struct problems {
 	struct problem *list;
 	size_t n;
-	size_t errors; /* so many of them */
-	bool failed;   /* memory was short: there are more */
+	size_t errors; /* among them */
+	bool failed;   /* out of memory: some are missing */
 };
 
 void problems_deinit(struct problems *);
 void problems_add(struct problems *, enum severity, struct place, const char *format, ...) _printf_(4, 5);
-/* What is unknown is an error. */
+/* Turns PROBLEM_UNKNOWN into errors. */
 void problems_be_strict(struct problems *);
 /* "/etc/userevd/policy.d/10-a.conf:7: MaxEvents=many: …" */
 void problem_text(const struct problem *, struct text *);
+
+/* The beginning of a text from a file or a cgroup, safe to show. */
+struct excerpt {
+	char text[4 * TEXT_EXCERPT_MAX + 8];
+};
+struct excerpt excerpt_of(const char *);

@@ -23,17 +23,7 @@ static struct {
 	bool colours;
 } log_to = { .level = LOG_INFO };
 
-static const char *const level_names[] = { "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug" };
-
-int log_level_from_name(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(level_names); i++)
-		if (streq(name, level_names[i]))
-			return (int)i;
-	return -EINVAL;
-}
-
-/* systemd says in $JOURNAL_STREAM which device and inode the stderr is that it gave us. */
+/* $JOURNAL_STREAM, set by systemd, has the device and inode of the journal's stream. */
 static bool stderr_is_the_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -53,19 +43,19 @@ void log_open(int level, bool journal)
 }
 
 /*
- * Clients can cause the same line again and again. Fifty lines at once and ten a second neither fill the disk nor make the
- * journal drop what others write.
+ * Rate limit of lines that clients can cause: fifty at once and ten a second neither fill the disk nor make the journal drop the
+ * lines of other programs.
  */
-static bool may_say(enum log_source source, int level)
+static bool log_may_write(enum log_source source, int level)
 {
 	static struct bucket {
 		double tokens;
 		double since;
-		unsigned long unsaid;
+		unsigned long suppressed;
 	} buckets[LOG_SOURCES] = { { .tokens = LINES_BURST }, { .tokens = LINES_BURST } };
 	struct bucket *bucket = &buckets[source];
 	struct timespec now;
-	unsigned long unsaid;
+	unsigned long suppressed;
 	double seconds;
 
 	if (level != LOG_WARNING && level != LOG_NOTICE)
@@ -75,18 +65,18 @@ static bool may_say(enum log_source source, int level)
 	bucket->tokens = MIN(bucket->tokens + (seconds - bucket->since) * LINES_PER_SECOND, LINES_BURST);
 	bucket->since = seconds;
 	if (bucket->tokens < 1) {
-		bucket->unsaid++;
+		bucket->suppressed++;
 		return false;
 	}
 	bucket->tokens--;
-	unsaid = bucket->unsaid;
-	bucket->unsaid = 0;
-	if (unsaid)
-		log_info("%lu more lines like the last ones were not written", unsaid);
+	suppressed = bucket->suppressed;
+	bucket->suppressed = 0;
+	if (suppressed)
+		log_info("%lu lines were suppressed by the rate limit", suppressed);
 	return true;
 }
 
-static void to_stderr(int level, const char *message)
+static void log_to_stderr(int level, const char *message)
 {
 	const char *colour = !log_to.colours	    ? ""
 			     : level <= LOG_ERR	    ? "\033[31m"
@@ -96,8 +86,8 @@ static void to_stderr(int level, const char *message)
 	fprintf(stderr, "%suserevd: %s%s\n", colour, message, *colour ? "\033[0m" : "");
 }
 
-/* Names of programs and cgroups are their owners' choice, and must not drive an admin's terminal. */
-static void make_safe(char *safe, size_t size, const char *format, va_list arguments)
+/* Names of programs and cgroups may contain control characters for an admin's terminal. */
+static void log_make_safe(char *safe, size_t size, const char *format, va_list arguments)
 {
 	struct text text = text_make(safe, size);
 	char raw[1024];
@@ -111,27 +101,27 @@ void log_line(enum log_source source, int level, const char *format, ...)
 	char message[2048];
 	va_list arguments;
 
-	if (level > log_to.level || !may_say(source, level))
+	if (level > log_to.level || !log_may_write(source, level))
 		return;
 	va_start(arguments, format);
-	make_safe(message, sizeof(message), format, arguments);
+	log_make_safe(message, sizeof(message), format, arguments);
 	va_end(arguments);
 	if (!log_to.journal || sd_journal_send("PRIORITY=%d", level, "MESSAGE=%s", message, NULL) < 0)
-		to_stderr(level, message);
+		log_to_stderr(level, message);
 }
 
-static void say_refusal(const char *tenant, const char *event, const char *reason, const char *message, ...)
+static void log_refusal_line(const char *tenant, const char *event, const char *reason, const char *message, ...)
 {
 	char safe[2048];
 	va_list arguments;
 
 	va_start(arguments, message);
-	make_safe(safe, sizeof(safe), message, arguments);
+	log_make_safe(safe, sizeof(safe), message, arguments);
 	va_end(arguments);
 	if (!log_to.journal ||
 	    sd_journal_send("PRIORITY=%d", LOG_NOTICE, "MESSAGE=%s", safe, MESSAGE_ID_REFUSAL, "USEREVD_TENANT=%s",
 			    tenant, "USEREVD_EVENT=%s", event, "USEREVD_REASON=%s", reason, NULL) < 0)
-		to_stderr(LOG_NOTICE, safe);
+		log_to_stderr(LOG_NOTICE, safe);
 }
 
 void log_refusal(enum log_source source, const char *tenant, const char *event, const char *reason,
@@ -139,11 +129,11 @@ void log_refusal(enum log_source source, const char *tenant, const char *event, 
 {
 	char before[48] = "";
 
-	if (LOG_NOTICE > log_to.level || !may_say(source, LOG_NOTICE))
+	if (LOG_NOTICE > log_to.level || !log_may_write(source, LOG_NOTICE))
 		return;
 	tenant = tenant ? tenant : "unknown";
 	if (more > 0)
 		snprintf(before, sizeof(before), " (and %" PRIu64 " more before)", more);
-	say_refusal(tenant, event ? event : "", reason, "tenant %s%s%s refused (%s)%s: %s", tenant, event ? ": " : "",
-		    event ? event : "", reason, before, sentence);
+	log_refusal_line(tenant, event ? event : "", reason, "tenant %s%s%s refused (%s)%s: %s", tenant,
+			 event ? ": " : "", event ? event : "", reason, before, sentence);
 }

@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Only the daemon logs, once, where the decision is taken. Journal fields under systemd, plain lines on a terminal. */
+/* Only the daemon logs, once, where it decides. Journal fields under systemd, plain lines on a terminal. */
 
 #include <syslog.h>
 
 #include "protocol/base/base.h"
 
-/* A level's name ("err", "warning", "notice", "info", "debug") → its number; -EINVAL. */
-int log_level_from_name(const char *name);
-
-/* `journal`: false writes lines to stderr unless stderr is the journal's already. */
+/* `journal`: false writes lines to stderr, unless that is a stream of the journal. */
 void log_open(int level, bool journal);
 
-/*
- * Warnings and notices have a rate limit, and each source its own: so clients can't use up what the daemon may write about
- * things that it found out itself.
- */
+/* Warnings and notices have a rate limit for each source, so that clients cannot suppress what the daemon itself has found. */
 enum log_source { LOG_OF_DAEMON, LOG_OF_CLIENTS, LOG_SOURCES };
 
 void log_line(enum log_source, int level, const char *format, ...) _printf_(3, 4);
 
-/* Refusals of one kind: when one was logged last, and how many were not logged since. */
+/* Refusals of one kind: when one was last logged, and how many have not been logged since. */
 struct refusal_told {
 	double since; /* 0: never */
 	uint64_t more;
 };
 
-/* A notice with fields that a script can select by. NULL where there is none. `more` were not logged since the last one. */
+/* A notice with journal fields. Tenant and event may be NULL. `more` refusals were not logged since the last notice. */
 void log_refusal(enum log_source, const char *tenant, const char *event, const char *reason, const char *sentence,
 		 uint64_t more);
 

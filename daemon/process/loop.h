@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* libev's loop, where the kernel refuses something. */
+/* libev's loop, with answers to its errors. */
 
 struct ev_loop;
 
-/* What libev does where it can't go on: before the first loop. */
+/* Before the first loop. */
 void loop_init(void);
-
-/* One for the whole process; NULL where there is none to be had that can be woken. */
+/* One for the whole process. NULL after a line in the log. */
 struct ev_loop *loop_new(void);

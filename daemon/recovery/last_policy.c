@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A daemon that is started with errors in the policy files goes on with the last policy that had none, rather than leave a machine
- * without a daemon. What is kept is the text of the files, which is read as the files are: it is trusted no more than these.
+ * A daemon that is started with errors in the policy files uses the last policy without errors, so that the machine is not left
+ * without a daemon. The copy is the text of the files, and is parsed and checked like these.
  *
- * It is written to another name, and takes the old one's place once the policy is in force. Whenever the machine stops, one of both
- * is there as a whole: the bytes are on the disk before the name is.
+ * A new copy is written under another name, and renamed once its policy is in force. It is on the disk before the rename, so one
+ * complete copy exists whenever the machine stops.
  */
 
 #include "daemon/recovery/last_policy.h"
@@ -18,7 +18,7 @@ static const char kept_name[] = "policy", new_name[] = "policy.new";
 
 enum { KEPT_BYTES_MAX = 64 << 20 };
 
-/* Root could change it anyway, and who we are may have written it. */
+/* Written by root, or by a user that the daemon is or becomes, and by no other. */
 static bool is_trusted(const struct stat *status, uid_t user)
 {
 	return (status->st_uid == 0 || status->st_uid == geteuid() || status->st_uid == user) &&
@@ -32,7 +32,7 @@ static int open_directory(const char *directory)
 	return fd < 0 ? -errno : fd;
 }
 
-/* 0; -EPERM: others may have written it; or another negative errno. */
+/* 0; -EPERM: another user may have written it; or another negative errno. */
 static int open_kept(const char *directory, uid_t user, int *ret, struct stat *ret_status)
 {
 	_cleanup_(fd_closep) int parent = open_directory(directory), fd = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The policy that was loaded last without an error, kept in a directory for the next daemon. last_policy.c explains. */
+/* A copy of the last policy without errors, in a directory, for the next daemon. last_policy.c explains. */
 
 #include <sys/types.h>
 #include <time.h>
@@ -10,14 +10,14 @@
 #include "protocol/protocol.h"
 
 /*
- * What is kept, and since when. `user`: the one that the daemon becomes, who may have written it. 0; or a negative errno, with a
- * sentence that says why it is not used.
+ * The policy of the copy, and when it was written. `user`: the user that the daemon becomes, which may have written it. 0; or a
+ * negative errno with a sentence.
  */
 int last_policy_read(const char *directory, uid_t user, struct policy **ret, time_t *ret_since, struct text *why);
-/* Where there is none, for the user that the daemon becomes. What that fails with is found out when it is written to. */
+/* Makes a missing directory for the user that the daemon becomes. If that fails, last_policy_prepare() fails, too. */
 void last_policy_make_directory(const char *directory, uid_t user);
-/* Writes what is to be kept next, and waits for the disk. 0; LAST_POLICY_SAME: that is kept already; or a negative errno. */
+/* Writes the new copy under another name, and waits for the disk. 0; LAST_POLICY_SAME: the old copy is the same; or a negative errno. */
 enum { LAST_POLICY_SAME = 1 };
 int last_policy_prepare(const char *directory, const struct policy_copy *);
-/* What was prepared is kept from now on, in the place of what was. 0 or a negative errno. */
+/* Puts the new copy in the place of the old one. 0 or a negative errno. */
 int last_policy_commit(const char *directory);

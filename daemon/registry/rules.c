@@ -294,22 +294,6 @@ void rules_forget(struct tenant *tenant)
 	tenant->rules.policy = policy_unref(tenant->rules.policy);
 }
 
-struct string_item rules_put_prefix(const struct policy_rules *rules, const struct string_item *asked,
-				    char buffer[PREFIXED_MAX])
-{
-	const char *prefix = rules->value[POLICY_NAME_PREFIX]->text;
-	struct text text = text_make(buffer, PREFIXED_MAX);
-	size_t blanks = 0;
-
-	if (!prefix)
-		return *asked;
-	while (blanks < asked->length && strchr(" \t", asked->text[blanks]))
-		blanks++;
-	text_put(&text, prefix, strlen(prefix));
-	text_put(&text, asked->text + blanks, asked->length - blanks);
-	return (struct string_item){ .flags = asked->flags, .text = buffer, .length = text.length };
-}
-
 static const struct policy_value *rules_value(const struct tenant *tenant, enum policy_key key)
 {
 	return tenant->rules.values.value[key];

@@ -29,10 +29,6 @@ enum policy_tenant rules_border(const struct registry *, const char *path);
 void rules_update(struct tenant *);
 void rules_forget(struct tenant *);
 
-enum { PREFIXED_MAX = WIRE_DESCRIPTION_MAX + 64 }; /* longer ones are refused anyway */
-
-/* With NamePrefix= in front of the name, which comes after blanks if there are any; as it is where there is none. */
-struct string_item rules_put_prefix(const struct policy_rules *, const struct string_item *, char buffer[PREFIXED_MAX]);
 /* Whether a file of the tenant's may serve all of a user's programs. */
 bool rules_share_streams(const struct tenant *);
 /* Why the client may not have data files, as things are: uid 0 of this machine, in a container, where nothing guards them. Or NULL. */

@@ -166,9 +166,6 @@ static void item_refuse_for(struct item *item, int r, const char *sentence)
 /* Decides without the kernel. 0, or a positive refusal with its sentence, or a negative errno. */
 static int item_decide(struct client *client, const struct string_item *asked, struct item *item, struct text *why)
 {
-	const struct policy_rules *rules = &client->holder.tenant->rules.values;
-	char prefixed[PREFIXED_MAX];
-	struct string_item wanted = rules_put_prefix(rules, asked, prefixed);
 	static struct description description; /* large, and not used after this call */
 	struct policy_verdict verdict;
 	const uint16_t known = REGISTER_PERSIST | REGISTER_MULTI_FORMAT;
@@ -184,10 +181,8 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
-	r = description_parse(wanted.text, wanted.length, &description, why);
-	if (r == 0)
-		r = policy_may_register(rules, description.canonical, description.name_length, asked->flags, &verdict,
-					why);
+	r = policy_admit(&client->holder.tenant->rules.values, asked->text, asked->length, asked->flags, &description,
+			 &verdict, why);
 	if (r != 0)
 		return r;
 	item->flags = grant_flags(client->holder.tenant, &description, asked->flags);

@@ -105,7 +105,7 @@ class Pair(Daemon):
         ready, ready_end = os.pipe()
         with self._open_log() as log:
             self.process = spawn(
-                [self._program("daemon", "userevd"), "--foreground", "--tenants=process", "--user=nobody", "--patience=600", "--backend=auto",
+                [self._program("daemon", "userevd"), "--foreground", "--tenants=process", "--user=nobody", "--client-timeout=600", "--backend=auto",
                  "--policy=" + self.directory + "/policy", f"--keeper-socket={self.directory}/keeper", f"--ready-fd={ready_end}"],
                 self.listeners, "clients:control", self._environment("daemon"), [ready_end], log)
         os.close(ready_end)

@@ -177,7 +177,7 @@ class Daemon:
         ready, ready_end = os.pipe()
         with open(self.directory + "/log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [VICTIMS + "/userevd", "--foreground", "--exit-with-parent", "--tenants=process", "--user=nobody", "--patience=600",
+                [VICTIMS + "/userevd", "--foreground", "--exit-with-parent", "--tenants=process", "--user=nobody", "--client-timeout=600",
                  "--policy=" + self.directory + "/policy", "--socket=" + self.socket, "--control-socket=" + self.control,
                  f"--ready-fd={ready_end}", *self.options],
                 pass_fds=[ready_end], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.plan.environment())
@@ -186,7 +186,7 @@ class Daemon:
         os.close(ready)
         if not listens and not self.has_ended(PATIENCE):
             # It has closed the pipe, or said that it can't write to it: it need not be able to say that it is ready.
-            listens = "can't say that it is ready" in self.log()
+            listens = "can't report readiness" in self.log()
             if not listens:
                 raise Broken("it neither starts nor ends")
         return listens

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* "pattern NUL path": whether one matches the other, beside a matcher that tries everything. */
+/* "pattern NUL path": whether one matches the other, compared with a matcher that tries everything; or two globs of event names. */
 
 #include "daemon/policy/glob.h"
 #include "tests/fuzz/fuzz.h"
@@ -12,10 +12,21 @@ static const char *component_end(const char *at)
 	return at + strcspn(at, "/");
 }
 
+static bool pattern_matches_one(const char *component, const char *name)
+{
+	_cleanup_(pattern_deinit) struct pattern pattern = { 0 };
+	char sentence[256];
+	struct text why = text_make(sentence, sizeof(sentence));
+
+	require(pattern_parse(component, &pattern, &why) == 0);
+	return pattern_matches(&pattern, name, 1);
+}
+
 /* From one slash to the next; both begin with one, or are at the end. */
 static bool matches(const char *pattern, const char *path)
 {
 	const char *end = component_end(pattern + 1), *name_end;
+	char component[SHORT + 1], name[SHORT + 1];
 
 	if (!*pattern)
 		return !*path;
@@ -27,8 +38,9 @@ static bool matches(const char *pattern, const char *path)
 	if (!*path)
 		return false;
 	name_end = component_end(path + 1);
-	return glob_matches(pattern + 1, (size_t)(end - pattern - 1), path + 1, (size_t)(name_end - path - 1)) &&
-	       matches(end, name_end);
+	string_copy(component, (size_t)(end - pattern) + 1, pattern);
+	string_copy(name, (size_t)(name_end - path) + 1, path);
+	return pattern_matches_one(component, name) && matches(end, name_end);
 }
 
 /* As the kernel shows them: "/", or names with slashes between. */
@@ -37,22 +49,23 @@ static bool is_path(const char *path)
 	return *path == '/' && !strstr(path, "//") && path[1] != '\0' && path[strlen(path) - 1] != '/';
 }
 
-static bool is_glob(const char *text)
+static bool is_event_glob(const char *text)
 {
 	char sentence[256];
 	struct text why = text_make(sentence, sizeof(sentence));
 
-	return strlen(text) <= GLOB_COMPARED_MAX && glob_check(text, strlen(text), &why) == 0;
+	return strlen(text) <= GLOB_BYTES_MAX && !strchr(text, '\\') && glob_check(text, &why) == 0;
 }
 
-/* Of one that stands for itself alone it is known whether the other one takes it. */
+/* A glob without wildcards overlaps another one that matches its text. */
 static void compare(const char *one, const char *other)
 {
-	bool overlap = globs_overlap(one, strlen(one), other, strlen(other)), wild;
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+	bool overlap = globs_overlap(one, other);
 
-	require(globs_overlap(other, strlen(other), one, strlen(one)) == overlap);
-	if (glob_literal_bytes(other, strlen(other), &wild) == strlen(other) && !wild)
-		require(glob_matches(one, strlen(one), other, strlen(other)) == overlap);
+	require(globs_overlap(other, one) == overlap);
+	if (strspn(other, letters) == strlen(other))
+		require(glob_match(one, other) == overlap);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -63,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char sentence[256];
 	struct text why = text_make(sentence, sizeof(sentence));
 
-	if (path < text + size && is_glob(text) && is_glob(path))
+	if (path < text + size && is_event_glob(text) && is_event_glob(path))
 		compare(text, path);
 	if (pattern_parse(text, &pattern, &why) != 0 || path >= text + size || !is_path(path))
 		return 0;

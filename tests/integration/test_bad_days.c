@@ -207,7 +207,7 @@ static void set_clock_and_expect_patience_to_end(const struct scene *scene, cons
 /* What that does inside is in tests/unit/daemon/process/test_clock.c. */
 TEST(a_clock_that_is_set_changes_nothing)
 {
-	static const char *const impatient[] = { "--patience=1", NULL };
+	static const char *const impatient[] = { "--client-timeout=1", NULL };
 	unsigned n = repetitions(10, 10);
 	struct scene scene;
 

@@ -14,7 +14,7 @@
 
 /* What many connections are tried with; else a tenant has its maximum. */
 static const char no_maximum[] = "[Daemon]\nDefaultMaxConnections=infinity\n";
-static const char *const impatient[] = { "--patience=1", NULL };
+static const char *const impatient[] = { "--client-timeout=1", NULL };
 /* So that its limits may be changed by somebody without CAP_SYS_RESOURCE. */
 static const char *const stays_root[] = { "--user=root", "--guard=off", NULL };
 

@@ -26,9 +26,9 @@ SAMPLE, INTERRUPTED_EVERY, RACE_SECONDS = 50, 37, 3
 HARMLESS = """
 # pure, or about the process's own memory
 asprintf atexit dirname fnmatch free getauxval getenv getopt_long gmtime_r localtime_r mbrtowc memchr memcmp memcpy memmove memrchr memset
-malloc_trim mempcpy munmap madvise open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
+malloc_trim mempcpy munmap madvise newlocale open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
 sigfillset snprintf strcasecmp strcasestr strncat strchr strchrnul strcmp strcspn strerror strftime strlen strncmp strnlen strpbrk strrchr strsep
-strsignal strspn strstr strtod strtof strtol strtoul strtoull vasprintf vsnprintf wcwidth environ unsetenv
+strsignal strspn strstr strtod strtof strtol strtoul strtoull vasprintf vsnprintf wcwidth environ unsetenv uselocale puts
 
 # asks, and always gets an answer; of who is asked for a name there need not be one
 clock_gettime dirfd fileno getegid geteuid getgid getgrgid getpgrp getpid getppid getpwuid gettid getuid isatty sched_yield sysconf

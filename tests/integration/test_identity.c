@@ -145,7 +145,7 @@ static void expect_nothing_gained_inside(const char *container, uid_t owner)
 	fixture_stop(&fixture);
 }
 
-TEST(root_of_a_container_that_is_marked_as_given_away_gains_nothing_by_cgroups)
+TEST(root_of_a_container_makes_no_tenants_by_cgroups)
 {
 	const char *container;
 
@@ -157,7 +157,7 @@ TEST(root_of_a_container_that_is_marked_as_given_away_gains_nothing_by_cgroups)
 }
 END_TEST
 
-TEST(the_owner_of_a_container_gains_nothing_by_cgroups)
+TEST(owner_of_a_container_makes_no_tenants_by_cgroups)
 {
 	const char *container;
 
@@ -185,7 +185,7 @@ static void expect_welcome(int socket)
 	raw_reply_deinit(&reply);
 }
 
-TEST(who_is_moved_before_it_is_accepted_belongs_to_where_it_is_then)
+TEST(process_moved_before_accept_belongs_to_new_cgroup)
 {
 	struct seen_tenant seen;
 	struct fixture fixture;
@@ -229,7 +229,7 @@ static void expect_refund(const struct fixture *fixture)
 	ck_assert_uint_le(now_ms() - closed, REFUND_MS);
 }
 
-TEST(what_a_removed_cgroup_has_left_behind_counts_for_the_next_of_its_name)
+TEST(lingering_events_count_for_the_next_cgroup)
 {
 	struct seen_tenants seen;
 	struct actor first, second;
@@ -287,7 +287,7 @@ static unsigned live_and_crash(const struct fixture *fixture, unsigned life, int
 	return taken;
 }
 
-TEST(a_container_in_a_crash_loop_never_gets_beyond_its_maximum)
+TEST(container_in_a_crash_loop_keeps_its_maximum)
 {
 	enum { LIVES = 100, SURVIVES = 20 };
 	struct fixture fixture;
@@ -311,7 +311,7 @@ TEST(a_container_in_a_crash_loop_never_gets_beyond_its_maximum)
 }
 END_TEST
 
-TEST(one_session_after_another_has_one_maximum_for_the_user)
+TEST(successive_sessions_share_the_maximum_of_the_user)
 {
 	enum { SESSIONS = 8 };
 	struct actor sessions[SESSIONS];
@@ -370,7 +370,7 @@ static bool make_rootless(struct rootless *ret)
 	return delegate(ret->manager);
 }
 
-TEST(all_rootless_containers_of_a_user_are_one_tenant)
+TEST(rootless_containers_of_a_user_are_one_tenant)
 {
 	struct actor one, another;
 	struct rootless rootless;
@@ -406,7 +406,7 @@ static void policy_for_rootless(char *ret, size_t size)
 		 namespaces_are_trusted, top, top);
 }
 
-TEST(rootless_containers_are_tenants_where_the_policy_says_so_and_only_those)
+TEST(policy_makes_rootless_containers_tenants)
 {
 	struct actor one, another, shell;
 	struct rootless rootless;
@@ -439,7 +439,7 @@ END_TEST
 
 /* Users. */
 
-TEST(what_is_asked_on_a_connection_that_was_handed_on_is_paid_for_by_who_made_it)
+TEST(passed_connection_is_charged_to_its_creator)
 {
 	struct seen_tenants seen;
 	struct fixture fixture;
@@ -486,7 +486,7 @@ static void expect_wrong_user(const struct fixture *fixture, uid_t uid, int sock
 	ck_assert(log_has(fixture, "wrong-user"));
 }
 
-TEST(another_user_is_refused_on_a_connection_that_was_handed_on)
+TEST(other_user_is_refused_on_a_passed_connection)
 {
 	static const struct {
 		uid_t maker, taker;
@@ -509,7 +509,7 @@ TEST(another_user_is_refused_on_a_connection_that_was_handed_on)
 }
 END_TEST
 
-TEST(another_user_cannot_say_hello_for_who_made_the_connection)
+TEST(other_user_sends_no_hello_on_a_passed_connection)
 {
 	struct fixture fixture;
 	struct actor maker;
@@ -568,7 +568,7 @@ static void start_set_user_id(struct actor *actor, const struct fixture *fixture
 	ck_assert_int_eq(unlink(set_user_id_program), 0);
 }
 
-TEST(a_set_user_id_program_connects_as_one_user_and_speaks_as_another)
+TEST(set_user_id_program_may_send_as_its_real_user)
 {
 	struct fixture fixture;
 	struct actor program;
@@ -644,7 +644,7 @@ static bool has_namespaces(void)
 	return status == 0;
 }
 
-TEST(who_lives_in_namespaces_of_its_own_is_who_it_is_outside)
+TEST(process_in_namespaces_has_its_outside_identity)
 {
 	struct seen_tenant tenant;
 	struct seen_holder holder;
@@ -685,7 +685,7 @@ static void leave_proc(void)
 		_exit(EXIT_FAILURE);
 }
 
-TEST(a_container_without_a_proc_of_its_own_is_served)
+TEST(container_without_proc_is_served)
 {
 	struct seen_tenant tenant;
 	struct fixture fixture;
@@ -747,7 +747,7 @@ static void expect_root(const struct fixture *fixture, const char *cgroup, bool 
 	}
 }
 
-TEST(root_of_the_machine_in_a_container_is_refused_in_words_where_there_is_no_guard)
+TEST(host_root_in_a_container_is_refused_unguarded)
 {
 	const char *container, *trusted;
 	struct fixture fixture;
@@ -786,7 +786,7 @@ static void expect_user(const struct fixture *fixture, const struct actor_as *us
 }
 
 /* Its root, which is root of the machine, can get the file from it. */
-TEST(machines_user_namespace_is_refused_unguarded)
+TEST(host_user_namespace_is_refused_unguarded)
 {
 	const char *container, *trusted;
 	struct fixture fixture;
@@ -893,7 +893,7 @@ static void refuse_who_is_outside(int outside)
 	fixture_stop(&fixture);
 }
 
-TEST(who_is_outside_of_the_daemons_pid_namespace_is_refused)
+TEST(process_outside_the_pid_namespace_is_refused)
 {
 	struct holder outside = { .leash = -1 };
 
@@ -923,7 +923,7 @@ static void refuse_to_start(int outside _unused_)
 }
 
 /* To whom it looks into that of others each pid is somebody else. */
-TEST(a_daemon_whose_proc_is_another_pid_namespaces_does_not_start)
+TEST(daemon_with_foreign_proc_does_not_start)
 {
 	if (!need_root("a daemon with the /proc of others"))
 		return;
@@ -932,7 +932,7 @@ TEST(a_daemon_whose_proc_is_another_pid_namespaces_does_not_start)
 }
 END_TEST
 
-TEST(who_is_hidden_from_the_daemon_is_refused_but_an_admin_is_told_of_it)
+TEST(hidden_process_is_refused_and_hidden_admin_served)
 {
 	static const char *const hiding[] = { "hidepid=1", "hidepid=2" };
 	struct fixture fixture;
@@ -987,7 +987,7 @@ static bool start_with_pid(pid_t pid)
 	return r > 0;
 }
 
-TEST(who_gets_the_pid_of_one_who_connected_is_not_taken_for_it)
+TEST(reused_pid_is_not_taken_for_the_peer)
 {
 	struct seen_tenant seen;
 	struct fixture fixture;
@@ -1053,7 +1053,7 @@ static bool hello_of_who_ends(const struct sockaddr_un *address, socklen_t lengt
 	return welcome;
 }
 
-TEST(a_thousand_who_end_as_soon_as_they_have_connected_are_each_served_or_turned_away)
+TEST(thousand_short_lived_connections_are_all_handled)
 {
 	enum { TIMES = 1000 };
 	unsigned welcome = 0;
@@ -1105,7 +1105,7 @@ static void give_fds(pid_t pid)
 /* What takes an fd when somebody connects, in this order. */
 enum { AT_ACCEPT, AT_PIDFD, AT_CGROUP, PLACES };
 
-TEST(who_comes_when_there_are_no_fds_to_see_who_it_is_waits_and_is_then_served)
+TEST(connection_without_fds_to_identify_it_waits)
 {
 	for (unsigned place = AT_ACCEPT; place < PLACES; place++) {
 		struct fixture fixture;
@@ -1134,28 +1134,17 @@ END_TEST
 int main(int argc, char **argv)
 {
 	const TTest *const tests[] = {
-		root_of_a_container_that_is_marked_as_given_away_gains_nothing_by_cgroups,
-		the_owner_of_a_container_gains_nothing_by_cgroups,
-		who_is_moved_before_it_is_accepted_belongs_to_where_it_is_then,
-		what_a_removed_cgroup_has_left_behind_counts_for_the_next_of_its_name,
-		a_container_in_a_crash_loop_never_gets_beyond_its_maximum,
-		one_session_after_another_has_one_maximum_for_the_user,
-		all_rootless_containers_of_a_user_are_one_tenant,
-		rootless_containers_are_tenants_where_the_policy_says_so_and_only_those,
-		what_is_asked_on_a_connection_that_was_handed_on_is_paid_for_by_who_made_it,
-		another_user_is_refused_on_a_connection_that_was_handed_on,
-		another_user_cannot_say_hello_for_who_made_the_connection,
-		a_set_user_id_program_connects_as_one_user_and_speaks_as_another,
-		who_lives_in_namespaces_of_its_own_is_who_it_is_outside,
-		a_container_without_a_proc_of_its_own_is_served,
-		root_of_the_machine_in_a_container_is_refused_in_words_where_there_is_no_guard,
-		machines_user_namespace_is_refused_unguarded,
-		who_is_outside_of_the_daemons_pid_namespace_is_refused,
-		a_daemon_whose_proc_is_another_pid_namespaces_does_not_start,
-		who_is_hidden_from_the_daemon_is_refused_but_an_admin_is_told_of_it,
-		who_gets_the_pid_of_one_who_connected_is_not_taken_for_it,
-		a_thousand_who_end_as_soon_as_they_have_connected_are_each_served_or_turned_away,
-		who_comes_when_there_are_no_fds_to_see_who_it_is_waits_and_is_then_served,
+		root_of_a_container_makes_no_tenants_by_cgroups,   owner_of_a_container_makes_no_tenants_by_cgroups,
+		process_moved_before_accept_belongs_to_new_cgroup, lingering_events_count_for_the_next_cgroup,
+		container_in_a_crash_loop_keeps_its_maximum,	   successive_sessions_share_the_maximum_of_the_user,
+		rootless_containers_of_a_user_are_one_tenant,	   policy_makes_rootless_containers_tenants,
+		passed_connection_is_charged_to_its_creator,	   other_user_is_refused_on_a_passed_connection,
+		other_user_sends_no_hello_on_a_passed_connection,  set_user_id_program_may_send_as_its_real_user,
+		process_in_namespaces_has_its_outside_identity,	   container_without_proc_is_served,
+		host_root_in_a_container_is_refused_unguarded,	   host_user_namespace_is_refused_unguarded,
+		process_outside_the_pid_namespace_is_refused,	   daemon_with_foreign_proc_does_not_start,
+		hidden_process_is_refused_and_hidden_admin_served, reused_pid_is_not_taken_for_the_peer,
+		thousand_short_lived_connections_are_all_handled,  connection_without_fds_to_identify_it_waits,
 	};
 	int r;
 

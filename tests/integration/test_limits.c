@@ -932,7 +932,7 @@ TEST(wrong_options_exit_with_two_and_a_sentence)
 		{ "--page-bits=1", "from 2 to 32768" },
 		{ "--page-bits=32769", "from 2 to 32768" },
 		{ "--capacity=0", "from 1 to" },
-		{ "--patience=0", "from 1 to 3600" },
+		{ "--client-timeout=0", "from 1 to 3600" },
 		{ "--ring-size=4095", "from 4096 to" },
 		{ "--ring-size=1G", "give a number" },
 		{ "--ring-size=18014398509481988K", "give a number" }, /* 2^64 + 4096 */
@@ -943,7 +943,7 @@ TEST(wrong_options_exit_with_two_and_a_sentence)
 		{ "--bogus", "bogus" },
 		{ "-x", "x" },
 		{ "--socket", "requires an argument" },
-		{ "stray", "what is 'stray'?" },
+		{ "stray", "unexpected argument 'stray'" },
 	};
 	char output[4096];
 

@@ -62,7 +62,7 @@ class Daemon:
         ready, ready_end = os.pipe()
         with open(directory + "/log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [BUILD + "/userevd", "--foreground", "--exit-with-parent", "--backend=embedded", f"--patience={PATIENCE}",
+                [BUILD + "/userevd", "--foreground", "--exit-with-parent", "--backend=embedded", f"--client-timeout={PATIENCE}",
                  "--policy=" + directory + "/policy", "--socket=" + self.socket, "--control-socket=" + self.control,
                  f"--ready-fd={ready_end}", *options], pass_fds=[ready_end], stderr=log)
         os.close(ready_end)

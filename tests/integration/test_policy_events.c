@@ -79,7 +79,7 @@ static void declare(const char *events)
 	change_policy(&fixture, events);
 }
 
-TEST(a_tracer_is_there_before_the_program)
+TEST(tracer_attaches_before_the_program_starts)
 {
 	struct program program;
 
@@ -100,7 +100,7 @@ TEST(a_tracer_is_there_before_the_program)
 }
 END_TEST
 
-TEST(a_reload_makes_and_gives_back_what_has_changed)
+TEST(reload_changes_only_changed_events)
 {
 	fixture_start(&fixture, NULL);
 	ck_assert(!is_there(&fixture, "declared_one"));
@@ -114,7 +114,7 @@ TEST(a_reload_makes_and_gives_back_what_has_changed)
 }
 END_TEST
 
-TEST(an_admin_sees_who_has_it_and_the_others_that_they_may_not)
+TEST(declared_event_is_listed_and_refused_to_others)
 {
 	char output[4096];
 	int socket;
@@ -134,7 +134,7 @@ TEST(an_admin_sees_who_has_it_and_the_others_that_they_may_not)
 }
 END_TEST
 
-TEST(who_has_the_name_with_other_fields_keeps_it_and_that_is_logged)
+TEST(declared_name_taken_with_other_fields_is_logged)
 {
 	struct program program;
 
@@ -154,7 +154,7 @@ TEST(who_has_the_name_with_other_fields_keeps_it_and_that_is_logged)
 }
 END_TEST
 
-TEST(it_outlives_the_daemon_and_the_keeper)
+TEST(declared_event_outlives_daemon_and_keeper)
 {
 	struct pair pair;
 	struct program program;
@@ -191,7 +191,7 @@ END_TEST
 
 #define KEPT_ALONE "[/**]\nMaxEvents=1\nKeepFor=1h\n"
 
-TEST(what_is_kept_waits_for_its_program)
+TEST(kept_event_waits_for_its_program)
 {
 	struct program program;
 	struct answer before;
@@ -223,7 +223,7 @@ TEST(what_is_kept_waits_for_its_program)
 }
 END_TEST
 
-TEST(what_is_kept_is_kept_by_the_next_daemon_too)
+TEST(kept_event_is_kept_by_the_next_daemon)
 {
 	struct pair pair;
 	struct program program;
@@ -247,7 +247,7 @@ TEST(what_is_kept_is_kept_by_the_next_daemon_too)
 }
 END_TEST
 
-SUITE("policy_events", a_tracer_is_there_before_the_program, a_reload_makes_and_gives_back_what_has_changed,
-      an_admin_sees_who_has_it_and_the_others_that_they_may_not,
-      who_has_the_name_with_other_fields_keeps_it_and_that_is_logged, it_outlives_the_daemon_and_the_keeper,
-      what_is_kept_waits_for_its_program, what_is_kept_is_kept_by_the_next_daemon_too)
+SUITE("policy_events", tracer_attaches_before_the_program_starts, reload_changes_only_changed_events,
+      declared_event_is_listed_and_refused_to_others, declared_name_taken_with_other_fields_is_logged,
+      declared_event_outlives_daemon_and_keeper, kept_event_waits_for_its_program,
+      kept_event_is_kept_by_the_next_daemon)

@@ -911,7 +911,7 @@ END_TEST
 
 TEST(who_never_reads_is_cut_off_and_meanwhile_others_work)
 {
-	static const char *const options[] = { "--patience=1", NULL };
+	static const char *const options[] = { "--client-timeout=1", NULL };
 	struct fixture fixture;
 	struct batch batch;
 	int bystander, slow, r = 0;
@@ -950,7 +950,7 @@ END_TEST
 
 TEST(who_says_nothing_is_told_and_cut_off_and_who_said_hello_is_not)
 {
-	static const char *const options[] = { "--patience=1", NULL };
+	static const char *const options[] = { "--client-timeout=1", NULL };
 	struct fixture fixture;
 	int greeted, silent, admin;
 

@@ -17,7 +17,7 @@ static int connect_here(void)
 
 /* --- how --- */
 
-TEST(a_hangup_reads_the_policy_again)
+TEST(sighup_reads_the_policy_again)
 {
 	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=1\n", NULL);
 	fixture_write_policy(&fixture, "[/**]\nMaxEvents=2\n[/a]\nMaxEvents=3\n");
@@ -33,7 +33,7 @@ TEST(a_hangup_reads_the_policy_again)
 }
 END_TEST
 
-TEST(an_admin_is_told_what_was_read)
+TEST(reload_returns_files_and_sections)
 {
 	fixture_start(&fixture, NULL);
 	expect_reload(&fixture, 0, "loaded: 0 sections from 0 files\n");
@@ -45,7 +45,7 @@ TEST(an_admin_is_told_what_was_read)
 }
 END_TEST
 
-TEST(a_wrong_file_leaves_the_policy_as_it_was)
+TEST(wrong_file_leaves_the_policy_in_force)
 {
 	int socket;
 
@@ -76,7 +76,7 @@ TEST(a_wrong_file_leaves_the_policy_as_it_was)
 }
 END_TEST
 
-TEST(a_file_that_cannot_be_read_is_an_error_too)
+TEST(unreadable_file_is_an_error)
 {
 	char path[160];
 
@@ -125,7 +125,7 @@ static void hear_reload(int control, struct answered *ret)
 	} while (reply.message.flags & WIRE_MORE);
 }
 
-TEST(all_who_reload_at_once_are_answered)
+TEST(concurrent_reloads_are_all_answered)
 {
 	enum { ADMINS = 10 };
 	struct answered answered;
@@ -178,7 +178,7 @@ static void slow_files(bool make)
 	}
 }
 
-TEST(who_reloads_after_a_change_has_it_although_another_reload_is_at_work)
+TEST(reload_during_a_reload_reads_later_changes)
 {
 	struct answered answered;
 	int one, another;
@@ -208,7 +208,7 @@ TEST(who_reloads_after_a_change_has_it_although_another_reload_is_at_work)
 END_TEST
 
 /* Nor is anybody kept waiting by that. */
-TEST(clients_are_served_while_files_are_read)
+TEST(clients_are_served_during_a_reload)
 {
 	struct answered answered;
 	struct raw_reply reply;
@@ -240,7 +240,7 @@ END_TEST
 
 /* --- what it does to those who are there --- */
 
-TEST(nobody_is_dropped_and_nothing_is_taken_away)
+TEST(reload_disconnects_and_revokes_nothing)
 {
 	enum { CLIENTS = 20 };
 	uint32_t bits[CLIENTS];
@@ -285,7 +285,7 @@ TEST(nobody_is_dropped_and_nothing_is_taken_away)
 END_TEST
 
 /* Where files are shared, who asks in the same words is answered without a decision. */
-TEST(what_is_denied_now_is_denied_also_in_the_words_in_which_it_was_granted)
+TEST(identical_request_is_denied_after_a_reload)
 {
 	static const char *const events[] = { "a0 u32 n", "a1 u32 n", "a2 u32 n", "a3 u32 n", "a4 u32 n",
 					      "a5 u32 n", "a6 u32 n", "a7 u32 n", "a8 u32 n", "a9 u32 n" };
@@ -311,7 +311,7 @@ TEST(what_is_denied_now_is_denied_also_in_the_words_in_which_it_was_granted)
 END_TEST
 
 /* Nor may one stream serve two whom a reload has parted. */
-TEST(a_prefix_that_comes_and_goes_names_what_is_registered_from_then_on)
+TEST(changed_prefix_applies_to_later_registrations)
 {
 	static const char *const events[] = { "a0 u32 n", "a1 u32 n", "a2 u32 n", "a3 u32 n",
 					      "a4 u32 n", "a5 u32 n", "a6 u32 n", "a7 u32 n" };
@@ -335,7 +335,7 @@ TEST(a_prefix_that_comes_and_goes_names_what_is_registered_from_then_on)
 }
 END_TEST
 
-TEST(who_waits_for_his_turn_goes_on_by_the_new_rate)
+TEST(delayed_client_continues_at_the_new_rate)
 {
 	struct raw_reply reply;
 	int socket;
@@ -361,7 +361,7 @@ END_TEST
 
 /* --- reserves --- */
 
-TEST(what_fills_a_reserve_that_shrinks_stays_claimed_until_it_comes_back)
+TEST(filled_part_of_a_shrunk_reserve_stays_reserved)
 {
 	static const char *const options[] = { "--capacity=20", NULL };
 	int socket;
@@ -394,7 +394,7 @@ TEST(what_fills_a_reserve_that_shrinks_stays_claimed_until_it_comes_back)
 }
 END_TEST
 
-TEST(a_reserve_that_stays_goes_on_with_what_is_filled)
+TEST(unchanged_reserve_keeps_its_fill)
 {
 	int socket;
 
@@ -411,7 +411,7 @@ TEST(a_reserve_that_stays_goes_on_with_what_is_filled)
 }
 END_TEST
 
-TEST(reserves_that_do_not_fit_are_an_error)
+TEST(reserves_beyond_the_capacity_are_an_error)
 {
 	static const char *const options[] = { "--capacity=10", NULL };
 	int socket;
@@ -463,11 +463,11 @@ static void expect_no_start(const char *policy, const char *words)
 	ck_assert_msg(rmdir(directory) == 0, "it has left something behind");
 }
 
-TEST(with_wrong_files_nothing_is_started)
+TEST(daemon_does_not_start_with_wrong_files)
 {
 	expect_no_start("[/a]\nMaxEvents=many\n",
 			"/10.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity");
-	expect_no_start("[/a]\nMaxEvents=many\n", "the policy is not clear, so nothing is started");
+	expect_no_start("[/a]\nMaxEvents=many\n", "the daemon does not start with an error in the policy");
 	expect_no_start(
 		"[/a]\nReserveEvents=7\n[/b]\nReserveEvents=4\n",
 		"/10.conf:4: ReserveEvents=4: the reserves of all sections add up to 11 events, and there is room for");
@@ -479,7 +479,7 @@ static void read_pid(void *data, struct cursor row)
 	*(pid_t *)data = (pid_t)row_get_u64(row, "pid");
 }
 
-TEST(files_that_were_given_by_a_relative_path_are_found_again)
+TEST(relative_policy_path_is_found_after_a_reload)
 {
 	char directory[64], option[2][128], control_socket[96], output[4096];
 	struct answered answered;
@@ -516,7 +516,7 @@ TEST(files_that_were_given_by_a_relative_path_are_found_again)
 }
 END_TEST
 
-TEST(what_is_said_of_the_start_is_only_looked_at_then)
+TEST(guard_and_metrics_socket_change_at_start_only)
 {
 	fixture_start_with_policy(&fixture, "[Daemon]\nGuard=off\n", NULL);
 	ck_assert(!fixture.guarded);
@@ -527,14 +527,11 @@ TEST(what_is_said_of_the_start_is_only_looked_at_then)
 }
 END_TEST
 
-SUITE("reload", a_hangup_reads_the_policy_again, an_admin_is_told_what_was_read,
-      a_wrong_file_leaves_the_policy_as_it_was, a_file_that_cannot_be_read_is_an_error_too,
-      all_who_reload_at_once_are_answered, who_reloads_after_a_change_has_it_although_another_reload_is_at_work,
-      clients_are_served_while_files_are_read, nobody_is_dropped_and_nothing_is_taken_away,
-      what_is_denied_now_is_denied_also_in_the_words_in_which_it_was_granted,
-      a_prefix_that_comes_and_goes_names_what_is_registered_from_then_on,
-      who_waits_for_his_turn_goes_on_by_the_new_rate,
-      what_fills_a_reserve_that_shrinks_stays_claimed_until_it_comes_back,
-      a_reserve_that_stays_goes_on_with_what_is_filled, reserves_that_do_not_fit_are_an_error,
-      with_wrong_files_nothing_is_started, files_that_were_given_by_a_relative_path_are_found_again,
-      what_is_said_of_the_start_is_only_looked_at_then)
+SUITE("reload", sighup_reads_the_policy_again, reload_returns_files_and_sections, wrong_file_leaves_the_policy_in_force,
+      unreadable_file_is_an_error, concurrent_reloads_are_all_answered, reload_during_a_reload_reads_later_changes,
+      clients_are_served_during_a_reload, reload_disconnects_and_revokes_nothing,
+      identical_request_is_denied_after_a_reload, changed_prefix_applies_to_later_registrations,
+      delayed_client_continues_at_the_new_rate, filled_part_of_a_shrunk_reserve_stays_reserved,
+      unchanged_reserve_keeps_its_fill, reserves_beyond_the_capacity_are_an_error,
+      daemon_does_not_start_with_wrong_files, relative_policy_path_is_found_after_a_reload,
+      guard_and_metrics_socket_change_at_start_only)

@@ -45,7 +45,7 @@ static void actor_in(struct actor *actor, const char *socket, const char *cgroup
 /* The tests may be root, in what looks like a container, where nothing guards the files. */
 #define ROOT_MAY "[/**]\nAllowHostRoot=yes\n"
 
-TEST(a_maximum_is_for_all_of_a_tenants_programs)
+TEST(maximum_is_for_all_programs_of_a_tenant)
 {
 	int one, another;
 
@@ -70,7 +70,7 @@ TEST(a_maximum_is_for_all_of_a_tenants_programs)
 }
 END_TEST
 
-TEST(nothing_at_all_may_be_a_maximum)
+TEST(maximum_may_be_zero)
 {
 	int socket;
 
@@ -83,7 +83,7 @@ TEST(nothing_at_all_may_be_a_maximum)
 }
 END_TEST
 
-TEST(a_maximum_of_a_cgroup_is_for_all_tenants_in_it)
+TEST(maximum_of_a_cgroup_is_for_all_tenants_in_it)
 {
 	struct actor one, another;
 
@@ -103,7 +103,7 @@ TEST(a_maximum_of_a_cgroup_is_for_all_tenants_in_it)
 END_TEST
 
 /* The machine has room, but what is left in the cgroup is for others, too. */
-TEST(a_share_of_a_cgroup_names_the_cgroup)
+TEST(refusal_beyond_a_fair_share_names_the_cgroup)
 {
 	struct actor one, another, third;
 
@@ -123,7 +123,7 @@ TEST(a_share_of_a_cgroup_names_the_cgroup)
 }
 END_TEST
 
-TEST(a_maximum_of_a_real_cgroup_counts_what_is_in_those_below_it)
+TEST(maximum_of_a_real_cgroup_includes_those_below)
 {
 	struct actor one, another, outside;
 
@@ -149,7 +149,7 @@ TEST(a_maximum_of_a_real_cgroup_counts_what_is_in_those_below_it)
 }
 END_TEST
 
-TEST(the_default_maximum_is_for_who_has_none)
+TEST(default_maximum_is_for_tenants_without_one)
 {
 	static const char *const option[] = { "--max-events=5", NULL };
 
@@ -170,7 +170,7 @@ END_TEST
 
 /* --- ReserveEvents --- */
 
-TEST(what_is_reserved_nobody_else_can_use_up)
+TEST(reserve_is_kept_from_other_tenants)
 {
 	int socket;
 
@@ -186,7 +186,7 @@ TEST(what_is_reserved_nobody_else_can_use_up)
 }
 END_TEST
 
-TEST(a_reserve_is_filled_by_who_is_named)
+TEST(reserve_is_filled_by_matching_tenants)
 {
 	int socket;
 
@@ -205,7 +205,7 @@ TEST(a_reserve_is_filled_by_who_is_named)
 }
 END_TEST
 
-TEST(a_reserve_can_be_filled_however_full_the_machine_is)
+TEST(reserve_can_be_filled_on_a_full_machine)
 {
 	struct actor greedy, named, brother;
 
@@ -266,7 +266,7 @@ static bool gets_in(int *ret, const char *words)
 	return false;
 }
 
-TEST(one_connection_too_many_is_told_so_and_let_in_when_another_ends)
+TEST(connection_beyond_the_maximum_is_refused)
 {
 	int one, another, third = -1;
 
@@ -285,7 +285,7 @@ TEST(one_connection_too_many_is_told_so_and_let_in_when_another_ends)
 }
 END_TEST
 
-TEST(connections_of_all_tenants_in_a_cgroup_are_counted_together)
+TEST(connections_in_a_cgroup_are_counted_together)
 {
 	struct actor one, another;
 	int third;
@@ -305,7 +305,7 @@ TEST(connections_of_all_tenants_in_a_cgroup_are_counted_together)
 }
 END_TEST
 
-TEST(the_default_number_of_connections_is_for_who_has_none)
+TEST(default_connections_are_for_tenants_without_limit)
 {
 	struct actor other;
 	int one, another;
@@ -371,7 +371,7 @@ static bool has_something_to_read(int socket)
 	return poll(&wanted, 1, 0) > 0;
 }
 
-TEST(who_asks_too_often_waits_and_is_answered_in_order)
+TEST(requests_above_the_rate_are_delayed_in_order)
 {
 	enum { REQUESTS = 15, RATE = 10, BURST = 5 };
 	double begin, worked;
@@ -401,7 +401,7 @@ TEST(who_asks_too_often_waits_and_is_answered_in_order)
 }
 END_TEST
 
-TEST(what_one_has_asked_too_often_delays_nobody_else)
+TEST(delayed_client_delays_no_other)
 {
 	enum { GREEDY = 20 };
 	int greedy[GREEDY];
@@ -429,7 +429,7 @@ TEST(what_one_has_asked_too_often_delays_nobody_else)
 }
 END_TEST
 
-TEST(all_tenants_in_a_cgroup_have_its_requests_together)
+TEST(rate_of_a_cgroup_is_for_all_tenants_in_it)
 {
 	enum { RATE = 10, BURST = 4 };
 	struct actor one, another;
@@ -453,7 +453,7 @@ TEST(all_tenants_in_a_cgroup_have_its_requests_together)
 }
 END_TEST
 
-TEST(many_who_wait_keep_nobody_busy)
+TEST(many_delayed_clients_use_no_cpu)
 {
 	enum { CLIENTS = 200, RATE = 100 };
 	double begin, worked;
@@ -479,9 +479,9 @@ TEST(many_who_wait_keep_nobody_busy)
 END_TEST
 
 /* As what has been said is on its way it is not silent, however long it has to wait for its turn. */
-TEST(who_waits_for_its_hello_is_not_too_slow)
+TEST(delayed_hello_does_not_time_out)
 {
-	static const char *const impatient[] = { "--patience=1", NULL };
+	static const char *const impatient[] = { "--client-timeout=1", NULL };
 	struct raw_reply reply;
 	int sockets[4];
 
@@ -507,7 +507,7 @@ TEST(who_waits_for_its_hello_is_not_too_slow)
 END_TEST
 
 /* Else a program could have its burst again and again. */
-TEST(who_leaves_and_comes_again_has_not_more_requests)
+TEST(reconnecting_does_not_reset_the_rate)
 {
 	double begin;
 
@@ -522,7 +522,7 @@ TEST(who_leaves_and_comes_again_has_not_more_requests)
 }
 END_TEST
 
-TEST(a_program_that_begins_has_its_burst)
+TEST(new_program_has_its_burst)
 {
 	int socket;
 
@@ -545,7 +545,7 @@ END_TEST
 
 /* --- AllowEvents, DenyEvents, NamePrefix --- */
 
-TEST(events_are_allowed_and_denied_by_their_names)
+TEST(events_are_allowed_and_denied_by_name)
 {
 	int socket;
 
@@ -566,7 +566,7 @@ TEST(events_are_allowed_and_denied_by_their_names)
 }
 END_TEST
 
-TEST(a_denial_of_the_root_holds_in_every_cgroup)
+TEST(denial_of_the_root_applies_to_every_cgroup)
 {
 	struct actor actor;
 
@@ -586,7 +586,7 @@ TEST(a_denial_of_the_root_holds_in_every_cgroup)
 }
 END_TEST
 
-TEST(an_owned_name_is_refused_to_all_but_its_owner)
+TEST(owned_name_is_refused_to_other_tenants)
 {
 	struct actor owner, stranger;
 
@@ -635,7 +635,7 @@ static bool explains_with(const char *cgroup, const char *description, const cha
 	return strstr(output, words);
 }
 
-TEST(a_taken_name_is_said_by_whom_to_related_cgroups)
+TEST(taken_name_has_its_tenant_for_related_cgroups)
 {
 	struct actor outer, inner, stranger;
 
@@ -672,7 +672,7 @@ TEST(a_taken_name_is_said_by_whom_to_related_cgroups)
 }
 END_TEST
 
-TEST(a_prefix_is_part_of_a_name_that_is_owned)
+TEST(prefix_is_part_of_an_owned_name)
 {
 	int socket;
 
@@ -687,7 +687,7 @@ TEST(a_prefix_is_part_of_a_name_that_is_owned)
 }
 END_TEST
 
-TEST(a_prefix_stands_in_front_of_all_names_and_its_program_is_told)
+TEST(prefix_is_added_and_sent_to_the_program)
 {
 	struct userev_event event = { 0 }, again = { 0 };
 	struct userev *userev;
@@ -714,7 +714,7 @@ TEST(a_prefix_stands_in_front_of_all_names_and_its_program_is_told)
 }
 END_TEST
 
-TEST(a_description_that_the_prefix_makes_too_long_is_refused_in_words)
+TEST(description_too_long_with_prefix_is_refused)
 {
 	char description[WIRE_DESCRIPTION_MAX + 1], name[256];
 	int socket;
@@ -740,7 +740,7 @@ TEST(a_description_that_the_prefix_makes_too_long_is_refused_in_words)
 }
 END_TEST
 
-TEST(without_a_prefix_a_program_is_told_no_name)
+TEST(without_prefix_no_name_is_sent_to_the_program)
 {
 	static struct batch batch;
 	int socket;
@@ -800,7 +800,7 @@ static bool has_feature(uint64_t feature)
 	return welcome_here().features & feature;
 }
 
-TEST(events_persist_where_the_policy_says_so)
+TEST(persistent_event_needs_the_policy)
 {
 	static const char *const option[] = { "--allow-persist", NULL };
 	bool possible;
@@ -823,7 +823,7 @@ TEST(events_persist_where_the_policy_says_so)
 }
 END_TEST
 
-TEST(events_of_many_formats_are_for_who_may_have_them)
+TEST(multi_format_event_needs_the_policy)
 {
 	bool possible;
 
@@ -854,7 +854,7 @@ static bool share_a_stream(void)
 	return same;
 }
 
-TEST(data_files_are_shared_as_the_policy_says)
+TEST(data_files_are_shared_by_policy)
 {
 	fixture_start_with_policy(&fixture, "[/**]\nStream=client\n", NULL);
 	ck_assert(!share_a_stream());
@@ -893,7 +893,7 @@ static bool is_tenants_path(const char *path)
 	return wanted.found;
 }
 
-TEST(the_policy_moves_the_border_of_a_tenant)
+TEST(policy_moves_the_boundary_of_a_tenant)
 {
 	const char *inside;
 	struct actor actor;
@@ -920,7 +920,7 @@ TEST(the_policy_moves_the_border_of_a_tenant)
 }
 END_TEST
 
-TEST(what_was_given_away_is_no_tenant_where_the_policy_says_so)
+TEST(tenant_no_makes_a_delegated_cgroup_no_tenant)
 {
 	const char *given, *inside;
 	struct actor actor;
@@ -951,38 +951,38 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {
-		a_maximum_is_for_all_of_a_tenants_programs,
-		nothing_at_all_may_be_a_maximum,
-		a_maximum_of_a_cgroup_is_for_all_tenants_in_it,
-		a_share_of_a_cgroup_names_the_cgroup,
-		a_maximum_of_a_real_cgroup_counts_what_is_in_those_below_it,
-		the_default_maximum_is_for_who_has_none,
-		what_is_reserved_nobody_else_can_use_up,
-		a_reserve_is_filled_by_who_is_named,
-		a_reserve_can_be_filled_however_full_the_machine_is,
-		one_connection_too_many_is_told_so_and_let_in_when_another_ends,
-		connections_of_all_tenants_in_a_cgroup_are_counted_together,
-		the_default_number_of_connections_is_for_who_has_none,
-		who_asks_too_often_waits_and_is_answered_in_order,
-		what_one_has_asked_too_often_delays_nobody_else,
-		all_tenants_in_a_cgroup_have_its_requests_together,
-		many_who_wait_keep_nobody_busy,
-		who_waits_for_its_hello_is_not_too_slow,
-		who_leaves_and_comes_again_has_not_more_requests,
-		a_program_that_begins_has_its_burst,
-		events_are_allowed_and_denied_by_their_names,
-		a_denial_of_the_root_holds_in_every_cgroup,
-		an_owned_name_is_refused_to_all_but_its_owner,
-		a_taken_name_is_said_by_whom_to_related_cgroups,
-		a_prefix_is_part_of_a_name_that_is_owned,
-		a_prefix_stands_in_front_of_all_names_and_its_program_is_told,
-		a_description_that_the_prefix_makes_too_long_is_refused_in_words,
-		without_a_prefix_a_program_is_told_no_name,
-		events_persist_where_the_policy_says_so,
-		events_of_many_formats_are_for_who_may_have_them,
-		data_files_are_shared_as_the_policy_says,
-		the_policy_moves_the_border_of_a_tenant,
-		what_was_given_away_is_no_tenant_where_the_policy_says_so,
+		maximum_is_for_all_programs_of_a_tenant,
+		maximum_may_be_zero,
+		maximum_of_a_cgroup_is_for_all_tenants_in_it,
+		refusal_beyond_a_fair_share_names_the_cgroup,
+		maximum_of_a_real_cgroup_includes_those_below,
+		default_maximum_is_for_tenants_without_one,
+		reserve_is_kept_from_other_tenants,
+		reserve_is_filled_by_matching_tenants,
+		reserve_can_be_filled_on_a_full_machine,
+		connection_beyond_the_maximum_is_refused,
+		connections_in_a_cgroup_are_counted_together,
+		default_connections_are_for_tenants_without_limit,
+		requests_above_the_rate_are_delayed_in_order,
+		delayed_client_delays_no_other,
+		rate_of_a_cgroup_is_for_all_tenants_in_it,
+		many_delayed_clients_use_no_cpu,
+		delayed_hello_does_not_time_out,
+		reconnecting_does_not_reset_the_rate,
+		new_program_has_its_burst,
+		events_are_allowed_and_denied_by_name,
+		denial_of_the_root_applies_to_every_cgroup,
+		owned_name_is_refused_to_other_tenants,
+		taken_name_has_its_tenant_for_related_cgroups,
+		prefix_is_part_of_an_owned_name,
+		prefix_is_added_and_sent_to_the_program,
+		description_too_long_with_prefix_is_refused,
+		without_prefix_no_name_is_sent_to_the_program,
+		persistent_event_needs_the_policy,
+		multi_format_event_needs_the_policy,
+		data_files_are_shared_by_policy,
+		policy_moves_the_boundary_of_a_tenant,
+		tenant_no_makes_a_delegated_cgroup_no_tenant,
 	};
 	int r;
 

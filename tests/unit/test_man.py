@@ -206,7 +206,7 @@ def check_numbers(page):
     limits, descriptions = source("daemon/limits.h"), source("protocol/event/description.h")
     grammar = enumerators(descriptions, "DESCRIPTION_")
     phrases = [
-        f"sends HELLO within {enumerators(limits, 'DEFAULT_')['PATIENCE']} seconds",
+        f"sends HELLO within {enumerators(limits, 'DEFAULT_')['CLIENT_TIMEOUT']} seconds",
         f"holders (rows of tenant, pid, uid, comm; at most {enumerators(limits, 'HOLDERS_')['MAX']})",
         f"An event's is at most {grammar['NAME_MAX']} bytes",
         f"N from 1 to {grammar['ARRAY_MAX']} in decimal",

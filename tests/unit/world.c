@@ -182,7 +182,7 @@ void world_begin(struct world *world)
 		.capacity = world->capacity,
 		.max_events = world->max_events,
 		.ring_bytes = DEFAULT_RING_BYTES,
-		.patience = DEFAULT_PATIENCE,
+		.client_timeout = DEFAULT_CLIENT_TIMEOUT,
 		.tenant_is_process = true,
 		.allow_persist = true,
 	};

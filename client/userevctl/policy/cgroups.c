@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * policy check: a section that matches no cgroup is most often a misspelt one, or one for another cgroup driver. What is started
- * later may match it, so it is only warned of.
+ * policy check: a section that matches no cgroup is most often misspelt, or for another cgroup driver. It is a warning, since a
+ * cgroup that is made later may match it.
  */
 
 #include "client/userevctl/policy/policy.h"
@@ -15,11 +15,11 @@ struct walk {
 	const struct policy *policy;
 	bool *matched; /* for each section */
 	char directory[2 * PATH_MAX];
-	size_t mount; /* bytes of the directory that the path of a cgroup has not */
+	size_t mount; /* bytes of the directory before the path of the cgroup */
 };
 
-/* The directory is the one of a cgroup; it is the same when this returns. What goes away meanwhile, or is too long, is left out. */
-static void walk(struct walk *at, size_t length, unsigned depth)
+/* at->directory is a cgroup's, before and after the call. Cgroups that are removed meanwhile, and paths that are too long, are skipped. */
+static void cgroups_walk(struct walk *at, size_t length, unsigned depth)
 {
 	DIR *stream;
 	const struct dirent *entry;
@@ -34,21 +34,11 @@ static void walk(struct walk *at, size_t length, unsigned depth)
 			continue;
 		n = snprintf(at->directory + length, room, "/%s", entry->d_name);
 		if ((size_t)n < room)
-			walk(at, length + (size_t)n, depth + 1);
+			cgroups_walk(at, length + (size_t)n, depth + 1);
 		at->directory[length] = '\0';
 	}
 	if (stream)
 		closedir(stream);
-}
-
-static void warn(const struct policy_origin *section, struct problems *problems)
-{
-	char buffer[256];
-	struct text shown = text_make(buffer, sizeof(buffer));
-
-	text_excerpt(&shown, section->section, strlen(section->section));
-	problems_add(problems, PROBLEM_WARNING, (struct place){ section->file, section->line, NULL },
-		     "[%s]: no cgroup matches that here now; systemd-cgls shows those that there are", buffer);
 }
 
 int policy_check_cgroups(const struct policy *policy, struct problems *problems)
@@ -60,14 +50,19 @@ int policy_check_cgroups(const struct policy *policy, struct problems *problems)
 
 	if (!matched)
 		return -ENOMEM;
-	/* In a container's own view the paths are not those that the daemon sees. */
+	/* In a cgroup namespace, paths differ from those that the daemon sees. */
 	if (cgroups_find(NULL, &cgroups) < 0 || !*cgroups.mount || !streq(cgroups.root, "/"))
 		return 0;
 	at.mount = strlen(cgroups.mount);
 	string_copy(at.directory, sizeof(at.directory), cgroups.mount);
-	walk(&at, at.mount, 0);
-	for (size_t i = 0; i < n; i++)
+	cgroups_walk(&at, at.mount, 0);
+	for (size_t i = 0; i < n; i++) {
+		const struct policy_origin *section = policy_section_origin(policy, i);
+
 		if (!matched[i])
-			warn(policy_section_origin(policy, i), problems);
+			problems_add(problems, PROBLEM_WARNING, (struct place){ section->file, section->line, NULL },
+				     "[%s]: no cgroup matches that here now; systemd-cgls shows those that there are",
+				     excerpt_of(section->section).text);
+	}
 	return 0;
 }

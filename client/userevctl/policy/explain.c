@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* policy explain: yes or no, and the line that says so. What is used up and what is left, only a daemon knows: it is asked. */
+/* policy explain: whether an event is allowed, and by which line. The numbers in use come from a running daemon. */
 
 #include "client/userevctl/policy/policy.h"
 
@@ -11,11 +11,10 @@ struct explanation {
 	char path[PATH_MAX];
 	struct tenancy tenancy;
 	struct policy_rules rules;
-	char name[DESCRIPTION_NAME_MAX + 64]; /* with its prefix, as everybody else sees it */
-	int refusal;			      /* REFUSAL_NONE: it is allowed */
+	char name[DESCRIPTION_NAME_MAX + 1]; /* with its prefix; "": the description is wrong */
+	int refusal;			     /* REFUSAL_NONE: it is allowed */
 	char why[WIRE_SENTENCE_MAX];
 	struct policy_verdict verdict;
-	bool decided; /* by a rule: else the description is no good */
 	struct ledger ledger;
 };
 
@@ -24,27 +23,21 @@ static bool is_granted(const struct explanation *explanation)
 	return explanation->refusal == REFUSAL_NONE && (!explanation->ledger.control || explanation->ledger.granted);
 }
 
-static void decide(const struct policy_question *question, struct explanation *explanation)
+static void explanation_decide(const struct policy_question *question, struct explanation *explanation)
 {
 	static struct description description; /* large */
 	const char *text = question->ctl->argv[1];
 	struct text why = text_make(explanation->why, sizeof(explanation->why));
-	const char *prefix;
 
 	policy_find_tenant(question, explanation->path, &explanation->tenancy);
 	policy_resolve(question->policy, explanation->tenancy.path, &explanation->rules);
-	explanation->refusal = description_parse(text, strlen(text), &description, &why);
-	if (explanation->refusal != 0)
-		return;
-	prefix = explanation->rules.value[POLICY_NAME_PREFIX]->text;
-	snprintf(explanation->name, sizeof(explanation->name), "%s%.*s", prefix ? prefix : "",
-		 (int)description.name_length, description.canonical);
-	explanation->decided = true;
-	explanation->refusal = policy_may_register(&explanation->rules, explanation->name, strlen(explanation->name),
-						   question->flags, &explanation->verdict, &why);
+	explanation->refusal = policy_admit(&explanation->rules, text, strlen(text), question->flags, &description,
+					    &explanation->verdict, &why);
+	if (explanation->verdict.key != POLICY_KEYS)
+		string_copy(explanation->name, description.name_length + 1, description.canonical);
 }
 
-/* The rule that decided, or of a list that entry of it that did. */
+/* The rule that decided, or the entry of a list. */
 static void put_verdict(struct values *values, const struct explanation *explanation)
 {
 	const struct policy_verdict *verdict = &explanation->verdict;
@@ -62,7 +55,7 @@ static void put_verdict(struct values *values, const struct explanation *explana
 static void put_rules(struct values *values, const struct policy_question *question,
 		      const struct explanation *explanation)
 {
-	if (explanation->decided)
+	if (*explanation->name)
 		put_verdict(values, explanation);
 	values_put_levels(values, question, explanation->path, &explanation->tenancy);
 }
@@ -102,7 +95,7 @@ static int print_json(struct values *values, const struct policy_question *quest
 	json_bool(json, explanation->tenancy.sure);
 	json_key(json, "allowed", 7);
 	json_bool(json, is_granted(explanation));
-	if (explanation->decided)
+	if (*explanation->name)
 		put_json(json, "event", explanation->name);
 	if (explanation->refusal != REFUSAL_NONE) {
 		put_json(json, "refusal", refusal_name((uint32_t)explanation->refusal));
@@ -154,7 +147,7 @@ int policy_explain(struct policy_question *question)
 	r = policy_open(question);
 	if (r != EXIT_DONE)
 		return r;
-	decide(question, &explanation);
+	explanation_decide(question, &explanation);
 	ledger_ask(question, explanation.path, &explanation.ledger);
 	r = print(question, &explanation);
 	ledger_deinit(&explanation.ledger);

@@ -49,7 +49,7 @@ static bool is_boundary(void *data, const char *path)
 	struct boundary *boundary = &search->boundary;
 	enum policy_tenant said = policy_tenant(search->policy, path);
 
-	if (!boundary->lifted && said == POLICY_TENANT_UNSAID)
+	if (!boundary->lifted && said == POLICY_TENANT_UNSET)
 		search->tenancy->sure &= cgroup_id(boundary->cgroups, path) != 0;
 	return boundary_is(boundary, path, said);
 }

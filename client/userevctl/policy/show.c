@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* policy show: every value that holds for a cgroup, and the line that it comes from. */
+/* policy show: the values of all keys for a cgroup, and the line that each comes from. */
 
 #include "client/userevctl/policy/policy.h"
 
@@ -87,9 +87,9 @@ static bool put_level(void *data, const char *path)
 	struct policy_rules rules;
 
 	policy_lookup(levels->question->policy, path, &rules);
-	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
-		if (rules.value[i] && i != POLICY_TENANT && policy_key_reach((enum policy_key)i) == POLICY_OF_CGROUP)
-			values_put(levels->values, path, (enum policy_key)i, rules.value[i]);
+	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+		if (rules.value[key] && key != POLICY_TENANT && policy_key_reach(key) == POLICY_OF_CGROUP)
+			values_put(levels->values, path, key, rules.value[key]);
 	return false;
 }
 
@@ -97,20 +97,9 @@ static bool put_level(void *data, const char *path)
 static void put_defaults(struct values *values, const struct policy *policy, const struct policy_rules *rules,
 			 const char *tenant)
 {
-	static const struct {
-		enum policy_key own, of_daemon;
-	} limits[] = {
-		{ POLICY_MAX_EVENTS, POLICY_DEFAULT_MAX_EVENTS },
-		{ POLICY_MAX_CONNECTIONS, POLICY_DEFAULT_MAX_CONNECTIONS },
-		{ POLICY_MAX_FILES, POLICY_DEFAULT_MAX_FILES },
-		{ POLICY_MAX_LEASES, POLICY_DEFAULT_MAX_LEASES },
-		{ POLICY_MAX_REQUESTS_PER_SECOND, POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		if (rules->value[limits[i].own]->is_default)
-			values_put(values, tenant, limits[i].of_daemon,
-				   policy_tenant_limit(policy, rules, limits[i].own));
+	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+		if (policy_key_of_daemon(key) && rules->value[key]->is_default)
+			values_put(values, tenant, policy_key_of_daemon(key), policy_tenant_limit(policy, rules, key));
 }
 
 void values_put_levels(struct values *values, const struct policy_question *question, const char *path,
@@ -125,7 +114,7 @@ void values_put_levels(struct values *values, const struct policy_question *ques
 	put_defaults(values, question->policy, &rules, tenancy->path);
 }
 
-/* All lists of names that are denied hold, of whichever level they are. */
+/* Denials of all levels add up. */
 static void put_denials(struct values *values, const char *tenant, const struct policy_rules *rules)
 {
 	for (size_t i = 0; i < rules->n_denials; i++)
@@ -134,7 +123,7 @@ static void put_denials(struct values *values, const char *tenant, const struct 
 		values_put(values, tenant, POLICY_DENY_EVENTS, rules->value[POLICY_DENY_EVENTS]);
 }
 
-/* Of the sections that the tenant is in; NULL: of all. */
+/* Names that the tenant owns; NULL: names that any section owns. */
 static void put_owners(struct values *values, const struct policy *policy, const char *tenant)
 {
 	struct policy_owner owner;
@@ -151,18 +140,18 @@ static void put_cgroup(struct values *values, const struct policy_question *ques
 
 	values_put_levels(values, question, path, tenancy);
 	policy_resolve(question->policy, tenancy->path, &rules);
-	for (size_t i = 0; i < POLICY_CGROUP_KEYS; i++)
-		if (policy_key_reach((enum policy_key)i) == POLICY_OF_TENANT && i != POLICY_DENY_EVENTS)
-			values_put(values, tenancy->path, (enum policy_key)i, rules.value[i]);
+	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+		if (policy_key_reach(key) == POLICY_OF_TENANT && key != POLICY_DENY_EVENTS)
+			values_put(values, tenancy->path, key, rules.value[key]);
 	put_denials(values, tenancy->path, &rules);
 	put_owners(values, question->policy, tenancy->path);
 }
 
 static void put_daemon(struct values *values, const struct policy *policy)
 {
-	for (size_t i = 0; i < POLICY_KEYS; i++)
-		if (policy_key_reach((enum policy_key)i) == POLICY_OF_DAEMON)
-			values_put(values, NULL, (enum policy_key)i, policy_daemon(policy, (enum policy_key)i));
+	for (enum policy_key key = 0; key < POLICY_KEYS; key++)
+		if (policy_key_reach(key) == POLICY_OF_DAEMON)
+			values_put(values, NULL, key, policy_daemon(policy, key));
 }
 
 static void put_events(struct values *values, const struct policy *policy)

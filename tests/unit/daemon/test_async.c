@@ -80,7 +80,7 @@ TEST(a_page_that_comes_too_late_is_the_daemons_fault_and_says_so)
 
 	hold();
 	say_hello(&end);
-	world->daemon->connections.patience = 0;
+	world->daemon->connections.client_timeout = 0;
 	ev_invoke(world->daemon->loop, &world->daemon->connections.w_deadlines, EV_TIMER);
 	turn(world);
 	expect_cut(&end, REFUSAL_TROUBLE);

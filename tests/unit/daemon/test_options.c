@@ -61,7 +61,7 @@ static void expect_wrong(const char *option, const char *word, const char *advic
 	ck_assert_msg(strstr(said, "userevd --help"), "%s", said);
 }
 
-TEST(the_defaults_are_those_of_the_manual)
+TEST(defaults_are_those_of_the_manual)
 {
 	const struct options *options = parse(NULL);
 
@@ -70,16 +70,16 @@ TEST(the_defaults_are_those_of_the_manual)
 	ck_assert_str_eq(options->backend, "auto");
 	ck_assert_uint_eq(options->capacity, 0);
 	ck_assert_uint_eq(options->page_bits, 0);
-	ck_assert_uint_eq(options->max_events, OPTIONS_UNSAID);
+	ck_assert_uint_eq(options->max_events, OPTIONS_UNSET);
 	ck_assert_uint_eq(options->ring_bytes, DEFAULT_RING_BYTES);
-	ck_assert_uint_eq(options->patience, DEFAULT_PATIENCE);
+	ck_assert_uint_eq(options->client_timeout, DEFAULT_CLIENT_TIMEOUT);
 	ck_assert_int_eq(options->log_level, LOG_INFO);
 	ck_assert_int_eq(options->ready_fd, -1);
 	ck_assert(!options->foreground && !options->exit_with_parent && !options->tenant_is_process);
 }
 END_TEST
 
-TEST(each_option_sets_what_it_says)
+TEST(option_sets_its_member)
 {
 	ck_assert_str_eq(parse("--socket=/a/b")->socket, "/a/b");
 	ck_assert_str_eq(parse("--control-socket=/c")->control_socket, "/c");
@@ -88,7 +88,9 @@ TEST(each_option_sets_what_it_says)
 	ck_assert_uint_eq(parse("--page-bits=9")->page_bits, 9);
 	ck_assert_uint_eq(parse("--max-events=7")->max_events, 7);
 	ck_assert_uint_eq(parse("--ring-size=5000")->ring_bytes, 5000);
-	ck_assert_uint_eq(parse("--patience=3")->patience, 3);
+	ck_assert_uint_eq(parse("--client-timeout=3")->client_timeout, 3);
+	/* The name of earlier versions. */
+	ck_assert_uint_eq(parse("--patience=4")->client_timeout, 4);
 	ck_assert_int_eq(parse("--log-level=debug")->log_level, LOG_DEBUG);
 	ck_assert_int_eq(parse("--ready-fd=6")->ready_fd, 6);
 	ck_assert(parse("--tenants=process")->tenant_is_process);
@@ -99,7 +101,7 @@ TEST(each_option_sets_what_it_says)
 }
 END_TEST
 
-TEST(options_add_up_and_the_last_of_two_counts)
+TEST(last_of_two_values_of_an_option_counts)
 {
 	struct options options;
 
@@ -113,7 +115,7 @@ TEST(options_add_up_and_the_last_of_two_counts)
 }
 END_TEST
 
-TEST(numbers_have_their_limits_and_the_sentence_says_which)
+TEST(number_outside_its_limits_is_refused)
 {
 	static const struct {
 		const char *option;
@@ -126,7 +128,7 @@ TEST(numbers_have_their_limits_and_the_sentence_says_which)
 		{ "page-bits", "2", "1", "32768", "32769" },
 		{ "max-events", "0", "-1", "4294967294", "4294967295" },
 		{ "ring-size", "4096", "4095", "1099511627776", "1099511627777" },
-		{ "patience", "1", "0", "3600", "3601" },
+		{ "client-timeout", "1", "0", "3600", "3601" },
 		{ "ready-fd", "0", "-1", "2147483647", "2147483648" },
 	};
 	char option[128];
@@ -147,7 +149,7 @@ TEST(numbers_have_their_limits_and_the_sentence_says_which)
 }
 END_TEST
 
-TEST(what_is_no_number_is_refused)
+TEST(text_in_place_of_a_number_is_refused)
 {
 	static const char *const values[] = { "",   "x",   "5x",  "x5",	 "5 ",	" 5",  "+5",
 					      "-5", "0x5", "5.0", "5e3", "5,0", "5KK", "99999999999999999999" };
@@ -163,7 +165,7 @@ TEST(what_is_no_number_is_refused)
 }
 END_TEST
 
-TEST(sizes_may_be_given_in_k_and_m_and_never_wrap_around)
+TEST(size_takes_k_and_m_and_never_wraps_around)
 {
 	ck_assert_uint_eq(parse("--ring-size=4K")->ring_bytes, 4096);
 	ck_assert_uint_eq(parse("--ring-size=3M")->ring_bytes, 3 << 20);
@@ -182,7 +184,7 @@ TEST(sizes_may_be_given_in_k_and_m_and_never_wrap_around)
 }
 END_TEST
 
-TEST(words_are_taken_whole_and_the_sentence_says_which_there_are)
+TEST(unknown_word_is_refused_with_the_known_ones)
 {
 	expect_wrong("--tenants=processes", "--tenants=processes", "cgroup or process");
 	expect_wrong("--tenants=", "--tenants=", "cgroup or process");
@@ -195,17 +197,17 @@ TEST(words_are_taken_whole_and_the_sentence_says_which_there_are)
 }
 END_TEST
 
-TEST(what_there_is_not_is_named)
+TEST(unknown_option_is_named)
 {
 	expect_wrong("--nonsense", "--nonsense", "userevd");
 	expect_wrong("--socket", "--socket", "argument");
 	expect_wrong("--foreground=yes", "--foreground", "argument");
 	expect_wrong("-x", "x", "userevd");
-	expect_wrong("start", "start", "options only");
+	expect_wrong("start", "start", "unexpected argument");
 }
 END_TEST
 
-TEST(the_help_names_every_option_and_the_true_defaults)
+TEST(help_names_options_and_true_defaults)
 {
 	static const char *const words[] = {
 		"--socket=PATH",
@@ -218,7 +220,7 @@ TEST(the_help_names_every_option_and_the_true_defaults)
 		"--tenants=KIND",
 		"--ring-size=BYTES",
 		"(default 4M)",
-		"--patience=SECONDS",
+		"--client-timeout=SECONDS",
 		"(default 10)",
 		"-f, --foreground",
 		"--log-level=LEVEL",
@@ -234,13 +236,14 @@ TEST(the_help_names_every_option_and_the_true_defaults)
 
 	ck_assert_int_eq(parse_two("--help", NULL, &options), OPTIONS_EXIT);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		ck_assert_msg(strstr(said, words[i]), "the help does not say %s", words[i]);
+		ck_assert_msg(strstr(said, words[i]), "the help does not have %s", words[i]);
+	ck_assert_ptr_null(strstr(said, "patience"));
 	ck_assert_int_eq(parse_two("-h", NULL, &options), OPTIONS_EXIT);
 	ck_assert(strstr(said, "Usage: userevd"));
 }
 END_TEST
 
-TEST(the_version_is_one_line)
+TEST(version_is_one_line)
 {
 	struct options options;
 
@@ -249,8 +252,7 @@ TEST(the_version_is_one_line)
 }
 END_TEST
 
-SUITE("options", the_defaults_are_those_of_the_manual, each_option_sets_what_it_says,
-      options_add_up_and_the_last_of_two_counts, numbers_have_their_limits_and_the_sentence_says_which,
-      what_is_no_number_is_refused, sizes_may_be_given_in_k_and_m_and_never_wrap_around,
-      words_are_taken_whole_and_the_sentence_says_which_there_are, what_there_is_not_is_named,
-      the_help_names_every_option_and_the_true_defaults, the_version_is_one_line)
+SUITE("options", defaults_are_those_of_the_manual, option_sets_its_member, last_of_two_values_of_an_option_counts,
+      number_outside_its_limits_is_refused, text_in_place_of_a_number_is_refused,
+      size_takes_k_and_m_and_never_wraps_around, unknown_word_is_refused_with_the_known_ones, unknown_option_is_named,
+      help_names_options_and_true_defaults, version_is_one_line)

@@ -54,7 +54,7 @@ static bool is_boundary(void *boundary, const char *path)
 {
 	enum policy_tenant said = is(path, '+')	  ? POLICY_TENANT_YES
 				  : is(path, '-') ? POLICY_TENANT_NO
-						  : POLICY_TENANT_UNSAID;
+						  : POLICY_TENANT_UNSET;
 
 	return boundary_is(boundary, path, said);
 }
@@ -93,7 +93,7 @@ static void expect_second_level(const char *all)
 	ck_assert_msg(found == 2 && !boundary, "'%s': it is level %zu", all, found);
 }
 
-TEST(what_was_given_away_is_a_tenant_by_its_mark_or_by_its_owner)
+TEST(delegated_cgroup_is_a_tenant_by_mark_or_owner)
 {
 	expect_second_level(". . .");
 	expect_boundary(3, ". . d");
@@ -103,7 +103,7 @@ TEST(what_was_given_away_is_a_tenant_by_its_mark_or_by_its_owner)
 }
 END_TEST
 
-TEST(who_was_given_a_cgroup_gains_nothing_by_marks_and_cgroups_inside)
+TEST(marks_inside_a_delegated_cgroup_have_no_effect)
 {
 	expect_boundary(2, ". d d d");
 	expect_boundary(2, ". o d o");
@@ -111,7 +111,7 @@ TEST(who_was_given_a_cgroup_gains_nothing_by_marks_and_cgroups_inside)
 }
 END_TEST
 
-TEST(a_policy_names_tenants_where_nothing_was_given_away)
+TEST(policy_makes_tenants_without_delegation)
 {
 	expect_boundary(3, ". . +");
 	expect_boundary(3, ". . + .");
@@ -120,7 +120,7 @@ TEST(a_policy_names_tenants_where_nothing_was_given_away)
 }
 END_TEST
 
-TEST(the_outermost_counts_whoever_says_so)
+TEST(outermost_tenant_counts)
 {
 	expect_boundary(2, ". + + .");
 	expect_boundary(2, ". + d .");
@@ -130,7 +130,7 @@ TEST(the_outermost_counts_whoever_says_so)
 }
 END_TEST
 
-TEST(what_was_given_away_is_no_tenant_where_the_policy_says_so)
+TEST(tenant_no_makes_a_delegated_cgroup_no_tenant)
 {
 	expect_second_level(". . -d .");
 	expect_second_level(". -o . .");
@@ -141,7 +141,7 @@ TEST(what_was_given_away_is_no_tenant_where_the_policy_says_so)
 END_TEST
 
 /* It is all his who was given the outermost one, and he may mark it and give it away as he likes. */
-TEST(inside_of_that_only_the_policy_makes_tenants)
+TEST(inside_tenant_no_only_the_policy_makes_tenants)
 {
 	expect_second_level(". -d d .");
 	expect_second_level(". -o . o d");
@@ -152,7 +152,7 @@ TEST(inside_of_that_only_the_policy_makes_tenants)
 }
 END_TEST
 
-TEST(where_nothing_was_given_away_the_policys_no_changes_nothing_further_in)
+TEST(tenant_no_without_delegation_has_no_inner_effect)
 {
 	expect_second_level(". - .");
 	expect_boundary(3, ". - d");
@@ -162,7 +162,7 @@ TEST(where_nothing_was_given_away_the_policys_no_changes_nothing_further_in)
 END_TEST
 
 /* user.slice, user-1000.slice, session-3.scope; beside that, user@1000.service, which is his. */
-TEST(sessions_are_the_users_unless_the_policy_says_otherwise)
+TEST(sessions_belong_to_the_tenant_of_their_user)
 {
 	expect_second_level(". . .");
 	expect_boundary(3, ". . o . .");
@@ -174,7 +174,7 @@ TEST(sessions_are_the_users_unless_the_policy_says_otherwise)
 }
 END_TEST
 
-TEST(what_lies_deeper_than_anybodys_containers_is_no_tenant)
+TEST(cgroup_beyond_the_deepest_level_is_no_tenant)
 {
 	expect_boundary(11, ". . . . . . . . . . d . .");
 	expect_boundary(11, ". . . . . . . . . . + . .");
@@ -184,7 +184,7 @@ TEST(what_lies_deeper_than_anybodys_containers_is_no_tenant)
 }
 END_TEST
 
-TEST(where_no_cgroup_can_be_seen_the_policy_alone_counts)
+TEST(without_visible_cgroups_the_policy_alone_counts)
 {
 	const struct cgroups nowhere = { 0 };
 	bool boundary;
@@ -196,10 +196,8 @@ TEST(where_no_cgroup_can_be_seen_the_policy_alone_counts)
 }
 END_TEST
 
-SUITE("boundary", what_was_given_away_is_a_tenant_by_its_mark_or_by_its_owner,
-      who_was_given_a_cgroup_gains_nothing_by_marks_and_cgroups_inside,
-      a_policy_names_tenants_where_nothing_was_given_away, the_outermost_counts_whoever_says_so,
-      what_was_given_away_is_no_tenant_where_the_policy_says_so, inside_of_that_only_the_policy_makes_tenants,
-      where_nothing_was_given_away_the_policys_no_changes_nothing_further_in,
-      sessions_are_the_users_unless_the_policy_says_otherwise, what_lies_deeper_than_anybodys_containers_is_no_tenant,
-      where_no_cgroup_can_be_seen_the_policy_alone_counts)
+SUITE("boundary", delegated_cgroup_is_a_tenant_by_mark_or_owner, marks_inside_a_delegated_cgroup_have_no_effect,
+      policy_makes_tenants_without_delegation, outermost_tenant_counts, tenant_no_makes_a_delegated_cgroup_no_tenant,
+      inside_tenant_no_only_the_policy_makes_tenants, tenant_no_without_delegation_has_no_inner_effect,
+      sessions_belong_to_the_tenant_of_their_user, cgroup_beyond_the_deepest_level_is_no_tenant,
+      without_visible_cgroups_the_policy_alone_counts)

@@ -26,7 +26,7 @@ static const char *parse(const struct cgroups *cgroups, const char *text)
 	return r == 0 ? path : r == -ENODATA ? "none" : r == -ENAMETOOLONG ? "too long" : "an error that there is not";
 }
 
-TEST(on_v2_the_one_line_is_the_cgroup)
+TEST(v2_line_is_the_cgroup)
 {
 	ck_assert_str_eq(parse(&v2, "0::/user.slice/user-1000.slice\n"), "/user.slice/user-1000.slice");
 	ck_assert_str_eq(parse(&v2, "0::/\n"), "/");
@@ -41,14 +41,14 @@ static const char hybrid_text[] = "12:pids:/pids\n"
 				  "1:name=systemd:/system.slice/a.service\n"
 				  "0::/system.slice/b.service\n";
 
-TEST(on_a_hybrid_host_it_is_the_line_of_the_hierarchy_that_was_found)
+TEST(hybrid_host_uses_the_line_of_its_hierarchy)
 {
 	ck_assert_str_eq(parse(&v2, hybrid_text), "/system.slice/b.service");
 	ck_assert_str_eq(parse(&v1, hybrid_text), "/system.slice/a.service");
 }
 END_TEST
 
-TEST(without_its_line_there_is_none)
+TEST(missing_line_is_no_cgroup)
 {
 	ck_assert_str_eq(parse(&v2, ""), "none");
 	ck_assert_str_eq(parse(&v2, "\n\n"), "none");
@@ -61,7 +61,7 @@ TEST(without_its_line_there_is_none)
 END_TEST
 
 /* Found by fuzz_cgroup. Tenants that are no cgroups have paths without a slash, and nobody else may. */
-TEST(a_path_begins_with_a_slash)
+TEST(path_without_slash_is_skipped)
 {
 	ck_assert_str_eq(parse(&v2, "::::\n"), "none");
 	ck_assert_str_eq(parse(&v2, "0::policy\n"), "none");
@@ -69,14 +69,14 @@ TEST(a_path_begins_with_a_slash)
 }
 END_TEST
 
-TEST(a_path_may_have_colons_and_spaces)
+TEST(path_may_have_colons_and_spaces)
 {
 	ck_assert_str_eq(parse(&v2, "0::/a:b::c/0::/x y\n"), "/a:b::c/0::/x y");
 	ck_assert_str_eq(parse(&v1, "5:cpu:/x:name=systemd:/y\n1:name=systemd:/z:\n"), "/z:");
 }
 END_TEST
 
-TEST(a_path_of_the_buffers_size_fits_and_one_byte_more_does_not)
+TEST(path_beyond_the_buffer_is_an_error)
 {
 	char path[8];
 
@@ -136,7 +136,7 @@ static struct cgroups find(const char *mountinfo)
 #define CPU    "33 30 0:30 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:7 - cgroup cgroup rw,cpu,cpuacct\n"
 #define CILIUM "40 22 0:26 / /run/cilium/cgroupv2 rw,relatime shared:9 - cgroup2 none rw\n"
 
-TEST(a_plain_host_has_its_cgroups_where_they_belong)
+TEST(mountinfo_of_a_plain_host)
 {
 	struct cgroups cgroups = find(ROOT PROC V2 CILIUM);
 
@@ -146,7 +146,7 @@ TEST(a_plain_host_has_its_cgroups_where_they_belong)
 }
 END_TEST
 
-TEST(a_hybrid_host_has_the_unified_ones_in_whichever_order_they_are_mounted)
+TEST(mountinfo_of_a_hybrid_host_in_any_order)
 {
 	static const char *const texts[] = { (ROOT TMPFS UNIFY V1 CPU), (ROOT TMPFS V1 CPU UNIFY) };
 
@@ -159,7 +159,7 @@ TEST(a_hybrid_host_has_the_unified_ones_in_whichever_order_they_are_mounted)
 }
 END_TEST
 
-TEST(a_v1_host_has_those_of_systemd)
+TEST(mountinfo_of_a_v1_host)
 {
 	struct cgroups cgroups = find(ROOT TMPFS CPU V1);
 
@@ -169,7 +169,7 @@ TEST(a_v1_host_has_those_of_systemd)
 }
 END_TEST
 
-TEST(in_a_container_the_mount_shows_a_part)
+TEST(mountinfo_of_a_container_has_a_root)
 {
 	struct cgroups cgroups = find("99 98 0:26 /machine.slice/one.scope /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
 
@@ -180,7 +180,7 @@ TEST(in_a_container_the_mount_shows_a_part)
 }
 END_TEST
 
-TEST(where_there_is_none_nothing_is_found_and_nothing_breaks)
+TEST(mountinfo_without_cgroups_is_no_error)
 {
 	static const char *const texts[] = {
 		"",
@@ -207,7 +207,7 @@ TEST(where_there_is_none_nothing_is_found_and_nothing_breaks)
 }
 END_TEST
 
-TEST(without_a_mountinfo_nothing_is_found)
+TEST(missing_mountinfo_is_an_error)
 {
 	struct cgroups cgroups;
 
@@ -219,7 +219,7 @@ TEST(without_a_mountinfo_nothing_is_found)
 END_TEST
 
 /* What it would not see might be what is to be taken. */
-TEST(a_mountinfo_that_cannot_be_read_to_the_end_is_an_error)
+TEST(truncated_mountinfo_is_an_error)
 {
 	struct cgroups cgroups;
 
@@ -282,7 +282,7 @@ static struct cgroups cgroups_in(const struct directory *directory, const char *
 	return cgroups;
 }
 
-TEST(an_id_is_the_directorys_and_a_cgroup_made_again_has_another)
+TEST(id_is_the_inode_of_the_directory)
 {
 	DIRECTORY(directory);
 	struct cgroups cgroups = cgroups_in(&directory, "/");
@@ -299,7 +299,7 @@ TEST(an_id_is_the_directorys_and_a_cgroup_made_again_has_another)
 }
 END_TEST
 
-TEST(what_lies_outside_of_the_mount_has_no_id_and_is_nobodys)
+TEST(path_outside_the_mount_has_no_id)
 {
 	DIRECTORY(directory);
 	struct cgroups cgroups = cgroups_in(&directory, "/machine.slice/one");
@@ -324,7 +324,7 @@ TEST(what_lies_outside_of_the_mount_has_no_id_and_is_nobodys)
 }
 END_TEST
 
-TEST(a_path_that_leads_upwards_is_never_followed)
+TEST(path_with_dots_is_never_followed)
 {
 	DIRECTORY(directory);
 	struct cgroups cgroups = cgroups_in(&directory, "/");
@@ -340,7 +340,7 @@ TEST(a_path_that_leads_upwards_is_never_followed)
 }
 END_TEST
 
-TEST(only_the_mark_that_says_yes_is_a_boundary)
+TEST(only_mark_1_is_delegation)
 {
 	static const char *const values[] = { "1", "0", "", "yes", "11", "1234567890" };
 	DIRECTORY(directory);
@@ -360,7 +360,7 @@ TEST(only_the_mark_that_says_yes_is_a_boundary)
 }
 END_TEST
 
-TEST(a_cgroup_that_is_not_roots_is_a_boundary_without_any_mark)
+TEST(cgroup_of_another_owner_is_delegated)
 {
 	DIRECTORY(directory);
 	struct cgroups cgroups = cgroups_in(&directory, "/");
@@ -379,7 +379,7 @@ static bool count_question(void *data, const char *path _unused_)
 	return false;
 }
 
-TEST(however_deep_a_path_is_few_of_its_ancestors_are_looked_at)
+TEST(deep_path_has_at_most_twelve_levels_checked)
 {
 	char path[PATH_MAX] = "";
 	unsigned questions = 0;
@@ -392,7 +392,7 @@ TEST(however_deep_a_path_is_few_of_its_ancestors_are_looked_at)
 }
 END_TEST
 
-TEST(a_path_that_is_too_long_for_any_directory_has_no_id)
+TEST(overlong_path_has_no_id)
 {
 	_cleanup_(freep) char *path = malloc(3 * PATH_MAX);
 
@@ -403,7 +403,7 @@ TEST(a_path_that_is_too_long_for_any_directory_has_no_id)
 }
 END_TEST
 
-TEST(our_own_cgroup_can_be_read_and_that_of_who_has_gone_cannot)
+TEST(cgroup_of_an_exited_process_is_esrch)
 {
 	struct cgroups cgroups;
 	char path[PATH_MAX];
@@ -462,7 +462,7 @@ TEST(without_a_boundary_the_second_level_is_the_tenant)
 }
 END_TEST
 
-TEST(a_boundary_is_the_tenant_at_whichever_level_it_stands)
+TEST(boundary_is_the_tenant_at_any_level)
 {
 	static const char *const boundaries[] = { "/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b/c/d/e" };
 
@@ -481,7 +481,7 @@ static bool always(void *data _unused_, const char *path _unused_)
 	return true;
 }
 
-TEST(of_several_boundaries_the_outermost_is_taken)
+TEST(outermost_of_several_boundaries_counts)
 {
 	char path[] = "/a/b/c";
 
@@ -490,7 +490,7 @@ TEST(of_several_boundaries_the_outermost_is_taken)
 }
 END_TEST
 
-TEST(each_ancestor_is_asked_for_once_the_outermost_first)
+TEST(ancestors_are_checked_once_from_the_outermost)
 {
 	struct asked asked = { 0 };
 	char path[] = "/a/b/c/d";
@@ -501,7 +501,7 @@ TEST(each_ancestor_is_asked_for_once_the_outermost_first)
 }
 END_TEST
 
-TEST(cgroups_made_below_a_tenant_are_the_same_tenant)
+TEST(cgroups_below_a_tenant_are_the_same_tenant)
 {
 	char path[64];
 
@@ -513,16 +513,13 @@ TEST(cgroups_made_below_a_tenant_are_the_same_tenant)
 }
 END_TEST
 
-SUITE("cgroup", on_v2_the_one_line_is_the_cgroup, on_a_hybrid_host_it_is_the_line_of_the_hierarchy_that_was_found,
-      without_its_line_there_is_none, a_path_begins_with_a_slash, a_path_may_have_colons_and_spaces,
-      a_path_of_the_buffers_size_fits_and_one_byte_more_does_not, a_plain_host_has_its_cgroups_where_they_belong,
-      a_hybrid_host_has_the_unified_ones_in_whichever_order_they_are_mounted, a_v1_host_has_those_of_systemd,
-      in_a_container_the_mount_shows_a_part, where_there_is_none_nothing_is_found_and_nothing_breaks,
-      without_a_mountinfo_nothing_is_found, a_mountinfo_that_cannot_be_read_to_the_end_is_an_error,
-      an_id_is_the_directorys_and_a_cgroup_made_again_has_another,
-      what_lies_outside_of_the_mount_has_no_id_and_is_nobodys, a_path_that_leads_upwards_is_never_followed,
-      only_the_mark_that_says_yes_is_a_boundary, a_cgroup_that_is_not_roots_is_a_boundary_without_any_mark,
-      however_deep_a_path_is_few_of_its_ancestors_are_looked_at, a_path_that_is_too_long_for_any_directory_has_no_id,
-      our_own_cgroup_can_be_read_and_that_of_who_has_gone_cannot, without_a_boundary_the_second_level_is_the_tenant,
-      a_boundary_is_the_tenant_at_whichever_level_it_stands, of_several_boundaries_the_outermost_is_taken,
-      each_ancestor_is_asked_for_once_the_outermost_first, cgroups_made_below_a_tenant_are_the_same_tenant)
+SUITE("cgroup", v2_line_is_the_cgroup, hybrid_host_uses_the_line_of_its_hierarchy, missing_line_is_no_cgroup,
+      path_without_slash_is_skipped, path_may_have_colons_and_spaces, path_beyond_the_buffer_is_an_error,
+      mountinfo_of_a_plain_host, mountinfo_of_a_hybrid_host_in_any_order, mountinfo_of_a_v1_host,
+      mountinfo_of_a_container_has_a_root, mountinfo_without_cgroups_is_no_error, missing_mountinfo_is_an_error,
+      truncated_mountinfo_is_an_error, id_is_the_inode_of_the_directory, path_outside_the_mount_has_no_id,
+      path_with_dots_is_never_followed, only_mark_1_is_delegation, cgroup_of_another_owner_is_delegated,
+      deep_path_has_at_most_twelve_levels_checked, overlong_path_has_no_id, cgroup_of_an_exited_process_is_esrch,
+      without_a_boundary_the_second_level_is_the_tenant, boundary_is_the_tenant_at_any_level,
+      outermost_of_several_boundaries_counts, ancestors_are_checked_once_from_the_outermost,
+      cgroups_below_a_tenant_are_the_same_tenant)

@@ -12,7 +12,7 @@
 #include "tests/suite.h"
 #include "tests/unit/shortage.h"
 
-/* Three directories, as the daemon has them, in one of the test's own. */
+/* Three directories, as the daemon has them, in a temporary one. */
 static char scratch[64];
 static char directories[256];
 
@@ -36,7 +36,7 @@ static void end(const bool *has_directory _unused_)
 	ck_assert_int_eq(nftw(scratch, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* First in a test: they are gone at its end. */
+/* To be the first line of a test: removes the files at its end. */
 #define FILES _cleanup_(end) bool has_directory _unused_ = begin()
 
 static const char *in_scratch(const char *name)
@@ -78,7 +78,7 @@ static const char *all_problems(void)
 		problem_text(&problems.list[i], &one);
 		text_printf(&text, "%s\n", line);
 	}
-	/* Without the directory, which is another one each time. */
+	/* Without the temporary directory. */
 	for (char *at = buffer; (at = strstr(at, scratch));)
 		memmove(at, at + strlen(scratch) + 1, strlen(at + strlen(scratch) + 1) + 1);
 	return buffer;
@@ -145,14 +145,14 @@ static const char *resolved(const struct policy *policy, const char *path, enum 
 	return show(key, rules.value[key]);
 }
 
-static const char *of_daemon(const struct policy *policy, enum policy_key key)
+static const char *of_daemon(const struct policy *policy, const char *path _unused_, enum policy_key key)
 {
 	return show(key, policy_daemon(policy, key));
 }
 
 /* --- files --- */
 
-TEST(without_any_file_all_is_as_it_is_by_default)
+TEST(without_files_all_values_are_defaults)
 {
 	FILES;
 	_cleanup_(policy_unrefp) struct policy *policy = load();
@@ -161,11 +161,11 @@ TEST(without_any_file_all_is_as_it_is_by_default)
 	ck_assert_uint_eq(policy_count_files(policy), 0);
 	ck_assert_str_eq(looked_up(policy, "/a", POLICY_MAX_EVENTS), "nothing");
 	ck_assert_str_eq(resolved(policy, "/a", POLICY_ALLOW_EVENTS), "*");
-	ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "1024");
+	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "1024");
 }
 END_TEST
 
-TEST(files_are_read_in_the_order_of_their_names_whichever_directory_they_are_in)
+TEST(files_of_all_directories_are_read_by_name)
 {
 	FILES;
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
@@ -175,12 +175,12 @@ TEST(files_are_read_in_the_order_of_their_names_whichever_directory_they_are_in)
 	put("run/20-b.conf", "[Daemon]\nDefaultMaxEvents=2\nKernelMargin=2\n");
 	policy = load();
 	ck_assert_uint_eq(policy_count_files(policy), 3);
-	ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "3@30-c.conf:2");
-	ck_assert_str_eq(of_daemon(policy, POLICY_KERNEL_MARGIN), "2@20-b.conf:3");
+	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "3@30-c.conf:2");
+	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_KERNEL_MARGIN), "2@20-b.conf:3");
 }
 END_TEST
 
-TEST(of_the_same_name_the_first_directory_has_the_file)
+TEST(file_of_the_first_directory_hides_the_others)
 {
 	FILES;
 	static const char *const files[] = { "lib/a.conf", "run/a.conf", "etc/a.conf" };
@@ -193,14 +193,14 @@ TEST(of_the_same_name_the_first_directory_has_the_file)
 		put(files[i], text);
 		policy = load();
 		snprintf(text, sizeof(text), "%zu@a.conf:2", i);
-		ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), text);
-		/* All of it is hidden, not only what is said again. */
-		ck_assert_str_eq(of_daemon(policy, POLICY_KERNEL_MARGIN), i == 0 ? "5@a.conf:3" : "256");
+		ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), text);
+		/* The whole file is hidden, with its other keys. */
+		ck_assert_str_eq(of_daemon(policy, NULL, POLICY_KERNEL_MARGIN), i == 0 ? "5@a.conf:3" : "256");
 	}
 }
 END_TEST
 
-TEST(a_link_to_dev_null_and_an_empty_file_hide_a_file_and_say_nothing)
+TEST(mask_hides_a_file)
 {
 	FILES;
 	put("lib/a.conf", "[Daemon]\nDefaultMaxEvents=1\n");
@@ -213,15 +213,15 @@ TEST(a_link_to_dev_null_and_an_empty_file_hide_a_file_and_say_nothing)
 		else
 			put("etc/a.conf", "");
 		policy = load();
-		ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "1024");
-		ck_assert_str_eq(of_daemon(policy, POLICY_KERNEL_MARGIN), "1@b.conf:2");
+		ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "1024");
+		ck_assert_str_eq(of_daemon(policy, NULL, POLICY_KERNEL_MARGIN), "1@b.conf:2");
 		ck_assert_uint_eq(policy_count_files(policy), 1);
 		unlink(in_scratch("etc/a.conf"));
 	}
 }
 END_TEST
 
-TEST(only_names_that_end_with_conf_are_read_and_hidden_ones_are_not)
+TEST(only_visible_conf_files_are_read)
 {
 	FILES;
 	static const char *const names[] = { "etc/a.conf~", "etc/.a.conf", "etc/conf", "etc/README", "etc/a.conf.bak" };
@@ -234,7 +234,7 @@ TEST(only_names_that_end_with_conf_are_read_and_hidden_ones_are_not)
 }
 END_TEST
 
-TEST(a_link_to_a_file_is_that_file)
+TEST(symlink_to_a_file_is_read)
 {
 	FILES;
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
@@ -242,7 +242,7 @@ TEST(a_link_to_a_file_is_that_file)
 	put("shared", "[Daemon]\nDefaultMaxEvents=9\n");
 	ck_assert_int_eq(symlink("../shared", in_scratch("etc/a.conf")), 0);
 	policy = load();
-	ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "9@a.conf:2");
+	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "9@a.conf:2");
 }
 END_TEST
 
@@ -257,7 +257,7 @@ static void expect_unreadable(const char *expected)
 	problems_deinit(&problems);
 }
 
-TEST(what_cannot_be_read_is_an_error_for_it_might_have_said_no)
+TEST(unreadable_file_is_an_error)
 {
 	FILES;
 	ck_assert_int_eq(symlink("nowhere", in_scratch("etc/a.conf")), 0);
@@ -266,7 +266,7 @@ TEST(what_cannot_be_read_is_an_error_for_it_might_have_said_no)
 	ck_assert_int_eq(mkdir(in_scratch("etc/a.conf"), 0755), 0);
 	expect_unreadable("etc/a.conf: cannot be read: Is a directory\n");
 	rmdir(in_scratch("etc/a.conf"));
-	/* Nobody writes to it: to open it would be to wait for ever. */
+	/* Without a writer, opening a FIFO would block for ever. */
 	ck_assert_int_eq(mkfifo(in_scratch("etc/a.conf"), 0644), 0);
 	expect_unreadable("etc/a.conf: cannot be read: it is no file\n");
 	unlink(in_scratch("etc/a.conf"));
@@ -275,7 +275,7 @@ TEST(what_cannot_be_read_is_an_error_for_it_might_have_said_no)
 }
 END_TEST
 
-TEST(a_file_that_is_too_large_or_no_text_is_refused)
+TEST(too_large_or_binary_file_is_refused)
 {
 	FILES;
 	enum { MOST = 1 << 20 };
@@ -293,18 +293,18 @@ TEST(a_file_that_is_too_large_or_no_text_is_refused)
 }
 END_TEST
 
-TEST(a_root_stands_in_front_of_each_directory)
+TEST(root_is_put_before_each_directory)
 {
 	FILES;
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
 
 	put("etc/a.conf", "[Daemon]\nDefaultMaxEvents=9\n");
 	ck_assert_int_eq(policy_load("/etc:/run::/lib:", scratch, &problems, &policy), 0);
-	ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "9@a.conf:2");
+	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "9@a.conf:2");
 }
 END_TEST
 
-TEST(files_that_are_named_are_read_alone_and_in_that_order)
+TEST(named_files_are_read_in_their_order)
 {
 	FILES;
 	char first[256], second[256];
@@ -317,36 +317,112 @@ TEST(files_that_are_named_are_read_alone_and_in_that_order)
 	string_copy(first, sizeof(first), in_scratch("etc/z.conf"));
 	string_copy(second, sizeof(second), in_scratch("etc/a"));
 	ck_assert_int_eq(policy_load_files(files, 2, &problems, &policy), 0);
-	ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "2@a:2");
-	ck_assert_str_eq(of_daemon(policy, POLICY_KERNEL_MARGIN), "1@z.conf:3");
+	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "2@a:2");
+	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_KERNEL_MARGIN), "1@z.conf:3");
 }
 END_TEST
 
-/* --- what is wrong --- */
+/* --- problems --- */
 
-TEST(an_error_names_file_line_key_and_what_would_be_right)
+/* The text of a file, and what is wrong with it. */
+TEST(problems_have_file_line_key_and_advice)
 {
 	FILES;
-	expect_problems(POLICY_E_WRONG, "[/a]\n\nMaxEvents=many\n",
-			"etc/a.conf:3: MaxEvents=many: not a number; give 0 to 65535, or infinity\n");
-	expect_problems(
-		POLICY_E_WRONG, "MaxEvents=1\n[/a]\n",
-		"etc/a.conf:1: MaxEvents: stands in no section; begin one with [Daemon] or with a pattern of cgroups\n");
-	expect_problems(POLICY_E_WRONG, "[/a]\nMaxEvents 5\n",
-			"etc/a.conf:2: MaxEvents 5: write [Section], Key=value, or # and a comment\n");
-	expect_problems(
-		POLICY_E_WRONG, "[/a//b]\nMaxEvents=5\n",
-		"etc/a.conf:1: [/a//b]: between two slashes, and behind the last one, there has to be a name\n");
-	expect_problems(
-		POLICY_E_WRONG, "[/a[b]\n",
-		"etc/a.conf:1: [/a[b]: a '[' has no ']' in the same name; write \\[ for the character itself\n");
-	expect_problems(POLICY_E_WRONG, "[/a]\nDenyEvents=a \\\n  b,c\n",
-			"etc/a.conf:2: DenyEvents=a    b,c: no name of an event has a ','; "
-			"write globs such as http_*, with blanks between them\n");
+	static const struct {
+		int answer;
+		const char *text, *problems;
+	} cases[] = {
+		{ POLICY_E_WRONG, "[/a]\n\nMaxEvents=many\n",
+		  "etc/a.conf:3: MaxEvents=many: not a number; give 0 to 65535, or infinity\n" },
+		{ POLICY_E_WRONG, "MaxEvents=1\n[/a]\n",
+		  "etc/a.conf:1: MaxEvents: stands in no section; begin one with [Daemon] or with a pattern of cgroups\n" },
+		{ POLICY_E_WRONG, "[/a]\nMaxEvents 5\n",
+		  "etc/a.conf:2: MaxEvents 5: write [Section], Key=value, or # and a comment\n" },
+		{ POLICY_E_WRONG, "[/a//b]\nMaxEvents=5\n",
+		  "etc/a.conf:1: [/a//b]: between two slashes, and behind the last one, there has to be a name\n" },
+		{ POLICY_E_WRONG, "[/a[b]\n",
+		  "etc/a.conf:1: [/a[b]: a '[' has no ']' in the same name; write \\[ for the character itself\n" },
+		{ POLICY_E_WRONG, "[/a]\nDenyEvents=a \\\n  b,c\n",
+		  "etc/a.conf:2: DenyEvents=a    b,c: no name of an event has a ','; "
+		  "write globs such as http_*, with blanks between them\n" },
+		{ 0, "[/a]\nMaxEvent=5\n",
+		  "etc/a.conf:2: warning: MaxEvent=: there is no such key; did you mean MaxEvents=?\n" },
+		{ 0, "[/a]\nDescription=5\n",
+		  "etc/a.conf:2: warning: Description=: there is no such key; see userevd.conf(5)\n" },
+		{ 0, "[/a]\nGuard=off\n", "etc/a.conf:2: warning: Guard=: belongs in [Daemon]; here it is ignored\n" },
+		{ 0, "[Daemon]\nMaxEvents=5\n",
+		  "etc/a.conf:2: warning: MaxEvents=: belongs in a section of cgroups such as [/system.slice/*]; "
+		  "here it is ignored\n" },
+		/* Keys of an unknown section are not checked. */
+		{ 0, "[daemon]\nGuard=perhaps\n",
+		  "etc/a.conf:1: warning: [daemon]: there is no such section; did you mean [Daemon]?\n" },
+		{ 0, "[/a]\n[system.slice/*]\nMaxEvents=many\n",
+		  "etc/a.conf:2: warning: [system.slice/*]: there is no such section; "
+		  "a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n" },
+		{ 0, "[]\n",
+		  "etc/a.conf:1: warning: []: there is no such section; "
+		  "a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n" },
+		{ 0,
+		  "[/a]\nMaxEvents=60\nReserveEvents=60\n[/b]\nReserveEvents=60\n"
+		  "[/c]\nMaxEvents=infinity\nReserveEvents=60\n[/d]\nMaxEvents=\nReserveEvents=60\n",
+		  "" },
+		{ 0, "[/a]\nReserveEvents=60\n[/b]\n[/a]\nMaxEvents=59\n",
+		  "etc/a.conf:5: warning: MaxEvents=59: ReserveEvents=60 of the same section is more, and nobody can "
+		  "use the rest of it\n" },
+		/* The reserve is for all cgroups together, the maximum for each. */
+		{ 0, "[/a/*]\nMaxEvents=25\nReserveEvents=60\n",
+		  "etc/a.conf:2: warning: MaxEvents=25: ReserveEvents=60 of the same section is more: it takes 3 "
+		  "cgroups to use it\n" },
+		{ 0, "[/a/*]\nMaxEvents=0\nReserveEvents=60\n",
+		  "etc/a.conf:2: warning: MaxEvents=0: ReserveEvents=60 of the same section is more, and nobody can "
+		  "use the rest of it\n" },
+		{ 0, "[X-Mine]\nA=1\n[/a]\nX-Mine=2\n", "" },
+		{ 0, "[/a/**]\nMaxConnections=5\nStream=client\nReserveEvents=1\nTenant=no\n",
+		  "etc/a.conf:2: warning: MaxConnections=: a pattern that ends with ** matches cgroups and those around "
+		  "them, and the limit of a cgroup holds for all inside it; end the pattern with the name of the cgroup that "
+		  "is meant\n" },
+		{ 0, "[/a/**/x]\nMaxEvents=5\n[/a/**]\nMaxEvents=\n", "" },
+		{ POLICY_E_WRONG, "[/a]\nMaxEvents=\033[2J\n",
+		  "etc/a.conf:2: MaxEvents=\\x1b[2J: not a number; give 0 to 65535, or infinity\n" },
+		{ 0, "[\033[2J]\n",
+		  "etc/a.conf:1: warning: [\\x1b[2J]: there is no such section; "
+		  "a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n" },
+		{ POLICY_E_WRONG, "[/b]\nOwnNames=x *_metrics\n[/a]\nOwnNames=other\nOwnNames=otlp_*\n",
+		  "etc/a.conf:5: OwnNames=otlp_*: some of these names are already owned by [/b], "
+		  "with OwnNames=*_metrics in etc/a.conf:2\n" },
+		/* A section inside of another one is another owner. */
+		{ POLICY_E_WRONG, "[/a]\nOwnNames=x\n[/a/b]\nOwnNames=x\n",
+		  "etc/a.conf:4: OwnNames=x: some of these names are already owned by [/a], "
+		  "with OwnNames=x in etc/a.conf:2\n" },
+		/* After a wrong line the section is not compared with itself. */
+		{ POLICY_E_WRONG, "[/a]\nOwnNames=x,\nOwnNames=x\n",
+		  "etc/a.conf:2: OwnNames=x,: no name of an event has a ','; write globs such as http_*, with "
+		  "blanks between them\n" },
+		{ 0, "[/a]\nOwnNames=x x*\n[/b]\nOwnNames=y\n[/c]\nOwnNames=x\nOwnNames=\n", "" },
+		{ POLICY_E_WRONG, "[Event 1st]\n",
+		  "etc/a.conf:1: [Event 1st]: no event has such a name; give letters, digits and _\n" },
+		{ POLICY_E_WRONG, "[Event a b]\n",
+		  "etc/a.conf:1: [Event a b]: no event has such a name; give letters, digits and _\n" },
+		{ POLICY_E_WRONG, "[Event a]\nFields=long x\n",
+		  "etc/a.conf:2: Fields=long x: field 1: 'long' has no fixed size; use s64 or u64\n" },
+		{ POLICY_E_WRONG, "[Event a]\nTenants=a\n",
+		  "etc/a.conf:2: Tenants=a: a pattern of cgroups begins with '/'\n" },
+		{ 0, "[Event a]\nMaxEvents=1\nGuard=off\nTenant=/a\n[Daemon]\nPersist=yes\n",
+		  "etc/a.conf:2: warning: MaxEvents=: belongs in a section of cgroups such as [/system.slice/*]; "
+		  "here it is ignored\n"
+		  "etc/a.conf:3: warning: Guard=: belongs in [Daemon]; here it is ignored\n"
+		  "etc/a.conf:4: warning: Tenant=: belongs in a section of cgroups such as [/system.slice/*]; "
+		  "here it is ignored\n"
+		  "etc/a.conf:6: warning: Persist=: belongs in a section of an event such as [Event request]; "
+		  "here it is ignored\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		expect_problems(cases[i].answer, cases[i].text, cases[i].problems);
 }
 END_TEST
 
-TEST(all_that_is_wrong_is_said_at_once)
+TEST(all_errors_are_collected)
 {
 	FILES;
 	struct policy *policy = NULL;
@@ -365,32 +441,6 @@ TEST(all_that_is_wrong_is_said_at_once)
 }
 END_TEST
 
-TEST(what_nobody_knows_is_a_warning_with_what_may_have_been_meant)
-{
-	FILES;
-	expect_problems(0, "[/a]\nMaxEvent=5\n",
-			"etc/a.conf:2: warning: MaxEvent=: there is no such key; did you mean MaxEvents=?\n");
-	expect_problems(0, "[/a]\nDescription=5\n",
-			"etc/a.conf:2: warning: Description=: there is no such key; see userevd.conf(5)\n");
-	expect_problems(0, "[/a]\nGuard=off\n",
-			"etc/a.conf:2: warning: Guard=: belongs in [Daemon]; here it is ignored\n");
-	expect_problems(0, "[Daemon]\nMaxEvents=5\n",
-			"etc/a.conf:2: warning: MaxEvents=: belongs in a section of cgroups such as [/system.slice/*]; "
-			"here it is ignored\n");
-	/* What stands in such a section is said nothing of: it is all of no effect. */
-	expect_problems(0, "[daemon]\nGuard=perhaps\n",
-			"etc/a.conf:1: warning: [daemon]: there is no such section; did you mean [Daemon]?\n");
-	expect_problems(
-		0, "[/a]\n[system.slice/*]\nMaxEvents=many\n",
-		"etc/a.conf:2: warning: [system.slice/*]: there is no such section; "
-		"a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n");
-	expect_problems(
-		0, "[]\n",
-		"etc/a.conf:1: warning: []: there is no such section; "
-		"a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n");
-}
-END_TEST
-
 static void expect_strict(const char *text, size_t errors)
 {
 	struct policy *policy = NULL;
@@ -406,41 +456,19 @@ static void expect_strict(const char *text, size_t errors)
 	problems_deinit(&problems);
 }
 
-TEST(unknown_keys_are_errors_where_files_are_strict)
+TEST(unknown_keys_are_errors_if_strict)
 {
 	FILES;
 	expect_strict("[/a]\nMaxEvent=5\n", 1);
 	expect_strict("[/a]\nDescription=5\n", 1);
 	expect_strict("[/a]\nGuard=off\n", 1);
 	expect_strict("[daemon]\nGuard=off\n", 1);
-	/* It does what it says, and is good for every daemon. */
+	/* Other warnings stay warnings. */
 	expect_strict("[/a]\nMaxEvents=5\nReserveEvents=6\n", 0);
 }
 END_TEST
 
-TEST(a_maximum_below_its_sections_reserve_is_warned_of)
-{
-	FILES;
-	expect_problems(0,
-			"[/a]\nMaxEvents=60\nReserveEvents=60\n[/b]\nReserveEvents=60\n"
-			"[/c]\nMaxEvents=infinity\nReserveEvents=60\n[/d]\nMaxEvents=\nReserveEvents=60\n",
-			"");
-	expect_problems(
-		0, "[/a]\nReserveEvents=60\n[/b]\n[/a]\nMaxEvents=59\n",
-		"etc/a.conf:5: warning: MaxEvents=59: ReserveEvents=60 of the same section is more, and nobody can "
-		"use the rest of it\n");
-	/* One sum for all of them, and a maximum for each. */
-	expect_problems(0, "[/a/*]\nMaxEvents=25\nReserveEvents=60\n",
-			"etc/a.conf:2: warning: MaxEvents=25: ReserveEvents=60 of the same section is more: it takes 3 "
-			"cgroups to use it\n");
-	expect_problems(
-		0, "[/a/*]\nMaxEvents=0\nReserveEvents=60\n",
-		"etc/a.conf:2: warning: MaxEvents=0: ReserveEvents=60 of the same section is more, and nobody can "
-		"use the rest of it\n");
-}
-END_TEST
-
-TEST(sections_that_match_a_cgroup_are_told_apart)
+TEST(sections_that_match_a_cgroup_are_marked)
 {
 	FILES;
 	POLICY(policy, "[/a/*]\n[/b]\n[/c/**]\n");
@@ -458,39 +486,84 @@ TEST(sections_that_match_a_cgroup_are_told_apart)
 }
 END_TEST
 
-TEST(what_begins_with_x_is_somebody_elses)
-{
-	FILES;
-	expect_problems(0, "[X-Mine]\nA=1\n[/a]\nX-Mine=2\n", "");
-}
-END_TEST
-
-TEST(a_limit_for_everything_below_is_warned_of_since_it_holds_at_each_level)
-{
-	FILES;
-	expect_problems(
-		0, "[/a/**]\nMaxConnections=5\nStream=client\nReserveEvents=1\nTenant=no\n",
-		"etc/a.conf:2: warning: MaxConnections=: a pattern that ends with ** matches cgroups and those around "
-		"them, and what is around limits all inside; end it with the name of what is meant\n");
-	expect_problems(0, "[/a/**/x]\nMaxEvents=5\n[/a/**]\nMaxEvents=\n", "");
-}
-END_TEST
-
-TEST(what_a_file_says_cannot_drive_the_screen)
-{
-	FILES;
-	expect_problems(POLICY_E_WRONG, "[/a]\nMaxEvents=\033[2J\n",
-			"etc/a.conf:2: MaxEvents=\\x1b[2J: not a number; give 0 to 65535, or infinity\n");
-	expect_problems(
-		0, "[\033[2J]\n",
-		"etc/a.conf:1: warning: [\\x1b[2J]: there is no such section; "
-		"a pattern of cgroups begins with '/', such as [/system.slice/*], and an event is [Event NAME]\n");
-}
-END_TEST
-
 /* --- which section counts --- */
 
-TEST(a_section_is_the_same_wherever_it_is_continued)
+/* Which value a key has at a path, and from which line. */
+TEST(value_comes_from_the_section_that_counts)
+{
+	FILES;
+	static const struct {
+		const char *name, *policy;
+		struct {
+			const char *(*ask)(const struct policy *, const char *path, enum policy_key);
+			const char *path;
+			enum policy_key key;
+			const char *answer;
+		} questions[11];
+	} cases[] = {
+		{ "the most specific pattern counts for each key",
+		  "[/s/cron]\nMaxEvents=1\n[/s/*]\nMaxEvents=4\nMaxConnections=5\n[/s/c*]\nMaxEvents=7\nMaxConnections=8\n[/**]\nStream=client\nMaxEvents=\n",
+		  {
+			  { looked_up, "/s/cron", POLICY_MAX_EVENTS, "1@a.conf:2" },
+			  { looked_up, "/s/cron", POLICY_MAX_CONNECTIONS, "8@a.conf:8" },
+			  { looked_up, "/s/cron", POLICY_STREAM, "client@a.conf:10" },
+			  { looked_up, "/s/crond", POLICY_MAX_EVENTS, "7@a.conf:7" },
+			  { looked_up, "/s/x", POLICY_MAX_EVENTS, "4@a.conf:4" },
+			  { looked_up, "/s", POLICY_MAX_CONNECTIONS, "nothing" },
+		  } },
+		{ "of equally specific patterns the later value counts",
+		  "[/s/a*]\nMaxEvents=1\nMaxConnections=1\n[/s/*b]\nMaxEvents=2\nMaxConnections=2\n[/s/a*]\nMaxEvents=3\n",
+		  {
+			  { looked_up, "/s/ab", POLICY_MAX_EVENTS, "3@a.conf:8" },
+			  { looked_up, "/s/ab", POLICY_MAX_CONNECTIONS, "2@a.conf:6" },
+		  } },
+		{ "a pattern that equals the path matches as a pattern",
+		  "[/a/[b]]\nMaxEvents=1\n[/a/\\*]\nMaxEvents=2\n[/a\\x2db]\nMaxEvents=3\n",
+		  {
+			  { looked_up, "/a/[b]", POLICY_MAX_EVENTS, "nothing" },
+			  { looked_up, "/a/b", POLICY_MAX_EVENTS, "1@a.conf:2" },
+			  { looked_up, "/a/\\*", POLICY_MAX_EVENTS, "nothing" },
+			  { looked_up, "/a/*", POLICY_MAX_EVENTS, "2@a.conf:4" },
+			  { looked_up, "/a\\x2db", POLICY_MAX_EVENTS, "3@a.conf:6" },
+			  { looked_up, "/a-b", POLICY_MAX_EVENTS, "nothing" },
+		  } },
+		{ "rules are inherited and limits are not",
+		  "[/]\nStream=client\nAllowPersist=yes\nMaxEvents=9\n[/s]\nNamePrefix=s_\nStream=shared\nMaxEvents=8\n[/s/t]\nAllowPersist=no\nMaxConnections=7\n",
+		  {
+			  { resolved, "/s/t", POLICY_NAME_PREFIX, "s_@a.conf:6" },
+			  { resolved, "/s/t", POLICY_STREAM, "shared@a.conf:7" },
+			  { resolved, "/s/t", POLICY_ALLOW_PERSIST, "no@a.conf:10" },
+			  { resolved, "/s/u", POLICY_ALLOW_PERSIST, "yes@a.conf:3" },
+			  { resolved, "/x", POLICY_STREAM, "client@a.conf:2" },
+			  { resolved, "/", POLICY_STREAM, "client@a.conf:2" },
+			  { resolved, "/s/t", POLICY_MAX_CONNECTIONS, "7@a.conf:11" },
+			  /* The limits of /s and / are for their own levels. */
+			  { resolved, "/s/t", POLICY_MAX_EVENTS, "infinity" },
+			  { resolved, "/s/t/u", POLICY_MAX_CONNECTIONS, "infinity" },
+		  } },
+		{ "a tenant without a path has the defaults",
+		  "[/**]\nStream=client\n",
+		  {
+			  { resolved, "process:1:init", POLICY_STREAM, "auto" },
+			  { looked_up, "", POLICY_STREAM, "nothing" },
+		  } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		POLICY(policy, cases[i].policy);
+
+		for (size_t j = 0; cases[i].questions[j].answer; j++) {
+			const char *answer = cases[i].questions[j].ask(policy, cases[i].questions[j].path,
+								       cases[i].questions[j].key);
+
+			ck_assert_msg(streq(answer, cases[i].questions[j].answer), "%s, question %zu: %s",
+				      cases[i].name, j, answer);
+		}
+	}
+}
+END_TEST
+
+TEST(section_may_be_continued_anywhere)
 {
 	FILES;
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
@@ -505,56 +578,7 @@ TEST(a_section_is_the_same_wherever_it_is_continued)
 }
 END_TEST
 
-TEST(key_by_key_the_pattern_that_says_most_counts)
-{
-	FILES;
-	POLICY(policy, "[/s/cron]\n"
-		       "MaxEvents=1\n"
-		       "[/s/*]\n"
-		       "MaxEvents=4\n"
-		       "MaxConnections=5\n"
-		       "[/s/c*]\n"
-		       "MaxEvents=7\n"
-		       "MaxConnections=8\n"
-		       "[/**]\n"
-		       "Stream=client\n"
-		       "MaxEvents=\n");
-
-	ck_assert_str_eq(looked_up(policy, "/s/cron", POLICY_MAX_EVENTS), "1@a.conf:2");
-	ck_assert_str_eq(looked_up(policy, "/s/cron", POLICY_MAX_CONNECTIONS), "8@a.conf:8");
-	ck_assert_str_eq(looked_up(policy, "/s/cron", POLICY_STREAM), "client@a.conf:10");
-	ck_assert_str_eq(looked_up(policy, "/s/crond", POLICY_MAX_EVENTS), "7@a.conf:7");
-	ck_assert_str_eq(looked_up(policy, "/s/x", POLICY_MAX_EVENTS), "4@a.conf:4");
-	ck_assert_str_eq(looked_up(policy, "/s", POLICY_MAX_CONNECTIONS), "nothing");
-}
-END_TEST
-
-TEST(of_patterns_that_say_as_much_the_later_assignment_counts)
-{
-	FILES;
-	POLICY(policy, "[/s/a*]\nMaxEvents=1\nMaxConnections=1\n[/s/*b]\nMaxEvents=2\nMaxConnections=2\n"
-		       "[/s/a*]\nMaxEvents=3\n");
-
-	ck_assert_str_eq(looked_up(policy, "/s/ab", POLICY_MAX_EVENTS), "3@a.conf:8");
-	ck_assert_str_eq(looked_up(policy, "/s/ab", POLICY_MAX_CONNECTIONS), "2@a.conf:6");
-}
-END_TEST
-
-TEST(a_pattern_whose_text_is_the_path_matches_only_as_a_pattern)
-{
-	FILES;
-	POLICY(policy, "[/a/[b]]\nMaxEvents=1\n[/a/\\*]\nMaxEvents=2\n[/a\\x2db]\nMaxEvents=3\n");
-
-	ck_assert_str_eq(looked_up(policy, "/a/[b]", POLICY_MAX_EVENTS), "nothing");
-	ck_assert_str_eq(looked_up(policy, "/a/b", POLICY_MAX_EVENTS), "1@a.conf:2");
-	ck_assert_str_eq(looked_up(policy, "/a/\\*", POLICY_MAX_EVENTS), "nothing");
-	ck_assert_str_eq(looked_up(policy, "/a/*", POLICY_MAX_EVENTS), "2@a.conf:4");
-	ck_assert_str_eq(looked_up(policy, "/a\\x2db", POLICY_MAX_EVENTS), "3@a.conf:6");
-	ck_assert_str_eq(looked_up(policy, "/a-b", POLICY_MAX_EVENTS), "nothing");
-}
-END_TEST
-
-TEST(an_empty_value_is_the_default_also_where_another_section_says_otherwise)
+TEST(empty_value_resets_to_the_default)
 {
 	FILES;
 	POLICY(policy, "[/s/*]\nMaxEvents=5\nNamePrefix=x_\nDenyEvents=a\nAllowPersist=yes\n"
@@ -566,33 +590,13 @@ TEST(an_empty_value_is_the_default_also_where_another_section_says_otherwise)
 	ck_assert_str_eq(resolved(policy, "/s/me", POLICY_NAME_PREFIX), "-@a.conf:8");
 	ck_assert_str_eq(resolved(policy, "/s/me", POLICY_DENY_EVENTS), "-@a.conf:9");
 	ck_assert_str_eq(resolved(policy, "/s/me", POLICY_ALLOW_PERSIST), "no@a.conf:10");
-	ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "1024@a.conf:13");
+	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "1024@a.conf:13");
 	policy_resolve(policy, "/s/me", &rules);
 	ck_assert_uint_eq(policy_tenant_limit(policy, &rules, POLICY_MAX_EVENTS)->number, 1024);
 }
 END_TEST
 
-TEST(what_is_said_of_a_tenant_comes_from_the_nearest_that_says_any_and_limits_do_not)
-{
-	FILES;
-	POLICY(policy, "[/]\nStream=client\nAllowPersist=yes\nMaxEvents=9\n"
-		       "[/s]\nNamePrefix=s_\nStream=shared\nMaxEvents=8\n"
-		       "[/s/t]\nAllowPersist=no\nMaxConnections=7\n");
-
-	ck_assert_str_eq(resolved(policy, "/s/t", POLICY_NAME_PREFIX), "s_@a.conf:6");
-	ck_assert_str_eq(resolved(policy, "/s/t", POLICY_STREAM), "shared@a.conf:7");
-	ck_assert_str_eq(resolved(policy, "/s/t", POLICY_ALLOW_PERSIST), "no@a.conf:10");
-	ck_assert_str_eq(resolved(policy, "/s/u", POLICY_ALLOW_PERSIST), "yes@a.conf:3");
-	ck_assert_str_eq(resolved(policy, "/x", POLICY_STREAM), "client@a.conf:2");
-	ck_assert_str_eq(resolved(policy, "/", POLICY_STREAM), "client@a.conf:2");
-	ck_assert_str_eq(resolved(policy, "/s/t", POLICY_MAX_CONNECTIONS), "7@a.conf:11");
-	/* Those of /s and / are for their own levels. */
-	ck_assert_str_eq(resolved(policy, "/s/t", POLICY_MAX_EVENTS), "infinity");
-	ck_assert_str_eq(resolved(policy, "/s/t/u", POLICY_MAX_CONNECTIONS), "infinity");
-}
-END_TEST
-
-TEST(a_tenant_without_a_limit_has_that_of_the_daemon)
+TEST(tenant_without_a_limit_has_that_of_daemon)
 {
 	FILES;
 	POLICY(policy, "[Daemon]\nDefaultMaxEvents=5\nDefaultMaxRequestsPerSecond=1/2\n"
@@ -606,16 +610,6 @@ TEST(a_tenant_without_a_limit_has_that_of_the_daemon)
 	policy_resolve(policy, "/b", &rules);
 	ck_assert_uint_eq(policy_tenant_limit(policy, &rules, POLICY_MAX_EVENTS)->number, 5);
 	ck_assert_uint_eq(policy_tenant_limit(policy, &rules, POLICY_MAX_CONNECTIONS)->number, 1024);
-}
-END_TEST
-
-TEST(a_path_that_is_none_has_what_nobody_speaks_of)
-{
-	FILES;
-	POLICY(policy, "[/**]\nStream=client\n");
-
-	ck_assert_str_eq(resolved(policy, "process:1:init", POLICY_STREAM), "auto");
-	ck_assert_str_eq(looked_up(policy, "", POLICY_STREAM), "nothing");
 }
 END_TEST
 
@@ -636,7 +630,7 @@ static const char *levels(const char *path)
 	return buffer;
 }
 
-TEST(levels_are_walked_from_the_root_until_it_is_enough)
+TEST(walk_visits_levels_until_told_to_stop)
 {
 	ck_assert_str_eq(levels("/"), "/ ");
 	ck_assert_str_eq(levels("/a"), "/ /a ");
@@ -652,7 +646,7 @@ static bool count_level(void *data, const char *path _unused_)
 	return false;
 }
 
-TEST(a_path_that_is_too_deep_is_walked_no_further_than_anybodys)
+TEST(walk_of_a_deep_path_is_bounded)
 {
 	char path[4096] = "";
 	unsigned count = 0;
@@ -664,23 +658,23 @@ TEST(a_path_that_is_too_deep_is_walked_no_further_than_anybodys)
 }
 END_TEST
 
-TEST(a_cgroup_can_be_a_tenant_or_none_or_left_to_delegation)
+TEST(tenant_is_yes_no_or_unset)
 {
 	FILES;
 	POLICY(policy, "[/s/*]\nTenant=yes\n[/s/x]\nTenant=no\n[/s/y]\nTenant=\n");
 
 	ck_assert_int_eq(policy_tenant(policy, "/s/a"), POLICY_TENANT_YES);
 	ck_assert_int_eq(policy_tenant(policy, "/s/x"), POLICY_TENANT_NO);
-	ck_assert_int_eq(policy_tenant(policy, "/s/y"), POLICY_TENANT_UNSAID);
-	ck_assert_int_eq(policy_tenant(policy, "/s"), POLICY_TENANT_UNSAID);
-	/* Of what is inside nothing is said. */
-	ck_assert_int_eq(policy_tenant(policy, "/s/a/b"), POLICY_TENANT_UNSAID);
+	ck_assert_int_eq(policy_tenant(policy, "/s/y"), POLICY_TENANT_UNSET);
+	ck_assert_int_eq(policy_tenant(policy, "/s"), POLICY_TENANT_UNSET);
+	/* Not inherited. */
+	ck_assert_int_eq(policy_tenant(policy, "/s/a/b"), POLICY_TENANT_UNSET);
 }
 END_TEST
 
 /* --- reserves --- */
 
-TEST(reserves_are_known_by_their_patterns)
+TEST(reserves_are_listed_by_pattern)
 {
 	FILES;
 	POLICY(policy, "[/s/*]\nReserveEvents=5\n[/a]\nReserveEvents=7\n[/b]\nReserveEvents=0\n[/c]\nMaxEvents=3\n");
@@ -698,7 +692,7 @@ TEST(reserves_are_known_by_their_patterns)
 }
 END_TEST
 
-TEST(reserves_that_add_up_to_more_than_there_is_are_an_error)
+TEST(reserves_beyond_the_capacity_are_an_error)
 {
 	FILES;
 	POLICY(policy, "[/b]\nReserveEvents=60\n[/a]\nReserveEvents=40\n");
@@ -714,7 +708,7 @@ TEST(reserves_that_add_up_to_more_than_there_is_are_an_error)
 }
 END_TEST
 
-TEST(a_policy_without_reserves_fits_everywhere)
+TEST(policy_without_reserves_always_fits)
 {
 	FILES;
 	POLICY(policy, "[/b]\nMaxEvents=60\n");
@@ -748,80 +742,86 @@ static const char *asked(const struct policy *policy, const char *name, unsigned
 	return buffer;
 }
 
-TEST(where_nothing_is_said_of_names_all_are_allowed)
+/* Whether the tenant /s/t may register an event: the glob that allows it, or the refusal. */
+TEST(name_is_allowed_or_denied)
 {
 	FILES;
-	POLICY(policy, "[/s/t]\nMaxEvents=5\n");
+	static const struct {
+		const char *name, *policy;
+		struct {
+			const char *event;
+			unsigned flags;
+			const char *answer;
+		} questions[11];
+	} cases[] = {
+		{ "without a list all names are allowed",
+		  "[/s/t]\nMaxEvents=5\n",
+		  {
+			  { "anything", 0, "yes" },
+		  } },
+		{ "a name has to be allowed and not denied",
+		  "[/s]\nAllowEvents=a_* b_*\nAllowEvents=c\nDenyEvents=*_secret\n",
+		  {
+			  { "a_one", 0, "a_*" },
+			  { "c", 0, "c" },
+			  { "cc", 0, "nothing in AllowEvents= matches 'cc' (etc/a.conf:3)" },
+			  { "a_secret", 0, "DenyEvents=*_secret denies 'a_secret' (etc/a.conf:4)" },
+			  { "x_secret", 0, "DenyEvents=*_secret denies 'x_secret' (etc/a.conf:4)" },
+		  } },
+		{ "a list of one glob",
+		  "[/s]\nAllowEvents=a_*\n",
+		  {
+			  { "a_", 0, "a_*" },
+			  { "b_", 0, "nothing in AllowEvents= matches 'b_' (etc/a.conf:2)" },
+		  } },
+		{ "an inner list of allowed names replaces the outer",
+		  "[/s]\nAllowEvents=a_*\n[/s/t/u]\nAllowEvents=no\n[/s/t]\nAllowEvents=\n",
+		  {
+			  { "z", 0, "yes" },
+		  } },
+		{ "denials add up along the path",
+		  "[/]\nDenyEvents=root_*\n[/s]\nDenyEvents=a_x\n[/s/t/u]\nDenyEvents=*\n[/s/t]\nDenyEvents=b_x\nAllowEvents=*_x root_*\n",
+		  {
+			  { "a_x", 0, "DenyEvents=a_x denies 'a_x' (etc/a.conf:4)" },
+			  { "b_x", 0, "DenyEvents=b_x denies 'b_x' (etc/a.conf:8)" },
+			  { "root_x", 0, "DenyEvents=root_* denies 'root_x' (etc/a.conf:2)" },
+			  { "c_x", 0, "*_x" },
+		  } },
+		{ "an empty denial resets its own section only",
+		  "[/**]\nDenyEvents=all\n[/s]\nDenyEvents=a_x\n[/s/t]\nDenyEvents=b_x\nDenyEvents=\nDenyEvents=c_x\n",
+		  {
+			  { "all", 0, "DenyEvents=all denies 'all' (etc/a.conf:2)" },
+			  { "a_x", 0, "DenyEvents=a_x denies 'a_x' (etc/a.conf:4)" },
+			  { "b_x", 0, "yes" },
+			  { "c_x", 0, "DenyEvents=c_x denies 'c_x' (etc/a.conf:8)" },
+		  } },
+		{ "of one cgroup the most specific section counts",
+		  "[/s/*]\nDenyEvents=a_x\n[/s/t]\nDenyEvents=b_x\n",
+		  {
+			  { "a_x", 0, "yes" },
+			  { "b_x", 0, "DenyEvents=b_x denies 'b_x' (etc/a.conf:4)" },
+		  } },
+		{ "the name of a declared event is for its tenants",
+		  "[Event ours]\nTenants=/s/*\n[Event theirs]\nTenants=/t\nTenants=/u/**\n[Event all]\n[Event denied]\nTenants=/s/*\n[/s]\nDenyEvents=denied\n",
+		  {
+			  { "ours", 0, "yes" },
+			  { "all", 0, "yes" },
+			  { "theirs", 0, "the policy keeps the event 'theirs' for others (etc/a.conf:5)" },
+			  { "theirs2", 0, "yes" },
+			  { "denied", 0, "DenyEvents=denied denies 'denied' (etc/a.conf:10)" },
+		  } },
+	};
 
-	ck_assert_str_eq(asked(policy, "anything", 0), "yes");
-}
-END_TEST
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		POLICY(policy, cases[i].policy);
 
-TEST(a_name_has_to_be_allowed_and_a_denied_one_cannot_be)
-{
-	FILES;
-	POLICY(policy, "[/s]\nAllowEvents=a_* b_*\nAllowEvents=c\nDenyEvents=*_secret\n");
+		for (size_t j = 0; cases[i].questions[j].answer; j++) {
+			const char *answer = asked(policy, cases[i].questions[j].event, cases[i].questions[j].flags);
 
-	ck_assert_str_eq(asked(policy, "a_one", 0), "a_*");
-	ck_assert_str_eq(asked(policy, "c", 0), "c");
-	ck_assert_str_eq(asked(policy, "cc", 0), "nothing in AllowEvents= matches 'cc' (etc/a.conf:3)");
-	ck_assert_str_eq(asked(policy, "a_secret", 0), "DenyEvents=*_secret denies 'a_secret' (etc/a.conf:4)");
-	ck_assert_str_eq(asked(policy, "x_secret", 0), "DenyEvents=*_secret denies 'x_secret' (etc/a.conf:4)");
-}
-END_TEST
-
-TEST(one_glob_is_a_list_too)
-{
-	FILES;
-	POLICY(policy, "[/s]\nAllowEvents=a_*\n");
-
-	ck_assert_str_eq(asked(policy, "a_", 0), "a_*");
-	ck_assert_str_eq(asked(policy, "b_", 0), "nothing in AllowEvents= matches 'b_' (etc/a.conf:2)");
-}
-END_TEST
-
-TEST(a_nearer_list_of_allowed_names_replaces_outer)
-{
-	FILES;
-	POLICY(policy, "[/s]\nAllowEvents=a_*\n[/s/t/u]\nAllowEvents=no\n[/s/t]\nAllowEvents=\n");
-
-	ck_assert_str_eq(asked(policy, "z", 0), "yes");
-}
-END_TEST
-
-TEST(denials_add_up_along_the_path)
-{
-	FILES;
-	POLICY(policy, "[/]\nDenyEvents=root_*\n[/s]\nDenyEvents=a_x\n[/s/t/u]\nDenyEvents=*\n"
-		       "[/s/t]\nDenyEvents=b_x\nAllowEvents=*_x root_*\n");
-
-	ck_assert_str_eq(asked(policy, "a_x", 0), "DenyEvents=a_x denies 'a_x' (etc/a.conf:4)");
-	ck_assert_str_eq(asked(policy, "b_x", 0), "DenyEvents=b_x denies 'b_x' (etc/a.conf:8)");
-	ck_assert_str_eq(asked(policy, "root_x", 0), "DenyEvents=root_* denies 'root_x' (etc/a.conf:2)");
-	ck_assert_str_eq(asked(policy, "c_x", 0), "*_x");
-}
-END_TEST
-
-TEST(an_empty_denial_resets_its_own_section_alone)
-{
-	FILES;
-	POLICY(policy,
-	       "[/**]\nDenyEvents=all\n[/s]\nDenyEvents=a_x\n[/s/t]\nDenyEvents=b_x\nDenyEvents=\nDenyEvents=c_x\n");
-
-	ck_assert_str_eq(asked(policy, "all", 0), "DenyEvents=all denies 'all' (etc/a.conf:2)");
-	ck_assert_str_eq(asked(policy, "a_x", 0), "DenyEvents=a_x denies 'a_x' (etc/a.conf:4)");
-	ck_assert_str_eq(asked(policy, "b_x", 0), "yes");
-	ck_assert_str_eq(asked(policy, "c_x", 0), "DenyEvents=c_x denies 'c_x' (etc/a.conf:8)");
-}
-END_TEST
-
-TEST(of_one_cgroup_the_nearest_sections_denials_count)
-{
-	FILES;
-	POLICY(policy, "[/s/*]\nDenyEvents=a_x\n[/s/t]\nDenyEvents=b_x\n");
-
-	ck_assert_str_eq(asked(policy, "a_x", 0), "yes");
-	ck_assert_str_eq(asked(policy, "b_x", 0), "DenyEvents=b_x denies 'b_x' (etc/a.conf:4)");
+			ck_assert_msg(streq(answer, cases[i].questions[j].answer), "%s, question %zu: %s",
+				      cases[i].name, j, answer);
+		}
+	}
 }
 END_TEST
 
@@ -845,58 +845,57 @@ static const char *asked_from(const struct policy *policy, const char *path, con
 	return strncmp(buffer, "the policy keeps the name", 25) == 0 ? "owned" : "refused";
 }
 
-TEST(a_name_that_is_owned_is_refused_to_others)
+/* Which key decides for a tenant. */
+TEST(owned_name_is_for_its_owner)
 {
 	FILES;
-	POLICY(policy, "[/s/owner*]\nOwnNames=own_* only\n[/other]\nOwnNames=theirs\n");
+	static const struct {
+		const char *name, *policy;
+		struct {
+			const char *path, *event, *answer;
+		} questions[11];
+	} cases[] = {
+		{ "an owned name is refused to others",
+		  "[/s/owner*]\nOwnNames=own_* only\n[/other]\nOwnNames=theirs\n",
+		  {
+			  { "/s/owner", "own_a", "OwnNames" },
+			  { "/s/owner2", "only", "OwnNames" },
+			  { "/s/owner/below/it", "only", "OwnNames" },
+			  { "/s", "only", "owned" },
+			  { "/", "own_b", "owned" },
+			  { "/x/s/owner", "own_b", "owned" },
+			  { "/other", "own_b", "owned" },
+			  { "pid:17", "own_b", "owned" },
+			  { "/s", "owns", "AllowEvents" },
+			  { "/s/owner", "theirs", "owned" },
+		  } },
+		{ "other rules apply to owners, too",
+		  "[/]\nDenyEvents=own_denied\n[/s/owner]\nOwnNames=own_*\nAllowEvents=own_*d\n[Event own_declared]\nTenants=/s/other\n",
+		  {
+			  { "/s/owner", "own_denied", "refused" },
+			  { "/s/owner", "own_a", "refused" },
+			  { "/s/owner", "own_d", "AllowEvents" },
+			  { "/s/owner", "own_declared", "refused" },
+			  { "/s/other", "own_declared", "owned" },
+			  { "/s/other", "own_denied", "refused" },
+		  } },
+	};
 
-	ck_assert_str_eq(asked_from(policy, "/s/owner", "own_a"), "OwnNames");
-	ck_assert_str_eq(asked_from(policy, "/s/owner2", "only"), "OwnNames");
-	ck_assert_str_eq(asked_from(policy, "/s/owner/below/it", "only"), "OwnNames");
-	ck_assert_str_eq(asked_from(policy, "/s", "only"), "owned");
-	ck_assert_str_eq(asked_from(policy, "/", "own_b"), "owned");
-	ck_assert_str_eq(asked_from(policy, "/x/s/owner", "own_b"), "owned");
-	ck_assert_str_eq(asked_from(policy, "/other", "own_b"), "owned");
-	ck_assert_str_eq(asked_from(policy, "pid:17", "own_b"), "owned");
-	ck_assert_str_eq(asked_from(policy, "/s", "owns"), "AllowEvents");
-	ck_assert_str_eq(asked_from(policy, "/s/owner", "theirs"), "owned");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		POLICY(policy, cases[i].policy);
+
+		for (size_t j = 0; cases[i].questions[j].answer; j++) {
+			const char *answer =
+				asked_from(policy, cases[i].questions[j].path, cases[i].questions[j].event);
+
+			ck_assert_msg(streq(answer, cases[i].questions[j].answer), "%s, question %zu: %s",
+				      cases[i].name, j, answer);
+		}
+	}
 }
 END_TEST
 
-TEST(an_owner_is_held_to_all_other_rules)
-{
-	FILES;
-	POLICY(policy, "[/]\nDenyEvents=own_denied\n[/s/owner]\nOwnNames=own_*\nAllowEvents=own_*d\n"
-		       "[Event own_declared]\nTenants=/s/other\n");
-
-	ck_assert_str_eq(asked_from(policy, "/s/owner", "own_denied"), "refused");
-	ck_assert_str_eq(asked_from(policy, "/s/owner", "own_a"), "refused");
-	ck_assert_str_eq(asked_from(policy, "/s/owner", "own_d"), "AllowEvents");
-	ck_assert_str_eq(asked_from(policy, "/s/owner", "own_declared"), "refused");
-	ck_assert_str_eq(asked_from(policy, "/s/other", "own_declared"), "owned");
-	ck_assert_str_eq(asked_from(policy, "/s/other", "own_denied"), "refused");
-}
-END_TEST
-
-TEST(a_name_with_two_owners_is_an_error)
-{
-	FILES;
-	expect_problems(POLICY_E_WRONG, "[/b]\nOwnNames=x *_metrics\n[/a]\nOwnNames=other\nOwnNames=otlp_*\n",
-			"etc/a.conf:5: OwnNames=otlp_*: some of these names are already owned by [/b], "
-			"with OwnNames=*_metrics in etc/a.conf:2\n");
-	/* One inside of another is another one, too. */
-	expect_problems(POLICY_E_WRONG, "[/a]\nOwnNames=x\n[/a/b]\nOwnNames=x\n",
-			"etc/a.conf:4: OwnNames=x: some of these names are already owned by [/a], "
-			"with OwnNames=x in etc/a.conf:2\n");
-	/* What is wrong with a section of its own is said, and nothing else. */
-	expect_problems(POLICY_E_WRONG, "[/a]\nOwnNames=x,\nOwnNames=x\n",
-			"etc/a.conf:2: OwnNames=x,: no name of an event has a ','; write globs such as http_*, with "
-			"blanks between them\n");
-	expect_problems(0, "[/a]\nOwnNames=x x*\n[/b]\nOwnNames=y\n[/c]\nOwnNames=x\nOwnNames=\n", "");
-}
-END_TEST
-
-TEST(so_many_names_can_be_owned_and_no_more)
+TEST(thousand_globs_can_be_owned)
 {
 	FILES;
 	static char buffer[16384];
@@ -912,7 +911,7 @@ TEST(so_many_names_can_be_owned_and_no_more)
 }
 END_TEST
 
-TEST(flags_are_allowed_one_by_one)
+TEST(flags_are_allowed_separately)
 {
 	FILES;
 	_cleanup_(policy_unrefp) struct policy *policy = load_text("");
@@ -930,7 +929,7 @@ END_TEST
 
 /* --- life --- */
 
-TEST(a_policy_lives_as_long_as_somebody_holds_it)
+TEST(policy_lives_until_its_last_reference)
 {
 	FILES;
 	struct policy *policy = load_text("[/a]\nMaxEvents=1\n"), *other = policy_ref(policy);
@@ -943,8 +942,8 @@ TEST(a_policy_lives_as_long_as_somebody_holds_it)
 }
 END_TEST
 
-/* Short at each allocation in turn, until there are enough. */
-TEST(where_memory_is_short_there_is_no_policy_and_nothing_is_lost)
+/* Each allocation fails in turn. */
+TEST(failed_allocation_loses_nothing)
 {
 	FILES;
 	static const char text[] =
@@ -980,7 +979,7 @@ TEST(where_memory_is_short_there_is_no_policy_and_nothing_is_lost)
 END_TEST
 
 /* Ten thousand tenants, each at five levels, with 500 sections: in less than the time that a test may take under ASan. */
-TEST(five_hundred_sections_are_looked_through_for_ten_thousand_tenants)
+TEST(five_hundred_sections_for_ten_thousand_tenants)
 {
 	FILES;
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
@@ -1007,7 +1006,7 @@ END_TEST
 
 /* --- events that are declared --- */
 
-TEST(an_event_is_declared_in_a_section_of_its_own)
+TEST(declared_events_are_listed_by_name)
 {
 	FILES;
 	struct policy_event event;
@@ -1034,43 +1033,7 @@ TEST(an_event_is_declared_in_a_section_of_its_own)
 }
 END_TEST
 
-TEST(what_is_wrong_with_a_declared_event_is_said)
-{
-	FILES;
-	expect_problems(POLICY_E_WRONG, "[Event 1st]\n",
-			"etc/a.conf:1: [Event 1st]: no event has such a name; give letters, digits and _\n");
-	expect_problems(POLICY_E_WRONG, "[Event a b]\n",
-			"etc/a.conf:1: [Event a b]: no event has such a name; give letters, digits and _\n");
-	expect_problems(POLICY_E_WRONG, "[Event a]\nFields=long x\n",
-			"etc/a.conf:2: Fields=long x: field 1: 'long' has no fixed size; use s64 or u64\n");
-	expect_problems(POLICY_E_WRONG, "[Event a]\nTenants=a\n",
-			"etc/a.conf:2: Tenants=a: a pattern of cgroups begins with '/'\n");
-	expect_problems(0, "[Event a]\nMaxEvents=1\nGuard=off\nTenant=/a\n[Daemon]\nPersist=yes\n",
-			"etc/a.conf:2: warning: MaxEvents=: belongs in a section of cgroups such as [/system.slice/*]; "
-			"here it is ignored\n"
-			"etc/a.conf:3: warning: Guard=: belongs in [Daemon]; here it is ignored\n"
-			"etc/a.conf:4: warning: Tenant=: belongs in a section of cgroups such as [/system.slice/*]; "
-			"here it is ignored\n"
-			"etc/a.conf:6: warning: Persist=: belongs in a section of an event such as [Event request]; "
-			"here it is ignored\n");
-}
-END_TEST
-
-TEST(the_name_of_a_declared_event_is_for_its_tenants)
-{
-	FILES;
-	POLICY(policy, "[Event ours]\nTenants=/s/*\n[Event theirs]\nTenants=/t\nTenants=/u/**\n[Event all]\n"
-		       "[Event denied]\nTenants=/s/*\n[/s]\nDenyEvents=denied\n");
-
-	ck_assert_str_eq(asked(policy, "ours", 0), "yes");
-	ck_assert_str_eq(asked(policy, "all", 0), "yes");
-	ck_assert_str_eq(asked(policy, "theirs", 0), "the policy keeps the event 'theirs' for others (etc/a.conf:5)");
-	ck_assert_str_eq(asked(policy, "theirs2", 0), "yes");
-	ck_assert_str_eq(asked(policy, "denied", 0), "DenyEvents=denied denies 'denied' (etc/a.conf:10)");
-}
-END_TEST
-
-TEST(what_is_declared_takes_room_beside_the_reserves)
+TEST(declared_events_need_room_beside_reserves)
 {
 	FILES;
 	POLICY(policy, "[/a]\nReserveEvents=8\n[Event a]\n[Event b]\n");
@@ -1079,8 +1042,8 @@ TEST(what_is_declared_takes_room_beside_the_reserves)
 	ck_assert_int_eq(policy_check_capacity(policy, 10, &problems), 0);
 	ck_assert_int_eq(policy_check_capacity(policy, 9, &problems), POLICY_E_WRONG);
 	ck_assert_str_eq(all_problems(),
-			 "etc/a.conf:2: ReserveEvents=8: the reserves of all sections, and the events that "
-			 "are declared, add up to 10 events, and there is room for 9; take away 1\n");
+			 "etc/a.conf:2: ReserveEvents=8: the reserves of all sections, and the declared "
+			 "events, add up to 10 events, and there is room for 9; take away 1\n");
 	problems_deinit(&problems);
 	ck_assert_int_eq(policy_check_capacity(policy, 1, &problems), POLICY_E_WRONG);
 	ck_assert_str_eq(all_problems(), "etc/a.conf:4: [Event b]: 2 events are declared, and there is room for 1\n");
@@ -1088,32 +1051,15 @@ TEST(what_is_declared_takes_room_beside_the_reserves)
 }
 END_TEST
 
-SUITE("policy", an_event_is_declared_in_a_section_of_its_own, what_is_wrong_with_a_declared_event_is_said,
-      the_name_of_a_declared_event_is_for_its_tenants, what_is_declared_takes_room_beside_the_reserves,
-      without_any_file_all_is_as_it_is_by_default,
-      files_are_read_in_the_order_of_their_names_whichever_directory_they_are_in,
-      of_the_same_name_the_first_directory_has_the_file,
-      a_link_to_dev_null_and_an_empty_file_hide_a_file_and_say_nothing,
-      only_names_that_end_with_conf_are_read_and_hidden_ones_are_not, a_link_to_a_file_is_that_file,
-      what_cannot_be_read_is_an_error_for_it_might_have_said_no, a_file_that_is_too_large_or_no_text_is_refused,
-      a_root_stands_in_front_of_each_directory, files_that_are_named_are_read_alone_and_in_that_order,
-      an_error_names_file_line_key_and_what_would_be_right, all_that_is_wrong_is_said_at_once,
-      what_nobody_knows_is_a_warning_with_what_may_have_been_meant, unknown_keys_are_errors_where_files_are_strict,
-      a_maximum_below_its_sections_reserve_is_warned_of, sections_that_match_a_cgroup_are_told_apart,
-      what_begins_with_x_is_somebody_elses, a_limit_for_everything_below_is_warned_of_since_it_holds_at_each_level,
-      what_a_file_says_cannot_drive_the_screen, a_section_is_the_same_wherever_it_is_continued,
-      key_by_key_the_pattern_that_says_most_counts, of_patterns_that_say_as_much_the_later_assignment_counts,
-      a_pattern_whose_text_is_the_path_matches_only_as_a_pattern,
-      an_empty_value_is_the_default_also_where_another_section_says_otherwise,
-      what_is_said_of_a_tenant_comes_from_the_nearest_that_says_any_and_limits_do_not,
-      a_tenant_without_a_limit_has_that_of_the_daemon, a_path_that_is_none_has_what_nobody_speaks_of,
-      levels_are_walked_from_the_root_until_it_is_enough, a_path_that_is_too_deep_is_walked_no_further_than_anybodys,
-      a_cgroup_can_be_a_tenant_or_none_or_left_to_delegation, reserves_are_known_by_their_patterns,
-      reserves_that_add_up_to_more_than_there_is_are_an_error, a_policy_without_reserves_fits_everywhere,
-      where_nothing_is_said_of_names_all_are_allowed, a_name_has_to_be_allowed_and_a_denied_one_cannot_be,
-      one_glob_is_a_list_too, a_nearer_list_of_allowed_names_replaces_outer, denials_add_up_along_the_path,
-      an_empty_denial_resets_its_own_section_alone, of_one_cgroup_the_nearest_sections_denials_count,
-      a_name_that_is_owned_is_refused_to_others, an_owner_is_held_to_all_other_rules,
-      a_name_with_two_owners_is_an_error, so_many_names_can_be_owned_and_no_more, flags_are_allowed_one_by_one,
-      a_policy_lives_as_long_as_somebody_holds_it, where_memory_is_short_there_is_no_policy_and_nothing_is_lost,
-      five_hundred_sections_are_looked_through_for_ten_thousand_tenants)
+SUITE("policy", without_files_all_values_are_defaults, files_of_all_directories_are_read_by_name,
+      file_of_the_first_directory_hides_the_others, mask_hides_a_file, only_visible_conf_files_are_read,
+      symlink_to_a_file_is_read, unreadable_file_is_an_error, too_large_or_binary_file_is_refused,
+      root_is_put_before_each_directory, named_files_are_read_in_their_order, problems_have_file_line_key_and_advice,
+      all_errors_are_collected, unknown_keys_are_errors_if_strict, sections_that_match_a_cgroup_are_marked,
+      value_comes_from_the_section_that_counts, section_may_be_continued_anywhere, empty_value_resets_to_the_default,
+      tenant_without_a_limit_has_that_of_daemon, walk_visits_levels_until_told_to_stop, walk_of_a_deep_path_is_bounded,
+      tenant_is_yes_no_or_unset, reserves_are_listed_by_pattern, reserves_beyond_the_capacity_are_an_error,
+      policy_without_reserves_always_fits, name_is_allowed_or_denied, owned_name_is_for_its_owner,
+      thousand_globs_can_be_owned, flags_are_allowed_separately, policy_lives_until_its_last_reference,
+      failed_allocation_loses_nothing, five_hundred_sections_for_ten_thousand_tenants,
+      declared_events_are_listed_by_name, declared_events_need_room_beside_reserves)

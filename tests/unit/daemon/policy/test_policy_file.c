@@ -31,87 +31,56 @@ static const char *read_bytes(const char *bytes, size_t length)
 	return said;
 }
 
-static const char *read_text(const char *text)
+TEST(text_is_read_as_lines)
 {
-	return read_bytes(text, strlen(text));
-}
+	static const struct {
+		const char *text, *lines;
+	} cases[] = {
+		{ "[Daemon]\nA=1\n\n[/x/*]\nB=two words\n", "1 [Daemon]\n2 A=1\n4 [/x/*]\n5 B=two words\n" },
+		{ "", "" },
+		{ "\n\n\n", "" },
+		{ "A=without a newline", "1 A=without a newline\n" },
+		{ "# A=1\n; A=2\n  # A=3\n\t;\n \t \nA=4\n", "6 A=4\n" },
+		/* Not behind a value, which may contain one. */
+		{ "A=1 # one\n", "1 A=1 # one\n" },
+		/* A comment ends with its line. */
+		{ "# comment \\\nA=1\n", "2 A=1\n" },
+		{ "  A =  1  \n[ /x ]\t\n", "1 A=1\n2 [/x]\n" },
+		{ "A=\nB= \n", "1 A=\n2 B=\n" },
+		{ "A=b=c\n", "1 A=b=c\n" },
+		{ "[Daemon]\r\nA=1\r\n\r\n", "1 [Daemon]\n2 A=1\n" },
+		{ "A=1 \\\n  2\\\n3\nB=4\n", "1 A=1    2 3\n4 B=4\n" },
+		{ "A=1\\\r\n2\r\n", "1 A=1 2\n" },
+		{ "A=1\\", "1 A=1\n" },
+		{ "A=1\\\n", "1 A=1\n" },
+		{ "A=1\\\n\nB=2\n", "1 A=1\n3 B=2\n" },
+		/* As in systemd, comments may stand between. */
+		{ "A=1\\\n# not this\n; nor this\n2\nB=3\n", "1 A=1 2\n5 B=3\n" },
+		{ "A=1\\\n# the end", "1 A=1\n" },
+		/* A pair of backslashes is two bytes of the value. */
+		{ "A=1\\\\\nB=2\n", "1 A=1\\\\\n2 B=2\n" },
+		{ "A=1\\\\\\\n2\n", "1 A=1\\\\ 2\n" },
+		/* Not at the end of the line. */
+		{ "[/a\\x2db/*]\nA=\\n\n", "1 [/a\\x2db/*]\n2 A=\\n\n" },
+		{ "[/x[0-9]]\n[/[a]/[b]]\n[]\n", "1 [/x[0-9]]\n2 [/[a]/[b]]\n3 []\n" },
+		{ "nonsense\nA=1\n", "1 !nonsense: write [Section], Key=value, or # and a comment\n2 A=1\n" },
+		{ "=1\n", "1 !=1: the key is missing in front of '='\n" },
+		{ "[Daemon\n", "1 ![Daemon: a section's name ends with ']', and nothing stands behind it\n" },
+		{ "[Daemon] # the daemon\n[",
+		  "1 ![Daemon] # the daemon: a section's name ends with ']', and nothing stands behind it\n"
+		  "2 ![: a section's name ends with ']', and nothing stands behind it\n" },
+		{ "\xef\xbb\xbf[Daemon]\nA=1\n", "1 [Daemon]\n2 A=1\n" },
+		{ "\xef\xbb\xbf", "" },
+		{ "\xef\xbb", "1 !\xef\xbb: write [Section], Key=value, or # and a comment\n" },
+	};
 
-TEST(sections_and_assignments_come_with_their_lines)
-{
-	ck_assert_str_eq(read_text("[Daemon]\nA=1\n\n[/x/*]\nB=two words\n"),
-			 "1 [Daemon]\n2 A=1\n4 [/x/*]\n5 B=two words\n");
-	ck_assert_str_eq(read_text(""), "");
-	ck_assert_str_eq(read_text("\n\n\n"), "");
-	ck_assert_str_eq(read_text("A=without a newline"), "1 A=without a newline\n");
-}
-END_TEST
-
-TEST(comments_and_empty_lines_are_passed_over)
-{
-	ck_assert_str_eq(read_text("# A=1\n; A=2\n  # A=3\n\t;\n \t \nA=4\n"), "6 A=4\n");
-	/* Not behind something: a value may have one. */
-	ck_assert_str_eq(read_text("A=1 # one\n"), "1 A=1 # one\n");
-	/* A comment ends with its line. */
-	ck_assert_str_eq(read_text("# comment \\\nA=1\n"), "2 A=1\n");
-}
-END_TEST
-
-TEST(blanks_around_names_and_values_are_none_of_them)
-{
-	ck_assert_str_eq(read_text("  A =  1  \n[ /x ]\t\n"), "1 A=1\n2 [/x]\n");
-	ck_assert_str_eq(read_text("A=\nB= \n"), "1 A=\n2 B=\n");
-	ck_assert_str_eq(read_text("A=b=c\n"), "1 A=b=c\n");
-	ck_assert_str_eq(read_text("[Daemon]\r\nA=1\r\n\r\n"), "1 [Daemon]\n2 A=1\n");
-}
-END_TEST
-
-TEST(a_line_goes_on_after_a_backslash)
-{
-	ck_assert_str_eq(read_text("A=1 \\\n  2\\\n3\nB=4\n"), "1 A=1    2 3\n4 B=4\n");
-	ck_assert_str_eq(read_text("A=1\\\r\n2\r\n"), "1 A=1 2\n");
-	ck_assert_str_eq(read_text("A=1\\"), "1 A=1\n");
-	ck_assert_str_eq(read_text("A=1\\\n"), "1 A=1\n");
-	ck_assert_str_eq(read_text("A=1\\\n\nB=2\n"), "1 A=1\n3 B=2\n");
-	/* As in systemd, comments may stand between. */
-	ck_assert_str_eq(read_text("A=1\\\n# not this\n; nor this\n2\nB=3\n"), "1 A=1 2\n5 B=3\n");
-	ck_assert_str_eq(read_text("A=1\\\n# the end"), "1 A=1\n");
-	/* Two of them are two bytes of the value; three are those and one. */
-	ck_assert_str_eq(read_text("A=1\\\\\nB=2\n"), "1 A=1\\\\\n2 B=2\n");
-	ck_assert_str_eq(read_text("A=1\\\\\\\n2\n"), "1 A=1\\\\ 2\n");
-	/* Elsewhere it is any byte. */
-	ck_assert_str_eq(read_text("[/a\\x2db/*]\nA=\\n\n"), "1 [/a\\x2db/*]\n2 A=\\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		ck_assert_str_eq(read_bytes(cases[i].text, strlen(cases[i].text)), cases[i].lines);
 }
 END_TEST
 
-TEST(what_is_in_brackets_may_have_brackets)
-{
-	ck_assert_str_eq(read_text("[/x[0-9]]\n[/[a]/[b]]\n[]\n"), "1 [/x[0-9]]\n2 [/[a]/[b]]\n3 []\n");
-}
-END_TEST
-
-TEST(what_is_neither_is_wrong_and_the_next_line_is_read)
-{
-	ck_assert_str_eq(read_text("nonsense\nA=1\n"),
-			 "1 !nonsense: write [Section], Key=value, or # and a comment\n2 A=1\n");
-	ck_assert_str_eq(read_text("=1\n"), "1 !=1: the key is missing in front of '='\n");
-	ck_assert_str_eq(read_text("[Daemon\n"),
-			 "1 ![Daemon: a section's name ends with ']', and nothing stands behind it\n");
-	ck_assert_str_eq(read_text("[Daemon] # the daemon\n["),
-			 "1 ![Daemon] # the daemon: a section's name ends with ']', and nothing stands behind it\n"
-			 "2 ![: a section's name ends with ']', and nothing stands behind it\n");
-}
-END_TEST
-
-TEST(a_mark_at_the_beginning_is_passed_over)
-{
-	ck_assert_str_eq(read_text("\xef\xbb\xbf[Daemon]\nA=1\n"), "1 [Daemon]\n2 A=1\n");
-	ck_assert_str_eq(read_text("\xef\xbb\xbf"), "");
-	ck_assert_str_eq(read_text("\xef\xbb"), "1 !\xef\xbb: write [Section], Key=value, or # and a comment\n");
-}
-END_TEST
-
-/* Each line would be looked at again with all before it. */
-TEST(a_line_that_goes_on_for_ever_takes_no_longer_than_any_other)
+/* Reading all lines before it again for each line would take for ever. */
+TEST(endless_continuation_is_read_in_no_time)
 {
 	enum { LINES = 1 << 19 };
 	char *text = malloc(2 * LINES + 1);
@@ -130,8 +99,8 @@ TEST(a_line_that_goes_on_for_ever_takes_no_longer_than_any_other)
 }
 END_TEST
 
-/* Under ASan: nothing is read or written beyond the text, wherever it ends. */
-TEST(a_text_may_end_anywhere)
+/* For ASan. */
+TEST(truncated_text_is_read_within_its_bounds)
 {
 	static const char text[] = "\xef\xbb\xbf# c\n[/a[b]]\nKey = v \\\r\n # c\\\n w \\\\\n=\n[x\nKey=\\";
 
@@ -140,8 +109,5 @@ TEST(a_text_may_end_anywhere)
 }
 END_TEST
 
-SUITE("policy_file", sections_and_assignments_come_with_their_lines, comments_and_empty_lines_are_passed_over,
-      blanks_around_names_and_values_are_none_of_them, a_line_goes_on_after_a_backslash,
-      what_is_in_brackets_may_have_brackets, what_is_neither_is_wrong_and_the_next_line_is_read,
-      a_mark_at_the_beginning_is_passed_over, a_line_that_goes_on_for_ever_takes_no_longer_than_any_other,
-      a_text_may_end_anywhere)
+SUITE("policy_file", text_is_read_as_lines, endless_continuation_is_read_in_no_time,
+      truncated_text_is_read_within_its_bounds)

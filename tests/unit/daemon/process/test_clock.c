@@ -50,7 +50,7 @@ static void expect_patience_to_be_the_same(time_t by)
 	WORLD(world, 10, 10);
 	struct end silent, later;
 
-	world->daemon->connections.patience = PATIENCE;
+	world->daemon->connections.client_timeout = PATIENCE;
 	silent = end_new(world, SOMEBODY);
 	turn(world);
 	set_clock(world, by);

@@ -53,7 +53,7 @@ static size_t count_lines(const char *text)
 	return lines;
 }
 
-TEST(a_line_is_written_if_its_level_is_wanted)
+TEST(line_is_written_if_its_level_is_enabled)
 {
 	begin(LOG_NOTICE);
 	log_notice("one of %d", 2);
@@ -63,7 +63,7 @@ TEST(a_line_is_written_if_its_level_is_wanted)
 }
 END_TEST
 
-TEST(a_refusal_names_tenant_event_and_reason)
+TEST(refusal_names_tenant_event_and_reason)
 {
 	begin(LOG_NOTICE);
 	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 0);
@@ -76,7 +76,7 @@ TEST(a_refusal_names_tenant_event_and_reason)
 }
 END_TEST
 
-TEST(what_strangers_are_called_cannot_drive_a_terminal)
+TEST(control_characters_in_names_are_escaped)
 {
 	const char *text;
 
@@ -91,7 +91,7 @@ TEST(what_strangers_are_called_cannot_drive_a_terminal)
 }
 END_TEST
 
-TEST(what_strangers_cause_to_be_said_has_a_bound)
+TEST(lines_about_clients_have_a_rate_limit)
 {
 	size_t lines;
 
@@ -110,7 +110,7 @@ TEST(what_strangers_cause_to_be_said_has_a_bound)
 }
 END_TEST
 
-TEST(clients_lines_leave_the_daemons_own_their_room)
+TEST(lines_about_the_daemon_have_their_own_rate_limit)
 {
 	begin(LOG_NOTICE);
 	for (unsigned i = 0; i < 10000; i++)
@@ -165,7 +165,7 @@ static int listen_as_the_journal(void)
 	return fd;
 }
 
-TEST(in_the_journal_a_refusal_has_fields_to_select_by)
+TEST(refusal_has_fields_in_the_journal)
 {
 	static const char *const fields[] = {
 		"MESSAGE=tenant /a/b: event refused (quota-exceeded): there is no room\n",
@@ -199,15 +199,6 @@ TEST(in_the_journal_a_refusal_has_fields_to_select_by)
 }
 END_TEST
 
-TEST(levels_have_names)
-{
-	ck_assert_int_eq(log_level_from_name("err"), LOG_ERR);
-	ck_assert_int_eq(log_level_from_name("debug"), LOG_DEBUG);
-	ck_assert_int_eq(log_level_from_name("loud"), -EINVAL);
-}
-END_TEST
-
-SUITE("log", a_line_is_written_if_its_level_is_wanted, a_refusal_names_tenant_event_and_reason,
-      what_strangers_are_called_cannot_drive_a_terminal, what_strangers_cause_to_be_said_has_a_bound,
-      clients_lines_leave_the_daemons_own_their_room, in_the_journal_a_refusal_has_fields_to_select_by,
-      levels_have_names)
+SUITE("log", line_is_written_if_its_level_is_enabled, refusal_names_tenant_event_and_reason,
+      control_characters_in_names_are_escaped, lines_about_clients_have_a_rate_limit,
+      lines_about_the_daemon_have_their_own_rate_limit, refusal_has_fields_in_the_journal)
