@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A reader has one buffer, which is filled again once it is sent; so the text is made as fast as it is read, one buffer in a turn
- * of the loop. Few are served at a time, the others wait in the listening socket's queue, which costs nothing.
+ * A reader has one buffer, which is filled again once it is sent: so the text is made as fast as it is read, one buffer in a turn of
+ * the loop. A few readers are served at a time; others wait in the queue of the listening socket.
  */
 
 #include "daemon/admin/metrics_socket.h"
@@ -39,10 +39,7 @@ static struct daemon *reader_daemon(const struct metrics_reader *reader)
 	return container_of(reader->socket->listener.connections, struct daemon, connections);
 }
 
-/*
- * Who has said something, a request of HTTP perhaps, and is hung up on while that is unread, gets ECONNRESET where the end
- * should be.
- */
+/* If data of the reader, such as a request of HTTP, is unread at close(), the reader gets ECONNRESET instead of the end. */
 static void hang_up(const struct metrics_reader *reader)
 {
 	struct daemon *daemon = reader_daemon(reader);
@@ -69,7 +66,7 @@ static void reader_free(struct metrics_reader *reader)
 	metrics_socket_resume(socket);
 }
 
-/* False: there is no more. */
+/* False: at the end. */
 static bool fill(struct metrics_reader *reader)
 {
 	reader->text = text_make(reader->buffer, sizeof(reader->buffer));
@@ -81,7 +78,7 @@ static bool fill(struct metrics_reader *reader)
 	return reader->text.length > 0;
 }
 
-/* Whether it is to be called again when there is room. */
+/* False: at the end, or after an error. */
 static bool send_some(struct metrics_reader *reader)
 {
 	ssize_t n;
@@ -100,7 +97,7 @@ static void on_writable(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_io);
 
-	/* EV_ERROR: the kernel has no room for it among what is waited for. */
+	/* EV_ERROR: the kernel cannot watch one more fd. */
 	if (events & EV_ERROR || !send_some(reader))
 		reader_free(reader);
 }
@@ -109,8 +106,8 @@ static void on_deadline(struct ev_loop *loop _unused_, ev_timer *w, int events _
 {
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_deadline);
 
-	log_notice("who reads the metrics on %s has not done so for %u seconds, and was cut off", reader->socket->path,
-		   reader_daemon(reader)->options.client_timeout);
+	log_notice("disconnected a reader of the metrics on %s, which has not read for %u seconds",
+		   reader->socket->path, reader_daemon(reader)->options.client_timeout);
 	reader_free(reader);
 }
 
@@ -142,7 +139,7 @@ void metrics_socket_resume(struct metrics_socket *socket)
 		listener_resume(&socket->listener);
 }
 
-/* For the group of a directory that gives its own to what is made there, since the text has the names of all tenants. */
+/* With mode 0660, since the text has the names of all tenants; a set-group-ID directory sets the group. */
 static int listen_at(struct metrics_socket *socket, struct daemon *daemon, const char *path)
 {
 	int r;
@@ -165,8 +162,8 @@ void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
 		return;
 	r = listen_at(socket, daemon, path);
 	if (r < 0)
-		log_error("MetricsSocket=%s: %s; there are no metrics there", path,
-			  r == -EADDRINUSE ? "somebody listens there already" : strerror(-r));
+		log_error("MetricsSocket=%s: %s; the metrics are not served there", path,
+			  r == -EADDRINUSE ? "another process listens there" : strerror(-r));
 }
 
 void metrics_socket_deinit(struct metrics_socket *socket)
