@@ -14,23 +14,15 @@
 #include "daemon/process/loop.h"
 #include "daemon/process/unprivileged.h"
 
-/* systemd and other supervisors want to keep the process that they started. */
+/* systemd and other supervisors track the process that they started. */
 static bool is_supervised(void)
 {
 	return getenv("NOTIFY_SOCKET") || getenv("INVOCATION_ID") || getenv("LISTEN_FDS");
 }
 
-static void end_with_parent(pid_t parent)
-{
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* It may have ended before that. */
-	if (getppid() != parent)
-		raise(SIGTERM);
-}
-
 /*
- * Goes to the background: returns in the child, with the end of a pipe to say that it is ready. The parent waits for that,
- * so that whoever started us finds a daemon that listens, or the exit status of one that failed.
+ * Forks, and returns in the child, with a pipe. The parent waits for a byte on the pipe and exits: so the command that started the
+ * daemon ends when the sockets listen, or with the exit status of a daemon that failed.
  */
 static int go_to_background(void)
 {
@@ -54,13 +46,13 @@ static int go_to_background(void)
 	_exit(waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
 }
 
-static void say_ready(int fd)
+static void write_ready(int fd)
 {
 	if (fd >= 0 && write(fd, "\n", 1) < 0)
-		log_warning("can't say that it is ready: %s", strerror(errno));
+		log_warning("can't report readiness on fd %d: %s", fd, strerror(errno));
 }
 
-/* What is still to be found one day: the sockets' files, to be removed, and the policy's, to be read again and kept. */
+/* Whether no relative path is needed later: sockets' files are removed, policy files read again, and their copy written. */
 static bool may_leave_directory(const struct options *options)
 {
 	const char *next = options->policy;
@@ -71,7 +63,7 @@ static bool may_leave_directory(const struct options *options)
 	       (!options->state_directory || *options->state_directory == '/');
 }
 
-static void let_go_of_terminal(const struct options *options)
+static void leave_terminal(const struct options *options)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -83,27 +75,27 @@ static void let_go_of_terminal(const struct options *options)
 		log_warning("can't leave the current directory: %s", strerror(errno));
 }
 
-static int run(const struct options *options, int background)
+static int daemon_start(const struct options *options, int background)
 {
 	struct daemon *daemon;
 	int r;
 
 	r = daemon_new(options, &daemon);
-	/* A supervisor need not try again by itself: nothing changes unless somebody changes the files. */
+	/* A restart by the supervisor would fail again until the files are changed. */
 	if (r == POLICY_E_WRONG)
 		return EX_CONFIG;
-	/* What else goes wrong is said where it does. */
+	/* Other errors have been logged already. */
 	if (r == -ENOMEM)
 		log_error("can't start: out of memory");
 	if (r < 0)
 		return EXIT_FAILURE;
 	log_info("%s backend, listening on %s", daemon->registry.kernel->facts.name, daemon->options.socket);
-	say_ready(options->ready_fd);
+	write_ready(options->ready_fd);
 	if (background >= 0) {
 		log_open(options->log_level, true);
-		say_ready(background);
+		write_ready(background);
 		fd_close(background);
-		let_go_of_terminal(options);
+		leave_terminal(options);
 	}
 	systemd_say_ready(&daemon->systemd);
 	r = daemon_run(daemon);
@@ -128,8 +120,12 @@ int main(int argc, char **argv)
 	loop_init();
 	signal(SIGPIPE, SIG_IGN);
 	unprivileged_hide();
-	if (options.exit_with_parent)
-		end_with_parent(parent);
+	if (options.exit_with_parent) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		/* The parent may have exited before that call. */
+		if (getppid() != parent)
+			raise(SIGTERM);
+	}
 	if (!options.foreground && !options.exit_with_parent && !is_supervised()) {
 		background = go_to_background();
 		if (background < 0) {
@@ -137,5 +133,5 @@ int main(int argc, char **argv)
 			return EXIT_FAILURE;
 		}
 	}
-	return run(&options, background);
+	return daemon_start(&options, background);
 }

@@ -103,7 +103,7 @@ static const struct option_row {
 	  .help = "for tests: write a newline there once the sockets listen", .most = INT32_MAX },
 };
 
-static void print_help(void)
+static void options_print_help(void)
 {
 	puts("Usage: userevd [OPTION...]\n"
 	     "\n"
@@ -210,7 +210,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 			return OPTIONS_WRONG;
 		}
 		if (parsed.help)
-			print_help();
+			options_print_help();
 		if (parsed.version)
 			puts("userevd " VERSION);
 		if (parsed.help || parsed.version)

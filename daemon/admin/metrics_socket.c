@@ -40,7 +40,7 @@ static struct daemon *reader_daemon(const struct metrics_reader *reader)
 }
 
 /* If data of the reader, such as a request of HTTP, is unread at close(), the reader gets ECONNRESET instead of the end. */
-static void hang_up(const struct metrics_reader *reader)
+static void reader_hang_up(const struct metrics_reader *reader)
 {
 	struct daemon *daemon = reader_daemon(reader);
 	struct transport_from from;
@@ -59,7 +59,7 @@ static void reader_free(struct metrics_reader *reader)
 
 	ev_io_stop(reader_daemon(reader)->loop, &reader->w_io);
 	ev_timer_stop(reader_daemon(reader)->loop, &reader->w_deadline);
-	hang_up(reader);
+	reader_hang_up(reader);
 	LIST_REMOVE(reader, entry);
 	free(reader);
 	socket->n_readers--;
@@ -67,7 +67,7 @@ static void reader_free(struct metrics_reader *reader)
 }
 
 /* False: at the end. */
-static bool fill(struct metrics_reader *reader)
+static bool reader_fill(struct metrics_reader *reader)
 {
 	reader->text = text_make(reader->buffer, sizeof(reader->buffer));
 	reader->sent = 0;
@@ -79,11 +79,11 @@ static bool fill(struct metrics_reader *reader)
 }
 
 /* False: at the end, or after an error. */
-static bool send_some(struct metrics_reader *reader)
+static bool reader_send(struct metrics_reader *reader)
 {
 	ssize_t n;
 
-	if (reader->sent == reader->text.length && !fill(reader))
+	if (reader->sent == reader->text.length && !reader_fill(reader))
 		return false;
 	n = send(reader->fd, reader->text.buffer + reader->sent, reader->text.length - reader->sent,
 		 MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -98,7 +98,7 @@ static void on_writable(struct ev_loop *loop _unused_, ev_io *w, int events)
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_io);
 
 	/* EV_ERROR: the kernel cannot watch one more fd. */
-	if (events & EV_ERROR || !send_some(reader))
+	if (events & EV_ERROR || !reader_send(reader))
 		reader_free(reader);
 }
 

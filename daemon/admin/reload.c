@@ -136,7 +136,7 @@ static bool has_our_guard(const struct daemon *daemon, const struct policy *poli
 }
 
 /* 0; or POLICY_E_WRONG after a line in the log. */
-static int find_last(struct daemon *daemon, struct policy **ret, time_t *ret_since)
+static int reload_find_last(struct daemon *daemon, struct policy **ret, time_t *ret_since)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
@@ -158,7 +158,7 @@ static int find_last(struct daemon *daemon, struct policy **ret, time_t *ret_sin
 	return 0;
 }
 
-static int go_on_with_last(struct daemon *daemon)
+static int reload_use_last(struct daemon *daemon)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
 	struct reload *reload = daemon->reload;
@@ -169,7 +169,7 @@ static int go_on_with_last(struct daemon *daemon)
 
 	if (!daemon->options.state_directory || daemon->options.strict_policy)
 		return POLICY_E_WRONG;
-	r = find_last(daemon, &policy, &time);
+	r = reload_find_last(daemon, &policy, &time);
 	if (r == 0)
 		r = rules_adopt(&daemon->registry, &policy);
 	if (r != 0)
@@ -203,7 +203,7 @@ int reload_check_capacity(struct daemon *daemon)
 	log_problems(&problems);
 	/* Unless the last policy is already in force. */
 	if (r == POLICY_E_WRONG && !daemon->reload->note[0])
-		r = go_on_with_last(daemon);
+		r = reload_use_last(daemon);
 	return log_wrong(r);
 }
 
@@ -223,7 +223,7 @@ int reload_first(struct daemon *daemon)
 		daemon->reload->first = outcome->copy;
 		outcome->copy = (struct policy_copy){ 0 };
 	} else if (r == POLICY_E_WRONG) {
-		r = log_wrong(go_on_with_last(daemon));
+		r = log_wrong(reload_use_last(daemon));
 	} else {
 		log_error("the policy can't be read: %s", strerror(-r));
 	}
@@ -299,7 +299,7 @@ static void reload_queue(struct reload_listing *listing, struct reload_listings 
 		TAILQ_INSERT_TAIL(to, listing, entry);
 }
 
-static void answer_all(struct reload *reload, struct outcome *outcome)
+static void reload_answer_all(struct reload *reload, struct outcome *outcome)
 {
 	struct reload_listing *listing;
 
@@ -335,12 +335,12 @@ static void reload_start(struct reload *reload)
 	if (reload->outcome)
 		reload->outcome->r = r;
 	log_error("the policy can't be read again: %s", strerror(-r));
-	answer_all(reload, reload->outcome ? reload->outcome : &no_memory);
+	reload_answer_all(reload, reload->outcome ? reload->outcome : &no_memory);
 	reload->outcome = outcome_unref(reload->outcome);
 	systemd_say_ready(&reload->daemon->systemd);
 }
 
-static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
+static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
 {
 	struct reload *reload = container_of(w, struct reload, w_done);
 	struct reload_listing *listing;
@@ -355,7 +355,7 @@ static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unus
 	if (outcome->adopted)
 		keep_policy(reload->daemon,
 			    reload->daemon->options.state_directory ? outcome->prepared : LAST_POLICY_SAME);
-	answer_all(reload, outcome);
+	reload_answer_all(reload, outcome);
 	outcome_unref(outcome);
 
 	while ((listing = TAILQ_FIRST(&reload->later)))
@@ -387,7 +387,7 @@ int reload_init(struct daemon *daemon)
 	reload->daemon = daemon;
 	TAILQ_INIT(&reload->waiting);
 	TAILQ_INIT(&reload->later);
-	ev_async_init(&reload->w_done, on_done);
+	ev_async_init(&reload->w_done, on_reload_done);
 	ev_async_start(daemon->loop, &reload->w_done);
 	daemon->reload = reload;
 	return 0;

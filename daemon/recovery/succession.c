@@ -56,15 +56,16 @@ static void bequest_add(struct bequest *bequest, struct kernel_call call, const 
 	fd_close(call.fd);
 }
 
-static int copy_of(int fd)
+static int bequest_copy_fd(int fd)
 {
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 /* Without fds for copies the page is left out: then the keeper refuses what belongs to it, and on_adopted() logs that. */
-static void add_page(struct bequest *bequest, const struct tenant *tenant)
+static void bequest_add_page(struct bequest *bequest, const struct tenant *tenant)
 {
-	_cleanup_(fd_closep) int clients = copy_of(tenant->page_fd), writable = copy_of(tenant->page_writable);
+	_cleanup_(fd_closep) int clients = bequest_copy_fd(tenant->page_fd),
+				 writable = bequest_copy_fd(tenant->page_writable);
 
 	if (clients < 0 || writable < 0)
 		return;
@@ -85,7 +86,7 @@ static void add_page(struct bequest *bequest, const struct tenant *tenant)
 		    NULL);
 }
 
-static void add_reference(struct bequest *bequest, const struct reference *reference)
+static void bequest_add_reference(struct bequest *bequest, const struct reference *reference)
 {
 	const struct grant *grant = reference->grant;
 	struct kernel_call call = {
@@ -101,9 +102,9 @@ static void add_reference(struct bequest *bequest, const struct reference *refer
 	bequest_add(bequest, call, grant->event->description);
 }
 
-static void add_stream(struct bequest *bequest, const struct stream *stream)
+static void bequest_add_stream(struct bequest *bequest, const struct stream *stream)
 {
-	int copy = copy_of(stream->fd);
+	int copy = bequest_copy_fd(stream->fd);
 
 	/* A stream that is being made is asked for again. A stream without a file only lingers. */
 	if (!stream->made || (stream->fd >= 0 && copy < 0))
@@ -118,7 +119,7 @@ static void add_stream(struct bequest *bequest, const struct stream *stream)
 		    },
 		    NULL);
 	for (const struct reference *at = stream->references; at; at = at->by_grant.next)
-		add_reference(bequest, at);
+		bequest_add_reference(bequest, at);
 }
 
 static void on_adopted(void *data, struct kernel_call *calls, size_t n)
@@ -145,7 +146,7 @@ static void on_adopted(void *data, struct kernel_call *calls, size_t n)
 }
 
 /* The new keeper may have no guard although the last one had. (In the other case the next test of a data file shows it.) */
-static void note_guard(struct daemon *daemon)
+static void succession_check_guard(struct daemon *daemon)
 {
 	if (!daemon->registry.guarded || daemon->registry.kernel->facts.guarded)
 		return;
@@ -161,7 +162,7 @@ static void bequeath(void *data)
 	struct daemon *daemon = data;
 	struct bequest *bequest = calloc(1, sizeof(*bequest));
 
-	note_guard(daemon);
+	succession_check_guard(daemon);
 	daemon->connections.keeper_has_gone = false;
 	if (!bequest) {
 		log_error("out of memory: the new keeper has no pages, files and events");
@@ -169,15 +170,15 @@ static void bequeath(void *data)
 	}
 	bequest->begun = clock_now();
 	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
-		add_page(bequest, tenant);
+		bequest_add_page(bequest, tenant);
 	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
-		add_stream(bequest, stream);
+		bequest_add_stream(bequest, stream);
 	kernel_submit(daemon->registry.kernel, bequest->calls, bequest->n, on_adopted, bequest);
 	deposit_all(&daemon->connections);
 }
 
 /* Does not block: if the keeper's backlog is full, the timer tries again. */
-static void look_for_keeper(struct daemon *daemon)
+static void succession_connect(struct daemon *daemon)
 {
 	int socket, r = backend_connect_keeper(daemon, &socket);
 
@@ -192,14 +193,14 @@ static void look_for_keeper(struct daemon *daemon)
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 }
 
-static void on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+static void on_succession_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	look_for_keeper(container_of(w, struct daemon, w_succession));
+	succession_connect(container_of(w, struct daemon, w_succession));
 }
 
 void succession_init(struct daemon *daemon)
 {
-	ev_timer_init(&daemon->w_succession, on_timer, 0., KEEPER_INTERVAL);
+	ev_timer_init(&daemon->w_succession, on_succession_timer, 0., KEEPER_INTERVAL);
 }
 
 void succession_deinit(struct daemon *daemon)
@@ -224,7 +225,7 @@ bool succession_begin(struct daemon *daemon, int error)
 	daemon->w_succession.repeat = soon ? KEEPER_PAUSE : KEEPER_INTERVAL;
 	/* At once; but later after a keeper that refuses, or ends soon: the daemon may be the reason. */
 	if (error != -ECONNREFUSED && !again && !soon)
-		look_for_keeper(daemon);
+		succession_connect(daemon);
 	if (!ev_is_active(&daemon->w_kernel))
 		ev_timer_again(daemon->loop, &daemon->w_succession);
 	return true;
