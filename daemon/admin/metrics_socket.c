@@ -139,19 +139,6 @@ void metrics_socket_resume(struct metrics_socket *socket)
 		listener_resume(&socket->listener);
 }
 
-/* With mode 0660, since the text has the names of all tenants; a set-group-ID directory sets the group. */
-static int listen_at(struct metrics_socket *socket, struct daemon *daemon, const char *path)
-{
-	int r;
-
-	socket->path = strdup(path);
-	if (!socket->path)
-		return -ENOMEM;
-	r = listener_init(&socket->listener, &daemon->connections, socket->path, 0660, SOCKET_METRICS);
-	socket->listener.take = metrics_socket_welcome;
-	return r;
-}
-
 void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
 {
 	const char *path = policy_daemon(daemon->registry.policy, POLICY_METRICS_SOCKET)->text;
@@ -160,7 +147,11 @@ void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
 	LIST_INIT(&socket->readers);
 	if (!path)
 		return;
-	r = listen_at(socket, daemon, path);
+	socket->path = strdup(path);
+	/* Mode 0660, since the text has the names of all tenants; a set-group-ID directory sets the group. */
+	r = socket->path ? listener_init(&socket->listener, &daemon->connections, socket->path, 0660, SOCKET_METRICS)
+			 : -ENOMEM;
+	socket->listener.take = metrics_socket_welcome;
 	if (r < 0)
 		log_error("MetricsSocket=%s: %s; the metrics are not served there", path,
 			  r == -EADDRINUSE ? "another process listens there" : strerror(-r));

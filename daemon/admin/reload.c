@@ -128,61 +128,45 @@ static void keep_policy(struct daemon *daemon, int prepared)
 		log_warning("can't keep the policy in %s for the next start: %s", directory, strerror(-r));
 }
 
-/* Guard= is looked at before the kernel is opened, and not again. */
-static bool has_our_guard(const struct daemon *daemon, const struct policy *policy)
-{
-	return !daemon->registry.kernel || policy_daemon(policy, POLICY_GUARD)->number ==
-						   policy_daemon(daemon->registry.policy, POLICY_GUARD)->number;
-}
-
-/* 0; or POLICY_E_WRONG after a line in the log. */
-static int reload_find_last(struct daemon *daemon, struct policy **ret, time_t *ret_since)
-{
-	_cleanup_(policy_unrefp) struct policy *policy = NULL;
-	_cleanup_(problems_deinit) struct problems problems = { 0 };
-	char buffer[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(buffer, sizeof(buffer));
-	int r = last_policy_read(daemon->options.state_directory, unprivileged_user(daemon->options.user), &policy,
-				 ret_since, &why);
-
-	if (r == 0 && !has_our_guard(daemon, policy))
-		text_printf(&why, "it has another Guard=");
-	else if (r == 0 && daemon->registry.kernel &&
-		 policy_check_capacity(policy, daemon->registry.machine.capacity, &problems) != 0)
-		text_printf(&why, "there is no room for its reserves either");
-	if (buffer[0]) {
-		log_error("there is no last good policy to go on with: %s", buffer);
-		return POLICY_E_WRONG;
-	}
-	*ret = steal_pointer(policy);
-	return 0;
-}
-
+/* Puts the copy of the last good policy in force. 0; POLICY_E_WRONG after a line in the log; or a negative errno. */
 static int reload_use_last(struct daemon *daemon)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
+	_cleanup_(problems_deinit) struct problems problems = { 0 };
+	const struct registry *registry = &daemon->registry;
+	char buffer[WIRE_SENTENCE_MAX + 1], since[64];
+	struct text why = text_make(buffer, sizeof(buffer));
 	struct reload *reload = daemon->reload;
-	char since[64];
 	struct tm tm;
 	time_t time;
 	int r;
 
 	if (!daemon->options.state_directory || daemon->options.strict_policy)
 		return POLICY_E_WRONG;
-	r = reload_find_last(daemon, &policy, &time);
-	if (r == 0)
-		r = rules_adopt(&daemon->registry, &policy);
+	r = last_policy_read(daemon->options.state_directory, unprivileged_user(daemon->options.user), &policy, &time,
+			     &why);
+	/* Guard= is read before the kernel is opened, and not again. */
+	if (r == 0 && registry->kernel &&
+	    policy_daemon(policy, POLICY_GUARD)->number != policy_daemon(registry->policy, POLICY_GUARD)->number)
+		text_printf(&why, "it has another Guard=");
+	else if (r == 0 && registry->kernel &&
+		 policy_check_capacity(policy, registry->machine.capacity, &problems) != 0)
+		text_printf(&why, "there is no room for its reserves either");
+	if (buffer[0]) {
+		log_error("there is no last good policy to go on with: %s", buffer);
+		return POLICY_E_WRONG;
+	}
+	r = rules_adopt(&daemon->registry, &policy);
 	if (r != 0)
 		return r;
 	policy_copy_deinit(&reload->first);
 	strftime(since, sizeof(since), "%F %T", localtime_r(&time, &tm));
-	snprintf(
-		reload->note, sizeof(reload->note),
-		"the policy files have errors: an older policy is in force, the last good one, loaded first on %s; correct "
-		"the files, and reload",
-		since);
+	snprintf(reload->note, sizeof(reload->note),
+		 "the policy files have errors: an older policy is in force, the last good one, loaded first on %s; "
+		 "correct the files, and reload",
+		 since);
 	log_error("%s", reload->note);
-	if (daemon->registry.kernel)
+	if (registry->kernel)
 		capacity_look(&daemon->registry);
 	return 0;
 }
@@ -311,17 +295,6 @@ static void reload_answer_all(struct reload *reload, struct outcome *outcome)
 	}
 }
 
-static void log_outcome(const struct outcome *outcome)
-{
-	if (outcome->adopted)
-		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
-			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
-	else if (outcome->r < 0)
-		log_error("the policy can't be read (%s); the old one stays", strerror(-outcome->r));
-	else
-		log_error("the policy has errors; the old one stays");
-}
-
 static void reload_start(struct reload *reload)
 {
 	static struct outcome no_memory = { .references = 1, .r = -ENOMEM };
@@ -351,7 +324,13 @@ static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int event
 	reload->running = false;
 	outcome = steal_pointer(reload->outcome);
 	outcome_adopt(reload->daemon, outcome);
-	log_outcome(outcome);
+	if (outcome->adopted)
+		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
+			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
+	else if (outcome->r < 0)
+		log_error("the policy can't be read (%s); the old one stays", strerror(-outcome->r));
+	else
+		log_error("the policy has errors; the old one stays");
 	if (outcome->adopted)
 		keep_policy(reload->daemon,
 			    reload->daemon->options.state_directory ? outcome->prepared : LAST_POLICY_SAME);

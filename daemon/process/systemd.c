@@ -77,13 +77,6 @@ static int socket_take(struct systemd_sockets *sockets, int given, const char *n
 	return 0;
 }
 
-static void free_names(char **names)
-{
-	for (char **name = names; name && *name; name++)
-		free(*name);
-	free(names);
-}
-
 int systemd_take_sockets(struct systemd_sockets *ret)
 {
 	struct systemd_sockets sockets = { .control = -1 };
@@ -98,8 +91,9 @@ int systemd_take_sockets(struct systemd_sockets *ret)
 			r = socket_take(&sockets, SD_LISTEN_FDS_START + i, names[i]);
 		else
 			fd_close(SD_LISTEN_FDS_START + i);
+		free(names[i]);
 	}
-	free_names(names);
+	free(names);
 	if (n < 0 || r < 0) {
 		systemd_close_sockets(&sockets);
 		return n < 0 ? n : r;

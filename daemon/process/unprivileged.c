@@ -36,19 +36,6 @@ uid_t unprivileged_user(const char *name)
 	return user ? user->pw_uid : geteuid();
 }
 
-static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
-{
-	const struct passwd *user = user_find(name);
-
-	if (!user) {
-		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
-		return -ENOENT;
-	}
-	*ret_uid = user->pw_uid;
-	*ret_gid = user->pw_gid;
-	return 0;
-}
-
 /* The pipe ends when the daemon has exited, in any way. */
 static _Noreturn void janitor_run(int pipe, void (*remove)(void *), void *data)
 {
@@ -110,15 +97,20 @@ static int user_become(uid_t uid, gid_t gid)
 
 int unprivileged_become(const char *name, struct janitor *janitor, void (*remove)(void *), void *data)
 {
+	const struct passwd *user;
 	uid_t uid;
 	gid_t gid;
 	int r;
 
 	if (geteuid() != 0)
 		return 0;
-	r = find_user(name, &uid, &gid);
-	if (r < 0)
-		return r;
+	user = user_find(name);
+	if (!user) {
+		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
+		return -ENOENT;
+	}
+	uid = user->pw_uid;
+	gid = user->pw_gid;
 	if (uid == 0)
 		return 0;
 	r = janitor_start(janitor, remove, data);

@@ -101,15 +101,6 @@ int last_policy_read(const char *directory, uid_t user, struct policy **ret, tim
 	return 0;
 }
 
-static bool kept_is_same(const char *directory, const struct policy_copy *copy)
-{
-	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };
-	struct stat status;
-
-	return kept_read(directory, geteuid(), &kept, &status) == 0 && kept.bytes && kept.size == copy->size &&
-	       memcmp(kept.bytes, copy->bytes, kept.size) == 0;
-}
-
 static int kept_write(int fd, const char *bytes, size_t size)
 {
 	for (ssize_t n; size > 0; bytes += n, size -= (size_t)n) {
@@ -128,9 +119,12 @@ void last_policy_make_directory(const char *directory, uid_t user)
 
 int last_policy_prepare(const char *directory, const struct policy_copy *copy)
 {
+	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };
 	_cleanup_(fd_closep) int parent = -1, fd = -1;
+	struct stat status;
 
-	if (kept_is_same(directory, copy))
+	if (kept_read(directory, geteuid(), &kept, &status) == 0 && kept.size == copy->size &&
+	    memcmp(kept.bytes, copy->bytes, kept.size) == 0)
 		return LAST_POLICY_SAME;
 	parent = kept_open_directory(directory);
 	if (parent < 0)
