@@ -298,9 +298,9 @@ TEST(the_last_version_takes_nothing_from_those_whom_the_next_one_has_served)
 	program_register(&program, "downgrade_a");
 	trace(&pair.fixture, "downgrade_a", true);
 	program_write(&program, 0, 1);
-	ck_assert(!log_has(&pair.fixture, "the last daemon was a newer one"));
+	ck_assert(!log_has(&pair.fixture, "the last daemon, a newer version"));
 	replace_daemon(&pair, "userevd");
-	ck_assert(log_has(&pair.fixture, "the last daemon was a newer one"));
+	ck_assert(log_has(&pair.fixture, "the last daemon, a newer version"));
 	raw_receive(program.socket, &reply);
 	ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
 	ck_assert_uint_eq(status_number(&pair.fixture, "connections"), 0);
