@@ -9,7 +9,7 @@
 #include "daemon/identity/proc.h"
 
 /* One line of mountinfo: id parent major:minor root mountpoint options [tags] - type source super-options. */
-static int mountinfo_parse(struct cgroups *cgroups, char *line)
+static int consider_mount(struct cgroups *cgroups, char *line)
 {
 	_cleanup_(freep) char *root = NULL, *mount = NULL, *type = NULL, *options = NULL;
 	char *separator = strstr(line, " - ");
@@ -18,11 +18,12 @@ static int mountinfo_parse(struct cgroups *cgroups, char *line)
 	errno = 0;
 	matches = separator && sscanf(line, "%*s %*s %*s %ms %ms", &root, &mount) == 2 &&
 		  sscanf(separator, " - %ms %*s %ms", &type, &options) >= 1;
+	/* What there is no memory for need not be the last. */
 	if (!matches || errno != 0)
 		return -errno;
 	v2 = streq(type, "cgroup2") && strncmp(mount, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
 	systemd = streq(type, "cgroup") && options && strstr(options, "name=systemd");
-	/* systemd's own hierarchy counts only where there is no cgroup2. */
+	/* A second-best is taken only where nothing better was seen. */
 	if (v2 || (systemd && !*cgroups->mount)) {
 		string_copy(cgroups->mount, sizeof(cgroups->mount), mount);
 		string_copy(cgroups->root, sizeof(cgroups->root), root);
@@ -41,9 +42,9 @@ int cgroups_find(const char *mountinfo, struct cgroups *ret)
 	*ret = (struct cgroups){ 0 };
 	if (!file)
 		return -errno;
-	/* After an error the result could be the wrong hierarchy: report the error instead. */
+	/* A part of it is worse than nothing: what was not seen is not done without, but mistaken. */
 	while (r == 0 && (errno = 0, getline(&line, &size, file)) > 0)
-		r = mountinfo_parse(ret, line);
+		r = consider_mount(ret, line);
 	if (r == 0 && errno != 0)
 		r = -errno;
 	fclose(file);
