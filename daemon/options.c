@@ -132,7 +132,6 @@ static const char *option_set(const struct option_row *row, const char *argument
 {
 	static char right[128];
 	struct text text = text_make(right, sizeof(right));
-	char digits[32] = "";
 	unsigned shift = 0;
 	uint64_t number;
 	size_t length;
@@ -163,9 +162,8 @@ static const char *option_set(const struct option_row *row, const char *argument
 	case KIND_FLAG:
 		break;
 	}
-	if (length < sizeof(digits))
-		string_copy(digits, length + 1, argument);
-	if (!number_parse(digits, row->most >> shift, &number) || number << shift < row->least) {
+	if (number_parse(argument, length, row->most >> shift, &number) != NUMBER_GOOD ||
+	    number << shift < row->least) {
 		text_printf(&text, "give a number from %llu to %llu", (unsigned long long)row->least,
 			    (unsigned long long)row->most);
 		return right;

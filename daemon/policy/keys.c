@@ -72,18 +72,15 @@ static const struct key_type type_yes_no = { type_parse_yes_no, type_put_yes_no,
 /* NULL, or what is wrong. */
 static const char *key_read_number(const char *text, size_t length, uint32_t least, uint32_t most, uint32_t *ret)
 {
-	char digits[32];
-	uint64_t number;
+	uint64_t number = 0;
+	enum number_result r = number_parse(text, length, most, &number);
 
-	if (length == 0 || strspn(text, "0123456789") < length)
-		return "not a number";
-	string_copy(digits, MIN(sizeof(digits), length + 1), text);
-	if (length >= sizeof(digits) || !number_parse(digits, most, &number))
-		return "too large";
-	if (number < least)
-		return "too small";
-	*ret = (uint32_t)number;
-	return NULL;
+	if (r == NUMBER_GOOD)
+		*ret = (uint32_t)number;
+	return r == NUMBER_NONE	       ? "not a number"
+	       : r == NUMBER_TOO_LARGE ? "too large"
+	       : number < least	       ? "too small"
+				       : NULL;
 }
 
 static int type_parse_number(const struct key *key, const char *text, const struct policy_origin *origin _unused_,

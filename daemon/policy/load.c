@@ -231,11 +231,8 @@ static bool copy_next(char **at, const char *end, char **ret_name, char **ret_te
 	*newline = '\0';
 	name = strchr(*at, ' ');
 	*ret_text = newline + 1;
-	if (!name)
-		return false;
-	*name = '\0';
-	if (!number_parse(*at, (uint64_t)(end - *ret_text), &length) || *ret_text + length == end ||
-	    (*ret_text)[length] != '\n')
+	if (!name || number_parse(*at, (size_t)(name - *at), (uint64_t)(end - *ret_text), &length) != NUMBER_GOOD ||
+	    *ret_text + length == end || (*ret_text)[length] != '\n')
 		return false;
 	*ret_length = length;
 	(*ret_text)[*ret_length] = '\0';
