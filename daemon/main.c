@@ -14,12 +14,6 @@
 #include "daemon/process/loop.h"
 #include "daemon/process/unprivileged.h"
 
-/* systemd and other supervisors track the process that they started. */
-static bool is_supervised(void)
-{
-	return getenv("NOTIFY_SOCKET") || getenv("INVOCATION_ID") || getenv("LISTEN_FDS");
-}
-
 /*
  * Forks, and returns in the child, with a pipe. The parent waits for a byte on the pipe and exits: so the command that started the
  * daemon ends when the sockets listen, or with the exit status of a daemon that failed.
@@ -52,30 +46,27 @@ static void write_ready(int fd)
 		log_warning("can't report readiness on fd %d: %s", fd, strerror(errno));
 }
 
-/* Whether no relative path is needed later: sockets' files are removed, policy files read again, and their copy written. */
-static bool may_leave_directory(const struct options *options)
-{
-	const char *next = options->policy;
-
-	for (; next && *next == '/'; next = strchr(next, ':'))
-		next++;
-	return *options->socket == '/' && *options->control_socket == '/' && !next &&
-	       (!options->state_directory || *options->state_directory == '/');
-}
-
 static void leave_terminal(const struct options *options)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const char *policy = options->policy;
 
 	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	if (null > STDERR_FILENO)
 		close(null);
-	if (may_leave_directory(options) && chdir("/") < 0)
+	/* Not if a relative path is needed later: to remove the sockets' files, or to read or copy the policy. */
+	while (policy && *policy == '/') {
+		policy = strchr(policy, ':');
+		if (policy)
+			policy++;
+	}
+	if (*options->socket == '/' && *options->control_socket == '/' && !policy &&
+	    (!options->state_directory || *options->state_directory == '/') && chdir("/") < 0)
 		log_warning("can't leave the current directory: %s", strerror(errno));
 }
 
-static int run(const struct options *options, int background)
+static int daemon_start(const struct options *options, int background)
 {
 	struct daemon *daemon;
 	int r;
@@ -126,12 +117,14 @@ int main(int argc, char **argv)
 		if (getppid() != parent)
 			raise(SIGTERM);
 	}
-	if (!options.foreground && !options.exit_with_parent && !is_supervised()) {
+	/* systemd and other supervisors track the process that they started. */
+	if (!options.foreground && !options.exit_with_parent && !getenv("NOTIFY_SOCKET") && !getenv("INVOCATION_ID") &&
+	    !getenv("LISTEN_FDS")) {
 		background = go_to_background();
 		if (background < 0) {
 			log_error("can't go to the background: %s", strerror(-background));
 			return EXIT_FAILURE;
 		}
 	}
-	return run(&options, background);
+	return daemon_start(&options, background);
 }

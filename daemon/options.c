@@ -103,7 +103,7 @@ static const struct option_row {
 	  .help = "for tests: write a newline there once the sockets listen", .most = INT32_MAX },
 };
 
-static void print_help(void)
+static void options_print_help(void)
 {
 	puts("Usage: userevd [OPTION...]\n"
 	     "\n"
@@ -132,14 +132,16 @@ static const char *option_set(const struct option_row *row, const char *argument
 {
 	static char right[128];
 	struct text text = text_make(right, sizeof(right));
-	size_t length = argument ? strlen(argument) : 0;
 	unsigned shift = 0;
 	uint64_t number;
+	size_t length;
 
-	switch (row->kind) {
-	case KIND_FLAG:
+	if (!argument) {
 		*(bool *)member = true;
 		return NULL;
+	}
+	length = strlen(argument);
+	switch (row->kind) {
 	case KIND_TEXT:
 		*(const char **)member = argument;
 		return NULL;
@@ -157,6 +159,7 @@ static const char *option_set(const struct option_row *row, const char *argument
 			shift = argument[--length] == 'K' ? 10 : 20;
 		break;
 	case KIND_NUMBER:
+	case KIND_FLAG:
 		break;
 	}
 	if (number_parse(argument, length, row->most >> shift, &number) != NUMBER_GOOD ||
@@ -210,7 +213,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 			return OPTIONS_WRONG;
 		}
 		if (parsed.help)
-			print_help();
+			options_print_help();
 		if (parsed.version)
 			puts("userevd " VERSION);
 		if (parsed.help || parsed.version)

@@ -8,7 +8,10 @@
 #include "daemon/admin/explain.h"
 
 #include "daemon/admin/listing.h"
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
 #include "daemon/quota/reserve.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/event.h"

@@ -5,7 +5,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "daemon/connection/client.h"
+#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
+#include "kernel/kernel.h"
 
 enum { ROWS_PER_PACKET = 512 };
 
@@ -22,7 +25,7 @@ void control_refuse(struct client *client, uint32_t serial, uint32_t refusal, co
 }
 
 /* Sends one packet, if there is a row to send. Whether there may be more rows now. */
-static bool send_packet(struct listing *listing)
+static bool listing_send_packet(struct listing *listing)
 {
 	struct client *client = listing->client;
 	struct packet *packet = client_answer(client, KIND_ROWS, listing->serial, WIRE_MORE);
@@ -54,7 +57,7 @@ static bool send_packet(struct listing *listing)
 	return state == LISTING_ROW;
 }
 
-static void answer_sync(struct client *client)
+static void listing_answer_sync(struct client *client)
 {
 	bool more = client->listing && ev_is_active(&client->listing->w_turn);
 
@@ -65,7 +68,7 @@ static void answer_sync(struct client *client)
 	client_send(client, NULL, 0);
 }
 
-static bool may_send(const struct client *client)
+static bool listing_may_send(const struct client *client)
 {
 	return client->listing && !client->waiting && client->life < LIFE_CLOSING;
 }
@@ -75,11 +78,11 @@ void listing_continue(struct client *client)
 	bool more;
 
 	do
-		more = may_send(client) && send_packet(client->listing) && may_send(client);
+		more = listing_may_send(client) && listing_send_packet(client->listing) && listing_may_send(client);
 	while (more && client->listing->kind->at_once);
 	if (more)
 		ev_timer_start(daemon_of(client)->loop, &client->listing->w_turn);
-	answer_sync(client);
+	listing_answer_sync(client);
 	client_watch(client);
 }
 

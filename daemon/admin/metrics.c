@@ -19,10 +19,7 @@
 #include "daemon/admin/listing.h"
 #include "daemon/admin/numbers.h"
 #include "daemon/daemon.h"
-#include "daemon/process/clock.h"
-#include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
-#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/row.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A reader has one buffer, which is filled again once it is sent; so the text is made as fast as it is read, one buffer in a turn
- * of the loop. Few are served at a time, the others wait in the listening socket's queue, which costs nothing.
+ * A reader has one buffer, which is filled again once it is sent: so the text is made as fast as it is read, one buffer in a turn of
+ * the loop. A few readers are served at a time; others wait in the queue of the listening socket.
  */
 
 #include "daemon/admin/metrics_socket.h"
@@ -10,7 +10,10 @@
 #include <sys/socket.h>
 
 #include "daemon/admin/metrics.h"
+#include "daemon/connection/connections.h"
+#include "daemon/connection/listener.h"
 #include "daemon/daemon.h"
+#include "daemon/limits.h"
 #include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "kernel/disposal.h"
@@ -36,11 +39,8 @@ static struct daemon *reader_daemon(const struct metrics_reader *reader)
 	return container_of(reader->socket->listener.connections, struct daemon, connections);
 }
 
-/*
- * Who has said something, a request of HTTP perhaps, and is hung up on while that is unread, gets ECONNRESET where the end
- * should be.
- */
-static void hang_up(const struct metrics_reader *reader)
+/* If data of the reader, such as a request of HTTP, is unread at close(), the reader gets ECONNRESET instead of the end. */
+static void reader_hang_up(const struct metrics_reader *reader)
 {
 	struct daemon *daemon = reader_daemon(reader);
 	struct transport_from from;
@@ -59,15 +59,15 @@ static void reader_free(struct metrics_reader *reader)
 
 	ev_io_stop(reader_daemon(reader)->loop, &reader->w_io);
 	ev_timer_stop(reader_daemon(reader)->loop, &reader->w_deadline);
-	hang_up(reader);
+	reader_hang_up(reader);
 	LIST_REMOVE(reader, entry);
 	free(reader);
 	socket->n_readers--;
 	metrics_socket_resume(socket);
 }
 
-/* False: there is no more. */
-static bool fill(struct metrics_reader *reader)
+/* False: at the end. */
+static bool reader_fill(struct metrics_reader *reader)
 {
 	reader->text = text_make(reader->buffer, sizeof(reader->buffer));
 	reader->sent = 0;
@@ -78,12 +78,12 @@ static bool fill(struct metrics_reader *reader)
 	return reader->text.length > 0;
 }
 
-/* Whether it is to be called again when there is room. */
-static bool send_some(struct metrics_reader *reader)
+/* False: at the end, or after an error. */
+static bool reader_send(struct metrics_reader *reader)
 {
 	ssize_t n;
 
-	if (reader->sent == reader->text.length && !fill(reader))
+	if (reader->sent == reader->text.length && !reader_fill(reader))
 		return false;
 	n = send(reader->fd, reader->text.buffer + reader->sent, reader->text.length - reader->sent,
 		 MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -97,8 +97,8 @@ static void on_writable(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_io);
 
-	/* EV_ERROR: the kernel has no room for it among what is waited for. */
-	if (events & EV_ERROR || !send_some(reader))
+	/* EV_ERROR: the kernel cannot watch one more fd. */
+	if (events & EV_ERROR || !reader_send(reader))
 		reader_free(reader);
 }
 
@@ -106,8 +106,8 @@ static void on_deadline(struct ev_loop *loop _unused_, ev_timer *w, int events _
 {
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_deadline);
 
-	log_notice("who reads the metrics on %s has not done so for %u seconds, and was cut off", reader->socket->path,
-		   reader_daemon(reader)->options.client_timeout);
+	log_notice("disconnected a reader of the metrics on %s, which has not read for %u seconds",
+		   reader->socket->path, reader_daemon(reader)->options.client_timeout);
 	reader_free(reader);
 }
 
@@ -139,19 +139,6 @@ void metrics_socket_resume(struct metrics_socket *socket)
 		listener_resume(&socket->listener);
 }
 
-/* For the group of a directory that gives its own to what is made there, since the text has the names of all tenants. */
-static int listen_at(struct metrics_socket *socket, struct daemon *daemon, const char *path)
-{
-	int r;
-
-	socket->path = strdup(path);
-	if (!socket->path)
-		return -ENOMEM;
-	r = listener_init(&socket->listener, &daemon->connections, socket->path, 0660, SOCKET_METRICS);
-	socket->listener.take = metrics_socket_welcome;
-	return r;
-}
-
 void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
 {
 	const char *path = policy_daemon(daemon->registry.policy, POLICY_METRICS_SOCKET)->text;
@@ -160,10 +147,14 @@ void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
 	LIST_INIT(&socket->readers);
 	if (!path)
 		return;
-	r = listen_at(socket, daemon, path);
+	socket->path = strdup(path);
+	/* Mode 0660, since the text has the names of all tenants; a set-group-ID directory sets the group. */
+	r = socket->path ? listener_init(&socket->listener, &daemon->connections, socket->path, 0660, SOCKET_METRICS)
+			 : -ENOMEM;
+	socket->listener.take = metrics_socket_welcome;
 	if (r < 0)
-		log_error("MetricsSocket=%s: %s; there are no metrics there", path,
-			  r == -EADDRINUSE ? "somebody listens there already" : strerror(-r));
+		log_error("MetricsSocket=%s: %s; the metrics are not served there", path,
+			  r == -EADDRINUSE ? "another process listens there" : strerror(-r));
 }
 
 void metrics_socket_deinit(struct metrics_socket *socket)

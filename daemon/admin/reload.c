@@ -16,6 +16,7 @@
 
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "daemon/process/systemd.h"
 #include "daemon/process/unprivileged.h"
@@ -127,61 +128,45 @@ static void keep_policy(struct daemon *daemon, int prepared)
 		log_warning("can't keep the policy in %s for the next start: %s", directory, strerror(-r));
 }
 
-/* Guard= is looked at before the kernel is opened, and not again. */
-static bool has_our_guard(const struct daemon *daemon, const struct policy *policy)
-{
-	return !daemon->registry.kernel || policy_daemon(policy, POLICY_GUARD)->number ==
-						   policy_daemon(daemon->registry.policy, POLICY_GUARD)->number;
-}
-
-/* 0; or POLICY_E_WRONG after a line in the log. */
-static int find_last(struct daemon *daemon, struct policy **ret, time_t *ret_since)
+/* Puts the copy of the last good policy in force. 0; POLICY_E_WRONG after a line in the log; or a negative errno. */
+static int reload_use_last(struct daemon *daemon)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
-	char buffer[WIRE_SENTENCE_MAX + 1];
+	const struct registry *registry = &daemon->registry;
+	char buffer[WIRE_SENTENCE_MAX + 1], since[64];
 	struct text why = text_make(buffer, sizeof(buffer));
-	int r = last_policy_read(daemon->options.state_directory, unprivileged_user(daemon->options.user), &policy,
-				 ret_since, &why);
-
-	if (r == 0 && !has_our_guard(daemon, policy))
-		text_printf(&why, "it has another Guard=");
-	else if (r == 0 && daemon->registry.kernel &&
-		 policy_check_capacity(policy, daemon->registry.machine.capacity, &problems) != 0)
-		text_printf(&why, "there is no room for its reserves either");
-	if (buffer[0]) {
-		log_error("there is no last good policy to go on with: %s", buffer);
-		return POLICY_E_WRONG;
-	}
-	*ret = steal_pointer(policy);
-	return 0;
-}
-
-static int go_on_with_last(struct daemon *daemon)
-{
-	_cleanup_(policy_unrefp) struct policy *policy = NULL;
 	struct reload *reload = daemon->reload;
-	char since[64];
 	struct tm tm;
 	time_t time;
 	int r;
 
 	if (!daemon->options.state_directory || daemon->options.strict_policy)
 		return POLICY_E_WRONG;
-	r = find_last(daemon, &policy, &time);
-	if (r == 0)
-		r = rules_adopt(&daemon->registry, &policy);
+	r = last_policy_read(daemon->options.state_directory, unprivileged_user(daemon->options.user), &policy, &time,
+			     &why);
+	/* Guard= is read before the kernel is opened, and not again. */
+	if (r == 0 && registry->kernel &&
+	    policy_daemon(policy, POLICY_GUARD)->number != policy_daemon(registry->policy, POLICY_GUARD)->number)
+		text_printf(&why, "it has another Guard=");
+	else if (r == 0 && registry->kernel &&
+		 policy_check_capacity(policy, registry->machine.capacity, &problems) != 0)
+		text_printf(&why, "there is no room for its reserves either");
+	if (buffer[0]) {
+		log_error("there is no last good policy to go on with: %s", buffer);
+		return POLICY_E_WRONG;
+	}
+	r = rules_adopt(&daemon->registry, &policy);
 	if (r != 0)
 		return r;
 	policy_copy_deinit(&reload->first);
 	strftime(since, sizeof(since), "%F %T", localtime_r(&time, &tm));
-	snprintf(
-		reload->note, sizeof(reload->note),
-		"the policy files have errors: an older policy is in force, the last good one, loaded first on %s; correct "
-		"the files, and reload",
-		since);
+	snprintf(reload->note, sizeof(reload->note),
+		 "the policy files have errors: an older policy is in force, the last good one, loaded first on %s; "
+		 "correct the files, and reload",
+		 since);
 	log_error("%s", reload->note);
-	if (daemon->registry.kernel)
+	if (registry->kernel)
 		capacity_look(&daemon->registry);
 	return 0;
 }
@@ -202,7 +187,7 @@ int reload_check_capacity(struct daemon *daemon)
 	log_problems(&problems);
 	/* Unless the last policy is already in force. */
 	if (r == POLICY_E_WRONG && !daemon->reload->note[0])
-		r = go_on_with_last(daemon);
+		r = reload_use_last(daemon);
 	return log_wrong(r);
 }
 
@@ -222,7 +207,7 @@ int reload_first(struct daemon *daemon)
 		daemon->reload->first = outcome->copy;
 		outcome->copy = (struct policy_copy){ 0 };
 	} else if (r == POLICY_E_WRONG) {
-		r = log_wrong(go_on_with_last(daemon));
+		r = log_wrong(reload_use_last(daemon));
 	} else {
 		log_error("the policy can't be read: %s", strerror(-r));
 	}
@@ -298,7 +283,7 @@ static void reload_queue(struct reload_listing *listing, struct reload_listings 
 		TAILQ_INSERT_TAIL(to, listing, entry);
 }
 
-static void answer_all(struct reload *reload, struct outcome *outcome)
+static void reload_answer_all(struct reload *reload, struct outcome *outcome)
 {
 	struct reload_listing *listing;
 
@@ -308,17 +293,6 @@ static void answer_all(struct reload *reload, struct outcome *outcome)
 		listing->outcome = outcome;
 		listing_continue(listing->listing.client);
 	}
-}
-
-static void log_outcome(const struct outcome *outcome)
-{
-	if (outcome->adopted)
-		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
-			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
-	else if (outcome->r < 0)
-		log_error("the policy can't be read (%s); the old one stays", strerror(-outcome->r));
-	else
-		log_error("the policy has errors; the old one stays");
 }
 
 static void reload_start(struct reload *reload)
@@ -334,12 +308,12 @@ static void reload_start(struct reload *reload)
 	if (reload->outcome)
 		reload->outcome->r = r;
 	log_error("the policy can't be read again: %s", strerror(-r));
-	answer_all(reload, reload->outcome ? reload->outcome : &no_memory);
+	reload_answer_all(reload, reload->outcome ? reload->outcome : &no_memory);
 	reload->outcome = outcome_unref(reload->outcome);
 	systemd_say_ready(&reload->daemon->systemd);
 }
 
-static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
+static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
 {
 	struct reload *reload = container_of(w, struct reload, w_done);
 	struct reload_listing *listing;
@@ -350,11 +324,17 @@ static void on_done(struct ev_loop *loop _unused_, ev_async *w, int events _unus
 	reload->running = false;
 	outcome = steal_pointer(reload->outcome);
 	outcome_adopt(reload->daemon, outcome);
-	log_outcome(outcome);
+	if (outcome->adopted)
+		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
+			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
+	else if (outcome->r < 0)
+		log_error("the policy can't be read (%s); the old one stays", strerror(-outcome->r));
+	else
+		log_error("the policy has errors; the old one stays");
 	if (outcome->adopted)
 		keep_policy(reload->daemon,
 			    reload->daemon->options.state_directory ? outcome->prepared : LAST_POLICY_SAME);
-	answer_all(reload, outcome);
+	reload_answer_all(reload, outcome);
 	outcome_unref(outcome);
 
 	while ((listing = TAILQ_FIRST(&reload->later)))
@@ -386,7 +366,7 @@ int reload_init(struct daemon *daemon)
 	reload->daemon = daemon;
 	TAILQ_INIT(&reload->waiting);
 	TAILQ_INIT(&reload->later);
-	ev_async_init(&reload->w_done, on_done);
+	ev_async_init(&reload->w_done, on_reload_done);
 	ev_async_start(daemon->loop, &reload->w_done);
 	daemon->reload = reload;
 	return 0;

@@ -7,6 +7,7 @@
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
 #include "kernel/embedded/tracer.h"
+#include "kernel/kernel.h"
 #include "protocol/row.h"
 
 /* TRACE: one row, how many events the patterns matched. */

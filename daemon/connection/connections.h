@@ -114,8 +114,8 @@ struct connections {
 	struct registry *registry;
 	struct ev_loop *loop;
 	const struct connection_calls *call;
-	uint32_t client_timeout; /* seconds, with clients that say nothing or do not read their answers */
-	int failed;		 /* why the loop was ended: a negative errno */
+	uint32_t client_timeout; /* seconds until a client that is silent or does not read is disconnected */
+	int failed;	   /* why the loop was ended: a negative errno */
 
 	struct client_queue clients;
 	struct tenant_queue runnable;  /* with clients that have something to say */

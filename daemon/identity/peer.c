@@ -24,7 +24,7 @@
 
 enum { UID_MAP_BYTES = 4096 }; /* a hundred lines of 33 bytes: more than any real map */
 
-static int refusal_of(int error)
+static int peer_refusal_of(int error)
 {
 	switch (error) {
 	case ESRCH:
@@ -40,7 +40,7 @@ static int refusal_of(int error)
 }
 
 /* The peer's pidfd into `ret`; 0, PEER_E_… or a negative errno. */
-static int open_pidfd(int socket, pid_t pid, int *ret)
+static int peer_open_pidfd(int socket, pid_t pid, int *ret)
 {
 	socklen_t size = sizeof(*ret);
 	int fd = -1;
@@ -50,11 +50,11 @@ static int open_pidfd(int socket, pid_t pid, int *ret)
 		if (errno == EINVAL)
 			return PEER_E_GONE;
 		if (errno != ENOPROTOOPT)
-			return refusal_of(errno);
+			return peer_refusal_of(errno);
 		fd = (int)syscall(SYS_pidfd_open, pid, 0);
 		/* EINVAL: the process is being reaped, or a thread has its pid now. */
 		if (fd < 0)
-			return errno == EINVAL ? PEER_E_GONE : refusal_of(errno);
+			return errno == EINVAL ? PEER_E_GONE : peer_refusal_of(errno);
 	}
 	*ret = fd;
 	return 0;
@@ -96,7 +96,7 @@ bool peer_map_has_root(const char *uid_map)
 /*
  * 0, PEER_E_… or a negative errno. Where the first thread has exited and others live on, its cgroup of a v1 host is meaningless.
  */
-static int find_cgroup(pid_t pid, int pidfd, const struct cgroups *cgroups, char *ret, size_t size)
+static int peer_find_cgroup(pid_t pid, int pidfd, const struct cgroups *cgroups, char *ret, size_t size)
 {
 	char status[1024];
 	int r = cgroup_of_process(cgroups, pid, ret, size);
@@ -111,7 +111,7 @@ static int find_cgroup(pid_t pid, int pidfd, const struct cgroups *cgroups, char
 	/* The file is missing although the process lives: /proc hides it from the daemon. */
 	if (r == -ESRCH && !pidfd_has_exited(pidfd))
 		return PEER_E_HIDDEN;
-	return r < 0 ? refusal_of(-r) : 0;
+	return r < 0 ? peer_refusal_of(-r) : 0;
 }
 
 bool peer_can_be_looked_up(void)
@@ -121,7 +121,7 @@ bool peer_can_be_looked_up(void)
 	return readlink("/proc/self", pid, sizeof(pid) - 1) > 0 && strtol(pid, NULL, 10) == getpid();
 }
 
-static int get_credentials(int socket, struct peer *ret)
+static int peer_get_credentials(int socket, struct peer *ret)
 {
 	struct ucred credentials;
 	socklen_t size = sizeof(credentials);
@@ -134,7 +134,7 @@ static int get_credentials(int socket, struct peer *ret)
 
 int peer_identify_admin(int socket, struct peer *ret)
 {
-	int r = get_credentials(socket, ret);
+	int r = peer_get_credentials(socket, ret);
 
 	if (r == 0)
 		peer_comm(ret->pid, ret->comm, sizeof(ret->comm));
@@ -149,19 +149,19 @@ int peer_identify(int socket, const struct cgroups *cgroups, bool ask_for_root, 
 	ssize_t n;
 	int r;
 
-	r = get_credentials(socket, &peer);
+	r = peer_get_credentials(socket, &peer);
 	if (r < 0)
 		return r;
 	/* 0: a process outside of the daemon's pid namespace. */
 	if (peer.pid <= 0)
 		return PEER_E_HIDDEN;
-	r = open_pidfd(socket, peer.pid, &pidfd);
+	r = peer_open_pidfd(socket, peer.pid, &pidfd);
 	if (r != 0)
 		return r;
 	if (pidfd_has_exited(pidfd))
 		return PEER_E_GONE;
 
-	r = find_cgroup(peer.pid, pidfd, cgroups, peer.cgroup, sizeof(peer.cgroup));
+	r = peer_find_cgroup(peer.pid, pidfd, cgroups, peer.cgroup, sizeof(peer.cgroup));
 	if (r != 0)
 		return r;
 	peer_comm(peer.pid, peer.comm, sizeof(peer.comm));

@@ -33,8 +33,8 @@ void policy_limit_text(enum policy_key key, const struct policy_value *value, st
 }
 
 /* "BEFORE 'NAME'AFTER (FILE:LINE)" */
-static int refuse(struct text *why, const char *before, const char *name, const char *after,
-		  const struct policy_origin *origin)
+static int verdict_refuse(struct text *why, const char *before, const char *name, const char *after,
+			  const struct policy_origin *origin)
 {
 	text_printf(why, "%s '", before);
 	text_excerpt(why, name, strlen(name));
@@ -45,7 +45,7 @@ static int refuse(struct text *why, const char *before, const char *name, const 
 }
 
 /* The glob of the list that matches. `on_error`: a glob for which fnmatch(3) fails counts as one that matches. */
-static const struct policy_glob *find_glob(const struct policy_value *list, const char *name, bool on_error)
+static const struct policy_glob *verdict_find_glob(const struct policy_value *list, const char *name, bool on_error)
 {
 	for (size_t i = 0; i < list->n_globs; i++) {
 		int r = glob_match(list->globs[i].text, name);
@@ -78,7 +78,7 @@ bool policy_owner_has(const struct policy_owner *owner, const char *path)
 	return membership.found;
 }
 
-static bool is_in_list(const struct policy_value *patterns, const char *path)
+static bool patterns_match(const struct policy_value *patterns, const char *path)
 {
 	for (size_t i = 0; path[0] == '/' && i < patterns->n_globs; i++)
 		if (pattern_matches(&patterns->globs[i].pattern, path, path_depth(path)))
@@ -107,30 +107,30 @@ int policy_may_register(const struct policy_rules *rules, const char *asked, siz
 		char buffer[TEXT_EXCERPT_MAX * 4 + 32];
 		struct text before = text_make(buffer, sizeof(buffer));
 
-		glob = find_glob(rules->denials[i], name, true);
+		glob = verdict_find_glob(rules->denials[i], name, true);
 		if (!glob)
 			continue;
 		*ret = (struct policy_verdict){ POLICY_DENY_EVENTS, rules->denials[i], glob };
 		text_printf(&before, "DenyEvents=");
 		text_excerpt(&before, glob->text, strlen(glob->text));
 		text_printf(&before, " denies");
-		return refuse(why, buffer, name, "", &glob->origin);
+		return verdict_refuse(why, buffer, name, "", &glob->origin);
 	}
 	/* The sentence does not name the owner: the cgroups of other tenants are not this tenant's business. */
 	for (size_t at = 0; !glob && policy_next_owner(rules->policy, &at, &owner);)
-		glob = find_glob(owner.names, name, true);
+		glob = verdict_find_glob(owner.names, name, true);
 	*ret = (struct policy_verdict){ POLICY_OWN_NAMES, owner.names, glob };
 	if (glob && !policy_owner_has(&owner, rules->path))
-		return refuse(why, "the policy keeps the name", name, " for others", &glob->origin);
+		return verdict_refuse(why, "the policy keeps the name", name, " for others", &glob->origin);
 	/* An owned name is the better explanation where all names are allowed. */
 	if (!glob || !allow->is_default)
-		*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, find_glob(allow, name, false) };
+		*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, verdict_find_glob(allow, name, false) };
 	if (!ret->glob && !allow->is_default)
-		return refuse(why, "nothing in AllowEvents= matches", name, "", &allow->origin);
+		return verdict_refuse(why, "nothing in AllowEvents= matches", name, "", &allow->origin);
 	if (policy_find_event(rules->policy, name, strlen(name), &event) && !event.tenants->is_default &&
-	    !is_in_list(event.tenants, rules->path)) {
+	    !patterns_match(event.tenants, rules->path)) {
 		*ret = (struct policy_verdict){ POLICY_TENANTS, event.tenants, NULL };
-		return refuse(why, "the policy keeps the event", name, " for others", &event.tenants->origin);
+		return verdict_refuse(why, "the policy keeps the event", name, " for others", &event.tenants->origin);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(allowing); i++) {
 		const struct policy_value *value = rules->value[allowing[i].key];

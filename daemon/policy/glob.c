@@ -80,11 +80,16 @@ static size_t glob_compile(const char *glob, uint64_t ret[GLOB_BYTES_MAX])
 
 	for (size_t length; *glob; glob += length, n++) {
 		char piece[GLOB_BYTES_MAX + 1];
+		const char *literal = strchr(characters, *glob);
 
 		length = glob_piece(glob);
-		string_copy(piece, length + 1, glob);
-		ret[n] = *glob == '*' ? STAR : 0;
-		for (size_t i = 0; *glob != '*' && characters[i]; i++)
+		ret[n] = literal	? UINT64_C(1) << (literal - characters)
+			 : *glob == '*' ? STAR
+			 : *glob == '?' ? STAR >> 1
+					: 0;
+		if (*glob == '[')
+			string_copy(piece, length + 1, glob);
+		for (size_t i = 0; *glob == '[' && characters[i]; i++)
 			if (glob_match(piece, (const char[]){ characters[i], '\0' }) != 0)
 				ret[n] |= UINT64_C(1) << i;
 	}
@@ -104,7 +109,7 @@ bool globs_overlap(const char *a, const char *b)
 	for (size_t i = 0; i <= n; i++) {
 		bool *row = rows[i % 2], *next = rows[(i + 1) % 2];
 
-		memset(next, 0, sizeof(rows[0]));
+		memset(next, 0, m + 2);
 		for (size_t j = 0; j <= m; j++) {
 			bool star = i < n && one[i] == STAR, other_star = j < m && other[j] == STAR;
 

@@ -47,8 +47,8 @@ struct key {
 	enum policy_key of_daemon; /* of a limit: the key of [Daemon] that tenants without one go by */
 };
 
-static int parse_yes_no(const struct key *key _unused_, const char *text, const struct policy_origin *origin _unused_,
-			struct policy_value *value, struct text *why)
+static int type_parse_yes_no(const struct key *key _unused_, const char *text,
+			     const struct policy_origin *origin _unused_, struct policy_value *value, struct text *why)
 {
 	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1" };
 
@@ -62,15 +62,15 @@ static int parse_yes_no(const struct key *key _unused_, const char *text, const 
 	return POLICY_E_WRONG;
 }
 
-static void put_yes_no(const struct key *key _unused_, const struct policy_value *value, struct text *text)
+static void type_put_yes_no(const struct key *key _unused_, const struct policy_value *value, struct text *text)
 {
 	text_printf(text, "%s", value->number == POLICY_TENANT_UNSET ? "" : value->number ? "yes" : "no");
 }
 
-static const struct key_type type_yes_no = { parse_yes_no, put_yes_no, false };
+static const struct key_type type_yes_no = { type_parse_yes_no, type_put_yes_no, false };
 
 /* NULL, or what is wrong. */
-static const char *read_number(const char *text, size_t length, uint32_t least, uint32_t most, uint32_t *ret)
+static const char *key_read_number(const char *text, size_t length, uint32_t least, uint32_t most, uint32_t *ret)
 {
 	uint64_t number = 0;
 	enum number_result r = number_parse(text, length, most, &number);
@@ -83,10 +83,10 @@ static const char *read_number(const char *text, size_t length, uint32_t least, 
 				       : NULL;
 }
 
-static int parse_number(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-			struct policy_value *value, struct text *why)
+static int type_parse_number(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
+			     struct policy_value *value, struct text *why)
 {
-	const char *wrong = read_number(text, strlen(text), 0, key->most, &value->number);
+	const char *wrong = key_read_number(text, strlen(text), 0, key->most, &value->number);
 
 	if (!wrong)
 		return 0;
@@ -94,22 +94,22 @@ static int parse_number(const struct key *key, const char *text, const struct po
 	return POLICY_E_WRONG;
 }
 
-static int parse_limit(const struct key *key, const char *text, const struct policy_origin *origin,
-		       struct policy_value *value, struct text *why)
+static int type_parse_limit(const struct key *key, const char *text, const struct policy_origin *origin,
+			    struct policy_value *value, struct text *why)
 {
 	if (streq(text, "infinity")) {
 		value->number = POLICY_INFINITY;
 		return 0;
 	}
-	if (parse_number(key, text, origin, value, why) == 0)
+	if (type_parse_number(key, text, origin, value, why) == 0)
 		return 0;
 	text_printf(why, ", or infinity");
 	return POLICY_E_WRONG;
 }
 
 /* N, or N/BURST; without a burst it is N. */
-static int parse_rate(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-		      struct policy_value *value, struct text *why)
+static int type_parse_rate(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
+			   struct policy_value *value, struct text *why)
 {
 	size_t length = strcspn(text, "/");
 	const char *wrong;
@@ -118,10 +118,10 @@ static int parse_rate(const struct key *key, const char *text, const struct poli
 		value->number = value->burst = POLICY_INFINITY;
 		return 0;
 	}
-	wrong = read_number(text, length, 1, key->most, &value->number);
+	wrong = key_read_number(text, length, 1, key->most, &value->number);
 	value->burst = value->number;
 	if (!wrong && text[length] == '/')
-		wrong = read_number(text + length + 1, strlen(text + length + 1), 1, key->most, &value->burst);
+		wrong = key_read_number(text + length + 1, strlen(text + length + 1), 1, key->most, &value->burst);
 	if (!wrong)
 		return 0;
 	text_printf(why, "%s; give N or N/BURST, both 1 to %" PRIu32 ", or infinity", wrong, key->most);
@@ -129,8 +129,8 @@ static int parse_rate(const struct key *key, const char *text, const struct poli
 }
 
 /* Seconds, or a number with a unit. */
-static int parse_time(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-		      struct policy_value *value, struct text *why)
+static int type_parse_time(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
+			   struct policy_value *value, struct text *why)
 {
 	static const struct {
 		const char *name;
@@ -141,7 +141,7 @@ static int parse_time(const struct key *key, const char *text, const struct poli
 
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		if (!streq(unit, units[i].name) ||
-		    read_number(text, digits, 0, key->most / units[i].seconds, &value->number))
+		    key_read_number(text, digits, 0, key->most / units[i].seconds, &value->number))
 			continue;
 		value->number *= units[i].seconds;
 		return 0;
@@ -150,7 +150,7 @@ static int parse_time(const struct key *key, const char *text, const struct poli
 	return POLICY_E_WRONG;
 }
 
-static void put_number(const struct key *key _unused_, const struct policy_value *value, struct text *text)
+static void type_put_number(const struct key *key _unused_, const struct policy_value *value, struct text *text)
 {
 	if (value->number == POLICY_INFINITY)
 		text_printf(text, "infinity");
@@ -158,20 +158,20 @@ static void put_number(const struct key *key _unused_, const struct policy_value
 		text_printf(text, "%" PRIu32, value->number);
 }
 
-static void put_rate(const struct key *key, const struct policy_value *value, struct text *text)
+static void type_put_rate(const struct key *key, const struct policy_value *value, struct text *text)
 {
-	put_number(key, value, text);
+	type_put_number(key, value, text);
 	if (value->burst != value->number)
 		text_printf(text, "/%" PRIu32, value->burst);
 }
 
-static const struct key_type type_number = { parse_number, put_number, false };
-static const struct key_type type_limit = { parse_limit, put_number, false };
-static const struct key_type type_rate = { parse_rate, put_rate, false };
-static const struct key_type type_time = { parse_time, put_number, false };
+static const struct key_type type_number = { type_parse_number, type_put_number, false };
+static const struct key_type type_limit = { type_parse_limit, type_put_number, false };
+static const struct key_type type_rate = { type_parse_rate, type_put_rate, false };
+static const struct key_type type_time = { type_parse_time, type_put_number, false };
 
-static int parse_word(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-		      struct policy_value *value, struct text *why)
+static int type_parse_word(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
+			   struct policy_value *value, struct text *why)
 {
 	for (uint32_t i = 0; i < ARRAY_SIZE(key->words); i++) {
 		if (streq(text, key->words[i])) {
@@ -183,12 +183,12 @@ static int parse_word(const struct key *key, const char *text, const struct poli
 	return POLICY_E_WRONG;
 }
 
-static void put_word(const struct key *key, const struct policy_value *value, struct text *text)
+static void type_put_word(const struct key *key, const struct policy_value *value, struct text *text)
 {
 	text_printf(text, "%s", key->words[value->number]);
 }
 
-static const struct key_type type_word = { parse_word, put_word, false };
+static const struct key_type type_word = { type_parse_word, type_put_word, false };
 
 static int set_text(const char *text, struct policy_value *value)
 {
@@ -196,8 +196,8 @@ static int set_text(const char *text, struct policy_value *value)
 	return value->text ? 0 : -ENOMEM;
 }
 
-static int parse_prefix(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-			struct policy_value *value, struct text *why)
+static int type_parse_prefix(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
+			     struct policy_value *value, struct text *why)
 {
 	if (strlen(text) <= key->most && description_is_name(text, strlen(text)))
 		return set_text(text, value);
@@ -206,8 +206,8 @@ static int parse_prefix(const struct key *key, const char *text, const struct po
 	return POLICY_E_WRONG;
 }
 
-static int parse_path(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-		      struct policy_value *value, struct text *why)
+static int type_parse_path(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
+			   struct policy_value *value, struct text *why)
 {
 	if (text[0] == '/' && strlen(text) <= key->most)
 		return set_text(text, value);
@@ -216,8 +216,8 @@ static int parse_path(const struct key *key, const char *text, const struct poli
 }
 
 /* The event's name is that of its section. */
-static int parse_fields(const struct key *key _unused_, const char *text, const struct policy_origin *origin,
-			struct policy_value *value, struct text *why)
+static int type_parse_fields(const struct key *key _unused_, const char *text, const struct policy_origin *origin,
+			     struct policy_value *value, struct text *why)
 {
 	static _Thread_local struct description description; /* large */
 	char whole[WIRE_DESCRIPTION_MAX + 2];
@@ -232,15 +232,15 @@ static int parse_fields(const struct key *key _unused_, const char *text, const 
 	return set_text(text, value);
 }
 
-static void put_text(const struct key *key _unused_, const struct policy_value *value, struct text *text)
+static void type_put_text(const struct key *key _unused_, const struct policy_value *value, struct text *text)
 {
 	if (value->text)
 		text_safe(text, value->text, strlen(value->text));
 }
 
-static const struct key_type type_prefix = { parse_prefix, put_text, false };
-static const struct key_type type_path = { parse_path, put_text, false };
-static const struct key_type type_fields = { parse_fields, put_text, false };
+static const struct key_type type_prefix = { type_parse_prefix, type_put_text, false };
+static const struct key_type type_path = { type_parse_path, type_put_text, false };
+static const struct key_type type_fields = { type_parse_fields, type_put_text, false };
 
 /* Other characters match no name of an event; "!http_*" looks as if it did something. */
 static int check_event_glob(const struct key *key, struct policy_glob *glob, struct text *why)
@@ -279,9 +279,9 @@ static void cut_list(struct policy_value *value, size_t n)
 }
 
 /* The words of the line are added to the list, or none of them where one is wrong. */
-static int parse_list(const struct key *key, const char *text, const struct policy_origin *origin,
-		      struct policy_value *value, struct text *why,
-		      int (*check)(const struct key *, struct policy_glob *, struct text *why))
+static int type_parse_list(const struct key *key, const char *text, const struct policy_origin *origin,
+			   struct policy_value *value, struct text *why,
+			   int (*check)(const struct key *, struct policy_glob *, struct text *why))
 {
 	static const char blanks[] = " \t\r";
 	size_t before = value->n_globs, length;
@@ -305,26 +305,26 @@ static int parse_list(const struct key *key, const char *text, const struct poli
 	return r;
 }
 
-static int parse_globs(const struct key *key, const char *text, const struct policy_origin *origin,
-		       struct policy_value *value, struct text *why)
+static int type_parse_globs(const struct key *key, const char *text, const struct policy_origin *origin,
+			    struct policy_value *value, struct text *why)
 {
-	return parse_list(key, text, origin, value, why, check_event_glob);
+	return type_parse_list(key, text, origin, value, why, check_event_glob);
 }
 
-static int parse_patterns(const struct key *key, const char *text, const struct policy_origin *origin,
-			  struct policy_value *value, struct text *why)
+static int type_parse_patterns(const struct key *key, const char *text, const struct policy_origin *origin,
+			       struct policy_value *value, struct text *why)
 {
-	return parse_list(key, text, origin, value, why, check_pattern);
+	return type_parse_list(key, text, origin, value, why, check_pattern);
 }
 
-static void put_list(const struct key *key _unused_, const struct policy_value *value, struct text *text)
+static void type_put_list(const struct key *key _unused_, const struct policy_value *value, struct text *text)
 {
 	for (size_t i = 0; i < value->n_globs; i++)
 		text_printf(text, "%s%s", i > 0 ? " " : "", value->globs[i].text);
 }
 
-static const struct key_type type_globs = { parse_globs, put_list, true };
-static const struct key_type type_patterns = { parse_patterns, put_list, true };
+static const struct key_type type_globs = { type_parse_globs, type_put_list, true };
+static const struct key_type type_patterns = { type_parse_patterns, type_put_list, true };
 
 #define NUMBER(default_number)                                                                                         \
 	{                                                                                                              \

@@ -82,7 +82,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Above 0: the file has content; 0: it is a mask; or a negative errno. */
-static int open_file(const char *path, int *ret)
+static int policy_file_open(const char *path, int *ret)
 {
 	struct stat status;
 
@@ -98,7 +98,7 @@ static int open_file(const char *path, int *ret)
 }
 
 /* The whole file, and a NUL. */
-static int read_all(int fd, char **ret, size_t *ret_length)
+static int policy_file_read(int fd, char **ret, size_t *ret_length)
 {
 	_cleanup_(freep) char *text = malloc(FILE_BYTES_MAX + 2);
 	size_t length = 0;
@@ -288,12 +288,12 @@ static int read_file(struct policy *policy, const char *path, struct problems *p
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *text = NULL;
 	size_t length = 0;
-	int r = open_file(path, &fd);
+	int r = policy_file_open(path, &fd);
 
 	if (r == 0)
 		return 0;
 	if (r > 0)
-		r = read_all(fd, &text, &length);
+		r = policy_file_read(fd, &text, &length);
 	if (!text)
 		return cannot_read(path, -r, problems);
 	r = copy ? copy_put_file(copy, path, text, length) : 0;

@@ -138,7 +138,7 @@ const char *policy_add_file(struct policy *policy, const char *path)
 }
 
 /* The index of the section of this name, or of the place where it belongs. */
-static size_t section_find(const struct pointers *sections, const char *name, struct section **ret)
+static size_t sections_find(const struct pointers *sections, const char *name, struct section **ret)
 {
 	size_t first = 0, end = sections->n;
 
@@ -182,7 +182,7 @@ int policy_section(struct policy *policy, const char *name, struct place place, 
 		snprintf(plain, sizeof(plain), "Event %s", event);
 		name = plain;
 	}
-	at = section_find(sections, name, ret);
+	at = sections_find(sections, name, ret);
 	if (r == 0 && !*ret && !event)
 		r = pattern_parse(name, &pattern, &why);
 	if (r > 0)
@@ -282,7 +282,7 @@ const struct policy_value *policy_daemon(const struct policy *policy, enum polic
 }
 
 /* Of those of the sections that match exactly this path. Where each process is a tenant, its name is no path. */
-static void look_up(const struct pointers *sections, const char *path, struct policy_rules *ret)
+static void sections_look_up(const struct pointers *sections, const char *path, struct policy_rules *ret)
 {
 	const struct section *best[POLICY_CGROUP_KEYS] = { 0 };
 	size_t depth = path_depth(path);
@@ -308,7 +308,7 @@ static void look_up(const struct pointers *sections, const char *path, struct po
 
 void policy_lookup(const struct policy *policy, const char *path, struct policy_rules *ret)
 {
-	look_up(&policy->sections, path, ret);
+	sections_look_up(&policy->sections, path, ret);
 }
 
 void policy_walk(const char *path, bool (*at_level)(void *data, const char *path), void *data)
@@ -390,7 +390,7 @@ enum policy_tenant policy_tenant(const struct policy *policy, const char *path)
 {
 	struct policy_rules rules;
 
-	look_up(&policy->borders, path, &rules);
+	sections_look_up(&policy->borders, path, &rules);
 	return policy_rules_tenant(&rules);
 }
 
@@ -444,7 +444,7 @@ bool policy_find_event(const struct policy *policy, const char *name, size_t len
 	if (policy->events.n == 0 || length > DESCRIPTION_NAME_MAX)
 		return false;
 	snprintf(plain, sizeof(plain), "Event %.*s", (int)length, name);
-	at = section_find(&policy->events, plain, &section);
+	at = sections_find(&policy->events, plain, &section);
 	return section && policy_next_event(policy, &at, ret);
 }
 

@@ -7,7 +7,7 @@
 #include "daemon/limits.h"
 #include "protocol/base/base.h"
 
-/* A while after a tenant has gone, when there may be less to do. */
+/* Some time after the memory was freed, when there may be less to do. */
 static void on_trim(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
 	struct memory *memory = container_of(w, struct memory, w_trim);

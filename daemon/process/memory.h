@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Gives the system back what was freed, once that is much: libc keeps what lies below something that is still in use. */
+/* Returns freed memory to the system once it is much: libc keeps freed blocks below blocks in use. */
 
 #include <ev.h>
 #include <stddef.h>
@@ -14,5 +14,5 @@ struct memory {
 
 void memory_init(struct memory *, struct ev_loop *);
 void memory_deinit(struct memory *);
-/* So many bytes were, or are about to be. */
+/* So many bytes have been freed, or are about to be. */
 void memory_freed(struct memory *, size_t bytes);

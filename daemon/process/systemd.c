@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Sockets come as file descriptors from 3 on, with names (LISTEN_FDS, LISTEN_FDNAMES); words go to a datagram socket
- * (NOTIFY_SOCKET). Both are said by the environment, so that whoever starts us by hand is asked nothing.
+ * systemd passes sockets as file descriptors from 3 on, with names (LISTEN_FDS, LISTEN_FDNAMES), and receives notifications on a
+ * datagram socket (NOTIFY_SOCKET). Without these variables the functions do nothing.
  */
 
 #include "daemon/process/systemd.h"
@@ -25,63 +25,56 @@ void systemd_close_sockets(struct systemd_sockets *sockets)
 	sockets->control = fd_close(sockets->control);
 }
 
-/* NULL: it may be taken; else why not. */
-static const char *find_fault(int fd)
+/* NULL: it can be used; otherwise why not. */
+static const char *socket_fault(int fd)
 {
 	if (sd_is_socket(fd, AF_UNIX, 0, -1) <= 0)
 		return "it is no unix socket";
 	if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, -1) <= 0)
-		return "it is not of the kind that keeps packets apart (ListenSequentialPacket=)";
+		return "it is not SOCK_SEQPACKET (ListenSequentialPacket=)";
 	if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) <= 0)
 		return "it does not listen (Accept=no)";
 	return NULL;
 }
 
-static int check(int fd, const char *name)
+static int socket_check(int fd, const char *name)
 {
-	const char *fault = find_fault(fd);
+	const char *fault = socket_fault(fd);
 	int r;
 
 	if (fault) {
-		log_error("can't use the socket '%s' that was handed over: %s", name, fault);
+		log_error("can't use the socket '%s' of systemd: %s", name, fault);
 		return -EPROTOTYPE;
 	}
-	/* systemd makes it one that waits, at every start. */
+	/* systemd clears that flag with each start. */
 	r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 	if (r < 0)
-		log_error("can't use the socket '%s' that was handed over: %s", name, strerror(-r));
+		log_error("can't use the socket '%s' of systemd: %s", name, strerror(-r));
 	return r;
 }
 
-/* The fd is taken, or closed. */
-static int take_one(struct systemd_sockets *sockets, int given, const char *name)
+/* Takes the fd, or closes it. */
+static int socket_take(struct systemd_sockets *sockets, int given, const char *name)
 {
 	_cleanup_(fd_closep) int fd = given;
 	bool clients = streq(name, clients_name);
 	int r;
 
 	if (!clients && !streq(name, control_name)) {
-		log_warning("what was handed over as '%s' is closed: there are sockets named '%s' and '%s' only", name,
-			    clients_name, control_name);
+		log_warning("closed the socket '%s' of systemd: only names '%s' and '%s' are known", name, clients_name,
+			    control_name);
 		return 0;
 	}
-	r = check(fd, name);
+	r = socket_check(fd, name);
 	if (r < 0)
 		return r;
 	if (clients ? sockets->n_clients == ARRAY_SIZE(sockets->clients) : sockets->control >= 0) {
-		log_error("more than %zu sockets named '%s' were handed over",
+		log_error("systemd has passed more than %zu sockets named '%s'",
 			  clients ? ARRAY_SIZE(sockets->clients) : (size_t)1, name);
 		return -E2BIG;
 	}
 	*(clients ? &sockets->clients[sockets->n_clients++] : &sockets->control) = fd_steal(&fd);
 	return 0;
-}
-
-static void free_names(char **names)
-{
-	for (char **name = names; name && *name; name++)
-		free(*name);
-	free(names);
 }
 
 int systemd_take_sockets(struct systemd_sockets *ret)
@@ -92,14 +85,15 @@ int systemd_take_sockets(struct systemd_sockets *ret)
 
 	n = sd_listen_fds_with_names(true, &names);
 	if (n < 0)
-		log_error("can't make out what was handed over: %s", strerror(-n));
+		log_error("can't read the sockets of systemd: %s", strerror(-n));
 	for (int i = 0; i < n; i++) {
 		if (r == 0)
-			r = take_one(&sockets, SD_LISTEN_FDS_START + i, names[i]);
+			r = socket_take(&sockets, SD_LISTEN_FDS_START + i, names[i]);
 		else
 			fd_close(SD_LISTEN_FDS_START + i);
+		free(names[i]);
 	}
-	free_names(names);
+	free(names);
 	if (n < 0 || r < 0) {
 		systemd_close_sockets(&sockets);
 		return n < 0 ? n : r;
@@ -113,8 +107,8 @@ static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int
 	sd_notify(false, "WATCHDOG=1");
 }
 
-/* Whatever else is said, the status goes along. */
-static void say(struct systemd *systemd, const char *what)
+/* Each notification has the status, too. */
+static void systemd_notify(struct systemd *systemd, const char *what)
 {
 	systemd->status(systemd->data, systemd->told, sizeof(systemd->told));
 	sd_notifyf(false, "%sSTATUS=%s", what, systemd->told);
@@ -132,18 +126,18 @@ void systemd_update_status(struct systemd *systemd)
 {
 	char status[sizeof(systemd->told)];
 
-	/* Before the first word there is nothing to keep up to date; soon after the last one its timer looks again. */
+	/* Not before READY=1; and soon after a notification the timer calls this again. */
 	if (!*systemd->told || ev_is_active(&systemd->w_status))
 		return;
 	systemd->status(systemd->data, status, sizeof(status));
 	if (!streq(status, systemd->told))
-		say(systemd, "");
+		systemd_notify(systemd, "");
 }
 
 void systemd_say_ready(struct systemd *systemd)
 {
 	if (getenv("NOTIFY_SOCKET"))
-		say(systemd, "READY=1\n");
+		systemd_notify(systemd, "READY=1\n");
 }
 
 void systemd_say_reloading(struct systemd *systemd)
@@ -152,9 +146,9 @@ void systemd_say_reloading(struct systemd *systemd)
 
 	if (!*systemd->told)
 		return;
-	/* Which is how systemd knows that this is the answer to its last signal, not to one before. */
+	/* The time tells systemd which of its signals this answers. */
 	snprintf(what, sizeof(what), "RELOADING=1\nMONOTONIC_USEC=%llu\n", (unsigned long long)(clock_now() * 1000000));
-	say(systemd, what);
+	systemd_notify(systemd, what);
 }
 
 void systemd_say_stopping(void)
@@ -164,17 +158,17 @@ void systemd_say_stopping(void)
 
 void systemd_init(struct systemd *systemd, struct ev_loop *loop, systemd_status *status, void *data)
 {
-	uint64_t patience = 0;
+	uint64_t interval = 0;
 
 	systemd->loop = loop;
 	systemd->status = status;
 	systemd->data = data;
 	ev_init(&systemd->w_status, on_status);
 	ev_init(&systemd->w_watchdog, on_watchdog);
-	if (sd_watchdog_enabled(false, &patience) <= 0)
+	if (sd_watchdog_enabled(false, &interval) <= 0)
 		return;
-	/* From the loop, so that it is the loop of which is told that it lives. */
-	systemd->w_watchdog.repeat = (double)patience / 2 / 1000000;
+	/* From the loop, so that a loop that hangs is noticed. */
+	systemd->w_watchdog.repeat = (double)interval / 2 / 1000000;
 	ev_timer_again(loop, &systemd->w_watchdog);
 }
 

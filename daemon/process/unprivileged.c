@@ -14,15 +14,15 @@
 void unprivileged_hide(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-	/* The leak checker of an ordinary user could not look at its own process. */
+	/* Otherwise the leak checker cannot trace its own process without root. */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 #else
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 #endif
 }
 
-/* A user of our own, if the system has one; else the one who owns nothing. */
-static const struct passwd *look_up(const char *name)
+/* The given user; without a name userevd, or else nobody. */
+static const struct passwd *user_find(const char *name)
 {
 	const struct passwd *user = getpwnam(name ? name : "userevd");
 
@@ -31,26 +31,13 @@ static const struct passwd *look_up(const char *name)
 
 uid_t unprivileged_user(const char *name)
 {
-	const struct passwd *user = geteuid() == 0 ? look_up(name) : NULL;
+	const struct passwd *user = geteuid() == 0 ? user_find(name) : NULL;
 
 	return user ? user->pw_uid : geteuid();
 }
 
-static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
-{
-	const struct passwd *user = look_up(name);
-
-	if (!user) {
-		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
-		return -ENOENT;
-	}
-	*ret_uid = user->pw_uid;
-	*ret_gid = user->pw_gid;
-	return 0;
-}
-
-/* Reads until nobody is left who could write: the daemon has ended, in whatever way. */
-static _Noreturn void wait_and_remove(int pipe, void (*remove)(void *), void *data)
+/* The pipe ends when the daemon has exited, in any way. */
+static _Noreturn void janitor_run(int pipe, void (*remove)(void *), void *data)
 {
 	char byte;
 
@@ -58,9 +45,9 @@ static _Noreturn void wait_and_remove(int pipe, void (*remove)(void *), void *da
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	prctl(PR_SET_NAME, "userevd-janitor");
-	/* What it has copies of would seem to be in use for as long as it lives. */
+	/* Copies of the daemon's fds would keep files and connections open. */
 	if (close_range((unsigned)pipe + 1, ~0U, 0) < 0 || (pipe > 0 && close_range(0, (unsigned)pipe - 1, 0) < 0)) {
-		log_warning("no janitor (%s): the sockets' files will stay where they are", strerror(errno));
+		log_warning("no janitor (%s): the sockets' files will not be removed", strerror(errno));
 		_exit(EXIT_FAILURE);
 	}
 	while (read(pipe, &byte, 1) < 0 && errno == EINTR)
@@ -85,15 +72,15 @@ static int janitor_start(struct janitor *janitor, void (*remove)(void *), void *
 	}
 	if (janitor->pid == 0) {
 		close(ends[1]);
-		wait_and_remove(ends[0], remove, data);
+		janitor_run(ends[0], remove, data);
 	}
 	close(ends[0]);
 	janitor->pipe = ends[1];
 	return 0;
 }
 
-/* A change of the user undoes what --exit-with-parent has asked for. */
-static int become(uid_t uid, gid_t gid)
+/* A change of the user clears the signal of --exit-with-parent, so it is set again. */
+static int user_become(uid_t uid, gid_t gid)
 {
 	pid_t parent = getppid();
 	int signal = 0, r;
@@ -110,23 +97,28 @@ static int become(uid_t uid, gid_t gid)
 
 int unprivileged_become(const char *name, struct janitor *janitor, void (*remove)(void *), void *data)
 {
+	const struct passwd *user;
 	uid_t uid;
 	gid_t gid;
 	int r;
 
 	if (geteuid() != 0)
 		return 0;
-	r = find_user(name, &uid, &gid);
-	if (r < 0)
-		return r;
+	user = user_find(name);
+	if (!user) {
+		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
+		return -ENOENT;
+	}
+	uid = user->pw_uid;
+	gid = user->pw_gid;
 	if (uid == 0)
 		return 0;
 	r = janitor_start(janitor, remove, data);
 	if (r == 0)
-		r = become(uid, gid);
+		r = user_become(uid, gid);
 	if (r < 0)
 		log_error("can't give up root's privileges: %s", strerror(-r));
-	/* With another user this is as sysctl fs.suid_dumpable says. */
+	/* The change of the user has reset this to fs.suid_dumpable. */
 	unprivileged_hide();
 	return r;
 }

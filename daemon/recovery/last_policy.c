@@ -19,13 +19,13 @@ static const char kept_name[] = "policy", new_name[] = "policy.new";
 enum { KEPT_BYTES_MAX = 64 << 20 };
 
 /* Written by root, or by a user that the daemon is or becomes, and by no other. */
-static bool is_trusted(const struct stat *status, uid_t user)
+static bool kept_is_trusted(const struct stat *status, uid_t user)
 {
 	return (status->st_uid == 0 || status->st_uid == geteuid() || status->st_uid == user) &&
 	       !(status->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-static int open_directory(const char *directory)
+static int kept_open_directory(const char *directory)
 {
 	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -33,20 +33,20 @@ static int open_directory(const char *directory)
 }
 
 /* 0; -EPERM: another user may have written it; or another negative errno. */
-static int open_kept(const char *directory, uid_t user, int *ret, struct stat *ret_status)
+static int kept_open(const char *directory, uid_t user, int *ret, struct stat *ret_status)
 {
-	_cleanup_(fd_closep) int parent = open_directory(directory), fd = -1;
+	_cleanup_(fd_closep) int parent = kept_open_directory(directory), fd = -1;
 
 	if (parent < 0)
 		return parent;
 	if (fstat(parent, ret_status) < 0)
 		return -errno;
-	if (!is_trusted(ret_status, user))
+	if (!kept_is_trusted(ret_status, user))
 		return -EPERM;
 	fd = openat(parent, kept_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, ret_status) < 0)
 		return -errno;
-	if (!S_ISREG(ret_status->st_mode) || !is_trusted(ret_status, user))
+	if (!S_ISREG(ret_status->st_mode) || !kept_is_trusted(ret_status, user))
 		return -EPERM;
 	if (ret_status->st_size > KEPT_BYTES_MAX)
 		return -EFBIG;
@@ -54,13 +54,13 @@ static int open_kept(const char *directory, uid_t user, int *ret, struct stat *r
 	return 0;
 }
 
-static int read_kept(const char *directory, uid_t user, struct policy_copy *ret, struct stat *ret_status)
+static int kept_read(const char *directory, uid_t user, struct policy_copy *ret, struct stat *ret_status)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *bytes = NULL;
 	size_t size = 0;
 	ssize_t n = 1;
-	int r = open_kept(directory, user, &fd, ret_status);
+	int r = kept_open(directory, user, &fd, ret_status);
 
 	if (r < 0)
 		return r;
@@ -81,7 +81,7 @@ int last_policy_read(const char *directory, uid_t user, struct policy **ret, tim
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
 	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
 	struct stat status;
-	int r = read_kept(directory, user, &copy, &status);
+	int r = kept_read(directory, user, &copy, &status);
 
 	if (r == -ENOENT)
 		text_printf(why, "none is kept in %s", directory);
@@ -101,16 +101,7 @@ int last_policy_read(const char *directory, uid_t user, struct policy **ret, tim
 	return 0;
 }
 
-static bool is_kept(const char *directory, const struct policy_copy *copy)
-{
-	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };
-	struct stat status;
-
-	return read_kept(directory, geteuid(), &kept, &status) == 0 && kept.bytes && kept.size == copy->size &&
-	       memcmp(kept.bytes, copy->bytes, kept.size) == 0;
-}
-
-static int write_all(int fd, const char *bytes, size_t size)
+static int kept_write(int fd, const char *bytes, size_t size)
 {
 	for (ssize_t n; size > 0; bytes += n, size -= (size_t)n) {
 		n = write(fd, bytes, size);
@@ -128,21 +119,24 @@ void last_policy_make_directory(const char *directory, uid_t user)
 
 int last_policy_prepare(const char *directory, const struct policy_copy *copy)
 {
+	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };
 	_cleanup_(fd_closep) int parent = -1, fd = -1;
+	struct stat status;
 
-	if (is_kept(directory, copy))
+	if (kept_read(directory, geteuid(), &kept, &status) == 0 && kept.size == copy->size &&
+	    memcmp(kept.bytes, copy->bytes, kept.size) == 0)
 		return LAST_POLICY_SAME;
-	parent = open_directory(directory);
+	parent = kept_open_directory(directory);
 	if (parent < 0)
 		return parent;
 	unlinkat(parent, new_name, 0);
 	fd = openat(parent, new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : write_all(fd, copy->bytes, copy->size);
+	return fd < 0 ? -errno : kept_write(fd, copy->bytes, copy->size);
 }
 
 int last_policy_commit(const char *directory)
 {
-	_cleanup_(fd_closep) int parent = open_directory(directory);
+	_cleanup_(fd_closep) int parent = kept_open_directory(directory);
 
 	if (parent < 0)
 		return parent;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The ledger says what there was, the keeper has it: what both know of is there again. It is built in the order in which one
- * thing needs another, by the same functions by which it was made at first, so that a ledger of this daemon's is written on
- * the way. What only the keeper knows of it is told to disown; what only the ledger knows of has ended meanwhile.
+ * Restores what both the ledger of the last daemon and the keeper know. Things are restored in the order of their dependencies, by
+ * the functions that made them first, which write them into the ledger of this daemon, too. The keeper then drops what only it
+ * knows; things that only the ledger knows have ended meanwhile.
  *
- * The last daemon may have asked the kernel for an event and not have heard: that is asked once more, which changes nothing
- * where it is there, and then it lingers like anything that nobody claims.
+ * The last daemon may have sent a registration to the kernel without an answer: it is sent again, which changes nothing if the event
+ * exists, and the event lingers until a client claims it.
  */
 
 #include "daemon/recovery/restore.h"
@@ -29,35 +29,77 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/event/description.h"
 
-struct restoration {
-	struct daemon *daemon;
-	struct ledger_image image;
-	struct grant_by_number *grants; /* table by number; each holds a reference */
-	unsigned connections;		/* that are there again */
-	int failed; /* a negative errno: something could not be made, so the next one has to try again */
-};
-
-struct grant_by_number {
+/* Things by their number in the ledger. */
+struct numbered {
 	uint64_t number;
-	struct grant *grant;
+	void *thing;
 	UT_hash_handle by_number;
 };
 
-/* --- the kernel, while nobody else wants anything --- */
+struct restoration {
+	struct daemon *daemon;
+	struct ledger_image image;
+	struct numbered *grants; /* each holds a reference */
+	unsigned connections;
+	int failed; /* a negative errno: something could not be restored, so the next daemon has to try again */
+};
 
-/* Where memory is short; whatever else is wrong with a thing, there will be none. */
-static void note(struct restoration *restoration, int r)
+/* Only a lack of memory may be over for the next daemon; after other errors the thing is left out. */
+static void restore_check(struct restoration *restoration, int r)
 {
 	if (r == -ENOMEM)
 		restoration->failed = r;
 }
+
+static void *numbered_find(const struct numbered *table, uint64_t number)
+{
+	const struct numbered *found;
+
+	NUMBER_FIND(by_number, table, number, found);
+	return found ? found->thing : NULL;
+}
+
+static bool numbered_add(struct restoration *restoration, struct numbered **table, uint64_t number, void *thing)
+{
+	struct numbered *added = calloc(1, sizeof(*added));
+
+	if (added) {
+		*added = (struct numbered){ .number = number, .thing = thing };
+		NUMBER_ADD(by_number, *table, number, added);
+	}
+	if (added && table_added())
+		return true;
+	free(added);
+	restore_check(restoration, -ENOMEM);
+	return false;
+}
+
+/* Removes one thing and returns it; NULL: the table is empty. */
+static void *numbered_take(struct numbered **table)
+{
+	struct numbered *first = *table;
+	void *thing = first ? first->thing : NULL;
+
+	if (first)
+		HASH_DELETE(by_number, *table, first);
+	free(first);
+	return thing;
+}
+
+static void numbered_free(struct numbered **table)
+{
+	while (numbered_take(table))
+		;
+}
+
+/* --- the kernel, before the daemon serves clients --- */
 
 static void on_answered(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
 	*(bool *)data = false;
 }
 
-static int ask(struct daemon *daemon, struct kernel_call *calls, size_t n)
+static int restore_call(struct daemon *daemon, struct kernel_call *calls, size_t n)
 {
 	bool under_way = n > 0;
 
@@ -66,14 +108,14 @@ static int ask(struct daemon *daemon, struct kernel_call *calls, size_t n)
 	return settling_await(&daemon->registry, &under_way);
 }
 
-static int ask_one(struct daemon *daemon, struct kernel_call *call)
+static int restore_call_one(struct daemon *daemon, struct kernel_call *call)
 {
-	int r = ask(daemon, call, 1);
+	int r = restore_call(daemon, call, 1);
 
 	return r < 0 ? r : MIN(call->result, 0);
 }
 
-/* One call for each thing of a kind, in their order. NULL: there are none, or there is no memory. */
+/* One call for each thing of a kind, in their order. NULL: no memory. */
 static struct kernel_call *calls_for(const struct restoration *restoration, enum entry_kind kind, enum kernel_op op,
 				     uint32_t index, size_t *ret_n)
 {
@@ -97,14 +139,14 @@ static struct kernel_call *calls_for(const struct restoration *restoration, enum
 	return calls;
 }
 
-/* Calls for each thing, with what the kernel has given for it, which `take` takes over. */
+/* Makes a call for each thing of a kind, and calls `take` with each result. */
 static int fetch(struct restoration *restoration, enum entry_kind kind, enum kernel_op op, uint32_t index,
 		 void (*take)(struct restoration *, const struct ledger_thing *, struct kernel_call *))
 {
 	const struct ledger_thing *thing = NULL;
 	size_t n;
 	_cleanup_(freep) struct kernel_call *calls = calls_for(restoration, kind, op, index, &n);
-	int r = calls ? ask(restoration->daemon, calls, n) : -ENOMEM;
+	int r = calls ? restore_call(restoration->daemon, calls, n) : -ENOMEM;
 
 	for (size_t i = 0; calls && i < n; i++) {
 		thing = ledger_next(&restoration->image, kind, thing);
@@ -130,8 +172,8 @@ static void restore_tenant(struct restoration *restoration, const struct ledger_
 	length = thing->size > sizeof(entry) ? MIN(thing->size - sizeof(entry), sizeof(path) - 1) : 0;
 	memcpy(path, (const char *)thing->data + sizeof(entry), length);
 	path[length] = '\0';
-	note(restoration, tenant_restore(&restoration->daemon->registry, (uint32_t)thing->key.a, path, entry.cgroup_id,
-					 entry.is_contained, &tenant));
+	restore_check(restoration, tenant_restore(&restoration->daemon->registry, (uint32_t)thing->key.a, path,
+						  entry.cgroup_id, entry.is_contained, &tenant));
 }
 
 static void take_writable_page(struct restoration *restoration, const struct ledger_thing *thing,
@@ -159,13 +201,13 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 	struct tenant *tenant;
 	struct stream *stream;
 
-	/* KERNEL_E_GONE: of those that linger the keeper has no copy. */
+	/* KERNEL_E_GONE: the keeper has no copy of a lingering file. */
 	if (call->result != KERNEL_OK && call->result != KERNEL_E_GONE)
 		return;
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(&restoration->daemon->registry, entry.tenant);
 	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.self_registered) : NULL;
-	note(restoration, stream || !tenant ? 0 : -ENOMEM);
+	restore_check(restoration, stream || !tenant ? 0 : -ENOMEM);
 	if (!stream)
 		return;
 	stream->place = call->number;
@@ -175,30 +217,6 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 }
 
 /* --- grants, and what is registered --- */
-
-static struct grant *find_grant(const struct restoration *restoration, uint64_t number)
-{
-	struct grant_by_number *found;
-
-	NUMBER_FIND(by_number, restoration->grants, number, found);
-	return found ? found->grant : NULL;
-}
-
-static void keep_grant(struct restoration *restoration, struct grant *grant)
-{
-	struct grant_by_number *kept = calloc(1, sizeof(*kept));
-
-	if (kept) {
-		kept->number = grant->number;
-		kept->grant = grant;
-		NUMBER_ADD(by_number, restoration->grants, number, kept);
-	}
-	if (!kept || !table_added()) {
-		free(kept);
-		grant_unref(grant);
-		note(restoration, -ENOMEM);
-	}
-}
 
 static void restore_grant(struct restoration *restoration, const struct ledger_thing *thing)
 {
@@ -217,23 +235,24 @@ static void restore_grant(struct restoration *restoration, const struct ledger_t
 			      &why) != 0)
 		return;
 	r = grant_restore(tenant, thing->key.a, &description, entry.flags, &grant);
-	note(restoration, r);
+	restore_check(restoration, r);
 	if (r < 0)
 		return;
 	if (entry.persistent)
 		grant_persists(grant);
-	keep_grant(restoration, grant);
+	if (!numbered_add(restoration, &restoration->grants, grant->number, grant))
+		grant_unref(grant);
 }
 
 static void restore_reference(struct restoration *restoration, struct stream *stream, struct grant *grant, uint32_t bit,
 			      uint32_t index)
 {
 	grant->bit = bit;
-	note(restoration, reference_get(stream, grant, index) ? 0 : -ENOMEM);
+	restore_check(restoration, reference_get(stream, grant, index) ? 0 : -ENOMEM);
 }
 
-/* What was asked for and not answered: one by one, since there are few. */
-static int ask_for_reference(struct restoration *restoration, struct stream *stream, struct grant *grant)
+/* A registration without an answer is sent again: one by one, since there are few. */
+static int restore_asked_reference(struct restoration *restoration, struct stream *stream, struct grant *grant)
 {
 	struct kernel_call call = {
 		.op = KERNEL_REGISTER,
@@ -245,10 +264,10 @@ static int ask_for_reference(struct restoration *restoration, struct stream *str
 	};
 	int r;
 
-	/* It can't be asked for any more, and nobody has been told of it. */
+	/* Without the file that is impossible, and no client knows of the event. */
 	if (stream->fd < 0)
 		return 0;
-	r = ask(restoration->daemon, &call, 1);
+	r = restore_call(restoration->daemon, &call, 1);
 	if (r == 0 && call.result == KERNEL_OK)
 		restore_reference(restoration, stream, grant, call.bit, call.index);
 	return r;
@@ -261,21 +280,21 @@ static int restore_references(struct restoration *restoration)
 
 	while (r == 0 && (thing = ledger_next(&restoration->image, ENTRY_REFERENCE, thing))) {
 		struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)thing->key.a);
-		struct grant *grant = find_grant(restoration, thing->key.b);
+		struct grant *grant = numbered_find(restoration->grants, thing->key.b);
 		struct entry_reference entry;
 
 		if (!stream || !grant || grant->tenant != stream->tenant)
 			continue;
 		ledger_get(thing, &entry, sizeof(entry));
 		if (entry.index == ENTRY_ASKED)
-			r = ask_for_reference(restoration, stream, grant);
+			r = restore_asked_reference(restoration, stream, grant);
 		else
 			restore_reference(restoration, stream, grant, entry.bit, entry.index);
 	}
 	return r;
 }
 
-/* --- clients and what they hold --- */
+/* --- clients and their leases --- */
 
 static void restore_client(struct restoration *restoration, const struct ledger_thing *thing, struct kernel_call *call)
 {
@@ -289,52 +308,11 @@ static void restore_client(struct restoration *restoration, const struct ledger_
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(&daemon->registry, entry.tenant);
 	r = tenant ? client_restore(&daemon->connections, call->fd, thing->key.a, &entry, tenant) : -ESRCH;
-	note(restoration, r);
+	restore_check(restoration, r);
 	if (r < 0)
 		return;
 	fd_steal(&call->fd);
 	restoration->connections++;
-}
-
-/* Who has the leases that stand under a number. */
-struct lease_owner {
-	uint64_t number;
-	struct client *client;
-	UT_hash_handle by_number;
-};
-
-static struct client *lease_owner_find(struct lease_owner *const *table, uint64_t number)
-{
-	struct lease_owner *owner;
-
-	NUMBER_FIND(by_number, *table, number, owner);
-	return owner ? owner->client : NULL;
-}
-
-static void lease_owner_add(struct restoration *restoration, struct lease_owner **table, uint64_t number,
-			    struct client *client)
-{
-	struct lease_owner *owner = calloc(1, sizeof(*owner));
-
-	if (owner) {
-		owner->number = number;
-		owner->client = client;
-		NUMBER_ADD(by_number, *table, number, owner);
-	}
-	if (!owner || !table_added()) {
-		free(owner);
-		note(restoration, -ENOMEM);
-	}
-}
-
-static void lease_owners_free(struct lease_owner **table)
-{
-	while (*table) {
-		struct lease_owner *owner = *table;
-
-		HASH_DELETE(by_number, *table, owner);
-		free(owner);
-	}
 }
 
 static struct entry_client entry_of(const struct restoration *restoration, const struct client *client)
@@ -347,7 +325,7 @@ static struct entry_client entry_of(const struct restoration *restoration, const
 
 static struct reference *find_reference(const struct restoration *restoration, const struct ledger_thing *lease)
 {
-	struct grant *grant = find_grant(restoration, lease->key.b);
+	struct grant *grant = numbered_find(restoration->grants, lease->key.b);
 	struct entry_lease entry;
 	struct stream *stream;
 
@@ -356,60 +334,60 @@ static struct reference *find_reference(const struct restoration *restoration, c
 	return grant && stream ? reference_find(stream, grant) : NULL;
 }
 
-/* Of all holders in the table. */
-static void restore_leases(struct restoration *restoration, struct lease_owner *const *holders)
+/* Leases of the clients in the table, which is by the number of the holder of leases. */
+static void restore_leases(struct restoration *restoration, const struct numbered *clients)
 {
 	const struct ledger_thing *thing = NULL;
 
 	while ((thing = ledger_next(&restoration->image, ENTRY_LEASE, thing))) {
-		struct client *client = lease_owner_find(holders, thing->key.a);
+		struct client *client = numbered_find(clients, thing->key.a);
 		struct reference *reference = client ? find_reference(restoration, thing) : NULL;
 
 		if (reference && reference->stream->tenant == client->holder.tenant)
-			note(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
+			restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
 	}
 }
 
-/* Its first client has it at first, and then all who had it. */
+/* The bundle is made for its first client, and the others join it. */
 static void restore_bundle(struct restoration *restoration, struct client *first, uint64_t number)
 {
 	struct bundle *bundle = bundle_restore(&first->holder);
 	struct holder *holder;
 
-	note(restoration, bundle ? 0 : -ENOMEM);
+	restore_check(restoration, bundle ? 0 : -ENOMEM);
 	first->holder.lease_number = entry_of(restoration, first).holder;
 	holder_enter(&first->holder);
 	LIST_FOREACH(holder, &first->holder.tenant->holders, in_tenant)
 		if (bundle && holder != &first->holder && entry_of(restoration, client_of(holder)).bundle == number)
-			note(restoration, bundle_join(bundle, holder));
+			restore_check(restoration, bundle_join(bundle, holder));
 }
 
 static void restore_bundles(struct restoration *restoration)
 {
-	_cleanup_(lease_owners_free) struct lease_owner *bundles = NULL;
+	_cleanup_(numbered_free) struct numbered *bundles = NULL;
 	struct client *client;
 
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
 		uint64_t number = entry_of(restoration, client).bundle;
 
-		if (number == 0 || lease_owner_find(&bundles, number))
+		if (number == 0 || numbered_find(bundles, number))
 			continue;
 		client->holder.lease_number = number;
-		lease_owner_add(restoration, &bundles, number, client);
+		numbered_add(restoration, &bundles, number, client);
 	}
-	restore_leases(restoration, &bundles);
-	for (struct lease_owner *owner = bundles; owner; owner = owner->by_number.next)
-		restore_bundle(restoration, owner->client, owner->number);
+	restore_leases(restoration, bundles);
+	for (const struct numbered *bundle = bundles; bundle; bundle = bundle->by_number.next)
+		restore_bundle(restoration, bundle->thing, bundle->number);
 }
 
 static void restore_own_leases(struct restoration *restoration)
 {
-	_cleanup_(lease_owners_free) struct lease_owner *holders = NULL;
+	_cleanup_(numbered_free) struct numbered *clients = NULL;
 	struct client *client;
 
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all)
-		lease_owner_add(restoration, &holders, client->holder.lease_number, client);
-	restore_leases(restoration, &holders);
+		numbered_add(restoration, &clients, client->holder.lease_number, client);
+	restore_leases(restoration, clients);
 }
 
 static void restore_shares(const struct restoration *restoration)
@@ -425,7 +403,7 @@ static void restore_shares(const struct restoration *restoration)
 	}
 }
 
-/* What has changed meanwhile nobody has seen: they are to look at everything. */
+/* Changes since the last daemon have not been sent: clients have to look at all events. */
 static void restore_watches(const struct restoration *restoration)
 {
 	struct client *client;
@@ -440,18 +418,14 @@ static void restore_watches(const struct restoration *restoration)
 
 /* --- what is left over --- */
 
-/* What nobody uses lingers, or ends; and what was held for the time of this goes with whatever else does not hold it. */
-static void let_go(struct restoration *restoration)
+/* Drops the references of the restoration: things that no client uses linger, or end. */
+static void release_unused(struct restoration *restoration)
 {
 	struct daemon *daemon = restoration->daemon;
+	struct grant *grant;
 
-	while (restoration->grants) {
-		struct grant_by_number *kept = restoration->grants;
-
-		HASH_DELETE(by_number, restoration->grants, kept);
-		grant_unref(kept->grant);
-		free(kept);
-	}
+	while ((grant = numbered_take(&restoration->grants)))
+		grant_unref(grant);
 	for (struct stream *stream = daemon->registry.streams, *next; stream; stream = next) {
 		next = stream->by_number.next;
 		stream_unuse(stream);
@@ -462,7 +436,7 @@ static void let_go(struct restoration *restoration)
 	}
 }
 
-/* Above all numbers that are in use. */
+/* New numbers have to be above all numbers of the ledger. */
 static void raise_numbers(const struct restoration *restoration)
 {
 	uint64_t *last = &restoration->daemon->registry.last_number;
@@ -478,7 +452,7 @@ static void raise_numbers(const struct restoration *restoration)
 	}
 }
 
-static int build(struct restoration *restoration)
+static int restore_all(struct restoration *restoration)
 {
 	const struct ledger_thing *thing = NULL;
 	int r;
@@ -506,27 +480,27 @@ static int build(struct restoration *restoration)
 	return restoration->failed;
 }
 
-/* What there is to read; else 0, and there is nothing. */
+/* The ledger of the last daemon, or an empty one where there is none, or none that can be read. */
 static int read_deposited(struct daemon *daemon, struct ledger_image *ret)
 {
 	struct kernel_call call = { .op = KERNEL_DEPOSITED, .number = DEPOSIT_LEDGER, .fd = -1 };
-	int r = ask_one(daemon, &call);
+	int r = restore_call_one(daemon, &call);
 
 	if (r < 0 || call.result != KERNEL_OK)
 		return r;
 	r = ledger_read(call.fd, ret);
 	fd_close(call.fd);
 	if (r < 0 && r != -EPROTONOSUPPORT && r != -EBADMSG)
-		return r; /* what is short now may be there for the next one */
+		return r; /* the next daemon may have the memory or fds that this one lacks */
 	if (r == -EPROTONOSUPPORT)
-		log_warning("the last daemon was a newer one, whose ledger can't be read: it starts with nothing; who "
-			    "was connected connects again, and keeps what it has");
+		log_warning("the ledger of the last daemon, a newer version, can't be read: starting without state; "
+			    "clients reconnect and keep their files");
 	else if (r < 0)
-		log_warning("the last daemon's ledger can't be read (%s): it starts with nothing", strerror(-r));
+		log_warning("the ledger of the last daemon can't be read (%s): starting without state", strerror(-r));
 	return 0;
 }
 
-/* From here on this daemon's ledger is the one that counts: the last one's must not be what the next daemon finds. */
+/* Deposits this daemon's ledger in the place of the last one, and lets the keeper drop everything that is not restored. */
 static int take_over(struct daemon *daemon)
 {
 	struct kernel_call deposit = {
@@ -539,8 +513,8 @@ static int take_over(struct daemon *daemon)
 
 	if (deposit.fd < 0)
 		return -errno;
-	r = ask_one(daemon, &deposit);
-	return r < 0 ? r : ask_one(daemon, &disown);
+	r = restore_call_one(daemon, &deposit);
+	return r < 0 ? r : restore_call_one(daemon, &disown);
 }
 
 int restore(struct daemon *daemon)
@@ -552,15 +526,15 @@ int restore(struct daemon *daemon)
 		return r;
 	r = read_deposited(daemon, &restoration.image);
 	if (r == 0)
-		r = build(&restoration);
-	/* Then all that there is is for the next one, which finds the last ledger. */
+		r = restore_all(&restoration);
+	/* After an error everything stays with the keeper, and the next daemon finds the last ledger. */
 	if (r < 0)
 		kernel_cancel(daemon->registry.kernel);
 	else
 		declared_inherit(&daemon->registry);
-	let_go(&restoration);
+	release_unused(&restoration);
 	if (r == 0 && restoration.image.things)
-		log_notice("took over %u connections, %u streams and %u events of %u tenants", restoration.connections,
+		log_notice("restored %u connections, %u streams and %u events of %u tenants", restoration.connections,
 			   HASH_CNT(by_number, daemon->registry.streams),
 			   daemon->registry.machine.common + daemon->registry.machine.filled,
 			   HASH_CNT(by_identity, daemon->registry.tenants));
@@ -568,6 +542,6 @@ int restore(struct daemon *daemon)
 	if (r == 0)
 		r = take_over(daemon);
 	if (r < 0)
-		log_error("can't take over what the last daemon has left: %s", strerror(-r));
+		log_error("can't restore the state of the last daemon: %s", strerror(-r));
 	return r;
 }

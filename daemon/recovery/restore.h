@@ -4,7 +4,7 @@
 struct daemon;
 
 /*
- * Takes over what the last daemon has left with the keeper, before anybody is served. What can't be had of it is said in the log
- * and done without. 0, or a negative errno where there is no going on.
+ * Restores the state of the last daemon from the keeper, before the daemon serves clients. Things that cannot be restored are left
+ * out. 0; or a negative errno, after a line in the log: the next daemon can try again.
  */
 int restore(struct daemon *);

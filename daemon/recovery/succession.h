@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What becomes of a daemon whose keeper has gone: another keeper is given all that the first one had. succession.c explains. */
+/* When the keeper has gone: passes everything that it had to the next one. succession.c explains. */
 
 #include "protocol/base/base.h"
 
@@ -9,5 +9,5 @@ struct daemon;
 
 void succession_init(struct daemon *);
 void succession_deinit(struct daemon *);
-/* The kernel has failed, with a negative errno: whether there may be another keeper, which is looked for from now on. */
+/* The kernel has failed with a negative errno. True: the daemon connects to the next keeper as soon as there is one. */
 bool succession_begin(struct daemon *, int error);

@@ -325,7 +325,7 @@ def check_file():
 
 # The socket.
 
-CUT_OFF = "who reads the metrics on"
+CUT_OFF = "disconnected a reader of the metrics on"
 
 
 def many_clients(daemon):
@@ -440,7 +440,7 @@ def check_socket_file():
         # The janitor of one that was killed may not have been there.
         other = Daemon(daemon.directory + "/policy", f"MetricsSocket={daemon.metrics}\n")
         check("where somebody listens already the daemon says so and goes without",
-              [] if other.started and "somebody listens there already" in other.log() else [other.log()])
+              [] if other.started and "another process listens there" in other.log() else [other.log()])
         other.end()
         check("and leaves it to whom it belongs", [] if read_all(daemon.metrics).endswith(b"# EOF\n") else ["it does not"])
     if os.geteuid() == 0:

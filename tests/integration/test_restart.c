@@ -261,9 +261,9 @@ PAIR_TEST(last_version_discards_the_ledger_of_the_next, "--guard=prefer")
 	program_register(&program, "downgrade_a");
 	trace(&pair->fixture, "downgrade_a", true);
 	program_write(&program, 0, 1);
-	ck_assert(!log_has(&pair->fixture, "the last daemon was a newer one"));
+	ck_assert(!log_has(&pair->fixture, "the last daemon, a newer version"));
 	replace_daemon(pair, "userevd");
-	ck_assert(log_has(&pair->fixture, "the last daemon was a newer one"));
+	ck_assert(log_has(&pair->fixture, "the last daemon, a newer version"));
 	raw_receive(program.socket, &reply);
 	ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
 	ck_assert_uint_eq(status_number(&pair->fixture, "connections"), 0);

@@ -166,7 +166,7 @@ upgrades()
 # It has not connected again: one daemon has told the next of it.
 was_taken_over()
 {
-	says 'took over 1 connections' journalctl --unit=userevd --output=cat
+	says 'restored 1 connections' journalctl --unit=userevd --output=cat
 }
 
 is_active()

@@ -4,7 +4,7 @@
 
 #include "client/userevctl/policy/policy.h"
 
-static void print_problem(const struct problem *problem, const struct output *output)
+static void problem_print(const struct problem *problem, const struct output *output)
 {
 	bool error = problem->severity == PROBLEM_ERROR;
 
@@ -20,7 +20,7 @@ static void print_problem(const struct problem *problem, const struct output *ou
 void problems_print(const struct problems *problems, const struct output *output)
 {
 	for (size_t i = 0; i < problems->n; i++)
-		print_problem(&problems->list[i], output);
+		problem_print(&problems->list[i], output);
 }
 
 static void put_json(struct json *json, const char *key, const char *value)
@@ -53,7 +53,7 @@ void problems_json(const struct problems *problems, struct json *json)
 	json_end(json, ']');
 }
 
-static void print_json(const struct policy_question *question, FILE *file)
+static void policy_check_json(const struct policy_question *question, FILE *file)
 {
 	struct json json = { .file = file };
 
@@ -127,7 +127,7 @@ int policy_check(struct policy_question *question)
 	if (r < 0 || question->problems.failed)
 		return out_of_memory();
 	if (ctl->json) {
-		print_json(question, ctl->output.file);
+		policy_check_json(question, ctl->output.file);
 	} else {
 		problems_print(&question->problems, &ctl->output);
 		sum_up(question);

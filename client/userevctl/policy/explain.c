@@ -82,7 +82,8 @@ static void put_json(struct json *json, const char *key, const char *value)
 	json_string(json, value, strlen(value));
 }
 
-static int print_json(struct values *values, const struct policy_question *question, struct explanation *explanation)
+static int explanation_print_json(struct values *values, const struct policy_question *question,
+				  struct explanation *explanation)
 {
 	struct json *json = &values->json;
 	int r = 0;
@@ -116,13 +117,13 @@ static int print_json(struct values *values, const struct policy_question *quest
 	return r;
 }
 
-static int print(struct policy_question *question, struct explanation *explanation)
+static int explanation_print(struct policy_question *question, struct explanation *explanation)
 {
 	_cleanup_(values_deinit) struct values values = values_make(question->ctl);
 	int r = 0;
 
 	if (question->ctl->json) {
-		r = print_json(&values, question, explanation);
+		r = explanation_print_json(&values, question, explanation);
 	} else {
 		print_answer(&question->ctl->output, explanation);
 		put_rules(&values, question, explanation);
@@ -149,7 +150,7 @@ int policy_explain(struct policy_question *question)
 		return r;
 	explanation_decide(question, &explanation);
 	ledger_ask(question, explanation.path, &explanation.ledger);
-	r = print(question, &explanation);
+	r = explanation_print(question, &explanation);
 	ledger_deinit(&explanation.ledger);
 	return r;
 }

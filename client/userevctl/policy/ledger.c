@@ -28,7 +28,7 @@ void ledger_deinit(struct ledger *ledger)
 	ledger->control = control_free(ledger->control);
 }
 
-static void put_count(struct table *table, struct cursor row, const char *key)
+static void ledger_put_count(struct table *table, struct cursor row, const char *key)
 {
 	struct row_field field;
 
@@ -38,20 +38,20 @@ static void put_count(struct table *table, struct cursor row, const char *key)
 		table_put(table, STYLE_DIM, "-");
 }
 
-static void put_level(struct table *table, struct cursor row)
+static void ledger_put_level(struct table *table, struct cursor row)
 {
 	struct row_field level = { 0 };
 
 	row_find(row, "level", &level);
 	table_put_safe(table, STYLE_NAME, (const char *)level.value, level.length);
-	put_count(table, row, "held");
-	put_count(table, row, "maximum");
-	put_count(table, row, "paid");
-	put_count(table, row, "sharing");
-	put_count(table, row, "files");
-	put_count(table, row, "files_max");
-	put_count(table, row, "leases");
-	put_count(table, row, "leases_max");
+	ledger_put_count(table, row, "held");
+	ledger_put_count(table, row, "maximum");
+	ledger_put_count(table, row, "paid");
+	ledger_put_count(table, row, "sharing");
+	ledger_put_count(table, row, "files");
+	ledger_put_count(table, row, "files_max");
+	ledger_put_count(table, row, "leases");
+	ledger_put_count(table, row, "leases_max");
 }
 
 static void print_reserve(const struct output *output, struct cursor row)
@@ -91,7 +91,7 @@ int ledger_print(struct ledger *ledger, const struct output *output)
 		struct row_field level;
 
 		if (row_find(row, "level", &level))
-			put_level(&table, row);
+			ledger_put_level(&table, row);
 		else
 			print_reserve(output, row);
 	}

@@ -81,7 +81,7 @@ struct levels {
 	const struct policy_question *question;
 };
 
-static bool put_level(void *data, const char *path)
+static bool values_put_level_of(void *data, const char *path)
 {
 	struct levels *levels = data;
 	struct policy_rules rules;
@@ -109,7 +109,7 @@ void values_put_levels(struct values *values, const struct policy_question *ques
 	struct policy_rules rules;
 
 	values_put_text(values, tenancy->path, policy_key_name(POLICY_TENANT), "yes", &tenancy->origin);
-	policy_walk(path, put_level, &levels);
+	policy_walk(path, values_put_level_of, &levels);
 	policy_resolve(question->policy, tenancy->path, &rules);
 	put_defaults(values, question->policy, &rules, tenancy->path);
 }
@@ -186,7 +186,7 @@ static void end_json(struct json *json)
 	putc('\n', json->file);
 }
 
-static int print(struct policy_question *question, const char *path)
+static int policy_show_print(struct policy_question *question, const char *path)
 {
 	_cleanup_(values_deinit) struct values values = values_make(question->ctl);
 	struct tenancy tenancy = { .sure = true };
@@ -222,5 +222,5 @@ int policy_show(struct policy_question *question)
 	if (ctl->argc > 0 && !policy_take_path(ctl->argv[0], path, sizeof(path)))
 		return EXIT_USAGE;
 	r = policy_open(question);
-	return r == EXIT_DONE ? print(question, ctl->argc > 0 ? path : NULL) : r;
+	return r == EXIT_DONE ? policy_show_print(question, ctl->argc > 0 ? path : NULL) : r;
 }
