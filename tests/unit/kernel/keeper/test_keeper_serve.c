@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "kernel/keeper/deposit.h"
 #include "kernel/rpc/message.h"
@@ -1383,6 +1384,29 @@ TEST(one_daemon_is_served_at_a_time)
 }
 END_TEST
 
+TEST(another_user_is_turned_away)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	int status;
+	char byte;
+	pid_t pid;
+
+	ck_assert_int_eq(chmod(directory, 0711), 0);
+	ck_assert_int_eq(chmod(address, 0777), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	/* Only root can become another user. */
+	if (pid == 0)
+		_exit(setresuid(65534, 65534, 65534) < 0 ? 0 : (int)recv(connect_daemon(), &byte, 1, 0));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+	next_daemon(scene);
+	disown(scene);
+	ck_assert_int_eq(end_of_many(scene), 0);
+}
+END_TEST
+
 /* What is under way is finished, and what it made stays; its fds go with the answers. */
 TEST(a_daemon_that_goes_while_calls_are_under_way_leaves_what_they_make)
 {
@@ -1602,7 +1626,8 @@ SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has,
       deposits_are_answered_in_their_turn_among_the_kernels_calls, what_the_kernel_is_brought_gets_there,
       a_keeper_that_ends_with_its_daemon_takes_no_deposits, ten_thousand_deposits_are_all_there,
       what_there_is_no_room_for_is_answered_so, what_one_daemon_deposits_the_next_one_finds,
-      one_daemon_is_served_at_a_time, a_daemon_that_goes_while_calls_are_under_way_leaves_what_they_make,
+      one_daemon_is_served_at_a_time, another_user_is_turned_away,
+      a_daemon_that_goes_while_calls_are_under_way_leaves_what_they_make,
       a_daemon_that_talks_nonsense_loses_its_connection_and_not_its_deposits,
       what_a_daemon_has_not_asked_for_goes_with_what_it_disowns, what_many_daemons_in_a_row_died_of_is_dropped,
       a_daemon_that_has_taken_over_begins_the_count_anew, the_kernel_is_looked_after_while_no_daemon_is_there,
