@@ -80,6 +80,7 @@ TEST(request_behind_an_unread_page_is_answered)
 	expect_answer(socket, KIND_WELCOME, 1);
 	expect_answer(socket, KIND_REGISTERED, 1);
 	ck_assert(eventually(has(&fixture, "in_flight", 0)));
+	ck_assert_uint_eq(tenant_number(&fixture, "in_flight"), 0);
 	close(socket);
 	fixture_stop(&fixture);
 }
