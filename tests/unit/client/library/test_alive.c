@@ -786,6 +786,26 @@ TEST(a_call_notices_that_a_streams_number_is_anothers)
 }
 END_TEST
 
+TEST(closing_leaves_a_number_that_is_anothers_alone)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+	int ends[2], number;
+
+	register_event(userev, &event, "event u32 number");
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	number = stream_at(event.place)->fd;
+	ck_assert_int_eq(dup2(ends[1], number), number);
+	userev_close(userev);
+	ck_assert_int_eq(fcntl(number, F_GETFD), 0);
+	close(number);
+	close(ends[0]);
+	close(ends[1]);
+	fake_free(fake);
+}
+END_TEST
+
 TEST(a_write_to_a_closed_fd_brings_another)
 {
 	struct fake *fake = start();
@@ -1391,7 +1411,8 @@ SUITE("alive", a_late_answer_is_taken_by_the_next_call, a_late_welcome_is_taken_
       without_static_events_there_is_nothing_to_wait_for, a_child_that_closes_all_fds_gets_others,
       nor_does_it_write_to_what_has_their_numbers_now, a_child_that_closes_nothing_goes_on_and_asks_nobody,
       a_child_that_finds_no_daemon_prepares_no_records, a_call_notices_that_the_connections_number_is_anothers,
-      a_call_notices_that_a_streams_number_is_anothers, a_write_to_a_closed_fd_brings_another, fds_are_out_of_the_way,
+      a_call_notices_that_a_streams_number_is_anothers, closing_leaves_a_number_that_is_anothers_alone,
+      a_write_to_a_closed_fd_brings_another, fds_are_out_of_the_way,
       what_is_there_at_the_start_is_asked_for_in_one_go_and_nobody_waits,
       libraries_of_a_program_without_events_are_asked_for_when_one_is_tested,
       the_last_library_that_goes_leaves_alone_what_is_anothers_now, a_library_may_go_before_it_is_answered,

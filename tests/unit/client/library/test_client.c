@@ -266,6 +266,26 @@ TEST(a_full_queue_loses_the_record_and_the_daemon_is_told)
 }
 END_TEST
 
+TEST(losses_that_could_not_be_told_are_told_the_next_daemon)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+
+	ck_assert_int_eq(userev_connected(userev), 0);
+	ck_assert_int_eq(shutdown(userev->fd, SHUT_WR), 0);
+	atomic_fetch_add(&userev->unreported.queue_full, 7);
+	atomic_fetch_add(&userev->unreported.too_big, 3);
+	losses_report(userev);
+	ck_assert_uint_eq(atomic_load(&userev->unreported.queue_full), 7);
+	connection_drop(userev);
+	ck_assert_int_eq(userev_connected(userev), 0);
+	fake_wait(fake, fake->lost.queue_full == 7);
+	ck_assert_uint_eq(fake->lost.too_big, 3);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
 TEST(losses_are_told_at_most_now_and_then_and_by_a_later_write)
 {
 	struct fake *fake = start();
@@ -1924,7 +1944,8 @@ SUITE("client", an_event_that_was_never_registered_is_off, an_answer_that_comes_
       full_queue_is_tried_again_soon_and_no_failure, an_event_is_on_while_its_bit_is_set_whatever_its_neighbours_are,
       a_record_is_the_index_and_the_pieces_in_their_order, an_event_that_is_off_writes_nothing,
       a_payload_above_what_tracers_hold_is_refused_and_counted, the_daemon_says_how_large_a_payload_may_be,
-      a_full_queue_loses_the_record_and_the_daemon_is_told, losses_are_told_at_most_now_and_then_and_by_a_later_write,
+      a_full_queue_loses_the_record_and_the_daemon_is_told, losses_that_could_not_be_told_are_told_the_next_daemon,
+      losses_are_told_at_most_now_and_then_and_by_a_later_write,
       losses_that_the_daemon_could_not_be_told_are_told_the_next_one, a_daemon_that_has_gone_is_no_error_and_no_signal,
       errno_is_not_touched, a_thousand_of_the_longest_events_take_ten_packets_in_all,
       ten_thousand_events_are_no_trouble,
