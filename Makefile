@@ -106,6 +106,7 @@ help:
 	@echo 'make fuzz-coverage  which lines its corpora reach'
 	@echo 'make faults      each call of the daemon fails once, and from then on; EVERY=100 for a hundredth of it'
 	@echo 'make faults-keeper  … of the keeper, on a kernel, for hours; make faults-daemon … of a daemon that has a keeper'
+	@echo 'make mutants     whether the tests find faults that are put into the sources; ONLY=NAME for one, or for a folder'
 	@echo 'make races       programs come and go for SECONDS=60 while calls of the daemon come late'
 	@echo 'make soak        programs, policies and restarts by chance for SECONDS=120, and nothing grows; KERNEL=6.12 in a guest'
 	@echo 'make tidy        clang-format, clang-tidy, cppcheck, GCC'"'"'s analyser'

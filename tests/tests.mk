@@ -72,7 +72,7 @@ TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_alive test_disposal test_library t
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-packages check-restart check-vm confined coverage exhaustion faults \
-	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels races soak test test-dependencies tidy tsan vm vm-dependencies \
+	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels mutants races soak test test-dependencies tidy tsan vm vm-dependencies \
 	$(KERNELS:%=kernel-%)
 
 # --- targets ---
@@ -173,6 +173,11 @@ faults-daemon faults-keeper: faults-%: test-dependencies vm-dependencies
 	$(Q)$(BUILD) build
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
 	$(Q)B=$(B) tests/vm/run-guest.sh --limit=0 $(KERNEL) -- env VICTIMS=$(ASAN) tests/faults/sweep.py --fail=$* --every=$(EVERY)
+
+# Whether the tests still find the faults of tests/mutants/faults.txt; ONLY= names one, or a folder.
+mutants: test-dependencies kernel-6.12
+	$(Q)$(BUILD) build-tests
+	$(Q)tests/mutants/mutants.py --build=$(B) $(ONLY:%=--only=%)
 
 races: test-dependencies
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
