@@ -119,6 +119,8 @@ start()
 	shift
 	rm -rf "$folder"
 	mkdir -p "$folder"
+	# There at once: what shows it may look before what writes it has begun.
+	: >"$folder/output"
 	"${heed_interrupts[@]}" "$@" >"$folder/output" 2>&1 &
 	processes+=($!)
 	folders+=("$folder")

@@ -72,7 +72,7 @@ TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_fds test_module test_reconnect tes
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-packages check-restart check-vm confined coverage exhaustion faults \
-	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels races soak test test-dependencies tidy tsan vm vm-dependencies weight \
+	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels mutants races soak test test-dependencies tidy tsan vm vm-dependencies weight \
 	$(KERNELS:%=kernel-%)
 
 # --- targets ---
@@ -188,6 +188,11 @@ faults-daemon faults-keeper: faults-%: test-dependencies vm-dependencies
 	$(Q)$(BUILD) build
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
 	$(Q)B=$(B) tests/vm/run-guest.sh --limit=0 $(KERNEL) -- env VICTIMS=$(ASAN) tests/faults/sweep.py --fail=$* --every=$(EVERY)
+
+## make mutants         Whether the tests find faults that are put into a copy of the sources. ONLY=NAME for one, or a folder.
+mutants: test-dependencies kernel-6.12
+	$(Q)$(BUILD) build-tests
+	$(Q)tests/mutants/mutants.py --build=$(B) $(ONLY:%=--only=%)
 
 ## make races           Programs come and go for SECONDS=60 while calls of the daemon are delayed.
 races: test-dependencies

@@ -54,6 +54,7 @@ DAEMON_TEST(request_behind_an_unread_page_is_answered)
 	expect_kind_with_fds(socket, KIND_WELCOME, 1);
 	expect_kind_with_fds(socket, KIND_REGISTERED, 1);
 	ck_assert(eventually(has(fixture, "in_flight", 0)));
+	ck_assert_uint_eq(tenant_number(fixture, "in_flight"), 0);
 }
 
 static int leave_files_unread(const struct fixture *fixture)

@@ -121,6 +121,26 @@ WITH_DAEMON(child_without_daemon_is_off)
 	expect_child_succeeds(child);
 }
 
+TEST(close_leaves_a_reused_fd_open)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+	struct userev_event event = { 0 };
+	int ends[2], number;
+
+	register_event(userev, &event, "event u32 number");
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	number = stream_at(event.place)->fd;
+	ck_assert_int_eq(dup2(ends[1], number), number);
+	userev_close(userev);
+	ck_assert_int_eq(fcntl(number, F_GETFD), 0);
+	close(number);
+	close(ends[0]);
+	close(ends[1]);
+	fake_free(fake);
+}
+END_TEST
+
 /* Without regard to the files that the program has opened since. */
 static void expect_that_a_reused_fd_is_noticed(bool connection)
 {

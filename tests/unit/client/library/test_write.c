@@ -277,6 +277,26 @@ TEST(flood_of_losses_is_no_flood_of_packets)
 }
 END_TEST
 
+TEST(unsent_losses_go_to_the_next_daemon)
+{
+	struct fake *fake = start();
+	struct userev *userev = open_to(fake);
+
+	ck_assert_int_eq(userev_connected(userev), 0);
+	ck_assert_int_eq(shutdown(userev->fd, SHUT_WR), 0);
+	atomic_fetch_add(&userev->unreported.queue_full, 7);
+	atomic_fetch_add(&userev->unreported.too_big, 3);
+	write_report_losses(userev);
+	ck_assert_uint_eq(atomic_load(&userev->unreported.queue_full), 7);
+	connection_drop(userev);
+	ck_assert_int_eq(userev_connected(userev), 0);
+	fake_wait(fake, fake->lost.queue_full == 7);
+	ck_assert_uint_eq(fake->lost.too_big, 3);
+	userev_close(userev);
+	fake_free(fake);
+}
+END_TEST
+
 WITH_DAEMON(unreported_losses_go_to_next_daemon)
 {
 	static struct userev_event event;

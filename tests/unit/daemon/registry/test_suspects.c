@@ -34,6 +34,30 @@ static void hang_up_and_keep(struct end *end, int *ret)
 	turn(end->world);
 }
 
+/* --- whoever they are of --- */
+
+TEST(unknown_events_leave_less_room)
+{
+	UNGUARDED(world);
+	uint32_t before;
+
+	world->daemon->options.capacity = 0;
+	capacity_look(world->daemon);
+	turn(world);
+	before = world->daemon->machine.capacity;
+	fake.foreign = 3;
+	world->daemon->looked = 0.;
+	capacity_look(world->daemon);
+	turn(world);
+	ck_assert_uint_eq(world->daemon->machine.capacity, before - 3);
+	fake.foreign = UINT32_MAX;
+	world->daemon->looked = 0.;
+	capacity_look(world->daemon);
+	turn(world);
+	ck_assert_uint_eq(world->daemon->machine.capacity, 0);
+}
+END_TEST
+
 /* --- in the middle of a REGISTER --- */
 
 TEST(index_that_jumps_cuts_the_client_after_its_answer)
@@ -242,8 +266,8 @@ TEST(kept_file_that_is_guarded_makes_nobody_a_suspect)
 }
 END_TEST
 
-SUITE("suspects", index_that_jumps_cuts_the_client_after_its_answer, event_behind_a_strangers_is_charged,
-      unknown_events_deny_a_tenant_with_a_kept_file, unknown_events_that_have_gone_deny_nothing,
-      unknown_events_are_compared_with_the_fewest, unknown_events_do_no_harm_where_no_file_is_kept,
-      events_under_way_are_not_unknown, tenant_whose_stranger_keeps_its_file_gets_none,
-      kept_file_that_is_guarded_makes_nobody_a_suspect)
+SUITE("suspects", unknown_events_leave_less_room, index_that_jumps_cuts_the_client_after_its_answer,
+      event_behind_a_strangers_is_charged, unknown_events_deny_a_tenant_with_a_kept_file,
+      unknown_events_that_have_gone_deny_nothing, unknown_events_are_compared_with_the_fewest,
+      unknown_events_do_no_harm_where_no_file_is_kept, events_under_way_are_not_unknown,
+      tenant_whose_stranger_keeps_its_file_gets_none, kept_file_that_is_guarded_makes_nobody_a_suspect)

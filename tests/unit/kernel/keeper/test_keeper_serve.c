@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "kernel/keeper/deposit.h"
 #include "kernel/rpc/message.h"
@@ -1364,6 +1365,29 @@ TEST(one_daemon_is_served_at_a_time)
 }
 END_TEST
 
+TEST(another_user_is_turned_away)
+{
+	_cleanup_(scene_free) struct scene *scene = scene_of_many(1);
+	int status;
+	char byte;
+	pid_t pid;
+
+	ck_assert_int_eq(chmod(directory, 0711), 0);
+	ck_assert_int_eq(chmod(address, 0777), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	/* Only root can become another user. */
+	if (pid == 0)
+		_exit(setresuid(65534, 65534, 65534) < 0 ? 0 : (int)recv(connect_daemon(), &byte, 1, 0));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+	next_daemon(scene);
+	disown(scene);
+	ck_assert_int_eq(end_of_many(scene), 0);
+}
+END_TEST
+
 /* What is under way is finished, and what it made stays; its fds go with the answers. */
 TEST(gone_daemons_pages_and_streams_stay)
 {
@@ -1577,7 +1601,7 @@ SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has, calls_arrive
       as_many_fds_as_calls_mention_or_it_is_nonsense, refusal_has_a_sentence, deposit_stays_until_withdrawn,
       deposits_are_answered_in_order, fds_of_calls_reach_the_kernel, keeper_of_one_daemon_takes_no_deposits,
       ten_thousand_deposits_are_all_there, call_with_lost_fd_fails, deposits_outlive_the_daemon,
-      one_daemon_is_served_at_a_time, gone_daemons_pages_and_streams_stay, invalid_packet_keeps_deposits,
+      one_daemon_is_served_at_a_time, another_user_is_turned_away, gone_daemons_pages_and_streams_stay, invalid_packet_keeps_deposits,
       disown_closes_unfetched_deposits, deposits_of_crashing_daemons_are_dropped,
       a_daemon_that_has_taken_over_begins_the_count_anew, kernel_is_dispatched_without_daemon,
       sigterm_without_daemon_ends_keeper, both_sides_understand_each_other)
