@@ -42,19 +42,19 @@ TEST(unknown_events_leave_less_room)
 	uint32_t before;
 
 	world->daemon->options.capacity = 0;
-	capacity_look(world->daemon);
+	capacity_look(&world->daemon->registry);
 	turn(world);
-	before = world->daemon->machine.capacity;
+	before = world->daemon->registry.machine.capacity;
 	fake.foreign = 3;
-	world->daemon->looked = 0.;
-	capacity_look(world->daemon);
+	world->daemon->registry.looked = 0.;
+	capacity_look(&world->daemon->registry);
 	turn(world);
-	ck_assert_uint_eq(world->daemon->machine.capacity, before - 3);
+	ck_assert_uint_eq(world->daemon->registry.machine.capacity, before - 3);
 	fake.foreign = UINT32_MAX;
-	world->daemon->looked = 0.;
-	capacity_look(world->daemon);
+	world->daemon->registry.looked = 0.;
+	capacity_look(&world->daemon->registry);
 	turn(world);
-	ck_assert_uint_eq(world->daemon->machine.capacity, 0);
+	ck_assert_uint_eq(world->daemon->registry.machine.capacity, 0);
 }
 END_TEST
 

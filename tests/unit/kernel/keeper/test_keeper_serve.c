@@ -1601,7 +1601,7 @@ SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has, calls_arrive
       as_many_fds_as_calls_mention_or_it_is_nonsense, refusal_has_a_sentence, deposit_stays_until_withdrawn,
       deposits_are_answered_in_order, fds_of_calls_reach_the_kernel, keeper_of_one_daemon_takes_no_deposits,
       ten_thousand_deposits_are_all_there, call_with_lost_fd_fails, deposits_outlive_the_daemon,
-      one_daemon_is_served_at_a_time, another_user_is_turned_away, gone_daemons_pages_and_streams_stay, invalid_packet_keeps_deposits,
-      disown_closes_unfetched_deposits, deposits_of_crashing_daemons_are_dropped,
+      one_daemon_is_served_at_a_time, another_user_is_turned_away, gone_daemons_pages_and_streams_stay,
+      invalid_packet_keeps_deposits, disown_closes_unfetched_deposits, deposits_of_crashing_daemons_are_dropped,
       a_daemon_that_has_taken_over_begins_the_count_anew, kernel_is_dispatched_without_daemon,
       sigterm_without_daemon_ends_keeper, both_sides_understand_each_other)
