@@ -15,7 +15,6 @@
 #include "daemon/policy/policy.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/event.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 
@@ -60,7 +59,7 @@ static void note_foreign(struct registry *registry, const struct kernel_call *ca
 static void capacity_on_answer(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct registry *registry = data;
-	uint32_t ours = HASH_CNT(by_key, registry->events);
+	uint32_t ours = registry->n_events;
 
 	registry->looking = false;
 	if (call->result == KERNEL_OK) {
@@ -81,7 +80,7 @@ static void capacity_ask(struct registry *registry)
 		return;
 	registry->looking = true;
 	registry->looked = clock_now();
-	registry->others.ours = HASH_CNT(by_key, registry->events);
+	registry->others.ours = registry->n_events;
 	registry->others.was_registering = registry->others.registering;
 	*call = (struct kernel_call){ .op = KERNEL_LOOK, .fd = -1 };
 	kernel_submit(registry->kernel, call, 1, capacity_on_answer, registry);

@@ -68,6 +68,7 @@ static void event_tidy(struct event *event)
 	if (event->registry->event_cursor == event)
 		event->registry->event_cursor = event->by_key.prev;
 	HASH_DELETE(by_key, event->registry->events, event);
+	event->registry->n_events--;
 	quota_event_deinit(&event->account);
 	free(event);
 }
@@ -96,6 +97,7 @@ static int event_record(struct registry *registry, struct event *event, size_t l
 	if (!table_added())
 		return -ENOMEM;
 	registry->last_event = event->number;
+	registry->n_events++;
 	return 0;
 }
 

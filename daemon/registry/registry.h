@@ -92,6 +92,7 @@ struct registry {
 	uint32_t last_tenant;
 	uint32_t last_stream;
 	uint64_t last_event;
+	uint32_t n_events;
 	uint32_t leases;
 	uint32_t n_holders;
 	unsigned copies; /* fds on their way to the keeper, or that are closed when it has closed its own */

@@ -17,10 +17,13 @@ const char *doctor_advice(enum daemon_state state, bool mute)
 	} advices[] = {
 		[DAEMON_BY_HAND] = { "Start one: 'userevd --foreground'.", "Look at its log." },
 		[DAEMON_SOCKETS_STOPPED] = { "Its sockets are stopped: 'systemctl start userevd.socket "
-					     "userevd-control.socket'." },
-		[DAEMON_STOPPED] = { "Start it: 'systemctl start userevd'." },
-		[DAEMON_STARTS] = { "It is starting or ending: 'journalctl -u userevd' shows why that takes so long." },
-		[DAEMON_FAILED] = { "'journalctl -u userevd' shows why it ended; then 'systemctl restart userevd'." },
+					     "userevd-control.socket'.",
+					     NULL },
+		[DAEMON_STOPPED] = { "Start it: 'systemctl start userevd'.", NULL },
+		[DAEMON_STARTS] = { "It is starting or ending: 'journalctl -u userevd' shows why that takes so long.",
+				    NULL },
+		[DAEMON_FAILED] = { "'journalctl -u userevd' shows why it ended; then 'systemctl restart userevd'.",
+				    NULL },
 		[DAEMON_RUNS] = { "Its units are active, but have lost their socket: 'systemctl restart userevd.socket'.",
 				  "See 'systemctl status userevd' and 'journalctl -u userevd'." },
 	};
