@@ -13,7 +13,7 @@ loses_sight=(
 	daemon/registry/event.c daemon/ledger/ledger.c daemon/quota/level.c daemon/registry/pages.c
 	daemon/policy/keys.c daemon/requests/register.c daemon/admin/reload.c daemon/registry/rules.c
 	daemon/admin/tail.c kernel/keeper/deposit.c kernel/embedded/event.c kernel/user_events/enabler.c
-	kernel/rpc/remote.c kernel/user_events/user_events.c
+	kernel/embedded/embedded.c kernel/rpc/remote.c kernel/user_events/registration.c kernel/user_events/user_events.c daemon/policy/policy.c
 )
 declare -A suppressed=(
 	# It takes all items of an array for the same one, which would be freed again.

@@ -68,7 +68,7 @@ void problem_text(const struct problem *problem, struct text *text)
 
 struct excerpt excerpt_of(const char *from)
 {
-	struct excerpt excerpt;
+	struct excerpt excerpt = { 0 };
 	struct text text = text_make(excerpt.text, sizeof(excerpt.text));
 
 	text_excerpt(&text, from, strlen(from));

@@ -123,7 +123,7 @@ int last_policy_prepare(const char *directory, const struct policy_copy *copy)
 	_cleanup_(fd_closep) int parent = -1, fd = -1;
 	struct stat status;
 
-	if (kept_read(directory, geteuid(), &kept, &status) == 0 && kept.size == copy->size &&
+	if (kept_read(directory, geteuid(), &kept, &status) == 0 && kept.bytes && kept.size == copy->size &&
 	    memcmp(kept.bytes, copy->bytes, kept.size) == 0)
 		return LAST_POLICY_SAME;
 	parent = kept_open_directory(directory);
