@@ -41,7 +41,7 @@ TEST(unknown_events_leave_less_room)
 	UNGUARDED(world);
 	uint32_t before;
 
-	world->daemon->options.capacity = 0;
+	world->daemon->registry.capacity_max = 0;
 	capacity_look(&world->daemon->registry);
 	turn(world);
 	before = world->daemon->registry.machine.capacity;
