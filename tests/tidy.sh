@@ -39,4 +39,7 @@ while read -r file; do
 	failed=1
 done < <(git ls-files "${plain[@]}")
 
+# The faults that tests have to find have to be in the sources.
+tests/mutants/mutants.py --check >/dev/null || failed=1
+
 exit $failed
