@@ -12,8 +12,12 @@ static inline enum number_result number_parse(const char *text, size_t length, u
 {
 	uint64_t number = 0;
 
-	if (length == 0 || strspn(text, "0123456789") < length)
+	if (length == 0)
 		return NUMBER_NONE;
+	/* The text need not end with a zero: no function for strings may read it. */
+	for (size_t i = 0; i < length; i++)
+		if (text[i] < '0' || text[i] > '9')
+			return NUMBER_NONE;
 	for (size_t i = 0; i < length; i++)
 		if (__builtin_mul_overflow(number, 10, &number) ||
 		    __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number))

@@ -159,7 +159,7 @@ failed_for_its_policy()
 
 count_tries()
 {
-	journal | grep -c 'the policy is not clear'
+	journal | grep -c 'the daemon does not start with an error in the policy'
 }
 
 # While somebody asks all the time; the first that is counted may be one that has begun before.
@@ -286,7 +286,7 @@ check '… and it stops again' stopped_cleanly
 rm /var/lib/userevd/policy
 check 'without that one it does not start' fails starts_with_error
 check '… and says so' failed_for_its_policy
-check '… as does the doctor' says '^\[fail\] daemon: systemd takes the connection, but there is no daemon' userevctl doctor
+check '… as does the doctor' says '^\[fail\] daemon: systemd accepts the connection, but there is no daemon' userevctl doctor
 check '… with the line' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
 check '… nor when somebody asks, again and again' tries_are_rare
 check '… who still finds the sockets' sockets_are_there

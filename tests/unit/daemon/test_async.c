@@ -33,7 +33,6 @@ TEST(a_client_is_welcomed_when_its_page_is_there_and_its_next_request_waits_for_
 	expect(&end, KIND_ACCOUNT);
 	expect_silence(&end);
 }
-END_TEST
 
 TEST(a_page_that_cannot_be_made_cuts_off_and_the_next_client_asks_anew)
 {
@@ -51,7 +50,6 @@ TEST(a_page_that_cannot_be_made_cuts_off_and_the_next_client_asks_anew)
 	WELCOMED(end, world, 1);
 	ck_assert_uint_eq(query(&end).events, 0);
 }
-END_TEST
 
 TEST(a_page_that_comes_when_its_client_and_tenant_have_gone_is_given_back)
 {
@@ -70,7 +68,6 @@ TEST(a_page_that_comes_when_its_client_and_tenant_have_gone_is_given_back)
 	ck_assert_uint_eq(script.asked[KERNEL_PAGE_FREE], 1);
 	expect_nothing_left(world);
 }
-END_TEST
 
 TEST(a_page_that_comes_too_late_is_the_daemons_fault_and_says_so)
 {
@@ -88,7 +85,6 @@ TEST(a_page_that_comes_too_late_is_the_daemons_fault_and_says_so)
 	hold_no_more();
 	expect_nothing_left(world);
 }
-END_TEST
 
 /* Whether the kernel has it a second time or not. */
 TEST(two_who_ask_for_one_page_at_the_same_time_both_get_it)
@@ -109,7 +105,6 @@ TEST(two_who_ask_for_one_page_at_the_same_time_both_get_it)
 		ck_assert_uint_eq(query(&first).connections, 2);
 	}
 }
-END_TEST
 
 TEST(of_two_who_ask_for_one_page_the_second_gets_it_when_the_first_has_left)
 {
@@ -125,7 +120,6 @@ TEST(of_two_who_ask_for_one_page_the_second_gets_it_when_the_first_has_left)
 	expect_welcome(&second);
 	get(&second, "event u32 x");
 }
-END_TEST
 
 TEST(of_two_who_ask_for_one_page_the_second_gets_it_when_the_first_was_refused)
 {
@@ -142,7 +136,6 @@ TEST(of_two_who_ask_for_one_page_the_second_gets_it_when_the_first_was_refused)
 	expect_welcome(&second);
 	get(&second, "event u32 x");
 }
-END_TEST
 
 /* --- REGISTER --- */
 
@@ -166,7 +159,6 @@ TEST(what_is_under_way_is_charged_and_not_yet_leased)
 	ck_assert_uint_eq(query(&end).events, 2);
 	ck_assert_uint_eq(query(&end).lingering, 0);
 }
-END_TEST
 
 TEST(what_is_under_way_counts_when_the_next_one_asks)
 {
@@ -189,7 +181,6 @@ TEST(what_is_under_way_counts_when_the_next_one_asks)
 	ck_assert_uint_eq(answer[1].refusal, REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 3);
 }
-END_TEST
 
 TEST(a_registration_that_the_kernel_refuses_is_named_and_costs_nothing)
 {
@@ -225,7 +216,6 @@ TEST(a_registration_that_the_kernel_refuses_is_named_and_costs_nothing)
 	}
 	get(&end, "event u32 x");
 }
-END_TEST
 
 TEST(one_refusal_in_a_batch_is_that_of_one_event)
 {
@@ -250,7 +240,6 @@ TEST(one_refusal_in_a_batch_is_that_of_one_event)
 	ck_assert_uint_eq(query(&end).leases, 2);
 	ck_assert_uint_eq(count_slots(), 2);
 }
-END_TEST
 
 TEST(a_stream_that_cannot_be_made_refuses_all_and_the_next_request_makes_one)
 {
@@ -276,7 +265,6 @@ TEST(a_stream_that_cannot_be_made_refuses_all_and_the_next_request_makes_one)
 	get(&end, "one u32 x");
 	ck_assert_int_ge(end.stream, 0);
 }
-END_TEST
 
 TEST(a_stream_on_which_nothing_was_granted_does_not_leave)
 {
@@ -296,7 +284,6 @@ TEST(a_stream_on_which_nothing_was_granted_does_not_leave)
 	tracer_switch(script.kernel->tracer, "event", false);
 	ck_assert_uint_eq(query(&end).records, 1);
 }
-END_TEST
 
 TEST(two_who_register_one_event_at_the_same_time_have_one_charge_and_two_leases)
 {
@@ -317,7 +304,6 @@ TEST(two_who_register_one_event_at_the_same_time_have_one_charge_and_two_leases)
 	ck_assert_uint_eq(query(&first).events, 1);
 	ck_assert_uint_eq(world->daemon->registry.leases, 2);
 }
-END_TEST
 
 TEST(of_two_who_register_one_event_the_second_has_it_when_the_first_was_refused)
 {
@@ -335,7 +321,6 @@ TEST(of_two_who_register_one_event_the_second_has_it_when_the_first_was_refused)
 	ck_assert_uint_eq(query(&second).events, 1);
 	ck_assert_uint_eq(query(&first).leases, 0);
 }
-END_TEST
 
 TEST(a_grant_that_comes_when_its_client_has_left_is_given_back)
 {
@@ -350,7 +335,6 @@ TEST(a_grant_that_comes_when_its_client_has_left_is_given_back)
 	hold_no_more();
 	expect_nothing_left(world);
 }
-END_TEST
 
 /* The daemon learns of it only when it wants to answer. */
 TEST(a_grant_that_comes_when_its_client_has_hung_up_is_given_back)
@@ -365,7 +349,6 @@ TEST(a_grant_that_comes_when_its_client_has_hung_up_is_given_back)
 	turn(world);
 	expect_nothing_left(world);
 }
-END_TEST
 
 TEST(a_refusal_that_comes_when_its_client_has_left_leaves_nothing)
 {
@@ -384,7 +367,6 @@ TEST(a_refusal_that_comes_when_its_client_has_left_leaves_nothing)
 		refuse(ops[i], 0, 0, 0);
 	}
 }
-END_TEST
 
 /* What was there before is not the worse for it: another process may hold the stream. */
 TEST(a_client_that_leaves_while_it_registers_more_leaves_its_stream_as_any_other)
@@ -410,7 +392,6 @@ TEST(a_client_that_leaves_while_it_registers_more_leaves_its_stream_as_any_other
 		expect_nothing_left(world);
 	}
 }
-END_TEST
 
 /* The page goes after the streams that stand on it, or the kernel cannot let go of it. */
 TEST(a_client_that_leaves_with_an_empty_stream_takes_its_page_along)
@@ -433,7 +414,6 @@ TEST(a_client_that_leaves_with_an_empty_stream_takes_its_page_along)
 		refuse(KERNEL_REGISTER, 0, 0, 0);
 	}
 }
-END_TEST
 
 /* --- RELEASE --- */
 
@@ -456,7 +436,6 @@ TEST(a_released_event_is_charged_until_the_kernel_has_let_it_go)
 	ck_assert_uint_eq(query(&end).lingering, 0);
 	expect_no_charges(world);
 }
-END_TEST
 
 TEST(a_released_event_that_the_kernel_keeps_is_charged_until_its_stream_is_closed)
 {
@@ -480,7 +459,6 @@ TEST(a_released_event_that_the_kernel_keeps_is_charged_until_its_stream_is_close
 		expect_nothing_left(world);
 	}
 }
-END_TEST
 
 TEST(an_event_that_lingers_is_claimed_again_and_costs_no_more)
 {
@@ -501,7 +479,6 @@ TEST(an_event_that_lingers_is_claimed_again_and_costs_no_more)
 	look_at_lingering(world);
 	expect_no_charges(world);
 }
-END_TEST
 
 TEST(an_event_that_is_claimed_again_while_it_is_released_is_there_and_takes_records)
 {
@@ -526,7 +503,6 @@ TEST(an_event_that_is_claimed_again_while_it_is_released_is_there_and_takes_reco
 	expect_released(&end, 1);
 	expect_no_charges(world);
 }
-END_TEST
 
 /* The calls are carried out in order; which answer comes first is another matter. */
 TEST(an_event_that_was_claimed_again_before_its_release_is_answered_stays_claimed)
@@ -556,7 +532,6 @@ TEST(an_event_that_was_claimed_again_before_its_release_is_answered_stays_claime
 	expect_released(&end, 1);
 	expect_no_charges(world);
 }
-END_TEST
 
 TEST(an_event_that_another_claims_while_it_is_released_is_the_others)
 {
@@ -578,7 +553,6 @@ TEST(an_event_that_another_claims_while_it_is_released_is_the_others)
 	expect_released(&second, 1);
 	expect_no_charges(world);
 }
-END_TEST
 
 TEST(a_release_that_is_answered_when_its_client_has_left_leaves_nothing)
 {
@@ -595,7 +569,6 @@ TEST(a_release_that_is_answered_when_its_client_has_left_leaves_nothing)
 	hold_no_more();
 	expect_nothing_left(world);
 }
-END_TEST
 
 TEST(a_release_that_is_answered_when_its_stream_has_ended_finds_nobody)
 {
@@ -617,7 +590,6 @@ TEST(a_release_that_is_answered_when_its_stream_has_ended_finds_nobody)
 	answer_all();
 	expect_nothing_left(world);
 }
-END_TEST
 
 TEST(a_client_that_leaves_releases_what_nobody_holds_open)
 {
@@ -634,7 +606,6 @@ TEST(a_client_that_leaves_releases_what_nobody_holds_open)
 	hold_no_more();
 	expect_nothing_left(world);
 }
-END_TEST
 
 /* --- STILL_OPEN --- */
 
@@ -656,7 +627,6 @@ TEST(a_stream_whose_state_cannot_be_told_stays_charged)
 	ck_assert(!look_at_lingering(world));
 	expect_nothing_left(world);
 }
-END_TEST
 
 TEST(a_stream_that_the_kernel_has_never_heard_of_is_gone)
 {
@@ -669,7 +639,6 @@ TEST(a_stream_that_the_kernel_has_never_heard_of_is_gone)
 	ck_assert(!look_at_lingering(world));
 	expect_nothing_left(world);
 }
-END_TEST
 
 /* However slow the kernel is, questions do not pile up. */
 TEST(a_stream_is_asked_about_once_at_a_time)
@@ -688,7 +657,6 @@ TEST(a_stream_is_asked_about_once_at_a_time)
 		ck_assert(look_at_lingering(world));
 	ck_assert_uint_eq(script.n_under_way, 1);
 }
-END_TEST
 
 TEST(streams_that_linger_end_one_by_one)
 {
@@ -716,7 +684,6 @@ TEST(streams_that_linger_end_one_by_one)
 	ck_assert(!look_at_lingering(world));
 	expect_nothing_left(world);
 }
-END_TEST
 
 /* --- CHANGED --- */
 
@@ -770,7 +737,6 @@ TEST(a_change_during_a_registration_does_not_push_out_the_answer)
 	turn(world);
 	expect(&end, KIND_CHANGED);
 }
-END_TEST
 
 /* --- the end --- */
 
@@ -844,7 +810,6 @@ TEST(a_daemon_that_ends_with_something_under_way_ends_well)
 		ck_assert_uint_eq(script.n_under_way, 0);
 	}
 }
-END_TEST
 
 /* --- histories --- */
 
@@ -1133,7 +1098,6 @@ TEST(whatever_happens_in_whichever_order_the_books_balance)
 		refuse(0, 0, 0, 0);
 	}
 }
-END_TEST
 
 /* --- memory --- */
 
@@ -1181,7 +1145,6 @@ TEST(whatever_finds_no_memory_costs_nothing_and_the_next_client_finds_everything
 		ck_assert_int_lt(n, 1000);
 	}
 }
-END_TEST
 
 TEST(a_connection_that_finds_no_memory_leaves_nothing)
 {
@@ -1205,37 +1168,3 @@ TEST(a_connection_that_finds_no_memory_leaves_nothing)
 	ck_assert_int_eq(r, -ENOMEM);
 	tenant_release(tenant);
 }
-END_TEST
-
-SUITE("async", a_client_is_welcomed_when_its_page_is_there_and_its_next_request_waits_for_that,
-      a_page_that_cannot_be_made_cuts_off_and_the_next_client_asks_anew,
-      a_page_that_comes_when_its_client_and_tenant_have_gone_is_given_back,
-      a_page_that_comes_too_late_is_the_daemons_fault_and_says_so,
-      two_who_ask_for_one_page_at_the_same_time_both_get_it,
-      of_two_who_ask_for_one_page_the_second_gets_it_when_the_first_has_left,
-      of_two_who_ask_for_one_page_the_second_gets_it_when_the_first_was_refused,
-      what_is_under_way_is_charged_and_not_yet_leased, what_is_under_way_counts_when_the_next_one_asks,
-      a_registration_that_the_kernel_refuses_is_named_and_costs_nothing, one_refusal_in_a_batch_is_that_of_one_event,
-      a_stream_that_cannot_be_made_refuses_all_and_the_next_request_makes_one,
-      a_stream_on_which_nothing_was_granted_does_not_leave,
-      two_who_register_one_event_at_the_same_time_have_one_charge_and_two_leases,
-      of_two_who_register_one_event_the_second_has_it_when_the_first_was_refused,
-      a_grant_that_comes_when_its_client_has_left_is_given_back,
-      a_grant_that_comes_when_its_client_has_hung_up_is_given_back,
-      a_refusal_that_comes_when_its_client_has_left_leaves_nothing,
-      a_client_that_leaves_while_it_registers_more_leaves_its_stream_as_any_other,
-      a_client_that_leaves_with_an_empty_stream_takes_its_page_along,
-      a_released_event_is_charged_until_the_kernel_has_let_it_go,
-      a_released_event_that_the_kernel_keeps_is_charged_until_its_stream_is_closed,
-      an_event_that_lingers_is_claimed_again_and_costs_no_more,
-      an_event_that_is_claimed_again_while_it_is_released_is_there_and_takes_records,
-      an_event_that_was_claimed_again_before_its_release_is_answered_stays_claimed,
-      an_event_that_another_claims_while_it_is_released_is_the_others,
-      a_release_that_is_answered_when_its_client_has_left_leaves_nothing,
-      a_release_that_is_answered_when_its_stream_has_ended_finds_nobody,
-      a_client_that_leaves_releases_what_nobody_holds_open, a_stream_whose_state_cannot_be_told_stays_charged,
-      a_stream_that_the_kernel_has_never_heard_of_is_gone, a_stream_is_asked_about_once_at_a_time,
-      streams_that_linger_end_one_by_one, a_change_during_a_registration_does_not_push_out_the_answer,
-      a_daemon_that_ends_with_something_under_way_ends_well, whatever_happens_in_whichever_order_the_books_balance,
-      whatever_finds_no_memory_costs_nothing_and_the_next_client_finds_everything_well,
-      a_connection_that_finds_no_memory_leaves_nothing)

@@ -154,7 +154,6 @@ TEST(one_refusal_of_a_kind_is_logged_in_a_minute_and_all_are_counted)
 	ck_assert_msg(strstr(text, "(name-taken): because"), "%s", text);
 	ck_assert_uint_eq(end.client->holder.tenant->refusals[REFUSAL_NAME_TAKEN], 16);
 }
-END_TEST
 
 TEST(each_reason_and_each_tenant_is_logged_by_itself)
 {
@@ -174,7 +173,6 @@ TEST(each_reason_and_each_tenant_is_logged_by_itself)
 	ck_assert_uint_eq(one.client->holder.tenant->refusals[REFUSAL_QUOTA_EXCEEDED], 5);
 	ck_assert_uint_eq(another.client->holder.tenant->refusals[REFUSAL_NAME_TAKEN], 5);
 }
-END_TEST
 
 TEST(a_tenant_that_comes_and_goes_gets_one_line_in_a_minute)
 {
@@ -199,7 +197,6 @@ TEST(a_tenant_that_comes_and_goes_gets_one_line_in_a_minute)
 	ck_assert_uint_eq(count_lines(text), 1);
 	ck_assert_msg(strstr(text, "(and 19 more before)"), "%s", text);
 }
-END_TEST
 
 /* What /proc/PID/cgroup says of us is then of other hierarchies, as on a v1 machine without systemd. */
 static void see_no_cgroups(struct world *world)
@@ -257,7 +254,6 @@ TEST(who_comes_when_the_machine_has_no_file_left_waits_and_is_then_served)
 		ck_assert_str_eq(logged(), "");
 	}
 }
-END_TEST
 
 static void expect_to_be_unknown(struct world *world)
 {
@@ -290,7 +286,6 @@ TEST(who_is_in_no_cgroup_that_the_daemon_can_see_is_told_so_and_the_admin_once_a
 	ck_assert_msg(strstr(text, "(and 5 more before)"), "%s", text);
 	ck_assert_ptr_null(world->daemon->registry.tenants);
 }
-END_TEST
 
 /* Without giving the daemon a turn. */
 static void say_simply_and_go_on(struct end *end, uint16_t kind)
@@ -361,7 +356,6 @@ TEST(a_long_listing_keeps_nobody_waiting_and_what_is_asked_after_it_is_answered_
 	for (unsigned i = 0; i < TENANTS; i++)
 		tenant_release(tenants[i]);
 }
-END_TEST
 
 /* As whom it connects, and who it says that it is: what we say is said as ourselves. */
 static void expect_root(struct world *world, uid_t effective, uid_t real, bool is_contained)
@@ -387,7 +381,6 @@ TEST(root_gets_nothing_unguarded_in_a_container_whether_it_is_the_effective_user
 		expect_root(world, other, 0, is_contained);
 	}
 }
-END_TEST
 
 /* Which uids of its user namespace are which of ours. */
 TEST(uid_map_with_our_uid_0_is_a_possible_roots)
@@ -411,7 +404,6 @@ TEST(uid_map_with_our_uid_0_is_a_possible_roots)
 	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
 		ck_assert_msg(peer_map_has_root(maps[i].map) == maps[i].has_root, "\"%s\"", maps[i].map);
 }
-END_TEST
 
 /* As a child of the container's root, which could hand it the file. (Packets are this process's own, which may be root.) */
 static void expect_distrust(struct world *world, bool may_be_root, bool is_contained, bool distrusted)
@@ -443,7 +435,6 @@ TEST(machines_user_namespace_is_distrusted_unguarded)
 	world_adopt(world, "");
 	expect_distrust(world, true, true, true);
 }
-END_TEST
 
 TEST(machines_user_namespace_is_trusted_with_a_guard)
 {
@@ -451,7 +442,6 @@ TEST(machines_user_namespace_is_trusted_with_a_guard)
 
 	expect_distrust(world, true, true, false);
 }
-END_TEST
 
 /* Where there are no cgroups of that name, the policy alone draws borders. */
 static void expect_border(struct world *world, const char *cgroup, const char *border, struct tenant **ret)
@@ -485,7 +475,6 @@ TEST(a_new_policy_draws_new_borders_also_where_there_are_tenants)
 	for (size_t i = 0; i < ARRAY_SIZE(policies) - 1; i++)
 		tenant_release(tenants[i]);
 }
-END_TEST
 
 #define EIGHT "e0 u32 a", "e1 u32 a", "e2 u32 a", "e3 u32 a", "e4 u32 a", "e5 u32 a", "e6 u32 a", "e7 u32 a"
 
@@ -519,7 +508,6 @@ TEST(what_was_decided_before_a_reload_is_no_answer_for_who_asks_alike_after_it)
 	ck_assert_uint_eq(answer[3].refusal, REFUSAL_NOT_PERMITTED);
 	ck_assert_uint_eq(answer[4].refusal, REFUSAL_NONE);
 }
-END_TEST
 
 static uint64_t features_now(struct world *world)
 {
@@ -558,7 +546,6 @@ TEST(features_are_what_the_policy_allows)
 		ck_assert_uint_eq(features_now(world), cases[i].without);
 	}
 }
-END_TEST
 
 TEST(what_the_policy_does_not_allow_is_refused_in_words)
 {
@@ -575,7 +562,6 @@ TEST(what_the_policy_does_not_allow_is_refused_in_words)
 	REGISTER(&end, "plain u32 a");
 	expect_granted(&end);
 }
-END_TEST
 
 /* Whether two of one user have one file. */
 static bool share_a_file(struct world *world)
@@ -612,7 +598,6 @@ TEST(files_are_shared_as_the_policy_says_with_a_guard_and_without)
 		}
 	}
 }
-END_TEST
 
 static void come_and_go(struct world *world, pid_t pid)
 {
@@ -650,7 +635,6 @@ TEST(what_a_tenant_has_asked_is_remembered_until_it_has_all_its_requests_again)
 	ck_assert_ptr_null(world->daemon->registry.levels);
 	ck_assert(!ev_is_active(&world->daemon->registry.w_rest));
 }
-END_TEST
 
 TEST(of_very_many_who_have_gone_the_last_are_remembered)
 {
@@ -670,7 +654,6 @@ TEST(of_very_many_who_have_gone_the_last_are_remembered)
 	ck_assert_str_eq(TAILQ_FIRST(&world->daemon->registry.resting)->path, "process:2:program");
 	let_rest(world);
 }
-END_TEST
 
 static void say_some(struct end *end, const char *what, size_t n)
 {
@@ -746,7 +729,6 @@ TEST(while_much_is_decided_for_one_tenant_the_others_have_their_turns)
 	ck_assert(!client_goes_on(greedy.client));
 	check_books(world->daemon);
 }
-END_TEST
 
 /* Else the kernel would tell of each of thousands that it has something to say, whenever one of them is served. */
 TEST(who_queues_for_its_turn_is_not_looked_at_meanwhile)
@@ -765,7 +747,6 @@ TEST(who_queues_for_its_turn_is_not_looked_at_meanwhile)
 	ck_assert_int_eq(end.client->stall, STALL_NONE);
 	ck_assert(ev_is_active(&end.client->w_io));
 }
-END_TEST
 
 /* Hears nothing on the way, and is not read. */
 static void begin_to_decide(struct end *end, const char *what)
@@ -788,7 +769,6 @@ TEST(who_leaves_while_much_is_decided_for_it_leaves_nothing)
 	break_connection(&broken);
 	expect_all_gone(world);
 }
-END_TEST
 
 static size_t count_under_way(void)
 {
@@ -831,7 +811,6 @@ TEST(what_the_kernel_has_before_it_of_one_tenant_is_bounded)
 	ck_assert_uint_eq(tenant_of(&greedy)->backlog, 0);
 	check_books(world->daemon);
 }
-END_TEST
 
 TEST(who_leaves_while_it_waits_for_the_kernels_answers_to_others_leaves_nothing)
 {
@@ -856,7 +835,6 @@ TEST(who_leaves_while_it_waits_for_the_kernels_answers_to_others_leaves_nothing)
 	expect_granted(&last);
 	ck_assert_uint_eq(tenant_of(&last)->backlog, 0);
 }
-END_TEST
 
 /* The kernel is not asked for it, so none of its answers comes that would let the next one go. */
 TEST(who_waits_for_the_kernels_answers_to_others_is_served_although_the_others_ask_it_for_nothing)
@@ -881,7 +859,6 @@ TEST(who_waits_for_the_kernels_answers_to_others_is_served_although_the_others_a
 	expect(&fourth, KIND_REGISTERED);
 	hold_no_more();
 }
-END_TEST
 
 TEST(a_daemon_that_ends_while_much_is_decided_ends_well)
 {
@@ -892,7 +869,6 @@ TEST(a_daemon_that_ends_while_much_is_decided_ends_well)
 	end.may_be_cut = true;
 	world_end(world);
 }
-END_TEST
 
 /* The next daemon's may have the number of the last one's, which is removed by a process that outlives it. */
 TEST(a_socket_that_came_after_ours_is_not_removed_though_it_has_the_number_of_ours)
@@ -907,24 +883,3 @@ TEST(a_socket_that_came_after_ours_is_not_removed_though_it_has_the_number_of_ou
 	listener_remove_files(&ours);
 	ck_assert_int_eq(access(world->socket, F_OK), -1);
 }
-END_TEST
-
-SUITE("daemon", a_socket_that_came_after_ours_is_not_removed_though_it_has_the_number_of_ours,
-      one_refusal_of_a_kind_is_logged_in_a_minute_and_all_are_counted, each_reason_and_each_tenant_is_logged_by_itself,
-      a_tenant_that_comes_and_goes_gets_one_line_in_a_minute,
-      a_long_listing_keeps_nobody_waiting_and_what_is_asked_after_it_is_answered_after_it,
-      who_comes_when_the_machine_has_no_file_left_waits_and_is_then_served,
-      who_is_in_no_cgroup_that_the_daemon_can_see_is_told_so_and_the_admin_once_a_minute,
-      root_gets_nothing_unguarded_in_a_container_whether_it_is_the_effective_user_or_the_real_one,
-      uid_map_with_our_uid_0_is_a_possible_roots, machines_user_namespace_is_distrusted_unguarded,
-      machines_user_namespace_is_trusted_with_a_guard, a_new_policy_draws_new_borders_also_where_there_are_tenants,
-      what_was_decided_before_a_reload_is_no_answer_for_who_asks_alike_after_it, features_are_what_the_policy_allows,
-      what_the_policy_does_not_allow_is_refused_in_words, files_are_shared_as_the_policy_says_with_a_guard_and_without,
-      what_a_tenant_has_asked_is_remembered_until_it_has_all_its_requests_again,
-      of_very_many_who_have_gone_the_last_are_remembered,
-      while_much_is_decided_for_one_tenant_the_others_have_their_turns,
-      who_queues_for_its_turn_is_not_looked_at_meanwhile, who_leaves_while_much_is_decided_for_it_leaves_nothing,
-      what_the_kernel_has_before_it_of_one_tenant_is_bounded,
-      who_leaves_while_it_waits_for_the_kernels_answers_to_others_leaves_nothing,
-      who_waits_for_the_kernels_answers_to_others_is_served_although_the_others_ask_it_for_nothing,
-      a_daemon_that_ends_while_much_is_decided_ends_well)

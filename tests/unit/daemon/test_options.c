@@ -77,7 +77,6 @@ TEST(defaults_are_those_of_the_manual)
 	ck_assert_int_eq(options->ready_fd, -1);
 	ck_assert(!options->foreground && !options->exit_with_parent && !options->tenant_is_process);
 }
-END_TEST
 
 TEST(option_sets_its_member)
 {
@@ -99,7 +98,6 @@ TEST(option_sets_its_member)
 	ck_assert(parse("-f")->foreground);
 	ck_assert(parse("--exit-with-parent")->exit_with_parent);
 }
-END_TEST
 
 TEST(last_of_two_values_of_an_option_counts)
 {
@@ -113,7 +111,6 @@ TEST(last_of_two_values_of_an_option_counts)
 	ck_assert_int_eq(parse_two("--backend", "embedded", &options), OPTIONS_RUN);
 	ck_assert_str_eq(options.backend, "embedded");
 }
-END_TEST
 
 TEST(number_outside_its_limits_is_refused)
 {
@@ -147,7 +144,6 @@ TEST(number_outside_its_limits_is_refused)
 		expect_wrong(option, option, limits[i].most);
 	}
 }
-END_TEST
 
 TEST(text_in_place_of_a_number_is_refused)
 {
@@ -163,7 +159,6 @@ TEST(text_in_place_of_a_number_is_refused)
 	expect_wrong("--page-bits= -18446744073709551611", "--page-bits=", "give a number from 2 to 32768");
 	parse("--page-bits=0005");
 }
-END_TEST
 
 TEST(size_takes_k_and_m_and_never_wraps_around)
 {
@@ -182,7 +177,6 @@ TEST(size_takes_k_and_m_and_never_wraps_around)
 	expect_wrong("--capacity=4K", "--capacity=4K", "4294967295");
 	expect_wrong("--page-bits=4K", "--page-bits=4K", "32768");
 }
-END_TEST
 
 TEST(unknown_word_is_refused_with_the_known_ones)
 {
@@ -195,7 +189,6 @@ TEST(unknown_word_is_refused_with_the_known_ones)
 	ck_assert_int_eq(parse("--log-level=notice")->log_level, LOG_NOTICE);
 	ck_assert_int_eq(parse("--log-level=info")->log_level, LOG_INFO);
 }
-END_TEST
 
 TEST(unknown_option_is_named)
 {
@@ -205,7 +198,6 @@ TEST(unknown_option_is_named)
 	expect_wrong("-x", "x", "userevd");
 	expect_wrong("start", "start", "unexpected argument");
 }
-END_TEST
 
 TEST(help_names_options_and_true_defaults)
 {
@@ -241,7 +233,6 @@ TEST(help_names_options_and_true_defaults)
 	ck_assert_int_eq(parse_two("-h", NULL, &options), OPTIONS_EXIT);
 	ck_assert(strstr(said, "Usage: userevd"));
 }
-END_TEST
 
 TEST(version_is_one_line)
 {
@@ -250,9 +241,3 @@ TEST(version_is_one_line)
 	ck_assert_int_eq(parse_two("--version", NULL, &options), OPTIONS_EXIT);
 	ck_assert_str_eq(said, "userevd " VERSION "\n");
 }
-END_TEST
-
-SUITE("options", defaults_are_those_of_the_manual, option_sets_its_member, last_of_two_values_of_an_option_counts,
-      number_outside_its_limits_is_refused, text_in_place_of_a_number_is_refused,
-      size_takes_k_and_m_and_never_wraps_around, unknown_word_is_refused_with_the_known_ones, unknown_option_is_named,
-      help_names_options_and_true_defaults, version_is_one_line)

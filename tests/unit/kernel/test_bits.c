@@ -47,7 +47,6 @@ TEST(every_bit_except_first_is_allocated_once)
 		expect_full(&bits);
 	}
 }
-END_TEST
 
 TEST(a_page_of_one_bit_has_none_to_give)
 {
@@ -56,7 +55,6 @@ TEST(a_page_of_one_bit_has_none_to_give)
 	bits_init(&bits, 1);
 	expect_full(&bits);
 }
-END_TEST
 
 /* A client's test of an event compares a byte first: the fewer events share one, the better. */
 TEST(no_byte_gets_another_event_before_each_has_as_many)
@@ -75,7 +73,6 @@ TEST(no_byte_gets_another_event_before_each_has_as_many)
 		       events[bit / 8], bit / 8);
 	}
 }
-END_TEST
 
 TEST(bits_come_in_the_order_of_bytes)
 {
@@ -87,7 +84,6 @@ TEST(bits_come_in_the_order_of_bytes)
 		ck_assert_uint_eq(take(&bits), expected[i]);
 	expect_full(&bits);
 }
-END_TEST
 
 TEST(freed_bit_is_allocated_again)
 {
@@ -102,7 +98,6 @@ TEST(freed_bit_is_allocated_again)
 	ck_assert_uint_eq(take(&bits), 9);
 	ck_assert_uint_eq(take(&bits), 10);
 }
-END_TEST
 
 TEST(a_full_page_gives_just_what_it_gets_back)
 {
@@ -121,7 +116,6 @@ TEST(a_full_page_gives_just_what_it_gets_back)
 		}
 	}
 }
-END_TEST
 
 TEST(bits_are_fresh_after_init_whatever_was_there)
 {
@@ -133,7 +127,6 @@ TEST(bits_are_fresh_after_init_whatever_was_there)
 	bits_init(&bits, 9);
 	ck_assert_uint_eq(take(&bits), 8);
 }
-END_TEST
 
 TEST(free_bit_can_be_taken_by_number)
 {
@@ -153,9 +146,3 @@ TEST(free_bit_can_be_taken_by_number)
 		ck_assert(bits_take_this(&bits, last));
 	}
 }
-END_TEST
-
-SUITE("bits", free_bit_can_be_taken_by_number, every_bit_except_first_is_allocated_once,
-      a_page_of_one_bit_has_none_to_give, no_byte_gets_another_event_before_each_has_as_many,
-      bits_come_in_the_order_of_bytes, freed_bit_is_allocated_again, a_full_page_gives_just_what_it_gets_back,
-      bits_are_fresh_after_init_whatever_was_there)

@@ -38,7 +38,6 @@ TEST(nothing_is_closed_as_nothing_and_errno_stays)
 	ck_assert_int_eq(errno, ERANGE);
 	wait_for_open_fds(before);
 }
-END_TEST
 
 TEST(where_the_kernel_refuses_fds_it_is_just_a_close)
 {
@@ -49,7 +48,6 @@ TEST(where_the_kernel_refuses_fds_it_is_just_a_close)
 	ck_assert_int_eq(count_open_fds(), before);
 	transport_fds_are_refused = false;
 }
-END_TEST
 
 TEST(close_with_lingering_fd_does_not_wait)
 {
@@ -64,7 +62,6 @@ TEST(close_with_lingering_fd_does_not_wait)
 	close(peer);
 	wait_for_open_fds(before);
 }
-END_TEST
 
 TEST(last_words_are_heard_before_the_end)
 {
@@ -79,7 +76,6 @@ TEST(last_words_are_heard_before_the_end)
 	close(theirs);
 	close(peer);
 }
-END_TEST
 
 TEST(nor_do_those_that_are_closed_after_it)
 {
@@ -103,7 +99,6 @@ TEST(nor_do_those_that_are_closed_after_it)
 	}
 	wait_for_open_fds(before);
 }
-END_TEST
 
 TEST(more_than_can_wait_are_all_closed)
 {
@@ -126,7 +121,6 @@ TEST(more_than_can_wait_are_all_closed)
 	close(peer);
 	wait_for_open_fds(before);
 }
-END_TEST
 
 static volatile sig_atomic_t signals;
 
@@ -155,8 +149,3 @@ TEST(signals_go_to_other_threads)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	ck_assert_int_eq(signals, 1);
 }
-END_TEST
-
-SUITE("disposal", nothing_is_closed_as_nothing_and_errno_stays, where_the_kernel_refuses_fds_it_is_just_a_close,
-      close_with_lingering_fd_does_not_wait, last_words_are_heard_before_the_end, nor_do_those_that_are_closed_after_it,
-      more_than_can_wait_are_all_closed, signals_go_to_other_threads)

@@ -95,7 +95,6 @@ TEST(abandoned_page_has_all_bits_set)
 	ck_assert_int_eq(page_files_sweep(directory), 1);
 	teardown();
 }
-END_TEST
 
 TEST(page_that_is_freed_has_all_bits_set)
 {
@@ -110,7 +109,6 @@ TEST(page_that_is_freed_has_all_bits_set)
 	ck_assert_uint_eq(files.held, 1);
 	teardown();
 }
-END_TEST
 
 /* Runs in a process of its own, as another daemon or keeper would. */
 static int sweep_elsewhere(void)
@@ -140,7 +138,6 @@ TEST(page_in_use_is_untouched_by_another_daemon)
 	page_file_free(&files, fd);
 	teardown();
 }
-END_TEST
 
 TEST(page_lives_while_any_process_has_a_copy)
 {
@@ -160,7 +157,6 @@ TEST(page_lives_while_any_process_has_a_copy)
 	files.held--;
 	teardown();
 }
-END_TEST
 
 TEST(page_that_is_mapped_to_write_is_in_use)
 {
@@ -181,7 +177,6 @@ TEST(page_that_is_mapped_to_write_is_in_use)
 	files.held--;
 	teardown();
 }
-END_TEST
 
 TEST(locks_of_clients_do_not_hold_a_page)
 {
@@ -202,7 +197,6 @@ TEST(locks_of_clients_do_not_hold_a_page)
 	ck_assert(is_all(page, 0xff));
 	teardown();
 }
-END_TEST
 
 /* An enabler, say, that ends a little after its keeper. */
 TEST(page_is_abandoned_when_its_last_holder_ends_later)
@@ -237,7 +231,6 @@ TEST(page_is_abandoned_when_its_last_holder_ends_later)
 	ck_assert_int_eq(page_files_init(&files, directory, directory, epoll), 0);
 	teardown();
 }
-END_TEST
 
 static void make_file(const char *name, size_t size)
 {
@@ -278,7 +271,6 @@ TEST(other_files_are_left_alone)
 				 i == ARRAY_SIZE(names) - 1 && geteuid() != 0 ? -1 : 0);
 	teardown();
 }
-END_TEST
 
 TEST(directory_in_use_is_not_removed)
 {
@@ -287,7 +279,6 @@ TEST(directory_in_use_is_not_removed)
 	ck_assert_int_eq(access(path, F_OK), 0);
 	teardown();
 }
-END_TEST
 
 TEST(directory_of_somebody_else_is_refused)
 {
@@ -295,7 +286,6 @@ TEST(directory_of_somebody_else_is_refused)
 	ck_assert_int_eq(page_directory_open(path, geteuid() + 1), -EPERM);
 	teardown();
 }
-END_TEST
 
 TEST(directory_that_others_may_write_to_is_closed)
 {
@@ -310,7 +300,6 @@ TEST(directory_that_others_may_write_to_is_closed)
 	ck_assert_uint_eq(status.st_mode & 0777, 0700);
 	teardown();
 }
-END_TEST
 
 TEST(directory_behind_a_symbolic_link_is_refused)
 {
@@ -323,7 +312,6 @@ TEST(directory_behind_a_symbolic_link_is_refused)
 	unlink(name);
 	teardown();
 }
-END_TEST
 
 TEST(directory_that_is_on_no_tmpfs_is_refused)
 {
@@ -332,7 +320,6 @@ TEST(directory_that_is_on_no_tmpfs_is_refused)
 	ck_assert_int_eq(page_directory_open("/proc/self/task", geteuid()), -EOPNOTSUPP);
 	teardown();
 }
-END_TEST
 
 TEST(directory_is_found_again_for_the_same_socket)
 {
@@ -354,12 +341,3 @@ TEST(directory_is_found_again_for_the_same_socket)
 	page_directory_remove(other);
 	teardown();
 }
-END_TEST
-
-SUITE("page_file", abandoned_page_has_all_bits_set, page_that_is_freed_has_all_bits_set,
-      page_in_use_is_untouched_by_another_daemon, page_lives_while_any_process_has_a_copy,
-      page_that_is_mapped_to_write_is_in_use, locks_of_clients_do_not_hold_a_page,
-      page_is_abandoned_when_its_last_holder_ends_later, other_files_are_left_alone, directory_in_use_is_not_removed,
-      directory_of_somebody_else_is_refused, directory_that_others_may_write_to_is_closed,
-      directory_behind_a_symbolic_link_is_refused, directory_that_is_on_no_tmpfs_is_refused,
-      directory_is_found_again_for_the_same_socket)

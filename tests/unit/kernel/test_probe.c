@@ -112,7 +112,6 @@ TEST(without_a_tracefs_it_says_how_to_mount_one)
 	ck_assert_int_eq(probe.kind, BACKEND_EMBEDDED);
 	expect_said(&probe, "mount -t tracefs");
 }
-END_TEST
 
 TEST(a_tracefs_without_user_events_is_a_kernel_without)
 {
@@ -128,7 +127,6 @@ TEST(a_tracefs_without_user_events_is_a_kernel_without)
 	if (access("/proc/sys/kernel/user_events_max", F_OK) != 0)
 		expect_said(&probe, "CONFIG_USER_EVENTS");
 }
-END_TEST
 
 TEST(a_tracefs_under_another_mount_is_passed_over)
 {
@@ -142,7 +140,6 @@ TEST(a_tracefs_under_another_mount_is_passed_over)
 	probe = probe_it(&machine);
 	expect_path(&probe, &machine, "tracing");
 }
-END_TEST
 
 static struct probe probe_with_status_mode(struct machine *machine, mode_t mode)
 {
@@ -164,7 +161,6 @@ TEST(the_mode_of_the_status_file_tells_the_newer_abi)
 	ck_assert_int_eq(probe.kind, BACKEND_ENABLE_ADDRESS);
 	expect_said(&probe, "enable-address");
 }
-END_TEST
 
 TEST(the_mode_of_the_status_file_tells_the_older_abi)
 {
@@ -174,7 +170,6 @@ TEST(the_mode_of_the_status_file_tells_the_older_abi)
 	ck_assert_int_eq(probe.kind, BACKEND_STATUS_PAGE);
 	expect_said(&probe, "status-page");
 }
-END_TEST
 
 TEST(unknown_abi_is_not_guessed)
 {
@@ -185,7 +180,6 @@ TEST(unknown_abi_is_not_guessed)
 	if (access("/proc/sys/kernel/user_events_max", F_OK) != 0)
 		ck_assert_int_eq(probe.kind, BACKEND_EMBEDDED);
 }
-END_TEST
 
 TEST(a_data_file_that_may_not_be_opened_is_said)
 {
@@ -202,7 +196,6 @@ TEST(a_data_file_that_may_not_be_opened_is_said)
 	ck_assert_int_eq(probe.kind, BACKEND_ENABLE_ADDRESS);
 	expect_said(&probe, "may not open");
 }
-END_TEST
 
 TEST(tracefs_is_preferred_to_debugfs)
 {
@@ -224,7 +217,6 @@ TEST(tracefs_is_preferred_to_debugfs)
 	probe = probe_it(&second);
 	expect_path(&probe, &second, "tracing");
 }
-END_TEST
 
 TEST(a_path_with_spaces_is_unescaped)
 {
@@ -236,7 +228,6 @@ TEST(a_path_with_spaces_is_unescaped)
 	probe = probe_it(&machine);
 	expect_path(&probe, &machine, "my tracing\\");
 }
-END_TEST
 
 TEST(unusable_tracefs_mounts_are_ignored)
 {
@@ -251,7 +242,6 @@ TEST(unusable_tracefs_mounts_are_ignored)
 	probe = probe_it(&machine);
 	ck_assert(!probe.tracefs_mounted);
 }
-END_TEST
 
 TEST(malformed_lines_are_skipped)
 {
@@ -265,7 +255,6 @@ TEST(malformed_lines_are_skipped)
 	probe = probe_it(&machine);
 	expect_path(&probe, &machine, "tracing");
 }
-END_TEST
 
 TEST(a_missing_mountinfo_is_a_machine_without_tracefs)
 {
@@ -275,7 +264,6 @@ TEST(a_missing_mountinfo_is_a_machine_without_tracefs)
 	ck_assert(!probe.tracefs_mounted);
 	expect_said(&probe, "not mounted");
 }
-END_TEST
 
 TEST(this_machine_is_looked_at_without_a_fault)
 {
@@ -284,7 +272,6 @@ TEST(this_machine_is_looked_at_without_a_fault)
 	probe_machine(NULL, &probe);
 	ck_assert_str_ne(probe.sentence, "");
 }
-END_TEST
 
 TEST(auto_depends_on_root)
 {
@@ -304,7 +291,6 @@ TEST(auto_depends_on_root)
 	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
 	expect_said(&probe, "not started as root");
 }
-END_TEST
 
 TEST(embedded_is_embedded_whatever_was_found)
 {
@@ -315,7 +301,6 @@ TEST(embedded_is_embedded_whatever_was_found)
 	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
 	ck_assert_str_eq(probe.sentence, "found");
 }
-END_TEST
 
 TEST(unmounted_tracefs_is_left_to_keeper)
 {
@@ -332,7 +317,6 @@ TEST(unmounted_tracefs_is_left_to_keeper)
 	ck_assert_int_eq(probe_choose("auto", true, &probe, &backend), 0);
 	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
 }
-END_TEST
 
 TEST(missing_backend_is_refused_with_reason)
 {
@@ -353,7 +337,6 @@ TEST(missing_backend_is_refused_with_reason)
 	ck_assert_int_eq(probe_choose("", true, &probe, &backend), -EINVAL);
 	ck_assert_int_eq(backend, 77);
 }
-END_TEST
 
 TEST(every_backend_has_a_name)
 {
@@ -363,13 +346,3 @@ TEST(every_backend_has_a_name)
 	ck_assert_str_eq(backend_name(0), "unknown");
 	ck_assert_str_eq(backend_name(4), "unknown");
 }
-END_TEST
-
-SUITE("probe", without_a_tracefs_it_says_how_to_mount_one, a_tracefs_without_user_events_is_a_kernel_without,
-      a_tracefs_under_another_mount_is_passed_over, the_mode_of_the_status_file_tells_the_newer_abi,
-      the_mode_of_the_status_file_tells_the_older_abi, unknown_abi_is_not_guessed,
-      a_data_file_that_may_not_be_opened_is_said, tracefs_is_preferred_to_debugfs, a_path_with_spaces_is_unescaped,
-      unusable_tracefs_mounts_are_ignored, malformed_lines_are_skipped,
-      a_missing_mountinfo_is_a_machine_without_tracefs, this_machine_is_looked_at_without_a_fault, auto_depends_on_root,
-      embedded_is_embedded_whatever_was_found, unmounted_tracefs_is_left_to_keeper,
-      missing_backend_is_refused_with_reason, every_backend_has_a_name)

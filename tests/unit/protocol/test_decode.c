@@ -415,7 +415,6 @@ TEST(every_message_comes_back_as_it_was_said)
 		ck_assert_msg(take(kind, buffer, size), "%s", kind->name);
 	}
 }
-END_TEST
 
 TEST(the_header_comes_back_with_its_streams)
 {
@@ -435,7 +434,6 @@ TEST(the_header_comes_back_with_its_streams)
 	ck_assert_uint_eq(message.body.left, 4);
 	ck_assert_mem_eq(message.body.at, "body", 4);
 }
-END_TEST
 
 /* The specification is for other languages and other machines, so one packet is checked byte by byte. */
 TEST(the_bytes_are_those_of_the_specification)
@@ -461,7 +459,6 @@ TEST(the_bytes_are_those_of_the_specification)
 	ck_assert_uint_eq(packet.size, sizeof(expected));
 	ck_assert_mem_eq(buffer, expected, sizeof(expected));
 }
-END_TEST
 
 TEST(no_truncated_message_is_accepted)
 {
@@ -474,7 +471,6 @@ TEST(no_truncated_message_is_accepted)
 			expect(!take(kind, buffer, size), "%s of %zu bytes, cut to %zu", kind->name, whole, size);
 	}
 }
-END_TEST
 
 /* Every byte of a message is needed, even if the header is made to fit. */
 TEST(truncated_message_of_right_size_is_refused)
@@ -490,7 +486,6 @@ TEST(truncated_message_of_right_size_is_refused)
 		}
 	}
 }
-END_TEST
 
 TEST(nothing_may_follow_a_message)
 {
@@ -507,7 +502,6 @@ TEST(nothing_may_follow_a_message)
 		}
 	}
 }
-END_TEST
 
 TEST(flipped_bit_is_refused_or_changes_meaning)
 {
@@ -528,7 +522,6 @@ TEST(flipped_bit_is_refused_or_changes_meaning)
 	ck_assert_uint_gt(accepted, 1000);
 	ck_assert_uint_gt(refused, 500);
 }
-END_TEST
 
 TEST(two_flipped_bytes_never_confuse_a_decoder)
 {
@@ -547,7 +540,6 @@ TEST(two_flipped_bytes_never_confuse_a_decoder)
 		}
 	}
 }
-END_TEST
 
 /* The body behind a header. */
 #define BODY sizeof(struct wire_header)
@@ -593,7 +585,6 @@ TEST(reserved_fields_must_be_zero)
 			ck_assert_msg(!accepts_with(reserved[i].kind, at, 0x80), "%u at %zu", reserved[i].kind, at);
 		}
 }
-END_TEST
 
 /* REGISTER's strings here are "", "a", "ab", "abc u8 x" and five bytes: the second has three bytes of padding. */
 TEST(padding_must_be_zero)
@@ -606,7 +597,6 @@ TEST(padding_must_be_zero)
 		ck_assert(!accepts_with(KIND_REGISTER, at, 'x'));
 	}
 }
-END_TEST
 
 TEST(text_has_no_nul_inside)
 {
@@ -620,7 +610,6 @@ TEST(text_has_no_nul_inside)
 	ck_assert(accepts_with(KIND_REGISTERED, sentence, 'x'));
 	ck_assert(!accepts_with(KIND_REGISTERED, sentence, '\0'));
 }
-END_TEST
 
 TEST(counts_that_lie_are_refused)
 {
@@ -642,7 +631,6 @@ TEST(counts_that_lie_are_refused)
 		ck_assert(!accepts_with(counts[i].kind, counts[i].at + 1, 0xff));
 	}
 }
-END_TEST
 
 TEST(an_error_has_a_reason_and_a_switch_two_positions)
 {
@@ -652,7 +640,6 @@ TEST(an_error_has_a_reason_and_a_switch_two_positions)
 	ck_assert(!accepts_with(KIND_WATCH, BODY, 2));
 	ck_assert(!accepts_with(KIND_WATCH, BODY + 3, 1));
 }
-END_TEST
 
 TEST(a_message_names_eight_streams_and_not_nine)
 {
@@ -669,7 +656,6 @@ TEST(a_message_names_eight_streams_and_not_nine)
 	encode_end(&packet);
 	ck_assert_int_eq(decode_message(buffer, packet.size, &message), REFUSAL_BAD_PACKET);
 }
-END_TEST
 
 static uint8_t large[WIRE_PACKET_MAX];
 
@@ -719,7 +705,6 @@ TEST(a_batch_has_512_items_and_not_513)
 	ck_assert_int_eq(decode_n_answers(WIRE_BATCH_MAX, 0), 0);
 	ck_assert_int_eq(decode_n_answers(WIRE_BATCH_MAX + 1, 0), REFUSAL_BAD_PACKET);
 }
-END_TEST
 
 TEST(batch_of_longest_refusals_fits)
 {
@@ -727,7 +712,6 @@ TEST(batch_of_longest_refusals_fits)
 	/* A longer sentence is cut by the encoder, so that this holds for any. */
 	ck_assert_int_eq(decode_n_answers(WIRE_BATCH_MAX, WIRE_SENTENCE_MAX + 100), 0);
 }
-END_TEST
 
 TEST(long_sentences_are_cut_long_strings_fail)
 {
@@ -765,7 +749,6 @@ TEST(long_sentences_are_cut_long_strings_fail)
 		ck_assert(packet.failed == (length > UINT16_MAX));
 	}
 }
-END_TEST
 
 TEST(encoder_without_room_fails)
 {
@@ -792,7 +775,6 @@ TEST(encoder_without_room_fails)
 		}
 	}
 }
-END_TEST
 
 TEST(a_packet_that_failed_begins_afresh)
 {
@@ -808,7 +790,6 @@ TEST(a_packet_that_failed_begins_afresh)
 	ck_assert(!packet.failed);
 	ck_assert_uint_eq(packet.size, sizeof(struct wire_header));
 }
-END_TEST
 
 TEST(lists_end_and_go_on_ending)
 {
@@ -825,7 +806,6 @@ TEST(lists_end_and_go_on_ending)
 	ck_assert(bits.failed);
 	ck_assert_uint_eq(release_next(&bits), 0);
 }
-END_TEST
 
 TEST(layouts_have_the_sizes_of_their_structs)
 {
@@ -849,13 +829,3 @@ TEST(layouts_have_the_sizes_of_their_structs)
 		ck_assert_uint_le(sum, LAYOUT_BYTES_MAX);
 	}
 }
-END_TEST
-
-SUITE("decode", layouts_have_the_sizes_of_their_structs, every_message_comes_back_as_it_was_said,
-      the_header_comes_back_with_its_streams, the_bytes_are_those_of_the_specification,
-      no_truncated_message_is_accepted, truncated_message_of_right_size_is_refused, nothing_may_follow_a_message,
-      flipped_bit_is_refused_or_changes_meaning, two_flipped_bytes_never_confuse_a_decoder,
-      reserved_fields_must_be_zero, padding_must_be_zero, text_has_no_nul_inside, counts_that_lie_are_refused,
-      an_error_has_a_reason_and_a_switch_two_positions, a_message_names_eight_streams_and_not_nine,
-      a_batch_has_512_items_and_not_513, batch_of_longest_refusals_fits, long_sentences_are_cut_long_strings_fail,
-      encoder_without_room_fails, a_packet_that_failed_begins_afresh, lists_end_and_go_on_ending)

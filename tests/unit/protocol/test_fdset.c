@@ -26,7 +26,6 @@ TEST(an_empty_set_has_nothing_to_steal_and_ends_twice)
 	fdset_deinit(&set);
 	fdset_deinit(&set);
 }
-END_TEST
 
 TEST(fdset_takes_eight_fds)
 {
@@ -41,7 +40,6 @@ TEST(fdset_takes_eight_fds)
 	ck_assert(is_open(ninth));
 	close(ninth);
 }
-END_TEST
 
 TEST(stolen_fd_is_not_closed)
 {
@@ -58,7 +56,6 @@ TEST(stolen_fd_is_not_closed)
 	ck_assert(is_open(second));
 	close(second);
 }
-END_TEST
 
 TEST(ending_a_set_empties_it_and_keeps_errno)
 {
@@ -77,7 +74,3 @@ TEST(ending_a_set_empties_it_and_keeps_errno)
 	ck_assert(is_open(fd));
 	close(fd);
 }
-END_TEST
-
-SUITE("fdset", an_empty_set_has_nothing_to_steal_and_ends_twice, fdset_takes_eight_fds, stolen_fd_is_not_closed,
-      ending_a_set_empties_it_and_keeps_errno)

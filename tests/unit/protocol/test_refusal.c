@@ -15,7 +15,6 @@ TEST(every_refusal_has_a_unique_name)
 			ck_assert_str_ne(name, refusal_name(other));
 	}
 }
-END_TEST
 
 TEST(every_refusal_is_an_error_and_none_is_not)
 {
@@ -23,7 +22,6 @@ TEST(every_refusal_is_an_error_and_none_is_not)
 	for (uint32_t i = 1; i < REFUSAL_MAX_; i++)
 		ck_assert_msg(refusal_to_errno(i) < 0 && refusal_to_errno(i) > -200, "%s", refusal_name(i));
 }
-END_TEST
 
 TEST(unknown_refusals_are_errors)
 {
@@ -34,7 +32,6 @@ TEST(unknown_refusals_are_errors)
 		ck_assert_int_eq(refusal_to_errno(numbers[i]), -EIO);
 	}
 }
-END_TEST
 
 /* Clients in other languages and scripts rely on these: a change here is a mistake, an addition is not. */
 TEST(numbers_and_names_are_for_ever)
@@ -61,7 +58,3 @@ TEST(numbers_and_names_are_for_ever)
 		ck_assert_int_eq(refusal_to_errno(known[i].number), -known[i].error);
 	}
 }
-END_TEST
-
-SUITE("refusal", every_refusal_has_a_unique_name, every_refusal_is_an_error_and_none_is_not,
-      unknown_refusals_are_errors, numbers_and_names_are_for_ever)

@@ -96,7 +96,6 @@ TEST(every_type_comes_back_in_order)
 	ck_assert_int_eq(row_next(&row, &field), 0);
 	ck_assert_int_eq(row_next(&row, &field), 0);
 }
-END_TEST
 
 TEST(nested_rows_come_back_in_order)
 {
@@ -119,7 +118,6 @@ TEST(nested_rows_come_back_in_order)
 	ck_assert_int_eq(row_next_item(&rows, &row), 0);
 	ck_assert_int_eq(row_next_item(&rows, &row), 0);
 }
-END_TEST
 
 TEST(the_bytes_are_those_of_the_header)
 {
@@ -142,7 +140,6 @@ TEST(the_bytes_are_those_of_the_header)
 	ck_assert_uint_eq(packet.size, sizeof(expected));
 	ck_assert_mem_eq(buffer, expected, sizeof(expected));
 }
-END_TEST
 
 TEST(field_is_found_by_its_whole_name)
 {
@@ -169,7 +166,6 @@ TEST(field_is_found_by_its_whole_name)
 	row_get_string(cursor_of(&packet), "none", text, sizeof(text));
 	ck_assert_str_eq(text, "");
 }
-END_TEST
 
 TEST(fields_behind_malformed_field_are_not_found)
 {
@@ -185,7 +181,6 @@ TEST(fields_behind_malformed_field_are_not_found)
 	ck_assert(!row_find(cursor_of(&packet), "broken", &field));
 	ck_assert(!row_find(cursor_of(&packet), "behind", &field));
 }
-END_TEST
 
 TEST(types_have_their_lengths)
 {
@@ -216,7 +211,6 @@ TEST(types_have_their_lengths)
 		ck_assert_msg(row_next(&row, &field) == rows[i].expected, "row %zu", i);
 	}
 }
-END_TEST
 
 /* Reads a row to its end and writes what it read: 0 or -EBADMSG. */
 static int copy_row(struct cursor row, struct packet *to, unsigned depth);
@@ -316,7 +310,6 @@ TEST(truncated_row_must_end_with_a_field)
 	for (size_t size = 0; size <= packet.size; size++)
 		expect(take(buffer, size) == ends[size], "cut to %zu bytes", size);
 }
-END_TEST
 
 TEST(a_flipped_bit_is_refused_or_says_something_else)
 {
@@ -332,7 +325,6 @@ TEST(a_flipped_bit_is_refused_or_says_something_else)
 	ck_assert_uint_gt(accepted, 100);
 	ck_assert_uint_gt(refused, 100);
 }
-END_TEST
 
 TEST(noise_never_confuses_a_reader)
 {
@@ -349,7 +341,6 @@ TEST(noise_never_confuses_a_reader)
 		take(changed, size);
 	}
 }
-END_TEST
 
 TEST(a_row_without_room_fails_and_never_writes_outside)
 {
@@ -370,7 +361,6 @@ TEST(a_row_without_room_fails_and_never_writes_outside)
 			expect(guarded[at] == CANARY, "wrote outside of %zu bytes", room);
 	}
 }
-END_TEST
 
 static uint8_t large[4 * UINT16_MAX];
 static char text[UINT16_MAX + 2];
@@ -398,7 +388,6 @@ TEST(value_is_cut_after_65535_bytes)
 	ck_assert_uint_eq(put_text(UINT16_MAX).length, UINT16_MAX);
 	ck_assert_uint_eq(put_text(UINT16_MAX + 1).length, UINT16_MAX);
 }
-END_TEST
 
 /* Rows whose value is `size` bytes long, in one item. */
 static struct packet put_rows_of(size_t size)
@@ -423,7 +412,6 @@ TEST(nested_rows_have_65535_bytes_together)
 	ck_assert_uint_eq(field.length, UINT16_MAX);
 	ck_assert(put_rows_of(UINT16_MAX + 1).failed);
 }
-END_TEST
 
 TEST(an_item_has_65535_bytes_and_one_more_fails)
 {
@@ -436,7 +424,6 @@ TEST(an_item_has_65535_bytes_and_one_more_fails)
 		ck_assert(packet.failed == (size > UINT16_MAX));
 	}
 }
-END_TEST
 
 TEST(an_item_that_is_longer_than_its_list_is_refused)
 {
@@ -447,11 +434,3 @@ TEST(an_item_that_is_longer_than_its_list_is_refused)
 	cursor = cursor_make(rows, 1);
 	ck_assert_int_eq(row_next_item(&cursor, &row), -EBADMSG);
 }
-END_TEST
-
-SUITE("row", every_type_comes_back_in_order, nested_rows_come_back_in_order, the_bytes_are_those_of_the_header,
-      field_is_found_by_its_whole_name, fields_behind_malformed_field_are_not_found, types_have_their_lengths,
-      truncated_row_must_end_with_a_field, a_flipped_bit_is_refused_or_says_something_else,
-      noise_never_confuses_a_reader, a_row_without_room_fails_and_never_writes_outside, value_is_cut_after_65535_bytes,
-      nested_rows_have_65535_bytes_together, an_item_has_65535_bytes_and_one_more_fails,
-      an_item_that_is_longer_than_its_list_is_refused)

@@ -83,7 +83,6 @@ TEST(a_packet_arrives_whole_and_alone)
 	ck_assert_mem_eq(buffer, "second", 6);
 	ck_assert_int_eq(transport_receive(pair.ours, buffer, sizeof(buffer), &from), -EAGAIN);
 }
-END_TEST
 
 TEST(empty_packet_differs_from_the_end)
 {
@@ -98,7 +97,6 @@ TEST(empty_packet_differs_from_the_end)
 	ck_assert_int_eq(transport_receive(pair.ours, buffer, sizeof(buffer), &from), 0);
 	ck_assert(!from.known);
 }
-END_TEST
 
 TEST(fds_arrive_in_order_as_close_on_exec_copies)
 {
@@ -123,7 +121,6 @@ TEST(fds_arrive_in_order_as_close_on_exec_copies)
 	close(file[0]);
 	close(file[1]);
 }
-END_TEST
 
 TEST(eight_fds_are_sent_at_most)
 {
@@ -146,7 +143,6 @@ TEST(eight_fds_are_sent_at_most)
 	ck_assert_int_eq(transport_receive_fds(pair.theirs, buffer, sizeof(buffer), &fds, 0), -EPROTO);
 	ck_assert_int_eq(count_open_fds(), before);
 }
-END_TEST
 
 static void expect_no_fds_taken(bool credentials, size_t n)
 {
@@ -170,7 +166,6 @@ TEST(a_receiver_that_takes_no_fds_gets_none_and_says_so)
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		expect_no_fds_taken(true, numbers[i]);
 }
-END_TEST
 
 /* Then there is room where the credentials would be. */
 TEST(fds_are_refused_without_credentials)
@@ -180,7 +175,6 @@ TEST(fds_are_refused_without_credentials)
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		expect_no_fds_taken(false, numbers[i]);
 }
-END_TEST
 
 /* As kernels before 6.16 are; since then there is nothing to wait for, since no fd can be sent. */
 TEST(refused_fds_do_not_block_receiver)
@@ -200,7 +194,6 @@ TEST(refused_fds_do_not_block_receiver)
 	/* So that the test does not have to, either. */
 	close(peer);
 }
-END_TEST
 
 TEST(new_kernel_refuses_fds)
 {
@@ -221,7 +214,6 @@ TEST(new_kernel_refuses_fds)
 	ck_assert_int_eq(transport_refuse_fds(-1), -EBADF);
 	ck_assert(!transport_fds_are_refused);
 }
-END_TEST
 
 static void limit_fds(rlim_t number)
 {
@@ -246,7 +238,6 @@ TEST(a_receiver_out_of_fds_says_so_and_takes_none)
 	ck_assert_int_eq(r, -EPROTO);
 	ck_assert_uint_eq(fds.count, 0);
 }
-END_TEST
 
 TEST(or_takes_the_first_and_knows_that_there_were_more)
 {
@@ -271,7 +262,6 @@ TEST(or_takes_the_first_and_knows_that_there_were_more)
 	ck_assert_int_eq(transport_receive_first_fds(pair.theirs, buffer, sizeof(buffer), &fds, &lost, 0), 1);
 	ck_assert(!lost);
 }
-END_TEST
 
 TEST(truncated_packet_has_no_fds)
 {
@@ -295,7 +285,6 @@ TEST(truncated_packet_has_no_fds)
 	fdset_deinit(&fds);
 	ck_assert_int_eq(count_open_fds(), before);
 }
-END_TEST
 
 TEST(packet_has_maximum_size)
 {
@@ -316,7 +305,6 @@ TEST(packet_has_maximum_size)
 	ck_assert_int_eq(transport_receive_fds(pair.theirs, buffer, sizeof(buffer), &fds, 0), -EMSGSIZE);
 	ck_assert_uint_eq(fds.count, 0);
 }
-END_TEST
 
 TEST(each_packet_says_who_sent_it)
 {
@@ -340,7 +328,6 @@ TEST(each_packet_says_who_sent_it)
 	ck_assert_int_eq(from.pid, child);
 	ck_assert_uint_eq(from.uid, getuid());
 }
-END_TEST
 
 TEST(without_credentials_the_sender_is_unknown)
 {
@@ -352,7 +339,6 @@ TEST(without_credentials_the_sender_is_unknown)
 	ck_assert_int_eq(transport_receive(pair.ours, buffer, sizeof(buffer), &from), 1);
 	ck_assert(!from.known);
 }
-END_TEST
 
 TEST(a_full_queue_is_eagain_and_not_a_wait)
 {
@@ -372,7 +358,6 @@ TEST(a_full_queue_is_eagain_and_not_a_wait)
 	ck_assert_int_eq(transport_receive(pair.theirs, buffer, sizeof(buffer), &from), -EAGAIN);
 	ck_assert_int_eq(transport_send(pair.ours, packet, sizeof(packet), NULL, 0, MSG_DONTWAIT), 0);
 }
-END_TEST
 
 /* A signal would end this test: nobody ignores it here. */
 TEST(gone_peer_is_epipe_without_signal)
@@ -391,7 +376,6 @@ TEST(gone_peer_is_epipe_without_signal)
 	ck_assert_int_eq(transport_receive(pair.ours, buffer, sizeof(buffer), &from), 0);
 	ck_assert_int_eq(transport_receive_fds(pair.ours, buffer, sizeof(buffer), &fds, 0), 0);
 }
-END_TEST
 
 TEST(other_fd_is_an_error)
 {
@@ -404,7 +388,6 @@ TEST(other_fd_is_an_error)
 	ck_assert_int_eq(transport_receive_fds(-1, buffer, sizeof(buffer), &fds, 0), -EBADF);
 	ck_assert_uint_eq(fds.count, 7);
 }
-END_TEST
 
 TEST(an_address_has_107_bytes_and_not_108_and_not_none)
 {
@@ -424,12 +407,3 @@ TEST(an_address_has_107_bytes_and_not_108_and_not_none)
 	ck_assert_int_eq(transport_address("/a", &address, &length), 0);
 	ck_assert_uint_eq(length, offsetof(struct sockaddr_un, sun_path) + 3);
 }
-END_TEST
-
-SUITE("transport", a_packet_arrives_whole_and_alone, empty_packet_differs_from_the_end,
-      fds_arrive_in_order_as_close_on_exec_copies, eight_fds_are_sent_at_most,
-      a_receiver_that_takes_no_fds_gets_none_and_says_so, fds_are_refused_without_credentials,
-      refused_fds_do_not_block_receiver, new_kernel_refuses_fds, a_receiver_out_of_fds_says_so_and_takes_none,
-      or_takes_the_first_and_knows_that_there_were_more, truncated_packet_has_no_fds, packet_has_maximum_size,
-      each_packet_says_who_sent_it, without_credentials_the_sender_is_unknown, a_full_queue_is_eagain_and_not_a_wait,
-      gone_peer_is_epipe_without_signal, other_fd_is_an_error, an_address_has_107_bytes_and_not_108_and_not_none)

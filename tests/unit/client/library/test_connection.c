@@ -25,7 +25,6 @@ TEST(pending_events_are_granted_at_daemon_start)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(restarted_daemon_may_assign_other_bits)
 {
@@ -132,7 +131,6 @@ TEST(stream_may_arrive_early_or_late)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(reason_before_disconnect_is_reported)
 {
@@ -147,7 +145,6 @@ TEST(reason_before_disconnect_is_reported)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(earlier_error_does_not_fail_new_request)
 {
@@ -196,7 +193,6 @@ TEST(silent_daemon_times_out_at_each_step)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 static void on_alarm(int signal _unused_)
 {
@@ -219,7 +215,6 @@ TEST(signals_do_not_extend_timeout)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(connect_to_full_backlog_times_out)
 {
@@ -241,7 +236,6 @@ TEST(connect_to_full_backlog_times_out)
 	unlink(fake->path);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(dropped_connection_closes_its_stream)
 {
@@ -286,7 +280,6 @@ TEST(without_free_fd_connecting_fails)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(socket_argument_overrides_environment)
 {
@@ -302,7 +295,6 @@ TEST(socket_argument_overrides_environment)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(open_refuses_flags_and_long_paths)
 {
@@ -320,11 +312,3 @@ TEST(open_refuses_flags_and_long_paths)
 	path[108] = '\0';
 	ck_assert_ptr_null(userev_open(path, 0));
 }
-END_TEST
-
-SUITE("connection", pending_events_are_granted_at_daemon_start, restarted_daemon_may_assign_other_bits,
-      refused_after_restart_is_off_until_next_daemon, grant_clears_former_refusal, stream_may_arrive_early_or_late,
-      reason_before_disconnect_is_reported, earlier_error_does_not_fail_new_request,
-      silent_daemon_times_out_at_each_step, signals_do_not_extend_timeout, connect_to_full_backlog_times_out,
-      dropped_connection_closes_its_stream, without_free_fd_connecting_fails, socket_argument_overrides_environment,
-      open_refuses_flags_and_long_paths)

@@ -70,13 +70,11 @@ TEST(child_that_closes_fds_gets_new_ones)
 {
 	expect_that_a_daemonised_program_goes_on(false);
 }
-END_TEST
 
 TEST(child_does_not_write_to_reused_fds)
 {
 	expect_that_a_daemonised_program_goes_on(true);
 }
-END_TEST
 
 WITH_DAEMON(child_with_open_fds_needs_no_connection)
 {
@@ -139,7 +137,6 @@ TEST(close_leaves_a_reused_fd_open)
 	close(ends[1]);
 	fake_free(fake);
 }
-END_TEST
 
 /* Without regard to the files that the program has opened since. */
 static void expect_that_a_reused_fd_is_noticed(bool connection)
@@ -173,13 +170,11 @@ TEST(call_notices_reused_connection_fd)
 {
 	expect_that_a_reused_fd_is_noticed(true);
 }
-END_TEST
 
 TEST(call_notices_reused_stream_fd)
 {
 	expect_that_a_reused_fd_is_noticed(false);
 }
-END_TEST
 
 WITH_DAEMON(write_to_closed_fd_brings_new_stream)
 {
@@ -202,7 +197,3 @@ WITH_DAEMON(fds_have_high_numbers)
 	ck_assert_int_ge(stream_at(event.place)->fd, 100);
 	ck_assert_int_ge(userev_fd(userev), 100);
 }
-
-SUITE("fds", child_that_closes_fds_gets_new_ones, child_does_not_write_to_reused_fds,
-      child_with_open_fds_needs_no_connection, child_without_daemon_is_off, call_notices_reused_connection_fd,
-      call_notices_reused_stream_fd, write_to_closed_fd_brings_new_stream, fds_have_high_numbers)

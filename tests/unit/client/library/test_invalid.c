@@ -51,7 +51,6 @@ TEST(invalid_welcome_leaves_nothing)
 	for (size_t i = 0; i < ARRAY_SIZE(hello_troubles); i++)
 		expect_trouble_at_hello(&hello_troubles[i]);
 }
-END_TEST
 
 /* Maps a page from that peer. 0 or a negative errno. */
 static int try_page(int fd, int socket)
@@ -123,7 +122,6 @@ TEST(page_that_can_be_truncated_is_refused)
 	close(ends[0]);
 	close(ends[1]);
 }
-END_TEST
 
 /* Nobody can write or truncate through such a mount, so its owner does not matter. */
 TEST(page_on_read_only_mount_is_accepted)
@@ -157,7 +155,6 @@ TEST(page_on_read_only_mount_is_accepted)
 	ck_assert_msg(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77), "%d",
 		      WEXITSTATUS(status));
 }
-END_TEST
 
 static const struct trouble register_troubles[] = {
 	{ HANG_UP, -ECONNRESET },    { ERROR_PACKET, -EPROTO },	  { GARBAGE, -EPROTO },
@@ -199,7 +196,6 @@ TEST(invalid_answer_ends_connection)
 	for (size_t i = 0; i < ARRAY_SIZE(register_troubles); i++)
 		expect_trouble_at_register(&register_troubles[i]);
 }
-END_TEST
 
 TEST(next_batch_is_sent_before_answer)
 {
@@ -227,7 +223,6 @@ TEST(next_batch_is_sent_before_answer)
 	free_many(registrations, 100);
 	fake_free(fake);
 }
-END_TEST
 
 /* Requests that were sent ahead are sent again, and their old answers are not taken for new ones. */
 TEST(invalid_answer_before_next_batch_recovers)
@@ -255,7 +250,6 @@ TEST(invalid_answer_before_next_batch_recovers)
 		fake_free(fake);
 	}
 }
-END_TEST
 
 /* A daemon's successor cannot know whether the answer was sent. */
 TEST(repeated_answer_is_ignored)
@@ -284,7 +278,6 @@ TEST(repeated_answer_is_ignored)
 		fake_free(fake);
 	}
 }
-END_TEST
 
 TEST(disconnect_between_batches_recovers)
 {
@@ -311,7 +304,6 @@ TEST(disconnect_between_batches_recovers)
 	free_many(registrations, 100);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(invalid_released_keeps_other_events)
 {
@@ -340,9 +332,3 @@ TEST(invalid_released_keeps_other_events)
 		fake_free(fake);
 	}
 }
-END_TEST
-
-SUITE("invalid", invalid_welcome_leaves_nothing, page_that_can_be_truncated_is_refused,
-      page_on_read_only_mount_is_accepted, invalid_answer_ends_connection, next_batch_is_sent_before_answer,
-      invalid_answer_before_next_batch_recovers, repeated_answer_is_ignored, disconnect_between_batches_recovers,
-      invalid_released_keeps_other_events)

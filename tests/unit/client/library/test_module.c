@@ -89,7 +89,6 @@ TEST(modules_at_start_are_sent_at_once)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 TEST(library_events_are_sent_at_first_test)
 {
@@ -113,7 +112,6 @@ TEST(library_events_are_sent_at_first_test)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 TEST(last_unload_keeps_reused_fd_open)
 {
@@ -135,7 +133,6 @@ TEST(last_unload_keeps_reused_fd_open)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 TEST(library_unloaded_before_answer_is_released)
 {
@@ -155,7 +152,6 @@ TEST(library_unloaded_before_answer_is_released)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 TEST(refused_declared_event_has_reason)
 {
@@ -174,7 +170,6 @@ TEST(refused_declared_event_has_reason)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 TEST(unload_drops_unsent_and_releases_pending)
 {
@@ -201,7 +196,6 @@ TEST(unload_drops_unsent_and_releases_pending)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 struct emitter {
 	struct userev_event *event;
@@ -257,7 +251,6 @@ TEST(threads_may_emit_during_unload_at_exit)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 enum { THOUSAND = 1000, BYTES_EACH = 32 };
 
@@ -312,7 +305,6 @@ TEST(declared_event_costs_32_bytes)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 TEST(release_of_a_thousand_takes_two_packets)
 {
@@ -332,7 +324,6 @@ TEST(release_of_a_thousand_takes_two_packets)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 /* The daemon does not send a stream again before all of its events are released. */
 TEST(stream_stays_until_all_events_are_released)
@@ -361,7 +352,6 @@ TEST(stream_stays_until_all_events_are_released)
 	forget_static_events();
 	fake_free(fake);
 }
-END_TEST
 
 static void change_daemons(struct fake *fake, struct userev *userev)
 {
@@ -389,7 +379,6 @@ TEST(files_of_former_daemons_are_limited)
 	ck_assert_int_lt(count_open_fds(), fds);
 	fake_free(fake);
 }
-END_TEST
 
 /* Above the lowered limit no number can be reused. */
 TEST(lowered_fd_limit_keeps_events)
@@ -407,7 +396,6 @@ TEST(lowered_fd_limit_keeps_events)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 struct loser {
 	struct userev_event event;
@@ -465,10 +453,3 @@ WITH_DAEMON(quarantined_fd_takes_nothing_and_is_reused)
 	ck_assert_int_eq(former->fd, fd);
 	expect_alive(fake, &event, "event");
 }
-
-SUITE("module", modules_at_start_are_sent_at_once, library_events_are_sent_at_first_test,
-      last_unload_keeps_reused_fd_open, library_unloaded_before_answer_is_released, refused_declared_event_has_reason,
-      unload_drops_unsent_and_releases_pending, threads_may_emit_during_unload_at_exit, declared_event_costs_32_bytes,
-      release_of_a_thousand_takes_two_packets, stream_stays_until_all_events_are_released,
-      files_of_former_daemons_are_limited, lowered_fd_limit_keeps_events, losses_are_reported_while_daemons_change,
-      quarantined_fd_takes_nothing_and_is_reused)

@@ -65,13 +65,11 @@ TEST(forked_child_makes_its_own_connection)
 {
 	expect_that_a_child_goes_on(fork);
 }
-END_TEST
 
 TEST(raw_forked_child_makes_its_own_connection)
 {
 	expect_that_a_child_goes_on(raw_fork);
 }
-END_TEST
 
 WITH_DAEMON(daemon_notices_parents_end_despite_child)
 {
@@ -123,7 +121,6 @@ TEST(child_reports_only_its_own_losses)
 	ck_assert_uint_eq(fake->lost.queue_full, 7);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(raw_forked_child_reports_no_parents_losses)
 {
@@ -143,7 +140,6 @@ TEST(raw_forked_child_reports_no_parents_losses)
 	ck_assert_uint_eq(fake->lost.too_big, 0);
 	fake_free(fake);
 }
-END_TEST
 
 struct asker {
 	struct userev *userev;
@@ -180,7 +176,6 @@ TEST(fork_during_wait_leaves_lock_free)
 	userev_close(asker.userev);
 	fake_free(fake);
 }
-END_TEST
 
 struct hammer {
 	struct userev *userev;
@@ -253,7 +248,6 @@ TEST(threads_write_while_daemons_change)
 	userev_close(state.userev);
 	fake_free(fake);
 }
-END_TEST
 
 /* As userev_emit() does after it has tested the event. */
 static void *write_whatever_it_is(void *data)
@@ -300,7 +294,6 @@ TEST(index_and_stream_always_belong_together)
 	userev_close(second);
 	fake_free(fake);
 }
-END_TEST
 
 static void *wait_to_be_cancelled(void *data)
 {
@@ -332,7 +325,6 @@ TEST(cancellation_waits_for_the_lock)
 	userev_close(asker.userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(fds_are_close_on_exec_and_not_standard)
 {
@@ -367,7 +359,6 @@ TEST(fds_are_close_on_exec_and_not_standard)
 		close(saved[fd]);
 	}
 }
-END_TEST
 
 TEST(version_is_three_numbers)
 {
@@ -375,10 +366,3 @@ TEST(version_is_three_numbers)
 
 	ck_assert_int_eq(sscanf(userev_version(), "%d.%d.%d", &major, &minor, &patch), 3);
 }
-END_TEST
-
-SUITE("processes", forked_child_makes_its_own_connection, raw_forked_child_makes_its_own_connection,
-      daemon_notices_parents_end_despite_child, child_reports_only_its_own_losses,
-      raw_forked_child_reports_no_parents_losses, fork_during_wait_leaves_lock_free, threads_write_while_daemons_change,
-      index_and_stream_always_belong_together, cancellation_waits_for_the_lock, fds_are_close_on_exec_and_not_standard,
-      version_is_three_numbers)

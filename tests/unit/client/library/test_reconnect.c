@@ -42,7 +42,6 @@ TEST(late_welcome_is_taken_by_event_test)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(late_refusal_is_reported_by_why)
 {
@@ -131,7 +130,6 @@ TEST(events_become_usable_when_daemon_starts)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 /* The 32-bit milliseconds change their sign every 25 days. */
 TEST(look_after_clock_wraparound_is_not_early)
@@ -148,7 +146,6 @@ TEST(look_after_clock_wraparound_is_not_early)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(tests_without_daemon_rarely_connect)
 {
@@ -167,7 +164,6 @@ TEST(tests_without_daemon_rarely_connect)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(refusing_daemon_is_not_asked_in_a_loop)
 {
@@ -190,7 +186,6 @@ TEST(refusing_daemon_is_not_asked_in_a_loop)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(full_backlog_blocks_nothing)
 {
@@ -216,7 +211,6 @@ TEST(full_backlog_blocks_nothing)
 	unlink(fake->path);
 	fake_free(fake);
 }
-END_TEST
 
 static void *ask_a_silent_daemon(void *data)
 {
@@ -288,7 +282,6 @@ TEST(forking_signal_handler_does_not_deadlock)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(write_notices_daemon_end_and_reconnects)
 {
@@ -374,7 +367,6 @@ TEST(seal_keeps_grants_and_stops_connecting)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 static size_t read_stderr_of(struct fake *fake, char *ret, size_t size)
 {
@@ -417,13 +409,3 @@ TEST(debug_prints_connections_and_refusals)
 	ck_assert_ptr_nonnull(strstr(said, ": No such file or directory"));
 	fake_free(fake);
 }
-END_TEST
-
-SUITE("reconnect", late_answer_is_taken_by_next_call, late_welcome_is_taken_by_event_test,
-      late_refusal_is_reported_by_why, released_before_answer_is_released_after_it,
-      event_registered_again_is_not_released, late_answer_keeps_bit_of_same_event,
-      events_become_usable_when_daemon_starts, look_after_clock_wraparound_is_not_early,
-      tests_without_daemon_rarely_connect, refusing_daemon_is_not_asked_in_a_loop, full_backlog_blocks_nothing,
-      event_test_does_not_wait_for_thread, forking_signal_handler_does_not_deadlock,
-      write_notices_daemon_end_and_reconnects, event_stays_on_until_new_grant, seal_keeps_grants_and_stops_connecting,
-      debug_prints_connections_and_refusals)

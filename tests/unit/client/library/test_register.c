@@ -26,7 +26,6 @@ TEST(thousand_longest_events_take_ten_packets)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(ten_thousand_events_can_be_registered)
 {
@@ -50,7 +49,6 @@ TEST(ten_thousand_events_can_be_registered)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 /* AddressSanitizer has an allocator of its own. */
 #ifdef __SANITIZE_ADDRESS__
@@ -80,7 +78,6 @@ TEST(event_by_hand_costs_description_and_110_bytes)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(limits_of_welcome_are_respected)
 {
@@ -106,7 +103,6 @@ TEST(limits_of_welcome_are_respected)
 	free_many(registrations, 100);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(smallest_packet_has_longest_description)
 {
@@ -125,7 +121,6 @@ TEST(smallest_packet_has_longest_description)
 	free_many(registrations, 3);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(registering_nothing_returns_0)
 {
@@ -195,7 +190,6 @@ TEST(each_refusal_is_an_errno)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(refused_event_leaves_nothing)
 {
@@ -271,7 +265,6 @@ TEST(long_refusal_is_truncated)
 	event_set_refusal(buffer, sizeof(buffer));
 	ck_assert_uint_eq(strlen(userev_refusal()), WIRE_SENTENCE_MAX);
 }
-END_TEST
 
 TEST(event_name_is_the_daemons)
 {
@@ -294,7 +287,6 @@ TEST(event_name_is_the_daemons)
 	ck_assert_ptr_null(userev_event_name(&prefixed));
 	fake_free(fake);
 }
-END_TEST
 
 static void restart_with_prefix(struct fake *fake, struct userev *userev, const char *prefix)
 {
@@ -352,7 +344,6 @@ TEST(last_of_equal_events_releases_the_bit)
 	ck_assert_uint_eq(fake->releases, 1);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(release_on_wrong_connection_does_nothing)
 {
@@ -369,7 +360,6 @@ TEST(release_on_wrong_connection_does_nothing)
 	expect_off(&event);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(released_event_may_be_freed)
 {
@@ -398,12 +388,3 @@ TEST(released_event_may_be_freed)
 	free(event[3]);
 	fake_free(fake);
 }
-END_TEST
-
-SUITE("register", thousand_longest_events_take_ten_packets, ten_thousand_events_can_be_registered,
-      event_by_hand_costs_description_and_110_bytes, limits_of_welcome_are_respected,
-      smallest_packet_has_longest_description, registering_nothing_returns_0, each_registration_has_its_own_result,
-      each_refusal_is_an_errno, refused_event_leaves_nothing, library_refuses_without_asking_daemon,
-      flags_reach_the_daemon, refusal_is_per_thread_until_next_call, long_refusal_is_truncated,
-      event_name_is_the_daemons, name_stays_valid_across_daemons, last_of_equal_events_releases_the_bit,
-      release_on_wrong_connection_does_nothing, released_event_may_be_freed)

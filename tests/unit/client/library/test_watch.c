@@ -44,7 +44,6 @@ TEST(poll_fd_stays_same_across_daemons)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(poll_waits_for_answer_not_for_daemon)
 {
@@ -61,7 +60,6 @@ TEST(poll_waits_for_answer_not_for_daemon)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(changed_returns_switched_events)
 {
@@ -111,7 +109,6 @@ TEST(changed_returns_switched_events)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 /* The old page's bit stays set until there is a new page. A failed write notices the end, and userev_changed() reports it. */
 TEST(changed_returns_event_of_ended_daemon)
@@ -142,7 +139,6 @@ TEST(changed_returns_event_of_ended_daemon)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 /* Each call processes a limited number of packets, so that other threads get the lock; the fd stays readable. */
 TEST(flood_of_changes_is_taken_in_pieces)
@@ -169,7 +165,6 @@ TEST(flood_of_changes_is_taken_in_pieces)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(change_updates_payload_max)
 {
@@ -193,7 +188,6 @@ TEST(change_updates_payload_max)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(poll_without_declared_events_returns)
 {
@@ -206,8 +200,3 @@ TEST(poll_without_declared_events_returns)
 	ck_assert_uint_eq(userev_lost(NULL).too_big, 0);
 	userev_seal(NULL);
 }
-END_TEST
-
-SUITE("watch", poll_fd_stays_same_across_daemons, poll_waits_for_answer_not_for_daemon, changed_returns_switched_events,
-      changed_returns_event_of_ended_daemon, flood_of_changes_is_taken_in_pieces, change_updates_payload_max,
-      poll_without_declared_events_returns)

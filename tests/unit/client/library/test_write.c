@@ -15,7 +15,6 @@ TEST(unregistered_event_is_off)
 	userev_close(userev);
 	userev_close(NULL);
 }
-END_TEST
 
 TEST(events_without_daemon_are_registered_and_off)
 {
@@ -35,7 +34,6 @@ TEST(events_without_daemon_are_registered_and_off)
 	ck_assert_uint_eq(event.place.whole, 0);
 	ck_assert_uint_eq(other.place.whole, 0);
 }
-END_TEST
 
 TEST(unused_socket_is_connection_refused)
 {
@@ -49,7 +47,6 @@ TEST(unused_socket_is_connection_refused)
 	unlink(fake->path);
 	fake_free(fake);
 }
-END_TEST
 
 /* Connects until the queue is full. */
 static unsigned fill_queue(const char *path, int *fds, unsigned n)
@@ -93,7 +90,6 @@ TEST(full_backlog_is_retried_and_no_failure)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(event_is_on_while_its_own_bit_is_set)
 {
@@ -172,7 +168,6 @@ TEST(payload_above_maximum_is_refused_and_counted)
 	ck_assert_uint_eq(fake->lost.too_big, 3);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(welcome_sets_payload_max)
 {
@@ -189,7 +184,6 @@ TEST(welcome_sets_payload_max)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 static int fill(const struct userev_event *event)
 {
@@ -228,7 +222,6 @@ TEST(full_queue_loss_is_reported)
 	ck_assert_uint_eq(fake->lost.too_big, 0);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(losses_are_reported_at_intervals_by_writes)
 {
@@ -275,7 +268,6 @@ TEST(flood_of_losses_is_no_flood_of_packets)
 	ck_assert_uint_lt(fake->packets, 1000);
 	fake_free(fake);
 }
-END_TEST
 
 TEST(unsent_losses_go_to_the_next_daemon)
 {
@@ -295,7 +287,6 @@ TEST(unsent_losses_go_to_the_next_daemon)
 	userev_close(userev);
 	fake_free(fake);
 }
-END_TEST
 
 WITH_DAEMON(unreported_losses_go_to_next_daemon)
 {
@@ -350,11 +341,3 @@ TEST(errno_is_not_changed)
 	ck_assert_int_eq(errno, 1234);
 	fake_free(fake);
 }
-END_TEST
-
-SUITE("write", unregistered_event_is_off, events_without_daemon_are_registered_and_off,
-      unused_socket_is_connection_refused, full_backlog_is_retried_and_no_failure, event_is_on_while_its_own_bit_is_set,
-      record_is_index_and_pieces_in_order, event_that_is_off_writes_nothing,
-      payload_above_maximum_is_refused_and_counted, welcome_sets_payload_max, full_queue_loss_is_reported,
-      losses_are_reported_at_intervals_by_writes, flood_of_losses_is_no_flood_of_packets,
-      unreported_losses_go_to_next_daemon, write_to_ended_daemon_is_no_error, errno_is_not_changed)

@@ -81,7 +81,6 @@ TEST(a_pipe_gets_tabs_and_nothing_shortened)
 		     "short\t7\tu32 a\n"
 		     "a_much_longer_name\t12345678\tu64 first; u64 second; __rel_loc char[] third\n");
 }
-END_TEST
 
 TEST(a_terminal_gets_aligned_columns)
 {
@@ -92,7 +91,6 @@ TEST(a_terminal_gets_aligned_columns)
 		     "short                      7  u32 a\n"
 		     "a_much_longer_name  12345678  u64 first; u64 second; __rel_loc char[] third\n");
 }
-END_TEST
 
 TEST(a_narrow_terminal_shortens_texts_not_numbers)
 {
@@ -103,7 +101,6 @@ TEST(a_narrow_terminal_shortens_texts_not_numbers)
 		     "short                  7  u32 a\n"
 		     "a_muc...r_name  12345678  u64 first; ...\n");
 }
-END_TEST
 
 TEST(a_tiny_terminal_still_gets_all_columns)
 {
@@ -114,7 +111,6 @@ TEST(a_tiny_terminal_still_gets_all_columns)
 		     "short                7  u32 a\n"
 		     "a_mu..._name  12345678  u64 first...\n");
 }
-END_TEST
 
 TEST(columns_of_the_highest_ranks_are_left_out)
 {
@@ -136,7 +132,6 @@ TEST(columns_of_the_highest_ranks_are_left_out)
 		     "\033[36mshort\033[0m\n"
 		     "\033[36ma_much...r_name\033[0m\n");
 }
-END_TEST
 
 TEST(full_shortens_nothing)
 {
@@ -148,7 +143,6 @@ TEST(full_shortens_nothing)
 	ck_assert_ptr_nonnull(strstr(text_of(&printed), "a_much_longer_name"));
 	ck_assert_ptr_nonnull(strstr(text_of(&printed), "__rel_loc char[] third\n"));
 }
-END_TEST
 
 TEST(an_empty_cell_is_a_dash)
 {
@@ -159,7 +153,6 @@ TEST(an_empty_cell_is_a_dash)
 	table_put_safe(&table, STYLE_PLAIN, NULL, 0);
 	expect_table(&table, (struct output){ 0 }, "-\t-\n");
 }
-END_TEST
 
 TEST(text_of_clients_is_made_safe)
 {
@@ -169,7 +162,6 @@ TEST(text_of_clients_is_made_safe)
 	table_put_safe(&table, STYLE_PLAIN, S("\033[2Ja\tb\nc\xff"));
 	expect_table(&table, (struct output){ 0 }, "\\x1b[2Ja\\x09b\\x0ac\\xff\n");
 }
-END_TEST
 
 TEST(colours_do_not_move_columns)
 {
@@ -181,7 +173,6 @@ TEST(colours_do_not_move_columns)
 		     "\033[36ma_much_longer_name\033[0m  \033[1;31m12345678\033[0m  "
 		     "u64 first; u64 second; __rel_loc char[] third\n");
 }
-END_TEST
 
 TEST(a_table_without_memory_is_not_printed)
 {
@@ -193,7 +184,6 @@ TEST(a_table_without_memory_is_not_printed)
 	ck_assert_int_eq(table_print(&table, &output), -ENOMEM);
 	ck_assert_str_eq(text_of(&printed), "");
 }
-END_TEST
 
 /* A terminal of 33 columns: its two ends. */
 static void open_terminal(int *ret_master, FILE **ret_file)
@@ -248,7 +238,6 @@ TEST(a_terminal_has_colours_unless_disabled)
 	fclose(terminal);
 	close(master);
 }
-END_TEST
 
 TEST(a_pipe_has_columns_and_colours_only_on_request)
 {
@@ -272,7 +261,6 @@ TEST(a_pipe_has_columns_and_colours_only_on_request)
 	ck_assert(!output.colour);
 	ck_assert_uint_eq(output.width, 60);
 }
-END_TEST
 
 TEST(a_full_disk_and_a_closed_pipe_are_distinguished)
 {
@@ -294,7 +282,6 @@ TEST(a_full_disk_and_a_closed_pipe_are_distinguished)
 	ck_assert_int_eq(output_flush(&output), -EPIPE);
 	fclose(output.file);
 }
-END_TEST
 
 TEST(an_earlier_write_to_a_closed_pipe_is_found)
 {
@@ -313,7 +300,6 @@ TEST(an_earlier_write_to_a_closed_pipe_is_found)
 	ck_assert_int_eq(output_flush(&output), -EPIPE);
 	fclose(file);
 }
-END_TEST
 
 TEST(width_counts_columns_of_the_terminal)
 {
@@ -325,7 +311,6 @@ TEST(width_counts_columns_of_the_terminal)
 	ck_assert_uint_eq(display_width("e\xcc\x81"), 1);
 	ck_assert_uint_eq(display_width("\xff"), 1);
 }
-END_TEST
 
 TEST(texts_are_shortened_by_kind)
 {
@@ -360,7 +345,6 @@ TEST(texts_are_shortened_by_kind)
 		ck_assert_uint_le(display_width(shortened), cases[i].width);
 	}
 }
-END_TEST
 
 TEST(durations_have_two_units)
 {
@@ -378,7 +362,6 @@ TEST(durations_have_two_units)
 		ck_assert_str_eq(text, cases[i].expected);
 	}
 }
-END_TEST
 
 TEST(one_is_singular_and_large_numbers_are_grouped)
 {
@@ -388,7 +371,6 @@ TEST(one_is_singular_and_large_numbers_are_grouped)
 	ck_assert_str_eq(plural(1000, "event", "events").text, "1,000 events");
 	ck_assert_str_eq(plural(UINT64_MAX, "event", "events").text, "18,446,744,073,709,551,615 events");
 }
-END_TEST
 
 static uint8_t row_buffer[131072];
 
@@ -420,7 +402,6 @@ TEST(a_row_is_an_object_with_its_fields_in_their_order)
 	expect_json(&row, "{\"event\":\"hello\",\"records\":18446744073709551615,\"on\":true,\"off\":false,"
 			  "\"payload\":\"007fff\",\"nothing\":\"\"}");
 }
-END_TEST
 
 TEST(an_empty_row_is_an_empty_object)
 {
@@ -428,7 +409,6 @@ TEST(an_empty_row_is_an_empty_object)
 
 	expect_json(&row, "{}");
 }
-END_TEST
 
 TEST(strings_and_keys_are_escaped)
 {
@@ -438,7 +418,6 @@ TEST(strings_and_keys_are_escaped)
 	expect_json(&row, "{\"a\\\"b\":\"quote \\\" backslash \\\\ newline \\n escape \\u001b bad \xef\xbf\xbd "
 			  "gr\xc3\xbc\xc3\x9f\"}");
 }
-END_TEST
 
 TEST(the_longest_string_is_complete)
 {
@@ -456,7 +435,6 @@ TEST(the_longest_string_is_complete)
 	ck_assert_uint_eq(strlen(text_of(&printed)), strlen("{\"a\":\"\"}") + UINT16_MAX * strlen("\\u0001"));
 	ck_assert_str_eq(printed.text + printed.size - strlen("\\u0001\"}"), "\\u0001\"}");
 }
-END_TEST
 
 TEST(rows_in_a_row_are_an_array_of_objects)
 {
@@ -476,7 +454,6 @@ TEST(rows_in_a_row_are_an_array_of_objects)
 	expect_json(&row, "{\"holders\":[{\"comm\":\"app\",\"pid\":1},{\"comm\":\"app\",\"pid\":2}],\"none\":[],"
 			  "\"total\":2}");
 }
-END_TEST
 
 TEST(rows_at_the_third_level_are_bytes)
 {
@@ -490,7 +467,6 @@ TEST(rows_at_the_third_level_are_bytes)
 	row_end_rows(&row, outer);
 	expect_json(&row, "{\"a\":[{\"b\":\"0000\"}]}");
 }
-END_TEST
 
 TEST(a_truncated_row_is_still_json)
 {
@@ -501,15 +477,3 @@ TEST(a_truncated_row_is_still_json)
 	row.size--;
 	expect_json(&row, "{\"a\":1}");
 }
-END_TEST
-
-SUITE("output", a_pipe_gets_tabs_and_nothing_shortened, a_terminal_gets_aligned_columns,
-      a_narrow_terminal_shortens_texts_not_numbers, a_tiny_terminal_still_gets_all_columns,
-      columns_of_the_highest_ranks_are_left_out, full_shortens_nothing, an_empty_cell_is_a_dash,
-      text_of_clients_is_made_safe, colours_do_not_move_columns, a_table_without_memory_is_not_printed,
-      a_terminal_has_colours_unless_disabled, a_pipe_has_columns_and_colours_only_on_request,
-      a_full_disk_and_a_closed_pipe_are_distinguished, an_earlier_write_to_a_closed_pipe_is_found,
-      width_counts_columns_of_the_terminal, texts_are_shortened_by_kind, durations_have_two_units,
-      one_is_singular_and_large_numbers_are_grouped, a_row_is_an_object_with_its_fields_in_their_order,
-      an_empty_row_is_an_empty_object, strings_and_keys_are_escaped, the_longest_string_is_complete,
-      rows_in_a_row_are_an_array_of_objects, rows_at_the_third_level_are_bytes, a_truncated_row_is_still_json)

@@ -192,7 +192,6 @@ TEST(who_asks_in_the_words_of_a_sibling_gets_the_same_and_the_kernel_is_not_aske
 	ck_assert_uint_eq(query(&second).events, list.n);
 	ck_assert_uint_eq(query(&second).leases, list.n);
 }
-END_TEST
 
 /* Its share of the stream. */
 TEST(one_more_costs_one_allocation_however_long_the_list)
@@ -212,7 +211,6 @@ TEST(one_more_costs_one_allocation_however_long_the_list)
 	expect_together(&first, &second);
 	expect_together(&first, &third);
 }
-END_TEST
 
 TEST(fewer_than_eight_are_asked_for_one_by_one)
 {
@@ -232,7 +230,6 @@ TEST(fewer_than_eight_are_asked_for_one_by_one)
 	get_list(&second, &enough);
 	expect_together(&first, &second);
 }
-END_TEST
 
 TEST(in_another_order_it_is_another_list_of_the_same_events)
 {
@@ -254,7 +251,6 @@ TEST(in_another_order_it_is_another_list_of_the_same_events)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	ck_assert_uint_eq(world->daemon->registry.leases, 3 * list.n);
 }
-END_TEST
 
 TEST(another_user_gets_a_file_of_its_own_and_shares_that_with_its_own)
 {
@@ -274,7 +270,6 @@ TEST(another_user_gets_a_file_of_its_own_and_shares_that_with_its_own)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	ck_assert_uint_eq(query(&first).events, list.n);
 }
-END_TEST
 
 TEST(another_tenant_gets_a_file_of_its_own_and_pays_for_it)
 {
@@ -290,7 +285,6 @@ TEST(another_tenant_gets_a_file_of_its_own_and_pays_for_it)
 	ck_assert_uint_eq(query(&other).events, list.n);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 }
-END_TEST
 
 TEST(what_shall_persist_is_asked_of_the_kernel_for_each)
 {
@@ -308,7 +302,6 @@ TEST(what_shall_persist_is_asked_of_the_kernel_for_each)
 	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 	world_end(world);
 }
-END_TEST
 
 TEST(of_many_formats_it_is_another_list)
 {
@@ -328,7 +321,6 @@ TEST(of_many_formats_it_is_another_list)
 	expect_together(&second, &third);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 2 * list.n);
 }
-END_TEST
 
 TEST(who_holds_something_already_is_answered_one_by_one)
 {
@@ -349,7 +341,6 @@ TEST(who_holds_something_already_is_answered_one_by_one)
 	get_list(&second, &list);
 	expect_together(&first, &second);
 }
-END_TEST
 
 TEST(a_list_that_names_one_event_twice_is_answered_one_by_one)
 {
@@ -367,7 +358,6 @@ TEST(a_list_that_names_one_event_twice_is_answered_one_by_one)
 	expect_none(&second);
 	ck_assert_uint_eq(query(&second).leases, list.n - 1);
 }
-END_TEST
 
 TEST(a_list_of_which_something_is_refused_is_answered_one_by_one)
 {
@@ -396,7 +386,6 @@ TEST(a_list_of_which_something_is_refused_is_answered_one_by_one)
 	}
 	ck_assert_uint_eq(query(&first).events, list.n - 1);
 }
-END_TEST
 
 /* Some of it was there, on a file that takes no more, and the rest is on the next. */
 TEST(a_list_on_two_files_is_given_with_both)
@@ -429,7 +418,6 @@ TEST(a_list_on_two_files_is_given_with_both)
 	ck_assert_uint_eq(query(&old).leases, before.n);
 	check_books(world->daemon);
 }
-END_TEST
 
 /* --- who holds it --- */
 
@@ -511,7 +499,6 @@ TEST(all_who_hold_it_are_listed_and_counted_and_who_has_left_is_not)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	expect_holders(&admin, (uint16_t)list.n, 0);
 }
-END_TEST
 
 /* Whoever else holds it by himself is counted and, beyond the limit, not named. */
 TEST(of_very_many_holders_some_are_named_and_all_are_counted)
@@ -538,7 +525,6 @@ TEST(of_very_many_holders_some_are_named_and_all_are_counted)
 	expect_leases(&admin, 1);
 	check_books(world->daemon);
 }
-END_TEST
 
 /* --- on one connection --- */
 
@@ -565,7 +551,6 @@ TEST(who_asks_for_the_same_again_is_answered_the_same_and_holds_no_more)
 	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 	expect_together(&first, &second);
 }
-END_TEST
 
 TEST(who_asks_for_more_holds_the_rest_besides_and_the_others_do_not)
 {
@@ -600,7 +585,6 @@ TEST(who_asks_for_more_holds_the_rest_besides_and_the_others_do_not)
 	ck_assert_uint_eq(query(&third).leases, more.n);
 	ck_assert_uint_eq(query(&third).lingering, 0);
 }
-END_TEST
 
 /* --- what is given back --- */
 
@@ -642,7 +626,6 @@ TEST(what_one_gives_back_the_others_keep)
 	expect_together(&first, &fourth);
 	ck_assert_uint_eq(world->daemon->registry.leases, 4 * list.n);
 }
-END_TEST
 
 TEST(who_gives_back_all_leaves_the_others_with_all)
 {
@@ -667,7 +650,6 @@ TEST(who_gives_back_all_leaves_the_others_with_all)
 	expect_together(&first, &second);
 	ck_assert(is_same_file(first.stream, second.stream));
 }
-END_TEST
 
 /* As the kernel lets go of it at once, or only with the file. */
 TEST(of_the_bit_that_its_last_holder_gives_back_the_kernel_is_asked_to_let_go)
@@ -695,7 +677,6 @@ TEST(of_the_bit_that_its_last_holder_gives_back_the_kernel_is_asked_to_let_go)
 		ck_assert_uint_eq(query(&end).lingering, !goes);
 	}
 }
-END_TEST
 
 TEST(when_the_last_gives_back_all_the_kernel_is_asked_once_to_let_go_of_each)
 {
@@ -723,7 +704,6 @@ TEST(when_the_last_gives_back_all_the_kernel_is_asked_once_to_let_go_of_each)
 	ck_assert_uint_eq(query(&second).leases, 0);
 	ck_assert_uint_eq(world->daemon->registry.leases, 0);
 }
-END_TEST
 
 TEST(what_nobody_holds_is_not_given_back_and_the_rest_stays)
 {
@@ -742,7 +722,6 @@ TEST(what_nobody_holds_is_not_given_back_and_the_rest_stays)
 	ck_assert_uint_eq(query(&other).leases, 1);
 	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n + 1);
 }
-END_TEST
 
 /* --- who leaves --- */
 
@@ -766,7 +745,6 @@ TEST(when_the_first_leaves_the_others_keep_it_and_more_may_come)
 	expect_together(&second, &third);
 	ck_assert_uint_eq(query(&third).lingering, 0);
 }
-END_TEST
 
 TEST(when_the_last_has_left_all_is_charged_until_no_copy_is_open)
 {
@@ -795,7 +773,6 @@ TEST(when_the_last_has_left_all_is_charged_until_no_copy_is_open)
 	get_list(&witness, &list);
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 2);
 }
-END_TEST
 
 /* Who comes while a copy is still open pays nothing, and gets a file of its own. */
 TEST(who_comes_when_all_have_left_gets_a_new_file_and_the_same_charge)
@@ -813,7 +790,6 @@ TEST(who_comes_when_all_have_left_gets_a_new_file_and_the_same_charge)
 	ck_assert_uint_eq(query(&second).events, list.n);
 	ck_assert_uint_eq(query(&second).lingering, 0);
 }
-END_TEST
 
 /* --- the guard --- */
 
@@ -844,7 +820,6 @@ TEST(when_the_guard_is_gone_nobody_gets_what_others_hold)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	ck_assert_uint_eq(world->daemon->registry.leases, 4 * list.n);
 }
-END_TEST
 
 TEST(what_was_held_without_the_guard_is_nobody_elses_when_it_is_back)
 {
@@ -873,7 +848,6 @@ TEST(what_was_held_without_the_guard_is_nobody_elses_when_it_is_back)
 	check_books(world->daemon);
 	ck_assert_uint_eq(count_company(&third), 2);
 }
-END_TEST
 
 /* From that file alone. */
 static void take_guard_from(struct stream *stream)
@@ -909,7 +883,6 @@ TEST(one_of_its_files_without_the_guard_is_enough_to_give_none)
 		ck_assert_uint_eq(query(&first).leases, list.n);
 	}
 }
-END_TEST
 
 static void expect_all_refused(struct end *end, const struct list *list, uint32_t refusal)
 {
@@ -942,7 +915,6 @@ TEST(with_require_who_asks_alike_without_the_guard_is_refused_and_the_holders_ke
 	ck_assert_uint_eq(query(&second).leases, list.n);
 	ck_assert_uint_eq(query(&second).lingering, 0);
 }
-END_TEST
 
 TEST(a_file_on_which_a_stranger_registered_is_nobody_elses)
 {
@@ -965,7 +937,6 @@ TEST(a_file_on_which_a_stranger_registered_is_nobody_elses)
 	set_guard(world, true);
 	ck_assert_uint_ne(get_list(&third, &list).answer[0].stream, stream);
 }
-END_TEST
 
 /* --- generations --- */
 
@@ -998,7 +969,6 @@ TEST(what_is_on_a_file_of_dead_events_serves_its_holders_and_the_next_begin_anew
 	expect_together(&third, &fifth);
 	ck_assert_uint_eq(world->daemon->registry.leases, 4 * list.n);
 }
-END_TEST
 
 TEST(when_the_new_holders_have_left_the_old_ones_still_serve_nobody)
 {
@@ -1021,7 +991,6 @@ TEST(when_the_new_holders_have_left_the_old_ones_still_serve_nobody)
 	expect_apart(&first, &fourth);
 	ck_assert_uint_eq(query(&first).leases, list.n);
 }
-END_TEST
 
 /* --- while the first one is being answered --- */
 
@@ -1064,7 +1033,6 @@ TEST(who_asks_alike_while_the_first_is_answered_waits_for_that_and_the_kernel_is
 	for (unsigned i = 0; i < WAITING; i++)
 		end_deinit(&end[i]);
 }
-END_TEST
 
 /* Fewer than that, another order, another user, another tenant, or besides what is held. */
 TEST(who_asks_otherwise_waits_for_nobody)
@@ -1091,7 +1059,6 @@ TEST(who_asks_otherwise_waits_for_nobody)
 		expect_list(ends[i], lists[i]);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n + 1);
 }
-END_TEST
 
 TEST(fewer_than_eight_wait_for_nobody)
 {
@@ -1108,7 +1075,6 @@ TEST(fewer_than_eight_wait_for_nobody)
 	expect_list(&first, &list);
 	expect_list(&second, &list);
 }
-END_TEST
 
 /* Each gets a file of its own, whoever else is being answered. */
 TEST(where_nothing_guards_the_files_nobody_waits_for_another)
@@ -1129,7 +1095,6 @@ TEST(where_nothing_guards_the_files_nobody_waits_for_another)
 	expect_none(&second);
 	ck_assert(!is_same_file(first.stream, second.stream));
 }
-END_TEST
 
 TEST(who_waits_is_not_read_before_it_is_answered)
 {
@@ -1157,7 +1122,6 @@ TEST(who_waits_is_not_read_before_it_is_answered)
 	}
 	expect_silence(&second);
 }
-END_TEST
 
 TEST(two_lists_that_are_under_way_have_nothing_to_do_with_each_other)
 {
@@ -1188,7 +1152,6 @@ TEST(two_lists_that_are_under_way_have_nothing_to_do_with_each_other)
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], list.n + other.n);
 }
-END_TEST
 
 /* The kernel begins before all of it is decided, and is heard of several times. */
 TEST(of_a_long_list_nothing_is_answered_before_all_of_it_is)
@@ -1216,7 +1179,6 @@ TEST(of_a_long_list_nothing_is_answered_before_all_of_it_is)
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], list.n);
 }
-END_TEST
 
 TEST(who_leaves_in_the_middle_of_a_long_list_leaves_it_to_who_waits)
 {
@@ -1238,7 +1200,6 @@ TEST(who_leaves_in_the_middle_of_a_long_list_leaves_it_to_who_waits)
 	ck_assert_uint_eq(query(&second).lingering, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
-END_TEST
 
 TEST(who_leaves_while_it_waits_is_not_missed)
 {
@@ -1260,7 +1221,6 @@ TEST(who_leaves_while_it_waits_is_not_missed)
 	ck_assert_uint_eq(count_company(&first), 2);
 	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 }
-END_TEST
 
 /* Its turn was about to come. */
 TEST(who_leaves_before_it_asks_again_is_not_missed)
@@ -1283,7 +1243,6 @@ TEST(who_leaves_before_it_asks_again_is_not_missed)
 	ck_assert_uint_eq(count_company(&first), 2);
 	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 }
-END_TEST
 
 TEST(when_the_first_leaves_before_it_is_answered_the_next_who_waits_is_the_first)
 {
@@ -1309,7 +1268,6 @@ TEST(when_the_first_leaves_before_it_is_answered_the_next_who_waits_is_the_first
 	ck_assert_uint_eq(query(&second).lingering, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
-END_TEST
 
 TEST(when_all_leave_before_the_first_is_answered_nothing_is_left)
 {
@@ -1330,7 +1288,6 @@ TEST(when_all_leave_before_the_first_is_answered_nothing_is_left)
 	hold_no_more();
 	expect_all_gone(world);
 }
-END_TEST
 
 /* Nobody looks at its connection before. */
 TEST(a_first_one_that_turns_out_to_have_hung_up_leaves_its_answer_to_the_others)
@@ -1351,7 +1308,6 @@ TEST(a_first_one_that_turns_out_to_have_hung_up_leaves_its_answer_to_the_others)
 	ck_assert_uint_eq(count_company(&second), 1);
 	ck_assert_uint_eq(world->daemon->registry.leases, list.n);
 }
-END_TEST
 
 TEST(when_the_first_is_refused_all_the_next_asks_by_itself)
 {
@@ -1376,7 +1332,6 @@ TEST(when_the_first_is_refused_all_the_next_asks_by_itself)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 	ck_assert_uint_eq(world->daemon->registry.leases, 2 * list.n);
 }
-END_TEST
 
 static void expect_all_but(struct end *end, const struct list *list, unsigned refused, uint32_t refusal)
 {
@@ -1433,7 +1388,6 @@ TEST(when_the_first_is_refused_something_the_next_asks_for_that_by_itself)
 	ck_assert_uint_eq(world->daemon->registry.leases, 5 * list.n - 3);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, list.n);
 }
-END_TEST
 
 /* A kernel so slow that the daemon looks at something else after each request. */
 static void slow_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
@@ -1474,7 +1428,6 @@ TEST(who_asks_again_when_there_is_no_time_left_is_served_without_being_heard_of)
 	expect_together(&second, &third);
 	script.real = &fake_ops;
 }
-END_TEST
 
 TEST(when_the_guard_goes_while_some_wait_each_gets_a_file_of_its_own)
 {
@@ -1498,7 +1451,6 @@ TEST(when_the_guard_goes_while_some_wait_each_gets_a_file_of_its_own)
 	ck_assert(!is_same_file(second.stream, third.stream));
 	ck_assert_uint_eq(count_fake_streams(), 3);
 }
-END_TEST
 
 TEST(with_require_all_who_wait_without_the_guard_are_refused)
 {
@@ -1520,7 +1472,6 @@ TEST(with_require_all_who_wait_without_the_guard_are_refused)
 	look_at_lingering(world);
 	expect_no_charges(world);
 }
-END_TEST
 
 /* --- the end --- */
 
@@ -1545,7 +1496,6 @@ TEST(a_daemon_that_ends_while_some_wait_and_some_hold_ends_well)
 	world_end(world);
 	ck_assert_uint_eq(script.n_under_way, 0);
 }
-END_TEST
 
 TEST(a_daemon_that_ends_before_they_ask_again_ends_well)
 {
@@ -1563,7 +1513,6 @@ TEST(a_daemon_that_ends_before_they_ask_again_ends_well)
 	ck_assert(second.client->asks_again);
 	world_end(world);
 }
-END_TEST
 
 /* --- memory --- */
 
@@ -1683,7 +1632,6 @@ TEST(a_first_one_short_of_memory_is_refused_or_answered_alone)
 	try_with_ever_more_memory(first_asks);
 	try_with_ever_more_memory(first_asks_for_much);
 }
-END_TEST
 
 static bool first_asks_and_another_would_wait(struct world *world, long allocations, unsigned *otherwise)
 {
@@ -1707,7 +1655,6 @@ TEST(for_a_first_one_short_of_memory_nobody_waits_in_vain)
 {
 	try_with_ever_more_memory(first_asks_and_another_would_wait);
 }
-END_TEST
 
 static bool another_waits(struct world *world, long allocations, unsigned *otherwise)
 {
@@ -1731,7 +1678,6 @@ TEST(who_cannot_wait_for_lack_of_memory_is_refused_or_asks_by_itself)
 {
 	try_with_ever_more_memory(another_waits);
 }
-END_TEST
 
 /* What the kernel has answered is written down without memory. */
 static bool first_is_answered(struct world *world, long allocations, unsigned *otherwise)
@@ -1760,7 +1706,6 @@ TEST(what_cannot_be_written_down_is_refused_and_who_waited_asks_by_itself)
 {
 	try_with_ever_more_memory(first_is_answered);
 }
-END_TEST
 
 static bool another_joins(struct world *world, long allocations, unsigned *otherwise)
 {
@@ -1783,7 +1728,6 @@ TEST(who_cannot_join_for_lack_of_memory_is_refused_or_answered_one_by_one)
 {
 	try_with_ever_more_memory(another_joins);
 }
-END_TEST
 
 static bool another_joins_on_two_files(struct world *world, long allocations, unsigned *otherwise)
 {
@@ -1808,7 +1752,6 @@ TEST(who_can_have_one_file_only_for_lack_of_memory_gets_none_for_nothing)
 {
 	try_with_ever_more_memory(another_joins_on_two_files);
 }
-END_TEST
 
 static bool release_short_of_memory(struct end *end, const struct granted *granted, long allocations, unsigned *cut)
 {
@@ -1852,7 +1795,6 @@ TEST(who_cannot_give_back_a_part_for_lack_of_memory_is_cut_off_and_the_others_ke
 {
 	try_with_ever_more_memory(one_gives_back);
 }
-END_TEST
 
 static bool the_last_gives_back(struct world *world, long allocations, unsigned *otherwise)
 {
@@ -1870,7 +1812,6 @@ TEST(a_last_one_that_cannot_give_back_for_lack_of_memory_is_cut_off_and_all_ling
 {
 	try_with_ever_more_memory(the_last_gives_back);
 }
-END_TEST
 
 static uint32_t leases_of(const struct end *end)
 {
@@ -1906,7 +1847,6 @@ TEST(a_lease_beyond_the_maximum_is_refused_with_the_key)
 	ck_assert_uint_eq(leases_of(&first), 2);
 	check_books(world->daemon);
 }
-END_TEST
 
 TEST(an_event_that_nobody_leases_counts_as_one_lease)
 {
@@ -1925,7 +1865,6 @@ TEST(an_event_that_nobody_leases_counts_as_one_lease)
 	look_at_lingering(world);
 	ck_assert_uint_eq(leases_of(&witness), 0);
 }
-END_TEST
 
 TEST(a_part_of_a_bundle_beyond_the_maximum_ends_the_connection)
 {
@@ -1952,7 +1891,6 @@ TEST(a_part_of_a_bundle_beyond_the_maximum_ends_the_connection)
 	ck_assert_uint_eq(query(&first).leases, list.n - 1);
 	check_books(world->daemon);
 }
-END_TEST
 
 /* The same events each time, in other words. */
 static void say_at_length(struct end *end, unsigned number)
@@ -1992,56 +1930,3 @@ TEST(bundles_of_one_tenant_take_no_more_memory_than_a_limit)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		end_deinit(&ends[i]);
 }
-END_TEST
-
-SUITE("bundles", a_lease_beyond_the_maximum_is_refused_with_the_key, an_event_that_nobody_leases_counts_as_one_lease,
-      a_part_of_a_bundle_beyond_the_maximum_ends_the_connection, bundles_of_one_tenant_take_no_more_memory_than_a_limit,
-      who_asks_in_the_words_of_a_sibling_gets_the_same_and_the_kernel_is_not_asked,
-      one_more_costs_one_allocation_however_long_the_list, fewer_than_eight_are_asked_for_one_by_one,
-      in_another_order_it_is_another_list_of_the_same_events,
-      another_user_gets_a_file_of_its_own_and_shares_that_with_its_own,
-      another_tenant_gets_a_file_of_its_own_and_pays_for_it, what_shall_persist_is_asked_of_the_kernel_for_each,
-      of_many_formats_it_is_another_list, who_holds_something_already_is_answered_one_by_one,
-      a_list_that_names_one_event_twice_is_answered_one_by_one,
-      a_list_of_which_something_is_refused_is_answered_one_by_one, a_list_on_two_files_is_given_with_both,
-      all_who_hold_it_are_listed_and_counted_and_who_has_left_is_not,
-      of_very_many_holders_some_are_named_and_all_are_counted,
-      who_asks_for_the_same_again_is_answered_the_same_and_holds_no_more,
-      who_asks_for_more_holds_the_rest_besides_and_the_others_do_not, what_one_gives_back_the_others_keep,
-      who_gives_back_all_leaves_the_others_with_all,
-      of_the_bit_that_its_last_holder_gives_back_the_kernel_is_asked_to_let_go,
-      when_the_last_gives_back_all_the_kernel_is_asked_once_to_let_go_of_each,
-      what_nobody_holds_is_not_given_back_and_the_rest_stays,
-      when_the_first_leaves_the_others_keep_it_and_more_may_come,
-      when_the_last_has_left_all_is_charged_until_no_copy_is_open,
-      who_comes_when_all_have_left_gets_a_new_file_and_the_same_charge,
-      when_the_guard_is_gone_nobody_gets_what_others_hold,
-      what_was_held_without_the_guard_is_nobody_elses_when_it_is_back,
-      one_of_its_files_without_the_guard_is_enough_to_give_none,
-      with_require_who_asks_alike_without_the_guard_is_refused_and_the_holders_keep_it,
-      a_file_on_which_a_stranger_registered_is_nobody_elses,
-      what_is_on_a_file_of_dead_events_serves_its_holders_and_the_next_begin_anew,
-      when_the_new_holders_have_left_the_old_ones_still_serve_nobody,
-      who_asks_alike_while_the_first_is_answered_waits_for_that_and_the_kernel_is_asked_once,
-      who_asks_otherwise_waits_for_nobody, fewer_than_eight_wait_for_nobody,
-      where_nothing_guards_the_files_nobody_waits_for_another, who_waits_is_not_read_before_it_is_answered,
-      two_lists_that_are_under_way_have_nothing_to_do_with_each_other,
-      of_a_long_list_nothing_is_answered_before_all_of_it_is,
-      who_leaves_in_the_middle_of_a_long_list_leaves_it_to_who_waits, who_leaves_while_it_waits_is_not_missed,
-      who_leaves_before_it_asks_again_is_not_missed,
-      when_the_first_leaves_before_it_is_answered_the_next_who_waits_is_the_first,
-      when_all_leave_before_the_first_is_answered_nothing_is_left,
-      a_first_one_that_turns_out_to_have_hung_up_leaves_its_answer_to_the_others,
-      when_the_first_is_refused_all_the_next_asks_by_itself,
-      when_the_first_is_refused_something_the_next_asks_for_that_by_itself,
-      who_asks_again_when_there_is_no_time_left_is_served_without_being_heard_of,
-      when_the_guard_goes_while_some_wait_each_gets_a_file_of_its_own,
-      with_require_all_who_wait_without_the_guard_are_refused,
-      a_daemon_that_ends_while_some_wait_and_some_hold_ends_well, a_daemon_that_ends_before_they_ask_again_ends_well,
-      a_first_one_short_of_memory_is_refused_or_answered_alone, for_a_first_one_short_of_memory_nobody_waits_in_vain,
-      who_cannot_wait_for_lack_of_memory_is_refused_or_asks_by_itself,
-      what_cannot_be_written_down_is_refused_and_who_waited_asks_by_itself,
-      who_cannot_join_for_lack_of_memory_is_refused_or_answered_one_by_one,
-      who_can_have_one_file_only_for_lack_of_memory_gets_none_for_nothing,
-      who_cannot_give_back_a_part_for_lack_of_memory_is_cut_off_and_the_others_keep_all,
-      a_last_one_that_cannot_give_back_for_lack_of_memory_is_cut_off_and_all_lingers)

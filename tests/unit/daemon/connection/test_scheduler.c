@@ -17,7 +17,6 @@ TEST(without_clients_there_is_no_turn)
 
 	ck_assert_ptr_null(next(world));
 }
-END_TEST
 
 TEST(tenants_take_turns_however_many_connections)
 {
@@ -37,7 +36,6 @@ TEST(tenants_take_turns_however_many_connections)
 	ck_assert_ptr_eq(next(world), third.client);
 	ck_assert_ptr_null(next(world));
 }
-END_TEST
 
 TEST(client_that_comes_again_at_once_comes_last)
 {
@@ -55,7 +53,6 @@ TEST(client_that_comes_again_at_once_comes_last)
 	ck_assert_ptr_eq(next(world), second.client);
 	ck_assert_ptr_eq(next(world), first.client);
 }
-END_TEST
 
 TEST(client_is_queued_once)
 {
@@ -67,7 +64,6 @@ TEST(client_is_queued_once)
 	ck_assert_ptr_eq(next(world), end.client);
 	ck_assert_ptr_null(next(world));
 }
-END_TEST
 
 TEST(removed_client_has_no_turn_and_takes_none_away)
 {
@@ -86,7 +82,6 @@ TEST(removed_client_has_no_turn_and_takes_none_away)
 	ck_assert_ptr_eq(next(world), second.client);
 	ck_assert_ptr_null(next(world));
 }
-END_TEST
 
 static void go_on(struct client_task *task _unused_)
 {
@@ -115,7 +110,6 @@ TEST(long_requests_and_new_ones_alternate)
 	task_end(&task[0]);
 	task_end(&task[1]);
 }
-END_TEST
 
 /* What the tenant may make in a second. */
 static void set_rate(const struct end *end, uint32_t rate)
@@ -161,7 +155,6 @@ TEST(tenant_over_its_rate_delays_new_requests_alone)
 	ck_assert_ptr_eq(next(world), second.client);
 	task_end(&task);
 }
-END_TEST
 
 TEST(client_that_hangs_up_while_delayed_is_closed)
 {
@@ -181,7 +174,6 @@ TEST(client_that_hangs_up_while_delayed_is_closed)
 	set_rate(&other, UINT32_MAX);
 	turn(world);
 }
-END_TEST
 
 TEST(tenant_with_a_full_backlog_waits_for_answers)
 {
@@ -200,9 +192,3 @@ TEST(tenant_with_a_full_backlog_waits_for_answers)
 	ck_assert_ptr_eq(next(world), greedy.client);
 	scheduler_answered(&world->daemon->connections, tenant, BACKLOG_MAX - 1);
 }
-END_TEST
-
-SUITE("scheduler", without_clients_there_is_no_turn, tenants_take_turns_however_many_connections,
-      client_that_comes_again_at_once_comes_last, client_is_queued_once, removed_client_has_no_turn_and_takes_none_away,
-      long_requests_and_new_ones_alternate, tenant_over_its_rate_delays_new_requests_alone,
-      client_that_hangs_up_while_delayed_is_closed, tenant_with_a_full_backlog_waits_for_answers)

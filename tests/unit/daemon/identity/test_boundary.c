@@ -101,7 +101,6 @@ TEST(delegated_cgroup_is_a_tenant_by_mark_or_owner)
 	expect_boundary(1, "o .");
 	expect_boundary(3, ". . do .");
 }
-END_TEST
 
 TEST(marks_inside_a_delegated_cgroup_have_no_effect)
 {
@@ -109,7 +108,6 @@ TEST(marks_inside_a_delegated_cgroup_have_no_effect)
 	expect_boundary(2, ". o d o");
 	expect_boundary(2, ". d o d");
 }
-END_TEST
 
 TEST(policy_makes_tenants_without_delegation)
 {
@@ -118,7 +116,6 @@ TEST(policy_makes_tenants_without_delegation)
 	expect_boundary(1, "+ . .");
 	expect_boundary(3, ". . +d");
 }
-END_TEST
 
 TEST(outermost_tenant_counts)
 {
@@ -128,7 +125,6 @@ TEST(outermost_tenant_counts)
 	expect_boundary(2, ". d + .");
 	expect_boundary(2, ". o + .");
 }
-END_TEST
 
 TEST(tenant_no_makes_a_delegated_cgroup_no_tenant)
 {
@@ -138,7 +134,6 @@ TEST(tenant_no_makes_a_delegated_cgroup_no_tenant)
 	expect_boundary(4, ". . -d +");
 	expect_boundary(4, ". -d . +");
 }
-END_TEST
 
 /* It is all his who was given the outermost one, and he may mark it and give it away as he likes. */
 TEST(inside_tenant_no_only_the_policy_makes_tenants)
@@ -150,7 +145,6 @@ TEST(inside_tenant_no_only_the_policy_makes_tenants)
 	expect_boundary(5, ". -d d o +");
 	expect_boundary(5, ". -d -d d +d");
 }
-END_TEST
 
 TEST(tenant_no_without_delegation_has_no_inner_effect)
 {
@@ -159,7 +153,6 @@ TEST(tenant_no_without_delegation_has_no_inner_effect)
 	expect_boundary(3, "- - o");
 	expect_boundary(3, "- . +");
 }
-END_TEST
 
 /* user.slice, user-1000.slice, session-3.scope; beside that, user@1000.service, which is his. */
 TEST(sessions_belong_to_the_tenant_of_their_user)
@@ -172,7 +165,6 @@ TEST(sessions_belong_to_the_tenant_of_their_user)
 	/* And all that his manager runs, too. */
 	expect_second_level(". . -o o d");
 }
-END_TEST
 
 TEST(cgroup_beyond_the_deepest_level_is_no_tenant)
 {
@@ -182,7 +174,6 @@ TEST(cgroup_beyond_the_deepest_level_is_no_tenant)
 	expect_second_level(". . . . . . . . . . . + .");
 	expect_second_level(". . . . . . . . . . . . +");
 }
-END_TEST
 
 TEST(without_visible_cgroups_the_policy_alone_counts)
 {
@@ -194,10 +185,3 @@ TEST(without_visible_cgroups_the_policy_alone_counts)
 	ck_assert_uint_eq(find_tenant(&nowhere, ". . -d d", &boundary), 2);
 	ck_assert(!boundary);
 }
-END_TEST
-
-SUITE("boundary", delegated_cgroup_is_a_tenant_by_mark_or_owner, marks_inside_a_delegated_cgroup_have_no_effect,
-      policy_makes_tenants_without_delegation, outermost_tenant_counts, tenant_no_makes_a_delegated_cgroup_no_tenant,
-      inside_tenant_no_only_the_policy_makes_tenants, tenant_no_without_delegation_has_no_inner_effect,
-      sessions_belong_to_the_tenant_of_their_user, cgroup_beyond_the_deepest_level_is_no_tenant,
-      without_visible_cgroups_the_policy_alone_counts)

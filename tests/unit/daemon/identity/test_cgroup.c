@@ -33,7 +33,6 @@ TEST(v2_line_is_the_cgroup)
 	ck_assert_str_eq(parse(&v2, "0::/no/newline"), "/no/newline");
 	ck_assert_str_eq(parse(&v2, "0::/../outside\n"), "/../outside");
 }
-END_TEST
 
 static const char hybrid_text[] = "12:pids:/pids\n"
 				  "11:cpu,cpuacct:/cpu\n"
@@ -46,7 +45,6 @@ TEST(hybrid_host_uses_the_line_of_its_hierarchy)
 	ck_assert_str_eq(parse(&v2, hybrid_text), "/system.slice/b.service");
 	ck_assert_str_eq(parse(&v1, hybrid_text), "/system.slice/a.service");
 }
-END_TEST
 
 TEST(missing_line_is_no_cgroup)
 {
@@ -58,7 +56,6 @@ TEST(missing_line_is_no_cgroup)
 	ck_assert_str_eq(parse(&v2, "0:\n0::\n0\nnonsense\n"), "none");
 	ck_assert_str_eq(parse(&v2, "0::\n0::/second\n"), "/second");
 }
-END_TEST
 
 /* Found by fuzz_cgroup. Tenants that are no cgroups have paths without a slash, and nobody else may. */
 TEST(path_without_slash_is_skipped)
@@ -67,14 +64,12 @@ TEST(path_without_slash_is_skipped)
 	ck_assert_str_eq(parse(&v2, "0::policy\n"), "none");
 	ck_assert_str_eq(parse(&v2, "0::policy\n0::/a\n"), "/a");
 }
-END_TEST
 
 TEST(path_may_have_colons_and_spaces)
 {
 	ck_assert_str_eq(parse(&v2, "0::/a:b::c/0::/x y\n"), "/a:b::c/0::/x y");
 	ck_assert_str_eq(parse(&v1, "5:cpu:/x:name=systemd:/y\n1:name=systemd:/z:\n"), "/z:");
 }
-END_TEST
 
 TEST(path_beyond_the_buffer_is_an_error)
 {
@@ -85,7 +80,6 @@ TEST(path_beyond_the_buffer_is_an_error)
 	ck_assert_int_eq(cgroup_parse(&v2, "0::/1234567\n", path, sizeof(path)), -ENAMETOOLONG);
 	ck_assert_str_eq(path, "/123456");
 }
-END_TEST
 
 /* A directory of our own, gone at the end. */
 struct directory {
@@ -144,7 +138,6 @@ TEST(mountinfo_of_a_plain_host)
 	ck_assert_str_eq(cgroups.root, "/");
 	ck_assert_str_eq(cgroups.controller, "");
 }
-END_TEST
 
 TEST(mountinfo_of_a_hybrid_host_in_any_order)
 {
@@ -157,7 +150,6 @@ TEST(mountinfo_of_a_hybrid_host_in_any_order)
 		ck_assert_str_eq(cgroups.controller, "");
 	}
 }
-END_TEST
 
 TEST(mountinfo_of_a_v1_host)
 {
@@ -167,7 +159,6 @@ TEST(mountinfo_of_a_v1_host)
 	ck_assert_str_eq(cgroups.root, "/");
 	ck_assert_str_eq(cgroups.controller, "name=systemd");
 }
-END_TEST
 
 TEST(mountinfo_of_a_container_has_a_root)
 {
@@ -178,7 +169,6 @@ TEST(mountinfo_of_a_container_has_a_root)
 	cgroups = find("99 98 0:26 /../../.. /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
 	ck_assert_str_eq(cgroups.root, "/../../..");
 }
-END_TEST
 
 TEST(mountinfo_without_cgroups_is_no_error)
 {
@@ -205,7 +195,6 @@ TEST(mountinfo_without_cgroups_is_no_error)
 		ck_assert(!cgroup_is_delegated(&cgroups, "/"));
 	}
 }
-END_TEST
 
 TEST(missing_mountinfo_is_an_error)
 {
@@ -216,7 +205,6 @@ TEST(missing_mountinfo_is_an_error)
 	ck_assert_str_eq(cgroups.mount, "");
 	ck_assert_str_eq(cgroups.controller, "");
 }
-END_TEST
 
 /* What it would not see might be what is to be taken. */
 TEST(truncated_mountinfo_is_an_error)
@@ -225,7 +213,6 @@ TEST(truncated_mountinfo_is_an_error)
 
 	ck_assert_int_eq(cgroups_find("/", &cgroups), -EISDIR);
 }
-END_TEST
 
 /* Which directory bears systemd's mark, and what it says. Not every file system has such attributes, so ours has none. */
 static const char *marked = "";
@@ -297,7 +284,6 @@ TEST(id_is_the_inode_of_the_directory)
 	ck_assert_uint_ne(id, cgroup_id(&cgroups, "/a"));
 	ck_assert_uint_eq(cgroup_id(&cgroups, "/a/c"), 0);
 }
-END_TEST
 
 TEST(path_outside_the_mount_has_no_id)
 {
@@ -322,7 +308,6 @@ TEST(path_outside_the_mount_has_no_id)
 	ck_assert_uint_eq(cgroup_id(&cgroups, "/machine.slice/onefringe"), 0);
 	ck_assert(!cgroup_is_delegated(&cgroups, "/machine.slice"));
 }
-END_TEST
 
 TEST(path_with_dots_is_never_followed)
 {
@@ -338,7 +323,6 @@ TEST(path_with_dots_is_never_followed)
 	ck_assert(!cgroup_is_delegated(&cgroups, "/.."));
 	ck_assert(!cgroup_is_delegated(&cgroups, "/a/.."));
 }
-END_TEST
 
 TEST(only_mark_1_is_delegation)
 {
@@ -358,7 +342,6 @@ TEST(only_mark_1_is_delegation)
 	mark = "1";
 	ck_assert(!cgroup_is_delegated(&cgroups, "/b"));
 }
-END_TEST
 
 TEST(cgroup_of_another_owner_is_delegated)
 {
@@ -371,7 +354,6 @@ TEST(cgroup_of_another_owner_is_delegated)
 	ck_assert(cgroup_is_delegated(&cgroups, "/a"));
 	ck_assert(!cgroup_is_delegated(&cgroups, "/b"));
 }
-END_TEST
 
 static bool count_question(void *data, const char *path _unused_)
 {
@@ -390,7 +372,6 @@ TEST(deep_path_has_at_most_twelve_levels_checked)
 	ck_assert_str_eq(path, "/a/a");
 	ck_assert_uint_le(questions, 12);
 }
-END_TEST
 
 TEST(overlong_path_has_no_id)
 {
@@ -401,7 +382,6 @@ TEST(overlong_path_has_no_id)
 	ck_assert_uint_eq(cgroup_id(&v2, path), 0);
 	ck_assert(!cgroup_is_delegated(&v2, path));
 }
-END_TEST
 
 TEST(cgroup_of_an_exited_process_is_esrch)
 {
@@ -422,7 +402,6 @@ TEST(cgroup_of_an_exited_process_is_esrch)
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 	ck_assert_int_eq(cgroup_of_process(&cgroups, child, path, sizeof(path)), -ESRCH);
 }
-END_TEST
 
 /* The boundaries, and in which order they were asked for. */
 struct asked {
@@ -460,7 +439,6 @@ TEST(without_a_boundary_the_second_level_is_the_tenant)
 	ck_assert_str_eq(cut("/user.slice/user-1000.slice/session-3.scope", NULL), "/user.slice/user-1000.slice");
 	ck_assert_str_eq(cut("", NULL), "");
 }
-END_TEST
 
 TEST(boundary_is_the_tenant_at_any_level)
 {
@@ -474,7 +452,6 @@ TEST(boundary_is_the_tenant_at_any_level)
 	ck_assert_str_eq(cut("/a/b/c", "/a/b/c/d"), "/a/b");
 	ck_assert_str_eq(cut("/a/b/c", "/"), "/a/b");
 }
-END_TEST
 
 static bool always(void *data _unused_, const char *path _unused_)
 {
@@ -488,7 +465,6 @@ TEST(outermost_of_several_boundaries_counts)
 	cgroup_cut_to_tenant(path, always, NULL);
 	ck_assert_str_eq(path, "/a");
 }
-END_TEST
 
 TEST(ancestors_are_checked_once_from_the_outermost)
 {
@@ -499,7 +475,6 @@ TEST(ancestors_are_checked_once_from_the_outermost)
 	cgroup_cut_to_tenant(path, is_boundary, &asked);
 	ck_assert_str_eq(asked.buffer, "/a /a/b /a/b/c /a/b/c/d ");
 }
-END_TEST
 
 TEST(cgroups_below_a_tenant_are_the_same_tenant)
 {
@@ -511,15 +486,3 @@ TEST(cgroups_below_a_tenant_are_the_same_tenant)
 		ck_assert_str_eq(cut(path, NULL), "/machine.slice/box.scope");
 	}
 }
-END_TEST
-
-SUITE("cgroup", v2_line_is_the_cgroup, hybrid_host_uses_the_line_of_its_hierarchy, missing_line_is_no_cgroup,
-      path_without_slash_is_skipped, path_may_have_colons_and_spaces, path_beyond_the_buffer_is_an_error,
-      mountinfo_of_a_plain_host, mountinfo_of_a_hybrid_host_in_any_order, mountinfo_of_a_v1_host,
-      mountinfo_of_a_container_has_a_root, mountinfo_without_cgroups_is_no_error, missing_mountinfo_is_an_error,
-      truncated_mountinfo_is_an_error, id_is_the_inode_of_the_directory, path_outside_the_mount_has_no_id,
-      path_with_dots_is_never_followed, only_mark_1_is_delegation, cgroup_of_another_owner_is_delegated,
-      deep_path_has_at_most_twelve_levels_checked, overlong_path_has_no_id, cgroup_of_an_exited_process_is_esrch,
-      without_a_boundary_the_second_level_is_the_tenant, boundary_is_the_tenant_at_any_level,
-      outermost_of_several_boundaries_counts, ancestors_are_checked_once_from_the_outermost,
-      cgroups_below_a_tenant_are_the_same_tenant)

@@ -91,7 +91,6 @@ TEST(peer_that_lives_is_identified)
 	ck_assert_int_eq(*found.cgroup, '/');
 	end_peer();
 }
-END_TEST
 
 /* Before its cgroup is read, and behind: then another process could have had its pid. */
 TEST(peer_that_ends_meanwhile_is_gone)
@@ -106,6 +105,3 @@ TEST(peer_that_ends_meanwhile_is_gone)
 		ck_assert_int_eq(found.pid, 0);
 	}
 }
-END_TEST
-
-SUITE("peer", peer_that_lives_is_identified, peer_that_ends_meanwhile_is_gone)

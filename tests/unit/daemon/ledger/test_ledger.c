@@ -67,7 +67,6 @@ TEST(what_was_entered_last_holds_and_what_was_struck_does_not)
 	expect_text(&image, OTHER_KIND, 2, 0, "");
 	ck_assert_ptr_null(ledger_find(&image, KIND, 3, 0));
 }
-END_TEST
 
 TEST(things_come_by_kind_and_in_their_order)
 {
@@ -87,7 +86,6 @@ TEST(things_come_by_kind_and_in_their_order)
 	}
 	ck_assert_ptr_null(ledger_next(&image, KIND, thing));
 }
-END_TEST
 
 TEST(without_a_ledger_nothing_happens)
 {
@@ -95,7 +93,6 @@ TEST(without_a_ledger_nothing_happens)
 	ledger_strike(NULL, KIND, 1, 2);
 	ck_assert(!ledger_tidy(NULL));
 }
-END_TEST
 
 TEST(who_knows_more_reads_zeros_and_who_knows_less_the_beginning)
 {
@@ -112,7 +109,6 @@ TEST(who_knows_more_reads_zeros_and_who_knows_less_the_beginning)
 	ledger_get(ledger_find(&image, KIND, 1, 0), data, 2);
 	ck_assert_mem_eq(data, "ab\xff\xff", 4);
 }
-END_TEST
 
 /* As long as it is: each entry is there as a whole, or it is not, and none before it is lost. */
 TEST(a_file_that_is_cut_at_any_byte_has_all_that_is_whole)
@@ -141,7 +137,6 @@ TEST(a_file_that_is_cut_at_any_byte_has_all_that_is_whole)
 			expect_text(&image, KIND, i, 0, texts[i]);
 	}
 }
-END_TEST
 
 /* Whoever was killed had written so much of it; what is behind that are zeros. */
 TEST(an_entry_that_was_not_written_to_its_end_is_none)
@@ -168,7 +163,6 @@ TEST(an_entry_that_was_not_written_to_its_end_is_none)
 		expect_text(&image, KIND, 1, 0, "the first one");
 	}
 }
-END_TEST
 
 TEST(a_flipped_bit_ends_the_file)
 {
@@ -188,7 +182,6 @@ TEST(a_flipped_bit_ends_the_file)
 		ledger->memory[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 }
-END_TEST
 
 static int read_bytes(const void *bytes, size_t size)
 {
@@ -214,7 +207,6 @@ TEST(what_is_no_ledger_is_refused)
 	header.magic[7] = 'l';
 	ck_assert_int_eq(read_bytes(&header, sizeof(header)), -EBADMSG);
 }
-END_TEST
 
 TEST(a_newer_one_is_told_from_a_broken_one)
 {
@@ -224,7 +216,6 @@ TEST(a_newer_one_is_told_from_a_broken_one)
 	header.version = 0;
 	ck_assert_int_eq(read_bytes(&header, sizeof(header)), 0);
 }
-END_TEST
 
 /* --- written anew, in random histories --- */
 
@@ -310,7 +301,6 @@ TEST(rewriting_is_never_seen_and_keeps_file_small)
 		;
 	ck_assert_uint_lt(used_blocks(ledger), (size_t)4 * LEDGER_SPARE);
 }
-END_TEST
 
 /* The order is that in which things were entered first, before and after. */
 TEST(rewriting_keeps_the_order_of_things)
@@ -339,7 +329,6 @@ TEST(rewriting_keeps_the_order_of_things)
 	expect_text(&image, KIND, 3, 0, "again");
 	expect_text(&image, KIND, 4, 0, "anew");
 }
-END_TEST
 
 /* A piece is some hundred entries, however many there are: nobody waits for all of them. */
 TEST(rewriting_a_million_things_takes_many_pieces)
@@ -378,7 +367,6 @@ TEST(rewriting_a_million_things_takes_many_pieces)
 	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
 	ck_assert_uint_eq(count(&image), THINGS + 100);
 }
-END_TEST
 
 /* More comes at once than there is room for before the other place: this time it comes to nothing, and the next time it is done. */
 TEST(rewriting_gives_way_to_what_is_entered)
@@ -402,7 +390,6 @@ TEST(rewriting_gives_way_to_what_is_entered)
 	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
 	ck_assert_uint_eq(count(&image), OLD + others);
 }
-END_TEST
 
 /* The file is what counts: whoever has it sees all of it, before and after. */
 TEST(whoever_holds_the_file_reads_what_was_written_anew)
@@ -423,12 +410,3 @@ TEST(whoever_holds_the_file_reads_what_was_written_anew)
 	expect_text(&image, KIND, 1, 0, "again and again");
 	expect_text(&image, KIND, 2, 0, "after that");
 }
-END_TEST
-
-SUITE("ledger", what_was_entered_last_holds_and_what_was_struck_does_not, things_come_by_kind_and_in_their_order,
-      without_a_ledger_nothing_happens, who_knows_more_reads_zeros_and_who_knows_less_the_beginning,
-      a_file_that_is_cut_at_any_byte_has_all_that_is_whole, an_entry_that_was_not_written_to_its_end_is_none,
-      a_flipped_bit_ends_the_file, what_is_no_ledger_is_refused, a_newer_one_is_told_from_a_broken_one,
-      rewriting_is_never_seen_and_keeps_file_small, rewriting_keeps_the_order_of_things,
-      rewriting_a_million_things_takes_many_pieces, rewriting_gives_way_to_what_is_entered,
-      whoever_holds_the_file_reads_what_was_written_anew)

@@ -163,7 +163,6 @@ TEST(without_files_all_values_are_defaults)
 	ck_assert_str_eq(resolved(policy, "/a", POLICY_ALLOW_EVENTS), "*");
 	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "1024");
 }
-END_TEST
 
 TEST(files_of_all_directories_are_read_by_name)
 {
@@ -178,7 +177,6 @@ TEST(files_of_all_directories_are_read_by_name)
 	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "3@30-c.conf:2");
 	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_KERNEL_MARGIN), "2@20-b.conf:3");
 }
-END_TEST
 
 TEST(file_of_the_first_directory_hides_the_others)
 {
@@ -198,7 +196,6 @@ TEST(file_of_the_first_directory_hides_the_others)
 		ck_assert_str_eq(of_daemon(policy, NULL, POLICY_KERNEL_MARGIN), i == 0 ? "5@a.conf:3" : "256");
 	}
 }
-END_TEST
 
 TEST(mask_hides_a_file)
 {
@@ -219,7 +216,6 @@ TEST(mask_hides_a_file)
 		unlink(in_scratch("etc/a.conf"));
 	}
 }
-END_TEST
 
 TEST(only_visible_conf_files_are_read)
 {
@@ -232,7 +228,6 @@ TEST(only_visible_conf_files_are_read)
 	policy = load();
 	ck_assert_uint_eq(policy_count_files(policy), 0);
 }
-END_TEST
 
 TEST(symlink_to_a_file_is_read)
 {
@@ -244,7 +239,6 @@ TEST(symlink_to_a_file_is_read)
 	policy = load();
 	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "9@a.conf:2");
 }
-END_TEST
 
 static void expect_unreadable(const char *expected)
 {
@@ -273,7 +267,6 @@ TEST(unreadable_file_is_an_error)
 	put("run", "a file instead of a directory");
 	expect_unreadable("run: cannot be read: Not a directory\n");
 }
-END_TEST
 
 TEST(too_large_or_binary_file_is_refused)
 {
@@ -291,7 +284,6 @@ TEST(too_large_or_binary_file_is_refused)
 	put_bytes("etc/a.conf", "[Daemon]\0", 9);
 	expect_unreadable("etc/a.conf: is no text: byte 9 is zero\n");
 }
-END_TEST
 
 TEST(root_is_put_before_each_directory)
 {
@@ -302,7 +294,6 @@ TEST(root_is_put_before_each_directory)
 	ck_assert_int_eq(policy_load("/etc:/run::/lib:", scratch, &problems, &policy), 0);
 	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "9@a.conf:2");
 }
-END_TEST
 
 TEST(named_files_are_read_in_their_order)
 {
@@ -320,7 +311,6 @@ TEST(named_files_are_read_in_their_order)
 	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_DEFAULT_MAX_EVENTS), "2@a:2");
 	ck_assert_str_eq(of_daemon(policy, NULL, POLICY_KERNEL_MARGIN), "1@z.conf:3");
 }
-END_TEST
 
 /* --- problems --- */
 
@@ -420,7 +410,6 @@ TEST(problems_have_file_line_key_and_advice)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		expect_problems(cases[i].answer, cases[i].text, cases[i].problems);
 }
-END_TEST
 
 TEST(all_errors_are_collected)
 {
@@ -439,7 +428,6 @@ TEST(all_errors_are_collected)
 	ck_assert_uint_eq(problems.list[1].line, 3);
 	problems_deinit(&problems);
 }
-END_TEST
 
 static void expect_strict(const char *text, size_t errors)
 {
@@ -466,7 +454,6 @@ TEST(unknown_keys_are_errors_if_strict)
 	/* Other warnings stay warnings. */
 	expect_strict("[/a]\nMaxEvents=5\nReserveEvents=6\n", 0);
 }
-END_TEST
 
 TEST(sections_that_match_a_cgroup_are_marked)
 {
@@ -484,7 +471,6 @@ TEST(sections_that_match_a_cgroup_are_marked)
 	ck_assert_str_eq(policy_section_origin(policy, 1)->section, "/b");
 	ck_assert_uint_eq(policy_section_origin(policy, 1)->line, 2);
 }
-END_TEST
 
 /* --- which section counts --- */
 
@@ -561,7 +547,6 @@ TEST(value_comes_from_the_section_that_counts)
 		}
 	}
 }
-END_TEST
 
 TEST(section_may_be_continued_anywhere)
 {
@@ -576,7 +561,6 @@ TEST(section_may_be_continued_anywhere)
 	ck_assert_str_eq(looked_up(policy, "/a", POLICY_MAX_CONNECTIONS), "2@a.conf:7");
 	ck_assert_str_eq(looked_up(policy, "/a", POLICY_DENY_EVENTS), "a b@b.conf:3");
 }
-END_TEST
 
 TEST(empty_value_resets_to_the_default)
 {
@@ -594,7 +578,6 @@ TEST(empty_value_resets_to_the_default)
 	policy_resolve(policy, "/s/me", &rules);
 	ck_assert_uint_eq(policy_tenant_limit(policy, &rules, POLICY_MAX_EVENTS)->number, 1024);
 }
-END_TEST
 
 TEST(tenant_without_a_limit_has_that_of_daemon)
 {
@@ -611,7 +594,6 @@ TEST(tenant_without_a_limit_has_that_of_daemon)
 	ck_assert_uint_eq(policy_tenant_limit(policy, &rules, POLICY_MAX_EVENTS)->number, 5);
 	ck_assert_uint_eq(policy_tenant_limit(policy, &rules, POLICY_MAX_CONNECTIONS)->number, 1024);
 }
-END_TEST
 
 static bool note_level(void *data, const char *path)
 {
@@ -638,7 +620,6 @@ TEST(walk_visits_levels_until_told_to_stop)
 	ck_assert_str_eq(levels("/a234567890/a234567890/a234567890/x/y"),
 			 "/ /a234567890 /a234567890/a234567890 /a234567890/a234567890/a234567890 ");
 }
-END_TEST
 
 static bool count_level(void *data, const char *path _unused_)
 {
@@ -656,7 +637,6 @@ TEST(walk_of_a_deep_path_is_bounded)
 	policy_walk(path, count_level, &count);
 	ck_assert_uint_eq(count, POLICY_LEVELS_MAX + 1);
 }
-END_TEST
 
 TEST(tenant_is_yes_no_or_unset)
 {
@@ -670,7 +650,6 @@ TEST(tenant_is_yes_no_or_unset)
 	/* Not inherited. */
 	ck_assert_int_eq(policy_tenant(policy, "/s/a/b"), POLICY_TENANT_UNSET);
 }
-END_TEST
 
 /* --- reserves --- */
 
@@ -690,7 +669,6 @@ TEST(reserves_are_listed_by_pattern)
 	ck_assert(!policy_next_reserve(policy, &at, &reserve));
 	ck_assert_str_eq(reserve.pattern, "/s/*");
 }
-END_TEST
 
 TEST(reserves_beyond_the_capacity_are_an_error)
 {
@@ -706,7 +684,6 @@ TEST(reserves_beyond_the_capacity_are_an_error)
 	ck_assert_str_eq(problems.list[0].key, "ReserveEvents");
 	problems_deinit(&problems);
 }
-END_TEST
 
 TEST(policy_without_reserves_always_fits)
 {
@@ -715,7 +692,6 @@ TEST(policy_without_reserves_always_fits)
 
 	ck_assert_int_eq(policy_check_capacity(policy, 0, &problems), 0);
 }
-END_TEST
 
 /* --- events --- */
 
@@ -823,7 +799,6 @@ TEST(name_is_allowed_or_denied)
 		}
 	}
 }
-END_TEST
 
 /* --- OwnNames --- */
 
@@ -893,7 +868,6 @@ TEST(owned_name_is_for_its_owner)
 		}
 	}
 }
-END_TEST
 
 TEST(thousand_globs_can_be_owned)
 {
@@ -909,7 +883,6 @@ TEST(thousand_globs_can_be_owned)
 	expect_problems(POLICY_E_WRONG, buffer,
 			"etc/a.conf:4: OwnNames=: all sections together own at most 1000 globs\n");
 }
-END_TEST
 
 TEST(flags_are_allowed_separately)
 {
@@ -925,7 +898,6 @@ TEST(flags_are_allowed_separately)
 	ck_assert_str_eq(asked(policy, "a", REGISTER_PERSIST | REGISTER_MULTI_FORMAT),
 			 "AllowMultiFormat=no; register it without that flag (etc/a.conf:3)");
 }
-END_TEST
 
 /* --- life --- */
 
@@ -940,7 +912,6 @@ TEST(policy_lives_until_its_last_reference)
 	ck_assert_ptr_null(policy_unref(other));
 	ck_assert_ptr_null(policy_unref(NULL));
 }
-END_TEST
 
 /* Each allocation fails in turn. */
 TEST(failed_allocation_loses_nothing)
@@ -976,7 +947,6 @@ TEST(failed_allocation_loses_nothing)
 	}
 	problems_deinit(&problems);
 }
-END_TEST
 
 /* Ten thousand tenants, each at five levels, with 500 sections: in less than the time that a test may take under ASan. */
 TEST(five_hundred_sections_for_ten_thousand_tenants)
@@ -1002,7 +972,6 @@ TEST(five_hundred_sections_for_ten_thousand_tenants)
 		ck_assert_uint_eq(rules.value[POLICY_MAX_EVENTS]->number, i % 100 + 100);
 	}
 }
-END_TEST
 
 /* --- events that are declared --- */
 
@@ -1031,7 +1000,6 @@ TEST(declared_events_are_listed_by_name)
 	ck_assert(policy_find_event(policy, "two and more", 3, &event));
 	ck_assert(!policy_find_event(policy, "three", 5, &event));
 }
-END_TEST
 
 TEST(declared_events_need_room_beside_reserves)
 {
@@ -1049,17 +1017,3 @@ TEST(declared_events_need_room_beside_reserves)
 	ck_assert_str_eq(all_problems(), "etc/a.conf:4: [Event b]: 2 events are declared, and there is room for 1\n");
 	problems_deinit(&problems);
 }
-END_TEST
-
-SUITE("policy", without_files_all_values_are_defaults, files_of_all_directories_are_read_by_name,
-      file_of_the_first_directory_hides_the_others, mask_hides_a_file, only_visible_conf_files_are_read,
-      symlink_to_a_file_is_read, unreadable_file_is_an_error, too_large_or_binary_file_is_refused,
-      root_is_put_before_each_directory, named_files_are_read_in_their_order, problems_have_file_line_key_and_advice,
-      all_errors_are_collected, unknown_keys_are_errors_if_strict, sections_that_match_a_cgroup_are_marked,
-      value_comes_from_the_section_that_counts, section_may_be_continued_anywhere, empty_value_resets_to_the_default,
-      tenant_without_a_limit_has_that_of_daemon, walk_visits_levels_until_told_to_stop, walk_of_a_deep_path_is_bounded,
-      tenant_is_yes_no_or_unset, reserves_are_listed_by_pattern, reserves_beyond_the_capacity_are_an_error,
-      policy_without_reserves_always_fits, name_is_allowed_or_denied, owned_name_is_for_its_owner,
-      thousand_globs_can_be_owned, flags_are_allowed_separately, policy_lives_until_its_last_reference,
-      failed_allocation_loses_nothing, five_hundred_sections_for_ten_thousand_tenants,
-      declared_events_are_listed_by_name, declared_events_need_room_beside_reserves)

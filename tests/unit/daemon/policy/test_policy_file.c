@@ -77,7 +77,6 @@ TEST(text_is_read_as_lines)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		ck_assert_str_eq(read_bytes(cases[i].text, strlen(cases[i].text)), cases[i].lines);
 }
-END_TEST
 
 /* Reading all lines before it again for each line would take for ever. */
 TEST(endless_continuation_is_read_in_no_time)
@@ -97,7 +96,6 @@ TEST(endless_continuation_is_read_in_no_time)
 	ck_assert(!policy_reader_next(&reader, &line));
 	free(text);
 }
-END_TEST
 
 /* For ASan. */
 TEST(truncated_text_is_read_within_its_bounds)
@@ -107,7 +105,3 @@ TEST(truncated_text_is_read_within_its_bounds)
 	for (size_t length = 0; length < sizeof(text); length++)
 		read_bytes(text, length);
 }
-END_TEST
-
-SUITE("policy_file", text_is_read_as_lines, endless_continuation_is_read_in_no_time,
-      truncated_text_is_read_within_its_bounds)

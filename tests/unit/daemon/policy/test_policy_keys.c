@@ -52,7 +52,6 @@ TEST(key_is_found_by_its_name)
 	ck_assert_uint_eq(policy_key_find("maxevents"), POLICY_KEYS);
 	ck_assert_uint_eq(policy_key_find(""), POLICY_KEYS);
 }
-END_TEST
 
 #define LIMIT(key, most, above)                                                                                        \
 	{ key, "0", "0" }, { key, "007", "7" }, { key, most, most },                                                   \
@@ -190,7 +189,6 @@ TEST(value_is_taken_or_refused)
 		ck_assert_msg(streq(set(cases[i].key, cases[i].text), cases[i].result), "%s=%s: %s",
 			      policy_key_name(cases[i].key), cases[i].text, set(cases[i].key, cases[i].text));
 }
-END_TEST
 
 TEST(longest_value_is_taken_and_one_byte_more_is_refused)
 {
@@ -214,7 +212,6 @@ TEST(longest_value_is_taken_and_one_byte_more_is_refused)
 		ck_assert_str_eq(set(cases[i].key, text), cases[i].refusal ? cases[i].refusal : text);
 	}
 }
-END_TEST
 
 TEST(rate_without_burst_has_its_number_as_burst)
 {
@@ -224,7 +221,6 @@ TEST(rate_without_burst_has_its_number_as_burst)
 	ck_assert_uint_eq(value.number, 70);
 	ck_assert_uint_eq(value.burst, 70);
 }
-END_TEST
 
 TEST(list_grows_until_an_empty_value)
 {
@@ -250,7 +246,6 @@ TEST(list_grows_until_an_empty_value)
 	ck_assert(!value.is_default);
 	policy_value_deinit(&value);
 }
-END_TEST
 
 TEST(later_value_counts_unless_it_is_wrong)
 {
@@ -265,7 +260,6 @@ TEST(later_value_counts_unless_it_is_wrong)
 	ck_assert_str_eq(value.text, "two_");
 	policy_value_deinit(&value);
 }
-END_TEST
 
 TEST(fields_are_parsed_with_the_name_of_their_section)
 {
@@ -286,7 +280,6 @@ TEST(fields_are_parsed_with_the_name_of_their_section)
 	ck_assert_str_eq(buffer, "longer than 511 bytes, with the name");
 	policy_value_deinit(&value);
 }
-END_TEST
 
 TEST(wrong_pattern_leaves_the_list_as_it_was)
 {
@@ -306,7 +299,6 @@ TEST(wrong_pattern_leaves_the_list_as_it_was)
 	ck_assert_uint_eq(value.n_globs, 0);
 	policy_value_deinit(&value);
 }
-END_TEST
 
 TEST(misspelt_key_gets_a_suggestion_of_its_section)
 {
@@ -319,10 +311,3 @@ TEST(misspelt_key_gets_a_suggestion_of_its_section)
 	ck_assert_uint_eq(policy_key_suggest("Description", POLICY_SECTION_CGROUPS), POLICY_KEYS);
 	ck_assert_uint_eq(policy_key_suggest("", POLICY_SECTION_DAEMON), POLICY_KEYS);
 }
-END_TEST
-
-SUITE("policy_keys", key_is_found_by_its_name, value_is_taken_or_refused,
-      longest_value_is_taken_and_one_byte_more_is_refused, rate_without_burst_has_its_number_as_burst,
-      list_grows_until_an_empty_value, later_value_counts_unless_it_is_wrong,
-      fields_are_parsed_with_the_name_of_their_section, wrong_pattern_leaves_the_list_as_it_was,
-      misspelt_key_gets_a_suggestion_of_its_section)

@@ -66,13 +66,11 @@ TEST(who_says_nothing_is_cut_off_though_the_clock_was_set_back)
 {
 	expect_patience_to_be_the_same(-HOUR);
 }
-END_TEST
 
 TEST(who_says_nothing_yet_is_not_cut_off_when_the_clock_is_set_on)
 {
 	expect_patience_to_be_the_same(HOUR);
 }
-END_TEST
 
 static uint64_t uptime(struct world *world)
 {
@@ -91,8 +89,3 @@ TEST(a_daemon_is_as_old_as_it_is_though_the_clock_was_set)
 	set_clock(world, HOUR);
 	ck_assert_uint_lt(uptime(world), HOUR);
 }
-END_TEST
-
-SUITE("clock", who_says_nothing_is_cut_off_though_the_clock_was_set_back,
-      who_says_nothing_yet_is_not_cut_off_when_the_clock_is_set_on,
-      a_daemon_is_as_old_as_it_is_though_the_clock_was_set)

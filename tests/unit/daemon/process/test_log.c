@@ -61,7 +61,6 @@ TEST(line_is_written_if_its_level_is_enabled)
 	log_debug("nothing");
 	ck_assert_str_eq(end(), "userevd: one of 2\n");
 }
-END_TEST
 
 TEST(refusal_names_tenant_event_and_reason)
 {
@@ -74,7 +73,6 @@ TEST(refusal_names_tenant_event_and_reason)
 				"there is no room\n"
 				"userevd: tenant unknown refused (unknown-peer): who is it?\n");
 }
-END_TEST
 
 TEST(control_characters_in_names_are_escaped)
 {
@@ -89,7 +87,6 @@ TEST(control_characters_in_names_are_escaped)
 	for (const char *at = text; *at; at++)
 		ck_assert_msg(*at == '\n' || (*at >= ' ' && *at <= '~'), "byte %#x", (unsigned char)*at);
 }
-END_TEST
 
 TEST(lines_about_clients_have_a_rate_limit)
 {
@@ -108,7 +105,6 @@ TEST(lines_about_clients_have_a_rate_limit)
 	ck_assert_uint_le(lines, 51 + 600);
 	ck_assert_ptr_nonnull(strstr(written, "is said"));
 }
-END_TEST
 
 TEST(lines_about_the_daemon_have_their_own_rate_limit)
 {
@@ -127,7 +123,6 @@ TEST(lines_about_the_daemon_have_their_own_rate_limit)
 	end();
 	ck_assert_uint_le(count_lines(written), 51 + 600);
 }
-END_TEST
 
 static void write_file(const char *path, const char *format, unsigned id)
 {
@@ -197,8 +192,3 @@ TEST(refusal_has_fields_in_the_journal)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_msg(status == 0, "without field number %d", WEXITSTATUS(status));
 }
-END_TEST
-
-SUITE("log", line_is_written_if_its_level_is_enabled, refusal_names_tenant_event_and_reason,
-      control_characters_in_names_are_escaped, lines_about_clients_have_a_rate_limit,
-      lines_about_the_daemon_have_their_own_rate_limit, refusal_has_fields_in_the_journal)

@@ -35,7 +35,6 @@ TEST(loop_without_room_for_its_own_fd_is_not_made)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE, "%#x", (unsigned)status);
 }
-END_TEST
 
 static unsigned refusals;
 
@@ -71,6 +70,3 @@ TEST(watcher_that_is_refused_is_called_at_once)
 	ev_io_stop(loop, &refused);
 	ev_loop_destroy(loop);
 }
-END_TEST
-
-SUITE("loop", loop_without_room_for_its_own_fd_is_not_made, watcher_that_is_refused_is_called_at_once)

@@ -83,7 +83,6 @@ TEST(sockets_that_are_handed_over_are_taken_by_their_names)
 	ck_assert(in_child_with((int[]){ fd, fd, fd, LAST }, "clients:control:clients", are_two_and_one));
 	close(fd);
 }
-END_TEST
 
 static int is_none_and_closed(int r, struct systemd_sockets *sockets)
 {
@@ -98,7 +97,6 @@ TEST(what_has_another_name_is_closed)
 	ck_assert(in_child_with((int[]){ fd, LAST }, "unknown", is_none_and_closed));
 	close(fd);
 }
-END_TEST
 
 static int is_refused_and_closed(int r, struct systemd_sockets *sockets)
 {
@@ -124,7 +122,6 @@ TEST(what_is_no_such_socket_is_refused)
 	ck_assert(in_child_with((int[]){ good, good, LAST }, "control:control", is_refused_and_closed));
 	close(good);
 }
-END_TEST
 
 static int how_many(int r, struct systemd_sockets *sockets)
 {
@@ -142,7 +139,6 @@ TEST(as_many_are_taken_as_there_is_room_for)
 	ck_assert_int_eq(in_child_with(fds, names, how_many), 100);
 	close(fd);
 }
-END_TEST
 
 static int is_none(int r, struct systemd_sockets *sockets)
 {
@@ -153,7 +149,6 @@ TEST(who_was_handed_nothing_has_nothing)
 {
 	ck_assert(in_child_with((int[]){ LAST }, "", is_none));
 }
-END_TEST
 
 TEST(a_file_that_somebody_else_has_made_stays)
 {
@@ -179,7 +174,6 @@ TEST(a_file_that_somebody_else_has_made_stays)
 	ck_assert_int_eq(stat(path, &status), 0);
 	unlink(path);
 }
-END_TEST
 
 /* --- what is said --- */
 
@@ -238,7 +232,6 @@ TEST(its_status_goes_with_ready_and_is_kept_up_to_date_but_not_all_the_time)
 	ck_assert_str_eq(next_words(words), "STATUS=1 tenant, 2 of 10 events");
 	close(words);
 }
-END_TEST
 
 TEST(the_time_between_two_lines_ends)
 {
@@ -255,7 +248,6 @@ TEST(the_time_between_two_lines_ends)
 	ck_assert_str_eq(next_words(words), "STATUS=0 tenants, 0 of 10 events");
 	close(words);
 }
-END_TEST
 
 TEST(each_reload_says_when_it_began_and_all_of_them_end_with_ready)
 {
@@ -278,7 +270,6 @@ TEST(each_reload_says_when_it_began_and_all_of_them_end_with_ready)
 	ck_assert_str_eq(next_words(words), "");
 	close(words);
 }
-END_TEST
 
 TEST(the_watchdog_is_fed_from_the_loop_at_half_its_patience)
 {
@@ -296,7 +287,6 @@ TEST(the_watchdog_is_fed_from_the_loop_at_half_its_patience)
 	world_free(&world);
 	close(words);
 }
-END_TEST
 
 TEST(another_process_watchdog_is_not_fed)
 {
@@ -306,7 +296,6 @@ TEST(another_process_watchdog_is_not_fed)
 
 	ck_assert(!ev_is_active(&world->daemon->systemd.w_watchdog));
 }
-END_TEST
 
 TEST(without_systemd_nothing_is_said)
 {
@@ -318,11 +307,3 @@ TEST(without_systemd_nothing_is_said)
 	systemd_say_stopping();
 	ck_assert(!ev_is_active(&world->daemon->systemd.w_status));
 }
-END_TEST
-
-SUITE("systemd", sockets_that_are_handed_over_are_taken_by_their_names, what_has_another_name_is_closed,
-      what_is_no_such_socket_is_refused, as_many_are_taken_as_there_is_room_for, who_was_handed_nothing_has_nothing,
-      a_file_that_somebody_else_has_made_stays, its_status_goes_with_ready_and_is_kept_up_to_date_but_not_all_the_time,
-      the_time_between_two_lines_ends, each_reload_says_when_it_began_and_all_of_them_end_with_ready,
-      the_watchdog_is_fed_from_the_loop_at_half_its_patience, another_process_watchdog_is_not_fed,
-      without_systemd_nothing_is_said)

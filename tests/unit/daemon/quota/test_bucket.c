@@ -31,7 +31,6 @@ TEST(a_bucket_begins_full_and_holds_its_burst)
 	ck_assert_uint_eq(empty(&bucket, 100.), 5);
 	expect_wait(&bucket, 100., 0.5);
 }
-END_TEST
 
 TEST(it_fills_at_its_rate)
 {
@@ -47,7 +46,6 @@ TEST(it_fills_at_its_rate)
 	for (unsigned i = 1; i <= 40; i++)
 		ck_assert_uint_eq(empty(&bucket, 100.75 + i * 0.25), 1);
 }
-END_TEST
 
 TEST(part_of_a_token_is_none_and_is_not_lost)
 {
@@ -59,7 +57,6 @@ TEST(part_of_a_token_is_none_and_is_not_lost)
 	expect_wait(&bucket, 100.75, 0.25);
 	ck_assert_uint_eq(empty(&bucket, 101.), 1);
 }
-END_TEST
 
 TEST(it_never_holds_more_than_its_burst)
 {
@@ -68,7 +65,6 @@ TEST(it_never_holds_more_than_its_burst)
 	bucket_init(&bucket, 1000, 3, 100.);
 	ck_assert_uint_eq(empty(&bucket, 1e9), 3);
 }
-END_TEST
 
 TEST(without_a_limit_nobody_ever_waits)
 {
@@ -77,7 +73,6 @@ TEST(without_a_limit_nobody_ever_waits)
 	bucket_init(&bucket, UINT32_MAX, UINT32_MAX, 100.);
 	ck_assert_uint_eq(empty(&bucket, 100.), 100);
 }
-END_TEST
 
 TEST(a_clock_that_goes_back_gives_nothing_and_takes_nothing)
 {
@@ -89,7 +84,6 @@ TEST(a_clock_that_goes_back_gives_nothing_and_takes_nothing)
 	ck_assert_uint_eq(empty(&bucket, 98.), 8);
 	expect_wait(&bucket, 98., 0.1);
 }
-END_TEST
 
 TEST(it_tells_what_is_in_it)
 {
@@ -108,7 +102,6 @@ TEST(it_tells_what_is_in_it)
 	bucket_take(&bucket, 100.);
 	ck_assert(bucket_is_full(&bucket, 100.));
 }
-END_TEST
 
 TEST(the_same_limit_once_more_is_no_gift)
 {
@@ -122,7 +115,6 @@ TEST(the_same_limit_once_more_is_no_gift)
 	bucket_set(&bucket, 1, 5, 102.);
 	ck_assert_uint_eq(empty(&bucket, 102.), 2);
 }
-END_TEST
 
 TEST(another_limit_keeps_what_there_is_room_for)
 {
@@ -134,7 +126,6 @@ TEST(another_limit_keeps_what_there_is_room_for)
 	ck_assert_uint_eq(empty(&bucket, 100.), 3);
 	expect_wait(&bucket, 100., 0.1);
 }
-END_TEST
 
 TEST(a_limit_where_there_was_none_begins_full)
 {
@@ -147,7 +138,6 @@ TEST(a_limit_where_there_was_none_begins_full)
 	bucket_set(&bucket, UINT32_MAX, UINT32_MAX, 100.);
 	ck_assert_uint_eq(empty(&bucket, 100.), 100);
 }
-END_TEST
 
 TEST(the_largest_numbers_are_exact_enough)
 {
@@ -160,10 +150,3 @@ TEST(the_largest_numbers_are_exact_enough)
 	ck_assert(bucket_wait(&bucket, 3e8) > 0.);
 	ck_assert(bucket_wait(&bucket, 3e8 + 2e-6) <= 0.);
 }
-END_TEST
-
-SUITE("bucket", a_bucket_begins_full_and_holds_its_burst, it_fills_at_its_rate, part_of_a_token_is_none_and_is_not_lost,
-      it_never_holds_more_than_its_burst, without_a_limit_nobody_ever_waits,
-      a_clock_that_goes_back_gives_nothing_and_takes_nothing, it_tells_what_is_in_it,
-      the_same_limit_once_more_is_no_gift, another_limit_keeps_what_there_is_room_for,
-      a_limit_where_there_was_none_begins_full, the_largest_numbers_are_exact_enough)

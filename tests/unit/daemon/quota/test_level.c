@@ -38,7 +38,6 @@ TEST(a_path_has_a_level_for_each_of_its_parts)
 	level_unref(level);
 	ck_assert_ptr_null(table);
 }
-END_TEST
 
 TEST(levels_are_shared_and_go_when_nobody_holds_them)
 {
@@ -58,7 +57,6 @@ TEST(levels_are_shared_and_go_when_nobody_holds_them)
 	ck_assert_ptr_null(table);
 	ck_assert_ptr_null(level_unref(NULL));
 }
-END_TEST
 
 TEST(the_root_is_a_level_too)
 {
@@ -72,7 +70,6 @@ TEST(the_root_is_a_level_too)
 	level_unref(root);
 	ck_assert_ptr_null(table);
 }
-END_TEST
 
 TEST(a_made_up_path_is_one_level_whatever_is_in_it)
 {
@@ -85,7 +82,6 @@ TEST(a_made_up_path_is_one_level_whatever_is_in_it)
 	level_unref(other);
 	ck_assert_ptr_null(table);
 }
-END_TEST
 
 TEST(a_path_that_another_one_begins_with_is_not_above_it)
 {
@@ -97,7 +93,6 @@ TEST(a_path_that_another_one_begins_with_is_not_above_it)
 	level_unref(one);
 	ck_assert_ptr_null(table);
 }
-END_TEST
 
 TEST(a_path_that_is_made_again_has_the_level_that_something_is_left_on)
 {
@@ -114,7 +109,6 @@ TEST(a_path_that_is_made_again_has_the_level_that_something_is_left_on)
 	ck_assert_uint_eq(again->own.maximum, QUOTA_NO_MAXIMUM);
 	level_unref(again);
 }
-END_TEST
 
 static int charge(struct level *level, struct quota_event *event, struct quota_charge *ret)
 {
@@ -151,7 +145,6 @@ TEST(a_default_maximum_is_for_a_tenant_and_a_policys_for_all_that_is_below)
 	level_unref(slice);
 	machine_deinit(&machine);
 }
-END_TEST
 
 TEST(a_connection_counts_at_all_levels_until_it_ends)
 {
@@ -173,7 +166,6 @@ TEST(a_connection_counts_at_all_levels_until_it_ends)
 	level_unref(box);
 	level_unref(other);
 }
-END_TEST
 
 TEST(the_nearest_level_that_has_all_its_connections_is_found)
 {
@@ -195,7 +187,6 @@ TEST(the_nearest_level_that_has_all_its_connections_is_found)
 	ck_assert_ptr_eq(level_find_crowded(slice), NULL);
 	level_unref(box);
 }
-END_TEST
 
 TEST(a_maximum_below_what_is_connected_lets_nobody_else_in)
 {
@@ -212,7 +203,6 @@ TEST(a_maximum_below_what_is_connected_lets_nobody_else_in)
 	ck_assert_ptr_null(level_find_crowded(box));
 	level_unref(box);
 }
-END_TEST
 
 TEST(a_request_takes_a_token_at_each_level_and_waits_for_the_slowest)
 {
@@ -232,7 +222,6 @@ TEST(a_request_takes_a_token_at_each_level_and_waits_for_the_slowest)
 	level_unref(other);
 	level_unref(box);
 }
-END_TEST
 
 TEST(a_tenants_own_limit_is_nobody_elses)
 {
@@ -245,7 +234,6 @@ TEST(a_tenants_own_limit_is_nobody_elses)
 	level_unref(box);
 	level_unref(slice);
 }
-END_TEST
 
 TEST(a_level_has_rested_when_all_tokens_are_back_here_and_above)
 {
@@ -265,7 +253,6 @@ TEST(a_level_has_rested_when_all_tokens_are_back_here_and_above)
 	ck_assert(!level_is_rested(box, 101.1));
 	level_unref(box);
 }
-END_TEST
 
 TEST(a_level_rests_until_its_refusals_may_be_logged_again)
 {
@@ -278,7 +265,6 @@ TEST(a_level_rests_until_its_refusals_may_be_logged_again)
 	ck_assert(level_is_rested(box, 161.));
 	level_unref(box);
 }
-END_TEST
 
 TEST(a_level_that_is_made_anew_has_no_limits)
 {
@@ -294,7 +280,6 @@ TEST(a_level_that_is_made_anew_has_no_limits)
 	ck_assert_uint_eq(box->generation, 0);
 	level_unref(box);
 }
-END_TEST
 
 TEST(a_chain_that_finds_no_memory_leaves_what_was_there)
 {
@@ -318,7 +303,6 @@ TEST(a_chain_that_finds_no_memory_leaves_what_was_there)
 	level_unref(slice);
 	ck_assert_ptr_null(table);
 }
-END_TEST
 
 TEST(a_first_level_that_finds_no_memory_leaves_nothing)
 {
@@ -335,16 +319,3 @@ TEST(a_first_level_that_finds_no_memory_leaves_nothing)
 	level_unref(level);
 	ck_assert_ptr_null(table);
 }
-END_TEST
-
-SUITE("level", a_path_has_a_level_for_each_of_its_parts, levels_are_shared_and_go_when_nobody_holds_them,
-      the_root_is_a_level_too, a_made_up_path_is_one_level_whatever_is_in_it,
-      a_path_that_another_one_begins_with_is_not_above_it,
-      a_path_that_is_made_again_has_the_level_that_something_is_left_on,
-      a_default_maximum_is_for_a_tenant_and_a_policys_for_all_that_is_below,
-      a_connection_counts_at_all_levels_until_it_ends, the_nearest_level_that_has_all_its_connections_is_found,
-      a_maximum_below_what_is_connected_lets_nobody_else_in,
-      a_request_takes_a_token_at_each_level_and_waits_for_the_slowest, a_tenants_own_limit_is_nobody_elses,
-      a_level_has_rested_when_all_tokens_are_back_here_and_above, a_level_rests_until_its_refusals_may_be_logged_again,
-      a_level_that_is_made_anew_has_no_limits, a_chain_that_finds_no_memory_leaves_what_was_there,
-      a_first_level_that_finds_no_memory_leaves_nothing)

@@ -103,7 +103,6 @@ TEST(the_last_that_fits_is_admitted_and_one_more_is_not_and_costs_nothing)
 	refund(charges, 3);
 	refund(&more, 1);
 }
-END_TEST
 
 TEST(a_maximum_of_nothing_admits_nothing)
 {
@@ -114,7 +113,6 @@ TEST(a_maximum_of_nothing_admits_nothing)
 	ck_assert_int_eq(charge(&ledger, &ledger.tenant[0][0], 0, &receipt), QUOTA_E_MAXIMUM);
 	ck_assert_ptr_null(quota_warn(&ledger.slice[0]));
 }
-END_TEST
 
 TEST(what_is_charged_counts_at_every_level_above)
 {
@@ -135,7 +133,6 @@ TEST(what_is_charged_counts_at_every_level_above)
 	ck_assert_uint_eq(ledger.root.held, 1);
 	quota_charge_deinit(&here);
 }
-END_TEST
 
 TEST(each_level_has_its_say_and_the_lowest_without_room_is_named)
 {
@@ -152,7 +149,6 @@ TEST(each_level_has_its_say_and_the_lowest_without_room_is_named)
 		ck_assert_uint_eq(ledger.root.held, 0);
 	}
 }
-END_TEST
 
 TEST(a_maximum_that_was_lowered_takes_nothing_away_and_gives_nothing)
 {
@@ -173,7 +169,6 @@ TEST(a_maximum_that_was_lowered_takes_nothing_away_and_gives_nothing)
 	refund(charges, 5);
 	refund(&more, 1);
 }
-END_TEST
 
 TEST(a_refund_gives_back_once_however_often_it_is_asked_for)
 {
@@ -190,7 +185,6 @@ TEST(a_refund_gives_back_once_however_often_it_is_asked_for)
 	ck_assert_uint_eq(ledger.machine.common, 1);
 	quota_charge_deinit(&other);
 }
-END_TEST
 
 TEST(eighty_percent_of_a_maximum_are_told_once_and_again_after_seventy)
 {
@@ -217,7 +211,6 @@ TEST(eighty_percent_of_a_maximum_are_told_once_and_again_after_seventy)
 	ck_assert_ptr_eq(quota_warn(tenant), tenant);
 	refund(charges, 10);
 }
-END_TEST
 
 TEST(every_level_that_comes_near_to_its_maximum_is_told)
 {
@@ -233,7 +226,6 @@ TEST(every_level_that_comes_near_to_its_maximum_is_told)
 	ck_assert_ptr_null(quota_warn(tenant));
 	quota_charge_deinit(&receipt);
 }
-END_TEST
 
 /* --- the machine --- */
 
@@ -255,7 +247,6 @@ TEST(an_event_of_two_tenants_costs_each_of_them_one_and_the_machine_one)
 	quota_charge_deinit(&one);
 	ck_assert_uint_eq(ledger.machine.common, 0);
 }
-END_TEST
 
 TEST(when_who_pays_lets_go_another_pays_and_is_not_refused)
 {
@@ -277,7 +268,6 @@ TEST(when_who_pays_lets_go_another_pays_and_is_not_refused)
 	ck_assert_uint_eq(ledger.machine.common, 1);
 	quota_charge_deinit(&other);
 }
-END_TEST
 
 TEST(a_full_machine_gives_what_is_there_and_nothing_else)
 {
@@ -297,7 +287,6 @@ TEST(a_full_machine_gives_what_is_there_and_nothing_else)
 	ck_assert_int_eq(charge(&ledger, &ledger.tenant[0][0], 1, &more), 0);
 	quota_charge_deinit(&more);
 }
-END_TEST
 
 /* --- reserves --- */
 
@@ -327,7 +316,6 @@ TEST(the_nearest_reserve_is_filled_first_then_the_next_one_then_the_pool)
 	reserve_unref(reserve[1]);
 	ck_assert_uint_eq(ledger.machine.claimed, 0);
 }
-END_TEST
 
 TEST(a_reserve_can_be_filled_whatever_others_did)
 {
@@ -356,7 +344,6 @@ TEST(a_reserve_can_be_filled_whatever_others_did)
 	refund(more, n_more);
 	reserve_unref(reserve);
 }
-END_TEST
 
 TEST(a_reserve_does_not_lift_a_maximum)
 {
@@ -370,7 +357,6 @@ TEST(a_reserve_does_not_lift_a_maximum)
 	ck_assert_uint_eq(reserve->filled, 0);
 	reserve_unref(reserve);
 }
-END_TEST
 
 TEST(an_event_in_a_reserve_and_in_the_pool_takes_a_place_in_each)
 {
@@ -390,7 +376,6 @@ TEST(an_event_in_a_reserve_and_in_the_pool_takes_a_place_in_each)
 	quota_charge_deinit(&ours);
 	reserve_unref(reserve);
 }
-END_TEST
 
 TEST(a_reserve_that_shrinks_claims_what_is_filled_until_that_comes_back)
 {
@@ -415,7 +400,6 @@ TEST(a_reserve_that_shrinks_claims_what_is_filled_until_that_comes_back)
 	ck_assert_uint_eq(ledger.machine.claimed, 7);
 	reserve_unref(reserve);
 }
-END_TEST
 
 TEST(a_section_that_is_gone_lives_on_in_what_fills_it)
 {
@@ -430,7 +414,6 @@ TEST(a_section_that_is_gone_lives_on_in_what_fills_it)
 	quota_charge_deinit(&receipt);
 	ck_assert_uint_eq(ledger.machine.claimed, 0);
 }
-END_TEST
 
 TEST(reserves_beyond_all_numbers_leave_a_pool_of_nothing)
 {
@@ -449,7 +432,6 @@ TEST(reserves_beyond_all_numbers_leave_a_pool_of_nothing)
 	reserve_unref(other);
 	reserve_unref(NULL);
 }
-END_TEST
 
 /* --- the fair share --- */
 
@@ -467,7 +449,6 @@ TEST(who_is_alone_may_have_half)
 	ck_assert_uint_eq(ledger.root.held, 20);
 	refund(charges, 20);
 }
-END_TEST
 
 TEST(what_somebody_has_already_is_for_all_who_pay_for_no_more_than_an_equal_part)
 {
@@ -486,7 +467,6 @@ TEST(what_somebody_has_already_is_for_all_who_pay_for_no_more_than_an_equal_part
 	refund(ours, 8);
 	refund(&theirs, 1);
 }
-END_TEST
 
 TEST(two_who_take_turns_do_not_get_the_whole_pool)
 {
@@ -503,7 +483,6 @@ TEST(two_who_take_turns_do_not_get_the_whole_pool)
 	ck_assert_uint_eq(kept, 30);
 	refund(stays, EVENTS);
 }
-END_TEST
 
 TEST(siblings_in_one_slice_share_and_the_other_slice_does_not_suffer)
 {
@@ -529,7 +508,6 @@ TEST(siblings_in_one_slice_share_and_the_other_slice_does_not_suffer)
 	refund(one, n_one);
 	refund(stranger, n_stranger);
 }
-END_TEST
 
 TEST(what_remains_is_the_least_of_what_is_left_above)
 {
@@ -546,7 +524,6 @@ TEST(what_remains_is_the_least_of_what_is_left_above)
 	ck_assert_uint_eq(ledger.refusal.remaining, 4);
 	refund(charges, 4);
 }
-END_TEST
 
 TEST(who_has_a_maximum_of_its_own_is_no_part_of_the_fair_share)
 {
@@ -575,7 +552,6 @@ TEST(who_has_a_maximum_of_its_own_is_no_part_of_the_fair_share)
 	refund(theirs, 4);
 	ck_assert_uint_eq(ledger.slice[0].sharing, 0);
 }
-END_TEST
 
 TEST(of_greedy_siblings_about_as_many_find_room_as_the_root_of_the_capacity)
 {
@@ -609,7 +585,6 @@ TEST(of_greedy_siblings_about_as_many_find_room_as_the_root_of_the_capacity)
 	quota_deinit(&root);
 	machine_deinit(&machine);
 }
-END_TEST
 
 /* --- what is not survived --- */
 
@@ -662,23 +637,3 @@ TEST(what_ends_with_something_charged_is_a_bug_that_is_not_survived)
 		quota_charge_deinit(&receipt);
 	}
 }
-END_TEST
-
-SUITE("quota", the_last_that_fits_is_admitted_and_one_more_is_not_and_costs_nothing,
-      a_maximum_of_nothing_admits_nothing, what_is_charged_counts_at_every_level_above,
-      each_level_has_its_say_and_the_lowest_without_room_is_named,
-      a_maximum_that_was_lowered_takes_nothing_away_and_gives_nothing,
-      a_refund_gives_back_once_however_often_it_is_asked_for,
-      eighty_percent_of_a_maximum_are_told_once_and_again_after_seventy,
-      every_level_that_comes_near_to_its_maximum_is_told,
-      an_event_of_two_tenants_costs_each_of_them_one_and_the_machine_one,
-      when_who_pays_lets_go_another_pays_and_is_not_refused, a_full_machine_gives_what_is_there_and_nothing_else,
-      the_nearest_reserve_is_filled_first_then_the_next_one_then_the_pool, a_reserve_can_be_filled_whatever_others_did,
-      a_reserve_does_not_lift_a_maximum, an_event_in_a_reserve_and_in_the_pool_takes_a_place_in_each,
-      a_reserve_that_shrinks_claims_what_is_filled_until_that_comes_back,
-      a_section_that_is_gone_lives_on_in_what_fills_it, reserves_beyond_all_numbers_leave_a_pool_of_nothing,
-      who_is_alone_may_have_half, what_somebody_has_already_is_for_all_who_pay_for_no_more_than_an_equal_part,
-      two_who_take_turns_do_not_get_the_whole_pool, siblings_in_one_slice_share_and_the_other_slice_does_not_suffer,
-      what_remains_is_the_least_of_what_is_left_above, who_has_a_maximum_of_its_own_is_no_part_of_the_fair_share,
-      of_greedy_siblings_about_as_many_find_room_as_the_root_of_the_capacity,
-      what_ends_with_something_charged_is_a_bug_that_is_not_survived)

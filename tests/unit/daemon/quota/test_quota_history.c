@@ -666,6 +666,3 @@ TEST(any_history_adds_up_as_a_list_of_who_holds_what_does)
 	ck_assert_uint_gt(history.restarts, 50);
 	all_ends(&history);
 }
-END_TEST
-
-SUITE("quota_history", any_history_adds_up_as_a_list_of_who_holds_what_does)

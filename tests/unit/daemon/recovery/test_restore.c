@@ -37,7 +37,6 @@ TEST(without_a_keeper_that_stays_nothing_is_entered)
 	ck_assert_ptr_null(world->daemon->registry.ledger);
 	ck_assert_uint_eq(count_deposits(), 0);
 }
-END_TEST
 
 TEST(a_client_notices_nothing)
 {
@@ -58,7 +57,6 @@ TEST(a_client_notices_nothing)
 	ck_assert_uint_eq(end.heard.message.streams, 0);
 	ck_assert_uint_eq(count_fake_slots(), 1);
 }
-END_TEST
 
 TEST(new_events_of_it_come_to_the_same_file)
 {
@@ -75,7 +73,6 @@ TEST(new_events_of_it_come_to_the_same_file)
 	ck_assert_uint_eq(count_fake_streams(), 1);
 	ck_assert_uint_eq(query(&end).leases, 2);
 }
-END_TEST
 
 TEST(somebody_new_shares_what_was_there_before)
 {
@@ -94,7 +91,6 @@ TEST(somebody_new_shares_what_was_there_before)
 	}
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
-END_TEST
 
 TEST(tenants_keep_their_pages)
 {
@@ -111,7 +107,6 @@ TEST(tenants_keep_their_pages)
 		ck_assert(!is_same_file(again.page, two.page));
 	}
 }
-END_TEST
 
 TEST(who_has_left_meanwhile_has_left)
 {
@@ -134,7 +129,6 @@ TEST(who_has_left_meanwhile_has_left)
 	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->registry.tenants), 1);
 	ck_assert_uint_eq(count_deposits(), 2);
 }
-END_TEST
 
 TEST(what_lingers_goes_on_lingering)
 {
@@ -157,7 +151,6 @@ TEST(what_lingers_goes_on_lingering)
 	turn(world);
 	ck_assert_uint_eq(lasting_events(world), 0);
 }
-END_TEST
 
 TEST(what_was_released_is_not_held_again)
 {
@@ -172,7 +165,6 @@ TEST(what_was_released_is_not_held_again)
 	ck_assert_uint_eq(query(&end).lingering, 1);
 	ck_assert_uint_eq(lasting_events(world), 2);
 }
-END_TEST
 
 TEST(a_request_that_nobody_has_read_is_answered_by_the_next_daemon)
 {
@@ -186,7 +178,6 @@ TEST(a_request_that_nobody_has_read_is_answered_by_the_next_daemon)
 	expect_granted(&end);
 	expect_silence(&end);
 }
-END_TEST
 
 TEST(a_request_that_is_under_way_is_answered_once_by_the_next_daemon)
 {
@@ -204,7 +195,6 @@ TEST(a_request_that_is_under_way_is_answered_once_by_the_next_daemon)
 	ck_assert_uint_eq(query(&end).lingering, 0);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 }
-END_TEST
 
 TEST(a_hello_that_is_under_way_is_answered_by_the_next_daemon)
 {
@@ -219,7 +209,6 @@ TEST(a_hello_that_is_under_way_is_answered_by_the_next_daemon)
 	expect_silence(&end);
 	get(&end, "hello u32 x");
 }
-END_TEST
 
 /* It was welcomed, and its HELLO still lies there. */
 TEST(a_hello_that_was_answered_just_before_is_answered_again)
@@ -239,7 +228,6 @@ TEST(a_hello_that_was_answered_just_before_is_answered_again)
 	say_hello(&end);
 	expect_cut(&end, REFUSAL_HELLO_FIRST);
 }
-END_TEST
 
 /* The kernel has it, and nobody was told. */
 TEST(what_was_asked_for_by_somebody_who_has_left_is_found_and_charged)
@@ -261,7 +249,6 @@ TEST(what_was_asked_for_by_somebody_who_has_left_is_found_and_charged)
 	ck_assert_uint_eq(lasting_events(world), 2);
 	ck_assert_uint_eq(query(&stays).lingering, 1);
 }
-END_TEST
 
 TEST(what_the_kernel_refused_is_not_asked_for_again)
 {
@@ -276,7 +263,6 @@ TEST(what_the_kernel_refused_is_not_asked_for_again)
 	ck_assert_uint_eq(lasting_events(world), 1);
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
 }
-END_TEST
 
 TEST(who_shares_a_bundle_shares_it_still)
 {
@@ -306,7 +292,6 @@ TEST(who_shares_a_bundle_shares_it_still)
 	for (size_t i = 0; i < ARRAY_SIZE(again); i++)
 		ck_assert_uint_eq(again[i].bit, one_has[i].bit);
 }
-END_TEST
 
 TEST(who_watches_is_told_to_look_at_everything)
 {
@@ -325,7 +310,6 @@ TEST(who_watches_is_told_to_look_at_everything)
 	ck_assert(!TAILQ_EMPTY(&world->daemon->connections.clients));
 	ck_assert(TAILQ_FIRST(&world->daemon->connections.clients)->holder.watching);
 }
-END_TEST
 
 TEST(what_persists_is_charged_still)
 {
@@ -346,7 +330,6 @@ TEST(what_persists_is_charged_still)
 	grant_unref(LIST_FIRST(&world->daemon->registry.persistent));
 	LIST_INIT(&world->daemon->registry.persistent);
 }
-END_TEST
 
 TEST(who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more)
 {
@@ -362,7 +345,6 @@ TEST(who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more)
 	REGISTER(&end, "three u32 x");
 	expect_refused(&end, REFUSAL_QUOTA_EXCEEDED);
 }
-END_TEST
 
 TEST(client_that_may_be_root_may_be_it_after_a_restart)
 {
@@ -380,7 +362,6 @@ TEST(client_that_may_be_root_may_be_it_after_a_restart)
 		n += client->holder.may_be_root;
 	ck_assert_uint_eq(n, 1);
 }
-END_TEST
 
 TEST(without_a_guard_each_keeps_a_file_of_his_own)
 {
@@ -399,7 +380,6 @@ TEST(without_a_guard_each_keeps_a_file_of_his_own)
 	ck_assert_uint_eq(again.stream, second.stream);
 	ck_assert_uint_eq(count_fake_streams(), 2);
 }
-END_TEST
 
 /* Another policy gave its events other names, and so the request that is answered at last is not about what it had. */
 TEST(what_was_granted_and_not_answered_goes_with_the_file_that_must_stay)
@@ -427,7 +407,6 @@ TEST(what_was_granted_and_not_answered_goes_with_the_file_that_must_stay)
 		ck_assert_uint_eq(query(&two).leases, 0);
 	}
 }
-END_TEST
 
 TEST(a_connection_that_is_cut_is_taken_back)
 {
@@ -440,7 +419,6 @@ TEST(a_connection_that_is_cut_is_taken_back)
 	ck_assert(!hear(&end));
 	ck_assert_int_eq(end.heard.size, 0);
 }
-END_TEST
 
 /* What the keeper has and no ledger speaks of goes; and who was connected may come again. */
 static void expect_to_start_with_nothing(struct world *world, struct end *end)
@@ -469,7 +447,6 @@ TEST(a_newer_ledger_is_left_alone)
 	fake.page[0] = 0;
 	fake.page_fd[0] = fd_close(fake.page_fd[0]);
 }
-END_TEST
 
 TEST(a_ledger_that_is_none_is_left_alone)
 {
@@ -482,7 +459,6 @@ TEST(a_ledger_that_is_none_is_left_alone)
 	fake.page[0] = 0;
 	fake.page_fd[0] = fd_close(fake.page_fd[0]);
 }
-END_TEST
 
 TEST(many_restarts_are_as_good_as_one)
 {
@@ -508,7 +484,6 @@ TEST(many_restarts_are_as_good_as_one)
 	ck_assert_uint_eq(count_fake_streams(), 2);
 	ck_assert_uint_eq(count_deposits(), 3);
 }
-END_TEST
 
 /* --- fds --- */
 
@@ -536,7 +511,6 @@ TEST(who_asks_for_one_page_at_the_same_time_costs_no_fd)
 	turn(world);
 	ck_assert_int_eq(count_open_fds(), before);
 }
-END_TEST
 
 /* What is said to a keeper that is yet to come would lie there until it does. */
 TEST(who_comes_and_goes_while_there_is_no_keeper_costs_no_fd)
@@ -557,7 +531,6 @@ TEST(who_comes_and_goes_while_there_is_no_keeper_costs_no_fd)
 	ck_assert_int_eq(count_open_fds(), before);
 	ck_assert_uint_eq(world->daemon->registry.copies, 0);
 }
-END_TEST
 
 /* One that does not answer may yet do so; but what it is owed is counted. */
 TEST(what_is_on_its_way_to_the_keeper_is_counted)
@@ -577,7 +550,6 @@ TEST(what_is_on_its_way_to_the_keeper_is_counted)
 	turn(world);
 	ck_assert_uint_eq(world->daemon->registry.copies, 0);
 }
-END_TEST
 
 /* --- what can't be taken over --- */
 
@@ -609,7 +581,6 @@ TEST(a_restore_that_fails_leaves_everything_as_it_was)
 	}
 	ck_assert_uint_gt(failures, 5);
 }
-END_TEST
 
 TEST(what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)
 {
@@ -635,20 +606,3 @@ TEST(what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)
 		world_leave(&world);
 	}
 }
-END_TEST
-
-SUITE("restore", without_a_keeper_that_stays_nothing_is_entered, a_client_notices_nothing,
-      new_events_of_it_come_to_the_same_file, somebody_new_shares_what_was_there_before, tenants_keep_their_pages,
-      who_has_left_meanwhile_has_left, what_lingers_goes_on_lingering, what_was_released_is_not_held_again,
-      a_request_that_nobody_has_read_is_answered_by_the_next_daemon,
-      a_request_that_is_under_way_is_answered_once_by_the_next_daemon,
-      a_hello_that_is_under_way_is_answered_by_the_next_daemon, a_hello_that_was_answered_just_before_is_answered_again,
-      what_was_asked_for_by_somebody_who_has_left_is_found_and_charged, what_the_kernel_refused_is_not_asked_for_again,
-      who_shares_a_bundle_shares_it_still, who_watches_is_told_to_look_at_everything, what_persists_is_charged_still,
-      who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more,
-      client_that_may_be_root_may_be_it_after_a_restart, without_a_guard_each_keeps_a_file_of_his_own,
-      what_was_granted_and_not_answered_goes_with_the_file_that_must_stay, a_connection_that_is_cut_is_taken_back,
-      a_newer_ledger_is_left_alone, a_ledger_that_is_none_is_left_alone, many_restarts_are_as_good_as_one,
-      who_asks_for_one_page_at_the_same_time_costs_no_fd, who_comes_and_goes_while_there_is_no_keeper_costs_no_fd,
-      what_is_on_its_way_to_the_keeper_is_counted, a_restore_that_fails_leaves_everything_as_it_was,
-      what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)

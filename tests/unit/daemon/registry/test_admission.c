@@ -64,7 +64,6 @@ TEST(who_is_admitted_is_told_nothing)
 	ck_assert_int_eq(ask(&world, &world.tenant, 0), 0);
 	expect_sentence(&world, "");
 }
-END_TEST
 
 TEST(a_maximum_is_said_with_its_numbers)
 {
@@ -75,7 +74,6 @@ TEST(a_maximum_is_said_with_its_numbers)
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	expect_sentence(&world, "this tenant holds 1 of 1 events; release some, or ask the admin for a larger maximum");
 }
-END_TEST
 
 /* What the policy said of it, in some section. */
 static struct policy_value said(const char *section, uint32_t number)
@@ -118,7 +116,6 @@ TEST(a_maximum_is_said_with_its_key_and_section)
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_QUOTA_EXCEEDED);
 	ck_assert_ptr_nonnull(strstr(world.sentence, "/slice hold 1 of 1 events; "));
 }
-END_TEST
 
 TEST(a_share_is_said_with_what_it_is_a_share_of)
 {
@@ -139,7 +136,6 @@ TEST(a_share_is_said_with_what_it_is_a_share_of)
 			"all in the cgroup /slice hold 2 of 3 events (MaxEvents=3 of [/slice]), and the rest is "
 			"for all of them; release some, or ask the admin for a reserve");
 }
-END_TEST
 
 TEST(the_longest_limit_leaves_room_for_the_advice)
 {
@@ -157,7 +153,6 @@ TEST(the_longest_limit_leaves_room_for_the_advice)
 	ck_assert_ptr_nonnull(strstr(world.sentence, "...]); release some, or ask the admin for a larger maximum"));
 	level_unref(tenant.level);
 }
-END_TEST
 
 /* Where the kernel is the backend, what is released is free with the last event of its data file. */
 TEST(maximum_with_lingering_events_says_when_they_end)
@@ -177,7 +172,6 @@ TEST(maximum_with_lingering_events_says_when_they_end)
 			"this tenant holds 1 of 1 events; release some, or ask the admin for a larger maximum; 12 "
 			"linger until all events of their data file are released");
 }
-END_TEST
 
 TEST(a_maximum_further_up_is_said_with_the_cgroup_and_without_the_neighbours)
 {
@@ -189,7 +183,6 @@ TEST(a_maximum_further_up_is_said_with_the_cgroup_and_without_the_neighbours)
 	expect_sentence(&world, "all in the cgroup /slice hold 1 of 1 events; release some, or ask the admin for a "
 				"larger maximum");
 }
-END_TEST
 
 TEST(a_fair_share_is_said_with_what_it_would_take)
 {
@@ -206,7 +199,6 @@ TEST(a_fair_share_is_said_with_what_it_would_take)
 			"all in the cgroup /slice hold 2 events, a fair share among 1: for one more 4 would have "
 			"to be left, not 2; release some, or ask the admin for a reserve");
 }
-END_TEST
 
 TEST(what_is_left_of_a_cgroup_for_others_is_said_with_the_cgroup)
 {
@@ -224,7 +216,6 @@ TEST(what_is_left_of_a_cgroup_for_others_is_said_with_the_cgroup)
 	ck_assert_int_eq(ask(&world, &world.tenant, 1), REFUSAL_MACHINE_FULL);
 	expect_sentence(&world, "this machine holds 1 of 2 events; release some, or ask its admin for more room");
 }
-END_TEST
 
 TEST(a_full_machine_is_said_with_what_is_reserved)
 {
@@ -242,7 +233,6 @@ TEST(a_full_machine_is_said_with_what_is_reserved)
 			"admin for more room");
 	reserve_unref(reserve);
 }
-END_TEST
 
 TEST(a_cgroups_name_that_would_drive_a_terminal_is_made_safe_and_leaves_room)
 {
@@ -259,12 +249,3 @@ TEST(a_cgroups_name_that_would_drive_a_terminal_is_made_safe_and_leaves_room)
 	ck_assert_ptr_nonnull(strstr(world.sentence, "a larger maximum"));
 	level_unref(tenant.level);
 }
-END_TEST
-
-SUITE("admission", who_is_admitted_is_told_nothing, a_maximum_is_said_with_its_numbers,
-      a_maximum_is_said_with_its_key_and_section, a_share_is_said_with_what_it_is_a_share_of,
-      the_longest_limit_leaves_room_for_the_advice, maximum_with_lingering_events_says_when_they_end,
-      a_maximum_further_up_is_said_with_the_cgroup_and_without_the_neighbours,
-      a_fair_share_is_said_with_what_it_would_take, what_is_left_of_a_cgroup_for_others_is_said_with_the_cgroup,
-      a_full_machine_is_said_with_what_is_reserved,
-      a_cgroups_name_that_would_drive_a_terminal_is_made_safe_and_leaves_room)

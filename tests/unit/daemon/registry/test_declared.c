@@ -64,7 +64,6 @@ TEST(what_is_declared_is_there_and_charged_to_the_machine_alone)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
 	ck_assert_ptr_null(policy_tenant_of(world));
 }
-END_TEST
 
 TEST(what_is_declared_counts_in_the_maximum_of_the_root)
 {
@@ -75,7 +74,6 @@ TEST(what_is_declared_counts_in_the_maximum_of_the_root)
 	check_books(world->daemon);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(the_same_once_more_asks_the_kernel_for_nothing)
 {
@@ -88,7 +86,6 @@ TEST(the_same_once_more_asks_the_kernel_for_nothing)
 	ck_assert_uint_eq(count_calls(), calls);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(what_stays_is_never_gone_and_what_goes_is)
 {
@@ -110,7 +107,6 @@ TEST(what_stays_is_never_gone_and_what_goes_is)
 	check_books(world->daemon);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(a_policy_that_changes_while_the_kernel_is_asked_counts_in_the_end)
 {
@@ -128,7 +124,6 @@ TEST(a_policy_that_changes_while_the_kernel_is_asked_counts_in_the_end)
 	world_adopt(world, "");
 	ck_assert_uint_eq(count_fake_slots(), 0);
 }
-END_TEST
 
 TEST(a_program_that_has_the_same_joins_it)
 {
@@ -150,7 +145,6 @@ TEST(a_program_that_has_the_same_joins_it)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	check_books(world->daemon);
 }
-END_TEST
 
 TEST(a_name_is_kept_for_those_whom_it_is_declared_for)
 {
@@ -164,7 +158,6 @@ TEST(a_name_is_kept_for_those_whom_it_is_declared_for)
 	world_adopt(world, "");
 	get(&end, "one u32 x");
 }
-END_TEST
 
 TEST(what_the_kernel_does_not_take_is_passed_over_and_tried_again)
 {
@@ -185,7 +178,6 @@ TEST(what_the_kernel_does_not_take_is_passed_over_and_tried_again)
 	ck_assert_uint_eq(count_fake_slots(), 1);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(who_holds_the_name_with_other_fields_keeps_it)
 {
@@ -200,7 +192,6 @@ TEST(who_holds_the_name_with_other_fields_keeps_it)
 	ck_assert_ptr_null(find_slot("one u32 x"));
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(many_lie_on_several_files)
 {
@@ -216,7 +207,6 @@ TEST(many_lie_on_several_files)
 	check_books(world->daemon);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(wherever_memory_ends_nothing_is_left_half_done)
 {
@@ -238,7 +228,6 @@ TEST(wherever_memory_ends_nothing_is_left_half_done)
 	ck_assert_uint_eq(count_fake_slots(), 2);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(a_daemon_goes_on_with_what_the_last_one_has_declared)
 {
@@ -261,7 +250,6 @@ TEST(a_daemon_goes_on_with_what_the_last_one_has_declared)
 	ck_assert_uint_eq(count_fake_slots(), 0);
 	ck_assert_ptr_null(policy_tenant_of(world));
 }
-END_TEST
 
 TEST(a_name_that_the_kernel_refuses_is_nobodys)
 {
@@ -275,7 +263,6 @@ TEST(a_name_that_the_kernel_refuses_is_nobodys)
 	get(&end, "one u64 y");
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(a_page_that_no_other_keeper_could_have_is_none)
 {
@@ -289,7 +276,6 @@ TEST(a_page_that_no_other_keeper_could_have_is_none)
 	ck_assert_uint_eq(count_fake_slots(), 1);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(what_cannot_persist_is_not_asked_for_again_and_again)
 {
@@ -304,7 +290,6 @@ TEST(what_cannot_persist_is_not_asked_for_again_and_again)
 	ck_assert_uint_eq(count_calls(), calls);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(what_the_last_daemon_has_not_heard_of_any_more_is_made_anew)
 {
@@ -321,7 +306,6 @@ TEST(what_the_last_daemon_has_not_heard_of_any_more_is_made_anew)
 	check_books(world->daemon);
 	world_adopt(world, "");
 }
-END_TEST
 
 TEST(a_daemon_that_ends_while_it_declares_leaves_it_to_the_next)
 {
@@ -340,7 +324,6 @@ TEST(a_daemon_that_ends_while_it_declares_leaves_it_to_the_next)
 	check_books(world->daemon);
 	world_adopt(world, "");
 }
-END_TEST
 
 /* The last daemon was ended between two of the kernel's answers. */
 TEST(what_was_half_made_ends_with_a_policy_that_declares_nothing)
@@ -355,7 +338,6 @@ TEST(what_was_half_made_ends_with_a_policy_that_declares_nothing)
 	ck_assert_ptr_null(policy_tenant_of(world));
 	ck_assert_uint_eq(count_fake_streams(), 0);
 }
-END_TEST
 
 /* --- kept --- */
 
@@ -384,7 +366,6 @@ TEST(what_is_kept_serves_the_next_client)
 	turn(world);
 	ck_assert(streams_yield(world->daemon->registry.streams->tenant->level));
 }
-END_TEST
 
 TEST(what_is_kept_serves_the_next_client_however_much_it_is)
 {
@@ -403,7 +384,6 @@ TEST(what_is_kept_serves_the_next_client_however_much_it_is)
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
 	keep_nothing(world);
 }
-END_TEST
 
 TEST(its_time_ends)
 {
@@ -421,7 +401,6 @@ TEST(its_time_ends)
 	look(world);
 	ck_assert_uint_eq(count_fake_slots(), 0);
 }
-END_TEST
 
 TEST(who_needs_the_room_has_it_back)
 {
@@ -446,7 +425,6 @@ TEST(who_needs_the_room_has_it_back)
 	/* Those who have it go by what is said then. */
 	keep_for(world, "0");
 }
-END_TEST
 
 TEST(what_comes_again_replaces_what_is_kept_of_it)
 {
@@ -470,7 +448,6 @@ TEST(what_comes_again_replaces_what_is_kept_of_it)
 	check_books(world->daemon);
 	ck_assert(streams_yield(world->daemon->registry.streams->tenant->level));
 }
-END_TEST
 
 TEST(so_many_are_kept_and_the_oldest_goes_first)
 {
@@ -490,7 +467,6 @@ TEST(so_many_are_kept_and_the_oldest_goes_first)
 	ck_assert_ptr_nonnull(find_slot("e3 u32 x"));
 	ck_assert(streams_yield(world->daemon->registry.streams->tenant->level));
 }
-END_TEST
 
 TEST(what_a_client_gives_back_stays_too)
 {
@@ -510,7 +486,6 @@ TEST(what_a_client_gives_back_stays_too)
 	ck_assert_uint_eq(count_fake_slots(), 1);
 	ck_assert(streams_yield(world->daemon->registry.streams->tenant->level));
 }
-END_TEST
 
 /* A service that is started again is another tenant of the same path, for its cgroup has another id. */
 static void make_cgroup(struct world *world, const char *name)
@@ -558,7 +533,6 @@ TEST(what_is_let_go_for_an_event_may_be_all_that_held_it)
 	remove_cgroup(world, "next");
 	keep_nothing(world);
 }
-END_TEST
 
 /* What is asked for behind that finds a place all the same. */
 TEST(what_is_let_go_amid_a_batch_serves_none_of_it)
@@ -588,7 +562,6 @@ TEST(what_is_let_go_amid_a_batch_serves_none_of_it)
 	check_books(world->daemon);
 	keep_nothing(world);
 }
-END_TEST
 
 TEST(a_stranger_on_what_is_kept_has_it_let_go)
 {
@@ -609,7 +582,6 @@ TEST(a_stranger_on_what_is_kept_has_it_let_go)
 	look(world);
 	ck_assert_uint_eq(count_fake_streams(), 0);
 }
-END_TEST
 
 TEST(what_a_stranger_leaves_is_not_kept_however_late_that_is_known)
 {
@@ -627,7 +599,6 @@ TEST(what_a_stranger_leaves_is_not_kept_however_late_that_is_known)
 	look(world);
 	ck_assert_uint_eq(count_fake_streams(), 0);
 }
-END_TEST
 
 /* Who had it may have it still. */
 TEST(what_was_kept_is_given_to_nobody_when_the_guard_has_gone_meanwhile)
@@ -653,7 +624,6 @@ TEST(what_was_kept_is_given_to_nobody_when_the_guard_has_gone_meanwhile)
 	ck_assert_uint_ne(get(&next, "two u32 x").stream, stream);
 	keep_nothing(world);
 }
-END_TEST
 
 TEST(the_time_begins_with_the_last_who_leaves)
 {
@@ -678,22 +648,3 @@ TEST(the_time_begins_with_the_last_who_leaves)
 	ck_assert_ptr_nonnull(find_slot("one u32 x"));
 	keep_nothing(world);
 }
-END_TEST
-
-SUITE("declared", what_is_declared_is_there_and_charged_to_the_machine_alone,
-      what_is_declared_counts_in_the_maximum_of_the_root, the_same_once_more_asks_the_kernel_for_nothing,
-      what_stays_is_never_gone_and_what_goes_is, a_policy_that_changes_while_the_kernel_is_asked_counts_in_the_end,
-      a_program_that_has_the_same_joins_it, a_name_is_kept_for_those_whom_it_is_declared_for,
-      what_the_kernel_does_not_take_is_passed_over_and_tried_again, who_holds_the_name_with_other_fields_keeps_it,
-      many_lie_on_several_files, wherever_memory_ends_nothing_is_left_half_done,
-      a_daemon_goes_on_with_what_the_last_one_has_declared, what_is_kept_serves_the_next_client,
-      what_is_kept_serves_the_next_client_however_much_it_is, its_time_ends, who_needs_the_room_has_it_back,
-      what_comes_again_replaces_what_is_kept_of_it, so_many_are_kept_and_the_oldest_goes_first,
-      what_a_client_gives_back_stays_too, what_is_let_go_for_an_event_may_be_all_that_held_it,
-      what_is_let_go_amid_a_batch_serves_none_of_it, a_stranger_on_what_is_kept_has_it_let_go,
-      what_a_stranger_leaves_is_not_kept_however_late_that_is_known,
-      what_was_kept_is_given_to_nobody_when_the_guard_has_gone_meanwhile, the_time_begins_with_the_last_who_leaves,
-      a_name_that_the_kernel_refuses_is_nobodys, a_page_that_no_other_keeper_could_have_is_none,
-      what_cannot_persist_is_not_asked_for_again_and_again, what_the_last_daemon_has_not_heard_of_any_more_is_made_anew,
-      a_daemon_that_ends_while_it_declares_leaves_it_to_the_next,
-      what_was_half_made_ends_with_a_policy_that_declares_nothing)

@@ -45,7 +45,6 @@ TEST(a_file_beyond_the_maximum_is_refused_with_the_key)
 	get(&second, "event u32 x");
 	check_books(world->daemon);
 }
-END_TEST
 
 TEST(a_maximum_further_up_names_its_section)
 {
@@ -57,7 +56,6 @@ TEST(a_maximum_further_up_names_its_section)
 	get(&first, "event u32 x");
 	expect_refusal(&second, "event u32 x", "all in the cgroup / hold 1 of 1 data files (MaxFiles=1 of [/])");
 }
-END_TEST
 
 TEST(a_file_counts_until_no_copy_is_open)
 {
@@ -78,7 +76,6 @@ TEST(a_file_counts_until_no_copy_is_open)
 	ck_assert_uint_eq(files_of(tenant_of(&next)), 0);
 	get(&next, "event u32 x");
 }
-END_TEST
 
 TEST(files_and_leases_count_again_after_a_restart)
 {
@@ -98,7 +95,6 @@ TEST(files_and_leases_count_again_after_a_restart)
 	ck_assert_uint_eq(world->daemon->registry.files.common, 1);
 	check_books(world->daemon);
 }
-END_TEST
 
 static void have_fds(rlim_t number)
 {
@@ -121,7 +117,6 @@ TEST(a_reserve_of_events_keeps_files_free)
 	world_adopt(world, "");
 	ck_assert_uint_eq(world->daemon->registry.files.claimed, 0);
 }
-END_TEST
 
 /* Files of clients that have gone. */
 static int left[STREAMS];
@@ -169,7 +164,6 @@ TEST(a_file_is_looked_at_less_and_less_often)
 	ck_assert_double_eq_tol(stream->look_after, LINGER_MOST, 1e-6);
 	close_files(world);
 }
-END_TEST
 
 TEST(one_tenants_files_do_not_delay_the_looks_at_anothers)
 {
@@ -196,9 +190,3 @@ TEST(one_tenants_files_do_not_delay_the_looks_at_anothers)
 	ck_assert(!neighbours->is_due);
 	close_files(world);
 }
-END_TEST
-
-SUITE("files", a_file_beyond_the_maximum_is_refused_with_the_key, a_maximum_further_up_names_its_section,
-      a_file_counts_until_no_copy_is_open, files_and_leases_count_again_after_a_restart,
-      a_reserve_of_events_keeps_files_free, a_file_is_looked_at_less_and_less_often,
-      one_tenants_files_do_not_delay_the_looks_at_anothers)

@@ -34,7 +34,6 @@ TEST(settling_name_is_asked_for_again_and_granted)
 	ck_assert_int_ge(end.stream, 0);
 	ck_assert_uint_eq(query(&end).events, 1);
 }
-END_TEST
 
 TEST(settling_name_keeps_no_other_client_waiting)
 {
@@ -49,7 +48,6 @@ TEST(settling_name_keeps_no_other_client_waiting)
 	wait_for_answer(&waiting);
 	expect_granted(&waiting);
 }
-END_TEST
 
 TEST(name_that_does_not_settle_is_refused_as_taken)
 {
@@ -65,7 +63,6 @@ TEST(name_that_does_not_settle_is_refused_as_taken)
 	ck_assert_uint_gt(script.asked[KERNEL_REGISTER], 2);
 	expect_no_charges(world);
 }
-END_TEST
 
 /* In the middle of a batch, on a new stream. */
 TEST(settling_name_in_a_batch_delays_no_call_before_it)
@@ -86,7 +83,6 @@ TEST(settling_name_in_a_batch_delays_no_call_before_it)
 	ck_assert_uint_eq(script.asked[KERNEL_STREAM_NEW], 1);
 	ck_assert_uint_eq(query(&end).events, 3);
 }
-END_TEST
 
 TEST(client_that_leaves_a_settling_name_leaves_nothing)
 {
@@ -104,7 +100,6 @@ TEST(client_that_leaves_a_settling_name_leaves_nothing)
 	turn(world);
 	expect_nothing_left(world);
 }
-END_TEST
 
 TEST(daemon_that_ends_with_a_settling_name_ends_well)
 {
@@ -118,8 +113,3 @@ TEST(daemon_that_ends_with_a_settling_name_ends_well)
 	ck_assert(!TAILQ_EMPTY(&world->daemon->registry.settling));
 	world_end(world);
 }
-END_TEST
-
-SUITE("settling", settling_name_is_asked_for_again_and_granted, settling_name_keeps_no_other_client_waiting,
-      name_that_does_not_settle_is_refused_as_taken, settling_name_in_a_batch_delays_no_call_before_it,
-      client_that_leaves_a_settling_name_leaves_nothing, daemon_that_ends_with_a_settling_name_ends_well)

@@ -68,7 +68,6 @@ TEST(two_clients_of_one_tenant_and_user_share_a_stream_and_only_the_first_costs_
 	ck_assert_uint_eq(count_fake_streams(), 1);
 	ck_assert_uint_eq(count_fake_slots(), 1);
 }
-END_TEST
 
 /* Even with the kernel busy. */
 TEST(what_is_there_already_is_given_without_waiting)
@@ -87,7 +86,6 @@ TEST(what_is_there_already_is_given_without_waiting)
 	ck_assert_uint_eq(answer[0].refusal + answer[1].refusal, 0);
 	ck_assert_int_ge(second.stream, 0);
 }
-END_TEST
 
 TEST(what_the_second_needs_besides_costs_one_call_and_is_the_firsts_from_then_on)
 {
@@ -111,7 +109,6 @@ TEST(what_the_second_needs_besides_costs_one_call_and_is_the_firsts_from_then_on
 	/* It has the file already. */
 	ck_assert_uint_eq(first.heard.message.streams, 0);
 }
-END_TEST
 
 TEST(another_user_gets_a_stream_of_its_own_with_the_same_bits)
 {
@@ -128,7 +125,6 @@ TEST(another_user_gets_a_stream_of_its_own_with_the_same_bits)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(query(&other).events, 1);
 }
-END_TEST
 
 TEST(another_tenant_gets_a_stream_of_its_own)
 {
@@ -142,7 +138,6 @@ TEST(another_tenant_gets_a_stream_of_its_own)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 }
-END_TEST
 
 /* --- while it is being made --- */
 
@@ -169,7 +164,6 @@ TEST(who_asks_while_the_stream_is_being_made_builds_on_it)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 }
-END_TEST
 
 TEST(a_stream_that_cannot_be_made_refuses_all_who_built_on_it_and_nothing_is_left)
 {
@@ -201,7 +195,6 @@ TEST(a_stream_that_cannot_be_made_refuses_all_who_built_on_it_and_nothing_is_lef
 		ck_assert_uint_eq(get(&first, "one u32 x").stream, second.heard.message.stream[0]);
 	}
 }
-END_TEST
 
 TEST(whoever_leaves_while_the_stream_is_being_made_the_other_gets_it)
 {
@@ -222,7 +215,6 @@ TEST(whoever_leaves_while_the_stream_is_being_made_the_other_gets_it)
 		ck_assert_uint_eq(query(stays).leases, 1);
 	}
 }
-END_TEST
 
 TEST(when_all_leave_while_the_stream_is_being_made_nothing_is_left)
 {
@@ -239,7 +231,6 @@ TEST(when_all_leave_while_the_stream_is_being_made_nothing_is_left)
 	hold_no_more();
 	expect_all_gone(world);
 }
-END_TEST
 
 /* --- who leaves --- */
 
@@ -264,7 +255,6 @@ TEST(a_client_that_leaves_while_it_registers_leaves_a_dead_event_on_the_others_s
 	ck_assert_uint_eq(query(&first).lingering, 0);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 }
-END_TEST
 
 TEST(a_stream_ends_when_the_last_of_its_clients_has_left_and_no_copy_is_open)
 {
@@ -288,7 +278,6 @@ TEST(a_stream_ends_when_the_last_of_its_clients_has_left_and_no_copy_is_open)
 	ck_assert(!look_at_lingering(world));
 	expect_all_gone(world);
 }
-END_TEST
 
 /* One that lingers is nobody's any more: nothing could be registered on it. */
 TEST(who_comes_when_all_have_left_gets_a_new_stream_and_the_same_charge)
@@ -312,7 +301,6 @@ TEST(who_comes_when_all_have_left_gets_a_new_stream_and_the_same_charge)
 		ck_assert_uint_eq(count_fake_streams(), 1);
 	}
 }
-END_TEST
 
 TEST(who_releases_its_last_event_loses_its_share_and_gets_the_file_again)
 {
@@ -335,7 +323,6 @@ TEST(who_releases_its_last_event_loses_its_share_and_gets_the_file_again)
 	ck_assert_uint_eq(query(&first).events, 2);
 	ck_assert_uint_eq(query(&first).lingering, 1);
 }
-END_TEST
 
 TEST(who_released_all_and_was_alone_gets_a_new_stream)
 {
@@ -353,7 +340,6 @@ TEST(who_released_all_and_was_alone_gets_a_new_stream)
 	ck_assert_uint_eq(query(&end).lingering, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
-END_TEST
 
 /* --- generations --- */
 
@@ -401,7 +387,6 @@ TEST(a_stream_with_too_many_dead_events_serves_those_who_have_it_and_nobody_new)
 	ck_assert_uint_eq(count_calls(), calls);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, STREAM_DEAD_MIN + 2);
 }
-END_TEST
 
 TEST(an_old_clients_new_event_stands_on_a_new_stream_and_it_has_both)
 {
@@ -425,7 +410,6 @@ TEST(an_old_clients_new_event_stands_on_a_new_stream_and_it_has_both)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
-END_TEST
 
 TEST(a_stream_with_more_live_events_than_dead_ones_goes_on)
 {
@@ -447,7 +431,6 @@ TEST(a_stream_with_more_live_events_than_dead_ones_goes_on)
 	release(&old, old.bit);
 	ck_assert_uint_ne(get(&other, "live_1 u32 x").stream, stream);
 }
-END_TEST
 
 /* That many new ones, in one batch; the stream on which they are. */
 static uint32_t get_many(struct end *end, unsigned first, unsigned n)
@@ -486,7 +469,6 @@ TEST(a_stream_takes_so_many_events_and_the_next_goes_to_a_new_one)
 	ck_assert_uint_eq(get_many(&at_once, STREAM_EVENTS_MAX, 200), stream);
 	ck_assert_uint_ne(get_many(&at_once, STREAM_EVENTS_MAX + 200, 200), stream);
 }
-END_TEST
 
 /* --- the guard goes --- */
 
@@ -517,7 +499,6 @@ TEST(without_the_guard_each_client_gets_a_stream_of_its_own_and_that_is_said_onc
 	again = get(&before, "event u32 x");
 	expect_same_answer(&old, &again);
 }
-END_TEST
 
 TEST(root_of_a_container_that_was_welcomed_with_a_guard_gets_no_file_without)
 {
@@ -539,7 +520,6 @@ TEST(root_of_a_container_that_was_welcomed_with_a_guard_gets_no_file_without)
 	get(&root, "event u32 x");
 	ck_assert_int_ge(root.stream, 0);
 }
-END_TEST
 
 TEST(when_the_guard_is_back_streams_are_shared_again)
 {
@@ -564,7 +544,6 @@ TEST(when_the_guard_is_back_streams_are_shared_again)
 	ck_assert_uint_eq(get(&fourth, "event u32 x").stream, third.heard.message.stream[0]);
 	ck_assert_uint_eq(logs_end(&logs, "the guard is back"), 1);
 }
-END_TEST
 
 /* Nor is it given to one of those who have built on it: what the others registered would be there, too. */
 TEST(a_stream_that_turns_out_unguarded_is_given_to_who_is_alone)
@@ -603,7 +582,6 @@ TEST(a_stream_that_turns_out_unguarded_is_given_to_who_is_alone)
 		}
 	}
 }
-END_TEST
 
 /* Proved when it is chosen, and again when it leaves. */
 TEST(a_guard_that_goes_while_the_kernel_is_asked_refuses_what_would_be_shared)
@@ -633,7 +611,6 @@ TEST(a_guard_that_goes_while_the_kernel_is_asked_refuses_what_would_be_shared)
 	ck_assert_uint_eq(query(&first).events, 2);
 	ck_assert_uint_eq(query(&first).lingering, 0);
 }
-END_TEST
 
 /* One who waits for an answer while the others have theirs, leave, and take the file along. */
 TEST(a_file_that_the_daemon_has_closed_meanwhile_is_refused_in_words)
@@ -658,7 +635,6 @@ TEST(a_file_that_the_daemon_has_closed_meanwhile_is_refused_in_words)
 	get(&third, "three u32 x");
 	ck_assert_int_ge(third.stream, 0);
 }
-END_TEST
 
 TEST(with_require_nothing_leaves_without_the_guard_and_nothing_is_left)
 {
@@ -690,7 +666,6 @@ TEST(with_require_nothing_leaves_without_the_guard_and_nothing_is_left)
 	get(&third, "one u32 x");
 	ck_assert(is_same_file(second.stream, third.stream));
 }
-END_TEST
 
 TEST(with_require_all_who_wait_for_a_stream_without_the_guard_are_refused)
 {
@@ -715,7 +690,6 @@ TEST(with_require_all_who_wait_for_a_stream_without_the_guard_are_refused)
 	expect_no_charges(world);
 	ck_assert_uint_eq(count_fake_streams(), 0);
 }
-END_TEST
 
 TEST(with_require_who_has_a_stream_keeps_it_and_nobody_else_gets_it)
 {
@@ -734,7 +708,6 @@ TEST(with_require_who_has_a_stream_keeps_it_and_nobody_else_gets_it)
 	ck_assert_uint_eq(query(&second).leases, 0);
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
-END_TEST
 
 /* It says that it is guarded, and is not: found out with the first file. */
 TEST(a_kernel_that_is_mistaken_about_its_guard_is_not_believed)
@@ -749,7 +722,6 @@ TEST(a_kernel_that_is_mistaken_about_its_guard_is_not_believed)
 	ck_assert(!is_same_file(first.stream, second.stream));
 	ck_assert(!world->daemon->registry.guarded);
 }
-END_TEST
 
 TEST(a_kernel_that_never_had_a_guard_gives_each_client_its_own)
 {
@@ -766,7 +738,6 @@ TEST(a_kernel_that_never_had_a_guard_gives_each_client_its_own)
 	for (const struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next)
 		ck_assert_int_eq(stream->fd, -1);
 }
-END_TEST
 
 /* --- strangers --- */
 
@@ -812,7 +783,6 @@ TEST(who_registers_by_himself_is_cut_off_and_nobody_else)
 	ck_assert_uint_eq(script.asked[KERNEL_CLEAN], 2);
 	ck_assert_uint_eq(refusals(&second), 1);
 }
-END_TEST
 
 /* The guard went while they shared it: it may be any of them. */
 TEST(all_who_share_a_file_on_which_a_stranger_registered_are_cut_off_and_it_counts_once)
@@ -837,7 +807,6 @@ TEST(all_who_share_a_file_on_which_a_stranger_registered_are_cut_off_and_it_coun
 	expect_silence(&late);
 	ck_assert_uint_eq(refusals(&other), 1);
 }
-END_TEST
 
 /* Nobody waits ten seconds for the next look. */
 TEST(a_stranger_is_noticed_when_he_registers_more_and_when_he_leaves)
@@ -856,7 +825,6 @@ TEST(a_stranger_is_noticed_when_he_registers_more_and_when_he_leaves)
 	ck_assert_uint_eq(refusals(&witness), 2);
 	expect_silence(&witness);
 }
-END_TEST
 
 TEST(an_answer_about_a_stranger_that_comes_when_his_stream_has_ended_finds_nobody)
 {
@@ -883,7 +851,6 @@ TEST(an_answer_about_a_stranger_that_comes_when_his_stream_has_ended_finds_nobod
 	ck_assert_uint_eq(refusals(&witness), 0);
 	refuse(0, 0, 0, 0);
 }
-END_TEST
 
 TEST(where_the_guard_holds_nobody_is_probed)
 {
@@ -899,7 +866,6 @@ TEST(where_the_guard_holds_nobody_is_probed)
 	end_hang_up(&second);
 	ck_assert_uint_eq(script.asked[KERNEL_CLEAN], 0);
 }
-END_TEST
 
 TEST(an_answer_that_nobody_expected_cuts_nobody_off)
 {
@@ -915,7 +881,6 @@ TEST(an_answer_that_nobody_expected_cuts_nobody_off)
 	}
 	ck_assert_uint_eq(refusals(&end), 0);
 }
-END_TEST
 
 /* The timer that looks runs as soon as there is something to look at. */
 TEST(files_that_lost_their_guard_are_looked_after)
@@ -940,7 +905,6 @@ TEST(files_that_lost_their_guard_are_looked_after)
 	ck_assert(!world->daemon->registry.guarded);
 	ck_assert(ev_is_active(&world->daemon->registry.w_probe));
 }
-END_TEST
 
 /* --- flags --- */
 
@@ -972,7 +936,6 @@ TEST(one_name_with_two_formats_is_two_events_with_two_charges)
 	ck_assert_uint_ne(get_with(&first, REGISTER_MULTI_FORMAT, "bare").bit, get(&first, "bare").bit);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 5);
 }
-END_TEST
 
 static unsigned count_multi_slots(void)
 {
@@ -1007,7 +970,6 @@ TEST(a_late_comer_with_other_fields_is_multi_format)
 	world_restart(world);
 	check_books(world->daemon);
 }
-END_TEST
 
 TEST(a_name_that_the_kernel_has_is_asked_for_as_multi)
 {
@@ -1027,7 +989,6 @@ TEST(a_name_that_the_kernel_has_is_asked_for_as_multi)
 	expect_same_answer(&answer[0], &again);
 	check_books(world->daemon);
 }
-END_TEST
 
 TEST(a_name_that_is_taken_twice_is_refused)
 {
@@ -1044,7 +1005,6 @@ TEST(a_name_that_is_taken_twice_is_refused)
 	ck_assert_uint_eq(query(&end).events, 1);
 	check_books(world->daemon);
 }
-END_TEST
 
 TEST(many_taken_names_are_asked_for_again_in_parts)
 {
@@ -1076,7 +1036,6 @@ TEST(many_taken_names_are_asked_for_again_in_parts)
 	ck_assert_uint_eq(count_multi_slots(), NAMES);
 	check_books(world->daemon);
 }
-END_TEST
 
 TEST(a_client_that_leaves_between_the_two_gets_neither)
 {
@@ -1101,7 +1060,6 @@ TEST(a_client_that_leaves_between_the_two_gets_neither)
 		check_books(world->daemon);
 	}
 }
-END_TEST
 
 TEST(a_late_comer_may_not_where_policy_says_so)
 {
@@ -1118,7 +1076,6 @@ TEST(a_late_comer_may_not_where_policy_says_so)
 	expect_refused(&first, REFUSAL_NAME_TAKEN);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 }
-END_TEST
 
 TEST(one_name_with_other_fields_is_taken)
 {
@@ -1136,7 +1093,6 @@ TEST(one_name_with_other_fields_is_taken)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	ck_assert_uint_eq(query(&other).events, 0);
 }
-END_TEST
 
 TEST(a_flag_that_the_kernel_does_not_know_is_refused_and_costs_nothing)
 {
@@ -1152,7 +1108,6 @@ TEST(a_flag_that_the_kernel_does_not_know_is_refused_and_costs_nothing)
 		expect_no_charges(world);
 	}
 }
-END_TEST
 
 TEST(what_persists_is_charged_for_as_long_as_the_daemon_lives)
 {
@@ -1183,7 +1138,6 @@ TEST(what_persists_is_charged_for_as_long_as_the_daemon_lives)
 	}
 	world_end(world);
 }
-END_TEST
 
 TEST(what_was_refused_does_not_persist)
 {
@@ -1195,7 +1149,6 @@ TEST(what_was_refused_does_not_persist)
 	expect_refused(&end, REFUSAL_KERNEL_TOO_OLD);
 	expect_no_charges(world);
 }
-END_TEST
 
 /* The kernel is asked although the client has it, on a stream that serves nobody new: the client keeps the one that it has. */
 TEST(what_shall_persist_after_all_stays_where_the_client_has_it)
@@ -1216,7 +1169,6 @@ TEST(what_shall_persist_after_all_stays_where_the_client_has_it)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
 	world_end(world);
 }
-END_TEST
 
 /* --- what admins see --- */
 
@@ -1262,7 +1214,6 @@ TEST(events_are_listed_with_who_holds_them)
 	ck_assert_uint_eq(row_get_u64(row, "lingering"), 1);
 	ck_assert_uint_eq(count_items(holders_of(row)), 0);
 }
-END_TEST
 
 /* More than one packet of them, in the order in which they came, whatever went meanwhile. */
 TEST(all_events_are_listed_once_in_the_order_in_which_they_came)
@@ -1299,7 +1250,6 @@ TEST(all_events_are_listed_once_in_the_order_in_which_they_came)
 	}
 	ck_assert_uint_eq(listed, EVENTS);
 }
-END_TEST
 
 TEST(who_wants_to_trace_is_sent_to_the_kernel)
 {
@@ -1319,7 +1269,6 @@ TEST(who_wants_to_trace_is_sent_to_the_kernel)
 		ck_assert_uint_eq(refusal, REFUSAL_NOT_THE_TRACER);
 	}
 }
-END_TEST
 
 TEST(the_status_says_whether_the_guard_holds)
 {
@@ -1337,7 +1286,6 @@ TEST(the_status_says_whether_the_guard_holds)
 	expect_string(row, "guard", "off: it was there, and is gone");
 	ck_assert_uint_eq(row_get_u64(row, "streams"), 1);
 }
-END_TEST
 
 /* --- pages --- */
 
@@ -1366,7 +1314,6 @@ TEST(a_bit_that_the_kernel_changes_is_told_to_those_who_watch)
 	expect_silence(&silent);
 	munmap(page, WIRE_PAGE_BYTES);
 }
-END_TEST
 
 /* --- the end --- */
 
@@ -1388,7 +1335,6 @@ TEST(a_daemon_that_ends_with_streams_shared_and_being_made_ends_well)
 	world_end(world);
 	ck_assert_uint_eq(script.n_under_way, 0);
 }
-END_TEST
 
 /* --- memory --- */
 
@@ -1437,7 +1383,6 @@ TEST(whatever_finds_no_memory_costs_nothing_and_the_next_client_finds_everything
 		ck_assert_int_lt(n, 1000);
 	}
 }
-END_TEST
 
 /* --- histories --- */
 
@@ -1683,7 +1628,6 @@ TEST(whatever_happens_in_whichever_order_the_books_balance)
 		live(&history, world, seed);
 	}
 }
-END_TEST
 
 /* So little room that somebody needs it now and then. */
 TEST(the_same_where_what_programs_leave_behind_is_kept)
@@ -1700,48 +1644,3 @@ TEST(the_same_where_what_programs_leave_behind_is_kept)
 		keep_nothing(world);
 	}
 }
-END_TEST
-
-SUITE("streams", two_clients_of_one_tenant_and_user_share_a_stream_and_only_the_first_costs_anything,
-      what_is_there_already_is_given_without_waiting,
-      what_the_second_needs_besides_costs_one_call_and_is_the_firsts_from_then_on,
-      another_user_gets_a_stream_of_its_own_with_the_same_bits, another_tenant_gets_a_stream_of_its_own,
-      who_asks_while_the_stream_is_being_made_builds_on_it,
-      a_stream_that_cannot_be_made_refuses_all_who_built_on_it_and_nothing_is_left,
-      whoever_leaves_while_the_stream_is_being_made_the_other_gets_it,
-      when_all_leave_while_the_stream_is_being_made_nothing_is_left,
-      a_client_that_leaves_while_it_registers_leaves_a_dead_event_on_the_others_stream,
-      a_stream_ends_when_the_last_of_its_clients_has_left_and_no_copy_is_open,
-      who_comes_when_all_have_left_gets_a_new_stream_and_the_same_charge,
-      who_releases_its_last_event_loses_its_share_and_gets_the_file_again,
-      who_released_all_and_was_alone_gets_a_new_stream,
-      a_stream_with_too_many_dead_events_serves_those_who_have_it_and_nobody_new,
-      an_old_clients_new_event_stands_on_a_new_stream_and_it_has_both,
-      a_stream_with_more_live_events_than_dead_ones_goes_on,
-      a_stream_takes_so_many_events_and_the_next_goes_to_a_new_one,
-      without_the_guard_each_client_gets_a_stream_of_its_own_and_that_is_said_once,
-      root_of_a_container_that_was_welcomed_with_a_guard_gets_no_file_without,
-      when_the_guard_is_back_streams_are_shared_again, a_stream_that_turns_out_unguarded_is_given_to_who_is_alone,
-      a_guard_that_goes_while_the_kernel_is_asked_refuses_what_would_be_shared,
-      a_file_that_the_daemon_has_closed_meanwhile_is_refused_in_words,
-      with_require_nothing_leaves_without_the_guard_and_nothing_is_left,
-      with_require_all_who_wait_for_a_stream_without_the_guard_are_refused,
-      with_require_who_has_a_stream_keeps_it_and_nobody_else_gets_it,
-      a_kernel_that_is_mistaken_about_its_guard_is_not_believed,
-      a_kernel_that_never_had_a_guard_gives_each_client_its_own, who_registers_by_himself_is_cut_off_and_nobody_else,
-      all_who_share_a_file_on_which_a_stranger_registered_are_cut_off_and_it_counts_once,
-      a_stranger_is_noticed_when_he_registers_more_and_when_he_leaves,
-      an_answer_about_a_stranger_that_comes_when_his_stream_has_ended_finds_nobody,
-      where_the_guard_holds_nobody_is_probed, an_answer_that_nobody_expected_cuts_nobody_off,
-      files_that_lost_their_guard_are_looked_after, one_name_with_two_formats_is_two_events_with_two_charges,
-      a_late_comer_with_other_fields_is_multi_format, a_name_that_the_kernel_has_is_asked_for_as_multi,
-      a_name_that_is_taken_twice_is_refused, many_taken_names_are_asked_for_again_in_parts,
-      a_client_that_leaves_between_the_two_gets_neither, a_late_comer_may_not_where_policy_says_so,
-      one_name_with_other_fields_is_taken, a_flag_that_the_kernel_does_not_know_is_refused_and_costs_nothing,
-      what_persists_is_charged_for_as_long_as_the_daemon_lives, what_was_refused_does_not_persist,
-      what_shall_persist_after_all_stays_where_the_client_has_it, events_are_listed_with_who_holds_them,
-      all_events_are_listed_once_in_the_order_in_which_they_came, who_wants_to_trace_is_sent_to_the_kernel,
-      the_status_says_whether_the_guard_holds, a_bit_that_the_kernel_changes_is_told_to_those_who_watch,
-      a_daemon_that_ends_with_streams_shared_and_being_made_ends_well,
-      whatever_finds_no_memory_costs_nothing_and_the_next_client_finds_everything_well,
-      whatever_happens_in_whichever_order_the_books_balance, the_same_where_what_programs_leave_behind_is_kept)

@@ -56,7 +56,6 @@ TEST(unknown_events_leave_less_room)
 	turn(world);
 	ck_assert_uint_eq(world->daemon->registry.machine.capacity, 0);
 }
-END_TEST
 
 /* --- in the middle of a REGISTER --- */
 
@@ -74,7 +73,6 @@ TEST(index_that_jumps_cuts_the_client_after_its_answer)
 	ck_assert_uint_eq(refusals(&other), 1);
 	expect_silence(&other);
 }
-END_TEST
 
 TEST(event_behind_a_strangers_is_charged)
 {
@@ -95,7 +93,6 @@ TEST(event_behind_a_strangers_is_charged)
 	look_at_lingering(world);
 	ck_assert_uint_eq(query(&other).events, 0);
 }
-END_TEST
 
 /* --- after hanging up --- */
 
@@ -128,7 +125,6 @@ TEST(unknown_events_deny_a_tenant_with_a_kept_file)
 		get(&next, "next u32 x");
 	}
 }
-END_TEST
 
 TEST(unknown_events_that_have_gone_deny_nothing)
 {
@@ -151,7 +147,6 @@ TEST(unknown_events_that_have_gone_deny_nothing)
 	kept = fd_close(kept);
 	look_at_lingering(world);
 }
-END_TEST
 
 /* A program of root's has ended since, and its events were no excuse for others. */
 TEST(unknown_events_are_compared_with_the_fewest)
@@ -174,7 +169,6 @@ TEST(unknown_events_are_compared_with_the_fewest)
 	kept = fd_close(kept);
 	look_at_lingering(world);
 }
-END_TEST
 
 TEST(unknown_events_do_no_harm_where_no_file_is_kept)
 {
@@ -192,7 +186,6 @@ TEST(unknown_events_do_no_harm_where_no_file_is_kept)
 	get(&next, "more u32 x");
 	ck_assert_ptr_null(LIST_FIRST(&world->daemon->registry.unwatched));
 }
-END_TEST
 
 /* Some are charged when the kernel is asked, and refused; others when it answers, and not made yet. */
 TEST(events_under_way_are_not_unknown)
@@ -226,7 +219,6 @@ TEST(events_under_way_are_not_unknown)
 	kept = fd_close(kept);
 	look_at_lingering(world);
 }
-END_TEST
 
 TEST(tenant_whose_stranger_keeps_its_file_gets_none)
 {
@@ -247,7 +239,6 @@ TEST(tenant_whose_stranger_keeps_its_file_gets_none)
 	look_at_lingering(world);
 	get(&next, "next u32 x");
 }
-END_TEST
 
 TEST(kept_file_that_is_guarded_makes_nobody_a_suspect)
 {
@@ -264,10 +255,3 @@ TEST(kept_file_that_is_guarded_makes_nobody_a_suspect)
 	kept = fd_close(kept);
 	look_at_lingering(world);
 }
-END_TEST
-
-SUITE("suspects", unknown_events_leave_less_room, index_that_jumps_cuts_the_client_after_its_answer,
-      event_behind_a_strangers_is_charged, unknown_events_deny_a_tenant_with_a_kept_file,
-      unknown_events_that_have_gone_deny_nothing, unknown_events_are_compared_with_the_fewest,
-      unknown_events_do_no_harm_where_no_file_is_kept, events_under_way_are_not_unknown,
-      tenant_whose_stranger_keeps_its_file_gets_none, kept_file_that_is_guarded_makes_nobody_a_suspect)

@@ -290,7 +290,6 @@ TEST(the_facts_are_what_the_limits_say)
 	ck_assert_int_eq(embedded_new(&no_ring, &none), -EINVAL);
 	ck_assert_ptr_null(kernel_free(none));
 }
-END_TEST
 
 TEST(event_has_one_bit_per_page)
 {
@@ -314,7 +313,6 @@ TEST(event_has_one_bit_per_page)
 	ck_assert_uint_eq(find_event(kernel, "hello").pages, 1);
 	ck_assert_uint_eq(count_events(kernel), 2);
 }
-END_TEST
 
 TEST(two_tenants_share_an_event_and_not_a_page)
 {
@@ -333,7 +331,6 @@ TEST(two_tenants_share_an_event_and_not_a_page)
 	ck_assert_uint_eq(find_event(kernel, "hello").pages, 1);
 	ck_assert_uint_eq(find_event(kernel, "text").id, 0);
 }
-END_TEST
 
 TEST(name_is_taken_until_released)
 {
@@ -348,7 +345,6 @@ TEST(name_is_taken_until_released)
 	ck_assert_int_eq(release(kernel, 1, 0), 0);
 	ck_assert_int_eq(try_register(kernel, 1, "hello u32 count").result, 0);
 }
-END_TEST
 
 TEST(a_description_is_made_canonical_here_too)
 {
@@ -360,7 +356,6 @@ TEST(a_description_is_made_canonical_here_too)
 	ck_assert_uint_eq(do_register(kernel, 1, HELLO).index, 0);
 	ck_assert_str_eq(find_event(kernel, "hello").description, HELLO);
 }
-END_TEST
 
 TEST(refused_registration_leaves_nothing)
 {
@@ -384,7 +379,6 @@ TEST(refused_registration_leaves_nothing)
 	ck_assert_uint_eq(count_events(kernel), 0);
 	ck_assert_uint_eq(do_register(kernel, 1, HELLO).index, 0);
 }
-END_TEST
 
 TEST(missing_or_existing_numbers_are_refused)
 {
@@ -420,7 +414,6 @@ TEST(missing_or_existing_numbers_are_refused)
 	ck_assert(!kernel_page_stats(kernel, 1, &stats));
 	ck_assert_uint_eq(kernel->totals.records, 1);
 }
-END_TEST
 
 TEST(failed_call_does_not_stop_batch)
 {
@@ -446,7 +439,6 @@ TEST(failed_call_does_not_stop_batch)
 	close(calls[0].fd);
 	close(calls[1].fd);
 }
-END_TEST
 
 TEST(event_beyond_capacity_is_refused)
 {
@@ -468,7 +460,6 @@ TEST(event_beyond_capacity_is_refused)
 	ck_assert_int_eq(release(kernel, 1, 1), 0);
 	ck_assert_uint_eq(do_register(kernel, 1, "c").bit, bit);
 }
-END_TEST
 
 TEST(event_beyond_page_is_refused)
 {
@@ -488,7 +479,6 @@ TEST(event_beyond_page_is_refused)
 	ck_assert_int_eq(release(kernel, 1, 0), 0);
 	ck_assert_uint_eq(do_register(kernel, 1, "c").index, 2);
 }
-END_TEST
 
 TEST(bits_are_reused_indexes_are_not)
 {
@@ -508,7 +498,6 @@ TEST(bits_are_reused_indexes_are_not)
 	ck_assert_uint_eq(call.index, 1);
 	ck_assert(!bit_is_on(page, call.bit));
 }
-END_TEST
 
 TEST(bit_lives_as_long_as_its_streams)
 {
@@ -522,7 +511,6 @@ TEST(bit_lives_as_long_as_its_streams)
 	ck_assert_int_eq(stream_free(bench.kernel, 2), 0);
 	ck_assert(!bit_is_on(page, bench.bit));
 }
-END_TEST
 
 TEST(record_is_kept_with_its_origin)
 {
@@ -563,7 +551,6 @@ TEST(record_is_kept_with_its_origin)
 	ck_assert_uint_eq(stats_of(bench.kernel, 1).records, 1);
 	ck_assert_uint_eq(find_event(bench.kernel, "hello").records, 1);
 }
-END_TEST
 
 TEST(comm_of_ended_writer_is_unknown)
 {
@@ -584,7 +571,6 @@ TEST(comm_of_ended_writer_is_unknown)
 	ck_assert_str_eq(comm, "unknown");
 	ck_assert_uint_eq(row_get_u64(row, "pid"), (uint64_t)child);
 }
-END_TEST
 
 TEST(comm_is_read_again_at_next_dispatch)
 {
@@ -603,7 +589,6 @@ TEST(comm_is_read_again_at_next_dispatch)
 	row_get_string(read_row(bench.kernel, &reader), "comm", comm, sizeof(comm));
 	ck_assert_str_eq(comm, "after");
 }
-END_TEST
 
 static void expect_counts(struct kernel *kernel, uint64_t records, uint64_t bad, uint64_t bad_of_event)
 {
@@ -637,7 +622,6 @@ TEST(bad_records_are_refused_and_counted)
 	expect_counts(bench.kernel, 1, 6, 2);
 	ck_assert_int_eq(still_open(bench.kernel, 1), 0);
 }
-END_TEST
 
 TEST(a_dynamic_field_outside_its_record_is_bad)
 {
@@ -662,7 +646,6 @@ TEST(a_dynamic_field_outside_its_record_is_bad)
 	ck_assert_uint_eq(stats_of(bench.kernel, 1).bad, 2);
 	ck_assert_uint_eq(find_event(bench.kernel, "text").bad, 2);
 }
-END_TEST
 
 TEST(records_of_disabled_events_are_dropped)
 {
@@ -677,7 +660,6 @@ TEST(records_of_disabled_events_are_dropped)
 	write_hello(bench.stream, bench.index, 1);
 	expect_counts(bench.kernel, 0, 0, 0);
 }
-END_TEST
 
 TEST(many_events_share_cache_of_parsed)
 {
@@ -706,7 +688,6 @@ TEST(many_events_share_cache_of_parsed)
 	ck_assert_uint_eq(stats_of(kernel, 1).records, 300);
 	ck_assert_uint_eq(stats_of(kernel, 1).bad, 300);
 }
-END_TEST
 
 static bool is_readable(int fd)
 {
@@ -735,7 +716,6 @@ TEST(last_close_comes_after_records)
 	ck_assert_int_eq(release(bench.kernel, 1, bench.index), 0);
 	ck_assert_int_eq(stream_free(bench.kernel, 1), 0);
 }
-END_TEST
 
 TEST(still_open_reads_rest_of_closed_stream)
 {
@@ -748,7 +728,6 @@ TEST(still_open_reads_rest_of_closed_stream)
 	ck_assert_uint_eq(kept(bench.kernel), 40);
 	ck_assert(!is_readable(bench.kernel->fd));
 }
-END_TEST
 
 TEST(a_writer_that_shuts_its_end_is_gone)
 {
@@ -761,7 +740,6 @@ TEST(a_writer_that_shuts_its_end_is_gone)
 	ck_assert_int_eq(still_open(bench.kernel, 1), KERNEL_E_GONE);
 	ck_assert(!is_readable(bench.kernel->fd));
 }
-END_TEST
 
 TEST(records_before_release_are_kept)
 {
@@ -777,7 +755,6 @@ TEST(records_before_release_are_kept)
 	ck_assert_uint_eq(kept(bench.kernel), 2);
 	ck_assert_int_eq(write(bench.stream, "1234", 4), -1);
 }
-END_TEST
 
 TEST(records_before_switching_off_are_kept)
 {
@@ -787,7 +764,6 @@ TEST(records_before_switching_off_are_kept)
 	tracer_switch(bench.kernel->tracer, "hello", false);
 	ck_assert_uint_eq(kept(bench.kernel), 1);
 }
-END_TEST
 
 /* How many records fit until the queue is full. */
 static size_t fill(int fd, uint32_t index)
@@ -814,7 +790,6 @@ TEST(a_full_queue_never_blocks_the_writer_and_empties)
 	ck_assert_uint_eq(kept(bench.kernel), n);
 	write_hello(bench.stream, bench.index, 1);
 }
-END_TEST
 
 TEST(dispatch_is_bounded_and_fair)
 {
@@ -844,7 +819,6 @@ TEST(dispatch_is_bounded_and_fair)
 	}
 	ck_assert(found);
 }
-END_TEST
 
 TEST(drain_reads_all_streams)
 {
@@ -869,7 +843,6 @@ TEST(drain_reads_all_streams)
 	tracer_drain(kernel->tracer);
 	ck_assert(!is_readable(kernel->fd));
 }
-END_TEST
 
 TEST(fast_writer_does_not_block_drain)
 {
@@ -884,7 +857,6 @@ TEST(fast_writer_does_not_block_drain)
 	ahead = -1;
 	ck_assert_uint_le(kept(bench.kernel), 10);
 }
-END_TEST
 
 static ssize_t send_with_fds(int socket, uint32_t index, size_t n)
 {
@@ -930,7 +902,6 @@ TEST(record_with_fds_is_refused_by_new_kernel)
 	ck_assert_uint_eq(kept(bench.kernel), 1);
 	ck_assert_uint_eq(stats_of(bench.kernel, 1).bad, 0);
 }
-END_TEST
 
 static void expect_the_end_by_fds(size_t n)
 {
@@ -960,7 +931,6 @@ TEST(record_with_fds_ends_stream_on_old_kernel)
 	for (size_t n = 1; n <= 64; n *= 2)
 		expect_the_end_by_fds(n);
 }
-END_TEST
 
 TEST(lingering_fd_in_record_does_not_block)
 {
@@ -989,7 +959,6 @@ TEST(lingering_fd_in_record_does_not_block)
 		wait_for_open_fds(before);
 	}
 }
-END_TEST
 
 struct changes {
 	uint32_t page[8];
@@ -1040,7 +1009,6 @@ TEST(switch_changes_bits_on_all_pages)
 	ck_assert_uint_eq(changes.n, 4);
 	ck_assert(!bit_is_on(changes.memory, http1) && !bit_is_on(other, http2));
 }
-END_TEST
 
 TEST(switched_event_stays_without_holders)
 {
@@ -1063,7 +1031,6 @@ TEST(switched_event_stays_without_holders)
 	ck_assert_uint_eq(count_events(bench.kernel), 0);
 	ck_assert_uint_eq(tracer_switch(bench.kernel->tracer, "hello", false), 0);
 }
-END_TEST
 
 TEST(session_enables_events_until_its_end)
 {
@@ -1091,7 +1058,6 @@ TEST(session_enables_events_until_its_end)
 	ck_assert(!bit_is_on(page, http));
 	ck_assert_ptr_null(tracer_session_free(NULL));
 }
-END_TEST
 
 TEST(a_session_knows_which_names_it_wants)
 {
@@ -1113,7 +1079,6 @@ TEST(a_session_knows_which_names_it_wants)
 	ck_assert(!tracer_session_wants(session, "abc", 3));
 	tracer_session_free(session);
 }
-END_TEST
 
 TEST(a_kernel_is_freed_with_all_that_is_still_open)
 {
@@ -1127,7 +1092,6 @@ TEST(a_kernel_is_freed_with_all_that_is_still_open)
 	write_hello(bench.stream, 0, 1);
 	/* bench_free() and the sanitizers do the rest. */
 }
-END_TEST
 
 TEST(thirty_thousand_events_are_listed)
 {
@@ -1150,7 +1114,6 @@ TEST(thirty_thousand_events_are_listed)
 	ck_assert_int_eq(stream_free(kernel, 1), 0);
 	ck_assert_uint_eq(count_events(kernel), 0);
 }
-END_TEST
 
 /* Each call with 0, 1, 2 … allocations and then none: it fails cleanly until it succeeds as if it were the first time. */
 static struct kernel_call starve(struct kernel *kernel, struct kernel_call call)
@@ -1197,7 +1160,6 @@ TEST(when_memory_is_short_each_call_undoes_what_it_did)
 	close(stream);
 	close(page);
 }
-END_TEST
 
 TEST(kernel_and_session_without_memory_fail)
 {
@@ -1229,7 +1191,6 @@ TEST(kernel_and_session_without_memory_fail)
 	}
 	kernel_free(another);
 }
-END_TEST
 
 TEST(records_without_ring_are_counted)
 {
@@ -1247,7 +1208,6 @@ TEST(records_without_ring_are_counted)
 	kernel_dispatch(bench.kernel);
 	ck_assert_uint_eq(kept(bench.kernel), 1);
 }
-END_TEST
 
 /* With room for `n` more fds. */
 static struct kernel_call ask_with_fds(struct kernel *kernel, int n, struct kernel_call call)
@@ -1285,7 +1245,6 @@ TEST(without_fds_nothing_is_made_and_nothing_is_left)
 	close(page.fd);
 	close(stream.fd);
 }
-END_TEST
 
 TEST(tenant_name_has_maximum_length)
 {
@@ -1312,7 +1271,6 @@ TEST(tenant_name_has_maximum_length)
 	ck_assert(row_find(read_row(kernel, &reader), "tenant", &field));
 	ck_assert_uint_eq(field.length, WIRE_TENANT_MAX);
 }
-END_TEST
 
 /* Random histories against a model that knows nothing but who registered what where. */
 enum { PAGES = 3, STREAMS = 9, NAMES = 12, STEPS = 6000 };
@@ -1452,23 +1410,3 @@ TEST(any_history_leaves_what_the_model_says)
 		close(page[i]);
 	}
 }
-END_TEST
-
-SUITE("embedded", the_facts_are_what_the_limits_say, event_has_one_bit_per_page,
-      two_tenants_share_an_event_and_not_a_page, name_is_taken_until_released, a_description_is_made_canonical_here_too,
-      refused_registration_leaves_nothing, missing_or_existing_numbers_are_refused, failed_call_does_not_stop_batch,
-      event_beyond_capacity_is_refused, event_beyond_page_is_refused, bits_are_reused_indexes_are_not,
-      bit_lives_as_long_as_its_streams, record_is_kept_with_its_origin, comm_of_ended_writer_is_unknown,
-      comm_is_read_again_at_next_dispatch, bad_records_are_refused_and_counted,
-      a_dynamic_field_outside_its_record_is_bad, records_of_disabled_events_are_dropped,
-      many_events_share_cache_of_parsed, last_close_comes_after_records, still_open_reads_rest_of_closed_stream,
-      a_writer_that_shuts_its_end_is_gone, records_before_release_are_kept, records_before_switching_off_are_kept,
-      a_full_queue_never_blocks_the_writer_and_empties, dispatch_is_bounded_and_fair, drain_reads_all_streams,
-      fast_writer_does_not_block_drain, record_with_fds_is_refused_by_new_kernel,
-      record_with_fds_ends_stream_on_old_kernel, lingering_fd_in_record_does_not_block,
-      switch_changes_bits_on_all_pages, switched_event_stays_without_holders, session_enables_events_until_its_end,
-      a_session_knows_which_names_it_wants, a_kernel_is_freed_with_all_that_is_still_open,
-      thirty_thousand_events_are_listed, when_memory_is_short_each_call_undoes_what_it_did,
-      kernel_and_session_without_memory_fail, records_without_ring_are_counted,
-      without_fds_nothing_is_made_and_nothing_is_left, tenant_name_has_maximum_length,
-      any_history_leaves_what_the_model_says)

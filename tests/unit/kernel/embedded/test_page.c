@@ -56,7 +56,6 @@ TEST(a_bit_that_is_set_is_seen_by_who_maps_the_page)
 	page_set(&page, 17, false);
 	ck_assert_uint_eq(client[2], 1u << 3);
 }
-END_TEST
 
 static void expect_no_way_to_write(int fd)
 {
@@ -97,7 +96,6 @@ TEST(clients_fd_of_page_cannot_write)
 	expect_no_way_to_write(fd);
 	page_deinit(&page, &files);
 }
-END_TEST
 
 TEST(opening_it_again_does_not_help)
 {
@@ -120,7 +118,6 @@ TEST(opening_it_again_does_not_help)
 	}
 	page_deinit(&page, &files);
 }
-END_TEST
 
 /* A root directory without /proc; false where this user cannot have one. */
 static bool lose_proc(const char *empty)
@@ -150,7 +147,6 @@ TEST(without_proc_the_sealed_file_itself_is_handed_out)
 	ck_assert_int_eq(status, 0);
 	rmdir(empty);
 }
-END_TEST
 
 TEST(each_byte_gets_one_bit_first)
 {
@@ -162,7 +158,6 @@ TEST(each_byte_gets_one_bit_first)
 			ck_assert_uint_eq(++in_byte[take_bit() / 8], round);
 	page_deinit(&page, &files);
 }
-END_TEST
 
 TEST(a_page_gives_each_bit_once_and_never_bit_0)
 {
@@ -185,7 +180,6 @@ TEST(a_page_gives_each_bit_once_and_never_bit_0)
 		page_deinit(&page, &files);
 	}
 }
-END_TEST
 
 TEST(freed_bit_is_off_and_taken_next)
 {
@@ -204,7 +198,6 @@ TEST(freed_bit_is_off_and_taken_next)
 	ck_assert_uint_eq(take_bit(), bit);
 	page_deinit(&page, &files);
 }
-END_TEST
 
 TEST(a_page_of_no_bits_or_too_many_is_refused)
 {
@@ -215,9 +208,3 @@ TEST(a_page_of_no_bits_or_too_many_is_refused)
 	ck_assert_int_eq(fd, -1);
 	page_deinit(&page, &files);
 }
-END_TEST
-
-SUITE("page", a_bit_that_is_set_is_seen_by_who_maps_the_page, clients_fd_of_page_cannot_write,
-      opening_it_again_does_not_help, without_proc_the_sealed_file_itself_is_handed_out, each_byte_gets_one_bit_first,
-      a_page_gives_each_bit_once_and_never_bit_0, freed_bit_is_off_and_taken_next,
-      a_page_of_no_bits_or_too_many_is_refused)

@@ -59,7 +59,6 @@ TEST(entries_keep_their_order)
 	expect(ring, &reader, "four");
 	ck_assert_uint_eq(reader.missed, 0);
 }
-END_TEST
 
 TEST(slow_reader_learns_missed_entries)
 {
@@ -77,7 +76,6 @@ TEST(slow_reader_learns_missed_entries)
 	expect(ring, &reader, "f");
 	ck_assert_uint_eq(reader.missed, 3);
 }
-END_TEST
 
 TEST(entry_as_large_as_ring_fits)
 {
@@ -95,7 +93,6 @@ TEST(entry_as_large_as_ring_fits)
 	expect(ring, &reader, text);
 	ck_assert_uint_eq(reader.missed, 0);
 }
-END_TEST
 
 TEST(a_ring_too_small_for_any_entry_is_refused)
 {
@@ -106,7 +103,6 @@ TEST(a_ring_too_small_for_any_entry_is_refused)
 	ck_assert_ptr_null(ring);
 	ck_assert_ptr_null(ring_free(NULL));
 }
-END_TEST
 
 TEST(unused_ring_takes_no_memory)
 {
@@ -117,7 +113,6 @@ TEST(unused_ring_takes_no_memory)
 #endif
 	ck_assert_uint_eq(ring_next(ring), 0);
 }
-END_TEST
 
 TEST(a_reader_may_be_put_anywhere)
 {
@@ -139,7 +134,6 @@ TEST(a_reader_may_be_put_anywhere)
 	expect_end(ring, &reader);
 	ck_assert_uint_eq(reader.position, 11);
 }
-END_TEST
 
 TEST(entries_are_aligned_to_eight_bytes)
 {
@@ -148,7 +142,6 @@ TEST(entries_are_aligned_to_eight_bytes)
 	for (size_t size = 0; size < 100; size++)
 		ck_assert_uint_eq((uintptr_t)ring_push(ring, size) % 8, 0);
 }
-END_TEST
 
 /*
  * The model: the whole history, nothing ever pushed out. Entry n has a size and a byte that follow from n.
@@ -229,8 +222,3 @@ TEST(any_history_reads_like_the_model)
 	}
 	ck_assert_uint_gt(ring_oldest(ring), 1000);
 }
-END_TEST
-
-SUITE("ring", entries_keep_their_order, slow_reader_learns_missed_entries, entry_as_large_as_ring_fits,
-      a_ring_too_small_for_any_entry_is_refused, unused_ring_takes_no_memory, a_reader_may_be_put_anywhere,
-      entries_are_aligned_to_eight_bytes, any_history_reads_like_the_model)

@@ -163,7 +163,6 @@ TEST(preparation_reaches_next_process)
 	preparation_deinit(&preparation);
 	store_close();
 }
-END_TEST
 
 TEST(earlier_preparation_is_replaced)
 {
@@ -186,7 +185,6 @@ TEST(earlier_preparation_is_replaced)
 	unlink(path);
 	rmdir(directory);
 }
-END_TEST
 
 /* As systemd sees it where the kernel has no kcmp(). */
 static void expect_to_be_told_apart(struct preparation *preparation)
@@ -219,7 +217,6 @@ TEST(no_two_of_them_look_like_the_same)
 	kernels_page.mounts.pages_read_only = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	expect_to_be_told_apart(&kernels_page);
 }
-END_TEST
 
 static int is_unguarded(int r, int listener, const struct preparation *preparation)
 {
@@ -248,7 +245,6 @@ TEST(reasons_are_handed_over)
 	ck_assert(in_successor(store.socket, is_failure));
 	store_close();
 }
-END_TEST
 
 static int is_nothing(int r, int listener, const struct preparation *preparation)
 {
@@ -274,7 +270,6 @@ TEST(without_a_listening_socket_nothing_is_taken)
 	ck_assert_int_eq(handover_take(&listener, &preparation), -ENOENT);
 	store_close();
 }
-END_TEST
 
 TEST(without_systemd_nothing_can_be_handed_over)
 {
@@ -283,7 +278,3 @@ TEST(without_systemd_nothing_can_be_handed_over)
 	unsetenv("NOTIFY_SOCKET");
 	ck_assert_int_eq(handover_put(&preparation), -ENOTCONN);
 }
-END_TEST
-
-SUITE("handover", preparation_reaches_next_process, earlier_preparation_is_replaced, no_two_of_them_look_like_the_same,
-      reasons_are_handed_over, without_a_listening_socket_nothing_is_taken, without_systemd_nothing_can_be_handed_over)

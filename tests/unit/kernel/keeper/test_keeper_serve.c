@@ -380,7 +380,6 @@ TEST(the_keeper_speaks_first_and_says_what_it_has)
 	ck_assert_int_eq(hang_up(scene), 0);
 	ck_assert_uint_eq(scene->fake.noted, 0);
 }
-END_TEST
 
 TEST(calls_arrive_and_are_answered)
 {
@@ -403,7 +402,6 @@ TEST(calls_arrive_and_are_answered)
 	}
 	fdset_deinit(&heard.fds);
 }
-END_TEST
 
 TEST(fds_go_with_their_calls)
 {
@@ -426,7 +424,6 @@ TEST(fds_go_with_their_calls)
 	ck_assert_int_eq(hang_up(scene), 0);
 	ck_assert_int_eq(count_open_fds(), fds - 1);
 }
-END_TEST
 
 TEST(the_fullest_packets_are_taken)
 {
@@ -450,7 +447,6 @@ TEST(the_fullest_packets_are_taken)
 	for (size_t i = 0; i < scene->fake.noted; i++)
 		ck_assert_str_eq(scene->fake.note[i].text, i < MESSAGE_CALLS_MAX ? description : path);
 }
-END_TEST
 
 /* Nor is the next one taken for it. */
 TEST(answer_without_memory_ends_connection)
@@ -466,7 +462,6 @@ TEST(answer_without_memory_ends_connection)
 	ck_assert_int_eq(join(scene), 0);
 	without_memory = 0;
 }
-END_TEST
 
 TEST(packets_are_answered_one_by_one_in_order)
 {
@@ -484,7 +479,6 @@ TEST(packets_are_answered_one_by_one_in_order)
 	ck_assert_int_eq(hang_up(scene), 0);
 	ck_assert_uint_eq(scene->fake.batches, 3);
 }
-END_TEST
 
 /* --- what is under way --- */
 
@@ -545,7 +539,6 @@ TEST(packets_are_read_ahead_and_answered_in_order)
 		expect_numbered(scene, i);
 	ck_assert_int_eq(hang_up(scene), 0);
 }
-END_TEST
 
 /* So that what it remembers has an end. */
 TEST(sixteen_packets_are_under_way_at_most)
@@ -565,7 +558,6 @@ TEST(sixteen_packets_are_under_way_at_most)
 	ck_assert_uint_eq(scene->fake.batches, 2 * WINDOW);
 	ck_assert_int_eq(hang_up(scene), 0);
 }
-END_TEST
 
 TEST(daemon_may_hang_up_with_calls_under_way)
 {
@@ -583,7 +575,6 @@ TEST(daemon_may_hang_up_with_calls_under_way)
 	/* Its own end of the line, and no page nor stream. */
 	ck_assert_int_eq(count_open_fds(), fds - 1);
 }
-END_TEST
 
 /* In their order, and the packets behind them, too. */
 TEST(answers_are_sent_later_after_too_many_references)
@@ -604,7 +595,6 @@ TEST(answers_are_sent_later_after_too_many_references)
 	ck_assert_int_eq(hang_up(scene), 0);
 	ck_assert_int_eq(count_open_fds(), fds - 1);
 }
-END_TEST
 
 TEST(daemon_that_hangs_up_on_waiting_answers_ends_it)
 {
@@ -621,7 +611,6 @@ TEST(daemon_that_hangs_up_on_waiting_answers_ends_it)
 	too_many_in_flight = false;
 	ck_assert_int_eq(count_open_fds(), fds - 1);
 }
-END_TEST
 
 TEST(invalid_packet_comes_after_earlier_answers)
 {
@@ -636,7 +625,6 @@ TEST(invalid_packet_comes_after_earlier_answers)
 	hear(scene, MESSAGE_FAILED);
 	ck_assert_int_eq(join(scene), -EPROTO);
 }
-END_TEST
 
 TEST(a_daemon_that_hangs_up_ends_it_well)
 {
@@ -644,7 +632,6 @@ TEST(a_daemon_that_hangs_up_ends_it_well)
 
 	ck_assert_int_eq(hang_up(scene), 0);
 }
-END_TEST
 
 /* Even without having read what was said: then the kernel calls it a reset. */
 TEST(a_daemon_that_never_listened_ends_it_well)
@@ -656,7 +643,6 @@ TEST(a_daemon_that_never_listened_ends_it_well)
 	ck_assert_int_eq(poll(&ask, 1, 30000), 1);
 	ck_assert_int_eq(hang_up(scene), 0);
 }
-END_TEST
 
 TEST(daemon_that_had_gone_is_no_sigpipe)
 {
@@ -666,7 +652,6 @@ TEST(daemon_that_had_gone_is_no_sigpipe)
 	start(scene);
 	ck_assert_int_eq(join(scene), 0);
 }
-END_TEST
 
 /* Its last wishes are carried out; nobody hears of it, and nothing is left. */
 TEST(calls_of_gone_daemon_are_carried_out)
@@ -684,7 +669,6 @@ TEST(calls_of_gone_daemon_are_carried_out)
 	expect_answers(scene, calls, 2, 2);
 	fdset_deinit(&heard.fds);
 }
-END_TEST
 
 TEST(a_kernel_that_has_something_to_do_gets_to_it)
 {
@@ -699,7 +683,6 @@ TEST(a_kernel_that_has_something_to_do_gets_to_it)
 	ck_assert_int_eq(hang_up(scene), 0);
 	ck_assert_uint_eq(scene->fake.dispatches, 3);
 }
-END_TEST
 
 TEST(a_kernel_that_fails_ends_it)
 {
@@ -711,7 +694,6 @@ TEST(a_kernel_that_fails_ends_it)
 	ck_assert_int_eq(join(scene), -EIO);
 	hear(scene, MESSAGE_READY);
 }
-END_TEST
 
 /* --- nonsense --- */
 
@@ -937,7 +919,6 @@ TEST(invalid_packet_is_refused_as_a_whole)
 		expect_refusal(scene);
 	}
 }
-END_TEST
 
 /* Whatever it says of its size: that of the whole, or what is left. */
 TEST(a_message_cut_short_anywhere_is_nonsense)
@@ -958,7 +939,6 @@ TEST(a_message_cut_short_anywhere_is_nonsense)
 			expect_refusal(scene);
 		}
 }
-END_TEST
 
 /* What the table above breaks is good without that. */
 TEST(unusual_valid_calls_are_carried_out)
@@ -976,7 +956,6 @@ TEST(unusual_valid_calls_are_carried_out)
 	ck_assert_int_eq(hang_up(scene), 0);
 	ck_assert_str_eq(scene->fake.note[1].text, "evt");
 }
-END_TEST
 
 TEST(an_fd_that_no_call_mentions_is_nonsense)
 {
@@ -993,7 +972,6 @@ TEST(an_fd_that_no_call_mentions_is_nonsense)
 		expect_refusal(scene);
 	}
 }
-END_TEST
 
 /* One too few, and one too many; none of them is kept. */
 TEST(as_many_fds_as_calls_mention_or_it_is_nonsense)
@@ -1011,7 +989,6 @@ TEST(as_many_fds_as_calls_mention_or_it_is_nonsense)
 		ck_assert_int_eq(count_open_fds(), before);
 	}
 }
-END_TEST
 
 TEST(refusal_has_a_sentence)
 {
@@ -1029,7 +1006,6 @@ TEST(refusal_has_a_sentence)
 	scene->daemon = fd_close(scene->daemon);
 	keeper_refuse(scene->keeper, text);
 }
-END_TEST
 
 /* --- what is deposited --- */
 
@@ -1117,7 +1093,6 @@ TEST(deposit_stays_until_withdrawn)
 	close(one);
 	close(other);
 }
-END_TEST
 
 TEST(deposits_are_answered_in_order)
 {
@@ -1147,7 +1122,6 @@ TEST(deposits_are_answered_in_order)
 	deposit_clear(&box);
 	close(fd);
 }
-END_TEST
 
 TEST(fds_of_calls_reach_the_kernel)
 {
@@ -1171,7 +1145,6 @@ TEST(fds_of_calls_reach_the_kernel)
 	ck_assert_int_eq(hang_up(scene), 0);
 	close(fd);
 }
-END_TEST
 
 TEST(keeper_of_one_daemon_takes_no_deposits)
 {
@@ -1189,7 +1162,6 @@ TEST(keeper_of_one_daemon_takes_no_deposits)
 	ck_assert_int_eq(hang_up(scene), 0);
 	close(fd);
 }
-END_TEST
 
 TEST(ten_thousand_deposits_are_all_there)
 {
@@ -1221,7 +1193,6 @@ TEST(ten_thousand_deposits_are_all_there)
 	close(fd);
 	wait_until(count_open_fds() == fds + 1); /* the kernel's */
 }
-END_TEST
 
 /* All of a packet or nothing, and the rest of it is done. */
 TEST(call_with_lost_fd_fails)
@@ -1251,7 +1222,6 @@ TEST(call_with_lost_fd_fails)
 	ck_assert_uint_eq(deposit_clear(&box), 0);
 	close(fd);
 }
-END_TEST
 
 /* --- daemons, one after the other --- */
 
@@ -1346,7 +1316,6 @@ TEST(deposits_outlive_the_daemon)
 	wait_until(count_open_fds() == fds);
 	close(fd);
 }
-END_TEST
 
 TEST(one_daemon_is_served_at_a_time)
 {
@@ -1363,7 +1332,6 @@ TEST(one_daemon_is_served_at_a_time)
 	disown(scene);
 	ck_assert_int_eq(end_of_many(scene), 0);
 }
-END_TEST
 
 TEST(another_user_is_turned_away)
 {
@@ -1386,7 +1354,6 @@ TEST(another_user_is_turned_away)
 	disown(scene);
 	ck_assert_int_eq(end_of_many(scene), 0);
 }
-END_TEST
 
 /* What is under way is finished, and what it made stays; its fds go with the answers. */
 TEST(gone_daemons_pages_and_streams_stay)
@@ -1410,7 +1377,6 @@ TEST(gone_daemons_pages_and_streams_stay)
 	ck_assert_int_eq(count_open_fds(), fds);
 	ck_assert_int_eq(end_of_many(scene), 0);
 }
-END_TEST
 
 TEST(invalid_packet_keeps_deposits)
 {
@@ -1428,7 +1394,6 @@ TEST(invalid_packet_keeps_deposits)
 	ck_assert_int_eq(end_of_many(scene), 0);
 	close(fd);
 }
-END_TEST
 
 static size_t count_noted(const struct scene *scene, enum kernel_op op)
 {
@@ -1465,7 +1430,6 @@ TEST(deposits_of_crashing_daemons_are_dropped)
 	ck_assert_int_eq(end_of_many(scene), 0);
 	close(pair[0]);
 }
-END_TEST
 
 TEST(a_daemon_that_has_taken_over_begins_the_count_anew)
 {
@@ -1485,7 +1449,6 @@ TEST(a_daemon_that_has_taken_over_begins_the_count_anew)
 	ck_assert_int_eq(end_of_many(scene), 0);
 	close(fd);
 }
-END_TEST
 
 /* Whoever it was has ended meanwhile, and the daemon did not live to say so. */
 TEST(disown_closes_unfetched_deposits)
@@ -1510,7 +1473,6 @@ TEST(disown_closes_unfetched_deposits)
 	close(pair[0]);
 	close(wanted);
 }
-END_TEST
 
 TEST(kernel_is_dispatched_without_daemon)
 {
@@ -1524,7 +1486,6 @@ TEST(kernel_is_dispatched_without_daemon)
 	ck_assert_int_eq(eventfd_write(scene->fake.kernel.fd, 1), 0);
 	ck_assert_int_eq(end_of_many(scene), -EIO);
 }
-END_TEST
 
 /* With nobody there who would take over, it ends well at once. */
 TEST(sigterm_without_daemon_ends_keeper)
@@ -1539,7 +1500,6 @@ TEST(sigterm_without_daemon_ends_keeper)
 	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
 	ck_assert_int_eq(end_of_many(scene), 0);
 }
-END_TEST
 
 /* --- with the other side as it is --- */
 
@@ -1586,22 +1546,3 @@ TEST(both_sides_understand_each_other)
 	ck_assert_int_eq(join(scene), 0);
 	ck_assert_uint_eq(scene->fake.noted, ARRAY_SIZE(calls) + 1);
 }
-END_TEST
-
-SUITE("keeper_serve", the_keeper_speaks_first_and_says_what_it_has, calls_arrive_and_are_answered,
-      fds_go_with_their_calls, the_fullest_packets_are_taken, answer_without_memory_ends_connection,
-      packets_are_answered_one_by_one_in_order, packets_are_read_ahead_and_answered_in_order,
-      sixteen_packets_are_under_way_at_most, daemon_may_hang_up_with_calls_under_way,
-      answers_are_sent_later_after_too_many_references, daemon_that_hangs_up_on_waiting_answers_ends_it,
-      invalid_packet_comes_after_earlier_answers, a_daemon_that_hangs_up_ends_it_well,
-      a_daemon_that_never_listened_ends_it_well, daemon_that_had_gone_is_no_sigpipe,
-      calls_of_gone_daemon_are_carried_out, a_kernel_that_has_something_to_do_gets_to_it, a_kernel_that_fails_ends_it,
-      invalid_packet_is_refused_as_a_whole, a_message_cut_short_anywhere_is_nonsense,
-      unusual_valid_calls_are_carried_out, an_fd_that_no_call_mentions_is_nonsense,
-      as_many_fds_as_calls_mention_or_it_is_nonsense, refusal_has_a_sentence, deposit_stays_until_withdrawn,
-      deposits_are_answered_in_order, fds_of_calls_reach_the_kernel, keeper_of_one_daemon_takes_no_deposits,
-      ten_thousand_deposits_are_all_there, call_with_lost_fd_fails, deposits_outlive_the_daemon,
-      one_daemon_is_served_at_a_time, another_user_is_turned_away, gone_daemons_pages_and_streams_stay,
-      invalid_packet_keeps_deposits, disown_closes_unfetched_deposits, deposits_of_crashing_daemons_are_dropped,
-      a_daemon_that_has_taken_over_begins_the_count_anew, kernel_is_dispatched_without_daemon,
-      sigterm_without_daemon_ends_keeper, both_sides_understand_each_other)

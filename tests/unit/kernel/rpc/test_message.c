@@ -108,7 +108,6 @@ TEST(a_message_says_its_own_size_and_kind)
 		       "kind %u", kind);
 	}
 }
-END_TEST
 
 TEST(the_body_is_what_follows_the_header)
 {
@@ -122,7 +121,6 @@ TEST(the_body_is_what_follows_the_header)
 	ck_assert_uint_eq(body.left, 3);
 	ck_assert_uint_eq(header.count, 5);
 }
-END_TEST
 
 /* --- calls --- */
 
@@ -140,7 +138,6 @@ TEST(calls_arrive_as_they_were_sent)
 	}
 	ck_assert_uint_eq(buffer[packet.size], CANARY);
 }
-END_TEST
 
 TEST(texts_of_every_length_are_padded_with_zeros)
 {
@@ -162,7 +159,6 @@ TEST(texts_of_every_length_are_padded_with_zeros)
 			text[length] = (char)('a' + length % 26);
 	}
 }
-END_TEST
 
 /* As if a packet of that size had come. */
 static int read_cut(size_t size, struct kernel_call *ret)
@@ -191,7 +187,6 @@ TEST(calls_that_end_too_early_or_too_late_are_none)
 	for (size_t size = 0; size < packet.size + 64; size++)
 		ck_assert_int_eq(read_cut(size, got), size == packet.size ? (int)ARRAY_SIZE(examples) : -1);
 }
-END_TEST
 
 TEST(more_or_fewer_calls_than_are_said_are_none)
 {
@@ -208,7 +203,6 @@ TEST(more_or_fewer_calls_than_are_said_are_none)
 		ck_assert_int_eq(read_calls(buffer, packet.size, got), count == ARRAY_SIZE(examples) ? (int)count : -1);
 	}
 }
-END_TEST
 
 /* A packet of one call, with that text, however long it is said to be. */
 static size_t put_raw_call(struct message_call raw, const char *text, size_t length)
@@ -236,7 +230,6 @@ TEST(unknown_operation_is_refused)
 		       "%u", op);
 	}
 }
-END_TEST
 
 TEST(a_call_brings_an_fd_where_it_may_and_where_it_must)
 {
@@ -256,7 +249,6 @@ TEST(a_call_brings_an_fd_where_it_may_and_where_it_must)
 		}
 	}
 }
-END_TEST
 
 TEST(reserved_fields_of_messages_are_zero)
 {
@@ -268,7 +260,6 @@ TEST(reserved_fields_of_messages_are_zero)
 		ck_assert_int_eq(read_calls(buffer, size, &got), -1);
 	}
 }
-END_TEST
 
 TEST(a_text_that_is_longer_than_any_is_refused)
 {
@@ -282,7 +273,6 @@ TEST(a_text_that_is_longer_than_any_is_refused)
 		ck_assert_int_eq(read_calls(buffer, size, &got), length <= WIRE_TENANT_MAX ? 1 : -1);
 	}
 }
-END_TEST
 
 TEST(a_text_whose_length_is_a_lie_is_refused)
 {
@@ -313,7 +303,6 @@ TEST(a_text_whose_length_is_a_lie_is_refused)
 		ck_assert_int_eq(read_calls(buffer, size, &got), -1);
 	}
 }
-END_TEST
 
 TEST(a_text_with_a_zero_in_it_is_refused)
 {
@@ -328,7 +317,6 @@ TEST(a_text_with_a_zero_in_it_is_refused)
 		ck_assert_int_eq(read_calls(buffer, size, &got), -1);
 	}
 }
-END_TEST
 
 TEST(padding_of_text_must_be_zero)
 {
@@ -346,7 +334,6 @@ TEST(padding_of_text_must_be_zero)
 		}
 	}
 }
-END_TEST
 
 /* What the last text left behind is not the next one's. */
 TEST(a_call_without_text_has_an_empty_one)
@@ -367,7 +354,6 @@ TEST(a_call_without_text_has_an_empty_one)
 	ck_assert_int_eq(got.fd, -1);
 	ck_assert_int_eq(got.result, 0);
 }
-END_TEST
 
 /* --- how many calls make a packet --- */
 
@@ -407,7 +393,6 @@ TEST(a_packet_takes_so_many_calls_and_not_one_more)
 	ck_assert_uint_eq(put_many(MESSAGE_CALLS_MAX + 1, MESSAGE_MAX), MESSAGE_CALLS_MAX);
 	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), MESSAGE_CALLS_MAX);
 }
-END_TEST
 
 TEST(a_full_packet_of_the_longest_descriptions_fits)
 {
@@ -418,7 +403,6 @@ TEST(a_full_packet_of_the_longest_descriptions_fits)
 	fill_many(KERNEL_REGISTER, text);
 	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), MESSAGE_CALLS_MAX);
 }
-END_TEST
 
 TEST(call_that_does_not_fit_is_left)
 {
@@ -442,7 +426,6 @@ TEST(call_that_does_not_fit_is_left)
 	}
 	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), (MESSAGE_MAX - 8) / (40 + WIRE_TENANT_MAX + 1));
 }
-END_TEST
 
 TEST(a_packet_without_room_for_one_call_has_failed)
 {
@@ -450,7 +433,6 @@ TEST(a_packet_without_room_for_one_call_has_failed)
 	for (size_t capacity = 0; capacity < sizeof(struct message_header) + sizeof(struct message_call); capacity++)
 		ck_assert_uint_eq(put_many(1, capacity), 0);
 }
-END_TEST
 
 TEST(packet_limits_fds_of_answers)
 {
@@ -467,7 +449,6 @@ TEST(packet_limits_fds_of_answers)
 		ck_assert_uint_eq(put_many(MESSAGE_FDS_MAX + 1, MESSAGE_MAX), MESSAGE_FDS_MAX);
 	}
 }
-END_TEST
 
 TEST(calls_without_fd_do_not_count_as_fds)
 {
@@ -478,7 +459,6 @@ TEST(calls_without_fd_do_not_count_as_fds)
 	many[2 * MESSAGE_FDS_MAX].op = KERNEL_RELEASE;
 	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), MESSAGE_CALLS_MAX);
 }
-END_TEST
 
 TEST(fds_of_either_direction_are_counted_for_themselves)
 {
@@ -492,7 +472,6 @@ TEST(fds_of_either_direction_are_counted_for_themselves)
 	fill_many(KERNEL_STREAM_ADOPT, NULL);
 	ck_assert_uint_eq(put_many(MANY, MESSAGE_MAX), MESSAGE_CALLS_MAX);
 }
-END_TEST
 
 TEST(made_and_fetched_have_fds)
 {
@@ -504,7 +483,6 @@ TEST(made_and_fetched_have_fds)
 								  op == KERNEL_STREAM_FETCH);
 	}
 }
-END_TEST
 
 /* --- answers --- */
 
@@ -548,7 +526,6 @@ TEST(answers_arrive_as_they_were_sent)
 	}
 	ck_assert(cursor_done(&body));
 }
-END_TEST
 
 TEST(a_full_packet_of_answers_fits)
 {
@@ -559,7 +536,6 @@ TEST(a_full_packet_of_answers_fits)
 	ck_assert_uint_eq(packet.size,
 			  sizeof(struct message_header) + MESSAGE_CALLS_MAX * sizeof(struct message_answer));
 }
-END_TEST
 
 TEST(an_answer_that_ends_too_early_changes_nothing)
 {
@@ -581,7 +557,6 @@ TEST(an_answer_that_ends_too_early_changes_nothing)
 		ck_assert(!message_next_answer(&body, &call, &has_fd));
 	}
 }
-END_TEST
 
 TEST(answer_has_fd_only_if_expected)
 {
@@ -600,7 +575,6 @@ TEST(answer_has_fd_only_if_expected)
 		}
 	}
 }
-END_TEST
 
 /* --- READY --- */
 
@@ -662,7 +636,6 @@ TEST(facts_arrive_as_they_were_sent)
 			note[length] = (char)('a' + length % 26);
 	}
 }
-END_TEST
 
 /* READY with that body, a note of `length` bytes included. */
 static bool raw_is_ready(struct message_ready raw, const char *note, size_t length)
@@ -715,7 +688,6 @@ TEST(invalid_facts_are_refused)
 		bad.shared_page = 0;
 	}
 }
-END_TEST
 
 TEST(a_note_that_lies_about_its_length_is_refused)
 {
@@ -736,7 +708,6 @@ TEST(a_note_that_lies_about_its_length_is_refused)
 	note[0] = '\0';
 	ck_assert(!raw_is_ready(raw, note, 32));
 }
-END_TEST
 
 TEST(facts_that_end_too_early_or_too_late_are_none)
 {
@@ -751,7 +722,6 @@ TEST(facts_that_end_too_early_or_too_late_are_none)
 		ck_assert_int_eq(read_ready(buffer, size, &got), size == packet.size);
 	}
 }
-END_TEST
 
 /* --- FAILED --- */
 
@@ -774,7 +744,6 @@ TEST(a_sentence_arrives_as_it_was_sent_or_cut)
 			sentence[length] = (char)('a' + length % 26);
 	}
 }
-END_TEST
 
 /* The keeper has a buffer that is just as large as it needs to be. */
 TEST(the_longest_sentence_needs_no_more_than_it_takes)
@@ -794,7 +763,6 @@ TEST(the_longest_sentence_needs_no_more_than_it_takes)
 		ck_assert_uint_eq(buffer[exact - less], CANARY);
 	}
 }
-END_TEST
 
 static bool raw_has_failed(uint32_t said, const char *text, size_t length)
 {
@@ -825,19 +793,3 @@ TEST(a_sentence_that_lies_about_its_length_is_refused)
 	for (size_t size = 0; size < sizeof(uint32_t); size++)
 		ck_assert(!message_get_failed(cursor_make("\0\0\0", size), text));
 }
-END_TEST
-
-SUITE("message", a_message_says_its_own_size_and_kind, the_body_is_what_follows_the_header,
-      calls_arrive_as_they_were_sent, texts_of_every_length_are_padded_with_zeros,
-      calls_that_end_too_early_or_too_late_are_none, more_or_fewer_calls_than_are_said_are_none,
-      unknown_operation_is_refused, a_call_brings_an_fd_where_it_may_and_where_it_must,
-      reserved_fields_of_messages_are_zero, a_text_that_is_longer_than_any_is_refused,
-      a_text_whose_length_is_a_lie_is_refused, a_text_with_a_zero_in_it_is_refused, padding_of_text_must_be_zero,
-      a_call_without_text_has_an_empty_one, a_packet_takes_so_many_calls_and_not_one_more,
-      a_full_packet_of_the_longest_descriptions_fits, call_that_does_not_fit_is_left,
-      a_packet_without_room_for_one_call_has_failed, packet_limits_fds_of_answers, calls_without_fd_do_not_count_as_fds,
-      fds_of_either_direction_are_counted_for_themselves, made_and_fetched_have_fds, answers_arrive_as_they_were_sent,
-      a_full_packet_of_answers_fits, an_answer_that_ends_too_early_changes_nothing, answer_has_fd_only_if_expected,
-      facts_arrive_as_they_were_sent, invalid_facts_are_refused, a_note_that_lies_about_its_length_is_refused,
-      facts_that_end_too_early_or_too_late_are_none, a_sentence_arrives_as_it_was_sent_or_cut,
-      the_longest_sentence_needs_no_more_than_it_takes, a_sentence_that_lies_about_its_length_is_refused)

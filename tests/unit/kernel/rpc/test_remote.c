@@ -346,7 +346,6 @@ TEST(a_keeper_that_is_ready_is_taken_over)
 	ck_assert_str_eq(why, "untouched");
 	expect_dispatched(&line);
 }
-END_TEST
 
 /* The socket stays the caller's. */
 static void expect_no_kernel(const struct line *line, int result, const char *sentence)
@@ -369,7 +368,6 @@ TEST(a_keeper_that_cannot_says_why)
 	keeper_says(&line, &packet, NULL, 0);
 	expect_no_kernel(&line, -ECONNREFUSED, "mount tracefs first");
 }
-END_TEST
 
 TEST(a_keeper_that_hangs_up_is_none)
 {
@@ -378,7 +376,6 @@ TEST(a_keeper_that_hangs_up_is_none)
 	line.keeper = fd_close(line.keeper);
 	expect_no_kernel(&line, -ECONNRESET, "untouched");
 }
-END_TEST
 
 TEST(silent_keeper_times_out)
 {
@@ -391,7 +388,6 @@ TEST(silent_keeper_times_out)
 	ck_assert_int_ge(patience.timeout, 10000);
 	ck_assert_int_le(patience.timeout, 60000);
 }
-END_TEST
 
 static void put_garbage(struct packet *packet)
 {
@@ -458,7 +454,6 @@ TEST(a_keeper_that_talks_nonsense_is_none)
 		expect_no_kernel(&line, -EPROTO, "untouched");
 	}
 }
-END_TEST
 
 /* Nobody is asked for any, and they are nobody's. */
 TEST(fds_that_come_with_the_first_words_are_not_kept)
@@ -475,7 +470,6 @@ TEST(fds_that_come_with_the_first_words_are_not_kept)
 		expect_no_kernel(&line, -EPROTO, "untouched");
 	}
 }
-END_TEST
 
 /* --- batches --- */
 
@@ -508,7 +502,6 @@ TEST(a_batch_goes_out_as_it_is_and_comes_back_answered)
 	expect_granted(batch);
 	ck_assert_str_eq(batch->calls[1].text, "another u64 y");
 }
-END_TEST
 
 TEST(an_answer_is_that_of_its_own_call)
 {
@@ -526,7 +519,6 @@ TEST(an_answer_is_that_of_its_own_call)
 	for (size_t i = 0; i < ARRAY_SIZE(results); i++)
 		ck_assert_int_eq(batch->calls[i].result, results[i]);
 }
-END_TEST
 
 TEST(batches_are_under_way_together_and_done_in_order)
 {
@@ -555,7 +547,6 @@ TEST(batches_are_under_way_together_and_done_in_order)
 	ck_assert_ptr_eq(order.batch[1], second);
 	ck_assert_ptr_eq(order.batch[2], third);
 }
-END_TEST
 
 /* Whatever was heard, the oldest packet is answered. */
 static void answer_oldest(const struct line *line, size_t from, size_t n)
@@ -593,7 +584,6 @@ TEST(window_limits_packets_under_way)
 		batch_free(&batches[i]);
 	}
 }
-END_TEST
 
 TEST(batch_of_many_packets_is_done_once)
 {
@@ -614,7 +604,6 @@ TEST(batch_of_many_packets_is_done_once)
 	}
 	expect_granted(batch);
 }
-END_TEST
 
 TEST(a_batch_of_nothing_is_done_at_once)
 {
@@ -632,7 +621,6 @@ TEST(a_batch_of_nothing_is_done_at_once)
 	expect_dispatched(&line);
 	expect_granted(before);
 }
-END_TEST
 
 TEST(fds_go_to_those_who_asked_for_them)
 {
@@ -671,7 +659,6 @@ TEST(fds_go_to_those_who_asked_for_them)
 		}
 	}
 }
-END_TEST
 
 /* The caller's copy is gone by then. */
 TEST(call_without_done_is_sent_in_order)
@@ -702,7 +689,6 @@ TEST(call_without_done_is_sent_in_order)
 	expect_dispatched(&line);
 	ck_assert(!keeper_hears(&line));
 }
-END_TEST
 
 TEST(fd_of_call_without_done_is_closed)
 {
@@ -715,7 +701,6 @@ TEST(fd_of_call_without_done_is_closed)
 	expect_dispatched(&line);
 	ck_assert_int_eq(count_open_fds(), fds);
 }
-END_TEST
 
 TEST(done_may_submit_more)
 {
@@ -742,7 +727,6 @@ TEST(done_may_submit_more)
 	expect_dispatched(&line);
 	expect_granted(third);
 }
-END_TEST
 
 TEST(batch_without_memory_is_not_sent)
 {
@@ -758,7 +742,6 @@ TEST(batch_without_memory_is_not_sent)
 	ck_assert(!keeper_hears(&line));
 	expect_dispatched(&line);
 }
-END_TEST
 
 /* One packet of the longest descriptions is what this socket takes; the next goes when that has been read and answered. */
 TEST(packet_waits_for_room_in_socket)
@@ -783,7 +766,6 @@ TEST(packet_waits_for_room_in_socket)
 	}
 	expect_granted(batch);
 }
-END_TEST
 
 /* --- the end --- */
 
@@ -822,7 +804,6 @@ TEST(cancel_answers_everything_once)
 		expect_heard(&line, 1);
 	ck_assert(!keeper_hears(&line));
 }
-END_TEST
 
 TEST(answer_after_cancel_is_ignored)
 {
@@ -837,7 +818,6 @@ TEST(answer_after_cancel_is_ignored)
 	expect_dispatched(&line);
 	expect_cancelled(batch);
 }
-END_TEST
 
 TEST(answer_before_cancel_is_kept)
 {
@@ -855,7 +835,6 @@ TEST(answer_before_cancel_is_kept)
 	for (size_t i = 0; i < MESSAGE_FDS_MAX; i++)
 		ck_assert_int_ge(fcntl(batch->calls[i].fd, F_GETFD), 0);
 }
-END_TEST
 
 TEST(cancelled_batch_may_submit_more)
 {
@@ -872,7 +851,6 @@ TEST(cancelled_batch_may_submit_more)
 	expect_cancelled(second);
 	expect_cancelled(third);
 }
-END_TEST
 
 static void on_last(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
 {
@@ -897,7 +875,6 @@ TEST(done_may_cancel)
 	ck_assert_int_eq(first->calls[0].result, KERNEL_OK);
 	expect_cancelled(second);
 }
-END_TEST
 
 TEST(a_kernel_that_is_freed_answers_first)
 {
@@ -909,7 +886,6 @@ TEST(a_kernel_that_is_freed_answers_first)
 	line.kernel = kernel_free(line.kernel);
 	expect_cancelled(batch);
 }
-END_TEST
 
 static void expect_failure(const struct line *line, int result)
 {
@@ -933,7 +909,6 @@ TEST(a_keeper_that_has_gone_is_noticed)
 	expect_cancelled(before);
 	expect_cancelled(after);
 }
-END_TEST
 
 TEST(a_keeper_that_does_not_read_any_more_has_gone)
 {
@@ -946,7 +921,6 @@ TEST(a_keeper_that_does_not_read_any_more_has_gone)
 	kernel_cancel(line.kernel);
 	expect_cancelled(batch);
 }
-END_TEST
 
 /* Or a daemon with nothing to ask would never learn of it. */
 TEST(end_of_idle_keeper_is_noticed)
@@ -958,7 +932,6 @@ TEST(end_of_idle_keeper_is_noticed)
 	ck_assert_int_eq(poll(&ask, 1, 0), 1);
 	expect_failure(&line, -ECONNRESET);
 }
-END_TEST
 
 TEST(answers_before_keepers_end_are_read)
 {
@@ -972,7 +945,6 @@ TEST(answers_before_keepers_end_are_read)
 	expect_failure(&line, -ECONNRESET);
 	expect_granted(batch);
 }
-END_TEST
 
 TEST(a_keeper_that_refuses_to_go_on_says_why)
 {
@@ -988,7 +960,6 @@ TEST(a_keeper_that_refuses_to_go_on_says_why)
 	kernel_cancel(line.kernel);
 	expect_cancelled(batch);
 }
-END_TEST
 
 /* --- a daemon without fds --- */
 
@@ -1093,7 +1064,6 @@ TEST(lost_fd_fails_its_call_and_is_undone)
 		ck_assert_int_ge(later->calls[0].fd, 0);
 	}
 }
-END_TEST
 
 /* Who asks anew at once does so for the same page: that comes behind. */
 TEST(lost_fd_is_undone_before_done)
@@ -1117,7 +1087,6 @@ TEST(lost_fd_is_undone_before_done)
 	expect_results(first, 0, 1, -EMFILE);
 	expect_granted(second);
 }
-END_TEST
 
 /* What came is counted by the kernel, and only what did not come can be more than was said. */
 TEST(an_fd_too_many_is_no_want_of_fds)
@@ -1140,7 +1109,6 @@ TEST(an_fd_too_many_is_no_want_of_fds)
 		ck_assert_int_eq(count_open_fds(), before);
 	}
 }
-END_TEST
 
 /* --- what calls bring --- */
 
@@ -1184,7 +1152,6 @@ TEST(fds_of_calls_arrive_and_are_closed)
 	expect_granted(batch);
 	ck_assert_int_eq(count_open_fds(), fds);
 }
-END_TEST
 
 TEST(optional_fd_may_be_missing)
 {
@@ -1200,7 +1167,6 @@ TEST(optional_fd_may_be_missing)
 	expect_dispatched(&line);
 	expect_granted(batch);
 }
-END_TEST
 
 TEST(fds_of_failed_calls_are_closed)
 {
@@ -1225,7 +1191,6 @@ TEST(fds_of_failed_calls_are_closed)
 		;
 	ck_assert_int_eq(count_open_fds(), fds);
 }
-END_TEST
 
 /* As long as the daemon's timer. */
 static void wait_for_retry(void)
@@ -1259,7 +1224,6 @@ TEST(calls_are_sent_later_after_too_many_references)
 		ck_assert_int_eq(batch->calls[i].result, KERNEL_OK);
 	ck_assert_int_eq(count_open_fds(), fds);
 }
-END_TEST
 
 TEST(deposit_that_waits_holds_up_nothing_else)
 {
@@ -1289,7 +1253,6 @@ TEST(deposit_that_waits_holds_up_nothing_else)
 	expect_dispatched(&line);
 	ck_assert_int_eq(count_open_fds(), fds - 1);
 }
-END_TEST
 
 TEST(deposit_that_waits_ends_with_its_keeper)
 {
@@ -1304,7 +1267,6 @@ TEST(deposit_that_waits_ends_with_its_keeper)
 	too_many_in_flight = false;
 	ck_assert_int_eq(count_open_fds(), fds);
 }
-END_TEST
 
 TEST(packet_without_memory_waits_for_answers)
 {
@@ -1324,7 +1286,6 @@ TEST(packet_without_memory_waits_for_answers)
 	ck_assert_int_eq(first->calls[0].result, KERNEL_OK);
 	ck_assert_int_eq(second->calls[0].result, KERNEL_OK);
 }
-END_TEST
 
 TEST(a_copy_that_there_is_no_fd_for_needs_no_undoing)
 {
@@ -1343,7 +1304,6 @@ TEST(a_copy_that_there_is_no_fd_for_needs_no_undoing)
 		ck_assert_int_eq(batch->calls[i].result, -EMFILE);
 	ck_assert(!keeper_hears(&line));
 }
-END_TEST
 
 /* --- a keeper in the place of another --- */
 
@@ -1421,7 +1381,6 @@ TEST(unanswered_calls_go_to_new_keeper)
 	expect_granted(before_ready);
 	ck_assert_uint_eq(heir.restored, 1);
 }
-END_TEST
 
 TEST(restored_calls_come_first_in_order)
 {
@@ -1456,7 +1415,6 @@ TEST(restored_calls_come_first_in_order)
 	expect_granted(second);
 	ck_assert_int_eq(count_open_fds(), fds);
 }
-END_TEST
 
 /* From the first call on; of what has come nothing is left, and what it brought is there for the next one. */
 TEST(a_batch_that_was_half_answered_is_asked_anew)
@@ -1502,7 +1460,6 @@ TEST(a_batch_that_was_half_answered_is_asked_anew)
 	expect_dispatched(&line);
 	ck_assert_uint_eq(deposits->done, 1);
 }
-END_TEST
 
 TEST(restored_calls_are_cancelled_for_next_keeper)
 {
@@ -1532,7 +1489,6 @@ TEST(restored_calls_are_cancelled_for_next_keeper)
 	expect_granted(again);
 	expect_granted(waiting);
 }
-END_TEST
 
 static struct kernel_facts facts_now(const struct line *line)
 {
@@ -1571,7 +1527,6 @@ TEST(a_keeper_of_another_sort_is_no_successor)
 		expect_cancelled(batch);
 	}
 }
-END_TEST
 
 TEST(new_keepers_facts_except_limits_are_taken)
 {
@@ -1591,7 +1546,6 @@ TEST(new_keepers_facts_except_limits_are_taken)
 	ck_assert_uint_eq(line.kernel->facts.page_bits, 4096);
 	ck_assert_uint_eq(line.kernel->facts.capacity, 1000);
 }
-END_TEST
 
 TEST(refusal_of_new_keeper_is_shown)
 {
@@ -1615,7 +1569,6 @@ TEST(refusal_of_new_keeper_is_shown)
 	expect_dispatched(&line);
 	expect_granted(batch);
 }
-END_TEST
 
 TEST(a_new_keeper_that_speaks_out_of_turn_is_none)
 {
@@ -1633,7 +1586,6 @@ TEST(a_new_keeper_that_speaks_out_of_turn_is_none)
 	expect_failure(&line, -EPROTO);
 	ck_assert_uint_eq(heir.restored, 1);
 }
-END_TEST
 
 /* --- a keeper that breaks the protocol --- */
 
@@ -1738,7 +1690,6 @@ TEST(invalid_packet_ends_reading)
 	for (size_t i = 0; i < ARRAY_SIZE(violations); i++)
 		expect_violated(&violations[i]);
 }
-END_TEST
 
 TEST(packet_of_other_kind_ends_it)
 {
@@ -1760,7 +1711,6 @@ TEST(packet_of_other_kind_ends_it)
 		expect_cancelled(batch);
 	}
 }
-END_TEST
 
 TEST(unexpected_answer_ends_it)
 {
@@ -1776,7 +1726,6 @@ TEST(unexpected_answer_ends_it)
 	expect_failure(&line, -EPROTO);
 	expect_granted(batch);
 }
-END_TEST
 
 /* The answer to both at once, or one in two pieces: packets are answered one by one. */
 TEST(answers_are_packed_as_the_calls_were)
@@ -1796,25 +1745,3 @@ TEST(answers_are_packed_as_the_calls_were)
 		expect_cancelled(second);
 	}
 }
-END_TEST
-
-SUITE("remote", a_keeper_that_is_ready_is_taken_over, a_keeper_that_cannot_says_why, a_keeper_that_hangs_up_is_none,
-      silent_keeper_times_out, a_keeper_that_talks_nonsense_is_none, fds_that_come_with_the_first_words_are_not_kept,
-      a_batch_goes_out_as_it_is_and_comes_back_answered, an_answer_is_that_of_its_own_call,
-      batches_are_under_way_together_and_done_in_order, window_limits_packets_under_way,
-      batch_of_many_packets_is_done_once, a_batch_of_nothing_is_done_at_once, fds_go_to_those_who_asked_for_them,
-      call_without_done_is_sent_in_order, fd_of_call_without_done_is_closed, done_may_submit_more,
-      batch_without_memory_is_not_sent, packet_waits_for_room_in_socket, cancel_answers_everything_once,
-      answer_after_cancel_is_ignored, answer_before_cancel_is_kept, cancelled_batch_may_submit_more, done_may_cancel,
-      a_kernel_that_is_freed_answers_first, a_keeper_that_has_gone_is_noticed,
-      a_keeper_that_does_not_read_any_more_has_gone, end_of_idle_keeper_is_noticed, answers_before_keepers_end_are_read,
-      a_keeper_that_refuses_to_go_on_says_why, lost_fd_fails_its_call_and_is_undone, lost_fd_is_undone_before_done,
-      an_fd_too_many_is_no_want_of_fds, invalid_packet_ends_reading, packet_of_other_kind_ends_it,
-      unexpected_answer_ends_it, answers_are_packed_as_the_calls_were, fds_of_calls_arrive_and_are_closed,
-      optional_fd_may_be_missing, fds_of_failed_calls_are_closed, calls_are_sent_later_after_too_many_references,
-      deposit_that_waits_holds_up_nothing_else, deposit_that_waits_ends_with_its_keeper,
-      packet_without_memory_waits_for_answers, a_copy_that_there_is_no_fd_for_needs_no_undoing,
-      unanswered_calls_go_to_new_keeper, restored_calls_come_first_in_order,
-      a_batch_that_was_half_answered_is_asked_anew, restored_calls_are_cancelled_for_next_keeper,
-      a_keeper_of_another_sort_is_no_successor, new_keepers_facts_except_limits_are_taken,
-      refusal_of_new_keeper_is_shown, a_new_keeper_that_speaks_out_of_turn_is_none)

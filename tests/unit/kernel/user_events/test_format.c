@@ -109,7 +109,6 @@ TEST(an_event_with_fields_of_all_kinds_is_the_same)
 
 	ck_assert_int_eq(compare(&place, OF_ALL_KINDS, ALL_KINDS), FORMAT_SAME);
 }
-END_TEST
 
 /* Linux 6.1 never says how long an array is, but writes what happens to lie there. */
 TEST(between_an_arrays_brackets_anything_may_stand)
@@ -129,7 +128,6 @@ TEST(between_an_arrays_brackets_anything_may_stand)
 		ck_assert_int_eq(format_compare(place.fd, "event __rel_loc u8[] text; char[8] name"), FORMAT_OTHER);
 	}
 }
-END_TEST
 
 TEST(an_array_is_no_scalar_and_a_scalar_no_array)
 {
@@ -144,7 +142,6 @@ TEST(an_array_is_no_scalar_and_a_scalar_no_array)
 		FORMAT_OTHER);
 	ck_assert_int_eq(format_compare(place.fd, "event char[1] c"), FORMAT_SAME);
 }
-END_TEST
 
 /* The one way of writing a place of data and the other. */
 TEST(a_dynamic_array_of_one_kind_is_not_one_of_another)
@@ -160,7 +157,6 @@ TEST(a_dynamic_array_of_one_kind_is_not_one_of_another)
 			 FORMAT_SAME);
 	ck_assert_int_eq(format_compare(place.fd, "event __data_loc char[] t"), FORMAT_OTHER);
 }
-END_TEST
 
 TEST(different_field_is_another_event)
 {
@@ -185,7 +181,6 @@ TEST(different_field_is_another_event)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		ck_assert_msg(format_compare(place.fd, others[i]) == FORMAT_OTHER, "%s", others[i]);
 }
-END_TEST
 
 TEST(different_file_is_another_event)
 {
@@ -209,7 +204,6 @@ TEST(different_file_is_another_event)
 		ck_assert_msg(compare(&place, text, "event u32 x; u64 y") == FORMAT_OTHER, "%s", others[i]);
 	}
 }
-END_TEST
 
 TEST(events_without_fields_are_the_same)
 {
@@ -218,7 +212,6 @@ TEST(events_without_fields_are_the_same)
 	ck_assert_int_eq(compare(&place, COMMON "\nprint fmt: \"\"\n", "event"), FORMAT_SAME);
 	ck_assert_int_eq(format_compare(place.fd, "event u32 x"), FORMAT_OTHER);
 }
-END_TEST
 
 TEST(an_event_that_is_not_there_is_none)
 {
@@ -232,7 +225,6 @@ TEST(an_event_that_is_not_there_is_none)
 	event_remove(&place, "event");
 	ck_assert_int_eq(format_compare(place.fd, "event u32 x"), FORMAT_NONE);
 }
-END_TEST
 
 TEST(the_longest_name_is_found)
 {
@@ -246,7 +238,6 @@ TEST(the_longest_name_is_found)
 	ck_assert_int_eq(format_compare(place.fd, description), FORMAT_SAME);
 	event_remove(&place, name);
 }
-END_TEST
 
 /* Not taken for one that is not there: it would be registered then. */
 TEST(unreadable_format_is_an_error)
@@ -264,7 +255,6 @@ TEST(unreadable_format_is_an_error)
 	ck_assert_int_eq(format_compare(-1, "event u32 x"), -EBADF);
 	ck_assert_int_eq(count_open_fds(), fds);
 }
-END_TEST
 
 TEST(invalid_description_is_an_error)
 {
@@ -275,7 +265,6 @@ TEST(invalid_description_is_an_error)
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		ck_assert_int_eq(format_compare(place.fd, bad[i]), -EINVAL);
 }
-END_TEST
 
 /* The kernel writes no such thing, but who mounts tracefs may not be the kernel. */
 TEST(a_hostile_file_is_another_event)
@@ -307,7 +296,6 @@ TEST(a_hostile_file_is_another_event)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		ck_assert_msg(compare(&place, texts[i], "event u32 x") == FORMAT_OTHER, "%zu", i);
 }
-END_TEST
 
 TEST(lines_of_any_length_are_read_to_their_end)
 {
@@ -329,7 +317,6 @@ TEST(lines_of_any_length_are_read_to_their_end)
 	ck_assert_int_eq(compare(&place, text, "event u32 x"), FORMAT_OTHER);
 	free(text);
 }
-END_TEST
 
 TEST(a_name_that_begins_like_another_is_another)
 {
@@ -344,7 +331,6 @@ TEST(a_name_that_begins_like_another_is_another)
 		compare(&place, COMMON "\tfield:char xy[];\toffset:8;\tsize:4;\tsigned:1;\n" PRINT, "event char[4] x"),
 		FORMAT_OTHER);
 }
-END_TEST
 
 /* It would be taken for an event without fields. */
 TEST(truncated_format_is_another_event)
@@ -358,7 +344,6 @@ TEST(truncated_format_is_another_event)
 	}
 	ck_assert_int_eq(compare(&place, COMMON, "event"), FORMAT_SAME);
 }
-END_TEST
 
 /* As many as a description holds, each of which has to be right. */
 TEST(of_a_hundred_fields_each_is_compared)
@@ -383,12 +368,3 @@ TEST(of_a_hundred_fields_each_is_compared)
 	}
 	free(text);
 }
-END_TEST
-
-SUITE("format", an_event_with_fields_of_all_kinds_is_the_same, between_an_arrays_brackets_anything_may_stand,
-      an_array_is_no_scalar_and_a_scalar_no_array, a_dynamic_array_of_one_kind_is_not_one_of_another,
-      different_field_is_another_event, different_file_is_another_event, events_without_fields_are_the_same,
-      an_event_that_is_not_there_is_none, the_longest_name_is_found, unreadable_format_is_an_error,
-      invalid_description_is_an_error, a_hostile_file_is_another_event, lines_of_any_length_are_read_to_their_end,
-      a_name_that_begins_like_another_is_another, truncated_format_is_another_event,
-      of_a_hundred_fields_each_is_compared)

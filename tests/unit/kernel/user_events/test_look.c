@@ -17,6 +17,3 @@ TEST(maximum_that_no_kernel_can_hold_is_refused)
 		ck_assert_int_eq(look_set_maximum(KERNEL_EVENTS_MAX), -ENOENT);
 	}
 }
-END_TEST
-
-SUITE("look", maximum_that_no_kernel_can_hold_is_refused)

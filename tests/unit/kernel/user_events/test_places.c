@@ -106,7 +106,6 @@ TEST(stream_has_its_lock_until_its_last_copy_is_closed)
 	close(fd[1]);
 	end(&keeper);
 }
-END_TEST
 
 TEST(locked_free_bytes_do_not_prevent_streams)
 {
@@ -127,7 +126,6 @@ TEST(locked_free_bytes_do_not_prevent_streams)
 	close(holder);
 	end(&keeper);
 }
-END_TEST
 
 /* As another program does it between unlocking and locking. */
 TEST(stream_whose_byte_was_taken_gets_another_one)
@@ -147,7 +145,6 @@ TEST(stream_whose_byte_was_taken_gets_another_one)
 	close(holder);
 	end(&keeper);
 }
-END_TEST
 
 /* It had waited for the last keeper's end. */
 TEST(keeper_that_finds_all_locked_goes_on_without)
@@ -171,7 +168,6 @@ TEST(keeper_that_finds_all_locked_goes_on_without)
 	close(fd);
 	end(&keeper);
 }
-END_TEST
 
 TEST(two_keepers_have_places_of_their_own)
 {
@@ -191,7 +187,6 @@ TEST(two_keepers_have_places_of_their_own)
 	keeper_end(&other);
 	end(&keeper);
 }
-END_TEST
 
 TEST(used_up_range_is_followed_by_another_one)
 {
@@ -207,7 +202,6 @@ TEST(used_up_range_is_followed_by_another_one)
 	close(fd);
 	end(&keeper);
 }
-END_TEST
 
 /* The kernel walks all locks of the file whenever it is asked about one. */
 TEST(keepers_lock_stays_one_piece)
@@ -227,7 +221,6 @@ TEST(keepers_lock_stays_one_piece)
 	ck_assert_uint_eq((uint64_t)(lock.l_start + lock.l_len), keeper.places.end);
 	end(&keeper);
 }
-END_TEST
 
 /* --- indexes --- */
 
@@ -247,7 +240,6 @@ TEST(skipped_index_means_self_registered)
 	answer(&stream, 3);
 	ck_assert(stream.self_registered);
 }
-END_TEST
 
 TEST(indexes_are_judged_when_nothing_is_under_way)
 {
@@ -268,9 +260,3 @@ TEST(indexes_are_judged_when_nothing_is_under_way)
 	stream_check_indexes(&stream);
 	ck_assert(stream.self_registered);
 }
-END_TEST
-
-SUITE("places", stream_has_its_lock_until_its_last_copy_is_closed, locked_free_bytes_do_not_prevent_streams,
-      stream_whose_byte_was_taken_gets_another_one, keeper_that_finds_all_locked_goes_on_without,
-      two_keepers_have_places_of_their_own, used_up_range_is_followed_by_another_one, keepers_lock_stays_one_piece,
-      skipped_index_means_self_registered, indexes_are_judged_when_nothing_is_under_way)

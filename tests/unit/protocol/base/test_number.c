@@ -30,14 +30,16 @@ TEST(numbers_are_decimal_digits_up_to_maximum)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const size_t length = strlen(cases[i].text);
+		/* Nothing may be read behind the text; a sanitizer notices. */
+		char *text = malloc(MAX(length, (size_t)1));
 		uint64_t number = 4711;
+		bool good;
 
-		ck_assert_msg((number_parse(cases[i].text, strlen(cases[i].text), cases[i].maximum, &number) ==
-			       NUMBER_GOOD) == cases[i].good,
-			      "'%s'", cases[i].text);
+		memcpy(text, cases[i].text, length);
+		good = number_parse(text, length, cases[i].maximum, &number) == NUMBER_GOOD;
+		ck_assert_msg(good == cases[i].good, "'%s'", cases[i].text);
+		free(text);
 		ck_assert_uint_eq(number, cases[i].good ? cases[i].number : 4711);
 	}
 }
-END_TEST
-
-SUITE("number", numbers_are_decimal_digits_up_to_maximum)

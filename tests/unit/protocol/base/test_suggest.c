@@ -15,7 +15,6 @@ TEST(a_distance_is_the_number_of_slips)
 	ck_assert_uint_eq(edit_distance("", "status"), 6);
 	ck_assert_uint_eq(edit_distance("kitten", "sitting"), 3);
 }
-END_TEST
 
 static void suggest_name(struct suggestions *suggestions, const char *name)
 {
@@ -36,7 +35,6 @@ TEST(similar_names_are_suggested_nearest_first)
 	ck_assert_str_eq(suggestions.best[1].name, "http_request2");
 	ck_assert_str_eq(suggestions.best[2].name, "my_http_reqest_too");
 }
-END_TEST
 
 TEST(of_many_that_look_alike_the_five_nearest_remain)
 {
@@ -52,7 +50,6 @@ TEST(of_many_that_look_alike_the_five_nearest_remain)
 		ck_assert_uint_le(suggestions.best[i - 1].distance, suggestions.best[i].distance);
 	ck_assert_uint_eq(suggestions.best[4].distance, 2);
 }
-END_TEST
 
 TEST(a_suggested_name_is_safe_to_show)
 {
@@ -61,7 +58,3 @@ TEST(a_suggested_name_is_safe_to_show)
 	suggest(&suggestions, "hello\033[2J", strlen("hello\033[2J"));
 	ck_assert_str_eq(suggestions_nearest(&suggestions), "hello\\x1b[2J");
 }
-END_TEST
-
-SUITE("suggest", a_distance_is_the_number_of_slips, similar_names_are_suggested_nearest_first,
-      of_many_that_look_alike_the_five_nearest_remain, a_suggested_name_is_safe_to_show)

@@ -56,7 +56,6 @@ TEST(added_entry_is_found_until_deleted)
 	HASH_DELETE(by_number, table, &two);
 	ck_assert_ptr_null(table);
 }
-END_TEST
 
 /* There is one for each client and each stream. */
 TEST(a_table_with_one_thing_in_it_is_small)
@@ -68,7 +67,6 @@ TEST(a_table_with_one_thing_in_it_is_small)
 	ck_assert_uint_le(HASH_OVERHEAD(by_number, table), 256);
 	HASH_DELETE(by_number, table, &one);
 }
-END_TEST
 
 TEST(deleting_some_keeps_the_others)
 {
@@ -89,7 +87,6 @@ TEST(deleting_some_keeps_the_others)
 			ck_abort_msg("%u", i);
 	HASH_CLEAR(by_number, table);
 }
-END_TEST
 
 static size_t longest_chain(const struct thing *table)
 {
@@ -134,7 +131,6 @@ TEST(names_that_were_chosen_to_collide_do_not)
 	ck_assert_ptr_eq(found, &things[17]);
 	HASH_CLEAR(by_name, table);
 }
-END_TEST
 
 TEST(failed_addition_leaves_table_unchanged)
 {
@@ -151,7 +147,6 @@ TEST(failed_addition_leaves_table_unchanged)
 	ck_assert_ptr_null(find(table, 1));
 	HASH_DELETE(by_number, table, &two);
 }
-END_TEST
 
 /* The table grows while this goes on, and what cannot grow must go on being a table. */
 TEST(a_table_that_cannot_grow_loses_nothing)
@@ -175,7 +170,6 @@ TEST(a_table_that_cannot_grow_loses_nothing)
 			ck_abort_msg("%u", i);
 	HASH_CLEAR(by_number, table);
 }
-END_TEST
 
 TEST(every_byte_and_the_length_count_wherever_they_lie)
 {
@@ -197,7 +191,6 @@ TEST(every_byte_and_the_length_count_wherever_they_lie)
 			ck_assert_uint_ne(table_hash(bytes + offset, sizeof(zeros)), hash[sizeof(zeros)]);
 		}
 }
-END_TEST
 
 /* A key's every bit turns over half of the hash's: a mean of 16 of 32 bits, within five deviations. */
 TEST(a_changed_bit_changes_half_of_the_hash)
@@ -219,7 +212,6 @@ TEST(a_changed_bit_changes_half_of_the_hash)
 		ck_assert_uint_le(of[bit], SAMPLES / 2 + 160);
 	}
 }
-END_TEST
 
 /* What our own program says when it is run anew. */
 static void hash_in_new_process(char *ret, size_t size)
@@ -254,7 +246,6 @@ TEST(each_program_draws_a_key_of_its_own)
 			ck_assert_str_ne(said[i], said[other]);
 	}
 }
-END_TEST
 
 static void say_hash(void)
 {

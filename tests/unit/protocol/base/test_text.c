@@ -48,7 +48,6 @@ TEST(text_is_terminated_and_marked_as_cut)
 	ck_assert_str_eq(buffer, "abcd");
 	ck_assert_int_eq(buffer[5], '?');
 }
-END_TEST
 
 TEST(a_buffer_of_one_byte_holds_the_empty_text)
 {
@@ -61,7 +60,6 @@ TEST(a_buffer_of_one_byte_holds_the_empty_text)
 	ck_assert_str_eq(buffer, "");
 	ck_assert_int_eq(buffer[1], '?');
 }
-END_TEST
 
 TEST(printf_fills_the_buffer)
 {
@@ -78,7 +76,6 @@ TEST(printf_fills_the_buffer)
 	ck_assert_uint_eq(text.length, 7);
 	ck_assert_int_eq(buffer[8], '?');
 }
-END_TEST
 
 TEST(nothing_is_written_behind_a_cut)
 {
@@ -92,7 +89,6 @@ TEST(nothing_is_written_behind_a_cut)
 	text_json_string(&text, S("f"));
 	ck_assert_str_eq(buffer, "ab");
 }
-END_TEST
 
 TEST(a_cut_never_leaves_half_a_character)
 {
@@ -112,7 +108,6 @@ TEST(a_cut_never_leaves_half_a_character)
 		ck_assert_uint_eq(put.length, strlen(buffer));
 	}
 }
-END_TEST
 
 TEST(cut_keeps_bytes_that_are_not_utf8)
 {
@@ -122,7 +117,6 @@ TEST(cut_keeps_bytes_that_are_not_utf8)
 	ck_assert(text.cut);
 	ck_assert_uint_eq(text.length, 5);
 }
-END_TEST
 
 TEST(safe_text_keeps_what_can_be_read)
 {
@@ -131,7 +125,6 @@ TEST(safe_text_keeps_what_can_be_read)
 			 "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf");
 	ck_assert_str_eq(safe(S("")), "");
 }
-END_TEST
 
 TEST(safe_text_cannot_drive_the_screen)
 {
@@ -147,7 +140,6 @@ TEST(safe_text_cannot_drive_the_screen)
 	ck_assert_str_eq(safe(S("\xe2\x80\xa8")), "\\xe2\\x80\\xa8");
 	ck_assert_str_eq(safe(S("\xe2\x80\xaf")), "\xe2\x80\xaf");
 }
-END_TEST
 
 /* The first and the last of each range of characters that show nothing, and the neighbours that are shown. */
 TEST(safe_text_escapes_invisible_characters)
@@ -170,7 +162,6 @@ TEST(safe_text_escapes_invisible_characters)
 		ck_assert_str_eq(safe(seen[i], strlen(seen[i])), seen[i]);
 	ck_assert_str_eq(safe(S("web\xe2\x80\x8b")), "web\\xe2\\x80\\x8b");
 }
-END_TEST
 
 static const struct {
 	const char *bytes, *shown;
@@ -205,14 +196,12 @@ TEST(invalid_utf8_is_shown_as_bytes)
 	for (size_t i = 0; i < ARRAY_SIZE(not_utf8); i++)
 		ck_assert_str_eq(safe(not_utf8[i].bytes, strlen(not_utf8[i].bytes)), not_utf8[i].shown);
 }
-END_TEST
 
 TEST(a_character_is_not_read_beyond_the_length)
 {
 	ck_assert_str_eq(safe("\xe2\x82\xac", 2), "\\xe2\\x82");
 	ck_assert_str_eq(json("\xe2\x82\xac", 2), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
 }
-END_TEST
 
 TEST(json_strings_escape_what_json_wants_escaped)
 {
@@ -222,26 +211,22 @@ TEST(json_strings_escape_what_json_wants_escaped)
 	ck_assert_str_eq(json(S("\0\x01\x1f")), "\"\\u0000\\u0001\\u001f\"");
 	ck_assert_str_eq(json(S("\xe2\x82\xac")), "\"\xe2\x82\xac\"");
 }
-END_TEST
 
 TEST(json_strings_do_not_drive_the_screen_either)
 {
 	ck_assert_str_eq(json(S("\x1b\x7f\xc2\x9b\xe2\x80\xae")), "\"\\u001b\\u007f\\u009b\\u202e\"");
 }
-END_TEST
 
 /* JSON knows characters beyond U+FFFF as two halves. */
 TEST(json_escapes_unseen_characters_as_json_does)
 {
 	ck_assert_str_eq(json(S("\xe2\x80\x8b\xf3\xa0\x80\x81")), "\"\\u200b\\udb40\\udc01\"");
 }
-END_TEST
 
 TEST(json_strings_replace_each_byte_that_is_not_utf8)
 {
 	ck_assert_str_eq(json(S("a\xff\xed\xa0\x80z")), "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\"");
 }
-END_TEST
 
 TEST(an_escape_is_written_whole_or_not_at_all)
 {
@@ -260,7 +245,6 @@ TEST(an_escape_is_written_whole_or_not_at_all)
 		ck_assert_uint_eq(text.length, (size - 1) / 4 * 4);
 	}
 }
-END_TEST
 
 TEST(an_excerpt_is_cut_at_its_limit_and_says_so)
 {
@@ -276,7 +260,6 @@ TEST(an_excerpt_is_cut_at_its_limit_and_says_so)
 	ck_assert_uint_eq(text.length, TEXT_EXCERPT_MAX + 3);
 	ck_assert_str_eq(buffer + TEXT_EXCERPT_MAX, "...");
 }
-END_TEST
 
 TEST(an_excerpt_ends_between_two_characters)
 {
@@ -289,7 +272,6 @@ TEST(an_excerpt_ends_between_two_characters)
 	ck_assert_uint_eq(text.length, TEXT_EXCERPT_MAX - 2 + 3);
 	ck_assert_str_eq(buffer + TEXT_EXCERPT_MAX - 2, "...");
 }
-END_TEST
 
 TEST(an_excerpt_is_safe)
 {
@@ -298,7 +280,6 @@ TEST(an_excerpt_is_safe)
 	text_excerpt(&text, S("a\x1b[1m"));
 	ck_assert_str_eq(buffer, "a\\x1b[1m");
 }
-END_TEST
 
 static const char *label(const char *from, size_t length)
 {
@@ -320,7 +301,6 @@ TEST(labels_escape_what_the_format_wants_escaped)
 	ck_assert_str_eq(label(S("\n\\\"")), "\\n\\\\\\\"");
 	ck_assert_str_eq(label(S("\xc3\xa4\xe2\x82\xac")), "\xc3\xa4\xe2\x82\xac");
 }
-END_TEST
 
 #define REPLACED "\xef\xbf\xbd"
 
@@ -330,7 +310,6 @@ TEST(labels_are_utf8_and_do_not_drive_the_screen)
 	ck_assert_str_eq(label(S("\x1b[m\r\t\0")), REPLACED "1b[m" REPLACED "0d" REPLACED "09" REPLACED "00");
 	ck_assert_str_eq(label(S("\xe2\x80\xae")), REPLACED "e2" REPLACED "80" REPLACED "ae");
 }
-END_TEST
 
 TEST(two_labels_are_the_same_only_if_their_texts_are)
 {
@@ -338,7 +317,6 @@ TEST(two_labels_are_the_same_only_if_their_texts_are)
 	ck_assert_str_eq(label(S(REPLACED "ff")), REPLACED "ef" REPLACED "bf" REPLACED "bdff");
 	ck_assert_str_eq(label(S("\\xff")), "\\\\xff");
 }
-END_TEST
 
 TEST(escapes_in_labels_are_whole)
 {
@@ -352,15 +330,3 @@ TEST(escapes_in_labels_are_whole)
 	ck_assert(text.cut);
 	ck_assert_str_eq(buffer, "");
 }
-END_TEST
-
-SUITE("text", text_is_terminated_and_marked_as_cut, a_buffer_of_one_byte_holds_the_empty_text, printf_fills_the_buffer,
-      nothing_is_written_behind_a_cut, a_cut_never_leaves_half_a_character, cut_keeps_bytes_that_are_not_utf8,
-      safe_text_keeps_what_can_be_read, safe_text_cannot_drive_the_screen, safe_text_escapes_invisible_characters,
-      json_escapes_unseen_characters_as_json_does, invalid_utf8_is_shown_as_bytes,
-      a_character_is_not_read_beyond_the_length, json_strings_escape_what_json_wants_escaped,
-      json_strings_do_not_drive_the_screen_either, json_strings_replace_each_byte_that_is_not_utf8,
-      an_escape_is_written_whole_or_not_at_all, an_excerpt_is_cut_at_its_limit_and_says_so,
-      an_excerpt_ends_between_two_characters, an_excerpt_is_safe, labels_escape_what_the_format_wants_escaped,
-      labels_are_utf8_and_do_not_drive_the_screen, two_labels_are_the_same_only_if_their_texts_are,
-      escapes_in_labels_are_whole)

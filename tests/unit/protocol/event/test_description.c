@@ -95,7 +95,6 @@ TEST(every_number_of_the_kernel_is_a_field)
 		ck_assert_uint_eq(description.size, 1 + numbers[i].size);
 	}
 }
-END_TEST
 
 TEST(every_number_can_be_the_element_of_a_dynamic_field)
 {
@@ -114,7 +113,6 @@ TEST(every_number_can_be_the_element_of_a_dynamic_field)
 		ck_assert_uint_eq(description.size, 5);
 	}
 }
-END_TEST
 
 TEST(fields_lie_one_behind_the_other_without_gaps)
 {
@@ -129,7 +127,6 @@ TEST(fields_lie_one_behind_the_other_without_gaps)
 	expect_field(4, FIELD_REL_LOC, "__rel_loc char[]", "path", 26, 4);
 	ck_assert_uint_eq(description.size, 30);
 }
-END_TEST
 
 TEST(an_event_may_have_no_fields)
 {
@@ -140,7 +137,6 @@ TEST(an_event_may_have_no_fields)
 	ck_assert_uint_eq(description.size, 0);
 	ck_assert_uint_eq(description.name_length, 5);
 }
-END_TEST
 
 TEST(blanks_do_not_matter)
 {
@@ -151,14 +147,12 @@ TEST(blanks_do_not_matter)
 	expect("\tevent\t\tunsigned \t int  a ; struct   s b\t8 ;\t__data_loc  unsigned\tchar[]  c;u8 d  ", canonical);
 	expect("event ;unsigned int a;;;struct s b 8; ; __data_loc unsigned char[] c;u8 d; ;;", canonical);
 }
-END_TEST
 
 TEST(the_size_of_a_struct_becomes_plain_decimal)
 {
 	expect("event struct s a 0012", "event struct s a 12");
 	expect_field(0, FIELD_STRUCT, "struct s", "a", 0, 12);
 }
-END_TEST
 
 TEST(flags_are_dropped)
 {
@@ -167,7 +161,6 @@ TEST(flags_are_dropped)
 	expect("event:A", "event");
 	ck_assert_uint_eq(description.name_length, 5);
 }
-END_TEST
 
 TEST(flags_are_identifiers)
 {
@@ -180,7 +173,6 @@ TEST(flags_are_identifiers)
 	expect_refused_for("event:1", "the name has behind its ':' the flag '1' which");
 	expect_refused_for("event :A", "field 1: ':A' is not a type");
 }
-END_TEST
 
 TEST(names_are_identifiers)
 {
@@ -199,7 +191,6 @@ TEST(names_are_identifiers)
 	expect_refused_for("event u8 a,u8", "field 1: 'a,u8' is not a name");
 	expect_refused_for("event struct a-b c 8", "field 1: 'a-b' is not the name of a struct");
 }
-END_TEST
 
 TEST(an_empty_description_is_refused)
 {
@@ -207,7 +198,6 @@ TEST(an_empty_description_is_refused)
 	expect_refused(" \t ", "description is empty; it is NAME TYPE FIELD; TYPE FIELD");
 	ck_assert_int_eq(parse_bytes(NULL, 0), REFUSAL_BAD_DESCRIPTION);
 }
-END_TEST
 
 TEST(a_name_may_be_as_long_as_its_limit_and_no_longer)
 {
@@ -223,7 +213,6 @@ TEST(a_name_may_be_as_long_as_its_limit_and_no_longer)
 	ck_assert_str_eq(sentence, "the name 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...' is too long; "
 				   "200 bytes are the most");
 }
-END_TEST
 
 TEST(description_is_name_checks_names)
 {
@@ -236,7 +225,6 @@ TEST(description_is_name_checks_names)
 	ck_assert(!description_is_name("a:b", 3));
 	ck_assert(!description_is_name("\xc3\xa4", 2));
 }
-END_TEST
 
 TEST(description_has_maximum_length)
 {
@@ -250,7 +238,6 @@ TEST(description_has_maximum_length)
 	ck_assert_int_eq(parse_bytes(text, WIRE_DESCRIPTION_MAX + 1), REFUSAL_BAD_DESCRIPTION);
 	ck_assert_str_eq(sentence, "description of 512 bytes is too long; the kernel takes 511");
 }
-END_TEST
 
 /* "e u8 a;u8 bbbb…": the canonical form is one byte longer. */
 static int parse_with_canonical_of(size_t length)
@@ -272,7 +259,6 @@ TEST(the_canonical_form_must_fit_too)
 	ck_assert_str_eq(sentence, "description is too long with one space between words and behind each ';'; "
 				   "the kernel takes 511 bytes");
 }
-END_TEST
 
 TEST(maximum_number_of_fields_fits)
 {
@@ -291,7 +277,6 @@ TEST(maximum_number_of_fields_fits)
 	ck_assert_uint_eq(description.size, description.n_fields);
 	ck_assert_uint_lt(description.n_fields, DESCRIPTION_FIELDS_MAX);
 }
-END_TEST
 
 TEST(arrays_have_1_to_1024_chars)
 {
@@ -313,7 +298,6 @@ TEST(arrays_have_1_to_1024_chars)
 	expect_refused_for("e char a[4]", "field 1: 'a[4]' has its size in the wrong place");
 	expect_refused_for("e char[4]", "field 1: 'char[4]' is not complete");
 }
-END_TEST
 
 TEST(only_chars_are_arrays_of_fixed_size)
 {
@@ -325,7 +309,6 @@ TEST(only_chars_are_arrays_of_fixed_size)
 	expect_refused_for("e u8 x; unsigned int[4] a", "field 2: only char and unsigned char may be arrays");
 	expect_refused_for("e s8[4] a", "field 1: only char and unsigned char may be arrays");
 }
-END_TEST
 
 TEST(structs_have_a_name_and_a_size)
 {
@@ -347,7 +330,6 @@ TEST(structs_have_a_name_and_a_size)
 	expect_refused_for("e struct s * 8", "field 1: 'struct s * 8' is a pointer");
 	expect_refused_for("e struct s[2] a 8", "field 1: 's[2]' is not the name of a struct");
 }
-END_TEST
 
 TEST(dynamic_fields_are_arrays_without_a_size)
 {
@@ -362,7 +344,6 @@ TEST(dynamic_fields_are_arrays_without_a_size)
 	expect_refused_for("e __rel_loc struct s[] a", "field 1: 'struct' cannot be what an array is made of");
 	expect_refused_for("e __rel_loc __rel_loc char[] a", "field 1: '__rel_loc' is not a type");
 }
-END_TEST
 
 TEST(a_fixed_part_that_no_tracer_could_hold_is_refused)
 {
@@ -374,14 +355,12 @@ TEST(a_fixed_part_that_no_tracer_could_hold_is_refused)
 	       "e char[1024] a; char[1024] b; char[1024] c; char[992] d");
 	expect_refused_for("e char[1024] a; char[1024] b; char[1024] c; char[993] d", "field 4: 'd' makes the record");
 }
-END_TEST
 
 TEST(two_fields_cannot_have_one_name)
 {
 	expect("e u8 a; u8 aa; u8 A; u8 e", "e u8 a; u8 aa; u8 A; u8 e");
 	expect_refused("e u8 a; u8 b; u16 a", "field 3: 'a' is the name of an earlier field; choose another");
 }
-END_TEST
 
 TEST(common_fields_are_refused)
 {
@@ -392,7 +371,6 @@ TEST(common_fields_are_refused)
 	expect_refused_for("e u8 common_flags", "field 1: 'common_flags' is a field that");
 	expect_refused_for("e u8 common_preempt_count", "field 1: 'common_preempt_count' is a field that");
 }
-END_TEST
 
 TEST(unknown_type_has_advice)
 {
@@ -420,13 +398,11 @@ TEST(unknown_type_has_advice)
 	expect_refused_for("e U32 b", "field 1: 'U32' is not a type");
 	expect_refused_for("e longer b", "field 1: 'longer' is not a type");
 }
-END_TEST
 
 TEST(a_field_may_be_called_like_a_type)
 {
 	expect("e short int; u8 u8; u16 long", "e short int; u8 u8; u16 long");
 }
-END_TEST
 
 TEST(a_field_is_a_type_and_a_name)
 {
@@ -435,13 +411,11 @@ TEST(a_field_is_a_type_and_a_name)
 	expect_refused_for("e u8 a 8", "field 1: '8' is one word too many");
 	expect_refused("e u8 a b c d e f", "field 1: 'u8 a b c d e f' has too many words; ';' ends a field");
 }
-END_TEST
 
 TEST(empty_fields_are_not_numbered)
 {
 	expect_refused_for("e ;; u8 a;; foo b", "field 2: 'foo'");
 }
-END_TEST
 
 TEST(unprintable_bytes_are_refused)
 {
@@ -461,7 +435,6 @@ TEST(unprintable_bytes_are_refused)
 	ck_assert_int_eq(parse_bytes("event\0", 6), REFUSAL_BAD_DESCRIPTION);
 	ck_assert_int_eq(parse_bytes("event u8 a;\n", 12), REFUSAL_BAD_DESCRIPTION);
 }
-END_TEST
 
 TEST(sentences_show_excerpts)
 {
@@ -470,7 +443,6 @@ TEST(sentences_show_excerpts)
 	memset(text + 9, '-', sizeof(text) - 10);
 	expect_refused_for(text, "field 1: '----------------------------------------...' is not a name");
 }
-END_TEST
 
 /* The properties below hold for whatever bytes: a generator of our own, the same on every machine. */
 static uint64_t random_state;
@@ -531,7 +503,6 @@ TEST(no_bytes_give_anything_but_an_event_or_a_refusal)
 		expect_properties(text, length);
 	}
 }
-END_TEST
 
 /* Words of the grammar in any order: what random bytes never reach. */
 TEST(no_words_give_anything_but_an_event_or_a_refusal)
@@ -557,7 +528,6 @@ TEST(no_words_give_anything_but_an_event_or_a_refusal)
 	}
 	ck_assert_uint_gt(accepted, 500);
 }
-END_TEST
 
 static size_t mutate(char *text, size_t length, size_t capacity)
 {
@@ -613,17 +583,3 @@ TEST(mutated_descriptions_parse_or_are_refused)
 	ck_assert_uint_gt(accepted, 10000);
 	ck_assert_uint_gt(refused, 10000);
 }
-END_TEST
-
-SUITE("description", every_number_of_the_kernel_is_a_field, every_number_can_be_the_element_of_a_dynamic_field,
-      fields_lie_one_behind_the_other_without_gaps, an_event_may_have_no_fields, blanks_do_not_matter,
-      the_size_of_a_struct_becomes_plain_decimal, flags_are_dropped, flags_are_identifiers, names_are_identifiers,
-      an_empty_description_is_refused, a_name_may_be_as_long_as_its_limit_and_no_longer,
-      description_is_name_checks_names, description_has_maximum_length, the_canonical_form_must_fit_too,
-      maximum_number_of_fields_fits, arrays_have_1_to_1024_chars, only_chars_are_arrays_of_fixed_size,
-      structs_have_a_name_and_a_size, dynamic_fields_are_arrays_without_a_size,
-      a_fixed_part_that_no_tracer_could_hold_is_refused, two_fields_cannot_have_one_name, common_fields_are_refused,
-      unknown_type_has_advice, a_field_may_be_called_like_a_type, a_field_is_a_type_and_a_name,
-      empty_fields_are_not_numbered, unprintable_bytes_are_refused, sentences_show_excerpts,
-      no_bytes_give_anything_but_an_event_or_a_refusal, no_words_give_anything_but_an_event_or_a_refusal,
-      mutated_descriptions_parse_or_are_refused)

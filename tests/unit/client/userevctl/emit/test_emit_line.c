@@ -57,7 +57,6 @@ TEST(blanks_separate_assignments)
 	expect("", "");
 	expect(" ", "");
 }
-END_TEST
 
 TEST(double_quotes_enclose_a_value)
 {
@@ -68,7 +67,6 @@ TEST(double_quotes_enclose_a_value)
 	expect_refused("a=\"x\"y", "a blank is missing before 'y'");
 	expect_refused("a=\"x\\", "the line ends in a backslash");
 }
-END_TEST
 
 TEST(a_character_in_single_quotes_may_be_a_blank)
 {
@@ -77,7 +75,6 @@ TEST(a_character_in_single_quotes_may_be_a_blank)
 	expect("a='x", "<a='x>");
 	expect("a=it's b=1", "<a=it's><b=1>");
 }
-END_TEST
 
 TEST(escapes_are_replaced)
 {
@@ -96,7 +93,6 @@ TEST(escapes_are_replaced)
 	expect_refused("a=\"\\x00\"", "a text cannot contain a NUL");
 	expect_refused("a=\"\\u0000\"", "a text cannot contain a NUL");
 }
-END_TEST
 
 TEST(an_object_of_json_has_the_same_result)
 {
@@ -106,7 +102,6 @@ TEST(an_object_of_json_has_the_same_result)
 	expect("{\"a\":0}", "<a=0>");
 	expect("{\"\\u0061\":\"\\u0062\"}", "<a=b>");
 }
-END_TEST
 
 TEST(malformed_json_is_refused_with_its_place)
 {
@@ -132,7 +127,6 @@ TEST(malformed_json_is_refused_with_its_place)
 		expect_refused(line, why);
 	}
 }
-END_TEST
 
 TEST(too_many_fields_are_refused)
 {
@@ -141,7 +135,6 @@ TEST(too_many_fields_are_refused)
 	expect_refused("{\"a\":1,\"a\":1,\"a\":1,\"a\":1,\"a\":1,\"a\":1,\"a\":1,\"a\":1,\"a\":1}",
 		       "there are more fields than an event can have");
 }
-END_TEST
 
 TEST(a_nul_in_a_line_is_refused)
 {
@@ -152,7 +145,6 @@ TEST(a_nul_in_a_line_is_refused)
 	ck_assert_int_eq(split("a=1\0b=2", 7, &copy, assignments, &n), REFUSAL_BAD_DESCRIPTION);
 	ck_assert_str_eq(sentence, "there is a NUL in it");
 }
-END_TEST
 
 static uint64_t seed = 0x5eed;
 
@@ -229,7 +221,6 @@ TEST(output_of_tail_can_be_emitted_again)
 		ck_assert_str_eq(same.json, made.json);
 	}
 }
-END_TEST
 
 /* Whatever comes, it is refused or taken apart, and nothing outside it is touched (the sanitizers see that). */
 TEST(random_lines_stay_within_their_buffer)
@@ -254,9 +245,3 @@ TEST(random_lines_stay_within_their_buffer)
 	}
 	ck_assert_uint_gt(good, 100);
 }
-END_TEST
-
-SUITE("emit line", blanks_separate_assignments, double_quotes_enclose_a_value,
-      a_character_in_single_quotes_may_be_a_blank, escapes_are_replaced, an_object_of_json_has_the_same_result,
-      malformed_json_is_refused_with_its_place, too_many_fields_are_refused, a_nul_in_a_line_is_refused,
-      output_of_tail_can_be_emitted_again, random_lines_stay_within_their_buffer)

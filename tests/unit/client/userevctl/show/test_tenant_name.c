@@ -121,7 +121,6 @@ TEST(names_follow_from_paths)
 	}
 	ck_assert_str_eq(tenant_name(NULL, 0).text, "");
 }
-END_TEST
 
 TEST(the_longest_component_is_not_cut)
 {
@@ -132,14 +131,9 @@ TEST(the_longest_component_is_not_cut)
 	snprintf(path, sizeof(path), "/lxc.payload/%s", longest);
 	ck_assert_uint_eq(strlen(tenant_name(path, strlen(path)).text), strlen("lxc-") + 255);
 }
-END_TEST
 
 TEST(a_path_without_a_nul_is_read_to_its_length)
 {
 	ck_assert_str_eq(tenant_name("/system.slice/cron.service.more", strlen("/system.slice/cron.service")).text,
 			 "cron.service");
 }
-END_TEST
-
-SUITE("tenant_name", names_follow_from_paths, the_longest_component_is_not_cut,
-      a_path_without_a_nul_is_read_to_its_length)

@@ -130,7 +130,6 @@ TEST(a_frame_has_the_machine_and_its_tenants)
 			 "lxc-web       [||||||||: ]       8   10       0     2        7      -       -\n"
 			 "\\x1b[2Jbad    [          ]       0    -       0     1        0      -       -\n");
 }
-END_TEST
 
 TEST(a_narrow_frame_has_the_important_columns)
 {
@@ -144,7 +143,6 @@ TEST(a_narrow_frame_has_the_important_columns)
 				       "lxc-web       [||||||||: ]       8\n"
 				       "\\x1b[2Jbad    [          ]       0\n");
 }
-END_TEST
 
 TEST(a_wide_frame_has_all_columns)
 {
@@ -156,7 +154,6 @@ TEST(a_wide_frame_has_all_columns)
 	ck_assert_ptr_nonnull(strstr(shown->text, "  /system.slice/cron.service\n"));
 	ck_assert_ptr_nonnull(strstr(shown->text, "  /demo/\\x1b[2Jbad\n"));
 }
-END_TEST
 
 TEST(help_explains_each_column)
 {
@@ -169,7 +166,6 @@ TEST(help_explains_each_column)
 	ck_assert_ptr_nonnull(strstr(shown->text, "? goes back"));
 	ck_assert_ptr_null(strstr(shown->text, "cron.service"));
 }
-END_TEST
 
 TEST(the_sorted_column_is_shown_on_any_width)
 {
@@ -184,7 +180,6 @@ TEST(the_sorted_column_is_shown_on_any_width)
 		ck_assert_msg(strstr(print(shown), titles[i]), "%s", titles[i]);
 	}
 }
-END_TEST
 
 TEST(no_line_is_wider_than_the_terminal)
 {
@@ -207,7 +202,6 @@ TEST(no_line_is_wider_than_the_terminal)
 			ck_assert_msg(display_width(line) <= columns, "%u: %s", columns, line);
 	}
 }
-END_TEST
 
 TEST(keys_and_position_are_on_the_last_line)
 {
@@ -224,7 +218,6 @@ TEST(keys_and_position_are_on_the_last_line)
 	ck_assert_ptr_null(strstr(shown->text, "cron"));
 	ck_assert_ptr_nonnull(strstr(shown->text, "bad"));
 }
-END_TEST
 
 TEST(trouble_is_shown_above_the_last_numbers)
 {
@@ -235,7 +228,6 @@ TEST(trouble_is_shown_above_the_last_numbers)
 	ck_assert_ptr_nonnull(strstr(shown->text, "reserved\nThe daemon has gone.\nNAME"));
 	ck_assert_ptr_nonnull(strstr(shown->text, "  7      -       -\n"));
 }
-END_TEST
 
 TEST(a_frame_without_tenants_has_a_sentence)
 {
@@ -243,7 +235,6 @@ TEST(a_frame_without_tenants_has_a_sentence)
 
 	ck_assert_ptr_nonnull(strstr(print(shown), "\nNo program is connected.\n"));
 }
-END_TEST
 
 TEST(a_bar_is_coloured_by_its_share)
 {
@@ -264,7 +255,6 @@ TEST(a_bar_is_coloured_by_its_share)
 		ck_assert_msg(strstr(strstr(print(shown), "NAME"), cases[i].expected), "%s", shown->text);
 	}
 }
-END_TEST
 
 TEST(a_reserve_is_marked_inside_the_bar)
 {
@@ -278,7 +268,6 @@ TEST(a_reserve_is_marked_inside_the_bar)
 	ck_assert_ptr_nonnull(strstr(shown->text, "[::::::::::]"));
 	ck_assert_ptr_nonnull(strstr(shown->text, "[|||       ]"));
 }
-END_TEST
 
 TEST(a_bar_without_a_maximum_is_of_the_machine)
 {
@@ -287,7 +276,6 @@ TEST(a_bar_without_a_maximum_is_of_the_machine)
 	add(&shown->look.tenants, (struct said){ "/demo/shop", 50, 0, 0, 1, 0, 0, 0 });
 	ck_assert_ptr_nonnull(strstr(print(shown), "[|||||     ]      50    - "));
 }
-END_TEST
 
 TEST(changes_are_per_second_and_a_new_tenant_had_none)
 {
@@ -310,7 +298,6 @@ TEST(changes_are_per_second_and_a_new_tenant_had_none)
 	ck_assert_ptr_nonnull(strstr(now->text, "-2"));
 	ck_assert_ptr_nonnull(strstr(now->text, "103    1.5 "));
 }
-END_TEST
 
 TEST(counters_of_a_new_daemon_do_not_become_negative)
 {
@@ -322,7 +309,6 @@ TEST(counters_of_a_new_daemon_do_not_become_negative)
 	ck_assert_uint_eq(now->look.tenants.view[0].change.refused, 2);
 	ck_assert_uint_eq(now->look.tenants.view[0].change.lost, 0);
 }
-END_TEST
 
 static void expect_order(struct tenant_views *views, enum tenant_order order, const char *expected)
 {
@@ -349,7 +335,6 @@ TEST(tenants_are_sorted_by_number_then_path)
 	expect_order(&views, TENANTS_BY_THROTTLED, "bacd");
 	expect_order(&views, TENANTS_BY_NAME, "abcd");
 }
-END_TEST
 
 TEST(refusals_are_listed_and_losses_are_summed)
 {
@@ -369,7 +354,6 @@ TEST(refusals_are_listed_and_losses_are_summed)
 	ck_assert_uint_eq(view.counts.lost, 321);
 	ck_assert(view.events_max == TENANT_NO_LIMIT);
 }
-END_TEST
 
 /* The last key that these bytes are. */
 static int type(struct top_keys *keys, const char *bytes)
@@ -398,7 +382,6 @@ TEST(keys_are_letters_and_arrows_also_in_pieces)
 	ck_assert_int_eq(type(&keys, "\033[5~"), TOP_KEY_PAGE_UP);
 	ck_assert_int_eq(type(&keys, "\033[6~"), TOP_KEY_PAGE_DOWN);
 }
-END_TEST
 
 TEST(an_unknown_key_does_nothing)
 {
@@ -412,13 +395,3 @@ TEST(an_unknown_key_does_nothing)
 	ck_assert_int_eq(type(&keys, "\033q"), TOP_KEY_QUIT);
 	ck_assert_int_eq(type(&keys, "\033\033[A"), TOP_KEY_UP);
 }
-END_TEST
-
-SUITE("top", a_frame_has_the_machine_and_its_tenants, a_narrow_frame_has_the_important_columns,
-      a_wide_frame_has_all_columns, help_explains_each_column, the_sorted_column_is_shown_on_any_width,
-      no_line_is_wider_than_the_terminal, keys_and_position_are_on_the_last_line,
-      trouble_is_shown_above_the_last_numbers, a_frame_without_tenants_has_a_sentence, a_bar_is_coloured_by_its_share,
-      a_reserve_is_marked_inside_the_bar, a_bar_without_a_maximum_is_of_the_machine,
-      changes_are_per_second_and_a_new_tenant_had_none, counters_of_a_new_daemon_do_not_become_negative,
-      tenants_are_sorted_by_number_then_path, refusals_are_listed_and_losses_are_summed,
-      keys_are_letters_and_arrows_also_in_pieces, an_unknown_key_does_nothing)

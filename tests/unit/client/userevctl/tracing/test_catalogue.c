@@ -77,7 +77,6 @@ TEST(an_event_of_the_daemon_has_its_tracers)
 	ck_assert_uint_eq(catalogue.foreign, 1);
 	ck_assert_uint_eq(looks, 0);
 }
-END_TEST
 
 TEST(a_row_of_the_daemon_is_kept_whole)
 {
@@ -94,7 +93,6 @@ TEST(a_row_of_the_daemon_is_kept_whole)
 	ck_assert_str_eq(description, "shop u32 a; u64 b");
 	ck_assert(!view.on);
 }
-END_TEST
 
 TEST(a_foreign_event_has_no_row_and_no_fields_yet)
 {
@@ -108,7 +106,6 @@ TEST(a_foreign_event_has_no_row_and_no_fields_yet)
 	ck_assert_ptr_null(view.fields);
 	ck_assert_uint_eq(view.row.left, 0);
 }
-END_TEST
 
 TEST(an_event_missing_in_tracefs_has_no_system)
 {
@@ -119,7 +116,6 @@ TEST(an_event_missing_in_tracefs_has_no_system)
 	merge(&catalogue, "");
 	ck_assert_str_eq(said(&catalogue), "gone - 0\nmu - 0\n");
 }
-END_TEST
 
 TEST(formats_of_one_name_differ_by_their_fields)
 {
@@ -136,7 +132,6 @@ TEST(formats_of_one_name_differ_by_their_fields)
 	for (size_t i = 0; i < catalogue.n; i++)
 		ck_assert_str_eq(catalogue.events[i].name, "mu");
 }
-END_TEST
 
 TEST(a_plain_event_is_not_multi_format)
 {
@@ -150,7 +145,6 @@ TEST(a_plain_event_is_not_multi_format)
 	ck_assert_str_eq(catalogue.events[1].name, "mu");
 	ck_assert_str_eq(catalogue.events[2].name, "mu.9");
 }
-END_TEST
 
 TEST(a_name_that_looks_like_two_is_listed_once)
 {
@@ -160,7 +154,6 @@ TEST(a_name_that_looks_like_two_is_listed_once)
 	merge(&catalogue, "x\nshop\nx # Used by perf\nshop # Used by ftrace\nx\n");
 	ck_assert_str_eq(said(&catalogue), "shop user_events 1\n!x user_events 2\n");
 }
-END_TEST
 
 TEST(two_rows_of_one_name_are_both_kept)
 {
@@ -172,7 +165,6 @@ TEST(two_rows_of_one_name_are_both_kept)
 	ck_assert_str_eq(said(&catalogue), "shop user_events 1\nshop user_events 1\n");
 	ck_assert_uint_eq(catalogue.foreign, 0);
 }
-END_TEST
 
 TEST(an_empty_catalogue_stays_empty)
 {
@@ -181,7 +173,6 @@ TEST(an_empty_catalogue_stays_empty)
 	merge(&catalogue, "\nActive: 0\n");
 	ck_assert_uint_eq(catalogue.n, 0);
 }
-END_TEST
 
 TEST(an_empty_row_does_no_harm)
 {
@@ -191,7 +182,6 @@ TEST(an_empty_row_does_no_harm)
 	merge(&catalogue, "shop\n");
 	ck_assert_uint_eq(catalogue.n, 2);
 }
-END_TEST
 
 TEST(thirty_thousand_events_are_merged)
 {
@@ -214,7 +204,6 @@ TEST(thirty_thousand_events_are_merged)
 	ck_assert_uint_eq(catalogue.n, 30000);
 	ck_assert_uint_eq(catalogue.foreign, 15000);
 }
-END_TEST
 
 TEST(a_name_with_a_slash_is_no_file_name)
 {
@@ -227,10 +216,3 @@ TEST(a_name_with_a_slash_is_no_file_name)
 	ck_assert(!catalogue_is_file_name("../../sched/sched_switch"));
 	ck_assert(!catalogue_is_file_name("a/b"));
 }
-END_TEST
-
-SUITE("catalogue", an_event_of_the_daemon_has_its_tracers, a_row_of_the_daemon_is_kept_whole,
-      a_foreign_event_has_no_row_and_no_fields_yet, an_event_missing_in_tracefs_has_no_system,
-      formats_of_one_name_differ_by_their_fields, a_plain_event_is_not_multi_format,
-      a_name_that_looks_like_two_is_listed_once, two_rows_of_one_name_are_both_kept, an_empty_catalogue_stays_empty,
-      an_empty_row_does_no_harm, thirty_thousand_events_are_merged, a_name_with_a_slash_is_no_file_name)

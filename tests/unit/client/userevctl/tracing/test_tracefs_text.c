@@ -47,7 +47,6 @@ TEST(each_event_of_a_status_is_read)
 		ck_assert_str_eq(read_status(cases[i].status, strlen(cases[i].status)), cases[i].events);
 	ck_assert_str_eq(read_status("a\0b\n", 4), "a:0");
 }
-END_TEST
 
 #define COMMON                                                                                                         \
 	"name: foo\nID: 660\nformat:\n"                                                                                \
@@ -75,7 +74,6 @@ TEST(a_format_has_the_fields_as_registered)
 	ck_assert_str_eq(format.fields, "u32 x; s16 y; __rel_loc char[] path; char[8] name; unsigned int ui; "
 					"struct blob b 5; __data_loc char[] old");
 }
-END_TEST
 
 TEST(numbers_in_brackets_are_ignored)
 {
@@ -88,7 +86,6 @@ TEST(numbers_in_brackets_are_ignored)
 	ck_assert(format.exact);
 	ck_assert_str_eq(format.fields, "__rel_loc char[] path; char[8] name; unsigned char[3] raw");
 }
-END_TEST
 
 TEST(an_event_without_fields_has_none)
 {
@@ -96,7 +93,6 @@ TEST(an_event_without_fields_has_none)
 	ck_assert(format.exact);
 	ck_assert_str_eq(format.fields, "");
 }
-END_TEST
 
 TEST(fields_with_a_gap_are_not_exact)
 {
@@ -106,7 +102,6 @@ TEST(fields_with_a_gap_are_not_exact)
 			 0);
 	ck_assert(!format.exact);
 }
-END_TEST
 
 TEST(too_many_fields_are_not_exact)
 {
@@ -120,7 +115,6 @@ TEST(too_many_fields_are_not_exact)
 	ck_assert_int_eq(text_read_format(text, &format), 0);
 	ck_assert(!format.exact);
 }
-END_TEST
 
 TEST(a_malformed_format_is_refused)
 {
@@ -140,7 +134,6 @@ TEST(a_malformed_format_is_refused)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		ck_assert_msg(text_read_format(texts[i], &format) == -EBADMSG, "%s", texts[i]);
 }
-END_TEST
 
 TEST(a_field_without_a_blank_does_no_harm)
 {
@@ -148,7 +141,6 @@ TEST(a_field_without_a_blank_does_no_harm)
 		text_read_format("ID: 1\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", &format),
 		0);
 }
-END_TEST
 
 TEST(the_last_id_line_before_the_format_counts)
 {
@@ -156,7 +148,6 @@ TEST(the_last_id_line_before_the_format_counts)
 			 0);
 	ck_assert_uint_eq(format.id, 660);
 }
-END_TEST
 
 TEST(a_number_is_found_by_its_whole_key)
 {
@@ -172,7 +163,6 @@ TEST(a_number_is_found_by_its_whole_key)
 	ck_assert(!text_find_number("overrun", "overrun", &number));
 	ck_assert_uint_eq(number, 5);
 }
-END_TEST
 
 TEST(a_line_is_found_as_a_whole)
 {
@@ -184,7 +174,6 @@ TEST(a_line_is_found_as_a_whole)
 	ck_assert(!text_has_line(enabled, "user_events:foo "));
 	ck_assert(!text_has_line("", "user_events:foo"));
 }
-END_TEST
 
 TEST(a_command_is_found_by_its_pid)
 {
@@ -199,7 +188,6 @@ TEST(a_command_is_found_by_its_pid)
 	ck_assert(!text_find_command(saved, 4, comm, sizeof(comm)));
 	ck_assert(!text_find_command("", 1, comm, sizeof(comm)));
 }
-END_TEST
 
 TEST(only_instances_of_a_tail_have_a_pid)
 {
@@ -211,10 +199,3 @@ TEST(only_instances_of_a_tail_have_a_pid)
 	ck_assert_uint_eq(text_instance_pid("myuserevctl-12"), 0);
 	ck_assert_uint_eq(text_instance_pid(""), 0);
 }
-END_TEST
-
-SUITE("tracefs_text", each_event_of_a_status_is_read, a_format_has_the_fields_as_registered,
-      numbers_in_brackets_are_ignored, an_event_without_fields_has_none, fields_with_a_gap_are_not_exact,
-      too_many_fields_are_not_exact, a_malformed_format_is_refused, a_field_without_a_blank_does_no_harm,
-      the_last_id_line_before_the_format_counts, a_number_is_found_by_its_whole_key, a_line_is_found_as_a_whole,
-      a_command_is_found_by_its_pid, only_instances_of_a_tail_have_a_pid)
