@@ -105,8 +105,12 @@ def check_keeper():
         plan = Plan(directory + "/plan")
         # The functions' names are in there when a program has run.
         for _ in range(2):
-            done = subprocess.run([BUILD + "/userevd-keeper"], env=plan.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, check=False)
+            environment = plan.environment()
+            # As systemd starts it; calls of the shell do not fail.
+            environment["PRELOAD"] = environment.pop("LD_PRELOAD")
+            done = subprocess.run(["sh", "-c", 'LD_PRELOAD=$PRELOAD LISTEN_PID=$$ LISTEN_FDS=1 exec "$0"', BUILD + "/userevd-keeper"],
+                                  env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, check=False)
             plan.fail(list(plan.calls()).index("malloc"), errno.ENOMEM, 1, FOR_EVER)
     check("a keeper that is out of memory does not say that it was started by the wrong one",
           done.returncode != 1 or "can't take what it was handed: Cannot allocate memory" not in done.stdout)
