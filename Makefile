@@ -81,7 +81,7 @@ EXAMPLES := $(addprefix $(B)/examples/,hello plugin.so plugin_host requests serv
 
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 
-.PHONY: FORCE all build dependencies help run demo clean
+.PHONY: FORCE all build dependencies help run demo test clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -106,6 +106,9 @@ run: dependencies
 demo: dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/demo.sh
+
+# What it runs is in tests/tests.mk, as all targets for tests.
+test: dependencies
 
 ## make clean           Remove $(B)/.
 clean:
