@@ -6,7 +6,6 @@ VERSION := 0.1.0
 SOVERSION := 1
 
 B ?= build
-# Else all of it would come to lie in the root.
 ifeq ($(strip $(B)),)
 $(error B= has to name a directory for what is built)
 endif
@@ -107,9 +106,8 @@ demo: dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/demo.sh
 
-# What it runs is in tests/tests.mk, as all targets for tests.
+# Its recipe is in tests/tests.mk.
 test: dependencies
-
 ## make clean           Remove $(B)/.
 clean:
 	$(Q)rm -rf $(B)

@@ -31,7 +31,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
 
 # One tenant does its worst. What the daemon makes of it does not depend on the kernel, so one guest will do.
-EXHAUSTION_TESTS := $(B)/tests/test_bad_days $(B)/tests/test_raw $(filter-out %_kernel,$(filter %/test_exhaustion%,$(INTEGRATION_TESTS)))
+EXHAUSTION_TESTS := $(call programs,tests/integration/test_bad_days.c $(filter-out %_kernel.c,$(wildcard tests/integration/test_exhaustion*.c)))
 # What only a guest has, or takes too long for each run.
 NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_interoperation.sh %/test_tracing.sh
 SCRIPT_TESTS := $(filter-out $(NOT_HERE),$(call scripts_in,tests/unit tests/integration)) tests/systemd/test_seccomp.py
@@ -134,7 +134,7 @@ exhaustion: test-dependencies kernels
 	@echo
 	@echo '| what one tenant did | the daemon grew by, KiB | its neighbour was granted, and refused | half its requests took, alone → then, µs | 99 of 100 took | the slowest, ms |'
 	@echo '|---|---|---|---|---|---|'
-	$(Q)cd $(B)/logs/exhaustion && sed -n '/^|/p' $(EXHAUSTION_TESTS:$(B)/tests/%=%.log) $(KERNELS:%=../linux-%/test_exhaustion_kernel.log)
+	$(Q)cd $(B)/logs/exhaustion && sed -n '/^|/p' $(EXHAUSTION_TESTS:$(B)/tests/%=%.log) test_raw.log $(KERNELS:%=../linux-%/test_exhaustion_kernel.log)
 
 ## make check-packages  Install, upgrade and purge the Debian packages in a virtual machine.
 check-packages: test-dependencies kernel-6.12
