@@ -201,7 +201,7 @@ $(B)/examples/use_stack: $(B)/client/examples/use_stack.o $(B)/examples/libstack
 $(B)/examples/tasks: client/examples/tasks.cc client/userev.h client/userev_event.h $(B)/libuserev.a
 	@mkdir -p $(@D)
 	@echo '  CXX     $<'
-	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Werror $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(CFLAGS) -Iclient $< $(B)/libuserev.a -o $@ -pthread
+	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Werror $(CFLAGS) -Iclient $< $(B)/libuserev.a $(BASE_LDFLAGS) $(LDFLAGS) -o $@ -pthread
 
 # --- the guard: BPF programs, and their loader; left out where what it takes is missing ---
 

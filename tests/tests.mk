@@ -218,7 +218,7 @@ soak: test-dependencies $(if $(SOAK_KERNEL),vm-dependencies)
 	$(Q)$(BUILD) build $(SOAK_TEST)
 	$(Q)B=$(B) tests/soak/soak.sh $(SECONDS) "$(SOAK_KERNEL)" $(SEED)
 
-## make coverage        Line coverage of unit and integration tests.
+## make coverage        Line and branch coverage of unit and integration tests on this machine.
 coverage: test-dependencies
 	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
 	$(Q)find $(B)/coverage -name '*.gcda' -delete
