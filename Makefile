@@ -71,7 +71,7 @@ LIBRARY_OBJECTS := $(call objects,client/library)
 CTL_OBJECTS := $(call objects,client/userevctl client/userevctl/*)
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY_OBJECTS := $(call objects,daemon/policy)
-CGROUP_OBJECTS := $(B)/daemon/identity/boundary.o $(B)/daemon/identity/cgroup.o $(B)/daemon/identity/proc.o
+CGROUP_OBJECTS := $(B)/daemon/identity/cgroup.o
 
 PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(addprefix $(B)/libuserev,.so.$(SOVERSION) .so .a .pc -uninstalled.pc)
