@@ -3,6 +3,7 @@
 #include "daemon/registry/holder.h"
 
 #include "daemon/ledger/entries.h"
+#include "daemon/registry/bundle.h"
 #include "daemon/registry/tenant.h"
 
 void holder_enter(const struct holder *holder)
@@ -12,7 +13,7 @@ void holder_enter(const struct holder *holder)
 		.uid = holder->uid,
 		.real_uid = holder->real_uid,
 		.holder = holder->lease_number,
-		.bundle = holder->bundle_number,
+		.bundle = holder->bundle ? holder->bundle->holder.lease_number : 0,
 		.greeted = holder->greeted,
 		.watching = holder->watching,
 		.may_be_root = holder->may_be_root,
