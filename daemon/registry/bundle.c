@@ -71,7 +71,7 @@ static void bundle_add_member(struct bundle *bundle, struct holder *holder)
 {
 	LIST_INSERT_HEAD(&bundle->holder.members, holder, in_bundle);
 	bundle->holder.n_members++;
-	holder->bundle = bundle;
+	holder->bundle = &bundle->holder;
 	holder_enter(holder);
 }
 
@@ -93,21 +93,21 @@ int bundle_join(struct bundle *bundle, struct holder *holder)
 
 void bundle_leave(struct holder *holder)
 {
-	struct bundle *bundle = steal_pointer(holder->bundle);
+	struct holder *bundle = steal_pointer(holder->bundle);
 	const struct share *part;
 
 	if (!bundle)
 		return;
 	LIST_REMOVE(holder, in_bundle);
-	LIST_FOREACH(part, &bundle->holder.shares, in_client)
+	LIST_FOREACH(part, &bundle->shares, in_client)
 		share_find(holder, part->stream)->leases -= part->leases;
-	if (--bundle->holder.n_members == 0) {
-		bundle_free(bundle);
+	if (--bundle->n_members == 0) {
+		bundle_free(container_of(bundle, struct bundle, holder));
 		return;
 	}
-	for (const struct lease *lease = bundle->holder.leases; lease; lease = lease->by_bit.next)
+	for (const struct lease *lease = bundle->leases; lease; lease = lease->by_bit.next)
 		grant_lease_ends(lease->reference->grant);
-	holder->registry->leases -= HASH_CNT(by_bit, bundle->holder.leases);
+	holder->registry->leases -= HASH_CNT(by_bit, bundle->leases);
 }
 
 /* It has the client's streams, and no leases yet. */
@@ -185,17 +185,17 @@ void bundle_make(struct holder *holder, const struct bundle_key *key, const void
 
 int bundle_split(struct holder *holder)
 {
-	struct bundle *bundle = holder->bundle;
+	struct holder *bundle = holder->bundle;
 	int r = 0;
 
 	if (!bundle)
 		return 0;
-	if (bundle->holder.n_members > 1 &&
-	    level_room(holder->tenant->level, RESOURCE_LEASES) < HASH_CNT(by_bit, bundle->holder.leases))
+	if (bundle->n_members > 1 &&
+	    level_room(holder->tenant->level, RESOURCE_LEASES) < HASH_CNT(by_bit, bundle->leases))
 		return -EDQUOT;
 	/* So that lease_get() does not find the bundle's. After -ENOMEM the caller disconnects the client, which drops both. */
 	holder->bundle = NULL;
-	for (const struct lease *lease = bundle->holder.leases; lease && r == 0; lease = lease->by_bit.next)
+	for (const struct lease *lease = bundle->leases; lease && r == 0; lease = lease->by_bit.next)
 		r = lease_get(holder, lease->reference) ? 0 : -ENOMEM;
 	if (r == 0)
 		holder_enter(holder);

@@ -3,7 +3,6 @@
 #include "daemon/registry/holder.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/tenant.h"
 
 void holder_enter(const struct holder *holder)
@@ -13,7 +12,7 @@ void holder_enter(const struct holder *holder)
 		.uid = holder->uid,
 		.real_uid = holder->real_uid,
 		.holder = holder->lease_number,
-		.bundle = holder->bundle ? holder->bundle->holder.lease_number : 0,
+		.bundle = holder->bundle ? holder->bundle->lease_number : 0,
 		.greeted = holder->greeted,
 		.watching = holder->watching,
 		.may_be_root = holder->may_be_root,

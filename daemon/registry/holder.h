@@ -8,7 +8,6 @@
 
 #include "daemon/registry/registry.h"
 
-struct bundle;
 struct lease;
 struct tenant;
 
@@ -18,7 +17,7 @@ struct holder {
 	uint64_t number;	    /* in the ledger, and of its connection with the keeper */
 	uint64_t lease_number;	    /* of its leases, in the ledger */
 	struct lease *leases;	    /* table by bit */
-	struct bundle *bundle;	    /* of which it is a member; NULL: none */
+	struct holder *bundle;	    /* that it is a member of; NULL: none */
 	struct holder_list members; /* of a bundle; a client has none */
 	unsigned n_members;
 	struct share_list shares; /* of streams, the newest first */

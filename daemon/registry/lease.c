@@ -4,7 +4,6 @@
 
 #include "daemon/ledger/entries.h"
 #include "daemon/process/memory.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/share.h"
@@ -17,14 +16,13 @@ struct lease *lease_by_bit(const struct holder *holder, uint32_t bit)
 
 	NUMBER_FIND(by_bit, holder->leases, bit, lease);
 	if (!lease && holder->bundle)
-		NUMBER_FIND(by_bit, holder->bundle->holder.leases, bit, lease);
+		NUMBER_FIND(by_bit, holder->bundle->leases, bit, lease);
 	return lease;
 }
 
 unsigned leases_count(const struct holder *holder)
 {
-	return HASH_CNT(by_bit, holder->leases) +
-	       (holder->bundle ? HASH_CNT(by_bit, holder->bundle->holder.leases) : 0);
+	return HASH_CNT(by_bit, holder->leases) + (holder->bundle ? HASH_CNT(by_bit, holder->bundle->leases) : 0);
 }
 
 struct lease *lease_get(struct holder *holder, struct reference *reference)

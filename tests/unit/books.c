@@ -38,10 +38,9 @@ static unsigned count_bundles(const struct daemon *daemon, const struct stream *
 	unsigned n = 0;
 
 	TAILQ_FOREACH(client, &daemon->connections.clients, all) {
-		const struct bundle *bundle = client->holder.bundle;
+		const struct holder *bundle = client->holder.bundle;
 
-		n += bundle && LIST_FIRST(&bundle->holder.members) == &client->holder &&
-		     share_find(&bundle->holder, stream);
+		n += bundle && LIST_FIRST(&bundle->members) == &client->holder && share_find(bundle, stream);
 	}
 	return n;
 }
@@ -86,7 +85,7 @@ static void check_share(const struct client *client, const struct share *share)
 	unsigned leases = count_on(client->holder.leases, stream);
 
 	if (client->holder.bundle)
-		leases += count_on(client->holder.bundle->holder.leases, stream);
+		leases += count_on(client->holder.bundle->leases, stream);
 	if (leases != share->leases)
 		ck_abort_msg("a share of stream %u for %u leases, not %u", stream->number, leases, share->leases);
 	if (stream->uid != client->holder.uid || stream->tenant != client->holder.tenant)
@@ -111,7 +110,7 @@ static bool is_listed(const struct bundle *bundle)
 	return found == bundle;
 }
 
-static unsigned count_members(const struct daemon *daemon, const struct bundle *bundle)
+static unsigned count_members(const struct daemon *daemon, const struct holder *bundle)
 {
 	const struct client *client;
 	unsigned n = 0;
@@ -121,19 +120,20 @@ static unsigned count_members(const struct daemon *daemon, const struct bundle *
 	return n;
 }
 
-static void check_bundle(const struct daemon *daemon, const struct bundle *bundle)
+static void check_bundle(const struct daemon *daemon, const struct holder *bundle)
 {
+	const struct bundle *whole = container_of(bundle, struct bundle, holder);
 	const struct holder *holder;
 	unsigned n = 0;
 
-	LIST_FOREACH(holder, &bundle->holder.members, in_bundle)
-		n += holder->bundle == bundle && holder->tenant == bundle->holder.tenant;
-	if (n == 0 || n != bundle->holder.n_members || n != count_members(daemon, bundle))
-		ck_abort_msg("a bundle of %u clients, where %u of %u are right", bundle->holder.n_members, n,
+	LIST_FOREACH(holder, &bundle->members, in_bundle)
+		n += holder->bundle == bundle && holder->tenant == bundle->tenant;
+	if (n == 0 || n != bundle->n_members || n != count_members(daemon, bundle))
+		ck_abort_msg("a bundle of %u clients, where %u of %u are right", bundle->n_members, n,
 			     count_members(daemon, bundle));
-	if (bundle->listed != is_listed(bundle))
+	if (whole->listed != is_listed(whole))
 		ck_abort_msg("a bundle that is in its tenant's table, or is not, and believes the opposite");
-	check_leases(&bundle->holder);
+	check_leases(bundle);
 }
 
 static void check_client(const struct daemon *daemon, const struct client *client)
@@ -151,9 +151,9 @@ static void check_client(const struct daemon *daemon, const struct client *clien
 	check_leases(&client->holder);
 	if (client->holder.bundle)
 		check_bundle(daemon, client->holder.bundle);
-	if (client->holder.bundle && shares_count(&client->holder.bundle->holder) > shares_count(&client->holder))
-		ck_abort_msg("a bundle on %u streams, of %u that its client has",
-			     shares_count(&client->holder.bundle->holder), shares_count(&client->holder));
+	if (client->holder.bundle && shares_count(client->holder.bundle) > shares_count(&client->holder))
+		ck_abort_msg("a bundle on %u streams, of %u that its client has", shares_count(client->holder.bundle),
+			     shares_count(&client->holder));
 }
 
 static void check_grant(const struct grant *grant)

@@ -150,7 +150,7 @@ static void spoil_stream(struct end *end)
 
 static unsigned count_company(const struct end *end)
 {
-	return end->client->holder.bundle ? end->client->holder.bundle->holder.n_members : 0;
+	return end->client->holder.bundle ? end->client->holder.bundle->n_members : 0;
 }
 
 static void expect_together(const struct end *one, const struct end *other)
