@@ -571,11 +571,11 @@ TEST(reserved_fields_must_be_zero)
 		{ KIND_HELLO, offsetof(struct wire_header, zero), 4 },
 		{ KIND_QUERY, offsetof(struct wire_header, zero), 4 },
 		{ KIND_WELCOME, BODY + offsetof(struct wire_welcome, zero), 4 },
-		{ KIND_REGISTERED, BODY + STREAMS * sizeof(uint32_t) + offsetof(struct wire_registered, zero), 2 },
-		{ KIND_RELEASE, BODY + offsetof(struct wire_release, zero), 2 },
+		{ KIND_REGISTERED, BODY + STREAMS * sizeof(uint32_t) + offsetof(struct wire_strings, flags), 2 },
+		{ KIND_RELEASE, BODY + offsetof(struct wire_strings, flags), 2 },
 		{ KIND_ACCOUNT, BODY + offsetof(struct wire_account, zero), 4 },
 		{ KIND_CHANGED, BODY + offsetof(struct wire_changed, zero), 2 },
-		{ KIND_ROWS, BODY + offsetof(struct wire_rows, zero), 2 },
+		{ KIND_ROWS, BODY + offsetof(struct wire_strings, flags), 2 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
@@ -602,7 +602,7 @@ TEST(text_has_no_nul_inside)
 {
 	const size_t first_string = BODY + sizeof(struct wire_strings) + 2 * sizeof(struct wire_string);
 	const size_t sentence =
-		BODY + STREAMS * sizeof(uint32_t) + sizeof(struct wire_registered) + 2 * sizeof(struct wire_answer) + 5;
+		BODY + STREAMS * sizeof(uint32_t) + sizeof(struct wire_strings) + 2 * sizeof(struct wire_answer) + 5;
 
 	ck_assert(!accepts_with(KIND_REGISTER, first_string, '\0'));
 	ck_assert(!accepts_with(KIND_WELCOME, BODY + sizeof(struct wire_welcome), '\0'));
