@@ -218,12 +218,16 @@ soak: test-dependencies $(if $(SOAK_KERNEL),vm-dependencies)
 	$(Q)$(BUILD) build $(SOAK_TEST)
 	$(Q)B=$(B) tests/soak/soak.sh $(SECONDS) "$(SOAK_KERNEL)" $(SEED)
 
-## make coverage        Line and branch coverage of unit and integration tests on this machine.
-coverage: test-dependencies
-	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
-	$(Q)find $(B)/coverage -name '*.gcda' -delete
-	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
-	$(Q)tests/coverage.sh $(B)/coverage
+COVERED := $(B)/coverage
+covered = $(1:$(B)/%=$(COVERED)/%)
+COVERED_IN_GUESTS = $(call covered,$(INTEGRATION_TESTS) $(GUARD_TESTS)) tests/integration/test_tracing.sh tests/integration/test_interoperation.sh
+## make coverage        Line and branch coverage of unit and integration tests, here and in virtual machines.
+coverage: test-dependencies kernels
+	$(Q)$(BUILD) B=$(COVERED) COVERAGE=1 build-tests
+	$(Q)rm -rf $(COVERED)/logs && find $(COVERED) -name '*.gcda' -delete
+	$(Q)COVERAGE=1 tests/run-tests.sh $(foreach kernel,$(KERNELS),--guest $(kernel) $(COVERED) $(COVERED_IN_GUESTS)) \
+		-- $(COVERED) $(call covered,$(TESTS)) $(SCRIPT_TESTS)
+	$(Q)tests/coverage.sh $(COVERED)
 
 build-tests: build $(B)/examples/tasks $(TESTS) $(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) \
 	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer restart_load userevd-next)
