@@ -148,15 +148,14 @@ static bool has_keeper(const struct options *options)
 	return options->keeper_socket_required || (geteuid() != 0 && access(options->keeper_socket, W_OK) == 0);
 }
 
-/* Does not block: -EAGAIN if the keeper's backlog is full. */
-static int connect_keeper(const struct options *options, int *ret)
+int backend_connect_keeper(const struct daemon *daemon, int *ret)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct sockaddr_un address;
 	socklen_t length;
 	int r;
 
-	r = transport_address(options->keeper_socket, &address, &length);
+	r = transport_address(daemon->options.keeper_socket, &address, &length);
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -164,11 +163,6 @@ static int connect_keeper(const struct options *options, int *ret)
 		return -errno;
 	*ret = fd_steal(&fd);
 	return 0;
-}
-
-int backend_connect_keeper(const struct daemon *daemon, int *ret)
-{
-	return connect_keeper(&daemon->options, ret);
 }
 
 /* A keeper that we start has our options; one that was there may have others. */
@@ -202,7 +196,7 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 	int r;
 
 	*why = '\0';
-	r = is_another ? connect_keeper(&daemon->options, &socket) : start_keeper(daemon, &socket);
+	r = is_another ? backend_connect_keeper(daemon, &socket) : start_keeper(daemon, &socket);
 	if (r == 0)
 		r = remote_new(socket, &daemon->registry.kernel, why);
 	if (r < 0)
@@ -211,37 +205,27 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 	return is_another ? check_keeper(daemon, why) : 0;
 }
 
-static void say_why_no_keeper(const struct options *options, bool is_another, int error,
-			      char why[WIRE_SENTENCE_MAX + 1])
-{
-	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
-
-	if (is_another)
-		text_printf(&sentence, "can't talk to the keeper at %s: %s", options->keeper_socket, strerror(-error));
-	else if (error == -ENOENT)
-		text_printf(&sentence, "userevd-keeper is not installed");
-	else
-		text_printf(&sentence, "userevd-keeper did not start: %s", strerror(-error));
-}
-
-/* A reason from the keeper is final, and so is a timeout. */
-static bool may_pass(int error, const char *why)
-{
-	return error < 0 && *why == '\0' && error != -ETIMEDOUT;
-}
-
-/* Such a keeper has the last daemon's deposit, and its clients wait: so a passing failure is tried again. */
+/* A keeper of systemd's has the last daemon's deposit, and its clients wait: so a passing failure is tried again. */
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const bool is_another = has_keeper(&daemon->options);
 	int r = try_keeper(daemon, is_another, why);
 
-	for (unsigned tries = 1; is_another && tries < KEEPER_TRIES && may_pass(r, why); tries++) {
+	/* A reason from the keeper is final, and so is a timeout. */
+	for (unsigned tries = 1; is_another && tries < KEEPER_TRIES && r < 0 && *why == '\0' && r != -ETIMEDOUT;
+	     tries++) {
 		usleep((useconds_t)(KEEPER_INTERVAL * 1e6));
 		r = try_keeper(daemon, is_another, why);
 	}
-	if (r < 0 && *why == '\0')
-		say_why_no_keeper(&daemon->options, is_another, r, why);
+	if (r == 0 || *why)
+		return r;
+	if (is_another)
+		snprintf(why, WIRE_SENTENCE_MAX + 1, "can't talk to the keeper at %s: %s",
+			 daemon->options.keeper_socket, strerror(-r));
+	else if (r == -ENOENT)
+		string_copy(why, WIRE_SENTENCE_MAX + 1, "userevd-keeper is not installed");
+	else
+		snprintf(why, WIRE_SENTENCE_MAX + 1, "userevd-keeper did not start: %s", strerror(-r));
 	return r;
 }
 

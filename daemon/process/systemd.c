@@ -34,23 +34,8 @@ static const char *socket_fault(int fd)
 		return "it is not SOCK_SEQPACKET (ListenSequentialPacket=)";
 	if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) <= 0)
 		return "it does not listen (Accept=no)";
-	return NULL;
-}
-
-static int socket_check(int fd, const char *name)
-{
-	const char *fault = socket_fault(fd);
-	int r;
-
-	if (fault) {
-		log_error("can't use the socket '%s' of systemd: %s", name, fault);
-		return -EPROTOTYPE;
-	}
 	/* systemd clears that flag with each start. */
-	r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-	if (r < 0)
-		log_error("can't use the socket '%s' of systemd: %s", name, strerror(-r));
-	return r;
+	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? strerror(errno) : NULL;
 }
 
 /* Takes the fd, or closes it. */
@@ -58,20 +43,19 @@ static int socket_take(struct systemd_sockets *sockets, int given, const char *n
 {
 	_cleanup_(fd_closep) int fd = given;
 	bool clients = streq(name, clients_name);
-	int r;
+	const char *fault;
 
 	if (!clients && !streq(name, control_name)) {
 		log_warning("closed the socket '%s' of systemd: only names '%s' and '%s' are known", name, clients_name,
 			    control_name);
 		return 0;
 	}
-	r = socket_check(fd, name);
-	if (r < 0)
-		return r;
-	if (clients ? sockets->n_clients == ARRAY_SIZE(sockets->clients) : sockets->control >= 0) {
-		log_error("systemd has passed more than %zu sockets named '%s'",
-			  clients ? ARRAY_SIZE(sockets->clients) : (size_t)1, name);
-		return -E2BIG;
+	fault = socket_fault(fd);
+	if (clients ? sockets->n_clients == ARRAY_SIZE(sockets->clients) : sockets->control >= 0)
+		fault = "there are too many of that name";
+	if (fault) {
+		log_error("can't use the socket '%s' of systemd: %s", name, fault);
+		return -EPROTOTYPE;
 	}
 	*(clients ? &sockets->clients[sockets->n_clients++] : &sockets->control) = fd_steal(&fd);
 	return 0;

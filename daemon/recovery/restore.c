@@ -176,21 +176,13 @@ static void restore_tenant(struct restoration *restoration, const struct ledger_
 						  entry.cgroup_id, entry.is_contained, &tenant));
 }
 
-static void take_writable_page(struct restoration *restoration, const struct ledger_thing *thing,
-			       struct kernel_call *call)
-{
-	struct tenant *tenant = tenant_by_number(&restoration->daemon->registry, (uint32_t)thing->key.a);
-
-	if (tenant && call->result == KERNEL_OK)
-		tenant->page_writable = fd_steal(&call->fd);
-}
-
+/* Index 1 is the writable file. */
 static void take_page(struct restoration *restoration, const struct ledger_thing *thing, struct kernel_call *call)
 {
 	struct tenant *tenant = tenant_by_number(&restoration->daemon->registry, (uint32_t)thing->key.a);
 
 	if (tenant && call->result == KERNEL_OK)
-		tenant->page_fd = fd_steal(&call->fd);
+		*(call->index == 1 ? &tenant->page_writable : &tenant->page_fd) = fd_steal(&call->fd);
 }
 
 /* --- streams --- */
@@ -462,7 +454,7 @@ static int restore_all(struct restoration *restoration)
 		restore_tenant(restoration, thing);
 	r = fetch(restoration, ENTRY_TENANT, KERNEL_PAGE_FETCH, 0, take_page);
 	if (r == 0)
-		r = fetch(restoration, ENTRY_TENANT, KERNEL_PAGE_FETCH, 1, take_writable_page);
+		r = fetch(restoration, ENTRY_TENANT, KERNEL_PAGE_FETCH, 1, take_page);
 	if (r == 0)
 		r = fetch(restoration, ENTRY_STREAM, KERNEL_STREAM_FETCH, 0, restore_stream);
 	while (r == 0 && (thing = ledger_next(&restoration->image, ENTRY_GRANT, thing)))

@@ -4,7 +4,7 @@
 
 #include "client/userevctl/policy/policy.h"
 
-#include "daemon/identity/boundary.h"
+#include "daemon/identity/cgroup.h"
 #include "protocol/protocol.h"
 
 /* What fits on a machine with a kernel as Linux makes it; what others hold is not known here. */

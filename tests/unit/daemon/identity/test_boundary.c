@@ -2,7 +2,7 @@
 
 /* Where a tenant ends, by what the policy says of each level and to whom that was given. What a path is cut to is in test_cgroup.c. */
 
-#include "daemon/identity/boundary.h"
+#include "daemon/identity/cgroup.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
