@@ -89,6 +89,8 @@ struct shown ctl_shown(const char *typed);
 /* "userevctl: …" on stderr; ctl_note() without the prefix. */
 void ctl_error(const char *format, ...) _printf_(1, 2);
 void ctl_note(const char *format, ...) _printf_(1, 2);
+/* Ends the program with a message for NULL, which an allocation returns if memory is short. */
+void *must(void *);
 /* On the monotonic clock. */
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S  UINT64_C(1000000000)

@@ -56,8 +56,8 @@ static char **daemon_environment(void)
 
 	while (environ[count])
 		count++;
-	environment = calloc(count + 1, sizeof(*environment));
-	for (size_t i = 0; environment && i < count; i++) {
+	environment = must(calloc(count + 1, sizeof(*environment)));
+	for (size_t i = 0; i < count; i++) {
 		bool is_ours = false;
 
 		for (size_t j = 0; j < ARRAY_SIZE(ours); j++)
@@ -111,8 +111,6 @@ static int spawn_daemon(struct private_daemon *daemon, const struct spawn_state 
 	posix_spawn_file_actions_t actions;
 	int r;
 
-	if (!environment)
-		return -ENOMEM;
 	snprintf(socket, sizeof(socket), "--socket=%s", daemon->socket);
 	snprintf(control, sizeof(control), "--control-socket=%s", daemon->control_socket);
 	posix_spawn_file_actions_init(&actions);

@@ -66,8 +66,7 @@ static void reload_print_json(const struct reloaded *reloaded, FILE *file)
 	if (reloaded->why[0])
 		json_put_text(&json, "why", reloaded->why);
 	problems_json(&reloaded->problems, &json);
-	json_end(&json, '}');
-	putc('\n', file);
+	json_end_line(&json, '}');
 }
 
 static int reload(struct ctl *ctl, struct reloaded *reloaded)

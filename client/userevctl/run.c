@@ -235,8 +235,7 @@ static void summarise(struct run *run, int exit_status)
 	json_put_u64(&json, "lost", run->lost);
 	json_put_u64(&json, "bad", run->bad);
 	json_put_u64(&json, "exit_status", (unsigned)exit_status);
-	json_end(&json, '}');
-	putc('\n', json.file);
+	json_end_line(&json, '}');
 }
 
 static int run_command(struct run *run)

@@ -322,15 +322,11 @@ static void examine(struct doctor *doctor)
 
 static int doctor_run(struct ctl *ctl)
 {
-	_cleanup_(freep) struct doctor *doctor = calloc(1, sizeof(*doctor));
+	_cleanup_(freep) struct doctor *doctor = must(calloc(1, sizeof(*doctor)));
 	const char *policy = POLICY_DIRECTORIES;
 	int r;
 
 	options_read(ctl, &policy, 0, 0);
-	if (!doctor) {
-		ctl_error("out of memory.");
-		return EXIT_REFUSED;
-	}
 	string_copy(doctor->policy, sizeof(doctor->policy), policy);
 	doctor->ctl = ctl;
 	doctor->path = clients_socket_path(ctl);

@@ -140,20 +140,19 @@ static int trace_until(struct doctor *doctor, struct tracing *tracing, const cha
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size = 0;
-	struct output output = { .file = open_memstream(&text, &size), .json = true };
+	struct output output = { .file = must(open_memstream(&text, &size)), .json = true };
 	struct record_view view = { .output = &output };
 	struct pollfd readable = { .fd = tracing->fd, .events = POLLIN };
-	int r = output.file ? EXIT_DONE : EXIT_REFUSED;
+	int r = EXIT_DONE;
 
 	*ret_found = !wanted && userev_enabled(&doctor->event);
 	for (int turns = 0; r == EXIT_DONE && !*ret_found && !tracing->over && turns < TRACE_TURNS; turns++) {
 		if (poll(&readable, 1, TRACE_TURN_MS) > 0)
-			r = tracing->ops->tail_read(tracing, &view);
+			r = tail_read(tracing, &view);
 		*ret_found = wanted ? text && strstr(text, wanted) : userev_enabled(&doctor->event);
 	}
 	record_view_deinit(&view);
-	if (output.file)
-		fclose(output.file);
+	fclose(output.file);
 	return r;
 }
 
@@ -166,7 +165,7 @@ static int trace_record(struct doctor *doctor, struct tracing *tracing)
 	bool found;
 	int r;
 
-	r = tracing->ops->tail_begin(tracing, &request);
+	r = tail_begin(tracing, &request);
 	if (r == EXIT_DONE)
 		r = trace_until(doctor, tracing, NULL, &found);
 	if (r != EXIT_DONE || !write_test_record(doctor, &number))

@@ -37,8 +37,7 @@ void findings_begin(struct findings *findings, const struct output *output, cons
 	json_put_text(&findings->json, "system", kernel);
 	json_put_text(&findings->json, "socket", socket);
 	json_put_u64(&findings->json, "uid", geteuid());
-	json_key(&findings->json, "checks", 6);
-	json_begin(&findings->json, '[');
+	json_put_begin(&findings->json, "checks", '[');
 }
 
 void finding(struct findings *findings, enum mark mark, const char *subject, const char *advice, const char *format,
@@ -80,8 +79,7 @@ void findings_end(struct findings *findings)
 	if (output->json) {
 		json_end(&findings->json, ']');
 		json_put_bool(&findings->json, "works", !findings->failed);
-		json_end(&findings->json, '}');
-		putc('\n', output->file);
+		json_end_line(&findings->json, '}');
 	} else if (findings->failed) {
 		output_styled(output, STYLE_BAD, "Events do not work from here");
 		fputs(": see the failed checks above.\n", output->file);

@@ -66,8 +66,7 @@ static int emit_one(struct emission *emission)
 		json_put_text(&json, "event", name);
 		json_put_u64(&json, "bytes", emission->size);
 		json_put_bool(&json, "written", is_written);
-		json_end(&json, '}');
-		putc('\n', json.file);
+		json_end_line(&json, '}');
 	} else if (emission->verbose) {
 		ctl_note("%s: %s (%s).", name, outcome, plural(emission->size, "byte", "bytes").text);
 	}
@@ -128,12 +127,8 @@ static int build_and_emit(struct emission *emission)
 
 static int emit_run(struct ctl *ctl)
 {
-	_cleanup_(freep) struct emission *emission = calloc(1, sizeof(*emission));
+	_cleanup_(freep) struct emission *emission = must(calloc(1, sizeof(*emission)));
 
-	if (!emission) {
-		ctl_error("out of memory.");
-		return EXIT_REFUSED;
-	}
 	emission->ctl = ctl;
 	options_read(ctl, emission, 1, INT32_MAX);
 	if (emission->from_stdin)

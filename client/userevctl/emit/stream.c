@@ -135,8 +135,7 @@ static void stream_report(const struct stream *stream)
 		json_put_u64(&json, "untraced", stream->untraced);
 		json_put_u64(&json, "lost", stream->lost);
 		json_put_u64(&json, "refused", stream->refused);
-		json_end(&json, '}');
-		putc('\n', json.file);
+		json_end_line(&json, '}');
 	} else if (emission->verbose || stream->lost > 0) {
 		ctl_note("%s: %s written, %llu not (no tracer was active), %llu lost, %llu refused.", name,
 			 plural(stream->written, "record", "records").text, (unsigned long long)stream->untraced,
@@ -146,14 +145,10 @@ static void stream_report(const struct stream *stream)
 
 int emit_stream(struct emission *emission)
 {
-	_cleanup_(freep) struct stream *stream = calloc(1, sizeof(*stream));
+	_cleanup_(freep) struct stream *stream = must(calloc(1, sizeof(*stream)));
 	sigset_t signals;
 	int r;
 
-	if (!stream) {
-		ctl_error("out of memory.");
-		return EXIT_REFUSED;
-	}
 	stream->emission = emission;
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "client/userev.h"
-#include "client/userevctl/tracing/tracing.h"
+#include "client/userevctl/show/show.h"
 
 enum { TITLE_WIDTH = 9 };
 
@@ -56,16 +56,28 @@ static void print_daemon(const struct output *output, struct cursor row)
 	print_row_text(output, row, "Policy", "policy_note");
 }
 
-static void print_tracefs(const struct output *output, struct cursor row, const struct tracing *tracing,
-			  uint64_t foreign)
+/* Since Linux 6.5. */
+static bool read_events_max(uint64_t *ret)
 {
+	FILE *file = fopen("/proc/sys/kernel/user_events_max", "re");
+	bool known = file && fscanf(file, "%" SCNu64, ret) == 1;
+
+	if (file)
+		fclose(file);
+	return known;
+}
+
+static void print_tracefs(const struct output *output, struct cursor row, const struct tracing *tracing)
+{
+	uint64_t events_max, foreign = tracing->events.foreign;
+
 	print_row_text(output, row, "Guard", "guard");
 	print_row_text(output, row, "Note", "note");
 	print_title(output, "Tracefs");
 	fprintf(output->file, "%s; ", safe_string(tracing->place).text);
-	if (tracing->events_max_known)
+	if (read_events_max(&events_max))
 		fprintf(output->file, "the kernel takes %s (user_events_max); ",
-			plural(tracing->events_max, "event", "events").text);
+			plural(events_max, "event", "events").text);
 	fprintf(output->file, "%s\n",
 		foreign == 0 ? "none is foreign" : plural(foreign, "event is foreign", "events are foreign").text);
 }
@@ -99,46 +111,33 @@ static void print_numbers(const struct output *output, struct cursor row, bool k
 	putc('\n', output->file);
 }
 
-static void count_foreign(void *data, const struct event_view *event)
+static void print_status(const struct output *output, const struct tracing *tracing, struct cursor row)
 {
-	uint64_t *foreign = data;
-
-	*foreign += event->foreign;
-}
-
-static int print_status(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
-{
-	const struct output *output = &ctl->output;
-
 	print_daemon(output, row);
 	if (tracing->kernel)
-		print_tracefs(output, row, tracing, foreign);
+		print_tracefs(output, row, tracing);
 	print_numbers(output, row, tracing->kernel);
-	if (row_get_u64(row, "events") > 0 || foreign > 0)
+	if (row_get_u64(row, "events") > 0 || tracing->events.foreign > 0)
 		putc('\n', output->file);
-	return events_table(ctl, tracing);
+	events_print_table(tracing);
 }
 
-static int print_status_json(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
+static void print_status_json(const struct output *output, const struct tracing *tracing, struct cursor row)
 {
-	struct json json = { .file = ctl->output.file };
-	int r;
+	struct json json = { .file = output->file };
+	uint64_t events_max;
 
 	json_begin(&json, '{');
 	json_row_fields(&json, row);
 	if (tracing->kernel) {
 		json_put_text(&json, "tracefs", tracing->place);
-		json_put_u64(&json, "foreign", foreign);
+		json_put_u64(&json, "foreign", tracing->events.foreign);
+		if (read_events_max(&events_max))
+			json_put_u64(&json, "user_events_max", events_max);
 	}
-	if (tracing->events_max_known)
-		json_put_u64(&json, "user_events_max", tracing->events_max);
-	json_key(&json, "event_list", 10);
-	r = events_json(ctl, tracing, &json);
-	if (r != EXIT_DONE)
-		return r;
-	json_end(&json, '}');
-	putc('\n', json.file);
-	return EXIT_DONE;
+	json_put_key(&json, "event_list");
+	events_print_json(tracing, &json);
+	json_end_line(&json, '}');
 }
 
 static int status_run(struct ctl *ctl)
@@ -146,7 +145,6 @@ static int status_run(struct ctl *ctl)
 	_cleanup_(control_freep) struct control *control = NULL;
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	struct cursor row = { 0 };
-	uint64_t foreign = 0;
 	int r;
 
 	options_read(ctl, NULL, 0, 0);
@@ -160,12 +158,14 @@ static int status_run(struct ctl *ctl)
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
-	if (tracing->kernel)
-		r = tracing->ops->list(tracing, NULL, 0, false, count_foreign, &foreign);
-	if (r == EXIT_DONE)
-		r = ctl->json ? print_status_json(ctl, tracing, row, foreign)
-			      : print_status(ctl, tracing, row, foreign);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	r = tracing_look(tracing);
+	if (r != EXIT_DONE)
+		return r;
+	if (ctl->json)
+		print_status_json(&ctl->output, tracing, row);
+	else
+		print_status(&ctl->output, tracing, row);
+	return ctl_finish(ctl);
 }
 
 static int version_run(struct ctl *ctl)
@@ -190,8 +190,7 @@ static int version_run(struct ctl *ctl)
 			json_put_text(&json, "userevd", version.text);
 			json_put_text(&json, "backend", backend.text);
 		}
-		json_end(&json, '}');
-		putc('\n', output->file);
+		json_end_line(&json, '}');
 		return ctl_finish(ctl);
 	}
 	fprintf(output->file, "userevctl %s\nlibuserev %s\n", VERSION, userev_version());

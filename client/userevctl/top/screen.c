@@ -63,6 +63,31 @@ enum top_key top_keys_take(struct top_keys *keys, char byte)
 	return key;
 }
 
+static void top_screen_leave(struct top_screen *screen)
+{
+	sigset_t set, before;
+
+	if (!screen->entered)
+		return;
+	top_screen_write(screen, LEAVE, strlen(LEAVE));
+	/* In the background SIGTTOU would stop top here; blocked, it does not. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	tcsetattr(screen->in, TCSADRAIN, &screen->saved);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	screen->entered = false;
+}
+
+static struct top_screen *opened;
+
+/* Also if memory is short, which ends the program anywhere. */
+static void leave_at_exit(void)
+{
+	if (opened)
+		top_screen_leave(opened);
+}
+
 int top_screen_open(struct top_screen *screen, int in, int out)
 {
 	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
@@ -82,6 +107,8 @@ int top_screen_open(struct top_screen *screen, int in, int out)
 	if (screen->signals < 0)
 		return -errno;
 	sigprocmask(SIG_BLOCK, &set, &screen->mask);
+	opened = screen;
+	atexit(leave_at_exit);
 	return 0;
 }
 
@@ -97,22 +124,6 @@ void top_screen_enter(struct top_screen *screen)
 	tcsetattr(screen->in, TCSADRAIN, &modes);
 	top_screen_write(screen, ENTER, strlen(ENTER));
 	screen->entered = true;
-}
-
-static void top_screen_leave(struct top_screen *screen)
-{
-	sigset_t set, before;
-
-	if (!screen->entered)
-		return;
-	top_screen_write(screen, LEAVE, strlen(LEAVE));
-	/* In the background SIGTTOU would stop top here; blocked, it does not. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &set, &before);
-	tcsetattr(screen->in, TCSADRAIN, &screen->saved);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	screen->entered = false;
 }
 
 void top_screen_stop(struct top_screen *screen)
@@ -131,6 +142,7 @@ void top_screen_stop(struct top_screen *screen)
 void top_screen_close(struct top_screen *screen)
 {
 	top_screen_leave(screen);
+	opened = NULL;
 	screen->signals = fd_close(screen->signals);
 	sigprocmask(SIG_SETMASK, &screen->mask, NULL);
 }

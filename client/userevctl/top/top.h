@@ -6,18 +6,17 @@
 #include <signal.h>
 #include <termios.h>
 
-#include "client/userevctl/show/tenant_view.h"
+#include "client/userevctl/show/tenants.h"
 
 /* One answer of the daemon. */
 struct top_look {
-	uint8_t *status; /* its row; NULL: there was no answer yet */
-	size_t status_size;
+	struct cursor status; /* a copy of its row; empty: there was no answer yet */
 	struct tenant_views tenants;
 	uint64_t time; /* ns on the monotonic clock */
 };
 static inline void top_look_deinit(struct top_look *look)
 {
-	free(look->status);
+	free((void *)look->status.at);
 	tenant_views_deinit(&look->tenants);
 	*look = (struct top_look){ 0 };
 }
@@ -26,15 +25,15 @@ enum { TOP_HEAD_LINES = 4 /* with the titles of the table */, TOP_FOOT_LINES = 1
 
 /* frame.c: the lines of one frame. */
 struct top_frame {
-	const struct top_look *look;
+	struct top_look look;
 	enum tenant_order order;
-	size_t first;	     /* the first tenant that is shown */
-	size_t most;	     /* tenants that fit */
-	const char *trouble; /* with the daemon, safe to show; "": none */
-	bool help;	     /* the meaning of the columns instead of the tenants */
+	size_t first;	   /* the first tenant that is shown */
+	size_t most;	   /* tenants that fit */
+	char trouble[512]; /* with the daemon, safe to show; "": none */
+	bool help;	   /* the meaning of the columns instead of the tenants */
 };
-/* For a terminal of `output->width` columns. 0 or -ENOMEM. */
-int top_frame_print(const struct top_frame *, const struct output *);
+/* For a terminal of `output->width` columns. */
+void top_frame_print(const struct top_frame *, const struct output *);
 /* The last line of a screen. */
 void top_frame_print_keys(const struct top_frame *, const struct output *);
 
