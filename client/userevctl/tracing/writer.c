@@ -6,12 +6,9 @@
  * say), its tenant comes from its cgroup. The data is kept for processes that end later.
  */
 
-#include <inttypes.h>
-#include <stdio.h>
-
+#include "client/userevctl/process.h"
 #include "client/userevctl/tracing/tracefs.h"
 #include "daemon/identity/cgroup.h"
-#include "daemon/identity/proc.h"
 
 enum {
 	FRESH_MS = 1000, /* for that time a pid is taken for the same process */
@@ -130,28 +127,22 @@ static bool read_process(struct session *session, struct process *thread)
 {
 	struct writers *writers = &session->writers;
 	struct writer *writer = &thread->writer;
+	struct process_status status;
 	struct process *process;
-	char status[4096], *line;
-	uint64_t pid = thread->pid;
 
-	if (proc_read((pid_t)thread->pid, "status", status, sizeof(status)) < 0 ||
-	    proc_read((pid_t)thread->pid, "comm", writer->comm, sizeof(writer->comm)) < 0)
+	if (!process_read((pid_t)thread->pid, &status))
 		return false;
-	writer->comm[strcspn(writer->comm, "\n")] = '\0';
-	line = strstr(status, "\nTgid:");
-	if (line)
-		sscanf(line, "\nTgid: %" SCNu64, &pid);
-	/* The effective one stands behind the real one. */
-	line = strstr(status, "\nUid:");
-	writer->uid_known = line && sscanf(line, "\nUid: %*u %" SCNu64, &writer->uid) == 1;
-	process = writers_get(writers, pid);
+	string_copy(writer->comm, sizeof(writer->comm), status.comm);
+	writer->uid = status.uid;
+	writer->uid_known = true;
+	process = writers_get(writers, (uint64_t)status.process);
 	/* An older answer may be about another process of the same pid. */
 	if (process->answer == 0 || process->answer != writers->answer)
 		session_ask_daemon(session);
 	if (process->answer > 0 && process->answer == writers->answer)
 		writer->tenant = process->writer.tenant;
 	else
-		writer->tenant = read_tenant(writers, (pid_t)pid);
+		writer->tenant = read_tenant(writers, status.process);
 	return true;
 }
 
