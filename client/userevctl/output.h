@@ -16,16 +16,19 @@ enum colour_when { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 enum { WIDTH_LEAST = 20, WIDTH_MOST = 10000 };
 
 struct output {
+	/* Options: */
+	unsigned when;	  /* enum colour_when */
+	uint64_t columns; /* as on a terminal of so many; 0: as wide as the terminal is */
+	bool json;
+	bool full; /* nothing is shortened */
+
 	FILE *file;
 	bool terminal; /* columns are aligned, for people */
 	bool colour;
-	bool json;
-	bool full;	/* nothing is shortened */
-	unsigned width; /* of the terminal */
+	size_t width; /* of the terminal */
 };
 
-/* `width`: format for a terminal of so many columns; 0: as wide as the file, if it is a terminal. */
-void output_init(struct output *, FILE *, enum colour_when, unsigned width);
+void output_open(struct output *, FILE *);
 void output_styled(const struct output *, enum style, const char *format, ...) _printf_(3, 4);
 /* Flushes. 0, or a negative errno; -EPIPE: the reader has closed the pipe. */
 int output_flush(const struct output *);

@@ -28,7 +28,7 @@ void findings_begin(struct doctor *doctor)
 	uname(&system);
 	snprintf(kernel, sizeof(kernel), "%s %s %s", system.sysname, system.release, system.machine);
 	*json = (struct json){ .file = file };
-	if (!doctor->ctl->json) {
+	if (!doctor->ctl->output.json) {
 		fprintf(file, "userevctl %s, libuserev %s, %s, user %u, socket %s\n", VERSION, userev_version(), kernel,
 			geteuid(), doctor->path);
 		return;
@@ -53,7 +53,7 @@ void finding(struct doctor *doctor, enum mark mark, const char *subject, const c
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
 	doctor->failed |= mark == MARK_FAIL;
-	if (doctor->ctl->json) {
+	if (doctor->ctl->output.json) {
 		json_begin(json, '{');
 		json_put_text(json, "check", subject);
 		json_put_text(json, "result", marks[mark].name);
@@ -76,7 +76,7 @@ void findings_end(struct doctor *doctor)
 {
 	const struct output *output = &doctor->ctl->output;
 
-	if (doctor->ctl->json) {
+	if (doctor->ctl->output.json) {
 		json_end(&doctor->json, ']');
 		json_put_bool(&doctor->json, "works", !doctor->failed);
 		json_end_line(&doctor->json, '}');

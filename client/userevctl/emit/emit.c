@@ -61,7 +61,7 @@ static int emit_one(struct emission *emission)
 		outcome = "written";
 	else if (emission->no_daemon)
 		outcome = "not written: there is no daemon";
-	if (emission->ctl->json) {
+	if (emission->ctl->output.json) {
 		json_begin(&json, '{');
 		json_put_text(&json, "event", name);
 		json_put_u64(&json, "bytes", emission->size);

@@ -127,7 +127,7 @@ static void stream_report(const struct stream *stream)
 	const char *name = emission_name(emission);
 	struct json json = { .file = emission->ctl->output.file };
 
-	if (emission->ctl->json) {
+	if (emission->ctl->output.json) {
 		json_begin(&json, '{');
 		json_put_text(&json, "event", name);
 		json_put_u64(&json, "lines", stream->lines);

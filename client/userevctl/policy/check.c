@@ -72,10 +72,10 @@ static int load(struct policy_question *question, char *const *files, int n)
 
 int policy_open(struct policy_question *question)
 {
-	struct output output;
+	struct output output = { .when = question->ctl->output.when };
 	int r = load(question, NULL, 0);
 
-	output_init(&output, stderr, question->ctl->colour, 0);
+	output_open(&output, stderr);
 	problems_print(&question->problems, &output);
 	return r == 0 ? EXIT_DONE : EXIT_REFUSED;
 }
@@ -100,7 +100,7 @@ int policy_check(struct policy_question *question)
 		problems_be_strict(&question->problems);
 	if (question->problems.failed)
 		must(NULL);
-	if (ctl->json) {
+	if (ctl->output.json) {
 		json_begin(&json, '{');
 		json_put_bool(&json, "good", question->problems.errors == 0);
 		problems_json(&question->problems, &json);

@@ -111,7 +111,7 @@ int policy_explain(struct policy_question *question)
 	if (r != EXIT_DONE)
 		return r;
 	explanation_decide(&explanation);
-	r = (ctl->json ? explanation_print_json : explanation_print)(&values, &explanation);
+	r = (ctl->output.json ? explanation_print_json : explanation_print)(&values, &explanation);
 	table_deinit(&values.table);
 	ledger_deinit(&explanation.ledger);
 	if (r < 0)

@@ -42,7 +42,7 @@ void values_put_text(struct values *values, const char *cgroup, const char *key,
 	char buffer[PATH_MAX + 32];
 	struct text from = text_make(buffer, sizeof(buffer));
 
-	if (values->ctl->json) {
+	if (values->ctl->output.json) {
 		value_json(&values->json, cgroup, key, value, origin);
 		return;
 	}
@@ -155,7 +155,7 @@ int policy_show(struct policy_question *question)
 
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->json) {
+	if (ctl->output.json) {
 		json_begin(&values.json, '{');
 		if (ctl->argc > 0)
 			tenancy_json(&tenancy, &values.json);
@@ -165,7 +165,7 @@ int policy_show(struct policy_question *question)
 		put_cgroup(&values, question->policy, &tenancy);
 	else
 		put_daemon(&values, question->policy);
-	if (ctl->json) {
+	if (ctl->output.json) {
 		json_end(&values.json, ']');
 		json_end_line(&values.json, '}');
 	} else {

@@ -216,12 +216,10 @@ static int events_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	struct json json = { 0 };
-	bool full = false;
 	size_t count;
 	int r;
 
-	options_read(ctl, &full, 0, INT32_MAX);
-	ctl->output.full = full;
+	options_read(ctl, NULL, 0, INT32_MAX);
 	r = tracing_open(ctl, TRACING_LOOK, &tracing);
 	if (r == EXIT_DONE)
 		r = tracing_look(tracing);
@@ -229,22 +227,22 @@ static int events_run(struct ctl *ctl)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
 	json.file = ctl->output.file;
-	if (ctl->json)
+	if (ctl->output.json)
 		count = events_print_json(tracing, &json);
 	else
 		count = events_print_columns(tracing, tracing->kernel ? EVENTS_OF_KERNEL : EVENTS_OF_DAEMON);
-	if (ctl->json)
+	if (ctl->output.json)
 		putc('\n', ctl->output.file);
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
 		return names_check(tracing, ctl->argv, ctl->argc, false);
-	if (r == EXIT_DONE && count == 0 && !ctl->json)
+	if (r == EXIT_DONE && count == 0 && !ctl->output.json)
 		ctl_note("No program holds any event.");
 	return r;
 }
 
 static const struct ctl_option events_options[] = {
-	OPTION("full", NULL, "shorten nothing; name all holders and tenants", option_flag),
+	OPTION_FULL("shorten nothing; name all holders and tenants"),
 	{ 0 },
 };
 

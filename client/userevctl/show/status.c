@@ -161,7 +161,7 @@ static int status_run(struct ctl *ctl)
 	r = tracing_look(tracing);
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->json)
+	if (ctl->output.json)
 		print_status_json(&ctl->output, tracing, row);
 	else
 		print_status(&ctl->output, tracing, row);
@@ -180,7 +180,7 @@ static int version_run(struct ctl *ctl)
 	reachable = control_open(ctl->control_socket, &control) == 0 && control_ask_row(control, KIND_STATUS, &row) > 0;
 	version = row_string(row, "version");
 	backend = row_string(row, "backend");
-	if (ctl->json) {
+	if (ctl->output.json) {
 		struct json json = { .file = output->file };
 
 		json_begin(&json, '{');

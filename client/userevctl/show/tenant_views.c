@@ -5,9 +5,14 @@
 #include "client/userevctl/show/tenants.h"
 #include "protocol/base/array.h"
 
-const char *const tenant_order_names[TENANT_ORDERS] = {
-	[TENANTS_BY_EVENTS] = "events", [TENANTS_BY_CONNECTIONS] = "connections", [TENANTS_BY_REFUSALS] = "refusals",
-	[TENANTS_BY_LOST] = "lost",	[TENANTS_BY_THROTTLED] = "throttled",	  [TENANTS_BY_NAME] = "name",
+const char *const tenant_order_names[] = {
+	[TENANTS_BY_EVENTS] = "events",
+	[TENANTS_BY_CONNECTIONS] = "connections",
+	[TENANTS_BY_REFUSALS] = "refusals",
+	[TENANTS_BY_LOST] = "lost",
+	[TENANTS_BY_THROTTLED] = "throttled",
+	[TENANTS_BY_NAME] = "name",
+	NULL,
 };
 
 static const enum tenant_number order_numbers[TENANT_ORDERS] = {

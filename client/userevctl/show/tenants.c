@@ -6,21 +6,8 @@
 
 struct tenants {
 	struct tenant_views views;
-	enum tenant_order order;
-	bool full;
+	unsigned order; /* enum tenant_order */
 };
-
-void option_tenant_order(const struct ctl_option *option _unused_, const char *value, void *variable)
-{
-	for (enum tenant_order order = 0; order < TENANT_ORDERS; order++) {
-		if (!streq(value, tenant_order_names[order]))
-			continue;
-		*(enum tenant_order *)variable = order;
-		return;
-	}
-	ctl_error("--sort=%s: give " TENANT_ORDERS_IN_WORDS ".", ctl_shown(value).text);
-	exit(EXIT_USAGE);
-}
 
 static void put_tenant_refusals(struct table *table, const struct tenant_cell *cell)
 {
@@ -74,7 +61,7 @@ static int list_tenants(struct ctl *ctl, struct tenants *tenants)
 	if (r < 0)
 		return control_explain(ctl->control_socket, r, control);
 	tenant_views_sort(views, tenants->order);
-	if (ctl->json) {
+	if (ctl->output.json) {
 		tenant_views_json(views, &json);
 		putc('\n', json.file);
 	} else if (views->n > 0) {
@@ -91,7 +78,6 @@ static int tenants_run(struct ctl *ctl)
 	int r;
 
 	options_read(ctl, &tenants, 0, INT32_MAX);
-	ctl->output.full = tenants.full;
 	r = list_tenants(ctl, &tenants);
 	n = tenants.views.n;
 	tenant_views_deinit(&tenants.views);
@@ -99,14 +85,14 @@ static int tenants_run(struct ctl *ctl)
 		ctl_error("no tenant matches. See 'userevctl tenants'.");
 		return EXIT_REFUSED;
 	}
-	if (r == EXIT_DONE && n == 0 && !ctl->json)
+	if (r == EXIT_DONE && n == 0 && !ctl->output.json)
 		ctl_note("No program is connected.");
 	return r;
 }
 
 static const struct ctl_option tenants_options[] = {
-	OPTION("full", NULL, "shorten nothing", option_flag, .offset = offsetof(struct tenants, full)),
-	OPTION("sort", "KEY", TENANT_ORDERS_IN_WORDS, option_tenant_order, .offset = offsetof(struct tenants, order)),
+	OPTION_FULL("shorten nothing"),
+	TENANT_ORDER_OPTION(struct tenants, order),
 	{ 0 },
 };
 

@@ -15,11 +15,11 @@ enum tenant_order {
 	TENANTS_BY_NAME,
 	TENANT_ORDERS
 };
-/* The first letter of each is its key in `top`. */
-extern const char *const tenant_order_names[TENANT_ORDERS];
-#define TENANT_ORDERS_IN_WORDS "events, connections, refusals, lost, throttled or name"
-/* tenants.c: the value of --sort. */
-void option_tenant_order(const struct ctl_option *, const char *value, void *variable);
+/* Ends with NULL. The first letter of each is its key in `top`. */
+extern const char *const tenant_order_names[];
+#define TENANT_ORDER_OPTION(type, member)                                                                              \
+	OPTION("sort", "KEY", "events, connections, refusals, lost, throttled or name", option_choice,                 \
+	       .offset = offsetof(type, member), .choices = tenant_order_names)
 
 enum tenant_number {
 	TENANT_EVENTS,

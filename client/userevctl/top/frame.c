@@ -120,7 +120,7 @@ static void frame_print_line(const struct output *output, enum style style, cons
 {
 	char fitting[LINE_TEXT_MAX + 4];
 
-	shorten(COLUMN_LONG, text, MAX(output->width, 5U), fitting, sizeof(fitting));
+	shorten(COLUMN_LONG, text, MAX(output->width, (size_t)5), fitting, sizeof(fitting));
 	output_styled(output, style, "%s", fitting);
 	putc('\n', output->file);
 }
@@ -214,12 +214,12 @@ void top_frame_print_keys(const struct top_frame *frame, const struct output *ou
 		snprintf(position, sizeof(position), "%zu-%zu of %zu  ", MIN(frame->first + 1, n),
 			 MIN(frame->first + frame->most, n), n);
 	text_printf(&keys, "%sq quit  ? help  sort by:", position);
-	for (enum tenant_order order = 0; order < TENANT_ORDERS; order++)
+	for (unsigned order = 0; order < TENANT_ORDERS; order++)
 		text_printf(&keys, order == frame->order ? " [%s]" : " %s", tenant_order_names[order]);
 	if (keys.length > output->width) {
 		keys = text_make(text, sizeof(text));
 		text_printf(&keys, "%sq quit  ? help  sort by: %s", position, tenant_order_names[frame->order]);
 	}
-	shorten(COLUMN_LONG, text, MAX(output->width, 5U), fitting, sizeof(fitting));
+	shorten(COLUMN_LONG, text, MAX(output->width, (size_t)5), fitting, sizeof(fitting));
 	output_styled(output, STYLE_DIM, "%s", fitting);
 }

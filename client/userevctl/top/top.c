@@ -102,7 +102,7 @@ static int top_draw(struct top *top)
 	int r;
 
 	output.terminal = true;
-	output.width = (unsigned)top->columns;
+	output.width = top->columns;
 	output.file = must(open_memstream(&lines, &lines_size));
 	top_frame_print(&top->frame, &output);
 	fclose(output.file);
@@ -122,29 +122,28 @@ static int top_draw(struct top *top)
 	return r == -EAGAIN ? 0 : r;
 }
 
-static void obey_key(struct top *top, enum top_key key)
+static void obey_key(struct top *top, int key)
 {
 	struct top_frame *frame = &top->frame;
 	size_t page = MAX(frame->most, (size_t)1);
-	int order = (int)frame->order;
+	unsigned order = 0;
 
-	if (key == TOP_KEY_NONE)
+	while (order < TENANT_ORDERS && key != tenant_order_names[order][0])
+		order++;
+	if (key == 'q')
+		top->over = true;
+	else if (key == KEY_LEFT || key == KEY_RIGHT)
+		frame->order = (frame->order + (key == KEY_LEFT ? TENANT_ORDERS - 1 : 1)) % TENANT_ORDERS;
+	else if (key == KEY_UP || key == KEY_PAGE_UP)
+		frame->first -= MIN(frame->first, key == KEY_UP ? 1 : page);
+	else if (key == KEY_DOWN || key == KEY_PAGE_DOWN)
+		frame->first += key == KEY_DOWN ? 1 : page;
+	else if (order < TENANT_ORDERS)
+		frame->order = order;
+	else if (key != '?' && key != 'h')
 		return;
 	/* Any other key goes back to the tenants, too. */
-	frame->help = key == TOP_KEY_HELP && !frame->help;
-	if (key == TOP_KEY_QUIT)
-		top->over = true;
-	else if (key == TOP_KEY_LEFT)
-		order += TENANT_ORDERS - 1;
-	else if (key == TOP_KEY_RIGHT)
-		order++;
-	else if (key == TOP_KEY_UP || key == TOP_KEY_PAGE_UP)
-		frame->first -= MIN(frame->first, key == TOP_KEY_UP ? 1 : page);
-	else if (key == TOP_KEY_DOWN || key == TOP_KEY_PAGE_DOWN)
-		frame->first += key == TOP_KEY_DOWN ? 1 : page;
-	else if (key >= TOP_KEY_ORDER)
-		order = (int)key - TOP_KEY_ORDER;
-	frame->order = (enum tenant_order)(order % TENANT_ORDERS);
+	frame->help = (key == '?' || key == 'h') && !frame->help;
 	tenant_views_sort(&frame->look.tenants, frame->order);
 }
 
@@ -168,8 +167,8 @@ static void top_measure(struct top *top)
 	ioctl(top->screen.out, TIOCGWINSZ, &size);
 	top->columns = size.ws_col > 0 ? size.ws_col : 80;
 	top->lines = size.ws_row > 0 ? size.ws_row : 24;
-	if (top->ctl->width > 0)
-		top->columns = MIN(top->columns, (size_t)top->ctl->width);
+	if (top->ctl->output.columns > 0)
+		top->columns = MIN(top->columns, (size_t)top->ctl->output.columns);
 	top->frame.most = top->lines - MIN(top->lines, (size_t)TOP_HEAD_LINES + TOP_FOOT_LINES);
 	top->stale = true;
 }
@@ -288,7 +287,7 @@ static void print_frame(const struct top *top)
 
 	output.terminal = true;
 	output.width = output.width > 0 ? output.width : BATCH_COLUMNS;
-	if (!top->ctl->json) {
+	if (!top->ctl->output.json) {
 		top_frame_print(&top->frame, &output);
 		return;
 	}
@@ -314,7 +313,7 @@ static int run_batch(struct top *top)
 			/* An event without having asked for one: the reader has closed the pipe. */
 			if (poll(&reader, 1, (int)((next - now) / NS_PER_MS) + 1) > 0)
 				return ctl_finish(top->ctl);
-		if (i > 0 && !top->ctl->json)
+		if (i > 0 && !top->ctl->output.json)
 			putc('\n', output->file);
 		r = look_once(top);
 		if (r != EXIT_DONE)
@@ -332,8 +331,8 @@ static int top_run(struct ctl *ctl)
 	int r;
 
 	options_read(ctl, &top, 0, 0);
-	if (top.once || (top.batch == 0 && (!isatty(STDIN_FILENO) || !isatty(fileno(ctl->output.file)) || ctl->json ||
-					    !term || !term[0] || streq(term, "dumb"))))
+	if (top.once || (top.batch == 0 && (!isatty(STDIN_FILENO) || !isatty(fileno(ctl->output.file)) ||
+					    ctl->output.json || !term || !term[0] || streq(term, "dumb"))))
 		top.batch = 1;
 	r = top.batch > 0 ? run_batch(&top) : run_on_screen(&top);
 	top_disconnect(&top);
@@ -344,7 +343,7 @@ static int top_run(struct ctl *ctl)
 static const struct ctl_option top_options[] = {
 	OPTION("interval", "SECONDS", "between two looks (default 1)", option_number,
 	       .offset = offsetof(struct top, interval), .least = 1, .most = 3600),
-	OPTION("sort", "KEY", TENANT_ORDERS_IN_WORDS, option_tenant_order, .offset = offsetof(struct top, frame.order)),
+	TENANT_ORDER_OPTION(struct top, frame.order),
 	OPTION("batch", "N", "print N frames as plain text", option_number, .offset = offsetof(struct top, batch),
 	       .least = 1, .most = UINT32_MAX),
 	OPTION("once", NULL, "print one; the default without a terminal", option_flag,

@@ -26,7 +26,7 @@ enum { TOP_HEAD_LINES = 4 /* with the titles of the table */, TOP_FOOT_LINES = 1
 /* frame.c: the lines of one frame. */
 struct top_frame {
 	struct top_look look;
-	enum tenant_order order;
+	unsigned order;	   /* enum tenant_order */
 	size_t first;	   /* the first tenant that is shown */
 	size_t most;	   /* tenants that fit */
 	char trouble[512]; /* with the daemon, safe to show; "": none */
@@ -38,24 +38,22 @@ void top_frame_print(const struct top_frame *, const struct output *);
 void top_frame_print_keys(const struct top_frame *, const struct output *);
 
 /* screen.c: the terminal. */
-enum top_key {
-	TOP_KEY_NONE,
-	TOP_KEY_QUIT,
-	TOP_KEY_HELP,
-	TOP_KEY_LEFT,
-	TOP_KEY_RIGHT,
-	TOP_KEY_UP,
-	TOP_KEY_DOWN,
-	TOP_KEY_PAGE_UP,
-	TOP_KEY_PAGE_DOWN,
-	TOP_KEY_ORDER, /* plus the order */
+/* A key: a small letter, or KEY_SEQUENCE and the letter or number in an escape sequence. */
+enum {
+	KEY_SEQUENCE = 256,
+	KEY_UP = KEY_SEQUENCE + 'A',
+	KEY_DOWN = KEY_SEQUENCE + 'B',
+	KEY_RIGHT = KEY_SEQUENCE + 'C',
+	KEY_LEFT = KEY_SEQUENCE + 'D',
+	KEY_PAGE_UP = KEY_SEQUENCE + '5',
+	KEY_PAGE_DOWN = KEY_SEQUENCE + '6',
 };
 struct top_keys {
-	char sequence[8]; /* that began with an ESC */
-	size_t length;
+	size_t length; /* of the sequence that has begun */
+	char first;    /* behind ESC [ */
 };
-/* The next byte that was typed. */
-enum top_key top_keys_take(struct top_keys *, char byte);
+/* The key that this byte completes, or 0. */
+int top_keys_take(struct top_keys *, char byte);
 
 struct top_screen {
 	int in, out;

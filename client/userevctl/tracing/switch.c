@@ -79,7 +79,7 @@ static int switch_events(struct ctl *ctl, bool on)
 		r = wait_until_off(tracing, ctl->argv, ctl->argc, switching.timeout * 1000);
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->json) {
+	if (ctl->output.json) {
 		json.file = ctl->output.file;
 		json_begin(&json, '{');
 		json_put_u64(&json, "events", events);

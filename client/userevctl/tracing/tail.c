@@ -14,7 +14,6 @@ struct tail {
 	bool no_follow;
 	bool wait;
 	bool foreign;
-	bool full;
 	uint64_t timeout;  /* s; 0: none */
 	uint64_t deadline; /* ms on the monotonic clock */
 };
@@ -76,7 +75,6 @@ static int tail_run(struct ctl *ctl)
 	int r, signal_number;
 
 	options_read(ctl, &session, 0, INT32_MAX);
-	ctl->output.full = session.full;
 	session.deadline = ctl_now_ns() / NS_PER_MS + session.timeout * 1000;
 	r = tail_run_with(&session);
 	record_view_deinit(&session.view);
@@ -100,8 +98,7 @@ static const struct ctl_option tail_options[] = {
 	       .offset = offsetof(struct tail, wait)),
 	OPTION("foreign", NULL, "also events made without the daemon", option_flag,
 	       .offset = offsetof(struct tail, foreign)),
-	OPTION("full", NULL, "do not shorten tenants on a terminal", option_flag,
-	       .offset = offsetof(struct tail, full)),
+	OPTION_FULL("do not shorten tenants on a terminal"),
 	{ 0 },
 };
 
