@@ -142,6 +142,15 @@ struct cursor row_copy(struct cursor row)
 	return cursor_make(copy, row.left);
 }
 
+struct cursor row_rows(struct cursor row, const char *key)
+{
+	struct row_field field;
+
+	if (row_find(row, key, &field) && field.type == ROW_ROWS)
+		return cursor_make(field.value, field.length);
+	return (struct cursor){ 0 };
+}
+
 int control_ask_row(struct control *control, uint16_t kind, struct cursor *ret)
 {
 	int r = control_ask(control, kind);

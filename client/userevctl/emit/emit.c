@@ -40,12 +40,21 @@ const char *emission_name(const struct emission *emission)
 	return name ? name : emission->ctl->argv[0];
 }
 
+int emission_write(struct emission *emission)
+{
+	ssize_t written;
+
+	if (!userev_enabled(&emission->event))
+		return 0;
+	written = userev_write(&emission->event, emission->payload, emission->size);
+	return written < 0 ? (int)written : written > 0 || emission->size == 0;
+}
+
 static int emit_one(struct emission *emission)
 {
 	struct json json = { .file = emission->ctl->output.file };
 	const char *name = emission_name(emission), *outcome = "not written: no tracer is active";
-	bool enabled = userev_enabled(&emission->event), is_written;
-	ssize_t written = enabled ? userev_write(&emission->event, emission->payload, emission->size) : 0;
+	int written = emission_write(emission);
 
 	if (written == -EAGAIN)
 		ctl_error("the record is lost: the daemon's queue is full. Try again.");
@@ -53,11 +62,10 @@ static int emit_one(struct emission *emission)
 		ctl_error("the record is lost: its %s are more than every tracer can hold.",
 			  plural(emission->size, "byte", "bytes").text);
 	else if (written < 0)
-		ctl_error("the record is lost: %s.", strerror((int)-written));
+		ctl_error("the record is lost: %s.", strerror(-written));
 	if (written < 0)
 		return EXIT_REFUSED;
-	is_written = written > 0 || (enabled && emission->size == 0);
-	if (is_written)
+	if (written > 0)
 		outcome = "written";
 	else if (emission->no_daemon)
 		outcome = "not written: there is no daemon";
@@ -65,7 +73,7 @@ static int emit_one(struct emission *emission)
 		json_begin(&json, '{');
 		json_put_text(&json, "event", name);
 		json_put_u64(&json, "bytes", emission->size);
-		json_put_bool(&json, "written", is_written);
+		json_put_bool(&json, "written", written > 0);
 		json_end_line(&json, '}');
 	} else if (emission->verbose) {
 		ctl_note("%s: %s (%s).", name, outcome, plural(emission->size, "byte", "bytes").text);

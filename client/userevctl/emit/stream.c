@@ -43,9 +43,7 @@ static void emit_line(struct stream *stream, char *line, size_t length)
 	const char *assignments[DESCRIPTION_FIELDS_MAX + 1];
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	ssize_t written = 0;
 	size_t n = 0;
-	bool enabled;
 	int r;
 
 	stream->lines++;
@@ -59,15 +57,10 @@ static void emit_line(struct stream *stream, char *line, size_t length)
 		stream_refuse(stream, sentence);
 	if (r != 0)
 		return;
-	enabled = userev_enabled(&emission->event);
-	if (enabled)
-		written = userev_write(&emission->event, emission->payload, emission->size);
-	if (written < 0)
-		stream->lost++;
-	else if (written > 0 || (enabled && emission->size == 0))
-		stream->written++;
-	else
-		stream->untraced++;
+	r = emission_write(emission);
+	stream->lost += r < 0;
+	stream->written += r > 0;
+	stream->untraced += r == 0;
 }
 
 /* All complete lines; the beginning of the next line moves to the front of the buffer. */

@@ -49,15 +49,6 @@ static void put_fields(struct table *table, const struct tracing *tracing _unuse
 	table_put_safe(table, STYLE_PLAIN, fields ? fields : "", fields ? strlen(fields) : 0);
 }
 
-static struct cursor holders_of(const struct event *event)
-{
-	struct row_field field;
-
-	if (row_find(event->row, "holders", &field) && field.type == ROW_ROWS)
-		return cursor_make(field.value, field.length);
-	return (struct cursor){ 0 };
-}
-
 /* "… and 7 more" */
 static void put_list(struct table *table, struct text *list, uint64_t shown, uint64_t total)
 {
@@ -70,7 +61,7 @@ static void put_event_holders(struct table *table, const struct tracing *tracing
 {
 	char buffer[8192];
 	struct text text = text_make(buffer, sizeof(buffer));
-	struct cursor holders = holders_of(event), holder;
+	struct cursor holders = row_rows(event->row, "holders"), holder;
 	uint64_t shown = 0;
 
 	if (event->foreign) {
@@ -100,7 +91,7 @@ static void put_tenants(struct table *table, const struct tracing *tracing, cons
 {
 	static char buffer[16 * WIRE_TENANT_MAX];
 	struct text text = text_make(buffer, sizeof(buffer));
-	const struct cursor all = holders_of(event);
+	const struct cursor all = row_rows(event->row, "holders");
 	struct cursor holders = all, holder;
 	uint64_t shown = 0, total = 0;
 	struct row_field tenant;

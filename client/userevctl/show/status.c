@@ -21,18 +21,6 @@ static void print_title(const struct output *output, const char *title)
 	putc(' ', output->file);
 }
 
-/* A string of the daemon's row, if the row has it. */
-static void print_row_text(const struct output *output, struct cursor row, const char *title, const char *key)
-{
-	struct safe_string text = row_string(row, key);
-
-	if (!text.text[0])
-		return;
-	print_title(output, title);
-	output_styled(output, streq(key, "backend") ? STYLE_NAME : STYLE_PLAIN, "%s", text.text);
-	putc('\n', output->file);
-}
-
 static void print_loss(const struct output *output, struct cursor row, const char *key, const char *name)
 {
 	uint64_t count = row_get_u64(row, key);
@@ -41,19 +29,32 @@ static void print_loss(const struct output *output, struct cursor row, const cha
 	output_styled(output, count > 0 ? STYLE_BAD : STYLE_PLAIN, "%" PRIu64 " %s", count, name);
 }
 
-static void print_daemon(const struct output *output, struct cursor row)
+static void print_daemon(const struct output *output, struct cursor row, bool kernel)
 {
+	static const struct {
+		const char *title, *key;
+		bool kernel_only;
+	} lines[] = {
+		{ "Backend", "backend", false },    { "Why", "why", false },
+		{ "Clients", "socket", false },	    { "Admins", "control_socket", false },
+		{ "Policy", "policy_note", false }, { "Guard", "guard", true },
+		{ "Note", "note", true },
+	};
 	char uptime[64];
 
 	humane_duration(row_get_u64(row, "uptime"), uptime, sizeof(uptime));
 	print_title(output, "Daemon");
 	fprintf(output->file, "userevd %s, pid %" PRIu64 ", up %s\n", row_string(row, "version").text,
 		row_get_u64(row, "pid"), uptime);
-	print_row_text(output, row, "Backend", "backend");
-	print_row_text(output, row, "Why", "why");
-	print_row_text(output, row, "Clients", "socket");
-	print_row_text(output, row, "Admins", "control_socket");
-	print_row_text(output, row, "Policy", "policy_note");
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct safe_string text = row_string(row, lines[i].key);
+
+		if (!text.text[0] || (lines[i].kernel_only && !kernel))
+			continue;
+		print_title(output, lines[i].title);
+		output_styled(output, i == 0 ? STYLE_NAME : STYLE_PLAIN, "%s", text.text);
+		putc('\n', output->file);
+	}
 }
 
 /* Since Linux 6.5. */
@@ -67,12 +68,10 @@ static bool read_events_max(uint64_t *ret)
 	return known;
 }
 
-static void print_tracefs(const struct output *output, struct cursor row, const struct tracing *tracing)
+static void print_tracefs(const struct output *output, const struct tracing *tracing)
 {
 	uint64_t events_max, foreign = tracing->events.foreign;
 
-	print_row_text(output, row, "Guard", "guard");
-	print_row_text(output, row, "Note", "note");
 	print_title(output, "Tracefs");
 	fprintf(output->file, "%s; ", safe_string(tracing->place).text);
 	if (read_events_max(&events_max))
@@ -111,24 +110,26 @@ static void print_numbers(const struct output *output, struct cursor row, bool k
 	putc('\n', output->file);
 }
 
-static void print_status(const struct output *output, const struct tracing *tracing, struct cursor row)
+static void print_status(const struct output *output, const struct tracing *tracing)
 {
-	print_daemon(output, row);
+	struct cursor row = tracing->status;
+
+	print_daemon(output, row, tracing->kernel);
 	if (tracing->kernel)
-		print_tracefs(output, row, tracing);
+		print_tracefs(output, tracing);
 	print_numbers(output, row, tracing->kernel);
 	if (row_get_u64(row, "events") > 0 || tracing->events.foreign > 0)
 		putc('\n', output->file);
 	events_print_table(tracing);
 }
 
-static void print_status_json(const struct output *output, const struct tracing *tracing, struct cursor row)
+static void print_status_json(const struct output *output, const struct tracing *tracing)
 {
 	struct json json = { .file = output->file };
 	uint64_t events_max;
 
 	json_begin(&json, '{');
-	json_row_fields(&json, row);
+	json_row_fields(&json, tracing->status);
 	if (tracing->kernel) {
 		json_put_text(&json, "tracefs", tracing->place);
 		json_put_u64(&json, "foreign", tracing->events.foreign);
@@ -142,29 +143,17 @@ static void print_status_json(const struct output *output, const struct tracing 
 
 static int status_run(struct ctl *ctl)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
-	struct cursor row = { 0 };
 	int r;
 
 	options_read(ctl, NULL, 0, 0);
-	r = control_open_or_explain(ctl, &control);
-	if (r != EXIT_DONE)
-		return r;
-	r = control_ask_row(control, KIND_STATUS, &row);
-	if (r <= 0)
-		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
-	r = tracing_open(ctl, TRACING_LOOK, &tracing);
+	r = tracing_open(ctl, TRACING_LOOK_AT_DAEMON, &tracing);
+	if (r == EXIT_DONE)
+		r = tracing_look(tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
-	r = tracing_look(tracing);
-	if (r != EXIT_DONE)
-		return r;
-	if (ctl->output.json)
-		print_status_json(&ctl->output, tracing, row);
-	else
-		print_status(&ctl->output, tracing, row);
+	(ctl->output.json ? print_status_json : print_status)(&ctl->output, tracing);
 	return ctl_finish(ctl);
 }
 

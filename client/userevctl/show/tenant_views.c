@@ -29,18 +29,9 @@ void tenant_views_deinit(struct tenant_views *views)
 	*views = (struct tenant_views){ 0 };
 }
 
-static struct cursor refusals_of(struct cursor row)
-{
-	struct row_field field;
-
-	if (row_find(row, "refusals", &field) && field.type == ROW_ROWS)
-		return cursor_make(field.value, field.length);
-	return (struct cursor){ 0 };
-}
-
 void tenant_view_refusals(const struct tenant_view *view, char *ret, size_t size)
 {
-	struct cursor refusals = refusals_of(view->row), refusal;
+	struct cursor refusals = row_rows(view->row, "refusals"), refusal;
 	struct text text = text_make(ret, size);
 
 	while (row_next_item(&refusals, &refusal) > 0)
@@ -74,7 +65,7 @@ struct tenant_view tenant_view_of(struct cursor row)
 		[TENANT_THROTTLED] = "throttled",
 	};
 	struct tenant_view view = { .row = row };
-	struct cursor refusals = refusals_of(row), refusal;
+	struct cursor refusals = row_rows(row, "refusals"), refusal;
 	struct row_field field = { 0 };
 
 	row_find(row, "tenant", &field);

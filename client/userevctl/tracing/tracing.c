@@ -19,8 +19,9 @@ int tracing_open(struct ctl *ctl, enum tracing_use use, struct tracing **ret)
 	if (r == 0)
 		r = control_ask_row(control, KIND_STATUS, &row);
 	tracing->no_daemon = control_nobody(r);
-	if (r <= 0 && !tracing->no_daemon)
+	if (r <= 0 && (!tracing->no_daemon || use == TRACING_LOOK_AT_DAEMON))
 		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
+	tracing->status = row_copy(row);
 	tracing->kernel = !streq(row_string(row, "backend").text, backend_name(BACKEND_EMBEDDED));
 	if (tracing->kernel)
 		exit_code = tracefs_open(tracing, use);
@@ -40,6 +41,7 @@ struct tracing *tracing_free(struct tracing *tracing)
 	session_free(tracing->session);
 	control_free(tracing->control);
 	catalogue_deinit(&tracing->events);
+	free((void *)tracing->status.at);
 	free(tracing);
 	return NULL;
 }

@@ -21,6 +21,7 @@ struct tracing {
 	bool no_daemon;		 /* all events are foreign */
 	bool blind;		 /* this user may not read tracefs: the state of events is not known */
 	char place[256];	 /* of tracefs */
+	struct cursor status;	 /* a copy of the daemon's row */
 	struct catalogue events; /* of the last tracing_look() */
 	/* A tail: */
 	int fd;	   /* -1: there is none */
@@ -32,7 +33,8 @@ struct tracing {
 };
 
 enum tracing_use {
-	TRACING_LOOK, /* leaves out what this user may not see */
+	TRACING_LOOK,		/* leaves out what this user may not see */
+	TRACING_LOOK_AT_DAEMON, /* and fails without one */
 	TRACING_ACT,
 };
 

@@ -93,11 +93,8 @@ void writers_learn(struct writers *writers, const struct catalogue *catalogue)
 {
 	writers->answer++;
 	for (size_t i = 0; i < catalogue->n; i++) {
-		struct row_field field;
-		struct cursor holders = { 0 }, holder;
+		struct cursor holders = row_rows(catalogue->events[i].row, "holders"), holder;
 
-		if (row_find(catalogue->events[i].row, "holders", &field) && field.type == ROW_ROWS)
-			holders = cursor_make(field.value, field.length);
 		while (row_next_item(&holders, &holder) > 0)
 			learn_holder(writers, holder);
 	}
