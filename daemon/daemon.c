@@ -84,7 +84,7 @@ static void on_fd_freed(struct connections *connections)
 	metrics_socket_resume(&daemon->metrics);
 }
 
-/* The end of a turn of the loop: does what was put off during it. */
+/* At the end of a turn of the loop: work that its watchers have put off. */
 static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_turn);
@@ -248,7 +248,7 @@ static int check_proc(void)
 {
 	if (peer_can_be_looked_up())
 		return 0;
-	log_error("can't see who connects: /proc is not mounted, or is that of another pid namespace");
+	log_error("can't identify clients: /proc is not mounted, or belongs to another pid namespace");
 	return -ESRCH;
 }
 
@@ -257,7 +257,7 @@ static int find_cgroups(struct daemon *daemon)
 	int r = cgroups_find(NULL, &daemon->registry.cgroups);
 
 	if (r < 0)
-		log_error("can't see who connects: /proc/self/mountinfo can't be read: %s", strerror(-r));
+		log_error("can't identify clients: /proc/self/mountinfo can't be read: %s", strerror(-r));
 	return r;
 }
 

@@ -20,7 +20,7 @@ enum {
 	SLOTS_MIN = 1 << 10,
 };
 
-/* Of a thing: where it was entered first since it was struck, and last; in units. `last` 0: nothing is here. */
+/* Of a thing: the places of its first entry since it was struck, and of its last, in units. `last` 0: the slot is free. */
 struct slot {
 	uint32_t first; /* 0: it was struck */
 	uint32_t last;
@@ -49,7 +49,7 @@ static bool is_same(const struct ledger_entry *a, const struct ledger_entry *b)
 	return a->kind == b->kind && a->a == b->a && a->b == b->b;
 }
 
-/* Numbers come one after the other, and are spread. */
+/* Spreads numbers, which are consecutive. */
 static size_t hash(const struct ledger_entry *entry)
 {
 	uint64_t sum = entry->a * UINT64_C(0x9e3779b97f4a7c15) + entry->b * UINT64_C(0xc2b2ae3d27d4eb4f) + entry->kind;

@@ -5,26 +5,26 @@
  *
  *   1. Every node from the tenant up to the root stays within its maximum.
  *   2. A reserve of the tenant that has room is filled. Nothing else is asked then.
- *   3. An event that somebody has without a reserve is in the machine's common pool already, and costs it nothing: whoever
- *      does not pay for more than an equal part may have it, too.
+ *   3. An event that a tenant has without a reserve is in the machine's common pool already, and costs it nothing: a tenant
+ *      that pays for no more than an equal part may have it, too.
  *   4. The pool has room, and every node from the tenant up to below the root keeps to its fair share. Then the tenant pays
  *      for the event.
  *
  * The fair share is dbus-broker's. Of n siblings that pay for something, and `remaining` places that are left to them all, one
- * that pays for `share` may take one more if its whole is no more than one of n + 1 equal parts of what it has and what
- * remains: share + 1 <= (share + remaining) / (n + 1), so
+ * that pays for `share` may take one more if its whole is no more than one of n + 1 equal parts of its share and the
+ * rest: share + 1 <= (share + remaining) / (n + 1), so
  *
  *	(n + 1) * (share + 1) - share <= remaining
  *
  * Each sibling that takes all it can leaves a part for the next: of C places the first gets C/2, the second C/6, the third
- * C/12, and about √C find room. What remains is the least that is left at any level above, and in the pool; on the way up it
+ * C/12, and about √C find room. `remaining` is the smallest room at any level above, and in the pool; on the way up it
  * is enough to compare each level's room with the most that was needed below it.
  *
- * Nodes with a maximum of their own are no part of that: somebody has decided what they may have.
+ * Nodes with a maximum of their own take no part in the fair share: the admin has decided about them.
  *
- * When who pays lets go of an event that others hold, another one pays: that is not asked for, and is never refused, since
- * the pool does not change. It can put that one above its share, and then it gets no more until there is room again; not even
- * what is there already, or two could have the whole pool by taking turns, the one taking and the other one staying.
+ * When the paying tenant releases an event that others still hold, the charge moves to one of them. It cannot be refused, since
+ * the pool does not change. It can put that tenant above its fair share: then the tenant gets no further event until there is
+ * room again, not even one that is in the pool already. Otherwise two tenants that take turns could fill the whole pool.
  */
 
 #include "daemon/quota/charge.h"
@@ -51,13 +51,13 @@ static struct reserve *charge_find_reserve(const struct quota_reserves *reserves
 	return NULL;
 }
 
-/* What must remain for one more at this node to leave its siblings their fair share. */
+/* The room that one more event at this node has to find, so that its siblings keep their fair share. */
 static uint64_t needed_for_new(const struct quota *quota)
 {
 	return ((uint64_t)quota->parent->sharing + 1) * ((uint64_t)quota->paid + 1) - quota->paid;
 }
 
-/* What must remain for the node's present share to be no more than one of n + 1 equal parts. */
+/* The room at which the node's present share is one of n + 1 equal parts. */
 static uint64_t needed_for_old(const struct quota *quota)
 {
 	uint64_t whole = ((uint64_t)quota->parent->sharing + 1) * quota->paid;

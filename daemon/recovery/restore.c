@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Restores what both the ledger of the last daemon and the keeper know. Things are restored in the order of their dependencies, by
- * the functions that made them first, which write them into the ledger of this daemon, too. The keeper then drops what only it
- * knows; things that only the ledger knows have ended meanwhile.
+ * Restores the things that both the ledger of the last daemon and the keeper have. Things are restored in the order of their dependencies, by
+ * the functions that made them first, which write them into the ledger of this daemon, too. The keeper then drops
+ * things that are not in the ledger; things that are in the ledger alone have ended meanwhile.
  *
  * The last daemon may have sent a registration to the kernel without an answer: it is sent again, which changes nothing if the event
  * exists, and the event lingers until a client claims it.
@@ -208,7 +208,7 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 		stream_resume(stream, fd_steal(&call->fd));
 }
 
-/* --- grants, and what is registered --- */
+/* --- grants and references --- */
 
 static void restore_grant(struct restoration *restoration, const struct ledger_thing *thing)
 {
@@ -408,7 +408,7 @@ static void restore_watches(const struct restoration *restoration)
 	}
 }
 
-/* --- what is left over --- */
+/* --- the end --- */
 
 /* Drops the references of the restoration: things that no client uses linger, or end. */
 static void release_unused(struct restoration *restoration)
