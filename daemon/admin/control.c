@@ -10,7 +10,6 @@
 #include "daemon/daemon.h"
 #include "daemon/process/clock.h"
 #include "daemon/quota/reserve.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
@@ -103,14 +102,13 @@ static void holders_put(struct holders *holders, const struct tenant *tenant, pi
 
 static void holders_put_lease(struct holders *holders, const struct lease *lease)
 {
-	const struct holder *holder = lease->holder;
+	const struct holder *holder = lease->holder, *member;
 
-	if (holder)
+	if (holder->n_members == 0)
 		holders_put(holders, holder->tenant, holder->pid, holder->uid, holder->comm);
-	else
-		for (holder = LIST_FIRST(&lease->bundle->holders); holder && holders_has_room(holders);
-		     holder = LIST_NEXT(holder, in_bundle))
-			holders_put(holders, holder->tenant, holder->pid, holder->uid, holder->comm);
+	for (member = LIST_FIRST(&holder->members); member && holders_has_room(holders);
+	     member = LIST_NEXT(member, in_bundle))
+		holders_put(holders, member->tenant, member->pid, member->uid, member->comm);
 }
 
 static void holders_put_grant(struct holders *holders, const struct grant *grant)

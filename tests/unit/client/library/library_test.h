@@ -16,14 +16,12 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "client/library/clock.h"
-#include "client/library/event.h"
+#include "client/library/loss.h"
 #include "client/library/memory.h"
-#include "client/library/module.h"
+#include "client/library/open.h"
 #include "client/library/page.h"
 #include "client/library/place.h"
 #include "client/library/session.h"
-#include "client/library/write.h"
 #include "tests/unit/client/library/fake_daemon.h"
 
 /*

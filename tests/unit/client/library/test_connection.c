@@ -165,7 +165,7 @@ TEST(silent_daemon_times_out_at_each_step)
 	struct userev_event event = { 0 }, other = { 0 };
 	struct userev *userev;
 
-	session_silence_timeout_ms = 60;
+	connection_silence_timeout_ms = 60;
 	session_answer_timeout_ms = 20000;
 	fake_do(fake, SILENT, KIND_HELLO);
 	userev = open_to(fake);
@@ -178,16 +178,16 @@ TEST(silent_daemon_times_out_at_each_step)
 	ck_assert_str_eq(userev_why(&event), "the daemon does not answer");
 
 	fake_do(fake, GOOD, 0);
-	session_silence_timeout_ms = 20000;
+	connection_silence_timeout_ms = 20000;
 	register_event(userev, &other, "other u32 number");
 	fake_do(fake, SILENT, KIND_RELEASE);
-	session_silence_timeout_ms = 60;
+	connection_silence_timeout_ms = 60;
 	userev_release(userev, &event);
 	expect_off(&event);
 	fake_wait(fake, fake->accepted == fake->ended);
 
 	fake_do(fake, GOOD, 0);
-	session_silence_timeout_ms = 20000;
+	connection_silence_timeout_ms = 20000;
 	ck_assert_int_eq(userev_connected(userev), 0);
 	expect_alive(fake, &other, "other");
 	userev_close(userev);
@@ -245,10 +245,10 @@ WITH_DAEMON(dropped_connection_closes_its_stream)
 
 	register_event(userev, &event, "event");
 	fake_set(fake, keep_records = true);
-	session_silence_timeout_ms = 60;
+	connection_silence_timeout_ms = 60;
 	fake_do(fake, SILENT, KIND_REGISTER);
 	register_event(userev, &other, "other");
-	session_silence_timeout_ms = 20000;
+	connection_silence_timeout_ms = 20000;
 	fake_wait(fake, fake->ended == 1);
 	old_stream = fake->connection[0].records;
 	ck_assert_int_lt(recv(old_stream, &(char){ 0 }, 1, 0), 0);

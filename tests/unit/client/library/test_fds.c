@@ -149,10 +149,10 @@ static void expect_that_a_reused_fd_is_noticed(bool connection)
 
 	register_event(userev, &event, "event u32 number");
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-	number = connection ? userev->fd : stream_at(event.place)->fd;
+	number = connection ? userev->connection.fd : stream_at(event.place)->fd;
 	ck_assert_int_eq(dup2(ends[1], number), number);
 	userev->unreported.too_big = 1;
-	write_report_losses(userev);
+	loss_report(userev);
 	register_event(userev, &other, "other u32 number");
 	expect_alive(fake, &event, "event");
 	expect_alive(fake, &other, "other");
@@ -193,7 +193,7 @@ WITH_DAEMON(fds_have_high_numbers)
 	static struct userev_event event;
 
 	register_event(userev, &event, "event");
-	ck_assert_int_ge(userev->fd, 100);
+	ck_assert_int_ge(userev->connection.fd, 100);
 	ck_assert_int_ge(stream_at(event.place)->fd, 100);
 	ck_assert_int_ge(userev_fd(userev), 100);
 }

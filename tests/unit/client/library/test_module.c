@@ -58,7 +58,7 @@ static void load_program(void)
 /* The userev of declared events is never freed otherwise. */
 static void forget_static_events(void)
 {
-	userev_close(module_resolve(NULL));
+	userev_close(open_resolve(NULL));
 }
 
 TEST(modules_at_start_are_sent_at_once)
@@ -122,7 +122,7 @@ TEST(last_unload_keeps_reused_fd_open)
 	setenv("USEREV_SOCKET", fake->path, 1);
 	library = load_library("library");
 	test_until_alive(&library->event[0]);
-	number = module_resolve(NULL)->fd;
+	number = open_resolve(NULL)->connection.fd;
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	ck_assert_int_eq(dup2(ends[1], number), number);
 	unload(library);
@@ -389,7 +389,7 @@ TEST(lowered_fd_limit_keeps_events)
 	struct userev_event event = { 0 };
 
 	register_event(userev, &event, "event u32 number");
-	ck_assert_int_ge(userev->fd, (int)few.rlim_cur);
+	ck_assert_int_ge(userev->connection.fd, (int)few.rlim_cur);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
 	change_daemons(fake, userev);
 	expect_alive(fake, &event, "event");
@@ -447,7 +447,7 @@ WITH_DAEMON(quarantined_fd_takes_nothing_and_is_reused)
 	ck_assert_int_eq(errno, ENOTCONN);
 	change_daemons(fake, userev);
 	ck_assert_ptr_ne(stream_at(event.place), former);
-	TAILQ_FIRST(&userev->quarantine)->quarantined_at -= 60000;
+	TAILQ_FIRST(&userev->files.quarantine)->quarantined_at -= 60000;
 	change_daemons(fake, userev);
 	ck_assert_ptr_eq(stream_at(event.place), former);
 	ck_assert_int_eq(former->fd, fd);

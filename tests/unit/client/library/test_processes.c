@@ -88,11 +88,11 @@ WITH_DAEMON(daemon_notices_parents_end_despite_child)
 	}
 	close(hold[0]);
 	/* As if the parent had been killed: close() without shutdown(). */
-	close(userev->fd);
+	close(userev->connection.fd);
 	fake_wait(fake, fake->ended == 1);
 	close(hold[1]);
 	expect_child_succeeds(child);
-	userev->fd = -1;
+	userev->connection.fd = -1;
 }
 
 TEST(child_reports_only_its_own_losses)
@@ -170,7 +170,7 @@ TEST(fork_during_wait_leaves_lock_free)
 	if (child == 0)
 		_exit(userev_register(asker.userev, &own, "own", 0) == 0 && own.place.whole != 0 ? 0 : 1);
 	/* The thread had finished before it was cancelled. */
-	ck_assert_int_eq(asker.userev->n_pending, 1);
+	ck_assert_int_eq(asker.userev->connection.n_pending, 1);
 	expect_child_succeeds(child);
 	pthread_join(thread, NULL);
 	userev_close(asker.userev);
@@ -319,7 +319,7 @@ TEST(cancellation_waits_for_the_lock)
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
 	fake_do(fake, GOOD, 0);
 	session_answer_timeout_ms = 20000;
-	asker.userev->waiting_since -= session_silence_timeout_ms;
+	asker.userev->connection.waiting_since -= connection_silence_timeout_ms;
 	ck_assert_int_eq(userev_connected(asker.userev), 0);
 	expect_alive(fake, &asker.event, "event");
 	userev_close(asker.userev);
@@ -340,18 +340,18 @@ TEST(fds_are_close_on_exec_and_not_standard)
 	fake_set(fake, early_stream = true);
 	userev = open_to(fake);
 	register_event(userev, &event, "event");
-	ck_assert_int_gt(userev->fd, 2);
+	ck_assert_int_gt(userev->connection.fd, 2);
 	ck_assert_int_gt(stream_at(event.place)->fd, 2);
-	ck_assert_int_eq(fcntl(userev->fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(userev->connection.fd, F_GETFD), FD_CLOEXEC);
 	ck_assert_int_eq(fcntl(stream_at(event.place)->fd, F_GETFD), FD_CLOEXEC);
 	fake_stop(fake);
 	fake_start(fake);
 	ck_assert_int_eq(userev_connected(userev), 0);
 	ck_assert_int_gt(stream_at(event.place)->fd, 2);
-	ck_assert_int_eq(fcntl(userev->fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(userev->connection.fd, F_GETFD), FD_CLOEXEC);
 	ck_assert_int_eq(fcntl(stream_at(event.place)->fd, F_GETFD), FD_CLOEXEC);
 	/* The socket that replaced the old stream, too. */
-	ck_assert_int_eq(fcntl(TAILQ_FIRST(&userev->quarantine)->fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(TAILQ_FIRST(&userev->files.quarantine)->fd, F_GETFD), FD_CLOEXEC);
 	userev_close(userev);
 	fake_free(fake);
 	for (int fd = 0; fd < 3; fd++) {

@@ -203,7 +203,7 @@ TEST(full_backlog_blocks_nothing)
 	ck_assert_int_lt(userev_poll(second, 0), 0);
 	second->not_before = 0;
 	ck_assert_int_eq(userev_poll(second, 0), -EAGAIN);
-	ck_assert_int_lt(second->fd, 0);
+	ck_assert_int_lt(second->connection.fd, 0);
 	ck_assert(!userev_enabled(&event));
 	userev_close(first);
 	userev_close(second);
@@ -223,7 +223,7 @@ static void *ask_a_silent_daemon(void *data)
 /* Read without the lock, which the other thread has. */
 __attribute__((noipa, no_sanitize_thread)) static bool has_many_batches(const struct userev *userev)
 {
-	return TAILQ_FIRST(&userev->batches) != TAILQ_LAST(&userev->batches, batches);
+	return TAILQ_FIRST(&userev->events.batches) != TAILQ_LAST(&userev->events.batches, batches);
 }
 
 WITH_DAEMON(event_test_does_not_wait_for_thread)
@@ -293,10 +293,10 @@ WITH_DAEMON(write_notices_daemon_end_and_reconnects)
 	fake_stop(fake);
 	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
 	/* The stream has ended, so the event is off. */
-	while (userev_enabled(&event) || userev->state == CONNECTION_UP)
+	while (userev_enabled(&event) || userev->connection.state == CONNECTION_UP)
 		userev_write(&event, "data", 4);
 	fake_start(fake);
-	while (userev->state != CONNECTION_UP)
+	while (userev->connection.state != CONNECTION_UP)
 		userev_enabled(&other);
 	test_until_alive(&other);
 	test_until_alive(&event);
@@ -315,9 +315,9 @@ WITH_DAEMON(event_stays_on_until_new_grant)
 	fake_switch(fake, "event", true);
 	fake_set(fake, keep_records = true);
 	fake_set(fake, hold = true);
-	shutdown(userev->fd, SHUT_RDWR);
+	shutdown(userev->connection.fd, SHUT_RDWR);
 	ck_assert_int_eq(userev_poll(userev, 0), -EAGAIN);
-	ck_assert(userev->state != CONNECTION_UP);
+	ck_assert(userev->connection.state != CONNECTION_UP);
 	ck_assert(userev_enabled(&event));
 	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
 	ck_assert_int_eq(fake_record(fake, &index, got, sizeof(got)), 4);
@@ -337,7 +337,7 @@ static int live_under_a_seal(struct userev *userev, struct userev_event *event)
 	/* A failed write does not connect, either. */
 	close(stream_at(event->place)->fd);
 	userev_write(event, "data", 4);
-	return userev->fd >= 0 ? 2 : 0;
+	return userev->connection.fd >= 0 ? 2 : 0;
 }
 
 TEST(seal_keeps_grants_and_stops_connecting)

@@ -262,7 +262,7 @@ TEST(long_refusal_is_truncated)
 	char buffer[300];
 
 	memset(buffer, 'x', sizeof(buffer));
-	event_set_refusal(buffer, sizeof(buffer));
+	sentence_set_last(buffer, sizeof(buffer));
 	ck_assert_uint_eq(strlen(userev_refusal()), WIRE_SENTENCE_MAX);
 }
 

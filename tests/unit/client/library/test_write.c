@@ -275,12 +275,12 @@ TEST(unsent_losses_go_to_the_next_daemon)
 	struct userev *userev = open_to(fake);
 
 	ck_assert_int_eq(userev_connected(userev), 0);
-	ck_assert_int_eq(shutdown(userev->fd, SHUT_WR), 0);
+	ck_assert_int_eq(shutdown(userev->connection.fd, SHUT_WR), 0);
 	atomic_fetch_add(&userev->unreported.queue_full, 7);
 	atomic_fetch_add(&userev->unreported.too_big, 3);
-	write_report_losses(userev);
+	loss_report(userev);
 	ck_assert_uint_eq(atomic_load(&userev->unreported.queue_full), 7);
-	connection_drop(userev);
+	session_drop(userev);
 	ck_assert_int_eq(userev_connected(userev), 0);
 	fake_wait(fake, fake->lost.queue_full == 7);
 	ck_assert_uint_eq(fake->lost.too_big, 3);
