@@ -65,63 +65,28 @@ static uint64_t needed_for_old(const struct quota *quota)
 	return whole > quota->parent->paid ? whole - quota->parent->paid : 0;
 }
 
-/* Of which all at the next level share. At the root that is the pool, too. */
-static uint32_t remaining_at(const struct quota *quota, const struct machine *machine)
+static int check_shares(const struct quota *quota, const struct quota_event *event, struct quota_refusal *ret)
 {
-	return quota->parent ? quota_room(quota) : MIN(quota_room(quota), machine_room(machine));
-}
-
-/* The root's room may be the smaller one, or the pool's. */
-static const struct quota *find_narrow(const struct quota *quota, const struct machine *machine)
-{
-	return quota->parent || quota_room(quota) < machine_room(machine) ? quota : NULL;
-}
-
-static int check_shares(const struct quota *quota, const struct machine *machine,
-			uint64_t (*needed_for)(const struct quota *), struct quota_refusal *ret)
-{
+	uint64_t (*needed_for)(const struct quota *) = LIST_EMPTY(&event->common) ? needed_for_new : needed_for_old;
 	struct quota_refusal most = { 0 };
 
 	for (; quota->parent; quota = quota->parent) {
 		uint64_t needed = quota->has_own_maximum ? 0 : needed_for(quota);
+		uint32_t pool = quota->parent->parent ? UINT32_MAX : machine_room(event->machine);
 
 		if (needed > most.needed)
 			most = (struct quota_refusal){ .at = quota,
 						       .sharing = quota->parent->sharing,
 						       .needed = needed };
-		most.remaining = remaining_at(quota->parent, machine);
+		/* The root shares the pool, too. */
+		most.remaining = MIN(quota_room(quota->parent), pool);
 		if (most.needed > most.remaining) {
-			most.within = find_narrow(quota->parent, machine);
+			most.within = quota_room(quota->parent) < pool ? quota->parent : NULL;
 			*ret = most;
 			return QUOTA_E_SHARE;
 		}
 	}
 	return 0;
-}
-
-static int check_common(const struct quota *quota, const struct quota_event *event, struct quota_refusal *ret)
-{
-	if (!LIST_EMPTY(&event->common))
-		return check_shares(quota, event->machine, needed_for_old, ret);
-	if (machine_room(event->machine) == 0) {
-		*ret = (struct quota_refusal){ 0 };
-		return QUOTA_E_MACHINE;
-	}
-	return check_shares(quota, event->machine, needed_for_new, ret);
-}
-
-/* Another tenant pays for it already. */
-static void share_event(struct quota_charge *charge)
-{
-	struct quota_event *event = charge->event;
-
-	if (!LIST_EMPTY(&event->common)) {
-		LIST_INSERT_AFTER(LIST_FIRST(&event->common), charge, in_event);
-		return;
-	}
-	LIST_INSERT_HEAD(&event->common, charge, in_event);
-	quota_pay(charge->quota);
-	event->machine->common++;
 }
 
 static void leave_event(struct quota_charge *charge)
@@ -150,17 +115,29 @@ int quota_ask(const struct quota *quota, const struct quota_event *event, const 
 		return QUOTA_E_MAXIMUM;
 	}
 	*ret_reserve = charge_find_reserve(reserves);
-	return *ret_reserve ? 0 : check_common(quota, event, ret_refusal);
+	if (*ret_reserve)
+		return 0;
+	if (LIST_EMPTY(&event->common) && machine_room(event->machine) == 0) {
+		*ret_refusal = (struct quota_refusal){ 0 };
+		return QUOTA_E_MACHINE;
+	}
+	return check_shares(quota, event, ret_refusal);
 }
 
 static void charge(struct quota *quota, struct quota_event *event, struct reserve *reserve, struct quota_charge *ret)
 {
 	*ret = (struct quota_charge){ .quota = quota, .event = event, .reserve = reserve };
 	quota_hold(quota);
-	if (reserve)
+	if (reserve) {
 		reserve_fill(reserve_ref(reserve));
-	else
-		share_event(ret);
+	} else if (!LIST_EMPTY(&event->common)) {
+		/* Another tenant pays for it already. */
+		LIST_INSERT_AFTER(LIST_FIRST(&event->common), ret, in_event);
+	} else {
+		LIST_INSERT_HEAD(&event->common, ret, in_event);
+		quota_pay(quota);
+		event->machine->common++;
+	}
 }
 
 int quota_charge(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
