@@ -21,7 +21,7 @@
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"
 
-enum { HOLDERS_BYTES_MAX = 32768 }; /* half of what a row's list can be, whatever the length of tenants' paths */
+enum { HOLDERS_BYTES_MAX = 32768 }; /* half of the longest list of a row, so that any tenant's path fits behind it */
 
 /* STATUS: one row. */
 
@@ -168,7 +168,7 @@ static int events_next_traced(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-/* Whether the event is on is found in tracefs, by an admin who may read it. */
+/* Without the event's state: userevctl reads that from tracefs. */
 static int events_next_held(struct listing *listing, struct packet *packet)
 {
 	const struct event *event = event_after(listing->client->holder.registry, listing->after);
