@@ -264,7 +264,7 @@ $(B)/tests/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format
 ARCHIVES := $(addprefix $(B)/tests/,client.a daemon.a helpers.a keeper.a)
 $(B)/tests/client.a: $(LIBRARY_OBJECTS) $(filter-out %/main.o,$(CTL_OBJECTS))
 $(B)/tests/daemon.a: $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
-$(B)/tests/helpers.a: $(call objects,tests/unit)
+$(B)/tests/helpers.a: $(call objects,$(UNIT_FOLDERS),$(UNIT_SOURCES))
 $(B)/tests/keeper.a: $(KEEPER_OBJECTS)
 $(ARCHIVES):
 	@echo '  AR      $@'

@@ -172,7 +172,7 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 	}
 	if (asked->flags & ~client->holder.registry->kernel->facts.flags) {
 		text_printf(why, "the %s backend has no %s events; register it without that flag",
-			    client->holder.registry->kernel->facts.name,
+			    backend_name(client->holder.registry->kernel->facts.backend),
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}

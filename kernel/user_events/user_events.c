@@ -282,7 +282,7 @@ static void user_events_submit(struct kernel *kernel, struct kernel_call *calls,
 
 	for (size_t i = 0; i < n; i++) {
 		calls[i].result = carry_out(user_events, &submission, &calls[i]);
-		if (message_op_takes_fd(calls[i].op))
+		if (message_op(calls[i].op)->takes_fd)
 			calls[i].fd = fd_close(calls[i].fd);
 	}
 	submission_end(user_events, &submission);
@@ -395,7 +395,6 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 		.ops = &user_events_ops,
 		.facts = {
 			.backend = (uint16_t)backend,
-			.name = backend_name((uint16_t)backend),
 			.page_bits = limits->page_bits ? limits->page_bits : WIRE_PAGE_BITS,
 			.payload_max = WIRE_PAYLOAD_MAX,
 		},

@@ -22,7 +22,7 @@ static size_t build(uint8_t *bytes, size_t size)
 	const struct kernel_call calls[] = { page_new(1), stream_new(1, 1), register_on(1, event) };
 	struct packet packet = packet_make(bytes, size);
 
-	ck_assert_uint_eq(message_put_calls(&packet, calls, ARRAY_SIZE(calls)), ARRAY_SIZE(calls));
+	ck_assert_uint_eq(message_put(&packet, MESSAGE_CALLS, calls, ARRAY_SIZE(calls)), ARRAY_SIZE(calls));
 	return packet.size;
 }
 

@@ -283,7 +283,6 @@ TEST(the_facts_are_what_the_limits_say)
 	ck_assert_uint_eq(large->facts.page_bits, WIRE_PAGE_BITS);
 	ck_assert_uint_gt(large->facts.capacity, WIRE_PAGE_BITS);
 	ck_assert_int_eq(large->facts.backend, BACKEND_EMBEDDED);
-	ck_assert_str_eq(large->facts.name, "embedded");
 	ck_assert_uint_eq(large->facts.payload_max, WIRE_PAYLOAD_MAX);
 	ck_assert(!large->facts.shared_page && !large->facts.guarded && large->facts.flags == 0);
 	ck_assert_int_eq(embedded_new(&too_many, &none), -EINVAL);
