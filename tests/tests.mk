@@ -47,7 +47,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 # What is run again in guests: each with a kernel of its own, and one with systemd as its first process.
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
-GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
+GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
 	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
 	test_tracing.sh)
 # What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)

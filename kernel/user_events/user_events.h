@@ -38,10 +38,9 @@ struct mounts {
 
 /* Bytes of the data file for streams' locks. */
 struct places {
-	int fd; /* an open data file that never leaves the process; it has a lock on [next, end) */
+	int fd; /* an open data file that never leaves the process; it has a lock from `next` to the end of the range */
+	uint64_t first;
 	uint64_t next;
-	uint64_t end;
-	uint64_t first; /* of this keeper's ranges, which are contiguous */
 };
 
 struct enabler_process {
