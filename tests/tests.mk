@@ -47,7 +47,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 # Tests that run again in guests, one for each kernel, and one with systemd as its first process.
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
-GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
+GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
 	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
 	test_tracing.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
@@ -268,7 +268,7 @@ $(B)/tests/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format
 ARCHIVES := $(addprefix $(B)/tests/,client.a daemon.a helpers.a keeper.a)
 $(B)/tests/client.a: $(LIBRARY_OBJECTS) $(filter-out %/main.o,$(CTL_OBJECTS))
 $(B)/tests/daemon.a: $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
-$(B)/tests/helpers.a: $(call objects,tests/unit)
+$(B)/tests/helpers.a: $(call objects,$(UNIT_FOLDERS),$(UNIT_SOURCES))
 $(B)/tests/keeper.a: $(KEEPER_OBJECTS)
 $(ARCHIVES):
 	@echo '  AR      $@'

@@ -47,7 +47,7 @@ static int status_next(struct listing *listing, struct packet *packet)
 		return LISTING_END;
 	capacity_look(&daemon->registry);
 	row_put_string(packet, "version", VERSION);
-	row_put_string(packet, "backend", daemon->registry.kernel->facts.name);
+	row_put_string(packet, "backend", backend_name(daemon->registry.kernel->facts.backend));
 	row_put_string(packet, "why", daemon->probe.sentence);
 	status_put_guard(packet, daemon);
 	row_put_u64(packet, "pid", (uint64_t)getpid());
