@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# For tests in shell: `check 'a sentence' COMMAND…` runs the command and counts; `sum_up` says the numbers and exits. What a
-# command printed is shown where it failed.
+# For tests in shell: `check 'a sentence' COMMAND…` runs the command and counts; it prints the output of a command that failed.
+# `sum_up` prints the numbers and exits.
 
 B=$(cd "${B:-build}" && pwd) || exit 1
 checks_passed=0 checks_failed=0
@@ -32,7 +32,7 @@ exits()
 	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
 }
 
-# says PATTERN COMMAND…: the output, stdout or stderr, has it.
+# says PATTERN COMMAND…: stdout or stderr matches it.
 says()
 {
 	local pattern=$1 output
