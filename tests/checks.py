@@ -13,7 +13,7 @@ os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 BUILD = os.path.abspath(os.environ.get("B", "build"))
 TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PATIENCE = 60
+TIMEOUT = 60
 _passed, _failed = [], []
 
 
@@ -34,7 +34,7 @@ def sum_up():
 
 def eventually(condition):
     """The result of the condition when it is true, or at the deadline."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not (result := condition()) and time.monotonic() < end:
         time.sleep(0.01)
     return result

@@ -47,6 +47,33 @@ says_not()
 	! says "$@"
 }
 
+says_nothing()
+{
+	local output
+	output=$("$@" 2>/dev/null)
+	printf '%s\n' "$output"
+	[ -z "$output" ]
+}
+
+# within SECONDS COMMAND…: succeeds in that time; if not, its last output is printed.
+within()
+{
+	local deadline=$((SECONDS + $1)) output
+	shift
+	until output=$("$@" 2>&1); do
+		[ $SECONDS -lt $deadline ] || { printf '%s\n' "$output" && return 1; }
+		sleep 0.2
+	done
+}
+
+# A scene is a function of several steps; if one fails, the trace shows which.
+scene()
+{
+	exec {BASH_XTRACEFD}>&1 # not stderr, which steps may compare
+	set -x
+	"$@"
+}
+
 # json EXPRESSION COMMAND…: the output is JSON, and the expression about `it` (a list: one for each line) is true. The output is left in
 # $scratch/json.
 json()

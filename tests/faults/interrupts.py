@@ -19,7 +19,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import BUILD, PATIENCE, eventually  # noqa: E402
+from checks import BUILD, TIMEOUT, eventually  # noqa: E402
 from plan import Plan  # noqa: E402
 from scenario import Broken, Client, Daemon  # noqa: E402
 
@@ -55,7 +55,7 @@ class Stage:
         self.daemon = Daemon(self.directory, Plan(self.directory + "/daemon-plan"))
         if not self.daemon.start():
             raise Broken(self.daemon.log())
-        self.client = Client(self.daemon, "one", PATIENCE)
+        self.client = Client(self.daemon, "one", TIMEOUT)
         self.client.hello()
         self.client.register("first u32 a")
         self.master, self.slave = os.openpty()
@@ -77,7 +77,7 @@ class Stage:
 
     def _wait(self, process, press):
         """All that it prints is read, a key pressed once it has begun, and a record written for who waits for one."""
-        output, end = b"", time.monotonic() + PATIENCE
+        output, end = b"", time.monotonic() + TIMEOUT
         os.set_blocking(self.master, False)
         while process.poll() is None:
             try:

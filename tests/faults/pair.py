@@ -14,7 +14,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import BUILD, PATIENCE  # noqa: E402
+from checks import BUILD, TIMEOUT  # noqa: E402
 from plan import VICTIMS  # noqa: E402
 from scenario import CLEAN_EXITS, Broken, Daemon, GaveUp, until  # noqa: E402
 
@@ -109,9 +109,9 @@ class Pair(Daemon):
                  "--policy=" + self.directory + "/policy", f"--keeper-socket={self.directory}/keeper", f"--ready-fd={ready_end}"],
                 self.listeners, "clients:control", self._environment("daemon"), [ready_end], log)
         os.close(ready_end)
-        listens = bool(select.select([ready], [], [], PATIENCE)[0]) and os.read(ready, 1) == b"\n"
+        listens = bool(select.select([ready], [], [], TIMEOUT)[0]) and os.read(ready, 1) == b"\n"
         os.close(ready)
-        if not listens and not self.has_ended(PATIENCE):
+        if not listens and not self.has_ended(TIMEOUT):
             raise Broken("it neither starts nor ends")
         return listens
 
@@ -134,7 +134,7 @@ class Pair(Daemon):
         if self.keeper:
             self.keeper.send_signal(signal.SIGTERM)
             try:
-                self.keeper.wait(PATIENCE)
+                self.keeper.wait(TIMEOUT)
             except subprocess.TimeoutExpired:
                 raise Broken("the keeper does not end") from None
             self.supervisor.join()
@@ -148,7 +148,7 @@ class Pair(Daemon):
     def finish(self):
         self.stop_keeper()
         self._switch_off()
-        if not until(lambda: not events() - self.events_before, PATIENCE):
+        if not until(lambda: not events() - self.events_before, TIMEOUT):
             raise Broken(f"the kernel still has {events() - self.events_before}")
 
     def kill(self):

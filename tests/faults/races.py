@@ -13,7 +13,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import PATIENCE  # noqa: E402
+from checks import TIMEOUT  # noqa: E402
 from plan import Plan  # noqa: E402
 from scenario import Broken, Client, Daemon, check_service  # noqa: E402
 
@@ -28,7 +28,7 @@ def expect(what, holds):
 
 def live_once(daemon, name, chance):
     """A program that stays for a while, or hardly comes."""
-    client = Client(daemon, name, PATIENCE)
+    client = Client(daemon, name, TIMEOUT)
     expect("it can connect", client.socket)
     if chance.random() < 0.1:
         client.close()
@@ -50,7 +50,7 @@ def live_once(daemon, name, chance):
 
 def be_refused(daemon, name):
     """Another tenant: what it holds until the daemon has seen that it is gone must not be in the way of the next life."""
-    client = Client(daemon, name + "-greedy", PATIENCE)
+    client = Client(daemon, name + "-greedy", TIMEOUT)
     expect(f"it is welcome: {client.heard}", client.hello())
     expect("what is no description is refused", client.register("1bad", *(f"more{i} u32 a" for i in range(6)))[0])
     client.close()

@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import BUILD, PATIENCE, TREE  # noqa: E402
+from checks import BUILD, TIMEOUT, TREE  # noqa: E402
 from plan import VICTIMS  # noqa: E402
 
 sys.path.insert(0, os.path.join(TREE, "client/python"))
@@ -49,8 +49,8 @@ def be(name):
     ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
-def until(condition, patience):
-    end = time.monotonic() + patience
+def until(condition, timeout):
+    end = time.monotonic() + timeout
     while not (said := condition()) and time.monotonic() < end:
         time.sleep(0.005)
     return said
@@ -59,9 +59,9 @@ def until(condition, patience):
 class Client:
     """A connection, or what is left of it: where it has ended, nothing is sent and None is all that comes."""
 
-    def __init__(self, daemon, name, patience):
+    def __init__(self, daemon, name, timeout):
         be(name)
-        self.daemon, self.name, self.patience, self.serial = daemon, name, patience, 0
+        self.daemon, self.name, self.timeout, self.serial = daemon, name, timeout, 0
         self.page, self.streams, self.events, self.heard = None, {}, {}, []
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(SHORT)
@@ -84,14 +84,14 @@ class Client:
 
     def _wait_for_packet(self):
         """A connection that is kept elsewhere goes on without a daemon, too."""
-        end = time.monotonic() + self.patience
+        end = time.monotonic() + self.timeout
         while True:
             try:
                 return self.socket.recvmsg(packets.PACKET_MAX, socket.CMSG_SPACE(4 * packets.FDS_MAX))[:2]
             except ConnectionResetError:
                 return b"", ()
             except TimeoutError:
-                if self.patience == SHORT or self.daemon.has_ended():
+                if self.timeout == SHORT or self.daemon.has_ended():
                     raise GaveUp(f"{self.name} gets no answer") from None
                 if time.monotonic() > end:
                     raise Broken(f"{self.name} gets no answer") from None
@@ -182,18 +182,18 @@ class Daemon:
                  f"--ready-fd={ready_end}", *self.options],
                 pass_fds=[ready_end], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.plan.environment())
         os.close(ready_end)
-        listens = bool(select.select([ready], [], [], PATIENCE)[0]) and os.read(ready, 1) == b"\n"
+        listens = bool(select.select([ready], [], [], TIMEOUT)[0]) and os.read(ready, 1) == b"\n"
         os.close(ready)
-        if not listens and not self.has_ended(PATIENCE):
+        if not listens and not self.has_ended(TIMEOUT):
             # It has closed the pipe, or said that it can't write to it: it need not be able to say that it is ready.
             listens = "can't report readiness" in self.log()
             if not listens:
                 raise Broken("it neither starts nor ends")
         return listens
 
-    def has_ended(self, patience=0.):
+    def has_ended(self, timeout=0.):
         try:
-            return self.process.wait(patience) is not None
+            return self.process.wait(timeout) is not None
         except subprocess.TimeoutExpired:
             return False
 
@@ -201,14 +201,14 @@ class Daemon:
         with open(self.directory + "/log", encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def ctl(self, *arguments, patience=PATIENCE):
+    def ctl(self, *arguments, timeout=TIMEOUT):
         """Its exit status and what it printed; it ends in time, or it is the daemon that keeps it waiting."""
         command = [BUILD + "/userevctl", "--socket=" + self.socket, "--control-socket=" + self.control, *arguments]
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  timeout=patience, check=False)
+                                  timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
-            raise (GaveUp if patience == SHORT else Broken)(f"userevctl {arguments[0]} gets no answer") from None
+            raise (GaveUp if timeout == SHORT else Broken)(f"userevctl {arguments[0]} gets no answer") from None
         return done.returncode, done.stdout
 
     def _look(self):
@@ -264,7 +264,7 @@ class Daemon:
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
-        if not self.has_ended(PATIENCE):
+        if not self.has_ended(TIMEOUT):
             raise Broken("it does not end")
 
     def kill(self):
@@ -280,7 +280,7 @@ def register_all(one, another, third):
     third.register("event0 u64 b")
 
 
-def trace(daemon, one, patience):
+def trace(daemon, one, timeout):
     """A tail sees what is written, and what an admin switches on is on."""
     command = [BUILD + "/userevctl", "--control-socket=" + daemon.control, "tail", "--count=2", "--timeout=1", "shared"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tail:
@@ -288,36 +288,36 @@ def trace(daemon, one, patience):
             until(lambda: one.is_on("shared") or tail.poll() is not None, SHORT)
             for number in range(2):
                 one.write("shared", number)
-            daemon.ctl("enable", "first", patience=patience)
+            daemon.ctl("enable", "first", timeout=timeout)
             one.write("first", 1)
-            daemon.ctl("disable", "first", patience=patience)
+            daemon.ctl("disable", "first", timeout=timeout)
             # While a fault goes on, it would wait for its answer longer than we do.
-            until(lambda: tail.poll() is not None, patience + 1)
+            until(lambda: tail.poll() is not None, timeout + 1)
         finally:
             tail.terminate()
 
 
-def live(daemon, patience):
+def live(daemon, timeout):
     """All between the start and the end; whoever may be refused, is, and goes on."""
-    clients = [Client(daemon, name, patience) for name in ("one", "another", "third")]
+    clients = [Client(daemon, name, timeout) for name in ("one", "another", "third")]
     for client in clients:
         client.hello()
     register_all(*clients)
     one, another, third = clients
     one.ask(WATCH, WATCHING, struct.pack("<I", 1))
-    trace(daemon, one, patience)
+    trace(daemon, one, timeout)
     for command in (["events"], ["tenants"], ["status"]):
-        daemon.ctl("--json", *command, patience=patience)
+        daemon.ctl("--json", *command, timeout=timeout)
     daemon.read_metrics()
     daemon.restart()
     daemon.write_policy("[/nowhere]\nReserveEvents=1\n")
-    daemon.ctl("reload", patience=patience)
+    daemon.ctl("reload", timeout=timeout)
     one.release("shared")
     one.ask(QUERY, ACCOUNT)
     # Who talks nonsense is cut off, and who leaves in the middle of a request is not missed.
     another.ask(99, 100)
     third.register_and_leave("last u32 a")
-    fourth = Client(daemon, "third", patience)
+    fourth = Client(daemon, "third", timeout)
     fourth.hello()
     fourth.register("event0 u32 a")
     for client in (one, another, fourth):
@@ -332,17 +332,17 @@ def check_service(daemon):
         left.update(daemon.status())
         return not any(left.values())
 
-    if not until(is_settled, PATIENCE):
+    if not until(is_settled, TIMEOUT):
         raise Broken(f"what is left: {left}")
-    client = Client(daemon, "next", PATIENCE)
+    client = Client(daemon, "next", TIMEOUT)
     if not client.hello() or client.register("next u32 a", "1bad") != [None, "bad-description"]:
         raise Broken(f"the next client is not served: {client.heard}")
-    if daemon.ctl("enable", "next")[0] != 0 or not until(lambda: client.is_on("next"), PATIENCE) or not client.write("next", 1):
+    if daemon.ctl("enable", "next")[0] != 0 or not until(lambda: client.is_on("next"), TIMEOUT) or not client.write("next", 1):
         raise Broken("the next client's event can't be switched on")
     if daemon.ctl("disable", "next")[0] != 0:
         raise Broken("the next client's event can't be switched off")
     if daemon.ctl("reload")[0] != 0:
         raise Broken("the policy can't be loaded again")
     client.close()
-    if not until(is_settled, PATIENCE):
+    if not until(is_settled, TIMEOUT):
         raise Broken(f"what is left of the next: {left}")

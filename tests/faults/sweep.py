@@ -20,7 +20,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import PATIENCE  # noqa: E402
+from checks import TIMEOUT  # noqa: E402
 from pair import Pair  # noqa: E402
 from plan import FOR_EVER, Plan  # noqa: E402
 from scenario import SHORT, Broken, Daemon, GaveUp, check_service, live, until  # noqa: E402
@@ -132,7 +132,7 @@ class Bench:
             check_service(daemon)
             self.fds, self.backend = daemon.count_fds(), daemon.backend()
         self._live_without_a_fault(serve)
-        self.calls = self._live_without_a_fault(lambda daemon: live(daemon, PATIENCE))
+        self.calls = self._live_without_a_fault(lambda daemon: live(daemon, TIMEOUT))
 
     def _daemon(self):
         return self.make(self.directory, Plan(self.directory + "/plan"))
@@ -140,7 +140,7 @@ class Bench:
     def _go_through(self, daemon, injection):
         try:
             if daemon.start():
-                live(daemon, SHORT if injection.for_ever else PATIENCE)
+                live(daemon, SHORT if injection.for_ever else TIMEOUT)
         except GaveUp:
             pass
         if injection.for_ever and daemon.plan.failed() and not daemon.has_ended():
@@ -166,7 +166,7 @@ class Bench:
             # Before Linux 6.16 a thread closes what clients may have attached fds to.
             # One that goes on without its keeper has pages of its own.
             fds += PAGES_FDS if daemon.backend() != self.backend else 0
-            if not until(lambda: daemon.count_fds() <= fds, PATIENCE):
+            if not until(lambda: daemon.count_fds() <= fds, TIMEOUT):
                 raise Broken(f"{fds} fds before, {daemon.count_fds()} after it")
             # What goes on may leave it no other choice.
             if not injection.for_ever and daemon.backend() != self.backend:

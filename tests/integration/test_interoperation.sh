@@ -87,14 +87,6 @@ takes()
 	echo "$2" >>"$1"
 }
 
-# A scene is a function of several steps; if one fails, the trace shows which.
-scene()
-{
-	exec {BASH_XTRACEFD}>&1 # not stderr, which is() compares
-	set -x
-	"$@"
-}
-
 # --- clients ---
 
 # start_client NAME UID: an emitter in its own cgroup.

@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from running import BUILD, Lines, running, unprivileged  # noqa: E402
-from checks import PATIENCE, check, eventually, sum_up  # noqa: E402
+from checks import TIMEOUT, check, eventually, sum_up  # noqa: E402
 
 PROCESSES, THREADS, ROUNDS = 2 * (os.cpu_count() or 1), 2, 5
 TRACEFS = "/sys/kernel/tracing"
@@ -81,7 +81,7 @@ def check_others(daemon):
         check("without one it waits", None if waiting.next(3) == "" else "it does not")
         tail.end()
         said = waiting.next()
-        check("… until the other has ended", None if waiting.process.wait(PATIENCE) == 0 and "off" in said else said)
+        check("… until the other has ended", None if waiting.process.wait(TIMEOUT) == 0 and "off" in said else said)
         waiting.end()
         check("then the event is off", daemon.is_on("wanted"))
         reader.join()
