@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A library to be preloaded, which lets calls of the C library fail, or come late. What it is to do, and what it has done, is in
- * a file ($FAULTS) that it maps, and the test (plan.py) does too: so a fault is lifted, and calls are counted, while the program
- * runs. All processes that come from the one that was started share it.
+ * A library to be preloaded, which makes calls of the C library fail, or delays them. Faults and counts are in a file ($FAULTS) that this
+ * library and the test (plan.py) map, so a fault can be lifted, and calls counted, while the program runs. A program shares the file with
+ * its children.
  */
 
 #include <dirent.h>
@@ -40,7 +40,7 @@
 
 #include "protocol/base/base.h"
 
-/* What may fail. */
+/* Functions that may fail. */
 /* clang-format off */
 #define FUNCTIONS(_) \
 	_(accept4) _(access) _(bind) _(calloc) _(chdir) _(chmod) _(chown) _(close_range) _(connect) _(dup2) _(dup3) \
@@ -74,26 +74,26 @@ struct counted {
 struct plan {
 	uint64_t first; /* of the function's calls, counted from 1, the first that fails; 0: none does */
 	uint64_t last;
-	_Atomic uint64_t failed;    /* so many did */
-	_Atomic uint64_t points;    /* calls of what is no mere memory, by the first process */
-	uint64_t interrupted_point; /* before that one it gets the signal; 0: it gets none */
+	_Atomic uint64_t failed;    /* number of failed calls */
+	_Atomic uint64_t points;    /* calls of the first process, without those for memory */
+	uint64_t interrupted_point; /* the signal comes before that call; 0: no signal */
 	int32_t function;
 	int32_t error;
-	uint32_t delay;		     /* up to so many microseconds before each call; 0: none */
+	uint32_t delay;		     /* maximum before each call, in microseconds; 0: none */
 	_Atomic uint32_t randomness; /* seeded by the test */
 	uint32_t functions;
 	int32_t signal;
 	_Atomic int32_t process; /* the first */
 	int32_t padding;
-	char where[WHERE_BYTES]; /* who made the first call that failed */
+	char where[WHERE_BYTES]; /* caller of the first call that failed */
 	struct counted counted[FUNCTIONS_MAX];
 };
 
 static struct plan *plan;
-/* This thread is in a part of the C library that can't be helped. */
+/* This thread is in a part of the C library that must not fail. */
 static _Thread_local bool spared __attribute__((tls_model("initial-exec")));
 
-/* Memory comes from whoever is behind us, ASan or the C library, without asking dlsym(), which may want memory itself. */
+/* The real functions of ASan or the C library, without dlsym(), which may allocate. */
 #ifdef BEHIND_ASAN
 #define REAL_MEMORY(function) __interceptor_##function
 #else
@@ -104,7 +104,7 @@ void *REAL_MEMORY(malloc)(size_t size);
 void *REAL_MEMORY(calloc)(size_t n, size_t size);
 void *REAL_MEMORY(realloc)(void *old, size_t size);
 
-/* As "userevd+0x1234", for addr2line. */
+/* Writes "userevd+0x1234", for addr2line. */
 static void note_caller(const void *caller)
 {
 	Dl_info info;
@@ -115,7 +115,7 @@ static void note_caller(const void *caller)
 		 (size_t)((const char *)caller - (const char *)info.dli_fbase));
 }
 
-/* Each time another number, and with the same seed the same ones. */
+/* Pseudo-random numbers, the same for the same seed. */
 static uint32_t next_random(void)
 {
 	uint32_t x = atomic_fetch_add(&plan->randomness, 0x9e3779b9U);
@@ -140,7 +140,7 @@ static bool is_memory(enum function function)
 	return function == NUMBER_malloc || function == NUMBER_calloc || function == NUMBER_realloc;
 }
 
-/* What may come between any two calls: time, and a signal. */
+/* A delay and a signal may come between any two calls. */
 static void meet(enum function function)
 {
 	int before = errno;
@@ -154,7 +154,7 @@ static void meet(enum function function)
 	errno = before;
 }
 
-/* Whether this call is one that fails: then with errno set. */
+/* Whether this call fails; then errno is set. */
 static bool fails(enum function function, const void *caller)
 {
 	uint64_t n;
@@ -173,7 +173,7 @@ static bool fails(enum function function, const void *caller)
 
 #define FAILS(name) fails(NUMBER_##name, __builtin_return_address(0))
 
-/* The function that ours hides. */
+/* The function that this library overrides. */
 #define REAL(name)                                                                                                     \
 	({                                                                                                             \
 		static __typeof__(&(name)) real_;                                                                      \
@@ -289,7 +289,7 @@ FAULTABLE(pid_t, waitpid, (pid_t pid, int *ret, int options), (pid, ret, options
 FAULTABLE(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)
 /* clang-format on */
 
-/* The same by other names. */
+/* Functions with other names. */
 #undef getline
 PUBLIC ssize_t __getdelim(char **line, size_t *size, int end, FILE *file)
 {
@@ -303,7 +303,7 @@ PUBLIC int fstatfs64(int fd, struct statfs64 *ret) __attribute__((alias("fstatfs
 PUBLIC void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
 	__attribute__((alias("mmap")));
 
-/* Of all that there may be behind the last argument that has a name: as long as registers are, and read or not. */
+/* The optional argument, as long as a register; harmless if there is none. */
 #define NEXT_ARGUMENT(last)                                                                                            \
 	({                                                                                                             \
 		va_list arguments_;                                                                                    \
@@ -339,7 +339,7 @@ PUBLIC void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
 	return FAILS(mremap) ? MAP_FAILED : REAL(mremap)(old, old_size, size, flags, NEXT_ARGUMENT(flags));
 }
 
-/* Pipes and eventfds are not read from disks: libev, and who waits for another's end, need not think of what can't be. */
+/* Only files fail: libev does not expect errors of pipes and eventfds. */
 static bool is_file(int fd)
 {
 	struct stat status;
@@ -356,7 +356,7 @@ PUBLIC ssize_t read(int fd, void *buffer, size_t size)
 	return REAL(read)(fd, buffer, size);
 }
 
-/* How a hardened program calls it. */
+/* Hardened programs call this. */
 ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
 {
@@ -372,7 +372,7 @@ PUBLIC ssize_t write(int fd, const void *data, size_t size)
 	return REAL(write)(fd, data, size);
 }
 
-/* There may be no room for one more, and that is all. */
+/* Only additions fail. */
 PUBLIC int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 {
 	int r = REAL(epoll_ctl)(epoll, op, fd, event), error;
@@ -385,7 +385,7 @@ PUBLIC int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 	return -1;
 }
 
-/* Without memory it crashes: glibc 2.36, nss_database_check_reload_and_get(). */
+/* Crashes without memory: glibc 2.36, nss_database_check_reload_and_get(). */
 PUBLIC struct passwd *getpwnam(const char *name)
 {
 	struct passwd *user;
@@ -399,7 +399,7 @@ PUBLIC struct passwd *getpwnam(const char *name)
 }
 
 #ifdef BEHIND_ASAN
-/* ASan asks at the start of each thread, with memory of the C library's, and can't do without. */
+/* ASan calls it at the start of each thread, and can't handle a failure. */
 PUBLIC int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
 {
 	int r;

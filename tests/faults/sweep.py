@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# sweep.py [--jobs=N] [--from=N] [--turns=N] [--every=K] [--fail=WHO] [FUNCTION…]: a daemon's whole life (scenario.py), again and again,
-# and each time another call of the C library fails: the first, the second, and so on until there is no such call any more. That is a
-# turn, and in the next one each call fails in another way, until there is none any more: with each errno that it may have, once and from
-# then on for ever. With --from=3 the first three have been done before. With --every only each K-th of all these is tried, the same ones
-# each time. WHO fails is the daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the keeper of a pair.
+# sweep.py [--jobs=N] [--from=N] [--turns=N] [--every=K] [--fail=VICTIM] [FUNCTION…]: repeats the life of a daemon (scenario.py); each time
+# a different call of the C library fails: the first, the second, and so on to the last. That is a turn. In each further turn the calls
+# fail in another way: with each of their errnos, once or permanently. --from=3 skips three turns. --every tries each K-th of all these,
+# the same ones each time. The VICTIM is the daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the
+# keeper of a pair.
 
 import argparse
 import collections
@@ -25,7 +25,7 @@ from pair import Pair  # noqa: E402
 from plan import FOR_EVER, Plan  # noqa: E402
 from scenario import SHORT, Broken, Daemon, GaveUp, check_service, live, until  # noqa: E402
 
-# With which errno a call may fail.
+# The errnos of each call.
 FILES = ("EMFILE", "ENFILE", "ENOMEM")
 PATHS = ("EACCES", "ENOENT", "EIO")
 ERRORS = {
@@ -78,9 +78,9 @@ ERRORS = {
 }
 ANY = ("ENOMEM", "EPERM")
 MEMORY = ("malloc", "calloc", "realloc")
-# What passes by itself, so that it is no fault of the program's if it waits for that.
+# Temporary errors: a program may wait for their end.
 ONCE_ONLY = ("EINTR", "EAGAIN", "EBUSY", "ECONNABORTED", "ETOOMANYREFS")
-# More calls than this while nobody asks for anything, and it spins.
+# With more calls than this, and no request, the program spins.
 CALLS_AT_REST = 400
 TRIES = 3
 
@@ -92,7 +92,7 @@ def describe(injection):
 
 
 def kinds_of(function):
-    """All that can be wrong with one call."""
+    """The ways in which a call may fail."""
     errors = ("ENOMEM",) if function in MEMORY else ERRORS.get(function, ANY)
     return [(error, for_ever) for error in errors for for_ever in (False, True) if not (for_ever and error in ONCE_ONLY)]
 
@@ -102,7 +102,7 @@ PAGES_FDS = 4
 
 
 class Bench:
-    """One worker's place; what a whole life without a fault is like."""
+    """The directory of a worker, and the numbers of a life without faults."""
 
     def __init__(self, number, make=Daemon):
         self._scratch = tempfile.TemporaryDirectory()
@@ -110,12 +110,12 @@ class Bench:
         self.fds, self.calls, self.backend = 0, {}, None  # calls: {function: how many}
         os.chmod(self.directory, 0o755)
 
-    def _live_without_a_fault(self, what):
+    def _live_without_a_fault(self, scene):
         daemon = self._daemon()
         try:
             if not daemon.start():
                 raise Broken(f"it does not start: {daemon.log()}")
-            what(daemon)
+            scene(daemon)
             daemon.terminate()
             daemon.finish()
             daemon.check_exit([])
@@ -127,7 +127,7 @@ class Bench:
         return daemon.plan.calls()
 
     def measure(self):
-        """A daemon in which nothing fails is the measure for the others."""
+        """Counts the fds and calls of a daemon without faults."""
         def serve(daemon):
             check_service(daemon)
             self.fds, self.backend = daemon.count_fds(), daemon.backend()
@@ -148,7 +148,7 @@ class Bench:
         if daemon.has_ended():
             daemon.check_exit(self.ordinary)
             if daemon.process.returncode == 0:
-                raise Broken("it ended before it was told to")
+                raise Broken("it ended too early")
         reached = daemon.plan.failed() > 0
         if reached:
             daemon.plan.lift()
@@ -159,25 +159,24 @@ class Bench:
         daemon.finish()
 
     def _check_survivor(self, daemon, injection):
-        # A pipe does as well, and is two.
+        # Without eventfd a pipe is used, which has two fds.
         fds = self.fds + (injection.function == "eventfd")
         try:
             check_service(daemon)
-            # Before Linux 6.16 a thread closes what clients may have attached fds to.
-            # One that goes on without its keeper has pages of its own.
+            # Before Linux 6.16 a thread closes fds of clients. A daemon without its keeper has pages of its own.
             fds += PAGES_FDS if daemon.backend() != self.backend else 0
             if not until(lambda: daemon.count_fds() <= fds, TIMEOUT):
                 raise Broken(f"{fds} fds before, {daemon.count_fds()} after it")
-            # What goes on may leave it no other choice.
+            # A permanent fault may force another backend.
             if not injection.for_ever and daemon.backend() != self.backend:
-                raise Broken(f"now it has the {daemon.backend()} backend")
+                raise Broken(f"it changed to the {daemon.backend()} backend")
         except (Broken, OSError):
-            # It was just about to end.
+            # It may just have been ending.
             if not daemon.has_ended(SHORT) or daemon.process.returncode == 0:
                 raise
 
     def run(self, injection):
-        """Whether the fault was reached, where, and what was wrong then, if anything was."""
+        """(whether the fault was reached, its place, the error or "")"""
         daemon = self._daemon()
         number = list(self.calls).index(injection.function)
         daemon.plan.fail(number, getattr(errno, injection.error), injection.n, FOR_EVER if injection.for_ever else injection.n)
@@ -197,7 +196,7 @@ class Bench:
 
 
 def check_rest(daemon):
-    """A fault that goes on is not tried again and again at once."""
+    """A failing call is not repeated without a pause."""
     before = sum(daemon.plan.calls().values())
     time.sleep(SHORT)
     calls = sum(daemon.plan.calls().values()) - before
@@ -206,10 +205,10 @@ def check_rest(daemon):
 
 
 class Tally:
-    """What came of all."""
+    """The results."""
 
     def __init__(self):
-        self.begun = self.told = time.monotonic()
+        self.begun = self.reported = time.monotonic()
         self.reached, self.places, self.wrong, self.missed = collections.Counter(), collections.defaultdict(set), [], 0
 
     def add(self, injection, reached, where, wrong):
@@ -221,14 +220,14 @@ class Tally:
         if wrong:
             self.wrong.append((injection, where, wrong))
             print(f"FAIL  {describe(injection)} (in {where})\n      " + wrong.replace("\n", "\n      "), flush=True)
-        if time.monotonic() - self.told > 30:
-            self.told = time.monotonic()
+        if time.monotonic() - self.reported > 30:
+            self.reported = time.monotonic()
             print(f"      … {self.total()} so far, now at {describe(injection)}", flush=True)
 
     def total(self):
         return sum(self.reached.values())
 
-    def what_went_wrong(self):
+    def failures(self):
         return "\n".join(f"{describe(injection)}: {wrong}" for injection, _, wrong in self.wrong)
 
     def summary(self):
@@ -244,7 +243,7 @@ def work(number, make, tasks, results):
     for task in iter(tasks.get, None):
         for injection in task():
             reached, where, wrong = bench.run(injection)
-            # What is done at once and what later is not the same each time.
+            # The order of calls varies.
             for _ in range(TRIES - 1):
                 if not reached and not wrong and injection.n <= bench.calls[injection.function]:
                     reached, where, wrong = bench.run(injection)
@@ -255,7 +254,7 @@ def work(number, make, tasks, results):
 
 
 class Turn:
-    """One call of the function after the other, for as long as there are any, each in the next of the ways in which it may fail."""
+    """The calls of a function, one after the other, each with the next way to fail."""
 
     def __init__(self, function, number):
         self.function, self.kinds = function, kinds_of(function)[number:] + kinds_of(function)[:number]
@@ -265,7 +264,7 @@ class Turn:
 
 
 class Some:
-    """Just these."""
+    """A fixed list."""
 
     def __init__(self, injections):
         self.injections = injections
@@ -283,7 +282,7 @@ def all_of(calls, functions, turns):
 
 
 def sample_of(calls, functions, every):
-    """Each so-many-th, from all functions and kinds."""
+    """Each `every`-th of all functions and ways to fail."""
     injections = [Injection(function, n, *kind) for function in named(calls, functions)
                   for kind in kinds_of(function) for n in range(1, calls[function] + 1)]
     return [Some([injection]) for injection in injections[::every]]
@@ -305,7 +304,7 @@ def sweep(todo, jobs, make=Daemon):
 
 
 def sweep_sample(size, jobs, make=Daemon):
-    """About so many; what came of them, and of how many they are."""
+    """(the results of a sample of about that size, the size of the whole)"""
     bench = Bench(0, make)
     bench.measure()
     everything = len(sample_of(bench.calls, [], 1))
