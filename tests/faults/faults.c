@@ -484,7 +484,7 @@ PUBLIC char *strdup(const char *text)
 	return strndup(text, SIZE_MAX);
 }
 
-/* What is called before this neither fails nor counts. */
+/* Calls before this neither fail nor count. */
 __attribute__((constructor)) static void begin(void)
 {
 	const char *path = getenv("FAULTS");
