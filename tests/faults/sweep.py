@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# sweep.py [--jobs=N] [--from=N] [--turns=N] [--every=K] [--fail=VICTIM] [FUNCTION…]: repeats the life of a daemon (scenario.py); each time
-# a different call of the C library fails: the first, the second, and so on to the last. That is a turn. In each further turn the calls
-# fail in another way: with each of their errnos, once or permanently. --from=3 skips three turns. --every tries each K-th of all these,
-# the same ones each time. The VICTIM is the daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the
-# keeper of a pair.
+# sweep.py [--jobs=N] [--every=K] [--fail=VICTIM] [FUNCTION…]: repeats the life of a daemon (scenario.py); each time a different call of
+# the C library fails, with each of its errnos, once or permanently. --every tries each K-th of all these, the same ones each time. The
+# VICTIM is the daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the keeper of a pair.
 
 import argparse
 import collections
 import errno
 import functools
-import itertools
 import multiprocessing
 import os
 import sys
@@ -241,51 +238,21 @@ def work(number, make, tasks, results):
     bench = Bench(number, make)
     bench.measure()
     for task in iter(tasks.get, None):
-        for injection in task():
+        for injection in task:
             reached, where, wrong = bench.run(injection)
             # The order of calls varies.
             for _ in range(TRIES - 1):
                 if not reached and not wrong and injection.n <= bench.calls[injection.function]:
                     reached, where, wrong = bench.run(injection)
-            if not reached and not wrong and injection.n > bench.calls[injection.function]:
-                break
             results.put((injection, reached, where, wrong))
     results.put(None)
 
 
-class Turn:
-    """The calls of a function, one after the other, each with the next way to fail."""
-
-    def __init__(self, function, number):
-        self.function, self.kinds = function, kinds_of(function)[number:] + kinds_of(function)[:number]
-
-    def __call__(self):
-        return (Injection(self.function, n + 1, *self.kinds[n % len(self.kinds)]) for n in itertools.count())
-
-
-class Some:
-    """A fixed list."""
-
-    def __init__(self, injections):
-        self.injections = injections
-
-    def __call__(self):
-        return self.injections
-
-
-def named(calls, functions):
-    return [function for function in calls if calls[function] and (not functions or function in functions)]
-
-
-def all_of(calls, functions, turns):
-    return [Turn(function, number) for number in turns for function in named(calls, functions) if number < len(kinds_of(function))]
-
-
 def sample_of(calls, functions, every):
-    """Each `every`-th of all functions and ways to fail."""
-    injections = [Injection(function, n, *kind) for function in named(calls, functions)
+    """Each `every`-th of all functions, ways to fail and calls, in a list of its own."""
+    injections = [Injection(function, n, *kind) for function in calls if not functions or function in functions
                   for kind in kinds_of(function) for n in range(1, calls[function] + 1)]
-    return [Some([injection]) for injection in injections[::every]]
+    return [[injection] for injection in injections[::every]]
 
 
 def sweep(todo, jobs, make=Daemon):
@@ -317,8 +284,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
     parser.add_argument("--fail", choices=["alone", "daemon", "keeper"], default="alone")
-    parser.add_argument("--turns", type=int, default=max(len(errors) for errors in ERRORS.values()) * 2)
-    parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("functions", nargs="*")
     options = parser.parse_args()
@@ -329,8 +294,7 @@ def main():
     bench.measure()
     calls = bench.calls
     print(f"{sum(calls.values())} calls of {sum(n > 0 for n in calls.values())} functions in a life without faults", flush=True)
-    todo = sample_of(calls, options.functions, options.every) if options.every > 1 \
-        else all_of(calls, options.functions, range(options.first, options.turns))
+    todo = sample_of(calls, options.functions, options.every)
     tally = sweep(todo, options.jobs, make)
     print(tally.summary())
     return bool(tally.wrong)

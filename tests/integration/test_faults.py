@@ -15,7 +15,7 @@ from checks import BUILD, check, sum_up  # noqa: E402
 from interrupts import interrupt_all  # noqa: E402
 from plan import FOR_EVER, LIBRARY, Plan  # noqa: E402
 from races import race  # noqa: E402
-from sweep import Injection, Some, sweep, sweep_sample  # noqa: E402
+from sweep import Injection, sweep, sweep_sample  # noqa: E402
 
 PROGRAMS = ("userevd", "userevd-keeper", "userevctl")
 JOBS = 3 * (os.cpu_count() or 1)
@@ -95,7 +95,7 @@ FOUND = (
 
 def check_found():
     for sentence, faults in FOUND:
-        todo = [Some([Injection(function, n, error, for_ever)]) for function, error, for_ever, numbers in faults for n in numbers]
+        todo = [[Injection(function, n, error, for_ever)] for function, error, for_ever, numbers in faults for n in numbers]
         check(sentence, sweep(todo, JOBS).failures())
 
 

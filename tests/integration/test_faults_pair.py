@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from checks import check, sum_up  # noqa: E402
 from pair import Pair  # noqa: E402
-from sweep import Injection, Some, sweep, sweep_sample  # noqa: E402
+from sweep import Injection, sweep, sweep_sample  # noqa: E402
 
 SAMPLE = 12
 
@@ -36,7 +36,7 @@ FOUND = (
 def check_found():
     made = 0
     for sentence, victim, faults in FOUND:
-        tally = sweep([Some(faults)], 1, functools.partial(Pair, victim=victim))
+        tally = sweep([faults], 1, functools.partial(Pair, victim=victim))
         check(sentence, tally.failures())
         made += tally.total()
     # Linux 6.1 has a page, and no file of it has a name; nor a maximum.
