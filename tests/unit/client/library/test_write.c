@@ -4,16 +4,12 @@
 
 #include "tests/unit/client/library/library_test.h"
 
-WITHOUT_DAEMON(unregistered_event_is_off)
-{
-	expect_off(&event);
-	userev_release(userev, &event);
-	expect_off(&event);
-}
-
 WITHOUT_DAEMON(events_without_daemon_are_registered_and_off)
 {
 	ck_assert_int_eq(userev_connected(userev), -ENOENT);
+	expect_off(&event);
+	userev_release(userev, &event);
+	expect_off(&event);
 	register_event(&event, "event u32 number");
 	register_event(&other, "other u32 number");
 	expect_off(&event);
@@ -98,16 +94,6 @@ WITH_DAEMON(record_is_index_and_pieces_in_order)
 	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), 0);
 }
 
-WITH_DAEMON(event_that_is_off_writes_nothing)
-{
-	uint32_t index;
-	char got[8];
-
-	register_event(&event, "event u32 number");
-	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
-	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), -1);
-}
-
 WITH_DAEMON(payload_above_maximum_is_refused_and_counted)
 {
 	static char payload[WIRE_PAYLOAD_MAX + 1];
@@ -130,16 +116,6 @@ WITH_DAEMON(payload_above_maximum_is_refused_and_counted)
 	close_library();
 	fake_wait(fake->ended == 1);
 	ck_assert_uint_eq(fake->lost.too_big, 3);
-}
-
-WITH_DAEMON_ONLY(welcome_sets_payload_max)
-{
-	fake_set(welcome.payload_max = 10);
-	userev = open_library();
-	register_event(&event, "event char[8] text");
-	fake_switch("event", true);
-	ck_assert_int_eq(userev_write(&event, "0123456789", 10), 10);
-	ck_assert_int_eq(userev_write(&event, "0123456789", 11), -E2BIG);
 }
 
 static int fill(void)
