@@ -21,7 +21,7 @@
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"
 
-enum { HOLDERS_BYTES_MAX = 32768 }; /* half of what a row's list can be, whatever the length of tenants' paths */
+enum { HOLDERS_BYTES_MAX = 32768 }; /* half of the longest list of a row, so that any tenant's path fits behind it */
 
 /* STATUS: one row. */
 
@@ -47,7 +47,7 @@ static int status_next(struct listing *listing, struct packet *packet)
 		return LISTING_END;
 	capacity_look(&daemon->registry);
 	row_put_string(packet, "version", VERSION);
-	row_put_string(packet, "backend", daemon->registry.kernel->facts.name);
+	row_put_string(packet, "backend", backend_name(daemon->registry.kernel->facts.backend));
 	row_put_string(packet, "why", daemon->probe.sentence);
 	status_put_guard(packet, daemon);
 	row_put_u64(packet, "pid", (uint64_t)getpid());
@@ -168,7 +168,7 @@ static int events_next_traced(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-/* Whether the event is on is found in tracefs, by an admin who may read it. */
+/* Without the event's state: userevctl reads that from tracefs. */
 static int events_next_held(struct listing *listing, struct packet *packet)
 {
 	const struct event *event = event_after(listing->client->holder.registry, listing->after);

@@ -59,7 +59,7 @@ static int bequest_copy_fd(int fd)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* Without fds for copies the page is left out: then the keeper refuses what belongs to it, and on_adopted() logs that. */
+/* Without fds for copies the page is left out: then the keeper refuses the calls for that page, and on_adopted() logs that. */
 static void bequest_add_page(struct bequest *bequest, const struct tenant *tenant)
 {
 	const int fds[] = { bequest_copy_fd(tenant->page_writable), bequest_copy_fd(tenant->page_fd) };
@@ -214,7 +214,7 @@ bool succession_begin(struct daemon *daemon, int error)
 	if (error == -ECONNREFUSED)
 		log_error("the keeper can't serve: %s", daemon->registry.kernel->facts.note);
 	else
-		log_warning("the keeper has gone (%s): waiting for the next one", strerror(-error));
+		log_warning("the keeper has gone (%s): waiting for a new keeper", strerror(-error));
 	daemon->connections.keeper_has_gone = true;
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
 	daemon->w_succession.repeat = soon ? KEEPER_PAUSE : KEEPER_INTERVAL;
