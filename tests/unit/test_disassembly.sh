@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What an event costs while nobody traces it: one load of event->status, one compare in memory, one branch, and we are out.
-# The same where it is emitted: not even the arguments are there before that branch, and what makes the record is elsewhere.
-# Shown and checked for x86-64, with every compiler that is here.
+# The instructions of an event that is off: one load of event->status, one compare in memory, one branch. The same where it is
+# emitted: arguments are evaluated behind that branch, and the code that builds the record is out of line. Checked for x86-64, with
+# each installed compiler.
 set -eu
 
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -15,7 +15,7 @@ x86_64) ;;
 *) echo "0 passed, 0 failed, 1 skipped: the disassembly is that of x86-64"; exit 0 ;;
 esac
 
-# In C++ names are mangled, unless it is asked not to do that.
+# Without name mangling in C++.
 cat > "$scratch/tested.c" <<'END'
 #include "client/userev.h"
 #ifdef __cplusplus
@@ -44,8 +44,8 @@ void probe(void)
 }
 END
 
-# The way out of a disabled event: everything before the first ret. The event is at %rdi, or where %rip knows, and status its
-# first word. (clang keeps the stack aligned on both ways: a push of %rax and a pop.)
+# The instructions before the first ret. The event is at %rdi, or at an offset from %rip, and status is its first word. (clang aligns the
+# stack on both paths: a push of %rax and a pop.)
 check()
 {
 	awk '

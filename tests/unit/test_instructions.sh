@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# How many instructions an event costs, counted by callgrind: a test of one that is off, beside the same loop without it and with
-# a test of a word in memory, as the kernel's own interface has it.
+# Instructions of an event that is off, counted by callgrind: a loop with a test of the event, compared with the same loop without it
+# and with a test of a word in memory, as in the kernel's own interface.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -23,7 +23,7 @@ USEREV_EVENT(loop, turned, (u32, turn), (u64, cost), (string, name));
 static volatile uint32_t word;
 uint64_t costs;
 
-/* What must not be called while nobody listens. */
+/* Must not be called while the event is off. */
 static uint64_t __attribute__((noinline)) cost(void)
 {
 	return ++costs;
@@ -54,7 +54,7 @@ void __attribute__((noinline)) with_event(void)
 
 int main(void)
 {
-	/* There is no daemon here: so that nobody looks for one. */
+	/* There is no daemon: do not look for one. */
 	userev_seal(NULL);
 	empty();
 	with_word();
@@ -74,7 +74,7 @@ count()
 
 for compiler in gcc clang; do
 	command -v $compiler >/dev/null || continue
-	# Where it is the fastest that the machine has, the valgrind of the day may not know it.
+	# Without -march=native: valgrind may not support the latest instructions.
 	check "$compiler builds the loops" $compiler -std=c11 -O2 -g -fno-unroll-loops -Iclient "$scratch/loops.c" "$B/libuserev.a" -o "$scratch/$compiler"
 	empty=$(count $compiler empty) word=$(count $compiler with_word) event=$(count $compiler with_event)
 	echo "      $compiler: a turn of the loop is $empty thousandths of an instruction, with a word $word, with an event $event"

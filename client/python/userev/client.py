@@ -285,7 +285,7 @@ class Userev:
             self.refusal = packets.decode_error(packet.body)
             raise connection.Ended(str(self.refusal))
         if packet.kind == packets.CHANGED or 0 < packet.serial <= self._answered:
-            return  # A daemon that replaces another one may repeat the last answer. Its files are closed.
+            return  # A daemon that has replaced the former one may repeat the last answer. Its files are closed.
         if not self._pending or (packet.serial, packet.kind) != self._pending[0][:2]:
             raise packets.BadPacket(f"unexpected answer of kind {packet.kind}")
         if len(files) != len(packet.streams) + (packet.kind == packets.WELCOME):

@@ -25,7 +25,7 @@
 enum mischief {
 	GOOD,
 	SILENT,
-	TWICE, /* as from a daemon that replaced another one */
+	TWICE, /* as from a daemon that has replaced the former one */
 	/* An answer of any kind */
 	HANG_UP,
 	ERROR_PACKET,
@@ -99,7 +99,7 @@ struct fake {
 	_Atomic bool hold; /* accepts connections without reading */
 	struct wire_welcome welcome;
 
-	/* what it has received, written by its thread */
+	/* received packets; written by its thread */
 	char *name[FAKE_EVENTS];
 	_Atomic uint32_t events; /* the last bit in use */
 	_Atomic uint32_t streams;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Declared events, and what an event costs. */
+/* Declared events, and the memory of events. */
 
 #include "tests/unit/client/library/library_test.h"
 
@@ -333,7 +333,7 @@ static void *lose_records(void *data)
 	return NULL;
 }
 
-/* For ThreadSanitizer: reporting must not read what WELCOME writes. */
+/* For ThreadSanitizer: reporting must not read fields that WELCOME writes. */
 WITH_DAEMON(losses_are_reported_while_daemons_change)
 {
 	static struct loser loser;
