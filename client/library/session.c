@@ -80,8 +80,8 @@ static void session_become_child(void)
 		userev->look_at = clock_coarse_ms();
 		userev->failures = 0;
 		userev->not_before = 0;
-		userev->unreported.queue_full = 0;
-		userev->unreported.too_big = 0;
+		userev->reported.queue_full = userev->losses.queue_full;
+		userev->reported.too_big = userev->losses.too_big;
 		session_close(userev, CONNECTION_INHERITED);
 	}
 }

@@ -139,7 +139,7 @@ static void expect_reuse_is_noticed(int number)
 {
 	int other_end = reuse(number);
 
-	userev->unreported.too_big = 1;
+	userev->losses.too_big = 1;
 	loss_report(userev);
 	register_event(&other, "other u32 number");
 	expect_alive(&event, "event");

@@ -155,25 +155,6 @@ TEST(repeated_answer_is_ignored)
 	}
 }
 
-WITH_DAEMON_ONLY(disconnect_between_batches_recovers)
-{
-	struct userev_registration *registrations = many(100, 40);
-
-	fake_set(welcome.batch_max = 40);
-	fake_refuse("event99", REFUSAL_QUOTA_EXCEEDED);
-	userev = open_library();
-	ck_assert_int_eq(userev_register_all(userev, registrations, 90), 0);
-	/* Ten more events, and the daemon ends: they are registered and pending. */
-	fake_do(HANG_UP, KIND_REGISTER);
-	ck_assert_int_eq(userev_register_all(userev, registrations + 90, 10), 0);
-	fake_do(GOOD, 0);
-	expect_connected();
-	ck_assert_str_eq(userev_refusal(), "because");
-	expect_alive(&events[0], "event0");
-	expect_alive(&events[98], "event98");
-	expect_off(&events[99]);
-}
-
 /* Maps a page from that peer. 0 or a negative errno. */
 static int try_page(int fd, int socket)
 {

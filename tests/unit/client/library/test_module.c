@@ -121,21 +121,6 @@ WITH_DAEMON_ONLY(last_unload_keeps_reused_fd_open)
 	close(ends[1]);
 }
 
-WITH_DAEMON_ONLY(library_unloaded_before_answer_is_released)
-{
-	struct module *library;
-
-	fake_set(hold = true);
-	load_program();
-	library = load("library", DECLARED);
-	userev_poll(NULL, 0);
-	unload(library);
-	fake_set(hold = false);
-	expect_settled();
-	fake_wait(fake->registers > 0);
-	ck_assert_uint_eq(fake->releases, fake->items > DECLARED);
-}
-
 WITH_DAEMON_ONLY(refused_declared_event_has_reason)
 {
 	struct module *library;

@@ -215,8 +215,13 @@ WITH_DAEMON(write_notices_daemon_end_and_reconnects)
 	register_event(&event, "event u32 number");
 	register_event(&other, "other u32 number");
 	fake_switch("event", true);
+	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
 	fake_stop();
+	ck_assert(userev_enabled(&event));
+	/* ECONNRESET first, for the record that the daemon left unread, then EPIPE. */
 	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
+	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
+	ck_assert_uint_eq(userev_lost(userev).queue_full, 0);
 	/* The stream has ended, so the event is off. */
 	while (userev_enabled(&event) || userev->connection.state == CONNECTION_UP)
 		userev_write(&event, "data", 4);

@@ -167,7 +167,7 @@ WITH_EVENT_ON(losses_are_reported_at_intervals_by_writes)
 	userev_write(&event, payload, 0);
 	ck_assert_uint_eq(fake->packets, packets);
 	/* As if losses had not been reported for a while. */
-	atomic_fetch_add(&userev->unreported.queue_full, 5);
+	atomic_fetch_add(&userev->losses.queue_full, 5);
 	atomic_store(&userev->reported_at, UINT32_MAX / 2);
 	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
 	fake_wait(fake->lost.queue_full == 7);
@@ -190,37 +190,14 @@ WITH_DAEMON(unsent_losses_go_to_the_next_daemon)
 {
 	expect_connected();
 	ck_assert_int_eq(shutdown(userev->connection.fd, SHUT_WR), 0);
-	atomic_fetch_add(&userev->unreported.queue_full, 7);
-	atomic_fetch_add(&userev->unreported.too_big, 3);
+	userev->losses.queue_full = 7;
+	userev->losses.too_big = 3;
 	loss_report(userev);
-	ck_assert_uint_eq(atomic_load(&userev->unreported.queue_full), 7);
+	ck_assert(loss_is_unreported(userev));
 	session_drop(userev);
 	expect_connected();
 	fake_wait(fake->lost.queue_full == 7);
 	ck_assert_uint_eq(fake->lost.too_big, 3);
-}
-
-WITH_EVENT_ON(unreported_losses_go_to_next_daemon)
-{
-	fake_stop();
-	ck_assert_int_eq(userev_write(&event, (char[5000]){ 0 }, 5000), -E2BIG);
-	ck_assert_int_eq(fake->lost.too_big, 0);
-	fake_start();
-	expect_connected();
-	fake_wait(fake->lost.too_big == 1);
-}
-
-WITH_EVENT_ON(write_to_ended_daemon_is_no_error)
-{
-	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
-	fake_stop();
-	ck_assert(userev_enabled(&event));
-	/* ECONNRESET first, for what the daemon left unread, then EPIPE. */
-	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
-	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
-	ck_assert_uint_eq(userev_lost(userev).queue_full, 0);
-	userev_release(userev, &event);
-	expect_off(&event);
 }
 
 WITH_DAEMON_ONLY(errno_is_not_changed)
