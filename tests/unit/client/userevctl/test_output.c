@@ -8,7 +8,7 @@
 #include "client/userevctl/ctl.h"
 #include "tests/suite.h"
 
-/* What was printed, as text. */
+/* Output, as text. */
 struct printed {
 	char *text;
 	size_t size;
