@@ -172,8 +172,8 @@ static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 	struct kernel_facts *facts = &daemon->registry.kernel->facts;
 	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
 
-	if (!streq(options->backend, "auto") && !streq(options->backend, facts->name))
-		text_printf(&sentence, "the keeper has user_events (%s)", facts->name);
+	if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(facts->backend)))
+		text_printf(&sentence, "the keeper has user_events (%s)", backend_name(facts->backend));
 	else if (streq(options->guard, "require") && facts->backend == BACKEND_ENABLE_ADDRESS && !facts->guarded)
 		text_printf(&sentence, "there is no guard, and it is required: %s", facts->note);
 	if (*why) {
@@ -185,7 +185,7 @@ static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 	if (options->page_bits)
 		facts->page_bits = MIN(facts->page_bits, options->page_bits);
 	snprintf(daemon->probe.sentence, sizeof(daemon->probe.sentence), "this kernel has user_events (%s)",
-		 facts->name);
+		 backend_name(facts->backend));
 	return 0;
 }
 

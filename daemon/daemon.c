@@ -52,7 +52,7 @@ static void raise_fd_limit(void)
 static void daemon_check_kernel(struct daemon *daemon, int r)
 {
 	if (r < 0 && !succession_begin(daemon, r)) {
-		log_error("the %s backend failed: %s", daemon->registry.kernel->facts.name,
+		log_error("the %s backend failed: %s", backend_name(daemon->registry.kernel->facts.backend),
 			  r == -ECONNREFUSED || r == -ESTALE ? daemon->registry.kernel->facts.note : strerror(-r));
 		daemon->failed = r;
 		ev_break(daemon->loop, EVBREAK_ALL);

@@ -23,6 +23,7 @@
 #include "client/library/lock.h"
 #include "client/library/loss.h"
 #include "client/library/page.h"
+#include "client/library/place.h"
 #include "client/library/register.h"
 #include "client/library/release.h"
 #include "client/library/watch.h"
@@ -353,7 +354,7 @@ static bool session_is_dispensable(struct userev *userev)
 	TAILQ_FOREACH(stream, &userev->files.streams, entry)
 		if (stream->ended)
 			return false;
-	batches_resume(&userev->events);
+	batches_place(&userev->events, place_resume);
 	return true;
 }
 

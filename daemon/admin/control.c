@@ -36,7 +36,7 @@ static int status_next(struct listing *listing, struct packet *packet)
 	capacity_look(&daemon->registry);
 	snprintf(off, sizeof(off), "off: %s", facts->guarded ? "it was there, and is gone" : facts->note);
 	row_put_string(packet, "version", VERSION);
-	row_put_string(packet, "backend", facts->name);
+	row_put_string(packet, "backend", backend_name(facts->backend));
 	row_put_string(packet, "why", daemon->probe.sentence);
 	/* Whether the last data file that was sent was guarded; "none" with a backend that has no guard. */
 	row_put_string(packet, "guard",

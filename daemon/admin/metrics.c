@@ -75,7 +75,7 @@ static bool metrics_next_of_daemon(struct metrics_walk *walk, const struct famil
 	text_printf(text, "userevd_%s%s", family->name, family->type == NUMBER_COUNTER ? "_total" : "");
 	if (!family->number) {
 		metrics_put_label(text, "{version", VERSION);
-		metrics_put_label(text, ",backend", facts->name);
+		metrics_put_label(text, ",backend", backend_name(facts->backend));
 		metrics_put_label(text, ",guard",
 				  daemon->registry.guarded		     ? "on"
 				  : facts->backend == BACKEND_ENABLE_ADDRESS ? "off"
