@@ -419,7 +419,7 @@ kernel-tests: $(KERNEL_TESTS)
 
 # The guard: for guests, as root, too.
 $(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c) $(SUITE_OBJECTS) \
-		$(B)/kernel/privileges.o | $(B)/tests/guard_caller $(B)/tests/guard_caller32
+		$(B)/kernel/privileges.o $(PROTOCOL_OBJECTS) | $(B)/tests/guard_caller $(B)/tests/guard_caller32
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
 
