@@ -71,7 +71,7 @@ LIBRARY_OBJECTS := $(call objects,client/library)
 CTL_OBJECTS := $(call objects,client/userevctl client/userevctl/*)
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY_OBJECTS := $(call objects,daemon/policy)
-CGROUP_OBJECTS := $(B)/daemon/identity/boundary.o $(B)/daemon/identity/cgroup.o $(B)/daemon/identity/proc.o
+CGROUP_OBJECTS := $(B)/daemon/identity/cgroup.o
 
 PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(addprefix $(B)/libuserev,.so.$(SOVERSION) .so .a .pc -uninstalled.pc)
@@ -201,7 +201,7 @@ $(B)/examples/use_stack: $(B)/client/examples/use_stack.o $(B)/examples/libstack
 $(B)/examples/tasks: client/examples/tasks.cc client/userev.h client/userev_event.h $(B)/libuserev.a
 	@mkdir -p $(@D)
 	@echo '  CXX     $<'
-	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Werror $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(CFLAGS) -Iclient $< $(B)/libuserev.a -o $@ -pthread
+	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Werror $(CFLAGS) -Iclient $< $(B)/libuserev.a $(BASE_LDFLAGS) $(LDFLAGS) -o $@ -pthread
 
 # --- the guard: BPF programs, and their loader; left out if a tool for them is missing ---
 

@@ -9,11 +9,7 @@
 #include "daemon/admin/metrics.h"
 #include "daemon/admin/reload.h"
 #include "daemon/admin/tail.h"
-#include "daemon/requests/hello.h"
-#include "daemon/requests/query.h"
-#include "daemon/requests/register.h"
-#include "daemon/requests/release.h"
-#include "daemon/requests/watch.h"
+#include "daemon/requests/requests.h"
 
 enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
 

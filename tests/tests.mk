@@ -47,7 +47,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 # Tests that run again in guests, one for each kernel, and one with systemd as its first process.
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
-GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
+GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
 	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
 	test_tracing.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
@@ -218,12 +218,16 @@ soak: test-dependencies $(if $(SOAK_KERNEL),vm-dependencies)
 	$(Q)$(BUILD) build $(SOAK_TEST)
 	$(Q)B=$(B) tests/soak/soak.sh $(SECONDS) "$(SOAK_KERNEL)" $(SEED)
 
-## make coverage        Line coverage of unit and integration tests.
-coverage: test-dependencies
-	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
-	$(Q)find $(B)/coverage -name '*.gcda' -delete
-	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
-	$(Q)tests/coverage.sh $(B)/coverage
+COVERED := $(B)/coverage
+covered = $(1:$(B)/%=$(COVERED)/%)
+COVERED_IN_GUESTS = $(call covered,$(INTEGRATION_TESTS) $(GUARD_TESTS)) tests/integration/test_tracing.sh tests/integration/test_interoperation.sh
+## make coverage        Line and branch coverage of unit and integration tests, here and in virtual machines.
+coverage: test-dependencies kernels
+	$(Q)$(BUILD) B=$(COVERED) COVERAGE=1 build-tests
+	$(Q)rm -rf $(COVERED)/logs && find $(COVERED) -name '*.gcda' -delete
+	$(Q)COVERAGE=1 tests/run-tests.sh $(foreach kernel,$(KERNELS),--guest $(kernel) $(COVERED) $(COVERED_IN_GUESTS)) \
+		-- $(COVERED) $(call covered,$(TESTS)) $(SCRIPT_TESTS)
+	$(Q)tests/coverage.sh $(COVERED)
 
 build-tests: build $(B)/examples/tasks $(TESTS) $(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) \
 	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer restart_load userevd-next)
@@ -264,7 +268,7 @@ $(B)/tests/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format
 ARCHIVES := $(addprefix $(B)/tests/,client.a daemon.a helpers.a keeper.a)
 $(B)/tests/client.a: $(LIBRARY_OBJECTS) $(filter-out %/main.o,$(CTL_OBJECTS))
 $(B)/tests/daemon.a: $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
-$(B)/tests/helpers.a: $(call objects,tests/unit)
+$(B)/tests/helpers.a: $(call objects,$(UNIT_FOLDERS),$(UNIT_SOURCES))
 $(B)/tests/keeper.a: $(KEEPER_OBJECTS)
 $(ARCHIVES):
 	@echo '  AR      $@'
