@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * Other processes. An actor connects and says hello, and leaves the talking to the test: the connection is handed over, but
- * its tenant is the one that the actor was in when it connected. A holder does nothing but keep a copy of an fd open. Both
- * live until they are ended, and no longer than the test.
+ * Other processes. An actor connects, says hello, and hands the connection over to the test. The connection's tenant is that of the
+ * actor. A holder keeps a copy of an fd open. Both live until they are ended, and no longer than the test.
  */
 
 #include <fcntl.h>
@@ -25,16 +24,16 @@ struct actor {
 	int page;
 };
 
-/* The identity that the actor takes; zeros: the test's own. */
+/* The actor's identity; zeros: the test's own. */
 struct actor_as {
 	const char *cgroup; /* its directory */
 	const char *comm;
 	uid_t uid;
-	void (*enter)(void); /* where it goes then: namespaces, another program */
-	bool greets;	     /* if it only connects: says hello, and leaves the answer to the test */
+	void (*enter)(void); /* called then: enters namespaces, or executes another program */
+	bool greets;	     /* with actor_connect(): sends HELLO, and leaves the answer to the test */
 };
 
-/* Forks; in the child the leash is fd 3, and of all others but stdio only `keep` is left, as 4. The pid, or 0 there. */
+/* Forks. The child (0) has stdio, the leash as fd 3, and `keep` as fd 4. */
 static inline pid_t actor_fork(int keep, int *ret_leash)
 {
 	int leash[2];
@@ -69,9 +68,9 @@ static inline void actor_wait_for_the_end(void)
 
 static inline bool actor_join(const char *cgroup)
 {
-	char path[256];
-	int fd;
+	char path[512];
 	bool joined;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -88,13 +87,13 @@ static inline void actor_become(const struct actor_as *as)
 		prctl(PR_SET_NAME, as->comm);
 	if (as->uid && setresuid(as->uid, as->uid, as->uid) < 0)
 		_exit(EXIT_FAILURE);
-	/* A change of the uid has undone it. */
+	/* The change of the uid has cleared it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (as->enter)
 		as->enter();
 }
 
-/* Without check's assertions: they would be our parent's. */
+/* Without assertions: check would count them as the parent's. */
 static inline bool actor_greet(int fd)
 {
 	uint8_t buffer[256];
@@ -158,10 +157,7 @@ static inline void actor_start(struct actor *actor, const char *path, const stru
 	*actor = actor_new(path, as);
 }
 
-/*
- * Connects, and ordinarily says nothing: then what the test says on the connection is the first that the daemon hears. There
- * is no page.
- */
+/* Connects, but sends no HELLO unless `greets`: the test's first packet is the connection's first. There is no page. */
 static inline void actor_connect(struct actor *actor, const char *path, const struct actor_as *as)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -184,7 +180,7 @@ static inline void actor_connect(struct actor *actor, const char *path, const st
 	ck_assert_msg(read(actor->leash, &byte, 1) == 1, "the actor could not connect");
 }
 
-/* The process only: what it handed over stays. */
+/* Ends the process; the connection and the page stay open. */
 static inline void actor_leave(struct actor *actor)
 {
 	if (actor->leash < 0)
@@ -211,6 +207,14 @@ static inline void holder_start(struct holder *holder, int fd)
 	holder->pid = actor_fork(fd, &holder->leash);
 	if (holder->pid == 0)
 		actor_wait_for_the_end();
+}
+
+/* A copy of the stream is left with another process; this one closes it, and the connection. */
+static inline void leave_copy(struct holder *holder, int socket, int stream)
+{
+	holder_start(holder, stream);
+	fd_close(stream);
+	close(socket);
 }
 
 static inline void holder_end(struct holder *holder)

@@ -13,10 +13,10 @@
 
 enum {
 	SAMPLES_MAX = 65536, /* of requests that are timed: the last ones */
-	PAUSE_US = 1000,     /* between rounds: it is a program that also does something else */
+	PAUSE_US = 1000,     /* between rounds, as a program would do other work */
 };
 
-/* What the neighbour saw at one time. */
+/* The neighbour's measurements in one phase. */
 struct sight {
 	_Atomic uint64_t requests;
 	uint64_t slowest; /* of all of them, in microseconds */
@@ -32,7 +32,7 @@ struct neighbour {
 	struct sight sights[PHASES];
 };
 
-/* The neighbour's process. No assertion there: it would be the test's. */
+/* The neighbour's process, which asserts nothing: check would count that as the test's. */
 
 static struct neighbour *self;
 static uint8_t buffer[WIRE_PACKET_MAX];
@@ -61,7 +61,7 @@ static struct packet *begin(uint16_t kind)
 	return &packet;
 }
 
-/* Sends what was begun and waits for the answer, however much is said unasked before it. */
+/* Sends the packet and waits for the answer, behind any number of CHANGED. */
 static struct message ask(int socket, uint16_t wanted)
 {
 	uint64_t begun = clock_us();
@@ -136,7 +136,7 @@ static void live(const char *path)
 	if (socket < 0)
 		give_up("it could not connect", -errno);
 	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	/* So that it has its stream, as a program has that was there before. */
+	/* So that it has a stream from the beginning. */
 	take(socket, "neighbours_first u32 a");
 	while (!self->ended) {
 		work(socket);
@@ -147,20 +147,17 @@ static void live(const char *path)
 
 static void start_neighbour(struct scene *scene)
 {
-	self = scene->neighbour = mmap(NULL, sizeof(*self), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(self, MAP_FAILED);
-	scene->pid = fork();
-	ck_assert_int_ge(scene->pid, 0);
+	self = scene->neighbour = share_memory(sizeof(*self));
+	scene->pid = start_process();
 	if (scene->pid > 0)
 		return;
 	close_range(STDERR_FILENO + 1, ~0U, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	live(scene->fixture.socket);
 }
 
 /* The test. */
 
-/* Requests that tell something of how long they take. */
+/* So many requests are enough to measure how long they take. */
 static unsigned enough(void)
 {
 	return repetitions(200, 1000);
@@ -186,7 +183,7 @@ void scene_prepare(struct scene *scene, const char *policy)
 
 void scene_launch(struct scene *scene, const char *const *options)
 {
-	/* As daemons run: a line for each refusal is not what is measured. */
+	/* With the usual log level: a line for each refusal would cost time. */
 	const char *all[16] = { "--tenants=process", "--log-level=info" };
 
 	for (size_t n = 2; options && *options && n < ARRAY_SIZE(all) - 1; n++)
@@ -211,10 +208,15 @@ void scene_measure_beside(struct scene *scene, void (*ordinary)(const struct sce
 	scene->neighbour->phase = TOGETHER;
 }
 
-void scene_begin(struct scene *scene, const char *policy, const char *const *options)
+void scene_run(const struct daemon_test *test, void (*body)(struct scene *))
 {
-	scene_prepare(scene, policy);
-	scene_launch(scene, options);
+	struct scene scene;
+
+	if (!test_is_possible(test))
+		return;
+	scene_prepare(&scene, test->policy ? test->policy : "");
+	scene_launch(&scene, test->options);
+	body(&scene);
 }
 
 void scene_go_on(struct scene *scene)
@@ -251,27 +253,14 @@ static void print_row(struct scene *scene, const char *what, uint64_t grown)
 	       quantile(together, 990), (double)together->slowest / 1000.);
 }
 
-static void end_neighbour(struct scene *scene)
-{
-	int status;
-
-	scene->neighbour->ended = true;
-	ck_assert_int_eq(waitpid(scene->pid, &status, 0), scene->pid);
-	expect_no_trouble(scene);
-	ck_assert_int_eq(status, 0);
-}
-
+/* A tenant of its own. */
 void scene_take_newcomer(const struct scene *scene)
 {
-	struct actor actor;
+	_cleanup_(actor_end) struct actor actor = actor_new(scene->fixture.socket, NULL);
 
-	/* Another tenant than the test is. */
-	actor_start(&actor, scene->fixture.socket, NULL);
 	ck_assert_uint_eq(raw_register(actor.socket, "newcomers u32 a", NULL, NULL), 0);
-	actor_end(&actor);
 }
 
-/* A sanitizer keeps what was freed. */
 void scene_end(struct scene *scene, uint64_t kib, const char *format, ...)
 {
 	uint64_t grown = proc_status(scene->fixture.pid, "VmHWM:", 10);
@@ -284,11 +273,12 @@ void scene_end(struct scene *scene, uint64_t kib, const char *format, ...)
 	va_end(arguments);
 	scene_go_on(scene);
 	scene_take_newcomer(scene);
-	end_neighbour(scene);
+	scene->neighbour->ended = true;
+	expect_success(scene->pid);
+	expect_no_trouble(scene);
 	print_row(scene, what, grown);
 	ck_assert_msg(grown <= kib || has_sanitizer(), "the daemon has grown by %" PRIu64 " KiB, not %" PRIu64, grown,
 		      kib);
-	munmap(scene->neighbour, sizeof(*scene->neighbour));
 	fixture_stop(&scene->fixture);
 }
 
@@ -303,6 +293,11 @@ unsigned most_connections(unsigned wanted)
 	return (unsigned)MIN((rlim_t)wanted, limit.rlim_max - MARGIN);
 }
 
+void limit_fds(rlim_t number)
+{
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ number, number }), 0);
+}
+
 void connect_many(const struct scene *scene, int *sockets, unsigned n, bool greet)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -310,6 +305,12 @@ void connect_many(const struct scene *scene, int *sockets, unsigned n, bool gree
 		if (greet)
 			actor_greet(sockets[i]);
 	}
+}
+
+void send_register_many(const int *sockets, unsigned n, const char *description)
+{
+	for (unsigned i = 0; i < n; i++)
+		send_register(sockets[i], description);
 }
 
 void close_many(int *fds, unsigned n)

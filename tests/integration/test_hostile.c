@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A tenant with a hundred processes that try everything on the socket and on what it gives them, and a neighbour who has a
- * reserve. He must get all of it, in the midst of that. How long he waits is printed: time decides no test.
+ * A tenant with a hundred processes that misuse the socket and their files in every way, and a neighbour with a reserve, which must get
+ * all of it meanwhile. How long the neighbour waits is printed: time decides no test.
  */
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "kernel/uapi.h"
-#include "protocol/transport.h"
-#include "tests/integration/actor.h"
 #include "tests/integration/cgroups.h"
-#include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/speaker.h"
 
 enum { PROCESSES = 100, CGROUPS = 7, CAPACITY = 120, RESERVE = 60, USER = 12345, NEIGHBOUR = 12346, MANY = 64 };
 
 static uint8_t buffer[WIRE_PACKET_MAX];
 
-/* In a hostile process: whose it is. No assertion there: it would be the test's. */
+/* Of a hostile process, which asserts nothing: check would count that as the test's. */
 static const char *daemon_socket;
 static unsigned process;
-/* What the hostile have done, for all to see. */
+/* Shared by all of them, and by the test. */
 static struct deeds {
 	_Atomic uint64_t rounds[PROCESSES];
 	_Atomic uint64_t answers[REFUSAL_MAX_]; /* by refusal; none: granted */
@@ -44,7 +38,6 @@ static unsigned any(unsigned below)
 	return seed / 65536 % below;
 }
 
-/* What is refused without an answer is not waited for. */
 static int hello(void)
 {
 	static const struct timeval patience = { .tv_sec = 3 };
@@ -105,7 +98,7 @@ static int register_names(int socket, unsigned n, int *ret_stream)
 	return 0;
 }
 
-/* The ways. Each is one round, with a connection of its own. */
+/* Ways to be hostile. Each gets a connection of its own for a round. */
 
 static void ask_for_one_after_the_other(int socket)
 {
@@ -191,7 +184,7 @@ static void connect_until_refused(int socket _unused_)
 	close_all(fds, n);
 }
 
-/* Leaves with copies of what it was given. */
+/* Disconnects, but keeps copies of its data files. */
 static void hold_files(int socket)
 {
 	static int held[MANY];
@@ -207,7 +200,7 @@ static void hold_files(int socket)
 		n++;
 }
 
-/* Where nothing guards it that succeeds: a few of them, for what the kernel has is not the daemon's to share out. */
+/* Succeeds without a guard, so only a few times: the daemon can't limit the events that the kernel has. */
 static void register_by_itself(int file)
 {
 	static uint32_t enabled;
@@ -263,17 +256,15 @@ static _Noreturn void be_hostile(void)
 	}
 }
 
-/* In some cgroup of theirs. What they get of the processors is little: it is the kernel who shares these out. */
+/* In one of the container's cgroups, and with little processor time, which it isn't the daemon's task to share out. */
 static pid_t hostile_start(unsigned number, const char *container)
 {
 	char directory[256];
-	pid_t pid;
+	pid_t pid = start_process();
 
-	snprintf(directory, sizeof(directory), "%s/inside%u", container, number % CGROUPS);
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
 	if (pid > 0)
 		return pid;
+	snprintf(directory, sizeof(directory), "%s/inside%u", container, number % CGROUPS);
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 	actor_become(&(struct actor_as){ .cgroup = directory, .uid = USER });
 	setpriority(PRIO_PROCESS, 0, 19);
@@ -295,15 +286,11 @@ static bool anybody_was_refused(void)
 	return deeds->answers[REFUSAL_QUOTA_EXCEEDED] + deeds->answers[REFUSAL_MACHINE_FULL] > 0;
 }
 
-/*
- * The first two have the daemon to themselves until one was granted something and one was refused something: among a
- * hundred that hinder each other nobody may live to see an answer.
- */
+/* The first two work alone until an event was granted and another refused: a hundred may hinder each other so much that none is answered. */
 static void start_all(const struct fixture *fixture, const char *container, pid_t *pids)
 {
 	daemon_socket = fixture->socket;
-	deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(deeds, MAP_FAILED);
+	deeds = share_memory(sizeof(*deeds));
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		pids[i] = hostile_start(i, container);
 		if (i == 0)
@@ -313,15 +300,6 @@ static void start_all(const struct fixture *fixture, const char *container, pid_
 	}
 	ck_assert_msg(eventually(count_begun() == PROCESSES), "of %d hostile processes %u have done anything",
 		      PROCESSES, count_begun());
-}
-
-static void end_all(const pid_t *pids)
-{
-	for (unsigned i = 0; i < PROCESSES; i++)
-		ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
-	for (unsigned i = 0; i < PROCESSES; i++)
-		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
-	munmap(deeds, sizeof(*deeds));
 }
 
 /* The neighbour. */
@@ -340,8 +318,7 @@ static uint64_t take_from_reserve(int socket, const char *name, unsigned n)
 	char event[64];
 
 	ck_assert_uint_le(n, RESERVE);
-	/* What is said has the real uid of who says it. */
-	ck_assert_int_eq(setreuid(NEIGHBOUR, (uid_t)-1), 0);
+	speak_as(NEIGHBOUR);
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t begun = clock_us();
 		uint32_t refusal;
@@ -352,22 +329,9 @@ static uint64_t take_from_reserve(int socket, const char *name, unsigned n)
 		ck_assert_msg(refusal == 0, "%s was refused: %s", event, refusal_name(refusal));
 		usleep(20000);
 	}
-	ck_assert_int_eq(setreuid(geteuid(), (uid_t)-1), 0);
+	speak_as(geteuid());
 	qsort(times, n, sizeof(*times), compare);
 	return times[n / 2];
-}
-
-static void expect_ledger_to_hold(const struct fixture *fixture, const char *neighbour, const char *container)
-{
-	struct seen_tenants seen;
-
-	see_tenants(fixture, &seen);
-	ck_assert_uint_eq(seen.n, 2);
-	ck_assert(is_tenant(&seen.tenant[0], neighbour));
-	ck_assert_uint_eq(seen.tenant[0].events, RESERVE);
-	ck_assert(is_tenant(&seen.tenant[1], container));
-	ck_assert_uint_le(seen.tenant[1].events, CAPACITY - RESERVE);
-	ck_assert_uint_eq(status_number(fixture, "reserved"), RESERVE);
 }
 
 static void print_report(const char *guard, uint64_t before, uint64_t during)
@@ -394,45 +358,48 @@ static const char *make_container(void)
 	return delegate(container) ? container : NULL;
 }
 
-static void expect_reserve_to_be_safe(const char *guard)
+/* Both tenants are in the machine's user namespace, and there may be no guard. A line for each refusal would cost time. */
+#define RESERVE_OF_SIXTY                                                                                               \
+	.policy = "[/**]\nAllowHostUserns=yes\n"                                                                       \
+		  "[/userevd-test-*/neighbour.slice/neighbour.service]\nTenant=yes\nReserveEvents=60\n",               \
+	.needs_cgroups = "a hostile tenant and its neighbour"
+
+static void expect_reserve_to_be_safe(const struct fixture *fixture, const char *guard)
 {
-	/* As daemons run: a line for each refusal is not what is measured. */
-	const char *const options[] = { "--capacity=120", "--log-level=info", guard, NULL };
-	struct fixture fixture;
+	const char *neighbour = make_cgroup("neighbour.slice/neighbour.service"), *container = make_container();
+	struct seen_tenants seen;
 	struct actor actor;
 	pid_t pids[PROCESSES];
 	uint64_t before, during;
-	char policy[256];
-	const char *neighbour = make_cgroup("neighbour.slice/neighbour.service");
-	const char *container = make_container();
 
 	if (!container)
 		return;
-	/* Both are in the machine's user namespace, and there may be no guard. */
-	snprintf(policy, sizeof(policy), "[/**]\nAllowHostUserns=yes\n[%s]\nTenant=yes\nReserveEvents=%d\n",
-		 cgroup_path(neighbour), RESERVE);
-	fixture_start_with_policy(&fixture, policy, options);
-	actor = actor_new(fixture.socket, &(struct actor_as){ .cgroup = neighbour, .uid = NEIGHBOUR });
+	actor = actor_in(fixture, neighbour, NEIGHBOUR);
 	before = take_from_reserve(actor.socket, "before", RESERVE / 2);
-	start_all(&fixture, container, pids);
+	start_all(fixture, container, pids);
 	during = take_from_reserve(actor.socket, "during", RESERVE / 2);
 	print_report(guard, before, during);
-	expect_ledger_to_hold(&fixture, neighbour, container);
-	end_all(pids);
+	seen = expect_tenants(fixture, neighbour, container);
+	ck_assert_uint_eq(seen.tenant[0].events, RESERVE);
+	ck_assert_uint_le(seen.tenant[1].events, CAPACITY - RESERVE);
+	expect_status(fixture, "reserved=%u", RESERVE);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
 	actor_end(&actor);
-	/* Before Linux 6.4 the kernel keeps what they have registered by themselves. */
-	if (fixture.keeper)
-		delete_new_events(fixture.events_before);
-	fixture_stop(&fixture);
+	/* Before Linux 6.4 the kernel keeps the events that they have registered themselves. */
+	if (fixture->keeper)
+		delete_new_events(fixture->events_before);
 }
 
-TEST(reserve_is_safe_from_a_hostile_tenant)
+DAEMON_TEST(reserve_is_safe_from_a_hostile_tenant, RESERVE_OF_SIXTY,
+	    .options = { "--capacity=120", "--log-level=info", "--guard=prefer" })
 {
-	if (need_cgroups("a hostile tenant and its neighbour"))
-		expect_reserve_to_be_safe("--guard=prefer");
+	expect_reserve_to_be_safe(fixture, "--guard=prefer");
 }
 
-/* Where nothing can, the first test was this one. */
+/* The same as above where no guard is possible. */
 static bool can_guard(void)
 {
 	struct fixture fixture;
@@ -444,10 +411,11 @@ static bool can_guard(void)
 	return guarded;
 }
 
-TEST(reserve_is_safe_from_a_hostile_unguarded_tenant)
+DAEMON_TEST(reserve_is_safe_from_a_hostile_unguarded_tenant, RESERVE_OF_SIXTY,
+	    .options = { "--capacity=120", "--log-level=info", "--guard=off" })
 {
-	if (need_cgroups("a hostile tenant that nobody guards, and its neighbour") && can_guard())
-		expect_reserve_to_be_safe("--guard=off");
+	if (can_guard())
+		expect_reserve_to_be_safe(fixture, "--guard=off");
 }
 
 int main(void)
