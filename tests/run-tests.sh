@@ -144,7 +144,8 @@ start_guest()
 	esac
 	shift
 	start "$folder" env B="$build" tests/vm/run-guest.sh --limit="${GUEST_LIMIT:-2400}" --share="$folder" "${option[@]}" "$kernel" -- \
-		env COLOR="$COLOR" IN_GUEST=1 LOGS=/run/guest SUMS=/run/guest/sums tests/run-tests.sh "$@"
+		env COLOR="$COLOR" ${COVERAGE:+GCOV_PREFIX=/run/guest/coverage} IN_GUEST=1 LOGS=/run/guest SUMS=/run/guest/sums \
+		tests/run-tests.sh "$@"
 }
 
 # Shows what was printed there and still is, but for its own sum, and adds that.
