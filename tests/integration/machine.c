@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,6 +16,41 @@
 
 #include "kernel/uapi.h"
 #include "tests/integration/fixture.h"
+
+static bool is_child;
+
+#undef _mark_point
+#undef _ck_assert_failed
+
+void become_child(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	is_child = true;
+}
+
+void assertion_reached(const char *file, int line)
+{
+	if (!is_child)
+		_mark_point(file, line);
+}
+
+void assertion_failed(const char *file, int line, const char *what, const char *format, ...)
+{
+	char message[1024] = "";
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (format)
+		vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	if (!is_child)
+		_ck_assert_failed(file, line, what, *message ? "%s" : NULL, message);
+	fprintf(stderr, "%s:%d: process %d: %s %s\n", file, line, (int)getpid(), what, message);
+	_exit(EXIT_FAILURE);
+}
+
+#define _mark_point	  assertion_reached
+#define _ck_assert_failed assertion_failed
 
 bool file_has_line(const char *path, const char *one, const char *other)
 {
@@ -65,17 +101,15 @@ pid_t start_process(void)
 
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		become_child();
 	return pid;
 }
 
-void expect_success(pid_t pid)
+void await_success(pid_t pid)
 {
 	int status;
 
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE)
-		_exit(EXIT_FAILURE);
 	ck_assert_msg(status == 0, "process %d ended with %#x", (int)pid, (unsigned)status);
 }
 

@@ -9,6 +9,17 @@
 
 #define TRACEFS "/sys/kernel/tracing"
 
+/*
+ * Processes that a test starts may assert, too. check would count that as the test's: here a failed assertion is printed, and ends the
+ * process with EXIT_FAILURE.
+ */
+#define _mark_point	  assertion_reached
+#define _ck_assert_failed assertion_failed
+void assertion_reached(const char *file, int line);
+_Noreturn void assertion_failed(const char *file, int line, const char *what, const char *format, ...) _printf_(4, 5);
+/* Called in a process that was forked by other means than start_process(). */
+void become_child(void);
+
 /* A line of the file has both texts. */
 bool file_has_line(const char *path, const char *one, const char *other);
 /* In a virtual machine of run-guest.sh: it may be changed. */
@@ -30,8 +41,8 @@ unsigned repetitions(unsigned in_short, unsigned in_full);
 void *share_memory(size_t size);
 /* Forks; the child (0) is killed when the test ends. */
 pid_t start_process(void);
-/* Waits for its end. It has to be exit status 0; otherwise the test fails with the child's assertion, if one has failed there. */
-void expect_success(pid_t pid);
+/* Waits for its end, which has to be exit status 0. */
+void await_success(pid_t pid);
 void kill_process(pid_t pid);
 
 /*

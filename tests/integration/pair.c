@@ -18,14 +18,9 @@ enum { NOBODY = 65534, FIRST_FD = 3 };
 
 static int listen_at(const char *path, mode_t mode, int pass_credentials)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un address;
-	socklen_t length;
+	int fd = raw_listen(path, 0);
 
-	ck_assert_int_eq(transport_address(path, &address, &length), 0);
 	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &pass_credentials, sizeof(int)), 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
-	ck_assert_int_eq(listen(fd, 4096), 0);
 	ck_assert_int_eq(chmod(path, mode), 0);
 	return fd;
 }

@@ -48,16 +48,38 @@ void raw_say_hello(int socket)
 	ck_assert_int_eq(raw_send(socket), 0);
 }
 
+int raw_try_to_connect(const char *path, int flags)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	int r, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+
+	ck_assert(fd >= 0 && transport_address(path, &address, &length) == 0);
+	if (connect(fd, (struct sockaddr *)&address, length) == 0)
+		return fd;
+	r = -errno;
+	close(fd);
+	return r;
+}
+
+int raw_listen(const char *path, int flags)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+	struct sockaddr_un address;
+	socklen_t length;
+
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
+	ck_assert_int_eq(listen(fd, SOMAXCONN), 0);
+	return fd;
+}
+
 int raw_connect(const char *path)
 {
 	const struct timeval patience = { .tv_sec = 60 };
-	struct sockaddr_un address;
-	socklen_t length;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = raw_try_to_connect(path, 0);
 
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(transport_address(path, &address, &length), 0);
-	ck_assert_msg(connect(fd, (struct sockaddr *)&address, length) == 0, "%s: %s", path, strerror(errno));
+	ck_assert_msg(fd >= 0, "%s: %s", path, strerror(-fd));
 	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
 	return fd;
 }

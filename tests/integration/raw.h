@@ -3,11 +3,10 @@
 
 /* A client that speaks in packets, so that it can also speak nonsense. */
 
-#include "tests/suite.h"
-
 #include "protocol/fdset.h"
 #include "protocol/row.h"
 #include "protocol/wire.h"
+#include "tests/integration/machine.h"
 
 struct raw_reply {
 	ssize_t size; /* 0: the daemon hung up; negative: an errno (-EAGAIN: nothing came within five seconds) */
@@ -31,6 +30,10 @@ void raw_request(int socket, uint16_t kind);
 void raw_say_hello(int socket);
 
 int raw_connect(const char *path);
+/* A listening socket with these flags. */
+int raw_listen(const char *path, int flags);
+/* Of a socket with these flags; a negative errno: not connected. */
+int raw_try_to_connect(const char *path, int flags);
 /* Waits for the next packet. Deinit it with raw_reply_deinit(). */
 void raw_receive(int socket, struct raw_reply *ret);
 void raw_reply_deinit(struct raw_reply *);

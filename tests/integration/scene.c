@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -28,118 +27,48 @@ enum phase { ALONE, TOGETHER, PHASES };
 struct neighbour {
 	_Atomic enum phase phase;
 	_Atomic bool ended;
-	char trouble[256]; /* "": all was granted */
 	struct sight sights[PHASES];
 };
 
-/* The neighbour's process, which asserts nothing: check would count that as the test's. */
+/* --- the neighbour's process --- */
 
-static struct neighbour *self;
-static uint8_t buffer[WIRE_PACKET_MAX];
-static struct packet packet;
-
-static _Noreturn void give_up(const char *what, int error)
-{
-	snprintf(self->trouble, sizeof(self->trouble), "%s%s%s", what, error ? ": " : "",
-		 error ? strerror(-error) : "");
-	_exit(EXIT_FAILURE);
-}
-
-static void note(uint64_t microseconds)
+static void note(struct neighbour *self, uint64_t begun)
 {
 	struct sight *sight = &self->sights[self->phase];
+	uint64_t microseconds = clock_us() - begun;
 
 	sight->microseconds[sight->requests % SAMPLES_MAX] = (uint32_t)microseconds;
 	sight->slowest = MAX(sight->slowest, microseconds);
 	sight->requests++;
 }
 
-static struct packet *begin(uint16_t kind)
-{
-	packet = packet_make(buffer, sizeof(buffer));
-	encode_begin(&packet, kind, 1, 0, NULL, 0);
-	return &packet;
-}
+/* Makes a request, and notes how long it took. */
+#define TIMED(request)                                                                                                 \
+	({                                                                                                             \
+		uint64_t begun_ = clock_us();                                                                          \
+		__typeof__(request) result_ = (request);                                                               \
+		note(self, begun_);                                                                                    \
+		result_;                                                                                               \
+	})
 
-/* Sends the packet and waits for the answer, behind any number of CHANGED. */
-static struct message ask(int socket, uint16_t wanted)
+static void work(struct neighbour *self, int socket)
 {
-	uint64_t begun = clock_us();
-	struct message message = { 0 };
-	struct fdset fds;
-	ssize_t r;
-
-	encode_end(&packet);
-	r = transport_send(socket, packet.data, packet.size, NULL, 0, 0);
-	if (r < 0)
-		give_up("a request could not be sent", (int)r);
-	do {
-		r = transport_receive_fds(socket, buffer, sizeof(buffer), &fds, 0);
-		if (r <= 0)
-			give_up(r == 0 ? "the daemon has hung up" : "no answer came", (int)r);
-		fdset_deinit(&fds);
-		if (decode_message(buffer, (size_t)r, &message) != 0)
-			give_up("the answer is no packet", 0);
-	} while (message.kind == KIND_CHANGED);
-	if (message.kind != wanted)
-		give_up("another answer came than was wanted", 0);
-	note(clock_us() - begun);
-	return message;
-}
-
-static uint32_t take(int socket, const char *event)
-{
-	struct packet *to = begin(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
-	struct message message;
-	struct answers answers;
 	struct answer answer;
 
-	encode_string(to, 0, event, strlen(event));
-	encode_count(to, mark, 1);
-	message = ask(socket, KIND_REGISTERED);
-	if (decode_registered(message.body, &answers) != 0 || !answers_next(&answers, &answer))
-		give_up("the answer to REGISTER is malformed", 0);
-	if (answer.refusal != 0)
-		give_up(refusal_name(answer.refusal), 0);
-	return answer.bit;
+	ck_assert_uint_eq(TIMED(raw_register(socket, "neighbours_own u32 a", &answer, NULL)), 0);
+	ck_assert(TIMED((raw_watch(socket, true), true)));
+	TIMED(raw_query(socket));
+	ck_assert_uint_eq(TIMED(raw_release(socket, &answer.bit, 1)), 1);
 }
 
-static void give_back(int socket, uint32_t bit)
+static _Noreturn void live(struct neighbour *self, const char *path)
 {
-	struct packet *to = begin(KIND_RELEASE);
-	size_t mark = encode_release(to);
-	struct wire_released released;
+	int socket = raw_hello(path, UINT64_MAX, NULL, NULL);
 
-	encode_release_bit(to, bit);
-	encode_count(to, mark, 1);
-	if (decode_released(ask(socket, KIND_RELEASED).body, &released) != 0 || released.released != 1)
-		give_up("nothing was released", 0);
-}
-
-static void work(int socket)
-{
-	uint32_t bit = take(socket, "neighbours_own u32 a");
-
-	encode_watch(begin(KIND_WATCH), &(struct wire_watch){ .on = 1 });
-	ask(socket, KIND_WATCHING);
-	begin(KIND_QUERY);
-	ask(socket, KIND_ACCOUNT);
-	give_back(socket, bit);
-}
-
-static void live(const char *path)
-{
-	static const struct timeval patience = { .tv_sec = 60 };
-	int page, socket = actor_hello(path, &page);
-
-	if (socket < 0)
-		give_up("it could not connect", -errno);
-	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	/* So that it has a stream from the beginning. */
-	take(socket, "neighbours_first u32 a");
+	ck_assert_uint_eq(raw_register(socket, "neighbours_first u32 a", NULL, NULL), 0);
 	while (!self->ended) {
-		work(socket);
+		work(self, socket);
 		usleep(PAUSE_US);
 	}
 	_exit(EXIT_SUCCESS);
@@ -147,15 +76,13 @@ static void live(const char *path)
 
 static void start_neighbour(struct scene *scene)
 {
-	self = scene->neighbour = share_memory(sizeof(*self));
+	scene->neighbour = share_memory(sizeof(*scene->neighbour));
 	scene->pid = start_process();
-	if (scene->pid > 0)
-		return;
-	close_range(STDERR_FILENO + 1, ~0U, 0);
-	live(scene->fixture.socket);
+	if (scene->pid == 0)
+		live(scene->neighbour, scene->fixture.socket);
 }
 
-/* The test. */
+/* --- the test --- */
 
 /* So many requests are enough to measure how long they take. */
 static unsigned enough(void)
@@ -163,16 +90,15 @@ static unsigned enough(void)
 	return repetitions(200, 1000);
 }
 
-static bool has_done(const struct scene *scene, enum phase phase, uint64_t requests)
+static void await_requests(const struct scene *scene, enum phase phase, uint64_t requests)
 {
-	return scene->neighbour->sights[phase].requests >= requests || *scene->neighbour->trouble;
-}
+	const struct sight *sight = &scene->neighbour->sights[phase];
+	bool done = eventually(sight->requests >= requests || !is_running(scene->pid));
 
-static void expect_no_trouble(const struct scene *scene)
-{
-	if (*scene->neighbour->trouble)
+	if (!is_running(scene->pid))
 		fixture_print_log(&scene->fixture);
-	ck_assert_msg(*scene->neighbour->trouble == '\0', "the neighbour: %s", scene->neighbour->trouble);
+	ck_assert_msg(is_running(scene->pid), "a request of the neighbour's has failed, as printed above");
+	ck_assert_msg(done, "the neighbour has to wait");
 }
 
 void scene_prepare(struct scene *scene, const char *policy)
@@ -190,8 +116,7 @@ void scene_launch(struct scene *scene, const char *const *options)
 		all[n] = *options++;
 	fixture_launch(&scene->fixture, all);
 	start_neighbour(scene);
-	ck_assert_msg(eventually(has_done(scene, ALONE, enough())), "the neighbour does nothing");
-	expect_no_trouble(scene);
+	await_requests(scene, ALONE, enough());
 	scene->memory = proc_status(scene->fixture.pid, "VmRSS:", 10);
 	scene->neighbour->phase = TOGETHER;
 }
@@ -202,9 +127,8 @@ void scene_measure_beside(struct scene *scene, void (*ordinary)(const struct sce
 
 	alone->requests = alone->slowest = 0;
 	scene->neighbour->phase = ALONE;
-	for (unsigned round = 0; !has_done(scene, ALONE, enough()); round++)
+	for (unsigned round = 0; alone->requests < enough(); round++)
 		ordinary(scene, round);
-	expect_no_trouble(scene);
 	scene->neighbour->phase = TOGETHER;
 }
 
@@ -221,10 +145,7 @@ void scene_run(const struct daemon_test *test, void (*body)(struct scene *))
 
 void scene_go_on(struct scene *scene)
 {
-	uint64_t done = scene->neighbour->sights[TOGETHER].requests;
-
-	ck_assert_msg(eventually(has_done(scene, TOGETHER, done + enough())), "the neighbour has to wait");
-	expect_no_trouble(scene);
+	await_requests(scene, TOGETHER, scene->neighbour->sights[TOGETHER].requests + enough());
 }
 
 static int compare(const void *a, const void *b)
@@ -274,8 +195,7 @@ void scene_end(struct scene *scene, uint64_t kib, const char *format, ...)
 	scene_go_on(scene);
 	scene_take_newcomer(scene);
 	scene->neighbour->ended = true;
-	expect_success(scene->pid);
-	expect_no_trouble(scene);
+	await_success(scene->pid);
 	print_row(scene, what, grown);
 	ck_assert_msg(grown <= kib || has_sanitizer(), "the daemon has grown by %" PRIu64 " KiB, not %" PRIu64, grown,
 		      kib);

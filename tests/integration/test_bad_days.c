@@ -57,7 +57,7 @@ SCENE_TEST(connection_used_by_another_tenant_costs_its_maker, .options = { "--ma
 /* Asks for an event and watches it, but reads nothing. */
 static _Noreturn void ask_and_watch(const char *path, int ready)
 {
-	int page, socket = actor_hello(path, &page);
+	int socket = raw_hello(path, UINT64_MAX, NULL, NULL);
 
 	send_register(socket, "stopped u32 a");
 	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = 1 });

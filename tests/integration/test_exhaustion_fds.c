@@ -88,8 +88,7 @@ static unsigned entangle(void)
 	unsigned n = 0;
 	int ends[2];
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		_exit(EXIT_FAILURE);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	while (send_fd(ends[0], ends[n % 2]) && send_fd(ends[1], ends[n % 2]))
 		n++;
 	close(ends[0]);
@@ -104,18 +103,14 @@ struct deeds {
 static _Noreturn void tangle(const char *path, unsigned rounds, struct deeds *deeds)
 {
 	limit_fds(FEW_FDS);
-	if (setresuid(USER, USER, USER) < 0)
-		_exit(EXIT_FAILURE);
+	ck_assert_int_eq(setresuid(USER, USER, USER), 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (; deeds->rounds < rounds; deeds->rounds++) {
-		int nested, page, socket;
+		int nested, socket;
 
 		deeds->nested += nest(&nested);
-		socket = actor_hello(path, &page);
-		if (socket < 0)
-			_exit(EXIT_FAILURE);
+		socket = raw_hello(path, 0, NULL, NULL);
 		send_fd(socket, nested);
-		close(page);
 		close(socket);
 		deeds->entangled += entangle();
 		fd_close(nested);
@@ -133,7 +128,7 @@ SCENE_TEST(nested_sockets_do_not_affect_other_tenants, .needs_root = "sockets in
 
 	if (pid == 0)
 		tangle(scene->fixture.socket, rounds, deeds);
-	expect_success(pid);
+	await_success(pid);
 	ck_assert_uint_eq(deeds->rounds, rounds);
 	scene_end(scene, 4096, "%u sockets in sockets and %u in cycles, up to \"too many references\" %u times",
 		  deeds->nested, deeds->entangled, 2 * rounds);

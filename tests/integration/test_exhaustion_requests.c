@@ -92,10 +92,9 @@ SCENE_TEST(colliding_names_cost_no_more_than_others, ALL_IT_WANTS)
 static _Noreturn void ask_until_killed(const char *path)
 {
 	enum { CONNECTIONS = 100, EVENTS = 8 };
-	int page;
 
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
-		int socket = actor_hello(path, &page);
+		int socket = raw_hello(path, 0, NULL, NULL);
 
 		batch_put(numbered("attackers_%u", i * EVENTS, EVENTS), EVENTS);
 		raw_send(socket);

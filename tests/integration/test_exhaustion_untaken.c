@@ -41,22 +41,22 @@ struct attack {
 	_Atomic bool leave;
 };
 
+/* False: the connection takes no more. */
 static bool send_request(int socket, uint16_t kind, uint32_t bit)
 {
-	static const char event[] = "never_taken u32 a";
-	uint8_t buffer[256];
-	struct packet packet = packet_make(buffer, sizeof(buffer));
-	size_t mark;
+	const struct packet *packet;
 
-	encode_begin(&packet, kind, 2, 0, NULL, 0);
-	mark = kind == KIND_REGISTER ? encode_strings(&packet, 0) : encode_release(&packet);
-	if (kind == KIND_REGISTER)
-		encode_string(&packet, 0, event, strlen(event));
-	else
-		encode_release_bit(&packet, bit);
-	encode_count(&packet, mark, 1);
-	encode_end(&packet);
-	return transport_send(socket, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) == 0;
+	if (kind == KIND_REGISTER) {
+		batch_put((const char *const[]){ "never_taken u32 a" }, 1);
+	} else {
+		struct packet *to = raw_packet(kind);
+		size_t mark = encode_release(to);
+
+		encode_release_bit(to, bit);
+		encode_count(to, mark, 1);
+	}
+	packet = raw_finish();
+	return transport_send(socket, packet->data, packet->size, NULL, 0, MSG_DONTWAIT) == 0;
 }
 
 /* Registers the event on a connection of its own, and returns its bit. */
@@ -110,14 +110,11 @@ static void hang_up(const int *sockets)
 
 static _Noreturn void attacker(const char *path, struct attack *attack)
 {
-	int sockets[CONNECTIONS], page;
+	int sockets[CONNECTIONS];
 	uint32_t bit = learn_bit(path);
 
-	for (unsigned i = 0; i < CONNECTIONS; i++) {
-		sockets[i] = actor_hello(path, &page);
-		ck_assert_int_ge(sockets[i], 0);
-		close(page);
-	}
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		sockets[i] = raw_hello(path, 0, NULL, NULL);
 	ask_all(attack, sockets, bit);
 	attack->rests = true;
 	wait_for(&attack->hang_up);
@@ -162,7 +159,7 @@ TEST(files_not_taken_cost_their_tenant_alone)
 	scene_go_on(&scene);
 	await_status(&scene.fixture, "connections=%u", CONNECTIONS + 1);
 	attack->leave = true;
-	expect_success(pid);
+	await_success(pid);
 	await_status(&scene.fixture, "connections=1");
 	scene_end(&scene, 4096,
 		  "%u requests for files on %u connections that read nothing, of a daemon that may have %u fds", sent,
@@ -226,7 +223,7 @@ static pid_t start_filling(uid_t uid, struct filling *filling)
 static void stop_filling(pid_t pid, struct filling *filling)
 {
 	filling->over = true;
-	expect_success(pid);
+	await_success(pid);
 	*filling = (struct filling){ 0 };
 }
 
@@ -273,28 +270,6 @@ struct storm {
 	_Atomic bool over;
 };
 
-static bool connect_at_once(const char *path, int *ret)
-{
-	struct sockaddr_un address;
-	socklen_t length;
-
-	*ret = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	return *ret >= 0 && transport_address(path, &address, &length) == 0 &&
-	       connect(*ret, (struct sockaddr *)&address, length) == 0;
-}
-
-static int listen_at(const char *path)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address;
-	socklen_t length;
-
-	ck_assert_int_eq(transport_address(path, &address, &length), 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
-	ck_assert_int_eq(listen(fd, SOMAXCONN), 0);
-	return fd;
-}
-
 /* On one processor of two, as a container may be limited. Its own socket is served like the daemon's: accepted and closed. */
 static _Noreturn void rage(const char *path, const char *own, int listener, struct storm *storm)
 {
@@ -306,12 +281,13 @@ static _Noreturn void rage(const char *path, const char *own, int listener, stru
 	sched_setaffinity(0, sizeof(first), &first);
 	while (!storm->over) {
 		bool rages = storm->rages;
-		bool connected = connect_at_once(rages ? path : own, &fd);
 
-		close(fd);
+		fd = raw_try_to_connect(rages ? path : own, SOCK_NONBLOCK);
+		if (fd >= 0)
+			close(fd);
 		if (!rages)
 			close(accept(listener, NULL, NULL));
-		else if (connected)
+		else if (fd >= 0)
 			storm->connects++;
 		else
 			storm->full++;
@@ -325,8 +301,7 @@ static unsigned visit(const struct scene *scene)
 	unsigned tries = 1;
 	int fd;
 
-	while (!connect_at_once(scene->fixture.socket, &fd)) {
-		close(fd);
+	while ((fd = raw_try_to_connect(scene->fixture.socket, SOCK_NONBLOCK)) < 0) {
 		tries++;
 		usleep(1000);
 	}
@@ -352,7 +327,7 @@ SCENE_TEST(storm_of_connect_and_close_lets_others_in)
 	int listener;
 
 	snprintf(own, sizeof(own), "%s.own", scene->fixture.socket);
-	listener = listen_at(own);
+	listener = raw_listen(own, SOCK_NONBLOCK);
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
 		pids[i] = start_process();
 		if (pids[i] == 0)
@@ -370,7 +345,7 @@ SCENE_TEST(storm_of_connect_and_close_lets_others_in)
 	scene_go_on(scene);
 	storm->over = true;
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
-		expect_success(pids[i]);
+		await_success(pids[i]);
 	close(listener);
 	unlink(own);
 	scene_end(

@@ -14,13 +14,14 @@
 #include "kernel/uapi.h"
 #include "tests/integration/cgroups.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/samples.h"
 #include "tests/integration/speaker.h"
 
 enum { PROCESSES = 100, CGROUPS = 7, CAPACITY = 120, RESERVE = 60, USER = 12345, NEIGHBOUR = 12346, MANY = 64 };
 
 static uint8_t buffer[WIRE_PACKET_MAX];
 
-/* Of a hostile process, which asserts nothing: check would count that as the test's. */
+/* Of a hostile process. */
 static const char *daemon_socket;
 static unsigned process;
 /* Shared by all of them, and by the test. */
@@ -51,22 +52,15 @@ static int hello(void)
 	return socket;
 }
 
-static void put_names(struct packet *packet, unsigned n)
+static const struct packet *put_names(unsigned n)
 {
 	static unsigned last;
-	size_t mark;
+	char format[32];
 
-	*packet = packet_make(buffer, sizeof(buffer));
-	encode_begin(packet, KIND_REGISTER, 1, 0, NULL, 0);
-	mark = encode_strings(packet, 0);
-	for (unsigned i = 0; i < n; i++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "hostile_%u_%u u32 a", process, last++);
-		encode_string(packet, 0, name, strlen(name));
-	}
-	encode_count(packet, mark, (uint16_t)n);
-	encode_end(packet);
+	snprintf(format, sizeof(format), "hostile_%u_%%u u32 a", process);
+	batch_put(numbered(format, last, n), n);
+	last += n;
+	return raw_finish();
 }
 
 /* The answer to a REGISTER, and the stream if it has one. False: the connection has ended. */
@@ -90,10 +84,9 @@ static bool take_answer(int socket, int *ret_stream)
 
 static int register_names(int socket, unsigned n, int *ret_stream)
 {
-	struct packet packet;
+	const struct packet *packet = put_names(n);
 
-	put_names(&packet, n);
-	if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) < 0 || !take_answer(socket, ret_stream))
+	if (transport_send(socket, packet->data, packet->size, NULL, 0, 0) < 0 || !take_answer(socket, ret_stream))
 		return -EPIPE;
 	return 0;
 }
@@ -114,57 +107,30 @@ static void ask_for_the_whole_page(int socket)
 
 static void never_read(int socket)
 {
-	struct packet packet;
+	const struct packet *packet;
 
 	do
-		put_names(&packet, WIRE_BATCH_MAX);
-	while (transport_send(socket, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) == 0);
+		packet = put_names(WIRE_BATCH_MAX);
+	while (transport_send(socket, packet->data, packet->size, NULL, 0, MSG_DONTWAIT) == 0);
 	usleep(100000);
 }
 
-static void talk_garbage(int socket)
-{
-	unsigned size = any(512);
-
-	for (unsigned i = 0; i < size; i++)
-		buffer[i] = (uint8_t)any(256);
-	transport_send(socket, buffer, size, NULL, 0, 0);
-	recv(socket, buffer, sizeof(buffer), 0);
-}
-
-static void talk_in_halves(int socket)
-{
-	struct packet packet;
-
-	put_names(&packet, any(WIRE_BATCH_MAX));
-	transport_send(socket, packet.data, any((unsigned)packet.size), NULL, 0, 0);
-	recv(socket, buffer, sizeof(buffer), 0);
-}
-
-static void send_fds(int socket)
+/* A good packet of any kind with a few bytes changed, possibly cut, possibly with fds. */
+static void talk_nonsense(int socket)
 {
 	int fds[WIRE_FDS_MAX];
-	struct packet packet;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
+	for (unsigned i = 0; i < WIRE_FDS_MAX; i++)
 		fds[i] = socket;
-	put_names(&packet, 1);
-	transport_send(socket, packet.data, packet.size, fds, ARRAY_SIZE(fds), 0);
-	recv(socket, buffer, sizeof(buffer), 0);
-}
-
-static void ask_what_is_cheap(int socket)
-{
-	static const uint16_t kinds[] = { KIND_QUERY, KIND_WATCH, KIND_RELEASE, KIND_LOST, KIND_HELLO, KIND_STATUS };
-	struct packet packet;
-
 	for (unsigned i = 0; i < MANY; i++) {
-		packet = packet_make(buffer, sizeof(buffer));
-		encode_begin(&packet, kinds[any(i < MANY / 2 ? 1 : ARRAY_SIZE(kinds))], i, 0, NULL, 0);
-		encode_end(&packet);
-		if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) < 0)
+		size_t size = build(&samples[any(SAMPLES)], buffer), n = any(8) ? 0 : WIRE_FDS_MAX;
+
+		for (unsigned changes = any(4); changes > 0; changes--)
+			buffer[any((unsigned)size)] = (uint8_t)any(256);
+		if (transport_send(socket, buffer, any(4) ? size : any((unsigned)size), fds, n, 0) < 0)
 			return;
 	}
+	recv(socket, buffer, sizeof(buffer), 0);
 }
 
 static void close_all(int *fds, unsigned n)
@@ -240,8 +206,13 @@ static void misuse_files(int socket)
 }
 
 static void (*const ways[])(int socket) = {
-	ask_for_one_after_the_other, ask_for_the_whole_page, never_read, talk_garbage, talk_in_halves, send_fds,
-	ask_what_is_cheap,	     connect_until_refused,  hold_files, misuse_files,
+	ask_for_one_after_the_other,
+	ask_for_the_whole_page,
+	never_read,
+	talk_nonsense,
+	connect_until_refused,
+	hold_files,
+	misuse_files,
 };
 
 static _Noreturn void be_hostile(void)

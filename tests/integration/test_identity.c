@@ -30,7 +30,7 @@ static void make_as(uid_t uid, const char *directory)
 
 	if (pid == 0)
 		_exit(setresuid(uid, uid, uid) == 0 && mkdir(directory, 0755) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
-	expect_success(pid);
+	await_success(pid);
 }
 
 /* Clients in cgroups of the container's, each inside the one before: the container is the tenant, and has its maximum. */

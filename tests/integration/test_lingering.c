@@ -120,33 +120,6 @@ DAEMON_TEST(returning_client_gets_no_more_than_its_maximum, .options = { "--max-
 	close(socket);
 }
 
-DAEMON_TEST(copies_left_behind_do_not_exceed_the_maximum, .options = { "--max-events=6" })
-{
-	enum { ROUNDS = 5, EACH = 4, MOST = 6 };
-	struct holder holders[ROUNDS];
-	static struct batch batch;
-	unsigned granted = 0;
-
-	for (unsigned round = 0; round < ROUNDS; round++) {
-		const char *const *names = numbered("round_%u", round * EACH, EACH);
-		int socket = fixture_client(fixture), stream = -1;
-
-		batch_register(socket, names, EACH, &batch, &stream);
-		for (size_t i = 0; i < EACH; i++) {
-			bool is_granted = batch.answer[i].refusal == 0;
-
-			granted += is_granted;
-			ck_assert(exists_in_kernel(fixture, names[i]) == (fixture->keeper && is_granted));
-		}
-		leave_copy(&holders[round], socket, stream);
-		ck_assert_uint_le(status_number(fixture, "charges"), MOST);
-	}
-	ck_assert_uint_eq(granted, MOST);
-	expect_status(fixture, "charges=%u", MOST);
-	for (unsigned i = 0; i < ROUNDS; i++)
-		holder_end(&holders[i]);
-}
-
 DAEMON_TEST(copy_in_flight_keeps_an_event_lingering)
 {
 	int stream = -1, post[2], socket = fixture_client(fixture);

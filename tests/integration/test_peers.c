@@ -42,7 +42,7 @@ static void run_in_a_pid_namespace(bool with_proc, void (*run)(int outside), int
 		run(outside);
 		_exit(EXIT_SUCCESS);
 	}
-	expect_success(pid);
+	await_success(pid);
 	/* No process can be started in a namespace whose first process has ended. */
 	ck_assert_int_eq(setns(ours, CLONE_NEWPID), 0);
 	close(ours);
@@ -54,13 +54,9 @@ static void connect_for_others(void)
 	char path[128] = "";
 
 	while (read(3, path, sizeof(path) - 1) > 0) {
-		struct sockaddr_un address;
-		socklen_t length;
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		int fd = raw_connect(path);
 
-		if (transport_address(path, &address, &length) < 0 ||
-		    connect(fd, (struct sockaddr *)&address, length) < 0 || transport_send(3, "x", 1, &fd, 1, 0) < 0)
-			_exit(EXIT_FAILURE);
+		ck_assert_int_eq(transport_send(3, "x", 1, &fd, 1, 0), 0);
 		close(fd);
 	}
 	_exit(EXIT_SUCCESS);

@@ -113,35 +113,6 @@ DAEMON_TEST(request_with_streams_is_refused)
 	}
 }
 
-DAEMON_TEST(reserved_parts_of_a_body_must_be_zero)
-{
-	static const struct {
-		uint16_t kind;
-		uint8_t at;
-		uint8_t value;
-	} changes[] = {
-		{ KIND_REGISTER, 18, 1 },   /* flags of the list */
-		{ KIND_REGISTER, 19, 128 }, /* … */
-		{ KIND_REGISTER, 37, 1 },   /* padding */
-		{ KIND_REGISTER, 39, 1 },   /* … */
-		{ KIND_REGISTER, 16, 2 },   /* one string more than there is */
-		{ KIND_REGISTER, 16, 0 },   /* one less */
-		{ KIND_RELEASE, 18, 1 },    /* zero */
-		{ KIND_RELEASE, 16, 1 },    /* one bit less than there is */
-		{ KIND_RELEASE, 17, 1 },    /* 256 more */
-		{ KIND_WATCH, 16, 2 },	    /* neither on nor off */
-		{ KIND_WATCH, 19, 1 },	    /* … */
-		{ KIND_TRACE, 18, 2 },	    /* flags that TRACE does not have */
-		{ KIND_TRACE, 19, 1 },	    /* … */
-		{ KIND_TRACE, 20, 1 },	    /* flags of a pattern */
-		{ KIND_TAIL, 18, 4 },	    /* flags that TAIL does not have */
-		{ KIND_TAIL, 21, 1 },	    /* flags of a pattern */
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
-		expect_change_refused(fixture, sample_of(changes[i].kind), changes[i].at, changes[i].value);
-}
-
 DAEMON_TEST(unknown_kinds_and_answers_are_refused)
 {
 	/* 257 is 1 in a byte. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Keys of the policy: maxima, reserves, connections, requests for each second, flags, streams, tenants. With --tenants=process a tenant
+ * Keys of the policy: maxima, reserves, connections, requests for each second, flags, tenants. With --tenants=process a tenant
  * has no cgroup that a section could name, but it lies below "/", which is enough for what several tenants have together. Other tests
  * make cgroups, if this machine allows that.
  */
 
-#include <poll.h>
 #include <time.h>
 
 #include "tests/integration/cgroups.h"
@@ -298,21 +297,6 @@ DAEMON_TEST(delayed_client_delays_no_other, EACH_PROCESS_A_TENANT,
 	actor_end(&other);
 }
 
-DAEMON_TEST(rate_of_a_cgroup_is_for_all_tenants_in_it, EACH_PROCESS_A_TENANT,
-	    .policy = "[/]\nMaxRequestsPerSecond=10/4\n")
-{
-	enum { RATE = 10, BURST = 4, EACH = 5 };
-	double begin = seconds(CLOCK_MONOTONIC);
-	_cleanup_(actor_end) struct actor one = actor_new(fixture->socket, NULL);
-	_cleanup_(actor_end) struct actor another = actor_new(fixture->socket, NULL);
-	const int both[] = { one.socket, another.socket };
-
-	ask_all(both, 2, EACH);
-	for (unsigned i = 0; i < 2 * EACH; i++)
-		receive_account(both[i % 2]);
-	ck_assert_double_ge(seconds(CLOCK_MONOTONIC) - begin, (2. + 2 * EACH - BURST) / RATE);
-}
-
 DAEMON_TEST(many_delayed_clients_use_no_cpu, .policy = "[/**]\nMaxRequestsPerSecond=200/500\n")
 {
 	enum { CLIENTS = 200, EACH = 3 };
@@ -350,114 +334,42 @@ DAEMON_TEST(delayed_hello_does_not_time_out, .policy = "[/**]\nMaxRequestsPerSec
 	close(sockets[0]);
 }
 
-/* Otherwise a program could have its burst again and again. */
-DAEMON_TEST(reconnecting_does_not_reset_the_rate, .policy = "[/**]\nMaxRequestsPerSecond=10/2\n")
-{
-	double begin = seconds(CLOCK_MONOTONIC);
-
-	for (unsigned i = 0; i < 8; i++) {
-		close(fixture_client(fixture));
-		await_status(fixture, "connections=0");
-	}
-	ck_assert_double_ge(seconds(CLOCK_MONOTONIC) - begin, (8. - 2.) / 10);
-}
-
-/* The sixth request has to wait for a second. */
-DAEMON_TEST(new_program_has_its_burst, .policy = "[/**]\nMaxRequestsPerSecond=1/5\n")
-{
-	_cleanup_(fd_closep) int socket = fixture_client(fixture);
-	struct pollfd answer = { .fd = socket, .events = POLLIN };
-
-	for (unsigned i = 0; i < 4; i++)
-		raw_query(socket);
-	expect_tenant(fixture, "throttled=0");
-	raw_request(socket, KIND_QUERY);
-	ck_assert(eventually(tenant_number(fixture, "throttled") > 0));
-	ck_assert_int_eq(poll(&answer, 1, 0), 0);
-	receive_account(socket);
-}
-
 /* --- AllowPersist, AllowMultiFormat --- */
 
-/* The kernel has to be able to do it, and the policy has to allow it. */
-static void expect_flag(const struct fixture *fixture, uint64_t feature, uint16_t flag, bool allowed, bool possible)
+/* With the flag an event is refused like this, and the feature is offered if it is granted. */
+static void expect_flag(const struct fixture *fixture, const char *policy, uint64_t feature, uint16_t flag,
+			uint32_t refusal)
 {
-	uint32_t wanted = !possible ? REFUSAL_KERNEL_TOO_OLD : allowed ? REFUSAL_NONE : REFUSAL_NOT_PERMITTED;
-	_cleanup_(fd_closep) int socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
+	_cleanup_(fd_closep) int socket = -1;
 	static struct batch batch;
 	struct packet *to;
 	size_t mark;
 
-	ck_assert(!(welcome_of(fixture).features & feature) == !(allowed && possible));
+	change_policy(fixture, policy);
+	ck_assert(!(welcome_of(fixture).features & feature) == (refusal != REFUSAL_NONE));
 	/* Otherwise the persistent event would be left behind. */
-	if (wanted == REFUSAL_NONE && flag == REGISTER_PERSIST)
+	if (refusal == REFUSAL_NONE && flag == REGISTER_PERSIST)
 		return;
+	socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
 	to = raw_packet(KIND_REGISTER);
 	mark = encode_strings(to, 0);
 	encode_string(to, flag, "flagged u32 a", 13);
 	encode_count(to, mark, 1);
 	batch_ask(socket, &batch);
-	batch_expect(&batch, wanted);
-	ck_assert(wanted != REFUSAL_NOT_PERMITTED || memmem(batch.answer[0].text, batch.answer[0].length, "=no", 3));
+	batch_expect(&batch, refusal);
 }
 
-/* The option holds for tenants that no section names. */
-static void expect_persist(struct fixture *fixture, bool by_default)
+DAEMON_TEST(flags_need_the_kernel_and_the_policy, .options = { "--allow-persist" })
 {
-	bool possible;
+	uint32_t persist = has_enablers(fixture) ? REFUSAL_NONE : REFUSAL_KERNEL_TOO_OLD;
+	uint32_t multi = offers_multi_format(fixture) ? REFUSAL_NONE : REFUSAL_KERNEL_TOO_OLD;
 
-	change_policy(fixture, "[/**]\nAllowPersist=yes\n");
-	possible = welcome_of(fixture).features & WIRE_FEATURE_PERSIST;
-	ck_assert(possible || !has_enablers(fixture));
-	change_policy(fixture, "[/**]\nAllowPersist=no\n");
-	expect_flag(fixture, WIRE_FEATURE_PERSIST, REGISTER_PERSIST, false, possible);
-	change_policy(fixture, "");
-	expect_flag(fixture, WIRE_FEATURE_PERSIST, REGISTER_PERSIST, by_default, possible);
-}
-
-DAEMON_TEST(persistent_event_needs_the_policy)
-{
-	expect_persist(fixture, false);
-}
-
-DAEMON_TEST(persistent_event_is_allowed_by_an_option, .options = { "--allow-persist" })
-{
-	expect_persist(fixture, true);
-}
-
-DAEMON_TEST(multi_format_event_needs_the_policy)
-{
-	bool possible = offers_multi_format(fixture);
-
-	expect_flag(fixture, WIRE_FEATURE_MULTI_FORMAT, REGISTER_MULTI_FORMAT, true, possible);
-	change_policy(fixture, "[/**]\nAllowMultiFormat=no\n");
-	expect_flag(fixture, WIRE_FEATURE_MULTI_FORMAT, REGISTER_MULTI_FORMAT, false, possible);
-}
-
-/* --- Stream --- */
-
-static void expect_sharing(const struct fixture *fixture, const char *policy, bool shared)
-{
-	struct answer ours, theirs;
-	int one, another;
-
-	change_policy(fixture, policy);
-	one = fixture_client(fixture);
-	another = fixture_client(fixture);
-	ck_assert_uint_eq(raw_register(one, "common u32 a", &ours, NULL), 0);
-	ck_assert_uint_eq(raw_register(another, "common u32 a", &theirs, NULL), 0);
-	ck_assert((ours.stream == theirs.stream) == shared);
-	close(another);
-	close(one);
-	await_status(fixture, "streams=0");
-}
-
-DAEMON_TEST(data_files_are_shared_by_policy)
-{
-	expect_sharing(fixture, "[/**]\nStream=client\n", false);
-	expect_sharing(fixture, "[/**]\nStream=auto\n", shares_streams(fixture));
-	/* An embedded daemon tells its clients apart by their files. */
-	expect_sharing(fixture, "[/**]\nStream=shared\n", !keeps_records_itself(fixture));
+	expect_flag(fixture, "", WIRE_FEATURE_PERSIST, REGISTER_PERSIST, persist);
+	expect_flag(fixture, "[/**]\nAllowPersist=no\n", WIRE_FEATURE_PERSIST, REGISTER_PERSIST,
+		    refusal_to_persist(fixture));
+	expect_flag(fixture, "", WIRE_FEATURE_MULTI_FORMAT, REGISTER_MULTI_FORMAT, multi);
+	expect_flag(fixture, "[/**]\nAllowMultiFormat=no\n", WIRE_FEATURE_MULTI_FORMAT, REGISTER_MULTI_FORMAT,
+		    multi ? multi : REFUSAL_NOT_PERMITTED);
 }
 
 /* --- Tenant --- */

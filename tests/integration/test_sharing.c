@@ -51,62 +51,17 @@ DAEMON_TEST(users_of_one_tenant_never_share_a_stream, .needs_root = "a client of
 	expect_status(fixture, "tenants=1 streams=2 charges=1");
 }
 
-/* Open files of the kernel's in that process. */
-static unsigned count_data_files(pid_t pid)
-{
-	char path[64], target[256];
-	unsigned n = 0;
-
-	for (int fd = 0; fd < 1024; fd++) {
-		ssize_t length;
-
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-		length = readlink(path, target, sizeof(target) - 1);
-		target[MAX(length, 0)] = '\0';
-		n += strstr(target, "user_events_data") != NULL;
-	}
-	return n;
-}
-
 DAEMON_TEST(hundred_clients_share_one_guarded_stream)
 {
 	enum { CLIENTS = 100 };
 	static struct member members[CLIENTS];
-	unsigned streams, files;
 
-	files = fixture->keeper ? count_data_files(fixture->keeper) : 0;
 	for (size_t i = 0; i < CLIENTS; i++)
 		members[i] = member_new(fixture, "common u32 a");
-	streams = shares_streams(fixture) ? 1 : CLIENTS;
-	expect_status(fixture, "streams=%u leases=%u charges=1", streams, CLIENTS);
+	expect_status(fixture, "streams=%u leases=%u charges=1", shares_streams(fixture) ? 1 : CLIENTS, CLIENTS);
 	ck_assert_uint_eq(event_number(fixture, "common", "holders_total"), CLIENTS);
-	if (fixture->keeper)
-		ck_assert_uint_eq(count_data_files(fixture->keeper) - files, streams);
 	for (size_t i = 0; i < CLIENTS; i++)
 		member_free(&members[i]);
-}
-
-DAEMON_TEST(stream_of_mostly_dead_events_gets_no_new_clients)
-{
-	struct member anchor, newcomer;
-	uint32_t bits[70];
-
-	if (!shares_streams(fixture)) {
-		not_possible("streams that serve more than one client, without a guard");
-		return;
-	}
-	anchor = member_new(fixture, "anchor u32 a");
-	ck_assert_uint_eq(
-		take_batch(anchor.socket, numbered("passing_%u", 0, ARRAY_SIZE(bits)), ARRAY_SIZE(bits), bits, NULL),
-		anchor.answer.stream);
-	newcomer = member_new(fixture, "first u32 a");
-	ck_assert_uint_eq(newcomer.answer.stream, anchor.answer.stream);
-	member_free(&newcomer);
-	ck_assert_uint_eq(raw_release(anchor.socket, bits, ARRAY_SIZE(bits)), ARRAY_SIZE(bits));
-	newcomer = member_new(fixture, "second u32 a");
-	ck_assert_uint_ne(newcomer.answer.stream, anchor.answer.stream);
-	member_free(&newcomer);
-	member_free(&anchor);
 }
 
 static uint64_t word;

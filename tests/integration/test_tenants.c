@@ -71,48 +71,6 @@ static void expect_two_tenants(struct fixture *fixture, struct actor *one, struc
 	ck_assert(page_has_only(one->page, 0));
 }
 
-static void be_refused_for_each_reason(int socket)
-{
-	static const struct {
-		const char *description;
-		uint32_t refusal;
-	} asked[] = {
-		{ "no fields here long x", REFUSAL_BAD_DESCRIPTION },
-		{ "denied u32 a", REFUSAL_NOT_PERMITTED },
-		{ "taken u32 a", 0 },
-		{ "taken u64 a", REFUSAL_NAME_TAKEN },
-		{ "more u32 a", REFUSAL_QUOTA_EXCEEDED },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(asked); i++)
-		ck_assert_uint_eq(raw_register(socket, asked[i].description, NULL, NULL), asked[i].refusal);
-	raw_request(socket, 999);
-	expect_cut(socket, REFUSAL_UNKNOWN_KIND);
-}
-
-DAEMON_TEST(refusals_of_one_tenant_hide_none_of_another, .options = { "--log-level=info" },
-	    .policy = "[/**]\nAllowHostRoot=yes\nAllowMultiFormat=no\nDenyEvents=denied\n"
-		      "[/*/attacker]\nMaxEvents=1\n[/*/victim]\nMaxEvents=1\n",
-	    .needs_cgroups = "two tenants in the log")
-{
-	enum { TIMES = 50, REASONS = 5 };
-	const char *attacker = make_cgroup("attacker"), *victim = make_cgroup("victim");
-	char line[320];
-
-	for (unsigned i = 0; i <= TIMES; i++) {
-		struct actor actor = actor_in(fixture, i < TIMES ? attacker : victim, 0);
-
-		be_refused_for_each_reason(actor.socket);
-		actor_end(&actor);
-		await_status(fixture, "tenants=0");
-	}
-	snprintf(line, sizeof(line), "tenant %s", cgroup_path(victim));
-	/* One line for each reason, and one that the tenant comes near to its maximum; the attacker has as many each minute. */
-	ck_assert_uint_eq(log_count(fixture, line), REASONS + 1);
-	snprintf(line, sizeof(line), "tenant %s", cgroup_path(attacker));
-	ck_assert_uint_le(log_count(fixture, line), 3 * (REASONS + 1));
-}
-
 DAEMON_TEST(processes_are_tenants_with_that_option, .options = { "--tenants=process" })
 {
 	struct seen_tenants seen;
@@ -268,24 +226,6 @@ DAEMON_TEST(holder_of_an_event_has_pid_name_and_user, .options = { "--tenants=pr
 	ck_assert_str_eq(seen.comm, "the holder");
 	snprintf(wanted, sizeof(wanted), "process:%d:the holder", (int)actor.pid);
 	ck_assert_str_eq(seen.tenant, wanted);
-}
-
-DAEMON_TEST(holders_beyond_sixty_four_are_only_counted)
-{
-	enum { HOLDERS = 70, NAMED_MAX = 64 };
-	struct seen_holder seen;
-	int sockets[HOLDERS];
-
-	for (size_t i = 0; i < HOLDERS; i++) {
-		sockets[i] = fixture_client(fixture);
-		expect_granted(sockets[i], "popular");
-	}
-	seen = holder_of(fixture, "popular");
-	ck_assert_uint_eq(seen.n, NAMED_MAX);
-	ck_assert_uint_eq(seen.total, HOLDERS);
-	expect_status(fixture, "charges=1");
-	for (size_t i = 0; i < HOLDERS; i++)
-		close(sockets[i]);
 }
 
 /* --- clients that end --- */

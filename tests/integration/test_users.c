@@ -295,7 +295,9 @@ DAEMON_TEST(host_user_namespace_is_refused_unguarded, UNGUARDED,
 int main(int argc, char **argv)
 {
 	/* The set-user-ID program that one of the tests runs. */
-	if (argc == 3 && streq(argv[1], "--actor"))
+	if (argc == 3 && streq(argv[1], "--actor")) {
+		become_child();
 		actor_act(argv[2], NULL);
+	}
 	return run_tests_in_cgroups();
 }
