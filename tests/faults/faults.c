@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A library to be preloaded, which lets calls of the C library fail, or delays them. The file $FAULTS says which, and gets the number of
- * calls. This library and the test (plan.py) map it, so the test can lift a fault, and count calls, while the program
- * runs. The program's children share the file.
+ * A library to be preloaded, which makes calls of the C library fail, or delays them. Faults and counts are in a file ($FAULTS) that this
+ * library and the test (plan.py) map, so a fault can be lifted, and calls counted, while the program runs. A program shares the file with
+ * its children.
  */
 
 #include <dirent.h>
@@ -40,9 +40,9 @@
 
 #include "protocol/base/base.h"
 
-/* Calls that can fail: type, name, parameters, arguments, failure. */
+/* Functions that are called as they are unless they fail: the type, the name, the parameters, the arguments, the result of a failure. */
 /* clang-format off */
-#define FAULTABLES(_) \
+#define ORDINARY(_) \
 	_(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags), -1) \
 	_(int, access, (const char *path, int mode), (path, mode), -1) \
 	_(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1) \
@@ -138,20 +138,19 @@
 	_(pid_t, waitpid, (pid_t pid, int *ret, int options), (pid, ret, options), -1) \
 	_(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)
 /* clang-format on */
+/* Functions with a body of their own below. */
+#define OTHERS(_)                                                                                                      \
+	_(calloc)                                                                                                      \
+	_(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read)   \
+		_(realloc) _(syscall) _(write)
 
-/* And those with a definition of their own below. */
-/* clang-format off */
-#define OTHERS(_) \
-	_(, calloc, , , ) _(, epoll_ctl, , , ) _(, fcntl, , , ) _(, getline, , , ) _(, getpwnam, , , ) _(, ioctl, , , ) \
-	_(, malloc, , , ) _(, mremap, , , ) _(, open, , , ) _(, openat, , , ) _(, prctl, , , ) _(, read, , , ) _(, realloc, , , ) \
-	_(, syscall, , , ) _(, write, , , )
-/* clang-format on */
+#define NUMBER_OF(name)			    NUMBER_##name,
+#define NUMBER_OF_ORDINARY(type, name, ...) NUMBER_##name,
+enum function { ORDINARY(NUMBER_OF_ORDINARY) OTHERS(NUMBER_OF) FUNCTIONS_MAX };
 
-#define NUMBER_OF(type, name, parameters, arguments, failure) NUMBER_##name,
-enum function { FAULTABLES(NUMBER_OF) OTHERS(NUMBER_OF) FUNCTIONS_MAX };
-
-#define NAME_OF(type, name, parameters, arguments, failure) #name,
-static const char *const names[] = { FAULTABLES(NAME_OF) OTHERS(NAME_OF) };
+#define NAME_OF(name)			  #name,
+#define NAME_OF_ORDINARY(type, name, ...) #name,
+static const char *const names[] = { ORDINARY(NAME_OF_ORDINARY) OTHERS(NAME_OF) };
 
 enum { NAME_MAX_BYTES = 40, WHERE_BYTES = 64 };
 
@@ -164,26 +163,26 @@ struct counted {
 struct plan {
 	uint64_t first; /* of the function's calls, counted from 1, the first that fails; 0: none does */
 	uint64_t last;
-	_Atomic uint64_t failed;    /* so many did */
+	_Atomic uint64_t failed;    /* number of failed calls */
 	_Atomic uint64_t points;    /* calls of the first process, without those for memory */
-	uint64_t interrupted_point; /* before that one it gets the signal; 0: it gets none */
+	uint64_t interrupted_point; /* the signal comes before that call; 0: no signal */
 	int32_t function;
 	int32_t error;
-	uint32_t delay;		     /* up to so many microseconds before each call; 0: none */
+	uint32_t delay;		     /* maximum before each call, in microseconds; 0: none */
 	_Atomic uint32_t randomness; /* seeded by the test */
 	uint32_t functions;
 	int32_t signal;
 	_Atomic int32_t process; /* the first */
 	int32_t padding;
-	char where[WHERE_BYTES]; /* the caller of the first call that failed */
+	char where[WHERE_BYTES]; /* caller of the first call that failed */
 	struct counted counted[FUNCTIONS_MAX];
 };
 
 static struct plan *plan;
-/* This thread is in a part of the C library that can't do without memory. */
+/* This thread is in a part of the C library that must not fail. */
 static _Thread_local bool spared __attribute__((tls_model("initial-exec")));
 
-/* Memory comes from ASan or the C library. dlsym(), which may allocate memory itself, is not asked for these functions. */
+/* The real functions of ASan or the C library, without dlsym(), which may allocate. */
 #ifdef BEHIND_ASAN
 #define REAL_MEMORY(function) __interceptor_##function
 #else
@@ -194,7 +193,7 @@ void *REAL_MEMORY(malloc)(size_t size);
 void *REAL_MEMORY(calloc)(size_t n, size_t size);
 void *REAL_MEMORY(realloc)(void *old, size_t size);
 
-/* As "userevd+0x1234", for addr2line. */
+/* Writes "userevd+0x1234", for addr2line. */
 static void note_caller(const void *caller)
 {
 	Dl_info info;
@@ -205,7 +204,7 @@ static void note_caller(const void *caller)
 		 (size_t)((const char *)caller - (const char *)info.dli_fbase));
 }
 
-/* With the same seed the same sequence. */
+/* Pseudo-random numbers, the same for the same seed. */
 static uint32_t next_random(void)
 {
 	uint32_t x = atomic_fetch_add(&plan->randomness, 0x9e3779b9U);
@@ -230,7 +229,7 @@ static bool is_memory(enum function function)
 	return function == NUMBER_malloc || function == NUMBER_calloc || function == NUMBER_realloc;
 }
 
-/* Between any two calls time may pass, and a signal may come. */
+/* A delay and a signal may come between any two calls. */
 static void meet(enum function function)
 {
 	int before = errno;
@@ -244,7 +243,7 @@ static void meet(enum function function)
 	errno = before;
 }
 
-/* Whether this call fails; if so, errno is set. */
+/* Whether this call fails; then errno is set. */
 static bool fails(enum function function, const void *caller)
 {
 	uint64_t n;
@@ -263,7 +262,7 @@ static bool fails(enum function function, const void *caller)
 
 #define FAILS(name) fails(NUMBER_##name, __builtin_return_address(0))
 
-/* The function that ours hides. */
+/* The function that this library overrides. */
 #define REAL(name)                                                                                                     \
 	({                                                                                                             \
 		static __typeof__(&(name)) real_;                                                                      \
@@ -282,9 +281,9 @@ static bool fails(enum function function, const void *caller)
 		return REAL(name) arguments;                                                                           \
 	}
 
-FAULTABLES(FAULTABLE)
+ORDINARY(FAULTABLE)
 
-/* The same by other names. */
+/* Functions with other names. */
 #undef getline
 PUBLIC ssize_t __getdelim(char **line, size_t *size, int end, FILE *file)
 {
@@ -298,7 +297,7 @@ PUBLIC int fstatfs64(int fd, struct statfs64 *ret) __attribute__((alias("fstatfs
 PUBLIC void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
 	__attribute__((alias("mmap")));
 
-/* The argument behind the last one that has a name, as wide as a register, whether the callee reads it or not. */
+/* The optional argument, as long as a register; harmless if there is none. */
 #define NEXT_ARGUMENT(last)                                                                                            \
 	({                                                                                                             \
 		va_list arguments_;                                                                                    \
@@ -334,7 +333,7 @@ PUBLIC void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
 	return FAILS(mremap) ? MAP_FAILED : REAL(mremap)(old, old_size, size, flags, NEXT_ARGUMENT(flags));
 }
 
-/* Reads from pipes and eventfds don't fail like those from disks: libev, and a process that waits for a pipe's end, need not expect it. */
+/* Only files fail: libev does not expect errors of pipes and eventfds. */
 static bool is_file(int fd)
 {
 	struct stat status;
@@ -351,7 +350,7 @@ PUBLIC ssize_t read(int fd, void *buffer, size_t size)
 	return REAL(read)(fd, buffer, size);
 }
 
-/* A hardened program calls read() by this name. */
+/* Hardened programs call this. */
 ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
 {
@@ -367,7 +366,7 @@ PUBLIC ssize_t write(int fd, const void *data, size_t size)
 	return REAL(write)(fd, data, size);
 }
 
-/* Only adding an fd fails, for lack of room. */
+/* Only additions fail. */
 PUBLIC int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 {
 	int r = REAL(epoll_ctl)(epoll, op, fd, event), error;
@@ -380,7 +379,7 @@ PUBLIC int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 	return -1;
 }
 
-/* Without memory it crashes: glibc 2.36, nss_database_check_reload_and_get(). */
+/* Crashes without memory: glibc 2.36, nss_database_check_reload_and_get(). */
 PUBLIC struct passwd *getpwnam(const char *name)
 {
 	struct passwd *user;
@@ -394,7 +393,7 @@ PUBLIC struct passwd *getpwnam(const char *name)
 }
 
 #ifdef BEHIND_ASAN
-/* ASan asks at the start of each thread, with memory of the C library's, and can't do without. */
+/* ASan calls it at the start of each thread, and can't handle a failure. */
 PUBLIC int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
 {
 	int r;
@@ -434,7 +433,7 @@ PUBLIC long syscall(long number, ...)
 {
 	struct rest rest = NEXT_ARGUMENTS(number);
 
-	/* getpid() can't fail; libsystemd calls it to check whether fds were passed to this process. */
+	/* Never in any kernel; libsystemd asks by it whether what was handed over is for us. */
 	if (number != SYS_getpid && FAILS(syscall))
 		return -1;
 	return REAL(syscall)(number, rest.argument[0], rest.argument[1], rest.argument[2], rest.argument[3],
@@ -456,7 +455,7 @@ PUBLIC void *realloc(void *old, size_t size)
 	return FAILS(realloc) ? NULL : REAL_MEMORY(realloc)(old, size);
 }
 
-/* In the C library and ASan these would not call this malloc(). */
+/* The C library and ASan have these call what is behind us. */
 PUBLIC void *reallocarray(void *old, size_t n, size_t size)
 {
 	return realloc(old, n * size);

@@ -365,7 +365,7 @@ TEST(several_dynamic_fields_find_their_data)
 	EXPECT_BUILT("a=\"one\" b=\"two\" n=5 c=[257,514] d=\"four\"", "d=four", "c=01010202", "b=two", "a=one", "n=5");
 }
 
-TEST(numbers_reach_their_limits_and_not_beyond)
+TEST(numbers_have_limits)
 {
 	describe("e u8 a; s8 b; u16 c; short d; u32 f; int g; u64 h; s64 i");
 	EXPECT_BUILT("a=255 b=127 c=65535 d=32767 f=4294967295 g=2147483647 h=18446744073709551615 "
