@@ -214,7 +214,7 @@ TEST(kept_event_waits_for_its_program)
 	ck_assert(eventually(status_number(&fixture, "connections") == 0));
 	/* Who needs the room gets it. */
 	program.socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
-	expect_refusal(program.socket, "declared_two u32 x", REFUSAL_QUOTA_EXCEEDED, "let go now: try again");
+	expect_refusal(program.socket, "declared_two u32 x", REFUSAL_QUOTA_EXCEEDED, "released now: try again");
 	ck_assert(eventually(status_number(&fixture, "charges") == 0));
 	change_policy(&fixture, "");
 	expect_granted(program.socket, "declared_two u32 x");
