@@ -142,7 +142,7 @@ static int on_stream_free(const struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-/* As the page has it already, or the first that it has not given to another. */
+/* The page's bit of the event, or the first above all in use. */
 static uint32_t bit_of(const struct kernel_call *call, uint32_t page)
 {
 	uint32_t bit = 1;
@@ -204,7 +204,7 @@ static int on_still_open(const struct kernel_call *call)
 	return stream->self_registered && call->index == KERNEL_UNGUARDED ? KERNEL_E_SELF_REGISTERED : KERNEL_OK;
 }
 
-/* Of the same name and page, which is one event, there may be several slots. */
+/* Several slots may have the same event. */
 static bool is_first(const struct fake_slot *slot)
 {
 	for (const struct fake_slot *other = fake.slot; other < slot; other++)
@@ -356,7 +356,7 @@ static int fake_carry_out(struct kernel_call *call)
 	}
 }
 
-/* What it brings is taken, whatever becomes of it. */
+/* The call's fd is taken in any case. */
 static int run_out_of_memory(struct kernel_call *call)
 {
 	if (message_op_takes_fd(call->op))
@@ -437,6 +437,37 @@ unsigned count_deposits(void)
 	for (size_t i = 0; i < DEPOSITS; i++)
 		n += fake.deposit[i].there;
 	return n;
+}
+
+struct fake_stream *stream_of(const struct end *end)
+{
+	struct fake_stream *stream = find_stream(end->heard.message.stream[0]);
+
+	ck_assert_ptr_nonnull(stream);
+	return stream;
+}
+
+const struct fake_slot *find_slot(uint32_t stream, uint32_t index, uint32_t bit, const char *text)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && fake.slot[i].stream == stream && fake.slot[i].index == index &&
+		    fake.slot[i].bit == bit && streq(fake.slot[i].text, text))
+			return &fake.slot[i];
+	return NULL;
+}
+
+const struct fake_slot *find_event(const char *text)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && streq(fake.slot[i].text, text))
+			return &fake.slot[i];
+	return NULL;
+}
+
+void expect_kernel_has(unsigned streams, unsigned slots)
+{
+	ck_assert_uint_eq(count_fake_streams(), streams);
+	ck_assert_uint_eq(count_fake_slots(), slots);
 }
 
 unsigned count_calls(void)
@@ -535,8 +566,7 @@ void expect_all_gone(struct world *world)
 	look_at_lingering(world);
 	turn(world);
 	expect_nothing_left(world);
-	ck_assert_uint_eq(count_fake_streams(), 0);
-	ck_assert_uint_eq(count_fake_slots(), 0);
+	expect_kernel_has(0, 0);
 	for (size_t i = 0; i < PAGES; i++)
 		ck_assert_uint_eq(fake.page[i], 0);
 }
@@ -571,23 +601,32 @@ struct end end_welcomed_as(struct world *world, pid_t pid, uid_t uid)
 	return end;
 }
 
+void register_on(uint32_t number)
+{
+	struct fake_stream *stream = find_stream(number);
+
+	if (!stream)
+		ck_abort_msg("there is no stream %u", number);
+	stream->self_registered = true;
+}
+
+uint64_t count_self_registered(const struct end *end)
+{
+	return tenant_of(end)->refusals[REFUSAL_SELF_REGISTERED];
+}
+
+void hang_up_and_keep(struct end *end, int *ret)
+{
+	*ret = fd_steal(&end->stream);
+	end_hang_up(end);
+	turn(end->world);
+}
+
 void expect_same_answer(const struct answer *one, const struct answer *other)
 {
 	ck_assert_uint_eq(one->stream, other->stream);
 	ck_assert_uint_eq(one->bit, other->bit);
 	ck_assert_uint_eq(one->index, other->index);
-}
-
-struct answer get_with(struct end *end, uint16_t flags, const char *description)
-{
-	REGISTER_WITH(end, flags, description);
-	return expect_granted(end);
-}
-
-void release(struct end *end, uint32_t bit)
-{
-	say_release(end, bit);
-	expect_released(end, 1);
 }
 
 void keep_for(struct world *world, const char *time)
@@ -599,7 +638,7 @@ void keep_for(struct world *world, const char *time)
 	world_adopt(world, policy);
 }
 
-static bool let_go_of_kept(struct world *world)
+static bool give_up_kept(struct world *world)
 {
 	for (struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next)
 		if (stream->kept)
@@ -610,11 +649,6 @@ static bool let_go_of_kept(struct world *world)
 void keep_nothing(struct world *world)
 {
 	keep_for(world, "0");
-	while (let_go_of_kept(world))
+	while (give_up_kept(world))
 		;
-}
-
-struct tenant *tenant_of(const struct end *end)
-{
-	return end->client->holder.tenant;
 }
