@@ -87,7 +87,7 @@ static int on_page_new(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_page_free(const struct kernel_call *call)
+static int on_page_free(struct kernel_call *call)
 {
 	size_t page = find_page(call->page);
 
@@ -127,7 +127,7 @@ static int on_stream_new(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_stream_free(const struct kernel_call *call)
+static int on_stream_free(struct kernel_call *call)
 {
 	struct fake_stream *stream = find_stream(call->stream);
 
@@ -189,7 +189,7 @@ static int on_register(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_still_open(const struct kernel_call *call)
+static int on_still_open(struct kernel_call *call)
 {
 	struct fake_stream *stream = find_stream(call->stream);
 	struct pollfd ask = { .events = POLLIN };
@@ -222,7 +222,7 @@ static int on_look(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_clean(const struct kernel_call *call)
+static int on_clean(struct kernel_call *call)
 {
 	const struct fake_stream *stream = find_stream(call->stream);
 
@@ -263,7 +263,7 @@ static int on_deposit(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_withdraw(const struct kernel_call *call)
+static int on_withdraw(struct kernel_call *call)
 {
 	struct fake_deposit *deposit = find_deposit(call->number);
 
@@ -307,7 +307,7 @@ static int on_stream_fetch(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_disown(void)
+static int on_disown(struct kernel_call *call _unused_)
 {
 	for (size_t i = 0; i < STREAMS; i++)
 		if (fake.stream[i].there && !fake.stream[i].wanted)
@@ -318,42 +318,32 @@ static int on_disown(void)
 	return KERNEL_OK;
 }
 
+static int on_release(struct kernel_call *call)
+{
+	return find_stream(call->stream) ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
+}
+
 static int fake_carry_out(struct kernel_call *call)
 {
-	switch (call->op) {
-	case KERNEL_PAGE_NEW:
-		return on_page_new(call);
-	case KERNEL_PAGE_FREE:
-		return on_page_free(call);
-	case KERNEL_STREAM_NEW:
-		return on_stream_new(call);
-	case KERNEL_STREAM_FREE:
-		return on_stream_free(call);
-	case KERNEL_REGISTER:
-		return on_register(call);
-	case KERNEL_RELEASE:
-		return find_stream(call->stream) ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
-	case KERNEL_STILL_OPEN:
-		return on_still_open(call);
-	case KERNEL_CLEAN:
-		return on_clean(call);
-	case KERNEL_LOOK:
-		return on_look(call);
-	case KERNEL_DEPOSIT:
-		return on_deposit(call);
-	case KERNEL_WITHDRAW:
-		return on_withdraw(call);
-	case KERNEL_DEPOSITED:
-		return on_deposited(call);
-	case KERNEL_PAGE_FETCH:
-		return on_page_fetch(call);
-	case KERNEL_STREAM_FETCH:
-		return on_stream_fetch(call);
-	case KERNEL_DISOWN:
-		return on_disown();
-	default:
-		return -EINVAL;
-	}
+	static int (*const handlers[KERNEL_OP_MAX_])(struct kernel_call *) = {
+		[KERNEL_PAGE_NEW] = on_page_new,
+		[KERNEL_PAGE_FREE] = on_page_free,
+		[KERNEL_STREAM_NEW] = on_stream_new,
+		[KERNEL_STREAM_FREE] = on_stream_free,
+		[KERNEL_REGISTER] = on_register,
+		[KERNEL_RELEASE] = on_release,
+		[KERNEL_STILL_OPEN] = on_still_open,
+		[KERNEL_CLEAN] = on_clean,
+		[KERNEL_LOOK] = on_look,
+		[KERNEL_DEPOSIT] = on_deposit,
+		[KERNEL_WITHDRAW] = on_withdraw,
+		[KERNEL_DEPOSITED] = on_deposited,
+		[KERNEL_PAGE_FETCH] = on_page_fetch,
+		[KERNEL_STREAM_FETCH] = on_stream_fetch,
+		[KERNEL_DISOWN] = on_disown,
+	};
+
+	return handlers[call->op] ? handlers[call->op](call) : -EINVAL;
 }
 
 /* The call's fd is taken in any case. */

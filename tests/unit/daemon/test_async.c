@@ -224,27 +224,6 @@ TEST(refusal_in_a_batch_is_for_one_event)
 	ck_assert_uint_eq(count_slots(), 2);
 }
 
-TEST(stream_that_is_not_made_refuses_this_request_alone)
-{
-	static const int results[] = { -EMFILE, KERNEL_E_NO_SUCH, KERNEL_E_FULL };
-	WORLD(world, 10, 10);
-	WELCOMED(end, world, 1);
-
-	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
-		hold();
-		REGISTER(&end, "one u32 x", "two u32 x");
-		refuse(KERNEL_STREAM_NEW, results[i], 0, 1);
-		hold_no_more();
-		expect_each(&end, REFUSAL_TROUBLE, 2);
-		expect_no_file(&end);
-		expect_no_charges(world);
-		ck_assert_ptr_null(world->daemon->registry.streams);
-		ck_assert_ptr_null(embedded()->sources);
-	}
-	get(&end, "one u32 x");
-	expect_file(&end);
-}
-
 static void expect_record(struct end *end, const struct answer *answer)
 {
 	tracer_switch(script.kernel->tracer, "event", true);
@@ -291,42 +270,28 @@ TEST(event_that_two_clients_register_has_one_charge)
 	}
 }
 
-/* It has left; or it has hung up, which the daemon notices when it sends the answer. */
-TEST(grant_for_a_client_that_has_left_is_released)
+/* It disconnects; or it hangs up, which the daemon notices when it sends the answer. The kernel grants or refuses. */
+TEST(client_that_leaves_while_it_registers_leaves_nothing)
 {
-	for (unsigned hangs_up = 0; hangs_up < 2; hangs_up++) {
-		WORLD(world, 10, 10);
+	static const enum kernel_op refused[] = { KERNEL_OP_MAX_, KERNEL_STREAM_NEW, KERNEL_REGISTER };
+	WORLD(world, 10, 10);
+
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(refused); i++) {
 		WELCOMED(end, world, 1);
 
 		hold();
 		REGISTER(&end, "one u32 x", "two u32 x", "one u32 x");
-		if (hangs_up)
+		if (i % 2)
 			end_hang_up(&end);
 		else
 			break_connection(&end);
 		expect_charged(world, 2, 0);
-		ck_assert_uint_eq(world->daemon->registry.n_holders, hangs_up);
+		ck_assert_uint_eq(world->daemon->registry.n_holders, i % 2);
+		refuse(refused[i / 2], -EMFILE, 0, 2);
 		hold_no_more();
 		turn(world);
 		expect_nothing_left(world);
-	}
-}
-
-TEST(refusal_for_a_client_that_has_left_leaves_nothing)
-{
-	static const enum kernel_op ops[] = { KERNEL_STREAM_NEW, KERNEL_REGISTER };
-	WORLD(world, 10, 10);
-
-	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
-		WELCOMED(end, world, 1);
-
-		hold();
-		REGISTER(&end, "one u32 x", "two u32 x");
-		break_connection(&end);
-		refuse(ops[i], -EMFILE, 0, 2);
-		hold_no_more();
-		expect_nothing_left(world);
-		refuse(ops[i], 0, 0, 0);
+		refuse(0, 0, 0, 0);
 	}
 }
 
@@ -478,21 +443,6 @@ TEST(event_leased_again_before_its_release_is_answered_stays)
 	expect_no_charges(world);
 }
 
-TEST(release_answered_after_its_client_leaves_nothing)
-{
-	WORLD(world, 10, 10);
-	WELCOMED(end, world, 1);
-	struct answer answer = get(&end, "event u32 x");
-
-	hold();
-	release(&end, answer.bit);
-	/* The program's copy keeps the stream open. */
-	end_hang_up(&end);
-	expect_charged(world, 1, 0);
-	hold_no_more();
-	expect_nothing_left(world);
-}
-
 TEST(release_answered_after_its_stream_is_ignored)
 {
 	WORLD(world, 10, 10);
@@ -510,22 +460,6 @@ TEST(release_answered_after_its_stream_is_ignored)
 	TAILQ_INSERT_TAIL(&script.under_way, released, entry);
 	expect_nothing_left(world);
 	answer_all();
-	expect_nothing_left(world);
-}
-
-TEST(client_that_leaves_without_copies_is_asked_about_once)
-{
-	WORLD(world, 10, 10);
-	WELCOMED(end, world, 1);
-
-	get(&end, "one u32 x");
-	get(&end, "two u32 x");
-	hold();
-	end.stream = fd_close(end.stream);
-	end_hang_up(&end);
-	expect_charged(world, 2, 0);
-	expect_under_way(1);
-	hold_no_more();
 	expect_nothing_left(world);
 }
 
@@ -577,26 +511,6 @@ TEST(stream_is_asked_about_once_at_a_time)
 		expect_under_way(1);
 		answer_all();
 	}
-}
-
-TEST(lingering_streams_end_one_by_one)
-{
-	WORLD(world, 10, 10);
-	CLIENTS(c, world, 2);
-	WELCOMED(other, world, 2);
-	struct end *order[] = { &c[1], &other, &c[0] };
-
-	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-		get(order[i], "event u32 x");
-		end_hang_up(order[i]);
-	}
-	for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
-		ck_assert_uint_eq(count_slots(), 3 - i);
-		expect_charged(world, 1, 0);
-		order[i]->stream = fd_close(order[i]->stream);
-		look_at_lingering(world);
-	}
-	expect_nothing_left(world);
 }
 
 /* --- CHANGED --- */

@@ -81,139 +81,71 @@ TEST(another_member_costs_one_allocation)
 	expect_together(&c[0], &c[2]);
 }
 
-TEST(fewer_than_eight_events_make_no_bundle)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list few = list_of(0, N - 1), enough = list_of(50, N);
-	struct granted one = get_list(&c[0], &few), other = get_list(&c[1], &few);
+/* What the second and third client do unlike the first. */
+struct variant {
+	unsigned fewer;
+	bool backwards;
+	bool twice; /* one event */
+	bool holds; /* an event already */
+	uint16_t flags;
+	bool other_user;
+	bool other_tenant;
+	bool makes_bundle; /* of its own */
+	bool has_own_file;
+	unsigned events; /* of the machine, then */
+};
 
-	expect_same_answers(&one, &other, few.n);
-	ck_assert_uint_eq(count_members(&c[0]) + count_members(&c[1]), 0);
-	expect_charged(world, few.n, 2 * few.n);
-	release_list(&c[0], &one, few.n);
-	release_list(&c[1], &other, few.n);
-	get_list(&c[0], &enough);
-	get_list(&c[1], &enough);
-	expect_together(&c[0], &c[1]);
-}
-
-TEST(another_order_makes_another_bundle)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 3);
-	struct list list = list_of(0, N), other = backwards(&list);
-	struct granted one = get_list(&c[0], &list), two;
-	unsigned calls = count_calls();
-
-	two = get_list(&c[1], &other);
-	for (unsigned i = 0; i < N; i++)
-		expect_same_answer(&one.answer[i], &two.answer[N - 1 - i]);
-	expect_apart(&c[0], &c[1]);
-	get_list(&c[2], &other);
-	expect_together(&c[1], &c[2]);
-	ck_assert_uint_eq(count_calls(), calls);
-	expect_charged(world, N, 3 * N);
-}
-
-TEST(another_user_has_a_file_and_bundle_of_its_own)
+static void expect_variant(const struct variant *variant)
 {
 	GUARDED(world);
 	WELCOMED(first, world, 1);
-	WELCOMED_AS(other, world, 1, getuid() + 1);
-	WELCOMED_AS(another, world, 1, getuid() + 1);
-	struct list list = list_of(0, N);
-	struct granted one = get_list(&first, &list), two = get_list(&other, &list);
+	const pid_t pid = variant->other_tenant ? 2 : 1;
+	WELCOMED_AS(second, world, pid, getuid() + variant->other_user);
+	WELCOMED_AS(third, world, pid, getuid() + variant->other_user);
+	struct list list = list_of(0, N), other = variant->backwards ? backwards(&list) : list;
+	struct granted one = get_list(&first, &list), two;
 
-	expect_apart(&first, &other);
-	ck_assert(!is_same_file(first.stream, other.stream));
-	ck_assert_uint_eq(one.answer[0].bit, two.answer[0].bit);
-	get_list(&another, &list);
-	expect_together(&other, &another);
-	ck_assert(is_same_file(other.stream, another.stream));
-	expect_charged(world, N, 3 * N);
-	expect_account(&first, N, N, 0);
+	other.n -= variant->fewer;
+	other.flags = variant->flags;
+	if (variant->twice)
+		other.event[other.n++] = 0;
+	if (variant->holds) {
+		get(&second, "besides u32 x");
+		get(&third, "besides u32 x");
+	}
+	two = get_list(&second, &other);
+	for (unsigned i = 0; i < other.n && !variant->flags; i++)
+		ck_assert_uint_eq(two.answer[i].bit, one.answer[other.event[i]].bit);
+	expect_apart(&first, &second);
+	get_list(&third, &other);
+	if (variant->makes_bundle)
+		expect_together(&second, &third);
+	else
+		ck_assert_uint_eq(count_members(&second) + count_members(&third), 0);
+	ck_assert_int_eq(is_same_file(first.stream, second.stream), !variant->has_own_file);
+	ck_assert(is_same_file(second.stream, third.stream));
+	ck_assert_uint_eq(world->daemon->registry.machine.common, variant->events);
+	ck_assert_uint_eq(query(&second).leases, MIN(other.n, (unsigned)N) + variant->holds);
+	/* Persistent events stay charged. */
+	if (variant->flags & REGISTER_PERSIST)
+		world_end(world);
 }
 
-TEST(another_tenant_has_a_file_and_charge_of_its_own)
+TEST(different_request_joins_no_bundle)
 {
-	GUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(other, world, 2);
-	struct list list = list_of(0, N);
+	static const struct variant variants[] = {
+		{ .backwards = true, .makes_bundle = true, .events = N },
+		{ .other_user = true, .makes_bundle = true, .has_own_file = true, .events = N },
+		{ .other_tenant = true, .makes_bundle = true, .has_own_file = true, .events = N },
+		{ .flags = REGISTER_MULTI_FORMAT, .makes_bundle = true, .events = 2 * N },
+		{ .flags = REGISTER_PERSIST, .events = N },
+		{ .fewer = 1, .events = N },
+		{ .twice = true, .events = N },
+		{ .holds = true, .events = N + 1 },
+	};
 
-	get_list(&first, &list);
-	get_list(&other, &list);
-	expect_apart(&first, &other);
-	ck_assert(!is_same_file(first.stream, other.stream));
-	expect_account(&other, N, N, 0);
-	expect_charged(world, N, 2 * N);
-}
-
-TEST(persistent_events_make_no_bundle)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list list = list_of(0, N);
-
-	list.flags = REGISTER_PERSIST;
-	get_list(&c[0], &list);
-	get_list(&c[1], &list);
-	expect_asked(KERNEL_REGISTER, 2 * N);
-	ck_assert_uint_eq(count_members(&c[0]) + count_members(&c[1]), 0);
-	expect_charged(world, N, 2 * N);
-	world_end(world);
-}
-
-TEST(multi_format_events_make_another_bundle)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 3);
-	struct list list = list_of(0, N), many = list;
-	struct granted one, two;
-
-	many.flags = REGISTER_MULTI_FORMAT;
-	one = get_list(&c[0], &list);
-	two = get_list(&c[1], &many);
-	ck_assert_uint_ne(one.answer[0].bit, two.answer[0].bit);
-	get_list(&c[2], &many);
-	expect_apart(&c[0], &c[1]);
-	expect_together(&c[1], &c[2]);
-	expect_charged(world, 2 * N, 3 * N);
-}
-
-TEST(client_that_holds_an_event_joins_no_bundle)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list list = list_of(0, N);
-	struct granted one = get_list(&c[0], &list), other;
-	uint32_t bit = get(&c[1], "besides u32 x").bit;
-
-	other = get_list(&c[1], &list);
-	expect_same_answers(&one, &other, N);
-	ck_assert_uint_eq(count_members(&c[1]), 0);
-	expect_account(&c[1], N + 1, N + 1, 0);
-	release(&c[1], bit);
-	release_list(&c[1], &other, N);
-	get_list(&c[1], &list);
-	expect_together(&c[0], &c[1]);
-}
-
-TEST(request_with_an_event_twice_makes_no_bundle)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list list = list_of(0, N + 1);
-	struct granted one, other;
-
-	list.event[N] = 0;
-	one = get_list(&c[0], &list);
-	other = get_list(&c[1], &list);
-	expect_same_answers(&one, &other, list.n);
-	expect_same_answer(&one.answer[0], &one.answer[N]);
-	ck_assert_uint_eq(count_members(&c[1]), 0);
-	expect_account(&c[1], N, N, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(variants); i++)
+		expect_variant(&variants[i]);
 }
 
 TEST(request_with_a_refused_event_makes_no_bundle)
@@ -457,31 +389,6 @@ TEST(member_that_releases_all_may_join_again)
 	ck_assert(is_same_file(c[0].stream, c[1].stream));
 }
 
-/* The kernel frees it at once, or with the file. */
-TEST(event_that_the_last_member_releases_is_freed)
-{
-	static const int results[] = { KERNEL_OK, KERNEL_E_LINGERS };
-
-	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
-		GUARDED(world);
-		WELCOMED(end, world, 1);
-		struct list list = list_of(0, N);
-		struct granted granted = get_list(&end, &list);
-		bool goes = results[i] == KERNEL_OK;
-
-		refuse(KERNEL_RELEASE, results[i], 0, 1);
-		hold();
-		release(&end, granted.answer[2].bit);
-		expect_under_way(1);
-		ck_assert_uint_eq(TAILQ_FIRST(&script.under_way)->n, 1);
-		ck_assert_uint_eq(TAILQ_FIRST(&script.under_way)->calls[0].index, granted.answer[2].index);
-		hold_no_more();
-		check_books(world->daemon);
-		expect_asked(KERNEL_RELEASE, 1);
-		expect_account(&end, N - goes, N - 1, !goes);
-	}
-}
-
 TEST(last_member_that_releases_all_asks_the_kernel_once)
 {
 	GUARDED(world);
@@ -567,20 +474,6 @@ TEST(left_bundle_is_charged_until_no_copy_is_open)
 	ck_assert_uint_eq(count_fake_streams(), 0);
 	get_list(&c[2], &list);
 	expect_asked(KERNEL_STREAM_NEW, 2);
-}
-
-TEST(next_client_after_the_last_member_gets_a_new_file)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list list = list_of(0, N);
-	struct granted one = get_list(&c[0], &list), other;
-
-	end_hang_up(&c[0]);
-	other = get_list(&c[1], &list);
-	ck_assert_uint_ne(one.answer[0].stream, other.answer[0].stream);
-	ck_assert_uint_eq(one.answer[0].bit, other.answer[0].bit);
-	expect_account(&c[1], N, N, 0);
 }
 
 /* --- maxima --- */

@@ -154,22 +154,3 @@ TEST(bundle_on_a_dying_file_serves_its_members_alone)
 	ck_assert_ptr_eq(bundle_of(&c[2]), bundle_of(&c[4]));
 	ck_assert_uint_eq(world->daemon->registry.leases, 4 * N);
 }
-
-TEST(bundle_on_a_dying_file_is_not_found_again)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 4);
-	struct list list = list_of(0, N);
-	struct granted one = get_list(&c[0], &list), other;
-
-	get_list(&c[1], &list);
-	leave_dead(&c[1], STREAM_DEAD_MIN + 1);
-	get_list(&c[2], &list);
-	c[2].stream = fd_close(c[2].stream);
-	end_hang_up(&c[2]);
-	check_books(world->daemon);
-	other = get_list(&c[3], &list);
-	ck_assert_uint_ne(one.answer[0].stream, other.answer[0].stream);
-	ck_assert_ptr_ne(bundle_of(&c[0]), bundle_of(&c[3]));
-	ck_assert_uint_eq(query(&c[0]).leases, N);
-}

@@ -112,30 +112,20 @@ TEST(other_requests_do_not_wait)
 	ck_assert_uint_eq(world->daemon->registry.machine.common, N + N / 2 + 1);
 }
 
-TEST(fewer_than_eight_events_do_not_wait)
+TEST(unguarded_or_short_requests_do_not_wait)
 {
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list list = ask_alike(c, 2, N - 1);
+	for (unsigned guarded = 0; guarded < 2; guarded++) {
+		_cleanup_(world_leave) struct world *world = world_on("prefer", guarded);
+		CLIENTS(c, world, 2);
+		struct list list = ask_alike(c, 2, guarded ? N - 1 : N);
 
-	expect_under_way(2);
-	hold_no_more();
-	expect_list(&c[0], &list);
-	expect_list(&c[1], &list);
-}
-
-TEST(unguarded_requests_do_not_wait)
-{
-	UNGUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list list = ask_alike(c, 2, N);
-
-	expect_under_way(2);
-	hold_no_more();
-	expect_list(&c[0], &list);
-	expect_list(&c[1], &list);
-	ck_assert_uint_eq(count_members(&c[0]) + count_members(&c[1]), 0);
-	ck_assert(!is_same_file(c[0].stream, c[1].stream));
+		expect_under_way(2);
+		hold_no_more();
+		expect_list(&c[0], &list);
+		expect_list(&c[1], &list);
+		ck_assert_uint_eq(count_members(&c[0]) + count_members(&c[1]), 0);
+		ck_assert_int_eq(is_same_file(c[0].stream, c[1].stream), guarded);
+	}
 }
 
 TEST(waiting_client_is_not_read)
@@ -495,14 +485,19 @@ static bool is_together(const struct end *one, const struct end *other)
 /* With many events the kernel begins before all of them are decided. */
 static bool first_asks_for(unsigned events, struct world *world, long allocations, unsigned *otherwise)
 {
-	CLIENTS(c, world, 2);
+	CLIENTS(c, world, 3);
 	struct list list = list_of(0, events);
-	bool wanted = say_short_of_memory(&c[0], &list, allocations);
+	bool wanted;
 
+	hold();
+	wanted = say_short_of_memory(&c[0], &list, allocations);
+	say_list(&c[1], &list);
+	hold_no_more();
 	if (hear_outcome(&c[0], &list) == GRANTED)
 		*otherwise += count_members(&c[0]) == 0;
-	get_list(&c[1], &list);
-	ck_assert(wanted || is_together(&c[0], &c[1]));
+	expect_list(&c[1], &list);
+	get_list(&c[2], &list);
+	ck_assert(wanted || (is_together(&c[0], &c[1]) && is_together(&c[0], &c[2])));
 	return wanted;
 }
 
@@ -514,23 +509,6 @@ static bool first_asks(struct world *world, long allocations, unsigned *otherwis
 static bool first_asks_for_many(struct world *world, long allocations, unsigned *otherwise)
 {
 	return first_asks_for(60, world, allocations, otherwise);
-}
-
-static bool second_would_wait(struct world *world, long allocations, unsigned *otherwise)
-{
-	CLIENTS(c, world, 2);
-	struct list list = list_of(0, N);
-	bool wanted;
-
-	hold();
-	wanted = say_short_of_memory(&c[0], &list, allocations);
-	say_list(&c[1], &list);
-	*otherwise += script.n_under_way == 2;
-	hold_no_more();
-	hear_outcome(&c[0], &list);
-	expect_list(&c[1], &list);
-	ck_assert(wanted || is_together(&c[0], &c[1]));
-	return wanted;
 }
 
 static bool first_is_answered(struct world *world, long allocations, unsigned *otherwise)
@@ -547,19 +525,6 @@ static bool first_is_answered(struct world *world, long allocations, unsigned *o
 		*otherwise += count_members(&c[0]) == 0;
 	expect_list(&c[1], &list);
 	ck_assert(wanted || is_together(&c[0], &c[1]));
-	return wanted;
-}
-
-static bool second_joins(struct world *world, long allocations, unsigned *otherwise)
-{
-	CLIENTS(c, world, 2);
-	struct list list = list_of(0, N);
-	struct granted one = get_list(&c[0], &list), again;
-	bool wanted = say_short_of_memory(&c[1], &list, allocations);
-
-	*otherwise += hear_outcome(&c[1], &list) != GRANTED || !is_together(&c[0], &c[1]);
-	again = get_list(&c[0], &list);
-	expect_same_answers(&one, &again, N);
 	return wanted;
 }
 
@@ -612,17 +577,6 @@ static bool member_releases(struct world *world, long allocations, unsigned *oth
 	return wanted;
 }
 
-static bool last_member_releases(struct world *world, long allocations, unsigned *otherwise)
-{
-	CLIENTS(c, world, 2);
-	struct list list = list_of(0, N);
-	struct granted granted = get_list(&c[0], &list);
-	bool wanted = release_short_of_memory(&c[0], &granted, allocations, otherwise);
-
-	ck_assert_uint_eq(query(&c[1]).events, N);
-	return wanted;
-}
-
 #define SHORT_OF_MEMORY(name, attempt)                                                                                 \
 	TEST(name)                                                                                                     \
 	{                                                                                                              \
@@ -631,9 +585,6 @@ static bool last_member_releases(struct world *world, long allocations, unsigned
 
 SHORT_OF_MEMORY(short_first_request_is_answered_alone, first_asks)
 SHORT_OF_MEMORY(short_long_request_is_answered_alone, first_asks_for_many)
-SHORT_OF_MEMORY(short_first_request_lets_no_other_wait, second_would_wait)
 SHORT_OF_MEMORY(short_answer_is_a_refusal, first_is_answered)
-SHORT_OF_MEMORY(short_member_is_answered_event_by_event, second_joins)
 SHORT_OF_MEMORY(short_member_gets_no_file_for_nothing, second_joins_on_two_files)
 SHORT_OF_MEMORY(short_release_disconnects_one_member, member_releases)
-SHORT_OF_MEMORY(short_last_release_leaves_all_lingering, last_member_releases)

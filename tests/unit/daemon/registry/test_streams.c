@@ -155,21 +155,6 @@ TEST(stream_that_is_being_made_is_for_who_stays)
 	}
 }
 
-TEST(stream_that_is_being_made_for_nobody_is_freed)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-
-	hold();
-	REGISTER(&c[0], "one u32 x");
-	REGISTER(&c[1], "one u32 x", "two u32 x");
-	break_connection(&c[0]);
-	break_connection(&c[1]);
-	expect_charged(world, 2, 0);
-	hold_no_more();
-	expect_all_gone(world);
-}
-
 /* --- clients that leave --- */
 
 TEST(event_of_a_client_that_left_lingers_on_the_shared_stream)
@@ -249,20 +234,6 @@ TEST(client_that_releases_all_is_sent_the_file_again)
 	expect_same_answer(&one, &again);
 	ck_assert(is_same_file(c[0].stream, c[1].stream));
 	expect_account(&c[0], 2, 1, 1);
-}
-
-TEST(single_client_that_releases_all_gets_a_new_stream)
-{
-	GUARDED(world);
-	WELCOMED(end, world, 1);
-	struct answer one = get(&end, "event u32 x");
-
-	release(&end, one.bit);
-	expect_account(&end, 1, 0, 1);
-	ck_assert_uint_ne(get(&end, "event u32 x").stream, one.stream);
-	look_at_lingering(world);
-	expect_account(&end, 1, 1, 0);
-	ck_assert_uint_eq(count_fake_streams(), 1);
 }
 
 /* --- generations --- */

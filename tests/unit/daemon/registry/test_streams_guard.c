@@ -167,40 +167,6 @@ TEST(required_guard_that_is_gone_refuses_all_files)
 	ck_assert(is_same_file(c[1].stream, c[2].stream));
 }
 
-TEST(required_guard_that_goes_refuses_waiting_clients)
-{
-	REQUIRED(world);
-	CLIENTS(c, world, 3);
-
-	hold();
-	REGISTER(&c[0], "one u32 x");
-	REGISTER(&c[1], "two u32 x");
-	REGISTER(&c[2], "one u32 x", "three u32 x");
-	set_guard(world, false);
-	hold_no_more();
-	expect_refused(&c[0], REFUSAL_TROUBLE);
-	expect_refused(&c[1], REFUSAL_TROUBLE);
-	expect_each(&c[2], REFUSAL_TROUBLE, 2);
-	look_at_lingering(world);
-	expect_no_charges(world);
-	ck_assert_uint_eq(count_fake_streams(), 0);
-}
-
-TEST(required_guard_that_is_gone_leaves_sent_files)
-{
-	REQUIRED(world);
-	CLIENTS(c, world, 2);
-	struct answer one = get(&c[0], "event u32 x"), again;
-
-	set_guard(world, false);
-	be_refused(&c[1], "event u32 x", REFUSAL_TROUBLE);
-	expect_no_file(&c[1]);
-	again = get(&c[0], "event u32 x");
-	expect_same_answer(&one, &again);
-	expect_account(&c[1], 1, 0, 0);
-	ck_assert_uint_eq(count_fake_streams(), 1);
-}
-
 /* Found with the first file. */
 TEST(kernel_that_is_wrong_about_its_guard_is_not_believed)
 {
