@@ -33,7 +33,6 @@ struct run {
 	struct run_patterns patterns;
 	const char *output_path;
 	bool quiet;
-	bool full;
 
 	struct output output;
 	struct record_view view;
@@ -75,9 +74,8 @@ static int open_output(struct run *run)
 	}
 	/* Whole lines, so that they do not break into those of the program. */
 	setvbuf(file, NULL, _IOFBF, WIRE_PACKET_MAX);
-	output_init(&run->output, file, run->ctl->colour, (unsigned)run->ctl->width);
-	run->output.json = run->ctl->json;
-	run->output.full = run->full;
+	run->output = run->ctl->output;
+	output_open(&run->output, file);
 	run->view.output = &run->output;
 	return 0;
 }
@@ -225,7 +223,7 @@ static void summarise(struct run *run, int exit_status)
 		return;
 	if (run->bad > 0)
 		snprintf(bad, sizeof(bad), ", %" PRIu64 " bad", run->bad);
-	if (!run->ctl->json) {
+	if (!run->output.json) {
 		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(run->view.records, "record", "records").text,
 			 run->lost, bad);
 		return;
@@ -235,8 +233,7 @@ static void summarise(struct run *run, int exit_status)
 	json_put_u64(&json, "lost", run->lost);
 	json_put_u64(&json, "bad", run->bad);
 	json_put_u64(&json, "exit_status", (unsigned)exit_status);
-	json_end(&json, '}');
-	putc('\n', json.file);
+	json_end_line(&json, '}');
 }
 
 static int run_command(struct run *run)
@@ -318,7 +315,7 @@ static const struct ctl_option run_options[] = {
 	       .offset = offsetof(struct run, patterns)),
 	OPTION("quiet", NULL, "no summary, and no warnings of the daemon", option_flag,
 	       .offset = offsetof(struct run, quiet)),
-	OPTION("full", NULL, "do not shorten tenants on a terminal", option_flag, .offset = offsetof(struct run, full)),
+	OPTION_FULL("do not shorten tenants on a terminal"),
 	{ 0 },
 };
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/identity/boundary.h"
+#include "daemon/identity/cgroup.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/registry/resting.h"

@@ -146,7 +146,8 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
 	if (asked->flags & ~facts->flags) {
-		text_printf(why, "the %s backend has no %s events; register it without that flag", facts->name,
+		text_printf(why, "the %s backend has no %s events; register it without that flag",
+			    backend_name(facts->backend),
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}

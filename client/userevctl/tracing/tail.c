@@ -14,7 +14,6 @@ struct tail {
 	bool no_follow;
 	bool wait;
 	bool foreign;
-	bool full;
 	uint64_t timeout;  /* s; 0: none */
 	uint64_t deadline; /* ms on the monotonic clock */
 };
@@ -38,7 +37,15 @@ static bool wait_for_records(const struct tail *tail)
 	return n > 0 || tail->tracing->busy;
 }
 
-static int tail(struct tail *tail)
+static int tail_check_names(const struct tail *tail)
+{
+	const struct ctl *ctl = tail->ctl;
+	int r = ctl->argc > 0 ? tracing_look(tail->tracing) : EXIT_DONE;
+
+	return r == EXIT_DONE ? names_check(tail->tracing, ctl->argv, ctl->argc, true) : r;
+}
+
+static int tail_run_with(struct tail *tail)
 {
 	const struct ctl *ctl = tail->ctl;
 	const struct tail_request request = { ctl->argv, ctl->argc, tail->past, tail->no_follow };
@@ -51,14 +58,14 @@ static int tail(struct tail *tail)
 	tracing = tail->tracing;
 	tracing->foreign = tail->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	/* Records of the past may be of events that no program holds any more. */
-	if (!tail->past && !tail->wait && ctl->argc > 0)
-		r = names_check(tracing, ctl->argv, ctl->argc, true);
+	if (!tail->past && !tail->wait)
+		r = tail_check_names(tail);
 	if (r == EXIT_DONE)
-		r = tracing->ops->tail_begin(tracing, &request);
+		r = tail_begin(tracing, &request);
 	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail->view) && wait_for_records(tail))
-		r = tracing->ops->tail_read(tracing, &tail->view);
-	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0 && ctl->argc > 0)
-		r = names_check(tracing, ctl->argv, ctl->argc, true);
+		r = tail_read(tracing, &tail->view);
+	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0)
+		r = tail_check_names(tail);
 	return r;
 }
 
@@ -68,9 +75,8 @@ static int tail_run(struct ctl *ctl)
 	int r, signal_number;
 
 	options_read(ctl, &session, 0, INT32_MAX);
-	ctl->output.full = session.full;
 	session.deadline = ctl_now_ns() / NS_PER_MS + session.timeout * 1000;
-	r = tail(&session);
+	r = tail_run_with(&session);
 	record_view_deinit(&session.view);
 	signal_number = session.tracing ? session.tracing->signal : 0;
 	tracing_free(session.tracing);
@@ -92,8 +98,7 @@ static const struct ctl_option tail_options[] = {
 	       .offset = offsetof(struct tail, wait)),
 	OPTION("foreign", NULL, "also events made without the daemon", option_flag,
 	       .offset = offsetof(struct tail, foreign)),
-	OPTION("full", NULL, "do not shorten tenants on a terminal", option_flag,
-	       .offset = offsetof(struct tail, full)),
+	OPTION_FULL("do not shorten tenants on a terminal"),
 	{ 0 },
 };
 
