@@ -26,7 +26,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from running import Daemon, running, scratch_directory  # noqa: E402
-from checks import PATIENCE, TREE, check, eventually, sum_up  # noqa: E402
+from checks import TIMEOUT, TREE, check, eventually, sum_up  # noqa: E402
 
 sys.path.insert(0, TREE + "/client/python")
 import userev  # noqa: E402
@@ -245,7 +245,7 @@ class FakeDaemon:
     def end(self):
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self.thread.join(PATIENCE)
+        self.thread.join(TIMEOUT)
 
 
 @contextlib.contextmanager

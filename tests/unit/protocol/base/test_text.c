@@ -269,7 +269,7 @@ static const char *label(const char *from, size_t length)
 	return buffer;
 }
 
-TEST(labels_escape_what_the_format_wants_escaped)
+TEST(labels_have_the_escapes_of_the_format)
 {
 	ck_assert_str_eq(label(S("")), "");
 	ck_assert_str_eq(label(S("/system.slice/a b{c}=#,")), "/system.slice/a b{c}=#,");
@@ -282,14 +282,14 @@ TEST(labels_escape_what_the_format_wants_escaped)
 
 #define REPLACED "\xef\xbf\xbd"
 
-TEST(labels_are_utf8_and_do_not_drive_the_screen)
+TEST(labels_are_utf8_without_control_characters)
 {
 	ck_assert_str_eq(label(S("\xff\xc3")), REPLACED "ff" REPLACED "c3");
 	ck_assert_str_eq(label(S("\x1b[m\r\t\0")), REPLACED "1b[m" REPLACED "0d" REPLACED "09" REPLACED "00");
 	ck_assert_str_eq(label(S("\xe2\x80\xae")), REPLACED "e2" REPLACED "80" REPLACED "ae");
 }
 
-TEST(two_labels_are_the_same_only_if_their_texts_are)
+TEST(different_texts_have_different_labels)
 {
 	ck_assert_str_eq(label(S("\xff")), REPLACED "ff");
 	ck_assert_str_eq(label(S(REPLACED "ff")), REPLACED "ef" REPLACED "bf" REPLACED "bdff");
