@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One row for each option: its name, its help, what it takes, and the member that it sets. userevd(8) explains them. */
+/* One row for each option: its name, help, values, and the member that it sets. userevd(8) explains them. */
 
 #include "daemon/options.h"
 
@@ -127,7 +127,7 @@ static void options_print_help(void)
 	puts("\nSee userevd(8). `userevctl doctor` finds out what is wrong.");
 }
 
-/* Puts what `argument` says into the member. NULL, or what would be right. */
+/* Sets the member from `argument`. NULL, or a sentence with the values that are right. */
 static const char *option_set(const struct option_row *row, const char *argument, void *member)
 {
 	static char right[128];

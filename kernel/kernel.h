@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include "kernel/probe.h"
 #include "protocol/protocol.h"
 
 enum kernel_op {
@@ -88,17 +89,16 @@ struct kernel_call {
 	int result;
 };
 
-/* What a backend is and can do. Constant, except after remote_succeed(). */
+/* What a backend is and can do. Constant, except after remote_succeed(). A keeper sends it as it is, so it has neither pointers nor padding. */
 struct kernel_facts {
 	uint16_t backend;     /* enum wire_backend */
-	const char *name;     /* "embedded" */
-	bool guarded;	      /* holders of a stream can't register on it, so one stream may serve several clients */
-	bool shared_page;     /* all tenants have the same page */
-	bool deposits;	      /* deposits, pages and streams outlive the daemon */
 	uint16_t flags;	      /* KERNEL_PERSIST … that it supports */
 	uint32_t page_bits;   /* bits of a page, bit 0 included */
 	uint32_t capacity;    /* events in the whole machine */
 	uint32_t payload_max; /* the largest record that every tracer can take */
+	uint8_t guarded;      /* holders of a stream can't register on it, so one stream may serve several clients */
+	uint8_t shared_page;  /* all tenants have the same page */
+	uint8_t deposits;     /* deposits, pages and streams outlive the daemon */
 	char note[WIRE_SENTENCE_MAX + 1]; /* for the admin: why there is no guard, what is not isolated */
 };
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "daemon/identity/proc.h"
+#include "daemon/identity/cgroup.h"
 
 bool process_read(pid_t pid, struct process_status *ret)
 {

@@ -10,7 +10,6 @@
 #include "daemon/daemon.h"
 #include "daemon/process/clock.h"
 #include "daemon/quota/reserve.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
@@ -22,7 +21,7 @@
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"
 
-enum { HOLDERS_BYTES_MAX = 32768 }; /* half of what a row's list can be, whatever the length of tenants' paths */
+enum { HOLDERS_BYTES_MAX = 32768 }; /* half of the longest list of a row, so that any tenant's path fits behind it */
 
 /* STATUS: one row. */
 
@@ -48,7 +47,7 @@ static int status_next(struct listing *listing, struct packet *packet)
 		return LISTING_END;
 	capacity_look(&daemon->registry);
 	row_put_string(packet, "version", VERSION);
-	row_put_string(packet, "backend", daemon->registry.kernel->facts.name);
+	row_put_string(packet, "backend", backend_name(daemon->registry.kernel->facts.backend));
 	row_put_string(packet, "why", daemon->probe.sentence);
 	status_put_guard(packet, daemon);
 	row_put_u64(packet, "pid", (uint64_t)getpid());
@@ -74,11 +73,6 @@ int handle_status(struct client *client, const struct message *message)
 }
 
 /* EVENTS: one row for each, with its holders, and with its records where this daemon is the tracer. */
-
-struct events_listing {
-	struct listing listing;
-	uint64_t after;
-};
 
 struct holders {
 	struct packet *packet;
@@ -108,14 +102,13 @@ static void holders_put(struct holders *holders, const struct tenant *tenant, pi
 
 static void holders_put_lease(struct holders *holders, const struct lease *lease)
 {
-	const struct holder *holder = lease->holder;
+	const struct holder *holder = lease->holder, *member;
 
-	if (holder)
+	if (holder->n_members == 0)
 		holders_put(holders, holder->tenant, holder->pid, holder->uid, holder->comm);
-	else
-		for (holder = LIST_FIRST(&lease->bundle->holders); holder && holders_has_room(holders);
-		     holder = LIST_NEXT(holder, in_bundle))
-			holders_put(holders, holder->tenant, holder->pid, holder->uid, holder->comm);
+	for (member = LIST_FIRST(&holder->members); member && holders_has_room(holders);
+	     member = LIST_NEXT(member, in_bundle))
+		holders_put(holders, member->tenant, member->pid, member->uid, member->comm);
 }
 
 static void holders_put_grant(struct holders *holders, const struct grant *grant)
@@ -161,13 +154,12 @@ static void event_put_name(struct packet *packet, const char *description, size_
 
 static int events_next_traced(struct listing *listing, struct packet *packet)
 {
-	struct events_listing *events = container_of(listing, struct events_listing, listing);
 	struct daemon *daemon = daemon_of(listing->client);
 	struct tracer_event event;
 
-	if (!tracer_next(daemon->registry.kernel->tracer, events->after, &event))
+	if (!tracer_next(daemon->registry.kernel->tracer, listing->after, &event))
 		return LISTING_END;
-	events->after = event.id;
+	listing->after = event.id;
 	event_put_name(packet, event.description, event.name_length);
 	row_put_bool(packet, "on", event.on);
 	row_put_u64(packet, "records", event.records);
@@ -176,15 +168,14 @@ static int events_next_traced(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-/* Whether the event is on is found in tracefs, by an admin who may read it. */
+/* Without the event's state: userevctl reads that from tracefs. */
 static int events_next_held(struct listing *listing, struct packet *packet)
 {
-	struct events_listing *events = container_of(listing, struct events_listing, listing);
-	const struct event *event = event_after(listing->client->holder.registry, events->after);
+	const struct event *event = event_after(listing->client->holder.registry, listing->after);
 
 	if (!event)
 		return LISTING_END;
-	events->after = event->number;
+	listing->after = event->number;
 	event_put_name(packet, event->description, event->name_length);
 	row_put_bool(packet, "multi_format", event->flags & REGISTER_MULTI_FORMAT);
 	event_put_holders(packet, event);
@@ -193,18 +184,13 @@ static int events_next_held(struct listing *listing, struct packet *packet)
 
 int handle_events(struct client *client, const struct message *message)
 {
-	static const struct listing_kind traced = { .size = sizeof(struct events_listing), .next = events_next_traced };
-	static const struct listing_kind held = { .size = sizeof(struct events_listing), .next = events_next_held };
+	static const struct listing_kind traced = { .size = sizeof(struct listing), .next = events_next_traced };
+	static const struct listing_kind held = { .size = sizeof(struct listing), .next = events_next_held };
 
 	return listing_handle(client, message, client->holder.registry->kernel->tracer ? &traced : &held);
 }
 
 /* TENANTS: in the order in which they were made, so that the listing stays right while tenants come and go. */
-
-struct tenants_listing {
-	struct listing listing;
-	uint32_t after;
-};
 
 static void tenant_put_refusals(struct packet *packet, const struct tenant *tenant)
 {
@@ -225,14 +211,13 @@ static void tenant_put_refusals(struct packet *packet, const struct tenant *tena
 
 static int tenants_next(struct listing *listing, struct packet *packet)
 {
-	struct tenants_listing *tenants = container_of(listing, struct tenants_listing, listing);
 	struct daemon *daemon = daemon_of(listing->client);
-	struct tenant *tenant = tenant_after(&daemon->registry, tenants->after);
+	struct tenant *tenant = tenant_after(&daemon->registry, (uint32_t)listing->after);
 	struct kernel_page_stats stats = { 0 };
 
 	if (!tenant)
 		return LISTING_END;
-	tenants->after = tenant->number;
+	listing->after = tenant->number;
 	rules_update(tenant);
 	row_put_string(packet, "tenant", tenant->path);
 	row_put_u64(packet, "cgroup_id", tenant->cgroup_id);
@@ -253,7 +238,7 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 
 int handle_tenants(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = { .size = sizeof(struct tenants_listing), .next = tenants_next };
+	static const struct listing_kind kind = { .size = sizeof(struct listing), .next = tenants_next };
 
 	return listing_handle(client, message, &kind);
 }

@@ -102,7 +102,7 @@ void *listing_new(struct client *client, uint32_t serial, const struct listing_k
 	if (needs_tracer && !client->holder.registry->kernel->tracer) {
 		control_refuse(client, serial, REFUSAL_NOT_THE_TRACER,
 			       "with the %s backend events are traced in the kernel, not in the daemon",
-			       client->holder.registry->kernel->facts.name);
+			       backend_name(client->holder.registry->kernel->facts.backend));
 		return NULL;
 	}
 	listing = calloc(1, kind->size);

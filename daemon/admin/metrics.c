@@ -63,7 +63,7 @@ static bool metrics_next_build(struct metrics_walk *walk, const struct family *f
 		return false;
 	metrics_put_name(text, family);
 	metrics_put_label(text, "{version", VERSION);
-	metrics_put_label(text, ",backend", facts->name);
+	metrics_put_label(text, ",backend", backend_name(facts->backend));
 	metrics_put_label(text, ",guard",
 			  daemon->registry.guarded		     ? "on"
 			  : facts->backend == BACKEND_ENABLE_ADDRESS ? "off"

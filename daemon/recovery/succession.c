@@ -59,29 +59,26 @@ static int bequest_copy_fd(int fd)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* Without fds for copies the page is left out: then the keeper refuses what belongs to it, and on_adopted() logs that. */
+/* Without fds for copies the page is left out: then the keeper refuses the calls for that page, and on_adopted() logs that. */
 static void bequest_add_page(struct bequest *bequest, const struct tenant *tenant)
 {
-	_cleanup_(fd_closep) int clients = bequest_copy_fd(tenant->page_fd),
-				 writable = bequest_copy_fd(tenant->page_writable);
+	const int fds[] = { bequest_copy_fd(tenant->page_writable), bequest_copy_fd(tenant->page_fd) };
+	const bool complete = fds[0] >= 0 && fds[1] >= 0;
 
-	if (clients < 0 || writable < 0)
-		return;
-	bequest_add(bequest,
-		    (struct kernel_call){
-			    .op = KERNEL_PAGE_ADOPT,
-			    .page = tenant->number,
-			    .index = 1,
-			    .fd = fd_steal(&writable),
-		    },
-		    NULL);
-	bequest_add(bequest,
-		    (struct kernel_call){
-			    .op = KERNEL_PAGE_ADOPT,
-			    .page = tenant->number,
-			    .fd = fd_steal(&clients),
-		    },
-		    NULL);
+	for (uint32_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		/* Index 1 is the writable one. */
+		struct kernel_call call = {
+			.op = KERNEL_PAGE_ADOPT,
+			.page = tenant->number,
+			.index = 1 - i,
+			.fd = fds[i],
+		};
+
+		if (complete)
+			bequest_add(bequest, call, NULL);
+		else
+			fd_close(fds[i]);
+	}
 }
 
 static void bequest_add_reference(struct bequest *bequest, const struct reference *reference)
@@ -217,7 +214,7 @@ bool succession_begin(struct daemon *daemon, int error)
 	if (error == -ECONNREFUSED)
 		log_error("the keeper can't serve: %s", daemon->registry.kernel->facts.note);
 	else
-		log_warning("the keeper has gone (%s): waiting for the next one", strerror(-error));
+		log_warning("the keeper has gone (%s): waiting for a new keeper", strerror(-error));
 	daemon->connections.keeper_has_gone = true;
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
 	daemon->w_succession.repeat = soon ? KEEPER_PAUSE : KEEPER_INTERVAL;

@@ -176,7 +176,7 @@ static int embedded_carry_out(struct embedded *embedded, struct kernel_call *cal
 		[KERNEL_STILL_OPEN] = embedded_still_open,
 	};
 
-	if (message_op_takes_fd(call->op))
+	if (message_op(call->op)->takes_fd)
 		call->fd = fd_close(call->fd);
 	if (call->op < KERNEL_OP_MAX_ && handlers[call->op])
 		return handlers[call->op](embedded, call);
@@ -258,7 +258,6 @@ int embedded_new(const struct kernel_limits *limits, struct kernel **ret)
 		.ops = &embedded_ops,
 		.facts = {
 			.backend = BACKEND_EMBEDDED,
-			.name = "embedded",
 			.page_bits = limits->page_bits ? limits->page_bits : WIRE_PAGE_BITS,
 			.capacity = limits->capacity ? limits->capacity : EMBEDDED_CAPACITY,
 			.payload_max = WIRE_PAYLOAD_MAX,

@@ -5,8 +5,8 @@
 
 #include "kernel/user_events/user_events.h"
 
-/* Bytes in one range of locks. */
-#define RANGE_SIZE ((uint64_t)1 << 32)
+/* Bytes for the locks of one keeper, more than it can ever use. */
+#define RANGE_SIZE ((uint64_t)1 << 40)
 
 /* An open data file, through the keeper's own mount: an fd, or a negative errno. */
 int data_file_open(const struct mounts *);

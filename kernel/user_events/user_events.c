@@ -48,7 +48,6 @@ struct event_page *user_events_page_make(struct user_events *user_events, uint32
 	page->fd = -1;
 	page->client_fd = -1;
 	page->known = true;
-	LIST_INIT(&page->maps);
 	bits_init(&page->bits, user_events->kernel.facts.page_bits);
 	return page;
 }
@@ -234,7 +233,7 @@ static int on_set_maximum(struct user_events *user_events _unused_, struct kerne
 	return look_set_maximum(call->index);
 }
 
-static int carry_out(struct user_events *user_events, struct submission *submission, struct kernel_call *call)
+static int carry_out(struct user_events *user_events, struct job *job, struct kernel_call *call)
 {
 	static const struct {
 		int (*handle)(struct user_events *, struct kernel_call *);
@@ -257,36 +256,29 @@ static int carry_out(struct user_events *user_events, struct submission *submiss
 	};
 
 	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT)
-		return on_register(user_events, submission, call);
+		return on_register(user_events, job, call);
 	/* The keeper carries out deposits itself. */
 	if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
 		return KERNEL_E_UNSUPPORTED;
 	if (!handlers[call->op].at_once) {
-		placements_send(user_events, submission);
+		placements_send(user_events, job);
 		placements_finish(user_events);
 	}
 	return handlers[call->op].handle(user_events, call);
-}
-
-static void prepare_spares(struct user_events *user_events)
-{
-	if (user_events->under_way == 0 && user_events->abi->prepare)
-		user_events->abi->prepare(user_events);
 }
 
 static void user_events_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done,
 			       void *data)
 {
 	struct user_events *user_events = user_events_of(kernel);
-	struct submission submission = { .calls = calls, .n = n, .done = done, .data = data };
+	struct job *job = job_new(calls, n, done, data);
 
 	for (size_t i = 0; i < n; i++) {
-		calls[i].result = carry_out(user_events, &submission, &calls[i]);
-		if (message_op_takes_fd(calls[i].op))
+		calls[i].result = carry_out(user_events, job, &calls[i]);
+		if (message_op(calls[i].op)->takes_fd)
 			calls[i].fd = fd_close(calls[i].fd);
 	}
-	submission_end(user_events, &submission);
-	prepare_spares(user_events);
+	job_end(user_events, job);
 }
 
 /* Calls that are under way are carried out, whether or not the daemon is still there. */
@@ -306,7 +298,6 @@ static int user_events_dispatch(struct kernel *kernel)
 	/* Otherwise at the next look. */
 	if (is_due && user_events->under_way == 0)
 		inheritance_look(user_events);
-	prepare_spares(user_events);
 	return r;
 }
 
@@ -395,7 +386,6 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 		.ops = &user_events_ops,
 		.facts = {
 			.backend = (uint16_t)backend,
-			.name = backend_name((uint16_t)backend),
 			.page_bits = limits->page_bits ? limits->page_bits : WIRE_PAGE_BITS,
 			.payload_max = WIRE_PAYLOAD_MAX,
 		},

@@ -151,7 +151,7 @@ class Run:
             self.tails.pop("").end()
             self.daemon.stop()
         elif what == "another":
-            expect(self.daemon.start_another(), "a second daemon starts on the same sockets")
+            expect(self.daemon.second_fails(), "a second daemon starts on the same sockets")
         elif what == "kill":
             self.tails.pop("").end()
             self.daemon.kill_all()

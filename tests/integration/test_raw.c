@@ -228,7 +228,7 @@ DAEMON_TEST(packet_above_the_maximum_is_refused)
 
 DAEMON_TEST(packet_of_the_maximal_size_is_taken)
 {
-	const uint16_t count = (WIRE_PACKET_MAX - sizeof(struct wire_header) - sizeof(struct wire_release)) / 4;
+	const uint16_t count = (WIRE_PACKET_MAX - sizeof(struct wire_header) - sizeof(struct wire_strings)) / 4;
 	struct wire_released released;
 	struct raw_reply reply;
 	struct packet *to;

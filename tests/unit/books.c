@@ -31,9 +31,23 @@ unsigned count_shares(const struct daemon *daemon, const struct stream *stream)
 	return n;
 }
 
+/* Those of bundles, listed or not. */
+static unsigned count_bundles(const struct daemon *daemon, const struct stream *stream)
+{
+	const struct client *client;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(client, &daemon->connections.clients, all) {
+		const struct holder *bundle = client->holder.bundle;
+
+		n += bundle && LIST_FIRST(&bundle->members) == &client->holder && share_find(bundle, stream);
+	}
+	return n;
+}
+
 static void check_stream(const struct daemon *daemon, const struct stream *stream)
 {
-	unsigned live = 0, shares = count_shares(daemon, stream);
+	unsigned live = 0, shares = count_shares(daemon, stream) + count_bundles(daemon, stream);
 
 	/* The daemon's own. */
 	shares += streq(stream->tenant->path, TENANT_OF_POLICY) && stream->users > 0;
@@ -80,11 +94,10 @@ static void check_share(const struct client *client, const struct share *share)
 		ck_abort_msg("a share of stream %u for nothing", stream->number);
 }
 
-/* They are the client's, or else the bundle's. */
-static void check_leases(const struct lease *leases, const struct holder *holder, const struct bundle *bundle)
+static void check_leases(const struct holder *holder)
 {
-	for (const struct lease *lease = leases; lease; lease = lease->by_bit.next)
-		if (lease->holder != holder || lease->bundle != bundle || lease->bit != lease->reference->grant->bit)
+	for (const struct lease *lease = holder->leases; lease; lease = lease->by_bit.next)
+		if (lease->holder != holder || lease->bit != lease->reference->grant->bit)
 			ck_abort_msg("a lease of bit %u that is another's", lease->bit);
 }
 
@@ -93,11 +106,11 @@ static bool is_listed(const struct bundle *bundle)
 {
 	const struct bundle *found;
 
-	HASH_FIND(by_key, bundle->tenant->bundles, bundle->key, bundle->by_key.keylen, found);
+	HASH_FIND(by_key, bundle->holder.tenant->bundles, bundle->key, bundle->by_key.keylen, found);
 	return found == bundle;
 }
 
-static unsigned count_members(const struct daemon *daemon, const struct bundle *bundle)
+static unsigned count_members(const struct daemon *daemon, const struct holder *bundle)
 {
 	const struct client *client;
 	unsigned n = 0;
@@ -107,19 +120,20 @@ static unsigned count_members(const struct daemon *daemon, const struct bundle *
 	return n;
 }
 
-static void check_bundle(const struct daemon *daemon, const struct bundle *bundle)
+static void check_bundle(const struct daemon *daemon, const struct holder *bundle)
 {
+	const struct bundle *whole = container_of(bundle, struct bundle, holder);
 	const struct holder *holder;
 	unsigned n = 0;
 
-	LIST_FOREACH(holder, &bundle->holders, in_bundle)
+	LIST_FOREACH(holder, &bundle->members, in_bundle)
 		n += holder->bundle == bundle && holder->tenant == bundle->tenant;
-	if (n == 0 || n != bundle->n_holders || n != count_members(daemon, bundle))
-		ck_abort_msg("a bundle of %zu clients, where %u of %u are right", bundle->n_holders, n,
+	if (n == 0 || n != bundle->n_members || n != count_members(daemon, bundle))
+		ck_abort_msg("a bundle of %u clients, where %u of %u are right", bundle->n_members, n,
 			     count_members(daemon, bundle));
-	if (bundle->listed != is_listed(bundle))
+	if (whole->listed != is_listed(whole))
 		ck_abort_msg("a bundle that is in its tenant's table, or is not, and believes the opposite");
-	check_leases(bundle->leases, NULL, bundle);
+	check_leases(bundle);
 }
 
 static void check_client(const struct daemon *daemon, const struct client *client)
@@ -134,11 +148,11 @@ static void check_client(const struct daemon *daemon, const struct client *clien
 	/* Each of them is on a stream of which the client has a share. */
 	if (leases != leases_count(&client->holder))
 		ck_abort_msg("%u leases, not %u", leases_count(&client->holder), leases);
-	check_leases(client->holder.leases, &client->holder, NULL);
+	check_leases(&client->holder);
 	if (client->holder.bundle)
 		check_bundle(daemon, client->holder.bundle);
-	if (client->holder.bundle && client->holder.bundle->n_parts > shares_count(&client->holder))
-		ck_abort_msg("a bundle on %zu streams, of %u that its client has", client->holder.bundle->n_parts,
+	if (client->holder.bundle && shares_count(client->holder.bundle) > shares_count(&client->holder))
+		ck_abort_msg("a bundle on %u streams, of %u that its client has", shares_count(client->holder.bundle),
 			     shares_count(&client->holder));
 }
 
@@ -150,7 +164,7 @@ static void check_grant(const struct grant *grant)
 
 	LIST_FOREACH(reference, &grant->registered, in_grant)
 		LIST_FOREACH(lease, &reference->leases, in_reference)
-			leases += lease->holder ? 1 : lease->bundle->n_holders;
+			leases += MAX(lease->holder->n_members, 1u);
 	if (leases != grant->leases)
 		ck_abort_msg("%s is leased %zu times, not %u", grant->event->description, leases, grant->leases);
 }

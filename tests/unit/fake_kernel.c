@@ -359,7 +359,7 @@ static int fake_carry_out(struct kernel_call *call)
 /* What it brings is taken, whatever becomes of it. */
 static int run_out_of_memory(struct kernel_call *call)
 {
-	if (message_op_takes_fd(call->op))
+	if (message_op(call->op)->takes_fd)
 		call->fd = fd_close(call->fd);
 	return -ENOMEM;
 }
@@ -460,7 +460,6 @@ static void put_in_place(struct world *world, const char *guard, bool guarded)
 	script.real = &fake_ops;
 	script.kernel->tracer = NULL;
 	facts->backend = BACKEND_ENABLE_ADDRESS;
-	facts->name = "enable-address";
 	facts->guarded = guarded;
 	facts->flags = kernel_offers;
 	facts->deposits = fake.keeps;

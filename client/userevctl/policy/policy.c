@@ -4,7 +4,7 @@
 
 #include "client/userevctl/policy/policy.h"
 
-#include "daemon/identity/boundary.h"
+#include "daemon/identity/cgroup.h"
 #include "protocol/protocol.h"
 
 /* Of a machine with an unchanged kernel, on which no other program holds events. */

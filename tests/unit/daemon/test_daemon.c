@@ -694,6 +694,7 @@ static void take_turns_until_answered(const struct end *end)
 /* What it says now is read when the test says so. */
 static void stop_listening(struct end *end)
 {
+	turn(end->world);
 	ev_io_stop(end->world->daemon->loop, &end->client->w_io);
 }
 

@@ -25,19 +25,26 @@
 enum mischief {
 	GOOD,
 	SILENT,
+	TWICE, /* as from a daemon that replaced another one */
+	/* An answer of any kind */
 	HANG_UP,
-	HANG_UP_UNREAD, /* with an ERROR, before reading anything; at HELLO */
 	ERROR_PACKET,
 	GARBAGE,
 	HEADER_ONLY,
 	CUT_SHORT,
 	TOO_LONG,
 	WRONG_SERIAL,
-	TWICE, /* as from a daemon that replaced another one */
 	WRONG_KIND,
 	MORE_FOLLOWS,
-	FD_MISSING,
 	FD_EXTRA,
+	/* An answer with files */
+	FD_MISSING,
+	STREAM_IS_PIPE,
+	STREAM_IS_STREAM,
+	STREAM_IS_FILE,
+	STREAM_BLOCKS,
+	/* WELCOME */
+	HANG_UP_UNREAD, /* with an ERROR, before reading anything */
 	PAGE_SHORT,
 	PAGE_IS_PIPE,
 	PAGE_IS_DIRECTORY,
@@ -47,15 +54,13 @@ enum mischief {
 	PAGE_BITS_NONE,
 	PACKET_TOO_SMALL,
 	BATCH_NONE,
+	/* REGISTERED */
 	ANSWER_MISSING,
 	ANSWER_EXTRA,
 	BIT_ZERO,
 	BIT_OUTSIDE,
 	STREAM_UNKNOWN,
-	STREAM_IS_PIPE,
-	STREAM_IS_STREAM,
-	STREAM_IS_FILE,
-	STREAM_BLOCKS,
+	MISCHIEF_END,
 };
 
 enum { FAKE_CONNECTIONS = 16, FAKE_EVENTS = 32768, FAKE_STREAM = 100000 };
@@ -107,42 +112,47 @@ struct fake {
 	struct wire_lost lost;
 };
 
-static inline void fake_lock(struct fake *fake)
+static struct fake *fake;
+
+static inline void fake_lock(void)
 {
 	pthread_mutex_lock(&fake->mutex);
 }
 
-static inline void fake_unlock(struct fake *fake)
+static inline void fake_unlock(void)
 {
 	pthread_mutex_unlock(&fake->mutex);
 }
 
-/* fake_set(fake, refuse = "bad") */
-#define fake_set(fake, assignment)                                                                                     \
+/* fake_set(prefix = "bad") */
+#define fake_set(...)                                                                                                  \
 	do {                                                                                                           \
-		fake_lock(fake);                                                                                       \
-		(fake)->assignment;                                                                                    \
-		fake_unlock(fake);                                                                                     \
+		fake_lock();                                                                                           \
+		fake->__VA_ARGS__;                                                                                     \
+		fake_unlock();                                                                                         \
 	} while (0)
-
-static inline void fake_do(struct fake *fake, enum mischief mischief, uint16_t at)
-{
-	fake_lock(fake);
-	fake->mischief = mischief;
-	fake->at = at;
-	fake_unlock(fake);
-}
 
 /* Waits for a condition of the daemon, until the suite's time limit. */
-#define fake_wait(fake, condition)                                                                                     \
+#define fake_wait(condition)                                                                                           \
 	do {                                                                                                           \
-		fake_lock(fake);                                                                                       \
+		fake_lock();                                                                                           \
 		while (!(condition))                                                                                   \
-			pthread_cond_wait(&(fake)->changed, &(fake)->mutex);                                           \
-		fake_unlock(fake);                                                                                     \
+			pthread_cond_wait(&fake->changed, &fake->mutex);                                               \
+		fake_unlock();                                                                                         \
 	} while (0)
 
-static inline uint32_t fake_bit(struct fake *fake, const char *name, size_t length)
+static inline void fake_do(enum mischief mischief, uint16_t at)
+{
+	fake_set(mischief = mischief, fake->at = at);
+}
+
+/* Names with this prefix; NULL: none. */
+static inline void fake_refuse(const char *prefix, uint32_t refusal)
+{
+	fake_set(refuse = prefix, fake->refusal = refusal);
+}
+
+static inline uint32_t fake_bit(const char *name, size_t length)
 {
 	for (uint32_t bit = fake->events; bit > 0 && !fake->all_new; bit--)
 		if (fake->name[bit] && strlen(fake->name[bit]) == length && memcmp(fake->name[bit], name, length) == 0)
@@ -151,33 +161,33 @@ static inline uint32_t fake_bit(struct fake *fake, const char *name, size_t leng
 	return fake->events;
 }
 
-static inline void fake_switch(struct fake *fake, const char *name, bool on)
+static inline void fake_switch(const char *name, bool on)
 {
 	uint32_t bit;
 
-	fake_lock(fake);
-	bit = fake_bit(fake, name, strlen(name));
+	fake_lock();
+	bit = fake_bit(name, strlen(name));
 	if (on)
 		__atomic_fetch_or(&fake->page[bit / 8], 1 << bit % 8, __ATOMIC_RELAXED);
 	else
 		__atomic_fetch_and(&fake->page[bit / 8], ~(1 << bit % 8), __ATOMIC_RELAXED);
-	fake_unlock(fake);
+	fake_unlock();
 }
 
 /* The next record of any stream: its size without the index, or -1 if there is none. */
-static inline ssize_t fake_record(struct fake *fake, uint32_t *ret_index, void *payload, size_t size)
+static inline ssize_t fake_record(uint32_t *ret_index, void *payload, size_t size)
 {
 	struct iovec pieces[2] = { { ret_index, sizeof(*ret_index) }, { payload, size } };
 	ssize_t got = -1;
 
-	fake_lock(fake);
+	fake_lock();
 	for (size_t i = 0; i < FAKE_CONNECTIONS && got <= 0; i++) {
 		if (fake->connection[i].records >= 0)
 			got = readv(fake->connection[i].records, pieces, 2);
 		if (got > 0)
 			ck_assert_uint_eq(*ret_index / FAKE_STREAM, fake->connection[i].stream);
 	}
-	fake_unlock(fake);
+	fake_unlock();
 	return got <= 0 ? -1 : got - (ssize_t)sizeof(*ret_index);
 }
 
@@ -217,7 +227,7 @@ static inline int fake_page_file(void)
 	return fd;
 }
 
-static inline void fake_add_stream(struct fake *fake, struct fake_connection *connection, struct fake_answer *answer,
+static inline void fake_add_stream(struct fake_connection *connection, struct fake_answer *answer,
 				   enum mischief mischief)
 {
 	int type = mischief == STREAM_IS_STREAM ? SOCK_STREAM : SOCK_SEQPACKET;
@@ -238,7 +248,7 @@ static inline void fake_add_stream(struct fake *fake, struct fake_connection *co
 	answer->fd[answer->fds++] = ends[1];
 }
 
-static inline void fake_close(struct fake *fake, struct fake_connection *connection)
+static inline void fake_close(struct fake_connection *connection)
 {
 	connection->fd = fd_close(connection->fd);
 	if (!fake->keep_records)
@@ -287,8 +297,7 @@ static inline void fake_spoil(struct fake_answer *answer, enum mischief mischief
 		answer->fd[answer->fds++] = fake_pipe_end();
 }
 
-static inline void fake_send(struct fake *fake, struct fake_connection *connection, struct fake_answer *answer,
-			     enum mischief mischief)
+static inline void fake_send(struct fake_connection *connection, struct fake_answer *answer, enum mischief mischief)
 {
 	encode_end(&answer->packet);
 	ck_assert(!answer->packet.failed);
@@ -300,7 +309,7 @@ static inline void fake_send(struct fake *fake, struct fake_connection *connecti
 		close(answer->fd[i]);
 }
 
-static inline int fake_page(struct fake *fake, enum mischief mischief)
+static inline int fake_page(enum mischief mischief)
 {
 	switch (mischief) {
 	case PAGE_SHORT:
@@ -320,7 +329,7 @@ static inline int fake_page(struct fake *fake, enum mischief mischief)
 	}
 }
 
-static inline void fake_welcome(struct fake *fake, struct fake_connection *connection, const struct message *message,
+static inline void fake_welcome(struct fake_connection *connection, const struct message *message,
 				struct fake_answer *answer, enum mischief mischief)
 {
 	struct wire_welcome welcome = fake->welcome;
@@ -335,16 +344,16 @@ static inline void fake_welcome(struct fake *fake, struct fake_connection *conne
 		welcome.packet_max = 535;
 	if (mischief == BATCH_NONE)
 		welcome.batch_max = 0;
-	answer->fd[answer->fds++] = fake_page(fake, mischief);
-	if (fake->early_stream || mischief >= STREAM_IS_PIPE)
-		fake_add_stream(fake, connection, answer, mischief);
+	answer->fd[answer->fds++] = fake_page(mischief);
+	if (fake->early_stream || (mischief >= STREAM_IS_PIPE && mischief <= STREAM_BLOCKS))
+		fake_add_stream(connection, answer, mischief);
 	encode_begin(&answer->packet, KIND_WELCOME, message->serial, 0, answer->stream, answer->streams);
 	encode_welcome(&answer->packet, &welcome, "/fake");
 	fake->hellos++;
 }
 
-static inline struct answer fake_decide(struct fake *fake, const struct fake_connection *connection,
-					const struct string_item *item, enum mischief mischief, char *name)
+static inline struct answer fake_decide(const struct fake_connection *connection, const struct string_item *item,
+					enum mischief mischief, char *name)
 {
 	size_t length = 0;
 	uint32_t bit;
@@ -359,7 +368,7 @@ static inline struct answer fake_decide(struct fake *fake, const struct fake_con
 			.text = fake->sentence,
 			.length = strlen(fake->sentence),
 		};
-	bit = fake_bit(fake, item->text, length);
+	bit = fake_bit(item->text, length);
 	snprintf(name, 512, "%s%.*s", fake->prefix ? fake->prefix : "", (int)length, item->text);
 	return (struct answer){
 		.bit = mischief == BIT_ZERO	 ? 0
@@ -372,7 +381,7 @@ static inline struct answer fake_decide(struct fake *fake, const struct fake_con
 	};
 }
 
-static inline void fake_expect_more(struct fake *fake, const struct fake_connection *connection)
+static inline void fake_expect_more(const struct fake_connection *connection)
 {
 	struct pollfd more = { .fd = connection->fd, .events = POLLIN };
 
@@ -382,7 +391,7 @@ static inline void fake_expect_more(struct fake *fake, const struct fake_connect
 	fake->alone += poll(&more, 1, 2000) == 0;
 }
 
-static inline void fake_registered(struct fake *fake, struct fake_connection *connection, const struct message *message,
+static inline void fake_registered(struct fake_connection *connection, const struct message *message,
 				   struct fake_answer *answer, enum mischief mischief)
 {
 	struct string_item item;
@@ -395,11 +404,11 @@ static inline void fake_registered(struct fake *fake, struct fake_connection *co
 	count = strings.count;
 	ck_assert_uint_le(count, fake->welcome.batch_max);
 	if (!connection->stream || fake->fresh_stream)
-		fake_add_stream(fake, connection, answer, mischief);
+		fake_add_stream(connection, answer, mischief);
 	encode_begin(&answer->packet, KIND_REGISTERED, message->serial, 0, answer->stream, answer->streams);
 	mark = encode_answers(&answer->packet);
 	while (strings_next(&strings, &item)) {
-		struct answer one = fake_decide(fake, connection, &item, mischief, name);
+		struct answer one = fake_decide(connection, &item, mischief, name);
 
 		if (mischief == ANSWER_MISSING && strings.count == 0) {
 			count--;
@@ -413,10 +422,10 @@ static inline void fake_registered(struct fake *fake, struct fake_connection *co
 	}
 	encode_count(&answer->packet, mark, count);
 	fake->registers++;
-	fake_expect_more(fake, connection);
+	fake_expect_more(connection);
 }
 
-static inline void fake_released(struct fake *fake, const struct message *message, struct fake_answer *answer)
+static inline void fake_released(const struct message *message, struct fake_answer *answer)
 {
 	struct cursor bits;
 	uint16_t count;
@@ -428,7 +437,7 @@ static inline void fake_released(struct fake *fake, const struct message *messag
 	encode_released(&answer->packet, &(struct wire_released){ .released = count });
 }
 
-static inline void fake_note_lost(struct fake *fake, const struct message *message)
+static inline void fake_note_lost(const struct message *message)
 {
 	struct wire_lost lost;
 
@@ -437,8 +446,8 @@ static inline void fake_note_lost(struct fake *fake, const struct message *messa
 	fake->lost.too_big += lost.too_big;
 }
 
-static inline void fake_watch(struct fake *fake _unused_, struct fake_connection *connection,
-			      const struct message *message, struct fake_answer *answer)
+static inline void fake_watch(struct fake_connection *connection, const struct message *message,
+			      struct fake_answer *answer)
 {
 	struct wire_watch watch;
 
@@ -448,7 +457,7 @@ static inline void fake_watch(struct fake *fake _unused_, struct fake_connection
 }
 
 /* CHANGED to watching clients, without bits: scan all events. */
-static inline void fake_tell_changes(struct fake *fake)
+static inline void fake_tell_changes(void)
 {
 	uint8_t buffer[64];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
@@ -456,14 +465,14 @@ static inline void fake_tell_changes(struct fake *fake)
 	encode_begin(&packet, KIND_CHANGED, 0, 0, NULL, 0);
 	encode_count(&packet, encode_changed(&packet, fake->welcome.payload_max), 0);
 	encode_end(&packet);
-	fake_lock(fake);
+	fake_lock();
 	for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
 		if (fake->connection[i].fd >= 0 && fake->connection[i].watches)
 			transport_send(fake->connection[i].fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
-	fake_unlock(fake);
+	fake_unlock();
 }
 
-static inline void fake_handle(struct fake *fake, struct fake_connection *connection, const struct message *message)
+static inline void fake_handle(struct fake_connection *connection, const struct message *message)
 {
 	enum mischief mischief = fake->at == message->kind ? fake->mischief : GOOD;
 	struct fake_answer *answer = calloc(1, sizeof(*answer));
@@ -472,31 +481,31 @@ static inline void fake_handle(struct fake *fake, struct fake_connection *connec
 	answer->packet = packet_make(answer->buffer, WIRE_PACKET_MAX);
 	fake->packets++;
 	if (message->kind == KIND_HELLO)
-		fake_welcome(fake, connection, message, answer, mischief);
+		fake_welcome(connection, message, answer, mischief);
 	else if (message->kind == KIND_REGISTER && mischief != SILENT && mischief != HANG_UP)
-		fake_registered(fake, connection, message, answer, mischief);
+		fake_registered(connection, message, answer, mischief);
 	else if (message->kind == KIND_RELEASE)
-		fake_released(fake, message, answer);
+		fake_released(message, answer);
 	else if (message->kind == KIND_WATCH)
-		fake_watch(fake, connection, message, answer);
+		fake_watch(connection, message, answer);
 	else if (message->kind == KIND_LOST)
-		fake_note_lost(fake, message);
+		fake_note_lost(message);
 	else
 		ck_assert_int_eq(message->kind, KIND_REGISTER);
 
 	if (mischief == ERROR_PACKET)
 		fake_error(connection->fd, message->serial);
 	if (mischief == HANG_UP || mischief == ERROR_PACKET)
-		fake_close(fake, connection);
+		fake_close(connection);
 	if (message->kind != KIND_LOST && mischief != SILENT && mischief != HANG_UP && mischief != ERROR_PACKET)
-		fake_send(fake, connection, answer, mischief);
+		fake_send(connection, answer, mischief);
 	else
 		for (size_t i = 0; i < answer->fds; i++)
 			close(answer->fd[i]);
 	free(answer);
 }
 
-static inline void fake_read(struct fake *fake, struct fake_connection *connection)
+static inline void fake_read(struct fake_connection *connection)
 {
 	static _Thread_local uint8_t buffer[WIRE_PACKET_MAX];
 	struct transport_from from;
@@ -506,15 +515,15 @@ static inline void fake_read(struct fake *fake, struct fake_connection *connecti
 	if (size == -EAGAIN)
 		return;
 	if (size <= 0) {
-		fake_close(fake, connection);
+		fake_close(connection);
 		return;
 	}
 	ck_assert_int_eq(decode_message(buffer, (size_t)size, &message), 0);
 	ck_assert_uint_le((size_t)size, fake->welcome.packet_max);
-	fake_handle(fake, connection, &message);
+	fake_handle(connection, &message);
 }
 
-static inline void fake_accept(struct fake *fake)
+static inline void fake_accept(void)
 {
 	int fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC);
 
@@ -539,8 +548,6 @@ static inline void fake_accept(struct fake *fake)
 
 static inline void *fake_serve(void *data)
 {
-	struct fake *fake = data;
-
 	for (;;) {
 		struct pollfd fds[2 + FAKE_CONNECTIONS] = {
 			{ .fd = fake->stop[0], .events = POLLIN },
@@ -551,24 +558,23 @@ static inline void *fake_serve(void *data)
 			fds[2 + i] =
 				(struct pollfd){ .fd = fake->hold ? -1 : fake->connection[i].fd, .events = POLLIN };
 		poll(fds, ARRAY_SIZE(fds), fake->hold ? 10 : -1);
-		fake_lock(fake);
+		fake_lock();
 		for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
 			if (fds[2 + i].revents && !fake->hold)
-				fake_read(fake, &fake->connection[i]);
+				fake_read(&fake->connection[i]);
 		if (fds[1].revents)
-			fake_accept(fake);
+			fake_accept();
 		pthread_cond_broadcast(&fake->changed);
-		fake_unlock(fake);
+		fake_unlock();
 		if (fds[0].revents)
-			return NULL;
+			return data;
 	}
 }
 
 /* Creates the directory; fake_start() starts the daemon. */
-static inline struct fake *fake_new(void)
+static inline void fake_new(void)
 {
-	struct fake *fake = calloc(1, sizeof(*fake));
-
+	fake = calloc(1, sizeof(*fake));
 	ck_assert_ptr_nonnull(fake);
 	make_temporary_directory(fake->directory, sizeof(fake->directory));
 	snprintf(fake->path, sizeof(fake->path), "%s/socket", fake->directory);
@@ -585,8 +591,8 @@ static inline struct fake *fake_new(void)
 		.batch_max = WIRE_BATCH_MAX,
 		.events_max = 1024,
 		.backend = BACKEND_EMBEDDED,
+		.features = WIRE_FEATURE_WATCH,
 	};
-	return fake;
 }
 
 static inline int fake_listen(const char *path, int backlog)
@@ -602,19 +608,19 @@ static inline int fake_listen(const char *path, int backlog)
 	return fd;
 }
 
-static inline void fake_start(struct fake *fake)
+static inline void fake_start(void)
 {
 	fake->page_fd = fake_page_file();
 	fake->page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fake->page_fd, 0);
 	ck_assert_ptr_ne(fake->page, MAP_FAILED);
 	ck_assert_int_eq(pipe2(fake->stop, O_CLOEXEC), 0);
 	fake->listener = fake_listen(fake->path, 16);
-	ck_assert_int_eq(pthread_create(&fake->thread, NULL, fake_serve, fake), 0);
+	ck_assert_int_eq(pthread_create(&fake->thread, NULL, fake_serve, NULL), 0);
 	fake->running = true;
 }
 
 /* Ends the daemon, and forgets connections, streams and events. */
-static inline void fake_stop(struct fake *fake)
+static inline void fake_stop(void)
 {
 	if (!fake->running)
 		return;
@@ -638,46 +644,17 @@ static inline void fake_stop(struct fake *fake)
 	fake->events = 0;
 }
 
-static inline void fake_free(struct fake *fake)
+static inline void fake_restart(void)
 {
-	fake_stop(fake);
+	fake_stop();
+	fake_start();
+}
+
+static inline void fake_free(void)
+{
+	fake_stop();
 	rmdir(fake->directory);
 	pthread_cond_destroy(&fake->changed);
 	pthread_mutex_destroy(&fake->mutex);
 	free(fake);
-}
-
-/* --- helpers of the tests --- */
-
-static inline struct fake *start(void)
-{
-	struct fake *fake = fake_new();
-
-	fake_start(fake);
-	return fake;
-}
-
-static inline struct userev *open_to(struct fake *fake)
-{
-	struct userev *userev = userev_open(fake->path, 0);
-
-	ck_assert_ptr_nonnull(userev);
-	return userev;
-}
-
-/* The event can be switched on and off, and the daemon receives its record. */
-static inline void expect_alive(struct fake *fake, struct userev_event *event, const char *name)
-{
-	uint32_t index, payload = 0x12345678, got = 0;
-
-	fake_switch(fake, name, true);
-	ck_assert(userev_enabled(event));
-	ck_assert_int_eq(userev_write(event, &payload, sizeof(payload)), sizeof(payload));
-	ck_assert_int_eq(fake_record(fake, &index, &got, sizeof(got)), sizeof(got));
-	fake_lock(fake);
-	ck_assert_uint_eq(index % FAKE_STREAM, fake_bit(fake, name, strlen(name)));
-	fake_unlock(fake);
-	ck_assert_uint_eq(got, payload);
-	fake_switch(fake, name, false);
-	ck_assert(!userev_enabled(event));
 }

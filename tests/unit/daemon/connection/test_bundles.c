@@ -150,7 +150,7 @@ static void spoil_stream(struct end *end)
 
 static unsigned count_company(const struct end *end)
 {
-	return end->client->holder.bundle ? (unsigned)end->client->holder.bundle->n_holders : 0;
+	return end->client->holder.bundle ? end->client->holder.bundle->n_members : 0;
 }
 
 static void expect_together(const struct end *one, const struct end *other)
@@ -1656,27 +1656,23 @@ TEST(for_a_first_one_short_of_memory_nobody_waits_in_vain)
 	try_with_ever_more_memory(first_asks_and_another_would_wait);
 }
 
-static bool another_waits(struct world *world, long allocations, unsigned *otherwise)
+TEST(waiting_takes_no_memory)
 {
+	GUARDED(world);
 	WELCOMED(first, world, 1);
 	WELCOMED(second, world, 1);
 	struct list list = usual();
-	bool wanted;
 
 	hold();
 	say_list(&first, &list);
-	wanted = say_short_of_memory(&second, &list, allocations);
-	*otherwise += script.n_under_way == 2;
+	allocations_given = 0;
+	say_list(&second, &list);
+	allocations_given = -1;
+	ck_assert_uint_eq(script.n_under_way, 1);
 	hold_no_more();
 	expect_list(&first, &list);
-	hear_outcome(&second, &list);
-	ck_assert(wanted || second.client->holder.bundle == first.client->holder.bundle);
-	return wanted;
-}
-
-TEST(who_cannot_wait_for_lack_of_memory_is_refused_or_asks_by_itself)
-{
-	try_with_ever_more_memory(another_waits);
+	expect_list(&second, &list);
+	expect_together(&first, &second);
 }
 
 /* What the kernel has answered is written down without memory. */

@@ -1558,7 +1558,7 @@ static bool anybody_has_company(const struct daemon *daemon)
 	const struct client *client;
 
 	TAILQ_FOREACH(client, &daemon->connections.clients, all)
-		if (client->holder.bundle && client->holder.bundle->n_holders > 1)
+		if (client->holder.bundle && client->holder.bundle->n_members > 1)
 			return true;
 	return false;
 }
