@@ -85,8 +85,7 @@ daemon_uid=$(awk '/^Uid:/ { print $3 }' "/proc/$daemon/status")
 if [ "$daemon_uid" -ne 0 ] && [ "$(id -u)" -eq 0 ]; then
 	setpriv --reuid="$daemon_uid" --clear-groups sleep 1000 &
 	other=$!
-	until grep -q sleep "/proc/$other/comm"; do sleep 0.1; done
-	check 'doctor says that another program runs as the daemon'"'"'s user' says "^\[note\] user: [0-9]+ other .* user $daemon_uid," "$ctl" doctor
+	check 'doctor says that another program runs as the daemon'"'"'s user' within says "^\[note\] user: [0-9]+ other .* user $daemon_uid," "$ctl" doctor
 	kill $other
 	wait $other
 fi
@@ -174,7 +173,8 @@ ends_by()
 	env --default-signal="$1" "$ctl" emit --stdin --verbose 'ended u32 n' <"$scratch/input" 2>"$scratch/printed" &
 	pid=$!
 	exec {fd}>"$scratch/input"
-	within says ended "$ctl" events ended
+	echo wrong >&$fd
+	within grep -q 'line 1' "$scratch/printed"
 	kill -"$1" $pid
 	wait $pid
 	status=$?
