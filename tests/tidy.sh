@@ -31,6 +31,9 @@ cppcheck --quiet --include="$queue" --std=c11 --enable=warning,performance,porta
 # Phrases that hide the actor, or are metaphors: name the client, the tenant or the daemon, and the effect (logs, returns, sends). The
 # list of places grows as they are cleaned. A phrase is found across the ends of lines, too.
 plain=(README.md SECURITY.md client/TUTORIAL.md client/*.[3h] client/examples client/library client/python systemd/policy.d-examples
+	daemon/admin daemon/identity daemon/ledger daemon/policy daemon/process daemon/quota daemon/recovery
+	tests/unit/daemon/identity tests/unit/daemon/ledger tests/unit/daemon/policy tests/unit/daemon/process
+	tests/unit/daemon/quota tests/unit/daemon/recovery
 	systemd/userevd-containers.7 tests/bench/REPORT.md tests/conformance tests/unit/client/library)
 phrases='whoever|is told|himself|let go of|cut off|none of them is'
 while read -r file; do
