@@ -72,7 +72,7 @@ static void explain_no_data(int tracefs, int error, struct text *why)
 		text_printf(why,
 			    "user_events_data can't be opened for writing; give root that permission (chmod u+rw)");
 	else if (error == -EPERM)
-		text_printf(why, "the kernel doesn't let anybody open user_events_data (lockdown?)");
+		text_printf(why, "the kernel lets no process open user_events_data (lockdown?)");
 	else
 		text_printf(why, "can't use user_events: %s", strerror(-error));
 }
