@@ -12,7 +12,7 @@
 
 static const char *const unguarded[] = { "--guard=off", NULL };
 
-enum { PAGE = 1, STREAMS = 32 };
+enum { PAGE = 1 };
 
 /* Streams 1 and on, on one page. */
 static bool need_streams(struct keeper *keeper, int *streams, unsigned n)
@@ -284,43 +284,6 @@ TEST(stream_with_foreign_lock_is_gone)
 	ck_assert(eventually(change_lock(streams[1], F_WRLCK, call.number, 1) == 0));
 	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
 	close(streams[1]);
-	stop(&keeper);
-}
-END_TEST
-
-/* Locks everything except the bytes that have a lock. */
-static void lock_all(int fd, uint64_t from, uint64_t until)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)from };
-
-	lock.l_len = (off_t)(until - from);
-	if (from == until || change_lock(fd, F_WRLCK, from, until - from) == 0)
-		return;
-	ck_assert_int_eq(fcntl(fd, F_OFD_GETLK, &lock), 0);
-	lock_all(fd, from, MAX((uint64_t)lock.l_start, from));
-	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
-}
-
-TEST(locked_free_bytes_do_not_prevent_streams)
-{
-	struct keeper keeper;
-	int holder, streams[STREAMS];
-
-	if (!need_streams(&keeper, &holder, 1))
-		return;
-	lock_all(holder, 0, INT64_MAX);
-	for (unsigned i = 0; i < STREAMS; i++) {
-		struct kernel_call call = answer_of(&keeper, stream_new(i + 2, PAGE));
-
-		ck_assert_int_eq(call.result, KERNEL_OK);
-		streams[i] = call.fd;
-	}
-	for (unsigned i = 0; i < STREAMS; i++) {
-		ck_assert_int_eq(still_open(&keeper, i + 2), KERNEL_OK);
-		close(streams[i]);
-		ck_assert(eventually(still_open(&keeper, i + 2) == KERNEL_E_GONE));
-	}
-	close(holder);
 	stop(&keeper);
 }
 END_TEST
