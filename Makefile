@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# make help lists the targets. Everything that is built lies below $(B).
+# make help lists the targets. All output lies below $(B).
 
 VERSION := 0.1.0
 SOVERSION := 1
 
 B ?= build
 ifeq ($(strip $(B)),)
-$(error B= has to name a directory for what is built)
+$(error B= has to name the directory to build in)
 endif
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
@@ -34,7 +34,7 @@ DEPENDENCIES ?= auto
 JOBS ?= $(shell nproc)
 Q := $(if $(filter 1,$(V)),,@)
 
-# What a fresh Debian 12 needs beside make: to build and run, and for the tests.
+# Packages of a fresh Debian 12, beside make, to build and run.
 BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev \
 	clang bpftool libbpf-dev
 
@@ -46,8 +46,8 @@ BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -I. -fPIC -fvisib
 	$(if $(COVERAGE),--coverage -O0 -fprofile-update=atomic)
 BASE_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage)
 
-# What makes it harder to use a mistake, as far as compiler and machine know it; tests/unit/test_hardening.sh looks for it in what
-# was built. The checks of libc need an optimiser, are not made beside a sanitizer, and are Debian's to choose in its packages.
+# Hardening, as far as the compiler and the machine support it; tests/unit/test_hardening.sh checks the built programs for it. libc's
+# checks need an optimiser, do not work with a sanitizer, and are chosen by Debian in its packages.
 supported = $(shell $(CC) -Werror $(1) -x c -S -o /dev/null - </dev/null 2>/dev/null && echo $(1))
 CHECKS_OF_LIBC := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
 HARDENING := -fstack-protector-strong $(call supported,-fstack-clash-protection) \
@@ -55,10 +55,10 @@ HARDENING := -fstack-protector-strong $(call supported,-fstack-clash-protection)
 	$(if $(SANITIZE)$(COVERAGE)$(findstring _FORTIFY_SOURCE,$(CFLAGS))$(filter -O0,$(CFLAGS)),,$(if $(filter -O%,$(CFLAGS)),$(CHECKS_OF_LIBC)))
 BASE_CFLAGS += $(HARDENING)
 BASE_LDFLAGS += -Wl,-z,relro,-z,now,-z,noexecstack
-# Of what is installed; a program of ours is also one that can lie anywhere in memory.
+# Installed programs are position-independent.
 PROGRAM = $(CC) -pie $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) -o $@
 
-# What folders hold, as objects; without the sources that are named second.
+# The objects of folders, without the sources of the second argument.
 objects = $(patsubst %.c,$(B)/%.o,$(filter-out %.bpf.c $(2),$(wildcard $(1:%=%/*.c))))
 
 PROTOCOL_LIBRARY_OBJECTS := $(call objects,protocol,protocol/row.c)
@@ -71,7 +71,7 @@ LIBRARY_OBJECTS := $(call objects,client/library)
 CTL_OBJECTS := $(call objects,client/userevctl client/userevctl/*)
 # Also in userevctl, which checks policy files and explains them without a daemon.
 POLICY_OBJECTS := $(call objects,daemon/policy)
-CGROUP_OBJECTS := $(B)/daemon/identity/boundary.o $(B)/daemon/identity/cgroup.o $(B)/daemon/identity/proc.o
+CGROUP_OBJECTS := $(B)/daemon/identity/cgroup.o
 
 PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(addprefix $(B)/libuserev,.so.$(SOVERSION) .so .a .pc -uninstalled.pc)
@@ -90,7 +90,7 @@ all: dependencies
 
 build: $(PROGRAMS) $(LIBRARIES) $(EXAMPLES) $(UNITS)
 
-# What is said in lines of two hashes.
+# Prints the lines that begin with two hashes.
 help:
 	@sed -n 's/^## //p' $(filter %akefile %.mk,$(MAKEFILE_LIST)) | sed 's|$$(B)|$(B)|; s|$$(PREFIX)|$(PREFIX)|'
 	@echo
@@ -112,7 +112,7 @@ test: dependencies
 clean:
 	$(Q)rm -rf $(B)
 
-# Installs what is missing, if it may; says what is missing, if not.
+# Installs missing packages as root; otherwise lists them.
 define install_packages
 	@[ '$(DEPENDENCIES)' = skip ] || tests/packages.sh $(1)
 endef
@@ -144,7 +144,7 @@ $(B)/userevctl: $(CTL_OBJECTS) $(LIBRARY_OBJECTS) $(POLICY_OBJECTS) $(CGROUP_OBJ
 	@echo '  LINK    $@'
 	$(Q)$(PROGRAM) $(call pkg,--libs,libtracefs)
 
-# Never unloaded: at the end of a program that looks like dlclose(), and other threads may still emit.
+# Never unloaded: the end of a program looks like dlclose(), and other threads may still emit.
 $(B)/libuserev.so.$(SOVERSION): $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) client/libuserev.map
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--version-script=client/libuserev.map \
@@ -154,7 +154,7 @@ $(B)/libuserev.so: $(B)/libuserev.so.$(SOVERSION)
 	$(Q)ln -sf $(<F) $@
 
 # One object in which only userev_* is global, so that a program may have a decode_message() of its own. (On 32 bits every
-# object has the compiler's thunks, of which the linker keeps one: they must stay what they are.)
+# object has the compiler's thunks, of which the linker keeps one: they stay global.)
 $(B)/libuserev.a: $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS)
 	@echo '  AR      $@'
 	$(Q)$(LD_RELOCATABLE) $^ -o $(B)/libuserev.o
@@ -162,7 +162,7 @@ $(B)/libuserev.a: $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $(B)/libuserev.o
 
-# Made anew each time: PREFIX may be another. The second is for building against a build that is not installed: pkg-config prefers it.
+# Made each time, since PREFIX may have changed. The second is for programs that use this build without installing it; pkg-config prefers it.
 $(B)/libuserev.pc: PATHS = $(PREFIX) $(LIBDIR) $(INCLUDEDIR)
 $(B)/libuserev-uninstalled.pc: PATHS = $(CURDIR) $(abspath $(B)) $(CURDIR)/client
 $(B)/libuserev.pc $(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
@@ -170,7 +170,7 @@ $(B)/libuserev.pc $(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
 	$(Q)sed -e 's|@PREFIX@|$(word 1,$(PATHS))|g' -e 's|@LIBDIR@|$(word 2,$(PATHS))|g' -e 's|@INCLUDEDIR@|$(word 3,$(PATHS))|g' \
 		-e 's|@VERSION@|$(VERSION)|g' $< > $@
 
-# From systemd 253 on it tells the daemon to reload, and waits for the end of that, by itself.
+# From version 253 on systemd itself has the daemon reload and waits for the end.
 RELOADS_BY_NOTIFY ?= $(if $(SYSTEMD_IS_253),yes,no)
 SYSTEMD_IS_253 = $(shell pkg-config --atleast-version=253 libsystemd && echo yes)
 
@@ -185,7 +185,7 @@ $(B)/examples/%: $(B)/client/examples/%.o $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-# As others build them: with the shared library.
+# Built as by users: with the shared library.
 $(B)/examples/plugin.so $(B)/examples/libstack.so: $(B)/examples/%.so: $(B)/libuserev.so
 	@mkdir -p $(@D)
 	@echo '  LINK    $@'
@@ -201,14 +201,14 @@ $(B)/examples/use_stack: $(B)/client/examples/use_stack.o $(B)/examples/libstack
 $(B)/examples/tasks: client/examples/tasks.cc client/userev.h client/userev_event.h $(B)/libuserev.a
 	@mkdir -p $(@D)
 	@echo '  CXX     $<'
-	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Werror $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(CFLAGS) -Iclient $< $(B)/libuserev.a -o $@ -pthread
+	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Werror $(CFLAGS) -Iclient $< $(B)/libuserev.a $(BASE_LDFLAGS) $(LDFLAGS) -o $@ -pthread
 
-# --- the guard: BPF programs, and their loader; left out where what it takes is missing ---
+# --- the guard: BPF programs, and their loader; left out if a tool for them is missing ---
 
 GUARD_SKELETON := $(B)/skeleton/guard.skel.h
 BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool)
 BPF_CLANG ?= $(shell command -v clang)
-# The headers of the C library have a part that is this machine's.
+# Some headers of the C library are in the machine's own folder.
 BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Wshadow -Werror -I. \
 	-idirafter /usr/include/$(shell $(BPF_CLANG) -print-multiarch)
 GUARD_LACKS := $(if $(BPF_CLANG),,clang) $(if $(BPFTOOL),,bpftool) $(shell pkg-config --exists libbpf || echo libbpf)
@@ -222,14 +222,14 @@ endif
 
 .PHONY: without-guard
 without-guard:
-	@echo '  SKIP    userevd-guard is left out, for this machine lacks: $(strip $(GUARD_LACKS))'
+	@echo '  SKIP    userevd-guard is left out, because this machine lacks: $(strip $(GUARD_LACKS))'
 
 $(B)/kernel/guard/guard.bpf.o: kernel/guard/guard.bpf.c kernel/guard/guard.h kernel/guard/types.h
 	@mkdir -p $(@D)
 	@echo '  BPF     $<'
 	$(Q)$(BPF_CLANG) $(BPF_CFLAGS) -c $< -o $@
 
-# Linked once more, which leaves out what a debugger would want.
+# Linked again, which strips debug information.
 $(GUARD_SKELETON): $(B)/kernel/guard/guard.bpf.o
 	@mkdir -p $(@D)
 	@echo '  SKEL    $@'

@@ -59,7 +59,7 @@ static void make_command(const struct daemon *daemon, struct command *command)
 		command_add(command, "--page-bits=%u", options->page_bits);
 	if (*daemon->pages)
 		command_add(command, "--pages=%s", daemon->pages);
-	/* To whom, the policy says. */
+	/* The policy decides which tenants may. */
 	command_add(command, "--allow-persist");
 }
 
@@ -71,10 +71,10 @@ static void pages_sweep(int directory, const char *path)
 	int r = page_files_sweep(directory);
 
 	if (r < 0)
-		log_warning("can't look through %s for what another daemon has left: %s", path, strerror(-r));
+		log_warning("can't look through %s for files of another daemon: %s", path, strerror(-r));
 }
 
-/* Those of a daemon with another backend. */
+/* The same in the directory of a daemon with another backend. */
 static void sweep_others(const struct daemon *daemon, const char *kind, uid_t owner)
 {
 	char path[PATH_MAX];
@@ -99,8 +99,8 @@ static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
 	}
 	*daemon->pages = '\0';
 	log_warning(
-		"no directory for status pages, which has to be on a tmpfs (%s): should this daemon be killed, programs whose "
-		"events are off don't find the next one",
+		"no directory for status pages, which has to be on a tmpfs (%s): if this daemon is killed, programs whose events "
+		"are off do not notice the next daemon",
 		strerror(-fd));
 }
 
@@ -148,15 +148,14 @@ static bool has_keeper(const struct options *options)
 	return options->keeper_socket_required || (geteuid() != 0 && access(options->keeper_socket, W_OK) == 0);
 }
 
-/* Does not block: -EAGAIN if the keeper's backlog is full. */
-static int connect_keeper(const struct options *options, int *ret)
+int backend_connect_keeper(const struct daemon *daemon, int *ret)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct sockaddr_un address;
 	socklen_t length;
 	int r;
 
-	r = transport_address(options->keeper_socket, &address, &length);
+	r = transport_address(daemon->options.keeper_socket, &address, &length);
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -166,12 +165,7 @@ static int connect_keeper(const struct options *options, int *ret)
 	return 0;
 }
 
-int backend_connect_keeper(const struct daemon *daemon, int *ret)
-{
-	return connect_keeper(&daemon->options, ret);
-}
-
-/* A keeper that we start has our options; one that was there may have others. */
+/* A keeper that the daemon has started has its options; systemd's may have others. */
 static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const struct options *options = &daemon->options;
@@ -202,7 +196,7 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 	int r;
 
 	*why = '\0';
-	r = is_another ? connect_keeper(&daemon->options, &socket) : start_keeper(daemon, &socket);
+	r = is_another ? backend_connect_keeper(daemon, &socket) : start_keeper(daemon, &socket);
 	if (r == 0)
 		r = remote_new(socket, &daemon->registry.kernel, why);
 	if (r < 0)
@@ -211,37 +205,27 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 	return is_another ? check_keeper(daemon, why) : 0;
 }
 
-static void say_why_no_keeper(const struct options *options, bool is_another, int error,
-			      char why[WIRE_SENTENCE_MAX + 1])
-{
-	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
-
-	if (is_another)
-		text_printf(&sentence, "can't talk to the keeper at %s: %s", options->keeper_socket, strerror(-error));
-	else if (error == -ENOENT)
-		text_printf(&sentence, "userevd-keeper is not installed");
-	else
-		text_printf(&sentence, "userevd-keeper did not start: %s", strerror(-error));
-}
-
-/* A reason from the keeper is final, and so is a timeout. */
-static bool may_pass(int error, const char *why)
-{
-	return error < 0 && *why == '\0' && error != -ETIMEDOUT;
-}
-
-/* Such a keeper has the last daemon's deposit, and its clients wait: so a passing failure is tried again. */
+/* A keeper of systemd's has the last daemon's deposit, and its clients wait: so a passing failure is tried again. */
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const bool is_another = has_keeper(&daemon->options);
 	int r = try_keeper(daemon, is_another, why);
 
-	for (unsigned tries = 1; is_another && tries < KEEPER_TRIES && may_pass(r, why); tries++) {
+	/* A reason from the keeper is final, and so is a timeout. */
+	for (unsigned tries = 1; is_another && tries < KEEPER_TRIES && r < 0 && *why == '\0' && r != -ETIMEDOUT;
+	     tries++) {
 		usleep((useconds_t)(KEEPER_INTERVAL * 1e6));
 		r = try_keeper(daemon, is_another, why);
 	}
-	if (r < 0 && *why == '\0')
-		say_why_no_keeper(&daemon->options, is_another, r, why);
+	if (r == 0 || *why)
+		return r;
+	if (is_another)
+		snprintf(why, WIRE_SENTENCE_MAX + 1, "can't talk to the keeper at %s: %s",
+			 daemon->options.keeper_socket, strerror(-r));
+	else if (r == -ENOENT)
+		string_copy(why, WIRE_SENTENCE_MAX + 1, "userevd-keeper is not installed");
+	else
+		snprintf(why, WIRE_SENTENCE_MAX + 1, "userevd-keeper did not start: %s", strerror(-r));
 	return r;
 }
 
@@ -261,7 +245,7 @@ static int open_embedded(struct daemon *daemon)
 	limits.pages = *daemon->pages ? daemon->pages : NULL;
 	r = embedded_new(&limits, &daemon->registry.kernel);
 	if (r == 0 && *daemon->registry.kernel->facts.note)
-		log_warning("%s; should this daemon be killed, programs whose events are off don't find the next one",
+		log_warning("%s; if this daemon is killed, programs whose events are off do not notice the next daemon",
 			    daemon->registry.kernel->facts.note);
 	if (r < 0)
 		log_error("can't start the embedded backend: %s", strerror(-r));

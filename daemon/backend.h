@@ -7,5 +7,5 @@ struct daemon;
 
 /* Chooses and opens it: 0, or a negative errno after a line in the log. */
 int backend_open(struct daemon *);
-/* To another keeper than the one that there was. 0 with a socket, or a negative errno; never waits. */
+/* To a keeper that systemd has started. 0 with a socket, or a negative errno: -EAGAIN: its backlog is full. Does not block. */
 int backend_connect_keeper(const struct daemon *, int *ret);

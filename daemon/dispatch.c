@@ -9,11 +9,7 @@
 #include "daemon/admin/metrics.h"
 #include "daemon/admin/reload.h"
 #include "daemon/admin/tail.h"
-#include "daemon/requests/hello.h"
-#include "daemon/requests/query.h"
-#include "daemon/requests/register.h"
-#include "daemon/requests/release.h"
-#include "daemon/requests/watch.h"
+#include "daemon/requests/requests.h"
 
 enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
 
@@ -35,7 +31,7 @@ struct request {
 static const struct request requests[] = {
 	{ KIND_HELLO, "HELLO", sizeof(struct wire_hello), false, SOCKET_CLIENTS, BEFORE_HELLO, handle_hello },
 	{ KIND_REGISTER, "REGISTER", sizeof(struct wire_strings), true, SOCKET_CLIENTS, AFTER_HELLO, handle_register },
-	{ KIND_RELEASE, "RELEASE", sizeof(struct wire_release), true, SOCKET_CLIENTS, AFTER_HELLO, handle_release },
+	{ KIND_RELEASE, "RELEASE", sizeof(struct wire_strings), true, SOCKET_CLIENTS, AFTER_HELLO, handle_release },
 	{ KIND_QUERY, "QUERY", 0, false, SOCKET_CLIENTS, AFTER_HELLO, handle_query },
 	{ KIND_WATCH, "WATCH", sizeof(struct wire_watch), false, SOCKET_CLIENTS, AFTER_HELLO, handle_watch },
 	{ KIND_LOST, "LOST", sizeof(struct wire_lost), false, SOCKET_CLIENTS, AFTER_HELLO, handle_lost },

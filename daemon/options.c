@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One row for each option: its name, its help, what it takes, and the member that it sets. userevd(8) explains them. */
+/* One row for each option: its name, help, values, and the member that it sets. userevd(8) explains them. */
 
 #include "daemon/options.h"
 

@@ -89,19 +89,11 @@ int decode_welcome(struct cursor body, struct wire_welcome *ret, struct string_i
 	return REFUSAL_NONE;
 }
 
-static struct string_item take_string(struct cursor *cursor)
-{
-	struct wire_string head;
-
-	layout_get(cursor, LAYOUT_PAIR, &head, sizeof(head));
-	return (struct string_item){
-		.flags = head.flags,
-		.length = head.length,
-		.text = take_padded_text(cursor, head.length),
-	};
-}
-
-int decode_strings(struct cursor body, struct strings *ret)
+/*
+ * A list of texts, each behind a head of that size, which has the text's length in its second u16: strings and answers. All of it is
+ * checked here.
+ */
+static int decode_texts(struct cursor body, size_t head_size, struct strings *ret)
 {
 	struct wire_strings head;
 	struct cursor walk;
@@ -110,70 +102,75 @@ int decode_strings(struct cursor body, struct strings *ret)
 	if (body.failed || head.count > WIRE_BATCH_MAX)
 		return REFUSAL_BAD_PACKET;
 	walk = body;
-	for (size_t i = 0; i < head.count; i++)
-		take_string(&walk);
+	for (size_t i = 0; i < head.count; i++) {
+		struct wire_string item;
+
+		layout_get(&walk, LAYOUT_PAIR, &item, sizeof(item));
+		cursor_take(&walk, head_size - sizeof(item));
+		take_padded_text(&walk, item.length);
+	}
 	if (!cursor_done(&walk))
 		return REFUSAL_BAD_PACKET;
 	*ret = (struct strings){ .flags = head.flags, .count = head.count, .items = body };
 	return REFUSAL_NONE;
 }
 
+int decode_strings(struct cursor body, struct strings *ret)
+{
+	return decode_texts(body, sizeof(struct wire_string), ret);
+}
+
 bool strings_next(struct strings *strings, struct string_item *ret)
 {
+	struct wire_string head;
+
 	if (strings->count == 0)
 		return false;
 	strings->count--;
-	*ret = take_string(&strings->items);
-	return true;
-}
-
-static struct answer take_answer_item(struct cursor *cursor)
-{
-	struct wire_answer head;
-
-	layout_get(cursor, LAYOUT_ANSWER, &head, sizeof(head));
-	return (struct answer){
-		.refusal = head.refusal,
-		.bit = head.bit,
-		.stream = head.stream,
-		.index = head.index,
+	layout_get(&strings->items, LAYOUT_PAIR, &head, sizeof(head));
+	*ret = (struct string_item){
+		.flags = head.flags,
 		.length = head.length,
-		.text = take_padded_text(cursor, head.length),
+		.text = take_padded_text(&strings->items, head.length),
 	};
+	return true;
 }
 
 int decode_registered(struct cursor body, struct answers *ret)
 {
-	struct wire_registered head;
-	struct cursor walk;
+	struct strings answers;
 
-	layout_get(&body, LAYOUT_PAIR, &head, sizeof(head));
-	if (body.failed || head.zero != 0 || head.count > WIRE_BATCH_MAX)
+	if (decode_texts(body, sizeof(struct wire_answer), &answers) != 0 || answers.flags != 0)
 		return REFUSAL_BAD_PACKET;
-	walk = body;
-	for (size_t i = 0; i < head.count; i++)
-		take_answer_item(&walk);
-	if (!cursor_done(&walk))
-		return REFUSAL_BAD_PACKET;
-	*ret = (struct answers){ .count = head.count, .items = body };
+	*ret = (struct answers){ .count = answers.count, .items = answers.items };
 	return REFUSAL_NONE;
 }
 
 bool answers_next(struct answers *answers, struct answer *ret)
 {
+	struct wire_answer head;
+
 	if (answers->count == 0)
 		return false;
 	answers->count--;
-	*ret = take_answer_item(&answers->items);
+	layout_get(&answers->items, LAYOUT_ANSWER, &head, sizeof(head));
+	*ret = (struct answer){
+		.refusal = head.refusal,
+		.bit = head.bit,
+		.stream = head.stream,
+		.index = head.index,
+		.length = head.length,
+		.text = take_padded_text(&answers->items, head.length),
+	};
 	return true;
 }
 
 int decode_release(struct cursor body, uint16_t *ret_count, struct cursor *ret_bits)
 {
-	struct wire_release head;
+	struct wire_strings head;
 
 	layout_get(&body, LAYOUT_PAIR, &head, sizeof(head));
-	if (body.failed || head.zero != 0 || body.left != head.count * sizeof(uint32_t))
+	if (body.failed || head.flags != 0 || body.left != head.count * sizeof(uint32_t))
 		return REFUSAL_BAD_PACKET;
 	*ret_count = head.count;
 	*ret_bits = body;
@@ -261,12 +258,12 @@ bool rows_next(struct cursor *rows, struct cursor *ret_row)
 
 int decode_rows(struct cursor body, uint16_t *ret_count, struct cursor *ret_rows)
 {
-	struct wire_rows head;
+	struct wire_strings head;
 	struct cursor walk, row;
 	size_t count = 0;
 
 	layout_get(&body, LAYOUT_PAIR, &head, sizeof(head));
-	if (body.failed || head.zero != 0)
+	if (body.failed || head.flags != 0)
 		return REFUSAL_BAD_PACKET;
 	walk = body;
 	while (rows_next(&walk, &row))

@@ -101,10 +101,13 @@ struct wire_welcome {
 };
 _Static_assert(sizeof(struct wire_welcome) == 40, "welcome");
 
-/* REGISTER, TRACE, TAIL: a count, then that many strings. */
+/*
+ * The head of a list: REGISTER, TRACE, TAIL of strings, REGISTERED of answers, RELEASE of status bits of 32 bits, ROWS of rows
+ * (protocol/row.h), each behind its length.
+ */
 struct wire_strings {
 	uint16_t count;
-	uint16_t flags;
+	uint16_t flags; /* of TRACE, TAIL and EXPLAIN; otherwise zero */
 };
 _Static_assert(sizeof(struct wire_strings) == 4, "strings");
 
@@ -113,11 +116,6 @@ struct wire_string {
 	uint16_t length; /* bytes follow, then zeros to a multiple of four */
 };
 _Static_assert(sizeof(struct wire_string) == 4, "string");
-
-struct wire_registered {
-	uint16_t count;
-	uint16_t zero;
-};
 
 struct wire_answer {
 	uint16_t refusal; /* 0: granted */
@@ -128,12 +126,6 @@ struct wire_answer {
 	uint32_t index; /* of writes to that stream: the first four bytes of each record, in the machine's own order */
 };
 _Static_assert(sizeof(struct wire_answer) == 16, "answer");
-
-/* RELEASE: a count, then that many status bits of 32 bits. */
-struct wire_release {
-	uint16_t count;
-	uint16_t zero;
-};
 
 struct wire_released {
 	uint16_t released;
@@ -179,9 +171,3 @@ struct wire_error {
 	uint16_t length; /* of the sentence that follows */
 };
 _Static_assert(sizeof(struct wire_error) == 4, "error");
-
-/* ROWS: a count, then that many rows (protocol/row.h), each behind its length. */
-struct wire_rows {
-	uint16_t count;
-	uint16_t zero;
-};

@@ -34,13 +34,17 @@ int transport_send(int socket, const void *packet, size_t size, const int *fds, 
 	return sent < 0 ? -errno : 0;
 }
 
-static ssize_t receive_message(int socket, struct msghdr *message, int flags)
+/* Fills in `ret`, which points to `iov` and `control`. */
+static ssize_t receive_message(int socket, struct iovec *iov, void *control, size_t room, int flags, struct msghdr *ret)
 {
 	ssize_t size;
 
-	do
-		size = recvmsg(socket, message, flags | MSG_CMSG_CLOEXEC);
-	while (size < 0 && errno == EINTR);
+	do {
+		*ret = (struct msghdr){
+			.msg_iov = iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = room
+		};
+		size = recvmsg(socket, ret, flags | MSG_CMSG_CLOEXEC);
+	} while (size < 0 && errno == EINTR);
 	return size < 0 ? -errno : size;
 }
 
@@ -85,8 +89,9 @@ static bool has_fds(struct msghdr *message)
 int transport_look(int socket, size_t room)
 {
 	_Alignas(struct cmsghdr) char control[128];
-	struct msghdr message = { .msg_control = control, .msg_controllen = MIN(room, sizeof(control)) };
-	ssize_t size = receive_message(socket, &message, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+	struct msghdr message;
+	ssize_t size = receive_message(socket, &(struct iovec){ 0 }, control, MIN(room, sizeof(control)),
+				       MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC, &message);
 
 	if (size < 0)
 		return (int)size;
@@ -96,10 +101,18 @@ int transport_look(int socket, size_t room)
 	return size > 0 || message.msg_controllen > 0;
 }
 
-static void read_sender(struct msghdr *message, struct transport_from *ret)
+static ssize_t receive_from(int socket, void *packet, size_t size, struct transport_from *ret, int flags)
 {
+	/* Room for the sender's credentials, and not for a single fd. */
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+	struct iovec iov = { .iov_base = packet, .iov_len = size };
+	struct msghdr message;
+	ssize_t received = receive_message(socket, &iov, control, sizeof(control), MSG_DONTWAIT | flags, &message);
+
+	if (received < 0)
+		return received;
 	*ret = (struct transport_from){ 0 };
-	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
 		struct ucred credentials;
 
 		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS ||
@@ -108,24 +121,6 @@ static void read_sender(struct msghdr *message, struct transport_from *ret)
 		memcpy(&credentials, CMSG_DATA(header), sizeof(credentials));
 		*ret = (struct transport_from){ .known = true, .pid = credentials.pid, .uid = credentials.uid };
 	}
-}
-
-static ssize_t receive_from(int socket, void *packet, size_t size, struct transport_from *ret, int flags)
-{
-	/* Room for the sender's credentials, and not for a single fd. */
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
-	struct iovec iov = { .iov_base = packet, .iov_len = size };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t received = receive_message(socket, &message, MSG_DONTWAIT | flags);
-
-	if (received < 0)
-		return received;
-	read_sender(&message, ret);
 	if (has_fds(&message))
 		return -EPROTO;
 	return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : received;
@@ -155,14 +150,9 @@ ssize_t transport_receive_first_fds(int socket, void *packet, size_t size, struc
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WIRE_FDS_MAX)];
 	struct iovec iov = { .iov_base = packet, .iov_len = size };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
+	struct msghdr message;
 	bool overflow = false, lost;
-	ssize_t received = receive_message(socket, &message, flags);
+	ssize_t received = receive_message(socket, &iov, control, sizeof(control), flags, &message);
 
 	if (received < 0)
 		return received;

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What is installed, and Debian packages.
+# Installation, and Debian packages.
 
 .PHONY: install uninstall deb packages
 
 DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
-# What is installed, as mode:file:directory[:name]; uninstall takes away just that.
+# Installed files, as mode:file:directory[:name]. uninstall removes the same files.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
 	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
 	$(foreach unit,$(UNITS) $(wildcard systemd/*.socket),644:$(unit):$(UNITDIR)) 644:systemd/80-userevd.preset:$(PRESETDIR) \
@@ -13,7 +13,7 @@ INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/us
 	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/keeper/userevd-keeper.8:$(MANDIR)/man8 \
 	644:daemon/policy/userevd.conf.5:$(MANDIR)/man5 \
 	$(foreach file,$(wildcard systemd/policy.d-examples/*.conf),644:$(file):$(DOCDIR)/policy.d-examples)
-# Each function has a page, whichever file it stands in.
+# Each function has a page, even if several share a file.
 names_of = $(shell sed -n '/^\.Sh SYNOPSIS/q; s/^\.Nm \([^ ]*\).*/\1/p' $(1))
 INSTALLED += $(foreach page,$(wildcard client/*.3),$(foreach name,$(sort $(basename $(notdir $(page))) $(call names_of,$(page))),644:$(page):$(MANDIR)/man3:$(name).3))
 INSTALLED += 644:client/userevctl/userevctl.bash-completion:$(COMPLETIONDIR):userevctl \
@@ -24,7 +24,7 @@ INSTALLED += 644:client/python/python-userev.3:$(MANDIR)/man3 \
 ifeq ($(HAS_GUARD),yes)
 INSTALLED += 755:$(B)/userevd-guard:$(LIBEXECDIR) 644:kernel/guard/userevd-guard.8:$(MANDIR)/man8
 endif
-# Directories that nobody else has anything in.
+# Directories of this package alone.
 INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(LIBEXECDIR)
 
 ## make install         Install below PREFIX=$(PREFIX), with DESTDIR= in front. make uninstall removes the same files.
@@ -46,8 +46,8 @@ uninstall:
 		[ ! -d "$(DESTDIR)$$directory" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$directory"; \
 	done
 
-# Debian packages, from a copy of what they are made of; made anew when any of that has changed. Who makes them is named in them, for
-# those who install them and find something (SECURITY.md): as Debian's tools are told, else as Git is, else root of this machine.
+# Debian packages, from a copy of their sources, built again when a source has changed. They name their maintainer, who receives reports
+# (SECURITY.md): from the variables of Debian's tools, otherwise from Git, otherwise root of this machine.
 MAINTAINER ?= $(if $(and $(DEBFULLNAME),$(DEBEMAIL)),$(DEBFULLNAME) <$(DEBEMAIL)>,$(or $(shell \
 	git config user.email >/dev/null 2>&1 && echo "$$(git config user.name) <$$(git config user.email)>"),root <root@$(shell hostname -f)>))
 DEB_SOURCES := LICENSE Makefile README.md client daemon kernel protocol systemd
@@ -60,7 +60,7 @@ deb:
 
 packages: $(B)/deb/$(VERSION).stamp
 
-# With a clean environment: what was said to this make is not meant for those who install a package.
+# With a clean environment: variables of this make do not belong in a package.
 $(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
 	@echo '  DEB     $(B)/deb'
 	$(Q)rm -rf $(DEB_TREE) $@ && mkdir -p $(DEB_TREE)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Tests, benchmarks and fuzzers: what is built for them, and in which order they run. `make test` is everything that CI runs.
+# Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
 TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
 	mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
 
-# What we are compared with, and who draws it.
+# Alternatives to userevd, and gnuplot.
 BENCH_PACKAGES := liblttng-ust-dev lttng-tools systemtap-sdt-dev dbus-broker valgrind gnuplot-nox
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
 VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
 
-# --- what there is: a source named test_… is a test, and a new one needs no line here ---
+# --- lists: a source named test_… is a test and needs no line here ---
 
-# The programs of these sources; those of a folder whose names begin with test_.
+# The programs of these sources, and of the sources test_… of a folder.
 programs = $(addprefix $(B)/tests/,$(basename $(notdir $(1))))
 tests_in = $(call programs,$(wildcard $(1:%=%/test_*.c)))
 scripts_in = $(wildcard $(foreach folder,$(1),$(folder)/test_*.sh $(folder)/test_*.py))
@@ -25,48 +25,48 @@ INTEGRATION_TESTS := $(filter-out %/test_confined,$(call tests_in,tests/integrat
 KERNEL_TESTS := $(call tests_in,tests/kernel)
 GUARD_TESTS := $(if $(HAS_GUARD),$(call tests_in,tests/guard))
 SOAK_TEST := $(B)/tests/test_soak
-# A program for each question: some ask nothing of the kernel, others are for guests. run.py says which.
+# A program for each question. run.py knows which of them need a guest.
 BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
 
-# One tenant does its worst. What the daemon makes of it does not depend on the kernel, so one guest will do.
+# Attacks of one tenant. The daemon's answer does not depend on the kernel, so one guest is enough.
 EXHAUSTION_TESTS := $(call programs,tests/integration/test_bad_days.c $(filter-out %_kernel.c,$(wildcard tests/integration/test_exhaustion*.c)))
-# What only a guest has, or takes too long for each run.
+# These need a guest, or take too long for each run.
 NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_interoperation.sh %/test_tracing.sh
 SCRIPT_TESTS := $(filter-out $(NOT_HERE),$(call scripts_in,tests/unit tests/integration)) tests/systemd/test_seccomp.py
-# Where daemon and keeper are under the seccomp filters of their units: what is not allowed there kills.
+# Daemon and keeper under the seccomp filters of their units: a call that is not allowed kills them.
 CONFINED := $(B)/confined
 confined_copies = $(1:$(B)/tests/%=$(CONFINED)/tests/%)
 CONFINED_TESTS := $(CONFINED)/tests/test_confined $(call confined_copies,$(INTEGRATION_TESTS))
 CONFINED_TOOLS := $(addprefix $(CONFINED)/,userevctl libuserev.so.$(SOVERSION) $(addprefix tests/,emitter direct restart_load userevd-next static_program \
 	static_library.so static_plugin.so))
-# Of packages that are built before.
+# For packages that were built before.
 DEB_TESTS := tests/systemd/test_deb.sh
 
-# What is run again in guests: each with a kernel of its own, and one with systemd as its first process.
+# Tests that run again in guests, one for each kernel, and one with systemd as its first process.
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
 	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
 	test_tracing.sh)
-# What `make vm` boots, where the tutorial goes on. (Before 6.4 a histogram does not know strings of user_events.)
+# The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
-# What is written on one processor while another one switches.
+# One processor writes records while another enables events.
 TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
-# The first run beside what is tested here, which waits a lot, and the others after that.
+# The first runs beside the tests of this machine, which wait a lot; the others follow.
 LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
 SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS)
 
 ASAN := $(B)/asan
 ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh tests/integration/test_policy.sh \
 	tests/integration/test_metrics.py tests/integration/test_top.sh tests/integration/test_faults.py
-# What has threads: the library, a thread that closes and one that reads the policy.
+# Code with threads: the library, a thread that closes files and a thread that reads the policy.
 TSAN := $(B)/tsan
 TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_fds test_module test_reconnect test_watch test_disposal test_library test_reload test_static)
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
@@ -77,8 +77,8 @@ BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 # --- targets ---
 
-# All is tested in one go, so that the sum at the end is of everything.
-## make test            Everything that CI runs: tidy, unit and integration tests, also under sanitizers and in virtual machines.
+# All in one run, so that one sum covers everything.
+## make test            All tests of CI: tidy, unit and integration tests, also under sanitizers and in virtual machines.
 test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
 	$(Q)$(BUILD) build-tests confined
@@ -108,7 +108,7 @@ check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined packages
 	$(Q)tests/run-tests.sh $(LONG_GUESTS) -- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(SHORT_GUESTS)
 
-# What SECURITY.md says of data files and pages.
+# The claims of SECURITY.md about data files and pages.
 BYPASS_TESTS = $(GUARD_TESTS) $(B)/tests/test_page_access $(B)/tests/test_page_attacks
 ## make check-bypass    All known ways around the guard and into a status page.
 check-bypass: test-dependencies kernels
@@ -123,8 +123,8 @@ check-restart: test-dependencies kernel-6.12
 	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 TEST_LIMIT=7200 GUEST_LIMIT=7500 CK_TIMEOUT_MULTIPLIER=20 \
 		tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
 
-# Prints the table that SECURITY.md has. What only a kernel with user_events can show is from guests.
-## make exhaustion      What one tenant can do to another, as the table of SECURITY.md. Takes about an hour.
+# Prints the table of SECURITY.md. Its rows that need user_events come from guests.
+## make exhaustion      Effects of one tenant on another, as the table of SECURITY.md. Takes about an hour.
 exhaustion: test-dependencies kernels
 	$(Q)$(BUILD) build-tests
 	$(Q)$(BUILD_ASAN) build-tests
@@ -132,7 +132,7 @@ exhaustion: test-dependencies kernels
 		tests/run-tests.sh $(B) $(EXHAUSTION_TESTS) -- $(ASAN) $(ASAN)/tests/test_raw \
 		$(KERNELS:%=--guest % $(B) $(B)/tests/test_exhaustion_kernel)
 	@echo
-	@echo '| what one tenant did | the daemon grew by, KiB | its neighbour was granted, and refused | half its requests took, alone → then, µs | 99 of 100 took | the slowest, ms |'
+	@echo '| attack of the tenant | memory growth, KiB | requests of the neighbour granted, refused | median latency alone → beside it, µs | 99th percentile, µs | maximum, ms |'
 	@echo '|---|---|---|---|---|---|'
 	$(Q)cd $(B)/logs/exhaustion && sed -n '/^|/p' $(EXHAUSTION_TESTS:$(B)/tests/%=%.log) test_raw.log $(KERNELS:%=../linux-%/test_exhaustion_kernel.log)
 
@@ -141,8 +141,8 @@ check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
 
-# Timing decides no test: what it prints is for people. Best on a machine that does nothing else. QUICK=1 takes two minutes instead
-# of twenty; REPORT=1 writes the tables into tests/bench/REPORT.md; PATIENCE=3 lets all take three times as long before it is ended.
+# Its output is for readers; timing decides no test. Best on an idle machine. QUICK=1 takes two minutes instead of twenty; REPORT=1
+# writes the tables into tests/bench/REPORT.md; PATIENCE=3 triples all timeouts.
 ## make bench           Cost beside every alternative. QUICK=1 takes two minutes; REPORT=1 writes tests/bench/REPORT.md.
 bench: test-dependencies bench-dependencies kernels
 	$(Q)$(BUILD) build $(BENCHES)
@@ -156,7 +156,7 @@ vm: dependencies vm-dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/vm/run-guest.sh --shell --limit=0 $(KERNEL) -- tests/vm/shell.sh
 
-# Kept outside the checkout, so that a second time costs nothing. Side by side, for neither build keeps two cores busy to its end.
+# Kept outside the checkout, for all checkouts. Built in parallel, since neither build keeps two cores busy to its end.
 ## make kernels         Build the kernels from Debian's sources, once; about twenty minutes.
 kernels: vm-dependencies
 	$(Q)$(BUILD) $(KERNELS:%=kernel-%)
@@ -167,14 +167,14 @@ $(KERNELS:%=kernel-%): kernel-%:
 vm-dependencies:
 	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES))
 
-# Each harness for so many seconds, from what is known on; what it finds is left below $(B)/fuzz/.
+# Each harness runs for that many seconds, beginning with its corpus; findings are left below $(B)/fuzz/.
 ## make fuzz            Run each fuzzer for SECONDS=60, or RUNS= executions.
 fuzz: SECONDS ?= 60
 fuzz: test-dependencies
 	$(Q)$(BUILD) fuzzers
 	$(Q)tests/fuzz/run.sh $(B)/fuzz $(SECONDS)
 
-# Whatever call fails, and wherever userevctl is interrupted; or each EVERY-th.
+# Each call fails once, and userevctl is interrupted at each; or every EVERY-th.
 EVERY ?= 1
 ## make faults          Let each call of the daemon fail once, and from then on. EVERY=100 tries each hundredth.
 faults: test-dependencies
@@ -182,14 +182,14 @@ faults: test-dependencies
 	$(Q)B=$(ASAN) tests/faults/sweep.py --every=$(EVERY)
 	$(Q)B=$(ASAN) tests/faults/interrupts.py --every=$(EVERY)
 
-# The same for one of a pair, on a kernel: that takes hours.
+# The same for the daemon or the keeper of a pair, on a kernel: takes hours.
 ## make faults-daemon   The same for a daemon with a keeper, in a virtual machine; make faults-keeper for the keeper. Takes hours.
 faults-daemon faults-keeper: faults-%: test-dependencies vm-dependencies
 	$(Q)$(BUILD) build
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
 	$(Q)B=$(B) tests/vm/run-guest.sh --limit=0 $(KERNEL) -- env VICTIMS=$(ASAN) tests/faults/sweep.py --fail=$* --every=$(EVERY)
 
-## make mutants         Whether the tests find faults that are put into a copy of the sources. ONLY=NAME for one, or a folder.
+## make mutants         Put faults into a copy of the sources; the tests have to find them. ONLY=NAME for one, or a folder.
 mutants: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests
 	$(Q)tests/mutants/mutants.py --build=$(B) $(ONLY:%=--only=%)
@@ -199,7 +199,7 @@ races: test-dependencies
 	$(Q)$(BUILD_ASAN) build $(ASAN)/tests/faults.so
 	$(Q)B=$(ASAN) tests/faults/races.py $(SECONDS)
 
-# By clang, which has other warnings.
+# Built with clang, which has other warnings.
 BUILD_FUZZERS = $(BUILD) CC=clang SANITIZE=address,undefined,fuzzer-no-link WARNINGS='-Wall -Wextra -Werror'
 fuzzers:
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz $(FUZZERS:$(B)/%=$(B)/fuzz/%)
@@ -210,7 +210,7 @@ fuzz-coverage: test-dependencies
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz-coverage CFLAGS='-O1 -g $(COVERS)' LDFLAGS='$(COVERS)' $(FUZZERS:$(B)/%=$(B)/fuzz-coverage/%)
 	$(Q)tests/fuzz/coverage.sh $(B)/fuzz-coverage
 
-# Here, where the daemon may have to be the tracer; in a guest where KERNEL= is said. `make test` has two minutes of it.
+# On this machine, perhaps with the embedded backend; in a guest with KERNEL=. `make test` runs it for two minutes.
 SOAK_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL))
 ## make soak            Random programs, policies and restarts for SECONDS=120; nothing may grow. KERNEL=6.12 for a virtual machine.
 soak: SECONDS ?= 120
@@ -218,12 +218,18 @@ soak: test-dependencies $(if $(SOAK_KERNEL),vm-dependencies)
 	$(Q)$(BUILD) build $(SOAK_TEST)
 	$(Q)B=$(B) tests/soak/soak.sh $(SECONDS) "$(SOAK_KERNEL)" $(SEED)
 
-## make coverage        Line coverage of unit and integration tests.
-coverage: test-dependencies
-	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
-	$(Q)find $(B)/coverage -name '*.gcda' -delete
-	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
-	$(Q)tests/coverage.sh $(B)/coverage
+COVERED := $(B)/coverage
+covered = $(1:$(B)/%=$(COVERED)/%)
+# Programs that a compiler's options do not change, and in a guest those that say nothing new about a kernel.
+COVERING_SCRIPTS := $(addprefix tests/integration/test_,userevctl.sh policy.sh last_policy.sh metrics.py top.sh doctor.sh conformance.py)
+COVERING_IN_GUEST = $(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
+## make coverage        Line and branch coverage of unit and integration tests, here and in a virtual machine (KERNEL=6.12).
+coverage: test-dependencies kernel-$(KERNEL)
+	$(Q)$(BUILD) B=$(COVERED) COVERAGE=1 build-tests
+	$(Q)rm -rf $(COVERED)/logs && find $(COVERED) -name '*.gcda' -delete
+	$(Q)COVERAGE=1 tests/run-tests.sh --guest $(KERNEL) $(COVERED) $(call covered,$(COVERING_IN_GUEST)) tests/integration/test_tracing.sh \
+		-- $(COVERED) $(call covered,$(TESTS)) $(COVERING_SCRIPTS)
+	$(Q)tests/coverage.sh $(COVERED)
 
 build-tests: build $(B)/examples/tasks $(TESTS) $(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) \
 	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer restart_load userevd-next)
@@ -260,7 +266,7 @@ FIXTURE_OBJECTS := $(addprefix $(B)/tests/integration/,cgroups.o fixture.o keepe
 
 $(B)/tests/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format-nonliteral
 
-# Of each of these a test gets what it uses.
+# The linker takes only the used objects of an archive.
 ARCHIVES := $(addprefix $(B)/tests/,client.a daemon.a helpers.a keeper.a)
 $(B)/tests/client.a: $(LIBRARY_OBJECTS) $(filter-out %/main.o,$(CTL_OBJECTS))
 $(B)/tests/daemon.a: $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
@@ -270,7 +276,7 @@ $(ARCHIVES):
 	@echo '  AR      $@'
 	$(Q)rm -f $@ && ar rcsT $@ $^
 
-# A test of the keeper's parts, and of the client's, is linked with those first: some have names that the daemon has, too.
+# Tests of the keeper and of the client are linked with these first, since the daemon has some of the same names.
 $(foreach source,$(UNIT_SOURCES),$(eval $(call programs,$(source)): $(source:%.c=$(B)/%.o)))
 $(call programs,$(filter tests/unit/kernel/user_events/% tests/unit/kernel/keeper/%,$(UNIT_SOURCES))): $(B)/tests/keeper.a
 $(call programs,$(filter tests/unit/client/%,$(UNIT_SOURCES))): $(B)/tests/client.a
@@ -289,7 +295,7 @@ $(SOAK_TEST): $(call objects,tests/soak) $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(B
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
-# Programs and libraries as others build them: the shared library, and no more of ours.
+# Programs and libraries as users build them: with the shared library alone.
 $(B)/tests/static_program $(B)/tests/static_library.so $(B)/tests/static_plugin.so: LINKED = $(CC) $(BASE_LDFLAGS) $(LDFLAGS) \
 	$(filter %.o,$^) -o $@ -L$(B) -luserev -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..'
 
@@ -312,7 +318,7 @@ $(B)/tests/static_plugin.so: $(B)/tests/integration/static_plugin.o $(B)/libuser
 	@echo '  LINK    $@'
 	$(Q)$(LINKED) -shared
 
-# The daemon as its next version may be, as far as a ledger shows that.
+# A daemon with the ledger of a later version.
 $(B)/tests/userevd-next: $(B)/daemon/main.o $(B)/tests/integration/next_ledger.o $(filter-out %/ledger/ledger.o,$(DAEMON_OBJECTS)) \
 		$(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
@@ -340,7 +346,7 @@ $(CONFINED)/userevd-keeper: $(B)/kernel/keeper/main.o $(B)/tests/systemd/confine
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=user_events_new $^ -o $@ -pthread
 
-# All else is what it is everywhere, where tests look for daemon and keeper.
+# All other files are links, because tests look for them beside daemon and keeper.
 $(CONFINED_TOOLS) $(CONFINED_TESTS) $(CONFINED)/userevd-guard: $(CONFINED)/%: $(B)/%
 	@mkdir -p $(@D)
 	$(Q)ln -f $< $@
@@ -355,7 +361,7 @@ $(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-# What the benchmarks compare us with has headers of its own, which are not made for all our warnings.
+# The headers of the alternatives do not pass all of our warnings.
 BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_*))
 $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS = -Wno-undef -Wno-strict-prototypes -Wno-old-style-definition \
 	-Wno-cast-align -Wno-pointer-arith
@@ -376,7 +382,7 @@ $(B)/tests/emitter: $(B)/tests/integration/emitter.o $(PROTOCOL_OBJECTS) $(B)/li
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-# Of libuserev, for the suite that all clients pass.
+# The driver of libuserev for the conformance suite.
 $(B)/tests/driver: $(B)/tests/conformance/driver.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
@@ -385,7 +391,7 @@ $(B)/tests/hammer: $(B)/tests/integration/hammer.o $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread
 
-# Preloaded, it lets calls of the C library fail. It is called before ASan is ready to look at what it does.
+# Preloaded, it makes calls of the C library fail. It runs before ASan is initialised, so it is not instrumented.
 $(B)/tests/faults/faults.o: EXTRA_CFLAGS = -fno-sanitize=all $(if $(findstring address,$(SANITIZE)),-DBEHIND_ASAN)
 $(B)/tests/faults.so: $(B)/tests/faults/faults.o
 	@echo '  LINK    $@'
@@ -395,7 +401,7 @@ $(B)/tests/direct: $(B)/tests/integration/direct.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-# What the kernel promises: for guests, as root. See tests/kernel/user_events.h.
+# The kernel's promises: for guests, as root. See tests/kernel/user_events.h.
 KERNEL_TEST_OBJECTS := $(call objects,tests/kernel,$(wildcard tests/kernel/test_* tests/kernel/narrow.c))
 
 $(KERNEL_TESTS): $(B)/tests/%: $(B)/tests/kernel/%.o $(KERNEL_TEST_OBJECTS) $(SUITE_OBJECTS)

@@ -2,135 +2,167 @@
 
 /*
  * The batches form one queue, in which events are sent to the daemon and answered by it. A new connection starts again at the
- * front. What the library knows of a single event is in the event itself.
+ * front. The state of a single event is in the event itself.
  *
- * A batch that is released with answers pending stays in the queue, without events, until the last answer. A refused event is
- * dropped by the call that registers it. If that call has returned already, the event is off and keeps its place in the queue for
- * the next connection.
+ * A batch that is released with answers pending stays in the queue, without events, until the last answer. A refused event that
+ * stays registered is off, and keeps its place in the queue for the next connection.
  */
 
 #include "client/library/batch.h"
 #include "client/library/memory.h"
 #include "client/library/place.h"
-#include "client/library/register.h"
-#include "client/library/release.h"
-#include "client/library/session.h"
-#include "client/library/watch.h"
+#include "client/library/stream.h"
 
-void batch_add(struct userev *userev, struct batch *batch, struct userev_event *first, size_t n)
+static struct batch *batch_add(struct events *events, struct batch *batch, struct userev_event *first, size_t n)
 {
 	batch->event = first;
 	batch->n = (uint32_t)n;
 	SLIST_INIT(&batch->sentences);
-	TAILQ_INSERT_TAIL(&userev->batches, batch, entry);
-	if (!userev->unanswered)
-		userev->unanswered = batch;
-	if (!userev->unasked)
-		userev->unasked = batch;
+	TAILQ_INSERT_TAIL(&events->batches, batch, entry);
+	if (!events->unanswered)
+		events->unanswered = batch;
+	if (!events->unasked)
+		events->unasked = batch;
 	BATCH_FOREACH(event, batch)
-	place_wait(userev, event);
+	place_wait(event, events->ungranted);
+	return batch;
 }
 
-struct batch *batch_of(const struct userev_event *event)
+struct batch *batch_new(struct events *events, struct userev_event *first, size_t n)
 {
-	const struct userev *userev = stream_at(event->place)->userev;
+	struct batch *batch = memory_new(sizeof(*batch));
+
+	return batch ? batch_add(events, batch, first, n) : NULL;
+}
+
+struct batch *batch_new_single(struct events *events, struct userev_event *event, const char *description,
+			       unsigned flags)
+{
+	const size_t length = strlen(description);
+	const char *name = description + strspn(description, " \t");
+	const size_t name_length = strcspn(name, " \t:;");
+	struct batch_single *single = memory_new(sizeof(*single) + length + 1 + name_length + 1);
+
+	if (!single)
+		return NULL;
+	memcpy(single->text, description, length);
+	memcpy(single->text + length + 1, name, name_length);
+	single->declaration = (struct userev_declaration){
+		.name = single->text + length + 1,
+		.description = single->text,
+		.flags = flags,
+	};
+	event->declared = &single->declaration;
+	return batch_add(events, &single->batch, event, 1);
+}
+
+struct batch *batch_of(const struct events *events, const struct userev_event *event)
+{
 	struct batch *batch;
 
-	if (!userev->declares)
-		return &register_single_of(event)->batch;
-	TAILQ_FOREACH(batch, &userev->batches, entry)
+	if (!events->are_declared)
+		return &container_of(event->declared, struct batch_single, declaration)->batch;
+	TAILQ_FOREACH(batch, &events->batches, entry)
 		if (batch->event && event >= batch->event && event < batch->event + batch->n)
 			break;
 	return batch;
 }
 
-void batch_free(struct userev *userev, struct batch *batch)
+static void batches_scan_next(struct events *events)
+{
+	events->scan_batch = TAILQ_NEXT(events->scan_batch, entry);
+	events->scan_at = 0;
+}
+
+void batch_free(struct events *events, struct batch *batch)
 {
 	struct batch *next = TAILQ_NEXT(batch, entry);
 
-	if (userev->unanswered == batch)
-		userev->unanswered = next;
-	if (userev->unasked == batch)
-		userev->unasked = next;
-	if (userev->scan_batch == batch)
-		watch_scan_next(userev);
-	TAILQ_REMOVE(&userev->batches, batch, entry);
+	if (events->unanswered == batch)
+		events->unanswered = next;
+	if (events->unasked == batch)
+		events->unasked = next;
+	if (events->scan_batch == batch)
+		batches_scan_next(events);
+	TAILQ_REMOVE(&events->batches, batch, entry);
 	sentences_free(&batch->sentences);
 	memory_free(batch);
 }
 
-static void batch_clear_events(const struct userev *userev, struct batch *batch)
+void batch_release(struct events *events, struct batch *batch)
 {
 	BATCH_FOREACH(event, batch)
 	{
 		place_clear(event);
-		if (!userev->declares)
+		if (!events->are_declared)
 			event->declared = NULL;
 	}
 	batch->event = NULL;
-}
-
-void batch_drop(struct userev *userev, struct batch *batch)
-{
-	batch_clear_events(userev, batch);
-	batch_free(userev, batch);
-}
-
-void batch_release(struct userev *userev, struct batch *batch)
-{
-	BATCH_FOREACH(event, batch)
-	if (place_is_granted(event->place))
-		release_bit(userev, event->place.part.bit & PLACE_BIT);
-	batch_clear_events(userev, batch);
 	if (batch->asked == batch->answered) {
-		batch_free(userev, batch);
+		batch_free(events, batch);
 		return;
 	}
 	/* The rest of the batch is not sent. */
-	if (userev->unasked == batch)
-		userev->unasked = TAILQ_NEXT(batch, entry);
+	if (events->unasked == batch)
+		events->unasked = TAILQ_NEXT(batch, entry);
 	batch->n = batch->asked;
 }
 
-void batches_suspend(struct userev *userev)
+void batch_drop(struct events *events, struct batch *batch)
+{
+	batch->asked = batch->answered;
+	batch_release(events, batch);
+}
+
+void batches_place(struct events *events, void (*place)(struct userev_event *, const struct stream *ungranted))
+{
+	struct batch *batch;
+
+	TAILQ_FOREACH(batch, &events->batches, entry)
+		BATCH_FOREACH(event, batch)
+	place(event, events->ungranted);
+}
+
+void batches_suspend(struct events *events)
 {
 	struct batch *batch, *next;
 
-	for (batch = TAILQ_FIRST(&userev->batches); batch; batch = next) {
+	batches_place(events, place_wait);
+	for (batch = TAILQ_FIRST(&events->batches); batch; batch = next) {
 		next = TAILQ_NEXT(batch, entry);
 		batch->asked = batch->answered;
-		BATCH_FOREACH(event, batch)
-		place_wait(userev, event);
 		if (!batch->event)
-			batch_free(userev, batch);
+			batch_free(events, batch);
 	}
-	userev->unasked = userev->unanswered;
+	events->unasked = events->unanswered;
 }
 
-void batches_resume(struct userev *userev)
+void batches_ask_anew(struct events *events)
 {
 	struct batch *batch;
 
-	TAILQ_FOREACH(batch, &userev->batches, entry)
-		BATCH_FOREACH(event, batch)
-	place_resume(userev, event);
-}
-
-void batches_ask_anew(struct userev *userev)
-{
-	struct batch *batch;
-
-	TAILQ_FOREACH(batch, &userev->batches, entry)
+	TAILQ_FOREACH(batch, &events->batches, entry)
 		batch->asked = batch->answered = 0;
-	userev->unanswered = userev->unasked = TAILQ_FIRST(&userev->batches);
+	events->unanswered = events->unasked = TAILQ_FIRST(&events->batches);
 }
 
-void batches_wait(struct userev *userev)
+void batches_scan_again(struct events *events)
 {
-	struct batch *batch;
+	events->scan_batch = TAILQ_FIRST(&events->batches);
+	events->scan_at = 0;
+}
 
-	TAILQ_FOREACH(batch, &userev->batches, entry)
-		BATCH_FOREACH(event, batch)
-	place_wait_anew(userev, event);
-	watch_scan_again(userev);
+struct userev_event *batches_next_changed(struct events *events)
+{
+	for (; events->scan_batch; batches_scan_next(events)) {
+		const struct batch *batch = events->scan_batch;
+
+		while (batch->event && events->scan_at < batch->n) {
+			struct userev_event *event = &batch->event[events->scan_at++];
+
+			if (place_has_changed(event))
+				return event;
+		}
+	}
+	return NULL;
 }

@@ -1,30 +1,48 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Page and streams of the last connection stay in use until WELCOME has brought new ones. An fd whose number the program has
- * reused is left alone.
+ * An fd whose number the program has reused is left alone.
+ *
+ * A program's event loop needs an fd that stays the same while connections come and go: an epoll instance that watches the fd of
+ * the current connection.
  */
 
+#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
-#include "client/library/clock.h"
 #include "client/library/connection.h"
-#include "client/library/page.h"
-#include "client/library/poll.h"
-#include "client/library/release.h"
-#include "client/library/session.h"
 #include "protocol/transport.h"
 
-/* A packet has room for the longest description. */
-enum {
-	PACKET_MIN = sizeof(struct wire_header) + sizeof(struct wire_strings) + sizeof(struct wire_string) +
-		     WIRE_DESCRIPTION_MAX + 1
-};
+int connection_silence_timeout_ms = 30000;
+
+static uint8_t buffer[WIRE_PACKET_MAX]; /* guarded by the lock */
+
+int connection_init(struct connection *connection, const char *socket)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	int r;
+
+	if (!socket)
+		socket = secure_getenv("USEREV_SOCKET");
+	if (socket && *socket) {
+		r = transport_address(socket, &address, &length);
+		if (r < 0)
+			return r;
+		string_copy(connection->socket, sizeof(connection->socket), socket);
+	}
+	connection->fd = -1;
+	connection->poll_fd = -1;
+	connection->limits.packet_max = WIRE_PACKET_MAX;
+	connection->limits.batch_max = WIRE_BATCH_MAX;
+	return 0;
+}
 
 static int connection_connect(const char *path, int64_t deadline, int *ret)
 {
-	const bool blocks = clock_left_ms(deadline) > 0;
+	const bool blocks = connection_left_ms(deadline) > 0;
 	const int largest_packet = WIRE_PACKET_MAX;
 	_cleanup_(fd_closep) int fd = -1;
 	struct sockaddr_un address;
@@ -39,7 +57,7 @@ static int connection_connect(const char *path, int64_t deadline, int *ret)
 		return -errno;
 	/* While the daemon's queue is full only a blocking connect() waits for room; poll() does not. */
 	do {
-		const int left = clock_left_ms(deadline);
+		const int left = connection_left_ms(deadline);
 		const struct timeval timeout = { .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
 
 		if (blocks && left == 0)
@@ -57,126 +75,163 @@ static int connection_connect(const char *path, int64_t deadline, int *ret)
 }
 
 /* Of two default sockets that fail, the error is that of the first one that exists. */
-static int connection_find(struct userev *userev, int64_t deadline, int *ret)
+static int connection_find(struct connection *connection, int64_t deadline, int *ret)
 {
 	static const char *const defaults[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
 	int error = -ENOENT;
 
-	userev->tried = userev->socket[0] ? userev->socket : defaults[0];
-	if (userev->socket[0])
-		return connection_connect(userev->socket, deadline, ret);
+	connection->tried = connection->socket[0] ? connection->socket : defaults[0];
+	if (connection->socket[0])
+		return connection_connect(connection->socket, deadline, ret);
 	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
 		int r = connection_connect(defaults[i], deadline, ret);
 
 		if (r == 0)
 			return 0;
 		if (error == -ENOENT && r != -ENOENT) {
-			userev->tried = defaults[i];
+			connection->tried = defaults[i];
 			error = r;
 		}
 	}
 	return error;
 }
 
-int connection_begin(struct userev *userev, int64_t deadline)
+/* The epoll instance begins or ends to follow the connection. Without an instance this has no effect. */
+static void connection_follow(const struct connection *connection, int operation)
 {
-	const struct wire_hello hello = { .understands = WIRE_FEATURE_WATCH | WIRE_FEATURE_PERSIST |
-							 WIRE_FEATURE_MULTI_FORMAT };
-	uint8_t buffer[sizeof(struct wire_header) + sizeof(struct wire_hello)];
-	struct packet packet = packet_make(buffer, sizeof(buffer));
-	int fd = -1, r;
+	struct epoll_event readable = { .events = EPOLLIN };
 
-	r = connection_find(userev, deadline, &fd);
-	if (r < 0)
-		return r;
-	userev->fd = file_move_up(fd);
-	userev->state = CONNECTION_GREETING;
-	file_identify(userev->fd, &userev->id);
-	poll_follow(userev, userev->fd);
-	batches_ask_anew(userev);
-	encode_begin(&packet, KIND_HELLO, userev->serial + 1, 0, NULL, 0);
-	encode_hello(&packet, &hello);
-	encode_end(&packet);
-	return MIN(session_ask(userev, &packet, KIND_WELCOME, 0), 0);
+	epoll_ctl(connection->poll_fd, operation, connection->fd, &readable);
 }
 
-int connection_welcome(struct userev *userev, struct reply *reply, uint16_t count _unused_)
+int connection_poll_fd(struct connection *connection)
 {
-	_cleanup_(streams_close) struct streams streams = TAILQ_HEAD_INITIALIZER(streams);
-	struct wire_welcome limits;
-	struct string_item tenant;
-	int r;
+	int fd;
 
-	if (decode_welcome(reply->message.body, &limits, &tenant) != 0)
-		return -EPROTO;
-	if (limits.page_bytes != WIRE_PAGE_BYTES || limits.page_bits == 0 || limits.page_bits > WIRE_PAGE_BITS ||
-	    limits.packet_max < PACKET_MIN || limits.batch_max == 0)
-		return -EPROTO;
-	limits.packet_max = MIN(limits.packet_max, WIRE_PACKET_MAX);
-	limits.batch_max = MIN(limits.batch_max, WIRE_BATCH_MAX);
-	userev->limits = limits;
-	r = streams_take(userev, reply, 1, &streams);
+	if (connection->poll_fd < 0) {
+		fd = epoll_create1(EPOLL_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		connection->poll_fd = file_move_up(fd);
+		connection_follow(connection, EPOLL_CTL_ADD);
+	}
+	return connection->poll_fd;
+}
+
+int connection_open(struct connection *connection, int64_t deadline)
+{
+	int fd = -1, r;
+
+	r = connection_find(connection, deadline, &fd);
 	if (r < 0)
 		return r;
-	r = page_map(reply->fds.fd[0], userev->fd, &userev->page);
-	if (r < 0)
-		return r;
-	streams_expect_writers(&userev->streams);
-	TAILQ_CONCAT(&userev->outdated, &userev->streams, entry);
-	TAILQ_CONCAT(&userev->streams, &streams, entry);
-	batches_wait(userev);
-	userev->state = CONNECTION_UP;
-	debug_print(userev, "connected: tenant %.*s, at most %u events", (int)MIN(tenant.length, (size_t)300),
-		    tenant.text, limits.events_max);
+	connection->fd = file_move_up(fd);
+	connection->state = CONNECTION_GREETING;
+	file_identify(connection->fd, &connection->id);
+	connection_follow(connection, EPOLL_CTL_ADD);
 	return 0;
 }
 
-/* Closes the fd if it is still ours, and forgets all that was asked on the connection. */
-static void connection_close(struct userev *userev, enum connection_state state)
+bool connection_is_intact(const struct connection *connection)
 {
-	if (file_is(userev->fd, &userev->id))
-		fd_close(userev->fd);
-	userev->fd = -1;
-	userev->state = state;
-	userev->n_pending = 0;
-	userev->watch_asked = false;
-	release_forget(userev);
-	batches_suspend(userev);
+	return file_is(connection->fd, &connection->id);
 }
 
-void connection_drop(struct userev *userev)
+void connection_close(struct connection *connection, enum connection_state state)
 {
-	if (userev->fd < 0)
-		return;
-	poll_follow(userev, -1);
-	/* A forked child that has not called the library yet has a copy of the fd, so closing alone would not end the connection. */
-	if (file_is(userev->fd, &userev->id))
-		shutdown(userev->fd, SHUT_RDWR);
-	connection_close(userev, CONNECTION_DOWN);
-}
+	const bool is_intact = connection_is_intact(connection);
 
-void connection_abandon(struct userev *userev)
-{
-	/* The epoll instance is shared with the parent: do not change it. */
-	userev->poll_fd = fd_close(userev->poll_fd);
-	userev->look_at = clock_coarse_ms();
-	userev->failures = 0;
-	userev->not_before = 0;
-	userev->unreported.queue_full = 0;
-	userev->unreported.too_big = 0;
-	connection_close(userev, CONNECTION_INHERITED);
-}
-
-void connection_verify(struct userev *userev)
-{
-	if (userev->fd >= 0 && !file_is(userev->fd, &userev->id)) {
-		debug_print(userev, "the program has closed the connection's fd");
-		poll_follow(userev, -1);
-		connection_close(userev, CONNECTION_DOWN);
+	/* The parent keeps the connection, and shares the epoll instance: do not change it. */
+	if (state == CONNECTION_INHERITED) {
+		connection->poll_fd = fd_close(connection->poll_fd);
+	} else {
+		connection_follow(connection, EPOLL_CTL_DEL);
+		/* A forked child that has not called the library yet has a copy of the fd: closing would not end the connection. */
+		if (is_intact)
+			shutdown(connection->fd, SHUT_RDWR);
 	}
-	if (!streams_verify(&userev->streams)) {
-		connection_drop(userev);
-		userev->state = CONNECTION_DOWN;
-	}
-	streams_verify(&userev->outdated);
+	if (is_intact)
+		fd_close(connection->fd);
+	connection->fd = -1;
+	connection->state = state;
+	connection->n_pending = 0;
+}
+
+struct packet connection_begin(const struct connection *connection, uint16_t kind)
+{
+	struct packet packet = packet_make(buffer, connection->limits.packet_max);
+
+	encode_begin(&packet, kind, connection->serial + 1, 0, NULL, 0);
+	return packet;
+}
+
+int connection_ask(struct connection *connection, struct packet *packet, uint16_t answer, uint16_t count)
+{
+	int r;
+
+	encode_end(packet);
+	if (packet->failed)
+		return -EMSGSIZE;
+	r = transport_send(connection->fd, packet->data, packet->size, NULL, 0, MSG_DONTWAIT);
+	if (r == -EAGAIN)
+		return 0;
+	/* If the daemon has closed the connection, its reason may still be readable. */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		return r;
+	connection->serial++;
+	if (connection->n_pending == 0)
+		connection->waiting_since = clock_ms();
+	connection->pending[connection->n_pending++] = (struct request){ connection->serial, answer, count };
+	return 1;
+}
+
+void reply_deinit(struct reply *reply)
+{
+	fdset_deinit(&reply->fds);
+}
+
+static int64_t connection_silence_end(const struct connection *connection)
+{
+	return connection->n_pending > 0 ? connection->waiting_since + connection_silence_timeout_ms : INT64_MAX;
+}
+
+int connection_check_time(const struct connection *connection, int64_t deadline)
+{
+	if (connection_left_ms(connection_silence_end(connection)) == 0)
+		return -ETIMEDOUT;
+	return connection_left_ms(deadline) == 0 ? -EAGAIN : 0;
+}
+
+int connection_receive(struct connection *connection, struct reply *reply)
+{
+	ssize_t received = transport_receive_fds(connection->fd, buffer, sizeof(buffer), &reply->fds, MSG_DONTWAIT);
+
+	/* The daemon closed the connection without reading everything. Its last packets follow this error. */
+	if (received == -ECONNRESET)
+		received = transport_receive_fds(connection->fd, buffer, sizeof(buffer), &reply->fds, MSG_DONTWAIT);
+	if (received == 0)
+		return -ECONNRESET;
+	if (received == -EAGAIN)
+		return MIN(connection_check_time(connection, INT64_MAX), -EAGAIN);
+	if (received < 0)
+		return (int)received;
+	return decode_message(buffer, (size_t)received, &reply->message) == 0 ? 0 : -EPROTO;
+}
+
+/* poll() and not a timeout of the socket, which would start again whenever an interval timer interrupts it. */
+int connection_wait(const struct connection *connection, int64_t deadline)
+{
+	/* POLLOUT: the queue is full, and no answer is pending that would be a sign of room in it. */
+	struct pollfd poll_fd = { .fd = connection->fd,
+				  .events = (short)(connection->n_pending == 0 ? POLLIN | POLLOUT : POLLIN) };
+	const int64_t until = MIN(deadline, connection_silence_end(connection));
+	int left, r;
+
+	do {
+		left = connection_left_ms(until);
+		r = left > 0 ? poll(&poll_fd, 1, left) : 0;
+	} while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	return r == 0 && until == deadline ? -EAGAIN : 0;
 }

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The socket to the daemon. */
+/* The socket to the daemon, and the requests that await an answer. */
 
-#include <stdint.h>
+#include "client/library/file.h"
+#include "protocol/base/base.h"
+#include "protocol/base/clock.h"
+#include "protocol/fdset.h"
+#include "protocol/wire.h"
 
-struct reply;
-struct userev;
+enum {
+	CONNECTION_REQUESTS_MAX = 4, /* pending at once: two REGISTER, a RELEASE or a HELLO, a WATCH */
+};
+
+/* After this time without a pending answer the connection fails. Tests shorten it. */
+extern int connection_silence_timeout_ms;
 
 enum connection_state {
 	CONNECTION_DOWN,
@@ -15,13 +23,61 @@ enum connection_state {
 	CONNECTION_UP,	      /* WELCOME received */
 };
 
-/* Connects, blocking until the deadline, and sends HELLO. 0 or a negative errno. */
-int connection_begin(struct userev *, int64_t deadline);
-/* Takes WELCOME. */
-int connection_welcome(struct userev *, struct reply *, uint16_t count);
-/* Closes the connection. Events that were granted stay in use as far as the kernel supports that. */
-void connection_drop(struct userev *);
-/* In the child of a fork. */
-void connection_abandon(struct userev *);
-/* Drops the connection, or a stream, whose fd the program has closed or reused. */
-void connection_verify(struct userev *);
+/* A packet that was sent and is not answered yet. */
+struct request {
+	uint32_t serial;
+	uint16_t answer; /* its kind */
+	uint16_t count;	 /* of events */
+};
+
+struct reply {
+	struct message message;
+	struct fdset fds;
+};
+
+struct connection {
+	char socket[108];  /* the size of an address; "" for the default sockets */
+	const char *tried; /* the last attempt's */
+	enum connection_state state;
+	int fd; /* or -1 */
+	struct file_id id;
+	int poll_fd; /* of userev_fd(): an epoll instance that follows the connection's fd; or -1 */
+	uint32_t serial;
+	struct request pending[CONNECTION_REQUESTS_MAX]; /* in the order of sending */
+	unsigned n_pending;
+	unsigned n_answers;	    /* received so far */
+	int64_t waiting_since;	    /* for the next answer */
+	struct wire_welcome limits; /* until WELCOME: those of the protocol */
+};
+
+/* -ENAMETOOLONG. */
+int connection_init(struct connection *, const char *socket);
+/* Connects, blocking until the deadline. 0 or a negative errno; -EAGAIN: the daemon's queue is full. */
+int connection_open(struct connection *, int64_t deadline);
+/* Closes the fd if it is still the library's, and forgets pending requests. */
+void connection_close(struct connection *, enum connection_state);
+/* Whether the program has not closed the fd, and has not reused its number. */
+bool connection_is_intact(const struct connection *);
+/* The fd of userev_fd(), or a negative errno. */
+int connection_poll_fd(struct connection *);
+
+/* Begins a packet with the next serial. There is one at a time. */
+struct packet connection_begin(const struct connection *, uint16_t kind);
+/* Sends it, and adds it to the pending requests. 1, or 0 if the socket's queue is full, or a negative errno. */
+int connection_ask(struct connection *, struct packet *, uint16_t answer, uint16_t count);
+/*
+ * Receives a packet, which is valid until the next call that begins or receives a packet. 0 or a negative errno; -EAGAIN: there is
+ * none; -ETIMEDOUT: there is none, and the silence lasts too long.
+ */
+int connection_receive(struct connection *, struct reply *);
+void reply_deinit(struct reply *);
+/* Waits until there is a packet, or room for one. 0, or -EAGAIN at the deadline, or a negative errno. */
+int connection_wait(const struct connection *, int64_t deadline);
+/* 0; -ETIMEDOUT: the silence lasts too long; -EAGAIN: the deadline has passed. */
+int connection_check_time(const struct connection *, int64_t deadline);
+
+/* Milliseconds until the deadline; 0 once it has passed. */
+static inline int connection_left_ms(int64_t deadline)
+{
+	return (int)MIN(MAX(deadline - clock_ms(), 0), INT32_MAX);
+}

@@ -4,29 +4,29 @@
 #include <stdio.h>
 
 #include "client/library/debug.h"
-#include "client/library/session.h"
 
 enum { DESCRIPTION_SHOWN = 200 }; /* leaves room for the whole refusal */
 
-enum debug debug_level(void)
+enum debug_level debug_level;
+
+void debug_init(void)
 {
 	const char *debug = secure_getenv("USEREV_DEBUG");
 
 	if (!debug || !*debug || streq(debug, "0"))
-		return DEBUG_OFF;
-	return streq(debug, "refused") ? DEBUG_REFUSALS : DEBUG_ALL;
+		debug_level = DEBUG_OFF;
+	else
+		debug_level = streq(debug, "refused") ? DEBUG_REFUSALS : DEBUG_ALL;
 }
 
 /* Does not use stdio, which may have called the library. */
-void debug_print_at(const struct userev *userev, enum debug least, const char *format, ...)
+void debug_write(const char *format, ...)
 {
 	char line[512] = "userev: ";
 	const size_t begin = strlen(line);
 	va_list arguments;
 	int length;
 
-	if (userev->debug < least)
-		return;
 	va_start(arguments, format);
 	length = vsnprintf(line + begin, sizeof(line) - begin - 1, format, arguments);
 	va_end(arguments);
@@ -38,10 +38,11 @@ void debug_print_at(const struct userev *userev, enum debug least, const char *f
 	(void)!write(STDERR_FILENO, line, begin + (size_t)length + 1);
 }
 
-void debug_refusal(const struct userev *userev, const char *description, const char *refusal, size_t length)
+void debug_refusal(const char *description, const char *refusal, size_t length)
 {
 	const char *more = strlen(description) > DESCRIPTION_SHOWN ? "..." : "";
 
-	debug_print_at(userev, DEBUG_REFUSALS, "refused: %.*s%s: %.*s", DESCRIPTION_SHOWN, description, more,
-		       (int)length, refusal);
+	if (debug_level < DEBUG_REFUSALS)
+		return;
+	debug_write("refused: %.*s%s: %.*s", DESCRIPTION_SHOWN, description, more, (int)length, refusal);
 }

@@ -5,12 +5,11 @@
 
 #include "protocol/base/base.h"
 
-struct userev;
-
 /* Each level includes the levels before it. */
-enum debug { DEBUG_OFF, DEBUG_REFUSALS, DEBUG_ALL };
+extern enum debug_level { DEBUG_OFF, DEBUG_REFUSALS, DEBUG_ALL } debug_level;
 
-enum debug debug_level(void);
-_printf_(3, 4) void debug_print_at(const struct userev *, enum debug least, const char *format, ...);
-#define debug_print(userev, ...) debug_print_at(userev, DEBUG_ALL, __VA_ARGS__)
-void debug_refusal(const struct userev *, const char *description, const char *refusal, size_t length);
+/* Reads the environment. */
+void debug_init(void);
+_printf_(1, 2) void debug_write(const char *format, ...);
+#define debug_print(...) (debug_level < DEBUG_ALL ? (void)0 : debug_write(__VA_ARGS__))
+void debug_refusal(const char *description, const char *refusal, size_t length);

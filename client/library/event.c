@@ -1,28 +1,97 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "client/library/event.h"
-#include "client/library/batch.h"
+/* Calls for single events: registering and releasing them, and queries about them. */
+
+#include "client/library/debug.h"
+#include "client/library/library.h"
 #include "client/library/lock.h"
+#include "client/library/loss.h"
 #include "client/library/place.h"
-#include "client/library/public.h"
+#include "client/library/release.h"
 #include "client/library/session.h"
-#include "client/library/stream.h"
 
-static _Thread_local char refusal[WIRE_SENTENCE_MAX + 1];
-
-/* Inside a test of an event the variable must not be touched: allocating it for this thread may call malloc(). */
-void event_set_refusal(const char *text, size_t length)
+/* Refuses without asking the daemon. */
+static void event_refuse(struct userev_registration *registration, int error, const char *refusal)
 {
-	if (!lock_is_explicit())
+	debug_refusal(registration->description, refusal, strlen(refusal));
+	sentence_set_last(refusal, strlen(refusal));
+	registration->result = error;
+	registration->why = refusal;
+}
+
+static void event_add(struct userev *userev, struct userev_registration *one)
+{
+	one->result = 0;
+	one->why = NULL;
+	if (one->flags & ~(USEREV_PERSIST | USEREV_MULTI_FORMAT))
+		event_refuse(one, -EINVAL, "unknown flags; there are USEREV_PERSIST and USEREV_MULTI_FORMAT");
+	else if (strlen(one->description) > WIRE_DESCRIPTION_MAX)
+		event_refuse(one, -EINVAL,
+			     "the description is longer than 511 bytes; use fewer fields or shorter names");
+	else if (one->event->place.part.stream != 0)
+		event_refuse(one, -EBUSY, "this event is registered already; release it first");
+	else if (!batch_new_single(&userev->events, one->event, one->description, one->flags))
+		event_refuse(one, -ENOMEM, "out of memory");
+}
+
+/* Stores the daemon's refusal. A refused event is off and not registered. */
+static void event_settle(struct userev *userev, struct userev_registration *one)
+{
+	struct batch *batch = batch_of(&userev->events, one->event);
+	struct sentence *refusal = sentence_refusal(&batch->sentences, one->event);
+
+	if (!refusal)
 		return;
-	length = MIN(length, sizeof(refusal) - 1);
-	memcpy(refusal, text, length);
-	refusal[length] = '\0';
+	one->result = refusal_to_errno(refusal->refusal);
+	one->why = refusal->text;
+	SLIST_REMOVE(&batch->sentences, refusal, sentence, entry);
+	SLIST_INSERT_HEAD(&userev->sentences, refusal, entry);
+	batch_drop(&userev->events, batch);
+}
+
+_public_ int userev_register_all(struct userev *userev, struct userev_registration *registrations, size_t n)
+{
+	LOCK_LIBRARY;
+	int refused = 0;
+
+	sentence_set_last("", 0);
+	sentences_free(&userev->sentences);
+	for (size_t i = 0; i < n; i++)
+		event_add(userev, &registrations[i]);
+	session_advance_patiently(userev);
+	for (size_t i = 0; i < n; i++) {
+		if (registrations[i].result == 0)
+			event_settle(userev, &registrations[i]);
+		refused += registrations[i].result != 0;
+	}
+	return refused;
+}
+
+_public_ int userev_register(struct userev *userev, struct userev_event *event, const char *description, unsigned flags)
+{
+	struct userev_registration registration = { .event = event, .description = description, .flags = flags };
+
+	userev_register_all(userev, &registration, 1);
+	return registration.result;
+}
+
+_public_ void userev_release(struct userev *userev, struct userev_event *event)
+{
+	LOCK_LIBRARY;
+	const struct stream *stream = stream_at(event->place);
+
+	if (!stream || userev_of(stream) != userev)
+		return;
+	release_batch(userev, batch_of(&userev->events, event));
+	session_settle(userev, clock_ms() + session_answer_timeout_ms);
+	if (userev->connection.state != CONNECTION_UP)
+		streams_close_unused(&userev->files.streams);
+	loss_report(userev);
 }
 
 _public_ const char *userev_refusal(void)
 {
-	return refusal;
+	return sentence_last();
 }
 
 static const char *event_connection_problem(const struct userev *userev)
@@ -53,24 +122,33 @@ _public_ const char *userev_why(const struct userev_event *event)
 {
 	LOCK_LIBRARY;
 	const struct stream *stream = stream_at(event->place);
-	const char *refused;
+	const struct sentence *refusal;
+	const struct userev *userev;
 
 	if (!stream)
 		return "the event is not registered";
 	if (place_is_granted(event->place))
 		return NULL;
-	refused = sentence_refusal(batch_of(event), event);
-	return refused ? refused : event_connection_problem(stream->userev);
+	userev = userev_of(stream);
+	refusal = sentence_refusal(&batch_of(&userev->events, event)->sentences, event);
+	return refusal ? refusal->text : event_connection_problem(userev);
 }
 
 _public_ const char *userev_event_name(const struct userev_event *event)
 {
 	LOCK_LIBRARY;
 
-	return place_is_granted(event->place) ? sentence_name(batch_of(event), event) : NULL;
+	if (!place_is_granted(event->place))
+		return NULL;
+	return sentence_name(&batch_of(&userev_of(stream_at(event->place))->events, event)->sentences, event);
 }
 
-_public_ const char *userev_version(void)
+_public_ bool userev_awaken(const struct userev_event *event)
 {
-	return VERSION;
+	const struct stream *stream = stream_at(place_of(event));
+
+	if (!stream)
+		return false;
+	session_look(userev_of(stream));
+	return place_is_on(place_of(event));
 }

@@ -13,12 +13,10 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "client/library/connection.h"
 #include "client/library/lock.h"
-#include "client/library/session.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(all, userev) all = LIST_HEAD_INITIALIZER(all);
+static void (*on_child)(void);
 static unsigned char *is_parent; /* 0 in a child */
 static bool is_explicit = true;
 
@@ -27,15 +25,10 @@ bool lock_is_explicit(void)
 	return is_explicit;
 }
 
-/* A copy of the connection's fd in the child would keep the daemon from noticing the parent's end. */
 static void lock_become_child(void)
 {
-	struct userev *userev;
-
-	LIST_FOREACH(userev, &all, entry)
-		connection_abandon(userev);
-	if (is_parent)
-		*is_parent = 1;
+	on_child();
+	*is_parent = 1;
 }
 
 static void lock_begin(bool explicitly)
@@ -110,29 +103,23 @@ static void lock_after_fork_in_child(void)
 	errno = saved_errno;
 }
 
-int lock_add(struct userev *userev)
+int lock_watch_forks(void (*become_child)(void))
 {
-	static bool watches_forks;
-	static unsigned char never_wiped;
 	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
 	void *page;
 
-	if (!watches_forks &&
-	    pthread_atfork(lock_before_fork, lock_after_fork_in_parent, lock_after_fork_in_child) != 0)
+	if (on_child)
+		return 0;
+	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
 		return -ENOMEM;
-	watches_forks = true;
-	if (!is_parent) {
-		page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		is_parent = page == MAP_FAILED ? &never_wiped : page;
-		if (page != MAP_FAILED)
-			madvise(page, size, MADV_WIPEONFORK);
-		*is_parent = 1;
+	if (pthread_atfork(lock_before_fork, lock_after_fork_in_parent, lock_after_fork_in_child) != 0) {
+		munmap(page, size);
+		return -ENOMEM;
 	}
-	LIST_INSERT_HEAD(&all, userev, entry);
+	madvise(page, size, MADV_WIPEONFORK);
+	on_child = become_child;
+	is_parent = page;
+	*is_parent = 1;
 	return 0;
-}
-
-void lock_remove(struct userev *userev)
-{
-	LIST_REMOVE(userev, entry);
 }

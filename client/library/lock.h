@@ -11,8 +11,6 @@
 
 #include "protocol/base/base.h"
 
-struct userev;
-
 struct lock {
 	int saved_errno;
 	int cancel_state;
@@ -30,6 +28,5 @@ void lock_leave_try(const struct lock *);
 /* Whether the holder of the lock called a function that reports refusals; false after lock_try(). */
 bool lock_is_explicit(void);
 
-/* From now on the child of a fork drops the userev's connection. 0 or -ENOMEM. */
-int lock_add(struct userev *);
-void lock_remove(struct userev *);
+/* From now on the child of a fork calls this function with the lock held. 0 or -ENOMEM. */
+int lock_watch_forks(void (*become_child)(void));

@@ -12,28 +12,18 @@
 #include <link.h>
 #include <sys/auxv.h>
 
-#include "client/library/clock.h"
 #include "client/library/lock.h"
-#include "client/library/memory.h"
-#include "client/library/module.h"
 #include "client/library/open.h"
-#include "client/library/public.h"
+#include "client/library/release.h"
 #include "client/library/session.h"
 
-static struct userev *declared; /* NULL until the first module is loaded */
-
-struct userev *module_resolve(struct userev *userev)
-{
-	return userev ? userev : declared;
-}
-
-static struct batch *module_find(const struct userev_event *first)
+static struct batch *module_find(const struct userev *declared, const struct userev_event *first)
 {
 	struct batch *batch;
 
 	if (!declared)
 		return NULL;
-	TAILQ_FOREACH(batch, &declared->batches, entry)
+	TAILQ_FOREACH(batch, &declared->events.batches, entry)
 		if (batch->event == first)
 			break;
 	return batch;
@@ -59,36 +49,32 @@ static bool module_is_program(const void *address)
 _public_ void userev_load(struct userev_event *first, struct userev_event *end)
 {
 	LOCK_LIBRARY;
-	struct batch *batch;
+	struct userev *declared = open_declared();
 
-	if (module_find(first) || (!declared && open_new(NULL, &declared) < 0))
+	if (!declared || module_find(declared, first) || !batch_new(&declared->events, first, (size_t)(end - first)))
 		return;
-	declared->declares = true;
-	batch = memory_new(sizeof(*batch));
-	if (!batch)
-		return;
-	batch_add(declared, batch, first, (size_t)(end - first));
 	if (declared->wait_ms > 0)
 		session_advance(declared, clock_ms() + declared->wait_ms);
-	else if (module_is_program(first) || declared->state == CONNECTION_UP)
+	else if (module_is_program(first) || declared->connection.state == CONNECTION_UP)
 		session_advance(declared, 0);
 	else
-		session_greet(declared);
+		session_connect(declared, 0);
 }
 
 _public_ void userev_unload(struct userev_event *first, struct userev_event *end _unused_)
 {
 	LOCK_LIBRARY;
-	struct batch *batch = module_find(first);
+	struct userev *declared = open_resolve(NULL);
+	struct batch *batch = module_find(declared, first);
 
 	/* The program's events stay valid until its end. */
 	if (!batch || module_is_program(first))
 		return;
-	streams_expect_writers(&declared->streams);
-	batch_release(declared, batch);
-	if (TAILQ_EMPTY(&declared->batches)) {
-		connection_drop(declared);
-		streams_close_unused(&declared->streams);
+	streams_expect_writers(&declared->files.streams);
+	release_batch(declared, batch);
+	if (TAILQ_EMPTY(&declared->events.batches)) {
+		session_drop(declared);
+		streams_close_unused(&declared->files.streams);
 	}
 	session_settle(declared, 0);
 }

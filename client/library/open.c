@@ -1,37 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include <sys/un.h>
+/* Opening and closing a userev, and calls that advance its connection. */
 
-#include "client/library/event.h"
-#include "client/library/lock.h"
-#include "client/library/memory.h"
-#include "client/library/module.h"
 #include "client/library/open.h"
-#include "client/library/page.h"
-#include "client/library/public.h"
+#include "client/library/debug.h"
+#include "client/library/lock.h"
+#include "client/library/loss.h"
+#include "client/library/memory.h"
+#include "client/library/place.h"
 #include "client/library/session.h"
-#include "client/library/write.h"
-#include "protocol/transport.h"
 
-static int open_set_socket(struct userev *userev, const char *socket)
-{
-	struct sockaddr_un address;
-	socklen_t length;
-	int r;
+static struct userev *declared;
 
-	if (!socket) {
-		socket = secure_getenv("USEREV_SOCKET");
-		if (!socket || !*socket)
-			return 0;
-	}
-	r = transport_address(socket, &address, &length);
-	if (r < 0)
-		return r;
-	string_copy(userev->socket, sizeof(userev->socket), socket);
-	return 0;
-}
-
-int open_new(const char *socket, struct userev **ret)
+/* Does not connect. 0 or a negative errno. */
+static int open_new(const char *socket, struct userev **ret)
 {
 	_cleanup_(memory_freep) struct userev *userev = memory_new(sizeof(*userev));
 	const char *wait = secure_getenv("USEREV_WAIT");
@@ -39,31 +21,36 @@ int open_new(const char *socket, struct userev **ret)
 
 	if (!userev)
 		return -ENOMEM;
-	userev->fd = -1;
-	userev->poll_fd = -1;
-	/* Until WELCOME. */
-	userev->limits.packet_max = WIRE_PACKET_MAX;
-	userev->limits.batch_max = WIRE_BATCH_MAX;
-	TAILQ_INIT(&userev->streams);
-	TAILQ_INIT(&userev->outdated);
-	TAILQ_INIT(&userev->quarantine);
-	TAILQ_INIT(&userev->batches);
+	debug_init();
+	files_init(&userev->files);
+	TAILQ_INIT(&userev->events.batches);
 	SLIST_INIT(&userev->sentences);
-	userev->debug = debug_level();
 	userev->wait_ms = wait ? (int)MIN(MAX(strtol(wait, NULL, 10), 0), (long)INT32_MAX) : 0;
-	r = open_set_socket(userev, socket);
+	r = connection_init(&userev->connection, socket);
 	if (r < 0)
 		return r;
-	userev->ungranted = stream_open(userev, 0, -1);
-	if (!userev->ungranted)
+	userev->events.ungranted = stream_open(&userev->files, 0, -1);
+	if (!userev->events.ungranted)
 		return -ENOMEM;
-	r = lock_add(userev);
+	r = session_add(userev);
 	if (r < 0) {
-		stream_close(userev->ungranted);
+		stream_close(userev->events.ungranted);
 		return r;
 	}
 	*ret = steal_pointer(userev);
 	return 0;
+}
+
+struct userev *open_resolve(struct userev *userev)
+{
+	return userev ? userev : declared;
+}
+
+struct userev *open_declared(void)
+{
+	if (!declared && open_new(NULL, &declared) == 0)
+		declared->events.are_declared = true;
+	return declared;
 }
 
 _public_ struct userev *userev_open(const char *socket, unsigned flags)
@@ -74,7 +61,7 @@ _public_ struct userev *userev_open(const char *socket, unsigned flags)
 	if (flags == 0) {
 		LOCK_LIBRARY;
 
-		event_set_refusal("", 0);
+		sentence_set_last("", 0);
 		r = open_new(socket, &userev);
 		if (r == 0)
 			session_advance_patiently(userev);
@@ -89,30 +76,96 @@ _public_ int userev_connected(struct userev *userev)
 	LOCK_LIBRARY;
 	int r;
 
-	event_set_refusal("", 0);
-	userev = module_resolve(userev);
+	sentence_set_last("", 0);
+	userev = open_resolve(userev);
 	r = userev ? session_advance_patiently(userev) : 0;
 	return r == -EAGAIN ? -ETIMEDOUT : r;
+}
+
+_public_ int userev_fd(struct userev *userev)
+{
+	LOCK_LIBRARY;
+
+	userev = open_resolve(userev);
+	return userev ? connection_poll_fd(&userev->connection) : -ENOENT;
+}
+
+_public_ int userev_poll(struct userev *userev, int timeout_ms)
+{
+	LOCK_LIBRARY;
+
+	sentence_set_last("", 0);
+	userev = open_resolve(userev);
+	if (!userev)
+		return 0;
+	return session_advance(userev, timeout_ms < 0 ? INT64_MAX : clock_ms() + timeout_ms);
+}
+
+_public_ int userev_wait(int timeout_ms)
+{
+	return userev_poll(NULL, timeout_ms);
+}
+
+_public_ int userev_watch(struct userev *userev)
+{
+	LOCK_LIBRARY;
+	int fd;
+
+	userev = open_resolve(userev);
+	if (!userev)
+		return -ENOENT;
+	fd = connection_poll_fd(&userev->connection);
+	if (fd < 0)
+		return fd;
+	userev->watching = true;
+	batches_scan_again(&userev->events);
+	session_advance(userev, 0);
+	return fd;
+}
+
+_public_ struct userev_event *userev_changed(struct userev *userev)
+{
+	LOCK_LIBRARY;
+
+	userev = open_resolve(userev);
+	if (!userev)
+		return NULL;
+	session_advance(userev, 0);
+	if (atomic_exchange_explicit(&userev->files.rescan, false, memory_order_acquire))
+		batches_scan_again(&userev->events);
+	return batches_next_changed(&userev->events);
+}
+
+_public_ void userev_seal(struct userev *userev)
+{
+	LOCK_LIBRARY;
+
+	userev = open_resolve(userev);
+	if (!userev)
+		return;
+	userev->sealed = true;
+	streams_verify(&userev->files.streams);
+	batches_place(&userev->events, place_resume);
 }
 
 _public_ void userev_close(struct userev *userev)
 {
 	LOCK_LIBRARY;
-	struct batch *batch;
 
 	if (!userev)
 		return;
-	lock_remove(userev);
-	write_report_losses(userev);
-	connection_drop(userev);
-	while ((batch = TAILQ_FIRST(&userev->batches)))
-		batch_drop(userev, batch);
-	streams_close(&userev->streams);
-	streams_close(&userev->outdated);
-	streams_close(&userev->quarantine);
-	stream_close(userev->ungranted);
-	fd_close(userev->poll_fd);
+	loss_report(userev);
+	session_remove(userev);
+	while (!TAILQ_EMPTY(&userev->events.batches))
+		batch_drop(&userev->events, TAILQ_FIRST(&userev->events.batches));
+	stream_close(userev->events.ungranted);
+	files_close(&userev->files);
+	fd_close(userev->connection.poll_fd);
 	sentences_free(&userev->sentences);
-	page_unmap(userev->page);
 	memory_free(userev);
+}
+
+_public_ const char *userev_version(void)
+{
+	return VERSION;
 }

@@ -3,7 +3,9 @@
 
 /* Creating and closing a userev. */
 
-struct userev;
+#include "client/library/library.h"
 
-/* Does not connect. 0 or a negative errno. */
-int open_new(const char *socket, struct userev **ret);
+/* NULL stands for the userev of declared events, which is NULL until the first module is loaded. */
+struct userev *open_resolve(struct userev *);
+/* The userev of declared events, which is created if it does not exist. NULL: there is no memory. */
+struct userev *open_declared(void);

@@ -6,12 +6,11 @@
  *	granted		to a byte of the status page
  *	pending		to a byte that is never 0, and the place has USEREV_PENDING_: userev_enabled() calls userev_awaken()
  *
- * The place names the stream to write to, and through it the userev. Events without a grant are in the userev's `ungranted` stream.
+ * The place names the stream to write to, and through it the userev. Events without a grant are in a stream without a file.
  */
 
 #include "client/library/place.h"
 #include "client/library/page.h"
-#include "client/library/session.h"
 #include "client/library/stream.h"
 
 /*
@@ -41,20 +40,15 @@ static void place_publish(struct userev_event *event, union userev_place place, 
 		stream_at(place)->n_events++;
 }
 
-static union userev_place place_ungranted(const struct userev *userev)
-{
-	return (union userev_place){ .part = { .stream = userev->ungranted->slot } };
-}
-
 static const uint8_t *place_byte(union userev_place place)
 {
-	return stream_at(place)->userev->page + (place.part.bit & PLACE_BIT) / 8;
+	return stream_at(place)->files->page + (place.part.bit & PLACE_BIT) / 8;
 }
 
 bool place_is_on(union userev_place place)
 {
 	if (!place_is_granted(place) || atomic_load_explicit(&stream_at(place)->ended, memory_order_relaxed) ||
-	    page_is_abandoned(stream_at(place)->userev->page))
+	    page_is_abandoned(stream_at(place)->files->page))
 		return false;
 	return (*(const volatile uint8_t *)place_byte(place) & 1U << place.part.bit % 8) != 0;
 }
@@ -64,28 +58,30 @@ void place_grant(struct userev_event *event, union userev_place place)
 	place_publish(event, place, place_byte(place));
 }
 
-void place_refuse(const struct userev *userev, struct userev_event *event)
+void place_refuse(struct userev_event *event, const struct stream *ungranted)
 {
-	place_publish(event, place_ungranted(userev), NULL);
+	place_publish(event, (union userev_place){ .part.stream = ungranted->slot }, NULL);
 }
 
-void place_wait(const struct userev *userev, struct userev_event *event)
+void place_wait_anew(struct userev_event *event, const struct stream *ungranted)
 {
-	union userev_place place = place_is_granted(event->place) ? event->place : place_ungranted(userev);
+	place_publish(event, (union userev_place){ .part = { .stream = ungranted->slot, .bit = USEREV_PENDING_ } },
+		      &never_off);
+}
 
+void place_wait(struct userev_event *event, const struct stream *ungranted)
+{
+	union userev_place place = event->place;
+
+	if (!place_is_granted(place)) {
+		place_wait_anew(event, ungranted);
+		return;
+	}
 	place.part.bit |= USEREV_PENDING_;
 	place_publish(event, place, &never_off);
 }
 
-void place_wait_anew(const struct userev *userev, struct userev_event *event)
-{
-	union userev_place place = place_ungranted(userev);
-
-	place.part.bit = USEREV_PENDING_;
-	place_publish(event, place, &never_off);
-}
-
-void place_resume(const struct userev *userev, struct userev_event *event)
+void place_resume(struct userev_event *event, const struct stream *ungranted)
 {
 	union userev_place place = event->place;
 
@@ -93,7 +89,7 @@ void place_resume(const struct userev *userev, struct userev_event *event)
 	if (place_is_granted(place))
 		place_grant(event, place);
 	else
-		place_refuse(userev, event);
+		place_refuse(event, ungranted);
 }
 
 void place_clear(struct userev_event *event)

@@ -6,11 +6,12 @@
 #include "client/userev.h"
 #include "protocol/base/base.h"
 
+struct stream;
+
 /* Bits of a place, besides USEREV_PENDING_. */
 enum {
 	PLACE_BIT = 0x7fff,    /* in `bit`: the event's bit of the status page; 0: it has no grant */
-	PLACE_STREAM = 0x7fff, /* in `stream`: the stream's slot; 0: the event is not registered */
-	PLACE_WAS_ON = 0x8000, /* in `stream`: the state that userev_changed() has reported */
+	PLACE_WAS_ON = 0x8000, /* in `stream`, above the slot: the state that userev_changed() has reported */
 };
 
 /* One load, so that index, stream and bit always belong together. */
@@ -27,15 +28,16 @@ static inline bool place_is_granted(union userev_place place)
 /* Whether the event's bit of the status page is set. */
 bool place_is_on(union userev_place);
 
+/* In the functions with `ungranted`, an event without a grant belongs to that stream. */
 void place_grant(struct userev_event *, union userev_place);
 /* The event is registered and off. */
-void place_refuse(const struct userev *, struct userev_event *);
+void place_refuse(struct userev_event *, const struct stream *ungranted);
 /* Tests of the event look for a daemon. A former grant stays in use until there is a new one. */
-void place_wait(const struct userev *, struct userev_event *);
+void place_wait(struct userev_event *, const struct stream *ungranted);
 /* Tests of the event look for a daemon, and a former grant is dropped. */
-void place_wait_anew(const struct userev *, struct userev_event *);
+void place_wait_anew(struct userev_event *, const struct stream *ungranted);
 /* The opposite of place_wait(): a grant is valid again, an event without a grant is off. */
-void place_resume(const struct userev *, struct userev_event *);
+void place_resume(struct userev_event *, const struct stream *ungranted);
 /* The event is off and not registered. */
 void place_clear(struct userev_event *);
 /* Whether the event was switched since the last call. Initially it is off. */

@@ -6,12 +6,8 @@
  */
 
 #include "client/library/release.h"
-#include "client/library/clock.h"
-#include "client/library/lock.h"
 #include "client/library/memory.h"
 #include "client/library/place.h"
-#include "client/library/public.h"
-#include "client/library/write.h"
 
 static bool bit_is_in(const uint8_t *bits, uint32_t bit)
 {
@@ -21,7 +17,7 @@ static bool bit_is_in(const uint8_t *bits, uint32_t bit)
 /* Without memory for the bitmap, the daemon releases the event when the connection ends. */
 void release_bit(struct userev *userev, uint32_t bit)
 {
-	if (userev->state != CONNECTION_UP)
+	if (userev->connection.state != CONNECTION_UP)
 		return;
 	if (!userev->released)
 		userev->released = memory_new(WIRE_PAGE_BYTES);
@@ -29,6 +25,14 @@ void release_bit(struct userev *userev, uint32_t bit)
 		return;
 	userev->released[bit / 8] |= (uint8_t)(1U << bit % 8);
 	userev->n_released++;
+}
+
+void release_batch(struct userev *userev, struct batch *batch)
+{
+	BATCH_FOREACH(event, batch)
+	if (place_is_granted(event->place))
+		release_bit(userev, event->place.part.bit & PLACE_BIT);
+	batch_release(&userev->events, batch);
 }
 
 static void release_clear(struct userev *userev, uint32_t bit)
@@ -46,16 +50,17 @@ void release_forget(struct userev *userev)
 	userev->n_released = 0;
 }
 
-/* Looks at all events, but only if two events may have the same bit. `seen` is a bitmap, too. */
-static void release_keep_shared(struct userev *userev, uint8_t *seen)
+/* Looks at all events, but only if two events may have the same bit. */
+static void release_keep_shared(struct userev *userev)
 {
+	static uint8_t seen[WIRE_PAGE_BYTES];
 	struct batch *batch;
 
 	if (userev->bits_differ)
 		return;
-	memset(seen, 0, WIRE_PAGE_BYTES);
+	memset(seen, 0, sizeof(seen));
 	userev->bits_differ = true;
-	TAILQ_FOREACH(batch, &userev->batches, entry)
+	TAILQ_FOREACH(batch, &userev->events.batches, entry)
 		BATCH_FOREACH(event, batch)
 		{
 			const uint32_t bit = event->place.part.bit & PLACE_BIT;
@@ -80,29 +85,24 @@ bool release_is_wanted(const struct userev *userev)
 	return userev->n_released > 0;
 }
 
-int release_ask(struct userev *userev, uint8_t *buffer)
+int release_ask(struct userev *userev)
 {
-	struct packet packet;
+	struct packet packet = connection_begin(&userev->connection, KIND_RELEASE);
+	const size_t mark = encode_release(&packet), room = (packet.capacity - packet.size) / sizeof(uint32_t);
 	uint32_t bit = 0;
 	uint16_t count;
-	size_t mark;
 	int r;
 
-	release_keep_shared(userev, buffer);
+	release_keep_shared(userev);
 	if (userev->n_released == 0)
 		return 0;
-	packet = packet_make(buffer, userev->limits.packet_max);
-	encode_begin(&packet, KIND_RELEASE, userev->serial + 1, 0, NULL, 0);
-	mark = encode_release(&packet);
-	count = (uint16_t)MIN(MIN((packet.capacity - packet.size) / sizeof(bit), userev->n_released),
-			      (size_t)WIRE_BATCH_MAX);
+	count = (uint16_t)MIN(MIN(room, userev->n_released), (size_t)WIRE_BATCH_MAX);
 	for (uint16_t i = 0; i < count; i++) {
 		bit = bit_next(userev->released, bit + 1);
 		encode_release_bit(&packet, bit);
 	}
 	encode_count(&packet, mark, count);
-	encode_end(&packet);
-	r = session_ask(userev, &packet, KIND_RELEASED, count);
+	r = connection_ask(&userev->connection, &packet, KIND_RELEASED, count);
 	if (r <= 0)
 		return r;
 	bit = 0;
@@ -112,7 +112,7 @@ int release_ask(struct userev *userev, uint8_t *buffer)
 	}
 	/* Not earlier: until all are released, the daemon may assume that this client still has the stream's file. */
 	if (userev->n_released == 0)
-		streams_close_unused(&userev->streams);
+		streams_close_unused(&userev->files.streams);
 	return r;
 }
 
@@ -121,18 +121,4 @@ int release_take(struct userev *userev _unused_, struct reply *reply, uint16_t c
 	struct wire_released released;
 
 	return decode_released(reply->message.body, &released) == 0 ? 0 : -EPROTO;
-}
-
-_public_ void userev_release(struct userev *userev, struct userev_event *event)
-{
-	LOCK_LIBRARY;
-	const struct stream *stream = stream_at(event->place);
-
-	if (!stream || stream->userev != userev)
-		return;
-	batch_release(userev, batch_of(event));
-	session_settle(userev, clock_ms() + session_answer_timeout_ms);
-	if (userev->state != CONNECTION_UP)
-		streams_close_unused(&userev->streams);
-	write_report_losses(userev);
 }

@@ -6,86 +6,90 @@
  */
 
 #include "client/library/sentence.h"
-#include "client/library/batch.h"
+#include "client/library/lock.h"
 #include "client/library/memory.h"
-#include "protocol/base/base.h"
+#include "protocol/refusal.h"
+#include "protocol/wire.h"
 
-struct sentence *sentence_new(const struct userev_event *event, const char *text, size_t length)
+static _Thread_local char last[WIRE_SENTENCE_MAX + 1];
+
+/* Inside a test of an event the variable must not be touched: allocating it for this thread may call malloc(). */
+void sentence_set_last(const char *text, size_t length)
+{
+	if (!lock_is_explicit())
+		return;
+	length = MIN(length, sizeof(last) - 1);
+	memcpy(last, text, length);
+	last[length] = '\0';
+}
+
+const char *sentence_last(void)
+{
+	return last;
+}
+
+static int sentence_add(struct sentences *sentences, const struct userev_event *event, uint32_t refusal,
+			const char *text, size_t length)
 {
 	struct sentence *sentence = memory_new(sizeof(*sentence) + length + 1);
 
 	if (!sentence)
-		return NULL;
+		return -ENOMEM;
 	sentence->event = event;
+	sentence->refusal = refusal;
 	memcpy(sentence->text, text, length);
-	return sentence;
+	SLIST_INSERT_HEAD(sentences, sentence, entry);
+	return 0;
+}
+
+void sentence_drop(struct sentences *sentences, struct sentence *sentence)
+{
+	if (!sentence)
+		return;
+	SLIST_REMOVE(sentences, sentence, sentence, entry);
+	memory_free(sentence);
 }
 
 void sentences_free(struct sentences *sentences)
 {
-	struct sentence *sentence;
-
-	while ((sentence = SLIST_FIRST(sentences))) {
-		SLIST_REMOVE_HEAD(sentences, entry);
-		memory_free(sentence);
-	}
+	while (!SLIST_EMPTY(sentences))
+		sentence_drop(sentences, SLIST_FIRST(sentences));
 }
 
-static struct sentence *sentence_find(const struct batch *batch, const struct userev_event *event, bool refuses)
+static struct sentence *sentence_find(const struct sentences *sentences, const struct userev_event *event, bool refuses)
 {
 	struct sentence *sentence;
 
-	SLIST_FOREACH(sentence, &batch->sentences, entry)
-	if (sentence->event == event && sentence->refuses == refuses)
+	SLIST_FOREACH(sentence, sentences, entry)
+	if (sentence->event == event && (sentence->refusal != REFUSAL_NONE) == refuses)
 		break;
 	return sentence;
 }
 
-void sentence_clear_refusal(struct batch *batch, const struct userev_event *event)
+struct sentence *sentence_refusal(const struct sentences *sentences, const struct userev_event *event)
 {
-	struct sentence *sentence = sentence_find(batch, event, true);
-
-	if (!sentence)
-		return;
-	SLIST_REMOVE(&batch->sentences, sentence, sentence, entry);
-	memory_free(sentence);
+	return sentence_find(sentences, event, true);
 }
 
-void sentence_set_refusal(struct batch *batch, const struct userev_event *event, const char *text, size_t length)
+int sentence_set_refusal(struct sentences *sentences, const struct userev_event *event, uint32_t refusal,
+			 const char *text, size_t length)
 {
-	struct sentence *sentence = sentence_new(event, text, length);
-
-	sentence_clear_refusal(batch, event);
-	if (!sentence)
-		return;
-	sentence->refuses = true;
-	SLIST_INSERT_HEAD(&batch->sentences, sentence, entry);
+	sentence_drop(sentences, sentence_refusal(sentences, event));
+	return sentence_add(sentences, event, refusal, text, length);
 }
 
-const char *sentence_refusal(const struct batch *batch, const struct userev_event *event)
+const char *sentence_name(const struct sentences *sentences, const struct userev_event *event)
 {
-	const struct sentence *sentence = sentence_find(batch, event, true);
-
-	return sentence ? sentence->text : NULL;
-}
-
-const char *sentence_name(const struct batch *batch, const struct userev_event *event)
-{
-	const struct sentence *sentence = sentence_find(batch, event, false);
+	const struct sentence *sentence = sentence_find(sentences, event, false);
 
 	return sentence ? sentence->text : event->declared->name;
 }
 
-int sentence_set_name(struct batch *batch, const struct userev_event *event, const char *text, size_t length)
+int sentence_set_name(struct sentences *sentences, const struct userev_event *event, const char *text, size_t length)
 {
-	const char *known = sentence_name(batch, event);
-	struct sentence *sentence;
+	const char *known = sentence_name(sentences, event);
 
 	if (strlen(known) == length && memcmp(known, text, length) == 0)
 		return 0;
-	sentence = sentence_new(event, text, length);
-	if (!sentence)
-		return -ENOMEM;
-	SLIST_INSERT_HEAD(&batch->sentences, sentence, entry);
-	return 0;
+	return sentence_add(sentences, event, REFUSAL_NONE, text, length);
 }

@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Texts of the daemon about single events: refusals, and names that differ from the declared ones. */
+/* Texts of the daemon: refusals, and names of events that differ from the declared ones. */
 
 #include <sys/queue.h>
 
 #include "client/userev.h"
 
-struct batch;
-
 struct sentence {
 	SLIST_ENTRY(sentence) entry;
 	const struct userev_event *event;
-	bool refuses; /* a refusal; else the event's name */
+	uint32_t refusal; /* REFUSAL_NONE: the event's name */
 	char text[];
 };
 
 SLIST_HEAD(sentences, sentence);
 
-struct sentence *sentence_new(const struct userev_event *event, const char *text, size_t length);
 void sentences_free(struct sentences *);
 
 /* 0 or -ENOMEM. */
-int sentence_set_name(struct batch *, const struct userev_event *, const char *text, size_t length);
+int sentence_set_name(struct sentences *, const struct userev_event *, const char *text, size_t length);
 /* Valid until the event is released. */
-const char *sentence_name(const struct batch *, const struct userev_event *);
-void sentence_set_refusal(struct batch *, const struct userev_event *, const char *text, size_t length);
-void sentence_clear_refusal(struct batch *, const struct userev_event *);
+const char *sentence_name(const struct sentences *, const struct userev_event *);
+/* 0 or -ENOMEM. */
+int sentence_set_refusal(struct sentences *, const struct userev_event *, uint32_t refusal, const char *text,
+			 size_t length);
 /* NULL if the event was not refused. */
-const char *sentence_refusal(const struct batch *, const struct userev_event *);
+struct sentence *sentence_refusal(const struct sentences *, const struct userev_event *);
+/* Without effect on NULL. */
+void sentence_drop(struct sentences *, struct sentence *);
+
+/* The last refusal in this thread, or "". */
+void sentence_set_last(const char *text, size_t length);
+const char *sentence_last(void);

@@ -12,15 +12,16 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "client/library/clock.h"
 #include "client/library/memory.h"
-#include "client/library/place.h"
-#include "client/library/session.h"
+#include "client/library/page.h"
 #include "client/library/stream.h"
+#include "protocol/base/clock.h"
+#include "protocol/fdset.h"
+#include "protocol/wire.h"
 
 enum {
 	BLOCK = 8,
-	SLOTS = PLACE_STREAM + 1,
+	SLOTS = 0x8000, /* the highest bit of an event's `stream` has another use: place.h */
 	QUARANTINE_MS = 10000,
 	QUARANTINE_MAX = 64, /* fds */
 };
@@ -30,7 +31,7 @@ static struct streams unused = TAILQ_HEAD_INITIALIZER(unused);
 
 struct stream *stream_at(union userev_place place)
 {
-	const unsigned slot = place.part.stream & PLACE_STREAM;
+	const unsigned slot = place.part.stream % SLOTS;
 
 	if (slot == 0)
 		return NULL;
@@ -58,14 +59,14 @@ static struct stream *stream_new_slot(void)
 	return &block[slot % BLOCK];
 }
 
-static struct stream *stream_take_slot(struct userev *userev)
+static struct stream *stream_take_slot(struct files *files)
 {
-	struct stream *stream = TAILQ_FIRST(&userev->quarantine);
+	struct stream *stream = TAILQ_FIRST(&files->quarantine);
 
 	if (stream &&
-	    (userev->n_quarantined == QUARANTINE_MAX || clock_coarse_ms() - stream->quarantined_at >= QUARANTINE_MS)) {
-		TAILQ_REMOVE(&userev->quarantine, stream, entry);
-		userev->n_quarantined--;
+	    (files->n_quarantined == QUARANTINE_MAX || clock_ms() - stream->quarantined_at >= QUARANTINE_MS)) {
+		TAILQ_REMOVE(&files->quarantine, stream, entry);
+		files->n_quarantined--;
 		return stream;
 	}
 	stream = TAILQ_FIRST(&unused);
@@ -75,18 +76,16 @@ static struct stream *stream_take_slot(struct userev *userev)
 	return stream;
 }
 
-struct stream *stream_open(struct userev *userev, uint32_t number, int fd)
+struct stream *stream_open(struct files *files, uint32_t number, int fd)
 {
-	struct stream *stream = stream_take_slot(userev);
+	struct stream *stream = stream_take_slot(files);
 
 	if (!stream)
 		return NULL;
-	stream->userev = userev;
+	stream->files = files;
 	stream->number = number;
 	stream->n_events = 0;
-	stream->page_is_kernels = userev->limits.backend == BACKEND_STATUS_PAGE;
 	stream->may_have_writers = false;
-	stream->payload_max = userev->limits.payload_max;
 	/* After a quarantine the file replaces the socket, under the same fd number. */
 	if (file_is(stream->fd, &stream->id) && dup3(fd, stream->fd, O_CLOEXEC) >= 0)
 		fd_close(fd);
@@ -115,19 +114,20 @@ void streams_close(struct streams *streams)
 	}
 }
 
-int streams_take(struct userev *userev, struct reply *reply, size_t position, struct streams *to)
+int streams_take(struct files *files, const struct message *message, struct fdset *fds, size_t position,
+		 struct streams *to)
 {
-	for (size_t i = 0; i < reply->message.streams; i++) {
-		int *fd = &reply->fds.fd[position + i];
+	for (size_t i = 0; i < message->streams; i++) {
+		int *fd = &fds->fd[position + i];
 		struct stream *stream;
 
 		*fd = file_move_up(*fd);
 		if (!file_is_data_file(*fd))
 			return -EPROTO;
-		stream = stream_open(userev, reply->message.stream[i], *fd);
+		stream = stream_open(files, message->stream[i], *fd);
 		if (!stream)
 			return -ENOMEM;
-		fdset_steal(&reply->fds, position + i);
+		fdset_steal(fds, position + i);
 		/* At the head: if the daemon reuses a number, streams_find() returns the newer stream. */
 		TAILQ_INSERT_HEAD(to, stream, entry);
 	}
@@ -156,14 +156,14 @@ void streams_expect_writers(struct streams *streams)
 static void stream_quarantine(struct stream *stream)
 {
 	_cleanup_(fd_closep) int unconnected = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct userev *userev = stream->userev;
+	struct files *files = stream->files;
 
 	stream->ended = true;
 	if (unconnected >= 0 && file_is(stream->fd, &stream->id) && dup3(unconnected, stream->fd, O_CLOEXEC) >= 0)
 		file_identify(stream->fd, &stream->id);
-	stream->quarantined_at = clock_coarse_ms();
-	TAILQ_INSERT_TAIL(&userev->quarantine, stream, entry);
-	userev->n_quarantined++;
+	stream->quarantined_at = clock_ms();
+	TAILQ_INSERT_TAIL(&files->quarantine, stream, entry);
+	files->n_quarantined++;
 }
 
 void streams_close_unused(struct streams *streams)
@@ -192,18 +192,23 @@ bool streams_verify(struct streams *streams)
 			continue;
 		stream->fd = -1;
 		stream->ended = true;
-		stream->userev->rescan = true;
+		stream->files->rescan = true;
 		good = false;
 	}
 	return good;
 }
 
-bool streams_are_open(const struct streams *streams)
+void files_init(struct files *files)
 {
-	const struct stream *stream;
+	TAILQ_INIT(&files->streams);
+	TAILQ_INIT(&files->outdated);
+	TAILQ_INIT(&files->quarantine);
+}
 
-	TAILQ_FOREACH(stream, streams, entry)
-		if (stream->ended)
-			return false;
-	return true;
+void files_close(struct files *files)
+{
+	streams_close(&files->streams);
+	streams_close(&files->outdated);
+	streams_close(&files->quarantine);
+	page_unmap(files->page);
 }

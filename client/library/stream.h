@@ -9,38 +9,51 @@
 #include "client/library/file.h"
 #include "client/userev.h"
 
-struct reply;
-struct userev;
+struct fdset;
+struct message;
 
 /*
- * Each userev also has one stream without a file, for events without a grant. Streams are never freed, because other threads may
- * still use a stream that an event has left. Events refer to a stream by its slot.
+ * Streams are never freed, because other threads may still use a stream that an event has left. Events refer to a stream by its
+ * slot. The stream of events without a grant has no file.
  */
 struct stream {
-	struct userev *userev;
+	struct files *files;
 	uint32_t number; /* the daemon's */
 	uint32_t n_events;
-	_Atomic uint32_t payload_max;
 	_Atomic int fd; /* the number never changes, since a thread may be about to write to it; -1 when it is lost */
-	uint32_t quarantined_at; /* milliseconds */
 	uint16_t slot;
-	bool page_is_kernels;  /* so its page is never marked as abandoned */
 	bool may_have_writers; /* a thread may still be writing there for an event that has left */
 	_Atomic bool ended;    /* nothing reads the file any more */
+	int64_t quarantined_at;
 	struct file_id id;
 	TAILQ_ENTRY(stream) entry;
 };
 
 TAILQ_HEAD(streams, stream);
 
+/* The page and the streams of a userev. */
+struct files {
+	uint8_t *page;		      /* never moves; NULL before the first WELCOME */
+	_Atomic bool page_is_kernels; /* so it is never marked as abandoned */
+	_Atomic uint32_t payload_max;
+	_Atomic bool rescan;	   /* a stream was found to have ended: the state of its events has changed */
+	struct streams streams;	   /* of this connection */
+	struct streams outdated;   /* of former connections, open until all events are granted again */
+	struct streams quarantine; /* closed, and not reused yet; the oldest first */
+	unsigned n_quarantined;
+};
+
+void files_init(struct files *);
+void files_close(struct files *);
+
 /* The stream of an event's place, or NULL if it is not registered. Lock-free. */
 struct stream *stream_at(union userev_place);
 /* Takes over the fd, which may be -1. NULL if there is no memory or no slot. */
-struct stream *stream_open(struct userev *, uint32_t number, int fd);
+struct stream *stream_open(struct files *, uint32_t number, int fd);
 /* For a stream that no thread can be using. */
 void stream_close(struct stream *);
-/* Moves the reply's fds from `position` on into new streams. 0 or a negative errno. */
-int streams_take(struct userev *, struct reply *, size_t position, struct streams *to);
+/* Moves the message's fds from `position` on into new streams. 0 or a negative errno. */
+int streams_take(struct files *, const struct message *, struct fdset *, size_t position, struct streams *to);
 struct stream *streams_find(struct streams *, uint32_t number);
 /* Events are about to leave these streams while other threads may be writing. */
 void streams_expect_writers(struct streams *);
@@ -50,4 +63,3 @@ void streams_close_unused(struct streams *);
 void streams_close(struct streams *);
 /* Marks streams as ended whose fd the program has closed. Returns whether there was none. */
 bool streams_verify(struct streams *);
-bool streams_are_open(const struct streams *);

@@ -3,94 +3,35 @@
 /*
  * A record is one writev(): the index, followed by the program's pieces.
  *
- * Nothing here waits for the lock. Lost records are counted with atomics. If the lock is taken, a later record reports them, or the
- * lock's holder. LOST has no answer, so it may be sent between a request and its answer.
+ * Nothing here waits for the lock.
  *
  * Checking for each record whether the fd is still the library's would cost a system call; that is done when writing fails.
  */
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "client/library/clock.h"
-#include "client/library/lock.h"
-#include "client/library/look.h"
-#include "client/library/module.h"
+#include "client/library/loss.h"
+#include "client/library/open.h"
 #include "client/library/page.h"
 #include "client/library/place.h"
-#include "client/library/public.h"
 #include "client/library/session.h"
-#include "client/library/write.h"
-#include "protocol/transport.h"
 
-enum {
-	PIECES_MAX = 31, /* half a kilobyte of stack, with the index */
-	REPORT_MS = 100, /* the least time between two reports, so that they do not fill the connection, too */
-};
+enum { PIECES_MAX = 31 }; /* half a kilobyte of stack, with the index */
 
 _public_ struct userev_losses userev_lost(const struct userev *userev)
 {
-	userev = module_resolve((struct userev *)(uintptr_t)userev);
+	userev = open_resolve((struct userev *)(uintptr_t)userev);
 	if (!userev)
 		return (struct userev_losses){ 0 };
 	return (struct userev_losses){
-		.queue_full = atomic_load_explicit(&userev->losses.queue_full, memory_order_relaxed),
-		.too_big = atomic_load_explicit(&userev->losses.too_big, memory_order_relaxed),
+		.queue_full = loss_count(&userev->losses.queue_full),
+		.too_big = loss_count(&userev->losses.too_big),
 	};
-}
-
-static bool write_has_losses(const struct losses *unreported)
-{
-	return atomic_load_explicit(&unreported->queue_full, memory_order_relaxed) != 0 ||
-	       atomic_load_explicit(&unreported->too_big, memory_order_relaxed) != 0;
-}
-
-static void write_count(_Atomic uint64_t *count, uint64_t more)
-{
-	atomic_fetch_add_explicit(count, more, memory_order_relaxed);
-}
-
-void write_report_losses(struct userev *userev)
-{
-	uint8_t buffer[sizeof(struct wire_header) + sizeof(struct wire_lost)];
-	struct packet packet = packet_make(buffer, sizeof(buffer));
-	struct losses *unreported = &userev->unreported;
-	struct wire_lost lost;
-
-	if (!write_has_losses(unreported) || userev->state != CONNECTION_UP || !file_is(userev->fd, &userev->id))
-		return;
-	lost = (struct wire_lost){
-		.queue_full = atomic_exchange(&unreported->queue_full, 0),
-		.too_big = atomic_exchange(&unreported->too_big, 0),
-	};
-	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
-	encode_lost(&packet, &lost);
-	encode_end(&packet);
-	if (transport_send(userev->fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) == 0)
-		return;
-	write_count(&unreported->queue_full, lost.queue_full);
-	write_count(&unreported->too_big, lost.too_big);
-}
-
-/* At most one report in REPORT_MS for all threads. */
-static __attribute__((__cold__, __noinline__)) void write_report_at_intervals(struct userev *userev)
-{
-	uint32_t last = atomic_load(&userev->reported_at);
-	const uint32_t now = clock_coarse_ms();
-	struct lock lock;
-
-	if (now - last < REPORT_MS || !atomic_compare_exchange_strong(&userev->reported_at, &last, now))
-		return;
-	if (!lock_try(&lock))
-		return;
-	write_report_losses(userev);
-	lock_leave_try(&lock);
 }
 
 static ssize_t write_lose_too_big(struct userev *userev)
 {
-	write_count(&userev->losses.too_big, 1);
-	write_count(&userev->unreported.too_big, 1);
+	loss_add(&userev->losses.too_big);
 	return -E2BIG;
 }
 
@@ -98,8 +39,8 @@ static ssize_t write_lose_too_big(struct userev *userev)
 static ssize_t write_to_nobody(struct stream *stream, bool ended)
 {
 	if (ended && !atomic_exchange_explicit(&stream->ended, true, memory_order_relaxed))
-		atomic_store_explicit(&stream->userev->rescan, true, memory_order_release);
-	look_for_daemon(stream->userev);
+		atomic_store_explicit(&stream->files->rescan, true, memory_order_release);
+	session_look(userev_of(stream));
 	return 0;
 }
 
@@ -127,11 +68,10 @@ static __attribute__((__cold__, __noinline__)) ssize_t write_failed(struct strea
 		return write_to_nobody(stream, true);
 	case EAGAIN:
 	case ENOBUFS:
-		write_count(&stream->userev->losses.queue_full, 1);
-		write_count(&stream->userev->unreported.queue_full, 1);
+		loss_add(&userev_of(stream)->losses.queue_full);
 		return -EAGAIN;
 	case EMSGSIZE:
-		return write_lose_too_big(stream->userev);
+		return write_lose_too_big(userev_of(stream));
 	case EFAULT:
 		return write_padded(stream, pieces, n);
 	default:
@@ -141,7 +81,7 @@ static __attribute__((__cold__, __noinline__)) ssize_t write_failed(struct strea
 
 static bool write_is_too_big(const struct stream *stream, const struct iovec *pieces, int n)
 {
-	size_t left = atomic_load_explicit(&stream->payload_max, memory_order_relaxed);
+	size_t left = atomic_load_explicit(&stream->files->payload_max, memory_order_relaxed);
 
 	for (int i = 1; i < n; i++) {
 		if (pieces[i].iov_len > left)
@@ -163,7 +103,7 @@ static ssize_t write_record(const struct userev_event *event, struct iovec *piec
 		return 0;
 	pieces[0] = (struct iovec){ .iov_base = &place.part.index, .iov_len = sizeof(place.part.index) };
 	if (write_is_too_big(stream, pieces, n)) {
-		result = write_lose_too_big(stream->userev);
+		result = write_lose_too_big(userev_of(stream));
 	} else {
 		result = writev(stream->fd, pieces, n);
 		if (__builtin_expect(result >= 0, 1)) {
@@ -173,10 +113,12 @@ static ssize_t write_record(const struct userev_event *event, struct iovec *piec
 			errno = saved_errno;
 		}
 	}
-	if (__builtin_expect(stream->page_is_kernels || page_is_abandoned(stream->userev->page), 0))
-		look_for_daemon(stream->userev);
-	if (write_has_losses(&stream->userev->unreported) && !stream->userev->sealed)
-		write_report_at_intervals(stream->userev);
+	if (__builtin_expect(atomic_load_explicit(&stream->files->page_is_kernels, memory_order_relaxed) ||
+				     page_is_abandoned(stream->files->page),
+			     0))
+		session_look(userev_of(stream));
+	if (loss_is_unreported(userev_of(stream)) && !userev_of(stream)->sealed)
+		loss_report_at_intervals(userev_of(stream));
 	pieces[0].iov_base = NULL;
 	return result;
 }

@@ -43,6 +43,10 @@ int control_receive(struct control *, int timeout, struct message *ret);
 int control_receive_fds(struct control *, int timeout, struct message *ret, struct fdset *ret_fds);
 /* The next row of the answer: 1; 0 at its end; or a negative errno. */
 int control_next_row(struct control *, struct cursor *ret);
+/* A copy of the row in memory of its own. */
+struct cursor row_copy(struct cursor row);
+/* The rows in a row; empty if it does not have them. */
+struct cursor row_rows(struct cursor row, const char *key);
 /* Asks for an answer and its first row: 1; 0: the answer is empty; or a negative errno. */
 int control_ask_row(struct control *, uint16_t kind, struct cursor *ret);
 /* Whether this error of control_open() means that no daemon listens. */

@@ -34,6 +34,14 @@ void ctl_note(const char *format, ...)
 	va_end(arguments);
 }
 
+void *must(void *memory)
+{
+	if (memory)
+		return memory;
+	ctl_error("out of memory.");
+	exit(EXIT_REFUSED);
+}
+
 uint64_t ctl_now_ns(void)
 {
 	struct timespec now;

@@ -10,7 +10,6 @@
 #include "daemon/daemon.h"
 #include "daemon/process/clock.h"
 #include "daemon/quota/reserve.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
@@ -22,42 +21,36 @@
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"
 
-enum { HOLDERS_BYTES_MAX = 32768 }; /* half of what a row's list can be, whatever the length of tenants' paths */
+enum { HOLDERS_BYTES_MAX = 32768 }; /* half of the longest list of a row, so that any tenant's path fits behind it */
 
 /* STATUS: one row. */
-
-/* Whether the last data file that was sent was guarded; "none" with a backend that has no guard. */
-static void status_put_guard(struct packet *packet, const struct daemon *daemon)
-{
-	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
-	char off[WIRE_SENTENCE_MAX + 8];
-
-	snprintf(off, sizeof(off), "off: %s", facts->guarded ? "it was there, and is gone" : facts->note);
-	if (daemon->registry.guarded)
-		row_put_string(packet, "guard", "on");
-	else
-		row_put_string(packet, "guard", facts->backend == BACKEND_ENABLE_ADDRESS ? off : "none");
-	row_put_string(packet, "note", facts->backend == BACKEND_STATUS_PAGE ? facts->note : "");
-}
 
 static int status_next(struct listing *listing, struct packet *packet)
 {
 	struct daemon *daemon = daemon_of(listing->client);
+	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
+	char off[WIRE_SENTENCE_MAX + 8];
 
 	if (listing->n_rows > 0)
 		return LISTING_END;
 	capacity_look(&daemon->registry);
+	snprintf(off, sizeof(off), "off: %s", facts->guarded ? "it was there, and is gone" : facts->note);
 	row_put_string(packet, "version", VERSION);
-	row_put_string(packet, "backend", backend_name(daemon->registry.kernel->facts.backend));
+	row_put_string(packet, "backend", backend_name(facts->backend));
 	row_put_string(packet, "why", daemon->probe.sentence);
-	status_put_guard(packet, daemon);
+	/* Whether the last data file that was sent was guarded; "none" with a backend that has no guard. */
+	row_put_string(packet, "guard",
+		       daemon->registry.guarded			  ? "on"
+		       : facts->backend == BACKEND_ENABLE_ADDRESS ? off
+								  : "none");
+	row_put_string(packet, "note", facts->backend == BACKEND_STATUS_PAGE ? facts->note : "");
 	row_put_u64(packet, "pid", (uint64_t)getpid());
 	row_put_string(packet, "socket", daemon->options.socket);
 	row_put_string(packet, "control_socket", daemon->options.control_socket);
 	row_put_string(packet, "policy", daemon->options.policy);
 	row_put_string(packet, "policy_note", reload_note(daemon));
-	row_put_u64(packet, "page_bits", daemon->registry.kernel->facts.page_bits);
-	row_put_u64(packet, "payload_max", daemon->registry.kernel->facts.payload_max);
+	row_put_u64(packet, "page_bits", facts->page_bits);
+	row_put_u64(packet, "payload_max", facts->payload_max);
 	for (size_t i = 0; i < n_daemon_numbers; i++)
 		if (daemon_numbers[i].key)
 			row_put_u64(packet, daemon_numbers[i].key, daemon_numbers[i].of_daemon(daemon));
@@ -75,11 +68,6 @@ int handle_status(struct client *client, const struct message *message)
 
 /* EVENTS: one row for each, with its holders, and with its records where this daemon is the tracer. */
 
-struct events_listing {
-	struct listing listing;
-	uint64_t after;
-};
-
 struct holders {
 	struct packet *packet;
 	size_t mark;
@@ -91,7 +79,7 @@ static bool holders_has_room(const struct holders *holders)
 	return holders->shown < HOLDERS_MAX && holders->packet->size - holders->mark < HOLDERS_BYTES_MAX;
 }
 
-static void holders_put(struct holders *holders, const struct tenant *tenant, pid_t pid, uid_t uid, const char *comm)
+static void holders_put(struct holders *holders, const struct holder *holder)
 {
 	size_t item;
 
@@ -99,37 +87,33 @@ static void holders_put(struct holders *holders, const struct tenant *tenant, pi
 		return;
 	item = row_begin_item(holders->packet);
 	holders->shown++;
-	row_put_string(holders->packet, "tenant", tenant->path);
-	row_put_u64(holders->packet, "pid", (uint64_t)pid);
-	row_put_u64(holders->packet, "uid", uid);
-	row_put_string(holders->packet, "comm", comm);
+	row_put_string(holders->packet, "tenant", holder->tenant->path);
+	row_put_u64(holders->packet, "pid", (uint64_t)holder->pid);
+	row_put_u64(holders->packet, "uid", holder->uid);
+	row_put_string(holders->packet, "comm", holder->comm);
 	row_end_item(holders->packet, item);
-}
-
-static void holders_put_lease(struct holders *holders, const struct lease *lease)
-{
-	const struct holder *holder = lease->holder;
-
-	if (holder)
-		holders_put(holders, holder->tenant, holder->pid, holder->uid, holder->comm);
-	else
-		for (holder = LIST_FIRST(&lease->bundle->holders); holder && holders_has_room(holders);
-		     holder = LIST_NEXT(holder, in_bundle))
-			holders_put(holders, holder->tenant, holder->pid, holder->uid, holder->comm);
 }
 
 static void holders_put_grant(struct holders *holders, const struct grant *grant)
 {
+	const struct holder self = { .tenant = grant->tenant, .pid = getpid(), .uid = geteuid(), .comm = "userevd" };
 	const struct reference *reference;
+	const struct holder *member;
 	const struct lease *lease;
 
 	/* The daemon itself holds the events that the policy declares. */
 	if (declared_is(grant))
-		holders_put(holders, grant->tenant, getpid(), geteuid(), "userevd");
-	LIST_FOREACH(reference, &grant->registered, in_grant)
+		holders_put(holders, &self);
+	LIST_FOREACH(reference, &grant->registered, in_grant) {
 		for (lease = LIST_FIRST(&reference->leases); lease && holders_has_room(holders);
-		     lease = LIST_NEXT(lease, in_reference))
-			holders_put_lease(holders, lease);
+		     lease = LIST_NEXT(lease, in_reference)) {
+			if (lease->holder->n_members == 0)
+				holders_put(holders, lease->holder);
+			for (member = LIST_FIRST(&lease->holder->members); member && holders_has_room(holders);
+			     member = LIST_NEXT(member, in_bundle))
+				holders_put(holders, member);
+		}
+	}
 }
 
 static void event_put_holders(struct packet *packet, const struct event *event)
@@ -161,13 +145,12 @@ static void event_put_name(struct packet *packet, const char *description, size_
 
 static int events_next_traced(struct listing *listing, struct packet *packet)
 {
-	struct events_listing *events = container_of(listing, struct events_listing, listing);
 	struct daemon *daemon = daemon_of(listing->client);
 	struct tracer_event event;
 
-	if (!tracer_next(daemon->registry.kernel->tracer, events->after, &event))
+	if (!tracer_next(daemon->registry.kernel->tracer, listing->after, &event))
 		return LISTING_END;
-	events->after = event.id;
+	listing->after = event.id;
 	event_put_name(packet, event.description, event.name_length);
 	row_put_bool(packet, "on", event.on);
 	row_put_u64(packet, "records", event.records);
@@ -176,15 +159,14 @@ static int events_next_traced(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-/* Whether the event is on is found in tracefs, by an admin who may read it. */
+/* Without the event's state: userevctl reads that from tracefs. */
 static int events_next_held(struct listing *listing, struct packet *packet)
 {
-	struct events_listing *events = container_of(listing, struct events_listing, listing);
-	const struct event *event = event_after(listing->client->holder.registry, events->after);
+	const struct event *event = event_after(listing->client->holder.registry, listing->after);
 
 	if (!event)
 		return LISTING_END;
-	events->after = event->number;
+	listing->after = event->number;
 	event_put_name(packet, event->description, event->name_length);
 	row_put_bool(packet, "multi_format", event->flags & REGISTER_MULTI_FORMAT);
 	event_put_holders(packet, event);
@@ -193,18 +175,13 @@ static int events_next_held(struct listing *listing, struct packet *packet)
 
 int handle_events(struct client *client, const struct message *message)
 {
-	static const struct listing_kind traced = { .size = sizeof(struct events_listing), .next = events_next_traced };
-	static const struct listing_kind held = { .size = sizeof(struct events_listing), .next = events_next_held };
+	static const struct listing_kind traced = { .size = sizeof(struct listing), .next = events_next_traced };
+	static const struct listing_kind held = { .size = sizeof(struct listing), .next = events_next_held };
 
 	return listing_handle(client, message, client->holder.registry->kernel->tracer ? &traced : &held);
 }
 
 /* TENANTS: in the order in which they were made, so that the listing stays right while tenants come and go. */
-
-struct tenants_listing {
-	struct listing listing;
-	uint32_t after;
-};
 
 static void tenant_put_refusals(struct packet *packet, const struct tenant *tenant)
 {
@@ -225,14 +202,13 @@ static void tenant_put_refusals(struct packet *packet, const struct tenant *tena
 
 static int tenants_next(struct listing *listing, struct packet *packet)
 {
-	struct tenants_listing *tenants = container_of(listing, struct tenants_listing, listing);
 	struct daemon *daemon = daemon_of(listing->client);
-	struct tenant *tenant = tenant_after(&daemon->registry, tenants->after);
+	struct tenant *tenant = tenant_after(&daemon->registry, (uint32_t)listing->after);
 	struct kernel_page_stats stats = { 0 };
 
 	if (!tenant)
 		return LISTING_END;
-	tenants->after = tenant->number;
+	listing->after = tenant->number;
 	rules_update(tenant);
 	row_put_string(packet, "tenant", tenant->path);
 	row_put_u64(packet, "cgroup_id", tenant->cgroup_id);
@@ -253,7 +229,7 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 
 int handle_tenants(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = { .size = sizeof(struct tenants_listing), .next = tenants_next };
+	static const struct listing_kind kind = { .size = sizeof(struct listing), .next = tenants_next };
 
 	return listing_handle(client, message, &kind);
 }

@@ -30,6 +30,7 @@ struct listing {
 	uint32_t serial;
 	ev_timer w_turn; /* there are more rows to send */
 	uint64_t n_rows; /* so far */
+	uint64_t after;	 /* the number of the last thing that has a row, where rows are in the order of numbers */
 	bool announced;	 /* a first packet has been sent: the reader knows that the listing has begun */
 };
 

@@ -22,40 +22,18 @@ static uint64_t total_lingering(const struct daemon *daemon)
 	return sum;
 }
 
-static uint64_t total_records(const struct daemon *daemon)
+/* Of all reserves that the tenant may fill. */
+static struct reserve sum_reserves(const struct tenant *tenant, bool of_files)
 {
-	return daemon->registry.kernel->tracer ? daemon->registry.kernel->totals.records : NUMBER_ABSENT;
-}
+	struct reserve sum = { 0 };
 
-static uint64_t total_bad(const struct daemon *daemon)
-{
-	return daemon->registry.kernel->tracer ? daemon->registry.kernel->totals.bad : NUMBER_ABSENT;
-}
+	for (size_t i = 0; i < tenant->rules.n_reserves; i++) {
+		const struct reserve *reserve = tenant->rules.reserve[i];
 
-static uint64_t tenant_reserved(const struct tenant *tenant)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < tenant->rules.n_reserves; i++)
-		sum += tenant->rules.reserve[i]->maximum;
-	return sum;
-}
-
-static uint64_t tenant_reserved_filled(const struct tenant *tenant)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < tenant->rules.n_reserves; i++)
-		sum += tenant->rules.reserve[i]->filled;
-	return sum;
-}
-
-static uint64_t tenant_reserved_files(const struct tenant *tenant)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < tenant->rules.n_reserves; i++)
-		sum += tenant->rules.reserve[i]->files->maximum;
+		reserve = of_files ? reserve->files : reserve;
+		sum.maximum += reserve->maximum;
+		sum.filled += reserve->filled;
+	}
 	return sum;
 }
 
@@ -83,11 +61,16 @@ TOTAL(in_flight, daemon->connections.in_flight)
 TOTAL(streams, HASH_CNT(by_number, daemon->registry.streams))
 TOTAL(file_capacity, daemon->registry.files.capacity)
 TOTAL(files_reserved, daemon->registry.files.claimed)
+TOTAL(records, daemon->registry.kernel->tracer ? daemon->registry.kernel->totals.records : NUMBER_ABSENT)
+TOTAL(bad, daemon->registry.kernel->tracer ? daemon->registry.kernel->totals.bad : NUMBER_ABSENT)
 TOTAL(lost, daemon->registry.lost)
 TOTAL(too_big, daemon->registry.too_big)
 
 OF_TENANT(events, HASH_CNT(by_event, tenant->grants))
 OF_TENANT(max_events, limit_or_absent(tenant->level->own.maximum))
+OF_TENANT(reserved, sum_reserves(tenant, false).maximum)
+OF_TENANT(reserved_filled, sum_reserves(tenant, false).filled)
+OF_TENANT(reserved_files, sum_reserves(tenant, true).maximum)
 OF_TENANT(lingering, tenant->lingering)
 OF_TENANT(connections, tenant->connections)
 OF_TENANT(max_connections, limit_or_absent(tenant->rules.max_connections))
@@ -101,74 +84,71 @@ OF_TENANT(lost, tenant->lost)
 OF_TENANT(too_big, tenant->too_big)
 OF_TENANT(throttled, tenant->throttled)
 
-#define GAUGE(key, metric, get, help)                                                                                  \
-	{                                                                                                              \
-		key, metric, NUMBER_GAUGE, help, .of_daemon = total_##get                                              \
-	}
-#define COUNTER(key, metric, get, help)                                                                                \
-	{                                                                                                              \
-		key, metric, NUMBER_COUNTER, help, .of_daemon = total_##get                                            \
-	}
-
 /* userevctl(1) has the metrics, too. */
 const struct number daemon_numbers[] = {
-	GAUGE("uptime", "uptime_seconds", uptime, "Time since the daemon was started."),
-	GAUGE("capacity", "capacity_events", capacity, "Events that the machine has room for."),
-	GAUGE("charges", "charged_events", charges, "Events charged against the machine-wide limit."),
-	GAUGE("reserved", "reserved_events", reserved, "Room for events that is reserved, filled or not."),
-	GAUGE("foreign", NULL, foreign, NULL),
-	GAUGE("events", "events", events, "Different registered events."),
-	GAUGE("leases", NULL, leases, NULL),
-	GAUGE("lingering", "lingering_events", lingering, "Released events whose data file is still open somewhere."),
-	GAUGE("tenants", "tenants", tenants, "Tenants that have a connection or an event."),
-	GAUGE("connections", "connections", connections, "Connections of clients."),
-	GAUGE("in_flight", "fds_in_flight", in_flight, "File descriptors sent to clients and not received yet."),
-	GAUGE("streams", "streams", streams, "Open data files."),
-	GAUGE("files_capacity", "capacity_files", file_capacity, "Data files that there is room for."),
-	GAUGE("files_reserved", "reserved_files", files_reserved,
-	      "Room for data files that is reserved, filled or not."),
-	COUNTER(NULL, "records", records, "Records received by the embedded backend."),
-	COUNTER(NULL, "bad_records", bad, "Records received by the embedded backend that match no event."),
-	COUNTER("lost", "lost_records", lost, "Records that clients lost because the queue was full."),
-	COUNTER("too_big", "oversized_records", too_big,
-		"Records that clients did not write because they were too big."),
+	{ "uptime", "uptime_seconds", NUMBER_GAUGE, "Time since the daemon was started.", .of_daemon = total_uptime },
+	{ "capacity", "capacity_events", NUMBER_GAUGE, "Events that the machine has room for.",
+	  .of_daemon = total_capacity },
+	{ "charges", "charged_events", NUMBER_GAUGE, "Events charged against the machine-wide limit.",
+	  .of_daemon = total_charges },
+	{ "reserved", "reserved_events", NUMBER_GAUGE, "Room for events that is reserved, filled or not.",
+	  .of_daemon = total_reserved },
+	{ "foreign", NULL, NUMBER_GAUGE, NULL, .of_daemon = total_foreign },
+	{ "events", "events", NUMBER_GAUGE, "Different registered events.", .of_daemon = total_events },
+	{ "leases", NULL, NUMBER_GAUGE, NULL, .of_daemon = total_leases },
+	{ "lingering", "lingering_events", NUMBER_GAUGE, "Released events whose data file is still open somewhere.",
+	  .of_daemon = total_lingering },
+	{ "tenants", "tenants", NUMBER_GAUGE, "Tenants that have a connection or an event.",
+	  .of_daemon = total_tenants },
+	{ "connections", "connections", NUMBER_GAUGE, "Connections of clients.", .of_daemon = total_connections },
+	{ "in_flight", "fds_in_flight", NUMBER_GAUGE, "File descriptors sent to clients and not received yet.",
+	  .of_daemon = total_in_flight },
+	{ "streams", "streams", NUMBER_GAUGE, "Open data files.", .of_daemon = total_streams },
+	{ "files_capacity", "capacity_files", NUMBER_GAUGE, "Data files that there is room for.",
+	  .of_daemon = total_file_capacity },
+	{ "files_reserved", "reserved_files", NUMBER_GAUGE, "Room for data files that is reserved, filled or not.",
+	  .of_daemon = total_files_reserved },
+	{ NULL, "records", NUMBER_COUNTER, "Records received by the embedded backend.", .of_daemon = total_records },
+	{ NULL, "bad_records", NUMBER_COUNTER, "Records received by the embedded backend that match no event.",
+	  .of_daemon = total_bad },
+	{ "lost", "lost_records", NUMBER_COUNTER, "Records that clients lost because the queue was full.",
+	  .of_daemon = total_lost },
+	{ "too_big", "oversized_records", NUMBER_COUNTER,
+	  "Records that clients did not write because they were too big.", .of_daemon = total_too_big },
 };
 const size_t n_daemon_numbers = ARRAY_SIZE(daemon_numbers);
 
-#undef GAUGE
-#undef COUNTER
-#define GAUGE(key, metric, get, help)                                                                                  \
-	{                                                                                                              \
-		key, metric, NUMBER_GAUGE, help, .of_tenant = tenant_##get                                             \
-	}
-#define COUNTER(key, metric, get, help)                                                                                \
-	{                                                                                                              \
-		key, metric, NUMBER_COUNTER, help, .of_tenant = tenant_##get                                           \
-	}
-
 const struct number tenant_numbers[] = {
-	GAUGE("events", "tenant_events", events, "Events of the tenant."),
-	GAUGE("events_max", "tenant_events_max", max_events, "Maximum of events of the tenant."),
-	GAUGE("reserved", "tenant_reserved_events", reserved,
-	      "Events reserved for the tenant and others of its sections."),
-	GAUGE("reserved_filled", NULL, reserved_filled, NULL),
-	GAUGE("files_reserved", NULL, reserved_files, NULL),
-	GAUGE("lingering", "tenant_lingering_events", lingering,
-	      "Released events of the tenant whose data file is still open somewhere."),
-	GAUGE("connections", "tenant_connections", connections, "Connections of the tenant."),
-	GAUGE("connections_max", "tenant_connections_max", max_connections, "Maximum of connections of the tenant."),
-	GAUGE("in_flight", "tenant_fds_in_flight", in_flight,
-	      "File descriptors sent to clients of the tenant and not received yet."),
-	GAUGE("files", "tenant_files", files, "Data files of the tenant, with those that linger."),
-	GAUGE("files_max", "tenant_files_max", max_files, "Maximum of data files of the tenant."),
-	GAUGE("leases", "tenant_leases", leases, "Leases of the tenant, and events on its data files without a lease."),
-	GAUGE("leases_max", "tenant_leases_max", max_leases, "Maximum of leases of the tenant."),
-	GAUGE("waiting_bytes", "tenant_waiting_bytes", waiting,
-	      "Memory of the tenant's unfinished requests and unread replies."),
-	COUNTER("lost", "tenant_lost_records", lost, "Records that the tenant lost because the queue was full."),
-	COUNTER("too_big", "tenant_oversized_records", too_big,
-		"Records that the tenant did not write because they were too big."),
-	COUNTER("throttled", "tenant_throttled", throttled,
-		"Times that the tenant's request rate limit delayed a client."),
+	{ "events", "tenant_events", NUMBER_GAUGE, "Events of the tenant.", .of_tenant = tenant_events },
+	{ "events_max", "tenant_events_max", NUMBER_GAUGE, "Maximum of events of the tenant.",
+	  .of_tenant = tenant_max_events },
+	{ "reserved", "tenant_reserved_events", NUMBER_GAUGE,
+	  "Events reserved for the tenant and others of its sections.", .of_tenant = tenant_reserved },
+	{ "reserved_filled", NULL, NUMBER_GAUGE, NULL, .of_tenant = tenant_reserved_filled },
+	{ "files_reserved", NULL, NUMBER_GAUGE, NULL, .of_tenant = tenant_reserved_files },
+	{ "lingering", "tenant_lingering_events", NUMBER_GAUGE,
+	  "Released events of the tenant whose data file is still open somewhere.", .of_tenant = tenant_lingering },
+	{ "connections", "tenant_connections", NUMBER_GAUGE, "Connections of the tenant.",
+	  .of_tenant = tenant_connections },
+	{ "connections_max", "tenant_connections_max", NUMBER_GAUGE, "Maximum of connections of the tenant.",
+	  .of_tenant = tenant_max_connections },
+	{ "in_flight", "tenant_fds_in_flight", NUMBER_GAUGE,
+	  "File descriptors sent to clients of the tenant and not received yet.", .of_tenant = tenant_in_flight },
+	{ "files", "tenant_files", NUMBER_GAUGE, "Data files of the tenant, with those that linger.",
+	  .of_tenant = tenant_files },
+	{ "files_max", "tenant_files_max", NUMBER_GAUGE, "Maximum of data files of the tenant.",
+	  .of_tenant = tenant_max_files },
+	{ "leases", "tenant_leases", NUMBER_GAUGE,
+	  "Leases of the tenant, and events on its data files without a lease.", .of_tenant = tenant_leases },
+	{ "leases_max", "tenant_leases_max", NUMBER_GAUGE, "Maximum of leases of the tenant.",
+	  .of_tenant = tenant_max_leases },
+	{ "waiting_bytes", "tenant_waiting_bytes", NUMBER_GAUGE,
+	  "Memory of the tenant's unfinished requests and unread replies.", .of_tenant = tenant_waiting },
+	{ "lost", "tenant_lost_records", NUMBER_COUNTER, "Records that the tenant lost because the queue was full.",
+	  .of_tenant = tenant_lost },
+	{ "too_big", "tenant_oversized_records", NUMBER_COUNTER,
+	  "Records that the tenant did not write because they were too big.", .of_tenant = tenant_too_big },
+	{ "throttled", "tenant_throttled", NUMBER_COUNTER,
+	  "Times that the tenant's request rate limit delayed a client.", .of_tenant = tenant_throttled },
 };
 const size_t n_tenant_numbers = ARRAY_SIZE(tenant_numbers);

@@ -26,15 +26,14 @@
 #include "daemon/registry/rules.h"
 #include "protocol/row.h"
 
-TAILQ_HEAD(reload_listings, reload_listing);
-
 /* The result of one reload, for the log and for all admins that wait for it. */
 struct outcome {
 	unsigned references;
 	struct problems problems;
 	struct policy *policy;	 /* until it is adopted; then the one before */
 	struct policy_copy copy; /* of the files, for the next daemon */
-	int prepared;		 /* last_policy_prepare() */
+	uint32_t capacity;	 /* for reserves and declared events; UINT32_MAX: there is no kernel yet */
+	int kept;		 /* a negative errno: the copy for the next daemon was not written */
 	size_t files, sections;
 	bool adopted;
 	int r;
@@ -43,25 +42,33 @@ struct outcome {
 struct reload {
 	struct daemon *daemon;
 	pthread_t thread;
-	bool has_thread; /* to be joined */
-	bool running;	 /* the outcome is the thread's */
-	bool again;	 /* another reload was requested meanwhile */
-	struct outcome *outcome;
-	_Atomic bool is_filled;		/* the thread is done: the loop may wake for another reason */
-	struct reload_listings waiting; /* for this reload */
-	struct reload_listings later;	/* for the next one */
+	bool has_thread;	 /* to be joined */
+	struct outcome *outcome; /* the thread's; NULL: no thread reads */
+	_Atomic bool is_filled;	 /* the thread is done: the loop may wake for another reason */
+	bool again;		 /* another reload was requested meanwhile */
+	unsigned n_done;	 /* reloads */
 	ev_async w_done;
-	struct policy_copy
-		first; /* of the files read at the start, until the daemon has become the user that writes it */
+	struct outcome
+		*first; /* of the files read at the start, until the daemon has become the user that writes the copy */
 	char note[WIRE_SENTENCE_MAX + 1];
 };
 
-static struct outcome *outcome_new(void)
+/* An admin that waits for an outcome. */
+struct reload_listing {
+	struct listing listing;
+	unsigned number;	 /* of the reload that it waits for */
+	struct outcome *outcome; /* NULL: it waits */
+};
+
+static struct outcome *outcome_new(uint32_t capacity)
 {
+	static struct outcome no_memory = { .references = 1, .r = -ENOMEM };
 	struct outcome *outcome = calloc(1, sizeof(*outcome));
 
-	if (outcome)
-		outcome->references = 1;
+	if (!outcome)
+		outcome = &no_memory;
+	outcome->references++;
+	outcome->capacity = capacity;
 	return outcome;
 }
 
@@ -78,12 +85,15 @@ static struct outcome *outcome_unref(struct outcome *outcome)
 
 static void outcome_fill(const struct daemon *daemon, struct outcome *outcome)
 {
+	if (outcome->r != 0)
+		return;
 	outcome->r = policy_load_copying(daemon->options.policy, NULL, &outcome->problems,
 					 daemon->options.state_directory ? &outcome->copy : NULL, &outcome->policy);
 	if (outcome->r != 0)
 		return;
 	outcome->files = policy_count_files(outcome->policy);
 	outcome->sections = policy_count_sections(outcome->policy);
+	outcome->r = policy_check_capacity(outcome->policy, outcome->capacity, &outcome->problems);
 }
 
 static void log_problems(const struct problems *problems)
@@ -104,9 +114,6 @@ static void log_problems(const struct problems *problems)
 /* Puts the policy in force, if it has no error. */
 static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 {
-	if (outcome->r == 0 && daemon->registry.kernel)
-		outcome->r =
-			policy_check_capacity(outcome->policy, daemon->registry.machine.capacity, &outcome->problems);
 	log_problems(&outcome->problems);
 	if (outcome->r == 0)
 		outcome->r = rules_adopt(&daemon->registry, &outcome->policy);
@@ -117,15 +124,12 @@ static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 	declared_adopt(&daemon->registry);
 }
 
-/* Keeps the policy in force for a start of the next daemon. A failure does not affect this daemon. */
-static void keep_policy(struct daemon *daemon, int prepared)
+/* Without its copy the next daemon may not start, but this one goes on. */
+static void log_kept(const struct daemon *daemon, int r)
 {
-	const char *directory = daemon->options.state_directory;
-	int r = prepared == 0 ? last_policy_commit(directory) : prepared;
-
-	daemon->reload->note[0] = '\0';
 	if (r < 0)
-		log_warning("can't keep the policy in %s for the next start: %s", directory, strerror(-r));
+		log_warning("can't keep the policy in %s for the next start: %s", daemon->options.state_directory,
+			    strerror(-r));
 }
 
 /* Puts the copy of the last good policy in force. 0; POLICY_E_WRONG after a line in the log; or a negative errno. */
@@ -159,7 +163,7 @@ static int reload_use_last(struct daemon *daemon)
 	r = rules_adopt(&daemon->registry, &policy);
 	if (r != 0)
 		return r;
-	policy_copy_deinit(&reload->first);
+	reload->first = outcome_unref(reload->first);
 	strftime(since, sizeof(since), "%F %T", localtime_r(&time, &tm));
 	snprintf(reload->note, sizeof(reload->note),
 		 "the policy files have errors: an older policy is in force, the last good one, loaded first on %s; "
@@ -193,35 +197,27 @@ int reload_check_capacity(struct daemon *daemon)
 
 int reload_first(struct daemon *daemon)
 {
-	struct outcome *outcome = outcome_new();
-	int r;
+	struct outcome *outcome = outcome_new(UINT32_MAX);
 
-	if (!outcome)
-		return -ENOMEM;
+	daemon->reload->first = outcome;
 	if (daemon->options.state_directory)
 		last_policy_make_directory(daemon->options.state_directory, unprivileged_user(daemon->options.user));
 	outcome_fill(daemon, outcome);
 	outcome_adopt(daemon, outcome);
-	r = outcome->r;
-	if (r == 0) {
-		daemon->reload->first = outcome->copy;
-		outcome->copy = (struct policy_copy){ 0 };
-	} else if (r == POLICY_E_WRONG) {
-		r = log_wrong(reload_use_last(daemon));
-	} else {
-		log_error("the policy can't be read: %s", strerror(-r));
-	}
-	outcome_unref(outcome);
-	return r;
+	if (outcome->r == POLICY_E_WRONG)
+		return log_wrong(reload_use_last(daemon));
+	if (outcome->r < 0)
+		log_error("the policy can't be read: %s", strerror(-outcome->r));
+	return outcome->r;
 }
 
 void reload_keep_first(struct daemon *daemon)
 {
-	struct policy_copy *first = &daemon->reload->first;
+	struct outcome *first = daemon->reload->first;
 
-	if (first->bytes)
-		keep_policy(daemon, last_policy_prepare(daemon->options.state_directory, first));
-	policy_copy_deinit(first);
+	if (first && first->copy.bytes)
+		log_kept(daemon, last_policy_keep(daemon->options.state_directory, &first->copy));
+	daemon->reload->first = outcome_unref(first);
 }
 
 const char *reload_note(const struct daemon *daemon)
@@ -235,9 +231,8 @@ static void *reload_thread(void *data)
 	struct outcome *outcome = reload->outcome;
 
 	outcome_fill(reload->daemon, outcome);
-	/* Waits for the disk. */
 	if (outcome->copy.bytes && outcome->r == 0)
-		outcome->prepared = last_policy_prepare(reload->daemon->options.state_directory, &outcome->copy);
+		outcome->kept = last_policy_keep(reload->daemon->options.state_directory, &outcome->copy);
 	policy_copy_deinit(&outcome->copy);
 	atomic_store(&reload->is_filled, true);
 	ev_async_send(reload->daemon->loop, &reload->w_done);
@@ -252,138 +247,23 @@ static void join_thread(struct reload *reload)
 	reload->has_thread = false;
 }
 
-/* Signals are handled by the loop's thread alone. */
-static int start_thread(struct reload *reload)
+static void reload_start(struct reload *reload)
 {
 	sigset_t all, before;
 	int r;
 
 	join_thread(reload);
+	reload->outcome = outcome_new(reload->daemon->registry.machine.capacity);
+	/* Signals are handled by the loop's thread alone. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = -pthread_create(&reload->thread, NULL, reload_thread, reload);
-	reload->has_thread = r == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r;
-}
-
-struct reload_listing {
-	struct listing listing;
-	struct reload_listings *queue; /* NULL: it does not wait */
-	TAILQ_ENTRY(reload_listing) entry;
-	struct outcome *outcome; /* NULL: it waits */
-};
-
-static void reload_queue(struct reload_listing *listing, struct reload_listings *to)
-{
-	if (listing->queue)
-		TAILQ_REMOVE(listing->queue, listing, entry);
-	listing->queue = to;
-	if (to)
-		TAILQ_INSERT_TAIL(to, listing, entry);
-}
-
-static void reload_answer_all(struct reload *reload, struct outcome *outcome)
-{
-	struct reload_listing *listing;
-
-	while ((listing = TAILQ_FIRST(&reload->waiting))) {
-		reload_queue(listing, NULL);
-		outcome->references++;
-		listing->outcome = outcome;
-		listing_continue(listing->listing.client);
-	}
-}
-
-static void reload_start(struct reload *reload)
-{
-	static struct outcome no_memory = { .references = 1, .r = -ENOMEM };
-	int r;
-
-	reload->outcome = outcome_new();
-	r = reload->outcome ? start_thread(reload) : -ENOMEM;
-	reload->running = r == 0;
-	if (reload->running)
+	reload->has_thread = r == 0;
+	if (reload->has_thread)
 		return;
-	if (reload->outcome)
-		reload->outcome->r = r;
-	log_error("the policy can't be read again: %s", strerror(-r));
-	reload_answer_all(reload, reload->outcome ? reload->outcome : &no_memory);
-	reload->outcome = outcome_unref(reload->outcome);
-	systemd_say_ready(&reload->daemon->systemd);
-}
-
-static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
-{
-	struct reload *reload = container_of(w, struct reload, w_done);
-	struct reload_listing *listing;
-	struct outcome *outcome;
-
-	if (!atomic_exchange(&reload->is_filled, false))
-		return;
-	reload->running = false;
-	outcome = steal_pointer(reload->outcome);
-	outcome_adopt(reload->daemon, outcome);
-	if (outcome->adopted)
-		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
-			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
-	else if (outcome->r < 0)
-		log_error("the policy can't be read (%s); the old one stays", strerror(-outcome->r));
-	else
-		log_error("the policy has errors; the old one stays");
-	if (outcome->adopted)
-		keep_policy(reload->daemon,
-			    reload->daemon->options.state_directory ? outcome->prepared : LAST_POLICY_SAME);
-	reload_answer_all(reload, outcome);
-	outcome_unref(outcome);
-
-	while ((listing = TAILQ_FIRST(&reload->later)))
-		reload_queue(listing, &reload->waiting);
-	if (reload->again)
-		reload_start(reload);
-	else
-		systemd_say_ready(&reload->daemon->systemd);
-	reload->again = false;
-}
-
-void reload_begin(struct daemon *daemon)
-{
-	struct reload *reload = daemon->reload;
-
-	systemd_say_reloading(&daemon->systemd);
-	if (reload->running)
-		reload->again = true;
-	else
-		reload_start(reload);
-}
-
-int reload_init(struct daemon *daemon)
-{
-	struct reload *reload = calloc(1, sizeof(*reload));
-
-	if (!reload)
-		return -ENOMEM;
-	reload->daemon = daemon;
-	TAILQ_INIT(&reload->waiting);
-	TAILQ_INIT(&reload->later);
-	ev_async_init(&reload->w_done, on_reload_done);
-	ev_async_start(daemon->loop, &reload->w_done);
-	daemon->reload = reload;
-	return 0;
-}
-
-void reload_deinit(struct daemon *daemon)
-{
-	struct reload *reload = daemon->reload;
-
-	if (!reload)
-		return;
-	join_thread(reload);
-	policy_copy_deinit(&reload->first);
-	ev_async_stop(daemon->loop, &reload->w_done);
-	outcome_unref(reload->outcome);
-	free(reload);
-	daemon->reload = NULL;
+	reload->outcome->r = r;
+	reload_thread(reload);
 }
 
 static int reload_next(struct listing *listing, struct packet *packet)
@@ -411,30 +291,113 @@ static int reload_next(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-static void reload_listing_deinit(struct listing *base)
+static void reload_listing_deinit(struct listing *listing)
 {
-	struct reload_listing *listing = container_of(base, struct reload_listing, listing);
+	outcome_unref(container_of(listing, struct reload_listing, listing)->outcome);
+}
 
-	reload_queue(listing, NULL);
-	outcome_unref(listing->outcome);
+static const struct listing_kind reload_kind = {
+	.size = sizeof(struct reload_listing),
+	.next = reload_next,
+	.deinit = reload_listing_deinit,
+};
+
+static void reload_answer(struct reload *reload, struct outcome *outcome)
+{
+	struct client *client;
+
+	reload->n_done++;
+	TAILQ_FOREACH(client, &reload->daemon->connections.clients, all) {
+		struct reload_listing *listing;
+
+		if (!client->listing || client->listing->kind != &reload_kind)
+			continue;
+		listing = container_of(client->listing, struct reload_listing, listing);
+		if (listing->number != reload->n_done)
+			continue;
+		outcome->references++;
+		listing->outcome = outcome;
+		listing_continue(client);
+	}
+}
+
+static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
+{
+	struct reload *reload = container_of(w, struct reload, w_done);
+	struct outcome *outcome;
+
+	if (!atomic_exchange(&reload->is_filled, false))
+		return;
+	outcome = steal_pointer(reload->outcome);
+	outcome_adopt(reload->daemon, outcome);
+	if (outcome->adopted)
+		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
+			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
+	else if (outcome->r < 0)
+		log_error("the policy can't be read (%s); the old one stays", strerror(-outcome->r));
+	else
+		log_error("the policy has errors; the old one stays");
+	if (outcome->adopted)
+		reload->note[0] = '\0';
+	log_kept(reload->daemon, outcome->kept);
+	reload_answer(reload, outcome);
+	outcome_unref(outcome);
+	if (reload->again)
+		reload_start(reload);
+	else
+		systemd_say_ready(&reload->daemon->systemd);
+	reload->again = false;
+}
+
+void reload_begin(struct daemon *daemon)
+{
+	struct reload *reload = daemon->reload;
+
+	systemd_say_reloading(&daemon->systemd);
+	if (reload->outcome)
+		reload->again = true;
+	else
+		reload_start(reload);
+}
+
+int reload_init(struct daemon *daemon)
+{
+	struct reload *reload = calloc(1, sizeof(*reload));
+
+	if (!reload)
+		return -ENOMEM;
+	reload->daemon = daemon;
+	ev_async_init(&reload->w_done, on_reload_done);
+	ev_async_start(daemon->loop, &reload->w_done);
+	daemon->reload = reload;
+	return 0;
+}
+
+void reload_deinit(struct daemon *daemon)
+{
+	struct reload *reload = daemon->reload;
+
+	if (!reload)
+		return;
+	join_thread(reload);
+	outcome_unref(reload->first);
+	ev_async_stop(daemon->loop, &reload->w_done);
+	outcome_unref(reload->outcome);
+	free(reload);
+	daemon->reload = NULL;
 }
 
 int handle_reload(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = {
-		.size = sizeof(struct reload_listing),
-		.next = reload_next,
-		.deinit = reload_listing_deinit,
-	};
 	struct reload *reload = daemon_of(client)->reload;
 	struct reload_listing *listing;
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	listing = listing_new(client, message->serial, &kind, false);
+	listing = listing_new(client, message->serial, &reload_kind, false);
 	if (!listing)
 		return 0;
-	reload_queue(listing, reload->running ? &reload->later : &reload->waiting);
+	listing->number = reload->n_done + (reload->outcome ? 2 : 1);
 	listing_start(listing);
 	reload_begin(daemon_of(client));
 	return 0;

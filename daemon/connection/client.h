@@ -4,6 +4,7 @@
 /* One connection: read a request, let it be handled, send the answer, and no second request before the first has left. */
 
 #include "daemon/connection/connections.h"
+#include "daemon/connection/reply.h"
 
 struct entry_client;
 struct peer;
@@ -24,28 +25,6 @@ void clients_take_requests(struct connections *);
 void clients_sweep(struct connections *);
 /* Frees it at once; at the daemon's end. */
 void client_free(struct client *);
-
-/*
- * Begins the answer to the request with that serial, in the daemon's one buffer for answers: fill it, then client_send().
- */
-struct packet *client_answer(struct client *, uint16_t kind, uint32_t serial, uint8_t flags);
-
-/* Sends what client_answer() began, with copies of the fds, now or as soon as there is room. */
-void client_send(struct client *, const int *fds, size_t n);
-
-/* After our last words on it, which the other side is to hear. The fd stays the caller's. */
-void connection_end(struct connections *, int fd);
-/* Sends the reason in one last ERROR packet and disconnects. */
-void client_disconnect(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
-/* As client_disconnect(), for a refusal that has already been counted and logged. */
-void client_disconnect_counted(struct client *, uint32_t serial, uint32_t refusal, const char *sentence);
-
-/* An event of this client changed: sends CHANGED at the end of this turn of the loop. */
-void client_note_change(struct client *, uint32_t bit);
-/* Any event may have changed. */
-void client_note_all(struct client *);
-/* Sends CHANGED to all clients with noted changes. */
-void clients_flush_changes(struct connections *);
 
 /* It has been welcomed: from now on it may be silent for as long as it likes. */
 void client_greet(struct client *);

@@ -13,6 +13,7 @@
 #include "protocol/wire.h"
 
 struct listing;
+struct parking;
 struct transport_from;
 
 /* The last one takes no requests. */
@@ -48,6 +49,7 @@ enum client_stall {
 	STALL_NONE,   /* it is read as soon as it says something */
 	STALL_TURN,   /* it waits for its turn */
 	STALL_RATE,   /* likewise, and its tenant may make no request now */
+	STALL_PARKED, /* an identical request of another client is being answered */
 	STALL_UNREAD, /* it has sent a request, and has not read the files that it was sent */
 };
 
@@ -80,7 +82,8 @@ struct client {
 	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
-	TAILQ_ENTRY(client) in_queue; /* of its tenant */
+	TAILQ_ENTRY(client) in_queue; /* of its tenant, or of the request that is answered first */
+	struct parking *parking;
 	TAILQ_ENTRY(client) deadline;
 	TAILQ_ENTRY(client) changes;
 	TAILQ_ENTRY(client) leaves;

@@ -4,21 +4,16 @@
 
 #include "daemon/connection/client.h"
 #include "daemon/connection/scheduler.h"
-#include "daemon/registry/bundle.h"
-#include "daemon/registry/tenant.h"
-
-/* A client whose request is still in its socket. */
-struct parked {
-	struct client_task task;
-	TAILQ_ENTRY(parked) entry;
-};
 
 void parking_open(struct parking *parking, struct tenant *tenant, const struct bundle_key *key)
 {
-	parking->key = bundle_key_copy(key);
+	size_t size = offsetof(struct bundle_key, uid) + key->size;
+
+	parking->key = malloc(size);
 	if (!parking->key)
 		return;
-	TAILQ_INIT(&parking->parked);
+	memcpy(parking->key, key, size);
+	TAILQ_INIT(&parking->clients);
 	HASH_ADD_KEYPTR(by_key, tenant->parkings, &parking->key->uid, key->size, parking);
 	if (table_added())
 		parking->tenant = tenant;
@@ -34,32 +29,31 @@ struct parking *parking_find(const struct tenant *tenant, const struct bundle_ke
 
 void parking_close(struct parking *parking)
 {
-	struct parked *parked;
+	struct client *client;
 
 	if (parking->tenant)
 		HASH_DELETE(by_key, parking->tenant->parkings, parking);
-	parking->tenant = NULL;
-	free(parking->key);
-	parking->key = NULL;
-	while ((parked = TAILQ_FIRST(&parking->parked))) {
-		struct client *client = task_end(&parked->task);
-
-		TAILQ_REMOVE(&parking->parked, parked, entry);
-		free(parked);
-		if (!client)
-			continue;
+	while (parking->tenant && (client = TAILQ_FIRST(&parking->clients))) {
+		parking_remove(client);
 		client->asks_again = true;
 		scheduler_add(client);
 	}
+	parking->tenant = NULL;
+	free(steal_pointer(parking->key));
 }
 
-bool park(struct client *client, struct parking *parking)
+void parking_add(struct parking *parking, struct client *client)
 {
-	struct parked *parked = calloc(1, sizeof(*parked));
+	client->stall = STALL_PARKED;
+	client->parking = parking;
+	TAILQ_INSERT_TAIL(&parking->clients, client, in_queue);
+}
 
-	if (!parked)
-		return false;
-	TAILQ_INSERT_TAIL(&parking->parked, parked, entry);
-	task_begin(&parked->task, client);
-	return true;
+void parking_remove(struct client *client)
+{
+	if (!client->parking)
+		return;
+	TAILQ_REMOVE(&client->parking->clients, client, in_queue);
+	client->parking = NULL;
+	client->stall = STALL_NONE;
 }

@@ -2,26 +2,17 @@
 #pragma once
 
 /*
- * Requests that wait until another is answered that asks for the same, and are then made again: the workers of a service that
- * start together are one registration, not hundreds.
+ * Requests that wait until an identical request is answered, and are then made again: the workers of a service that start together
+ * are one registration, not hundreds.
  */
 
-#include <sys/queue.h>
-
-#include "protocol/base/table.h"
-#include "protocol/wire.h"
-
-struct bundle_key;
-struct client;
-struct parked;
-struct tenant;
-
-TAILQ_HEAD(parked_queue, parked);
+#include "daemon/registry/bundle.h"
+#include "daemon/registry/tenant.h"
 
 struct parking {
 	struct tenant *tenant; /* in whose table it is; NULL: in none */
 	struct bundle_key *key;
-	struct parked_queue parked;
+	struct client_queue clients; /* their requests are still in their sockets */
 	UT_hash_handle by_key;
 };
 
@@ -31,5 +22,7 @@ struct parking *parking_find(const struct tenant *, const struct bundle_key *);
 /* The clients that wait get a turn, in the order in which they came. */
 void parking_close(struct parking *);
 
-/* The client's request is read again then: meanwhile it stays in its socket. False: no memory. */
-bool park(struct client *, struct parking *);
+/* The client's request is read again when the parking is closed. */
+void parking_add(struct parking *, struct client *);
+/* The client waits no more. Fine if it does not wait. */
+void parking_remove(struct client *);

@@ -2,11 +2,11 @@
 
 #include "daemon/identity/cgroup.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include "daemon/identity/proc.h"
 #include "protocol/base/mountinfo.h"
 
 static void consider_mount(struct cgroups *cgroups, char *line)
@@ -36,7 +36,7 @@ int cgroups_find(const char *mountinfo, struct cgroups *ret)
 	*ret = (struct cgroups){ 0 };
 	if (!file)
 		return -errno;
-	/* A part of it is worse than nothing: what was not seen is not done without, but mistaken. */
+	/* An incomplete list could hide the mount of cgroup2, and clients would get wrong tenants. */
 	while ((errno = 0, getline(&line, &size, file)) > 0)
 		consider_mount(ret, line);
 	if (errno != 0)
@@ -67,6 +67,25 @@ int cgroup_parse(const struct cgroups *cgroups, const char *text, char *ret_path
 		text += length + (text[length] == '\n');
 	}
 	return -ENODATA;
+}
+
+ssize_t proc_read(pid_t pid, const char *name, char *ret, size_t size)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char path[64];
+	size_t length = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((n = read(fd, ret + length, size - 1 - length)) > 0)
+		length += (size_t)n;
+	if (n < 0)
+		return -errno;
+	ret[length] = '\0';
+	return (ssize_t)length;
 }
 
 int cgroup_of_process(const struct cgroups *cgroups, pid_t pid, char *ret_path, size_t size)
@@ -142,4 +161,18 @@ bool cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const cha
 	if (second)
 		*second = '\0';
 	return false;
+}
+
+/*
+ * The owner of a delegated cgroup can make cgroups inside it and mark them as delegated. That has no effect as long as the outermost
+ * one is the tenant. With Tenant=no for that one, the owner could make any number of tenants inside; so there only Tenant=yes counts.
+ */
+bool boundary_is(struct boundary *boundary, const char *path, enum policy_tenant said)
+{
+	if (said == POLICY_TENANT_YES)
+		return true;
+	if (boundary->lifted || !cgroup_is_delegated(boundary->cgroups, path))
+		return false;
+	boundary->lifted = said == POLICY_TENANT_NO;
+	return !boundary->lifted;
 }

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
+#include "daemon/policy/keys.h"
 #include "protocol/base/base.h"
 
 /* Where this machine's cgroups are. */
@@ -38,3 +39,15 @@ bool cgroup_is_delegated(const struct cgroups *, const char *path);
  * otherwise the second level below the root. So making cgroups inside a tenant makes no new tenants. True: one was delegated.
  */
 bool cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data);
+
+/* The state of one walk from the root down that finds the border between tenants. */
+struct boundary {
+	const struct cgroups *cgroups;
+	bool lifted; /* an outer cgroup is delegated and has Tenant=no */
+};
+
+/* Whether the cgroup, which has this Tenant= in the policy, is a tenant. To be called for its ancestors first. */
+bool boundary_is(struct boundary *, const char *path, enum policy_tenant said);
+
+/* Reads /proc/PID/NAME up to size - 1 bytes, with a NUL behind them. The number of bytes, or a negative errno: -ESRCH: no such process. */
+ssize_t proc_read(pid_t pid, const char *name, char *ret, size_t size);

@@ -16,8 +16,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "daemon/identity/proc.h"
-
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* newer than Debian 12's headers */
 #endif

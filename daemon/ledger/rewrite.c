@@ -6,30 +6,28 @@
  * then the old place is valid, and goes on growing: entries that are added meanwhile are copied at the end.
  *
  * A million entries take a second, so the rewrite is done in pieces, one in each turn of the loop: first the last entry of
- * each thing is found, then these are copied, then the entries that were added since; and the old place is freed in pieces,
- * too. A piece is larger while many entries are added, so that the rewrite ends, and before both places meet.
+ * each thing is found, then these are copied, then the entries that were added since. A piece is larger while many entries are
+ * added, so that the rewrite ends, and before both places meet. Freeing the old place of a million entries takes milliseconds.
  */
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include "daemon/ledger/ledger.h"
 
 enum {
-	PIECE_BYTES = 32 << 10,	    /* some hundred entries: some ten µs */
-	PIECE_GIVEN_BACK = 1 << 20, /* of memory */
-	UNIT = sizeof(uint64_t),    /* of places: an entry is a multiple of it, and so is where it begins */
+	PIECE_BYTES = 32 << 10,	 /* some hundred entries: some ten µs */
+	UNIT = sizeof(uint64_t), /* of places: an entry is a multiple of it, and so is where it begins */
 	SLOTS_MIN = 1 << 10,
 };
 
-/* Of a thing: where it was entered first since it was struck, and last; in units. `last` 0: nothing is here. */
+/* Of a thing: the places of its first entry since it was struck, and of its last, in units. `last` 0: the slot is free. */
 struct slot {
 	uint32_t first; /* 0: it was struck */
 	uint32_t last;
 };
 
 struct ledger_rewriting {
-	/* One piece; true once that part is done. */
+	/* Does one piece. Whether there is more to do; otherwise the rewrite has ended. */
 	bool (*part)(struct ledger *, struct ledger_rewriting *, size_t piece);
 	struct slot *slots;
 	size_t n_slots; /* a power of two */
@@ -38,7 +36,7 @@ struct ledger_rewriting {
 	size_t seen;	    /* of the old place, how far it was when the last piece was done */
 	size_t at;	    /* in the old place */
 	size_t behind;	    /* entries from here on were added since the first step */
-	size_t start, used; /* of the new place; then of the place that is being freed */
+	size_t start, used; /* of the new place */
 };
 
 static const struct ledger_entry *entry_at(const struct ledger *ledger, size_t at)
@@ -46,79 +44,54 @@ static const struct ledger_entry *entry_at(const struct ledger *ledger, size_t a
 	return (const void *)(ledger->memory + at);
 }
 
-static bool is_same(const struct ledger_entry *a, const struct ledger_entry *b)
+static struct slot *slot_find(const struct ledger *ledger, const struct ledger_rewriting *rewriting,
+			      const struct ledger_entry *entry)
 {
-	return a->kind == b->kind && a->a == b->a && a->b == b->b;
-}
-
-/* Numbers come one after the other, and are spread. */
-static size_t hash(const struct ledger_entry *entry)
-{
+	/* Numbers are consecutive: the multiplications spread them. */
 	uint64_t sum = entry->a * UINT64_C(0x9e3779b97f4a7c15) + entry->b * UINT64_C(0xc2b2ae3d27d4eb4f) + entry->kind;
-
-	return (size_t)((sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 20);
-}
-
-static struct slot *find(const struct ledger *ledger, const struct ledger_rewriting *rewriting,
-			 const struct ledger_entry *entry)
-{
-	size_t i = hash(entry);
+	const struct ledger_entry *last;
 	struct slot *slot;
 
-	do
-		slot = &rewriting->slots[i++ & (rewriting->n_slots - 1)];
-	while (slot->last != 0 && !is_same(entry_at(ledger, (size_t)slot->last * UNIT), entry));
-	return slot;
+	for (size_t i = (sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 20;; i++) {
+		slot = &rewriting->slots[i & (rewriting->n_slots - 1)];
+		last = entry_at(ledger, (size_t)slot->last * UNIT);
+		if (slot->last == 0 || (last->kind == entry->kind && last->a == entry->a && last->b == entry->b))
+			return slot;
+	}
 }
 
 void ledger_rewriting_free(struct ledger *ledger)
 {
-	struct ledger_rewriting *rewriting = ledger->rewriting;
-
-	if (rewriting && rewriting->n_slots > 0)
-		munmap(rewriting->slots, rewriting->n_slots * sizeof(*rewriting->slots));
-	free(rewriting);
+	if (ledger->rewriting)
+		free(ledger->rewriting->slots);
+	free(ledger->rewriting);
 	ledger->rewriting = NULL;
 }
 
-/* From the end on, so that `used` is where there is still something. */
-static bool give_back(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece _unused_)
+/* Ends the rewrite and frees a place, which reads as zeros again. */
+static bool rewriting_end(struct ledger *ledger, size_t start, size_t used)
 {
-	size_t slots = MIN(rewriting->n_slots, PIECE_GIVEN_BACK / sizeof(struct slot)), from = rewriting->used;
-
-	rewriting->n_slots -= slots;
-	if (slots > 0)
-		munmap(rewriting->slots + rewriting->n_slots, slots * sizeof(struct slot));
-	if (from > rewriting->start)
-		from = MAX(rewriting->start, (from - 1) / PIECE_GIVEN_BACK * PIECE_GIVEN_BACK);
-	/* The room reads as zeros again. */
-	if (from < rewriting->used && fallocate(ledger->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-						(off_t)(rewriting->used - from)) < 0)
+	ledger_rewriting_free(ledger);
+	if (used > start &&
+	    fallocate(ledger->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)(used - start)) < 0)
 		ledger->failed = -errno;
-	rewriting->used = from;
-	return ledger->failed < 0 || (rewriting->n_slots == 0 && from == rewriting->start);
+	return false;
 }
 
-/* It is tried again when there is twice as much. */
-static bool give_up(struct ledger *ledger, struct ledger_rewriting *rewriting)
+/* The next rewrite begins when the ledger is twice as long. */
+static bool rewriting_give_up(struct ledger *ledger)
 {
 	ledger->lasting = ledger->used - ledger->start;
-	rewriting->part = give_back;
-	return false;
+	return rewriting_end(ledger, ledger->rewriting->start, ledger->rewriting->used);
 }
 
 void ledger_make_way(struct ledger *ledger, size_t end)
 {
-	struct ledger_rewriting *rewriting = ledger->rewriting;
+	const struct ledger_rewriting *rewriting = ledger->rewriting;
 
 	/* Behind the end must be zeros. */
-	if (!rewriting || rewriting->start < ledger->used || end + sizeof(struct ledger_entry) <= rewriting->start)
-		return;
-	if (rewriting->part != give_back)
-		give_up(ledger, rewriting);
-	while (!give_back(ledger, rewriting, 0))
-		;
-	ledger_rewriting_free(ledger);
+	if (rewriting && rewriting->start >= ledger->used && end + sizeof(struct ledger_entry) > rewriting->start)
+		rewriting_give_up(ledger);
 }
 
 static bool copy_entry(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t from)
@@ -137,66 +110,45 @@ static bool copy_entry(struct ledger *ledger, struct ledger_rewriting *rewriting
 	return true;
 }
 
-static void take_the_new_place(struct ledger *ledger, struct ledger_rewriting *rewriting)
+static bool copy_later_entries(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
 {
-	struct ledger_header *header = (void *)ledger->memory;
-	size_t start = ledger->start, used = ledger->used;
+	size_t end = MIN(ledger->used, rewriting->at + piece), start = ledger->start, used = ledger->used;
+	struct ledger_header *header;
 
+	for (; rewriting->at < end; rewriting->at += entry_at(ledger, rewriting->at)->size)
+		if (!copy_entry(ledger, rewriting, rewriting->at))
+			return rewriting_give_up(ledger);
+	if (rewriting->at < ledger->used)
+		return true;
+	header = (void *)ledger->memory;
 	__atomic_store_n(&header->start, rewriting->start, __ATOMIC_RELEASE);
 	ledger->start = rewriting->start;
 	ledger->used = rewriting->used;
 	ledger->lasting = rewriting->lasting;
-	rewriting->start = start;
-	rewriting->used = used;
-}
-
-static bool copy_what_came_since(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
-{
-	size_t end = MIN(ledger->used, rewriting->at + piece);
-
-	for (; rewriting->at < end; rewriting->at += entry_at(ledger, rewriting->at)->size)
-		if (!copy_entry(ledger, rewriting, rewriting->at))
-			return give_up(ledger, rewriting);
-	if (rewriting->at < ledger->used)
-		return false;
-	take_the_new_place(ledger, rewriting);
-	rewriting->part = give_back;
-	return false;
+	return rewriting_end(ledger, start, used);
 }
 
 /* In the order in which they were entered first. */
-static bool copy_what_holds(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
+static bool copy_current_entries(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
 {
 	size_t end = MIN(rewriting->behind, rewriting->at + piece);
 
 	for (size_t size; rewriting->at < end; rewriting->at += size) {
 		const struct ledger_entry *entry = entry_at(ledger, rewriting->at);
-		const struct slot *slot = find(ledger, rewriting, entry);
+		const struct slot *slot = slot_find(ledger, rewriting, entry);
 
 		size = entry->size;
 		if (slot->first == rewriting->at / UNIT && !copy_entry(ledger, rewriting, (size_t)slot->last * UNIT))
-			return give_up(ledger, rewriting);
+			return rewriting_give_up(ledger);
 	}
 	if (rewriting->at == rewriting->behind)
-		rewriting->part = copy_what_came_since;
-	return false;
+		rewriting->part = copy_later_entries;
+	return true;
 }
 
-/*
- * At the beginning, if there is room before the old place; otherwise so far behind it that the old place does not grow into
- * it.
- */
-static void find_place(const struct ledger *ledger, struct ledger_rewriting *rewriting)
+static void slot_note(const struct ledger *ledger, struct ledger_rewriting *rewriting, const struct ledger_entry *entry)
 {
-	size_t first = sizeof(struct ledger_header), more = ledger->used - ledger->start + LEDGER_SPARE;
-
-	rewriting->start = first + rewriting->lasting + more <= ledger->start ? first : ledger->used + more;
-	rewriting->used = rewriting->start;
-}
-
-static void note(const struct ledger *ledger, struct ledger_rewriting *rewriting, const struct ledger_entry *entry)
-{
-	struct slot *slot = find(ledger, rewriting, entry);
+	struct slot *slot = slot_find(ledger, rewriting, entry);
 	uint32_t place = (uint32_t)(rewriting->at / UNIT);
 
 	rewriting->n_things += slot->last == 0;
@@ -212,53 +164,50 @@ static void note(const struct ledger *ledger, struct ledger_rewriting *rewriting
 	rewriting->lasting += entry->size;
 }
 
-static bool find_what_holds(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
+static bool find_current_entries(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
 {
-	size_t end = MIN(ledger->used, rewriting->at + piece);
+	size_t end = MIN(ledger->used, rewriting->at + piece), first = sizeof(struct ledger_header), more;
 
 	for (size_t size; rewriting->at < end; rewriting->at += size) {
 		const struct ledger_entry *entry = entry_at(ledger, rewriting->at);
 
 		size = entry->size;
 		if (rewriting->n_things > rewriting->n_slots / 10 * 9 || rewriting->at / UNIT > UINT32_MAX)
-			return give_up(ledger, rewriting);
-		note(ledger, rewriting, entry);
+			return rewriting_give_up(ledger);
+		slot_note(ledger, rewriting, entry);
 	}
 	if (rewriting->at < ledger->used)
-		return false;
+		return true;
 	rewriting->behind = rewriting->at;
 	rewriting->at = ledger->start;
-	find_place(ledger, rewriting);
-	rewriting->part = copy_what_holds;
-	return false;
-}
-
-static bool is_long(const struct ledger *ledger)
-{
-	return ledger->used - ledger->start > 2 * ledger->lasting + LEDGER_SPARE;
+	/* At the beginning if there is room before the old place; otherwise so far behind it that it does not grow into the new one. */
+	more = ledger->used - ledger->start + LEDGER_SPARE;
+	rewriting->start = first + rewriting->lasting + more <= ledger->start ? first : ledger->used + more;
+	rewriting->used = rewriting->start;
+	rewriting->part = copy_current_entries;
+	return true;
 }
 
 /* Without memory it waits until there is twice as much. */
-static void begin(struct ledger *ledger)
+static void rewriting_begin(struct ledger *ledger)
 {
 	struct ledger_rewriting *rewriting = calloc(1, sizeof(*rewriting));
-	size_t slots = SLOTS_MIN;
-	void *memory = MAP_FAILED;
+	struct slot *slots;
+	size_t n = SLOTS_MIN;
 
-	while (slots < 2 * (ledger->used - ledger->start) / sizeof(struct ledger_entry))
-		slots *= 2;
-	if (rewriting)
-		memory = mmap(NULL, slots * sizeof(struct slot), PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED) {
+	while (n < 2 * (ledger->used - ledger->start) / sizeof(struct ledger_entry))
+		n *= 2;
+	slots = calloc(n, sizeof(*slots));
+	if (!rewriting || !slots) {
 		free(rewriting);
+		free(slots);
 		ledger->lasting = ledger->used - ledger->start;
 		return;
 	}
 	*rewriting = (struct ledger_rewriting){
-		.part = find_what_holds,
-		.slots = memory,
-		.n_slots = slots,
+		.part = find_current_entries,
+		.slots = slots,
+		.n_slots = n,
 		.seen = ledger->used,
 		.at = ledger->start,
 	};
@@ -272,14 +221,12 @@ bool ledger_tidy(struct ledger *ledger)
 
 	if (!ledger || ledger->failed < 0)
 		return false;
-	if (!ledger->rewriting && is_long(ledger))
-		begin(ledger);
+	if (!ledger->rewriting && ledger->used - ledger->start > 2 * ledger->lasting + LEDGER_SPARE)
+		rewriting_begin(ledger);
 	rewriting = ledger->rewriting;
 	if (!rewriting)
 		return false;
-	more = ledger->used > rewriting->seen ? ledger->used - rewriting->seen : 0;
+	more = ledger->used - rewriting->seen;
 	rewriting->seen = ledger->used;
-	if (rewriting->part(ledger, rewriting, MAX((size_t)PIECE_BYTES, 4 * more)))
-		ledger_rewriting_free(ledger);
-	return ledger->rewriting;
+	return rewriting->part(ledger, rewriting, MAX((size_t)PIECE_BYTES, 4 * more));
 }

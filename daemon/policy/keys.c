@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One row for each key: where it may stand, what it takes, and its default. userevd.conf(5) explains them. */
+/* One row for each key: its sections, its values and its default. userevd.conf(5) explains them. */
 
 #include "daemon/policy/keys.h"
 
@@ -10,6 +10,7 @@
 
 #include "daemon/limits.h"
 #include "daemon/policy/glob.h"
+#include "protocol/base/array.h"
 #include "protocol/base/number.h"
 #include "protocol/base/suggest.h"
 #include "protocol/event/description.h"
@@ -27,13 +28,15 @@ enum {
 
 struct key;
 
-/* What values of a key look like. */
+/* The form of a key's values. */
 struct key_type {
-	/* Fills the value, which has the key's default. 0; POLICY_E_WRONG with what would be right; or -ENOMEM. */
-	int (*parse)(const struct key *, const char *text, const struct policy_origin *, struct policy_value *,
-		     struct text *why);
+	/* Fills the value, which has the key's default and its origin. 0; POLICY_E_WRONG with a sentence that says the right values; or -ENOMEM. */
+	int (*parse)(const struct key *, const char *text, struct policy_value *, struct text *why);
 	void (*put)(const struct key *, const struct policy_value *, struct text *);
-	bool is_list; /* it fills the value that there is so far: a list grows */
+	bool has_infinity;
+	bool has_burst; /* N/BURST */
+	/* Of a list: it fills the value that there is so far, as it grows. Checks a new entry, and returns as `parse` does. */
+	int (*check)(const struct key *, struct policy_glob *, struct text *why);
 };
 
 struct key {
@@ -47,8 +50,8 @@ struct key {
 	enum policy_key of_daemon; /* of a limit: the key of [Daemon] that tenants without one go by */
 };
 
-static int type_parse_yes_no(const struct key *key _unused_, const char *text,
-			     const struct policy_origin *origin _unused_, struct policy_value *value, struct text *why)
+static int type_parse_yes_no(const struct key *key _unused_, const char *text, struct policy_value *value,
+			     struct text *why)
 {
 	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1" };
 
@@ -67,9 +70,7 @@ static void type_put_yes_no(const struct key *key _unused_, const struct policy_
 	text_printf(text, "%s", value->number == POLICY_TENANT_UNSET ? "" : value->number ? "yes" : "no");
 }
 
-static const struct key_type type_yes_no = { type_parse_yes_no, type_put_yes_no, false };
-
-/* NULL, or what is wrong. */
+/* NULL, or the fault. */
 static const char *key_read_number(const char *text, size_t length, uint32_t least, uint32_t most, uint32_t *ret)
 {
 	uint64_t number = 0;
@@ -83,54 +84,29 @@ static const char *key_read_number(const char *text, size_t length, uint32_t lea
 				       : NULL;
 }
 
-static int type_parse_number(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-			     struct policy_value *value, struct text *why)
+static int type_parse_number(const struct key *key, const char *text, struct policy_value *value, struct text *why)
 {
-	const char *wrong = key_read_number(text, strlen(text), 0, key->most, &value->number);
-
-	if (!wrong)
-		return 0;
-	text_printf(why, "%s; give 0 to %" PRIu32, wrong, key->most);
-	return POLICY_E_WRONG;
-}
-
-static int type_parse_limit(const struct key *key, const char *text, const struct policy_origin *origin,
-			    struct policy_value *value, struct text *why)
-{
-	if (streq(text, "infinity")) {
-		value->number = POLICY_INFINITY;
-		return 0;
-	}
-	if (type_parse_number(key, text, origin, value, why) == 0)
-		return 0;
-	text_printf(why, ", or infinity");
-	return POLICY_E_WRONG;
-}
-
-/* N, or N/BURST; without a burst it is N. */
-static int type_parse_rate(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-			   struct policy_value *value, struct text *why)
-{
-	size_t length = strcspn(text, "/");
+	bool has_burst = key->type->has_burst;
+	size_t length = has_burst ? strcspn(text, "/") : strlen(text);
 	const char *wrong;
 
-	if (streq(text, "infinity")) {
+	if (key->type->has_infinity && streq(text, "infinity")) {
 		value->number = value->burst = POLICY_INFINITY;
 		return 0;
 	}
-	wrong = key_read_number(text, length, 1, key->most, &value->number);
+	wrong = key_read_number(text, length, has_burst, key->most, &value->number);
 	value->burst = value->number;
 	if (!wrong && text[length] == '/')
 		wrong = key_read_number(text + length + 1, strlen(text + length + 1), 1, key->most, &value->burst);
 	if (!wrong)
 		return 0;
-	text_printf(why, "%s; give N or N/BURST, both 1 to %" PRIu32 ", or infinity", wrong, key->most);
+	text_printf(why, "%s; give %s to %" PRIu32 "%s", wrong, has_burst ? "N or N/BURST, both 1" : "0", key->most,
+		    key->type->has_infinity ? ", or infinity" : "");
 	return POLICY_E_WRONG;
 }
 
 /* Seconds, or a number with a unit. */
-static int type_parse_time(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-			   struct policy_value *value, struct text *why)
+static int type_parse_time(const struct key *key, const char *text, struct policy_value *value, struct text *why)
 {
 	static const struct {
 		const char *name;
@@ -150,28 +126,17 @@ static int type_parse_time(const struct key *key, const char *text, const struct
 	return POLICY_E_WRONG;
 }
 
-static void type_put_number(const struct key *key _unused_, const struct policy_value *value, struct text *text)
+static void type_put_number(const struct key *key, const struct policy_value *value, struct text *text)
 {
 	if (value->number == POLICY_INFINITY)
 		text_printf(text, "infinity");
 	else
 		text_printf(text, "%" PRIu32, value->number);
-}
-
-static void type_put_rate(const struct key *key, const struct policy_value *value, struct text *text)
-{
-	type_put_number(key, value, text);
-	if (value->burst != value->number)
+	if (key->type->has_burst && value->burst != value->number)
 		text_printf(text, "/%" PRIu32, value->burst);
 }
 
-static const struct key_type type_number = { type_parse_number, type_put_number, false };
-static const struct key_type type_limit = { type_parse_limit, type_put_number, false };
-static const struct key_type type_rate = { type_parse_rate, type_put_rate, false };
-static const struct key_type type_time = { type_parse_time, type_put_number, false };
-
-static int type_parse_word(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-			   struct policy_value *value, struct text *why)
+static int type_parse_word(const struct key *key, const char *text, struct policy_value *value, struct text *why)
 {
 	for (uint32_t i = 0; i < ARRAY_SIZE(key->words); i++) {
 		if (streq(text, key->words[i])) {
@@ -188,16 +153,13 @@ static void type_put_word(const struct key *key, const struct policy_value *valu
 	text_printf(text, "%s", key->words[value->number]);
 }
 
-static const struct key_type type_word = { type_parse_word, type_put_word, false };
-
 static int set_text(const char *text, struct policy_value *value)
 {
 	value->text = strdup(text);
 	return value->text ? 0 : -ENOMEM;
 }
 
-static int type_parse_prefix(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-			     struct policy_value *value, struct text *why)
+static int type_parse_prefix(const struct key *key, const char *text, struct policy_value *value, struct text *why)
 {
 	if (strlen(text) <= key->most && description_is_name(text, strlen(text)))
 		return set_text(text, value);
@@ -206,8 +168,7 @@ static int type_parse_prefix(const struct key *key, const char *text, const stru
 	return POLICY_E_WRONG;
 }
 
-static int type_parse_path(const struct key *key, const char *text, const struct policy_origin *origin _unused_,
-			   struct policy_value *value, struct text *why)
+static int type_parse_path(const struct key *key, const char *text, struct policy_value *value, struct text *why)
 {
 	if (text[0] == '/' && strlen(text) <= key->most)
 		return set_text(text, value);
@@ -216,12 +177,12 @@ static int type_parse_path(const struct key *key, const char *text, const struct
 }
 
 /* The event's name is that of its section. */
-static int type_parse_fields(const struct key *key _unused_, const char *text, const struct policy_origin *origin,
-			     struct policy_value *value, struct text *why)
+static int type_parse_fields(const struct key *key _unused_, const char *text, struct policy_value *value,
+			     struct text *why)
 {
 	static _Thread_local struct description description; /* large */
 	char whole[WIRE_DESCRIPTION_MAX + 2];
-	int length = snprintf(whole, sizeof(whole), "%s %s", policy_event_name(origin->section), text);
+	int length = snprintf(whole, sizeof(whole), "%s %s", policy_event_name(value->origin.section), text);
 
 	if (length >= (int)sizeof(whole)) {
 		text_printf(why, "longer than %d bytes, with the name", WIRE_DESCRIPTION_MAX);
@@ -238,11 +199,7 @@ static void type_put_text(const struct key *key _unused_, const struct policy_va
 		text_safe(text, value->text, strlen(value->text));
 }
 
-static const struct key_type type_prefix = { type_parse_prefix, type_put_text, false };
-static const struct key_type type_path = { type_parse_path, type_put_text, false };
-static const struct key_type type_fields = { type_parse_fields, type_put_text, false };
-
-/* Other characters match no name of an event; "!http_*" looks as if it did something. */
+/* Other characters match no name of an event: "!http_*" would deny nothing. */
 static int check_event_glob(const struct key *key, struct policy_glob *glob, struct text *why)
 {
 	static const char anywhere[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_*?[";
@@ -279,16 +236,14 @@ static void cut_list(struct policy_value *value, size_t n)
 }
 
 /* The words of the line are added to the list, or none of them where one is wrong. */
-static int type_parse_list(const struct key *key, const char *text, const struct policy_origin *origin,
-			   struct policy_value *value, struct text *why,
-			   int (*check)(const struct key *, struct policy_glob *, struct text *why))
+static int type_parse_list(const struct key *key, const char *text, struct policy_value *value, struct text *why)
 {
 	static const char blanks[] = " \t\r";
 	size_t before = value->n_globs, length;
 	int r = 0;
 
 	for (text += strspn(text, blanks); r == 0 && *text; text += length, text += strspn(text, blanks)) {
-		struct policy_glob *globs = reallocarray(value->globs, value->n_globs + 1, sizeof(*globs));
+		struct policy_glob *globs = array_grow(value->globs, value->n_globs, sizeof(*globs));
 
 		length = strcspn(text, blanks);
 		r = -ENOMEM;
@@ -296,25 +251,13 @@ static int type_parse_list(const struct key *key, const char *text, const struct
 			break;
 		value->globs = globs;
 		globs += value->n_globs++;
-		*globs = (struct policy_glob){ .text = strndup(text, length), .origin = *origin };
+		*globs = (struct policy_glob){ .text = strndup(text, length), .origin = value->origin };
 		if (globs->text)
-			r = check(key, globs, why);
+			r = key->type->check(key, globs, why);
 	}
 	if (r != 0)
 		cut_list(value, before);
 	return r;
-}
-
-static int type_parse_globs(const struct key *key, const char *text, const struct policy_origin *origin,
-			    struct policy_value *value, struct text *why)
-{
-	return type_parse_list(key, text, origin, value, why, check_event_glob);
-}
-
-static int type_parse_patterns(const struct key *key, const char *text, const struct policy_origin *origin,
-			       struct policy_value *value, struct text *why)
-{
-	return type_parse_list(key, text, origin, value, why, check_pattern);
 }
 
 static void type_put_list(const struct key *key _unused_, const struct policy_value *value, struct text *text)
@@ -323,8 +266,19 @@ static void type_put_list(const struct key *key _unused_, const struct policy_va
 		text_printf(text, "%s%s", i > 0 ? " " : "", value->globs[i].text);
 }
 
-static const struct key_type type_globs = { type_parse_globs, type_put_list, true };
-static const struct key_type type_patterns = { type_parse_patterns, type_put_list, true };
+static const struct key_type type_yes_no = { .parse = type_parse_yes_no, .put = type_put_yes_no };
+static const struct key_type type_number = { .parse = type_parse_number, .put = type_put_number };
+static const struct key_type type_limit = { .parse = type_parse_number, .put = type_put_number, .has_infinity = true };
+static const struct key_type type_rate = {
+	.parse = type_parse_number, .put = type_put_number, .has_infinity = true, .has_burst = true
+};
+static const struct key_type type_time = { .parse = type_parse_time, .put = type_put_number };
+static const struct key_type type_word = { .parse = type_parse_word, .put = type_put_word };
+static const struct key_type type_prefix = { .parse = type_parse_prefix, .put = type_put_text };
+static const struct key_type type_path = { .parse = type_parse_path, .put = type_put_text };
+static const struct key_type type_fields = { .parse = type_parse_fields, .put = type_put_text };
+static const struct key_type type_globs = { .parse = type_parse_list, .put = type_put_list, .check = check_event_glob };
+static const struct key_type type_patterns = { .parse = type_parse_list, .put = type_put_list, .check = check_pattern };
 
 #define NUMBER(default_number)                                                                                         \
 	{                                                                                                              \
@@ -381,11 +335,10 @@ static const struct key keys[POLICY_KEYS] = {
 const char *policy_event_name(const char *section)
 {
 	static const char word[] = "Event";
-	size_t blanks;
+	size_t blanks = 0;
 
-	if (strncmp(section, word, strlen(word)) != 0)
-		return NULL;
-	blanks = strspn(section + strlen(word), " \t");
+	if (strncmp(section, word, strlen(word)) == 0)
+		blanks = strspn(section + strlen(word), " \t");
 	return blanks > 0 ? section + strlen(word) + blanks : NULL;
 }
 
@@ -408,13 +361,7 @@ enum policy_reach policy_key_reach(enum policy_key key)
 
 enum policy_section policy_key_section(enum policy_key key)
 {
-	static const enum policy_section sections[] = {
-		[POLICY_OF_DAEMON] = POLICY_SECTION_DAEMON,  [POLICY_OF_EVENT] = POLICY_SECTION_EVENT,
-		[POLICY_OF_CGROUP] = POLICY_SECTION_CGROUPS, [POLICY_OF_SECTION] = POLICY_SECTION_CGROUPS,
-		[POLICY_OF_TENANT] = POLICY_SECTION_CGROUPS,
-	};
-
-	return sections[keys[key].reach];
+	return (enum policy_section)MIN((int)keys[key].reach, (int)POLICY_SECTION_CGROUPS);
 }
 
 enum policy_key policy_key_of_daemon(enum policy_key key)
@@ -452,13 +399,13 @@ int policy_value_parse(enum policy_key which, const char *text, const struct pol
 		       struct policy_value *value, struct text *why)
 {
 	const struct key *key = &keys[which];
-	bool grows = key->type->is_list && *text;
+	bool grows = key->type->check && *text;
 	struct policy_value new = grows ? *value : key->value;
 	int r;
 
 	new.origin = *origin;
 	new.is_default = *text == '\0';
-	r = *text ? key->type->parse(key, text, origin, &new, why) : 0;
+	r = *text ? key->type->parse(key, text, &new, why) : 0;
 	if (grows) {
 		/* The list may have moved, also where the line was wrong. */
 		value->globs = new.globs;

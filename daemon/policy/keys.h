@@ -48,16 +48,16 @@ enum policy_tenant { POLICY_TENANT_NO, POLICY_TENANT_YES, POLICY_TENANT_UNSET };
 enum policy_stream { POLICY_STREAM_AUTO, POLICY_STREAM_SHARED, POLICY_STREAM_CLIENT };
 enum policy_guard { POLICY_GUARD_REQUIRE, POLICY_GUARD_PREFER, POLICY_GUARD_OFF };
 
-/* What a key is for. */
+enum policy_section { POLICY_SECTION_DAEMON, POLICY_SECTION_EVENT, POLICY_SECTION_CGROUPS };
+
+/* The sections that count for a key: [Daemon], [Event NAME], or in one of these ways those of cgroups. */
 enum policy_reach {
-	POLICY_OF_DAEMON,
-	POLICY_OF_EVENT,   /* that the policy declares */
-	POLICY_OF_CGROUP,  /* each cgroup has its own: a limit of what is in it and below */
+	POLICY_OF_DAEMON = POLICY_SECTION_DAEMON,
+	POLICY_OF_EVENT = POLICY_SECTION_EVENT,
+	POLICY_OF_CGROUP,  /* each cgroup has its own: a limit for all in it and below */
 	POLICY_OF_SECTION, /* the values of all sections that match the cgroup, or one around it, count */
 	POLICY_OF_TENANT,  /* the value of the nearest ancestor that has one */
 };
-
-enum policy_section { POLICY_SECTION_DAEMON, POLICY_SECTION_CGROUPS, POLICY_SECTION_EVENT };
 
 /* Where a value stands. Lives as long as the policy. */
 struct policy_origin {
@@ -105,10 +105,10 @@ enum { POLICY_E_WRONG = 1 };
 
 /*
  * Puts the text of a line into the value, which has zeros, or an earlier line's value of the same section; lists grow. 0;
- * POLICY_E_WRONG with what would be right, and the value is as it was; or -ENOMEM.
+ * POLICY_E_WRONG with a sentence that says the right values, and the value is as it was; or -ENOMEM.
  */
 int policy_value_parse(enum policy_key, const char *text, const struct policy_origin *, struct policy_value *,
 		       struct text *why);
 void policy_value_deinit(struct policy_value *);
-/* As a file would have it; "-" where that is nothing. */
+/* In the form that files have; "-" for nothing. */
 void policy_value_text(enum policy_key, const struct policy_value *, struct text *);

@@ -196,28 +196,12 @@ void policy_copy_deinit(struct policy_copy *copy)
 	*copy = (struct policy_copy){ 0 };
 }
 
-static int copy_put(struct policy_copy *copy, const char *bytes, size_t size)
-{
-	char *grown = realloc(copy->bytes, copy->size + size);
-
-	if (!grown)
-		return -ENOMEM;
-	memcpy(grown + copy->size, bytes, size);
-	copy->bytes = grown;
-	copy->size += size;
-	return 0;
-}
-
 /* A name with a newline in it would be two lines: the copy has another name for such a file. */
-static int copy_put_file(struct policy_copy *copy, const char *path, const char *text, size_t length)
+static void copy_put_file(FILE *copy, const char *path, const char *text, size_t length)
 {
-	char head[4200];
-	int size = snprintf(head, sizeof(head), "%zu %s\n", length, strchr(path, '\n') ? "a file" : path);
-	int r = (size_t)size < sizeof(head) ? copy_put(copy, head, (size_t)size) : -ENOMEM;
-
-	if (r == 0)
-		r = copy_put(copy, text, length);
-	return r == 0 ? copy_put(copy, "\n", 1) : r;
+	fprintf(copy, "%zu %s\n", length, strchr(path, '\n') ? "a file" : path);
+	fwrite(text, 1, length, copy);
+	putc('\n', copy);
 }
 
 /* The next file of a copy, cut out of it; false where the copy is damaged. */
@@ -283,7 +267,7 @@ int policy_load_copy(const struct policy_copy *copy, struct problems *problems, 
 /* --- files --- */
 
 /* 0 or -ENOMEM. */
-static int read_file(struct policy *policy, const char *path, struct problems *problems, struct policy_copy *copy)
+static int read_file(struct policy *policy, const char *path, struct problems *problems, FILE *copy)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *text = NULL;
@@ -296,20 +280,26 @@ static int read_file(struct policy *policy, const char *path, struct problems *p
 		r = policy_file_read(fd, &text, &length);
 	if (!text)
 		return cannot_read(path, -r, problems);
-	r = copy ? copy_put_file(copy, path, text, length) : 0;
-	return r == 0 ? policy_load_text(policy, path, text, length, problems) : r;
+	if (copy)
+		copy_put_file(copy, path, text, length);
+	return policy_load_text(policy, path, text, length, problems);
 }
 
-static int load_files(char *const *files, size_t n, struct problems *problems, struct policy_copy *copy,
+static int load_files(char *const *files, size_t n, struct problems *problems, struct policy_copy *ret_copy,
 		      struct policy **ret)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = policy_new();
-	int r = policy ? 0 : -ENOMEM;
+	FILE *copy = ret_copy ? open_memstream(&ret_copy->bytes, &ret_copy->size) : NULL;
+	int r = policy && (copy || !ret_copy) ? 0 : -ENOMEM;
 
-	if (r == 0 && copy)
-		r = copy_put(copy, copy_magic, strlen(copy_magic));
+	if (copy)
+		fputs(copy_magic, copy);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = read_file(policy, files[i], problems, copy);
+	if (copy && ferror(copy))
+		r = -ENOMEM;
+	if (copy && fclose(copy) != 0)
+		r = -ENOMEM;
 	return load_finish(r, &policy, problems, ret);
 }
 

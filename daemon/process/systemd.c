@@ -34,23 +34,8 @@ static const char *socket_fault(int fd)
 		return "it is not SOCK_SEQPACKET (ListenSequentialPacket=)";
 	if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) <= 0)
 		return "it does not listen (Accept=no)";
-	return NULL;
-}
-
-static int socket_check(int fd, const char *name)
-{
-	const char *fault = socket_fault(fd);
-	int r;
-
-	if (fault) {
-		log_error("can't use the socket '%s' of systemd: %s", name, fault);
-		return -EPROTOTYPE;
-	}
 	/* systemd clears that flag with each start. */
-	r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-	if (r < 0)
-		log_error("can't use the socket '%s' of systemd: %s", name, strerror(-r));
-	return r;
+	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? strerror(errno) : NULL;
 }
 
 /* Takes the fd, or closes it. */
@@ -58,20 +43,19 @@ static int socket_take(struct systemd_sockets *sockets, int given, const char *n
 {
 	_cleanup_(fd_closep) int fd = given;
 	bool clients = streq(name, clients_name);
-	int r;
+	const char *fault;
 
 	if (!clients && !streq(name, control_name)) {
 		log_warning("closed the socket '%s' of systemd: only names '%s' and '%s' are known", name, clients_name,
 			    control_name);
 		return 0;
 	}
-	r = socket_check(fd, name);
-	if (r < 0)
-		return r;
-	if (clients ? sockets->n_clients == ARRAY_SIZE(sockets->clients) : sockets->control >= 0) {
-		log_error("systemd has passed more than %zu sockets named '%s'",
-			  clients ? ARRAY_SIZE(sockets->clients) : (size_t)1, name);
-		return -E2BIG;
+	fault = socket_fault(fd);
+	if (clients ? sockets->n_clients == ARRAY_SIZE(sockets->clients) : sockets->control >= 0)
+		fault = "there are too many of that name";
+	if (fault) {
+		log_error("can't use the socket '%s' of systemd: %s", name, fault);
+		return -EPROTOTYPE;
 	}
 	*(clients ? &sockets->clients[sockets->n_clients++] : &sockets->control) = fd_steal(&fd);
 	return 0;
@@ -108,10 +92,10 @@ static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int
 }
 
 /* Each notification has the status, too. */
-static void systemd_notify(struct systemd *systemd, const char *what)
+static void systemd_notify(struct systemd *systemd, const char *state)
 {
 	systemd->status(systemd->data, systemd->told, sizeof(systemd->told));
-	sd_notifyf(false, "%sSTATUS=%s", what, systemd->told);
+	sd_notifyf(false, "%sSTATUS=%s", state, systemd->told);
 	ev_timer_stop(systemd->loop, &systemd->w_status);
 	ev_timer_set(&systemd->w_status, STATUS_INTERVAL, 0.);
 	ev_timer_start(systemd->loop, &systemd->w_status);
@@ -142,13 +126,14 @@ void systemd_say_ready(struct systemd *systemd)
 
 void systemd_say_reloading(struct systemd *systemd)
 {
-	char what[64];
+	char state[64];
 
 	if (!*systemd->told)
 		return;
 	/* The time tells systemd which of its signals this answers. */
-	snprintf(what, sizeof(what), "RELOADING=1\nMONOTONIC_USEC=%llu\n", (unsigned long long)(clock_now() * 1000000));
-	systemd_notify(systemd, what);
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%llu\n",
+		 (unsigned long long)(clock_now() * 1000000));
+	systemd_notify(systemd, state);
 }
 
 void systemd_say_stopping(void)

@@ -11,29 +11,11 @@
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 
-static bool bundle_is_open_to(const struct bundle *bundle, const struct holder *holder)
-{
-	for (size_t i = 0; i < bundle->n_parts; i++)
-		if (!stream_may_serve(bundle->parts[i].stream, holder))
-			return false;
-	return true;
-}
-
 void bundle_key(const struct holder *holder, struct cursor request, struct bundle_key *ret)
 {
 	ret->uid = holder->uid;
 	memcpy(ret->request, request.at, request.left);
 	ret->size = sizeof(ret->uid) + request.left;
-}
-
-struct bundle_key *bundle_key_copy(const struct bundle_key *key)
-{
-	size_t size = offsetof(struct bundle_key, uid) + key->size;
-	struct bundle_key *copy = malloc(size);
-
-	if (copy)
-		memcpy(copy, key, size);
-	return copy;
 }
 
 static struct bundle *bundle_lookup(const struct tenant *tenant, const struct bundle_key *key)
@@ -52,17 +34,21 @@ bool bundle_may_serve(const struct holder *holder)
 struct bundle *bundle_find(const struct holder *holder, const struct bundle_key *key)
 {
 	struct bundle *bundle = bundle_lookup(holder->tenant, key);
+	const struct share *share;
 
 	/* A request that an older policy granted might be refused now. */
-	return bundle && bundle->generation == holder->registry->generation && bundle_is_open_to(bundle, holder)
-		       ? bundle
-		       : NULL;
+	if (!bundle || bundle->generation != holder->registry->generation)
+		return NULL;
+	LIST_FOREACH(share, &bundle->holder.shares, in_client)
+		if (!stream_may_serve(share->stream, holder))
+			return NULL;
+	return bundle;
 }
 
 static void bundle_unlist(struct bundle *bundle)
 {
 	if (bundle && bundle->listed)
-		HASH_DELETE(by_key, bundle->tenant->bundles, bundle);
+		HASH_DELETE(by_key, bundle->holder.tenant->bundles, bundle);
 	if (bundle)
 		bundle->listed = false;
 }
@@ -72,127 +58,105 @@ static void bundle_free(struct bundle *bundle)
 	struct lease *lease, *next;
 
 	bundle_unlist(bundle);
-	bundle->tenant->bundle_bytes -= bundle->bytes;
-	HASH_ITER(by_bit, bundle->leases, lease, next)
+	bundle->holder.tenant->bundle_bytes -= bundle->bytes;
+	HASH_ITER(by_bit, bundle->holder.leases, lease, next)
 		lease_drop(lease);
-	free(bundle->parts);
+	while (!LIST_EMPTY(&bundle->holder.shares))
+		share_free(LIST_FIRST(&bundle->holder.shares));
 	free(bundle->answer);
 	free(bundle);
 }
 
-static void part_with(struct holder *holder, const struct bundle *bundle, size_t parts)
+static void bundle_add_member(struct bundle *bundle, struct holder *holder)
 {
-	for (size_t i = 0; i < parts; i++)
-		share_find(holder, bundle->parts[i].stream)->leases -= bundle->parts[i].leases;
-}
-
-static void bundle_set(struct holder *holder, struct bundle *bundle)
-{
-	holder->bundle = bundle;
-	holder->bundle_number = bundle ? bundle->lease_number : 0;
-}
-
-static void bundle_add_holder(struct bundle *bundle, struct holder *holder)
-{
-	LIST_INSERT_HEAD(&bundle->holders, holder, in_bundle);
-	bundle->n_holders++;
-	bundle_set(holder, bundle);
+	LIST_INSERT_HEAD(&bundle->holder.members, holder, in_bundle);
+	bundle->holder.n_members++;
+	holder->bundle = &bundle->holder;
 	holder_enter(holder);
 }
 
 int bundle_join(struct bundle *bundle, struct holder *holder)
 {
-	const struct lease *lease;
+	const struct share *part;
 
-	for (size_t i = 0; i < bundle->n_parts; i++) {
-		struct share *share = share_get(holder, bundle->parts[i].stream);
-
-		if (!share) {
-			part_with(holder, bundle, i);
+	LIST_FOREACH(part, &bundle->holder.shares, in_client)
+		if (!share_get(holder, part->stream))
 			return -ENOMEM;
-		}
-		share->leases += bundle->parts[i].leases;
-	}
-	for (lease = bundle->leases; lease; lease = lease->by_bit.next)
+	LIST_FOREACH(part, &bundle->holder.shares, in_client)
+		share_find(holder, part->stream)->leases += part->leases;
+	for (const struct lease *lease = bundle->holder.leases; lease; lease = lease->by_bit.next)
 		grant_lease_begins(lease->reference->grant);
-	holder->registry->leases += HASH_CNT(by_bit, bundle->leases);
-	bundle_add_holder(bundle, holder);
+	holder->registry->leases += HASH_CNT(by_bit, bundle->holder.leases);
+	bundle_add_member(bundle, holder);
 	return 0;
-}
-
-/* The last one's are dropped with it. */
-static void bundle_drop_holder(struct bundle *bundle, struct holder *holder)
-{
-	const struct lease *lease;
-
-	LIST_REMOVE(holder, in_bundle);
-	part_with(holder, bundle, bundle->n_parts);
-	if (--bundle->n_holders == 0) {
-		bundle_free(bundle);
-		return;
-	}
-	for (lease = bundle->leases; lease; lease = lease->by_bit.next)
-		grant_lease_ends(lease->reference->grant);
-	holder->registry->leases -= HASH_CNT(by_bit, bundle->leases);
 }
 
 void bundle_leave(struct holder *holder)
 {
-	struct bundle *bundle = holder->bundle;
+	struct holder *bundle = steal_pointer(holder->bundle);
+	const struct share *part;
 
-	bundle_set(holder, NULL);
-	if (bundle)
-		bundle_drop_holder(bundle, holder);
+	if (!bundle)
+		return;
+	LIST_REMOVE(holder, in_bundle);
+	LIST_FOREACH(part, &bundle->shares, in_client)
+		share_find(holder, part->stream)->leases -= part->leases;
+	if (--bundle->n_members == 0) {
+		bundle_free(container_of(bundle, struct bundle, holder));
+		return;
+	}
+	for (const struct lease *lease = bundle->leases; lease; lease = lease->by_bit.next)
+		grant_lease_ends(lease->reference->grant);
+	holder->registry->leases -= HASH_CNT(by_bit, bundle->leases);
 }
 
+/* It has the client's streams, and no leases yet. */
 static struct bundle *bundle_new(struct holder *holder, const struct bundle_key *key, const void *answer, size_t size)
 {
 	struct bundle *bundle = calloc(1, sizeof(*bundle) + key->size);
+	const struct share *share;
+	bool is_complete;
 
 	if (!bundle)
 		return NULL;
-	bundle->tenant = holder->tenant;
+	bundle->holder.registry = holder->registry;
+	bundle->holder.tenant = holder->tenant;
 	bundle->generation = holder->registry->generation;
 	bundle->bytes = key->size + size;
-	bundle->tenant->bundle_bytes += bundle->bytes;
-	LIST_INIT(&bundle->holders);
+	holder->tenant->bundle_bytes += bundle->bytes;
 	memcpy(bundle->key, &key->uid, key->size);
 	bundle->answer = malloc(MAX(size, 1));
-	bundle->parts = calloc(MAX(shares_count(holder), 1), sizeof(*bundle->parts));
-	if (!bundle->answer || !bundle->parts) {
-		bundle_free(bundle);
-		return NULL;
-	}
-	if (size > 0)
-		memcpy(bundle->answer, answer, size);
 	bundle->answer_size = size;
-	return bundle;
+	is_complete = bundle->answer;
+	if (is_complete)
+		memcpy(bundle->answer, answer, size);
+	LIST_FOREACH(share, &holder->shares, in_client)
+		is_complete &= share->leases == 0 || share_get(&bundle->holder, share->stream);
+	if (is_complete)
+		return bundle;
+	bundle_free(bundle);
+	return NULL;
 }
 
 static void bundle_take_over(struct bundle *bundle, struct holder *holder)
 {
-	const struct share *share;
-	struct lease *lease;
+	struct share *part;
 
-	LIST_FOREACH(share, &holder->shares, in_client)
-		if (share->leases > 0)
-			bundle->parts[bundle->n_parts++] = (struct bundle_part){ share->stream, share->leases };
-	bundle->leases = holder->leases;
-	holder->leases = NULL;
+	LIST_FOREACH(part, &bundle->holder.shares, in_client)
+		part->leases = share_find(holder, part->stream)->leases;
+	bundle->holder.leases = steal_pointer(holder->leases);
 	/* So they need not be entered again. */
-	bundle->lease_number = holder->lease_number;
+	bundle->holder.lease_number = holder->lease_number;
 	holder->lease_number = ++holder->registry->last_number;
-	for (lease = bundle->leases; lease; lease = lease->by_bit.next) {
-		lease->holder = NULL;
-		lease->bundle = bundle;
-	}
-	bundle_add_holder(bundle, holder);
+	for (struct lease *lease = bundle->holder.leases; lease; lease = lease->by_bit.next)
+		lease->holder = &bundle->holder;
+	bundle_add_member(bundle, holder);
 }
 
 struct bundle *bundle_restore(struct holder *holder)
 {
 	static const struct bundle_key none;
-	struct bundle *bundle = bundle_new(holder, &none, NULL, 0);
+	struct bundle *bundle = bundle_new(holder, &none, "", 0);
 
 	if (bundle)
 		bundle_take_over(bundle, holder);
@@ -201,13 +165,11 @@ struct bundle *bundle_restore(struct holder *holder)
 
 void bundle_make(struct holder *holder, const struct bundle_key *key, const void *answer, size_t size)
 {
-	struct bundle *before = bundle_lookup(holder->tenant, key);
-	struct bundle *bundle;
+	struct bundle *before = bundle_lookup(holder->tenant, key), *bundle = NULL;
 
-	/* Without one each client's leases are its own. */
-	if (holder->tenant->bundle_bytes + key->size + size > BUNDLE_BYTES_MAX)
-		return;
-	bundle = bundle_new(holder, key, answer, size);
+	/* Without a bundle each client's leases are its own. */
+	if (holder->tenant->bundle_bytes + key->size + size <= BUNDLE_BYTES_MAX)
+		bundle = bundle_new(holder, key, answer, size);
 	if (!bundle)
 		return;
 	HASH_ADD_KEYPTR(by_key, holder->tenant->bundles, bundle->key, key->size, bundle);
@@ -216,32 +178,29 @@ void bundle_make(struct holder *holder, const struct bundle_key *key, const void
 		bundle_free(bundle);
 		return;
 	}
-	/* That one could not serve this client, nor will it serve others. */
+	/* The older bundle could not serve this client, nor will it serve others. */
 	bundle_unlist(before);
 	bundle_take_over(bundle, holder);
 }
 
 int bundle_split(struct holder *holder)
 {
-	struct bundle *bundle = holder->bundle;
-	const struct lease *lease;
+	struct holder *bundle = holder->bundle;
+	int r = 0;
 
 	if (!bundle)
 		return 0;
-	if (bundle->n_holders > 1 &&
+	if (bundle->n_members > 1 &&
 	    level_room(holder->tenant->level, RESOURCE_LEASES) < HASH_CNT(by_bit, bundle->leases))
 		return -EDQUOT;
-	/* So that lease_get() does not find the bundle's. */
-	bundle_set(holder, NULL);
-	for (lease = bundle->leases; lease; lease = lease->by_bit.next) {
-		if (lease_get(holder, lease->reference))
-			continue;
-		/* The caller disconnects the client, which drops both. */
-		bundle_set(holder, bundle);
-		return -ENOMEM;
-	}
-	/* It has both, and then only its own. */
-	holder_enter(holder);
-	bundle_drop_holder(bundle, holder);
-	return 0;
+	/* So that lease_get() does not find the bundle's. After -ENOMEM the caller disconnects the client, which drops both. */
+	holder->bundle = NULL;
+	for (const struct lease *lease = bundle->leases; lease && r == 0; lease = lease->by_bit.next)
+		r = lease_get(holder, lease->reference) ? 0 : -ENOMEM;
+	if (r == 0)
+		holder_enter(holder);
+	holder->bundle = bundle;
+	if (r == 0)
+		bundle_leave(holder);
+	return r;
 }

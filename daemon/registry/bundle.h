@@ -3,8 +3,8 @@
 
 /*
  * The events that many clients of one tenant registered with identical requests: five hundred workers of a service start
- * alike. The bundle holds each lease once for all its clients, and keeps the encoded answer, so that the cost of one more
- * client does not grow with the number of events. A client holds at most one bundle; when it releases a part of it, the rest
+ * alike. The bundle holds each lease once for all its members, and keeps the encoded answer, so that the cost of one more
+ * client does not grow with the number of events. A client is in at most one bundle; when it releases a part of it, the rest
  * becomes leases of its own.
  */
 
@@ -13,20 +13,9 @@
 #include "protocol/base/table.h"
 #include "protocol/protocol.h"
 
-struct holder;
-struct lease;
-struct stream;
-struct tenant;
-
 enum { BUNDLE_EVENTS_MIN = 8 }; /* fewer cost no more one by one */
 
-/* On how many streams its events are, and how many on each. */
-struct bundle_part {
-	struct stream *stream;
-	unsigned leases;
-};
-
-/* By whom it was asked, and how. */
+/* The user, and the request. */
 struct bundle_key {
 	size_t size; /* of all that follows */
 	uint32_t uid;
@@ -34,19 +23,13 @@ struct bundle_key {
 };
 
 struct bundle {
-	struct tenant *tenant;
-	unsigned generation;   /* of the policy by which it was granted */
-	uint64_t lease_number; /* of the leases, in the ledger */
-	struct lease *leases;  /* table by bit */
-	size_t n_holders;
-	struct holder_list holders; /* it ends with the last */
-	size_t n_parts;
-	struct bundle_part *parts;
-	uint8_t *answer; /* the body of its REGISTERED */
+	struct holder holder; /* its shares are of the streams that its events are on */
+	unsigned generation;  /* of the policy by which it was granted */
+	uint8_t *answer;      /* the body of its REGISTERED */
 	size_t answer_size;
-	size_t bytes; /* of both */
+	size_t bytes; /* of answer and key */
 	UT_hash_handle by_key;
-	bool listed; /* in the tenant's table: a later one may have taken its place there */
+	bool listed; /* in the tenant's table: a later bundle may have taken its place there */
 	uint8_t key[];
 };
 
@@ -54,16 +37,12 @@ struct bundle {
 bool bundle_may_serve(const struct holder *);
 /* Makes the key of a client's request. */
 void bundle_key(const struct holder *, struct cursor request, struct bundle_key *ret);
-struct bundle_key *bundle_key_copy(const struct bundle_key *);
 
-/* The one that answers this, if the client may have all of it. */
+/* The bundle that answers this request, if the client may have all of it. */
 struct bundle *bundle_find(const struct holder *, const struct bundle_key *);
-/* The client holds it from now on. 0, or -ENOMEM. */
+/* The client becomes a member. 0, or -ENOMEM. */
 int bundle_join(struct bundle *, struct holder *);
-/*
- * Turns the leases of the client, which are all that it holds, into a bundle that others find. Without memory there is no
- * bundle.
- */
+/* Turns the leases of the client, which are all that it holds, into a bundle that others find. Without memory there is no bundle. */
 void bundle_make(struct holder *, const struct bundle_key *, const void *answer, size_t size);
 
 /*
@@ -72,7 +51,7 @@ void bundle_make(struct holder *, const struct bundle_key *, const void *answer,
  */
 struct bundle *bundle_restore(struct holder *);
 
-/* The client's part of its bundle, if it holds one, becomes its own. 0, -ENOMEM, or -EDQUOT: it may not have as many leases. */
+/* The client's part of its bundle, if it is in one, becomes its own. 0, -ENOMEM, or -EDQUOT: it may not have as many leases. */
 int bundle_split(struct holder *);
-/* It gives up all of it. */
+/* The client gives up all of it. The bundle ends with its last member. */
 void bundle_leave(struct holder *);

@@ -10,12 +10,10 @@
 
 #include "daemon/registry/declared.h"
 
-#include <float.h>
 #include <stdio.h>
 
 #include "daemon/limits.h"
 #include "daemon/policy/policy.h"
-#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/fd_budget.h"
@@ -30,7 +28,8 @@ struct item {
 	struct policy_event event;
 	struct grant *grant; /* NULL: refused */
 	struct stream *stream;
-	struct kernel_call *call;
+	uint16_t flags;
+	bool asked; /* a call of the kernel is under way for it */
 	bool held;
 };
 
@@ -43,9 +42,12 @@ struct declared {
 	struct stream **streams;
 	size_t n;
 	struct item *items;
+	struct settling settling;
+	double deadline; /* for names that settle */
+	size_t n_page;	/* calls for the page, which come first; then those for the streams, and then those for items */
+	size_t n_files; /* calls before those for items */
 	size_t n_calls;
-	double settles_until;	   /* clock_now() */
-	struct kernel_call *calls; /* at most two for the page, one for each stream, and one for each item */
+	struct kernel_call *calls;
 };
 
 static struct declared *declared_free(struct declared *declared)
@@ -75,7 +77,6 @@ static struct declared *declared_new(struct registry *registry, struct tenant *t
 		return NULL;
 	declared->registry = registry;
 	declared->tenant = tenant;
-	declared->settles_until = DBL_MAX;
 	declared->streams = calloc(MAX(n_streams, 1), sizeof(struct stream *));
 	declared->items = calloc(MAX(n, 1), sizeof(*declared->items));
 	declared->calls = calloc(2 + n_streams + n, sizeof(*declared->calls));
@@ -128,31 +129,7 @@ static uint16_t declared_flags(const struct declared *declared, const struct pol
 	return 0;
 }
 
-static void declared_add_call(struct declared *declared, struct item *item, struct kernel_call call)
-{
-	struct kernel_call *place = &declared->calls[declared->n_calls++];
-
-	*place = call;
-	place->fd = -1;
-	if (item)
-		item->call = place;
-}
-
-static int declared_add_stream(struct declared *declared)
-{
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
-	struct kernel_call call;
-	struct stream *stream;
-
-	if (!fd_budget_has_room(declared->registry) ||
-	    stream_new(declared->tenant, geteuid(), &call, &stream, &why) != 0)
-		return -ENOMEM;
-	declared->streams[declared->n_streams++] = stream;
-	declared_add_call(declared, NULL, call);
-	return 0;
-}
-
+/* 0, or a negative errno. An event that can't be had is left out. */
 static int declared_add_item(struct declared *declared, const struct policy_event *event)
 {
 	static struct description description; /* large */
@@ -161,80 +138,72 @@ static int declared_add_item(struct declared *declared, const struct policy_even
 	struct item *item = &declared->items[declared->n];
 	int r = declared_describe(event, &description, &why);
 
-	*item = (struct item){ .event = *event };
+	*item = (struct item){ .event = *event, .flags = declared_flags(declared, event), .asked = true };
 	if (r == 0)
 		r = grant_get(declared->tenant, &description, 0, &item->grant, &why);
 	if (r != 0) {
 		declared_complain(event, r < 0 ? strerror(-r) : sentence);
 		return 0;
 	}
-	declared->n++;
-	if (declared->n > declared->n_streams * STREAM_EVENTS_MAX && declared_add_stream(declared) < 0)
-		return -ENOMEM;
+	if (declared->n++ == declared->n_streams * STREAM_EVENTS_MAX) {
+		struct kernel_call *call = &declared->calls[declared->n_files];
+
+		if (!fd_budget_has_room(declared->registry) ||
+		    stream_new(declared->tenant, geteuid(), call, &declared->streams[declared->n_streams], &why) != 0)
+			return -ENOMEM;
+		declared->n_streams++;
+		declared->n_files++;
+	}
 	item->stream = declared->streams[declared->n_streams - 1];
-	declared_add_call(declared, item,
-			  (struct kernel_call){
-				  .op = KERNEL_REGISTER,
-				  .page = declared->tenant->number,
-				  .stream = item->stream->number,
-				  .flags = declared_flags(declared, event),
-				  .text = item->grant->event->description,
-			  });
 	return 0;
 }
 
-static void declared_add_page(struct declared *declared)
-{
-	const struct tenant *tenant = declared->tenant;
+static void declared_on_answer(void *, struct kernel_call *, size_t);
 
-	if (tenant->page_fd >= 0)
-		return;
-	declared_add_call(declared, NULL,
-			  (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = tenant->number, .text = tenant->path });
-	if (declared->registry->kernel->facts.deposits)
-		declared_add_call(declared, NULL,
-				  (struct kernel_call){ .op = KERNEL_PAGE_FETCH, .page = tenant->number, .index = 1 });
+/* With calls for all items that are asked, behind those for files. */
+static void declared_submit(struct declared *declared)
+{
+	declared->n_calls = declared->n_files;
+	for (size_t i = 0; i < declared->n; i++) {
+		const struct item *item = &declared->items[i];
+
+		if (item->asked)
+			declared->calls[declared->n_calls++] = (struct kernel_call){
+				.op = KERNEL_REGISTER,
+				.page = declared->tenant->number,
+				.stream = item->stream->number,
+				.flags = item->flags,
+				.text = item->grant->event->description,
+				.fd = -1,
+			};
+	}
+	declared->registry->others.registering += (uint32_t)declared->n_calls;
+	kernel_submit(declared->registry->kernel, declared->calls, declared->n_calls, declared_on_answer, declared);
 }
 
 /* --- the kernel's answers --- */
 
-static int declared_take_page(int *fd, struct kernel_call *call)
-{
-	if (call->result != KERNEL_OK)
-		return call->result < 0 ? call->result : -EIO;
-	*fd = fd_steal(&call->fd);
-	return 0;
-}
-
 /* The page and the streams: 0, or the worst error. */
 static int declared_take_files(struct declared *declared)
 {
-	struct tenant *tenant = declared->tenant;
-	size_t n = 0;
-	int r = 0;
+	int r = declared->n_page > 0 ? tenant_take_page(declared->registry, declared->calls, declared->n_page) : 0;
 
-	for (size_t i = 0; i < declared->n_calls; i++) {
-		struct kernel_call *call = &declared->calls[i];
-		int answer = 0;
+	for (size_t i = declared->n_page; i < declared->n_files; i++) {
+		int answer = stream_came(declared->streams[i - declared->n_page], &declared->calls[i]);
 
-		if (call->op == KERNEL_PAGE_NEW)
-			answer = declared_take_page(&tenant->page_fd, call);
-		else if (call->op == KERNEL_PAGE_FETCH)
-			answer = declared_take_page(&tenant->page_writable, call);
-		else if (call->op == KERNEL_STREAM_NEW)
-			answer = stream_came(declared->streams[n++], call);
 		r = MIN(answer, r);
 	}
+	declared->n_page = declared->n_files = 0;
 	return r;
 }
 
-static void item_take(struct item *item)
+static void item_take(struct item *item, const struct kernel_call *call)
 {
-	const struct kernel_call *call = item->call;
 	int answer = call->result;
 	const char *sentence;
 	uint32_t refusal;
 
+	item->asked = false;
 	if (answer == KERNEL_OK) {
 		item->grant->bit = call->bit;
 		answer = item_hold(item, item->stream, call->index) ? KERNEL_OK : -ENOMEM;
@@ -249,36 +218,46 @@ static void item_take(struct item *item)
 	item->grant = grant_unref(item->grant);
 }
 
-static void declared_on_answer(void *, struct kernel_call *, size_t);
-
-/* Whether a name is about to be free: then it is asked for again, with the events behind it that go on the same data file. */
-static bool declared_ask_again(struct declared *declared)
+/* Whether some names are about to be free: these items stay asked. */
+static bool declared_take_items(struct declared *declared, const struct kernel_call *call)
 {
-	size_t first = settling_count_final(declared->calls, declared->n_calls, declared->settles_until), n = 0;
+	bool settles = false;
 
-	while (first + n < declared->n_calls && declared->calls[first + n].op == KERNEL_REGISTER)
-		n++;
-	if (declared->settles_until == DBL_MAX)
-		declared->settles_until = clock_now() + SETTLE_PATIENCE;
-	return n > 0 && settling_ask(declared->registry, declared->calls + first, n, declared_on_answer, declared);
+	for (size_t i = 0; i < declared->n; i++) {
+		struct item *item = &declared->items[i];
+
+		if (!item->asked)
+			continue;
+		if (call->result == KERNEL_E_SETTLING && settling_goes_on(&declared->deadline))
+			settles = true;
+		else
+			item_take(item, call);
+		call++;
+	}
+	return settles;
 }
 
-static void declared_on_answer(void *data, struct kernel_call *calls _unused_, size_t n _unused_)
+static void declared_on_settled(struct settling *settling)
+{
+	declared_submit(container_of(settling, struct declared, settling));
+}
+
+static void declared_on_answer(void *data, struct kernel_call *calls _unused_, size_t n)
 {
 	struct declared *declared = data;
 	struct registry *registry = declared->registry;
 	bool has_changed = declared->policy != registry->policy;
+	const struct kernel_call *first = declared->calls + declared->n_files;
 	int r;
 
-	if (declared_ask_again(declared))
-		return;
-	registry->declaring = false;
-	registry->others.registering -= (uint32_t)declared->n_calls;
+	registry->others.registering -= (uint32_t)n;
 	r = declared_take_files(declared);
-	if (r == 0) {
-		for (size_t i = 0; i < declared->n; i++)
-			item_take(&declared->items[i]);
-	} else {
+	if (r == 0 && declared_take_items(declared, first)) {
+		settling_wait(registry, &declared->settling, declared_on_settled);
+		return;
+	}
+	registry->declaring = false;
+	if (r < 0) {
 		if (r != -ECANCELED)
 			log_error("no page or data file (%s): the events that the policy declares stay as they were",
 				  strerror(-r));
@@ -290,7 +269,7 @@ static void declared_on_answer(void *data, struct kernel_call *calls _unused_, s
 		declared_adopt(registry);
 }
 
-/* --- the two of them --- */
+/* --- before and after a reload --- */
 
 static bool declared_has(const struct declared *declared, const struct policy_event *wanted)
 {
@@ -340,7 +319,8 @@ static struct declared *declared_make(struct registry *registry)
 		return NULL;
 	}
 	declared->policy = policy_ref(registry->policy);
-	declared_add_page(declared);
+	if (tenant->page_fd < 0)
+		declared->n_page = declared->n_files = tenant_page_calls(tenant, tenant->path, declared->calls);
 	for (size_t at = 0; r == 0 && policy_next_event(registry->policy, &at, &event);)
 		r = declared_add_item(declared, &event);
 	/* With items, it is freed with the last of its grants. */
@@ -368,8 +348,7 @@ void declared_adopt(struct registry *registry)
 		registry->declared_before = declared_free(registry->declared_before);
 		return;
 	}
-	registry->others.registering += (uint32_t)declared->n_calls;
-	kernel_submit(registry->kernel, declared->calls, declared->n_calls, declared_on_answer, declared);
+	declared_submit(declared);
 }
 
 int declared_begin(struct registry *registry)

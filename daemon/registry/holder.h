@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a client is and holds, whatever its connection does. Embedded in struct client. */
+/*
+ * What a client is and holds, whatever its connection does. Embedded in struct client; and in struct bundle, which holds what its
+ * members have in common.
+ */
 
 #include "daemon/registry/registry.h"
 
-struct bundle;
 struct lease;
 struct tenant;
 
 struct holder {
 	struct registry *registry;
-	struct tenant *tenant;	  /* NULL: an admin, who holds nothing */
-	uint64_t number;	  /* in the ledger, and of its connection with the keeper */
-	uint64_t lease_number;	  /* of its leases, in the ledger */
-	struct lease *leases;	  /* table by bit */
-	struct bundle *bundle;	  /* leases that it shares with others; NULL: none */
-	uint64_t bundle_number;	  /* of the bundle's leases, in the ledger; 0: it has none */
+	struct tenant *tenant;	    /* NULL: an admin, who holds nothing */
+	uint64_t number;	    /* in the ledger, and of its connection with the keeper */
+	uint64_t lease_number;	    /* of its leases, in the ledger */
+	struct lease *leases;	    /* table by bit */
+	struct holder *bundle;	    /* that it is a member of; NULL: none */
+	struct holder_list members; /* of a bundle; a client has none */
+	unsigned n_members;
 	struct share_list shares; /* of streams, the newest first */
 	pid_t pid;		  /* as it was when it connected */
 	uid_t uid;

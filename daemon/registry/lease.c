@@ -4,17 +4,11 @@
 
 #include "daemon/ledger/entries.h"
 #include "daemon/process/memory.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-
-static uint64_t lease_number(const struct lease *lease)
-{
-	return lease->holder ? lease->holder->lease_number : lease->bundle->lease_number;
-}
 
 struct lease *lease_by_bit(const struct holder *holder, uint32_t bit)
 {
@@ -68,21 +62,18 @@ struct lease *lease_get(struct holder *holder, struct reference *reference)
 void lease_drop(struct lease *lease)
 {
 	struct reference *reference = lease->reference;
+	struct registry *registry = lease->holder->registry;
 
-	ledger_strike(reference->stream->registry->ledger, ENTRY_LEASE, lease_number(lease), reference->grant->number);
-	if (lease->holder) {
-		HASH_DELETE(by_bit, lease->holder->leases, lease);
-		share_find(lease->holder, reference->stream)->leases--;
-	} else {
-		HASH_DELETE(by_bit, lease->bundle->leases, lease);
-	}
+	ledger_strike(registry->ledger, ENTRY_LEASE, lease->holder->lease_number, reference->grant->number);
+	HASH_DELETE(by_bit, lease->holder->leases, lease);
+	share_find(lease->holder, reference->stream)->leases--;
 	LIST_REMOVE(lease, in_reference);
 	if (!LIST_EMPTY(&reference->leases))
 		quota_release(&reference->stream->tenant->level->own_leases);
 	reference->stream->live -= LIST_EMPTY(&reference->leases);
 	grant_lease_ends(reference->grant);
-	reference->stream->registry->leases--;
-	memory_freed(&reference->stream->registry->memory, sizeof(*lease));
+	registry->leases--;
+	memory_freed(&registry->memory, sizeof(*lease));
 	free(lease);
 }
 

@@ -7,13 +7,11 @@
 
 #include "protocol/base/table.h"
 
-struct bundle;
 struct holder;
 struct reference;
 
 struct lease {
-	struct holder *holder; /* NULL: it is the bundle's */
-	struct bundle *bundle;
+	struct holder *holder; /* a client's, or a bundle's */
 	struct reference *reference;
 	uint32_t bit;
 	LIST_ENTRY(lease) in_reference;

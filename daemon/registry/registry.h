@@ -8,7 +8,7 @@
 #include "daemon/identity/cgroup.h"
 #include "daemon/process/log.h"
 #include "daemon/process/memory.h"
-#include "daemon/quota/bucket.h"
+#include "daemon/process/bucket.h"
 #include "daemon/quota/level.h"
 #include "daemon/quota/reserve.h"
 #include "kernel/kernel.h"

@@ -2,61 +2,35 @@
 
 #include "daemon/registry/settling.h"
 
+#include <float.h>
 #include <poll.h>
 
 #include "daemon/limits.h"
 #include "daemon/process/clock.h"
 
-struct settling {
-	struct kernel_call *calls;
-	size_t n;
-	kernel_done *done;
-	void *data;
-	double at; /* clock_now() */
-	TAILQ_ENTRY(settling) entry;
-};
-
-size_t settling_count_final(const struct kernel_call *calls, size_t n, double until)
+void settling_wait(struct registry *registry, struct settling *settling, void (*resume)(struct settling *))
 {
-	size_t final = 0;
-
-	if (clock_now() >= until)
-		return n;
-	while (final < n && calls[final].result != KERNEL_E_SETTLING)
-		final++;
-	return final;
-}
-
-bool settling_ask(struct registry *registry, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
-{
-	struct settling *settling = malloc(sizeof(*settling));
-
-	if (!settling)
-		return false;
-	*settling = (struct settling){ calls, n, done, data, .at = clock_now() + SETTLE_INTERVAL };
+	settling->resume = resume;
+	settling->at = clock_now() + SETTLE_INTERVAL;
 	TAILQ_INSERT_TAIL(&registry->settling, settling, entry);
 	ev_timer_again(registry->loop, &registry->w_settling);
-	return true;
 }
 
-static struct settling settling_take_first(struct registry *registry)
+bool settling_goes_on(double *deadline)
 {
-	struct settling *first = TAILQ_FIRST(&registry->settling), settling = *first;
-
-	TAILQ_REMOVE(&registry->settling, first, entry);
-	free(first);
-	return settling;
+	if (*deadline == 0.)
+		*deadline = clock_now() + SETTLE_PATIENCE;
+	return clock_now() < *deadline;
 }
 
 /* All wait equally long, so the list is in order of time. */
-void settling_look(struct registry *registry)
+static void settling_resume(struct registry *registry, double now)
 {
-	double now = clock_now();
+	struct settling *first;
 
-	while (!TAILQ_EMPTY(&registry->settling) && TAILQ_FIRST(&registry->settling)->at <= now) {
-		struct settling settling = settling_take_first(registry);
-
-		kernel_submit(registry->kernel, settling.calls, settling.n, settling.done, settling.data);
+	while ((first = TAILQ_FIRST(&registry->settling)) && first->at <= now) {
+		TAILQ_REMOVE(&registry->settling, first, entry);
+		first->resume(first);
 	}
 	if (TAILQ_EMPTY(&registry->settling))
 		ev_timer_stop(registry->loop, &registry->w_settling);
@@ -76,7 +50,7 @@ int settling_await(struct registry *registry, const bool *under_way)
 			r = -errno;
 		if (r == 0)
 			r = kernel_dispatch(registry->kernel);
-		settling_look(registry);
+		settling_resume(registry, clock_now());
 	}
 	/* The calls are the caller's again. */
 	if (r < 0)
@@ -86,19 +60,12 @@ int settling_await(struct registry *registry, const bool *under_way)
 
 void settling_end(struct registry *registry)
 {
-	while (!TAILQ_EMPTY(&registry->settling)) {
-		struct settling settling = settling_take_first(registry);
-
-		for (size_t i = 0; i < settling.n; i++)
-			if (settling.calls[i].result == KERNEL_E_SETTLING)
-				settling.calls[i].result = KERNEL_E_NAME_TAKEN;
-		settling.done(settling.data, settling.calls, settling.n);
-	}
+	settling_resume(registry, DBL_MAX);
 }
 
 static void settling_on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	settling_look(container_of(w, struct registry, w_settling));
+	settling_resume(container_of(w, struct registry, w_settling), clock_now());
 }
 
 void settling_init(struct registry *registry)

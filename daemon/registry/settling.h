@@ -2,21 +2,26 @@
 #pragma once
 
 /*
- * The kernel frees an event a little after its last reference has ended. A name that the keeper removed a moment ago is asked
- * for again by a timer of the daemon's; the keeper answers others meanwhile.
+ * The kernel frees an event a little after its last reference has ended. The daemon asks again for a name that the keeper removed
+ * a moment ago; the keeper answers others meanwhile.
  */
 
 #include "daemon/registry/registry.h"
 
-/* The number of calls, from the first on, with a final answer. After `until` all answers are final. */
-size_t settling_count_final(const struct kernel_call *calls, size_t n, double until);
-/* Submits the calls, with `done` and `data`, in a moment. False: no memory. */
-bool settling_ask(struct registry *, struct kernel_call *calls, size_t n, kernel_done *done, void *data);
-/* Submits the calls whose time has come. */
-void settling_look(struct registry *);
-/* Waits for the kernel while something is under way; for the start alone. 0 or a negative errno. */
+/* Embedded in the request that waits. */
+struct settling {
+	void (*resume)(struct settling *);
+	double at; /* clock_now() */
+	TAILQ_ENTRY(settling) entry;
+};
+
+/* Calls `resume` in a moment. */
+void settling_wait(struct registry *, struct settling *, void (*resume)(struct settling *));
+/* Whether a KERNEL_E_SETTLING is to be tried again. The first one sets the deadline, which is 0 before. */
+bool settling_goes_on(double *deadline);
+/* For the start: dispatches the kernel until nothing is under way. 0 or a negative errno. */
 int settling_await(struct registry *, const bool *under_way);
-/* For the end: calls `done` of all that wait, with the answers that there are: the name is taken. */
+/* For the end: resumes all that wait. The kernel answers each call at once by then. */
 void settling_end(struct registry *);
 
 void settling_init(struct registry *);

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/identity/boundary.h"
+#include "daemon/identity/cgroup.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/registry/resting.h"
@@ -203,6 +203,34 @@ struct tenant *tenant_after(struct registry *registry, uint32_t number)
 	for (tenant = registry->tenants_by_number; tenant && tenant->number <= number;)
 		tenant = tenant->by_number.next;
 	return tenant;
+}
+
+size_t tenant_page_calls(const struct tenant *tenant, const char *text, struct kernel_call ret[2])
+{
+	ret[0] = (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = tenant->number, .text = text, .fd = -1 };
+	/* Writable: in case we outlive the keeper. */
+	ret[1] = (struct kernel_call){ .op = KERNEL_PAGE_FETCH, .page = tenant->number, .index = 1, .fd = -1 };
+	return tenant->registry->kernel->facts.deposits ? 2 : 1;
+}
+
+int tenant_take_page(struct registry *registry, struct kernel_call *calls, size_t n)
+{
+	struct tenant *tenant = tenant_by_number(registry, calls->page);
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		if (calls[i].result != KERNEL_OK)
+			r = calls[i].result < 0 ? calls[i].result : -EIO;
+	/* Two clients may have asked at the same time. A page on which streams have been made is freed with the tenant. */
+	if (tenant && tenant->page_fd < 0 && (r == 0 || tenant->streams > 0)) {
+		tenant->page_fd = fd_steal(&calls[0].fd);
+		tenant->page_writable = n > 1 ? fd_steal(&calls[1].fd) : -1;
+	}
+	if (calls->result == KERNEL_OK && (!tenant || tenant->page_fd < 0))
+		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = calls->page });
+	for (size_t i = 0; i < n; i++)
+		fd_close(calls[i].fd);
+	return r;
 }
 
 void tenant_release(struct tenant *tenant)

@@ -97,5 +97,10 @@ struct tenant *tenant_by_number(struct registry *, uint32_t number);
 /* The one that came next after that number, which may be in use no more; NULL: none has. */
 struct tenant *tenant_after(struct registry *, uint32_t number);
 
+/* The calls that make its page, of which a keeper that outlives us makes a second copy: how many. `text` is its path, for as long. */
+size_t tenant_page_calls(const struct tenant *, const char *text, struct kernel_call ret[2]);
+/* Takes over what these calls have answered, unless the tenant has ended or has its page meanwhile. 0, or a negative errno. */
+int tenant_take_page(struct registry *, struct kernel_call *, size_t n);
+
 /* Frees the tenant if nothing is left that holds it: no connection, no grant and no stream. */
 void tenant_release(struct tenant *);

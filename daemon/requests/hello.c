@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/requests/hello.h"
+#include "daemon/requests/requests.h"
 
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
@@ -41,73 +41,43 @@ static void hello_welcome(struct client *client, uint32_t serial, uint64_t under
 struct page_task {
 	struct client_task task;
 	struct registry *registry;
-	struct kernel_call
-		calls[2]; /* a keeper that outlives us is asked for one more, in case we outlive the keeper */
+	struct kernel_call calls[2];
 	uint32_t serial;
 	uint64_t understands;
-	char tenant[]; /* the calls need it even when there is no tenant any more */
+	char path[]; /* the calls need it even when there is no tenant any more */
 };
 
-/* Two clients may have asked at the same time: the second page is another fd of the first. */
-static void hello_keep_page(struct registry *registry, struct kernel_call *calls, size_t n)
+static void hello_on_page(void *data, struct kernel_call *calls, size_t n)
 {
-	struct tenant *tenant = tenant_by_number(registry, calls->page);
-	bool failed = calls[n - 1].result != KERNEL_OK;
-
-	if (tenant && tenant->page_fd < 0 && !failed) {
-		tenant->page_fd = fd_steal(&calls[0].fd);
-		tenant->page_writable = n > 1 ? fd_steal(&calls[1].fd) : -1;
-	}
-	if (!tenant || tenant->page_fd < 0)
-		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = calls->page });
-}
-
-static void hello_on_page(void *data, struct kernel_call *call, size_t n)
-{
-	struct page_task *page = data;
+	_cleanup_(freep) struct page_task *page = data;
 	struct client *client = task_end(&page->task);
+	int r = tenant_take_page(page->registry, calls, n);
 
-	if (call->result == KERNEL_OK)
-		hello_keep_page(page->registry, call, n);
-	/* Also where the page is another client's: then the second call alone was carried out. */
-	for (size_t i = 0; i < n; i++)
-		fd_close(call[i].fd);
 	/* This page, or the one for another client that asked at the same time. */
 	if (client && client->holder.tenant->page_fd >= 0)
 		hello_welcome(client, page->serial, page->understands);
 	else if (client)
 		client_disconnect(client, page->serial, REFUSAL_TROUBLE, "no status page could be made: %s",
-				  call->result < 0 ? strerror(-call->result) : "the kernel refused it");
-	free(page);
+				  strerror(-r));
 }
 
-static int hello_ask_for_page(struct client *client, uint32_t serial, uint64_t understands)
+static void hello_ask_for_page(struct client *client, uint32_t serial, uint64_t understands)
 {
-	size_t length = strlen(client->holder.tenant->path);
-	struct page_task *page = calloc(1, sizeof(*page) + length + 1);
+	const struct tenant *tenant = client->holder.tenant;
+	struct page_task *page = calloc(1, sizeof(*page) + strlen(tenant->path) + 1);
+	size_t n;
 
-	if (!page)
-		return -ENOMEM;
-	memcpy(page->tenant, client->holder.tenant->path, length);
-	page->registry = client->holder.registry;
+	if (!page) {
+		client_disconnect(client, serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
+		return;
+	}
+	memcpy(page->path, tenant->path, strlen(tenant->path));
+	page->registry = tenant->registry;
 	page->serial = serial;
 	page->understands = understands;
-	page->calls[0] = (struct kernel_call){
-		.op = KERNEL_PAGE_NEW,
-		.page = client->holder.tenant->number,
-		.text = page->tenant,
-		.fd = -1,
-	};
-	page->calls[1] = (struct kernel_call){
-		.op = KERNEL_PAGE_FETCH,
-		.page = client->holder.tenant->number,
-		.index = 1,
-		.fd = -1,
-	};
+	n = tenant_page_calls(tenant, page->path, page->calls);
 	task_begin(&page->task, client);
-	kernel_submit(client->holder.registry->kernel, page->calls,
-		      client->holder.registry->kernel->facts.deposits ? 2 : 1, hello_on_page, page);
-	return 0;
+	kernel_submit(tenant->registry->kernel, page->calls, n, hello_on_page, page);
 }
 
 int handle_hello(struct client *client, const struct message *message)
@@ -129,8 +99,7 @@ int handle_hello(struct client *client, const struct message *message)
 				  "needs features %#llx that are not here", (unsigned long long)missing);
 	else if (client->holder.tenant->page_fd >= 0)
 		hello_welcome(client, message->serial, hello.understands);
-	else if (hello_ask_for_page(client, message->serial, hello.understands) < 0)
-		client_disconnect(client, message->serial, REFUSAL_TROUBLE,
-				  "the daemon is out of memory; try again later");
+	else
+		hello_ask_for_page(client, message->serial, hello.understands);
 	return 0;
 }

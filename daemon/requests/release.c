@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/requests/release.h"
+#include "daemon/requests/requests.h"
 
 #include "daemon/registry/bundle.h"
 #include "daemon/registry/lease.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/requests/watch.h"
+#include "daemon/requests/requests.h"
 
 #include "daemon/registry/pages.h"
 

@@ -164,48 +164,46 @@ void text_json_string(struct text *text, const char *from, size_t length)
 	put_whole(text, "\"", 1);
 }
 
-static void put_hex_escapes(struct text *text, const char *prefix, const char *from, size_t length)
-{
-	char escape[8];
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-	for (size_t i = 0; i < length; i++) {
-		snprintf(escape, sizeof(escape), "%s%02x", prefix, (uint8_t)from[i]);
-		put_whole(text, escape, strlen(escape));
+/* A backslash before characters of `special`; `prefix` and two digits for each byte that can't be shown. */
+static void put_escaped(struct text *text, const char *from, size_t length, const char *special, const char *prefix)
+{
+	for (size_t at = 0, step; at < length; at += step) {
+		uint32_t point = 0;
+
+		step = utf8_decode(from + at, length - at, &point);
+		if (step == 1 && point != 0 && strchr(special, (int)point)) {
+			put_whole(text, (const char[]){ '\\', point == '\n' ? 'n' : (char)point }, 2);
+		} else if (step > 0 && !is_deceptive(point) && (point != 0xfffd || prefix != replacement)) {
+			put_whole(text, from + at, step);
+		} else {
+			step = MAX(step, (size_t)1);
+			for (size_t i = at; i < at + step; i++) {
+				char escape[8];
+
+				snprintf(escape, sizeof(escape), "%s%02x", prefix, (uint8_t)from[i]);
+				put_whole(text, escape, strlen(escape));
+			}
+		}
 	}
 }
 
 void text_safe(struct text *text, const char *from, size_t length)
 {
-	for (size_t at = 0, step; at < length; at += step) {
-		uint32_t point = 0;
+	put_escaped(text, from, length, "", "\\x");
+}
 
-		step = utf8_decode(from + at, length - at, &point);
-		if (step > 0 && !is_deceptive(point)) {
-			put_whole(text, from + at, step);
-		} else {
-			step = MAX(step, (size_t)1);
-			put_hex_escapes(text, "\\x", from + at, step);
-		}
-	}
+void text_quoted(struct text *text, const char *from, size_t length)
+{
+	put_whole(text, "\"", 1);
+	put_escaped(text, from, length, "\"\\", "\\x");
+	put_whole(text, "\"", 1);
 }
 
 void text_label(struct text *text, const char *from, size_t length)
 {
-	for (size_t at = 0, step; at < length; at += step) {
-		uint32_t point = 0;
-
-		step = utf8_decode(from + at, length - at, &point);
-		if (step > 0 && point == '\n') {
-			put_whole(text, "\\n", 2);
-		} else if (step > 0 && (point == '"' || point == '\\')) {
-			put_whole(text, (const char[]){ '\\', (char)point }, 2);
-		} else if (step > 0 && point != 0xfffd && !is_deceptive(point)) {
-			put_whole(text, from + at, step);
-		} else {
-			step = MAX(step, (size_t)1);
-			put_hex_escapes(text, "\xef\xbf\xbd", from + at, step);
-		}
-	}
+	put_escaped(text, from, length, "\"\\\n", replacement);
 }
 
 void text_excerpt(struct text *text, const char *from, size_t length)

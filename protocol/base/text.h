@@ -26,6 +26,8 @@ void text_printf(struct text *, const char *format, ...) _printf_(2, 3);
 void text_json_string(struct text *, const char *, size_t);
 /* For a terminal: control bytes, invisible characters, and bytes that are not UTF-8 as \xNN, so a record can't deceive the reader. */
 void text_safe(struct text *, const char *, size_t);
+/* The same in quotes, with a backslash before quotes and backslashes: everything that looks like an escape is one. */
+void text_quoted(struct text *, const char *, size_t);
 /*
  * For a label of OpenMetrics, between its quotes: with the format's escapes. U+FFFD and two digits stand for each byte of U+FFFD itself, of
  * invisible and control characters, and of bytes that are not UTF-8, so different texts stay different.

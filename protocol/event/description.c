@@ -6,7 +6,7 @@
  * decimal (the kernel reads 010 as 8). A dynamic field is an array of a type that we know, so its elements can be shown. Flags are
  * dropped, as kernels with user_events ignore them.
  *
- * A field is first split into words, then read. Only printable ASCII gets that far.
+ * A field is first copied into the canonical text, then read there. Only printable ASCII gets that far.
  */
 
 #include "protocol/event/description.h"
@@ -16,8 +16,6 @@
 
 /* A field takes five bytes at least ("u8 a;"), so that the array cannot overflow. */
 _Static_assert(DESCRIPTION_FIELDS_MAX * 5 > WIRE_DESCRIPTION_MAX, "every field has a place");
-
-enum { WORDS_MAX = 6 }; /* four in "__rel_loc unsigned char[] name"; the rest serves better sentences */
 
 struct word {
 	const char *at;
@@ -31,7 +29,7 @@ struct type {
 	bool is_text;
 };
 
-/* What the kernel's user_field_size() knows. */
+/* The types of the kernel's user_field_size(). */
 static const struct type types[] = {
 	{ "s64", 8, true, false },   { "u64", 8, false, false },
 	{ "s32", 4, true, false },   { "u32", 4, false, false },
@@ -42,40 +40,35 @@ static const struct type types[] = {
 	{ "char", 1, true, true },   { "unsigned char", 1, false, true },
 };
 
-/* Types that programs use elsewhere, separated by commas, and what to use instead. The first match counts, so longer ones come first. */
+/* Types that programs use elsewhere, separated by commas, and their replacement. The first match counts, so longer ones come first. */
 static const struct advice {
 	const char *types;
 	const char *say;
 } advice[] = {
-	{ "unsigned long long", "is not a type of the kernel's; use u64" },
+	{ "unsigned long long,uint64_t,__u64", "is not a type of the kernel's; use u64" },
 	{ "unsigned long", "has no fixed size; use u64 or u32" },
 	{ "unsigned __int128,u128,__int128", "is too large for a number; use struct NAME field 16" },
-	{ "unsigned short int", "is not a type of the kernel's; use unsigned short or u16" },
+	{ "unsigned short int,uint16_t,__u16", "is not a type of the kernel's; use u16" },
 	{ "unsigned", "alone is not a type of the kernel's; use unsigned int or u32" },
-	{ "signed char", "is not a type of the kernel's; use s8" },
-	{ "signed", "is not known to the kernel; use s8, s16, s32 or s64" },
-	{ "long long", "is not a type of the kernel's; use s64" },
-	{ "long double", "is not known to the kernel; use struct NAME field 16 for its bytes" },
+	{ "signed char,int8_t,__s8,i8", "is not a type of the kernel's; use s8" },
+	{ "signed", "is not a type of the kernel's; use s8, s16, s32 or s64" },
+	{ "long long,int64_t,__s64,i64", "is not a type of the kernel's; use s64" },
+	{ "long double", "is not a type of the kernel's; use struct NAME field 16 for its bytes" },
 	{ "long", "has no fixed size; use s64 or u64" },
-	{ "short int", "is not a type of the kernel's; use short or s16" },
+	{ "short int,int16_t,__s16,i16", "is not a type of the kernel's; use s16" },
 	{ "const,volatile,static", "has no meaning here; leave it out" },
 	{ "enum", "has no fixed size; use int or s32" },
-	{ "union", "is not known to the kernel; use struct NAME field SIZE for its bytes" },
-	{ "struct", "cannot be what an array is made of; use u8[] for its bytes" }, /* in __rel_loc struct */
+	{ "union", "is not a type of the kernel's; use struct NAME field SIZE for its bytes" },
+	{ "struct", "is no element of an array; use u8[] for its bytes, or struct NAME field SIZE" },
 	{ "void", "is not a type of a field" },
-	{ "float,f32", "is not known to the kernel; use u32 for its bits" },
-	{ "double,f64", "is not known to the kernel; use u64 for its bits" },
+	{ "float,f32", "is not a type of the kernel's; use u32 for its bits" },
+	{ "double,f64", "is not a type of the kernel's; use u64 for its bits" },
 	{ "size_t,usize,uintptr_t", "has no fixed size; use u64" },
 	{ "ssize_t,isize,intptr_t,ptrdiff_t,off_t,time_t", "has no fixed size; use s64" },
-	{ "int8_t,__s8,i8", "is not known to the kernel; use s8" },
-	{ "uint8_t,__u8,bool,_Bool,byte", "is not known to the kernel; use u8" },
-	{ "int16_t,__s16,i16", "is not known to the kernel; use s16" },
-	{ "uint16_t,__u16", "is not known to the kernel; use u16" },
-	{ "int32_t,__s32,i32,pid_t,wchar_t", "is not known to the kernel; use s32" },
-	{ "uint32_t,__u32,uid_t,gid_t", "is not known to the kernel; use u32" },
-	{ "int64_t,__s64,i64", "is not known to the kernel; use s64" },
-	{ "uint64_t,__u64", "is not known to the kernel; use u64" },
-	{ "string,str,__string", "is not known to the kernel; use __rel_loc char[]" },
+	{ "uint8_t,__u8,bool,_Bool,byte", "is not a type of the kernel's; use u8" },
+	{ "int32_t,__s32,i32,pid_t,wchar_t", "is not a type of the kernel's; use s32" },
+	{ "uint32_t,__u32,uid_t,gid_t", "is not a type of the kernel's; use u32" },
+	{ "string,str,__string", "is not a type of the kernel's; use __rel_loc char[]" },
 };
 
 /* Every event of every tracer has these already. */
@@ -85,10 +78,8 @@ struct parser {
 	struct description *to;
 	struct text canonical;
 	struct text *why;
-	unsigned number; /* of the field that is being read: 1 and up */
-	struct word word[WORDS_MAX];
-	size_t n_words;
-	struct word whole; /* the field, for sentences */
+	unsigned number;   /* of the field that is being read: 1 and up */
+	struct word whole; /* that field, in the canonical text */
 };
 
 /* Writes the sentence, and returns the refusal: `return refuse_word(…)`. */
@@ -102,23 +93,14 @@ static int refuse_word(struct parser *parser, const char *before, struct word wo
 	return REFUSAL_BAD_DESCRIPTION;
 }
 
-/* Other bytes belong to words, or have been refused. */
-static bool is_word_end(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 static bool is_identifier(struct word word)
 {
-	static const char digits[] = "0123456789",
-			  rest[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+	static const char characters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 
-	if (word.length == 0 || memchr(digits, word.at[0], sizeof(digits) - 1))
-		return false;
 	for (size_t i = 0; i < word.length; i++)
-		if (!memchr(rest, word.at[i], sizeof(rest) - 1))
+		if (!memchr(characters, word.at[i], sizeof(characters) - 1))
 			return false;
-	return true;
+	return word.length > 0 && (word.at[0] < '0' || word.at[0] > '9');
 }
 
 bool description_is_name(const char *text, size_t length)
@@ -126,23 +108,9 @@ bool description_is_name(const char *text, size_t length)
 	return length <= DESCRIPTION_NAME_MAX && is_identifier((struct word){ text, length });
 }
 
-static bool words_equal(struct word one, struct word other)
+static bool word_is(struct word word, const char *text, size_t length)
 {
-	return one.length == other.length && memcmp(one.at, other.at, one.length) == 0;
-}
-
-static bool word_is(struct word word, const char *text)
-{
-	return words_equal(word, (struct word){ text, strlen(text) });
-}
-
-static struct word trimmed(struct word word)
-{
-	for (; word.length > 0 && is_word_end(word.at[0]); word.length--)
-		word.at++;
-	while (word.length > 0 && is_word_end(word.at[word.length - 1]))
-		word.length--;
-	return word;
+	return word.length == length && memcmp(word.at, text, length) == 0;
 }
 
 static struct word word_take(struct word *rest, size_t length)
@@ -162,13 +130,28 @@ static struct word take_until(struct word *rest, char end)
 	return word_take(rest, found ? (size_t)(found - rest->at) : rest->length);
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static void skip_blanks(struct word *rest)
+{
+	while (rest->length > 0 && is_blank(*rest->at))
+		word_take(rest, 1);
+}
+
+/* Takes the first word, and steps over the blanks behind it. Empty: there is none. */
 static struct word take_word(struct word *rest)
 {
 	size_t length = 0;
+	struct word word;
 
-	while (length < rest->length && !is_word_end(rest->at[length]))
+	while (length < rest->length && !is_blank(rest->at[length]))
 		length++;
-	return word_take(rest, length);
+	word = word_take(rest, length);
+	skip_blanks(rest);
+	return word;
 }
 
 /* Steps over the separator that take_until() found: whether there was one. */
@@ -176,37 +159,29 @@ static bool skip_one(struct word *rest)
 {
 	if (rest->length == 0)
 		return false;
-	rest->at++;
-	rest->length--;
+	word_take(rest, 1);
 	return true;
 }
 
-/* 1 to `maximum`, in decimal digits; otherwise 0. */
+/* 1 to `maximum`, in decimal digits; otherwise 0. The kernel reads 010 as 8, so no 0 comes first. */
 static uint32_t read_size(struct word word, uint32_t maximum)
 {
 	uint64_t size;
 
-	return number_parse(word.at, word.length, maximum, &size) == NUMBER_GOOD ? (uint32_t)size : 0;
+	if (number_parse(word.at, word.length, maximum, &size) != NUMBER_GOOD || word.at[0] == '0')
+		return 0;
+	return (uint32_t)size;
 }
 
-/* Whether the words from `first` on, with one space between them, begin with this type. The last one may have brackets. */
-static bool words_begin_with(const struct parser *parser, size_t first, struct word type)
+/* Whether the field begins with this type, which ends with the field, a space or a bracket. */
+static bool begins_with(struct word field, const char *type, size_t length)
 {
-	for (size_t i = first; i < parser->n_words; i++) {
-		struct word expected = take_until(&type, ' '), found = parser->word[i];
-
-		if (type.length == 0)
-			found = take_until(&found, '[');
-		if (!words_equal(found, expected))
-			return false;
-		if (!skip_one(&type))
-			return true;
-	}
-	return false;
+	return field.length >= length && memcmp(field.at, type, length) == 0 &&
+	       (field.length == length || field.at[length] == ' ' || field.at[length] == '[');
 }
 
-/* Refuses the type that begins at `first`, if there is advice for it; otherwise 0. */
-static int refuse_with_advice(struct parser *parser, size_t first)
+/* Refuses the type that begins at `at`, if there is advice for it; otherwise 0. */
+static int refuse_with_advice(struct parser *parser, struct word at)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
 		struct word list = { advice[i].types, strlen(advice[i].types) };
@@ -214,18 +189,21 @@ static int refuse_with_advice(struct parser *parser, size_t first)
 		do {
 			const struct word type = take_until(&list, ',');
 
-			if (words_begin_with(parser, first, type))
+			if (begins_with(at, type.at, type.length))
 				return refuse_word(parser, "", type, advice[i].say);
 		} while (skip_one(&list));
 	}
 	return 0;
 }
 
-static int refuse_type(struct parser *parser, size_t first)
+static int refuse_type(struct parser *parser, struct word at)
 {
-	if (refuse_with_advice(parser, first) != 0)
+	if (at.length == 0)
+		return refuse_word(parser, "", parser->whole,
+				   "is not complete; it wants a type and a name: __rel_loc char[] NAME");
+	if (refuse_with_advice(parser, at) != 0)
 		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", parser->word[first],
+	return refuse_word(parser, "", take_until(&at, ' '),
 			   "is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], __rel_loc char[], "
 			   "or struct NAME field SIZE");
 }
@@ -241,42 +219,28 @@ static int check_field_name(struct parser *parser, struct word name, bool is_tex
 	const struct description *to = parser->to;
 	struct word rest = name, element = take_until(&rest, '[');
 
-	if (element.length < name.length && is_identifier(element) && !is_text)
-		return refuse_array(parser);
-	if (element.length < name.length && is_identifier(element))
-		return refuse_word(parser, "", name,
-				   "has its size in the wrong place; it belongs to the type: char[16] name");
+	if (rest.length > 0 && is_identifier(element))
+		return !is_text ? refuse_array(parser)
+				: refuse_word(parser, "", name,
+					      "has its size in the wrong place; it belongs to the type: char[16] name");
 	if (!is_identifier(name))
 		return refuse_word(
 			parser, "", name,
 			"is not a name; letters, digits and _ make one, no digit first, and ';' ends a field");
 	for (size_t i = 0; i < ARRAY_SIZE(common_fields); i++)
-		if (word_is(name, common_fields[i]))
+		if (word_is(name, common_fields[i], strlen(common_fields[i])))
 			return refuse_word(parser, "", name,
 					   "is a field that every event has already; choose another name");
 	for (size_t i = 0; i < to->n_fields; i++)
-		if (words_equal(name, (struct word){ to->field[i].name, to->field[i].name_length }))
+		if (word_is(name, to->field[i].name, to->field[i].name_length))
 			return refuse_word(parser, "", name, "is the name of an earlier field; choose another");
 	return 0;
 }
 
-/* Appends to the canonical text, and returns where. */
-static const char *put_canonical(struct parser *parser, const char *between, struct word word)
-{
-	const char *at;
-
-	text_put(&parser->canonical, between, strlen(between));
-	at = parser->canonical.buffer + parser->canonical.length;
-	text_put(&parser->canonical, word.at, word.length);
-	return at;
-}
-
-/* The type is the `n` words from `first` on. `field` has its kind and sizes already. */
-static int add_field(struct parser *parser, struct field field, size_t first, size_t n, struct word name)
+/* `field` has its type, kind and sizes already. */
+static int add_field(struct parser *parser, struct field field, struct word name)
 {
 	struct description *to = parser->to;
-	const char *between = to->n_fields == 0 ? " " : "; ";
-	const char *type = NULL;
 	int r = check_field_name(parser, name, field.is_text);
 
 	if (r != 0)
@@ -284,133 +248,49 @@ static int add_field(struct parser *parser, struct field field, size_t first, si
 	if (field.size > WIRE_PAYLOAD_MAX - to->size)
 		return refuse_word(parser, "", name,
 				   "makes the record longer than the 4064 bytes that every tracer can hold");
-	for (size_t i = 0; i < n; i++, between = " ") {
-		const char *at = put_canonical(parser, between, parser->word[first + i]);
-
-		type = type ? type : at;
-	}
-	field.type = type;
-	field.type_length = (size_t)(parser->canonical.buffer + parser->canonical.length - type);
-	field.name = put_canonical(parser, " ", name);
+	field.name = name.at;
 	field.name_length = name.length;
 	field.offset = to->size;
 	to->size += field.size;
 	to->field[to->n_fields++] = field;
-	if (field.kind == FIELD_STRUCT)
-		text_printf(&parser->canonical, " %u", field.size);
-	if (!parser->canonical.cut)
-		return 0;
-	/* Now, since the names of later fields are compared with this one's in the text. */
-	text_printf(
-		parser->why,
-		"description is too long with one space between words and behind each ';'; the kernel takes %d bytes",
-		WIRE_DESCRIPTION_MAX);
-	return REFUSAL_BAD_DESCRIPTION;
+	return 0;
 }
 _Static_assert(WIRE_PAYLOAD_MAX == 4064, "the number in the sentence above");
 
-/* struct NAME field SIZE */
-static int read_struct(struct parser *parser)
+/* NAME field SIZE, behind "struct ". */
+static int read_struct(struct parser *parser, struct word rest)
 {
-	const struct word *word = parser->word;
-	struct field field = { .kind = FIELD_STRUCT };
+	struct field field = { .kind = FIELD_STRUCT, .type = parser->whole.at };
+	struct word tag = take_word(&rest), name = take_word(&rest), size = take_word(&rest);
 
-	if (parser->n_words >= 2 && !is_identifier(word[1]))
-		return refuse_word(parser, "", word[1], "is not the name of a struct; letters, digits and _ make one");
-	if (parser->n_words != 4)
+	if (tag.length > 0 && !is_identifier(tag))
+		return refuse_word(parser, "", tag, "is not the name of a struct; letters, digits and _ make one");
+	if (size.length == 0 || rest.length > 0)
 		return refuse_word(parser, "", parser->whole,
 				   "is not complete; a struct is written as struct NAME field SIZE");
-	field.size = read_size(word[3], WIRE_PAYLOAD_MAX);
+	field.type_length = (size_t)(tag.at + tag.length - field.type);
+	field.size = read_size(size, WIRE_PAYLOAD_MAX);
 	if (field.size == 0)
 		return refuse_word(
-			parser, "", word[3],
+			parser, "", size,
 			"is no size for a struct; it has 1 to 4064 bytes, in digits: more no tracer can hold");
-	return add_field(parser, field, 0, 2, word[2]);
-}
-
-/* How many words the type has that begins at `first`. */
-static size_t type_words(const struct parser *parser, size_t first)
-{
-	return first < parser->n_words && word_is(parser->word[first], "unsigned") ? 2 : 1;
-}
-
-/* Reads the type in the words from `first` on, and its brackets. NULL: there is none. */
-static const struct type *read_type(const struct parser *parser, size_t first, struct word *ret_brackets)
-{
-	char joined[sizeof("unsigned short")] = "";
-	struct text text = text_make(joined, sizeof(joined));
-	size_t n = type_words(parser, first);
-	struct word last;
-
-	if (first + n > parser->n_words)
-		return NULL;
-	*ret_brackets = parser->word[first + n - 1];
-	last = take_until(ret_brackets, '[');
-	if (n == 2)
-		text_put(&text, "unsigned ", strlen("unsigned "));
-	text_put(&text, last.at, last.length);
-	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (!text.cut && streq(joined, types[i].name))
-			return &types[i];
-	return NULL;
-}
-
-/* Behind the type, which is `n` words from `first` on, there has to be one name and nothing else. */
-static int check_the_rest(struct parser *parser, size_t first, size_t n)
-{
-	if (parser->n_words == first + n)
-		return refuse_word(parser, "", parser->whole, "is not complete; it wants a name: TYPE NAME");
-	if (parser->n_words == first + n + 1)
-		return 0;
-	if (refuse_with_advice(parser, first) != 0) /* "short int x" */
-		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", parser->word[first + n + 1],
-			   "is one word too many; a field is TYPE NAME, and ';' ends it");
-}
-
-/* __data_loc TYPE[] field, __rel_loc TYPE[] field: four bytes with the place of the elements in the payload. */
-static int read_dynamic(struct parser *parser, enum field_kind kind)
-{
-	struct word brackets = { 0 };
-	size_t n = type_words(parser, 1);
-	const struct type *type;
-	int r;
-
-	if (parser->n_words < 2)
-		return refuse_word(parser, "", parser->whole,
-				   "is not complete; it wants a type and a name: __rel_loc char[] NAME");
-	type = read_type(parser, 1, &brackets);
-	if (!type)
-		return refuse_type(parser, 1);
-	if (!word_is(brackets, "[]"))
-		return refuse_word(parser, "", parser->whole, "wants [] behind its type: __rel_loc char[] NAME");
-	r = check_the_rest(parser, 1, n);
-	if (r != 0)
-		return r;
-	return add_field(parser,
-			 (struct field){ .kind = kind,
-					 .size = sizeof(uint32_t),
-					 .element = type->size,
-					 .is_signed = type->is_signed,
-					 .is_text = type->is_text },
-			 0, 1 + n, parser->word[1 + n]);
+	return add_field(parser, field, name);
 }
 
 /* char[N]: `brackets` is the "[N]". */
 static int read_array_size(struct parser *parser, const struct type *type, struct word brackets, uint32_t *ret)
 {
-	struct word digits = { brackets.at + 1, brackets.length - 1 };
+	struct word digits = { brackets.at + 1, brackets.length - 2 };
 
 	if (!type->is_text)
 		return refuse_array(parser);
-	if (digits.length == 0 || digits.at[digits.length - 1] != ']')
+	if (brackets.at[brackets.length - 1] != ']')
 		return refuse_word(parser, "", parser->whole,
 				   "has no ] behind the array's size; write it as char[16] NAME");
-	digits.length--;
 	if (digits.length == 0)
 		return refuse_word(parser, "", parser->whole,
 				   "has an array without a size; write its size, or __rel_loc char[] NAME");
-	*ret = digits.at[0] == '0' ? 0 : read_size(digits, DESCRIPTION_ARRAY_MAX);
+	*ret = read_size(digits, DESCRIPTION_ARRAY_MAX);
 	if (*ret == 0)
 		return refuse_word(parser, "", digits,
 				   "is not the size of an array; the kernel takes 1 to 1024, in plain digits");
@@ -418,53 +298,88 @@ static int read_array_size(struct parser *parser, const struct type *type, struc
 }
 _Static_assert(DESCRIPTION_ARRAY_MAX == 1024, "the number in the sentence above");
 
-/* A number, a char or an array of chars. */
-static int read_basic(struct parser *parser)
+/* Fills in kind and sizes. `brackets`: behind the type, or empty. */
+static int set_type(struct parser *parser, struct field *field, bool is_dynamic, const struct type *type,
+		    struct word brackets)
 {
-	struct word brackets = { 0 };
-	struct field field = { 0 };
-	size_t n = type_words(parser, 0);
-	const struct type *type = read_type(parser, 0, &brackets);
-	int r;
-
-	if (!type)
-		return refuse_type(parser, 0);
-	field.kind = type->is_signed ? FIELD_SIGNED : FIELD_UNSIGNED;
-	field.size = type->size;
-	field.is_signed = type->is_signed;
-	field.is_text = type->is_text;
-	if (brackets.length > 0) {
-		field.kind = FIELD_CHARS;
-		r = read_array_size(parser, type, brackets, &field.size);
-		if (r != 0)
-			return r;
+	field->is_signed = type->is_signed;
+	field->is_text = type->is_text;
+	if (is_dynamic) {
+		field->size = sizeof(uint32_t); /* with the place of the elements in the payload */
+		field->element = type->size;
+		return word_is(brackets, "[]", 2) ? 0
+						  : refuse_word(parser, "", parser->whole,
+								"wants [] behind its type: __rel_loc char[] NAME");
 	}
-	r = check_the_rest(parser, 0, n);
-	if (r != 0)
-		return r;
-	return add_field(parser, field, 0, n, parser->word[n]);
+	if (brackets.length > 0) {
+		field->kind = FIELD_CHARS;
+		return read_array_size(parser, type, brackets, &field->size);
+	}
+	field->kind = type->is_signed ? FIELD_SIGNED : FIELD_UNSIGNED;
+	field->size = type->size;
+	return 0;
 }
 
-static int read_description_field(struct parser *parser)
+/* [__data_loc|__rel_loc] TYPE[N] NAME */
+static int read_field(struct parser *parser)
 {
-	struct word rest = parser->whole;
+	struct word rest = parser->whole, first = take_word(&rest), name, brackets;
+	const bool data = word_is(first, "__data_loc", 10), rel = word_is(first, "__rel_loc", 9);
+	struct field field = { .kind = data ? FIELD_DATA_LOC : FIELD_REL_LOC, .type = first.at };
+	const struct type *type = NULL;
+	int r;
 
-	for (parser->n_words = 0; rest.length > 0; rest = trimmed(rest)) {
-		if (parser->n_words == WORDS_MAX)
-			return refuse_word(parser, "", parser->whole, "has too many words; ';' ends a field");
-		parser->word[parser->n_words++] = take_word(&rest);
-	}
 	if (memchr(parser->whole.at, '*', parser->whole.length))
 		return refuse_word(
 			parser, "", parser->whole,
 			"is a pointer, which means nothing to a tracer; use __rel_loc char[] for text, u64 for an address");
-	if (word_is(parser->word[0], "struct"))
-		return read_struct(parser);
-	if (word_is(parser->word[0], "__data_loc"))
-		return read_dynamic(parser, FIELD_DATA_LOC);
-	if (word_is(parser->word[0], "__rel_loc"))
-		return read_dynamic(parser, FIELD_REL_LOC);
-	return read_basic(parser);
+	if (word_is(first, "struct", 6))
+		return read_struct(parser, rest);
+	if (!data && !rel)
+		rest = parser->whole;
+	for (size_t i = 0; i < ARRAY_SIZE(types) && !type; i++)
+		if (begins_with(rest, types[i].name, strlen(types[i].name)))
+			type = &types[i];
+	if (!type)
+		return refuse_type(parser, rest);
+
+	word_take(&rest, strlen(type->name));
+	brackets = take_word(&rest);
+	field.type_length = (size_t)(brackets.at + brackets.length - field.type);
+	r = set_type(parser, &field, data || rel, type, brackets);
+	name = take_word(&rest);
+	if (r != 0)
+		return r;
+	if (name.length == 0)
+		return refuse_word(parser, "", parser->whole, "is not complete; it wants a name: TYPE NAME");
+	if (rest.length == 0)
+		return add_field(parser, field, name);
+	if (refuse_with_advice(parser, parser->whole) != 0) /* "short int x" */
+		return REFUSAL_BAD_DESCRIPTION;
+	return refuse_word(parser, "", take_word(&rest), "is one word too many; a field is TYPE NAME, and ';' ends it");
+}
+
+/* Appends the words to the canonical text, with one space between them. */
+static int put_field(struct parser *parser, struct word words)
+{
+	const char *between = parser->number == 1 ? " " : "; ";
+
+	text_put(&parser->canonical, between, strlen(between));
+	parser->whole.at = parser->canonical.buffer + parser->canonical.length;
+	while (words.length > 0) {
+		struct word word = take_word(&words);
+
+		text_put(&parser->canonical, word.at, word.length);
+		text_put(&parser->canonical, " ", words.length > 0);
+	}
+	parser->whole.length = (size_t)(parser->canonical.buffer + parser->canonical.length - parser->whole.at);
+	if (!parser->canonical.cut)
+		return 0;
+	text_printf(
+		parser->why,
+		"description is too long with one space between words and behind each ';'; the kernel takes %d bytes",
+		WIRE_DESCRIPTION_MAX);
+	return REFUSAL_BAD_DESCRIPTION;
 }
 
 /* NAME or NAME:FLAG,FLAG. */
@@ -476,16 +391,16 @@ static int read_name(struct parser *parser, struct word word)
 		return refuse_word(parser, "the name ", name, "is too long; 200 bytes are the most");
 	if (!is_identifier(name))
 		return refuse_word(
-			parser, "the name ", name,
-			"is none; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
-	put_canonical(parser, "", name);
+			parser, "", name,
+			"is not the name of an event; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
+	text_put(&parser->canonical, name.at, name.length);
 	parser->to->name_length = name.length;
 	while (skip_one(&word)) {
 		const struct word flag = take_until(&word, ',');
 
 		if (!is_identifier(flag))
-			return refuse_word(parser, "the name has behind its ':' the flag ", flag,
-					   "which is none; write NAME:FLAG,FLAG, or leave flags out");
+			return refuse_word(parser, "behind the name's ':', ", flag,
+					   "is not a flag; write NAME:FLAG,FLAG, or leave flags out");
 	}
 	return 0;
 }
@@ -508,16 +423,12 @@ static int check_bytes(struct word text, struct text *why)
 			    byte, i + 1);
 		return REFUSAL_BAD_DESCRIPTION;
 	}
-	if (trimmed(text).length == 0) {
-		text_printf(why, "description is empty; it is NAME TYPE FIELD; TYPE FIELD");
-		return REFUSAL_BAD_DESCRIPTION;
-	}
 	return 0;
 }
 
 int description_parse(const char *text, size_t length, struct description *ret, struct text *why)
 {
-	struct word rest = { text, length };
+	struct word rest = { text, length }, field;
 	struct parser parser = { .to = ret, .why = why };
 	int r = check_bytes(rest, why);
 
@@ -526,16 +437,19 @@ int description_parse(const char *text, size_t length, struct description *ret, 
 	ret->n_fields = 0;
 	ret->size = 0;
 	parser.canonical = text_make(ret->canonical, sizeof(ret->canonical));
-	rest = trimmed(rest);
+	skip_blanks(&rest);
 	r = read_name(&parser, take_word(&rest));
 	/* Empty fields are none, as for the kernel. */
 	while (r == 0 && rest.length > 0) {
-		parser.whole = trimmed(take_until(&rest, ';'));
+		field = take_until(&rest, ';');
 		skip_one(&rest);
-		if (parser.whole.length == 0)
+		skip_blanks(&field);
+		if (field.length == 0)
 			continue;
 		parser.number++;
-		r = read_description_field(&parser);
+		r = put_field(&parser, field);
+		if (r == 0)
+			r = read_field(&parser);
 	}
 	return r;
 }

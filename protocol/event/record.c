@@ -8,7 +8,7 @@
  * if the length is 0.
  *
  * So a __rel_loc char[] of 0 is valid (the byte before its end is the u32's last one), and a __data_loc may point at the common fields.
- * We don't have these, and nobody knows the byte before the entry: both are refused here.
+ * We have neither these nor the byte before the entry: both are refused here.
  *
  * Offsets below are in the entry, like the kernel's, except for pointers.
  */
@@ -43,11 +43,6 @@ static uint64_t get_unsigned(const uint8_t *at, size_t size)
 
 	memcpy(low_bytes(&number, size), at, size);
 	return number;
-}
-
-static void put_unsigned(uint8_t *to, size_t size, uint64_t number)
-{
-	memcpy(to, low_bytes(&number, size), size);
 }
 
 static bool field_is_dynamic(const struct field *field)
@@ -89,23 +84,6 @@ struct writer {
 	bool json;
 };
 
-/* With a backslash before quotes and backslashes: everything that looks like an escape is one. */
-static void put_quoted(struct text *out, const char *from, size_t length)
-{
-	size_t begin = 0;
-
-	text_put(out, "\"", 1);
-	for (size_t at = 0; at < length; at++) {
-		if (from[at] != '"' && from[at] != '\\')
-			continue;
-		text_safe(out, from + begin, at - begin);
-		text_put(out, "\\", 1);
-		begin = at;
-	}
-	text_safe(out, from + begin, length - begin);
-	text_put(out, "\"", 1);
-}
-
 /* Text ends at its first NUL, as for the kernel's %s. */
 static void write_chars(struct writer writer, struct span span)
 {
@@ -114,7 +92,7 @@ static void write_chars(struct writer writer, struct span span)
 	if (writer.json)
 		text_json_string(writer.out, text, strnlen(text, span.size));
 	else
-		put_quoted(writer.out, text, strnlen(text, span.size));
+		text_quoted(writer.out, text, strnlen(text, span.size));
 }
 
 static void write_number(struct writer writer, const uint8_t *at, size_t size, bool is_signed)
@@ -203,25 +181,31 @@ static void write_value(struct writer writer, const struct field *field, const u
 	}
 }
 
-void record_to_text(const struct description *description, const void *payload, size_t size, struct text *out)
+/* A payload that is too short has no values. */
+static void write_values(struct writer writer, const struct description *description, const uint8_t *payload,
+			 size_t size)
 {
+	const char *between = "";
+
 	for (size_t i = 0; i < description->n_fields && size >= description->size; i++) {
 		const struct field *field = &description->field[i];
 
-		text_printf(out, "%s%.*s=", i > 0 ? " " : "", (int)field->name_length, field->name);
-		write_value((struct writer){ out, false }, field, payload, size);
+		text_printf(writer.out, writer.json ? "%s\"%.*s\":" : "%s%.*s=", between, (int)field->name_length,
+			    field->name);
+		write_value(writer, field, payload, size);
+		between = writer.json ? "," : " ";
 	}
+}
+
+void record_to_text(const struct description *description, const void *payload, size_t size, struct text *out)
+{
+	write_values((struct writer){ out, false }, description, payload, size);
 }
 
 void record_to_json(const struct description *description, const void *payload, size_t size, struct text *out)
 {
 	text_put(out, "{", 1);
-	for (size_t i = 0; i < description->n_fields && size >= description->size; i++) {
-		const struct field *field = &description->field[i];
-
-		text_printf(out, "%s\"%.*s\":", i > 0 ? "," : "", (int)field->name_length, field->name);
-		write_value((struct writer){ out, true }, field, payload, size);
-	}
+	write_values((struct writer){ out, true }, description, payload, size);
 	text_put(out, "}", 1);
 }
 
@@ -260,8 +244,6 @@ static int refuse_assignment(struct builder *builder, const char *assignment, si
 
 static int check_assignments(struct builder *builder, const char *const *assignments, size_t n)
 {
-	static const char *const there_is[] = { "is not a field; this event has none", "is not a field; there is ",
-						"is not a field; there are " };
 	const struct description *description = builder->description;
 
 	for (size_t i = 0; i < n; i++) {
@@ -273,8 +255,9 @@ static int check_assignments(struct builder *builder, const char *const *assignm
 		while (field < description->n_fields && !assigned_value(assignments[i], &description->field[field]))
 			field++;
 		if (field == description->n_fields) {
-			refuse_assignment(builder, assignments[i], length, there_is[MIN(field, (size_t)2)]);
-			for (size_t j = 0; j < description->n_fields; j++)
+			refuse_assignment(builder, assignments[i], length, "is not a field; this event has ");
+			text_put(builder->why, "none", field == 0 ? 4 : 0);
+			for (size_t j = 0; j < field; j++)
 				text_printf(builder->why, "%s%.*s", j > 0 ? ", " : "",
 					    (int)description->field[j].name_length, description->field[j].name);
 			return REFUSAL_BAD_DESCRIPTION;
@@ -285,27 +268,20 @@ static int check_assignments(struct builder *builder, const char *const *assignm
 	return 0;
 }
 
-static const char *article(const struct field *field)
-{
-	bool vowel = field->type[0] == 'i' || strncmp(field->type, "unsigned", 8) == 0;
-
-	return vowel || (field->type[0] == 's' && strchr("1368", field->type[1])) ? "an" : "a";
-}
-
-/* "status=70000: a u16 takes ", and what it takes. */
+/* "status=70000: u16 takes 0 to 65535" */
 _printf_(4, 5) static int refuse_value(struct builder *builder, const struct field *field, const char *value,
 				       const char *takes, ...)
 {
-	char said[128];
+	char range[128];
 	va_list arguments;
 
 	va_start(arguments, takes);
-	vsnprintf(said, sizeof(said), takes, arguments);
+	vsnprintf(range, sizeof(range), takes, arguments);
 	va_end(arguments);
 	text_printf(builder->why, "%.*s=", (int)MIN(field->name_length, (size_t)TEXT_EXCERPT_MAX), field->name);
 	text_excerpt(builder->why, value, strlen(value));
-	text_printf(builder->why, ": %s %.*s takes %s", article(field),
-		    (int)MIN(field->type_length, (size_t)TEXT_EXCERPT_MAX), field->type, said);
+	text_printf(builder->why, ": %.*s takes %s", (int)MIN(field->type_length, (size_t)TEXT_EXCERPT_MAX),
+		    field->type, range);
 	return REFUSAL_BAD_DESCRIPTION;
 }
 
@@ -347,7 +323,8 @@ static int set_integer(struct builder *builder, const struct field *field, const
 	if (errno != 0 || magnitude > (negative ? -(uint64_t)minimum : maximum))
 		return refuse_value(builder, field, value, "%lld to %llu%s", minimum, (unsigned long long)maximum,
 				    or_character);
-	put_unsigned(builder->payload + field->offset, field->size, negative ? -magnitude : magnitude);
+	magnitude = negative ? -magnitude : magnitude;
+	memcpy(builder->payload + field->offset, low_bytes(&magnitude, field->size), field->size);
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 /* Without it, a later description with other fields is not refused where the kernel can have both. */
 #define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
 
-/* Its bit. */
+/* Returns the event's bit. */
 static inline uint32_t expect_granted(int socket, const char *description)
 {
 	static struct batch batch;
@@ -22,7 +22,7 @@ static inline uint32_t expect_granted(int socket, const char *description)
 	return batch.answer[0].bit;
 }
 
-/* The sentence has these words. */
+/* `words` have to be in the sentence. */
 static inline void expect_refusal(int socket, const char *description, uint32_t refusal, const char *words)
 {
 	char sentence[256];
@@ -44,7 +44,7 @@ static inline void expect_granted_many(int socket, const char *name, unsigned n)
 	}
 }
 
-/* `userevctl reload`: its exit status is that, and its words are in what it prints. */
+/* `userevctl reload` ends with this exit status, and prints these words. */
 static inline void expect_reload(const struct fixture *fixture, int wanted, const char *words)
 {
 	char output[4096];

@@ -53,7 +53,7 @@ def difference(name_a, a, name_b, b):
 # Options: {"--name": (short, takes an argument, default)}.
 
 def items(text, indent):
-    """Splits at lines that begin with an option. Its text extends to the next one."""
+    """Splits at lines that begin with an option."""
     pattern = re.compile(rf"^{indent}(?:(-\w), +)?(--[a-z][a-z-]*)(=\S+)?(?: |$)", re.M)
     found = list(pattern.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
@@ -99,8 +99,8 @@ def check_keeper():
 
     check("userevd-keeper.8 has the options of userevd-keeper --help",
           difference("--help", helped.keys() | {"--version", "--help"}, "the page", written.keys() | {"--version", "--help"}))
-    check("… and says how long it holds what it has", [] if helped["--hold"][2] in section(page, "OPTIONS") else ["not"])
-    check("… and of how many daemons in a row it learns",
+    check("userevd-keeper.8 has the default of --hold", [] if helped["--hold"][2] in section(page, "OPTIONS") else ["not"])
+    check("userevd-keeper.8 has the maximum of failing daemons",
           [] if f"{words[deaths].capitalize()} daemons in a row" in text else [f"not {words[deaths]}"])
 
 
@@ -112,7 +112,7 @@ def check_userevctl():
     wanted = {name for text in texts for name in re.findall(r"^ +(?:-\w, +)?--([a-z][a-z-]*)", text, re.M)}
     check("userevctl --help names some commands", [] if helped.returncode == 0 and len(commands) > 3 else ["hardly any"])
     if not os.path.exists(os.path.join(TREE, "client/userevctl/userevctl.1")):
-        check("there is a client/userevctl/userevctl.1", ["it is missing"])
+        check("client/userevctl/userevctl.1 exists", ["it does not"])
         return
     macros = [line for line in source("client/userevctl/userevctl.1").split("\n") if line.startswith(".")]
     check("userevctl.1 has the commands of userevctl --help",
@@ -131,7 +131,7 @@ def check_keys():
              "EVENT": section(page, "SECTIONS OF EVENTS")}
     written = [(name, reach) for reach, text in parts.items() for name in re.findall(r"^ {5}([A-Z]\w+)=", text, re.M)]
     check("policy files have some keys", [] if len(table) > 5 else ["hardly any"])
-    check("userevd.conf.5 has all keys of policy files where they belong, and no others",
+    check("userevd.conf.5 has all keys of policy files in their sections, and no others",
           difference("the table", table, "the page", written))
 
     told = []
@@ -215,7 +215,7 @@ def check_numbers(page):
 
 
 def check_memory():
-    """The manual's figures of memory are those that a test asserts."""
+    """The manual's figures of memory are the ones of a test."""
     text = re.sub(r"\s+", " ", section(rendered("daemon/userevd.8"), "Memory"))
     measured = dict(re.findall(r"(\w+)_(?:BYTES|KIB) = (\d+)", source("tests/integration/test_exhaustion_memory.c")))
     phrases = [
@@ -223,10 +223,10 @@ def check_memory():
         f"a lease {measured['LEASE']},",
         f"takes at most {int(measured['BESIDE']) >> 10} MiB",
     ]
-    check("userevd.8 says the bytes of a connection, a file and a lease that are measured", [p for p in phrases if p not in text])
+    check("userevd.8 has the measured bytes of a connection, a file and a lease", [p for p in phrases if p not in text])
 
 
-SECTIONS = {  # of the page, for structs of protocol.h that are not named as their packet is
+SECTIONS = {  # of the page, for structs of protocol.h without a packet of their name
     "header": "PACKETS", "strings": "REGISTER (3)", "string": "REGISTER (3)", "answer": "REGISTERED (4)", "rows": "ROWS",
 }
 
@@ -388,23 +388,23 @@ def check_library():
     # Called only by userev_enabled().
     wanted.pop("userev_awaken", None)
     check("userev.h has some functions", [] if len(wanted) > 15 else ["hardly any"])
-    check("the library's pages have all functions of userev.h, as they are there",
+    check("the library's pages have all prototypes of userev.h",
           difference("userev.h", sorted(wanted.values()), "the pages", sorted(told.values())))
-    check("each of them, and each macro, is the name of a page",
+    check("each function and macro of the library is the name of a page",
           sorted(name for name in set(wanted) | macros if name not in named))
 
 
 # Examples of policy.
 
 def check_policy_examples():
-    """Where users can create cgroups, a section with Tenant=no has to limit the sum of them."""
+    """A section with Tenant=no has to limit the sum of its tenants, since users can create cgroups."""
     lacking = []
     examples = os.path.join("systemd", "policy.d-examples")
     for path in ["daemon/policy/userevd.conf.5"] + [os.path.join(examples, name) for name in os.listdir(os.path.join(TREE, examples))]:
         for name, keys in re.findall(r"^(\[/.*\])\n((?:[A-Z]\w+=.*\n)*)", source(path), re.M):
             lacking += [f"{path}: {name} has no {key}=" for key in ("MaxEvents", "MaxConnections")
                         if "Tenant=no\n" in keys and f"{key}=" not in keys]
-    check("a section that holds many tenants together limits events and connections", lacking)
+    check("a section with Tenant=no limits events and connections", lacking)
 
 
 # All pages.
@@ -429,7 +429,7 @@ def check_page(path, pages):
     check(f"{path} has no quote within a quote, and no list",
           re.findall("[^ ]*‘[^‘’]*‘.*", re.sub(".\b", "", quoted)) + re.findall(r"^\..*\bQl [^\"\n]* , .*", source(path), re.M))
     names = {os.path.basename(page) for page in pages} | {f"{name}.3" for page in library_pages() for name in names_of(page)}
-    check(f"{path} refers to pages that there are",
+    check(f"{path} refers to existing pages",
           [f"{name}.{number}" for name, number in re.findall(r"^\.Xr (\S*userev\S*) (\d)", source(path), re.M)
            if f"{name}.{number}" not in names])
 

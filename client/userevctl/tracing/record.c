@@ -49,10 +49,10 @@ static const struct description *fitting_description(struct record_view *view, c
 		free(view->canonical);
 		view->canonical = NULL;
 		if (!view->description)
-			view->description = malloc(sizeof(*view->description));
-		if (!view->description || description_parse(event->at, event->length, view->description, &reason) != 0)
+			view->description = must(malloc(sizeof(*view->description)));
+		if (description_parse(event->at, event->length, view->description, &reason) != 0)
 			return NULL;
-		view->canonical = strndup(event->at, event->length);
+		view->canonical = must(strndup(event->at, event->length));
 	}
 	if (record_check(view->description, record->payload.at, record->payload.length) != RECORD_OK)
 		return NULL;
@@ -155,20 +155,19 @@ static void record_print_json(struct record_view *view, const struct taken_recor
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		if (texts[i].piece.length == 0)
 			continue;
-		json_key(&json, texts[i].key, strlen(texts[i].key));
+		json_put_key(&json, texts[i].key);
 		json_string(&json, texts[i].piece.at, texts[i].piece.length);
 	}
 	text = text_make(fields, sizeof(fields));
 	if (description)
 		record_to_json(description, record->payload.at, record->payload.length, &text);
 	if (description && !text.cut) {
-		json_key(&json, "fields", 6);
+		json_put_key(&json, "fields");
 		json_raw(&json, fields);
 	} else {
 		json_put_hex(&json, "payload", record->payload.at, record->payload.length);
 	}
-	json_end(&json, '}');
-	putc('\n', json.file);
+	json_end_line(&json, '}');
 }
 
 void record_view_put(struct record_view *view, const struct taken_record *record)

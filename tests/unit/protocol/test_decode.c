@@ -1,357 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * Decoders and encoders are held against each other: whatever a decoder accepts, encoding it again gives the same bytes. So
- * an accepted packet says one thing only, and says it in one way only.
- */
-
 #include <stdio.h>
 
 #include "protocol/layout.h"
-#include "protocol/row.h"
-#include "protocol/wire.h"
 #include "tests/suite.h"
+#include "tests/unit/protocol/messages.h"
 
-enum { ROOM = 4096, CANARY = 0xa5, STREAMS = 2 };
+enum { ROOM = 4096 };
 
-/* check writes a line for each of its own assertions, so what is said a hundred thousand times is said like this. */
+/* check writes a line for each of its own assertions: too slow for a hundred thousand. */
 #define expect(truth, ...)                                                                                             \
 	do                                                                                                             \
 		if (!(truth))                                                                                          \
 			ck_abort_msg(__VA_ARGS__);                                                                     \
 	while (0)
-
-struct kind {
-	const char *name;
-	uint16_t kind;
-	uint8_t streams;
-	void (*encode)(struct packet *);		   /* the body, with some of everything in it */
-	int (*again)(struct cursor body, struct packet *); /* decodes, and encodes what it found */
-};
-
-static const uint32_t streams[STREAMS] = { 0x01020304, 0xfffffffe };
-
-static void say_hello(struct packet *packet)
-{
-	encode_hello(packet, &(struct wire_hello){ .understands = 0x0123456789abcdef, .needs = 5 });
-}
-
-static int hello_again(struct cursor body, struct packet *packet)
-{
-	struct wire_hello hello;
-	int r = decode_hello(body, &hello);
-
-	if (r == 0)
-		encode_hello(packet, &hello);
-	return r;
-}
-
-static void say_welcome(struct packet *packet)
-{
-	const struct wire_welcome welcome = {
-		.features = UINT64_MAX - 1,
-		.page_bytes = WIRE_PAGE_BYTES,
-		.page_bits = WIRE_PAGE_BITS,
-		.payload_max = WIRE_PAYLOAD_MAX,
-		.packet_max = WIRE_PACKET_MAX,
-		.batch_max = WIRE_BATCH_MAX,
-		.events_max = 0xfedcba98,
-		.backend = BACKEND_ENABLE_ADDRESS,
-	};
-
-	encode_welcome(packet, &welcome, "/machine.slice/a.scope");
-}
-
-static int welcome_again(struct cursor body, struct packet *packet)
-{
-	struct wire_welcome welcome;
-	struct string_item tenant;
-	char path[ROOM];
-	int r = decode_welcome(body, &welcome, &tenant);
-
-	if (r != 0)
-		return r;
-	ck_assert_uint_eq(tenant.length, welcome.tenant_length);
-	ck_assert_uint_lt(tenant.length, sizeof(path));
-	memcpy(path, tenant.text, tenant.length);
-	path[tenant.length] = '\0';
-	encode_welcome(packet, &welcome, path);
-	return 0;
-}
-
-static void say_strings(struct packet *packet)
-{
-	static const char *const texts[] = { "", "a", "ab", "abc u8 x", "pid\xff\x80" };
-	size_t mark = encode_strings(packet, TRACE_ON);
-
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		encode_string(packet, (uint16_t)(i * 0x1001), texts[i], strlen(texts[i]));
-	encode_count(packet, mark, ARRAY_SIZE(texts));
-}
-
-static int strings_again(struct cursor body, struct packet *packet)
-{
-	struct string_item item;
-	struct strings strings;
-	uint16_t count;
-	size_t mark;
-	int r = decode_strings(body, &strings);
-
-	if (r != 0)
-		return r;
-	count = strings.count;
-	mark = encode_strings(packet, strings.flags);
-	while (strings_next(&strings, &item))
-		encode_string(packet, item.flags, item.text, item.length);
-	encode_count(packet, mark, count);
-	return 0;
-}
-
-static void say_registered(struct packet *packet)
-{
-	static const char sentence[] = "field 2: 'long' has no fixed size";
-	size_t mark = encode_answers(packet);
-
-	encode_answer(packet, &(struct answer){ .bit = 32767, .stream = 7, .index = 0xffffffff });
-	encode_answer(
-		packet,
-		&(struct answer){ .refusal = REFUSAL_BAD_DESCRIPTION, .text = sentence, .length = strlen(sentence) });
-	encode_answer(packet, &(struct answer){ .bit = 1, .text = "name", .length = 4 });
-	encode_count(packet, mark, 3);
-}
-
-static int registered_again(struct cursor body, struct packet *packet)
-{
-	struct answers answers;
-	struct answer answer;
-	uint16_t count;
-	size_t mark;
-	int r = decode_registered(body, &answers);
-
-	if (r != 0)
-		return r;
-	count = answers.count;
-	mark = encode_answers(packet);
-	while (answers_next(&answers, &answer))
-		encode_answer(packet, &answer);
-	encode_count(packet, mark, count);
-	return 0;
-}
-
-static void say_release(struct packet *packet)
-{
-	size_t mark = encode_release(packet);
-
-	encode_release_bit(packet, 0);
-	encode_release_bit(packet, 0x12345678);
-	encode_release_bit(packet, UINT32_MAX);
-	encode_count(packet, mark, 3);
-}
-
-static int release_again(struct cursor body, struct packet *packet)
-{
-	struct cursor bits;
-	uint16_t count;
-	size_t mark;
-	int r = decode_release(body, &count, &bits);
-
-	if (r != 0)
-		return r;
-	mark = encode_release(packet);
-	for (size_t i = 0; i < count; i++)
-		encode_release_bit(packet, release_next(&bits));
-	ck_assert(cursor_done(&bits));
-	encode_count(packet, mark, count);
-	return 0;
-}
-
-static void say_released(struct packet *packet)
-{
-	encode_released(packet, &(struct wire_released){ .released = 0x1234, .not_held = 0xfedc });
-}
-
-static int released_again(struct cursor body, struct packet *packet)
-{
-	struct wire_released released;
-	int r = decode_released(body, &released);
-
-	if (r == 0)
-		encode_released(packet, &released);
-	return r;
-}
-
-static void say_account(struct packet *packet)
-{
-	const struct wire_account account = {
-		.events = 1,
-		.events_max = 0x01020304,
-		.lingering = 2,
-		.leases = 3,
-		.connections = 4,
-		.lost = UINT64_MAX,
-		.records = 0x0102030405060708,
-		.bad = 5,
-	};
-
-	encode_account(packet, &account);
-}
-
-static int account_again(struct cursor body, struct packet *packet)
-{
-	struct wire_account account;
-	int r = decode_account(body, &account);
-
-	if (r == 0)
-		encode_account(packet, &account);
-	return r;
-}
-
-static void say_watch(struct packet *packet)
-{
-	encode_watch(packet, &(struct wire_watch){ .on = 1 });
-}
-
-static int watch_again(struct cursor body, struct packet *packet)
-{
-	struct wire_watch watch;
-	int r = decode_watch(body, &watch);
-
-	if (r == 0)
-		encode_watch(packet, &watch);
-	return r;
-}
-
-static void say_changed(struct packet *packet)
-{
-	size_t mark = encode_changed(packet, 0x0a0b0c0d);
-
-	encode_changed_bit(packet, 1);
-	encode_changed_bit(packet, 32767);
-	encode_changed_bit(packet, 0x1234);
-	encode_count(packet, mark, 3);
-}
-
-static int changed_again(struct cursor body, struct packet *packet)
-{
-	struct wire_changed changed;
-	struct cursor bits;
-	size_t mark;
-	int r = decode_changed(body, &changed, &bits);
-
-	if (r != 0)
-		return r;
-	mark = encode_changed(packet, changed.payload_max);
-	for (size_t i = 0; i < changed.count; i++) {
-		uint16_t bit;
-
-		cursor_get(&bits, &bit, sizeof(bit));
-		encode_changed_bit(packet, le16toh(bit));
-	}
-	ck_assert(cursor_done(&bits));
-	encode_count(packet, mark, changed.count);
-	return 0;
-}
-
-static void say_lost(struct packet *packet)
-{
-	encode_lost(packet, &(struct wire_lost){ .queue_full = 0x1122334455667788, .too_big = 9 });
-}
-
-static int lost_again(struct cursor body, struct packet *packet)
-{
-	struct wire_lost lost;
-	int r = decode_lost(body, &lost);
-
-	if (r == 0)
-		encode_lost(packet, &lost);
-	return r;
-}
-
-static void say_error(struct packet *packet)
-{
-	encode_error(packet, REFUSAL_HELLO_FIRST, "REGISTER before HELLO");
-}
-
-static int error_again(struct cursor body, struct packet *packet)
-{
-	struct string_item sentence;
-	uint32_t refusal;
-	char text[ROOM];
-	int r = decode_error(body, &refusal, &sentence);
-
-	if (r != 0)
-		return r;
-	ck_assert_uint_ne(refusal, REFUSAL_NONE);
-	ck_assert_uint_lt(sentence.length, sizeof(text));
-	memcpy(text, sentence.text, sentence.length);
-	text[sentence.length] = '\0';
-	encode_error(packet, refusal, text);
-	return 0;
-}
-
-static void say_rows(struct packet *packet)
-{
-	size_t mark = encode_rows(packet), row;
-
-	row = encode_row_begin(packet);
-	row_put_u64(packet, "pid", 7);
-	row_put_string(packet, "comm", "cat");
-	encode_row_end(packet, row);
-	row = encode_row_begin(packet);
-	encode_row_end(packet, row);
-	row = encode_row_begin(packet);
-	row_put_bool(packet, "on", true);
-	encode_row_end(packet, row);
-	encode_count(packet, mark, 3);
-}
-
-static int rows_again(struct cursor body, struct packet *packet)
-{
-	struct cursor rows, row;
-	uint16_t count;
-	size_t mark, found = 0;
-	int r = decode_rows(body, &count, &rows);
-
-	if (r != 0)
-		return r;
-	mark = encode_rows(packet);
-	while (rows_next(&rows, &row)) {
-		size_t at = encode_row_begin(packet);
-
-		packet_put(packet, row.at, row.left);
-		encode_row_end(packet, at);
-		found++;
-	}
-	ck_assert_uint_eq(found, count);
-	encode_count(packet, mark, count);
-	return 0;
-}
-
-static void say_nothing(struct packet *packet _unused_)
-{
-}
-
-static int nothing_again(struct cursor body, struct packet *packet _unused_)
-{
-	return decode_empty(body);
-}
-
-static const struct kind kinds[] = {
-	{ "HELLO", KIND_HELLO, 0, say_hello, hello_again },
-	{ "WELCOME", KIND_WELCOME, 0, say_welcome, welcome_again },
-	{ "REGISTER", KIND_REGISTER, 0, say_strings, strings_again },
-	{ "REGISTERED", KIND_REGISTERED, STREAMS, say_registered, registered_again },
-	{ "RELEASE", KIND_RELEASE, 0, say_release, release_again },
-	{ "RELEASED", KIND_RELEASED, 1, say_released, released_again },
-	{ "QUERY", KIND_QUERY, 0, say_nothing, nothing_again },
-	{ "ACCOUNT", KIND_ACCOUNT, 0, say_account, account_again },
-	{ "WATCH", KIND_WATCH, 0, say_watch, watch_again },
-	{ "CHANGED", KIND_CHANGED, 0, say_changed, changed_again },
-	{ "LOST", KIND_LOST, 0, say_lost, lost_again },
-	{ "ERROR", KIND_ERROR, 0, say_error, error_again },
-	{ "ROWS", KIND_ROWS, 0, say_rows, rows_again },
-	{ "SYNC", KIND_SYNC, 0, say_nothing, nothing_again },
-};
 
 static void encode(const struct kind *kind, struct packet *packet)
 {
@@ -369,30 +31,20 @@ static size_t encode_into(const struct kind *kind, uint8_t *buffer)
 	return packet.size;
 }
 
-/* Decodes as this kind. Whether it was accepted; then it says what the bytes say. */
+/* Whether the packet is accepted as this kind; then its round trip must give the same bytes. */
 static bool take(const struct kind *kind, const uint8_t *bytes, size_t size)
 {
-	/* It ends where its block ends, so that ASan sees who reads on. */
+	/* A sanitizer sees each access behind the packet. */
 	_cleanup_(freep) uint8_t *block = malloc(1 + size);
-	uint8_t *exact = block + 1;
 	uint8_t buffer[ROOM];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
-	struct message message;
-	int r;
+	int r = encode_again(kind, memcpy(block + 1, bytes, size), size, &packet);
 
-	memcpy(exact, bytes, size);
-	r = decode_message(exact, size, &message);
-	expect(r == REFUSAL_NONE || r == REFUSAL_BAD_PACKET, "%s: %d", kind->name, r);
-	if (r != 0)
-		return false;
-	encode_begin(&packet, message.kind, message.serial, message.flags, message.stream, message.streams);
-	r = kind->again(message.body, &packet);
-	encode_end(&packet);
 	expect(r == REFUSAL_NONE || r == REFUSAL_BAD_PACKET, "%s: %d", kind->name, r);
 	if (r != 0)
 		return false;
 	expect(!packet.failed && packet.size == size && memcmp(buffer, bytes, size) == 0,
-	       "%s: what was accepted is not what was said", kind->name);
+	       "%s: the round trip gives another packet", kind->name);
 	return true;
 }
 
@@ -405,7 +57,7 @@ static void set_size(uint8_t *packet, size_t size)
 
 #define for_each_kind(kind) for (const struct kind *kind = kinds; kind < kinds + ARRAY_SIZE(kinds); kind++)
 
-TEST(every_message_comes_back_as_it_was_said)
+TEST(every_message_survives_a_round_trip)
 {
 	for_each_kind(kind)
 	{
@@ -416,7 +68,7 @@ TEST(every_message_comes_back_as_it_was_said)
 	}
 }
 
-TEST(the_header_comes_back_with_its_streams)
+TEST(header_with_streams_survives_a_round_trip)
 {
 	uint8_t buffer[ROOM];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
@@ -436,7 +88,7 @@ TEST(the_header_comes_back_with_its_streams)
 }
 
 /* The specification is for other languages and other machines, so one packet is checked byte by byte. */
-TEST(the_bytes_are_those_of_the_specification)
+TEST(encoded_bytes_match_the_specification)
 {
 	static const uint8_t expected[] = {
 		32,   0,    0,	  0,		      /* size */
@@ -460,29 +112,21 @@ TEST(the_bytes_are_those_of_the_specification)
 	ck_assert_mem_eq(buffer, expected, sizeof(expected));
 }
 
-TEST(no_truncated_message_is_accepted)
+TEST(truncated_message_is_refused)
 {
 	for_each_kind(kind)
 	{
 		uint8_t buffer[ROOM];
 		size_t whole = encode_into(kind, buffer);
 
-		for (size_t size = 0; size < whole; size++)
+		for (size_t size = 0; size < whole; size++) {
 			expect(!take(kind, buffer, size), "%s of %zu bytes, cut to %zu", kind->name, whole, size);
-	}
-}
-
-/* Every byte of a message is needed, even if the header is made to fit. */
-TEST(truncated_message_of_right_size_is_refused)
-{
-	for_each_kind(kind)
-	{
-		uint8_t buffer[ROOM];
-		size_t whole = encode_into(kind, buffer);
-
-		for (size_t size = sizeof(struct wire_header); size < whole; size++) {
+			if (size < sizeof(struct wire_header))
+				continue;
+			/* Every byte is needed even if the header has the shorter size. */
 			set_size(buffer, size);
 			expect(!take(kind, buffer, size), "%s of %zu bytes, cut to %zu", kind->name, whole, size);
+			set_size(buffer, whole);
 		}
 	}
 }
@@ -518,27 +162,9 @@ TEST(flipped_bit_is_refused_or_changes_meaning)
 			buffer[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		}
 	}
-	/* So that it is known that both were tried. */
+	/* Both outcomes were tried. */
 	ck_assert_uint_gt(accepted, 1000);
 	ck_assert_uint_gt(refused, 500);
-}
-
-TEST(two_flipped_bytes_never_confuse_a_decoder)
-{
-	srandom(1);
-	for_each_kind(kind)
-	{
-		uint8_t buffer[ROOM], changed[ROOM];
-		size_t size = encode_into(kind, buffer);
-
-		for (unsigned i = 0; i < 3000; i++) {
-			memcpy(changed, buffer, size);
-			changed[(size_t)random() % size] = (uint8_t)random();
-			changed[(size_t)random() % size] = (uint8_t)random();
-			set_size(changed, size);
-			take(kind, changed, size);
-		}
-	}
 }
 
 /* The body behind a header. */
@@ -571,11 +197,11 @@ TEST(reserved_fields_must_be_zero)
 		{ KIND_HELLO, offsetof(struct wire_header, zero), 4 },
 		{ KIND_QUERY, offsetof(struct wire_header, zero), 4 },
 		{ KIND_WELCOME, BODY + offsetof(struct wire_welcome, zero), 4 },
-		{ KIND_REGISTERED, BODY + STREAMS * sizeof(uint32_t) + offsetof(struct wire_registered, zero), 2 },
-		{ KIND_RELEASE, BODY + offsetof(struct wire_release, zero), 2 },
+		{ KIND_REGISTERED, BODY + STREAMS * sizeof(uint32_t) + offsetof(struct wire_strings, flags), 2 },
+		{ KIND_RELEASE, BODY + offsetof(struct wire_strings, flags), 2 },
 		{ KIND_ACCOUNT, BODY + offsetof(struct wire_account, zero), 4 },
 		{ KIND_CHANGED, BODY + offsetof(struct wire_changed, zero), 2 },
-		{ KIND_ROWS, BODY + offsetof(struct wire_rows, zero), 2 },
+		{ KIND_ROWS, BODY + offsetof(struct wire_strings, flags), 2 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
@@ -602,7 +228,7 @@ TEST(text_has_no_nul_inside)
 {
 	const size_t first_string = BODY + sizeof(struct wire_strings) + 2 * sizeof(struct wire_string);
 	const size_t sentence =
-		BODY + STREAMS * sizeof(uint32_t) + sizeof(struct wire_registered) + 2 * sizeof(struct wire_answer) + 5;
+		BODY + STREAMS * sizeof(uint32_t) + sizeof(struct wire_strings) + 2 * sizeof(struct wire_answer) + 5;
 
 	ck_assert(!accepts_with(KIND_REGISTER, first_string, '\0'));
 	ck_assert(!accepts_with(KIND_WELCOME, BODY + sizeof(struct wire_welcome), '\0'));
@@ -611,7 +237,7 @@ TEST(text_has_no_nul_inside)
 	ck_assert(!accepts_with(KIND_REGISTERED, sentence, '\0'));
 }
 
-TEST(counts_that_lie_are_refused)
+TEST(wrong_count_is_refused)
 {
 	static const struct {
 		size_t at;
@@ -632,7 +258,7 @@ TEST(counts_that_lie_are_refused)
 	}
 }
 
-TEST(an_error_has_a_reason_and_a_switch_two_positions)
+TEST(error_without_refusal_or_wrong_switch_is_refused)
 {
 	ck_assert(!accepts_with(KIND_ERROR, BODY, REFUSAL_NONE));
 	ck_assert(accepts_with(KIND_ERROR, BODY, 200));
@@ -641,7 +267,7 @@ TEST(an_error_has_a_reason_and_a_switch_two_positions)
 	ck_assert(!accepts_with(KIND_WATCH, BODY + 3, 1));
 }
 
-TEST(a_message_names_eight_streams_and_not_nine)
+TEST(message_has_at_most_eight_streams)
 {
 	static const uint32_t many[WIRE_FDS_MAX + 1];
 	uint8_t buffer[ROOM];
@@ -697,7 +323,7 @@ static int decode_n_answers(size_t n, size_t sentence)
 	return decode_registered(message.body, &answers);
 }
 
-TEST(a_batch_has_512_items_and_not_513)
+TEST(batch_has_at_most_512_items)
 {
 	ck_assert_int_eq(decode_n_strings(0), 0);
 	ck_assert_int_eq(decode_n_strings(WIRE_BATCH_MAX), 0);
@@ -750,6 +376,7 @@ TEST(long_sentences_are_cut_long_strings_fail)
 	}
 }
 
+/* A sanitizer sees each write behind the room. */
 TEST(encoder_without_room_fails)
 {
 	for_each_kind(kind)
@@ -758,25 +385,17 @@ TEST(encoder_without_room_fails)
 		size_t size = encode_into(kind, whole);
 
 		for (size_t room = 0; room <= size; room++) {
-			/* For ASan the block ends where the room does; for us a canary stands behind it. */
 			_cleanup_(freep) uint8_t *block = malloc(1 + room);
-			uint8_t guarded[ROOM];
-			struct packet packets[] = { packet_make(block + 1, room), packet_make(guarded, room) };
+			struct packet packet = packet_make(block + 1, room);
 
-			memset(guarded, CANARY, sizeof(guarded));
-			for (size_t i = 0; i < ARRAY_SIZE(packets); i++) {
-				encode(kind, &packets[i]);
-				expect(packets[i].failed == (room < size), "%s in %zu of %zu bytes", kind->name, room,
-				       size);
-				expect(packets[i].size <= room, "%s", kind->name);
-			}
-			for (size_t at = room; at < sizeof(guarded); at++)
-				expect(guarded[at] == CANARY, "%s wrote outside of %zu bytes", kind->name, room);
+			encode(kind, &packet);
+			expect(packet.failed == (room < size) && packet.size <= room, "%s in %zu of %zu bytes",
+			       kind->name, room, size);
 		}
 	}
 }
 
-TEST(a_packet_that_failed_begins_afresh)
+TEST(failed_packet_can_begin_again)
 {
 	uint8_t buffer[20];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
@@ -791,7 +410,7 @@ TEST(a_packet_that_failed_begins_afresh)
 	ck_assert_uint_eq(packet.size, sizeof(struct wire_header));
 }
 
-TEST(lists_end_and_go_on_ending)
+TEST(empty_list_has_no_items)
 {
 	struct string_item item;
 	struct answer answer;

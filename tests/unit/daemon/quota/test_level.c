@@ -2,7 +2,6 @@
 
 #include "daemon/quota/level.h"
 
-#include "daemon/quota/charge.h"
 #include "tests/suite.h"
 #include "tests/unit/shortage.h"
 
@@ -16,7 +15,7 @@ static struct level *get(const char *path)
 	return level;
 }
 
-TEST(a_path_has_a_level_for_each_of_its_parts)
+TEST(path_has_a_level_for_each_part)
 {
 	static const char *const paths[] = { "/a/b/c", "/a/b", "/a", "/" };
 	struct level *level = get(paths[0]);
@@ -39,7 +38,7 @@ TEST(a_path_has_a_level_for_each_of_its_parts)
 	ck_assert_ptr_null(table);
 }
 
-TEST(levels_are_shared_and_go_when_nobody_holds_them)
+TEST(level_ends_with_its_last_reference)
 {
 	struct level *one = get("/slice/one"), *two = get("/slice/two"), *again = get("/slice/one"), *slice;
 
@@ -58,7 +57,7 @@ TEST(levels_are_shared_and_go_when_nobody_holds_them)
 	ck_assert_ptr_null(level_unref(NULL));
 }
 
-TEST(the_root_is_a_level_too)
+TEST(root_is_a_level)
 {
 	struct level *root = get("/"), *nowhere = get(""), *below = get("/a");
 
@@ -71,7 +70,7 @@ TEST(the_root_is_a_level_too)
 	ck_assert_ptr_null(table);
 }
 
-TEST(a_made_up_path_is_one_level_whatever_is_in_it)
+TEST(path_without_slash_is_one_level)
 {
 	struct level *level = get("process:7:kworker/0:1"), *other = get("/process:7:kworker");
 
@@ -83,7 +82,7 @@ TEST(a_made_up_path_is_one_level_whatever_is_in_it)
 	ck_assert_ptr_null(table);
 }
 
-TEST(a_path_that_another_one_begins_with_is_not_above_it)
+TEST(prefix_of_a_name_is_no_parent)
 {
 	struct level *one = get("/a/b"), *other = get("/a/bc");
 
@@ -94,59 +93,7 @@ TEST(a_path_that_another_one_begins_with_is_not_above_it)
 	ck_assert_ptr_null(table);
 }
 
-TEST(a_path_that_is_made_again_has_the_level_that_something_is_left_on)
-{
-	struct level *first = get("/slice/box"), *left = level_ref(first), *again;
-
-	level_set_maximum(first, RESOURCE_EVENTS, 1, false);
-	level_unref(first);
-	again = get("/slice/box");
-	ck_assert_ptr_eq(again, left);
-	ck_assert_uint_eq(again->own.maximum, 1);
-	level_unref(left);
-	level_unref(again);
-	again = get("/slice/box");
-	ck_assert_uint_eq(again->own.maximum, QUOTA_NO_MAXIMUM);
-	level_unref(again);
-}
-
-static int charge(struct level *level, struct quota_event *event, struct quota_charge *ret)
-{
-	struct quota_refusal refusal;
-
-	return quota_charge(&level->own, event, NULL, ret, &refusal);
-}
-
-TEST(a_default_maximum_is_for_a_tenant_and_a_policys_for_all_that_is_below)
-{
-	struct level *slice = get("/slice"), *box = get("/slice/box");
-	struct quota_charge ours = { 0 }, theirs = { 0 }, more = { 0 };
-	struct quota_event event[3];
-	struct machine machine;
-
-	machine_init(&machine, 1000);
-	for (size_t i = 0; i < ARRAY_SIZE(event); i++)
-		quota_event_init(&event[i], &machine);
-	/* A program that happens to be in the slice itself. */
-	level_set_maximum(slice, RESOURCE_EVENTS, 1, false);
-	ck_assert_int_eq(charge(slice, &event[0], &ours), 0);
-	ck_assert_int_eq(charge(slice, &event[1], &more), QUOTA_E_MAXIMUM);
-	ck_assert_int_eq(charge(box, &event[1], &theirs), 0);
-	ck_assert_uint_eq(slice->quota.held, 2);
-	ck_assert_uint_eq(slice->own.held, 1);
-	level_set_maximum(slice, RESOURCE_EVENTS, 2, true);
-	ck_assert_int_eq(charge(box, &event[2], &more), QUOTA_E_MAXIMUM);
-	/* What the policy gave may be used up by one, alone or not. */
-	quota_charge_deinit(&theirs);
-	ck_assert_int_eq(charge(slice, &event[1], &more), 0);
-	quota_charge_deinit(&more);
-	quota_charge_deinit(&ours);
-	level_unref(box);
-	level_unref(slice);
-	machine_deinit(&machine);
-}
-
-TEST(a_connection_counts_at_all_levels_until_it_ends)
+TEST(connection_counts_at_all_levels_until_its_end)
 {
 	struct level *box = get("/slice/box"), *other = get("/slice/other");
 
@@ -167,7 +114,7 @@ TEST(a_connection_counts_at_all_levels_until_it_ends)
 	level_unref(other);
 }
 
-TEST(the_nearest_level_that_has_all_its_connections_is_found)
+TEST(nearest_level_without_room_is_found)
 {
 	struct level *box = get("/slice/box"), *slice = box->parent, *root = slice->parent;
 
@@ -185,18 +132,11 @@ TEST(the_nearest_level_that_has_all_its_connections_is_found)
 	ck_assert_ptr_eq(level_find_crowded(slice), root);
 	level_disconnect(box);
 	ck_assert_ptr_eq(level_find_crowded(slice), NULL);
-	level_unref(box);
-}
-
-TEST(a_maximum_below_what_is_connected_lets_nobody_else_in)
-{
-	struct level *box = get("/box");
-
-	for (unsigned i = 0; i < 3; i++)
-		level_connect(box);
+	/* More connections than the maximum allows now. */
 	box->max_connections = 1;
+	level_connect(box);
+	level_connect(box);
 	ck_assert_ptr_eq(level_find_crowded(box), box);
-	level_disconnect(box);
 	level_disconnect(box);
 	ck_assert_ptr_eq(level_find_crowded(box), box);
 	level_disconnect(box);
@@ -204,7 +144,7 @@ TEST(a_maximum_below_what_is_connected_lets_nobody_else_in)
 	level_unref(box);
 }
 
-TEST(a_request_takes_a_token_at_each_level_and_waits_for_the_slowest)
+TEST(request_waits_for_the_slowest_level)
 {
 	struct level *box = get("/slice/box"), *other = get("/slice/other"), *slice = box->parent;
 
@@ -213,7 +153,7 @@ TEST(a_request_takes_a_token_at_each_level_and_waits_for_the_slowest)
 	bucket_set(&slice->requests, 2, 2, 100.);
 	level_take(box, 100.);
 	ck_assert_double_eq_tol(level_wait(box, 100.), 0.25, 1e-6);
-	/* What one has taken is gone for the others below the slice; its own limit is nobody else's. */
+	/* All below the slice share its tokens; the limit of one does not apply to the other. */
 	ck_assert(level_wait(other, 100.) <= 0.);
 	level_take(other, 100.);
 	ck_assert_double_eq_tol(level_wait(other, 100.), 0.5, 1e-6);
@@ -223,7 +163,7 @@ TEST(a_request_takes_a_token_at_each_level_and_waits_for_the_slowest)
 	level_unref(box);
 }
 
-TEST(a_tenants_own_limit_is_nobody_elses)
+TEST(own_limit_does_not_apply_below)
 {
 	struct level *slice = get("/slice"), *box = get("/slice/box");
 
@@ -235,7 +175,7 @@ TEST(a_tenants_own_limit_is_nobody_elses)
 	level_unref(slice);
 }
 
-TEST(a_level_has_rested_when_all_tokens_are_back_here_and_above)
+TEST(level_is_rested_with_all_tokens)
 {
 	struct level *box = get("/slice/box"), *slice = box->parent;
 
@@ -254,7 +194,7 @@ TEST(a_level_has_rested_when_all_tokens_are_back_here_and_above)
 	level_unref(box);
 }
 
-TEST(a_level_rests_until_its_refusals_may_be_logged_again)
+TEST(level_is_not_rested_after_a_logged_refusal)
 {
 	struct level *box = get("/slice/box");
 
@@ -266,7 +206,7 @@ TEST(a_level_rests_until_its_refusals_may_be_logged_again)
 	level_unref(box);
 }
 
-TEST(a_level_that_is_made_anew_has_no_limits)
+TEST(new_level_has_no_limits)
 {
 	struct level *box = get("/box");
 
@@ -281,41 +221,29 @@ TEST(a_level_that_is_made_anew_has_no_limits)
 	level_unref(box);
 }
 
-TEST(a_chain_that_finds_no_memory_leaves_what_was_there)
+/* With a part of the levels, or without any level. */
+TEST(failed_allocation_leaves_existing_levels)
 {
 	static const char path[] = "/slice/one/two/three";
-	struct level *slice = get("/slice"), *level = NULL;
-	bool done = false;
 
-	for (long allocations = 0; !done; allocations++) {
-		allocations_left = allocations;
-		done = level_get(&table, path, &level) == 0;
-		allocations_left = -1;
-		if (done)
-			break;
-		ck_assert_ptr_null(level);
-		ck_assert_uint_eq(HASH_CNT(by_path, table), 2);
-		ck_assert_uint_eq(slice->references, 1);
-		ck_assert_int_lt(allocations, 20);
+	for (unsigned first = 0; first < 2; first++) {
+		struct level *slice = first ? NULL : get("/slice"), *level = NULL;
+		int r = -ENOMEM;
+
+		for (long allocations = 0; r < 0; allocations++) {
+			allocations_left = allocations;
+			r = level_get(&table, path, &level);
+			allocations_left = -1;
+			if (r == 0)
+				break;
+			ck_assert_ptr_null(level);
+			ck_assert_uint_eq(HASH_CNT(by_path, table), first ? 0 : 2);
+			ck_assert(first || slice->references == 1);
+			ck_assert_int_lt(allocations, 20);
+		}
+		ck_assert_str_eq(level->path, path);
+		level_unref(level);
+		level_unref(slice);
+		ck_assert_ptr_null(table);
 	}
-	ck_assert_str_eq(level->path, path);
-	level_unref(level);
-	level_unref(slice);
-	ck_assert_ptr_null(table);
-}
-
-TEST(a_first_level_that_finds_no_memory_leaves_nothing)
-{
-	struct level *level = NULL;
-	int r = -ENOMEM;
-
-	for (long allocations = 0; r < 0; allocations++) {
-		allocations_left = allocations;
-		r = level_get(&table, "/a", &level);
-		allocations_left = -1;
-		ck_assert(r == 0 || !table);
-		ck_assert_int_lt(allocations, 20);
-	}
-	level_unref(level);
-	ck_assert_ptr_null(table);
 }

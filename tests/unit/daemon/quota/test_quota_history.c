@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Random histories of the ledger: tenants come, hold, let go, linger, die and come back; the policy is loaded anew; the
- * machine's capacity changes; all begins again with nothing, and who held something asks for it. Beside it goes a model that keeps nothing but a list of who holds what, and what the admin has
- * said. All else it adds up anew at each step, by looking at every entry for every question, and then everything that the
- * ledger has must be the same, and each of its answers what the model had foretold.
+ * Random histories of quotas: tenants come, hold events, release them, linger, end and come back; the policy is reloaded; the
+ * machine's capacity changes; the daemon restarts, and tenants ask again for their events. The model is a list of held events and
+ * the admin's settings. At each step it adds everything up from that list: all sums have to be equal, and each decision has to be
+ * the one that the model predicts.
  *
- * Which of an event's holders pays is the ledger's choice; that exactly one does is not.
+ * The daemon chooses which of an event's holders pays. Exactly one does.
  */
 
 #include "daemon/quota/charge.h"
 #include "daemon/quota/level.h"
 #include "tests/suite.h"
 
-/* check writes a line for each of its own assertions, so what is said a hundred thousand times is said like this. */
+/* For checks that run a hundred thousand times: check writes a line for each of its own assertions. */
 #define expect(truth, ...)                                                                                             \
 	do                                                                                                             \
 		if (!(truth))                                                                                          \
@@ -25,7 +25,7 @@ enum {
 	EVENTS = 40,
 	GRANTS = 110,
 	SECTIONS = 5,
-	RESERVES = SECTIONS + GRANTS, /* those that are gone live on in what fills them */
+	RESERVES = SECTIONS + GRANTS, /* a removed reserve lives until its charges end */
 	NONE = -1,
 };
 
@@ -50,19 +50,19 @@ static const struct {
 
 enum { LEVELS = ARRAY_SIZE(levels), MODEL_NO_MAXIMUM = -1 };
 
-/* One line of the model's list, with the ledger's receipt for it beside it. */
+/* A held event, with the receipt of its charge. */
 struct entry {
 	bool there;
-	bool lingers; /* of a tenant that is gone */
+	bool lingers; /* its tenant is gone */
 	int level;
 	int event;
 	int reserve; /* NONE: common */
 	struct quota_charge receipt;
-	struct level *holds; /* as the tenant that it keeps alive would */
+	struct level *holds; /* a reference, as its tenant has */
 };
 
 struct model_reserve {
-	struct reserve *reserve; /* NULL: this line is free */
+	struct reserve *reserve; /* NULL: unused */
 	int64_t maximum;
 	bool in_policy;
 };
@@ -71,25 +71,23 @@ struct history {
 	unsigned step;
 	unsigned answers[QUOTA_E_SHARE + 1], into_reserve, passed_on, came_back, restarts;
 
-	/* what the admin has said */
+	/* the admin's settings */
 	int64_t capacity;
 	int64_t maximum[LEVELS];  /* by policy; MODEL_NO_MAXIMUM */
 	int64_t default_maximum;  /* for the tenants themselves */
 	int section[SECTIONS];	  /* which reserve it has, or NONE */
 	unsigned matches[LEVELS]; /* a bit for each section */
 
-	/* what is held */
 	struct entry entry[GRANTS];
 	struct model_reserve reserve[RESERVES];
 
-	/* the ledger */
 	struct machine machine;
 	struct level *table;
-	struct level *tenant[LEVELS]; /* NULL: nobody is there */
+	struct level *tenant[LEVELS]; /* NULL: no such tenant */
 	struct quota_event event[EVENTS];
 };
 
-/* --- what the model says --- */
+/* --- the model --- */
 
 static bool is_below(int level, int ancestor)
 {
@@ -184,7 +182,7 @@ static int64_t room_of_machine(const struct history *history)
 	return MAX(history->capacity - sum_claimed(history) - count_common(history), 0);
 }
 
-/* The nodes from a tenant up to the root: how many. */
+/* Lists the nodes from a tenant up to the root. Returns their number. */
 static int chain(int level, struct node *ret)
 {
 	int n = 0;
@@ -212,7 +210,7 @@ static int64_t count_sharing(const struct history *history, struct node parent)
 	return n;
 }
 
-/* The least that is left from this one of the chain up, and in the pool. */
+/* The smallest room from this node up, and in the pool. */
 static int64_t remains_from(const struct history *history, const struct node *nodes, int from, int n)
 {
 	int64_t remains = room_of_machine(history);
@@ -222,7 +220,7 @@ static int64_t remains_from(const struct history *history, const struct node *no
 	return remains;
 }
 
-/* As dbus-broker's comment has it: no more than one of n + 1 parts of what it has and what is left. */
+/* dbus-broker's rule: the share is at most one of n + 1 parts of itself and the rest. */
 static bool is_fair(const struct history *history, const struct node *nodes, int i, int n)
 {
 	int64_t share = sum_paid(history, nodes[i]), parts = count_sharing(history, nodes[i + 1]) + 1;
@@ -230,7 +228,7 @@ static bool is_fair(const struct history *history, const struct node *nodes, int
 	return (share + remains_from(history, nodes, i + 1, n)) / parts >= share + 1;
 }
 
-/* No more than one of n + 1 equal parts of all that there is. */
+/* At most one of n + 1 equal parts of everything. */
 static bool is_modest(const struct history *history, const struct node *nodes, int i, int n)
 {
 	int64_t share = sum_paid(history, nodes[i]), parts = count_sharing(history, nodes[i + 1]) + 1;
@@ -258,7 +256,7 @@ static bool is_common_already(const struct history *history, int event)
 	return false;
 }
 
-static int foretell(const struct history *history, int level, int event)
+static int predict(const struct history *history, int level, int event)
 {
 	struct node nodes[LEVELS + 1];
 	int n = chain(level, nodes);
@@ -278,7 +276,7 @@ static int foretell(const struct history *history, int level, int event)
 	return 0;
 }
 
-/* --- whether the ledger says the same --- */
+/* --- comparison --- */
 
 static void expect_quota(const struct history *history, const struct quota *quota, struct node node)
 {
@@ -300,7 +298,7 @@ static struct level *find_level(const struct history *history, int level)
 	return found;
 }
 
-/* A level is there as long as somebody holds it, or one below it, and no longer. */
+/* A level exists exactly as long as it, or a level below it, has a tenant or a charge. */
 static bool is_held(const struct history *history, int level)
 {
 	for (int i = 0; i < (int)LEVELS; i++)
@@ -359,14 +357,14 @@ static void expect_events(const struct history *history)
 	}
 }
 
-/* --- what happens --- */
+/* --- steps --- */
 
 static int pick(int n)
 {
 	return (int)(random() % n);
 }
 
-/* The policy speaks about levels that are there; who comes later asks. */
+/* A new policy sets the maxima of existing levels; a new level looks its maximum up. */
 static void apply_maximum(const struct history *history, struct level *level, int i)
 {
 	int64_t maximum = history->maximum[i];
@@ -407,7 +405,7 @@ static void entry_ends(struct history *history, struct entry *entry)
 	quota_charge_deinit(&entry->receipt);
 	quota_charge_deinit(&entry->receipt);
 	level_unref(entry->holds);
-	/* With the last of what filled it, a reserve that is in no policy is gone. */
+	/* A reserve without a section ends with its last charge. */
 	if (reserve != NONE && !history->reserve[reserve].in_policy && count_filled(history, reserve) == 0)
 		history->reserve[reserve].reserve = NULL;
 }
@@ -471,14 +469,14 @@ static void ask(struct history *history, struct entry *entry, int level, int eve
 {
 	struct reserve *list[SECTIONS];
 	const struct quota_reserves reserves = { .reserve = list, .n = list_reserves(history, level, list) };
-	int foretold = foretell(history, level, event), reserve = find_reserve(history, level);
+	int predicted = predict(history, level, event), reserve = find_reserve(history, level);
 	bool is_old = is_common_already(history, event);
 	struct quota_refusal refusal;
 	int r = quota_charge(&history->tenant[level]->own, &history->event[event], &reserves, &entry->receipt,
 			     &refusal);
 
-	expect(r == foretold, "step %u: event %d for %s: %d, not %d", history->step, event, levels[level].path, r,
-	       foretold);
+	expect(r == predicted, "step %u: event %d for %s: %d, not %d", history->step, event, levels[level].path, r,
+	       predicted);
 	history->answers[r]++;
 	if (r != 0) {
 		expect_refusal(history, &refusal, r, is_old);
@@ -552,7 +550,7 @@ static void reload(struct history *history)
 		history->maximum[i] = pick(4) ? MODEL_NO_MAXIMUM : pick(25);
 		history->matches[i] = (unsigned)pick(1 << SECTIONS);
 	}
-	/* The root's is seldom one. */
+	/* The root seldom has one. */
 	if (pick(8))
 		history->maximum[0] = MODEL_NO_MAXIMUM;
 	history->default_maximum = 3 + pick(20);
@@ -594,7 +592,7 @@ static void all_ends(struct history *history)
 	machine_deinit(&history->machine);
 }
 
-/* The policy is what it was; who comes first has what there is. */
+/* The policy stays, and tenants ask in another order. */
 static void restart(struct history *history)
 {
 	struct history before = *history;
@@ -618,17 +616,17 @@ static void restart(struct history *history)
 
 static void step(struct history *history)
 {
-	int level = pick(LEVELS), what = pick(1000);
+	int level = pick(LEVELS), choice = pick(1000);
 
-	if (what < 1)
+	if (choice < 1)
 		restart(history);
-	else if (what < 2)
+	else if (choice < 2)
 		reload(history);
-	else if (what < 5)
+	else if (choice < 5)
 		capacity_changes(history);
-	else if (what < 10)
+	else if (choice < 10)
 		tenant_goes(history, level);
-	else if (what < 350)
+	else if (choice < 350)
 		entry_ends(history, &history->entry[pick(GRANTS)]);
 	else {
 		tenant_comes(history, level);
@@ -645,7 +643,7 @@ static void history_init(struct history *history)
 	reload(history);
 }
 
-TEST(any_history_adds_up_as_a_list_of_who_holds_what_does)
+TEST(random_history_agrees_with_the_model)
 {
 	static struct history history;
 
@@ -657,7 +655,7 @@ TEST(any_history_adds_up_as_a_list_of_who_holds_what_does)
 		expect_machine(&history);
 		expect_events(&history);
 	}
-	/* All of it has happened, and often. */
+	/* The history had each sort of step often. */
 	for (size_t i = 0; i < ARRAY_SIZE(history.answers); i++)
 		ck_assert_msg(history.answers[i] > STEPS / 100, "answer %zu came %u times", i, history.answers[i]);
 	ck_assert_uint_gt(history.into_reserve, STEPS / 100);

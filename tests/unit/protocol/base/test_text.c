@@ -14,24 +14,19 @@ static struct text fresh(size_t size)
 
 #define S(literal) (literal), (sizeof(literal) - 1)
 
-static const char *safe(const char *from, size_t length)
+static const char *shown(void (*put)(struct text *, const char *, size_t), const char *from, size_t length)
 {
 	struct text text = fresh(sizeof(buffer));
 
-	text_safe(&text, from, length);
+	put(&text, from, length);
 	ck_assert(!text.cut);
 	ck_assert_uint_eq(text.length, strlen(buffer));
 	return buffer;
 }
 
-static const char *json(const char *from, size_t length)
+static const char *safe(const char *from, size_t length)
 {
-	struct text text = fresh(sizeof(buffer));
-
-	text_json_string(&text, from, length);
-	ck_assert(!text.cut);
-	ck_assert_uint_eq(text.length, strlen(buffer));
-	return buffer;
+	return shown(text_safe, from, length);
 }
 
 TEST(text_is_terminated_and_marked_as_cut)
@@ -118,30 +113,44 @@ TEST(cut_keeps_bytes_that_are_not_utf8)
 	ck_assert_uint_eq(text.length, 5);
 }
 
-TEST(safe_text_keeps_what_can_be_read)
+TEST(text_is_escaped_for_its_reader)
 {
-	ck_assert_str_eq(safe(S("plain ~ \"quoted\" \\ back")), "plain ~ \"quoted\" \\ back");
-	ck_assert_str_eq(safe(S("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf")),
-			 "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf");
-	ck_assert_str_eq(safe(S("")), "");
+	static const struct {
+		void (*put)(struct text *, const char *, size_t);
+		const char *from;
+		size_t length;
+		const char *expected;
+	} rows[] = {
+		{ text_safe, S(""), "" },
+		{ text_safe, S("plain ~ \"quoted\" \\ back"), "plain ~ \"quoted\" \\ back" },
+		{ text_safe, S("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf"),
+		  "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf" },
+		{ text_safe, S("\x1b[2J\a\0\n\x7f"), "\\x1b[2J\\x07\\x00\\x0a\\x7f" },
+		{ text_safe, S("\xc2\x9b!2J"), "\\xc2\\x9b!2J" }, /* U+009B is ESC [ in one */
+		{ text_safe, S("\xc2\xa0"), "\xc2\xa0" },
+		{ text_safe, S("\xe2\x80\xae"), "\\xe2\\x80\\xae" }, /* right-to-left override */
+		{ text_safe, S("\xe2\x81\xa6"), "\\xe2\\x81\\xa6" }, /* isolate */
+		{ text_safe, S("\xe2\x80\xa8"), "\\xe2\\x80\\xa8" }, /* line separator */
+		{ text_safe, S("\xe2\x80\xaf"), "\xe2\x80\xaf" },
+		{ text_safe, "\xe2\x82\xac", 2, "\\xe2\\x82" }, /* is not read beyond the length */
+		{ text_quoted, S("a\"b\\\n"), "\"a\\\"b\\\\\\x0a\"" },
+		{ text_json_string, S(""), "\"\"" },
+		{ text_json_string, S("a\"b\\c/d"), "\"a\\\"b\\\\c/d\"" },
+		{ text_json_string, S("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\"" },
+		{ text_json_string, S("\0\x01\x1f"), "\"\\u0000\\u0001\\u001f\"" },
+		{ text_json_string, S("\xe2\x82\xac"), "\"\xe2\x82\xac\"" },
+		{ text_json_string, "\xe2\x82\xac", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ text_json_string, S("\x1b\x7f\xc2\x9b\xe2\x80\xae"), "\"\\u001b\\u007f\\u009b\\u202e\"" },
+		/* JSON writes characters beyond U+FFFF in two halves. */
+		{ text_json_string, S("\xe2\x80\x8b\xf3\xa0\x80\x81"), "\"\\u200b\\udb40\\udc01\"" },
+		{ text_json_string, S("a\xff\xed\xa0\x80z"), "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\"" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		ck_assert_str_eq(shown(rows[i].put, rows[i].from, rows[i].length), rows[i].expected);
 }
 
-TEST(safe_text_cannot_drive_the_screen)
-{
-	ck_assert_str_eq(safe(S("\x1b[2J\a\0\n\x7f")), "\\x1b[2J\\x07\\x00\\x0a\\x7f");
-	/* control characters above ASCII: U+009B is ESC [ in one */
-	ck_assert_str_eq(safe(S("\xc2\x9b"
-				"2J")),
-			 "\\xc2\\x9b2J");
-	ck_assert_str_eq(safe(S("\xc2\xa0")), "\xc2\xa0");
-	/* right-to-left override, isolates, line separator */
-	ck_assert_str_eq(safe(S("\xe2\x80\xae")), "\\xe2\\x80\\xae");
-	ck_assert_str_eq(safe(S("\xe2\x81\xa6")), "\\xe2\\x81\\xa6");
-	ck_assert_str_eq(safe(S("\xe2\x80\xa8")), "\\xe2\\x80\\xa8");
-	ck_assert_str_eq(safe(S("\xe2\x80\xaf")), "\xe2\x80\xaf");
-}
-
-/* The first and the last of each range of characters that show nothing, and the neighbours that are shown. */
+/* The first and the last of each range of invisible characters, and their visible neighbours. */
 TEST(safe_text_escapes_invisible_characters)
 {
 	static const char *const unseen[] = {
@@ -197,37 +206,6 @@ TEST(invalid_utf8_is_shown_as_bytes)
 		ck_assert_str_eq(safe(not_utf8[i].bytes, strlen(not_utf8[i].bytes)), not_utf8[i].shown);
 }
 
-TEST(a_character_is_not_read_beyond_the_length)
-{
-	ck_assert_str_eq(safe("\xe2\x82\xac", 2), "\\xe2\\x82");
-	ck_assert_str_eq(json("\xe2\x82\xac", 2), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
-}
-
-TEST(json_strings_escape_what_json_wants_escaped)
-{
-	ck_assert_str_eq(json(S("")), "\"\"");
-	ck_assert_str_eq(json(S("a\"b\\c/d")), "\"a\\\"b\\\\c/d\"");
-	ck_assert_str_eq(json(S("\b\f\n\r\t")), "\"\\b\\f\\n\\r\\t\"");
-	ck_assert_str_eq(json(S("\0\x01\x1f")), "\"\\u0000\\u0001\\u001f\"");
-	ck_assert_str_eq(json(S("\xe2\x82\xac")), "\"\xe2\x82\xac\"");
-}
-
-TEST(json_strings_do_not_drive_the_screen_either)
-{
-	ck_assert_str_eq(json(S("\x1b\x7f\xc2\x9b\xe2\x80\xae")), "\"\\u001b\\u007f\\u009b\\u202e\"");
-}
-
-/* JSON knows characters beyond U+FFFF as two halves. */
-TEST(json_escapes_unseen_characters_as_json_does)
-{
-	ck_assert_str_eq(json(S("\xe2\x80\x8b\xf3\xa0\x80\x81")), "\"\\u200b\\udb40\\udc01\"");
-}
-
-TEST(json_strings_replace_each_byte_that_is_not_utf8)
-{
-	ck_assert_str_eq(json(S("a\xff\xed\xa0\x80z")), "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\"");
-}
-
 TEST(an_escape_is_written_whole_or_not_at_all)
 {
 	for (size_t size = 1; size <= 7; size++) {
@@ -246,7 +224,7 @@ TEST(an_escape_is_written_whole_or_not_at_all)
 	}
 }
 
-TEST(an_excerpt_is_cut_at_its_limit_and_says_so)
+TEST(long_excerpt_ends_in_dots)
 {
 	char long_one[TEXT_EXCERPT_MAX + 2];
 	struct text text = fresh(sizeof(buffer));
@@ -291,7 +269,7 @@ static const char *label(const char *from, size_t length)
 	return buffer;
 }
 
-TEST(labels_escape_what_the_format_wants_escaped)
+TEST(labels_have_the_escapes_of_the_format)
 {
 	ck_assert_str_eq(label(S("")), "");
 	ck_assert_str_eq(label(S("/system.slice/a b{c}=#,")), "/system.slice/a b{c}=#,");
@@ -304,14 +282,14 @@ TEST(labels_escape_what_the_format_wants_escaped)
 
 #define REPLACED "\xef\xbf\xbd"
 
-TEST(labels_are_utf8_and_do_not_drive_the_screen)
+TEST(labels_are_utf8_without_control_characters)
 {
 	ck_assert_str_eq(label(S("\xff\xc3")), REPLACED "ff" REPLACED "c3");
 	ck_assert_str_eq(label(S("\x1b[m\r\t\0")), REPLACED "1b[m" REPLACED "0d" REPLACED "09" REPLACED "00");
 	ck_assert_str_eq(label(S("\xe2\x80\xae")), REPLACED "e2" REPLACED "80" REPLACED "ae");
 }
 
-TEST(two_labels_are_the_same_only_if_their_texts_are)
+TEST(different_texts_have_different_labels)
 {
 	ck_assert_str_eq(label(S("\xff")), REPLACED "ff");
 	ck_assert_str_eq(label(S(REPLACED "ff")), REPLACED "ef" REPLACED "bf" REPLACED "bdff");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/quota/bucket.h"
+#include "daemon/process/bucket.h"
 
 static double tokens_at(const struct bucket *bucket, double now)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/quota/bucket.h"
+#include "daemon/process/bucket.h"
 
 #include "tests/suite.h"
 
-/* How many can be taken at once. */
+/* Takes all tokens that there are. Returns their number. */
 static unsigned empty(struct bucket *bucket, double now)
 {
 	unsigned taken = 0;
@@ -23,7 +23,7 @@ static void expect_wait(const struct bucket *bucket, double now, double seconds)
 	ck_assert_msg(wait > seconds - 1e-6 && wait < seconds + 1e-6, "%g seconds instead of %g", wait, seconds);
 }
 
-TEST(a_bucket_begins_full_and_holds_its_burst)
+TEST(new_bucket_holds_its_burst)
 {
 	struct bucket bucket;
 
@@ -32,7 +32,7 @@ TEST(a_bucket_begins_full_and_holds_its_burst)
 	expect_wait(&bucket, 100., 0.5);
 }
 
-TEST(it_fills_at_its_rate)
+TEST(bucket_fills_at_its_rate)
 {
 	struct bucket bucket;
 
@@ -42,12 +42,12 @@ TEST(it_fills_at_its_rate)
 	expect_wait(&bucket, 100.125, 0.125);
 	ck_assert_uint_eq(empty(&bucket, 100.25), 1);
 	ck_assert_uint_eq(empty(&bucket, 100.75), 2);
-	/* In the long run it is the rate, however it is asked. */
+	/* Many small steps add up to the rate. */
 	for (unsigned i = 1; i <= 40; i++)
 		ck_assert_uint_eq(empty(&bucket, 100.75 + i * 0.25), 1);
 }
 
-TEST(part_of_a_token_is_none_and_is_not_lost)
+TEST(part_of_a_token_is_kept)
 {
 	struct bucket bucket;
 
@@ -58,7 +58,7 @@ TEST(part_of_a_token_is_none_and_is_not_lost)
 	ck_assert_uint_eq(empty(&bucket, 101.), 1);
 }
 
-TEST(it_never_holds_more_than_its_burst)
+TEST(bucket_never_exceeds_its_burst)
 {
 	struct bucket bucket;
 
@@ -66,7 +66,7 @@ TEST(it_never_holds_more_than_its_burst)
 	ck_assert_uint_eq(empty(&bucket, 1e9), 3);
 }
 
-TEST(without_a_limit_nobody_ever_waits)
+TEST(bucket_without_limit_is_never_empty)
 {
 	struct bucket bucket;
 
@@ -74,7 +74,7 @@ TEST(without_a_limit_nobody_ever_waits)
 	ck_assert_uint_eq(empty(&bucket, 100.), 100);
 }
 
-TEST(a_clock_that_goes_back_gives_nothing_and_takes_nothing)
+TEST(clock_set_back_changes_no_tokens)
 {
 	struct bucket bucket;
 
@@ -85,7 +85,7 @@ TEST(a_clock_that_goes_back_gives_nothing_and_takes_nothing)
 	expect_wait(&bucket, 98., 0.1);
 }
 
-TEST(it_tells_what_is_in_it)
+TEST(tokens_are_counted)
 {
 	struct bucket bucket;
 
@@ -103,7 +103,7 @@ TEST(it_tells_what_is_in_it)
 	ck_assert(bucket_is_full(&bucket, 100.));
 }
 
-TEST(the_same_limit_once_more_is_no_gift)
+TEST(same_limit_again_adds_no_tokens)
 {
 	struct bucket bucket;
 
@@ -116,7 +116,7 @@ TEST(the_same_limit_once_more_is_no_gift)
 	ck_assert_uint_eq(empty(&bucket, 102.), 2);
 }
 
-TEST(another_limit_keeps_what_there_is_room_for)
+TEST(changed_limit_keeps_tokens_up_to_its_burst)
 {
 	struct bucket bucket;
 
@@ -127,7 +127,7 @@ TEST(another_limit_keeps_what_there_is_room_for)
 	expect_wait(&bucket, 100., 0.1);
 }
 
-TEST(a_limit_where_there_was_none_begins_full)
+TEST(first_limit_begins_full)
 {
 	struct bucket bucket;
 
@@ -139,11 +139,11 @@ TEST(a_limit_where_there_was_none_begins_full)
 	ck_assert_uint_eq(empty(&bucket, 100.), 100);
 }
 
-TEST(the_largest_numbers_are_exact_enough)
+TEST(largest_numbers_are_exact_enough)
 {
 	struct bucket bucket;
 
-	/* As the policy has them, on a machine that has been up for ten years. */
+	/* The maximum of the policy, after an uptime of ten years. */
 	bucket_init(&bucket, 1000000, 1000000, 3e8);
 	for (unsigned i = 0; i < 1000000; i++)
 		bucket_take(&bucket, 3e8);

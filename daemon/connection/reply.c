@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/connection/reply.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "daemon/connection/client.h"
+#include "daemon/connection/deadlines.h"
+#include "daemon/connection/inflight.h"
+#include "daemon/process/log.h"
+#include "daemon/registry/refusals.h"
+#include "daemon/registry/share.h"
+#include "daemon/registry/tenant.h"
+#include "protocol/transport.h"
+
+/* The answer has left. */
+void client_end_request(struct client *client)
+{
+	if (!client->asks)
+		return;
+	client->asks = false;
+	client->repeats = false;
+	shares_enter(&client->holder);
+	/* A request that stays there would be answered again and again. */
+	if (transport_drop(client->fd) < 0)
+		client_close(client);
+}
+
+void client_drop_answer(struct client *client)
+{
+	struct answer_waiting *waiting = steal_pointer(client->waiting);
+
+	if (!waiting)
+		return;
+	if (client->holder.tenant)
+		client->holder.tenant->waiting -= waiting->size;
+	fdset_deinit(&waiting->fds);
+	free(waiting);
+}
+
+static int client_send_now(struct client *client, const void *packet, size_t size, const int *fds, size_t n)
+{
+	int r = inflight_add(client, n);
+	struct wire_header header;
+
+	if (r < 0)
+		return r;
+	r = transport_send(client->fd, packet, size, fds, n, MSG_DONTWAIT);
+	if (r < 0) {
+		inflight_undo(client, n);
+		return r;
+	}
+	/* Only data files have to be read before the next request is: not a status page. */
+	memcpy(&header, packet, sizeof(header));
+	client->files_unread |= header.streams > 0;
+	return r;
+}
+
+/* The socket is full, or too many fds of all programs of this daemon's user are in flight. */
+static bool send_may_be_retried(int error)
+{
+	return error == -EAGAIN || error == -ETOOMANYREFS;
+}
+
+void client_send_later(struct client *client, bool later)
+{
+	struct connections *connections = client->connections;
+
+	if (client->later && !later)
+		TAILQ_REMOVE(&connections->later, client, again_later);
+	if (!client->later && later)
+		TAILQ_INSERT_TAIL(&connections->later, client, again_later);
+	client->later = later;
+	if (later && !ev_is_active(&connections->w_later))
+		ev_timer_again(connections->loop, &connections->w_later);
+}
+
+/*
+ * A shutdown, since the keeper's copy would keep the connection open after a close. And the unread requests are read:
+ * otherwise the peer would get ECONNRESET before our last packet.
+ */
+void connection_end(struct connections *connections, int fd)
+{
+	struct transport_from from;
+	ssize_t size;
+
+	shutdown(fd, SHUT_RDWR);
+	/* Up to a packet with fds. A peer that has sent more than UNREAD_MAX packets does not read answers anyway. */
+	for (unsigned i = 0; i < UNREAD_MAX; i++) {
+		size = transport_receive(fd, connections->request, sizeof(connections->request), &from);
+		if (size >= 0 ? size == 0 && !from.known : size != -EMSGSIZE)
+			break;
+	}
+}
+
+static void client_hang_up(struct client *client)
+{
+	connection_end(client->connections, client->fd);
+	client_close(client);
+}
+
+void client_on_writable(struct client *client)
+{
+	struct answer_waiting *waiting = client->waiting;
+	int r;
+
+	if (waiting) {
+		r = client_send_now(client, waiting->packet, waiting->size, waiting->fds.fd, waiting->fds.count);
+		client_send_later(client, r == -ETOOMANYREFS);
+		if (send_may_be_retried(r))
+			return;
+		if (r < 0) {
+			client_close(client);
+			return;
+		}
+		if (waiting->is_answer)
+			client_end_request(client);
+		client_drop_answer(client);
+		if (client->holder.greeted)
+			deadline_clear(client);
+	}
+	if (client->life == LIFE_REFUSED)
+		client_hang_up(client);
+	else
+		client->connections->call->go_on(client);
+}
+
+/* The first one for which there is no room speaks for all: the kernel counts the fds of this daemon's user. */
+static void on_later(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	struct connections *connections = container_of(w, struct connections, w_later);
+	struct client *client;
+
+	for (unsigned i = 0; i < LATER_MAX && (client = TAILQ_FIRST(&connections->later)); i++) {
+		client_on_writable(client);
+		client_watch(client);
+		if (client->later)
+			break;
+	}
+	if (TAILQ_EMPTY(&connections->later))
+		ev_timer_stop(loop, w);
+}
+
+struct packet *client_answer(struct client *client, uint16_t kind, uint32_t serial, uint8_t flags)
+{
+	struct connections *connections = client->connections;
+
+	connections->answer = packet_make(connections->answer_buffer, sizeof(connections->answer_buffer));
+	encode_begin(&connections->answer, kind, serial, flags, NULL, 0);
+	return &connections->answer;
+}
+
+/* Keeps the packet and copies of its fds until there is room. */
+static int client_keep_answer(struct client *client, const struct packet *packet, const int *fds, size_t n,
+			      bool is_answer)
+{
+	struct answer_waiting *waiting = malloc(sizeof(*waiting) + packet->size);
+
+	if (!waiting)
+		return -ENOMEM;
+	waiting->is_answer = is_answer;
+	waiting->size = packet->size;
+	waiting->fds = (struct fdset){ 0 };
+	memcpy(waiting->packet, packet->data, packet->size);
+	for (size_t i = 0; i < n; i++) {
+		int copy = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+
+		if (copy < 0) {
+			fdset_deinit(&waiting->fds);
+			free(waiting);
+			return -errno;
+		}
+		fdset_take(&waiting->fds, copy);
+	}
+	client->waiting = waiting;
+	if (client->holder.tenant)
+		client->holder.tenant->waiting += waiting->size;
+	deadline_set(client);
+	client_watch(client);
+	return 0;
+}
+
+static void client_send_packet(struct client *client, const int *fds, size_t n, bool is_answer)
+{
+	struct packet *packet = &client->connections->answer;
+	int r;
+
+	/* One whose last packet waits, or was sent, gets nothing more. */
+	if (client->life >= LIFE_CLOSING || client->waiting)
+		return;
+	encode_end(packet);
+	/* Our own limits are such that every answer fits. */
+	r = packet->failed ? -EMSGSIZE : client_send_now(client, packet->data, packet->size, fds, n);
+	if (r == 0 && is_answer)
+		client_end_request(client);
+	client_send_later(client, r == -ETOOMANYREFS);
+	if (send_may_be_retried(r))
+		r = client_keep_answer(client, packet, fds, n, is_answer);
+	if (r < 0) {
+		if (r != -EPIPE && r != -ECONNRESET)
+			log_line(LOG_OF_CLIENTS, LOG_WARNING,
+				 "answer to %s (pid %d) lost: %s; its connection is closed", client->holder.comm,
+				 client->holder.pid, strerror(-r));
+		client_close(client);
+	}
+}
+
+void client_send(struct client *client, const int *fds, size_t n)
+{
+	client_send_packet(client, fds, n, true);
+}
+
+void client_disconnect(struct client *client, uint32_t serial, uint32_t refusal, const char *format, ...)
+{
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	va_list arguments;
+
+	if (client->life != LIFE_OPEN)
+		return;
+	va_start(arguments, format);
+	vsnprintf(sentence, sizeof(sentence), format, arguments);
+	va_end(arguments);
+	refusal_note(client->connections->registry, client->holder.tenant, NULL, refusal, sentence);
+	client_disconnect_counted(client, serial, refusal, sentence);
+}
+
+void client_disconnect_counted(struct client *client, uint32_t serial, uint32_t refusal, const char *sentence)
+{
+	if (client->life != LIFE_OPEN)
+		return;
+	client->life = LIFE_REFUSED;
+	encode_error(client_answer(client, KIND_ERROR, serial, 0), refusal, sentence);
+	/* A waiting answer is the last packet that fits: then the connection ends without an ERROR packet. */
+	if (client->waiting)
+		client_close(client);
+	else
+		client_send(client, NULL, 0);
+	if (!client->waiting)
+		client_hang_up(client);
+}
+
+static void note_changes(struct client *client, uint16_t n)
+{
+	if (client->n_changed == 0)
+		TAILQ_INSERT_TAIL(&client->connections->flushing, client, changes);
+	client->n_changed = n;
+}
+
+void client_note_change(struct client *client, uint32_t bit)
+{
+	if (client->n_changed < CHANGED_MAX)
+		client->changed[client->n_changed] = (uint16_t)bit;
+	note_changes(client, MIN(client->n_changed + 1, CHANGED_MAX + 1));
+}
+
+void client_note_all(struct client *client)
+{
+	note_changes(client, CHANGED_MAX + 1);
+}
+
+static void flush_changes(struct client *client)
+{
+	struct packet *packet = client_answer(client, KIND_CHANGED, 0, 0);
+	size_t mark = encode_changed(packet, client->holder.registry->kernel->facts.payload_max);
+	uint16_t count = client->n_changed > CHANGED_MAX ? 0 : client->n_changed;
+
+	for (size_t i = 0; i < count; i++)
+		encode_changed_bit(packet, client->changed[i]);
+	encode_count(packet, mark, count);
+	client_send_packet(client, NULL, 0, false);
+}
+
+void clients_flush_changes(struct connections *connections)
+{
+	struct client *client, *next;
+
+	for (client = TAILQ_FIRST(&connections->flushing); client; client = next) {
+		next = TAILQ_NEXT(client, changes);
+		/* Nor while the kernel is asked: the answer to that may be the one that finds no room. */
+		if (client->waiting || client->task)
+			continue;
+		TAILQ_REMOVE(&connections->flushing, client, changes);
+		if (client->life == LIFE_OPEN)
+			flush_changes(client);
+		client->n_changed = 0;
+	}
+}
+
+void replies_init(struct connections *connections)
+{
+	TAILQ_INIT(&connections->flushing);
+	TAILQ_INIT(&connections->later);
+	ev_timer_init(&connections->w_later, on_later, 0., LATER_INTERVAL);
+}
+
+void replies_deinit(struct connections *connections)
+{
+	ev_timer_stop(connections->loop, &connections->w_later);
+}
