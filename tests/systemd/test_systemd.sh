@@ -273,7 +273,7 @@ check 'another program reconnects, too' within 120 is_a_tenant bank
 check 'a program with an enabled event reconnects' clients_return
 check 'the watchdog replaces a hanging daemon' watchdog_replaces_hanging_daemon
 check 'a restarted program is a tenant again' returns_after_restart
-check 'its records arrive' traces_again
+check 'the records of the restarted program arrive' traces_again
 check 'the journal has the message of the start' says 'listening on /run/userevd.sock' journal
 check 'no system call was refused' says_nothing killed_by_seccomp
 
