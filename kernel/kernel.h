@@ -120,6 +120,7 @@ struct kernel_ops {
 	void (*cancel)(struct kernel *); /* NULL: nothing is ever under way */
 	int (*dispatch)(struct kernel *);
 	void (*free)(struct kernel *);
+	/* NULL: records do not pass through this process. */
 	bool (*page_stats)(struct kernel *, uint32_t page, struct kernel_page_stats *ret);
 	void (*orphan)(struct kernel *); /* NULL: nothing outlives the daemon */
 };
@@ -177,7 +178,7 @@ static inline int kernel_dispatch(struct kernel *kernel)
 
 static inline bool kernel_page_stats(struct kernel *kernel, uint32_t page, struct kernel_page_stats *ret)
 {
-	return kernel->ops->page_stats(kernel, page, ret);
+	return kernel->ops->page_stats && kernel->ops->page_stats(kernel, page, ret);
 }
 
 static inline struct kernel *kernel_free(struct kernel *kernel)

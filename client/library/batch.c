@@ -2,7 +2,7 @@
 
 /*
  * The batches form one queue, in which events are sent to the daemon and answered by it. A new connection starts again at the
- * front. What the library knows of a single event is in the event itself.
+ * front. The state of a single event is in the event itself.
  *
  * A batch that is released with answers pending stays in the queue, without events, until the last answer. A refused event that
  * stays registered is off, and keeps its place in the queue for the next connection.

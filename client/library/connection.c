@@ -141,7 +141,7 @@ void connection_close(struct connection *connection, enum connection_state state
 {
 	const bool is_intact = connection_is_intact(connection);
 
-	/* The parent goes on with the connection, and shares the epoll instance: do not change it. */
+	/* The parent keeps the connection, and shares the epoll instance: do not change it. */
 	if (state == CONNECTION_INHERITED) {
 		connection->poll_fd = fd_close(connection->poll_fd);
 	} else {

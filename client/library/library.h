@@ -40,7 +40,7 @@ struct userev {
 	bool watch_asked; /* on this connection */
 
 	struct losses losses;
-	struct losses unreported;
+	struct losses reported;	      /* to a daemon */
 	_Atomic uint32_t reported_at; /* milliseconds */
 };
 

@@ -80,8 +80,8 @@ static void session_become_child(void)
 		userev->look_at = clock_coarse_ms();
 		userev->failures = 0;
 		userev->not_before = 0;
-		userev->unreported.queue_full = 0;
-		userev->unreported.too_big = 0;
+		userev->reported.queue_full = userev->losses.queue_full;
+		userev->reported.too_big = userev->losses.too_big;
 		session_close(userev, CONNECTION_INHERITED);
 	}
 }
@@ -212,7 +212,7 @@ static int session_receive(struct userev *userev)
 		return session_take_error(userev, &reply.message);
 	if (reply.message.kind == KIND_CHANGED && reply.message.serial == 0)
 		return watch_take_changed(userev, &reply.message);
-	/* A daemon that replaces another one cannot know whether the last answer was sent, and repeats it. */
+	/* A daemon that has replaced the former one cannot know whether the last answer was sent, and repeats it. */
 	if ((int32_t)(reply.message.serial - awaited) < 0)
 		return 0;
 	return session_take_answer(userev, &reply);

@@ -128,60 +128,44 @@ static int admission_answer(const struct tenant *tenant, enum resource resource,
 	}
 }
 
-static struct quota_reserves reserves_of(const struct tenant *tenant)
+/* Of all sections that reserve events for the tenant: the reserves of events, or of data files. */
+static struct quota_reserves reserves_of(const struct tenant *tenant, enum resource resource, struct reserve *place[])
 {
-	return (struct quota_reserves){ .reserve = tenant->rules.reserve, .n = tenant->rules.n_reserves };
+	const struct rules *rules = &tenant->rules;
+
+	for (size_t i = 0; i < rules->n_reserves; i++)
+		place[i] = resource == RESOURCE_FILES ? rules->reserve[i]->files : rules->reserve[i];
+	return (struct quota_reserves){ .reserve = place, .n = rules->n_reserves };
 }
 
-int admission_charge(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret, struct text *why)
+int admission_charge(struct tenant *tenant, enum resource resource, struct quota_event *thing, struct quota_charge *ret,
+		     struct text *why)
 {
-	const struct quota_reserves reserves = reserves_of(tenant);
+	struct reserve *place[POLICY_LEVELS_MAX + 1];
+	const struct quota_reserves reserves = reserves_of(tenant, resource, place);
 	struct quota_refusal refusal;
-	int r = quota_charge(&tenant->level->own, event, &reserves, ret, &refusal);
+	int r = quota_charge(level_own_quota(tenant->level, resource), thing, &reserves, ret, &refusal);
 
-	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
+	return admission_answer(tenant, resource, thing, &refusal, r, why);
 }
 
-void admission_charge_again(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret)
+void admission_charge_again(struct tenant *tenant, enum resource resource, struct quota_event *thing,
+			    struct quota_charge *ret)
 {
-	const struct quota_reserves reserves = reserves_of(tenant);
+	struct reserve *place[POLICY_LEVELS_MAX + 1];
+	const struct quota_reserves reserves = reserves_of(tenant, resource, place);
 
-	quota_charge_again(&tenant->level->own, event, &reserves, ret);
+	quota_charge_again(level_own_quota(tenant->level, resource), thing, &reserves, ret);
 }
 
 int admission_ask(const struct tenant *tenant, const struct quota_event *event, struct reserve **ret, struct text *why)
 {
-	const struct quota_reserves reserves = reserves_of(tenant);
+	struct reserve *place[POLICY_LEVELS_MAX + 1];
+	const struct quota_reserves reserves = reserves_of(tenant, RESOURCE_EVENTS, place);
 	struct quota_refusal refusal;
 	int r = quota_ask(&tenant->level->own, event, &reserves, ret, &refusal);
 
 	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
-}
-
-/* The reserves of data files of all sections that reserve events for the tenant. */
-static struct quota_reserves file_reserves(const struct tenant *tenant, struct reserve *files[POLICY_LEVELS_MAX + 1])
-{
-	for (size_t i = 0; i < tenant->rules.n_reserves; i++)
-		files[i] = tenant->rules.reserve[i]->files;
-	return (struct quota_reserves){ .reserve = files, .n = tenant->rules.n_reserves };
-}
-
-int admission_charge_file(struct tenant *tenant, struct quota_event *file, struct quota_charge *ret, struct text *why)
-{
-	struct reserve *files[POLICY_LEVELS_MAX + 1];
-	const struct quota_reserves reserves = file_reserves(tenant, files);
-	struct quota_refusal refusal;
-	int r = quota_charge(&tenant->level->own_files, file, &reserves, ret, &refusal);
-
-	return admission_answer(tenant, RESOURCE_FILES, file, &refusal, r, why);
-}
-
-void admission_charge_file_again(struct tenant *tenant, struct quota_event *file, struct quota_charge *ret)
-{
-	struct reserve *files[POLICY_LEVELS_MAX + 1];
-	const struct quota_reserves reserves = file_reserves(tenant, files);
-
-	quota_charge_again(&tenant->level->own_files, file, &reserves, ret);
 }
 
 int admission_ask_lease(const struct tenant *tenant, struct text *why)

@@ -51,96 +51,81 @@ static void stream_unshare(struct stream *stream)
 	stream->shared = false;
 }
 
-static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t number)
+/* Makes it and charges its file: again, if it was there before a restart. 0, a refusal, or -ENOMEM. */
+static int stream_make(struct tenant *tenant, uid_t uid, uint32_t number, bool again, struct stream **ret,
+		       struct text *why)
 {
 	struct registry *registry = tenant->registry;
 	struct stream *stream = calloc(1, sizeof(*stream));
+	int r = 0;
 
 	if (!stream)
-		return NULL;
+		return -ENOMEM;
 	stream->registry = registry;
 	stream->tenant = tenant;
 	stream->uid = uid;
 	stream->number = number;
 	stream->fd = -1;
 	stream->users = 1;
+	stream->made = again;
 	quota_event_init(&stream->account, &registry->files);
 	registry->files.capacity = fds_for_files();
 	NUMBER_ADD(by_number, registry->streams, number, stream);
 	if (!table_added()) {
 		free(stream);
-		return NULL;
+		return -ENOMEM;
 	}
-	return stream;
-}
-
-/* It is the tenant's from now on. */
-static void stream_begin(struct stream *stream)
-{
-	stream->tenant->streams++;
-	stream_enter(stream);
-}
-
-static int stream_charge(struct stream *stream, struct text *why)
-{
-	struct tenant *tenant = stream->tenant;
-	int r;
-
 	/* Files for declared events are not refused. */
-	if (streq(tenant->path, TENANT_OF_POLICY)) {
-		admission_charge_file_again(tenant, &stream->account, &stream->charge);
-		return 0;
+	if (again || streq(tenant->path, TENANT_OF_POLICY))
+		admission_charge_again(tenant, RESOURCE_FILES, &stream->account, &stream->charge);
+	else
+		r = admission_charge(tenant, RESOURCE_FILES, &stream->account, &stream->charge, why);
+	if (r != 0) {
+		HASH_DELETE(by_number, registry->streams, stream);
+		free(stream);
+		return r;
 	}
-	r = admission_charge_file(tenant, &stream->account, &stream->charge, why);
-	if (r != 0 && streams_yield(tenant->level))
-		text_printf(why, "; those kept for programs of the past are let go now: try again");
-	return r;
+	tenant->streams++;
+	stream_enter(stream);
+	*ret = stream;
+	return 0;
 }
 
 int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, struct stream **ret, struct text *why)
 {
 	struct registry *registry = tenant->registry;
-	struct stream *stream;
 	int r;
 
 	do
 		registry->last_stream++;
 	while (registry->last_stream == 0 || stream_by_number(registry, registry->last_stream));
-	stream = stream_make(tenant, uid, registry->last_stream);
-	r = stream ? stream_charge(stream, why) : -ENOMEM;
-	if (r != 0) {
-		if (stream)
-			HASH_DELETE(by_number, registry->streams, stream);
-		free(stream);
+	r = stream_make(tenant, uid, registry->last_stream, false, ret, why);
+	if (r > 0 && streams_yield(tenant->level))
+		text_printf(why, "; files kept after their programs ended are released now: try again");
+	if (r != 0)
 		return r;
-	}
-	stream_begin(stream);
 	admission_warn(tenant, RESOURCE_FILES);
 	/* Others may use it at once: the kernel handles their calls after this one. */
-	if (rules_share_streams(stream->tenant))
-		stream_share(stream);
+	if (rules_share_streams(tenant))
+		stream_share(*ret);
 	*ret_call = (struct kernel_call){
 		.op = KERNEL_STREAM_NEW,
-		.page = stream->tenant->number,
-		.stream = stream->number,
+		.page = tenant->number,
+		.stream = (*ret)->number,
 		.fd = -1,
 	};
-	*ret = stream;
 	return 0;
 }
 
 struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool self_registered)
 {
 	struct registry *registry = tenant->registry;
-	struct stream *stream =
-		number == 0 || stream_by_number(registry, number) ? NULL : stream_make(tenant, uid, number);
+	struct stream *stream;
 
-	if (!stream)
+	if (number == 0 || stream_by_number(registry, number) ||
+	    stream_make(tenant, uid, number, true, &stream, NULL) != 0)
 		return NULL;
-	admission_charge_file_again(tenant, &stream->account, &stream->charge);
-	stream_begin(stream);
 	registry->last_stream = MAX(registry->last_stream, number);
-	stream->made = true;
 	if (self_registered) {
 		stream->self_registered = true;
 		stream_enter(stream);

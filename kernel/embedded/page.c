@@ -81,11 +81,6 @@ void page_deinit(struct page *page, struct page_files *files)
 	page->memory = NULL;
 }
 
-int page_take_bit(struct page *page, uint32_t *ret)
-{
-	return bits_take(&page->bits, ret);
-}
-
 void page_give_bit(struct page *page, uint32_t bit)
 {
 	page_set(page, bit, false);

@@ -91,7 +91,7 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	if (program_beside("userevd-guard", guard, sizeof(guard)) < 0)
 		*guard = '\0';
 	probe_machine(NULL, &probe);
-	if (options->guard == KEEPER_GUARD_OFF)
+	if (streq(options->guard, "off"))
 		snprintf(ret->no_guard, sizeof(ret->no_guard), "switched off");
 	else
 		mounts_prepare();
@@ -99,10 +99,10 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	r = mounts_open_tracefs(tracefs, &ret->mounts, why);
 	if (r == 0)
 		r = detect_backend(options, &ret->mounts, &backend, why);
-	if (r == 0 && options->guard != KEEPER_GUARD_OFF)
+	if (r == 0 && !streq(options->guard, "off"))
 		ret->guarded = keeper_guard_load(guard, ret->mounts.tracefs_id, options->prepare, ret->no_guard,
 						 sizeof(ret->no_guard)) == 0;
-	if (r == 0 && options->guard == KEEPER_GUARD_REQUIRE && !ret->guarded) {
+	if (r == 0 && streq(options->guard, "require") && !ret->guarded) {
 		text_printf(why, "there is no guard, and it is required: %s", ret->no_guard);
 		r = -EOPNOTSUPP;
 	}

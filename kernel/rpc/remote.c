@@ -372,13 +372,6 @@ static int remote_dispatch(struct kernel *kernel)
 	return remote->failed;
 }
 
-/* Records do not pass through the daemon. */
-static bool remote_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
-			      struct kernel_page_stats *ret _unused_)
-{
-	return false;
-}
-
 static void remote_free(struct kernel *kernel)
 {
 	remote_cancel(kernel);
@@ -391,7 +384,6 @@ static const struct kernel_ops remote_ops = {
 	.cancel = remote_cancel,
 	.dispatch = remote_dispatch,
 	.free = remote_free,
-	.page_stats = remote_page_stats,
 };
 
 int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])

@@ -168,16 +168,13 @@ static int register_again(struct user_events *user_events, struct event_stream *
 	return answer_with(call, stream, slot ? slot : slot_make(stream, holding, index));
 }
 
-int on_register(struct user_events *user_events, struct job *job, struct kernel_call *call)
+int on_register(struct user_events *user_events, struct job *job, struct event_stream *stream, struct kernel_call *call)
 {
 	static struct description description; /* large */
 	char key[KEY_BYTES], sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 	struct holding *holding;
 
-	if (!stream)
-		return KERNEL_E_NO_SUCH;
 	if (call->op == KERNEL_REGISTER && stream->fd < 0)
 		return -EBADF;
 	if (call->op == KERNEL_ADOPT &&

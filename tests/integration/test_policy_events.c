@@ -146,7 +146,7 @@ DAEMON_TEST(kept_event_waits_for_its_program, .policy = KEPT_ALONE)
 	await_status(fixture, "connections=0");
 	/* A kept event makes room for a new one. */
 	socket = fixture_client(fixture);
-	expect_refusal(socket, "declared_two u32 x", REFUSAL_QUOTA_EXCEEDED, "let go now: try again");
+	expect_refusal(socket, "declared_two u32 x", REFUSAL_QUOTA_EXCEEDED, "released now: try again");
 	await_status(fixture, "charges=0");
 	declare_nothing(fixture);
 	expect_granted(socket, "declared_two u32 x");

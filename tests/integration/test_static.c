@@ -8,7 +8,7 @@
 #include "protocol/event/record.h"
 #include "tests/integration/fixture.h"
 
-static pid_t run(const struct fixture *fixture, const char *what, const char *argument)
+static pid_t run(const struct fixture *fixture, const char *role, const char *argument)
 {
 	char program[256];
 	pid_t child;
@@ -19,7 +19,7 @@ static pid_t run(const struct fixture *fixture, const char *what, const char *ar
 	setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
 	child = fork();
 	if (child == 0) {
-		execl(program, program, what, argument, NULL);
+		execl(program, program, role, argument, NULL);
 		_exit(99);
 	}
 	ck_assert_int_gt(child, 0);
@@ -56,10 +56,10 @@ static void expect_records(struct fixture *fixture, const char *event, uint64_t 
 }
 
 /* The event is on in each process of the program, and each emits once. */
-#define PROGRAM_TEST(name, what, expected)                                                                             \
+#define PROGRAM_TEST(name, role, expected)                                                                             \
 	DAEMON_TEST(name)                                                                                              \
 	{                                                                                                              \
-		pid_t child = run(fixture, what, NULL);                                                                \
+		pid_t child = run(fixture, role, NULL);                                                                \
                                                                                                                        \
 		switch_on(fixture, "program_tick");                                                                    \
 		expect_good_end(child);                                                                                \

@@ -87,7 +87,7 @@ static int on_page_new(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_page_free(const struct kernel_call *call)
+static int on_page_free(struct kernel_call *call)
 {
 	size_t page = find_page(call->page);
 
@@ -127,7 +127,7 @@ static int on_stream_new(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_stream_free(const struct kernel_call *call)
+static int on_stream_free(struct kernel_call *call)
 {
 	struct fake_stream *stream = find_stream(call->stream);
 
@@ -142,7 +142,7 @@ static int on_stream_free(const struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-/* As the page has it already, or the first that it has not given to another. */
+/* The page's bit of the event, or the first above all in use. */
 static uint32_t bit_of(const struct kernel_call *call, uint32_t page)
 {
 	uint32_t bit = 1;
@@ -189,7 +189,7 @@ static int on_register(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_still_open(const struct kernel_call *call)
+static int on_still_open(struct kernel_call *call)
 {
 	struct fake_stream *stream = find_stream(call->stream);
 	struct pollfd ask = { .events = POLLIN };
@@ -204,7 +204,7 @@ static int on_still_open(const struct kernel_call *call)
 	return stream->self_registered && call->index == KERNEL_UNGUARDED ? KERNEL_E_SELF_REGISTERED : KERNEL_OK;
 }
 
-/* Of the same name and page, which is one event, there may be several slots. */
+/* Several slots may have the same event. */
 static bool is_first(const struct fake_slot *slot)
 {
 	for (const struct fake_slot *other = fake.slot; other < slot; other++)
@@ -222,7 +222,7 @@ static int on_look(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_clean(const struct kernel_call *call)
+static int on_clean(struct kernel_call *call)
 {
 	const struct fake_stream *stream = find_stream(call->stream);
 
@@ -263,7 +263,7 @@ static int on_deposit(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_withdraw(const struct kernel_call *call)
+static int on_withdraw(struct kernel_call *call)
 {
 	struct fake_deposit *deposit = find_deposit(call->number);
 
@@ -307,7 +307,7 @@ static int on_stream_fetch(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_disown(void)
+static int on_disown(struct kernel_call *call _unused_)
 {
 	for (size_t i = 0; i < STREAMS; i++)
 		if (fake.stream[i].there && !fake.stream[i].wanted)
@@ -318,45 +318,35 @@ static int on_disown(void)
 	return KERNEL_OK;
 }
 
-static int fake_carry_out(struct kernel_call *call)
+static int on_release(struct kernel_call *call)
 {
-	switch (call->op) {
-	case KERNEL_PAGE_NEW:
-		return on_page_new(call);
-	case KERNEL_PAGE_FREE:
-		return on_page_free(call);
-	case KERNEL_STREAM_NEW:
-		return on_stream_new(call);
-	case KERNEL_STREAM_FREE:
-		return on_stream_free(call);
-	case KERNEL_REGISTER:
-		return on_register(call);
-	case KERNEL_RELEASE:
-		return find_stream(call->stream) ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
-	case KERNEL_STILL_OPEN:
-		return on_still_open(call);
-	case KERNEL_CLEAN:
-		return on_clean(call);
-	case KERNEL_LOOK:
-		return on_look(call);
-	case KERNEL_DEPOSIT:
-		return on_deposit(call);
-	case KERNEL_WITHDRAW:
-		return on_withdraw(call);
-	case KERNEL_DEPOSITED:
-		return on_deposited(call);
-	case KERNEL_PAGE_FETCH:
-		return on_page_fetch(call);
-	case KERNEL_STREAM_FETCH:
-		return on_stream_fetch(call);
-	case KERNEL_DISOWN:
-		return on_disown();
-	default:
-		return -EINVAL;
-	}
+	return find_stream(call->stream) ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
 }
 
-/* What it brings is taken, whatever becomes of it. */
+static int fake_carry_out(struct kernel_call *call)
+{
+	static int (*const handlers[KERNEL_OP_MAX_])(struct kernel_call *) = {
+		[KERNEL_PAGE_NEW] = on_page_new,
+		[KERNEL_PAGE_FREE] = on_page_free,
+		[KERNEL_STREAM_NEW] = on_stream_new,
+		[KERNEL_STREAM_FREE] = on_stream_free,
+		[KERNEL_REGISTER] = on_register,
+		[KERNEL_RELEASE] = on_release,
+		[KERNEL_STILL_OPEN] = on_still_open,
+		[KERNEL_CLEAN] = on_clean,
+		[KERNEL_LOOK] = on_look,
+		[KERNEL_DEPOSIT] = on_deposit,
+		[KERNEL_WITHDRAW] = on_withdraw,
+		[KERNEL_DEPOSITED] = on_deposited,
+		[KERNEL_PAGE_FETCH] = on_page_fetch,
+		[KERNEL_STREAM_FETCH] = on_stream_fetch,
+		[KERNEL_DISOWN] = on_disown,
+	};
+
+	return handlers[call->op] ? handlers[call->op](call) : -EINVAL;
+}
+
+/* The call's fd is taken in any case. */
 static int run_out_of_memory(struct kernel_call *call)
 {
 	if (message_op(call->op)->takes_fd)
@@ -437,6 +427,37 @@ unsigned count_deposits(void)
 	for (size_t i = 0; i < DEPOSITS; i++)
 		n += fake.deposit[i].there;
 	return n;
+}
+
+struct fake_stream *stream_of(const struct end *end)
+{
+	struct fake_stream *stream = find_stream(end->heard.message.stream[0]);
+
+	ck_assert_ptr_nonnull(stream);
+	return stream;
+}
+
+const struct fake_slot *find_slot(uint32_t stream, uint32_t index, uint32_t bit, const char *text)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && fake.slot[i].stream == stream && fake.slot[i].index == index &&
+		    fake.slot[i].bit == bit && streq(fake.slot[i].text, text))
+			return &fake.slot[i];
+	return NULL;
+}
+
+const struct fake_slot *find_event(const char *text)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && streq(fake.slot[i].text, text))
+			return &fake.slot[i];
+	return NULL;
+}
+
+void expect_kernel_has(unsigned streams, unsigned slots)
+{
+	ck_assert_uint_eq(count_fake_streams(), streams);
+	ck_assert_uint_eq(count_fake_slots(), slots);
 }
 
 unsigned count_calls(void)
@@ -534,8 +555,7 @@ void expect_all_gone(struct world *world)
 	look_at_lingering(world);
 	turn(world);
 	expect_nothing_left(world);
-	ck_assert_uint_eq(count_fake_streams(), 0);
-	ck_assert_uint_eq(count_fake_slots(), 0);
+	expect_kernel_has(0, 0);
 	for (size_t i = 0; i < PAGES; i++)
 		ck_assert_uint_eq(fake.page[i], 0);
 }
@@ -570,23 +590,32 @@ struct end end_welcomed_as(struct world *world, pid_t pid, uid_t uid)
 	return end;
 }
 
+void register_on(uint32_t number)
+{
+	struct fake_stream *stream = find_stream(number);
+
+	if (!stream)
+		ck_abort_msg("there is no stream %u", number);
+	stream->self_registered = true;
+}
+
+uint64_t count_self_registered(const struct end *end)
+{
+	return tenant_of(end)->refusals[REFUSAL_SELF_REGISTERED];
+}
+
+void hang_up_and_keep(struct end *end, int *ret)
+{
+	*ret = fd_steal(&end->stream);
+	end_hang_up(end);
+	turn(end->world);
+}
+
 void expect_same_answer(const struct answer *one, const struct answer *other)
 {
 	ck_assert_uint_eq(one->stream, other->stream);
 	ck_assert_uint_eq(one->bit, other->bit);
 	ck_assert_uint_eq(one->index, other->index);
-}
-
-struct answer get_with(struct end *end, uint16_t flags, const char *description)
-{
-	REGISTER_WITH(end, flags, description);
-	return expect_granted(end);
-}
-
-void release(struct end *end, uint32_t bit)
-{
-	say_release(end, bit);
-	expect_released(end, 1);
 }
 
 void keep_for(struct world *world, const char *time)
@@ -598,7 +627,7 @@ void keep_for(struct world *world, const char *time)
 	world_adopt(world, policy);
 }
 
-static bool let_go_of_kept(struct world *world)
+static bool give_up_kept(struct world *world)
 {
 	for (struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next)
 		if (stream->kept)
@@ -609,11 +638,6 @@ static bool let_go_of_kept(struct world *world)
 void keep_nothing(struct world *world)
 {
 	keep_for(world, "0");
-	while (let_go_of_kept(world))
+	while (give_up_kept(world))
 		;
-}
-
-struct tenant *tenant_of(const struct end *end)
-{
-	return end->client->holder.tenant;
 }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -16,7 +17,7 @@
 #include "protocol/row.h"
 #include "protocol/transport.h"
 
-/* --- a kernel that waits to be told --- */
+/* --- a kernel that answers when the test wants --- */
 
 struct script script;
 
@@ -88,7 +89,7 @@ static void scripted_submit(struct kernel *kernel _unused_, struct kernel_call *
 	long left = allocations_left;
 	struct batch *batch;
 
-	/* What asks for nothing waits for nothing. */
+	/* A batch without calls has its answer. */
 	if (n == 0) {
 		done(data, calls, n);
 		return;
@@ -165,6 +166,16 @@ void refuse(enum kernel_op op, int result, unsigned well, unsigned times)
 	script.times = times;
 }
 
+void expect_under_way(size_t n)
+{
+	ck_assert_uint_eq(script.n_under_way, n);
+}
+
+void expect_asked(enum kernel_op op, unsigned n)
+{
+	ck_assert_uint_eq(script.asked[op], n);
+}
+
 struct embedded *embedded(void)
 {
 	return container_of(script.kernel, struct embedded, kernel);
@@ -229,6 +240,39 @@ void turn(struct world *world)
 	allocations_left = -1;
 }
 
+void log_begin(int level)
+{
+	int file = memfd_create("log", MFD_CLOEXEC);
+
+	ck_assert_int_ge(file, 0);
+	fflush(stderr);
+	ck_assert_int_eq(dup2(file, STDERR_FILENO), STDERR_FILENO);
+	close(file);
+	log_open(level, false);
+}
+
+const char *logged(void)
+{
+	static char text[65536];
+	ssize_t n;
+
+	fflush(stderr);
+	n = pread(STDERR_FILENO, text, sizeof(text) - 1, 0);
+	text[MAX(n, 0)] = '\0';
+	ck_assert_int_eq(ftruncate(STDERR_FILENO, 0), 0);
+	lseek(STDERR_FILENO, 0, SEEK_SET);
+	return text;
+}
+
+void expect_logged(const char *log, const char *text, unsigned times)
+{
+	unsigned n = 0;
+
+	for (const char *at = log; (at = strstr(at, text)); at++)
+		n++;
+	ck_assert_msg(n == times, "%u times \"%s\" in: %s", n, text, log);
+}
+
 void world_adopt(struct world *world, const char *policy)
 {
 	char path[96];
@@ -255,9 +299,15 @@ unsigned count_slots(void)
 	return n;
 }
 
+void expect_charged(const struct world *world, unsigned events, unsigned leases)
+{
+	ck_assert_uint_eq(world->daemon->registry.machine.common, events);
+	ck_assert_uint_eq(world->daemon->registry.leases, leases);
+}
+
 void expect_no_charges(const struct world *world)
 {
-	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
+	expect_charged(world, 0, 0);
 	ck_assert_ptr_null(world->daemon->registry.events);
 	ck_assert_uint_eq(count_slots(), 0);
 	ck_assert_ptr_null(embedded()->holdings);
@@ -268,11 +318,10 @@ void expect_nothing_left(struct world *world)
 {
 	struct daemon *daemon = world->daemon;
 
-	/* What was refused is remembered for a minute. */
+	/* Refusals are remembered for a minute. */
 	resting_clear(&daemon->registry);
 
 	expect_no_charges(world);
-	ck_assert_uint_eq(daemon->registry.leases, 0);
 	ck_assert_ptr_null(daemon->registry.tenants);
 	ck_assert_ptr_null(daemon->registry.tenants_by_number);
 	ck_assert_ptr_null(daemon->registry.levels);
@@ -323,21 +372,30 @@ void world_free(struct world **world)
 
 /* --- a client in this process --- */
 
-/* Packets are this process's own, so whoever it is to be is a set-user-ID program of ours. */
-struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
+static struct end end_connected_as(struct world *world, enum client_socket socket, const struct peer *peer,
+				   struct tenant *tenant)
 {
 	struct end end = { .world = world, .page = -1, .stream = -1 };
-	struct peer peer = { .pid = pid, .uid = uid, .comm = "program", .cgroup = "/world" };
-	struct tenant *tenant;
 	int pair[2], on = 1;
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
-	ck_assert_int_eq(tenant_of_peer(&world->daemon->registry, &peer, &tenant), 0);
-	ck_assert_int_eq(client_new(&world->daemon->connections, pair[0], SOCKET_CLIENTS, &peer, tenant), 0);
+	ck_assert_int_eq(client_new(&world->daemon->connections, pair[0], socket, peer, tenant), 0);
 	end.client = TAILQ_LAST(&world->daemon->connections.clients, client_queue);
-	end.client->holder.real_uid = getuid();
 	end.socket = pair[1];
+	return end;
+}
+
+/* Packets are this process's own: to the daemon the client is a set-user-ID program of ours. */
+struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
+{
+	const struct peer peer = { .pid = pid, .uid = uid, .comm = "program", .cgroup = "/world" };
+	struct tenant *tenant;
+	struct end end;
+
+	ck_assert_int_eq(tenant_of_peer(&world->daemon->registry, &peer, &tenant), 0);
+	end = end_connected_as(world, SOCKET_CLIENTS, &peer, tenant);
+	end.client->holder.real_uid = getuid();
 	return end;
 }
 
@@ -491,13 +549,26 @@ struct answer expect_granted(struct end *end)
 	return answer;
 }
 
+void expect_each(struct end *end, uint32_t refusal, size_t n)
+{
+	static struct answer answers[WIRE_BATCH_MAX];
+
+	expect_answers(end, answers, n);
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_str_eq(refusal_name(answers[i].refusal), refusal_name(refusal));
+		ck_assert(refusal == REFUSAL_NONE || answers[i].length > 0);
+	}
+}
+
 void expect_refused(struct end *end, uint32_t refusal)
 {
-	struct answer answer;
+	expect_each(end, refusal, 1);
+}
 
-	expect_answers(end, &answer, 1);
-	ck_assert_str_eq(refusal_name(answer.refusal), refusal_name(refusal));
-	ck_assert_uint_gt(answer.length, 0);
+void be_refused(struct end *end, const char *description, uint32_t refusal)
+{
+	REGISTER(end, description);
+	expect_refused(end, refusal);
 }
 
 void expect_released(struct end *end, unsigned n)
@@ -518,10 +589,40 @@ struct wire_account query(struct end *end)
 	return account;
 }
 
+void release(struct end *end, uint32_t bit)
+{
+	say_release(end, bit);
+	expect_released(end, 1);
+}
+
+void expect_file(const struct end *end)
+{
+	ck_assert_int_ge(end->stream, 0);
+}
+
+void expect_no_file(const struct end *end)
+{
+	ck_assert_int_eq(end->stream, -1);
+}
+
+void expect_account(struct end *end, unsigned events, unsigned leases, unsigned lingering)
+{
+	const struct wire_account account = query(end);
+
+	ck_assert_uint_eq(account.events, events);
+	ck_assert_uint_eq(account.leases, leases);
+	ck_assert_uint_eq(account.lingering, lingering);
+}
+
+struct answer get_with(struct end *end, uint16_t flags, const char *description)
+{
+	REGISTER_WITH(end, flags, description);
+	return expect_granted(end);
+}
+
 struct answer get(struct end *end, const char *description)
 {
-	REGISTER(end, description);
-	return expect_granted(end);
+	return get_with(end, 0, description);
 }
 
 struct end end_welcomed(struct world *world, pid_t pid)
@@ -531,6 +632,22 @@ struct end end_welcomed(struct world *world, pid_t pid)
 	say_hello(&end);
 	expect_welcome(&end);
 	return end;
+}
+
+struct ends ends_welcomed(struct world *world, unsigned n)
+{
+	struct ends ends = { .n = n };
+
+	ck_assert_uint_le(n, ENDS_MAX);
+	for (unsigned i = 0; i < n; i++)
+		ends.end[i] = end_welcomed(world, 1);
+	return ends;
+}
+
+void ends_deinit(struct ends *ends)
+{
+	while (ends->n > 0)
+		end_deinit(&ends->end[--ends->n]);
 }
 
 void break_connection(struct end *end)
@@ -555,20 +672,18 @@ bool is_same_file(int one, int other)
 	return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
+struct tenant *tenant_of(const struct end *end)
+{
+	return end->client->holder.tenant;
+}
+
 /* --- an admin --- */
 
 struct end admin_new(struct world *world)
 {
-	struct end end = { .world = world, .page = -1, .stream = -1 };
-	struct peer peer = { .pid = 99, .uid = getuid(), .comm = "admin" };
-	int pair[2], on = 1;
+	const struct peer peer = { .pid = 99, .uid = getuid(), .comm = "admin" };
 
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
-	ck_assert_int_eq(client_new(&world->daemon->connections, pair[0], SOCKET_CONTROL, &peer, NULL), 0);
-	end.client = TAILQ_LAST(&world->daemon->connections.clients, client_queue);
-	end.socket = pair[1];
-	return end;
+	return end_connected_as(world, SOCKET_CONTROL, &peer, NULL);
 }
 
 struct cursor ask_for_rows(struct end *admin, uint16_t kind, uint16_t n)

@@ -39,7 +39,7 @@ def double_bits(number):
 
 
 def _bytes_of(value):
-    """Encodes text as UTF-8. What UTF-8 cannot represent is escaped instead of raising."""
+    """Encodes text as UTF-8. Characters that UTF-8 cannot represent are escaped instead of raising."""
     return value.encode("utf-8", "backslashreplace") if isinstance(value, str) else bytes(memoryview(value))
 
 

@@ -24,7 +24,7 @@
 #include "client/library/session.h"
 #include "tests/unit/client/library/fake_daemon.h"
 
-#define NO_DAEMON "/tmp/userev-client-where-nobody-is/socket"
+#define NO_DAEMON "/tmp/userev-without-a-daemon/socket"
 
 static inline void expect_off(const struct userev_event *event)
 {

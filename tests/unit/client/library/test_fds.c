@@ -28,18 +28,18 @@ static int take_all_numbers(int below)
 static int become_a_daemon(bool reuse)
 {
 	uint32_t payload = 7;
-	int nobody = -1;
+	int other_file = -1;
 	char byte;
 
 	close_all_fds();
 	if (reuse)
-		nobody = take_all_numbers(400);
+		other_file = take_all_numbers(400);
 	/* The first test of the event notices it and reconnects. The event was on, and is on again. */
 	while (!userev_enabled(&event))
 		usleep(1000);
 	if (userev_write(&event, &payload, sizeof(payload)) != sizeof(payload))
 		return 2;
-	return reuse && read(nobody, &byte, 1) >= 0 ? 3 : 0;
+	return reuse && read(other_file, &byte, 1) >= 0 ? 3 : 0;
 }
 
 static void expect_daemonised_program_goes_on(bool reuse)
@@ -139,7 +139,7 @@ static void expect_reuse_is_noticed(int number)
 {
 	int other_end = reuse(number);
 
-	userev->unreported.too_big = 1;
+	userev->losses.too_big = 1;
 	loss_report(userev);
 	register_event(&other, "other u32 number");
 	expect_alive(&event, "event");

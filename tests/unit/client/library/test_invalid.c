@@ -155,25 +155,6 @@ TEST(repeated_answer_is_ignored)
 	}
 }
 
-WITH_DAEMON_ONLY(disconnect_between_batches_recovers)
-{
-	struct userev_registration *registrations = many(100, 40);
-
-	fake_set(welcome.batch_max = 40);
-	fake_refuse("event99", REFUSAL_QUOTA_EXCEEDED);
-	userev = open_library();
-	ck_assert_int_eq(userev_register_all(userev, registrations, 90), 0);
-	/* Ten more events, and the daemon ends: they are registered and pending. */
-	fake_do(HANG_UP, KIND_REGISTER);
-	ck_assert_int_eq(userev_register_all(userev, registrations + 90, 10), 0);
-	fake_do(GOOD, 0);
-	expect_connected();
-	ck_assert_str_eq(userev_refusal(), "because");
-	expect_alive(&events[0], "event0");
-	expect_alive(&events[98], "event98");
-	expect_off(&events[99]);
-}
-
 /* Maps a page from that peer. 0 or a negative errno. */
 static int try_page(int fd, int socket)
 {
@@ -194,7 +175,7 @@ static int own_page(uid_t owner, mode_t mode)
 	return fd;
 }
 
-enum { STRANGER = 4711 };
+enum { OTHER_UID = 4711 };
 
 /* Of a daemon that does not run as root. Exits with 0, or with the index of the wrong result. */
 static void try_pages_of(uid_t peer, const int *fds, const int *wanted, size_t n)
@@ -223,7 +204,7 @@ TEST(page_that_can_be_truncated_is_refused)
 		own_page(peer, 0644),
 		own_page(peer, 0600),
 		own_page(root ? 0 : peer, 0600),
-		own_page(root ? STRANGER : peer, root ? 0644 : 0666),
+		own_page(root ? OTHER_UID : peer, root ? 0644 : 0666),
 	};
 	const int wanted[] = { 0, -EPROTO, -EPROTO, -EPROTO, 0, 0, 0, -EPROTO };
 	int status, ends[2];
@@ -263,7 +244,7 @@ TEST(page_on_read_only_mount_is_accepted)
 		    mount("tmpfs", directory, "tmpfs", 0, NULL) < 0)
 			_exit(77);
 		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-		if (ftruncate(fd, WIRE_PAGE_BYTES) < 0 || fchmod(fd, 0666) < 0 || fchown(fd, STRANGER, STRANGER) < 0)
+		if (ftruncate(fd, WIRE_PAGE_BYTES) < 0 || fchmod(fd, 0666) < 0 || fchown(fd, OTHER_UID, OTHER_UID) < 0)
 			_exit(100);
 		close(fd);
 		if (mount(NULL, directory, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Declared events, and what an event costs. */
+/* Declared events, and the memory of events. */
 
 #include "tests/unit/client/library/library_test.h"
 
@@ -119,21 +119,6 @@ WITH_DAEMON_ONLY(last_unload_keeps_reused_fd_open)
 	close(number);
 	close(ends[0]);
 	close(ends[1]);
-}
-
-WITH_DAEMON_ONLY(library_unloaded_before_answer_is_released)
-{
-	struct module *library;
-
-	fake_set(hold = true);
-	load_program();
-	library = load("library", DECLARED);
-	userev_poll(NULL, 0);
-	unload(library);
-	fake_set(hold = false);
-	expect_settled();
-	fake_wait(fake->registers > 0);
-	ck_assert_uint_eq(fake->releases, fake->items > DECLARED);
 }
 
 WITH_DAEMON_ONLY(refused_declared_event_has_reason)
@@ -333,7 +318,7 @@ static void *lose_records(void *data)
 	return NULL;
 }
 
-/* For ThreadSanitizer: reporting must not read what WELCOME writes. */
+/* For ThreadSanitizer: reporting must not read fields that WELCOME writes. */
 WITH_DAEMON(losses_are_reported_while_daemons_change)
 {
 	static struct loser loser;

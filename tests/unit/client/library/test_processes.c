@@ -109,7 +109,7 @@ static int lose_one_and_close(void)
 
 WITH_EVENT_ON(child_reports_only_its_own_losses)
 {
-	atomic_fetch_add(&userev->unreported.queue_full, 7);
+	userev->losses.queue_full = 7;
 	run_in_child(fork, lose_one_and_close);
 	fake_wait(fake->ended == 1);
 	ck_assert_uint_eq(fake->lost.too_big, 1);

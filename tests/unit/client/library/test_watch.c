@@ -134,12 +134,15 @@ WITH_DAEMON(flood_of_changes_is_taken_in_pieces)
 	ck_assert_uint_le(entries, CHANGES / 32 + 1);
 }
 
-WITH_DAEMON(change_updates_payload_max)
+WITH_DAEMON_ONLY(welcome_and_change_set_payload_max)
 {
-	register_event(&event, "event");
+	fake_set(welcome.payload_max = 4);
+	userev = open_library();
+	register_event_on();
+	ck_assert_int_eq(userev_write(&event, "1234", 4), 4);
+	ck_assert_int_eq(userev_write(&event, "12345", 5), -E2BIG);
 	ck_assert_int_ge(userev_watch(userev), 0);
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
-	fake_switch("event", true);
 	fake_set(welcome.payload_max = 3);
 	expect_notice();
 	ck_assert_ptr_eq(userev_changed(userev), &event);

@@ -4,16 +4,12 @@
 
 #include "tests/unit/client/library/library_test.h"
 
-WITHOUT_DAEMON(unregistered_event_is_off)
-{
-	expect_off(&event);
-	userev_release(userev, &event);
-	expect_off(&event);
-}
-
 WITHOUT_DAEMON(events_without_daemon_are_registered_and_off)
 {
 	ck_assert_int_eq(userev_connected(userev), -ENOENT);
+	expect_off(&event);
+	userev_release(userev, &event);
+	expect_off(&event);
 	register_event(&event, "event u32 number");
 	register_event(&other, "other u32 number");
 	expect_off(&event);
@@ -98,16 +94,6 @@ WITH_DAEMON(record_is_index_and_pieces_in_order)
 	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), 0);
 }
 
-WITH_DAEMON(event_that_is_off_writes_nothing)
-{
-	uint32_t index;
-	char got[8];
-
-	register_event(&event, "event u32 number");
-	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
-	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), -1);
-}
-
 WITH_DAEMON(payload_above_maximum_is_refused_and_counted)
 {
 	static char payload[WIRE_PAYLOAD_MAX + 1];
@@ -130,16 +116,6 @@ WITH_DAEMON(payload_above_maximum_is_refused_and_counted)
 	close_library();
 	fake_wait(fake->ended == 1);
 	ck_assert_uint_eq(fake->lost.too_big, 3);
-}
-
-WITH_DAEMON_ONLY(welcome_sets_payload_max)
-{
-	fake_set(welcome.payload_max = 10);
-	userev = open_library();
-	register_event(&event, "event char[8] text");
-	fake_switch("event", true);
-	ck_assert_int_eq(userev_write(&event, "0123456789", 10), 10);
-	ck_assert_int_eq(userev_write(&event, "0123456789", 11), -E2BIG);
 }
 
 static int fill(void)
@@ -191,7 +167,7 @@ WITH_EVENT_ON(losses_are_reported_at_intervals_by_writes)
 	userev_write(&event, payload, 0);
 	ck_assert_uint_eq(fake->packets, packets);
 	/* As if losses had not been reported for a while. */
-	atomic_fetch_add(&userev->unreported.queue_full, 5);
+	atomic_fetch_add(&userev->losses.queue_full, 5);
 	atomic_store(&userev->reported_at, UINT32_MAX / 2);
 	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
 	fake_wait(fake->lost.queue_full == 7);
@@ -214,37 +190,14 @@ WITH_DAEMON(unsent_losses_go_to_the_next_daemon)
 {
 	expect_connected();
 	ck_assert_int_eq(shutdown(userev->connection.fd, SHUT_WR), 0);
-	atomic_fetch_add(&userev->unreported.queue_full, 7);
-	atomic_fetch_add(&userev->unreported.too_big, 3);
+	userev->losses.queue_full = 7;
+	userev->losses.too_big = 3;
 	loss_report(userev);
-	ck_assert_uint_eq(atomic_load(&userev->unreported.queue_full), 7);
+	ck_assert(loss_is_unreported(userev));
 	session_drop(userev);
 	expect_connected();
 	fake_wait(fake->lost.queue_full == 7);
 	ck_assert_uint_eq(fake->lost.too_big, 3);
-}
-
-WITH_EVENT_ON(unreported_losses_go_to_next_daemon)
-{
-	fake_stop();
-	ck_assert_int_eq(userev_write(&event, (char[5000]){ 0 }, 5000), -E2BIG);
-	ck_assert_int_eq(fake->lost.too_big, 0);
-	fake_start();
-	expect_connected();
-	fake_wait(fake->lost.too_big == 1);
-}
-
-WITH_EVENT_ON(write_to_ended_daemon_is_no_error)
-{
-	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
-	fake_stop();
-	ck_assert(userev_enabled(&event));
-	/* ECONNRESET first, for what the daemon left unread, then EPIPE. */
-	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
-	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
-	ck_assert_uint_eq(userev_lost(userev).queue_full, 0);
-	userev_release(userev, &event);
-	expect_off(&event);
 }
 
 WITH_DAEMON_ONLY(errno_is_not_changed)

@@ -49,7 +49,7 @@ static int ask(struct world *world, struct tenant *tenant, size_t event)
 {
 	struct text why = text_make(world->sentence, sizeof(world->sentence));
 
-	return admission_charge(tenant, &world->event[event], &world->charge[event], &why);
+	return admission_charge(tenant, RESOURCE_EVENTS, &world->event[event], &world->charge[event], &why);
 }
 
 static void expect_sentence(const struct world *world, const char *sentence)
