@@ -102,22 +102,17 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
-/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
-static void say_what_lingers(const struct tenant *tenant, struct text *why)
-{
-	if (tenant->lingering > 0 && tenant->level->n_kept == 0)
-		text_printf(why, "; %u linger%s until all events of %s data file are released", tenant->lingering,
-			    tenant->lingering == 1 ? "s" : "", tenant->lingering == 1 ? "its" : "their");
-}
-
 static int admission_answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
 			    const struct quota_refusal *refusal, int r, struct text *why)
 {
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
 		r = refuse_maximum(tenant, resource, refusal->at, why);
-		if (resource == RESOURCE_EVENTS)
-			say_what_lingers(tenant, why);
+		/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
+		if (resource == RESOURCE_EVENTS && tenant->lingering > 0 && tenant->level->n_kept == 0)
+			text_printf(why, "; %u linger%s until all events of %s data file are released",
+				    tenant->lingering, tenant->lingering == 1 ? "s" : "",
+				    tenant->lingering == 1 ? "its" : "their");
 		return r;
 	case QUOTA_E_SHARE:
 		return refuse_share(tenant, resource, event->machine, refusal, why);

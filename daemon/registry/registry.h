@@ -6,9 +6,9 @@
 #include <ev.h>
 
 #include "daemon/identity/cgroup.h"
+#include "daemon/process/bucket.h"
 #include "daemon/process/log.h"
 #include "daemon/process/memory.h"
-#include "daemon/process/bucket.h"
 #include "daemon/quota/level.h"
 #include "daemon/quota/reserve.h"
 #include "kernel/kernel.h"

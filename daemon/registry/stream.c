@@ -163,11 +163,8 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 	stream_prove(stream);
 	if (registry->guarded)
 		return false;
-	if (streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) {
-		stream_unshare(stream);
-		return true;
-	}
-	if (streams_are_suspect(stream->tenant)) {
+	if ((streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) ||
+	    streams_are_suspect(stream->tenant)) {
 		stream_unshare(stream);
 		return true;
 	}
@@ -231,12 +228,6 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 	return 0;
 }
 
-/* The kernel copies a file's whole list for each event that is added to it. */
-static bool stream_is_long(const struct stream *stream)
-{
-	return !stream->registry->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
-}
-
 /* A kept stream has no live events, and is there for clients that come back. */
 static bool stream_is_dying(const struct stream *stream)
 {
@@ -245,9 +236,12 @@ static bool stream_is_dying(const struct stream *stream)
 	return !stream->kept && dead > MAX(stream->live, STREAM_DEAD_MIN);
 }
 
+/* The kernel copies a file's whole list for each event that is added to it. */
 static bool takes_events(const struct stream *stream)
 {
-	return !stream_is_dying(stream) && !stream_is_long(stream);
+	bool is_short = stream->registry->kernel->tracer || HASH_CNT(by_grant, stream->references) < STREAM_EVENTS_MAX;
+
+	return is_short && !stream_is_dying(stream);
 }
 
 bool stream_may_serve(const struct stream *stream, const struct holder *holder)
