@@ -23,7 +23,7 @@ static const struct {
 	[RESOURCE_LEASES] = { "leases", "release some events, or close files that were kept open" },
 };
 
-/* The holder of too many: the tenant, or all in a cgroup. */
+/* The tenant, or the cgroup, that holds too many. */
 static void admission_put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
 {
 	bool is_own;
@@ -38,7 +38,7 @@ static void admission_put_holder(const struct tenant *tenant, const struct quota
 	text_printf(why, " hold");
 }
 
-/* Which key and section the maximum is from: not which file, which is nothing to programs. */
+/* The key and section that the maximum is from. The file is not for programs. */
 static void admission_put_limit(const struct tenant *tenant, enum resource resource, const struct quota *at,
 				struct text *why)
 {

@@ -127,11 +127,12 @@ void item_refuse_unguarded(struct item *item, const struct tenant *tenant)
 
 	if (is_suspect)
 		capacity_look(tenant->registry);
-	item_refuse(item, REFUSAL_TROUBLE,
-		    is_suspect
-			    ? "there are events that nobody knows, and this tenant has an unguarded data file that was "
-			      "kept open after hanging up: no new one until it is closed"
-			    : "data files have lost their guard, and are not given out without; tell the admin");
+	item_refuse(
+		item, REFUSAL_TROUBLE,
+		is_suspect
+			? "the kernel has events that no client registered, and this tenant has an unguarded data file that was "
+			  "kept open after hanging up: no new one until it is closed"
+			: "data files have lost their guard, and are not given out without; tell the admin");
 }
 
 /* --- deciding --- */
@@ -306,7 +307,7 @@ static void register_end_part(struct registration *registration)
 		register_finish(registration);
 }
 
-/* It is not registered, unless another request has registered it, too. */
+/* Unless another request has registered it meanwhile. */
 static void item_forget_asked(const struct registration *registration, const struct item *item)
 {
 	struct reference *reference;
