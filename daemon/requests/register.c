@@ -473,11 +473,13 @@ static void register_finish(struct registration *registration)
 	struct client *client = registration->task.client;
 
 	if (client && registration->n_again > 0) {
-		if (registration->settles)
+		bool settles = registration->settles;
+
+		registration->settles = false;
+		if (settles)
 			settling_wait(registration->registry, &registration->settling, register_on_settled);
 		else
 			register_ask_again(registration);
-		registration->settles = false;
 		return;
 	}
 	task_end(&registration->task);
