@@ -66,11 +66,11 @@ bool tracing_matches_any(const struct tracing *tracing, char *const *patterns, i
 
 const struct event *tracing_next(const struct tracing *tracing, char *const *patterns, int n, const struct event *event)
 {
-	const struct event *end = tracing->events.events + tracing->events.n;
+	const struct catalogue *all = &tracing->events;
 
-	for (event = event ? event + 1 : tracing->events.events; event < end; event++)
-		if (tracing_matches_any(tracing, patterns, n, event))
-			return event;
+	for (size_t i = event ? (size_t)(event - all->events) + 1 : 0; i < all->n; i++)
+		if (tracing_matches_any(tracing, patterns, n, &all->events[i]))
+			return &all->events[i];
 	return NULL;
 }
 
