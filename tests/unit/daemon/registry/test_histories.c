@@ -248,7 +248,7 @@ static void live(struct history *history, struct world *world, unsigned seed, bo
 	for (unsigned i = 0; i < STEPS; i++)
 		step(history);
 	ck_assert_uint_gt(history->granted, STEPS / 20);
-	ck_assert_uint_gt(history->refused, STEPS / 20);
+	ck_assert_uint_gt(history->refused, STEPS / 40);
 	ck_assert_uint_gt(history->shared + !is_shared * STEPS, STEPS / 50);
 	ck_assert_uint_gt(history->together + !is_shared * STEPS, STEPS / 100);
 	ck_assert_uint_gt(history->flips + !is_shared * STEPS, 5);
