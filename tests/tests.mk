@@ -210,7 +210,7 @@ fuzz-coverage: test-dependencies
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz-coverage CFLAGS='-O1 -g $(COVERS)' LDFLAGS='$(COVERS)' $(FUZZERS:$(B)/%=$(B)/fuzz-coverage/%)
 	$(Q)tests/fuzz/coverage.sh $(B)/fuzz-coverage
 
-# On this machine, perhaps with the embedded backend; in a guest with KERNEL=. `make test` runs it for two minutes.
+# On this machine, perhaps with the embedded backend; in a guest with KERNEL=. `make test` runs it for a minute.
 SOAK_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL))
 ## make soak            Random programs, policies and restarts for SECONDS=120; nothing may grow. KERNEL=6.12 for a virtual machine.
 soak: SECONDS ?= 120

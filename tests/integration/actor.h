@@ -188,18 +188,12 @@ struct holder {
 	int leash;
 };
 
-static inline void holder_start(struct holder *holder, int fd)
-{
-	*holder = (struct holder){ .leash = -1 };
-	holder->pid = actor_fork(fd, &holder->leash);
-	if (holder->pid == 0)
-		actor_wait_for_the_end();
-}
-
-/* A copy of the stream is left with another process; this one closes it, and the connection. */
+/* Leaves a copy of the stream with another process; the test's stream and its connection are closed. */
 static inline void leave_copy(struct holder *holder, int socket, int stream)
 {
-	holder_start(holder, stream);
+	holder->pid = actor_fork(stream, &holder->leash);
+	if (holder->pid == 0)
+		actor_wait_for_the_end();
 	fd_close(stream);
 	close(socket);
 }

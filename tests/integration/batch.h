@@ -28,7 +28,7 @@ static inline void batch_read(struct batch *batch)
 /* `n` texts, each with a number from `from` on, until the next call. */
 static inline const char *const *numbered(const char *format, unsigned from, unsigned n)
 {
-	static char texts[WIRE_BATCH_MAX + 1][64];
+	static char texts[WIRE_BATCH_MAX + 1][128];
 	static const char *all[ARRAY_SIZE(texts)];
 
 	for (unsigned i = 0; i < n; i++) {
@@ -41,12 +41,7 @@ static inline const char *const *numbered(const char *format, unsigned from, uns
 /* Into the shared packet, for raw_send(). */
 static inline void batch_put(const char *const *descriptions, size_t n)
 {
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
-
-	for (size_t i = 0; i < n; i++)
-		encode_string(to, 0, descriptions[i], strlen(descriptions[i]));
-	encode_count(to, mark, (uint16_t)n);
+	raw_strings(KIND_REGISTER, 0, descriptions, n, 0);
 }
 
 static inline void send_register(int socket, const char *description)

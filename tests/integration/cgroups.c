@@ -228,11 +228,6 @@ struct seen_tenants expect_these_tenants(const struct fixture *fixture, const ch
 	return seen;
 }
 
-void expect_only_tenant(const struct fixture *fixture, const char *cgroup, struct seen_tenant *ret)
-{
-	*ret = expect_tenants(fixture, cgroup).tenant[0];
-}
-
 static void see_holders(void *data, struct cursor row)
 {
 	struct seen_holder *seen = data;

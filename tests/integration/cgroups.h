@@ -57,9 +57,6 @@ bool is_tenant(const struct seen_tenant *, const char *directory);
 /* The tenants are those of these cgroups, in the order in which they came: expect_tenants(fixture, one, another). */
 #define expect_tenants(fixture, ...) expect_these_tenants(fixture, (const char *const[]){ __VA_ARGS__, NULL })
 struct seen_tenants expect_these_tenants(const struct fixture *, const char *const *directories);
-/* There is one tenant, and it is that one. */
-void expect_only_tenant(const struct fixture *, const char *directory, struct seen_tenant *ret);
-
 /* The holder of an event; of many, the last that is listed. */
 struct seen_holder {
 	const char *event;

@@ -238,9 +238,7 @@ void change_mode(struct janitor *janitor, const char *path, mode_t mode)
 /* Enough to exceed the error of the machine's number of open files, which is summed over the processors only now and then. */
 static void open_files(int *fds, size_t n)
 {
-	const struct rlimit enough = { .rlim_cur = n + 1000, .rlim_max = n + 1000 };
-
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &enough), 0);
+	limit_fds(n + 1000);
 	for (size_t i = 0; i < n; i++) {
 		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		ck_assert_int_ge(fds[i], 0);
@@ -357,6 +355,47 @@ uint64_t count_fds(pid_t pid)
 		count++;
 	closedir(directory);
 	return count;
+}
+
+static bool is_open(pid_t pid, unsigned fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%u", (int)pid, fd);
+	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+unsigned free_fd_of(pid_t pid, unsigned n)
+{
+	unsigned fd = 0;
+
+	while (is_open(pid, fd) || n-- > 0)
+		fd++;
+	return fd;
+}
+
+void limit_fds_of(pid_t pid, rlim_t number)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
+	limit.rlim_cur = MIN(number, limit.rlim_max);
+	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+void limit_fds(rlim_t number)
+{
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ number, number }), 0);
+}
+
+unsigned most_connections(unsigned wanted)
+{
+	enum { MARGIN = 256 };
+	struct rlimit limit;
+
+	limit_fds_of(0, RLIM_INFINITY);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	return (unsigned)MIN((rlim_t)wanted, limit.rlim_cur - MARGIN);
 }
 
 char *read_events(void)

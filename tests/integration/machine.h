@@ -5,6 +5,7 @@
 
 #include "tests/suite.h"
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #define TRACEFS "/sys/kernel/tracing"
@@ -75,6 +76,14 @@ bool is_running(pid_t pid);
 /* The number of that process's children, of that name or any. The first `n` of them go to `ret`. */
 size_t children_of(pid_t parent, const char *comm, pid_t *ret, size_t n);
 uint64_t count_fds(pid_t pid);
+/* The number of its free fd before which n others are free. */
+unsigned free_fd_of(pid_t pid, unsigned n);
+/* As many connections as were asked for, or as a process may have here. Raises the limit. */
+unsigned most_connections(unsigned wanted);
+/* Both limits of the test's fds, and of the processes that it starts. */
+void limit_fds(rlim_t number);
+/* Sets the soft limit of its fds, at most to the hard limit. */
+void limit_fds_of(pid_t pid, rlim_t number);
 /* A number of /proc/PID/status: "VmRSS:". */
 uint64_t proc_status(pid_t pid, const char *key, int base);
 

@@ -91,7 +91,7 @@ static int end(pid_t *pid, int signal)
 	return status;
 }
 
-/* Asked to end it does, with nothing that a sanitizer would find. */
+/* After SIGTERM the exit status must be 0; a sanitizer's finding would change it. */
 void pair_end_daemon(struct pair *pair, int signal)
 {
 	int status = end(&pair->daemon, signal);
@@ -118,7 +118,7 @@ void pair_wait(struct pair *pair)
 	status_number(&pair->fixture, "connections");
 }
 
-/* All but the processes. */
+/* Everything except the processes. */
 static void prepare(struct pair *pair)
 {
 	struct fixture *fixture = &pair->fixture;

@@ -23,6 +23,16 @@ struct packet *raw_packet(uint16_t kind)
 	return &packet;
 }
 
+void raw_strings(uint16_t kind, uint16_t flags, const char *const *strings, size_t n, uint16_t string_flags)
+{
+	struct packet *to = raw_packet(kind);
+	size_t mark = encode_strings(to, flags);
+
+	for (size_t i = 0; i < n; i++)
+		encode_string(to, string_flags, strings[i], strlen(strings[i]));
+	encode_count(to, mark, (uint16_t)n);
+}
+
 const struct packet *raw_finish(void)
 {
 	encode_end(&packet);
@@ -137,14 +147,11 @@ int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_w
 
 uint32_t raw_register(int socket, const char *description, struct answer *ret, int *ret_stream_fd)
 {
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
 	struct raw_reply reply;
 	struct answers answers;
 	struct answer answer;
 
-	encode_string(to, 0, description, strlen(description));
-	encode_count(to, mark, 1);
+	raw_strings(KIND_REGISTER, 0, &description, 1, 0);
 	raw_ask(socket, KIND_REGISTERED, &reply);
 	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
 	ck_assert(answers_next(&answers, &answer));
@@ -316,18 +323,16 @@ void expect_cut(int socket, uint32_t refusal)
 uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,
 		  void (*on_row)(void *data, struct cursor row), void *data)
 {
-	struct packet *to = raw_packet(kind);
 	struct raw_reply reply;
 	bool more = true;
 	uint16_t n = 0;
 
-	if (strings) {
-		size_t mark = encode_strings(to, flags);
-
-		for (; strings[n]; n++)
-			encode_string(to, 0, strings[n], strlen(strings[n]));
-		encode_count(to, mark, n);
-	}
+	while (strings && strings[n])
+		n++;
+	if (strings)
+		raw_strings(kind, flags, strings, n, 0);
+	else
+		raw_packet(kind);
 	ck_assert_int_eq(raw_send(control), 0);
 	while (more) {
 		struct string_item sentence;

@@ -17,6 +17,8 @@ struct raw_reply {
 
 /* A packet in the making, in a buffer that all tests share. */
 struct packet *raw_packet(uint16_t kind);
+/* One with a list of n strings: the list, and each string, has these flags. */
+void raw_strings(uint16_t kind, uint16_t flags, const char *const *strings, size_t n, uint16_t string_flags);
 /* Finishes the packet, for a test that sends it itself. */
 const struct packet *raw_finish(void);
 /* Finishes it and sends it: 0 or a negative errno. */

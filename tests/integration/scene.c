@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "protocol/base/text.h"
@@ -155,7 +154,7 @@ static int compare(const void *a, const void *b)
 	return *one < *another ? -1 : *one > *another;
 }
 
-/* That part of a thousand of its requests has taken no longer. */
+/* Microseconds in which so many of a thousand requests were answered. */
 static uint32_t quantile(struct sight *sight, size_t thousandths)
 {
 	size_t n = MIN(sight->requests, (uint64_t)SAMPLES_MAX);
@@ -202,22 +201,6 @@ void scene_end(struct scene *scene, uint64_t kib, const char *format, ...)
 	fixture_stop(&scene->fixture);
 }
 
-unsigned most_connections(unsigned wanted)
-{
-	enum { MARGIN = 256 };
-	struct rlimit limit;
-
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = limit.rlim_max;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	return (unsigned)MIN((rlim_t)wanted, limit.rlim_max - MARGIN);
-}
-
-void limit_fds(rlim_t number)
-{
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ number, number }), 0);
-}
-
 void connect_many(const struct scene *scene, int *sockets, unsigned n, bool greet)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -225,12 +208,6 @@ void connect_many(const struct scene *scene, int *sockets, unsigned n, bool gree
 		if (greet)
 			actor_greet(sockets[i]);
 	}
-}
-
-void send_register_many(const int *sockets, unsigned n, const char *description)
-{
-	for (unsigned i = 0; i < n; i++)
-		send_register(sockets[i], description);
 }
 
 void close_many(int *fds, unsigned n)

@@ -7,8 +7,6 @@
  * at the beginning. How long the neighbour waited is printed as a row of a table: time decides no test.
  */
 
-#include <sys/resource.h>
-
 #include "tests/integration/actor.h"
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
@@ -56,11 +54,6 @@ void scene_take_newcomer(const struct scene *);
  */
 void scene_end(struct scene *, uint64_t kib, const char *format, ...) _printf_(3, 4);
 
-/* As many connections as were asked for, or as a process may have here. */
-unsigned most_connections(unsigned wanted);
-/* For the test, and for the daemon that it starts. */
-void limit_fds(rlim_t number);
 /* Connects n times, and sends HELLO if wanted, but doesn't wait for the answers. */
 void connect_many(const struct scene *, int *sockets, unsigned n, bool greet);
-void send_register_many(const int *sockets, unsigned n, const char *description);
 void close_many(int *fds, unsigned n);

@@ -43,13 +43,12 @@ static unsigned ask_for_streams(const int *sockets, unsigned n)
 
 static void take_all_fds(struct scene *scene, rlim_t number)
 {
-	const struct rlimit limit = { .rlim_cur = number, .rlim_max = number };
 	unsigned rounds = repetitions(5, 1000), n = (unsigned)number + 16, inside = 0;
 	int sockets[1024 + 16];
 
 	if (most_connections(n) < n)
 		n = most_connections(n);
-	ck_assert_int_eq(prlimit(scene->fixture.pid, RLIMIT_NOFILE, &limit, NULL), 0);
+	limit_fds_of(scene->fixture.pid, number);
 	for (unsigned round = 0; round < rounds; round++) {
 		connect_many(scene, sockets, n, true);
 		ck_assert(eventually(accepts_no_more(scene)));

@@ -10,23 +10,6 @@
 
 enum { USER = 12345, FEW_FDS = 512 };
 
-static bool is_open(pid_t pid, int fd)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-static int lowest_free_fd_of(pid_t pid)
-{
-	int fd = 0;
-
-	while (is_open(pid, fd))
-		fd++;
-	return fd;
-}
-
 /* test_raw.c checks the answer. False: the kernel doesn't let a process send so many. */
 static bool send_sample(const struct scene *scene, const struct sample *sample, size_t n)
 {
@@ -44,12 +27,12 @@ static bool send_sample(const struct scene *scene, const struct sample *sample, 
 SCENE_TEST(fds_of_a_request_are_closed_however_many)
 {
 	unsigned steps = repetitions(10, FDS_AT_ONCE_MAX), sent = 0;
-	int lowest = lowest_free_fd_of(scene->fixture.pid);
+	unsigned lowest = free_fd_of(scene->fixture.pid, 0);
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
 		for (unsigned step = 0; step <= steps; step++)
 			sent += send_sample(scene, &samples[i], step * FDS_AT_ONCE_MAX / steps);
-	ck_assert(eventually(lowest_free_fd_of(scene->fixture.pid) == lowest));
+	ck_assert(eventually(free_fd_of(scene->fixture.pid, 0) == lowest));
 	scene_end(scene, 4096, "%zu packets, of each kind, with 0 to %u fds, of which the kernel let %u through",
 		  (steps + 1) * ARRAY_SIZE(samples), FDS_AT_ONCE_MAX, sent);
 }
@@ -137,21 +120,17 @@ SCENE_TEST(nested_sockets_do_not_affect_other_tenants, .needs_root = "sockets in
 /* The client has no free fd, neither for its page nor for its stream. */
 static void greet_without_room(const struct scene *scene)
 {
-	struct rlimit limit, full;
-	struct raw_reply reply;
 	int socket = raw_connect(scene->fixture.socket);
+	struct raw_reply reply;
 
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	full = limit;
-	full.rlim_cur = (rlim_t)lowest_free_fd();
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &full), 0);
+	limit_fds_of(0, (rlim_t)lowest_free_fd());
 	ck_assert(actor_greet(socket));
 	raw_receive(socket, &reply);
 	ck_assert_int_eq(reply.size, -EPROTO);
 	send_register(socket, "without_room u32 a");
 	raw_receive(socket, &reply);
 	ck_assert_int_eq(reply.size, -EPROTO);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_fds_of(0, RLIM_INFINITY);
 	expect_account(socket, "leases=1");
 	close(socket);
 }
@@ -189,7 +168,8 @@ TEST(unread_fds_of_a_tenant_leave_others_their_own)
 	n = scene.fixture.keeper ? ARRAY_SIZE(sockets) / 2 : ARRAY_SIZE(sockets);
 	scene_measure_beside(&scene, serve_newcomer);
 	connect_many(&scene, sockets, n, true);
-	send_register_many(sockets, n, "unread u32 a");
+	for (unsigned i = 0; i < n; i++)
+		send_register(sockets[i], "unread u32 a");
 	for (unsigned i = 0; i < newcomers; i++)
 		scene_take_newcomer(&scene);
 	scene_go_on(&scene);

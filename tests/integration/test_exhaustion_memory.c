@@ -19,18 +19,8 @@ static uint64_t rss(const struct scene *scene)
 /* Events with names and fields so long that the packet is full. */
 static void put_long_batch(unsigned n, unsigned from)
 {
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
-	char text[128];
-
-	for (unsigned i = 0; i < n; i++) {
-		int length = snprintf(text, sizeof(text),
-				      "attackers_event_with_a_name_that_is_rather_long_%u u64 a; u64 b; u64 ccccccccc",
-				      from + i);
-
-		encode_string(to, 0, text, (size_t)length);
-	}
-	encode_count(to, mark, (uint16_t)n);
+	batch_put(numbered("attackers_event_with_a_name_that_is_rather_long_%u u64 a; u64 b; u64 ccccccccc", from, n),
+		  n);
 }
 
 static void ask_long_batch(int socket, unsigned n, unsigned from)
@@ -44,7 +34,7 @@ static void ask_long_batch(int socket, unsigned n, unsigned from)
 	raw_reply_deinit(&reply);
 }
 
-/* That n things have cost at most so many bytes each. */
+/* n things have cost at most so many bytes each. */
 static void expect_bytes(const char *what, uint64_t kib, uint64_t n, uint64_t most)
 {
 	printf("%s: %" PRIu64 " bytes\n", what, kib * 1024 / n);

@@ -123,11 +123,8 @@ SCENE_TEST(client_killed_amid_a_request_leaves_nothing)
 static int begin_to_tail(const struct scene *scene, const char *event)
 {
 	int control = raw_connect(scene->fixture.control);
-	struct packet *to = raw_packet(KIND_TAIL);
-	size_t mark = encode_strings(to, 0);
 
-	encode_string(to, 0, event, strlen(event));
-	encode_count(to, mark, 1);
+	raw_strings(KIND_TAIL, 0, &event, 1, 0);
 	ck_assert_int_eq(raw_send(control), 0);
 	return control;
 }

@@ -295,7 +295,7 @@ static _Noreturn void rage(const char *path, const char *own, int listener, stru
 	_exit(EXIT_SUCCESS);
 }
 
-/* How often a connection had to be tried until it was there. */
+/* How many attempts a connection needed. */
 static unsigned visit(const struct scene *scene)
 {
 	unsigned tries = 1;

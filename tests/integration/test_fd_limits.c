@@ -46,50 +46,18 @@ static double cpu_time(pid_t pid)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void limit_daemon(const struct fixture *fixture, rlim_t soft, rlim_t hard)
-{
-	ck_assert_int_eq(prlimit(fixture->pid, RLIMIT_NOFILE, &(struct rlimit){ soft, hard }, NULL), 0);
-}
-
-static struct rlimit fd_limit(void)
-{
-	struct rlimit limit;
-
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	return limit;
-}
-
-static void set_fd_limit(rlim_t number)
-{
-	const struct rlimit limit = { .rlim_cur = number, .rlim_max = fd_limit().rlim_max };
-
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
-
-/* As many connections as were asked for, or as this machine allows one process. */
-static unsigned most_connections(unsigned wanted)
-{
-	enum { MARGIN = 64 };
-	rlim_t most = fd_limit().rlim_max;
-
-	if (most >= wanted + MARGIN)
-		return wanted;
-	not_possible("so many connections, with the fds that a process may have");
-	return (unsigned)most - MARGIN;
-}
-
 TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 {
 	static int sockets[10000];
-	unsigned n = most_connections(is_emulated() ? 1000 : ARRAY_SIZE(sockets));
 	struct fixture fixture;
 	uint64_t before, grown;
+	unsigned n;
 	int first;
 
 	/* The usual soft limit, which the daemon raises for itself. */
-	set_fd_limit(MIN(fd_limit().rlim_max, (rlim_t)1024));
+	limit_fds_of(0, 1024);
 	fixture_start_with_policy(&fixture, "[Daemon]\nDefaultMaxConnections=infinity\n", NULL);
-	set_fd_limit(fd_limit().rlim_max);
+	n = most_connections(is_emulated() ? 1000 : ARRAY_SIZE(sockets));
 	first = fixture_client(&fixture);
 	before = proc_status(fixture.pid, "VmRSS:", 10);
 	for (unsigned i = 0; i < n; i++)
@@ -131,7 +99,7 @@ DAEMON_TEST(clients_without_an_fd_wait_and_stay_connected, .options = { "--user=
 
 	/* With a guard both clients would have one stream. */
 	expect_granted(old, "before");
-	limit_daemon(fixture, FDS, FDS);
+	limit_fds_of(fixture->pid, FDS);
 	for (size_t i = 0; i < WAITING; i++) {
 		sockets[i] = raw_connect(fixture->socket);
 		raw_say_hello(sockets[i]);
@@ -177,24 +145,23 @@ DAEMON_TEST(connection_that_has_hung_up_is_not_looked_at, .policy = "[Daemon]\nD
 /* The daemon doesn't know of the limit; otherwise it would not even try. */
 DAEMON_TEST(daemon_out_of_fds_refuses_and_lives, .options = { "--user=root", "--guard=off" })
 {
-	const struct rlimit all = fd_limit();
 	int first = raw_connect(fixture->socket);
 	_cleanup_(fd_closep) int second = raw_connect(fixture->socket);
 
 	await_status(fixture, "connections=2");
-	limit_daemon(fixture, 6, all.rlim_max);
+	limit_fds_of(fixture->pid, 6);
 	raw_say_hello(first);
 	expect_cut(first, REFUSAL_TROUBLE);
 	close(first);
-	limit_daemon(fixture, all.rlim_cur, all.rlim_max);
+	limit_fds_of(fixture->pid, RLIM_INFINITY);
 
 	/* The page that the first client didn't get doesn't stand in the way. */
 	raw_say_hello(second);
 	expect_kind(second, KIND_WELCOME);
-	limit_daemon(fixture, 6, all.rlim_max);
+	limit_fds_of(fixture->pid, 6);
 	expect_refusal(second, "without_a_stream u32 a", REFUSAL_TROUBLE, "Too many open files");
 	expect_account(second, "events=0");
-	limit_daemon(fixture, all.rlim_cur, all.rlim_max);
+	limit_fds_of(fixture->pid, RLIM_INFINITY);
 	expect_granted(second, "without_a_stream u32 a");
 }
 
@@ -234,7 +201,7 @@ DAEMON_TEST(admin_connects_when_clients_have_all_fds, .options = { "--user=root"
 	enum { FDS = 160, CLIENTS = 160 };
 	int sockets[CLIENTS];
 
-	limit_daemon(fixture, FDS, FDS);
+	limit_fds_of(fixture->pid, FDS);
 	for (size_t i = 0; i < CLIENTS; i++) {
 		sockets[i] = raw_connect(fixture->socket);
 		raw_say_hello(sockets[i]);

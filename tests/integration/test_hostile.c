@@ -21,7 +21,7 @@ enum { PROCESSES = 100, CGROUPS = 7, CAPACITY = 120, RESERVE = 60, USER = 12345,
 
 static uint8_t buffer[WIRE_PACKET_MAX];
 
-/* Of a hostile process. */
+/* Variables of a hostile process. */
 static const char *daemon_socket;
 static unsigned process;
 /* Shared by all of them, and by the test. */
@@ -273,7 +273,7 @@ static void start_all(const struct fixture *fixture, const char *container, pid_
 		      PROCESSES, count_begun());
 }
 
-/* The neighbour. */
+/* --- the neighbour --- */
 
 static int compare(const void *a, const void *b)
 {

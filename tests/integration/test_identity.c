@@ -51,7 +51,7 @@ static void expect_nothing_gained_inside(const struct fixture *fixture, const ch
 		taken += user_takes(&actors[i], strrchr(directory, '/') + 1, 2);
 	}
 	ck_assert_uint_eq(taken, MAXIMUM);
-	expect_only_tenant(fixture, container, &seen);
+	seen = expect_tenants(fixture, container).tenant[0];
 	ck_assert_uint_eq(seen.events, MAXIMUM);
 	ck_assert_uint_eq(seen.connections, INSIDE);
 	for (unsigned i = 0; i < INSIDE; i++)
@@ -95,7 +95,7 @@ DAEMON_TEST(client_moved_before_accept_is_of_the_new_cgroup,
 	raw_say_hello(moved.socket);
 	expect_kind(moved.socket, KIND_WELCOME);
 	ck_assert_uint_eq(take_events(moved.socket, "moved", 1, NULL), 1);
-	expect_only_tenant(fixture, after, &seen);
+	seen = expect_tenants(fixture, after).tenant[0];
 	ck_assert_uint_eq(seen.events, 1);
 	actor_end(&moved);
 }
@@ -185,7 +185,7 @@ DAEMON_TEST(sessions_of_a_user_share_one_maximum, .options = { "--max-events=4" 
 		taken += user_takes(&sessions[i], name, 1);
 	}
 	ck_assert_uint_eq(taken, MAXIMUM);
-	expect_only_tenant(fixture, make_cgroup("user-12345.slice"), &seen);
+	seen = expect_tenants(fixture, make_cgroup("user-12345.slice")).tenant[0];
 	ck_assert_uint_eq(seen.connections, SESSIONS);
 	ck_assert_uint_eq(seen.events, MAXIMUM);
 	for (unsigned i = 0; i < SESSIONS; i++)

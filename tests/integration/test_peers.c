@@ -252,31 +252,6 @@ DAEMON_TEST(clients_that_end_at_once_are_served_or_refused)
 	expect_granted(bystander, "unharmed");
 }
 
-/* From now on the process can open `n` more fds. */
-static void leave_fds(pid_t pid, unsigned n)
-{
-	struct rlimit limit;
-	struct stat status;
-	char path[64];
-
-	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
-	for (limit.rlim_cur = 0;; limit.rlim_cur++) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%llu", (int)pid, (unsigned long long)limit.rlim_cur);
-		if (lstat(path, &status) < 0 && n-- == 0)
-			break;
-	}
-	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
-}
-
-static void give_fds(pid_t pid)
-{
-	struct rlimit limit;
-
-	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
-	limit.rlim_cur = limit.rlim_max;
-	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
-}
-
 /* An fd is needed here for a new client, in this order. */
 enum { AT_ACCEPT, AT_PIDFD, AT_CGROUP, PLACES };
 
@@ -291,13 +266,13 @@ TEST(client_without_fds_for_its_peer_waits)
 		/* They were counted while the test's own connection was open. */
 		rest = fixture.before.fds - 1;
 		ck_assert(eventually(count_fds(fixture.pid) == rest));
-		leave_fds(fixture.pid, place);
+		limit_fds_of(fixture.pid, free_fd_of(fixture.pid, place));
 		socket = raw_connect(fixture.socket);
 		raw_say_hello(socket);
 		ck_assert(eventually(log_has(&fixture, "can't accept on")));
 		/* No fd is left open but that of the connection, if it was accepted. */
 		ck_assert_uint_eq(count_fds(fixture.pid), rest + (place != AT_ACCEPT));
-		give_fds(fixture.pid);
+		limit_fds_of(fixture.pid, RLIM_INFINITY);
 		expect_kind(socket, KIND_WELCOME);
 		expect_granted(socket, "late");
 		close(socket);

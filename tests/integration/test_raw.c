@@ -295,7 +295,7 @@ DAEMON_TEST(packet_with_any_bit_flipped_leaves_no_trace)
 		uint8_t packet[SAMPLE_MAX];
 		size_t size = build(&samples[i], packet);
 
-		/* However short it is cut, or whole. */
+		/* In a full run cut to each length; otherwise whole. */
 		for (size_t length = repetitions(0, 1) ? 1 : size; length <= size; length++)
 			sent += flip_each_bit(fixture, &samples[i], length);
 		expect_served(bystander);

@@ -341,9 +341,8 @@ static void expect_flag(const struct fixture *fixture, const char *policy, uint6
 			uint32_t refusal)
 {
 	_cleanup_(fd_closep) int socket = -1;
+	static const char *const flagged = "flagged u32 a";
 	static struct batch batch;
-	struct packet *to;
-	size_t mark;
 
 	change_policy(fixture, policy);
 	ck_assert(!(welcome_of(fixture).features & feature) == (refusal != REFUSAL_NONE));
@@ -351,10 +350,7 @@ static void expect_flag(const struct fixture *fixture, const char *policy, uint6
 	if (refusal == REFUSAL_NONE && flag == REGISTER_PERSIST)
 		return;
 	socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
-	to = raw_packet(KIND_REGISTER);
-	mark = encode_strings(to, 0);
-	encode_string(to, flag, "flagged u32 a", 13);
-	encode_count(to, mark, 1);
+	raw_strings(KIND_REGISTER, 0, &flagged, 1, flag);
 	batch_ask(socket, &batch);
 	batch_expect(&batch, refusal);
 }

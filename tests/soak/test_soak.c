@@ -57,7 +57,7 @@ static const char *const deed_names[DEEDS] = {
 	[KEEPERS_ENDED] = "keepers ended",
 };
 
-static unsigned seconds = 120;
+static unsigned seconds = 60;
 static uint64_t seed;
 
 enum leg { BOTH_END, DAEMON_ENDS, NOBODY_ENDS };
@@ -198,7 +198,7 @@ static void reload(struct run *run)
 	}
 }
 
-/* With such a file a daemon would not start. */
+/* A daemon would not start with such a file. */
 static void reload_in_vain(struct run *run)
 {
 	ck_assert(!adopts_policy(&run->pair.fixture, "[Daemon]\nDefaultMaxEvents=many\n"));
