@@ -89,7 +89,7 @@ struct kernel_call {
 	int result;
 };
 
-/* What a backend is and can do. Constant, except after remote_succeed(). A keeper sends it as it is, so it has neither pointers nor padding. */
+/* A backend's kind and abilities. Constant, except after remote_succeed(). A keeper sends it as it is, so it has neither pointers nor padding. */
 struct kernel_facts {
 	uint16_t backend;     /* enum wire_backend */
 	uint16_t flags;	      /* KERNEL_PERSIST … that it supports */

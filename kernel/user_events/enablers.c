@@ -296,10 +296,10 @@ static void refuse_asked(struct user_events *user_events, struct enabler_process
 static void send_placement(struct user_events *user_events, struct placement *placement)
 {
 	struct enabler_process *process = placement->process;
-	struct holding *holdings[AT_ONCE];
+	struct holding *holdings[AT_ONCE] = { placement->slots[0]->holding };
 	int r;
 
-	for (size_t i = 0; i < placement->n; i++)
+	for (size_t i = 1; i < placement->n; i++)
 		holdings[i] = placement->slots[i]->holding;
 	r = enabler_send(process, ENABLER_REGISTER, holdings, placement->n, placement_file(placement));
 	if (r < 0 && (r == -ETOOMANYREFS || process->fd < 0))

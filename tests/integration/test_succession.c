@@ -331,6 +331,12 @@ static struct kernel_call stream_adopt(uint32_t stream, uint64_t lock, int fd)
 	return (struct kernel_call){ .op = KERNEL_STREAM_ADOPT, .stream = stream, .page = 1, .number = lock, .fd = fd };
 }
 
+static void expect_all_ok(const struct kernel_call *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		ck_assert_msg(calls[i].result == KERNEL_OK, "%zu: %d", i, calls[i].result);
+}
+
 static struct kernel_call adopt(uint32_t stream, const char *text, uint32_t bit, uint32_t index)
 {
 	return (struct kernel_call){
@@ -351,8 +357,7 @@ static void hand_over(struct keeper *keeper, const struct held *held)
 				       stream_adopt(1, held->lock, held->stream) };
 
 	ck_assert(keeper_ask(keeper, calls, ARRAY_SIZE(calls)));
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		ck_assert_msg(calls[i].result == KERNEL_OK, "%zu: %d", i, calls[i].result);
+	expect_all_ok(calls, ARRAY_SIZE(calls));
 }
 
 SUCCESSION_TEST(next_keeper_corrects_bits_and_goes_on)
@@ -385,8 +390,7 @@ SUCCESSION_TEST(next_keeper_corrects_bits_and_goes_on)
 	calls[2].bit = second.bit;
 	calls[2].index = second.index;
 	ck_assert(keeper_ask(keeper, calls + 1, ARRAY_SIZE(calls) - 1));
-	for (size_t i = 1; i < ARRAY_SIZE(calls); i++)
-		ck_assert_msg(calls[i].result == KERNEL_OK, "%zu: %d", i, calls[i].result);
+	expect_all_ok(calls + 1, ARRAY_SIZE(calls) - 1);
 	ck_assert(!is_on(held));
 	ck_assert(!is_abandoned(held));
 	ck_assert(is_on(&second));
@@ -499,8 +503,7 @@ static void do_many(struct keeper *keeper, enum kernel_op op, struct kernel_call
 		keeper_say(keeper, answered + i, MESSAGE_CALLS_MAX);
 	for (unsigned i = 0; i < EVENTS; i += MESSAGE_CALLS_MAX)
 		ck_assert(keeper_hear(keeper, answered + i, MESSAGE_CALLS_MAX));
-	for (unsigned i = 0; i < EVENTS; i++)
-		ck_assert_int_eq(answered[i].result, KERNEL_OK);
+	expect_all_ok(answered, EVENTS);
 }
 
 SUCCESSION_TEST(thousand_events_are_adopted_at_once)

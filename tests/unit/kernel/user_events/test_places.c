@@ -176,6 +176,7 @@ TEST(two_keepers_have_places_of_their_own)
 
 	begin(&keeper);
 	keeper_begin(&other);
+	ck_assert_uint_ne(keeper.places.first, other.places.first);
 	for (unsigned i = 0; i < STREAMS; i++) {
 		expect_stream(&keeper, &fd[0], &place[0]);
 		expect_stream(&other, &fd[1], &place[1]);
