@@ -137,12 +137,11 @@
 	_(int, unshare, (int flags), (flags), -1) \
 	_(pid_t, waitpid, (pid_t pid, int *ret, int options), (pid, ret, options), -1) \
 	_(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)
-/* clang-format on */
 /* Functions with a body of their own below. */
-#define OTHERS(_)                                                                                                      \
-	_(calloc)                                                                                                      \
-	_(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read)   \
-		_(realloc) _(syscall) _(write)
+#define OTHERS(_) \
+	_(calloc) _(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read) _(realloc) \
+	_(syscall) _(write)
+/* clang-format on */
 
 #define NUMBER_OF(name)			    NUMBER_##name,
 #define NUMBER_OF_ORDINARY(type, name, ...) NUMBER_##name,
