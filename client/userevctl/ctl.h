@@ -93,8 +93,9 @@ struct shown {
 struct shown ctl_shown(const char *typed);
 
 /* "userevctl: …" on stderr; ctl_note() without the prefix. */
-void ctl_error(const char *format, ...) _printf_(1, 2);
-void ctl_note(const char *format, ...) _printf_(1, 2);
+#define ctl_error(...) ctl_print("userevctl: ", __VA_ARGS__)
+#define ctl_note(...)  ctl_print("", __VA_ARGS__)
+void ctl_print(const char *prefix, const char *format, ...) _printf_(2, 3);
 /* Ends the program with a message for NULL, which an allocation returns if memory is short. */
 void *must(void *);
 /* On the monotonic clock. */

@@ -23,7 +23,7 @@ static const struct {
 	[RESOURCE_LEASES] = { "leases", "release some events, or close files that were kept open" },
 };
 
-/* The holder of too many: the tenant, or all in a cgroup. */
+/* The tenant, or the cgroup, that holds too many. */
 static void admission_put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
 {
 	bool is_own;
@@ -38,7 +38,7 @@ static void admission_put_holder(const struct tenant *tenant, const struct quota
 	text_printf(why, " hold");
 }
 
-/* Which key and section the maximum is from: not which file, which is nothing to programs. */
+/* The key and section that the maximum is from. The file is not for programs. */
 static void admission_put_limit(const struct tenant *tenant, enum resource resource, const struct quota *at,
 				struct text *why)
 {
@@ -102,22 +102,17 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
-/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
-static void say_what_lingers(const struct tenant *tenant, struct text *why)
-{
-	if (tenant->lingering > 0 && tenant->level->n_kept == 0)
-		text_printf(why, "; %u linger%s until all events of %s data file are released", tenant->lingering,
-			    tenant->lingering == 1 ? "s" : "", tenant->lingering == 1 ? "its" : "their");
-}
-
 static int admission_answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
 			    const struct quota_refusal *refusal, int r, struct text *why)
 {
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
 		r = refuse_maximum(tenant, resource, refusal->at, why);
-		if (resource == RESOURCE_EVENTS)
-			say_what_lingers(tenant, why);
+		/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
+		if (resource == RESOURCE_EVENTS && tenant->lingering > 0 && tenant->level->n_kept == 0)
+			text_printf(why, "; %u linger%s until all events of %s data file are released",
+				    tenant->lingering, tenant->lingering == 1 ? "s" : "",
+				    tenant->lingering == 1 ? "its" : "their");
 		return r;
 	case QUOTA_E_SHARE:
 		return refuse_share(tenant, resource, event->machine, refusal, why);

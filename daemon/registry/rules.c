@@ -288,7 +288,7 @@ bool rules_share_streams(const struct tenant *tenant)
 	}
 }
 
-/* Should the guard go while it is connected, it counts as one that may. */
+/* A client that connects while the guard holds counts as a possible root when the guard goes. */
 bool rules_ask_for_root(const struct registry *registry)
 {
 	return !registry->guarded && registry->kernel->facts.backend != BACKEND_EMBEDDED;

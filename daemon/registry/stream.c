@@ -133,7 +133,7 @@ struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number,
 	return stream;
 }
 
-/* Proved by an attempt to register, each time: the guard may have been removed since the last one. */
+/* Proved by an attempt to register before each file is sent: the guard may have been removed meanwhile. */
 static void stream_prove(struct stream *stream)
 {
 	struct registry *registry = stream->registry;
@@ -157,25 +157,22 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 {
 	struct registry *registry = stream->registry;
 
-	/* It has been sent, and no other client was to get it. */
+	/* It has been sent, and is for one client alone. */
 	if (stream->fd < 0)
 		return true;
 	stream_prove(stream);
 	if (registry->guarded)
 		return false;
-	if (streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) {
+	if ((streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) ||
+	    streams_are_suspect(stream->tenant)) {
 		stream_unshare(stream);
 		return true;
 	}
-	if (streams_are_suspect(stream->tenant)) {
-		stream_unshare(stream);
-		return true;
-	}
-	/* The admin may have said that they trust each other. */
+	/* Stream=shared: the admin trusts them. */
 	if (rules_share_streams(stream->tenant))
 		return false;
 	stream_unshare(stream);
-	/* A client that is the first and only one to get it can harm itself alone. */
+	/* A client that alone gets the file can harm only itself. */
 	return stream->users > own || stream->was_kept;
 }
 
@@ -231,12 +228,6 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 	return 0;
 }
 
-/* The kernel copies a file's whole list for each event that is added to it. */
-static bool stream_is_long(const struct stream *stream)
-{
-	return !stream->registry->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
-}
-
 /* A kept stream has no live events, and is there for clients that come back. */
 static bool stream_is_dying(const struct stream *stream)
 {
@@ -245,9 +236,12 @@ static bool stream_is_dying(const struct stream *stream)
 	return !stream->kept && dead > MAX(stream->live, STREAM_DEAD_MIN);
 }
 
+/* The kernel copies a file's whole list for each event that is added to it. */
 static bool takes_events(const struct stream *stream)
 {
-	return !stream_is_dying(stream) && !stream_is_long(stream);
+	bool is_short = stream->registry->kernel->tracer || HASH_CNT(by_grant, stream->references) < STREAM_EVENTS_MAX;
+
+	return is_short && !stream_is_dying(stream);
 }
 
 bool stream_may_serve(const struct stream *stream, const struct holder *holder)
@@ -267,7 +261,7 @@ struct stream *stream_for(const struct holder *holder)
 	LIST_FOREACH(stream, &holder->tenant->sharing, sharing) {
 		if (stream->uid != holder->uid || !takes_events(stream))
 			continue;
-		/* Now, before an event is registered on it for one more client. */
+		/* Now, before an event is registered on it for another client. */
 		if (stream->made)
 			stream_prove(stream);
 		if (rules_share_streams(stream->tenant))
@@ -296,7 +290,7 @@ struct stream *stream_use(struct stream *stream)
 	return stream;
 }
 
-/* Our copy of the file is closed, so its indexes can't be checked any more; there is only the kernel's list of events. */
+/* Our copy of the file is closed, so its indexes can't be checked any more: only the kernel's list of events shows a change. */
 static void watch_no_more(struct stream *stream)
 {
 	struct tenant *tenant = stream->tenant;
@@ -347,7 +341,7 @@ void stream_free(struct stream *stream)
 	tenant_release(tenant);
 }
 
-/* Our copy must not keep it open. The kernel part closes its own copy at the first poll. */
+/* Our copy must not keep the file open. The keeper closes its own copy at the first poll. */
 static void stream_leave(struct stream *stream)
 {
 	stream_keep_no_more(stream);
@@ -366,7 +360,7 @@ static void stream_on_kept(struct ev_loop *loop _unused_, ev_timer *w, int event
 	stream_leave(container_of(w, struct stream, w_idle));
 }
 
-/* Whether each event of the one is also on the other, perhaps as that of the next tenant of the same path. */
+/* Whether each event of the kept stream is also on the other, which may be of the next tenant of that path. */
 static bool stream_has_all(const struct stream *stream, const struct stream *kept)
 {
 	for (const struct reference *at = kept->references; at; at = at->by_grant.next) {
@@ -397,7 +391,7 @@ bool streams_yield(struct level *level)
 {
 	bool any = !TAILQ_EMPTY(&level->kept);
 
-	/* The last one may be all that holds it. */
+	/* The last stream may hold the last reference to the level. */
 	level_ref(level);
 	while (!TAILQ_EMPTY(&level->kept))
 		stream_leave(TAILQ_FIRST(&level->kept));
@@ -405,7 +399,7 @@ bool streams_yield(struct level *level)
 	return any;
 }
 
-/* Whether one of its events is used on no other stream of the tenant. One that is merely kept does not count: it may end sooner. */
+/* Whether one of its events is used on no other stream of the tenant. Kept streams don't count: they may end sooner. */
 static bool stream_is_needed(const struct stream *stream)
 {
 	for (const struct reference *at = stream->references; at; at = at->by_grant.next) {
@@ -457,7 +451,7 @@ void stream_note_self_registered(struct stream *stream)
 	stream->tenant->self_registered += stream->unwatched;
 	stream_enter(stream);
 	stream_unshare(stream);
-	/* Noted once, however many clients have the stream: one of them did it. */
+	/* Counted once, however many clients have the stream: one of them did it. */
 	refusal_note(stream->registry, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
 		     "a program has registered events by itself on the data file that it was given");
 	LIST_FOREACH(holder, &stream->tenant->holders, in_tenant)
@@ -483,7 +477,7 @@ void stream_probe(struct stream *stream)
 	struct kernel_call *call = wants_probing(stream) ? malloc(sizeof(*call)) : NULL;
 
 	if (!call)
-		return; /* it is not the last time */
+		return; /* the stream is probed again later */
 	*call = (struct kernel_call){ .op = KERNEL_CLEAN, .stream = stream->number };
 	kernel_submit(stream->registry->kernel, call, 1, stream_on_probed, stream->registry);
 }

@@ -113,8 +113,12 @@ static void item_refuse_for(struct item *item, int r, const char *sentence)
 {
 	char trouble[WIRE_SENTENCE_MAX];
 
+	if (r > 0) {
+		item_refuse(item, (uint32_t)r, sentence);
+		return;
+	}
 	snprintf(trouble, sizeof(trouble), "trouble in the daemon or the kernel (%s); try again later", strerror(-r));
-	item_refuse(item, r > 0 ? (uint32_t)r : REFUSAL_TROUBLE, r > 0 ? sentence : trouble);
+	item_refuse(item, REFUSAL_TROUBLE, trouble);
 }
 
 void item_refuse_unguarded(struct item *item, const struct tenant *tenant)
@@ -123,11 +127,12 @@ void item_refuse_unguarded(struct item *item, const struct tenant *tenant)
 
 	if (is_suspect)
 		capacity_look(tenant->registry);
-	item_refuse(item, REFUSAL_TROUBLE,
-		    is_suspect
-			    ? "there are events that nobody knows, and this tenant has an unguarded data file that was "
-			      "kept open after hanging up: no new one until it is closed"
-			    : "data files have lost their guard, and are not given out without; tell the admin");
+	item_refuse(
+		item, REFUSAL_TROUBLE,
+		is_suspect
+			? "the kernel has events that no client registered, and this tenant has an unguarded data file that was "
+			  "kept open after hanging up: no new one until it is closed"
+			: "data files have lost their guard, and are not given out without; tell the admin");
 }
 
 /* --- deciding --- */
@@ -187,7 +192,7 @@ static void item_lease(struct client *client, struct item *item, struct referenc
 	const struct lease *lease = lease_get(&client->holder, reference);
 
 	if (!lease) {
-		item_refuse_for(item, -ENOMEM, NULL);
+		item_refuse_for(item, -ENOMEM, "");
 		return;
 	}
 	item->stream = lease->reference->stream;
@@ -235,27 +240,23 @@ static void register_add_call(struct batch *batch, struct item *item)
 		  });
 }
 
-/* The stream that was chosen for all items: it may have ended before the first of them is registered on it. */
-static struct stream *register_next_stream(const struct registration *registration)
-{
-	struct stream *next = registration->stream;
-
-	if (!next)
-		next = stream_by_number(registration->registry, registration->next);
-	return next && !next->closed ? next : NULL;
-}
-
 /* Leases the item at once, or asks the kernel for it. */
 static void item_place(struct client *client, struct batch *batch, struct item *item)
 {
+	const struct registration *registration = batch->registration;
 	struct tenant *tenant = client->holder.tenant;
-	struct stream *next = register_next_stream(batch->registration);
+	struct stream *next = registration->stream;
 	struct reference *reference = NULL;
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	bool has_room;
 	int r;
 
+	/* The stream that was chosen for all items may have ended before the first of them is registered on it. */
+	if (!next)
+		next = stream_by_number(registration->registry, registration->next);
+	if (next && next->closed)
+		next = NULL;
 	/* For a persistent event the kernel is asked each time. */
 	if (!(item->flags & REGISTER_PERSIST))
 		reference = register_find_reference(client, item->grant);
@@ -306,7 +307,7 @@ static void register_end_part(struct registration *registration)
 		register_finish(registration);
 }
 
-/* It is not registered, unless another request has registered it, too. */
+/* Unless another request has registered it meanwhile. */
 static void item_forget_asked(const struct registration *registration, const struct item *item)
 {
 	struct reference *reference;
@@ -355,7 +356,7 @@ static void item_grant(struct registration *registration, struct item *item, con
 	reference = reference_get(registration->stream, item->grant, call->index);
 	if (!reference) {
 		/* It stays registered until the stream ends. */
-		item_refuse_for(item, -ENOMEM, NULL);
+		item_refuse_for(item, -ENOMEM, "");
 		return;
 	}
 	if (item->flags & REGISTER_PERSIST)
@@ -384,7 +385,7 @@ static void item_settle(struct registration *registration, struct item *item, co
 		return;
 	}
 	if (stream->failed) {
-		item_refuse_for(item, stream->failed, NULL);
+		item_refuse_for(item, stream->failed, "");
 		return;
 	}
 	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&registration->deadline)) {
@@ -401,7 +402,7 @@ static void item_settle(struct registration *registration, struct item *item, co
 	if (sentence)
 		item_refuse(item, refusal, sentence);
 	else
-		item_refuse_for(item, call->result < 0 ? call->result : -EIO, NULL);
+		item_refuse_for(item, call->result < 0 ? call->result : -EIO, "");
 }
 
 static void register_on_answer(void *data, struct kernel_call *calls, size_t n)
@@ -472,11 +473,13 @@ static void register_finish(struct registration *registration)
 	struct client *client = registration->task.client;
 
 	if (client && registration->n_again > 0) {
-		if (registration->settles)
+		bool settles = registration->settles;
+
+		registration->settles = false;
+		if (settles)
 			settling_wait(registration->registry, &registration->settling, register_on_settled);
 		else
 			register_ask_again(registration);
-		registration->settles = false;
 		return;
 	}
 	task_end(&registration->task);

@@ -72,7 +72,7 @@ static void explain_no_data(int tracefs, int error, struct text *why)
 		text_printf(why,
 			    "user_events_data can't be opened for writing; give root that permission (chmod u+rw)");
 	else if (error == -EPERM)
-		text_printf(why, "the kernel doesn't let anybody open user_events_data (lockdown?)");
+		text_printf(why, "the kernel lets no process open user_events_data (lockdown?)");
 	else
 		text_printf(why, "can't use user_events: %s", strerror(-error));
 }
@@ -114,15 +114,6 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	return r;
 }
 
-/*
- * Without CAP_SYS_RESOURCE the kernel limits the fds in flight of all processes of uid 0 together, containers included, so answers
- * of a keeper that lacks it may be delayed.
- */
-static uint64_t wanted_privileges(const struct keeper_options *options)
-{
-	return (privileges_held() & BIT(CAP_SYS_RESOURCE)) | (options->limits.persist ? BIT(CAP_PERFMON) : 0);
-}
-
 /* Takes over the prepared mounts, and gives up every other privilege. 0 or a negative errno with a sentence. */
 static int keeper_start(const struct keeper_options *options, struct preparation *preparation, struct kernel **ret,
 			struct text *why)
@@ -144,7 +135,12 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	r = privileges_keep(wanted_privileges(options));
+	/*
+	 * Without CAP_SYS_RESOURCE the kernel limits the fds in flight of all processes of uid 0 together, containers included, so
+	 * answers of a keeper that lacks it may be delayed.
+	 */
+	r = privileges_keep((privileges_held() & BIT(CAP_SYS_RESOURCE)) |
+			    (options->limits.persist ? BIT(CAP_PERFMON) : 0));
 	if (r == 0) {
 		r = user_events_new(backend, &preparation->mounts, &options->limits, ret);
 		preparation->mounts = PREPARATION_NONE.mounts;

@@ -190,7 +190,7 @@ int on_register(struct user_events *user_events, struct job *job, struct event_s
 	key[0] = call->flags & KERNEL_MULTI_FORMAT ? 'm' : 's';
 	string_copy(key + 1, sizeof(key) - 1, call->text);
 	HASH_FIND(by_key, table_of(user_events, stream->page)->holdings, key, strlen(key), holding);
-	/* Somebody else has just asked for it, or the batch contains it twice. */
+	/* Another stream has just asked for it, or the batch contains it twice. */
 	if (holding && !holding->placed) {
 		placements_send(user_events, job);
 		placements_finish(user_events);

@@ -85,7 +85,7 @@ daemon_uid=$(awk '/^Uid:/ { print $3 }' "/proc/$daemon/status")
 if [ "$daemon_uid" -ne 0 ] && [ "$(id -u)" -eq 0 ]; then
 	setpriv --reuid="$daemon_uid" --clear-groups sleep 1000 &
 	other=$!
-	check 'doctor says that another program runs as the daemon'"'"'s user' says "^\[note\] user: [0-9]+ other .* user $daemon_uid," "$ctl" doctor
+	check 'doctor says that another program runs as the daemon'"'"'s user' within says "^\[note\] user: [0-9]+ other .* user $daemon_uid," "$ctl" doctor
 	kill $other
 	wait $other
 fi
@@ -173,7 +173,8 @@ ends_by()
 	env --default-signal="$1" "$ctl" emit --stdin --verbose 'ended u32 n' <"$scratch/input" 2>"$scratch/printed" &
 	pid=$!
 	exec {fd}>"$scratch/input"
-	within says ended "$ctl" events ended
+	echo wrong >&$fd
+	within grep -q 'line 1' "$scratch/printed"
 	kill -"$1" $pid
 	wait $pid
 	status=$?
@@ -192,7 +193,7 @@ check '… in both notations, and the last without its end' json 'it["written"] 
 	lines 'n=1 text="a b\\x21"\n{"n":2,"text":"\\u0041"}\nn=3' "$ctl" emit --stdin --json "$text"
 check '… and read' grep -q 'n=1 text="a b!"' "$scratch/text"
 check '… from both notations' grep -q 'n=2 text="A"' "$scratch/text"
-check 'a wrong line is reported with its number' says 'line 2: u32 takes' \
+check 'a wrong line is reported with its number' says 'line 2: n=x: u32 takes' \
 	lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin "$text"
 check '… and makes it fail' exits 1 lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin "$text"
 check '… the others are written' json '(it["written"], it["refused"]) == (2, 1)' \

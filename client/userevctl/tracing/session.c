@@ -23,11 +23,6 @@ static void on_stop(int number)
 	session_stopped = number;
 }
 
-static struct piece piece_of(const char *text)
-{
-	return (struct piece){ text, text ? strlen(text) : 0 };
-}
-
 static void session_print_record(struct session *session, struct record_view *view, const struct buffer_record *record,
 				 uint64_t wall)
 {

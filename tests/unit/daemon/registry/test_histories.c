@@ -247,10 +247,10 @@ static void live(struct history *history, struct world *world, unsigned seed, bo
 	hold();
 	for (unsigned i = 0; i < STEPS; i++)
 		step(history);
-	ck_assert_uint_gt(history->granted, STEPS / 20);
-	ck_assert_uint_gt(history->refused, STEPS / 20);
-	ck_assert_uint_gt(history->shared + !is_shared * STEPS, STEPS / 50);
-	ck_assert_uint_gt(history->together + !is_shared * STEPS, STEPS / 100);
+	ck_assert_uint_gt(history->granted, STEPS / 40);
+	ck_assert_uint_gt(history->refused, STEPS / 40);
+	ck_assert_uint_gt(history->shared + !is_shared * STEPS, STEPS / 100);
+	ck_assert_uint_gt(history->together + !is_shared * STEPS, STEPS / 200);
 	ck_assert_uint_gt(history->flips + !is_shared * STEPS, 5);
 	refuse(0, 0, 0, 0);
 	hold_no_more();
