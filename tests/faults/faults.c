@@ -139,7 +139,8 @@
 	_(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)
 /* Functions with a body of their own below. */
 #define OTHERS(_) \
-	_(calloc) _(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read) _(realloc) _(syscall) _(write)
+	_(calloc) _(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read) _(realloc) \
+	_(syscall) _(write)
 /* clang-format on */
 
 #define NUMBER_OF(name)			    NUMBER_##name,

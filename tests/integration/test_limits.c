@@ -171,17 +171,6 @@ DAEMON_TEST(full_machine_grants_existing_events_only, .options = { "--capacity=1
 	expect_granted(another.socket, "one");
 }
 
-DAEMON_TEST(greedy_tenant_leaves_room_for_another, .options = { "--capacity=8", "--tenants=process" })
-{
-	_cleanup_(actor_end) struct actor greedy = actor_new(fixture->socket, NULL);
-	_cleanup_(actor_end) struct actor modest = actor_new(fixture->socket, NULL);
-
-	expect_granted_many(greedy.socket, "event", 4);
-	expect_refusal_to_cost_nothing(fixture, greedy.socket, "five", REFUSAL_QUOTA_EXCEEDED,
-				       "4 events, a fair share");
-	expect_granted(modest.socket, "five");
-}
-
 /* All are granted, `at_once` in a packet; no bit is given twice, and bit 0 never. */
 static void fill_page(const struct fixture *fixture, int socket, unsigned n, unsigned at_once)
 {

@@ -17,7 +17,7 @@
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
-#include "tests/integration/raw.h"
+#include "tests/integration/member.h"
 #include "tests/kernel/page_attempts.h"
 #include "tests/kernel/pages.h"
 #include "tests/kernel/people.h"
@@ -140,29 +140,9 @@ static bool is_possible(enum attacker attacker)
 /* --- the page afterwards --- */
 
 struct victim {
-	int socket;
-	int page;
-	uint8_t *seen; /* its contents for this client */
+	struct member member;
 	uint8_t expected[WIRE_PAGE_BYTES];
 };
-
-static void victim_start(struct victim *victim, struct fixture *fixture)
-{
-	victim->socket = raw_hello(fixture->socket, 0, NULL, &victim->page);
-	ck_assert_uint_eq(raw_register(victim->socket, "seen u32 a", NULL, NULL), 0);
-	ck_assert_uint_eq(trace(fixture, "seen", true), 1);
-	victim->seen = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, victim->page, 0);
-	ck_assert_ptr_ne(victim->seen, MAP_FAILED);
-	memcpy(victim->expected, victim->seen, WIRE_PAGE_BYTES);
-}
-
-static void victim_end(struct victim *victim, struct fixture *fixture)
-{
-	trace(fixture, "seen", false);
-	munmap(victim->seen, WIRE_PAGE_BYTES);
-	close(victim->page);
-	close(victim->socket);
-}
 
 static sigjmp_buf it_is_gone;
 
@@ -176,7 +156,7 @@ static bool is_changed(const struct victim *victim)
 	bool changed;
 
 	signal(SIGBUS, on_bus_error);
-	changed = sigsetjmp(it_is_gone, 1) || memcmp(victim->seen, victim->expected, WIRE_PAGE_BYTES) != 0;
+	changed = sigsetjmp(it_is_gone, 1) || memcmp(victim->member.page, victim->expected, WIRE_PAGE_BYTES) != 0;
 	signal(SIGBUS, SIG_DFL);
 	return changed;
 }
@@ -200,10 +180,11 @@ static void judge(const struct victim *victim, enum attacker attacker, size_t at
 DAEMON_TEST(page_cannot_be_changed_for_others_even_by_root)
 {
 	struct tally_of_attacks tally = { 0 };
-	struct victim victim;
+	struct victim victim = { .member = member_new(fixture, "seen u32 a") };
 	int attacker_socket, page;
 
-	victim_start(&victim, fixture);
+	ck_assert_uint_eq(trace(fixture, "seen", true), 1);
+	memcpy(victim.expected, victim.member.page, WIRE_PAGE_BYTES);
 	attacker_socket = raw_hello(fixture->socket, 0, NULL, &page);
 	for (enum attacker attacker = OURSELVES; attacker < ATTACKERS; attacker++)
 		for (size_t i = 0; i < ARRAY_SIZE(attempts) && (i > 0 || is_possible(attacker)); i++)
@@ -212,5 +193,6 @@ DAEMON_TEST(page_cannot_be_changed_for_others_even_by_root)
 	       tally.refused, tally.attempts - tally.refused);
 	close(page);
 	close(attacker_socket);
-	victim_end(&victim, fixture);
+	trace(fixture, "seen", false);
+	member_free(&victim.member);
 }

@@ -297,7 +297,7 @@ DAEMON_TEST(delayed_client_delays_no_other, EACH_PROCESS_A_TENANT,
 	actor_end(&other);
 }
 
-DAEMON_TEST(many_delayed_clients_use_no_cpu, .policy = "[/**]\nMaxRequestsPerSecond=200/500\n")
+DAEMON_TEST(many_delayed_clients_use_no_cpu, .policy = "[/**]\nMaxRequestsPerSecond=100/500\n")
 {
 	enum { CLIENTS = 200, EACH = 3 };
 	double begin, worked;
