@@ -8,7 +8,11 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 build=$1 least=85
 
+<<<<<<< HEAD
+# Guests write their counts to their share (run-tests.sh), below the path of the build on this machine.
+=======
 # run-tests.sh has guests write theirs to their share, below the path that the build has here.
+>>>>>>> main
 for counted in "$build"/logs/*/coverage; do
 	[ -d "$counted" ] || continue
 	gcov-tool merge -o "$build/merged" "$build" "$counted$(realpath "$build")" 2>/dev/null && cp -r "$build/merged/." "$build" && rm -rf "$build/merged" "$counted" || exit

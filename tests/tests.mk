@@ -210,7 +210,7 @@ fuzz-coverage: test-dependencies
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz-coverage CFLAGS='-O1 -g $(COVERS)' LDFLAGS='$(COVERS)' $(FUZZERS:$(B)/%=$(B)/fuzz-coverage/%)
 	$(Q)tests/fuzz/coverage.sh $(B)/fuzz-coverage
 
-# On this machine, perhaps with the embedded backend; in a guest with KERNEL=. `make test` runs it for two minutes.
+# On this machine, perhaps with the embedded backend; in a guest with KERNEL=. `make test` runs it for a minute.
 SOAK_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL))
 ## make soak            Random programs, policies and restarts for SECONDS=120; nothing may grow. KERNEL=6.12 for a virtual machine.
 soak: SECONDS ?= 120
@@ -419,7 +419,7 @@ kernel-tests: $(KERNEL_TESTS)
 
 # The guard: for guests, as root, too.
 $(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c) $(SUITE_OBJECTS) \
-		$(B)/kernel/privileges.o | $(B)/tests/guard_caller $(B)/tests/guard_caller32
+		$(B)/kernel/privileges.o $(PROTOCOL_OBJECTS) | $(B)/tests/guard_caller $(B)/tests/guard_caller32
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
 

@@ -39,7 +39,7 @@ int control_send(struct control *, struct packet *);
  * connection; -EREMOTEIO for a refusal, with its text in `sentence`; -EBADMSG. The message is valid until the next call.
  */
 int control_receive(struct control *, int timeout, struct message *ret);
-/* … with the file descriptors that came with it; the caller closes them. */
+/* … with the file descriptors that came with it, also if it fails; the caller closes them. */
 int control_receive_fds(struct control *, int timeout, struct message *ret, struct fdset *ret_fds);
 /* The next row of the answer: 1; 0 at its end; or a negative errno. */
 int control_next_row(struct control *, struct cursor *ret);

@@ -3,6 +3,7 @@
 
 /* userevctl: its commands, and the functions that they share. */
 
+#include <signal.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -60,8 +61,10 @@ struct command {
 struct ctl {
 	const char *socket;	    /* --socket, or NULL: the library's choice */
 	const char *control_socket; /* never NULL */
-	bool sigpipe_was_default;   /* at the start; SIGPIPE is ignored meanwhile */
-	struct output output;	    /* stdout */
+	/* The signal state at the start, in which other programs are started. */
+	bool sigpipe_was_default;
+	sigset_t signal_mask;
+	struct output output; /* stdout */
 	const struct command *command;
 	int argc; /* once the options are read: the arguments */
 	char **argv;
@@ -90,8 +93,9 @@ struct shown {
 struct shown ctl_shown(const char *typed);
 
 /* "userevctl: …" on stderr; ctl_note() without the prefix. */
-void ctl_error(const char *format, ...) _printf_(1, 2);
-void ctl_note(const char *format, ...) _printf_(1, 2);
+#define ctl_error(...) ctl_print("userevctl: ", __VA_ARGS__)
+#define ctl_note(...)  ctl_print("", __VA_ARGS__)
+void ctl_print(const char *prefix, const char *format, ...) _printf_(2, 3);
 /* Ends the program with a message for NULL, which an allocation returns if memory is short. */
 void *must(void *);
 /* On the monotonic clock. */
@@ -123,7 +127,7 @@ bool is_pattern(const char *);
 
 /* clients_socket.c: the socket that a client would use. */
 const char *clients_socket_path(const struct ctl *);
-/* What to do if no daemon listens there. */
+/* Advice if no daemon listens there. */
 const char *clients_socket_advice(const struct ctl *);
 /* The path at which a daemon listens; NULL: none. */
 const char *clients_socket_found(void);

@@ -96,6 +96,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "C.UTF-8");
 	/* A reader that has gone (| head) is seen as EPIPE, so that commands clean up. */
 	ctl.sigpipe_was_default = signal(SIGPIPE, SIG_IGN) == SIG_DFL;
+	sigprocmask(SIG_SETMASK, NULL, &ctl.signal_mask);
 	opterr = 0;
 	options_read(&ctl, NULL, 0, 0);
 	if (ctl.argc == 0) {

@@ -2,7 +2,7 @@
 
 /*
  * A private daemon: in a new directory that only this user may enter, and in a session of its own, so that ^C at the terminal
- * reaches the traced program and not the daemon. It ends when userevctl ends, for whatever reason.
+ * reaches the traced program and not the daemon. It ends when userevctl ends, also if userevctl is killed.
  */
 
 #include "client/userevctl/private.h"
@@ -70,18 +70,18 @@ static char **daemon_environment(void)
 	return environment;
 }
 
-int private_spawn(pid_t *ret, char *const *arguments, char *const *environment,
-		  const posix_spawn_file_actions_t *actions, short flags, const struct spawn_state *state)
+int private_spawn(const struct ctl *ctl, pid_t *ret, char *const *arguments, char *const *environment,
+		  const posix_spawn_file_actions_t *actions, short flags)
 {
 	posix_spawnattr_t attributes;
 	sigset_t defaults;
 	int r;
 
 	sigemptyset(&defaults);
-	if (state->sigpipe_was_default)
+	if (ctl->sigpipe_was_default)
 		sigaddset(&defaults, SIGPIPE);
 	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &state->mask);
+	posix_spawnattr_setsigmask(&attributes, &ctl->signal_mask);
 	posix_spawnattr_setsigdefault(&attributes, &defaults);
 	posix_spawnattr_setflags(&attributes, (short)(flags | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
 	r = posix_spawnp(ret, arguments[0], actions, &attributes, arguments, environment);
@@ -91,7 +91,7 @@ int private_spawn(pid_t *ret, char *const *arguments, char *const *environment,
 	return r;
 }
 
-static int spawn_daemon(struct private_daemon *daemon, const struct spawn_state *state, const char *program, bool quiet,
+static int spawn_daemon(const struct ctl *ctl, struct private_daemon *daemon, const char *program, bool quiet,
 			int ready)
 {
 	char socket[128], control[128];
@@ -119,7 +119,7 @@ static int spawn_daemon(struct private_daemon *daemon, const struct spawn_state 
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, ready, READY_FD);
-	r = private_spawn(&daemon->pid, (char *const *)arguments, environment, &actions, POSIX_SPAWN_SETSID, state);
+	r = private_spawn(ctl, &daemon->pid, (char *const *)arguments, environment, &actions, POSIX_SPAWN_SETSID);
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
 }
@@ -164,7 +164,7 @@ static int private_make_directory(struct private_daemon *daemon)
 	return 0;
 }
 
-int private_start(struct private_daemon *daemon, const struct spawn_state *state, bool quiet, int stop_fd)
+int private_start(const struct ctl *ctl, struct private_daemon *daemon, bool quiet, int stop_fd)
 {
 	char program[PATH_MAX];
 	bool found = private_find_daemon(program, sizeof(program));
@@ -175,7 +175,7 @@ int private_start(struct private_daemon *daemon, const struct spawn_state *state
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		r = -errno;
 	if (r == 0)
-		r = spawn_daemon(daemon, state, program, quiet, ends[1]);
+		r = spawn_daemon(ctl, daemon, program, quiet, ends[1]);
 	fd_close(ends[1]);
 	if (r == -ENOENT)
 		ctl_error("cannot find userevd%s. Install it, or set USEREVD=PATH.",

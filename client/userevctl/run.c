@@ -37,7 +37,6 @@ struct run {
 	struct output output;
 	struct record_view view;
 	int output_error;
-	struct spawn_state spawn;
 	int signals; /* fd */
 	struct private_daemon daemon;
 	struct control *control; /* NULL once the daemon is gone */
@@ -134,7 +133,7 @@ static int start_command(struct run *run)
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
 		if (setenv(variables[i].name, variables[i].value, variables[i].overwrite) < 0)
 			return EXIT_RUN_FAILED;
-	r = private_spawn(&run->pid, run->ctl->argv, environ, NULL, 0, &run->spawn);
+	r = private_spawn(run->ctl, &run->pid, run->ctl->argv, environ, NULL, 0);
 	if (r == 0)
 		return EXIT_DONE;
 	ctl_error("cannot run %s: %s.", run->ctl->argv[0], strerror(r));
@@ -197,7 +196,7 @@ static void run_turn(struct run *run)
 		lose_daemon(run, "no connection");
 }
 
-/* What the daemon counted besides the records that it sent. */
+/* Records that the daemon counted but did not send. */
 static void count_losses(struct run *run)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
@@ -269,17 +268,16 @@ static int run_with_daemon(struct run *run)
 	sigset_t mask;
 	int r;
 
-	run->spawn.sigpipe_was_default = run->ctl->sigpipe_was_default;
 	/* If it is ignored, children cannot be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
 	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
 		sigaddset(&mask, stopping[i]);
-	sigprocmask(SIG_BLOCK, &mask, &run->spawn.mask);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
 	if (watch_signals(run, false) < 0)
 		return EXIT_RUN_FAILED;
-	r = private_start(&run->daemon, &run->spawn, run->quiet, run->signals);
+	r = private_start(run->ctl, &run->daemon, run->quiet, run->signals);
 	if (r == -EINTR)
 		return 128 + (read(run->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo
 											       : SIGINT);

@@ -115,19 +115,21 @@ static int restore_call_one(struct daemon *daemon, struct kernel_call *call)
 	return r < 0 ? r : MIN(call->result, 0);
 }
 
-/* One call for each thing of a kind, in their order. NULL: no memory. */
-static struct kernel_call *calls_for(const struct restoration *restoration, enum entry_kind kind, enum kernel_op op,
-				     uint32_t index, size_t *ret_n)
+/* Makes a call for each thing of a kind, in their order, and calls `take` with each result. */
+static int fetch(struct restoration *restoration, enum entry_kind kind, enum kernel_op op, uint32_t index,
+		 void (*take)(struct restoration *, const struct ledger_thing *, struct kernel_call *))
 {
+	_cleanup_(freep) struct kernel_call *calls = NULL;
 	const struct ledger_thing *thing = NULL;
-	struct kernel_call *calls;
 	size_t n = 0;
+	int r;
 
 	while ((thing = ledger_next(&restoration->image, kind, thing)))
 		n++;
-	calls = calloc(MAX(n, 1), sizeof(*calls));
-	*ret_n = calls ? n : 0;
-	for (size_t i = 0; calls && (thing = ledger_next(&restoration->image, kind, thing)); i++)
+	calls = calloc(n + 1, sizeof(*calls));
+	if (!calls)
+		return -ENOMEM;
+	for (size_t i = 0; (thing = ledger_next(&restoration->image, kind, thing)); i++)
 		calls[i] = (struct kernel_call){
 			.op = op,
 			.page = (uint32_t)thing->key.a,
@@ -136,19 +138,8 @@ static struct kernel_call *calls_for(const struct restoration *restoration, enum
 			.number = thing->key.a,
 			.fd = -1,
 		};
-	return calls;
-}
-
-/* Makes a call for each thing of a kind, and calls `take` with each result. */
-static int fetch(struct restoration *restoration, enum entry_kind kind, enum kernel_op op, uint32_t index,
-		 void (*take)(struct restoration *, const struct ledger_thing *, struct kernel_call *))
-{
-	const struct ledger_thing *thing = NULL;
-	size_t n;
-	_cleanup_(freep) struct kernel_call *calls = calls_for(restoration, kind, op, index, &n);
-	int r = calls ? restore_call(restoration->daemon, calls, n) : -ENOMEM;
-
-	for (size_t i = 0; calls && i < n; i++) {
+	r = restore_call(restoration->daemon, calls, n);
+	for (size_t i = 0; i < n; i++) {
 		thing = ledger_next(&restoration->image, kind, thing);
 		if (r == 0 && calls[i].result < 0)
 			restoration->failed = calls[i].result;

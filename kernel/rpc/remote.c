@@ -51,9 +51,8 @@ struct remote {
 	size_t packets;
 	kernel_restore *restore; /* until a new keeper is ready */
 	void *restore_data;
-	bool greeted;		/* the keeper is ready */
-	bool restoring;		/* submitted batches go behind `restored` */
-	struct batch *restored; /* NULL: before all others */
+	bool greeted;	/* the keeper is ready */
+	bool restoring; /* batches that are submitted are for this keeper alone */
 	bool cancelled;
 	int failed; /* a negative errno: the keeper has gone, or has sent something invalid, and is not read any more */
 	struct message_packet message; /* received last */
@@ -183,14 +182,7 @@ static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size
 	for (size_t i = 0; i < n; i++)
 		if (!message_op(calls[i].op)->takes_fd)
 			batch->calls[i].fd = -1;
-	if (!remote->restoring)
-		TAILQ_INSERT_TAIL(&remote->batches, batch, entry);
-	else if (remote->restored)
-		TAILQ_INSERT_AFTER(&remote->batches, remote->restored, batch, entry);
-	else
-		TAILQ_INSERT_HEAD(&remote->batches, batch, entry);
-	if (remote->restoring)
-		remote->restored = batch;
+	TAILQ_INSERT_TAIL(&remote->batches, batch, entry);
 	if (!remote->sending)
 		remote->sending = batch;
 	/* The next dispatch finds the end of the socket, and returns the error. */
@@ -255,6 +247,7 @@ static int remote_take_answers(struct remote *remote)
 static int remote_greet(struct remote *remote)
 {
 	struct kernel_facts *facts = &remote->kernel.facts, said;
+	struct batch_queue waiting = TAILQ_HEAD_INITIALIZER(waiting);
 	const char *problem = NULL;
 
 	if (!message_get_facts(&remote->message, &said))
@@ -276,10 +269,12 @@ static int remote_greet(struct remote *remote)
 	said.page_bits = facts->page_bits;
 	said.capacity = facts->capacity;
 	*facts = said;
+	/* Batches of `restore` come first. */
+	TAILQ_CONCAT(&waiting, &remote->batches, entry);
 	remote->restoring = true;
 	remote->restore(remote->restore_data);
 	remote->restoring = false;
-	remote->restored = NULL;
+	TAILQ_CONCAT(&remote->batches, &waiting, entry);
 	remote->sending = TAILQ_FIRST(&remote->batches);
 	remote->greeted = true;
 	return 0;
@@ -372,13 +367,6 @@ static int remote_dispatch(struct kernel *kernel)
 	return remote->failed;
 }
 
-/* Records do not pass through the daemon. */
-static bool remote_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
-			      struct kernel_page_stats *ret _unused_)
-{
-	return false;
-}
-
 static void remote_free(struct kernel *kernel)
 {
 	remote_cancel(kernel);
@@ -391,7 +379,6 @@ static const struct kernel_ops remote_ops = {
 	.cancel = remote_cancel,
 	.dispatch = remote_dispatch,
 	.free = remote_free,
-	.page_stats = remote_page_stats,
 };
 
 int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])

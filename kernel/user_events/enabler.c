@@ -51,16 +51,6 @@ static struct mapped_page *enabler_get_page(struct enabler *enabler, uint32_t nu
 	return page;
 }
 
-/* Unmaps a page without enablers. */
-static void enabler_put_page(struct enabler *enabler, struct mapped_page *page)
-{
-	if (page->enablers > 0)
-		return;
-	HASH_DELETE(by_number, enabler->pages, page);
-	munmap(page->memory, WIRE_PAGE_BYTES);
-	free(page);
-}
-
 /* The kernel sets a bit in a 64-bit word of the machine's own order; a page's bits are counted byte by byte. */
 static void place_bit(const struct mapped_page *page, uint32_t bit, uint64_t *ret_address, uint8_t *ret_bit)
 {
@@ -141,8 +131,11 @@ static uint32_t enabler_serve_request(struct enabler *enabler, struct cursor bod
 	for (uint32_t i = 0; i < request.count; i++)
 		answers[i] = page ? enabler_serve_item(enabler, request.kind, page, &body)
 				  : (struct enabler_answer){ .result = error };
-	if (page)
-		enabler_put_page(enabler, page);
+	if (page && page->enablers == 0) {
+		HASH_DELETE(by_number, enabler->pages, page);
+		munmap(page->memory, WIRE_PAGE_BYTES);
+		free(page);
+	}
 	return request.count;
 }
 

@@ -168,16 +168,13 @@ static int register_again(struct user_events *user_events, struct event_stream *
 	return answer_with(call, stream, slot ? slot : slot_make(stream, holding, index));
 }
 
-int on_register(struct user_events *user_events, struct job *job, struct kernel_call *call)
+int on_register(struct user_events *user_events, struct job *job, struct event_stream *stream, struct kernel_call *call)
 {
 	static struct description description; /* large */
 	char key[KEY_BYTES], sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 	struct holding *holding;
 
-	if (!stream)
-		return KERNEL_E_NO_SUCH;
 	if (call->op == KERNEL_REGISTER && stream->fd < 0)
 		return -EBADF;
 	if (call->op == KERNEL_ADOPT &&
@@ -193,7 +190,7 @@ int on_register(struct user_events *user_events, struct job *job, struct kernel_
 	key[0] = call->flags & KERNEL_MULTI_FORMAT ? 'm' : 's';
 	string_copy(key + 1, sizeof(key) - 1, call->text);
 	HASH_FIND(by_key, table_of(user_events, stream->page)->holdings, key, strlen(key), holding);
-	/* Somebody else has just asked for it, or the batch contains it twice. */
+	/* Another stream has just asked for it, or the batch contains it twice. */
 	if (holding && !holding->placed) {
 		placements_send(user_events, job);
 		placements_finish(user_events);

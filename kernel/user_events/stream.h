@@ -30,5 +30,5 @@ bool stream_is_open(struct user_events *, struct event_stream *);
 void stream_note_index(struct event_stream *, uint32_t index);
 /* Sets `self_registered` if an index was given to an event that is not ours. */
 void stream_check_indexes(struct event_stream *);
-/* Whether nobody but the keeper has registered anything on it. */
+/* Whether only the keeper has registered events on it. */
 bool stream_is_clean(const struct event_stream *);

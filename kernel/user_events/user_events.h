@@ -110,6 +110,12 @@ struct event_stream {
 	TAILQ_ENTRY(event_stream) in_disowned;
 };
 
+/* The page and the stream that a call names. */
+struct target {
+	struct event_page *page; /* or NULL */
+	struct event_stream *stream;
+};
+
 enum { AT_ONCE = 100 }; /* events in one request to an enabler process */
 
 /* New holdings with enablers in one process, registered on one stream; ADOPT registers them on no stream, which has them already. */
@@ -190,8 +196,6 @@ struct user_events {
 
 /* Takes the mounts over. 0, or a negative errno. */
 int user_events_new(enum wire_backend, const struct mounts *, const struct kernel_limits *, struct kernel **ret);
-struct event_page *user_events_find_page(const struct user_events *, uint32_t number);
-struct event_stream *user_events_find_stream(const struct user_events *, uint32_t number);
 /* Makes a page that is in no table yet, and frees one. */
 struct event_page *user_events_page_make(struct user_events *, uint32_t number);
 void user_events_page_unmake(struct user_events *, struct event_page *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Rows are lines of words with tabs between them, so that whoever wants only numbers has them without run.py:
+ * Rows are lines of words with tabs between them, so that the numbers can be used without run.py:
  *
  *	row QUESTION UNIT OURS MEDIAN LEAST MOST THEIRS MEDIAN LEAST MOST AIM
  *	missing QUESTION OTHER WHY

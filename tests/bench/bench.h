@@ -28,7 +28,7 @@ struct side {
 _Noreturn void fail(const char *what);
 /* In microseconds. */
 double now(void);
-/* QUICK is set in the environment: the first of two numbers is for all, the second for whoever has two minutes. */
+/* QUICK is set in the environment: the first of two numbers is for full runs, the second for runs of two minutes. */
 unsigned pick(unsigned all, unsigned when_quick);
 void side_add(struct side *, double);
 /* These sort what they are given. */
@@ -114,7 +114,7 @@ void direct_close(int data, uint32_t *word);
 void direct_register_all(int data, char (*names)[NAME_BYTES], unsigned n);
 /*
  * Until the kernel has no fewer events than a moment ago. What nobody has any more it removes one by one, with its grace period and
- * the lock that registering takes: whoever is measured meanwhile would pay for those before.
+ * the lock that registering takes: a measurement meanwhile would include the earlier ones.
  */
 void direct_settle(void);
 /* Turns it on or off in the top instance of tracefs: microseconds. */

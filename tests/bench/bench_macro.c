@@ -88,7 +88,7 @@ static void compare(const struct broker *broker)
 	switch_event(broker, false);
 }
 
-/* Declared events are registered before main(): so there is a daemon first, and then a program that is told of it. */
+/* Declared events are registered before main(), so the daemon starts first, and the program gets its socket in the environment. */
 int main(int argc, char **argv)
 {
 	struct broker broker;

@@ -24,7 +24,7 @@ enum operation {
 
 enum manner {
 	MANNER_HIGH_BITS = 1 << 0,    /* which the kernel does not look at */
-	MANNER_WIDE_NUMBERS = 1 << 1, /* those of a 64-bit program, whoever we are */
+	MANNER_WIDE_NUMBERS = 1 << 1, /* those of a 64-bit program, in any program */
 	MANNER_STATUS_PAGE = 1 << 2,  /* to a kernel of that ABI */
 };
 

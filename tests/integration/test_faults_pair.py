@@ -13,7 +13,8 @@ from checks import check, sum_up  # noqa: E402
 from pair import Pair  # noqa: E402
 from sweep import Injection, sweep, sweep_sample  # noqa: E402
 
-SAMPLE = 12
+# Smaller with the status page: nearly all of these calls are the same on each kernel.
+SAMPLE = 12 if os.path.exists("/proc/sys/kernel/user_events_max") else 4
 
 # Faults that were found and corrected: (sentence, victim, faults).
 FOUND = (

@@ -445,8 +445,8 @@ TEST(keeper_checks_its_options)
 		int status;
 		const char *output;
 	} rows[] = {
-		{ NULL, 2, "is started by userevd" },	  { "--guard=maybe", 2, "require, prefer or off" },
-		{ "--hold=long", 2, "number" },		  { "word", 2, "no arguments" },
+		{ NULL, 2, "is started by userevd" },	  { "--guard=maybe", 2, "give require, prefer or off" },
+		{ "--hold=long", 2, "number" },		  { "word", 2, "unexpected argument 'word'" },
 		{ "--help", 0, "Not to be run by hand" },
 	};
 

@@ -181,27 +181,6 @@ LIBRARY_TEST(equal_events_of_a_program_are_one_lease)
 	ck_assert(eventually(status_number(fixture, "charges") == 0));
 }
 
-DAEMON_TEST(events_are_granted_when_daemon_starts)
-{
-	uint32_t n = 5;
-
-	/* As if the daemon listened later. */
-	ck_assert_int_eq(rename(fixture->socket, fixture->log), 0);
-	userev = userev_open(fixture->socket, 0);
-	ck_assert_int_eq(userev_connected(userev), -ENOENT);
-	register_event(&event, "early u32 n");
-	ck_assert(!userev_enabled(&event));
-	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 0);
-	ck_assert_int_eq(rename(fixture->log, fixture->socket), 0);
-	ck_assert_uint_eq(status_number(fixture, "leases"), 0);
-	register_event(&other, "late u32 n");
-	ck_assert_uint_eq(status_number(fixture, "leases"), 2);
-	trace(fixture, "early", true);
-	ck_assert(userev_enabled(&event));
-	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 4);
-	close_library();
-}
-
 TEST(program_reconnects_after_daemon_is_killed)
 {
 	struct fixture dead, next;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Metrics: parsers of OpenMetrics and of the older text format read the text of a daemon whose tenants have hostile names; and
-# readers that are slow, or leave, delay nobody. (Not by env: the parsers are a package of the system's python.)
+# slow readers, and readers that leave, delay no other. (Not by env: the parsers are a package of the system's python.)
 
 import contextlib
 import ctypes

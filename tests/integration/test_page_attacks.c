@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The status page as a client gets it, and everything that somebody might try to write to it, by all kinds of users. What
- * another program reads in it never changes by that, and it never goes away: also where it is the kernel's own, for all.
+ * The status page as a client gets it, and all ways to write to it, tried by all kinds of users. Another program's view of
+ * the page never changes, and never disappears: also if the page is the kernel's own, shared by all.
  */
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static const char *const attackers[ATTACKERS] = {
 	[ROOT_IN_CONTAINER] = "by root of the host in a container",
 };
 
-/* Some of it may be done, and changes nothing. */
+/* Some attempts succeed, and change nothing. */
 enum outcome { REFUSED, HARMLESS };
 
 static const struct {
@@ -72,7 +72,7 @@ static const struct {
 	{ "a seal", seal, REFUSED },
 };
 
-/* --- attackers: in processes of their own, where nothing is asserted --- */
+/* --- attackers: processes of their own, which assert nothing --- */
 
 enum { NO_ATTACKER = -2000 };
 
@@ -112,13 +112,12 @@ static int attack(const struct fixture *fixture, enum attacker attacker, size_t 
 	}
 }
 
-/* Whether this machine lets us have such namespaces. */
+/* Whether this machine allows such namespaces. */
 static bool may_unshare(uid_t uid, int namespaces)
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = start_process();
 
-	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
 		_exit(setresuid(uid, uid, uid) < 0 || unshare(namespaces) < 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -138,12 +137,12 @@ static bool is_possible(enum attacker attacker)
 	return possible;
 }
 
-/* --- what becomes of the page --- */
+/* --- the page afterwards --- */
 
 struct victim {
 	int socket;
 	int page;
-	uint8_t *seen; /* what this one sees in it */
+	uint8_t *seen; /* its contents for this client */
 	uint8_t expected[WIRE_PAGE_BYTES];
 };
 

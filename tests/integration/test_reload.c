@@ -84,40 +84,6 @@ TEST(unreadable_file_is_an_error)
 	fixture_stop(&fixture);
 }
 
-/* Rows of one answer to RELOAD. */
-struct answered {
-	unsigned rows, loaded;
-	uint64_t sections;
-};
-
-static void read_answer(void *data, struct cursor row)
-{
-	struct answered *answered = data;
-
-	answered->rows++;
-	answered->loaded += row_get_u64(row, "loaded") == 1;
-	answered->sections = row_get_u64(row, "sections");
-}
-
-static void receive_reload(int control, struct answered *ret)
-{
-	struct raw_reply reply = { .message.flags = WIRE_MORE };
-	struct cursor rows, row;
-	uint16_t n;
-
-	*ret = (struct answered){ 0 };
-	do {
-		/* Emulated machines take long to read megabytes. */
-		for (unsigned i = 0; i < 10 && (i == 0 || reply.size == -EAGAIN); i++)
-			raw_receive(control, &reply);
-		ck_assert_msg(reply.size > 0, "no answer: %zd", reply.size);
-		ck_assert_int_eq(reply.message.kind, KIND_ROWS);
-		ck_assert_int_eq(decode_rows(reply.message.body, &n, &rows), 0);
-		while (rows_next(&rows, &row))
-			read_answer(ret, row);
-	} while (reply.message.flags & WIRE_MORE);
-}
-
 TEST(concurrent_reloads_are_all_answered)
 {
 	enum { ADMINS = 10 };

@@ -189,7 +189,7 @@ static int write_in_child(const struct machine *machine)
 	return write_value(machine->data, 0) == 4 ? getpid() : -1;
 }
 
-TEST(the_record_is_the_writers_whoever_opened_the_file)
+TEST(record_belongs_to_its_writer)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	static const enum who whos[] = { ROOT, STRANGER, NAMESPACE_ROOT };
@@ -233,6 +233,5 @@ PROMISES("data file", EITHER(an_index_is_good_on_its_own_file_alone),
 	 EITHER(dynamic_data_that_is_not_text_needs_no_zero),
 	 EITHER(the_largest_record_is_of_4064_bytes_and_larger_ones_vanish_in_silence),
 	 ENABLE_ADDRESS(larger_parts_of_the_buffer_hold_no_larger_records),
-	 STATUS_PAGE(the_parts_of_the_buffer_are_as_large_as_they_are),
-	 EITHER(the_record_is_the_writers_whoever_opened_the_file),
+	 STATUS_PAGE(the_parts_of_the_buffer_are_as_large_as_they_are), EITHER(record_belongs_to_its_writer),
 	 EITHER(a_data_file_has_no_position_no_poll_and_no_memory))

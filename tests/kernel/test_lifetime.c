@@ -230,7 +230,7 @@ TEST(a_persistent_event_outlives_everybody_and_wants_a_capability_to_be_deleted)
 }
 END_TEST
 
-/* Whoever came first decides. */
+/* The first registration decides. */
 TEST(an_event_that_is_there_is_not_made_persistent_nor_the_other_way)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();

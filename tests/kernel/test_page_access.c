@@ -106,7 +106,7 @@ TEST(a_page_opened_through_a_read_only_mount_is_read_only_for_everybody)
 	_cleanup_(page_free) struct page page = page_on_two_mounts();
 
 	expect_refused(&page, attempts, ARRAY_SIZE(attempts));
-	/* Also when the mounts themselves are gone with whoever made them. */
+	/* Also after the mounts have ended with the process that made them. */
 	page.mounts[0] = fd_close(page.mounts[0]);
 	page.mounts[1] = fd_close(page.mounts[1]);
 	ck_assert_int_eq(umount2("/mnt", MNT_DETACH), 0);

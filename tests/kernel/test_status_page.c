@@ -229,7 +229,7 @@ static int sees(int status, const char *name)
 }
 
 /* What is passed for its page tells the names of all events of all tenants. */
-TEST(whoever_has_the_status_file_reads_every_name)
+TEST(holder_of_status_file_reads_every_name)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int status = status_open(O_RDONLY);
@@ -247,4 +247,4 @@ PROMISES("status page", ENABLE_ADDRESS(the_status_file_cannot_be_mapped),
 	 STATUS_PAGE(bits_are_handed_out_from_the_lowest_and_the_first_is_never),
 	 STATUS_PAGE(a_status_file_opened_for_reading_gives_nobody_a_page_that_he_can_write_to),
 	 STATUS_PAGE(with_one_opened_for_writing_a_stranger_overwrites_the_page_of_all),
-	 STATUS_PAGE(only_root_reopens_a_status_file_for_writing), EITHER(whoever_has_the_status_file_reads_every_name))
+	 STATUS_PAGE(only_root_reopens_a_status_file_for_writing), EITHER(holder_of_status_file_reads_every_name))

@@ -31,6 +31,12 @@ property()
 	systemctl show --property="$2" --value "$1"
 }
 
+# are_active UNIT…: all of them.
+are_active()
+{
+	says_nothing grep -v '^active$' <(systemctl is-active "$@")
+}
+
 # is_running UNIT PID: with another main process than that.
 is_running()
 {

@@ -46,11 +46,6 @@ nothing_is_missing()
 	[ -z "$missing" ] && [ "$(wc -l < <(installed))" -gt 20 ]
 }
 
-no_file_is_in_two()
-{
-	[ -z "$(packed "${names[@]}" | uniq -d)" ]
-}
-
 # has PACKAGE FILE…
 has()
 {
@@ -59,11 +54,6 @@ has()
 	for file in "$@"; do
 		packed "$name" | grep -qx -- "$file" || { echo "$name has no $file" && return 1; }
 	done
-}
-
-has_no_library()
-{
-	! packed userevd | grep 'libuserev\|/include/'
 }
 
 scripts_of_userevd()
@@ -131,11 +121,11 @@ check 'a package names its maintainer' grep -qE '^[^@<>]+ <[^@<> ]+@[^@<> ]+>$' 
 	<(dpkg-deb --field "$(package userevd)" Maintainer)
 check 'all packages exist' all_exist
 check 'each installed file is in a package' nothing_is_missing
-check 'each file is in one package only' no_file_is_in_two
+check 'each file is in one package only' says_nothing uniq -d <(packed "${names[@]}")
 check 'libuserev1 has the shared library' has libuserev1 "/usr/lib/$multiarch/libuserev.so.1"
 check 'libuserev-dev has the files for building programs' has libuserev-dev /usr/include/userev.h /usr/include/userev_event.h "/usr/lib/$multiarch/libuserev.a" \
 	"/usr/lib/$multiarch/libuserev.so" "/usr/lib/$multiarch/pkgconfig/libuserev.pc" /usr/share/man/man7/userevd-protocol.7
-check 'userevd has no library and no headers' has_no_library
+check 'userevd has no library and no headers' says_nothing grep 'libuserev\|/include/' <(packed userevd)
 check 'userevd has keeper, guard, tool and a unit' has userevd /usr/sbin/userevd /usr/lib/userevd/userevd-keeper \
 	/usr/lib/userevd/userevd-guard /usr/bin/userevctl /lib/systemd/system/userevd.service
 check 'userevd has completion and the files for containers' has userevd /usr/share/bash-completion/completions/userevctl \

@@ -149,7 +149,7 @@ check 'packages of a later version are made' make_later
 check 'the packages are installed' install_packages "$version"
 check 'dpkg shows them as installed' is_installed "$version"
 check 'exactly the sockets are enabled' sockets_are_enabled
-check 'the sockets are active' systemctl is-active "${sockets[@]}"
+check 'the sockets are active' are_active "${sockets[@]}"
 check 'the directory of policies exists' test -d /etc/userevd/policy.d
 check 'completion can be loaded' completion_is_loaded
 check 'a request starts the daemon' within 120 userevctl status
@@ -164,14 +164,14 @@ check 'the event exists after the upgrade' within 120 has_event shop
 check 'the records arrive after the upgrade' says 'shop_request.*status=' timeout 120 userevctl tail --count=2 shop_request
 check 'the policy is kept' grep -q MaxEvents=7 /etc/userevd/policy.d/10-mine.conf
 check 'exactly the sockets are enabled after the upgrade' sockets_are_enabled
-check 'the sockets are active after the upgrade' systemctl is-active "${sockets[@]}"
+check 'the sockets are active after the upgrade' are_active "${sockets[@]}"
 check 'a new service has its event' start_client bank
 check 'the packages are removed' manage -r "${names[@]}"
 check 'no process of userevd is left' none_runs
 check 'a removal keeps the policy' test -e /etc/userevd/policy.d/10-mine.conf
 check 'a removal does not end the program' systemctl is-active shop
 check 'the packages are installed again' install_packages "$version"
-check 'the sockets are active again' systemctl is-active "${sockets[@]}"
+check 'the sockets are active again' are_active "${sockets[@]}"
 check 'a request starts the daemon again' within 120 userevctl status
 systemctl stop shop bank
 check 'a service has its event again' start_client again

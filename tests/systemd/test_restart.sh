@@ -74,11 +74,6 @@ kill_many()
 	done
 }
 
-has_all_clients()
-{
-	says "\"connections\": ?$clients\b" userevctl status --json
-}
-
 ended_well()
 {
 	systemctl stop load
@@ -123,16 +118,6 @@ fds_of()
 	find "/proc/$(property "$1" MainPID)/fd" -mindepth 1 | wc -l
 }
 
-has_fds()
-{
-	says "^$2\$" fds_of "$1"
-}
-
-nothing_is_charged()
-{
-	says '"charges": ?0\b' userevctl status --json
-}
-
 check 'make install succeeds' install_it
 check 'the sockets start' systemctl start "${sockets[@]}"
 hurry_restarts
@@ -143,19 +128,19 @@ check "$clients programs start" start_load
 check 'the programs have their events' within 300 all_are_registered
 check 'the events are enabled' trace_all
 check "the programs run on while the daemon is killed $daemon_kills times" kill_many userevd "$daemon_kills"
-check 'the daemon has all clients' within 120 has_all_clients
+check 'the daemon has all clients' within 120 says "\"connections\": ?$clients\b" userevctl status --json
 check "the programs run on while the keeper is killed $keeper_kills times" kill_many userevd-keeper "$keeper_kills"
 check 'the programs run on while the daemon is killed 5 times' kill_many userevd 5
-check 'the daemon still has all clients' within 120 has_all_clients
+check 'the daemon still has all clients' within 120 says "\"connections\": ?$clients\b" userevctl status --json
 check 'the guard is in force' within 120 has_backend enable-address on
 check 'the programs end without errors' ended_well
 check 'the trace has lost no record' trace_is_whole
 check 'every record is in the trace' every_record_is_there
 find $instance/events/user_events -mindepth 1 -maxdepth 1 -name 'load_*' -exec sh -c 'echo 0 >"$1/enable"' - {} \;
 rmdir $instance
-check 'no charge is left' within 120 nothing_is_charged
-check 'the daemon has as many fds as before' within 120 has_fds userevd "$daemon_fds"
-check 'the keeper has as many fds as before' within 120 has_fds userevd-keeper "$keeper_fds"
+check 'no charge is left' within 120 says '"charges": ?0\b' userevctl status --json
+check 'the daemon has as many fds as before' within 120 says "^$daemon_fds\$" fds_of userevd
+check 'the keeper has as many fds as before' within 120 says "^$keeper_fds\$" fds_of userevd-keeper
 check 'no system call was refused' says_nothing journalctl --grep='type=1326|SIGSYS' --output=cat
 check 'the kernel has no event left' within 60 says_nothing find /sys/kernel/tracing/events/user_events -name 'load_*'
 check 'sockets, daemon and keeper stop' systemctl stop "${sockets[@]}" userevd userevd-keeper

@@ -7,27 +7,17 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
 
-no_load_error()
-{
-	says_nothing systemctl show --property=LoadError --value userevd.service userevd-keeper.service "${sockets[@]}"
-}
-
 # is_file MODE OWNER:GROUP PATH
 is_file()
 {
 	says "^$1 $2\$" stat --format='%a %U:%G' "$3"
 }
 
-status_of()
-{
-	cat "/proc/$(property "$1" MainPID)/status"
-}
-
 # has_capabilities UNIT UID-PATTERN MASK: has exactly those capabilities, can't get others, and is killed by forbidden system calls.
 has_capabilities()
 {
 	local status
-	status=$(status_of "$1" | grep -E '^(Uid|Cap[A-Za-z]+|NoNewPrivs|Seccomp):') || return 1
+	status=$(grep -E '^(Uid|Cap[A-Za-z]+|NoNewPrivs|Seccomp):' "/proc/$(property "$1" MainPID)/status") || return 1
 	printf '%s\n' "$status"
 	grep -qE "^Uid:\\s$2\\s" <<<"$status" && [ "$(grep -cE "^Cap(Prm|Eff|Bnd):\\s$3$" <<<"$status")" = 3 ] &&
 		[ "$(grep -cE '^Cap(Amb|Inh):\s0+$' <<<"$status")" = 2 ] &&
@@ -104,12 +94,6 @@ traces_again()
 	userevctl enable shop_request && says 'shop_request.*status=200' timeout 120 userevctl tail --count=2 shop_request
 }
 
-# In the daemon's mount namespace.
-is_mounted_read_only()
-{
-	says ' /run/userevd/control.sock.pages.read-only ro,' cat "/proc/$(property "$1" MainPID)/mountinfo"
-}
-
 # kill_all UNIT…: kills all processes of their cgroups, and waits for new ones.
 kill_all()
 {
@@ -120,11 +104,6 @@ kill_all()
 		within 120 is_running "$unit" "${before[0]}" || return 1
 		before=("${before[@]:1}")
 	done
-}
-
-killed_by_seccomp()
-{
-	journalctl --quiet --no-pager --boot --grep='SIGSYS|status=31|signal=SYS' --unit=userevd --unit=userevd-keeper
 }
 
 # Does not wait for it, since that requires D-Bus.
@@ -172,11 +151,6 @@ starts_are_rare()
 	[ "$starts" -gt 0 ] && [ "$starts" -le $(((SECONDS - begun) / 5 + 1)) ]
 }
 
-sockets_are_active()
-{
-	says_nothing grep -v '^active$' <(systemctl is-active "${sockets[@]}")
-}
-
 stopped_cleanly()
 {
 	systemctl stop userevd
@@ -202,7 +176,8 @@ returns_after_restart()
 check 'make install succeeds' install_it
 install "$B/examples/requests" /usr/bin/shop-requests
 check 'the user userevd exists and cannot log in' says ':/usr/sbin/nologin$' getent passwd userevd
-check 'the units load without errors' no_load_error
+check 'the units load without errors' \
+	says_nothing systemctl show --property=LoadError --value userevd.service userevd-keeper.service "${sockets[@]}"
 check 'the exposure of the daemon is at most 0.5' systemd-analyze security --no-pager --threshold=5 userevd.service
 check 'the exposure of the keeper is at most 0.8' systemd-analyze security --no-pager --threshold=8 userevd-keeper.service
 
@@ -218,7 +193,7 @@ check 'the daemon uses the embedded backend' has_backend embedded none
 check 'the daemon has no privilege' has_capabilities userevd "$(id -u userevd)" 0+
 check 'a program starts' start_client early
 check 'the program becomes a tenant' within 120 is_a_tenant early
-check 'the pages are mounted read-only' is_mounted_read_only userevd
+check 'the pages are mounted read-only' says ' /run/userevd/control.sock.pages.read-only ro,' cat "/proc/$(property userevd MainPID)/mountinfo"
 check 'the program reconnects after the daemon was killed' client_returns userevd
 systemctl stop early
 check 'the daemon stops' stopped_cleanly
@@ -227,7 +202,7 @@ systemctl unmask --quiet --runtime userevd-keeper.socket
 # --- with a keeper ---
 check 'the socket of the keeper starts' systemctl start userevd-keeper.socket
 check 'the socket of the keeper is open to the daemon' is_file 600 userevd:userevd /run/userevd-keeper/keeper.sock
-check 'neither daemon nor keeper is running' says '^inactive$' systemctl is-active userevd userevd-keeper
+check 'neither daemon nor keeper is running' says_nothing grep -v '^inactive$' <(systemctl is-active userevd userevd-keeper)
 check 'a program starts without a daemon' start_client shop
 check 'the request of the program starts the daemon' within 120 systemctl is-active userevd
 check 'the request of the daemon starts the keeper' systemctl is-active userevd-keeper
@@ -260,7 +235,7 @@ check 'the daemon is still active' says '^active$' systemctl is-active userevd
 
 # --- restarts and crashes ---
 check 'a restarted daemon answers' is_replaced userevd systemctl restart userevd
-check 'the programs run on' systemctl is-active shop bank
+check 'the programs run on' are_active shop bank
 check 'a restarted program is the same tenant' returns_after_restart
 check 'the guard is in force' within 120 has_backend enable-address on
 check 'a killed daemon is replaced' is_replaced userevd kill_of userevd KILL
@@ -273,9 +248,10 @@ check 'another program reconnects, too' within 120 is_a_tenant bank
 check 'a program with an enabled event reconnects' clients_return
 check 'the watchdog replaces a hanging daemon' watchdog_replaces_hanging_daemon
 check 'a restarted program is a tenant again' returns_after_restart
-check 'its records arrive' traces_again
+check 'the records of the restarted program arrive' traces_again
 check 'the journal has the message of the start' says 'listening on /run/userevd.sock' journal
-check 'no system call was refused' says_nothing killed_by_seccomp
+check 'no system call was refused' \
+	says_nothing journalctl --quiet --no-pager --boot --grep='SIGSYS|status=31|signal=SYS' --unit=userevd --unit=userevd-keeper
 
 # --- start with an error in the policy ---
 systemctl stop shop bank # their requests would start the daemon
@@ -294,7 +270,7 @@ check 'without a valid policy the daemon does not start' failed_for_its_policy
 check 'the doctor reports that no daemon answers' says '^\[fail\] daemon: systemd accepts the connection, but there is no daemon' userevctl doctor
 check 'the doctor reports the line with the error again' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
 check 'repeated requests start the daemon rarely' starts_are_rare
-check 'the sockets stay active' sockets_are_active
+check 'the sockets stay active' are_active "${sockets[@]}"
 rm -r /etc/userevd
 check 'without the error a request starts the daemon' within 120 userevctl status
 
@@ -304,7 +280,7 @@ check 'the programs are tenants' within 120 is_a_tenant bank
 check 'sockets, daemon and keeper stop' systemctl stop "${sockets[@]}" userevd userevd-keeper
 check 'the doctor names the command that starts the sockets' says "sockets are stopped: 'systemctl start userevd.socket" userevctl doctor
 check 'no socket is left' says_nothing find /run/userevd.sock /run/userevd /run/userevd-keeper -type s
-check 'the programs still run' systemctl is-active shop bank
+check 'the programs still run' are_active shop bank
 systemctl stop shop bank
 check 'make uninstall succeeds' uninstall_it
 check 'no file is left' says_nothing find /usr/lib/{systemd,sysusers.d,tmpfiles.d,userevd} /usr/bin /usr/sbin /etc/systemd \

@@ -194,7 +194,7 @@ static bool check_daemon(struct doctor *doctor)
 static int ask_status(struct doctor *doctor)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row;
+	struct cursor row = { 0 };
 	int r = control_open(doctor->ctl->control_socket, &control);
 
 	if (r == 0)

@@ -146,7 +146,7 @@ static int trace_until(struct doctor *doctor, struct tracing *tracing, const cha
 
 	*ret_found = !wanted && userev_enabled(&doctor->event);
 	for (int turns = 0; r == EXIT_DONE && !*ret_found && !tracing->over && turns < TRACE_TURNS; turns++) {
-		if (poll(&readable, 1, TRACE_TURN_MS) > 0)
+		if (poll(&readable, 1, TRACE_TURN_MS) >= 0)
 			r = tail_read(tracing, &view);
 		*ret_found = wanted ? text && strstr(text, wanted) : userev_enabled(&doctor->event);
 	}
@@ -158,13 +158,12 @@ static int trace_until(struct doctor *doctor, struct tracing *tracing, const cha
 static int trace_record(struct doctor *doctor, struct tracing *tracing)
 {
 	static char *const names[] = { (char *)TEST_EVENT };
-	const struct tail_request request = { .patterns = names, .n = ARRAY_SIZE(names) };
 	uint64_t number;
 	char wanted[64];
 	bool found;
 	int r;
 
-	r = tail_begin(tracing, &request);
+	r = tail_begin(tracing, names, ARRAY_SIZE(names), 0);
 	if (r == EXIT_DONE)
 		r = trace_until(doctor, tracing, NULL, &found);
 	if (r != EXIT_DONE || !write_test_record(doctor, &number))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The answer of a daemon that runs here to a request: what is used up, at every level, and what is left. */
+/* The answer of a daemon that runs here to a request: the events, files and leases in use at every level, and the limits. */
 
 #include <inttypes.h>
 

@@ -36,11 +36,11 @@ static bool is_boundary(void *data, const char *path)
 {
 	struct search *search = data;
 	struct boundary *boundary = &search->boundary;
-	enum policy_tenant said = policy_tenant(search->policy, path);
+	enum policy_tenant tenant = policy_tenant(search->policy, path);
 
-	if (!boundary->lifted && said == POLICY_TENANT_UNSET)
+	if (!boundary->lifted && tenant == POLICY_TENANT_UNSET)
 		search->tenancy->sure &= cgroup_id(boundary->cgroups, path) != 0;
-	return boundary_is(boundary, path, said);
+	return boundary_is(boundary, path, tenant);
 }
 
 /* As the daemon does it; but the cgroup may be on another machine, or not be there yet. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* policy: what the policy files say, and what a daemon makes of it. */
+/* policy: the policy files, and a daemon's answer to a request under them. */
 
 #include <limits.h>
 

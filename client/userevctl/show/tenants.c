@@ -4,11 +4,6 @@
 
 #include "client/userevctl/show/tenants.h"
 
-struct tenants {
-	struct tenant_views views;
-	unsigned order; /* enum tenant_order */
-};
-
 static void put_tenant_refusals(struct table *table, const struct tenant_cell *cell)
 {
 	char refusals[1024];
@@ -17,7 +12,7 @@ static void put_tenant_refusals(struct table *table, const struct tenant_cell *c
 	table_put(table, cell->column->style, refusals);
 }
 
-static const struct tenant_column tenants_columns[] = {
+static const struct tenant_column columns[] = {
 	{ { "NAME", COLUMN_PATH }, tenant_put_name, TENANT_NUMBERS, STYLE_PLAIN, 0, NULL },
 	{ { "TENANT", COLUMN_PATH }, tenant_put_path, TENANT_NUMBERS, STYLE_PLAIN, 0, NULL },
 	{ { "EVENTS", COLUMN_NUMBER }, tenant_put_number, TENANT_EVENTS, STYLE_PLAIN, 0, NULL },
@@ -40,14 +35,16 @@ static bool tenant_is_wanted(const struct ctl *ctl, const struct tenant_view *vi
 	return ctl->argc == 0;
 }
 
-static int list_tenants(struct ctl *ctl, struct tenants *tenants)
+static int tenants_run(struct ctl *ctl)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
-	struct tenant_views *views = &tenants->views;
-	struct json json = { .file = ctl->output.file };
+	_cleanup_(tenant_views_deinit) struct tenant_views views = { 0 };
+	struct json json = { 0 };
+	unsigned order = TENANTS_BY_EVENTS;
 	struct cursor row = { 0 };
 	int r;
 
+	options_read(ctl, &order, 0, INT32_MAX);
 	r = control_open_or_explain(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
@@ -56,43 +53,31 @@ static int list_tenants(struct ctl *ctl, struct tenants *tenants)
 		const struct tenant_view view = tenant_view_of(row);
 
 		if (tenant_is_wanted(ctl, &view))
-			tenant_views_add(views, row);
+			tenant_views_add(&views, row);
 	}
 	if (r < 0)
 		return control_explain(ctl->control_socket, r, control);
-	tenant_views_sort(views, tenants->order);
+	tenant_views_sort(&views, (enum tenant_order)order);
+	json.file = ctl->output.file;
 	if (ctl->output.json) {
-		tenant_views_json(views, &json);
+		tenant_views_json(&views, &json);
 		putc('\n', json.file);
-	} else if (views->n > 0) {
-		tenant_views_print(views, &ctl->output, tenants_columns, ARRAY_SIZE(tenants_columns), 0, SIZE_MAX,
-				   TENANT_ORDERS);
+	} else if (views.n > 0) {
+		tenant_views_print(&views, &ctl->output, columns, ARRAY_SIZE(columns), 0, SIZE_MAX, TENANT_ORDERS);
 	}
-	return ctl_finish(ctl);
-}
-
-static int tenants_run(struct ctl *ctl)
-{
-	struct tenants tenants = { .order = TENANTS_BY_EVENTS };
-	size_t n;
-	int r;
-
-	options_read(ctl, &tenants, 0, INT32_MAX);
-	r = list_tenants(ctl, &tenants);
-	n = tenants.views.n;
-	tenant_views_deinit(&tenants.views);
-	if (r == EXIT_DONE && n == 0 && ctl->argc > 0) {
+	r = ctl_finish(ctl);
+	if (r == EXIT_DONE && views.n == 0 && ctl->argc > 0) {
 		ctl_error("no tenant matches. See 'userevctl tenants'.");
 		return EXIT_REFUSED;
 	}
-	if (r == EXIT_DONE && n == 0 && !ctl->output.json)
+	if (r == EXIT_DONE && views.n == 0 && !ctl->output.json)
 		ctl_note("No program is connected.");
 	return r;
 }
 
 static const struct ctl_option tenants_options[] = {
 	OPTION_FULL("shorten nothing"),
-	TENANT_ORDER_OPTION(struct tenants, order),
+	TENANT_ORDER_OPTION(0),
 	{ 0 },
 };
 

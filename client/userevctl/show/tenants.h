@@ -17,9 +17,9 @@ enum tenant_order {
 };
 /* Ends with NULL. The first letter of each is its key in `top`. */
 extern const char *const tenant_order_names[];
-#define TENANT_ORDER_OPTION(type, member)                                                                              \
+#define TENANT_ORDER_OPTION(offset_)                                                                                   \
 	OPTION("sort", "KEY", "events, connections, refusals, lost, throttled or name", option_choice,                 \
-	       .offset = offsetof(type, member), .choices = tenant_order_names)
+	       .offset = (offset_), .choices = tenant_order_names)
 
 enum tenant_number {
 	TENANT_EVENTS,

@@ -343,7 +343,7 @@ static int top_run(struct ctl *ctl)
 static const struct ctl_option top_options[] = {
 	OPTION("interval", "SECONDS", "between two looks (default 1)", option_number,
 	       .offset = offsetof(struct top, interval), .least = 1, .most = 3600),
-	TENANT_ORDER_OPTION(struct top, frame.order),
+	TENANT_ORDER_OPTION(offsetof(struct top, frame.order)),
 	OPTION("batch", "N", "print N frames as plain text", option_number, .offset = offsetof(struct top, batch),
 	       .least = 1, .most = UINT32_MAX),
 	OPTION("once", NULL, "print one; the default without a terminal", option_flag,

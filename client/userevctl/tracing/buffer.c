@@ -3,7 +3,7 @@
 /*
  * The ring buffers of an instance: one for each CPU, read a page at a time, in the kernel's own format. Pages are merged by the
  * times of their records. A buffer that was empty *after* a moment holds no record from before that moment: so the records up
- * to a horizon are in order, whatever the CPUs do meanwhile.
+ * to a horizon are in order, also if other CPUs record meanwhile.
  *
  * A page says that records before it were overwritten, and, if it has room, also their number. Otherwise the number comes from the
  * buffer's own count.

@@ -34,17 +34,15 @@ static int note_if_none_is_on(struct tracing *tracing)
 	return r;
 }
 
-int embedded_tail_begin(struct tracing *tracing, const struct tail_request *request)
+int embedded_tail_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
 {
-	int flags = (request->past ? TAIL_PAST : 0) | (request->no_follow ? TAIL_NO_FOLLOW : 0);
-	int r = request->n > 0 || request->no_follow ? EXIT_DONE : note_if_none_is_on(tracing);
+	int r = n > 0 || flags & TAIL_NO_FOLLOW ? EXIT_DONE : note_if_none_is_on(tracing);
 
 	if (r == EXIT_DONE)
 		r = control_open_or_explain(tracing->ctl, &tracing->control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask_strings(tracing->control, KIND_TAIL, (uint16_t)flags, (const char *const *)request->patterns,
-				(size_t)request->n);
+	r = control_ask_strings(tracing->control, KIND_TAIL, flags, (const char *const *)patterns, (size_t)n);
 	if (r < 0)
 		return control_explain(tracing->ctl->control_socket, r, tracing->control);
 	tracing->fd = tracing->control->fd;
@@ -56,7 +54,9 @@ int embedded_tail_read(struct tracing *tracing, struct record_view *view)
 	struct message message;
 	int r;
 
-	r = control_receive(tracing->control, CONTROL_TIMEOUT_MS, &message);
+	r = control_receive(tracing->control, 0, &message);
+	if (r == -ETIMEDOUT)
+		return EXIT_DONE;
 	if (r == 0 && message.kind != KIND_ROWS)
 		r = -EBADMSG;
 	if (r == 0)

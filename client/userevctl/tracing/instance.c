@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* An instance is called userevctl-PID, so that the next one that is made can remove those of processes that were killed. */
+/* An instance is called userevctl-PID: a later userevctl removes the instances of processes that were killed. */
 
 #include <signal.h>
 

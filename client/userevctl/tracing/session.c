@@ -7,8 +7,6 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <time.h>
 
 #include "client/userevctl/tracing/tracefs.h"
@@ -17,24 +15,12 @@ enum { RECORD_HEADER = 8 };
 
 volatile sig_atomic_t session_stopped;
 
-static int stop_fd = -1;
 static const int stopping[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 static struct sigaction before[ARRAY_SIZE(stopping)];
 
 static void on_stop(int number)
 {
-	int saved = errno;
-	uint64_t one = 1;
-
 	session_stopped = number;
-	if (write(stop_fd, &one, sizeof(one)) < 0)
-		errno = saved;
-	errno = saved;
-}
-
-static struct piece piece_of(const char *text)
-{
-	return (struct piece){ text, text ? strlen(text) : 0 };
 }
 
 static void session_print_record(struct session *session, struct record_view *view, const struct buffer_record *record,
@@ -87,15 +73,11 @@ int session_drain(struct session *session, struct record_view *view)
 	return session_stopped ? 0 : output_flush(view->output);
 }
 
-static int look_and_set_timer(struct session *session, struct record_view *view)
+static int look_and_set_due(struct session *session, struct record_view *view)
 {
 	int r = look_now(session, view);
-	uint64_t pause = look_pause(session);
-	const struct itimerspec time = {
-		.it_value = { .tv_sec = (time_t)(pause / NS_PER_S), .tv_nsec = (long)(pause % NS_PER_S) },
-	};
 
-	timerfd_settime(session->timer, 0, &time, NULL);
+	session->tracing->due = ctl_now_ns() + look_pause(session);
 	return r;
 }
 
@@ -111,22 +93,16 @@ void session_ask_daemon(struct session *session)
 		writers_learn(&session->writers, &catalogue);
 }
 
-/* The files that session_read() is called for, and the instance. 0 or a negative errno. */
+/* 0 or a negative errno. */
 static int session_open(struct session *session)
 {
 	struct tracing *tracing = session->tracing;
-	struct epoll_event event = { .events = EPOLLIN };
 	int r;
 
-	session->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	tracing->fd = epoll_create1(EPOLL_CLOEXEC);
-	if (session->stop < 0 || session->timer < 0 || tracing->fd < 0 ||
-	    epoll_ctl(tracing->fd, EPOLL_CTL_ADD, session->stop, &event) < 0 ||
-	    epoll_ctl(tracing->fd, EPOLL_CTL_ADD, session->timer, &event) < 0)
+	if (tracing->fd < 0)
 		return -errno;
 	/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
-	stop_fd = session->stop;
 	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
 		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
 			sigaction(stopping[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
@@ -134,31 +110,31 @@ static int session_open(struct session *session)
 	return r < 0 ? r : buffers_open(session->instance, tracing->fd, &session->buffers);
 }
 
-int session_begin(struct tracing *tracing, const struct tail_request *request)
+int session_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
 {
 	struct session *session;
 	int r;
 
-	if (request->past) {
+	if (flags & TAIL_PAST) {
 		ctl_error(
 			"--past: records that the kernel keeps cannot be read without taking them from other tracers. See "
 			"'trace-cmd show' or /sys/kernel/tracing/trace, or start a tail before the records are written.");
 		return EXIT_REFUSED;
 	}
 	/* Without a past there is nothing to show before the present. */
-	if (request->no_follow) {
+	if (flags & TAIL_NO_FOLLOW) {
 		tracing->over = true;
 		return EXIT_DONE;
 	}
 	session = tracing->session = must(calloc(1, sizeof(*session)));
 	session->tracing = tracing;
-	session->request = *request;
-	session->timer = session->stop = -1;
+	session->patterns = patterns;
+	session->n_patterns = n;
 	r = session_open(session);
 	if (r < 0)
 		return tracefs_explain("make an instance in tracefs", r);
-	r = look_and_set_timer(session, NULL);
-	if (r == EXIT_DONE && request->n == 0 && !session->events)
+	r = look_and_set_due(session, NULL);
+	if (r == EXIT_DONE && n == 0 && !session->events)
 		tail_note_none_is_on();
 	return r;
 }
@@ -166,11 +142,10 @@ int session_begin(struct tracing *tracing, const struct tail_request *request)
 int session_read(struct tracing *tracing, struct record_view *view)
 {
 	struct session *session = tracing->session;
-	uint64_t expirations;
 	int r = EXIT_DONE;
 
-	if (!session_stopped && read(session->timer, &expirations, sizeof(expirations)) > 0)
-		r = look_and_set_timer(session, view);
+	if (!session_stopped && ctl_now_ns() >= tracing->due)
+		r = look_and_set_due(session, view);
 	if (r == EXIT_DONE && !session_stopped) {
 		int error = session_drain(session, view);
 
@@ -202,12 +177,9 @@ struct session *session_free(struct session *session)
 				"cannot remove the instance %s of tracefs: %s. The next 'userevctl tail' tries again.",
 				name, strerror(-r));
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(stopping) && stop_fd >= 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(stopping) && session->tracing->fd >= 0; i++)
 		sigaction(stopping[i], &before[i], NULL);
-	stop_fd = -1;
 	session->tracing->fd = fd_close(session->tracing->fd);
-	fd_close(session->timer);
-	fd_close(session->stop);
 	writers_deinit(&session->writers);
 	HASH_ITER(by_shown, session->events, event, next) {
 		HASH_DELETE(by_shown, session->events, event);

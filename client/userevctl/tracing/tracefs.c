@@ -50,16 +50,17 @@ const char *tracing_fields(const struct event *event)
 	return tracefs_read_format(event->system, event->shown, &format) == 0 ? format.fields : NULL;
 }
 
-int tracefs_explain(const char *what, int error)
+int tracefs_explain(const char *action, int error)
 {
 	if (error == -EACCES || error == -EPERM) {
-		ctl_error("user %u may not %s. Tracing is for root: use sudo.", geteuid(), what);
+		ctl_error("user %u may not %s. Tracing is for root: use sudo.", geteuid(), action);
 		return EXIT_NOT_PERMITTED;
 	}
 	if (error == -EROFS)
-		ctl_error("cannot %s: tracefs is mounted read-only here. In a container, run this on the host.", what);
+		ctl_error("cannot %s: tracefs is mounted read-only here. In a container, run this on the host.",
+			  action);
 	else
-		ctl_error("cannot %s: %s.", what, strerror(-error));
+		ctl_error("cannot %s: %s.", action, strerror(-error));
 	return EXIT_REFUSED;
 }
 

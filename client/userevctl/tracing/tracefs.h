@@ -39,7 +39,7 @@ int tracing_read(const struct tracing *, char *status, struct catalogue *ret);
 
 /* embedded.c: an enum exit_code. */
 int embedded_turn(struct tracing *, char *const *patterns, int n, bool on, uint64_t *ret_events);
-int embedded_tail_begin(struct tracing *, const struct tail_request *);
+int embedded_tail_begin(struct tracing *, char *const *patterns, int n, uint16_t flags);
 int embedded_tail_read(struct tracing *, struct record_view *);
 
 /* tracefs.c */
@@ -52,10 +52,10 @@ char *tracefs_text(const char *name);
 int tracefs_read_format(const char *system, const char *name, struct event_format *ret);
 /* Writes an event's enable file, of the top instance if NULL: 1, 0 if the event has gone, or a negative errno. */
 int tracefs_turn(struct tracefs_instance *, const struct event *, bool on);
-/* Prints "cannot WHAT" and the error: an enum exit_code. */
-int tracefs_explain(const char *what, int error);
+/* Prints "cannot ACTION" and the error: an enum exit_code. */
+int tracefs_explain(const char *action, int error);
 
-/* instance.c: an instance of our own. Its buffers, clock and switches are nobody else's, and its events are off when it is removed. */
+/* instance.c: an instance of our own. Other tracers' buffers, clocks and switches stay as they are; its events end with it. */
 int instance_make(struct tracefs_instance **ret); /* 0 or a negative errno */
 int instance_remove(struct tracefs_instance *);	  /* … */
 
@@ -110,14 +110,13 @@ struct session_event {
 enum { RECORD_TYPES_MAX = 65536 };
 struct session {
 	struct tracing *tracing;
-	struct tail_request request;
+	char *const *patterns;
+	int n_patterns;
 	struct tracefs_instance *instance;
 	struct buffers *buffers;
 	struct writers writers;
 	struct session_event *events;
 	struct session_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
-	int timer;
-	int stop; /* eventfd */
 	uint64_t looks;
 	uint64_t look_took; /* ns */
 	uint64_t looked;    /* the time of the last complete look */
@@ -128,11 +127,11 @@ struct session {
 	char *set_event;
 };
 
-/* The signal that ends the tail; its handler writes to session.stop. */
+/* The signal that ends the tail; 0: none. It interrupts poll() and write(); before these, the tail ends when it is due. */
 extern volatile sig_atomic_t session_stopped;
 
-int session_begin(struct tracing *, const struct tail_request *); /* an enum exit_code */
-int session_read(struct tracing *, struct record_view *);	  /* … */
+int session_begin(struct tracing *, char *const *patterns, int n, uint16_t flags); /* an enum exit_code */
+int session_read(struct tracing *, struct record_view *);			   /* … */
 struct session *session_free(struct session *);
 /* Prints the records that there are: 0 or a negative errno. */
 int session_drain(struct session *, struct record_view *);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which tracer records, the daemon or the kernel; and what is the same for both: the list of events. */
+/* Which tracer records, the daemon or the kernel; and the list of events, which is the same for both. */
 
 #include "client/userevctl/tracing/tracefs.h"
 
@@ -142,14 +142,14 @@ int tracing_turn(struct tracing *tracing, char *const *patterns, int n, bool on,
 	return EXIT_DONE;
 }
 
-int tail_begin(struct tracing *tracing, const struct tail_request *request)
+int tail_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
 {
-	return tracing->kernel ? session_begin(tracing, request) : embedded_tail_begin(tracing, request);
+	return (tracing->kernel ? session_begin : embedded_tail_begin)(tracing, patterns, n, flags);
 }
 
 int tail_read(struct tracing *tracing, struct record_view *view)
 {
-	return tracing->kernel ? session_read(tracing, view) : embedded_tail_read(tracing, view);
+	return (tracing->kernel ? session_read : embedded_tail_read)(tracing, view);
 }
 
 void tail_note_none_is_on(void)

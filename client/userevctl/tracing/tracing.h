@@ -24,8 +24,9 @@ struct tracing {
 	struct cursor status;	 /* a copy of the daemon's row */
 	struct catalogue events; /* of the last tracing_look() */
 	/* A tail: */
-	int fd;	   /* -1: there is none */
-	bool busy; /* records are waiting, even if `fd` is not readable */
+	int fd;	      /* -1: there is none */
+	uint64_t due; /* ns: the time of the next tail_read(), even if `fd` is not readable; 0: none */
+	bool busy;    /* records are waiting, even if `fd` is not readable */
 	bool over;
 	int signal;		 /* that ended the tail; 0: none */
 	struct control *control; /* embedded: sends the records */
@@ -33,7 +34,7 @@ struct tracing {
 };
 
 enum tracing_use {
-	TRACING_LOOK,		/* leaves out what this user may not see */
+	TRACING_LOOK,		/* leaves out the state of events if this user may not read tracefs */
 	TRACING_LOOK_AT_DAEMON, /* and fails without one */
 	TRACING_ACT,
 };
@@ -64,14 +65,11 @@ int tracing_turn(struct tracing *, char *const *patterns, int n, bool on, uint64
 int tracing_settle(const struct tracing *);
 
 /* Records of a tail. */
-struct tail_request {
-	char *const *patterns;
-	int n; /* 0: all events that are on */
-	bool past;
-	bool no_follow;
-};
-/* From then on `fd` is readable when there is something for tail_read(). An enum exit_code. */
-int tail_begin(struct tracing *, const struct tail_request *);
+/*
+ * Of events that match one of the patterns; without patterns, of all events that are on. `flags`: TAIL_… of the protocol. From
+ * then on `fd` is readable when there is something for tail_read(). An enum exit_code.
+ */
+int tail_begin(struct tracing *, char *const *patterns, int n, uint16_t flags);
 /* Prints the records that there are, and flushes; sets `over` at the end. An enum exit_code. */
 int tail_read(struct tracing *, struct record_view *);
 void tail_note_none_is_on(void);

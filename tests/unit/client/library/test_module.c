@@ -156,57 +156,6 @@ WITH_DAEMON_ONLY(unload_drops_unsent_and_releases_pending)
 	unload(last);
 }
 
-struct emitter {
-	struct userev_event *event;
-	atomic_bool stop;
-	atomic_uint rounds;
-};
-
-static void *emit_until_the_end(void *data)
-{
-	struct emitter *emitter = data;
-
-	while (!emitter->stop) {
-		for (int i = 0; i < DECLARED; i++)
-			if (userev_enabled(&emitter->event[i]))
-				userev_write(&emitter->event[i], "data", 4);
-		emitter->rounds++;
-	}
-	return NULL;
-}
-
-static void wait_for_rounds(struct emitter *emitter, unsigned more)
-{
-	const unsigned until = emitter->rounds + more;
-
-	while (emitter->rounds < until)
-		usleep(100);
-}
-
-/* At the end of a program its libraries release their events while other threads may emit. */
-WITH_DAEMON_ONLY(threads_may_emit_during_unload_at_exit)
-{
-	pthread_t thread[4];
-
-	for (int round = 0; round < 20; round++) {
-		struct module *library = load("library", DECLARED);
-		struct emitter emitter = { .event = library->event };
-
-		expect_settled();
-		for (int i = 0; i < DECLARED; i++)
-			fake_switch(library->named[i].name, true);
-		for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
-			pthread_create(&thread[i], NULL, emit_until_the_end, &emitter);
-		wait_for_rounds(&emitter, 100);
-		userev_unload(library->event, library->event + DECLARED);
-		wait_for_rounds(&emitter, 100);
-		emitter.stop = true;
-		for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
-			pthread_join(thread[i], NULL);
-		free(library);
-	}
-}
-
 /* All memory that the library has mapped, used or not. Not with AddressSanitizer, which has its own allocator. */
 static void expect_small_books(void)
 {

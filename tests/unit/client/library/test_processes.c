@@ -72,25 +72,40 @@ WITH_DAEMON(raw_forked_child_makes_its_own_connection)
 	expect_child_goes_on(raw_fork);
 }
 
-WITH_DAEMON(daemon_notices_parents_end_despite_child)
+/* The daemon notices the parent's end while a child is running. */
+static void expect_end_is_noticed(pid_t (*make_child)(void), void (*end)(void))
 {
 	int hold[2];
 	pid_t child;
 
 	register_event(&event, "event");
 	ck_assert_int_eq(pipe2(hold, O_CLOEXEC), 0);
-	child = fork();
+	child = make_child();
 	if (child == 0) {
 		close(hold[1]);
 		_exit(read(hold[0], &(char){ 0 }, 1) == 0 && !userev_enabled(&event) ? 0 : 1);
 	}
 	close(hold[0]);
-	/* As if the parent had been killed: close() without shutdown(). */
-	close(userev->connection.fd);
+	end();
 	fake_wait(fake->ended == 1);
 	close(hold[1]);
 	expect_child_succeeds(child);
-	userev->connection.fd = -1;
+}
+
+static void end_without_shutdown(void)
+{
+	userev->connection.fd = fd_close(userev->connection.fd);
+}
+
+WITH_DAEMON(killed_parents_end_is_noticed_despite_child)
+{
+	expect_end_is_noticed(fork, end_without_shutdown);
+}
+
+/* This child has a copy of the connection's fd. */
+WITH_DAEMON(closed_connection_ends_despite_raw_fork)
+{
+	expect_end_is_noticed(raw_fork, close_library);
 }
 
 static int lose_one(void)

@@ -155,9 +155,9 @@ static void *register_other(void *data)
 }
 
 /* Read without the lock, which the other thread has. */
-__attribute__((noipa, no_sanitize_thread)) static bool has_many_batches(void)
+__attribute__((noipa, no_sanitize_thread)) static bool other_is_registered(void)
 {
-	return TAILQ_FIRST(&userev->events.batches) != TAILQ_LAST(&userev->events.batches, batches);
+	return other.place.whole != 0;
 }
 
 WITH_DAEMON(event_test_does_not_wait_for_thread)
@@ -168,7 +168,7 @@ WITH_DAEMON(event_test_does_not_wait_for_thread)
 	register_event(&event, "event u32 number");
 	session_answer_timeout_ms = 1000000;
 	pthread_create(&thread, NULL, register_other, NULL);
-	while (!has_many_batches())
+	while (!other_is_registered())
 		usleep(1000);
 	/* The thread holds the lock, and would for a quarter of an hour. */
 	for (int i = 0; i < 100; i++) {
@@ -178,6 +178,28 @@ WITH_DAEMON(event_test_does_not_wait_for_thread)
 	fake_set(hold = false);
 	pthread_join(thread, NULL);
 	expect_alive(&event, "event");
+}
+
+/* Although no answer is pending whose arrival would be a sign of room. */
+WITH_DAEMON(request_waits_for_room_in_the_socket)
+{
+	uint8_t lost[sizeof(struct wire_header) + sizeof(struct wire_lost)];
+	struct packet packet = packet_make(lost, sizeof(lost));
+	pthread_t thread;
+
+	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
+	encode_lost(&packet, &(struct wire_lost){ 0 });
+	encode_end(&packet);
+	fake_set(hold = true);
+	while (transport_send(userev->connection.fd, lost, sizeof(lost), NULL, 0, MSG_DONTWAIT) == 0)
+		;
+	session_answer_timeout_ms = 20000;
+	pthread_create(&thread, NULL, register_other, NULL);
+	while (!other_is_registered())
+		usleep(1000);
+	fake_set(hold = false);
+	pthread_join(thread, NULL);
+	expect_alive(&other, "other");
 }
 
 static volatile sig_atomic_t forks;

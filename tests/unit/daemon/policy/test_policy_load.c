@@ -168,7 +168,7 @@ TEST(named_files_are_read_in_their_order)
 
 /* --- problems --- */
 
-/* The text of a file, and what is wrong with it. */
+/* The text of a file, and the problems in it. */
 TEST(problems_have_file_line_key_and_advice)
 {
 	FILES;
@@ -234,7 +234,7 @@ TEST(problems_have_file_line_key_and_advice)
 		{ POLICY_E_WRONG, "[/b]\nOwnNames=x *_metrics\n[/a]\nOwnNames=other\nOwnNames=otlp_*\n",
 		  "etc/a.conf:5: OwnNames=otlp_*: some of these names are already owned by [/b], "
 		  "with OwnNames=*_metrics in etc/a.conf:2\n" },
-		/* A section inside of another one is another owner. */
+		/* A section inside another section is another owner. */
 		{ POLICY_E_WRONG, "[/a]\nOwnNames=x\n[/a/b]\nOwnNames=x\n",
 		  "etc/a.conf:4: OwnNames=x: some of these names are already owned by [/a], "
 		  "with OwnNames=x in etc/a.conf:2\n" },

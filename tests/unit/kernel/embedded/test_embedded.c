@@ -82,7 +82,7 @@ TEST(missing_or_existing_numbers_are_refused)
 			 -EEXIST);
 	ck_assert_int_eq(ask(kernel, (struct kernel_call){ .op = KERNEL_PAGE_NEW, .page = 1, .text = "" }).result,
 			 -EEXIST);
-	ck_assert_int_eq(ask(kernel, (struct kernel_call){ .op = (enum kernel_op)99 }).result, -EINVAL);
+	ck_assert_int_eq(ask(kernel, (struct kernel_call){ .op = (enum kernel_op)99 }).result, KERNEL_E_UNSUPPORTED);
 	for (enum kernel_op op = KERNEL_DEPOSIT; op < KERNEL_OP_MAX_; op++) {
 		int fds = count_open_fds(), fd = dup(STDIN_FILENO);
 
