@@ -116,6 +116,7 @@ void world_adopt(struct world *world, const char *policy)
 	ck_assert_int_eq(fclose(file), 0);
 	world->daemon->options.policy = world->directory;
 	ck_assert_int_eq(reload_first(world->daemon), 0);
+	reload_keep_first(world->daemon);
 	unlink(path);
 	turn(world);
 }
