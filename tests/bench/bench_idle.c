@@ -66,8 +66,7 @@ static void report_one(const char *what, const char *name, const char *unit, dou
 
 static void memory(pid_t pid, const char *name)
 {
-	report_one("idle: memory (RSS), including shared memory", name, "KiB", in_status(pid, "VmRSS:"),
-		   3072);
+	report_one("idle: memory (RSS), including shared memory", name, "KiB", in_status(pid, "VmRSS:"), 3072);
 	report_one("idle: memory of its own", name, "KiB", in_status(pid, "RssAnon:"), 0);
 }
 

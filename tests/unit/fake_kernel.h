@@ -79,7 +79,7 @@ unsigned count_calls(void);
 struct world *world_on(const char *guard, bool guarded);
 /* With a keeper that outlives its daemons. */
 struct world *world_kept(bool guarded);
-/* The daemon ends; then another one starts. */
+/* The daemon ends; then its successor starts. */
 void world_leave_daemon(struct world *);
 void world_next_daemon(struct world *);
 /* A daemon with memory for so many allocations while it restores: the result of that. */

@@ -30,7 +30,7 @@ TEST(requests_wait_until_the_page_is_there)
 	expect_silence(&end);
 }
 
-TEST(page_that_is_not_made_disconnects_this_client_alone)
+TEST(page_that_is_not_made_disconnects_one_client)
 {
 	static const int results[] = { -EMFILE, -ENOMEM, KERNEL_E_FULL, KERNEL_E_UNSUPPORTED, 1000 };
 	WORLD(world, 10, 10);
@@ -271,7 +271,7 @@ TEST(event_that_two_clients_register_has_one_charge)
 }
 
 /* It disconnects; or it hangs up, which the daemon notices when it sends the answer. The kernel grants or refuses. */
-TEST(client_that_leaves_while_it_registers_leaves_nothing)
+TEST(client_leaving_while_it_registers_leaves_nothing)
 {
 	static const enum kernel_op refused[] = { KERNEL_OP_MAX_, KERNEL_STREAM_NEW, KERNEL_REGISTER };
 	WORLD(world, 10, 10);
@@ -296,7 +296,7 @@ TEST(client_that_leaves_while_it_registers_leaves_nothing)
 }
 
 /* Another process may hold the stream. */
-TEST(client_that_leaves_while_it_registers_leaves_its_stream)
+TEST(client_leaving_while_it_registers_leaves_a_stream)
 {
 	static const int results[] = { 0, -EMFILE };
 	WORLD(world, 10, 10);
@@ -321,7 +321,7 @@ TEST(client_that_leaves_while_it_registers_leaves_its_stream)
 }
 
 /* The page is freed after its streams, or the kernel would keep it. */
-TEST(client_that_leaves_with_an_empty_stream_frees_its_page)
+TEST(client_leaving_an_empty_stream_frees_its_page)
 {
 	static const char *const batches[] = { "bad long x", "two u32 x" };
 	WORLD(world, 10, 10);

@@ -341,7 +341,7 @@ TEST(root_in_a_container_is_refused_without_a_guard)
 	UNGUARDED(world);
 	const uid_t other = getuid() == 0 ? 4711 : getuid();
 
-	/* Root may be the effective user, who connects, or the real one, who sends. */
+	/* Root may be the effective user, of the connection, or the real one, of the packets. */
 	for (unsigned i = 0; i < 4; i++) {
 		_cleanup_(end_deinit) struct end end = end_of_user(world, 7, i & 1 ? 0 : other);
 

@@ -12,7 +12,7 @@ static void expect_record(struct end *end, const struct answer *answer)
 	ck_assert_uint_eq(query(end).records, 1);
 }
 
-TEST(released_event_is_charged_until_the_kernel_frees_it)
+TEST(released_event_is_charged_until_it_is_freed)
 {
 	WORLD(world, 10, 10);
 	WELCOMED(end, world, 1);
@@ -65,8 +65,8 @@ TEST(lingering_event_is_leased_again_for_nothing)
 	expect_no_charges(world);
 }
 
-/* The same client, or another one. */
-TEST(event_leased_again_while_it_is_released_takes_records)
+/* By the same client, or by a second one. */
+TEST(event_leased_again_while_released_takes_records)
 {
 	for (unsigned other = 0; other < 2; other++) {
 		WORLD(world, 10, 1);
@@ -88,7 +88,7 @@ TEST(event_leased_again_while_it_is_released_takes_records)
 }
 
 /* The calls are carried out in order, and answered in another. */
-TEST(event_leased_again_before_its_release_is_answered_stays)
+TEST(event_leased_again_before_the_answer_stays)
 {
 	WORLD(world, 10, 1);
 	WELCOMED(end, world, 1);

@@ -37,7 +37,7 @@ TEST(bundle_serves_no_new_client_without_the_guard)
 	expect_charged(world, N, 4 * N);
 }
 
-TEST(unguarded_files_are_not_shared_when_the_guard_is_back)
+TEST(unguarded_file_is_not_shared_with_a_new_guard)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 4);

@@ -356,7 +356,7 @@ TEST(repeated_request_is_served_without_a_new_packet)
 	expect_together(&c[1], &c[2]);
 }
 
-TEST(guard_that_goes_meanwhile_separates_waiting_clients)
+TEST(guard_that_goes_separates_waiting_clients)
 {
 	for (unsigned required = 0; required < 2; required++) {
 		_cleanup_(world_leave) struct world *world = world_on(required ? "require" : "prefer", true);

@@ -142,7 +142,7 @@ TEST(fair_share_is_named_with_its_whole)
 	       "release some, or ask the admin for a reserve");
 }
 
-TEST(fair_share_is_named_with_what_would_have_to_be_left)
+TEST(fair_share_is_named_with_the_rest_it_needs)
 {
 	WORLD(world, 4);
 

@@ -83,7 +83,7 @@ TEST(event_that_stays_declared_is_never_gone)
 	adopt(world, "", 0);
 }
 
-TEST(policy_that_changes_while_the_kernel_is_asked_counts)
+TEST(policy_changed_while_the_kernel_is_asked_counts)
 {
 	GUARDED(world);
 
@@ -216,7 +216,7 @@ TEST(name_that_the_kernel_refuses_is_free_for_programs)
 	world_adopt(world, "");
 }
 
-TEST(declared_event_that_cannot_persist_is_asked_for_once)
+TEST(declared_event_that_cannot_persist_is_asked_once)
 {
 	GUARDED(world);
 	unsigned calls;
@@ -276,7 +276,7 @@ TEST(declaration_without_an_answer_is_made_anew)
 }
 
 /* A second change waits for the kernel's answer to the first. */
-TEST(daemon_that_ends_while_it_declares_leaves_the_old_events)
+TEST(daemon_ending_while_it_declares_keeps_old_events)
 {
 	KEPT(world);
 

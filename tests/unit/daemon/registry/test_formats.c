@@ -123,7 +123,7 @@ TEST(many_taken_names_are_asked_for_again_in_parts)
 	ck_assert_uint_eq(count_multi_slots(), NAMES);
 }
 
-TEST(client_that_leaves_before_the_second_attempt_gets_nothing)
+TEST(client_leaving_before_the_retry_gets_nothing)
 {
 	GUARDED(world);
 

@@ -43,7 +43,7 @@ TEST(kept_stream_serves_the_next_client)
 }
 
 /* All its events are without a lease; it is not replaced for that. */
-TEST(kept_stream_with_many_events_serves_the_next_client)
+TEST(kept_stream_with_many_events_serves_a_client)
 {
 	GUARDED(world);
 	struct list list = list_of(0, 2 * STREAM_DEAD_MIN);
@@ -189,7 +189,7 @@ static void remove_cgroup(const struct world *world, const char *name)
 	rmdir(path);
 }
 
-TEST(kept_stream_may_be_the_last_of_its_tenant_and_event)
+TEST(kept_stream_may_be_the_last_of_its_tenant)
 {
 	UNGUARDED(world);
 
@@ -209,7 +209,7 @@ TEST(kept_stream_may_be_the_last_of_its_tenant_and_event)
 }
 
 /* The events behind the refused one still find a stream. */
-TEST(kept_stream_given_up_amid_a_batch_serves_none_of_it)
+TEST(kept_stream_given_up_in_a_batch_serves_none_of_it)
 {
 	GUARDED(world);
 	struct list most = list_of(0, STREAM_EVENTS_MAX);
@@ -244,7 +244,7 @@ TEST(self_registration_on_a_kept_stream_ends_it)
 	ck_assert_uint_eq(count_fake_streams(), 0);
 }
 
-TEST(self_registration_that_is_known_late_ends_a_kept_stream)
+TEST(late_self_registration_ends_a_kept_stream)
 {
 	UNGUARDED(world);
 

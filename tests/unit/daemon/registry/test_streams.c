@@ -27,7 +27,7 @@ TEST(second_client_shares_the_stream_for_nothing)
 	expect_kernel_has(1, 1);
 }
 
-TEST(registered_events_are_granted_while_the_kernel_is_busy)
+TEST(registered_events_are_granted_by_a_busy_kernel)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -157,7 +157,7 @@ TEST(stream_that_is_being_made_is_for_who_stays)
 
 /* --- clients that leave --- */
 
-TEST(event_of_a_client_that_left_lingers_on_the_shared_stream)
+TEST(event_of_a_client_that_left_lingers)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -200,7 +200,7 @@ TEST(stream_ends_when_all_have_left_and_no_copy_is_open)
 }
 
 /* Nothing could be registered on the lingering stream. */
-TEST(client_after_the_last_gets_a_new_stream_and_the_same_charge)
+TEST(client_after_the_last_one_gets_a_new_stream)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -370,7 +370,7 @@ TEST(events_are_listed_with_their_holders)
 	ck_assert_uint_eq(count_items(holders_of(row)), 0);
 }
 
-TEST(listing_of_many_packets_has_each_event_once_in_order)
+TEST(long_listing_has_each_event_once_in_order)
 {
 	enum { EVENTS = 900 };
 	GUARDED(world);

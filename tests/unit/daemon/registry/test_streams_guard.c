@@ -8,7 +8,7 @@
 
 /* --- the guard goes --- */
 
-TEST(clients_without_the_guard_have_streams_of_their_own)
+TEST(clients_without_a_guard_have_streams_of_their_own)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
@@ -100,7 +100,7 @@ TEST(stream_made_without_the_guard_is_for_one_client)
 }
 
 /* A stream is proved when it is chosen, and again before it is sent. */
-TEST(shared_stream_is_not_sent_when_the_guard_goes_meanwhile)
+TEST(shared_stream_is_not_sent_when_the_guard_goes)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -168,7 +168,7 @@ TEST(required_guard_that_is_gone_refuses_all_files)
 }
 
 /* Found with the first file. */
-TEST(kernel_that_is_wrong_about_its_guard_is_not_believed)
+TEST(kernel_wrong_about_its_guard_is_not_believed)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -241,7 +241,7 @@ TEST(self_registration_disconnects_one_client_alone)
 	ck_assert_uint_eq(count_self_registered(&c[1]), 1);
 }
 
-/* Any of those who share it may have done that. */
+/* Any of the clients that share the file may have done that. */
 TEST(self_registration_on_a_shared_file_disconnects_all)
 {
 	GUARDED(world);
@@ -264,7 +264,7 @@ TEST(self_registration_on_a_shared_file_disconnects_all)
 }
 
 /* Before the timer looks. */
-TEST(self_registration_is_noticed_at_the_next_request_or_the_end)
+TEST(self_registration_is_noticed_at_the_next_request)
 {
 	UNGUARDED(world);
 	CLIENTS(c, world, 3);
