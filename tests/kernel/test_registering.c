@@ -310,6 +310,5 @@ PROMISES("registering", EITHER(size_below_layout_or_above_a_page_is_refused),
 	 EITHER(a_null_pointer_is_a_fault), EITHER(sysctl_and_mode_of_status_file_show_the_abi),
 	 EITHER(ioctl_numbers_are_these), EITHER(high_bits_in_the_command_are_ignored),
 	 STATUS_PAGE(there_is_no_unregistering), ENABLE_ADDRESS(a_registration_is_checked_before_anything_is_made),
-	 ENABLE_ADDRESS(unwritable_address_is_enomem_and_file_has_event),
-	 EITHER(indexes_count_from_zero_on_each_file), EITHER(file_opened_read_only_or_write_only_may_register),
-	 EITHER(root_without_capabilities_can_be_a_keeper))
+	 ENABLE_ADDRESS(unwritable_address_is_enomem_and_file_has_event), EITHER(indexes_count_from_zero_on_each_file),
+	 EITHER(file_opened_read_only_or_write_only_may_register), EITHER(root_without_capabilities_can_be_a_keeper))
