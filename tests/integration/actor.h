@@ -191,6 +191,7 @@ struct holder {
 /* Leaves a copy of the stream with another process; the test's stream and its connection are closed. */
 static inline void leave_copy(struct holder *holder, int socket, int stream)
 {
+	*holder = (struct holder){ .leash = -1 };
 	holder->pid = actor_fork(stream, &holder->leash);
 	if (holder->pid == 0)
 		actor_wait_for_the_end();
