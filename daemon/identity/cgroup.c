@@ -91,8 +91,10 @@ ssize_t proc_read(pid_t pid, const char *name, char *ret, size_t size)
 int cgroup_of_process(const struct cgroups *cgroups, pid_t pid, char *ret_path, size_t size)
 {
 	char text[3 * PATH_MAX];
-	ssize_t n = proc_read(pid, "cgroup", text, sizeof(text));
+	ssize_t n;
 
+	text[0] = '\0';
+	n = proc_read(pid, "cgroup", text, sizeof(text));
 	return n < 0 ? (int)n : cgroup_parse(cgroups, text, ret_path, size);
 }
 

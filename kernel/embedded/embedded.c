@@ -149,13 +149,13 @@ static int embedded_carry_out(struct embedded *embedded, struct kernel_call *cal
 		bool needs_page;
 		bool needs_source;
 	} handlers[KERNEL_OP_MAX_] = {
-		[KERNEL_PAGE_NEW] = { embedded_page_new },
-		[KERNEL_PAGE_FREE] = { embedded_page_free, .needs_page = true },
-		[KERNEL_STREAM_NEW] = { embedded_stream_new, .needs_page = true },
-		[KERNEL_STREAM_FREE] = { embedded_stream_free, .needs_source = true },
-		[KERNEL_REGISTER] = { embedded_register, .needs_source = true },
-		[KERNEL_RELEASE] = { embedded_release, .needs_source = true },
-		[KERNEL_STILL_OPEN] = { embedded_still_open, .needs_source = true },
+		[KERNEL_PAGE_NEW] = { .handle = embedded_page_new },
+		[KERNEL_PAGE_FREE] = { .handle = embedded_page_free, .needs_page = true },
+		[KERNEL_STREAM_NEW] = { .handle = embedded_stream_new, .needs_page = true },
+		[KERNEL_STREAM_FREE] = { .handle = embedded_stream_free, .needs_source = true },
+		[KERNEL_REGISTER] = { .handle = embedded_register, .needs_source = true },
+		[KERNEL_RELEASE] = { .handle = embedded_release, .needs_source = true },
+		[KERNEL_STILL_OPEN] = { .handle = embedded_still_open, .needs_source = true },
 	};
 	struct target target;
 

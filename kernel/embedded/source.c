@@ -198,15 +198,17 @@ static enum received record_receive(int fd, struct record *record)
 static enum received source_receive(struct embedded *embedded, struct source *source, size_t *ret_size)
 {
 	struct record record;
-	enum received received = record_receive(source->fd, &record);
+	enum received received;
 
+	record.size = 0;
+	received = record_receive(source->fd, &record);
 	if (received == RECEIVED_RECORD)
 		source_take(embedded, source, &record);
 	else if (received == RECEIVED_FDS)
 		source_count_bad(embedded, source);
 	if (received == RECEIVED_END || received == RECEIVED_FDS)
 		source_end(embedded, source);
-	*ret_size = received == RECEIVED_RECORD ? record.size : 0;
+	*ret_size = record.size;
 	return received;
 }
 

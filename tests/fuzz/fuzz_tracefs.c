@@ -7,20 +7,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(freep) char *text = as_text(data, size);
-	struct cursor status = cursor_make(text, size);
+	_cleanup_(freep) char *text = as_text(data, size), *status = as_text(data, size),
+			      *format_text = as_text(data, size);
 	static struct event_format format; /* large */
-	struct status_line line;
-	char name[16];
-	uint64_t number;
+	char command[64], *rest = status;
+	const char *name;
+	unsigned used_by;
 
-	while (text_next_status(&status, &line))
-		require(line.length > 0 && line.name >= text && line.name + line.length <= text + size);
-	text_read_format(text, &format);
-	text_find_number(text, "max", &number);
+	while ((name = text_next_status(&rest, &used_by)))
+		require(*name && name >= status && name + strlen(name) <= status + size);
+	if (text_read_format(format_text, &format) == 0)
+		require(memchr(format.fields, 0, sizeof(format.fields)));
 	text_has_line(text, "total");
-	if (text_find_command(text, 1, name, sizeof(name)))
-		require(memchr(name, 0, sizeof(name)));
+	text_is_file_name(text);
+	if (text_find_command(text, 1, command))
+		require(memchr(command, 0, sizeof(command)));
 	text_instance_pid(text);
 	return 0;
 }

@@ -146,7 +146,7 @@ TEST(page_in_use_is_untouched_until_it_is_closed)
 		ck_assert_int_eq(sweep_elsewhere(), 2);
 		ck_assert(is_all(page, 0));
 		fd_close(fd);
-		copy = fd_close(copy);
+		fd_close(copy);
 		if (writable != MAP_FAILED)
 			munmap(writable, WIRE_PAGE_BYTES);
 		ck_assert_int_eq(sweep_elsewhere(), 1);

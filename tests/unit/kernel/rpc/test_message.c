@@ -229,7 +229,7 @@ static void fill_many(enum kernel_op op, const char *text, int fd)
 
 static size_t put_many(size_t n, size_t capacity)
 {
-	struct kernel_call got[MESSAGE_CALLS_MAX];
+	struct kernel_call got[MESSAGE_CALLS_MAX] = { 0 };
 	struct packet packet = packet_new();
 	size_t put, fds = 0;
 
