@@ -26,7 +26,7 @@ KERNEL_TESTS := $(call tests_in,tests/kernel)
 GUARD_TESTS := $(if $(HAS_GUARD),$(call tests_in,tests/guard))
 SOAK_TEST := $(B)/tests/test_soak
 # A program for each question. run.py knows which of them need a guest.
-BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c))
+BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c tests/bench/sample_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
 
@@ -356,12 +356,12 @@ $(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
 # The headers of the alternatives do not pass all of our warnings.
-BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_*))
+BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_* tests/bench/sample_*))
 $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS = -Wno-undef -Wno-strict-prototypes -Wno-old-style-definition \
 	-Wno-cast-align -Wno-pointer-arith
 $(B)/tests/bench/bench_off.o $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS += -fno-unroll-loops -falign-loops=64
 
-$(BENCHES): $(B)/tests/%: $(B)/tests/bench/%.o $(BENCH_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
+$(filter-out $(B)/tests/sample_%,$(BENCHES)): $(B)/tests/%: $(B)/tests/bench/%.o $(BENCH_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(BENCH_LIBRARIES)
 
@@ -371,6 +371,12 @@ $(B)/tests/bench_off: $(B)/tests/bench/rival_usdt.o
 $(B)/tests/bench_embedded: $(B)/tests/bench/rival_journal.o
 $(B)/tests/bench_embedded $(B)/tests/bench_off $(B)/tests/bench_record: $(B)/tests/bench/rival_lttng.o
 $(B)/tests/bench_embedded $(B)/tests/bench_off $(B)/tests/bench_record: BENCH_LIBRARIES = -llttng-ust -ldl
+
+# Static: the files of shared libraries are slow in a guest.
+$(B)/tests/sample_declared: $(B)/libuserev.a
+$(B)/tests/sample_%: $(B)/tests/bench/sample_%.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -static $^ -o $@
 
 $(B)/tests/emitter: $(B)/tests/integration/emitter.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
