@@ -138,8 +138,7 @@ static void redirect(const char *output)
 	int fd = open(output ? output : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
 	dup2(fd, STDOUT_FILENO);
-	if (!output)
-		dup2(fd, STDERR_FILENO);
+	dup2(fd, STDERR_FILENO);
 }
 
 pid_t start(const char *const *argv, const char *output)

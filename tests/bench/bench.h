@@ -95,6 +95,7 @@ struct broker {
 	int clients; /* listening sockets, if installed */
 	int controls;
 	int keepers;
+	int ready; /* a pipe, into which the daemon writes when it is ready */
 	pid_t daemon;
 	pid_t keeper; /* if installed; otherwise it is a child of the daemon */
 };

@@ -137,7 +137,8 @@ int main(void)
 
 	raise_limits(FILES);
 	broker.installed = has_user_events();
-	broker.backend = "embedded";
+	if (!broker.installed)
+		broker.backend = "embedded";
 	broker_start(&broker);
 	holder = connect_to_broker(&broker);
 	make_names(names, 1);

@@ -136,7 +136,8 @@ static bool probe(bool on)
 }
 
 /* Each begins every other time, because the second finds warmer caches. */
-static void compare(const char *our_name, double (*ours)(void), const char *name, double (*theirs)(void), double aim)
+static void compare(const char *question, const char *our_name, double (*ours)(void), const char *name,
+		    double (*theirs)(void), double aim)
 {
 	struct side our_side = { .name = our_name }, their_side = { .name = name };
 	unsigned rounds = pick(11, 5), times = pick(TIMES, TIMES / 4);
@@ -153,12 +154,12 @@ static void compare(const char *our_name, double (*ours)(void), const char *name
 		side_add(&our_side, median(our_time, times));
 		side_add(&their_side, median(their_time, times));
 	}
-	report("a record of an event that is on", "ns", &our_side, &their_side, aim);
+	report(question, "ns", &our_side, &their_side, aim);
 }
 
 static void compare_library(const char *name, double (*theirs)(void), double aim)
 {
-	compare("libuserev", write_brokered, name, theirs, aim);
+	compare("a record of an event that is on", "libuserev", write_brokered, name, theirs, aim);
 }
 
 static void prepare(void)
@@ -181,7 +182,8 @@ int main(void)
 {
 	broker_start(&broker);
 	prepare();
-	compare("writev to the passed file", write_to_passed, "writev to its own file", write_directly, 1.02);
+	compare("a record by a writev of the program", "writev to the passed file", write_to_passed,
+		"writev to its own file", write_directly, 1.02);
 	compare_library("writev to its own file", write_directly, 0.86);
 	compare_library("trace_marker", write_marker, 0);
 	if (probe(true)) {

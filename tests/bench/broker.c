@@ -13,7 +13,18 @@
 #include "protocol/transport.h"
 #include "tests/bench/bench.h"
 
-enum { NOBODY = 65534, FIRST_FD = 3, ARGUMENTS_MAX = 24, BACKLOG = 4096, FAMILY_MAX = 256, REST = 2000 };
+enum {
+	NOBODY = 65534,
+	FIRST_FD = 3,
+	ARGUMENTS_MAX = 24,
+	BACKLOG = 4096,
+	FAMILY_MAX = 256,
+	FDS_MAX = 8,
+	ATTEMPTS = 5,
+	REST = 2000
+};
+
+static const char keeper_cgroup[] = "/system.slice/userevd-keeper.service";
 
 const char no_limits[] = "[Daemon]\nDefaultMaxConnections=infinity\n[/**]\nMaxEvents=32700\n";
 
@@ -75,20 +86,33 @@ static _Noreturn void become(char *const *argv)
 	_exit(127);
 }
 
+/* The embedded backend in place of the kernel's would be a wrong figure: a slow start fails, and is repeated. */
+static const char *backend_of(const struct broker *broker)
+{
+	if (broker->backend || !has_user_events())
+		return broker->backend ? broker->backend : "auto";
+	return has_status_page() ? "status-page" : "enable-address";
+}
+
+static void make_pipe(int ends[2])
+{
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		fail("pipe");
+}
+
 /* The daemon starts its keeper itself. */
 static void start_bare(struct broker *broker)
 {
-	char *argv[ARGUMENTS_MAX] = { 0 }, byte;
+	char *argv[ARGUMENTS_MAX] = { 0 };
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		fail("pipe");
+	make_pipe(ends);
 	add_program(broker, argv, "userevd");
 	add(argv, "--socket=%s", broker->socket);
 	add(argv, "--control-socket=%s", broker->control);
 	add(argv, "--policy=%s", broker->directory);
 	add(argv, "--ready-fd=%d", ends[1]);
-	add(argv, "--backend=%s", broker->backend ? broker->backend : "auto");
+	add(argv, "--backend=%s", backend_of(broker));
 	add(argv, "--foreground");
 	add(argv, "--exit-with-parent");
 	add(argv, "--log-level=err");
@@ -100,9 +124,7 @@ static void start_bare(struct broker *broker)
 		become(argv);
 	}
 	close(ends[1]);
-	if (read(ends[0], &byte, 1) != 1)
-		fail("the daemon did not start");
-	close(ends[0]);
+	broker->ready = ends[0];
 }
 
 static int listen_at(const char *path, mode_t mode, int pass_credentials)
@@ -118,11 +140,11 @@ static int listen_at(const char *path, mode_t mode, int pass_credentials)
 	return fd;
 }
 
-/* In the new process: these fds become 3, 4, …, with these names. */
-static void pass_listeners(const int *fds, unsigned n, const char *names)
+/* In the new process: these fds become 3, 4, …, with these names; the last one may have none. */
+static void pass_fds(const int *fds, unsigned n, const char *names, unsigned n_names)
 {
+	int moved[FDS_MAX];
 	char text[32];
-	int moved[2];
 
 	for (unsigned i = 0; i < n; i++)
 		moved[i] = fcntl(fds[i], F_DUPFD, 64);
@@ -131,52 +153,106 @@ static void pass_listeners(const int *fds, unsigned n, const char *names)
 	close_range(FIRST_FD + n, ~0U, 0);
 	snprintf(text, sizeof(text), "%d", (int)getpid());
 	setenv("LISTEN_PID", text, 1);
-	setenv("LISTEN_FDS", n == 1 ? "1" : "2", 1);
+	snprintf(text, sizeof(text), "%u", n_names);
+	setenv("LISTEN_FDS", text, 1);
 	setenv("LISTEN_FDNAMES", names, 1);
+}
+
+/* The unit's ExecStartPre=, which passes fds to systemd's store. Adds these, and their names. */
+static unsigned prepare_keeper(const struct broker *broker, int *fds, char *names, size_t size)
+{
+	int store = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	char path[128], text[256];
+	struct fdset passed = { 0 };
+	unsigned n = 0;
+	socklen_t length;
+	ssize_t got;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/notify", broker->directory);
+	transport_address(path, &address, &length);
+	if (bind(store, (struct sockaddr *)&address, length) < 0)
+		fail(path);
+	pid = fork();
+	if (pid == 0) {
+		enter_cgroup(keeper_cgroup);
+		setenv("NOTIFY_SOCKET", path, 1);
+		execl(built("userevd-keeper"), "userevd-keeper", "--prepare", "--guard=prefer", NULL);
+		_exit(127);
+	}
+	finish(pid, 0);
+	while ((got = transport_receive_fds(store, text, sizeof(text) - 1, &passed, MSG_DONTWAIT)) > 0) {
+		text[got] = '\0';
+		if (passed.count > 0) {
+			const char *name = strstr(text, "FDNAME=") + strlen("FDNAME=");
+
+			fds[n++] = fdset_steal(&passed, 0);
+			snprintf(names + strlen(names), size - strlen(names), ":%.*s", (int)strcspn(name, "\n"), name);
+		}
+		fdset_deinit(&passed);
+	}
+	close(store);
+	return n;
 }
 
 static void start_keeper(struct broker *broker)
 {
-	char *argv[ARGUMENTS_MAX] = { 0 };
+	char *argv[ARGUMENTS_MAX] = { 0 }, names[128] = "keeper";
+	int fds[FDS_MAX] = { listen_at(broker->keeper_socket, 0600, 0) };
+	unsigned n = 1;
 
-	broker->keepers = listen_at(broker->keeper_socket, 0600, 0);
 	if (chown(broker->keeper_socket, NOBODY, NOBODY) < 0)
 		fail(broker->keeper_socket);
 	/* systemd-tmpfiles makes it. */
 	mkdir("/run/userevd-keeper", 0755);
 	mkdir("/run/userevd-keeper/pages", 0755);
+	n += prepare_keeper(broker, fds + 1, names, sizeof(names));
 	add_program(broker, argv, "userevd-keeper");
-	add(argv, "--guard=prefer");
 	add(argv, "--hold=60");
 	broker->keeper = fork();
 	if (broker->keeper == 0) {
-		pass_listeners(&broker->keepers, 1, "keeper");
+		enter_cgroup(keeper_cgroup);
+		pass_fds(fds, n, names, n);
 		become(argv);
 	}
+	broker->keepers = fds[0];
+	for (unsigned i = 1; i < n; i++)
+		close(fds[i]);
 }
 
 void broker_start_daemon(struct broker *broker)
 {
-	const int fds[] = { broker->clients, broker->controls };
 	char *argv[ARGUMENTS_MAX] = { 0 };
+	int ends[2];
 
+	make_pipe(ends);
 	add_program(broker, argv, "userevd");
 	add(argv, "--foreground");
 	add(argv, "--log-level=err");
 	add(argv, "--keeper-socket=%s", broker->keeper_socket);
 	add(argv, "--policy=%s", broker->directory);
+	add(argv, "--ready-fd=%d", FIRST_FD + 2);
+	add(argv, "--backend=%s", backend_of(broker));
 	if (broker->option)
 		add(argv, "%s", broker->option);
 	broker->daemon = fork();
 	if (broker->daemon == 0) {
-		pass_listeners(fds, 2, "clients:control");
+		const int fds[] = { broker->clients, broker->controls, ends[1] };
+
+		pass_fds(fds, 3, "clients:control", 2);
 		if (setgroups(0, NULL) < 0 || setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
 			fail("setuid");
 		become(argv);
 	}
+	close(ends[1]);
+	if (broker->ready > 0)
+		close(broker->ready);
+	broker->ready = ends[0];
 }
 
-void broker_start(struct broker *broker)
+/* Where the clock of instructions jumps while the guest reads a program's file, a timeout may pass. */
+static void try_to_start(struct broker *broker)
 {
 	make_directory(broker);
 	if (!broker->installed) {
@@ -187,6 +263,19 @@ void broker_start(struct broker *broker)
 	broker->controls = listen_at(broker->control, 0600, 1);
 	start_keeper(broker);
 	broker_start_daemon(broker);
+}
+
+void broker_start(struct broker *broker)
+{
+	char byte;
+
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		try_to_start(broker);
+		if (read(broker->ready, &byte, 1) == 1)
+			return;
+		broker_stop(broker);
+	}
+	fail("the daemon did not start");
 }
 
 static pid_t end(pid_t pid)
@@ -202,6 +291,8 @@ void broker_stop(struct broker *broker)
 
 	broker->daemon = end(broker->daemon);
 	broker->keeper = end(broker->keeper);
+	close(broker->ready);
+	broker->ready = 0;
 	if (broker->installed) {
 		close(broker->clients);
 		close(broker->controls);
