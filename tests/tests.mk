@@ -364,7 +364,7 @@ $(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
 # The headers of the alternatives do not pass all of our warnings.
-BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_* tests/bench/sample_*))
+BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_* tests/bench/sample_* tests/bench/preload_*))
 $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS = -Wno-undef -Wno-strict-prototypes -Wno-old-style-definition \
 	-Wno-cast-align -Wno-pointer-arith
 $(B)/tests/bench/bench_off.o $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS += -fno-unroll-loops -falign-loops=64
@@ -372,6 +372,12 @@ $(B)/tests/bench/bench_off.o $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/riv
 $(filter-out $(B)/tests/sample_%,$(BENCHES)): $(B)/tests/%: $(B)/tests/bench/%.o $(BENCH_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(BENCH_LIBRARIES)
+
+$(B)/tests/bench_count: | $(B)/tests/preload_spawn.so
+$(B)/tests/bench/preload_spawn.o: EXTRA_CFLAGS = -fvisibility=default
+$(B)/tests/preload_spawn.so: $(B)/tests/bench/preload_spawn.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(LDFLAGS) -shared $^ -o $@
 
 $(B)/tests/bench_quota: $(B)/tests/daemon.a
 $(B)/tests/bench_connections: $(B)/tests/bench/rival_dbus.o

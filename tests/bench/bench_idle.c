@@ -20,32 +20,31 @@ enum {
 static struct broker broker;
 static char names[EVENTS_MAX][NAME_BYTES];
 
-/* A program, and how much memory (RSS) one process of it may have, in KiB. */
+/* A program's name for the kernel, its name in the table, and how much memory (RSS) a process of it may have, in KiB. */
 struct kind {
-	char name[32];
+	const char *comm, *name;
 	double aim;
 };
 
-static const struct kind kinds[] = { { "userevd", 2560 }, { "userevd-keeper", 1229 }, { "enabler", 614 } };
+static const struct kind kinds[] = {
+	{ "userevd", "daemon", 2560 },	     { "userevd-keeper", "keeper", 1229 }, { "exe", "enabler", 614 },
+	{ "userevd-janitor", "janitor", 0 }, { "", "another process", 0 },
+};
 
-/* The daemon's and the keeper's children have their names, unless they chose one. */
-static struct kind kind_of(pid_t pid)
+static const struct kind *kind_of(pid_t pid)
 {
-	struct kind kind = { "?", 0 };
-	char path[64];
+	char path[64], comm[32] = "";
+	const struct kind *kind = kinds;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
 	file = fopen(path, "re");
-	if (file && fgets(kind.name, sizeof(kind.name), file))
-		kind.name[strcspn(kind.name, "\n")] = '\0';
+	if (file && fgets(comm, sizeof(comm), file))
+		comm[strcspn(comm, "\n")] = '\0';
 	if (file)
 		fclose(file);
-	if (pid != broker.daemon && pid != broker.keeper && strncmp(kind.name, "userev", 6) == 0)
-		strcat(kind.name, "'s child");
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (strstr(kind.name, kinds[i].name) && (i == 2 || streq(kind.name, kinds[i].name)))
-			kind.aim = kinds[i].aim;
+	while (*kind->comm && !streq(kind->comm, comm))
+		kind++;
 	return kind;
 }
 
@@ -61,15 +60,15 @@ static void memory_and_wake_ups(void)
 	usleep(time);
 	for (unsigned i = 0; i < n; i++) {
 		double wake_ups = (process_wake_ups(pids[i]) - before[i]) * 6e7 / time;
-		const struct kind kind = kind_of(pids[i]);
+		const struct kind *kind = kind_of(pids[i]);
 
 		/* An aim of 0 would be none. */
-		report_value("idle: wake-ups in a minute", "", kind.name, wake_ups, 0.001);
-		report_value("idle: memory (RSS)", "KiB", kind.name, process_status(pids[i], "VmRSS:"), kind.aim);
-		report_value("idle: memory of its own", "KiB", kind.name, process_status(pids[i], "RssAnon:"), 0);
+		report_value("idle: wake-ups in a minute", "", kind->name, wake_ups, 0.001);
+		report_value("idle: memory (RSS)", "KiB", kind->name, process_status(pids[i], "VmRSS:"), kind->aim);
+		report_value("idle: memory of its own", "KiB", kind->name, process_status(pids[i], "RssAnon:"), 0);
 		shares += process_share(pids[i]);
 	}
-	report_value("idle: memory of all processes (PSS)", "KiB", "sum", shares, SHARES_AIM);
+	report_value("idle: memory of all processes (PSS)", "KiB", "all", shares, SHARES_AIM);
 }
 
 struct private_memory {

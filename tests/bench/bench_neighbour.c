@@ -24,6 +24,7 @@ enum {
 };
 
 static struct broker broker;
+static struct echo echo;
 
 /* Registers all events, and from then on a batch at a time, which it releases by ending its connection. */
 static _Noreturn void churn(unsigned events, bool at_rest, int ready)
@@ -101,21 +102,24 @@ static uint64_t ledger_start(int fd)
 	return header.start;
 }
 
-static double longest_trip(int socket)
+static double longest_trip(int socket, bool is_empty)
 {
 	double longest = 0;
 
 	for (unsigned i = 0; i < TRIPS; i++) {
 		double begin = now();
 
-		query_broker(socket);
+		if (is_empty)
+			echo_trip(socket);
+		else
+			query_broker(socket);
 		longest = MAX(longest, now() - begin);
 	}
 	return longest;
 }
 
 struct waits {
-	double longest, while_rewritten;
+	double longest, while_rewritten, empty;
 	unsigned rewrites;
 };
 
@@ -124,13 +128,14 @@ static struct waits neighbour(int ledger)
 {
 	struct waits waits = { 0 };
 	uint64_t start = ledger_start(ledger);
-	int socket = connect_to_broker(&broker);
+	int socket = connect_to_broker(&broker), empty = dial(echo.path);
 	double last = 0;
 
 	for (unsigned i = 0; i < pick(GROUPS, GROUPS / 10) && waits.rewrites < REWRITES; i++) {
-		double longest = longest_trip(socket);
+		double longest = longest_trip(socket, false);
 
 		waits.longest = MAX(waits.longest, longest);
+		waits.empty = MAX(waits.empty, longest_trip(empty, true));
 		if (ledger_start(ledger) != start) {
 			start = ledger_start(ledger);
 			waits.while_rewritten = MAX(waits.while_rewritten, MAX(longest, last));
@@ -139,6 +144,7 @@ static struct waits neighbour(int ledger)
 		last = longest;
 	}
 	close(socket);
+	close(empty);
 	return waits;
 }
 
@@ -157,6 +163,8 @@ static void measure(bool installed, bool at_rest, unsigned events)
 	snprintf(question, sizeof(question), "a neighbour's longest wait, a tenant with %u events %s%s", events,
 		 at_rest ? "at rest" : "that registers and releases", installed ? ", as installed" : "");
 	report_value(question, "us", "request", waits.longest, at_rest ? 0 : LONGEST_AIM);
+	report_value("... an empty round trip meanwhile, which waits for the processor alone", "us", "echo",
+		     waits.empty, 0);
 	if (waits.rewrites > 0)
 		report_value("... while the ledger is rewritten", "us", "request", waits.while_rewritten, LONGEST_AIM);
 	else if (installed && !at_rest)
@@ -173,8 +181,10 @@ int main(void)
 {
 	unsigned events = pick(EVENTS_MAX, EVENTS_QUICK);
 
+	echo_start(&echo);
 	measure(true, true, events);
 	measure(true, false, events);
 	measure(false, false, events);
+	echo_stop(&echo);
 	return EXIT_SUCCESS;
 }

@@ -79,9 +79,13 @@ static void add_program(const struct broker *broker, char **argv, const char *na
 static _Noreturn void become(char *const *argv)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Callgrind warns of system calls that it does not know. */
-	if (streq(argv[0], "valgrind") && !freopen("/dev/null", "w", stderr))
-		_exit(127);
+	if (streq(argv[0], "valgrind")) {
+		setenv("LD_PRELOAD", built("tests/preload_spawn.so"), 1);
+		setenv("SELF", built("userevd-keeper"), 1);
+		/* Callgrind warns of system calls that it does not know. */
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(127);
+	}
 	execvp(argv[0], argv);
 	_exit(127);
 }
