@@ -192,7 +192,7 @@ static void measure(const struct setting *setting)
 	struct starts starts = { .library = { .name = "libuserev" },
 				 .direct = { .name = "open + ioctl" },
 				 .empty = { .name = "connect, 3 empty trips" } };
-	unsigned rounds = has_user_events() ? pick(3, 1) : pick(5, 3);
+	unsigned rounds = has_user_events() ? 3 : pick(5, 3);
 	pid_t pid = fork();
 
 	if (pid != 0) {

@@ -75,6 +75,11 @@ class Row:
         return self.ours[1] / self.theirs[1] if self.theirs and self.theirs[1] else None
 
     @property
+    def least_ratio(self):
+        """Of the minima: if the guest had to wait, its clock of instructions jumped, which only adds."""
+        return self.ours[2] / self.theirs[2] if self.theirs and self.theirs[2] else None
+
+    @property
     def reached(self):
         """None without an aim."""
         if not self.aim:
@@ -247,7 +252,7 @@ def run_native(build, section, terminal, names, limits):
 # The guest's files are the host's. While it waits for one, its clock of instructions jumps, so the programs' files are in memory.
 GUEST_SCRIPT = """mount -t tmpfs memory /mnt
 programs=$(ls "$B"/userevd "$B"/userevd-keeper "$B"/userevd-guard "$B"/userevctl "$B"/tests/bench_*[a-z] "$B"/tests/*.so 2>/dev/null)
-for file in $programs $(ldd $programs 2>/dev/null | grep -o '/[^ :]*[^ :)]' | sort -u); do
+for file in /etc/ld.so.cache $programs $(ldd $programs 2>/dev/null | grep -o '/[^ :]*[^ :)]' | sort -u); do
 	file=$(realpath "$file") copy=/mnt/$(basename "$file")
 	[ -e "$copy" ] || { cp "$file" "$copy" && mount --bind "$copy" "$file"; }
 done
@@ -388,7 +393,7 @@ def check(build, limits, record):
     """Compares ratios with their limits; prints a sum as run-tests.sh reads it."""
     section = Section(guest_title(CHECKED_KERNEL, True), counted=True)
     measure(CHECKED_KERNEL, section, CHECKED, build, Terminal(), limits)
-    ratios = {(row.question, row.theirs[0]): row.ratio for row in section.rows if row.theirs}
+    ratios = {(row.question, row.theirs[0]): row.least_ratio for row in section.rows if row.theirs}
     if record:
         record_limits(ratios)
     failed, wanted = int(section.failed), read_limits()
