@@ -158,6 +158,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_FIELD_string(as, kind, name) USEREV_TEXT_##as(name)
 #define USEREV_FIELD_bytes(as, kind, name) USEREV_BYTES_##as(name)
 
+#define USEREV_NUMBER_AS_PROBE(type, text, called, name) , 1
 #define USEREV_NUMBER_AS_DESCRIPTION(type, text, called, name) " " text " " called ";"
 #define USEREV_NUMBER_AS_PARAMETER(type, text, called, name) type name##_
 #define USEREV_NUMBER_AS_SIZE(type, text, called, name) +sizeof(type)
@@ -170,6 +171,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_NUMBER_AS_FITS(type, text, called, name) \
 	USEREV_WARN_IF_(USEREV_IS_NO_(type, name##_), "the field " #name " is a " text ": this value does not fit")
 
+#define USEREV_CHARS_AS_PROBE(name, size) , 1
 #define USEREV_CHARS_AS_DESCRIPTION(name, size) " char[" USEREV_STRING_(size) "] " #name ";"
 #define USEREV_CHARS_AS_PARAMETER(name, size) const char *name##_
 #define USEREV_CHARS_AS_SIZE(name, size) USEREV_DECIMAL_(size)
@@ -181,6 +183,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_CHARS_AS_LITERAL(name, size) const void *name##_
 #define USEREV_CHARS_AS_FITS(name, size)
 
+#define USEREV_STRUCT_AS_PROBE(tag, name, size) , 1
 #define USEREV_STRUCT_AS_DESCRIPTION(tag, name, size) " struct " #tag " " #name " " USEREV_STRING_(size) ";"
 #define USEREV_STRUCT_AS_PARAMETER(tag, name, size) const struct tag *name##_
 #define USEREV_STRUCT_AS_SIZE(tag, name, size) USEREV_DECIMAL_(size)
@@ -193,6 +196,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_STRUCT_AS_LITERAL(tag, name, size) const void *name##_
 #define USEREV_STRUCT_AS_FITS(tag, name, size)
 
+#define USEREV_TEXT_AS_PROBE(name) , 1
 #define USEREV_TEXT_AS_DESCRIPTION(name) " __rel_loc char[] " #name ";"
 #define USEREV_TEXT_AS_PARAMETER(name) const char *name##_
 #define USEREV_TEXT_AS_SIZE(name) +sizeof(uint32_t)
@@ -206,6 +210,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_TEXT_AS_LITERAL(name) const void *name##_
 #define USEREV_TEXT_AS_FITS(name)
 
+#define USEREV_BYTES_AS_PROBE(name) , 1
 #define USEREV_BYTES_AS_DESCRIPTION(name) " __rel_loc u8[] " #name ";"
 #define USEREV_BYTES_AS_PARAMETER(name) const void *name##_, size_t name##_length_
 #define USEREV_BYTES_AS_SIZE(name) +sizeof(uint32_t)
@@ -240,63 +245,36 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_KNOWN_NOW_(known, kind) \
 	USEREV_ASSERT_(known, "(" #kind ", ...) is no field: use u8 to u64, s8 to s64, f32, f64, chars, struct, string " \
 			      "or bytes");
-/* 1 if there is a macro USEREV_KIND_IS_kind, which expands to a comma and a 1; else 0. */
-#define USEREV_IS_KIND_(kind, ...) USEREV_SECOND_(USEREV_PASTE_NOW_(USEREV_KIND_IS_, kind), 0, 0)
+/* 1 if there is a macro USEREV_FIELD_kind, which expands to a comma and a 1 here; else 0. */
+#define USEREV_IS_KIND_(kind, ...) USEREV_SECOND_(USEREV_FIELD_##kind(AS_PROBE, kind, __VA_ARGS__), 0, 0)
 #define USEREV_SECOND_(...) USEREV_SECOND_NOW_(__VA_ARGS__)
 #define USEREV_SECOND_NOW_(first, second, ...) second
-#define USEREV_KIND_IS_u8 , 1
-#define USEREV_KIND_IS_u16 , 1
-#define USEREV_KIND_IS_u32 , 1
-#define USEREV_KIND_IS_u64 , 1
-#define USEREV_KIND_IS_s8 , 1
-#define USEREV_KIND_IS_s16 , 1
-#define USEREV_KIND_IS_s32 , 1
-#define USEREV_KIND_IS_s64 , 1
-#define USEREV_KIND_IS_f32 , 1
-#define USEREV_KIND_IS_f64 , 1
-#define USEREV_KIND_IS_chars , 1
-#define USEREV_KIND_IS_struct , 1
-#define USEREV_KIND_IS_string , 1
-#define USEREV_KIND_IS_bytes , 1
 #define USEREV_MACRO_(known, kind) USEREV_MACRO_##known(kind)
 #define USEREV_MACRO_0(kind) USEREV_FIELD_unknown_
 #define USEREV_MACRO_1(kind) USEREV_FIELD_##kind
 
-#define USEREV_EACH_(count, ...) USEREV_PASTE_(USEREV_EACH_, count)(__VA_ARGS__)
-#define USEREV_LIST_(count, ...) USEREV_PASTE_(USEREV_LIST_, count)(__VA_ARGS__)
+/* For each field; USEREV_LIST_ puts commas between them. */
+#define USEREV_EACH_(count, ...) USEREV_PASTE_(USEREV_EACH_, count)(USEREV_NOTHING_, __VA_ARGS__)
+#define USEREV_LIST_(count, ...) USEREV_PASTE_(USEREV_EACH_, count)(USEREV_COMMA_, __VA_ARGS__)
+#define USEREV_NOTHING_()
+#define USEREV_COMMA_() ,
 
-#define USEREV_EACH_1(part, as, a) part(as, a)
-#define USEREV_EACH_2(part, as, a, ...) part(as, a) USEREV_EACH_1(part, as, __VA_ARGS__)
-#define USEREV_EACH_3(part, as, a, ...) part(as, a) USEREV_EACH_2(part, as, __VA_ARGS__)
-#define USEREV_EACH_4(part, as, a, ...) part(as, a) USEREV_EACH_3(part, as, __VA_ARGS__)
-#define USEREV_EACH_5(part, as, a, ...) part(as, a) USEREV_EACH_4(part, as, __VA_ARGS__)
-#define USEREV_EACH_6(part, as, a, ...) part(as, a) USEREV_EACH_5(part, as, __VA_ARGS__)
-#define USEREV_EACH_7(part, as, a, ...) part(as, a) USEREV_EACH_6(part, as, __VA_ARGS__)
-#define USEREV_EACH_8(part, as, a, ...) part(as, a) USEREV_EACH_7(part, as, __VA_ARGS__)
-#define USEREV_EACH_9(part, as, a, ...) part(as, a) USEREV_EACH_8(part, as, __VA_ARGS__)
-#define USEREV_EACH_10(part, as, a, ...) part(as, a) USEREV_EACH_9(part, as, __VA_ARGS__)
-#define USEREV_EACH_11(part, as, a, ...) part(as, a) USEREV_EACH_10(part, as, __VA_ARGS__)
-#define USEREV_EACH_12(part, as, a, ...) part(as, a) USEREV_EACH_11(part, as, __VA_ARGS__)
-#define USEREV_EACH_13(part, as, a, ...) part(as, a) USEREV_EACH_12(part, as, __VA_ARGS__)
-#define USEREV_EACH_14(part, as, a, ...) part(as, a) USEREV_EACH_13(part, as, __VA_ARGS__)
-#define USEREV_EACH_15(part, as, a, ...) part(as, a) USEREV_EACH_14(part, as, __VA_ARGS__)
-#define USEREV_EACH_16(part, as, a, ...) part(as, a) USEREV_EACH_15(part, as, __VA_ARGS__)
-#define USEREV_LIST_1(part, as, a) part(as, a)
-#define USEREV_LIST_2(part, as, a, ...) part(as, a), USEREV_LIST_1(part, as, __VA_ARGS__)
-#define USEREV_LIST_3(part, as, a, ...) part(as, a), USEREV_LIST_2(part, as, __VA_ARGS__)
-#define USEREV_LIST_4(part, as, a, ...) part(as, a), USEREV_LIST_3(part, as, __VA_ARGS__)
-#define USEREV_LIST_5(part, as, a, ...) part(as, a), USEREV_LIST_4(part, as, __VA_ARGS__)
-#define USEREV_LIST_6(part, as, a, ...) part(as, a), USEREV_LIST_5(part, as, __VA_ARGS__)
-#define USEREV_LIST_7(part, as, a, ...) part(as, a), USEREV_LIST_6(part, as, __VA_ARGS__)
-#define USEREV_LIST_8(part, as, a, ...) part(as, a), USEREV_LIST_7(part, as, __VA_ARGS__)
-#define USEREV_LIST_9(part, as, a, ...) part(as, a), USEREV_LIST_8(part, as, __VA_ARGS__)
-#define USEREV_LIST_10(part, as, a, ...) part(as, a), USEREV_LIST_9(part, as, __VA_ARGS__)
-#define USEREV_LIST_11(part, as, a, ...) part(as, a), USEREV_LIST_10(part, as, __VA_ARGS__)
-#define USEREV_LIST_12(part, as, a, ...) part(as, a), USEREV_LIST_11(part, as, __VA_ARGS__)
-#define USEREV_LIST_13(part, as, a, ...) part(as, a), USEREV_LIST_12(part, as, __VA_ARGS__)
-#define USEREV_LIST_14(part, as, a, ...) part(as, a), USEREV_LIST_13(part, as, __VA_ARGS__)
-#define USEREV_LIST_15(part, as, a, ...) part(as, a), USEREV_LIST_14(part, as, __VA_ARGS__)
-#define USEREV_LIST_16(part, as, a, ...) part(as, a), USEREV_LIST_15(part, as, __VA_ARGS__)
+#define USEREV_EACH_1(between, part, as, a) part(as, a)
+#define USEREV_EACH_2(between, part, as, a, ...) part(as, a) between() USEREV_EACH_1(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_3(between, part, as, a, ...) part(as, a) between() USEREV_EACH_2(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_4(between, part, as, a, ...) part(as, a) between() USEREV_EACH_3(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_5(between, part, as, a, ...) part(as, a) between() USEREV_EACH_4(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_6(between, part, as, a, ...) part(as, a) between() USEREV_EACH_5(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_7(between, part, as, a, ...) part(as, a) between() USEREV_EACH_6(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_8(between, part, as, a, ...) part(as, a) between() USEREV_EACH_7(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_9(between, part, as, a, ...) part(as, a) between() USEREV_EACH_8(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_10(between, part, as, a, ...) part(as, a) between() USEREV_EACH_9(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_11(between, part, as, a, ...) part(as, a) between() USEREV_EACH_10(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_12(between, part, as, a, ...) part(as, a) between() USEREV_EACH_11(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_13(between, part, as, a, ...) part(as, a) between() USEREV_EACH_12(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_14(between, part, as, a, ...) part(as, a) between() USEREV_EACH_13(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_15(between, part, as, a, ...) part(as, a) between() USEREV_EACH_14(between, part, as, __VA_ARGS__)
+#define USEREV_EACH_16(between, part, as, a, ...) part(as, a) between() USEREV_EACH_15(between, part, as, __VA_ARGS__)
 
 #define USEREV_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, \
 		     a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, picked, ...) \

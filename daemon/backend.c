@@ -59,7 +59,7 @@ static void make_command(const struct daemon *daemon, struct command *command)
 		command_add(command, "--page-bits=%u", options->page_bits);
 	if (*daemon->pages)
 		command_add(command, "--pages=%s", daemon->pages);
-	/* To whom, the policy says. */
+	/* The policy decides which tenants may. */
 	command_add(command, "--allow-persist");
 }
 
@@ -71,10 +71,10 @@ static void pages_sweep(int directory, const char *path)
 	int r = page_files_sweep(directory);
 
 	if (r < 0)
-		log_warning("can't look through %s for what another daemon has left: %s", path, strerror(-r));
+		log_warning("can't look through %s for files of another daemon: %s", path, strerror(-r));
 }
 
-/* Those of a daemon with another backend. */
+/* The same in the directory of a daemon with another backend. */
 static void sweep_others(const struct daemon *daemon, const char *kind, uid_t owner)
 {
 	char path[PATH_MAX];
@@ -99,8 +99,8 @@ static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
 	}
 	*daemon->pages = '\0';
 	log_warning(
-		"no directory for status pages, which has to be on a tmpfs (%s): should this daemon be killed, programs whose "
-		"events are off don't find the next one",
+		"no directory for status pages, which has to be on a tmpfs (%s): if this daemon is killed, programs whose events "
+		"are off do not notice the next daemon",
 		strerror(-fd));
 }
 
@@ -165,15 +165,15 @@ int backend_connect_keeper(const struct daemon *daemon, int *ret)
 	return 0;
 }
 
-/* A keeper that we start has our options; one that was there may have others. */
+/* A keeper that the daemon has started has its options; systemd's may have others. */
 static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const struct options *options = &daemon->options;
 	struct kernel_facts *facts = &daemon->registry.kernel->facts;
 	struct text sentence = text_make(why, WIRE_SENTENCE_MAX + 1);
 
-	if (!streq(options->backend, "auto") && !streq(options->backend, facts->name))
-		text_printf(&sentence, "the keeper has user_events (%s)", facts->name);
+	if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(facts->backend)))
+		text_printf(&sentence, "the keeper has user_events (%s)", backend_name(facts->backend));
 	else if (streq(options->guard, "require") && facts->backend == BACKEND_ENABLE_ADDRESS && !facts->guarded)
 		text_printf(&sentence, "there is no guard, and it is required: %s", facts->note);
 	if (*why) {
@@ -185,7 +185,7 @@ static int check_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 	if (options->page_bits)
 		facts->page_bits = MIN(facts->page_bits, options->page_bits);
 	snprintf(daemon->probe.sentence, sizeof(daemon->probe.sentence), "this kernel has user_events (%s)",
-		 facts->name);
+		 backend_name(facts->backend));
 	return 0;
 }
 
@@ -245,7 +245,7 @@ static int open_embedded(struct daemon *daemon)
 	limits.pages = *daemon->pages ? daemon->pages : NULL;
 	r = embedded_new(&limits, &daemon->registry.kernel);
 	if (r == 0 && *daemon->registry.kernel->facts.note)
-		log_warning("%s; should this daemon be killed, programs whose events are off don't find the next one",
+		log_warning("%s; if this daemon is killed, programs whose events are off do not notice the next daemon",
 			    daemon->registry.kernel->facts.note);
 	if (r < 0)
 		log_error("can't start the embedded backend: %s", strerror(-r));

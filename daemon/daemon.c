@@ -52,7 +52,7 @@ static void raise_fd_limit(void)
 static void daemon_check_kernel(struct daemon *daemon, int r)
 {
 	if (r < 0 && !succession_begin(daemon, r)) {
-		log_error("the %s backend failed: %s", daemon->registry.kernel->facts.name,
+		log_error("the %s backend failed: %s", backend_name(daemon->registry.kernel->facts.backend),
 			  r == -ECONNREFUSED || r == -ESTALE ? daemon->registry.kernel->facts.note : strerror(-r));
 		daemon->failed = r;
 		ev_break(daemon->loop, EVBREAK_ALL);
@@ -84,7 +84,7 @@ static void on_fd_freed(struct connections *connections)
 	metrics_socket_resume(&daemon->metrics);
 }
 
-/* The end of a turn of the loop: does what was put off during it. */
+/* At the end of a turn of the loop: work that its watchers have put off. */
 static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_turn);
@@ -183,58 +183,41 @@ static void daemon_note_change(struct holder *holder, uint32_t bit)
 	client_note_change(client_of(holder), bit);
 }
 
-static int daemon_listen(struct listener *listener, struct daemon *daemon, const char *path, mode_t mode,
+/* Listens on a socket that systemd has passed (-1: none), or at this path. */
+static int daemon_listen(struct listener *listener, struct daemon *daemon, int *passed, const char *path, mode_t mode,
 			 enum client_socket socket)
 {
-	int r = listener_init(listener, &daemon->connections, path, mode, socket);
+	bool is_passed = *passed >= 0;
+	int r = is_passed ? listener_take(listener, &daemon->connections, *passed, socket)
+			  : listener_init(listener, &daemon->connections, path, mode, socket);
 
-	if (r == -EADDRINUSE)
+	if (r == 0)
+		*passed = -1;
+	else if (is_passed)
+		log_error("can't use a socket that was handed over: %s", strerror(-r));
+	else if (r == -EADDRINUSE)
 		log_error("another daemon listens on %s; stop it, or give another --socket and --control-socket", path);
 	else if (r == -EACCES || r == -EPERM)
 		log_error(
 			"no permission to listen on %s; run as root, or give a --socket and --control-socket elsewhere",
 			path);
-	else if (r < 0)
+	else
 		log_error("can't listen on %s: %s", path, strerror(-r));
 	return r;
 }
 
-static int daemon_take_socket(struct listener *listener, struct daemon *daemon, int *fd, enum client_socket socket)
-{
-	int r = listener_take(listener, &daemon->connections, *fd, socket);
-
-	if (r < 0)
-		log_error("can't use a socket that was handed over: %s", strerror(-r));
-	else
-		fd_steal(fd);
-	return r;
-}
-
-static int open_client_sockets(struct daemon *daemon)
-{
-	struct systemd_sockets *handed_over = &daemon->handed_over;
-	int r = 0;
-
-	for (size_t i = 0; i < handed_over->n_clients && r == 0; i++)
-		r = daemon_take_socket(&daemon->client_listeners[daemon->n_client_listeners++], daemon,
-				       &handed_over->clients[i], SOCKET_CLIENTS);
-	if (handed_over->n_clients > 0)
-		return r;
-	return daemon_listen(&daemon->client_listeners[daemon->n_client_listeners++], daemon, daemon->options.socket,
-			     0666, SOCKET_CLIENTS);
-}
-
 static int open_sockets(struct daemon *daemon)
 {
-	int r = open_client_sockets(daemon);
+	struct systemd_sockets *passed = &daemon->handed_over;
+	int none = -1, r = 0;
 
-	if (r < 0)
-		return r;
-	if (daemon->handed_over.control >= 0)
-		r = daemon_take_socket(&daemon->control_listener, daemon, &daemon->handed_over.control, SOCKET_CONTROL);
-	else
-		r = daemon_listen(&daemon->control_listener, daemon, daemon->options.control_socket, 0600,
-				  SOCKET_CONTROL);
+	for (size_t i = 0; i < MAX(passed->n_clients, (size_t)1) && r == 0; i++)
+		r = daemon_listen(&daemon->client_listeners[daemon->n_client_listeners++], daemon,
+				  passed->n_clients > 0 ? &passed->clients[i] : &none, daemon->options.socket, 0666,
+				  SOCKET_CLIENTS);
+	if (r == 0)
+		r = daemon_listen(&daemon->control_listener, daemon, &passed->control, daemon->options.control_socket,
+				  0600, SOCKET_CONTROL);
 	if (r < 0)
 		return r;
 	/* For STATUS: the real paths. */
@@ -244,20 +227,18 @@ static int open_sockets(struct daemon *daemon)
 	return 0;
 }
 
-static int check_proc(void)
+/* Clients are identified by /proc and the tree of cgroups. */
+static int check_identification(struct daemon *daemon)
 {
-	if (peer_can_be_looked_up())
-		return 0;
-	log_error("can't see who connects: /proc is not mounted, or is that of another pid namespace");
-	return -ESRCH;
-}
+	int r;
 
-static int find_cgroups(struct daemon *daemon)
-{
-	int r = cgroups_find(NULL, &daemon->registry.cgroups);
-
+	if (!peer_can_be_looked_up()) {
+		log_error("can't identify clients: /proc is not mounted, or belongs to another pid namespace");
+		return -ESRCH;
+	}
+	r = cgroups_find(NULL, &daemon->registry.cgroups);
 	if (r < 0)
-		log_error("can't see who connects: /proc/self/mountinfo can't be read: %s", strerror(-r));
+		log_error("can't identify clients: /proc/self/mountinfo can't be read: %s", strerror(-r));
 	return r;
 }
 
@@ -329,9 +310,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	/* First of all, so that no program that we start gets them. */
 	r = systemd_take_sockets(&daemon->handed_over);
 	if (r == 0)
-		r = check_proc();
-	if (r == 0)
-		r = find_cgroups(daemon);
+		r = check_identification(daemon);
 	if (r == 0)
 		r = daemon->loop ? reload_init(daemon) : -ENOSPC;
 	if (r == 0)

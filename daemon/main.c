@@ -80,7 +80,8 @@ static int daemon_start(const struct options *options, int background)
 		log_error("can't start: out of memory");
 	if (r < 0)
 		return EXIT_FAILURE;
-	log_info("%s backend, listening on %s", daemon->registry.kernel->facts.name, daemon->options.socket);
+	log_info("%s backend, listening on %s", backend_name(daemon->registry.kernel->facts.backend),
+		 daemon->options.socket);
 	write_ready(options->ready_fd);
 	if (background >= 0) {
 		log_open(options->log_level, true);

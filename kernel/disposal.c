@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Closing a socket also closes the fds in packets that nobody has read. If the sender has closed its own copies this is the last close of
+ * Closing a socket also closes the fds in packets that were not read. If the sender has closed its own copies this is the last close of
  * each, and it is slow: a TCP socket may linger for as long as its owner likes, a memfd's memory may take seconds to free. The process
  * that closes the socket has to wait. (Before Linux 6.9 a close may even free such garbage of other processes' sockets.)
  *
@@ -27,7 +27,7 @@
 #endif
 
 enum {
-	NUDGE = SIGURG, /* nobody else uses it */
+	NUDGE = SIGURG, /* not used otherwise */
 	NUDGE_NS = 1000000,
 	STACK_BYTES = 128 << 10,
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The contract between the daemon and whatever has user_events. Calls are plain data with numbers instead of pointers, so they can be
+ * The contract between the daemon and a backend, which has user_events. Calls are plain data with numbers instead of pointers, so they can be
  * carried out in this process (embedded) or in the keeper.
  *
  * A page is a tenant's status page; a stream is an open data file with events registered on it. The daemon numbers both. Calls of a
@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include "kernel/probe.h"
 #include "protocol/protocol.h"
 
 enum kernel_op {
@@ -42,7 +43,7 @@ enum kernel_op {
 	KERNEL_PAGE_FETCH, /* page → fd: as PAGE_NEW gave it; index 1: writable, for the keeper's successor */
 	KERNEL_STREAM_FETCH, /* stream → fd, number: as STREAM_NEW gave them; KERNEL_E_GONE: the keeper has no fd any more */
 	/*
-	 * Disowns pages and streams of the last daemon that this one has neither fetched nor asked about: they are charged to nobody, and
+	 * Disowns pages and streams of the last daemon that this one has neither fetched nor asked about: they are not charged any more, and
 	 * freed when no copy is open. Closes deposits that were not fetched.
 	 */
 	KERNEL_DISOWN,
@@ -84,21 +85,20 @@ struct kernel_call {
 	uint32_t bit;	 /* result of REGISTER and LOOK; argument of ADOPT */
 	uint32_t index;	 /* result of REGISTER and LOOK; argument of RELEASE, SET_MAXIMUM, ADOPT */
 	uint64_t number; /* of a deposit; of a stream's lock; of the keeper's events */
-	int fd;		 /* result: the caller's; argument: the kernel's, whatever the result */
+	int fd;		 /* result: the caller's; argument: the kernel's, also after a failure */
 	int result;
 };
 
-/* What a backend is and can do. Constant, except after remote_succeed(). */
+/* A backend's kind and abilities. Constant, except after remote_succeed(). A keeper sends it as it is, so it has neither pointers nor padding. */
 struct kernel_facts {
 	uint16_t backend;     /* enum wire_backend */
-	const char *name;     /* "embedded" */
-	bool guarded;	      /* holders of a stream can't register on it, so one stream may serve several clients */
-	bool shared_page;     /* all tenants have the same page */
-	bool deposits;	      /* deposits, pages and streams outlive the daemon */
 	uint16_t flags;	      /* KERNEL_PERSIST … that it supports */
 	uint32_t page_bits;   /* bits of a page, bit 0 included */
 	uint32_t capacity;    /* events in the whole machine */
 	uint32_t payload_max; /* the largest record that every tracer can take */
+	uint8_t guarded;      /* holders of a stream can't register on it, so one stream may serve several clients */
+	uint8_t shared_page;  /* all tenants have the same page */
+	uint8_t deposits;     /* deposits, pages and streams outlive the daemon */
 	char note[WIRE_SENTENCE_MAX + 1]; /* for the admin: why there is no guard, what is not isolated */
 };
 
@@ -120,6 +120,7 @@ struct kernel_ops {
 	void (*cancel)(struct kernel *); /* NULL: nothing is ever under way */
 	int (*dispatch)(struct kernel *);
 	void (*free)(struct kernel *);
+	/* NULL: records do not pass through this process. */
 	bool (*page_stats)(struct kernel *, uint32_t page, struct kernel_page_stats *ret);
 	void (*orphan)(struct kernel *); /* NULL: nothing outlives the daemon */
 };
@@ -177,7 +178,7 @@ static inline int kernel_dispatch(struct kernel *kernel)
 
 static inline bool kernel_page_stats(struct kernel *kernel, uint32_t page, struct kernel_page_stats *ret)
 {
-	return kernel->ops->page_stats(kernel, page, ret);
+	return kernel->ops->page_stats && kernel->ops->page_stats(kernel, page, ret);
 }
 
 static inline struct kernel *kernel_free(struct kernel *kernel)

@@ -109,14 +109,16 @@ void page_directory_remove(const char *path)
 
 /* --- a read-only mount --- */
 
-static int directory_clone_mount(const char *path)
+int mount_clone(const char *path, bool read_only)
 {
-	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
 	_cleanup_(fd_closep) int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	return mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0 ? -errno : fd_steal(&fd);
+	if (read_only && mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0)
+		return -errno;
+	return fd_steal(&fd);
 }
 
 /* A process that may not mount becomes root of a user namespace, where it may. The mount outlives these namespaces with its fd. */
@@ -134,7 +136,7 @@ static int clone_as_namespace_root(const char *path)
 	theirs = pair[1];
 	pid = fork();
 	if (pid == 0) {
-		int fd = unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ? -1 : directory_clone_mount(path);
+		int fd = unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ? -1 : mount_clone(path, true);
 
 		if (fd >= 0)
 			transport_send(theirs, "", 1, &fd, 1, 0);
@@ -171,7 +173,7 @@ int page_directory_clone(const char *path)
 
 	/* A seccomp filter may kill the process for the attempt. */
 	if (fd < 0 && prctl(PR_GET_SECCOMP) == 0)
-		fd = directory_clone_mount(path);
+		fd = mount_clone(path, true);
 	if (fd < 0 && prctl(PR_GET_SECCOMP) == 0)
 		fd = clone_as_namespace_root(path);
 	return fd < 0 ? -1 : fd;

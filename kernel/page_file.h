@@ -42,6 +42,8 @@ int page_files_sweep(int directory);
 
 /* Opens it, or makes it: it has to be on a tmpfs, and only the owner may write to it. An fd or a negative errno. */
 int page_directory_open(const char *path, uid_t owner);
+/* A copy of the mount that is attached nowhere, and ends with its fd; or a negative errno. */
+int mount_clone(const char *path, bool read_only);
 /* The same directory through a read-only mount, or -1. */
 int page_directory_clone(const char *path);
 /* Opens the directory of the daemon with this control socket, for its own pages ("pages") or a keeper's. `ret`: its path. */

@@ -12,7 +12,7 @@ struct fdset {
 
 /* Becomes the owner of `fd`. -ENOSPC: the set is full, and the caller remains the owner. */
 int fdset_take(struct fdset *, int fd);
-/* Makes the caller the owner of one; -1 if there is none. */
+/* Makes the caller the owner of the fd at that position; -1 if there is none. */
 int fdset_steal(struct fdset *, size_t position);
 /* Closes the rest. Safe on an empty set, and twice. */
 void fdset_deinit(struct fdset *);

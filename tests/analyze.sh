@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# analyze.sh [SOURCE…]: GCC's -fanalyzer over all that is installed, or those, clean but for what is suppressed below.
+# analyze.sh [SOURCE…]: GCC's -fanalyzer for these sources, by default for all of the product. Suppressions are below.
 
 cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
 
-# What is in a hash table, or behind a pointer to a member, the analyser takes for lost as soon as its function returns. In these
-# that is all that it says. (ASan and valgrind look for leaks in all tests.)
-loses_sight=(
+# The analyser reports memory in a hash table, or behind a pointer to a member, as leaked when the function returns: the only warning in
+# these files. (ASan and valgrind look for leaks in all tests.)
+false_leaks=(
 	client/userevctl/tracing/embedded.c client/userevctl/tracing/catalogue.c client/userevctl/tracing/writer.c daemon/connection/client.c
 	daemon/registry/event.c daemon/ledger/ledger.c daemon/quota/level.c daemon/registry/pages.c
 	daemon/policy/keys.c daemon/requests/register.c daemon/admin/reload.c daemon/registry/rules.c
@@ -16,13 +16,13 @@ loses_sight=(
 	kernel/embedded/embedded.c kernel/rpc/remote.c kernel/user_events/registration.c kernel/user_events/user_events.c daemon/policy/policy.c
 )
 declare -A suppressed=(
-	# It takes all items of an array for the same one, which would be freed again.
+	# The analyser confuses the items of an array, and reports that one is freed twice.
 	[daemon/admin/tail.c]=-Wno-analyzer-double-free
-	# It believes that libbpf can fail with an errno of 0, which would be success.
+	# libbpf never fails with an errno of 0.
 	[kernel/guard/program.c]=-Wno-analyzer-null-dereference
 )
 
-# The guard is left out where it is not built.
+# Without the guard's program if it was not built.
 sources()
 {
 	find protocol kernel daemon client -path client/examples -prune -o -name '*.c' -print | grep -v '\.bpf\.c$' |
@@ -33,11 +33,11 @@ sources()
 
 flags_for()
 {
-	[[ " ${loses_sight[*]} " != *" $1 "* ]] || echo -Wno-analyzer-malloc-leak
+	[[ " ${false_leaks[*]} " != *" $1 "* ]] || echo -Wno-analyzer-malloc-leak
 	echo "${suppressed[$1]-}"
 }
 
-# Not optimised: what an optimiser has taken away is not looked at.
+# Not optimised, so that all code is analysed.
 commands()
 {
 	local source flags
@@ -48,5 +48,5 @@ commands()
 	done
 }
 
-# xargs would take quotes for its own.
+# With NULs, because xargs interprets quotes.
 commands "$@" | tr '\n' '\0' | xargs -0 -P "$(nproc)" -n 1 sh -c

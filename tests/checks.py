@@ -1,31 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""For tests in Python: `check("a sentence", what_is_wrong)` counts, sum_up() says the numbers and exits.
-
-Nothing is wrong where that is empty. It is shown where it is not.
+"""For tests in Python: `check("a sentence", faults)` passes if `faults` is empty, and prints it otherwise. sum_up() prints the numbers
+and exits.
 """
 
 import os
 import sys
 import time
 
-# The tree is what packages are made of: nothing is to be left in it.
+# Packages are made from the tree, so tests leave no files in it.
 sys.dont_write_bytecode = True
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 BUILD = os.path.abspath(os.environ.get("B", "build"))
 TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PATIENCE = 60
+TIMEOUT = 60
 _passed, _failed = [], []
 
 
-def check(sentence, wrong):
-    if wrong:
+def check(sentence, faults):
+    if faults:
         _failed.append(sentence)
-        print(f"FAIL  {sentence}\n      {str(wrong)[:600]}")
+        print(f"FAIL  {sentence}\n      {str(faults)[:600]}")
     else:
         _passed.append(sentence)
         print(f"ok    {sentence}")
-    return not wrong
+    return not faults
 
 
 def sum_up():
@@ -34,8 +33,8 @@ def sum_up():
 
 
 def eventually(condition):
-    """What it says once it is true, or at last."""
-    end = time.monotonic() + PATIENCE
-    while not (said := condition()) and time.monotonic() < end:
+    """The result of the condition when it is true, or at the deadline."""
+    end = time.monotonic() + TIMEOUT
+    while not (result := condition()) and time.monotonic() < end:
         time.sleep(0.01)
-    return said
+    return result

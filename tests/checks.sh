@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# For tests in shell: `check 'a sentence' COMMAND…` runs the command and counts; `sum_up` says the numbers and exits. What a
-# command printed is shown where it failed.
+# For tests in shell: `check 'a sentence' COMMAND…` runs the command and counts; it prints the output of a command that failed.
+# `sum_up` prints the numbers and exits.
 
 B=$(cd "${B:-build}" && pwd) || exit 1
 checks_passed=0 checks_failed=0
@@ -32,7 +32,7 @@ exits()
 	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
 }
 
-# says PATTERN COMMAND…: the output, stdout or stderr, has it.
+# says PATTERN COMMAND…: stdout or stderr matches it.
 says()
 {
 	local pattern=$1 output
@@ -45,6 +45,33 @@ says()
 says_not()
 {
 	! says "$@"
+}
+
+says_nothing()
+{
+	local output
+	output=$("$@" 2>/dev/null)
+	printf '%s\n' "$output"
+	[ -z "$output" ]
+}
+
+# within SECONDS COMMAND…: succeeds in that time; if not, its last output is printed.
+within()
+{
+	local deadline=$((SECONDS + $1)) output
+	shift
+	until output=$("$@" 2>&1); do
+		[ $SECONDS -lt $deadline ] || { printf '%s\n' "$output" && return 1; }
+		sleep 0.2
+	done
+}
+
+# A scene is a function of several steps; if one fails, the trace shows which.
+scene()
+{
+	exec {BASH_XTRACEFD}>&1 # not stderr, which steps may compare
+	set -x
+	"$@"
 }
 
 # json EXPRESSION COMMAND…: the output is JSON, and the expression about `it` (a list: one for each line) is true. The output is left in

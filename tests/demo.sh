@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The tour, without a keyboard: a daemon, two programs in different tenants, an event switched on, its records decoded, a
-# refusal. Ends with 0 only if all of that was really seen.
+# A tour: a daemon, two programs in different tenants, an event switched on, its records decoded, a refusal. The exit status is 0 only if
+# each of these was seen.
 
 set -u
 B=$(cd "${B:-build}" && pwd) || exit 1
@@ -30,7 +30,7 @@ say()
 	printf '\n%s# %s%s\n' "$bold" "$*" "$plain"
 }
 
-# Shows a command and what it prints, and keeps that for what must be in it.
+# Prints a command and its output, which must_see() searches.
 show()
 {
 	local word line=''
@@ -38,7 +38,8 @@ show()
 		[[ $word = *[\ \;]* ]] && word="'$word'"
 		line="$line $word"
 	done
-	printf '%s$%s%s\n' "$dim" "${line/# in_shop/ shop\$}" "$plain"
+	[ "$1" = in_shop ] && line=${line/# in_shop/shop\$} || line="\$$line"
+	printf '%s%s%s\n' "$dim" "$line" "$plain"
 	output=$("$@" 2>&1)
 	printf '%s\n' "$output"
 }
@@ -46,12 +47,12 @@ show()
 must_see()
 {
 	grep -qE -- "$1" <<<"$output" && return
-	printf '\nThe demo failed: %s was not seen.\n--- the daemon said:\n' "$2" >&2
+	printf '\nThe demo failed: %s was not seen.\n--- the daemon'\''s log:\n' "$2" >&2
 	cat "$directory/log" >&2
 	exit 1
 }
 
-# Two cgroups if we may make them; else every program is a tenant of its own.
+# Two cgroups if this user may make them; otherwise each process is a tenant.
 make_cgroup()
 {
 	local mount
@@ -64,7 +65,7 @@ make_cgroup()
 	fi
 }
 
-# Under a name of its own, as another program would have it.
+# Each copy has its own name.
 start_program()
 {
 	ln -s "$B/examples/requests" "$directory/$1"
@@ -89,7 +90,7 @@ wait_for()
 		output=$("$@" 2>&1) && return
 		sleep 0.1
 	done
-	must_see 'nothing like this' "\"$*\" succeeding"
+	must_see 'nothing like this' "success of '$*'"
 }
 
 both_are_there()
@@ -98,7 +99,7 @@ both_are_there()
 }
 
 make_cgroup
-say 'A daemon that needs no privilege, with room for one event per tenant'
+say 'Start a daemon without privilege, with a limit of one event for each tenant'
 printf '%s$ userevd --backend=embedded --max-events=1 &%s\n' "$dim" "$plain"
 kind=cgroup
 [ -n "$cgroup" ] || kind=process
@@ -108,7 +109,7 @@ pids+=($!)
 wait_for "$B/userevctl" status
 cat "$directory/log"
 
-say 'Two programs in two containers, each with an event of its own, declared in one line'
+say 'Start two programs in two containers; each declares an event in one line'
 printf '%s$ shop & bank &%s\n' "$dim" "$plain"
 start_program shop
 start_program bank
@@ -117,32 +118,32 @@ show "$B/userevctl" tenants
 must_see 'shop' 'the tenant of the first program'
 must_see 'bank' 'the tenant of the second program'
 
-say 'Nobody traces them, so they cost a load and a test. An admin switches one on'
+say 'Without a tracer an event costs a load and a test. Enable one of the two'
 show "$B/userevctl" enable shop_request
 show "$B/userevctl" events
 must_see 'shop_request.*on' 'shop_request switched on'
 must_see 'bank_request.*off' 'bank_request still off'
 
-say 'Its records, decoded, as they come'
+say 'Follow its records, decoded'
 show timeout 20 "$B/userevctl" tail --count=6 shop_request
 must_see 'shop_request.*status=200.*path="/cart"' 'a decoded record'
 must_see 'shop_request.*status=404.*path="/favicon.ico"' 'a decoded record with another status'
 
-say 'Who writes a description that the kernel would not take is told what to change'
+say 'Register a wrong description: the refusal suggests the correction'
 show "$B/userevctl" emit 'checkout long basket' basket=1
 must_see "field 1: 'long' has no fixed size; use s64 or u64" 'the refusal of a field that has no size'
 
 if [ -n "$cgroup" ]; then
-	say 'And who wants more than its share, in the container "shop"; the bank does not notice'
+	say 'Exceed the limit in the container "shop": it is refused, and "bank" is not affected'
 	show in_shop "$B/userevctl" emit 'checkout u64 basket' basket=1
-	must_see 'this tenant holds 1 of 1 events' 'the refusal of one event too many'
+	must_see 'this tenant holds 1 of 1 events' 'the refusal of an event above the limit'
 	show "$B/userevctl" tenants
-	must_see 'shop.*quota-exceeded 1' 'the refusal in the account of that tenant, and of no other'
+	must_see 'shop.*quota-exceeded 1' 'the refusal in the account of this tenant'
 fi
 
-say 'And for a developer alone at a desk: one command, a private daemon, nothing left behind'
+say 'For development: one command runs a program with a private daemon, and leaves no files'
 show "$B/userevctl" run -- "$B/examples/requests" desk 0.3
 must_see 'desk_request.*status=200' 'a record of the private daemon'
-must_see '[0-9]+ records?' 'the sum of the private daemon'
+must_see '[0-9]+ records?' 'the number of records'
 
-printf '\n%sAll of it was really seen.%s\n' "$bold" "$plain"
+printf '\n%sThe demo passed: each step showed the expected output.%s\n' "$bold" "$plain"

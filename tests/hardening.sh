@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# What can be seen in a program, or a library, of how it was built: for test_hardening.sh, and for packages. To be sourced.
+# Checks of the hardening of a program or library, for test_hardening.sh and test_deb.sh. To be sourced.
 
-can_lie_anywhere()
+is_position_independent()
 {
 	readelf -h "$1" | grep 'Type: *DYN' && readelf -d "$1" | grep 'FLAGS_1.*PIE'
 }
 
-has_its_relocations_read_only()
+has_read_only_relocations()
 {
 	readelf -lW "$1" | grep GNU_RELRO && readelf -d "$1" | grep 'FLAGS_1.*NOW'
 }
 
-has_no_memory_to_write_and_run()
+has_no_writable_code()
 {
 	readelf -lW "$1" | grep 'GNU_STACK .* RW ' && ! readelf -lW "$1" | grep 'RWE'
 }
@@ -23,29 +23,29 @@ has_no_path_to_libraries()
 	! readelf -d "$1" | grep -E 'RPATH|RUNPATH'
 }
 
-guards_its_stack()
+has_stack_protector()
 {
 	readelf -W --dyn-syms "$1" | grep __stack_chk_fail
 }
 
-touches_each_page_of_its_stack()
+has_stack_clash_protection()
 {
 	objdump -d --no-show-raw-insn "$1" | grep -m 1 'orq *$0x0,.*(%rsp)'
 }
 
-checks_what_libc_writes()
+has_fortified_libc_calls()
 {
 	readelf -W --dyn-syms "$1" | grep -m 1 '_chk@'
 }
 
-# Of one file and all others.
-whatever=(has_its_relocations_read_only has_no_memory_to_write_and_run has_no_path_to_libraries guards_its_stack checks_what_libc_writes)
+# Common to programs and libraries.
+common=(has_read_only_relocations has_no_writable_code has_no_path_to_libraries has_stack_protector has_fortified_libc_calls)
 
 has_all()
 {
-	local file=$1 what
+	local file=$1 property
 	shift
-	for what; do
-		"$what" "$file" || { echo "$what: not $file" && return 1; }
+	for property; do
+		"$property" "$file" || { echo "$property: not $file" && return 1; }
 	done
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A fd whose last close takes its time, for tests of who has to wait for that. */
+/* An fd whose last close takes long, for tests that no program waits for it. */
 
 #include <netinet/in.h>
 #include <sched.h>
@@ -68,13 +68,13 @@ static inline time_t seconds_now(void)
 	return now.tv_sec;
 }
 
-/* Whether what began then did not wait for the lingering. */
+/* Whether the time since then is shorter than the lingering. */
 static inline bool did_not_linger(time_t since)
 {
 	return seconds_now() - since < LINGER_SECONDS - 1;
 }
 
-/* Until the other thread has closed what it has to. */
+/* Waits until another thread has closed its fds. */
 static inline void wait_for_open_fds(int n)
 {
 	while (count_open_fds() != n)

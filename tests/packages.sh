@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Installs those of the named Debian packages that are missing, if we may; else says which they are.
+# Installs the missing ones of the named Debian packages; without the right to do that, prints them.
 
 set -eu
 
 command -v dpkg-query >/dev/null || {
-	echo "This is not Debian: what is needed has the names, there, of $*" >&2
+	echo "This is not Debian. Debian's names of the required packages are: $*" >&2
 	exit 0
 }
 
@@ -23,7 +23,7 @@ if [ "$(id -u)" = 0 ]; then
 	as_root=
 elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
 	as_root=sudo
-	echo "Packages are missing, and sudo is asked to install them:$missing"
+	echo "Installing missing packages with sudo:$missing"
 	sudo true || exit 1
 else
 	echo "Packages are missing. As root: apt-get install$missing" >&2

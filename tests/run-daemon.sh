@@ -1,17 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What `make run` runs: the daemon in the foreground, in a directory that is always the same, so that programs find it again, and what
-# to try from another terminal.
+# `make run`: the daemon in the foreground. The directory is always the same, so that programs find the next daemon, too.
 
 set -eu
 B=${B:-build}
 here=$(cd "$B" && pwd)
-# Clients of other users may come in; only the user who started this may switch events on, as nobody else may use the other socket.
+# Clients of all users may connect; only the daemon's user may use the control socket and enable events.
 directory=${TMPDIR:-/tmp}/userevd-run-$(id -u)
 [ -d "$directory" ] || mkdir -m 755 "$directory"
 if [ -L "$directory" ] || [ ! -O "$directory" ]; then
-	echo "make run: $directory is somebody else's" >&2
+	echo "make run: $directory belongs to another user" >&2
 	exit 1
 fi
 chmod 755 "$directory"
@@ -27,7 +26,7 @@ userevd runs until you press Ctrl-C. From other terminals:
   $here/userevctl $clients emit 'hello u32 count; __rel_loc char[] whom' count=1 whom=world
   $here/userevctl $admins status
 
-(The first shows what the second writes: start it before.) A program of your own finds this daemon, and the next one, with
+(The first prints the records of the second: start it first.) Your own programs find this daemon, and later ones, with
 
   export USEREV_SOCKET=$directory/userevd.sock
 

@@ -2,16 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # run-tests.sh [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon
-# and tools of a build, one after the other, and sums up. What is to run beside all that follows, here or in a guest, starts where it
-# is named. A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12 or 6.1, or one with
-# two processors: 6.12+two; or with systemd: 6.12+systemd, or 6.12+early, whose systemd finds what is installed, and programs that
-# can't wait for it, when it starts.
+# and tools of a build, one after the other, and sums up. --beside and --guest start in the background, beside the rest of the
+# arguments. A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12 or 6.1; with two
+# processors 6.12+two; with systemd 6.12+systemd, or 6.12+early, where userevd and its clients are installed before systemd starts.
 # The first "--" may be left out.
 #
 # A program that takes longer than TEST_LIMIT seconds (1200) has failed, and so has a guest after GUEST_LIMIT (2400).
 #
-# What runs beside, and in a guest, is this script, too: the first one learns the numbers so far, and what is running now, from the
-# file $SUMS.
+# Background runs use this script, too. They write their numbers, and the program that is running, into the file $SUMS.
 
 set -u
 passed=0 failed=0 skipped=0 reasons='' where=''
@@ -23,7 +21,7 @@ else
 fi
 [ -z "${IN_GUEST-}" ] || where=", $(uname -r)"
 
-# What a test leaves behind when it fails is gone with this.
+# Removed at the end, with the files of failed tests.
 TMPDIR=$(mktemp -d /tmp/userevd-XXXXXX)
 export TMPDIR COLOR
 chmod 755 "$TMPDIR"
@@ -33,7 +31,7 @@ page_directories()
 	find /dev/shm -maxdepth 1 -type d -name 'userevd-*' 2>/dev/null | sort
 }
 before=$(page_directories)
-# The new ones, unless a process still has a lock on a page, whose name has its inode's number.
+# The new ones, unless a process has a lock on a page. A page's name contains its inode's number.
 remove_page_directories()
 {
 	local directory page
@@ -48,19 +46,19 @@ end()
 {
 	[ -z "${program[*]}${processes[*]}" ] || { kill "${program[@]}" "${processes[@]}"; wait; } 2>/dev/null
 	rm -rf "$TMPDIR"
-	# Once, when all that runs beside has ended, too.
+	# Once, after the background runs.
 	[ -n "${SUMS-}" ] || remove_page_directories
 }
 trap end EXIT
 trap 'exit 130' INT TERM
 
-# For what is started with "&", which would otherwise ignore ^C, and all that it starts.
+# A program started with "&" would otherwise ignore ^C.
 heed_interrupts=(env --default-signal=INT --default-signal=QUIT)
 
 export CK_FORK=yes CK_VERBOSITY=normal
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 
-# The numbers out of what a program printed last.
+# The numbers in the last lines of a log.
 count()
 {
 	local log=$1 status=$2 checks failures errors
@@ -71,7 +69,7 @@ count()
 		[ "${s:-0}" -gt 0 ] && reasons="$reasons; $(sed -n 's/^.* skipped: //p' "$log" | tail -1)"
 	fi
 	p=${p:-0} f=${f:-0} s=${s:-0}
-	# Whatever it counted: one that ends badly has failed, and one that counted nothing too.
+	# A bad exit status is a failure, and so is a program without a test.
 	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ] || [ $((p + f + s)) -eq 0 ]; then
 		f=$((f + 1))
 	fi
@@ -82,8 +80,8 @@ add()
 	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# What is running now, and then that nothing is.
-tell_first()
+# Writes the numbers and the running program; '' if none is running.
+write_sums()
 {
 	[ -z "${SUMS-}" ] || printf '%s\n' "$passed $failed $skipped" "$1" "${reasons#; }" >"$SUMS"
 }
@@ -96,7 +94,7 @@ run()
 	logs=${LOGS:-$build/logs}
 	log=$logs/$name.log
 	mkdir -p "$logs"
-	tell_first "$name"
+	write_sums "$name"
 	B=$build "${heed_interrupts[@]}" timeout -k 10 "${TEST_LIMIT:-1200}" "$2" >"$log" 2>&1 </dev/null &
 	program=($!)
 	wait "${program[0]}"
@@ -112,14 +110,14 @@ run()
 	add "$p" "$f" "$s"
 }
 
-# start FOLDER COMMAND…: in the background, what it prints in a file there.
+# start FOLDER COMMAND…: in the background, with its output in a file there.
 start()
 {
 	local folder=$1
 	shift
 	rm -rf "$folder"
 	mkdir -p "$folder"
-	# There at once: what shows it may look before what writes it has begun.
+	# finish() may read the file before the program has begun.
 	: >"$folder/output"
 	"${heed_interrupts[@]}" "$@" >"$folder/output" 2>&1 &
 	processes+=($!)
@@ -144,10 +142,11 @@ start_guest()
 	esac
 	shift
 	start "$folder" env B="$build" tests/vm/run-guest.sh --limit="${GUEST_LIMIT:-2400}" --share="$folder" "${option[@]}" "$kernel" -- \
-		env COLOR="$COLOR" IN_GUEST=1 LOGS=/run/guest SUMS=/run/guest/sums tests/run-tests.sh "$@"
+		env COLOR="$COLOR" ${COVERAGE:+GCOV_PREFIX=/run/guest/coverage} IN_GUEST=1 LOGS=/run/guest SUMS=/run/guest/sums \
+		tests/run-tests.sh "$@"
 }
 
-# Shows what was printed there and still is, but for its own sum, and adds that.
+# Prints the output of a background run until its end, and adds its numbers to the sum.
 finish()
 {
 	local pid=$1 folder=$2 status running reason
@@ -160,7 +159,7 @@ finish()
 	{ read -r p f s; read -r running; read -r reason; } 2>/dev/null <"$folder/sums"
 	add "${p:-0}" "${f:-0}" "${s:-0}"
 	[ -z "${reason-}" ] || reasons="$reasons; $reason"
-	# It ended by itself, and failed if and only if a program did.
+	# A run that ended by itself has no running program, and fails only if a program did.
 	[ "${running-unknown}" = '' ] && [ $status -eq $((f > 0)) ] && return
 	printf '  %sFAIL%s  %-32s (exit status %d; %s)\n' "$red" "$plain" \
 		"${folder##*/}${running:+, in $running}" $status "$folder"
@@ -185,7 +184,7 @@ while [ $# -gt 0 ]; do
 		programs+=("$1")
 		shift
 	done
-	[ ${#programs[@]} -gt 0 ] || continue # a list of the Makefile's that has nothing yet
+	[ ${#programs[@]} -gt 0 ] || continue # an empty list of the Makefile
 	case $separator in
 	--guest) start_guest "${place[@]}" "${programs[@]}" ;;
 	--beside) start_beside "${place[@]}" "${programs[@]}" ;;
@@ -196,7 +195,7 @@ while [ $# -gt 0 ]; do
 		;;
 	esac
 done
-tell_first ''
+write_sums ''
 for i in "${!processes[@]}"; do
 	finish "${processes[i]}" "${folders[i]}"
 done

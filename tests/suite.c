@@ -55,7 +55,7 @@ static void remember_fds(void)
 
 static void expect_the_same_fds(void)
 {
-	/* Before Linux 6.16 a thread closes what clients may have attached fds to (kernel/disposal.c). */
+	/* Before Linux 6.16 a thread closes fds of clients (kernel/disposal.c). */
 	for (unsigned i = 0; i < 2000 && count_open_fds() != fds_before; i++)
 		usleep(10000);
 	ck_assert_msg(count_open_fds() == fds_before, "%d fds before the test, %d after it", fds_before,
@@ -67,7 +67,7 @@ void suite_check_fds(TCase *cases)
 	tcase_add_checked_fixture(cases, remember_fds, expect_the_same_fds);
 }
 
-/* For a test that hangs: on a busy machine, in a guest, one may take a hundred times what it takes alone. */
+/* For a test that hangs. In a guest of a busy machine a test may take a hundred times as long as alone. */
 enum { TEST_SECONDS_MAX = 300 };
 
 int suite_run(Suite *suite)

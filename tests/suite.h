@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What every test program shares: one suite, one main(), and a fixture that finds leaked fds.
+ * Common to all test programs: one suite, one main(), and a fixture that finds leaked fds.
  *
  *	TEST(empty_set_has_nothing_to_steal) { … }
  *

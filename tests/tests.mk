@@ -50,7 +50,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 # Tests that run again in guests, one for each kernel, and one with systemd as its first process.
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
-GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_transport test_disposal test_page) \
+GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
 	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
 	test_tracing.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
@@ -218,7 +218,7 @@ fuzz-coverage: test-dependencies
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz-coverage CFLAGS='-O1 -g $(COVERS)' LDFLAGS='$(COVERS)' $(FUZZERS:$(B)/%=$(B)/fuzz-coverage/%)
 	$(Q)tests/fuzz/coverage.sh $(B)/fuzz-coverage
 
-# On this machine, perhaps with the embedded backend; in a guest with KERNEL=. `make test` runs it for two minutes.
+# On this machine, perhaps with the embedded backend; in a guest with KERNEL=. `make test` runs it for a minute.
 SOAK_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL))
 ## make soak            Random programs, policies and restarts for SECONDS=120; nothing may grow. KERNEL=6.12 for a virtual machine.
 soak: SECONDS ?= 120
@@ -226,12 +226,18 @@ soak: test-dependencies $(if $(SOAK_KERNEL),vm-dependencies)
 	$(Q)$(BUILD) build $(SOAK_TEST)
 	$(Q)B=$(B) tests/soak/soak.sh $(SECONDS) "$(SOAK_KERNEL)" $(SEED)
 
-## make coverage        Line and branch coverage of unit and integration tests on this machine.
-coverage: test-dependencies
-	$(Q)$(BUILD) B=$(B)/coverage COVERAGE=1 build-tests
-	$(Q)find $(B)/coverage -name '*.gcda' -delete
-	$(Q)tests/run-tests.sh $(B)/coverage $(TESTS:$(B)/%=$(B)/coverage/%) tests/integration/test_userevctl.sh
-	$(Q)tests/coverage.sh $(B)/coverage
+COVERED := $(B)/coverage
+covered = $(1:$(B)/%=$(COVERED)/%)
+# Programs that a compiler's options do not change, and in a guest those that say nothing new about a kernel.
+COVERING_SCRIPTS := $(addprefix tests/integration/test_,userevctl.sh policy.sh last_policy.sh metrics.py top.sh doctor.sh conformance.py)
+COVERING_IN_GUEST = $(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
+## make coverage        Line and branch coverage of unit and integration tests, here and in a virtual machine (KERNEL=6.12).
+coverage: test-dependencies kernel-$(KERNEL)
+	$(Q)$(BUILD) B=$(COVERED) COVERAGE=1 build-tests
+	$(Q)rm -rf $(COVERED)/logs && find $(COVERED) -name '*.gcda' -delete
+	$(Q)COVERAGE=1 tests/run-tests.sh --guest $(KERNEL) $(COVERED) $(call covered,$(COVERING_IN_GUEST)) tests/integration/test_tracing.sh \
+		-- $(COVERED) $(call covered,$(TESTS)) $(COVERING_SCRIPTS)
+	$(Q)tests/coverage.sh $(COVERED)
 
 build-tests: build $(B)/examples/tasks $(TESTS) $(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) \
 	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer restart_load userevd-next)
@@ -272,7 +278,7 @@ $(B)/tests/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format
 ARCHIVES := $(addprefix $(B)/tests/,client.a daemon.a helpers.a keeper.a)
 $(B)/tests/client.a: $(LIBRARY_OBJECTS) $(filter-out %/main.o,$(CTL_OBJECTS))
 $(B)/tests/daemon.a: $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
-$(B)/tests/helpers.a: $(call objects,tests/unit)
+$(B)/tests/helpers.a: $(call objects,$(UNIT_FOLDERS),$(UNIT_SOURCES))
 $(B)/tests/keeper.a: $(KEEPER_OBJECTS)
 $(ARCHIVES):
 	@echo '  AR      $@'
@@ -433,7 +439,7 @@ kernel-tests: $(KERNEL_TESTS)
 
 # The guard: for guests, as root, too.
 $(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c) $(SUITE_OBJECTS) \
-		$(B)/kernel/privileges.o | $(B)/tests/guard_caller $(B)/tests/guard_caller32
+		$(B)/kernel/privileges.o $(PROTOCOL_OBJECTS) | $(B)/tests/guard_caller $(B)/tests/guard_caller32
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# unless-known.sh COMMAND… <TEXT: runs the command, unless it has succeeded before with the same TEXT, which has to be all that its
-# outcome depends on. That it has is remembered below $USEREVD_CACHE (default ~/.cache/userevd), for two months after the last time.
+# unless-known.sh COMMAND… <TEXT: runs the command, unless it has succeeded before with the same TEXT. The command's outcome must depend on
+# nothing else. Successes are recorded below $USEREVD_CACHE (default ~/.cache/userevd), for two months after their last use.
 
 set -u
 known=${USEREVD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/userevd}/known

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the code weighs: `make weight`.
+"""The weight of the code: `make weight`.
 
 Lines of code are lines that are neither blank nor only a comment, laid out by clang-format, headers and generated code included.
 """

@@ -2,7 +2,7 @@
 
 /*
  * The batches form one queue, in which events are sent to the daemon and answered by it. A new connection starts again at the
- * front. What the library knows of a single event is in the event itself.
+ * front. The state of a single event is in the event itself.
  *
  * A batch that is released with answers pending stays in the queue, without events, until the last answer. A refused event that
  * stays registered is off, and keeps its place in the queue for the next connection.
@@ -114,28 +114,27 @@ void batch_drop(struct events *events, struct batch *batch)
 	batch_release(events, batch);
 }
 
-void batches_suspend(struct events *events)
-{
-	struct batch *batch, *next;
-
-	for (batch = TAILQ_FIRST(&events->batches); batch; batch = next) {
-		next = TAILQ_NEXT(batch, entry);
-		batch->asked = batch->answered;
-		BATCH_FOREACH(event, batch)
-		place_wait(event, events->ungranted);
-		if (!batch->event)
-			batch_free(events, batch);
-	}
-	events->unasked = events->unanswered;
-}
-
-void batches_resume(struct events *events)
+void batches_place(struct events *events, void (*place)(struct userev_event *, const struct stream *ungranted))
 {
 	struct batch *batch;
 
 	TAILQ_FOREACH(batch, &events->batches, entry)
 		BATCH_FOREACH(event, batch)
-	place_resume(event, events->ungranted);
+	place(event, events->ungranted);
+}
+
+void batches_suspend(struct events *events)
+{
+	struct batch *batch, *next;
+
+	batches_place(events, place_wait);
+	for (batch = TAILQ_FIRST(&events->batches); batch; batch = next) {
+		next = TAILQ_NEXT(batch, entry);
+		batch->asked = batch->answered;
+		if (!batch->event)
+			batch_free(events, batch);
+	}
+	events->unasked = events->unanswered;
 }
 
 void batches_ask_anew(struct events *events)
@@ -151,16 +150,6 @@ void batches_scan_again(struct events *events)
 {
 	events->scan_batch = TAILQ_FIRST(&events->batches);
 	events->scan_at = 0;
-}
-
-void batches_wait(struct events *events)
-{
-	struct batch *batch;
-
-	TAILQ_FOREACH(batch, &events->batches, entry)
-		BATCH_FOREACH(event, batch)
-	place_wait_anew(event, events->ungranted);
-	batches_scan_again(events);
 }
 
 struct userev_event *batches_next_changed(struct events *events)

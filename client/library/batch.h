@@ -56,14 +56,12 @@ void batch_free(struct events *, struct batch *);
 /* The batch of a registered event. */
 struct batch *batch_of(const struct events *, const struct userev_event *);
 
+/* Calls one of the functions of place.h for all events. */
+void batches_place(struct events *, void (*place)(struct userev_event *, const struct stream *ungranted));
 /* There is no connection: tests of events look for a daemon, and grants stay in use. */
 void batches_suspend(struct events *);
-/* The opposite: grants are valid, events without a grant are off. */
-void batches_resume(struct events *);
 /* For a new connection: all events are to be sent and answered again. */
 void batches_ask_anew(struct events *);
-/* For a new page: all events are off until they are answered. */
-void batches_wait(struct events *);
 
 /* The state of events may have changed: batches_next_changed() starts a new scan. */
 void batches_scan_again(struct events *);

@@ -77,19 +77,17 @@ static int connection_connect(const char *path, int64_t deadline, int *ret)
 /* Of two default sockets that fail, the error is that of the first one that exists. */
 static int connection_find(struct connection *connection, int64_t deadline, int *ret)
 {
-	static const char *const defaults[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
+	const char *const paths[] = {
+		connection->socket[0] ? connection->socket : "/run/userevd/client/userevd.sock",
+		connection->socket[0] ? NULL : "/run/userevd.sock",
+	};
 	int error = -ENOENT;
 
-	connection->tried = connection->socket[0] ? connection->socket : defaults[0];
-	if (connection->socket[0])
-		return connection_connect(connection->socket, deadline, ret);
-	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
-		int r = connection_connect(defaults[i], deadline, ret);
+	for (size_t i = 0; error != 0 && i < ARRAY_SIZE(paths) && paths[i]; i++) {
+		int r = connection_connect(paths[i], deadline, ret);
 
-		if (r == 0)
-			return 0;
-		if (error == -ENOENT && r != -ENOENT) {
-			connection->tried = defaults[i];
+		if (i == 0 || r == 0 || (error == -ENOENT && r != -ENOENT)) {
+			connection->tried = paths[i];
 			error = r;
 		}
 	}
@@ -141,7 +139,7 @@ void connection_close(struct connection *connection, enum connection_state state
 {
 	const bool is_intact = connection_is_intact(connection);
 
-	/* The parent goes on with the connection, and shares the epoll instance: do not change it. */
+	/* The parent keeps the connection, and shares the epoll instance: do not change it. */
 	if (state == CONNECTION_INHERITED) {
 		connection->poll_fd = fd_close(connection->poll_fd);
 	} else {

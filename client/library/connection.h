@@ -65,7 +65,10 @@ int connection_poll_fd(struct connection *);
 struct packet connection_begin(const struct connection *, uint16_t kind);
 /* Sends it, and adds it to the pending requests. 1, or 0 if the socket's queue is full, or a negative errno. */
 int connection_ask(struct connection *, struct packet *, uint16_t answer, uint16_t count);
-/* Receives a packet, which is valid until another one is begun or received. 0 or a negative errno; -EAGAIN: there is none; -ETIMEDOUT: and the silence lasts too long. */
+/*
+ * Receives a packet, which is valid until the next call that begins or receives a packet. 0 or a negative errno; -EAGAIN: there is
+ * none; -ETIMEDOUT: there is none, and the silence lasts too long.
+ */
 int connection_receive(struct connection *, struct reply *);
 void reply_deinit(struct reply *);
 /* Waits until there is a packet, or room for one. 0, or -EAGAIN at the deadline, or a negative errno. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Calls for single events: registering and releasing them, and what programs may ask about them. */
+/* Calls for single events: registering and releasing them, and queries about them. */
 
 #include "client/library/debug.h"
 #include "client/library/library.h"

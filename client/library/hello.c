@@ -5,6 +5,7 @@
 #include "client/library/hello.h"
 #include "client/library/debug.h"
 #include "client/library/page.h"
+#include "client/library/place.h"
 
 /* A packet has room for the longest description. */
 enum {
@@ -50,7 +51,8 @@ int hello_take(struct userev *userev, struct reply *reply, uint16_t count _unuse
 	streams_expect_writers(&files->streams);
 	TAILQ_CONCAT(&files->outdated, &files->streams, entry);
 	TAILQ_CONCAT(&files->streams, &streams, entry);
-	batches_wait(&userev->events);
+	batches_place(&userev->events, place_wait_anew);
+	batches_scan_again(&userev->events);
 	debug_print("connected: tenant %.*s, at most %u events", (int)MIN(tenant.length, (size_t)300), tenant.text,
 		    limits.events_max);
 	return 0;

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A userev: its connection, its events, its page and streams. */
+/*
+ * A userev: its connection, its events, its page and streams. Modules include only modules below them:
+ *
+ *	open  event  module  write			public functions
+ *	session						a table of exchanges; connects, sends, receives
+ *	hello  register  release  watch  loss		requests and their answers
+ *	library.h
+ *	connection  batch  place  stream  sentence	the parts, which do not know the userev
+ *	lock  memory  file  page  debug
+ */
 
 #include "client/library/batch.h"
 #include "client/library/connection.h"
@@ -40,7 +49,7 @@ struct userev {
 	bool watch_asked; /* on this connection */
 
 	struct losses losses;
-	struct losses unreported;
+	struct losses reported;	      /* to a daemon */
 	_Atomic uint32_t reported_at; /* milliseconds */
 };
 

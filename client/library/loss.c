@@ -11,36 +11,24 @@
 
 enum { REPORT_MS = 100 }; /* the least time between two reports, so that they do not fill the connection, too */
 
-static void losses_add(struct losses *losses, uint64_t queue_full, uint64_t too_big)
-{
-	atomic_fetch_add_explicit(&losses->queue_full, queue_full, memory_order_relaxed);
-	atomic_fetch_add_explicit(&losses->too_big, too_big, memory_order_relaxed);
-}
-
-void loss_add(struct userev *userev, uint64_t queue_full, uint64_t too_big)
-{
-	losses_add(&userev->losses, queue_full, too_big);
-	losses_add(&userev->unreported, queue_full, too_big);
-}
-
 void loss_report(struct userev *userev)
 {
+	const uint64_t queue_full = loss_count(&userev->losses.queue_full),
+		       too_big = loss_count(&userev->losses.too_big);
 	uint8_t buffer[sizeof(struct wire_header) + sizeof(struct wire_lost)];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 	struct connection *connection = &userev->connection;
-	struct wire_lost lost;
 
 	if (!loss_is_unreported(userev) || connection->state != CONNECTION_UP || !connection_is_intact(connection))
 		return;
-	lost = (struct wire_lost){
-		.queue_full = atomic_exchange(&userev->unreported.queue_full, 0),
-		.too_big = atomic_exchange(&userev->unreported.too_big, 0),
-	};
 	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
-	encode_lost(&packet, &lost);
+	encode_lost(&packet, &(struct wire_lost){ .queue_full = queue_full - userev->reported.queue_full,
+						  .too_big = too_big - userev->reported.too_big });
 	encode_end(&packet);
 	if (transport_send(connection->fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) != 0)
-		losses_add(&userev->unreported, lost.queue_full, lost.too_big);
+		return;
+	userev->reported.queue_full = queue_full;
+	userev->reported.too_big = too_big;
 }
 
 /* At most one report in REPORT_MS for all threads. */

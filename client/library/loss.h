@@ -5,13 +5,22 @@
 
 #include "client/library/library.h"
 
-/* Counts lost records. Lock-free. */
-void loss_add(struct userev *, uint64_t queue_full, uint64_t too_big);
+static inline uint64_t loss_count(const _Atomic uint64_t *count)
+{
+	return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+/* Counts one more lost record. Lock-free. */
+static inline void loss_add(_Atomic uint64_t *count)
+{
+	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+}
+
 /* Whether there are losses to report. Lock-free. */
 static inline bool loss_is_unreported(const struct userev *userev)
 {
-	return atomic_load_explicit(&userev->unreported.queue_full, memory_order_relaxed) != 0 ||
-	       atomic_load_explicit(&userev->unreported.too_big, memory_order_relaxed) != 0;
+	return loss_count(&userev->losses.queue_full) != loss_count(&userev->reported.queue_full) ||
+	       loss_count(&userev->losses.too_big) != loss_count(&userev->reported.too_big);
 }
 
 /* Sends the daemon how many records were lost since the last report. With the lock held. */

@@ -7,6 +7,7 @@
 #include "client/library/lock.h"
 #include "client/library/loss.h"
 #include "client/library/memory.h"
+#include "client/library/place.h"
 #include "client/library/session.h"
 
 static struct userev *declared;
@@ -144,7 +145,7 @@ _public_ void userev_seal(struct userev *userev)
 		return;
 	userev->sealed = true;
 	streams_verify(&userev->files.streams);
-	batches_resume(&userev->events);
+	batches_place(&userev->events, place_resume);
 }
 
 _public_ void userev_close(struct userev *userev)

@@ -36,23 +36,16 @@ static bool page_cannot_shrink(int fd, const struct stat *status, int socket)
 	       ((status->st_uid == 0 || status->st_uid == peer.uid) && !(status->st_mode & (S_IWGRP | S_IWOTH)));
 }
 
-static bool page_is_valid(int fd, int socket)
-{
-	struct stat status;
-
-	/* The kernel's own page reports size 0. */
-	if (file_is_on(fd, TRACEFS_MAGIC))
-		return true;
-	return file_is_on(fd, TMPFS_MAGIC) && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	       status.st_size >= WIRE_PAGE_BYTES && page_cannot_shrink(fd, &status, socket);
-}
-
 /* Other threads may be reading the old page, so its address must stay mapped: map the new page elsewhere, then move it there. */
 int page_map(int fd, int socket, uint8_t **page)
 {
+	struct stat status;
 	void *mapped;
 
-	if (!page_is_valid(fd, socket))
+	/* The kernel's own page, on tracefs, reports size 0. */
+	if (!file_is_on(fd, TRACEFS_MAGIC) &&
+	    (!file_is_on(fd, TMPFS_MAGIC) || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+	     status.st_size < WIRE_PAGE_BYTES || !page_cannot_shrink(fd, &status, socket)))
 		return -EPROTO;
 	mapped = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	if (mapped == MAP_FAILED)

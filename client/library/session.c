@@ -23,6 +23,7 @@
 #include "client/library/lock.h"
 #include "client/library/loss.h"
 #include "client/library/page.h"
+#include "client/library/place.h"
 #include "client/library/register.h"
 #include "client/library/release.h"
 #include "client/library/watch.h"
@@ -79,8 +80,8 @@ static void session_become_child(void)
 		userev->look_at = clock_coarse_ms();
 		userev->failures = 0;
 		userev->not_before = 0;
-		userev->unreported.queue_full = 0;
-		userev->unreported.too_big = 0;
+		userev->reported.queue_full = userev->losses.queue_full;
+		userev->reported.too_big = userev->losses.too_big;
 		session_close(userev, CONNECTION_INHERITED);
 	}
 }
@@ -100,20 +101,6 @@ void session_remove(struct userev *userev)
 	session_drop(userev);
 }
 
-/* Drops the connection if the program has closed or reused its fd, or a stream's. */
-static void session_verify(struct userev *userev)
-{
-	if (userev->connection.fd >= 0 && !connection_is_intact(&userev->connection)) {
-		debug_print("the program has closed the connection's fd");
-		session_drop(userev);
-	}
-	if (!streams_verify(&userev->files.streams)) {
-		session_drop(userev);
-		userev->connection.state = CONNECTION_DOWN;
-	}
-	streams_verify(&userev->files.outdated);
-}
-
 static bool session_may_ask(const struct connection *connection, const struct exchange *exchange)
 {
 	unsigned same = 0, registers = 0;
@@ -126,32 +113,23 @@ static bool session_may_ask(const struct connection *connection, const struct ex
 	       !(exchange->after_registered && registers > 0);
 }
 
-/* 0 or a negative errno. `early`: before WELCOME. */
+/* Sends requests; before WELCOME only if `early`. 0: everything is answered; 1: something is pending; or a negative errno. */
 static int session_send(struct userev *userev, bool early)
 {
-	if (userev->connection.state != CONNECTION_UP && !early)
-		return 0;
+	const bool may_send = early || userev->connection.state == CONNECTION_UP;
+	bool wants_more = false;
+
 	for (size_t i = 1; i < ARRAY_SIZE(exchanges); i++) {
 		const struct exchange *exchange = &exchanges[i];
+		int r = may_send;
 
-		while (exchange->is_wanted(userev) && session_may_ask(&userev->connection, exchange)) {
-			int r = exchange->ask(userev);
-
-			if (r < 0)
-				return r;
-			if (r == 0)
-				break;
-		}
+		while (r > 0 && exchange->is_wanted(userev) && session_may_ask(&userev->connection, exchange))
+			r = exchange->ask(userev);
+		if (r < 0)
+			return r;
+		wants_more |= exchange->is_wanted(userev);
 	}
-	return 0;
-}
-
-static bool session_is_settled(const struct userev *userev)
-{
-	for (size_t i = 1; i < ARRAY_SIZE(exchanges); i++)
-		if (exchanges[i].is_wanted(userev))
-			return false;
-	return userev->connection.n_pending == 0;
+	return wants_more || userev->connection.n_pending > 0;
 }
 
 /* The daemon refuses the connection. */
@@ -211,7 +189,7 @@ static int session_receive(struct userev *userev)
 		return session_take_error(userev, &reply.message);
 	if (reply.message.kind == KIND_CHANGED && reply.message.serial == 0)
 		return watch_take_changed(userev, &reply.message);
-	/* A daemon that replaces another one cannot know whether the last answer was sent, and repeats it. */
+	/* A daemon that has replaced the former one cannot know whether the last answer was sent, and repeats it. */
 	if ((int32_t)(reply.message.serial - awaited) < 0)
 		return 0;
 	return session_take_answer(userev, &reply);
@@ -231,14 +209,25 @@ static void session_fail(struct userev *userev, int error)
 	session_drop(userev);
 }
 
-/* Takes packets that arrived before this call. If the connection has ended with nothing pending, that is not a failure. */
+/*
+ * Takes packets that arrived before this call. If the connection has ended with nothing pending, that is not a failure. Drops the
+ * connection if the program has closed or reused its fd, or a stream's.
+ */
 static void session_take_backlog(struct userev *userev)
 {
 	unsigned taken = 0;
 	bool owed;
 	int r;
 
-	session_verify(userev);
+	if (userev->connection.fd >= 0 && !connection_is_intact(&userev->connection)) {
+		debug_print("the program has closed the connection's fd");
+		session_drop(userev);
+	}
+	if (!streams_verify(&userev->files.streams)) {
+		session_drop(userev);
+		userev->connection.state = CONNECTION_DOWN;
+	}
+	streams_verify(&userev->files.outdated);
 	if (userev->connection.fd < 0)
 		return;
 	do {
@@ -263,9 +252,9 @@ static int session_run(struct userev *userev, int64_t deadline)
 
 	do {
 		r = session_send(userev, early);
-		if (r == 0 && session_is_settled(userev))
-			break;
 		if (r == 0)
+			break;
+		if (r > 0)
 			r = session_receive(userev);
 		if (r == -EAGAIN)
 			r = connection_wait(&userev->connection, deadline);
@@ -353,7 +342,7 @@ static bool session_is_dispensable(struct userev *userev)
 	TAILQ_FOREACH(stream, &userev->files.streams, entry)
 		if (stream->ended)
 			return false;
-	batches_resume(&userev->events);
+	batches_place(&userev->events, place_resume);
 	return true;
 }
 

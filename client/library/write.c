@@ -24,14 +24,14 @@ _public_ struct userev_losses userev_lost(const struct userev *userev)
 	if (!userev)
 		return (struct userev_losses){ 0 };
 	return (struct userev_losses){
-		.queue_full = atomic_load_explicit(&userev->losses.queue_full, memory_order_relaxed),
-		.too_big = atomic_load_explicit(&userev->losses.too_big, memory_order_relaxed),
+		.queue_full = loss_count(&userev->losses.queue_full),
+		.too_big = loss_count(&userev->losses.too_big),
 	};
 }
 
 static ssize_t write_lose_too_big(struct userev *userev)
 {
-	loss_add(userev, 0, 1);
+	loss_add(&userev->losses.too_big);
 	return -E2BIG;
 }
 
@@ -68,7 +68,7 @@ static __attribute__((__cold__, __noinline__)) ssize_t write_failed(struct strea
 		return write_to_nobody(stream, true);
 	case EAGAIN:
 	case ENOBUFS:
-		loss_add(userev_of(stream), 1, 0);
+		loss_add(&userev_of(stream)->losses.queue_full);
 		return -EAGAIN;
 	case EMSGSIZE:
 		return write_lose_too_big(userev_of(stream));

@@ -27,9 +27,7 @@ int control_open(const char *path, struct control **ret)
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
 	    connect(fd, (struct sockaddr *)&address, length) < 0)
 		return -errno;
-	control = calloc(1, sizeof(*control));
-	if (!control)
-		return -ENOMEM;
+	control = must(calloc(1, sizeof(*control)));
 	control->fd = fd_steal(&fd);
 	*ret = control;
 	return 0;
@@ -133,6 +131,24 @@ int control_next_row(struct control *control, struct cursor *ret)
 		control->more = message.flags & WIRE_MORE;
 	}
 	return 1;
+}
+
+struct cursor row_copy(struct cursor row)
+{
+	uint8_t *copy = must(malloc(row.left + 1));
+
+	if (row.left > 0)
+		memcpy(copy, row.at, row.left);
+	return cursor_make(copy, row.left);
+}
+
+struct cursor row_rows(struct cursor row, const char *key)
+{
+	struct row_field field;
+
+	if (row_find(row, key, &field) && field.type == ROW_ROWS)
+		return cursor_make(field.value, field.length);
+	return (struct cursor){ 0 };
 }
 
 int control_ask_row(struct control *control, uint16_t kind, struct cursor *ret)

@@ -39,10 +39,14 @@ int control_send(struct control *, struct packet *);
  * connection; -EREMOTEIO for a refusal, with its text in `sentence`; -EBADMSG. The message is valid until the next call.
  */
 int control_receive(struct control *, int timeout, struct message *ret);
-/* … with the file descriptors that came with it; the caller closes them. */
+/* … with the file descriptors that came with it, also if it fails; the caller closes them. */
 int control_receive_fds(struct control *, int timeout, struct message *ret, struct fdset *ret_fds);
 /* The next row of the answer: 1; 0 at its end; or a negative errno. */
 int control_next_row(struct control *, struct cursor *ret);
+/* A copy of the row in memory of its own. */
+struct cursor row_copy(struct cursor row);
+/* The rows in a row; empty if it does not have them. */
+struct cursor row_rows(struct cursor row, const char *key);
 /* Asks for an answer and its first row: 1; 0: the answer is empty; or a negative errno. */
 int control_ask_row(struct control *, uint16_t kind, struct cursor *ret);
 /* Whether this error of control_open() means that no daemon listens. */

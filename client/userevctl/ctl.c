@@ -7,31 +7,24 @@
 #include <stdarg.h>
 #include <time.h>
 
-static void print_message(const char *prefix, const char *format, va_list arguments) _printf_(2, 0);
-static void print_message(const char *prefix, const char *format, va_list arguments)
+void ctl_print(const char *prefix, const char *format, ...)
 {
+	va_list arguments;
+
 	fflush(stdout);
 	fputs(prefix, stderr);
+	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
+	va_end(arguments);
 	putc('\n', stderr);
 }
 
-void ctl_error(const char *format, ...)
+void *must(void *memory)
 {
-	va_list arguments;
-
-	va_start(arguments, format);
-	print_message("userevctl: ", format, arguments);
-	va_end(arguments);
-}
-
-void ctl_note(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	print_message("", format, arguments);
-	va_end(arguments);
+	if (memory)
+		return memory;
+	ctl_error("out of memory.");
+	exit(EXIT_REFUSED);
 }
 
 uint64_t ctl_now_ns(void)

@@ -3,6 +3,7 @@
 
 /* userevctl: its commands, and the functions that they share. */
 
+#include <signal.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -30,7 +31,9 @@ struct ctl_option {
 	const char *help;     /* NULL: not listed */
 	void (*take)(const struct ctl_option *, const char *value, void *variable);
 	size_t offset;
-	uint64_t least, most; /* of a number */
+	bool in_ctl;		    /* `offset` is that in struct ctl */
+	uint64_t least, most;	    /* of a number */
+	const char *const *choices; /* of a choice; the last one is NULL */
 };
 #define OPTION(name_, argument_, help_, take_, ...)                                                                    \
 	{                                                                                                              \
@@ -39,6 +42,10 @@ struct ctl_option {
 void option_flag(const struct ctl_option *, const char *value, void *variable);	  /* bool */
 void option_text(const struct ctl_option *, const char *value, void *variable);	  /* const char * */
 void option_number(const struct ctl_option *, const char *value, void *variable); /* uint64_t */
+void option_choice(const struct ctl_option *, const char *value,
+		   void *variable); /* unsigned: the number of the choice */
+#define OPTION_FULL(help_)                                                                                             \
+	OPTION("full", NULL, help_, option_flag, .offset = offsetof(struct ctl, output.full), .in_ctl = true)
 
 struct ctl;
 struct command {
@@ -54,11 +61,10 @@ struct command {
 struct ctl {
 	const char *socket;	    /* --socket, or NULL: the library's choice */
 	const char *control_socket; /* never NULL */
-	enum colour_when colour;
-	uint64_t width; /* --width: print as on a terminal of so many columns; 0: as wide as the terminal is */
-	bool json;
-	bool sigpipe_was_default; /* at the start; SIGPIPE is ignored meanwhile */
-	struct output output;	  /* stdout */
+	/* The signal state at the start, in which other programs are started. */
+	bool sigpipe_was_default;
+	sigset_t signal_mask;
+	struct output output; /* stdout */
 	const struct command *command;
 	int argc; /* once the options are read: the arguments */
 	char **argv;
@@ -87,8 +93,11 @@ struct shown {
 struct shown ctl_shown(const char *typed);
 
 /* "userevctl: …" on stderr; ctl_note() without the prefix. */
-void ctl_error(const char *format, ...) _printf_(1, 2);
-void ctl_note(const char *format, ...) _printf_(1, 2);
+#define ctl_error(...) ctl_print("userevctl: ", __VA_ARGS__)
+#define ctl_note(...)  ctl_print("", __VA_ARGS__)
+void ctl_print(const char *prefix, const char *format, ...) _printf_(2, 3);
+/* Ends the program with a message for NULL, which an allocation returns if memory is short. */
+void *must(void *);
 /* On the monotonic clock. */
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S  UINT64_C(1000000000)
@@ -118,7 +127,7 @@ bool is_pattern(const char *);
 
 /* clients_socket.c: the socket that a client would use. */
 const char *clients_socket_path(const struct ctl *);
-/* What to do if no daemon listens there. */
+/* Advice if no daemon listens there. */
 const char *clients_socket_advice(const struct ctl *);
 /* The path at which a daemon listens; NULL: none. */
 const char *clients_socket_found(void);

@@ -20,10 +20,25 @@ void json_begin(struct json *json, char bracket)
 	json->comma = false;
 }
 
+void json_line(struct json *json, char bracket)
+{
+	if (json->comma && !json->one_line) {
+		fputs(",\n ", json->file);
+		json->comma = false;
+	}
+	json_begin(json, bracket);
+}
+
 void json_end(struct json *json, char bracket)
 {
 	putc(bracket, json->file);
 	json->comma = true;
+}
+
+void json_end_line(struct json *json, char bracket)
+{
+	json_end(json, bracket);
+	putc('\n', json->file);
 }
 
 void json_raw(struct json *json, const char *value)
@@ -44,24 +59,12 @@ void json_string(struct json *json, const char *string, size_t length)
 	json_raw(json, buffer);
 }
 
-void json_key(struct json *json, const char *key, size_t length)
-{
-	json_string(json, key, length);
-	putc(':', json->file);
-	json->comma = false;
-}
-
-void json_u64(struct json *json, uint64_t number)
+static void json_u64(struct json *json, uint64_t number)
 {
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRIu64, number);
 	json_raw(json, text);
-}
-
-void json_bool(struct json *json, bool truth)
-{
-	json_raw(json, truth ? "true" : "false");
 }
 
 static void json_hex(struct json *json, const uint8_t *bytes, size_t length)
@@ -72,27 +75,45 @@ static void json_hex(struct json *json, const uint8_t *bytes, size_t length)
 	putc('"', json->file);
 }
 
-void json_put_text(struct json *json, const char *key, const char *text)
+static void json_key(struct json *json, const char *key, size_t length)
+{
+	json_string(json, key, length);
+	putc(':', json->file);
+	json->comma = false;
+}
+
+void json_put_key(struct json *json, const char *key)
 {
 	json_key(json, key, strlen(key));
+}
+
+void json_put_begin(struct json *json, const char *key, char bracket)
+{
+	json_put_key(json, key);
+	json_begin(json, bracket);
+}
+
+void json_put_text(struct json *json, const char *key, const char *text)
+{
+	json_put_key(json, key);
 	json_string(json, text, strlen(text));
 }
 
 void json_put_u64(struct json *json, const char *key, uint64_t number)
 {
-	json_key(json, key, strlen(key));
+	json_put_key(json, key);
 	json_u64(json, number);
 }
 
 void json_put_bool(struct json *json, const char *key, bool truth)
 {
-	json_key(json, key, strlen(key));
-	json_bool(json, truth);
+	json_put_key(json, key);
+	json_raw(json, truth ? "true" : "false");
 }
 
 void json_put_hex(struct json *json, const char *key, const void *bytes, size_t length)
 {
-	json_key(json, key, strlen(key));
+	json_put_key(json, key);
 	json_hex(json, bytes, length);
 }
 
@@ -108,7 +129,7 @@ static void json_fields(struct json *json, struct cursor row, bool nested)
 		if (field.type == ROW_U64) {
 			json_u64(json, field.number);
 		} else if (field.type == ROW_BOOL) {
-			json_bool(json, field.number != 0);
+			json_raw(json, field.number != 0 ? "true" : "false");
 		} else if (field.type == ROW_STRING) {
 			json_string(json, (const char *)field.value, field.length);
 		} else if (field.type == ROW_ROWS && !nested) {

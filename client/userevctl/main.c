@@ -91,11 +91,12 @@ int main(int argc, char **argv)
 	if (!ctl.control_socket || !ctl.control_socket[0])
 		ctl.control_socket = "/run/userevd/control.sock";
 	if (columns && columns[0])
-		option_number(&width, columns, &ctl.width);
+		option_number(&width, columns, &ctl.output.columns);
 	/* For the widths of characters; otherwise the output does not depend on the locale. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 	/* A reader that has gone (| head) is seen as EPIPE, so that commands clean up. */
 	ctl.sigpipe_was_default = signal(SIGPIPE, SIG_IGN) == SIG_DFL;
+	sigprocmask(SIG_SETMASK, NULL, &ctl.signal_mask);
 	opterr = 0;
 	options_read(&ctl, NULL, 0, 0);
 	if (ctl.argc == 0) {

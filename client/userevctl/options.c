@@ -35,19 +35,20 @@ void option_number(const struct ctl_option *option, const char *value, void *var
 	*(uint64_t *)variable = number;
 }
 
-static void take_colour(const struct ctl_option *option _unused_, const char *value, void *variable)
+void option_choice(const struct ctl_option *option, const char *value, void *variable)
 {
-	static const char *const names[] = {
-		[COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never"
-	};
+	char buffer[128];
+	struct text all = text_make(buffer, sizeof(buffer));
+	unsigned i;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!streq(value, names[i]))
-			continue;
-		*(enum colour_when *)variable = (enum colour_when)i;
-		return;
+	for (i = 0; option->choices[i]; i++) {
+		if (streq(value, option->choices[i])) {
+			*(unsigned *)variable = i;
+			return;
+		}
+		text_printf(&all, "%s%s", i == 0 ? "" : option->choices[i + 1] ? ", " : " or ", option->choices[i]);
 	}
-	ctl_error("--color=%s: give auto, always or never.", ctl_shown(value).text);
+	ctl_error("--%s=%s: give %s.", option->name, ctl_shown(value).text, buffer);
 	exit(EXIT_USAGE);
 }
 
@@ -55,7 +56,7 @@ static void take_help(const struct ctl_option *option _unused_, const char *valu
 {
 	struct ctl *ctl = variable;
 
-	output_init(&ctl->output, stdout, ctl->colour, 0);
+	output_open(&ctl->output, stdout);
 	ctl_print_help(stdout, ctl->command);
 	exit(ctl_finish(ctl));
 }
@@ -64,16 +65,19 @@ static void take_version(const struct ctl_option *option _unused_, const char *v
 {
 	struct ctl *ctl = variable;
 
-	output_init(&ctl->output, stdout, COLOUR_NEVER, 0);
+	output_open(&ctl->output, stdout);
 	printf("userevctl %s\n", VERSION);
 	exit(ctl_finish(ctl));
 }
 
+static const char *const colours[] = {
+	[COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never", NULL
+};
 static const struct ctl_option global_options[] = {
 	OPTION("json", NULL, "print JSON; also: --color=WHEN, --width=N", option_flag,
-	       .offset = offsetof(struct ctl, json)),
-	OPTION("color", "WHEN", NULL, take_colour, .offset = offsetof(struct ctl, colour)),
-	OPTION("width", "N", NULL, option_number, .offset = offsetof(struct ctl, width), .least = WIDTH_LEAST,
+	       .offset = offsetof(struct ctl, output.json)),
+	OPTION("color", "WHEN", NULL, option_choice, .offset = offsetof(struct ctl, output.when), .choices = colours),
+	OPTION("width", "N", NULL, option_number, .offset = offsetof(struct ctl, output.columns), .least = WIDTH_LEAST,
 	       .most = WIDTH_MOST),
 	OPTION("socket", "PATH", "the clients' socket ($USEREV_SOCKET)", option_text,
 	       .offset = offsetof(struct ctl, socket)),
@@ -107,15 +111,15 @@ void options_print(FILE *file, const struct command *command)
 	}
 }
 
-/* For getopt_long(), and beside each option ours and where its values go. */
+/* For getopt_long(), and beside each option ours and its variable. */
 struct option_list {
 	struct option option[OPTIONS_MAX + 1];
 	const struct ctl_option *ours[OPTIONS_MAX];
-	char *values[OPTIONS_MAX];
+	char *variable[OPTIONS_MAX];
 	int n;
 };
 
-static void list_options(struct option_list *list, const struct ctl_option *option, void *values)
+static void list_options(struct option_list *list, const struct ctl_option *option, struct ctl *ctl, void *values)
 {
 	for (; option && option->name && list->n < OPTIONS_MAX; option++, list->n++) {
 		list->option[list->n] = (struct option){
@@ -124,7 +128,7 @@ static void list_options(struct option_list *list, const struct ctl_option *opti
 			.val = FIRST_KEY + list->n,
 		};
 		list->ours[list->n] = option;
-		list->values[list->n] = values;
+		list->variable[list->n] = (char *)(option->in_ctl ? ctl : values) + option->offset;
 	}
 }
 
@@ -165,8 +169,8 @@ void options_read(struct ctl *ctl, void *values, int least_arguments, int most_a
 	struct option_list list = { 0 };
 	int key;
 
-	list_options(&list, command ? command->options : NULL, values);
-	list_options(&list, global_options, ctl);
+	list_options(&list, command ? command->options : NULL, ctl, values);
+	list_options(&list, global_options, ctl, ctl);
 	while ((key = getopt_long(ctl->argc, ctl->argv, letters, list.option, NULL)) != -1) {
 		const struct ctl_option *option;
 
@@ -175,12 +179,11 @@ void options_read(struct ctl *ctl, void *values, int least_arguments, int most_a
 		if (key == 'h')
 			take_help(NULL, NULL, ctl);
 		option = list.ours[key - FIRST_KEY];
-		option->take(option, optarg, list.values[key - FIRST_KEY] + option->offset);
+		option->take(option, optarg, list.variable[key - FIRST_KEY]);
 	}
 	ctl->argc -= optind;
 	ctl->argv += optind;
-	output_init(&ctl->output, stdout, ctl->colour, (unsigned)ctl->width);
-	ctl->output.json = ctl->json;
+	output_open(&ctl->output, stdout);
 	if (command)
 		ctl_expect_arguments(ctl, least_arguments, most_arguments);
 }

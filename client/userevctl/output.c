@@ -9,17 +9,19 @@
 
 #include "protocol/base/text.h"
 
-void output_init(struct output *output, FILE *file, enum colour_when when, unsigned width)
+void output_open(struct output *output, FILE *file)
 {
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 	int fd = fileno(file);
-	bool terminal = fd >= 0 && isatty(fd);
+	bool terminal = fd >= 0 && isatty(fd),
+	     wanted = (!no_color || !no_color[0]) && term && term[0] && !streq(term, "dumb");
 	struct winsize size;
 
-	*output = (struct output){ .file = file, .terminal = terminal || width > 0, .width = width };
-	output->colour = when == COLOUR_ALWAYS || (when == COLOUR_AUTO && terminal && (!no_color || !no_color[0]) &&
-						   term && term[0] && !streq(term, "dumb"));
-	if (terminal && width == 0)
+	output->file = file;
+	output->terminal = terminal || output->columns > 0;
+	output->colour = output->when == COLOUR_ALWAYS || (output->when == COLOUR_AUTO && terminal && wanted);
+	output->width = output->columns;
+	if (terminal && output->columns == 0)
 		output->width = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 

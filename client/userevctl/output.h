@@ -16,16 +16,19 @@ enum colour_when { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 enum { WIDTH_LEAST = 20, WIDTH_MOST = 10000 };
 
 struct output {
+	/* Options: */
+	unsigned when;	  /* enum colour_when */
+	uint64_t columns; /* as on a terminal of so many; 0: as wide as the terminal is */
+	bool json;
+	bool full; /* nothing is shortened */
+
 	FILE *file;
 	bool terminal; /* columns are aligned, for people */
 	bool colour;
-	bool json;
-	bool full;	/* nothing is shortened */
-	unsigned width; /* of the terminal */
+	size_t width; /* of the terminal */
 };
 
-/* `width`: format for a terminal of so many columns; 0: as wide as the file, if it is a terminal. */
-void output_init(struct output *, FILE *, enum colour_when, unsigned width);
+void output_open(struct output *, FILE *);
 void output_styled(const struct output *, enum style, const char *format, ...) _printf_(3, 4);
 /* Flushes. 0, or a negative errno; -EPIPE: the reader has closed the pipe. */
 int output_flush(const struct output *);
@@ -78,8 +81,6 @@ struct table {
 	size_t sorted_by; /* a column; SIZE_MAX: none */
 	struct cell *cells;
 	size_t n_cells;
-	size_t capacity;
-	bool failed; /* out of memory */
 };
 
 struct table table_make(const struct column *, size_t n);
@@ -88,25 +89,27 @@ void table_deinit(struct table *);
 void table_put(struct table *, enum style, const char *text);
 void table_put_safe(struct table *, enum style, const char *text, size_t length);
 void table_put_number(struct table *, enum style, uint64_t);
-/* 0, or -ENOMEM if memory was short for a cell. */
-int table_print(const struct table *, const struct output *);
+void table_print(const struct table *, const struct output *);
 
 /* json.c: writes JSON, one value after the other, with commas between them. */
 struct json {
 	FILE *file;
+	bool one_line; /* json_line() begins none */
 	bool comma;
 };
 
 void json_begin(struct json *, char bracket);
+/* The same on a line of its own, if it is not the first one. */
+void json_line(struct json *, char bracket);
 void json_end(struct json *, char bracket);
-/* Before each value in an object. */
-void json_key(struct json *, const char *key, size_t length);
+/* … of the whole text. */
+void json_end_line(struct json *, char bracket);
 void json_string(struct json *, const char *, size_t);
-void json_u64(struct json *, uint64_t);
-void json_bool(struct json *, bool);
 /* A value that is JSON already. */
 void json_raw(struct json *, const char *);
-/* A whole member of an object. */
+/* Before each value in an object; and with the value. */
+void json_put_key(struct json *, const char *key);
+void json_put_begin(struct json *, const char *key, char bracket);
 void json_put_text(struct json *, const char *key, const char *text);
 void json_put_u64(struct json *, const char *key, uint64_t);
 void json_put_bool(struct json *, const char *key, bool);

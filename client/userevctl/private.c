@@ -2,7 +2,7 @@
 
 /*
  * A private daemon: in a new directory that only this user may enter, and in a session of its own, so that ^C at the terminal
- * reaches the traced program and not the daemon. It ends when userevctl ends, for whatever reason.
+ * reaches the traced program and not the daemon. It ends when userevctl ends, also if userevctl is killed.
  */
 
 #include "client/userevctl/private.h"
@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "protocol/base/array.h"
 
 extern char **environ;
 
@@ -51,35 +53,35 @@ static char **daemon_environment(void)
 {
 	static const char *const ours[] = { "NOTIFY_SOCKET=", "LISTEN_FDS=",	"LISTEN_PID=", "LISTEN_FDNAMES=",
 					    "WATCHDOG_PID=",  "WATCHDOG_USEC=", "FDSTORE=",    "INVOCATION_ID=" };
-	size_t count = 0, kept = 0;
-	char **environment;
+	char **environment = NULL;
+	size_t n = 0;
 
-	while (environ[count])
-		count++;
-	environment = calloc(count + 1, sizeof(*environment));
-	for (size_t i = 0; environment && i < count; i++) {
-		bool is_ours = false;
+	for (char **variable = environ; *variable; variable++) {
+		size_t i = 0;
 
-		for (size_t j = 0; j < ARRAY_SIZE(ours); j++)
-			is_ours |= strncmp(environ[i], ours[j], strlen(ours[j])) == 0;
-		if (!is_ours)
-			environment[kept++] = environ[i];
+		while (i < ARRAY_SIZE(ours) && strncmp(*variable, ours[i], strlen(ours[i])) != 0)
+			i++;
+		environment = must(array_grow(environment, n, sizeof(*environment)));
+		if (i == ARRAY_SIZE(ours))
+			environment[n++] = *variable;
 	}
+	environment = must(array_grow(environment, n, sizeof(*environment)));
+	environment[n] = NULL;
 	return environment;
 }
 
-int private_spawn(pid_t *ret, char *const *arguments, char *const *environment,
-		  const posix_spawn_file_actions_t *actions, short flags, const struct spawn_state *state)
+int private_spawn(const struct ctl *ctl, pid_t *ret, char *const *arguments, char *const *environment,
+		  const posix_spawn_file_actions_t *actions, short flags)
 {
 	posix_spawnattr_t attributes;
 	sigset_t defaults;
 	int r;
 
 	sigemptyset(&defaults);
-	if (state->sigpipe_was_default)
+	if (ctl->sigpipe_was_default)
 		sigaddset(&defaults, SIGPIPE);
 	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &state->mask);
+	posix_spawnattr_setsigmask(&attributes, &ctl->signal_mask);
 	posix_spawnattr_setsigdefault(&attributes, &defaults);
 	posix_spawnattr_setflags(&attributes, (short)(flags | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
 	r = posix_spawnp(ret, arguments[0], actions, &attributes, arguments, environment);
@@ -89,7 +91,7 @@ int private_spawn(pid_t *ret, char *const *arguments, char *const *environment,
 	return r;
 }
 
-static int spawn_daemon(struct private_daemon *daemon, const struct spawn_state *state, const char *program, bool quiet,
+static int spawn_daemon(const struct ctl *ctl, struct private_daemon *daemon, const char *program, bool quiet,
 			int ready)
 {
 	char socket[128], control[128];
@@ -111,15 +113,13 @@ static int spawn_daemon(struct private_daemon *daemon, const struct spawn_state 
 	posix_spawn_file_actions_t actions;
 	int r;
 
-	if (!environment)
-		return -ENOMEM;
 	snprintf(socket, sizeof(socket), "--socket=%s", daemon->socket);
 	snprintf(control, sizeof(control), "--control-socket=%s", daemon->control_socket);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, ready, READY_FD);
-	r = private_spawn(&daemon->pid, (char *const *)arguments, environment, &actions, POSIX_SPAWN_SETSID, state);
+	r = private_spawn(ctl, &daemon->pid, (char *const *)arguments, environment, &actions, POSIX_SPAWN_SETSID);
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
 }
@@ -142,7 +142,7 @@ static int wait_ready(int ready, int stop_fd)
 	return -EINTR;
 }
 
-/* Both steps explain their errors. */
+/* Explains its errors. */
 static int private_make_directory(struct private_daemon *daemon)
 {
 	const char *under = getenv("TMPDIR");
@@ -154,9 +154,9 @@ static int private_make_directory(struct private_daemon *daemon)
 	if (!mkdtemp(daemon->directory)) {
 		int error = errno;
 
+		daemon->directory[0] = '\0';
 		ctl_error("cannot make a directory in %s: %s. Set TMPDIR to a writable directory.", under,
 			  strerror(error));
-		daemon->directory[0] = '\0';
 		return -error;
 	}
 	snprintf(daemon->socket, sizeof(daemon->socket), "%s/socket", daemon->directory);
@@ -164,39 +164,32 @@ static int private_make_directory(struct private_daemon *daemon)
 	return 0;
 }
 
-static int private_run(struct private_daemon *daemon, const struct spawn_state *state, bool quiet, int stop_fd)
+int private_start(const struct ctl *ctl, struct private_daemon *daemon, bool quiet, int stop_fd)
 {
-	_cleanup_(fd_closep) int ready = -1;
 	char program[PATH_MAX];
 	bool found = private_find_daemon(program, sizeof(program));
-	int ends[2], r;
+	int ends[2] = { -1, -1 }, r = private_make_directory(daemon);
 
+	if (r < 0)
+		return r;
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	ready = ends[0];
-	r = spawn_daemon(daemon, state, program, quiet, ends[1]);
-	close(ends[1]);
+		r = -errno;
+	if (r == 0)
+		r = spawn_daemon(ctl, daemon, program, quiet, ends[1]);
+	fd_close(ends[1]);
 	if (r == -ENOENT)
 		ctl_error("cannot find userevd%s. Install it, or set USEREVD=PATH.",
 			  found ? " at the path in USEREVD" : " beside userevctl or in PATH");
 	else if (r < 0)
 		ctl_error("cannot start %s: %s.", program, strerror(-r));
-	if (r < 0)
-		return r;
-	r = wait_ready(ready, stop_fd);
-	if (r == -ESRCH)
-		ctl_error("%s ended at once. Is it userevd, of this version (%s)?", program, VERSION);
-	else if (r < 0 && r != -EINTR)
-		ctl_error("%s did not become ready: %s.", program, strerror(-r));
-	return r;
-}
-
-int private_start(struct private_daemon *daemon, const struct spawn_state *state, bool quiet, int stop_fd)
-{
-	int r = private_make_directory(daemon);
-
-	if (r == 0)
-		r = private_run(daemon, state, quiet, stop_fd);
+	if (r == 0) {
+		r = wait_ready(ends[0], stop_fd);
+		if (r == -ESRCH)
+			ctl_error("%s ended at once. Is it userevd, of this version (%s)?", program, VERSION);
+		else if (r < 0 && r != -EINTR)
+			ctl_error("%s did not become ready: %s.", program, strerror(-r));
+	}
+	fd_close(ends[0]);
 	if (r < 0)
 		private_end(daemon);
 	return r;

@@ -15,18 +15,13 @@ struct private_daemon {
 	char control_socket[100];
 };
 
-/* The signal state in which userevctl was started; its children start in the same state. */
-struct spawn_state {
-	sigset_t mask;
-	bool sigpipe_was_default;
-};
-/* posix_spawnp() in that state, with further POSIX_SPAWN_… flags: 0 or an errno. */
-int private_spawn(pid_t *ret, char *const *arguments, char *const *environment, const posix_spawn_file_actions_t *,
-		  short flags, const struct spawn_state *);
+/* posix_spawnp() in the signal state in which userevctl was started, with further POSIX_SPAWN_… flags: 0 or an errno. */
+int private_spawn(const struct ctl *, pid_t *ret, char *const *arguments, char *const *environment,
+		  const posix_spawn_file_actions_t *, short flags);
 /*
  * 0, or a negative errno after a message; then nothing is left behind. When `stop_fd` becomes readable it returns -EINTR,
  * without a message.
  */
-int private_start(struct private_daemon *, const struct spawn_state *, bool quiet, int stop_fd);
+int private_start(const struct ctl *, struct private_daemon *, bool quiet, int stop_fd);
 /* Ends the daemon and removes the directory. Does nothing if there is none. */
 void private_end(struct private_daemon *);

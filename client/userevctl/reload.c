@@ -6,10 +6,7 @@
 
 struct reloaded {
 	struct problems problems;
-	bool known; /* the result has come */
-	bool loaded;
-	uint64_t files, sections;
-	char why[256]; /* the files could not be read at all */
+	struct cursor result; /* a copy of the last row; empty: it has not come */
 };
 
 /* A row is a problem, or the result, which comes last. */
@@ -19,11 +16,7 @@ static void take_row(struct reloaded *reloaded, struct cursor row)
 	struct row_field loaded;
 
 	if (row_find(row, "loaded", &loaded)) {
-		reloaded->known = true;
-		reloaded->loaded = loaded.number;
-		reloaded->files = row_get_u64(row, "files");
-		reloaded->sections = row_get_u64(row, "sections");
-		string_copy(reloaded->why, sizeof(reloaded->why), row_string(row, "why").text);
+		reloaded->result = row_copy(row);
 		return;
 	}
 	row_get_string(row, "severity", severity, sizeof(severity));
@@ -46,64 +39,69 @@ static int reload_ask(struct control *control, struct reloaded *ret)
 		r = control_receive(control, timeout, &message);
 		if (r == 0 && (message.kind != KIND_ROWS || decode_rows(message.body, &count, &rows) != 0))
 			r = -EBADMSG;
-		while (r == 0 && rows_next(&rows, &row))
+		while (r == 0 && !ret->result.at && rows_next(&rows, &row))
 			take_row(ret, row);
 		timeout = -1;
 	}
-	return r == 0 && !ret->known ? -EBADMSG : r;
+	return r == 0 && !ret->result.at ? -EBADMSG : r;
 }
 
 static void reload_print_json(const struct reloaded *reloaded, FILE *file)
 {
+	struct safe_string why = row_string(reloaded->result, "why");
+	bool loaded = row_get_u64(reloaded->result, "loaded");
 	struct json json = { .file = file };
 
 	json_begin(&json, '{');
-	json_put_bool(&json, "loaded", reloaded->loaded);
-	if (reloaded->loaded) {
-		json_put_u64(&json, "sections", reloaded->sections);
-		json_put_u64(&json, "files", reloaded->files);
+	json_put_bool(&json, "loaded", loaded);
+	if (loaded) {
+		json_put_u64(&json, "sections", row_get_u64(reloaded->result, "sections"));
+		json_put_u64(&json, "files", row_get_u64(reloaded->result, "files"));
 	}
-	if (reloaded->why[0])
-		json_put_text(&json, "why", reloaded->why);
+	if (*why.text)
+		json_put_text(&json, "why", why.text);
 	problems_json(&reloaded->problems, &json);
-	json_end(&json, '}');
-	putc('\n', file);
+	json_end_line(&json, '}');
 }
 
-static int reload(struct ctl *ctl, struct reloaded *reloaded)
+static void reload_print(const struct reloaded *reloaded, const struct output *output)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
-	int r = control_open_or_explain(ctl, &control);
+	struct safe_string why = row_string(reloaded->result, "why");
 
-	if (r != EXIT_DONE)
-		return r;
-	r = reload_ask(control, reloaded);
-	if (r < 0)
-		return control_explain(ctl->control_socket, r, control);
-	if (ctl->json)
-		reload_print_json(reloaded, ctl->output.file);
+	problems_print(&reloaded->problems, output);
+	if (row_get_u64(reloaded->result, "loaded"))
+		fprintf(output->file, "loaded: %s from %s\n",
+			plural(row_get_u64(reloaded->result, "sections"), "section", "sections").text,
+			plural(row_get_u64(reloaded->result, "files"), "file", "files").text);
+	else if (*why.text)
+		ctl_error("the files could not be read (%s); the policy stays as it was.", why.text);
 	else
-		problems_print(&reloaded->problems, &ctl->output);
-	if (!ctl->json && reloaded->loaded)
-		fprintf(ctl->output.file, "loaded: %s from %s\n",
-			plural(reloaded->sections, "section", "sections").text,
-			plural(reloaded->files, "file", "files").text);
-	else if (!ctl->json && reloaded->why[0])
-		ctl_error("the files could not be read (%s); the policy stays as it was.", reloaded->why);
-	else if (!ctl->json)
 		ctl_error("not loaded; the policy stays as it was.");
-	r = ctl_finish(ctl);
-	return reloaded->loaded ? r : EXIT_REFUSED;
 }
 
 static int reload_run(struct ctl *ctl)
 {
+	_cleanup_(control_freep) struct control *control = NULL;
 	struct reloaded reloaded = { 0 };
 	int r;
 
 	options_read(ctl, NULL, 0, 0);
-	r = reload(ctl, &reloaded);
+	r = control_open_or_explain(ctl, &control);
+	if (r != EXIT_DONE)
+		return r;
+	r = reload_ask(control, &reloaded);
+	if (r < 0) {
+		r = control_explain(ctl->control_socket, r, control);
+	} else {
+		if (ctl->output.json)
+			reload_print_json(&reloaded, ctl->output.file);
+		else
+			reload_print(&reloaded, &ctl->output);
+		r = ctl_finish(ctl);
+		r = row_get_u64(reloaded.result, "loaded") ? r : EXIT_REFUSED;
+	}
 	problems_deinit(&reloaded.problems);
+	free((void *)reloaded.result.at);
 	return r;
 }
 

@@ -33,12 +33,10 @@ struct run {
 	struct run_patterns patterns;
 	const char *output_path;
 	bool quiet;
-	bool full;
 
 	struct output output;
 	struct record_view view;
 	int output_error;
-	struct spawn_state spawn;
 	int signals; /* fd */
 	struct private_daemon daemon;
 	struct control *control; /* NULL once the daemon is gone */
@@ -75,9 +73,8 @@ static int open_output(struct run *run)
 	}
 	/* Whole lines, so that they do not break into those of the program. */
 	setvbuf(file, NULL, _IOFBF, WIRE_PACKET_MAX);
-	output_init(&run->output, file, run->ctl->colour, (unsigned)run->ctl->width);
-	run->output.json = run->ctl->json;
-	run->output.full = run->full;
+	run->output = run->ctl->output;
+	output_open(&run->output, file);
 	run->view.output = &run->output;
 	return 0;
 }
@@ -136,7 +133,7 @@ static int start_command(struct run *run)
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
 		if (setenv(variables[i].name, variables[i].value, variables[i].overwrite) < 0)
 			return EXIT_RUN_FAILED;
-	r = private_spawn(&run->pid, run->ctl->argv, environ, NULL, 0, &run->spawn);
+	r = private_spawn(run->ctl, &run->pid, run->ctl->argv, environ, NULL, 0);
 	if (r == 0)
 		return EXIT_DONE;
 	ctl_error("cannot run %s: %s.", run->ctl->argv[0], strerror(r));
@@ -199,7 +196,7 @@ static void run_turn(struct run *run)
 		lose_daemon(run, "no connection");
 }
 
-/* What the daemon counted besides the records that it sent. */
+/* Records that the daemon counted but did not send. */
 static void count_losses(struct run *run)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
@@ -225,7 +222,7 @@ static void summarise(struct run *run, int exit_status)
 		return;
 	if (run->bad > 0)
 		snprintf(bad, sizeof(bad), ", %" PRIu64 " bad", run->bad);
-	if (!run->ctl->json) {
+	if (!run->output.json) {
 		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(run->view.records, "record", "records").text,
 			 run->lost, bad);
 		return;
@@ -235,8 +232,7 @@ static void summarise(struct run *run, int exit_status)
 	json_put_u64(&json, "lost", run->lost);
 	json_put_u64(&json, "bad", run->bad);
 	json_put_u64(&json, "exit_status", (unsigned)exit_status);
-	json_end(&json, '}');
-	putc('\n', json.file);
+	json_end_line(&json, '}');
 }
 
 static int run_command(struct run *run)
@@ -272,17 +268,16 @@ static int run_with_daemon(struct run *run)
 	sigset_t mask;
 	int r;
 
-	run->spawn.sigpipe_was_default = run->ctl->sigpipe_was_default;
 	/* If it is ignored, children cannot be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
 	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
 		sigaddset(&mask, stopping[i]);
-	sigprocmask(SIG_BLOCK, &mask, &run->spawn.mask);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
 	if (watch_signals(run, false) < 0)
 		return EXIT_RUN_FAILED;
-	r = private_start(&run->daemon, &run->spawn, run->quiet, run->signals);
+	r = private_start(run->ctl, &run->daemon, run->quiet, run->signals);
 	if (r == -EINTR)
 		return 128 + (read(run->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo
 											       : SIGINT);
@@ -318,7 +313,7 @@ static const struct ctl_option run_options[] = {
 	       .offset = offsetof(struct run, patterns)),
 	OPTION("quiet", NULL, "no summary, and no warnings of the daemon", option_flag,
 	       .offset = offsetof(struct run, quiet)),
-	OPTION("full", NULL, "do not shorten tenants on a terminal", option_flag, .offset = offsetof(struct run, full)),
+	OPTION_FULL("do not shorten tenants on a terminal"),
 	{ 0 },
 };
 

@@ -12,8 +12,8 @@
 #include <inttypes.h>
 #include <wchar.h>
 
-#include "client/userevctl/output.h"
-#include "protocol/base/text.h"
+#include "client/userevctl/ctl.h"
+#include "protocol/base/array.h"
 
 enum {
 	TABLE_GAP = 2,
@@ -85,14 +85,14 @@ void shorten(enum column_kind kind, const char *text, size_t width, char *ret, s
 		shorten_middle(text, width, ret, size);
 	} else {
 		size_t fitting = bytes_that_fit(text, width - strlen(more), &taken);
-		_cleanup_(freep) char *item = strndup(text, first);
+		_cleanup_(freep) char *item = must(strndup(text, first));
 
 		for (; comma && (size_t)(comma - text) <= fitting; comma = strstr(comma + 1, ", "))
 			shown = (size_t)(comma - text);
 		if (shown > 0)
 			snprintf(ret, size, "%.*s", (int)shown, text);
 		else
-			shorten(COLUMN_PATH, item ? item : "", width - strlen(more), ret, size);
+			shorten(COLUMN_PATH, item, width - strlen(more), ret, size);
 		strncat(ret, more, size - strlen(ret) - 1);
 	}
 }
@@ -113,28 +113,14 @@ void table_deinit(struct table *table)
 void table_put_safe(struct table *table, enum style style, const char *text, size_t length)
 {
 	size_t size = length * 4 + 2;
-	char *buffer = malloc(size);
-	struct text safe;
+	char *buffer = must(malloc(size));
+	struct text safe = text_make(buffer, size);
 
-	if (buffer && table->n_cells == table->capacity) {
-		size_t capacity = MAX(table->capacity * 2, (size_t)64);
-		struct cell *cells = reallocarray(table->cells, capacity, sizeof(*cells));
-
-		if (cells) {
-			table->cells = cells;
-			table->capacity = capacity;
-		}
-	}
-	if (!buffer || table->n_cells == table->capacity) {
-		table->failed = true;
-		free(buffer);
-		return;
-	}
-	safe = text_make(buffer, size);
 	/* A script that splits at white space would not see an empty cell. */
 	if (length == 0)
 		text_put(&safe, "-", 1);
 	text_safe(&safe, text, length);
+	table->cells = must(array_grow(table->cells, table->n_cells, sizeof(*table->cells)));
 	table->cells[table->n_cells++] = (struct cell){ .text = buffer, .style = style };
 }
 
@@ -202,9 +188,9 @@ static void print_row(const struct table *table, const struct output *output, co
 
 	for (size_t i = 0, pad = 0; i < table->n_columns; i++) {
 		size_t size = strlen(cells[i].text) + 4;
-		_cleanup_(freep) char *text = malloc(size);
+		_cleanup_(freep) char *text = must(malloc(size));
 
-		if (widths[i] == 0 || !text)
+		if (widths[i] == 0)
 			continue;
 		shorten(table->columns[i].kind, cells[i].text, MAX(widths[i], (size_t)5), text, size);
 		fprintf(output->file, "%*s", (int)pad + (first ? 0 : TABLE_GAP), "");
@@ -219,19 +205,17 @@ static void print_row(const struct table *table, const struct output *output, co
 	putc('\n', output->file);
 }
 
-int table_print(const struct table *table, const struct output *output)
+void table_print(const struct table *table, const struct output *output)
 {
-	_cleanup_(freep) size_t *widths = calloc(table->n_columns, sizeof(*widths));
-	_cleanup_(freep) struct cell *titles = calloc(table->n_columns, sizeof(*titles));
+	_cleanup_(freep) size_t *widths = must(calloc(table->n_columns, sizeof(*widths)));
+	_cleanup_(freep) struct cell *titles = must(calloc(table->n_columns, sizeof(*titles)));
 
-	if (table->failed || !widths || !titles)
-		return -ENOMEM;
 	for (size_t i = 0; !output->terminal && i < table->n_cells; i++) {
 		output_styled(output, table->cells[i].style, "%s", table->cells[i].text);
 		putc((i + 1) % table->n_columns == 0 ? '\n' : '\t', output->file);
 	}
 	if (!output->terminal)
-		return 0;
+		return;
 	choose_widths(table, output, widths);
 	for (size_t i = 0; i < table->n_columns; i++)
 		titles[i] = (struct cell){ .text = (char *)table->columns[i].title,
@@ -239,5 +223,4 @@ int table_print(const struct table *table, const struct output *output)
 	print_row(table, output, widths, titles);
 	for (size_t i = 0; i < table->n_cells; i += table->n_columns)
 		print_row(table, output, widths, table->cells + i);
-	return 0;
 }

@@ -21,42 +21,36 @@
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"
 
-enum { HOLDERS_BYTES_MAX = 32768 }; /* half of what a row's list can be, whatever the length of tenants' paths */
+enum { HOLDERS_BYTES_MAX = 32768 }; /* half of the longest list of a row, so that any tenant's path fits behind it */
 
 /* STATUS: one row. */
-
-/* Whether the last data file that was sent was guarded; "none" with a backend that has no guard. */
-static void status_put_guard(struct packet *packet, const struct daemon *daemon)
-{
-	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
-	char off[WIRE_SENTENCE_MAX + 8];
-
-	snprintf(off, sizeof(off), "off: %s", facts->guarded ? "it was there, and is gone" : facts->note);
-	if (daemon->registry.guarded)
-		row_put_string(packet, "guard", "on");
-	else
-		row_put_string(packet, "guard", facts->backend == BACKEND_ENABLE_ADDRESS ? off : "none");
-	row_put_string(packet, "note", facts->backend == BACKEND_STATUS_PAGE ? facts->note : "");
-}
 
 static int status_next(struct listing *listing, struct packet *packet)
 {
 	struct daemon *daemon = daemon_of(listing->client);
+	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
+	char off[WIRE_SENTENCE_MAX + 8];
 
 	if (listing->n_rows > 0)
 		return LISTING_END;
 	capacity_look(&daemon->registry);
+	snprintf(off, sizeof(off), "off: %s", facts->guarded ? "it was there, and is gone" : facts->note);
 	row_put_string(packet, "version", VERSION);
-	row_put_string(packet, "backend", daemon->registry.kernel->facts.name);
+	row_put_string(packet, "backend", backend_name(facts->backend));
 	row_put_string(packet, "why", daemon->probe.sentence);
-	status_put_guard(packet, daemon);
+	/* Whether the last data file that was sent was guarded; "none" with a backend that has no guard. */
+	row_put_string(packet, "guard",
+		       daemon->registry.guarded			  ? "on"
+		       : facts->backend == BACKEND_ENABLE_ADDRESS ? off
+								  : "none");
+	row_put_string(packet, "note", facts->backend == BACKEND_STATUS_PAGE ? facts->note : "");
 	row_put_u64(packet, "pid", (uint64_t)getpid());
 	row_put_string(packet, "socket", daemon->options.socket);
 	row_put_string(packet, "control_socket", daemon->options.control_socket);
 	row_put_string(packet, "policy", daemon->options.policy);
 	row_put_string(packet, "policy_note", reload_note(daemon));
-	row_put_u64(packet, "page_bits", daemon->registry.kernel->facts.page_bits);
-	row_put_u64(packet, "payload_max", daemon->registry.kernel->facts.payload_max);
+	row_put_u64(packet, "page_bits", facts->page_bits);
+	row_put_u64(packet, "payload_max", facts->payload_max);
 	for (size_t i = 0; i < n_daemon_numbers; i++)
 		if (daemon_numbers[i].key)
 			row_put_u64(packet, daemon_numbers[i].key, daemon_numbers[i].of_daemon(daemon));
@@ -85,7 +79,7 @@ static bool holders_has_room(const struct holders *holders)
 	return holders->shown < HOLDERS_MAX && holders->packet->size - holders->mark < HOLDERS_BYTES_MAX;
 }
 
-static void holders_put(struct holders *holders, const struct tenant *tenant, pid_t pid, uid_t uid, const char *comm)
+static void holders_put(struct holders *holders, const struct holder *holder)
 {
 	size_t item;
 
@@ -93,36 +87,33 @@ static void holders_put(struct holders *holders, const struct tenant *tenant, pi
 		return;
 	item = row_begin_item(holders->packet);
 	holders->shown++;
-	row_put_string(holders->packet, "tenant", tenant->path);
-	row_put_u64(holders->packet, "pid", (uint64_t)pid);
-	row_put_u64(holders->packet, "uid", uid);
-	row_put_string(holders->packet, "comm", comm);
+	row_put_string(holders->packet, "tenant", holder->tenant->path);
+	row_put_u64(holders->packet, "pid", (uint64_t)holder->pid);
+	row_put_u64(holders->packet, "uid", holder->uid);
+	row_put_string(holders->packet, "comm", holder->comm);
 	row_end_item(holders->packet, item);
-}
-
-static void holders_put_lease(struct holders *holders, const struct lease *lease)
-{
-	const struct holder *holder = lease->holder, *member;
-
-	if (holder->n_members == 0)
-		holders_put(holders, holder->tenant, holder->pid, holder->uid, holder->comm);
-	for (member = LIST_FIRST(&holder->members); member && holders_has_room(holders);
-	     member = LIST_NEXT(member, in_bundle))
-		holders_put(holders, member->tenant, member->pid, member->uid, member->comm);
 }
 
 static void holders_put_grant(struct holders *holders, const struct grant *grant)
 {
+	const struct holder self = { .tenant = grant->tenant, .pid = getpid(), .uid = geteuid(), .comm = "userevd" };
 	const struct reference *reference;
+	const struct holder *member;
 	const struct lease *lease;
 
 	/* The daemon itself holds the events that the policy declares. */
 	if (declared_is(grant))
-		holders_put(holders, grant->tenant, getpid(), geteuid(), "userevd");
-	LIST_FOREACH(reference, &grant->registered, in_grant)
+		holders_put(holders, &self);
+	LIST_FOREACH(reference, &grant->registered, in_grant) {
 		for (lease = LIST_FIRST(&reference->leases); lease && holders_has_room(holders);
-		     lease = LIST_NEXT(lease, in_reference))
-			holders_put_lease(holders, lease);
+		     lease = LIST_NEXT(lease, in_reference)) {
+			if (lease->holder->n_members == 0)
+				holders_put(holders, lease->holder);
+			for (member = LIST_FIRST(&lease->holder->members); member && holders_has_room(holders);
+			     member = LIST_NEXT(member, in_bundle))
+				holders_put(holders, member);
+		}
+	}
 }
 
 static void event_put_holders(struct packet *packet, const struct event *event)
@@ -168,7 +159,7 @@ static int events_next_traced(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-/* Whether the event is on is found in tracefs, by an admin who may read it. */
+/* Without the event's state: userevctl reads that from tracefs. */
 static int events_next_held(struct listing *listing, struct packet *packet)
 {
 	const struct event *event = event_after(listing->client->holder.registry, listing->after);

@@ -30,7 +30,7 @@ struct question {
 	struct reserve *reserve;	     /* it would be charged to */
 };
 
-/* Sets the question's answers from what is registered now. 0, or a refusal with a sentence. */
+/* Sets the question's answers from the registered events. 0, or a refusal with a sentence. */
 static int explain_quota(struct question *question, const struct description *description, struct text *why)
 {
 	struct registry *registry = question->tenant->registry;
@@ -43,7 +43,7 @@ static int explain_quota(struct question *question, const struct description *de
 	if (event && !streq(event->description, description->canonical)) {
 		grant = LIST_FIRST(&event->grants);
 		text_printf(why, "the name is taken by an event with other fields");
-		/* A client is not told by which tenant, but an admin is. */
+		/* For the admin; the refusal that a client gets does not name the tenant. */
 		if (grant) {
 			text_printf(why, ", of the tenant ");
 			text_excerpt(why, grant->tenant->path, strlen(grant->tenant->path));

@@ -3,5 +3,5 @@
 
 #include "daemon/connection/client.h"
 
-/* EXPLAIN → ROWS: what would become of a registration, and the numbers; then a row for each level and each reserve. */
+/* EXPLAIN → ROWS: the decision about a registration, and the numbers; then a row for each level and each reserve. */
 int handle_explain(struct client *, const struct message *);

@@ -57,17 +57,6 @@ static bool listing_send_packet(struct listing *listing)
 	return state == LISTING_ROW;
 }
 
-static void listing_answer_sync(struct client *client)
-{
-	bool more = client->listing && ev_is_active(&client->listing->w_turn);
-
-	if (!client->syncing || client->waiting || more)
-		return;
-	client->syncing = false;
-	client_answer(client, KIND_SYNCED, client->sync_serial, 0);
-	client_send(client, NULL, 0);
-}
-
 static bool listing_may_send(const struct client *client)
 {
 	return client->listing && !client->waiting && client->life < LIFE_CLOSING;
@@ -82,7 +71,12 @@ void listing_continue(struct client *client)
 	while (more && client->listing->kind->at_once);
 	if (more)
 		ev_timer_start(daemon_of(client)->loop, &client->listing->w_turn);
-	listing_answer_sync(client);
+	more = client->listing && ev_is_active(&client->listing->w_turn);
+	if (client->syncing && !client->waiting && !more) {
+		client->syncing = false;
+		client_answer(client, KIND_SYNCED, client->sync_serial, 0);
+		client_send(client, NULL, 0);
+	}
 	client_watch(client);
 }
 
@@ -102,7 +96,7 @@ void *listing_new(struct client *client, uint32_t serial, const struct listing_k
 	if (needs_tracer && !client->holder.registry->kernel->tracer) {
 		control_refuse(client, serial, REFUSAL_NOT_THE_TRACER,
 			       "with the %s backend events are traced in the kernel, not in the daemon",
-			       client->holder.registry->kernel->facts.name);
+			       backend_name(client->holder.registry->kernel->facts.backend));
 		return NULL;
 	}
 	listing = calloc(1, kind->size);

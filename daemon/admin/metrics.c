@@ -27,121 +27,23 @@ _Static_assert(METRICS_PIECE_MAX > 5 * PATH_MAX + 1024, "the longest path, each 
 
 /* One metric: "# HELP" and "# TYPE", and its samples. */
 struct family {
-	const char *name;
+	const char *name; /* NULL: it is no metric */
 	enum number_type type;
 	const char *help;
-	/* Writes the next sample; false: no more. */
-	bool (*next)(struct metrics_walk *, const struct family *, struct daemon *, struct text *);
-	const struct number *number;
+	const struct number *number; /* NULL: build_info or refusals, which have a further label */
+	bool of_daemon;		     /* one sample; otherwise samples of each tenant */
 };
 
-static void metrics_put_name(struct text *text, const struct family *family)
-{
-	text_printf(text, "userevd_%s%s", family->name, family->type == NUMBER_COUNTER ? "_total" : "");
-}
-
-static void metrics_put_label(struct text *text, const char *before, const char *value)
-{
-	text_printf(text, "%s=\"", before);
-	text_label(text, value, strlen(value));
-	text_put(text, "\"", 1);
-}
-
-static void metrics_put_tenant(struct text *text, const struct family *family, const struct tenant *tenant)
-{
-	metrics_put_name(text, family);
-	metrics_put_label(text, "{tenant", tenant->path);
-	text_printf(text, ",cgroup_id=\"%" PRIu64 "\"", tenant->cgroup_id);
-}
-
-static bool metrics_next_build(struct metrics_walk *walk, const struct family *family, struct daemon *daemon,
-			       struct text *text)
-{
-	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
-
-	if (walk->position++ > 0)
-		return false;
-	metrics_put_name(text, family);
-	metrics_put_label(text, "{version", VERSION);
-	metrics_put_label(text, ",backend", facts->name);
-	metrics_put_label(text, ",guard",
-			  daemon->registry.guarded		     ? "on"
-			  : facts->backend == BACKEND_ENABLE_ADDRESS ? "off"
-								     : "none");
-	text_printf(text, "} 1\n");
-	return true;
-}
-
-static bool metrics_next_total(struct metrics_walk *walk, const struct family *family, struct daemon *daemon,
-			       struct text *text)
-{
-	uint64_t value = family->number->of_daemon(daemon);
-
-	if (walk->position++ > 0 || value == NUMBER_ABSENT)
-		return false;
-	metrics_put_name(text, family);
-	text_printf(text, " %" PRIu64 "\n", value);
-	return true;
-}
-
-static struct tenant *metrics_next_tenant(struct metrics_walk *walk, struct daemon *daemon)
-{
-	struct tenant *tenant = tenant_after(&daemon->registry, walk->position);
-
-	if (!tenant || tenant->number > walk->youngest)
-		return NULL;
-	walk->position = tenant->number;
-	walk->reason = 0;
-	return tenant;
-}
-
-static bool metrics_next_of_tenants(struct metrics_walk *walk, const struct family *family, struct daemon *daemon,
-				    struct text *text)
-{
-	struct tenant *tenant;
-
-	while ((tenant = metrics_next_tenant(walk, daemon))) {
-		uint64_t value;
-
-		rules_update(tenant);
-		value = family->number->of_tenant(tenant);
-		if (value == NUMBER_ABSENT)
-			continue;
-		metrics_put_tenant(text, family, tenant);
-		text_printf(text, "} %" PRIu64 "\n", value);
-		return true;
-	}
-	return false;
-}
-
-static bool metrics_next_refusals(struct metrics_walk *walk, const struct family *family, struct daemon *daemon,
-				  struct text *text)
-{
-	struct tenant *tenant = tenant_by_number(&daemon->registry, walk->position);
-
-	if (!tenant)
-		tenant = metrics_next_tenant(walk, daemon);
-	for (; tenant; tenant = metrics_next_tenant(walk, daemon)) {
-		while (walk->reason < REFUSAL_MAX_ && tenant->refusals[walk->reason] == 0)
-			walk->reason++;
-		if (walk->reason == REFUSAL_MAX_)
-			continue;
-		metrics_put_tenant(text, family, tenant);
-		metrics_put_label(text, ",reason", refusal_name(walk->reason));
-		text_printf(text, "} %" PRIu64 "\n", tenant->refusals[walk->reason++]);
-		return true;
-	}
-	return false;
-}
-
+/* False: there are no more. */
 static bool metrics_family(size_t i, struct family *ret)
 {
-	static const struct family build = { "build_info", NUMBER_GAUGE,
-					     "The daemon's version and backend, and whether data files are guarded.",
-					     metrics_next_build, NULL };
-	static const struct family refusals = { "refusals", NUMBER_COUNTER,
-						"Refused requests of the tenant, by reason.", metrics_next_refusals,
-						NULL };
+	static const struct family build = {
+		"build_info", NUMBER_GAUGE, "The daemon's version and backend, and whether data files are guarded.",
+		NULL,	      true,
+	};
+	static const struct family refusals = {
+		"refusals", NUMBER_COUNTER, "Refused requests of the tenant, by reason.", NULL, false,
+	};
 	const struct number *number;
 
 	if (i == 0 || i == 1 + n_daemon_numbers) {
@@ -151,8 +53,72 @@ static bool metrics_family(size_t i, struct family *ret)
 	if (i >= 2 + n_daemon_numbers + n_tenant_numbers)
 		return false;
 	number = i <= n_daemon_numbers ? &daemon_numbers[i - 1] : &tenant_numbers[i - 2 - n_daemon_numbers];
-	*ret = (struct family){ number->metric, number->type, number->help,
-				number->of_daemon ? metrics_next_total : metrics_next_of_tenants, number };
+	*ret = (struct family){ number->metric, number->type, number->help, number, number->of_daemon };
+	return true;
+}
+
+static void metrics_put_label(struct text *text, const char *before, const char *value)
+{
+	text_printf(text, "%s=\"", before);
+	text_label(text, value, strlen(value));
+	text_put(text, "\"", 1);
+}
+
+static bool metrics_next_of_daemon(struct metrics_walk *walk, const struct family *family, struct daemon *daemon,
+				   struct text *text)
+{
+	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
+	uint64_t value = family->number ? family->number->of_daemon(daemon) : 1;
+
+	if (walk->position++ > 0 || value == NUMBER_ABSENT)
+		return false;
+	text_printf(text, "userevd_%s%s", family->name, family->type == NUMBER_COUNTER ? "_total" : "");
+	if (!family->number) {
+		metrics_put_label(text, "{version", VERSION);
+		metrics_put_label(text, ",backend", backend_name(facts->backend));
+		metrics_put_label(text, ",guard",
+				  daemon->registry.guarded		     ? "on"
+				  : facts->backend == BACKEND_ENABLE_ADDRESS ? "off"
+									     : "none");
+		text_put(text, "}", 1);
+	}
+	text_printf(text, " %" PRIu64 "\n", value);
+	return true;
+}
+
+/* The value of the tenant's next sample in this family. */
+static uint64_t metrics_value(struct metrics_walk *walk, const struct family *family, struct tenant *tenant)
+{
+	if (family->number) {
+		rules_update(tenant);
+		return family->number->of_tenant(tenant);
+	}
+	while (walk->reason < REFUSAL_MAX_ && tenant->refusals[walk->reason] == 0)
+		walk->reason++;
+	return walk->reason < REFUSAL_MAX_ ? tenant->refusals[walk->reason++] : NUMBER_ABSENT;
+}
+
+static bool metrics_next_of_tenants(struct metrics_walk *walk, const struct family *family, struct daemon *daemon,
+				    struct text *text)
+{
+	/* The tenant of the last sample may have more refusals. */
+	struct tenant *tenant = family->number ? NULL : tenant_by_number(&daemon->registry, walk->position);
+	uint64_t value = tenant ? metrics_value(walk, family, tenant) : NUMBER_ABSENT;
+
+	while (value == NUMBER_ABSENT) {
+		tenant = tenant_after(&daemon->registry, walk->position);
+		if (!tenant || tenant->number > walk->youngest)
+			return false;
+		walk->position = tenant->number;
+		walk->reason = 0;
+		value = metrics_value(walk, family, tenant);
+	}
+	text_printf(text, "userevd_%s%s", family->name, family->type == NUMBER_COUNTER ? "_total" : "");
+	metrics_put_label(text, "{tenant", tenant->path);
+	text_printf(text, ",cgroup_id=\"%" PRIu64 "\"", tenant->cgroup_id);
+	if (!family->number)
+		metrics_put_label(text, ",reason", refusal_name(walk->reason - 1));
+	text_printf(text, "} %" PRIu64 "\n", value);
 	return true;
 }
 
@@ -172,7 +138,8 @@ bool metrics_next(struct metrics_walk *walk, struct daemon *daemon, struct text 
 			walk->described = true;
 			return true;
 		}
-		if (family.name && family.next(walk, &family, daemon, text))
+		if (family.name &&
+		    (family.of_daemon ? metrics_next_of_daemon : metrics_next_of_tenants)(walk, &family, daemon, text))
 			return true;
 		walk->family++;
 		walk->described = false;

@@ -39,54 +39,44 @@ static struct daemon *reader_daemon(const struct metrics_reader *reader)
 	return container_of(reader->socket->listener.connections, struct daemon, connections);
 }
 
-/* If data of the reader, such as a request of HTTP, is unread at close(), the reader gets ECONNRESET instead of the end. */
-static void reader_hang_up(const struct metrics_reader *reader)
+static void reader_free(struct metrics_reader *reader)
 {
+	struct metrics_socket *socket = reader->socket;
 	struct daemon *daemon = reader_daemon(reader);
 	struct transport_from from;
 
+	ev_io_stop(daemon->loop, &reader->w_io);
+	ev_timer_stop(daemon->loop, &reader->w_deadline);
 	shutdown(reader->fd, SHUT_RDWR);
+	/* If data of the reader, such as a request of HTTP, is unread at close(), the reader gets ECONNRESET instead of the end. */
 	for (unsigned i = 0; i < UNREAD_MAX; i++)
 		if (transport_receive(reader->fd, daemon->connections.request, sizeof(daemon->connections.request),
 				      &from) <= 0)
 			break;
 	disposal_close(reader->fd);
-}
-
-static void reader_free(struct metrics_reader *reader)
-{
-	struct metrics_socket *socket = reader->socket;
-
-	ev_io_stop(reader_daemon(reader)->loop, &reader->w_io);
-	ev_timer_stop(reader_daemon(reader)->loop, &reader->w_deadline);
-	reader_hang_up(reader);
 	LIST_REMOVE(reader, entry);
 	free(reader);
 	socket->n_readers--;
 	metrics_socket_resume(socket);
 }
 
-/* False: at the end. */
-static bool reader_fill(struct metrics_reader *reader)
-{
-	reader->text = text_make(reader->buffer, sizeof(reader->buffer));
-	reader->sent = 0;
-	while (reader->text.size - reader->text.length > METRICS_PIECE_MAX)
-		if (!metrics_next(&reader->walk, reader_daemon(reader), &reader->text))
-			break;
-	ev_timer_again(reader_daemon(reader)->loop, &reader->w_deadline);
-	return reader->text.length > 0;
-}
-
 /* False: at the end, or after an error. */
 static bool reader_send(struct metrics_reader *reader)
 {
+	struct daemon *daemon = reader_daemon(reader);
+	struct text *text = &reader->text;
 	ssize_t n;
 
-	if (reader->sent == reader->text.length && !reader_fill(reader))
-		return false;
-	n = send(reader->fd, reader->text.buffer + reader->sent, reader->text.length - reader->sent,
-		 MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (reader->sent == text->length) {
+		*text = text_make(reader->buffer, sizeof(reader->buffer));
+		reader->sent = 0;
+		while (text->size - text->length > METRICS_PIECE_MAX && metrics_next(&reader->walk, daemon, text))
+			;
+		if (text->length == 0)
+			return false;
+		ev_timer_again(daemon->loop, &reader->w_deadline);
+	}
+	n = send(reader->fd, text->buffer + reader->sent, text->length - reader->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	reader->sent += (size_t)n;

@@ -32,7 +32,8 @@ struct outcome {
 	struct problems problems;
 	struct policy *policy;	 /* until it is adopted; then the one before */
 	struct policy_copy copy; /* of the files, for the next daemon */
-	int prepared;		 /* last_policy_prepare() */
+	uint32_t capacity;	 /* for reserves and declared events; UINT32_MAX: there is no kernel yet */
+	int kept;		 /* a negative errno: the copy for the next daemon was not written */
 	size_t files, sections;
 	bool adopted;
 	int r;
@@ -59,7 +60,7 @@ struct reload_listing {
 	struct outcome *outcome; /* NULL: it waits */
 };
 
-static struct outcome *outcome_new(void)
+static struct outcome *outcome_new(uint32_t capacity)
 {
 	static struct outcome no_memory = { .references = 1, .r = -ENOMEM };
 	struct outcome *outcome = calloc(1, sizeof(*outcome));
@@ -67,6 +68,7 @@ static struct outcome *outcome_new(void)
 	if (!outcome)
 		outcome = &no_memory;
 	outcome->references++;
+	outcome->capacity = capacity;
 	return outcome;
 }
 
@@ -91,6 +93,7 @@ static void outcome_fill(const struct daemon *daemon, struct outcome *outcome)
 		return;
 	outcome->files = policy_count_files(outcome->policy);
 	outcome->sections = policy_count_sections(outcome->policy);
+	outcome->r = policy_check_capacity(outcome->policy, outcome->capacity, &outcome->problems);
 }
 
 static void log_problems(const struct problems *problems)
@@ -111,9 +114,6 @@ static void log_problems(const struct problems *problems)
 /* Puts the policy in force, if it has no error. */
 static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 {
-	if (outcome->r == 0 && daemon->registry.kernel)
-		outcome->r =
-			policy_check_capacity(outcome->policy, daemon->registry.machine.capacity, &outcome->problems);
 	log_problems(&outcome->problems);
 	if (outcome->r == 0)
 		outcome->r = rules_adopt(&daemon->registry, &outcome->policy);
@@ -124,15 +124,12 @@ static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 	declared_adopt(&daemon->registry);
 }
 
-/* Keeps the policy in force for a start of the next daemon. A failure does not affect this daemon. */
-static void keep_policy(struct daemon *daemon, int prepared)
+/* Without its copy the next daemon may not start, but this one goes on. */
+static void log_kept(const struct daemon *daemon, int r)
 {
-	const char *directory = daemon->options.state_directory;
-	int r = prepared == 0 ? last_policy_commit(directory) : prepared;
-
-	daemon->reload->note[0] = '\0';
 	if (r < 0)
-		log_warning("can't keep the policy in %s for the next start: %s", directory, strerror(-r));
+		log_warning("can't keep the policy in %s for the next start: %s", daemon->options.state_directory,
+			    strerror(-r));
 }
 
 /* Puts the copy of the last good policy in force. 0; POLICY_E_WRONG after a line in the log; or a negative errno. */
@@ -200,7 +197,7 @@ int reload_check_capacity(struct daemon *daemon)
 
 int reload_first(struct daemon *daemon)
 {
-	struct outcome *outcome = outcome_new();
+	struct outcome *outcome = outcome_new(UINT32_MAX);
 
 	daemon->reload->first = outcome;
 	if (daemon->options.state_directory)
@@ -219,7 +216,7 @@ void reload_keep_first(struct daemon *daemon)
 	struct outcome *first = daemon->reload->first;
 
 	if (first && first->copy.bytes)
-		keep_policy(daemon, last_policy_prepare(daemon->options.state_directory, &first->copy));
+		log_kept(daemon, last_policy_keep(daemon->options.state_directory, &first->copy));
 	daemon->reload->first = outcome_unref(first);
 }
 
@@ -234,9 +231,8 @@ static void *reload_thread(void *data)
 	struct outcome *outcome = reload->outcome;
 
 	outcome_fill(reload->daemon, outcome);
-	/* Waits for the disk. */
 	if (outcome->copy.bytes && outcome->r == 0)
-		outcome->prepared = last_policy_prepare(reload->daemon->options.state_directory, &outcome->copy);
+		outcome->kept = last_policy_keep(reload->daemon->options.state_directory, &outcome->copy);
 	policy_copy_deinit(&outcome->copy);
 	atomic_store(&reload->is_filled, true);
 	ev_async_send(reload->daemon->loop, &reload->w_done);
@@ -257,7 +253,7 @@ static void reload_start(struct reload *reload)
 	int r;
 
 	join_thread(reload);
-	reload->outcome = outcome_new();
+	reload->outcome = outcome_new(reload->daemon->registry.machine.capacity);
 	/* Signals are handled by the loop's thread alone. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -342,8 +338,8 @@ static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int event
 	else
 		log_error("the policy has errors; the old one stays");
 	if (outcome->adopted)
-		keep_policy(reload->daemon,
-			    reload->daemon->options.state_directory ? outcome->prepared : LAST_POLICY_SAME);
+		reload->note[0] = '\0';
+	log_kept(reload->daemon, outcome->kept);
 	reload_answer(reload, outcome);
 	outcome_unref(outcome);
 	if (reload->again)

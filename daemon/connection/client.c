@@ -179,6 +179,16 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 	return client;
 }
 
+static void client_identify(struct holder *holder, pid_t pid, uid_t uid, uid_t real_uid, bool may_be_root,
+			    const char *comm)
+{
+	holder->pid = pid;
+	holder->uid = uid;
+	holder->real_uid = real_uid;
+	holder->may_be_root = may_be_root;
+	string_copy(holder->comm, sizeof(holder->comm), comm);
+}
+
 int client_new(struct connections *connections, int fd, enum client_socket socket, const struct peer *peer,
 	       struct tenant *tenant)
 {
@@ -186,11 +196,7 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 
 	if (!client)
 		return -ENOMEM;
-	client->holder.pid = peer->pid;
-	client->holder.uid = peer->uid;
-	client->holder.real_uid = peer->uid;
-	client->holder.may_be_root = peer->may_be_root;
-	string_copy(client->holder.comm, sizeof(client->holder.comm), peer->comm);
+	client_identify(&client->holder, peer->pid, peer->uid, peer->uid, peer->may_be_root, peer->comm);
 	if (tenant) {
 		client->holder.number = ++connections->registry->last_number;
 		client->holder.lease_number = ++connections->registry->last_number;
@@ -210,11 +216,7 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 		return -ENOMEM;
 	client->holder.number = number;
 	client->holder.lease_number = entry->holder;
-	client->holder.pid = entry->pid;
-	client->holder.uid = entry->uid;
-	client->holder.real_uid = entry->real_uid;
-	client->holder.may_be_root = entry->may_be_root;
-	string_copy(client->holder.comm, sizeof(client->holder.comm), entry->comm);
+	client_identify(&client->holder, entry->pid, entry->uid, entry->real_uid, entry->may_be_root, entry->comm);
 	client->holder.greeted = entry->greeted;
 	client->repeats = entry->greeted;
 	holder_enter(&client->holder);
@@ -301,17 +303,6 @@ void client_free(struct client *client)
 	free(client);
 }
 
-/* The connection has ended, but the peer has fds in its queue. The keeper keeps its copy, for the next daemon. */
-static void client_end(struct client *client)
-{
-	client_stop(client);
-	shutdown(client->fd, SHUT_RDWR);
-	client_release_all(client);
-	holder_enter(&client->holder);
-	client->life = LIFE_ENDED;
-	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
-}
-
 void client_has_read(struct client *client)
 {
 	struct connections *connections = client->connections;
@@ -331,10 +322,17 @@ void clients_sweep(struct connections *connections)
 	while (!TAILQ_EMPTY(&connections->leaving)) {
 		struct client *client = TAILQ_FIRST(&connections->leaving);
 
-		if (inflight_remains(client))
-			client_end(client);
-		else
+		if (!inflight_remains(client)) {
 			client_free(client);
+			continue;
+		}
+		/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
+		client_stop(client);
+		shutdown(client->fd, SHUT_RDWR);
+		client_release_all(client);
+		holder_enter(&client->holder);
+		client->life = LIFE_ENDED;
+		TAILQ_REMOVE(&connections->leaving, client, leaves);
 	}
 	connections->call->fd_freed(connections);
 }

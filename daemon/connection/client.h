@@ -13,7 +13,7 @@ void clients_init(struct connections *);
 void clients_deinit(struct connections *);
 /* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). The tenant is NULL for control. */
 int client_new(struct connections *, int fd, enum client_socket, const struct peer *, struct tenant *);
-/* As it was before a restart; likewise. */
+/* The same for a client of the last daemon. */
 int client_restore(struct connections *, int fd, uint64_t number, const struct entry_client *, struct tenant *);
 /* Marks it: it is freed at the end of this turn of the loop, so that the caller can go on. */
 void client_close(struct client *);
@@ -26,7 +26,7 @@ void clients_sweep(struct connections *);
 /* Frees it at once; at the daemon's end. */
 void client_free(struct client *);
 
-/* It has been welcomed: from now on it may be silent for as long as it likes. */
+/* It has been welcomed: from now on there is no timeout for its next request. */
 void client_greet(struct client *);
 
 /* The client is not read until the task ends; task_end() returns the client, or NULL if it has left. */
@@ -35,7 +35,7 @@ struct client *task_end(struct client_task *);
 /* A part of the task is left for the client's next turn. */
 void task_put_off(struct client_task *, void (*resume)(struct client_task *), void (*abandon)(struct client_task *));
 
-/* It has read all that it was sent. May free it. */
+/* It has read all packets that it was sent. May free it. */
 void client_has_read(struct client *);
 /* Watches its fd according to its state, after a change of that. */
 void client_watch(struct client *);

@@ -16,7 +16,7 @@ struct listing;
 struct parking;
 struct transport_from;
 
-/* The last one takes no requests. */
+/* The metrics socket takes no requests. */
 enum client_socket { SOCKET_CLIENTS = 1 << 0, SOCKET_CONTROL = 1 << 1, SOCKET_METRICS = 1 << 2 };
 
 /*
@@ -24,9 +24,9 @@ enum client_socket { SOCKET_CLIENTS = 1 << 0, SOCKET_CONTROL = 1 << 1, SOCKET_ME
  * part of it is still to be done, at the client's next turn.
  */
 struct client_task {
-	struct client *client; /* NULL: it has left */
+	struct client *client; /* NULL: it has disconnected */
 	void (*resume)(struct client_task *);
-	void (*abandon)(struct client_task *); /* instead of `resume`, when the client has left */
+	void (*abandon)(struct client_task *); /* instead of `resume`, when the client has disconnected */
 };
 
 /* An answer that the socket had no room for yet. */
@@ -41,12 +41,12 @@ enum client_life {
 	LIFE_OPEN,
 	LIFE_REFUSED, /* its last packet is sent, or waits; nothing is read any more */
 	LIFE_CLOSING, /* to be freed at the end of this turn of the loop */
-	LIFE_ENDED,   /* nothing is left of it but its place, while the peer has fds in its queue */
+	LIFE_ENDED,   /* it holds nothing, but still counts as a connection: the peer has fds in its queue */
 };
 
 /* Why a client is not read although no request of its is under way. */
 enum client_stall {
-	STALL_NONE,   /* it is read as soon as it says something */
+	STALL_NONE,   /* it is read as soon as it has sent something */
 	STALL_TURN,   /* it waits for its turn */
 	STALL_RATE,   /* likewise, and its tenant may make no request now */
 	STALL_PARKED, /* an identical request of another client is being answered */
@@ -67,7 +67,7 @@ struct client {
 	struct client_task *task; /* of the request that is not answered yet */
 	struct answer_waiting *waiting;
 	struct listing *listing; /* control: an answer of many packets */
-	bool syncing;		 /* control: SYNC waits until all there is has been sent */
+	bool syncing;		 /* control: SYNC waits until all records and rows have been sent */
 	uint32_t sync_serial;
 
 	uint16_t changed[CHANGED_MAX];
@@ -121,7 +121,7 @@ struct connections {
 	int failed;		 /* why the loop was ended: a negative errno */
 
 	struct client_queue clients;
-	struct tenant_queue runnable;  /* with clients that have something to say */
+	struct tenant_queue runnable;  /* with clients that have sent a request */
 	struct tenant_queue delayed;   /* that may make no new request now */
 	double looked_for_hung_up;     /* among their clients: clock_now() */
 	struct client_queue impatient; /* clients with a deadline, the oldest first */
@@ -129,7 +129,7 @@ struct connections {
 	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
 	struct client_queue later;     /* clients whose answers wait until fds can be sent again */
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
-	bool keeper_has_gone;	       /* and the next one has not been given anything yet */
+	bool keeper_has_gone;	       /* and its successor has not been given anything yet */
 
 	ev_idle w_busy;	    /* while clients wait for their turn */
 	ev_timer w_delayed; /* while tenants are delayed */

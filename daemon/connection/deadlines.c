@@ -6,7 +6,7 @@
 #include "daemon/process/clock.h"
 #include "daemon/registry/refusals.h"
 
-/* The list is in order of time, so the timer is the oldest one's; without any, nothing wakes us. */
+/* The list is in order of time, so the timer is for the oldest deadline. Without a deadline the timer is stopped. */
 static void watch_deadlines(struct connections *connections)
 {
 	const struct client *oldest = TAILQ_FIRST(&connections->impatient);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A client that says nothing at first, or does not read its answers, is disconnected after a while. */
+/* A client that sends no HELLO, or does not read its answers, is disconnected after a timeout. */
 
 #include "daemon/connection/connections.h"
 

@@ -51,7 +51,7 @@ static bool deposit_submit(struct connections *connections, struct kernel_call c
 	return true;
 }
 
-/* Without an fd for it, or memory, a restart costs this one. */
+/* Without an fd for the copy, or memory, this connection does not survive a restart. */
 static void deposit_fd(struct connections *connections, uint64_t number, int fd)
 {
 	_cleanup_(fd_closep) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -76,7 +76,7 @@ void deposit_tidy(struct connections *connections)
 	struct registry *registry = connections->registry;
 	struct client *client;
 
-	/* Nothing else might wake us for the rest of it. */
+	/* Nothing else might wake the loop for the rest of the ledger. */
 	if (ledger_tidy(registry->ledger))
 		ev_idle_start(connections->loop, &connections->w_busy);
 	if (!registry->ledger || registry->ledger->failed == 0)

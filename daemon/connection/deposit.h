@@ -8,14 +8,14 @@ struct connections;
 
 enum { DEPOSIT_LEDGER = 0 }; /* its number; a client's connection has the client's */
 
-/* From now on all is entered in a new ledger, if there is a keeper to leave it with. */
+/* From now on everything is entered in a new ledger, if there is a keeper to deposit it with. */
 int deposit_begin(struct connections *);
-/* The next daemon goes on from here: nothing more is entered, struck or withdrawn. */
+/* The next daemon continues with the ledger as it is: nothing more is entered, struck or withdrawn. */
 void deposit_end(struct connections *);
 /* Now and then: the ledger is kept short, and given up where it can't be kept. */
 void deposit_tidy(struct connections *);
 
-/* All of it, for a keeper that knows nothing. */
+/* Deposits everything, for a new keeper. */
 void deposit_all(struct connections *);
 void deposit_connection(struct client *);
 /* Closes it, and the keeper's copy, unless it is kept for the next daemon. */

@@ -10,8 +10,8 @@
  * gets 1/(n + 1), and a tenant with few always finds room. A quarter of the limit is kept for talking to the keeper, and for
  * answers that are under way when a tenant reaches its maximum.
  *
- * The kernel reports each packet that a client has read as room to write. An epoll instance of its own, edge-triggered, tells
- * of that: no timer, and no event as long as nothing is read, even where a client has shut its connection down.
+ * The kernel reports each packet that a client has read as room to write. An edge-triggered epoll instance of its own waits for
+ * that: it needs no timer, and has no event as long as nothing is read, even where a client has shut its connection down.
  */
 
 #include "daemon/connection/inflight.h"
@@ -27,7 +27,7 @@
 
 enum {
 	LOOKS_MAX = 64, /* clients that are looked at in one turn of the loop */
-	/* The kernel wakes us when it still counts a byte of each packet that it is freeing; a packet counts for hundreds. */
+	/* When the kernel reports room it still counts a byte of each packet that it is freeing; a packet counts for hundreds. */
 	QUEUE_EMPTY = 64,
 };
 

@@ -27,10 +27,10 @@ static void listener_back_off(struct listener *listener, int error)
 	ev_timer_start(listener->connections->loop, &listener->w_backoff);
 }
 
-/* The one that is held comes first, whether or not there are others. */
+/* The connection that is held comes first, whether or not others wait. */
 static void listener_start_accepting(struct listener *listener)
 {
-	/* Or libev takes one that the kernel has refused for one that it has not stopped. */
+	/* Otherwise libev takes a watcher that the kernel has refused for an active one. */
 	ev_io_set(&listener->w_accept, listener->fd, EV_READ);
 	ev_io_start(listener->connections->loop, &listener->w_accept);
 	ev_feed_event(listener->connections->loop, &listener->w_accept, EV_READ);
@@ -70,7 +70,7 @@ static void listener_refuse(struct listener *listener, int fd, struct tenant *te
 	disposal_close(fd);
 }
 
-/* False, and it is turned away: the tenant, or a cgroup around it, has as many connections as it may. */
+/* False, after a refusal: the tenant, or a cgroup around it, has its maximum of connections. */
 static bool listener_has_room(struct listener *listener, int fd, struct tenant *tenant)
 {
 	const struct level *crowded = level_find_crowded(tenant->level);
@@ -102,7 +102,7 @@ static bool listener_has_room(struct listener *listener, int fd, struct tenant *
 	return false;
 }
 
-/* 0: the connection is the client's now, or was turned away. Negative: out of something. */
+/* 0: the connection is a client's now, or was refused. A negative errno: out of memory, or of fds. */
 static int listener_welcome(struct listener *listener, int fd)
 {
 	static const char *const unknown[] = {
@@ -218,13 +218,13 @@ static int listener_make_directory(struct listener *listener, const char *path)
 	return !listener->made_directory && errno != EEXIST ? -errno : 0;
 }
 
-/* False: there is none. */
+/* False: there is no such file. */
 static bool listener_stat(const char *path, struct statx *ret)
 {
 	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, ret) == 0;
 }
 
-/* A file that came after ours may have the number of ours; where the file system knows when they were made, that tells. */
+/* A later file may have the inode number of ours; where the file system records it, its time of birth differs. */
 static bool is_same_file(const struct statx *one, const struct statx *other)
 {
 	return one->stx_dev_major == other->stx_dev_major && one->stx_dev_minor == other->stx_dev_minor &&

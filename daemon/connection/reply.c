@@ -128,7 +128,7 @@ void client_on_writable(struct client *client)
 		client->connections->call->go_on(client);
 }
 
-/* The first one for which there is no room speaks for all: the kernel counts the fds of this daemon's user. */
+/* Ends with the first answer that finds no room: the kernel counts the fds of this daemon's user for all. */
 static void on_later(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
 	struct connections *connections = container_of(w, struct connections, w_later);
@@ -188,7 +188,7 @@ static void client_send_packet(struct client *client, const int *fds, size_t n, 
 	struct packet *packet = &client->connections->answer;
 	int r;
 
-	/* One whose last packet waits, or was sent, gets nothing more. */
+	/* A client whose last packet waits, or was sent, gets nothing more. */
 	if (client->life >= LIFE_CLOSING || client->waiting)
 		return;
 	encode_end(packet);
@@ -279,7 +279,7 @@ void clients_flush_changes(struct connections *connections)
 
 	for (client = TAILQ_FIRST(&connections->flushing); client; client = next) {
 		next = TAILQ_NEXT(client, changes);
-		/* Nor while the kernel is asked: the answer to that may be the one that finds no room. */
+		/* Nor while the kernel is asked: the answer to the request may find no room then. */
 		if (client->waiting || client->task)
 			continue;
 		TAILQ_REMOVE(&connections->flushing, client, changes);

@@ -16,7 +16,7 @@ struct packet *client_answer(struct client *, uint16_t kind, uint32_t serial, ui
 /* Sends what client_answer() began, with copies of the fds, now or as soon as there is room. */
 void client_send(struct client *, const int *fds, size_t n);
 
-/* After our last words on it, which the other side is to hear. The fd stays the caller's. */
+/* Ends a connection after our last packet, which the other side can still read. The fd stays the caller's. */
 void connection_end(struct connections *, int fd);
 /* Sends the reason in one last ERROR packet and disconnects. */
 void client_disconnect(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);

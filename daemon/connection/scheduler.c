@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A request may be for five hundred events, and a tenant may have as many connections as it likes to ask with. So requests are
+ * A request may be for five hundred events, and a tenant may have many connections. So requests are
  * not handled as they arrive, but queue: tenants take turns, whatever the number of their connections, and in each turn one
  * request is handled, or a part of a long one. Within a tenant, clients are served in the order in which they came. Where some of
  * them have to go on with long requests, these and new requests alternate.
@@ -102,7 +102,7 @@ static void watch_delayed(struct connections *connections, double wait)
 	ev_timer_start(connections->loop, &connections->w_delayed);
 }
 
-/* The clients that have not been counted yet are at the end of the queue. */
+/* Clients that have not been counted yet are at the end of the queue. */
 static void delay(struct connections *connections, struct tenant *tenant, double wait)
 {
 	struct client *client;
@@ -117,7 +117,7 @@ static void delay(struct connections *connections, struct tenant *tenant, double
 	}
 }
 
-/* Its next client; NULL: it has to wait. */
+/* The tenant's next client; NULL: it has to wait. */
 static struct client *next_of(struct connections *connections, struct tenant *tenant)
 {
 	struct client *ready = TAILQ_FIRST(&tenant->ready), *begun = TAILQ_FIRST(&tenant->begun);
@@ -183,7 +183,7 @@ void scheduler_answered(struct connections *connections, struct tenant *tenant, 
 		set_turn(connections, tenant, TURN_RUNNABLE);
 }
 
-/* Their requests need no answer. */
+/* The requests of clients that have hung up need no answer. */
 static void close_hung_up(struct tenant *tenant)
 {
 	struct client *client, *next;

@@ -36,7 +36,7 @@ int cgroups_find(const char *mountinfo, struct cgroups *ret)
 	*ret = (struct cgroups){ 0 };
 	if (!file)
 		return -errno;
-	/* A part of it is worse than nothing: what was not seen is not done without, but mistaken. */
+	/* An incomplete list could hide the mount of cgroup2, and clients would get wrong tenants. */
 	while ((errno = 0, getline(&line, &size, file)) > 0)
 		consider_mount(ret, line);
 	if (errno != 0)

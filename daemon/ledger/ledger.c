@@ -57,22 +57,10 @@ int ledger_make_room(struct ledger *ledger, size_t end)
 	return 0;
 }
 
-static struct ledger_header *header_of(struct ledger *ledger)
-{
-	return (void *)ledger->memory;
-}
-
-static void put_header(struct ledger *ledger)
-{
-	*header_of(ledger) = (struct ledger_header){ .version = LEDGER_VERSION, .start = sizeof(struct ledger_header) };
-	memcpy(header_of(ledger)->magic, magic, sizeof(magic));
-	ledger->start = sizeof(struct ledger_header);
-	ledger->used = ledger->start;
-}
-
 int ledger_new(struct ledger **ret)
 {
 	struct ledger *ledger = calloc(1, sizeof(*ledger));
+	struct ledger_header *header;
 	int r = 0;
 
 	if (!ledger)
@@ -90,7 +78,10 @@ int ledger_new(struct ledger **ret)
 		ledger_free(ledger);
 		return r;
 	}
-	put_header(ledger);
+	header = (void *)ledger->memory;
+	*header = (struct ledger_header){ .version = LEDGER_VERSION, .start = sizeof(*header) };
+	memcpy(header->magic, magic, sizeof(magic));
+	ledger->start = ledger->used = sizeof(*header);
 	*ret = ledger;
 	return 0;
 }
@@ -107,7 +98,7 @@ struct ledger *ledger_free(struct ledger *ledger)
 	return NULL;
 }
 
-static void append(struct ledger *ledger, struct ledger_entry entry, const void *data)
+static void ledger_append(struct ledger *ledger, struct ledger_entry entry, const void *data)
 {
 	size_t size = size_with(entry.data_size);
 	struct ledger_entry *to;
@@ -131,8 +122,8 @@ static void append(struct ledger *ledger, struct ledger_entry entry, const void 
 void ledger_enter(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size)
 {
 	if (ledger)
-		append(ledger, (struct ledger_entry){ .kind = kind, .data_size = (uint32_t)size, .a = a, .b = b },
-		       data);
+		ledger_append(ledger,
+			      (struct ledger_entry){ .kind = kind, .data_size = (uint32_t)size, .a = a, .b = b }, data);
 }
 
 void ledger_enter_text(struct ledger *ledger, uint16_t kind, uint64_t a, const void *data, size_t size,
@@ -151,12 +142,12 @@ void ledger_enter_text(struct ledger *ledger, uint16_t kind, uint64_t a, const v
 void ledger_strike(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b)
 {
 	if (ledger)
-		append(ledger, (struct ledger_entry){ .kind = kind, .struck = 1, .a = a, .b = b }, NULL);
+		ledger_append(ledger, (struct ledger_entry){ .kind = kind, .struck = 1, .a = a, .b = b }, NULL);
 }
 
 /* --- reading --- */
 
-static struct ledger_thing *find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
+static struct ledger_thing *image_find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
 {
 	const struct ledger_key key = { .kind = kind, .a = a, .b = b };
 	struct ledger_thing *thing;
@@ -165,42 +156,35 @@ static struct ledger_thing *find(const struct ledger_image *image, uint16_t kind
 	return thing;
 }
 
-static void forget(struct ledger_image *image, struct ledger_thing *thing)
+static void image_forget(struct ledger_image *image, struct ledger_thing *thing)
 {
 	HASH_DELETE(by_key, image->things, thing);
 	free(thing->data);
 	free(thing);
 }
 
-static struct ledger_thing *make(struct ledger_image *image, const struct ledger_entry *entry)
+static int image_take(struct ledger_image *image, const struct ledger_entry *entry)
 {
-	struct ledger_thing *thing = calloc(1, sizeof(*thing));
-
-	if (!thing)
-		return NULL;
-	thing->key.kind = entry->kind;
-	thing->key.a = entry->a;
-	thing->key.b = entry->b;
-	HASH_ADD(by_key, image->things, key, sizeof(thing->key), thing);
-	if (table_added())
-		return thing;
-	free(thing);
-	return NULL;
-}
-
-static int take(struct ledger_image *image, const struct ledger_entry *entry)
-{
-	struct ledger_thing *thing = find(image, entry->kind, entry->a, entry->b);
+	struct ledger_thing *thing = image_find(image, entry->kind, entry->a, entry->b);
 	void *data;
 
 	if (entry->struck) {
 		if (thing)
-			forget(image, thing);
+			image_forget(image, thing);
 		return 0;
 	}
 	data = malloc(entry->data_size + 1);
-	if (data && !thing)
-		thing = make(image, entry);
+	if (data && !thing) {
+		thing = calloc(1, sizeof(*thing));
+		if (thing) {
+			thing->key = (struct ledger_key){ .kind = entry->kind, .a = entry->a, .b = entry->b };
+			HASH_ADD(by_key, image->things, key, sizeof(thing->key), thing);
+		}
+		if (thing && !table_added()) {
+			free(thing);
+			thing = NULL;
+		}
+	}
 	if (!data || !thing) {
 		free(data);
 		return -ENOMEM;
@@ -222,19 +206,12 @@ const struct ledger_entry *ledger_entry_at(const uint8_t *memory, size_t size, s
 	return entry->check == ledger_check(entry) ? entry : NULL;
 }
 
-static int read_entries(const uint8_t *memory, size_t size, size_t start, struct ledger_image *ret)
+int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret)
 {
 	const struct ledger_entry *entry;
-	int r = 0;
-
-	for (size_t at = start; r == 0 && (entry = ledger_entry_at(memory, size, at)); at += entry->size)
-		r = take(ret, entry);
-	return r;
-}
-
-static int read_memory(const uint8_t *memory, size_t size, struct ledger_image *ret)
-{
+	struct ledger_image image = { 0 };
 	struct ledger_header header;
+	int r = 0;
 
 	if (size < sizeof(header))
 		return -EBADMSG;
@@ -245,14 +222,8 @@ static int read_memory(const uint8_t *memory, size_t size, struct ledger_image *
 		return -EPROTONOSUPPORT;
 	if (header.start < sizeof(header) || header.start > size || header.start % sizeof(uint64_t) != 0)
 		return -EBADMSG;
-	return read_entries(memory, size, header.start, ret);
-}
-
-int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret)
-{
-	struct ledger_image image = { 0 };
-	int r = read_memory(memory, size, &image);
-
+	for (size_t at = header.start; r == 0 && (entry = ledger_entry_at(memory, size, at)); at += entry->size)
+		r = image_take(&image, entry);
 	if (r < 0)
 		ledger_image_deinit(&image);
 	else
@@ -283,12 +254,12 @@ int ledger_read(int fd, struct ledger_image *ret)
 void ledger_image_deinit(struct ledger_image *image)
 {
 	while (image->things)
-		forget(image, image->things);
+		image_forget(image, image->things);
 }
 
 const struct ledger_thing *ledger_find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
 {
-	return find(image, kind, a, b);
+	return image_find(image, kind, a, b);
 }
 
 const struct ledger_thing *ledger_next(const struct ledger_image *image, uint16_t kind,

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The promises of this daemon that the next one has to keep: a file without a name, to which entries are appended, each
+ * The promises of this daemon that its successor has to keep: a file without a name, to which entries are appended, each
  * before the promise is sent. An entry has the state of the thing with that kind and these numbers, or says that it is gone.
  * All entries together make a ledger_image. Their meaning is defined in entries.h.
  */
@@ -10,7 +10,7 @@
 #include "protocol/base/table.h"
 
 /*
- * Of the file and its entries; entries may grow at their end without a new version. Tests build a daemon with the next one.
+ * Of the file and its entries; entries may grow at their end without a new version. Tests build a daemon with a newer version.
  */
 #ifndef LEDGER_VERSION
 #define LEDGER_VERSION 1

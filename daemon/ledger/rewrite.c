@@ -20,7 +20,7 @@ enum {
 	SLOTS_MIN = 1 << 10,
 };
 
-/* Of a thing: where it was entered first since it was struck, and last; in units. `last` 0: nothing is here. */
+/* Of a thing: the places of its first entry since it was struck, and of its last, in units. `last` 0: the slot is free. */
 struct slot {
 	uint32_t first; /* 0: it was struck */
 	uint32_t last;
@@ -44,29 +44,20 @@ static const struct ledger_entry *entry_at(const struct ledger *ledger, size_t a
 	return (const void *)(ledger->memory + at);
 }
 
-static bool is_same(const struct ledger_entry *a, const struct ledger_entry *b)
+static struct slot *slot_find(const struct ledger *ledger, const struct ledger_rewriting *rewriting,
+			      const struct ledger_entry *entry)
 {
-	return a->kind == b->kind && a->a == b->a && a->b == b->b;
-}
-
-/* Numbers come one after the other, and are spread. */
-static size_t hash(const struct ledger_entry *entry)
-{
+	/* Numbers are consecutive: the multiplications spread them. */
 	uint64_t sum = entry->a * UINT64_C(0x9e3779b97f4a7c15) + entry->b * UINT64_C(0xc2b2ae3d27d4eb4f) + entry->kind;
-
-	return (size_t)((sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 20);
-}
-
-static struct slot *find(const struct ledger *ledger, const struct ledger_rewriting *rewriting,
-			 const struct ledger_entry *entry)
-{
-	size_t i = hash(entry);
+	const struct ledger_entry *last;
 	struct slot *slot;
 
-	do
-		slot = &rewriting->slots[i++ & (rewriting->n_slots - 1)];
-	while (slot->last != 0 && !is_same(entry_at(ledger, (size_t)slot->last * UNIT), entry));
-	return slot;
+	for (size_t i = (sum ^ sum >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 20;; i++) {
+		slot = &rewriting->slots[i & (rewriting->n_slots - 1)];
+		last = entry_at(ledger, (size_t)slot->last * UNIT);
+		if (slot->last == 0 || (last->kind == entry->kind && last->a == entry->a && last->b == entry->b))
+			return slot;
+	}
 }
 
 void ledger_rewriting_free(struct ledger *ledger)
@@ -144,7 +135,7 @@ static bool copy_current_entries(struct ledger *ledger, struct ledger_rewriting 
 
 	for (size_t size; rewriting->at < end; rewriting->at += size) {
 		const struct ledger_entry *entry = entry_at(ledger, rewriting->at);
-		const struct slot *slot = find(ledger, rewriting, entry);
+		const struct slot *slot = slot_find(ledger, rewriting, entry);
 
 		size = entry->size;
 		if (slot->first == rewriting->at / UNIT && !copy_entry(ledger, rewriting, (size_t)slot->last * UNIT))
@@ -155,21 +146,9 @@ static bool copy_current_entries(struct ledger *ledger, struct ledger_rewriting 
 	return true;
 }
 
-/*
- * At the beginning, if there is room before the old place; otherwise so far behind it that the old place does not grow into
- * it.
- */
-static void find_place(const struct ledger *ledger, struct ledger_rewriting *rewriting)
+static void slot_note(const struct ledger *ledger, struct ledger_rewriting *rewriting, const struct ledger_entry *entry)
 {
-	size_t first = sizeof(struct ledger_header), more = ledger->used - ledger->start + LEDGER_SPARE;
-
-	rewriting->start = first + rewriting->lasting + more <= ledger->start ? first : ledger->used + more;
-	rewriting->used = rewriting->start;
-}
-
-static void note(const struct ledger *ledger, struct ledger_rewriting *rewriting, const struct ledger_entry *entry)
-{
-	struct slot *slot = find(ledger, rewriting, entry);
+	struct slot *slot = slot_find(ledger, rewriting, entry);
 	uint32_t place = (uint32_t)(rewriting->at / UNIT);
 
 	rewriting->n_things += slot->last == 0;
@@ -187,7 +166,7 @@ static void note(const struct ledger *ledger, struct ledger_rewriting *rewriting
 
 static bool find_current_entries(struct ledger *ledger, struct ledger_rewriting *rewriting, size_t piece)
 {
-	size_t end = MIN(ledger->used, rewriting->at + piece);
+	size_t end = MIN(ledger->used, rewriting->at + piece), first = sizeof(struct ledger_header), more;
 
 	for (size_t size; rewriting->at < end; rewriting->at += size) {
 		const struct ledger_entry *entry = entry_at(ledger, rewriting->at);
@@ -195,13 +174,16 @@ static bool find_current_entries(struct ledger *ledger, struct ledger_rewriting 
 		size = entry->size;
 		if (rewriting->n_things > rewriting->n_slots / 10 * 9 || rewriting->at / UNIT > UINT32_MAX)
 			return rewriting_give_up(ledger);
-		note(ledger, rewriting, entry);
+		slot_note(ledger, rewriting, entry);
 	}
 	if (rewriting->at < ledger->used)
 		return true;
 	rewriting->behind = rewriting->at;
 	rewriting->at = ledger->start;
-	find_place(ledger, rewriting);
+	/* At the beginning if there is room before the old place; otherwise so far behind it that it does not grow into the new one. */
+	more = ledger->used - ledger->start + LEDGER_SPARE;
+	rewriting->start = first + rewriting->lasting + more <= ledger->start ? first : ledger->used + more;
+	rewriting->used = rewriting->start;
 	rewriting->part = copy_current_entries;
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * May this tenant register an event of this name? DenyEvents= of all levels comes first: nothing can allow what one of these lists
- * denies. Where matching a name fails with an error, the event is refused.
+ * May this tenant register an event of this name? DenyEvents= of all levels comes first: nothing can allow an event that one of these
+ * lists denies. Where matching a name fails with an error, the event is refused.
  */
 
 #include "daemon/policy/glob.h"

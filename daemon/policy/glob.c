@@ -19,7 +19,7 @@ size_t glob_piece(const char *at)
 	return end ? (size_t)(end + 1 - at) : 0;
 }
 
-/* A set, with its brackets. NULL, or what is wrong with it. */
+/* Checks a set with its brackets. NULL, or a sentence that says the fault. */
 static const char *glob_check_set(const char *set, size_t length)
 {
 	size_t first = (size_t)1 + (set[1] == '!' || set[1] == '^');

@@ -11,11 +11,11 @@
 enum { GLOB_E_WRONG = 1 };
 enum { GLOB_BYTES_MAX = 255 }; /* of a glob of OwnNames=: the longest name has fewer */
 
-/* The length of what stands there: a set with its brackets, two for \* and the like, else one. 0: a set has no end. */
+/* The length of the piece at `at`: a set with its brackets, an escaped byte with its backslash, or one byte. 0: a set without an end. */
 size_t glob_piece(const char *at);
 /* 0, or GLOB_E_WRONG with a sentence. */
 int glob_check(const char *glob, struct text *why);
-/* 1: the name matches; 0: it does not; negative: fnmatch(3) has failed, and the caller has to refuse what it was about to allow. */
+/* 1: the name matches; 0: it does not; negative: fnmatch(3) has failed, and the caller has to refuse its request. */
 int glob_match(const char *glob, const char *name);
 /* Whether some event name matches both globs, which are of at most GLOB_BYTES_MAX bytes and without backslashes. */
 bool globs_overlap(const char *a, const char *b);

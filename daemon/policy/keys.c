@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One row for each key: where it may stand, what it takes, and its default. userevd.conf(5) explains them. */
+/* One row for each key: its sections, its values and its default. userevd.conf(5) explains them. */
 
 #include "daemon/policy/keys.h"
 
@@ -28,9 +28,9 @@ enum {
 
 struct key;
 
-/* What values of a key look like. */
+/* The form of a key's values. */
 struct key_type {
-	/* Fills the value, which has the key's default and its origin. 0; POLICY_E_WRONG with what would be right; or -ENOMEM. */
+	/* Fills the value, which has the key's default and its origin. 0; POLICY_E_WRONG with a sentence that says the right values; or -ENOMEM. */
 	int (*parse)(const struct key *, const char *text, struct policy_value *, struct text *why);
 	void (*put)(const struct key *, const struct policy_value *, struct text *);
 	bool has_infinity;
@@ -70,7 +70,7 @@ static void type_put_yes_no(const struct key *key _unused_, const struct policy_
 	text_printf(text, "%s", value->number == POLICY_TENANT_UNSET ? "" : value->number ? "yes" : "no");
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or the fault. */
 static const char *key_read_number(const char *text, size_t length, uint32_t least, uint32_t most, uint32_t *ret)
 {
 	uint64_t number = 0;
@@ -199,7 +199,7 @@ static void type_put_text(const struct key *key _unused_, const struct policy_va
 		text_safe(text, value->text, strlen(value->text));
 }
 
-/* Other characters match no name of an event; "!http_*" looks as if it did something. */
+/* Other characters match no name of an event: "!http_*" would deny nothing. */
 static int check_event_glob(const struct key *key, struct policy_glob *glob, struct text *why)
 {
 	static const char anywhere[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_*?[";

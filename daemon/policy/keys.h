@@ -54,7 +54,7 @@ enum policy_section { POLICY_SECTION_DAEMON, POLICY_SECTION_EVENT, POLICY_SECTIO
 enum policy_reach {
 	POLICY_OF_DAEMON = POLICY_SECTION_DAEMON,
 	POLICY_OF_EVENT = POLICY_SECTION_EVENT,
-	POLICY_OF_CGROUP,  /* each cgroup has its own: a limit of what is in it and below */
+	POLICY_OF_CGROUP,  /* each cgroup has its own: a limit for all in it and below */
 	POLICY_OF_SECTION, /* the values of all sections that match the cgroup, or one around it, count */
 	POLICY_OF_TENANT,  /* the value of the nearest ancestor that has one */
 };
@@ -105,10 +105,10 @@ enum { POLICY_E_WRONG = 1 };
 
 /*
  * Puts the text of a line into the value, which has zeros, or an earlier line's value of the same section; lists grow. 0;
- * POLICY_E_WRONG with what would be right, and the value is as it was; or -ENOMEM.
+ * POLICY_E_WRONG with a sentence that says the right values, and the value is as it was; or -ENOMEM.
  */
 int policy_value_parse(enum policy_key, const char *text, const struct policy_origin *, struct policy_value *,
 		       struct text *why);
 void policy_value_deinit(struct policy_value *);
-/* As a file would have it; "-" where that is nothing. */
+/* In the form that files have; "-" for nothing. */
 void policy_value_text(enum policy_key, const struct policy_value *, struct text *);

@@ -103,7 +103,7 @@ int pattern_parse(const char *text, struct pattern *ret, struct text *why)
 	return r;
 }
 
-/* An error of fnmatch(3) is no match: what a section allows is not given then. */
+/* An error of fnmatch(3) is no match: then the section allows nothing. */
 static bool component_matches(const struct pattern_component *component, const char *name, size_t length)
 {
 	char copy[NAME_MAX + 1];

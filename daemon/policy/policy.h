@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What the policy files contain for each cgroup. A policy never changes: a reload makes a new one. Pure but for
+ * The values that policy files have for each cgroup. A policy never changes: a reload makes a new one. Pure but for
  * policy_load(): no logging, no clock. policy.c explains which section counts.
  */
 
@@ -139,7 +139,7 @@ int policy_may_register(const struct policy_rules *, const char *name, size_t le
 struct description;
 int policy_admit(const struct policy_rules *, const char *asked, size_t length, unsigned flags, struct description *ret,
 		 struct policy_verdict *, struct text *why);
-/* "MaxEvents=500 of [/machine.slice/a.scope]", or "DefaultMaxEvents=1024": what a program may learn about a limit, without the file's name. */
+/* "MaxEvents=500 of [/machine.slice/a.scope]", or "DefaultMaxEvents=1024": a limit as a client may see it, without the file's name. */
 void policy_limit_text(enum policy_key, const struct policy_value *, struct text *);
 /* "/etc/userevd/policy.d/10-a.conf:7", or "default" */
 void policy_origin_text(const struct policy_origin *, struct text *);

@@ -23,7 +23,7 @@ struct problem {
 	char *file;
 	unsigned line;
 	char *key;
-	char *sentence; /* safe to show; with what would be right */
+	char *sentence; /* safe to show; with advice */
 };
 
 struct problems {

@@ -8,7 +8,7 @@
 #include "protocol/base/base.h"
 
 rlim_t fds_limit(void);
-/* What is kept for admins and for the daemon itself. */
+/* The part that is kept for admins and for the daemon itself. */
 rlim_t fds_own(rlim_t limit);
 /* How many data files there is room for, those included that linger. */
 uint32_t fds_for_files(void);

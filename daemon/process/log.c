@@ -24,22 +24,18 @@ static struct {
 	bool colours;
 } log_to = { .level = LOG_INFO };
 
-/* $JOURNAL_STREAM, set by systemd, has the device and inode of the journal's stream. */
-static bool stderr_is_the_journal(void)
+void log_open(int level, bool journal)
 {
+	/* Set by systemd: the device and inode of the journal's stream, which stderr may be. */
 	const char *stream = getenv("JOURNAL_STREAM");
 	uint64_t device, inode;
 	struct stat status;
 
-	if (!stream || sscanf(stream, "%" SCNu64 ":%" SCNu64, &device, &inode) != 2)
-		return false;
-	return fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode;
-}
-
-void log_open(int level, bool journal)
-{
+	if (stream && sscanf(stream, "%" SCNu64 ":%" SCNu64, &device, &inode) == 2 &&
+	    fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode)
+		journal = true;
 	log_to.level = level;
-	log_to.journal = journal || stderr_is_the_journal();
+	log_to.journal = journal;
 	log_to.colours = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
 }
 

@@ -10,7 +10,7 @@
 /* `journal`: false writes lines to stderr, unless that is a stream of the journal. */
 void log_open(int level, bool journal);
 
-/* Warnings and notices have a rate limit for each source, so that clients cannot suppress what the daemon itself has found. */
+/* Warnings and notices have a rate limit for each source, so that clients cannot suppress the daemon's own lines. */
 enum log_source { LOG_OF_DAEMON, LOG_OF_CLIENTS, LOG_SOURCES };
 
 void log_line(enum log_source, int level, const char *format, ...) _printf_(3, 4);

@@ -92,10 +92,10 @@ static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int
 }
 
 /* Each notification has the status, too. */
-static void systemd_notify(struct systemd *systemd, const char *what)
+static void systemd_notify(struct systemd *systemd, const char *state)
 {
 	systemd->status(systemd->data, systemd->told, sizeof(systemd->told));
-	sd_notifyf(false, "%sSTATUS=%s", what, systemd->told);
+	sd_notifyf(false, "%sSTATUS=%s", state, systemd->told);
 	ev_timer_stop(systemd->loop, &systemd->w_status);
 	ev_timer_set(&systemd->w_status, STATUS_INTERVAL, 0.);
 	ev_timer_start(systemd->loop, &systemd->w_status);
@@ -126,13 +126,14 @@ void systemd_say_ready(struct systemd *systemd)
 
 void systemd_say_reloading(struct systemd *systemd)
 {
-	char what[64];
+	char state[64];
 
 	if (!*systemd->told)
 		return;
 	/* The time tells systemd which of its signals this answers. */
-	snprintf(what, sizeof(what), "RELOADING=1\nMONOTONIC_USEC=%llu\n", (unsigned long long)(clock_now() * 1000000));
-	systemd_notify(systemd, what);
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%llu\n",
+		 (unsigned long long)(clock_now() * 1000000));
+	systemd_notify(systemd, state);
 }
 
 void systemd_say_stopping(void)

@@ -21,7 +21,7 @@ void unprivileged_hide(void)
 #endif
 }
 
-/* The given user; without a name userevd, or else nobody. */
+/* The user of this name. NULL: the user userevd, otherwise the user nobody. */
 static const struct passwd *user_find(const char *name)
 {
 	const struct passwd *user = getpwnam(name ? name : "userevd");

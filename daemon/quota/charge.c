@@ -5,26 +5,26 @@
  *
  *   1. Every node from the tenant up to the root stays within its maximum.
  *   2. A reserve of the tenant that has room is filled. Nothing else is asked then.
- *   3. An event that somebody has without a reserve is in the machine's common pool already, and costs it nothing: whoever
- *      does not pay for more than an equal part may have it, too.
+ *   3. An event that a tenant has without a reserve is in the machine's common pool already, and costs it nothing: a tenant
+ *      that pays for no more than an equal part may have it, too.
  *   4. The pool has room, and every node from the tenant up to below the root keeps to its fair share. Then the tenant pays
  *      for the event.
  *
  * The fair share is dbus-broker's. Of n siblings that pay for something, and `remaining` places that are left to them all, one
- * that pays for `share` may take one more if its whole is no more than one of n + 1 equal parts of what it has and what
- * remains: share + 1 <= (share + remaining) / (n + 1), so
+ * that pays for `share` may take one more if its whole is no more than one of n + 1 equal parts of its share and the
+ * rest: share + 1 <= (share + remaining) / (n + 1), so
  *
  *	(n + 1) * (share + 1) - share <= remaining
  *
  * Each sibling that takes all it can leaves a part for the next: of C places the first gets C/2, the second C/6, the third
- * C/12, and about √C find room. What remains is the least that is left at any level above, and in the pool; on the way up it
+ * C/12, and about √C find room. `remaining` is the smallest room at any level above, and in the pool; on the way up it
  * is enough to compare each level's room with the most that was needed below it.
  *
- * Nodes with a maximum of their own are no part of that: somebody has decided what they may have.
+ * Nodes with a maximum of their own take no part in the fair share: the admin has decided about them.
  *
- * When who pays lets go of an event that others hold, another one pays: that is not asked for, and is never refused, since
- * the pool does not change. It can put that one above its share, and then it gets no more until there is room again; not even
- * what is there already, or two could have the whole pool by taking turns, the one taking and the other one staying.
+ * When the paying tenant releases an event that others still hold, the charge moves to one of them. It cannot be refused, since
+ * the pool does not change. It can put that tenant above its fair share: then the tenant gets no further event until there is
+ * room again, not even one that is in the pool already. Otherwise two tenants that take turns could fill the whole pool.
  */
 
 #include "daemon/quota/charge.h"
@@ -51,13 +51,13 @@ static struct reserve *charge_find_reserve(const struct quota_reserves *reserves
 	return NULL;
 }
 
-/* What must remain for one more at this node to leave its siblings their fair share. */
+/* The room that one more event at this node has to find, so that its siblings keep their fair share. */
 static uint64_t needed_for_new(const struct quota *quota)
 {
 	return ((uint64_t)quota->parent->sharing + 1) * ((uint64_t)quota->paid + 1) - quota->paid;
 }
 
-/* What must remain for the node's present share to be no more than one of n + 1 equal parts. */
+/* The room at which the node's present share is one of n + 1 equal parts. */
 static uint64_t needed_for_old(const struct quota *quota)
 {
 	uint64_t whole = ((uint64_t)quota->parent->sharing + 1) * quota->paid;
@@ -65,63 +65,28 @@ static uint64_t needed_for_old(const struct quota *quota)
 	return whole > quota->parent->paid ? whole - quota->parent->paid : 0;
 }
 
-/* Of which all at the next level share. At the root that is the pool, too. */
-static uint32_t remaining_at(const struct quota *quota, const struct machine *machine)
+static int check_shares(const struct quota *quota, const struct quota_event *event, struct quota_refusal *ret)
 {
-	return quota->parent ? quota_room(quota) : MIN(quota_room(quota), machine_room(machine));
-}
-
-/* The root's room may be the smaller one, or the pool's. */
-static const struct quota *find_narrow(const struct quota *quota, const struct machine *machine)
-{
-	return quota->parent || quota_room(quota) < machine_room(machine) ? quota : NULL;
-}
-
-static int check_shares(const struct quota *quota, const struct machine *machine,
-			uint64_t (*needed_for)(const struct quota *), struct quota_refusal *ret)
-{
+	uint64_t (*needed_for)(const struct quota *) = LIST_EMPTY(&event->common) ? needed_for_new : needed_for_old;
 	struct quota_refusal most = { 0 };
 
 	for (; quota->parent; quota = quota->parent) {
 		uint64_t needed = quota->has_own_maximum ? 0 : needed_for(quota);
+		uint32_t pool = quota->parent->parent ? UINT32_MAX : machine_room(event->machine);
 
 		if (needed > most.needed)
 			most = (struct quota_refusal){ .at = quota,
 						       .sharing = quota->parent->sharing,
 						       .needed = needed };
-		most.remaining = remaining_at(quota->parent, machine);
+		/* The root shares the pool, too. */
+		most.remaining = MIN(quota_room(quota->parent), pool);
 		if (most.needed > most.remaining) {
-			most.within = find_narrow(quota->parent, machine);
+			most.within = quota_room(quota->parent) < pool ? quota->parent : NULL;
 			*ret = most;
 			return QUOTA_E_SHARE;
 		}
 	}
 	return 0;
-}
-
-static int check_common(const struct quota *quota, const struct quota_event *event, struct quota_refusal *ret)
-{
-	if (!LIST_EMPTY(&event->common))
-		return check_shares(quota, event->machine, needed_for_old, ret);
-	if (machine_room(event->machine) == 0) {
-		*ret = (struct quota_refusal){ 0 };
-		return QUOTA_E_MACHINE;
-	}
-	return check_shares(quota, event->machine, needed_for_new, ret);
-}
-
-/* Another tenant pays for it already. */
-static void share_event(struct quota_charge *charge)
-{
-	struct quota_event *event = charge->event;
-
-	if (!LIST_EMPTY(&event->common)) {
-		LIST_INSERT_AFTER(LIST_FIRST(&event->common), charge, in_event);
-		return;
-	}
-	LIST_INSERT_HEAD(&event->common, charge, in_event);
-	quota_pay(charge->quota);
-	event->machine->common++;
 }
 
 static void leave_event(struct quota_charge *charge)
@@ -150,17 +115,29 @@ int quota_ask(const struct quota *quota, const struct quota_event *event, const 
 		return QUOTA_E_MAXIMUM;
 	}
 	*ret_reserve = charge_find_reserve(reserves);
-	return *ret_reserve ? 0 : check_common(quota, event, ret_refusal);
+	if (*ret_reserve)
+		return 0;
+	if (LIST_EMPTY(&event->common) && machine_room(event->machine) == 0) {
+		*ret_refusal = (struct quota_refusal){ 0 };
+		return QUOTA_E_MACHINE;
+	}
+	return check_shares(quota, event, ret_refusal);
 }
 
 static void charge(struct quota *quota, struct quota_event *event, struct reserve *reserve, struct quota_charge *ret)
 {
 	*ret = (struct quota_charge){ .quota = quota, .event = event, .reserve = reserve };
 	quota_hold(quota);
-	if (reserve)
+	if (reserve) {
 		reserve_fill(reserve_ref(reserve));
-	else
-		share_event(ret);
+	} else if (!LIST_EMPTY(&event->common)) {
+		/* Another tenant pays for it already. */
+		LIST_INSERT_AFTER(LIST_FIRST(&event->common), ret, in_event);
+	} else {
+		LIST_INSERT_HEAD(&event->common, ret, in_event);
+		quota_pay(quota);
+		event->machine->common++;
+	}
 }
 
 int quota_charge(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,

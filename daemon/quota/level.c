@@ -88,18 +88,12 @@ static struct level *descend(struct level **table, struct level *parent, const c
 	return level;
 }
 
-/* How much of the path the next level has, where `length` were the last one's. */
-static size_t next_length(const char *path, size_t length)
-{
-	return *path == '/' ? length + 1 + strcspn(path + length + 1, "/") : strlen(path);
-}
-
 int level_get(struct level **table, const char *path, struct level **ret)
 {
 	struct level *level = descend(table, NULL, root, strlen(root));
 
 	for (size_t length = 0; level && path[length];) {
-		length = next_length(path, length);
+		length = *path == '/' ? length + 1 + strcspn(path + length + 1, "/") : strlen(path);
 		level = descend(table, level, path, length);
 	}
 	if (!level)
@@ -137,16 +131,11 @@ void level_set_maximum(struct level *level, enum resource resource, uint32_t max
 	quota_set_maximum(level_own_quota(level, resource), maximum, is_own);
 }
 
-static bool is_of(const struct level *level, const struct quota *quota)
-{
-	const uint8_t *at = (const uint8_t *)quota;
-
-	return at >= (const uint8_t *)level && at < (const uint8_t *)(level + 1);
-}
-
 struct level *level_of(struct level *level, const struct quota *quota, bool *ret_own)
 {
-	while (!is_of(level, quota))
+	const char *at = (const char *)quota;
+
+	while (at < (const char *)level || at >= (const char *)(level + 1))
 		level = level->parent;
 	*ret_own = quota == &level->own || quota == &level->own_files || quota == &level->own_leases;
 	return level;
@@ -208,16 +197,6 @@ static bool is_lately(double then, double now)
 	return then != 0. && now - then < REFUSALS_INTERVAL;
 }
 
-static bool is_in_log_lately(const struct level *level, double now)
-{
-	if (is_lately(level->warned, now))
-		return true;
-	for (size_t i = 0; level->refusals && i < REFUSAL_MAX_; i++)
-		if (is_lately(level->refusals[i].since, now))
-			return true;
-	return false;
-}
-
 bool level_may_warn(struct level *level, double now)
 {
 	if (is_lately(level->warned, now))
@@ -228,8 +207,11 @@ bool level_may_warn(struct level *level, double now)
 
 bool level_is_rested(const struct level *level, double now)
 {
-	if (!bucket_is_full(&level->own_requests, now) || is_in_log_lately(level, now))
+	if (!bucket_is_full(&level->own_requests, now) || is_lately(level->warned, now))
 		return false;
+	for (size_t i = 0; level->refusals && i < REFUSAL_MAX_; i++)
+		if (is_lately(level->refusals[i].since, now))
+			return false;
 	while (level && bucket_is_full(&level->requests, now))
 		level = level->parent;
 	return !level;

@@ -6,8 +6,8 @@
 #include <sys/queue.h>
 
 #include "daemon/policy/keys.h"
-#include "daemon/process/log.h"
 #include "daemon/process/bucket.h"
+#include "daemon/process/log.h"
 #include "daemon/quota/quota.h"
 #include "protocol/base/table.h"
 #include "protocol/refusal.h"

@@ -4,8 +4,8 @@
  * A daemon that is started with errors in the policy files uses the last policy without errors, so that the machine is not left
  * without a daemon. The copy is the text of the files, and is parsed and checked like these.
  *
- * A new copy is written under another name, and renamed once its policy is in force. It is on the disk before the rename, so one
- * complete copy exists whenever the machine stops.
+ * A new copy is written under another name, and is on the disk before it is renamed: so one complete copy exists whenever the
+ * machine stops.
  */
 
 #include "daemon/recovery/last_policy.h"
@@ -117,28 +117,21 @@ void last_policy_make_directory(const char *directory, uid_t user)
 		(void)!chown(directory, user, (gid_t)-1);
 }
 
-int last_policy_prepare(const char *directory, const struct policy_copy *copy)
+int last_policy_keep(const char *directory, const struct policy_copy *copy)
 {
 	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };
 	_cleanup_(fd_closep) int parent = -1, fd = -1;
 	struct stat status;
+	int r;
 
 	if (kept_read(directory, geteuid(), &kept, &status) == 0 && kept.bytes && kept.size == copy->size &&
 	    memcmp(kept.bytes, copy->bytes, kept.size) == 0)
-		return LAST_POLICY_SAME;
+		return 0;
 	parent = kept_open_directory(directory);
 	if (parent < 0)
 		return parent;
 	unlinkat(parent, new_name, 0);
 	fd = openat(parent, new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : kept_write(fd, copy->bytes, copy->size);
-}
-
-int last_policy_commit(const char *directory)
-{
-	_cleanup_(fd_closep) int parent = kept_open_directory(directory);
-
-	if (parent < 0)
-		return parent;
-	return renameat(parent, new_name, parent, kept_name) < 0 ? -errno : 0;
+	r = fd < 0 ? -errno : kept_write(fd, copy->bytes, copy->size);
+	return r == 0 && renameat(parent, new_name, parent, kept_name) < 0 ? -errno : r;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Restores what both the ledger of the last daemon and the keeper know. Things are restored in the order of their dependencies, by
- * the functions that made them first, which write them into the ledger of this daemon, too. The keeper then drops what only it
- * knows; things that only the ledger knows have ended meanwhile.
+ * Restores the things that both the ledger of the last daemon and the keeper have. Things are restored in the order of their dependencies, by
+ * the functions that made them first, which write them into the ledger of this daemon, too. The keeper then drops
+ * things that are not in the ledger; things that are in the ledger alone have ended meanwhile.
  *
  * The last daemon may have sent a registration to the kernel without an answer: it is sent again, which changes nothing if the event
  * exists, and the event lingers until a client claims it.
@@ -115,19 +115,21 @@ static int restore_call_one(struct daemon *daemon, struct kernel_call *call)
 	return r < 0 ? r : MIN(call->result, 0);
 }
 
-/* One call for each thing of a kind, in their order. NULL: no memory. */
-static struct kernel_call *calls_for(const struct restoration *restoration, enum entry_kind kind, enum kernel_op op,
-				     uint32_t index, size_t *ret_n)
+/* Makes a call for each thing of a kind, in their order, and calls `take` with each result. */
+static int fetch(struct restoration *restoration, enum entry_kind kind, enum kernel_op op, uint32_t index,
+		 void (*take)(struct restoration *, const struct ledger_thing *, struct kernel_call *))
 {
+	_cleanup_(freep) struct kernel_call *calls = NULL;
 	const struct ledger_thing *thing = NULL;
-	struct kernel_call *calls;
 	size_t n = 0;
+	int r;
 
 	while ((thing = ledger_next(&restoration->image, kind, thing)))
 		n++;
-	calls = calloc(MAX(n, 1), sizeof(*calls));
-	*ret_n = calls ? n : 0;
-	for (size_t i = 0; calls && (thing = ledger_next(&restoration->image, kind, thing)); i++)
+	calls = calloc(n + 1, sizeof(*calls));
+	if (!calls)
+		return -ENOMEM;
+	for (size_t i = 0; (thing = ledger_next(&restoration->image, kind, thing)); i++)
 		calls[i] = (struct kernel_call){
 			.op = op,
 			.page = (uint32_t)thing->key.a,
@@ -136,19 +138,8 @@ static struct kernel_call *calls_for(const struct restoration *restoration, enum
 			.number = thing->key.a,
 			.fd = -1,
 		};
-	return calls;
-}
-
-/* Makes a call for each thing of a kind, and calls `take` with each result. */
-static int fetch(struct restoration *restoration, enum entry_kind kind, enum kernel_op op, uint32_t index,
-		 void (*take)(struct restoration *, const struct ledger_thing *, struct kernel_call *))
-{
-	const struct ledger_thing *thing = NULL;
-	size_t n;
-	_cleanup_(freep) struct kernel_call *calls = calls_for(restoration, kind, op, index, &n);
-	int r = calls ? restore_call(restoration->daemon, calls, n) : -ENOMEM;
-
-	for (size_t i = 0; calls && i < n; i++) {
+	r = restore_call(restoration->daemon, calls, n);
+	for (size_t i = 0; i < n; i++) {
 		thing = ledger_next(&restoration->image, kind, thing);
 		if (r == 0 && calls[i].result < 0)
 			restoration->failed = calls[i].result;
@@ -208,7 +199,7 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 		stream_resume(stream, fd_steal(&call->fd));
 }
 
-/* --- grants, and what is registered --- */
+/* --- grants and references --- */
 
 static void restore_grant(struct restoration *restoration, const struct ledger_thing *thing)
 {
@@ -315,17 +306,6 @@ static struct entry_client entry_of(const struct restoration *restoration, const
 	return entry;
 }
 
-static struct reference *find_reference(const struct restoration *restoration, const struct ledger_thing *lease)
-{
-	struct grant *grant = numbered_find(restoration->grants, lease->key.b);
-	struct entry_lease entry;
-	struct stream *stream;
-
-	ledger_get(lease, &entry, sizeof(entry));
-	stream = stream_by_number(&restoration->daemon->registry, entry.stream);
-	return grant && stream ? reference_find(stream, grant) : NULL;
-}
-
 /* Leases of the clients in the table, which is by the number of the holder of leases. */
 static void restore_leases(struct restoration *restoration, const struct numbered *clients)
 {
@@ -333,9 +313,17 @@ static void restore_leases(struct restoration *restoration, const struct numbere
 
 	while ((thing = ledger_next(&restoration->image, ENTRY_LEASE, thing))) {
 		struct client *client = numbered_find(clients, thing->key.a);
-		struct reference *reference = client ? find_reference(restoration, thing) : NULL;
+		struct grant *grant = numbered_find(restoration->grants, thing->key.b);
+		struct reference *reference;
+		struct entry_lease entry;
+		struct stream *stream;
 
-		if (reference && reference->stream->tenant == client->holder.tenant)
+		ledger_get(thing, &entry, sizeof(entry));
+		stream = stream_by_number(&restoration->daemon->registry, entry.stream);
+		if (!client || !grant || !stream || stream->tenant != client->holder.tenant)
+			continue;
+		reference = reference_find(stream, grant);
+		if (reference)
 			restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
 	}
 }
@@ -372,35 +360,24 @@ static void restore_bundles(struct restoration *restoration)
 		restore_bundle(restoration, bundle->thing, bundle->number);
 }
 
-static void restore_own_leases(struct restoration *restoration)
+/*
+ * The leases, shares and watches of each client. Changes since the last daemon have not been sent: watching clients have to look at
+ * all events.
+ */
+static void restore_holdings(struct restoration *restoration)
 {
 	_cleanup_(numbered_free) struct numbered *clients = NULL;
 	struct client *client;
+	struct share *share;
 
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all)
 		numbered_add(restoration, &clients, client->holder.lease_number, client);
 	restore_leases(restoration, clients);
-}
-
-static void restore_shares(const struct restoration *restoration)
-{
-	struct client *client;
-	struct share *share;
-
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
 		LIST_FOREACH(share, &client->holder.shares, in_client)
 			share->sent = ledger_find(&restoration->image, ENTRY_SHARE, client->holder.number,
 						  share->stream->number);
 		shares_enter(&client->holder);
-	}
-}
-
-/* Changes since the last daemon have not been sent: clients have to look at all events. */
-static void restore_watches(const struct restoration *restoration)
-{
-	struct client *client;
-
-	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
 		if (!entry_of(restoration, client).watching || client->holder.tenant->page_fd < 0)
 			continue;
 		pages_watch(&client->holder, true);
@@ -408,7 +385,7 @@ static void restore_watches(const struct restoration *restoration)
 	}
 }
 
-/* --- what is left over --- */
+/* --- the end --- */
 
 /* Drops the references of the restoration: things that no client uses linger, or end. */
 static void release_unused(struct restoration *restoration)
@@ -466,9 +443,7 @@ static int restore_all(struct restoration *restoration)
 	if (r < 0)
 		return r;
 	restore_bundles(restoration);
-	restore_own_leases(restoration);
-	restore_shares(restoration);
-	restore_watches(restoration);
+	restore_holdings(restoration);
 	return restoration->failed;
 }
 

@@ -30,14 +30,6 @@ struct bequest {
 	bool incomplete; /* no memory */
 };
 
-static void bequest_free(struct bequest *bequest)
-{
-	for (size_t i = 0; i < bequest->n; i++)
-		free((void *)bequest->calls[i].text);
-	free(bequest->calls);
-	free(bequest);
-}
-
 /* Takes over the fd of the call. */
 static void bequest_add(struct bequest *bequest, struct kernel_call call, const char *text)
 {
@@ -59,7 +51,7 @@ static int bequest_copy_fd(int fd)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* Without fds for copies the page is left out: then the keeper refuses what belongs to it, and on_adopted() logs that. */
+/* Without fds for copies the page is left out: then the keeper refuses the calls for that page, and on_adopted() logs that. */
 static void bequest_add_page(struct bequest *bequest, const struct tenant *tenant)
 {
 	const int fds[] = { bequest_copy_fd(tenant->page_writable), bequest_copy_fd(tenant->page_fd) };
@@ -137,18 +129,10 @@ static void on_adopted(void *data, struct kernel_call *calls, size_t n)
 	else if (error != -ECANCELED)
 		log_error("a new keeper has taken over, without %zu of %zu pages, files and events (%s)", failed, n,
 			  error < 0 ? strerror(-error) : "it has no such thing");
-	bequest_free(bequest);
-}
-
-/* The new keeper may have no guard although the last one had. (In the other case the next test of a data file shows it.) */
-static void succession_check_guard(struct daemon *daemon)
-{
-	if (!daemon->registry.guarded || daemon->registry.kernel->facts.guarded)
-		return;
-	daemon->registry.guarded = false;
-	log_warning("the new keeper has no guard (%s): data files are %s", daemon->registry.kernel->facts.note,
-		    streq(daemon->registry.guard, "require") ? "no longer sent" : "no longer shared; see userevd(8)");
-	streams_watch(&daemon->registry);
+	for (size_t i = 0; i < bequest->n; i++)
+		free((void *)bequest->calls[i].text);
+	free(bequest->calls);
+	free(bequest);
 }
 
 /* The remote kernel repeats unanswered calls behind these. */
@@ -156,8 +140,16 @@ static void bequeath(void *data)
 {
 	struct daemon *daemon = data;
 	struct bequest *bequest = calloc(1, sizeof(*bequest));
+	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
 
-	succession_check_guard(daemon);
+	/* The new keeper may have no guard although the last one had. (In the other case the next test of a data file shows it.) */
+	if (daemon->registry.guarded && !facts->guarded) {
+		daemon->registry.guarded = false;
+		log_warning("the new keeper has no guard (%s): data files are %s", facts->note,
+			    streq(daemon->registry.guard, "require") ? "no longer sent"
+								     : "no longer shared; see userevd(8)");
+		streams_watch(&daemon->registry);
+	}
 	daemon->connections.keeper_has_gone = false;
 	if (!bequest) {
 		log_error("out of memory: the new keeper has no pages, files and events");
@@ -214,7 +206,7 @@ bool succession_begin(struct daemon *daemon, int error)
 	if (error == -ECONNREFUSED)
 		log_error("the keeper can't serve: %s", daemon->registry.kernel->facts.note);
 	else
-		log_warning("the keeper has gone (%s): waiting for the next one", strerror(-error));
+		log_warning("the keeper has gone (%s): waiting for a new keeper", strerror(-error));
 	daemon->connections.keeper_has_gone = true;
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
 	daemon->w_succession.repeat = soon ? KEEPER_PAUSE : KEEPER_INTERVAL;

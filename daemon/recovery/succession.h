@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* When the keeper has gone: passes everything that it had to the next one. succession.c explains. */
+/* When the keeper has ended: passes its pages, streams and events to the next keeper. succession.c explains. */
 
 #include "protocol/base/base.h"
 

@@ -23,7 +23,7 @@ static const struct {
 	[RESOURCE_LEASES] = { "leases", "release some events, or close files that were kept open" },
 };
 
-/* The holder of too many: the tenant, or all in a cgroup. */
+/* The tenant, or the cgroup, that holds too many. */
 static void admission_put_holder(const struct tenant *tenant, const struct quota *at, struct text *why)
 {
 	bool is_own;
@@ -38,7 +38,7 @@ static void admission_put_holder(const struct tenant *tenant, const struct quota
 	text_printf(why, " hold");
 }
 
-/* Which key and section the maximum is from: not which file, which is nothing to programs. */
+/* The key and section that the maximum is from. The file is not for programs. */
 static void admission_put_limit(const struct tenant *tenant, enum resource resource, const struct quota *at,
 				struct text *why)
 {
@@ -102,22 +102,17 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
-/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
-static void say_what_lingers(const struct tenant *tenant, struct text *why)
-{
-	if (tenant->lingering > 0 && tenant->level->n_kept == 0)
-		text_printf(why, "; %u linger%s until all events of %s data file are released", tenant->lingering,
-			    tenant->lingering == 1 ? "s" : "", tenant->lingering == 1 ? "its" : "their");
-}
-
 static int admission_answer(const struct tenant *tenant, enum resource resource, const struct quota_event *event,
 			    const struct quota_refusal *refusal, int r, struct text *why)
 {
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
 		r = refuse_maximum(tenant, resource, refusal->at, why);
-		if (resource == RESOURCE_EVENTS)
-			say_what_lingers(tenant, why);
+		/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
+		if (resource == RESOURCE_EVENTS && tenant->lingering > 0 && tenant->level->n_kept == 0)
+			text_printf(why, "; %u linger%s until all events of %s data file are released",
+				    tenant->lingering, tenant->lingering == 1 ? "s" : "",
+				    tenant->lingering == 1 ? "its" : "their");
 		return r;
 	case QUOTA_E_SHARE:
 		return refuse_share(tenant, resource, event->machine, refusal, why);
@@ -128,60 +123,44 @@ static int admission_answer(const struct tenant *tenant, enum resource resource,
 	}
 }
 
-static struct quota_reserves reserves_of(const struct tenant *tenant)
+/* Of all sections that reserve events for the tenant: the reserves of events, or of data files. */
+static struct quota_reserves reserves_of(const struct tenant *tenant, enum resource resource, struct reserve *place[])
 {
-	return (struct quota_reserves){ .reserve = tenant->rules.reserve, .n = tenant->rules.n_reserves };
+	const struct rules *rules = &tenant->rules;
+
+	for (size_t i = 0; i < rules->n_reserves; i++)
+		place[i] = resource == RESOURCE_FILES ? rules->reserve[i]->files : rules->reserve[i];
+	return (struct quota_reserves){ .reserve = place, .n = rules->n_reserves };
 }
 
-int admission_charge(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret, struct text *why)
+int admission_charge(struct tenant *tenant, enum resource resource, struct quota_event *thing, struct quota_charge *ret,
+		     struct text *why)
 {
-	const struct quota_reserves reserves = reserves_of(tenant);
+	struct reserve *place[POLICY_LEVELS_MAX + 1];
+	const struct quota_reserves reserves = reserves_of(tenant, resource, place);
 	struct quota_refusal refusal;
-	int r = quota_charge(&tenant->level->own, event, &reserves, ret, &refusal);
+	int r = quota_charge(level_own_quota(tenant->level, resource), thing, &reserves, ret, &refusal);
 
-	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
+	return admission_answer(tenant, resource, thing, &refusal, r, why);
 }
 
-void admission_charge_again(struct tenant *tenant, struct quota_event *event, struct quota_charge *ret)
+void admission_charge_again(struct tenant *tenant, enum resource resource, struct quota_event *thing,
+			    struct quota_charge *ret)
 {
-	const struct quota_reserves reserves = reserves_of(tenant);
+	struct reserve *place[POLICY_LEVELS_MAX + 1];
+	const struct quota_reserves reserves = reserves_of(tenant, resource, place);
 
-	quota_charge_again(&tenant->level->own, event, &reserves, ret);
+	quota_charge_again(level_own_quota(tenant->level, resource), thing, &reserves, ret);
 }
 
 int admission_ask(const struct tenant *tenant, const struct quota_event *event, struct reserve **ret, struct text *why)
 {
-	const struct quota_reserves reserves = reserves_of(tenant);
+	struct reserve *place[POLICY_LEVELS_MAX + 1];
+	const struct quota_reserves reserves = reserves_of(tenant, RESOURCE_EVENTS, place);
 	struct quota_refusal refusal;
 	int r = quota_ask(&tenant->level->own, event, &reserves, ret, &refusal);
 
 	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
-}
-
-/* The reserves of data files of all sections that reserve events for the tenant. */
-static struct quota_reserves file_reserves(const struct tenant *tenant, struct reserve *files[POLICY_LEVELS_MAX + 1])
-{
-	for (size_t i = 0; i < tenant->rules.n_reserves; i++)
-		files[i] = tenant->rules.reserve[i]->files;
-	return (struct quota_reserves){ .reserve = files, .n = tenant->rules.n_reserves };
-}
-
-int admission_charge_file(struct tenant *tenant, struct quota_event *file, struct quota_charge *ret, struct text *why)
-{
-	struct reserve *files[POLICY_LEVELS_MAX + 1];
-	const struct quota_reserves reserves = file_reserves(tenant, files);
-	struct quota_refusal refusal;
-	int r = quota_charge(&tenant->level->own_files, file, &reserves, ret, &refusal);
-
-	return admission_answer(tenant, RESOURCE_FILES, file, &refusal, r, why);
-}
-
-void admission_charge_file_again(struct tenant *tenant, struct quota_event *file, struct quota_charge *ret)
-{
-	struct reserve *files[POLICY_LEVELS_MAX + 1];
-	const struct quota_reserves reserves = file_reserves(tenant, files);
-
-	quota_charge_again(&tenant->level->own_files, file, &reserves, ret);
 }
 
 int admission_ask_lease(const struct tenant *tenant, struct text *why)

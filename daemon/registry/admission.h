@@ -11,16 +11,12 @@ struct reserve;
 struct tenant;
 struct text;
 
-/* Charges the tenant for one event more. 0, or a positive enum refusal with a sentence in `why`. */
-int admission_charge(struct tenant *, struct quota_event *, struct quota_charge *ret, struct text *why);
-/* After a restart: charges what the tenant held before. It can't be refused. */
-void admission_charge_again(struct tenant *, struct quota_event *, struct quota_charge *ret);
-/* Whether it would be; with the reserve that it would fill, or NULL. Nothing changes. */
+/* Charges the tenant for one event or data file more. 0, or a positive enum refusal with a sentence in `why`. */
+int admission_charge(struct tenant *, enum resource, struct quota_event *, struct quota_charge *ret, struct text *why);
+/* Charges what the tenant held before a restart, or what is never refused. */
+void admission_charge_again(struct tenant *, enum resource, struct quota_event *, struct quota_charge *ret);
+/* Whether it would be charged for one event more; with the reserve that it would fill, or NULL. Nothing changes. */
 int admission_ask(const struct tenant *, const struct quota_event *, struct reserve **ret, struct text *why);
-
-/* As the functions above, for a data file, which is charged to an account of its own. */
-int admission_charge_file(struct tenant *, struct quota_event *, struct quota_charge *ret, struct text *why);
-void admission_charge_file_again(struct tenant *, struct quota_event *, struct quota_charge *ret);
 
 /* Whether the tenant may have one lease more; nothing changes. 0, or a refusal. */
 int admission_ask_lease(const struct tenant *, struct text *why);

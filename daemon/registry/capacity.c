@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Programs of root make events, too. They can't be refused, so these foreign events reduce the capacity. The types of user
- * events are numbered together with all other types of the kernel: a margin of these is left to it.
+ * Programs of root register events, too. These foreign events can't be refused, so they reduce the capacity. The types of user
+ * events are numbered together with all other types of the kernel: a margin of types is left for these.
  *
  * The kernel does not report foreign events, and counting them is expensive when there are many. So they are counted at the
  * start, when an admin asks, and when there is little room left. A timer counts them only while there are unguarded data

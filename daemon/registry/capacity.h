@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* How many events the machine has room for, ours and others'. capacity.c explains. */
+/* How many events the machine has room for, ours and foreign ones. capacity.c explains. */
 
 #include "protocol/base/base.h"
 
@@ -11,5 +11,5 @@ struct registry;
 void capacity_init(struct registry *);
 /* Reads the kernel's list of events, unless it was read within LOOK_INTERVAL, and applies the policy's margin. */
 void capacity_look(struct registry *);
-/* One event more has been charged, or the kernel has refused one: looks if there is not much room any more. */
+/* After an event was charged, or the kernel refused one: looks if there is little room left. */
 void capacity_note(struct registry *, bool refused);

@@ -103,7 +103,7 @@ static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
 	return true;
 }
 
-/* --- registering what the policy declares --- */
+/* --- registering --- */
 
 /* 0; or a refusal, with the reason in `why`. */
 static int declared_describe(const struct policy_event *event, struct description *ret, struct text *why)

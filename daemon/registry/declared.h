@@ -8,7 +8,7 @@
 struct registry;
 struct grant;
 
-/* After a restart: keeps the last daemon's declared events until declared_adopt() decides. */
+/* After a restart: keeps the last daemon's declared events until declared_adopt(). */
 void declared_inherit(struct registry *);
 /* Registers the events that the policy in force declares, and releases all others. Logs those that can't be registered. */
 void declared_adopt(struct registry *);

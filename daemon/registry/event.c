@@ -73,47 +73,27 @@ static void event_tidy(struct event *event)
 	free(event);
 }
 
-static struct event *event_make(struct registry *registry, const struct description *description, uint16_t flags)
+static int event_new(struct registry *registry, const struct description *description, uint16_t flags,
+		     struct event **ret)
 {
-	size_t length = strlen(description->canonical);
-	struct event *event = calloc(1, sizeof(*event) + 1 + length + 1);
+	struct event *event = calloc(1, sizeof(*event) + 1 + strlen(description->canonical) + 1);
 
 	if (!event)
-		return NULL;
+		return -ENOMEM;
 	event->registry = registry;
 	event->number = registry->last_event + 1;
 	event->flags = flags & REGISTER_MULTI_FORMAT;
 	event->name_length = description->name_length;
 	event_make_key(description, flags, event->key);
 	event->description = event->key + 1;
-	LIST_INIT(&event->grants);
-	quota_event_init(&event->account, &registry->machine);
-	return event;
-}
-
-static int event_record(struct registry *registry, struct event *event, size_t length)
-{
-	HASH_ADD_KEYPTR(by_key, registry->events, event->key, length, event);
-	if (!table_added())
+	HASH_ADD_KEYPTR(by_key, registry->events, event->key, event_key_length(description, flags), event);
+	if (!table_added()) {
+		free(event);
 		return -ENOMEM;
+	}
+	quota_event_init(&event->account, &registry->machine);
 	registry->last_event = event->number;
 	registry->n_events++;
-	return 0;
-}
-
-static int event_new(struct registry *registry, const struct description *description, uint16_t flags,
-		     struct event **ret)
-{
-	struct event *event = event_make(registry, description, flags);
-	int r;
-
-	if (!event)
-		return -ENOMEM;
-	r = event_record(registry, event, event_key_length(description, flags));
-	if (r < 0) {
-		free(event);
-		return r;
-	}
 	*ret = event;
 	return 0;
 }
@@ -209,47 +189,46 @@ uint16_t grant_flags(const struct tenant *tenant, const struct description *desc
 	return flags | REGISTER_MULTI_FORMAT;
 }
 
-static struct grant *grant_make(struct tenant *tenant, struct event *event, uint64_t number)
+/* Finds or makes the tenant's grant. `number`: the one that it had before a restart; 0: a new one. */
+static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64_t number, struct grant **ret,
+			      struct text *why)
 {
-	struct grant *grant = calloc(1, sizeof(*grant));
+	struct grant *grant;
+	int r = 0;
 
-	if (!grant)
-		return NULL;
-	grant->tenant = tenant;
-	grant->event = event;
-	grant->number = number;
-	grant->references = 1;
-	LIST_INIT(&grant->registered);
-	NUMBER_ADD(by_event, tenant->grants, event, grant);
-	if (table_added())
-		return grant;
-	free(grant);
-	return NULL;
-}
-
-static void grant_begin(struct grant *grant)
-{
-	LIST_INSERT_HEAD(&grant->event->grants, grant, in_event);
-	grant->tenant->lingering++; /* until a client leases it */
-	grant_enter(grant);
-}
-
-static int grant_new(struct tenant *tenant, struct event *event, struct grant **ret, struct text *why)
-{
-	struct grant *grant = grant_make(tenant, event, ++tenant->registry->last_number);
-	int r;
-
+	NUMBER_FIND(by_event, tenant->grants, event, grant);
+	if (grant) {
+		*ret = grant_ref(grant);
+		return 0;
+	}
+	grant = calloc(1, sizeof(*grant));
 	if (!grant)
 		return -ENOMEM;
-	r = admission_charge(tenant, &event->account, &grant->charge, why);
+	grant->tenant = tenant;
+	grant->event = event;
+	grant->number = number ? number : ++tenant->registry->last_number;
+	grant->references = 1;
+	NUMBER_ADD(by_event, tenant->grants, event, grant);
+	if (!table_added()) {
+		free(grant);
+		return -ENOMEM;
+	}
+	if (number)
+		admission_charge_again(tenant, RESOURCE_EVENTS, &event->account, &grant->charge);
+	else
+		r = admission_charge(tenant, RESOURCE_EVENTS, &event->account, &grant->charge, why);
 	if (r != 0) {
 		HASH_DELETE(by_event, tenant->grants, grant);
 		free(grant);
 		return r;
 	}
-	grant_begin(grant);
-	admission_warn(tenant, RESOURCE_EVENTS);
-	capacity_note(tenant->registry, false);
+	if (!number) {
+		admission_warn(tenant, RESOURCE_EVENTS);
+		capacity_note(tenant->registry, false);
+	}
+	LIST_INSERT_HEAD(&event->grants, grant, in_event);
+	tenant->lingering++; /* until a client leases it */
+	grant_enter(grant);
 	*ret = grant;
 	return 0;
 }
@@ -258,24 +237,17 @@ int grant_get(struct tenant *tenant, const struct description *description, uint
 	      struct text *why)
 {
 	struct event *event;
-	struct grant *grant;
-	int r;
+	int r = event_get(tenant, description, flags, &event, why);
 
-	r = event_get(tenant, description, flags, &event, why);
 	if (r != 0)
 		return r;
-	NUMBER_FIND(by_event, tenant->grants, event, grant);
-	if (grant) {
-		*ret = grant_ref(grant);
-		return 0;
-	}
-	r = grant_new(tenant, event, ret, why);
+	r = grant_find_or_make(tenant, event, 0, ret, why);
 	if (r == 0)
 		return 0;
 	event_tidy(event);
 	/* Not before: giving up kept streams may free the event. */
 	if (r > 0 && streams_yield(tenant->level))
-		text_printf(why, "; what was kept for programs of the past is let go now: try again");
+		text_printf(why, "; events kept after their programs ended are released now: try again");
 	return r;
 }
 
@@ -285,24 +257,14 @@ int grant_restore(struct tenant *tenant, uint64_t number, const struct descripti
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	struct event *event;
-	struct grant *grant;
-	int r;
+	int r = event_get(tenant, description, flags, &event, &why);
 
-	r = event_get(tenant, description, flags, &event, &why);
 	if (r != 0)
 		return r < 0 ? r : -EINVAL;
-	NUMBER_FIND(by_event, tenant->grants, event, grant);
-	r = grant ? -EEXIST : 0;
-	if (r == 0)
-		grant = grant_make(tenant, event, number);
-	if (r < 0 || !grant) {
+	r = grant_find_or_make(tenant, event, number, ret, &why);
+	if (r < 0)
 		event_tidy(event);
-		return r < 0 ? r : -ENOMEM;
-	}
-	admission_charge_again(tenant, &event->account, &grant->charge);
-	grant_begin(grant);
-	*ret = grant;
-	return 0;
+	return r;
 }
 
 struct grant *grant_ref(struct grant *grant)

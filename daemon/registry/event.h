@@ -33,10 +33,10 @@ struct grant {
 	uint64_t number;
 	struct event *event;
 	struct quota_charge charge;
-	uint32_t bit; /* in the tenant's page; 0 until the kernel has said */
+	uint32_t bit; /* in the tenant's page; 0 until the kernel has answered */
 	unsigned references;
 	unsigned leases; /* 0 with references left: it lingers */
-	bool persistent; /* the kernel keeps it, so it is charged for as long as we live */
+	bool persistent; /* the kernel keeps it, so it is charged while this daemon lives */
 	LIST_ENTRY(grant) persists;
 	struct reference_list registered; /* on these streams */
 	LIST_ENTRY(grant) in_event;
@@ -48,7 +48,7 @@ struct grant {
  * sentence in `why`; or -ENOMEM. Whatever it charged is refunded when it fails, and by grant_unref().
  */
 int grant_get(struct tenant *, const struct description *, uint16_t flags, struct grant **ret, struct text *why);
-/* As it was before a restart; the same number, and whatever would be said of it now. 0 or a negative errno. */
+/* A grant of the last daemon, with its number; quotas don't refuse it. 0 or a negative errno. */
 int grant_restore(struct tenant *, uint64_t number, const struct description *, uint16_t flags, struct grant **ret);
 /*
  * With which flags the tenant asks for it: with REGISTER_MULTI_FORMAT, too, where an event with other fields has the name, and
@@ -60,7 +60,7 @@ bool grant_may_be_one_of_many(const struct tenant *);
 struct grant *grant_ref(struct grant *);
 struct grant *grant_unref(struct grant *);
 
-/* A client begins or ceases to claim it. */
+/* A client leases it, or its lease ends. */
 void grant_lease_begins(struct grant *);
 void grant_lease_ends(struct grant *);
 
@@ -70,5 +70,5 @@ void grant_persists(struct grant *);
 struct event *event_find(const struct registry *, const struct description *, uint16_t flags);
 /* Not one of many formats. The name need not be terminated. */
 struct event *event_by_name(const struct registry *, const char *name, size_t length);
-/* The first event with a number above that one; NULL at the end. */
+/* The first event with a number above this; NULL at the end. */
 struct event *event_after(struct registry *, uint64_t number);

@@ -12,7 +12,7 @@ static size_t fd_budget_used(const struct registry *registry)
 
 	if (!registry->ledger)
 		return n + HASH_CNT(by_identity, registry->tenants);
-	/* A page is two; and another keeper gets a copy of everything at once. */
+	/* A page has two fds; and a new keeper gets copies of all fds at once. */
 	return 2 * (n + 2 * (size_t)HASH_CNT(by_identity, registry->tenants)) + registry->copies;
 }
 

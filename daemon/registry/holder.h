@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a client is and holds, whatever its connection does. Embedded in struct client; and in struct bundle, which holds what its
- * members have in common.
+ * The identity of a client, its leases and its shares. Embedded in struct client, and in struct bundle, whose leases are for all of
+ * its members.
  */
 
 #include "daemon/registry/registry.h"
@@ -13,7 +13,7 @@ struct tenant;
 
 struct holder {
 	struct registry *registry;
-	struct tenant *tenant;	    /* NULL: an admin, who holds nothing */
+	struct tenant *tenant;	    /* NULL: an admin's connection, which holds nothing */
 	uint64_t number;	    /* in the ledger, and of its connection with the keeper */
 	uint64_t lease_number;	    /* of its leases, in the ledger */
 	struct lease *leases;	    /* table by bit */
@@ -32,6 +32,6 @@ struct holder {
 	LIST_ENTRY(holder) in_bundle;
 };
 
-/* Without a tenant nothing happens. */
+/* In the ledger. Nothing happens for a holder without a tenant. */
 void holder_enter(const struct holder *);
 void holder_strike(const struct holder *);

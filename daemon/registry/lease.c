@@ -47,7 +47,7 @@ struct lease *lease_get(struct holder *holder, struct reference *reference)
 		return NULL;
 	}
 	reference->stream->live += LIST_EMPTY(&reference->leases);
-	/* The first one is the reference's. */
+	/* The first lease is charged with the reference. */
 	if (!LIST_EMPTY(&reference->leases))
 		quota_hold(&holder->tenant->level->own_leases);
 	LIST_INSERT_HEAD(&reference->leases, lease, in_reference);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A claim on one event of a tenant, by one client or by all clients of a bundle. */
+/* A claim on one event of a tenant, by one client or by all members of a bundle. */
 
 #include <sys/queue.h>
 

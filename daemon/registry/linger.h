@@ -9,7 +9,7 @@ struct stream;
 void linger_init(struct registry *);
 void linger_deinit(struct registry *);
 
-/* Nothing of ours keeps the stream open any more. It may be freed before this returns. */
+/* The daemon has closed its copy of the stream, which may be freed before this returns. */
 void linger_begin(struct stream *);
 /* The stream is being freed. Fine if it does not linger. */
 void linger_end(struct stream *);

@@ -77,26 +77,20 @@ static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
 		ev_timer_stop(loop, w);
 }
 
-static bool page_is_watched(const struct tenant *tenant)
-{
-	const struct holder *holder;
-
-	LIST_FOREACH(holder, &tenant->holders, in_tenant)
-		if (holder->watching)
-			return true;
-	return false;
-}
-
 void pages_watch(struct holder *holder, bool on)
 {
 	struct registry *registry = holder->registry;
 	struct tenant *tenant = holder->tenant;
+	const struct holder *watching;
 
 	holder->watching = on;
 	holder_enter(holder);
 	if (registry->kernel->facts.backend == BACKEND_EMBEDDED)
 		return;
-	if (!page_is_watched(tenant)) {
+	LIST_FOREACH(watching, &tenant->holders, in_tenant)
+		if (watching->watching)
+			break;
+	if (!watching) {
 		if (tenant->view)
 			munmap((void *)(uintptr_t)tenant->view->now, WIRE_PAGE_BYTES);
 		free(tenant->view);

@@ -97,7 +97,7 @@ static void on_released(void *data, struct kernel_call *calls, size_t n)
 		if (!reference)
 			continue;
 		reference->release = NULL;
-		/* KERNEL_E_LINGERS: it stays as long as its stream. And it may have been leased anew meanwhile. */
+		/* KERNEL_E_LINGERS: it stays as long as its stream. It may have been leased again meanwhile. */
 		if (!gone || !LIST_EMPTY(&reference->leases))
 			continue;
 		reference_free(reference);
@@ -120,7 +120,7 @@ void references_release(struct reference *const *references, size_t n)
 		releases->calls = calloc(n, sizeof(*releases->calls));
 	if (!releases || !releases->calls) {
 		free(releases);
-		return; /* charged until their stream ends: dearer than right, never cheaper */
+		return; /* they stay charged until their stream ends */
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (references[i]->release)

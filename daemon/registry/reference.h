@@ -24,10 +24,10 @@ struct reference {
 
 /* Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. */
 struct reference *reference_get(struct stream *, struct grant *, uint32_t index);
-/* The one that is there, and is not being taken back. */
+/* The reference, unless it is being released. */
 struct reference *reference_find(const struct stream *, struct grant *);
 void reference_free(struct reference *);
-/* The kernel is about to be asked for it: until it has answered, the ledger has that. */
+/* Enters in the ledger that the kernel is about to be asked for it. */
 void reference_enter_asked(const struct stream *, const struct grant *);
 /* Strikes it from the ledger. */
 void reference_strike(const struct stream *, const struct grant *);

@@ -11,7 +11,7 @@ void refusal_note(struct registry *registry, struct tenant *tenant, const char *
 {
 	/* Kept with the level, which outlives a tenant that comes and goes. */
 	struct refusal_told *told = tenant ? level_refusals(tenant->level) : NULL;
-	/* The daemon found that out by itself. */
+	/* That is no refused request: the daemon has found a registration. */
 	enum log_source source = refusal == REFUSAL_SELF_REGISTERED ? LOG_OF_DAEMON : LOG_OF_CLIENTS;
 	const double now = clock_now();
 

@@ -6,9 +6,9 @@
 #include <ev.h>
 
 #include "daemon/identity/cgroup.h"
+#include "daemon/process/bucket.h"
 #include "daemon/process/log.h"
 #include "daemon/process/memory.h"
-#include "daemon/process/bucket.h"
 #include "daemon/quota/level.h"
 #include "daemon/quota/reserve.h"
 #include "kernel/kernel.h"
@@ -32,7 +32,7 @@ LIST_HEAD(tenant_list, tenant);
 TAILQ_HEAD(settling_list, settling);
 TAILQ_HEAD(tenant_queue, tenant);
 
-/* Events of others in the kernel's list, when it was looked at last: ours come and go meanwhile. */
+/* Foreign events in the kernel's list, when it was read last. Ours came and went while it was read. */
 struct foreign_count {
 	uint32_t least;
 	uint32_t most;
@@ -48,7 +48,7 @@ struct registry {
 	uint64_t last_number;  /* of a client, a grant, a set of leases */
 	struct cgroups cgroups;
 
-	/* Set from above: disconnects a client; notes that one of its events was turned on or off. */
+	/* Set by connection/: disconnects a client; notes that one of its events was turned on or off. */
 	void (*disconnect)(struct holder *, uint32_t refusal, const char *sentence);
 	void (*changed)(struct holder *, uint32_t bit);
 
@@ -61,34 +61,35 @@ struct registry {
 
 	struct policy *policy;
 	unsigned generation;		  /* of the policy */
-	struct declared *declared;	  /* the events that are in it; NULL: there are none */
-	struct declared *declared_before; /* the last policy's, until the kernel has registered those */
-	bool declaring;			  /* the kernel is asked for them */
+	struct declared *declared;	  /* the events that the policy declares; NULL: none */
+	struct declared *declared_before; /* of the last policy, until the kernel has registered these */
+	bool declaring;			  /* the kernel is being asked for them */
 
 	struct machine machine;
-	struct machine files;		  /* the same for data files, each of which is one */
+	struct machine files;		  /* the same for data files */
 	struct section_reserve *reserves; /* table by pattern */
 	struct level *levels;		  /* table by path */
 	struct level_queue resting;	  /* see resting.c */
 	unsigned n_resting;
 	uint32_t kernel_maximum; /* events that the kernel takes */
-	uint32_t foreign;	 /* of them that are others' */
-	double looked;		 /* when that was seen */
-	bool looking;		 /* at it just now */
+	uint32_t foreign;	 /* foreign events among them */
+	double looked;		 /* when the kernel was asked for both */
+	bool looking;		 /* the kernel is being asked */
 	struct foreign_count others;
 
 	struct tenant *tenants;		  /* table by identity */
-	struct tenant *tenants_by_number; /* the same ones */
+	struct tenant *tenants_by_number; /* the same tenants */
 	struct event *events;		  /* table by key; its order, of insertion, is that of numbers */
-	struct event *event_cursor;	  /* the event that was found last, or one before it; or NULL */
-	struct grant_list persistent;	  /* those of events that the kernel keeps */
-	struct stream *streams;		  /* table by number */
-	struct stream_list lingering;	  /* streams without a client */
-	struct tenant_queue looks;	  /* with lingering streams that the kernel is to be asked about */
+	struct event
+		*event_cursor; /* for event_after(): an event that is not behind the last one it has found; or NULL */
+	struct grant_list persistent; /* grants of persistent events */
+	struct stream *streams;	      /* table by number */
+	struct stream_list lingering; /* streams without a client */
+	struct tenant_queue looks;    /* with lingering streams that the kernel is to be asked about */
 	struct bucket look_tokens;
 	struct tenant_list unwatched;  /* tenants with streams that linger unguarded */
-	struct settling_list settling; /* calls that are asked again in a moment, the next first */
-	bool guarded;		       /* the last stream that was looked at */
+	struct settling_list settling; /* requests that are continued in a moment, in order of time */
+	bool guarded;		       /* the last proof of a stream showed the guard */
 	uint32_t last_tenant;
 	uint32_t last_stream;
 	uint64_t last_event;
@@ -99,7 +100,7 @@ struct registry {
 
 	uint64_t lost; /* records, by all programs that ever reported */
 	uint64_t too_big;
-	struct refusal_told refusals_told[REFUSAL_MAX_]; /* of peers without a tenant, all together */
+	struct refusal_told refusals_told[REFUSAL_MAX_]; /* of all peers without a tenant */
 	struct memory memory;
 
 	ev_timer w_linger;

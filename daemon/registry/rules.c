@@ -54,9 +54,9 @@ static struct section_reserve *section_make(struct registry *registry, const cha
 /*
  * A section for which events are kept free has data files kept free, too: as many as events, since each may be of a program
  * of its own, and programs may have files of their own. All of them together are at most half of the room for files: where
- * they would be more, each is smaller in proportion.
+ * they would be more, each is smaller in proportion. Reserves that are not in the policy any more claim their filled part, until
+ * that is refunded.
  */
-/* Reserves that are not in the policy any more claim their filled part, until that is refunded. */
 static void settle_reserves(struct registry *registry)
 {
 	uint64_t all = 0, most = registry->files.capacity / 2;
@@ -196,56 +196,32 @@ static void forget_reserves(struct rules *rules)
 		reserve_unref(rules->reserve[--rules->n_reserves]);
 }
 
-struct search {
-	const struct registry *registry;
-	struct rules *rules;
-};
-
-/* A pattern may match several cgroups around the tenant: the nearest one counts. */
-static void take_out(struct rules *rules, const struct reserve *reserve)
+static bool has_reserve(const struct rules *rules, const struct reserve *reserve)
 {
-	for (size_t i = 0; i < rules->n_reserves; i++) {
-		if (rules->reserve[i] != reserve)
-			continue;
-		reserve_unref(rules->reserve[i]);
-		rules->n_reserves--;
-		for (; i < rules->n_reserves; i++)
-			rules->reserve[i] = rules->reserve[i + 1];
-		return;
-	}
-}
-
-static bool add_reserve(void *data, const char *path)
-{
-	const struct search *search = data;
-	const struct section_reserve *section;
-	struct policy_rules here;
-
-	policy_lookup(search->registry->policy, path, &here);
-	section = here.value[POLICY_RESERVE_EVENTS]
-			  ? section_find(search->registry, here.value[POLICY_RESERVE_EVENTS]->origin.section)
-			  : NULL;
-	if (!section)
-		return false;
-	take_out(search->rules, section->reserve);
-	search->rules->reserve[search->rules->n_reserves++] = reserve_ref(section->reserve);
+	for (size_t i = 0; i < rules->n_reserves; i++)
+		if (rules->reserve[i] == reserve)
+			return true;
 	return false;
 }
 
-/* Found from the root on; filled from the nearest one on. */
+/* The nearest section's first. A pattern may match several cgroups around the tenant: it counts once. */
 static void find_reserves(struct tenant *tenant)
 {
 	struct rules *rules = &tenant->rules;
-	struct search search = { tenant->registry, rules };
 
 	forget_reserves(rules);
-	if (*tenant->path == '/')
-		policy_walk(tenant->path, add_reserve, &search);
-	for (size_t i = 0; i < rules->n_reserves / 2; i++) {
-		struct reserve *swapped = rules->reserve[i];
+	if (*tenant->path != '/')
+		return;
+	for (const struct level *level = tenant->level; level; level = level->parent) {
+		const struct section_reserve *section;
+		struct policy_rules here;
 
-		rules->reserve[i] = rules->reserve[rules->n_reserves - 1 - i];
-		rules->reserve[rules->n_reserves - 1 - i] = swapped;
+		policy_lookup(tenant->registry->policy, level->path, &here);
+		section = here.value[POLICY_RESERVE_EVENTS]
+				  ? section_find(tenant->registry, here.value[POLICY_RESERVE_EVENTS]->origin.section)
+				  : NULL;
+		if (section && rules->n_reserves < ARRAY_SIZE(rules->reserve) && !has_reserve(rules, section->reserve))
+			rules->reserve[rules->n_reserves++] = reserve_ref(section->reserve);
 	}
 }
 
@@ -312,7 +288,7 @@ bool rules_share_streams(const struct tenant *tenant)
 	}
 }
 
-/* Should the guard go while it is connected, it counts as one that may. */
+/* A client that connects while the guard holds counts as a possible root when the guard goes. */
 bool rules_ask_for_root(const struct registry *registry)
 {
 	return !registry->guarded && registry->kernel->facts.backend != BACKEND_EMBEDDED;

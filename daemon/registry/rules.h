@@ -12,7 +12,7 @@ struct registry;
 struct section_reserve;
 struct tenant;
 
-/* The daemon's policy from now on, taken over; instead of it there is the one before, or NULL. Or -ENOMEM: all is as it was. */
+/* Takes over the policy, and returns the last one, or NULL, in its place. 0, or -ENOMEM: nothing has changed. */
 int rules_adopt(struct registry *, struct policy **);
 void rules_deinit(struct registry *);
 
@@ -31,9 +31,9 @@ void rules_forget(struct tenant *);
 
 /* Whether a file of the tenant's may serve all of a user's programs. */
 bool rules_share_streams(const struct tenant *);
-/* Why the client may not have data files, as things are: uid 0 of this machine, in a container, where nothing guards them. Or NULL. */
+/* Why the client may not have unguarded data files: it is, or may become, root of this machine in a container. NULL: it may. */
 const char *rules_distrust(const struct holder *);
-/* Whether it matters which of the peers that connect now may be root of this machine. */
+/* Whether the daemon has to find out which peers may be root of this machine. */
 bool rules_ask_for_root(const struct registry *);
 /* KeepFor=, in seconds. */
 uint32_t rules_keep_for(const struct tenant *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* That a client has a stream: its data file, and leases there. */
+/* A client's claim on a stream: its data file, and leases on it. */
 
 #include "daemon/registry/holder.h"
 
@@ -10,8 +10,8 @@ struct stream;
 struct share {
 	struct holder *holder;
 	struct stream *stream;
-	bool sent;	 /* the file, or it is about to be */
-	bool entered;	 /* in the ledger, that it was */
+	bool sent;	 /* the file was sent, or is about to be */
+	bool entered;	 /* in the ledger, as sent */
 	unsigned leases; /* of this client on this stream */
 	LIST_ENTRY(share) in_client;
 };
@@ -25,7 +25,7 @@ struct share *share_find(const struct holder *, const struct stream *);
  */
 bool share_must_stay(const struct share *, unsigned own);
 void share_free(struct share *);
-/* The ledger learns which files have left. */
+/* Enters in the ledger which files were sent. */
 void shares_enter(const struct holder *);
 unsigned shares_count(const struct holder *);
 /* Ends the client's shares without a lease: the client closes the file, and is sent it again when needed. */

@@ -51,96 +51,81 @@ static void stream_unshare(struct stream *stream)
 	stream->shared = false;
 }
 
-static struct stream *stream_make(struct tenant *tenant, uid_t uid, uint32_t number)
+/* Makes it and charges its file: again, if it was there before a restart. 0, a refusal, or -ENOMEM. */
+static int stream_make(struct tenant *tenant, uid_t uid, uint32_t number, bool again, struct stream **ret,
+		       struct text *why)
 {
 	struct registry *registry = tenant->registry;
 	struct stream *stream = calloc(1, sizeof(*stream));
+	int r = 0;
 
 	if (!stream)
-		return NULL;
+		return -ENOMEM;
 	stream->registry = registry;
 	stream->tenant = tenant;
 	stream->uid = uid;
 	stream->number = number;
 	stream->fd = -1;
 	stream->users = 1;
+	stream->made = again;
 	quota_event_init(&stream->account, &registry->files);
 	registry->files.capacity = fds_for_files();
 	NUMBER_ADD(by_number, registry->streams, number, stream);
 	if (!table_added()) {
 		free(stream);
-		return NULL;
+		return -ENOMEM;
 	}
-	return stream;
-}
-
-/* It is the tenant's from now on. */
-static void stream_begin(struct stream *stream)
-{
-	stream->tenant->streams++;
-	stream_enter(stream);
-}
-
-static int stream_charge(struct stream *stream, struct text *why)
-{
-	struct tenant *tenant = stream->tenant;
-	int r;
-
 	/* Files for declared events are not refused. */
-	if (streq(tenant->path, TENANT_OF_POLICY)) {
-		admission_charge_file_again(tenant, &stream->account, &stream->charge);
-		return 0;
+	if (again || streq(tenant->path, TENANT_OF_POLICY))
+		admission_charge_again(tenant, RESOURCE_FILES, &stream->account, &stream->charge);
+	else
+		r = admission_charge(tenant, RESOURCE_FILES, &stream->account, &stream->charge, why);
+	if (r != 0) {
+		HASH_DELETE(by_number, registry->streams, stream);
+		free(stream);
+		return r;
 	}
-	r = admission_charge_file(tenant, &stream->account, &stream->charge, why);
-	if (r != 0 && streams_yield(tenant->level))
-		text_printf(why, "; those kept for programs of the past are let go now: try again");
-	return r;
+	tenant->streams++;
+	stream_enter(stream);
+	*ret = stream;
+	return 0;
 }
 
 int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, struct stream **ret, struct text *why)
 {
 	struct registry *registry = tenant->registry;
-	struct stream *stream;
 	int r;
 
 	do
 		registry->last_stream++;
 	while (registry->last_stream == 0 || stream_by_number(registry, registry->last_stream));
-	stream = stream_make(tenant, uid, registry->last_stream);
-	r = stream ? stream_charge(stream, why) : -ENOMEM;
-	if (r != 0) {
-		if (stream)
-			HASH_DELETE(by_number, registry->streams, stream);
-		free(stream);
+	r = stream_make(tenant, uid, registry->last_stream, false, ret, why);
+	if (r > 0 && streams_yield(tenant->level))
+		text_printf(why, "; files kept after their programs ended are released now: try again");
+	if (r != 0)
 		return r;
-	}
-	stream_begin(stream);
 	admission_warn(tenant, RESOURCE_FILES);
 	/* Others may use it at once: the kernel handles their calls after this one. */
-	if (rules_share_streams(stream->tenant))
-		stream_share(stream);
+	if (rules_share_streams(tenant))
+		stream_share(*ret);
 	*ret_call = (struct kernel_call){
 		.op = KERNEL_STREAM_NEW,
-		.page = stream->tenant->number,
-		.stream = stream->number,
+		.page = tenant->number,
+		.stream = (*ret)->number,
 		.fd = -1,
 	};
-	*ret = stream;
 	return 0;
 }
 
 struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number, bool self_registered)
 {
 	struct registry *registry = tenant->registry;
-	struct stream *stream =
-		number == 0 || stream_by_number(registry, number) ? NULL : stream_make(tenant, uid, number);
+	struct stream *stream;
 
-	if (!stream)
+	if (number == 0 || stream_by_number(registry, number) ||
+	    stream_make(tenant, uid, number, true, &stream, NULL) != 0)
 		return NULL;
-	admission_charge_file_again(tenant, &stream->account, &stream->charge);
-	stream_begin(stream);
 	registry->last_stream = MAX(registry->last_stream, number);
-	stream->made = true;
 	if (self_registered) {
 		stream->self_registered = true;
 		stream_enter(stream);
@@ -148,7 +133,7 @@ struct stream *stream_restore(struct tenant *tenant, uid_t uid, uint32_t number,
 	return stream;
 }
 
-/* Proved by an attempt to register, each time: the guard may have been removed since the last one. */
+/* Proved by an attempt to register before each file is sent: the guard may have been removed meanwhile. */
 static void stream_prove(struct stream *stream)
 {
 	struct registry *registry = stream->registry;
@@ -172,25 +157,22 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 {
 	struct registry *registry = stream->registry;
 
-	/* It has been sent, and no other client was to get it. */
+	/* It has been sent, and is for one client alone. */
 	if (stream->fd < 0)
 		return true;
 	stream_prove(stream);
 	if (registry->guarded)
 		return false;
-	if (streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) {
+	if ((streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) ||
+	    streams_are_suspect(stream->tenant)) {
 		stream_unshare(stream);
 		return true;
 	}
-	if (streams_are_suspect(stream->tenant)) {
-		stream_unshare(stream);
-		return true;
-	}
-	/* The admin may have said that they trust each other. */
+	/* Stream=shared: the admin trusts them. */
 	if (rules_share_streams(stream->tenant))
 		return false;
 	stream_unshare(stream);
-	/* A client that is the first and only one to get it can harm itself alone. */
+	/* A client that alone gets the file can harm only itself. */
 	return stream->users > own || stream->was_kept;
 }
 
@@ -246,12 +228,6 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 	return 0;
 }
 
-/* The kernel copies a file's whole list for each event that is added to it. */
-static bool stream_is_long(const struct stream *stream)
-{
-	return !stream->registry->kernel->tracer && HASH_CNT(by_grant, stream->references) >= STREAM_EVENTS_MAX;
-}
-
 /* A kept stream has no live events, and is there for clients that come back. */
 static bool stream_is_dying(const struct stream *stream)
 {
@@ -260,9 +236,12 @@ static bool stream_is_dying(const struct stream *stream)
 	return !stream->kept && dead > MAX(stream->live, STREAM_DEAD_MIN);
 }
 
+/* The kernel copies a file's whole list for each event that is added to it. */
 static bool takes_events(const struct stream *stream)
 {
-	return !stream_is_dying(stream) && !stream_is_long(stream);
+	bool is_short = stream->registry->kernel->tracer || HASH_CNT(by_grant, stream->references) < STREAM_EVENTS_MAX;
+
+	return is_short && !stream_is_dying(stream);
 }
 
 bool stream_may_serve(const struct stream *stream, const struct holder *holder)
@@ -282,7 +261,7 @@ struct stream *stream_for(const struct holder *holder)
 	LIST_FOREACH(stream, &holder->tenant->sharing, sharing) {
 		if (stream->uid != holder->uid || !takes_events(stream))
 			continue;
-		/* Now, before an event is registered on it for one more client. */
+		/* Now, before an event is registered on it for another client. */
 		if (stream->made)
 			stream_prove(stream);
 		if (rules_share_streams(stream->tenant))
@@ -311,7 +290,7 @@ struct stream *stream_use(struct stream *stream)
 	return stream;
 }
 
-/* Our copy of the file is closed, so its indexes can't be checked any more; there is only the kernel's list of events. */
+/* Our copy of the file is closed, so its indexes can't be checked any more: only the kernel's list of events shows a change. */
 static void watch_no_more(struct stream *stream)
 {
 	struct tenant *tenant = stream->tenant;
@@ -362,7 +341,7 @@ void stream_free(struct stream *stream)
 	tenant_release(tenant);
 }
 
-/* Our copy must not keep it open. The kernel part closes its own copy at the first poll. */
+/* Our copy must not keep the file open. The keeper closes its own copy at the first poll. */
 static void stream_leave(struct stream *stream)
 {
 	stream_keep_no_more(stream);
@@ -381,7 +360,7 @@ static void stream_on_kept(struct ev_loop *loop _unused_, ev_timer *w, int event
 	stream_leave(container_of(w, struct stream, w_idle));
 }
 
-/* Whether each event of the one is also on the other, perhaps as that of the next tenant of the same path. */
+/* Whether each event of the kept stream is also on the other, which may be of the next tenant of that path. */
 static bool stream_has_all(const struct stream *stream, const struct stream *kept)
 {
 	for (const struct reference *at = kept->references; at; at = at->by_grant.next) {
@@ -412,7 +391,7 @@ bool streams_yield(struct level *level)
 {
 	bool any = !TAILQ_EMPTY(&level->kept);
 
-	/* The last one may be all that holds it. */
+	/* The last stream may hold the last reference to the level. */
 	level_ref(level);
 	while (!TAILQ_EMPTY(&level->kept))
 		stream_leave(TAILQ_FIRST(&level->kept));
@@ -420,7 +399,7 @@ bool streams_yield(struct level *level)
 	return any;
 }
 
-/* Whether one of its events is used on no other stream of the tenant. One that is merely kept does not count: it may end sooner. */
+/* Whether one of its events is used on no other stream of the tenant. Kept streams don't count: they may end sooner. */
 static bool stream_is_needed(const struct stream *stream)
 {
 	for (const struct reference *at = stream->references; at; at = at->by_grant.next) {
@@ -472,7 +451,7 @@ void stream_note_self_registered(struct stream *stream)
 	stream->tenant->self_registered += stream->unwatched;
 	stream_enter(stream);
 	stream_unshare(stream);
-	/* Noted once, however many clients have the stream: one of them did it. */
+	/* Counted once, however many clients have the stream: one of them did it. */
 	refusal_note(stream->registry, stream->tenant, NULL, REFUSAL_SELF_REGISTERED,
 		     "a program has registered events by itself on the data file that it was given");
 	LIST_FOREACH(holder, &stream->tenant->holders, in_tenant)
@@ -498,7 +477,7 @@ void stream_probe(struct stream *stream)
 	struct kernel_call *call = wants_probing(stream) ? malloc(sizeof(*call)) : NULL;
 
 	if (!call)
-		return; /* it is not the last time */
+		return; /* the stream is probed again later */
 	*call = (struct kernel_call){ .op = KERNEL_CLEAN, .stream = stream->number };
 	kernel_submit(stream->registry->kernel, call, 1, stream_on_probed, stream->registry);
 }

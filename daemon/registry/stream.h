@@ -33,13 +33,13 @@ struct stream {
 	uint32_t number;
 	uint64_t place;		      /* of its lock, for the next keeper */
 	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
-	bool made;		      /* the kernel has; before that nothing is known of it */
+	bool made;		      /* the kernel has made it */
 	bool shared;		      /* is in the tenant's list of streams that serve all clients of a user */
 	bool self_registered;	      /* a program has registered events on it directly, and that was logged */
 	bool unwatched;		      /* it lingers, and nothing guards it */
 	bool closed;		      /* the kernel's part has no copy of its own any more */
-	int failed;		      /* why the kernel did not make it, for requests that were waiting for it */
-	unsigned users;		      /* shares, and requests that are about to have one */
+	int failed;		      /* the error of the kernel that did not make it, for waiting requests */
+	unsigned users;		      /* shares, and requests that are about to have a share */
 	unsigned live;		      /* references with a lease */
 	bool kept;		      /* in the list of its level */
 	bool was_kept;		      /* it was kept, and an earlier client may still have a copy */
@@ -65,14 +65,14 @@ int stream_came(struct stream *, struct kernel_call *);
 int stream_made(struct stream *, struct kernel_call *);
 enum { STREAM_E_UNGUARDED = 1 };
 
-/* As it was before a restart, with one user, the caller. NULL: no memory, or the number is taken. */
+/* A stream of the last daemon, with one user, the caller. NULL: no memory, or the number is taken. */
 struct stream *stream_restore(struct tenant *, uid_t, uint32_t number, bool self_registered);
 /* … and with its file, which is taken over. */
 void stream_resume(struct stream *, int fd);
 
-/* NULL: there is none. */
+/* NULL: there is no such stream. */
 struct stream *stream_by_number(const struct registry *, uint32_t number);
-/* On which stream the client's next event is to be registered; NULL: on a new one. */
+/* The stream on which the client's next event is to be registered; NULL: a new stream. */
 struct stream *stream_for(const struct holder *);
 /*
  * Whether the client may use the events registered there: the stream is shared, for this user, and has not too many dead
@@ -91,7 +91,7 @@ void stream_unuse(struct stream *);
  */
 bool stream_must_stay(struct stream *, unsigned own);
 
-/* After a refusal at this level: gives up the streams that are kept there. Whether there were any. */
+/* After a refusal at this level: gives up its kept streams. Whether there were any. */
 bool streams_yield(struct level *);
 /* Gives up the kept streams of the level whose events are all on this one, too. */
 void stream_replaces(const struct stream *);
@@ -107,7 +107,7 @@ void stream_note_self_registered(struct stream *);
 bool streams_are_suspect(const struct tenant *);
 /* Asks the kernel whether a program has registered on it directly; then calls stream_note_self_registered(). */
 void stream_probe(struct stream *);
-/* All of them. Whether there are any to ask about. */
+/* Probes all streams. Whether there are any to ask about. */
 bool streams_probe(struct registry *);
 /* There is a stream that nothing guards: probes all such streams from time to time. */
 void streams_watch(struct registry *);

@@ -121,6 +121,15 @@ static int tenant_get(struct registry *registry, const char *path, uint64_t id, 
 	return tenant_new(registry, registry->last_tenant, identity.text, path, id, ret);
 }
 
+static void tenant_update(struct tenant *tenant, bool is_contained)
+{
+	if (tenant->is_contained != is_contained) {
+		tenant->is_contained = is_contained;
+		tenant_enter(tenant);
+	}
+	rules_update(tenant);
+}
+
 int tenant_restore(struct registry *registry, uint32_t number, const char *path, uint64_t id, bool is_contained,
 		   struct tenant **ret)
 {
@@ -133,11 +142,7 @@ int tenant_restore(struct registry *registry, uint32_t number, const char *path,
 	if (r < 0)
 		return r;
 	registry->last_tenant = MAX(registry->last_tenant, number);
-	if (is_contained) {
-		(*ret)->is_contained = true;
-		tenant_enter(*ret);
-	}
-	rules_update(*ret);
+	tenant_update(*ret, is_contained);
 	return 0;
 }
 
@@ -151,14 +156,9 @@ int tenant_of_cgroup(struct registry *registry, const char *cgroup, struct tenan
 	string_copy(path, sizeof(path), cgroup);
 	is_contained = cgroup_cut_to_tenant(path, tenant_is_boundary, &search);
 	r = tenant_get(registry, path, cgroup_id(&registry->cgroups, path), ret);
-	if (r < 0)
-		return r;
-	if ((*ret)->is_contained != is_contained) {
-		(*ret)->is_contained = is_contained;
-		tenant_enter(*ret);
-	}
-	rules_update(*ret);
-	return 0;
+	if (r == 0)
+		tenant_update(*ret, is_contained);
+	return r;
 }
 
 int tenant_of_peer(struct registry *registry, const struct peer *peer, struct tenant **ret)

@@ -31,7 +31,7 @@ struct rules {
 };
 
 enum tenant_turn {
-	TURN_NONE,     /* no client of its has anything to say */
+	TURN_NONE,     /* none of its clients has sent a request */
 	TURN_RUNNABLE, /* it takes turns with other tenants */
 	TURN_DELAYED,  /* its request rate, memory or unread answers are at their limit */
 	TURN_BACKLOG,  /* until the kernel has answered some of its calls */
@@ -42,7 +42,7 @@ struct tenant {
 	uint32_t number; /* of its page, too */
 	char *path;
 	uint64_t cgroup_id;
-	bool is_contained; /* its cgroup was given away, or a policy names it: not just some part of this machine */
+	bool is_contained; /* its cgroup is delegated, or a policy names it */
 	struct rules rules;
 	struct level *level;	/* pays for its events: of its path, whatever the id */
 	struct page_view *view; /* of the page, while a client watches it */
@@ -60,7 +60,7 @@ struct tenant {
 	uint32_t streams;
 	uint32_t lingering_streams; /* of those */
 	struct stream_list due;	    /* lingering streams that the kernel is to be asked about */
-	TAILQ_ENTRY(tenant) look;   /* while there are such */
+	TAILQ_ENTRY(tenant) look;   /* while there are such streams */
 	unsigned unwatched;	    /* streams that linger unguarded */
 	unsigned self_registered;   /* those of them on which a program has registered directly */
 	uint32_t foreign_before;    /* the fewest foreign events since the first of them */
@@ -68,7 +68,7 @@ struct tenant {
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
 	struct grant *grants;	     /* table by event */
 	struct bundle *bundles;	     /* table by request */
-	size_t bundle_bytes;	     /* of all that there are, listed or not */
+	size_t bundle_bytes;	     /* of all bundles, listed or not */
 	struct parking *parkings;    /* table by request */
 	uint32_t lingering;	     /* grants without a lease */
 
@@ -76,7 +76,7 @@ struct tenant {
 	uint64_t too_big;
 	uint32_t in_flight; /* fds that its clients were sent and have not read */
 	size_t waiting;	    /* bytes of requests under way, and of answers that wait for room in its clients' sockets */
-	uint64_t throttled; /* requests that had to wait because the tenant might make none */
+	uint64_t throttled; /* requests that had to wait for tokens or room */
 	uint64_t refusals[REFUSAL_MAX_];
 
 	UT_hash_handle by_identity;
@@ -94,7 +94,7 @@ int tenant_of_policy(struct registry *, struct tenant **ret);
 int tenant_restore(struct registry *, uint32_t number, const char *path, uint64_t id, bool is_contained,
 		   struct tenant **ret);
 struct tenant *tenant_by_number(struct registry *, uint32_t number);
-/* The one that came next after that number, which may be in use no more; NULL: none has. */
+/* The tenant that was made next after that number, which may be free by now; NULL: none was. */
 struct tenant *tenant_after(struct registry *, uint32_t number);
 
 /* The calls that make its page, of which a keeper that outlives us makes a second copy: how many. `text` is its path, for as long. */
@@ -102,5 +102,5 @@ size_t tenant_page_calls(const struct tenant *, const char *text, struct kernel_
 /* Takes over what these calls have answered, unless the tenant has ended or has its page meanwhile. 0, or a negative errno. */
 int tenant_take_page(struct registry *, struct kernel_call *, size_t n);
 
-/* Frees the tenant if nothing is left that holds it: no connection, no grant and no stream. */
+/* Frees the tenant if it has no connection, no grant and no stream. */
 void tenant_release(struct tenant *);

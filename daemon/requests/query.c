@@ -27,7 +27,7 @@ int handle_query(struct client *client, const struct message *message)
 	return 0;
 }
 
-/* The number is not trusted: it is limited to UINT32_MAX, so that one false report does not spoil the machine's sum. */
+/* The number is not trusted: it is limited to UINT32_MAX, so that a false report does not spoil the machine's sum. */
 static uint64_t believable(uint64_t lost)
 {
 	return MIN(lost, UINT32_MAX);

@@ -13,11 +13,9 @@
 
 #include <stdio.h>
 
-#include "daemon/connection/parking.h"
 #include "daemon/connection/scheduler.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/fd_budget.h"
@@ -25,51 +23,17 @@
 #include "daemon/registry/reference.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
-#include "daemon/registry/settling.h"
-#include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
+#include "daemon/requests/registered.h"
 #include "daemon/requests/requests.h"
 #include "protocol/event/description.h"
 
 /* Items that are decided in one turn: a hundred microseconds' worth, and half of the calls that fit into one packet to the keeper. */
 enum { PART = 50 };
 
-struct item {
-	struct grant *grant; /* NULL: refused */
-	uint32_t refusal;
-	char *sentence; /* of a refusal; NULL where memory was short */
-	uint16_t flags;
-	bool again;	       /* the kernel is to be asked once more */
-	struct stream *stream; /* on which it was granted; the client's share keeps it */
-	uint32_t index;
-	char name[64]; /* as requested, truncated: for the log */
-};
-
 /* With its call and, at worst, a sentence. The request is there twice at most: to be decided, and as the key of a parking. */
 enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENTENCE_MAX };
-
-struct registration {
-	struct client_task task;
-	struct connections *connections;
-	struct registry *registry;
-	struct tenant *tenant;	  /* kept by the client as long as it is there, and then by the stream */
-	struct stream *stream;	  /* on which all is registered that has to be; NULL: nothing has */
-	uint32_t next;		  /* the number of a stream that serves the client; 0: none does */
-	bool has_self_registered; /* a program has registered on the stream by itself */
-	uint32_t serial;
-	unsigned generation;	  /* of the policy by which it is decided */
-	size_t bytes;		  /* of the tenant's that wait */
-	struct strings undecided; /* the rest of the request */
-	unsigned under_way;	  /* batches that the kernel has not answered; and one as long as items are decided */
-	struct parking parking;	  /* identical requests that wait for this one */
-	struct settling settling;
-	bool settles;	 /* of the items that are asked for again, some wait for the kernel to free their names */
-	double deadline; /* of these */
-	size_t n_again;
-	size_t n_items; /* that are decided */
-	struct item items[];
-};
 
 /* Calls that are submitted together. */
 struct batch {
@@ -137,7 +101,7 @@ static void batch_add(struct batch *batch, struct item *item, struct kernel_call
 	batch->calls[batch->n++] = call;
 }
 
-static void item_refuse(struct item *item, uint32_t refusal, const char *sentence)
+void item_refuse(struct item *item, uint32_t refusal, const char *sentence)
 {
 	item->refusal = refusal;
 	item->sentence = strdup(sentence);
@@ -149,21 +113,26 @@ static void item_refuse_for(struct item *item, int r, const char *sentence)
 {
 	char trouble[WIRE_SENTENCE_MAX];
 
+	if (r > 0) {
+		item_refuse(item, (uint32_t)r, sentence);
+		return;
+	}
 	snprintf(trouble, sizeof(trouble), "trouble in the daemon or the kernel (%s); try again later", strerror(-r));
-	item_refuse(item, r > 0 ? (uint32_t)r : REFUSAL_TROUBLE, r > 0 ? sentence : trouble);
+	item_refuse(item, REFUSAL_TROUBLE, trouble);
 }
 
-static void item_refuse_unguarded(struct item *item, const struct tenant *tenant)
+void item_refuse_unguarded(struct item *item, const struct tenant *tenant)
 {
 	bool is_suspect = streams_are_suspect(tenant);
 
 	if (is_suspect)
 		capacity_look(tenant->registry);
-	item_refuse(item, REFUSAL_TROUBLE,
-		    is_suspect
-			    ? "there are events that nobody knows, and this tenant has an unguarded data file that was "
-			      "kept open after hanging up: no new one until it is closed"
-			    : "data files have lost their guard, and are not given out without; tell the admin");
+	item_refuse(
+		item, REFUSAL_TROUBLE,
+		is_suspect
+			? "the kernel has events that no client registered, and this tenant has an unguarded data file that was "
+			  "kept open after hanging up: no new one until it is closed"
+			: "data files have lost their guard, and are not given out without; tell the admin");
 }
 
 /* --- deciding --- */
@@ -182,7 +151,8 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
 	if (asked->flags & ~facts->flags) {
-		text_printf(why, "the %s backend has no %s events; register it without that flag", facts->name,
+		text_printf(why, "the %s backend has no %s events; register it without that flag",
+			    backend_name(facts->backend),
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
@@ -222,7 +192,7 @@ static void item_lease(struct client *client, struct item *item, struct referenc
 	const struct lease *lease = lease_get(&client->holder, reference);
 
 	if (!lease) {
-		item_refuse_for(item, -ENOMEM, NULL);
+		item_refuse_for(item, -ENOMEM, "");
 		return;
 	}
 	item->stream = lease->reference->stream;
@@ -270,27 +240,23 @@ static void register_add_call(struct batch *batch, struct item *item)
 		  });
 }
 
-/* The stream that was chosen for all items: it may have ended before the first of them is registered on it. */
-static struct stream *register_next_stream(const struct registration *registration)
-{
-	struct stream *next = registration->stream;
-
-	if (!next)
-		next = stream_by_number(registration->registry, registration->next);
-	return next && !next->closed ? next : NULL;
-}
-
 /* Leases the item at once, or asks the kernel for it. */
 static void item_place(struct client *client, struct batch *batch, struct item *item)
 {
+	const struct registration *registration = batch->registration;
 	struct tenant *tenant = client->holder.tenant;
-	struct stream *next = register_next_stream(batch->registration);
+	struct stream *next = registration->stream;
 	struct reference *reference = NULL;
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	bool has_room;
 	int r;
 
+	/* The stream that was chosen for all items may have ended before the first of them is registered on it. */
+	if (!next)
+		next = stream_by_number(registration->registry, registration->next);
+	if (next && next->closed)
+		next = NULL;
 	/* For a persistent event the kernel is asked each time. */
 	if (!(item->flags & REGISTER_PERSIST))
 		reference = register_find_reference(client, item->grant);
@@ -341,7 +307,7 @@ static void register_end_part(struct registration *registration)
 		register_finish(registration);
 }
 
-/* It is not registered, unless another request has registered it, too. */
+/* Unless another request has registered it meanwhile. */
 static void item_forget_asked(const struct registration *registration, const struct item *item)
 {
 	struct reference *reference;
@@ -390,7 +356,7 @@ static void item_grant(struct registration *registration, struct item *item, con
 	reference = reference_get(registration->stream, item->grant, call->index);
 	if (!reference) {
 		/* It stays registered until the stream ends. */
-		item_refuse_for(item, -ENOMEM, NULL);
+		item_refuse_for(item, -ENOMEM, "");
 		return;
 	}
 	if (item->flags & REGISTER_PERSIST)
@@ -419,7 +385,7 @@ static void item_settle(struct registration *registration, struct item *item, co
 		return;
 	}
 	if (stream->failed) {
-		item_refuse_for(item, stream->failed, NULL);
+		item_refuse_for(item, stream->failed, "");
 		return;
 	}
 	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&registration->deadline)) {
@@ -436,7 +402,7 @@ static void item_settle(struct registration *registration, struct item *item, co
 	if (sentence)
 		item_refuse(item, refusal, sentence);
 	else
-		item_refuse_for(item, call->result < 0 ? call->result : -EIO, NULL);
+		item_refuse_for(item, call->result < 0 ? call->result : -EIO, "");
 }
 
 static void register_on_answer(void *data, struct kernel_call *calls, size_t n)
@@ -501,158 +467,24 @@ static void register_on_settled(struct settling *settling)
 	register_ask_again(container_of(settling, struct registration, settling));
 }
 
-/* --- answering --- */
-
-static void encode_item(struct packet *packet, const struct item *item)
-{
-	struct answer answer = { .refusal = item->refusal };
-
-	if (item->refusal == REFUSAL_NONE) {
-		const struct grant *grant = item->grant;
-
-		answer.bit = grant->bit;
-		answer.stream = item->stream->number;
-		answer.index = item->index;
-		if (grant->tenant->rules.values.value[POLICY_NAME_PREFIX]->text) {
-			answer.text = grant->event->description;
-			answer.length = grant->event->name_length;
-		}
-	} else if (item->sentence) {
-		answer.text = item->sentence;
-		answer.length = strlen(item->sentence);
-	}
-	encode_answer(packet, &answer);
-}
-
-/*
- * The client must not have this stream after all: drops its leases there, of this request or of one that an earlier daemon
- * granted without answering.
- */
-static void register_take_back(struct registration *registration, struct client *client, const struct stream *stream)
-{
-	const char *distrust = rules_distrust(&client->holder);
-	struct lease *lease, *next;
-
-	HASH_ITER(by_bit, client->holder.leases, lease, next)
-		if (lease->reference->stream == stream)
-			lease_drop(lease);
-	for (size_t i = 0; i < registration->n_items; i++) {
-		struct item *item = &registration->items[i];
-
-		if (item->refusal != REFUSAL_NONE || item->stream != stream)
-			continue;
-		if (distrust)
-			item_refuse(item, REFUSAL_NOT_PERMITTED, distrust);
-		else
-			item_refuse_unguarded(item, client->holder.tenant);
-	}
-}
-
-struct streams_to_send {
-	uint32_t number[WIRE_FDS_MAX];
-	int fd[WIRE_FDS_MAX];
-	uint8_t n;
-};
-
-static void register_add_stream(struct streams_to_send *streams, struct share *share)
-{
-	streams->number[streams->n] = share->stream->number;
-	streams->fd[streams->n++] = share->stream->fd;
-	share->sent = true;
-}
-
-/* Those that the client has a share of and not yet the file. Proved before it leaves. */
-static void collect_streams(struct registration *registration, struct client *client, struct streams_to_send *ret)
-{
-	struct share *share, *next;
-
-	for (share = LIST_FIRST(&client->holder.shares); share; share = next) {
-		next = LIST_NEXT(share, in_client);
-		/* Without memory there may be a share and no lease: it ends when the answer has left. */
-		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
-			continue;
-		/* The client's share, and the registration itself. */
-		if (share_must_stay(share, registration->stream == share->stream ? 2 : 1)) {
-			register_take_back(registration, client, share->stream);
-			share_free(share);
-			continue;
-		}
-		register_add_stream(ret, share);
-	}
-}
-
-/* Whether the client has got all that it asked for, nothing else, and in a way that serves others. */
-static bool makes_bundle(const struct registration *registration, const struct client *client)
-{
-	if (!registration->parking.key || client->holder.bundle ||
-	    HASH_CNT(by_bit, client->holder.leases) != registration->n_items)
-		return false;
-	/* After a reload another client might be refused what this one was granted. */
-	if (registration->generation != client->holder.registry->generation)
-		return false;
-	for (size_t i = 0; i < registration->n_items; i++) {
-		const struct item *item = &registration->items[i];
-
-		if (item->refusal != REFUSAL_NONE || item->flags & REGISTER_PERSIST || !item->stream->shared)
-			return false;
-	}
-	return true;
-}
-
-static void register_answer(struct registration *registration, struct client *client)
-{
-	struct streams_to_send streams = { 0 };
-	struct packet *packet;
-	uint32_t refused = 0;
-	size_t mark;
-
-	collect_streams(registration, client, &streams);
-	packet = client_answer(client, KIND_REGISTERED, registration->serial, 0);
-	encode_begin(packet, KIND_REGISTERED, registration->serial, 0, streams.number, streams.n);
-	mark = encode_answers(packet);
-	for (size_t i = 0; i < registration->n_items; i++) {
-		struct item *item = &registration->items[i];
-
-		encode_item(packet, item);
-		if (item->refusal != REFUSAL_NONE && ++refused)
-			refusal_note(client->holder.registry, client->holder.tenant, item->name, item->refusal,
-				     item->sentence ? item->sentence : "out of memory");
-	}
-	encode_count(packet, mark, (uint16_t)registration->n_items);
-	client_send(client, streams.fd, streams.n);
-	if (makes_bundle(registration, client))
-		bundle_make(&client->holder, registration->parking.key, packet->data + mark, packet->size - mark);
-}
-
-/* Closes our copies of files that no other client will get, unless the next keeper would need them. */
-static void close_what_left(struct client *client)
-{
-	struct share *share;
-
-	if (client->holder.registry->ledger)
-		return;
-	LIST_FOREACH(share, &client->holder.shares, in_client)
-		if (share->sent && !share->stream->shared)
-			share->stream->fd = fd_close(share->stream->fd);
-}
-
 /* All is decided, and all calls are answered. */
 static void register_finish(struct registration *registration)
 {
 	struct client *client = registration->task.client;
 
 	if (client && registration->n_again > 0) {
-		if (registration->settles)
+		bool settles = registration->settles;
+
+		registration->settles = false;
+		if (settles)
 			settling_wait(registration->registry, &registration->settling, register_on_settled);
 		else
 			register_ask_again(registration);
-		registration->settles = false;
 		return;
 	}
 	task_end(&registration->task);
 	if (client && client->life == LIFE_OPEN) {
-		register_answer(registration, client);
-		close_what_left(client);
+		registered_answer(registration, client);
 		shares_tidy(&client->holder);
 	}
 	/* After the answer is sent, and all is charged. */
@@ -664,32 +496,6 @@ static void register_finish(struct registration *registration)
 }
 
 /* --- the request --- */
-
-/* All of it is there already. False: it has to be gone through. */
-static bool grant_bundle(struct client *client, const struct bundle_key *key, uint32_t serial)
-{
-	struct bundle *bundle = bundle_find(&client->holder, key);
-	struct streams_to_send streams = { 0 };
-	struct packet *packet;
-	struct share *share;
-
-	if (!bundle || bundle_join(bundle, &client->holder) < 0)
-		return false;
-	LIST_FOREACH(share, &client->holder.shares, in_client) {
-		/* Every file is proved before it is sent. */
-		if (share_must_stay(share, 1)) {
-			bundle_leave(&client->holder);
-			shares_tidy(&client->holder);
-			return false;
-		}
-		register_add_stream(&streams, share);
-	}
-	packet = client_answer(client, KIND_REGISTERED, serial, 0);
-	encode_begin(packet, KIND_REGISTERED, serial, 0, streams.number, streams.n);
-	packet_put(packet, bundle->answer, bundle->answer_size);
-	client_send(client, streams.fd, streams.n);
-	return true;
-}
 
 static void register_on_turn(struct client_task *);
 
@@ -759,7 +565,7 @@ int handle_register(struct client *client, const struct message *message)
 	if (!bundle_may_serve(&client->holder))
 		return register_strings(client, message, NULL);
 	bundle_key(&client->holder, message->body, &key);
-	if (grant_bundle(client, &key, message->serial))
+	if (registered_answer_alike(client, &key, message->serial))
 		return 0;
 	alike = parking_find(client->holder.tenant, &key);
 	if (!alike)

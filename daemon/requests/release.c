@@ -49,8 +49,8 @@ int handle_release(struct client *client, const struct message *message)
 	if (r == -EDQUOT) {
 		client_disconnect(
 			client, message->serial, REFUSAL_QUOTA_EXCEEDED,
-			"programs that asked alike hold their events in common; what is left of them as its own is more "
-			"leases than this tenant may have; connect again, and ask for those");
+			"programs with identical requests share their leases; leases of its own for the rest would be more "
+			"than this tenant may have; connect again, and register only the rest");
 		return 0;
 	}
 	if (r < 0) {

@@ -21,21 +21,11 @@ static struct embedded *embedded_of(struct kernel *kernel)
 	return container_of(kernel, struct embedded, kernel);
 }
 
-static struct embedded_page *embedded_find_page(struct embedded *embedded, uint32_t number)
-{
-	struct embedded_page *page;
-
-	NUMBER_FIND(by_number, embedded->pages, number, page);
-	return page;
-}
-
-static struct source *embedded_find_source(struct embedded *embedded, uint32_t number)
-{
+/* The page and the source that a call names. */
+struct target {
+	struct embedded_page *page; /* or NULL */
 	struct source *source;
-
-	NUMBER_FIND(by_number, embedded->sources, number, source);
-	return source;
-}
+};
 
 static void embedded_free_page(struct embedded *embedded, struct embedded_page *page)
 {
@@ -44,14 +34,14 @@ static void embedded_free_page(struct embedded *embedded, struct embedded_page *
 	free(page);
 }
 
-static int embedded_page_new(struct embedded *embedded, struct kernel_call *call)
+static int embedded_page_new(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
 	const size_t length = strlen(call->text);
 	_cleanup_(fd_closep) int fd = -1;
 	struct embedded_page *page;
 	int r;
 
-	if (embedded_find_page(embedded, call->page))
+	if (target->page)
 		return -EEXIST;
 	if (length > WIRE_TENANT_MAX)
 		return -ENAMETOOLONG;
@@ -75,43 +65,32 @@ static int embedded_page_new(struct embedded *embedded, struct kernel_call *call
 	return KERNEL_OK;
 }
 
-static int embedded_page_free(struct embedded *embedded, struct kernel_call *call)
+static int embedded_page_free(struct embedded *embedded, struct kernel_call *call _unused_, const struct target *target)
 {
-	struct embedded_page *page = embedded_find_page(embedded, call->page);
-
-	if (!page)
-		return KERNEL_E_NO_SUCH;
-	if (page->sources > 0)
+	if (target->page->sources > 0)
 		return -EBUSY;
-	embedded_free_page(embedded, page);
+	embedded_free_page(embedded, target->page);
 	return KERNEL_OK;
 }
 
-static int embedded_stream_new(struct embedded *embedded, struct kernel_call *call)
+static int embedded_stream_new(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
-	struct embedded_page *page = embedded_find_page(embedded, call->page);
-
-	if (!page)
-		return KERNEL_E_NO_SUCH;
-	if (embedded_find_source(embedded, call->stream))
+	if (target->source)
 		return -EEXIST;
-	return source_new(embedded, call->stream, page, &call->fd);
+	return source_new(embedded, call->stream, target->page, &call->fd);
 }
 
-static int embedded_stream_free(struct embedded *embedded, struct kernel_call *call)
+static int embedded_stream_free(struct embedded *embedded, struct kernel_call *call _unused_,
+				const struct target *target)
 {
-	struct source *source = embedded_find_source(embedded, call->stream);
-
-	if (!source)
-		return KERNEL_E_NO_SUCH;
-	source_free(embedded, source);
+	source_free(embedded, target->source);
 	return KERNEL_OK;
 }
 
 /* Event, holding, slot: on failure those that were made are undone. */
-static int embedded_register(struct embedded *embedded, struct kernel_call *call)
+static int embedded_register(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
-	struct source *source = embedded_find_source(embedded, call->stream);
+	struct source *source = target->source;
 	char sentence[WIRE_SENTENCE_MAX];
 	struct text why = text_make(sentence, sizeof(sentence));
 	struct description description;
@@ -120,8 +99,6 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 	struct slot *slot;
 	int r;
 
-	if (!source)
-		return KERNEL_E_NO_SUCH;
 	if (call->flags & ~embedded->kernel.facts.flags)
 		return KERNEL_E_UNSUPPORTED;
 	if (description_parse(call->text, strlen(call->text), &description, &why) != 0)
@@ -144,44 +121,54 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 	return KERNEL_OK;
 }
 
-static int embedded_release(struct embedded *embedded, struct kernel_call *call)
+static int embedded_release(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
-	struct source *source = embedded_find_source(embedded, call->stream);
+	struct source *source = target->source;
+	struct slot *slot = slot_find(source, call->index);
 
-	if (!source || !slot_find(source, call->index))
+	if (!slot)
 		return KERNEL_E_NO_SUCH;
 	/* Records that the client wrote before it released the event are read first, once for each batch. */
 	if (source->batch != embedded->batches)
 		source_drain(embedded, source);
 	source->batch = embedded->batches;
-	slot_free(embedded, slot_find(source, call->index));
+	slot_free(embedded, slot);
 	return KERNEL_OK;
 }
 
-static int embedded_still_open(struct embedded *embedded, struct kernel_call *call)
+static int embedded_still_open(struct embedded *embedded, struct kernel_call *call _unused_,
+			       const struct target *target)
 {
-	struct source *source = embedded_find_source(embedded, call->stream);
-
-	if (!source)
-		return KERNEL_E_NO_SUCH;
-	return source_still_open(embedded, source) ? KERNEL_OK : KERNEL_E_GONE;
+	return source_still_open(embedded, target->source) ? KERNEL_OK : KERNEL_E_GONE;
 }
 
 static int embedded_carry_out(struct embedded *embedded, struct kernel_call *call)
 {
-	static int (*const handlers[KERNEL_OP_MAX_])(struct embedded *, struct kernel_call *) = {
-		[KERNEL_PAGE_NEW] = embedded_page_new,	   [KERNEL_PAGE_FREE] = embedded_page_free,
-		[KERNEL_STREAM_NEW] = embedded_stream_new, [KERNEL_STREAM_FREE] = embedded_stream_free,
-		[KERNEL_REGISTER] = embedded_register,	   [KERNEL_RELEASE] = embedded_release,
-		[KERNEL_STILL_OPEN] = embedded_still_open,
+	static const struct {
+		int (*handle)(struct embedded *, struct kernel_call *, const struct target *);
+		bool needs_page;
+		bool needs_source;
+	} handlers[KERNEL_OP_MAX_] = {
+		[KERNEL_PAGE_NEW] = { embedded_page_new },
+		[KERNEL_PAGE_FREE] = { embedded_page_free, .needs_page = true },
+		[KERNEL_STREAM_NEW] = { embedded_stream_new, .needs_page = true },
+		[KERNEL_STREAM_FREE] = { embedded_stream_free, .needs_source = true },
+		[KERNEL_REGISTER] = { embedded_register, .needs_source = true },
+		[KERNEL_RELEASE] = { embedded_release, .needs_source = true },
+		[KERNEL_STILL_OPEN] = { embedded_still_open, .needs_source = true },
 	};
+	struct target target;
 
-	if (message_op_takes_fd(call->op))
+	if (message_op(call->op)->takes_fd)
 		call->fd = fd_close(call->fd);
-	if (call->op < KERNEL_OP_MAX_ && handlers[call->op])
-		return handlers[call->op](embedded, call);
 	/* Nothing here outlives the daemon. */
-	return call->op >= KERNEL_DEPOSIT && call->op < KERNEL_OP_MAX_ ? KERNEL_E_UNSUPPORTED : -EINVAL;
+	if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
+		return KERNEL_E_UNSUPPORTED;
+	NUMBER_FIND(by_number, embedded->pages, call->page, target.page);
+	NUMBER_FIND(by_number, embedded->sources, call->stream, target.source);
+	if ((handlers[call->op].needs_page && !target.page) || (handlers[call->op].needs_source && !target.source))
+		return KERNEL_E_NO_SUCH;
+	return handlers[call->op].handle(embedded, call, &target);
 }
 
 static void embedded_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
@@ -200,8 +187,9 @@ static int embedded_dispatch(struct kernel *kernel)
 
 static bool embedded_page_stats(struct kernel *kernel, uint32_t number, struct kernel_page_stats *ret)
 {
-	struct embedded_page *page = embedded_find_page(embedded_of(kernel), number);
+	struct embedded_page *page;
 
+	NUMBER_FIND(by_number, embedded_of(kernel)->pages, number, page);
 	if (page)
 		*ret = page->stats;
 	return page != NULL;
@@ -258,7 +246,6 @@ int embedded_new(const struct kernel_limits *limits, struct kernel **ret)
 		.ops = &embedded_ops,
 		.facts = {
 			.backend = BACKEND_EMBEDDED,
-			.name = "embedded",
 			.page_bits = limits->page_bits ? limits->page_bits : WIRE_PAGE_BITS,
 			.capacity = limits->capacity ? limits->capacity : EMBEDDED_CAPACITY,
 			.payload_max = WIRE_PAYLOAD_MAX,

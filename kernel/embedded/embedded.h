@@ -140,7 +140,7 @@ int trace_event_get(struct embedded *, const struct description *, struct trace_
 int holding_get(struct embedded *, struct embedded_page *, struct trace_event *, struct holding **ret);
 int slot_get(struct source *, struct holding *, struct slot **ret);
 struct slot *slot_find(const struct source *, uint32_t index);
-/* Frees it unless something needs it, and then whatever only it needed. */
+/* Frees it unless something needs it, and then also the objects that only it needed. */
 void trace_event_tidy(struct embedded *, struct trace_event *);
 void holding_tidy(struct embedded *, struct holding *);
 void slot_free(struct embedded *, struct slot *);

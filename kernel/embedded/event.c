@@ -63,7 +63,7 @@ int holding_get(struct embedded *embedded, struct embedded_page *page, struct tr
 	if (!holding)
 		return -ENOMEM;
 	holding->of = key;
-	r = page_take_bit(&page->page, &holding->bit);
+	r = bits_take(&page->page.bits, &holding->bit);
 	if (r == 0) {
 		HASH_ADD(by_key, embedded->holdings, of, sizeof(holding->of), holding);
 		if (!table_added()) {

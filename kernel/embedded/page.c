@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 
 /*
- * The page is a file that outlives the daemon (page_file.c). It is written byte by byte and never mapped, whatever somebody may do to
- * it.
+ * The page is a file that outlives the daemon (page_file.c). It is written byte by byte and never mapped.
  *
  * Without a directory for such files it is a memfd that is mapped writable and then sealed: with F_SEAL_FUTURE_WRITE our mapping remains
  * the only one that can write, however the file is opened or mapped; the other seals keep it from shrinking under the clients (SIGBUS)
@@ -79,11 +78,6 @@ void page_deinit(struct page *page, struct page_files *files)
 	memset(page->memory, 0xff, WIRE_PAGE_BYTES);
 	munmap(page->memory, WIRE_PAGE_BYTES);
 	page->memory = NULL;
-}
-
-int page_take_bit(struct page *page, uint32_t *ret)
-{
-	return bits_take(&page->bits, ret);
 }
 
 void page_give_bit(struct page *page, uint32_t bit)

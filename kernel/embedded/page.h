@@ -20,9 +20,7 @@ struct page {
 int page_init(struct page *, struct page_files *, uint32_t bits, int *ret_fd);
 void page_deinit(struct page *, struct page_files *);
 
-/* 0 with a bit that is off, or KERNEL_E_PAGE_FULL. */
-int page_take_bit(struct page *, uint32_t *ret);
-/* Switches it off, too. */
+/* Frees a bit of `bits`, and switches it off. */
 void page_give_bit(struct page *, uint32_t bit);
 
 void page_set(struct page *, uint32_t bit, bool on);

@@ -210,36 +210,40 @@ static enum received source_receive(struct embedded *embedded, struct source *so
 	return received;
 }
 
-void source_drain(struct embedded *embedded, struct source *source)
+/* Reads records of so many bytes, and the end if it is there. */
+static void source_read(struct embedded *embedded, struct source *source, size_t bytes)
 {
 	size_t size, seen = 0;
-	int queued = 0;
 
 	embedded->writers = 0;
+	for (size_t n = 0; n < READ_AT_ONCE_MAX && source_receive(embedded, source, &size) == RECEIVED_RECORD; n++) {
+		seen += size;
+		if (seen >= bytes)
+			break;
+	}
+}
+
+void source_drain(struct embedded *embedded, struct source *source)
+{
+	int queued = 0;
+
 	if (source->fd < 0)
 		return;
 	/* The bytes of all records that are queued now. Records that are written meanwhile come behind them. */
 	ioctl(source->fd, SIOCINQ, &queued);
-	for (size_t n = 0; n < READ_AT_ONCE_MAX && source_receive(embedded, source, &size) == RECEIVED_RECORD; n++) {
-		seen += size;
-		if (seen >= (size_t)queued)
-			break;
-	}
+	source_read(embedded, source, (size_t)queued);
 }
 
 bool source_still_open(struct embedded *embedded, struct source *source)
 {
 	struct pollfd ask = { .fd = source->fd, .events = POLLRDHUP };
-	size_t size;
 
 	if (source->fd < 0)
 		return false;
 	if (poll(&ask, 1, 0) <= 0 || !(ask.revents & (POLLHUP | POLLRDHUP)))
 		return true;
-	embedded->writers = 0;
 	/* No process can write any more. A later call or dispatch reads the rest of a very long queue. */
-	for (size_t n = 0; n < READ_AT_ONCE_MAX && source_receive(embedded, source, &size) == RECEIVED_RECORD; n++)
-		;
+	source_read(embedded, source, SIZE_MAX);
 	return source->fd >= 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -138,34 +139,26 @@ int guard_directory_visit(const struct guard_directory *directory, guard_visitor
 	return r;
 }
 
-static int directory_unpin(const struct guard_directory *directory, const char *name, _unused_ void *data)
+static int remove_one(const char *path, const struct stat *status _unused_, int kind _unused_, struct FTW *at _unused_)
 {
-	return guard_unpin(directory, name);
+	return remove(path);
 }
 
-/* No directory below ours contains another directory. */
+static int remove_all(const char *path)
+{
+	enum { FDS = 8 };
+
+	return nftw(path, remove_one, FDS, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int guard_unpin(const struct guard_directory *directory, const char *name)
 {
-	struct guard_directory below = { .fd = -1 };
 	struct guard_pin pin = guard_pin(directory, "%s", name);
-	int r;
 
-	if (unlink(pin.path) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	string_copy(below.path, sizeof(below.path), pin.path);
-	r = guard_directory_visit(&below, directory_unpin, NULL);
-	if (r < 0)
-		return r;
-	return rmdir(pin.path) < 0 ? -errno : 0;
+	return remove_all(pin.path);
 }
 
-int guard_directory_remove(struct guard_directory *directory)
+int guard_directory_remove(const struct guard_directory *directory)
 {
-	int r = guard_directory_visit(directory, directory_unpin, NULL);
-
-	if (r < 0)
-		return r;
-	return rmdir(directory->path) < 0 ? -errno : 0;
+	return remove_all(directory->path);
 }

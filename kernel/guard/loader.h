@@ -45,7 +45,7 @@ int guard_directory_visit(const struct guard_directory *directory, guard_visitor
 /* Removes an entry; if that is a directory, with everything in it. */
 int guard_unpin(const struct guard_directory *, const char *name);
 /* Removes all entries, and the directory. */
-int guard_directory_remove(struct guard_directory *);
+int guard_directory_remove(const struct guard_directory *);
 
 /* --- machine.c: puts into `why` what this machine lacks; 0 or a negative errno --- */
 

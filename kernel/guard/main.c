@@ -5,139 +5,72 @@
  * machine needs one set, and a map with an entry for each mount.
  */
 
-#include <getopt.h>
 #include <stdio.h>
 
 #include "kernel/guard/loader.h"
-#include "protocol/base/number.h"
-
-enum action { ACTION_ADD, ACTION_REMOVE, ACTION_STATUS };
+#include "protocol/base/option.h"
 
 struct guard_options {
-	enum action action;
 	const char *directory;
 	uint64_t mount; /* 0: not given */
 	uint64_t cgroup_id;
 	const char *cgroup;
+	bool remove;
+	bool status;
+	bool json; /* an old option: the status always is */
 	bool verbose;
 };
 
-enum {
-	OPTION_MOUNT = 256,
-	OPTION_CGROUP,
-	OPTION_CGROUP_ID,
-	OPTION_PIN,
-	OPTION_REMOVE,
-	OPTION_STATUS,
-	OPTION_JSON,
-	OPTION_VERSION,
+#define MEMBER(name) offsetof(struct guard_options, name)
+
+static const struct option_row rows[] = {
+	{ "mount", "ID", OPTION_LONG, MEMBER(mount),
+	  .help = "the mount, by its unique number (before Linux 6.8: by its number)", .least = 1, .most = UINT64_MAX },
+	{ "cgroup", "PATH", OPTION_TEXT, MEMBER(cgroup), .help = "the keeper's cgroup, a directory of cgroup v2" },
+	{ "cgroup-id", "N", OPTION_LONG, MEMBER(cgroup_id), .help = "the same, by the cgroup's number", .least = 1,
+	  .most = UINT64_MAX },
+	{ "pin", "DIR", OPTION_TEXT, MEMBER(directory),
+	  .help = "where the guard is pinned (default /sys/fs/bpf/userevd)" },
+	{ "status", NULL, OPTION_FLAG, MEMBER(status), .help = "show which mounts are guarded, as JSON" },
+	{ "json", NULL, OPTION_FLAG, MEMBER(json), .help = NULL },
+	{ "remove", NULL, OPTION_FLAG, MEMBER(remove),
+	  .help = "stop guarding the mount; without --mount remove the whole guard" },
+	{ "verbose", NULL, OPTION_FLAG, MEMBER(verbose), .help = "show messages of libbpf", .letter = 'v' },
 };
 
-static const struct option guard_long_options[] = {
-	{ "mount", required_argument, NULL, OPTION_MOUNT },
-	{ "cgroup", required_argument, NULL, OPTION_CGROUP },
-	{ "cgroup-id", required_argument, NULL, OPTION_CGROUP_ID },
-	{ "pin", required_argument, NULL, OPTION_PIN },
-	{ "remove", no_argument, NULL, OPTION_REMOVE },
-	{ "status", no_argument, NULL, OPTION_STATUS },
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ 0 },
+static const struct option_table table = {
+	.program = "userevd-guard",
+	.usage = "Usage: userevd-guard --mount=ID --cgroup=PATH|--cgroup-id=N\n"
+		 "       userevd-guard --status\n"
+		 "       userevd-guard --remove [--mount=ID]\n"
+		 "\n"
+		 "Allows only the keeper's cgroup to register events on files of tracefs that were opened through the\n"
+		 "keeper's own mount. userevd-keeper runs this when it starts.\n",
+	.see = "See userevd-guard(8).",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
 };
 
-static const char guard_help[] =
-	"Usage: userevd-guard --mount=ID --cgroup=PATH|--cgroup-id=N\n"
-	"       userevd-guard --status\n"
-	"       userevd-guard --remove [--mount=ID]\n"
-	"\n"
-	"Allows only the keeper's cgroup to register events on files of tracefs that were opened through the keeper's\n"
-	"own mount. userevd-keeper runs this when it starts.\n"
-	"\n"
-	"      --mount=ID       the mount, by its unique number (before Linux 6.8: by its number)\n"
-	"      --cgroup=PATH    the keeper's cgroup, a directory of cgroup v2\n"
-	"      --cgroup-id=N    the same, by the cgroup's number\n"
-	"      --pin=DIR        where the guard is pinned (default /sys/fs/bpf/userevd)\n"
-	"      --status         show which mounts are guarded, as JSON\n"
-	"      --remove         stop guarding the mount; without --mount remove the whole guard\n"
-	"  -v, --verbose        show messages of libbpf\n"
-	"  -h, --help           show this help\n"
-	"      --version        show the version\n"
-	"\n"
-	"See userevd-guard(8).\n";
-
-static int usage_error(const char *sentence)
+/* A sentence about options that do not go together, or NULL. */
+static const char *guard_check_options(const struct guard_options *options)
 {
-	fprintf(stderr, "userevd-guard: %s\nTry 'userevd-guard --help'.\n", sentence);
-	return 2;
-}
+	const bool has_keeper = options->cgroup || options->cgroup_id != 0, adds = !options->remove && !options->status;
 
-static int guard_check_options(const struct guard_options *options)
-{
-	const bool has_keeper = options->cgroup || options->cgroup_id != 0;
-
+	if (*options->directory != '/')
+		return "--pin wants a path from the root";
 	if (options->cgroup && options->cgroup_id != 0)
-		return usage_error("give one of --cgroup and --cgroup-id");
-	if (options->action != ACTION_ADD && has_keeper)
-		return usage_error("--cgroup is for guarding a mount");
-	if (options->action == ACTION_STATUS && options->mount != 0)
-		return usage_error("--status shows all mounts; leave --mount out");
-	if (options->action == ACTION_ADD && options->mount == 0)
-		return usage_error("which mount? Give --mount=ID");
-	if (options->action == ACTION_ADD && !has_keeper)
-		return usage_error("whose mount is it? Give --cgroup=PATH");
-	return -1;
-}
-
-/* -1 to go on, or an exit status. */
-static int guard_parse_options(int argc, char **argv, struct guard_options *ret)
-{
-	int option;
-
-	while ((option = getopt_long(argc, argv, "vh", guard_long_options, NULL)) >= 0) {
-		switch (option) {
-		case OPTION_MOUNT:
-			if (number_parse(optarg, strlen(optarg), UINT64_MAX, &ret->mount) != NUMBER_GOOD ||
-			    ret->mount == 0)
-				return usage_error("--mount wants the number of a mount");
-			break;
-		case OPTION_CGROUP:
-			ret->cgroup = optarg;
-			break;
-		case OPTION_CGROUP_ID:
-			if (number_parse(optarg, strlen(optarg), UINT64_MAX, &ret->cgroup_id) != NUMBER_GOOD ||
-			    ret->cgroup_id == 0)
-				return usage_error("--cgroup-id wants the number of a cgroup");
-			break;
-		case OPTION_PIN:
-			ret->directory = optarg;
-			if (*optarg != '/')
-				return usage_error("--pin wants a path from the root");
-			break;
-		case OPTION_REMOVE:
-			ret->action = ACTION_REMOVE;
-			break;
-		case OPTION_STATUS:
-			ret->action = ACTION_STATUS;
-			break;
-		case OPTION_JSON: /* the status always is */
-			break;
-		case 'v':
-			ret->verbose = true;
-			break;
-		case 'h':
-			fputs(guard_help, stdout);
-			return 0;
-		case OPTION_VERSION:
-			printf("userevd-guard %s\n", VERSION);
-			return 0;
-		default:
-			fprintf(stderr, "Try 'userevd-guard --help'.\n");
-			return 2;
-		}
-	}
-	return optind < argc ? usage_error("only options are allowed, no arguments") : guard_check_options(ret);
+		return "give one of --cgroup and --cgroup-id";
+	if (options->remove && options->status)
+		return "give one of --remove and --status";
+	if (!adds && has_keeper)
+		return "--cgroup is for guarding a mount";
+	if (options->status && options->mount != 0)
+		return "--status shows all mounts; leave --mount out";
+	if (adds && options->mount == 0)
+		return "which mount? Give --mount=ID";
+	if (adds && !has_keeper)
+		return "whose mount is it? Give --cgroup=PATH";
+	return NULL;
 }
 
 static int guard_add(const struct guard_options *options, struct text *why)
@@ -191,17 +124,21 @@ int main(int argc, char **argv)
 	struct guard_options options = { .directory = "/sys/fs/bpf/userevd" };
 	char sentence[GUARD_SENTENCE_BYTES];
 	struct text why = text_make(sentence, sizeof(sentence));
-	int r = guard_parse_options(argc, argv, &options);
+	const char *problem;
+	int r = option_table_read(&table, argc, argv, &options);
 
 	if (r >= 0)
 		return r;
+	problem = guard_check_options(&options);
+	if (problem) {
+		fprintf(stderr, "userevd-guard: %s\nuserevd-guard: see userevd-guard --help\n", problem);
+		return 2;
+	}
 	guard_program_log(options.verbose);
-	if (options.action == ACTION_ADD)
-		r = guard_add(&options, &why);
-	else if (options.action == ACTION_REMOVE)
-		r = guard_remove(&options, &why);
-	else
+	if (options.status)
 		r = guard_status(options.directory, &why);
+	else
+		r = options.remove ? guard_remove(&options, &why) : guard_add(&options, &why);
 	if (r < 0)
 		fprintf(stderr, "userevd-guard: %s\n", why.length > 0 ? sentence : strerror(-r));
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -15,7 +15,7 @@
 
 /*
  * One daemon after the other. Everything that a daemon has made and deposited stays when it ends, and bits go on changing; the next
- * daemon takes it over, and says so (KERNEL_DISOWN). If a deposit makes daemons crash, that must not go on for ever: the keeper counts
+ * daemon takes it over, and tells the keeper with KERNEL_DISOWN. If a deposit makes daemons crash, that must not go on for ever: the keeper counts
  * daemons that end before KERNEL_DISOWN, and after some in a row it drops everything.
  */
 

@@ -32,30 +32,25 @@ static void deposit_free(struct deposit_box *box, struct deposit *deposit)
 	free(deposit);
 }
 
-static void deposit_put(struct deposit_box *box, struct deposit *deposit, struct kernel_call *call)
-{
-	if (!deposit) {
-		deposit = keeper_allocate(sizeof(*deposit));
-		deposit->number = call->number;
-		deposit->fd = -1;
-		NUMBER_ADD(by_number, box->deposits, number, deposit);
-		table_check_added();
-	}
-	fd_close(deposit->fd);
-	deposit->fd = fd_steal(&call->fd);
-	deposit->wanted = true;
-}
-
 void deposit_carry_out(struct deposit_box *box, struct kernel_call *call)
 {
 	struct deposit *deposit;
 
 	NUMBER_FIND(by_number, box->deposits, call->number, deposit);
 	call->result = KERNEL_OK;
-	if (call->op == KERNEL_DEPOSIT) {
-		deposit_put(box, deposit, call);
-	} else if (!deposit) {
+	if (!deposit && call->op == KERNEL_DEPOSIT) {
+		deposit = keeper_allocate(sizeof(*deposit));
+		deposit->number = call->number;
+		deposit->fd = -1;
+		NUMBER_ADD(by_number, box->deposits, number, deposit);
+		table_check_added();
+	}
+	if (!deposit) {
 		call->result = KERNEL_E_NO_SUCH;
+	} else if (call->op == KERNEL_DEPOSIT) {
+		fd_close(deposit->fd);
+		deposit->fd = fd_steal(&call->fd);
+		deposit->wanted = true;
 	} else if (call->op == KERNEL_WITHDRAW) {
 		deposit_free(box, deposit);
 	} else {

@@ -13,7 +13,7 @@ struct deposit_box {
 };
 
 bool deposit_is_op(enum kernel_op);
-/* Carries out DEPOSIT, WITHDRAW or DEPOSITED. Takes the call's fd, whatever its result. */
+/* Carries out DEPOSIT, WITHDRAW or DEPOSITED. Takes the call's fd, also if it fails. */
 void deposit_carry_out(struct deposit_box *, struct kernel_call *);
 /* KERNEL_DISOWN: closes deposits that this daemon has neither made nor fetched. */
 void deposit_disown(struct deposit_box *);

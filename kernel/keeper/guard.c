@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "protocol/protocol.h"
+
 #define CGROUP_PREFIX "userevd-keeper-"
 
 /* The cgroup that this process has made; "": none. */
@@ -84,33 +86,22 @@ void keeper_guard_leave_cgroup(void)
 	*own_cgroup = '\0';
 }
 
-/* The guard's own words, one line, or its exit status. */
-static void read_sentence(int from, int status, char *ret, size_t size)
-{
-	static const char prefix[] = "userevd-guard: ";
-	ssize_t n = read(from, ret, size - 1);
-
-	ret[MAX(n, 0)] = '\0';
-	ret[strcspn(ret, "\n")] = '\0';
-	if (strncmp(ret, prefix, strlen(prefix)) == 0)
-		memmove(ret, ret + strlen(prefix), strlen(ret + strlen(prefix)) + 1);
-	if (*ret == '\0')
-		snprintf(ret, size, "userevd-guard ended with status %#x", (unsigned)status);
-}
-
 static int run_guard(const char *path, char *mount, char *cgroup, char *why, size_t size)
 {
 	char *const argv[] = { (char[]){ "userevd-guard" }, mount, cgroup, NULL };
 	char *const environment[] = { NULL };
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
 	posix_spawn_file_actions_t actions;
-	int words[2], status = -1, r;
+	static const char prefix[] = "userevd-guard: ";
+	char sentence[WIRE_SENTENCE_MAX + sizeof(prefix)];
+	int pair[2], status = -1, r;
+	ssize_t n;
 	pid_t pid;
 
-	if (pipe2(words, O_CLOEXEC) < 0)
+	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	ours = words[0];
-	theirs = words[1];
+	ours = pair[0];
+	theirs = pair[1];
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, theirs, STDERR_FILENO);
 	r = -posix_spawn(&pid, path, &actions, NULL, argv, environment);
@@ -124,7 +115,15 @@ static int run_guard(const char *path, char *mount, char *cgroup, char *why, siz
 		;
 	if (status == 0)
 		return 0;
-	read_sentence(ours, status, why, size);
+	/* The first line of the guard's own sentence, or its exit status. */
+	n = read(ours, sentence, sizeof(sentence) - 1);
+	sentence[MAX(n, 0)] = '\0';
+	sentence[strcspn(sentence, "\n")] = '\0';
+	if (*sentence)
+		string_copy(why, size,
+			    strncmp(sentence, prefix, strlen(prefix)) == 0 ? sentence + strlen(prefix) : sentence);
+	else
+		snprintf(why, size, "userevd-guard ended with status %#x", (unsigned)status);
 	return -EOPNOTSUPP;
 }
 

@@ -72,7 +72,7 @@ static void explain_no_data(int tracefs, int error, struct text *why)
 		text_printf(why,
 			    "user_events_data can't be opened for writing; give root that permission (chmod u+rw)");
 	else if (error == -EPERM)
-		text_printf(why, "the kernel doesn't let anybody open user_events_data (lockdown?)");
+		text_printf(why, "the kernel lets no process open user_events_data (lockdown?)");
 	else
 		text_printf(why, "can't use user_events: %s", strerror(-error));
 }
@@ -91,7 +91,7 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	if (program_beside("userevd-guard", guard, sizeof(guard)) < 0)
 		*guard = '\0';
 	probe_machine(NULL, &probe);
-	if (options->guard == KEEPER_GUARD_OFF)
+	if (streq(options->guard, "off"))
 		snprintf(ret->no_guard, sizeof(ret->no_guard), "switched off");
 	else
 		mounts_prepare();
@@ -99,10 +99,10 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	r = mounts_open_tracefs(tracefs, &ret->mounts, why);
 	if (r == 0)
 		r = detect_backend(options, &ret->mounts, &backend, why);
-	if (r == 0 && options->guard != KEEPER_GUARD_OFF)
+	if (r == 0 && !streq(options->guard, "off"))
 		ret->guarded = keeper_guard_load(guard, ret->mounts.tracefs_id, options->prepare, ret->no_guard,
 						 sizeof(ret->no_guard)) == 0;
-	if (r == 0 && options->guard == KEEPER_GUARD_REQUIRE && !ret->guarded) {
+	if (r == 0 && streq(options->guard, "require") && !ret->guarded) {
 		text_printf(why, "there is no guard, and it is required: %s", ret->no_guard);
 		r = -EOPNOTSUPP;
 	}
@@ -112,15 +112,6 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	if (r < 0)
 		preparation_deinit(ret);
 	return r;
-}
-
-/*
- * Without CAP_SYS_RESOURCE the kernel limits the fds in flight of all processes of uid 0 together, containers included, so answers
- * of a keeper that lacks it may be delayed.
- */
-static uint64_t wanted_privileges(const struct keeper_options *options)
-{
-	return (privileges_held() & BIT(CAP_SYS_RESOURCE)) | (options->limits.persist ? BIT(CAP_PERFMON) : 0);
 }
 
 /* Takes over the prepared mounts, and gives up every other privilege. 0 or a negative errno with a sentence. */
@@ -144,7 +135,12 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	r = privileges_keep(wanted_privileges(options));
+	/*
+	 * Without CAP_SYS_RESOURCE the kernel limits the fds in flight of all processes of uid 0 together, containers included, so
+	 * answers of a keeper that lacks it may be delayed.
+	 */
+	r = privileges_keep((privileges_held() & BIT(CAP_SYS_RESOURCE)) |
+			    (options->limits.persist ? BIT(CAP_PERFMON) : 0));
 	if (r == 0) {
 		r = user_events_new(backend, &preparation->mounts, &options->limits, ret);
 		preparation->mounts = PREPARATION_NONE.mounts;

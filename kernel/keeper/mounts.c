@@ -27,19 +27,6 @@ void mounts_prepare(void)
 		mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700");
 }
 
-/* A copy of the mount that is attached nowhere, and ends with its fd. */
-static int mount_clone(const char *path, bool read_only)
-{
-	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
-	_cleanup_(fd_closep) int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	if (read_only && mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0)
-		return -errno;
-	return fd_steal(&fd);
-}
-
 static int mount_new(const char *type)
 {
 	_cleanup_(fd_closep) int context = fsopen(type, FSOPEN_CLOEXEC);

@@ -6,15 +6,13 @@
 /* Beside the socket on which systemd listens for the keeper. */
 #define KEEPER_PAGES "/run/userevd-keeper/pages"
 
-enum keeper_guard { KEEPER_GUARD_OFF, KEEPER_GUARD_PREFER, KEEPER_GUARD_REQUIRE };
-
 struct keeper_options {
 	const char *backend; /* "auto", or a name that has to match */
-	enum keeper_guard guard;
-	const char *pages; /* the directory for status pages; "": none */
-	bool prepare;	   /* prepare, hand over to systemd, and end */
-	bool enabler;	   /* this process is to hold enablers */
-	unsigned hold;	   /* seconds */
+	const char *guard;   /* "require", "prefer" or "off" */
+	const char *pages;   /* the directory for status pages; "": none */
+	bool prepare;	     /* prepare, hand over to systemd, and end */
+	bool enabler;	     /* this process is to hold enablers */
+	unsigned hold;	     /* seconds */
 	struct kernel_limits limits;
 };
 

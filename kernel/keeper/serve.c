@@ -8,8 +8,6 @@
 #include "kernel/keeper/deposit.h"
 #include "kernel/rpc/message.h"
 #include "kernel/user_events/allocate.h"
-#include "protocol/fdset.h"
-#include "protocol/transport.h"
 
 /*
  * Packets of calls come in, and their answers go back in the same order. The keeper reads the next packet while the kernel is busy
@@ -29,7 +27,6 @@ struct work {
 	size_t under_way; /* submissions that the kernel has not answered, and one until everything is submitted */
 	size_t n;
 	struct kernel_call calls[MESSAGE_CALLS_MAX];
-	bool has_fd[MESSAGE_CALLS_MAX];
 	char texts[MESSAGE_MAX]; /* shorter than the packet that contained them */
 };
 
@@ -41,16 +38,15 @@ struct keeper {
 	size_t first;		 /* the oldest */
 	size_t n;
 	struct work work[PACKETS_MAX]; /* a ring */
-	uint8_t packet[MESSAGE_MAX];
+	struct message_packet message; /* received last */
 };
 
 void keeper_refuse(int socket, const char *sentence)
 {
-	uint8_t buffer[sizeof(struct message_header) + sizeof(uint32_t) + WIRE_SENTENCE_MAX + 4];
-	struct packet packet = packet_make(buffer, sizeof(buffer));
+	struct kernel_facts facts = { 0 };
 
-	message_put_failed(&packet, sentence);
-	transport_send(socket, packet.data, packet.size, NULL, 0, 0);
+	string_copy(facts.note, WIRE_SENTENCE_MAX + 1, sentence);
+	message_send_facts(socket, MESSAGE_FAILED, &facts);
 }
 
 static void work_close_fds(struct work *work)
@@ -62,21 +58,14 @@ static void work_close_fds(struct work *work)
 /* False: not now. The kernel counts fds in flight for all programs of a user, so other programs can leave no room. */
 static bool work_answer(struct work *work)
 {
-	struct keeper *keeper = work->keeper;
-	struct packet packet = packet_make(keeper->packet, sizeof(keeper->packet));
-	int fds[MESSAGE_FDS_MAX], r;
-	size_t n_fds = 0;
+	const int socket = work->keeper->socket;
+	int r = message_send(socket, MESSAGE_ANSWERS, work->calls, work->n, &work->n);
 
-	message_put_answers(&packet, work->calls, work->n);
-	for (size_t i = 0; i < work->n; i++)
-		if (work->calls[i].fd >= 0)
-			fds[n_fds++] = work->calls[i].fd;
-	r = transport_send(keeper->socket, packet.data, packet.size, fds, n_fds, 0);
 	if (r == -ETOOMANYREFS)
 		return false;
 	/* Usually the daemon has gone; without this answer the next one would be taken for it, so any error ends the connection. */
 	if (r < 0)
-		shutdown(keeper->socket, SHUT_RDWR);
+		shutdown(socket, SHUT_RDWR);
 	work_close_fds(work);
 	return true;
 }
@@ -101,27 +90,25 @@ static void work_on_done(void *data, struct kernel_call *calls _unused_, size_t 
 		keeper_answer(work->keeper);
 }
 
-/* Reads the packet in `keeper->packet`. False: it is invalid, or has not the fds that its calls announce. */
-static bool work_read(struct work *work, size_t size, const struct fdset *fds, bool fds_lost)
+/* False: the message is invalid, or has not the fds that its calls announce. */
+static bool work_read(struct work *work, struct message_packet *message)
 {
-	struct message_header header;
 	char *text = work->texts;
-	size_t there = 0, back = 0;
-	struct cursor body;
+	size_t back = 0;
 
-	if (!message_read(work->keeper->packet, size, &header, &body) || header.kind != MESSAGE_CALLS ||
-	    header.count == 0 || header.count > MESSAGE_CALLS_MAX)
+	work->n = 0;
+	if (message->header.kind != MESSAGE_CALLS || message->header.count == 0 ||
+	    message->header.count > MESSAGE_CALLS_MAX)
 		return false;
-	work->n = header.count;
-	for (size_t i = 0; i < work->n; i++) {
-		if (!message_next_call(&body, &work->calls[i], text, &work->has_fd[i]))
+	for (; work->n < message->header.count; work->n++) {
+		struct kernel_call *call = &work->calls[work->n];
+
+		if (!message_next_call(message, call, text))
 			return false;
 		text += strlen(text) + 1;
-		there += work->has_fd[i];
-		back += message_op_gives_fd(work->calls[i].op);
+		back += message_op(call->op)->gives_fd;
 	}
-	return there <= MESSAGE_FDS_MAX && back <= MESSAGE_FDS_MAX && cursor_done(&body) &&
-	       (fds_lost ? fds->count < there : fds->count == there);
+	return back <= MESSAGE_FDS_MAX && message_is_done(message);
 }
 
 static void work_submit(struct work *work, size_t from, size_t n)
@@ -141,7 +128,7 @@ static void work_carry_out(struct work *work)
 	work->under_way = 1;
 	for (size_t i = 0; i < work->n; i++) {
 		struct kernel_call *call = &work->calls[i];
-		const bool lacks_fd = work->has_fd[i] && call->fd < 0;
+		const bool lacks_fd = call->result != 0;
 
 		if (box && call->op == KERNEL_DISOWN)
 			deposit_disown(box);
@@ -149,9 +136,7 @@ static void work_carry_out(struct work *work)
 			continue;
 		work_submit(work, from, i - from);
 		from = i + 1;
-		if (lacks_fd)
-			call->result = -EMFILE;
-		else
+		if (!lacks_fd)
 			deposit_carry_out(box, call);
 	}
 	work_submit(work, from, work->n - from);
@@ -162,28 +147,24 @@ static void work_carry_out(struct work *work)
 static int keeper_receive(struct keeper *keeper)
 {
 	struct work *work = &keeper->work[(keeper->first + keeper->n) % PACKETS_MAX];
-	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
-	bool fds_lost = false;
-	size_t next = 0;
-	ssize_t n;
+	int r = message_receive(keeper->socket, &keeper->message);
+	bool good;
 
-	work->keeper = keeper;
-	n = transport_receive_first_fds(keeper->socket, keeper->packet, sizeof(keeper->packet), &fds, &fds_lost,
-					MSG_DONTWAIT);
-	if (n == -EAGAIN || n == -EINTR)
+	if (r == -EAGAIN || r == -EINTR)
 		return 1;
-	if (n == 0 || (n < 0 && n != -EMSGSIZE && n != -EPROTO))
+	if (r <= 0 && r != -EMSGSIZE && r != -EPROTO)
 		return 0;
-	if (n < 0 || !work_read(work, (size_t)n, &fds, fds_lost)) {
+	work->keeper = keeper;
+	work->n = 0;
+	good = r > 0 && work_read(work, &keeper->message);
+	message_deinit(&keeper->message);
+	if (!good) {
+		work_close_fds(work);
 		/* Earlier packets are answered first. */
 		kernel_cancel(keeper->kernel);
 		keeper_refuse(keeper->socket, "the keeper got an invalid packet, and ends the connection");
 		return -EPROTO;
 	}
-	/* If an fd was lost nobody knows whose it was, so all calls with an fd fail. */
-	for (size_t i = 0; i < work->n && !fds_lost; i++)
-		if (work->has_fd[i])
-			work->calls[i].fd = fdset_steal(&fds, next++);
 	keeper->n++;
 	work_carry_out(work);
 	return 1;
@@ -226,16 +207,14 @@ static int keeper_loop(struct keeper *keeper)
 int keeper_serve(int socket, struct kernel *kernel, struct deposit_box *box)
 {
 	struct keeper *keeper = keeper_allocate(sizeof(*keeper));
-	struct packet packet = packet_make(keeper->packet, sizeof(keeper->packet));
 	struct kernel_facts facts = kernel->facts;
 	int r = 0;
 
 	keeper->socket = socket;
 	keeper->kernel = kernel;
 	keeper->box = box;
-	facts.deposits = box;
-	message_put_ready(&packet, &facts);
-	if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) == 0)
+	facts.deposits = box != NULL;
+	if (message_send_facts(socket, MESSAGE_READY, &facts) == 0)
 		r = keeper_loop(keeper);
 	/* Calls that are under way are carried out, although no daemon reads the answers. */
 	kernel_cancel(kernel);

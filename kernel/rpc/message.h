@@ -9,7 +9,7 @@
 
 #include "kernel/kernel.h"
 #include "protocol/base/cursor.h"
-#include "protocol/protocol.h"
+#include "protocol/fdset.h"
 
 enum {
 	MESSAGE_MAX = 65536,	 /* bytes of one packet: two fit into a socket's default queue */
@@ -18,8 +18,8 @@ enum {
 };
 
 enum message_kind {
-	MESSAGE_READY = 1, /* keeper, its first message: the facts of its backend */
-	MESSAGE_FAILED,	   /* keeper: it has no backend, or got an invalid packet; a sentence */
+	MESSAGE_READY = 1, /* keeper, its first message: struct kernel_facts */
+	MESSAGE_FAILED,	   /* keeper: it has no backend, or got an invalid packet; the facts' note says which */
 	MESSAGE_CALLS,
 	MESSAGE_ANSWERS,
 };
@@ -31,69 +31,60 @@ struct message_header {
 };
 _Static_assert(sizeof(struct message_header) == 8, "header");
 
-/* Followed by its text, and zeros to a multiple of four. */
+/* A call, followed by its text and zeros to a multiple of four; or an answer, without a text. */
 struct message_call {
 	uint16_t op;
 	uint16_t flags;
 	uint32_t page;
 	uint32_t stream;
 	uint32_t bit;
-	uint64_t number;
 	uint32_t index;
-	uint32_t has_fd; /* the next one of the packet */
-	uint32_t zero;
+	int32_t result;
+	uint64_t number;
+	uint32_t has_fd; /* the next fd of the packet */
 	uint32_t text_length;
 };
 _Static_assert(sizeof(struct message_call) == 40, "call");
+_Static_assert(sizeof(struct kernel_facts) == 244, "facts have no padding");
 
-struct message_answer {
-	int32_t result;
-	uint32_t bit;
-	uint32_t index;
-	uint32_t has_fd; /* as in a call */
-	uint64_t number;
+struct message_op {
+	bool gives_fd; /* its answer has an fd */
+	bool takes_fd;
+	bool needs_fd;
+	enum kernel_op undo; /* frees the page or stream that the call makes; 0: it makes none */
 };
-_Static_assert(sizeof(struct message_answer) == 24, "answer");
 
-struct message_ready {
-	uint16_t backend;
-	uint16_t flags;
-	uint8_t guarded;
-	uint8_t shared_page;
-	uint8_t deposits;
-	uint8_t zero;
-	uint16_t zeros;
-	uint16_t note_length; /* bytes follow, and zeros to a multiple of four */
-	uint32_t page_bits;
-	uint32_t capacity;
-	uint32_t payload_max;
+/* Never NULL. */
+const struct message_op *message_op(enum kernel_op);
+
+/* Puts as many calls as fit, with the fds of calls and answers, into one packet, and returns their number. */
+size_t message_put(struct packet *, enum message_kind, const struct kernel_call *calls, size_t n);
+/* Sends that packet with its fds: calls without waiting, answers with. 0 with the number of calls, or a negative errno. */
+int message_send(int socket, enum message_kind, const struct kernel_call *calls, size_t n, size_t *ret_n);
+/* READY or FAILED. */
+int message_send_facts(int socket, enum message_kind, const struct kernel_facts *);
+
+/* A packet that was received. */
+struct message_packet {
+	struct message_header header;
+	struct cursor body;
+	struct fdset fds;
+	size_t next_fd;
+	bool fds_lost; /* this process had no room for more fds than those in `fds` */
+	uint8_t packet[MESSAGE_MAX];
 };
-_Static_assert(sizeof(struct message_ready) == 24, "ready");
 
-/* Whether the answer to such a call has an fd. */
-bool message_op_gives_fd(enum kernel_op);
-/* Whether the call may have an fd, and whether it must. */
-bool message_op_takes_fd(enum kernel_op);
-bool message_op_needs_fd(enum kernel_op);
-/* Whether it makes a page or a stream, and the call that frees it again. */
-bool message_op_makes(enum kernel_op);
-struct kernel_call message_undo(const struct kernel_call *);
-
-/* Puts as many calls as fit into one packet, with their fds and those of their answers, and returns their number. */
-size_t message_put_calls(struct packet *, const struct kernel_call *calls, size_t n);
-void message_put_answers(struct packet *, const struct kernel_call *calls, size_t n);
-void message_put_ready(struct packet *, const struct kernel_facts *);
-void message_put_failed(struct packet *, const char *sentence);
-
-/* Reads the header. False: not a message. */
-bool message_read(const void *packet, size_t size, struct message_header *ret, struct cursor *ret_body);
+/* Does not wait. 1, 0 at the end of the connection, or a negative errno; -EPROTO, -EMSGSIZE: it is invalid. */
+int message_receive(int socket, struct message_packet *ret);
+void message_deinit(struct message_packet *);
 /*
- * The next call of MESSAGE_CALLS; its text is copied to `text`: WIRE_TENANT_MAX + 1 bytes, or as many as `body` has left.
- * `ret_has_fd`: one of the packet's fds belongs to it.
+ * Reads the next call, with a copy of its text: WIRE_TENANT_MAX + 1 bytes, or as many as the packet has left. If its fd was lost its result
+ * is -EMFILE. False: it is invalid.
  */
-bool message_next_call(struct cursor *body, struct kernel_call *ret, char *text, bool *ret_has_fd);
-/* The next answer of MESSAGE_ANSWERS, into a call that was asked; `ret_has_fd`: one of the packet's fds is for it. */
-bool message_next_answer(struct cursor *body, struct kernel_call *call, bool *ret_has_fd);
-bool message_get_ready(struct cursor body, struct kernel_facts *ret);
-/* Terminated. */
-bool message_get_failed(struct cursor body, char ret[WIRE_SENTENCE_MAX + 1]);
+bool message_next_call(struct message_packet *, struct kernel_call *ret, char *text);
+/* Reads the next answer into the call that was asked. `ret_lost`: the answer had an fd, which was lost. */
+bool message_next_answer(struct message_packet *, struct kernel_call *call, bool *ret_lost);
+/* Everything was read, and each fd belonged to a call. */
+bool message_is_done(const struct message_packet *);
+/* Of FAILED only the note is checked. */
+bool message_get_facts(const struct message_packet *, struct kernel_facts *ret);

@@ -7,8 +7,6 @@
 
 #include "kernel/rpc/message.h"
 #include "protocol/base/clock.h"
-#include "protocol/fdset.h"
-#include "protocol/transport.h"
 
 /*
  * The keeper, as the daemon sees it. Batches wait in a queue and are sent as packets, as many at a time as the keeper reads at once and
@@ -53,12 +51,11 @@ struct remote {
 	size_t packets;
 	kernel_restore *restore; /* until a new keeper is ready */
 	void *restore_data;
-	bool greeted;		/* the keeper is ready */
-	bool restoring;		/* submitted batches go behind `restored` */
-	struct batch *restored; /* NULL: before all others */
+	bool greeted;	/* the keeper is ready */
+	bool restoring; /* batches that are submitted are for this keeper alone */
 	bool cancelled;
 	int failed; /* a negative errno: the keeper has gone, or has sent something invalid, and is not read any more */
-	uint8_t packet[MESSAGE_MAX];
+	struct message_packet message; /* received last */
 };
 
 static struct remote *remote_of(struct kernel *kernel)
@@ -69,7 +66,7 @@ static struct remote *remote_of(struct kernel *kernel)
 static void close_brought(struct kernel_call *calls, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (message_op_takes_fd(calls[i].op))
+		if (message_op(calls[i].op)->takes_fd)
 			calls[i].fd = fd_close(calls[i].fd);
 }
 
@@ -100,23 +97,6 @@ static void batch_cancel(struct remote *remote, struct batch *batch)
 {
 	answer_calls(batch->calls + batch->answered, batch->n - batch->answered, -ECANCELED);
 	batch_finish(remote, batch);
-}
-
-/* Sends as many of the next calls as fit into a packet. 0 with their number, or a negative errno. */
-static int batch_send_packet(struct remote *remote, const struct batch *batch, size_t *ret_n)
-{
-	struct packet packet = packet_make(remote->packet, sizeof(remote->packet));
-	const struct kernel_call *calls = batch->calls + batch->sent;
-	size_t n = message_put_calls(&packet, calls, batch->n - batch->sent), n_fds = 0;
-	int fds[MESSAGE_FDS_MAX];
-
-	if (n == 0)
-		return -E2BIG;
-	for (size_t i = 0; i < n; i++)
-		if (message_op_takes_fd(calls[i].op) && calls[i].fd >= 0)
-			fds[n_fds++] = calls[i].fd;
-	*ret_n = n;
-	return transport_send(remote->kernel.fd, packet.data, packet.size, fds, n_fds, MSG_DONTWAIT);
 }
 
 /* No other call depends on it. */
@@ -155,14 +135,14 @@ static int remote_send(struct remote *remote)
 {
 	while (remote->sending && remote->packets < WINDOW && remote->greeted && remote->failed == 0) {
 		struct batch *batch = remote->sending;
-		size_t n;
+		size_t n = batch->n - batch->sent;
 		int r;
 
 		if (remote->kernel.stalled && concerns_deposits(batch)) {
 			remote_stall(remote, batch);
 			continue;
 		}
-		r = batch_send_packet(remote, batch, &n);
+		r = message_send(remote->kernel.fd, MESSAGE_CALLS, batch->calls + batch->sent, n, &n);
 		/* Sending goes on when the calls that fill the queue, or memory, are answered. */
 		if ((r == -EAGAIN || r == -ETOOMANYREFS || r == -ENOMEM || r == -ENOBUFS) && remote->packets > 0)
 			return 0;
@@ -200,16 +180,9 @@ static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size
 		batch->calls = batch->copy;
 	}
 	for (size_t i = 0; i < n; i++)
-		if (!message_op_takes_fd(calls[i].op))
+		if (!message_op(calls[i].op)->takes_fd)
 			batch->calls[i].fd = -1;
-	if (!remote->restoring)
-		TAILQ_INSERT_TAIL(&remote->batches, batch, entry);
-	else if (remote->restored)
-		TAILQ_INSERT_AFTER(&remote->batches, remote->restored, batch, entry);
-	else
-		TAILQ_INSERT_HEAD(&remote->batches, batch, entry);
-	if (remote->restoring)
-		remote->restored = batch;
+	TAILQ_INSERT_TAIL(&remote->batches, batch, entry);
 	if (!remote->sending)
 		remote->sending = batch;
 	/* The next dispatch finds the end of the socket, and returns the error. */
@@ -229,67 +202,40 @@ static void remote_cancel(struct kernel *kernel)
 	remote->packets = 0;
 }
 
-/* A packet of answers. */
-struct arrival {
-	struct message_header header;
-	struct cursor body;
-	struct fdset fds;
-	size_t next_fd;
-	bool fds_lost; /* this process had no room for more fds than those in `fds` */
-	size_t n_lost; /* calls whose fd was lost */
-	size_t n_frees;
-	struct kernel_call frees[MESSAGE_FDS_MAX]; /* the last ones undo those calls in the keeper */
-};
-
-static void arrival_deinit(struct arrival *arrival)
-{
-	fdset_deinit(&arrival->fds);
-}
-
-static int arrival_take_answer(struct arrival *arrival, struct kernel_call *call)
-{
-	bool has_fd;
-
-	if (!message_next_answer(&arrival->body, call, &has_fd) ||
-	    has_fd != (call->result == KERNEL_OK && message_op_gives_fd(call->op)))
-		return -EPROTO;
-	if (!has_fd)
-		return 0;
-	call->fd = fdset_steal(&arrival->fds, arrival->next_fd++);
-	if (call->fd >= 0)
-		return 0;
-	if (!arrival->fds_lost)
-		return -EPROTO;
-	call->result = -EMFILE;
-	arrival->n_lost++;
-	/* From the end on: a page is freed after the streams that were made for it. */
-	if (message_op_makes(call->op))
-		arrival->frees[MESSAGE_FDS_MAX - ++arrival->n_frees] = message_undo(call);
-	return 0;
-}
-
-static int remote_take_answers(struct remote *remote, struct arrival *arrival)
+static int remote_take_answers(struct remote *remote)
 {
 	struct batch *batch = TAILQ_FIRST(&remote->batches);
+	struct kernel_call frees[MESSAGE_FDS_MAX];
+	size_t first_free = MESSAGE_FDS_MAX;
+	bool lost;
 
-	if (remote->packets == 0 || arrival->header.count != remote->under_way[0])
+	if (remote->packets == 0 || remote->message.header.count != remote->under_way[0])
 		return -EPROTO;
-	for (size_t i = 0; i < arrival->header.count; i++) {
-		int r = arrival_take_answer(arrival, &batch->calls[batch->answered]);
+	for (size_t i = 0; i < remote->under_way[0]; i++, batch->answered++) {
+		struct kernel_call *call = &batch->calls[batch->answered];
+		const enum kernel_op undo = message_op(call->op)->undo;
 
-		if (r < 0)
-			return r;
-		batch->answered++;
+		if (!message_next_answer(&remote->message, call, &lost))
+			return -EPROTO;
+		if (!lost)
+			continue;
+		call->result = -EMFILE;
+		/* From the end on: a page is freed after the streams that were made for it. */
+		if (undo != 0)
+			frees[--first_free] = (struct kernel_call){
+				.op = undo,
+				.page = call->page,
+				.stream = call->stream,
+				.fd = -1,
+			};
 	}
-	if (!cursor_done(&arrival->body) || arrival->next_fd != arrival->fds.count + arrival->n_lost ||
-	    arrival->fds_lost != (arrival->n_lost > 0))
+	if (!message_is_done(&remote->message))
 		return -EPROTO;
 	remote->packets--;
 	memmove(remote->under_way, remote->under_way + 1, remote->packets * sizeof(remote->under_way[0]));
 	/* Before `done`, which may ask for the same again. */
-	if (arrival->n_frees > 0)
-		kernel_submit(&remote->kernel, arrival->frees + MESSAGE_FDS_MAX - arrival->n_frees, arrival->n_frees,
-			      NULL, NULL);
+	if (first_free < MESSAGE_FDS_MAX)
+		kernel_submit(&remote->kernel, frees + first_free, MESSAGE_FDS_MAX - first_free, NULL, NULL);
 	if (batch->answered == batch->n)
 		batch_finish(remote, batch);
 	return 0;
@@ -297,33 +243,41 @@ static int remote_take_answers(struct remote *remote, struct arrival *arrival)
 
 /* --- a keeper's successor --- */
 
-/* A new keeper's first message. 1, or a negative errno. */
-static int remote_greet(struct remote *remote, struct cursor body)
+/* A keeper's first message. 0 or a negative errno. */
+static int remote_greet(struct remote *remote)
 {
 	struct kernel_facts *facts = &remote->kernel.facts, said;
+	struct batch_queue waiting = TAILQ_HEAD_INITIALIZER(waiting);
 	const char *problem = NULL;
 
-	if (!message_get_ready(body, &said))
+	if (!message_get_facts(&remote->message, &said))
 		return -EPROTO;
+	if (!remote->restore) {
+		*facts = said;
+		remote->greeted = true;
+		return 0;
+	}
 	if (said.backend != facts->backend)
 		problem = "the new keeper has another backend than the one before";
 	else if (said.page_bits < facts->page_bits)
 		problem = "the new keeper has smaller pages than the one before";
 	if (problem) {
-		snprintf(facts->note, sizeof(facts->note), "%s", problem);
+		string_copy(facts->note, sizeof(facts->note), problem);
 		return -ESTALE;
 	}
 	/* The daemon has based its limits on these. */
 	said.page_bits = facts->page_bits;
 	said.capacity = facts->capacity;
 	*facts = said;
+	/* Batches of `restore` come first. */
+	TAILQ_CONCAT(&waiting, &remote->batches, entry);
 	remote->restoring = true;
 	remote->restore(remote->restore_data);
 	remote->restoring = false;
-	remote->restored = NULL;
+	TAILQ_CONCAT(&remote->batches, &waiting, entry);
 	remote->sending = TAILQ_FIRST(&remote->batches);
 	remote->greeted = true;
-	return 1;
+	return 0;
 }
 
 /* A batch that concerned only the last keeper. */
@@ -357,35 +311,40 @@ void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, 
 	/* The others are sent again from their first call on. */
 	TAILQ_FOREACH(batch, &remote->batches, entry) {
 		for (size_t i = 0; i < batch->answered; i++)
-			if (message_op_gives_fd(batch->calls[i].op))
+			if (message_op(batch->calls[i].op)->gives_fd)
 				batch->calls[i].fd = fd_close(batch->calls[i].fd);
 		batch->sent = 0;
 		batch->answered = 0;
 	}
 }
 
+static int remote_take_message(struct remote *remote)
+{
+	struct message_packet *message = &remote->message;
+	struct kernel_facts said;
+
+	if (message->header.kind == MESSAGE_ANSWERS && remote->greeted)
+		return remote_take_answers(remote);
+	if (message->header.kind == MESSAGE_READY && !remote->greeted)
+		return remote_greet(remote);
+	if (message->header.kind != MESSAGE_FAILED || !message_get_facts(message, &said))
+		return -EPROTO;
+	string_copy(remote->kernel.facts.note, sizeof(said.note), said.note);
+	return -ECONNREFUSED;
+}
+
 /* 1; 0 if there is none; or a negative errno after which the keeper is not read any more. */
 static int remote_take_packet(struct remote *remote)
 {
-	_cleanup_(arrival_deinit) struct arrival arrival = { 0 };
-	ssize_t n;
-	int r;
+	int r = message_receive(remote->kernel.fd, &remote->message);
 
-	n = transport_receive_first_fds(remote->kernel.fd, remote->packet, sizeof(remote->packet), &arrival.fds,
-					&arrival.fds_lost, MSG_DONTWAIT);
-	if (n == -EAGAIN || n == -EINTR)
+	if (r == -EAGAIN || r == -EINTR)
 		return 0;
-	if (n <= 0)
-		return n < 0 ? (int)n : -ECONNRESET;
-	if (!message_read(remote->packet, (size_t)n, &arrival.header, &arrival.body))
-		return -EPROTO;
-	if (arrival.header.kind == MESSAGE_FAILED)
-		return message_get_failed(arrival.body, remote->kernel.facts.note) ? -ECONNREFUSED : -EPROTO;
-	if (arrival.header.kind == MESSAGE_READY && !remote->greeted)
-		return remote_greet(remote, arrival.body);
-	if (arrival.header.kind != MESSAGE_ANSWERS || !remote->greeted)
-		return -EPROTO;
-	r = remote_take_answers(remote, &arrival);
+	if (r > 0)
+		r = remote_take_message(remote);
+	else if (r == 0)
+		r = -ECONNRESET;
+	message_deinit(&remote->message);
 	return r < 0 ? r : 1;
 }
 
@@ -408,13 +367,6 @@ static int remote_dispatch(struct kernel *kernel)
 	return remote->failed;
 }
 
-/* Records do not pass through the daemon. */
-static bool remote_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
-			      struct kernel_page_stats *ret _unused_)
-{
-	return false;
-}
-
 static void remote_free(struct kernel *kernel)
 {
 	remote_cancel(kernel);
@@ -427,48 +379,29 @@ static const struct kernel_ops remote_ops = {
 	.cancel = remote_cancel,
 	.dispatch = remote_dispatch,
 	.free = remote_free,
-	.page_stats = remote_page_stats,
 };
-
-/* Waits for the keeper's first message. */
-static int remote_read_ready(struct remote *remote, char why[WIRE_SENTENCE_MAX + 1])
-{
-	struct pollfd ask = { .fd = remote->kernel.fd, .events = POLLIN };
-	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
-	struct message_header header;
-	struct cursor body;
-	ssize_t n;
-	int r;
-
-	do
-		r = poll(&ask, 1, READY_TIMEOUT);
-	while (r < 0 && errno == EINTR);
-	if (r <= 0)
-		return r < 0 ? -errno : -ETIMEDOUT;
-	n = transport_receive_fds(remote->kernel.fd, remote->packet, sizeof(remote->packet), &fds, MSG_DONTWAIT);
-	if (n <= 0)
-		return n < 0 ? (int)n : -ECONNRESET;
-	if (!message_read(remote->packet, (size_t)n, &header, &body))
-		return -EPROTO;
-	if (header.kind == MESSAGE_FAILED)
-		return message_get_failed(body, why) ? -ECONNREFUSED : -EPROTO;
-	return header.kind == MESSAGE_READY && message_get_ready(body, &remote->kernel.facts) ? 0 : -EPROTO;
-}
 
 int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])
 {
 	_cleanup_(freep) struct remote *remote = calloc(1, sizeof(*remote));
+	struct pollfd ask = { .fd = socket, .events = POLLIN };
 	int r;
 
 	if (!remote)
 		return -ENOMEM;
 	remote->kernel = (struct kernel){ .ops = &remote_ops, .fd = socket };
-	remote->greeted = true;
 	TAILQ_INIT(&remote->batches);
 	TAILQ_INIT(&remote->held);
-	r = remote_read_ready(remote, why);
-	if (r < 0)
-		return r;
+	do
+		r = poll(&ask, 1, READY_TIMEOUT);
+	while (r < 0 && errno == EINTR);
+	if (r <= 0)
+		return r < 0 ? -errno : -ETIMEDOUT;
+	r = remote_take_packet(remote);
+	if (r == -ECONNREFUSED)
+		string_copy(why, WIRE_SENTENCE_MAX + 1, remote->kernel.facts.note);
+	if (r <= 0)
+		return r < 0 ? r : -EAGAIN;
 	*ret = &steal_pointer(remote)->kernel;
 	return 0;
 }

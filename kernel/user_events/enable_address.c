@@ -48,19 +48,17 @@ static int address_page_new(struct user_events *user_events, struct event_page *
 
 static int address_take_place(struct user_events *user_events, struct event_page *page, struct holding *holding)
 {
-	struct page_map *map;
-	int r = enablers_find_room(user_events, page, &map);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (holding->bit == 0)
 		r = bits_take(&page->bits, &holding->bit);
 	else
 		r = bits_take_this(&page->bits, holding->bit) ? 0 : -EEXIST;
-	if (r == 0)
-		enablers_add(map, holding);
-	else
-		enablers_tidy(user_events, map);
+	if (r != 0)
+		return r;
+	r = enablers_add(user_events, holding);
+	if (r < 0)
+		bits_give(&page->bits, holding->bit);
 	return r;
 }
 
@@ -143,7 +141,6 @@ static const struct user_events_abi enable_address_abi = {
 	.witness = address_witness,
 	.remove = address_remove,
 	.maximum = address_maximum,
-	.prepare = enablers_prepare,
 	.dispatch = enablers_dispatch,
 	.deinit = enablers_free,
 };
@@ -173,5 +170,6 @@ int enable_address_init(struct user_events *user_events, const struct kernel_lim
 		facts->flags |= KERNEL_PERSIST;
 	if (kernel_knows_flag(user_events, UAPI_MULTI_FORMAT))
 		facts->flags |= KERNEL_MULTI_FORMAT;
-	return enablers_init(user_events);
+	enablers_init(user_events);
+	return 0;
 }

@@ -13,6 +13,7 @@
 
 struct mapped_page {
 	uint32_t number;
+	uint32_t enablers;
 	uint8_t *memory;
 	UT_hash_handle by_number;
 };
@@ -23,50 +24,31 @@ struct enabler {
 	uint8_t request[ENABLER_PACKET_MAX];
 };
 
-static struct mapped_page *enabler_find_page(struct enabler *enabler, uint32_t number)
+/* Finds the page, or maps it: locked in memory, since the kernel writes to it at any time, and must never have to wait for it. */
+static struct mapped_page *enabler_get_page(struct enabler *enabler, uint32_t number, int *ret_error)
 {
-	struct mapped_page *page;
-
-	NUMBER_FIND(by_number, enabler->pages, number, page);
-	return page;
-}
-
-/* Locked in memory: the kernel writes to it at any time, and must never have to wait for it. */
-static int enabler_map(struct enabler *enabler, uint32_t number)
-{
-	_cleanup_(fd_closep) int fd = fdset_steal(&enabler->fds, 0);
 	struct mapped_page *page;
 	void *memory;
-	int r;
 
-	if (fd < 0 || enabler_find_page(enabler, number))
-		return -EINVAL;
-	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
-	if (mlock(memory, WIRE_PAGE_BYTES) < 0) {
-		r = -errno;
-		munmap(memory, WIRE_PAGE_BYTES);
-		return r;
+	NUMBER_FIND(by_number, enabler->pages, number, page);
+	if (page)
+		return page;
+	*ret_error = -EINVAL;
+	if (enabler->fds.count != 2)
+		return NULL;
+	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, enabler->fds.fd[1], 0);
+	if (memory == MAP_FAILED || mlock(memory, WIRE_PAGE_BYTES) < 0) {
+		*ret_error = -errno;
+		if (memory != MAP_FAILED)
+			munmap(memory, WIRE_PAGE_BYTES);
+		return NULL;
 	}
 	page = keeper_allocate(sizeof(*page));
 	page->number = number;
 	page->memory = memory;
 	NUMBER_ADD(by_number, enabler->pages, number, page);
 	table_check_added();
-	return 0;
-}
-
-static int enabler_unmap(struct enabler *enabler, uint32_t number)
-{
-	struct mapped_page *page = enabler_find_page(enabler, number);
-
-	if (!page)
-		return -EINVAL;
-	HASH_DELETE(by_number, enabler->pages, page);
-	munmap(page->memory, WIRE_PAGE_BYTES);
-	free(page);
-	return 0;
+	return page;
 }
 
 /* The kernel sets a bit in a 64-bit word of the machine's own order; a page's bits are counted byte by byte. */
@@ -80,7 +62,7 @@ static void place_bit(const struct mapped_page *page, uint32_t bit, uint64_t *re
 #endif
 }
 
-static int enabler_register(struct enabler *enabler, const struct mapped_page *page, const struct enabler_item *item,
+static int enabler_register(const struct enabler *enabler, struct mapped_page *page, const struct enabler_item *item,
 			    const char *text, uint32_t *ret_index)
 {
 	struct uapi_register asked = {
@@ -95,25 +77,28 @@ static int enabler_register(struct enabler *enabler, const struct mapped_page *p
 	asked.enable_address = address;
 	if (ioctl(enabler->fds.fd[0], UAPI_IOCTL_REGISTER, &asked) < 0)
 		return -errno;
+	page->enablers++;
 	*ret_index = asked.index;
 	return 0;
 }
 
-static int enabler_unregister(struct enabler *enabler, const struct mapped_page *page, const struct enabler_item *item)
+static int enabler_unregister(const struct enabler *enabler, struct mapped_page *page, const struct enabler_item *item)
 {
 	struct uapi_unregister asked = { .size = sizeof(asked) };
 	uint64_t address;
 
 	place_bit(page, item->bit, &address, &asked.disable_bit);
 	asked.disable_address = address;
-	/* Any data file will do: the kernel searches our address space. */
-	return ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0 ? -errno : 0;
+	/* The kernel searches our address space, whichever data file it is. */
+	if (ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0)
+		return -errno;
+	page->enablers--;
+	return 0;
 }
 
-static struct enabler_answer enabler_serve_item(struct enabler *enabler, const struct enabler_request *request,
-						struct cursor *body)
+static struct enabler_answer enabler_serve_item(const struct enabler *enabler, enum enabler_kind kind,
+						struct mapped_page *page, struct cursor *body)
 {
-	const struct mapped_page *page = enabler_find_page(enabler, request->page);
 	struct enabler_answer answer = { .result = -EPROTO };
 	char text[UAPI_DESCRIPTION_BYTES];
 	struct enabler_item item;
@@ -121,42 +106,37 @@ static struct enabler_answer enabler_serve_item(struct enabler *enabler, const s
 
 	cursor_get(body, &item, sizeof(item));
 	from = cursor_take(body, (size_t)item.text_length + padding(item.text_length));
-	if (!from || item.text_length >= sizeof(text))
+	if (!from || item.text_length >= sizeof(text) || item.bit == 0 || item.bit >= WIRE_PAGE_BITS)
 		return answer;
 	memcpy(text, from, item.text_length);
 	text[item.text_length] = '\0';
-	if (!page || enabler->fds.count != 1 || item.bit == 0 || item.bit >= WIRE_PAGE_BITS)
-		answer.result = -EINVAL;
-	else if (request->kind == ENABLER_REGISTER)
+	if (kind == ENABLER_REGISTER)
 		answer.result = enabler_register(enabler, page, &item, text, &answer.index);
 	else
 		answer.result = enabler_unregister(enabler, page, &item);
 	return answer;
 }
 
-/* Returns the number of answers. */
+/* Returns the number of answers, 0 for an invalid request. */
 static uint32_t enabler_serve_request(struct enabler *enabler, struct cursor body, struct enabler_answer *answers)
 {
 	struct enabler_request request;
+	struct mapped_page *page;
+	int error = 0;
 
 	cursor_get(&body, &request, sizeof(request));
-	switch (request.kind) {
-	case ENABLER_MAP:
-		answers[0] = (struct enabler_answer){ .result = enabler_map(enabler, request.page) };
-		return 1;
-	case ENABLER_UNMAP:
-		answers[0] = (struct enabler_answer){ .result = enabler_unmap(enabler, request.page) };
-		return 1;
-	case ENABLER_REGISTER:
-	case ENABLER_REMOVE:
-		if (request.count == 0 || request.count > ENABLER_BATCH_MAX)
-			break;
-		for (uint32_t i = 0; i < request.count; i++)
-			answers[i] = enabler_serve_item(enabler, &request, &body);
-		return request.count;
+	if (request.count > ENABLER_BATCH_MAX || enabler->fds.count == 0)
+		return 0;
+	page = enabler_get_page(enabler, request.page, &error);
+	for (uint32_t i = 0; i < request.count; i++)
+		answers[i] = page ? enabler_serve_item(enabler, request.kind, page, &body)
+				  : (struct enabler_answer){ .result = error };
+	if (page && page->enablers == 0) {
+		HASH_DELETE(by_number, enabler->pages, page);
+		munmap(page->memory, WIRE_PAGE_BYTES);
+		free(page);
 	}
-	answers[0] = (struct enabler_answer){ .result = -EPROTO };
-	return 1;
+	return request.count;
 }
 
 int enabler_run(int socket)
@@ -176,7 +156,7 @@ int enabler_run(int socket)
 		count = enabler_serve_request(&enabler, cursor_make(enabler.request, (size_t)n), answers);
 		/* The stream was lent: it lives as long as its clients have it, not as long as this process. */
 		fdset_deinit(&enabler.fds);
-		if (transport_send(socket, answers, count * sizeof(answers[0]), NULL, 0, 0) < 0)
+		if (count == 0 || transport_send(socket, answers, count * sizeof(answers[0]), NULL, 0, 0) < 0)
 			return EXIT_FAILURE;
 	}
 }

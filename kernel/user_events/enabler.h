@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * An enabler process holds enablers: registrations that make the kernel set an event's bit in a page. It maps the pages, registers
- * events for their bits on streams that the keeper lends it, and does nothing else. It carries out one request after the other; the
- * keeper may have sent the next ones already.
+ * An enabler process holds enablers: registrations that make the kernel set an event's bit in a page. It registers events on streams that
+ * the keeper lends it, for bits of pages that it maps, and does nothing else. It carries out one request after the other; the keeper may
+ * have sent the next ones already.
  */
 
 #include "kernel/uapi.h"
@@ -17,10 +17,8 @@ enum {
 };
 
 enum enabler_kind {
-	ENABLER_MAP = 1,  /* page, with its fd */
-	ENABLER_UNMAP,	  /* page: no enabler is left on it */
-	ENABLER_REGISTER, /* page, items, with the stream's fd → a result and an index each */
-	ENABLER_REMOVE,	  /* page, items without text */
+	ENABLER_REGISTER = 1, /* items, with the fds of stream and page; an answer has the event's index */
+	ENABLER_REMOVE,	      /* items without text, with the fd of any data file */
 };
 
 struct enabler_request {
@@ -39,7 +37,7 @@ struct enabler_item {
 };
 _Static_assert(sizeof(struct enabler_item) == 8, "item");
 
-/* One for each item; one for a MAP or an UNMAP. */
+/* One for each item. */
 struct enabler_answer {
 	int32_t result; /* 0, or a negative errno */
 	uint32_t index;

@@ -2,20 +2,25 @@
 
 #include "kernel/user_events/enablers.h"
 
+#include <signal.h>
+#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 
 #include "kernel/user_events/allocate.h"
+#include "kernel/user_events/enabler.h"
 #include "kernel/user_events/inheritance.h"
 #include "kernel/user_events/placement.h"
 #include "kernel/user_events/stream.h"
 #include "protocol/base/cursor.h"
+#include "protocol/transport.h"
 
 /*
  * If an enabler process dies (most likely by the kernel's OOM killer) its bits are frozen. It is replaced at once, and when its events
- * are registered again on the same bits the kernel brings these up to date. A spare process has no bits and is not replaced here: it
- * may have died because the machine has no file left for its libraries, and its successor would die, too.
+ * are registered again on the same bits the kernel brings these up to date. An idle process has no bits and is not replaced: it may have
+ * died because the machine has no file left for its libraries, and its successor would die, too.
  */
 
 _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
@@ -23,43 +28,202 @@ _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
 enum {
 	/* For each enabler that is added the kernel walks all enablers of the process: at most 1,024, and fewer are faster. */
 	ENABLERS_MAX = 512,
+	/* If each process has as many, a new one is started: that takes less time than filling the last. */
+	ENABLERS_MANY = ENABLERS_MAX / 4,
 	/* Requests that one process has in its socket, so that it never waits for us; their answers fit into its socket as well. */
 	REQUESTS_MAX = 16,
-	/* Idle processes: the pages and events that a program asks for at once fit into two. */
-	SPARES = 3,
-	/* A client that has just been answered may ask for more; spare processes are started after that. */
-	SPARES_DELAY_MS = 50,
+	TIMEOUT = 60, /* seconds for one answer; then the process is replaced */
 };
 
-static uint8_t request_buffer[ENABLER_PACKET_MAX];
+/* --- processes --- */
 
-static struct packet request_begin(const struct event_page *page, enum enabler_kind kind, size_t n)
+/* Enabler processes are spawned, never forked: a fork would copy every enabler. */
+static int enabler_spawn(int socket, pid_t *ret)
 {
-	struct packet packet = packet_make(request_buffer, sizeof(request_buffer));
+	char *const argv[] = { (char[]){ "userevd-keeper" }, (char[]){ "--enabler" }, NULL };
+	char *const environment[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	int r;
+
+	r = posix_spawn_file_actions_init(&actions);
+	if (r != 0)
+		return -r;
+	r = posix_spawn_file_actions_adddup2(&actions, socket, ENABLER_SOCKET);
+	if (r == 0)
+		r = posix_spawn(ret, "/proc/self/exe", &actions, NULL, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+static int enabler_start(struct user_events *user_events, struct enabler_process *process)
+{
+	const struct timeval timeout = { .tv_sec = TIMEOUT };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = process };
+	_cleanup_(fd_closep) int ours = -1, theirs = -1;
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	if (setsockopt(ours, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
+	    epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, ours, &event) < 0)
+		return -errno;
+	r = enabler_spawn(theirs, &process->pid);
+	if (r < 0)
+		return r;
+	fd_close(process->fd);
+	process->fd = fd_steal(&ours);
+	process->broken = false;
+	return 0;
+}
+
+static int enabler_new(struct user_events *user_events, struct enabler_process **ret)
+{
+	struct enabler_process *process = keeper_allocate(sizeof(*process));
+	int r;
+
+	process->fd = -1;
+	r = enabler_start(user_events, process);
+	if (r < 0) {
+		free(process);
+		return r;
+	}
+	LIST_INIT(&process->holdings);
+	TAILQ_INIT(&process->asked);
+	LIST_INSERT_HEAD(&user_events->enablers, process, entry);
+	*ret = process;
+	return 0;
+}
+
+/* Kills it. enablers_dispatch() sees its end, and replaces it. */
+static void enabler_break(struct enabler_process *process)
+{
+	process->broken = true;
+	if (process->pid > 0)
+		kill(process->pid, SIGKILL);
+}
+
+static void enabler_reap(struct enabler_process *process)
+{
+	enabler_break(process);
+	if (process->pid > 0)
+		waitpid(process->pid, NULL, 0);
+	process->pid = 0;
+}
+
+static void enabler_free(struct enabler_process *process)
+{
+	LIST_REMOVE(process, entry);
+	process->fd = fd_close(process->fd);
+	enabler_reap(process);
+	free(process);
+}
+
+/* Counts processes with fewer enablers. */
+static unsigned count_below(const struct user_events *user_events, uint32_t enablers)
+{
+	const struct enabler_process *process;
+	unsigned n = 0;
+
+	LIST_FOREACH(process, &user_events->enablers, entry)
+		n += process->enablers < enablers;
+	return n;
+}
+
+void enablers_init(struct user_events *user_events)
+{
+	struct enabler_process *process;
+
+	/* If that fails, a process is started when it is needed. */
+	(void)enabler_new(user_events, &process);
+}
+
+/* Takes the oldest process with room: the youngest may still be starting. */
+int enablers_add(struct user_events *user_events, struct holding *holding)
+{
+	struct enabler_process *process, *found = NULL;
+	int r;
+
+	LIST_FOREACH(process, &user_events->enablers, entry)
+		if (!process->broken && process->enablers < ENABLERS_MAX)
+			found = process;
+	if (!found) {
+		r = enabler_new(user_events, &found);
+		if (r < 0)
+			return r;
+	}
+	holding->process = found;
+	found->enablers++;
+	LIST_INSERT_HEAD(&found->holdings, holding, in_process);
+	return 0;
+}
+
+/* One idle process is enough. */
+void enablers_remove(struct user_events *user_events, struct holding *holding)
+{
+	struct enabler_process *process = holding->process;
+
+	LIST_REMOVE(holding, in_process);
+	holding->process = NULL;
+	holding->enabled = false;
+	process->enablers--;
+	if (process->enablers == 0 && (process->broken || count_below(user_events, 1) > 1))
+		enabler_free(process);
+}
+
+void enablers_free(struct user_events *user_events)
+{
+	while (!LIST_EMPTY(&user_events->enablers))
+		enabler_free(LIST_FIRST(&user_events->enablers));
+}
+
+/* --- requests --- */
+
+/* Sends a request about holdings of one page, lending the process a data file. */
+static int enabler_send(const struct enabler_process *process, enum enabler_kind kind, struct holding *const *holdings,
+			size_t n, int file)
+{
+	static uint8_t buffer[ENABLER_PACKET_MAX];
+	const struct event_page *page = holdings[0]->page;
 	const struct enabler_request request = { .kind = kind, .page = page->id, .count = (uint32_t)n };
+	const int fds[] = { file, page->fd };
+	struct packet packet = packet_make(buffer, sizeof(buffer));
 
 	packet_put(&packet, &request, sizeof(request));
-	return packet;
+	for (size_t i = 0; i < n; i++) {
+		const struct enabler_item item = {
+			.bit = holdings[i]->bit,
+			.flags = holdings[i]->flags,
+			.text_length = kind == ENABLER_REGISTER ? (uint16_t)strlen(holdings[i]->text) : 0,
+		};
+
+		packet_put(&packet, &item, sizeof(item));
+		packet_put_padded(&packet, holdings[i]->text, item.text_length);
+	}
+	if (packet.failed)
+		return -E2BIG;
+	if (process->broken)
+		return -EPIPE;
+	return transport_send(process->fd, packet.data, packet.size, fds, kind == ENABLER_REGISTER ? 2 : 1, 0);
 }
 
-static void request_put(struct packet *packet, const struct holding *holding, bool with_text)
+static int enabler_receive(const struct enabler_process *process, struct enabler_answer *answers, size_t n, int flags)
 {
-	const struct enabler_item item = {
-		.bit = holding->bit,
-		.flags = holding->flags,
-		.text_length = with_text ? (uint16_t)strlen(holding->text) : 0,
-	};
+	ssize_t size;
 
-	packet_put(packet, &item, sizeof(item));
-	packet_put_padded(packet, holding->text, item.text_length);
+	do
+		size = recv(process->fd, answers, n * sizeof(*answers), flags);
+	while (size < 0 && errno == EINTR);
+	if (size == (ssize_t)(n * sizeof(*answers)))
+		return 0;
+	return size < 0 ? -errno : -EPIPE;
 }
 
-static void move_to_answered(struct user_events *user_events, struct enabler_process *process,
-			     struct placement *placement)
+static void remove_asked(struct enabler_process *process, struct placement *placement)
 {
 	TAILQ_REMOVE(&process->asked, placement, entry);
 	process->n_asked--;
-	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 
 /* The answer to the oldest placement. */
@@ -83,7 +247,8 @@ static int enabler_take_answer(struct user_events *user_events, struct enabler_p
 		if (answers[i].result == 0)
 			stream_note_index(placement->stream, slot->index);
 	}
-	move_to_answered(user_events, process, placement);
+	remove_asked(process, placement);
+	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 	return 0;
 }
 
@@ -98,303 +263,129 @@ static int enabler_take_answers(struct user_events *user_events, struct enabler_
 }
 
 /*
- * After a failure the process's next answer could belong to this request, so the process is replaced. With -ETOOMANYREFS the request
- * was not sent.
+ * Waits for the answers. After a failure the process's next answer could belong to this request, so the process is replaced, except after
+ * -ETOOMANYREFS: then the request was not sent.
  */
-static int enabler_ask(struct user_events *user_events, struct enabler_process *process, const struct packet *request,
-		       int fd, struct enabler_answer *answers, size_t n)
+static int enabler_ask(struct user_events *user_events, struct enabler_process *process, enum enabler_kind kind,
+		       struct holding *const *holdings, size_t n, int file)
 {
+	struct enabler_answer answers[ENABLER_BATCH_MAX];
 	int r = enabler_take_answers(user_events, process, 0);
 
 	if (r == 0)
-		r = enabler_send(process, request, fd);
+		r = enabler_send(process, kind, holdings, n, file);
 	if (r == 0)
 		r = enabler_receive(process, answers, n, 0);
 	if (r < 0 && r != -ETOOMANYREFS)
 		enabler_break(process);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = answers[i].result;
 	return r;
-}
-
-static int ask_about_page(struct user_events *user_events, struct enabler_process *process, enum enabler_kind kind,
-			  const struct event_page *page, int fd)
-{
-	const struct packet request = request_begin(page, kind, 0);
-	struct enabler_answer answer = { 0 };
-	int r = enabler_ask(user_events, process, &request, fd, &answer, 1);
-
-	return r < 0 ? r : answer.result;
-}
-
-static int page_map_new(struct user_events *user_events, struct event_page *page, struct enabler_process *process,
-			struct page_map **ret)
-{
-	struct page_map *map;
-	int r = ask_about_page(user_events, process, ENABLER_MAP, page, page->fd);
-
-	if (r < 0)
-		return r;
-	map = keeper_allocate(sizeof(*map));
-	map->page = page;
-	map->process = process;
-	LIST_INSERT_HEAD(&page->maps, map, in_page);
-	LIST_INSERT_HEAD(&process->mapped, map, in_process);
-	process->maps++;
-	*ret = map;
-	return 0;
-}
-
-static void page_map_free(struct page_map *map)
-{
-	LIST_REMOVE(map, in_page);
-	LIST_REMOVE(map, in_process);
-	free(map);
-}
-
-/* --- spare processes --- */
-
-static unsigned count_spares(const struct user_events *user_events)
-{
-	const struct enabler_process *process;
-	unsigned n = 0;
-
-	LIST_FOREACH(process, &user_events->enablers, entry)
-		n += process->maps == 0;
-	return n;
-}
-
-void enablers_prepare(struct user_events *user_events)
-{
-	const struct itimerspec once = { .it_value.tv_nsec = SPARES_DELAY_MS * 1000000L };
-
-	if (user_events->timer_runs || count_spares(user_events) >= SPARES)
-		return;
-	timerfd_settime(user_events->timer, 0, &once, NULL);
-	user_events->timer_runs = true;
-}
-
-/* Starts one at a time, while no call is under way. If that fails, a process is started when it is needed. */
-static void enablers_on_timer(struct user_events *user_events)
-{
-	struct enabler_process *process;
-	uint64_t expired;
-
-	/* Other timers, which would keep the epoll readable while we wait. Their work is done at their next expiration. */
-	(void)inheritance_is_due(user_events);
-	page_files_dispatch(&user_events->files);
-	if (read(user_events->timer, &expired, sizeof(expired)) < 0)
-		return;
-	user_events->timer_runs = false;
-	if (user_events->under_way == 0 && count_spares(user_events) < SPARES && enabler_new(user_events, &process) < 0)
-		return;
-	enablers_prepare(user_events);
-}
-
-int enablers_init(struct user_events *user_events)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
-	struct enabler_process *process;
-
-	user_events->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (user_events->timer < 0 || epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->timer, &event) < 0)
-		return -errno;
-	while (count_spares(user_events) < SPARES)
-		if (enabler_new(user_events, &process) < 0)
-			break;
-	return 0;
-}
-
-/* --- pages and events --- */
-
-/* The process ends with its last map if there are enough spare ones. */
-void enablers_tidy(struct user_events *user_events, struct page_map *map)
-{
-	struct enabler_process *process = map->process;
-
-	if (map->enablers > 0)
-		return;
-	ask_about_page(user_events, process, ENABLER_UNMAP, map->page, -1);
-	page_map_free(map);
-	if (process->maps == 1 && count_spares(user_events) >= SPARES)
-		enabler_free(process);
-	else
-		process->maps--;
-}
-
-static bool process_has_room(const struct enabler_process *process)
-{
-	return !process->broken && process->enablers < ENABLERS_MAX;
-}
-
-/* The oldest process with room: the youngest may still be starting. */
-static struct enabler_process *find_process(const struct user_events *user_events)
-{
-	struct enabler_process *process, *found = NULL;
-
-	LIST_FOREACH(process, &user_events->enablers, entry)
-		if (process_has_room(process))
-			found = process;
-	return found;
-}
-
-int enablers_find_room(struct user_events *user_events, struct event_page *page, struct page_map **ret)
-{
-	struct enabler_process *process;
-	struct page_map *map;
-	int r;
-
-	for (map = LIST_FIRST(&page->maps); map; map = LIST_NEXT(map, in_page)) {
-		if (process_has_room(map->process)) {
-			*ret = map;
-			return 0;
-		}
-	}
-	/* A process that dies before it answers is passed over. */
-	while ((process = find_process(user_events))) {
-		r = page_map_new(user_events, page, process, ret);
-		if (!process->broken)
-			return r;
-	}
-	r = enabler_new(user_events, &process);
-	if (r < 0)
-		return r;
-	r = page_map_new(user_events, page, process, ret);
-	if (r < 0)
-		enabler_free(process);
-	return r;
-}
-
-void enablers_add(struct page_map *map, struct holding *holding)
-{
-	holding->map = map;
-	map->enablers++;
-	map->process->enablers++;
-	LIST_INSERT_HEAD(&map->process->holdings, holding, in_process);
-}
-
-void enablers_remove(struct user_events *user_events, struct holding *holding)
-{
-	struct page_map *map = holding->map;
-
-	if (!map)
-		return;
-	LIST_REMOVE(holding, in_process);
-	holding->map = NULL;
-	holding->enabled = false;
-	map->process->enablers--;
-	map->enablers--;
-	enablers_tidy(user_events, map);
-}
-
-/* If that fails the process is replaced, and its successor is asked. */
-static void send_placement(struct placement *placement)
-{
-	struct enabler_process *process = placement->map->process;
-	struct packet packet = request_begin(placement->map->page, ENABLER_REGISTER, placement->n);
-
-	for (size_t i = 0; i < placement->n; i++)
-		request_put(&packet, placement->slots[i]->holding, true);
-	if (enabler_send(process, &packet, placement_file(placement)) < 0)
-		enabler_break(process);
-}
-
-void enablers_register(struct user_events *user_events, struct placement *placement)
-{
-	struct enabler_process *process = placement->map->process, *spare;
-
-	if (enabler_take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
-		enabler_break(process);
-	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
-	process->n_asked++;
-	send_placement(placement);
-	/* Before the last process is full: a new one starts while that is filled. */
-	if (process->enablers >= ENABLERS_MAX / 4 && count_spares(user_events) == 0)
-		enabler_new(user_events, &spare);
-}
-
-void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)
-{
-	struct enabler_answer answers[ENABLER_BATCH_MAX];
-
-	/* Neighbours are mostly in one process. */
-	for (size_t i = 0, same; i < n; i += same) {
-		struct page_map *map = holdings[i]->map;
-		struct packet packet;
-
-		for (same = 1; i + same < n && holdings[i + same]->map == map; same++)
-			;
-		if (!map)
-			continue;
-		packet = request_begin(map->page, ENABLER_REMOVE, same);
-		for (size_t j = i; j < i + same; j++)
-			request_put(&packet, holdings[j], false);
-		/* A dead process has no enablers any more; enablers_dispatch() replaces it. */
-		enabler_ask(user_events, map->process, &packet, user_events->data, answers, same);
-	}
-}
-
-/* --- processes that died --- */
-
-/* Registers the same events on the same bits. */
-static int restore_enablers(struct user_events *user_events, struct enabler_process *process)
-{
-	const struct holding *holding;
-	const struct page_map *map;
-	int r;
-
-	for (map = LIST_FIRST(&process->mapped); map; map = LIST_NEXT(map, in_process)) {
-		r = ask_about_page(user_events, process, ENABLER_MAP, map->page, map->page->fd);
-		if (r < 0)
-			return r;
-	}
-	for (holding = LIST_FIRST(&process->holdings); holding; holding = LIST_NEXT(holding, in_process)) {
-		_cleanup_(fd_closep) int data = -1;
-		struct enabler_answer answer = { 0 };
-		struct packet packet;
-
-		if (!holding->enabled)
-			continue;
-		data = data_file_open(&user_events->mounts);
-		if (data < 0)
-			return data;
-		packet = request_begin(holding->map->page, ENABLER_REGISTER, 1);
-		request_put(&packet, holding, true);
-		r = enabler_ask(user_events, process, &packet, data, &answer, 1);
-		if (r < 0 || answer.result < 0)
-			return r < 0 ? r : answer.result;
-	}
-	return 0;
 }
 
 static void refuse_asked(struct user_events *user_events, struct enabler_process *process, struct placement *placement,
 			 int error)
 {
-	TAILQ_REMOVE(&process->asked, placement, entry);
-	process->n_asked--;
+	remove_asked(process, placement);
 	/* The events may be on the file nevertheless. */
 	placement->stream->fresh += (uint32_t)placement->n;
 	placement_refuse(user_events, placement, error);
 }
 
-/* Events that are on a stream already are found there. A placement that two processes have died with is not sent to a third. */
-static void enabler_ask_again(struct user_events *user_events, struct enabler_process *process)
+/* If the process can't take it, its successor gets it. */
+static void send_placement(struct user_events *user_events, struct placement *placement)
+{
+	struct enabler_process *process = placement->process;
+	struct holding *holdings[AT_ONCE] = { placement->slots[0]->holding };
+	int r;
+
+	for (size_t i = 1; i < placement->n; i++)
+		holdings[i] = placement->slots[i]->holding;
+	r = enabler_send(process, ENABLER_REGISTER, holdings, placement->n, placement_file(placement));
+	if (r < 0 && (r == -ETOOMANYREFS || process->fd < 0))
+		refuse_asked(user_events, process, placement, r);
+	else if (r < 0)
+		enabler_break(process);
+}
+
+void enablers_register(struct user_events *user_events, struct placement *placement)
+{
+	struct enabler_process *process = placement->process, *idle;
+
+	if (enabler_take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
+		enabler_break(process);
+	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
+	process->n_asked++;
+	send_placement(user_events, placement);
+	if (count_below(user_events, ENABLERS_MANY) == 0)
+		enabler_new(user_events, &idle);
+}
+
+void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)
+{
+	/* Neighbours are mostly in one process. */
+	for (size_t i = 0, same; i < n; i += same) {
+		struct enabler_process *process = holdings[i]->process;
+
+		for (same = 1; i + same < n && holdings[i + same]->process == process; same++)
+			;
+		/* A dead process has no enablers any more; enablers_dispatch() replaces it. */
+		(void)enabler_ask(user_events, process, ENABLER_REMOVE, holdings + i, same, user_events->data);
+	}
+}
+
+/* --- processes that died --- */
+
+/* Registers the same events on the same bits, through a file of our own that is closed afterwards. */
+static int restore_batch(struct user_events *user_events, struct enabler_process *process,
+			 struct holding *const *holdings, size_t n)
+{
+	_cleanup_(fd_closep) int data = data_file_open(&user_events->mounts);
+
+	return data < 0 ? data : enabler_ask(user_events, process, ENABLER_REGISTER, holdings, n, data);
+}
+
+static int restore_enablers(struct user_events *user_events, struct enabler_process *process)
+{
+	struct holding *batch[ENABLER_BATCH_MAX], *holding;
+	size_t n = 0;
+	int r = 0;
+
+	LIST_FOREACH(holding, &process->holdings, in_process) {
+		if (!holding->enabled)
+			continue;
+		if (n == ENABLER_BATCH_MAX || (n > 0 && batch[0]->page != holding->page)) {
+			r = restore_batch(user_events, process, batch, n);
+			n = 0;
+		}
+		if (r < 0)
+			return r;
+		batch[n++] = holding;
+	}
+	return n > 0 ? restore_batch(user_events, process, batch, n) : 0;
+}
+
+/* Sends again what the dead process has not answered. A placement that two processes have died with is not sent to a third. */
+static void enabler_ask_again(struct user_events *user_events, struct enabler_process *process, int error)
 {
 	struct placement *placement, *next;
 
 	for (placement = TAILQ_FIRST(&process->asked); placement; placement = next) {
 		next = TAILQ_NEXT(placement, entry);
-		if (placement->again) {
-			refuse_asked(user_events, process, placement, -EPIPE);
+		if (placement->again || error < 0) {
+			refuse_asked(user_events, process, placement, error < 0 ? error : -EPIPE);
 			continue;
 		}
 		placement->again = true;
-		send_placement(placement);
+		send_placement(user_events, placement);
 	}
 }
 
-/* Starts a new process in its place. If that fails, enablers_dispatch() sees the end of the process again. */
+/* Starts a new process in its place. A negative errno if bits stay frozen. */
 static int enabler_replace(struct user_events *user_events, struct enabler_process *process)
 {
 	struct placement_queue asked = TAILQ_HEAD_INITIALIZER(asked);
+	const struct holding *holding;
 	unsigned n_asked = process->n_asked;
 	int r;
 
@@ -405,13 +396,17 @@ static int enabler_replace(struct user_events *user_events, struct enabler_proce
 	r = enabler_start(user_events, process);
 	if (r == 0)
 		r = restore_enablers(user_events, process);
-	if (r < 0)
+	if (r < 0) {
 		enabler_break(process);
+		process->fd = fd_close(process->fd);
+	}
 	TAILQ_CONCAT(&process->asked, &asked, entry);
 	process->n_asked = n_asked;
-	if (r == 0)
-		enabler_ask_again(user_events, process);
-	return r;
+	enabler_ask_again(user_events, process, r);
+	LIST_FOREACH(holding, &process->holdings, in_process)
+		if (holding->enabled)
+			return r;
+	return 0;
 }
 
 /* Takes its answers. If nothing was asked the process has died: it sends nothing else. */
@@ -423,7 +418,7 @@ static int enabler_serve(struct user_events *user_events, struct enabler_process
 		r = enabler_take_answer(user_events, process, MSG_DONTWAIT);
 	if (r == 0 || r == -EAGAIN)
 		return 0;
-	if (process->maps > 0)
+	if (process->enablers > 0)
 		return enabler_replace(user_events, process);
 	enabler_free(process);
 	return 0;
@@ -441,10 +436,13 @@ static int enablers_poll(struct user_events *user_events, int timeout)
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n && r == 0; i++) {
-		if (ready[i].data.ptr)
+		if (ready[i].data.ptr) {
 			r = enabler_serve(user_events, ready[i].data.ptr);
-		else
-			enablers_on_timer(user_events);
+			continue;
+		}
+		/* A timer, which would keep the epoll readable while we wait. Its work is done when it expires again. */
+		(void)inheritance_is_due(user_events);
+		page_files_dispatch(&user_events->files);
 	}
 	return r < 0 ? r : n;
 }
@@ -460,10 +458,10 @@ int enablers_dispatch(struct user_events *user_events)
 
 void enablers_wait(struct user_events *user_events)
 {
-	int r = enablers_poll(user_events, ENABLER_TIMEOUT * 1000);
+	int r = enablers_poll(user_events, TIMEOUT * 1000);
 	struct enabler_process *process;
 
-	for (process = LIST_FIRST(&user_events->enablers); process; process = LIST_NEXT(process, entry)) {
+	LIST_FOREACH(process, &user_events->enablers, entry) {
 		/* No process has answered in time. */
 		if (r == 0 && process->n_asked > 0)
 			enabler_break(process);
@@ -471,16 +469,4 @@ void enablers_wait(struct user_events *user_events)
 		while (r < 0 && !TAILQ_EMPTY(&process->asked))
 			refuse_asked(user_events, process, TAILQ_FIRST(&process->asked), r);
 	}
-}
-
-void enablers_free(struct user_events *user_events)
-{
-	struct enabler_process *process;
-
-	while ((process = LIST_FIRST(&user_events->enablers))) {
-		while (!LIST_EMPTY(&process->mapped))
-			page_map_free(LIST_FIRST(&process->mapped));
-		enabler_free(process);
-	}
-	user_events->timer = fd_close(user_events->timer);
 }

@@ -22,11 +22,7 @@
  */
 
 /* For each look the kernel walks all locks of the data file, and clients' calls wait meanwhile. */
-enum {
-	LOOK_AT_ONCE = 10,
-	LOOK_INTERVAL = 1000,	  /* ms between looks at the same stream, while there are at most 200 */
-	LOOK_INTERVAL_LEAST = 50, /* ms between two rounds */
-};
+enum { LOOK_AT_ONCE = 10, LOOKS_MAX = 20 /* each second */ };
 
 int inheritance_init(struct user_events *user_events)
 {
@@ -61,22 +57,20 @@ static int give_copy(struct kernel_call *call, int fd)
 }
 
 /* Before Linux 6.4 the page is the kernel's, and there is no writable fd. */
-int on_page_fetch(struct user_events *user_events, struct kernel_call *call)
+int on_page_fetch(struct user_events *user_events _unused_, struct kernel_call *call, const struct target *target)
 {
-	struct event_page *page = user_events_find_page(user_events, call->page);
+	struct event_page *page = target->page;
 
-	if (!page || call->index > 1)
+	if (call->index > 1)
 		return KERNEL_E_NO_SUCH;
 	page->known = true;
 	return give_copy(call, call->index == 1 && page->fd >= 0 ? page->fd : page->client_fd);
 }
 
-int on_stream_fetch(struct user_events *user_events, struct kernel_call *call)
+int on_stream_fetch(struct user_events *user_events _unused_, struct kernel_call *call, const struct target *target)
 {
-	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
+	struct event_stream *stream = target->stream;
 
-	if (!stream)
-		return KERNEL_E_NO_SUCH;
 	stream->known = true;
 	stream->page->known = true;
 	call->number = stream->lock;
@@ -85,19 +79,18 @@ int on_stream_fetch(struct user_events *user_events, struct kernel_call *call)
 
 /* --- disowned streams --- */
 
+/* So often that each stream is looked at about once a second. */
 static void disowned_set_timer(struct user_events *user_events)
 {
 	const struct event_stream *stream;
 	struct timespec every = { 0 };
-	long rounds = 1, n = 0;
+	long n = 0;
 
-	/* As many rounds in a second as all streams take. */
 	TAILQ_FOREACH(stream, &user_events->disowned, in_disowned)
-		if (++n > rounds * LOOK_AT_ONCE && ++rounds == LOOK_INTERVAL / LOOK_INTERVAL_LEAST)
+		if (++n == LOOKS_MAX * LOOK_AT_ONCE)
 			break;
 	if (n > 0)
-		every = (struct timespec){ .tv_sec = rounds == 1,
-					   .tv_nsec = rounds == 1 ? 0 : LOOK_INTERVAL / rounds * 1000000 };
+		every.tv_nsec = 999999999 / ((n - 1) / LOOK_AT_ONCE + 1);
 	timerfd_settime(user_events->disowned_timer, 0, &(struct itimerspec){ .it_interval = every, .it_value = every },
 			NULL);
 }
@@ -128,7 +121,7 @@ void inheritance_look(struct user_events *user_events)
 	disowned_set_timer(user_events);
 }
 
-int on_disown(struct user_events *user_events, struct kernel_call *call _unused_)
+int on_disown(struct user_events *user_events, struct kernel_call *call _unused_, const struct target *target _unused_)
 {
 	struct event_stream *stream, *next_stream;
 	struct event_page *page, *next_page;
@@ -204,9 +197,9 @@ static int adopt_page(struct user_events *user_events, struct kernel_call *call)
 }
 
 /* Index 1 comes first, with the writable file; index 0 with the clients' file. */
-int on_page_adopt(struct user_events *user_events, struct kernel_call *call)
+int on_page_adopt(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
-	struct event_page *page = user_events_find_page(user_events, call->page);
+	struct event_page *page = target->page;
 	struct stat ours, clients;
 
 	if (call->index > 1)
@@ -236,13 +229,11 @@ static bool is_data_file(struct user_events *user_events, int fd, uint64_t lock)
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_keeps_lock(user_events, fd, lock);
 }
 
-int on_stream_adopt(struct user_events *user_events, struct kernel_call *call)
+int on_stream_adopt(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
-	struct event_page *page = user_events_find_page(user_events, call->page);
-	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
+	struct event_page *page = target->page;
+	struct event_stream *stream = target->stream;
 
-	if (!page)
-		return KERNEL_E_NO_SUCH;
 	if (stream && (stream->page != page || stream->lock != call->number))
 		return -EEXIST;
 	if (call->number > INT64_MAX || (call->fd >= 0 && !is_data_file(user_events, call->fd, call->number)))

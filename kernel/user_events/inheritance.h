@@ -14,8 +14,8 @@ bool inheritance_is_due(struct user_events *);
 void inheritance_look(struct user_events *);
 
 /* Calls; they return answers. */
-int on_page_fetch(struct user_events *, struct kernel_call *);
-int on_stream_fetch(struct user_events *, struct kernel_call *);
-int on_disown(struct user_events *, struct kernel_call *);
-int on_page_adopt(struct user_events *, struct kernel_call *);
-int on_stream_adopt(struct user_events *, struct kernel_call *);
+int on_page_fetch(struct user_events *, struct kernel_call *, const struct target *);
+int on_stream_fetch(struct user_events *, struct kernel_call *, const struct target *);
+int on_disown(struct user_events *, struct kernel_call *, const struct target *);
+int on_page_adopt(struct user_events *, struct kernel_call *, const struct target *);
+int on_stream_adopt(struct user_events *, struct kernel_call *, const struct target *);

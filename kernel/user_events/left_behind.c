@@ -93,27 +93,19 @@ static bool directory_lock(struct user_events *user_events)
 	return true;
 }
 
-static void place_text(uint64_t place, char ret[PLACE_BYTES])
+static void own_place(const struct user_events *user_events, char ret[PLACE_BYTES])
 {
-	snprintf(ret, PLACE_BYTES, "%016" PRIx64, place);
-}
-
-void left_behind_note_ranges(struct user_events *user_events)
-{
-	const struct places *places = &user_events->places;
-	char text[PLACE_BYTES];
-
-	for (uint64_t place = places->first; user_events->left_behind.directory >= 0 && place < places->end;
-	     place += RANGE_SIZE) {
-		place_text(place, text);
-		mark_make(user_events->left_behind.directory, streams_prefix, text);
-	}
+	snprintf(ret, PLACE_BYTES, "%016" PRIx64, user_events->places.first);
 }
 
 void left_behind_init(struct user_events *user_events, int directory)
 {
+	char place[PLACE_BYTES];
+
 	user_events->left_behind.directory = directory;
-	left_behind_note_ranges(user_events);
+	own_place(user_events, place);
+	if (directory >= 0)
+		mark_make(directory, streams_prefix, place);
 }
 
 void left_behind_record(struct user_events *user_events, const char *name, bool ours)
@@ -150,7 +142,7 @@ static void check_range(struct user_events *user_events, const char *place, void
 	const uint64_t first = strtoull(place, NULL, 16);
 	char path[PATH_BYTES];
 
-	if ((first >= user_events->places.first && first < user_events->places.end) || first > INT64_MAX - RANGE_SIZE)
+	if (first == user_events->places.first || first > INT64_MAX - RANGE_SIZE)
 		return;
 	/* A keeper may have been killed while it woke programs: this keeper does that, or nothing is left to wake. */
 	snprintf(path, sizeof(path), "instances/userevd-%s", place);
@@ -180,7 +172,7 @@ static void own_instance(const struct user_events *user_events, char ret[PATH_BY
 {
 	char place[PLACE_BYTES];
 
-	place_text(user_events->places.first, place);
+	own_place(user_events, place);
 	snprintf(ret, PATH_BYTES, "instances/userevd-%s", place);
 }
 
@@ -268,17 +260,14 @@ void left_behind_settle(struct user_events *user_events)
 void left_behind_deinit(struct user_events *user_events)
 {
 	struct left_behind *left_behind = &user_events->left_behind;
-	const struct places *places = &user_events->places;
-	char text[PLACE_BYTES];
+	char place[PLACE_BYTES];
 
 	remove_instance(user_events);
 	/* A successor need not look at a range in which no program has a file. */
-	for (uint64_t place = places->first;
-	     left_behind->directory >= 0 && user_events->data >= 0 && place < places->end; place += RANGE_SIZE) {
-		if (range_is_locked(user_events, place))
-			continue;
-		place_text(place, text);
-		mark_remove(left_behind->directory, streams_prefix, text);
+	if (left_behind->directory >= 0 && user_events->data >= 0 &&
+	    !range_is_locked(user_events, user_events->places.first)) {
+		own_place(user_events, place);
+		mark_remove(left_behind->directory, streams_prefix, place);
 	}
 	left_behind->lock = fd_close(left_behind->lock);
 }

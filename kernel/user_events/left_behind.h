@@ -20,8 +20,6 @@ struct left_behind {
 /* Records where this keeper's locks begin. */
 void left_behind_init(struct user_events *, int directory);
 void left_behind_deinit(struct user_events *);
-/* This keeper has another range of bytes for its locks. */
-void left_behind_note_ranges(struct user_events *);
 
 /* Records an event in use; `ours`: the keeper has made it, and is to delete it. */
 void left_behind_record(struct user_events *, const char *name, bool ours);

@@ -14,13 +14,13 @@
  * A call that depends on something under way waits until nothing is under way. There is no other rule.
  */
 
-struct job {
-	struct kernel_call *calls;
-	size_t n;
-	kernel_done *done;
-	void *data;
-	size_t under_way; /* placements, and one until all calls have been looked at */
-};
+struct job *job_new(struct kernel_call *calls, size_t n, kernel_done *done, void *data)
+{
+	struct job *job = keeper_allocate(sizeof(*job));
+
+	*job = (struct job){ .calls = calls, .n = n, .done = done, .data = data, .under_way = 1 };
+	return job;
+}
 
 static void job_put(struct job *job)
 {
@@ -31,54 +31,41 @@ static void job_put(struct job *job)
 	free(job);
 }
 
-void submission_end(struct user_events *user_events, struct submission *submission)
+void job_end(struct user_events *user_events, struct job *job)
 {
-	placements_send(user_events, submission);
+	placements_send(user_events, job);
 	placements_settle(user_events);
 	/* Without `done` the calls may end with the caller's function. */
-	if (!submission->done)
+	if (!job->done)
 		placements_finish(user_events);
-	if (submission->job)
-		job_put(submission->job);
-	else if (submission->done)
-		submission->done(submission->data, submission->calls, submission->n);
+	job_put(job);
 }
 
-static struct placement *placement_new(struct submission *submission, struct event_stream *stream, struct page_map *map)
+static struct placement *placement_new(struct job *job, struct event_stream *stream, struct enabler_process *process)
 {
 	struct placement *placement = keeper_allocate(sizeof(*placement));
 
-	if (!submission->job) {
-		submission->job = keeper_allocate(sizeof(*submission->job));
-		*submission->job = (struct job){
-			.calls = submission->calls,
-			.n = submission->n,
-			.done = submission->done,
-			.data = submission->data,
-			.under_way = 1,
-		};
-	}
-	submission->job->under_way++;
-	placement->job = submission->job;
+	job->under_way++;
+	placement->job = job;
 	placement->stream = stream;
-	placement->map = map;
+	placement->process = process;
 	placement->file = -1;
 	return placement;
 }
 
-void placement_add(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
-		   struct slot *slot, struct kernel_call *call)
+void placement_add(struct user_events *user_events, struct job *job, struct event_stream *stream, struct slot *slot,
+		   struct kernel_call *call)
 {
-	struct placement *filling = submission->filling;
-	struct page_map *map = slot->holding->map;
+	struct placement *filling = job->filling;
+	struct enabler_process *process = slot->holding->process;
 
 	/* Adopted events are not registered together with new ones. */
-	if (filling && (filling->n == AT_ONCE || filling->stream != stream || filling->map != map ||
+	if (filling && (filling->n == AT_ONCE || filling->stream != stream || filling->process != process ||
 			filling->calls[0]->op != call->op))
-		placements_send(user_events, submission);
-	if (!submission->filling)
-		submission->filling = placement_new(submission, stream, map);
-	filling = submission->filling;
+		placements_send(user_events, job);
+	if (!job->filling)
+		job->filling = placement_new(job, stream, process);
+	filling = job->filling;
 	filling->slots[filling->n] = slot;
 	filling->calls[filling->n++] = call;
 }
@@ -95,13 +82,13 @@ void placement_refuse(struct user_events *user_events, struct placement *placeme
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 
-void placements_send(struct user_events *user_events, struct submission *submission)
+void placements_send(struct user_events *user_events, struct job *job)
 {
-	struct placement *placement = submission->filling;
+	struct placement *placement = job->filling;
 
 	if (!placement)
 		return;
-	submission->filling = NULL;
+	job->filling = NULL;
 	user_events->under_way++;
 	placement->stream->under_way++;
 	/* Adopted events are registered on a file of our own, which is closed afterwards: only their enablers stay. */

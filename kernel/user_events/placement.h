@@ -5,30 +5,28 @@
 
 #include "kernel/user_events/user_events.h"
 
-struct job;
-
-/* While its calls are carried out. */
-struct submission {
+/* A batch. It is answered when all of its calls are. */
+struct job {
 	struct kernel_call *calls;
 	size_t n;
 	kernel_done *done;
 	void *data;
-	struct job *job;	   /* remains while calls are under way; NULL: none has been */
+	size_t under_way;	   /* placements, and one until all calls have been carried out */
 	struct placement *filling; /* not sent yet */
 };
 
-/* All calls have been carried out or are under way. The submission is answered as soon as none is under way any more. */
-void submission_end(struct user_events *, struct submission *);
+struct job *job_new(struct kernel_call *calls, size_t n, kernel_done *done, void *data);
+/* All calls have been carried out or are under way. */
+void job_end(struct user_events *, struct job *);
 
 /* Adds a registration, together with those before it if possible. */
-void placement_add(struct user_events *, struct submission *, struct event_stream *, struct slot *,
-		   struct kernel_call *);
+void placement_add(struct user_events *, struct job *, struct event_stream *, struct slot *, struct kernel_call *);
 /* The file on which the events are to be registered. */
 int placement_file(const struct placement *);
 /* Answers all calls of a placement with an error. */
 void placement_refuse(struct user_events *, struct placement *, int error);
 /* Sends the placement that is being filled. */
-void placements_send(struct user_events *, struct submission *);
+void placements_send(struct user_events *, struct job *);
 /* Finishes placements that have results. */
 void placements_settle(struct user_events *);
 /* Waits until nothing is under way. Streams, holdings and slots may have gone afterwards. */

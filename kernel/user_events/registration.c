@@ -128,7 +128,7 @@ void registration_failed(struct user_events *user_events, struct event_stream *s
 }
 
 /* The page does not have the event yet. */
-static int register_new(struct user_events *user_events, struct submission *submission, struct event_stream *stream,
+static int register_new(struct user_events *user_events, struct job *job, struct event_stream *stream,
 			struct kernel_call *call, const char *key)
 {
 	struct holding *holding = holding_make(table_of(user_events, stream->page), call, key);
@@ -140,7 +140,7 @@ static int register_new(struct user_events *user_events, struct submission *subm
 	if (r != 0)
 		holding_free(holding);
 	else
-		placement_add(user_events, submission, stream, slot_make(stream, holding, index), call);
+		placement_add(user_events, job, stream, slot_make(stream, holding, index), call);
 	return r;
 }
 
@@ -168,16 +168,13 @@ static int register_again(struct user_events *user_events, struct event_stream *
 	return answer_with(call, stream, slot ? slot : slot_make(stream, holding, index));
 }
 
-int on_register(struct user_events *user_events, struct submission *submission, struct kernel_call *call)
+int on_register(struct user_events *user_events, struct job *job, struct event_stream *stream, struct kernel_call *call)
 {
 	static struct description description; /* large */
 	char key[KEY_BYTES], sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
 	struct holding *holding;
 
-	if (!stream)
-		return KERNEL_E_NO_SUCH;
 	if (call->op == KERNEL_REGISTER && stream->fd < 0)
 		return -EBADF;
 	if (call->op == KERNEL_ADOPT &&
@@ -193,12 +190,12 @@ int on_register(struct user_events *user_events, struct submission *submission, 
 	key[0] = call->flags & KERNEL_MULTI_FORMAT ? 'm' : 's';
 	string_copy(key + 1, sizeof(key) - 1, call->text);
 	HASH_FIND(by_key, table_of(user_events, stream->page)->holdings, key, strlen(key), holding);
-	/* Somebody else has just asked for it, or the batch contains it twice. */
+	/* Another stream has just asked for it, or the batch contains it twice. */
 	if (holding && !holding->placed) {
-		placements_send(user_events, submission);
+		placements_send(user_events, job);
 		placements_finish(user_events);
 		HASH_FIND(by_key, table_of(user_events, stream->page)->holdings, key, strlen(key), holding);
 	}
 	return holding ? register_again(user_events, stream, holding, call)
-		       : register_new(user_events, submission, stream, call, key);
+		       : register_new(user_events, job, stream, call, key);
 }

@@ -7,7 +7,7 @@
 #include "kernel/user_events/user_events.h"
 
 /* REGISTER and ADOPT. An answer; the call's placement may still be under way. */
-int on_register(struct user_events *, struct submission *, struct kernel_call *);
+int on_register(struct user_events *, struct job *, struct event_stream *, struct kernel_call *);
 /* The result of a placement's slot. */
 void registration_placed(struct event_stream *, struct slot *, struct kernel_call *);
 void registration_failed(struct user_events *, struct event_stream *, struct slot *);

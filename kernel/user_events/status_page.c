@@ -199,7 +199,7 @@ static int status_place_one(struct user_events *user_events, struct event_stream
 
 /*
  * The kernel still has the event, under the bit that the daemon has given. (Whether another program had made it was forgotten with the
- * last keeper: it is deleted like ours, if nobody uses it then.)
+ * last keeper: it is deleted like ours, if no program uses it then.)
  */
 static int status_adopt_one(struct user_events *user_events, int file, const struct holding *holding)
 {
@@ -304,13 +304,13 @@ int status_page_init(struct user_events *user_events, const struct kernel_limits
 		return -errno;
 	unwanted_find_witnesses(user_events);
 	facts->shared_page = true;
-	facts->page_bits = WIRE_PAGE_BITS; /* whatever the limits say: the kernel chooses the bits */
+	facts->page_bits = WIRE_PAGE_BITS; /* without a limit: the kernel chooses the bits */
 	facts->capacity = status_maximum(user_events);
 	if (limits->capacity)
 		facts->capacity = MIN(facts->capacity, limits->capacity);
 	text_printf(
 		&note,
 		"before Linux 6.4 all tenants share one page: each sees which bits are on, can list all events, and can "
-		"delete those that nobody uses");
+		"delete those that no program uses");
 	return 0;
 }

@@ -8,24 +8,20 @@
 #include <sys/random.h>
 
 #include "kernel/uapi.h"
-#include "kernel/user_events/left_behind.h"
 
 /*
  * The kernel does not tell how many copies of an open file exist, but a lock that belongs to the open file (F_OFD_SETLK) lives exactly
  * as long as the last copy. Each stream has one byte of the data file for its lock. All open files of the machine share these bytes, so
  * each keeper has a range of its own, and locks the part of it that no stream has had yet: other programs with a data file can't take
  * the bytes of the next streams. A byte is used once, so this lock stays contiguous. Between the keeper's unlocking of a byte and the
- * stream's locking, another program may take it; then the stream gets another byte, which is random.
+ * stream's locking, another program may take it; then the stream gets the next byte.
  *
  * Without a guard, holders of a data file can unlock a byte, or lock those of streams that have ended. So a stream that begins to linger
  * unguarded gets a witness: an event with a random name and without any other reference. The kernel refuses to delete it while a copy
  * of the file is open.
  */
 
-enum {
-	TRIES = 16,
-	SKIPPED_MAX = 1 << 20, /* bytes, before the next try */
-};
+enum { TRIES = 16 };
 
 int data_file_open(const struct mounts *mounts)
 {
@@ -51,72 +47,40 @@ static int draw_random(void *ret, size_t size)
 	return getrandom(ret, size, 0) == (ssize_t)size ? 0 : -EIO;
 }
 
-/*
- * Takes a range without a lock in it. If other programs have locked everything, it takes one without locking it. The first range is
- * random, as a program that could foresee it could lock all of it; the others follow.
- */
-static int places_next_range(struct places *places)
-{
-	int r = -EAGAIN;
-
-	for (unsigned tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
-		if (places->end == 0) {
-			r = draw_random(&places->end, sizeof(places->end));
-			if (r < 0)
-				return r;
-			places->end = places->end >> 2 & ~(RANGE_SIZE - 1);
-			places->first = places->end;
-		}
-		places->next = places->end;
-		places->end += RANGE_SIZE;
-		r = set_lock(places->fd, F_WRLCK, places->next, RANGE_SIZE);
-	}
-	return r == -EAGAIN ? 0 : r;
-}
-
+/* The range is random: a program that could foresee it could lock it. If other programs have locked everything, it stays unlocked. */
 int places_init(struct user_events *user_events)
 {
-	user_events->places.fd = data_file_open(&user_events->mounts);
-	return user_events->places.fd < 0 ? user_events->places.fd : places_next_range(&user_events->places);
-}
+	struct places *places = &user_events->places;
+	int r = -EAGAIN;
 
-/* Locks the byte behind `skipped` others. -EAGAIN: another program has taken it. */
-static int places_take(struct places *places, int stream, uint32_t skipped, uint64_t *ret)
-{
-	uint64_t place = places->next + skipped;
-	int r;
-
-	if (place >= places->end) {
-		r = places_next_range(places);
+	places->fd = data_file_open(&user_events->mounts);
+	if (places->fd < 0)
+		return places->fd;
+	for (unsigned tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
+		r = draw_random(&places->first, sizeof(places->first));
 		if (r < 0)
 			return r;
-		place = places->next;
+		places->first = places->first >> 2 & ~(RANGE_SIZE - 1);
+		r = set_lock(places->fd, F_WRLCK, places->first, RANGE_SIZE);
 	}
-	r = set_lock(places->fd, F_UNLCK, places->next, place + 1 - places->next);
-	if (r < 0)
-		return r;
-	places->next = place + 1;
-	*ret = place;
-	return set_lock(stream, F_WRLCK, place, 1);
+	places->next = places->first;
+	return r == -EAGAIN ? 0 : r;
 }
 
 int stream_file_open(struct user_events *user_events, uint64_t *ret_place, int *ret_fd)
 {
 	_cleanup_(fd_closep) int fd = data_file_open(&user_events->mounts);
-	uint32_t skipped = 0;
-	const uint64_t end = user_events->places.end;
-	int r;
+	struct places *places = &user_events->places;
+	int r = -EAGAIN;
 
 	if (fd < 0)
 		return fd;
-	r = places_take(&user_events->places, fd, 0, ret_place);
-	for (unsigned tries = 1; tries < TRIES && r == -EAGAIN; tries++) {
-		r = draw_random(&skipped, sizeof(skipped));
+	for (unsigned tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
+		*ret_place = places->next++;
+		r = set_lock(places->fd, F_UNLCK, *ret_place, 1);
 		if (r == 0)
-			r = places_take(&user_events->places, fd, skipped % SKIPPED_MAX, ret_place);
+			r = set_lock(fd, F_WRLCK, *ret_place, 1);
 	}
-	if (user_events->places.end != end)
-		left_behind_note_ranges(user_events);
 	/* Unguarded, its witness will do. */
 	if (r < 0 && (r != -EAGAIN || user_events->kernel.facts.guarded))
 		return r;

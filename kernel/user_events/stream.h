@@ -5,8 +5,8 @@
 
 #include "kernel/user_events/user_events.h"
 
-/* Bytes in one range of locks. */
-#define RANGE_SIZE ((uint64_t)1 << 32)
+/* Bytes for the locks of one keeper, more than it can ever use. */
+#define RANGE_SIZE ((uint64_t)1 << 40)
 
 /* An open data file, through the keeper's own mount: an fd, or a negative errno. */
 int data_file_open(const struct mounts *);
@@ -30,5 +30,5 @@ bool stream_is_open(struct user_events *, struct event_stream *);
 void stream_note_index(struct event_stream *, uint32_t index);
 /* Sets `self_registered` if an index was given to an event that is not ours. */
 void stream_check_indexes(struct event_stream *);
-/* Whether nobody but the keeper has registered anything on it. */
+/* Whether only the keeper has registered events on it. */
 bool stream_is_clean(const struct event_stream *);

@@ -21,22 +21,6 @@ static struct user_events *user_events_of(struct kernel *kernel)
 	return container_of(kernel, struct user_events, kernel);
 }
 
-struct event_page *user_events_find_page(const struct user_events *user_events, uint32_t number)
-{
-	struct event_page *page;
-
-	NUMBER_FIND(by_number, user_events->pages, number, page);
-	return page;
-}
-
-struct event_stream *user_events_find_stream(const struct user_events *user_events, uint32_t number)
-{
-	struct event_stream *stream;
-
-	NUMBER_FIND(by_number, user_events->streams, number, stream);
-	return stream;
-}
-
 /* --- pages --- */
 
 struct event_page *user_events_page_make(struct user_events *user_events, uint32_t number)
@@ -48,7 +32,6 @@ struct event_page *user_events_page_make(struct user_events *user_events, uint32
 	page->fd = -1;
 	page->client_fd = -1;
 	page->known = true;
-	LIST_INIT(&page->maps);
 	bits_init(&page->bits, user_events->kernel.facts.page_bits);
 	return page;
 }
@@ -75,13 +58,13 @@ void user_events_page_free(struct user_events *user_events, struct event_page *p
 		user_events_page_unmake(user_events, page);
 }
 
-static int on_page_new(struct user_events *user_events, struct kernel_call *call)
+static int on_page_new(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
 	_cleanup_(fd_closep) int copy = -1;
 	struct event_page *page;
 	int r;
 
-	if (user_events_find_page(user_events, call->page))
+	if (target->page)
 		return -EEXIST;
 	page = user_events_page_make(user_events, call->page);
 	r = user_events->abi->page_new(user_events, page);
@@ -98,15 +81,11 @@ static int on_page_new(struct user_events *user_events, struct kernel_call *call
 	return KERNEL_OK;
 }
 
-static int on_page_free(struct user_events *user_events, struct kernel_call *call)
+static int on_page_free(struct user_events *user_events, struct kernel_call *call _unused_, const struct target *target)
 {
-	struct event_page *page = user_events_find_page(user_events, call->page);
-
-	if (!page)
-		return KERNEL_E_NO_SUCH;
-	if (page->streams > page->disowned_streams)
+	if (target->page->streams > target->page->disowned_streams)
 		return -EBUSY;
-	user_events_page_free(user_events, page);
+	user_events_page_free(user_events, target->page);
 	return KERNEL_OK;
 }
 
@@ -130,15 +109,12 @@ struct event_stream *user_events_stream_add(struct user_events *user_events, uin
 }
 
 /* The clients get a copy; ours stays for further registrations. */
-static int on_stream_new(struct user_events *user_events, struct kernel_call *call)
+static int on_stream_new(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
-	struct event_page *page = user_events_find_page(user_events, call->page);
 	_cleanup_(fd_closep) int fd = -1, copy = -1;
 	int r;
 
-	if (!page)
-		return KERNEL_E_NO_SUCH;
-	if (user_events_find_stream(user_events, call->stream))
+	if (target->stream)
 		return -EEXIST;
 	r = stream_file_open(user_events, &call->number, &fd);
 	if (r < 0)
@@ -146,7 +122,7 @@ static int on_stream_new(struct user_events *user_events, struct kernel_call *ca
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
 		return -errno;
-	user_events_stream_add(user_events, call->stream, page, call->number, fd_steal(&fd));
+	user_events_stream_add(user_events, call->stream, target->page, call->number, fd_steal(&fd));
 	call->fd = fd_steal(&copy);
 	return KERNEL_OK;
 }
@@ -179,30 +155,23 @@ void user_events_disowned_free(struct user_events *user_events, struct event_str
 	stream_end(user_events, stream);
 }
 
-static int on_stream_free(struct user_events *user_events, struct kernel_call *call)
+static int on_stream_free(struct user_events *user_events, struct kernel_call *call _unused_,
+			  const struct target *target)
 {
-	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
-
-	if (!stream)
-		return KERNEL_E_NO_SUCH;
-	user_events_stream_free(user_events, stream);
+	user_events_stream_free(user_events, target->stream);
 	return KERNEL_OK;
 }
 
 /* The kernel has no way to take a single reference back from a file. */
-static int on_release(struct user_events *user_events, struct kernel_call *call)
+static int on_release(struct user_events *user_events _unused_, struct kernel_call *call, const struct target *target)
 {
-	const struct event_stream *stream = user_events_find_stream(user_events, call->stream);
-
-	return stream && call->index < stream->next_index ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
+	return call->index < target->stream->next_index ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
 }
 
-static int on_still_open(struct user_events *user_events, struct kernel_call *call)
+static int on_still_open(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
-	struct event_stream *stream = user_events_find_stream(user_events, call->stream);
+	struct event_stream *stream = target->stream;
 
-	if (!stream)
-		return KERNEL_E_NO_SUCH;
 	stream->known = true;
 	stream->page->known = true;
 	if (call->index == KERNEL_UNGUARDED)
@@ -213,80 +182,82 @@ static int on_still_open(struct user_events *user_events, struct kernel_call *ca
 	return stream->self_registered ? KERNEL_E_SELF_REGISTERED : KERNEL_OK;
 }
 
-static int on_clean(struct user_events *user_events, struct kernel_call *call)
+static int on_clean(struct user_events *user_events _unused_, struct kernel_call *call _unused_,
+		    const struct target *target)
 {
-	const struct event_stream *stream = user_events_find_stream(user_events, call->stream);
-
-	if (!stream || stream->fd < 0)
+	if (target->stream->fd < 0)
 		return KERNEL_E_NO_SUCH;
-	return stream_is_clean(stream) ? KERNEL_OK : KERNEL_E_SELF_REGISTERED;
+	return stream_is_clean(target->stream) ? KERNEL_OK : KERNEL_E_SELF_REGISTERED;
 }
 
-static int on_look(struct user_events *user_events, struct kernel_call *call)
+static int on_look(struct user_events *user_events, struct kernel_call *call, const struct target *target _unused_)
 {
 	call->bit = user_events->abi->maximum(user_events);
 	call->number = user_events->witnesses;
 	return user_events->list < 0 ? user_events->list : look_count_events(user_events->list, &call->index);
 }
 
-static int on_set_maximum(struct user_events *user_events _unused_, struct kernel_call *call)
+static int on_set_maximum(struct user_events *user_events _unused_, struct kernel_call *call,
+			  const struct target *target _unused_)
 {
 	return look_set_maximum(call->index);
 }
 
-static int carry_out(struct user_events *user_events, struct submission *submission, struct kernel_call *call)
+static int carry_out(struct user_events *user_events, struct job *job, struct kernel_call *call)
 {
 	static const struct {
-		int (*handle)(struct user_events *, struct kernel_call *);
+		int (*handle)(struct user_events *, struct kernel_call *, const struct target *);
+		bool needs_page;
+		bool needs_stream;
 		bool at_once; /* does not depend on registrations that are under way */
 	} handlers[KERNEL_OP_MAX_] = {
-		[KERNEL_PAGE_NEW] = { on_page_new, true },
-		[KERNEL_PAGE_FREE] = { on_page_free, false },
-		[KERNEL_STREAM_NEW] = { on_stream_new, true },
-		[KERNEL_STREAM_FREE] = { on_stream_free, false },
-		[KERNEL_RELEASE] = { on_release, false },
-		[KERNEL_STILL_OPEN] = { on_still_open, false },
-		[KERNEL_CLEAN] = { on_clean, false },
-		[KERNEL_LOOK] = { on_look, false },
-		[KERNEL_SET_MAXIMUM] = { on_set_maximum, false },
-		[KERNEL_PAGE_FETCH] = { on_page_fetch, true },
-		[KERNEL_STREAM_FETCH] = { on_stream_fetch, true },
-		[KERNEL_DISOWN] = { on_disown, false },
-		[KERNEL_PAGE_ADOPT] = { on_page_adopt, true },
-		[KERNEL_STREAM_ADOPT] = { on_stream_adopt, true },
+		[KERNEL_PAGE_NEW] = { on_page_new, .at_once = true },
+		[KERNEL_PAGE_FREE] = { on_page_free, .needs_page = true },
+		[KERNEL_STREAM_NEW] = { on_stream_new, .needs_page = true, .at_once = true },
+		[KERNEL_STREAM_FREE] = { on_stream_free, .needs_stream = true },
+		[KERNEL_RELEASE] = { on_release, .needs_stream = true },
+		[KERNEL_STILL_OPEN] = { on_still_open, .needs_stream = true },
+		[KERNEL_CLEAN] = { on_clean, .needs_stream = true },
+		[KERNEL_LOOK] = { on_look },
+		[KERNEL_SET_MAXIMUM] = { on_set_maximum },
+		[KERNEL_PAGE_FETCH] = { on_page_fetch, .needs_page = true, .at_once = true },
+		[KERNEL_STREAM_FETCH] = { on_stream_fetch, .needs_stream = true, .at_once = true },
+		[KERNEL_DISOWN] = { on_disown },
+		[KERNEL_PAGE_ADOPT] = { on_page_adopt, .at_once = true },
+		[KERNEL_STREAM_ADOPT] = { on_stream_adopt, .needs_page = true, .at_once = true },
 	};
+	struct target target;
 
-	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT)
-		return on_register(user_events, submission, call);
-	/* The keeper carries out deposits itself. */
-	if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
-		return KERNEL_E_UNSUPPORTED;
-	if (!handlers[call->op].at_once) {
-		placements_send(user_events, submission);
-		placements_finish(user_events);
+	if (call->op != KERNEL_REGISTER && call->op != KERNEL_ADOPT) {
+		/* The keeper carries out deposits itself. */
+		if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
+			return KERNEL_E_UNSUPPORTED;
+		if (!handlers[call->op].at_once) {
+			placements_send(user_events, job);
+			placements_finish(user_events);
+		}
 	}
-	return handlers[call->op].handle(user_events, call);
-}
-
-static void prepare_spares(struct user_events *user_events)
-{
-	if (user_events->under_way == 0 && user_events->abi->prepare)
-		user_events->abi->prepare(user_events);
+	NUMBER_FIND(by_number, user_events->pages, call->page, target.page);
+	NUMBER_FIND(by_number, user_events->streams, call->stream, target.stream);
+	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT)
+		return target.stream ? on_register(user_events, job, target.stream, call) : KERNEL_E_NO_SUCH;
+	if ((handlers[call->op].needs_page && !target.page) || (handlers[call->op].needs_stream && !target.stream))
+		return KERNEL_E_NO_SUCH;
+	return handlers[call->op].handle(user_events, call, &target);
 }
 
 static void user_events_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done,
 			       void *data)
 {
 	struct user_events *user_events = user_events_of(kernel);
-	struct submission submission = { .calls = calls, .n = n, .done = done, .data = data };
+	struct job *job = job_new(calls, n, done, data);
 
 	for (size_t i = 0; i < n; i++) {
-		calls[i].result = carry_out(user_events, &submission, &calls[i]);
-		if (message_op_takes_fd(calls[i].op))
+		calls[i].result = carry_out(user_events, job, &calls[i]);
+		if (message_op(calls[i].op)->takes_fd)
 			calls[i].fd = fd_close(calls[i].fd);
 	}
-	submission_end(user_events, &submission);
-	prepare_spares(user_events);
+	job_end(user_events, job);
 }
 
 /* Calls that are under way are carried out, whether or not the daemon is still there. */
@@ -306,20 +277,12 @@ static int user_events_dispatch(struct kernel *kernel)
 	/* Otherwise at the next look. */
 	if (is_due && user_events->under_way == 0)
 		inheritance_look(user_events);
-	prepare_spares(user_events);
 	return r;
 }
 
 static void user_events_orphan(struct kernel *kernel)
 {
 	inheritance_orphan(user_events_of(kernel));
-}
-
-/* Records do not pass through the keeper. */
-static bool user_events_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
-				   struct kernel_page_stats *ret _unused_)
-{
-	return false;
 }
 
 static void user_events_free(struct kernel *kernel)
@@ -355,7 +318,6 @@ static const struct kernel_ops user_events_ops = {
 	.cancel = user_events_cancel,
 	.dispatch = user_events_dispatch,
 	.free = user_events_free,
-	.page_stats = user_events_page_stats,
 	.orphan = user_events_orphan,
 };
 
@@ -395,7 +357,6 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 		.ops = &user_events_ops,
 		.facts = {
 			.backend = (uint16_t)backend,
-			.name = backend_name((uint16_t)backend),
 			.page_bits = limits->page_bits ? limits->page_bits : WIRE_PAGE_BITS,
 			.payload_max = WIRE_PAYLOAD_MAX,
 		},

@@ -23,7 +23,6 @@ struct placement;
 struct user_events;
 
 LIST_HEAD(holding_list, holding);
-LIST_HEAD(page_map_list, page_map);
 LIST_HEAD(enabler_list, enabler_process);
 TAILQ_HEAD(placement_queue, placement);
 TAILQ_HEAD(stream_queue, event_stream);
@@ -39,19 +38,9 @@ struct mounts {
 
 /* Bytes of the data file for streams' locks. */
 struct places {
-	int fd; /* an open data file that never leaves the process; it has a lock on [next, end) */
+	int fd; /* an open data file that never leaves the process; it has a lock from `next` to the end of the range */
+	uint64_t first;
 	uint64_t next;
-	uint64_t end;
-	uint64_t first; /* of this keeper's ranges, which are contiguous */
-};
-
-/* A page that an enabler process has mapped. */
-struct page_map {
-	struct event_page *page;
-	struct enabler_process *process;
-	uint32_t enablers;
-	LIST_ENTRY(page_map) in_page;
-	LIST_ENTRY(page_map) in_process;
 };
 
 struct enabler_process {
@@ -59,8 +48,6 @@ struct enabler_process {
 	int fd;
 	bool broken; /* is about to end, and gets no requests any more */
 	uint32_t enablers;
-	uint32_t maps;
-	struct page_map_list mapped;
 	struct holding_list holdings;
 	struct placement_queue asked; /* without an answer, the oldest first */
 	unsigned n_asked;
@@ -78,7 +65,6 @@ struct event_page {
 	bool disowned; /* has no number, and ends with its last stream */
 	struct bits bits;
 	struct holding *holdings; /* table by key */
-	struct page_map_list maps;
 	UT_hash_handle by_number;
 };
 
@@ -87,10 +73,10 @@ struct holding {
 	uint32_t bit;
 	uint32_t slots;
 	uint16_t flags;
-	bool foreign;	      /* before Linux 6.4: the event existed before */
-	bool placed;	      /* otherwise its registration is under way, and may fail */
-	bool enabled;	      /* its enabler is registered */
-	struct page_map *map; /* where its enabler is, or will be; NULL: none */
+	bool foreign;			 /* before Linux 6.4: the event existed before */
+	bool placed;			 /* otherwise its registration is under way, and may fail */
+	bool enabled;			 /* its enabler is registered */
+	struct enabler_process *process; /* which has its enabler, or will have it; before Linux 6.4 NULL */
 	LIST_ENTRY(holding) in_process;
 	UT_hash_handle by_key;
 	char *text; /* the description, in the key */
@@ -124,13 +110,19 @@ struct event_stream {
 	TAILQ_ENTRY(event_stream) in_disowned;
 };
 
+/* The page and the stream that a call names. */
+struct target {
+	struct event_page *page; /* or NULL */
+	struct event_stream *stream;
+};
+
 enum { AT_ONCE = 100 }; /* events in one request to an enabler process */
 
 /* New holdings with enablers in one process, registered on one stream; ADOPT registers them on no stream, which has them already. */
 struct placement {
 	struct job *job;
 	struct event_stream *stream;
-	struct page_map *map;
+	struct enabler_process *process;
 	int file;   /* ADOPT: a data file of our own; or -1 */
 	bool again; /* the first process died of it, or with it */
 	size_t n;
@@ -169,8 +161,6 @@ struct user_events_abi {
 	uint32_t (*maximum)(const struct user_events *);
 	/* The daemon has taken over everything that it goes on with. NULL: nothing to do. */
 	void (*disowned)(struct user_events *);
-	/* No call is under way: time to prepare for later ones. NULL: nothing to do. */
-	void (*prepare)(struct user_events *);
 	/* The kernel's fd is readable. */
 	int (*dispatch)(struct user_events *);
 	/* At the end, without pages and streams. */
@@ -193,12 +183,11 @@ struct user_events {
 	int disowned_timer;	      /* runs while there are any */
 	struct event_page shared;     /* before Linux 6.4: has all holdings */
 	int status;		      /* before Linux 6.4: what clients get */
-	int timer;		      /* Linux 6.4: for spare processes; before: while there are unwanted events */
+	int timer;		      /* before Linux 6.4: while there are unwanted events */
 	struct unwanted_list unwanted;
 	struct left_behind left_behind; /* before Linux 6.4 */
 	bool ending;			/* programs keep their events */
 	struct enabler_list enablers;
-	bool timer_runs;
 	unsigned under_way;		 /* placements that are not finished */
 	struct placement_queue answered; /* placements with results */
 };
@@ -207,8 +196,6 @@ struct user_events {
 
 /* Takes the mounts over. 0, or a negative errno. */
 int user_events_new(enum wire_backend, const struct mounts *, const struct kernel_limits *, struct kernel **ret);
-struct event_page *user_events_find_page(const struct user_events *, uint32_t number);
-struct event_stream *user_events_find_stream(const struct user_events *, uint32_t number);
 /* Makes a page that is in no table yet, and frees one. */
 struct event_page *user_events_page_make(struct user_events *, uint32_t number);
 void user_events_page_unmake(struct user_events *, struct event_page *);

@@ -41,7 +41,7 @@ static inline void cursor_get(struct cursor *cursor, void *to, size_t size)
 		memset(to, 0, size);
 }
 
-/* Read to the end, and nothing was missing. */
+/* Whether all was read, and nothing was missing. */
 static inline bool cursor_done(const struct cursor *cursor)
 {
 	return !cursor->failed && cursor->left == 0;
@@ -51,7 +51,7 @@ struct packet {
 	uint8_t *data;
 	size_t size;
 	size_t capacity;
-	bool failed; /* something did not fit; nothing was written from there on */
+	bool failed; /* something did not fit; nothing was written after that */
 };
 
 static inline struct packet packet_make(void *data, size_t capacity)

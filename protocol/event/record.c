@@ -8,7 +8,7 @@
  * if the length is 0.
  *
  * So a __rel_loc char[] of 0 is valid (the byte before its end is the u32's last one), and a __data_loc may point at the common fields.
- * We don't have these, and nobody knows the byte before the entry: both are refused here.
+ * We have neither these nor the byte before the entry: both are refused here.
  *
  * Offsets below are in the entry, like the kernel's, except for pointers.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A library to be preloaded, which lets calls of the C library fail, or come late. What it is to do, and what it has done, is in
- * a file ($FAULTS) that it maps, and the test (plan.py) does too: so a fault is lifted, and calls are counted, while the program
- * runs. All processes that come from the one that was started share it.
+ * A library to be preloaded, which makes calls of the C library fail, or delays them. Faults and counts are in a file ($FAULTS) that this
+ * library and the test (plan.py) map, so a fault can be lifted, and calls counted, while the program runs. A program shares the file with
+ * its children.
  */
 
 #include <dirent.h>
@@ -40,28 +40,116 @@
 
 #include "protocol/base/base.h"
 
-/* What may fail. */
+/* Functions that are called as they are unless they fail: the type, the name, the parameters, the arguments, the result of a failure. */
 /* clang-format off */
-#define FUNCTIONS(_) \
-	_(accept4) _(access) _(bind) _(calloc) _(chdir) _(chmod) _(chown) _(close_range) _(connect) _(dup2) _(dup3) \
-	_(epoll_create) _(epoll_create1) _(epoll_ctl) _(epoll_wait) _(eventfd) _(faccessat) _(fallocate) _(fchmod) _(fchown) \
-	_(fcntl) _(fdopendir) _(fdopen) _(flock) _(fopen) _(fork) _(fsconfig) _(fsmount) _(fsopen) _(fstat) _(fstatat) _(fstatfs) _(fstatvfs) \
-	_(fsync) _(ftruncate) _(getline) _(getpwnam) _(getrandom) _(getrlimit) _(getsockname) _(getsockopt) _(getxattr) \
-	_(ioctl) _(kill) _(listen) _(linkat) _(lseek) _(lstat) _(malloc) _(memfd_create) _(mkdir) _(mkdirat) _(mlock) _(mmap) _(mount) \
-	_(mount_setattr) _(move_mount) _(mremap) _(open) _(open_tree) _(openat) _(opendir) _(pipe) _(pipe2) \
-	_(poll) _(posix_spawn) _(posix_spawn_file_actions_adddup2) _(posix_spawn_file_actions_addopen) \
-	_(posix_spawn_file_actions_init) _(posix_spawnp) _(prctl) _(pread) _(pwrite) _(pthread_create) _(read) _(readdir) \
-	_(readlink) _(realpath) _(realloc) _(recv) _(recvmsg) _(renameat) _(rmdir) _(send) _(sendmsg) _(setgroups) _(setresgid) \
-	_(setresuid) _(setrlimit) _(setsid) _(setsockopt) _(shutdown) _(signalfd) _(socket) _(socketpair) _(stat) \
-	_(statfs) _(statx) _(syscall) _(timer_create) _(timer_settime) _(timerfd_create) _(timerfd_settime) \
-	_(unlink) _(unlinkat) _(unshare) _(waitpid) _(write) _(writev)
+#define ORDINARY(_) \
+	_(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags), -1) \
+	_(int, access, (const char *path, int mode), (path, mode), -1) \
+	_(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1) \
+	_(int, chdir, (const char *path), (path), -1) \
+	_(int, chmod, (const char *path, mode_t mode), (path, mode), -1) \
+	_(int, chown, (const char *path, uid_t user, gid_t group), (path, user, group), -1) \
+	_(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), -1) \
+	_(int, connect, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1) \
+	_(int, dup2, (int from, int to), (from, to), -1) \
+	_(int, dup3, (int from, int to, int flags), (from, to, flags), -1) \
+	_(int, epoll_create, (int size), (size), -1) \
+	_(int, epoll_create1, (int flags), (flags), -1) \
+	_(int, epoll_wait, (int epoll, struct epoll_event *events, int n, int timeout), (epoll, events, n, timeout), -1) \
+	_(int, eventfd, (unsigned count, int flags), (count, flags), -1) \
+	_(int, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags), -1) \
+	_(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length), -1) \
+	_(int, fchmod, (int fd, mode_t mode), (fd, mode), -1) \
+	_(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), -1) \
+	_(FILE *, fdopen, (int fd, const char *mode), (fd, mode), NULL) \
+	_(DIR *, fdopendir, (int fd), (fd), NULL) \
+	_(int, flock, (int fd, int how), (fd, how), -1) \
+	_(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL) \
+	_(pid_t, fork, (void), (), -1) \
+	_(int, fsconfig, (int fd, unsigned command, const char *key, const void *value, int aux), (fd, command, key, value, aux), -1) \
+	_(int, fsmount, (int fd, unsigned flags, unsigned attributes), (fd, flags, attributes), -1) \
+	_(int, fsopen, (const char *name, unsigned flags), (name, flags), -1) \
+	_(int, fstat, (int fd, struct stat *ret), (fd, ret), -1) \
+	_(int, fstatat, (int at, const char *path, struct stat *ret, int flags), (at, path, ret, flags), -1) \
+	_(int, fstatfs, (int fd, struct statfs *ret), (fd, ret), -1) \
+	_(int, fstatvfs, (int fd, struct statvfs *ret), (fd, ret), -1) \
+	_(int, fsync, (int fd), (fd), -1) \
+	_(int, ftruncate, (int fd, off_t size), (fd, size), -1) \
+	_(ssize_t, getrandom, (void *buffer, size_t size, unsigned flags), (buffer, size, flags), -1) \
+	_(int, getrlimit, (__rlimit_resource_t which, struct rlimit *ret), (which, ret), -1) \
+	_(int, getsockopt, (int fd, int level, int option, void *ret, socklen_t *size), (fd, level, option, ret, size), -1) \
+	_(int, getsockname, (int fd, struct sockaddr *ret, socklen_t *length), (fd, ret, length), -1) \
+	_(ssize_t, getxattr, (const char *path, const char *name, void *ret, size_t size), (path, name, ret, size), -1) \
+	_(int, kill, (pid_t pid, int number), (pid, number), -1) \
+	_(int, linkat, (int from, const char *path, int to, const char *name, int flags), (from, path, to, name, flags), -1) \
+	_(int, listen, (int fd, int backlog), (fd, backlog), -1) \
+	_(off_t, lseek, (int fd, off_t offset, int whence), (fd, offset, whence), -1) \
+	_(int, lstat, (const char *path, struct stat *ret), (path, ret), -1) \
+	_(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1) \
+	_(int, mkdir, (const char *path, mode_t mode), (path, mode), -1) \
+	_(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), -1) \
+	_(int, mlock, (const void *address, size_t size), (address, size), -1) \
+	_(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset), (at, size, protection, flags, fd, offset), MAP_FAILED) \
+	_(int, mount, (const char *from, const char *to, const char *type, unsigned long flags, const void *data), (from, to, type, flags, data), -1) \
+	_(int, mount_setattr, (int at, const char *path, unsigned flags, struct mount_attr *attributes, size_t size), (at, path, flags, attributes, size), -1) \
+	_(int, move_mount, (int from, const char *from_path, int to, const char *to_path, unsigned flags), (from, from_path, to, to_path, flags), -1) \
+	_(int, open_tree, (int at, const char *path, unsigned flags), (at, path, flags), -1) \
+	_(DIR *, opendir, (const char *path), (path), NULL) \
+	_(int, pipe, (int ret[2]), (ret), -1) \
+	_(int, pipe2, (int ret[2], int flags), (ret, flags), -1) \
+	_(int, poll, (struct pollfd *fds, nfds_t n, int timeout), (fds, n, timeout), -1) \
+	_(int, posix_spawn, (pid_t *ret, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, char *const *argv, char *const *environment), (ret, path, actions, attributes, argv, environment), errno) \
+	_(int, posix_spawn_file_actions_adddup2, (posix_spawn_file_actions_t *actions, int from, int to), (actions, from, to), errno) \
+	_(int, posix_spawn_file_actions_addopen, (posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode), (actions, fd, path, flags, mode), errno) \
+	_(int, posix_spawn_file_actions_init, (posix_spawn_file_actions_t *actions), (actions), errno) \
+	_(int, posix_spawnp, (pid_t *ret, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, char *const *argv, char *const *environment), (ret, path, actions, attributes, argv, environment), errno) \
+	_(ssize_t, pread, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset), -1) \
+	_(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t offset), (fd, buffer, size, offset), -1) \
+	_(int, pthread_create, (pthread_t *ret, const pthread_attr_t *attributes, void *(*run)(void *), void *data), (ret, attributes, run, data), errno) \
+	_(struct dirent *, readdir, (DIR *directory), (directory), NULL) \
+	_(ssize_t, readlink, (const char *path, char *buffer, size_t size), (path, buffer, size), -1) \
+	_(char *, realpath, (const char *path, char *ret), (path, ret), NULL) \
+	_(ssize_t, recv, (int fd, void *buffer, size_t size, int flags), (fd, buffer, size, flags), -1) \
+	_(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1) \
+	_(int, renameat, (int from, const char *path, int to, const char *name), (from, path, to, name), -1) \
+	_(int, rmdir, (const char *path), (path), -1) \
+	_(ssize_t, send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), -1) \
+	_(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1) \
+	_(int, setgroups, (size_t n, const gid_t *groups), (n, groups), -1) \
+	_(int, setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved), -1) \
+	_(int, setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved), -1) \
+	_(int, setrlimit, (__rlimit_resource_t which, const struct rlimit *limit), (which, limit), -1) \
+	_(pid_t, setsid, (void), (), -1) \
+	_(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t size), (fd, level, option, value, size), -1) \
+	_(int, shutdown, (int fd, int how), (fd, how), -1) \
+	_(int, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags), -1) \
+	_(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1) \
+	_(int, socketpair, (int domain, int type, int protocol, int ret[2]), (domain, type, protocol, ret), -1) \
+	_(int, stat, (const char *path, struct stat *ret), (path, ret), -1) \
+	_(int, statfs, (const char *path, struct statfs *ret), (path, ret), -1) \
+	_(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *ret), (at, path, flags, mask, ret), -1) \
+	_(int, timer_create, (clockid_t clock, struct sigevent *event, timer_t *ret), (clock, event, ret), -1) \
+	_(int, timer_settime, (timer_t timer, int flags, const struct itimerspec *to, struct itimerspec *ret), (timer, flags, to, ret), -1) \
+	_(int, timerfd_create, (int clock, int flags), (clock, flags), -1) \
+	_(int, timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *ret), (fd, flags, to, ret), -1) \
+	_(int, unlink, (const char *path), (path), -1) \
+	_(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), -1) \
+	_(int, unshare, (int flags), (flags), -1) \
+	_(pid_t, waitpid, (pid_t pid, int *ret, int options), (pid, ret, options), -1) \
+	_(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)
+/* Functions with a body of their own below. */
+#define OTHERS(_) \
+	_(calloc) _(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read) _(realloc) \
+	_(syscall) _(write)
 /* clang-format on */
 
-#define NUMBER_OF(name) NUMBER_##name,
-enum function { FUNCTIONS(NUMBER_OF) FUNCTIONS_MAX };
+#define NUMBER_OF(name)			    NUMBER_##name,
+#define NUMBER_OF_ORDINARY(type, name, ...) NUMBER_##name,
+enum function { ORDINARY(NUMBER_OF_ORDINARY) OTHERS(NUMBER_OF) FUNCTIONS_MAX };
 
-#define NAME_OF(name) #name,
-static const char *const names[] = { FUNCTIONS(NAME_OF) };
+#define NAME_OF(name)			  #name,
+#define NAME_OF_ORDINARY(type, name, ...) #name,
+static const char *const names[] = { ORDINARY(NAME_OF_ORDINARY) OTHERS(NAME_OF) };
 
 enum { NAME_MAX_BYTES = 40, WHERE_BYTES = 64 };
 
@@ -74,26 +162,26 @@ struct counted {
 struct plan {
 	uint64_t first; /* of the function's calls, counted from 1, the first that fails; 0: none does */
 	uint64_t last;
-	_Atomic uint64_t failed;    /* so many did */
-	_Atomic uint64_t points;    /* calls of what is no mere memory, by the first process */
-	uint64_t interrupted_point; /* before that one it gets the signal; 0: it gets none */
+	_Atomic uint64_t failed;    /* number of failed calls */
+	_Atomic uint64_t points;    /* calls of the first process, without those for memory */
+	uint64_t interrupted_point; /* the signal comes before that call; 0: no signal */
 	int32_t function;
 	int32_t error;
-	uint32_t delay;		     /* up to so many microseconds before each call; 0: none */
+	uint32_t delay;		     /* maximum before each call, in microseconds; 0: none */
 	_Atomic uint32_t randomness; /* seeded by the test */
 	uint32_t functions;
 	int32_t signal;
 	_Atomic int32_t process; /* the first */
 	int32_t padding;
-	char where[WHERE_BYTES]; /* who made the first call that failed */
+	char where[WHERE_BYTES]; /* caller of the first call that failed */
 	struct counted counted[FUNCTIONS_MAX];
 };
 
 static struct plan *plan;
-/* This thread is in a part of the C library that can't be helped. */
+/* This thread is in a part of the C library that must not fail. */
 static _Thread_local bool spared __attribute__((tls_model("initial-exec")));
 
-/* Memory comes from whoever is behind us, ASan or the C library, without asking dlsym(), which may want memory itself. */
+/* The real functions of ASan or the C library, without dlsym(), which may allocate. */
 #ifdef BEHIND_ASAN
 #define REAL_MEMORY(function) __interceptor_##function
 #else
@@ -104,7 +192,7 @@ void *REAL_MEMORY(malloc)(size_t size);
 void *REAL_MEMORY(calloc)(size_t n, size_t size);
 void *REAL_MEMORY(realloc)(void *old, size_t size);
 
-/* As "userevd+0x1234", for addr2line. */
+/* Writes "userevd+0x1234", for addr2line. */
 static void note_caller(const void *caller)
 {
 	Dl_info info;
@@ -115,7 +203,7 @@ static void note_caller(const void *caller)
 		 (size_t)((const char *)caller - (const char *)info.dli_fbase));
 }
 
-/* Each time another number, and with the same seed the same ones. */
+/* Pseudo-random numbers, the same for the same seed. */
 static uint32_t next_random(void)
 {
 	uint32_t x = atomic_fetch_add(&plan->randomness, 0x9e3779b9U);
@@ -140,7 +228,7 @@ static bool is_memory(enum function function)
 	return function == NUMBER_malloc || function == NUMBER_calloc || function == NUMBER_realloc;
 }
 
-/* What may come between any two calls: time, and a signal. */
+/* A delay and a signal may come between any two calls. */
 static void meet(enum function function)
 {
 	int before = errno;
@@ -154,7 +242,7 @@ static void meet(enum function function)
 	errno = before;
 }
 
-/* Whether this call is one that fails: then with errno set. */
+/* Whether this call fails; then errno is set. */
 static bool fails(enum function function, const void *caller)
 {
 	uint64_t n;
@@ -173,7 +261,7 @@ static bool fails(enum function function, const void *caller)
 
 #define FAILS(name) fails(NUMBER_##name, __builtin_return_address(0))
 
-/* The function that ours hides. */
+/* The function that this library overrides. */
 #define REAL(name)                                                                                                     \
 	({                                                                                                             \
 		static __typeof__(&(name)) real_;                                                                      \
@@ -192,104 +280,9 @@ static bool fails(enum function function, const void *caller)
 		return REAL(name) arguments;                                                                           \
 	}
 
-/* clang-format off */
-FAULTABLE(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags), -1)
-FAULTABLE(int, access, (const char *path, int mode), (path, mode), -1)
-FAULTABLE(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1)
-FAULTABLE(int, chdir, (const char *path), (path), -1)
-FAULTABLE(int, chmod, (const char *path, mode_t mode), (path, mode), -1)
-FAULTABLE(int, chown, (const char *path, uid_t user, gid_t group), (path, user, group), -1)
-FAULTABLE(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), -1)
-FAULTABLE(int, connect, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1)
-FAULTABLE(int, dup2, (int from, int to), (from, to), -1)
-FAULTABLE(int, dup3, (int from, int to, int flags), (from, to, flags), -1)
-FAULTABLE(int, epoll_create, (int size), (size), -1)
-FAULTABLE(int, epoll_create1, (int flags), (flags), -1)
-FAULTABLE(int, epoll_wait, (int epoll, struct epoll_event *events, int n, int timeout), (epoll, events, n, timeout), -1)
-FAULTABLE(int, eventfd, (unsigned count, int flags), (count, flags), -1)
-FAULTABLE(int, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags), -1)
-FAULTABLE(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length), -1)
-FAULTABLE(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
-FAULTABLE(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), -1)
-FAULTABLE(FILE *, fdopen, (int fd, const char *mode), (fd, mode), NULL)
-FAULTABLE(DIR *, fdopendir, (int fd), (fd), NULL)
-FAULTABLE(int, flock, (int fd, int how), (fd, how), -1)
-FAULTABLE(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
-FAULTABLE(pid_t, fork, (void), (), -1)
-FAULTABLE(int, fsconfig, (int fd, unsigned command, const char *key, const void *value, int aux), (fd, command, key, value, aux), -1)
-FAULTABLE(int, fsmount, (int fd, unsigned flags, unsigned attributes), (fd, flags, attributes), -1)
-FAULTABLE(int, fsopen, (const char *name, unsigned flags), (name, flags), -1)
-FAULTABLE(int, fstat, (int fd, struct stat *ret), (fd, ret), -1)
-FAULTABLE(int, fstatat, (int at, const char *path, struct stat *ret, int flags), (at, path, ret, flags), -1)
-FAULTABLE(int, fstatfs, (int fd, struct statfs *ret), (fd, ret), -1)
-FAULTABLE(int, fstatvfs, (int fd, struct statvfs *ret), (fd, ret), -1)
-FAULTABLE(int, fsync, (int fd), (fd), -1)
-FAULTABLE(int, ftruncate, (int fd, off_t size), (fd, size), -1)
-FAULTABLE(ssize_t, getrandom, (void *buffer, size_t size, unsigned flags), (buffer, size, flags), -1)
-FAULTABLE(int, getrlimit, (__rlimit_resource_t which, struct rlimit *ret), (which, ret), -1)
-FAULTABLE(int, getsockopt, (int fd, int level, int option, void *ret, socklen_t *size), (fd, level, option, ret, size), -1)
-FAULTABLE(int, getsockname, (int fd, struct sockaddr *ret, socklen_t *length), (fd, ret, length), -1)
-FAULTABLE(ssize_t, getxattr, (const char *path, const char *name, void *ret, size_t size), (path, name, ret, size), -1)
-FAULTABLE(int, kill, (pid_t pid, int number), (pid, number), -1)
-FAULTABLE(int, linkat, (int from, const char *path, int to, const char *name, int flags), (from, path, to, name, flags), -1)
-FAULTABLE(int, listen, (int fd, int backlog), (fd, backlog), -1)
-FAULTABLE(off_t, lseek, (int fd, off_t offset, int whence), (fd, offset, whence), -1)
-FAULTABLE(int, lstat, (const char *path, struct stat *ret), (path, ret), -1)
-FAULTABLE(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
-FAULTABLE(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
-FAULTABLE(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), -1)
-FAULTABLE(int, mlock, (const void *address, size_t size), (address, size), -1)
-FAULTABLE(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset), (at, size, protection, flags, fd, offset), MAP_FAILED)
-FAULTABLE(int, mount, (const char *from, const char *to, const char *type, unsigned long flags, const void *data), (from, to, type, flags, data), -1)
-FAULTABLE(int, mount_setattr, (int at, const char *path, unsigned flags, struct mount_attr *attributes, size_t size), (at, path, flags, attributes, size), -1)
-FAULTABLE(int, move_mount, (int from, const char *from_path, int to, const char *to_path, unsigned flags), (from, from_path, to, to_path, flags), -1)
-FAULTABLE(int, open_tree, (int at, const char *path, unsigned flags), (at, path, flags), -1)
-FAULTABLE(DIR *, opendir, (const char *path), (path), NULL)
-FAULTABLE(int, pipe, (int ret[2]), (ret), -1)
-FAULTABLE(int, pipe2, (int ret[2], int flags), (ret, flags), -1)
-FAULTABLE(int, poll, (struct pollfd *fds, nfds_t n, int timeout), (fds, n, timeout), -1)
-FAULTABLE(int, posix_spawn, (pid_t *ret, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, char *const *argv, char *const *environment), (ret, path, actions, attributes, argv, environment), errno)
-FAULTABLE(int, posix_spawn_file_actions_adddup2, (posix_spawn_file_actions_t *actions, int from, int to), (actions, from, to), errno)
-FAULTABLE(int, posix_spawn_file_actions_addopen, (posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode), (actions, fd, path, flags, mode), errno)
-FAULTABLE(int, posix_spawn_file_actions_init, (posix_spawn_file_actions_t *actions), (actions), errno)
-FAULTABLE(int, posix_spawnp, (pid_t *ret, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, char *const *argv, char *const *environment), (ret, path, actions, attributes, argv, environment), errno)
-FAULTABLE(ssize_t, pread, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset), -1)
-FAULTABLE(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t offset), (fd, buffer, size, offset), -1)
-FAULTABLE(int, pthread_create, (pthread_t *ret, const pthread_attr_t *attributes, void *(*run)(void *), void *data), (ret, attributes, run, data), errno)
-FAULTABLE(struct dirent *, readdir, (DIR *directory), (directory), NULL)
-FAULTABLE(ssize_t, readlink, (const char *path, char *buffer, size_t size), (path, buffer, size), -1)
-FAULTABLE(char *, realpath, (const char *path, char *ret), (path, ret), NULL)
-FAULTABLE(ssize_t, recv, (int fd, void *buffer, size_t size, int flags), (fd, buffer, size, flags), -1)
-FAULTABLE(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1)
-FAULTABLE(int, renameat, (int from, const char *path, int to, const char *name), (from, path, to, name), -1)
-FAULTABLE(int, rmdir, (const char *path), (path), -1)
-FAULTABLE(ssize_t, send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), -1)
-FAULTABLE(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1)
-FAULTABLE(int, setgroups, (size_t n, const gid_t *groups), (n, groups), -1)
-FAULTABLE(int, setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved), -1)
-FAULTABLE(int, setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved), -1)
-FAULTABLE(int, setrlimit, (__rlimit_resource_t which, const struct rlimit *limit), (which, limit), -1)
-FAULTABLE(pid_t, setsid, (void), (), -1)
-FAULTABLE(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t size), (fd, level, option, value, size), -1)
-FAULTABLE(int, shutdown, (int fd, int how), (fd, how), -1)
-FAULTABLE(int, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags), -1)
-FAULTABLE(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
-FAULTABLE(int, socketpair, (int domain, int type, int protocol, int ret[2]), (domain, type, protocol, ret), -1)
-FAULTABLE(int, stat, (const char *path, struct stat *ret), (path, ret), -1)
-FAULTABLE(int, statfs, (const char *path, struct statfs *ret), (path, ret), -1)
-FAULTABLE(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *ret), (at, path, flags, mask, ret), -1)
-FAULTABLE(int, timer_create, (clockid_t clock, struct sigevent *event, timer_t *ret), (clock, event, ret), -1)
-FAULTABLE(int, timer_settime, (timer_t timer, int flags, const struct itimerspec *to, struct itimerspec *ret), (timer, flags, to, ret), -1)
-FAULTABLE(int, timerfd_create, (int clock, int flags), (clock, flags), -1)
-FAULTABLE(int, timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *ret), (fd, flags, to, ret), -1)
-FAULTABLE(int, unlink, (const char *path), (path), -1)
-FAULTABLE(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), -1)
-FAULTABLE(int, unshare, (int flags), (flags), -1)
-FAULTABLE(pid_t, waitpid, (pid_t pid, int *ret, int options), (pid, ret, options), -1)
-FAULTABLE(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)
-/* clang-format on */
+ORDINARY(FAULTABLE)
 
-/* The same by other names. */
+/* Functions with other names. */
 #undef getline
 PUBLIC ssize_t __getdelim(char **line, size_t *size, int end, FILE *file)
 {
@@ -303,7 +296,7 @@ PUBLIC int fstatfs64(int fd, struct statfs64 *ret) __attribute__((alias("fstatfs
 PUBLIC void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
 	__attribute__((alias("mmap")));
 
-/* Of all that there may be behind the last argument that has a name: as long as registers are, and read or not. */
+/* The optional argument, as long as a register; harmless if there is none. */
 #define NEXT_ARGUMENT(last)                                                                                            \
 	({                                                                                                             \
 		va_list arguments_;                                                                                    \
@@ -339,7 +332,7 @@ PUBLIC void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
 	return FAILS(mremap) ? MAP_FAILED : REAL(mremap)(old, old_size, size, flags, NEXT_ARGUMENT(flags));
 }
 
-/* Pipes and eventfds are not read from disks: libev, and who waits for another's end, need not think of what can't be. */
+/* Only files fail: libev does not expect errors of pipes and eventfds. */
 static bool is_file(int fd)
 {
 	struct stat status;
@@ -356,7 +349,7 @@ PUBLIC ssize_t read(int fd, void *buffer, size_t size)
 	return REAL(read)(fd, buffer, size);
 }
 
-/* How a hardened program calls it. */
+/* Hardened programs call this. */
 ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
 {
@@ -372,7 +365,7 @@ PUBLIC ssize_t write(int fd, const void *data, size_t size)
 	return REAL(write)(fd, data, size);
 }
 
-/* There may be no room for one more, and that is all. */
+/* Only additions fail. */
 PUBLIC int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 {
 	int r = REAL(epoll_ctl)(epoll, op, fd, event), error;
@@ -385,7 +378,7 @@ PUBLIC int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 	return -1;
 }
 
-/* Without memory it crashes: glibc 2.36, nss_database_check_reload_and_get(). */
+/* Crashes without memory: glibc 2.36, nss_database_check_reload_and_get(). */
 PUBLIC struct passwd *getpwnam(const char *name)
 {
 	struct passwd *user;
@@ -399,7 +392,7 @@ PUBLIC struct passwd *getpwnam(const char *name)
 }
 
 #ifdef BEHIND_ASAN
-/* ASan asks at the start of each thread, with memory of the C library's, and can't do without. */
+/* ASan calls it at the start of each thread, and can't handle a failure. */
 PUBLIC int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
 {
 	int r;
@@ -484,7 +477,7 @@ PUBLIC char *strdup(const char *text)
 	return strndup(text, SIZE_MAX);
 }
 
-/* What is called before this neither fails nor counts. */
+/* Calls before this neither fail nor count. */
 __attribute__((constructor)) static void begin(void)
 {
 	const char *path = getenv("FAULTS");

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# interrupts.py [--every=K] [--jobs=N]: userevctl gets SIGINT, and SIGTERM, before each call that it makes of the C library. It ends,
-# by the signal or in order; what it had switched on for as long as it ran is off again, and what it had made is gone.
+# interrupts.py [--every=K] [--jobs=N]: userevctl gets SIGINT or SIGTERM before each of its calls of the C library. It has to end, disable
+# the events that it enabled for its own time, and remove its files and processes.
 
 import argparse
 import collections
@@ -19,7 +19,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import BUILD, PATIENCE, eventually  # noqa: E402
+from checks import BUILD, TIMEOUT, eventually  # noqa: E402
 from plan import Plan  # noqa: E402
 from scenario import Broken, Client, Daemon  # noqa: E402
 
@@ -27,7 +27,7 @@ CTL = BUILD + "/userevctl"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PR_SET_CHILD_SUBREAPER = 36
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
-# What takes long by itself ends soon here.
+# Each of them ends soon.
 COMMANDS = (
     ("status",), ("events",), ("tenants", "--json"), ("metrics",), ("reload",), ("doctor",), ("policy", "show"), ("disable", "--wait", "first"),
     ("enable", "first"), ("emit", "mine u32 a", "a=1"), ("tail", "--count=1", "first"), ("tail", "--past", "--no-follow"),
@@ -55,7 +55,7 @@ class Stage:
         self.daemon = Daemon(self.directory, Plan(self.directory + "/daemon-plan"))
         if not self.daemon.start():
             raise Broken(self.daemon.log())
-        self.client = Client(self.daemon, "one", PATIENCE)
+        self.client = Client(self.daemon, "one", TIMEOUT)
         self.client.hello()
         self.client.register("first u32 a")
         self.master, self.slave = os.openpty()
@@ -76,8 +76,8 @@ class Stage:
                                 preexec_fn=take_terminal)
 
     def _wait(self, process, press):
-        """All that it prints is read, a key pressed once it has begun, and a record written for who waits for one."""
-        output, end = b"", time.monotonic() + PATIENCE
+        """Reads the output, presses a key when top has begun, and writes a record while the event is on."""
+        output, end = b"", time.monotonic() + TIMEOUT
         os.set_blocking(self.master, False)
         while process.poll() is None:
             try:
@@ -105,17 +105,17 @@ class Stage:
             raise Broken(f"it ended with {status}: {output[-300:]}")
         if termios.tcgetattr(self.slave) != self.modes or output.rfind(LEAVE) < output.rfind(ENTER):
             termios.tcsetattr(self.slave, termios.TCSANOW, self.modes)
-            raise Broken("the terminal is not as it was")
-        expect_nobody_but(self.daemon)
+            raise Broken("the terminal was not restored")
+        expect_no_process_but(self.daemon)
         if os.listdir(self.temporary):
             raise Broken(f"it has left {os.listdir(self.temporary)}")
         if interruption.command[0] in LASTING:
             self.daemon.ctl("disable", "first")
         elif not eventually(lambda: not self.client.is_on("first")):
-            raise Broken("an event is on still")
+            raise Broken("an event is still on")
 
     def run(self, interruption):
-        """Whether it came to that call and went well; and what was wrong, if anything was."""
+        """(whether the call was reached without an error, the error or "")"""
         plan = Plan(self.directory + "/plan")
         plan.interrupt(interruption.signal, interruption.point)
         try:
@@ -129,8 +129,8 @@ class Stage:
         return plan.points() >= interruption.point, ""
 
 
-def expect_nobody_but(daemon):
-    """What it has left behind would be our child."""
+def expect_no_process_but(daemon):
+    """A process that userevctl has left would be our child."""
     def is_alone():
         with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children", encoding="ascii") as file:
             children = {int(pid) for pid in file.read().split()} - {daemon.process.pid}
@@ -157,9 +157,9 @@ def work(every, tasks, results):
 
 
 def interrupt_all(every, jobs):
-    """(how many, [what went wrong])"""
+    """(numbers of interruptions, [errors])"""
     tasks, results, n, wrong = multiprocessing.Queue(), multiprocessing.Queue(), collections.Counter(), []
-    # Each begins elsewhere, so that the steps of all together meet all that they have in common.
+    # The first points differ, so that the chains together reach all calls that commands have in common.
     chains = [(1 + i % every, command, number) for i, (command, number) in
               enumerate((command, number) for command in COMMANDS for number in SIGNALS)]
     for task in chains + [None] * jobs:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Daemon and keeper side by side on a kernel with user_events, as systemd starts them: each is handed its listening sockets, which
-outlive it, and is started again where it ends. One of them has been told to fail."""
+"""Daemon and keeper on a kernel with user_events, started as by systemd: each gets its listening sockets, which outlive it, and is
+restarted when it ends. One of them has the faults."""
 
 import contextlib
 import fcntl
@@ -14,13 +14,13 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import BUILD, PATIENCE  # noqa: E402
+from checks import BUILD, TIMEOUT  # noqa: E402
 from plan import VICTIMS  # noqa: E402
 from scenario import CLEAN_EXITS, Broken, Daemon, GaveUp, until  # noqa: E402
 
 TRACEFS = "/sys/kernel/tracing"
 NOBODY = 65534
-PAUSE = 0.1  # before what has ended is started again
+PAUSE = 0.1  # before a restart
 STDERR = 2
 
 
@@ -43,7 +43,7 @@ def listen(path, mode, owner=0):
 
 
 def spawn(command, listeners, names, environment, keep, log):
-    """The child finds the sockets as systemd hands them over; only it is to know of the fault, not who starts it."""
+    """The child gets the sockets as from systemd. The fault is in its environment, not in that of the shell that starts it."""
     high = [fcntl.fcntl(listener, fcntl.F_DUPFD, 64) for listener in listeners]
     places = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(high))
     script = f'LISTEN_PID=$$ LISTEN_FDS={len(high)} LISTEN_FDNAMES={names} exec env "$@" {places}'
@@ -55,7 +55,7 @@ def spawn(command, listeners, names, environment, keep, log):
 
 
 class Pair(Daemon):
-    """`victim` is which of the two fails."""
+    """`victim`, "daemon" or "keeper", has the faults."""
 
     def __init__(self, directory, plan, victim="daemon"):
         super().__init__(directory, plan)
@@ -88,7 +88,7 @@ class Pair(Daemon):
                                 self._environment("keeper"), [], log)
 
     def _supervise(self):
-        """As systemd does it."""
+        """Restarts the keeper, like systemd."""
         while not self.is_over:
             status = self.keeper.wait()
             if self.is_over:
@@ -109,17 +109,17 @@ class Pair(Daemon):
                  "--policy=" + self.directory + "/policy", f"--keeper-socket={self.directory}/keeper", f"--ready-fd={ready_end}"],
                 self.listeners, "clients:control", self._environment("daemon"), [ready_end], log)
         os.close(ready_end)
-        listens = bool(select.select([ready], [], [], PATIENCE)[0]) and os.read(ready, 1) == b"\n"
+        listens = bool(select.select([ready], [], [], TIMEOUT)[0]) and os.read(ready, 1) == b"\n"
         os.close(ready)
-        if not listens and not self.has_ended(PATIENCE):
+        if not listens and not self.has_ended(TIMEOUT):
             raise Broken("it neither starts nor ends")
         return listens
 
     def restart(self):
-        """The next one takes over what this one has left."""
+        """The successor takes the state over."""
         self.terminate()
         if not self.start():
-            raise GaveUp("the next one does not start")
+            raise GaveUp("the successor does not start")
 
     def revive(self):
         return self.start()
@@ -134,13 +134,13 @@ class Pair(Daemon):
         if self.keeper:
             self.keeper.send_signal(signal.SIGTERM)
             try:
-                self.keeper.wait(PATIENCE)
+                self.keeper.wait(TIMEOUT)
             except subprocess.TimeoutExpired:
                 raise Broken("the keeper does not end") from None
             self.supervisor.join()
 
     def _switch_off(self):
-        """Who gave up may have left events on, which the kernel keeps for that."""
+        """A test that gave up may have left events on, which the kernel then keeps."""
         for name in events() - self.events_before:
             with contextlib.suppress(OSError), open(f"{TRACEFS}/events/user_events/{name}/enable", "w", encoding="ascii") as file:
                 file.write("0")
@@ -148,7 +148,7 @@ class Pair(Daemon):
     def finish(self):
         self.stop_keeper()
         self._switch_off()
-        if not until(lambda: not events() - self.events_before, PATIENCE):
+        if not until(lambda: not events() - self.events_before, TIMEOUT):
             raise Broken(f"the kernel still has {events() - self.events_before}")
 
     def kill(self):

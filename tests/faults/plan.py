@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What faults.c is to do, and what it has done: the file that both have mapped."""
+"""Faults for faults.c, and its counts, in a file that both map."""
 
 import mmap
 import os
@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from checks import BUILD  # noqa: E402
 
-# Who fails may be of another build than the rest: under ASan, which is slow.
+# The failing program may be from another build: ASan is slow.
 VICTIMS = os.environ.get("VICTIMS", BUILD)
 LIBRARY = os.path.join(VICTIMS, "tests/faults.so")
 FOR_EVER = 2 ** 64 - 1
@@ -22,35 +22,35 @@ _COUNTED = struct.Struct("=40sQ")
 
 
 class Plan:
-    """Of one program and all that it starts, which take their environment from here."""
+    """The faults of a program and its children, whose environment names this file."""
 
     def __init__(self, path):
         self.path = path
         with open(path, "wb") as file:
             file.truncate(_SIZE)
-        # Whoever they are by then, they have it mapped; but a program that is started later has yet to open it.
+        # Programs of other users open it, too.
         os.chmod(path, 0o666)
         with open(path, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), _SIZE)
 
     def environment(self):
-        # In front of ASan's library, too, which wants to be the first but need not be.
+        # Preloaded before ASan's library, which normally requires to be the first.
         return {**os.environ, "LD_PRELOAD": LIBRARY, "FAULTS": self.path,
                 "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "detect_leaks=1") + ":verify_asan_link_order=0"}
 
     def fail(self, number, error, first, last):
-        """Those calls of the function of that number, as in calls(), fail with that errno."""
+        """Calls `first` to `last` of the function with that number in calls() fail with that errno."""
         self._put(function=number, error=error, first=first, last=last)
 
     def lift(self):
-        """What is the first field."""
+        """Clears `first`."""
         self._memory[:8] = bytes(8)
 
     def delay(self, microseconds, seed):
         self._put(delay=microseconds, randomness=seed)
 
     def interrupt(self, signal, point):
-        """The first program, before its so-many-th call."""
+        """The first program gets the signal before its call number `point`."""
         self._put(signal=signal, interrupted_point=point)
 
     def _put(self, **fields):
@@ -61,15 +61,15 @@ class Plan:
         return _HEAD.unpack_from(self._memory)[list(_FIELDS).index(name)]
 
     def failed(self):
-        """How many calls have."""
+        """The number of failed calls."""
         return self._get("failed")
 
     def points(self):
-        """How many calls the first program has made, of what is no mere memory."""
+        """The number of calls of the first program, without those for memory."""
         return self._get("points")
 
     def where(self):
-        """Who made the first call that has failed."""
+        """The caller of the first call that failed."""
         return _text(self._get("where"))
 
     def calls(self):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# races.py [SECONDS [SEED]]: programs come and go, and an admin is at work, while half of the daemon's calls of the C library come
-# late, each by another time. Nothing fails: so everybody gets what is his.
+# races.py [SECONDS [SEED]]: programs connect and disconnect, and an admin sends requests, while half of the daemon's calls of the C
+# library are delayed at random. No call fails, so each request has its normal result.
 
 import multiprocessing
 import os
@@ -13,7 +13,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import PATIENCE  # noqa: E402
+from checks import TIMEOUT  # noqa: E402
 from plan import Plan  # noqa: E402
 from scenario import Broken, Client, Daemon, check_service  # noqa: E402
 
@@ -21,24 +21,23 @@ PROGRAMS = 3
 DELAY_MAX = 400  # microseconds
 
 
-def expect(what, holds):
+def expect(sentence, holds):
     if not holds:
-        raise Broken(what)
+        raise Broken(sentence)
 
 
 def live_once(daemon, name, chance):
-    """A program that stays for a while, or hardly comes."""
-    client = Client(daemon, name, PATIENCE)
+    """A program that stays for a while, or disconnects at once."""
+    client = Client(daemon, name, TIMEOUT)
     expect("it can connect", client.socket)
     if chance.random() < 0.1:
         client.close()
         return
-    expect(f"it is welcome: {client.heard}", client.hello())
+    expect(f"HELLO is answered: {client.heard}", client.hello())
     names = [f"{name}_{i}" for i in chance.sample(range(4), chance.randint(1, 3))]
     granted = client.register(*(one + " u32 a" for one in names))
-    expect(f"it gets what it asks for: {granted}", granted == [None] * len(names))
+    expect(f"the events are granted: {granted}", granted == [None] * len(names))
     for one in names:
-        # Unless an admin has switched it on, nobody reads it.
         client.write(one, 1)
     if chance.random() < 0.5:
         client.release(chance.choice(names))
@@ -49,10 +48,10 @@ def live_once(daemon, name, chance):
 
 
 def be_refused(daemon, name):
-    """Another tenant: what it holds until the daemon has seen that it is gone must not be in the way of the next life."""
-    client = Client(daemon, name + "-greedy", PATIENCE)
-    expect(f"it is welcome: {client.heard}", client.hello())
-    expect("what is no description is refused", client.register("1bad", *(f"more{i} u32 a" for i in range(6)))[0])
+    """As another tenant, whose events must not count in the next life."""
+    client = Client(daemon, name + "-greedy", TIMEOUT)
+    expect(f"HELLO is answered: {client.heard}", client.hello())
+    expect("a wrong description is refused", client.register("1bad", *(f"more{i} u32 a" for i in range(6)))[0])
     client.close()
 
 
@@ -75,9 +74,9 @@ def admin(daemon, seed, end, results):
     try:
         while time.monotonic() < end:
             command = chance.choice(commands)
-            status, said = daemon.ctl(*command)
-            # There need not be such an event now.
-            expect(f"{command} ended with {status}: {said}", status == 0 or command[0] in ("enable", "disable"))
+            status, output = daemon.ctl(*command)
+            # The event may not exist now.
+            expect(f"{command} ended with {status}: {output}", status == 0 or command[0] in ("enable", "disable"))
             lives += 1
         results.put(("admin", lives, ""))
     except Exception:  # pylint: disable=broad-except
@@ -85,7 +84,7 @@ def admin(daemon, seed, end, results):
 
 
 def race(seconds, seed, make=Daemon):
-    """(how many lives, what went wrong)"""
+    """(number of lives, errors)"""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         plan = Plan(directory + "/plan")
@@ -108,14 +107,14 @@ def race(seconds, seed, make=Daemon):
 def run_all(daemon, seconds, seed):
     results, end = multiprocessing.Queue(), time.monotonic() + seconds
     names = ["one", "another", "third", "fourth"][:PROGRAMS]
-    everybody = [multiprocessing.Process(target=program, args=(daemon, name, seed + i, end, results)) for i, name in enumerate(names)]
-    everybody.append(multiprocessing.Process(target=admin, args=(daemon, seed, end, results)))
-    for one in everybody:
-        one.start()
-    said = [results.get() for _ in everybody]
-    for one in everybody:
-        one.join()
-    return sum(lives for _, lives, _ in said), [f"{name}: {wrong}" for name, _, wrong in said if wrong]
+    processes = [multiprocessing.Process(target=program, args=(daemon, name, seed + i, end, results)) for i, name in enumerate(names)]
+    processes.append(multiprocessing.Process(target=admin, args=(daemon, seed, end, results)))
+    for process in processes:
+        process.start()
+    ended = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return sum(lives for _, lives, _ in ended), [f"{name}: {wrong}" for name, _, wrong in ended if wrong]
 
 
 def main():
@@ -123,7 +122,7 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2 ** 31)
     print(f"for {seconds:.0f} s, with the seed {seed}", flush=True)
     lives, wrong = race(seconds, seed)
-    print(f"{wrong}\n{lives} programs and commands, and {'all went well' if not wrong else 'not all went well'}")
+    print(f"{wrong}\n{lives} programs and commands, {'with' if wrong else 'without'} errors")
     return bool(wrong)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A daemon's whole life: it starts, three tenants come, ask for what they get and what they are refused, write, and leave, an
-admin looks, switches and reloads, and it is stopped. Any of its calls may fail meanwhile: whoever is refused or cut off goes on
-with what is left, and only what must never be is Broken."""
+"""The life of a daemon: start, requests of three tenants, granted and refused, records, listings, switches and a reload by an admin, and
+the end. Any of the daemon's calls may fail meanwhile. A client that is refused or disconnected continues as far as possible; only a
+violated guarantee is Broken."""
 
 import ctypes
 import json
@@ -15,14 +15,14 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import BUILD, PATIENCE, TREE  # noqa: E402
+from checks import BUILD, TIMEOUT, TREE  # noqa: E402
 from plan import VICTIMS  # noqa: E402
 
 sys.path.insert(0, os.path.join(TREE, "client/python"))
 from userev import packets  # noqa: E402
 from userev.files import File, map_page  # noqa: E402
 
-SHORT = 0.3  # for an answer, while a fault goes on and on
+SHORT = 0.3  # timeout of an answer, during a permanent fault
 QUERY, ACCOUNT, WATCH, WATCHING = 7, 8, 9, 10
 FEATURES = 7  # all of them
 PR_SET_NAME = 15
@@ -31,37 +31,37 @@ MetricsSocket={metrics}
 DefaultMaxEvents=4
 """
 CLEAN_EXITS = (os.EX_OK, 1, os.EX_CONFIG)
-# What userevctl status counts; all of it goes back to nothing.
+# Numbers of userevctl status that return to zero.
 COUNTED = ("connections", "tenants", "events", "leases", "lingering", "streams", "charges")
 BAD_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion", "(libev)")
 
 
 class Broken(Exception):
-    """What must never be."""
+    """A guarantee was violated."""
 
 
 class GaveUp(Exception):
-    """While a fault goes on: nothing comes any more."""
+    """No answer during a permanent fault."""
 
 
 def be(name):
-    """With --tenants=process a tenant is a process and its name, so one process can be many."""
+    """With --tenants=process a tenant is a process with its name, so one process can be several tenants."""
     ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
-def until(condition, patience):
-    end = time.monotonic() + patience
-    while not (said := condition()) and time.monotonic() < end:
+def until(condition, timeout):
+    end = time.monotonic() + timeout
+    while not (result := condition()) and time.monotonic() < end:
         time.sleep(0.005)
-    return said
+    return result
 
 
 class Client:
-    """A connection, or what is left of it: where it has ended, nothing is sent and None is all that comes."""
+    """A connection. After its end nothing is sent, and each answer is None."""
 
-    def __init__(self, daemon, name, patience):
+    def __init__(self, daemon, name, timeout):
         be(name)
-        self.daemon, self.name, self.patience, self.serial = daemon, name, patience, 0
+        self.daemon, self.name, self.timeout, self.serial = daemon, name, timeout, 0
         self.page, self.streams, self.events, self.heard = None, {}, {}, []
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(SHORT)
@@ -80,18 +80,18 @@ class Client:
             if self.socket:
                 self.socket.send(packet)
         except OSError:
-            pass  # It may have said why.
+            pass  # The reason may still be in the queue.
 
     def _wait_for_packet(self):
-        """A connection that is kept elsewhere goes on without a daemon, too."""
-        end = time.monotonic() + self.patience
+        """A deposited connection stays open without a daemon."""
+        end = time.monotonic() + self.timeout
         while True:
             try:
                 return self.socket.recvmsg(packets.PACKET_MAX, socket.CMSG_SPACE(4 * packets.FDS_MAX))[:2]
             except ConnectionResetError:
                 return b"", ()
             except TimeoutError:
-                if self.patience == SHORT or self.daemon.has_ended():
+                if self.timeout == SHORT or self.daemon.has_ended():
                     raise GaveUp(f"{self.name} gets no answer") from None
                 if time.monotonic() > end:
                     raise Broken(f"{self.name} gets no answer") from None
@@ -102,7 +102,7 @@ class Client:
         return (packets.decode(data) if data else None), files
 
     def ask(self, kind, wanted, body=b""):
-        """The answer's body and files; None where it is refused, and then the connection is at its end."""
+        """The answer's body and files; None if it is refused, which ends the connection."""
         if not self.socket:
             return None, []
         self.serial += 1
@@ -126,7 +126,7 @@ class Client:
         return body is not None
 
     def register(self, *descriptions):
-        """The reasons why not, or None for each that is granted."""
+        """For each description the reason of its refusal, or None."""
         items = [packets.encode_item(0, text.encode()) for text in descriptions]
         body, _ = self.ask(packets.REGISTER, packets.REGISTERED, packets.encode_register(1, items)[16:])
         answers = packets.decode_registered(body) if body else []
@@ -159,7 +159,7 @@ class Client:
 
 
 class Daemon:
-    """The real one, which may have been told to fail (a Plan)."""
+    """A real daemon, with the faults of a Plan."""
 
     def __init__(self, directory, plan, options=("--backend=embedded",)):
         self.directory, self.plan, self.options = directory, plan, options
@@ -173,7 +173,7 @@ class Daemon:
             file.write(POLICY.format(metrics=self.metrics) + more)
 
     def start(self):
-        """Whether it listens; else it has ended."""
+        """True if it listens; otherwise it has ended."""
         ready, ready_end = os.pipe()
         with open(self.directory + "/log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
@@ -182,18 +182,18 @@ class Daemon:
                  f"--ready-fd={ready_end}", *self.options],
                 pass_fds=[ready_end], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.plan.environment())
         os.close(ready_end)
-        listens = bool(select.select([ready], [], [], PATIENCE)[0]) and os.read(ready, 1) == b"\n"
+        listens = bool(select.select([ready], [], [], TIMEOUT)[0]) and os.read(ready, 1) == b"\n"
         os.close(ready)
-        if not listens and not self.has_ended(PATIENCE):
-            # It has closed the pipe, or said that it can't write to it: it need not be able to say that it is ready.
+        if not listens and not self.has_ended(TIMEOUT):
+            # It has closed the pipe, or logged that it can't write to it.
             listens = "can't report readiness" in self.log()
             if not listens:
                 raise Broken("it neither starts nor ends")
         return listens
 
-    def has_ended(self, patience=0.):
+    def has_ended(self, timeout=0.):
         try:
-            return self.process.wait(patience) is not None
+            return self.process.wait(timeout) is not None
         except subprocess.TimeoutExpired:
             return False
 
@@ -201,14 +201,14 @@ class Daemon:
         with open(self.directory + "/log", encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def ctl(self, *arguments, patience=PATIENCE):
-        """Its exit status and what it printed; it ends in time, or it is the daemon that keeps it waiting."""
+    def ctl(self, *arguments, timeout=TIMEOUT):
+        """The exit status and output of userevctl. A timeout is the daemon's fault."""
         command = [BUILD + "/userevctl", "--socket=" + self.socket, "--control-socket=" + self.control, *arguments]
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  timeout=patience, check=False)
+                                  timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
-            raise (GaveUp if patience == SHORT else Broken)(f"userevctl {arguments[0]} gets no answer") from None
+            raise (GaveUp if timeout == SHORT else Broken)(f"userevctl {arguments[0]} gets no answer") from None
         return done.returncode, done.stdout
 
     def _look(self):
@@ -244,19 +244,19 @@ class Daemon:
                 raise Broken(log[log.index(word):][:3000])
 
     def check_exit(self, ordinary):
-        """Of one that has ended by itself, or while something failed: it did so on purpose, and says why."""
+        """A daemon that ended during a fault has a clean exit status and has logged the reason."""
         status = self.process.returncode
         self.check_words()
         if status not in CLEAN_EXITS:
             raise Broken(f"it ended with {status}")
         if status != 0 and not set(self.log().splitlines()) - set(ordinary):
-            raise Broken(f"it ended with {status}, and without a word")
+            raise Broken(f"it ended with {status} and logged no reason")
 
     def restart(self):
-        """What is embedded leaves nothing to the next one (but see Pair)."""
+        """The embedded backend leaves no state to a successor (but see Pair)."""
 
     def revive(self):
-        """Whether it has been started again after it had ended: nobody would."""
+        """True if it was started again after its end."""
         return False
 
     def finish(self):
@@ -264,7 +264,7 @@ class Daemon:
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
-        if not self.has_ended(PATIENCE):
+        if not self.has_ended(TIMEOUT):
             raise Broken("it does not end")
 
     def kill(self):
@@ -280,44 +280,44 @@ def register_all(one, another, third):
     third.register("event0 u64 b")
 
 
-def trace(daemon, one, patience):
-    """A tail sees what is written, and what an admin switches on is on."""
+def trace(daemon, one, timeout):
+    """A tail follows records, and an admin switches an event."""
     command = [BUILD + "/userevctl", "--control-socket=" + daemon.control, "tail", "--count=2", "--timeout=1", "shared"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tail:
         try:
             until(lambda: one.is_on("shared") or tail.poll() is not None, SHORT)
             for number in range(2):
                 one.write("shared", number)
-            daemon.ctl("enable", "first", patience=patience)
+            daemon.ctl("enable", "first", timeout=timeout)
             one.write("first", 1)
-            daemon.ctl("disable", "first", patience=patience)
-            # While a fault goes on, it would wait for its answer longer than we do.
-            until(lambda: tail.poll() is not None, patience + 1)
+            daemon.ctl("disable", "first", timeout=timeout)
+            # During a permanent fault it waits longer than this.
+            until(lambda: tail.poll() is not None, timeout + 1)
         finally:
             tail.terminate()
 
 
-def live(daemon, patience):
-    """All between the start and the end; whoever may be refused, is, and goes on."""
-    clients = [Client(daemon, name, patience) for name in ("one", "another", "third")]
+def live(daemon, timeout):
+    """The time between start and end. Each refusal is accepted."""
+    clients = [Client(daemon, name, timeout) for name in ("one", "another", "third")]
     for client in clients:
         client.hello()
     register_all(*clients)
     one, another, third = clients
     one.ask(WATCH, WATCHING, struct.pack("<I", 1))
-    trace(daemon, one, patience)
+    trace(daemon, one, timeout)
     for command in (["events"], ["tenants"], ["status"]):
-        daemon.ctl("--json", *command, patience=patience)
+        daemon.ctl("--json", *command, timeout=timeout)
     daemon.read_metrics()
     daemon.restart()
     daemon.write_policy("[/nowhere]\nReserveEvents=1\n")
-    daemon.ctl("reload", patience=patience)
+    daemon.ctl("reload", timeout=timeout)
     one.release("shared")
     one.ask(QUERY, ACCOUNT)
-    # Who talks nonsense is cut off, and who leaves in the middle of a request is not missed.
+    # One client violates the protocol, and one disconnects during a request.
     another.ask(99, 100)
     third.register_and_leave("last u32 a")
-    fourth = Client(daemon, "third", patience)
+    fourth = Client(daemon, "third", timeout)
     fourth.hello()
     fourth.register("event0 u32 a")
     for client in (one, another, fourth):
@@ -325,24 +325,24 @@ def live(daemon, patience):
 
 
 def check_service(daemon):
-    """The next client is served, in whatever state the daemon has been left, and nothing of those before is charged."""
+    """The next client is served, and no charge of earlier clients is left."""
     left = {}
 
     def is_settled():
         left.update(daemon.status())
         return not any(left.values())
 
-    if not until(is_settled, PATIENCE):
-        raise Broken(f"what is left: {left}")
-    client = Client(daemon, "next", PATIENCE)
+    if not until(is_settled, TIMEOUT):
+        raise Broken(f"left of the earlier clients: {left}")
+    client = Client(daemon, "next", TIMEOUT)
     if not client.hello() or client.register("next u32 a", "1bad") != [None, "bad-description"]:
         raise Broken(f"the next client is not served: {client.heard}")
-    if daemon.ctl("enable", "next")[0] != 0 or not until(lambda: client.is_on("next"), PATIENCE) or not client.write("next", 1):
+    if daemon.ctl("enable", "next")[0] != 0 or not until(lambda: client.is_on("next"), TIMEOUT) or not client.write("next", 1):
         raise Broken("the next client's event can't be switched on")
     if daemon.ctl("disable", "next")[0] != 0:
         raise Broken("the next client's event can't be switched off")
     if daemon.ctl("reload")[0] != 0:
         raise Broken("the policy can't be loaded again")
     client.close()
-    if not until(is_settled, PATIENCE):
-        raise Broken(f"what is left of the next: {left}")
+    if not until(is_settled, TIMEOUT):
+        raise Broken(f"left of the next client: {left}")

@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# sweep.py [--jobs=N] [--from=N] [--turns=N] [--every=K] [--fail=WHO] [FUNCTION…]: a daemon's whole life (scenario.py), again and again,
-# and each time another call of the C library fails: the first, the second, and so on until there is no such call any more. That is a
-# turn, and in the next one each call fails in another way, until there is none any more: with each errno that it may have, once and from
-# then on for ever. With --from=3 the first three have been done before. With --every only each K-th of all these is tried, the same ones
-# each time. WHO fails is the daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the keeper of a pair.
+# sweep.py [--jobs=N] [--every=K] [--fail=VICTIM] [FUNCTION…]: repeats the life of a daemon (scenario.py); each time a different call of
+# the C library fails, with each of its errnos, once or permanently. --every tries each K-th of all these, the same ones each time. The
+# VICTIM is the daemon alone, with the embedded backend, or on a kernel with user_events the daemon or the keeper of a pair.
 
 import argparse
 import collections
 import errno
 import functools
-import itertools
 import multiprocessing
 import os
 import sys
@@ -20,12 +17,12 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import PATIENCE  # noqa: E402
+from checks import TIMEOUT  # noqa: E402
 from pair import Pair  # noqa: E402
 from plan import FOR_EVER, Plan  # noqa: E402
 from scenario import SHORT, Broken, Daemon, GaveUp, check_service, live, until  # noqa: E402
 
-# With which errno a call may fail.
+# The errnos of each call.
 FILES = ("EMFILE", "ENFILE", "ENOMEM")
 PATHS = ("EACCES", "ENOENT", "EIO")
 ERRORS = {
@@ -78,9 +75,9 @@ ERRORS = {
 }
 ANY = ("ENOMEM", "EPERM")
 MEMORY = ("malloc", "calloc", "realloc")
-# What passes by itself, so that it is no fault of the program's if it waits for that.
+# Temporary errors: a program may wait for their end.
 ONCE_ONLY = ("EINTR", "EAGAIN", "EBUSY", "ECONNABORTED", "ETOOMANYREFS")
-# More calls than this while nobody asks for anything, and it spins.
+# With more calls than this, and no request, the program spins.
 CALLS_AT_REST = 400
 TRIES = 3
 
@@ -92,7 +89,7 @@ def describe(injection):
 
 
 def kinds_of(function):
-    """All that can be wrong with one call."""
+    """The ways in which a call may fail."""
     errors = ("ENOMEM",) if function in MEMORY else ERRORS.get(function, ANY)
     return [(error, for_ever) for error in errors for for_ever in (False, True) if not (for_ever and error in ONCE_ONLY)]
 
@@ -102,7 +99,7 @@ PAGES_FDS = 4
 
 
 class Bench:
-    """One worker's place; what a whole life without a fault is like."""
+    """The directory of a worker, and the numbers of a life without faults."""
 
     def __init__(self, number, make=Daemon):
         self._scratch = tempfile.TemporaryDirectory()
@@ -110,12 +107,12 @@ class Bench:
         self.fds, self.calls, self.backend = 0, {}, None  # calls: {function: how many}
         os.chmod(self.directory, 0o755)
 
-    def _live_without_a_fault(self, what):
+    def _live_without_a_fault(self, scene):
         daemon = self._daemon()
         try:
             if not daemon.start():
                 raise Broken(f"it does not start: {daemon.log()}")
-            what(daemon)
+            scene(daemon)
             daemon.terminate()
             daemon.finish()
             daemon.check_exit([])
@@ -127,12 +124,12 @@ class Bench:
         return daemon.plan.calls()
 
     def measure(self):
-        """A daemon in which nothing fails is the measure for the others."""
+        """Counts the fds and calls of a daemon without faults."""
         def serve(daemon):
             check_service(daemon)
             self.fds, self.backend = daemon.count_fds(), daemon.backend()
         self._live_without_a_fault(serve)
-        self.calls = self._live_without_a_fault(lambda daemon: live(daemon, PATIENCE))
+        self.calls = self._live_without_a_fault(lambda daemon: live(daemon, TIMEOUT))
 
     def _daemon(self):
         return self.make(self.directory, Plan(self.directory + "/plan"))
@@ -140,7 +137,7 @@ class Bench:
     def _go_through(self, daemon, injection):
         try:
             if daemon.start():
-                live(daemon, SHORT if injection.for_ever else PATIENCE)
+                live(daemon, SHORT if injection.for_ever else TIMEOUT)
         except GaveUp:
             pass
         if injection.for_ever and daemon.plan.failed() and not daemon.has_ended():
@@ -148,7 +145,7 @@ class Bench:
         if daemon.has_ended():
             daemon.check_exit(self.ordinary)
             if daemon.process.returncode == 0:
-                raise Broken("it ended before it was told to")
+                raise Broken("it ended too early")
         reached = daemon.plan.failed() > 0
         if reached:
             daemon.plan.lift()
@@ -159,25 +156,24 @@ class Bench:
         daemon.finish()
 
     def _check_survivor(self, daemon, injection):
-        # A pipe does as well, and is two.
+        # Without eventfd a pipe is used, which has two fds.
         fds = self.fds + (injection.function == "eventfd")
         try:
             check_service(daemon)
-            # Before Linux 6.16 a thread closes what clients may have attached fds to.
-            # One that goes on without its keeper has pages of its own.
+            # Before Linux 6.16 a thread closes fds of clients. A daemon without its keeper has pages of its own.
             fds += PAGES_FDS if daemon.backend() != self.backend else 0
-            if not until(lambda: daemon.count_fds() <= fds, PATIENCE):
+            if not until(lambda: daemon.count_fds() <= fds, TIMEOUT):
                 raise Broken(f"{fds} fds before, {daemon.count_fds()} after it")
-            # What goes on may leave it no other choice.
+            # A permanent fault may force another backend.
             if not injection.for_ever and daemon.backend() != self.backend:
-                raise Broken(f"now it has the {daemon.backend()} backend")
+                raise Broken(f"it changed to the {daemon.backend()} backend")
         except (Broken, OSError):
-            # It was just about to end.
+            # It may just have been ending.
             if not daemon.has_ended(SHORT) or daemon.process.returncode == 0:
                 raise
 
     def run(self, injection):
-        """Whether the fault was reached, where, and what was wrong then, if anything was."""
+        """(whether the fault was reached, its place, the error or "")"""
         daemon = self._daemon()
         number = list(self.calls).index(injection.function)
         daemon.plan.fail(number, getattr(errno, injection.error), injection.n, FOR_EVER if injection.for_ever else injection.n)
@@ -197,7 +193,7 @@ class Bench:
 
 
 def check_rest(daemon):
-    """A fault that goes on is not tried again and again at once."""
+    """A failing call is not repeated without a pause."""
     before = sum(daemon.plan.calls().values())
     time.sleep(SHORT)
     calls = sum(daemon.plan.calls().values()) - before
@@ -206,10 +202,10 @@ def check_rest(daemon):
 
 
 class Tally:
-    """What came of all."""
+    """The results."""
 
     def __init__(self):
-        self.begun = self.told = time.monotonic()
+        self.begun = self.reported = time.monotonic()
         self.reached, self.places, self.wrong, self.missed = collections.Counter(), collections.defaultdict(set), [], 0
 
     def add(self, injection, reached, where, wrong):
@@ -221,14 +217,14 @@ class Tally:
         if wrong:
             self.wrong.append((injection, where, wrong))
             print(f"FAIL  {describe(injection)} (in {where})\n      " + wrong.replace("\n", "\n      "), flush=True)
-        if time.monotonic() - self.told > 30:
-            self.told = time.monotonic()
+        if time.monotonic() - self.reported > 30:
+            self.reported = time.monotonic()
             print(f"      … {self.total()} so far, now at {describe(injection)}", flush=True)
 
     def total(self):
         return sum(self.reached.values())
 
-    def what_went_wrong(self):
+    def failures(self):
         return "\n".join(f"{describe(injection)}: {wrong}" for injection, _, wrong in self.wrong)
 
     def summary(self):
@@ -242,51 +238,21 @@ def work(number, make, tasks, results):
     bench = Bench(number, make)
     bench.measure()
     for task in iter(tasks.get, None):
-        for injection in task():
+        for injection in task:
             reached, where, wrong = bench.run(injection)
-            # What is done at once and what later is not the same each time.
+            # The order of calls varies.
             for _ in range(TRIES - 1):
                 if not reached and not wrong and injection.n <= bench.calls[injection.function]:
                     reached, where, wrong = bench.run(injection)
-            if not reached and not wrong and injection.n > bench.calls[injection.function]:
-                break
             results.put((injection, reached, where, wrong))
     results.put(None)
 
 
-class Turn:
-    """One call of the function after the other, for as long as there are any, each in the next of the ways in which it may fail."""
-
-    def __init__(self, function, number):
-        self.function, self.kinds = function, kinds_of(function)[number:] + kinds_of(function)[:number]
-
-    def __call__(self):
-        return (Injection(self.function, n + 1, *self.kinds[n % len(self.kinds)]) for n in itertools.count())
-
-
-class Some:
-    """Just these."""
-
-    def __init__(self, injections):
-        self.injections = injections
-
-    def __call__(self):
-        return self.injections
-
-
-def named(calls, functions):
-    return [function for function in calls if calls[function] and (not functions or function in functions)]
-
-
-def all_of(calls, functions, turns):
-    return [Turn(function, number) for number in turns for function in named(calls, functions) if number < len(kinds_of(function))]
-
-
 def sample_of(calls, functions, every):
-    """Each so-many-th, from all functions and kinds."""
-    injections = [Injection(function, n, *kind) for function in named(calls, functions)
+    """Each `every`-th of all functions, ways to fail and calls, in a list of its own."""
+    injections = [Injection(function, n, *kind) for function in calls if not functions or function in functions
                   for kind in kinds_of(function) for n in range(1, calls[function] + 1)]
-    return [Some([injection]) for injection in injections[::every]]
+    return [[injection] for injection in injections[::every]]
 
 
 def sweep(todo, jobs, make=Daemon):
@@ -305,7 +271,7 @@ def sweep(todo, jobs, make=Daemon):
 
 
 def sweep_sample(size, jobs, make=Daemon):
-    """About so many; what came of them, and of how many they are."""
+    """(the results of a sample of about that size, the size of the whole)"""
     bench = Bench(0, make)
     bench.measure()
     everything = len(sample_of(bench.calls, [], 1))
@@ -318,8 +284,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
     parser.add_argument("--fail", choices=["alone", "daemon", "keeper"], default="alone")
-    parser.add_argument("--turns", type=int, default=max(len(errors) for errors in ERRORS.values()) * 2)
-    parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("functions", nargs="*")
     options = parser.parse_args()
@@ -330,8 +294,7 @@ def main():
     bench.measure()
     calls = bench.calls
     print(f"{sum(calls.values())} calls of {sum(n > 0 for n in calls.values())} functions in a life without faults", flush=True)
-    todo = sample_of(calls, options.functions, options.every) if options.every > 1 \
-        else all_of(calls, options.functions, range(options.first, options.turns))
+    todo = sample_of(calls, options.functions, options.every)
     tally = sweep(todo, options.jobs, make)
     print(tally.summary())
     return bool(tally.wrong)

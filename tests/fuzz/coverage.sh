@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# coverage.sh DIRECTORY: which part of the lines the corpora reach, all harnesses together, in each file that reads what others wrote
-# and in the whole daemon. The harnesses there were built with clang's -fprofile-instr-generate -fcoverage-mapping.
+# coverage.sh DIRECTORY: the share of lines that the corpora of all harnesses reach, in each file that reads foreign input and in the
+# whole daemon. The harnesses there were built with clang's -fprofile-instr-generate -fcoverage-mapping.
 
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A harness is one function that libFuzzer calls with bytes of its choice. It does no I/O, keeps nothing, and says by
- * require() what has to hold whatever the bytes are.
+ * A harness is one function, which libFuzzer calls with bytes of its choice. It does no I/O and keeps no state. require() states the
+ * properties for all inputs.
  */
 
 #include "protocol/base/base.h"
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 			__builtin_trap();                                                                              \
 	} while (0)
 
-/* A copy with nothing behind it, so that who reads on is caught; freed by _cleanup_(freep). With a NUL where it is text. */
+/* A copy of exactly that size, so that ASan sees each access behind it; freed by _cleanup_(freep). as_text() adds a NUL. */
 static inline void *exactly(const uint8_t *data, size_t size)
 {
 	void *copy = malloc(size ? size : 1);

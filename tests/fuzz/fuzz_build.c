@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* "description NUL assignment NUL …": what `userevctl emit` is told becomes a payload that every check passes. */
+/* "description NUL assignment NUL …": arguments of `userevctl emit`. A payload that is built passes every check. */
 
 #include "protocol/event/record.h"
 #include "protocol/protocol.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* /proc/PID/cgroup, in which strangers choose the names: the path that is found is one, and so is each tenant that is cut from it. */
+/* /proc/PID/cgroup, with names chosen by clients: the result is a path, and the tenant is a prefix of it. */
 
 #include "daemon/identity/cgroup.h"
 #include "tests/fuzz/fuzz.h"

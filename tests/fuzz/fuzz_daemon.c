@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A whole daemon with several clients, of which the bytes say what they do: valid and invalid messages, with fds and without, in
- * any order, while the kernel takes its time, says no, loses its guard, and the daemon is followed by another one. After each
- * step all that is written down twice has to agree, and in the end nothing is left.
+ * A whole daemon with several clients, controlled by the bytes: they send valid and invalid messages, with fds and without, in
+ * any order, while the kernel delays answers, refuses, loses its guard, and the daemon is replaced by the next. After each
+ * step the daemon's books have to agree, and in the end nothing may be left.
  */
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 enum { ENDS = 6, COPIES = 4, STEPS_MAX = 200 };
 
-/* What the bytes are used up for. */
+/* The bytes that are not used yet. */
 struct script_of_bytes {
 	const uint8_t *at;
 	size_t left;
@@ -28,7 +28,7 @@ struct play {
 	bool keeps;
 	struct end end[ENDS];
 	bool there[ENDS];
-	int copy[COPIES]; /* of data files, held by nobody that the daemon knows */
+	int copy[COPIES]; /* of data files, not held by any client */
 };
 
 static const char *const descriptions[] = {
@@ -65,7 +65,7 @@ static const char *const policies[] = {
 long allocations_left = -1;
 bool memory_comes_back;
 
-/* Whatever the test's own files find wrong ends here. */
+/* Assertions of the test's own files that fail end here. */
 __attribute__((noreturn)) void __wrap__ck_assert_failed(const char *file, int line, const char *what,
 							const char *message, ...);
 void __wrap__ck_assert_failed(const char *file, int line, const char *what, const char *message, ...)
@@ -81,7 +81,6 @@ void __wrap__ck_assert_failed(const char *file, int line, const char *what, cons
 	abort();
 }
 
-/* Nobody reports progress. */
 void __wrap__mark_point(const char *file, int line);
 void __wrap__mark_point(const char *file _unused_, int line _unused_)
 {
@@ -95,7 +94,7 @@ static unsigned take(struct script_of_bytes *script_bytes, unsigned below)
 	return *script_bytes->at++ % below;
 }
 
-/* --- what clients do --- */
+/* --- clients --- */
 
 static void drain(struct play *play, unsigned i)
 {
@@ -106,7 +105,7 @@ static void drain(struct play *play, unsigned i)
 			fd_close(end->stream);
 			end->stream = fdset_steal(&end->heard.fds, 0);
 		}
-	/* Cut off, or its last daemon was: it hangs up. */
+	/* The connection has ended: the client hangs up. */
 	if (end->heard.size != -EAGAIN) {
 		play->there[i] = false;
 		end_deinit(end);
@@ -133,7 +132,7 @@ static void ask(struct end *end, struct script_of_bytes *bytes)
 	say_register(end, flags, wanted, n);
 }
 
-/* Anything at all, with fds that nobody asked for. */
+/* Any bytes, sometimes with fds. */
 static void say_nonsense(struct end *end, struct script_of_bytes *bytes)
 {
 	uint8_t packet[256];
@@ -145,7 +144,7 @@ static void say_nonsense(struct end *end, struct script_of_bytes *bytes)
 	memcpy(packet, bytes->at, size);
 	bytes->at += size;
 	bytes->left -= size;
-	/* It is seldom that chance writes its own length. */
+	/* Random bytes seldom contain their own length. */
 	if (size >= sizeof(uint32_t) && take(bytes, 4) > 0)
 		memcpy(packet, &(uint32_t){ htole32((uint32_t)size) }, sizeof(uint32_t));
 	transport_send(end->socket, packet, size, fds, n, MSG_DONTWAIT);
@@ -190,9 +189,9 @@ static void act(struct play *play, unsigned i, struct script_of_bytes *bytes)
 	}
 }
 
-/* --- what happens to them --- */
+/* --- kernel, policy, the next daemon --- */
 
-/* What is asked meanwhile comes behind what was asked before. */
+/* Answers all calls, also those that are made meanwhile. */
 static void answer_in_order(void)
 {
 	answer_all();
@@ -296,7 +295,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unsigned kind = take(&bytes, 3);
 	struct play play = { .keeps = kind == 2, .copy = { -1, -1, -1, -1 } };
 
-	/* What persists would be charged for as long as the daemon is there. */
+	/* A persistent event would be charged for as long as the daemon lives. */
 	kernel_offers = KERNEL_MULTI_FORMAT;
 	play.world = kind == 2 ? world_kept(true) : world_on("prefer", kind == 0);
 	set_out(&play);

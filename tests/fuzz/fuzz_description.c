@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Descriptions of events, by strangers: what is accepted is its own canonical form once it is canonical. */
+/* Descriptions of clients: the canonical form of an accepted description is its own canonical form. */
 
 #include "protocol/event/description.h"
 #include "protocol/protocol.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* "pattern NUL path": whether one matches the other, compared with a matcher that tries everything; or two globs of event names. */
+/* "pattern NUL path": whether the pattern matches, compared with a matcher that tries all ways; or two globs of event names. */
 
 #include "daemon/policy/glob.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { SHORT = 24 }; /* it takes exponential time */
+enum { SHORT = 24 }; /* the slow matcher takes exponential time */
 
 static const char *component_end(const char *at)
 {
@@ -57,7 +57,7 @@ static bool is_event_glob(const char *text)
 	return strlen(text) <= GLOB_BYTES_MAX && !strchr(text, '\\') && glob_check(text, &why) == 0;
 }
 
-/* A glob without wildcards overlaps another one that matches its text. */
+/* A glob without wildcards overlaps each glob that matches its text. */
 static void compare(const char *one, const char *other)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";

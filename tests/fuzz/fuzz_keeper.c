@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What daemon and keeper say to each other, from the side of each: neither believes the other. */
+/* Messages between daemon and keeper; neither trusts the other. */
 
 #include "kernel/rpc/message.h"
 #include "tests/fuzz/fuzz.h"

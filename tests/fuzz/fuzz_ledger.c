@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A ledger that somebody has torn: it is read, or it is not. Nobody guesses checksums, so where the first byte says so they are
- * made right, up to an entry that does not fit.
+ * A damaged ledger is read, or refused. Random bytes have wrong checksums: so if the first byte is odd, the checksums are corrected,
+ * up to an entry that does not fit.
  */
 
 #include "daemon/ledger/entries.h"
 #include "tests/fuzz/fuzz.h"
 
-/* The first byte says whether to mend; behind it is the file. */
+/* Corrects header, sizes and checksums. */
 static void mend(uint8_t *memory, size_t size)
 {
 	struct ledger_header header = { .version = LEDGER_VERSION, .start = sizeof(header) };

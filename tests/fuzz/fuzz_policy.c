@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A policy file, and a tenant whose name is in its first line: it is loaded or there is an error, and then it has an answer. */
+/* A policy file, and a tenant whose path is the first line: the file has an error, or the policy decides about an event. */
 
 #include "daemon/policy/build.h"
 #include "protocol/protocol.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* "description NUL payload": records by strangers, as the embedded daemon takes them, and as admins see them. */
+/* "description NUL payload": records of clients, checked and printed. */
 
 #include "protocol/event/record.h"
 #include "protocol/protocol.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Rows of the control protocol, which have rows in them: userevctl reads what a daemon says, whichever daemon it is. */
+/* Rows of the control protocol, with nested rows: userevctl does not trust the daemon. */
 
 #include "protocol/row.h"
 #include "tests/fuzz/fuzz.h"

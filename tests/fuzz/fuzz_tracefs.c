@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What tracefs says in text, where others choose the names: user_events_status, format files, saved_cmdlines. */
+/* Text files of tracefs with names chosen by others: user_events_status, format files, saved_cmdlines. */
 
 #include "client/userevctl/tracing/tracefs.h"
 #include "tests/fuzz/fuzz.h"

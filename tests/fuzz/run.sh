@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# tests/fuzz/run.sh DIRECTORY SECONDS [HARNESS…]: each harness for so long, beginning with what is known (tests/fuzz/corpus). With
-# $RUNS it is for so many executions, however long that takes.
+# tests/fuzz/run.sh DIRECTORY SECONDS [HARNESS…]: runs each harness for that long, beginning with its corpus (tests/fuzz/corpus); with
+# $RUNS for that many executions instead; with SECONDS 0 on the corpus alone.
 #
-# What is new and worth keeping lies in DIRECTORY/corpus afterwards, and what crashed in DIRECTORY/findings. Prints a line for
-# each: executions, edges reached, findings. SECONDS 0: what is known once, and nothing else.
+# Leaves new inputs in DIRECTORY/corpus and findings in DIRECTORY/findings. Prints a line for each harness: executions, edges reached,
+# findings.
 
-directory=${1:?usage: run.sh DIRECTORY SECONDS [HARNESS…]} seconds=${2:?how long?}
+directory=${1:?usage: run.sh DIRECTORY SECONDS [HARNESS…]} seconds=${2:?seconds}
 shift 2
 tree=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 [ $# -gt 0 ] || set -- $(cd "$tree/tests/fuzz" && ls fuzz_*.c | sed 's/^fuzz_\(.*\)\.c$/\1/')

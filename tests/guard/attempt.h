@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What somebody who was given a data file might do with it, beside writing. For programs of 64 and of 32 bits. */
+/* Operations that a holder of a data file might try, beside writing. For programs of 64 and of 32 bits. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum operation {
 	REGISTER_NEW,
-	REGISTER_FOREIGN, /* an event that somebody else has */
+	REGISTER_FOREIGN, /* an event of another program */
 	DELETE_FOREIGN,
 	UNREGISTER,
 	UNLOCK,
@@ -23,8 +23,8 @@ enum operation {
 };
 
 enum manner {
-	MANNER_HIGH_BITS = 1 << 0,    /* which the kernel does not look at */
-	MANNER_WIDE_NUMBERS = 1 << 1, /* those of a 64-bit program, whoever we are */
+	MANNER_HIGH_BITS = 1 << 0,    /* which the kernel ignores */
+	MANNER_WIDE_NUMBERS = 1 << 1, /* of a 64-bit program, also in a 32-bit one */
 	MANNER_STATUS_PAGE = 1 << 2,  /* to a kernel of that ABI */
 };
 
@@ -46,7 +46,7 @@ static inline unsigned long attempt_number(enum operation operation, unsigned ma
 	return (manner & MANNER_WIDE_NUMBERS) ? wide_numbers[operation] : numbers[operation];
 }
 
-/* What the ioctl points to, in static memory. */
+/* The argument of the ioctl, in static memory. */
 static inline void *attempt_argument(enum operation operation, unsigned manner, const char *event)
 {
 	static uint64_t words[64]; /* none for two events; the first for none */
@@ -103,7 +103,7 @@ static inline int attempt_unlock(int fd, unsigned manner)
 #endif
 }
 
-/* To what the file has already, where we are its owner, so that nothing is different when it was allowed. */
+/* To mode and owner that the file has already, so that a successful attempt changes nothing. */
 static inline int attempt_change(int fd, enum operation operation)
 {
 	struct stat status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* caller FD OPERATION MANNER EVENT: tries it, and ends with the errno. Built for 64 and for 32 bits. */
+/* caller FD OPERATION MANNER EVENT: tries the operation, and exits with the errno. Built for 64 and for 32 bits. */
 
 #include "tests/guard/attempt.h"
 

@@ -10,7 +10,7 @@
 enum { LOADER_OUTPUT_BYTES = 65536 };
 
 extern const char *loader_directory;		/* its --pin */
-extern char loader_output[LOADER_OUTPUT_BYTES]; /* what it printed last, on both */
+extern char loader_output[LOADER_OUTPUT_BYTES]; /* of its last run, stdout and stderr */
 
 /* Returns its exit status. */
 int loader(const char *format, ...) _printf_(1, 2);
@@ -18,11 +18,11 @@ int loader(const char *format, ...) _printf_(1, 2);
 int loader_as_nobody(const char *arguments);
 int loader_with(uint64_t capabilities, const char *arguments);
 
-/* Pinned below the directory? */
+/* Whether the directory has this entry. */
 bool is_pinned(const char *name);
 /* The one directory below it whose name begins with "program2-". */
 void find_pinned_program(char *ret, size_t size);
 
 bool has_btf(void);
-/* Prints why the tests can't run here, if they can't; else gets ready for them. */
+/* Prepares for the tests. False: they can't run here; it prints why. */
 bool is_a_place_for_tests(void);

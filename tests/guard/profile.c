@@ -32,7 +32,7 @@ static size_t read_all(int fd, void *ret, size_t size)
 	return length;
 }
 
-/* Not in a test, so that nothing may be asserted. */
+/* This is not in a test, and asserts nothing. */
 bool profile_compile(const char *name, struct sock_fprog *ret)
 {
 	static struct sock_filter filter[BPF_MAXINSNS];

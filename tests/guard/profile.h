@@ -7,7 +7,7 @@
 
 #include "protocol/base/base.h"
 
-/* A file of systemd/containers, compiled as an OCI runtime does it; false, having said so, where that can't be done here. */
+/* Compiles a file of systemd/containers as an OCI runtime does it. False: that isn't possible here; it prints that. */
 bool profile_compile(const char *name, struct sock_fprog *ret);
-/* From now on for this process, and for all that it starts. */
+/* For this process and its children. */
 void profile_enter(const struct sock_fprog *);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "protocol/transport.h"
 #include "tests/suite.h"
 
 #ifndef STATX_MNT_ID_UNIQUE
@@ -21,7 +22,7 @@ enum wish { WISH_OPEN, WISH_TRY };
 
 struct wish_packet {
 	enum wish wish;
-	enum stand_in_who who;
+	enum stand_in_process process;
 	enum operation operation;
 	char event[64];
 };
@@ -33,54 +34,27 @@ struct answer_packet {
 
 struct trial {
 	int fd;
-	int depth; /* how many processes further down */
+	int depth; /* generations of children */
 	enum operation operation;
 	const char *event;
 };
 
+/* Without check's assertions, which tell check of success as well: the stand-in would do that after the test has its answer. */
 void send_packet(int socket, const void *packet, size_t size, int fd)
 {
-	struct iovec part = { .iov_base = (void *)(uintptr_t)packet, .iov_len = size };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { .header = {
-			      .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	int r = transport_send(socket, packet, size, &fd, fd >= 0, 0);
 
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-	}
-	/*
-	 * No assertion, which check would be told of when it went well, too: by the stand-in after the test has its answer,
-	 * and in the middle of what check reads of that test by then.
-	 */
-	if (sendmsg(socket, &message, MSG_NOSIGNAL) != (ssize_t)size)
-		ck_abort_msg("sendmsg: %s", strerror(errno));
+	if (r < 0)
+		ck_abort_msg("transport_send: %s", strerror(-r));
 }
 
 int receive_packet(int socket, void *packet, size_t size)
 {
-	struct iovec part = { .iov_base = packet, .iov_len = size };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	struct cmsghdr *header;
-	int fd;
+	struct fdset fds = { 0 };
 
-	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != (ssize_t)size)
+	if (transport_receive_fds(socket, packet, size, &fds, 0) != (ssize_t)size)
 		_exit(1);
-	header = CMSG_FIRSTHDR(&message);
-	if (!header)
-		return -1;
-	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	return fd;
+	return fdset_steal(&fds, 0);
 }
 
 int run_in_child(in_child *function, void *data)
@@ -157,7 +131,7 @@ static int try_it(void *data)
 	return attempt(trial->fd, trial->operation, manner, trial->event);
 }
 
-/* A process that is no test must not fail as one: check's main() would go on in it. */
+/* The stand-in is no test: after a failed assertion check's main() would go on in it. */
 static void must(bool true_or_end)
 {
 	if (!true_or_end) {
@@ -187,7 +161,7 @@ static void serve(int socket, int directory)
 		send_packet(socket, &answer, sizeof(answer), open_locked(directory, answer.byte));
 		return;
 	}
-	trial.depth = (int)wish.who;
+	trial.depth = (int)wish.process;
 	trial.operation = wish.operation;
 	trial.event = wish.event;
 	answer.error = try_it(&trial);
@@ -251,9 +225,10 @@ int stand_in_open(struct stand_in *stand_in, off_t *ret_byte)
 	return fd;
 }
 
-int stand_in_try(struct stand_in *stand_in, enum stand_in_who who, int fd, enum operation operation, const char *event)
+int stand_in_try(struct stand_in *stand_in, enum stand_in_process process, int fd, enum operation operation,
+		 const char *event)
 {
-	struct wish_packet wish = { .wish = WISH_TRY, .who = who, .operation = operation };
+	struct wish_packet wish = { .wish = WISH_TRY, .process = process, .operation = operation };
 	struct answer_packet answer;
 
 	string_copy(wish.event, sizeof(wish.event), event);

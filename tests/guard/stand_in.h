@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A process that has what a keeper has: a mount of tracefs of its own, and data files that were opened through it. */
+/* A process with a mount of tracefs of its own, and data files that were opened through it, as a keeper has. */
 
 #include <sys/types.h>
 
@@ -13,26 +13,26 @@ struct stand_in {
 	uint64_t mount;
 };
 
-enum stand_in_who { STAND_IN_ITSELF, STAND_IN_CHILD };
+enum stand_in_process { STAND_IN_ITSELF, STAND_IN_CHILD };
 
 /* In a cgroup of this name. */
 void stand_in_start(struct stand_in *, const char *cgroup);
 void stand_in_end(struct stand_in *);
 /* A data file of which it keeps a copy. Its byte is locked. */
 int stand_in_open(struct stand_in *, off_t *ret_byte);
-/* The errno that it, or a child of it, gets when it tries this on the file. */
-int stand_in_try(struct stand_in *, enum stand_in_who, int fd, enum operation, const char *event);
+/* Tries the operation in the stand-in or in its child: 0 or the errno. */
+int stand_in_try(struct stand_in *, enum stand_in_process, int fd, enum operation, const char *event);
 
-/* A mount of tracefs that stands nowhere, and its id. */
+/* A mount of tracefs that is attached nowhere, and its id. */
 int clone_tracefs(uint64_t *ret_id);
 int open_data_file(int directory);
-/* Whether somebody holds a write lock on this byte of the data file. */
+/* Whether any file has a write lock on this byte of the data file. */
 bool is_locked(off_t byte);
 
-/* Runs it in a child, as a stranger of the parent: what it returns, 0 to 254. */
+/* Runs the function in a child, and returns its result, 0 to 254. */
 typedef int in_child(void *data);
 int run_in_child(in_child *, void *data);
-/* With an fd, unless it is -1; returns the one that came, or -1. */
+/* With an fd, unless it is -1. */
 void send_packet(int socket, const void *packet, size_t size, int fd);
 int receive_packet(int socket, void *packet, size_t size);
 

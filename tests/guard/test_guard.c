@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * Who was given a data file can write to it and do nothing else with it, if it was opened through a guarded mount. As root,
- * in a guest.
- */
+/* A holder of a data file that was opened through a guarded mount can write to it, and do nothing else. As root, in a guest. */
 
 #include <poll.h>
 #include <sched.h>
@@ -20,7 +17,7 @@
 #include "tests/guard/stand_in.h"
 #include "tests/suite.h"
 
-/* As they lie in systemd/containers, and what they are compiled to. */
+/* In systemd/containers; and compiled. */
 enum { PROFILES = 2 };
 static const char *const profile_names[PROFILES] = {
 	"seccomp-user-events.json",
@@ -81,7 +78,7 @@ static void switch_event(const char *event, const char *on)
 
 /* --- with nothing loaded --- */
 
-TEST(unguarded_misuse_has_the_kernels_own_answer)
+TEST(unguarded_attempt_gets_kernels_answer)
 {
 	const struct bypass *bypass = &bypasses[_i];
 	off_t byte;
@@ -94,7 +91,7 @@ TEST(unguarded_misuse_has_the_kernels_own_answer)
 		      bypass->way->name, strerror(error), strerror(expected));
 	if (bypass->operation == REGISTER_NEW)
 		ck_assert_int_eq(event_exists(event), error == 0);
-	/* Another open file has another's locks. */
+	/* A lock belongs to an open file. */
 	if (bypass->operation == UNLOCK)
 		ck_assert_int_eq(is_locked(byte), bypass->way->other_file);
 	close(fd);
@@ -109,7 +106,7 @@ TEST(unguarded_ioctl_fails_at_its_bad_address)
 	close(fd);
 }
 
-/* --- in a container that has one of the profiles, and nothing else --- */
+/* --- in a container with one of the seccomp profiles, unguarded --- */
 
 TEST(container_profiles_refuse_every_ioctl)
 {
@@ -125,7 +122,7 @@ TEST(container_profiles_refuse_every_ioctl)
 	close(fd);
 }
 
-/* What the profiles leave to a holder of the file: to write to it, and to take away the lock by which it is charged. */
+/* The profiles allow a holder to write records, and to remove the lock by which the stream is charged. */
 TEST(profiles_allow_records_and_do_not_protect_locks)
 {
 	uint32_t record[2] = { 0, 42 };
@@ -143,7 +140,7 @@ TEST(profiles_allow_records_and_do_not_protect_locks)
 	close(fd);
 }
 
-/* --- what it costs those whom it does not concern --- */
+/* --- ioctls on other files --- */
 
 static double nanoseconds_each(int fd)
 {
@@ -186,7 +183,7 @@ TEST(ioctls_on_other_files_work_under_the_guard)
 
 /* --- with the guard --- */
 
-TEST(guarded_file_refuses_every_misuse)
+TEST(guarded_file_refuses_every_attempt)
 {
 	const struct bypass *bypass = &bypasses[_i];
 	off_t byte;
@@ -201,33 +198,16 @@ TEST(guarded_file_refuses_every_misuse)
 	close(fd);
 }
 
-static int prove_as_nobody(void *data)
+static void expect_to_be_allowed(enum stand_in_process process)
 {
-	int fd = *(int *)data;
-
-	if (setresuid(1000, 1000, 1000) < 0)
-		return 255;
-	return ioctl(fd, UAPI_IOCTL_REGISTER, NULL) < 0 ? errno : 0;
-}
-
-TEST(guarded_ioctl_is_refused_before_its_argument)
-{
-	int fd = stand_in_open(&keeper, NULL);
-
-	ck_assert_int_eq(run_in_child(prove_as_nobody, &fd), EPERM);
-	close(fd);
-}
-
-static void expect_to_be_let(enum stand_in_who who)
-{
-	struct way way = { .attempt = NULL };
+	struct way way = { .narrow = false };
 	char event[64];
 
 	for (int operation = 0; operation < OPERATIONS; operation++) {
 		int fd = stand_in_open(&keeper, NULL), error;
 
 		snprintf(event, sizeof(event), "guard_own_%d_%d", (int)getpid(), operation);
-		error = stand_in_try(&keeper, who, fd, (enum operation)operation,
+		error = stand_in_try(&keeper, process, fd, (enum operation)operation,
 				     operation == REGISTER_NEW ? event : FOREIGN);
 		ck_assert_msg(error == unguarded_answer(&way, (enum operation)operation), "%s: %s",
 			      operation_names[operation], strerror(error));
@@ -235,14 +215,10 @@ static void expect_to_be_let(enum stand_in_who who)
 	}
 }
 
-TEST(guarded_keeper_may_register)
+TEST(keeper_and_its_child_may_register)
 {
-	expect_to_be_let(STAND_IN_ITSELF);
-}
-
-TEST(child_of_the_guarded_keeper_may_register)
-{
-	expect_to_be_let(STAND_IN_CHILD);
+	expect_to_be_allowed(STAND_IN_ITSELF);
+	expect_to_be_allowed(STAND_IN_CHILD);
 }
 
 static void start_other(struct stand_in *ret)
@@ -303,7 +279,7 @@ TEST(files_of_an_ended_keeper_stay_guarded)
 	close(fd);
 }
 
-/* --- what is not guarded --- */
+/* --- other mounts --- */
 
 static int try_all_as_nobody(void *data)
 {
@@ -324,23 +300,18 @@ static int try_all_as_nobody(void *data)
 	return 0;
 }
 
-TEST(file_of_another_mount_is_not_guarded)
+TEST(files_of_other_mounts_are_not_guarded)
 {
+	uint64_t mount_id;
+	int directory = clone_tracefs(&mount_id), cloned = open_data_file(directory);
 	int fd = open("/sys/kernel/tracing/user_events_data", O_WRONLY | O_CLOEXEC);
 
+	ck_assert_uint_ne(mount_id, keeper.mount);
+	ck_assert_int_eq(run_in_child(try_all_as_nobody, &cloned), 0);
 	ck_assert_int_eq(run_in_child(try_all_as_nobody, &fd), 0);
 	ck_assert_int_eq(attempt(fd, CHMOD, kernel_manner(), FOREIGN), 0);
 	close(fd);
-}
-
-TEST(mount_that_was_not_named_is_not_guarded)
-{
-	uint64_t mount_id;
-	int directory = clone_tracefs(&mount_id), fd = open_data_file(directory);
-
-	ck_assert_uint_ne(mount_id, keeper.mount);
-	ck_assert_int_eq(run_in_child(try_all_as_nobody, &fd), 0);
-	close(fd);
+	close(cloned);
 	close(directory);
 }
 
@@ -359,7 +330,7 @@ TEST(mount_of_another_file_system_is_not_guarded)
 	close(fd);
 }
 
-/* --- what a holder may do, and what else he may not --- */
+/* --- other operations of a holder --- */
 
 static int try_close_on_exec(void *data)
 {
@@ -377,6 +348,8 @@ TEST(close_on_exec_may_be_set_on_a_guarded_file)
 	int fd = stand_in_open(&keeper, NULL), on = 1;
 
 	ck_assert_int_eq(run_in_child(try_close_on_exec, &fd), 0);
+	/* Others are refused before their argument. */
+	ck_assert(ioctl(fd, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM);
 	ck_assert(ioctl(fd, FIONBIO, &on) < 0 && errno == EPERM);
 	ck_assert(ioctl(fd, FIONREAD, &on) < 0 && errno == EPERM);
 	close(fd);
@@ -403,7 +376,7 @@ TEST(guarded_mount_cannot_be_mounted_elsewhere)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
 	tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE);
-	ck_assert_msg(tree < 0, "there is a mount whose number nobody knows");
+	ck_assert_msg(tree < 0, "the mount can be cloned");
 	ck_assert(mount(path, "/dev/null", NULL, MS_BIND, NULL) < 0);
 	close(fd);
 }
@@ -418,8 +391,8 @@ static int write_as_nobody(void *data)
 	return writev(*(int *)data, &part, 1) < 0 ? errno : 0;
 }
 
-/* All that he is let do with a file that others have, too. */
-static int meddle_as_nobody(void *data)
+/* Everything that a holder may do with a file that other programs have, too. */
+static int disturb_as_nobody(void *data)
 {
 	uint32_t record[2] = { 0, 42 };
 	int fd = *(int *)data;
@@ -441,13 +414,13 @@ TEST(records_are_written_despite_another_holder)
 	ck_assert_int_eq(run_in_child(write_as_nobody, &fd), EBADF);
 	switch_event(FOREIGN, "1");
 	ck_assert_int_eq(run_in_child(write_as_nobody, &fd), 0);
-	ck_assert_int_eq(run_in_child(meddle_as_nobody, &fd), 0);
+	ck_assert_int_eq(run_in_child(disturb_as_nobody, &fd), 0);
 	ck_assert_int_eq(run_in_child(write_as_nobody, &fd), 0);
 	switch_event(FOREIGN, "0");
 	close(fd);
 }
 
-/* The cases of a set-up, without any test yet. */
+/* Test cases with a set-up, without a test. */
 static TCase *add_cases(Suite *suite, const char *name, SFun setup, SFun teardown)
 {
 	TCase *cases = tcase_create(name);
@@ -463,7 +436,7 @@ static void add_unguarded(Suite *suite)
 {
 	TCase *cases = add_cases(suite, "without", start_keeper, end_keeper);
 
-	tcase_add_loop_test(cases, unguarded_misuse_has_the_kernels_own_answer, 0, n_bypasses);
+	tcase_add_loop_test(cases, unguarded_attempt_gets_kernels_answer, 0, n_bypasses);
 	tcase_add_test(cases, unguarded_ioctl_fails_at_its_bad_address);
 }
 
@@ -481,25 +454,17 @@ static void add_profiles(Suite *suite)
 static void add_guarded(Suite *suite)
 {
 	const TTest *const tests[] = {
-		guarded_ioctl_is_refused_before_its_argument,
-		guarded_keeper_may_register,
-		child_of_the_guarded_keeper_may_register,
-		keeper_may_register_on_its_own_files_only,
-		process_in_the_keepers_cgroup_may_register,
-		files_of_an_ended_keeper_stay_guarded,
-		file_of_another_mount_is_not_guarded,
-		mount_that_was_not_named_is_not_guarded,
-		mount_of_another_file_system_is_not_guarded,
-		close_on_exec_may_be_set_on_a_guarded_file,
-		lock_on_a_guarded_file_is_refused,
-		guarded_mount_cannot_be_mounted_elsewhere,
-		records_are_written_despite_another_holder,
+		keeper_and_its_child_may_register,	    keeper_may_register_on_its_own_files_only,
+		process_in_the_keepers_cgroup_may_register, files_of_an_ended_keeper_stay_guarded,
+		files_of_other_mounts_are_not_guarded,	    mount_of_another_file_system_is_not_guarded,
+		close_on_exec_may_be_set_on_a_guarded_file, lock_on_a_guarded_file_is_refused,
+		guarded_mount_cannot_be_mounted_elsewhere,  records_are_written_despite_another_holder,
 	};
 	TCase *cost = add_cases(suite, "cost", start_keeper, end_keeper);
 	TCase *cases = add_cases(suite, "with", start_guarded_keeper, end_guarded_keeper);
 
 	tcase_add_test(cost, ioctls_on_other_files_work_under_the_guard);
-	tcase_add_loop_test(cases, guarded_file_refuses_every_misuse, 0, n_bypasses);
+	tcase_add_loop_test(cases, guarded_file_refuses_every_attempt, 0, n_bypasses);
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
 		tcase_add_test(cases, tests[i]);
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * What the daemon does where nothing guards the files that it gives out, or nothing any more: who registers on them by
- * himself is found out, whichever way he takes, and nobody else is suspected. As root, in a guest.
- */
+/* The daemon without a guard, or with a guard that is lost: it notices each self-registered event, and disconnects no other client. As root, in a guest. */
 
 #include <ftw.h>
 #include <poll.h>
@@ -21,111 +18,111 @@
 
 /* --- never guarded --- */
 
-struct culprit {
+struct attacker {
 	struct member member;
 	const struct bypass *bypass;
 };
 
-static struct culprit culprits[BYPASSES_MAX + 1];
+static struct attacker attackers[BYPASSES_MAX + 1];
 
-/* In a process of its own, with which what it has enabled ends. */
+/* In a process of its own: its enabler ends with it. */
 static int try_in_child(void *data)
 {
-	const struct culprit *culprit = data;
+	const struct attacker *attacker = data;
 	char event[64];
 
-	return try_bypass(culprit->bypass, culprit->member.stream, event, sizeof(event));
+	return try_bypass(attacker->bypass, attacker->member.stream, event, sizeof(event));
 }
 
-static void culprit_start(struct culprit *culprit, const struct fixture *fixture, const struct bypass *bypass)
+static void attacker_start(struct attacker *attacker, const struct fixture *fixture, const struct bypass *bypass)
 {
 	char description[64];
 
-	snprintf(description, sizeof(description), "own_%zu u32 a", (size_t)(culprit - culprits));
-	*culprit = (struct culprit){ .member = member_new(fixture, description), .bypass = bypass };
+	snprintf(description, sizeof(description), "own_%zu u32 a", (size_t)(attacker - attackers));
+	*attacker = (struct attacker){ .member = member_new(fixture, description), .bypass = bypass };
 }
 
-/* When all have their files: a tenant of which one was found out gets no more while that one has its file. */
-static void culprit_try(struct culprit *culprit)
+/* When all clients have their streams: a tenant with a self-registered event gets no more of them. */
+static void attacker_try(struct attacker *attacker)
 {
-	const struct bypass *bypass = culprit->bypass;
+	const struct bypass *bypass = attacker->bypass;
 	int error, expected = unguarded_answer(bypass->way, bypass->operation);
 
-	error = run_in_child(try_in_child, culprit);
+	error = run_in_child(try_in_child, attacker);
 	ck_assert_msg(error == expected, "%s %s: %s, instead of %s", operation_names[bypass->operation],
 		      bypass->way->name, strerror(error), strerror(expected));
 }
 
-/* On the file that the daemon gave him, and not on one that he has opened by his own right. */
+/* On the stream, and not on a file that the attempt opened itself. */
 static bool has_registered(const struct bypass *bypass)
 {
 	return (bypass->operation == REGISTER_NEW || bypass->operation == REGISTER_FOREIGN) &&
 	       unguarded_answer(bypass->way, bypass->operation) == 0 && !bypass->way->other_file;
 }
 
-static bool is_cut_off(int socket)
+static bool is_disconnected(int socket)
 {
 	struct pollfd ask = { .fd = socket };
 
 	return poll(&ask, 1, 0) == 1 && ask.revents & POLLHUP;
 }
 
-static void expect_to_be_found_out(const struct member *member)
+static void expect_disconnect(const struct member *member)
 {
-	ck_assert(eventually(is_cut_off(member->socket)));
+	ck_assert(eventually(is_disconnected(member->socket)));
 	expect_cut(member->socket, REFUSAL_SELF_REGISTERED);
 }
 
-static unsigned judge(const struct culprit *culprit)
+static unsigned judge(const struct attacker *attacker)
 {
-	bool guilty = has_registered(culprit->bypass);
+	bool registered = has_registered(attacker->bypass);
 
-	ck_assert_msg(is_cut_off(culprit->member.socket) == guilty, "%s %s: %s",
-		      operation_names[culprit->bypass->operation], culprit->bypass->way->name,
-		      guilty ? "not noticed" : "cut off");
-	if (guilty)
-		expect_cut(culprit->member.socket, REFUSAL_SELF_REGISTERED);
+	ck_assert_msg(is_disconnected(attacker->member.socket) == registered, "%s %s: %s",
+		      operation_names[attacker->bypass->operation], attacker->bypass->way->name,
+		      registered ? "not noticed" : "disconnected");
+	if (registered)
+		expect_cut(attacker->member.socket, REFUSAL_SELF_REGISTERED);
 	else
-		ck_assert_uint_eq(raw_query(culprit->member.socket).leases, 1);
-	return guilty;
+		ck_assert_uint_eq(raw_query(attacker->member.socket).leases, 1);
+	return registered;
 }
 
 static void forget_all(struct fixture *fixture, int foreign, struct member *bystander)
 {
 	for (int i = 0; i <= n_ioctl_bypasses; i++)
-		member_free(&culprits[i].member);
+		member_free(&attackers[i].member);
 	member_free(bystander);
 	close(foreign);
 	ck_assert(eventually(status_number(fixture, "streams") == 0));
-	/* Before Linux 6.4 the kernel keeps what they have registered by themselves. */
+	/* Before Linux 6.4 the kernel keeps self-registered events. */
 	delete_new_events(fixture->events_before);
 	fixture_stop(fixture);
 }
 
-/* One that deletes or unregisters leaves no trace, and no harm either. */
+/* An attempt to delete or to unregister changes nothing, and is not noticed. */
 TEST(self_registration_is_noticed_by_any_way)
 {
 	static const char *const without_guard[] = { "--guard=off", NULL };
 	struct member bystander;
 	struct fixture fixture;
-	unsigned guilty = 0;
+	unsigned registered = 0;
 	int foreign;
 
 	fixture_start(&fixture, without_guard);
 	foreign = make_foreign_event();
 	bystander = member_new(&fixture, "bystander u32 a");
 	for (int i = 0; i < n_ioctl_bypasses; i++)
-		culprit_start(&culprits[i], &fixture, &bypasses[i]);
-	/* All are looked at in the order in which they came: when the last one is found out, so are those before. */
-	culprit_start(&culprits[n_ioctl_bypasses], &fixture, &bypasses[0]);
+		attacker_start(&attackers[i], &fixture, &bypasses[i]);
+	/* The daemon checks streams in the order of their clients: the last one shows that all were checked. */
+	attacker_start(&attackers[n_ioctl_bypasses], &fixture, &bypasses[0]);
 	for (int i = 0; i <= n_ioctl_bypasses; i++)
-		culprit_try(&culprits[i]);
-	ck_assert(eventually(is_cut_off(culprits[n_ioctl_bypasses].member.socket)));
+		attacker_try(&attackers[i]);
+	ck_assert(eventually(is_disconnected(attackers[n_ioctl_bypasses].member.socket)));
 	for (int i = 0; i < n_ioctl_bypasses; i++)
-		guilty += judge(&culprits[i]);
+		registered += judge(&attackers[i]);
 	ck_assert_uint_eq(raw_query(bystander.socket).leases, 1);
-	printf("%d attempts without a guard: %u have registered something, and all %u were noticed and cut off\n",
-	       n_ioctl_bypasses, guilty, guilty);
+	printf("%d attempts without a guard: %u have registered something, and all %u were noticed and disconnected\n",
+	       n_ioctl_bypasses, registered, registered);
 	forget_all(&fixture, foreign, &bystander);
 }
 
@@ -169,7 +166,7 @@ TEST(unknown_events_deny_the_tenant_another_file)
 	forget(&fixture);
 }
 
-/* --- the guard is torn off --- */
+/* --- a guard that is lost --- */
 
 static bool need_guard(struct fixture *fixture)
 {
@@ -201,7 +198,7 @@ static void forget_the_mount(void)
 	const char *at;
 
 	ck_assert_int_eq(loader("--status --json"), 0);
-	/* Also those of daemons that were there before. */
+	/* Those of earlier daemons, too. */
 	at = strstr(loader_output, "\"mount\":");
 	ck_assert_ptr_nonnull(at);
 	for (; at; at = strstr(at + 1, "\"mount\":")) {
@@ -214,18 +211,18 @@ static void forget_the_mount(void)
 	}
 }
 
-static void (*const tears[])(void) = { remove_by_command, unpin_by_hand, forget_the_mount };
+static void (*const losses[])(void) = { remove_by_command, unpin_by_hand, forget_the_mount };
 
-/* What the daemon asks, too; the kernel detaches programs a moment after the last link to them has gone. */
+/* As the daemon checks it. The kernel detaches programs a moment after the last link to them has gone. */
 static bool is_guarded(int stream)
 {
 	return ioctl(stream, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
 }
 
-static void tear(int which, int stream)
+static void lose_guard(int which, int stream)
 {
 	ck_assert(is_guarded(stream));
-	tears[which]();
+	losses[which]();
 	ck_assert(eventually(!is_guarded(stream)));
 }
 
@@ -241,11 +238,6 @@ static void expect_records(struct fixture *fixture, const struct member *members
 	trace(fixture, "common", false);
 }
 
-static int register_by_itself(void *data)
-{
-	return attempt(*(int *)data, REGISTER_NEW, kernel_manner(), "rogue");
-}
-
 TEST(lost_guard_is_noticed_before_the_next_file)
 {
 	struct member members[4];
@@ -257,7 +249,7 @@ TEST(lost_guard_is_noticed_before_the_next_file)
 	members[0] = member_new(&fixture, "common u32 number");
 	members[1] = member_new(&fixture, "common u32 number");
 	ck_assert_uint_eq(members[0].answer.stream, members[1].answer.stream);
-	tear(_i, members[0].stream);
+	lose_guard(_i, members[0].stream);
 	members[2] = member_new(&fixture, "common u32 number");
 	members[3] = member_new(&fixture, "common u32 number");
 	ck_assert(log_has(&fixture, "the guard is gone: data files are no longer shared"));
@@ -272,7 +264,7 @@ TEST(lost_guard_is_noticed_before_the_next_file)
 	fixture_stop(&fixture);
 }
 
-/* From the next file on it looks: whoever of them it was, those who share the file are cut off, and nobody else. */
+/* The daemon checks streams when it opens the next one, and disconnects all clients of the stream. */
 DAEMON_TEST(self_registration_after_a_lost_guard_is_noticed)
 {
 	struct member one, another, later;
@@ -281,11 +273,11 @@ DAEMON_TEST(self_registration_after_a_lost_guard_is_noticed)
 		return;
 	one = member_new(fixture, "common u32 number");
 	another = member_new(fixture, "common u32 number");
-	tear(0, one.stream);
-	ck_assert_int_eq(run_in_child(register_by_itself, &one.stream), 0);
+	lose_guard(0, one.stream);
+	ck_assert_int_eq(run_in_child(register_rogue, &one.stream), 0);
 	later = member_new(fixture, "common u32 number");
-	expect_to_be_found_out(&one);
-	expect_to_be_found_out(&another);
+	expect_disconnect(&one);
+	expect_disconnect(&another);
 	ck_assert_uint_eq(raw_query(later.socket).leases, 1);
 	member_free(&one);
 	member_free(&another);
@@ -299,7 +291,7 @@ DAEMON_TEST(required_guard_that_is_lost_stops_new_files, .options = { "--guard=r
 
 	ck_assert(fixture->guarded);
 	before = member_new(fixture, "common u32 number");
-	tear(0, before.stream);
+	lose_guard(0, before.stream);
 	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "common u32 number", NULL, &stream), REFUSAL_TROUBLE);
 	ck_assert_uint_eq(raw_register(socket, "another u32 number", NULL, &stream), REFUSAL_TROUBLE);
@@ -321,7 +313,7 @@ DAEMON_TEST(container_root_gets_no_file_after_a_lost_guard, .needs_cgroups = "ro
 		return;
 	before = member_new(fixture, "common u32 number");
 	root = actor_new(fixture->socket, &(struct actor_as){ .cgroup = container });
-	tear(0, before.stream);
+	lose_guard(0, before.stream);
 	ck_assert_uint_eq(raw_register(root.socket, "roots u32 number", NULL, &stream), REFUSAL_NOT_PERMITTED);
 	ck_assert_int_eq(stream, -1);
 	actor_end(&root);
@@ -410,8 +402,8 @@ static int run_all(void)
 	tcase_add_test(cases, self_registration_is_noticed_by_any_way);
 	tcase_add_test(cases, unknown_events_deny_the_tenant_another_file);
 	if (has_btf()) {
-		cases = add_cases(suite, "torn off");
-		tcase_add_loop_test(cases, lost_guard_is_noticed_before_the_next_file, 0, ARRAY_SIZE(tears));
+		cases = add_cases(suite, "lost");
+		tcase_add_loop_test(cases, lost_guard_is_noticed_before_the_next_file, 0, ARRAY_SIZE(losses));
 		tcase_add_test(cases, self_registration_after_a_lost_guard_is_noticed);
 		tcase_add_test(cases, required_guard_that_is_lost_stops_new_files);
 		tcase_add_test(cases, container_root_gets_no_file_after_a_lost_guard);

@@ -17,13 +17,6 @@
 
 enum { NOBODY = 1000, NO_SUCH_PROGRAMS = 253, CANNOT = 254 };
 
-struct call {
-	int fd;
-	enum operation operation;
-	unsigned manner;
-	const char *event;
-};
-
 unsigned kernel_manner(void)
 {
 	return access("/proc/sys/kernel/user_events_max", F_OK) < 0 ? MANNER_STATUS_PAGE : 0;
@@ -36,11 +29,6 @@ static int carry_out(void *data)
 	return attempt(call->fd, call->operation, kernel_manner() | call->manner, call->event);
 }
 
-static struct call call_make(int fd, enum operation operation, const char *event)
-{
-	return (struct call){ .fd = fd, .operation = operation, .event = event };
-}
-
 static int become_nobody(void)
 {
 	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
@@ -48,34 +36,15 @@ static int become_nobody(void)
 	return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
-static int plain(int fd, enum operation operation, const char *event)
+static int duplicate(void *data)
 {
-	struct call call = call_make(fd, operation, event);
+	struct call call = *(const struct call *)data;
+	int error;
 
-	return carry_out(&call);
-}
-
-static int high_bits(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	call.manner = MANNER_HIGH_BITS;
-	return carry_out(&call);
-}
-
-static int duplicate(int fd, enum operation operation, const char *event)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 100), error = plain(copy, operation, event);
-
-	close(copy);
+	call.fd = fcntl(call.fd, F_DUPFD_CLOEXEC, 100);
+	error = carry_out(&call);
+	close(call.fd);
 	return error;
-}
-
-static int forked(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	return run_in_child(carry_out, &call);
 }
 
 /* --- another program --- */
@@ -104,35 +73,13 @@ static int execute_narrow(void *data)
 	return execute("guard_caller32", data);
 }
 
-static int executed(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	return run_in_child(execute_wide, &call);
-}
-
-static int narrow(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	return run_in_child(execute_narrow, &call);
-}
-
-static int narrow_with_wide_numbers(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	call.manner = MANNER_WIDE_NUMBERS;
-	return run_in_child(execute_narrow, &call);
-}
-
 bool runs_narrow_programs(void)
 {
-	struct call call = call_make(STDIN_FILENO, UNREGISTER, "");
+	struct call call = { .fd = STDIN_FILENO, .operation = UNREGISTER, .event = "" };
 	int status = 0;
 	pid_t pid = fork();
 
-	/* Not in a test, so that nothing may be asserted. */
+	/* This is not in a test, and asserts nothing. */
 	if (pid == 0)
 		_exit(execute_narrow(&call));
 	return waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) != NO_SUCH_PROGRAMS;
@@ -141,26 +88,28 @@ bool runs_narrow_programs(void)
 /* --- the other calls that a 64-bit kernel may have: filters have to know them all --- */
 
 #ifdef __x86_64__
-static int narrow_call(int fd, enum operation operation, const char *event)
+static int narrow_call(void *data)
 {
 	enum { NARROW_IOCTL = 54 };
-	unsigned number = (unsigned)attempt_number(operation, 0);
+	const struct call *call = data;
+	unsigned number = (unsigned)attempt_number(call->operation, 0);
 	long r;
 
 	__asm__ volatile("int $0x80"
 			 : "=a"(r)
-			 : "a"(NARROW_IOCTL), "b"(fd), "c"(number),
-			   "d"(attempt_argument(operation, kernel_manner(), event))
+			 : "a"(NARROW_IOCTL), "b"(call->fd), "c"(number),
+			   "d"(attempt_argument(call->operation, kernel_manner(), call->event))
 			 : "memory", "r8", "r9", "r10", "r11");
 	return r < 0 ? (int)-r : 0;
 }
 
-static int x32_call(int fd, enum operation operation, const char *event)
+static int x32_call(void *data)
 {
 	enum { X32_IOCTL = 0x40000000 + 514 };
-	void *argument = attempt_argument(operation, kernel_manner(), event);
+	const struct call *call = data;
+	void *argument = attempt_argument(call->operation, kernel_manner(), call->event);
 
-	return syscall(X32_IOCTL, fd, attempt_number(operation, 0), argument) < 0 ? errno : 0;
+	return syscall(X32_IOCTL, call->fd, attempt_number(call->operation, 0), argument) < 0 ? errno : 0;
 }
 #endif
 
@@ -171,27 +120,27 @@ static void *thread_main(void *data)
 	return (void *)(intptr_t)carry_out(data);
 }
 
-static int threaded(int fd, enum operation operation, const char *event)
+static int threaded(void *call)
 {
-	struct call call = call_make(fd, operation, event);
 	pthread_t thread;
 	void *error = NULL;
 
-	ck_assert_int_eq(pthread_create(&thread, NULL, thread_main, &call), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, thread_main, call), 0);
 	pthread_join(thread, &error);
 	return (int)(intptr_t)error;
 }
 
-static int reopened(int fd, enum operation operation, const char *event)
+static int reopened(void *data)
 {
+	struct call call = *(const struct call *)data;
 	char path[64];
-	int again, error;
+	int error;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	again = open(path, O_RDWR | O_CLOEXEC);
-	ck_assert_msg(again >= 0, "%s: %s", path, strerror(errno));
-	error = plain(again, operation, event);
-	close(again);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", call.fd);
+	call.fd = open(path, O_RDWR | O_CLOEXEC);
+	ck_assert_msg(call.fd >= 0, "%s: %s", path, strerror(errno));
+	error = carry_out(&call);
+	close(call.fd);
 	return error;
 }
 
@@ -209,20 +158,20 @@ static int receive_as_nobody(void *data)
 	return carry_out(&call);
 }
 
-static int relayed(int fd, enum operation operation, const char *event)
+static int relayed(void *data)
 {
-	struct call call = call_make(fd, operation, event);
+	const struct call *call = data;
 	int sockets[2], error;
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-	send_packet(sockets[0], &call, sizeof(call), fd);
+	send_packet(sockets[0], call, sizeof(*call), call->fd);
 	error = run_in_child(receive_as_nobody, &sockets[1]);
 	close(sockets[0]);
 	close(sockets[1]);
 	return error;
 }
 
-static int steal_from_parent(void *data)
+static int stolen_from_parent(void *data)
 {
 	struct call *call = data;
 	int parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
@@ -231,23 +180,9 @@ static int steal_from_parent(void *data)
 	return call->fd < 0 ? CANNOT : carry_out(call);
 }
 
-static int stolen(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	return run_in_child(steal_from_parent, &call);
-}
-
-static int try_as_nobody(void *data)
+static int as_nobody(void *data)
 {
 	return become_nobody() < 0 ? CANNOT : carry_out(data);
-}
-
-static int as_nobody(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	return run_in_child(try_as_nobody, &call);
 }
 
 static bool write_file(const char *path, const char *text)
@@ -259,7 +194,7 @@ static bool write_file(const char *path, const char *text)
 	return done;
 }
 
-static int try_as_namespace_root(void *data)
+static int as_namespace_root(void *data)
 {
 	if (become_nobody() < 0 || unshare(CLONE_NEWUSER) < 0 || !write_file("/proc/self/setgroups", "deny") ||
 	    !write_file("/proc/self/uid_map", "0 1000 1") || !write_file("/proc/self/gid_map", "0 1000 1") ||
@@ -268,59 +203,27 @@ static int try_as_namespace_root(void *data)
 	return carry_out(data);
 }
 
-static int as_namespace_root(int fd, enum operation operation, const char *event)
+static int in_other_cgroup(void *data)
 {
-	struct call call = call_make(fd, operation, event);
-
-	return run_in_child(try_as_namespace_root, &call);
-}
-
-static int try_in_other_cgroup(void *data)
-{
-	cgroup_enter("guard-stranger");
+	cgroup_make("guard-other-cgroup");
+	cgroup_enter("guard-other-cgroup");
 	return carry_out(data);
 }
 
-static int in_other_cgroup(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	cgroup_make("guard-stranger");
-	return run_in_child(try_in_other_cgroup, &call);
-}
-
 /* As a container without a user namespace of its own: process 1 of another pid namespace, as the host's root. */
-static int try_in_container(void *data)
+static int in_container(void *data)
 {
 	if (unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWCGROUP) < 0)
 		return CANNOT;
 	return run_in_child(carry_out, data);
 }
 
-static int in_container(int fd, enum operation operation, const char *event)
+static int reopened_in_container(void *data)
 {
-	struct call call = call_make(fd, operation, event);
-
-	return run_in_child(try_in_container, &call);
+	return unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWCGROUP) < 0 ? CANNOT : reopened(data);
 }
 
-static int try_reopened_in_container(void *data)
-{
-	const struct call *call = data;
-
-	return unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWCGROUP) < 0
-		       ? CANNOT
-		       : reopened(call->fd, call->operation, call->event);
-}
-
-static int reopened_in_container(int fd, enum operation operation, const char *event)
-{
-	struct call call = call_make(fd, operation, event);
-
-	return run_in_child(try_reopened_in_container, &call);
-}
-
-/* --- io_uring: has commands that a file may take, but these files take none --- */
+/* --- io_uring: has commands for files, but a data file has none --- */
 
 static int submit(int ring, const struct io_uring_params *parameters, const struct io_uring_sqe *command)
 {
@@ -346,53 +249,64 @@ static int submit(int ring, const struct io_uring_params *parameters, const stru
 	return result;
 }
 
-static int by_io_uring(int fd, enum operation operation, const char *event)
+static int by_io_uring(void *data)
 {
+	const struct call *call = data;
 	struct io_uring_params parameters = { 0 };
-	struct io_uring_sqe command = { .opcode = IORING_OP_URING_CMD, .fd = fd };
+	struct io_uring_sqe command = { .opcode = IORING_OP_URING_CMD, .fd = call->fd };
 	int ring = (int)syscall(SYS_io_uring_setup, 2, &parameters), result;
 
 	if (ring < 0)
 		return errno == ENOSYS ? EOPNOTSUPP : errno;
-	command.cmd_op = (uint32_t)attempt_number(operation, 0);
-	command.addr = (uintptr_t)attempt_argument(operation, kernel_manner(), event);
+	command.cmd_op = (uint32_t)attempt_number(call->operation, 0);
+	command.addr = (uintptr_t)attempt_argument(call->operation, kernel_manner(), call->event);
 	result = submit(ring, &parameters, &command);
 	close(ring);
 	return -result;
 }
 
 const struct way ways[] = {
-	{ .name = "plainly", .attempt = plain },
-	{ .name = "with high bits in the command", .attempt = high_bits, .nothing_to_change = true },
-	{ .name = "from a 32-bit program", .attempt = narrow, .narrow = true },
+	{ .name = "plainly", .act = carry_out },
+	{ .name = "with high bits in the command",
+	  .act = carry_out,
+	  .manner = MANNER_HIGH_BITS,
+	  .nothing_to_change = true },
+	{ .name = "from a 32-bit program", .act = execute_narrow, .in_child = true, .narrow = true },
 	{ .name = "from a 32-bit program with 64-bit numbers",
-	  .attempt = narrow_with_wide_numbers,
+	  .act = execute_narrow,
+	  .in_child = true,
+	  .manner = MANNER_WIDE_NUMBERS,
 	  .narrow = true,
 	  .ioctls_only = true },
 #ifdef __x86_64__
-	{ .name = "by the 32-bit call of a 64-bit program",
-	  .attempt = narrow_call,
-	  .narrow = true,
-	  .ioctls_only = true },
-	{ .name = "by the call of the x32 ABI", .attempt = x32_call, .ioctls_only = true, .never = ENOSYS },
+	{ .name = "by the 32-bit call of a 64-bit program", .act = narrow_call, .narrow = true, .ioctls_only = true },
+	{ .name = "by the call of the x32 ABI", .act = x32_call, .ioctls_only = true, .never = ENOSYS },
 #endif
-	{ .name = "through a duplicate", .attempt = duplicate },
-	{ .name = "after a fork", .attempt = forked },
-	{ .name = "after an exec", .attempt = executed },
-	{ .name = "from a thread", .attempt = threaded },
-	{ .name = "through /proc/self/fd", .attempt = reopened, .other_file = true },
-	{ .name = "relayed by a socket", .attempt = relayed, .nobody = true },
-	{ .name = "taken from another process", .attempt = stolen },
-	{ .name = "as another user", .attempt = as_nobody, .nobody = true },
-	{ .name = "as root of a user namespace", .attempt = as_namespace_root, .nobody = true },
-	{ .name = "as root in another cgroup", .attempt = in_other_cgroup },
-	{ .name = "as root in a container", .attempt = in_container },
+	{ .name = "through a duplicate", .act = duplicate },
+	{ .name = "after a fork", .act = carry_out, .in_child = true },
+	{ .name = "after an exec", .act = execute_wide, .in_child = true },
+	{ .name = "from a thread", .act = threaded },
+	{ .name = "through /proc/self/fd", .act = reopened, .other_file = true },
+	{ .name = "relayed by a socket", .act = relayed, .nobody = true },
+	{ .name = "taken from another process", .act = stolen_from_parent, .in_child = true },
+	{ .name = "as another user", .act = as_nobody, .in_child = true, .nobody = true },
+	{ .name = "as root of a user namespace", .act = as_namespace_root, .in_child = true, .nobody = true },
+	{ .name = "as root in another cgroup", .act = in_other_cgroup, .in_child = true },
+	{ .name = "as root in a container", .act = in_container, .in_child = true },
 	{ .name = "as root in a container, through /proc/self/fd",
-	  .attempt = reopened_in_container,
+	  .act = reopened_in_container,
+	  .in_child = true,
 	  .other_file = true },
-	{ .name = "by io_uring", .attempt = by_io_uring, .ioctls_only = true, .never = EOPNOTSUPP },
+	{ .name = "by io_uring", .act = by_io_uring, .ioctls_only = true, .never = EOPNOTSUPP },
 };
 const size_t n_ways = ARRAY_SIZE(ways);
+
+int try_way(const struct way *way, int fd, enum operation operation, const char *event)
+{
+	struct call call = { .fd = fd, .operation = operation, .manner = way->manner, .event = event };
+
+	return way->in_child ? run_in_child(way->act, &call) : way->act(&call);
+}
 
 int unguarded_answer(const struct way *way, enum operation operation)
 {

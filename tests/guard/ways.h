@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The ways by which somebody might get around the guard. */
+/* All ways by which a holder of a data file might get around the guard. */
 
 #include "tests/guard/attempt.h"
 
+struct call {
+	int fd;
+	enum operation operation;
+	unsigned manner;
+	const char *event;
+};
+
 struct way {
 	const char *name;
-	/* 0, or the errno of the attempt. */
-	int (*attempt)(int fd, enum operation, const char *event);
+	int (*act)(void *call); /* 0, or the errno of the attempt; in a child of ours or in this process */
+	bool in_child;
+	unsigned manner;
 	bool ioctls_only;
 	bool nothing_to_change; /* it has no meaning for what is no ioctl and no lock */
 	bool narrow;		/* a 32-bit program */
@@ -20,9 +28,11 @@ struct way {
 extern const struct way ways[];
 extern const size_t n_ways;
 
-/* What the kernel says to this where nothing is guarded. */
+/* 0, or the errno of the attempt. */
+int try_way(const struct way *, int fd, enum operation, const char *event);
+/* The kernel's answer if nothing is guarded. */
 int unguarded_answer(const struct way *, enum operation);
 /* Not every 64-bit kernel does. */
 bool runs_narrow_programs(void);
-/* MANNER_STATUS_PAGE, on such a kernel. */
+/* MANNER_STATUS_PAGE on a kernel of that ABI. */
 unsigned kernel_manner(void);

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * Other processes. An actor connects and says hello, and leaves the talking to the test: the connection is handed over, but
- * its tenant is the one that the actor was in when it connected. A holder does nothing but keep a copy of an fd open. Both
- * live until they are ended, and no longer than the test.
+ * Other processes. An actor connects, says hello, and hands the connection over to the test. The connection's tenant is that of the
+ * actor. A holder keeps a copy of an fd open. Both live until they are ended, and no longer than the test.
  */
 
 #include <fcntl.h>
@@ -25,16 +24,16 @@ struct actor {
 	int page;
 };
 
-/* The identity that the actor takes; zeros: the test's own. */
+/* The actor's identity; zeros: the test's own. */
 struct actor_as {
 	const char *cgroup; /* its directory */
 	const char *comm;
 	uid_t uid;
-	void (*enter)(void); /* where it goes then: namespaces, another program */
-	bool greets;	     /* if it only connects: says hello, and leaves the answer to the test */
+	void (*enter)(void); /* called then: enters namespaces, or executes another program */
+	bool greets;	     /* with actor_connect(): sends HELLO, and leaves the answer to the test */
 };
 
-/* Forks; in the child the leash is fd 3, and of all others but stdio only `keep` is left, as 4. The pid, or 0 there. */
+/* Forks. The child (0) has stdio, the leash as fd 3, and `keep` as fd 4. */
 static inline pid_t actor_fork(int keep, int *ret_leash)
 {
 	int leash[2];
@@ -50,7 +49,7 @@ static inline pid_t actor_fork(int keep, int *ret_leash)
 		if (kept >= 0)
 			dup2(kept, 4);
 		close_range(kept >= 0 ? 5 : 4, ~0U, 0);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		become_child();
 		return 0;
 	}
 	close(leash[1]);
@@ -69,9 +68,9 @@ static inline void actor_wait_for_the_end(void)
 
 static inline bool actor_join(const char *cgroup)
 {
-	char path[256];
-	int fd;
+	char path[512];
 	bool joined;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -82,56 +81,48 @@ static inline bool actor_join(const char *cgroup)
 
 static inline void actor_become(const struct actor_as *as)
 {
-	if (as->cgroup && !actor_join(as->cgroup))
-		_exit(EXIT_FAILURE);
+	ck_assert(!as->cgroup || actor_join(as->cgroup));
 	if (as->comm)
 		prctl(PR_SET_NAME, as->comm);
-	if (as->uid && setresuid(as->uid, as->uid, as->uid) < 0)
-		_exit(EXIT_FAILURE);
-	/* A change of the uid has undone it. */
+	ck_assert(as->uid == 0 || setresuid(as->uid, as->uid, as->uid) == 0);
+	/* The change of the uid has cleared it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (as->enter)
 		as->enter();
 }
 
-/* Without check's assertions: they would be our parent's. */
 static inline bool actor_greet(int fd)
 {
-	uint8_t buffer[256];
-	struct packet hello = packet_make(buffer, sizeof(buffer));
-
-	encode_begin(&hello, KIND_HELLO, 1, 0, NULL, 0);
-	encode_hello(&hello, &(struct wire_hello){ .understands = UINT64_MAX });
-	encode_end(&hello);
-	return transport_send(fd, hello.data, hello.size, NULL, 0, 0) == 0;
+	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ .understands = UINT64_MAX });
+	return raw_send(fd) == 0;
 }
 
-/* A welcomed connection, or -1. */
+/* A welcomed connection, or -1: the daemon does not accept it, or refuses it. */
 static inline int actor_hello(const char *path, int *ret_page)
 {
 	static uint8_t buffer[WIRE_PACKET_MAX];
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct fdset fds = { 0 };
-	struct sockaddr_un address;
-	socklen_t length;
+	int fd = raw_try_to_connect(path, 0);
 
-	if (transport_address(path, &address, &length) < 0 || connect(fd, (struct sockaddr *)&address, length) < 0)
-		return -1;
-	if (!actor_greet(fd) || transport_receive_fds(fd, buffer, sizeof(buffer), &fds, 0) <= 0 || fds.count != 1)
-		return -1;
-	*ret_page = fdset_steal(&fds, 0);
-	return fd;
+	if (fd >= 0 && actor_greet(fd) && transport_receive_fds(fd, buffer, sizeof(buffer), &fds, 0) > 0 &&
+	    fds.count == 1) {
+		*ret_page = fdset_steal(&fds, 0);
+		return fd;
+	}
+	fdset_deinit(&fds);
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 static inline void actor_act(const char *path, const struct actor_as *as)
 {
-	int hand_over[2] = { -1, -1 };
+	int hand_over[2];
 
 	if (as)
 		actor_become(as);
-	hand_over[0] = actor_hello(path, &hand_over[1]);
-	if (hand_over[0] < 0 || transport_send(3, "x", 1, hand_over, 2, 0) < 0)
-		_exit(EXIT_FAILURE);
+	hand_over[0] = raw_hello(path, UINT64_MAX, NULL, &hand_over[1]);
+	ck_assert_int_eq(transport_send(3, "x", 1, hand_over, 2, 0), 0);
 	close(hand_over[0]);
 	close(hand_over[1]);
 	actor_wait_for_the_end();
@@ -153,15 +144,7 @@ static inline struct actor actor_new(const char *path, const struct actor_as *as
 	return actor;
 }
 
-static inline void actor_start(struct actor *actor, const char *path, const struct actor_as *as)
-{
-	*actor = actor_new(path, as);
-}
-
-/*
- * Connects, and ordinarily says nothing: then what the test says on the connection is the first that the daemon hears. There
- * is no page.
- */
+/* Connects, but sends no HELLO unless `greets`: the test's first packet is the connection's first. There is no page. */
 static inline void actor_connect(struct actor *actor, const char *path, const struct actor_as *as)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -175,16 +158,16 @@ static inline void actor_connect(struct actor *actor, const char *path, const st
 	if (actor->pid == 0) {
 		if (as)
 			actor_become(as);
-		if (connect(4, (struct sockaddr *)&address, length) < 0 || (as && as->greets && !actor_greet(4)) ||
-		    write(3, "x", 1) != 1)
-			_exit(EXIT_FAILURE);
+		ck_assert_int_eq(connect(4, (struct sockaddr *)&address, length), 0);
+		ck_assert(!as || !as->greets || actor_greet(4));
+		ck_assert_int_eq(write(3, "x", 1), 1);
 		close(4);
 		actor_wait_for_the_end();
 	}
 	ck_assert_msg(read(actor->leash, &byte, 1) == 1, "the actor could not connect");
 }
 
-/* The process only: what it handed over stays. */
+/* Ends the process; the connection and the page stay open. */
 static inline void actor_leave(struct actor *actor)
 {
 	if (actor->leash < 0)
@@ -205,12 +188,14 @@ struct holder {
 	int leash;
 };
 
-static inline void holder_start(struct holder *holder, int fd)
+/* Leaves a copy of the stream with another process; the test's stream and its connection are closed. */
+static inline void leave_copy(struct holder *holder, int socket, int stream)
 {
-	*holder = (struct holder){ .leash = -1 };
-	holder->pid = actor_fork(fd, &holder->leash);
+	holder->pid = actor_fork(stream, &holder->leash);
 	if (holder->pid == 0)
 		actor_wait_for_the_end();
+	fd_close(stream);
+	close(socket);
 }
 
 static inline void holder_end(struct holder *holder)

@@ -28,7 +28,7 @@ static inline void batch_read(struct batch *batch)
 /* `n` texts, each with a number from `from` on, until the next call. */
 static inline const char *const *numbered(const char *format, unsigned from, unsigned n)
 {
-	static char texts[WIRE_BATCH_MAX + 1][64];
+	static char texts[WIRE_BATCH_MAX + 1][128];
 	static const char *all[ARRAY_SIZE(texts)];
 
 	for (unsigned i = 0; i < n; i++) {
@@ -41,18 +41,30 @@ static inline const char *const *numbered(const char *format, unsigned from, uns
 /* Into the shared packet, for raw_send(). */
 static inline void batch_put(const char *const *descriptions, size_t n)
 {
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
-
-	for (size_t i = 0; i < n; i++)
-		encode_string(to, 0, descriptions[i], strlen(descriptions[i]));
-	encode_count(to, mark, (uint16_t)n);
+	raw_strings(KIND_REGISTER, 0, descriptions, n, 0);
 }
 
 static inline void send_register(int socket, const char *description)
 {
 	batch_put(&description, 1);
 	ck_assert_int_eq(raw_send(socket), 0);
+}
+
+/* Sends the shared packet, which is a REGISTER, and reads the answer. */
+static inline void batch_ask(int socket, struct batch *ret)
+{
+	raw_ask(socket, KIND_REGISTERED, &ret->reply);
+	batch_read(ret);
+	raw_reply_deinit(&ret->reply);
+}
+
+/* The refusal is that of each, or 0. */
+static inline void batch_expect(const struct batch *batch, uint32_t refusal)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		ck_assert_msg(batch->answer[i].refusal == refusal, "%zu: %s: %.*s", i,
+			      refusal_name(batch->answer[i].refusal), (int)batch->answer[i].length,
+			      batch->answer[i].text);
 }
 
 /* The stream goes to `ret_stream` if one came, unless that is NULL. */
@@ -69,6 +81,19 @@ static inline void batch_register(int socket, const char *const *descriptions, s
 	raw_reply_deinit(&ret->reply);
 }
 
+/* All are granted. Their bits go to `ret_bits`, unless that is NULL; which stream the first one is on. */
+static inline uint32_t take_batch(int socket, const char *const *descriptions, size_t n, uint32_t *ret_bits,
+				  int *ret_stream)
+{
+	static struct batch batch;
+
+	batch_register(socket, descriptions, n, &batch, ret_stream);
+	batch_expect(&batch, 0);
+	for (size_t i = 0; i < n && ret_bits; i++)
+		ret_bits[i] = batch.answer[i].bit;
+	return batch.answer[0].stream;
+}
+
 /* One event: 0, or its refusal with the sentence. */
 static inline uint32_t register_one(int socket, const char *description, char *ret_sentence, size_t size)
 {
@@ -78,4 +103,26 @@ static inline uint32_t register_one(int socket, const char *description, char *r
 	snprintf(ret_sentence, size, "%.*s", (int)batch.answer[0].length,
 		 batch.answer[0].text ? batch.answer[0].text : "");
 	return batch.answer[0].refusal;
+}
+
+/* How many of n new events are granted; the others are beyond a maximum. A stream goes to `ret_stream`, unless that is NULL. */
+static inline unsigned take_events(int socket, const char *name, unsigned n, int *ret_stream)
+{
+	unsigned taken = 0;
+	char event[96];
+
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t refusal;
+		int stream = -1;
+
+		snprintf(event, sizeof(event), "%s_%u", name, i);
+		refusal = raw_register(socket, event, NULL, &stream);
+		ck_assert(refusal == 0 || refusal == REFUSAL_QUOTA_EXCEEDED);
+		taken += refusal == 0;
+		if (ret_stream && stream >= 0)
+			*ret_stream = stream;
+		else
+			fd_close(stream);
+	}
+	return taken;
 }

@@ -13,7 +13,7 @@
 
 #include <linux/magic.h>
 
-#include "tests/integration/actor.h"
+#include "tests/integration/machine.h"
 
 static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
 static char top[64];	  /* our own cgroup's directory; "" where there can be none */
@@ -43,7 +43,7 @@ void remove_cgroup(const char *path)
 		usleep(10000);
 }
 
-/* What a run has left behind that did not live to clean up. */
+/* Removes cgroups of a run that was killed. */
 static void remove_stale_cgroups(const char *mount)
 {
 	DIR *directory = opendir(mount);
@@ -61,19 +61,13 @@ static void remove_stale_cgroups(const char *mount)
 		closedir(directory);
 }
 
-/* Whether we are where the daemon will look for us. */
+/* Whether /proc shows this process in that cgroup, as the daemon will see it. */
 static bool are_we_in(const char *path)
 {
-	FILE *file = fopen("/proc/self/cgroup", "re");
-	char line[512], wanted[512];
-	bool found = false;
+	char wanted[512];
 
 	snprintf(wanted, sizeof(wanted), "0::%s\n", path);
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = streq(line, wanted);
-	if (file)
-		fclose(file);
-	return found;
+	return file_has_line("/proc/self/cgroup", wanted, "");
 }
 
 static bool is_of_use(const char *cgroup, const char *path)
@@ -88,7 +82,7 @@ static bool is_of_use(const char *cgroup, const char *path)
 
 void cgroups_find_room(void)
 {
-	/* What belongs to a user is one tenant, whatever he makes in it. */
+	/* All cgroups of another user are one tenant. */
 	if (geteuid() != 0) {
 		string_copy(why_not, sizeof(why_not), "only root's cgroups are tenants of their own");
 		return;
@@ -117,9 +111,10 @@ void cgroups_find_room(void)
 
 bool need_cgroups(const char *what)
 {
-	if (!*top)
-		printf("not possible here: %s: %s\n", what, why_not);
-	return *top;
+	char sentence[256];
+
+	snprintf(sentence, sizeof(sentence), "%s: %s", what, why_not);
+	return *top || not_possible(sentence);
 }
 
 void cgroups_remove_all(void)
@@ -176,22 +171,21 @@ const char *cgroup_path(const char *directory)
 void move_to(pid_t pid, const char *cgroup)
 {
 	char path[256], number[16];
-	int fd, n;
 
 	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
-	n = snprintf(number, sizeof(number), "%d", (int)pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(write(fd, number, (size_t)n), n);
-	close(fd);
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	write_file(path, number);
+}
+
+struct actor actor_in(const struct fixture *fixture, const char *cgroup, uid_t uid)
+{
+	return actor_new(fixture->socket, &(struct actor_as){ .cgroup = cgroup, .uid = uid });
 }
 
 bool delegate(const char *cgroup)
 {
-	if (setxattr(cgroup, "user.delegate", "1", 1, 0) == 0)
-		return true;
-	printf("not possible here: a cgroup that is delegated: setxattr: %s\n", strerror(errno));
-	return false;
+	return setxattr(cgroup, "user.delegate", "1", 1, 0) == 0 ||
+	       not_possible("a delegated cgroup: setxattr() fails");
 }
 
 static void see_tenant(void *data, struct cursor row)
@@ -209,11 +203,8 @@ static void see_tenant(void *data, struct cursor row)
 
 void see_tenants(const struct fixture *fixture, struct seen_tenants *ret)
 {
-	int control = raw_connect(fixture->control);
-
 	ret->n = 0;
-	ck_assert_uint_eq(raw_rows(control, KIND_TENANTS, 0, NULL, see_tenant, ret), 0);
-	close(control);
+	ask_rows(fixture, KIND_TENANTS, see_tenant, ret);
 }
 
 bool is_tenant(const struct seen_tenant *tenant, const char *cgroup)
@@ -224,14 +215,17 @@ bool is_tenant(const struct seen_tenant *tenant, const char *cgroup)
 	       status.st_ino == tenant->cgroup_id;
 }
 
-void expect_only_tenant(const struct fixture *fixture, const char *cgroup, struct seen_tenant *ret)
+struct seen_tenants expect_these_tenants(const struct fixture *fixture, const char *const *cgroups)
 {
 	struct seen_tenants seen;
+	size_t n = 0;
 
 	see_tenants(fixture, &seen);
-	ck_assert_uint_eq(seen.n, 1);
-	ck_assert_msg(is_tenant(&seen.tenant[0], cgroup), "%s is not %s", seen.tenant[0].path, cgroup);
-	*ret = seen.tenant[0];
+	for (; cgroups[n]; n++)
+		ck_assert_msg(n < seen.n && is_tenant(&seen.tenant[n], cgroups[n]), "tenant %zu is %s, not %s", n,
+			      seen.tenant[n].path, cgroups[n]);
+	ck_assert_uint_eq(seen.n, n);
+	return seen;
 }
 
 static void see_holders(void *data, struct cursor row)
@@ -259,9 +253,7 @@ static void see_holders(void *data, struct cursor row)
 struct seen_holder holder_of(const struct fixture *fixture, const char *event)
 {
 	struct seen_holder seen = { .event = event };
-	int control = raw_connect(fixture->control);
 
-	ck_assert_uint_eq(raw_rows(control, KIND_EVENTS, 0, NULL, see_holders, &seen), 0);
-	close(control);
+	ask_rows(fixture, KIND_EVENTS, see_holders, &seen);
 	return seen;
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A program that uses user_events by itself, as root, without a daemon: its events are foreign.
+ * A program that uses user_events itself, as root, without a daemon: its events are foreign.
  *
  *	direct [OPTION…] DESCRIPTION [FIELD=VALUE…]
  *
- * Registers the event, says "registered", waits until it is on, writes the record, says "written". With --count=N it writes N of them,
- * with --number=FIELD counting from 0 in that field of 4 or 8 bytes, with --every=MS so many milliseconds apart. --when=FILE: not before
- * there is such a file. --hold: then stays until it is killed. --multi: as multi-format.
+ * Registers the event, prints "registered", waits until the event is on, writes the record, prints "written". --count=N: writes N
+ * records. --number=FIELD: counts from 0 in that field of 4 or 8 bytes. --every=MS: so many milliseconds apart. --when=FILE: not before
+ * that file exists. --hold: stays until it is killed. --multi: as multi-format.
  */
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -22,7 +21,6 @@
 #define TRACEFS "/sys/kernel/tracing/"
 
 enum { PAGE_BYTES = 4096, PAYLOAD_MAX = 4096, POLL_US = 1000 };
-enum { OPTION_COUNT = 1, OPTION_NUMBER, OPTION_EVERY, OPTION_HOLD, OPTION_MULTI, OPTION_WHEN };
 
 struct direct {
 	const char *text;
@@ -139,39 +137,41 @@ static void write_records(struct direct *direct)
 	fflush(stdout);
 }
 
-static void read_options(struct direct *direct, int argc, char **argv)
+/* NULL: the argument is not that option. */
+static const char *option_value(const char *argument, const char *name)
 {
-	static const struct option options[] = {
-		{ "count", required_argument, NULL, OPTION_COUNT },
-		{ "number", required_argument, NULL, OPTION_NUMBER },
-		{ "every", required_argument, NULL, OPTION_EVERY },
-		{ "hold", no_argument, NULL, OPTION_HOLD },
-		{ "multi", no_argument, NULL, OPTION_MULTI },
-		{ "when", required_argument, NULL, OPTION_WHEN },
-		{ 0 },
-	};
-	int option;
+	size_t length = strlen(name);
+
+	return strncmp(argument, name, length) == 0 ? argument + length : NULL;
+}
+
+/* The index of the description. */
+static int read_options(struct direct *direct, char **argv)
+{
+	const char *value;
+	int i = 1;
 
 	direct->count = 1;
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-		if (option == OPTION_COUNT)
-			direct->count = strtoul(optarg, NULL, 10);
-		else if (option == OPTION_NUMBER)
-			direct->number = optarg;
-		else if (option == OPTION_EVERY)
-			direct->every = (unsigned)strtoul(optarg, NULL, 10);
-		else if (option == OPTION_HOLD)
+	for (; argv[i] && argv[i][0] == '-'; i++) {
+		if ((value = option_value(argv[i], "--count=")))
+			direct->count = strtoul(value, NULL, 10);
+		else if ((value = option_value(argv[i], "--number=")))
+			direct->number = value;
+		else if ((value = option_value(argv[i], "--every=")))
+			direct->every = (unsigned)strtoul(value, NULL, 10);
+		else if ((value = option_value(argv[i], "--when=")))
+			direct->when = value;
+		else if (streq(argv[i], "--hold"))
 			direct->hold = true;
-		else if (option == OPTION_MULTI)
+		else if (streq(argv[i], "--multi"))
 			direct->multi = true;
-		else if (option == OPTION_WHEN)
-			direct->when = optarg;
 		else
 			exit(2);
 	}
-	if (optind == argc)
+	if (!argv[i])
 		exit(2);
-	direct->text = argv[optind];
+	direct->text = argv[i];
+	return i;
 }
 
 int main(int argc, char **argv)
@@ -180,10 +180,11 @@ int main(int argc, char **argv)
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 
-	read_options(&direct, argc, argv);
+	int first = read_options(&direct, argv) + 1;
+
 	if (description_parse(direct.text, strlen(direct.text), &direct.description, &why) != 0 ||
-	    record_build(&direct.description, (const char *const *)&argv[optind + 1], (size_t)(argc - optind - 1),
-			 direct.payload, sizeof(direct.payload), &direct.size, &why) != 0) {
+	    record_build(&direct.description, (const char *const *)&argv[first], (size_t)(argc - first), direct.payload,
+			 sizeof(direct.payload), &direct.size, &why) != 0) {
 		fprintf(stderr, "direct: %s\n", sentence);
 		return 2;
 	}

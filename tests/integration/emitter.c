@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A program without privilege that does what a script tells it, through the library: a command a line, its words separated by
- * tabs, and a line in answer to each.
+ * A program without privilege that reads commands of a script, and executes them with the library: a command a line, its words separated
+ * by tabs, and a line in answer to each.
  *
  *	register DESCRIPTION
- *	await NAME on|off		until the event is that, or SECONDS have gone
- *	write NAME COUNT [FIELD=VALUE…]	so many records, and is told how many bytes of payload each had; 0: nobody traces it
+ *	await NAME on|off		until the event is on or off, or SECONDS have passed
+ *	write NAME COUNT [FIELD=VALUE…]	so many records; the answer is the size of the payload, or 0 if the event is off
  *	release NAME
  *
- * The answer is "ok", a sentence that says why not, or, to write, the number of bytes.
+ * The answer is "ok", a sentence with the error, or, to write, the number of bytes.
  */
 
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -86,38 +87,41 @@ static void take_backend(void *data, struct cursor row)
 	fixture->guarded = streq(guard, "on");
 }
 
-static void read_backend(struct fixture *fixture, int control)
-{
-	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, take_backend, fixture), 0);
-}
-
 void fixture_read_backend(struct fixture *fixture)
 {
-	int control = raw_connect(fixture->control);
+	ask_rows(fixture, KIND_STATUS, take_backend, fixture);
+}
 
-	read_backend(fixture, control);
-	close(control);
+/* The first three are counted in /proc, the others are numbers of STATUS. */
+enum { COUNTED_IN_PROC = 3 };
+
+static const struct {
+	const char *name;
+	size_t at;
+} tally_fields[] = {
+	{ "fds", offsetof(struct tally, fds) },		  { "keeper_fds", offsetof(struct tally, keeper_fds) },
+	{ "enablers", offsetof(struct tally, enablers) }, { "connections", offsetof(struct tally, connections) },
+	{ "tenants", offsetof(struct tally, tenants) },	  { "events", offsetof(struct tally, events) },
+	{ "leases", offsetof(struct tally, leases) },	  { "lingering", offsetof(struct tally, lingering) },
+	{ "streams", offsetof(struct tally, streams) },	  { "charges", offsetof(struct tally, charges) },
+};
+
+static uint64_t *tally_number(const struct tally *tally, size_t i)
+{
+	return (uint64_t *)((uintptr_t)tally + tally_fields[i].at);
 }
 
 static void read_status(void *data, struct cursor row)
 {
-	struct tally *tally = data;
-
-	*tally = (struct tally){
-		.connections = row_get_u64(row, "connections"),
-		.tenants = row_get_u64(row, "tenants"),
-		.events = row_get_u64(row, "events"),
-		.leases = row_get_u64(row, "leases"),
-		.lingering = row_get_u64(row, "lingering"),
-		.streams = row_get_u64(row, "streams"),
-		.charges = row_get_u64(row, "charges"),
-	};
+	for (size_t i = COUNTED_IN_PROC; i < ARRAY_SIZE(tally_fields); i++)
+		*tally_number(data, i) = row_get_u64(row, tally_fields[i].name);
 }
 
 static void take_tally(const struct fixture *fixture, int control, struct tally *ret)
 {
+	*ret = (struct tally){ 0 };
 	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_status, ret), 0);
-	/* Counted while our own connection is there, so that it is the same each time. */
+	/* Counted while our own connection is open, so that it is the same each time. */
 	ret->fds = count_fds(fixture->pid);
 	if (fixture->keeper && is_running(fixture->keeper)) {
 		ret->keeper_fds = count_fds(fixture->keeper);
@@ -130,7 +134,7 @@ static void look_at_daemon(struct fixture *fixture)
 {
 	int control = raw_connect(fixture->control);
 
-	read_backend(fixture, control);
+	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, take_backend, fixture), 0);
 	if (fixture->backend != BACKEND_EMBEDDED)
 		ck_assert_uint_eq(children_of(fixture->pid, "userevd-keeper", &fixture->keeper, 1), 1);
 	take_tally(fixture, control, &fixture->before);
@@ -226,7 +230,7 @@ void fixture_start_with_policy(struct fixture *fixture, const char *policy, cons
 	fixture_launch(fixture, options);
 }
 
-/* Of what the daemon was nothing may be left: what is, or "". */
+/* Describes anything of the daemon's that is left, or writes "". */
 static void clean_up(struct fixture *fixture, bool with_events, char *ret, size_t size)
 {
 	struct text text = text_make(ret, size);
@@ -267,7 +271,7 @@ void fixture_abandon(struct fixture *fixture)
 	char left[256];
 
 	tracer_stop(&fixture->tracer);
-	/* A keeper that ends before its clients can't delete what they still use. */
+	/* A keeper that ends before its clients can't delete their events. */
 	clean_up(fixture, fixture->backend == BACKEND_STATUS_PAGE, left, sizeof(left));
 	ck_assert_msg(*left == '\0', "%s", left);
 }
@@ -289,21 +293,24 @@ void fixture_stop(struct fixture *fixture)
 	ck_assert_msg(*left == '\0', "%s", left);
 }
 
+bool test_is_possible(const struct daemon_test *test)
+{
+	if (test->needs_root && !need_root(test->needs_root))
+		return false;
+	if (test->needs_guest && !is_guest())
+		return not_possible(test->needs_guest);
+	if (test->needs_kernel && access(TRACEFS "/user_events_status", R_OK) < 0)
+		return not_possible(test->needs_kernel);
+	return !test->needs_cgroups || need_cgroups(test->needs_cgroups);
+}
+
 void fixture_run(const struct daemon_test *test, void (*body)(struct fixture *))
 {
 	struct fixture fixture;
 
-	if (test->needs_root && !need_root(test->needs_root))
-		return;
-	if (test->needs_guest && !is_guest()) {
-		printf("not possible here, on a machine that is not ours alone: %s\n", test->needs_guest);
-		return;
-	}
-	if (test->needs_cgroups && !need_cgroups(test->needs_cgroups))
+	if (!test_is_possible(test))
 		return;
 	fixture_start_with_policy(&fixture, test->policy ? test->policy : "", test->options);
-	if (test->needs_kernel && !need_kernel(&fixture, test->needs_kernel))
-		return;
 	body(&fixture);
 	fixture_stop(&fixture);
 }
@@ -342,6 +349,25 @@ int run_command(const struct fixture *fixture, char *output, size_t size, const 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+void fixture_expect_no_start(const struct fixture *fixture, const char *program, const char *option, const char *words)
+{
+	char output[2048], socket[160], control[160];
+	const char *const argv[] = { program, "--foreground", option, socket, control, NULL };
+
+	snprintf(socket, sizeof(socket), "--socket=%s/other.sock", fixture->directory);
+	snprintf(control, sizeof(control), "--control-socket=%s/other-control.sock", fixture->directory);
+	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), EXIT_FAILURE);
+	ck_assert_msg(strstr(output, words), "%s", output);
+}
+
+void copy_built(const char *name, const char *to)
+{
+	const char *const argv[] = { "/bin/cp", built(name), to, NULL };
+	char output[256];
+
+	ck_assert_msg(run_command(NULL, output, sizeof(output), argv) == 0, "%s", output);
+}
+
 void tally_take(const struct fixture *fixture, struct tally *ret)
 {
 	int control = raw_connect(fixture->control);
@@ -352,30 +378,15 @@ void tally_take(const struct fixture *fixture, struct tally *ret)
 
 void tally_compare(const struct tally *before, const struct tally *after, char *ret, size_t size)
 {
-	const struct {
-		const char *name;
-		uint64_t before, after;
-	} rows[] = {
-		{ "fds", before->fds, after->fds },
-		{ "keeper_fds", before->keeper_fds, after->keeper_fds },
-		{ "enablers", before->enablers, after->enablers },
-		{ "connections", before->connections, after->connections },
-		{ "tenants", before->tenants, after->tenants },
-		{ "events", before->events, after->events },
-		{ "leases", before->leases, after->leases },
-		{ "lingering", before->lingering, after->lingering },
-		{ "streams", before->streams, after->streams },
-		{ "charges", before->charges, after->charges },
-	};
 	struct text text = text_make(ret, size);
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].before != rows[i].after)
-			text_printf(&text, "%s%s %" PRIu64 " → %" PRIu64, text.length ? ", " : "", rows[i].name,
-				    rows[i].before, rows[i].after);
+	for (size_t i = 0; i < ARRAY_SIZE(tally_fields); i++)
+		if (*tally_number(before, i) != *tally_number(after, i))
+			text_printf(&text, "%s%s %" PRIu64 " → %" PRIu64, text.length ? ", " : "", tally_fields[i].name,
+				    *tally_number(before, i), *tally_number(after, i));
 }
 
-/* For longer than the keeper waits before it starts another process for what may come. */
+/* The keeper starts a spare process after less time. */
 enum { REST_US = 200000 };
 
 void tally_take_at_rest(const struct fixture *fixture, struct tally *ret)
@@ -437,16 +448,21 @@ void sync_records(const struct fixture *fixture)
 		return;
 	control = raw_connect(fixture->control);
 	raw_packet(KIND_SYNC);
-	ck_assert_int_eq(raw_send(control), 0);
-	raw_receive(control, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_uint_eq(reply.message.kind, KIND_SYNCED);
+	raw_ask(control, KIND_SYNCED, &reply);
 	raw_reply_deinit(&reply);
 	close(control);
 }
 
+void ask_rows(const struct fixture *fixture, uint16_t kind, void (*on_row)(void *data, struct cursor row), void *data)
+{
+	int control = raw_connect(fixture->control);
+
+	ck_assert_uint_eq(raw_rows(control, kind, 0, NULL, on_row, data), 0);
+	close(control);
+}
+
 struct number_wanted {
-	const char *event; /* NULL: whichever comes first */
+	const char *event; /* NULL: of the first row */
 	const char *key;
 	bool found;
 	uint64_t number;
@@ -467,10 +483,8 @@ static void read_number(void *data, struct cursor row)
 static uint64_t ask_number(const struct fixture *fixture, uint16_t kind, const char *event, const char *key)
 {
 	struct number_wanted wanted = { .event = event, .key = key };
-	int control = raw_connect(fixture->control);
 
-	ck_assert_uint_eq(raw_rows(control, kind, 0, NULL, read_number, &wanted), 0);
-	close(control);
+	ask_rows(fixture, kind, read_number, &wanted);
 	return wanted.number;
 }
 
@@ -489,10 +503,58 @@ uint64_t event_number(const struct fixture *fixture, const char *event, const ch
 	return ask_number(fixture, KIND_EVENTS, event, key);
 }
 
-/* A number in a list of rows within a row. */
+struct numbers_wanted {
+	char text[256];
+	char difference[256];
+	bool compared;
+};
+
+static uint64_t row_number(const void *row, const char *key)
+{
+	return row_get_u64(*(const struct cursor *)row, key);
+}
+
+static void compare_row(void *data, struct cursor row)
+{
+	struct numbers_wanted *wanted = data;
+
+	if (!wanted->compared)
+		numbers_compare(wanted->text, row_number, &row, wanted->difference, sizeof(wanted->difference));
+	wanted->compared = true;
+}
+
+static bool numbers_are(const struct fixture *fixture, uint16_t kind, struct numbers_wanted *wanted)
+{
+	wanted->compared = false;
+	ask_rows(fixture, kind, compare_row, wanted);
+	return wanted->compared && *wanted->difference == '\0';
+}
+
+void expect_numbers(const struct fixture *fixture, uint16_t kind, uint64_t within_ms, const char *format, ...)
+{
+	uint64_t end = clock_us() + within_ms * 1000;
+	struct numbers_wanted wanted = { 0 };
+	va_list arguments;
+	bool hold;
+
+	va_start(arguments, format);
+	vsnprintf(wanted.text, sizeof(wanted.text), format, arguments);
+	va_end(arguments);
+	while (!(hold = numbers_are(fixture, kind, &wanted)) && clock_us() < end)
+		usleep(10000);
+	ck_assert_msg(hold, "%s", wanted.difference);
+}
+
+void expect_settled(const struct fixture *fixture)
+{
+	char difference[256];
+
+	ck_assert_msg(tally_settles(fixture, &fixture->before, difference, sizeof(difference)), "%s", difference);
+}
+
+/* A row of the list in each row: of that in which `key` is `value` the number `wanted`. */
 struct nested {
-	const char *list, *key, *value; /* the row of the list in which key is value */
-	const char *wanted;
+	const char *list, *key, *value, *wanted;
 	uint64_t number;
 };
 
@@ -516,9 +578,7 @@ static void read_nested(void *data, struct cursor row)
 uint64_t refusal_count(const struct fixture *fixture, const char *reason)
 {
 	struct nested nested = { .list = "refusals", .key = "reason", .value = reason, .wanted = "count" };
-	int control = raw_connect(fixture->control);
 
-	ck_assert_uint_eq(raw_rows(control, KIND_TENANTS, 0, NULL, read_nested, &nested), 0);
-	close(control);
+	ask_rows(fixture, KIND_TENANTS, read_nested, &nested);
 	return nested.number;
 }

@@ -3,8 +3,8 @@
 
 /*
  * The real daemon in a temporary directory, with the backend that it chooses by itself. fixture_start() begins every test and
- * fixture_stop() ends it; between them the daemon must come back to what it was: no fd, no charge, no lease, no stream more
- * than before. Nor may anything of it be left in the kernel, or any process.
+ * fixture_stop() ends it; in the end the daemon must hold no fd, charge, lease or stream more than at the beginning. Nor may an event of
+ * its be left in the kernel, or a process.
  */
 
 #include "tests/suite.h"
@@ -13,6 +13,7 @@
 
 #include "protocol/protocol.h"
 #include "protocol/row.h"
+#include "tests/integration/raw.h"
 #include "tests/integration/tracer.h"
 
 struct tally {
@@ -41,7 +42,7 @@ struct fixture {
 	pid_t enablers[64]; /* at its end */
 	size_t n_enablers;
 	struct tracer tracer;
-	char *events_before; /* what the kernel had; NULL: it has none */
+	char *events_before; /* in the kernel; NULL: it has no user_events */
 	struct tally before;
 };
 
@@ -56,7 +57,7 @@ struct fixture {
 struct daemon_test {
 	const char *policy;
 	const char *options[8];
-	/* The test is left out, in these words, where the machine has none. */
+	/* Where the machine has no such thing, these words are printed, and the test is left out. */
 	const char *needs_root;
 	const char *needs_guest; /* it changes the machine */
 	const char *needs_cgroups;
@@ -71,49 +72,51 @@ struct daemon_test {
 	}                                                                                                              \
 	static void name##_with(struct fixture *fixture)
 
+/* False, having printed what is missing, where the test can't run. */
+bool test_is_possible(const struct daemon_test *);
 void fixture_run(const struct daemon_test *, void (*test)(struct fixture *));
 
 /* Starts build/userevd with these options more, which end in NULL (or are NULL), and waits until it listens. */
 void fixture_start(struct fixture *, const char *const *options);
-/* For a test that starts the daemon itself: its directory with that policy file; and, once it answers, its backend. */
+/* For a test that starts the daemon itself: makes its directory with that policy file. */
 void fixture_prepare(struct fixture *, const char *policy);
-/* What fixture_start() does then. */
+/* Then starts the daemon, like fixture_start(). */
 void fixture_launch(struct fixture *, const char *const *options);
 void fixture_read_backend(struct fixture *);
 void fixture_print_log(const struct fixture *);
 /* The same with this text in its one policy file. */
 void fixture_start_with_policy(struct fixture *, const char *policy, const char *const *options);
-/* For the next reload. */
+/* Writes the policy file, for the next reload. */
 void fixture_write_policy(const struct fixture *, const char *text);
-/* Waits until the tally is what it was, ends the daemon, which must exit with 0, and removes the directory. */
+/* Waits until the tally is as before, ends the daemon, which must exit with 0, and removes the directory. */
 void fixture_stop(struct fixture *);
-/* Ends the daemon by that signal, for tests of what is then; its status, as of waitpid(). */
+/* Ends the daemon by that signal, for tests of the time after that. Its status, as of waitpid(). */
 int fixture_end(struct fixture *, int signal);
-/* After that, or where the daemon has ended by itself: cleans up, and waits for the end of what belonged to it. */
+/* After that, or when the daemon has ended by itself: cleans up, and waits until its keeper has ended, too. */
 void fixture_abandon(struct fixture *);
 /* A client that has said hello: its socket. */
 int fixture_client(const struct fixture *);
 
 /*
- * What is promised on some backends only, by the promise's name.
+ * Promises of some backends, by the promise's name.
  */
 /* The daemon is the tracer: TRACE, TAIL and SYNC are answered, records go through it, and end with it. */
 bool keeps_records_itself(const struct fixture *);
-/* What is released is free when that is answered. Else it lingers until the last copy of its stream is closed. */
+/* A released event is free at once. Otherwise it lingers until the last copy of its stream is closed. */
 bool releases_at_once(const struct fixture *);
-/* Where else they share one, all see each other's bits, and the daemon does not choose them. */
+/* Otherwise all tenants share one page and see each other's bits, which the kernel chooses. */
 bool has_a_page_per_tenant(const struct fixture *);
 bool offers_multi_format(const struct fixture *);
 /* The refusal of an event that may not persist: by policy, or because the kernel has no such events. */
 uint32_t refusal_to_persist(const struct fixture *);
 /* Processes set and clear the bits, which may die. */
 bool has_enablers(const struct fixture *);
-/* Else each client has a stream of its own. */
+/* Otherwise each client has a stream of its own. */
 bool shares_streams(const struct fixture *);
-/* Of those events that a test has charged, how many still are after `released` of them were. */
+/* How many of the test's charged events are still charged after it has released so many. */
 uint64_t still_charged(const struct fixture *, uint64_t charged, uint64_t released);
 
-/* For tests of what only a kernel with user_events can do: false, having said so and ended the daemon, where it has none. */
+/* False, having printed why and ended the daemon, where the kernel has no user_events. */
 bool need_kernel(struct fixture *, const char *what);
 /* The daemon's log so far has this text. */
 bool log_has(const struct fixture *, const char *text);
@@ -124,24 +127,42 @@ void sync_records(const struct fixture *);
 
 /* A program in build/: "userevctl". */
 const char *built(const char *name);
+/* Copies that program, with its mode. */
+void copy_built(const char *name, const char *to);
 /* Runs a command with stdout and stderr into `output`, terminated; its exit status. The fixture may be NULL. */
 int run_command(const struct fixture *, char *output, size_t size, const char *const *argv);
+
+/* A second daemon, started with that option beside the fixture's, ends with these words. */
+void fixture_expect_no_start(const struct fixture *, const char *program, const char *option, const char *words);
 
 void tally_take(const struct fixture *, struct tally *ret);
 /* When the tally does not change any more: before Linux 6.16 fds of a client that has left may still be being closed. */
 void tally_take_at_rest(const struct fixture *, struct tally *ret);
-/* What differs, as text; "" where nothing does. */
+/* Describes the differences; "": there is none. */
 void tally_compare(const struct tally *before, const struct tally *after, char *ret, size_t size);
+/* Waits until the daemon holds no more than when the test began. */
+void expect_settled(const struct fixture *);
 /* Waits up to a minute for the daemon to be back at `before`; false with the difference in `ret`. */
 bool tally_settles(const struct fixture *, const struct tally *before, char *ret, size_t size);
 
-/* One number of `userevctl status`, asked for on the control socket. */
+/* Asks for rows of that kind on the control socket. */
+void ask_rows(const struct fixture *, uint16_t kind, void (*on_row)(void *data, struct cursor row), void *data);
+/* One number of `userevctl status`. */
 uint64_t status_number(const struct fixture *, const char *key);
-/* One number of the first tenant (or event) that there is; 0 where there is none. */
+/* One number of the first tenant, or of that event; 0 if there is none. */
 uint64_t tenant_number(const struct fixture *, const char *key);
 uint64_t event_number(const struct fixture *, const char *event, const char *key);
 /* How many refusals the first tenant has had for that reason. */
 uint64_t refusal_count(const struct fixture *, const char *reason);
+/*
+ * Numbers of STATUS, or of the first tenant, are those of the text: expect_status(fixture, "charges=3 leases=%u", n). With await_ they
+ * become so soon. A refund may take two seconds, and one more on a busy machine.
+ */
+#define expect_status(fixture, ...) expect_numbers(fixture, KIND_STATUS, 0, __VA_ARGS__)
+#define await_status(fixture, ...)  expect_numbers(fixture, KIND_STATUS, 100000, __VA_ARGS__)
+#define await_refund(fixture, ...)  expect_numbers(fixture, KIND_STATUS, 3000, __VA_ARGS__)
+#define expect_tenant(fixture, ...) expect_numbers(fixture, KIND_TENANTS, 0, __VA_ARGS__)
+void expect_numbers(const struct fixture *, uint16_t kind, uint64_t within_ms, const char *format, ...) _printf_(4, 5);
 /* Waits up to a minute for it to become true. */
 #define eventually(condition)                                                                                          \
 	({                                                                                                             \

@@ -3,26 +3,25 @@
 #include "tests/integration/keeper.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
 #include "kernel/keeper/serve.h"
-#include "protocol/fdset.h"
 #include "protocol/transport.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
 
-enum { OPTIONS_MAX = 10, PATIENCE = 30 /* seconds: loading the guard takes its time */ };
+enum { OPTIONS_MAX = 10, TIMEOUT_MS = 30000 /* loading the guard takes its time */ };
 
-static uint8_t buffer[MESSAGE_MAX];
+static struct message_packet packet;
 
-/* As systemd does it, but nothing else is handed over: it has root's privileges still. */
-static void say_that_it_listens(void)
+/* As systemd does it, but without anything else: the keeper still has root's privileges. */
+static void set_listen_environment(void)
 {
 	char number[16];
 
@@ -40,7 +39,7 @@ static pid_t spawn(int socket, bool listens, const char *const *options)
 
 	while (options && *options && n < OPTIONS_MAX - 2)
 		argv[n++] = *options++;
-	/* All of them share it: what another one uses is left alone. */
+	/* All of them share the directory: pages that another keeper uses stay as they are. */
 	if (listens)
 		argv[n++] = "--pages=/dev/shm/userevd-test-pages";
 	pid = fork();
@@ -50,42 +49,41 @@ static pid_t spawn(int socket, bool listens, const char *const *options)
 		dup2(fcntl(socket, F_DUPFD, 64), KEEPER_SOCKET);
 		close_range(KEEPER_SOCKET + 1, ~0U, 0);
 		if (listens)
-			say_that_it_listens();
+			set_listen_environment();
 		execv(argv[0], (char *const *)(uintptr_t)argv);
 		_exit(127);
 	}
 	return pid;
 }
 
-/* The next packet's kind, 0 at the end. The sentence of the last words is kept. */
-static int receive(struct keeper *keeper, struct cursor *ret_body, struct fdset *ret_fds)
+/* Receives a packet: its kind, or 0 at the end. A sentence is kept. */
+static int receive(struct keeper *keeper)
 {
-	struct message_header header;
-	ssize_t n = transport_receive_fds(keeper->socket, buffer, sizeof(buffer), ret_fds, 0);
+	struct pollfd ask = { .fd = keeper->socket, .events = POLLIN };
+	struct kernel_facts facts;
+	int r;
 
-	ck_assert_msg(n >= 0 || n == -ECONNRESET, "the keeper says nothing: %s", strerror((int)-n));
-	if (n <= 0)
+	ck_assert_msg(poll(&ask, 1, TIMEOUT_MS) == 1, "the keeper sends nothing");
+	r = message_receive(keeper->socket, &packet);
+	ck_assert_msg(r >= 0 || r == -ECONNRESET, "invalid packet: %s", strerror(-r));
+	if (r <= 0)
 		return 0;
-	ck_assert(message_read(buffer, (size_t)n, &header, ret_body));
-	if (header.kind == MESSAGE_FAILED)
-		ck_assert(message_get_failed(*ret_body, keeper->sentence));
-	return header.kind;
+	if (packet.header.kind == MESSAGE_FAILED) {
+		ck_assert(message_get_facts(&packet, &facts));
+		string_copy(keeper->sentence, sizeof(keeper->sentence), facts.note);
+	}
+	return packet.header.kind;
 }
 
-static bool hear_first_words(struct keeper *keeper)
+static bool receive_facts(struct keeper *keeper)
 {
-	const struct timeval patience = { .tv_sec = PATIENCE };
-	struct fdset fds = { 0 };
-	struct cursor body;
-	int kind;
+	int kind = receive(keeper);
 
-	ck_assert_int_eq(setsockopt(keeper->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
-	kind = receive(keeper, &body, &fds);
-	ck_assert_uint_eq(fds.count, 0);
+	ck_assert_uint_eq(packet.fds.count, 0);
 	if (kind == MESSAGE_READY)
-		ck_assert(message_get_ready(body, &keeper->facts));
+		ck_assert(message_get_facts(&packet, &keeper->facts));
 	else
-		ck_assert_msg(kind == MESSAGE_FAILED && *keeper->sentence, "it has ended without a word");
+		ck_assert_msg(kind == MESSAGE_FAILED && *keeper->sentence, "it has ended without a sentence");
 	return kind == MESSAGE_READY;
 }
 
@@ -98,7 +96,7 @@ bool keeper_start(struct keeper *keeper, const char *const *options)
 	keeper->socket = pair[0];
 	keeper->pid = spawn(pair[1], false, options);
 	close(pair[1]);
-	return hear_first_words(keeper);
+	return receive_facts(keeper);
 }
 
 void keeper_listen(struct keeper *keeper, const char *path, const char *const *options)
@@ -126,7 +124,7 @@ bool keeper_connect(struct keeper *keeper)
 	keeper->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	ck_assert_int_eq(transport_address(keeper->path, &address, &length), 0);
 	ck_assert_int_eq(connect(keeper->socket, (struct sockaddr *)&address, length), 0);
-	return hear_first_words(keeper);
+	return receive_facts(keeper);
 }
 
 void keeper_kill(struct keeper *keeper)
@@ -148,35 +146,23 @@ bool need_keeper(struct keeper *keeper, const char *const *options)
 
 void keeper_say(struct keeper *keeper, const struct kernel_call *calls, size_t n)
 {
-	struct packet packet = packet_make(buffer, sizeof(buffer));
+	size_t sent;
 
-	int fds[MESSAGE_FDS_MAX];
-	size_t n_fds = 0;
-
-	ck_assert_uint_eq(message_put_calls(&packet, calls, n), n);
-	for (size_t i = 0; i < n; i++)
-		if (message_op_takes_fd(calls[i].op) && calls[i].fd >= 0)
-			fds[n_fds++] = calls[i].fd;
-	ck_assert_int_eq(transport_send(keeper->socket, packet.data, packet.size, fds, n_fds, 0), 0);
+	ck_assert_int_eq(message_send(keeper->socket, MESSAGE_CALLS, calls, n, &sent), 0);
+	ck_assert_uint_eq(sent, n);
 }
 
 bool keeper_hear(struct keeper *keeper, struct kernel_call *calls, size_t n)
 {
-	struct fdset fds = { 0 };
-	struct cursor body;
-	size_t next = 0;
+	bool lost;
 
-	if (receive(keeper, &body, &fds) != MESSAGE_ANSWERS)
+	if (receive(keeper) != MESSAGE_ANSWERS)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		bool has_fd;
-
-		ck_assert(message_next_answer(&body, &calls[i], &has_fd));
-		ck_assert(has_fd == (calls[i].result == KERNEL_OK && message_op_gives_fd(calls[i].op)));
-		calls[i].fd = has_fd ? fdset_steal(&fds, next++) : -1;
+		calls[i].fd = -1;
+		ck_assert(message_next_answer(&packet, &calls[i], &lost));
 	}
-	ck_assert(cursor_done(&body));
-	ck_assert_uint_eq(next, fds.count);
+	ck_assert(message_is_done(&packet));
 	return true;
 }
 
@@ -186,20 +172,17 @@ bool keeper_ask(struct keeper *keeper, struct kernel_call *calls, size_t n)
 	return keeper_hear(keeper, calls, n);
 }
 
-void keeper_send(const struct keeper *keeper, const void *packet, size_t size, int fd)
+void keeper_send(const struct keeper *keeper, const void *bytes, size_t size, int fd)
 {
-	ck_assert_int_eq(transport_send(keeper->socket, packet, size, &fd, fd >= 0, 0), 0);
+	ck_assert_int_eq(transport_send(keeper->socket, bytes, size, &fd, fd >= 0, 0), 0);
 }
 
 void keeper_expect_the_end(struct keeper *keeper)
 {
-	struct fdset fds = { 0 };
-	struct cursor body;
-
 	*keeper->sentence = '\0';
-	ck_assert_int_eq(receive(keeper, &body, &fds), MESSAGE_FAILED);
+	ck_assert_int_eq(receive(keeper), MESSAGE_FAILED);
 	ck_assert_str_ne(keeper->sentence, "");
-	ck_assert_int_eq(receive(keeper, &body, &fds), 0);
+	ck_assert_int_eq(receive(keeper), 0);
 }
 
 int keeper_stop(struct keeper *keeper)

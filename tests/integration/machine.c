@@ -4,7 +4,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,7 +17,42 @@
 #include "kernel/uapi.h"
 #include "tests/integration/fixture.h"
 
-static bool file_has_line(const char *path, const char *one, const char *other)
+static bool is_child;
+
+#undef _mark_point
+#undef _ck_assert_failed
+
+void become_child(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	is_child = true;
+}
+
+void assertion_reached(const char *file, int line)
+{
+	if (!is_child)
+		_mark_point(file, line);
+}
+
+void assertion_failed(const char *file, int line, const char *what, const char *format, ...)
+{
+	char message[1024] = "";
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (format)
+		vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	if (!is_child)
+		_ck_assert_failed(file, line, what, *message ? "%s" : NULL, message);
+	fprintf(stderr, "%s:%d: process %d: %s %s\n", file, line, (int)getpid(), what, message);
+	_exit(EXIT_FAILURE);
+}
+
+#define _mark_point	  assertion_reached
+#define _ck_assert_failed assertion_failed
+
+bool file_has_line(const char *path, const char *one, const char *other)
 {
 	FILE *file = fopen(path, "re");
 	char line[512];
@@ -26,7 +65,7 @@ static bool file_has_line(const char *path, const char *one, const char *other)
 	return has;
 }
 
-/* statfs() may say what the share is on the host. */
+/* Not by statfs(), which may return the type that the share has on the host. */
 bool is_guest(void)
 {
 	return file_has_line("/proc/self/mounts", " /run/guest ", " 9p ");
@@ -37,11 +76,47 @@ bool is_emulated(void)
 	return file_has_line("/proc/cpuinfo", "model name", "QEMU");
 }
 
+bool not_possible(const char *what)
+{
+	printf("not possible here: %s\n", what);
+	return false;
+}
+
 bool need_root(const char *what)
 {
-	if (geteuid() != 0)
-		printf("not possible here without root: %s\n", what);
-	return geteuid() == 0;
+	return geteuid() == 0 || not_possible(what);
+}
+
+void *share_memory(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	return memory;
+}
+
+pid_t start_process(void)
+{
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		become_child();
+	return pid;
+}
+
+void await_success(pid_t pid)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(status == 0, "process %d ended with %#x", (int)pid, (unsigned)status);
+}
+
+void kill_process(pid_t pid)
+{
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 
 bool has_sanitizer(void)
@@ -112,13 +187,21 @@ void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* "TEXT" or "TEXT\n", of "PATH=TEXT". */
-static void restore_file(const char *what)
+/* The path of "PATH=TEXT"; the text in `ret`. */
+static const char *split(const char *what, const char **ret)
 {
-	char path[256];
+	static char path[256];
 
 	snprintf(path, sizeof(path), "%.*s", (int)strcspn(what, "="), what);
-	write_file(path, strchr(what, '=') + 1);
+	*ret = strchr(what, '=') + 1;
+	return path;
+}
+
+static void restore_file(const char *what)
+{
+	const char *text, *path = split(what, &text);
+
+	write_file(path, text);
 }
 
 void change_file(struct janitor *janitor, const char *path, const char *text)
@@ -136,10 +219,9 @@ void change_file(struct janitor *janitor, const char *path, const char *text)
 
 static void restore_mode(const char *what)
 {
-	char path[256];
+	const char *mode, *path = split(what, &mode);
 
-	snprintf(path, sizeof(path), "%.*s", (int)strcspn(what, "="), what);
-	chmod(path, (mode_t)strtoul(strchr(what, '=') + 1, NULL, 8));
+	chmod(path, (mode_t)strtoul(mode, NULL, 8));
 }
 
 void change_mode(struct janitor *janitor, const char *path, mode_t mode)
@@ -153,12 +235,10 @@ void change_mode(struct janitor *janitor, const char *path, mode_t mode)
 	ck_assert_int_eq(chmod(path, mode), 0);
 }
 
-/* So many that the machine's number of them means something: the kernel adds up what its processors have counted, now and then. */
+/* Enough to exceed the error of the machine's number of open files, which is summed over the processors only now and then. */
 static void open_files(int *fds, size_t n)
 {
-	const struct rlimit enough = { .rlim_cur = n + 1000, .rlim_max = n + 1000 };
-
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &enough), 0);
+	limit_fds(n + 1000);
 	for (size_t i = 0; i < n; i++) {
 		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		ck_assert_int_ge(fds[i], 0);
@@ -166,8 +246,8 @@ static void open_files(int *fds, size_t n)
 }
 
 /*
- * Half of the files that are open on this machine. To have as many holds for all who are not root, so also for the daemon, and
- * for the keeper, which has no capability; root is refused only sockets, when there are more than twice as many of them.
+ * Half of the files that are open on this machine, as the new maximum. It limits all processes without root's capability, also the daemon
+ * and the keeper; root is refused only sockets, when more than twice as many are open.
  */
 static void too_few_files(char *ret, size_t size)
 {
@@ -196,26 +276,11 @@ void shortage_end(struct shortage *shortage)
 		close(shortage->files[i]);
 }
 
-bool is_running(pid_t pid)
-{
-	char path[64], line[512] = "", *state;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	state = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	return state && state[2] != 'Z';
-}
-
-/* False where it has gone. */
-static bool read_process(const char *pid, char *comm, size_t size, pid_t *ret_parent)
+/* False if it is gone. */
+static bool read_process(const char *pid, char *ret_comm, size_t size, char *ret_state, pid_t *ret_parent)
 {
 	char path[300], line[512] = "", *name, *end;
 	FILE *file;
-	int parent;
 
 	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
 	file = fopen(path, "re");
@@ -224,25 +289,33 @@ static bool read_process(const char *pid, char *comm, size_t size, pid_t *ret_pa
 	name = fgets(line, sizeof(line), file) ? strchr(line, '(') : NULL;
 	end = strrchr(line, ')');
 	fclose(file);
-	if (!name || !end || sscanf(end + 1, " %*c %d", &parent) != 1)
+	if (!name || !end || sscanf(end + 1, " %c %d", ret_state, ret_parent) != 2)
 		return false;
-	snprintf(comm, size, "%.*s", (int)(end - name - 1), name + 1);
-	*ret_parent = parent;
+	snprintf(ret_comm, size, "%.*s", (int)(end - name - 1), name + 1);
 	return true;
+}
+
+bool is_running(pid_t pid)
+{
+	char number[16], comm[32], state;
+	pid_t parent;
+
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	return read_process(number, comm, sizeof(comm), &state, &parent) && state != 'Z';
 }
 
 size_t children_of(pid_t parent, const char *comm, pid_t *ret, size_t n)
 {
 	DIR *directory = opendir("/proc");
 	const struct dirent *entry;
-	char found_comm[32];
+	char found_comm[32], state;
 	pid_t found_parent;
 	size_t count = 0;
 
 	ck_assert_ptr_nonnull(directory);
 	while ((entry = readdir(directory))) {
 		if (*entry->d_name < '0' || *entry->d_name > '9' ||
-		    !read_process(entry->d_name, found_comm, sizeof(found_comm), &found_parent) ||
+		    !read_process(entry->d_name, found_comm, sizeof(found_comm), &state, &found_parent) ||
 		    found_parent != parent || (comm && !streq(comm, found_comm)))
 			continue;
 		if (count < n)
@@ -282,6 +355,47 @@ uint64_t count_fds(pid_t pid)
 		count++;
 	closedir(directory);
 	return count;
+}
+
+static bool is_open(pid_t pid, unsigned fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%u", (int)pid, fd);
+	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+unsigned free_fd_of(pid_t pid, unsigned n)
+{
+	unsigned fd = 0;
+
+	while (is_open(pid, fd) || n-- > 0)
+		fd++;
+	return fd;
+}
+
+void limit_fds_of(pid_t pid, rlim_t number)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
+	limit.rlim_cur = MIN(number, limit.rlim_max);
+	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+void limit_fds(rlim_t number)
+{
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ number, number }), 0);
+}
+
+unsigned most_connections(unsigned wanted)
+{
+	enum { MARGIN = 256 };
+	struct rlimit limit;
+
+	limit_fds_of(0, RLIM_INFINITY);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	return (unsigned)MIN((rlim_t)wanted, limit.rlim_cur - MARGIN);
 }
 
 char *read_events(void)
@@ -359,12 +473,9 @@ bool status_line(const char *event, char *ret, size_t size)
 
 	ck_assert_ptr_nonnull(status);
 	*ret = '\0';
-	while (fgets(line, sizeof(line), status)) {
-		if (!is_line_of(line, event))
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(ret, size, "%s", line);
-	}
+	while (fgets(line, sizeof(line), status))
+		if (is_line_of(line, event))
+			snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line);
 	fclose(status);
 	return *ret;
 }

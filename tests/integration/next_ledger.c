@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The ledger of a version that is not there yet, in the place of the daemon's own: its number is higher, and a client's entry has
- * grown at its end. What becomes of that field is in the log.
+ * The ledger of a future version, in place of the daemon's own: its number is higher, and a client's entry has a new field at its end.
+ * The log says what that field contains.
  */
 
 #define LEDGER_VERSION 2
 #define ledger_enter   ledger_enter_as_it_is
 #define ledger_get     ledger_get_as_it_is
-#include "daemon/ledger/ledger.c" /* NOLINT(bugprone-suspicious-include): the same source, but for these */
+#include "daemon/ledger/ledger.c" /* NOLINT(bugprone-suspicious-include): the same source under other names */
 #undef ledger_enter
 #undef ledger_get
 
@@ -20,7 +20,7 @@ void ledger_get(const struct ledger_thing *, void *ret, size_t size);
 
 struct next_client {
 	struct entry_client client;
-	uint64_t more; /* the client's number; 0: who wrote it didn't know of this */
+	uint64_t more; /* the client's number; 0: written by the version before */
 };
 
 void ledger_enter(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size)
@@ -35,17 +35,17 @@ void ledger_enter(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b, 
 	ledger_enter_as_it_is(ledger, kind, a, b, data, size);
 }
 
-static void say_what_it_has(const struct ledger_thing *thing)
+static void log_new_field(const struct ledger_thing *thing)
 {
 	struct next_client entry;
 
 	ledger_get_as_it_is(thing, &entry, sizeof(entry));
 	if (entry.more == 0)
-		log_notice("client %llu: what its entry has not is zero", (unsigned long long)thing->key.a);
+		log_notice("client %llu: the entry's new field is zero", (unsigned long long)thing->key.a);
 	else if (entry.more == thing->key.a)
-		log_notice("client %llu: what its entry has more is there", (unsigned long long)thing->key.a);
+		log_notice("client %llu: the entry's new field is there", (unsigned long long)thing->key.a);
 	else
-		log_error("client %llu: nobody wrote %#llx", (unsigned long long)thing->key.a,
+		log_error("client %llu: the entry's new field is %#llx", (unsigned long long)thing->key.a,
 			  (unsigned long long)entry.more);
 }
 
@@ -53,5 +53,5 @@ void ledger_get(const struct ledger_thing *thing, void *ret, size_t size)
 {
 	ledger_get_as_it_is(thing, ret, size);
 	if (thing->key.kind == ENTRY_CLIENT)
-		say_what_it_has(thing);
+		log_new_field(thing);
 }

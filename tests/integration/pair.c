@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,14 +18,9 @@ enum { NOBODY = 65534, FIRST_FD = 3 };
 
 static int listen_at(const char *path, mode_t mode, int pass_credentials)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un address;
-	socklen_t length;
+	int fd = raw_listen(path, 0);
 
-	ck_assert_int_eq(transport_address(path, &address, &length), 0);
 	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &pass_credentials, sizeof(int)), 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
-	ck_assert_int_eq(listen(fd, 4096), 0);
 	ck_assert_int_eq(chmod(path, mode), 0);
 	return fd;
 }
@@ -53,9 +47,8 @@ static pid_t spawn(const struct pair *pair, const char *program, const char *con
 		   const char *names)
 {
 	const char *path = built(program), *argv[16] = { path };
-	pid_t pid = fork();
+	pid_t pid = start_process();
 
-	ck_assert_int_ge(pid, 0);
 	if (pid > 0)
 		return pid;
 	for (size_t i = 0; options[i]; i++)
@@ -63,7 +56,6 @@ static pid_t spawn(const struct pair *pair, const char *program, const char *con
 	dup2(open(pair->fixture.log, O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	hand_over(fds, n, names);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	execv(path, (char *const *)(uintptr_t)argv);
 	_exit(127);
 }
@@ -99,7 +91,7 @@ static int end(pid_t *pid, int signal)
 	return status;
 }
 
-/* Asked to end it does, with nothing that a sanitizer would find. */
+/* After SIGTERM the exit status must be 0; a sanitizer's finding would change it. */
 void pair_end_daemon(struct pair *pair, int signal)
 {
 	int status = end(&pair->daemon, signal);
@@ -108,6 +100,12 @@ void pair_end_daemon(struct pair *pair, int signal)
 		return;
 	fixture_print_log(&pair->fixture);
 	ck_abort_msg("the daemon ended with status %#x", (unsigned)status);
+}
+
+void pair_restart_daemon(struct pair *pair, int signal)
+{
+	pair_end_daemon(pair, signal);
+	pair_start_daemon(pair);
 }
 
 void pair_end_keeper(struct pair *pair, int signal)
@@ -120,20 +118,7 @@ void pair_wait(struct pair *pair)
 	status_number(&pair->fixture, "connections");
 }
 
-static void remove_files(struct pair *pair)
-{
-	struct fixture *fixture = &pair->fixture;
-
-	unlink(fixture->socket);
-	unlink(fixture->control);
-	unlink(fixture->log);
-	unlink(fixture->policy);
-	unlink(pair->keeper_socket);
-	ck_assert_int_eq(rmdir(fixture->directory), 0);
-	free(fixture->events_before);
-}
-
-/* All but the processes. */
+/* Everything except the processes. */
 static void prepare(struct pair *pair)
 {
 	struct fixture *fixture = &pair->fixture;
@@ -147,10 +132,18 @@ static void prepare(struct pair *pair)
 
 static void put_away(struct pair *pair)
 {
+	struct fixture *fixture = &pair->fixture;
+
 	close(pair->clients);
 	close(pair->control);
 	close(pair->keepers);
-	remove_files(pair);
+	unlink(fixture->socket);
+	unlink(fixture->control);
+	unlink(fixture->log);
+	unlink(fixture->policy);
+	unlink(pair->keeper_socket);
+	ck_assert_int_eq(rmdir(fixture->directory), 0);
+	free(fixture->events_before);
 }
 
 void pair_start_embedded(struct pair *pair)
@@ -169,9 +162,8 @@ bool pair_start(struct pair *pair, const char *guard)
 	*pair = (struct pair){ .guard = guard, .program = "userevd", .options = { "--backend=auto", "--user=nobody" } };
 	prepare(pair);
 	if (!fixture->events_before) {
-		printf("not on this kernel: a restart\n");
 		put_away(pair);
-		return false;
+		return not_possible("a restart, without user_events in the kernel");
 	}
 	ck_assert_int_eq(chown(pair->keeper_socket, NOBODY, NOBODY), 0);
 	pair_start_keeper(pair);
@@ -209,6 +201,6 @@ void pair_run(const char *guard, void (*test)(struct pair *))
 	if (!pair_start(&pair, guard))
 		return;
 	test(&pair);
-	ck_assert(eventually(status_number(&pair.fixture, "charges") == 0));
+	await_status(&pair.fixture, "charges=0");
 	pair_stop(&pair);
 }

@@ -3,7 +3,7 @@
 
 /*
  * Daemon and keeper side by side, as systemd starts them: each is handed its listening sockets, which outlive it, and either
- * may be ended and started again without the other. What there is to see of them is seen through the fixture.
+ * may be ended and started again without the other. Tests ask and trace them through the fixture.
  */
 
 #include "tests/integration/fixture.h"
@@ -35,16 +35,18 @@ struct pair {
 
 void pair_run(const char *guard, void (*test)(struct pair *));
 
-/* False, having said so, where this machine has no user_events. */
+/* False, having printed why, where this machine has no user_events. */
 bool pair_start(struct pair *, const char *guard);
 /* The daemon alone, which is the tracer and keeps few records: no keeper. */
 void pair_start_embedded(struct pair *);
 void pair_start_daemon(struct pair *);
 void pair_start_keeper(struct pair *);
-/* By that signal, and waits for it. */
+/* Sends that signal, and waits for the end. */
 void pair_end_daemon(struct pair *, int signal);
 void pair_end_keeper(struct pair *, int signal);
-/* The daemon answers, so what it was to take over it has. */
+/* Ends the daemon by that signal, and starts the next one. */
+void pair_restart_daemon(struct pair *, int signal);
+/* The daemon answers, so it has taken over everything. */
 void pair_wait(struct pair *);
-/* Both; whatever is left in the kernel then is a failure. */
+/* Ends both; fails if an event is left in the kernel. */
 void pair_stop(struct pair *);

@@ -11,7 +11,7 @@
 /* Without it, a later description with other fields is not refused where the kernel can have both. */
 #define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
 
-/* Its bit. */
+/* Returns the event's bit. */
 static inline uint32_t expect_granted(int socket, const char *description)
 {
 	static struct batch batch;
@@ -22,7 +22,7 @@ static inline uint32_t expect_granted(int socket, const char *description)
 	return batch.answer[0].bit;
 }
 
-/* The sentence has these words. */
+/* `words` have to be in the sentence. */
 static inline void expect_refusal(int socket, const char *description, uint32_t refusal, const char *words)
 {
 	char sentence[256];
@@ -44,7 +44,7 @@ static inline void expect_granted_many(int socket, const char *name, unsigned n)
 	}
 }
 
-/* `userevctl reload`: its exit status is that, and its words are in what it prints. */
+/* `userevctl reload` ends with this exit status, and prints these words. */
 static inline void expect_reload(const struct fixture *fixture, int wanted, const char *words)
 {
 	char output[4096];
@@ -59,4 +59,38 @@ static inline void change_policy(const struct fixture *fixture, const char *text
 {
 	fixture_write_policy(fixture, text);
 	expect_reload(fixture, 0, "loaded: ");
+}
+
+/* Rows of one answer to RELOAD. */
+struct answered {
+	unsigned rows, loaded;
+	uint64_t sections;
+};
+
+static inline void read_answer(void *data, struct cursor row)
+{
+	struct answered *answered = data;
+
+	answered->rows++;
+	answered->loaded += row_get_u64(row, "loaded") == 1;
+	answered->sections = row_get_u64(row, "sections");
+}
+
+static inline void receive_reload(int control, struct answered *ret)
+{
+	struct raw_reply reply = { .message.flags = WIRE_MORE };
+	struct cursor rows, row;
+	uint16_t n;
+
+	*ret = (struct answered){ 0 };
+	do {
+		/* Emulated machines take long to read megabytes. */
+		for (unsigned i = 0; i < 10 && (i == 0 || reply.size == -EAGAIN); i++)
+			raw_receive(control, &reply);
+		ck_assert_msg(reply.size > 0, "no answer: %zd", reply.size);
+		ck_assert_int_eq(reply.message.kind, KIND_ROWS);
+		ck_assert_int_eq(decode_rows(reply.message.body, &n, &rows), 0);
+		while (rows_next(&rows, &row))
+			read_answer(ret, row);
+	} while (reply.message.flags & WIRE_MORE);
 }

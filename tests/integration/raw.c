@@ -2,12 +2,14 @@
 
 #include "tests/integration/raw.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include "protocol/base/text.h"
 #include "protocol/transport.h"
 
 static uint8_t buffer[WIRE_PACKET_MAX];
@@ -19,6 +21,16 @@ struct packet *raw_packet(uint16_t kind)
 	packet = packet_make(buffer, sizeof(buffer));
 	encode_begin(&packet, kind, ++serial, 0, NULL, 0);
 	return &packet;
+}
+
+void raw_strings(uint16_t kind, uint16_t flags, const char *const *strings, size_t n, uint16_t string_flags)
+{
+	struct packet *to = raw_packet(kind);
+	size_t mark = encode_strings(to, flags);
+
+	for (size_t i = 0; i < n; i++)
+		encode_string(to, string_flags, strings[i], strlen(strings[i]));
+	encode_count(to, mark, (uint16_t)n);
 }
 
 const struct packet *raw_finish(void)
@@ -46,16 +58,38 @@ void raw_say_hello(int socket)
 	ck_assert_int_eq(raw_send(socket), 0);
 }
 
+int raw_try_to_connect(const char *path, int flags)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	int r, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+
+	ck_assert(fd >= 0 && transport_address(path, &address, &length) == 0);
+	if (connect(fd, (struct sockaddr *)&address, length) == 0)
+		return fd;
+	r = -errno;
+	close(fd);
+	return r;
+}
+
+int raw_listen(const char *path, int flags)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+	struct sockaddr_un address;
+	socklen_t length;
+
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
+	ck_assert_int_eq(listen(fd, SOMAXCONN), 0);
+	return fd;
+}
+
 int raw_connect(const char *path)
 {
 	const struct timeval patience = { .tv_sec = 60 };
-	struct sockaddr_un address;
-	socklen_t length;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = raw_try_to_connect(path, 0);
 
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(transport_address(path, &address, &length), 0);
-	ck_assert_msg(connect(fd, (struct sockaddr *)&address, length) == 0, "%s: %s", path, strerror(errno));
+	ck_assert_msg(fd >= 0, "%s: %s", path, strerror(-fd));
 	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
 	return fd;
 }
@@ -84,6 +118,14 @@ void raw_receive_answer(int socket, struct raw_reply *ret)
 	}
 }
 
+void raw_ask(int socket, uint16_t kind, struct raw_reply *ret)
+{
+	ck_assert_int_eq(raw_send(socket), 0);
+	raw_receive_answer(socket, ret);
+	ck_assert_msg(ret->size > 0, "no answer came: %zd", ret->size);
+	ck_assert_msg(ret->message.kind == kind, "kind %u instead of %u", ret->message.kind, kind);
+}
+
 int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_welcome, int *ret_page)
 {
 	int socket = raw_connect(path);
@@ -92,10 +134,7 @@ int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_w
 	struct raw_reply reply;
 
 	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ .understands = understands });
-	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive(socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_int_eq(reply.message.kind, KIND_WELCOME);
+	raw_ask(socket, KIND_WELCOME, &reply);
 	ck_assert_int_eq(decode_welcome(reply.message.body, &welcome, &tenant), 0);
 	ck_assert_uint_eq(reply.fds.count, 1);
 	if (ret_welcome)
@@ -108,18 +147,12 @@ int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_w
 
 uint32_t raw_register(int socket, const char *description, struct answer *ret, int *ret_stream_fd)
 {
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
 	struct raw_reply reply;
 	struct answers answers;
 	struct answer answer;
 
-	encode_string(to, 0, description, strlen(description));
-	encode_count(to, mark, 1);
-	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive_answer(socket, &reply);
-	ck_assert_int_gt(reply.size, 0);
-	ck_assert_int_eq(reply.message.kind, KIND_REGISTERED);
+	raw_strings(KIND_REGISTER, 0, &description, 1, 0);
+	raw_ask(socket, KIND_REGISTERED, &reply);
 	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
 	ck_assert(answers_next(&answers, &answer));
 	if (ret_stream_fd && reply.message.streams > 0)
@@ -141,9 +174,7 @@ unsigned raw_release(int socket, const uint32_t *bits, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		encode_release_bit(to, bits[i]);
 	encode_count(to, mark, (uint16_t)n);
-	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive_answer(socket, &reply);
-	ck_assert_int_eq(reply.message.kind, KIND_RELEASED);
+	raw_ask(socket, KIND_RELEASED, &reply);
 	ck_assert_int_eq(decode_released(reply.message.body, &released), 0);
 	ck_assert_uint_eq(released.released + released.not_held, n);
 	return released.released;
@@ -155,11 +186,65 @@ struct wire_account raw_query(int socket)
 	struct raw_reply reply;
 
 	raw_packet(KIND_QUERY);
-	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive_answer(socket, &reply);
-	ck_assert_int_eq(reply.message.kind, KIND_ACCOUNT);
+	raw_ask(socket, KIND_ACCOUNT, &reply);
 	ck_assert_int_eq(decode_account(reply.message.body, &account), 0);
 	return account;
+}
+
+void numbers_compare(const char *wanted, uint64_t (*number)(const void *from, const char *key), const void *from,
+		     char *ret, size_t size)
+{
+	struct text text = text_make(ret, size);
+	char key[32];
+	uint64_t expected;
+	int length;
+
+	for (; sscanf(wanted, " %31[^= ]=%" SCNu64 "%n", key, &expected, &length) == 2; wanted += length)
+		if (number(from, key) != expected)
+			text_printf(&text, "%s%s is %" PRIu64 " instead of %" PRIu64, text.length ? ", " : "", key,
+				    number(from, key), expected);
+	ck_assert_str_eq(wanted, "");
+}
+
+static uint64_t account_number(const void *from, const char *key)
+{
+	const struct wire_account *account = from;
+	const struct {
+		const char *key;
+		uint64_t number;
+	} all[] = {
+		{ "events", account->events },		 { "events_max", account->events_max },
+		{ "lingering", account->lingering },	 { "leases", account->leases },
+		{ "connections", account->connections }, { "lost", account->lost },
+		{ "records", account->records },	 { "bad", account->bad },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (streq(all[i].key, key))
+			return all[i].number;
+	ck_abort_msg("an account has no '%s'", key);
+	return 0;
+}
+
+void expect_account(int socket, const char *format, ...)
+{
+	struct wire_account account = raw_query(socket);
+	char wanted[256], difference[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(wanted, sizeof(wanted), format, arguments);
+	va_end(arguments);
+	numbers_compare(wanted, account_number, &account, difference, sizeof(difference));
+	ck_assert_msg(*difference == '\0', "%s", difference);
+}
+
+void raw_watch(int socket, bool on)
+{
+	struct raw_reply reply;
+
+	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = on });
+	raw_ask(socket, KIND_WATCHING, &reply);
 }
 
 enum { ANY_FDS = UINT16_MAX };
@@ -181,6 +266,18 @@ void expect_served(int socket)
 
 	ck_assert_uint_eq(raw_register(socket, "bystander u32 a", &answer, NULL), 0);
 	ck_assert_uint_eq(raw_release(socket, &answer.bit, 1), 1);
+}
+
+void expect_hang_up(int socket)
+{
+	struct raw_reply reply;
+
+	do {
+		raw_receive(socket, &reply);
+		raw_reply_deinit(&reply);
+	} while (reply.size > 0);
+	ck_assert_msg(reply.size == 0 || reply.size == -ECONNRESET, "%zd", reply.size);
+	close(socket);
 }
 
 void expect_kind_with_fds(int socket, uint16_t kind, size_t fds)
@@ -226,18 +323,16 @@ void expect_cut(int socket, uint32_t refusal)
 uint32_t raw_rows(int control, uint16_t kind, uint16_t flags, const char *const *strings,
 		  void (*on_row)(void *data, struct cursor row), void *data)
 {
-	struct packet *to = raw_packet(kind);
 	struct raw_reply reply;
 	bool more = true;
 	uint16_t n = 0;
 
-	if (strings) {
-		size_t mark = encode_strings(to, flags);
-
-		for (; strings[n]; n++)
-			encode_string(to, 0, strings[n], strlen(strings[n]));
-		encode_count(to, mark, n);
-	}
+	while (strings && strings[n])
+		n++;
+	if (strings)
+		raw_strings(kind, flags, strings, n, 0);
+	else
+		raw_packet(kind);
 	ck_assert_int_eq(raw_send(control), 0);
 	while (more) {
 		struct string_item sentence;

@@ -3,11 +3,10 @@
 
 /* A client that speaks in packets, so that it can also speak nonsense. */
 
-#include "tests/suite.h"
-
 #include "protocol/fdset.h"
 #include "protocol/row.h"
 #include "protocol/wire.h"
+#include "tests/integration/machine.h"
 
 struct raw_reply {
 	ssize_t size; /* 0: the daemon hung up; negative: an errno (-EAGAIN: nothing came within five seconds) */
@@ -18,20 +17,29 @@ struct raw_reply {
 
 /* A packet in the making, in a buffer that all tests share. */
 struct packet *raw_packet(uint16_t kind);
+/* One with a list of n strings: the list, and each string, has these flags. */
+void raw_strings(uint16_t kind, uint16_t flags, const char *const *strings, size_t n, uint16_t string_flags);
 /* Finishes the packet, for a test that sends it itself. */
 const struct packet *raw_finish(void);
 /* Finishes it and sends it: 0 or a negative errno. */
 int raw_send(int socket);
 
-/* One that has nothing but its kind; HELLO, asking for nothing. */
+/* Finishes it, sends it, and receives the answer, which is of that kind. Deinit it with raw_reply_deinit(). */
+void raw_ask(int socket, uint16_t kind, struct raw_reply *ret);
+
+/* A packet without a body; HELLO without features. */
 void raw_request(int socket, uint16_t kind);
 void raw_say_hello(int socket);
 
 int raw_connect(const char *path);
+/* A listening socket with these flags. */
+int raw_listen(const char *path, int flags);
+/* Of a socket with these flags; a negative errno: not connected. */
+int raw_try_to_connect(const char *path, int flags);
 /* Waits for the next packet. Deinit it with raw_reply_deinit(). */
 void raw_receive(int socket, struct raw_reply *ret);
 void raw_reply_deinit(struct raw_reply *);
-/* The answer to the packet that was sent last: a daemon that takes another one's place may repeat the one before. */
+/* The answer to the last packet: the next daemon may repeat the answer to an earlier one. */
 void raw_receive_answer(int socket, struct raw_reply *ret);
 
 /* Connects and says HELLO, asking for features; the page's fd is closed unless wanted. */
@@ -45,17 +53,27 @@ uint32_t raw_register(int socket, const char *description, struct answer *ret, i
 /* How many of the n bits were released. */
 unsigned raw_release(int socket, const uint32_t *bits, unsigned n);
 struct wire_account raw_query(int socket);
+/* Numbers of the account: expect_account(socket, "events=3 leases=%u", n). */
+void expect_account(int socket, const char *format, ...) _printf_(2, 3);
+/* Which numbers of "key=N key=N" differ from those that number() has; "" if none does. */
+void numbers_compare(const char *wanted, uint64_t (*number)(const void *from, const char *key), const void *from,
+		     char *ret, size_t size);
+
+/* WATCH, and its answer. */
+void raw_watch(int socket, bool on);
 
 /* The next packet is of that kind; and has so many fds. */
 void expect_kind(int socket, uint16_t kind);
 void expect_kind_with_fds(int socket, uint16_t kind, size_t fds);
-/* Some other client is served as if nothing had happened: it registers and releases. */
+/* The connection has ended; the packets before the end don't matter. Closes the socket. */
+void expect_hang_up(int socket);
+/* Another client is still served: it registers and releases an event. */
 void expect_served(int socket);
-/* What the messages of these call the case of a loop that fails. */
+/* A name for the current case, which their messages begin with. */
 void raw_name_case(const char *format, ...) _printf_(1, 2);
-/* The next packet is ERROR with this refusal, and then the end. */
+/* The next packet is ERROR with this refusal, and then the connection ends. */
 void expect_cut(int socket, uint32_t refusal);
-/* Its sentence has these words. */
+/* The refusal's sentence has these words. */
 void expect_cut_with(int socket, uint32_t refusal, const char *words);
 
 /* Sends one control request of strings and calls `on_row`, if any, for each row of the answer: 0, or the refusal. */

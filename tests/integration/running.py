@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A daemon with what this machine has, tracers, and programs without privilege, for tests in Python."""
+"""A daemon with the best backend of this machine, tracers, and programs without privilege, for tests in Python."""
 
 import collections
 import contextlib
@@ -13,13 +13,13 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import BUILD, PATIENCE, eventually  # noqa: E402
+from checks import BUILD, TIMEOUT, eventually  # noqa: E402
 
 CTL = os.path.join(BUILD, "userevctl")
 
 
 class Lines:
-    """A program whose lines are read as they come."""
+    """A program whose output is read by a thread."""
 
     def __init__(self, command, **options):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
@@ -31,10 +31,10 @@ class Lines:
         for line in self.process.stdout:
             self._lines.put(line)
 
-    def next(self, patience=PATIENCE):
-        """"" where none comes."""
+    def next(self, timeout=TIMEOUT):
+        """The next line, or "" at the timeout."""
         with contextlib.suppress(queue.Empty):
-            return self._lines.get(timeout=patience).rstrip("\n")
+            return self._lines.get(timeout=timeout).rstrip("\n")
         return ""
 
     def is_empty(self):
@@ -43,8 +43,8 @@ class Lines:
     def end(self, number=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(number)
-        status = self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        status = self.process.wait(TIMEOUT)
+        self._reader.join(TIMEOUT)
         self.process.stdout.close()
         return status
 
@@ -63,7 +63,7 @@ def children_of(process):
 
 
 class Daemon:
-    """Sockets and log are in a directory that all users may enter."""
+    """Its sockets and log are in a directory that all users may enter."""
 
     def __init__(self, directory, *options):
         self.directory, self.options = directory, options
@@ -75,10 +75,10 @@ class Daemon:
         return [os.path.join(BUILD, "userevd"), "--foreground", "--exit-with-parent", "--backend=auto", "--socket=" + self.socket,
                 "--control-socket=" + self.control, *self.options]
 
-    def start_another(self):
-        """By mistake, on the same sockets. True if it does not start."""
+    def second_fails(self):
+        """Starts a second daemon on the same sockets. True if it does not start."""
         with open(self.directory + "/log", "a", encoding="utf-8") as log:
-            return subprocess.run(self._command(), stderr=log, timeout=PATIENCE, check=False).returncode != 0
+            return subprocess.run(self._command(), stderr=log, timeout=TIMEOUT, check=False).returncode != 0
 
     def start(self):
         ready, ready_end = os.pipe()
@@ -90,16 +90,16 @@ class Daemon:
         return started
 
     def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(signal.SIGCONT)  # in case that a test has failed
+        self.process.send_signal(signal.SIGCONT)  # a failed test may have stopped it
         self.process.send_signal(number)
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
         self.process = None
         if number == signal.SIGKILL and os.geteuid() == 0:
-            # Its janitor may take a successor's socket for its own, where that has got the same inode.
+            # The janitor could remove a successor's socket with the same inode number.
             eventually(lambda: not os.path.exists(self.socket))
 
     def kill_all(self):
-        """The daemon, its keeper and their helpers at once, so that none of them sees another one end."""
+        """Stops daemon, keeper and their helpers before it kills them, so that none of them sees the end of another."""
         processes = [self.process.pid]
         os.kill(self.process.pid, signal.SIGSTOP)
         for parent in processes:
@@ -116,7 +116,7 @@ class Daemon:
 
     def ctl(self, *arguments, **options):
         return subprocess.run([CTL, *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=PATIENCE, check=False, **options)
+                              timeout=TIMEOUT, check=False, **options)
 
     def json(self, *arguments):
         return json.loads(self.ctl("--json", *arguments).stdout)
@@ -153,5 +153,5 @@ def running(*options):
 
 
 def unprivileged():
-    """Options of a program's start: programs that have events are nobody special."""
+    """Options of subprocess for a program of an ordinary user."""
     return {"user": 1000, "group": 1000, "extra_groups": []} if os.geteuid() == 0 else {}

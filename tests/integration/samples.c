@@ -11,20 +11,6 @@ static void fill_hello(struct packet *to)
 	encode_hello(to, &(struct wire_hello){ .understands = WIRE_FEATURE_WATCH });
 }
 
-/* Of a length that needs padding. */
-static void fill_string(struct packet *to, uint16_t flags, const char *text)
-{
-	size_t mark = encode_strings(to, flags);
-
-	encode_string(to, 0, text, strlen(text));
-	encode_count(to, mark, 1);
-}
-
-static void fill_register(struct packet *to)
-{
-	fill_string(to, 0, "sample u32 ab");
-}
-
 static void fill_release(struct packet *to)
 {
 	size_t mark = encode_release(to);
@@ -44,42 +30,33 @@ static void fill_lost(struct packet *to)
 	encode_lost(to, &(struct wire_lost){ .queue_full = 1, .too_big = 2 });
 }
 
-static void fill_trace(struct packet *to)
-{
-	fill_string(to, TRACE_ON, "sample");
-}
-
-static void fill_tail(struct packet *to)
-{
-	fill_string(to, TAIL_PAST | TAIL_NO_FOLLOW, "sample");
-}
-
-static void fill_explain(struct packet *to)
-{
-	size_t mark = encode_strings(to, 0);
-
-	encode_string(to, 0, "/some", 5);
-	encode_string(to, 0, "sample u32 a", 12);
-	encode_count(to, mark, 2);
-}
-
 const struct sample samples[SAMPLES] = {
-	{ "HELLO", KIND_HELLO, false, fill_hello },
-	{ "REGISTER", KIND_REGISTER, false, fill_register },
-	{ "RELEASE", KIND_RELEASE, false, fill_release },
-	{ "QUERY", KIND_QUERY, false, NULL },
-	{ "WATCH", KIND_WATCH, false, fill_watch },
-	{ "LOST", KIND_LOST, false, fill_lost },
-	{ "STATUS", KIND_STATUS, true, NULL },
-	{ "EVENTS", KIND_EVENTS, true, NULL },
-	{ "TENANTS", KIND_TENANTS, true, NULL },
-	{ "TRACE", KIND_TRACE, true, fill_trace },
-	{ "TAIL", KIND_TAIL, true, fill_tail },
-	{ "SYNC", KIND_SYNC, true, NULL },
-	{ "RELOAD", KIND_RELOAD, true, NULL },
-	{ "METRICS", KIND_METRICS, true, NULL },
-	{ "EXPLAIN", KIND_EXPLAIN, true, fill_explain },
+	{ "HELLO", KIND_HELLO, false, .fill = fill_hello },
+	{ "REGISTER", KIND_REGISTER, false, .strings = { "sample u32 ab" } }, /* needs padding */
+	{ "RELEASE", KIND_RELEASE, false, .fill = fill_release },
+	{ "QUERY", KIND_QUERY, false, .fill = NULL },
+	{ "WATCH", KIND_WATCH, false, .fill = fill_watch },
+	{ "LOST", KIND_LOST, false, .fill = fill_lost },
+	{ "STATUS", KIND_STATUS, true, .fill = NULL },
+	{ "EVENTS", KIND_EVENTS, true, .fill = NULL },
+	{ "TENANTS", KIND_TENANTS, true, .fill = NULL },
+	{ "TRACE", KIND_TRACE, true, .strings = { "sample" }, .flags = TRACE_ON },
+	{ "TAIL", KIND_TAIL, true, .strings = { "sample" }, .flags = TAIL_PAST | TAIL_NO_FOLLOW },
+	{ "SYNC", KIND_SYNC, true, .fill = NULL },
+	{ "RELOAD", KIND_RELOAD, true, .fill = NULL },
+	{ "METRICS", KIND_METRICS, true, .fill = NULL },
+	{ "EXPLAIN", KIND_EXPLAIN, true, .strings = { "/some", "sample u32 a" } },
 };
+
+static void fill_strings(const struct sample *sample, struct packet *to)
+{
+	const size_t mark = encode_strings(to, sample->flags);
+	uint16_t n = 0;
+
+	for (; n < ARRAY_SIZE(sample->strings) && sample->strings[n]; n++)
+		encode_string(to, 0, sample->strings[n], strlen(sample->strings[n]));
+	encode_count(to, mark, n);
+}
 
 size_t build(const struct sample *sample, uint8_t *ret)
 {
@@ -87,6 +64,8 @@ size_t build(const struct sample *sample, uint8_t *ret)
 
 	if (sample->fill)
 		sample->fill(packet);
+	if (sample->strings[0])
+		fill_strings(sample, packet);
 	encode_end(packet);
 	ck_assert(!packet->failed && packet->size <= SAMPLE_MAX);
 	memcpy(ret, packet->data, packet->size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* One good packet of each kind, as bytes, from which tests make bad ones. */
+/* A valid packet of each kind, as bytes, from which tests make invalid ones. */
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/raw.h"
@@ -12,22 +12,21 @@ struct sample {
 	const char *name;
 	uint16_t kind;
 	bool control;
-	void (*fill)(struct packet *);
+	void (*fill)(struct packet *); /* or a list of strings: */
+	const char *strings[2];
+	uint16_t flags;
 };
 
 extern const struct sample samples[SAMPLES];
 
 const struct sample *sample_of(uint16_t kind);
-/* At most SAMPLE_MAX bytes; how many. */
+/* Returns the number of bytes, at most SAMPLE_MAX. */
 size_t build(const struct sample *, uint8_t *ret);
-/* The size in the packet's header. */
+/* Sets the size in the packet's header. */
 void set_size(uint8_t *packet, size_t size);
 void send_bytes(int socket, const void *bytes, size_t size);
-/* A connection on which the sample would be answered. */
+/* Opens a connection on which the sample is answered. */
 int open_for(const struct fixture *, const struct sample *);
 
-/*
- * More fds than our own transport would send. False where the kernel did not let them through (Linux 6.16): the daemon has
- * asked for that.
- */
+/* Sends more fds than our own transport would. False if the kernel refuses fds to this socket (Linux 6.16, SO_PASSRIGHTS). */
 bool send_with_fds(int socket, const void *bytes, size_t size, int fd, size_t n);

@@ -5,18 +5,16 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "protocol/base/text.h"
 
 enum {
 	SAMPLES_MAX = 65536, /* of requests that are timed: the last ones */
-	PAUSE_US = 1000,     /* between rounds: it is a program that also does something else */
+	PAUSE_US = 1000,     /* between rounds, as a program would do other work */
 };
 
-/* What the neighbour saw at one time. */
+/* The neighbour's measurements in one phase. */
 struct sight {
 	_Atomic uint64_t requests;
 	uint64_t slowest; /* of all of them, in microseconds */
@@ -28,118 +26,48 @@ enum phase { ALONE, TOGETHER, PHASES };
 struct neighbour {
 	_Atomic enum phase phase;
 	_Atomic bool ended;
-	char trouble[256]; /* "": all was granted */
 	struct sight sights[PHASES];
 };
 
-/* The neighbour's process. No assertion there: it would be the test's. */
+/* --- the neighbour's process --- */
 
-static struct neighbour *self;
-static uint8_t buffer[WIRE_PACKET_MAX];
-static struct packet packet;
-
-static _Noreturn void give_up(const char *what, int error)
-{
-	snprintf(self->trouble, sizeof(self->trouble), "%s%s%s", what, error ? ": " : "",
-		 error ? strerror(-error) : "");
-	_exit(EXIT_FAILURE);
-}
-
-static void note(uint64_t microseconds)
+static void note(struct neighbour *self, uint64_t begun)
 {
 	struct sight *sight = &self->sights[self->phase];
+	uint64_t microseconds = clock_us() - begun;
 
 	sight->microseconds[sight->requests % SAMPLES_MAX] = (uint32_t)microseconds;
 	sight->slowest = MAX(sight->slowest, microseconds);
 	sight->requests++;
 }
 
-static struct packet *begin(uint16_t kind)
-{
-	packet = packet_make(buffer, sizeof(buffer));
-	encode_begin(&packet, kind, 1, 0, NULL, 0);
-	return &packet;
-}
+/* Makes a request, and notes how long it took. */
+#define TIMED(request)                                                                                                 \
+	({                                                                                                             \
+		uint64_t begun_ = clock_us();                                                                          \
+		__typeof__(request) result_ = (request);                                                               \
+		note(self, begun_);                                                                                    \
+		result_;                                                                                               \
+	})
 
-/* Sends what was begun and waits for the answer, however much is said unasked before it. */
-static struct message ask(int socket, uint16_t wanted)
+static void work(struct neighbour *self, int socket)
 {
-	uint64_t begun = clock_us();
-	struct message message = { 0 };
-	struct fdset fds;
-	ssize_t r;
-
-	encode_end(&packet);
-	r = transport_send(socket, packet.data, packet.size, NULL, 0, 0);
-	if (r < 0)
-		give_up("a request could not be sent", (int)r);
-	do {
-		r = transport_receive_fds(socket, buffer, sizeof(buffer), &fds, 0);
-		if (r <= 0)
-			give_up(r == 0 ? "the daemon has hung up" : "no answer came", (int)r);
-		fdset_deinit(&fds);
-		if (decode_message(buffer, (size_t)r, &message) != 0)
-			give_up("the answer is no packet", 0);
-	} while (message.kind == KIND_CHANGED);
-	if (message.kind != wanted)
-		give_up("another answer came than was wanted", 0);
-	note(clock_us() - begun);
-	return message;
-}
-
-static uint32_t take(int socket, const char *event)
-{
-	struct packet *to = begin(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
-	struct message message;
-	struct answers answers;
 	struct answer answer;
 
-	encode_string(to, 0, event, strlen(event));
-	encode_count(to, mark, 1);
-	message = ask(socket, KIND_REGISTERED);
-	if (decode_registered(message.body, &answers) != 0 || !answers_next(&answers, &answer))
-		give_up("the answer to REGISTER is malformed", 0);
-	if (answer.refusal != 0)
-		give_up(refusal_name(answer.refusal), 0);
-	return answer.bit;
+	ck_assert_uint_eq(TIMED(raw_register(socket, "neighbours_own u32 a", &answer, NULL)), 0);
+	ck_assert(TIMED((raw_watch(socket, true), true)));
+	TIMED(raw_query(socket));
+	ck_assert_uint_eq(TIMED(raw_release(socket, &answer.bit, 1)), 1);
 }
 
-static void give_back(int socket, uint32_t bit)
+static _Noreturn void live(struct neighbour *self, const char *path)
 {
-	struct packet *to = begin(KIND_RELEASE);
-	size_t mark = encode_release(to);
-	struct wire_released released;
+	int socket = raw_hello(path, UINT64_MAX, NULL, NULL);
 
-	encode_release_bit(to, bit);
-	encode_count(to, mark, 1);
-	if (decode_released(ask(socket, KIND_RELEASED).body, &released) != 0 || released.released != 1)
-		give_up("nothing was released", 0);
-}
-
-static void work(int socket)
-{
-	uint32_t bit = take(socket, "neighbours_own u32 a");
-
-	encode_watch(begin(KIND_WATCH), &(struct wire_watch){ .on = 1 });
-	ask(socket, KIND_WATCHING);
-	begin(KIND_QUERY);
-	ask(socket, KIND_ACCOUNT);
-	give_back(socket, bit);
-}
-
-static void live(const char *path)
-{
-	static const struct timeval patience = { .tv_sec = 60 };
-	int page, socket = actor_hello(path, &page);
-
-	if (socket < 0)
-		give_up("it could not connect", -errno);
-	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	/* So that it has its stream, as a program has that was there before. */
-	take(socket, "neighbours_first u32 a");
+	/* So that it has a stream from the beginning. */
+	ck_assert_uint_eq(raw_register(socket, "neighbours_first u32 a", NULL, NULL), 0);
 	while (!self->ended) {
-		work(socket);
+		work(self, socket);
 		usleep(PAUSE_US);
 	}
 	_exit(EXIT_SUCCESS);
@@ -147,35 +75,29 @@ static void live(const char *path)
 
 static void start_neighbour(struct scene *scene)
 {
-	self = scene->neighbour = mmap(NULL, sizeof(*self), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(self, MAP_FAILED);
-	scene->pid = fork();
-	ck_assert_int_ge(scene->pid, 0);
-	if (scene->pid > 0)
-		return;
-	close_range(STDERR_FILENO + 1, ~0U, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	live(scene->fixture.socket);
+	scene->neighbour = share_memory(sizeof(*scene->neighbour));
+	scene->pid = start_process();
+	if (scene->pid == 0)
+		live(scene->neighbour, scene->fixture.socket);
 }
 
-/* The test. */
+/* --- the test --- */
 
-/* Requests that tell something of how long they take. */
+/* So many requests are enough to measure how long they take. */
 static unsigned enough(void)
 {
 	return repetitions(200, 1000);
 }
 
-static bool has_done(const struct scene *scene, enum phase phase, uint64_t requests)
+static void await_requests(const struct scene *scene, enum phase phase, uint64_t requests)
 {
-	return scene->neighbour->sights[phase].requests >= requests || *scene->neighbour->trouble;
-}
+	const struct sight *sight = &scene->neighbour->sights[phase];
+	bool done = eventually(sight->requests >= requests || !is_running(scene->pid));
 
-static void expect_no_trouble(const struct scene *scene)
-{
-	if (*scene->neighbour->trouble)
+	if (!is_running(scene->pid))
 		fixture_print_log(&scene->fixture);
-	ck_assert_msg(*scene->neighbour->trouble == '\0', "the neighbour: %s", scene->neighbour->trouble);
+	ck_assert_msg(is_running(scene->pid), "a request of the neighbour's has failed, as printed above");
+	ck_assert_msg(done, "the neighbour has to wait");
 }
 
 void scene_prepare(struct scene *scene, const char *policy)
@@ -186,15 +108,14 @@ void scene_prepare(struct scene *scene, const char *policy)
 
 void scene_launch(struct scene *scene, const char *const *options)
 {
-	/* As daemons run: a line for each refusal is not what is measured. */
+	/* With the usual log level: a line for each refusal would cost time. */
 	const char *all[16] = { "--tenants=process", "--log-level=info" };
 
 	for (size_t n = 2; options && *options && n < ARRAY_SIZE(all) - 1; n++)
 		all[n] = *options++;
 	fixture_launch(&scene->fixture, all);
 	start_neighbour(scene);
-	ck_assert_msg(eventually(has_done(scene, ALONE, enough())), "the neighbour does nothing");
-	expect_no_trouble(scene);
+	await_requests(scene, ALONE, enough());
 	scene->memory = proc_status(scene->fixture.pid, "VmRSS:", 10);
 	scene->neighbour->phase = TOGETHER;
 }
@@ -205,24 +126,25 @@ void scene_measure_beside(struct scene *scene, void (*ordinary)(const struct sce
 
 	alone->requests = alone->slowest = 0;
 	scene->neighbour->phase = ALONE;
-	for (unsigned round = 0; !has_done(scene, ALONE, enough()); round++)
+	for (unsigned round = 0; alone->requests < enough(); round++)
 		ordinary(scene, round);
-	expect_no_trouble(scene);
 	scene->neighbour->phase = TOGETHER;
 }
 
-void scene_begin(struct scene *scene, const char *policy, const char *const *options)
+void scene_run(const struct daemon_test *test, void (*body)(struct scene *))
 {
-	scene_prepare(scene, policy);
-	scene_launch(scene, options);
+	struct scene scene;
+
+	if (!test_is_possible(test))
+		return;
+	scene_prepare(&scene, test->policy ? test->policy : "");
+	scene_launch(&scene, test->options);
+	body(&scene);
 }
 
 void scene_go_on(struct scene *scene)
 {
-	uint64_t done = scene->neighbour->sights[TOGETHER].requests;
-
-	ck_assert_msg(eventually(has_done(scene, TOGETHER, done + enough())), "the neighbour has to wait");
-	expect_no_trouble(scene);
+	await_requests(scene, TOGETHER, scene->neighbour->sights[TOGETHER].requests + enough());
 }
 
 static int compare(const void *a, const void *b)
@@ -232,7 +154,7 @@ static int compare(const void *a, const void *b)
 	return *one < *another ? -1 : *one > *another;
 }
 
-/* That part of a thousand of its requests has taken no longer. */
+/* Microseconds in which so many of a thousand requests were answered. */
 static uint32_t quantile(struct sight *sight, size_t thousandths)
 {
 	size_t n = MIN(sight->requests, (uint64_t)SAMPLES_MAX);
@@ -251,27 +173,14 @@ static void print_row(struct scene *scene, const char *what, uint64_t grown)
 	       quantile(together, 990), (double)together->slowest / 1000.);
 }
 
-static void end_neighbour(struct scene *scene)
-{
-	int status;
-
-	scene->neighbour->ended = true;
-	ck_assert_int_eq(waitpid(scene->pid, &status, 0), scene->pid);
-	expect_no_trouble(scene);
-	ck_assert_int_eq(status, 0);
-}
-
+/* A tenant of its own. */
 void scene_take_newcomer(const struct scene *scene)
 {
-	struct actor actor;
+	_cleanup_(actor_end) struct actor actor = actor_new(scene->fixture.socket, NULL);
 
-	/* Another tenant than the test is. */
-	actor_start(&actor, scene->fixture.socket, NULL);
 	ck_assert_uint_eq(raw_register(actor.socket, "newcomers u32 a", NULL, NULL), 0);
-	actor_end(&actor);
 }
 
-/* A sanitizer keeps what was freed. */
 void scene_end(struct scene *scene, uint64_t kib, const char *format, ...)
 {
 	uint64_t grown = proc_status(scene->fixture.pid, "VmHWM:", 10);
@@ -284,23 +193,12 @@ void scene_end(struct scene *scene, uint64_t kib, const char *format, ...)
 	va_end(arguments);
 	scene_go_on(scene);
 	scene_take_newcomer(scene);
-	end_neighbour(scene);
+	scene->neighbour->ended = true;
+	await_success(scene->pid);
 	print_row(scene, what, grown);
 	ck_assert_msg(grown <= kib || has_sanitizer(), "the daemon has grown by %" PRIu64 " KiB, not %" PRIu64, grown,
 		      kib);
-	munmap(scene->neighbour, sizeof(*scene->neighbour));
 	fixture_stop(&scene->fixture);
-}
-
-unsigned most_connections(unsigned wanted)
-{
-	enum { MARGIN = 256 };
-	struct rlimit limit;
-
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = limit.rlim_max;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	return (unsigned)MIN((rlim_t)wanted, limit.rlim_max - MARGIN);
 }
 
 void connect_many(const struct scene *scene, int *sockets, unsigned n, bool greet)

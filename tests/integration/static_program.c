@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A program with declared events: static_program WHAT [ARGUMENT], where WHAT is a row of the table below. It emits when program_tick
+ * A program with declared events: static_program ROLE [ARGUMENT], where ROLE is a row of the table below. It emits when program_tick
  * is on, and exits with 0 if everything was as expected.
  */
 
@@ -65,13 +65,13 @@ static int emit_kinds(const char *argument _unused_)
 	return 0;
 }
 
-static int in_a_child(int (*what)(const char *))
+static int in_a_child(int (*act)(const char *))
 {
 	int status;
 	pid_t child = fork();
 
 	if (child == 0)
-		_exit(what(NULL));
+		_exit(act(NULL));
 	return waitpid(child, &status, 0) == child ? status : 1;
 }
 
@@ -177,13 +177,13 @@ static int forbid_system_calls(void)
 static int go_on_without_system_calls(const char *argument)
 {
 	static struct userev_event waiting;
-	struct userev *nobody = userev_open("/tmp/userevd-where-nobody-is", 0);
+	struct userev *unconnected = userev_open("/tmp/userevd-without-a-daemon", 0);
 
-	userev_register(nobody, &waiting, "waiting", 0);
+	userev_register(unconnected, &waiting, "waiting", 0);
 	if (userev_wait(TRIES) != 0)
 		return 1;
 	userev_seal(NULL);
-	userev_seal(nobody);
+	userev_seal(unconnected);
 	if (forbid_system_calls() != 0)
 		return 1;
 	for (int i = 0; i < 1000; i++)
@@ -344,7 +344,7 @@ static int use_the_library(const char *argument)
 
 static const struct {
 	const char *name;
-	int (*what)(const char *argument);
+	int (*act)(const char *argument);
 } all[] = {
 	{ "plain", go_on },
 	{ "kinds", emit_kinds },
@@ -370,6 +370,6 @@ int main(int argc, char **argv)
 	myself = argv[0];
 	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(all); i++)
 		if (streq(argv[1], all[i].name))
-			return all[i].what(argv[2]);
+			return all[i].act(argv[2]);
 	return 102;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # terminal.py COLUMNSxLINES STEP… -- COMMAND…: runs a command as a shell would, in front of a terminal of that size, and takes the
-# steps one after the other; the first that fails ends it. Whatever they are, at the end the terminal must be as it was. Steps:
+# steps one after the other; the first that fails ends it. At the end the terminal must be as it was. Steps:
 #
 #	see REGEX	comes to be seen, on the screen as it is then		press TEXT	Python's escapes
 #	hide REGEX	comes not to be seen any more			resize COLUMNSxLINES
@@ -23,7 +23,7 @@ import sys
 import termios
 import time
 
-PATIENCE = 60  # seconds
+TIMEOUT = 60  # seconds
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 
@@ -45,11 +45,11 @@ class Terminal:
             shell(slave, orders, reports, behind, command)
         os.close(orders)
         os.close(reports)
-        self.slave = slave  # a terminal whose other end nobody has open is hung up
+        self.slave = slave  # kept open: otherwise the terminal is hung up
         self.pid = int(self.report())
 
     def report(self):
-        """The next line that the shell has to say."""
+        """The next line of the shell's reports."""
         line = b""
         while not line.endswith(b"\n"):
             self.take(self.reports)
@@ -59,7 +59,7 @@ class Terminal:
             line += byte
         return line.decode().strip()
 
-    def take(self, wanted=None, wait=PATIENCE):
+    def take(self, wanted=None, wait=TIMEOUT):
         """Reads what is printed, until there is something to read from `wanted`."""
         deadline = time.monotonic() + wait
         while True:
@@ -81,11 +81,11 @@ class Terminal:
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.output[begin:end].decode()) if begin >= 0 else ""
         return text.replace("\r", "").split("\n")
 
-    def until(self, what, truth):
-        deadline = time.monotonic() + PATIENCE
+    def until(self, complaint, truth):
+        deadline = time.monotonic() + TIMEOUT
         while not truth():
             if time.monotonic() > deadline:
-                raise Failed(what + ". This is seen:\n" + "\n".join(self.frame()))
+                raise Failed(complaint + ". This is seen:\n" + "\n".join(self.frame()))
             self.take(wait=0.1)
 
     def resize(self, size):

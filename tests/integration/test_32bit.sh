@@ -33,7 +33,7 @@ sees()
 }
 
 check 'the library builds for 32 bits, without a warning' build_library
-check 'it is for 32 bits' is_32bit "$B/32/examples/requests"
+check 'the program is a 32-bit program' is_32bit "$B/32/examples/requests"
 "$B/userevd" --foreground --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
 daemon=$!
 for _ in $(seq 600); do
@@ -45,6 +45,6 @@ tail=$!
 sleep 0.3
 check 'a 32-bit program runs' "$B/32/examples/requests" narrow 0.5
 wait $tail
-check 'its numbers of 64 bits arrive' sees 'status=404 ns=4000 path="/favicon.ico"'
-check 'and the daemon is still there' "$B/userevctl" status
+check 'its 64-bit numbers arrive' sees 'status=404 ns=4000 path="/favicon.ico"'
+check 'the daemon is running' "$B/userevctl" status
 sum_up

@@ -1,126 +1,80 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What one tenant gives to others, and keeps open, and leaves unread while it is stopped; and what the machine does to all of
- * them: a disk that is full, a clock that is set. The neighbour works on.
+ * One tenant hands files and connections to others, keeps them open, and leaves answers unread while it is stopped; or the machine's
+ * disk is full, or its clock is set. The neighbour works on.
  */
 
 #include <stdio.h>
 #include <time.h>
 
-#include "tests/integration/batch.h"
 #include "tests/integration/scene.h"
 
 enum { MAXIMUM = 64 };
 
-static const char *const maximum[] = { "--max-events=64", NULL };
-
-/* So many new events, one after the other; how many were granted. A stream that comes goes to `ret_stream`, if there is none. */
-static unsigned take_events(int socket, const char *name, unsigned n, int *ret_stream)
-{
-	unsigned granted = 0;
-	char event[64];
-
-	for (unsigned i = 0; i < n; i++) {
-		int stream = -1;
-
-		snprintf(event, sizeof(event), "%s_%u u32 a", name, i);
-		granted += raw_register(socket, event, NULL, &stream) == 0;
-		if (*ret_stream < 0)
-			*ret_stream = stream;
-		else
-			fd_close(stream);
-	}
-	return granted;
-}
-
-static unsigned take_and_keep_none(int socket, const char *name, unsigned n)
-{
-	int stream = -1;
-	unsigned granted = take_events(socket, name, n, &stream);
-
-	fd_close(stream);
-	return granted;
-}
-
-/* Its events are all on one stream, since no more than that many are wanted of it. */
+/* The events are all on one stream, which takes that many. */
 static void leave_a_copy_behind(const struct scene *scene)
 {
-	int socket = raw_hello(scene->fixture.socket, 0, NULL, NULL), stream = -1;
+	int socket = fixture_client(&scene->fixture), stream = -1;
 	struct holder holder;
 
-	ck_assert_uint_eq(take_events(socket, "held", MAXIMUM, &stream), MAXIMUM);
-	holder_start(&holder, stream);
-	close(stream);
-	close(socket);
+	take_batch(socket, numbered("held_%u u32 a", 0, MAXIMUM), MAXIMUM, NULL, &stream);
+	leave_copy(&holder, socket, stream);
 	ck_assert(eventually(status_number(&scene->fixture, "lingering") >= MAXIMUM));
-	socket = raw_hello(scene->fixture.socket, 0, NULL, NULL);
-	ck_assert_uint_eq(take_and_keep_none(socket, "more", 2), 0);
+	socket = fixture_client(&scene->fixture);
+	ck_assert_uint_eq(take_events(socket, "more", 2, NULL), 0);
 	ck_assert_uint_ge(status_number(&scene->fixture, "charges"), MAXIMUM);
 	close(socket);
 	holder_end(&holder);
 	ck_assert(eventually(status_number(&scene->fixture, "lingering") < MAXIMUM));
 }
 
-TEST(data_file_held_elsewhere_is_charged_until_closed)
+SCENE_TEST(data_file_held_elsewhere_is_charged_until_closed, .options = { "--max-events=64" })
 {
 	unsigned n = repetitions(3, 100);
-	struct scene scene;
 
-	scene_begin(&scene, "", maximum);
 	for (unsigned i = 0; i < n; i++)
-		leave_a_copy_behind(&scene);
-	scene_end(&scene, 4096, "%u times %u events on a data file that another process holds", n, MAXIMUM);
+		leave_a_copy_behind(scene);
+	scene_end(scene, 4096, "%u times %u events on a data file that another process holds", n, MAXIMUM);
 }
 
-TEST(connection_used_by_another_tenant_costs_its_maker)
+SCENE_TEST(connection_used_by_another_tenant_costs_its_maker, .options = { "--max-events=64" })
 {
-	unsigned n = repetitions(3, 200), granted = 0;
-	struct scene scene;
-	int own;
+	unsigned n = repetitions(3, 200);
+	int own = fixture_client(&scene->fixture);
 
-	scene_begin(&scene, "", maximum);
-	own = raw_hello(scene.fixture.socket, 0, NULL, NULL);
-	ck_assert_uint_eq(take_and_keep_none(own, "own", MAXIMUM + 1), MAXIMUM);
+	ck_assert_uint_eq(take_events(own, "own", MAXIMUM + 1, NULL), MAXIMUM);
 	for (unsigned i = 0; i < n; i++) {
-		struct actor maker;
+		_cleanup_(actor_end) struct actor maker = actor_new(scene->fixture.socket, NULL);
 
-		maker = actor_new(scene.fixture.socket, NULL);
-		granted += take_and_keep_none(maker.socket, "handed_on", MAXIMUM + 1);
-		ck_assert_uint_eq(raw_query(own).events, MAXIMUM);
-		actor_end(&maker);
+		ck_assert_uint_eq(take_events(maker.socket, "handed_on", MAXIMUM + 1, NULL), MAXIMUM);
+		expect_account(own, "events=%u", MAXIMUM);
 	}
-	ck_assert_uint_eq(granted, n * MAXIMUM);
 	close(own);
-	scene_end(&scene, 4096, "%u connections of other tenants, each with %u events for who has got them", n,
-		  MAXIMUM);
+	scene_end(scene, 4096, "%u connections of other tenants, each with %u events for who has got them", n, MAXIMUM);
 }
 
-/* Another process, that watches its event, asks, and reads nothing. */
+/* Asks for an event and watches it, but reads nothing. */
 static _Noreturn void ask_and_watch(const char *path, int ready)
 {
-	int page, socket = actor_hello(path, &page);
+	int socket = raw_hello(path, UINT64_MAX, NULL, NULL);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	batch_put((const char *const[]){ "stopped u32 a" }, 1);
-	raw_send(socket);
+	send_register(socket, "stopped u32 a");
 	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = 1 });
 	raw_send(socket);
-	if (write(ready, "x", 1) != 1)
-		_exit(EXIT_FAILURE);
+	ck_assert_int_eq(write(ready, "x", 1), 1);
 	for (;;)
 		pause();
 }
 
-static void stop_all(const struct scene *scene, pid_t *pids, unsigned n)
+static void start_stopped(const struct scene *scene, pid_t *pids, unsigned n)
 {
 	int ready[2];
 	char byte;
 
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
 	for (unsigned i = 0; i < n; i++) {
-		pids[i] = fork();
-		ck_assert_int_ge(pids[i], 0);
+		pids[i] = start_process();
 		if (pids[i] == 0)
 			ask_and_watch(scene->fixture.socket, ready[1]);
 		ck_assert_int_eq(read(ready[0], &byte, 1), 1);
@@ -130,32 +84,23 @@ static void stop_all(const struct scene *scene, pid_t *pids, unsigned n)
 	close(ready[1]);
 }
 
-static void end_all(const pid_t *pids, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
-		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
-	}
-}
-
-/* Each change is told to all of them, until there is no room. */
-TEST(stopped_clients_delay_no_other_client)
+/* The daemon sends each change to all of them, while their queues have room. */
+SCENE_TEST(stopped_clients_delay_no_other_client)
 {
 	unsigned n = repetitions(20, 500), changes = repetitions(100, 2000);
-	struct scene scene;
 	pid_t pids[500];
 
-	scene_begin(&scene, "", NULL);
-	stop_all(&scene, pids, n);
-	ck_assert(eventually(event_number(&scene.fixture, "stopped", "holders_total") == n));
+	start_stopped(scene, pids, n);
+	ck_assert(eventually(event_number(&scene->fixture, "stopped", "holders_total") == n));
 	for (unsigned i = 0; i < changes; i++)
-		ck_assert_uint_gt(trace(&scene.fixture, "stopped", i % 2 == 0), 0);
-	scene_go_on(&scene);
-	end_all(pids, n);
-	scene_end(&scene, 16384, "%u clients that are stopped, and told of %u changes", n, changes);
+		ck_assert_uint_gt(trace(&scene->fixture, "stopped", i % 2 == 0), 0);
+	scene_go_on(scene);
+	for (unsigned i = 0; i < n; i++)
+		kill_process(pids[i]);
+	scene_end(scene, 16384, "%u clients that are stopped, and told of %u changes", n, changes);
 }
 
-/* All that it writes itself is its log; what it keeps for the next daemon is in memory. */
+/* The daemon itself writes its log alone; it keeps its state for the next daemon in memory. */
 TEST(full_disk_costs_the_log_alone)
 {
 	static const char *const talkative[] = { "--log-level=debug", NULL };
@@ -165,10 +110,10 @@ TEST(full_disk_costs_the_log_alone)
 	scene_prepare(&scene, "");
 	ck_assert_int_eq(symlink("/dev/full", scene.fixture.log), 0);
 	scene_launch(&scene, talkative);
-	/* So that nobody reads it: it has no end. */
+	/* It has no end, so the fixture must not read it. */
 	ck_assert_int_eq(unlink(scene.fixture.log), 0);
 	for (unsigned i = 0; i < n; i++) {
-		int socket = raw_hello(scene.fixture.socket, 0, NULL, NULL);
+		int socket = fixture_client(&scene.fixture);
 
 		ck_assert_uint_eq(raw_register(socket, "not a description", NULL, NULL), REFUSAL_BAD_DESCRIPTION);
 		close(socket);
@@ -185,7 +130,8 @@ static void set_clock(const char *by)
 	ck_assert_msg(clock_settime(CLOCK_REALTIME, &now) == 0, "clock_settime: %s", strerror(errno));
 }
 
-static void set_clock_and_expect_patience_to_end(const struct scene *scene, const char *by, const char *back)
+/* Two silent clients, one from before, time out. */
+static void set_clock_and_expect_timeouts(const struct scene *scene, const char *by, const char *back)
 {
 	int before = raw_connect(scene->fixture.socket), after;
 	struct janitor janitor;
@@ -200,21 +146,14 @@ static void set_clock_and_expect_patience_to_end(const struct scene *scene, cons
 	janitor_end(&janitor);
 }
 
-/* What that does inside is in tests/unit/daemon/process/test_clock.c. */
-TEST(changed_clock_changes_nothing)
+/* The daemon's own use of the clock is tested in tests/unit/daemon/process/test_clock.c. */
+SCENE_TEST(changed_clock_changes_nothing, .options = { "--client-timeout=1" }, .needs_guest = "a clock that is set")
 {
-	static const char *const impatient[] = { "--client-timeout=1", NULL };
 	unsigned n = repetitions(10, 10);
-	struct scene scene;
 
-	if (!is_guest()) {
-		printf("not possible here: a clock that is set, for it is not ours alone\n");
-		return;
-	}
-	scene_begin(&scene, "", impatient);
 	for (unsigned i = 0; i < n; i++) {
-		set_clock_and_expect_patience_to_end(&scene, "-3600", "3600");
-		set_clock_and_expect_patience_to_end(&scene, "3600", "-3600");
+		set_clock_and_expect_timeouts(scene, "-3600", "3600");
+		set_clock_and_expect_timeouts(scene, "3600", "-3600");
 	}
-	scene_end(&scene, 4096, "the clock set by an hour, %u times back and %u times on", n, n);
+	scene_end(scene, 4096, "the clock set by an hour, %u times back and %u times on", n, n);
 }

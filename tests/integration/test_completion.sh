@@ -5,14 +5,8 @@
 # and hostile names do no harm to the shell.
 
 cd "$(dirname "$0")/../.." || exit 1
-. tests/checks.sh
+. tests/integration/tool.sh
 . client/userevctl/userevctl.bash-completion
-scratch=$(mktemp -d)
-daemon='' program=''
-trap '[ -z "$program" ] || kill $program; [ -z "$daemon" ] || kill $daemon; wait; rm -rf "$scratch"' EXIT
-export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TMPDIR=$scratch
-unset USEREVCTL_WIDTH NO_COLOR
-ctl=$B/userevctl
 usual_breaks=$' \t\n"\'><=;|&(:'
 
 # complete_line LINE: the offers when Tab is pressed at its end, as readline asks, on a line each.
@@ -69,7 +63,7 @@ all_options()
 	diff <({ options; [ $# -eq 0 ] || options "$1"; } | sort -u) <(complete_line "userevctl ${1+$1 }--" | sort)
 }
 
-# What readline does with it, in a bash of its own.
+# With readline, in a bash of its own.
 bash_completes()
 {
 	python3 - "$B" <<-'PYTHON'
@@ -91,14 +85,14 @@ bash_completes()
 	PYTHON
 }
 
-# A program whose events and tenants have names that are to harm a user who presses Tab.
+# A program whose events and tenants have names that a careless completion would execute.
 make_stub()
 {
 	cat >"$scratch/stub" <<-STUB
 		#!/bin/bash
 		case " \$* " in
 		*' events '* | *' tenants '*)
-			printf '%s\t%s\n' '\$(touch $scratch/bitten)' '/a/\`touch $scratch/bitten\`' 'x;touch' '/a/*' '~root' '/a b' good /good
+			printf '%s\t%s\n' '\$(touch $scratch/executed)' '/a/\`touch $scratch/executed\`' 'x;touch' '/a/*' '~root' '/a b' good /good
 			;;
 		*) exec $ctl "\$@" ;;
 		esac
@@ -106,10 +100,10 @@ make_stub()
 	chmod 755 "$scratch/stub"
 }
 
-bites_nobody()
+hostile_names_do_nothing()
 {
 	local stub=$scratch/stub
-	offers_just 'userevctl enable ' good && offers_just 'userevctl tenants ' good /good && offers 'userevctl policy show ' /good && [ ! -e "$scratch/bitten" ]
+	offers_just 'userevctl enable ' good && offers_just 'userevctl tenants ' good /good && offers 'userevctl policy show ' /good && [ ! -e "$scratch/executed" ]
 }
 
 # The sockets that the line names are those that are asked.
@@ -143,12 +137,12 @@ check '… of which one has begun' offers_just 'userevctl --color=al' always
 check '… in a word of its own' offers_just 'userevctl --color al' always
 check '… where = ends no word' without_breaks
 check 'the orders of tenants' offers_just 'userevctl tenants --sort=' events connections refusals lost throttled name
-check 'a number is nobody'"'"'s to guess' offers_nothing 'userevctl tail --count='
+check 'a number has no completion' offers_nothing 'userevctl tail --count='
 touch "$scratch/one.conf"
 mkdir "$scratch/one.d"
 check 'a file for an option' offers_just "userevctl metrics --output=$scratch/one" "$scratch/one.conf" "$scratch/one.d"
 check 'a directory for an option' offers_just "userevctl policy --root=$scratch/one" "$scratch/one.d"
-check 'what to do with the policy' offers_just 'userevctl policy ' check show explain
+check 'the verbs of policy' offers_just 'userevctl policy ' check show explain
 check '… options or not' offers_just 'userevctl policy --capacity=5 sh' show
 check 'a policy file' offers_just "userevctl policy check $scratch/one.c" "$scratch/one.conf"
 check 'a program to run' offers 'userevctl run sle' sleep
@@ -158,19 +152,8 @@ check '… and files' offers_just "userevctl run cat $scratch/one.c" "$scratch/o
 check 'without a daemon there are no events' offers_nothing 'userevctl events '
 
 mkdir "$scratch/policy"
-"$B/userevd" --foreground --policy="$scratch/policy" --socket="$USEREV_SOCKET" \
-	--control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
-daemon=$!
-for _ in $(seq 600); do
-	"$ctl" status >/dev/null 2>&1 && break
-	sleep 0.05
-done
-"$B/examples/requests" demo 120 &
-program=$!
-for _ in $(seq 600); do
-	"$ctl" events 2>/dev/null | grep -q demo_request && break
-	sleep 0.05
-done
+start_daemon --policy="$scratch/policy"
+start_program demo 300
 tenant=$("$ctl" tenants | cut -f2)
 
 for command in events enable disable tail; do
@@ -184,9 +167,9 @@ check 'there is a tenant' test -n "$tenant"
 check 'tenants by their paths' offers 'userevctl tenants ' "$tenant"
 check 'a cgroup for the policy' offers 'userevctl policy show ' "$tenant"
 check '… just one' offers_nothing "userevctl policy show $tenant "
-check 'emit is for people' offers_nothing 'userevctl emit '
+check 'emit has no completion' offers_nothing 'userevctl emit '
 check 'the socket of the line is asked' asks_the_named_socket
 check 'Tab in a shell does it' bash_completes
 make_stub
-check 'hostile names do nothing, and are not offered' bites_nobody
+check 'hostile names do nothing, and are not offered' hostile_names_do_nothing
 sum_up

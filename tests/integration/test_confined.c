@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Daemon and keeper under the filters of their units (tests/systemd/confine.h): that they are, and that these kill. */
+/* Daemon and keeper under the filters of their units (tests/systemd/confine.h): the filters are installed, and kill. */
 
 #include <fcntl.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 #include "tests/integration/machine.h"
 #include "tests/systemd/confine.h"
 
-/* Ours, and possibly whatever was there before us. */
+/* The two filters, and possibly those that the test itself has. */
 static bool is_confined(pid_t pid)
 {
 	return proc_status(pid, "Seccomp:", 10) == 2 &&
@@ -57,13 +57,13 @@ TEST(keeper_and_children_are_killed_by_a_forbidden_call)
 
 #define HAS_REFUSED(call, answer) ((call) == -1 && errno == (answer))
 
-/* 0, or which of these is otherwise. */
+/* 0, or the number of the attempt with another result. */
 static int try_what_is_refused(void)
 {
 	int file = memfd_create("confined", MFD_CLOEXEC);
 	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const bool held[] = {
-		true, /* so that no other one has the number 0 */
+		true, /* so that no attempt has the number 0 */
 		socket(AF_UNIX, SOCK_SEQPACKET, 0) >= 0,
 		HAS_REFUSED(socket(AF_INET, SOCK_STREAM, 0), EAFNOSUPPORT),
 		HAS_REFUSED(socket(AF_NETLINK, SOCK_RAW, 0), EAFNOSUPPORT),
@@ -98,10 +98,9 @@ static int try_what_is_refused(void)
 TEST(other_restrictions_refuse_as_systemd_does)
 {
 	static const struct sock_filter all[] = { RETURN(SECCOMP_RET_ALLOW) };
-	pid_t child = fork();
+	pid_t child = start_process();
 	int status;
 
-	ck_assert_int_ge(child, 0);
 	if (child == 0) {
 		confine(all, ARRAY_SIZE(all));
 		_exit(try_what_is_refused());

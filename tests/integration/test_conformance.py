@@ -19,7 +19,7 @@ from checks import TREE, check, eventually, sum_up  # noqa: E402
 SUITE = os.path.join(TREE, "tests/conformance")
 DRIVERS = {
     "C": ["driver"],
-    "Python": ["/usr/bin/python3", "driver.py"],  # which anybody may run, wherever root's own is
+    "Python": ["/usr/bin/python3", "driver.py"],  # which all users may run
     "shell": ["driver.sh", "userevctl", "emit"],
     "shell, by a stream": ["driver.sh", "userevctl", "stream"],
 }
@@ -30,9 +30,9 @@ class Wrong(Exception):
     pass
 
 
-def expect(true, what):
+def expect(true, problem):
     if not true:
-        raise Wrong(what)
+        raise Wrong(problem)
 
 
 # Converts values of cases.json to the drivers' notation.
@@ -74,7 +74,7 @@ class Run:
     def tell(self, *words):
         self.driver.process.stdin.write("\t".join(words) + "\n")
         answer = self.driver.next()
-        expect(answer and not answer.startswith("error"), f"to {words} the driver says '{answer}'")
+        expect(answer and not answer.startswith("error"), f"to {words} the driver replies '{answer}'")
         return answer
 
     def end(self):
@@ -124,7 +124,7 @@ class Run:
             time.sleep(0.1)
             return not tail.is_empty()
 
-        expect(eventually(is_read), f"{name} did not come back")
+        expect(eventually(is_read), f"{name} is not traced again")
         line = tail.next()
         expect(json.loads(line)["fields"] == values, f"'{line}' instead of {values}")
         # The driver may have written again before the record was read.
@@ -146,13 +146,13 @@ class Run:
     def use(self, number):
         expect(self.tell("use", str(number)) == "ok", "there is no connection")
 
-    def turn_daemon(self, what):
-        if what == "stop":
+    def change_daemon(self, how):
+        if how == "stop":
             self.tails.pop("").end()
             self.daemon.stop()
-        elif what == "another":
-            expect(self.daemon.start_another(), "a second daemon starts on the same sockets")
-        elif what == "kill":
+        elif how == "another":
+            expect(self.daemon.second_fails(), "a second daemon starts on the same sockets")
+        elif how == "kill":
             self.tails.pop("").end()
             self.daemon.kill_all()
         else:
@@ -160,7 +160,7 @@ class Run:
             self.tails[""] = self.daemon.tail("--wait", "conf_*")
 
     def step(self, kind, *arguments):
-        getattr(self, "turn_daemon" if kind == "daemon" else kind)(*arguments)
+        getattr(self, "change_daemon" if kind == "daemon" else kind)(*arguments)
 
     def unread(self):
         return [tail.next(0) for tail in self.tails.values() if not tail.is_empty()]
@@ -168,12 +168,12 @@ class Run:
     def case(self, case):
         try:
             while self.unread():
-                pass  # what a case left that went wrong
+                pass  # records of a failed case
             for step in case["steps"]:
                 at = f"at {json.dumps(step)[:300]}: "
                 self.step(*step)
             left = self.unread()
-            return f"records that nobody wanted: {left}" if left else None
+            return f"unexpected records: {left}" if left else None
         except (Wrong, OSError, ValueError) as error:
             return at + (str(error) if isinstance(error, Wrong) else traceback.format_exc())
 
@@ -200,7 +200,7 @@ def run_driver(language, command, cases):
         run = Run(daemon, command, daemon.directory)
         for case in cases:
             if set(case.get("needs", ())) <= set(run.can):
-                check(f"{language}: {case['says']}", run.case(case))
+                check(f"{language}: {case['title']}", run.case(case))
         backend = daemon.json("status")["backend"]
         run.end()
     return backend

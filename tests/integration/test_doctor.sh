@@ -6,29 +6,12 @@
 # `systemctl` that prints the output of the real one. With a kernel that has user_events there are some situations more.
 
 cd "$(dirname "$0")/../.." || exit 1
-. tests/checks.sh
-scratch=$(mktemp -d)
-chmod 755 "$scratch"
-socket=$scratch/socket control=$scratch/control
-trap 'end_all; rm -rf "$scratch"' EXIT
-export TMPDIR=$scratch PATH=$scratch/bin:$PATH
-unset STATE_DIRECTORY USEREV_SOCKET USEREV_CONTROL_SOCKET USEREVCTL_WIDTH NO_COLOR NOTIFY_SOCKET INVOCATION_ID
-ctl=$B/userevctl
+. tests/integration/tool.sh
+socket=$USEREV_SOCKET control=$USEREV_CONTROL_SOCKET
+export PATH=$scratch/bin:$PATH
+unset STATE_DIRECTORY USEREV_SOCKET USEREV_CONTROL_SOCKET NOTIFY_SOCKET INVOCATION_ID
 mkdir "$scratch/policy.d" "$scratch/bin"
-: >"$scratch/pids"
 install "$B/userevctl" "$scratch/userevctl"
-
-end_all()
-{
-	while read -r pid; do
-		kill -CONT "$pid" 2>/dev/null
-		kill "$pid" 2>/dev/null || continue
-		while kill -0 "$pid" 2>/dev/null; do
-			sleep 0.02
-		done
-	done <"$scratch/pids"
-	: >"$scratch/pids"
-}
 
 policy()
 {
@@ -36,34 +19,32 @@ policy()
 	printf "$1" >"$scratch/policy.d/10.conf"
 }
 
-# daemon [OPTION…]: one that answers.
+# daemon [OPTION…]: a daemon that answers.
 daemon()
 {
-	"$B/userevd" --foreground --policy="$scratch/policy.d" --socket="$socket" --control-socket="$control" "$@" \
-		>"$scratch/log" 2>&1 &
-	echo $! >>"$scratch/pids"
-	for _ in $(seq 1200); do
-		"$ctl" --control-socket="$control" status >/dev/null 2>&1 && return
-		kill -0 $! 2>/dev/null || return
-		sleep 0.05
-	done
+	start "$scratch/log" "$B/userevd" --foreground --policy="$scratch/policy.d" --socket="$socket" --control-socket="$control" "$@"
+	within "$ctl" --control-socket="$control" status
+}
+
+# killed: the last program that was started leaves its sockets.
+killed()
+{
+	kill -KILL "${started[-1]}"
+	end_all
 }
 
 # listener PATH…: as systemd has them for a daemon that it does not start.
 listener()
 {
-	python3 -c '
+	start "$scratch/listener" python3 -c '
 import socket, sys, time
 sockets = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for path in sys.argv[1:]]
 for one, path in zip(sockets, sys.argv[1:]):
     one.bind(path)
     one.listen()
-time.sleep(600)' "$@" &
-	echo $! >>"$scratch/pids"
+time.sleep(600)' "$@"
 	for path in "$@"; do
-		until [ -S "$path" ]; do
-			sleep 0.02
-		done
+		within test -S "$path"
 	done
 }
 
@@ -116,13 +97,13 @@ systemd inactive inactive
 row 'sockets stopped' '\[fail\] socket: there is none' "sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'"
 systemd failed failed
 row 'sockets failed' '\[fail\] socket: there is none' "sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'"
-# (Who has another user leaves a process that removes the files.)
+# (A daemon that changes its user leaves a process that removes the files.)
 daemon --user=root
-kill -KILL "$(cat "$scratch/pids")" && wait 2>/dev/null
+killed
 row 'a stale socket, by hand' '\[fail\] daemon: the socket exists, but nobody listens' "Start one: 'userevd --foreground'"
 systemd inactive inactive
 listener "$socket"
-kill -KILL "$(cat "$scratch/pids")" && wait 2>/dev/null
+killed
 row 'a stale socket, units stopped' '\[fail\] daemon: the socket exists, but nobody listens' 'sockets are stopped'
 systemd active active
 row 'a socket that somebody removed' '\[fail\] socket: there is none' "'systemctl restart userevd.socket'"
@@ -145,7 +126,7 @@ policy '[/a]\nMaxEvents=5\n[/b]\nMaxEvents=many\nMaxConnections=few\n'
 stays=yes row 'a broken policy at the start' '\[fail\] daemon: systemd accepts the connection, but there is no daemon' 'journalctl -u userevd'
 row '… and which line' '\[fail\] policy files: 2 errors are in them; no daemon starts with them' 'policy.d/10.conf:4: MaxEvents=many: not a number'
 daemon
-kill -STOP "$(cat "$scratch/pids")"
+kill -STOP "${started[-1]}"
 row 'a daemon that hangs, by hand' '\[fail\] daemon: it accepts the connection, but does not answer' 'Look at its log'
 systemd active active
 listener "$socket" "$control"
@@ -203,19 +184,15 @@ if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
 	rmdir /sys/fs/cgroup/doctor.slice/given/inner /sys/fs/cgroup/doctor.slice/given /sys/fs/cgroup/doctor.slice
 fi
 
-# --- a daemon of an ordinary user, which nobody can look into (test_hardening.sh) ---
+# --- a daemon of an ordinary user, whose /proc/PID no other user may read (test_hardening.sh) ---
 
 if [ "$(id -u)" = 0 ]; then
 	mkdir "$scratch/nobody" && chown 65534 "$scratch/nobody"
 	install "$B/userevd" "$scratch/userevd"
-	# Not by as_nobody: $! would be a shell, which ends without the daemon.
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$scratch/userevd" --foreground --policy="$scratch/policy.d" --socket="$scratch/nobody/socket" \
-		--control-socket="$scratch/nobody/control" >"$scratch/log" 2>&1 &
-	pid=$!
-	echo $pid >>"$scratch/pids"
-	until [ -S "$scratch/nobody/control" ]; do
-		sleep 0.02
-	done
+	# Not by as_nobody: a shell would be killed, and the daemon stay.
+	start "$scratch/log" setpriv --reuid=65534 --regid=65534 --clear-groups "$scratch/userevd" --foreground --policy="$scratch/policy.d" --socket="$scratch/nobody/socket" \
+		--control-socket="$scratch/nobody/control"
+	within test -S "$scratch/nobody/control"
 	check "an ordinary user's doctor can check an ordinary user's daemon" as_nobody "$scratch/userevctl" --socket="$scratch/nobody/socket" --control-socket="$scratch/nobody/control" doctor
 fi
 sum_up

@@ -167,22 +167,22 @@ copy_things()
 if [ "$in_kernel" ]; then
 	# Not in a command substitution, which would wait for their end.
 	start_daemon && make_known && start_tracer
-	check 'a tracer waits for all of them' events_are 'on'
+	check 'all events are traced' events_are 'on'
 fi
-check 'hello says so' says 1 'hello_said\s+count=1 whom="world"' "$B/examples/hello"
-check 'hello.py does, too' says 1 'hello_said\s+count=1 whom="world"' python3 client/examples/hello.py
+check 'hello emits' says 1 'hello_said\s+count=1 whom="world"' "$B/examples/hello"
+check 'hello.py emits' says 1 'hello_said\s+count=1 whom="world"' python3 client/examples/hello.py
 start_server
-check 'a request server is one' test -s "$scratch/port"
-check '… that answers' server_answers /time 200
-check '… and finds nothing at other places' server_answers /favicon.ico 404
+check 'the request server listens' test -s "$scratch/port"
+check '… it answers a request' server_answers /time 200
+check '… it answers 404 for other paths' server_answers /favicon.ico 404
 wait "$server"
 server=''
-check '… with an event for each' until_it in_last 'server_request\s+status=404 ns=[0-9]+ path="/favicon.ico"'
-check '… of either kind' until_it in_last 'server_request\s+status=200 ns=[0-9]+ path="/time"'
-check 'a library has events that its program knows nothing of' says 2 'stack_full\s+refused=' "$B/examples/use_stack"
-check '… all of them' in_last 'stack_pushed\s+number=64 depth=8'
-check 'a plugin has its own' says 3 'plugin_called\s+times=' "$B/examples/plugin_host" "$B/examples/plugin.so" 3
-check 'C++ has them' says 3 'tasks_done\s+seconds_f64=[0-9.]+(e-[0-9]+)? name="task [123]"' "$B/examples/tasks"
-check 'a shell script has them, of what goes wrong' copy_things
-check '… of what went well, too' in_last 'backup_file\s+status=0 bytes=4 name="first"'
+check '… with an event for a failed request' until_it in_last 'server_request\s+status=404 ns=[0-9]+ path="/favicon.ico"'
+check '… and for a successful one' until_it in_last 'server_request\s+status=200 ns=[0-9]+ path="/time"'
+check 'a library has events that its program does not declare' says 2 'stack_full\s+refused=' "$B/examples/use_stack"
+check '… its other event is emitted, too' in_last 'stack_pushed\s+number=64 depth=8'
+check 'a plugin has its own event' says 3 'plugin_called\s+times=' "$B/examples/plugin_host" "$B/examples/plugin.so" 3
+check 'a C++ program emits' says 3 'tasks_done\s+seconds_f64=[0-9.]+(e-[0-9]+)? name="task [123]"' "$B/examples/tasks"
+check 'a shell script emits for a failed copy' copy_things
+check '… and for a successful one' in_last 'backup_file\s+status=0 bytes=4 name="first"'
 sum_up

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * One tenant takes all connections and fds that it can get, says nothing, or little, or reads nothing; its neighbour works on.
- */
+/* One tenant takes as many connections and fds as it can get, sends nothing, or little, or reads nothing; its neighbour works on. */
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
-#include "tests/integration/batch.h"
 #include "tests/integration/scene.h"
 
-/* What many connections are tried with; else a tenant has its maximum. */
-static const char no_maximum[] = "[Daemon]\nDefaultMaxConnections=infinity\n";
-static const char *const impatient[] = { "--client-timeout=1", NULL };
-/* So that its limits may be changed by somebody without CAP_SYS_RESOURCE. */
-static const char *const stays_root[] = { "--user=root", "--guard=off", NULL };
+/* For attacks with many connections; the others have the default maximum. */
+#define NO_MAXIMUM .policy = "[Daemon]\nDefaultMaxConnections=infinity\n"
+#define IMPATIENT  .options = { "--client-timeout=1" }
 
 static bool has_answer(int socket)
 {
@@ -25,7 +19,7 @@ static bool has_answer(int socket)
 	return poll(&answer, 1, 0) > 0;
 }
 
-static bool takes_nobody_more(const struct scene *scene)
+static bool accepts_no_more(const struct scene *scene)
 {
 	uint64_t connections = status_number(&scene->fixture, "connections");
 
@@ -33,7 +27,7 @@ static bool takes_nobody_more(const struct scene *scene)
 	return status_number(&scene->fixture, "connections") == connections;
 }
 
-/* A stream each, too, as far as they get one. */
+/* On each connection that was accepted; how many. */
 static unsigned ask_for_streams(const int *sockets, unsigned n)
 {
 	unsigned asked = 0;
@@ -41,83 +35,84 @@ static unsigned ask_for_streams(const int *sockets, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		if (!has_answer(sockets[i]))
 			continue;
-		batch_put((const char *const[]){ "of_all u32 a" }, 1);
-		ck_assert_int_eq(raw_send(sockets[i]), 0);
+		send_register(sockets[i], "of_all u32 a");
 		asked++;
 	}
 	return asked;
 }
 
-static void take_all_fds(rlim_t number)
+static void take_all_fds(struct scene *scene, rlim_t number)
 {
-	const struct rlimit limit = { .rlim_cur = number, .rlim_max = number };
 	unsigned rounds = repetitions(5, 1000), n = (unsigned)number + 16, inside = 0;
-	struct scene scene;
 	int sockets[1024 + 16];
 
-	if (most_connections(n) < n) {
-		printf("not possible here, where a process may have no more: %u connections\n", n);
-		return;
-	}
-	scene_begin(&scene, no_maximum, stays_root);
-	ck_assert_int_eq(prlimit(scene.fixture.pid, RLIMIT_NOFILE, &limit, NULL), 0);
+	if (most_connections(n) < n)
+		n = most_connections(n);
+	limit_fds_of(scene->fixture.pid, number);
 	for (unsigned round = 0; round < rounds; round++) {
-		connect_many(&scene, sockets, n, true);
-		ck_assert(eventually(takes_nobody_more(&scene)));
+		connect_many(scene, sockets, n, true);
+		ck_assert(eventually(accepts_no_more(scene)));
 		inside = ask_for_streams(sockets, n);
 		ck_assert_uint_lt(inside, number);
 		if (round == 0)
-			scene_go_on(&scene);
+			scene_go_on(scene);
 		close_many(sockets, n);
-		/* Who comes then is served. */
-		close(raw_hello(scene.fixture.socket, 0, NULL, NULL));
+		close(fixture_client(&scene->fixture));
 	}
-	scene_end(&scene, 4096, "all fds of a daemon that may have %u, %u times: %u connections, each with a stream",
+	scene_end(scene, 4096, "all fds of a daemon that may have %u, %u times: %u connections, each with a stream",
 		  (unsigned)number, rounds, inside);
 }
 
-TEST(tenant_taking_all_fds_leaves_others_theirs)
+/* Of the test's user, so that the test may change its limits without a capability. */
+#define STAYS_ROOT .options = { "--user=root", "--guard=off" }
+
+SCENE_TEST(tenant_taking_64_fds_leaves_others_theirs, NO_MAXIMUM, STAYS_ROOT)
 {
-	for (rlim_t number = 64; number <= 1024; number *= 4)
-		take_all_fds(number);
+	take_all_fds(scene, 64);
 }
 
-TEST(connection_beyond_the_maximum_is_always_refused)
+SCENE_TEST(tenant_taking_256_fds_leaves_others_theirs, NO_MAXIMUM, STAYS_ROOT)
+{
+	take_all_fds(scene, 256);
+}
+
+SCENE_TEST(tenant_taking_1024_fds_leaves_others_theirs, NO_MAXIMUM, STAYS_ROOT)
+{
+	take_all_fds(scene, 1024);
+}
+
+SCENE_TEST(connection_beyond_the_maximum_is_always_refused)
 {
 	enum { MAXIMUM = 1024 };
 	static int sockets[MAXIMUM];
 	unsigned more = repetitions(500, 20000);
-	struct scene scene;
 
 	most_connections(MAXIMUM);
-	scene_begin(&scene, "", NULL);
-	connect_many(&scene, sockets, MAXIMUM, true);
+	connect_many(scene, sockets, MAXIMUM, true);
 	for (unsigned i = 0; i < more; i++) {
-		int socket = raw_connect(scene.fixture.socket);
+		int socket = raw_connect(scene->fixture.socket);
 
 		expect_cut(socket, REFUSAL_TOO_MANY_CONNECTIONS);
 		close(socket);
 	}
-	ck_assert(eventually(status_number(&scene.fixture, "connections") == MAXIMUM + 1));
+	await_status(&scene->fixture, "connections=%u", MAXIMUM + 1);
 	close_many(sockets, MAXIMUM);
-	scene_end(&scene, 4096, "all of a tenant's %u connections, and then %u more", MAXIMUM, more);
+	scene_end(scene, 4096, "all of a tenant's %u connections, and then %u more", MAXIMUM, more);
 }
 
-TEST(thousands_of_silent_clients_are_disconnected)
+SCENE_TEST(thousands_of_silent_clients_are_disconnected, NO_MAXIMUM, IMPATIENT)
 {
 	static int sockets[10000];
 	unsigned n = most_connections(repetitions(500, ARRAY_SIZE(sockets)));
-	struct scene scene;
 
-	scene_begin(&scene, no_maximum, impatient);
-	connect_many(&scene, sockets, n, false);
+	connect_many(scene, sockets, n, false);
 	for (unsigned i = 0; i < n; i++)
 		expect_cut(sockets[i], REFUSAL_TOO_SLOW);
 	close_many(sockets, n);
-	scene_end(&scene, 2048 + n, "%u connections that say nothing", n);
+	scene_end(scene, 2048 + n, "%u connections that say nothing", n);
 }
 
-/* Another question, and the answer to the one before. */
+/* Reads the answers to the last request, and sends the same request again. */
 static void drip(const int *sockets, unsigned n)
 {
 	uint8_t answer[256];
@@ -129,49 +124,40 @@ static void drip(const int *sockets, unsigned n)
 	}
 }
 
-TEST(thousands_of_slow_requests_are_answered)
+SCENE_TEST(thousands_of_slow_requests_are_answered, NO_MAXIMUM)
 {
 	static int sockets[5000];
 	unsigned n = most_connections(repetitions(500, ARRAY_SIZE(sockets))), seconds = repetitions(2, 30);
-	struct scene scene;
 
-	scene_begin(&scene, no_maximum, NULL);
-	connect_many(&scene, sockets, n, true);
+	connect_many(scene, sockets, n, true);
 	for (unsigned i = 0; i < seconds; i++) {
 		drip(sockets, n);
 		sleep(1);
 	}
-	ck_assert(eventually(status_number(&scene.fixture, "connections") == n + 1));
+	await_status(&scene->fixture, "connections=%u", n + 1);
 	close_many(sockets, n);
-	scene_end(&scene, 2048 + n, "%u connections that ask a little every second, for %u s", n, seconds);
+	scene_end(scene, 2048 + n, "%u connections that ask a little every second, for %u s", n, seconds);
 }
 
-static void expect_one_byte_to_be_the_last(const struct scene *scene, int *sockets, unsigned n)
-{
-	connect_many(scene, sockets, n, false);
-	for (unsigned i = 0; i < n; i++)
-		ck_assert_int_eq(transport_send(sockets[i], "x", 1, NULL, 0, 0), 0);
-	for (unsigned i = 0; i < n; i++)
-		expect_cut(sockets[i], REFUSAL_BAD_PACKET);
-	close_many(sockets, n);
-}
-
-TEST(thousands_of_one_byte_packets_are_refused)
+SCENE_TEST(thousands_of_one_byte_packets_are_refused, NO_MAXIMUM)
 {
 	static int sockets[5000];
 	unsigned n = most_connections(repetitions(500, ARRAY_SIZE(sockets))), seconds = repetitions(2, 30);
-	struct scene scene;
 
-	scene_begin(&scene, no_maximum, NULL);
-	for (unsigned i = 0; i < seconds; i++) {
-		expect_one_byte_to_be_the_last(&scene, sockets, n);
+	for (unsigned second = 0; second < seconds; second++) {
+		connect_many(scene, sockets, n, false);
+		for (unsigned i = 0; i < n; i++)
+			ck_assert_int_eq(transport_send(sockets[i], "x", 1, NULL, 0, 0), 0);
+		for (unsigned i = 0; i < n; i++)
+			expect_cut(sockets[i], REFUSAL_BAD_PACKET);
+		close_many(sockets, n);
 		sleep(1);
 	}
-	scene_end(&scene, 2048 + n, "%u connections, one byte on each every second, for %u s", n, seconds);
+	scene_end(scene, 2048 + n, "%u connections, one byte on each every second, for %u s", n, seconds);
 }
 
-/* Until the daemon, which does not read on, has made this side's queue full. */
-static unsigned ask_until_nobody_listens(int socket, const char *const *descriptions, size_t n)
+/* Until the daemon has stopped reading, and the socket's queue is full. */
+static unsigned ask_until_the_queue_is_full(int socket, const char *const *descriptions, size_t n)
 {
 	const struct packet *packet;
 	unsigned asked = 0;
@@ -183,6 +169,21 @@ static unsigned ask_until_nobody_listens(int socket, const char *const *descript
 	return asked;
 }
 
+/* Connects n times and asks for the same event so often in each packet. */
+static unsigned ask_on_many(const struct scene *scene, int *sockets, unsigned n, const char *description, size_t times)
+{
+	const char *same[WIRE_BATCH_MAX];
+	unsigned asked = 0;
+
+	for (size_t i = 0; i < times; i++)
+		same[i] = description;
+	for (unsigned i = 0; i < n; i++) {
+		connect_many(scene, &sockets[i], 1, true);
+		asked += ask_until_the_queue_is_full(sockets[i], same, times);
+	}
+	return asked;
+}
+
 static bool is_disconnected(int socket)
 {
 	struct pollfd connection = { .fd = socket };
@@ -190,50 +191,32 @@ static bool is_disconnected(int socket)
 	return poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP;
 }
 
-/* They ask for so much that an answer waits for them, and so have a second to read it. */
-TEST(thousands_of_unread_clients_are_disconnected)
+/* An answer waits for each client, which has a second to read it. */
+SCENE_TEST(thousands_of_unread_clients_are_disconnected, NO_MAXIMUM, IMPATIENT)
 {
-	const char *nonsense[32];
 	/* So many pages in flight are a third of the fds that processes have here. */
 	static int sockets[5000];
-	unsigned n = most_connections(repetitions(100, ARRAY_SIZE(sockets))), asked = 0;
-	struct scene scene;
+	unsigned n = most_connections(repetitions(100, ARRAY_SIZE(sockets)));
+	unsigned asked = ask_on_many(scene, sockets, n, "long x", 32);
 
-	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++)
-		nonsense[i] = "long x";
-	scene_begin(&scene, no_maximum, impatient);
-	for (unsigned i = 0; i < n; i++) {
-		connect_many(&scene, &sockets[i], 1, true);
-		asked += ask_until_nobody_listens(sockets[i], nonsense, ARRAY_SIZE(nonsense));
-	}
 	for (unsigned i = 0; i < n; i++)
 		ck_assert_msg(eventually(is_disconnected(sockets[i])), "connection %u of %u is not disconnected", i, n);
-	/* Their pages are in flight still. */
-	ck_assert_uint_eq(status_number(&scene.fixture, "connections"), n + 1);
+	/* Their pages are still in flight. */
+	expect_status(&scene->fixture, "connections=%u", n + 1);
 	close_many(sockets, n);
-	scene_end(&scene, 12288 + 3 * n, "%u connections that never read, with %u requests", n, asked);
+	scene_end(scene, 12288 + 3 * n, "%u connections that never read, with %u requests", n, asked);
 }
 
-/* Of answers of the largest size, one of which might wait for each connection. */
-TEST(unread_answers_take_little_memory)
+/* With answers of the largest size, one of which may wait for each connection. */
+SCENE_TEST(unread_answers_take_little_memory)
 {
 	enum { ANSWER = 124 /* kB */ };
-	static const char name[64] = "!no_name";
-	const char *same[WIRE_BATCH_MAX];
 	static int sockets[1000];
-	unsigned n = most_connections(repetitions(200, ARRAY_SIZE(sockets))), asked = 0;
-	struct scene scene;
+	unsigned n = most_connections(repetitions(200, ARRAY_SIZE(sockets)));
+	unsigned asked = ask_on_many(scene, sockets, n, "!no_name", WIRE_BATCH_MAX);
 
-	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
-		same[i] = name;
-	scene_begin(&scene, "", NULL);
-	for (unsigned i = 0; i < n; i++) {
-		connect_many(&scene, &sockets[i], 1, true);
-		asked += ask_until_nobody_listens(sockets[i], same, ARRAY_SIZE(same));
-	}
-	/* Until it has done all that it will. */
 	sleep(repetitions(1, 5));
-	scene_go_on(&scene);
+	scene_go_on(scene);
 	close_many(sockets, n);
-	scene_end(&scene, 12288, "%u MB of unread answers asked for on %u connections", asked * ANSWER / 1000, n);
+	scene_end(scene, 12288, "%u MB of unread answers asked for on %u connections", asked * ANSWER / 1000, n);
 }

@@ -1,92 +1,66 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * One tenant registers an event, keeps the data file, hangs up, and does so again: with nothing but files that linger. Its
- * neighbour works on, and one that has a reserve of events gets all of them.
+ * One tenant registers an event, keeps the data file and hangs up, many times: it has nothing but lingering files. Its
+ * neighbour works on, and a tenant with a reserve of events gets all of them.
  */
 
 #include <stdio.h>
-#include <sys/resource.h>
 
-#include "tests/integration/batch.h"
 #include "tests/integration/cgroups.h"
 #include "tests/integration/scene.h"
 
-/* The file that is left over in `ret`, or -1. 0, or why there is none. */
-static uint32_t leave_file(int socket, const char *event, int *ret, char *ret_sentence, size_t size)
+/* Registers an event and hangs up: 0, and the data file, or the refusal and -1. The refusal is that of data files, with those words. */
+static uint32_t leave_file(int socket, const char *words, int *ret)
 {
+	static const char *const event = "same u32 a";
 	static struct batch batch;
 
 	*ret = -1;
 	batch_register(socket, &event, 1, &batch, ret);
-	snprintf(ret_sentence, size, "%.*s", (int)batch.answer[0].length,
-		 batch.answer[0].text ? batch.answer[0].text : "");
+	if (batch.answer[0].refusal)
+		ck_assert_msg(memmem(batch.answer[0].text, batch.answer[0].length, words, strlen(words)),
+			      "'%s' is not in '%.*s'", words, (int)batch.answer[0].length, batch.answer[0].text);
 	close(socket);
 	return batch.answer[0].refusal;
 }
 
-static uint32_t come_and_leave_file(const struct fixture *fixture, int *ret, char *ret_sentence, size_t size)
-{
-	int socket = raw_hello(fixture->socket, 0, NULL, NULL);
-
-	return leave_file(socket, "same u32 a", ret, ret_sentence, size);
-}
-
-static void expect_part(const char *sentence, const char *part)
-{
-	ck_assert_msg(strstr(sentence, part), "'%s' is not in '%s'", part, sentence);
-}
-
-static bool no_file_lingers(const struct fixture *fixture)
-{
-	return status_number(fixture, "lingering") == 0;
-}
-
 TEST(tenant_keeps_no_more_files_than_its_maximum)
 {
-	char policy[64], sentence[WIRE_SENTENCE_MAX + 1], part[64];
 	unsigned maximum = repetitions(200, 1000), more = repetitions(20, 200);
 	int *files = calloc(maximum, sizeof(int)), none;
+	char policy[64], words[64];
 	struct scene scene;
 	uint64_t streams;
 
 	ck_assert_ptr_nonnull(files);
 	ck_assert_uint_ge(most_connections(maximum), maximum);
 	snprintf(policy, sizeof(policy), "[Daemon]\nDefaultMaxFiles=%u\n", maximum);
-	snprintf(part, sizeof(part), "%u of %u data files (DefaultMaxFiles=%u", maximum, maximum, maximum);
-	scene_begin(&scene, policy, NULL);
+	snprintf(words, sizeof(words), "%u of %u data files (DefaultMaxFiles=%u", maximum, maximum, maximum);
+	scene_prepare(&scene, policy);
+	scene_launch(&scene, NULL);
 	streams = status_number(&scene.fixture, "streams");
 	for (unsigned i = 0; i < maximum; i++)
-		ck_assert_uint_eq(come_and_leave_file(&scene.fixture, &files[i], sentence, sizeof(sentence)), 0);
-	for (unsigned i = 0; i < more; i++) {
-		ck_assert_uint_eq(come_and_leave_file(&scene.fixture, &none, sentence, sizeof(sentence)),
-				  REFUSAL_QUOTA_EXCEEDED);
-		expect_part(sentence, part);
-	}
+		ck_assert_uint_eq(leave_file(fixture_client(&scene.fixture), words, &files[i]), 0);
+	for (unsigned i = 0; i < more; i++)
+		ck_assert_uint_eq(leave_file(fixture_client(&scene.fixture), words, &none), REFUSAL_QUOTA_EXCEEDED);
 	scene_go_on(&scene);
 	scene_go_on(&scene);
 	ck_assert_uint_le(status_number(&scene.fixture, "streams"), streams + maximum);
 	close_many(files, maximum);
-	/* Each that is closed makes room for another one. */
-	ck_assert(eventually(no_file_lingers(&scene.fixture)));
-	ck_assert_uint_eq(come_and_leave_file(&scene.fixture, &files[0], sentence, sizeof(sentence)), 0);
+	/* Then there is room again. */
+	await_status(&scene.fixture, "lingering=0");
+	ck_assert_uint_eq(leave_file(fixture_client(&scene.fixture), words, &files[0]), 0);
 	close(files[0]);
 	free(files);
 	scene_end(&scene, 8192, "%u data files kept after hanging up, and %u more asked for", maximum, more);
 }
 
-static void have_few_fds(rlim_t number)
-{
-	const struct rlimit few = { .rlim_cur = number, .rlim_max = number };
-
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-}
-
-/* From several tenants, each with the default maximum, until nobody gets any more. How many they got. */
+/* Several tenants, each with the default maximum, take files until they get no more. How many they got. */
 static unsigned take_all_files(const struct fixture *fixture, int *files, unsigned most)
 {
 	enum { TENANTS = 8 };
-	char name[32], sentence[WIRE_SENTENCE_MAX + 1];
+	char name[32];
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < TENANTS; i++) {
@@ -94,16 +68,12 @@ static unsigned take_all_files(const struct fixture *fixture, int *files, unsign
 
 		snprintf(name, sizeof(name), "attacker%u", i);
 		while (refusal == 0 && n < most) {
-			struct actor actor;
+			_cleanup_(actor_end) struct actor actor = actor_in(fixture, make_cgroup(name), 0);
 
-			actor = actor_new(fixture->socket, &(struct actor_as){ .cgroup = make_cgroup(name) });
-			refusal = leave_file(fd_steal(&actor.socket), "same u32 a", &files[n], sentence,
-					     sizeof(sentence));
-			actor_end(&actor);
+			refusal = leave_file(fd_steal(&actor.socket), "data files", &files[n]);
 			n += refusal == 0;
 		}
 		ck_assert(n < most && (refusal == REFUSAL_QUOTA_EXCEEDED || refusal == REFUSAL_MACHINE_FULL));
-		expect_part(sentence, "data files");
 	}
 	return n;
 }
@@ -114,24 +84,20 @@ static void expect_reserve_of_files(const char *guard)
 	const char *const options[] = { guard, NULL };
 	int files[MOST], sockets[RESERVE];
 	struct fixture fixture;
-	char policy[256];
 	unsigned n;
 
-	snprintf(policy, sizeof(policy), "[/**]\nAllowHostRoot=yes\n[%s]\nReserveEvents=%u\n",
-		 cgroup_path(make_cgroup("victim")), RESERVE);
-	have_few_fds(FDS);
-	fixture_start_with_policy(&fixture, policy, options);
+	if (!need_cgroups("files kept for a reserve"))
+		return;
+	limit_fds(FDS);
+	fixture_start_with_policy(&fixture, "[/**]\nAllowHostRoot=yes\n[/userevd-test-*/victim]\nReserveEvents=60\n",
+				  options);
 	n = take_all_files(&fixture, files, MOST);
 	printf("eight tenants got %u data files\n", n);
 	for (unsigned i = 0; i < RESERVE; i++) {
-		struct actor actor;
-		char event[32];
+		_cleanup_(actor_end) struct actor actor = actor_in(&fixture, make_cgroup("victim"), 0);
 
-		snprintf(event, sizeof(event), "reserved_%u u32 a", i);
-		actor = actor_new(fixture.socket, &(struct actor_as){ .cgroup = make_cgroup("victim") });
-		ck_assert_uint_eq(raw_register(actor.socket, event, NULL, NULL), 0);
+		take_batch(actor.socket, numbered("reserved_%u u32 a", i, 1), 1, NULL, NULL);
 		sockets[i] = fd_steal(&actor.socket);
-		actor_end(&actor);
 	}
 	close_many(sockets, RESERVE);
 	close_many(files, n);
@@ -140,14 +106,12 @@ static void expect_reserve_of_files(const char *guard)
 
 TEST(reserved_events_have_their_files)
 {
-	if (need_cgroups("files kept for a reserve"))
-		expect_reserve_of_files("--guard=prefer");
+	expect_reserve_of_files("--guard=prefer");
 }
 
 TEST(reserved_events_have_their_files_unguarded)
 {
-	if (need_cgroups("files kept for a reserve"))
-		expect_reserve_of_files("--guard=off");
+	expect_reserve_of_files("--guard=off");
 }
 
 int main(void)

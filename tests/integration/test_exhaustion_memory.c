@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One tenant makes the daemon remember, and keep under way, as much as its maxima allow; and then it goes. */
+/* One tenant makes the daemon hold as much, and have as many requests under way, as its maxima allow; then it disconnects. */
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "daemon/limits.h"
-#include "tests/integration/batch.h"
 #include "tests/integration/scene.h"
 
-/* What userevd(8) says that each costs at most, in bytes; and what a tenant costs beside that, in KiB. */
+/* The most that each costs, in bytes, as in userevd(8); and a tenant besides, in KiB. */
 enum { CONNECTION_BYTES = 1024, FILE_BYTES = 1152, LEASE_BYTES = 400, BESIDE_KIB = 8192 };
 
 static uint64_t rss(const struct scene *scene)
@@ -17,33 +16,25 @@ static uint64_t rss(const struct scene *scene)
 	return proc_status(scene->fixture.pid, "VmRSS:", 10);
 }
 
-/* As many events as fit, with names and fields so long that the packet is full, of which each connection asks for the same. */
+/* Events with names and fields so long that the packet is full. */
 static void put_long_batch(unsigned n, unsigned from)
 {
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
-	char text[128];
-
-	for (unsigned i = 0; i < n; i++) {
-		int length = snprintf(text, sizeof(text),
-				      "attackers_event_with_a_name_that_is_rather_long_%u u64 a; u64 b; u64 ccccccccc",
-				      from + i);
-
-		encode_string(to, 0, text, (size_t)length);
-	}
-	encode_count(to, mark, (uint16_t)n);
+	batch_put(numbered("attackers_event_with_a_name_that_is_rather_long_%u u64 a; u64 b; u64 ccccccccc", from, n),
+		  n);
 }
 
-static void take_reply(int socket)
+static void ask_long_batch(int socket, unsigned n, unsigned from)
 {
 	struct raw_reply reply;
 
+	put_long_batch(n, from);
+	ck_assert_int_eq(raw_send(socket), 0);
 	raw_receive(socket, &reply);
 	ck_assert_msg(reply.size > 0, "no answer: %zd", reply.size);
 	raw_reply_deinit(&reply);
 }
 
-/* Bytes for each of so many things; what is still being read and written is not what they cost. */
+/* n things have cost at most so many bytes each. */
 static void expect_bytes(const char *what, uint64_t kib, uint64_t n, uint64_t most)
 {
 	printf("%s: %" PRIu64 " bytes\n", what, kib * 1024 / n);
@@ -51,45 +42,47 @@ static void expect_bytes(const char *what, uint64_t kib, uint64_t n, uint64_t mo
 		      kib * 1024 / n, what, most);
 }
 
-static void ask_all(const int *sockets, unsigned n, unsigned events)
+static uint64_t ask_all(const struct fixture *fixture, const int *sockets, unsigned n, unsigned events)
 {
-	for (unsigned i = 0; i < n; i++) {
-		put_long_batch(events, 0);
-		ck_assert_int_eq(raw_send(sockets[i]), 0);
-		take_reply(sockets[i]);
-	}
+	for (unsigned i = 0; i < n; i++)
+		ask_long_batch(sockets[i], events, 0);
+	return proc_status(fixture->pid, "VmRSS:", 10);
 }
 
-TEST(connections_files_and_leases_cost_as_documented)
+/* Each connection has a file of its own, and leases of its own. */
+DAEMON_TEST(connections_files_and_leases_cost_as_documented, .policy = "[Daemon]\nDefaultMaxConnections=infinity\n",
+	    .options = { "--guard=off", "--tenants=process" })
 {
 	enum { CLIENTS = 500, EVENTS = 100 };
-	/* Each connection has a file of its own, and leases of its own. */
-	static const char *const options[] = { "--guard=off", "--tenants=process", NULL };
 	unsigned n = is_emulated() ? CLIENTS / 5 : CLIENTS;
 	uint64_t before, connected, filed, leased;
-	struct fixture fixture;
 	int sockets[CLIENTS + 1];
 
 	ck_assert_uint_ge(most_connections(n + 1), n + 1);
-	fixture_start_with_policy(&fixture, "[Daemon]\nDefaultMaxConnections=infinity\n", options);
-	/* The events themselves, and what the daemon needs once. */
-	sockets[n] = raw_hello(fixture.socket, 0, NULL, NULL);
-	ask_all(&sockets[n], 1, EVENTS);
-	before = proc_status(fixture.pid, "VmRSS:", 10);
+	/* Allocates the events themselves, and memory that the daemon needs once. */
+	sockets[n] = fixture_client(fixture);
+	before = ask_all(fixture, &sockets[n], 1, EVENTS);
 	for (unsigned i = 0; i < n; i++)
-		sockets[i] = raw_hello(fixture.socket, 0, NULL, NULL);
-	connected = proc_status(fixture.pid, "VmRSS:", 10);
-	ask_all(sockets, n, 1);
-	filed = proc_status(fixture.pid, "VmRSS:", 10);
-	ask_all(sockets, n, EVENTS);
-	leased = proc_status(fixture.pid, "VmRSS:", 10);
-	ck_assert_uint_eq(tenant_number(&fixture, "leases"), (n + 1) * EVENTS);
-	ck_assert_uint_eq(tenant_number(&fixture, "files"), n + 1);
+		sockets[i] = fixture_client(fixture);
+	connected = proc_status(fixture->pid, "VmRSS:", 10);
+	filed = ask_all(fixture, sockets, n, 1);
+	leased = ask_all(fixture, sockets, n, EVENTS);
+	expect_tenant(fixture, "leases=%u files=%u", (n + 1) * EVENTS, n + 1);
 	expect_bytes("connection", connected - before, n, CONNECTION_BYTES);
 	expect_bytes("data file with one lease", filed - connected, n, FILE_BYTES + LEASE_BYTES);
 	expect_bytes("lease", leased - filed, n * (EVENTS - 1), LEASE_BYTES);
 	close_many(sockets, n + 1);
-	fixture_stop(&fixture);
+}
+
+/* Requests that the daemon can't answer, since the client doesn't read. */
+static void leave_requests(int socket)
+{
+	const struct packet *packet;
+
+	put_long_batch(WIRE_BATCH_MAX, 0);
+	packet = raw_finish();
+	for (unsigned i = 0; i < 4; i++)
+		transport_send(socket, packet->data, packet->size, NULL, 0, MSG_DONTWAIT);
 }
 
 TEST(hostile_tenant_costs_at_most_its_maxima)
@@ -97,35 +90,26 @@ TEST(hostile_tenant_costs_at_most_its_maxima)
 	unsigned n = most_connections(repetitions(200, DEFAULT_MAX_CONNECTIONS)),
 		 leases = repetitions(16384, DEFAULT_MAX_LEASES);
 	int *sockets = calloc(n, sizeof(int));
-	char policy[64];
-	struct scene scene;
 	uint64_t held, worst, after, allowed;
+	struct scene scene;
+	char policy[64];
 
 	ck_assert_ptr_nonnull(sockets);
 	snprintf(policy, sizeof(policy), "[Daemon]\nDefaultMaxLeases=%u\n", leases);
-	scene_begin(&scene, policy, NULL);
-	connect_many(&scene, sockets, n, true);
+	scene_prepare(&scene, policy);
+	scene_launch(&scene, NULL);
 	for (unsigned i = 0; i < n; i++)
-		take_reply(sockets[i]);
+		sockets[i] = fixture_client(&scene.fixture);
 	for (unsigned half = 0; half < 2; half++)
-		for (unsigned i = 0; i < n; i++) {
-			put_long_batch(WIRE_BATCH_MAX, half * WIRE_BATCH_MAX);
-			ck_assert_int_eq(raw_send(sockets[i]), 0);
-			take_reply(sockets[i]);
-		}
+		for (unsigned i = 0; i < n; i++)
+			ask_long_batch(sockets[i], WIRE_BATCH_MAX, half * WIRE_BATCH_MAX);
 	held = rss(&scene) - scene.memory;
-	for (unsigned i = 0; i < n; i++) {
-		put_long_batch(WIRE_BATCH_MAX, 0);
-		for (unsigned j = 0; j < 4; j++) {
-			const struct packet *packet = raw_finish();
-
-			transport_send(sockets[i], packet->data, packet->size, NULL, 0, MSG_DONTWAIT);
-		}
-	}
+	for (unsigned i = 0; i < n; i++)
+		leave_requests(sockets[i]);
 	scene_go_on(&scene);
 	worst = rss(&scene) - scene.memory;
 	close_many(sockets, n);
-	ck_assert(eventually(status_number(&scene.fixture, "connections") == 1));
+	await_status(&scene.fixture, "connections=1");
 	scene_go_on(&scene);
 	sleep(3);
 	after = rss(&scene);

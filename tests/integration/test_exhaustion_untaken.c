@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One tenant leaves fds in flight: files that it was sent and does not take, and fds of its own. Its neighbour works on. */
+/* One tenant leaves fds in flight: files that it was sent and doesn't read, and fds of its own. Its neighbour works on. */
 
 #include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "tests/integration/scene.h"
 
-enum {
-	FEW_FDS =
-		4096, /* of the daemon: a quarter are for data files, of which each connection gets one; as many again in flight */
-	CONNECTIONS = 250,
-	VICTIMS = 20,
-};
+/* Of the daemon's fds a quarter are for data files, of which each connection gets one; as many again may be in flight. */
+enum { FEW_FDS = 4096, CONNECTIONS = 250, VICTIMS = 20 };
 
-/* Nobody else's user: other daemons are often user nobody's. The attacker reaches its maximum, so its places are seen. */
+/* The attacker reaches its maximum, so that each place that it keeps matters. */
 static const char policy[] = "[Daemon]\nDefaultMaxConnections=250\n";
+/* A user of the daemon's own: other daemons are often user nobody's. */
 static const char *const own_user[] = { "--user=uucp", NULL };
 
-/* The daemon makes use of all that it may have. */
-static void limit_fds(rlim_t number)
+static void wait_for(const _Atomic bool *condition)
 {
-	const struct rlimit limit = { .rlim_cur = number, .rlim_max = number };
-
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (!*condition)
+		usleep(1000);
 }
 
-/* The attacker's process. No assertion there: it would be the test's. */
+/* The state of the process is set, or it has ended. */
+static void expect_to_become(const _Atomic bool *condition, pid_t pid, const char *otherwise)
+{
+	ck_assert(eventually(*condition || waitpid(pid, NULL, WNOHANG) != 0));
+	ck_assert_msg(*condition, "%s", otherwise);
+}
+
+/* --- the attacker's process --- */
 
 struct attack {
 	_Atomic unsigned sent; /* requests */
@@ -42,43 +41,31 @@ struct attack {
 	_Atomic bool leave;
 };
 
+/* False: the connection takes no more. */
 static bool send_request(int socket, uint16_t kind, uint32_t bit)
 {
-	static const char event[] = "never_taken u32 a";
-	uint8_t buffer[256];
-	struct packet packet = packet_make(buffer, sizeof(buffer));
-	size_t mark;
+	const struct packet *packet;
 
-	encode_begin(&packet, kind, 2, 0, NULL, 0);
-	mark = kind == KIND_REGISTER ? encode_strings(&packet, 0) : encode_release(&packet);
-	if (kind == KIND_REGISTER)
-		encode_string(&packet, 0, event, strlen(event));
-	else
-		encode_release_bit(&packet, bit);
-	encode_count(&packet, mark, 1);
-	encode_end(&packet);
-	return transport_send(socket, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) == 0;
+	if (kind == KIND_REGISTER) {
+		batch_put((const char *const[]){ "never_taken u32 a" }, 1);
+	} else {
+		struct packet *to = raw_packet(kind);
+		size_t mark = encode_release(to);
+
+		encode_release_bit(to, bit);
+		encode_count(to, mark, 1);
+	}
+	packet = raw_finish();
+	return transport_send(socket, packet->data, packet->size, NULL, 0, MSG_DONTWAIT) == 0;
 }
 
-/* Which bit the event has. */
+/* Registers the event on a connection of its own, and returns its bit. */
 static uint32_t learn_bit(const char *path)
 {
-	uint8_t buffer[1024];
-	struct message message;
-	struct answers answers;
-	struct answer answer = { 0 };
-	struct fdset fds = { 0 };
-	int page, socket = actor_hello(path, &page);
-	ssize_t n;
+	int socket = raw_hello(path, 0, NULL, NULL);
+	struct answer answer;
 
-	if (socket < 0 || !send_request(socket, KIND_REGISTER, 0))
-		_exit(EXIT_FAILURE);
-	n = transport_receive_fds(socket, buffer, sizeof(buffer), &fds, 0);
-	fdset_deinit(&fds);
-	if (n <= 0 || decode_message(buffer, (size_t)n, &message) != 0 ||
-	    decode_registered(message.body, &answers) != 0 || !answers_next(&answers, &answer))
-		_exit(EXIT_FAILURE);
-	close(page);
+	ck_assert_uint_eq(raw_register(socket, "never_taken u32 a", &answer, NULL), 0);
 	close(socket);
 	return answer.bit;
 }
@@ -95,7 +82,7 @@ static void ask_all(struct attack *attack, const int *sockets, uint32_t bit)
 {
 	unsigned asked[CONNECTIONS] = { 0 }, idle = 0;
 
-	/* Until nothing has been taken for a second: only that makes a difference, not how long it takes. */
+	/* Until no request has been taken for a second. */
 	while (idle < 100) {
 		unsigned before = attack->sent;
 
@@ -110,7 +97,7 @@ static void ask_all(struct attack *attack, const int *sockets, uint32_t bit)
 	}
 }
 
-/* A third breaks the protocol, if there is room for that; all end their side, and keep what lies in it. */
+/* A third breaks the protocol, if there is room for that; the others shut down. The fds stay in the sockets. */
 static void hang_up(const int *sockets)
 {
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
@@ -121,25 +108,13 @@ static void hang_up(const int *sockets)
 	}
 }
 
-static void wait_for(const _Atomic bool *condition)
-{
-	while (!*condition)
-		usleep(1000);
-}
-
 static _Noreturn void attacker(const char *path, struct attack *attack)
 {
-	int sockets[CONNECTIONS], page;
-	uint32_t bit;
+	int sockets[CONNECTIONS];
+	uint32_t bit = learn_bit(path);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	bit = learn_bit(path);
-	for (unsigned i = 0; i < CONNECTIONS; i++) {
-		sockets[i] = actor_hello(path, &page);
-		if (sockets[i] < 0)
-			_exit(EXIT_FAILURE);
-		close(page);
-	}
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		sockets[i] = raw_hello(path, 0, NULL, NULL);
 	ask_all(attack, sockets, bit);
 	attack->rests = true;
 	wait_for(&attack->hang_up);
@@ -149,75 +124,52 @@ static _Noreturn void attacker(const char *path, struct attack *attack)
 	_exit(EXIT_SUCCESS);
 }
 
-static pid_t start_attacker(const char *path, struct attack *attack)
+/* --- the test --- */
+
+static void expect_newcomers_to_be_served(const struct scene *scene)
 {
-	pid_t pid = fork();
-
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0)
-		attacker(path, attack);
-	return pid;
-}
-
-/* The test. */
-
-/* Each is a tenant of its own. */
-static void expect_victims_to_be_served(const struct scene *scene)
-{
-	for (unsigned i = 0; i < VICTIMS; i++) {
-		struct actor victim;
-
-		victim = actor_new(scene->fixture.socket, NULL);
-		ck_assert_uint_eq(raw_register(victim.socket, "victims u32 a", NULL, NULL), 0);
-		actor_end(&victim);
-	}
-}
-
-static bool has_connections(const struct scene *scene, uint64_t wanted)
-{
-	return status_number(&scene->fixture, "connections") == wanted;
+	for (unsigned i = 0; i < VICTIMS; i++)
+		scene_take_newcomer(scene);
 }
 
 TEST(files_not_taken_cost_their_tenant_alone)
 {
-	struct attack *attack = mmap(NULL, sizeof(*attack), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct attack *attack = share_memory(sizeof(*attack));
 	struct scene scene;
 	unsigned sent;
-	int status;
 	pid_t pid;
 
 	limit_fds(FEW_FDS);
-	scene_begin(&scene, policy, geteuid() == 0 ? own_user : NULL);
-	pid = start_attacker(scene.fixture.socket, attack);
-	ck_assert(eventually(attack->rests || waitpid(pid, NULL, WNOHANG) != 0));
-	ck_assert_msg(attack->rests, "the attacker was not served to begin with");
+	scene_prepare(&scene, policy);
+	scene_launch(&scene, geteuid() == 0 ? own_user : NULL);
+	pid = start_process();
+	if (pid == 0)
+		attacker(scene.fixture.socket, attack);
+	expect_to_become(&attack->rests, pid, "the attacker was not served to begin with");
 	sent = attack->sent;
-	expect_victims_to_be_served(&scene);
+	expect_newcomers_to_be_served(&scene);
 	scene_go_on(&scene);
-	/* What it has hung up on keeps its place: the neighbour has the other connection. */
+	/* A connection that was shut down keeps its place; the last one is the neighbour's. */
 	attack->hang_up = true;
 	ck_assert(eventually(attack->has_hung_up));
-	expect_victims_to_be_served(&scene);
+	expect_newcomers_to_be_served(&scene);
 	if (repetitions(0, 1))
 		sleep(12);
-	expect_victims_to_be_served(&scene);
+	expect_newcomers_to_be_served(&scene);
 	scene_go_on(&scene);
-	ck_assert(eventually(has_connections(&scene, CONNECTIONS + 1)));
+	await_status(&scene.fixture, "connections=%u", CONNECTIONS + 1);
 	attack->leave = true;
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_int_eq(status, 0);
-	ck_assert(eventually(has_connections(&scene, 1)));
-	munmap(attack, sizeof(*attack));
+	await_success(pid);
+	await_status(&scene.fixture, "connections=1");
 	scene_end(&scene, 4096,
 		  "%u requests for files on %u connections that read nothing, of a daemon that may have %u fds", sent,
 		  CONNECTIONS, FEW_FDS);
 }
 
-/* Fds in flight of another process, of a user that is the daemon's, or the keeper's. */
+/* --- fds in flight of another process, of the daemon's or the keeper's user --- */
 
 struct filling {
 	_Atomic bool full;
-	_Atomic bool rages; /* against the daemon; before that against a socket of its own */
 	_Atomic bool over;
 };
 
@@ -239,27 +191,20 @@ static bool send_many(int socket, int fd)
 	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-static void give_up_capabilities(void)
+/* Without root's capability, which would let it send more. */
+static _Noreturn void fill(uid_t uid, struct filling *filling)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
-
-	if (syscall(SYS_capset, &header, none) < 0)
-		_exit(EXIT_FAILURE);
-}
-
-static _Noreturn void fill(uid_t uid, struct filling *filling)
-{
 	int ends[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	if (setresuid(uid, uid, uid) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		_exit(EXIT_FAILURE);
-	give_up_capabilities();
+	ck_assert_int_eq(setresuid(uid, uid, uid), 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	ck_assert_int_eq(syscall(SYS_capset, &header, none), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	while (send_many(ends[0], null))
 		;
-	if (errno != ETOOMANYREFS)
-		_exit(EXIT_FAILURE);
+	ck_assert_int_eq(errno, ETOOMANYREFS);
 	filling->full = true;
 	wait_for(&filling->over);
 	_exit(EXIT_SUCCESS);
@@ -267,71 +212,56 @@ static _Noreturn void fill(uid_t uid, struct filling *filling)
 
 static pid_t start_filling(uid_t uid, struct filling *filling)
 {
-	pid_t pid = fork();
+	pid_t pid = start_process();
 
-	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
 		fill(uid, filling);
-	ck_assert(eventually(filling->full || waitpid(pid, NULL, WNOHANG) != 0));
-	ck_assert_msg(filling->full, "no fds could be sent until there were too many");
+	expect_to_become(&filling->full, pid, "no fds could be sent until there were too many");
 	return pid;
 }
 
 static void stop_filling(pid_t pid, struct filling *filling)
 {
-	int status;
-
 	filling->over = true;
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_int_eq(status, 0);
+	await_success(pid);
 	*filling = (struct filling){ 0 };
-}
-
-static void expect_no_answer_yet(int socket)
-{
-	struct pollfd connection = { .fd = socket, .events = POLLIN };
-
-	ck_assert_int_eq(poll(&connection, 1, 0), 0);
 }
 
 TEST(fds_of_the_same_user_make_others_wait_at_most)
 {
-	struct filling *filling =
-		mmap(NULL, sizeof(*filling), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct filling *filling = share_memory(sizeof(*filling));
 	unsigned rounds = repetitions(2, 50);
 	struct scene scene;
 	uid_t uid;
 
-	if (geteuid() != 0) {
-		printf("not possible here without root: another user's fds in flight\n");
+	if (!need_root("another user's fds in flight"))
 		return;
-	}
 	limit_fds(FEW_FDS);
-	scene_begin(&scene, policy, own_user);
+	scene_prepare(&scene, policy);
+	scene_launch(&scene, own_user);
 	uid = (uid_t)proc_status(scene.fixture.pid, "Uid:", 10);
 	for (unsigned i = 0; i < rounds; i++) {
-		/* The keeper's user: without its capability it could send no more. */
+		/* The keeper's user: the keeper can send more fds because of its capability. */
 		pid_t pid = start_filling(0, filling);
-		int visitor;
+		struct pollfd visitor = { .events = POLLIN };
 
-		expect_victims_to_be_served(&scene);
+		expect_newcomers_to_be_served(&scene);
 		stop_filling(pid, filling);
 		pid = start_filling(uid, filling);
-		visitor = raw_connect(scene.fixture.socket);
-		ck_assert(actor_greet(visitor));
+		visitor.fd = raw_connect(scene.fixture.socket);
+		ck_assert(actor_greet(visitor.fd));
 		scene_go_on(&scene);
-		expect_no_answer_yet(visitor);
+		ck_assert_int_eq(poll(&visitor, 1, 0), 0);
 		stop_filling(pid, filling);
-		expect_kind(visitor, KIND_WELCOME);
-		ck_assert_uint_eq(raw_register(visitor, "visitors u32 a", NULL, NULL), 0);
-		close(visitor);
+		expect_kind(visitor.fd, KIND_WELCOME);
+		ck_assert_uint_eq(raw_register(visitor.fd, "visitors u32 a", NULL, NULL), 0);
+		close(visitor.fd);
 	}
-	munmap(filling, sizeof(*filling));
 	scene_end(&scene, 4096, "%u times all fds that the keeper's user, and the daemon's, may have in flight",
 		  rounds);
 }
 
-/* A storm: processes that connect and close, as fast as they can. */
+/* --- a storm: processes that connect and close, as fast as they can --- */
 
 struct storm {
 	_Atomic unsigned connects;
@@ -340,53 +270,24 @@ struct storm {
 	_Atomic bool over;
 };
 
-static bool connect_at_once(const char *path, int *ret)
-{
-	struct sockaddr_un address;
-	socklen_t length;
-
-	*ret = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	return *ret >= 0 && transport_address(path, &address, &length) == 0 &&
-	       connect(*ret, (struct sockaddr *)&address, length) == 0;
-}
-
-static int listen_at(const char *path)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address;
-	socklen_t length;
-
-	ck_assert_int_eq(transport_address(path, &address, &length), 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
-	ck_assert_int_eq(listen(fd, SOMAXCONN), 0);
-	return fd;
-}
-
-/* A container that may use one processor of two. */
-static void use_one_processor(void)
+/* On one processor of two, as a container may be limited. Its own socket is served like the daemon's: accepted and closed. */
+static _Noreturn void rage(const char *path, const char *own, int listener, struct storm *storm)
 {
 	cpu_set_t first;
+	int fd;
 
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
 	sched_setaffinity(0, sizeof(first), &first);
-}
-
-/* The socket of its own is served as the daemon's is: each connection is taken and closed. */
-static _Noreturn void rage(const char *path, const char *own, int listener, struct storm *storm)
-{
-	int fd;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	use_one_processor();
 	while (!storm->over) {
 		bool rages = storm->rages;
-		bool connected = connect_at_once(rages ? path : own, &fd);
 
-		close(fd);
+		fd = raw_try_to_connect(rages ? path : own, SOCK_NONBLOCK);
+		if (fd >= 0)
+			close(fd);
 		if (!rages)
 			close(accept(listener, NULL, NULL));
-		else if (connected)
+		else if (fd >= 0)
 			storm->connects++;
 		else
 			storm->full++;
@@ -394,14 +295,13 @@ static _Noreturn void rage(const char *path, const char *own, int listener, stru
 	_exit(EXIT_SUCCESS);
 }
 
-/* How often a connection had to be tried until it was there. */
+/* How many attempts a connection needed. */
 static unsigned visit(const struct scene *scene)
 {
 	unsigned tries = 1;
 	int fd;
 
-	while (!connect_at_once(scene->fixture.socket, &fd)) {
-		close(fd);
+	while ((fd = raw_try_to_connect(scene->fixture.socket, SOCK_NONBLOCK)) < 0) {
 		tries++;
 		usleep(1000);
 	}
@@ -418,42 +318,38 @@ static void wait_a_little(const struct scene *scene _unused_, unsigned round _un
 	usleep(1000);
 }
 
-TEST(storm_of_connect_and_close_lets_others_in)
+SCENE_TEST(storm_of_connect_and_close_lets_others_in)
 {
-	struct storm *storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct storm *storm = share_memory(sizeof(*storm));
 	unsigned visits = repetitions(100, 5000), tries = 0, most = 0;
-	struct scene scene;
 	char own[128];
 	pid_t pids[2];
 	int listener;
 
-	scene_begin(&scene, "", NULL);
-	snprintf(own, sizeof(own), "%s.own", scene.fixture.socket);
-	listener = listen_at(own);
+	snprintf(own, sizeof(own), "%s.own", scene->fixture.socket);
+	listener = raw_listen(own, SOCK_NONBLOCK);
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
-		pids[i] = fork();
-		ck_assert_int_ge(pids[i], 0);
+		pids[i] = start_process();
 		if (pids[i] == 0)
-			rage(scene.fixture.socket, own, listener, storm);
+			rage(scene->fixture.socket, own, listener, storm);
 	}
-	scene_measure_beside(&scene, wait_a_little);
+	scene_measure_beside(scene, wait_a_little);
 	storm->rages = true;
 	ck_assert(eventually(storm->connects > 10000 || is_emulated()));
 	for (unsigned i = 0; i < visits; i++) {
-		unsigned now = visit(&scene);
+		unsigned now = visit(scene);
 
 		tries += now;
 		most = MAX(most, now);
 	}
-	scene_go_on(&scene);
+	scene_go_on(scene);
 	storm->over = true;
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
-		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
+		await_success(pids[i]);
 	close(listener);
 	unlink(own);
 	scene_end(
-		&scene, 8192,
+		scene, 8192,
 		"%u connections, closed at once, and %u for which the queue was full; %u visitors had to try %u times, %u at most",
 		storm->connects, storm->full, visits, tries, most);
-	munmap(storm, sizeof(*storm));
 }

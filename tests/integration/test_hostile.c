@@ -1,35 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A tenant with a hundred processes that try everything on the socket and on what it gives them, and a neighbour who has a
- * reserve. He must get all of it, in the midst of that. How long he waits is printed: time decides no test.
+ * A tenant with a hundred processes that misuse the socket and their files in every way, and a neighbour with a reserve, which must get
+ * all of it meanwhile. How long the neighbour waits is printed: time decides no test.
  */
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "kernel/uapi.h"
-#include "protocol/transport.h"
-#include "tests/integration/actor.h"
 #include "tests/integration/cgroups.h"
-#include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/samples.h"
+#include "tests/integration/speaker.h"
 
 enum { PROCESSES = 100, CGROUPS = 7, CAPACITY = 120, RESERVE = 60, USER = 12345, NEIGHBOUR = 12346, MANY = 64 };
 
 static uint8_t buffer[WIRE_PACKET_MAX];
 
-/* In a hostile process: whose it is. No assertion there: it would be the test's. */
+/* Variables of a hostile process. */
 static const char *daemon_socket;
 static unsigned process;
-/* What the hostile have done, for all to see. */
+/* Shared by all of them, and by the test. */
 static struct deeds {
 	_Atomic uint64_t rounds[PROCESSES];
 	_Atomic uint64_t answers[REFUSAL_MAX_]; /* by refusal; none: granted */
@@ -44,7 +39,6 @@ static unsigned any(unsigned below)
 	return seed / 65536 % below;
 }
 
-/* What is refused without an answer is not waited for. */
 static int hello(void)
 {
 	static const struct timeval patience = { .tv_sec = 3 };
@@ -58,22 +52,15 @@ static int hello(void)
 	return socket;
 }
 
-static void put_names(struct packet *packet, unsigned n)
+static const struct packet *put_names(unsigned n)
 {
 	static unsigned last;
-	size_t mark;
+	char format[32];
 
-	*packet = packet_make(buffer, sizeof(buffer));
-	encode_begin(packet, KIND_REGISTER, 1, 0, NULL, 0);
-	mark = encode_strings(packet, 0);
-	for (unsigned i = 0; i < n; i++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "hostile_%u_%u u32 a", process, last++);
-		encode_string(packet, 0, name, strlen(name));
-	}
-	encode_count(packet, mark, (uint16_t)n);
-	encode_end(packet);
+	snprintf(format, sizeof(format), "hostile_%u_%%u u32 a", process);
+	batch_put(numbered(format, last, n), n);
+	last += n;
+	return raw_finish();
 }
 
 /* The answer to a REGISTER, and the stream if it has one. False: the connection has ended. */
@@ -97,15 +84,14 @@ static bool take_answer(int socket, int *ret_stream)
 
 static int register_names(int socket, unsigned n, int *ret_stream)
 {
-	struct packet packet;
+	const struct packet *packet = put_names(n);
 
-	put_names(&packet, n);
-	if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) < 0 || !take_answer(socket, ret_stream))
+	if (transport_send(socket, packet->data, packet->size, NULL, 0, 0) < 0 || !take_answer(socket, ret_stream))
 		return -EPIPE;
 	return 0;
 }
 
-/* The ways. Each is one round, with a connection of its own. */
+/* Ways to be hostile. Each gets a connection of its own for a round. */
 
 static void ask_for_one_after_the_other(int socket)
 {
@@ -121,57 +107,30 @@ static void ask_for_the_whole_page(int socket)
 
 static void never_read(int socket)
 {
-	struct packet packet;
+	const struct packet *packet;
 
 	do
-		put_names(&packet, WIRE_BATCH_MAX);
-	while (transport_send(socket, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) == 0);
+		packet = put_names(WIRE_BATCH_MAX);
+	while (transport_send(socket, packet->data, packet->size, NULL, 0, MSG_DONTWAIT) == 0);
 	usleep(100000);
 }
 
-static void talk_garbage(int socket)
-{
-	unsigned size = any(512);
-
-	for (unsigned i = 0; i < size; i++)
-		buffer[i] = (uint8_t)any(256);
-	transport_send(socket, buffer, size, NULL, 0, 0);
-	recv(socket, buffer, sizeof(buffer), 0);
-}
-
-static void talk_in_halves(int socket)
-{
-	struct packet packet;
-
-	put_names(&packet, any(WIRE_BATCH_MAX));
-	transport_send(socket, packet.data, any((unsigned)packet.size), NULL, 0, 0);
-	recv(socket, buffer, sizeof(buffer), 0);
-}
-
-static void send_fds(int socket)
+/* A good packet of any kind with a few bytes changed, possibly cut, possibly with fds. */
+static void talk_nonsense(int socket)
 {
 	int fds[WIRE_FDS_MAX];
-	struct packet packet;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
+	for (unsigned i = 0; i < WIRE_FDS_MAX; i++)
 		fds[i] = socket;
-	put_names(&packet, 1);
-	transport_send(socket, packet.data, packet.size, fds, ARRAY_SIZE(fds), 0);
-	recv(socket, buffer, sizeof(buffer), 0);
-}
-
-static void ask_what_is_cheap(int socket)
-{
-	static const uint16_t kinds[] = { KIND_QUERY, KIND_WATCH, KIND_RELEASE, KIND_LOST, KIND_HELLO, KIND_STATUS };
-	struct packet packet;
-
 	for (unsigned i = 0; i < MANY; i++) {
-		packet = packet_make(buffer, sizeof(buffer));
-		encode_begin(&packet, kinds[any(i < MANY / 2 ? 1 : ARRAY_SIZE(kinds))], i, 0, NULL, 0);
-		encode_end(&packet);
-		if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) < 0)
+		size_t size = build(&samples[any(SAMPLES)], buffer), n = any(8) ? 0 : WIRE_FDS_MAX;
+
+		for (unsigned changes = any(4); changes > 0; changes--)
+			buffer[any((unsigned)size)] = (uint8_t)any(256);
+		if (transport_send(socket, buffer, any(4) ? size : any((unsigned)size), fds, n, 0) < 0)
 			return;
 	}
+	recv(socket, buffer, sizeof(buffer), 0);
 }
 
 static void close_all(int *fds, unsigned n)
@@ -191,7 +150,7 @@ static void connect_until_refused(int socket _unused_)
 	close_all(fds, n);
 }
 
-/* Leaves with copies of what it was given. */
+/* Disconnects, but keeps copies of its data files. */
 static void hold_files(int socket)
 {
 	static int held[MANY];
@@ -207,7 +166,7 @@ static void hold_files(int socket)
 		n++;
 }
 
-/* Where nothing guards it that succeeds: a few of them, for what the kernel has is not the daemon's to share out. */
+/* Succeeds without a guard, so only a few times: the daemon can't limit the events that the kernel has. */
 static void register_by_itself(int file)
 {
 	static uint32_t enabled;
@@ -247,8 +206,13 @@ static void misuse_files(int socket)
 }
 
 static void (*const ways[])(int socket) = {
-	ask_for_one_after_the_other, ask_for_the_whole_page, never_read, talk_garbage, talk_in_halves, send_fds,
-	ask_what_is_cheap,	     connect_until_refused,  hold_files, misuse_files,
+	ask_for_one_after_the_other,
+	ask_for_the_whole_page,
+	never_read,
+	talk_nonsense,
+	connect_until_refused,
+	hold_files,
+	misuse_files,
 };
 
 static _Noreturn void be_hostile(void)
@@ -263,17 +227,15 @@ static _Noreturn void be_hostile(void)
 	}
 }
 
-/* In some cgroup of theirs. What they get of the processors is little: it is the kernel who shares these out. */
+/* In one of the container's cgroups, and with little processor time, which it isn't the daemon's task to share out. */
 static pid_t hostile_start(unsigned number, const char *container)
 {
 	char directory[256];
-	pid_t pid;
+	pid_t pid = start_process();
 
-	snprintf(directory, sizeof(directory), "%s/inside%u", container, number % CGROUPS);
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
 	if (pid > 0)
 		return pid;
+	snprintf(directory, sizeof(directory), "%s/inside%u", container, number % CGROUPS);
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 	actor_become(&(struct actor_as){ .cgroup = directory, .uid = USER });
 	setpriority(PRIO_PROCESS, 0, 19);
@@ -295,15 +257,11 @@ static bool anybody_was_refused(void)
 	return deeds->answers[REFUSAL_QUOTA_EXCEEDED] + deeds->answers[REFUSAL_MACHINE_FULL] > 0;
 }
 
-/*
- * The first two have the daemon to themselves until one was granted something and one was refused something: among a
- * hundred that hinder each other nobody may live to see an answer.
- */
+/* The first two work alone until an event was granted and another refused: a hundred may hinder each other so much that none is answered. */
 static void start_all(const struct fixture *fixture, const char *container, pid_t *pids)
 {
 	daemon_socket = fixture->socket;
-	deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(deeds, MAP_FAILED);
+	deeds = share_memory(sizeof(*deeds));
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		pids[i] = hostile_start(i, container);
 		if (i == 0)
@@ -315,16 +273,7 @@ static void start_all(const struct fixture *fixture, const char *container, pid_
 		      PROCESSES, count_begun());
 }
 
-static void end_all(const pid_t *pids)
-{
-	for (unsigned i = 0; i < PROCESSES; i++)
-		ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
-	for (unsigned i = 0; i < PROCESSES; i++)
-		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
-	munmap(deeds, sizeof(*deeds));
-}
-
-/* The neighbour. */
+/* --- the neighbour --- */
 
 static int compare(const void *a, const void *b)
 {
@@ -340,8 +289,7 @@ static uint64_t take_from_reserve(int socket, const char *name, unsigned n)
 	char event[64];
 
 	ck_assert_uint_le(n, RESERVE);
-	/* What is said has the real uid of who says it. */
-	ck_assert_int_eq(setreuid(NEIGHBOUR, (uid_t)-1), 0);
+	speak_as(NEIGHBOUR);
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t begun = clock_us();
 		uint32_t refusal;
@@ -352,22 +300,9 @@ static uint64_t take_from_reserve(int socket, const char *name, unsigned n)
 		ck_assert_msg(refusal == 0, "%s was refused: %s", event, refusal_name(refusal));
 		usleep(20000);
 	}
-	ck_assert_int_eq(setreuid(geteuid(), (uid_t)-1), 0);
+	speak_as(geteuid());
 	qsort(times, n, sizeof(*times), compare);
 	return times[n / 2];
-}
-
-static void expect_ledger_to_hold(const struct fixture *fixture, const char *neighbour, const char *container)
-{
-	struct seen_tenants seen;
-
-	see_tenants(fixture, &seen);
-	ck_assert_uint_eq(seen.n, 2);
-	ck_assert(is_tenant(&seen.tenant[0], neighbour));
-	ck_assert_uint_eq(seen.tenant[0].events, RESERVE);
-	ck_assert(is_tenant(&seen.tenant[1], container));
-	ck_assert_uint_le(seen.tenant[1].events, CAPACITY - RESERVE);
-	ck_assert_uint_eq(status_number(fixture, "reserved"), RESERVE);
 }
 
 static void print_report(const char *guard, uint64_t before, uint64_t during)
@@ -394,45 +329,48 @@ static const char *make_container(void)
 	return delegate(container) ? container : NULL;
 }
 
-static void expect_reserve_to_be_safe(const char *guard)
+/* Both tenants are in the machine's user namespace, and there may be no guard. A line for each refusal would cost time. */
+#define RESERVE_OF_SIXTY                                                                                               \
+	.policy = "[/**]\nAllowHostUserns=yes\n"                                                                       \
+		  "[/userevd-test-*/neighbour.slice/neighbour.service]\nTenant=yes\nReserveEvents=60\n",               \
+	.needs_cgroups = "a hostile tenant and its neighbour"
+
+static void expect_reserve_to_be_safe(const struct fixture *fixture, const char *guard)
 {
-	/* As daemons run: a line for each refusal is not what is measured. */
-	const char *const options[] = { "--capacity=120", "--log-level=info", guard, NULL };
-	struct fixture fixture;
+	const char *neighbour = make_cgroup("neighbour.slice/neighbour.service"), *container = make_container();
+	struct seen_tenants seen;
 	struct actor actor;
 	pid_t pids[PROCESSES];
 	uint64_t before, during;
-	char policy[256];
-	const char *neighbour = make_cgroup("neighbour.slice/neighbour.service");
-	const char *container = make_container();
 
 	if (!container)
 		return;
-	/* Both are in the machine's user namespace, and there may be no guard. */
-	snprintf(policy, sizeof(policy), "[/**]\nAllowHostUserns=yes\n[%s]\nTenant=yes\nReserveEvents=%d\n",
-		 cgroup_path(neighbour), RESERVE);
-	fixture_start_with_policy(&fixture, policy, options);
-	actor = actor_new(fixture.socket, &(struct actor_as){ .cgroup = neighbour, .uid = NEIGHBOUR });
+	actor = actor_in(fixture, neighbour, NEIGHBOUR);
 	before = take_from_reserve(actor.socket, "before", RESERVE / 2);
-	start_all(&fixture, container, pids);
+	start_all(fixture, container, pids);
 	during = take_from_reserve(actor.socket, "during", RESERVE / 2);
 	print_report(guard, before, during);
-	expect_ledger_to_hold(&fixture, neighbour, container);
-	end_all(pids);
+	seen = expect_tenants(fixture, neighbour, container);
+	ck_assert_uint_eq(seen.tenant[0].events, RESERVE);
+	ck_assert_uint_le(seen.tenant[1].events, CAPACITY - RESERVE);
+	expect_status(fixture, "reserved=%u", RESERVE);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		ck_assert_int_eq(kill(pids[i], SIGKILL), 0);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
 	actor_end(&actor);
-	/* Before Linux 6.4 the kernel keeps what they have registered by themselves. */
-	if (fixture.keeper)
-		delete_new_events(fixture.events_before);
-	fixture_stop(&fixture);
+	/* Before Linux 6.4 the kernel keeps the events that they have registered themselves. */
+	if (fixture->keeper)
+		delete_new_events(fixture->events_before);
 }
 
-TEST(reserve_is_safe_from_a_hostile_tenant)
+DAEMON_TEST(reserve_is_safe_from_a_hostile_tenant, RESERVE_OF_SIXTY,
+	    .options = { "--capacity=120", "--log-level=info", "--guard=prefer" })
 {
-	if (need_cgroups("a hostile tenant and its neighbour"))
-		expect_reserve_to_be_safe("--guard=prefer");
+	expect_reserve_to_be_safe(fixture, "--guard=prefer");
 }
 
-/* Where nothing can, the first test was this one. */
+/* The same as above where no guard is possible. */
 static bool can_guard(void)
 {
 	struct fixture fixture;
@@ -444,10 +382,11 @@ static bool can_guard(void)
 	return guarded;
 }
 
-TEST(reserve_is_safe_from_a_hostile_unguarded_tenant)
+DAEMON_TEST(reserve_is_safe_from_a_hostile_unguarded_tenant, RESERVE_OF_SIXTY,
+	    .options = { "--capacity=120", "--log-level=info", "--guard=off" })
 {
-	if (need_cgroups("a hostile tenant that nobody guards, and its neighbour") && can_guard())
-		expect_reserve_to_be_safe("--guard=off");
+	if (can_guard())
+		expect_reserve_to_be_safe(fixture, "--guard=off");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What is installed, works from where it is, and goes away again; and the program at the top of the README is built against it.
+# Installed files work in their places, and are removed again; README's program builds against them.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -16,31 +16,30 @@ make_target()
 	make --no-print-directory B="$B" DEPENDENCIES=skip DESTDIR="$root" PREFIX=/usr "$@"
 }
 
-# Everything, with what would tell one installation from another.
+# All files, with modes and targets of links.
 tree()
 {
 	(cd "$root" && find . ! -type d -printf '%p %m %l\n' | sort)
 }
 
-same_again()
+second_install_changes_nothing()
 {
 	local before
 	before=$(tree)
 	make_target install && [ "$before" = "$(tree)" ] && [ -n "$before" ]
 }
 
-# What was there before stays, and so do the directories of others.
+# Only a file that existed before is left.
 leaves_nothing()
 {
 	[ "$(tree)" = './usr/bin/foreign 644 ' ] && [ -z "$(find "$root" -name '*userev*')" ]
 }
 
-with_a_narrow_umask()
+install_with_narrow_umask()
 {
-	(umask 077 && "$@")
+	(umask 077 && make_target install)
 }
 
-# For all, whatever the umask of who installed it.
 readable_by_all()
 {
 	local wrong
@@ -49,16 +48,14 @@ readable_by_all()
 	[ -z "$wrong" ]
 }
 
-# Each man page of the tree, and each unit.
-all_are_there()
+has_manuals_and_units()
 {
 	local file
 	for file in $(find client daemon kernel protocol systemd -name '*.[1-8]' -printf '%f\n') userevd.service; do
-		[ -n "$(find "$root" -name "$file")" ] || { echo "not: $file" && return 1; }
+		[ -n "$(find "$root" -name "$file")" ] || { echo "no $file" && return 1; }
 	done
 }
 
-# Where PREFIX puts them, and nowhere else.
 goes_below_prefix()
 {
 	rm -rf "$root"
@@ -67,26 +64,19 @@ goes_below_prefix()
 		make_target uninstall PREFIX=/opt/userevd && [ -z "$(find "$root" ! -type d)" ]
 }
 
-# As who may write beside it, so that what Python keeps there is to be taken away, too.
+# Python may write __pycache__ there, which uninstall has to remove.
 finds_module()
 {
 	PYTHONPATH=$root/usr/lib/python3/dist-packages python3 -c 'import userev; assert not userev.event("hello u32 n").enabled'
 }
 
-# The first C block of the README.
-readme_program()
-{
-	sed -n '/^```c$/,/^```$/p' README.md | sed '/^```/d'
-}
-
-# compiles COMPILER LANGUAGE FLAG…
+# compiles COMPILER LANGUAGE FLAG…: the first C block of the README, which runs until it is ended.
 compiles()
 {
 	local compiler=$1 language=$2
 	shift 2
-	readme_program >"$scratch/readme.$language"
+	sed -n '/^```c$/,/^```$/p' README.md | sed '/^```/d' >"$scratch/readme.$language"
 	"$compiler" -Wall -Wextra -Werror "$scratch/readme.$language" -o "$scratch/readme" "$@" || return
-	# It runs until it is ended.
 	timeout 1 "$scratch/readme"
 	[ $? -eq 124 ]
 }
@@ -97,7 +87,7 @@ installed_flags()
 		PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --cflags --libs libuserev
 }
 
-# All units, with the programs where they are now.
+# All units, with the paths of the installed programs.
 verifies()
 {
 	local units=$root/usr/lib/systemd/system
@@ -115,15 +105,14 @@ is_exposed_to()
 	systemd-analyze security --no-pager --offline=yes --root="$root" --threshold="$2" "$1"
 }
 
-# What systemd's own programs make of it, in a root of their own.
-makes_the_user()
+sysusers_creates_the_user()
 {
 	mkdir "$root/etc" && systemd-sysusers --root="$root" userevd.conf && grep -q '^userevd:.*:/usr/sbin/nologin$' "$root/etc/passwd" &&
 		grep -q '^userevd:' "$root/etc/group" && rm -r "$root/etc"
 }
 
-# Each way to be told to reload has what it takes, and not the other's.
-reloads_as_systemd_can()
+# By notification from systemd 253 on, otherwise by a command.
+unit_reloads_as_systemd_can()
 {
 	local unit=$B/systemd/userevd.service
 	make --no-print-directory B="$B" DEPENDENCIES=skip RELOADS_BY_NOTIFY=yes "$unit" && grep -q '^Type=notify-reload$' "$unit" &&
@@ -133,32 +122,32 @@ reloads_as_systemd_can()
 }
 
 export LD_LIBRARY_PATH=$root/usr/lib USEREV_SOCKET=$scratch/nobody
-# A directory with a blank in its name; flags of a compiler have none.
+# The root has a blank in its name; flags of a compiler can't.
 mkdir -p "$root/usr/bin"
 ln -s "$root" "$linked"
 install -m 644 /dev/null "$root/usr/bin/foreign"
-check 'it is installed' with_a_narrow_umask make_target install
-check 'twice is as good' same_again
-check 'everybody may read it' readable_by_all
-check 'man pages and units are there' all_are_there
-check 'completion is, too' test -s "$root/usr/share/bash-completion/completions/userevctl"
-check 'Python finds its module' finds_module
-check 'the tool runs from there' "$root/usr/bin/userevctl" version
-check 'the daemon does, too' "$root/usr/sbin/userevd" --version
-check 'a private daemon is found beside it' "$root/usr/bin/userevctl" run --quiet -- true
-check 'the units are what systemd wants' verifies
-check 'the daemon is exposed to 0.5 at most' is_exposed_to userevd.service 5
-check 'the keeper to 0.8' is_exposed_to userevd-keeper.service 8
-check 'its user can be made' makes_the_user
-check 'it reloads as systemd 253 has it, and as 252 does' reloads_as_systemd_can
+check 'make install succeeds' install_with_narrow_umask
+check 'a second install changes nothing' second_install_changes_nothing
+check 'the files are readable by all' readable_by_all
+check 'man pages and units are installed' has_manuals_and_units
+check 'completion is installed' test -s "$root/usr/share/bash-completion/completions/userevctl"
+check 'Python finds the module' finds_module
+check 'the installed tool runs' "$root/usr/bin/userevctl" version
+check 'the installed daemon runs' "$root/usr/sbin/userevd" --version
+check 'userevctl run finds the installed daemon' "$root/usr/bin/userevctl" run --quiet -- true
+check 'systemd accepts the units' verifies
+check 'the exposure of the daemon is at most 0.5' is_exposed_to userevd.service 5
+check 'the exposure of the keeper is at most 0.8' is_exposed_to userevd-keeper.service 8
+check 'systemd-sysusers creates the user' sysusers_creates_the_user
+check 'the unit reloads with systemd 252 and 253' unit_reloads_as_systemd_can
 # shellcheck disable=SC2046 # flags are words
-check "the README's program is C that builds against what is installed" compiles gcc c $(installed_flags)
+check "README's program builds as C" compiles gcc c $(installed_flags)
 # shellcheck disable=SC2046
-check '… and C++' compiles g++ cc $(installed_flags)
+check "README's program builds as C++" compiles g++ cc $(installed_flags)
 # shellcheck disable=SC2046
-check '… and builds against a build that is not installed' compiles gcc c $(PKG_CONFIG_PATH=$B pkg-config --cflags --libs libuserev)
-check 'it is uninstalled' make_target uninstall
-check 'nothing is left but what others have' leaves_nothing
-check 'twice is as good' make_target uninstall
-check 'it goes below another prefix' goes_below_prefix
+check "README's program builds against a build that is not installed" compiles gcc c $(PKG_CONFIG_PATH=$B pkg-config --cflags --libs libuserev)
+check 'make uninstall succeeds' make_target uninstall
+check 'no file is left' leaves_nothing
+check 'a second uninstall succeeds' make_target uninstall
+check 'PREFIX moves all files' goes_below_prefix
 sum_up

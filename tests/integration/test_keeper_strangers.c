@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * userevd-keeper and programs with data files that nothing guards: what they do to locks, what they register by themselves, and
- * names that others hold. We are the daemon, and the programs.
- */
+/* userevd-keeper without a guard: holders of streams change locks and register events themselves. The test is the daemon, and the holders. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +12,7 @@
 
 static const char *const unguarded[] = { "--guard=off", NULL };
 
-enum { PAGE = 1, STREAMS = 32 };
+enum { PAGE = 1 };
 
 /* Streams 1 and on, on one page. */
 static bool need_streams(struct keeper *keeper, int *streams, unsigned n)
@@ -38,7 +35,7 @@ static void stop(struct keeper *keeper)
 	ck_assert_int_eq(keeper_stop(keeper), EXIT_SUCCESS);
 }
 
-static struct kernel_call ask(struct keeper *keeper, struct kernel_call call)
+static struct kernel_call answer_of(struct keeper *keeper, struct kernel_call call)
 {
 	ck_assert_msg(keeper_ask(keeper, &call, 1), "%s", keeper->sentence);
 	return call;
@@ -55,7 +52,7 @@ static int still_open(struct keeper *keeper, uint32_t stream)
 			 (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = stream, .index = KERNEL_UNGUARDED });
 }
 
-/* A lock's, on a whole file or a byte of it: 0 or a negative errno. */
+/* 0 or a negative errno. */
 static int change_lock(int fd, short type, uint64_t from, uint64_t n)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
@@ -63,7 +60,7 @@ static int change_lock(int fd, short type, uint64_t from, uint64_t n)
 	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
 }
 
-/* What a program does with the ioctl itself, on a file that it was given: 0 or a negative errno. */
+/* The ioctl, by the holder of a stream: 0 or a negative errno. */
 static int register_by_itself(const struct keeper *keeper, int file, const char *description)
 {
 	static uint64_t word;
@@ -84,13 +81,13 @@ static int register_by_itself(const struct keeper *keeper, int file, const char 
 		argument = &asked_status;
 	if (ioctl(file, UAPI_IOCTL_REGISTER, argument) < 0)
 		return -errno;
-	/* Else it would be our process that keeps it. */
+	/* Otherwise our process would have an enabler. */
 	if (keeper->facts.backend != BACKEND_STATUS_PAGE)
 		ck_assert_int_eq(ioctl(file, UAPI_IOCTL_UNREGISTER, &taken_back), 0);
 	return 0;
 }
 
-/* Before Linux 6.4 the kernel keeps it. */
+/* Before Linux 6.4 the kernel keeps self-registered events. */
 static void forget_rogue(const char *event)
 {
 	delete_event(event);
@@ -109,8 +106,8 @@ TEST(name_of_a_removed_event_settles)
 		return;
 	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_name u32 a")), KERNEL_OK);
 	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
-	call = ask(&keeper, register_on(2, "keeper_name u64 a"));
-	/* Before Linux 6.4 it is for the keeper to delete it, and that it has. */
+	call = answer_of(&keeper, register_on(2, "keeper_name u64 a"));
+	/* Before Linux 6.4 the keeper deletes an event, and this one is in use. */
 	if (keeper.facts.backend == BACKEND_ENABLE_ADDRESS)
 		ck_assert_int_eq(call.result, KERNEL_E_SETTLING);
 	else
@@ -122,7 +119,6 @@ TEST(name_of_a_removed_event_settles)
 }
 END_TEST
 
-/* Also when something has just been removed. */
 TEST(name_of_a_foreign_event_is_refused_at_once)
 {
 	struct keeper keeper;
@@ -130,7 +126,6 @@ TEST(name_of_a_foreign_event_is_refused_at_once)
 
 	if (!need_streams(&keeper, streams, 2))
 		return;
-	/* Of another file, for the keeper it is as foreign as any. */
 	ck_assert_int_eq(register_by_itself(&keeper, streams[0], "keeper_foreign u32 a"), 0);
 	ck_assert_int_eq(keeper_do(&keeper, register_on(2, "keeper_own u32 a")), KERNEL_OK);
 	close(streams[1]);
@@ -153,15 +148,14 @@ TEST(index_behind_foreign_event_is_noticed)
 
 	if (!need_streams(&keeper, &stream, 1))
 		return;
-	call = ask(&keeper, register_on(1, "keeper_first u32 a"));
+	call = answer_of(&keeper, register_on(1, "keeper_first u32 a"));
 	ck_assert_uint_eq(call.number, 0);
 	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
-	call = ask(&keeper, register_on(1, "keeper_second u32 a"));
+	call = answer_of(&keeper, register_on(1, "keeper_second u32 a"));
 	ck_assert_int_eq(call.result, KERNEL_OK);
 	ck_assert_uint_eq(call.index, 2);
 	ck_assert_uint_eq(call.number, 1);
-	/* And is not forgotten. */
-	call = ask(&keeper, register_on(1, "keeper_third u32 a"));
+	call = answer_of(&keeper, register_on(1, "keeper_third u32 a"));
 	ck_assert_uint_eq(call.number, 1);
 	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }),
 			 KERNEL_E_SELF_REGISTERED);
@@ -172,7 +166,7 @@ TEST(index_behind_foreign_event_is_noticed)
 }
 END_TEST
 
-/* What is new on the page, and what it has already, in one packet and in several. */
+/* New events of the page, and events that it has already. */
 TEST(own_indexes_are_not_self_registered)
 {
 	enum { EVENTS = 60 };
@@ -204,7 +198,7 @@ TEST(own_indexes_are_not_self_registered)
 }
 END_TEST
 
-TEST(event_registered_before_hanging_up_is_found)
+TEST(event_registered_before_lingering_is_found)
 {
 	struct keeper keeper;
 	int stream;
@@ -225,10 +219,10 @@ END_TEST
 
 static struct kernel_call look(struct keeper *keeper)
 {
-	return ask(keeper, (struct kernel_call){ .op = KERNEL_LOOK });
+	return answer_of(keeper, (struct kernel_call){ .op = KERNEL_LOOK });
 }
 
-TEST(event_registered_after_hanging_up_is_counted)
+TEST(event_registered_while_lingering_is_counted)
 {
 	struct kernel_call before, after;
 	struct keeper keeper;
@@ -240,7 +234,7 @@ TEST(event_registered_after_hanging_up_is_counted)
 	before = look(&keeper);
 	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
 	after = look(&keeper);
-	/* The keeper's own is no stranger's. */
+	/* The keeper's own event is not counted. */
 	ck_assert_uint_eq(after.index - after.number, before.index - before.number);
 	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
 	after = look(&keeper);
@@ -255,7 +249,7 @@ END_TEST
 
 /* --- locks --- */
 
-TEST(stream_whose_lock_was_taken_away_is_still_open)
+TEST(stream_without_lock_is_still_open)
 {
 	struct keeper keeper;
 	int stream;
@@ -273,7 +267,7 @@ TEST(stream_whose_lock_was_taken_away_is_still_open)
 }
 END_TEST
 
-/* As somebody does it who waits for the byte. */
+/* By a program that waited for the byte. */
 TEST(stream_with_foreign_lock_is_gone)
 {
 	struct kernel_call call;
@@ -282,7 +276,7 @@ TEST(stream_with_foreign_lock_is_gone)
 
 	if (!need_streams(&keeper, streams, 2))
 		return;
-	call = ask(&keeper, (struct kernel_call){ .op = KERNEL_STREAM_FETCH, .stream = 1 });
+	call = answer_of(&keeper, (struct kernel_call){ .op = KERNEL_STREAM_FETCH, .stream = 1 });
 	ck_assert_int_eq(call.result, KERNEL_OK);
 	close(call.fd);
 	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
@@ -294,45 +288,8 @@ TEST(stream_with_foreign_lock_is_gone)
 }
 END_TEST
 
-/* All that it can get: where others have a lock it takes what is before and behind. */
-static void lock_all(int fd, uint64_t from, uint64_t until)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)from };
-
-	lock.l_len = (off_t)(until - from);
-	if (from == until || change_lock(fd, F_WRLCK, from, until - from) == 0)
-		return;
-	ck_assert_int_eq(fcntl(fd, F_OFD_GETLK, &lock), 0);
-	lock_all(fd, from, MAX((uint64_t)lock.l_start, from));
-	lock_all(fd, MIN((uint64_t)(lock.l_start + lock.l_len), until), until);
-}
-
-TEST(locked_free_bytes_do_not_prevent_streams)
-{
-	struct keeper keeper;
-	int holder, streams[STREAMS];
-
-	if (!need_streams(&keeper, &holder, 1))
-		return;
-	lock_all(holder, 0, INT64_MAX);
-	for (unsigned i = 0; i < STREAMS; i++) {
-		struct kernel_call call = ask(&keeper, stream_new(i + 2, PAGE));
-
-		ck_assert_int_eq(call.result, KERNEL_OK);
-		streams[i] = call.fd;
-	}
-	for (unsigned i = 0; i < STREAMS; i++) {
-		ck_assert_int_eq(still_open(&keeper, i + 2), KERNEL_OK);
-		close(streams[i]);
-		ck_assert(eventually(still_open(&keeper, i + 2) == KERNEL_E_GONE));
-	}
-	close(holder);
-	stop(&keeper);
-}
-END_TEST
-
-/* Where a guard holds the lock is asked after, and there is no witness. */
-TEST(stream_that_is_said_to_be_guarded_has_no_witness)
+/* A guarded stream has its lock, and no witness. */
+TEST(guarded_stream_has_no_witness)
 {
 	struct kernel_call before, after, call = { .op = KERNEL_STILL_OPEN, .stream = 1 };
 	struct keeper keeper;
@@ -351,7 +308,7 @@ TEST(stream_that_is_said_to_be_guarded_has_no_witness)
 }
 END_TEST
 
-TEST(witness_of_a_keeper_that_died_goes_with_its_file)
+TEST(witness_of_dead_keeper_goes_with_its_file)
 {
 	struct keeper keeper, next;
 	char event[64];
@@ -373,10 +330,3 @@ TEST(witness_of_a_keeper_that_died_goes_with_its_file)
 	stop(&next);
 }
 END_TEST
-
-SUITE("keeper strangers", name_of_a_removed_event_settles, name_of_a_foreign_event_is_refused_at_once,
-      index_behind_foreign_event_is_noticed, own_indexes_are_not_self_registered,
-      event_registered_before_hanging_up_is_found, event_registered_after_hanging_up_is_counted,
-      stream_whose_lock_was_taken_away_is_still_open, stream_with_foreign_lock_is_gone,
-      locked_free_bytes_do_not_prevent_streams, stream_that_is_said_to_be_guarded_has_no_witness,
-      witness_of_a_keeper_that_died_goes_with_its_file)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What only kernels with user_events have: a keeper and its processes, others' events, many formats, a table that is full. */
+/* Kernels with user_events: enablers that die, foreign events, several formats of one name, a full table of events. */
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 #define USER_EVENTS_MAX "/proc/sys/kernel/user_events_max"
 
-/* A client that looks at its page. */
+/* A client that maps its page. */
 struct looker {
 	int socket;
 	int page;
@@ -45,7 +45,7 @@ static bool is_on(const struct looker *looker, uint32_t bit)
 	return *(volatile const uint8_t *)&looker->bytes[bit / 8] >> bit % 8 & 1;
 }
 
-/* All of them: one may be there in reserve. */
+/* All of them: one may be idle. */
 static void kill_children(pid_t parent)
 {
 	pid_t children[8];
@@ -72,7 +72,7 @@ DAEMON_TEST(dead_enabler_is_replaced_and_bits_are_right, .needs_kernel = "an ena
 		kill_children(fixture->keeper);
 		ck_assert_uint_eq(trace(fixture, "revived_off", false), 1);
 		ck_assert_uint_eq(trace(fixture, "revived_on", true), 1);
-		/* Nobody is there to change them. */
+		/* No process has these bits. */
 		ck_assert(is_on(&looker, other) && !is_on(&looker, one));
 		ck_assert_int_eq(kill(fixture->keeper, SIGCONT), 0);
 		ck_assert(eventually(!is_on(&looker, other) && is_on(&looker, one)));
@@ -120,7 +120,7 @@ static unsigned count_events(void)
 	return n - 1;
 }
 
-DAEMON_TEST(full_kernel_refuses_and_registers_nothing_by_half, .needs_kernel = "a table of events that is full")
+DAEMON_TEST(full_kernel_refuses_single_events, .needs_kernel = "a table of events that is full")
 {
 	static const char *const names[] = { "full_a u32 a", "full_b u32 a", "full_c u32 a", "full_d u32 a" };
 	struct janitor janitor;
@@ -144,7 +144,7 @@ DAEMON_TEST(full_kernel_refuses_and_registers_nothing_by_half, .needs_kernel = "
 	ck_assert_uint_eq(status_number(fixture, "charges"), 2);
 	ck_assert_uint_eq(raw_query(socket).leases, 2);
 	ck_assert_uint_eq(count_events(), before + 2);
-	/* Who has one already may have it again. */
+	/* An existing event is granted. */
 	expect_granted(socket, "full_a u32 a");
 	janitor_end(&janitor);
 	expect_granted(socket, "full_c u32 a");
@@ -160,13 +160,13 @@ static void add_dynamic_event(const char *description)
 	write_file(TRACEFS "/dynamic_events", line);
 }
 
-/* How many events fit. The daemon looks now and then. */
+/* The daemon counts events now and then. */
 static bool has_room_for(const struct fixture *fixture, uint64_t events)
 {
 	return eventually(status_number(fixture, "capacity") == events);
 }
 
-/* One that a program registers by itself, and has as long as this file is open. */
+/* A foreign event, until the returned file is closed. */
 static int register_directly(const struct fixture *fixture, const char *description)
 {
 	static uint32_t word;
@@ -188,7 +188,7 @@ static int register_directly(const struct fixture *fixture, const char *descript
 	if (fixture->backend != BACKEND_STATUS_PAGE) {
 		struct uapi_unregister enabler = { .size = sizeof(enabler), .disable_address = asked.enable_address };
 
-		/* The file has it all the same. */
+		/* The file keeps its reference. */
 		ck_assert_int_eq(ioctl(data, UAPI_IOCTL_UNREGISTER, &enabler), 0);
 	}
 	return data;
@@ -208,11 +208,11 @@ TEST(foreign_events_reduce_the_room_for_ours)
 		snprintf(number, sizeof(number), "%u", count_events() + ROOM);
 		change_file(&maximum, USER_EVENTS_MAX, number);
 	}
-	/* So that no share has to be left to anybody. */
+	/* With a maximum of its own, the tenant has to leave no share to others. */
 	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=100\n", NULL);
 	if (!need_kernel(&fixture, "events that others register"))
 		return;
-	/* What others have already was counted at the start. */
+	/* Foreign events are counted at the start. */
 	ck_assert(eventually(status_number(&fixture, "foreign") == count_events()));
 	before = status_number(&fixture, "capacity");
 	ck_assert(!is_limited || before == ROOM);
@@ -229,9 +229,9 @@ TEST(foreign_events_reduce_the_room_for_ours)
 
 		for (size_t i = 0; i < ROOM - FOREIGN; i++)
 			expect_granted(socket, names[i]);
-		/* And it is the daemon who says so, before it asks the kernel. */
+		/* The daemon refuses it without the kernel. */
 		expect_refusal(socket, names[ROOM - FOREIGN], REFUSAL_MACHINE_FULL, "holds 5 of 5 events");
-		/* Ours are not taken off. */
+		/* Our own events are not subtracted. */
 		ck_assert_uint_eq(status_number(&fixture, "capacity"), ROOM - FOREIGN);
 		ck_assert_uint_eq(status_number(&fixture, "foreign"), FOREIGN + before - ROOM);
 	}
@@ -276,7 +276,7 @@ static void expect_fixed_maximum(const char *before)
 	ck_assert(has_room_for(&fixture, FIXED - status_number(&fixture, "foreign")));
 	ck_assert_uint_eq(status_number(&fixture, "reserved"), 50);
 
-	/* Once: whatever the policy is later, and whoever comes and goes. */
+	/* A changed policy does not set it again. */
 	change_policy(&fixture, "[Daemon]\nSetKernelMaximum=yes\n[/one]\nMaxEvents=10\n");
 	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	expect_granted(socket, "under_a_fixed_maximum u32 a");
@@ -302,11 +302,11 @@ TEST(kernels_maximum_is_set_once_by_policy)
 		fixture_stop(&fixture);
 		return;
 	}
-	/* More than is needed, and less than is reserved. */
+	/* It was higher, or lower. */
 	expect_fixed_maximum("30000");
 	expect_fixed_maximum("40");
 
-	/* Who gives nothing has nothing to add up. */
+	/* Without any number in the policy. */
 	change_file(&janitor, USER_EVENTS_MAX, "1000");
 	fixture_start_with_policy(&fixture, "[Daemon]\nSetKernelMaximum=yes\n", NULL);
 	ck_assert(eventually(log_has(&fixture, "SetKernelMaximum=yes: no section has")));
@@ -317,10 +317,10 @@ TEST(kernels_maximum_is_set_once_by_policy)
 	janitor_end(&janitor);
 }
 
-/* Else a late comer with other fields is not refused. */
+/* Otherwise a later description with other fields gets a format of its own. */
 #define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
 
-DAEMON_TEST(foreign_event_is_joined_or_refused, .policy = ONE_FORMAT, .needs_kernel = "an event of somebody else's")
+DAEMON_TEST(foreign_event_is_joined_or_refused, .policy = ONE_FORMAT, .needs_kernel = "a foreign event")
 {
 	const uint32_t record[] = { 0, 42 };
 	struct janitor janitor;
@@ -350,7 +350,7 @@ DAEMON_TEST(foreign_event_is_joined_or_refused, .policy = ONE_FORMAT, .needs_ker
 	janitor_end(&janitor);
 }
 
-/* Registers it, has it traced, and leaves. */
+/* The client registers the event, which is traced, and disconnects. */
 static void leave_it_traced(struct fixture *fixture, const char *description)
 {
 	int socket = raw_hello(fixture->socket, 0, NULL, NULL);
@@ -371,7 +371,7 @@ DAEMON_TEST(event_traced_at_release_goes_after_tracing, .policy = ONE_FORMAT,
 	ck_assert_uint_eq(trace(fixture, "traced", false), 1);
 	ck_assert(eventually(!kernel_has("traced")));
 
-	/* While it is there the name is taken; and somebody may want it again. */
+	/* Until then the name is taken, and the same event can be registered again. */
 	leave_it_traced(fixture, "traced u32 a");
 	socket = fixture_client(fixture);
 	expect_refusal(socket, "traced u64 b", REFUSAL_NAME_TAKEN, "other fields");
@@ -382,156 +382,4 @@ DAEMON_TEST(event_traced_at_release_goes_after_tracing, .policy = ONE_FORMAT,
 	ck_assert(kernel_has("traced"));
 	close(socket);
 	ck_assert(eventually(!kernel_has("traced")));
-}
-
-/* With flags. 0, or its refusal. */
-static uint32_t register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream)
-{
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
-	struct batch batch;
-
-	encode_string(to, flags, description, strlen(description));
-	encode_count(to, mark, 1);
-	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive(socket, &batch.reply);
-	batch_read(&batch);
-	ck_assert_uint_eq(batch.count, 1);
-	if (batch.reply.fds.count == 1)
-		*ret_stream = fdset_steal(&batch.reply.fds, 0);
-	raw_reply_deinit(&batch.reply);
-	*ret = batch.answer[0];
-	return ret->refusal;
-}
-
-static void expect_records(struct fixture *fixture, const char *event, unsigned n, uint64_t sum)
-{
-	struct seen seen;
-
-	see(fixture, event, &seen);
-	ck_assert_uint_eq(seen.records, n);
-	ck_assert_uint_eq(seen.sum, sum);
-}
-
-DAEMON_TEST(formats_of_one_name_live_side_by_side, .needs_kernel = "events of one name and many formats")
-{
-	struct answer one, other, plain, again;
-	uint32_t record[3] = { 0 };
-	int socket;
-	_cleanup_(fd_closep) int stream = -1;
-
-	socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
-	if (!offers_multi_format(fixture)) {
-		ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
-				  REFUSAL_KERNEL_TOO_OLD);
-		close(socket);
-		return;
-	}
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u64 b", &other, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &again, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, "multi u32 plain", &plain, &stream), 0);
-	ck_assert_uint_eq(again.bit, one.bit);
-	ck_assert(one.bit != other.bit && one.bit != plain.bit && other.bit != plain.bit);
-	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
-	ck_assert_uint_eq(trace(fixture, "multi", true), 3);
-	record[0] = one.index;
-	record[1] = 100;
-	ck_assert_int_eq(write(stream, record, 8), 8);
-	record[0] = other.index;
-	record[1] = 1;
-	ck_assert_int_eq(write(stream, record, 12), 12);
-	record[0] = plain.index;
-	ck_assert_int_eq(write(stream, record, 8), 8);
-	expect_records(fixture, "multi", 1, 1);
-	expect_records(fixture, "multi.", 2, 101);
-	close(socket);
-}
-
-/* `second_first`: somebody has the name already, with the fields of the first. */
-static void expect_both_formats(struct fixture *fixture, const char *name, bool second_first)
-{
-	char first[64], second[64], formats[64];
-	struct answer one, other;
-	uint32_t record[3] = { 0, 7 };
-	int socket = raw_hello(fixture->socket, 0, NULL, NULL), stream = -1;
-
-	snprintf(first, sizeof(first), "%s u32 number", name);
-	snprintf(second, sizeof(second), "%s u64 number", name);
-	snprintf(formats, sizeof(formats), "%s.", name);
-	if (second_first)
-		ck_assert_uint_eq(register_with(socket, 0, second, &other, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, first, &one, &stream), 0);
-	if (!second_first)
-		ck_assert_uint_eq(register_with(socket, 0, second, &other, &stream), 0);
-	ck_assert_uint_ne(one.bit, other.bit);
-	ck_assert_uint_eq(status_number(fixture, "charges"), 2);
-	ck_assert_uint_eq(trace(fixture, name, true), 2);
-	record[0] = one.index;
-	ck_assert_int_eq(write(stream, record, 8), 8);
-	record[0] = other.index;
-	record[1] = 8;
-	ck_assert_int_eq(write(stream, record, 12), 12);
-	expect_records(fixture, name, 1, 7);
-	expect_records(fixture, formats, 1, 8);
-	trace(fixture, name, false);
-	close(stream);
-	close(socket);
-	ck_assert(eventually(status_number(fixture, "charges") == 0));
-}
-
-DAEMON_TEST(later_description_gets_a_format_of_its_own, .needs_kernel = "a late comer with other fields")
-{
-	struct janitor janitor;
-
-	if (!offers_multi_format(fixture)) {
-		return;
-	}
-	expect_both_formats(fixture, "late", false);
-	/* The daemon knows of this one only from the kernel's answer. */
-	janitor_start(&janitor, delete_event, "foreign");
-	add_dynamic_event("foreign u32 number");
-	expect_both_formats(fixture, "foreign", true);
-	ck_assert(kernel_has("foreign"));
-	janitor_end(&janitor);
-}
-
-TEST(event_persists_where_policy_allows_it)
-{
-	static const char *const options[] = { "--allow-persist", NULL };
-	struct wire_welcome welcome;
-	struct fixture fixture;
-	struct answer answer;
-	int socket, stream = -1;
-
-	fixture_start_with_policy(&fixture, ONE_FORMAT, options);
-	if (!need_kernel(&fixture, "an event that persists"))
-		return;
-	socket = raw_hello(fixture.socket, UINT64_MAX, &welcome, NULL);
-	if (!(welcome.features & WIRE_FEATURE_PERSIST)) {
-		ck_assert(!has_enablers(&fixture));
-		ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream),
-				  REFUSAL_KERNEL_TOO_OLD);
-		close(socket);
-		fixture_stop(&fixture);
-		return;
-	}
-	ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, "passing u32 a", &answer, &stream), 0);
-	close(stream);
-	close(socket);
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
-	ck_assert(eventually(!kernel_has("passing")));
-	ck_assert(kernel_has("lasting"));
-	/* It takes its place in the kernel, so it is paid for; and is there for whoever wants it again. */
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
-	socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
-	expect_refusal(socket, "lasting u64 b", REFUSAL_NAME_TAKEN, "taken");
-	expect_granted(socket, "lasting u32 a");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
-	close(socket);
-	ck_assert_int_eq(fixture_end(&fixture, SIGTERM), 0);
-	ck_assert(kernel_has("lasting"));
-	delete_event("lasting");
-	fixture_abandon(&fixture);
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# A daemon that is started with errors in the policy goes on with the last one that had none: loudly, and trusting nobody with it.
+# A daemon that is started with errors in the policy files uses a copy of the last policy without errors, if no other user could
+# have written it, and logs that.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -14,7 +15,7 @@ ctl=$B/userevctl
 state=$scratch/state kept=$scratch/state/policy file=$scratch/policy.d/10.conf
 mkdir "$scratch/policy.d"
 
-# start [OPTION…]: 0 once it answers; else its exit status. As root it stays root: which files are whose is the subject here.
+# start [OPTION…]: 0 once the daemon answers; otherwise its exit status. As root it stays root, since the owners of files matter.
 start()
 {
 	: >"$scratch/log"
@@ -30,7 +31,7 @@ start()
 	return 99
 }
 
-# check() runs what it checks in a shell of its own, so that the daemon may be another shell's child.
+# check() runs commands in a subshell, so the daemon may be no child of this shell.
 stop()
 {
 	local daemon
@@ -48,30 +49,12 @@ restart()
 	start "$@"
 }
 
-exits()
-{
-	local wanted=$1 status
-	shift
-	"$@"
-	status=$?
-	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; cat "$scratch/log"; return 1; }
-}
-
 logged()
 {
 	grep -qE -- "$1" "$scratch/log" || { cat "$scratch/log"; return 1; }
 }
 
-says()
-{
-	local pattern=$1 output
-	shift
-	output=$("$@" 2>&1)
-	printf '%s\n' "$output"
-	grep -qE -- "$pattern" <<<"$output"
-}
-
-# What is in force: so many events for each.
+# in_force N: the reserve of the policy in force.
 in_force()
 {
 	"$ctl" emit --socket="$USEREV_SOCKET" 'one u32 n' n=1 >/dev/null 2>&1
@@ -89,7 +72,7 @@ is_silent()
 	! "$ctl" status | grep -q 'older policy' && ! grep -q 'older policy' "$scratch/log"
 }
 
-# What was kept is not used by a daemon that finds it like that.
+# not_used PATTERN: the daemon does not start with the copy, and logs why.
 not_used()
 {
 	stop
@@ -103,89 +86,89 @@ good='[/nowhere]\nReserveEvents=5\n'
 wrong='[/nowhere]\nReserveEvents=9\n[/else]\nMaxEvents=many\nMaxConnections=few\n'
 
 policy "$wrong"
-check 'errors and nothing kept: nothing is started' exits 78 start
+check 'with errors and without a copy the daemon does not start' exits 78 start
 check '… nor with an empty directory' exits 78 start --state-directory="$state"
-check '… and the log says why there is nothing to go on with' logged 'no last good policy to go on with: none is kept in'
+check '… and logs that there is no copy' logged 'no last good policy to go on with: none is kept in'
 
 policy "$good"
 check 'a policy without errors is kept' start --state-directory="$state"
-check '… in a file that nobody else can read' [ "$(stat -c '%a %F' "$kept" "$state" | sort | tr '\n' ,)" = '600 regular file,700 directory,' ]
-check '… without a word' is_silent
+check '… in a file that other users cannot read' [ "$(stat -c '%a %F' "$kept" "$state" | sort | tr '\n' ,)" = '600 regular file,700 directory,' ]
+check '… without a line in the log' is_silent
 policy "$wrong"
 check 'a reload with errors is refused' exits 1 "$ctl" reload
-check '… and a start with them goes on with what was kept' restart --state-directory="$state"
+check '… and a start with them uses the copy' restart --state-directory="$state"
 check '… as the policy was' in_force 5
 check '… with each error in the log' logged 'policy.d/10.conf:4: MaxEvents=many'
 check '… the second one, too' logged 'policy.d/10.conf:5: MaxConnections=few'
-check '… and the consequence' logged 'the policy files have errors: an older policy is in force, the last good one, loaded first on 20'
+check '… and that an older policy is in force' logged 'the policy files have errors: an older policy is in force, the last good one, loaded first on 20'
 check '… and in the status' says 'Policy: the policy files have errors: an older policy is in force' "$ctl" status
-check '… and in what doctor says' says '\[note\] policy files: the policy files have errors: an older policy' "$ctl" doctor
+check '… and in the output of doctor' says '\[note\] policy files: the policy files have errors: an older policy' "$ctl" doctor
 check '… with the first error' says '10.conf:4: MaxEvents=many' "$ctl" doctor
-check 'another start goes on with it again' restart --state-directory="$state"
+check 'another start uses it again' restart --state-directory="$state"
 check '… as the policy was' in_force 5
 stop
-check 'an admin who prefers none gets none' exits 78 start --state-directory="$state" --strict-policy
+check 'with --strict-policy the daemon does not start' exits 78 start --state-directory="$state" --strict-policy
 STATE_DIRECTORY=$state start
-check 'the directory that a service has is taken from its environment' in_force 5
+check 'STATE_DIRECTORY names the directory' in_force 5
 
 policy '[/nowhere]\nReserveEvents=7\n'
 check 'files that were corrected are loaded' exits 0 "$ctl" reload
 check "… and the status is silent again" bash -c "! '$ctl' status | grep -q 'older policy'"
 policy "$wrong"
-check '… and kept: the next start goes on with these' restart --state-directory="$state"
+check '… and kept: the next start uses them' restart --state-directory="$state"
 check '… as they were' in_force 7
 echo garbage >"$state/policy.new"
 policy '[/nowhere]\nReserveEvents=8\n'
-check 'what a daemon left that was killed as it wrote is in nobody'"'"'s way' exits 0 "$ctl" reload
+check 'an unfinished copy of a killed daemon does no harm' exits 0 "$ctl" reload
 policy "$wrong"
-check '… and what came then is kept' restart --state-directory="$state"
+check '… and the new policy is kept' restart --state-directory="$state"
 check '… as it was' in_force 8
 
-# More reserves than there is room for are known once it is known how many events there can be.
+# Whether reserves fit is known once the kernel is open.
 policy '[/nowhere]\nReserveEvents=60000\n'
-check 'a policy for which there is no room is one with errors' restart --state-directory="$state" --capacity=100
-check '… and the last one goes on' in_force 8
+check 'a policy with more reserves than capacity is an error' restart --state-directory="$state" --capacity=100
+check '… and the last one is in force' in_force 8
 stop
-check '… unless there is no room for that, either' exits 78 start --state-directory="$state" --capacity=4
-check '… which is said' logged 'there is no room for its reserves either'
+check '… unless there is no room for its reserves either' exits 78 start --state-directory="$state" --capacity=4
+check '… which is logged' logged 'there is no room for its reserves either'
 policy "$wrong"
 
 cp "$kept" "$scratch/copy"
 printf '[Daemon]\n' >>"$kept"
-check 'what is kept and damaged is not used' not_used 'damaged, or has errors itself'
+check 'a damaged copy is not used' not_used 'damaged, or has errors itself'
 head -c -3 "$scratch/copy" >"$kept"
-check '… nor what is cut short' not_used 'damaged, or has errors itself'
+check '… nor a truncated one' not_used 'damaged, or has errors itself'
 : >"$kept"
-check '… nor what is empty' not_used 'damaged, or has errors itself'
+check '… nor an empty one' not_used 'damaged, or has errors itself'
 cp "$scratch/copy" "$kept" && chmod 0622 "$kept"
-check '… nor what others can write' not_used 'could have written it'
+check '… nor one that others can write' not_used 'could have written it'
 chmod 0600 "$kept" && chmod 0777 "$state"
 check '… or replace' not_used 'could have written it'
 chmod 0700 "$state" && rm "$kept" && ln -s "$scratch/copy" "$kept"
-check '… nor what a link leads to' not_used "can't be read"
+check '… nor a symbolic link' not_used "can't be read"
 rm "$kept" && cp "$scratch/copy" "$kept"
 if [ "$(id -u)" = 0 ]; then
 	chown 4711 "$kept"
-	check '… nor what is another user'"'"'s' not_used 'could have written it'
+	check '… nor a file of another user' not_used 'could have written it'
 	chown 0 "$kept" && chown 4711 "$state"
-	check '… or in whose directory it is' not_used 'could have written it'
+	check '… nor a file in the directory of another user' not_used 'could have written it'
 	chown 0 "$state"
 fi
-check 'the same as it was is used' start --state-directory="$state"
+check 'the same copy with its owner and mode is used' start --state-directory="$state"
 check '… as it was' in_force 8
 stop
 if [ "$(id -u)" = 0 ]; then
-	# A daemon that does not stay root makes it for the user that it becomes.
+	# A daemon that gives up root makes the directory for its later user.
 	policy "$good"
 	check 'a directory is made for the user that the daemon becomes' start --user=nobody --state-directory="$scratch/given"
-	check '… who keeps the policy there' [ "$(stat -c %U "$scratch/given" "$scratch/given/policy" | sort -u)" = nobody ]
+	check '… which owns the copy' [ "$(stat -c %U "$scratch/given" "$scratch/given/policy" | sort -u)" = nobody ]
 	policy "$wrong"
-	check '… which the next one goes on with' restart --user=nobody --state-directory="$scratch/given"
+	check '… which the next daemon uses' restart --user=nobody --state-directory="$scratch/given"
 	check '… as it was' in_force 5
 	stop
 fi
 policy "$good"
 : >"$scratch/plain"
-check 'a directory that is none is no obstacle' start --state-directory="$scratch/plain"
-check '… which is said' logged "can't keep the policy in .*/plain for the next start"
+check 'a file in place of the directory is no error' start --state-directory="$scratch/plain"
+check '… which is logged' logged "can't keep the policy in .*/plain for the next start"
 sum_up

@@ -24,12 +24,12 @@ static void expect_refusal_to_cost_nothing(const struct fixture *fixture, int so
 		      difference);
 }
 
-/* Leaves, which ends what lingers, and connects again. */
+/* Disconnects, which ends the lingering events, and connects again. */
 static int come_back(const struct fixture *fixture, int socket)
 {
 	close(socket);
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
-	return raw_hello(fixture->socket, 0, NULL, NULL);
+	await_status(fixture, "streams=0");
+	return fixture_client(fixture);
 }
 
 DAEMON_TEST(event_after_the_last_is_refused_and_costs_nothing, .options = { "--max-events=3" })
@@ -41,11 +41,11 @@ DAEMON_TEST(event_after_the_last_is_refused_and_costs_nothing, .options = { "--m
 	bit = expect_granted(socket, "two");
 	expect_granted(socket, "three");
 	expect_refusal_to_cost_nothing(fixture, socket, "four", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
-	/* What it has it may ask for again. */
+	/* It may ask again for an event that it has. */
 	ck_assert_uint_eq(expect_granted(socket, "two"), bit);
 	ck_assert_uint_eq(raw_release(socket, &bit, 1), 1);
 	if (!releases_at_once(fixture)) {
-		/* It stays on the stream on which the others are. */
+		/* The released event stays on the stream of the others. */
 		expect_refusal_to_cost_nothing(fixture, socket, "four", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
 		socket = come_back(fixture, socket);
 		expect_granted(socket, "one");
@@ -77,13 +77,13 @@ DAEMON_TEST(batch_is_granted_as_far_as_it_fits, .options = { "--max-events=2" })
 	static const uint32_t expected[] = {
 		0, 0, REFUSAL_BAD_DESCRIPTION, 0, REFUSAL_QUOTA_EXCEEDED, 0, REFUSAL_QUOTA_EXCEEDED,
 	};
-	struct batch batch;
+	static struct batch batch;
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
 	batch_register(socket, descriptions, ARRAY_SIZE(descriptions), &batch, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(descriptions); i++)
 		ck_assert_uint_eq(batch.answer[i].refusal, expected[i]);
-	ck_assert_uint_eq(raw_query(socket).events, 2);
+	expect_account(socket, "events=2");
 }
 
 DAEMON_TEST(tenant_without_events_gets_no_stream, .options = { "--max-events=0" })
@@ -91,7 +91,7 @@ DAEMON_TEST(tenant_without_events_gets_no_stream, .options = { "--max-events=0" 
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
 	expect_refusal_to_cost_nothing(fixture, socket, "one", REFUSAL_QUOTA_EXCEEDED, "0 of 0");
-	ck_assert_uint_eq(status_number(fixture, "streams"), 0);
+	expect_status(fixture, "streams=0");
 }
 
 DAEMON_TEST(page_holds_one_event_less_than_it_has_bits, .options = { "--page-bits=4", "--tenants=process" })
@@ -100,7 +100,7 @@ DAEMON_TEST(page_holds_one_event_less_than_it_has_bits, .options = { "--page-bit
 	uint32_t bit;
 
 	if (!has_a_page_per_tenant(fixture)) {
-		printf("not possible here, where the kernel numbers bits: a page of four bits\n");
+		not_possible("a page of four bits, since the kernel numbers the bits");
 		return;
 	}
 	one = actor_new(fixture->socket, NULL);
@@ -123,16 +123,14 @@ DAEMON_TEST(page_holds_one_event_less_than_it_has_bits, .options = { "--page-bit
 
 DAEMON_TEST(smallest_page_holds_one_event, .options = { "--page-bits=2" })
 {
-	int socket;
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
 	if (!has_a_page_per_tenant(fixture)) {
-		printf("not possible here, where the kernel numbers bits: a page of two bits\n");
+		not_possible("a page of two bits, since the kernel numbers the bits");
 		return;
 	}
-	socket = fixture_client(fixture);
 	ck_assert_uint_eq(expect_granted(socket, "one"), 1);
 	expect_refusal_to_cost_nothing(fixture, socket, "two", REFUSAL_PAGE_FULL, "no bit left");
-	close(socket);
 }
 
 DAEMON_TEST(event_of_two_tenants_is_charged_once, .options = { "--capacity=4", "--tenants=process" })
@@ -145,17 +143,17 @@ DAEMON_TEST(event_of_two_tenants_is_charged_once, .options = { "--capacity=4", "
 	expect_granted(one.socket, "two");
 	bits[0] = expect_granted(another.socket, "two");
 	expect_granted(another.socket, "three");
-	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
-	/* The last place is left to who has none. */
+	expect_status(fixture, "charges=3");
+	/* The last place is left to a tenant that has none. */
 	expect_refusal_to_cost_nothing(fixture, another.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
 	expect_refusal_to_cost_nothing(fixture, one.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
-	/* What is there anyway costs the machine nothing. */
+	/* An event of another tenant costs the machine nothing. */
 	bits[1] = expect_granted(another.socket, "one");
-	/* Released by one of two it is there still. */
+	/* An event that one of two tenants releases stays. */
 	ck_assert_uint_eq(raw_release(another.socket, bits, 2), 2);
 	expect_refusal_to_cost_nothing(fixture, another.socket, "four", REFUSAL_QUOTA_EXCEEDED, "not 1;");
 	actor_end(&one);
-	ck_assert(eventually(status_number(fixture, "charges") == still_charged(fixture, 3, 2)));
+	await_status(fixture, "charges=%u", (unsigned)still_charged(fixture, 3, 2));
 	if (releases_at_once(fixture))
 		expect_granted(another.socket, "four");
 	expect_refusal_to_cost_nothing(fixture, another.socket, "five", REFUSAL_QUOTA_EXCEEDED,
@@ -173,48 +171,34 @@ DAEMON_TEST(full_machine_grants_existing_events_only, .options = { "--capacity=1
 	expect_granted(another.socket, "one");
 }
 
-DAEMON_TEST(greedy_tenant_leaves_room_for_another, .options = { "--capacity=8", "--tenants=process" })
+/* All are granted, `at_once` in a packet; no bit is given twice, and bit 0 never. */
+static void fill_page(const struct fixture *fixture, int socket, unsigned n, unsigned at_once)
 {
-	_cleanup_(actor_end) struct actor greedy = actor_new(fixture->socket, NULL);
-	_cleanup_(actor_end) struct actor modest = actor_new(fixture->socket, NULL);
+	static bool seen[WIRE_PAGE_BITS] = { true };
+	uint32_t bits[WIRE_BATCH_MAX];
 
-	expect_granted(greedy.socket, "one");
-	expect_granted(greedy.socket, "two");
-	expect_granted(greedy.socket, "three");
-	expect_granted(greedy.socket, "four");
-	expect_refusal_to_cost_nothing(fixture, greedy.socket, "five", REFUSAL_QUOTA_EXCEEDED,
-				       "4 events, a fair share");
-	expect_granted(modest.socket, "five");
-}
+	for (unsigned from = 0; from < n; from += at_once) {
+		unsigned some = MIN(at_once, n - from);
 
-/* Events `from` to `from + n`, which all must be granted; notes their bits. */
-static void register_numbered(int socket, unsigned from, unsigned n, bool *seen)
-{
-	static struct batch batch;
-
-	batch_register(socket, numbered("number_%u", from, n), n, &batch, NULL);
-	for (unsigned i = 0; i < n; i++) {
-		ck_assert_msg(batch.answer[i].refusal == 0, "number_%u: %.*s", from + i, (int)batch.answer[i].length,
-			      batch.answer[i].text);
-		ck_assert_uint_lt(batch.answer[i].bit, WIRE_PAGE_BITS);
-		ck_assert_msg(!seen[batch.answer[i].bit], "bit %u given twice", batch.answer[i].bit);
-		seen[batch.answer[i].bit] = true;
+		take_batch(socket, numbered("number_%u", from, some), some, bits, NULL);
+		for (unsigned i = 0; i < some; i++) {
+			ck_assert_uint_lt(bits[i], WIRE_PAGE_BITS);
+			ck_assert_msg(!seen[bits[i]], "bit %u given twice", bits[i]);
+			seen[bits[i]] = true;
+		}
 	}
+	expect_status(fixture, "charges=%u", n);
 }
 
+/* With the kernel's events that would take minutes; the next test has fewer. */
 DAEMON_TEST(client_may_fill_the_whole_page,
 	    .options = { "--max-events=40000", "--backend=embedded", "--capacity=70000" })
 {
 	enum { ALL = WIRE_PAGE_BITS - 1 };
-	/* What takes the kernel a minute and more is the same with fewer: the next test. */
-	static bool seen[WIRE_PAGE_BITS];
 	uint32_t bit = 12345;
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
-	for (unsigned from = 0; from < ALL; from += WIRE_BATCH_MAX)
-		register_numbered(socket, from, MIN((unsigned)WIRE_BATCH_MAX, ALL - from), seen);
-	ck_assert(!seen[0]);
-	ck_assert_uint_eq(status_number(fixture, "charges"), ALL);
+	fill_page(fixture, socket, ALL, WIRE_BATCH_MAX);
 	expect_refusal_to_cost_nothing(fixture, socket, "one_more", REFUSAL_PAGE_FULL, "no bit left");
 	ck_assert_uint_eq(raw_release(socket, &bit, 1), 1);
 	ck_assert_uint_eq(expect_granted(socket, "one_more"), bit);
@@ -222,22 +206,16 @@ DAEMON_TEST(client_may_fill_the_whole_page,
 	ck_assert_uint_eq(trace(fixture, "*", false), ALL);
 }
 
+/* A tenant's fair share is half of the capacity while no other tenant has events. */
 DAEMON_TEST(client_may_fill_a_page_of_a_thousand,
 	    .options = { "--max-events=40000", "--page-bits=1024", "--capacity=2046" })
 {
-	enum { ALL = 1023 };
-	/* While nobody else has any, one tenant's fair share is half of what there is. */
-	static bool seen[WIRE_PAGE_BITS];
 	int socket = fixture_client(fixture);
 
-	for (unsigned from = 0; from < ALL; from += 128)
-		register_numbered(socket, from, MIN(128u, ALL - from), seen);
-	ck_assert(!seen[0]);
-	ck_assert_uint_eq(status_number(fixture, "charges"), ALL);
+	fill_page(fixture, socket, 1023, 128);
 	expect_refusal_to_cost_nothing(fixture, socket, "one_more", REFUSAL_QUOTA_EXCEEDED,
 				       "1023 events, a fair share");
 	socket = come_back(fixture, socket);
-	memset(seen, 0, sizeof(seen));
-	register_numbered(socket, ALL - 1, 1, seen);
+	expect_granted(socket, "one_more");
 	close(socket);
 }

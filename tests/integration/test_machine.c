@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Machines on which not all is where it should be: tracefs is mounted elsewhere, nowhere, or for somebody else; a file has
- * another mode; a program is missing. Each works, or says in a sentence what to do. Mounts are changed in a namespace of the
- * test's own.
+ * Unusual machines: tracefs is mounted elsewhere, not at all, or for another user; a file has another mode; a program is missing. The
+ * daemon works, or prints a sentence that says what to do. Mounts are changed in a namespace of the test's own.
  */
 
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -20,25 +18,21 @@
 #define DEBUGFS "/sys/kernel/debug"
 
 /*
- * Whether this machine has a real backend, and lets us play with its mounts; which one to ask for by name. A debugfs that some
- * tool has mounted has another tracefs inside, so it goes.
+ * The option that asks for this machine's backend; NULL without user_events in the kernel. In a mount namespace of its own from now on,
+ * without debugfs, which has another tracefs inside.
  */
 static const char *need_machine(void)
 {
-	static char name[32];
-	struct fixture fixture;
-
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "tracefs in unusual places"))
+	if (access(TRACEFS "/user_events_status", R_OK) < 0) {
+		not_possible("tracefs in unusual places, without user_events in the kernel");
 		return NULL;
-	snprintf(name, sizeof(name), "--backend=%s",
-		 fixture.backend == BACKEND_STATUS_PAGE ? "status-page" : "enable-address");
-	fixture_stop(&fixture);
+	}
 	ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
 	ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	while (umount2(DEBUGFS, MNT_DETACH) == 0)
 		;
-	return name;
+	return access("/proc/sys/kernel/user_events_max", F_OK) == 0 ? "--backend=enable-address"
+								     : "--backend=status-page";
 }
 
 static void expect_service(const struct fixture *fixture)
@@ -50,7 +44,7 @@ static void expect_service(const struct fixture *fixture)
 	ck_assert(!keeps_records_itself(fixture));
 	socket = raw_hello(fixture->socket, 0, NULL, NULL);
 	ck_assert_uint_eq(raw_register(socket, "elsewhere u32 a", &answer, &stream), 0);
-	/* Nobody traces it: the kernel knows it, and says so. */
+	/* The kernel refuses the record, since the event is off. */
 	ck_assert_int_lt(write(stream, record, sizeof(record)), 0);
 	ck_assert_int_eq(errno, EBADF);
 	close(stream);
@@ -66,23 +60,17 @@ static void expect_to_work(const char *const *options)
 	fixture_stop(&fixture);
 }
 
-/* For that process something is mounted there. */
+/* A file system is mounted there in that process's namespace. */
 static bool is_mounted_for(pid_t pid, const char *directory)
 {
-	char path[64], line[1024], point[512];
-	bool mounted = false;
-	FILE *mounts;
+	char path[64], point[512];
 
 	snprintf(path, sizeof(path), "/proc/%d/mounts", (int)pid);
-	mounts = fopen(path, "re");
-	ck_assert_ptr_nonnull(mounts);
-	while (fgets(line, sizeof(line), mounts))
-		mounted |= sscanf(line, "%*s %511s", point) == 1 && streq(point, directory);
-	fclose(mounts);
-	return mounted;
+	snprintf(point, sizeof(point), " %s ", directory);
+	return file_has_line(path, point, "");
 }
 
-/* By itself, and when it is asked for its backend; `mounts`: the keeper has to mount tracefs where it belongs. */
+/* By default, and when it is asked for its backend; `mounts`: the keeper has to mount tracefs. */
 static void expect_to_work_where_tracefs_is(const char *backend, bool mounts)
 {
 	const char *const options[][2] = { { NULL }, { backend, NULL } };
@@ -97,41 +85,19 @@ static void expect_to_work_where_tracefs_is(const char *backend, bool mounts)
 	}
 }
 
-struct wanted {
-	const char *key;
-	char text[512];
-};
-
-static void read_text(void *data, struct cursor row)
+/* By default the daemon uses another backend; when asked for this one, it ends with a sentence that says why it can't. */
+static void expect_sentence(const char *program, const char *backend, const char *words)
 {
-	struct wanted *wanted = data;
-
-	row_get_string(row, wanted->key, wanted->text, sizeof(wanted->text));
-}
-
-static bool status_has(const struct fixture *fixture, const char *key, const char *part)
-{
-	struct wanted wanted = { .key = key };
-	int control = raw_connect(fixture->control);
-
-	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_text, &wanted), 0);
-	close(control);
-	return strstr(wanted.text, part);
-}
-
-/* By itself it does without; who asks for a backend by name is told why it can't be had. */
-static void expect_sentence(const char *program, const char *backend, const char *part)
-{
-	char output[2048], socket[160], control[160];
-	const char *const argv[] = { program, "--foreground", backend, socket, control, NULL };
 	struct fixture fixture;
 
 	fixture_start(&fixture, NULL);
-	snprintf(socket, sizeof(socket), "--socket=%s/other.sock", fixture.directory);
-	snprintf(control, sizeof(control), "--control-socket=%s/other-control.sock", fixture.directory);
-	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), EXIT_FAILURE);
-	ck_assert_msg(strstr(output, part), "%s", output);
+	fixture_expect_no_start(&fixture, program, backend, words);
 	fixture_stop(&fixture);
+}
+
+static void read_why(void *data, struct cursor row)
+{
+	row_get_string(row, "why", data, 512);
 }
 
 TEST(tracefs_below_debugfs_will_do)
@@ -143,12 +109,11 @@ TEST(tracefs_below_debugfs_will_do)
 	ck_assert_int_eq(umount2(TRACEFS, MNT_DETACH), 0);
 	if (mount("debugfs", DEBUGFS, "debugfs", 0, NULL) < 0) {
 		ck_assert_int_eq(errno, ENODEV);
-		printf("not possible here: this kernel has no debugfs\n");
+		not_possible("tracefs below debugfs, which this kernel doesn't have");
 		return;
 	}
 	expect_to_work_where_tracefs_is(backend, false);
 }
-END_TEST
 
 TEST(tracefs_elsewhere_will_do)
 {
@@ -164,7 +129,6 @@ TEST(tracefs_elsewhere_will_do)
 	ck_assert_int_eq(umount2(directory, MNT_DETACH), 0);
 	rmdir(directory);
 }
-END_TEST
 
 TEST(keeper_mounts_missing_tracefs)
 {
@@ -174,10 +138,9 @@ TEST(keeper_mounts_missing_tracefs)
 		return;
 	ck_assert_int_eq(umount2(TRACEFS, MNT_DETACH), 0);
 	expect_to_work_where_tracefs_is(backend, true);
-	/* For itself, and for nobody else. */
+	/* In its own namespace alone. */
 	ck_assert_int_lt(access(TRACEFS "/user_events_data", F_OK), 0);
 }
-END_TEST
 
 static void give_back_to_root(const char *path)
 {
@@ -195,7 +158,7 @@ TEST(tracefs_of_other_user_works_or_is_explained)
 		return;
 	janitor_start(&janitor, give_back_to_root, TRACEFS);
 	ck_assert_int_eq(mount(NULL, TRACEFS, NULL, MS_REMOUNT, "uid=1000"), 0);
-	/* Some kernels change the owner of what is there already, and some of the directory only. */
+	/* Some kernels change the owner of existing files, and some that of the directory only. */
 	ck_assert_int_eq(stat(TRACEFS, &status), 0);
 	if (status.st_uid == 1000)
 		expect_sentence(built("userevd"), backend, "tracefs belongs to user 1000");
@@ -204,21 +167,28 @@ TEST(tracefs_of_other_user_works_or_is_explained)
 	janitor_end(&janitor);
 	expect_to_work(NULL);
 }
-END_TEST
 
 TEST(unopenable_data_file_is_explained)
 {
+	static const char words[] = "user_events_data can't be opened for writing";
 	const char *backend = need_machine();
+	char why[512] = "";
+	struct fixture fixture;
 	struct janitor janitor;
 
 	if (!backend)
 		return;
 	change_mode(&janitor, TRACEFS "/user_events_data", 0);
-	expect_sentence(built("userevd"), backend, "user_events_data can't be opened for writing");
+	expect_sentence(built("userevd"), backend, words);
+	/* STATUS has the same words. */
+	fixture_start(&fixture, NULL);
+	ck_assert(keeps_records_itself(&fixture));
+	ask_rows(&fixture, KIND_STATUS, read_why, why);
+	ck_assert_msg(strstr(why, words), "%s", why);
+	fixture_stop(&fixture);
 	janitor_end(&janitor);
 	expect_to_work(NULL);
 }
-END_TEST
 
 TEST(status_file_mode_works_or_is_explained)
 {
@@ -228,7 +198,7 @@ TEST(status_file_mode_works_or_is_explained)
 	if (!backend)
 		return;
 	change_mode(&janitor, TRACEFS "/user_events_status", 0);
-	/* Only where clients look at it does anybody need it. */
+	/* Only a backend whose clients read it needs it. */
 	if (streq(backend, "--backend=status-page"))
 		expect_sentence(built("userevd"), backend, "user_events_status can't be read");
 	else
@@ -236,32 +206,13 @@ TEST(status_file_mode_works_or_is_explained)
 	janitor_end(&janitor);
 	expect_to_work(NULL);
 }
-END_TEST
 
-TEST(missing_backend_is_refused_by_name)
+DAEMON_TEST(missing_backend_is_refused_by_name)
 {
-	static const char *const backends[] = { "--backend=status-page", "--backend=enable-address" };
-	struct fixture fixture;
-
-	fixture_start(&fixture, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(backends); i++) {
-		enum wire_backend backend = i == 0 ? BACKEND_STATUS_PAGE : BACKEND_ENABLE_ADDRESS;
-
-		if (backend != fixture.backend)
-			expect_sentence(built("userevd"), backends[i], "has no");
-	}
-	fixture_stop(&fixture);
-}
-END_TEST
-
-static void copy_program(const char *name, const char *directory, char *ret, size_t size)
-{
-	char output[256];
-
-	snprintf(ret, size, "%s/%s", directory, name);
-	ck_assert_int_eq(
-		run_command(NULL, output, sizeof(output), (const char *const[]){ "/bin/cp", built(name), ret, NULL }),
-		0);
+	if (fixture->backend != BACKEND_STATUS_PAGE)
+		fixture_expect_no_start(fixture, built("userevd"), "--backend=status-page", "has no");
+	if (fixture->backend != BACKEND_ENABLE_ADDRESS)
+		fixture_expect_no_start(fixture, built("userevd"), "--backend=enable-address", "has no");
 }
 
 TEST(without_a_keeper_there_is_the_embedded_backend)
@@ -272,30 +223,9 @@ TEST(without_a_keeper_there_is_the_embedded_backend)
 	if (!backend)
 		return;
 	make_temporary_directory(directory, sizeof(directory));
-	copy_program("userevd", directory, program, sizeof(program));
+	snprintf(program, sizeof(program), "%s/userevd", directory);
+	copy_built("userevd", program);
 	expect_sentence(program, backend, "userevd-keeper is not installed");
 	unlink(program);
 	rmdir(directory);
 }
-END_TEST
-
-TEST(missing_features_are_in_status)
-{
-	struct janitor janitor;
-	struct fixture fixture;
-
-	if (!need_machine())
-		return;
-	change_mode(&janitor, TRACEFS "/user_events_data", 0);
-	fixture_start(&fixture, NULL);
-	ck_assert(keeps_records_itself(&fixture));
-	ck_assert(status_has(&fixture, "why", "user_events_data can't be opened for writing"));
-	fixture_stop(&fixture);
-	janitor_end(&janitor);
-}
-END_TEST
-
-SUITE("machine", tracefs_below_debugfs_will_do, tracefs_elsewhere_will_do, keeper_mounts_missing_tracefs,
-      tracefs_of_other_user_works_or_is_explained, unopenable_data_file_is_explained,
-      status_file_mode_works_or_is_explained, missing_backend_is_refused_by_name,
-      without_a_keeper_there_is_the_embedded_backend, missing_features_are_in_status)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The first hour with userevd, in a container and at a desk: README.md's three commands, short programs under `userevctl run`,
-# refusals, and messages where there is no daemon.
+# A new user's first hour, in a container and on a host: README.md's three commands, short programs under `userevctl run`, refusals, and
+# messages without a daemon.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -13,36 +13,28 @@ export TMPDIR=$scratch PATH=$B:$PATH PYTHONPATH=$PWD/client/python PYTHONDONTWRI
 unset USEREV_SOCKET USEREV_CONTROL_SOCKET USEREVCTL_WIDTH USEREV_WAIT USEREV_DEBUG
 tree=$PWD
 
-# says PATTERN COMMAND…: on either output.
+# says PATTERN COMMAND…: one of its outputs, which are kept for said_lines().
 says()
 {
 	local pattern=$1
 	shift
-	"$@" >"$scratch/said" 2>&1 </dev/null
-	cat "$scratch/said"
-	grep -qE -- "$pattern" "$scratch/said"
+	"$@" >"$scratch/output" 2>&1 </dev/null
+	cat "$scratch/output"
+	grep -qE -- "$pattern" "$scratch/output"
 }
 
+# said_lines NUMBER PATTERN
 said_lines()
 {
-	[ "$(grep -cE -- "$2" "$scratch/said")" -eq "$1" ] || { cat "$scratch/said"; return 1; }
-}
-
-exits()
-{
-	local wanted=$1 status
-	shift
-	"$@" </dev/null
-	status=$?
-	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
+	[ "$(grep -cE -- "$2" "$scratch/output")" -eq "$1" ] || { cat "$scratch/output"; return 1; }
 }
 
 is_silent()
 {
-	"$@" >"$scratch/said" 2>&1 </dev/null && ! grep . "$scratch/said"
+	"$@" >"$scratch/output" 2>&1 </dev/null && ! grep . "$scratch/output"
 }
 
-# build NAME [OPTION…]: of what is on stdin.
+# build NAME [OPTION…]: compiles standard input.
 build()
 {
 	local name=$1
@@ -52,11 +44,6 @@ build()
 }
 
 # --- README.md's first program and its three commands ---
-readme_program_is_the_example()
-{
-	diff <(sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d') <(tail -n +3 client/examples/shop.c)
-}
-
 # Run as written, except that `make` only prints its commands, the build directory is the tests', and slow machines get more time.
 readme_commands()
 {
@@ -66,10 +53,9 @@ readme_commands()
 	[ "$(wc -l <"$scratch/commands")" -eq 3 ] && bash -ec ". $scratch/commands"
 }
 
-check "README's program is the example" readme_program_is_the_example
+check "README's program is the example" diff <(sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d') <(tail -n +3 client/examples/shop.c)
 check "README's three commands print records" says 'shop_request.*status=200 us=4000 path="/cart"' readme_commands
 
-# Starts often enough that a race between a short program and the daemon would show.
 build short "$B/libuserev.a" <<'END'
 #include <stdio.h>
 #include <string.h>
@@ -92,11 +78,12 @@ int main(void)
 	return 0;
 }
 END
+# Five times, because of the race between a short program and the daemon.
 every_record_is_seen()
 {
 	for _ in 1 2 3 4 5; do
-		printf '/\n/buy\n/a b\n' | userevctl run -- "$scratch/short" >"$scratch/said" 2>&1
-		sed -E 's/^[0-9:.]+\t[^\t]*\t[^\t]*\t//' "$scratch/said" >"$scratch/seen"
+		printf '/\n/buy\n/a b\n' | userevctl run -- "$scratch/short" >"$scratch/output" 2>&1
+		sed -E 's/^[0-9:.]+\t[^\t]*\t[^\t]*\t//' "$scratch/output" >"$scratch/seen"
 		diff "$scratch/seen" "$scratch/wanted" || return
 	done
 }
@@ -104,7 +91,7 @@ every_record_is_seen()
 printf '%s\n' $'shop_request\tstatus=404 path="/"' $'shop_sold\torder=2 pieces=1 price_f64=9.95' \
 	$'shop_request\tstatus=200 path="/buy"' $'shop_request\tstatus=404 path="/a"' $'shop_request\tstatus=404 path="b"' \
 	'userevctl: 5 records, 0 lost' >"$scratch/wanted"
-check 'run prints each record of a short program, each time' every_record_is_seen
+check 'run prints each record of a short program' every_record_is_seen
 
 build by_hand "$B/libuserev.a" <<'END'
 #include <userev.h>
@@ -120,10 +107,10 @@ cat >"$scratch/once.py" <<'END'
 import userev
 userev.event("by_python u32 n").emit(7)
 END
-check 'a program that registers by hand is seen whole' says 'by_hand.*n=875770417' userevctl run -- "$scratch/by_hand"
-check 'a program in Python is, too' says 'by_python.*n=7' userevctl run -- python3 "$scratch/once.py"
+check 'run prints records of a program that registers by hand' says 'by_hand.*n=875770417' userevctl run -- "$scratch/by_hand"
+check 'run prints records of a program in Python' says 'by_python.*n=7' userevctl run -- python3 "$scratch/once.py"
 
-# A daemon that takes its time to answer: it is stopped for longer than any call waits without USEREV_WAIT.
+# The daemon is stopped for three seconds: longer than any call waits without USEREV_WAIT.
 answered_late()
 {
 	local daemon program
@@ -133,7 +120,7 @@ answered_late()
 		sleep 0.05
 	done
 	kill -STOP $daemon
-	"$@" >"$scratch/late-said" 2>&1 &
+	"$@" >"$scratch/late-output" 2>&1 &
 	program=$!
 	sleep 3
 	kill -CONT $daemon
@@ -141,7 +128,7 @@ answered_late()
 	local status=$?
 	kill $daemon
 	wait $daemon
-	cat "$scratch/late-said"
+	cat "$scratch/late-output"
 	return $status
 }
 
@@ -163,10 +150,9 @@ waits()
 {
 	answered_late env USEREV_WAIT=60000 USEREV_SOCKET="$scratch/late" "$@"
 }
-check 'USEREV_WAIT is for events registered by hand' waits "$scratch/is_granted"
-check '… in Python' waits python3 "$scratch/is_granted.py"
+check 'USEREV_WAIT applies to events registered by hand' waits "$scratch/is_granted"
+check 'USEREV_WAIT applies to Python' waits python3 "$scratch/is_granted.py"
 
-# dlopen(), one record, dlclose(): each record arrives.
 build plugin.so -shared -fPIC -L "$B" -luserev <<'END'
 #include <userev.h>
 USEREV_EVENT(plugin, called, (u32, times));
@@ -195,12 +181,12 @@ END
 ln -sf "$B"/libuserev.so* "$scratch"
 each_delivers()
 {
-	LD_LIBRARY_PATH=$scratch userevctl run -- "$scratch/host" "$scratch/plugin.so" >"$scratch/said" 2>&1
+	LD_LIBRARY_PATH=$scratch userevctl run -- "$scratch/host" "$scratch/plugin.so" >"$scratch/output" 2>&1
 	for i in {1..10}; do
 		said_lines 1 "plugin_called.*times=$i\$" || return
 	done
 }
-check 'a plugin that is loaded, emits once and is closed delivers each time' each_delivers
+check 'each record of a plugin arrives that is loaded, emits and is closed' each_delivers
 
 # --- refusals ---
 build refused "$B/libuserev.a" <<'END'
@@ -246,48 +232,49 @@ under_run()
 {
 	says "$1" userevctl run -- "${@:2}"
 }
+prints_refusals()
+{
+	under_run '^userev: refused: twice u64 n: .' "$@" && said_lines 1 '^userev: refused: twice' &&
+		said_lines 1 '^userev: refused: x{200}\.\.\.: .' && said_lines 1 '^userev: refused: y{200}\.\.\.: .' && said_lines 3 '^userev:'
+}
 under_debug()
 {
-	answered_late env USEREV_DEBUG=1 USEREV_SOCKET="$scratch/late" USEREV_WAIT=60000 "$@" >"$scratch/said" 2>&1
+	answered_late env USEREV_DEBUG=1 USEREV_SOCKET="$scratch/late" USEREV_WAIT=60000 "$@" >"$scratch/output" 2>&1
 	said_lines 1 'refused: twice u64 n: .' && said_lines 1 'refused: x{200}\.\.\.: .' && said_lines 1 'refused: y{200}\.\.\.: .'
 }
 for program in "$scratch/refused" "python3 $scratch/refused.py"; do
 	name=${program##*/}
 	# shellcheck disable=SC2086 # a program and its argument
-	check "$name: an event with two types is a line under run" under_run '^userev: refused: twice u64 n: .' $program
-	check '… a single one' said_lines 1 '^userev: refused: twice'
-	check '… so is a name that is too long' said_lines 1 '^userev: refused: x{200}\.\.\.: .'
-	check '… and a description' said_lines 1 '^userev: refused: y{200}\.\.\.: .'
-	check '… and nothing else is' said_lines 3 '^userev:'
+	check "$name: run prints refusals of two types, a long name and a long description, once each" prints_refusals $program
 	# shellcheck disable=SC2086
-	check '… and under USEREV_DEBUG' under_debug $program
+	check "$name: USEREV_DEBUG prints the same refusals" under_debug $program
 done
-check 'run --quiet prints none' is_silent userevctl run --quiet -- "$scratch/refused"
-check 'a declared event of another type is a line, too' under_run '^userev: refused: one_name u64 n: .' "$scratch/refused_declared"
+check 'run --quiet prints no refusal' is_silent userevctl run --quiet -- "$scratch/refused"
+check 'run prints the refusal of a declared event' under_run '^userev: refused: one_name u64 n: .' "$scratch/refused_declared"
 
 # --- emit ---
-check 'emit waits by itself' answered_late userevctl --socket="$scratch/late" emit 'late u32 n'
+check 'emit waits without USEREV_WAIT' answered_late userevctl --socket="$scratch/late" emit 'late u32 n'
 cat >"$scratch/emit_beside.py" <<'END'
 import subprocess, userev
 held = userev.event("twice u32 n")
 subprocess.run(["userevctl", "emit", "twice u64 n"])
 END
 check 'emit prints its refusal once' says '^userevctl: the event was refused' userevctl run -- python3 "$scratch/emit_beside.py"
-check '… and the library does not' said_lines 0 '^userev:'
+check 'the library does not print the refusal of emit' said_lines 0 '^userev:'
 
 # --- without a daemon ---
 export USEREV_SOCKET=$scratch/nobody
-check 'emit goes on without a daemon, as any program does' is_silent sh -ec "userevctl emit 'x u32 n' n=1"
-check '… and tells --verbose' says 'no daemon' userevctl emit --verbose 'x u32 n' n=1
-check '… with --require it fails' exits 3 userevctl emit --require 'x u32 n' n=1
-check '… and names the socket' says "$scratch/nobody" userevctl emit --require 'x u32 n' n=1
-check '… a wrong description is an error' exits 1 userevctl emit 'x long n' n=1
-check '… a wrong value, too' exits 1 userevctl emit 'x u32 n' n=y
+check 'emit succeeds silently without a daemon' is_silent sh -ec "userevctl emit 'x u32 n' n=1"
+check 'emit --verbose reports that there is no daemon' says 'no daemon' userevctl emit --verbose 'x u32 n' n=1
+check 'emit --require fails without a daemon' exits 3 userevctl emit --require 'x u32 n' n=1
+check 'emit --require names the socket' says "$scratch/nobody" userevctl emit --require 'x u32 n' n=1
+check 'emit refuses a wrong description' exits 1 userevctl emit 'x long n' n=1
+check 'emit refuses a wrong value' exits 1 userevctl emit 'x u32 n' n=y
 echo one >"$scratch/first"
 echo two >"$scratch/second"
 mkdir "$scratch/copies"
-check 'a shell script does its work' is_silent sh client/examples/backup.sh "$scratch/copies" "$scratch/first" "$scratch/second"
-check '… all of it' diff "$scratch/second" "$scratch/copies/second"
+check 'a shell script runs silently without a daemon' is_silent sh client/examples/backup.sh "$scratch/copies" "$scratch/first" "$scratch/second"
+check 'the shell script runs to its end' diff "$scratch/second" "$scratch/copies/second"
 all_lines_are_read()
 {
 	seq -f 'n=%g' 100000 | (userevctl emit --stdin --json 'x u32 n' && cat) | grep '"lines":100000,"written":0,"untraced":100000,"lost":0'
@@ -298,7 +285,7 @@ came_later()
 	local daemon
 	export USEREV_SOCKET=$scratch/later
 	mkfifo "$scratch/input"
-	userevctl emit --stdin --json 'later u32 n' <"$scratch/input" >"$scratch/said" &
+	userevctl emit --stdin --json 'later u32 n' <"$scratch/input" >"$scratch/output" &
 	local emitter=$!
 	exec 3>"$scratch/input"
 	echo n=1 >&3
@@ -312,10 +299,10 @@ came_later()
 	kill $daemon
 	wait $daemon
 }
-check '… and finds a daemon that comes later' came_later
+check 'emit --stdin finds a daemon that starts later' came_later
 unset USEREV_SOCKET
 
-# --- which path is named: /run as a container has it ---
+# --- the path in messages, with the /run of a container ---
 # in_container DIRECTORIES COMMAND…
 in_container()
 {
@@ -327,21 +314,21 @@ if in_container '' true 2>/dev/null; then
 	for command in "emit --require x" doctor; do
 		# shellcheck disable=SC2086 # a command and its arguments
 		check "${command%% *} names the path of containers" says "$client" in_container '' userevctl $command
-		check '… and what to do' said_lines 1 "$mount_it.*userevd-containers"
-		check '… and no other' said_lines 0 'at /run/userevd.sock'
+		check "${command%% *} suggests the mount" said_lines 1 "$mount_it.*userevd-containers"
+		check "${command%% *} does not name the path of hosts" said_lines 0 'at /run/userevd.sock'
 		# shellcheck disable=SC2086
-		check '… where the directory is mounted, that the host has no daemon' says 'on its host' \
+		check "${command%% *} reports with the mount that the host has no daemon" says 'on its host' \
 			in_container /run/userevd/client userevctl $command
-		check '… and not to mount it' said_lines 0 "$mount_it"
+		check "${command%% *} does not suggest the existing mount" said_lines 0 "$mount_it"
 	done
-	check 'status says to run it on the host' says 'In a container, run this on the host' in_container '' userevctl status
+	check 'status refers to the host' says 'In a container, run this on the host' in_container '' userevctl status
 	check 'a debug line names the path of containers' says "no connection to $client: .*$mount_it" in_container '' \
 		env USEREV_DEBUG=1 "$scratch/by_hand"
-	check '… in Python' says "$client: .*$mount_it" in_container '' env USEREV_DEBUG=1 python3 "$scratch/once.py"
+	check 'a debug line in Python names the path of containers' says "$client: .*$mount_it" in_container '' env USEREV_DEBUG=1 python3 "$scratch/once.py"
 	beside_a_daemon='userevd --foreground --backend=embedded --policy= --socket='$client' --control-socket=/run/elsewhere 2>/dev/null & daemon=$!
 		until [ -S '$client' ]; do sleep 0.05; done; userevctl status; userevctl doctor; kill $daemon; wait $daemon'
-	check 'status tells where programs find a daemon' says "at /run/userevd/control.sock, but programs find a daemon at $client" \
+	check 'status names the socket of programs' says "at /run/userevd/control.sock, but programs find a daemon at $client" \
 		in_container /run/userevd/client bash -c "$beside_a_daemon"
-	check '… which doctor uses' said_lines 1 "socket: $client exists"
+	check 'doctor uses the socket of programs' said_lines 1 "socket: $client exists"
 fi
 sum_up

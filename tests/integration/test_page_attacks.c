@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The status page as a client gets it, and everything that somebody might try to write to it, by all kinds of users. What
- * another program reads in it never changes by that, and it never goes away: also where it is the kernel's own, for all.
+ * The status page as a client gets it, and all ways to write to it, tried by all kinds of users. Another program's view of
+ * the page never changes, and never disappears: also if the page is the kernel's own, shared by all.
  */
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
-#include "tests/integration/raw.h"
+#include "tests/integration/member.h"
 #include "tests/kernel/page_attempts.h"
 #include "tests/kernel/pages.h"
 #include "tests/kernel/people.h"
@@ -32,7 +32,7 @@ static const char *const attackers[ATTACKERS] = {
 	[ROOT_IN_CONTAINER] = "by root of the host in a container",
 };
 
-/* Some of it may be done, and changes nothing. */
+/* Some attempts succeed, and change nothing. */
 enum outcome { REFUSED, HARMLESS };
 
 static const struct {
@@ -72,7 +72,7 @@ static const struct {
 	{ "a seal", seal, REFUSED },
 };
 
-/* --- attackers: in processes of their own, where nothing is asserted --- */
+/* --- attackers: processes of their own, which assert nothing --- */
 
 enum { NO_ATTACKER = -2000 };
 
@@ -112,13 +112,12 @@ static int attack(const struct fixture *fixture, enum attacker attacker, size_t 
 	}
 }
 
-/* Whether this machine lets us have such namespaces. */
+/* Whether this machine allows such namespaces. */
 static bool may_unshare(uid_t uid, int namespaces)
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = start_process();
 
-	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
 		_exit(setresuid(uid, uid, uid) < 0 || unshare(namespaces) < 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -138,32 +137,12 @@ static bool is_possible(enum attacker attacker)
 	return possible;
 }
 
-/* --- what becomes of the page --- */
+/* --- the page afterwards --- */
 
 struct victim {
-	int socket;
-	int page;
-	uint8_t *seen; /* what this one sees in it */
+	struct member member;
 	uint8_t expected[WIRE_PAGE_BYTES];
 };
-
-static void victim_start(struct victim *victim, struct fixture *fixture)
-{
-	victim->socket = raw_hello(fixture->socket, 0, NULL, &victim->page);
-	ck_assert_uint_eq(raw_register(victim->socket, "seen u32 a", NULL, NULL), 0);
-	ck_assert_uint_eq(trace(fixture, "seen", true), 1);
-	victim->seen = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, victim->page, 0);
-	ck_assert_ptr_ne(victim->seen, MAP_FAILED);
-	memcpy(victim->expected, victim->seen, WIRE_PAGE_BYTES);
-}
-
-static void victim_end(struct victim *victim, struct fixture *fixture)
-{
-	trace(fixture, "seen", false);
-	munmap(victim->seen, WIRE_PAGE_BYTES);
-	close(victim->page);
-	close(victim->socket);
-}
 
 static sigjmp_buf it_is_gone;
 
@@ -177,7 +156,7 @@ static bool is_changed(const struct victim *victim)
 	bool changed;
 
 	signal(SIGBUS, on_bus_error);
-	changed = sigsetjmp(it_is_gone, 1) || memcmp(victim->seen, victim->expected, WIRE_PAGE_BYTES) != 0;
+	changed = sigsetjmp(it_is_gone, 1) || memcmp(victim->member.page, victim->expected, WIRE_PAGE_BYTES) != 0;
 	signal(SIGBUS, SIG_DFL);
 	return changed;
 }
@@ -201,10 +180,11 @@ static void judge(const struct victim *victim, enum attacker attacker, size_t at
 DAEMON_TEST(page_cannot_be_changed_for_others_even_by_root)
 {
 	struct tally_of_attacks tally = { 0 };
-	struct victim victim;
+	struct victim victim = { .member = member_new(fixture, "seen u32 a") };
 	int attacker_socket, page;
 
-	victim_start(&victim, fixture);
+	ck_assert_uint_eq(trace(fixture, "seen", true), 1);
+	memcpy(victim.expected, victim.member.page, WIRE_PAGE_BYTES);
 	attacker_socket = raw_hello(fixture->socket, 0, NULL, &page);
 	for (enum attacker attacker = OURSELVES; attacker < ATTACKERS; attacker++)
 		for (size_t i = 0; i < ARRAY_SIZE(attempts) && (i > 0 || is_possible(attacker)); i++)
@@ -213,5 +193,6 @@ DAEMON_TEST(page_cannot_be_changed_for_others_even_by_root)
 	       tally.refused, tally.attempts - tally.refused);
 	close(page);
 	close(attacker_socket);
-	victim_end(&victim, fixture);
+	trace(fixture, "seen", false);
+	member_free(&victim.member);
 }

@@ -16,10 +16,9 @@
 #include <linux/sched.h>
 
 #include "protocol/transport.h"
-#include "tests/integration/actor.h"
 #include "tests/integration/cgroups.h"
-#include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/policy.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* newer than Debian 12's headers */
@@ -27,18 +26,14 @@
 
 enum { USER = 12345 };
 
-/*
- * Runs a part of a test as the first process of a pid namespace, with a /proc of that namespace if it is to have one. Its
- * assertions are the test's.
- */
+/* Runs a part of a test as the first process of a pid namespace, with the namespace's /proc or the one from outside. */
 static void run_in_a_pid_namespace(bool with_proc, void (*run)(int outside), int outside)
 {
-	int ours = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC), status;
+	int ours = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
 	pid_t pid;
 
 	ck_assert_int_eq(unshare(CLONE_NEWPID), 0);
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
+	pid = start_process();
 	if (pid == 0) {
 		ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
 		ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
@@ -47,28 +42,21 @@ static void run_in_a_pid_namespace(bool with_proc, void (*run)(int outside), int
 		run(outside);
 		_exit(EXIT_SUCCESS);
 	}
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	/* It has said why. */
-	if (status != 0)
-		_exit(EXIT_FAILURE);
-	/* Nothing can be started in one whose first process has ended. */
+	await_success(pid);
+	/* No process can be started in a namespace whose first process has ended. */
 	ck_assert_int_eq(setns(ours, CLONE_NEWPID), 0);
 	close(ours);
 }
 
-/* Whatever socket it is told of, it connects to that, and hands the connection over. */
+/* Connects to each socket whose path it reads, and hands the connection over. */
 static void connect_for_others(void)
 {
 	char path[128] = "";
 
 	while (read(3, path, sizeof(path) - 1) > 0) {
-		struct sockaddr_un address;
-		socklen_t length;
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		int fd = raw_connect(path);
 
-		if (transport_address(path, &address, &length) < 0 ||
-		    connect(fd, (struct sockaddr *)&address, length) < 0 || transport_send(3, "x", 1, &fd, 1, 0) < 0)
-			_exit(EXIT_FAILURE);
+		ck_assert_int_eq(transport_send(3, "x", 1, &fd, 1, 0), 0);
 		close(fd);
 	}
 	_exit(EXIT_SUCCESS);
@@ -89,10 +77,10 @@ static void expect_unknown_peer(const struct fixture *fixture, int socket)
 	expect_cut_with(socket, REFUSAL_UNKNOWN_PEER, "can't see");
 	close(socket);
 	ck_assert(log_has(fixture, "unknown-peer"));
-	ck_assert_uint_eq(status_number(fixture, "tenants"), 0);
+	expect_status(fixture, "tenants=0");
 }
 
-static void refuse_who_is_outside(int outside)
+static void refuse_client_outside(int outside)
 {
 	struct fixture fixture;
 	int inside;
@@ -100,8 +88,8 @@ static void refuse_who_is_outside(int outside)
 	ck_assert_int_eq(getpid(), 1);
 	fixture_start(&fixture, (const char *const[]){ "--guard=off", NULL });
 	expect_unknown_peer(&fixture, connection_of(outside, fixture.socket));
-	inside = raw_hello(fixture.socket, 0, NULL, NULL);
-	ck_assert_uint_eq(raw_register(inside, "inside", NULL, NULL), 0);
+	inside = fixture_client(&fixture);
+	expect_granted(inside, "inside");
 	close(inside);
 	fixture_stop(&fixture);
 }
@@ -115,7 +103,7 @@ TEST(client_outside_the_pid_namespace_is_refused)
 	outside.pid = actor_fork(-1, &outside.leash);
 	if (outside.pid == 0)
 		connect_for_others();
-	run_in_a_pid_namespace(true, refuse_who_is_outside, outside.leash);
+	run_in_a_pid_namespace(true, refuse_client_outside, outside.leash);
 	holder_end(&outside);
 }
 
@@ -134,7 +122,7 @@ static void refuse_to_start(int outside _unused_)
 	ck_assert_int_eq(rmdir(directory), 0);
 }
 
-/* To whom it looks into that of others each pid is somebody else. */
+/* There a pid belongs to another process than in the daemon's namespace. */
 TEST(daemon_with_the_proc_of_others_does_not_start)
 {
 	if (!need_root("a daemon with the /proc of others"))
@@ -178,7 +166,7 @@ static bool has_peer_pidfds(void)
 	return has;
 }
 
-/* A process with just that pid, which lives until it is killed; false, having said so, where that can't be had. */
+/* Starts a process with that pid, which lives until it is killed. False: not possible here. */
 static bool start_with_pid(pid_t pid)
 {
 	struct clone_args arguments = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1 };
@@ -189,15 +177,12 @@ static bool start_with_pid(pid_t pid)
 		for (;;)
 			pause();
 	}
-	if (r < 0)
-		printf("not possible here: a pid that is used again: clone3: %s\n", strerror(errno));
 	ck_assert(r < 0 || r == pid);
-	return r > 0;
+	return r > 0 || not_possible("a pid that is used again: clone3() fails");
 }
 
 DAEMON_TEST(process_with_a_reused_pid_is_not_mistaken, .needs_cgroups = "a pid that is used again")
 {
-	struct seen_tenant seen;
 	struct raw_reply reply;
 	struct actor first;
 	const char *victim = make_cgroup("victim");
@@ -212,23 +197,21 @@ DAEMON_TEST(process_with_a_reused_pid_is_not_mistaken, .needs_cgroups = "a pid t
 		raw_receive(first.socket, &reply);
 		if (has_peer_pidfds()) {
 			ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
-			ck_assert_uint_eq(status_number(fixture, "connections"), 0);
-			ck_assert_uint_eq(status_number(fixture, "tenants"), 0);
+			expect_status(fixture, "connections=0 tenants=0");
 		} else {
-			/* What remains then, and nobody can help: his tenant pays. */
-			printf("not possible here: to tell who has the pid of another, for Linux has SO_PEERPIDFD since 6.5\n");
-			expect_only_tenant(fixture, victim, &seen);
+			/* Then the tenant of the new process is charged. */
+			not_possible("to notice that a pid was used again, before Linux 6.5 with its SO_PEERPIDFD");
+			expect_tenants(fixture, victim);
 		}
 		raw_reply_deinit(&reply);
-		ck_assert_int_eq(kill(first.pid, SIGKILL), 0);
-		ck_assert_int_eq(waitpid(first.pid, NULL, 0), first.pid);
+		kill_process(first.pid);
 	}
 	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
 	close(first.socket);
 }
 
-/* One connects for us, and ends; whether we were welcome. */
-static bool hello_of_who_ends(const struct sockaddr_un *address, socklen_t length, bool reap_first)
+/* A process connects and ends; then the test says hello on the connection. Whether it was welcomed. */
+static bool hello_after_the_end(const struct sockaddr_un *address, socklen_t length, bool reap_first)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), status;
 	struct raw_reply reply;
@@ -259,44 +242,17 @@ DAEMON_TEST(clients_that_end_at_once_are_served_or_refused)
 	unsigned welcome = 0;
 	struct sockaddr_un address;
 	socklen_t length;
-	int bystander;
+	_cleanup_(fd_closep) int bystander = fixture_client(fixture);
 
 	ck_assert_int_eq(transport_address(fixture->socket, &address, &length), 0);
-	bystander = fixture_client(fixture);
 	for (unsigned i = 0; i < TIMES; i++)
-		welcome += hello_of_who_ends(&address, length, i % 2);
-	printf("of %d who connected and ended %u were looked at in time\n", TIMES, welcome);
-	ck_assert(eventually(status_number(fixture, "connections") == 1));
-	ck_assert_uint_eq(raw_register(bystander, "unharmed", NULL, NULL), 0);
-	close(bystander);
+		welcome += hello_after_the_end(&address, length, i % 2);
+	printf("of %d clients that connected and ended %u were served\n", TIMES, welcome);
+	await_status(fixture, "connections=1");
+	expect_granted(bystander, "unharmed");
 }
 
-/* So that just `n` more fds can be opened, from now on. */
-static void leave_fds(pid_t pid, unsigned n)
-{
-	struct rlimit limit;
-	struct stat status;
-	char path[64];
-
-	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
-	for (limit.rlim_cur = 0;; limit.rlim_cur++) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%llu", (int)pid, (unsigned long long)limit.rlim_cur);
-		if (lstat(path, &status) < 0 && n-- == 0)
-			break;
-	}
-	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
-}
-
-static void give_fds(pid_t pid)
-{
-	struct rlimit limit;
-
-	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
-	limit.rlim_cur = limit.rlim_max;
-	ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
-}
-
-/* What takes an fd when somebody connects, in this order. */
+/* An fd is needed here for a new client, in this order. */
 enum { AT_ACCEPT, AT_PIDFD, AT_CGROUP, PLACES };
 
 TEST(client_without_fds_for_its_peer_waits)
@@ -307,18 +263,18 @@ TEST(client_without_fds_for_its_peer_waits)
 		int socket;
 
 		fixture_start(&fixture, (const char *const[]){ "--user=root", NULL });
-		/* But for the connection of our own, with which it was counted. */
+		/* They were counted while the test's own connection was open. */
 		rest = fixture.before.fds - 1;
 		ck_assert(eventually(count_fds(fixture.pid) == rest));
-		leave_fds(fixture.pid, place);
+		limit_fds_of(fixture.pid, free_fd_of(fixture.pid, place));
 		socket = raw_connect(fixture.socket);
 		raw_say_hello(socket);
 		ck_assert(eventually(log_has(&fixture, "can't accept on")));
-		/* It was accepted or not; nothing else was left open. */
+		/* No fd is left open but that of the connection, if it was accepted. */
 		ck_assert_uint_eq(count_fds(fixture.pid), rest + (place != AT_ACCEPT));
-		give_fds(fixture.pid);
+		limit_fds_of(fixture.pid, RLIM_INFINITY);
 		expect_kind(socket, KIND_WELCOME);
-		ck_assert_uint_eq(raw_register(socket, "late", NULL, NULL), 0);
+		expect_granted(socket, "late");
 		close(socket);
 		fixture_stop(&fixture);
 	}

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# userevctl policy: files are checked and explained without a daemon; and the examples do what they say for the cgroups that
-# systemd, Docker, Podman and Kubernetes make.
+# userevctl policy checks and explains files without a daemon; and the examples have their effect on cgroups of systemd, Docker, Podman
+# and Kubernetes.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -15,17 +15,7 @@ id=0a1b2c3d4e5f60718293a4b5c6d7e8f900112233445566778899aabbccddeeff
 uid=6d0e2b1c-54a2-4a69-9c8f-0f1e2d3c4b5a
 uid_=6d0e2b1c_54a2_4a69_9c8f_0f1e2d3c4b5a
 
-# exits STATUS COMMAND…
-exits()
-{
-	local wanted=$1 status
-	shift
-	"$@"
-	status=$?
-	[ $status -eq "$wanted" ] || { echo "exit status $status instead of $wanted"; return 1; }
-}
-
-# says TEXT COMMAND…: in what it prints, on either output; a whole line where TEXT begins with "^".
+# says TEXT COMMAND…: the text is in the output, stdout or stderr; it is a whole line if it begins with "^".
 says()
 {
 	local text=$1 output
@@ -39,12 +29,7 @@ says()
 	fi
 }
 
-says_not()
-{
-	! says "$@"
-}
-
-# json EXPRESSION COMMAND…: what it prints is JSON, and the expression about `it` is true. value(KEY[, CGROUP]) is what is said.
+# json EXPRESSION COMMAND…: the output is JSON, and the expression about `it` is true. value(KEY[, CGROUP]) is the last value of a key.
 json()
 {
 	local expression=$1
@@ -71,7 +56,7 @@ check_here()
 	"$ctl" policy check --root="$scratch" "$@"
 }
 
-# shows TENANT MAXIMUM CGROUP [FILE]: by this example, or by all of them.
+# shows TENANT MAXIMUM CGROUP [FILE]: with this example, or with all examples.
 shows()
 {
 	local directory=$examples
@@ -94,7 +79,7 @@ check 'good files are good' exits 0 check_here
 check '… and counted, but not those that are hidden' says '1 file, 1 section of cgroups, 0 declared events: no error, 0 warnings.' check_here
 put etc/userevd/policy.d/20-b.conf '[/a]' 'MaxEvents=many' 'MaxEvent=5'
 check 'an error is exit status 1' exits 1 check_here
-check '… with file, line, key and what would be right' \
+check '… with file, line, key and advice' \
 	says "^$scratch/etc/userevd/policy.d/20-b.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity" check_here
 check '… beside a warning with a suggestion' \
 	says "20-b.conf:3: warning: MaxEvent=: there is no such key; did you mean MaxEvents=?" check_here
@@ -102,18 +87,18 @@ check '… and a sum' says '1 error, 1 warning.' check_here
 check 'as JSON' json 'it["good"] is False and [(p["severity"], p["line"], p["key"]) for p in it["problems"]] ==
 	[("error", 2, "MaxEvents"), ("warning", 3, "MaxEvent")] and it["problems"][0]["file"].endswith("20-b.conf")' check_here --json
 check 'no colours in a pipe' says_not $'\e' check_here
-check 'colours where they are wanted' says $'\e[' check_here --color=always
+check 'colours with --color=always' says $'\e[' check_here --color=always
 ln -sf /dev/null "$scratch/etc/userevd/policy.d/20-b.conf"
 check 'a mask takes it away' exits 0 check_here
 put warned.conf '[/a]' 'Nothing=5'
 check 'warnings are no failure' exits 0 "$ctl" policy check "$scratch/warned.conf"
 check 'files can be checked alone' says '1 file, 1 section of cgroups, 0 declared events: no error, 1 warning.' "$ctl" policy check "$scratch/warned.conf"
-check 'a file that there is not is an error' says 'nowhere.conf: cannot be read: No such file or directory' \
+check 'a missing file is an error' says 'nowhere.conf: cannot be read: No such file or directory' \
 	"$ctl" policy check "$scratch/nowhere.conf"
-check '… unless they are to be strict about what is unknown' exits 1 "$ctl" policy check --strict "$scratch/warned.conf"
-check '… which they say is an error' says '1 error, 0 warnings.' "$ctl" policy check --strict "$scratch/warned.conf"
+check 'unknown keys are errors with --strict' exits 1 "$ctl" policy check --strict "$scratch/warned.conf"
+check '… and are counted as errors' says '1 error, 0 warnings.' "$ctl" policy check --strict "$scratch/warned.conf"
 put both.conf '[/a]' 'MaxEvents=5' 'ReserveEvents=6'
-check 'what is known but odd is a warning for them, too' says 'no error, 1 warning.' "$ctl" policy check --strict "$scratch/both.conf"
+check 'other warnings stay warnings with --strict' says 'no error, 1 warning.' "$ctl" policy check --strict "$scratch/both.conf"
 put reserves.conf '[Daemon]' 'KernelMargin=100' '[/a]' 'ReserveEvents=500' '[/b]' 'ReserveEvents=400'
 check 'reserves that fit' exits 0 "$ctl" policy check --capacity=1000 "$scratch/reserves.conf"
 check 'reserves that do not fit beside the margin are an error' \
@@ -140,47 +125,47 @@ check '… as JSON, too' json 'it["good"] and [(p["severity"], p["line"]) for p 
 	"$ctl" policy check --json --policy="$scratch/here"
 check 'files of another machine are not compared with this one' says 'no error, 0 warnings.' \
 	"$ctl" policy check --root= --policy="$scratch/here"
-check '… nor are files that are named' says 'no error, 0 warnings.' "$ctl" policy check "$scratch/here/10-a.conf"
+check '… nor are files that are given by name' says 'no error, 0 warnings.' "$ctl" policy check "$scratch/here/10-a.conf"
 
 # --- show and explain ---
 put p/10-a.conf '[Daemon]' 'DefaultMaxEvents=77' '[/s]' 'MaxEvents=100' 'DenyEvents=host_*' '[/s/*]' 'Tenant=yes' 'NamePrefix=s_' \
 	'[/s/picky]' 'AllowEvents=s_a_* s_b' 'MaxEvents=9' 'AllowMultiFormat=no'
 show=("$ctl" policy show --root= --policy="$scratch/p")
 explain=("$ctl" policy explain --root= --policy="$scratch/p")
-check 'show names the tenant and the line that says so' \
+check 'show names the tenant and the line that makes it one' \
 	says "^/s/picky	Tenant	yes	$scratch/p/10-a.conf:7	/s/*" "${show[@]}" /s/picky/inside
 check '… the limits of all levels' says "^/s	MaxEvents	100	$scratch/p/10-a.conf:4	/s" "${show[@]}" /s/picky/inside
-check '… what is inherited' says "^/s/picky	DenyEvents	host_*	$scratch/p/10-a.conf:5	/s" "${show[@]}" /s/picky
-check '… and what is so by default' says '^/s/picky	Stream	auto	default	-' "${show[@]}" /s/picky
+check '… inherited values' says "^/s/picky	DenyEvents	host_*	$scratch/p/10-a.conf:5	/s" "${show[@]}" /s/picky
+check '… and defaults' says '^/s/picky	Stream	auto	default	-' "${show[@]}" /s/picky
 check 'a tenant without a limit has that of [Daemon]' \
 	says "^/s/x	DefaultMaxEvents	77	$scratch/p/10-a.conf:2	Daemon" "${show[@]}" /s/x
 check 'one with a limit has not' says_not DefaultMaxEvents "${show[@]}" /s/picky
 check 'without a cgroup it is [Daemon]' says "^-	DefaultMaxEvents	77	$scratch/p/10-a.conf:2	Daemon" "${show[@]}"
 check 'as JSON' json 'it["tenant"] == "/s/picky" and value("MaxEvents", "/s") == "100" and value("AllowEvents") == "s_a_* s_b" and
 	[v["line"] for v in it["values"] if v["key"] == "NamePrefix"] == [8]' "${show[@]}" --json /s/picky/inside
-check 'the second level is the tenant where nobody says anything' json 'it["tenant"] == "/x/y" and it["tenant_by"] == "level" and
+check 'without Tenant= the second level is the tenant' json 'it["tenant"] == "/x/y" and it["tenant_by"] == "level" and
 	it["tenant_sure"] is False' "${show[@]}" --json /x/y/z
-check '… and it is said that this may not be so' says 'Not all of these cgroups are here' "${show[@]}" /x/y/z
+check '… with a note that this is not certain' says 'Not all of these cgroups are here' "${show[@]}" /x/y/z
 check 'our own cgroup is here' json 'it["tenant_sure"]' "$ctl" policy show --policy="$scratch/p" --json /
 check 'an event that is allowed' says '^allowed: s_b, as far as names and flags go; no daemon says what is left' "${explain[@]}" /s/picky 'b u32 n'
 check '… is exit status 0' exits 0 "${explain[@]}" /s/picky 'b u32 n'
 check '… and the rule is shown' says "^/s/picky	AllowEvents	s_a_*	$scratch/p/10-a.conf:10	/s/picky" "${explain[@]}" /s/picky 'a_x u32 n'
 check 'one that is not allowed' says "^refused: nothing in AllowEvents= matches 's_c' ($scratch/p/10-a.conf:10)" "${explain[@]}" /s/picky 'c u32 n'
 check '… is exit status 1' exits 1 "${explain[@]}" /s/picky 'c u32 n'
-check 'what is denied is compared with its prefix' says '^allowed: s_host_x, as far as names and flags go; no daemon says what is left' "${explain[@]}" /s/x 'host_x u32 n'
-check 'and denied without one' says "^refused: DenyEvents=host_* denies 'host_x' ($scratch/p/10-a.conf:5)" \
+check 'names are compared with their prefix' says '^allowed: s_host_x, as far as names and flags go; no daemon says what is left' "${explain[@]}" /s/x 'host_x u32 n'
+check 'and denied without a prefix' says "^refused: DenyEvents=host_* denies 'host_x' ($scratch/p/10-a.conf:5)" \
 	"${explain[@]}" /s 'host_x u32 n'
 check 'a persistent one is refused by default' says '^refused: AllowPersist=no; register it without that flag (default)' \
 	"${explain[@]}" --persist /s/x 'a u32 n'
 check 'a multi-format one where a section says so' says 'refused: AllowMultiFormat=no; register it without that flag' \
 	"${explain[@]}" --multi-format /s/picky 'b u32 n'
-check 'a description that is none' says "refused: field 1: 'long' has no fixed size" "${explain[@]}" /s/x 'a long n'
+check 'a malformed description' says "refused: field 1: 'long' has no fixed size" "${explain[@]}" /s/x 'a long n'
 check '… as JSON' json 'it["allowed"] is False and it["refusal"] == "bad-description"' "${explain[@]}" --json /s/x 'a long n'
 check 'a refusal as JSON' json 'it["event"] == "s_c" and it["refusal"] == "not-permitted" and value("AllowEvents") == "s_a_* s_b"' \
 	"${explain[@]}" --json /s/picky 'c u32 n'
 put p/20-b.conf '[/s]' 'MaxEvents=many'
 check 'files with an error explain nothing' exits 1 "${explain[@]}" /s/picky 'b u32 n'
-check '… but say what is wrong' says '20-b.conf:2: MaxEvents=many' "${show[@]}" /s
+check '… but print the error' says '20-b.conf:2: MaxEvents=many' "${show[@]}" /s
 
 # --- the examples ---
 for file in "$examples"/*.conf; do
@@ -188,7 +173,7 @@ for file in "$examples"/*.conf; do
 done
 check 'so have all of them together' says 'no error, 0 warnings.' "$ctl" policy check --strict --root= --policy=$examples
 
-# What exporters of OpenTelemetry register, as their public sources have it.
+# The event of OpenTelemetry's exporters, from their public sources.
 otlp='otlp_metrics u32 protocol;char[8] version;__rel_loc u8[] buffer'
 own=("$ctl" policy explain --root= --policy=$examples)
 check 'OpenTelemetry: a service may register its metrics' exits 0 "${own[@]}" /system.slice/shop.service "$otlp"
@@ -197,9 +182,9 @@ check "… of which the fields are declared as the exporters' are" json \
 	'value("Fields", "Event otlp_metrics") == "u32 protocol; char[8] version; __rel_loc u8[] buffer"' \
 	"$ctl" policy show --json --root= --policy=$examples
 check 'OpenTelemetry: a service may log under its name' says 'allowed: shop_L2K1' "${own[@]}" /system.slice/shop.service 'shop_L2K1 u8 n'
-check '… and the line that says whose name it is is shown' says "/system.slice/shop.service	OwnNames	shop_L[1-5]K*	$examples/60-opentelemetry.conf:" \
+check '… and the line that reserves the name is shown' says "/system.slice/shop.service	OwnNames	shop_L[1-5]K*	$examples/60-opentelemetry.conf:" \
 	"${own[@]}" /system.slice/shop.service 'shop_L2K1 u8 n'
-check '… and nobody else may' says "refused: the policy keeps the name 'shop_L5K1Gshop' for others ($examples/60-opentelemetry.conf:" \
+check '… and others may not' says "refused: the policy keeps the name 'shop_L5K1Gshop' for others ($examples/60-opentelemetry.conf:" \
 	"${own[@]}" /docker/$id 'shop_L5K1Gshop u8 n'
 check '… as JSON, with the owner' json 'it["refusal"] == "not-permitted" and
 	[v["section"] for v in it["values"] if v["key"] == "OwnNames"] == ["/system.slice/shop.service"]' \
@@ -210,15 +195,15 @@ check '… and no others' json 'value("OwnNames") is None' "$ctl" policy show --
 check '… without a cgroup all' json 'value("OwnNames", "/system.slice/shop.service") == "shop_L[1-5]K*"' \
 	"$ctl" policy show --json --root= --policy=$examples
 
-# A denial for the whole machine holds beside what the examples deny.
+# A denial for the whole machine is added to those of the examples.
 put all/10-all.conf '[/]' 'DenyEvents=sched_*'
 cp "$examples"/20-docker.conf "$scratch/all"
 all=(--root= --policy="$scratch/all")
 for cgroup in /system.slice/docker-$id.scope /docker/$id; do
-	check "$cgroup: what is denied for the machine stays denied" \
+	check "$cgroup: a denial for the machine stays in force" \
 		says "^refused: DenyEvents=sched_* denies 'sched_switch' ($scratch/all/10-all.conf:2)" \
 		"$ctl" policy explain "${all[@]}" $cgroup 'sched_switch u32 n'
-	check '… and what is denied besides' exits 1 "$ctl" policy explain "${all[@]}" $cgroup 'host_up u32 n'
+	check '… beside that of the example' exits 1 "$ctl" policy explain "${all[@]}" $cgroup 'host_up u32 n'
 	check '… and show has both lists' json '[v["value"] for v in it["values"] if v["key"] == "DenyEvents"] ==
 		["sched_*", "host_* systemd_*"]' "$ctl" policy show --json "${all[@]}" $cgroup
 done
@@ -271,16 +256,16 @@ check 'its pod holds it' json "value('MaxEvents', '$pod') == '1500' and value('M
 	"$ctl" policy show --json --root= --policy=$examples $pod/crio-$id.scope
 check 'and the class of its pod does not' json "value('MaxEvents', '$pods/kubepods-burstable.slice') is None" \
 	"$ctl" policy show --json --root= --policy=$examples $pods/kubepods-burstable.slice/kubepods-burstable-pod$uid_.slice/crio-$id.scope
-check 'guarantees: a stranger' json 'it["allowed"] and it["event"] == "ci_build_step" and value("MaxEvents") == "50"' \
+check 'guarantees: a cgroup without a section' json 'it["allowed"] and it["event"] == "ci_build_step" and value("MaxEvents") == "50"' \
 	"$ctl" policy explain --json --root= --policy=$examples /builds.slice/job-1 'build_step u32 n'
-check 'guarantees: what strangers may not' exits 1 "$ctl" policy explain --root= --policy=$examples /builds.slice/job-1 'other u32 n'
+check 'guarantees: a name that is not allowed there' exits 1 "$ctl" policy explain --root= --policy=$examples /builds.slice/job-1 'other u32 n'
 check 'guarantees: a reserve' json 'value("ReserveEvents") == "2000"' \
 	"$ctl" policy show --json --root= --policy=$examples /system.slice/payment-eu.service
 check 'guarantees: events that persist' exits 0 "$ctl" policy explain --persist --root= --policy=$examples /system.slice/agent.service 'agent_up u32 n'
 
-# What somebody makes inside of what is his matches a pattern that means the machine's.
+# Cgroups inside a delegated cgroup, with names that match a pattern for the machine's own cgroups.
 evil=/user.slice/user-1000.slice/user@1000.service/app.slice/system.slice/nginx.service
-check 'cgroups that somebody makes inside of his own match no pattern of the machine' \
+check 'cgroups inside a delegated cgroup match no pattern of the machine' \
 	json 'value("MaxEvents", it["tenant"]) != "2000"' "$ctl" policy show --json --root= --policy=$examples $evil
 check 'and a container inside of a container is the outer one' \
 	shows /docker/$id 500 /docker/$id/docker/$id

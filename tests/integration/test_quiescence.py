@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# userevctl disable --wait: when it has returned, no record of the event comes any more, on any CPU, from any process. Runs on the
-# embedded backend, and in guests on the kernel's.
+# After `userevctl disable --wait` no record of the event arrives from any CPU or process. Runs on the embedded backend, and in guests on
+# the kernel's.
 
 import contextlib
 import glob
@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from running import BUILD, Lines, running, unprivileged  # noqa: E402
-from checks import PATIENCE, check, eventually, sum_up  # noqa: E402
+from checks import TIMEOUT, check, eventually, sum_up  # noqa: E402
 
 PROCESSES, THREADS, ROUNDS = 2 * (os.cpu_count() or 1), 2, 5
 TRACEFS = "/sys/kernel/tracing"
@@ -35,7 +35,7 @@ def hammered(daemon, name):
 
 
 def count(daemon, name):
-    """Records so far: who traces in the kernel is ftrace's first buffer."""
+    """Records so far; on a kernel those in ftrace's first buffer."""
     if daemon.json("status")["backend"] == "embedded":
         return sum(event["records"] for event in daemon.json("events") if event["event"] == name)
     total = 0
@@ -58,37 +58,37 @@ def check_quiet(daemon):
     with hammered(daemon, "hammered"):
         loud = []
         for _ in range(ROUNDS):
-            check("the event is switched on", failed(daemon.ctl("enable", "hammered")))
-            check("… and recorded", not grows(daemon, "hammered"))
-            check("it is switched off, with --wait", failed(daemon.ctl("disable", "--wait", "hammered")))
+            check("the event is enabled", failed(daemon.ctl("enable", "hammered")))
+            check("records arrive", not grows(daemon, "hammered"))
+            check("the event is disabled with --wait", failed(daemon.ctl("disable", "--wait", "hammered")))
             before = count(daemon, "hammered")
             time.sleep(REST)
             loud.append(count(daemon, "hammered") - before)
-        check(f"no record comes after that, in {ROUNDS} rounds", loud if any(loud) else None)
+        check(f"no record arrives after disable --wait, in {ROUNDS} rounds", loud if any(loud) else None)
 
 
 def check_others(daemon):
-    """Somebody else traces it, too."""
+    """A second tracer uses the event."""
     with hammered(daemon, "wanted"):
         tail = daemon.tail("--wait", "wanted")
-        check("a tail wants the event", not tail.next())
+        check("a tail enables the event", not tail.next())
         reader = threading.Thread(target=lambda: [None for _ in iter(lambda: tail.next(1), "")])
         reader.start()
         result = daemon.ctl("disable", "--wait", "--timeout=1", "wanted")
-        check("--wait with a --timeout gives up while another traces", failed(result, 1))
-        check("… and says so", None if "still on" in result.stderr else result.stderr)
+        check("--wait fails at its --timeout while a tail traces", failed(result, 1))
+        check("--wait reports that the event is still on", None if "still on" in result.stderr else result.stderr)
         waiting = Lines([BUILD + "/userevctl", "disable", "--wait", "wanted"], env=daemon.environment)
-        check("without one it waits", None if waiting.next(3) == "" else "it does not")
+        check("without --timeout it waits", None if waiting.next(3) == "" else "it does not")
         tail.end()
-        said = waiting.next()
-        check("… until the other has ended", None if waiting.process.wait(PATIENCE) == 0 and "off" in said else said)
+        line = waiting.next()
+        check("--wait ends after the tail", None if waiting.process.wait(TIMEOUT) == 0 and "off" in line else line)
         waiting.end()
-        check("then the event is off", daemon.is_on("wanted"))
+        check("the event is off", daemon.is_on("wanted"))
         reader.join()
 
 
 with running() as running_daemon:
     check_quiet(running_daemon)
     check_others(running_daemon)
-    check("an event that there is not is refused", failed(running_daemon.ctl("disable", "--wait", "nowhere"), 1))
+    check("an unknown event is an error", failed(running_daemon.ctl("disable", "--wait", "nowhere"), 1))
 sum_up()

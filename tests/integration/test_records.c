@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Records that are written by hand, and what becomes of them. */
+/* Records that a client writes without the library, and their way to the tracer. */
 
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void expect_by_hand(const struct seen *seen, uint32_t number, const char 
 	ck_assert_str_eq(record.bytes, text);
 }
 
-/* What is no record is taken and counted by the daemon; where the kernel is asked itself, it says what is wrong. */
+/* A malformed record is accepted and counted by the embedded daemon; the kernel refuses it with an errno. */
 static void expect_bad(const struct fixture *fixture, int stream, const void *record, size_t size, int error)
 {
 	ssize_t expected = keeps_records_itself(fixture) ? (ssize_t)size : -error;
@@ -42,7 +42,7 @@ static void expect_bad(const struct fixture *fixture, int stream, const void *re
 	ck_assert_int_eq(write_record(stream, record, size), expected);
 }
 
-/* What only a daemon that keeps records itself can tell. */
+/* Counters of a daemon that is the tracer itself; 0 with the kernel's. */
 static void expect_to_be_counted(const struct fixture *fixture, int socket, uint64_t records, uint64_t bad)
 {
 	struct wire_account account = raw_query(socket);
@@ -79,7 +79,7 @@ DAEMON_TEST(malformed_records_are_refused_or_counted)
 	record.text = 3 << 16; /* ends in no NUL */
 	expect_bad(fixture, stream, &record, sizeof(record), EFAULT);
 	record.text = 4 << 16;
-	record.index++; /* nobody's */
+	record.index++; /* of no event */
 	expect_bad(fixture, stream, &record, sizeof(record), ENOENT);
 
 	see(fixture, "by_hand", &seen);
@@ -170,7 +170,7 @@ static void send_release(int socket, uint32_t bit)
 	ck_assert_int_eq(raw_send(socket), 0);
 }
 
-/* Begins to tail, from now on and whatever it is called; the first packet says that it is in force. */
+/* Begins a tail of all events; its first packet comes when the events are on. */
 static int open_tail(const struct fixture *fixture)
 {
 	int control = raw_connect(fixture->control);
@@ -185,8 +185,8 @@ static int open_tail(const struct fixture *fixture)
 }
 
 /*
- * So many requests before it that the daemon may read them, and the release or the end behind them, in one go: then it
- * finds the record without having been woken by it.
+ * With so many requests before the record the daemon may read them and the release, or the end of the connection, in one turn:
+ * then it finds the record without having been woken by it.
  */
 static void write_and_go(const struct fixture *fixture, unsigned requests, bool release)
 {

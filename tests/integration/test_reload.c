@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The policy is read again: nobody is dropped, nothing is taken away, and with an error anywhere all is as it was. */
+/* A reload: no client is disconnected, nothing is revoked, and with an error in any file the old policy stays. */
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,8 +15,6 @@ static int connect_here(void)
 	return raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
 }
 
-/* --- how --- */
-
 TEST(sighup_reads_the_policy_again)
 {
 	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=1\n", NULL);
@@ -24,14 +22,13 @@ TEST(sighup_reads_the_policy_again)
 	ck_assert_int_eq(kill(fixture.pid, SIGHUP), 0);
 	ck_assert(eventually(log_has(&fixture, "the policy is loaded: 2 sections from 1 file")));
 	close(connect_here());
-	/* Many at once are as good as the last. */
+	/* Of many signals at once, at least the last one has an effect. */
 	fixture_write_policy(&fixture, "[/**]\nMaxEvents=7\n");
 	for (unsigned i = 0; i < 100; i++)
 		ck_assert_int_eq(kill(fixture.pid, SIGHUP), 0);
 	ck_assert(eventually(log_has(&fixture, "the policy is loaded: 1 section from 1 file")));
 	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(reload_returns_files_and_sections)
 {
@@ -43,7 +40,6 @@ TEST(reload_returns_files_and_sections)
 		      "policy.conf:5: warning: MaxEvent=: there is no such key; did you mean MaxEvents=?\n");
 	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(wrong_file_leaves_the_policy_in_force)
 {
@@ -55,74 +51,37 @@ TEST(wrong_file_leaves_the_policy_in_force)
 	expect_reload(&fixture, 1,
 		      "/policy.conf:5: MaxConnections=many: not a number; give 0 to 1048576, or infinity\n");
 	expect_reload(&fixture, 1, "not loaded; the policy stays as it was.\n");
-	/* The log says it, too. */
 	ck_assert(log_has(&fixture, "/policy.conf:5: MaxConnections=many: not a number"));
 	ck_assert(log_has(&fixture, "the policy has errors; the old one stays"));
 	ck_assert_uint_eq(status_number(&fixture, "reserved"), 5);
 	expect_granted_many(socket, "event", 2);
 	expect_refusal(socket, "third u32 a", REFUSAL_QUOTA_EXCEEDED, "2 of 2 events");
 
-	/* SIGHUP as well. */
+	/* The same with SIGHUP. */
 	fixture_write_policy(&fixture, "[/**]\nMaxEvents=0\nMaxEvents=0x\n");
 	ck_assert_int_eq(kill(fixture.pid, SIGHUP), 0);
 	ck_assert(eventually(log_has(&fixture, "/policy.conf:3: MaxEvents=0x")));
 	ck_assert_uint_eq(raw_query(socket).events_max, 2);
 
-	/* And what is mended is taken. */
+	/* Corrected files are loaded. */
 	change_policy(&fixture, "[/**]\nMaxEvents=3\n");
 	expect_granted(socket, "third u32 a");
 	close(socket);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(unreadable_file_is_an_error)
 {
 	char path[160];
 
 	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=2\n", NULL);
-	/* For anybody, root included. */
+	/* A link to itself, which root can't read either. */
 	snprintf(path, sizeof(path), "%s/20-loop.conf", fixture.directory);
 	ck_assert_int_eq(symlink("20-loop.conf", path), 0);
 	expect_reload(&fixture, 1, "20-loop.conf: cannot be read: ");
 	unlink(path);
 	expect_reload(&fixture, 0, "loaded: 1 section from 1 file\n");
 	fixture_stop(&fixture);
-}
-END_TEST
-
-/* Rows of one answer to RELOAD. */
-struct answered {
-	unsigned rows, loaded;
-	uint64_t sections;
-};
-
-static void read_answer(void *data, struct cursor row)
-{
-	struct answered *answered = data;
-
-	answered->rows++;
-	answered->loaded += row_get_u64(row, "loaded") == 1;
-	answered->sections = row_get_u64(row, "sections");
-}
-
-static void hear_reload(int control, struct answered *ret)
-{
-	struct raw_reply reply = { .message.flags = WIRE_MORE };
-	struct cursor rows, row;
-	uint16_t n;
-
-	*ret = (struct answered){ 0 };
-	do {
-		/* Megabytes take their time in an emulated machine. */
-		for (unsigned i = 0; i < 10 && (i == 0 || reply.size == -EAGAIN); i++)
-			raw_receive(control, &reply);
-		ck_assert_msg(reply.size > 0, "no answer: %zd", reply.size);
-		ck_assert_int_eq(reply.message.kind, KIND_ROWS);
-		ck_assert_int_eq(decode_rows(reply.message.body, &n, &rows), 0);
-		while (rows_next(&rows, &row))
-			read_answer(ret, row);
-	} while (reply.message.flags & WIRE_MORE);
 }
 
 TEST(concurrent_reloads_are_all_answered)
@@ -134,19 +93,19 @@ TEST(concurrent_reloads_are_all_answered)
 	fixture_start_with_policy(&fixture, "[/a]\nMaxEvents=1\n", NULL);
 	for (unsigned i = 0; i < ADMINS; i++)
 		control[i] = raw_connect(fixture.control);
-	/* All are there when the daemon looks. */
+	/* All requests have arrived when the daemon continues. */
 	ck_assert_int_eq(kill(fixture.pid, SIGSTOP), 0);
 	for (unsigned i = 0; i < ADMINS; i++) {
 		raw_packet(KIND_RELOAD);
 		ck_assert_int_eq(raw_send(control[i]), 0);
 	}
 	ck_assert_int_eq(kill(fixture.pid, SIGCONT), 0);
-	/* One does not wait. */
+	/* One admin leaves. */
 	close(control[3]);
 	for (unsigned i = 0; i < ADMINS; i++) {
 		if (i == 3)
 			continue;
-		hear_reload(control[i], &answered);
+		receive_reload(control[i], &answered);
 		ck_assert_uint_eq(answered.rows, 1);
 		ck_assert_uint_eq(answered.loaded, 1);
 		ck_assert_uint_eq(answered.sections, 1);
@@ -154,11 +113,10 @@ TEST(concurrent_reloads_are_all_answered)
 	}
 	fixture_stop(&fixture);
 }
-END_TEST
 
 enum { SLOW_FILES = 6, SLOW_BYTES = 1000000 };
 
-/* What takes long to be read, after the one that the test changes: many names of one long file. */
+/* Many names of one long file, which are read after the file that the test changes. */
 static void slow_files(bool make)
 {
 	char path[160], link[160];
@@ -190,24 +148,22 @@ TEST(reload_during_a_reload_reads_later_changes)
 	for (unsigned i = 0; i < 4; i++) {
 		raw_packet(KIND_RELOAD);
 		ck_assert_int_eq(raw_send(one), 0);
-		/* By now it may have been read. */
+		/* Time to read the first file. */
 		usleep(2000);
 		fixture_write_policy(&fixture,
 				     i % 2 ? "[/a]\nMaxEvents=1\n" : "[/a]\nMaxEvents=1\n[/b]\nMaxEvents=1\n");
 		raw_packet(KIND_RELOAD);
 		ck_assert_int_eq(raw_send(another), 0);
-		hear_reload(another, &answered);
+		receive_reload(another, &answered);
 		ck_assert_uint_eq(answered.sections, i % 2 ? 1 : 2);
-		hear_reload(one, &answered);
+		receive_reload(one, &answered);
 	}
 	close(another);
 	close(one);
 	slow_files(false);
 	fixture_stop(&fixture);
 }
-END_TEST
 
-/* Nor is anybody kept waiting by that. */
 TEST(clients_are_served_during_a_reload)
 {
 	struct answered answered;
@@ -229,16 +185,15 @@ TEST(clients_are_served_during_a_reload)
 		served++;
 	} while (!log_has(&fixture, "the policy is loaded"));
 	ck_assert_uint_gt(served, 3);
-	hear_reload(control, &answered);
+	receive_reload(control, &answered);
 	ck_assert_uint_eq(answered.loaded, 1);
 	close(control);
 	close(socket);
 	slow_files(false);
 	fixture_stop(&fixture);
 }
-END_TEST
 
-/* --- what it does to those who are there --- */
+/* --- clients --- */
 
 TEST(reload_disconnects_and_revokes_nothing)
 {
@@ -263,7 +218,7 @@ TEST(reload_disconnects_and_revokes_nothing)
 	ck_assert_uint_eq(trace(&fixture, "event*", true), CLIENTS);
 	trace(&fixture, "event*", false);
 	expect_refusal(sockets[0], "new u32 a", REFUSAL_QUOTA_EXCEEDED, "this tenant holds 20 of 5 events");
-	/* Who has it may have it for more of his programs. */
+	/* The tenant may have it in further programs. */
 	expect_granted(sockets[0], "event2 u32 a");
 	newcomer = raw_connect(fixture.socket);
 	expect_cut(newcomer, REFUSAL_TOO_MANY_CONNECTIONS);
@@ -272,9 +227,9 @@ TEST(reload_disconnects_and_revokes_nothing)
 		ck_assert_uint_eq(raw_release(sockets[i], &bits[i], 1), 1);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		close(sockets[i]);
-	/* What was released may linger on a file that they share, until the last of them has left. */
+	/* Released events linger on a shared file until its last client has left. */
 	ck_assert(eventually(status_number(&fixture, "charges") == 0));
-	/* What they had is gone before they are. */
+	/* Charges end before connections. */
 	ck_assert(eventually(status_number(&fixture, "connections") == 0));
 	sockets[0] = connect_here();
 	expect_granted_many(sockets[0], "new", 5);
@@ -282,9 +237,8 @@ TEST(reload_disconnects_and_revokes_nothing)
 	close(sockets[0]);
 	fixture_stop(&fixture);
 }
-END_TEST
 
-/* Where files are shared, who asks in the same words is answered without a decision. */
+/* An identical request of another client may be answered from a bundle, without a new decision. */
 TEST(identical_request_is_denied_after_a_reload)
 {
 	static const char *const events[] = { "a0 u32 n", "a1 u32 n", "a2 u32 n", "a3 u32 n", "a4 u32 n",
@@ -302,15 +256,14 @@ TEST(identical_request_is_denied_after_a_reload)
 			ck_assert_uint_eq(batch.answer[k].refusal,
 					  i == 2 && k == 7 ? REFUSAL_NOT_PERMITTED : REFUSAL_NONE);
 	}
-	/* Those who had it have it. */
+	/* The first two keep it. */
 	ck_assert_uint_eq(event_number(&fixture, "a7", "holders_total"), 2);
 	for (size_t i = 0; i < ARRAY_SIZE(sockets); i++)
 		close(sockets[i]);
 	fixture_stop(&fixture);
 }
-END_TEST
 
-/* Nor may one stream serve two whom a reload has parted. */
+/* Clients with different prefixes do not share events. */
 TEST(changed_prefix_applies_to_later_registrations)
 {
 	static const char *const events[] = { "a0 u32 n", "a1 u32 n", "a2 u32 n", "a3 u32 n",
@@ -333,7 +286,6 @@ TEST(changed_prefix_applies_to_later_registrations)
 		close(sockets[i]);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(delayed_client_continues_at_the_new_rate)
 {
@@ -357,9 +309,15 @@ TEST(delayed_client_continues_at_the_new_rate)
 	close(socket);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 /* --- reserves --- */
+
+static void expect_reserve(uint64_t reserved, uint64_t of_tenant, uint64_t filled)
+{
+	ck_assert_uint_eq(status_number(&fixture, "reserved"), reserved);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), of_tenant);
+	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), filled);
+}
 
 TEST(filled_part_of_a_shrunk_reserve_stays_reserved)
 {
@@ -371,20 +329,16 @@ TEST(filled_part_of_a_shrunk_reserve_stays_reserved)
 	expect_granted_many(socket, "event", 5);
 	ck_assert_uint_eq(status_number(&fixture, "reserved"), 6);
 	change_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=2\n");
-	ck_assert_uint_eq(status_number(&fixture, "reserved"), 5);
-	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), 2);
-	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), 5);
-	/* It goes. */
+	expect_reserve(5, 2, 5);
+	/* Without a reserve. */
 	change_policy(&fixture, "[/**]\nMaxEvents=100\n");
 	ck_assert_uint_eq(status_number(&fixture, "reserved"), 5);
 	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), 0);
 	expect_granted(socket, "common u32 a");
 	ck_assert_uint_eq(status_number(&fixture, "reserved"), 5);
-	/* It comes back, and is all free: what was in the other one is no part of it. */
+	/* A new reserve is empty: the charges of the old one do not count in it. */
 	change_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=4\n");
-	ck_assert_uint_eq(status_number(&fixture, "reserved"), 9);
-	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), 4);
-	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), 0);
+	expect_reserve(9, 4, 0);
 	expect_granted_many(socket, "again", 4);
 	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), 4);
 	close(socket);
@@ -392,7 +346,6 @@ TEST(filled_part_of_a_shrunk_reserve_stays_reserved)
 	ck_assert_uint_eq(status_number(&fixture, "reserved"), 4);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(unchanged_reserve_keeps_its_fill)
 {
@@ -401,15 +354,12 @@ TEST(unchanged_reserve_keeps_its_fill)
 	fixture_start_with_policy(&fixture, "[/**]\nReserveEvents=6\n", NULL);
 	socket = connect_here();
 	expect_granted_many(socket, "event", 5);
-	/* Whatever else is in the files, and in which order. */
+	/* Other sections and another order change nothing. */
 	change_policy(&fixture, "[/a]\nReserveEvents=3\n[/**]\nReserveEvents=8\nDenyEvents=x\n");
-	ck_assert_uint_eq(status_number(&fixture, "reserved"), 11);
-	ck_assert_uint_eq(tenant_number(&fixture, "reserved"), 8);
-	ck_assert_uint_eq(tenant_number(&fixture, "reserved_filled"), 5);
+	expect_reserve(11, 8, 5);
 	close(socket);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 TEST(reserves_beyond_the_capacity_are_an_error)
 {
@@ -422,45 +372,66 @@ TEST(reserves_beyond_the_capacity_are_an_error)
 	fixture_write_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=6\n[/b]\nReserveEvents=5\n");
 	expect_reload(&fixture, 1, "policy.conf:5: ReserveEvents=5: the reserves of all sections add up to 11 events");
 	ck_assert_uint_eq(status_number(&fixture, "reserved"), 6);
-	/* What the pool has lost to a new one is not taken from who has it; nobody gets more. */
+	/* A new reserve takes no event away, but the pool has no room for another event. */
 	change_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=6\n[/b]\nReserveEvents=4\n");
 	ck_assert_uint_eq(status_number(&fixture, "charges"), 10);
 	expect_refusal(socket, "more u32 a", REFUSAL_MACHINE_FULL, "this machine holds 4 of 0 events");
 	close(socket);
 	fixture_stop(&fixture);
 }
-END_TEST
 
 /* --- at the start --- */
 
-/* The daemon does not start with these files; its words are there. */
-static void expect_no_start(const char *policy, const char *words)
-{
-	char directory[64], file[96], option[3][128], output[4096];
-	FILE *to;
-	int status;
+/* A daemon of its own, in its own directory, with one policy file. */
+struct own {
+	char directory[64], control[96];
+	char socket_option[128], control_option[128], policy_option[128];
+};
 
-	make_temporary_directory(directory, sizeof(directory));
-	ck_assert_int_eq(chmod(directory, 0755), 0);
-	snprintf(file, sizeof(file), "%s/10.conf", directory);
-	to = fopen(file, "we");
+static void own_init(struct own *own)
+{
+	make_temporary_directory(own->directory, sizeof(own->directory));
+	ck_assert_int_eq(chmod(own->directory, 0755), 0);
+	ck_assert_int_eq(chdir(own->directory), 0);
+	snprintf(own->control, sizeof(own->control), "%s/c", own->directory);
+	snprintf(own->control_option, sizeof(own->control_option), "--control-socket=%s", own->control);
+	snprintf(own->socket_option, sizeof(own->socket_option), "--socket=%s/s", own->directory);
+	snprintf(own->policy_option, sizeof(own->policy_option), "--policy=%s", own->directory);
+}
+
+static void own_write(const char *policy)
+{
+	FILE *to = fopen("10.conf", "we");
+
 	ck_assert_ptr_nonnull(to);
 	ck_assert_int_ge(fputs(policy, to), 0);
 	ck_assert_int_eq(fclose(to), 0);
-	snprintf(option[0], sizeof(option[0]), "--policy=%s", directory);
-	snprintf(option[1], sizeof(option[1]), "--socket=%s/s", directory);
-	snprintf(option[2], sizeof(option[2]), "--control-socket=%s/c", directory);
-	/* In the background, too, where the command ends with the status of what it has started. */
+}
+
+/* The daemon does not start with this policy, and logs these words. */
+static void expect_no_start(const char *policy, const char *words)
+{
+	char output[4096];
+	struct own own;
+
+	own_init(&own);
+	own_write(policy);
+	/* Also in the background, where the command ends with the exit status of the daemon. */
 	for (unsigned background = 0; background < 2; background++) {
-		status =
-			run_command(NULL, output, sizeof(output),
-				    (const char *const[]){ built("userevd"), option[0], option[1], option[2],
-							   "--capacity=10", background ? NULL : "--foreground", NULL });
+		const char *const command[] = { built("userevd"),
+						own.policy_option,
+						own.socket_option,
+						own.control_option,
+						"--capacity=10",
+						background ? NULL : "--foreground",
+						NULL };
+		int status = run_command(NULL, output, sizeof(output), command);
+
 		ck_assert_msg(status == EX_CONFIG, "exit status %d: %s", status, output);
 		ck_assert_msg(strstr(output, words), "'%s' is not in '%s'", words, output);
 	}
-	unlink(file);
-	ck_assert_msg(rmdir(directory) == 0, "it has left something behind");
+	unlink("10.conf");
+	ck_assert_msg(rmdir(own.directory) == 0, "the directory is not empty");
 }
 
 TEST(daemon_does_not_start_with_wrong_files)
@@ -472,7 +443,6 @@ TEST(daemon_does_not_start_with_wrong_files)
 		"[/a]\nReserveEvents=7\n[/b]\nReserveEvents=4\n",
 		"/10.conf:4: ReserveEvents=4: the reserves of all sections add up to 11 events, and there is room for");
 }
-END_TEST
 
 static void read_pid(void *data, struct cursor row)
 {
@@ -481,40 +451,31 @@ static void read_pid(void *data, struct cursor row)
 
 TEST(relative_policy_path_is_found_after_a_reload)
 {
-	char directory[64], option[2][128], control_socket[96], output[4096];
 	struct answered answered;
+	char output[4096];
+	struct own own;
 	pid_t pid = 0;
-	FILE *to;
 	int control;
 
-	make_temporary_directory(directory, sizeof(directory));
-	ck_assert_int_eq(chmod(directory, 0755), 0);
-	ck_assert_int_eq(chdir(directory), 0);
-	snprintf(option[0], sizeof(option[0]), "--socket=%s/s", directory);
-	snprintf(option[1], sizeof(option[1]), "--control-socket=%s/c", directory);
-	snprintf(control_socket, sizeof(control_socket), "%s/c", directory);
-	/* In the background, which leaves the current directory where it can. */
-	ck_assert_int_eq(
-		run_command(NULL, output, sizeof(output),
-			    (const char *const[]){ built("userevd"), option[0], option[1], "--policy=.", NULL }),
-		0);
-	to = fopen("10.conf", "we");
-	ck_assert_ptr_nonnull(to);
-	ck_assert_int_ge(fputs("[/a]\nMaxEvents=1\n", to), 0);
-	ck_assert_int_eq(fclose(to), 0);
-	control = raw_connect(control_socket);
+	own_init(&own);
+	/* In the background a daemon leaves the current directory if it can. */
+	ck_assert_int_eq(run_command(NULL, output, sizeof(output),
+				     (const char *const[]){ built("userevd"), own.socket_option, own.control_option,
+							    "--policy=.", NULL }),
+			 0);
+	own_write("[/a]\nMaxEvents=1\n");
+	control = raw_connect(own.control);
 	ck_assert_uint_eq(raw_rows(control, KIND_STATUS, 0, NULL, read_pid, &pid), 0);
 	raw_packet(KIND_RELOAD);
 	ck_assert_int_eq(raw_send(control), 0);
-	hear_reload(control, &answered);
+	receive_reload(control, &answered);
 	close(control);
 	ck_assert_int_gt(pid, 1);
 	ck_assert_int_eq(kill(pid, SIGTERM), 0);
 	ck_assert_uint_eq(answered.sections, 1);
 	unlink("10.conf");
-	ck_assert(eventually(rmdir(directory) == 0));
+	ck_assert(eventually(rmdir(own.directory) == 0));
 }
-END_TEST
 
 TEST(guard_and_metrics_socket_change_at_start_only)
 {
@@ -525,13 +486,3 @@ TEST(guard_and_metrics_socket_change_at_start_only)
 	ck_assert(eventually(status_number(&fixture, "tenants") == 0));
 	fixture_stop(&fixture);
 }
-END_TEST
-
-SUITE("reload", sighup_reads_the_policy_again, reload_returns_files_and_sections, wrong_file_leaves_the_policy_in_force,
-      unreadable_file_is_an_error, concurrent_reloads_are_all_answered, reload_during_a_reload_reads_later_changes,
-      clients_are_served_during_a_reload, reload_disconnects_and_revokes_nothing,
-      identical_request_is_denied_after_a_reload, changed_prefix_applies_to_later_registrations,
-      delayed_client_continues_at_the_new_rate, filled_part_of_a_shrunk_reserve_stays_reserved,
-      unchanged_reserve_keeps_its_fill, reserves_beyond_the_capacity_are_an_error,
-      daemon_does_not_start_with_wrong_files, relative_policy_path_is_found_after_a_reload,
-      guard_and_metrics_socket_change_at_start_only)

@@ -71,12 +71,12 @@ admins=--control-socket=$directory/control.sock
 eval "$(grep -o 'export USEREV_SOCKET=.*' "$scratch/out")"
 "$B/examples/requests" left 600 &
 program=$!
-check 'a program finds it where it says' within 120 is_registered
+check 'a program finds it at the printed socket' within 120 is_registered
 stop
 check 'it ends with success' test $? -eq 0
 daemon=''
 start
-check 'the next one starts' within 120 is_ready
+check 'a second daemon starts' within 120 is_ready
 check 'and the program finds it by itself' within 120 is_registered
 stop
 daemon=''

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Who has which stream. With a guard one serves all clients of a tenant that are of one user; without, each client has its own,
- * since he could register on it by himself: then that is found out.
+ * Clients and their streams. With a guard, clients of one tenant and one user share a stream. Without a guard each client has its own,
+ * since it could register events on it itself, which the daemon notices.
  */
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 
 #include "kernel/uapi.h"
 #include "tests/integration/actor.h"
-#include "tests/integration/batch.h"
-#include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/member.h"
+#include "tests/integration/speaker.h"
 
 enum { NOBODY = 65534 };
 
@@ -25,10 +22,9 @@ DAEMON_TEST(clients_of_one_user_share_a_guarded_stream)
 	struct member one = member_new(fixture, "common u32 number");
 	_cleanup_(member_free) struct member another = member_new(fixture, "common u32 number");
 
-	ck_assert_uint_eq(status_number(fixture, "streams"), shares_streams(fixture) ? 1 : 2);
+	expect_status(fixture, "charges=1 streams=%u", shares_streams(fixture) ? 1 : 2);
 	ck_assert((one.answer.stream == another.answer.stream) == shares_streams(fixture));
 	ck_assert_uint_eq(one.answer.bit, another.answer.bit);
-	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
 
 	/* Each has a copy of its own, and both work. */
 	ck_assert(one.stream >= 0 && another.stream >= 0);
@@ -36,7 +32,7 @@ DAEMON_TEST(clients_of_one_user_share_a_guarded_stream)
 	ck_assert_int_eq(write_number(&one, 1), 8);
 	ck_assert_int_eq(write_number(&another, 10), 8);
 	member_free(&one);
-	ck_assert(eventually(status_number(fixture, "connections") == 1));
+	await_status(fixture, "connections=1");
 	ck_assert_int_eq(write_number(&another, 100), 8);
 	see(fixture, "common", &seen);
 	ck_assert_uint_eq(seen.records, 3);
@@ -47,93 +43,30 @@ DAEMON_TEST(clients_of_one_user_share_a_guarded_stream)
 DAEMON_TEST(users_of_one_tenant_never_share_a_stream, .needs_root = "a client of another user")
 {
 	struct answer answer;
-	int status;
-	pid_t child;
 	_cleanup_(member_free) struct member ours = member_new(fixture, "ours u32 a");
 	_cleanup_(actor_end) struct actor actor = actor_new(fixture->socket, &(struct actor_as){ .uid = NOBODY });
 
-	/* What is said on its connection is to come from its user. */
-	child = fork();
-	if (child == 0) {
-		if (setresuid(NOBODY, NOBODY, NOBODY) < 0 ||
-		    raw_register(actor.socket, "ours u32 a", &answer, NULL) != 0)
-			_exit(EXIT_FAILURE);
-		_exit(answer.stream == ours.answer.stream ? EXIT_FAILURE : EXIT_SUCCESS);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-	ck_assert_uint_eq(status_number(fixture, "tenants"), 1);
-	ck_assert_uint_eq(status_number(fixture, "streams"), 2);
-	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
-}
-
-/* Open files of the kernel's in that process. */
-static unsigned count_data_files(pid_t pid)
-{
-	char path[64], target[256];
-	unsigned n = 0;
-
-	for (int fd = 0; fd < 1024; fd++) {
-		ssize_t length;
-
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-		length = readlink(path, target, sizeof(target) - 1);
-		target[MAX(length, 0)] = '\0';
-		n += strstr(target, "user_events_data") != NULL;
-	}
-	return n;
+	ck_assert_uint_eq(as_user(NOBODY, raw_register(actor.socket, "ours u32 a", &answer, NULL)), 0);
+	ck_assert_uint_ne(answer.stream, ours.answer.stream);
+	expect_status(fixture, "tenants=1 streams=2 charges=1");
 }
 
 DAEMON_TEST(hundred_clients_share_one_guarded_stream)
 {
 	enum { CLIENTS = 100 };
 	static struct member members[CLIENTS];
-	unsigned streams, files;
 
-	files = fixture->keeper ? count_data_files(fixture->keeper) : 0;
 	for (size_t i = 0; i < CLIENTS; i++)
 		members[i] = member_new(fixture, "common u32 a");
-	streams = shares_streams(fixture) ? 1 : CLIENTS;
-	ck_assert_uint_eq(status_number(fixture, "streams"), streams);
-	ck_assert_uint_eq(status_number(fixture, "leases"), CLIENTS);
-	ck_assert_uint_eq(status_number(fixture, "charges"), 1);
+	expect_status(fixture, "streams=%u leases=%u charges=1", shares_streams(fixture) ? 1 : CLIENTS, CLIENTS);
 	ck_assert_uint_eq(event_number(fixture, "common", "holders_total"), CLIENTS);
-	if (fixture->keeper)
-		ck_assert_uint_eq(count_data_files(fixture->keeper) - files, streams);
 	for (size_t i = 0; i < CLIENTS; i++)
 		member_free(&members[i]);
 }
 
-DAEMON_TEST(stream_of_mostly_dead_events_gets_no_new_clients)
-{
-	struct member anchor, newcomer;
-	uint32_t bits[70];
-	struct batch batch;
-
-	if (!shares_streams(fixture)) {
-		printf("not possible here without a guard: streams that serve more than one client\n");
-		return;
-	}
-	anchor = member_new(fixture, "anchor u32 a");
-	batch_register(anchor.socket, numbered("passing_%u", 0, ARRAY_SIZE(bits)), ARRAY_SIZE(bits), &batch, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(bits); i++) {
-		ck_assert_uint_eq(batch.answer[i].refusal, 0);
-		ck_assert_uint_eq(batch.answer[i].stream, anchor.answer.stream);
-		bits[i] = batch.answer[i].bit;
-	}
-	newcomer = member_new(fixture, "first u32 a");
-	ck_assert_uint_eq(newcomer.answer.stream, anchor.answer.stream);
-	member_free(&newcomer);
-	ck_assert_uint_eq(raw_release(anchor.socket, bits, ARRAY_SIZE(bits)), ARRAY_SIZE(bits));
-	newcomer = member_new(fixture, "second u32 a");
-	ck_assert_uint_ne(newcomer.answer.stream, anchor.answer.stream);
-	member_free(&newcomer);
-	member_free(&anchor);
-}
-
 static uint64_t word;
 
-/* As root could, and whoever holds a stream that nobody guards. */
+/* As root can, and every holder of a stream without a guard. */
 static int register_by_itself(const struct fixture *fixture, int stream, const char *description)
 {
 	struct uapi_register asked = {
@@ -164,37 +97,32 @@ DAEMON_TEST(self_registered_client_is_disconnected, .options = { "--guard=off" }
 {
 	struct member member, bystander;
 	struct janitor janitor;
+	struct string_item sentence;
+	struct raw_reply reply;
+	uint32_t refusal;
 
 	janitor_start(&janitor, delete_event, "rogue");
 	bystander = member_new(fixture, "honest u32 a");
 	member = member_new(fixture, "harmless u32 a");
 	ck_assert_int_eq(register_by_itself(fixture, member.stream, "rogue u32 a"), 0);
-	/* Whenever it asks for something new. */
-	batch_put((const char *const[]){ "more u32 a" }, 1);
-	ck_assert_int_eq(raw_send(member.socket), 0);
-	for (;;) {
-		struct raw_reply reply;
-		struct string_item sentence;
-		uint32_t refusal;
-
+	/* The next request may be answered before the daemon notices it. */
+	send_register(member.socket, "more u32 a");
+	do {
 		raw_receive(member.socket, &reply);
 		ck_assert_int_gt(reply.size, 0);
 		raw_reply_deinit(&reply);
-		if (reply.message.kind == KIND_REGISTERED)
-			continue;
-		ck_assert_uint_eq(reply.message.kind, KIND_ERROR);
-		ck_assert_int_eq(decode_error(reply.message.body, &refusal, &sentence), 0);
-		ck_assert_uint_eq(refusal, REFUSAL_SELF_REGISTERED);
-		break;
-	}
+	} while (reply.message.kind == KIND_REGISTERED);
+	ck_assert_uint_eq(reply.message.kind, KIND_ERROR);
+	ck_assert_int_eq(decode_error(reply.message.body, &refusal, &sentence), 0);
+	ck_assert_uint_eq(refusal, REFUSAL_SELF_REGISTERED);
 	ck_assert(eventually(log_has(fixture, "self-registered")));
-	ck_assert(eventually(status_number(fixture, "connections") == 1));
-	ck_assert_uint_eq(raw_query(bystander.socket).leases, 1);
+	await_status(fixture, "connections=1");
+	expect_account(bystander.socket, "leases=1");
 	unregister(fixture, member.stream);
 	member_free(&member);
 	member_free(&bystander);
-	/* Its event has ended with its stream, or ends with the janitor. */
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	/* Its event ends with its stream, or is deleted by the janitor. */
+	await_status(fixture, "streams=0");
 	janitor_end(&janitor);
 	ck_assert(!kernel_has("rogue"));
 }
@@ -211,26 +139,23 @@ DAEMON_TEST(self_registered_client_that_left_is_logged, .options = { "--guard=of
 	unregister(fixture, member.stream);
 	member_free(&member);
 	ck_assert(eventually(log_has(fixture, "self-registered")));
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	await_status(fixture, "streams=0");
 	janitor_end(&janitor);
 }
 
 DAEMON_TEST(honest_client_is_never_suspected, .options = { "--guard=off" })
 {
-	struct answer answer;
-	char name[32];
 	struct member member = member_new(fixture, "honest u32 a");
 
 	ck_assert_uint_eq(trace(fixture, "honest", true), 1);
 	for (unsigned i = 0; i < 20; i++) {
-		snprintf(name, sizeof(name), "honest_%u u32 a", i);
-		ck_assert_uint_eq(raw_register(member.socket, name, &answer, NULL), 0);
+		take_batch(member.socket, numbered("honest_%u u32 a", i, 1), 1, NULL, NULL);
 		ck_assert_int_eq(write_number(&member, i), 8);
 	}
 	trace(fixture, "honest", false);
 	ck_assert(!log_has(fixture, "self-registered"));
 	member_free(&member);
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	await_status(fixture, "streams=0");
 	ck_assert(!log_has(fixture, "self-registered"));
 }
 
@@ -239,7 +164,7 @@ DAEMON_TEST(guarded_stream_takes_records_alone)
 	struct member member;
 
 	if (!shares_streams(fixture)) {
-		printf("not possible here: a guarded stream\n");
+		not_possible("a guarded stream");
 		return;
 	}
 	member = member_new(fixture, "guarded u32 a");
@@ -252,17 +177,9 @@ DAEMON_TEST(guarded_stream_takes_records_alone)
 
 DAEMON_TEST(daemon_without_its_required_guard_does_not_start)
 {
-	char output[2048], socket[128], control[128];
-	const char *const argv[] = {
-		built("userevd"), "--foreground", "--guard=require", socket, control, NULL,
-	};
-
-	snprintf(socket, sizeof(socket), "--socket=%s/other.sock", fixture->directory);
-	snprintf(control, sizeof(control), "--control-socket=%s/other-control.sock", fixture->directory);
-	if (shares_streams(fixture) || keeps_records_itself(fixture)) {
-		printf("not possible here: user_events without a guard\n");
-		return;
-	}
-	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), EXIT_FAILURE);
-	ck_assert_msg(strstr(output, "there is no guard, and it is required"), "%s", output);
+	if (shares_streams(fixture) || keeps_records_itself(fixture))
+		not_possible("user_events without a guard");
+	else
+		fixture_expect_no_start(fixture, built("userevd"), "--guard=require",
+					"there is no guard, and it is required");
 }

@@ -9,63 +9,43 @@
 #include <sys/wait.h>
 
 #include "tests/integration/actor.h"
-#include "tests/integration/batch.h"
-#include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/member.h"
 #include "tests/integration/policy.h"
 
-static void expect_the_end(int socket)
-{
-	struct raw_reply reply;
-
-	do
-		raw_receive(socket, &reply);
-	while (reply.size > 0);
-	ck_assert_msg(reply.size == 0 || reply.size == -ECONNRESET, "%zd", reply.size);
-	close(socket);
-}
-
-/* With everything under way that can be under way. */
+/* With clients, an admin, a lingering event and records. */
 static void end_by_signal(int signal)
 {
-	const uint32_t record[2] = { 0 }; /* index, n */
 	struct fixture fixture;
 	struct holder holder;
-	int greeted, silent, left, admin, stream = -1, lingering = -1, status;
+	struct member member;
+	int silent, left, admin, lingering = -1, status;
 
 	fixture_start(&fixture, NULL);
-	greeted = raw_hello(fixture.socket, 0, NULL, NULL);
+	member = member_new(&fixture, "held u32 n");
 	silent = raw_connect(fixture.socket);
-	left = raw_hello(fixture.socket, 0, NULL, NULL);
-	ck_assert_uint_eq(raw_register(greeted, "held u32 n", NULL, &stream), 0);
+	left = fixture_client(&fixture);
 	ck_assert_uint_eq(raw_register(left, "left_behind u32 n", NULL, &lingering), 0);
-	holder_start(&holder, lingering);
-	close(lingering);
-	close(left);
-	ck_assert(eventually(status_number(&fixture, "lingering") == 1));
+	leave_copy(&holder, left, lingering);
+	await_status(&fixture, "lingering=1");
 	admin = raw_connect(fixture.control);
 	encode_strings(raw_packet(KIND_TAIL), TAIL_PAST);
 	ck_assert_int_eq(raw_send(admin), 0);
 	ck_assert_uint_eq(trace(&fixture, "*", true), 2);
-	ck_assert_msg(write(stream, record, sizeof(record)) == sizeof(record), "write: %s", strerror(errno));
+	ck_assert_int_eq(write_number(&member, 0), 8);
 	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = 1 });
-	ck_assert_int_eq(raw_send(greeted), 0);
+	ck_assert_int_eq(raw_send(member.socket), 0);
 
 	status = fixture_end(&fixture, signal);
 	ck_assert_msg(status == 0, "the daemon ended with status %#x", (unsigned)status);
 	ck_assert_int_lt(access(fixture.socket, F_OK), 0);
 	ck_assert_int_lt(access(fixture.control, F_OK), 0);
-	expect_the_end(greeted);
-	expect_the_end(silent);
-	expect_the_end(admin);
+	expect_hang_up(fd_steal(&member.socket));
+	expect_hang_up(silent);
+	expect_hang_up(admin);
 	/* The kernel goes on taking records. */
-	if (keeps_records_itself(&fixture)) {
-		ck_assert_int_lt(write(stream, record, sizeof(record)), 0);
-		ck_assert_int_eq(errno, EPIPE);
-	} else {
-		ck_assert_msg(write(stream, record, sizeof(record)) == sizeof(record), "%s", strerror(errno));
-	}
-	close(stream);
+	ck_assert_int_eq(write_number(&member, 0), keeps_records_itself(&fixture) ? -EPIPE : 8);
+	member_free(&member);
 	holder_end(&holder);
 	fixture_abandon(&fixture);
 }
@@ -94,14 +74,14 @@ static void read_pid(void *data, struct cursor row)
 	*(pid_t *)data = (pid_t)row_get_u64(row, "pid");
 }
 
-/* Starts one more daemon on these sockets; its exit status. */
+/* Starts a second daemon on these sockets; its exit status. */
 static int start_another(const char *socket, const char *control, const char *option, char *output, size_t size)
 {
 	char socket_option[160], control_option[160];
 	const char *const argv[] = { built("userevd"),	    socket_option, control_option,
 				     "--log-level=warning", option,	   NULL };
 
-	/* As if no supervisor had started the tests. */
+	/* No supervisor has started it. */
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("INVOCATION_ID");
 	snprintf(socket_option, sizeof(socket_option), "--socket=%s", socket);
@@ -109,7 +89,7 @@ static int start_another(const char *socket, const char *control, const char *op
 	return run_command(NULL, output, size, argv);
 }
 
-/* One that has gone to the background: asks it for its pid and ends it by that. It is our child if we are a subreaper. */
+/* Ends a daemon in the background. It is the test's child, since the test is a subreaper. */
 static void end_background(const char *control)
 {
 	int admin = raw_connect(control), status = -1;
@@ -129,16 +109,16 @@ TEST(stale_socket_is_taken_over_in_the_background)
 	char output[1024];
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* One that was started as root and became somebody else has somebody to tidy up after it. */
+	/* With another user a process would remain that tidies up. */
 	fixture_start(&fixture, (const char *const[]){ "--user=root", NULL });
 	fixture_end(&fixture, SIGKILL);
 	ck_assert_int_eq(access(fixture.socket, F_OK), 0);
 	ck_assert_int_eq(access(fixture.control, F_OK), 0);
 
-	/* When this returns it listens. */
+	/* It listens when this returns. */
 	ck_assert_int_eq(start_another(fixture.socket, fixture.control, NULL, output, sizeof(output)), 0);
 	ck_assert_str_eq(output, "");
-	close(raw_hello(fixture.socket, 0, NULL, NULL));
+	close(fixture_client(&fixture));
 	end_background(fixture.control);
 	ck_assert_int_lt(access(fixture.socket, F_OK), 0);
 	ck_assert_int_lt(access(fixture.control, F_OK), 0);
@@ -156,7 +136,7 @@ TEST(relative_paths_work_in_the_background)
 	ck_assert_int_eq(start_another("here.sock", "below/control.sock", NULL, output, sizeof(output)), 0);
 	close(raw_hello("here.sock", 0, NULL, NULL));
 	end_background("below/control.sock");
-	/* It found them again to remove them, and the directory that it had made. */
+	/* The daemon has removed them, and the directory that it had made. */
 	ck_assert_int_lt(access("below", F_OK), 0);
 	ck_assert_int_eq(fchdir(before), 0);
 	ck_assert_int_eq(rmdir(directory), 0);
@@ -165,13 +145,13 @@ TEST(relative_paths_work_in_the_background)
 
 static void expect_start_to_fail(const char *socket, const char *control, const char *part)
 {
+	static const char *const ways[] = { "--foreground", NULL };
 	char output[1024];
 
-	ck_assert_int_eq(start_another(socket, control, "--foreground", output, sizeof(output)), 1);
-	ck_assert_msg(strstr(output, part), "'%s' is not in '%s'", part, output);
-	/* Whoever starts it in the background learns the same. */
-	ck_assert_int_eq(start_another(socket, control, NULL, output, sizeof(output)), 1);
-	ck_assert_msg(strstr(output, part), "'%s' is not in '%s'", part, output);
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		ck_assert_int_eq(start_another(socket, control, ways[i], output, sizeof(output)), 1);
+		ck_assert_msg(strstr(output, part), "'%s' is not in '%s'", part, output);
+	}
 }
 
 DAEMON_TEST(socket_of_a_living_daemon_is_not_taken_over)
@@ -182,7 +162,7 @@ DAEMON_TEST(socket_of_a_living_daemon_is_not_taken_over)
 	snprintf(other, sizeof(other), "%s/other.sock", fixture->directory);
 	expect_start_to_fail(fixture->socket, other, "another daemon listens on");
 	ck_assert_int_lt(access(other, F_OK), 0);
-	/* What the second one had begun it takes back. */
+	/* The second daemon has removed the socket that it had made. */
 	expect_start_to_fail(other, fixture->control, "another daemon listens on");
 	ck_assert_int_lt(access(other, F_OK), 0);
 	expect_granted(socket, "still_there");
@@ -220,60 +200,34 @@ TEST(daemon_ends_with_its_parent_if_asked)
 	ck_assert(eventually(rmdir(directory) == 0));
 }
 
-static int run_with(const char *option, char *output, size_t size)
-{
-	const char *const argv[] = { built("userevd"), option, NULL };
-
-	return run_command(NULL, output, size, argv);
-}
-
-TEST(help_and_version_are_printed)
-{
-	char output[4096];
-
-	ck_assert_int_eq(run_with("--help", output, sizeof(output)), 0);
-	ck_assert_ptr_nonnull(strstr(output, "Usage: userevd"));
-	ck_assert_ptr_nonnull(strstr(output, "--max-events=N"));
-	ck_assert_int_eq(run_with("-h", output, sizeof(output)), 0);
-	ck_assert_int_eq(run_with("--version", output, sizeof(output)), 0);
-	ck_assert_str_eq(output, "userevd " VERSION "\n");
-}
-
-TEST(wrong_option_exits_with_two_and_a_sentence)
+/* tests/unit/daemon/test_options.c has all options. */
+TEST(options_have_their_exit_status_and_output)
 {
 	static const struct {
-		const char *option, *part;
-	} wrong[] = {
-		{ "--max-events=many", "give a number from 0 to" },
-		{ "--max-events=-1", "give a number" },
-		{ "--max-events=", "give a number" },
-		{ "--max-events=5x", "give a number" },
-		{ "--max-events=4294967296", "give a number from 0 to 4294967294" },
-		{ "--max-events=1K", "give a number" },
-		{ "--page-bits=1", "from 2 to 32768" },
-		{ "--page-bits=32769", "from 2 to 32768" },
-		{ "--capacity=0", "from 1 to" },
-		{ "--client-timeout=0", "from 1 to 3600" },
-		{ "--ring-size=4095", "from 4096 to" },
-		{ "--ring-size=1G", "give a number" },
-		{ "--ring-size=18014398509481988K", "give a number" }, /* 2^64 + 4096 */
-		{ "--ready-fd=x", "give a number" },
-		{ "--tenants=user", "give cgroup or process" },
-		{ "--log-level=loud", "give err, warning, notice, info or debug" },
-		{ "--backend=magic", "give auto, embedded, status-page or enable-address" },
-		{ "--bogus", "bogus" },
-		{ "-x", "x" },
-		{ "--socket", "requires an argument" },
-		{ "stray", "unexpected argument 'stray'" },
+		const char *option;
+		int status;
+		const char *words;
+	} cases[] = {
+		{ "--help", 0, "Usage: userevd" },
+		{ "--help", 0, "--max-events=N" },
+		{ "-h", 0, "Usage: userevd" },
+		{ "--version", 0, "userevd " VERSION "\n" },
+		{ "--max-events=many", 2, "give a number from 0 to" },
+		{ "--max-events=many", 2, "userevd --help" },
+		{ "--ring-size=18014398509481988K", 2, "give a number" }, /* 2^64 + 4096 */
+		{ "--backend=magic", 2, "give auto, embedded, status-page or enable-address" },
+		{ "--bogus", 2, "bogus" },
+		{ "-x", 2, "x" },
+		{ "--socket", 2, "requires an argument" },
+		{ "stray", 2, "unexpected argument 'stray'" },
 	};
 	char output[4096];
 
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		int status = run_with(wrong[i].option, output, sizeof(output));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *const argv[] = { built("userevd"), cases[i].option, NULL };
+		int status = run_command(NULL, output, sizeof(output), argv);
 
-		ck_assert_msg(status == 2, "%s: exit status %d", wrong[i].option, status);
-		ck_assert_msg(strstr(output, wrong[i].part), "%s: '%s' is not in '%s'", wrong[i].option, wrong[i].part,
-			      output);
-		ck_assert_ptr_nonnull(strstr(output, "userevd --help"));
+		ck_assert_msg(status == cases[i].status && strstr(output, cases[i].words),
+			      "%s: exit status %d, without '%s': %s", cases[i].option, status, cases[i].words, output);
 	}
 }

@@ -4,14 +4,9 @@
 # userevctl top on a terminal, with a daemon whose tenants come and go, and which itself comes and goes.
 
 cd "$(dirname "$0")/../.." || exit 1
-. tests/checks.sh
-scratch=$(mktemp -d)
-chmod 755 "$scratch"
-programs=()
-trap '{ for pid in $(cat "$scratch/pid") "${programs[@]}"; do end $pid; done; wait; } 2>/dev/null; rm -rf "$scratch"' EXIT
-export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TERM=xterm
-unset USEREVCTL_WIDTH NO_COLOR
-ctl=$B/userevctl
+. tests/integration/tool.sh
+trap 'end_all; end $(cat "$scratch/pid") 2>/dev/null; rm -rf "$scratch"' EXIT
+export TERM=xterm
 
 # In the background of the caller, with its pid in a file; daemons are started one after the other.
 cat >"$scratch/start" <<END
@@ -20,28 +15,10 @@ cat >"$scratch/start" <<END
 echo \$! >"$scratch/pid"
 END
 
-# First it goes on: a SIGCONT later would undo the stop that ASan, looking for leaks at the end, waits for.
-end()
-{
-	kill -CONT "$1"
-	kill "$1"
-	timeout 20 tail -f --pid="$1" -s 0.1 /dev/null || kill -KILL "$1"
-}
-
 start_daemon()
 {
 	. "$scratch/start"
 	within test -S "$USEREV_CONTROL_SOCKET"
-}
-
-# within COMMAND…: becomes true in time.
-within()
-{
-	local deadline=$((SECONDS + 120))
-	until "$@"; do
-		[ $SECONDS -lt $deadline ] || return 1
-		sleep 0.05
-	done
 }
 
 # start_program NAME EVENTS: a tenant of that name, which asks for so many.
@@ -49,8 +26,7 @@ start_program()
 {
 	cp "$B/tests/emitter" "$scratch/$1"
 	mkfifo "$scratch/$1.in"
-	"$scratch/$1" <>"$scratch/$1.in" >"$scratch/$1.out" &
-	programs+=($!)
+	start "$scratch/$1.out" sh -c 'exec "$0" <>"$0.in"' "$scratch/$1"
 	local i
 	for i in $(seq "$2"); do
 		printf 'register\t%s_%d u32 n\n' "$1" "$i"
@@ -104,7 +80,7 @@ fits_a_terminal()
 
 shortens_nothing()
 {
-	"$ctl" --width=80 tenants --full | grep -q "process:${programs[0]}:shop "
+	"$ctl" --width=80 tenants --full | grep -q "process:${started[0]}:shop "
 }
 
 is_plain()
@@ -127,7 +103,7 @@ start_program greedy 5
 check 'tenants has a line for each, that fits' fits_a_terminal
 check '… or is not shortened' shortens_nothing
 check '… with most events first' says '^(bank|greedy)-' "$ctl" tenants
-check '… or as one wants it' first_is greedy --sort=refusals
+check '… or by refusals' first_is greedy --sort=refusals
 check '… by name' first_is bank --sort=name
 check '… with names and all fields as JSON' named_as_json
 check '… of a name' says '^shop-[0-9]+	process:[0-9]+:shop	1	2	0	0	1	' "$ctl" tenants 'shop-*'

@@ -5,52 +5,19 @@
 # with one.
 
 cd "$(dirname "$0")/../.." || exit 1
-. tests/checks.sh
 tracefs=/sys/kernel/tracing
 if [ "$(id -u)" != 0 ] || [ ! -e $tracefs/user_events_status ]; then
 	echo '0 passed, 0 failed, 1 skipped: tracing needs root and a kernel with user_events'
 	exit 0
 fi
-scratch=$(mktemp -d)
-chmod 755 "$scratch"
-export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control
-unset USEREVCTL_WIDTH NO_COLOR
-ctl=$B/userevctl direct=$B/tests/direct
-started=() daemon=''
-end_all()
-{
-	[ ${#started[@]} -eq 0 ] || kill -CONT "${started[@]}" 2>/dev/null
-	[ ${#started[@]} -eq 0 ] || kill "${started[@]}" 2>/dev/null
-	wait
-	started=()
-}
-trap '[ -z "$daemon" ] || kill $daemon 2>/dev/null; end_all; rm -rf "$scratch"' EXIT
-
-# start OUTPUT COMMAND…: in the background; its pid is in $!.
-start()
-{
-	local output=$1
-	shift
-	"$@" >"$output" 2>"$output.error" &
-	started+=($!)
-}
-
-# until_true COMMAND…: which may take a moment.
-until_true()
-{
-	local i
-	for i in $(seq 600); do
-		"$@" >/dev/null 2>&1 && return
-		sleep 0.05
-	done
-	"$@"
-}
+. tests/integration/tool.sh
+direct=$B/tests/direct
 
 # made OPTION… DESCRIPTION…: a program of the other sort, which is registered when this returns.
 made()
 {
 	start "$scratch/made.${#started[@]}" "$direct" "$@"
-	until_true grep -q registered "$scratch/made.$((${#started[@]} - 1))"
+	within grep -q registered "$scratch/made.$((${#started[@]} - 1))"
 }
 
 # in_cgroup DIRECTORY COMMAND…: in the background.
@@ -80,19 +47,15 @@ used()
 	grep -qE "(^|:)$1 # Used by" $tracefs/user_events_status
 }
 
+# instances N: so many of ours.
 instances()
 {
-	ls $tracefs/instances | grep -c '^userevctl-'
+	[ "$(ls $tracefs/instances | grep -c '^userevctl-')" -eq "$1" ]
 }
 
 no_instance()
 {
-	[ "$(instances)" -eq 0 ]
-}
-
-one_instance()
-{
-	[ "$(instances)" -eq 1 ]
+	instances 0
 }
 
 # lines_of FILE N: it has so many, soon.
@@ -111,22 +74,14 @@ forget_events()
 	done <"$scratch/dynamic_events" 2>/dev/null
 }
 
-# ends_by SIGNAL: a tail that gets it removes its instance and ends by it. (What a shell starts in the background ignores SIGINT.)
+# ends_by SIGNAL: a tail that gets it removes its instance and ends by it. (A shell starts background programs with SIGINT ignored.)
 ends_by()
 {
-	python3 - "$1" "$ctl" tail --foreign plain <<'END' && no_instance
-import os, signal, subprocess, sys, time
-number = getattr(signal, sys.argv[1])
-def restore():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-tail = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=restore)
-name = f"/sys/kernel/tracing/instances/userevctl-{tail.pid}/events/user_events/plain/enable"
-deadline = time.monotonic() + 20
-while time.monotonic() < deadline and not (os.path.exists(name) and open(name).read() == "1\n"):
-    time.sleep(0.05)
-tail.send_signal(number)
-sys.exit(tail.wait(20) != -number)
-END
+	env --default-signal="$1" "$ctl" tail --foreign plain >/dev/null 2>&1 &
+	local tail=$!
+	within used plain
+	kill -"$1" $tail
+	exits $((128 + $(kill -l "$1"))) wait $tail && no_instance
 }
 
 # A reader that does not read: the tail waits in write(), and ends nevertheless.
@@ -138,7 +93,7 @@ ends_while_nobody_reads()
 	reader=$!
 	"$ctl" tail --foreign stuffed >"$scratch/fifo" 2>/dev/null &
 	tail=$!
-	until_true used stuffed
+	within used stuffed
 	sleep 1
 	kill $tail
 	wait $tail
@@ -153,56 +108,25 @@ head_ends_quietly()
 	local said
 	said=$({ "$ctl" tail --foreign --timeout=120 ticking | head -1 >/dev/null; } 2>&1 | grep -v 'no daemon')
 	[ -z "$said" ] || { echo "it said: $said"; return 1; }
-	until_true no_instance
+	within no_instance
 }
 
-# Records are written while the tail does not read. Those that it shows and those that it says it missed are all.
-counts_what_it_missed()
+# Records are written while the tail does not read. The records that it shows and the number that it missed add up.
+counts_missed_records()
 {
-	local records=60000 tail
-	made --when="$scratch/go" --count=$records --number=n 'flood u32 n; u64 more'
+	local tail
+	made --when="$scratch/go" --count=60000 --number=n 'flood u32 n; u64 more'
 	start "$scratch/flood" "$ctl" tail --foreign --json flood
 	tail=$!
-	until_true used flood
+	within used flood
 	echo 64 >$tracefs/instances/userevctl-$tail/buffer_size_kb
 	kill -STOP $tail
 	touch "$scratch/go"
-	until_true grep -q written "$scratch"/made.$((${#started[@]} - 2))
+	within grep -q written "$scratch"/made.$((${#started[@]} - 2))
 	kill -CONT $tail
-	until_true adds_up $records
-	kill $tail
-	adds_up $records
-}
-
-adds_up()
-{
-	python3 - "$scratch/flood" "$1" <<'END'
-import json, sys
-lines = [json.loads(line) for line in open(sys.argv[1])]
-numbers = [line["fields"]["n"] for line in lines if "fields" in line]
-missed = sum(line.get("missed", 0) for line in lines)
-print(len(numbers), "read,", missed, "missed")
-sys.exit(not (missed > 0 and numbers == sorted(numbers) and len(numbers) + missed == int(sys.argv[2])))
-END
-}
-
-# In the order of their times, whichever CPUs they came from.
-in_order()
-{
-	python3 - "$1" <<'END'
-import json, sys
-times = [json.loads(line)["time_ns"] for line in open(sys.argv[1])]
-sys.exit(not (len(times) == 400 and times == sorted(times)))
-END
-}
-
-now_ish()
-{
-	python3 - "$1" <<'END'
-import json, sys, time
-line = json.loads(open(sys.argv[1]).readline())
-sys.exit(not abs(time.time() - line["time_ns"] / 1e9) < 300)
-END
+	within json '(lambda numbers, missed: missed > 0 and numbers == sorted(numbers) and len(numbers) + missed == 60000)(
+		[one["fields"]["n"] for one in it if "fields" in one], sum(one.get("missed", 0) for one in it))' cat "$scratch/flood" &&
+		kill $tail
 }
 
 is_first_of_its_kind()
@@ -214,10 +138,10 @@ killed_tail_is_cleaned_up()
 {
 	"$ctl" tail --foreign plain >/dev/null 2>&1 &
 	local tail=$!
-	until_true used plain
+	within used plain
 	kill -9 $tail
 	wait $tail 2>/dev/null
-	[ "$(instances)" -eq 1 ] && "$ctl" tail --foreign --timeout=1 plain && no_instance
+	instances 1 && "$ctl" tail --foreign --timeout=1 plain && no_instance
 }
 
 # Some tools mount debugfs, which has a tracefs below it.
@@ -254,7 +178,7 @@ check 'it is switched off again' says '^1 event is off' "$ctl" disable --foreign
 check '… indeed' is_off plain
 if command -v perf >/dev/null; then
 	start "$scratch/perf" perf record -q -o "$scratch/perf.data" -e user_events:plain sleep 100
-	check 'perf is seen as a tracer' until_true event plain 'it["used_by"] == ["perf"]'
+	check 'perf is seen as a tracer' within event plain 'it["used_by"] == ["perf"]'
 	echo 1 >$tracefs/events/user_events/plain/enable
 	check '… beside ftrace' says '^plain	on	ftrace, perf	' "$ctl" events
 	echo 0 >$tracefs/events/user_events/plain/enable
@@ -291,13 +215,14 @@ check 'tail ends after --count' json 'len(it) == 3 and [one["fields"]["n"] for o
 check '… and leaves nothing behind' no_instance
 check '… nor on' exits 1 used ticking
 check 'tail ends after --timeout' exits 0 "$ctl" tail --timeout=1 ticking
-check 'the time is the wall'"'"'s' now_ish "$scratch/json"
+check 'the time is that of the wall clock' json 'abs(__import__("time").time() - it["time_ns"] / 1e9) < 300' \
+	"$ctl" tail --json --count=1 --timeout=20 ticking
 check 'tail into head ends quietly' head_ends_quietly
 start "$scratch/one" "$ctl" tail --json --count=50 --timeout=30 ticking
 one=$!
 start "$scratch/two" "$ctl" tail --json --count=50 --timeout=30 'tick*'
-check 'two tails at once' until_true lines_of "$scratch/two" 50
-check '… get all, both' until_true lines_of "$scratch/one" 50
+check 'two tails at once' within lines_of "$scratch/two" 50
+check '… get all, both' within lines_of "$scratch/one" 50
 wait $one
 check 'without a name, events of the top instance are shown' says 'No event is on' "$ctl" tail --timeout=1
 "$ctl" enable --foreign ticking >/dev/null 2>&1
@@ -305,26 +230,25 @@ check '… and when it is' json 'it["event"] == "ticking"' "$ctl" tail --json --
 "$ctl" disable --foreign ticking >/dev/null 2>&1
 start "$scratch/followed" "$ctl" tail
 check 'events that are switched on later' exits 0 "$ctl" enable --foreign ticking
-check '… is shown, too' until_true grep -q ticking "$scratch/followed"
+check '… is shown, too' within grep -q ticking "$scratch/followed"
 check '… until it is switched off' exits 0 "$ctl" disable --foreign ticking
-check '… by everybody' until_true exits 1 used ticking
+check '… by everybody' within exits 1 used ticking
 end_all
 
 check 'an unknown name is an error' says 'no event is called' "$ctl" tail nosuch
 start "$scratch/later" "$ctl" tail --wait --json 'later*' unborn
-until_true one_instance
+within instances 1
 made --hold --count=5 --every=50 'later_event u32 n'
 made --hold 'unborn u32 n'
-check 'events that are registered later are shown' until_true grep -q later_event "$scratch/later"
-check '… also by its full name' until_true grep -q unborn "$scratch/later"
+check 'events that are registered later are shown' within grep -q later_event "$scratch/later"
+check '… also by its full name' within grep -q unborn "$scratch/later"
 end_all
 check 'and nothing is left' no_instance
 
 made --hold 'plain u32 n'
-check 'SIGINT ends a tail, and its instance' ends_by SIGINT
-made --hold 'plain u32 n'
-check 'SIGTERM does' ends_by SIGTERM
-check 'SIGHUP does' ends_by SIGHUP
+for signal in INT TERM HUP; do
+	check "SIG$signal ends a tail, and its instance" ends_by $signal
+done
 made --hold --count=10000000 'stuffed u32 n; __rel_loc char[] text' 'text=a long text that fills the pipe'
 check 'a reader that does not read does not keep it' ends_while_nobody_reads
 end_all
@@ -344,12 +268,12 @@ made --when="$scratch/all" --count=100 'par_2 u32 n'
 made --when="$scratch/all" --count=100 'par_3 u32 n'
 made --when="$scratch/all" --count=100 'par_4 u32 n'
 start "$scratch/par" "$ctl" tail --json 'par_*'
-until_true used par_1 && until_true used par_2 && until_true used par_3 && until_true used par_4
+within used par_1 && within used par_2 && within used par_3 && within used par_4
 touch "$scratch/all"
-check 'records of many programs come' until_true lines_of "$scratch/par" 400
-check '… in the order of their times' in_order "$scratch/par"
+check 'records of many programs come' within lines_of "$scratch/par" 400
+check '… in the order of their times' json 'len(it) == 400 and it == sorted(it, key=lambda one: one["time_ns"])' cat "$scratch/par"
 end_all
-check 'missed records are counted' counts_what_it_missed
+check 'missed records are counted' counts_missed_records
 end_all
 
 made --hold 'plain u32 n'
@@ -363,16 +287,14 @@ end_all
 forget_events
 
 echo '# with a daemon: what programs hold, and what others made'
-"$B/userevd" --foreground --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
-daemon=$!
-until_true "$ctl" status
+start_daemon
 cgroup=/sys/fs/cgroup/userevctl-test-$$
 mkdir -p $cgroup/one $cgroup/two $cgroup/three
 in_cgroup "$cgroup/one" "$B/examples/requests" demo 300
 in_cgroup "$cgroup/two" "$B/examples/requests" shop 300
 made --hold --count=1000000 --every=20 'demo_foreign u32 n'
-until_true says '^shop_request' "$ctl" events
-until_true says '^demo_request' "$ctl" events
+within says '^shop_request' "$ctl" events
+within says '^demo_request' "$ctl" events
 check 'holders of an event are shown with their tenants' says "^demo_request	off	-	requests-[0-9]+	/userevctl-test-$$(/one)?	u32 status; u64 ns; __rel_loc char" "$ctl" events
 check '… as JSON' event demo_request 'it["holders"][0]["comm"] == "requests" and it["on"] is False and it["used_by"] == [] and not it.get("foreign")'
 if [ -e /proc/sys/kernel/user_events_max ]; then
@@ -383,22 +305,22 @@ if [ -e /proc/sys/kernel/user_events_max ]; then
 	for description in 'twin u32 first' 'twin u64 second'; do
 		in_cgroup "$cgroup/three" sh -c 'exec "$0" emit --stdin "$1" <"$2"' "$ctl" "$description" "$scratch/never"
 		twins+=($!)
-		until_true says "${description#twin }$" "$ctl" events twin
+		within says "${description#twin }$" "$ctl" events twin
 	done
 	check 'a late comer with other fields has its own format' says '^twin\.[0-9a-f]+	off	-	userevctl-[0-9]+	.*	u64 second$' "$ctl" events twin
 	check '… beside the one that came first' says '^twin	off	-	userevctl-[0-9]+	.*	u32 first$' "$ctl" events twin
 	check '… and one name switches both on' says '^2 events are on' "$ctl" enable twin
 	start "$scratch/twin" "$ctl" tail --json twin
 	twins+=($!)
-	until_true one_instance
+	within instances 1
 	in_cgroup "$cgroup/three" "$ctl" emit 'twin u64 second' second=2
 	in_cgroup "$cgroup/three" "$ctl" emit 'twin u32 first' first=1
-	check '… and shows the records of both' until_true eval 'grep -q second "$scratch/twin" && grep -q first "$scratch/twin"'
+	check '… and shows the records of both' within eval 'grep -q second "$scratch/twin" && grep -q first "$scratch/twin"'
 	check '… and switches both off' says '^2 events are off' "$ctl" disable twin
 	kill "${twins[@]}"
 	wait "${twins[@]}" 2>/dev/null
 	exec 7>&-
-	until_true exits 1 "$ctl" events twin
+	within exits 1 "$ctl" events twin
 fi
 check 'and foreign events' says '^demo_foreign	off	-	foreign	-	u32 n$' "$ctl" events
 check 'a pattern matches events of programs' says '^1 event is on' "$ctl" enable 'demo*'
@@ -438,17 +360,17 @@ done
 
 start "$scratch/brief" "$ctl" tail --json 'brief*'
 brief=$!
-until_true one_instance
+within instances 1
 in_cgroup "$cgroup/three" "$B/examples/requests" brief 300
-check 'a program that comes later is seen' until_true grep -q brief_request "$scratch/brief"
+check 'a program that comes later is seen' within grep -q brief_request "$scratch/brief"
 kill ${started[-1]}
-check '… and its event is switched off when no program holds it' until_true exits 1 used brief_request
+check '… and its event is switched off when no program holds it' within exits 1 used brief_request
 check '… while the tail goes on' kill -0 $brief
 start "$scratch/lasting" "$ctl" tail --json shop_request
-until_true grep -q shop_request "$scratch/lasting"
+within grep -q shop_request "$scratch/lasting"
 kill $daemon
 wait $daemon 2>/dev/null
-check 'the end of the daemon is reported' until_true grep -q 'the daemon does not answer' "$scratch/lasting.error"
+check 'the end of the daemon is reported' within grep -q 'the daemon does not answer' "$scratch/lasting.error"
 check '… and does not end the tail' kill -0 ${started[-1]}
 end_all
 rmdir $cgroup/one $cgroup/two $cgroup/three $cgroup 2>/dev/null

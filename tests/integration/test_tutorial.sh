@@ -4,13 +4,8 @@
 # client/TUTORIAL.md, to the letter: builds its program and runs its commands. The chapters with a virtual machine run in a guest.
 
 cd "$(dirname "$0")/../.." || exit 1
-. tests/checks.sh
+. tests/integration/tool.sh
 tutorial=$PWD/client/TUTORIAL.md tree=$PWD
-scratch=$(mktemp -d)
-chmod 755 "$scratch"
-daemon='' shop=''
-trap 'for pid in $daemon $shop; do kill $pid; done 2>/dev/null; wait; rm -rf "$scratch"' EXIT
-export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control
 
 # The commands of the chapter with that number.
 commands()
@@ -51,25 +46,8 @@ program_starts()
 {
 	local line
 	line=$(command_of 3 setpriv)
-	(cd "$scratch" && eval "exec ${line% &}") >"$scratch/shop.log" 2>&1 &
-	shop=$!
-	for _ in {1..600}; do
-		"$B/userevctl" events 2>/dev/null | grep -q ^shop_request && return
-		sleep 0.1
-	done
-	return 1
-}
-
-daemon_starts()
-{
-	"$B/userevd" --foreground --socket="$USEREV_SOCKET" --control-socket="$USEREV_CONTROL_SOCKET" --policy= >"$scratch/log" 2>&1 &
-	daemon=$!
-	for _ in {1..600}; do
-		"$B/userevctl" status >/dev/null 2>&1 && return
-		sleep 0.1
-	done
-	cat "$scratch/log"
-	return 1
+	start "$scratch/shop.log" bash -c "cd '$scratch' && exec ${line% &}"
+	within says '^shop_request' "$ctl" events
 }
 
 # Runs the command in the chapter's directory, and waits up to a minute for the pattern.
@@ -93,14 +71,13 @@ taken_away()
 }
 
 check 'the tutorial has a program' program
-check '… that can be built as it says' built
+check '… that its own command builds' built
 check '… and says what it does, alone at a desk' typed 2 'userevctl run' 'shop_request\s.*status=[0-9]+ us=[0-9]+ path="/'
 if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
 	# Not in a command substitution, which would wait for their end.
-	daemon_starts
-	check 'a daemon is there' "$B/userevctl" status
-	program_starts
-	check '… and the program, as anybody' kill -0 "$shop"
+	start_daemon --policy=
+	check 'a daemon is there' "$ctl" status
+	check '… and the program, as an ordinary user' program_starts
 	check 'its events can be seen' typed 3 'userevctl events' 'shop_restocked\s+off'
 	check '… and its records' typed 3 'userevctl tail' 'shop_request\s.*path="/'
 	check 'the histogram counts in powers of two' counted "echo 'hist:keys=us.log2" '~ 2\^1[0-9] }'

@@ -4,14 +4,7 @@
 # userevctl as people and scripts use it, against a daemon with one program.
 
 cd "$(dirname "$0")/../.." || exit 1
-. tests/checks.sh
-scratch=$(mktemp -d)
-chmod 755 "$scratch"
-daemon='' program=''
-trap '[ -z "$program" ] || kill $program; [ -z "$daemon" ] || kill $daemon; wait; rm -rf "$scratch"' EXIT
-export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control TMPDIR=$scratch
-unset USEREVCTL_WIDTH NO_COLOR
-ctl=$B/userevctl
+. tests/integration/tool.sh
 
 fits_a_screen()
 {
@@ -33,9 +26,7 @@ run_terminated()
 {
 	"$ctl" run --quiet -- sh -c 'touch "$TMPDIR/runs"; exec sleep 20' &
 	local run=$!
-	while [ ! -e "$scratch/runs" ]; do
-		sleep 0.05
-	done
+	within test -e "$scratch/runs"
 	kill $run
 	wait $run
 }
@@ -77,19 +68,8 @@ check 'a missing argument is exit status 2' exits 2 "$ctl" enable
 check 'version without a daemon' says 'userevctl [0-9]' "$ctl" version
 
 mkdir "$scratch/policy"
-"$B/userevd" --foreground --max-events=8 --policy="$scratch/policy" --socket="$USEREV_SOCKET" \
-	--control-socket="$USEREV_CONTROL_SOCKET" >"$scratch/log" 2>&1 &
-daemon=$!
-for _ in $(seq 600); do
-	"$ctl" status >/dev/null 2>&1 && break
-	sleep 0.05
-done
-"$B/examples/requests" demo 120 &
-program=$!
-for _ in $(seq 600); do
-	"$ctl" events | grep -q demo_request && break
-	sleep 0.05
-done
+start_daemon --max-events=8 --policy="$scratch/policy"
+start_program demo 300
 
 # With one.
 check 'status' says 'embedded' "$ctl" status
@@ -105,7 +85,7 @@ daemon_uid=$(awk '/^Uid:/ { print $3 }' "/proc/$daemon/status")
 if [ "$daemon_uid" -ne 0 ] && [ "$(id -u)" -eq 0 ]; then
 	setpriv --reuid="$daemon_uid" --clear-groups sleep 1000 &
 	other=$!
-	check 'doctor says that another program runs as the daemon'"'"'s user' says "^\[note\] user: [0-9]+ other .* user $daemon_uid," "$ctl" doctor
+	check 'doctor says that another program runs as the daemon'"'"'s user' within says "^\[note\] user: [0-9]+ other .* user $daemon_uid," "$ctl" doctor
 	kill $other
 	wait $other
 fi
@@ -183,25 +163,24 @@ is_prompt()
 	wait $emitter && wait $reader && grep -q 'n=3' "$scratch/prompt"
 }
 
-# ends_by SIGNAL STATUS: with its input still open, and after it has said its numbers.
+# ends_by SIGNAL STATUS: with its input still open, and after it has printed its numbers.
 ends_by()
 {
 	local fd pid status
 	rm -f "$scratch/input"
 	mkfifo "$scratch/input"
 	# A shell starts background programs with SIGINT ignored.
-	env --default-signal="$1" "$ctl" emit --stdin --verbose 'ended u32 n' <"$scratch/input" 2>"$scratch/said" &
+	env --default-signal="$1" "$ctl" emit --stdin --verbose 'ended u32 n' <"$scratch/input" 2>"$scratch/printed" &
 	pid=$!
 	exec {fd}>"$scratch/input"
-	until "$ctl" events ended | grep -q ended; do
-		sleep 0.05
-	done
+	echo wrong >&$fd
+	within grep -q 'line 1' "$scratch/printed"
 	kill -"$1" $pid
 	wait $pid
 	status=$?
 	exec {fd}>&-
-	cat "$scratch/said"
-	[ $status -eq "$2" ] && grep -q 'ended: 0 records' "$scratch/said"
+	cat "$scratch/printed"
+	[ $status -eq "$2" ] && grep -q 'ended: 0 records' "$scratch/printed"
 }
 
 text='text u32 n; __rel_loc char[] text'
@@ -213,8 +192,8 @@ check '… is written if a tracer is active' json 'it["lines"] == it["written"] 
 check '… in both notations, and the last without its end' json 'it["written"] == 3' \
 	lines 'n=1 text="a b\\x21"\n{"n":2,"text":"\\u0041"}\nn=3' "$ctl" emit --stdin --json "$text"
 check '… and read' grep -q 'n=1 text="a b!"' "$scratch/text"
-check '… the other, too' grep -q 'n=2 text="A"' "$scratch/text"
-check 'a wrong line is reported with its number' says 'line 2: n=x: a u32 takes' \
+check '… from both notations' grep -q 'n=2 text="A"' "$scratch/text"
+check 'a wrong line is reported with its number' says 'line 2: n=x: u32 takes' \
 	lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin "$text"
 check '… and makes it fail' exits 1 lines 'n=1\nn=x\nn=3\n' "$ctl" emit --stdin "$text"
 check '… the others are written' json '(it["written"], it["refused"]) == (2, 1)' \
@@ -237,28 +216,17 @@ check 'a refused description is exit status 1 before anything is read' exits 1 "
 
 check 'a description from a file of the wrong kind is refused by name' says 'bad-description|field 1' "$ctl" emit 'bad double x' x=1
 
-used_up()
-{
-	local i
-	for i in $(seq 600); do
-		"$ctl" tenants --json | grep -q '"events": *8' && return
-		sleep 0.05
-	done
-	return 1
-}
-
-greedy=()
+program=${started[*]}
 for i in 1 2 3 4 5 6 7 8; do
-	"$B/examples/requests" "greedy$i" 60 2>/dev/null &
-	greedy+=($!)
+	start "$scratch/greedy$i" "$B/examples/requests" "greedy$i" 60
 done
-check 'a tenant takes all it may have' used_up
+check 'a tenant takes all it may have' within says '"events": *8' "$ctl" tenants --json
 check '… the doctor says that the quota is used up' says 'quota|8 of 8' "$ctl" doctor
 check '… and that events do not work' exits 1 "$ctl" doctor
 check '… which is shown with its reason' says 'quota-exceeded' "$ctl" tenants
 check '… and as JSON' json 'any(one["reason"] == "quota-exceeded" for one in it[0]["refusals"])' "$ctl" tenants --json
-kill "${greedy[@]}"
-wait "${greedy[@]}" 2>/dev/null
+end "${started[@]:1}" 2>/dev/null
+started=("$program")
 check 'programs that end give their events back' exits 0 "$ctl" doctor
 
 check 'run shows the records of a program' says 'own_request.*path="/login"' "$ctl" run -- "$B/examples/requests" own 0.3
@@ -297,7 +265,7 @@ check 'run as JSON' json 'it[0]["event"] == "shell" and it[0]["fields"] == {"n":
 	sh -c "'$ctl' run --json --output='$scratch/out' -- '$ctl' emit 'shell u32 n' n=5; cat '$scratch/out'"
 check 'run leaves nothing behind' nothing_is_left
 
-# What is no daemon at all.
+# Sockets without a daemon.
 python3 - "$scratch/mute" <<'END' &
 import socket, sys, time
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -306,10 +274,7 @@ s.listen()
 time.sleep(60)
 END
 mute=$!
-for _ in $(seq 600); do
-	[ -S "$scratch/mute" ] && break
-	sleep 0.05
-done
+within test -S "$scratch/mute"
 check 'doctor finds a socket that does not answer' says '\[fail\]' "$ctl" --socket="$scratch/mute" doctor
 kill -9 $mute
 wait $mute 2>/dev/null

@@ -11,62 +11,51 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
-#include "tests/integration/actor.h"
 #include "tests/integration/cgroups.h"
-#include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/policy.h"
 #include "tests/integration/speaker.h"
 
 enum { MAXIMUM = 4, USER = 12345, OTHER_USER = 12346 };
 
-static const char *const unguarded[] = { "--guard=off", NULL };
+#define UNGUARDED .options = { "--guard=off" }
 
 DAEMON_TEST(connection_handed_on_is_charged_to_its_maker, .options = { "--max-events=4" },
 	    .needs_cgroups = "a connection that is handed to another tenant")
 {
+	const char *makers = make_cgroup("makers"), *takers = make_cgroup("takers");
 	struct seen_tenants seen;
-	struct actor maker, taker;
-	const char *makers = make_cgroup("makers");
-	const char *takers = make_cgroup("takers");
+	struct actor maker;
+	_cleanup_(actor_end) struct actor taker = { .leash = -1 };
 
 	actor_connect(&maker, fixture->socket, &(struct actor_as){ .cgroup = makers });
-	taker = actor_new(fixture->socket, &(struct actor_as){ .cgroup = takers });
-	/* It is not even there any more, and never said a word. */
-	ck_assert(eventually(status_number(fixture, "connections") == 2));
+	taker = actor_in(fixture, takers, 0);
+	/* The maker ends before it has sent anything. */
+	await_status(fixture, "connections=2");
 	actor_leave(&maker);
 	raw_say_hello(maker.socket);
 	expect_kind(maker.socket, KIND_WELCOME);
-	ck_assert_uint_eq(take(0, maker.socket, "handed", MAXIMUM + 1, NULL), MAXIMUM);
-	ck_assert_uint_eq(take(0, taker.socket, "own", 1, NULL), 1);
-	see_tenants(fixture, &seen);
-	ck_assert_uint_eq(seen.n, 2);
-	ck_assert(is_tenant(&seen.tenant[0], makers));
+	ck_assert_uint_eq(take_events(maker.socket, "handed", MAXIMUM + 1, NULL), MAXIMUM);
+	ck_assert_uint_eq(take_events(taker.socket, "own", 1, NULL), 1);
+	seen = expect_tenants(fixture, makers, takers);
 	ck_assert_uint_eq(seen.tenant[0].events, MAXIMUM);
-	ck_assert(is_tenant(&seen.tenant[1], takers));
 	ck_assert_uint_eq(seen.tenant[1].events, 1);
-	actor_end(&taker);
 	actor_end(&maker);
 }
 
-TEST(connection_handed_to_another_user_is_dropped)
+DAEMON_TEST(connection_handed_to_another_user_is_dropped, UNGUARDED,
+	    .needs_root = "a connection that is handed to another user")
 {
 	static const struct {
 		uid_t maker, taker;
 	} handed[] = { { USER, OTHER_USER }, { USER, 0 }, { 0, USER } };
 
-	if (!need_root("a connection that is handed to another user"))
-		return;
 	for (size_t i = 0; i < ARRAY_SIZE(handed); i++) {
-		struct fixture fixture;
-		struct actor maker;
+		_cleanup_(actor_end) struct actor maker = actor_in(fixture, NULL, handed[i].maker);
 
-		fixture_start(&fixture, unguarded);
-		maker = actor_new(fixture.socket, &(struct actor_as){ .uid = handed[i].maker });
-		ck_assert_uint_eq(take(handed[i].maker, maker.socket, "held", 2, NULL), 2);
-		expect_wrong_user(&fixture, handed[i].taker, maker.socket, KIND_QUERY);
-		ck_assert_uint_eq(status_number(&fixture, "leases"), 0);
-		actor_end(&maker);
-		fixture_stop(&fixture);
+		ck_assert_uint_eq(as_user(handed[i].maker, take_events(maker.socket, "held", 2, NULL)), 2);
+		expect_wrong_user(fixture, handed[i].taker, maker.socket, KIND_QUERY);
+		expect_status(fixture, "leases=0");
 	}
 }
 
@@ -87,55 +76,43 @@ static void become_set_user_id(void)
 	execl(set_user_id_program, set_user_id_program, "--actor", set_user_id_socket, (char *)NULL);
 }
 
-static void copy_program(const char *to)
-{
-	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-	static char bytes[65536];
-	ssize_t n;
-
-	ck_assert_int_ge(fd, 0);
-	while ((n = read(from, bytes, sizeof(bytes))) > 0)
-		ck_assert_int_eq(write(fd, bytes, (size_t)n), n);
-	ck_assert_int_eq(fchown(fd, OTHER_USER, OTHER_USER), 0);
-	ck_assert_int_eq(fchmod(fd, 04755), 0);
-	close(fd);
-	close(from);
-}
-
 static bool may_set_user_id(const struct fixture *fixture)
 {
 	struct statvfs status;
 
 	ck_assert_int_eq(statvfs(fixture->directory, &status), 0);
-	if (status.f_flag & ST_NOSUID)
-		printf("not possible here: a set-user-ID program: %s is mounted nosuid\n", fixture->directory);
-	return !(status.f_flag & ST_NOSUID);
+	return !(status.f_flag & ST_NOSUID) ||
+	       not_possible("a set-user-ID program, on a file system that is mounted nosuid");
 }
 
 /* Runs as OTHER_USER, for USER. */
-static void start_set_user_id(struct actor *actor, const struct fixture *fixture)
+static struct actor start_set_user_id(const struct fixture *fixture)
 {
+	struct actor actor;
+
 	snprintf(set_user_id_program, sizeof(set_user_id_program), "%s/program", fixture->directory);
 	string_copy(set_user_id_socket, sizeof(set_user_id_socket), fixture->socket);
-	copy_program(set_user_id_program);
-	actor_start(actor, fixture->socket, &(struct actor_as){ .uid = USER, .enter = become_set_user_id });
+	copy_built("tests/test_users", set_user_id_program);
+	ck_assert_int_eq(chown(set_user_id_program, OTHER_USER, OTHER_USER), 0);
+	ck_assert_int_eq(chmod(set_user_id_program, 04755), 0);
+	actor = actor_new(fixture->socket, &(struct actor_as){ .uid = USER, .enter = become_set_user_id });
 	ck_assert_int_eq(unlink(set_user_id_program), 0);
+	return actor;
 }
 
 DAEMON_TEST(set_user_id_program_may_use_both_its_users, .needs_root = "a set-user-ID program")
 {
 	struct actor program;
 
-	if (may_set_user_id(fixture)) {
-		start_set_user_id(&program, fixture);
-		/* Its forks do, and one that has become what it runs as for good. */
-		ck_assert_uint_eq(register_as(USER, program.socket, "real"), 0);
-		ck_assert_uint_eq(register_as(OTHER_USER, program.socket, "effective"), 0);
-		ck_assert_uint_eq(status_number(fixture, "leases"), 2);
-		expect_wrong_user(fixture, 0, program.socket, KIND_QUERY);
-		actor_end(&program);
-	}
+	if (!may_set_user_id(fixture))
+		return;
+	program = start_set_user_id(fixture);
+	/* A child has the real user; a program that gives up that user has the other one. */
+	ck_assert_uint_eq(as_user(USER, raw_register(program.socket, "real", NULL, NULL)), 0);
+	ck_assert_uint_eq(as_user(OTHER_USER, raw_register(program.socket, "effective", NULL, NULL)), 0);
+	expect_status(fixture, "leases=2");
+	expect_wrong_user(fixture, 0, program.socket, KIND_QUERY);
+	actor_end(&program);
 }
 
 static bool write_once(const char *path, const char *text)
@@ -149,14 +126,14 @@ static bool write_once(const char *path, const char *text)
 
 enum { NO_NAMESPACES = 77 };
 
-/* What is left of us outside ends with who goes inside, as its root and first process. */
+/* The process inside is root there and has pid 1; the one outside ends with it. */
 static void enter_namespaces(void)
 {
 	char map[32];
 	int status;
 	pid_t pid;
 
-	/* Else what is in /proc/self is root's, since we have changed our user. */
+	/* Otherwise the files in /proc/self belong to root, since the process has changed its user. */
 	prctl(PR_SET_DUMPABLE, 1);
 	snprintf(map, sizeof(map), "0 %d 1\n", USER);
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWCGROUP | CLONE_NEWNET | CLONE_NEWUTS) < 0 ||
@@ -176,7 +153,7 @@ static void enter_namespaces(void)
 
 static bool has_namespaces(void)
 {
-	pid_t pid = fork();
+	pid_t pid = start_process();
 	int status;
 
 	if (pid == 0) {
@@ -186,42 +163,34 @@ static bool has_namespaces(void)
 		_exit(EXIT_SUCCESS);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	if (status != 0)
-		printf("not possible here: a client in namespaces of its own: a user may not make them\n");
-	return status == 0;
+	return status == 0 || not_possible("a client in namespaces of its own: a user may not make them");
 }
 
-TEST(client_in_namespaces_has_its_outside_identity)
+/* The root of those namespaces has no rights outside: otherwise it would be refused here. */
+DAEMON_TEST(client_in_namespaces_has_its_outside_identity, UNGUARDED,
+	    .needs_cgroups = "a client in namespaces of its own")
 {
-	struct seen_tenant tenant;
+	const char *container = make_cgroup("machine.slice/namespaced.scope");
 	struct seen_holder holder;
-	struct fixture fixture;
-	const char *container;
 	struct actor client;
 
-	if (!need_cgroups("a client in namespaces of its own") || !has_namespaces())
+	if (!has_namespaces() || !delegate(container))
 		return;
-	container = make_cgroup("machine.slice/namespaced.scope");
-	if (!delegate(container))
-		return;
-	/* Its root is nobody special: else it would get nothing here. */
-	fixture_start(&fixture, unguarded);
-	actor_start(
-		&client, fixture.socket,
+	client = actor_new(
+		fixture->socket,
 		&(struct actor_as){ .cgroup = container, .comm = "inside", .uid = USER, .enter = enter_namespaces });
-	ck_assert_uint_eq(register_as(USER, client.socket, "from_inside"), 0);
-	expect_only_tenant(&fixture, container, &tenant);
-	holder = holder_of(&fixture, "from_inside");
+	ck_assert_uint_eq(as_user(USER, raw_register(client.socket, "from_inside", NULL, NULL)), 0);
+	expect_tenants(fixture, container);
+	holder = holder_of(fixture, "from_inside");
 	ck_assert_uint_eq(holder.uid, USER);
 	ck_assert_str_eq(holder.comm, "inside");
 	ck_assert_str_eq(holder.tenant, cgroup_path(container));
-	/* Not 1, as it is to itself, and not who went there. */
+	/* Neither its pid inside, which is 1, nor that of the process outside. */
 	ck_assert_uint_ne(holder.pid, 1);
 	ck_assert_uint_ne(holder.pid, (uint64_t)client.pid);
 	ck_assert_uint_eq(proc_status((pid_t)holder.pid, "PPid:", 10), (uint64_t)client.pid);
-	expect_wrong_user(&fixture, 0, client.socket, KIND_QUERY);
+	expect_wrong_user(fixture, 0, client.socket, KIND_QUERY);
 	actor_end(&client);
-	fixture_stop(&fixture);
 }
 
 static void leave_proc(void)
@@ -233,110 +202,102 @@ static void leave_proc(void)
 
 DAEMON_TEST(container_without_proc_is_served, .needs_cgroups = "a container without /proc")
 {
-	struct seen_tenant tenant;
 	const char *container = make_cgroup("no_proc");
 	_cleanup_(actor_end) struct actor client =
 		actor_new(fixture->socket, &(struct actor_as){ .cgroup = container, .enter = leave_proc });
 
-	ck_assert_uint_eq(register_as(0, client.socket, "no_proc"), 0);
-	expect_only_tenant(fixture, container, &tenant);
+	expect_granted(client.socket, "no_proc");
+	expect_tenants(fixture, container);
 }
 
-/* A set-user-ID program that root has started: it connects as another user, and can be root again whenever it likes. */
+/* --- AllowHostRoot, AllowHostUserns: containers that the machine's root, or its user namespace, reaches into --- */
+
+/* Like a set-user-ID program that root has started: it connects as another user, and can become root again. */
 static void keep_roots_real_uid(void)
 {
 	if (setreuid(0, USER) < 0)
 		_exit(EXIT_FAILURE);
 }
 
-static void expect_root(const struct fixture *fixture, const char *cgroup, bool welcome)
+/* The refusal names that key. */
+static void expect_welcome(const struct fixture *fixture, const struct actor_as *as, const char *key, bool welcome)
 {
-	const struct actor_as roots[] = {
-		{ .cgroup = cgroup, .greets = true },
-		{ .cgroup = cgroup, .greets = true, .enter = keep_roots_real_uid },
-	};
-	struct actor root;
-
-	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
-		actor_connect(&root, fixture->socket, &roots[i]);
-		if (welcome) {
-			expect_kind(root.socket, KIND_WELCOME);
-			ck_assert_uint_eq(take(0, root.socket, "roots", 1, NULL), 1);
-		} else {
-			expect_cut_with(root.socket, REFUSAL_NOT_PERMITTED, "AllowHostRoot=yes");
-			ck_assert(log_has(fixture, "AllowHostRoot=yes"));
-		}
-		actor_end(&root);
-	}
-}
-
-TEST(host_root_in_a_container_is_refused_unguarded)
-{
-	const char *container, *trusted;
-	struct fixture fixture;
-	char policy[256];
-
-	if (!need_cgroups("root of the machine in a container"))
-		return;
-	container = make_cgroup("machine.slice/roots.scope");
-	trusted = make_cgroup("machine.slice/trusted.scope");
-	if (!delegate(container) || !delegate(trusted))
-		return;
-	snprintf(policy, sizeof(policy), "[%s]\nAllowHostRoot=yes\n", cgroup_path(trusted));
-	fixture_start_with_policy(&fixture, policy, unguarded);
-	/* Without the kernel's files there is nothing that root could do with what it gets. */
-	expect_root(&fixture, container, keeps_records_itself(&fixture));
-	expect_root(&fixture, trusted, true);
-	expect_root(&fixture, make_cgroup("no.slice/container.service"), true);
-	fixture_stop(&fixture);
-
-	fixture_start(&fixture, NULL);
-	expect_root(&fixture, container, keeps_records_itself(&fixture) || fixture.guarded);
-	fixture_stop(&fixture);
-}
-
-static void expect_user(const struct fixture *fixture, const struct actor_as *user, bool welcome)
-{
+	struct actor_as greeting = *as;
 	struct actor actor;
 
-	actor_connect(&actor, fixture->socket, user);
-	if (welcome)
+	greeting.greets = true;
+	actor_connect(&actor, fixture->socket, &greeting);
+	if (welcome) {
 		expect_kind(actor.socket, KIND_WELCOME);
-	else
-		expect_cut_with(actor.socket, REFUSAL_NOT_PERMITTED, "AllowHostUserns=yes");
+	} else {
+		expect_cut_with(actor.socket, REFUSAL_NOT_PERMITTED, key);
+		ck_assert(log_has(fixture, key));
+	}
 	actor_end(&actor);
 }
 
-/* Its root, which is root of the machine, can get the file from it. */
-TEST(host_user_namespace_is_refused_unguarded)
+static void expect_root(const struct fixture *fixture, const char *cgroup, bool welcome)
+{
+	static const char key[] = "AllowHostRoot=yes";
+
+	expect_welcome(fixture, &(struct actor_as){ .cgroup = cgroup }, key, welcome);
+	expect_welcome(fixture, &(struct actor_as){ .cgroup = cgroup, .enter = keep_roots_real_uid }, key, welcome);
+}
+
+static bool make_containers(const char **ret_container, const char **ret_trusted)
+{
+	*ret_container = make_cgroup("machine.slice/container.scope");
+	*ret_trusted = make_cgroup("machine.slice/trusted.scope");
+	return delegate(*ret_container) && delegate(*ret_trusted);
+}
+
+DAEMON_TEST(host_root_in_a_container_is_refused_unguarded, UNGUARDED,
+	    .policy = "[/userevd-test-*/machine.slice/trusted.scope]\nAllowHostRoot=yes\n",
+	    .needs_cgroups = "root of the machine in a container")
 {
 	const char *container, *trusted;
-	struct fixture fixture;
-	char policy[256];
 
-	if (!need_cgroups("a container in the machine's user namespace"))
+	if (!make_containers(&container, &trusted))
 		return;
-	container = make_cgroup("machine.slice/shared_namespace.scope");
-	trusted = make_cgroup("machine.slice/trusted.scope");
-	if (!delegate(container) || !delegate(trusted))
+	/* Without the kernel's files root can't misuse a data file. */
+	expect_root(fixture, container, keeps_records_itself(fixture));
+	expect_root(fixture, trusted, true);
+	expect_root(fixture, make_cgroup("no.slice/container.service"), true);
+}
+
+DAEMON_TEST(host_root_in_a_container_is_served_guarded, .needs_cgroups = "root of the machine in a container")
+{
+	const char *container, *trusted;
+
+	if (make_containers(&container, &trusted))
+		expect_root(fixture, container, keeps_records_itself(fixture) || fixture->guarded);
+}
+
+/* The container's root is root of the machine, and can get the file from the client. */
+DAEMON_TEST(host_user_namespace_is_refused_unguarded, UNGUARDED,
+	    .policy = "[/userevd-test-*/machine.slice/trusted.scope]\nAllowHostUserns=yes\n",
+	    .needs_cgroups = "a container in the machine's user namespace")
+{
+	static const char key[] = "AllowHostUserns=yes";
+	const char *container, *trusted;
+
+	if (!make_containers(&container, &trusted))
 		return;
-	snprintf(policy, sizeof(policy), "[%s]\nAllowHostUserns=yes\n", cgroup_path(trusted));
-	fixture_start_with_policy(&fixture, policy, unguarded);
-	expect_user(&fixture, &(struct actor_as){ .cgroup = container, .uid = USER, .greets = true },
-		    keeps_records_itself(&fixture));
-	expect_user(&fixture, &(struct actor_as){ .cgroup = trusted, .uid = USER, .greets = true }, true);
+	expect_welcome(fixture, &(struct actor_as){ .cgroup = container, .uid = USER }, key,
+		       keeps_records_itself(fixture));
+	expect_welcome(fixture, &(struct actor_as){ .cgroup = trusted, .uid = USER }, key, true);
 	if (has_namespaces())
-		expect_user(&fixture,
-			    &(struct actor_as){
-				    .cgroup = container, .uid = USER, .greets = true, .enter = enter_namespaces },
-			    true);
-	fixture_stop(&fixture);
+		expect_welcome(fixture,
+			       &(struct actor_as){ .cgroup = container, .uid = USER, .enter = enter_namespaces }, key,
+			       true);
 }
 
 int main(int argc, char **argv)
 {
 	/* The set-user-ID program that one of the tests runs. */
-	if (argc == 3 && streq(argv[1], "--actor"))
+	if (argc == 3 && streq(argv[1], "--actor")) {
+		become_child();
 		actor_act(argv[2], NULL);
+	}
 	return run_tests_in_cgroups();
 }

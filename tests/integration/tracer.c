@@ -257,7 +257,7 @@ static uint64_t trace_in_kernel(struct fixture *fixture, const char *pattern, bo
 	uint64_t count = 0;
 
 	tracer_start(tracer);
-	/* What was recorded so far is of those ids that events have had so far. */
+	/* The records up to now have the ids that events had up to now. */
 	drain(tracer);
 	find_events(fixture, pattern);
 	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The tracer, as an admin has one: the daemon itself where it is that; else the kernel's, in an instance of the test's own,
- * which is made when it is first needed and goes with the test, however that ends.
+ * A tracer: the daemon itself with the embedded backend; otherwise the kernel's, in an instance of the test's own, which is
+ * made when it is first needed and removed when the test ends, also by a signal.
  */
 
 #include "tests/suite.h"
@@ -16,7 +16,7 @@
 
 struct fixture;
 
-/* What was recorded of one event. */
+/* The records of one event. */
 struct seen {
 	unsigned records;
 	uint64_t sum; /* of the first u32 of each */
@@ -25,7 +25,7 @@ struct seen {
 	size_t length;
 	uint8_t payload[WIRE_PAYLOAD_MAX];
 	char description[WIRE_DESCRIPTION_MAX + 1];
-	/* What only the daemon tells. */
+	/* Only from the daemon's own tracer: */
 	uint64_t uid;
 	uint64_t time;
 	char comm[32];
@@ -35,7 +35,7 @@ SLIST_HEAD(traced_list, traced);
 
 struct tracer {
 	char directory[96];	   /* "": there is none yet */
-	struct janitor janitor;	   /* who removes it */
+	struct janitor janitor;	   /* removes it */
 	struct traced_list events; /* that were ever switched on */
 	int *pipes;		   /* of each processor */
 	int n_pipes;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A program of 32 bits that was given a data file, as its fd 3: tries every ioctl on it, by the numbers that it has itself
- * and by those that a 64-bit program has, and writes a record of 4 bytes with index 0. What came of it goes to fd 4, one
- * number of 32 bits for each: 0 or an errno, and for the record the bytes that were written.
+ * A 32-bit program with a data file as its fd 3: tries every ioctl by its 32-bit and 64-bit number, and writes a record of 4 bytes with
+ * index 0. It writes the results to fd 4, as 32-bit numbers: 0 or an errno for an ioctl, the bytes written for the record.
  */
 
 #include <sys/uio.h>

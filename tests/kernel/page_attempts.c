@@ -106,7 +106,7 @@ int write_as_another_process(int fd)
 	return to.iov_base ? said(process_vm_writev(getpid(), &from, 1, &to, 1, 0)) : NO_MAP;
 }
 
-/* A pipe in which there is a mark; its other end in `ret_end`. */
+/* A pipe that contains a mark; `ret_end` is the end to write to. */
 static int pipe_with_mark(int *ret_end)
 {
 	int ends[2];
@@ -166,7 +166,7 @@ int copy_range_into(int fd)
 	return said(copy_file_range(file_with_mark(), &from, fd, &to, 1, 0));
 }
 
-/* What was spliced into a pipe is the file's own memory, which a write to the pipe must not go on in (CVE-2022-0847). */
+/* A spliced page belongs to the file: a later write to the pipe must not append to that page (CVE-2022-0847). */
 int write_to_spliced_page(int fd)
 {
 	loff_t at = 0;
@@ -175,7 +175,7 @@ int write_to_spliced_page(int fd)
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	/* That flag of its buffers is what it was about. */
+	/* The kernel had left this flag set in the pipe's buffers. */
 	if (write(ends[1], bytes, sizeof(bytes)) != sizeof(bytes) || read(ends[0], bytes, sizeof(bytes)) < 0)
 		return -errno;
 	if (splice(fd, &at, ends[1], NULL, 1, 0) < 0)
@@ -276,7 +276,7 @@ int reopen_map_file(int fd)
 	return opened_and(fd < 0 ? -errno : fd, map_writable);
 }
 
-/* For those who may open by handle at all: the mount is that of the fd. */
+/* Needs the right to open by handle; the mount is that of the fd. */
 int reopen_by_handle(int fd)
 {
 	union {

@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Every way to write to a page, with the fd that a client gets. Each returns 0 or a negative errno, and has put an 'x' at its
- * beginning if that was possible.
+ * Every way to write to a page by the fd that a client gets. Each writes an 'x' at the page's beginning, and returns 0 or a
+ * negative errno.
  */
 
-enum { NO_MAP = -1000 }; /* not even for reading */
+enum { NO_MAP = -1000 }; /* cannot be mapped, not even for reading */
 
 int map_writable(int fd);
 int map_writable_behind(int fd); /* the page's end */
-int map_private(int fd);	 /* a copy of one's own */
+int map_private(int fd);	 /* copy on write */
 int make_map_writable(int fd);
 int move_map_and_make_it_writable(int fd);
 int punch_through_map(int fd);
@@ -36,5 +36,5 @@ int reopen_to_append(int fd);
 int reopen_to_cut(int fd);
 int reopen_map_file(int fd); /* through /proc/self/map_files */
 int reopen_by_handle(int fd);
-int change_page_mode(int fd); /* to what it has already */
+int change_page_mode(int fd); /* to the mode that it has */
 int seal(int fd);

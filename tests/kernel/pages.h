@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Pages of ours that others may read, made in each of the ways that there are. */
+/* Pages that other users may read, made in each possible way. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,9 +15,9 @@ struct page {
 	uint64_t *words; /* our map */
 };
 
-/* A file on two mounts of one tmpfs, of which theirs is read-only. Its own mode lets everybody. */
+/* A file on two mounts of one tmpfs; the readers' mount is read-only. The file's mode permits writing. */
 struct page page_on_two_mounts(void);
-/* A memfd that can't be mapped writable any more. */
+/* A memfd, sealed against writable mappings. */
 struct page page_sealed_against_later_writing(void);
 /* A memfd of that mode, opened again for reading only. */
 struct page page_of_an_owner(mode_t mode);

@@ -20,7 +20,7 @@ static bool put(const char *path, const char *text)
 	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 }
 
-/* Dumpable, so that its own /proc/self is its own: what it is refused there is not for that reason. */
+/* A dumpable process owns its /proc/self, so refusals there have another cause. */
 static bool become_stranger(void)
 {
 	return setgroups(0, NULL) == 0 && setresgid(OF_A_STRANGER, OF_A_STRANGER, OF_A_STRANGER) == 0 &&
@@ -102,7 +102,7 @@ int person_result(struct person *person)
 	return answer;
 }
 
-/* Its end is that nothing can be read any more: the test ends too, if need be. */
+/* End of file means that the companion has ended; the test then fails. */
 struct person companion_start(void)
 {
 	struct person person;

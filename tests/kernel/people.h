@@ -19,7 +19,7 @@ enum who {
 };
 
 struct person {
-	pid_t pid; /* 0: that is who runs */
+	pid_t pid; /* 0: the test itself */
 	int pipe;
 };
 
@@ -28,7 +28,7 @@ _Noreturn void person_answer(const struct person *, int answer);
 /* Waits for its end. */
 int person_result(struct person *);
 
-/* What the expression is when another process works it out. Where that asserts, the test fails. */
+/* The value of the expression in the process of that person. A failed assertion there fails the test. */
 #define as(who, expression)                                                                                            \
 	({                                                                                                             \
 		struct person person_ = person_start(who);                                                             \
@@ -37,6 +37,6 @@ int person_result(struct person *);
 		person_result(&person_);                                                                               \
 	})
 
-/* A fork that does nothing but live, with copies of everything, until companion_end(). */
+/* An idle fork with copies of all fds, which lives until companion_end(). */
 struct person companion_start(void);
 void companion_end(struct person *);

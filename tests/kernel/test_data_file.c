@@ -11,7 +11,7 @@
 
 /* Records that are written to a data file. */
 
-/* ftrace's largest on pages of 4096 bytes: what the wire calls payload_max. */
+/* The largest payload for ftrace with pages of 4096 bytes; payload_max of the protocol. */
 enum { PAYLOAD_MAX = 4064, FAR_TOO_BIG = 4096, PAGE_BYTES = 4096 };
 
 TEST(an_index_is_good_on_its_own_file_alone)
@@ -31,7 +31,7 @@ TEST(an_index_is_good_on_its_own_file_alone)
 }
 END_TEST
 
-TEST(an_index_of_31_bits_is_unknown_and_one_of_32_invalid)
+TEST(index_of_31_bits_is_unknown_and_of_32_invalid)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
@@ -63,13 +63,13 @@ TEST(an_event_that_nobody_traces_is_a_bad_file)
 }
 END_TEST
 
-TEST(a_payload_shorter_than_the_fields_is_invalid_and_a_longer_one_is_not)
+TEST(payload_may_be_longer_than_fields_but_not_shorter)
 {
 	static const uint8_t payload[8] = { 0 };
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
 	ck_assert_int_eq(join(machine.data, machine.text), 0);
-	ck_assert_int_eq(write_record(machine.data, 0, payload, 3), -EINVAL); /* before it is asked who traces it */
+	ck_assert_int_eq(write_record(machine.data, 0, payload, 3), -EINVAL); /* checked before the tracers */
 	switch_event(machine.event, true);
 	ck_assert_int_eq(write_record(machine.data, 0, payload, 0), -EINVAL);
 	ck_assert_int_eq(write_record(machine.data, 0, payload, 3), -EINVAL);
@@ -105,7 +105,7 @@ static int write_dynamic(const struct machine *machine, uint16_t offset, uint16_
 	return write_record(machine->data, 0, payload, 8 + n);
 }
 
-TEST(a_dynamic_field_must_lie_in_the_payload_and_a_string_end_with_a_zero)
+TEST(dynamic_field_lies_in_payload_and_ends_with_zero)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	char text[64];
@@ -141,7 +141,7 @@ TEST(dynamic_data_that_is_not_text_needs_no_zero)
 }
 END_TEST
 
-TEST(the_largest_record_is_of_4064_bytes_and_larger_ones_vanish_in_silence)
+TEST(records_larger_than_4064_bytes_vanish_silently)
 {
 	static const uint8_t payload[FAR_TOO_BIG];
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
@@ -158,7 +158,7 @@ END_TEST
 
 #define SUB_BUFFER TRACEFS "/buffer_subbuf_size_kb"
 
-/* They are granted, and of no use to us: records stay as small as they were. */
+/* Such fields are granted, but a record does not become larger. */
 TEST(larger_parts_of_the_buffer_hold_no_larger_records)
 {
 	static const uint8_t payload[FAR_TOO_BIG];
@@ -189,7 +189,7 @@ static int write_in_child(const struct machine *machine)
 	return write_value(machine->data, 0) == 4 ? getpid() : -1;
 }
 
-TEST(the_record_is_the_writers_whoever_opened_the_file)
+TEST(record_belongs_to_its_writer)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	static const enum who whos[] = { ROOT, STRANGER, NAMESPACE_ROOT };
@@ -225,14 +225,11 @@ TEST(a_data_file_has_no_position_no_poll_and_no_memory)
 END_TEST
 
 PROMISES("data file", EITHER(an_index_is_good_on_its_own_file_alone),
-	 EITHER(an_index_of_31_bits_is_unknown_and_one_of_32_invalid),
+	 EITHER(index_of_31_bits_is_unknown_and_of_32_invalid),
 	 EITHER(a_write_that_is_shorter_than_an_index_is_a_fault), EITHER(an_event_that_nobody_traces_is_a_bad_file),
-	 EITHER(a_payload_shorter_than_the_fields_is_invalid_and_a_longer_one_is_not),
-	 EITHER(one_write_and_one_writev_are_a_record_each),
-	 EITHER(a_dynamic_field_must_lie_in_the_payload_and_a_string_end_with_a_zero),
-	 EITHER(dynamic_data_that_is_not_text_needs_no_zero),
-	 EITHER(the_largest_record_is_of_4064_bytes_and_larger_ones_vanish_in_silence),
+	 EITHER(payload_may_be_longer_than_fields_but_not_shorter), EITHER(one_write_and_one_writev_are_a_record_each),
+	 EITHER(dynamic_field_lies_in_payload_and_ends_with_zero), EITHER(dynamic_data_that_is_not_text_needs_no_zero),
+	 EITHER(records_larger_than_4064_bytes_vanish_silently),
 	 ENABLE_ADDRESS(larger_parts_of_the_buffer_hold_no_larger_records),
-	 STATUS_PAGE(the_parts_of_the_buffer_are_as_large_as_they_are),
-	 EITHER(the_record_is_the_writers_whoever_opened_the_file),
+	 STATUS_PAGE(the_parts_of_the_buffer_are_as_large_as_they_are), EITHER(record_belongs_to_its_writer),
 	 EITHER(a_data_file_has_no_position_no_poll_and_no_memory))

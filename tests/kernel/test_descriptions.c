@@ -5,7 +5,7 @@
 
 #include "tests/kernel/user_events.h"
 
-/* What may be said of an event, and when two are the same. */
+/* Descriptions that the kernel accepts, and which of them are the same event. */
 
 enum { TEXT_BYTES = 4096 };
 
@@ -19,7 +19,7 @@ static int try_fields(const struct machine *machine, const char *fields)
 	snprintf(text, sizeof(text), "%s %s", machine->event, fields);
 	r = join(stream, text);
 	fd_closep(&stream);
-	/* The next one has other fields. */
+	/* The next registration has other fields. */
 	if (r == 0 && machine->abi == ABI_STATUS_PAGE)
 		ck_assert_int_eq(delete_event(machine->data, machine->event), 0);
 	else if (r == 0)
@@ -66,7 +66,7 @@ TEST(types_of_a_fixed_size_are_known)
 }
 END_TEST
 
-TEST(a_type_whose_size_depends_on_who_asks_is_refused)
+TEST(type_with_a_size_of_the_processor_is_refused)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
@@ -78,7 +78,7 @@ TEST(a_type_whose_size_depends_on_who_asks_is_refused)
 }
 END_TEST
 
-TEST(what_is_not_a_field_is_refused)
+TEST(invalid_fields_are_refused)
 {
 	static const char *const unknown[] = {
 		"u32",	    "float a",	 "u32 a 4", "struct a", "struct whatever a", "struct whatever a 0",
@@ -128,7 +128,7 @@ TEST(a_name_alone_is_an_event_without_fields)
 	switch_event(machine.event, true);
 	ck_assert_int_eq(write_record(machine.data, 0, "x", 1), 1);
 	ck_assert_uint_eq(count_records(machine.event), 1);
-	/* A tracer of the older kernel doesn't take nothing. */
+	/* A tracer of the older kernel refuses an empty payload. */
 	ck_assert_int_eq(write_record(machine.data, 0, NULL, 0), machine.abi == ABI_STATUS_PAGE ? -EFAULT : 0);
 	ck_assert_uint_eq(count_records(machine.event), machine.abi == ABI_STATUS_PAGE ? 1 : 2);
 }
@@ -168,7 +168,7 @@ TEST(a_text_flag_is_ignored)
 }
 END_TEST
 
-/* The first one's fields stand: the daemon has to compare. */
+/* The kernel keeps the fields of the first registration: the daemon has to compare. */
 TEST(the_same_name_with_other_fields_joins_in_silence)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
@@ -205,7 +205,7 @@ TEST(the_same_name_with_other_fields_is_in_use)
 }
 END_TEST
 
-TEST(a_name_of_many_formats_is_an_event_for_each_and_never_the_one_of_a_single_format)
+TEST(multi_format_name_is_an_event_for_each_format)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_RDWR);
@@ -220,18 +220,17 @@ TEST(a_name_of_many_formats_is_an_event_for_each_and_never_the_one_of_a_single_f
 	ck_assert_int_eq(enable(stream, machine.text, page, 3), 2);
 	ck_assert_int_eq(status_number("Active: "), 3);
 	ck_assert_int_eq(enable(stream, text, page, 4), -EADDRINUSE);
-	/* One more format may come when there is a plain event already. */
+	/* A format may be added beside a plain event. */
 	snprintf(text, sizeof(text), "%s u8 narrow", machine.event);
 	ck_assert_int_eq(enable_with(stream, text, UAPI_MULTI_FORMAT, page, 4), 3);
 	ck_assert_int_eq(status_number("Active: "), 4);
 }
 END_TEST
 
-PROMISES("descriptions", EITHER(types_of_a_fixed_size_are_known),
-	 EITHER(a_type_whose_size_depends_on_who_asks_is_refused), EITHER(what_is_not_a_field_is_refused),
-	 EITHER(a_fixed_array_has_at_most_1024_elements), EITHER(a_description_has_511_characters_and_no_more),
-	 EITHER(a_name_alone_is_an_event_without_fields), EITHER(a_semicolon_with_and_without_a_space_is_the_same),
-	 ENABLE_ADDRESS(a_text_flag_is_refused), STATUS_PAGE(a_text_flag_is_ignored),
-	 STATUS_PAGE(the_same_name_with_other_fields_joins_in_silence),
+PROMISES("descriptions", EITHER(types_of_a_fixed_size_are_known), EITHER(type_with_a_size_of_the_processor_is_refused),
+	 EITHER(invalid_fields_are_refused), EITHER(a_fixed_array_has_at_most_1024_elements),
+	 EITHER(a_description_has_511_characters_and_no_more), EITHER(a_name_alone_is_an_event_without_fields),
+	 EITHER(a_semicolon_with_and_without_a_space_is_the_same), ENABLE_ADDRESS(a_text_flag_is_refused),
+	 STATUS_PAGE(a_text_flag_is_ignored), STATUS_PAGE(the_same_name_with_other_fields_joins_in_silence),
 	 ENABLE_ADDRESS(the_same_name_with_other_fields_is_in_use),
-	 ENABLE_ADDRESS(a_name_of_many_formats_is_an_event_for_each_and_never_the_one_of_a_single_format))
+	 ENABLE_ADDRESS(multi_format_name_is_an_event_for_each_format))

@@ -6,7 +6,7 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* Bits that the kernel sets in memory of ours. */
+/* Bits that the kernel sets in the memory of a process. */
 
 enum { PAGE_BYTES = 4096 };
 
@@ -31,7 +31,7 @@ static void page_free(struct page *page)
 	fd_closep(&page->fd);
 }
 
-/* As a process sees it that maps the file for reading. */
+/* Read through a read-only mapping of the file. */
 static int first_word(const struct page *page)
 {
 	const uint64_t *words = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, page->fd, 0);
@@ -39,7 +39,7 @@ static int first_word(const struct page *page)
 	return words == MAP_FAILED ? -errno : (int)words[0];
 }
 
-TEST(the_bit_is_set_in_a_shared_page_and_other_processes_see_it)
+TEST(bit_in_shared_page_is_seen_by_other_processes)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(page_free) struct page page = page_make();
@@ -91,7 +91,7 @@ TEST(the_other_bits_of_a_word_are_let_alone)
 }
 END_TEST
 
-TEST(an_event_that_is_on_has_its_bit_set_when_registering_returns)
+TEST(enabled_event_has_its_bit_set_after_registering)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	uint64_t words[2] = { 0, 1 };
@@ -100,7 +100,7 @@ TEST(an_event_that_is_on_has_its_bit_set_when_registering_returns)
 	switch_event(machine.event, true);
 	ck_assert_int_eq(enable(machine.data, machine.text, &words[0], 0), 0);
 	ck_assert_uint_eq(words[0], 1);
-	/* And one that is off has it cleared. */
+	/* The bit of an event that is off is cleared. */
 	ck_assert_int_eq(enable(machine.data, machine.other_text, &words[1], 0), 1);
 	ck_assert_uint_eq(words[1], 0);
 }
@@ -142,7 +142,7 @@ TEST(unregistering_clears_the_bit_and_the_others_stay)
 }
 END_TEST
 
-TEST(unregistering_what_is_not_registered_is_no_entry)
+TEST(unregistering_an_unknown_bit_is_enoent)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	uint64_t word = 0;
@@ -170,7 +170,7 @@ TEST(any_data_file_will_do_to_unregister)
 }
 END_TEST
 
-TEST(a_scratch_bit_puts_a_reference_and_an_index_on_another_file)
+TEST(scratch_bit_adds_reference_and_index_to_other_file)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int first = data_open(O_WRONLY);
@@ -192,7 +192,7 @@ TEST(a_scratch_bit_puts_a_reference_and_an_index_on_another_file)
 }
 END_TEST
 
-/* Holds a bit of the page until its end; whether that went well. */
+/* Registers a bit of the page. 0 or a negative errno. */
 static int hold(const struct machine *machine, const struct page *page)
 {
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -200,7 +200,7 @@ static int hold(const struct machine *machine, const struct page *page)
 	return enable(stream, machine->text, page->words, 3);
 }
 
-TEST(the_page_of_a_process_that_died_keeps_its_bits_and_its_successor_brings_them_up_to_date)
+TEST(successor_updates_bits_in_page_of_dead_process)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(page_free) struct page page = page_make();
@@ -210,7 +210,7 @@ TEST(the_page_of_a_process_that_died_keeps_its_bits_and_its_successor_brings_the
 	ck_assert_int_eq(as(ROOT, hold(&machine, &page)), 0);
 	ck_assert_uint_eq(page.words[0], 1 << 3);
 	switch_event(machine.event, false);
-	ck_assert_uint_eq(page.words[0], 1 << 3); /* nobody is there to clear it */
+	ck_assert_uint_eq(page.words[0], 1 << 3); /* its process has exited, so the kernel cannot clear the bit */
 	ck_assert_int_eq(as(ROOT, hold(&machine, &page)), 0);
 	ck_assert_uint_eq(page.words[0], 0);
 	switch_event(machine.event, true);
@@ -221,7 +221,7 @@ TEST(the_page_of_a_process_that_died_keeps_its_bits_and_its_successor_brings_the
 }
 END_TEST
 
-TEST(registering_again_on_a_stream_that_was_kept_gives_the_same_index_and_the_true_bit)
+TEST(kept_stream_registers_again_with_same_index)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(page_free) struct page page = page_make();
@@ -246,22 +246,21 @@ TEST(nothing_that_would_be_an_enabler_is_known)
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	uint64_t word = 0;
 
-	/* Longer than the layout, and not zero there. */
+	/* A longer struct, with a nonzero byte behind the known layout. */
 	ck_assert_int_eq(enable(machine.data, machine.text, &word, 0), -E2BIG);
 	ck_assert_int_eq(disable(machine.data, &word, 0), -ENOTTY);
 	ck_assert(!event_exists(machine.event));
 }
 END_TEST
 
-PROMISES("enabling", ENABLE_ADDRESS(the_bit_is_set_in_a_shared_page_and_other_processes_see_it),
+PROMISES("enabling", ENABLE_ADDRESS(bit_in_shared_page_is_seen_by_other_processes),
 	 ENABLE_ADDRESS(words_of_64_bits_make_a_page_of_little_endian_bits),
 	 ENABLE_ADDRESS(the_other_bits_of_a_word_are_let_alone),
-	 ENABLE_ADDRESS(an_event_that_is_on_has_its_bit_set_when_registering_returns),
+	 ENABLE_ADDRESS(enabled_event_has_its_bit_set_after_registering),
 	 ENABLE_ADDRESS(a_bit_of_an_address_is_taken_once),
 	 ENABLE_ADDRESS(unregistering_clears_the_bit_and_the_others_stay),
-	 ENABLE_ADDRESS(unregistering_what_is_not_registered_is_no_entry),
-	 ENABLE_ADDRESS(any_data_file_will_do_to_unregister),
-	 ENABLE_ADDRESS(a_scratch_bit_puts_a_reference_and_an_index_on_another_file),
-	 ENABLE_ADDRESS(the_page_of_a_process_that_died_keeps_its_bits_and_its_successor_brings_them_up_to_date),
-	 ENABLE_ADDRESS(registering_again_on_a_stream_that_was_kept_gives_the_same_index_and_the_true_bit),
+	 ENABLE_ADDRESS(unregistering_an_unknown_bit_is_enoent), ENABLE_ADDRESS(any_data_file_will_do_to_unregister),
+	 ENABLE_ADDRESS(scratch_bit_adds_reference_and_index_to_other_file),
+	 ENABLE_ADDRESS(successor_updates_bits_in_page_of_dead_process),
+	 ENABLE_ADDRESS(kept_stream_registers_again_with_same_index),
 	 STATUS_PAGE(nothing_that_would_be_an_enabler_is_known))

@@ -10,7 +10,7 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* Whose enablers are whose: of forks, threads, and programs that follow. */
+/* Which process owns an enabler after fork(), in a thread, and after exec(). */
 
 static uint64_t word;
 
@@ -20,7 +20,7 @@ static int switch_on_and_look(const char *event)
 	return (int)word;
 }
 
-TEST(a_fork_gets_a_copy_of_the_enablers_for_its_copy_of_the_memory)
+TEST(fork_copies_enablers_with_the_memory)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
@@ -62,20 +62,20 @@ static _Noreturn void register_and_become_cat(const struct machine *machine, int
 	_exit(1);
 }
 
-TEST(a_program_that_becomes_another_loses_its_enablers)
+TEST(exec_removes_enablers)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	int pipe[2], status;
 	pid_t pid;
 
-	/* Held by the file as well, so that it is there to be looked at in any case. */
+	/* The file holds the event, too, so that its status can be read in any case. */
 	ck_assert_int_eq(join(machine.data, machine.text), 0);
 	ck_assert_int_eq(pipe2(pipe, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0)
 		register_and_become_cat(&machine, pipe[0]);
 	fd_closep(&machine.data);
-	/* The fork had a copy of that file: whatever keeps the event ends with the exec. */
+	/* The fork had a copy of that file. All references to the event end with the exec. */
 	ck_assert(eventually(!event_exists(machine.event)));
 	ck_assert_int_eq(waitpid(pid, &status, WNOHANG), 0);
 	close(pipe[0]);
@@ -100,7 +100,7 @@ static void *disable_in_thread(void *data)
 	return NULL;
 }
 
-/* What a thread gets that unregisters the word's bit; it begins before or after that is registered. */
+/* The result of unregistering the word's bit in a thread that starts before or after the registration. */
 static int disable_elsewhere(const struct machine *machine, bool began_before)
 {
 	struct errand errand = { .machine = machine };
@@ -124,13 +124,13 @@ TEST(threads_share_the_enablers)
 
 	ck_assert_int_eq(disable_elsewhere(&machine, false), 0);
 	ck_assert_int_eq(disable(machine.data, &word, 0), -ENOENT);
-	/* From then on all that begin do, whatever is registered. */
+	/* All later threads share the enablers, whatever is registered. */
 	ck_assert_int_eq(disable_elsewhere(&machine, true), 0);
 }
 END_TEST
 
 /* A process that has threads should register something before it makes them. */
-TEST(threads_that_began_before_the_first_registration_do_not_share_them)
+TEST(threads_before_first_registration_share_no_enabler)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
@@ -143,7 +143,7 @@ TEST(threads_that_began_before_the_first_registration_do_not_share_them)
 }
 END_TEST
 
-/* Two files of the file system by which a program that is being started is held up. */
+/* A program on this file system blocks in exec() until the test answers. */
 struct hold_up {
 	char directory[64];
 	char arrived[80];
@@ -186,7 +186,7 @@ static void *spawn_with_hold_up(void *data)
 	return NULL;
 }
 
-/* Between the spawn and the exec there is a process that, were it a fork, would hold the event. */
+/* posix_spawn() has a process between the spawn and the exec; after a real fork that process would hold the event. */
 TEST(posix_spawn_copies_no_enablers)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
@@ -220,7 +220,7 @@ static int write_as_oneself(const struct machine *machine)
 	return n == 4 ? getpid() : -1;
 }
 
-TEST(a_fork_writes_to_the_file_that_it_inherited_as_itself)
+TEST(fork_writes_to_inherited_file_under_its_own_pid)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	pid_t pid;
@@ -234,8 +234,7 @@ TEST(a_fork_writes_to_the_file_that_it_inherited_as_itself)
 }
 END_TEST
 
-PROMISES("inheriting", ENABLE_ADDRESS(a_fork_gets_a_copy_of_the_enablers_for_its_copy_of_the_memory),
-	 ENABLE_ADDRESS(a_fork_holds_the_event_as_long_as_it_lives),
-	 ENABLE_ADDRESS(a_program_that_becomes_another_loses_its_enablers), ENABLE_ADDRESS(threads_share_the_enablers),
-	 ENABLE_ADDRESS(threads_that_began_before_the_first_registration_do_not_share_them),
-	 ENABLE_ADDRESS(posix_spawn_copies_no_enablers), EITHER(a_fork_writes_to_the_file_that_it_inherited_as_itself))
+PROMISES("inheriting", ENABLE_ADDRESS(fork_copies_enablers_with_the_memory),
+	 ENABLE_ADDRESS(a_fork_holds_the_event_as_long_as_it_lives), ENABLE_ADDRESS(exec_removes_enablers),
+	 ENABLE_ADDRESS(threads_share_the_enablers), ENABLE_ADDRESS(threads_before_first_registration_share_no_enabler),
+	 ENABLE_ADDRESS(posix_spawn_copies_no_enablers), EITHER(fork_writes_to_inherited_file_under_its_own_pid))

@@ -6,7 +6,7 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* How long an event is there, and who may end it. */
+/* How long an event lives, and which processes may delete it. */
 
 TEST(an_event_goes_with_the_last_copy_of_its_file)
 {
@@ -41,7 +41,7 @@ TEST(an_event_goes_with_its_last_file)
 }
 END_TEST
 
-/* Registers in a process of its own, of which the file is closed at once: 1 if the event lives on. */
+/* Registers in another process, which closes its file at once. 1 if the event survives. */
 static int hold_by_enabler_alone(struct machine *machine)
 {
 	uint64_t word = 0;
@@ -54,7 +54,7 @@ static int hold_by_enabler_alone(struct machine *machine)
 	return event_exists(machine->event);
 }
 
-TEST(an_enabler_holds_its_event_without_a_file_and_dies_with_its_process)
+TEST(enabler_holds_event_until_its_process_exits)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
@@ -63,7 +63,7 @@ TEST(an_enabler_holds_its_event_without_a_file_and_dies_with_its_process)
 }
 END_TEST
 
-TEST(an_enabler_is_no_hindrance_to_another_file_that_goes)
+TEST(enabler_does_not_delay_close_of_another_file)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -78,7 +78,7 @@ TEST(an_enabler_is_no_hindrance_to_another_file_that_goes)
 }
 END_TEST
 
-/* A charge has to last as long. */
+/* So a charge has to last as long as the file. */
 TEST(an_event_that_is_on_stays_until_it_is_switched_off)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
@@ -97,7 +97,7 @@ TEST(an_event_that_is_on_stays_until_it_is_switched_off)
 }
 END_TEST
 
-TEST(a_name_is_free_for_other_fields_once_its_event_has_gone)
+TEST(name_is_free_for_other_fields_after_its_event)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -111,7 +111,7 @@ TEST(a_name_is_free_for_other_fields_once_its_event_has_gone)
 }
 END_TEST
 
-TEST(an_event_outlives_its_files_until_somebody_deletes_it)
+TEST(event_outlives_its_files_until_deleted)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -131,8 +131,8 @@ TEST(an_event_outlives_its_files_until_somebody_deletes_it)
 }
 END_TEST
 
-/* An idle event of the daemon's may be gone. */
-TEST(anyone_with_a_data_file_deletes_an_event_that_nobody_holds)
+/* The kernel may have deleted an idle event of the daemon. */
+TEST(data_file_is_enough_to_delete_an_idle_event)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -148,7 +148,7 @@ TEST(anyone_with_a_data_file_deletes_an_event_that_nobody_holds)
 }
 END_TEST
 
-TEST(a_deleted_event_may_be_made_again_with_other_fields_and_another_bit)
+TEST(deleted_event_may_return_with_other_fields_and_bit)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -167,7 +167,7 @@ TEST(a_deleted_event_may_be_made_again_with_other_fields_and_another_bit)
 }
 END_TEST
 
-TEST(deleting_is_refused_as_long_as_anything_holds_the_event)
+TEST(deleting_a_held_event_is_refused)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -203,14 +203,14 @@ TEST(a_persistent_event_wants_a_capability_to_be_made)
 	ck_assert(!event_exists(machine.event));
 	ck_assert_int_eq(as(ROOT, enable_persistent(&machine)), 0);
 	ck_assert(event_exists(machine.event));
-	/* The file has it as well, on which it was. */
+	/* The file with the registration holds the event, too. */
 	fd_closep(&machine.data);
 	machine.data = data_open(O_RDWR);
 	ck_assert(eventually(delete_event(machine.data, machine.event) == 0));
 }
 END_TEST
 
-TEST(a_persistent_event_outlives_everybody_and_wants_a_capability_to_be_deleted)
+TEST(deleting_a_persistent_event_needs_a_capability)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -230,8 +230,8 @@ TEST(a_persistent_event_outlives_everybody_and_wants_a_capability_to_be_deleted)
 }
 END_TEST
 
-/* Whoever came first decides. */
-TEST(an_event_that_is_there_is_not_made_persistent_nor_the_other_way)
+/* The first registration decides. */
+TEST(existing_event_keeps_its_persistence)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -251,15 +251,12 @@ TEST(an_event_that_is_there_is_not_made_persistent_nor_the_other_way)
 END_TEST
 
 PROMISES("lifetime", ENABLE_ADDRESS(an_event_goes_with_the_last_copy_of_its_file),
-	 ENABLE_ADDRESS(an_event_goes_with_its_last_file),
-	 ENABLE_ADDRESS(an_enabler_holds_its_event_without_a_file_and_dies_with_its_process),
-	 ENABLE_ADDRESS(an_enabler_is_no_hindrance_to_another_file_that_goes),
+	 ENABLE_ADDRESS(an_event_goes_with_its_last_file), ENABLE_ADDRESS(enabler_holds_event_until_its_process_exits),
+	 ENABLE_ADDRESS(enabler_does_not_delay_close_of_another_file),
 	 EITHER(an_event_that_is_on_stays_until_it_is_switched_off),
-	 ENABLE_ADDRESS(a_name_is_free_for_other_fields_once_its_event_has_gone),
-	 STATUS_PAGE(an_event_outlives_its_files_until_somebody_deletes_it),
-	 STATUS_PAGE(anyone_with_a_data_file_deletes_an_event_that_nobody_holds),
-	 STATUS_PAGE(a_deleted_event_may_be_made_again_with_other_fields_and_another_bit),
-	 EITHER(deleting_is_refused_as_long_as_anything_holds_the_event),
+	 ENABLE_ADDRESS(name_is_free_for_other_fields_after_its_event),
+	 STATUS_PAGE(event_outlives_its_files_until_deleted), STATUS_PAGE(data_file_is_enough_to_delete_an_idle_event),
+	 STATUS_PAGE(deleted_event_may_return_with_other_fields_and_bit), EITHER(deleting_a_held_event_is_refused),
 	 ENABLE_ADDRESS(a_persistent_event_wants_a_capability_to_be_made),
-	 ENABLE_ADDRESS(a_persistent_event_outlives_everybody_and_wants_a_capability_to_be_deleted),
-	 ENABLE_ADDRESS(an_event_that_is_there_is_not_made_persistent_nor_the_other_way))
+	 ENABLE_ADDRESS(deleting_a_persistent_event_needs_a_capability),
+	 ENABLE_ADDRESS(existing_event_keeps_its_persistence))

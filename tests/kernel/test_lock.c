@@ -6,7 +6,7 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* A lock on a byte of the data file tells whether any copy of an open file is left. */
+/* A lock on a byte of the data file shows whether a copy of an open file is left. */
 
 /* Where a keeper's bytes may be. */
 static const off_t somewhere = (off_t)1 << 61 | 7;
@@ -30,7 +30,7 @@ static int unlock(int stream, off_t byte)
 	return fcntl(stream, F_OFD_SETLK, &what) < 0 ? -errno : 0;
 }
 
-/* As another open file sees it: 1, 0, or a negative errno. */
+/* Whether another open file is refused the lock: 1, 0, or a negative errno. */
 static int is_locked(int data, off_t byte)
 {
 	struct flock what = lock_at(F_WRLCK, byte);
@@ -76,7 +76,7 @@ TEST(a_lock_lasts_as_long_as_the_last_copy_of_its_file)
 END_TEST
 
 /* Not like the locks of fcntl(F_SETLK), which any close ends. */
-TEST(closing_another_open_file_or_another_copy_ends_no_lock)
+TEST(closing_other_open_files_or_copies_ends_no_lock)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -123,8 +123,8 @@ TEST(a_byte_is_locked_once)
 }
 END_TEST
 
-/* Both are what the guard forbids. */
-TEST(a_holder_can_take_the_lock_off_and_put_his_own_elsewhere)
+/* The guard forbids both. */
+TEST(holder_can_remove_the_lock_and_place_its_own)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -137,7 +137,7 @@ TEST(a_holder_can_take_the_lock_off_and_put_his_own_elsewhere)
 }
 END_TEST
 
-TEST(a_write_lock_wants_a_file_that_may_be_written_to_and_asking_does_not)
+TEST(write_lock_needs_writable_file_and_asking_does_not)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int reading = data_open(O_RDONLY);
@@ -150,6 +150,6 @@ END_TEST
 
 PROMISES("lock", EITHER(a_lock_is_seen_from_a_separate_open_alone),
 	 EITHER(a_lock_lasts_as_long_as_the_last_copy_of_its_file),
-	 EITHER(closing_another_open_file_or_another_copy_ends_no_lock), EITHER(locks_on_other_bytes_do_not_matter),
-	 EITHER(a_byte_is_locked_once), EITHER(a_holder_can_take_the_lock_off_and_put_his_own_elsewhere),
-	 EITHER(a_write_lock_wants_a_file_that_may_be_written_to_and_asking_does_not))
+	 EITHER(closing_other_open_files_or_copies_ends_no_lock), EITHER(locks_on_other_bytes_do_not_matter),
+	 EITHER(a_byte_is_locked_once), EITHER(holder_can_remove_the_lock_and_place_its_own),
+	 EITHER(write_lock_needs_writable_file_and_asking_does_not))

@@ -9,13 +9,13 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* By what the guard knows the keeper's files: the id of the mount that they were opened through. */
+/* The guard recognizes the keeper's files by the id of the mount through which they were opened. */
 
 #ifndef STATX_MNT_ID_UNIQUE
 #define STATX_MNT_ID_UNIQUE 0x00004000U
 #endif
 
-/* 0 where the kernel doesn't tell. */
+/* 0 if the kernel does not report it. */
 static uint64_t id_of_kind(int fd, unsigned kind)
 {
 	struct statx status = { 0 };
@@ -24,7 +24,7 @@ static uint64_t id_of_kind(int fd, unsigned kind)
 	return status.stx_mask & kind ? status.stx_mnt_id : 0;
 }
 
-/* The one that a mount never shares with another that was before. */
+/* The unique id, which is never reused. */
 static uint64_t mount_id(int fd)
 {
 	uint64_t unique = id_of_kind(fd, STATX_MNT_ID_UNIQUE);
@@ -58,7 +58,7 @@ static int reopen(int fd)
 	return fd;
 }
 
-TEST(a_clone_of_tracefs_marks_the_files_that_are_opened_through_it)
+TEST(clone_of_tracefs_marks_files_opened_through_it)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int mount = clone_tracefs();
@@ -87,7 +87,7 @@ TEST(a_file_that_is_reopened_keeps_its_mount)
 }
 END_TEST
 
-/* Whether the file and one that is reopened from it have that mount, as another mount namespace sees it. */
+/* Whether the file, and a file reopened from it, have that mount in another mount namespace. */
 static int has_mount_elsewhere(int stream, uint64_t id)
 {
 	if (unshare(CLONE_NEWNS) < 0)
@@ -96,7 +96,7 @@ static int has_mount_elsewhere(int stream, uint64_t id)
 	       mount_id(open(TRACEFS "/user_events_data", O_WRONLY | O_CLOEXEC)) != id;
 }
 
-TEST(the_mount_is_the_same_seen_from_another_namespace)
+TEST(mount_id_is_the_same_in_another_namespace)
 {
 	_cleanup_(machine_leave) struct machine machine _unused_ = machine_enter();
 	_cleanup_(fd_closep) int mount = clone_tracefs();
@@ -106,7 +106,7 @@ TEST(the_mount_is_the_same_seen_from_another_namespace)
 }
 END_TEST
 
-TEST(the_files_of_a_clone_live_on_with_their_id_when_nothing_else_has_it)
+TEST(files_of_a_detached_clone_keep_their_mount_id)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int mount = clone_tracefs();
@@ -139,8 +139,8 @@ TEST(a_file_of_a_clone_works_like_any_other)
 }
 END_TEST
 
-/* Where it is not, a guard that has forgotten to drop an id might keep somebody else's files. */
-TEST(only_the_newer_kernels_ids_are_never_used_again)
+/* If ids were reused, a guard with a stale id would guard the files of another mount. */
+TEST(only_newer_kernels_have_unique_mount_ids)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int mount = clone_tracefs();
@@ -165,7 +165,7 @@ static int made_clone(void)
 	return open_tree(AT_FDCWD, TRACEFS, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) < 0 ? -errno : 0;
 }
 
-TEST(a_clone_wants_a_capability_and_a_mount_that_stands_nowhere_cannot_be_cloned)
+TEST(clone_needs_a_capability_and_an_attached_mount)
 {
 	_cleanup_(machine_leave) struct machine machine _unused_ = machine_enter();
 	_cleanup_(fd_closep) int mount = clone_tracefs();
@@ -177,8 +177,7 @@ TEST(a_clone_wants_a_capability_and_a_mount_that_stands_nowhere_cannot_be_cloned
 }
 END_TEST
 
-PROMISES("mount", EITHER(a_clone_of_tracefs_marks_the_files_that_are_opened_through_it),
-	 EITHER(a_file_that_is_reopened_keeps_its_mount), EITHER(the_mount_is_the_same_seen_from_another_namespace),
-	 EITHER(the_files_of_a_clone_live_on_with_their_id_when_nothing_else_has_it),
-	 EITHER(a_file_of_a_clone_works_like_any_other), EITHER(only_the_newer_kernels_ids_are_never_used_again),
-	 EITHER(a_clone_wants_a_capability_and_a_mount_that_stands_nowhere_cannot_be_cloned))
+PROMISES("mount", EITHER(clone_of_tracefs_marks_files_opened_through_it),
+	 EITHER(a_file_that_is_reopened_keeps_its_mount), EITHER(mount_id_is_the_same_in_another_namespace),
+	 EITHER(files_of_a_detached_clone_keep_their_mount_id), EITHER(a_file_of_a_clone_works_like_any_other),
+	 EITHER(only_newer_kernels_have_unique_mount_ids), EITHER(clone_needs_a_capability_and_an_attached_mount))

@@ -25,7 +25,7 @@ static void find_program(char *ret, size_t size)
 	ck_assert_msg(access(ret, X_OK) == 0, "%s: %s", ret, strerror(errno));
 }
 
-/* The error of starting it, or 0. */
+/* 0, or the error of starting the program. */
 static int spawn(int stream, int answers, const char *text, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
@@ -44,7 +44,7 @@ static int spawn(int stream, int answers, const char *text, pid_t *ret_pid)
 	return r;
 }
 
-/* 0 with its answers, or the error of starting it. */
+/* 0 with the program's answers, or the error of starting the program. */
 static int run(int stream, const char *text, int32_t answers[ANSWERS])
 {
 	int pipe[2], status, r;

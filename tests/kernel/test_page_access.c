@@ -10,14 +10,14 @@
 #include "tests/kernel/user_events.h"
 
 /*
- * Pages that others may only read: every way to write to them is tried with the fd that a client gets, by root, by a
- * stranger, and by the root of a user namespace. What an attempt is refused with is in tables.
+ * Pages that other users may only read: root, an ordinary user, and root of a user namespace try every way to write to them by the fd
+ * that a client gets. The expected errors are in tables.
  */
 
 struct attempt {
 	const char *name;
 	int (*run)(int fd);
-	int of[NAMESPACE_ROOT + 1]; /* what who gets */
+	int of[NAMESPACE_ROOT + 1]; /* the result expected for each person */
 };
 
 #define ALL(error)                                                                                                     \
@@ -32,14 +32,14 @@ static int mapped(int fd, int protection)
 	return words == MAP_FAILED ? -errno : 0;
 }
 
-/* The first attempt that went otherwise than it should, and what it said; { n } if none. */
+/* The first attempt with an unexpected result, and that result; { n } if there is none. */
 struct outcome {
 	size_t attempt;
 	int said;
 	bool changed;
 };
 
-/* Many attempts of one process; the outcome is left in memory that is shared. */
+/* Many attempts of one process, whose outcome is in shared memory. */
 static int attempt_all(struct page *page, enum who who, const struct attempt *attempts, size_t n,
 		       struct outcome *outcome)
 {
@@ -70,7 +70,7 @@ static void expect_refused(struct page *page, const struct attempt *attempts, si
 	munmap(outcome, sizeof(*outcome));
 }
 
-TEST(a_page_opened_through_a_read_only_mount_is_read_only_for_everybody)
+TEST(page_on_read_only_mount_is_read_only_for_all)
 {
 	static const struct attempt attempts[] = {
 		{ "a writable map", map_writable, ALL(-EACCES) },
@@ -106,7 +106,7 @@ TEST(a_page_opened_through_a_read_only_mount_is_read_only_for_everybody)
 	_cleanup_(page_free) struct page page = page_on_two_mounts();
 
 	expect_refused(&page, attempts, ARRAY_SIZE(attempts));
-	/* Also when the mounts themselves are gone with whoever made them. */
+	/* Also after the mounts have ended with the process that made them. */
 	page.mounts[0] = fd_close(page.mounts[0]);
 	page.mounts[1] = fd_close(page.mounts[1]);
 	ck_assert_int_eq(umount2("/mnt", MNT_DETACH), 0);
@@ -126,7 +126,7 @@ TEST(the_writable_fd_of_such_a_page_can_be_mapped_again)
 }
 END_TEST
 
-TEST(a_page_sealed_against_later_writing_is_read_only_for_everybody)
+TEST(page_sealed_against_writing_is_read_only_for_all)
 {
 	static const struct attempt attempts[] = {
 		{ "a writable map", map_writable, ALL(-EPERM) },
@@ -146,18 +146,18 @@ TEST(a_page_sealed_against_later_writing_is_read_only_for_everybody)
 }
 END_TEST
 
-TEST(a_sealed_page_may_be_reopened_but_not_written_and_not_even_by_its_maker)
+TEST(sealed_page_may_be_reopened_but_not_written)
 {
 	_cleanup_(page_free) struct page page = page_sealed_against_later_writing();
 
 	ck_assert_int_eq(as(STRANGER, reopen_to_write(page.client)), -EPERM);
 	ck_assert_int_eq(as(STRANGER, reopen_to_map(page.client)), -EPERM);
-	page.words[0] = 1; /* the map from before */
+	page.words[0] = 1; /* the existing mapping */
 	ck_assert_int_eq(map_writable(page.fd), -EPERM);
 }
 END_TEST
 
-TEST(a_page_of_mode_0600_is_read_only_for_all_but_the_hosts_root)
+TEST(page_of_mode_0600_is_read_only_but_for_root)
 {
 	static const struct attempt attempts[] = {
 		{ "a writable map", map_writable, ALL(-EACCES) },
@@ -182,7 +182,7 @@ TEST(a_page_of_mode_0600_is_read_only_for_all_but_the_hosts_root)
 }
 END_TEST
 
-TEST(a_plain_memfd_is_writable_for_anybody_who_reopens_it)
+TEST(plain_memfd_is_writable_when_reopened)
 {
 	_cleanup_(page_free) struct page page = page_of_an_owner(0777);
 
@@ -213,7 +213,7 @@ static void expect_bits_to_reach(struct page page)
 	page_free(&page);
 }
 
-TEST(the_kernels_bits_reach_every_kind_of_page)
+TEST(kernel_sets_bits_in_every_kind_of_page)
 {
 	expect_bits_to_reach(page_on_two_mounts());
 	expect_bits_to_reach(page_sealed_against_later_writing());
@@ -221,10 +221,8 @@ TEST(the_kernels_bits_reach_every_kind_of_page)
 }
 END_TEST
 
-PROMISES("page access", EITHER(a_page_opened_through_a_read_only_mount_is_read_only_for_everybody),
+PROMISES("page access", EITHER(page_on_read_only_mount_is_read_only_for_all),
 	 EITHER(the_writable_fd_of_such_a_page_can_be_mapped_again),
-	 EITHER(a_page_sealed_against_later_writing_is_read_only_for_everybody),
-	 EITHER(a_sealed_page_may_be_reopened_but_not_written_and_not_even_by_its_maker),
-	 EITHER(a_page_of_mode_0600_is_read_only_for_all_but_the_hosts_root),
-	 EITHER(a_plain_memfd_is_writable_for_anybody_who_reopens_it),
-	 ENABLE_ADDRESS(the_kernels_bits_reach_every_kind_of_page))
+	 EITHER(page_sealed_against_writing_is_read_only_for_all), EITHER(sealed_page_may_be_reopened_but_not_written),
+	 EITHER(page_of_mode_0600_is_read_only_but_for_root), EITHER(plain_memfd_is_writable_when_reopened),
+	 ENABLE_ADDRESS(kernel_sets_bits_in_every_kind_of_page))

@@ -11,8 +11,8 @@
 #include "tests/kernel/user_events.h"
 
 /*
- * When has the last record of an event that is switched off been written? Not when the switch says so: who was under way on
- * another CPU may still write his. After a grace period of RCU, for which membarrier() waits.
+ * When has the last record of a disabled event been written? Not when the write to "enable" returns: a writer on another CPU may
+ * still be in its system call. All have been written after an RCU grace period, for which membarrier() waits.
  */
 
 enum { WRITERS = 6, ROUNDS = 12, WARM_UP_US = 20000, REST_US = 50000, CPUS_MAX = 64 };
@@ -45,7 +45,7 @@ static void end(struct hammer *hammer)
 		pthread_join(hammer->writer[i], NULL);
 }
 
-/* Of all CPUs' buffers: what is in them, and what was written over. */
+/* The records in all CPUs' buffers, overwritten records included. */
 static unsigned long records_so_far(void)
 {
 	unsigned long sum = 0;
@@ -64,7 +64,7 @@ static unsigned long records_so_far(void)
 	return sum;
 }
 
-/* Whether any came after that. */
+/* Whether a record has been written since. */
 static bool more_come(void)
 {
 	unsigned long before = records_so_far();
@@ -73,7 +73,7 @@ static bool more_come(void)
 	return records_so_far() != before;
 }
 
-TEST(membarrier_waits_for_the_last_record_of_an_event_that_was_switched_off)
+TEST(membarrier_waits_for_last_record_of_disabled_event)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	struct hammer hammer = { .data = machine.data };
@@ -92,4 +92,4 @@ TEST(membarrier_waits_for_the_last_record_of_an_event_that_was_switched_off)
 }
 END_TEST
 
-PROMISES("quiescence", EITHER(membarrier_waits_for_the_last_record_of_an_event_that_was_switched_off))
+PROMISES("quiescence", EITHER(membarrier_waits_for_last_record_of_disabled_event))

@@ -7,7 +7,7 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* The layouts of what is registered, and what is refused. */
+/* The layouts of registrations, and which registrations the kernel refuses. */
 
 enum { PAGE_BYTES = 4096 };
 
@@ -19,7 +19,7 @@ union request {
 
 static uint64_t word;
 
-/* A registration of the machine's event, right in every way. */
+/* A valid registration of the machine's event. */
 static size_t fill(const struct machine *machine, union request *request)
 {
 	*request = (union request){ 0 };
@@ -43,7 +43,7 @@ static int register_with_size(const struct machine *machine, uint32_t size, uint
 	int r;
 
 	fill(machine, &request);
-	memcpy(&request, &size, sizeof(size)); /* the first of both */
+	memcpy(&request, &size, sizeof(size)); /* `size` is the first member of both layouts */
 	if (last)
 		request.bytes[size - 1] = last;
 	r = register_raw(stream, &request);
@@ -53,7 +53,7 @@ static int register_with_size(const struct machine *machine, uint32_t size, uint
 	return r;
 }
 
-TEST(a_size_below_the_layout_is_refused_and_one_above_a_page_too)
+TEST(size_below_layout_or_above_a_page_is_refused)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	union request request;
@@ -66,7 +66,7 @@ TEST(a_size_below_the_layout_is_refused_and_one_above_a_page_too)
 }
 END_TEST
 
-TEST(what_follows_the_layout_must_be_zero)
+TEST(bytes_behind_the_layout_must_be_zero)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	union request request;
@@ -94,7 +94,7 @@ TEST(a_null_pointer_is_a_fault)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
-	/* What the daemon proves the guard by. */
+	/* The daemon tests the guard with this call. */
 	ck_assert_int_eq(register_raw(machine.data, NULL), -EFAULT);
 	ck_assert_int_eq(delete_event(machine.data, NULL), -EFAULT);
 	ck_assert_int_eq(ioctl(machine.data, UAPI_IOCTL_UNREGISTER, NULL), -1);
@@ -102,7 +102,7 @@ TEST(a_null_pointer_is_a_fault)
 }
 END_TEST
 
-TEST(the_sysctl_and_the_mode_of_the_status_file_tell_the_abi_too)
+TEST(sysctl_and_mode_of_status_file_show_the_abi)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	struct stat status;
@@ -115,7 +115,7 @@ TEST(the_sysctl_and_the_mode_of_the_status_file_tell_the_abi_too)
 }
 END_TEST
 
-TEST(the_numbers_of_the_ioctls_are_these_and_any_other_is_unknown)
+TEST(ioctl_numbers_are_these)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
@@ -131,7 +131,7 @@ TEST(the_numbers_of_the_ioctls_are_these_and_any_other_is_unknown)
 }
 END_TEST
 
-/* The kernel looks at the lower half of the command alone: what compares 64 bits of it is passed by. */
+/* The kernel looks at the lower 32 bits of the command only, so a filter that compares 64 bits can be bypassed. */
 TEST(high_bits_in_the_command_are_ignored)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
@@ -227,8 +227,8 @@ TEST(a_registration_is_checked_before_anything_is_made)
 }
 END_TEST
 
-/* So a daemon that counts indexes must not let it come to that. */
-TEST(an_address_that_cannot_be_written_is_no_memory_and_leaves_the_event_on_the_file)
+/* So a daemon that counts indexes must avoid this case. */
+TEST(unwritable_address_is_enomem_and_file_has_event)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_RDWR);
@@ -243,7 +243,7 @@ TEST(an_address_that_cannot_be_written_is_no_memory_and_leaves_the_event_on_the_
 }
 END_TEST
 
-TEST(indexes_count_from_zero_on_each_file_and_an_event_has_one)
+TEST(indexes_count_from_zero_on_each_file)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int first = data_open(O_RDWR);
@@ -258,7 +258,7 @@ TEST(indexes_count_from_zero_on_each_file_and_an_event_has_one)
 }
 END_TEST
 
-TEST(a_file_opened_for_reading_or_for_writing_may_register)
+TEST(file_opened_read_only_or_write_only_may_register)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int reading = data_open(O_RDONLY);
@@ -273,7 +273,7 @@ TEST(a_file_opened_for_reading_or_for_writing_may_register)
 }
 END_TEST
 
-/* All that a keeper does: how far it gets. */
+/* The calls of a keeper. Returns the number of the step that failed. */
 static int serve(const struct machine *machine)
 {
 	_cleanup_(fd_closep) int stream = open(TRACEFS "/user_events_data", O_WRONLY | O_CLOEXEC);
@@ -296,7 +296,7 @@ static int serve(const struct machine *machine)
 	return machine->abi == ABI_STATUS_PAGE && delete_event(machine->data, machine->event) != 0 ? 6 : 0;
 }
 
-TEST(root_without_a_capability_can_do_all_that_a_keeper_does)
+TEST(root_without_capabilities_can_be_a_keeper)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
@@ -305,13 +305,10 @@ TEST(root_without_a_capability_can_do_all_that_a_keeper_does)
 }
 END_TEST
 
-PROMISES("registering", EITHER(a_size_below_the_layout_is_refused_and_one_above_a_page_too),
-	 EITHER(what_follows_the_layout_must_be_zero), EITHER(each_abi_refuses_28_zero_bytes_in_a_way_of_its_own),
-	 EITHER(a_null_pointer_is_a_fault), EITHER(the_sysctl_and_the_mode_of_the_status_file_tell_the_abi_too),
-	 EITHER(the_numbers_of_the_ioctls_are_these_and_any_other_is_unknown),
-	 EITHER(high_bits_in_the_command_are_ignored), STATUS_PAGE(there_is_no_unregistering),
-	 ENABLE_ADDRESS(a_registration_is_checked_before_anything_is_made),
-	 ENABLE_ADDRESS(an_address_that_cannot_be_written_is_no_memory_and_leaves_the_event_on_the_file),
-	 EITHER(indexes_count_from_zero_on_each_file_and_an_event_has_one),
-	 EITHER(a_file_opened_for_reading_or_for_writing_may_register),
-	 EITHER(root_without_a_capability_can_do_all_that_a_keeper_does))
+PROMISES("registering", EITHER(size_below_layout_or_above_a_page_is_refused),
+	 EITHER(bytes_behind_the_layout_must_be_zero), EITHER(each_abi_refuses_28_zero_bytes_in_a_way_of_its_own),
+	 EITHER(a_null_pointer_is_a_fault), EITHER(sysctl_and_mode_of_status_file_show_the_abi),
+	 EITHER(ioctl_numbers_are_these), EITHER(high_bits_in_the_command_are_ignored),
+	 STATUS_PAGE(there_is_no_unregistering), ENABLE_ADDRESS(a_registration_is_checked_before_anything_is_made),
+	 ENABLE_ADDRESS(unwritable_address_is_enomem_and_file_has_event), EITHER(indexes_count_from_zero_on_each_file),
+	 EITHER(file_opened_read_only_or_write_only_may_register), EITHER(root_without_capabilities_can_be_a_keeper))

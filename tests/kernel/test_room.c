@@ -6,7 +6,7 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* How many events there may be. */
+/* The kernel's limits on the number of events. */
 
 #define USER_EVENTS_MAX "/proc/sys/kernel/user_events_max"
 
@@ -27,8 +27,7 @@ static int set_maximum(long max)
 }
 
 /*
- * As `as(who, …)`, with room for that many events and no more. Whatever the test asserts, it asserts after the maximum is
- * what it was.
+ * As `as(who, …)` while the kernel has room for that many events. The maximum is restored before anything is asserted.
  */
 #define with_room_for(max, who, expression)                                                                            \
 	({                                                                                                             \
@@ -40,7 +39,7 @@ static int set_maximum(long max)
 		result_;                                                                                               \
 	})
 
-TEST(a_new_event_past_the_maximum_is_refused_and_leaves_nothing)
+TEST(new_event_past_the_maximum_is_refused)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -53,7 +52,7 @@ TEST(a_new_event_past_the_maximum_is_refused_and_leaves_nothing)
 }
 END_TEST
 
-TEST(what_exists_is_joined_past_the_maximum)
+TEST(existing_event_is_joined_past_the_maximum)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -66,7 +65,7 @@ TEST(what_exists_is_joined_past_the_maximum)
 }
 END_TEST
 
-/* What there is of two, and whether the first works. */
+/* How many of two events exist, and whether the first works. */
 static int count_working(const struct machine *machine)
 {
 	return event_exists(machine->event) + event_exists(machine->other) + (write_value(machine->data, 0) == 4);
@@ -99,7 +98,7 @@ TEST(an_event_that_went_makes_room)
 }
 END_TEST
 
-TEST(the_maximum_is_32768_and_a_strangers_registration_counts_like_any_other)
+TEST(maximum_is_32768_and_counts_all_registrations)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -111,7 +110,7 @@ TEST(the_maximum_is_32768_and_a_strangers_registration_counts_like_any_other)
 }
 END_TEST
 
-TEST(the_maximum_is_what_a_page_holds_and_no_sysctl_changes_it)
+TEST(maximum_is_the_capacity_of_the_page)
 {
 	_cleanup_(machine_leave) struct machine machine _unused_ = machine_enter();
 
@@ -120,8 +119,8 @@ TEST(the_maximum_is_what_a_page_holds_and_no_sysctl_changes_it)
 }
 END_TEST
 
-PROMISES("room", ENABLE_ADDRESS(a_new_event_past_the_maximum_is_refused_and_leaves_nothing),
-	 ENABLE_ADDRESS(what_exists_is_joined_past_the_maximum), ENABLE_ADDRESS(lowering_the_maximum_removes_nothing),
-	 ENABLE_ADDRESS(an_event_that_went_makes_room),
-	 ENABLE_ADDRESS(the_maximum_is_32768_and_a_strangers_registration_counts_like_any_other),
-	 STATUS_PAGE(the_maximum_is_what_a_page_holds_and_no_sysctl_changes_it))
+PROMISES("room", ENABLE_ADDRESS(new_event_past_the_maximum_is_refused),
+	 ENABLE_ADDRESS(existing_event_is_joined_past_the_maximum),
+	 ENABLE_ADDRESS(lowering_the_maximum_removes_nothing), ENABLE_ADDRESS(an_event_that_went_makes_room),
+	 ENABLE_ADDRESS(maximum_is_32768_and_counts_all_registrations),
+	 STATUS_PAGE(maximum_is_the_capacity_of_the_page))

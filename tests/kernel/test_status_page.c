@@ -7,7 +7,7 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* The kernel's one page, and who may write to it. */
+/* The kernel's only status page, and which processes may write to it. */
 
 enum { PAGE_BYTES = 4096, LAST = PAGE_BYTES - 1 };
 
@@ -69,7 +69,7 @@ static int seen_from_elsewhere(int status, uint32_t bit)
 	return page ? is_set(page, bit) : -errno;
 }
 
-TEST(the_page_is_one_for_all_who_have_the_file)
+TEST(all_holders_of_the_file_share_one_page)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int status = status_open(O_RDONLY);
@@ -93,7 +93,7 @@ TEST(the_page_is_one_page_exactly)
 }
 END_TEST
 
-TEST(bits_are_handed_out_from_the_lowest_and_the_first_is_never)
+TEST(bits_are_assigned_from_the_lowest_but_never_bit_0)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_RDWR);
@@ -111,7 +111,7 @@ TEST(bits_are_handed_out_from_the_lowest_and_the_first_is_never)
 	switch_event(machine.event, false);
 	fd_closep(&stream);
 	ck_assert_int_eq(delete_event(machine.data, machine.event), 0);
-	/* And what was deleted is free for another. */
+	/* The bit of a deleted event is free for another event. */
 	ck_assert_int_eq(register_for_bit(machine.data, machine.text, &bit), 1);
 	ck_assert_uint_eq(bit, 1);
 }
@@ -146,7 +146,7 @@ static int written(int status)
 	return write(status, "x", 1) < 0 ? -errno : 0;
 }
 
-TEST(a_status_file_opened_for_reading_gives_nobody_a_page_that_he_can_write_to)
+TEST(read_only_status_file_has_no_writable_page)
 {
 	_cleanup_(machine_leave) struct machine machine _unused_ = machine_enter();
 	_cleanup_(fd_closep) int status = status_open(O_RDONLY);
@@ -162,7 +162,7 @@ TEST(a_status_file_opened_for_reading_gives_nobody_a_page_that_he_can_write_to)
 }
 END_TEST
 
-/* Overwrites the bits of the last events that there could be. */
+/* Overwrites the bits of the last possible events. */
 static int overwrite(int status)
 {
 	uint8_t *page = map(status, PROT_READ | PROT_WRITE);
@@ -183,7 +183,7 @@ static int make_writable_and_overwrite(int status)
 	return 0;
 }
 
-TEST(with_one_opened_for_writing_a_stranger_overwrites_the_page_of_all)
+TEST(writable_status_file_lets_strangers_write_the_page)
 {
 	_cleanup_(machine_leave) struct machine machine _unused_ = machine_enter();
 	_cleanup_(fd_closep) int status = status_open(O_RDWR);
@@ -228,8 +228,8 @@ static int sees(int status, const char *name)
 	return strstr(text, name) != NULL;
 }
 
-/* What is passed for its page tells the names of all events of all tenants. */
-TEST(whoever_has_the_status_file_reads_every_name)
+/* An fd of user_events_status, passed for its page, can also be read: it lists the events of all tenants. */
+TEST(holder_of_status_file_reads_every_name)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int status = status_open(O_RDONLY);
@@ -242,9 +242,8 @@ TEST(whoever_has_the_status_file_reads_every_name)
 END_TEST
 
 PROMISES("status page", ENABLE_ADDRESS(the_status_file_cannot_be_mapped),
-	 STATUS_PAGE(the_bit_of_an_event_is_set_while_it_is_on), STATUS_PAGE(the_page_is_one_for_all_who_have_the_file),
-	 STATUS_PAGE(the_page_is_one_page_exactly),
-	 STATUS_PAGE(bits_are_handed_out_from_the_lowest_and_the_first_is_never),
-	 STATUS_PAGE(a_status_file_opened_for_reading_gives_nobody_a_page_that_he_can_write_to),
-	 STATUS_PAGE(with_one_opened_for_writing_a_stranger_overwrites_the_page_of_all),
-	 STATUS_PAGE(only_root_reopens_a_status_file_for_writing), EITHER(whoever_has_the_status_file_reads_every_name))
+	 STATUS_PAGE(the_bit_of_an_event_is_set_while_it_is_on), STATUS_PAGE(all_holders_of_the_file_share_one_page),
+	 STATUS_PAGE(the_page_is_one_page_exactly), STATUS_PAGE(bits_are_assigned_from_the_lowest_but_never_bit_0),
+	 STATUS_PAGE(read_only_status_file_has_no_writable_page),
+	 STATUS_PAGE(writable_status_file_lets_strangers_write_the_page),
+	 STATUS_PAGE(only_root_reopens_a_status_file_for_writing), EITHER(holder_of_status_file_reads_every_name))

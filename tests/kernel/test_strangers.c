@@ -6,7 +6,7 @@
 #include "tests/kernel/people.h"
 #include "tests/kernel/user_events.h"
 
-/* What the holder of a data file can do that was passed to him, where no guard keeps him from it; and how it is noticed. */
+/* What a client can do with its data file where there is no guard, and how the daemon notices. */
 
 static const enum who strangers[] = { STRANGER, NAMESPACE_ROOT };
 
@@ -22,7 +22,7 @@ TEST(a_stranger_may_not_open_the_data_file_himself)
 }
 END_TEST
 
-TEST(a_stranger_registers_new_events_on_a_file_that_he_was_given)
+TEST(stranger_registers_new_events_on_a_passed_file)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -32,13 +32,13 @@ TEST(a_stranger_registers_new_events_on_a_file_that_he_was_given)
 	let_the_kernel_catch_up(&machine);
 	ck_assert(event_exists(machine.event));
 	ck_assert(event_exists(machine.other));
-	/* They are there as long as the file. */
+	/* The events live as long as the file. */
 	fd_closep(&stream);
 	ck_assert(machine.abi == ABI_STATUS_PAGE || eventually(!event_exists(machine.event)));
 }
 END_TEST
 
-/* Joins what another has, and writes a record of it. */
+/* Joins an event of another program, and writes a record of it. */
 static int forge(int stream, const char *text)
 {
 	int index = join(stream, text);
@@ -46,7 +46,7 @@ static int forge(int stream, const char *text)
 	return index < 0 ? index : write_value(stream, index);
 }
 
-TEST(a_stranger_forges_records_of_events_that_are_another_ones)
+TEST(stranger_forges_records_of_other_programs)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -60,8 +60,8 @@ TEST(a_stranger_forges_records_of_events_that_are_another_ones)
 }
 END_TEST
 
-/* Whether events exist is all that he learns. */
-TEST(a_stranger_learns_by_deleting_whether_an_event_is_there_and_harms_none_that_is_held)
+/* The holder learns only whether events exist. */
+TEST(stranger_deletes_no_held_event_but_learns_of_it)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -75,13 +75,13 @@ TEST(a_stranger_learns_by_deleting_whether_an_event_is_there_and_harms_none_that
 }
 END_TEST
 
-TEST(a_stranger_can_not_unregister_what_is_in_the_memory_of_another)
+TEST(stranger_cannot_unregister_bits_of_other_processes)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	static uint64_t word;
 
 	ck_assert_int_eq(enable(machine.data, machine.text, &word, 0), 0);
-	/* A fork has enablers of its own, which these are. */
+	/* These are the fork's own enablers. */
 	for (size_t i = 0; i < ARRAY_SIZE(strangers); i++)
 		ck_assert_int_eq(as(strangers[i], disable(machine.data, &word, 0)), 0);
 	switch_event(machine.event, true);
@@ -89,13 +89,13 @@ TEST(a_stranger_can_not_unregister_what_is_in_the_memory_of_another)
 }
 END_TEST
 
-/* What the daemon asks of a stream: the first index that it has not given. */
+/* The daemon's question about a stream: its first index that the daemon has not assigned. */
 static int probe(int stream, uint32_t next_index)
 {
 	return write(stream, &next_index, UAPI_INDEX_BYTES) < 0 ? -errno : 0;
 }
 
-TEST(the_first_unknown_index_is_no_entry_on_a_clean_file)
+TEST(first_unknown_index_is_enoent_on_a_clean_file)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -109,7 +109,7 @@ TEST(the_first_unknown_index_is_no_entry_on_a_clean_file)
 }
 END_TEST
 
-TEST(what_a_stranger_registered_shows_at_the_first_unknown_index_and_nothing_is_recorded)
+TEST(strangers_event_shows_at_first_unknown_index)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -123,7 +123,7 @@ TEST(what_a_stranger_registered_shows_at_the_first_unknown_index_and_nothing_is_
 }
 END_TEST
 
-TEST(what_a_stranger_registered_without_fields_shows_too_but_may_be_recorded_where_it_is_traced)
+TEST(strangers_event_without_fields_shows_too)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -136,8 +136,8 @@ TEST(what_a_stranger_registered_without_fields_shows_too_but_may_be_recorded_whe
 }
 END_TEST
 
-/* An event that the stream has already leaves no trace on it: it is the same index. */
-TEST(a_stranger_who_registers_what_the_file_has_is_not_seen)
+/* Registering an event that the stream has already returns the same index, so it cannot be noticed. */
+TEST(registering_an_event_of_the_file_is_not_noticed)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -148,8 +148,8 @@ TEST(a_stranger_who_registers_what_the_file_has_is_not_seen)
 }
 END_TEST
 
-/* The host's root in a container is kept out by nothing but a guard. */
-TEST(root_reopens_a_file_that_he_was_given_and_a_stranger_does_not)
+/* Only a guard stops root of the host in a container. */
+TEST(only_root_reopens_a_passed_file)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -159,19 +159,16 @@ TEST(root_reopens_a_file_that_he_was_given_and_a_stranger_does_not)
 	for (size_t i = 0; i < ARRAY_SIZE(strangers); i++)
 		ck_assert_int_eq(as(strangers[i], open(path, O_WRONLY) < 0 ? errno : 0), EACCES);
 	ck_assert_int_eq(as(ROOT, open(path, O_WRONLY) < 0 ? errno : 0), 0);
-	/* It is another file: none of its events. */
+	/* This is another open file, which has none of the stream's events. */
 	ck_assert_int_eq(join(stream, machine.text), 0);
 	ck_assert_int_eq(as(ROOT, write_value(open(path, O_WRONLY), 0)), -ENOENT);
 }
 END_TEST
 
 PROMISES("strangers", EITHER(a_stranger_may_not_open_the_data_file_himself),
-	 EITHER(a_stranger_registers_new_events_on_a_file_that_he_was_given),
-	 EITHER(a_stranger_forges_records_of_events_that_are_another_ones),
-	 EITHER(a_stranger_learns_by_deleting_whether_an_event_is_there_and_harms_none_that_is_held),
-	 ENABLE_ADDRESS(a_stranger_can_not_unregister_what_is_in_the_memory_of_another),
-	 EITHER(the_first_unknown_index_is_no_entry_on_a_clean_file),
-	 EITHER(what_a_stranger_registered_shows_at_the_first_unknown_index_and_nothing_is_recorded),
-	 EITHER(what_a_stranger_registered_without_fields_shows_too_but_may_be_recorded_where_it_is_traced),
-	 EITHER(a_stranger_who_registers_what_the_file_has_is_not_seen),
-	 EITHER(root_reopens_a_file_that_he_was_given_and_a_stranger_does_not))
+	 EITHER(stranger_registers_new_events_on_a_passed_file), EITHER(stranger_forges_records_of_other_programs),
+	 EITHER(stranger_deletes_no_held_event_but_learns_of_it),
+	 ENABLE_ADDRESS(stranger_cannot_unregister_bits_of_other_processes),
+	 EITHER(first_unknown_index_is_enoent_on_a_clean_file), EITHER(strangers_event_shows_at_first_unknown_index),
+	 EITHER(strangers_event_without_fields_shows_too), EITHER(registering_an_event_of_the_file_is_not_noticed),
+	 EITHER(only_root_reopens_a_passed_file))

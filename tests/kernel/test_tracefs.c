@@ -8,7 +8,7 @@
 
 #include "tests/kernel/user_events.h"
 
-/* What tracefs tells of events, as it is parsed elsewhere, and how tracers use them. */
+/* The files of tracefs that our programs parse, and how tracers use events. */
 
 enum { TEXT_BYTES = 65536 };
 
@@ -46,7 +46,7 @@ static int use_by_perf(const char *event)
 	return fd;
 }
 
-TEST(the_status_is_a_line_for_each_event_an_empty_one_and_sums)
+TEST(status_has_a_line_for_each_event_and_sums)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	bool newer = machine.abi == ABI_ENABLE_ADDRESS;
@@ -130,8 +130,8 @@ TEST(the_format_has_the_fields_after_eight_common_bytes)
 }
 END_TEST
 
-/* The kernel never sets what it shows there: only the size is to be believed. */
-TEST(the_number_in_the_brackets_of_an_array_means_nothing)
+/* The kernel never sets the value shown here: only the size is valid. */
+TEST(number_in_array_brackets_means_nothing)
 {
 	static const struct {
 		const char *before;
@@ -157,7 +157,7 @@ TEST(the_number_in_the_brackets_of_an_array_means_nothing)
 }
 END_TEST
 
-TEST(an_event_is_switched_and_looked_at_by_its_enable_file)
+TEST(enable_file_switches_and_shows_event)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	char line[64];
@@ -235,8 +235,8 @@ TEST(dynamic_events_lists_and_makes_events_that_stay)
 }
 END_TEST
 
-/* The newer kernel gives a number again that was an event's: what reads the buffer can't tell. */
-TEST(records_of_an_event_that_went_may_pass_for_those_of_the_next)
+/* The newer kernel reuses the number of a deleted event; a reader of the buffer cannot tell the two apart. */
+TEST(records_of_deleted_event_may_look_like_successors)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -255,7 +255,7 @@ TEST(records_of_an_event_that_went_may_pass_for_those_of_the_next)
 }
 END_TEST
 
-/* The directory of a name of many formats; which one it is is a number that goes on. */
+/* The directory of a multi-format event. Its suffix is a growing number. */
 static unsigned long number_of(const char *event, char *ret, size_t size)
 {
 	char *end, *at;
@@ -272,7 +272,7 @@ static unsigned long number_of(const char *event, char *ret, size_t size)
 	return number;
 }
 
-TEST(an_event_of_many_formats_has_a_number_in_its_name_and_a_system_of_its_own)
+TEST(multi_format_event_has_numbered_name_and_own_group)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
@@ -297,17 +297,16 @@ TEST(an_event_of_many_formats_has_a_number_in_its_name_and_a_system_of_its_own)
 	ck_assert_int_eq(disable(stream, &words[0], 0), 0);
 	fd_closep(&stream);
 	ck_assert(eventually(!event_exists(name)));
-	/* Made again, it is another. */
+	/* A new file with the same name is another file. */
 	ck_assert_int_eq(enable_with(machine.data, machine.text, UAPI_MULTI_FORMAT, &words[0], 0), 0);
 	ck_assert_uint_gt(number_of(machine.event, name, sizeof(name)), first);
 }
 END_TEST
 
-PROMISES("tracefs", EITHER(the_status_is_a_line_for_each_event_an_empty_one_and_sums),
-	 EITHER(the_status_names_the_tracers), EITHER(the_sums_count_events_and_those_that_are_used),
-	 EITHER(the_format_has_the_fields_after_eight_common_bytes),
-	 EITHER(the_number_in_the_brackets_of_an_array_means_nothing),
-	 EITHER(an_event_is_switched_and_looked_at_by_its_enable_file), EITHER(the_directory_of_an_event_goes_with_it),
+PROMISES("tracefs", EITHER(status_has_a_line_for_each_event_and_sums), EITHER(the_status_names_the_tracers),
+	 EITHER(the_sums_count_events_and_those_that_are_used),
+	 EITHER(the_format_has_the_fields_after_eight_common_bytes), EITHER(number_in_array_brackets_means_nothing),
+	 EITHER(enable_file_switches_and_shows_event), EITHER(the_directory_of_an_event_goes_with_it),
 	 EITHER(an_instance_uses_an_event_for_itself), EITHER(dynamic_events_lists_and_makes_events_that_stay),
-	 EITHER(records_of_an_event_that_went_may_pass_for_those_of_the_next),
-	 ENABLE_ADDRESS(an_event_of_many_formats_has_a_number_in_its_name_and_a_system_of_its_own))
+	 EITHER(records_of_deleted_event_may_look_like_successors),
+	 ENABLE_ADDRESS(multi_format_event_has_numbered_name_and_own_group))

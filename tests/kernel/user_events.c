@@ -15,7 +15,7 @@ enum { ENABLERS_MAX = 64, TESTS_MAX = 64 };
 
 static enum abi abi;
 
-/* What this process has registered, by address and bit. */
+/* The registrations of this process, by address and bit. */
 static struct {
 	const void *address;
 	unsigned bit;
@@ -165,7 +165,7 @@ static enum abi find_abi(void)
 	return delete_event(data, text) == 0 ? ABI_STATUS_PAGE : 0;
 }
 
-/* By a process of its own: one that has registered anything isn't what it was before. */
+/* In another process: a process that has registered an event behaves differently afterwards. */
 static enum abi find_abi_elsewhere(void)
 {
 	pid_t pid = fork();
@@ -198,7 +198,7 @@ int keep_promises(const char *suite, const struct promise *promises, size_t n)
 	return run_suite(suite, tests, kept);
 }
 
-/* Those of user_events_status that are of these tests; false where there are none. */
+/* The lines of user_events_status about events of these tests. False if there is none. */
 static bool each_of_ours(void (*then)(const char *name, void *data), void *data)
 {
 	FILE *status = fopen(TRACEFS "/user_events_status", "re");
@@ -225,7 +225,7 @@ static bool any_left(void)
 	return each_of_ours(NULL, NULL);
 }
 
-/* One of many formats is deleted by the name without the number. */
+/* A multi-format event is deleted by its name without the number. */
 static void delete_one(const char *name, void *machine)
 {
 	char whole[64];
@@ -274,7 +274,7 @@ struct machine machine_enter(void)
 
 void machine_leave(struct machine *machine)
 {
-	/* What the test registered on it, if anything. */
+	/* The test's registrations on it. */
 	machine->data = fd_close(machine->data);
 	machine->data = data_open(O_RDWR);
 	while (n_enablers > 0)
@@ -286,7 +286,7 @@ void machine_leave(struct machine *machine)
 	machine->data = fd_close(machine->data);
 }
 
-/* Registers in a process of its own, which ends with it. */
+/* Registers in another process, which exits afterwards. */
 static int tick(const char *name)
 {
 	uint64_t word = 0;
@@ -295,13 +295,13 @@ static int tick(const char *name)
 	return index < 0 ? index : event_exists(name);
 }
 
-/* What takes longest is what a process held that ended: another one is to be done with after it. */
+/* The references of an exited process take longest: a second process's references go after the first's. */
 void let_the_kernel_catch_up(struct machine *machine)
 {
 	char name[64];
 
 	if (machine->abi == ABI_STATUS_PAGE)
-		return; /* does everything at once */
+		return; /* the older ABI works synchronously */
 	snprintf(name, sizeof(name), "%s_clock", machine->event);
 	ck_assert_int_eq(as(ROOT, tick(name)), 1);
 	ck_assert(eventually(!event_exists(name)));

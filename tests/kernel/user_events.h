@@ -14,7 +14,7 @@
  *
  *	PROMISES("lifetime", EITHER(a_file_keeps_its_event), ENABLE_ADDRESS(an_enabler_keeps_its_event))
  *
- * What fails is returned as a negative errno.
+ * Failures are returned as negative errnos.
  */
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@
 
 enum abi { ABI_ENABLE_ADDRESS = 1, ABI_STATUS_PAGE = 2 };
 
-/* Found by registering something. */
+/* Detected by a registration. */
 enum abi abi_of_this_kernel(void);
 
 struct promise {
@@ -47,7 +47,7 @@ struct promise {
 		test, ABI_STATUS_PAGE                                                                                  \
 	}
 
-/* Only those of this kernel's ABI are run: a test of the other says what that one does instead. */
+/* Runs the tests of this kernel's ABI; the other ABI has tests of its own. */
 int keep_promises(const char *suite, const struct promise *, size_t n);
 
 #define PROMISES(name, ...)                                                                                            \
@@ -57,7 +57,7 @@ int keep_promises(const char *suite, const struct promise *, size_t n);
 		return keep_promises(name, promises, ARRAY_SIZE(promises));                                            \
 	}
 
-/* Two events of the test's own, which nobody else has; by whom they are used is up to the test. */
+/* Two events that only this test uses. */
 struct machine {
 	enum abi abi;
 	char event[32]; /* a name */
@@ -67,9 +67,9 @@ struct machine {
 	int data; /* a data file */
 };
 
-/* Takes away what a failed test left. */
+/* Removes the events of a failed test. */
 struct machine machine_enter(void);
-/* Nothing of the test may be left: switches its events off and waits for them to go, on the older ABI deletes them. */
+/* Switches the test's events off and waits until the kernel has deleted them; the older ABI needs a request for that. */
 void machine_leave(struct machine *);
 
 int data_open(int mode);
@@ -78,50 +78,50 @@ int data_open(int mode);
 int register_raw(int data, const void *request);
 int delete_event(int data, const char *name);
 
-/* On either ABI: the file alone has a reference to the event. The write index. */
+/* On both ABIs: only the file has a reference to the event. Returns the write index. */
 int join(int data, const char *text);
 
 /*
- * Enable address: registers with a bit of the 64-bit word at that address. The write index. machine_leave() unregisters what
- * the process of the test has not.
+ * Enable address: registers with a bit of the 64-bit word at that address. Returns the write index. machine_leave() unregisters the
+ * rest.
  */
 int enable(int data, const char *text, const void *address, unsigned bit);
 int enable_with(int data, const char *text, uint16_t flags, const void *address, unsigned bit);
 int disable(int data, const void *address, unsigned bit);
 
-/* Status page: the bit is put where it says. The write index. */
+/* Status page: registers for the bit that the kernel chooses. Returns the write index. */
 int register_for_bit(int data, const char *text, uint32_t *ret_bit);
 
-/* How many bytes were written, without the index; records go with one writev. */
+/* Writes a record by one writev(). Returns the bytes written, without the index. */
 int write_record(int data, int index, const void *payload, size_t size);
 int write_value(int data, int index);
 
-/* By tracefs, in "user_events". Asserts that it can be done. */
+/* Through tracefs, in the group "user_events". Asserts success. */
 void switch_event(const char *name, bool on);
-/* How often the event is in ftrace's buffer, which is empty when a test begins. */
+/* The event's records in ftrace's buffer, which is empty when a test begins. */
 unsigned count_records(const char *name);
 unsigned count_all_records(void);
-/* And whose its last record was. */
+/* The pid in the event's last record. */
 pid_t writer_of_last_record(const char *name);
 
 /* Whether user_events_status lists it. */
 bool event_exists(const char *name);
-/* Its line there, without the newline; "" where there is none. */
+/* Its line in that file, without the newline; "" if there is none. */
 void status_line(const char *name, char *ret, size_t size);
-/* The number after "Active:" and so on; -1 where there is none. */
+/* The number after "Active:" and similar titles; -1 if there is none. */
 long status_number(const char *key);
 
-/* A whole file, terminated. Asserts that it can be read. */
+/* Reads a whole file into a string. Asserts success. */
 void read_file(const char *path, char *ret, size_t size);
 /* Asserts nothing. */
 int write_file(const char *path, const char *text);
 /* "events/user_events/NAME/FILE" */
 void event_path(const char *name, const char *file, char *ret, size_t size);
 
-/* Waits until everything has happened that was set off before: what takes time in the kernel takes its turn. */
+/* Waits until the kernel has finished the work that earlier calls have queued. */
 void let_the_kernel_catch_up(struct machine *);
 
-/* Waits up to ten seconds for it to become true. */
+/* Waits up to ten seconds until the expression is true. */
 #define eventually(condition)                                                                                          \
 	({                                                                                                             \
 		bool held_ = false;                                                                                    \

@@ -3,13 +3,12 @@
 
 """Puts faults into the sources, one at a time, and checks that the tests find them.
 
-faults.txt beside this script describes each fault: what it breaks, the old text and the new text in one file, and the suites
-that may find it. Without --record each fault has to be found by the suite that the table names under "found". With --record
-each fault is tried on its "tests" in turn, then on all unit tests and the quick integration tests; the result is written into
-the table.
+faults.txt beside this script describes each fault: its effect, the old text and the new text in one file, and the suites that may find
+it. Each fault has to be found by the suite that the table names under "found". With --record each fault is tried on its "tests" in turn,
+and the table gets the result.
 
-All of it happens in a copy of the checkout and of the build. The exit status is 0 if every fault was found that the table
-says is found (with --record: if every fault could be tried), 1 if not, 2 where the table or the options are wrong."""
+All of it happens in a copy of the checkout and of the build. The exit status is 0 if all faults were found, 1 if not, 2 for an error in
+the table or the options."""
 
 import argparse
 import configparser
@@ -30,13 +29,10 @@ TABLE = os.path.join(HERE, "faults.txt")
 PREFIX = os.path.join(tempfile.gettempdir(), "userevd-mutants-")
 KEYS = {"breaks", "file", "old", "new", "tests", "found", "case", "missing"}
 NOT_FOUND = "nothing"
-# Longer than any suite takes here that is named in the table: a fault that makes one hang is found then.
+# Longer than any suite of the table takes: a fault that makes a suite hang is found then.
 SUITE_LIMIT, GUEST_LIMIT = 240, 600
-# The programs that integration tests start, beside what is installed.
+# The programs that integration tests start, beside the installed ones.
 PROGRAMS = "driver emitter direct hammer restart_load static_program static_plugin.so userevd-next".split()
-# Not among the suites that are tried in the end: these take a quarter of a minute or more, or are of no use outside of a guest.
-SLOW = re.compile(r"test_(bench_report|confined|conformance|declaring|demo|doctor|faults|install|interoperation|last_policy|"
-                  r"lingering|man|newcomer|page_attacks|policy\.sh|quiescence|restart|security|succession|top\.sh|tracing|tutorial)")
 
 
 def fail(sentence):
@@ -57,7 +53,7 @@ class Fault:
             fail(f"{name}: unknown key '{(set(fields) - KEYS).pop()}'")
 
     def find(self, root):
-        """The file's text, and where the old text is in it, however its lines are broken."""
+        """The file's text, and the match of the old text, with any line breaks."""
         words = re.findall(r"\w+|[^\w\s]", self.old)
         pattern = words[0] if words[0].isalnum() else re.escape(words[0])
         for before, word in zip(words, words[1:]):
@@ -69,7 +65,7 @@ class Fault:
             with open(os.path.join(root, self.file), encoding="utf-8") as file:
                 text = file.read()
         except FileNotFoundError:
-            raise LookupError(f"{self.name}: there is no file {self.file}; where does that code stand now?") from None
+            raise LookupError(f"{self.name}: there is no file {self.file}; to which file was its code moved?") from None
         found = list(re.finditer(pattern, text))
         if len(found) != 1:
             raise LookupError(f"{self.name}: {self.file} has the old text {len(found)} times instead of once: {self.old}")
@@ -86,7 +82,7 @@ def read_table():
 
 
 def write_result(name, found, case):
-    """Changes these two lines of one section, and nothing else. Two of us may be at work at once."""
+    """Changes these two lines of one section. Several processes may do so at once."""
     lines, inside = [], False
     lock = os.open(HERE, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -118,13 +114,12 @@ class Copy:
     def __init__(self, build):
         remove_leftovers()
         self.root = tempfile.mkdtemp(prefix=PREFIX)
-        # Held as long as this process lives.
+        # Locked as long as this process lives.
         self.lock = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         os.chmod(self.root, 0o755)
         self.child = None
-        # By suite, whether it passes without a fault; and those that are quick and do.
-        self.passes, self.wider = {}, None
+        self.passes = {}  # suite → whether it passes without a fault
         try:
             self.fill(build)
         except BaseException:
@@ -133,7 +128,7 @@ class Copy:
         os.chdir(self.root)
 
     def fill(self, build):
-        """What git knows or would, and the build as it is, so that each fault costs the building of what it changes."""
+        """All files of git and the build, so that a fault only rebuilds the changed file."""
         os.chdir(CHECKOUT)
         listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                                 stdout=subprocess.PIPE, check=True).stdout
@@ -141,7 +136,7 @@ class Copy:
         subprocess.run(["cp", "-a", "--parents", "--", *names, self.root], check=True)
         if not os.path.isdir(build):
             return
-        # Not the builds of other kinds, nor what tests left behind.
+        # Without other kinds of builds and logs.
         others = [f"--exclude=./{name}" for name in ("asan", "confined", "coverage", "deb", "fuzz*", "logs", "tsan")]
         archive = os.path.join(self.root, "build.tar")
         subprocess.run(["tar", "-C", build, "--format=posix", *others, "-cf", archive, "."], check=True)
@@ -156,7 +151,7 @@ class Copy:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def run(self, *command):
-        """The exit status, and what was printed. What is started ends with this process."""
+        """The exit status and the output. The command ends with this process."""
         environment = dict(os.environ, TEST_LIMIT=str(SUITE_LIMIT), GUEST_LIMIT=str(GUEST_LIMIT))
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "B"):
             environment.pop(name, None)
@@ -166,7 +161,7 @@ class Copy:
         return self.child.returncode, output
 
     def build(self, suites):
-        """What the suites need. A fault may leave something unused: that is no reason not to build."""
+        """Builds the suites, without warnings, since a fault may leave something unused."""
         targets = set()
         for suite in suites:
             name = suite.partition(":")[2] or suite
@@ -197,7 +192,7 @@ class Copy:
             suite = next((s for s in suites if s.rpartition(":")[2] == name), name)
             failed.append((suite, case.group(1).strip() if case else ""))
         if not failed:
-            fail("run-tests.sh failed without a word why:\n" + output)
+            fail("run-tests.sh failed without a reason:\n" + output)
         return failed
 
 
@@ -209,7 +204,7 @@ def find_source(name):
 
 
 def remove_leftovers():
-    """Of this script where it was killed with SIGKILL: nobody locks them."""
+    """Removes the copies of killed processes, which are not locked."""
     for place in glob.glob(PREFIX + "*"):
         try:
             fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
@@ -218,12 +213,6 @@ def remove_leftovers():
             os.close(fd)
         except OSError:
             pass
-
-
-def wider_suites():
-    suites = sources("test_*.c") + sources("test_*.sh") + sources("test_*.py")
-    names = [os.path.basename(path) for path in suites if path.startswith(("tests/unit/", "tests/integration/"))]
-    return [name[:-2] if name.endswith(".c") else name for name in names if not SLOW.match(name)]
 
 
 def try_fault(copy, fault, suites):
@@ -243,19 +232,14 @@ def try_fault(copy, fault, suites):
             file.write(text)
 
 
-def check_without_faults(copy, suites):
-    """Those of the suites that fail without any fault, and so could find nothing."""
-    print("without a fault: " + (suites[0] if len(suites) == 1 else f"{len(suites)} suites"), flush=True)
-    output = copy.build(suites)
-    if output is not None:
-        fail("the checkout does not build:\n" + output[-2000:])
-    return copy.test(suites)
-
-
 def passes_without_fault(copy, suite):
-    """Asked once for each suite, and twice where it does not: on a busy machine one may fail for once."""
+    """Tried twice if it fails, since a busy machine may be the reason."""
     if suite not in copy.passes:
-        copy.passes[suite] = not check_without_faults(copy, [suite]) or not check_without_faults(copy, [suite])
+        print(f"without a fault: {suite}", flush=True)
+        output = copy.build([suite])
+        if output is not None:
+            fail("the checkout does not build:\n" + output[-2000:])
+        copy.passes[suite] = not copy.test([suite]) or not copy.test([suite])
     return copy.passes[suite]
 
 
@@ -270,20 +254,6 @@ def try_suites(copy, fault, suites):
     return None
 
 
-def find_out(copy, fault, named_only):
-    """Each of the fault's suites in turn, and then all that are quick."""
-    result = try_suites(copy, fault, fault.tests)
-    if result:
-        return result
-    if named_only:
-        return "none of its suites finds it"
-    if copy.wider is None:
-        suites = wider_suites()
-        broken = [suite for suite, _ in check_without_faults(copy, suites)]
-        copy.wider = [suite for suite in suites if suite not in broken]
-    return try_fault(copy, fault, copy.wider)
-
-
 def is_lost(fault):
     try:
         fault.find(CHECKOUT)
@@ -295,13 +265,10 @@ def is_lost(fault):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="print the table, and try nothing")
-    parser.add_argument("--check", action="store_true", help="only look whether each old text is there exactly once")
+    parser.add_argument("--check", action="store_true", help="only check that each old text exists exactly once")
     parser.add_argument("--only", metavar="NAME", action="append",
                         help="the faults whose names or files begin with NAME; may be given again")
-    parser.add_argument("--record", action="store_true", help="find out which suite finds each fault, and write it into the table")
-    parser.add_argument("--new", action="store_true", help="with --record: only faults that have no record yet")
-    parser.add_argument("--named", action="store_true", help="with --record: try no other suites than the table names")
+    parser.add_argument("--record", action="store_true", help="write into the table which suite finds each fault")
     parser.add_argument("--build", default=os.path.join(CHECKOUT, "build"), metavar="DIR", help="the build to begin with")
     options = parser.parse_args()
 
@@ -313,22 +280,16 @@ def main():
     lost = [fault for fault in faults if is_lost(fault)]
     if lost:
         fail(f"{len(lost)} of {len(faults)} faults are not where the table says; move them along")
-    if options.list:
-        for fault in faults:
-            print(f"{fault.name:<36} {os.path.dirname(fault.file):<22} {fault.found or 'no record':<28} {fault.breaks}")
-        return 0
     if options.check:
         print(f"{len(faults)} faults, each with its old text in its place")
         return 0
-    if options.new:
-        faults = [fault for fault in faults if not fault.found]
     if not options.record:
         for fault in faults:
             if not fault.found:
-                print(f"{fault.name} has no record; make one with --record --new")
+                print(f"{fault.name} has no record; make one with --record --only={fault.name}")
         faults = [fault for fault in faults if fault.found and fault.found != NOT_FOUND]
 
-    # SIGTERM and SIGHUP, too, end this in the ordinary way, so that the copy is removed.
+    # SIGTERM and SIGHUP end the process by an exception, which removes the copy.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(130))
     began = time.monotonic()
@@ -338,7 +299,7 @@ def main():
         os.chdir(copy.root)
         for i, fault in enumerate(faults, 1):
             start = time.monotonic()
-            result = find_out(copy, fault, options.named) if options.record else try_suites(copy, fault, [fault.found])
+            result = try_suites(copy, fault, fault.tests if options.record else [fault.found])
             if isinstance(result, str):
                 words = result
                 bad.append(fault.name)

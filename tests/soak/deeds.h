@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the processes of a run share: chance, which is the same each time for the same seed, and what they have done so far. */
+/* Shared by the processes of a run: random numbers, which are the same each time for the same seed, and counters. */
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct deeds {
-	_Atomic uint64_t programs;
-	_Atomic uint64_t killed;
-	_Atomic uint64_t forks;
-	_Atomic uint64_t registered;
-	_Atomic uint64_t refused;
-	_Atomic uint64_t released;
-	_Atomic uint64_t records;
-	_Atomic uint64_t hostile_connections;
-	_Atomic uint64_t hostile_packets;
-	_Atomic uint64_t reloads;
-	_Atomic uint64_t bad_reloads;
-	_Atomic uint64_t switches;
-	_Atomic uint64_t daemons; /* ended, and started again */
-	_Atomic uint64_t keepers;
+enum deed {
+	PROGRAMS_STARTED,
+	PROGRAMS_KILLED,
+	FORKED,
+	REGISTERED,
+	REFUSED,
+	RELEASED,
+	RECORDS_WRITTEN,
+	HOSTILE_CONNECTIONS,
+	HOSTILE_PACKETS,
+	RELOADED,
+	RELOADS_REFUSED,
+	TRACING_SWITCHED,
+	DAEMONS_ENDED,
+	KEEPERS_ENDED,
+	DEEDS
 };
 
-extern struct deeds *deeds;
+/* In memory that all processes share. */
+extern _Atomic uint64_t *deeds;
 
 struct dice {
 	uint64_t state;
 };
 
-/* SplitMix64: each seed, also the next one, begins a row of its own. */
+/* SplitMix64: each seed begins a sequence of its own, also one that is greater by one. */
 static inline uint64_t dice_throw(struct dice *dice)
 {
 	uint64_t x = dice->state += 0x9e3779b97f4a7c15;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Growth is told by medians, of the first third and of the last: one odd moment is none, and what a process takes once and keeps
- * is there in the first third already.
+ * Growth shows in the medians of the first third and of the last: a single outlier doesn't count, and memory that a process takes once
+ * and keeps is there in the first third already.
  */
 
 #include "tests/soak/figures.h"
@@ -14,15 +14,30 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/*
- * malloc() keeps up to twice the largest piece that it ever gave: of the keeper's, what it needs for a moment when a daemon takes
- * another one's place. The ledger is written anew when a quarter of a MiB of it holds no more. The kernel has caches, and frees
- * cgroups when it likes. Whatever is leaked every time is more than this soon.
- */
-enum { DAEMON_BOUND_KB = 192, KEEPER_BOUND_KB = 2 << 10, LEDGER_BOUND = 512 << 10, SLAB_BOUND_KB = 32 << 10 };
-
-/* Before that many rounds a process may still be about to take what it then keeps. */
+/* With fewer rounds a process may still be about to take memory that it then keeps. */
 enum { MANY_ROUNDS = 24 };
+
+/*
+ * malloc() keeps up to twice the largest piece that it ever gave: of the keeper's, the memory for the moment in which one daemon replaces
+ * another. The ledger is written anew when a quarter of a MiB of it is obsolete. The kernel has caches, and frees
+ * cgroups when it likes. A leak in each round exceeds these bounds soon.
+ */
+static const struct {
+	const char *name;
+	int width;
+	uint64_t may_grow; /* 0: not judged */
+} all[FIGURES] = {
+	[SECONDS] = { "seconds", 7, 0 },
+	[ROUNDS] = { "rounds", 6, 0 },
+	[DAEMON_KB] = { "daemon_kB", 9, 192 },
+	[KEEPER_KB] = { "keeper_kB", 9, 2 << 10 },
+	[FDS] = { "fds", 3, 0 },
+	[KEEPER_FDS] = { "keeper_fds", 10, 0 },
+	[EVENTS] = { "events", 6, 0 },
+	[LEDGER_BYTES] = { "ledger_bytes", 12, 512 << 10 },
+	[KERNEL_EVENTS] = { "kernel_events", 13, 0 },
+	[SLAB_KB] = { "slab_kB", 7, 32 << 10 },
+};
 
 static uint64_t memory_of(pid_t pid)
 {
@@ -40,7 +55,7 @@ static uint64_t memory_of_keeper(pid_t keeper)
 	return sum;
 }
 
-/* Where the daemon has one, which it has where a keeper can keep it. */
+/* A daemon without a keeper has none. */
 static uint64_t ledger_of(pid_t daemon)
 {
 	char directory[64], path[sizeof(directory) + NAME_MAX + 1], target[64];
@@ -75,15 +90,9 @@ static uint64_t count_kernel_events(void)
 	return n > 0 ? n - 1 : 0;
 }
 
-/* Then nobody else uses its memory. */
-static bool kernel_is_ours(void)
-{
-	return access("/run/guest", F_OK) == 0;
-}
-
 static uint64_t read_slab(void)
 {
-	FILE *file = kernel_is_ours() ? fopen("/proc/meminfo", "re") : NULL;
+	FILE *file = is_guest() ? fopen("/proc/meminfo", "re") : NULL;
 	char line[128];
 	uint64_t kb = 0;
 
@@ -96,29 +105,26 @@ static uint64_t read_slab(void)
 
 void figures_take(const struct pair *pair, const struct tally *tally, struct figures *ret)
 {
-	*ret = (struct figures){
-		.daemon_kb = memory_of(pair->daemon),
-		.keeper_kb = pair->keeper ? memory_of_keeper(pair->keeper) : 0,
-		.fds = tally->fds,
-		.keeper_fds = tally->keeper_fds,
-		.ledger = ledger_of(pair->daemon),
-		.kernel_events = count_kernel_events(),
-		.slab_kb = read_slab(),
-	};
+	*ret = (struct figures){ {
+		[DAEMON_KB] = memory_of(pair->daemon),
+		[KEEPER_KB] = pair->keeper ? memory_of_keeper(pair->keeper) : 0,
+		[FDS] = tally->fds,
+		[KEEPER_FDS] = tally->keeper_fds,
+		[LEDGER_BYTES] = ledger_of(pair->daemon),
+		[KERNEL_EVENTS] = count_kernel_events(),
+		[SLAB_KB] = read_slab(),
+	} };
 }
 
-void figures_print_head(void)
+void figures_print(const struct figures *figures)
 {
-	printf("figures: seconds rounds daemon_kB keeper_kB fds keeper_fds events ledger_bytes kernel_events slab_kB\n");
-	fflush(stdout);
-}
-
-void figures_print(const struct figures *at)
-{
-	printf("figures: %7" PRIu64 " %6" PRIu64 " %9" PRIu64 " %9" PRIu64 " %3" PRIu64 " %10" PRIu64 " %6" PRIu64
-	       " %12" PRIu64 " %13" PRIu64 " %7" PRIu64 "\n",
-	       at->seconds, at->round, at->daemon_kb, at->keeper_kb, at->fds, at->keeper_fds, at->events, at->ledger,
-	       at->kernel_events, at->slab_kb);
+	printf("figures:");
+	for (size_t i = 0; i < FIGURES; i++)
+		if (figures)
+			printf(" %*" PRIu64, all[i].width, figures->number[i]);
+		else
+			printf(" %s", all[i].name);
+	printf("\n");
 	fflush(stdout);
 }
 
@@ -142,52 +148,40 @@ static int compare(const void *a, const void *b)
 	return *one < *another ? -1 : *one > *another;
 }
 
-/* Of the number at that offset in each of n figures. */
-static uint64_t median(const struct figures *figures, size_t n, size_t offset)
+static uint64_t median(const struct figures *figures, size_t n, enum figure figure)
 {
 	_cleanup_(freep) uint64_t *numbers = calloc(n, sizeof(*numbers));
 
 	ck_assert_ptr_nonnull(numbers);
 	for (size_t i = 0; i < n; i++)
-		memcpy(&numbers[i], (const char *)&figures[i] + offset, sizeof(*numbers));
+		numbers[i] = figures[i].number[figure];
 	qsort(numbers, n, sizeof(*numbers), compare);
 	return numbers[n / 2];
 }
 
-static void expect_no_growth(const struct series *series, const char *what, size_t offset, uint64_t bound)
+static void expect_no_growth(const struct series *series, enum figure figure)
 {
+	uint64_t first, last, bound = all[figure].may_grow;
 	size_t third = series->n / 3;
-	uint64_t first, last;
 
 	ck_assert_uint_ge(series->n, SERIES_MIN);
 	if (series->n < MANY_ROUNDS)
 		bound *= 2;
-	first = median(series->figures, third, offset);
-	last = median(series->figures + series->n - third, third, offset);
-	printf("%s: %" PRIu64 " → %" PRIu64 " in %zu rounds\n", what, first, last, series->n);
-	ck_assert_msg(last <= first + bound, "%s has grown from %" PRIu64 " to %" PRIu64 " in %zu rounds", what, first,
-		      last, series->n);
-}
-
-/* What AddressSanitizer keeps so that nobody gets it again would be growth. */
-static bool can_judge_memory(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-	return false;
-#else
-	return true;
-#endif
+	first = median(series->figures, third, figure);
+	last = median(series->figures + series->n - third, third, figure);
+	printf("%s: %" PRIu64 " → %" PRIu64 " in %zu rounds\n", all[figure].name, first, last, series->n);
+	ck_assert_msg(last <= first + bound, "%s has grown from %" PRIu64 " to %" PRIu64 " in %zu rounds",
+		      all[figure].name, first, last, series->n);
 }
 
 void series_expect_no_growth(const struct series *series, bool same_daemon, bool same_keeper)
 {
-	expect_no_growth(series, "the ledger (bytes)", offsetof(struct figures, ledger), LEDGER_BOUND);
-	if (same_daemon && can_judge_memory())
-		expect_no_growth(series, "the daemon's memory (kB)", offsetof(struct figures, daemon_kb),
-				 DAEMON_BOUND_KB);
-	if (same_keeper && can_judge_memory())
-		expect_no_growth(series, "the keeper's memory (kB)", offsetof(struct figures, keeper_kb),
-				 KEEPER_BOUND_KB);
-	if (kernel_is_ours())
-		expect_no_growth(series, "the kernel's memory (kB)", offsetof(struct figures, slab_kb), SLAB_BOUND_KB);
+	expect_no_growth(series, LEDGER_BYTES);
+	/* AddressSanitizer keeps memory that was freed. */
+	if (same_daemon && !has_sanitizer())
+		expect_no_growth(series, DAEMON_KB);
+	if (same_keeper && !has_sanitizer())
+		expect_no_growth(series, KEEPER_KB);
+	if (is_guest())
+		expect_no_growth(series, SLAB_KB);
 }

@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What daemon, keeper and kernel have of what could grow, at a moment at which nobody is there. */
+/* Resources of daemon, keeper and kernel that could grow, at a moment without clients. */
 
 #include "tests/integration/pair.h"
 
-struct figures {
-	uint64_t seconds;
-	uint64_t round;
-	uint64_t daemon_kb; /* memory that is not a file's */
-	uint64_t keeper_kb; /* with its enablers */
-	uint64_t fds;
-	uint64_t keeper_fds;
-	uint64_t events; /* that there were in the midst of it */
-	uint64_t ledger; /* bytes */
-	uint64_t kernel_events;
-	uint64_t slab_kb; /* that the kernel cannot reclaim */
+enum figure {
+	SECONDS,
+	ROUNDS,
+	DAEMON_KB, /* memory that is not a file's */
+	KEEPER_KB, /* with its enablers */
+	FDS,
+	KEEPER_FDS,
+	EVENTS, /* in the midst of the round */
+	LEDGER_BYTES,
+	KERNEL_EVENTS,
+	SLAB_KB, /* of the kernel's memory, the part that it cannot reclaim */
+	FIGURES
 };
 
-/* But for time, round, and what there was in the midst of it. */
+struct figures {
+	uint64_t number[FIGURES];
+};
+
+/* All but the first two, and the events. */
 void figures_take(const struct pair *, const struct tally *, struct figures *ret);
-/* A line, as tests/soak/plot.awk reads it; the first is the head. */
-void figures_print_head(void);
+/* A line for tests/soak/plot.awk; NULL: their names. */
 void figures_print(const struct figures *);
 
-/* Of a stretch of time in which some of these should not have grown. */
+/* The figures of a stretch of time. */
 struct series {
 	struct figures *figures;
 	size_t n;
@@ -35,5 +39,5 @@ void series_deinit(struct series *);
 
 enum { SERIES_MIN = 6 };
 
-/* What may not grow: the daemon's, where it was the same all the time, the keeper's, the kernel's. Fails with a sentence. */
+/* Fails with a sentence if the ledger has grown, the kernel's memory, or that of a daemon or keeper that was the same all the time. */
 void series_expect_no_growth(const struct series *, bool same_daemon, bool same_keeper);

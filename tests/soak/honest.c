@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Any of a few dozen events, which other programs have too, and all that one may do with them. */
+/* Registers, writes and releases any of a few dozen events, which other programs have, too. */
 
 #include <signal.h>
 #include <stdio.h>
@@ -43,13 +43,13 @@ static void connect_again(struct program *program)
 		fail("userev_open", -errno);
 }
 
-/* What policies and other programs may have done to it. */
+/* Policies and other programs may cause it. */
 static bool is_refusal(int r)
 {
 	return r == -EDQUOT || r == -EEXIST || r == -ENOSPC || r == -EACCES || r == -EOPNOTSUPP;
 }
 
-/* Now and then the same name with other fields. */
+/* Sometimes a name with other fields than usual. */
 static void describe(struct program *program, char *ret, size_t size)
 {
 	static const char *const fields[] = { "u32 x", "u32 x; u64 y", "u32 x; char[8] z",
@@ -60,7 +60,7 @@ static void describe(struct program *program, char *ret, size_t size)
 	snprintf(ret, size, "soak_%u %s", name, fields[(name + other) % ARRAY_SIZE(fields)]);
 }
 
-static void take(struct program *program, unsigned i)
+static void take_event(struct program *program, unsigned i)
 {
 	unsigned flags = any(&program->dice, 8) == 0 ? USEREV_MULTI_FORMAT : 0;
 	char description[96];
@@ -70,9 +70,9 @@ static void take(struct program *program, unsigned i)
 	r = userev_register(program->userev, &program->event[i], description, flags);
 	program->held[i] = r == 0;
 	if (r == 0)
-		deeds->registered++;
+		deeds[REGISTERED]++;
 	else if (is_refusal(r))
-		deeds->refused++;
+		deeds[REFUSED]++;
 	else
 		fail(description, r);
 }
@@ -81,7 +81,7 @@ static void give_back(struct program *program, unsigned i)
 {
 	userev_release(program->userev, &program->event[i]);
 	program->held[i] = false;
-	deeds->released++;
+	deeds[RELEASED]++;
 }
 
 static void take_or_give_back(struct program *program)
@@ -91,10 +91,10 @@ static void take_or_give_back(struct program *program)
 	if (program->held[i])
 		give_back(program, i);
 	else
-		take(program, i);
+		take_event(program, i);
 }
 
-/* One that is held, if there is any. */
+/* One that is held, if any is. */
 static const struct userev_event *find_event(struct program *program)
 {
 	unsigned first = any(&program->dice, HELD), i = 0;
@@ -111,10 +111,10 @@ static void write_some(struct program *program)
 
 	for (unsigned n = any(&program->dice, RECORDS); n > 0; n--)
 		if (userev_enabled(event) && userev_write(event, payload, sizeof(payload)) > 0)
-			deeds->records++;
+			deeds[RECORDS_WRITTEN]++;
 }
 
-/* Which has copies of all that this has, and lives a little longer perhaps. */
+/* The child has copies of everything, and may live a little longer. */
 static void leave_a_child(struct program *program)
 {
 	pid_t pid = fork();
@@ -123,7 +123,7 @@ static void leave_a_child(struct program *program)
 		fail("fork", -errno);
 	if (pid > 0) {
 		program->dice.state++;
-		deeds->forks++;
+		deeds[FORKED]++;
 		return;
 	}
 	write_some(program);
@@ -153,7 +153,7 @@ static void act(struct program *program)
 
 void live_honestly(struct dice dice)
 {
-	static struct program program; /* outlives what the library knows of its events */
+	static struct program program; /* outlives the library's pointers to its events */
 	struct sigaction action = { .sa_handler = on_signal };
 
 	sigaction(SIGTERM, &action, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Packets of all kinds, most of them spoilt, with fds that nobody asked for, at any moment; the answers are read or not. */
+/* Packets of all kinds, half of them spoilt, some with fds, at any moment; the answers are read or not. */
 
 #include "tests/integration/actor.h"
 #include "tests/soak/programs.h"
@@ -51,7 +51,7 @@ static struct packet make_packet(struct dice *dice)
 	return packet;
 }
 
-/* Half of them stay whole: who is cut off at once gets nowhere. */
+/* Half of them stay whole: a client that is disconnected at once gets nowhere. */
 static size_t spoil(struct packet *packet, struct dice *dice)
 {
 	switch (any(dice, 6)) {
@@ -76,11 +76,11 @@ static bool send_one(int socket, struct dice *dice)
 
 	for (size_t i = 0; i < n; i++)
 		fds[i] = i % 2 ? socket : STDERR_FILENO;
-	deeds->hostile_packets++;
+	deeds[HOSTILE_PACKETS]++;
 	return transport_send(socket, packet.data, size, fds, n, MSG_DONTWAIT) == 0;
 }
 
-/* False: we were cut off. */
+/* False: disconnected. */
 static bool read_one(int socket)
 {
 	struct fdset fds = { 0 };
@@ -106,7 +106,7 @@ void live_hostilely(struct dice dice, const char *path)
 	for (;;) {
 		int page = -1, socket = actor_hello(path, &page);
 
-		deeds->hostile_connections++;
+		deeds[HOSTILE_CONNECTIONS]++;
 		if (socket >= 0)
 			talk(socket, &dice);
 		else

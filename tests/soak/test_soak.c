@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * test_soak [--seconds=N] [--seed=N]: honest and hostile programs come and go by chance, while policies change, tracing goes on
- * and off, and daemon and keeper are killed. Again and again all programs end: then nothing may be left of them, and nothing may
- * have become more. The same seed means the same dice for each process; which comes first is the machine's to say.
+ * test_soak [--seconds=N] [--seed=N]: honest and hostile programs come and go at random, while policies change, tracing goes on
+ * and off, and daemon and keeper are killed. After each round all programs end: then nothing of them may be left, and nothing may
+ * have grown. With the same seed each process gets the same random numbers; their order is the machine's.
  *
- * Three legs, equally long: in the first daemon and keeper end at any moment, in the second the daemon, in the third nobody: only
- * of who lives on can be said that he does not grow.
+ * The run has three legs of equal length: in the first daemon and keeper are ended, in the second the daemon, in the third neither.
+ * A process has to live for a leg, for the test to see that it doesn't grow.
  */
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -36,12 +35,29 @@ enum {
 	PAUSE_US = 10000,   /* between them */
 	RELOADS = 8,
 	LEGS = 3,
-	WARM_ROUNDS = 2, /* of each, for what a process takes once */
+	WARM_ROUNDS = 2, /* of each, for memory that a process takes once */
 };
 
-struct deeds *deeds;
+_Atomic uint64_t *deeds;
 
-static unsigned seconds = 120;
+static const char *const deed_names[DEEDS] = {
+	[PROGRAMS_STARTED] = "programs",
+	[PROGRAMS_KILLED] = "of them killed",
+	[FORKED] = "forks",
+	[REGISTERED] = "registrations",
+	[REFUSED] = "refusals",
+	[RELEASED] = "releases",
+	[RECORDS_WRITTEN] = "records",
+	[HOSTILE_CONNECTIONS] = "hostile connections",
+	[HOSTILE_PACKETS] = "hostile packets",
+	[RELOADED] = "reloads",
+	[RELOADS_REFUSED] = "refused reloads",
+	[TRACING_SWITCHED] = "times tracing switched",
+	[DAEMONS_ENDED] = "daemons ended",
+	[KEEPERS_ENDED] = "keepers ended",
+};
+
+static unsigned seconds = 60;
 static uint64_t seed;
 
 enum leg { BOTH_END, DAEMON_ENDS, NOBODY_ENDS };
@@ -62,10 +78,7 @@ struct run {
 
 static uint64_t now(void)
 {
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+	return clock_us() / 1000;
 }
 
 /* --- programs --- */
@@ -86,16 +99,15 @@ static _Noreturn void be_program(const struct run *run, unsigned i, struct dice 
 static void start_program(struct run *run, unsigned i)
 {
 	struct dice dice = { seed + ++run->started };
-	pid_t pid = fork();
+	pid_t pid = start_process();
 
-	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
 		be_program(run, i, dice);
 	run->program[i] = pid;
-	deeds->programs++;
+	deeds[PROGRAMS_STARTED]++;
 }
 
-/* As it may: by itself, or because it was killed. True: it has. */
+/* By itself, or because it was killed. */
 static bool has_ended(struct run *run, unsigned i)
 {
 	int status;
@@ -145,7 +157,7 @@ static void remove_cgroups(struct run *run)
 			remove_cgroup(run->cgroup[i]);
 }
 
-/* --- what happens to them --- */
+/* --- events --- */
 
 static const char *const policies[] = {
 	"",
@@ -171,12 +183,10 @@ static void take_loaded(void *data, struct cursor row)
 /* False: it has errors. */
 static bool adopts_policy(const struct fixture *fixture, const char *policy)
 {
-	int control = raw_connect(fixture->control);
 	bool loaded = false;
 
 	fixture_write_policy(fixture, policy);
-	ck_assert_uint_eq(raw_rows(control, KIND_RELOAD, 0, NULL, take_loaded, &loaded), 0);
-	close(control);
+	ask_rows(fixture, KIND_RELOAD, take_loaded, &loaded);
 	return loaded;
 }
 
@@ -184,19 +194,19 @@ static void reload(struct run *run)
 {
 	for (unsigned n = 1 + any(&run->dice, RELOADS); n > 0; n--) {
 		ck_assert(adopts_policy(&run->pair.fixture, policies[any(&run->dice, ARRAY_SIZE(policies))]));
-		deeds->reloads++;
+		deeds[RELOADED]++;
 	}
 }
 
-/* With such a file a daemon would not start. */
+/* A daemon would not start with such a file. */
 static void reload_in_vain(struct run *run)
 {
 	ck_assert(!adopts_policy(&run->pair.fixture, "[Daemon]\nDefaultMaxEvents=many\n"));
-	deeds->bad_reloads++;
+	deeds[RELOADS_REFUSED]++;
 	reload(run);
 }
 
-/* In the kernel all that there are, which may be none. */
+/* All events in the kernel, which may have none. */
 static bool switch_in_kernel(const struct tracer *tracer, bool on)
 {
 	char path[160];
@@ -216,9 +226,9 @@ static void trace_all(struct run *run, bool on)
 	struct fixture *fixture = &run->pair.fixture;
 
 	if (keeps_records_itself(fixture))
-		deeds->switches += trace(fixture, "*", on);
+		deeds[TRACING_SWITCHED] += trace(fixture, "*", on);
 	else
-		deeds->switches += switch_in_kernel(&fixture->tracer, on);
+		deeds[TRACING_SWITCHED] += switch_in_kernel(&fixture->tracer, on);
 }
 
 static void switch_tracing(struct run *run)
@@ -233,7 +243,7 @@ static void kill_program(struct run *run)
 	if (!run->program[i])
 		return;
 	kill(run->program[i], SIGKILL);
-	deeds->killed++;
+	deeds[PROGRAMS_KILLED]++;
 }
 
 static int any_end(struct run *run)
@@ -251,7 +261,7 @@ static void restart_daemon(struct run *run)
 	usleep(any(&run->dice, PAUSE_US));
 	pair_start_daemon(&run->pair);
 	pair_wait(&run->pair);
-	deeds->daemons++;
+	deeds[DAEMONS_ENDED]++;
 }
 
 static void restart_keeper(struct run *run)
@@ -263,25 +273,23 @@ static void restart_keeper(struct run *run)
 	pair_start_keeper(&run->pair);
 	run->pair.fixture.keeper = run->pair.keeper;
 	pair_wait(&run->pair);
-	deeds->keepers++;
+	deeds[KEEPERS_ENDED]++;
 }
 
 static void let_happen(struct run *run)
 {
-	unsigned what = any(&run->dice, 32);
+	static const struct {
+		unsigned below; /* of 32 */
+		void (*happen)(struct run *);
+	} things[] = {
+		{ 11, reload },	      { 13, reload_in_vain }, { 21, switch_tracing },
+		{ 28, kill_program }, { 31, restart_daemon }, { 32, restart_keeper },
+	};
+	unsigned number = any(&run->dice, 32), i = 0;
 
-	if (what < 11)
-		reload(run);
-	else if (what < 13)
-		reload_in_vain(run);
-	else if (what < 21)
-		switch_tracing(run);
-	else if (what < 28)
-		kill_program(run);
-	else if (what < 31)
-		restart_daemon(run);
-	else
-		restart_keeper(run);
+	while (number >= things[i].below)
+		i++;
+	things[i].happen(run);
 }
 
 static void be_busy(struct run *run)
@@ -299,9 +307,9 @@ static void be_busy(struct run *run)
 	remove_cgroups(run);
 }
 
-/* --- and what is left of them --- */
+/* --- after a round --- */
 
-/* The policy that it began with, nobody traces, and then as many of everything as after the first round. */
+/* With the first policy, and without tracing, there has to be as much of everything as after the first round. */
 static void become_calm(struct run *run)
 {
 	struct fixture *fixture = &run->pair.fixture;
@@ -310,8 +318,7 @@ static void become_calm(struct run *run)
 	trace_all(run, false);
 	ck_assert(adopts_policy(fixture, ""));
 	if (run->round == 0) {
-		ck_assert(eventually(status_number(fixture, "charges") == 0));
-		ck_assert(eventually(status_number(fixture, "connections") == 0));
+		await_status(fixture, "charges=0 connections=0");
 		tally_take_at_rest(fixture, &run->calm);
 	} else if (!tally_settles(fixture, &run->calm, difference, sizeof(difference))) {
 		fixture_print_log(fixture);
@@ -319,7 +326,7 @@ static void become_calm(struct run *run)
 	}
 	ck_assert_uint_eq(run->calm.charges, 0);
 	ck_assert_uint_eq(run->calm.connections, 0);
-	/* Before Linux 6.4 the kernel keeps what a killed keeper can't delete any more. */
+	/* Before Linux 6.4 the kernel keeps events of a killed keeper. */
 	if (fixture->backend == BACKEND_ENABLE_ADDRESS &&
 	    !eventually(!find_new_event(fixture->events_before, event, sizeof(event))))
 		ck_abort_msg("round %" PRIu64 " has left %s in the kernel", run->round, event);
@@ -331,9 +338,9 @@ static void look(struct run *run, struct series *series)
 	struct figures figures;
 
 	figures_take(&run->pair, &run->calm, &figures);
-	figures.seconds = time / 1000;
-	figures.round = run->round;
-	figures.events = run->events;
+	figures.number[SECONDS] = time / 1000;
+	figures.number[ROUNDS] = run->round;
+	figures.number[EVENTS] = run->events;
 	series_add(series, &figures);
 	if (run->printed == 0 || time / interval >= run->printed) {
 		figures_print(&figures);
@@ -341,7 +348,7 @@ static void look(struct run *run, struct series *series)
 	}
 }
 
-/* The log is for whoever looks for what has gone wrong, and that was in this round. */
+/* If the next round fails, the log shows that round alone. */
 static void play_round(struct run *run, struct series *series)
 {
 	be_busy(run);
@@ -369,15 +376,10 @@ static void play_leg(struct run *run, enum leg leg)
 
 static void print_deeds(const struct run *run)
 {
-	printf("%" PRIu64 " programs (%" PRIu64 " killed, %" PRIu64 " forks) in %" PRIu64 " rounds: %" PRIu64
-	       " registrations, %" PRIu64 " refusals, %" PRIu64 " releases, %" PRIu64 " records\n",
-	       deeds->programs, deeds->killed, deeds->forks, run->round, deeds->registered, deeds->refused,
-	       deeds->released, deeds->records);
-	printf("%" PRIu64 " hostile connections with %" PRIu64 " packets; %" PRIu64 " reloads and %" PRIu64
-	       " that are refused; tracing switched %" PRIu64 " times; %" PRIu64 " daemons and %" PRIu64
-	       " keepers ended\n",
-	       deeds->hostile_connections, deeds->hostile_packets, deeds->reloads, deeds->bad_reloads, deeds->switches,
-	       deeds->daemons, deeds->keepers);
+	printf("%" PRIu64 " rounds", run->round);
+	for (size_t i = 0; i < DEEDS; i++)
+		printf(", %" PRIu64 " %s", deeds[i], deed_names[i]);
+	printf("\n");
 }
 
 static void start(struct run *run)
@@ -387,13 +389,13 @@ static void start(struct run *run)
 	else
 		pair_start_embedded(&run->pair);
 	run->pair.fixture.keeper = run->pair.keeper;
-	/* So that it has an instance. */
+	/* Makes the tracing instance. */
 	if (!keeps_records_itself(&run->pair.fixture))
 		trace(&run->pair.fixture, "", false);
 	run->begun = now();
 }
 
-static const char *what_runs(const struct fixture *fixture)
+static const char *describe(const struct fixture *fixture)
 {
 	if (keeps_records_itself(fixture))
 		return "the daemon alone";
@@ -404,16 +406,15 @@ TEST(soak_leaves_nothing_and_nothing_grows)
 {
 	static struct run run;
 
-	if (geteuid() != 0) {
-		printf("only root may look into a daemon that somebody supervises\n");
+	if (!need_root("a look into the fds of a daemon that is started as systemd starts it"))
 		return;
-	}
-	/* Else a program that is told to end before it listens to that would, with check's handler, end all of us. */
+	/* A program that gets it early would otherwise run check's handler, which kills the whole process group. */
 	signal(SIGTERM, SIG_DFL);
+	deeds = share_memory(DEEDS * sizeof(*deeds));
 	run.dice.state = seed;
 	start(&run);
-	printf("seed %" PRIu64 ", %u seconds, %s\n", seed, seconds, what_runs(&run.pair.fixture));
-	figures_print_head();
+	printf("seed %" PRIu64 ", %u seconds, %s\n", seed, seconds, describe(&run.pair.fixture));
+	figures_print(NULL);
 	for (unsigned leg = 0; leg < LEGS; leg++)
 		play_leg(&run, leg);
 	print_deeds(&run);
@@ -438,7 +439,7 @@ static void read_options(int argc, char **argv)
 	}
 }
 
-/* check ends a test that takes long; on a busy machine all takes longer. */
+/* So that check doesn't end the test, also on a busy machine. */
 static void allow_time(void)
 {
 	char multiplier[16];
@@ -451,8 +452,5 @@ int main(int argc, char **argv)
 {
 	read_options(argc, argv);
 	allow_time();
-	deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (deeds == MAP_FAILED)
-		return EXIT_FAILURE;
 	return run_tests_in_cgroups();
 }

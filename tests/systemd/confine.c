@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What SystemCallFilter= allows depends on systemd's version, and is asked of it (unit_syscalls.sh). All else of our units that
- * makes filters is here, with the answers that systemd has for it: programs may expect to be refused, as the C library does where
- * there is no clone3().
+ * SystemCallFilter= depends on systemd's version, and comes from systemd itself (unit_syscalls.sh). The other settings of our units that
+ * make filters are here, with systemd's errnos: programs may expect a refusal, as the C library does if there is no clone3().
  */
 
 #include "tests/systemd/confine.h"
@@ -23,14 +22,14 @@
 #define ANSWER(number) RETURN(SECCOMP_RET_ERRNO | (number))
 
 #define REFUSE(number, answer) LOAD(nr), IF_EQUAL(number, 1), ANSWER(answer)
-/* Where the n-th argument is not that value. */
+/* If the n-th argument is not that value. */
 #define REFUSE_OTHERS(number, n, value, answer)                                                                        \
 	LOAD(nr), IF_EQUAL(number, 3), LOAD_LOW(n), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0), ANSWER(answer)
-/* Where it has all of those bits. */
+/* If it has all of those bits. */
 #define REFUSE_BITS(number, n, bits)                                                                                   \
 	LOAD(nr), IF_EQUAL(number, 4), LOAD_LOW(n), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits), IF_EQUAL(bits, 1),      \
 		ANSWER(EPERM)
-/* Where it has any of them. */
+/* If it has any of them. */
 #define REFUSE_ANY(number, n, bits)                                                                                    \
 	LOAD(nr), IF_EQUAL(number, 3), LOAD_LOW(n), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1), ANSWER(EPERM)
 
@@ -77,7 +76,7 @@ static void load(const struct sock_filter *filter, size_t n)
 	_exit(EXIT_FAILURE);
 }
 
-/* Harmless, if it should come to be called. */
+/* Harmless without a filter. */
 static void call_what_is_forbidden(int signal _unused_)
 {
 	syscall(SYS_swapoff, NULL); /* NOLINT(bugprone-signal-handler,cert-sig30-c): nothing but that call */

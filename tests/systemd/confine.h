@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For daemons and keepers that tests start by hand: from the moment on at which nothing more is done that takes root's privileges,
- * and which for a unit is its beginning, they are under the filters of their units.
+ * Daemons and keepers of tests enter the filters of their units as soon as they need root's privileges no more. For a unit that is the
+ * start of its process.
  */
 
 #include <linux/filter.h>
@@ -19,13 +19,13 @@
 
 #define LOAD(what)   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, what))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
-/* Whether it goes on with the next, or leaves out so many. */
+/* The filter goes on with the next instruction, or skips so many. */
 #define IF_EQUAL(value, otherwise) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, otherwise)
 #define ALLOW(number)		   IF_EQUAL(number, 1), RETURN(SECCOMP_RET_ALLOW)
 
-/* SystemCallArchitectures=native, and what stands between this and RETURN(SECCOMP_RET_KILL_PROCESS) is allowed. */
+/* SystemCallArchitectures=native. The calls between this and RETURN(SECCOMP_RET_KILL_PROCESS) are allowed. */
 #define BEGIN_ALLOWED                                                                                                  \
 	LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0), RETURN(SECCOMP_RET_KILL_PROCESS), LOAD(nr)
 
-/* From here on. A program that gets SIGUSR2 then calls what no unit allows: so a test sees that it is killed. */
+/* After SIGUSR2 the program makes a call that no unit allows, and is killed: a test looks for that. */
 void confine(const struct sock_filter *allowed, size_t n);

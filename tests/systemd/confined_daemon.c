@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Linked with --wrap=daemon_run: what stands before that is root's, where a unit is the user that it is to be from its beginning. */
+/* Linked with --wrap=daemon_run: before that the program is root, whereas a unit starts as its user. */
 
 #include "daemon/daemon.h"
 #include "tests/systemd/confine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Linked with --wrap=user_events_new: what stands before that is prepared for a unit by another process (--prepare). */
+/* Linked with --wrap=user_events_new: before that the program does the work of --prepare, another process of the unit. */
 
 #include "kernel/user_events/user_events.h"
 #include "tests/systemd/confine.h"

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Before systemd starts in a guest: installs what a package would, as into an image that has never been booted, and two services
-# that are among the first of all, for test_early_boot.sh.
+# Runs before systemd in a guest: installs the files of the package, as in an image that was never booted, and two very early services,
+# for test_early_boot.sh.
 
 set -eu
 units=/run/systemd/system
 
-# Of what the host has only this, and whatever is said of when it is needed: nobody has made the daemon's user yet.
+# boot_with UNIT COMMAND: the only units of the host, without their conditions; the daemon's user does not exist yet.
 boot_with()
 {
 	mkdir -p "$units/$1.d"
@@ -16,7 +16,7 @@ boot_with()
 	ln -s "/usr/lib/systemd/system/$1" "$units/sysinit.target.wants/"
 }
 
-# early_service NAME KEY=VALUE…: nothing of what an ordinary service waits for is there when it starts.
+# early_service NAME KEY=VALUE…: starts before the dependencies of ordinary services.
 early_service()
 {
 	local name=$1
@@ -41,6 +41,6 @@ mkdir -p /etc/userevd/policy.d
 printf '[Event boot_step]\nFields=u32 number\n' >/etc/userevd/policy.d/10-boot.conf
 boot_with systemd-sysusers.service systemd-sysusers
 boot_with systemd-tmpfiles-setup.service 'systemd-tmpfiles --create --boot'
-# The boot waits for the first of them, and that for its answers.
+# The boot waits for the first service, which waits for its replies.
 early_service early-asks Type=oneshot RemainAfterExit=yes TimeoutStartSec=300 'ExecStart=early-program life /run/userevd.sock'
 early_service early-writes Type=exec 'ExecStart=early-program 1 /dev/null'

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# oci.py PROFILE: a seccomp profile of systemd/containers as an OCI runtime makes a filter of it, for the kernel, on standard
-# output. What test_seccomp.py uses of that, too.
+# oci.py PROFILE: compiles a seccomp profile of systemd/containers as an OCI runtime does, and writes the filter to standard output. A
+# module of test_seccomp.py.
 
 import json
 import os
@@ -33,7 +33,7 @@ def add_rules(seccomp, compiled, rules):
 
 
 def compile_profile(rules):
-    """As runc does it: one rule for each of a name and its conditions, for all architectures."""
+    """Like runc: one rule for each name with its conditions, for all architectures."""
     import seccomp
     compiled = seccomp.SyscallFilter(action(seccomp, rules["defaultAction"], rules.get("defaultErrnoRet", 1)))
     for name in rules.get("architectures", []):
@@ -57,7 +57,7 @@ def everything_but(runtime, rules):
 
 
 def default_profile():
-    """A runtime's: what is not allowed is refused, and ioctl is in the list."""
+    """Like a runtime's: an allowlist with ioctl."""
     import seccomp
     names = []
     for number in range(0, 600):
@@ -74,7 +74,7 @@ def default_profile():
 
 
 def as_it_is_used(name):
-    """By itself, or, a list of what is allowed, in the profile of a runtime."""
+    """The profile by itself; an allowlist as part of a runtime's profile."""
     rules = profile(name)
     return rules if rules["defaultAction"] == "SCMP_ACT_ALLOW" else everything_but(default_profile(), name)
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * restart_load life SOCKET: one program that registers, releases and asks, and ends well if all is as it should be. Until it is
- * welcomed it may connect again, and then no more.
+ * restart_load life SOCKET: one program that registers, releases and queries, and exits with 0 if all answers are correct. It may
+ * connect again until it gets WELCOME, and not later.
  *
- * restart_load CLIENTS FILE: so many programs that register, release and write all the time, and must not notice that daemon
- * and keeper are killed: a connection that ends, or an answer that does not come, is said and is the end. Told to end
- * (SIGTERM), it writes what each has written to FILE: a line with the event's name, how many records, and their sum.
+ * restart_load CLIENTS FILE: that many programs which register, release and write all the time while daemon and keeper are killed. A
+ * closed connection or a missing answer is printed and ends the program. At SIGTERM it writes a line for each program to FILE: the
+ * event's name, the number of records, and their sum.
  */
 
 #include <fcntl.h>
@@ -22,13 +22,13 @@
 #include "protocol/wire.h"
 
 enum {
-	PATIENCE = 120, /* seconds for an answer */
+	TIMEOUT_S = 120, /* of an answer */
 	PAUSE_US = 40000,
-	EVENTS = 3, /* that each registers and releases, one after the other */
+	EVENTS = 3, /* of each program, registered and released in turn */
 	RECORDS = 3,
 };
 
-/* Shared with who sums up. */
+/* Shared with the parent. */
 struct account {
 	_Atomic uint64_t written;
 	_Atomic uint64_t sum;
@@ -43,8 +43,8 @@ struct program {
 	int socket;
 	uint32_t serial;
 	const uint8_t *page;
-	int stream;	   /* on which its own event is */
-	struct answer own; /* that one, to which it writes */
+	int stream;	   /* of its own event */
+	struct answer own; /* its own event, for records */
 	uint8_t packet[WIRE_PACKET_MAX];
 };
 
@@ -55,9 +55,9 @@ static void on_signal(int signal _unused_)
 	ends = true;
 }
 
-static _Noreturn void fail(struct program *program, const char *what, int error)
+static _Noreturn void fail(struct program *program, const char *problem, int error)
 {
-	fprintf(stderr, "program %u: %s: %s\n", program->number, what,
+	fprintf(stderr, "program %u: %s: %s\n", program->number, problem,
 		error ? strerror(-error) : "the connection has ended");
 	program->account->failed = true;
 	program->account->ended = true;
@@ -72,7 +72,7 @@ static struct packet begin(struct program *program, uint16_t kind)
 	return packet;
 }
 
-/* The answer to what was asked last; one that came before, and comes again, is none. 0, or a negative errno. */
+/* Ignores repeated answers to earlier requests. 0, or a negative errno. */
 static int ask(struct program *program, struct packet *packet, struct message *ret, struct fdset *fds)
 {
 	ssize_t size;
@@ -123,19 +123,19 @@ static int say_hello(struct program *program)
 
 static int connect_to(struct program *program, const char *path)
 {
-	static const struct timeval patience = { .tv_sec = PATIENCE };
+	static const struct timeval timeout = { .tv_sec = TIMEOUT_S };
 	struct sockaddr_un address;
 	socklen_t length;
 
 	program->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	setsockopt(program->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(program->socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	if (transport_address(path, &address, &length) < 0 ||
 	    connect(program->socket, (struct sockaddr *)&address, length) < 0)
 		return -errno;
 	return say_hello(program);
 }
 
-/* The first file that it gets is that of its own event. */
+/* The first file is the one of its own event. */
 static void keep_stream(struct program *program, const struct message *message, struct fdset *fds, uint32_t number)
 {
 	for (size_t i = 0; i < message->streams && program->stream < 0; i++)
@@ -223,7 +223,7 @@ static _Noreturn void run(unsigned number, struct account *account)
 		usleep(PAUSE_US);
 	}
 	account->ended = true;
-	/* What it holds it holds until all have ended. */
+	/* Keeps its events until all programs have ended. */
 	for (;;)
 		pause();
 }

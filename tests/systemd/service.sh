@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# For tests of the services, in a guest where systemd is the first process: installs them, and asks what has become of them. To be
-# sourced behind checks.sh, in the project's folder.
+# For tests of the services, in a guest where systemd is the first process. To be sourced after checks.sh, in the project's folder.
 
 [ -d /run/guest ] && [ -d /run/systemd/system ] || { echo 'this installs into /usr: it is for a guest with systemd'; exit 1; }
 unset LD_LIBRARY_PATH USEREV_SOCKET USEREV_CONTROL_SOCKET
@@ -13,14 +12,14 @@ make_target()
 	make --no-print-directory B="$B" DEPENDENCIES=skip DESTDIR=/ PREFIX=/usr "$1"
 }
 
-# What a package does behind the files.
+# The files, and a package's other steps.
 install_it()
 {
 	make_target install && systemd-sysusers userevd.conf && systemd-tmpfiles --create userevd.conf &&
 		systemctl daemon-reload && systemctl preset "${sockets[@]}"
 }
 
-# And what tests have changed of it.
+# Also removes the changes of tests.
 uninstall_it()
 {
 	rm -rf /run/systemd/system/userevd{,-keeper}.service.d
@@ -32,37 +31,14 @@ property()
 	systemctl show --property="$2" --value "$1"
 }
 
-# within SECONDS COMMAND…: becomes true in that time; if not, what it said last is shown.
-within()
+# are_active UNIT…: all of them.
+are_active()
 {
-	local deadline=$((SECONDS + $1)) output
-	shift
-	until output=$("$@" 2>&1); do
-		[ $SECONDS -lt $deadline ] || { printf '%s\n' "$output" && return 1; }
-		sleep 0.2
-	done
+	says_nothing grep -v '^active$' <(systemctl is-active "$@")
 }
 
-# says PATTERN COMMAND…
-says()
-{
-	local pattern=$1 output
-	shift
-	output=$("$@" 2>&1)
-	printf '%s\n' "$output"
-	grep -qE -- "$pattern" <<<"$output"
-}
-
-says_nothing()
-{
-	local output
-	output=$("$@" 2>/dev/null)
-	printf '%s\n' "$output"
-	[ -z "$output" ]
-}
-
-# is_another UNIT PID: it runs, and is not that process.
-is_another()
+# is_running UNIT PID: with another main process than that.
+is_running()
 {
 	local now
 	now=$(property "$1" MainPID)
@@ -70,18 +46,13 @@ is_another()
 	[ "$now" != 0 ] && [ "$now" != "$2" ] && systemctl is-active "$1"
 }
 
-# survives_that UNIT COMMAND…: after it there is another one of the unit, and what is asked is answered.
-survives_that()
+# is_replaced UNIT COMMAND…: after the command the unit has another process, and the daemon answers.
+is_replaced()
 {
 	local unit=$1 before
 	before=$(property "$1" MainPID)
 	shift
-	"$@" && within 120 is_another "$unit" "$before" && within 120 userevctl status
-}
-
-fails()
-{
-	! "$@"
+	"$@" && within 120 is_running "$unit" "$before" && within 120 userevctl status
 }
 
 kill_of()

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The Debian packages of `make deb`: nothing is missing, lintian finds no error, and a program builds against them. How they install
-# is seen in test_packages.sh, in a guest.
+# The Debian packages of `make deb`: they are complete, lintian finds no error, and a program builds against them. test_packages.sh
+# installs them in a guest.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -22,7 +22,7 @@ package()
 	echo "$file"
 }
 
-# The files of packages; man pages as they were before they were compressed.
+# The files of packages; man pages without .gz.
 packed()
 {
 	local name
@@ -46,11 +46,6 @@ nothing_is_missing()
 	[ -z "$missing" ] && [ "$(wc -l < <(installed))" -gt 20 ]
 }
 
-nothing_is_there_twice()
-{
-	[ -z "$(packed "${names[@]}" | uniq -d)" ]
-}
-
 # has PACKAGE FILE…
 has()
 {
@@ -61,23 +56,13 @@ has()
 	done
 }
 
-has_no_library()
-{
-	! packed userevd | grep 'libuserev\|/include/'
-}
-
-lintian_is_content()
-{
-	lintian --allow-root --fail-on error --no-cfg "$B/deb/userevd_${version}_$architecture.changes"
-}
-
 scripts_of_userevd()
 {
 	[ -d "$scratch/control" ] || dpkg-deb --control "$(package userevd)" "$scratch/control"
 	cat "$scratch/control/$1"
 }
 
-# A unit that the scripts do not know would run on after a removal.
+# A unit that prerm does not stop would run on after a removal.
 all_units_are_stopped()
 {
 	local unit units
@@ -88,7 +73,7 @@ all_units_are_stopped()
 	done
 }
 
-makes_what_units_need()
+creates_users_and_directories()
 {
 	local kind
 	for kind in sysusers tmpfiles; do
@@ -112,12 +97,12 @@ are_hardened()
 	local program
 	dpkg-deb -x "$(package userevd)" "$scratch/programs" && dpkg-deb -x "$(package libuserev1)" "$scratch/programs" || return 1
 	for program in "$scratch"/programs/usr/{sbin/userevd,bin/userevctl,lib/userevd/userevd-*}; do
-		has_all "$program" can_lie_anywhere "${whatever[@]}" || return 1
+		has_all "$program" is_position_independent "${common[@]}" || return 1
 	done
-	has_all "$scratch/programs/usr/lib/$multiarch/libuserev.so.1" "${whatever[@]}"
+	has_all "$scratch/programs/usr/lib/$multiarch/libuserev.so.1" "${common[@]}"
 }
 
-all_are_there()
+all_exist()
 {
 	local name
 	for name in "${names[@]}"; do
@@ -132,26 +117,26 @@ runs_in_python()
 			/usr/bin/python3 -c 'import userev; assert not userev.event("hello u32 n").enabled'
 }
 
-check 'a package names people to tell of what is wrong with it' grep -qE '^[^@<>]+ <[^@<> ]+@[^@<> ]+>$' \
+check 'a package names its maintainer' grep -qE '^[^@<>]+ <[^@<> ]+@[^@<> ]+>$' \
 	<(dpkg-deb --field "$(package userevd)" Maintainer)
-check 'there are as many packages as there should be' all_are_there
-check 'what is installed is in one of them' nothing_is_missing
-check '… in one only' nothing_is_there_twice
-check 'the library is in a package of its own' has libuserev1 "/usr/lib/$multiarch/libuserev.so.1"
-check 'what programs are built with is, too' has libuserev-dev /usr/include/userev.h /usr/include/userev_event.h "/usr/lib/$multiarch/libuserev.a" \
+check 'all packages exist' all_exist
+check 'each installed file is in a package' nothing_is_missing
+check 'each file is in one package only' says_nothing uniq -d <(packed "${names[@]}")
+check 'libuserev1 has the shared library' has libuserev1 "/usr/lib/$multiarch/libuserev.so.1"
+check 'libuserev-dev has the files for building programs' has libuserev-dev /usr/include/userev.h /usr/include/userev_event.h "/usr/lib/$multiarch/libuserev.a" \
 	"/usr/lib/$multiarch/libuserev.so" "/usr/lib/$multiarch/pkgconfig/libuserev.pc" /usr/share/man/man7/userevd-protocol.7
-check '… and not with the daemon' has_no_library
-check 'the daemon has its keeper, its guard, its tool and a unit' has userevd /usr/sbin/userevd /usr/lib/userevd/userevd-keeper \
+check 'userevd has no library and no headers' says_nothing grep 'libuserev\|/include/' <(packed userevd)
+check 'userevd has keeper, guard, tool and a unit' has userevd /usr/sbin/userevd /usr/lib/userevd/userevd-keeper \
 	/usr/lib/userevd/userevd-guard /usr/bin/userevctl /lib/systemd/system/userevd.service
-check '… and completion, and what containers need' has userevd /usr/share/bash-completion/completions/userevctl \
+check 'userevd has completion and the files for containers' has userevd /usr/share/bash-completion/completions/userevctl \
 	/usr/share/doc/userevd/containers/seccomp-user-events.json /usr/share/man/man7/userevd-containers.7
 check 'each unit is stopped by a removal' all_units_are_stopped
-check 'users and directories are made' makes_what_units_need
-check 'lintian finds no error' lintian_is_content
+check 'postinst creates users and directories' creates_users_and_directories
+check 'lintian finds no error' lintian --allow-root --fail-on error --no-cfg "$B/deb/userevd_${version}_$architecture.changes"
 check 'programs and library are hardened' are_hardened
-check 'the Python module is in a package of its own, with its page' has python3-userev /usr/lib/python3/dist-packages/userev/__init__.py \
+check 'python3-userev has the module and its page' has python3-userev /usr/lib/python3/dist-packages/userev/__init__.py \
 	/usr/share/man/man3/python-userev.3
-check '… and can be imported' runs_in_python
-check 'a program builds against them, and runs' builds_a_program
-check '… and with the static library' builds_a_program -static
+check 'the Python module can be imported' runs_in_python
+check 'a program builds against the packages and runs' builds_a_program
+check 'a program builds with the static library and runs' builds_a_program -static
 sum_up

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# A boot with everything installed (early_boot.sh): the sockets are there before ordinary services, and programs that ask before
-# there is a daemon get what they ask for.
+# A boot with userevd installed (early_boot.sh): the sockets exist before ordinary services start, and requests made before the daemon
+# runs are answered.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
 
-# before UNIT MOMENT UNIT MOMENT: in this boot the first was before the second; a moment is a property such as ActiveEnter.
+# before UNIT MOMENT UNIT MOMENT: the first moment of this boot was before the second. A moment is a property such as ActiveEnter.
 before()
 {
 	local first second
@@ -47,21 +47,21 @@ cycles()
 	journalctl --quiet --no-pager --boot --output=cat --grep='ordering cycle|to break'
 }
 
-check 'the sockets are there before ordinary services' sockets_are_early
-check 'the user is made before what belongs to it' user_is_new
-check 'a program asks while there is no daemon' before early-asks ExecMainStart userevd ExecMainStart
-check '… and is answered' was_answered
-check '… before the boot goes on' before userevd ActiveEnter sysinit.target ActiveEnter
-check 'the daemon was started by that, and not by the boot' says '^disabled$' systemctl is-enabled userevd
-check 'the kernel has the events, and the guard holds' has_backend enable-address on
-check 'what the policy declares is there without any program' says '^boot_step\s' userevctl events
-check '… and can be switched on' userevctl enable boot_step
-check 'another has written since then, which nobody reads' systemctl is-active early-writes
-check '… its event is there' within 120 says '^load_0\s' userevctl events
-check '… is switched on' userevctl enable load_0
-check '… and its records come' says 'load_0.*x=' timeout 120 userevctl tail --count=4 load_0
-check 'it ends' systemctl stop early-writes
-check 'the units have nothing to complain of' says_nothing verify_units
-check 'no job was left out to break a cycle' says_nothing cycles
+check 'the sockets exist before ordinary services' sockets_are_early
+check 'the user is created before the sockets' user_is_new
+check 'a program sends a request before the daemon starts' before early-asks ExecMainStart userevd ExecMainStart
+check 'the request is answered' was_answered
+check 'the daemon runs before sysinit.target' before userevd ActiveEnter sysinit.target ActiveEnter
+check 'the request started the daemon, not the boot' says '^disabled$' systemctl is-enabled userevd
+check 'the kernel has user_events, and the guard is in force' has_backend enable-address on
+check 'the declared event of the policy exists' says '^boot_step\s' userevctl events
+check 'the declared event can be enabled' userevctl enable boot_step
+check 'a second program of the early boot runs' systemctl is-active early-writes
+check 'the event of the second program exists' within 120 says '^load_0\s' userevctl events
+check 'the event of the second program can be enabled' userevctl enable load_0
+check 'the records of the second program arrive' says 'load_0.*x=' timeout 120 userevctl tail --count=4 load_0
+check 'the second program ends' systemctl stop early-writes
+check 'systemd finds no fault in the units' says_nothing verify_units
+check 'systemd dropped no job because of a cycle' says_nothing cycles
 check 'no unit has failed' says_nothing systemctl --failed --no-legend --no-pager --plain
 sum_up

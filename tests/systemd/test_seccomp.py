@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The seccomp profiles for containers, as an OCI runtime makes filters of them: in a process under such a filter the ioctls of
-# user_events are refused, whatever stands in the upper half of the register, and others are not. And the other files for
-# containers are what they say they are.
+# The seccomp profiles for containers, compiled as by an OCI runtime: such a filter refuses the ioctls of user_events for any upper half
+# of the register, and no others. The other files for containers mount the right directory.
 
 import configparser
 import errno
@@ -19,7 +18,7 @@ USER_EVENTS = ["register", "delete", "unregister"]
 passed = failed = 0
 skipped = []
 
-# What a program under the filter sees, an errno on each line; without arguments the commands of user_events by its own headers.
+# Prints an errno for each ioctl of its arguments; without arguments, the commands of user_events.
 CALLER = r"""
 #include <errno.h>
 #include <stdio.h>
@@ -48,7 +47,7 @@ int main(int argc, char **argv)
 
 
 def check(sentence, wrong):
-    """One check: `wrong` is a list of what is not as the sentence says."""
+    """Passes if `wrong`, a list of faults, is empty."""
     global passed, failed
     if wrong:
         failed += 1
@@ -59,7 +58,7 @@ def check(sentence, wrong):
 
 
 def call(caller, numbers, rules=None):
-    """What a process gets that calls ioctl() with these."""
+    """The errnos of a process that calls ioctl() with these numbers."""
     compiled = compile_profile(rules) if rules else None
     done = subprocess.run([caller] + [str(number) for number in numbers], stdout=subprocess.PIPE, text=True, timeout=60,
                           preexec_fn=compiled.load if compiled else None)
@@ -81,13 +80,13 @@ def check_filter(caller, bits, name, rules):
     numbers = call(caller, [])
     eperm = [(f"{event} with {high:#x}", number | high << 32) for event, number in zip(USER_EVENTS, numbers)
              for high in ([0, 1, 0x80000000, 0xffffffff] if bits == 64 else [0])]
-    check(f"{name}, {bits} bits: the three ioctls are refused, whatever is in the upper half of the register",
+    check(f"{name}, {bits} bits: the three ioctls are refused for any upper half of the register",
           otherwise(call(caller, [number for _, number in eperm], rules), errno.EPERM, [text for text, _ in eperm]))
-    # FIONREAD; FIOCLEX; TCGETS, which a pipe has not.
+    # FIONREAD; FIOCLEX; TCGETS, which a pipe does not support.
     got = call(caller, [0x541B, 0x5451, 0x5401], rules)
-    check(f"{name}, {bits} bits: others pass", [] if got == [0, 0, errno.ENOTTY] else [str(got)])
+    check(f"{name}, {bits} bits: other ioctls pass", [] if got == [0, 0, errno.ENOTTY] else [str(got)])
     near = [number ^ 1 << bit for number in numbers for bit in range(8, 16)]
-    check(f"{name}, {bits} bits: so do those that are one bit away",
+    check(f"{name}, {bits} bits: ioctls that differ in one bit pass",
           otherwise(call(caller, near, rules), errno.ENOTTY, [hex(number) for number in near]))
 
 
@@ -101,13 +100,13 @@ def check_seccomp(caller, bits):
 
 
 def check_equality_is_not_enough(caller):
-    """What this test would miss if it called with nothing in the upper half."""
+    """A profile that this test would accept if it left the upper half zero."""
     numbers = call(caller, [])
     naive = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
         {"names": ["ioctl"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 1, "op": "SCMP_CMP_EQ", "value": number}]}
         for number in numbers]}
     check("a comparison of 64 bits refuses the plain numbers", otherwise(call(caller, numbers, naive), errno.EPERM, USER_EVENTS))
-    check("… and is passed with something in the upper half",
+    check("a comparison of 64 bits allows other upper halves",
           otherwise(call(caller, [number | 1 << 32 for number in numbers], naive), errno.ENOTTY, USER_EVENTS))
 
 
@@ -129,7 +128,7 @@ def check_mounts():
     directory, mount = "/run/userevd/client", "/run/userevd/client:/run/userevd/client:ro"
     check("userevd.nspawn binds the directory",
           [] if ini("userevd.nspawn")["Files"]["BindReadOnly"] == directory else ["it does not"])
-    check("userevd.container.conf mounts it",
+    check("userevd.container.conf mounts the directory",
           [] if ini("userevd.container.conf")["Container"]["Volume"] == mount else ["it does not"])
     try:
         import yaml
@@ -141,10 +140,10 @@ def check_mounts():
         with open(os.path.join(FILES, name), encoding="utf-8") as file:
             return yaml.safe_load(file)
 
-    check("compose.yaml mounts it",
+    check("compose.yaml mounts the directory",
           [] if load("compose.yaml")["services"]["shop"]["volumes"] == [mount] else ["it does not"])
     pod = load("kubernetes-pod.yaml")["spec"]
-    check("kubernetes-pod.yaml mounts it, without a right to write",
+    check("kubernetes-pod.yaml mounts the directory read-only",
           [] if pod["volumes"][0]["hostPath"]["path"] == directory and
           pod["containers"][0]["volumeMounts"] == [{"name": "userevd", "mountPath": directory, "readOnly": True}] else ["it does not"])
     daemon = load("kubernetes-daemonset.yaml")["spec"]["template"]["spec"]

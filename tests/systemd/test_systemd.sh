@@ -1,16 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The daemon as a service, in a guest where systemd is the first process: installed as a package would be, used by other services.
+# The daemon as a service, in a guest where systemd is the first process: installed as by a package, used by other services.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
-
-no_load_error()
-{
-	says_nothing systemctl show --property=LoadError --value userevd.service userevd-keeper.service "${sockets[@]}"
-}
 
 # is_file MODE OWNER:GROUP PATH
 is_file()
@@ -18,16 +13,11 @@ is_file()
 	says "^$1 $2\$" stat --format='%a %U:%G' "$3"
 }
 
-status_of()
-{
-	cat "/proc/$(property "$1" MainPID)/status"
-}
-
-# has_capabilities UNIT UID-PATTERN MASK: those capabilities, no way to get others, and a call that the unit forbids is the end.
+# has_capabilities UNIT UID-PATTERN MASK: has exactly those capabilities, can't get others, and is killed by forbidden system calls.
 has_capabilities()
 {
 	local status
-	status=$(status_of "$1" | grep -E '^(Uid|Cap[A-Za-z]+|NoNewPrivs|Seccomp):') || return 1
+	status=$(grep -E '^(Uid|Cap[A-Za-z]+|NoNewPrivs|Seccomp):' "/proc/$(property "$1" MainPID)/status") || return 1
 	printf '%s\n' "$status"
 	grep -qE "^Uid:\\s$2\\s" <<<"$status" && [ "$(grep -cE "^Cap(Prm|Eff|Bnd):\\s$3$" <<<"$status")" = 3 ] &&
 		[ "$(grep -cE '^Cap(Amb|Inh):\s0+$' <<<"$status")" = 2 ] &&
@@ -35,32 +25,28 @@ has_capabilities()
 		says '^(kill|2147483646)?$' property "$1" SystemCallErrorNumber
 }
 
-# sees_no_tracefs UNIT: whatever it may, it finds none by a path.
+# sees_no_tracefs UNIT: no path leads to tracefs.
 sees_no_tracefs()
 {
 	! nsenter --target="$(property "$1" MainPID)" --mount test -e /sys/kernel/tracing/user_events_data
 }
 
-# Ten seconds instead of thirty.
-hurry_watchdog()
+# After ten seconds instead of thirty.
+watchdog_replaces_hanging_daemon()
 {
 	mkdir -p /run/systemd/system/userevd.service.d
 	printf '[Service]\nWatchdogSec=10s\nTimeoutAbortSec=2s\n' >/run/systemd/system/userevd.service.d/hurry.conf
-	systemctl daemon-reload && systemctl restart userevd && within 120 userevctl status
+	systemctl daemon-reload && systemctl restart userevd && within 120 userevctl status &&
+		is_replaced userevd kill_of userevd STOP && says 'Watchdog timeout' journal
 }
 
-# The keeper that is there knows nothing of it.
+# The running keeper keeps its own time.
 shorten_hold()
 {
 	mkdir -p /run/systemd/system/userevd-keeper.service.d
 	printf '[Service]\nExecStart=\nExecStart=/usr/lib/userevd/userevd-keeper --hold=1\n' \
 		>/run/systemd/system/userevd-keeper.service.d/hold.conf
 	systemctl daemon-reload && systemctl restart userevd-keeper
-}
-
-was_watchdog()
-{
-	says 'Watchdog timeout' journal
 }
 
 failed_units()
@@ -84,7 +70,7 @@ journal()
 	journalctl --quiet --no-pager --boot --output=cat --unit=userevd "$@"
 }
 
-# The fields of a refusal, of which there is one, as a script would read them.
+# The only refusal, with the fields that scripts read.
 refusal_has_its_fields()
 {
 	journal --output=json MESSAGE_ID=4f0d1f1c1e7c4c2f9b6a3d5e8a7720b1 | tee /dev/stderr | python3 -c '
@@ -94,7 +80,7 @@ assert entry["USEREVD_TENANT"] == "/system.slice/bad.service", entry
 assert entry["USEREVD_REASON"] and entry["MESSAGE"] and entry["_SYSTEMD_UNIT"] == "userevd.service", entry'
 }
 
-# Where systemd tells the daemon by a signal it can't learn what came of it.
+# Before systemd 253 `systemctl reload` can't learn the result.
 reload_with_error()
 {
 	local failed=no
@@ -108,30 +94,19 @@ traces_again()
 	userevctl enable shop_request && says 'shop_request.*status=200' timeout 120 userevctl tail --count=2 shop_request
 }
 
-# As the daemon sees it.
-is_mounted_read_only()
-{
-	says ' /run/userevd/control.sock.pages.read-only ro,' cat "/proc/$(property "$1" MainPID)/mountinfo"
-}
-
-# kill_all UNIT…: all processes of their cgroups, and there are others.
+# kill_all UNIT…: kills all processes of their cgroups, and waits for new ones.
 kill_all()
 {
 	local unit before=()
 	for unit; do before+=("$(property "$unit" MainPID)"); done
 	systemctl kill --signal=KILL "$@" || return 1
 	for unit; do
-		within 120 is_another "$unit" "${before[0]}" || return 1
+		within 120 is_running "$unit" "${before[0]}" || return 1
 		before=("${before[@]:1}")
 	done
 }
 
-killed_by_seccomp()
-{
-	journalctl --quiet --no-pager --boot --grep='SIGSYS|status=31|signal=SYS' --unit=userevd --unit=userevd-keeper
-}
-
-# Without waiting for it: that takes a D-Bus, which a small machine does not have.
+# Does not wait for it, since that requires D-Bus.
 start_impostor()
 {
 	reload_with '[/system.slice/bad.service]' 'AllowMultiFormat=no'
@@ -154,30 +129,26 @@ starts_with_error()
 
 failed_for_its_policy()
 {
-	says '^exit-code$' property userevd Result && says '^78$' property userevd ExecMainStatus
+	! starts_with_error &&
+		says '^exit-code$' property userevd Result && says '^78$' property userevd ExecMainStatus
 }
 
-count_tries()
+count_starts()
 {
 	journal | grep -c 'the daemon does not start with an error in the policy'
 }
 
-# While somebody asks all the time; the first that is counted may be one that has begun before.
-tries_are_rare()
+# Under constant requests. The first counted start may have begun earlier.
+starts_are_rare()
 {
-	local begun=$SECONDS before tries=0
-	before=$(count_tries)
-	while [ $((SECONDS - begun)) -lt 12 ] || { [ "$tries" = 0 ] && [ $((SECONDS - begun)) -lt 120 ]; }; do
+	local begun=$SECONDS before starts=0
+	before=$(count_starts)
+	while [ $((SECONDS - begun)) -lt 12 ] || { [ "$starts" = 0 ] && [ $((SECONDS - begun)) -lt 120 ]; }; do
 		timeout 2 userevctl status
-		tries=$(($(count_tries) - before))
+		starts=$(($(count_starts) - before))
 	done
-	echo "$tries times in $((SECONDS - begun)) s"
-	[ "$tries" -gt 0 ] && [ "$tries" -le $(((SECONDS - begun) / 5 + 1)) ]
-}
-
-sockets_are_there()
-{
-	says_nothing grep -v '^active$' <(systemctl is-active "${sockets[@]}")
+	echo "$starts times in $((SECONDS - begun)) s"
+	[ "$starts" -gt 0 ] && [ "$starts" -le $(((SECONDS - begun) / 5 + 1)) ]
 }
 
 stopped_cleanly()
@@ -187,121 +158,132 @@ stopped_cleanly()
 		[ "$(property userevd ExecMainStatus)" = 0 ]
 }
 
-check 'it is installed' install_it
-install "$B/examples/requests" /usr/bin/shop-requests
-check 'its user exists' getent passwd userevd
-check '… who can not log in' says ':/usr/sbin/nologin$' getent passwd userevd
-check 'the units have nothing to complain of' no_load_error
-check 'the daemon is exposed to 0.5 at most' systemd-analyze security --no-pager --threshold=5 userevd.service
-check 'the keeper to 0.8' systemd-analyze security --no-pager --threshold=8 userevd-keeper.service
+client_returns()
+{
+	kill_all "$@" && within 120 is_a_tenant early
+}
 
+clients_return()
+{
+	kill_all userevd userevd-keeper && within 120 is_a_tenant shop && traces_again
+}
+
+returns_after_restart()
+{
+	systemctl restart shop && within 120 is_a_tenant shop && within 120 says '^shop_request\s' userevctl events
+}
+
+check 'make install succeeds' install_it
+install "$B/examples/requests" /usr/bin/shop-requests
+check 'the user userevd exists and cannot log in' says ':/usr/sbin/nologin$' getent passwd userevd
+check 'the units load without errors' \
+	says_nothing systemctl show --property=LoadError --value userevd.service userevd-keeper.service "${sockets[@]}"
+check 'the exposure of the daemon is at most 0.5' systemd-analyze security --no-pager --threshold=5 userevd.service
+check 'the exposure of the keeper is at most 0.8' systemd-analyze security --no-pager --threshold=8 userevd-keeper.service
+
+# --- without a keeper ---
 systemctl mask --quiet --runtime userevd-keeper.socket
-check 'its sockets are there' systemctl start userevd.socket userevd-control.socket
-check '… for all programs' is_file 666 root:root /run/userevd.sock
-check '… and where a container mounts them' is_file 666 root:root /run/userevd/client/userevd.sock
-check '… for admins' is_file 660 root:userevd /run/userevd/control.sock
-check 'and no daemon' says '^inactive$' systemctl is-active userevd
-check 'who asks starts it' userevctl status
-check '… without a keeper with the embedded backend' has_backend embedded none
-check '… and without any privilege' has_capabilities userevd "$(id -u userevd)" 0+
-check '… a program' start_client early
-check '… is a tenant' within 120 is_a_tenant early
-check '… whose page nobody can write, though there is no privilege' is_mounted_read_only userevd
-check '… the daemon is killed' kill_all userevd
-check '… and the program, whose event is off, comes back by itself' within 120 is_a_tenant early
-check '… and ends' systemctl stop early
-check 'it stops, with success' stopped_cleanly
+check 'the sockets start' systemctl start userevd.socket userevd-control.socket
+check 'the client socket is open to all' is_file 666 root:root /run/userevd.sock
+check 'the client socket of containers is open to all' is_file 666 root:root /run/userevd/client/userevd.sock
+check 'the control socket is open to a group' is_file 660 root:userevd /run/userevd/control.sock
+check 'the daemon is not running' says '^inactive$' systemctl is-active userevd
+check 'a request starts the daemon' userevctl status
+check 'the daemon uses the embedded backend' has_backend embedded none
+check 'the daemon has no privilege' has_capabilities userevd "$(id -u userevd)" 0+
+check 'a program starts' start_client early
+check 'the program becomes a tenant' within 120 is_a_tenant early
+check 'the pages are mounted read-only' says ' /run/userevd/control.sock.pages.read-only ro,' cat "/proc/$(property userevd MainPID)/mountinfo"
+check 'the program reconnects after the daemon was killed' client_returns userevd
+systemctl stop early
+check 'the daemon stops' stopped_cleanly
 systemctl unmask --quiet --runtime userevd-keeper.socket
 
-check 'the keeper has a socket, too' systemctl start userevd-keeper.socket
-check '… for the daemon' is_file 600 userevd:userevd /run/userevd-keeper/keeper.sock
-check 'neither of them runs' says '^inactive$' systemctl is-active userevd userevd-keeper
-check 'a service of another user starts, and needs no daemon for that' start_client shop
-check 'its question starts the daemon' within 120 systemctl is-active userevd
-check '… and that the keeper' systemctl is-active userevd-keeper
-check 'the kernel has its events, and the guard holds' within 120 has_backend enable-address on
+# --- with a keeper ---
+check 'the socket of the keeper starts' systemctl start userevd-keeper.socket
+check 'the socket of the keeper is open to the daemon' is_file 600 userevd:userevd /run/userevd-keeper/keeper.sock
+check 'neither daemon nor keeper is running' says_nothing grep -v '^inactive$' <(systemctl is-active userevd userevd-keeper)
+check 'a program starts without a daemon' start_client shop
+check 'the request of the program starts the daemon' within 120 systemctl is-active userevd
+check 'the request of the daemon starts the keeper' systemctl is-active userevd-keeper
+check 'the kernel has user_events, and the guard is in force' within 120 has_backend enable-address on
 check 'the daemon has no privilege' has_capabilities userevd "$(id -u userevd)" 0+
-check '… and sees no tracefs' sees_no_tracefs userevd
-check 'the keeper is root, with CAP_SYS_RESOURCE alone' has_capabilities userevd-keeper 0 0000000001000000
-check '… and sees none either' sees_no_tracefs userevd-keeper
-check 'the guard knows it by its cgroup' says 'cgroup' /usr/lib/userevd/userevd-guard --status
-# A program asks for two seconds, and a guest is slow: what starts all of this may have given up meanwhile.
+check 'the daemon sees no tracefs' sees_no_tracefs userevd
+check 'the keeper is root with CAP_SYS_RESOURCE alone' has_capabilities userevd-keeper 0 0000000001000000
+check 'the keeper sees no tracefs' sees_no_tracefs userevd-keeper
+check 'the guard identifies the keeper by its cgroup' says 'cgroup' /usr/lib/userevd/userevd-guard --status
+# A program waits for two seconds, which a slow guest may exceed.
 systemctl restart shop
-check 'the program becomes a tenant by its cgroup' within 120 is_a_tenant shop
-check 'its event is there' within 120 says '^shop_request\s' userevctl events
-check 'it can be switched on' userevctl enable shop_request
-check 'its records come' says 'shop_request.*status=200.*path="/' timeout 120 userevctl tail --count=4 shop_request
-check 'another service is another tenant' start_client bank
-check '… of which there are two now' within 120 is_a_tenant bank
-check 'systemctl status says how many' within 120 says '^2 tenants, [1-9][0-9]* of [0-9]+ events$' systemctl show --property=StatusText --value userevd
-check 'a third wants the same event with other fields, and may have no format of its own' start_impostor
-check 'its refusal is in the journal, with its fields' within 120 refusal_has_its_fields
-check 'its status is clean' says 'Active: active \(running\)' systemctl status --no-pager userevd
-check 'the doctor finds nothing' userevctl doctor
+check 'the program becomes the tenant of its cgroup' within 120 is_a_tenant shop
+check 'the event exists' within 120 says '^shop_request\s' userevctl events
+check 'the event can be enabled' userevctl enable shop_request
+check 'the records arrive' says 'shop_request.*status=200.*path="/' timeout 120 userevctl tail --count=4 shop_request
+check 'a second service starts' start_client bank
+check 'the second service becomes another tenant' within 120 is_a_tenant bank
+check 'systemctl status shows the number of tenants' \
+	within 120 says '^2 tenants, [1-9][0-9]* of [0-9]+ events$' systemctl show --property=StatusText --value userevd
+check 'a third service requests the event with other fields' start_impostor
+check 'the refusal is in the journal with its fields' within 120 refusal_has_its_fields
+check 'systemctl status shows the daemon as running' says 'Active: active \(running\)' systemctl status --no-pager userevd
+check 'the doctor finds no fault' userevctl doctor
 
-check 'it reloads' reload_with '[/system.slice/shop.service]' 'MaxEvents=77'
-check '… and serves again' says '^active$' systemctl is-active userevd
-check '… by the new policy' within 120 says '^shop.*\s77\s' userevctl tenants
-check 'with an error the old one stays' reload_with_error
-check '… and it goes on' says '^active$' systemctl is-active userevd
+# --- reload ---
+check 'the daemon reloads its policy' reload_with '[/system.slice/shop.service]' 'MaxEvents=77'
+check 'the new policy is in force' within 120 says '^shop.*\s77\s' userevctl tenants
+check 'a policy with an error is not used' reload_with_error
+check 'the daemon is still active' says '^active$' systemctl is-active userevd
 
-check 'the daemon restarts' survives_that userevd systemctl restart userevd
-check 'the clients did not notice' systemctl is-active shop bank
-check 'one that is started again' systemctl restart shop
-check '… is the tenant that it was' within 120 is_a_tenant shop
-check '… with its event' within 120 says '^shop_request\s' userevctl events
-check '… guarded' within 120 has_backend enable-address on
-check 'a daemon that is killed is replaced' survives_that userevd kill_of userevd KILL
-check 'the keeper restarts' survives_that userevd-keeper systemctl restart userevd-keeper
-check 'a keeper that is killed is replaced' survives_that userevd-keeper kill_of userevd-keeper KILL
-check '… with its guard' within 120 has_backend enable-address on
-check 'nobody traces' userevctl disable shop_request
-check 'both are killed at once' kill_all userevd userevd-keeper
-check '… and programs whose events are off come back by themselves' within 120 is_a_tenant shop
-check '… all of them' within 120 is_a_tenant bank
-check '… and their records come' traces_again
-check 'both are killed under a program whose event is on' kill_all userevd userevd-keeper
-check '… and it comes back' within 120 is_a_tenant shop
-check '… with its records' traces_again
-check 'its watchdog is impatient now' hurry_watchdog
-check 'a daemon that hangs is replaced' survives_that userevd kill_of userevd STOP
-check '… by its watchdog' was_watchdog
-check 'a program that is started again' systemctl restart shop
-check '… is there again' within 120 is_a_tenant shop
-check '… and its records come' traces_again
+# --- restarts and crashes ---
+check 'a restarted daemon answers' is_replaced userevd systemctl restart userevd
+check 'the programs run on' are_active shop bank
+check 'a restarted program is the same tenant' returns_after_restart
+check 'the guard is in force' within 120 has_backend enable-address on
+check 'a killed daemon is replaced' is_replaced userevd kill_of userevd KILL
+check 'a restarted keeper is replaced' is_replaced userevd-keeper systemctl restart userevd-keeper
+check 'a killed keeper is replaced' is_replaced userevd-keeper kill_of userevd-keeper KILL
+check 'the new keeper has its guard' within 120 has_backend enable-address on
+check 'the event is disabled' userevctl disable shop_request
+check 'a program reconnects after daemon and keeper were killed' clients_return
+check 'another program reconnects, too' within 120 is_a_tenant bank
+check 'a program with an enabled event reconnects' clients_return
+check 'the watchdog replaces a hanging daemon' watchdog_replaces_hanging_daemon
+check 'a restarted program is a tenant again' returns_after_restart
+check 'the records of the restarted program arrive' traces_again
+check 'the journal has the message of the start' says 'listening on /run/userevd.sock' journal
+check 'no system call was refused' \
+	says_nothing journalctl --quiet --no-pager --boot --grep='SIGSYS|status=31|signal=SYS' --unit=userevd --unit=userevd-keeper
 
-check 'the journal has what it said' says 'listening on /run/userevd.sock' journal
-check 'nobody called what it may not' says_nothing killed_by_seccomp
-check 'the programs end: they would start the daemon again' systemctl stop shop bank
-check 'the keeper is to wait no more for the next daemon' shorten_hold
-check '… which the daemon did not notice' within 120 has_backend enable-address on
-check 'it stops, with success' stopped_cleanly
-check '… and the keeper with it' within 120 says '^inactive$' systemctl is-active userevd-keeper
-check '… and who asks starts it again' userevctl status
-check '… and it stops again' stopped_cleanly
-check 'with an error in the policy it goes on with the last good one' starts_with_error
-check '… which its status says' says 'an older policy is in force$' property userevd StatusText
-check '… and the doctor, with the line' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
-check '… and it stops again' stopped_cleanly
+# --- start with an error in the policy ---
+systemctl stop shop bank # their requests would start the daemon
+check 'the keeper restarts with a shorter --hold' shorten_hold
+check 'the daemon continues with the new keeper' within 120 has_backend enable-address on
+check 'the daemon stops' stopped_cleanly
+check 'the keeper stops soon after it' within 120 says '^inactive$' systemctl is-active userevd-keeper
+check 'a request starts both again' userevctl status
+check 'the daemon stops again' stopped_cleanly
+check 'with an error in the policy the daemon uses the last valid one' starts_with_error
+check 'systemctl status reports the older policy' says 'an older policy is in force$' property userevd StatusText
+check 'the doctor reports the line with the error' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
+check 'the daemon stops with the older policy' stopped_cleanly
 rm /var/lib/userevd/policy
-check 'without that one it does not start' fails starts_with_error
-check '… and says so' failed_for_its_policy
-check '… as does the doctor' says '^\[fail\] daemon: systemd accepts the connection, but there is no daemon' userevctl doctor
-check '… with the line' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
-check '… nor when somebody asks, again and again' tries_are_rare
-check '… who still finds the sockets' sockets_are_there
+check 'without a valid policy the daemon does not start' failed_for_its_policy
+check 'the doctor reports that no daemon answers' says '^\[fail\] daemon: systemd accepts the connection, but there is no daemon' userevctl doctor
+check 'the doctor reports the line with the error again' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
+check 'repeated requests start the daemon rarely' starts_are_rare
+check 'the sockets stay active' are_active "${sockets[@]}"
 rm -r /etc/userevd
-check 'without the error who asks starts it' within 120 userevctl status
-check 'programs start' start_client shop
-check '… another one, too' start_client bank
-check '… and are tenants' within 120 is_a_tenant bank
-check 'all is stopped' systemctl stop "${sockets[@]}" userevd userevd-keeper
-check 'the doctor says which command starts it' says "sockets are stopped: 'systemctl start userevd.socket" userevctl doctor
-check 'no socket is left behind' says_nothing find /run/userevd.sock /run/userevd /run/userevd-keeper -type s
-check 'the clients live on' systemctl is-active shop bank
-check 'they end: they would find the next daemon' systemctl stop shop bank
-check 'it is uninstalled' uninstall_it
-check '… wholly' says_nothing find /usr/lib/{systemd,sysusers.d,tmpfiles.d,userevd} /usr/bin /usr/sbin /etc/systemd \
+check 'without the error a request starts the daemon' within 120 userevctl status
+
+# --- the end ---
+check 'programs start' eval 'start_client shop && start_client bank'
+check 'the programs are tenants' within 120 is_a_tenant bank
+check 'sockets, daemon and keeper stop' systemctl stop "${sockets[@]}" userevd userevd-keeper
+check 'the doctor names the command that starts the sockets' says "sockets are stopped: 'systemctl start userevd.socket" userevctl doctor
+check 'no socket is left' says_nothing find /run/userevd.sock /run/userevd /run/userevd-keeper -type s
+check 'the programs still run' are_active shop bank
+systemctl stop shop bank
+check 'make uninstall succeeds' uninstall_it
+check 'no file is left' says_nothing find /usr/lib/{systemd,sysusers.d,tmpfiles.d,userevd} /usr/bin /usr/sbin /etc/systemd \
 	! -type d -name '*userev*'
-check 'no unit has failed but the one that had to' says_nothing failed_units
+check 'only the unit bad.service has failed' says_nothing failed_units
 sum_up

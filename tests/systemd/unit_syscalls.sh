@@ -1,15 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# unit_syscalls.sh UNIT: prints, for confine.h, the system calls that SystemCallFilter= of a unit leaves, as this machine's systemd
-# understands it.
+# unit_syscalls.sh UNIT: prints, for confine.h, the system calls that SystemCallFilter= of a unit allows, by this machine's systemd.
 
 set -euo pipefail
 unit=$1
 
-# What else of a unit makes filters is in confine.c, as it is here. What Protect… forbids is not among what is left.
+# confine.c has the filters of these other keys. The calls that Protect… forbids are not allowed anyway.
 while read -r line; do
-	grep -qx -- "$line" "$unit" || { echo "$unit has no $line, and confine.c has" >&2 && exit 1; }
+	grep -qx -- "$line" "$unit" || { echo "$unit has no $line, but confine.c does" >&2 && exit 1; }
 done <<-END
 	RestrictAddressFamilies=AF_UNIX
 	RestrictNamespaces=yes
@@ -20,7 +19,7 @@ done <<-END
 	SystemCallArchitectures=native
 END
 
-# names NAME…: of a group, those of its members.
+# names NAME…: a group is replaced by its members.
 names()
 {
 	local name members

@@ -9,17 +9,55 @@
 #include "daemon/registry/reference.h"
 #include "daemon/registry/share.h"
 
-/* A slot of the kernel's, for what the ledger says. */
-static void expect_registered(const struct reference *reference)
+#define CHECK(condition, ...)                                                                                          \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			ck_abort_msg(__VA_ARGS__);                                                                     \
+	} while (0)
+
+static bool is_idle(void)
 {
-	for (size_t i = 0; i < SLOTS; i++)
-		if (fake.slot[i].there && fake.slot[i].stream == reference->stream->number &&
-		    fake.slot[i].index == reference->index && fake.slot[i].bit == reference->grant->bit &&
-		    streq(fake.slot[i].text, reference->grant->event->description))
-			return;
-	ck_abort_msg("%s is not registered on stream %u", reference->grant->event->description,
-		     reference->stream->number);
+	return script.n_under_way == 0;
 }
+
+/* --- the kernel's part --- */
+
+static bool is_embedded(void)
+{
+	return script.real != &fake_ops;
+}
+
+static bool is_registered(const struct reference *reference)
+{
+	const char *text = reference->grant->event->description;
+	const struct slot *slot;
+	struct source *source;
+
+	if (!is_embedded())
+		return find_slot(reference->stream->number, reference->index, reference->grant->bit, text);
+	NUMBER_FIND(by_number, embedded()->sources, reference->stream->number, source);
+	slot = source ? slot_find(source, reference->index) : NULL;
+	return slot && slot->holding->bit == reference->grant->bit && streq(slot->holding->of.event->description, text);
+}
+
+static unsigned count_kernel_streams(void)
+{
+	return is_embedded() ? HASH_CNT(by_number, embedded()->sources) : count_fake_streams();
+}
+
+static void check_embedded(const struct registry *registry)
+{
+	unsigned pages = 0, references = 0;
+
+	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
+		pages += tenant->page_fd >= 0;
+	for (const struct stream *stream = registry->streams; stream; stream = stream->by_number.next)
+		references += HASH_CNT(by_grant, stream->references);
+	CHECK(HASH_CNT(by_number, embedded()->pages) == pages, "%u pages", pages);
+	CHECK(count_slots() == references, "%u registered, not %u", count_slots(), references);
+}
+
+/* --- streams, shares and leases --- */
 
 unsigned count_shares(const struct daemon *daemon, const struct stream *stream)
 {
@@ -31,7 +69,7 @@ unsigned count_shares(const struct daemon *daemon, const struct stream *stream)
 	return n;
 }
 
-/* Those of bundles, listed or not. */
+/* Each bundle is counted at the first of its members. */
 static unsigned count_bundles(const struct daemon *daemon, const struct stream *stream)
 {
 	const struct client *client;
@@ -47,114 +85,85 @@ static unsigned count_bundles(const struct daemon *daemon, const struct stream *
 
 static void check_stream(const struct daemon *daemon, const struct stream *stream)
 {
-	unsigned live = 0, shares = count_shares(daemon, stream) + count_bundles(daemon, stream);
-
-	/* The daemon's own. */
-	shares += streq(stream->tenant->path, TENANT_OF_POLICY) && stream->users > 0;
+	const unsigned number = stream->number;
+	/* Declared events have no share. */
+	unsigned live = 0, users = count_shares(daemon, stream) + count_bundles(daemon, stream) +
+				   (streq(stream->tenant->path, TENANT_OF_POLICY) && stream->users > 0);
 
 	for (const struct reference *reference = stream->references; reference; reference = reference->by_grant.next) {
 		live += !LIST_EMPTY(&reference->leases);
-		expect_registered(reference);
+		CHECK(reference->release || is_registered(reference), "%s is not registered on stream %u",
+		      reference->grant->event->description, number);
 	}
-	if (live != stream->live)
-		ck_abort_msg("stream %u has %u live events, not %u", stream->number, live, stream->live);
-	if (shares > stream->users || (script.n_under_way == 0 && shares != stream->users))
-		ck_abort_msg("stream %u has %u users and %u shares", stream->number, stream->users, shares);
-	if (stream->closed && (stream->users > 0 || stream->kept))
-		ck_abort_msg("stream %u is in use, and closed", stream->number);
-	if (stream->kept && (stream->users > 0 || stream->self_registered))
-		ck_abort_msg("stream %u is kept for nobody", stream->number);
-	if (stream->shared && ((stream->users == 0 && !stream->kept) || (stream->made && stream->fd < 0)))
-		ck_abort_msg("stream %u is shared by nobody", stream->number);
-	if (script.n_under_way == 0 && !find_stream(stream->number))
-		ck_abort_msg("stream %u is not the kernel's", stream->number);
+	CHECK(live == stream->live, "stream %u has %u live events, not %u", number, live, stream->live);
+	CHECK(users == stream->users || (users < stream->users && !is_idle()), "stream %u has %u users, not %u", number,
+	      users, stream->users);
+	CHECK(!stream->closed || (stream->users == 0 && !stream->kept), "stream %u is in use, and closed", number);
+	CHECK(!stream->kept || (stream->users == 0 && !stream->self_registered), "stream %u is kept", number);
+	CHECK(!stream->shared || ((stream->users > 0 || stream->kept) && (!stream->made || stream->fd >= 0)),
+	      "stream %u is shared without users", number);
+	CHECK(!is_idle() || is_embedded() || find_stream(number), "stream %u is not the kernel's", number);
 }
 
-static unsigned count_on(const struct lease *leases, const struct stream *stream)
+static unsigned count_on(const struct holder *holder, const struct stream *stream)
 {
 	unsigned n = 0;
 
-	for (const struct lease *lease = leases; lease; lease = lease->by_bit.next)
+	for (const struct lease *lease = holder ? holder->leases : NULL; lease; lease = lease->by_bit.next)
 		n += lease->reference->stream == stream;
 	return n;
-}
-
-static void check_share(const struct client *client, const struct share *share)
-{
-	const struct stream *stream = share->stream;
-	unsigned leases = count_on(client->holder.leases, stream);
-
-	if (client->holder.bundle)
-		leases += count_on(client->holder.bundle->leases, stream);
-	if (leases != share->leases)
-		ck_abort_msg("a share of stream %u for %u leases, not %u", stream->number, leases, share->leases);
-	if (stream->uid != client->holder.uid || stream->tenant != client->holder.tenant)
-		ck_abort_msg("stream %u is another's", stream->number);
-	if (client->life < LIFE_CLOSING && !client->task && (leases == 0 || !share->sent))
-		ck_abort_msg("a share of stream %u for nothing", stream->number);
 }
 
 static void check_leases(const struct holder *holder)
 {
 	for (const struct lease *lease = holder->leases; lease; lease = lease->by_bit.next)
-		if (lease->holder != holder || lease->bit != lease->reference->grant->bit)
-			ck_abort_msg("a lease of bit %u that is another's", lease->bit);
+		CHECK(lease->holder == holder && lease->bit == lease->reference->grant->bit,
+		      "a lease of bit %u that is another holder's", lease->bit);
 }
 
-/* It is what is found by its key. */
-static bool is_listed(const struct bundle *bundle)
+static void check_bundle(const struct daemon *daemon, const struct holder *holder)
 {
-	const struct bundle *found;
-
-	HASH_FIND(by_key, bundle->holder.tenant->bundles, bundle->key, bundle->by_key.keylen, found);
-	return found == bundle;
-}
-
-static unsigned count_members(const struct daemon *daemon, const struct holder *bundle)
-{
+	const struct bundle *bundle = container_of(holder, struct bundle, holder), *found;
+	const struct holder *member;
 	const struct client *client;
-	unsigned n = 0;
+	unsigned listed = 0, members = 0;
 
+	LIST_FOREACH(member, &holder->members, in_bundle)
+		listed += member->bundle == holder && member->tenant == holder->tenant;
 	TAILQ_FOREACH(client, &daemon->connections.clients, all)
-		n += client->holder.bundle == bundle;
-	return n;
-}
-
-static void check_bundle(const struct daemon *daemon, const struct holder *bundle)
-{
-	const struct bundle *whole = container_of(bundle, struct bundle, holder);
-	const struct holder *holder;
-	unsigned n = 0;
-
-	LIST_FOREACH(holder, &bundle->members, in_bundle)
-		n += holder->bundle == bundle && holder->tenant == bundle->tenant;
-	if (n == 0 || n != bundle->n_members || n != count_members(daemon, bundle))
-		ck_abort_msg("a bundle of %u clients, where %u of %u are right", bundle->n_members, n,
-			     count_members(daemon, bundle));
-	if (whole->listed != is_listed(whole))
-		ck_abort_msg("a bundle that is in its tenant's table, or is not, and believes the opposite");
-	check_leases(bundle);
+		members += client->holder.bundle == holder;
+	CHECK(listed > 0 && listed == holder->n_members && listed == members, "a bundle of %u members: %u, %u",
+	      holder->n_members, listed, members);
+	HASH_FIND(by_key, holder->tenant->bundles, bundle->key, bundle->by_key.keylen, found);
+	CHECK(bundle->listed == (found == bundle), "a bundle is%s in its tenant's table",
+	      found == bundle ? "" : " not");
+	check_leases(holder);
 }
 
 static void check_client(const struct daemon *daemon, const struct client *client)
 {
+	const struct holder *holder = &client->holder;
 	const struct share *share;
 	unsigned leases = 0;
 
-	LIST_FOREACH(share, &client->holder.shares, in_client) {
-		check_share(client, share);
-		leases += share->leases;
+	LIST_FOREACH(share, &holder->shares, in_client) {
+		const unsigned number = share->stream->number;
+		unsigned here = count_on(holder, share->stream) + count_on(holder->bundle, share->stream);
+
+		CHECK(here == share->leases, "a share of stream %u for %u leases, not %u", number, here, share->leases);
+		CHECK(share->stream->uid == holder->uid && share->stream->tenant == holder->tenant,
+		      "stream %u is another user's", number);
+		CHECK(client->life >= LIFE_CLOSING || client->task || (here > 0 && share->sent),
+		      "a share of stream %u without leases", number);
+		leases += here;
 	}
-	/* Each of them is on a stream of which the client has a share. */
-	if (leases != leases_count(&client->holder))
-		ck_abort_msg("%u leases, not %u", leases_count(&client->holder), leases);
-	check_leases(&client->holder);
-	if (client->holder.bundle)
-		check_bundle(daemon, client->holder.bundle);
-	if (client->holder.bundle && shares_count(client->holder.bundle) > shares_count(&client->holder))
-		ck_abort_msg("a bundle on %u streams, of %u that its client has", shares_count(client->holder.bundle),
-			     shares_count(&client->holder));
+	CHECK(leases == leases_count(holder), "%u leases, not %u", leases_count(holder), leases);
+	check_leases(holder);
+	if (holder->bundle)
+		check_bundle(daemon, holder->bundle);
 }
+
+/* --- tenants and the machine --- */
 
 static void check_grant(const struct grant *grant)
 {
@@ -165,20 +174,18 @@ static void check_grant(const struct grant *grant)
 	LIST_FOREACH(reference, &grant->registered, in_grant)
 		LIST_FOREACH(lease, &reference->leases, in_reference)
 			leases += MAX(lease->holder->n_members, 1u);
-	if (leases != grant->leases)
-		ck_abort_msg("%s is leased %zu times, not %u", grant->event->description, leases, grant->leases);
+	CHECK(leases == grant->leases, "%s is leased %zu times, not %u", grant->event->description, leases,
+	      grant->leases);
 }
 
-/* What is asked of the kernel is counted, too. */
-static void check_claims(const struct tenant *tenant)
+/* A reference without leases counts as one; as does an event that the kernel is asked for. */
+static unsigned count_leases(const struct tenant *tenant)
 {
 	unsigned n = 0;
 
-	for (const struct stream *stream = tenant->registry->streams; stream; stream = stream->by_number.next) {
-		if (stream->tenant != tenant)
-			continue;
-		for (const struct reference *reference = stream->references; reference;
-		     reference = reference->by_grant.next) {
+	for (const struct stream *stream = tenant->registry->streams; stream; stream = stream->by_number.next)
+		for (const struct reference *reference = stream->tenant == tenant ? stream->references : NULL;
+		     reference; reference = reference->by_grant.next) {
 			const struct lease *lease;
 			unsigned leases = 0;
 
@@ -186,52 +193,54 @@ static void check_claims(const struct tenant *tenant)
 				leases++;
 			n += MAX(leases, 1u);
 		}
-	}
-	if (n > tenant->level->own_leases.held || (script.n_under_way == 0 && n != tenant->level->own_leases.held))
-		ck_abort_msg("%s has %u leases, not %u", tenant->path, n, tenant->level->own_leases.held);
+	return n;
 }
 
 static void check_tenant(const struct tenant *tenant)
 {
-	unsigned lingering = 0;
+	const unsigned claims = count_leases(tenant), held = tenant->level->own_leases.held;
+	const struct holder *holder;
+	unsigned lingering = 0, connections = 0;
 
+	LIST_FOREACH(holder, &tenant->holders, in_tenant)
+		connections++;
 	for (const struct grant *grant = tenant->grants; grant; grant = grant->by_event.next) {
 		check_grant(grant);
 		lingering += grant->leases == 0;
 	}
-	if (lingering != tenant->lingering)
-		ck_abort_msg("%s has %u lingering, not %u", tenant->path, lingering, tenant->lingering);
-	check_claims(tenant);
-	if (tenant->streams != tenant->level->own_files.held)
-		ck_abort_msg("%s has %u data files, not %u", tenant->path, tenant->streams,
-			     tenant->level->own_files.held);
-	if (HASH_CNT(by_event, tenant->grants) != tenant->level->own.held)
-		ck_abort_msg("%s holds %u, and is charged %u", tenant->path, HASH_CNT(by_event, tenant->grants),
-			     tenant->level->own.held);
-	if (script.n_under_way == 0 && tenant->parkings)
-		ck_abort_msg("in %s somebody waits for nothing", tenant->path);
+	CHECK(tenant->connections == connections, "%s has %u connections", tenant->path, connections);
+	CHECK(lingering == tenant->lingering, "%s has %u lingering, not %u", tenant->path, lingering,
+	      tenant->lingering);
+	CHECK(claims == held || (claims < held && !is_idle()), "%s has %u leases, not %u", tenant->path, claims, held);
+	CHECK(tenant->streams == tenant->level->own_files.held, "%s has %u data files", tenant->path, tenant->streams);
+	CHECK(HASH_CNT(by_event, tenant->grants) == tenant->level->own.held, "%s holds %u, and is charged %u",
+	      tenant->path, HASH_CNT(by_event, tenant->grants), tenant->level->own.held);
+	CHECK(!is_idle() || !tenant->parkings, "a request waits in %s", tenant->path);
 }
 
 void check_books(const struct daemon *daemon)
 {
+	const struct registry *registry = &daemon->registry;
 	const struct client *client;
 	unsigned leases = 0;
 
-	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
+	for (const struct stream *stream = registry->streams; stream; stream = stream->by_number.next)
 		check_stream(daemon, stream);
-	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
 		check_tenant(tenant);
 	TAILQ_FOREACH(client, &daemon->connections.clients, all) {
 		check_client(daemon, client);
 		leases += leases_count(&client->holder);
 	}
-	if (leases != daemon->registry.leases)
-		ck_abort_msg("%u leases, not %u", leases, daemon->registry.leases);
-	/* What is in a reserve is not common. */
-	if (daemon->registry.machine.filled == 0 &&
-	    HASH_CNT(by_key, daemon->registry.events) != daemon->registry.machine.common)
-		ck_abort_msg("%u events, %u charged", HASH_CNT(by_key, daemon->registry.events),
-			     daemon->registry.machine.common);
-	if (script.n_under_way == 0 && HASH_CNT(by_number, daemon->registry.streams) != count_fake_streams())
-		ck_abort_msg("%u streams, not %u", count_fake_streams(), HASH_CNT(by_number, daemon->registry.streams));
+	for (const struct event *event = registry->events; event; event = event->by_key.next)
+		CHECK(!LIST_EMPTY(&event->grants), "no tenant has %s", event->description);
+	CHECK(leases == registry->leases, "%u leases, not %u", leases, registry->leases);
+	/* Events in a reserve are not common. */
+	CHECK(registry->machine.filled > 0 || HASH_CNT(by_key, registry->events) == registry->machine.common,
+	      "%u events, %u charged", HASH_CNT(by_key, registry->events), registry->machine.common);
+	if (is_idle())
+		CHECK(HASH_CNT(by_number, registry->streams) == count_kernel_streams(), "%u streams, not %u",
+		      count_kernel_streams(), HASH_CNT(by_number, registry->streams));
+	if (is_idle() && is_embedded())
+		check_embedded(registry);
 }

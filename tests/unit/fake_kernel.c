@@ -3,49 +3,10 @@
 #include "tests/unit/fake_kernel.h"
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
-#include "daemon/recovery/restore.h"
 #include "kernel/rpc/message.h"
-#include "kernel/uapi.h"
-#include "tests/unit/shortage.h"
-
-/* --- the guard --- */
-
-static void install_guard(void)
-{
-	static bool is_there; /* as long as the process is */
-	const unsigned low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(uint32_t) : 0;
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 5),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]) + low),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)UAPI_IOCTL_REGISTER, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]) + low),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, GUARDED_FDS, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
-
-	if (is_there)
-		return;
-	is_there = true;
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_msg(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "no seccomp: %s", strerror(errno));
-	ck_assert_int_eq(ioctl(GUARDED_FDS, UAPI_IOCTL_REGISTER, NULL), -1);
-	ck_assert_int_eq(errno, EPERM);
-	ck_assert_int_eq(ioctl(GUARDED_FDS - 1, UAPI_IOCTL_REGISTER, NULL), -1);
-	ck_assert_int_eq(errno, EBADF);
-}
-
-/* --- the kernel --- */
 
 struct fake fake;
 uint16_t kernel_offers = KERNEL_PERSIST | KERNEL_MULTI_FORMAT;
@@ -87,7 +48,7 @@ static int on_page_new(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_page_free(const struct kernel_call *call)
+static int on_page_free(struct kernel_call *call)
 {
 	size_t page = find_page(call->page);
 
@@ -127,7 +88,7 @@ static int on_stream_new(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_stream_free(const struct kernel_call *call)
+static int on_stream_free(struct kernel_call *call)
 {
 	struct fake_stream *stream = find_stream(call->stream);
 
@@ -142,7 +103,7 @@ static int on_stream_free(const struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-/* As the page has it already, or the first that it has not given to another. */
+/* The page's bit of the event, or the first above all in use. */
 static uint32_t bit_of(const struct kernel_call *call, uint32_t page)
 {
 	uint32_t bit = 1;
@@ -189,7 +150,7 @@ static int on_register(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_still_open(const struct kernel_call *call)
+static int on_still_open(struct kernel_call *call)
 {
 	struct fake_stream *stream = find_stream(call->stream);
 	struct pollfd ask = { .events = POLLIN };
@@ -204,7 +165,7 @@ static int on_still_open(const struct kernel_call *call)
 	return stream->self_registered && call->index == KERNEL_UNGUARDED ? KERNEL_E_SELF_REGISTERED : KERNEL_OK;
 }
 
-/* Of the same name and page, which is one event, there may be several slots. */
+/* Several slots may have the same event. */
 static bool is_first(const struct fake_slot *slot)
 {
 	for (const struct fake_slot *other = fake.slot; other < slot; other++)
@@ -222,7 +183,7 @@ static int on_look(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_clean(const struct kernel_call *call)
+static int on_clean(struct kernel_call *call)
 {
 	const struct fake_stream *stream = find_stream(call->stream);
 
@@ -263,7 +224,7 @@ static int on_deposit(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_withdraw(const struct kernel_call *call)
+static int on_withdraw(struct kernel_call *call)
 {
 	struct fake_deposit *deposit = find_deposit(call->number);
 
@@ -307,7 +268,7 @@ static int on_stream_fetch(struct kernel_call *call)
 	return KERNEL_OK;
 }
 
-static int on_disown(void)
+static int on_disown(struct kernel_call *call _unused_)
 {
 	for (size_t i = 0; i < STREAMS; i++)
 		if (fake.stream[i].there && !fake.stream[i].wanted)
@@ -318,48 +279,38 @@ static int on_disown(void)
 	return KERNEL_OK;
 }
 
-static int fake_carry_out(struct kernel_call *call)
+static int on_release(struct kernel_call *call)
 {
-	switch (call->op) {
-	case KERNEL_PAGE_NEW:
-		return on_page_new(call);
-	case KERNEL_PAGE_FREE:
-		return on_page_free(call);
-	case KERNEL_STREAM_NEW:
-		return on_stream_new(call);
-	case KERNEL_STREAM_FREE:
-		return on_stream_free(call);
-	case KERNEL_REGISTER:
-		return on_register(call);
-	case KERNEL_RELEASE:
-		return find_stream(call->stream) ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
-	case KERNEL_STILL_OPEN:
-		return on_still_open(call);
-	case KERNEL_CLEAN:
-		return on_clean(call);
-	case KERNEL_LOOK:
-		return on_look(call);
-	case KERNEL_DEPOSIT:
-		return on_deposit(call);
-	case KERNEL_WITHDRAW:
-		return on_withdraw(call);
-	case KERNEL_DEPOSITED:
-		return on_deposited(call);
-	case KERNEL_PAGE_FETCH:
-		return on_page_fetch(call);
-	case KERNEL_STREAM_FETCH:
-		return on_stream_fetch(call);
-	case KERNEL_DISOWN:
-		return on_disown();
-	default:
-		return -EINVAL;
-	}
+	return find_stream(call->stream) ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
 }
 
-/* What it brings is taken, whatever becomes of it. */
+static int fake_carry_out(struct kernel_call *call)
+{
+	static int (*const handlers[KERNEL_OP_MAX_])(struct kernel_call *) = {
+		[KERNEL_PAGE_NEW] = on_page_new,
+		[KERNEL_PAGE_FREE] = on_page_free,
+		[KERNEL_STREAM_NEW] = on_stream_new,
+		[KERNEL_STREAM_FREE] = on_stream_free,
+		[KERNEL_REGISTER] = on_register,
+		[KERNEL_RELEASE] = on_release,
+		[KERNEL_STILL_OPEN] = on_still_open,
+		[KERNEL_CLEAN] = on_clean,
+		[KERNEL_LOOK] = on_look,
+		[KERNEL_DEPOSIT] = on_deposit,
+		[KERNEL_WITHDRAW] = on_withdraw,
+		[KERNEL_DEPOSITED] = on_deposited,
+		[KERNEL_PAGE_FETCH] = on_page_fetch,
+		[KERNEL_STREAM_FETCH] = on_stream_fetch,
+		[KERNEL_DISOWN] = on_disown,
+	};
+
+	return handlers[call->op] ? handlers[call->op](call) : -EINVAL;
+}
+
+/* The call's fd is taken in any case. */
 static int run_out_of_memory(struct kernel_call *call)
 {
-	if (message_op_takes_fd(call->op))
+	if (message_op(call->op)->takes_fd)
 		call->fd = fd_close(call->fd);
 	return -ENOMEM;
 }
@@ -439,6 +390,37 @@ unsigned count_deposits(void)
 	return n;
 }
 
+struct fake_stream *stream_of(const struct end *end)
+{
+	struct fake_stream *stream = find_stream(end->heard.message.stream[0]);
+
+	ck_assert_ptr_nonnull(stream);
+	return stream;
+}
+
+const struct fake_slot *find_slot(uint32_t stream, uint32_t index, uint32_t bit, const char *text)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && fake.slot[i].stream == stream && fake.slot[i].index == index &&
+		    fake.slot[i].bit == bit && streq(fake.slot[i].text, text))
+			return &fake.slot[i];
+	return NULL;
+}
+
+const struct fake_slot *find_event(const char *text)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && streq(fake.slot[i].text, text))
+			return &fake.slot[i];
+	return NULL;
+}
+
+void expect_kernel_has(unsigned streams, unsigned slots)
+{
+	ck_assert_uint_eq(count_fake_streams(), streams);
+	ck_assert_uint_eq(count_fake_slots(), slots);
+}
+
 unsigned count_calls(void)
 {
 	unsigned n = 0;
@@ -446,175 +428,4 @@ unsigned count_calls(void)
 	for (size_t i = 0; i < ARRAY_SIZE(script.asked); i++)
 		n += script.asked[i];
 	return n;
-}
-
-/* --- the world with it --- */
-
-/* The daemon's kernel is the fake one. */
-static void put_in_place(struct world *world, const char *guard, bool guarded)
-{
-	struct kernel_facts *facts = &script.kernel->facts;
-
-	fake.carrier = script.real;
-	fake.guard = guarded;
-	script.real = &fake_ops;
-	script.kernel->tracer = NULL;
-	facts->backend = BACKEND_ENABLE_ADDRESS;
-	facts->name = "enable-address";
-	facts->guarded = guarded;
-	facts->flags = kernel_offers;
-	facts->deposits = fake.keeps;
-	world->daemon->registry.guarded = guarded;
-	world->daemon->registry.guard = guard;
-}
-
-static struct world *world_with(const char *guard, bool guarded, bool keeps)
-{
-	struct world *world = world_new(4000, 1000);
-
-	memset(&fake, 0, sizeof(fake));
-	fake.keeps = keeps;
-	put_in_place(world, guard, guarded);
-	if (guarded)
-		install_guard();
-	if (keeps)
-		ck_assert_int_eq(restore(world->daemon), 0);
-	return world;
-}
-
-struct world *world_on(const char *guard, bool guarded)
-{
-	return world_with(guard, guarded, false);
-}
-
-struct world *world_kept(bool guarded)
-{
-	return world_with("prefer", guarded, true);
-}
-
-void world_leave_daemon(struct world *world)
-{
-	world_end(world);
-	for (size_t i = 0; i < STREAMS; i++)
-		fake.stream[i].wanted = false;
-	for (size_t i = 0; i < DEPOSITS; i++)
-		fake.deposit[i].wanted = false;
-}
-
-void world_next_daemon(struct world *world)
-{
-	world_begin(world);
-	put_in_place(world, "prefer", fake.guard);
-	ck_assert_int_eq(restore(world->daemon), 0);
-	turn(world);
-}
-
-int world_try_next_daemon(struct world *world, long allocations)
-{
-	int r;
-
-	world_begin(world);
-	put_in_place(world, "prefer", fake.guard);
-	memory_comes_back = true;
-	allocations_left = allocations;
-	r = restore(world->daemon);
-	allocations_left = -1;
-	return r;
-}
-
-void world_restart(struct world *world)
-{
-	world_leave_daemon(world);
-	world_next_daemon(world);
-}
-
-void expect_all_gone(struct world *world)
-{
-	hold_no_more();
-	turn(world);
-	look_at_lingering(world);
-	turn(world);
-	expect_nothing_left(world);
-	ck_assert_uint_eq(count_fake_streams(), 0);
-	ck_assert_uint_eq(count_fake_slots(), 0);
-	for (size_t i = 0; i < PAGES; i++)
-		ck_assert_uint_eq(fake.page[i], 0);
-}
-
-void world_leave(struct world **world)
-{
-	if ((*world)->daemon)
-		expect_all_gone(*world);
-	fake.keeps = false;
-	world_free(world);
-}
-
-void set_guard(struct world *world, bool guard)
-{
-	fake.guard = guard;
-	for (struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next) {
-		int fd = stream->fd;
-
-		if (fd < 0)
-			continue;
-		stream->fd = fcntl(fd, F_DUPFD_CLOEXEC, guard ? GUARDED_FDS : 0);
-		close(fd);
-	}
-}
-
-struct end end_welcomed_as(struct world *world, pid_t pid, uid_t uid)
-{
-	struct end end = end_of_user(world, pid, uid);
-
-	say_hello(&end);
-	expect_welcome(&end);
-	return end;
-}
-
-void expect_same_answer(const struct answer *one, const struct answer *other)
-{
-	ck_assert_uint_eq(one->stream, other->stream);
-	ck_assert_uint_eq(one->bit, other->bit);
-	ck_assert_uint_eq(one->index, other->index);
-}
-
-struct answer get_with(struct end *end, uint16_t flags, const char *description)
-{
-	REGISTER_WITH(end, flags, description);
-	return expect_granted(end);
-}
-
-void release(struct end *end, uint32_t bit)
-{
-	say_release(end, bit);
-	expect_released(end, 1);
-}
-
-void keep_for(struct world *world, const char *time)
-{
-	char policy[64];
-
-	world->daemon->registry.tenant_is_process = false;
-	snprintf(policy, sizeof(policy), "[/world]\nKeepFor=%s\n", time);
-	world_adopt(world, policy);
-}
-
-static bool let_go_of_kept(struct world *world)
-{
-	for (struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next)
-		if (stream->kept)
-			return streams_yield(stream->tenant->level);
-	return false;
-}
-
-void keep_nothing(struct world *world)
-{
-	keep_for(world, "0");
-	while (let_go_of_kept(world))
-		;
-}
-
-struct tenant *tenant_of(const struct end *end)
-{
-	return end->client->holder.tenant;
 }

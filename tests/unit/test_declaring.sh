@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# USEREV_EVENT with the compilers, standards and options that programs are built with: no warning, all events are in the
-# program, and it runs where there is no daemon. And what people get to read who do it wrong.
+# USEREV_EVENT with the compilers, standards and options of programs: no warning, all events are in the program, and it runs without a
+# daemon. And the compilers' messages for mistakes.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -27,7 +27,7 @@ USEREV_EVENT(shop, sixteen, (chars, f1, 1), (u8, f2), (chars, f3, 1), (u8, f4), 
 	     (bytes, f16));
 int status;
 
-/* Another file of the same program has the same event, and one that nobody uses. */
+/* Another file of the same program has the same event, and an unused one. */
 int other(void);
 
 int main(void)
@@ -68,7 +68,7 @@ builds_and_runs()
 		"$scratch/program" >"$scratch/out" && diff "$scratch/out" - <<<$'7\nthere is no daemon: its socket does not exist'
 }
 
-# What is said of an event is no writable memory, not even in a program that lies anywhere, and the event itself is small.
+# The declaration is read-only even in a position-independent program, and the event itself is small.
 costs_24_bytes()
 {
 	builds_and_runs "$@" || return 1
@@ -95,7 +95,7 @@ int main(void)
 }
 END
 
-# SENTENCE WHAT CODE [WHAT CODE]: all compilers refuse it, and say something like that.
+# SENTENCE MACRO CODE [MACRO CODE]: all compilers refuse the code with such a message.
 refused()
 {
 	local compiler language sentence=$1
@@ -109,7 +109,7 @@ refused()
 	done
 }
 
-# The same, and nothing else.
+# With one message.
 refused_in_a_sentence()
 {
 	local alone=yes
@@ -121,7 +121,7 @@ accepted()
 	! refused . "$@" && ! [ -s "$scratch/said" ]
 }
 
-# HOW STATEMENT LINE…: with the options of nobody, each compiler warns in these lines, and in no other; also of an installed header.
+# OPTION LEVEL: without any warning option each compiler warns in exactly the lines marked so, also with an installed header.
 numbers()
 {
 	local compiler language
@@ -164,7 +164,7 @@ for compiler in gcc clang; do
 done
 if [ "$(getconf LONG_BIT)" = 64 ]; then
 	check 'an event costs 24 bytes of writable memory' costs_24_bytes gcc -std=c17 -O2 -fPIE -pie
-	check 'it does so with clang' costs_24_bytes clang -std=c17 -O2 -fPIE -pie
+	check 'an event costs 24 bytes with clang' costs_24_bytes clang -std=c17 -O2 -fPIE -pie
 fi
 for compiler in g++ clang++; do
 	for standard in c++17 c++20; do
@@ -174,29 +174,29 @@ for compiler in g++ clang++; do
 done
 
 for level in 0 2; do
-	check "a fraction or a negative number where none belongs is a warning, -O$level" numbers -Iclient $level
-	check '… of an installed header, too' numbers "-isystem$scratch/installed" $level
+	check "a fraction or negative number for an unsigned field is a warning, -O$level" numbers -Iclient $level
+	check "the warning comes with an installed header, too, -O$level" numbers "-isystem$scratch/installed" $level
 done
-check 'a string is no number' refused 'userev_emit_shop_request|invalid conversion|incompatible pointer to integer' STATEMENT 'userev_emit(shop_request, "404", 4000, "/")'
-check 'a number is no string' refused 'userev_emit_shop_request|invalid conversion|incompatible integer to pointer' STATEMENT 'userev_emit(shop_request, 404, 4000, 7)'
-check 'nor is a pointer to one' refused 'userev_emit_shop_request|cannot convert|incompatible pointer types' STATEMENT 'userev_emit(shop_request, 404, 4000, &number)'
-check 'an argument is missing' refused 'too few arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000)'
-check 'there is one too many' refused 'too many arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000, "/", 1)'
-check 'no such event' refused 'userev_event_shop_requst' STATEMENT 'userev_emit(shop_requst, 404, 4000, "/")'
-check 'no such kind of field' refused_in_a_sentence 'is no field: use u8 to u64' DECLARATION 'USEREV_EVENT(shop, bad, (u8, a), (int, status), (string, s))' \
+check 'a string instead of a number is refused' refused 'userev_emit_shop_request|invalid conversion|incompatible pointer to integer' STATEMENT 'userev_emit(shop_request, "404", 4000, "/")'
+check 'a number instead of a string is refused' refused 'userev_emit_shop_request|invalid conversion|incompatible integer to pointer' STATEMENT 'userev_emit(shop_request, 404, 4000, 7)'
+check 'a pointer to a number instead of a string is refused' refused 'userev_emit_shop_request|cannot convert|incompatible pointer types' STATEMENT 'userev_emit(shop_request, 404, 4000, &number)'
+check 'a missing argument is refused' refused 'too few arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000)'
+check 'an additional argument is refused' refused 'too many arguments|no matching function for call to .userev_emit_shop_request' STATEMENT 'userev_emit(shop_request, 404, 4000, "/", 1)'
+check 'an unknown event is refused' refused 'userev_event_shop_requst' STATEMENT 'userev_emit(shop_requst, 404, 4000, "/")'
+check 'an unknown type of field is refused' refused_in_a_sentence 'is no field: use u8 to u64' DECLARATION 'USEREV_EVENT(shop, bad, (u8, a), (int, status), (string, s))' \
 	STATEMENT 'userev_emit(shop_bad, 1, 404, "/")'
-check '… it is named' refused '\(int, ...\) is no field' DECLARATION 'USEREV_EVENT(shop, bad, (int, status))'
-check '… and each one is' refused '\(long, ...\) is no field' DECLARATION 'USEREV_EVENT(shop, bad, (int, status), (long, ns))'
+check 'the message names the unknown type' refused '\(int, ...\) is no field' DECLARATION 'USEREV_EVENT(shop, bad, (int, status))'
+check 'the message names each unknown type' refused '\(long, ...\) is no field' DECLARATION 'USEREV_EVENT(shop, bad, (int, status), (long, ns))'
 name=$(printf 'n%.0s' {1..195})
-check 'a name of 200 bytes' accepted DECLARATION "USEREV_EVENT(shop, $name, (u32, n))"
-check 'a name that is longer' refused_in_a_sentence "PROVIDER_NAME, has at most 200 bytes" DECLARATION "USEREV_EVENT(shop, n$name, (u32, n))"
-check '… without fields' refused_in_a_sentence "PROVIDER_NAME, has at most 200 bytes" DECLARATION "USEREV_EVENT(shop, n$name)"
-check 'a struct of another size' refused 'sizeof\(struct point\) is not 12' DECLARATION 'USEREV_EVENT(shop, bad, (struct, point, p, 12))'
-check 'a size that is no plain number' refused 'suffix|literal operator' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, sizeof(int)))'
-check 'an array that is too long' refused 'a char array has at most 1024 bytes' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, 1025))'
-check 'no name' refused 'usage: USEREV_EVENT\(PROVIDER, NAME, FIELD' DECLARATION 'USEREV_EVENT(shop)'
-check 'seventeen fields' refused 'an event has at most 16 fields' DECLARATION \
+check 'a name of 200 bytes is accepted' accepted DECLARATION "USEREV_EVENT(shop, $name, (u32, n))"
+check 'a longer name is refused' refused_in_a_sentence "PROVIDER_NAME, has at most 200 bytes" DECLARATION "USEREV_EVENT(shop, n$name, (u32, n))"
+check 'a longer name without fields is refused' refused_in_a_sentence "PROVIDER_NAME, has at most 200 bytes" DECLARATION "USEREV_EVENT(shop, n$name)"
+check 'a wrong size of a struct is refused' refused 'sizeof\(struct point\) is not 12' DECLARATION 'USEREV_EVENT(shop, bad, (struct, point, p, 12))'
+check 'a size that is not a plain number is refused' refused 'suffix|literal operator' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, sizeof(int)))'
+check 'a too long array is refused' refused 'a char array has at most 1024 bytes' DECLARATION 'USEREV_EVENT(shop, bad, (chars, name, 1025))'
+check 'a missing name is refused' refused 'usage: USEREV_EVENT\(PROVIDER, NAME, FIELD' DECLARATION 'USEREV_EVENT(shop)'
+check 'seventeen fields are refused' refused 'an event has at most 16 fields' DECLARATION \
 	"USEREV_EVENT(shop, bad$(printf ', (u8, f%d)' $(seq 17)))"
-check 'a description that is too long' refused 'at most 511 bytes' DECLARATION \
+check 'a too long description is refused' refused 'at most 511 bytes' DECLARATION \
 	"USEREV_EVENT(shop, bad$(printf ', (u8, f%02d_3456789_123456789_123456789)' $(seq 16)))"
 sum_up

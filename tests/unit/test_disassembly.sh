@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What an event costs while nobody traces it: one load of event->status, one compare in memory, one branch, and we are out.
-# The same where it is emitted: not even the arguments are there before that branch, and what makes the record is elsewhere.
-# Shown and checked for x86-64, with every compiler that is here.
+# A disabled event costs one load of event->status, one compare in memory and one branch. userev_emit() costs the same: arguments and
+# record are evaluated behind that branch. Checked for x86-64, with each installed compiler.
 set -eu
 
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -15,7 +14,6 @@ x86_64) ;;
 *) echo "0 passed, 0 failed, 1 skipped: the disassembly is that of x86-64"; exit 0 ;;
 esac
 
-# In C++ names are mangled, unless it is asked not to do that.
 cat > "$scratch/tested.c" <<'END'
 #include "client/userev.h"
 #ifdef __cplusplus
@@ -44,8 +42,8 @@ void probe(void)
 }
 END
 
-# The way out of a disabled event: everything before the first ret. The event is at %rdi, or where %rip knows, and status its
-# first word. (clang keeps the stack aligned on both ways: a push of %rax and a pop.)
+# The path of a disabled event ends at the first ret. The event is at %rdi or relative to %rip, with status as its first word. (clang
+# aligns the stack on both paths: a push of %rax and a pop.)
 check()
 {
 	awk '

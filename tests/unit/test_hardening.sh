@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What is installed was built so that a mistake in it is hard to use. Each check is shown to see the lack of what it looks for, too,
-# in a program that was built without. (Those of the processor's are x86-64's; without optimiser or beside sanitizers libc checks nothing.)
+# The installed programs are hardened. Each check is also run on a program that was built without its property, and has to fail there.
+# (Marks for jumps are x86-64's; libc's checks need an optimiser and no sanitizer.)
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -13,40 +13,40 @@ trap 'rm -rf "$scratch"' EXIT
 
 case $(uname -m) in
 x86_64) ;;
-*) echo '0 passed, 0 failed, 1 skipped: what is looked for is what x86-64 has'; exit 0 ;;
+*) echo '0 passed, 0 failed, 1 skipped: the checks are for x86-64'; exit 0 ;;
 esac
 if nm "$B/userevd" | grep -qE '__(asan|gcov)_'; then
-	echo '0 passed, 0 failed, 1 skipped: this build is for finding mistakes'
+	echo '0 passed, 0 failed, 1 skipped: this build is not hardened'
 	exit 0
 fi
 
 programs=(userevd userevd-keeper userevctl)
 [ ! -e "$B/userevd-guard" ] || programs+=(userevd-guard)
 
-# Indirect jumps, and where functions return to. A whole program has the mark if all that was linked has it, which cannot be said of
-# the files of Debian's libc that every program starts with: so it is looked for in what we compile.
-marks_where_jumps_may_go()
+# IBT and SHSTK, for indirect jumps and returns. A program has the marks only if all of its parts have them, but start files of Debian's
+# libc do not. So each object is checked.
+has_jump_marks()
 {
 	readelf -nW "$1" | grep 'x86 feature:.*IBT.*SHSTK'
 }
 
-# All that a build compiles, but for BPF programs, and for the guard where it is left out.
+# All compiled sources, without BPF programs, and without the guard if it was not built.
 compiled()
 {
 	find protocol kernel daemon client -path client/examples -prune -o -name '*.c' -print | grep -v '\.bpf\.c$' |
 		if [ -e "$B/userevd-guard" ]; then cat; else grep -v '^kernel/guard'; fi
 }
 
-all_marks()
+all_have_jump_marks()
 {
 	local source object
 	for source in $(compiled); do
 		object=$B/${source%.c}.o
-		marks_where_jumps_may_go "$object" >/dev/null || { echo "$object" && return 1; }
+		has_jump_marks "$object" >/dev/null || { echo "$object" && return 1; }
 	done
 }
 
-# sample NAME FLAG…: a program with all there is, but for what the flags change.
+# sample NAME FLAG…: a program with all properties, except those that the flags change.
 sample()
 {
 	cat >"$scratch/$1.c" <<-'EOT'
@@ -65,21 +65,20 @@ sample()
 		-pie -Wl,-z,relro,-z,now,-z,noexecstack "$scratch/$1.c" -o "$scratch/$1" "${@:2}" 2>&1
 }
 
-# sees_the_lack CHECK FLAG…
-sees_the_lack()
+# finds_missing CHECK FLAG…
+finds_missing()
 {
 	sample lacks "${@:2}" && ! "$1" "$scratch/lacks"
 }
 
 has_everything()
 {
-	sample whole && has_all "$scratch/whole" can_lie_anywhere touches_each_page_of_its_stack "${whatever[@]}" &&
-		sample part -c && marks_where_jumps_may_go "$scratch/part"
+	sample whole && has_all "$scratch/whole" is_position_independent has_stack_clash_protection "${common[@]}" &&
+		sample part -c && has_jump_marks "$scratch/part"
 }
 
-# A daemon that a plain user has started could be read by that user's other programs, clients' fds included. What is in /proc of a
-# process that cannot be traced belongs to root.
-is_out_of_reach()
+# Other programs of the daemon's user must not read the daemon or its clients' fds. /proc of a process that is not dumpable belongs to root.
+is_unreadable_for_its_user()
 {
 	local pid owner
 
@@ -101,26 +100,26 @@ is_out_of_reach()
 }
 
 for name in "${programs[@]}"; do
-	check "$name is hardened" has_all "$B/$name" can_lie_anywhere "${whatever[@]}"
+	check "$name is hardened" has_all "$B/$name" is_position_independent "${common[@]}"
 done
-# One that never has more than a page of stack has nothing to touch.
+# The guard never needs more than a page of stack.
 for name in userevd userevd-keeper userevctl; do
-	check "$name touches each page of its stack" touches_each_page_of_its_stack "$B/$name"
+	check "$name has stack clash protection" has_stack_clash_protection "$B/$name"
 done
-check 'so is libuserev.so' has_all "$B/libuserev.so" "${whatever[@]}"
-[ "$(id -u)" -ne 0 ] || check 'a daemon that a plain user has started is out of reach of that user' is_out_of_reach
-check 'all that we compile says where jumps may go' all_marks
-check 'and nothing in libuserev.a takes it from those who link it' marks_where_jumps_may_go "$B/libuserev.a"
+check 'libuserev.so is hardened' has_all "$B/libuserev.so" "${common[@]}"
+[ "$(id -u)" -ne 0 ] || check 'a daemon of a plain user is unreadable for that user' is_unreadable_for_its_user
+check 'all objects have jump marks' all_have_jump_marks
+check 'libuserev.a has jump marks' has_jump_marks "$B/libuserev.a"
 
-check 'a program with all of it passes' has_everything
-check 'one that lies where it was linked does not' sees_the_lack can_lie_anywhere -no-pie
-check '… nor one whose relocations can be written' sees_the_lack has_its_relocations_read_only -Wl,-z,norelro
-check '… or are made when they are needed' sees_the_lack has_its_relocations_read_only -Wl,-z,lazy
-check '… nor one whose stack can be run' sees_the_lack has_no_memory_to_write_and_run -Wl,-z,execstack
-check '… nor one that looks for libraries by itself' sees_the_lack has_no_path_to_libraries -Wl,-rpath,/tmp
-check '… nor one without a guard on its stack' sees_the_lack guards_its_stack -fno-stack-protector
-check '… nor one that jumps over pages of it' sees_the_lack touches_each_page_of_its_stack -fno-stack-clash-protection
-check '… nor one of which libc checks nothing' sees_the_lack checks_what_libc_writes -U_FORTIFY_SOURCE
-check '… nor one without marks' sees_the_lack marks_where_jumps_may_go -c -fcf-protection=none
-check '… or of one kind only' sees_the_lack marks_where_jumps_may_go -c -fcf-protection=branch
+check 'a program with all properties passes' has_everything
+check 'a program with a fixed address is found' finds_missing is_position_independent -no-pie
+check 'writable relocations are found' finds_missing has_read_only_relocations -Wl,-z,norelro
+check 'lazy relocations are found' finds_missing has_read_only_relocations -Wl,-z,lazy
+check 'an executable stack is found' finds_missing has_no_writable_code -Wl,-z,execstack
+check 'a path to libraries is found' finds_missing has_no_path_to_libraries -Wl,-rpath,/tmp
+check 'a missing stack protector is found' finds_missing has_stack_protector -fno-stack-protector
+check 'missing stack clash protection is found' finds_missing has_stack_clash_protection -fno-stack-clash-protection
+check 'missing checks of libc are found' finds_missing has_fortified_libc_calls -U_FORTIFY_SOURCE
+check 'missing jump marks are found' finds_missing has_jump_marks -c -fcf-protection=none
+check 'a missing kind of jump marks is found' finds_missing has_jump_marks -c -fcf-protection=branch
 sum_up

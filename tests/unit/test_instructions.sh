@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# How many instructions an event costs, counted by callgrind: a test of one that is off, beside the same loop without it and with
-# a test of a word in memory, as the kernel's own interface has it.
+# The instructions of a test of a disabled event, counted by callgrind, beside the same loop without it, and with a test of a word in
+# memory, as in the kernel's own interface.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -23,7 +23,7 @@ USEREV_EVENT(loop, turned, (u32, turn), (u64, cost), (string, name));
 static volatile uint32_t word;
 uint64_t costs;
 
-/* What must not be called while nobody listens. */
+/* Not called while the event is off. */
 static uint64_t __attribute__((noinline)) cost(void)
 {
 	return ++costs;
@@ -54,7 +54,7 @@ void __attribute__((noinline)) with_event(void)
 
 int main(void)
 {
-	/* There is no daemon here: so that nobody looks for one. */
+	/* The library must not look for a daemon. */
 	userev_seal(NULL);
 	empty();
 	with_word();
@@ -74,11 +74,11 @@ count()
 
 for compiler in gcc clang; do
 	command -v $compiler >/dev/null || continue
-	# Where it is the fastest that the machine has, the valgrind of the day may not know it.
+	# Not -march=native, since valgrind may not know the instructions.
 	check "$compiler builds the loops" $compiler -std=c11 -O2 -g -fno-unroll-loops -Iclient "$scratch/loops.c" "$B/libuserev.a" -o "$scratch/$compiler"
 	empty=$(count $compiler empty) word=$(count $compiler with_word) event=$(count $compiler with_event)
 	echo "      $compiler: a turn of the loop is $empty thousandths of an instruction, with a word $word, with an event $event"
-	check "$compiler: an event that is off is three instructions" test $((event - empty)) -le 3010 -a $((event - empty)) -ge 2000
-	check "$compiler: one more than a word at a place that is known" test $((event - word)) -le 1010
+	check "$compiler: a disabled event costs at most three instructions" test $((event - empty)) -le 3010 -a $((event - empty)) -ge 2000
+	check "$compiler: a disabled event costs one instruction more than a word" test $((event - word)) -le 1010
 done
 sum_up

@@ -4,7 +4,6 @@
 # Compares the manuals with programs and headers: options and defaults with --help, the protocol's numbers and offsets with protocol.h
 # and refusal.c, the bytes of its example with a daemon. $B has userevd and userevctl.
 
-import array
 import json
 import os
 import re
@@ -16,7 +15,9 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../integration"))
 from checks import BUILD, TREE, check, sum_up  # noqa: E402
+from running import running  # noqa: E402
 
 
 def source(path):
@@ -53,7 +54,7 @@ def difference(name_a, a, name_b, b):
 # Options: {"--name": (short, takes an argument, default)}.
 
 def items(text, indent):
-    """Splits at lines that begin with an option. Its text extends to the next one."""
+    """Splits at lines that begin with an option."""
     pattern = re.compile(rf"^{indent}(?:(-\w), +)?(--[a-z][a-z-]*)(=\S+)?(?: |$)", re.M)
     found = list(pattern.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
@@ -74,19 +75,13 @@ def check_userevd():
     written = options(section(page, "OPTIONS"), r" {5}", r"\bDefault: (\S+?)\.(?: |$)")
     synopsis = re.findall(r"--[a-z][a-z-]*", section(page, "SYNOPSIS"))
 
-    check("userevd --help names some options", [] if len(helped) > 5 else ["it names hardly any"])
-    check("userevd.8 has the options of userevd --help", difference("--help", helped, "the page", written))
-    check("userevd.8 has all of them in its synopsis", difference("--help", helped, "the synopsis", synopsis))
+    check("userevd.8 has the options of userevd --help", difference("--help", helped, "the page", written) or len(helped) <= 5)
+    check("userevd.8 has all options in its synopsis", difference("--help", helped, "the synopsis", synopsis))
     check("userevd.8 has the same short options, arguments and defaults",
           [f"{name}: {written[name]} instead of {helped[name]}" for name in sorted(set(helped) & set(written))
            if written[name] != helped[name]])
     message_id = re.search(r"MESSAGE_ID=(\w{32})", source("daemon/process/log.c"))[1]
     check("userevd.8 has the MESSAGE_ID of daemon/process/log.c", [] if message_id in page else [message_id])
-
-
-def listed(text, end=r"\n\n"):
-    """The commands of an overview: lines that begin with two blanks and a word."""
-    return re.findall(r"^  ([a-z][a-z-]*)(?= |$)", text, re.M)
 
 
 def check_keeper():
@@ -99,21 +94,18 @@ def check_keeper():
 
     check("userevd-keeper.8 has the options of userevd-keeper --help",
           difference("--help", helped.keys() | {"--version", "--help"}, "the page", written.keys() | {"--version", "--help"}))
-    check("… and says how long it holds what it has", [] if helped["--hold"][2] in section(page, "OPTIONS") else ["not"])
-    check("… and of how many daemons in a row it learns",
+    check("userevd-keeper.8 has the default of --hold", [] if helped["--hold"][2] in section(page, "OPTIONS") else ["not"])
+    check("userevd-keeper.8 has the maximum of failing daemons",
           [] if f"{words[deaths].capitalize()} daemons in a row" in text else [f"not {words[deaths]}"])
 
 
 def check_userevctl():
     program = os.path.join(BUILD, "userevctl")
     helped = run(program, "--help")
-    commands = listed(helped.stdout)
+    commands = re.findall(r"^  ([a-z][a-z-]*)(?= |$)", helped.stdout, re.M)
     texts = [helped.stdout] + [run(program, "help", command).stdout for command in commands]
     wanted = {name for text in texts for name in re.findall(r"^ +(?:-\w, +)?--([a-z][a-z-]*)", text, re.M)}
     check("userevctl --help names some commands", [] if helped.returncode == 0 and len(commands) > 3 else ["hardly any"])
-    if not os.path.exists(os.path.join(TREE, "client/userevctl/userevctl.1")):
-        check("there is a client/userevctl/userevctl.1", ["it is missing"])
-        return
     macros = [line for line in source("client/userevctl/userevctl.1").split("\n") if line.startswith(".")]
     check("userevctl.1 has the commands of userevctl --help",
           [name for name in commands
@@ -131,7 +123,7 @@ def check_keys():
              "EVENT": section(page, "SECTIONS OF EVENTS")}
     written = [(name, reach) for reach, text in parts.items() for name in re.findall(r"^ {5}([A-Z]\w+)=", text, re.M)]
     check("policy files have some keys", [] if len(table) > 5 else ["hardly any"])
-    check("userevd.conf.5 has all keys of policy files where they belong, and no others",
+    check("userevd.conf.5 has all keys of policy files in their sections, and no others",
           difference("the table", table, "the page", written))
 
     told = []
@@ -215,7 +207,7 @@ def check_numbers(page):
 
 
 def check_memory():
-    """The manual's figures of memory are those that a test asserts."""
+    """The manual's figures of memory are the ones of a test."""
     text = re.sub(r"\s+", " ", section(rendered("daemon/userevd.8"), "Memory"))
     measured = dict(re.findall(r"(\w+)_(?:BYTES|KIB) = (\d+)", source("tests/integration/test_exhaustion_memory.c")))
     phrases = [
@@ -223,10 +215,10 @@ def check_memory():
         f"a lease {measured['LEASE']},",
         f"takes at most {int(measured['BESIDE']) >> 10} MiB",
     ]
-    check("userevd.8 says the bytes of a connection, a file and a lease that are measured", [p for p in phrases if p not in text])
+    check("userevd.8 has the measured bytes of a connection, a file and a lease", [p for p in phrases if p not in text])
 
 
-SECTIONS = {  # of the page, for structs of protocol.h that are not named as their packet is
+SECTIONS = {  # of the page, for structs of protocol.h without a packet of their name
     "header": "PACKETS", "strings": "REGISTER (3)", "string": "REGISTER (3)", "answer": "REGISTERED (4)", "rows": "ROWS",
 }
 
@@ -258,75 +250,55 @@ def dumps(page):
     return packets
 
 
-def receive(connection):
-    packet, control, _, _ = connection.recvmsg(131072, socket.CMSG_SPACE(8 * 4))
-    fds = array.array("i")
-    for level, kind, data in control:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            fds.frombytes(data)
-    return packet, list(fds)
+class Connection:
+    def __init__(self, path):
+        self.socket, self.fds = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET), []
+        self.socket.settimeout(30)
+        self.socket.connect(path)
+
+    def ask(self, packet):
+        """The reply and the number of its fds."""
+        self.socket.send(packet)
+        reply, fds, _, _ = socket.recv_fds(self.socket, 131072, 8)
+        self.fds += fds
+        return reply, len(fds)
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+        self.socket.close()
 
 
-def connect(path):
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.settimeout(30)
-    connection.connect(path)
-    return connection
-
-
-def follow_example(directory, hello, welcome, register, registered, record):
-    client, admin = connect(directory + "/s"), connect(directory + "/c")
-    fds = []
+def follow_example(daemon, hello, welcome, register, registered, record):
+    client, admin = Connection(daemon.socket), Connection(daemon.control)
     try:
-        client.send(hello)
-        got, new = receive(client)
-        fds += new
+        reply = client.ask(hello)[0]
         # The tenant depends on the machine: its length is at 34 in the body, the tenant at 40.
-        if (got[4:16 + 34], len(new)) != (welcome[4:16 + 34], 1) or got[16 + 36:16 + 40] != welcome[16 + 36:16 + 40]:
-            return [f"WELCOME is {got.hex(' ')}"]
-        client.send(register)
-        got, new = receive(client)
-        fds += new
-        if (got, len(new)) != (registered, 1):
-            return [f"REGISTERED is {got.hex(' ')}"]
+        if reply[4:16 + 34] != welcome[4:16 + 34] or reply[16 + 36:16 + 40] != welcome[16 + 36:16 + 40]:
+            return [f"WELCOME is {reply.hex(' ')}"]
+        reply = client.ask(register)
+        if reply != (registered, 1):
+            return [f"REGISTERED is {reply[0].hex(' ')}"]
         bit, = struct.unpack_from("<I", registered, 20 + 4 + 4)
         pattern = struct.pack("<HHHH", 1, 1, 0, 5) + b"hello\0\0\0"
-        admin.send(struct.pack("<IHBBII", 16 + len(pattern), 131, 0, 0, 1, 0) + pattern)
-        receive(admin)
-        if not os.pread(fds[0], 4096, 0)[bit // 8] & 1 << bit % 8:
+        admin.ask(struct.pack("<IHBBII", 16 + len(pattern), 131, 0, 0, 1, 0) + pattern)
+        if not os.pread(client.fds[0], 4096, 0)[bit // 8] & 1 << bit % 8:
             return ["the bit is not set"]
-        os.write(fds[1], record)
-        admin.send(struct.pack("<IHBBII", 16, 133, 0, 0, 2, 0))
-        receive(admin)
-        client.send(struct.pack("<IHBBII", 16, 7, 0, 0, 3, 0))
-        good, bad = struct.unpack_from("<QQ", receive(client)[0], 16 + 32)
+        os.write(client.fds[1], record)
+        admin.ask(struct.pack("<IHBBII", 16, 133, 0, 0, 2, 0))
+        account = client.ask(struct.pack("<IHBBII", 16, 7, 0, 0, 3, 0))[0]
+        good, bad = struct.unpack_from("<QQ", account, 16 + 32)
         return [] if (good, bad) == (1, 0) else [f"{good} records, {bad} bad ones"]
     finally:
-        for fd in fds:
-            os.close(fd)
         client.close()
         admin.close()
 
 
 def check_example(page):
     packets = dumps(section(page, "EXAMPLES"))
-    if len(packets) != 5:
-        check("the protocol's example has five dumps", [f"there are {len(packets)}"])
-        return
-    ready, ready_end = os.pipe()
-    with tempfile.TemporaryDirectory() as directory:
-        daemon = subprocess.Popen([os.path.join(BUILD, "userevd"), "--exit-with-parent", "--backend=embedded",
-                                   "--log-level=err", "--socket=" + directory + "/s", "--control-socket=" + directory + "/c",
-                                   f"--ready-fd={ready_end}"], pass_fds=[ready_end])
-        os.close(ready_end)
-        try:
-            started = os.read(ready, 1) == b"\n"
-            check("a daemon answers the protocol's example with the bytes that the page shows",
-                  follow_example(directory, *packets) if started else ["it did not start"])
-        finally:
-            os.close(ready)
-            daemon.terminate()
-            daemon.wait(30)
+    check("the protocol's example has five dumps", [] if len(packets) == 5 else [len(packets)])
+    with running("--backend=embedded", "--log-level=err") as daemon:
+        check("a daemon answers the protocol's example with the bytes of the page", follow_example(daemon, *packets))
 
 
 # The library's pages against its headers.
@@ -388,23 +360,23 @@ def check_library():
     # Called only by userev_enabled().
     wanted.pop("userev_awaken", None)
     check("userev.h has some functions", [] if len(wanted) > 15 else ["hardly any"])
-    check("the library's pages have all functions of userev.h, as they are there",
+    check("the library's pages have all prototypes of userev.h",
           difference("userev.h", sorted(wanted.values()), "the pages", sorted(told.values())))
-    check("each of them, and each macro, is the name of a page",
+    check("each function and macro of the library is the name of a page",
           sorted(name for name in set(wanted) | macros if name not in named))
 
 
 # Examples of policy.
 
 def check_policy_examples():
-    """Where users can create cgroups, a section with Tenant=no has to limit the sum of them."""
+    """A section with Tenant=no has to limit the sum of its tenants, since users can create cgroups."""
     lacking = []
     examples = os.path.join("systemd", "policy.d-examples")
     for path in ["daemon/policy/userevd.conf.5"] + [os.path.join(examples, name) for name in os.listdir(os.path.join(TREE, examples))]:
         for name, keys in re.findall(r"^(\[/.*\])\n((?:[A-Z]\w+=.*\n)*)", source(path), re.M):
             lacking += [f"{path}: {name} has no {key}=" for key in ("MaxEvents", "MaxConnections")
                         if "Tenant=no\n" in keys and f"{key}=" not in keys]
-    check("a section that holds many tenants together limits events and connections", lacking)
+    check("a section with Tenant=no limits events and connections", lacking)
 
 
 # All pages.
@@ -429,7 +401,7 @@ def check_page(path, pages):
     check(f"{path} has no quote within a quote, and no list",
           re.findall("[^ ]*‘[^‘’]*‘.*", re.sub(".\b", "", quoted)) + re.findall(r"^\..*\bQl [^\"\n]* , .*", source(path), re.M))
     names = {os.path.basename(page) for page in pages} | {f"{name}.3" for page in library_pages() for name in names_of(page)}
-    check(f"{path} refers to pages that there are",
+    check(f"{path} refers to existing pages",
           [f"{name}.{number}" for name, number in re.findall(r"^\.Xr (\S*userev\S*) (\d)", source(path), re.M)
            if f"{name}.{number}" not in names])
 

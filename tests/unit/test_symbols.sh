@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the library shows to those who link it: userev_* and nothing else, shared and static; and it needs nothing but libc.
+# The library, shared and static, exports userev_* and nothing else, and needs libc alone.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 
 declared()
 {
-	# Not what is inline, nor macros and what they make.
+	# Without inline functions and macros.
 	sed -E '/^#define/,/[^\\]$/d; /^ \*/d; /^(USEREV_INLINE_|static inline)/d' client/userev.h client/userev_event.h |
 		grep -oE '^[a-z].*\buserev_[a-z_]+\(' | grep -oE '\buserev_[a-z_]+\($' | tr -d '(' | sort -u
 }
@@ -28,7 +28,7 @@ needs_only_libc()
 	local needed
 	needed=$(readelf -d "$B/libuserev.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 	echo "$needed"
-	# Thread-local data is the loader's, which is libc's too.
+	# Thread-local data needs the loader, which is libc's, too.
 	! grep -vE '^(libc|ld-linux.*)\.so\.' <<<"$needed"
 }
 
@@ -43,10 +43,10 @@ has_soname()
 }
 
 check 'libuserev.so exports what userev.h declares' same_as_declared -D "$B/libuserev.so"
-check 'libuserev.a does, too' same_as_declared "$B/libuserev.a"
-check 'libuserev.so needs nothing but libc' needs_only_libc
-check 'it never calls malloc(), in which its caller may be' never_allocates
+check 'libuserev.a exports the same' same_as_declared "$B/libuserev.a"
+check 'libuserev.so needs libc alone' needs_only_libc
+check 'libuserev.a never allocates' never_allocates
 check 'libuserev.so has its soname' has_soname
-check 'libuserev.so stays when a library that needs it is closed' grep -q NODELETE <(readelf -d "$B/libuserev.so")
+check 'libuserev.so is never unloaded' grep -q NODELETE <(readelf -d "$B/libuserev.so")
 check 'the version script names the interface' grep -q LIBUSEREV_1 <(readelf -V "$B/libuserev.so")
 sum_up

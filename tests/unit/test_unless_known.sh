@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What has succeeded is not done again; what has failed, or is about another text, is.
+# A command that has succeeded is not run again for the same text.
 
 . tests/checks.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# With that on its stdin a command that ends with what is in the file.
+# try TEXT: a command whose exit status is in a file.
 try()
 {
 	rm -f "$scratch/ran"
 	printf '%s' "$1" | USEREVD_CACHE=$scratch tests/unless-known.sh sh -c "touch $scratch/ran; exit \$(cat $scratch/status)"
 }
 
-# fails TEXT, succeeds TEXT: and was run.
+# fails TEXT, succeeds TEXT: the command was run.
 fails()
 {
 	! try "$1" && [ -e "$scratch/ran" ]
@@ -31,13 +31,10 @@ is_known()
 }
 
 echo 1 >"$scratch/status"
-check 'what fails fails' fails text
-check '… each time' fails text
+check 'a failing command is run each time' eval 'fails text && fails text'
 echo 0 >"$scratch/status"
-check 'what succeeds is done' succeeds text
-check '… is not done again' is_known text
-check 'but with another text' succeeds another
+check 'a command that succeeded is not run again' eval 'succeeds text && is_known text'
+check 'another text runs the command' succeeds another
 touch -d '70 days ago' "$scratch"/known/*
-check '… and once more' succeeds a-third
-check 'after two months it is forgotten' succeeds text
+check 'a success is forgotten after two months' eval 'succeeds third && succeeds text'
 sum_up

@@ -2,8 +2,8 @@
 
 #include "tests/unit/world.h"
 
-#include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -15,160 +15,6 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/row.h"
 #include "protocol/transport.h"
-
-/* --- a kernel that waits to be told --- */
-
-struct script script;
-
-static bool is_refused(const struct kernel_call *call)
-{
-	if (script.times == 0 || call->op != script.refuses)
-		return false;
-	if (script.well > 0) {
-		script.well--;
-		return false;
-	}
-	script.times--;
-	return true;
-}
-
-static void carry_out(struct kernel_call *call)
-{
-	script.asked[call->op]++;
-	if (script.cancelled)
-		call->result = -ECANCELED;
-	else if (is_refused(call))
-		call->result = script.result;
-	else
-		script.real->submit(script.kernel, call, 1, NULL, NULL);
-	if (call->op != KERNEL_PAGE_NEW)
-		return;
-	if (call->result == -EEXIST && script.gives_pages_twice) {
-		call->fd = fcntl(script.page, F_DUPFD_CLOEXEC, 0);
-		call->result = KERNEL_OK;
-	}
-	script.page = call->fd;
-}
-
-void carry_out_batch(struct batch *batch)
-{
-	for (size_t i = 0; i < batch->n && !batch->carried_out; i++)
-		carry_out(&batch->calls[i]);
-	batch->carried_out = true;
-}
-
-void answer_batch(struct batch *batch)
-{
-	TAILQ_REMOVE(&script.under_way, batch, entry);
-	script.n_under_way--;
-	carry_out_batch(batch);
-	if (batch->done)
-		batch->done(batch->data, batch->calls, batch->n);
-	free(batch);
-}
-
-static struct batch *batch_new(struct kernel_call *calls, size_t n, kernel_done *done, void *data)
-{
-	struct batch *batch = calloc(1, sizeof(*batch));
-
-	ck_assert_ptr_nonnull(batch);
-	*batch = (struct batch){ .calls = calls, .n = n, .done = done, .data = data };
-	if (!done) {
-		ck_assert_uint_eq(n, 1);
-		ck_assert_ptr_null(calls[0].text);
-		batch->told = calls[0];
-		batch->calls = &batch->told;
-	}
-	return batch;
-}
-
-static void scripted_submit(struct kernel *kernel _unused_, struct kernel_call *calls, size_t n, kernel_done *done,
-			    void *data)
-{
-	long left = allocations_left;
-	struct batch *batch;
-
-	/* What asks for nothing waits for nothing. */
-	if (n == 0) {
-		done(data, calls, n);
-		return;
-	}
-	/* The daemon's memory may be short, the test's is not. */
-	allocations_left = -1;
-	batch = batch_new(calls, n, done, data);
-	allocations_left = left;
-	TAILQ_INSERT_TAIL(&script.under_way, batch, entry);
-	script.n_under_way++;
-	if (!script.holds)
-		answer_batch(batch);
-}
-
-void answer_one(void)
-{
-	ck_assert(!TAILQ_EMPTY(&script.under_way));
-	answer_batch(TAILQ_FIRST(&script.under_way));
-}
-
-void answer_all(void)
-{
-	while (!TAILQ_EMPTY(&script.under_way))
-		answer_one();
-}
-
-static void scripted_cancel(struct kernel *kernel _unused_)
-{
-	script.cancelled = true;
-	script.holds = false;
-	answer_all();
-}
-
-static void scripted_free(struct kernel *kernel)
-{
-	ck_assert(TAILQ_EMPTY(&script.under_way));
-	script.real->free(kernel);
-}
-
-static int scripted_dispatch(struct kernel *kernel)
-{
-	return script.real->dispatch(kernel);
-}
-
-static bool scripted_page_stats(struct kernel *kernel, uint32_t page, struct kernel_page_stats *ret)
-{
-	return script.real->page_stats(kernel, page, ret);
-}
-
-static const struct kernel_ops scripted_ops = {
-	.submit = scripted_submit,
-	.cancel = scripted_cancel,
-	.dispatch = scripted_dispatch,
-	.free = scripted_free,
-	.page_stats = scripted_page_stats,
-};
-
-void hold(void)
-{
-	script.holds = true;
-}
-
-void hold_no_more(void)
-{
-	script.holds = false;
-	answer_all();
-}
-
-void refuse(enum kernel_op op, int result, unsigned well, unsigned times)
-{
-	script.refuses = op;
-	script.result = result;
-	script.well = well;
-	script.times = times;
-}
-
-struct embedded *embedded(void)
-{
-	return container_of(script.kernel, struct embedded, kernel);
-}
 
 /* --- a daemon in this process --- */
 
@@ -193,11 +39,7 @@ void world_begin(struct world *world)
 	options.socket = world->socket;
 	options.control_socket = world->control;
 	ck_assert_int_eq(daemon_new(&options, &world->daemon), 0);
-	memset(&script, 0, sizeof(script));
-	TAILQ_INIT(&script.under_way);
-	script.kernel = world->daemon->registry.kernel;
-	script.real = script.kernel->ops;
-	script.kernel->ops = &scripted_ops;
+	script_begin(world->daemon->registry.kernel);
 }
 
 struct world *world_new(uint32_t capacity, uint32_t max_events)
@@ -229,6 +71,39 @@ void turn(struct world *world)
 	allocations_left = -1;
 }
 
+void log_begin(int level)
+{
+	int file = memfd_create("log", MFD_CLOEXEC);
+
+	ck_assert_int_ge(file, 0);
+	fflush(stderr);
+	ck_assert_int_eq(dup2(file, STDERR_FILENO), STDERR_FILENO);
+	close(file);
+	log_open(level, false);
+}
+
+const char *logged(void)
+{
+	static char text[65536];
+	ssize_t n;
+
+	fflush(stderr);
+	n = pread(STDERR_FILENO, text, sizeof(text) - 1, 0);
+	text[MAX(n, 0)] = '\0';
+	ck_assert_int_eq(ftruncate(STDERR_FILENO, 0), 0);
+	lseek(STDERR_FILENO, 0, SEEK_SET);
+	return text;
+}
+
+void expect_logged(const char *log, const char *text, unsigned times)
+{
+	unsigned n = 0;
+
+	for (const char *at = log; (at = strstr(at, text)); at++)
+		n++;
+	ck_assert_msg(n == times, "%u times \"%s\" in: %s", n, text, log);
+}
+
 void world_adopt(struct world *world, const char *policy)
 {
 	char path[96];
@@ -241,6 +116,7 @@ void world_adopt(struct world *world, const char *policy)
 	ck_assert_int_eq(fclose(file), 0);
 	world->daemon->options.policy = world->directory;
 	ck_assert_int_eq(reload_first(world->daemon), 0);
+	reload_keep_first(world->daemon);
 	unlink(path);
 	turn(world);
 }
@@ -255,9 +131,15 @@ unsigned count_slots(void)
 	return n;
 }
 
+void expect_charged(const struct world *world, unsigned events, unsigned leases)
+{
+	ck_assert_uint_eq(world->daemon->registry.machine.common, events);
+	ck_assert_uint_eq(world->daemon->registry.leases, leases);
+}
+
 void expect_no_charges(const struct world *world)
 {
-	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
+	expect_charged(world, 0, 0);
 	ck_assert_ptr_null(world->daemon->registry.events);
 	ck_assert_uint_eq(count_slots(), 0);
 	ck_assert_ptr_null(embedded()->holdings);
@@ -268,11 +150,10 @@ void expect_nothing_left(struct world *world)
 {
 	struct daemon *daemon = world->daemon;
 
-	/* What was refused is remembered for a minute. */
+	/* Refusals are remembered for a minute. */
 	resting_clear(&daemon->registry);
 
 	expect_no_charges(world);
-	ck_assert_uint_eq(daemon->registry.leases, 0);
 	ck_assert_ptr_null(daemon->registry.tenants);
 	ck_assert_ptr_null(daemon->registry.tenants_by_number);
 	ck_assert_ptr_null(daemon->registry.levels);
@@ -323,21 +204,30 @@ void world_free(struct world **world)
 
 /* --- a client in this process --- */
 
-/* Packets are this process's own, so whoever it is to be is a set-user-ID program of ours. */
-struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
+static struct end end_connected_as(struct world *world, enum client_socket socket, const struct peer *peer,
+				   struct tenant *tenant)
 {
 	struct end end = { .world = world, .page = -1, .stream = -1 };
-	struct peer peer = { .pid = pid, .uid = uid, .comm = "program", .cgroup = "/world" };
-	struct tenant *tenant;
 	int pair[2], on = 1;
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
-	ck_assert_int_eq(tenant_of_peer(&world->daemon->registry, &peer, &tenant), 0);
-	ck_assert_int_eq(client_new(&world->daemon->connections, pair[0], SOCKET_CLIENTS, &peer, tenant), 0);
+	ck_assert_int_eq(client_new(&world->daemon->connections, pair[0], socket, peer, tenant), 0);
 	end.client = TAILQ_LAST(&world->daemon->connections.clients, client_queue);
-	end.client->holder.real_uid = getuid();
 	end.socket = pair[1];
+	return end;
+}
+
+/* Packets are this process's own: to the daemon the client is a set-user-ID program of ours. */
+struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
+{
+	const struct peer peer = { .pid = pid, .uid = uid, .comm = "program", .cgroup = "/world" };
+	struct tenant *tenant;
+	struct end end;
+
+	ck_assert_int_eq(tenant_of_peer(&world->daemon->registry, &peer, &tenant), 0);
+	end = end_connected_as(world, SOCKET_CLIENTS, &peer, tenant);
+	end.client->holder.real_uid = getuid();
 	return end;
 }
 
@@ -491,13 +381,26 @@ struct answer expect_granted(struct end *end)
 	return answer;
 }
 
+void expect_each(struct end *end, uint32_t refusal, size_t n)
+{
+	static struct answer answers[WIRE_BATCH_MAX];
+
+	expect_answers(end, answers, n);
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_str_eq(refusal_name(answers[i].refusal), refusal_name(refusal));
+		ck_assert(refusal == REFUSAL_NONE || answers[i].length > 0);
+	}
+}
+
 void expect_refused(struct end *end, uint32_t refusal)
 {
-	struct answer answer;
+	expect_each(end, refusal, 1);
+}
 
-	expect_answers(end, &answer, 1);
-	ck_assert_str_eq(refusal_name(answer.refusal), refusal_name(refusal));
-	ck_assert_uint_gt(answer.length, 0);
+void be_refused(struct end *end, const char *description, uint32_t refusal)
+{
+	REGISTER(end, description);
+	expect_refused(end, refusal);
 }
 
 void expect_released(struct end *end, unsigned n)
@@ -518,10 +421,40 @@ struct wire_account query(struct end *end)
 	return account;
 }
 
+void release(struct end *end, uint32_t bit)
+{
+	say_release(end, bit);
+	expect_released(end, 1);
+}
+
+void expect_file(const struct end *end)
+{
+	ck_assert_int_ge(end->stream, 0);
+}
+
+void expect_no_file(const struct end *end)
+{
+	ck_assert_int_eq(end->stream, -1);
+}
+
+void expect_account(struct end *end, unsigned events, unsigned leases, unsigned lingering)
+{
+	const struct wire_account account = query(end);
+
+	ck_assert_uint_eq(account.events, events);
+	ck_assert_uint_eq(account.leases, leases);
+	ck_assert_uint_eq(account.lingering, lingering);
+}
+
+struct answer get_with(struct end *end, uint16_t flags, const char *description)
+{
+	REGISTER_WITH(end, flags, description);
+	return expect_granted(end);
+}
+
 struct answer get(struct end *end, const char *description)
 {
-	REGISTER(end, description);
-	return expect_granted(end);
+	return get_with(end, 0, description);
 }
 
 struct end end_welcomed(struct world *world, pid_t pid)
@@ -531,6 +464,22 @@ struct end end_welcomed(struct world *world, pid_t pid)
 	say_hello(&end);
 	expect_welcome(&end);
 	return end;
+}
+
+struct ends ends_welcomed(struct world *world, unsigned n)
+{
+	struct ends ends = { .n = n };
+
+	ck_assert_uint_le(n, ENDS_MAX);
+	for (unsigned i = 0; i < n; i++)
+		ends.end[i] = end_welcomed(world, 1);
+	return ends;
+}
+
+void ends_deinit(struct ends *ends)
+{
+	while (ends->n > 0)
+		end_deinit(&ends->end[--ends->n]);
 }
 
 void break_connection(struct end *end)
@@ -555,20 +504,18 @@ bool is_same_file(int one, int other)
 	return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
+struct tenant *tenant_of(const struct end *end)
+{
+	return end->client->holder.tenant;
+}
+
 /* --- an admin --- */
 
 struct end admin_new(struct world *world)
 {
-	struct end end = { .world = world, .page = -1, .stream = -1 };
-	struct peer peer = { .pid = 99, .uid = getuid(), .comm = "admin" };
-	int pair[2], on = 1;
+	const struct peer peer = { .pid = 99, .uid = getuid(), .comm = "admin" };
 
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
-	ck_assert_int_eq(client_new(&world->daemon->connections, pair[0], SOCKET_CONTROL, &peer, NULL), 0);
-	end.client = TAILQ_LAST(&world->daemon->connections.clients, client_queue);
-	end.socket = pair[1];
-	return end;
+	return end_connected_as(world, SOCKET_CONTROL, &peer, NULL);
 }
 
 struct cursor ask_for_rows(struct end *admin, uint16_t kind, uint16_t n)

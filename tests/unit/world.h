@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * A daemon in the test's own process, with clients in it too and a kernel that takes its time: answers come when the test
- * says so, in order, after whatever else has happened meanwhile, and may say no. What carries the calls out is the embedded
- * backend, unless the test has something else do it.
+ * A daemon in the test's own process, with clients in it too and a kernel that takes its time: the test decides when calls are
+ * answered, in their order, and which of them fail. The embedded backend carries the calls out, unless the test replaces it.
  */
 
 #include <sys/queue.h>
@@ -18,10 +17,10 @@
 
 enum {
 	HEARD_MAX = WIRE_PACKET_MAX,
-	TURNS = 4, /* of the loop: what one turn puts off is done in the next, and leads to something itself */
+	TURNS = 4, /* of the loop: work that one turn puts off is done in the second, and may lead to more */
 };
 
-/* --- a kernel that waits to be told --- */
+/* --- a kernel that answers when the test wants --- */
 
 struct batch {
 	struct kernel_call *calls;
@@ -30,22 +29,22 @@ struct batch {
 	void *data;
 	TAILQ_ENTRY(batch) entry;
 	bool carried_out;
-	struct kernel_call told; /* what nobody waits for */
+	struct kernel_call told; /* a call without an answer */
 };
 
 TAILQ_HEAD(batches, batch);
 
-/* There is one at a time, and the calls' contract has no place for more. */
+/* There is one at a time: the calls' contract has no place for more. */
 struct script {
-	const struct kernel_ops *real; /* what carries the calls out, one at a time and at once */
+	const struct kernel_ops *real; /* carries the calls out, one at a time and at once */
 	struct kernel *kernel;
 	struct batches under_way;
 	size_t n_under_way;
 	bool holds;
 	bool cancelled;
-	bool gives_pages_twice; /* instead of -EEXIST: another fd of the same one */
+	bool gives_pages_twice; /* instead of -EEXIST: another fd of the same page */
 	int page;
-	/* The next calls of this kind, after some that go well, have this result and are not carried out. */
+	/* After `well` calls of this kind, `times` calls have this result and are not carried out. */
 	enum kernel_op refuses;
 	int result;
 	unsigned well;
@@ -56,17 +55,22 @@ struct script {
 
 extern struct script script;
 
-/* From now on nothing is carried out before the test says so. */
+/* Takes the place of the daemon's kernel, which carries the calls out. */
+void script_begin(struct kernel *);
+/* From now on nothing is carried out before the test answers it. */
 void hold(void);
 void hold_no_more(void);
-/* Carries out, and answers, the oldest; or all. */
+/* Carries out, and answers, the oldest batch; or all. */
 void answer_one(void);
 void answer_all(void);
-/* The two of them apart, whichever batch it is. */
+/* The two steps of that, for any batch. */
 void carry_out_batch(struct batch *);
 void answer_batch(struct batch *);
 /* After `well` calls of this kind, the next `times` get that answer. */
 void refuse(enum kernel_op, int result, unsigned well, unsigned times);
+/* Batches that are not answered. */
+void expect_under_way(size_t n);
+void expect_asked(enum kernel_op, unsigned n);
 
 /* --- a daemon in this process --- */
 
@@ -80,31 +84,40 @@ struct world {
 };
 
 struct world *world_new(uint32_t capacity, uint32_t max_events);
-/* A daemon in it, in the place of one that was ended. */
+/* A daemon in it, after the last one has ended. */
 void world_begin(struct world *);
 /* Ends it as it stands. */
 void world_end(struct world *);
-/* Every test ends like this: whatever has happened, when everybody has gone nothing is left. */
+/* The end of every test: when all clients have gone, nothing is left. */
 void world_free(struct world **);
 
 #define WORLD(name, capacity, max_events) _cleanup_(world_free) struct world *name = world_new(capacity, max_events)
 
-/* How many allocations the daemon will still find memory for; negative: as many as it likes. */
+/* How many allocations the daemon will still find memory for; negative: all. */
 extern long allocations_given;
 
-/* Lets the daemon do all that there is to do. */
+/* Lets the daemon do all its work. */
 void turn(struct world *);
 
-/* Its policy from now on, of a file that is there no longer when this returns. */
+/* From here on stderr is in memory, with all of this level. */
+void log_begin(int level);
+/* What has been logged since then, or since the last time. */
+const char *logged(void);
+/* It was logged so many times. */
+void expect_logged(const char *log, const char *text, unsigned times);
+
+/* Its policy from now on. The file is gone when this returns. */
 void world_adopt(struct world *, const char *policy);
 
-/* As if it were time to ask about each stream that lingers; whether any are left. */
+/* As if it were time to ask about each stream that lingers. Whether any are left. */
 bool look_at_lingering(struct world *);
 
 /* Of the embedded backend. */
 struct embedded *embedded(void);
 unsigned count_slots(void);
 
+/* Events charged to the machine, and leases. */
+void expect_charged(const struct world *, unsigned events, unsigned leases);
 void expect_no_charges(const struct world *);
 void expect_nothing_left(struct world *);
 
@@ -121,35 +134,50 @@ struct end {
 	struct world *world;
 	struct client *client;
 	int socket;
-	int page;     /* as it was welcomed with */
-	int stream;   /* as it was given last */
-	uint32_t bit; /* likewise */
+	int page;     /* that it was welcomed with */
+	int stream;   /* that it was sent last; -1: none */
+	uint32_t bit; /* of its last single event */
 	uint32_t serial;
-	bool may_be_cut;
+	bool may_be_cut;    /* the daemon may have disconnected it */
 	struct heard heard; /* last */
 };
 
 /* Two with the same pid are of one tenant. */
 struct end end_new(struct world *, pid_t);
 struct end end_of_user(struct world *, pid_t, uid_t);
-/* One that was welcomed while nothing was held. */
+/* One that was welcomed while the kernel did not hold. */
 struct end end_welcomed(struct world *, pid_t);
 void end_deinit(struct end *);
 void end_hang_up(struct end *);
-/* As the daemon does it whenever a connection turns out to be broken; the peer may notice later. */
+/* Disconnects it as the daemon does. */
 void break_connection(struct end *);
 
 #define END(name, world, pid)	   _cleanup_(end_deinit) struct end name = end_new(world, pid)
 #define WELCOMED(name, world, pid) _cleanup_(end_deinit) struct end name = end_welcomed(world, pid)
 
-/* A packet of that kind, to be filled, and then said. */
+/* Several welcomed clients of tenant 1, as an array. */
+enum { ENDS_MAX = 8 };
+
+struct ends {
+	unsigned n;
+	struct end end[ENDS_MAX];
+};
+
+struct ends ends_welcomed(struct world *, unsigned n);
+void ends_deinit(struct ends *);
+
+#define CLIENTS(name, world, n)                                                                                        \
+	_cleanup_(ends_deinit) struct ends name##_ends = ends_welcomed(world, n);                                      \
+	struct end *const name = name##_ends.end
+
+/* A packet of that kind, to be filled and then sent. */
 struct packet begin(struct end *, uint16_t kind);
 void say(struct end *, struct packet *);
 void say_hello(struct end *);
 /* Each with the same flags. */
 void say_register(struct end *, uint16_t flags, const char *const *descriptions, size_t n);
 void say_release(struct end *, uint32_t bit);
-/* What needs nothing more than its kind. */
+/* A request that needs nothing more than its kind. */
 void say_simply(struct end *, uint16_t kind);
 
 #define REGISTER_WITH(end, flags, ...)                                                                                 \
@@ -157,7 +185,7 @@ void say_simply(struct end *, uint16_t kind);
 		     ARRAY_SIZE(((const char *const[]){ __VA_ARGS__ })))
 #define REGISTER(end, ...) REGISTER_WITH(end, 0, __VA_ARGS__)
 
-/* The next packet: whether there is one. */
+/* Receives a packet. Whether there is one. */
 bool hear(struct end *);
 void expect_silence(struct end *);
 const struct message *expect(struct end *, uint16_t kind);
@@ -165,14 +193,26 @@ void expect_welcome(struct end *);
 void expect_cut(struct end *, uint32_t refusal);
 /* REGISTERED with that many answers; keeps the stream that came with it. */
 void expect_answers(struct end *, struct answer *ret, size_t n);
+/* REGISTERED where each answer is that refusal, which may be REFUSAL_NONE; a refusal has a sentence. */
+void expect_each(struct end *, uint32_t refusal, size_t n);
 struct answer expect_granted(struct end *);
 void expect_refused(struct end *, uint32_t refusal);
+/* REGISTER of that event, and its refusal. */
+void be_refused(struct end *, const char *description, uint32_t refusal);
 void expect_released(struct end *, unsigned n);
+/* Gives one event back. */
+void release(struct end *, uint32_t bit);
+void expect_file(const struct end *);
+void expect_no_file(const struct end *);
 
 struct wire_account query(struct end *);
+/* What QUERY says: events and lingering events of its tenant, and its own leases. */
+void expect_account(struct end *, unsigned events, unsigned leases, unsigned lingering);
 struct answer get(struct end *, const char *description);
+struct answer get_with(struct end *, uint16_t flags, const char *description);
 void write_record(const struct end *, uint32_t index);
 bool is_same_file(int one, int other);
+struct tenant *tenant_of(const struct end *);
 
 /* --- an admin --- */
 

@@ -114,7 +114,7 @@ fi
 truncate -s 8G "$scratch/changes"
 PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=1,nodiscard "$scratch/changes"
 
-# A comma ends a value, two are one. On a busy host the kernel may find that its timer does not tick: it is told not to look.
+# A comma ends a value; two commas are one comma. no_timer_check: on a busy host the kernel might find that its timer does not tick.
 qemu=(qemu-system-x86_64 -accel "$accelerator" "${clock[@]}" -smp "$processors" -m "$memory" -nodefaults -display none -no-reboot -net none
 	-kernel "$image" -initrd "$initrd"
 	-append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check $kernel_options rdinit=/init -- $mode"

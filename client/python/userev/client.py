@@ -133,7 +133,7 @@ class Userev:
     def write(self, place, payload):
         """Writes one record. Returns False if it was not written."""
         if len(payload) > self.payload_max:
-            return self.lose_too_big()
+            return self.lose("too_big")
         try:
             os.writev(place.stream.fd, (place.index, payload))
             return True
@@ -142,9 +142,9 @@ class Userev:
 
     def _on_write_error(self, place, payload, error):
         if error.errno in _FULL:
-            return self._lose_queue_full()
+            return self.lose("queue_full")
         if error.errno == errno.EMSGSIZE:
-            return self.lose_too_big()
+            return self.lose("too_big")
         if error.errno == errno.EFAULT and not payload:
             return self.write(place, b"\0")  # Linux before 6.4 refuses empty payloads
         if error.errno == errno.EBADF and place.stream.is_intact():
@@ -162,14 +162,10 @@ class Userev:
             finally:
                 self._lock.release()
 
-    def _lose_queue_full(self):
+    def lose(self, counter):
+        """Counts a lost record in `queue_full` or `too_big`. Returns False."""
         with self._counters:
-            self.queue_full += 1
-        return False
-
-    def lose_too_big(self):
-        with self._counters:
-            self.too_big += 1
+            setattr(self, counter, getattr(self, counter) + 1)
         return False
 
     # The connection. All of these run with the lock held.
@@ -285,7 +281,7 @@ class Userev:
             self.refusal = packets.decode_error(packet.body)
             raise connection.Ended(str(self.refusal))
         if packet.kind == packets.CHANGED or 0 < packet.serial <= self._answered:
-            return  # A daemon that replaces another one may repeat the last answer. Its files are closed.
+            return  # A daemon that has replaced the former one may repeat the last answer. Its files are closed.
         if not self._pending or (packet.serial, packet.kind) != self._pending[0][:2]:
             raise packets.BadPacket(f"unexpected answer of kind {packet.kind}")
         if len(files) != len(packet.streams) + (packet.kind == packets.WELCOME):
@@ -351,6 +347,19 @@ class Userev:
         self._forget()
         self._unasked = unasked
         self.next_look = time.monotonic() + self._interval
+
+
+_default = None
+_default_lock = threading.Lock()
+
+
+def default():
+    """The program's default Userev, created by the first call."""
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = Userev()
+    return _default
 
 
 def _no_daemon(problems):

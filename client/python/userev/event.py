@@ -85,7 +85,7 @@ class Event:
         try:
             payload = self._layout.pack(self._layout.order(values, named) if named else values)
         except TooBig:
-            return self._userev.lose_too_big()
+            return self._userev.lose("too_big")
         except Exception as error:  # of any kind: conversions call methods of the values
             self._complain(self._layout.why_not(values, named) or error)
             return False

@@ -3,6 +3,8 @@
 
 import logging
 
+from .client import default
+
 # Maximum lengths: together they fit in the smallest payload, so that a long message is truncated and not lost.
 _NAME_MAX, _MESSAGE_MAX, _TRACEBACK_MAX = 200, 1800, 1400
 
@@ -13,11 +15,11 @@ def _cut(text, size):
 
 
 class Handler(logging.Handler):
-    """A logging.Handler that emits the event NAME for each log record."""
+    """A logging.Handler that emits an event for each log record: logging.getLogger().addHandler(userev.Handler())."""
 
-    def __init__(self, userev, name="python_log", level=logging.NOTSET):
+    def __init__(self, name="python_log", *, userev=None, level=logging.NOTSET):
         super().__init__(level)
-        self.event = userev.event(
+        self.event = (userev or default()).event(
             f"{name} u32 level; u32 line; __rel_loc char[] logger; __rel_loc char[] function; __rel_loc char[] message; "
             "__rel_loc char[] traceback")
 

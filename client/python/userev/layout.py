@@ -39,7 +39,7 @@ def double_bits(number):
 
 
 def _bytes_of(value):
-    """Encodes text as UTF-8. What UTF-8 cannot represent is escaped instead of raising."""
+    """Encodes text as UTF-8. Characters that UTF-8 cannot represent are escaped instead of raising."""
     return value.encode("utf-8", "backslashreplace") if isinstance(value, str) else bytes(memoryview(value))
 
 
@@ -81,17 +81,17 @@ class _Dynamic:
 class Layout:
     """The fields of an event."""
 
-    __slots__ = ("name", "names", "_code", "_codes", "_fixed", "_converters", "_dynamic", "_is_plain")
+    __slots__ = ("name", "names", "_fields", "_code", "_fixed", "_converters", "_dynamic", "_is_plain")
 
     def __init__(self, description):
         match = _EVENT.fullmatch(description)
         if not match:
             raise BadDescription("the description does not begin with a name")
         self.name, self.names = match["name"], ()
-        self._code, self._codes, self._converters, self._dynamic = "=", [], [], []
-        for field in (match["fields"] or "").split(";"):
-            if field.strip(" \t"):
-                self._add(field.strip(" \t"))
+        self._code, self._converters, self._dynamic = "=", [], []
+        self._fields = [field.strip(" \t") for field in (match["fields"] or "").split(";") if field.strip(" \t")]
+        for field in self._fields:
+            self._add(field)
         self._fixed = struct.Struct(self._code)
         self._is_plain = not self._converters and not self._dynamic
 
@@ -115,18 +115,14 @@ class Layout:
             if type_ in _TEXTS:
                 self._converters.append((len(self.names), _character))
                 type_ = "char"
-            self._put(_CODES[type_])
-
-    def _put(self, code):
-        self._code += code
-        self._codes.append(code)
+            self._code += _CODES[type_]
 
     def _add_fixed(self, size, is_text):
         self._converters.append((len(self.names), _Fixed(size, is_text)))
-        self._put(f"{size}s")
+        self._code += f"{size}s"
 
     def _add_dynamic(self, locator, type_):
-        self._put("I")
+        self._code += "I"
         base = struct.calcsize(self._code) if locator == "__rel_loc" else _DATA_LOC_BASE
         self._dynamic.append((len(self.names), _Dynamic(type_), base))
 
@@ -153,7 +149,7 @@ class Layout:
         return self._fixed.pack(*values) + b"".join(pieces)
 
     def why_not(self, values, named):
-        """Why pack() failed, with the name of the field: packs each value by itself. None if each can be packed."""
+        """The reason why pack() failed, with the name of the field: packs each value by itself. None if each can be packed."""
         if named:
             try:
                 values = self.order(values, named)
@@ -161,16 +157,9 @@ class Layout:
                 return str(error)
         if len(values) != len(self.names):
             return f"{len(values)} values for {len(self.names)} fields ({', '.join(self.names) or 'none'})"
-        for position, (name, value) in enumerate(zip(self.names, values)):
+        for name, field, value in zip(self.names, self._fields, values):
             try:
-                self._try(position, value)
+                Layout(f"_ {field}").pack((value,))
             except Exception as error:  # of any kind: conversions call methods of the value
                 return f"{name}: {error}"
         return None
-
-    def _try(self, position, value):
-        for place, data_of, _ in self._dynamic:
-            if place == position:
-                return data_of(value)
-        value = dict(self._converters).get(position, lambda it: it)(value)
-        return struct.pack("=" + self._codes[position], value)

@@ -6,6 +6,8 @@ import inspect
 import re
 import time
 
+from .client import default
+
 
 def _name_of(function):
     """A valid event name for the function."""
@@ -32,10 +34,16 @@ class _Span:
         return False
 
 
-def traced(userev, name=None):
-    """A decorator for functions and coroutines, see userev.traced()."""
+def traced(name=None, *, userev=None):
+    """A decorator for functions and coroutines: @userev.traced or @userev.traced("name").
+
+    Emits NAME_entry when the function is called, and NAME_exit when it ends, with its duration in nanoseconds and the name of the
+    exception it raised.
+    """
+    userev = userev or default()
+
     def decorate(function):
-        base = name or _name_of(function)
+        base = _name_of(function) if callable(name) else name or _name_of(function)
         entry, exit_ = userev.event(f"{base}_entry"), userev.event(f"{base}_exit u64 duration; __rel_loc char[] exception")
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
@@ -48,4 +56,4 @@ def traced(userev, name=None):
                 with _Span(entry, exit_):
                     return function(*arguments, **named)
         return call
-    return decorate
+    return decorate(name) if callable(name) else decorate

@@ -32,15 +32,14 @@ static struct safe_string start_advice(const struct doctor *doctor, const char *
 
 static bool check_socket(struct doctor *doctor)
 {
-	struct findings *findings = &doctor->findings;
 	struct stat status;
 	int error = stat(doctor->path, &status) < 0 ? errno : 0;
 
 	if (error == EACCES)
-		finding(findings, MARK_FAIL, "socket", "'namei -l' shows which directory on the way denies access.",
+		finding(doctor, MARK_FAIL, "socket", "'namei -l' shows which directory on the way denies access.",
 			"user %u may not look into the directory of %s", geteuid(), doctor->path);
 	else if (error)
-		finding(findings, MARK_FAIL, "socket",
+		finding(doctor, MARK_FAIL, "socket",
 			start_advice(doctor, access("/run/userevd/client", F_OK) == 0
 						     ? "start it on its host"
 						     : "mount the host's directory: "
@@ -49,11 +48,11 @@ static bool check_socket(struct doctor *doctor)
 				.text,
 			"there is none at %s: %s", doctor->path, strerror(error));
 	else if (!S_ISSOCK(status.st_mode))
-		finding(findings, MARK_FAIL, "socket",
+		finding(doctor, MARK_FAIL, "socket",
 			"Remove it and start the daemon, or give the right path: --socket or USEREV_SOCKET.",
 			"%s exists, but it is not a socket", doctor->path);
 	else
-		finding(findings, MARK_OK, "socket", NULL, "%s exists", doctor->path);
+		finding(doctor, MARK_OK, "socket", NULL, "%s exists", doctor->path);
 	return !error && S_ISSOCK(status.st_mode);
 }
 
@@ -66,36 +65,50 @@ static void explain_denial(struct doctor *doctor)
 	stat(doctor->path, &status);
 	owner = getpwuid(status.st_uid);
 	group = getgrgid(status.st_gid);
-	finding(&doctor->findings, MARK_FAIL, "permission",
+	finding(doctor, MARK_FAIL, "permission",
 		"Ask the admin to let this user write to the socket (SocketMode=, SocketGroup=). If the mode allows it, "
 		"a security module denies it: 'journalctl -k'.",
 		"user %u may not connect; the socket is %s:%s's with mode %04o", geteuid(),
 		owner ? owner->pw_name : "nobody", group ? group->gr_name : "nogroup", status.st_mode & 07777U);
 }
 
+/* An error, and the finding about the daemon. */
+struct diagnosis {
+	int error;
+	const char *advice, *sentence; /* without a sentence: for all other errors */
+};
+
+static void diagnose(struct doctor *doctor, const struct diagnosis *table, int error, const char *otherwise)
+{
+	while (table->sentence && table->error != error)
+		table++;
+	if (table->sentence)
+		finding(doctor, MARK_FAIL, "daemon", table->advice, "%s", table->sentence);
+	else
+		finding(doctor, MARK_FAIL, "daemon", table->advice, "%s: %s", otherwise, strerror(-error));
+}
+
 static bool check_permission(struct doctor *doctor)
 {
-	struct findings *findings = &doctor->findings;
+	const struct safe_string advice = start_advice(
+		doctor, "mount the directory of the socket, not the socket itself: a daemon that starts again "
+			"makes a new socket");
+	const struct diagnosis table[] = {
+		{ -ECONNREFUSED, advice.text, "the socket exists, but nobody listens: the daemon has ended" },
+		{ -EPROTOTYPE, "Give the right path: --socket or USEREV_SOCKET.",
+		  "the socket belongs to another program" },
+		{ -EAGAIN, "See 'journalctl -u userevd'.",
+		  "the daemon does not accept connections: its queue is full" },
+		{ 0, NULL, NULL },
+	};
 	int r = control_open(doctor->path, &doctor->client);
 
 	if (r == 0)
-		finding(findings, MARK_OK, "permission", NULL, "user %u may connect", geteuid());
+		finding(doctor, MARK_OK, "permission", NULL, "user %u may connect", geteuid());
 	else if (r == -EACCES || r == -EPERM)
 		explain_denial(doctor);
-	else if (r == -ECONNREFUSED)
-		finding(findings, MARK_FAIL, "daemon",
-			start_advice(doctor, "mount the directory of the socket, not the socket itself: a daemon that "
-					     "starts again makes a new socket")
-				.text,
-			"the socket exists, but nobody listens: the daemon has ended");
-	else if (r == -EPROTOTYPE)
-		finding(findings, MARK_FAIL, "daemon", "Give the right path: --socket or USEREV_SOCKET.",
-			"the socket belongs to another program");
-	else if (r == -EAGAIN)
-		finding(findings, MARK_FAIL, "daemon", "See 'journalctl -u userevd'.",
-			"the daemon does not accept connections: its queue is full");
 	else
-		finding(findings, MARK_FAIL, "daemon", NULL, "cannot connect: %s", strerror(-r));
+		diagnose(doctor, table, r, "cannot connect");
 	return r == 0;
 }
 
@@ -111,7 +124,7 @@ bool doctor_find_unguarded_root(struct doctor *doctor, const char *refusal)
 		advice, sizeof(advice),
 		"Use another user, run the guard if the kernel supports it (userevd-guard(8)), or ask the admin for %.*s=yes.",
 		(int)strcspn(key, "= "), key);
-	finding(&doctor->findings, MARK_FAIL, "guard", advice,
+	finding(doctor, MARK_FAIL, "guard", advice,
 		"nothing guards data files here, and user %u may be root of the machine: in a cgroup that is not the "
 		"machine's own it gets none",
 		geteuid());
@@ -151,88 +164,67 @@ static int doctor_greet(struct doctor *doctor)
 
 static bool check_daemon(struct doctor *doctor)
 {
-	struct findings *findings = &doctor->findings;
+	bool by_systemd = doctor->state != DAEMON_BY_HAND && doctor->state != DAEMON_RUNS;
+	const struct diagnosis table[] = {
+		{ -ETIMEDOUT, doctor_advice(doctor->state, true),
+		  by_systemd ? "systemd accepts the connection, but there is no daemon that answers"
+			     : "it accepts the connection, but does not answer" },
+		{ -EPROTO, "Look for a denial in the kernel's log: 'journalctl -k'.",
+		  "its file descriptors do not arrive: a security module withholds them" },
+		{ -EBADMSG, "Compare the versions: 'userevctl version'.", "the answer is not in userevd's protocol" },
+		{ 0, "The reason is in 'journalctl -u userevd'.", NULL },
+	};
 	const struct control *client = doctor->client;
 	int r = doctor_greet(doctor);
 
 	if (r == 0)
-		finding(findings, MARK_OK, "daemon", NULL, "it answers; this is tenant %s", doctor->tenant);
-	else if (r == -EREMOTEIO && !doctor_find_unguarded_root(doctor, client->sentence))
-		finding(findings, MARK_FAIL, "daemon",
+		finding(doctor, MARK_OK, "daemon", NULL, "it answers; this is tenant %s", doctor->tenant);
+	else if (r != -EREMOTEIO)
+		diagnose(doctor, table, r, "it closed the connection");
+	else if (!doctor_find_unguarded_root(doctor, client->sentence))
+		finding(doctor, MARK_FAIL, "daemon",
 			client->refusal == REFUSAL_TOO_MANY_CONNECTIONS
 				? "'userevctl events' shows an admin which programs hold connections."
 				: "Ask the admin to look at 'journalctl -u userevd'.",
 			"it refused the connection (%s): %s", refusal_name(client->refusal), client->sentence);
-	else if (r == -ETIMEDOUT)
-		finding(findings, MARK_FAIL, "daemon", doctor_advice(doctor->state, true), "%s",
-			doctor->state == DAEMON_BY_HAND || doctor->state == DAEMON_RUNS
-				? "it accepts the connection, but does not answer"
-				: "systemd accepts the connection, but there is no daemon that answers");
-	else if (r == -EPROTO)
-		finding(findings, MARK_FAIL, "daemon", "Look for a denial in the kernel's log: 'journalctl -k'.",
-			"its file descriptors do not arrive: a security module withholds them");
-	else if (r == -EBADMSG)
-		finding(findings, MARK_FAIL, "daemon", "Compare the versions: 'userevctl version'.",
-			"the answer is not in userevd's protocol");
-	else if (r != -EREMOTEIO)
-		finding(findings, MARK_FAIL, "daemon", "The reason is in 'journalctl -u userevd'.",
-			"it closed the connection: %s", strerror(-r));
 	return r == 0;
 }
 
 /* The daemon's own status. 0 or a negative errno. */
 static int ask_status(struct doctor *doctor)
 {
-	const struct {
-		const char *key;
-		char *text;
-		size_t size;
-	} texts[] = {
-		{ "why", doctor->why, sizeof(doctor->why) },
-		{ "guard", doctor->guard, sizeof(doctor->guard) },
-		{ "note", doctor->note, sizeof(doctor->note) },
-		{ "policy_note", doctor->policy_note, sizeof(doctor->policy_note) },
-		{ "policy", doctor->policy, sizeof(doctor->policy) },
-	};
+	_cleanup_(control_freep) struct control *control = NULL;
 	struct cursor row = { 0 };
-	int r = control_ask(doctor->control, KIND_STATUS);
+	int r = control_open(doctor->ctl->control_socket, &control);
 
+	if (r == 0)
+		r = control_ask(control, KIND_STATUS);
 	/* systemd accepts connections also for a daemon that does not run. */
 	if (r == 0 && !doctor->greeted &&
-	    poll(&(struct pollfd){ .fd = doctor->control->fd, .events = POLLIN }, 1, CONTROL_MUTE_MS) == 0)
+	    poll(&(struct pollfd){ .fd = control->fd, .events = POLLIN }, 1, CONTROL_MUTE_MS) == 0)
 		r = -ETIMEDOUT;
 	if (r == 0)
-		r = control_next_row(doctor->control, &row);
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		struct row_field field;
-		struct text sentence;
-
-		if (!row_find(row, texts[i].key, &field) || field.type != ROW_STRING)
-			continue;
-		sentence = text_make(texts[i].text, texts[i].size);
-		text_safe(&sentence, (const char *)field.value, field.length);
-	}
-	return r > 0 ? 0 : r < 0 ? r : -EBADMSG;
+		r = control_next_row(control, &row);
+	if (r <= 0)
+		return r < 0 ? r : -EBADMSG;
+	doctor->status = row_copy(row);
+	row_get_string(row, "policy", doctor->policy, sizeof(doctor->policy));
+	return 0;
 }
 
 static void check_control(struct doctor *doctor)
 {
 	const char *path = doctor->ctl->control_socket;
-	int r = control_open(path, &doctor->control);
+	int r = ask_status(doctor);
 
 	if (r == 0)
-		r = ask_status(doctor);
-	if (r < 0)
-		doctor->control = control_free(doctor->control);
-	if (r == 0)
-		finding(&doctor->findings, MARK_OK, "control", NULL, "user %u is an admin of the daemon at %s",
-			geteuid(), path);
+		finding(doctor, MARK_OK, "control", NULL, "user %u is an admin of the daemon at %s", geteuid(), path);
 	else if (r == -EACCES || r == -EPERM)
-		finding(&doctor->findings, MARK_NOTE, "control",
+		finding(doctor, MARK_NOTE, "control",
 			"Programs do not need it. For status, enable and tail be root or in the group of that socket.",
 			"user %u may not use %s", geteuid(), path);
 	else
-		finding(&doctor->findings, MARK_NOTE, "control",
+		finding(doctor, MARK_NOTE, "control",
 			"Programs do not need it, and inside a container there should be none.",
 			r == -ETIMEDOUT ? "no daemon answers at %s" : "cannot reach a daemon at %s: %s", path,
 			strerror(-r));
@@ -240,62 +232,63 @@ static void check_control(struct doctor *doctor)
 
 static void check_backend(struct doctor *doctor)
 {
-	const char *why = doctor->why[0] ? doctor->why : NULL, *note = doctor->note[0] ? doctor->note : NULL;
+	struct safe_string why = row_string(doctor->status, "why"), note = row_string(doctor->status, "note"),
+			   guard = row_string(doctor->status, "guard");
+	const char *advice = *note.text ? note.text : NULL;
 	uint16_t backend = doctor->welcome.backend;
 
 	if (backend == BACKEND_EMBEDDED) {
-		finding(&doctor->findings, MARK_NOTE, "backend", why,
+		finding(doctor, MARK_NOTE, "backend", *why.text ? why.text : NULL,
 			"embedded: the daemon itself records, and userevctl shows the records; ftrace and perf do not see "
 			"these events");
 		return;
 	}
-	finding(&doctor->findings, MARK_OK, "backend", why, "%s: events are the kernel's, for ftrace and perf",
-		backend_name(backend));
-	if (strncmp(doctor->guard, "off", 3) == 0)
-		finding(&doctor->findings, MARK_NOTE, "guard", note,
+	finding(doctor, MARK_OK, "backend", *why.text ? why.text : NULL,
+		"%s: events are the kernel's, for ftrace and perf", backend_name(backend));
+	if (strncmp(guard.text, "off", 3) == 0)
+		finding(doctor, MARK_NOTE, "guard", advice,
 			"off: each program has a data file of its own, with which it could register events by itself");
-	else if (doctor->guard[0])
-		finding(&doctor->findings, MARK_OK, "guard", note,
+	else if (*guard.text)
+		finding(doctor, MARK_OK, "guard", advice,
 			"%s: with a data file a program can write records, but not register events by itself",
-			doctor->guard);
+			guard.text);
 }
 
 static void check_machine(struct doctor *doctor)
 {
-	struct findings *findings = &doctor->findings;
 	struct probe probe;
 
 	probe_machine(NULL, &probe);
 	if (probe.may_look)
-		finding(findings, MARK_OK, "tracefs", NULL, "mounted at %s", probe.tracefs);
+		finding(doctor, MARK_OK, "tracefs", NULL, "mounted at %s", probe.tracefs);
 	else if (probe.tracefs_mounted)
-		finding(findings, MARK_OK, "tracefs", NULL, "mounted at %s, which user %u may not search",
-			probe.tracefs, geteuid());
+		finding(doctor, MARK_OK, "tracefs", NULL, "mounted at %s, which user %u may not search", probe.tracefs,
+			geteuid());
 	else
-		finding(findings, MARK_NOTE, "tracefs",
+		finding(doctor, MARK_NOTE, "tracefs",
 			"Only the daemon and tracers need it: 'mount -t tracefs tracefs /sys/kernel/tracing' on the host.",
 			"not mounted here");
 
 	if (probe.has_user_events)
-		finding(findings, MARK_OK, "kernel", NULL, "it has user_events (%s)", backend_name(probe.kind));
+		finding(doctor, MARK_OK, "kernel", NULL, "it has user_events (%s)", backend_name(probe.kind));
 	else if (doctor->greeted && doctor->welcome.backend != BACKEND_EMBEDDED)
-		finding(findings, MARK_OK, "kernel", NULL, "it has user_events, which the daemon uses");
+		finding(doctor, MARK_OK, "kernel", NULL, "it has user_events, which the daemon uses");
 	else if (probe.tracefs_mounted && !probe.may_look)
-		finding(findings, MARK_NOTE, "kernel", "Look as root, outside of any container.",
+		finding(doctor, MARK_NOTE, "kernel", "Look as root, outside of any container.",
 			"user %u cannot see here whether it has user_events", geteuid());
 	else
-		finding(findings, MARK_NOTE, "kernel",
+		finding(doctor, MARK_NOTE, "kernel",
 			"The embedded backend works without. For ftrace and perf use a kernel with CONFIG_USER_EVENTS=y.",
 			probe.tracefs_mounted ? "it has no user_events"
 					      : "whether it has user_events cannot be seen here");
 
 	if (probe.has_user_events)
-		finding(findings, probe.may_open ? MARK_OK : MARK_NOTE, "access",
+		finding(doctor, probe.may_open ? MARK_OK : MARK_NOTE, "access",
 			probe.may_open ? NULL : "Programs need not: the daemon opens it for them, as root.",
 			"user %u %s open user_events_data directly", geteuid(), probe.may_open ? "may" : "may not");
 	/* From inside a container the daemon may see more than doctor. */
-	if (!streq(probe.sentence, doctor->why))
-		finding(findings, MARK_NOTE, "machine", NULL, "%s", probe.sentence);
+	if (!streq(probe.sentence, row_string(doctor->status, "why").text))
+		finding(doctor, MARK_NOTE, "machine", NULL, "%s", probe.sentence);
 }
 
 static void examine(struct doctor *doctor)
@@ -309,7 +302,7 @@ static void examine(struct doctor *doctor)
 		check_backend(doctor);
 	check_machine(doctor);
 	if (!doctor->greeted) {
-		finding(&doctor->findings, MARK_SKIP, "policy, quota, page, record", NULL,
+		finding(doctor, MARK_SKIP, "policy, quota, page, record", NULL,
 			"not tried: no daemon accepts this program as a client");
 		return;
 	}
@@ -322,30 +315,26 @@ static void examine(struct doctor *doctor)
 
 static int doctor_run(struct ctl *ctl)
 {
-	_cleanup_(freep) struct doctor *doctor = calloc(1, sizeof(*doctor));
+	_cleanup_(freep) struct doctor *doctor = must(calloc(1, sizeof(*doctor)));
 	const char *policy = POLICY_DIRECTORIES;
 	int r;
 
 	options_read(ctl, &policy, 0, 0);
-	if (!doctor) {
-		ctl_error("out of memory.");
-		return EXIT_REFUSED;
-	}
 	string_copy(doctor->policy, sizeof(doctor->policy), policy);
 	doctor->ctl = ctl;
 	doctor->path = clients_socket_path(ctl);
 	doctor->page = -1;
-	findings_begin(&doctor->findings, &ctl->output, doctor->path);
+	findings_begin(doctor);
 	examine(doctor);
-	findings_end(&doctor->findings);
+	findings_end(doctor);
 	if (doctor->registered)
 		userev_release(doctor->userev, &doctor->event);
 	userev_close(doctor->userev);
 	fd_close(doctor->page);
 	control_free(doctor->client);
-	control_free(doctor->control);
+	free((void *)doctor->status.at);
 	r = ctl_finish(ctl);
-	return r == EXIT_DONE && doctor->findings.failed ? EXIT_REFUSED : r;
+	return r == EXIT_DONE && doctor->failed ? EXIT_REFUSED : r;
 }
 
 static const struct ctl_option doctor_options[] = {

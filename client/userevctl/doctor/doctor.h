@@ -6,19 +6,6 @@
 #include "client/userev.h"
 #include "client/userevctl/ctl.h"
 
-/* finding.c: the output. */
-enum mark { MARK_OK, MARK_NOTE, MARK_FAIL, MARK_SKIP };
-struct findings {
-	const struct output *output;
-	struct json json;
-	bool failed;
-};
-void findings_begin(struct findings *, const struct output *, const char *socket);
-/* One sentence about one subject and, unless NULL, another sentence with advice. */
-void finding(struct findings *, enum mark, const char *subject, const char *advice, const char *format, ...)
-	_printf_(5, 6);
-void findings_end(struct findings *);
-
 /* The state of the daemon's units, as systemd shows it. */
 enum daemon_state {
 	DAEMON_BY_HAND,
@@ -31,7 +18,8 @@ enum daemon_state {
 
 struct doctor {
 	struct ctl *ctl;
-	struct findings findings;
+	struct json json;
+	bool failed;
 	const char *path; /* of the clients' socket */
 	enum daemon_state state;
 	struct control *client; /* the connection to that socket */
@@ -40,17 +28,21 @@ struct doctor {
 	struct wire_account account;
 	char tenant[4 * WIRE_TENANT_MAX + 1]; /* safe to show */
 	int page;			      /* fd */
-	struct control *control;	      /* NULL: not an admin */
-	char why[4096];			      /* the daemon's reason for its backend */
-	char guard[4096];
-	char note[4096];
-	char policy_note[4096];
-	char policy[4096]; /* the directories of its policy files */
+	struct cursor status;		      /* a copy of the daemon's row; empty: this user is no admin */
+	char policy[4096];		      /* the directories of its policy files */
 	struct userev *userev;
 	struct userev_event event;
 	bool registered;
 	bool over_quota;
 };
+
+/* finding.c: the output. */
+enum mark { MARK_OK, MARK_NOTE, MARK_FAIL, MARK_SKIP };
+void findings_begin(struct doctor *);
+/* One sentence about one subject and, unless NULL, another sentence with advice. */
+void finding(struct doctor *, enum mark, const char *subject, const char *advice, const char *format, ...)
+	_printf_(5, 6);
+void findings_end(struct doctor *);
 
 /* host.c */
 enum daemon_state doctor_ask_systemd(const char *path);

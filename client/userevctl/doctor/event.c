@@ -24,25 +24,25 @@ void doctor_check_page(struct doctor *doctor)
 	void *writable;
 
 	if (fd < 0 || size < 1 || size > WIRE_PAGE_BYTES) {
-		finding(&doctor->findings, MARK_FAIL, "page", "Compare the versions: 'userevctl version'.",
+		finding(doctor, MARK_FAIL, "page", "Compare the versions: 'userevctl version'.",
 			"the daemon sent no status page");
 		return;
 	}
 	page = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED) {
-		finding(&doctor->findings, MARK_FAIL, "page", "Look for a denial in the kernel's log: 'journalctl -k'.",
+		finding(doctor, MARK_FAIL, "page", "Look for a denial in the kernel's log: 'journalctl -k'.",
 			"the status page cannot be mapped: %s", strerror(errno));
 		return;
 	}
 	writable = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (writable != MAP_FAILED)
-		finding(&doctor->findings, MARK_NOTE, "page", "Please report this: it should not be possible.",
+		finding(doctor, MARK_NOTE, "page", "Please report this: it should not be possible.",
 			"mapped, but it can be written from here");
 	else if (page[0] & 1)
-		finding(&doctor->findings, MARK_FAIL, "page", "Please report this, with the daemon's version.",
+		finding(doctor, MARK_FAIL, "page", "Please report this, with the daemon's version.",
 			"mapped, but its bit 0 is set, which is never used");
 	else
-		finding(&doctor->findings, MARK_OK, "page", NULL, "mapped, readable, and read-only");
+		finding(doctor, MARK_OK, "page", NULL, "mapped, readable, and read-only");
 	munmap((void *)page, size);
 	if (writable != MAP_FAILED)
 		munmap(writable, size);
@@ -76,7 +76,7 @@ void doctor_check_registration(struct doctor *doctor)
 	doctor->userev = userev_open(doctor->path, 0);
 	r = doctor->userev ? userev_connected(doctor->userev) : -errno;
 	if (r < 0) {
-		finding(&doctor->findings, MARK_FAIL, "policy", NULL, "the library cannot connect: %s", strerror(-r));
+		finding(doctor, MARK_FAIL, "policy", NULL, "the library cannot connect: %s", strerror(-r));
 		return;
 	}
 	r = userev_register(doctor->userev, &doctor->event, TEST_DESCRIPTION, 0);
@@ -84,12 +84,12 @@ void doctor_check_registration(struct doctor *doctor)
 		doctor->over_quota = r == -EDQUOT;
 		if (doctor_find_unguarded_root(doctor, userev_refusal()))
 			return;
-		finding(&doctor->findings, MARK_FAIL, r == -EDQUOT ? "quota" : "policy", registration_advice(r),
+		finding(doctor, MARK_FAIL, r == -EDQUOT ? "quota" : "policy", registration_advice(r),
 			"the registration of a test event was refused: %s", safe_string(userev_refusal()).text);
 		return;
 	}
 	doctor->registered = true;
-	finding(&doctor->findings, MARK_OK, "policy", NULL, "a test event was registered");
+	finding(doctor, MARK_OK, "policy", NULL, "a test event was registered");
 }
 
 void doctor_check_quota(struct doctor *doctor)
@@ -105,9 +105,9 @@ void doctor_check_quota(struct doctor *doctor)
 	if (account->lingering > 0)
 		snprintf(lingering, sizeof(lingering), "; %s: released, but still open in a process",
 			 plural(account->lingering, "lingers", "linger").text);
-	finding(&doctor->findings, is_scarce ? MARK_NOTE : MARK_OK, "quota",
-		is_scarce ? registration_advice(-EDQUOT) : NULL, "this tenant holds %u of %s%s", account->events,
-		plural(account->events_max, "event", "events").text, lingering);
+	finding(doctor, is_scarce ? MARK_NOTE : MARK_OK, "quota", is_scarce ? registration_advice(-EDQUOT) : NULL,
+		"this tenant holds %u of %s%s", account->events, plural(account->events_max, "event", "events").text,
+		lingering);
 }
 
 /* Writes a record with a random number. */
@@ -117,8 +117,7 @@ static bool write_test_record(struct doctor *doctor, uint64_t *ret_number)
 	ssize_t written;
 
 	if (!userev_enabled(&doctor->event)) {
-		finding(&doctor->findings, MARK_FAIL, "record",
-			"Do --socket and --control-socket belong to the same daemon?",
+		finding(doctor, MARK_FAIL, "record", "Do --socket and --control-socket belong to the same daemon?",
 			"the test event was switched on, but is off in the status page");
 		return false;
 	}
@@ -126,7 +125,7 @@ static bool write_test_record(struct doctor *doctor, uint64_t *ret_number)
 		number = (uint64_t)getpid();
 	written = userev_write(&doctor->event, &number, sizeof(number));
 	if (written != sizeof(number)) {
-		finding(&doctor->findings, MARK_FAIL, "record", "The reason is in 'journalctl -u userevd'.",
+		finding(doctor, MARK_FAIL, "record", "The reason is in 'journalctl -u userevd'.",
 			"a record could not be written: %s",
 			written < 0 ? strerror((int)-written) : "no tracer takes it");
 		return false;
@@ -140,33 +139,31 @@ static int trace_until(struct doctor *doctor, struct tracing *tracing, const cha
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size = 0;
-	struct output output = { .file = open_memstream(&text, &size), .json = true };
+	struct output output = { .file = must(open_memstream(&text, &size)), .json = true };
 	struct record_view view = { .output = &output };
 	struct pollfd readable = { .fd = tracing->fd, .events = POLLIN };
-	int r = output.file ? EXIT_DONE : EXIT_REFUSED;
+	int r = EXIT_DONE;
 
 	*ret_found = !wanted && userev_enabled(&doctor->event);
 	for (int turns = 0; r == EXIT_DONE && !*ret_found && !tracing->over && turns < TRACE_TURNS; turns++) {
-		if (poll(&readable, 1, TRACE_TURN_MS) > 0)
-			r = tracing->ops->tail_read(tracing, &view);
+		if (poll(&readable, 1, TRACE_TURN_MS) >= 0)
+			r = tail_read(tracing, &view);
 		*ret_found = wanted ? text && strstr(text, wanted) : userev_enabled(&doctor->event);
 	}
 	record_view_deinit(&view);
-	if (output.file)
-		fclose(output.file);
+	fclose(output.file);
 	return r;
 }
 
 static int trace_record(struct doctor *doctor, struct tracing *tracing)
 {
 	static char *const names[] = { (char *)TEST_EVENT };
-	const struct tail_request request = { .patterns = names, .n = ARRAY_SIZE(names) };
 	uint64_t number;
 	char wanted[64];
 	bool found;
 	int r;
 
-	r = tracing->ops->tail_begin(tracing, &request);
+	r = tail_begin(tracing, names, ARRAY_SIZE(names), 0);
 	if (r == EXIT_DONE)
 		r = trace_until(doctor, tracing, NULL, &found);
 	if (r != EXIT_DONE || !write_test_record(doctor, &number))
@@ -174,7 +171,7 @@ static int trace_record(struct doctor *doctor, struct tracing *tracing)
 	snprintf(wanted, sizeof(wanted), "\"number\":%" PRIu64 "}", number);
 	r = trace_until(doctor, tracing, wanted, &found);
 	if (r == EXIT_DONE)
-		finding(&doctor->findings, found ? MARK_OK : MARK_FAIL, "record",
+		finding(doctor, found ? MARK_OK : MARK_FAIL, "record",
 			found ? NULL : "Please report this, with the daemon's version.",
 			found ? "one was written from here, and came back"
 			      : "one was written from here, but did not arrive");
@@ -189,20 +186,19 @@ void doctor_check_record(struct doctor *doctor)
 
 	if (!doctor->registered)
 		obstacle = "there is no event to write it to";
-	else if (!doctor->control)
+	else if (!doctor->status.at)
 		obstacle = "only admins see records";
 	else if (doctor->welcome.backend != BACKEND_EMBEDDED && geteuid() != 0)
 		obstacle = "tracing is for root";
 	if (obstacle) {
-		finding(&doctor->findings, MARK_SKIP, "record", NULL, "not tried: %s", obstacle);
+		finding(doctor, MARK_SKIP, "record", NULL, "not tried: %s", obstacle);
 		return;
 	}
 	r = tracing_open(doctor->ctl, TRACING_ACT, &tracing);
 	if (r == EXIT_DONE)
 		r = trace_record(doctor, tracing);
 	if (r != EXIT_DONE)
-		finding(&doctor->findings, MARK_FAIL, "record", "See the messages on stderr.",
-			"it could not be traced");
+		finding(doctor, MARK_FAIL, "record", "See the messages on stderr.", "it could not be traced");
 	stopped = tracing ? tracing->signal : 0;
 	tracing_free(tracing);
 	if (stopped > 0)
@@ -214,13 +210,13 @@ void doctor_check_losses(struct doctor *doctor)
 	const struct wire_account *account = &doctor->account;
 
 	if (account->lost == 0 && account->bad == 0)
-		finding(&doctor->findings, MARK_OK, "losses", NULL, "this tenant has lost no record");
+		finding(doctor, MARK_OK, "losses", NULL, "this tenant has lost no record");
 	if (account->lost > 0)
-		finding(&doctor->findings, MARK_NOTE, "losses",
+		finding(doctor, MARK_NOTE, "losses",
 			"Programs wrote them faster than they were read: trace fewer events at once.",
 			"%s of this tenant lost", plural(account->lost, "record is", "records are").text);
 	if (account->bad > 0)
-		finding(&doctor->findings, MARK_NOTE, "bad records",
+		finding(doctor, MARK_NOTE, "bad records",
 			"A program writes payloads that do not fit its descriptions: 'userevctl events' shows an admin which.",
 			"%s of this tenant", plural(account->bad, "record", "records").text);
 }

@@ -18,71 +18,69 @@ static const struct {
 	[MARK_SKIP] = { "skip", STYLE_DIM },
 };
 
-void findings_begin(struct findings *findings, const struct output *output, const char *socket)
+void findings_begin(struct doctor *doctor)
 {
+	FILE *file = doctor->ctl->output.file;
+	struct json *json = &doctor->json;
 	struct utsname system;
 	char kernel[sizeof(system)];
 
 	uname(&system);
 	snprintf(kernel, sizeof(kernel), "%s %s %s", system.sysname, system.release, system.machine);
-	*findings = (struct findings){ .output = output, .json = { .file = output->file } };
-	if (!output->json) {
-		fprintf(output->file, "userevctl %s, libuserev %s, %s, user %u, socket %s\n", VERSION, userev_version(),
-			kernel, geteuid(), socket);
+	*json = (struct json){ .file = file };
+	if (!doctor->ctl->output.json) {
+		fprintf(file, "userevctl %s, libuserev %s, %s, user %u, socket %s\n", VERSION, userev_version(), kernel,
+			geteuid(), doctor->path);
 		return;
 	}
-	json_begin(&findings->json, '{');
-	json_put_text(&findings->json, "userevctl", VERSION);
-	json_put_text(&findings->json, "libuserev", userev_version());
-	json_put_text(&findings->json, "system", kernel);
-	json_put_text(&findings->json, "socket", socket);
-	json_put_u64(&findings->json, "uid", geteuid());
-	json_key(&findings->json, "checks", 6);
-	json_begin(&findings->json, '[');
+	json_begin(json, '{');
+	json_put_text(json, "userevctl", VERSION);
+	json_put_text(json, "libuserev", userev_version());
+	json_put_text(json, "system", kernel);
+	json_put_text(json, "socket", doctor->path);
+	json_put_u64(json, "uid", geteuid());
+	json_put_begin(json, "checks", '[');
 }
 
-void finding(struct findings *findings, enum mark mark, const char *subject, const char *advice, const char *format,
-	     ...)
+void finding(struct doctor *doctor, enum mark mark, const char *subject, const char *advice, const char *format, ...)
 {
-	const struct output *output = findings->output;
-	struct json *json = &findings->json;
+	const struct output *output = &doctor->ctl->output;
+	struct json *json = &doctor->json;
 	char sentence[8192];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
-	if (mark == MARK_FAIL)
-		findings->failed = true;
-	if (!output->json) {
-		putc('[', output->file);
-		output_styled(output, marks[mark].style, "%s", marks[mark].name);
-		fprintf(output->file, "]%*s", (int)(5 - strlen(marks[mark].name)), "");
-		output_styled(output, STYLE_BOLD, "%s", subject);
-		fprintf(output->file, ": %s\n", sentence);
+	doctor->failed |= mark == MARK_FAIL;
+	if (doctor->ctl->output.json) {
+		json_begin(json, '{');
+		json_put_text(json, "check", subject);
+		json_put_text(json, "result", marks[mark].name);
+		json_put_text(json, "sentence", sentence);
 		if (advice)
-			fprintf(output->file, "       %s\n", advice);
+			json_put_text(json, "advice", advice);
+		json_end(json, '}');
 		return;
 	}
-	json_begin(json, '{');
-	json_put_text(json, "check", subject);
-	json_put_text(json, "result", marks[mark].name);
-	json_put_text(json, "sentence", sentence);
+	putc('[', output->file);
+	output_styled(output, marks[mark].style, "%s", marks[mark].name);
+	fprintf(output->file, "]%*s", (int)(5 - strlen(marks[mark].name)), "");
+	output_styled(output, STYLE_BOLD, "%s", subject);
+	fprintf(output->file, ": %s\n", sentence);
 	if (advice)
-		json_put_text(json, "advice", advice);
-	json_end(json, '}');
+		fprintf(output->file, "       %s\n", advice);
 }
 
-void findings_end(struct findings *findings)
+void findings_end(struct doctor *doctor)
 {
-	const struct output *output = findings->output;
+	const struct output *output = &doctor->ctl->output;
 
-	if (output->json) {
-		json_end(&findings->json, ']');
-		json_put_bool(&findings->json, "works", !findings->failed);
-		json_end(&findings->json, '}');
-		putc('\n', output->file);
-	} else if (findings->failed) {
+	if (doctor->ctl->output.json) {
+		json_end(&doctor->json, ']');
+		json_put_bool(&doctor->json, "works", !doctor->failed);
+		json_end_line(&doctor->json, '}');
+	} else if (doctor->failed) {
 		output_styled(output, STYLE_BAD, "Events do not work from here");
 		fputs(": see the failed checks above.\n", output->file);
 	} else {

@@ -2,10 +2,10 @@
 
 /* doctor: facts about the daemon from systemd, /proc and the policy files, also if it does not answer. */
 
-#include <ctype.h>
 #include <dirent.h>
 
 #include "client/userevctl/doctor/doctor.h"
+#include "client/userevctl/process.h"
 #include "daemon/policy/policy.h"
 #include "protocol/base/text.h"
 
@@ -71,98 +71,63 @@ enum daemon_state doctor_ask_systemd(const char *path)
 	return strstr(unit[1].state, "activating") ? DAEMON_STARTS : DAEMON_RUNS;
 }
 
-struct process {
-	pid_t pid, parent;
-	uid_t uid;
-	char comm[64];
-};
-
-/* From /proc/PID/status. False: the process has gone, or is hidden. */
-static bool read_process_status(pid_t pid, struct process *ret)
-{
-	char path[64], line[256];
-	struct process process = { .pid = pid, .uid = (uid_t)-1 };
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, "Name:\t", 6) == 0) {
-			line[strcspn(line, "\n")] = '\0';
-			string_copy(process.comm, sizeof(process.comm), line + 6);
-		}
-		if (strncmp(line, "PPid:\t", 6) == 0)
-			process.parent = (pid_t)strtol(line + 6, NULL, 10);
-		/* The effective one stands behind the real one. */
-		if (strncmp(line, "Uid:\t", 5) == 0)
-			process.uid = (uid_t)strtoul(line + 5 + strcspn(line + 5, "\t"), NULL, 10);
-	}
-	if (file)
-		fclose(file);
-	*ret = process;
-	return process.uid != (uid_t)-1;
-}
-
 /*
  * The kernel counts the fds in flight for all processes of a user together (daemon/connection/inflight.c), so another program
  * of the daemon's user could use up the daemon's share.
  */
 void doctor_check_user(struct doctor *doctor)
 {
-	struct process daemon, process, other = { 0 };
-	struct cursor row = { 0 };
+	pid_t pid = (pid_t)row_get_u64(doctor->status, "pid"), one, other_pid = 0;
+	struct process_status daemon, process, other = { 0 };
 	const struct dirent *entry;
 	DIR *directory;
 	unsigned n = 0;
 
-	if (!doctor->control || control_ask_row(doctor->control, KIND_STATUS, &row) <= 0 ||
-	    !read_process_status((pid_t)row_get_u64(row, "pid"), &daemon))
+	if (pid == 0 || !process_read(pid, &daemon))
 		return;
 	/* A daemon that an ordinary user runs serves that user's programs only. */
 	if (daemon.uid != 0 && daemon.uid == geteuid())
 		return;
 	directory = opendir("/proc");
 	while (directory && (entry = readdir(directory))) {
-		if (!isdigit((unsigned char)*entry->d_name) ||
-		    !read_process_status((pid_t)strtol(entry->d_name, NULL, 10), &process))
-			continue;
+		one = (pid_t)strtol(entry->d_name, NULL, 10);
 		/* A child of the daemon removes the files of the sockets. */
-		if (process.uid == daemon.uid && process.pid != daemon.pid && process.parent != daemon.pid && n++ == 0)
-			other = process;
+		if (one == 0 || one == pid || !process_read(one, &process) || process.uid != daemon.uid ||
+		    process.parent == pid)
+			continue;
+		n++;
+		other = process;
+		other_pid = one;
 	}
 	if (directory)
 		closedir(directory);
 	if (n > 0)
-		finding(&doctor->findings, MARK_NOTE, "user",
+		finding(doctor, MARK_NOTE, "user",
 			"Give the daemon a user of its own (--user=, or User= in its unit): file descriptors that other programs "
 			"of its user send, and that are not received, can keep the daemon from sending any.",
 			"%u other %s user %u, which is the daemon's, such as %s (pid %d)", n,
 			n == 1 ? "process runs as" : "processes run as", daemon.uid, safe_string(other.comm).text,
-			(int)other.pid);
+			(int)other_pid);
 }
 
 void doctor_check_policy_files(struct doctor *doctor)
 {
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
-	bool found = false;
-	char buffer[1024];
-	struct text text = text_make(buffer, sizeof(buffer));
+	struct safe_string note = row_string(doctor->status, "policy_note");
+	char first[1024] = "";
+	struct text text = text_make(first, sizeof(first));
 
 	policy_load(doctor->policy, NULL, &problems, &policy);
 	/* A file that cannot be read (line 0) is an error for root only: the daemon may be able to. */
-	for (size_t i = 0; i < problems.n && !found; i++) {
-		const struct problem *problem = &problems.list[i];
-
-		found = problem->severity == PROBLEM_ERROR && (problem->line > 0 || geteuid() == 0);
-		if (found)
-			problem_text(problem, &text);
-	}
-	if (doctor->policy_note[0])
-		finding(&doctor->findings, MARK_NOTE, "policy files",
-			found ? buffer : "'userevctl policy check' shows them.", "%s", doctor->policy_note);
-	else if (found)
-		finding(&doctor->findings, doctor->greeted ? MARK_NOTE : MARK_FAIL, "policy files", buffer,
+	for (size_t i = 0; i < problems.n && !*first; i++)
+		if (problems.list[i].severity == PROBLEM_ERROR && (problems.list[i].line > 0 || geteuid() == 0))
+			problem_text(&problems.list[i], &text);
+	if (*note.text)
+		finding(doctor, MARK_NOTE, "policy files", *first ? first : "'userevctl policy check' shows them.",
+			"%s", note.text);
+	else if (*first)
+		finding(doctor, doctor->greeted ? MARK_NOTE : MARK_FAIL, "policy files", first,
 			"%s; %s, and 'userevctl policy check' shows all",
 			plural(problems.errors, "error is in them", "errors are in them").text,
 			doctor->greeted ? "the daemon has not loaded them" : "no daemon starts with them");

@@ -40,12 +40,21 @@ const char *emission_name(const struct emission *emission)
 	return name ? name : emission->ctl->argv[0];
 }
 
+int emission_write(struct emission *emission)
+{
+	ssize_t written;
+
+	if (!userev_enabled(&emission->event))
+		return 0;
+	written = userev_write(&emission->event, emission->payload, emission->size);
+	return written < 0 ? (int)written : written > 0 || emission->size == 0;
+}
+
 static int emit_one(struct emission *emission)
 {
 	struct json json = { .file = emission->ctl->output.file };
 	const char *name = emission_name(emission), *outcome = "not written: no tracer is active";
-	bool enabled = userev_enabled(&emission->event), is_written;
-	ssize_t written = enabled ? userev_write(&emission->event, emission->payload, emission->size) : 0;
+	int written = emission_write(emission);
 
 	if (written == -EAGAIN)
 		ctl_error("the record is lost: the daemon's queue is full. Try again.");
@@ -53,21 +62,19 @@ static int emit_one(struct emission *emission)
 		ctl_error("the record is lost: its %s are more than every tracer can hold.",
 			  plural(emission->size, "byte", "bytes").text);
 	else if (written < 0)
-		ctl_error("the record is lost: %s.", strerror((int)-written));
+		ctl_error("the record is lost: %s.", strerror(-written));
 	if (written < 0)
 		return EXIT_REFUSED;
-	is_written = written > 0 || (enabled && emission->size == 0);
-	if (is_written)
+	if (written > 0)
 		outcome = "written";
 	else if (emission->no_daemon)
 		outcome = "not written: there is no daemon";
-	if (emission->ctl->json) {
+	if (emission->ctl->output.json) {
 		json_begin(&json, '{');
 		json_put_text(&json, "event", name);
 		json_put_u64(&json, "bytes", emission->size);
-		json_put_bool(&json, "written", is_written);
-		json_end(&json, '}');
-		putc('\n', json.file);
+		json_put_bool(&json, "written", written > 0);
+		json_end_line(&json, '}');
 	} else if (emission->verbose) {
 		ctl_note("%s: %s (%s).", name, outcome, plural(emission->size, "byte", "bytes").text);
 	}
@@ -128,12 +135,8 @@ static int build_and_emit(struct emission *emission)
 
 static int emit_run(struct ctl *ctl)
 {
-	_cleanup_(freep) struct emission *emission = calloc(1, sizeof(*emission));
+	_cleanup_(freep) struct emission *emission = must(calloc(1, sizeof(*emission)));
 
-	if (!emission) {
-		ctl_error("out of memory.");
-		return EXIT_REFUSED;
-	}
 	emission->ctl = ctl;
 	options_read(ctl, emission, 1, INT32_MAX);
 	if (emission->from_stdin)

@@ -80,20 +80,14 @@ static int begin_assignment(struct splitter *splitter)
 /* --- text in double quotes --- */
 
 /* A number of that many hexadecimal digits; -1: there are not so many. */
-static int hex_number(const char *from, int digits)
+static int hex_number(const char *from, size_t digits)
 {
-	int number = 0;
+	char number[5] = "";
 
-	for (int i = 0; i < digits; i++) {
-		const char *all = "0123456789abcdef", *found;
-		char c = from[i] >= 'A' && from[i] <= 'F' ? (char)(from[i] | 0x20) : from[i];
-
-		found = c ? strchr(all, c) : NULL;
-		if (!found)
-			return -1;
-		number = number * 16 + (int)(found - all);
-	}
-	return number;
+	if (strspn(from, "0123456789abcdefABCDEF") < digits)
+		return -1;
+	memcpy(number, from, digits);
+	return (int)strtol(number, NULL, 16);
 }
 
 static void put_utf8(struct splitter *splitter, int code)

@@ -43,9 +43,7 @@ static void emit_line(struct stream *stream, char *line, size_t length)
 	const char *assignments[DESCRIPTION_FIELDS_MAX + 1];
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	ssize_t written = 0;
 	size_t n = 0;
-	bool enabled;
 	int r;
 
 	stream->lines++;
@@ -59,15 +57,10 @@ static void emit_line(struct stream *stream, char *line, size_t length)
 		stream_refuse(stream, sentence);
 	if (r != 0)
 		return;
-	enabled = userev_enabled(&emission->event);
-	if (enabled)
-		written = userev_write(&emission->event, emission->payload, emission->size);
-	if (written < 0)
-		stream->lost++;
-	else if (written > 0 || (enabled && emission->size == 0))
-		stream->written++;
-	else
-		stream->untraced++;
+	r = emission_write(emission);
+	stream->lost += r < 0;
+	stream->written += r > 0;
+	stream->untraced += r == 0;
 }
 
 /* All complete lines; the beginning of the next line moves to the front of the buffer. */
@@ -127,7 +120,7 @@ static void stream_report(const struct stream *stream)
 	const char *name = emission_name(emission);
 	struct json json = { .file = emission->ctl->output.file };
 
-	if (emission->ctl->json) {
+	if (emission->ctl->output.json) {
 		json_begin(&json, '{');
 		json_put_text(&json, "event", name);
 		json_put_u64(&json, "lines", stream->lines);
@@ -135,8 +128,7 @@ static void stream_report(const struct stream *stream)
 		json_put_u64(&json, "untraced", stream->untraced);
 		json_put_u64(&json, "lost", stream->lost);
 		json_put_u64(&json, "refused", stream->refused);
-		json_end(&json, '}');
-		putc('\n', json.file);
+		json_end_line(&json, '}');
 	} else if (emission->verbose || stream->lost > 0) {
 		ctl_note("%s: %s written, %llu not (no tracer was active), %llu lost, %llu refused.", name,
 			 plural(stream->written, "record", "records").text, (unsigned long long)stream->untraced,
@@ -146,14 +138,10 @@ static void stream_report(const struct stream *stream)
 
 int emit_stream(struct emission *emission)
 {
-	_cleanup_(freep) struct stream *stream = calloc(1, sizeof(*stream));
+	_cleanup_(freep) struct stream *stream = must(calloc(1, sizeof(*stream)));
 	sigset_t signals;
 	int r;
 
-	if (!stream) {
-		ctl_error("out of memory.");
-		return EXIT_REFUSED;
-	}
 	stream->emission = emission;
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);

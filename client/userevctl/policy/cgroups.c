@@ -41,18 +41,16 @@ static void cgroups_walk(struct walk *at, size_t length, unsigned depth)
 		closedir(stream);
 }
 
-int policy_check_cgroups(const struct policy *policy, struct problems *problems)
+void policy_check_cgroups(const struct policy *policy, struct problems *problems)
 {
 	size_t n = policy_count_sections(policy);
-	_cleanup_(freep) bool *matched = calloc(n + 1, sizeof(*matched));
+	_cleanup_(freep) bool *matched = must(calloc(n + 1, sizeof(*matched)));
 	struct cgroups cgroups;
 	struct walk at = { .policy = policy, .matched = matched };
 
-	if (!matched)
-		return -ENOMEM;
 	/* In a cgroup namespace, paths differ from those that the daemon sees. */
 	if (cgroups_find(NULL, &cgroups) < 0 || !*cgroups.mount || !streq(cgroups.root, "/"))
-		return 0;
+		return;
 	at.mount = strlen(cgroups.mount);
 	string_copy(at.directory, sizeof(at.directory), cgroups.mount);
 	cgroups_walk(&at, at.mount, 0);
@@ -64,5 +62,4 @@ int policy_check_cgroups(const struct policy *policy, struct problems *problems)
 				     "[%s]: no cgroup matches that here now; systemd-cgls shows those that there are",
 				     excerpt_of(section->section).text);
 	}
-	return 0;
 }

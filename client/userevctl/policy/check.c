@@ -1,68 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* policy check: what is wrong, where, and what would be right. reload says it alike. */
+/* policy check: the problems of the files. reload prints problems in the same form. */
 
 #include "client/userevctl/policy/policy.h"
 
-static void problem_print(const struct problem *problem, const struct output *output)
-{
-	bool error = problem->severity == PROBLEM_ERROR;
-
-	output_styled(output, error ? STYLE_BAD : STYLE_BOLD, "%s", safe_string(problem->file).text);
-	if (problem->line > 0)
-		output_styled(output, error ? STYLE_BAD : STYLE_BOLD, ":%u", problem->line);
-	fputs(": ", output->file);
-	if (!error)
-		output_styled(output, STYLE_WARNING, "warning: ");
-	fprintf(output->file, "%s\n", problem->sentence);
-}
-
 void problems_print(const struct problems *problems, const struct output *output)
 {
-	for (size_t i = 0; i < problems->n; i++)
-		problem_print(&problems->list[i], output);
-}
+	for (size_t i = 0; i < problems->n; i++) {
+		const struct problem *problem = &problems->list[i];
+		bool error = problem->severity == PROBLEM_ERROR;
+		enum style style = error ? STYLE_BAD : STYLE_BOLD;
 
-static void put_json(struct json *json, const char *key, const char *value)
-{
-	json_key(json, key, strlen(key));
-	json_string(json, value, strlen(value));
-}
-
-static void problem_json(struct json *json, const struct problem *problem)
-{
-	json_begin(json, '{');
-	put_json(json, "severity", problem->severity == PROBLEM_ERROR ? "error" : "warning");
-	put_json(json, "file", problem->file);
-	if (problem->line > 0) {
-		json_key(json, "line", 4);
-		json_u64(json, problem->line);
+		output_styled(output, style, "%s", safe_string(problem->file).text);
+		if (problem->line > 0)
+			output_styled(output, style, ":%u", problem->line);
+		fputs(": ", output->file);
+		if (!error)
+			output_styled(output, STYLE_WARNING, "warning: ");
+		fprintf(output->file, "%s\n", problem->sentence);
 	}
-	if (problem->key)
-		put_json(json, "key", problem->key);
-	put_json(json, "sentence", problem->sentence);
-	json_end(json, '}');
 }
 
 void problems_json(const struct problems *problems, struct json *json)
 {
-	json_key(json, "problems", 8);
-	json_begin(json, '[');
-	for (size_t i = 0; i < problems->n; i++)
-		problem_json(json, &problems->list[i]);
+	json_put_begin(json, "problems", '[');
+	for (size_t i = 0; i < problems->n; i++) {
+		const struct problem *problem = &problems->list[i];
+
+		json_begin(json, '{');
+		json_put_text(json, "severity", problem->severity == PROBLEM_ERROR ? "error" : "warning");
+		json_put_text(json, "file", problem->file);
+		if (problem->line > 0)
+			json_put_u64(json, "line", problem->line);
+		if (problem->key)
+			json_put_text(json, "key", problem->key);
+		json_put_text(json, "sentence", problem->sentence);
+		json_end(json, '}');
+	}
 	json_end(json, ']');
-}
-
-static void policy_check_json(const struct policy_question *question, FILE *file)
-{
-	struct json json = { .file = file };
-
-	json_begin(&json, '{');
-	json_key(&json, "good", 4);
-	json_bool(&json, question->problems.errors == 0);
-	problems_json(&question->problems, &json);
-	json_end(&json, '}');
-	putc('\n', file);
 }
 
 static void sum_up(const struct policy_question *question)
@@ -81,29 +56,26 @@ static void sum_up(const struct policy_question *question)
 			 plural(warnings, "warning", "warnings").text);
 }
 
-/* Room that the kernel keeps for others is no room for reserves. */
-static void check_capacity(struct policy_question *question)
+/* 0, or a positive number for errors in the files. */
+static int load(struct policy_question *question, char *const *files, int n)
 {
-	uint32_t margin = policy_daemon(question->policy, POLICY_KERNEL_MARGIN)->number;
+	int r;
 
-	policy_check_capacity(question->policy, question->capacity - MIN(margin, question->capacity),
-			      &question->problems);
-}
-
-static int out_of_memory(void)
-{
-	ctl_error("out of memory.");
-	return EXIT_REFUSED;
+	if (n > 0)
+		r = policy_load_files(files, (size_t)n, &question->problems, &question->policy);
+	else
+		r = policy_load(question->directories, question->root, &question->problems, &question->policy);
+	if (r < 0 || question->problems.failed)
+		must(NULL);
+	return r;
 }
 
 int policy_open(struct policy_question *question)
 {
-	struct output output;
-	int r = policy_load(question->directories, question->root, &question->problems, &question->policy);
+	struct output output = { .when = question->ctl->output.when };
+	int r = load(question, NULL, 0);
 
-	if (r < 0)
-		return out_of_memory();
-	output_init(&output, stderr, question->ctl->colour, 0);
+	output_open(&output, stderr);
 	problems_print(&question->problems, &output);
 	return r == 0 ? EXIT_DONE : EXIT_REFUSED;
 }
@@ -111,23 +83,28 @@ int policy_open(struct policy_question *question)
 int policy_check(struct policy_question *question)
 {
 	struct ctl *ctl = question->ctl;
-	int r;
+	struct json json = { .file = ctl->output.file };
+	int r = load(question, ctl->argv, ctl->argc);
+	uint32_t margin;
 
-	if (ctl->argc > 0)
-		r = policy_load_files(ctl->argv, (size_t)ctl->argc, &question->problems, &question->policy);
-	else
-		r = policy_load(question->directories, question->root, &question->problems, &question->policy);
-	if (r == 0)
-		check_capacity(question);
-	/* Files that are named, or another machine's, say nothing of the cgroups here. */
+	if (r == 0) {
+		/* Room that the kernel keeps for others is no room for reserves. */
+		margin = policy_daemon(question->policy, POLICY_KERNEL_MARGIN)->number;
+		policy_check_capacity(question->policy, question->capacity - MIN(margin, question->capacity),
+				      &question->problems);
+	}
+	/* The cgroups of this machine have nothing to do with files that are named, or another machine's. */
 	if (r == 0 && ctl->argc == 0 && !question->root)
-		r = policy_check_cgroups(question->policy, &question->problems);
+		policy_check_cgroups(question->policy, &question->problems);
 	if (question->strict)
 		problems_be_strict(&question->problems);
-	if (r < 0 || question->problems.failed)
-		return out_of_memory();
-	if (ctl->json) {
-		policy_check_json(question, ctl->output.file);
+	if (question->problems.failed)
+		must(NULL);
+	if (ctl->output.json) {
+		json_begin(&json, '{');
+		json_put_bool(&json, "good", question->problems.errors == 0);
+		problems_json(&question->problems, &json);
+		json_end_line(&json, '}');
 	} else {
 		problems_print(&question->problems, &ctl->output);
 		sum_up(question);

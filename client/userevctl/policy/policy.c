@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* policy check, show, explain: no daemon is asked, so that they tell beforehand what files would do. */
+/* policy check, show, explain: from the files alone, so that they show the effect of files before a daemon reads them. */
 
 #include "client/userevctl/policy/policy.h"
 
 #include "daemon/identity/cgroup.h"
 #include "protocol/protocol.h"
 
-/* What fits on a machine with a kernel as Linux makes it; what others hold is not known here. */
+/* Of a machine with an unchanged kernel, on which no other program holds events. */
 enum { CAPACITY_MAX = 64900 };
 
 static const struct ctl_option policy_options[] = {
@@ -26,21 +26,6 @@ static const struct ctl_option policy_options[] = {
 	{ 0 },
 };
 
-bool policy_take_path(const char *typed, char *ret, size_t size)
-{
-	size_t length = strlen(typed);
-
-	while (length > 1 && typed[length - 1] == '/')
-		length--;
-	if (typed[0] != '/' || length >= size) {
-		ctl_error("'%s' is no cgroup: its path begins with '/', such as /system.slice/cron.service.",
-			  ctl_shown(typed).text);
-		return false;
-	}
-	snprintf(ret, size, "%.*s", (int)length, typed);
-	return true;
-}
-
 struct search {
 	struct boundary boundary;
 	const struct policy *policy;
@@ -51,22 +36,36 @@ static bool is_boundary(void *data, const char *path)
 {
 	struct search *search = data;
 	struct boundary *boundary = &search->boundary;
-	enum policy_tenant said = policy_tenant(search->policy, path);
+	enum policy_tenant tenant = policy_tenant(search->policy, path);
 
-	if (!boundary->lifted && said == POLICY_TENANT_UNSET)
+	if (!boundary->lifted && tenant == POLICY_TENANT_UNSET)
 		search->tenancy->sure &= cgroup_id(boundary->cgroups, path) != 0;
-	return boundary_is(boundary, path, said);
+	return boundary_is(boundary, path, tenant);
 }
 
 /* As the daemon does it; but the cgroup may be on another machine, or not be there yet. */
-void policy_find_tenant(const struct policy_question *question, const char *path, struct tenancy *ret)
+int policy_find_tenant(struct policy_question *question, const char *typed, struct tenancy *ret)
 {
 	struct cgroups cgroups = { 0 };
-	struct search search = { { .cgroups = &cgroups }, question->policy, ret };
+	struct search search = { { .cgroups = &cgroups }, NULL, ret };
+	size_t length = strlen(typed);
 	struct policy_rules rules;
+	int r;
 
+	while (length > 1 && typed[length - 1] == '/')
+		length--;
+	if (typed[0] != '/' || length >= sizeof(ret->cgroup)) {
+		ctl_error("'%s' is no cgroup: its path begins with '/', such as /system.slice/cron.service.",
+			  ctl_shown(typed).text);
+		return EXIT_USAGE;
+	}
+	r = policy_open(question);
+	if (r != EXIT_DONE)
+		return r;
+	search.policy = question->policy;
 	*ret = (struct tenancy){ .sure = true };
-	string_copy(ret->path, sizeof(ret->path), path);
+	string_copy(ret->cgroup, length + 1, typed);
+	string_copy(ret->path, sizeof(ret->path), ret->cgroup);
 	if (!question->root)
 		cgroups_find(NULL, &cgroups);
 	cgroup_cut_to_tenant(ret->path, is_boundary, &search);
@@ -77,6 +76,7 @@ void policy_find_tenant(const struct policy_question *question, const char *path
 	} else {
 		ret->by = cgroup_is_delegated(&cgroups, ret->path) ? "delegation" : "level";
 	}
+	return EXIT_DONE;
 }
 
 void policy_note_tenancy(const struct tenancy *tenancy)
@@ -95,17 +95,7 @@ static const struct verb {
 	{ "explain", 2, 2, policy_explain },
 };
 
-static const struct verb *find_verb(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (streq(verbs[i].name, name))
-			return &verbs[i];
-	ctl_error("policy: give check, show or explain, not '%s'. See 'userevctl policy --help'.",
-		  ctl_shown(name).text);
-	exit(EXIT_USAGE);
-}
-
-/* Those of the daemon that runs here, or those that one would read. */
+/* The directories of the daemon that runs here, or else those that a daemon would read. */
 static void find_directories(struct policy_question *question)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
@@ -122,13 +112,17 @@ static void find_directories(struct policy_question *question)
 static int policy_run(struct ctl *ctl)
 {
 	struct policy_question question = { .ctl = ctl, .capacity = CAPACITY_MAX };
-	const struct verb *verb;
+	const struct verb *verb = verbs;
 	int r;
 
 	options_read(ctl, &question, 1, INT32_MAX);
-	question.flags =
-		(question.persist ? REGISTER_PERSIST : 0) | (question.multi_format ? REGISTER_MULTI_FORMAT : 0);
-	verb = find_verb(ctl->argv[0]);
+	while (verb < verbs + ARRAY_SIZE(verbs) && !streq(verb->name, ctl->argv[0]))
+		verb++;
+	if (verb == verbs + ARRAY_SIZE(verbs)) {
+		ctl_error("policy: give check, show or explain, not '%s'. See 'userevctl policy --help'.",
+			  ctl_shown(ctl->argv[0]).text);
+		return EXIT_USAGE;
+	}
 	ctl_expect_arguments(ctl, verb->least + 1, verb->most + 1);
 	ctl->argc--;
 	ctl->argv++;

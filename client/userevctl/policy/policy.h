@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* policy: what the policy files say, and what a daemon makes of it. */
+/* policy: the policy files, and a daemon's answer to a request under them. */
 
 #include <limits.h>
 
@@ -11,66 +11,68 @@
 struct policy_question {
 	struct ctl *ctl;
 	const char *directories;
-	char found[PATH_MAX]; /* a daemon's */
-	bool is_ours;	      /* nobody asked for other files than what a daemon here has, or would have */
+	char found[PATH_MAX]; /* the directories of the daemon that runs here */
+	bool is_ours;	      /* the files are those of a daemon here, because no option names others */
 	const char *root;     /* of another machine's file system; NULL: this one's */
 	uint64_t capacity;
 	bool strict;
-	bool persist, multi_format;
-	unsigned flags; /* REGISTER_… */
+	bool persist, multi_format; /* REGISTER_… */
 	struct problems problems;
 	struct policy *policy;
 };
 
-/* ctl_policy_check.c, ctl_policy_show.c, ctl_policy_explain.c: an enum exit_code. */
+/* check.c, show.c, explain.c: an enum exit_code. */
 int policy_check(struct policy_question *);
-/* ctl_policy_cgroups.c: warns of sections that match no cgroup of this machine. Silent where none can be seen. */
-int policy_check_cgroups(const struct policy *, struct problems *);
-/* One line each; or as a key of an object that has been begun. */
-void problems_print(const struct problems *, const struct output *);
-void problems_json(const struct problems *, struct json *);
-/* Reads the files; what is wrong with them is said on stderr. */
-int policy_open(struct policy_question *);
 int policy_show(struct policy_question *);
 int policy_explain(struct policy_question *);
 
-/* ctl_policy.c: which cgroup is the tenant of one. */
+static inline uint16_t policy_question_flags(const struct policy_question *question)
+{
+	return (question->persist ? REGISTER_PERSIST : 0) | (question->multi_format ? REGISTER_MULTI_FORMAT : 0);
+}
+
+/* check.c. Reads the files, and prints their problems on stderr: an enum exit_code. */
+int policy_open(struct policy_question *);
+/* One line each; or as a key of an object that has been begun. */
+void problems_print(const struct problems *, const struct output *);
+void problems_json(const struct problems *, struct json *);
+/* cgroups.c: warns of sections that match no cgroup of this machine, unless its cgroups are not visible here. */
+void policy_check_cgroups(const struct policy *, struct problems *);
+
+/* policy.c: which cgroup is the tenant of a cgroup. */
 struct tenancy {
-	char path[PATH_MAX];
-	struct policy_origin origin; /* of Tenant=, if that says so */
+	char cgroup[PATH_MAX];
+	char path[PATH_MAX];	     /* of the tenant */
+	struct policy_origin origin; /* of the Tenant= that decides it, if one does */
 	const char *by;		     /* "policy", "delegation", "level" */
-	bool sure;		     /* false: nobody can see here whether one further out was given away */
+	bool sure;		     /* false: a cgroup that is not visible here may be delegated */
 };
-/* The path of a cgroup that was typed. False after a sentence. */
-bool policy_take_path(const char *typed, char *ret, size_t size);
-void policy_find_tenant(const struct policy_question *, const char *path, struct tenancy *ret);
+/* Of a path that was typed: an enum exit_code. */
+int policy_find_tenant(struct policy_question *, const char *typed, struct tenancy *ret);
 void policy_note_tenancy(const struct tenancy *);
 
-/* ctl_policy_show.c: values with where they come from, as rows of a table or in JSON. */
+/* show.c: values and their origins, as rows of a table or in JSON. */
 struct values {
 	struct ctl *ctl;
 	struct table table;
 	struct json json;
 };
 struct values values_make(struct ctl *);
-void values_deinit(struct values *);
 void values_put_text(struct values *, const char *cgroup, const char *key, const char *value,
 		     const struct policy_origin *);
 void values_put(struct values *, const char *cgroup, enum policy_key, const struct policy_value *);
 /* The tenant, the limits of all levels down to the path, and those of [Daemon] where the tenant has none. */
-void values_put_levels(struct values *, const struct policy_question *, const char *path, const struct tenancy *);
+void values_put_levels(struct values *, const struct policy *, const struct tenancy *);
+void tenancy_json(const struct tenancy *, struct json *);
 
-/* ctl_policy_ledger.c: what a running daemon would answer. */
+/* ledger.c: a running daemon's answer. */
 struct ledger {
-	struct control *control; /* NULL: nobody was asked */
-	struct cursor answer;	 /* the first row */
-	bool granted;
-	bool one_of_many; /* formats of that name */
-	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct control *control; /* NULL: no daemon was asked */
+	struct cursor answer;	 /* a copy of the first row */
 };
-/* False: there is no daemon, or it is not about this machine. */
-bool ledger_ask(const struct policy_question *, const char *path, struct ledger *ret);
+/* Asks unless there is no daemon, or it is not about this machine. */
+void ledger_ask(struct ledger *, const struct policy_question *, const char *path);
 void ledger_deinit(struct ledger *);
-/* The rest of it: 0 or a negative errno. */
+/* The rest of the answer: 0 or a negative errno. */
 int ledger_print(struct ledger *, const struct output *);
 int ledger_print_json(struct ledger *, struct json *);

@@ -4,71 +4,49 @@
 
 #include <inttypes.h>
 
-#include "client/userevctl/tracing/tracing.h"
+#include "client/userevctl/show/show.h"
 #include "protocol/base/text.h"
 
 enum { SHOWN_MAX = 3 }; /* holders and tenants, without --full */
 
-static const char *const user_names[] = { "ftrace", "perf", "other" };
-
-struct listing {
-	const struct output *output;
-	unsigned columns;    /* a bit of enum columns_for */
-	struct table *table; /* NULL: JSON */
-	struct json *json;
-	bool kernel;
-	size_t count;
-};
-
-static void put_event(struct table *table, const struct output *output _unused_, const struct event_view *event)
+static void put_event(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
 {
 	table_put_safe(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown, strlen(event->shown));
 }
 
-static void put_state(struct table *table, const struct output *output _unused_, const struct event_view *event)
+static void put_state(struct table *table, const struct tracing *tracing, const struct event *event)
 {
-	bool on = event->state_known && event->on;
-
-	table_put(table, on ? STYLE_GOOD : STYLE_DIM, !event->state_known ? "-" : on ? "on" : "off");
+	table_put(table, event->on ? STYLE_GOOD : STYLE_DIM, tracing->blind ? "-" : event->on ? "on" : "off");
 }
 
-static void put_used_by(struct table *table, const struct output *output _unused_, const struct event_view *event)
+static void put_used_by(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
 {
 	char buffer[64];
 	struct text text = text_make(buffer, sizeof(buffer));
 
-	for (size_t i = 0; i < ARRAY_SIZE(user_names); i++)
+	for (size_t i = 0; i < USERS; i++)
 		if (event->used_by & 1U << i)
 			text_printf(&text, "%s%s", text.length > 0 ? ", " : "", user_names[i]);
 	table_put(table, text.length > 0 ? STYLE_GOOD : STYLE_DIM, buffer);
 }
 
-static void put_records(struct table *table, const struct output *output _unused_, const struct event_view *event)
+static void put_records(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
 {
 	table_put_number(table, STYLE_PLAIN, row_get_u64(event->row, "records"));
 }
 
-static void put_bad(struct table *table, const struct output *output _unused_, const struct event_view *event)
+static void put_bad(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
 {
 	uint64_t bad = row_get_u64(event->row, "bad");
 
 	table_put_number(table, bad > 0 ? STYLE_BAD : STYLE_PLAIN, bad);
 }
 
-static void put_fields(struct table *table, const struct output *output _unused_, const struct event_view *event)
+static void put_fields(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
 {
-	const char *fields = event->fields ? event->fields : "";
+	const char *fields = tracing_fields(event);
 
-	table_put_safe(table, STYLE_PLAIN, fields, strlen(fields));
-}
-
-static struct cursor holders_of(const struct event_view *event)
-{
-	struct row_field field;
-
-	if (row_find(event->row, "holders", &field) && field.type == ROW_ROWS)
-		return cursor_make(field.value, field.length);
-	return (struct cursor){ 0 };
+	table_put_safe(table, STYLE_PLAIN, fields ? fields : "", fields ? strlen(fields) : 0);
 }
 
 /* "… and 7 more" */
@@ -79,18 +57,18 @@ static void put_list(struct table *table, struct text *list, uint64_t shown, uin
 	table_put(table, shown > 0 ? STYLE_PLAIN : STYLE_DIM, list->buffer);
 }
 
-static void put_event_holders(struct table *table, const struct output *output, const struct event_view *event)
+static void put_event_holders(struct table *table, const struct tracing *tracing, const struct event *event)
 {
 	char buffer[8192];
 	struct text text = text_make(buffer, sizeof(buffer));
-	struct cursor holders = holders_of(event), holder;
+	struct cursor holders = row_rows(event->row, "holders"), holder;
 	uint64_t shown = 0;
 
 	if (event->foreign) {
 		table_put(table, STYLE_WARNING, "foreign");
 		return;
 	}
-	for (; (output->full || shown < SHOWN_MAX) && row_next_item(&holders, &holder) > 0; shown++)
+	for (; (tracing->ctl->output.full || shown < SHOWN_MAX) && row_next_item(&holders, &holder) > 0; shown++)
 		text_printf(&text, "%s%s-%" PRIu64, shown > 0 ? ", " : "", row_string(holder, "comm").text,
 			    row_get_u64(holder, "pid"));
 	put_list(table, &text, shown, row_get_u64(event->row, "holders_total"));
@@ -109,11 +87,11 @@ static bool is_repeated_tenant(struct cursor holders, const struct row_field *te
 	return false;
 }
 
-static void put_tenants(struct table *table, const struct output *output, const struct event_view *event)
+static void put_tenants(struct table *table, const struct tracing *tracing, const struct event *event)
 {
 	static char buffer[16 * WIRE_TENANT_MAX];
 	struct text text = text_make(buffer, sizeof(buffer));
-	const struct cursor all = holders_of(event);
+	const struct cursor all = row_rows(event->row, "holders");
 	struct cursor holders = all, holder;
 	uint64_t shown = 0, total = 0;
 	struct row_field tenant;
@@ -122,7 +100,7 @@ static void put_tenants(struct table *table, const struct output *output, const 
 		if (is_repeated_tenant(all, &tenant))
 			continue;
 		total++;
-		if (!output->full && shown == SHOWN_MAX)
+		if (!tracing->ctl->output.full && shown == SHOWN_MAX)
 			continue;
 		text_printf(&text, "%s", shown > 0 ? ", " : "");
 		text_safe(&text, (const char *)tenant.value, tenant.length);
@@ -144,7 +122,7 @@ enum columns_for {
 static const struct {
 	struct column column;
 	unsigned in; /* of enum columns_for */
-	void (*put)(struct table *, const struct output *, const struct event_view *);
+	void (*put)(struct table *, const struct tracing *, const struct event *);
 } columns[] = {
 	{ { "EVENT", COLUMN_PATH }, ALL, put_event },
 	{ { "STATE", COLUMN_TEXT }, ALL, put_state },
@@ -157,26 +135,26 @@ static const struct {
 };
 
 /* All fields of the daemon's row, and behind them those of tracefs. */
-static void event_json(struct json *json, bool kernel, const struct event_view *event)
+static void event_json(struct json *json, const struct tracing *tracing, const struct event *event)
 {
 	char text[4 * WIRE_DESCRIPTION_MAX];
 
-	json_begin(json, '{');
+	json_line(json, '{');
 	json_row_fields(json, event->row);
 	if (event->foreign) {
+		const char *fields = tracing_fields(event);
+
 		json_put_text(json, "event", event->shown);
-		if (event->fields) {
-			snprintf(text, sizeof(text), "%s%s%s", event->shown, event->fields[0] ? " " : "",
-				 event->fields);
+		if (fields) {
+			snprintf(text, sizeof(text), "%s%s%s", event->shown, fields[0] ? " " : "", fields);
 			json_put_text(json, "description", text);
 		}
 		json_put_bool(json, "foreign", true);
 	}
-	if (kernel && event->state_known) {
+	if (tracing->kernel && !tracing->blind) {
 		json_put_bool(json, "on", event->on);
-		json_key(json, "used_by", 7);
-		json_begin(json, '[');
-		for (size_t i = 0; i < ARRAY_SIZE(user_names); i++)
+		json_put_begin(json, "used_by", '[');
+		for (size_t i = 0; i < USERS; i++)
 			if (event->used_by & 1U << i)
 				json_string(json, user_names[i], strlen(user_names[i]));
 		json_end(json, ']');
@@ -188,100 +166,74 @@ static void event_json(struct json *json, bool kernel, const struct event_view *
 	json_end(json, '}');
 }
 
-static void list_event(void *data, const struct event_view *event)
+static size_t events_print_columns(const struct tracing *tracing, enum columns_for in)
 {
-	struct listing *listing = data;
-
-	listing->count++;
-	if (!listing->table) {
-		if (listing->count > 1)
-			fputs(",\n ", listing->output->file);
-		listing->json->comma = false;
-		event_json(listing->json, listing->kernel, event);
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
-		if (columns[i].in & listing->columns)
-			columns[i].put(listing->table, listing->output, event);
-}
-
-static int events_print_table(struct ctl *ctl, struct tracing *tracing, enum columns_for in, size_t *ret_count)
-{
+	const struct ctl *ctl = tracing->ctl;
 	struct column chosen[ARRAY_SIZE(columns)] = { 0 };
 	_cleanup_(table_deinit) struct table table = table_make(chosen, 0);
-	struct listing listing = { .output = &ctl->output, .columns = in, .table = &table };
-	int r;
+	const struct event *event = NULL;
+	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		if (columns[i].in & in)
 			chosen[table.n_columns++] = columns[i].column;
-	r = tracing->ops->list(tracing, ctl->argv, ctl->argc, true, list_event, &listing);
-	*ret_count = listing.count;
-	if (r == EXIT_DONE && listing.count > 0 && table_print(&table, &ctl->output) < 0)
-		return control_explain(ctl->control_socket, -ENOMEM, NULL);
-	return r;
+	for (; (event = tracing_next(tracing, ctl->argv, ctl->argc, event)); count++)
+		for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+			if (columns[i].in & in)
+				columns[i].put(&table, tracing, event);
+	if (count > 0)
+		table_print(&table, &ctl->output);
+	return count;
 }
 
-/* After an error the array is left open, which is not JSON: the reader learns that it is incomplete. */
-static int events_print_json(struct ctl *ctl, struct tracing *tracing, struct json *json, size_t *ret_count)
+void events_print_table(const struct tracing *tracing)
 {
-	struct listing listing = { .output = &ctl->output, .json = json, .kernel = tracing->kernel };
-	int r;
+	events_print_columns(tracing, tracing->kernel ? STATUS_OF_KERNEL : STATUS_OF_DAEMON);
+}
+
+size_t events_print_json(const struct tracing *tracing, struct json *json)
+{
+	const struct event *event = NULL;
+	size_t count = 0;
 
 	json_begin(json, '[');
-	r = tracing->ops->list(tracing, ctl->argv, ctl->argc, true, list_event, &listing);
-	if (r == EXIT_DONE)
-		json_end(json, ']');
-	*ret_count = listing.count;
-	return r;
-}
-
-int events_table(struct ctl *ctl, struct tracing *tracing)
-{
-	size_t count;
-
-	return events_print_table(ctl, tracing, tracing->kernel ? STATUS_OF_KERNEL : STATUS_OF_DAEMON, &count);
-}
-
-int events_json(struct ctl *ctl, struct tracing *tracing, struct json *json)
-{
-	size_t count;
-
-	return events_print_json(ctl, tracing, json, &count);
+	for (; (event = tracing_next(tracing, tracing->ctl->argv, tracing->ctl->argc, event)); count++)
+		event_json(json, tracing, event);
+	json_end(json, ']');
+	return count;
 }
 
 static int events_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	struct json json = { 0 };
-	bool full = false;
-	size_t count = 0;
+	size_t count;
 	int r;
 
-	options_read(ctl, &full, 0, INT32_MAX);
-	ctl->output.full = full;
-	json.file = ctl->output.file;
+	options_read(ctl, NULL, 0, INT32_MAX);
 	r = tracing_open(ctl, TRACING_LOOK, &tracing);
+	if (r == EXIT_DONE)
+		r = tracing_look(tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
-	if (ctl->json)
-		r = events_print_json(ctl, tracing, &json, &count);
+	json.file = ctl->output.file;
+	if (ctl->output.json)
+		count = events_print_json(tracing, &json);
 	else
-		r = events_print_table(ctl, tracing, tracing->kernel ? EVENTS_OF_KERNEL : EVENTS_OF_DAEMON, &count);
-	if (r == EXIT_DONE && ctl->json)
+		count = events_print_columns(tracing, tracing->kernel ? EVENTS_OF_KERNEL : EVENTS_OF_DAEMON);
+	if (ctl->output.json)
 		putc('\n', ctl->output.file);
-	if (r == EXIT_DONE)
-		r = ctl_finish(ctl);
+	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
 		return names_check(tracing, ctl->argv, ctl->argc, false);
-	if (r == EXIT_DONE && count == 0 && !ctl->json)
+	if (r == EXIT_DONE && count == 0 && !ctl->output.json)
 		ctl_note("No program holds any event.");
 	return r;
 }
 
 static const struct ctl_option events_options[] = {
-	OPTION("full", NULL, "shorten nothing; name all holders and tenants", option_flag),
+	OPTION_FULL("shorten nothing; name all holders and tenants"),
 	{ 0 },
 };
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "client/userev.h"
-#include "client/userevctl/tracing/tracing.h"
+#include "client/userevctl/show/show.h"
 
 enum { TITLE_WIDTH = 9 };
 
@@ -21,18 +21,6 @@ static void print_title(const struct output *output, const char *title)
 	putc(' ', output->file);
 }
 
-/* A string of the daemon's row, if the row has it. */
-static void print_row_text(const struct output *output, struct cursor row, const char *title, const char *key)
-{
-	struct safe_string text = row_string(row, key);
-
-	if (!text.text[0])
-		return;
-	print_title(output, title);
-	output_styled(output, streq(key, "backend") ? STYLE_NAME : STYLE_PLAIN, "%s", text.text);
-	putc('\n', output->file);
-}
-
 static void print_loss(const struct output *output, struct cursor row, const char *key, const char *name)
 {
 	uint64_t count = row_get_u64(row, key);
@@ -41,31 +29,54 @@ static void print_loss(const struct output *output, struct cursor row, const cha
 	output_styled(output, count > 0 ? STYLE_BAD : STYLE_PLAIN, "%" PRIu64 " %s", count, name);
 }
 
-static void print_daemon(const struct output *output, struct cursor row)
+static void print_daemon(const struct output *output, struct cursor row, bool kernel)
 {
+	static const struct {
+		const char *title, *key;
+		bool kernel_only;
+	} lines[] = {
+		{ "Backend", "backend", false },    { "Why", "why", false },
+		{ "Clients", "socket", false },	    { "Admins", "control_socket", false },
+		{ "Policy", "policy_note", false }, { "Guard", "guard", true },
+		{ "Note", "note", true },
+	};
 	char uptime[64];
 
 	humane_duration(row_get_u64(row, "uptime"), uptime, sizeof(uptime));
 	print_title(output, "Daemon");
 	fprintf(output->file, "userevd %s, pid %" PRIu64 ", up %s\n", row_string(row, "version").text,
 		row_get_u64(row, "pid"), uptime);
-	print_row_text(output, row, "Backend", "backend");
-	print_row_text(output, row, "Why", "why");
-	print_row_text(output, row, "Clients", "socket");
-	print_row_text(output, row, "Admins", "control_socket");
-	print_row_text(output, row, "Policy", "policy_note");
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct safe_string text = row_string(row, lines[i].key);
+
+		if (!text.text[0] || (lines[i].kernel_only && !kernel))
+			continue;
+		print_title(output, lines[i].title);
+		output_styled(output, i == 0 ? STYLE_NAME : STYLE_PLAIN, "%s", text.text);
+		putc('\n', output->file);
+	}
 }
 
-static void print_tracefs(const struct output *output, struct cursor row, const struct tracing *tracing,
-			  uint64_t foreign)
+/* Since Linux 6.5. */
+static bool read_events_max(uint64_t *ret)
 {
-	print_row_text(output, row, "Guard", "guard");
-	print_row_text(output, row, "Note", "note");
+	FILE *file = fopen("/proc/sys/kernel/user_events_max", "re");
+	bool known = file && fscanf(file, "%" SCNu64, ret) == 1;
+
+	if (file)
+		fclose(file);
+	return known;
+}
+
+static void print_tracefs(const struct output *output, const struct tracing *tracing)
+{
+	uint64_t events_max, foreign = tracing->events.foreign;
+
 	print_title(output, "Tracefs");
 	fprintf(output->file, "%s; ", safe_string(tracing->place).text);
-	if (tracing->events_max_known)
+	if (read_events_max(&events_max))
 		fprintf(output->file, "the kernel takes %s (user_events_max); ",
-			plural(tracing->events_max, "event", "events").text);
+			plural(events_max, "event", "events").text);
 	fprintf(output->file, "%s\n",
 		foreign == 0 ? "none is foreign" : plural(foreign, "event is foreign", "events are foreign").text);
 }
@@ -99,73 +110,51 @@ static void print_numbers(const struct output *output, struct cursor row, bool k
 	putc('\n', output->file);
 }
 
-static void count_foreign(void *data, const struct event_view *event)
+static void print_status(const struct output *output, const struct tracing *tracing)
 {
-	uint64_t *foreign = data;
+	struct cursor row = tracing->status;
 
-	*foreign += event->foreign;
-}
-
-static int print_status(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
-{
-	const struct output *output = &ctl->output;
-
-	print_daemon(output, row);
+	print_daemon(output, row, tracing->kernel);
 	if (tracing->kernel)
-		print_tracefs(output, row, tracing, foreign);
+		print_tracefs(output, tracing);
 	print_numbers(output, row, tracing->kernel);
-	if (row_get_u64(row, "events") > 0 || foreign > 0)
+	if (row_get_u64(row, "events") > 0 || tracing->events.foreign > 0)
 		putc('\n', output->file);
-	return events_table(ctl, tracing);
+	events_print_table(tracing);
 }
 
-static int print_status_json(struct ctl *ctl, struct tracing *tracing, struct cursor row, uint64_t foreign)
+static void print_status_json(const struct output *output, const struct tracing *tracing)
 {
-	struct json json = { .file = ctl->output.file };
-	int r;
+	struct json json = { .file = output->file };
+	uint64_t events_max;
 
 	json_begin(&json, '{');
-	json_row_fields(&json, row);
+	json_row_fields(&json, tracing->status);
 	if (tracing->kernel) {
 		json_put_text(&json, "tracefs", tracing->place);
-		json_put_u64(&json, "foreign", foreign);
+		json_put_u64(&json, "foreign", tracing->events.foreign);
+		if (read_events_max(&events_max))
+			json_put_u64(&json, "user_events_max", events_max);
 	}
-	if (tracing->events_max_known)
-		json_put_u64(&json, "user_events_max", tracing->events_max);
-	json_key(&json, "event_list", 10);
-	r = events_json(ctl, tracing, &json);
-	if (r != EXIT_DONE)
-		return r;
-	json_end(&json, '}');
-	putc('\n', json.file);
-	return EXIT_DONE;
+	json_put_key(&json, "event_list");
+	events_print_json(tracing, &json);
+	json_end_line(&json, '}');
 }
 
 static int status_run(struct ctl *ctl)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
-	struct cursor row = { 0 };
-	uint64_t foreign = 0;
 	int r;
 
 	options_read(ctl, NULL, 0, 0);
-	r = control_open_or_explain(ctl, &control);
-	if (r != EXIT_DONE)
-		return r;
-	r = control_ask_row(control, KIND_STATUS, &row);
-	if (r <= 0)
-		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
-	r = tracing_open(ctl, TRACING_LOOK, &tracing);
+	r = tracing_open(ctl, TRACING_LOOK_AT_DAEMON, &tracing);
+	if (r == EXIT_DONE)
+		r = tracing_look(tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
-	if (tracing->kernel)
-		r = tracing->ops->list(tracing, NULL, 0, false, count_foreign, &foreign);
-	if (r == EXIT_DONE)
-		r = ctl->json ? print_status_json(ctl, tracing, row, foreign)
-			      : print_status(ctl, tracing, row, foreign);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	(ctl->output.json ? print_status_json : print_status)(&ctl->output, tracing);
+	return ctl_finish(ctl);
 }
 
 static int version_run(struct ctl *ctl)
@@ -180,7 +169,7 @@ static int version_run(struct ctl *ctl)
 	reachable = control_open(ctl->control_socket, &control) == 0 && control_ask_row(control, KIND_STATUS, &row) > 0;
 	version = row_string(row, "version");
 	backend = row_string(row, "backend");
-	if (ctl->json) {
+	if (ctl->output.json) {
 		struct json json = { .file = output->file };
 
 		json_begin(&json, '{');
@@ -190,8 +179,7 @@ static int version_run(struct ctl *ctl)
 			json_put_text(&json, "userevd", version.text);
 			json_put_text(&json, "backend", backend.text);
 		}
-		json_end(&json, '}');
-		putc('\n', output->file);
+		json_end_line(&json, '}');
 		return ctl_finish(ctl);
 	}
 	fprintf(output->file, "userevctl %s\nlibuserev %s\n", VERSION, userev_version());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What people call a tenant: its container or its unit, read off the cgroup's path. */
+/* The name of a tenant for people: that of its container or unit, from the cgroup's path. */
 
 #include <stddef.h>
 

@@ -52,75 +52,82 @@ static void rate_text(uint64_t change, double seconds, char *ret, size_t size)
 		snprintf(ret, size, "%.*f", rate > 0 && rate < 10 ? 1 : 0, rate);
 }
 
-static void put_bar(struct table *table, const struct tenant_column *column _unused_, const struct tenant_views *views,
-		    const struct tenant_view *view)
+static void put_bar(struct table *table, const struct tenant_cell *cell)
 {
+	const uint64_t *number = cell->view->number;
+	uint64_t most = number[TENANT_EVENTS_MAX];
 	char bar[BAR_MOST + 3];
-	uint64_t most = view->events_max == TENANT_NO_LIMIT ? views->machine : view->events_max;
-	enum style style = make_bar(bar, BAR_INSIDE, view->events, most, view->reserved, false);
+	enum style style;
 
+	style = make_bar(bar, BAR_INSIDE, number[TENANT_EVENTS], most == TENANT_NO_LIMIT ? cell->views->machine : most,
+			 number[TENANT_RESERVED], false);
 	table_put(table, style, bar);
 }
 
-static void put_rate(struct table *table, const struct tenant_column *column, const struct tenant_views *views,
-		     const struct tenant_view *view)
+static void put_rate(struct table *table, const struct tenant_cell *cell)
 {
-	uint64_t change = *(const uint64_t *)(const void *)((const char *)view + column->at);
+	uint64_t change = cell->view->change[cell->column->number];
 	char text[32];
 
-	rate_text(change, views->seconds, text, sizeof(text));
-	table_put(table, change > 0 ? column->style : STYLE_DIM, text);
+	rate_text(change, cell->views->seconds, text, sizeof(text));
+	table_put(table, change > 0 ? cell->column->style : STYLE_DIM, text);
 }
 
-static void put_change(struct table *table, const struct tenant_column *column _unused_,
-		       const struct tenant_views *views, const struct tenant_view *view)
+static void put_change(struct table *table, const struct tenant_cell *cell)
 {
+	int64_t change = (int64_t)cell->view->change[cell->column->number];
 	char text[32] = "-";
 
-	if (views->seconds > 0)
-		snprintf(text, sizeof(text), view->events_change == 0 ? "0" : "%+" PRId64, view->events_change);
+	if (cell->views->seconds > 0)
+		snprintf(text, sizeof(text), change == 0 ? "0" : "%+" PRId64, change);
 	table_put(table, STYLE_DIM, text);
 }
 
-#define NUMBER(title, member, style, rank_, help_)                                                                     \
-	TENANT_NUMBER(title, tenant_put_number, member, style, .rank = rank_, .help = help_)
-#define RATE(title, member, style, rank_)                                                                              \
-	TENANT_NUMBER(title, put_rate, member, style, .rank = rank_, .help = "the same, per second")
+#define NUMBER(title, number, style, rank, help)                                                                       \
+	{                                                                                                              \
+		{ title, COLUMN_NUMBER }, tenant_put_number, number, style, rank, help                                 \
+	}
+#define RATE(title, number, style, rank)                                                                               \
+	{                                                                                                              \
+		{ title, COLUMN_NUMBER }, put_rate, number, style, rank, "the same, per second"                        \
+	}
 
 static const struct tenant_column columns[] = {
-	TENANT_COLUMN("NAME", COLUMN_PATH, tenant_put_name, .at = offsetof(struct tenant_view, name),
-		      .help = "the container or unit"),
-	TENANT_COLUMN("USED", COLUMN_TEXT, put_bar, .rank = 2,
-		      .help = "events of the maximum, or of the machine; : reserved"),
-	NUMBER("EVENTS", events, STYLE_BOLD, 1, "events that the tenant holds"),
-	NUMBER("MAX", events_max, STYLE_PLAIN, 5, "events that the tenant may hold"),
-	TENANT_COLUMN("+/-", COLUMN_NUMBER, put_change, .rank = 11, .help = "change of EVENTS since the last look"),
-	NUMBER("RESERVE", reserved, STYLE_PLAIN, 10, "events that are reserved for the tenant"),
-	NUMBER("LINGER", lingering, STYLE_PLAIN, 8, "events released, but still open in a process"),
-	NUMBER("CONN", connections, STYLE_PLAIN, 4, "connections"),
-	NUMBER("FILES", files, STYLE_PLAIN, 14, "open data files, lingering ones included"),
-	NUMBER("REFUSED", counts.refused, STYLE_WARNING, 7, "requests that were refused"),
-	RATE("REF/S", change.refused, STYLE_WARNING, 3),
-	NUMBER("LOST", counts.lost, STYLE_BAD, 12, "records that were lost"),
-	RATE("LOST/S", change.lost, STYLE_BAD, 6),
-	NUMBER("THROT", counts.throttled, STYLE_WARNING, 13, "requests that had to wait"),
-	RATE("THR/S", change.throttled, STYLE_WARNING, 9),
-	TENANT_COLUMN("TENANT", COLUMN_PATH, tenant_put_path, .style = STYLE_DIM, .rank = 15,
-		      .help = "the path of the cgroup"),
+	{ { "NAME", COLUMN_PATH }, tenant_put_name, TENANT_NUMBERS, STYLE_PLAIN, 0, "the container or unit" },
+	{ { "USED", COLUMN_TEXT },
+	  put_bar,
+	  TENANT_NUMBERS,
+	  STYLE_PLAIN,
+	  2,
+	  "events of the maximum, or of the machine; : reserved" },
+	NUMBER("EVENTS", TENANT_EVENTS, STYLE_BOLD, 1, "events that the tenant holds"),
+	NUMBER("MAX", TENANT_EVENTS_MAX, STYLE_PLAIN, 5, "events that the tenant may hold"),
+	{ { "+/-", COLUMN_NUMBER }, put_change, TENANT_EVENTS, STYLE_DIM, 11, "change of EVENTS since the last look" },
+	NUMBER("RESERVE", TENANT_RESERVED, STYLE_PLAIN, 10, "events that are reserved for the tenant"),
+	NUMBER("LINGER", TENANT_LINGERING, STYLE_PLAIN, 8, "events released, but still open in a process"),
+	NUMBER("CONN", TENANT_CONNECTIONS, STYLE_PLAIN, 4, "connections"),
+	NUMBER("FILES", TENANT_FILES, STYLE_PLAIN, 14, "open data files, lingering ones included"),
+	NUMBER("REFUSED", TENANT_REFUSED, STYLE_WARNING, 7, "requests that were refused"),
+	RATE("REF/S", TENANT_REFUSED, STYLE_WARNING, 3),
+	NUMBER("LOST", TENANT_LOST, STYLE_BAD, 12, "records that were lost"),
+	RATE("LOST/S", TENANT_LOST, STYLE_BAD, 6),
+	NUMBER("THROT", TENANT_THROTTLED, STYLE_WARNING, 13, "requests that had to wait"),
+	RATE("THR/S", TENANT_THROTTLED, STYLE_WARNING, 9),
+	{ { "TENANT", COLUMN_PATH }, tenant_put_path, TENANT_NUMBERS, STYLE_DIM, 15, "the path of the cgroup" },
 };
 
 static void frame_print_line(const struct output *output, enum style style, const char *text)
 {
 	char fitting[LINE_TEXT_MAX + 4];
 
-	shorten(COLUMN_LONG, text, MAX(output->width, 5U), fitting, sizeof(fitting));
+	shorten(COLUMN_LONG, text, MAX(output->width, (size_t)5), fitting, sizeof(fitting));
 	output_styled(output, style, "%s", fitting);
 	putc('\n', output->file);
 }
 
 static void print_machine(const struct top_frame *frame, const struct output *output)
 {
-	const struct cursor status = cursor_make(frame->look->status, frame->look->status_size);
+	const struct cursor status = frame->look.status;
 	uint64_t used = row_get_u64(status, "charges"), most = row_get_u64(status, "capacity");
 	struct safe_string guard = row_string(status, "guard");
 	char uptime[64], bar[BAR_MOST + 3], text[LINE_TEXT_MAX];
@@ -151,23 +158,28 @@ static void print_machine(const struct top_frame *frame, const struct output *ou
 
 static void print_changes(const struct tenant_views *views, const struct output *output)
 {
-	uint64_t refused = 0, lost = 0, throttled = 0;
-	char refused_text[32], lost_text[32], throttled_text[32], text[LINE_TEXT_MAX];
+	static const struct {
+		const char *name;
+		enum tenant_number number;
+	} rates[] = { { "refused", TENANT_REFUSED }, { "lost", TENANT_LOST }, { "throttled", TENANT_THROTTLED } };
+	char buffer[LINE_TEXT_MAX], rate[32];
+	struct text text = text_make(buffer, sizeof(buffer));
+	enum style style = STYLE_PLAIN;
 
-	for (size_t i = 0; i < views->n; i++) {
-		refused += views->view[i].change.refused;
-		lost += views->view[i].change.lost;
-		throttled += views->view[i].change.throttled;
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
+		uint64_t sum = 0;
+
+		for (size_t j = 0; j < views->n; j++)
+			sum += views->view[j].change[rates[i].number];
+		rate_text(sum, views->seconds, rate, sizeof(rate));
+		text_printf(&text, "%s%s %s/s", i > 0 ? "  " : "", rates[i].name, rate);
+		if (sum > 0 && style != STYLE_BAD)
+			style = rates[i].number == TENANT_LOST ? STYLE_BAD : STYLE_WARNING;
 	}
-	rate_text(refused, views->seconds, refused_text, sizeof(refused_text));
-	rate_text(lost, views->seconds, lost_text, sizeof(lost_text));
-	rate_text(throttled, views->seconds, throttled_text, sizeof(throttled_text));
-	snprintf(text, sizeof(text), "refused %s/s  lost %s/s  throttled %s/s", refused_text, lost_text,
-		 throttled_text);
-	frame_print_line(output, lost > 0 ? STYLE_BAD : refused + throttled > 0 ? STYLE_WARNING : STYLE_PLAIN, text);
+	frame_print_line(output, style, buffer);
 }
 
-int top_frame_print(const struct top_frame *frame, const struct output *output)
+void top_frame_print(const struct top_frame *frame, const struct output *output)
 {
 	char text[LINE_TEXT_MAX];
 
@@ -175,7 +187,7 @@ int top_frame_print(const struct top_frame *frame, const struct output *output)
 	if (frame->trouble[0])
 		frame_print_line(output, STYLE_BAD, frame->trouble);
 	else
-		print_changes(&frame->look->tenants, output);
+		print_changes(&frame->look.tenants, output);
 	for (size_t i = 0; frame->help && i < ARRAY_SIZE(columns); i++) {
 		snprintf(text, sizeof(text), "%-8s  %s", columns[i].column.title, columns[i].help);
 		frame_print_line(output, STYLE_PLAIN, text);
@@ -184,19 +196,17 @@ int top_frame_print(const struct top_frame *frame, const struct output *output)
 		frame_print_line(output, STYLE_PLAIN, "A narrow terminal has the most important columns only.");
 		frame_print_line(output, STYLE_PLAIN,
 				 "e c r l t n and arrows sort; up, down and page keys scroll; ? goes back");
-		return 0;
-	}
-	if (frame->look->tenants.n == 0) {
+	} else if (frame->look.tenants.n == 0) {
 		frame_print_line(output, STYLE_DIM, "No program is connected.");
-		return 0;
+	} else {
+		tenant_views_print(&frame->look.tenants, output, columns, ARRAY_SIZE(columns), frame->first,
+				   frame->most, frame->order);
 	}
-	return tenant_views_print(&frame->look->tenants, output, columns, ARRAY_SIZE(columns), frame->first,
-				  frame->most, frame->order);
 }
 
 void top_frame_print_keys(const struct top_frame *frame, const struct output *output)
 {
-	size_t n = frame->look->tenants.n;
+	size_t n = frame->look.tenants.n;
 	char position[96] = "", text[256], fitting[sizeof(text) + 4];
 	struct text keys = text_make(text, sizeof(text));
 
@@ -204,12 +214,12 @@ void top_frame_print_keys(const struct top_frame *frame, const struct output *ou
 		snprintf(position, sizeof(position), "%zu-%zu of %zu  ", MIN(frame->first + 1, n),
 			 MIN(frame->first + frame->most, n), n);
 	text_printf(&keys, "%sq quit  ? help  sort by:", position);
-	for (enum tenant_order order = 0; order < TENANT_ORDERS; order++)
+	for (unsigned order = 0; order < TENANT_ORDERS; order++)
 		text_printf(&keys, order == frame->order ? " [%s]" : " %s", tenant_order_names[order]);
 	if (keys.length > output->width) {
 		keys = text_make(text, sizeof(text));
 		text_printf(&keys, "%sq quit  ? help  sort by: %s", position, tenant_order_names[frame->order]);
 	}
-	shorten(COLUMN_LONG, text, MAX(output->width, 5U), fitting, sizeof(fitting));
+	shorten(COLUMN_LONG, text, MAX(output->width, (size_t)5), fitting, sizeof(fitting));
 	output_styled(output, STYLE_DIM, "%s", fitting);
 }

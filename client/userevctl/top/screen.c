@@ -19,48 +19,53 @@ enum { WRITE_TIMEOUT_MS = 1000 };
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[?7h\033[?25h\033[?1049l"
 
-static enum top_key key_of_letter(char byte)
+int top_keys_take(struct top_keys *keys, char byte)
 {
-	char small = (char)tolower((unsigned char)byte);
-
-	if (small == 'q')
-		return TOP_KEY_QUIT;
-	if (small == '?' || small == 'h')
-		return TOP_KEY_HELP;
-	for (int order = 0; order < TENANT_ORDERS; order++)
-		if (small == tenant_order_names[order][0])
-			return (enum top_key)(TOP_KEY_ORDER + order);
-	return TOP_KEY_NONE;
-}
-
-enum top_key top_keys_take(struct top_keys *keys, char byte)
-{
-	static const struct {
-		const char *sequence;
-		enum top_key key;
-	} known[] = {
-		{ "A", TOP_KEY_UP },   { "B", TOP_KEY_DOWN },	  { "C", TOP_KEY_RIGHT },
-		{ "D", TOP_KEY_LEFT }, { "5~", TOP_KEY_PAGE_UP }, { "6~", TOP_KEY_PAGE_DOWN },
-	};
-	enum top_key key = TOP_KEY_NONE;
+	int key = 0;
 
 	if (byte == '\033') {
-		keys->length = 0;
-	} else if (keys->length == 0 || (keys->length == 1 && byte != '[' && byte != 'O')) {
+		keys->length = 1;
+		return 0;
+	}
+	if (keys->length == 0 || (keys->length == 1 && byte != '[' && byte != 'O')) {
 		/* A letter, perhaps after the key Esc alone. */
 		keys->length = 0;
-		return key_of_letter(byte);
+		return tolower((unsigned char)byte);
 	}
-	if (keys->length < sizeof(keys->sequence) - 1)
-		keys->sequence[keys->length++] = byte;
-	if (keys->length <= 2 || byte < '@' || byte > '~')
-		return TOP_KEY_NONE;
-	keys->sequence[keys->length] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (streq(keys->sequence + 2, known[i].sequence))
-			key = known[i].key;
+	keys->length++;
+	if (keys->length == 3)
+		keys->first = byte;
+	if (keys->length == 2 || byte < '@' || byte > '~')
+		return 0;
+	if (keys->length == 3 || (keys->length == 4 && byte == '~'))
+		key = KEY_SEQUENCE + keys->first;
 	keys->length = 0;
 	return key;
+}
+
+static void top_screen_leave(struct top_screen *screen)
+{
+	sigset_t set, before;
+
+	if (!screen->entered)
+		return;
+	top_screen_write(screen, LEAVE, strlen(LEAVE));
+	/* In the background SIGTTOU would stop top here; blocked, it does not. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	tcsetattr(screen->in, TCSADRAIN, &screen->saved);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	screen->entered = false;
+}
+
+static struct top_screen *opened;
+
+/* Also if memory is short, which ends the program anywhere. */
+static void leave_at_exit(void)
+{
+	if (opened)
+		top_screen_leave(opened);
 }
 
 int top_screen_open(struct top_screen *screen, int in, int out)
@@ -82,6 +87,8 @@ int top_screen_open(struct top_screen *screen, int in, int out)
 	if (screen->signals < 0)
 		return -errno;
 	sigprocmask(SIG_BLOCK, &set, &screen->mask);
+	opened = screen;
+	atexit(leave_at_exit);
 	return 0;
 }
 
@@ -97,22 +104,6 @@ void top_screen_enter(struct top_screen *screen)
 	tcsetattr(screen->in, TCSADRAIN, &modes);
 	top_screen_write(screen, ENTER, strlen(ENTER));
 	screen->entered = true;
-}
-
-static void top_screen_leave(struct top_screen *screen)
-{
-	sigset_t set, before;
-
-	if (!screen->entered)
-		return;
-	top_screen_write(screen, LEAVE, strlen(LEAVE));
-	/* In the background SIGTTOU would stop top here; blocked, it does not. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &set, &before);
-	tcsetattr(screen->in, TCSADRAIN, &screen->saved);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	screen->entered = false;
 }
 
 void top_screen_stop(struct top_screen *screen)
@@ -131,6 +122,7 @@ void top_screen_stop(struct top_screen *screen)
 void top_screen_close(struct top_screen *screen)
 {
 	top_screen_leave(screen);
+	opened = NULL;
 	screen->signals = fd_close(screen->signals);
 	sigprocmask(SIG_SETMASK, &screen->mask, NULL);
 }

@@ -21,95 +21,68 @@ struct top {
 	struct control *control; /* NULL: not connected */
 	uint16_t asked;		 /* KIND_STATUS, then KIND_TENANTS; 0: no answer is expected */
 	struct top_look next;	 /* the part of the answer that has come */
-	struct top_look look;
-	char refusal[WIRE_SENTENCE_MAX * 4 + 1]; /* the daemon's last refusal, safe to show */
-	enum tenant_order order;
-	size_t first; /* the first tenant that is shown */
+	struct top_frame frame;
 	size_t columns, lines;
 	uint64_t interval; /* s */
 	uint64_t asked_at; /* ns */
 	uint64_t batch;	   /* frames; 0: a terminal */
 	bool once;
-	char trouble[512];
-	bool help;
 	bool stale;
 	bool over;
 	int signal; /* that ended it */
 };
 
-/* --- The daemon: errors are those of control_open() and control_receive(), and close the connection. --- */
+/* --- The daemon: errors are those of control_open() and control_receive(). --- */
 
-static int top_disconnect(struct top *top, int error)
+static void top_disconnect(struct top *top)
 {
-	if (error == -EREMOTEIO && top->control)
-		string_copy(top->refusal, sizeof(top->refusal), top->control->sentence);
 	top->control = control_free(top->control);
 	top->asked = 0;
 	top_look_deinit(&top->next);
-	return error;
 }
 
 static int top_ask(struct top *top, uint16_t kind)
 {
 	int r = top->control ? 0 : control_open(top->ctl->control_socket, &top->control);
 
-	if (r == 0)
-		r = control_ask(top->control, kind);
-	if (r < 0)
-		return top_disconnect(top, r);
 	top->asked = kind;
-	return 0;
-}
-
-static int take_rows(struct top *top, const struct message *message)
-{
-	struct cursor rows, row;
-	uint16_t count;
-	int r = 0;
-
-	if (message->kind != KIND_ROWS || top->asked == 0 || decode_rows(message->body, &count, &rows) != 0)
-		return -EBADMSG;
-	while (r == 0 && rows_next(&rows, &row)) {
-		if (top->asked == KIND_TENANTS) {
-			r = tenant_views_add(&top->next.tenants, row);
-			continue;
-		}
-		free(top->next.status);
-		top->next.status = malloc(row.left + 1);
-		if (!top->next.status)
-			return -ENOMEM;
-		memcpy(top->next.status, row.at, row.left);
-		top->next.status_size = row.left;
-	}
-	return r;
+	return r == 0 ? control_ask(top->control, kind) : r;
 }
 
 /* Takes a packet, or waits so many ms for one: 1 when the look is complete, 0, or a negative errno. */
 static int top_take(struct top *top, int timeout)
 {
-	struct top_look *next = &top->next, *look = &top->look;
+	struct top_look *next = &top->next, *look = &top->frame.look;
 	struct message message;
+	struct cursor rows, row;
+	uint16_t count;
 	int r;
 
 	r = control_receive(top->control, timeout, &message);
 	if (r == -EINTR || (r == -ETIMEDOUT && timeout == 0))
 		return 0;
-	if (r == 0)
-		r = take_rows(top, &message);
-	if (r == 0 && !(message.flags & WIRE_MORE) && !next->status)
-		r = -EBADMSG;
 	if (r < 0)
-		return top_disconnect(top, r);
+		return r;
+	if (message.kind != KIND_ROWS || top->asked == 0 || decode_rows(message.body, &count, &rows) != 0)
+		return -EBADMSG;
+	while (rows_next(&rows, &row)) {
+		if (top->asked == KIND_TENANTS)
+			tenant_views_add(&next->tenants, row);
+		else if (!next->status.at)
+			next->status = row_copy(row);
+	}
 	if (message.flags & WIRE_MORE)
 		return 0;
+	if (!next->status.at)
+		return -EBADMSG;
 	if (top->asked == KIND_STATUS)
 		return top_ask(top, KIND_TENANTS);
 	top->asked = 0;
 	next->time = ctl_now_ns();
-	next->tenants.machine = row_get_u64(cursor_make(next->status, next->status_size), "capacity");
-	if (look->status)
+	next->tenants.machine = row_get_u64(next->status, "capacity");
+	if (look->status.at)
 		tenant_views_compare(&next->tenants, &look->tenants, (double)(next->time - look->time) / NS_PER_S);
-	tenant_views_sort(&next->tenants, top->order);
+	tenant_views_sort(&next->tenants, top->frame.order);
 	top_look_deinit(look);
 	*look = *next;
 	*next = (struct top_look){ 0 };
@@ -118,89 +91,60 @@ static int top_take(struct top *top, int timeout)
 
 /* --- The screen. --- */
 
-static size_t top_room(const struct top *top)
-{
-	size_t taken = TOP_HEAD_LINES + TOP_FOOT_LINES;
-
-	return top->batch > 0 ? SIZE_MAX : top->lines - MIN(top->lines, taken);
-}
-
-static struct top_frame top_frame_of(const struct top *top)
-{
-	return (struct top_frame){
-		.look = &top->look,
-		.order = top->order,
-		.first = top->first,
-		.most = top_room(top),
-		.trouble = top->trouble,
-		.help = top->help,
-	};
-}
-
 /* A frame goes out in one write, so that no part of it is seen alone. */
 static int top_draw(struct top *top)
 {
 	_cleanup_(freep) char *lines = NULL, *text = NULL;
 	struct output output = top->ctl->output;
-	const struct top_frame frame = top_frame_of(top);
 	size_t lines_size = 0, size = 0, line = 0;
 	const char *at, *end;
 	FILE *screen;
 	int r;
 
 	output.terminal = true;
-	output.width = (unsigned)top->columns;
-	output.file = open_memstream(&lines, &lines_size);
-	if (!output.file)
-		return -ENOMEM;
-	r = top_frame_print(&frame, &output);
+	output.width = top->columns;
+	output.file = must(open_memstream(&lines, &lines_size));
+	top_frame_print(&top->frame, &output);
 	fclose(output.file);
-	screen = open_memstream(&text, &size);
-	if (!screen)
-		return -ENOMEM;
+	output.file = screen = must(open_memstream(&text, &size));
 	fputs("\033[H", screen);
 	/* All lines that fit, and blank ones up to the last line. */
 	for (at = lines; line + 1 < top->lines || line == 0; line++, at = *end ? end + 1 : end) {
 		end = strchrnul(at, '\n');
 		fprintf(screen, "%.*s\033[K%s", (int)(end - at), at, top->lines > 1 ? "\n" : "");
 	}
-	output.file = screen;
 	if (top->lines > 1)
-		top_frame_print_keys(&frame, &output);
+		top_frame_print_keys(&top->frame, &output);
 	fputs("\033[K\033[J", screen);
-	if (fclose(screen) != 0 || r < 0)
-		return -ENOMEM;
+	fclose(screen);
 	r = top_screen_write(&top->screen, text, size);
 	/* The next frame is complete again. */
 	return r == -EAGAIN ? 0 : r;
 }
 
-static void top_sort(struct top *top, int order)
+static void obey_key(struct top *top, int key)
 {
-	top->order = (enum tenant_order)(order % TENANT_ORDERS);
-	tenant_views_sort(&top->look.tenants, top->order);
-}
+	struct top_frame *frame = &top->frame;
+	size_t page = MAX(frame->most, (size_t)1);
+	unsigned order = 0;
 
-static void obey_key(struct top *top, enum top_key key)
-{
-	size_t page = MAX(top_room(top), (size_t)1);
-
-	if (key == TOP_KEY_NONE)
+	while (order < TENANT_ORDERS && key != tenant_order_names[order][0])
+		order++;
+	if (key == 'q')
+		top->over = true;
+	else if (key == KEY_LEFT || key == KEY_RIGHT)
+		frame->order = (frame->order + (key == KEY_LEFT ? TENANT_ORDERS - 1 : 1)) % TENANT_ORDERS;
+	else if (key == KEY_UP || key == KEY_PAGE_UP)
+		frame->first -= MIN(frame->first, key == KEY_UP ? 1 : page);
+	else if (key == KEY_DOWN || key == KEY_PAGE_DOWN)
+		frame->first += key == KEY_DOWN ? 1 : page;
+	else if (order < TENANT_ORDERS)
+		frame->order = order;
+	else if (key != '?' && key != 'h')
 		return;
 	/* Any other key goes back to the tenants, too. */
-	top->help = key == TOP_KEY_HELP && !top->help;
-	if (key == TOP_KEY_QUIT)
-		top->over = true;
-	else if (key == TOP_KEY_LEFT)
-		top_sort(top, (int)top->order + TENANT_ORDERS - 1);
-	else if (key == TOP_KEY_RIGHT)
-		top_sort(top, (int)top->order + 1);
-	else if (key == TOP_KEY_UP || key == TOP_KEY_PAGE_UP)
-		top->first -= MIN(top->first, key == TOP_KEY_UP ? 1 : page);
-	else if (key == TOP_KEY_DOWN || key == TOP_KEY_PAGE_DOWN)
-		top->first += key == TOP_KEY_DOWN ? 1 : page;
-	else if (key >= TOP_KEY_ORDER)
-		top_sort(top, (int)key - TOP_KEY_ORDER);
+	frame->help = (key == '?' || key == 'h') && !frame->help;
+	tenant_views_sort(&frame->look.tenants, frame->order);
 }
 
 static void read_keys(struct top *top)
@@ -223,8 +167,9 @@ static void top_measure(struct top *top)
 	ioctl(top->screen.out, TIOCGWINSZ, &size);
 	top->columns = size.ws_col > 0 ? size.ws_col : 80;
 	top->lines = size.ws_row > 0 ? size.ws_row : 24;
-	if (top->ctl->width > 0)
-		top->columns = MIN(top->columns, (size_t)top->ctl->width);
+	if (top->ctl->output.columns > 0)
+		top->columns = MIN(top->columns, (size_t)top->ctl->output.columns);
+	top->frame.most = top->lines - MIN(top->lines, (size_t)TOP_HEAD_LINES + TOP_FOOT_LINES);
 	top->stale = true;
 }
 
@@ -248,16 +193,19 @@ static void read_signals(struct top *top)
 /* The numbers of the last look stay on the screen. */
 static void note_trouble(struct top *top, int error)
 {
+	char *trouble = top->frame.trouble;
+	size_t size = sizeof(top->frame.trouble);
+
 	if (control_nobody(error) || error == -ECONNRESET || error == -EPIPE)
-		snprintf(top->trouble, sizeof(top->trouble), "The daemon has gone. Trying again.");
+		snprintf(trouble, size, "The daemon has gone. Trying again.");
 	else if (error == -EREMOTEIO)
-		snprintf(top->trouble, sizeof(top->trouble), "The daemon refused the request: %.400s.", top->refusal);
+		snprintf(trouble, size, "The daemon refused the request: %.400s.", top->control->sentence);
 	else if (error == -ETIMEDOUT || error == -EAGAIN)
-		snprintf(top->trouble, sizeof(top->trouble), "The daemon does not answer. Waiting.");
+		snprintf(trouble, size, "The daemon does not answer. Waiting.");
 	else
-		snprintf(top->trouble, sizeof(top->trouble), "Trouble with the daemon: %s. Trying again.",
-			 strerror(-error));
-	top->look.tenants.seconds = 0;
+		snprintf(trouble, size, "Trouble with the daemon: %s. Trying again.", strerror(-error));
+	top_disconnect(top);
+	top->frame.look.tenants.seconds = 0;
 	top->stale = true;
 }
 
@@ -283,7 +231,7 @@ static int top_turn(struct top *top)
 	if (wanted[2].revents)
 		r = top_take(top, 0);
 	if (r > 0) {
-		top->trouble[0] = '\0';
+		top->frame.trouble[0] = '\0';
 		top->stale = true;
 	}
 	if (r >= 0 && ctl_now_ns() >= next) {
@@ -302,9 +250,7 @@ static int look_once(struct top *top)
 
 	while (r == 0)
 		r = top_take(top, CONTROL_TIMEOUT_MS);
-	if (r == -EREMOTEIO)
-		ctl_error("the daemon refused the request: %s.", top->refusal);
-	return r < 0 ? control_explain(top->ctl->control_socket, r, NULL) : EXIT_DONE;
+	return r < 0 ? control_explain(top->ctl->control_socket, r, top->control) : EXIT_DONE;
 }
 
 static int run_on_screen(struct top *top)
@@ -319,9 +265,9 @@ static int run_on_screen(struct top *top)
 		top_measure(top);
 		top->asked_at = ctl_now_ns();
 		while (r == 0 && !top->over) {
-			size_t n = top->look.tenants.n;
+			size_t n = top->frame.look.tenants.n;
 
-			top->first = MIN(top->first, n - MIN(n, top_room(top)));
+			top->frame.first = MIN(top->frame.first, n - MIN(n, top->frame.most));
 			r = top->stale ? top_draw(top) : 0;
 			top->stale = false;
 			if (r == 0)
@@ -334,27 +280,23 @@ static int run_on_screen(struct top *top)
 	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
 }
 
-static int print_frame(const struct top *top)
+static void print_frame(const struct top *top)
 {
 	struct output output = top->ctl->output;
-	struct json json = { .file = output.file };
-	const struct top_frame frame = top_frame_of(top);
+	struct json json = { .file = output.file, .one_line = true };
 
 	output.terminal = true;
-	output.width = (unsigned)top->columns;
-	if (!top->ctl->json)
-		return top_frame_print(&frame, &output);
+	output.width = output.width > 0 ? output.width : BATCH_COLUMNS;
+	if (!top->ctl->output.json) {
+		top_frame_print(&top->frame, &output);
+		return;
+	}
 	json_begin(&json, '{');
-	json_key(&json, "status", 6);
-	json_row(&json, cursor_make(top->look.status, top->look.status_size));
-	json_key(&json, "tenants", 7);
-	json_begin(&json, '[');
-	for (size_t i = 0; i < top->look.tenants.n; i++)
-		tenant_view_json(&top->look.tenants.view[i], &json);
-	json_end(&json, ']');
-	json_end(&json, '}');
-	putc('\n', json.file);
-	return 0;
+	json_put_key(&json, "status");
+	json_row(&json, top->frame.look.status);
+	json_put_key(&json, "tenants");
+	tenant_views_json(&top->frame.look.tenants, &json);
+	json_end_line(&json, '}');
 }
 
 static int run_batch(struct top *top)
@@ -363,45 +305,45 @@ static int run_batch(struct top *top)
 	struct pollfd reader = { .fd = fileno(output->file) };
 	int r = EXIT_DONE;
 
-	top->columns = output->width > 0 ? output->width : BATCH_COLUMNS;
+	top->frame.most = SIZE_MAX;
 	for (uint64_t i = 0; r == EXIT_DONE && i < top->batch; i++) {
-		uint64_t next = top->look.time + top->interval * NS_PER_S, now;
+		uint64_t next = top->frame.look.time + top->interval * NS_PER_S, now;
 
 		while (i > 0 && (now = ctl_now_ns()) < next)
 			/* An event without having asked for one: the reader has closed the pipe. */
 			if (poll(&reader, 1, (int)((next - now) / NS_PER_MS) + 1) > 0)
 				return ctl_finish(top->ctl);
-		if (i > 0 && !top->ctl->json)
+		if (i > 0 && !top->ctl->output.json)
 			putc('\n', output->file);
 		r = look_once(top);
-		if (r == EXIT_DONE && print_frame(top) < 0)
-			r = EXIT_REFUSED;
-		if (r == EXIT_DONE)
-			r = ctl_finish(top->ctl);
+		if (r != EXIT_DONE)
+			return r;
+		print_frame(top);
+		r = ctl_finish(top->ctl);
 	}
 	return r;
 }
 
 static int top_run(struct ctl *ctl)
 {
-	struct top top = { .ctl = ctl, .order = TENANTS_BY_EVENTS, .interval = 1 };
+	struct top top = { .ctl = ctl, .interval = 1 };
 	const char *term = getenv("TERM");
 	int r;
 
 	options_read(ctl, &top, 0, 0);
-	if (top.once || (top.batch == 0 && (!isatty(STDIN_FILENO) || !isatty(fileno(ctl->output.file)) || ctl->json ||
-					    !term || !term[0] || streq(term, "dumb"))))
+	if (top.once || (top.batch == 0 && (!isatty(STDIN_FILENO) || !isatty(fileno(ctl->output.file)) ||
+					    ctl->output.json || !term || !term[0] || streq(term, "dumb"))))
 		top.batch = 1;
 	r = top.batch > 0 ? run_batch(&top) : run_on_screen(&top);
-	top_disconnect(&top, 0);
-	top_look_deinit(&top.look);
+	top_disconnect(&top);
+	top_look_deinit(&top.frame.look);
 	return r;
 }
 
 static const struct ctl_option top_options[] = {
 	OPTION("interval", "SECONDS", "between two looks (default 1)", option_number,
 	       .offset = offsetof(struct top, interval), .least = 1, .most = 3600),
-	OPTION("sort", "KEY", TENANT_ORDERS_IN_WORDS, option_tenant_order, .offset = offsetof(struct top, order)),
+	TENANT_ORDER_OPTION(offsetof(struct top, frame.order)),
 	OPTION("batch", "N", "print N frames as plain text", option_number, .offset = offsetof(struct top, batch),
 	       .least = 1, .most = UINT32_MAX),
 	OPTION("once", NULL, "print one; the default without a terminal", option_flag,

@@ -6,18 +6,17 @@
 #include <signal.h>
 #include <termios.h>
 
-#include "client/userevctl/show/tenant_view.h"
+#include "client/userevctl/show/tenants.h"
 
 /* One answer of the daemon. */
 struct top_look {
-	uint8_t *status; /* its row; NULL: there was no answer yet */
-	size_t status_size;
+	struct cursor status; /* a copy of its row; empty: there was no answer yet */
 	struct tenant_views tenants;
 	uint64_t time; /* ns on the monotonic clock */
 };
 static inline void top_look_deinit(struct top_look *look)
 {
-	free(look->status);
+	free((void *)look->status.at);
 	tenant_views_deinit(&look->tenants);
 	*look = (struct top_look){ 0 };
 }
@@ -26,37 +25,35 @@ enum { TOP_HEAD_LINES = 4 /* with the titles of the table */, TOP_FOOT_LINES = 1
 
 /* frame.c: the lines of one frame. */
 struct top_frame {
-	const struct top_look *look;
-	enum tenant_order order;
-	size_t first;	     /* the first tenant that is shown */
-	size_t most;	     /* tenants that fit */
-	const char *trouble; /* with the daemon, safe to show; "": none */
-	bool help;	     /* the meaning of the columns instead of the tenants */
+	struct top_look look;
+	unsigned order;	   /* enum tenant_order */
+	size_t first;	   /* the first tenant that is shown */
+	size_t most;	   /* tenants that fit */
+	char trouble[512]; /* with the daemon, safe to show; "": none */
+	bool help;	   /* the meaning of the columns instead of the tenants */
 };
-/* For a terminal of `output->width` columns. 0 or -ENOMEM. */
-int top_frame_print(const struct top_frame *, const struct output *);
+/* For a terminal of `output->width` columns. */
+void top_frame_print(const struct top_frame *, const struct output *);
 /* The last line of a screen. */
 void top_frame_print_keys(const struct top_frame *, const struct output *);
 
 /* screen.c: the terminal. */
-enum top_key {
-	TOP_KEY_NONE,
-	TOP_KEY_QUIT,
-	TOP_KEY_HELP,
-	TOP_KEY_LEFT,
-	TOP_KEY_RIGHT,
-	TOP_KEY_UP,
-	TOP_KEY_DOWN,
-	TOP_KEY_PAGE_UP,
-	TOP_KEY_PAGE_DOWN,
-	TOP_KEY_ORDER, /* plus the order */
+/* A key: a small letter, or KEY_SEQUENCE and the letter or number in an escape sequence. */
+enum {
+	KEY_SEQUENCE = 256,
+	KEY_UP = KEY_SEQUENCE + 'A',
+	KEY_DOWN = KEY_SEQUENCE + 'B',
+	KEY_RIGHT = KEY_SEQUENCE + 'C',
+	KEY_LEFT = KEY_SEQUENCE + 'D',
+	KEY_PAGE_UP = KEY_SEQUENCE + '5',
+	KEY_PAGE_DOWN = KEY_SEQUENCE + '6',
 };
 struct top_keys {
-	char sequence[8]; /* that began with an ESC */
-	size_t length;
+	size_t length; /* of the sequence that has begun */
+	char first;    /* behind ESC [ */
 };
-/* The next byte that was typed. */
-enum top_key top_keys_take(struct top_keys *, char byte);
+/* The key that this byte completes, or 0. */
+int top_keys_take(struct top_keys *, char byte);
 
 struct top_screen {
 	int in, out;

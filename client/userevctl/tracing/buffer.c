@@ -3,7 +3,7 @@
 /*
  * The ring buffers of an instance: one for each CPU, read a page at a time, in the kernel's own format. Pages are merged by the
  * times of their records. A buffer that was empty *after* a moment holds no record from before that moment: so the records up
- * to a horizon are in order, whatever the CPUs do meanwhile.
+ * to a horizon are in order, also if other CPUs record meanwhile.
  *
  * A page says that records before it were overwritten, and, if it has room, also their number. Otherwise the number comes from the
  * buffer's own count.
@@ -35,49 +35,45 @@ struct buffers {
 	struct cpu_buffer cpu[];
 };
 
-static int cpu_buffer_open(struct buffers *buffers, struct cpu_buffer *cpu, unsigned number,
+/* 0, or a negative errno; 0 also for a CPU that is not there, which records nothing. */
+static int cpu_buffer_open(struct buffers *buffers, struct cpu_buffer *cpu, unsigned number, int epoll,
 			   enum kbuffer_long_size size)
 {
+	struct epoll_event event = { .events = EPOLLIN };
 	char name[64];
 
 	*cpu = (struct cpu_buffer){ .cpu = number, .fd = -1 };
 	snprintf(name, sizeof(name), "per_cpu/cpu%u/trace_pipe_raw", number);
 	cpu->fd = tracefs_instance_file_open(buffers->instance, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (cpu->fd < 0)
-		return -errno;
-	cpu->page = malloc(buffers->page_bytes);
-	cpu->kbuffer = kbuffer_alloc(size, KBUFFER_ENDIAN_SAME_AS_HOST);
-	return cpu->page && cpu->kbuffer ? 0 : -ENOMEM;
+		return errno == ENOENT && number > 0 ? 0 : -errno;
+	cpu->page = must(malloc(buffers->page_bytes));
+	cpu->kbuffer = must(kbuffer_alloc(size, KBUFFER_ENDIAN_SAME_AS_HOST));
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, cpu->fd, &event) < 0 ? -errno : 0;
 }
 
-int buffers_open(struct tracefs_instance *instance, struct buffers **ret)
+int buffers_open(struct tracefs_instance *instance, int epoll, struct buffers **ret)
 {
 	long cpus = MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
 	_cleanup_(buffers_freep) struct buffers *buffers =
-		calloc(1, sizeof(*buffers) + (size_t)cpus * sizeof(buffers->cpu[0]));
-	_cleanup_(freep) char *header = tracefs_text("events/header_page", NULL);
-	struct tep_handle *tep = tep_alloc();
+		must(calloc(1, sizeof(*buffers) + (size_t)cpus * sizeof(buffers->cpu[0])));
+	_cleanup_(freep) char *header = tracefs_text("events/header_page");
+	struct tep_handle *tep = must(tep_alloc());
 	enum kbuffer_long_size size = KBUFFER_LSIZE_SAME_AS_HOST;
 	long long kilobytes = 0;
-	int r = buffers ? 0 : -ENOMEM;
+	int r = 0;
 
 	/* A 64-bit kernel's long is longer than that of a 32-bit program. */
-	if (tep && header && tep_parse_header_page(tep, header, strlen(header), sizeof(long)) == 0)
+	if (header && tep_parse_header_page(tep, header, strlen(header), sizeof(long)) == 0)
 		size = tep_get_header_page_size(tep) == 8 ? KBUFFER_LSIZE_8 : KBUFFER_LSIZE_4;
 	tep_free(tep);
 	/* Since Linux 6.8 each instance may have sub-buffers of its own size; before, a sub-buffer is a page. */
 	if (tracefs_instance_file_read_number(instance, "buffer_subbuf_size_kb", &kilobytes) != 0)
 		kilobytes = 0;
-	if (buffers) {
-		buffers->instance = instance;
-		buffers->page_bytes = kilobytes > 0 ? (size_t)kilobytes * 1024 : (size_t)sysconf(_SC_PAGESIZE);
-	}
-	for (long i = 0; r == 0 && i < cpus; i++) {
-		r = cpu_buffer_open(buffers, &buffers->cpu[buffers->n++], (unsigned)i, size);
-		/* A CPU that is not there records nothing. */
-		if (r == -ENOENT && buffers->n > 1)
-			r = 0;
-	}
+	buffers->instance = instance;
+	buffers->page_bytes = kilobytes > 0 ? (size_t)kilobytes * 1024 : (size_t)sysconf(_SC_PAGESIZE);
+	for (long i = 0; r == 0 && i < cpus; i++)
+		r = cpu_buffer_open(buffers, &buffers->cpu[buffers->n++], (unsigned)i, epoll, size);
 	if (r == 0)
 		*ret = steal_pointer(buffers);
 	return r;
@@ -95,21 +91,12 @@ struct buffers *buffers_free(struct buffers *buffers)
 	return NULL;
 }
 
-int buffers_watch(struct buffers *buffers, int epoll)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	for (size_t i = 0; i < buffers->n; i++)
-		if (buffers->cpu[i].fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, buffers->cpu[i].fd, &event) < 0)
-			return -errno;
-	return 0;
-}
-
 static void count_missed(const struct buffers *buffers, struct cpu_buffer *cpu)
 {
 	int count = kbuffer_missed_events(cpu->kbuffer);
 	_cleanup_(freep) char *text = NULL;
 	uint64_t missed = (uint64_t)count, overrun = 0;
+	const char *line;
 	char name[64];
 
 	if (count == 0)
@@ -117,8 +104,9 @@ static void count_missed(const struct buffers *buffers, struct cpu_buffer *cpu)
 	if (count < 0) {
 		snprintf(name, sizeof(name), "per_cpu/cpu%u/stats", cpu->cpu);
 		text = tracefs_instance_file_read(buffers->instance, name, NULL);
-		if (text)
-			text_find_number(text, "overrun", &overrun);
+		line = text ? strstr(text, "\noverrun:") : NULL;
+		if (line)
+			sscanf(line, "\noverrun: %" SCNu64, &overrun);
 		missed = overrun > cpu->missed_ever ? overrun - cpu->missed_ever : 1;
 	}
 	cpu->missed += missed;

@@ -6,100 +6,85 @@
  * does not list are foreign.
  */
 
+#include "client/userevctl/tracing/catalogue.h"
+
 #include "client/userevctl/tracing/tracefs.h"
+#include "protocol/base/array.h"
 
-static struct catalogue_event *catalogue_add(struct catalogue *catalogue)
+static const char plain[] = "user_events", multi[] = "user_events_multi";
+
+static struct event *catalogue_add(struct catalogue *catalogue, const char *name)
 {
-	if (catalogue->n == catalogue->capacity) {
-		size_t capacity = MAX(catalogue->capacity * 2, (size_t)64);
-		struct catalogue_event *events = reallocarray(catalogue->events, capacity, sizeof(*events));
+	struct event *event;
 
-		if (!events)
-			return NULL;
-		catalogue->events = events;
-		catalogue->capacity = capacity;
-	}
-	catalogue->events[catalogue->n] = (struct catalogue_event){ 0 };
-	return &catalogue->events[catalogue->n];
+	catalogue->events = must(array_grow(catalogue->events, catalogue->n, sizeof(*event)));
+	event = &catalogue->events[catalogue->n++];
+	*event = (struct event){ 0 };
+	event->name = event->shown = must(strdup(name));
+	return event;
 }
 
-static void catalogue_event_deinit(struct catalogue_event *event)
+static void event_deinit(struct event *event)
 {
 	if (event->shown != event->name)
 		free(event->shown);
 	free(event->name);
 	free(event->fields);
-	free(event->row);
+	free((void *)event->row.at);
 }
 
 void catalogue_deinit(struct catalogue *catalogue)
 {
 	for (size_t i = 0; i < catalogue->n; i++)
-		catalogue_event_deinit(&catalogue->events[i]);
+		event_deinit(&catalogue->events[i]);
 	free(catalogue->events);
 	*catalogue = (struct catalogue){ 0 };
 }
 
-int catalogue_add_row(struct catalogue *catalogue, struct cursor row)
+void catalogue_add_row(struct catalogue *catalogue, struct cursor row)
 {
 	char name[WIRE_DESCRIPTION_MAX + 1], description[WIRE_DESCRIPTION_MAX + 1];
-	struct catalogue_event *event = catalogue_add(catalogue);
+	const char *space;
+	struct event *event;
 
-	if (!event)
-		return -ENOMEM;
 	row_get_string(row, "event", name, sizeof(name));
 	row_get_string(row, "description", description, sizeof(description));
-	event->name = event->shown = strdup(name);
-	event->fields = strdup(tracing_fields(description));
-	event->multi = row_get_u64(row, "multi_format");
-	event->row_size = row.left;
-	event->row = malloc(row.left + 1);
-	if (!event->name || !event->fields || !event->row) {
-		catalogue_event_deinit(event);
-		return -ENOMEM;
-	}
-	if (row.left > 0)
-		memcpy(event->row, row.at, row.left);
-	catalogue->n++;
+	space = strchr(description, ' ');
+	event = catalogue_add(catalogue, name);
+	event->fields = must(strdup(space ? space + 1 : ""));
+	event->row = row_copy(row);
+	/* Only the embedded daemon knows that. */
+	event->on = row_get_u64(row, "on");
 	catalogue->n_rows++;
-	return 0;
 }
 
-int catalogue_add_status(struct catalogue *catalogue, const char *text, size_t size)
+void catalogue_add_status(struct catalogue *catalogue, char *text)
 {
-	struct cursor rest = cursor_make(text, size);
-	struct status_line line;
+	unsigned used_by;
+	const char *name;
 
-	while (text_next_status(&rest, &line)) {
-		struct catalogue_event *event = catalogue_add(catalogue);
+	while ((name = text_next_status(&text, &used_by))) {
+		struct event *event = catalogue_add(catalogue, name);
 
-		if (event)
-			event->name = event->shown = strndup(line.name, line.length);
-		if (!event || !event->name)
-			return -ENOMEM;
 		event->foreign = true;
-		event->in_tracefs = true;
-		event->used_by = line.used_by;
-		catalogue->n++;
+		event->system = plain;
+		event->used_by = used_by;
 	}
-	return 0;
 }
 
 static int compare_events(const void *a, const void *b)
 {
-	const struct catalogue_event *event_a = a, *event_b = b;
-
-	return strcmp(event_a->shown, event_b->shown);
+	return strcmp(((const struct event *)a)->shown, ((const struct event *)b)->shown);
 }
 
-static void catalogue_sort(struct catalogue_event *events, size_t n)
+static void catalogue_sort(struct event *events, size_t n)
 {
 	if (n > 0)
 		qsort(events, n, sizeof(*events), compare_events);
 }
 
 /* The first event whose name is not before `name`. */
-static size_t catalogue_find(const struct catalogue_event *events, size_t n, const char *name)
+static size_t catalogue_find(const struct event *events, size_t n, const char *name)
 {
 	size_t low = 0, high = n;
 
@@ -114,51 +99,29 @@ static size_t catalogue_find(const struct catalogue_event *events, size_t n, con
 	return low;
 }
 
-/* The event of tracefs is the daemon's, and not foreign. */
-static int join_event(struct catalogue_event *row, struct catalogue_event *status)
+/* Joins a row with its event of tracefs, which is then the daemon's, and not foreign. */
+static void join_row(struct event *row, struct event *status, size_t n,
+		     bool (*look)(void *data, const char *shown, char *ret_fields, size_t size), void *data)
 {
-	row->in_tracefs = true;
-	row->used_by |= status->used_by;
-	status->foreign = false;
-	if (streq(row->shown, status->shown))
-		return 0;
-	row->shown = strdup(status->shown);
-	if (row->shown)
-		return 0;
-	row->shown = row->name;
-	return -ENOMEM;
-}
+	char wanted[WIRE_DESCRIPTION_MAX + 2], fields[FORMAT_FIELDS_MAX];
+	bool is_multi = row_get_u64(row->row, "multi_format");
+	size_t length = (size_t)snprintf(wanted, sizeof(wanted), is_multi ? "%s." : "%s", row->name);
 
-/* The event NAME.ID with the fields of the row. */
-static int join_multi(struct catalogue_event *row, struct catalogue_event *events, size_t n, catalogue_look *look,
-		      void *data)
-{
-	char prefix[WIRE_DESCRIPTION_MAX + 2], fields[FORMAT_FIELDS_MAX];
-	size_t length = (size_t)snprintf(prefix, sizeof(prefix), "%s.", row->name);
-
-	for (size_t i = catalogue_find(events, n, prefix); i < n && strncmp(events[i].shown, prefix, length) == 0; i++)
-		if (events[i].foreign && look(data, events[i].shown, fields, sizeof(fields)) &&
-		    streq(fields, row->fields))
-			return join_event(row, &events[i]);
-	return 0;
-}
-
-static int join_rows(struct catalogue *catalogue, catalogue_look *look, void *data)
-{
-	struct catalogue_event *status = catalogue->events + catalogue->n_rows;
-	size_t n = catalogue->n - catalogue->n_rows;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < catalogue->n_rows; i++) {
-		struct catalogue_event *row = &catalogue->events[i];
-
-		if (row->multi)
-			r = join_multi(row, status, n, look, data);
-		for (size_t at = catalogue_find(status, n, row->name);
-		     !row->multi && at < n && streq(status[at].shown, row->name); at++)
-			join_event(row, &status[at]);
+	for (size_t i = catalogue_find(status, n, wanted); i < n && strncmp(status[i].shown, wanted, length) == 0;
+	     i++) {
+		if (!is_multi && status[i].shown[length] != '\0')
+			return;
+		if (is_multi && (!status[i].foreign || !look(data, status[i].shown, fields, sizeof(fields)) ||
+				 !streq(fields, row->fields)))
+			continue;
+		row->system = is_multi ? multi : plain;
+		row->used_by |= status[i].used_by;
+		status[i].foreign = false;
+		if (!is_multi)
+			continue;
+		row->shown = must(strdup(status[i].shown));
+		return;
 	}
-	return r;
 }
 
 /* Drops the joined events, and duplicates: two names with odd bytes in them may look the same. */
@@ -167,8 +130,8 @@ static void keep_foreign(struct catalogue *catalogue)
 	size_t n = catalogue->n_rows;
 
 	for (size_t i = catalogue->n_rows; i < catalogue->n; i++) {
-		struct catalogue_event *event = &catalogue->events[i];
-		struct catalogue_event *last = n > catalogue->n_rows ? &catalogue->events[n - 1] : NULL;
+		struct event *event = &catalogue->events[i];
+		struct event *last = n > catalogue->n_rows ? &catalogue->events[n - 1] : NULL;
 
 		if (event->foreign && last && streq(last->shown, event->shown)) {
 			last->used_by |= event->used_by;
@@ -177,58 +140,32 @@ static void keep_foreign(struct catalogue *catalogue)
 		if (event->foreign)
 			catalogue->events[n++] = *event;
 		else
-			catalogue_event_deinit(event);
+			event_deinit(event);
 	}
 	catalogue->n = n;
 	catalogue->foreign = n - catalogue->n_rows;
 }
 
-/* A foreign event in user_events_multi also has the name without the ID. */
-static int name_foreign(struct catalogue_event *event, catalogue_look *look, void *data)
+void catalogue_merge(struct catalogue *catalogue,
+		     bool (*look)(void *data, const char *shown, char *ret_fields, size_t size), void *data)
 {
-	const char *dot = strrchr(event->shown, '.');
-	char fields[FORMAT_FIELDS_MAX], *name;
+	struct event *status = catalogue->events + catalogue->n_rows;
+	char fields[FORMAT_FIELDS_MAX];
 
-	if (!dot || !look(data, event->shown, fields, sizeof(fields)))
-		return 0;
-	event->multi = true;
-	name = strndup(event->shown, (size_t)(dot - event->shown));
-	if (!name)
-		return -ENOMEM;
-	event->name = name;
-	return 0;
-}
-
-int catalogue_merge(struct catalogue *catalogue, catalogue_look *look, void *data)
-{
-	int r;
-
-	catalogue_sort(catalogue->events + catalogue->n_rows, catalogue->n - catalogue->n_rows);
-	r = join_rows(catalogue, look, data);
+	catalogue_sort(status, catalogue->n - catalogue->n_rows);
+	for (size_t i = 0; i < catalogue->n_rows; i++)
+		join_row(&catalogue->events[i], status, catalogue->n - catalogue->n_rows, look, data);
 	keep_foreign(catalogue);
-	for (size_t i = catalogue->n_rows; r == 0 && i < catalogue->n; i++)
-		r = name_foreign(&catalogue->events[i], look, data);
+	for (size_t i = 0; i < catalogue->n; i++) {
+		struct event *event = &catalogue->events[i];
+		const char *dot = strrchr(event->shown, '.');
+
+		event->on |= event->used_by != 0;
+		/* A foreign event in user_events_multi also has the name without the ID. */
+		if (!event->foreign || !dot || !look(data, event->shown, fields, sizeof(fields)))
+			continue;
+		event->system = multi;
+		event->name = must(strndup(event->shown, (size_t)(dot - event->shown)));
+	}
 	catalogue_sort(catalogue->events, catalogue->n);
-	return r;
-}
-
-void catalogue_view(const struct catalogue_event *event, struct event_view *ret)
-{
-	*ret = (struct event_view){
-		.name = event->name,
-		.shown = event->shown,
-		.fields = event->fields,
-		.row = cursor_make(event->row, event->row_size),
-		.foreign = event->foreign,
-		.state_known = true,
-		.on = event->used_by != 0,
-		.used_by = event->used_by,
-	};
-	if (event->in_tracefs)
-		ret->system = event->multi ? "user_events_multi" : "user_events";
-}
-
-bool catalogue_is_file_name(const char *name)
-{
-	return name[0] && !strchr(name, '/') && !streq(name, ".") && !streq(name, "..");
 }

@@ -1,45 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The embedded backend: the daemon records, and answers everything. */
+/* The embedded backend: the daemon is the tracer. */
 
-#include "client/userevctl/tracing/tracing.h"
+#include "client/userevctl/tracing/tracefs.h"
 
-struct embedded {
-	struct tracing tracing;
-	struct control *control; /* of a tail */
-};
-
-static struct embedded *embedded_tracing_of(struct tracing *tracing)
-{
-	return container_of(tracing, struct embedded, tracing);
-}
-
-static int embedded_list(struct tracing *tracing, char *const *patterns, int n, bool fields _unused_, event_take *take,
-			 void *data)
-{
-	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row = { 0 };
-	int r;
-
-	r = control_open_or_explain(tracing->ctl, &control);
-	if (r != EXIT_DONE)
-		return r;
-	r = control_ask(control, KIND_EVENTS);
-	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
-		char name[WIRE_DESCRIPTION_MAX + 1], description[WIRE_DESCRIPTION_MAX + 1];
-		struct event_view event = { .name = name, .shown = name, .row = row, .state_known = true };
-
-		row_get_string(row, "event", name, sizeof(name));
-		row_get_string(row, "description", description, sizeof(description));
-		event.fields = tracing_fields(description);
-		event.on = row_get_u64(row, "on");
-		if (n == 0 || tracing_matches_any(tracing, patterns, n, &event))
-			take(data, &event);
-	}
-	return r < 0 ? control_explain(tracing->ctl->control_socket, r, control) : EXIT_DONE;
-}
-
-static int embedded_turn(struct tracing *tracing, char *const *patterns, int n, bool on, uint64_t *ret_events)
+int embedded_turn(struct tracing *tracing, char *const *patterns, int n, bool on, uint64_t *ret_events)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	struct cursor row = { 0 };
@@ -57,41 +22,41 @@ static int embedded_turn(struct tracing *tracing, char *const *patterns, int n, 
 	return EXIT_DONE;
 }
 
-static void find_any_on(void *data, const struct event_view *event)
+static int note_if_none_is_on(struct tracing *tracing)
 {
-	bool *any = data;
+	int r = tracing_look(tracing);
 
-	*any |= event->on;
+	for (size_t i = 0; i < tracing->events.n; i++)
+		if (tracing->events.events[i].on)
+			return r;
+	if (r == EXIT_DONE)
+		tail_note_none_is_on();
+	return r;
 }
 
-static int embedded_tail_begin(struct tracing *tracing, const struct tail_request *request)
+int embedded_tail_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
 {
-	struct embedded *embedded = embedded_tracing_of(tracing);
-	int flags = (request->past ? TAIL_PAST : 0) | (request->no_follow ? TAIL_NO_FOLLOW : 0);
-	bool any = request->n > 0 || request->no_follow;
-	int r = any ? EXIT_DONE : embedded_list(tracing, NULL, 0, false, find_any_on, &any);
+	int r = n > 0 || flags & TAIL_NO_FOLLOW ? EXIT_DONE : note_if_none_is_on(tracing);
 
-	if (r == EXIT_DONE && !any)
-		tracing_note_none_is_on();
 	if (r == EXIT_DONE)
-		r = control_open_or_explain(tracing->ctl, &embedded->control);
+		r = control_open_or_explain(tracing->ctl, &tracing->control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask_strings(embedded->control, KIND_TAIL, (uint16_t)flags, (const char *const *)request->patterns,
-				(size_t)request->n);
+	r = control_ask_strings(tracing->control, KIND_TAIL, flags, (const char *const *)patterns, (size_t)n);
 	if (r < 0)
-		return control_explain(tracing->ctl->control_socket, r, embedded->control);
-	tracing->fd = embedded->control->fd;
+		return control_explain(tracing->ctl->control_socket, r, tracing->control);
+	tracing->fd = tracing->control->fd;
 	return EXIT_DONE;
 }
 
-static int embedded_tail_read(struct tracing *tracing, struct record_view *view)
+int embedded_tail_read(struct tracing *tracing, struct record_view *view)
 {
-	struct embedded *embedded = embedded_tracing_of(tracing);
 	struct message message;
 	int r;
 
-	r = control_receive(embedded->control, CONTROL_TIMEOUT_MS, &message);
+	r = control_receive(tracing->control, 0, &message);
+	if (r == -ETIMEDOUT)
+		return EXIT_DONE;
 	if (r == 0 && message.kind != KIND_ROWS)
 		r = -EBADMSG;
 	if (r == 0)
@@ -99,33 +64,7 @@ static int embedded_tail_read(struct tracing *tracing, struct record_view *view)
 	if (r < 0 && ferror(view->output->file))
 		return ctl_output_failed(r);
 	if (r < 0)
-		return control_explain(tracing->ctl->control_socket, r, embedded->control);
+		return control_explain(tracing->ctl->control_socket, r, tracing->control);
 	tracing->over = !(message.flags & WIRE_MORE);
-	return EXIT_DONE;
-}
-
-static void embedded_tracing_free(struct tracing *tracing)
-{
-	struct embedded *embedded = embedded_tracing_of(tracing);
-
-	control_free(embedded->control);
-	free(embedded);
-}
-
-int tracing_embedded_new(struct ctl *ctl, struct tracing **ret)
-{
-	static const struct tracing_ops ops = {
-		.list = embedded_list,
-		.turn = embedded_turn,
-		.tail_begin = embedded_tail_begin,
-		.tail_read = embedded_tail_read,
-		.free = embedded_tracing_free,
-	};
-	struct embedded *embedded = calloc(1, sizeof(*embedded));
-
-	if (!embedded)
-		return control_explain(ctl->control_socket, -ENOMEM, NULL);
-	embedded->tracing = (struct tracing){ .ops = &ops, .ctl = ctl, .fd = -1 };
-	*ret = &embedded->tracing;
 	return EXIT_DONE;
 }

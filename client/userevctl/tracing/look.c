@@ -8,7 +8,7 @@
  * fields. So an event without a program is switched off, after all that was recorded has been read.
  */
 
-#include "client/userevctl/tracing/session.h"
+#include "client/userevctl/tracing/tracefs.h"
 
 enum {
 	LOOK_LEAST_MS = 100,
@@ -18,22 +18,19 @@ enum {
 	LOOK_ANYWAY_MS = 3000,	  /* a foreign event may become a program's without a change of the texts */
 };
 
-static struct session_event *add_event(struct session *session, const struct event_view *view)
+static struct session_event *session_event_of(struct session *session, const struct event *event)
 {
-	size_t shown = strlen(view->shown), name = strlen(view->name);
-	struct session_event *event = calloc(1, sizeof(*event) + shown + 1 + name + 1);
+	struct session_event *known;
 
-	if (!event)
-		return NULL;
-	memcpy(event->shown, view->shown, shown);
-	event->name = event->shown + shown + 1;
-	memcpy(event->name, view->name, name);
-	event->system = view->system;
-	HASH_ADD_KEYPTR(by_key, session->events, event->shown, shown, event);
-	if (table_added())
-		return event;
-	free(event);
-	return NULL;
+	HASH_FIND(by_shown, session->events, event->shown, strlen(event->shown), known);
+	if (known)
+		return known;
+	known = must(calloc(1, sizeof(*known)));
+	known->event.name = must(strdup(event->name));
+	known->event.shown = must(strdup(event->shown));
+	known->event.system = event->system;
+	HASH_ADD_KEYPTR(by_shown, session->events, known->event.shown, strlen(known->event.shown), known);
+	return must(table_added() ? known : NULL);
 }
 
 /* 0, also if the event has gone meanwhile; or a negative errno. */
@@ -41,15 +38,16 @@ static int turn_on(struct session *session, struct session_event *event)
 {
 	struct text text = text_make(event->description, sizeof(event->description));
 	struct event_format format;
-	int r;
+	int r = tracefs_turn(session->instance, &event->event, true);
 
-	r = tracefs_turn(session->instance, event->system, event->shown, true);
-	if (r < 0)
-		return r == -ENOENT || r == -ENODEV ? 0 : r;
+	if (r <= 0)
+		return r;
 	/* From now on the event cannot go, and its type in records is not reused. */
-	r = tracefs_read_format(event->system, event->shown, &format);
-	if (r < 0)
-		return tracefs_turn(session->instance, event->system, event->shown, false);
+	r = tracefs_read_format(event->event.system, event->event.shown, &format);
+	if (r < 0) {
+		r = tracefs_turn(session->instance, &event->event, false);
+		return MIN(r, 0);
+	}
 	/* The parser needs a name, and the event's own may be invalid in a description. "?" makes the parser fail. */
 	text_printf(&text, "event");
 	if (!format.exact || format.fields[0])
@@ -59,19 +57,19 @@ static int turn_on(struct session *session, struct session_event *event)
 	return 0;
 }
 
-static bool look_is_wanted(const struct session *session, const struct event_view *event)
+static bool look_is_wanted(const struct session *session, const struct event *event)
 {
-	const struct tracing *tracing = &session->tracefs->tracing;
+	const struct tracing *tracing = session->tracing;
 	char line[WIRE_DESCRIPTION_MAX + 64];
 
 	if (!event->system)
 		return false;
-	if (session->request.n > 0)
-		return tracing_matches_any(tracing, session->request.patterns, session->request.n, event);
+	if (session->n_patterns > 0)
+		return tracing_matches_any(tracing, session->patterns, session->n_patterns, event);
 	if (event->foreign && tracing->foreign != FOREIGN_ALL)
 		return false;
 	snprintf(line, sizeof(line), "%s:%s", event->system, event->shown);
-	return session->set_event && text_has_line(session->set_event, line);
+	return text_has_line(session->set_event, line);
 }
 
 static int turn_wanted_on(struct session *session, const struct catalogue *catalogue)
@@ -80,16 +78,10 @@ static int turn_wanted_on(struct session *session, const struct catalogue *catal
 
 	for (size_t i = 0; r == 0 && i < catalogue->n && !session_stopped; i++) {
 		struct session_event *event;
-		struct event_view view;
 
-		catalogue_view(&catalogue->events[i], &view);
-		if (!look_is_wanted(session, &view))
+		if (!look_is_wanted(session, &catalogue->events[i]))
 			continue;
-		HASH_FIND(by_key, session->events, view.shown, strlen(view.shown), event);
-		if (!event)
-			event = add_event(session, &view);
-		if (!event)
-			return -ENOMEM;
+		event = session_event_of(session, &catalogue->events[i]);
 		event->seen = session->looks;
 		if (!event->on)
 			r = turn_on(session, event);
@@ -102,7 +94,7 @@ static int turn_unwanted_off(struct session *session, struct record_view *view)
 {
 	bool drained = !view;
 
-	for (struct session_event *event = session->events; event; event = event->by_key.next) {
+	for (struct session_event *event = session->events; event; event = event->by_shown.next) {
 		int r = 0;
 
 		if (!event->on || event->seen == session->looks)
@@ -112,8 +104,7 @@ static int turn_unwanted_off(struct session *session, struct record_view *view)
 		if (r < 0)
 			return r;
 		drained = true;
-		/* It may have gone. */
-		tracefs_turn(session->instance, event->system, event->shown, false);
+		tracefs_turn(session->instance, &event->event, false);
 		event->on = false;
 	}
 	return 0;
@@ -127,16 +118,14 @@ static int read_texts(struct session *session)
 	bool same;
 
 	errno = 0;
-	status = tracefs_text("user_events_status", NULL);
-	if (status && session->request.n == 0)
-		set_event = tracefs_text("set_event", NULL);
-	/* libtracefs may return NULL for an empty file. */
-	if (status && !set_event)
-		set_event = strdup("");
-	if (!status || !set_event) {
-		free(status);
+	status = tracefs_text("user_events_status");
+	if (status && session->n_patterns == 0)
+		set_event = tracefs_text("set_event");
+	if (!status)
 		return errno ? -errno : -EIO;
-	}
+	/* libtracefs may return NULL for an empty file. */
+	if (!set_event)
+		set_event = must(strdup(""));
 	same = session->status && streq(session->status, status) && streq(session->set_event, set_event);
 	free(session->status);
 	free(session->set_event);
@@ -150,27 +139,26 @@ static int read_texts(struct session *session)
 static int look_at_all(struct session *session, struct record_view *view)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
-	int r, daemon;
+	_cleanup_(freep) char *status = must(strdup(session->status));
+	int r;
 
 	session->looks++;
 	session->looked = session->asked = ctl_now_ns();
-	r = tracefs_catalogue(session->tracefs, session->status, strlen(session->status), session->writers, &catalogue,
-			      &daemon);
-	if (r == -EREMOTE && session->looks == 1)
-		return control_explain(session->tracefs->tracing.ctl->control_socket, daemon, NULL);
-	if (r == -EREMOTE) {
+	r = tracing_read(session->tracing, status, &catalogue);
+	if (r < 0 && session->looks == 1)
+		return control_explain(session->tracing->ctl->control_socket, r, NULL);
+	if (r < 0) {
 		/* A tail goes on while the daemon is restarted. */
 		if (!session->daemon_gone)
 			ctl_note(
 				"userevctl: the daemon does not answer (%s): events that are registered from now on are "
 				"shown once it answers.",
-				strerror(-daemon));
+				strerror(-r));
 		session->daemon_gone = true;
 		return EXIT_DONE;
 	}
-	if (r < 0)
-		return tracefs_explain("list events", r);
 	session->daemon_gone = false;
+	writers_learn(&session->writers, &catalogue);
 	r = turn_wanted_on(session, &catalogue);
 	if (r < 0)
 		return tracefs_explain("switch events on", r);

@@ -28,8 +28,6 @@ void record_view_deinit(struct record_view *view)
 {
 	free(view->description);
 	free(view->canonical);
-	view->description = NULL;
-	view->canonical = NULL;
 }
 
 bool record_view_done(const struct record_view *view)
@@ -49,56 +47,35 @@ static const struct description *fitting_description(struct record_view *view, c
 		free(view->canonical);
 		view->canonical = NULL;
 		if (!view->description)
-			view->description = malloc(sizeof(*view->description));
-		if (!view->description || description_parse(event->at, event->length, view->description, &reason) != 0)
+			view->description = must(malloc(sizeof(*view->description)));
+		if (description_parse(event->at, event->length, view->description, &reason) != 0)
 			return NULL;
-		view->canonical = strndup(event->at, event->length);
+		view->canonical = must(strndup(event->at, event->length));
 	}
 	if (record_check(view->description, record->payload.at, record->payload.length) != RECORD_OK)
 		return NULL;
 	return view->description;
 }
 
-static struct piece event_name(const struct taken_record *record)
-{
-	const struct piece *description = &record->description;
-	const char *space;
-
-	if (record->name.length > 0)
-		return record->name;
-	space = memchr(description->at, ' ', description->length);
-	return (struct piece){ description->at,
-			       space ? (size_t)(space - (const char *)description->at) : description->length };
-}
-
-static void print_column(const struct output *output, enum style style, const char *text, size_t width,
+static void print_column(const struct output *output, enum style style, struct piece piece, size_t width,
 			 bool may_shorten)
 {
-	char shortened[SAFE_MAX];
+	char safe[SAFE_MAX], shortened[SAFE_MAX];
+	struct text text = text_make(safe, sizeof(safe));
 	size_t taken;
 
+	if (piece.length == 0)
+		piece = piece_of("-");
+	text_safe(&text, piece.at, piece.length);
 	if (!output->terminal) {
-		output_styled(output, style, "%s", text);
+		output_styled(output, style, "%s", safe);
 		putc('\t', output->file);
 		return;
 	}
-	shorten(may_shorten && !output->full ? COLUMN_PATH : COLUMN_TEXT, text, width, shortened, sizeof(shortened));
+	shorten(may_shorten && !output->full ? COLUMN_PATH : COLUMN_TEXT, safe, width, shortened, sizeof(shortened));
 	taken = display_width(shortened);
 	output_styled(output, style, "%s", shortened);
 	fprintf(output->file, "%*s", (int)(width - MIN(width, taken)) + 2, "");
-}
-
-static void print_piece(const struct output *output, enum style style, struct piece piece, size_t width,
-			bool may_shorten)
-{
-	char buffer[SAFE_MAX];
-	struct text text = text_make(buffer, sizeof(buffer));
-
-	if (piece.length > 0)
-		text_safe(&text, piece.at, piece.length);
-	else
-		text_put(&text, "-", 1);
-	print_column(output, style, buffer, width, may_shorten);
 }
 
 static void record_print_line(struct record_view *view, const struct taken_record *record)
@@ -106,22 +83,20 @@ static void record_print_line(struct record_view *view, const struct taken_recor
 	static char fields[FIELDS_MAX];
 	const struct output *output = view->output;
 	const struct description *description = fitting_description(view, record);
+	const struct piece comm = record->comm.length > 0 ? record->comm : piece_of("-");
 	time_t seconds = (time_t)(record->time / NS_PER_S);
-	char buffer[SAFE_MAX], clock[32];
-	struct text text = text_make(buffer, sizeof(buffer));
+	char task[128], date[32], clock[64];
+	struct text text = text_make(fields, sizeof(fields));
 	struct tm broken = { 0 };
 
 	localtime_r(&seconds, &broken);
-	strftime(clock, sizeof(clock), "%H:%M:%S", &broken);
-	text_printf(&text, "%s.%06" PRIu64, clock, record->time % NS_PER_S / 1000);
-	print_column(output, STYLE_DIM, buffer, text.length, false);
-	text = text_make(buffer, sizeof(buffer));
-	text_safe(&text, record->comm.length > 0 ? record->comm.at : "-", MAX(record->comm.length, (size_t)1));
-	text_printf(&text, "-%" PRIu64, record->pid);
-	print_column(output, STYLE_PLAIN, buffer, TASK_WIDTH, false);
-	print_piece(output, STYLE_DIM, record->tenant, output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
-	print_piece(output, STYLE_NAME, event_name(record), NAME_WIDTH, false);
-	text = text_make(fields, sizeof(fields));
+	strftime(date, sizeof(date), "%H:%M:%S", &broken);
+	snprintf(clock, sizeof(clock), "%s.%06" PRIu64, date, record->time % NS_PER_S / 1000);
+	snprintf(task, sizeof(task), "%.*s-%" PRIu64, (int)comm.length, (const char *)comm.at, record->pid);
+	print_column(output, STYLE_DIM, piece_of(clock), strlen(clock), false);
+	print_column(output, STYLE_PLAIN, piece_of(task), TASK_WIDTH, false);
+	print_column(output, STYLE_DIM, record->tenant, output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
+	print_column(output, STYLE_NAME, record->name, NAME_WIDTH, false);
 	if (description)
 		record_to_text(description, record->payload.at, record->payload.length, &text);
 	for (size_t i = 0; !description && i < record->payload.length; i++)
@@ -137,7 +112,7 @@ static void record_print_json(struct record_view *view, const struct taken_recor
 	const struct {
 		const char *key;
 		struct piece piece;
-	} texts[] = { { "comm", record->comm }, { "tenant", record->tenant }, { "event", event_name(record) } };
+	} texts[] = { { "comm", record->comm }, { "tenant", record->tenant }, { "event", record->name } };
 	struct text text = text_make(fields, sizeof(fields));
 	time_t seconds = (time_t)(record->time / NS_PER_S);
 	struct tm broken = { 0 };
@@ -155,20 +130,19 @@ static void record_print_json(struct record_view *view, const struct taken_recor
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		if (texts[i].piece.length == 0)
 			continue;
-		json_key(&json, texts[i].key, strlen(texts[i].key));
+		json_put_key(&json, texts[i].key);
 		json_string(&json, texts[i].piece.at, texts[i].piece.length);
 	}
 	text = text_make(fields, sizeof(fields));
 	if (description)
 		record_to_json(description, record->payload.at, record->payload.length, &text);
 	if (description && !text.cut) {
-		json_key(&json, "fields", 6);
+		json_put_key(&json, "fields");
 		json_raw(&json, fields);
 	} else {
 		json_put_hex(&json, "payload", record->payload.at, record->payload.length);
 	}
-	json_end(&json, '}');
-	putc('\n', json.file);
+	json_end_line(&json, '}');
 }
 
 void record_view_put(struct record_view *view, const struct taken_record *record)
@@ -208,7 +182,7 @@ int record_view_rows(struct record_view *view, struct cursor body)
 		return -EBADMSG;
 	while (!record_view_done(view) && rows_next(&rows, &row)) {
 		struct row_field missed;
-		const struct taken_record record = {
+		struct taken_record record = {
 			.time = row_get_u64(row, "time"),
 			.pid = row_get_u64(row, "pid"),
 			.uid = row_get_u64(row, "uid"),
@@ -219,10 +193,16 @@ int record_view_rows(struct record_view *view, struct cursor body)
 			.payload = row_piece(row, "payload", ROW_BYTES),
 		};
 
-		if (row_find(row, "missed", &missed))
+		if (row_find(row, "missed", &missed)) {
 			record_view_missed(view, missed.number);
-		else if (record.description.at && record.payload.at)
+		} else if (record.description.at && record.payload.at) {
+			const char *space = memchr(record.description.at, ' ', record.description.length);
+
+			record.name = record.description;
+			if (space)
+				record.name.length = (size_t)(space - (const char *)record.name.at);
 			record_view_put(view, &record);
+		}
 	}
 	return count > 0 ? output_flush(view->output) : 0;
 }

@@ -10,6 +10,12 @@ struct piece {
 	const void *at;
 	size_t length;
 };
+/* Empty for NULL. */
+static inline struct piece piece_of(const char *text)
+{
+	return (struct piece){ text, text ? strlen(text) : 0 };
+}
+
 struct taken_record {
 	uint64_t time; /* ns since 1970 */
 	uint64_t pid;
@@ -17,7 +23,7 @@ struct taken_record {
 	bool uid_known;
 	struct piece comm;
 	struct piece tenant;	  /* empty: not known */
-	struct piece name;	  /* of the event; empty: the name in its description */
+	struct piece name;	  /* of the event */
 	struct piece description; /* "name type field; …" */
 	struct piece payload;
 };

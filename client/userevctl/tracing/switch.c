@@ -3,7 +3,7 @@
 /*
  * enable and disable. After an event is switched off, records of it can still come from two sources. Another tracer may want
  * it: disable --wait looks until none does. And a write() may have found the event on, but not have recorded yet, on any CPU:
- * tracing_ops.settle() waits for those.
+ * tracing_settle() waits for those.
  */
 
 #include <time.h>
@@ -18,33 +18,17 @@ struct switching {
 	uint64_t timeout; /* s, for other tracers to end; 0: no limit */
 };
 
-struct still_on {
-	char name[WIRE_DESCRIPTION_MAX + 1]; /* of the first such event; "": none */
-	unsigned used_by;
-};
-
-static void find_still_on(void *data, const struct event_view *event)
+static void note_still_on(const struct tracing *tracing, const struct event *event, const char *end)
 {
-	struct still_on *still = data;
-
-	if (!event->on || still->name[0] != '\0')
-		return;
-	string_copy(still->name, sizeof(still->name), event->shown);
-	still->used_by = event->used_by;
-}
-
-static void note_still_on(const struct tracing *tracing, const struct still_on *still, const char *end)
-{
-	unsigned used_by = still->used_by;
 	const char *user = "another tracer";
 
 	if (!tracing->kernel)
 		user = "another 'userevctl tail'";
-	else if (used_by & USED_BY_PERF)
-		user = used_by & USED_BY_FTRACE ? "ftrace and perf" : "perf";
-	else if (used_by & USED_BY_FTRACE)
+	else if (event->used_by & USED_BY_PERF)
+		user = event->used_by & USED_BY_FTRACE ? "ftrace and perf" : "perf";
+	else if (event->used_by & USED_BY_FTRACE)
 		user = "ftrace: another instance, or a trigger";
-	ctl_note("userevctl: '%s' is still on, for %s%s", safe_string(still->name).text, user, end);
+	ctl_note("userevctl: '%s' is still on, for %s%s", safe_string(event->shown).text, user, end);
 }
 
 /* When this returns EXIT_DONE, no record of the events comes any more. */
@@ -53,19 +37,21 @@ static int wait_until_off(struct tracing *tracing, char *const *patterns, int n,
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
 
 	for (uint64_t waited = 0;; waited += LOOK_MS) {
-		struct still_on still = { 0 };
-		int r = tracing->ops->list(tracing, patterns, n, false, find_still_on, &still);
+		const struct event *event = NULL;
+		int r = tracing_look(tracing);
 
 		if (r != EXIT_DONE)
 			return r;
-		if (still.name[0] == '\0')
-			return tracing->ops->settle ? tracing->ops->settle(tracing) : EXIT_DONE;
+		while ((event = tracing_next(tracing, patterns, n, event)) && !event->on)
+			;
+		if (!event)
+			return tracing_settle(tracing);
 		if (timeout_ms > 0 && waited >= timeout_ms) {
-			note_still_on(tracing, &still, ".");
+			note_still_on(tracing, event, ".");
 			return EXIT_REFUSED;
 		}
 		if (waited == NOTE_MS)
-			note_still_on(tracing, &still, ": waiting for its end.");
+			note_still_on(tracing, event, ": waiting for its end.");
 		nanosleep(&pause, NULL);
 	}
 }
@@ -84,20 +70,21 @@ static int switch_events(struct ctl *ctl, bool on)
 		return r;
 	tracing->foreign = switching.foreign ? FOREIGN_BY_NAME : FOREIGN_NEVER;
 	/* Nothing is switched unless every name is known. */
-	r = names_check(tracing, ctl->argv, ctl->argc, false);
+	r = tracing_look(tracing);
 	if (r == EXIT_DONE)
-		r = tracing->ops->turn(tracing, ctl->argv, ctl->argc, on, &events);
+		r = names_check(tracing, ctl->argv, ctl->argc, false);
+	if (r == EXIT_DONE)
+		r = tracing_turn(tracing, ctl->argv, ctl->argc, on, &events);
 	if (r == EXIT_DONE && switching.wait)
 		r = wait_until_off(tracing, ctl->argv, ctl->argc, switching.timeout * 1000);
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->json) {
+	if (ctl->output.json) {
 		json.file = ctl->output.file;
 		json_begin(&json, '{');
 		json_put_u64(&json, "events", events);
 		json_put_bool(&json, "on", on);
-		json_end(&json, '}');
-		putc('\n', json.file);
+		json_end_line(&json, '}');
 	} else {
 		fprintf(ctl->output.file, "%s %s.\n", plural(events, "event is", "events are").text, on ? "on" : "off");
 	}

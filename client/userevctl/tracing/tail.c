@@ -14,34 +14,40 @@ struct tail {
 	bool no_follow;
 	bool wait;
 	bool foreign;
-	bool full;
 	uint64_t timeout;  /* s; 0: none */
-	uint64_t deadline; /* ms on the monotonic clock */
+	uint64_t deadline; /* ns on the monotonic clock; UINT64_MAX: none */
 };
 
 /* Until there is something to read; false: the time is up, or the output has no reader any more. */
 static bool wait_for_records(const struct tail *tail)
 {
+	const struct tracing *tracing = tail->tracing;
 	struct pollfd wanted[] = {
-		{ .fd = tail->tracing->fd, .events = POLLIN },
+		{ .fd = tracing->fd, .events = POLLIN },
 		{ .fd = fileno(tail->ctl->output.file) }, /* POLLERR: a pipe without a reader */
 	};
-	uint64_t now = ctl_now_ns() / NS_PER_MS;
-	uint64_t left = tail->deadline > now ? tail->deadline - now : 0;
-	int timeout = tail->timeout == 0 ? -1 : (int)MIN(left, (uint64_t)INT32_MAX);
-	int n = poll(wanted, ARRAY_SIZE(wanted), tail->tracing->busy ? 0 : timeout);
+	uint64_t now = ctl_now_ns(), until = MIN(tail->deadline, tracing->due > 0 ? tracing->due : UINT64_MAX);
+	uint64_t ms = (until - MIN(until, now)) / NS_PER_MS + 1;
 
-	if (n < 0)
+	if (tracing->busy)
+		ms = 0;
+	if (poll(wanted, ARRAY_SIZE(wanted), until == UINT64_MAX ? -1 : (int)MIN(ms, (uint64_t)INT32_MAX)) < 0)
 		return errno == EINTR;
-	if (wanted[1].revents & (POLLERR | POLLNVAL) || (tail->timeout > 0 && left == 0))
-		return false;
-	return n > 0 || tail->tracing->busy;
+	return !(wanted[1].revents & (POLLERR | POLLNVAL)) && ctl_now_ns() < tail->deadline;
 }
 
-static int tail(struct tail *tail)
+static int tail_check_names(const struct tail *tail)
 {
 	const struct ctl *ctl = tail->ctl;
-	const struct tail_request request = { ctl->argv, ctl->argc, tail->past, tail->no_follow };
+	int r = ctl->argc > 0 ? tracing_look(tail->tracing) : EXIT_DONE;
+
+	return r == EXIT_DONE ? names_check(tail->tracing, ctl->argv, ctl->argc, true) : r;
+}
+
+static int tail_run_with(struct tail *tail)
+{
+	const struct ctl *ctl = tail->ctl;
+	int flags = (tail->past ? TAIL_PAST : 0) | (tail->no_follow ? TAIL_NO_FOLLOW : 0);
 	struct tracing *tracing;
 	int r;
 
@@ -51,14 +57,14 @@ static int tail(struct tail *tail)
 	tracing = tail->tracing;
 	tracing->foreign = tail->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	/* Records of the past may be of events that no program holds any more. */
-	if (!tail->past && !tail->wait && ctl->argc > 0)
-		r = names_check(tracing, ctl->argv, ctl->argc, true);
+	if (!tail->past && !tail->wait)
+		r = tail_check_names(tail);
 	if (r == EXIT_DONE)
-		r = tracing->ops->tail_begin(tracing, &request);
+		r = tail_begin(tracing, ctl->argv, ctl->argc, (uint16_t)flags);
 	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail->view) && wait_for_records(tail))
-		r = tracing->ops->tail_read(tracing, &tail->view);
-	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0 && ctl->argc > 0)
-		r = names_check(tracing, ctl->argv, ctl->argc, true);
+		r = tail_read(tracing, &tail->view);
+	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0)
+		r = tail_check_names(tail);
 	return r;
 }
 
@@ -68,9 +74,8 @@ static int tail_run(struct ctl *ctl)
 	int r, signal_number;
 
 	options_read(ctl, &session, 0, INT32_MAX);
-	ctl->output.full = session.full;
-	session.deadline = ctl_now_ns() / NS_PER_MS + session.timeout * 1000;
-	r = tail(&session);
+	session.deadline = session.timeout > 0 ? ctl_now_ns() + session.timeout * NS_PER_S : UINT64_MAX;
+	r = tail_run_with(&session);
 	record_view_deinit(&session.view);
 	signal_number = session.tracing ? session.tracing->signal : 0;
 	tracing_free(session.tracing);
@@ -92,8 +97,7 @@ static const struct ctl_option tail_options[] = {
 	       .offset = offsetof(struct tail, wait)),
 	OPTION("foreign", NULL, "also events made without the daemon", option_flag,
 	       .offset = offsetof(struct tail, foreign)),
-	OPTION("full", NULL, "do not shorten tenants on a terminal", option_flag,
-	       .offset = offsetof(struct tail, full)),
+	OPTION_FULL("do not shorten tenants on a terminal"),
 	{ 0 },
 };
 

@@ -1,69 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* userevctl as a tracer of the kernel: texts of tracefs, the daemon's rows about the same events, and records. */
+/* Inside of tracing: texts of tracefs, an instance with events, and records. */
 
+#include <signal.h>
 #include <tracefs.h>
 
 #include "client/userevctl/tracing/tracing.h"
+#include "protocol/base/table.h"
 #include "protocol/event/description.h"
 
 /* text.c: texts of the kernel. Pure. */
-struct status_line {
-	const char *name; /* not terminated */
-	size_t length;
-	unsigned used_by;
-};
-/* The next event of a user_events_status, of any kernel: false at the end. Lines of another form are skipped. */
-bool text_next_status(struct cursor *text, struct status_line *ret);
+
+/*
+ * The name of the next event of a user_events_status, of any kernel; NULL at the end. Lines of another form are skipped. Overwrites
+ * the text.
+ */
+char *text_next_status(char **text, unsigned *ret_used_by);
 
 enum { FORMAT_FIELDS_MAX = 2 * WIRE_DESCRIPTION_MAX };
 struct event_format {
-	uint16_t id;
+	unsigned id;
 	bool exact; /* the fields determine the layout of a record */
 	char fields[FORMAT_FIELDS_MAX];
 };
-/* An event's format file: 0 or -EBADMSG. */
-int text_read_format(const char *text, struct event_format *ret);
-/* The number behind "key:" at the beginning of a line: false if there is none. */
-bool text_find_number(const char *text, const char *key, uint64_t *ret);
+/* An event's format file, which is overwritten: 0 or -EBADMSG. */
+int text_read_format(char *text, struct event_format *ret);
+/* Whether an event's name can be that of a directory, so that its files may be opened. */
+bool text_is_file_name(const char *name);
 bool text_has_line(const char *text, const char *line);
 /* The command of a pid in a saved_cmdlines: false if it is not listed. */
-bool text_find_command(const char *text, uint64_t pid, char *ret, size_t size);
-/* The pid in the name of a tail's instance; 0: the instance is not a tail's. */
-uint64_t text_instance_pid(const char *name);
+bool text_find_command(const char *text, uint64_t pid, char ret[static 64]);
+/* The pid in the name of an instance of ours; 0: the instance is not ours. */
+pid_t text_instance_pid(const char *name);
 
-/* catalogue.c: the events of tracefs and those of the daemon, merged. Pure. */
-struct catalogue_event {
-	char *name;   /* as programs know it; the same pointer as `shown` if they are equal */
-	char *shown;  /* as tracers do */
-	char *fields; /* of the daemon's description; NULL: foreign */
-	bool in_tracefs;
-	bool multi; /* of the system user_events_multi */
-	bool foreign;
-	unsigned used_by;
-	uint8_t *row; /* the daemon's; NULL: foreign */
-	size_t row_size;
-};
+/* tracing.c: as tracing_look(), from this text of user_events_status or without one; 0 or the error of asking the daemon. */
+int tracing_read(const struct tracing *, char *status, struct catalogue *ret);
 
-struct catalogue {
-	struct catalogue_event *events; /* sorted by `shown`, once merged */
-	size_t n;
-	size_t capacity;
-	size_t n_rows; /* the first ones are the daemon's, until merged */
-	size_t foreign;
-};
+/* embedded.c: an enum exit_code. */
+int embedded_turn(struct tracing *, char *const *patterns, int n, bool on, uint64_t *ret_events);
+int embedded_tail_begin(struct tracing *, char *const *patterns, int n, uint16_t flags);
+int embedded_tail_read(struct tracing *, struct record_view *);
 
-/* All rows are added first; 0 or -ENOMEM. */
-int catalogue_add_row(struct catalogue *, struct cursor row);
-int catalogue_add_status(struct catalogue *, const char *text, size_t size);
-/* Whether tracefs shows this name in user_events_multi, and its fields as the kernel shows them. */
-typedef bool catalogue_look(void *data, const char *shown, char *ret_fields, size_t size);
-int catalogue_merge(struct catalogue *, catalogue_look *, void *data);
-void catalogue_deinit(struct catalogue *);
-void catalogue_view(const struct catalogue_event *, struct event_view *ret);
-/* Whether it can be the name of a directory, so that its files may be opened. */
-bool catalogue_is_file_name(const char *name);
+/* tracefs.c */
+
+/* Finds tracefs, or mounts it: an enum exit_code; EXIT_NO_DAEMON without a message if there is neither a daemon nor user_events. */
+int tracefs_open(struct tracing *, enum tracing_use);
+/* A file of tracefs, terminated; NULL with errno. */
+char *tracefs_text(const char *name);
+/* 0 or a negative errno; -ENOENT also for a name that cannot be a file's. */
+int tracefs_read_format(const char *system, const char *name, struct event_format *ret);
+/* Writes an event's enable file, of the top instance if NULL: 1, 0 if the event has gone, or a negative errno. */
+int tracefs_turn(struct tracefs_instance *, const struct event *, bool on);
+/* Prints "cannot ACTION" and the error: an enum exit_code. */
+int tracefs_explain(const char *action, int error);
+
+/* instance.c: an instance of our own. Other tracers' buffers, clocks and switches stay as they are; its events end with it. */
+int instance_make(struct tracefs_instance **ret); /* 0 or a negative errno */
+int instance_remove(struct tracefs_instance *);	  /* … */
 
 /* buffer.c: the records of all CPUs of one instance, in the order of their times. */
 struct buffers;
@@ -73,14 +67,13 @@ struct buffer_record {
 	const void *data; /* NULL: only `missed` is set */
 	size_t size;
 };
-int buffers_open(struct tracefs_instance *, struct buffers **ret);
+/* Adds the buffers to the epoll: 0 or a negative errno. */
+int buffers_open(struct tracefs_instance *, int epoll, struct buffers **ret);
 struct buffers *buffers_free(struct buffers *);
 static inline void buffers_freep(struct buffers **buffers)
 {
 	*buffers = buffers_free(*buffers);
 }
-/* 0 or a negative errno. */
-int buffers_watch(struct buffers *, int epoll);
 /* The next record that is not later than `horizon`, which is new in each round of calls. Valid until the next call. */
 bool buffers_next(struct buffers *, uint64_t horizon, struct buffer_record *ret);
 /* Whether a later record is waiting. */
@@ -89,50 +82,66 @@ bool buffers_waiting(const struct buffers *);
 /* writer.c: the process that wrote a record, by the pid in it. */
 struct writer {
 	char comm[64];
-	char tenant[WIRE_TENANT_MAX + 1]; /* "": not known */
+	const char *tenant; /* NULL: not known */
 	uint64_t uid;
 	bool uid_known;
 };
-struct writers;
-/* `ask` passes the current rows of the daemon to writers_learn(), unless the daemon was asked a moment ago. */
-typedef void writers_ask(void *data);
-int writers_new(writers_ask *ask, void *data, struct writers **ret);
-struct writers *writers_free(struct writers *);
-/* Before the rows of one answer. */
-void writers_begin(struct writers *);
-/* The holders of one EVENTS row. */
-void writers_learn(struct writers *, struct cursor row);
-/* Never NULL; valid until the next call. */
-const struct writer *writers_find(struct writers *, uint64_t pid);
-
-/* tracefs.c */
-struct session;
-struct tracefs_tracing {
-	struct tracing tracing;
-	bool blind; /* this user may not read tracefs */
-	struct session *session;
+struct writers {
+	struct process *processes;
+	struct place *places; /* tenants, and cgroups without a tenant */
+	uint64_t answer;      /* the number of the daemon's last answer; 0: there was none */
 };
-static inline struct tracefs_tracing *tracefs_of(struct tracing *tracing)
-{
-	return container_of(tracing, struct tracefs_tracing, tracing);
-}
+void writers_deinit(struct writers *);
+/* Learns the holders in one answer of the daemon. */
+void writers_learn(struct writers *, const struct catalogue *);
+/* Valid until the next call. */
+const struct writer *writers_find(struct session *, uint64_t pid);
 
-/* A file of tracefs, terminated; NULL with errno. */
-char *tracefs_text(const char *name, size_t *ret_size);
-/* 0 or a negative errno; -ENOENT also for a name that cannot be a file's. */
-int tracefs_read_format(const char *system, const char *name, struct event_format *ret);
-/* Writes an event's enable file, of the top instance if NULL: 0 or a negative errno. */
-int tracefs_turn(struct tracefs_instance *, const char *system, const char *name, bool on);
-/* Prints "cannot WHAT" and the error: an enum exit_code. */
-int tracefs_explain(const char *what, int error);
-/*
- * All events, merged; the rows also go to `writers`, unless NULL. `status`: the text of user_events_status, or NULL. 0 or a
- * negative errno; -EREMOTE with the daemon's error in `ret_daemon`.
- */
-int tracefs_catalogue(struct tracefs_tracing *, const char *status, size_t size, struct writers *,
-		      struct catalogue *ret, int *ret_daemon);
+/* session.c: a tail in an instance. */
 
-/* session.c: a tail. Both return an enum exit_code. */
-int session_begin(struct tracing *, const struct tail_request *);
-int session_read(struct tracing *, struct record_view *);
+struct session_event {
+	bool on;
+	uint64_t seen;		 /* the number of the last look that wanted it */
+	struct event event;	 /* its `name`, `shown` and `system` */
+	UT_hash_handle by_shown; /* no name is in both systems */
+	char description[FORMAT_FIELDS_MAX + 16];
+};
+
+enum { RECORD_TYPES_MAX = 65536 };
+struct session {
+	struct tracing *tracing;
+	char *const *patterns;
+	int n_patterns;
+	struct tracefs_instance *instance;
+	struct buffers *buffers;
+	struct writers writers;
+	struct session_event *events;
+	struct session_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
+	uint64_t looks;
+	uint64_t look_took; /* ns */
+	uint64_t looked;    /* the time of the last complete look */
+	uint64_t asked;	    /* the time when the daemon was asked last */
+	uint64_t settled;   /* from then on looks are needed only when the texts change */
+	bool daemon_gone;
+	char *status; /* the texts of the last look */
+	char *set_event;
+};
+
+/* The signal that ends the tail; 0: none. It interrupts poll() and write(); before these, the tail ends when it is due. */
+extern volatile sig_atomic_t session_stopped;
+
+int session_begin(struct tracing *, char *const *patterns, int n, uint16_t flags); /* an enum exit_code */
+int session_read(struct tracing *, struct record_view *);			   /* … */
 struct session *session_free(struct session *);
+/* Prints the records that there are: 0 or a negative errno. */
+int session_drain(struct session *, struct record_view *);
+/* Asks the daemon for the holders of events, unless it was asked a moment ago. */
+void session_ask_daemon(struct session *);
+
+/*
+ * look.c: switches on wanted events that have come, and off those that are not wanted any more: an enum exit_code. `view`:
+ * NULL in the first look.
+ */
+int look_now(struct session *, struct record_view *view);
+/* How long to wait before the next look, in ns. */
+uint64_t look_pause(const struct session *);

@@ -6,262 +6,163 @@
  * say), its tenant comes from its cgroup. The data is kept for processes that end later.
  */
 
-#include <inttypes.h>
-#include <stdio.h>
-
+#include "client/userevctl/process.h"
 #include "client/userevctl/tracing/tracefs.h"
-#include "protocol/base/table.h"
+#include "daemon/identity/cgroup.h"
 
 enum {
 	FRESH_MS = 1000, /* for that time a pid is taken for the same process */
-	HOLDERS_MAX = 65536,
-	KNOWN_MAX = 4096,
+	PROCESSES_MAX = 65536,
 };
 
-/* A client of the daemon that holds an event. */
-struct holder {
+struct process {
 	uint64_t pid;
-	uint64_t uid;
-	uint64_t answer; /* the number of the last answer of the daemon that had it */
-	char *tenant;
-	size_t tenant_length;
-	char comm[64];
-	UT_hash_handle by_pid;
-};
-
-struct known {
-	uint64_t pid;
-	uint64_t looked; /* ns */
+	uint64_t looked; /* ns; 0: /proc was not read yet */
+	uint64_t answer; /* the number of the daemon's last answer in which it held an event; 0: none */
 	struct writer writer;
 	UT_hash_handle by_pid;
 };
 
-struct writers {
-	writers_ask *ask;
-	void *data;
-	uint64_t answer;
-	struct holder *holders;
-	struct known *known;
-	struct known spare; /* if memory is short */
+struct place {
+	bool is_tenant;
+	UT_hash_handle by_path;
+	char path[];
 };
 
-int writers_new(writers_ask *ask, void *data, struct writers **ret)
+void writers_deinit(struct writers *writers)
 {
-	struct writers *writers = calloc(1, sizeof(*writers));
+	struct process *process, *next;
+	struct place *place, *after;
 
-	if (!writers)
-		return -ENOMEM;
-	writers->ask = ask;
-	writers->data = data;
-	*ret = writers;
-	return 0;
-}
-
-static void forget_holders(struct writers *writers)
-{
-	struct holder *holder, *next;
-
-	HASH_ITER(by_pid, writers->holders, holder, next) {
-		HASH_DELETE(by_pid, writers->holders, holder);
-		free(holder->tenant);
-		free(holder);
+	HASH_ITER(by_pid, writers->processes, process, next) {
+		HASH_DELETE(by_pid, writers->processes, process);
+		free(process);
+	}
+	HASH_ITER(by_path, writers->places, place, after) {
+		HASH_DELETE(by_path, writers->places, place);
+		free(place);
 	}
 }
 
-static void forget_known(struct writers *writers)
+static struct process *writers_get(struct writers *writers, uint64_t pid)
 {
-	struct known *known, *next;
+	struct process *process;
 
-	HASH_ITER(by_pid, writers->known, known, next) {
-		HASH_DELETE(by_pid, writers->known, known);
-		free(known);
+	HASH_FIND(by_pid, writers->processes, &pid, sizeof(pid), process);
+	if (process)
+		return process;
+	process = must(calloc(1, sizeof(*process)));
+	process->pid = pid;
+	HASH_ADD(by_pid, writers->processes, pid, sizeof(pid), process);
+	return must(table_added() ? process : NULL);
+}
+
+static const char *writers_keep_path(struct writers *writers, const char *path, size_t length, bool is_tenant)
+{
+	struct place *place;
+
+	HASH_FIND(by_path, writers->places, path, length, place);
+	if (!place) {
+		place = must(calloc(1, sizeof(*place) + length + 1));
+		memcpy(place->path, path, length);
+		HASH_ADD_KEYPTR(by_path, writers->places, place->path, length, place);
+		must(table_added() ? place : NULL);
 	}
+	place->is_tenant |= is_tenant;
+	return place->path;
 }
 
-struct writers *writers_free(struct writers *writers)
+static void learn_holder(struct writers *writers, struct cursor row)
 {
-	if (!writers)
-		return NULL;
-	forget_holders(writers);
-	forget_known(writers);
-	free(writers);
-	return NULL;
+	struct process *process = writers_get(writers, row_get_u64(row, "pid"));
+	struct writer *writer = &process->writer;
+	struct row_field tenant;
+
+	/* Most programs hold many events. */
+	if (process->answer == writers->answer || !row_find(row, "tenant", &tenant))
+		return;
+	process->answer = writers->answer;
+	writer->tenant = writers_keep_path(writers, (const char *)tenant.value, tenant.length, true);
+	writer->uid = row_get_u64(row, "uid");
+	writer->uid_known = true;
+	if (process->looked == 0)
+		row_get_string(row, "comm", writer->comm, sizeof(writer->comm));
 }
 
-void writers_begin(struct writers *writers)
+void writers_learn(struct writers *writers, const struct catalogue *catalogue)
 {
 	writers->answer++;
-	if (HASH_CNT(by_pid, writers->holders) > HOLDERS_MAX)
-		forget_holders(writers);
-}
+	for (size_t i = 0; i < catalogue->n; i++) {
+		struct cursor holders = row_rows(catalogue->events[i].row, "holders"), holder;
 
-static struct holder *get_holder(struct writers *writers, uint64_t pid)
-{
-	struct holder *holder;
-
-	HASH_FIND(by_pid, writers->holders, &pid, sizeof(pid), holder);
-	if (holder)
-		return holder;
-	holder = calloc(1, sizeof(*holder));
-	if (!holder)
-		return NULL;
-	holder->pid = pid;
-	HASH_ADD(by_pid, writers->holders, pid, sizeof(pid), holder);
-	if (table_added())
-		return holder;
-	free(holder);
-	return NULL;
-}
-
-void writers_learn(struct writers *writers, struct cursor row)
-{
-	struct row_field field;
-	struct cursor holders = { 0 }, item;
-
-	if (row_find(row, "holders", &field) && field.type == ROW_ROWS)
-		holders = cursor_make(field.value, field.length);
-	while (row_next_item(&holders, &item) > 0) {
-		struct holder *holder = get_holder(writers, row_get_u64(item, "pid"));
-
-		/* Most programs hold many events. */
-		if (!holder || holder->answer == writers->answer || !row_find(item, "tenant", &field) ||
-		    field.length > WIRE_TENANT_MAX)
-			continue;
-		free(holder->tenant);
-		holder->tenant = strndup((const char *)field.value, field.length);
-		holder->tenant_length = holder->tenant ? strlen(holder->tenant) : 0;
-		holder->uid = row_get_u64(item, "uid");
-		row_get_string(item, "comm", holder->comm, sizeof(holder->comm));
-		holder->answer = writers->answer;
+		while (row_next_item(&holders, &holder) > 0)
+			learn_holder(writers, holder);
 	}
-}
-
-static const struct holder *find_holder(struct writers *writers, uint64_t pid, bool present)
-{
-	struct holder *holder;
-
-	HASH_FIND(by_pid, writers->holders, &pid, sizeof(pid), holder);
-	return holder && holder->tenant && (!present || holder->answer == writers->answer) ? holder : NULL;
-}
-
-/* A small file of /proc/PID: whether it was read. */
-static bool read_process_file(uint64_t pid, const char *name, char *ret, size_t size)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, ret, size - 1);
-	if (n < 0)
-		return false;
-	ret[n] = '\0';
-	return true;
 }
 
 /* The innermost known tenant that contains the cgroup of the process; if there is none, the cgroup itself. */
-static void read_tenant(struct writers *writers, uint64_t pid, struct writer *writer)
+static const char *read_tenant(struct writers *writers, pid_t pid)
 {
-	char text[2 * WIRE_TENANT_MAX], *cgroup;
-	const char *best;
-	size_t longest = 0;
+	const struct cgroups cgroups = { 0 };
+	const struct place *best = NULL;
+	char cgroup[PATH_MAX];
 
-	writer->tenant[0] = '\0';
-	if (!read_process_file(pid, "cgroup", text, sizeof(text)))
-		return;
-	cgroup = strstr(text, "0::/");
-	if (!cgroup || (cgroup > text && cgroup[-1] != '\n'))
-		return;
-	cgroup += strlen("0::");
-	cgroup[strcspn(cgroup, "\n")] = '\0';
-	best = cgroup;
-	for (const struct holder *holder = writers->holders; holder; holder = holder->by_pid.next) {
-		size_t length = holder->tenant_length;
+	if (cgroup_of_process(&cgroups, pid, cgroup, sizeof(cgroup)) < 0)
+		return NULL;
+	for (const struct place *place = writers->places; place; place = place->by_path.next) {
+		size_t length = strlen(place->path);
 
-		if (length <= longest || strncmp(cgroup, holder->tenant, length) != 0 ||
-		    (cgroup[length] != '/' && cgroup[length] != '\0'))
-			continue;
-		best = holder->tenant;
-		longest = length;
+		if (place->is_tenant && (!best || length > strlen(best->path)) &&
+		    strncmp(cgroup, place->path, length) == 0 && (cgroup[length] == '/' || cgroup[length] == '\0'))
+			best = place;
 	}
-	string_copy(writer->tenant, sizeof(writer->tenant), best);
+	return best ? best->path : writers_keep_path(writers, cgroup, strlen(cgroup), false);
 }
 
 /* From /proc; false: the process has ended. */
-static bool read_process(struct writers *writers, uint64_t pid, struct writer *writer)
+static bool read_process(struct session *session, struct process *thread)
 {
-	const struct holder *holder;
-	uint64_t process = pid;
-	char status[4096];
-	const char *uid;
+	struct writers *writers = &session->writers;
+	struct writer *writer = &thread->writer;
+	struct process_status status;
+	struct process *process;
 
-	if (!read_process_file(pid, "status", status, sizeof(status)) ||
-	    !read_process_file(pid, "comm", writer->comm, sizeof(writer->comm)))
+	if (!process_read((pid_t)thread->pid, &status))
 		return false;
-	writer->comm[strcspn(writer->comm, "\n")] = '\0';
-	text_find_number(status, "Tgid", &process);
-	/* The effective one stands behind the real one. */
-	uid = strstr(status, "\nUid:");
-	writer->uid_known = uid && sscanf(uid, "\nUid: %*u %" SCNu64, &writer->uid) == 1;
+	string_copy(writer->comm, sizeof(writer->comm), status.comm);
+	writer->uid = status.uid;
+	writer->uid_known = true;
+	process = writers_get(writers, (uint64_t)status.process);
 	/* An older answer may be about another process of the same pid. */
-	holder = find_holder(writers, process, true);
-	if (!holder) {
-		writers->ask(writers->data);
-		holder = find_holder(writers, process, true);
-	}
-	if (holder)
-		string_copy(writer->tenant, sizeof(writer->tenant), holder->tenant);
+	if (process->answer == 0 || process->answer != writers->answer)
+		session_ask_daemon(session);
+	if (process->answer > 0 && process->answer == writers->answer)
+		writer->tenant = process->writer.tenant;
 	else
-		read_tenant(writers, process, writer);
+		writer->tenant = read_tenant(writers, status.process);
 	return true;
 }
 
-/* A process that has ended: from the daemon, or from the kernel. */
-static void remember_process(struct writers *writers, uint64_t pid, struct writer *writer)
+const struct writer *writers_find(struct session *session, uint64_t pid)
 {
-	const struct holder *holder = find_holder(writers, pid, false);
-	_cleanup_(freep) char *commands = holder ? NULL : tracefs_text("saved_cmdlines", NULL);
-
-	if (holder) {
-		string_copy(writer->comm, sizeof(writer->comm), holder->comm);
-		string_copy(writer->tenant, sizeof(writer->tenant), holder->tenant);
-		writer->uid = holder->uid;
-		writer->uid_known = true;
-	} else if (!commands || !text_find_command(commands, pid, writer->comm, sizeof(writer->comm))) {
-		writer->comm[0] = '\0';
-	}
-}
-
-const struct writer *writers_find(struct writers *writers, uint64_t pid)
-{
+	struct writers *writers = &session->writers;
 	uint64_t now = ctl_now_ns();
-	struct known *known;
+	struct process *process;
 	bool is_new;
 
-	HASH_FIND(by_pid, writers->known, &pid, sizeof(pid), known);
-	if (known && now - known->looked < FRESH_MS * NS_PER_MS)
-		return &known->writer;
-	is_new = !known;
-	if (is_new) {
-		if (HASH_CNT(by_pid, writers->known) > KNOWN_MAX)
-			forget_known(writers);
-		known = calloc(1, sizeof(*known));
+	if (HASH_CNT(by_pid, writers->processes) > PROCESSES_MAX)
+		writers_deinit(writers);
+	process = writers_get(writers, pid);
+	is_new = process->looked == 0;
+	if (!is_new && now - process->looked < FRESH_MS * NS_PER_MS)
+		return &process->writer;
+	process->looked = now;
+	/* A process that has ended is known from the daemon, or from the kernel. */
+	if (!read_process(session, process) && is_new && process->answer == 0) {
+		_cleanup_(freep) char *commands = tracefs_text("saved_cmdlines");
+
+		if (commands)
+			text_find_command(commands, pid, process->writer.comm);
 	}
-	if (is_new && known) {
-		known->pid = pid;
-		HASH_ADD(by_pid, writers->known, pid, sizeof(pid), known);
-		if (!table_added()) {
-			free(known);
-			known = NULL;
-		}
-	}
-	if (!known) {
-		known = &writers->spare;
-		known->writer = (struct writer){ 0 };
-	}
-	if (!read_process(writers, pid, &known->writer) && is_new)
-		remember_process(writers, pid, &known->writer);
-	known->looked = now;
-	return &known->writer;
+	return &process->writer;
 }

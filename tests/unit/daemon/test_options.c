@@ -12,15 +12,15 @@
 #include "protocol/protocol.h"
 #include "tests/suite.h"
 
-static char said[8192]; /* on stdout and stderr, by the last call */
+static char output[8192]; /* of the last call, on stdout and stderr */
 
-/* Parses one option, or none where it is NULL. */
+/* Parses two arguments. NULL: none. */
 static int parse_two(const char *one, const char *other, struct options *ret)
 {
 	/* The options point into them. */
 	static char name[] = "userevd", first[128], second[128];
 	char *arguments[] = { name, one ? first : NULL, other ? second : NULL, NULL };
-	int out = dup(STDOUT_FILENO), error = dup(STDERR_FILENO), file = memfd_create("said", MFD_CLOEXEC), r;
+	int out = dup(STDOUT_FILENO), error = dup(STDERR_FILENO), file = memfd_create("output", MFD_CLOEXEC), r;
 	ssize_t n;
 
 	snprintf(first, sizeof(first), "%s", one ? one : "");
@@ -33,8 +33,8 @@ static int parse_two(const char *one, const char *other, struct options *ret)
 	fflush(stdout);
 	dup2(out, STDOUT_FILENO);
 	dup2(error, STDERR_FILENO);
-	n = pread(file, said, sizeof(said) - 1, 0);
-	said[MAX(n, 0)] = '\0';
+	n = pread(file, output, sizeof(output) - 1, 0);
+	output[MAX(n, 0)] = '\0';
 	close(out);
 	close(error);
 	close(file);
@@ -45,20 +45,20 @@ static struct options good;
 
 static const struct options *parse(const char *option)
 {
-	ck_assert_msg(parse_two(option, NULL, &good) == OPTIONS_RUN, "%s: %s", option ? option : "nothing", said);
-	ck_assert_str_eq(said, "");
+	ck_assert_msg(parse_two(option, NULL, &good) == OPTIONS_RUN, "%s: %s", option ? option : "nothing", output);
+	ck_assert_str_eq(output, "");
 	return &good;
 }
 
-/* Is refused with a sentence that has both words in it, and leaves the options alone. */
+/* The option is refused with a sentence that has both words, and the options are untouched. */
 static void expect_wrong(const char *option, const char *word, const char *advice)
 {
 	struct options options = { .capacity = 4711 };
 
 	ck_assert_msg(parse_two(option, NULL, &options) == OPTIONS_WRONG, "%s was taken", option);
 	ck_assert_uint_eq(options.capacity, 4711);
-	ck_assert_msg(strstr(said, word) && strstr(said, advice), "%s: %s", option, said);
-	ck_assert_msg(strstr(said, "userevd --help"), "%s", said);
+	ck_assert_msg(strstr(output, word) && strstr(output, advice), "%s: %s", option, output);
+	ck_assert_msg(strstr(output, "userevd --help"), "%s", output);
 }
 
 TEST(defaults_are_those_of_the_manual)
@@ -155,7 +155,7 @@ TEST(text_in_place_of_a_number_is_refused)
 		snprintf(option, sizeof(option), "--page-bits=%s", values[i]);
 		expect_wrong(option, option, "give a number from 2 to 32768");
 	}
-	/* Which is 5, if one lets it wrap around. */
+	/* It wraps around to 5. */
 	expect_wrong("--page-bits= -18446744073709551611", "--page-bits=", "give a number from 2 to 32768");
 	parse("--page-bits=0005");
 }
@@ -228,10 +228,10 @@ TEST(help_names_options_and_true_defaults)
 
 	ck_assert_int_eq(parse_two("--help", NULL, &options), OPTIONS_EXIT);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		ck_assert_msg(strstr(said, words[i]), "the help does not have %s", words[i]);
-	ck_assert_ptr_null(strstr(said, "patience"));
+		ck_assert_msg(strstr(output, words[i]), "the help does not have %s", words[i]);
+	ck_assert_ptr_null(strstr(output, "patience"));
 	ck_assert_int_eq(parse_two("-h", NULL, &options), OPTIONS_EXIT);
-	ck_assert(strstr(said, "Usage: userevd"));
+	ck_assert(strstr(output, "Usage: userevd"));
 }
 
 TEST(version_is_one_line)
@@ -239,5 +239,5 @@ TEST(version_is_one_line)
 	struct options options;
 
 	ck_assert_int_eq(parse_two("--version", NULL, &options), OPTIONS_EXIT);
-	ck_assert_str_eq(said, "userevd " VERSION "\n");
+	ck_assert_str_eq(output, "userevd " VERSION "\n");
 }

@@ -4,14 +4,14 @@
 #include "kernel/kernel.h"
 #include "tests/suite.h"
 
-/* check writes a line for each of its own assertions, so what is said a hundred thousand times is said like this. */
+/* check writes a line for each of its own assertions: too much for assertions that are repeated a hundred thousand times. */
 #define expect(truth, ...)                                                                                             \
 	do                                                                                                             \
 		if (!(truth))                                                                                          \
 			ck_abort_msg(__VA_ARGS__);                                                                     \
 	while (0)
 
-static const uint32_t sizes[] = { 2, 3, 8, 9, 16, 17, 63, 64, 65, 520, 4095, WIRE_PAGE_BITS - 1, WIRE_PAGE_BITS };
+static const uint32_t sizes[] = { 1, 2, 3, 8, 9, 16, 17, 63, 64, 65, 520, 4095, WIRE_PAGE_BITS - 1, WIRE_PAGE_BITS };
 
 static uint32_t take(struct bits *bits)
 {
@@ -36,6 +36,7 @@ TEST(every_bit_except_first_is_allocated_once)
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		memset(given, 0, sizeof(given));
+		memset(&bits, 0xff, sizeof(bits));
 		bits_init(&bits, sizes[i]);
 		for (uint32_t n = 1; n < sizes[i]; n++) {
 			uint32_t bit = take(&bits);
@@ -48,16 +49,8 @@ TEST(every_bit_except_first_is_allocated_once)
 	}
 }
 
-TEST(a_page_of_one_bit_has_none_to_give)
-{
-	static struct bits bits;
-
-	bits_init(&bits, 1);
-	expect_full(&bits);
-}
-
 /* A client's test of an event compares a byte first: the fewer events share one, the better. */
-TEST(no_byte_gets_another_event_before_each_has_as_many)
+TEST(bits_are_spread_over_all_bytes)
 {
 	static struct bits bits;
 	static uint8_t events[WIRE_PAGE_BYTES];
@@ -99,11 +92,11 @@ TEST(freed_bit_is_allocated_again)
 	ck_assert_uint_eq(take(&bits), 10);
 }
 
-TEST(a_full_page_gives_just_what_it_gets_back)
+TEST(full_page_gives_bit_that_was_freed)
 {
 	static struct bits bits;
 
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (size_t i = 1; i < ARRAY_SIZE(sizes); i++) {
 		const uint32_t back[] = { sizes[i] - 1, 1, sizes[i] / 2 };
 
 		bits_init(&bits, sizes[i]);
@@ -117,22 +110,11 @@ TEST(a_full_page_gives_just_what_it_gets_back)
 	}
 }
 
-TEST(bits_are_fresh_after_init_whatever_was_there)
-{
-	static struct bits bits;
-
-	memset(&bits, 0xff, sizeof(bits));
-	bits_init(&bits, 9);
-	ck_assert_uint_eq(take(&bits), 8);
-	bits_init(&bits, 9);
-	ck_assert_uint_eq(take(&bits), 8);
-}
-
 TEST(free_bit_can_be_taken_by_number)
 {
 	static struct bits bits;
 
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (size_t i = 1; i < ARRAY_SIZE(sizes); i++) {
 		const uint32_t last = sizes[i] - 1;
 
 		bits_init(&bits, sizes[i]);

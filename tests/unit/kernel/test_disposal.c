@@ -28,7 +28,7 @@ static bool hangs_up(int fd, int timeout_ms)
 	return poll(&ask, 1, timeout_ms) == 1 && ask.revents & POLLHUP;
 }
 
-TEST(nothing_is_closed_as_nothing_and_errno_stays)
+TEST(close_keeps_errno)
 {
 	int before = count_open_fds(), fd = dup(STDIN_FILENO);
 
@@ -39,7 +39,7 @@ TEST(nothing_is_closed_as_nothing_and_errno_stays)
 	wait_for_open_fds(before);
 }
 
-TEST(where_the_kernel_refuses_fds_it_is_just_a_close)
+TEST(close_is_direct_if_kernel_refuses_fds)
 {
 	int before = count_open_fds(), fd = dup(STDIN_FILENO);
 
@@ -55,7 +55,7 @@ TEST(close_with_lingering_fd_does_not_wait)
 	time_t began = seconds_now();
 
 	disposal_close(ours);
-	/* The other end knows at once, whoever closes it when. */
+	/* The other end sees this at once. */
 	ck_assert(hangs_up(theirs, 0));
 	ck_assert(did_not_linger(began));
 	close(theirs);
@@ -63,7 +63,7 @@ TEST(close_with_lingering_fd_does_not_wait)
 	wait_for_open_fds(before);
 }
 
-TEST(last_words_are_heard_before_the_end)
+TEST(last_packet_arrives_before_the_end)
 {
 	int before = count_open_fds(), theirs, peer, ours = pair_with_a_lingerer(&theirs, &peer);
 	char byte;
@@ -77,7 +77,7 @@ TEST(last_words_are_heard_before_the_end)
 	close(peer);
 }
 
-TEST(nor_do_those_that_are_closed_after_it)
+TEST(later_closes_do_not_wait)
 {
 	int before = count_open_fds(), theirs[20], peer[20], pipes[2];
 	time_t began;
@@ -100,7 +100,7 @@ TEST(nor_do_those_that_are_closed_after_it)
 	wait_for_open_fds(before);
 }
 
-TEST(more_than_can_wait_are_all_closed)
+TEST(more_sockets_than_can_wait_are_closed)
 {
 	int before = count_open_fds(), theirs, peer, ours = pair_with_a_lingerer(&theirs, &peer);
 	struct rlimit limit;
@@ -129,7 +129,7 @@ static void on_signal(int number _unused_)
 	signals++;
 }
 
-/* libev's loop, or whoever asked for it, gets it, and not a thread that nobody knows of. */
+/* The disposal thread takes no signal of the program. */
 TEST(signals_go_to_other_threads)
 {
 	int before = count_open_fds();
@@ -142,7 +142,7 @@ TEST(signals_go_to_other_threads)
 	signal(SIGUSR1, on_signal);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	kill(getpid(), SIGUSR1);
-	/* It would have been taken by the time that the thread has closed something more. */
+	/* The thread would have taken it by the end of the next close. */
 	disposal_close(dup(STDIN_FILENO));
 	wait_for_open_fds(before);
 	ck_assert_int_eq(signals, 0);

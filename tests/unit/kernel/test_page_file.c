@@ -28,7 +28,7 @@ static void setup(void)
 	ck_assert_int_eq(page_files_init(&files, directory, directory, epoll), 0);
 }
 
-/* The files in it that are called so. */
+/* Counts files of the directory whose names begin so. */
 static unsigned count(const char *prefix)
 {
 	DIR *stream = opendir(path);
@@ -110,7 +110,7 @@ TEST(page_that_is_freed_has_all_bits_set)
 	teardown();
 }
 
-/* Runs in a process of its own, as another daemon or keeper would. */
+/* In another process, as by another daemon or keeper. */
 static int sweep_elsewhere(void)
 {
 	int status;
@@ -126,56 +126,34 @@ static int sweep_elsewhere(void)
 	return WEXITSTATUS(status);
 }
 
-TEST(page_in_use_is_untouched_by_another_daemon)
+/* The fd of this process, a copy of it, or a writable map. */
+TEST(page_in_use_is_untouched_until_it_is_closed)
 {
-	const uint8_t *page;
-	int fd;
+	for (unsigned way = 0; way < 3; way++) {
+		_cleanup_(fd_closep) int copy = -1;
+		void *writable = MAP_FAILED;
+		const uint8_t *page;
+		int fd;
 
-	setup();
-	page = new_page(&fd);
-	ck_assert_int_eq(sweep_elsewhere(), 2);
-	ck_assert(is_all(page, 0));
-	page_file_free(&files, fd);
-	teardown();
-}
-
-TEST(page_lives_while_any_process_has_a_copy)
-{
-	_cleanup_(fd_closep) int copy = -1;
-	const uint8_t *page;
-	int fd;
-
-	setup();
-	page = new_page(&fd);
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	close(fd);
-	ck_assert_int_eq(sweep_elsewhere(), 2);
-	ck_assert(is_all(page, 0));
-	fd_close(fd_steal(&copy));
-	ck_assert_int_eq(sweep_elsewhere(), 1);
-	ck_assert(is_all(page, 0xff));
-	files.held--;
-	teardown();
-}
-
-TEST(page_that_is_mapped_to_write_is_in_use)
-{
-	const uint8_t *page;
-	void *writable;
-	int fd;
-
-	setup();
-	page = new_page(&fd);
-	writable = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	ck_assert_ptr_ne(writable, MAP_FAILED);
-	close(fd);
-	ck_assert_int_eq(page_files_sweep(directory), 2);
-	ck_assert(is_all(page, 0));
-	munmap(writable, WIRE_PAGE_BYTES);
-	ck_assert_int_eq(page_files_sweep(directory), 1);
-	ck_assert(is_all(page, 0xff));
-	files.held--;
-	teardown();
+		setup();
+		page = new_page(&fd);
+		if (way == 1)
+			copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (way == 2)
+			writable = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (way > 0)
+			fd = fd_close(fd);
+		ck_assert_int_eq(sweep_elsewhere(), 2);
+		ck_assert(is_all(page, 0));
+		fd_close(fd);
+		copy = fd_close(copy);
+		if (writable != MAP_FAILED)
+			munmap(writable, WIRE_PAGE_BYTES);
+		ck_assert_int_eq(sweep_elsewhere(), 1);
+		ck_assert(is_all(page, 0xff));
+		files.held--;
+		teardown();
+	}
 }
 
 TEST(locks_of_clients_do_not_hold_a_page)
@@ -198,8 +176,8 @@ TEST(locks_of_clients_do_not_hold_a_page)
 	teardown();
 }
 
-/* An enabler, say, that ends a little after its keeper. */
-TEST(page_is_abandoned_when_its_last_holder_ends_later)
+/* As an enabler that ends a little after its keeper. */
+TEST(page_is_abandoned_when_last_holder_ends)
 {
 	struct page_files successor;
 	struct pollfd due;
@@ -258,7 +236,7 @@ TEST(other_files_are_left_alone)
 	ck_assert_int_eq(mkdirat(directory, "page-6", 0700), 0);
 	ck_assert_int_eq(linkat(directory, "other", directory, "page-7", 0), 0);
 	make_file("page-8", WIRE_PAGE_BYTES);
-	/* Another's, where we may make such. */
+	/* The file of another user, if we may make it. */
 	if (geteuid() != 0 || fchownat(directory, "page-8", 1000, 1000, 0) < 0)
 		unlinkat(directory, "page-8", 0);
 	fd = openat(directory, "other", O_RDONLY | O_CLOEXEC);
@@ -272,52 +250,27 @@ TEST(other_files_are_left_alone)
 	teardown();
 }
 
-TEST(directory_in_use_is_not_removed)
-{
-	setup();
-	page_directory_remove(path);
-	ck_assert_int_eq(access(path, F_OK), 0);
-	teardown();
-}
-
-TEST(directory_of_somebody_else_is_refused)
-{
-	setup();
-	ck_assert_int_eq(page_directory_open(path, geteuid() + 1), -EPERM);
-	teardown();
-}
-
-TEST(directory_that_others_may_write_to_is_closed)
+TEST(unsafe_directory_is_refused)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat status;
+	char name[80];
 
 	setup();
+	page_directory_remove(path);
+	ck_assert_int_eq(access(path, F_OK), 0); /* it is in use */
+	ck_assert_int_eq(page_directory_open(path, geteuid() + 1), -EPERM);
+	snprintf(name, sizeof(name), "%s/link", path);
+	ck_assert_int_eq(symlink(path, name), 0);
+	ck_assert_int_eq(page_directory_open(name, geteuid()), -ENOTDIR);
+	unlink(name);
+	ck_assert_int_eq(page_directory_open("/proc/self/task", geteuid()), -EOPNOTSUPP); /* no tmpfs */
+	/* A directory that other users may write to is closed to them. */
 	ck_assert_int_eq(chmod(path, 0777), 0);
 	fd = page_directory_open(path, geteuid());
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fstat(fd, &status), 0);
 	ck_assert_uint_eq(status.st_mode & 0777, 0700);
-	teardown();
-}
-
-TEST(directory_behind_a_symbolic_link_is_refused)
-{
-	char name[80];
-
-	setup();
-	snprintf(name, sizeof(name), "%s/link", path);
-	ck_assert_int_eq(symlink(path, name), 0);
-	ck_assert_int_eq(page_directory_open(name, geteuid()), -ENOTDIR);
-	unlink(name);
-	teardown();
-}
-
-TEST(directory_that_is_on_no_tmpfs_is_refused)
-{
-	setup();
-	ck_assert_int_eq(page_directory_open("/proc/self", geteuid()), -ENOTDIR); /* a link */
-	ck_assert_int_eq(page_directory_open("/proc/self/task", geteuid()), -EOPNOTSUPP);
 	teardown();
 }
 

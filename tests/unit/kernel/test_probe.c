@@ -10,7 +10,7 @@
 
 #include "tests/suite.h"
 
-/* A directory that plays the machine: some mount points and a mountinfo that tells of them. */
+/* A directory as a machine: some mount points, and their mountinfo. */
 struct machine {
 	char path[64];
 	char mountinfo[96];
@@ -97,12 +97,12 @@ static void expect_path(const struct probe *probe, const struct machine *machine
 	ck_assert_str_eq(probe->tracefs, path);
 }
 
-static void expect_said(const struct probe *probe, const char *part)
+static void expect_sentence(const struct probe *probe, const char *part)
 {
 	ck_assert_msg(strstr(probe->sentence, part), "'%s' is not in '%s'", part, probe->sentence);
 }
 
-TEST(without_a_tracefs_it_says_how_to_mount_one)
+TEST(sentence_without_tracefs_names_mount_command)
 {
 	_cleanup_(machine_free) struct machine machine = machine_new();
 	struct probe probe = probe_it(&machine);
@@ -110,10 +110,10 @@ TEST(without_a_tracefs_it_says_how_to_mount_one)
 	ck_assert(!probe.tracefs_mounted);
 	ck_assert(!probe.has_user_events);
 	ck_assert_int_eq(probe.kind, BACKEND_EMBEDDED);
-	expect_said(&probe, "mount -t tracefs");
+	expect_sentence(&probe, "mount -t tracefs");
 }
 
-TEST(a_tracefs_without_user_events_is_a_kernel_without)
+TEST(tracefs_without_user_events_is_found)
 {
 	_cleanup_(machine_free) struct machine machine = machine_new();
 	struct probe probe;
@@ -125,10 +125,10 @@ TEST(a_tracefs_without_user_events_is_a_kernel_without)
 	ck_assert(!probe.has_user_events);
 	ck_assert_int_eq(probe.kind, BACKEND_EMBEDDED);
 	if (access("/proc/sys/kernel/user_events_max", F_OK) != 0)
-		expect_said(&probe, "CONFIG_USER_EVENTS");
+		expect_sentence(&probe, "CONFIG_USER_EVENTS");
 }
 
-TEST(a_tracefs_under_another_mount_is_passed_over)
+TEST(hidden_tracefs_is_skipped)
 {
 	_cleanup_(machine_free) struct machine machine = machine_new();
 	struct probe probe;
@@ -151,37 +151,31 @@ static struct probe probe_with_status_mode(struct machine *machine, mode_t mode)
 	return probe_it(machine);
 }
 
-TEST(the_mode_of_the_status_file_tells_the_newer_abi)
+TEST(mode_of_status_file_tells_abi)
 {
-	_cleanup_(machine_free) struct machine machine = machine_new();
-	struct probe probe = probe_with_status_mode(&machine, 0440);
+	static const struct {
+		mode_t mode;
+		enum wire_backend kind;
+		const char *sentence;
+	} rows[] = {
+		{ 0440, BACKEND_ENABLE_ADDRESS, "enable-address" },
+		{ 0640, BACKEND_STATUS_PAGE, "status-page" },
+		{ 0, BACKEND_EMBEDDED, "" },
+	};
 
-	ck_assert(probe.has_user_events);
-	ck_assert(probe.may_open);
-	ck_assert_int_eq(probe.kind, BACKEND_ENABLE_ADDRESS);
-	expect_said(&probe, "enable-address");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(machine_free) struct machine machine = machine_new();
+		struct probe probe = probe_with_status_mode(&machine, rows[i].mode);
+
+		ck_assert(probe.has_user_events && probe.may_open);
+		/* Without the file, by the sysctl of this machine. */
+		if (rows[i].mode || access("/proc/sys/kernel/user_events_max", F_OK) != 0)
+			ck_assert_int_eq(probe.kind, rows[i].kind);
+		expect_sentence(&probe, rows[i].sentence);
+	}
 }
 
-TEST(the_mode_of_the_status_file_tells_the_older_abi)
-{
-	_cleanup_(machine_free) struct machine machine = machine_new();
-	struct probe probe = probe_with_status_mode(&machine, 0640);
-
-	ck_assert_int_eq(probe.kind, BACKEND_STATUS_PAGE);
-	expect_said(&probe, "status-page");
-}
-
-TEST(unknown_abi_is_not_guessed)
-{
-	_cleanup_(machine_free) struct machine machine = machine_new();
-	struct probe probe = probe_with_status_mode(&machine, 0);
-
-	ck_assert(probe.has_user_events);
-	if (access("/proc/sys/kernel/user_events_max", F_OK) != 0)
-		ck_assert_int_eq(probe.kind, BACKEND_EMBEDDED);
-}
-
-TEST(a_data_file_that_may_not_be_opened_is_said)
+TEST(inaccessible_data_file_is_explained)
 {
 	_cleanup_(machine_free) struct machine machine = machine_new();
 	struct probe probe;
@@ -194,39 +188,24 @@ TEST(a_data_file_that_may_not_be_opened_is_said)
 	ck_assert(probe.has_user_events);
 	ck_assert(!probe.may_open);
 	ck_assert_int_eq(probe.kind, BACKEND_ENABLE_ADDRESS);
-	expect_said(&probe, "may not open");
+	expect_sentence(&probe, "may not open");
 }
 
 TEST(tracefs_is_preferred_to_debugfs)
 {
-	_cleanup_(machine_free) struct machine first = machine_new();
-	_cleanup_(machine_free) struct machine second = machine_new();
-	struct probe probe;
+	for (unsigned both = 0; both < 2; both++) {
+		_cleanup_(machine_free) struct machine machine = machine_new();
+		struct probe probe;
 
-	make_directory(&first, "debug");
-	make_directory(&first, "debug/tracing");
-	add_mount(&first, "/", "debug", "debugfs");
-	probe = probe_it(&first);
-	expect_path(&probe, &first, "debug/tracing");
-
-	make_directory(&second, "debug");
-	make_directory(&second, "debug/tracing");
-	make_directory(&second, "tracing");
-	add_mount(&second, "/", "debug", "debugfs");
-	add_mount(&second, "/", "tracing", "tracefs");
-	probe = probe_it(&second);
-	expect_path(&probe, &second, "tracing");
-}
-
-TEST(a_path_with_spaces_is_unescaped)
-{
-	_cleanup_(machine_free) struct machine machine = machine_new();
-	struct probe probe;
-
-	make_directory(&machine, "my tracing\\");
-	add_mount(&machine, "/", "my\\040tracing\\134", "tracefs");
-	probe = probe_it(&machine);
-	expect_path(&probe, &machine, "my tracing\\");
+		make_directory(&machine, "debug");
+		make_directory(&machine, "debug/tracing");
+		make_directory(&machine, "my tracing\\");
+		add_mount(&machine, "/", "debug", "debugfs");
+		if (both)
+			add_mount(&machine, "/", "my\\040tracing\\134", "tracefs");
+		probe = probe_it(&machine);
+		expect_path(&probe, &machine, both ? "my tracing\\" : "debug/tracing");
+	}
 }
 
 TEST(unusable_tracefs_mounts_are_ignored)
@@ -256,16 +235,16 @@ TEST(malformed_lines_are_skipped)
 	expect_path(&probe, &machine, "tracing");
 }
 
-TEST(a_missing_mountinfo_is_a_machine_without_tracefs)
+TEST(missing_mountinfo_means_no_tracefs)
 {
 	struct probe probe;
 
 	probe_machine("/nonexistent/mountinfo", &probe);
 	ck_assert(!probe.tracefs_mounted);
-	expect_said(&probe, "not mounted");
+	expect_sentence(&probe, "not mounted");
 }
 
-TEST(this_machine_is_looked_at_without_a_fault)
+TEST(this_machine_can_be_probed)
 {
 	struct probe probe;
 
@@ -273,69 +252,45 @@ TEST(this_machine_is_looked_at_without_a_fault)
 	ck_assert_str_ne(probe.sentence, "");
 }
 
-TEST(auto_depends_on_root)
+TEST(backend_is_chosen_by_name_root_and_probe)
 {
-	struct probe probe = {
-		.tracefs_mounted = true,
-		.has_user_events = true,
-		.may_open = true,
-		.kind = BACKEND_STATUS_PAGE,
-		.sentence = "found",
+	static const struct {
+		const char *name;
+		bool root;
+		bool mounted;
+		enum wire_backend found; /* 0: no user_events */
+		int result;
+		enum wire_backend chosen;
+		const char *sentence;
+	} rows[] = {
+		{ "auto", true, true, BACKEND_STATUS_PAGE, 0, BACKEND_STATUS_PAGE, "found" },
+		{ "auto", false, true, BACKEND_STATUS_PAGE, 0, BACKEND_EMBEDDED, "not started as root" },
+		{ "auto", true, true, 0, 0, BACKEND_EMBEDDED, "found" },
+		{ "embedded", true, true, BACKEND_ENABLE_ADDRESS, 0, BACKEND_EMBEDDED, "found" },
+		/* The keeper may mount tracefs. */
+		{ "auto", true, false, 0, 0, BACKEND_ENABLE_ADDRESS, "found" },
+		{ "auto", false, false, 0, 0, BACKEND_EMBEDDED, "found" },
+		{ "status-page", true, false, 0, 0, BACKEND_STATUS_PAGE, "found" },
+		{ "status-page", true, true, BACKEND_ENABLE_ADDRESS, -EOPNOTSUPP, 77, "no status-page: found" },
+		{ "enable-address", false, true, BACKEND_ENABLE_ADDRESS, -EOPNOTSUPP, 77, "no enable-address: found" },
+		{ "Embedded", true, true, BACKEND_ENABLE_ADDRESS, -EINVAL, 77, "found" },
+		{ "", true, true, BACKEND_ENABLE_ADDRESS, -EINVAL, 77, "found" },
 	};
-	enum wire_backend backend = 0;
 
-	ck_assert_int_eq(probe_choose("auto", true, &probe, &backend), 0);
-	ck_assert_int_eq(backend, BACKEND_STATUS_PAGE);
-	ck_assert_str_eq(probe.sentence, "found");
-	ck_assert_int_eq(probe_choose("auto", false, &probe, &backend), 0);
-	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
-	expect_said(&probe, "not started as root");
-}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct probe probe = {
+			.tracefs_mounted = rows[i].mounted,
+			.has_user_events = rows[i].found != 0,
+			.may_open = rows[i].found != 0,
+			.kind = rows[i].found ? rows[i].found : BACKEND_EMBEDDED,
+			.sentence = "found",
+		};
+		enum wire_backend backend = 77;
 
-TEST(embedded_is_embedded_whatever_was_found)
-{
-	struct probe probe = { .has_user_events = true, .kind = BACKEND_ENABLE_ADDRESS, .sentence = "found" };
-	enum wire_backend backend = 0;
-
-	ck_assert_int_eq(probe_choose("embedded", true, &probe, &backend), 0);
-	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
-	ck_assert_str_eq(probe.sentence, "found");
-}
-
-TEST(unmounted_tracefs_is_left_to_keeper)
-{
-	struct probe probe = { .kind = BACKEND_EMBEDDED, .sentence = "found" };
-	enum wire_backend backend = BACKEND_EMBEDDED;
-
-	ck_assert_int_eq(probe_choose("auto", true, &probe, &backend), 0);
-	ck_assert_int_ne(backend, BACKEND_EMBEDDED);
-	ck_assert_int_eq(probe_choose("auto", false, &probe, &backend), 0);
-	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
-	ck_assert_int_eq(probe_choose("status-page", true, &probe, &backend), 0);
-	ck_assert_int_eq(backend, BACKEND_STATUS_PAGE);
-	probe.tracefs_mounted = true;
-	ck_assert_int_eq(probe_choose("auto", true, &probe, &backend), 0);
-	ck_assert_int_eq(backend, BACKEND_EMBEDDED);
-}
-
-TEST(missing_backend_is_refused_with_reason)
-{
-	struct probe probe = {
-		.tracefs_mounted = true,
-		.has_user_events = true,
-		.kind = BACKEND_ENABLE_ADDRESS,
-		.sentence = "found",
-	};
-	enum wire_backend backend = 77;
-
-	ck_assert_int_eq(probe_choose("status-page", true, &probe, &backend), -EOPNOTSUPP);
-	expect_said(&probe, "no status-page: found");
-	string_copy(probe.sentence, sizeof(probe.sentence), "found");
-	ck_assert_int_eq(probe_choose("enable-address", false, &probe, &backend), -EOPNOTSUPP);
-	expect_said(&probe, "no enable-address: found");
-	ck_assert_int_eq(probe_choose("Embedded", true, &probe, &backend), -EINVAL);
-	ck_assert_int_eq(probe_choose("", true, &probe, &backend), -EINVAL);
-	ck_assert_int_eq(backend, 77);
+		ck_assert_int_eq(probe_choose(rows[i].name, rows[i].root, &probe, &backend), rows[i].result);
+		ck_assert_int_eq(backend, rows[i].chosen);
+		expect_sentence(&probe, rows[i].sentence);
+	}
 }
 
 TEST(every_backend_has_a_name)

@@ -18,7 +18,7 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-TEST(an_empty_set_has_nothing_to_steal_and_ends_twice)
+TEST(empty_set_can_be_ended_twice)
 {
 	struct fdset set = { 0 };
 
@@ -68,7 +68,7 @@ TEST(ending_a_set_empties_it_and_keeps_errno)
 	ck_assert_int_eq(errno, ENOTTY);
 	ck_assert_uint_eq(set.count, 0);
 	ck_assert_int_eq(fdset_steal(&set, 0), -1);
-	/* The number may be another file's by now: a second end must not close that. */
+	/* The fd may have been reused: a second end must not close it. */
 	ck_assert_int_eq(new_fd(), fd);
 	fdset_deinit(&set);
 	ck_assert(is_open(fd));

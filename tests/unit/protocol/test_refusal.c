@@ -16,7 +16,7 @@ TEST(every_refusal_has_a_unique_name)
 	}
 }
 
-TEST(every_refusal_is_an_error_and_none_is_not)
+TEST(each_refusal_has_an_errno)
 {
 	ck_assert_int_eq(refusal_to_errno(REFUSAL_NONE), 0);
 	for (uint32_t i = 1; i < REFUSAL_MAX_; i++)
@@ -33,8 +33,8 @@ TEST(unknown_refusals_are_errors)
 	}
 }
 
-/* Clients in other languages and scripts rely on these: a change here is a mistake, an addition is not. */
-TEST(numbers_and_names_are_for_ever)
+/* Clients in other languages and scripts rely on these. Only additions are permitted. */
+TEST(numbers_and_names_never_change)
 {
 	static const struct {
 		const char *name;

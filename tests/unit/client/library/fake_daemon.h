@@ -25,19 +25,26 @@
 enum mischief {
 	GOOD,
 	SILENT,
+	TWICE, /* as from a daemon that has replaced the former one */
+	/* An answer of any kind */
 	HANG_UP,
-	HANG_UP_UNREAD, /* with an ERROR, before reading anything; at HELLO */
 	ERROR_PACKET,
 	GARBAGE,
 	HEADER_ONLY,
 	CUT_SHORT,
 	TOO_LONG,
 	WRONG_SERIAL,
-	TWICE, /* as from a daemon that replaced another one */
 	WRONG_KIND,
 	MORE_FOLLOWS,
-	FD_MISSING,
 	FD_EXTRA,
+	/* An answer with files */
+	FD_MISSING,
+	STREAM_IS_PIPE,
+	STREAM_IS_STREAM,
+	STREAM_IS_FILE,
+	STREAM_BLOCKS,
+	/* WELCOME */
+	HANG_UP_UNREAD, /* with an ERROR, before reading anything */
 	PAGE_SHORT,
 	PAGE_IS_PIPE,
 	PAGE_IS_DIRECTORY,
@@ -47,15 +54,12 @@ enum mischief {
 	PAGE_BITS_NONE,
 	PACKET_TOO_SMALL,
 	BATCH_NONE,
+	/* REGISTERED */
 	ANSWER_MISSING,
 	ANSWER_EXTRA,
 	BIT_ZERO,
 	BIT_OUTSIDE,
 	STREAM_UNKNOWN,
-	STREAM_IS_PIPE,
-	STREAM_IS_STREAM,
-	STREAM_IS_FILE,
-	STREAM_BLOCKS,
 };
 
 enum { FAKE_CONNECTIONS = 16, FAKE_EVENTS = 32768, FAKE_STREAM = 100000 };
@@ -95,7 +99,7 @@ struct fake {
 	_Atomic bool hold; /* accepts connections without reading */
 	struct wire_welcome welcome;
 
-	/* what it has received, written by its thread */
+	/* received packets; written by its thread */
 	char *name[FAKE_EVENTS];
 	_Atomic uint32_t events; /* the last bit in use */
 	_Atomic uint32_t streams;
@@ -105,44 +109,60 @@ struct fake {
 	_Atomic uint32_t released_bit;
 	_Atomic uint16_t flags; /* of the last item */
 	struct wire_lost lost;
+
+	/* the packet that its thread handles, and the answer */
+	struct fake_connection *connected;
+	struct message message;
+	enum mischief now;
+	struct packet packet;
+	uint8_t buffer[WIRE_PACKET_MAX + 4];
+	uint32_t stream[WIRE_FDS_MAX];
+	uint8_t n_streams;
+	int fd[WIRE_FDS_MAX];
+	size_t n_fds;
 };
 
-static inline void fake_lock(struct fake *fake)
+static struct fake *fake;
+
+static inline void fake_lock(void)
 {
 	pthread_mutex_lock(&fake->mutex);
 }
 
-static inline void fake_unlock(struct fake *fake)
+static inline void fake_unlock(void)
 {
 	pthread_mutex_unlock(&fake->mutex);
 }
 
-/* fake_set(fake, refuse = "bad") */
-#define fake_set(fake, assignment)                                                                                     \
+/* fake_set(prefix = "bad") */
+#define fake_set(...)                                                                                                  \
 	do {                                                                                                           \
-		fake_lock(fake);                                                                                       \
-		(fake)->assignment;                                                                                    \
-		fake_unlock(fake);                                                                                     \
+		fake_lock();                                                                                           \
+		fake->__VA_ARGS__;                                                                                     \
+		fake_unlock();                                                                                         \
 	} while (0)
-
-static inline void fake_do(struct fake *fake, enum mischief mischief, uint16_t at)
-{
-	fake_lock(fake);
-	fake->mischief = mischief;
-	fake->at = at;
-	fake_unlock(fake);
-}
 
 /* Waits for a condition of the daemon, until the suite's time limit. */
-#define fake_wait(fake, condition)                                                                                     \
+#define fake_wait(condition)                                                                                           \
 	do {                                                                                                           \
-		fake_lock(fake);                                                                                       \
+		fake_lock();                                                                                           \
 		while (!(condition))                                                                                   \
-			pthread_cond_wait(&(fake)->changed, &(fake)->mutex);                                           \
-		fake_unlock(fake);                                                                                     \
+			pthread_cond_wait(&fake->changed, &fake->mutex);                                               \
+		fake_unlock();                                                                                         \
 	} while (0)
 
-static inline uint32_t fake_bit(struct fake *fake, const char *name, size_t length)
+static inline void fake_do(enum mischief mischief, uint16_t at)
+{
+	fake_set(mischief = mischief, fake->at = at);
+}
+
+/* Names with this prefix; NULL: none. */
+static inline void fake_refuse(const char *prefix, uint32_t refusal)
+{
+	fake_set(refuse = prefix, fake->refusal = refusal);
+}
+
+static inline uint32_t fake_bit(const char *name, size_t length)
 {
 	for (uint32_t bit = fake->events; bit > 0 && !fake->all_new; bit--)
 		if (fake->name[bit] && strlen(fake->name[bit]) == length && memcmp(fake->name[bit], name, length) == 0)
@@ -151,44 +171,35 @@ static inline uint32_t fake_bit(struct fake *fake, const char *name, size_t leng
 	return fake->events;
 }
 
-static inline void fake_switch(struct fake *fake, const char *name, bool on)
+static inline void fake_switch(const char *name, bool on)
 {
 	uint32_t bit;
 
-	fake_lock(fake);
-	bit = fake_bit(fake, name, strlen(name));
+	fake_lock();
+	bit = fake_bit(name, strlen(name));
 	if (on)
 		__atomic_fetch_or(&fake->page[bit / 8], 1 << bit % 8, __ATOMIC_RELAXED);
 	else
 		__atomic_fetch_and(&fake->page[bit / 8], ~(1 << bit % 8), __ATOMIC_RELAXED);
-	fake_unlock(fake);
+	fake_unlock();
 }
 
 /* The next record of any stream: its size without the index, or -1 if there is none. */
-static inline ssize_t fake_record(struct fake *fake, uint32_t *ret_index, void *payload, size_t size)
+static inline ssize_t fake_record(uint32_t *ret_index, void *payload, size_t size)
 {
 	struct iovec pieces[2] = { { ret_index, sizeof(*ret_index) }, { payload, size } };
 	ssize_t got = -1;
 
-	fake_lock(fake);
+	fake_lock();
 	for (size_t i = 0; i < FAKE_CONNECTIONS && got <= 0; i++) {
 		if (fake->connection[i].records >= 0)
 			got = readv(fake->connection[i].records, pieces, 2);
 		if (got > 0)
 			ck_assert_uint_eq(*ret_index / FAKE_STREAM, fake->connection[i].stream);
 	}
-	fake_unlock(fake);
+	fake_unlock();
 	return got <= 0 ? -1 : got - (ssize_t)sizeof(*ret_index);
 }
-
-struct fake_answer {
-	struct packet packet;
-	uint32_t stream[WIRE_FDS_MAX];
-	uint8_t streams;
-	int fd[WIRE_FDS_MAX];
-	size_t fds;
-	uint8_t buffer[WIRE_PACKET_MAX + 4];
-};
 
 static inline int fake_pipe_end(void)
 {
@@ -217,28 +228,27 @@ static inline int fake_page_file(void)
 	return fd;
 }
 
-static inline void fake_add_stream(struct fake *fake, struct fake_connection *connection, struct fake_answer *answer,
-				   enum mischief mischief)
+static inline void fake_add_stream(void)
 {
-	int type = mischief == STREAM_IS_STREAM ? SOCK_STREAM : SOCK_SEQPACKET;
+	int type = fake->now == STREAM_IS_STREAM ? SOCK_STREAM : SOCK_SEQPACKET;
+	struct fake_connection *connection = fake->connected;
 	int ends[2];
 
 	ck_assert_int_eq(socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-	if (mischief == STREAM_BLOCKS)
+	if (fake->now == STREAM_BLOCKS)
 		fcntl(ends[1], F_SETFL, 0);
-	if (connection->records >= 0)
-		close(connection->records);
+	if (fake->now == STREAM_IS_PIPE || fake->now == STREAM_IS_FILE) {
+		close(ends[1]);
+		ends[1] = fake->now == STREAM_IS_PIPE ? fake_pipe_end() : fake_memfd(0);
+	}
+	fd_close(connection->records);
 	connection->records = ends[0];
 	connection->stream = ++fake->streams;
-	if (mischief == STREAM_IS_PIPE || mischief == STREAM_IS_FILE) {
-		close(ends[1]);
-		ends[1] = mischief == STREAM_IS_PIPE ? fake_pipe_end() : fake_memfd(0);
-	}
-	answer->stream[answer->streams++] = connection->stream;
-	answer->fd[answer->fds++] = ends[1];
+	fake->stream[fake->n_streams++] = connection->stream;
+	fake->fd[fake->n_fds++] = ends[1];
 }
 
-static inline void fake_close(struct fake *fake, struct fake_connection *connection)
+static inline void fake_close(struct fake_connection *connection)
 {
 	connection->fd = fd_close(connection->fd);
 	if (!fake->keep_records)
@@ -258,94 +268,95 @@ static inline void fake_error(int fd, uint32_t serial)
 }
 
 /* Makes a valid answer invalid. */
-static inline void fake_spoil(struct fake_answer *answer, enum mischief mischief)
+static inline void fake_spoil(void)
 {
-	struct packet *packet = &answer->packet;
+	struct packet *packet = &fake->packet;
 	struct wire_header header;
 
-	if (mischief == HEADER_ONLY)
+	if (fake->now == HEADER_ONLY)
 		packet->size = sizeof(header);
-	if (mischief == TOO_LONG)
+	if (fake->now == TOO_LONG)
 		packet->size += 4;
-	if (mischief == CUT_SHORT)
-		packet->size -= 1;
 	memcpy(&header, packet->data, sizeof(header));
-	if (mischief == HEADER_ONLY || mischief == TOO_LONG)
-		header.size = htole32((uint32_t)packet->size);
-	if (mischief == WRONG_SERIAL)
+	header.size = htole32((uint32_t)packet->size);
+	if (fake->now == CUT_SHORT)
+		packet->size -= 1;
+	if (fake->now == WRONG_SERIAL)
 		header.serial = htole32(le32toh(header.serial) + 1);
-	if (mischief == WRONG_KIND)
+	if (fake->now == WRONG_KIND)
 		header.kind = htole16(KIND_ACCOUNT);
-	if (mischief == MORE_FOLLOWS)
+	if (fake->now == MORE_FOLLOWS)
 		header.flags = WIRE_MORE;
 	memcpy(packet->data, &header, sizeof(header));
-	if (mischief == GARBAGE)
+	if (fake->now == GARBAGE)
 		memset(packet->data, 0xa5, packet->size);
-	if (mischief == FD_MISSING && answer->fds > 0)
-		close(answer->fd[--answer->fds]);
-	if (mischief == FD_EXTRA)
-		answer->fd[answer->fds++] = fake_pipe_end();
+	if (fake->now == FD_MISSING && fake->n_fds > 0)
+		close(fake->fd[--fake->n_fds]);
+	if (fake->now == FD_EXTRA)
+		fake->fd[fake->n_fds++] = fake_pipe_end();
 }
 
-static inline void fake_send(struct fake *fake, struct fake_connection *connection, struct fake_answer *answer,
-			     enum mischief mischief)
+static inline void fake_send(void)
 {
-	encode_end(&answer->packet);
-	ck_assert(!answer->packet.failed);
-	fake_spoil(answer, mischief);
+	const struct packet *packet = &fake->packet;
+
+	encode_end(&fake->packet);
+	ck_assert(!packet->failed);
+	fake_spoil();
 	fake->packets++;
-	for (unsigned times = mischief == TWICE ? 2 : 1; times > 0; times--)
-		transport_send(connection->fd, answer->packet.data, answer->packet.size, answer->fd, answer->fds, 0);
-	for (size_t i = 0; i < answer->fds; i++)
-		close(answer->fd[i]);
+	for (unsigned times = fake->now == TWICE ? 2 : 1; times > 0; times--)
+		transport_send(fake->connected->fd, packet->data, packet->size, fake->fd, fake->n_fds, 0);
 }
 
-static inline int fake_page(struct fake *fake, enum mischief mischief)
+static inline int fake_page(void)
 {
-	switch (mischief) {
+	char path[64];
+
+	switch ((int)fake->now) {
 	case PAGE_SHORT:
 		return fake_memfd(WIRE_PAGE_BYTES - 1);
 	case PAGE_IS_PIPE:
 		return fake_pipe_end();
 	case PAGE_IS_DIRECTORY:
 		return open(fake->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	case PAGE_UNREADABLE: {
-		char path[64];
-
+	case PAGE_UNREADABLE:
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fake->page_fd);
 		return open(path, O_WRONLY | O_CLOEXEC);
-	}
 	default:
 		return fcntl(fake->page_fd, F_DUPFD_CLOEXEC, 0);
 	}
 }
 
-static inline void fake_welcome(struct fake *fake, struct fake_connection *connection, const struct message *message,
-				struct fake_answer *answer, enum mischief mischief)
+static inline void fake_begin(uint16_t kind)
+{
+	encode_begin(&fake->packet, kind, fake->message.serial, 0, fake->stream, fake->n_streams);
+}
+
+static inline void fake_welcome(void)
 {
 	struct wire_welcome welcome = fake->welcome;
 
-	if (mischief == PAGE_OF_OTHER_SIZE)
+	if (fake->now == PAGE_OF_OTHER_SIZE)
 		welcome.page_bytes = 2 * WIRE_PAGE_BYTES;
-	if (mischief == PAGE_BITS_TOO_MANY)
+	if (fake->now == PAGE_BITS_TOO_MANY)
 		welcome.page_bits = WIRE_PAGE_BITS + 1;
-	if (mischief == PAGE_BITS_NONE)
+	if (fake->now == PAGE_BITS_NONE)
 		welcome.page_bits = 0;
-	if (mischief == PACKET_TOO_SMALL)
+	if (fake->now == PACKET_TOO_SMALL)
 		welcome.packet_max = 535;
-	if (mischief == BATCH_NONE)
+	if (fake->now == BATCH_NONE)
 		welcome.batch_max = 0;
-	answer->fd[answer->fds++] = fake_page(fake, mischief);
-	if (fake->early_stream || mischief >= STREAM_IS_PIPE)
-		fake_add_stream(fake, connection, answer, mischief);
-	encode_begin(&answer->packet, KIND_WELCOME, message->serial, 0, answer->stream, answer->streams);
-	encode_welcome(&answer->packet, &welcome, "/fake");
+	fake->fd[fake->n_fds++] = fake_page();
+	if (fake->early_stream || (fake->now >= STREAM_IS_PIPE && fake->now <= STREAM_BLOCKS))
+		fake_add_stream();
+	fake_begin(KIND_WELCOME);
+	encode_welcome(&fake->packet, &welcome, "/fake");
 	fake->hellos++;
 }
 
-static inline struct answer fake_decide(struct fake *fake, const struct fake_connection *connection,
-					const struct string_item *item, enum mischief mischief, char *name)
+static inline struct answer fake_decide(const struct string_item *item, char *name)
 {
+	const uint32_t stream = fake->connected->stream;
 	size_t length = 0;
 	uint32_t bit;
 
@@ -359,96 +370,86 @@ static inline struct answer fake_decide(struct fake *fake, const struct fake_con
 			.text = fake->sentence,
 			.length = strlen(fake->sentence),
 		};
-	bit = fake_bit(fake, item->text, length);
+	bit = fake_bit(item->text, length);
 	snprintf(name, 512, "%s%.*s", fake->prefix ? fake->prefix : "", (int)length, item->text);
 	return (struct answer){
-		.bit = mischief == BIT_ZERO	 ? 0
-		       : mischief == BIT_OUTSIDE ? fake->welcome.page_bits
-						 : bit,
-		.stream = connection->stream + (mischief == STREAM_UNKNOWN),
-		.index = connection->stream * FAKE_STREAM + bit,
+		.bit = fake->now == BIT_ZERO	  ? 0
+		       : fake->now == BIT_OUTSIDE ? fake->welcome.page_bits
+						  : bit,
+		.stream = stream + (fake->now == STREAM_UNKNOWN),
+		.index = stream * FAKE_STREAM + bit,
 		.text = name,
 		.length = fake->prefix ? strlen(name) : 0,
 	};
 }
 
-static inline void fake_expect_more(struct fake *fake, const struct fake_connection *connection)
+static inline void fake_registered(void)
 {
-	struct pollfd more = { .fd = connection->fd, .events = POLLIN };
-
-	if (fake->ahead == 0)
-		return;
-	fake->ahead--;
-	fake->alone += poll(&more, 1, 2000) == 0;
-}
-
-static inline void fake_registered(struct fake *fake, struct fake_connection *connection, const struct message *message,
-				   struct fake_answer *answer, enum mischief mischief)
-{
+	struct pollfd more = { .fd = fake->connected->fd, .events = POLLIN };
 	struct string_item item;
 	struct strings strings;
-	uint16_t count;
+	uint16_t count = 0;
 	char name[512];
 	size_t mark;
 
-	ck_assert_int_eq(decode_strings(message->body, &strings), 0);
-	count = strings.count;
-	ck_assert_uint_le(count, fake->welcome.batch_max);
-	if (!connection->stream || fake->fresh_stream)
-		fake_add_stream(fake, connection, answer, mischief);
-	encode_begin(&answer->packet, KIND_REGISTERED, message->serial, 0, answer->stream, answer->streams);
-	mark = encode_answers(&answer->packet);
+	ck_assert_int_eq(decode_strings(fake->message.body, &strings), 0);
+	ck_assert_uint_le(strings.count, fake->welcome.batch_max);
+	if (!fake->connected->stream || fake->fresh_stream)
+		fake_add_stream();
+	fake_begin(KIND_REGISTERED);
+	mark = encode_answers(&fake->packet);
 	while (strings_next(&strings, &item)) {
-		struct answer one = fake_decide(fake, connection, &item, mischief, name);
+		struct answer one = fake_decide(&item, name);
 
-		if (mischief == ANSWER_MISSING && strings.count == 0) {
-			count--;
+		if (fake->now == ANSWER_MISSING && strings.count == 0)
 			break;
-		}
-		encode_answer(&answer->packet, &one);
-	}
-	if (mischief == ANSWER_EXTRA) {
-		encode_answer(&answer->packet, &(struct answer){ .bit = 1, .stream = connection->stream });
+		encode_answer(&fake->packet, &one);
 		count++;
 	}
-	encode_count(&answer->packet, mark, count);
+	if (fake->now == ANSWER_EXTRA) {
+		encode_answer(&fake->packet, &(struct answer){ .bit = 1, .stream = fake->connected->stream });
+		count++;
+	}
+	encode_count(&fake->packet, mark, count);
 	fake->registers++;
-	fake_expect_more(fake, connection);
+	if (fake->ahead > 0) {
+		fake->ahead--;
+		fake->alone += poll(&more, 1, 2000) == 0;
+	}
 }
 
-static inline void fake_released(struct fake *fake, const struct message *message, struct fake_answer *answer)
+static inline void fake_released(void)
 {
 	struct cursor bits;
 	uint16_t count;
 
-	ck_assert_int_eq(decode_release(message->body, &count, &bits), 0);
+	ck_assert_int_eq(decode_release(fake->message.body, &count, &bits), 0);
 	fake->releases++;
 	fake->released_bit = release_next(&bits);
-	encode_begin(&answer->packet, KIND_RELEASED, message->serial, 0, NULL, 0);
-	encode_released(&answer->packet, &(struct wire_released){ .released = count });
+	fake_begin(KIND_RELEASED);
+	encode_released(&fake->packet, &(struct wire_released){ .released = count });
 }
 
-static inline void fake_note_lost(struct fake *fake, const struct message *message)
+static inline void fake_note_lost(void)
 {
 	struct wire_lost lost;
 
-	ck_assert_int_eq(decode_lost(message->body, &lost), 0);
+	ck_assert_int_eq(decode_lost(fake->message.body, &lost), 0);
 	fake->lost.queue_full += lost.queue_full;
 	fake->lost.too_big += lost.too_big;
 }
 
-static inline void fake_watch(struct fake *fake _unused_, struct fake_connection *connection,
-			      const struct message *message, struct fake_answer *answer)
+static inline void fake_watch(void)
 {
 	struct wire_watch watch;
 
-	ck_assert_int_eq(decode_watch(message->body, &watch), 0);
-	connection->watches = watch.on;
-	encode_begin(&answer->packet, KIND_WATCHING, message->serial, 0, NULL, 0);
+	ck_assert_int_eq(decode_watch(fake->message.body, &watch), 0);
+	fake->connected->watches = watch.on;
+	fake_begin(KIND_WATCHING);
 }
 
 /* CHANGED to watching clients, without bits: scan all events. */
-static inline void fake_tell_changes(struct fake *fake)
+static inline void fake_tell_changes(void)
 {
 	uint8_t buffer[64];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
@@ -456,65 +457,64 @@ static inline void fake_tell_changes(struct fake *fake)
 	encode_begin(&packet, KIND_CHANGED, 0, 0, NULL, 0);
 	encode_count(&packet, encode_changed(&packet, fake->welcome.payload_max), 0);
 	encode_end(&packet);
-	fake_lock(fake);
+	fake_lock();
 	for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
 		if (fake->connection[i].fd >= 0 && fake->connection[i].watches)
 			transport_send(fake->connection[i].fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT);
-	fake_unlock(fake);
+	fake_unlock();
 }
 
-static inline void fake_handle(struct fake *fake, struct fake_connection *connection, const struct message *message)
+static inline void fake_handle(void)
 {
-	enum mischief mischief = fake->at == message->kind ? fake->mischief : GOOD;
-	struct fake_answer *answer = calloc(1, sizeof(*answer));
+	static const struct {
+		uint16_t kind;
+		void (*answer)(void);
+	} handlers[] = {
+		{ KIND_HELLO, fake_welcome }, { KIND_REGISTER, fake_registered }, { KIND_RELEASE, fake_released },
+		{ KIND_WATCH, fake_watch },   { KIND_LOST, fake_note_lost },
+	};
+	const uint16_t kind = fake->message.kind;
+	size_t i = 0;
 
-	ck_assert_ptr_nonnull(answer);
-	answer->packet = packet_make(answer->buffer, WIRE_PACKET_MAX);
 	fake->packets++;
-	if (message->kind == KIND_HELLO)
-		fake_welcome(fake, connection, message, answer, mischief);
-	else if (message->kind == KIND_REGISTER && mischief != SILENT && mischief != HANG_UP)
-		fake_registered(fake, connection, message, answer, mischief);
-	else if (message->kind == KIND_RELEASE)
-		fake_released(fake, message, answer);
-	else if (message->kind == KIND_WATCH)
-		fake_watch(fake, connection, message, answer);
-	else if (message->kind == KIND_LOST)
-		fake_note_lost(fake, message);
-	else
-		ck_assert_int_eq(message->kind, KIND_REGISTER);
-
-	if (mischief == ERROR_PACKET)
-		fake_error(connection->fd, message->serial);
-	if (mischief == HANG_UP || mischief == ERROR_PACKET)
-		fake_close(fake, connection);
-	if (message->kind != KIND_LOST && mischief != SILENT && mischief != HANG_UP && mischief != ERROR_PACKET)
-		fake_send(fake, connection, answer, mischief);
-	else
-		for (size_t i = 0; i < answer->fds; i++)
-			close(answer->fd[i]);
-	free(answer);
+	fake->packet = packet_make(fake->buffer, WIRE_PACKET_MAX);
+	fake->n_streams = 0;
+	fake->n_fds = 0;
+	fake->now = fake->at == kind ? fake->mischief : GOOD;
+	while (handlers[i].kind != kind)
+		ck_assert_uint_lt(++i, ARRAY_SIZE(handlers));
+	/* Without an answer a REGISTER has no effect. */
+	if (kind != KIND_REGISTER || (fake->now != SILENT && fake->now != HANG_UP))
+		handlers[i].answer();
+	if (fake->now == ERROR_PACKET)
+		fake_error(fake->connected->fd, fake->message.serial);
+	if (fake->now == ERROR_PACKET || fake->now == HANG_UP)
+		fake_close(fake->connected);
+	else if (fake->now != SILENT && kind != KIND_LOST)
+		fake_send();
+	for (size_t j = 0; j < fake->n_fds; j++)
+		close(fake->fd[j]);
 }
 
-static inline void fake_read(struct fake *fake, struct fake_connection *connection)
+static inline void fake_read(struct fake_connection *connection)
 {
-	static _Thread_local uint8_t buffer[WIRE_PACKET_MAX];
+	static uint8_t buffer[WIRE_PACKET_MAX];
 	struct transport_from from;
-	struct message message;
 	ssize_t size = transport_receive(connection->fd, buffer, sizeof(buffer), &from);
 
 	if (size == -EAGAIN)
 		return;
 	if (size <= 0) {
-		fake_close(fake, connection);
+		fake_close(connection);
 		return;
 	}
-	ck_assert_int_eq(decode_message(buffer, (size_t)size, &message), 0);
+	ck_assert_int_eq(decode_message(buffer, (size_t)size, &fake->message), 0);
 	ck_assert_uint_le((size_t)size, fake->welcome.packet_max);
-	fake_handle(fake, connection, &message);
+	fake->connected = connection;
+	fake_handle();
 }
 
-static inline void fake_accept(struct fake *fake)
+static inline void fake_accept(void)
 {
 	int fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC);
 
@@ -539,8 +539,6 @@ static inline void fake_accept(struct fake *fake)
 
 static inline void *fake_serve(void *data)
 {
-	struct fake *fake = data;
-
 	for (;;) {
 		struct pollfd fds[2 + FAKE_CONNECTIONS] = {
 			{ .fd = fake->stop[0], .events = POLLIN },
@@ -551,24 +549,23 @@ static inline void *fake_serve(void *data)
 			fds[2 + i] =
 				(struct pollfd){ .fd = fake->hold ? -1 : fake->connection[i].fd, .events = POLLIN };
 		poll(fds, ARRAY_SIZE(fds), fake->hold ? 10 : -1);
-		fake_lock(fake);
+		fake_lock();
 		for (size_t i = 0; i < FAKE_CONNECTIONS; i++)
 			if (fds[2 + i].revents && !fake->hold)
-				fake_read(fake, &fake->connection[i]);
+				fake_read(&fake->connection[i]);
 		if (fds[1].revents)
-			fake_accept(fake);
+			fake_accept();
 		pthread_cond_broadcast(&fake->changed);
-		fake_unlock(fake);
+		fake_unlock();
 		if (fds[0].revents)
-			return NULL;
+			return data;
 	}
 }
 
 /* Creates the directory; fake_start() starts the daemon. */
-static inline struct fake *fake_new(void)
+static inline void fake_new(void)
 {
-	struct fake *fake = calloc(1, sizeof(*fake));
-
+	fake = calloc(1, sizeof(*fake));
 	ck_assert_ptr_nonnull(fake);
 	make_temporary_directory(fake->directory, sizeof(fake->directory));
 	snprintf(fake->path, sizeof(fake->path), "%s/socket", fake->directory);
@@ -585,8 +582,8 @@ static inline struct fake *fake_new(void)
 		.batch_max = WIRE_BATCH_MAX,
 		.events_max = 1024,
 		.backend = BACKEND_EMBEDDED,
+		.features = WIRE_FEATURE_WATCH,
 	};
-	return fake;
 }
 
 static inline int fake_listen(const char *path, int backlog)
@@ -602,19 +599,19 @@ static inline int fake_listen(const char *path, int backlog)
 	return fd;
 }
 
-static inline void fake_start(struct fake *fake)
+static inline void fake_start(void)
 {
 	fake->page_fd = fake_page_file();
 	fake->page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fake->page_fd, 0);
 	ck_assert_ptr_ne(fake->page, MAP_FAILED);
 	ck_assert_int_eq(pipe2(fake->stop, O_CLOEXEC), 0);
 	fake->listener = fake_listen(fake->path, 16);
-	ck_assert_int_eq(pthread_create(&fake->thread, NULL, fake_serve, fake), 0);
+	ck_assert_int_eq(pthread_create(&fake->thread, NULL, fake_serve, NULL), 0);
 	fake->running = true;
 }
 
 /* Ends the daemon, and forgets connections, streams and events. */
-static inline void fake_stop(struct fake *fake)
+static inline void fake_stop(void)
 {
 	if (!fake->running)
 		return;
@@ -638,46 +635,17 @@ static inline void fake_stop(struct fake *fake)
 	fake->events = 0;
 }
 
-static inline void fake_free(struct fake *fake)
+static inline void fake_restart(void)
 {
-	fake_stop(fake);
+	fake_stop();
+	fake_start();
+}
+
+static inline void fake_free(void)
+{
+	fake_stop();
 	rmdir(fake->directory);
 	pthread_cond_destroy(&fake->changed);
 	pthread_mutex_destroy(&fake->mutex);
 	free(fake);
-}
-
-/* --- helpers of the tests --- */
-
-static inline struct fake *start(void)
-{
-	struct fake *fake = fake_new();
-
-	fake_start(fake);
-	return fake;
-}
-
-static inline struct userev *open_to(struct fake *fake)
-{
-	struct userev *userev = userev_open(fake->path, 0);
-
-	ck_assert_ptr_nonnull(userev);
-	return userev;
-}
-
-/* The event can be switched on and off, and the daemon receives its record. */
-static inline void expect_alive(struct fake *fake, struct userev_event *event, const char *name)
-{
-	uint32_t index, payload = 0x12345678, got = 0;
-
-	fake_switch(fake, name, true);
-	ck_assert(userev_enabled(event));
-	ck_assert_int_eq(userev_write(event, &payload, sizeof(payload)), sizeof(payload));
-	ck_assert_int_eq(fake_record(fake, &index, &got, sizeof(got)), sizeof(got));
-	fake_lock(fake);
-	ck_assert_uint_eq(index % FAKE_STREAM, fake_bit(fake, name, strlen(name)));
-	fake_unlock(fake);
-	ck_assert_uint_eq(got, payload);
-	fake_switch(fake, name, false);
-	ck_assert(!userev_enabled(event));
 }

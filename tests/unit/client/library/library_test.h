@@ -24,25 +24,7 @@
 #include "client/library/session.h"
 #include "tests/unit/client/library/fake_daemon.h"
 
-/*
- * A test with a fake daemon, and a userev that is connected to it. Events of the test must be static, because the userev is closed
- * after the test's function has returned.
- */
-#define WITH_DAEMON(name)                                                                                              \
-	static void name##_body(struct fake *fake, struct userev *userev);                                             \
-	TEST(name)                                                                                                     \
-	{                                                                                                              \
-		struct fake *fake = start();                                                                           \
-		struct userev *userev = open_to(fake);                                                                 \
-                                                                                                                       \
-		name##_body(fake, userev);                                                                             \
-		userev_close(userev);                                                                                  \
-		fake_free(fake);                                                                                       \
-	}                                                                                                              \
-	END_TEST                                                                                                       \
-	static void name##_body(struct fake *fake _unused_, struct userev *userev _unused_)
-
-#define NO_DAEMON "/tmp/userev-client-where-nobody-is/socket"
+#define NO_DAEMON "/tmp/userev-without-a-daemon/socket"
 
 static inline void expect_off(const struct userev_event *event)
 {
@@ -51,34 +33,25 @@ static inline void expect_off(const struct userev_event *event)
 	ck_assert_ptr_null(userev_event_name(event));
 }
 
-static inline struct userev_registration *many(struct userev_event *event, size_t n, size_t length)
+enum { EVENTS = 10000 };
+static struct userev_event events[EVENTS];
+
+/* Registrations of `events` as event0, event1 …, with descriptions of that length. */
+static inline struct userev_registration *many(size_t n, size_t length)
 {
-	struct userev_registration *registrations = calloc(n, sizeof(*registrations));
+	static struct userev_registration registrations[EVENTS];
+	static char descriptions[1000 * (WIRE_DESCRIPTION_MAX + 1)];
 
+	ck_assert_uint_le(n * (length + 1), sizeof(descriptions));
+	memset(descriptions, 0, sizeof(descriptions));
 	for (size_t i = 0; i < n; i++) {
-		char *description = malloc(length + 1);
-		char name[32];
-		int name_length = snprintf(name, sizeof(name), "event%zu ", i);
+		char *description = descriptions + i * (length + 1);
+		int name_length = sprintf(description, "event%zu ", i);
 
-		ck_assert_ptr_nonnull(description);
-		memset(description, 'x', length);
-		memcpy(description, name, (size_t)name_length);
-		description[length] = '\0';
-		registrations[i] = (struct userev_registration){ .event = &event[i], .description = description };
+		memset(description + name_length, 'x', length - (size_t)name_length);
+		registrations[i] = (struct userev_registration){ .event = &events[i], .description = description };
 	}
 	return registrations;
-}
-
-static inline void free_many(struct userev_registration *registrations, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free((char *)(uintptr_t)registrations[i].description);
-	free(registrations);
-}
-
-static inline void register_event(struct userev *userev, struct userev_event *event, const char *description)
-{
-	ck_assert_int_eq(userev_register(userev, event, description, 0), 0);
 }
 
 /* Only tests the event. The suite's time limit ends this if it stays off. */
@@ -97,3 +70,98 @@ static inline void expect_child_succeeds(pid_t child)
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
 }
+
+/* The event can be switched on and off, and the daemon receives its record. */
+static inline void expect_alive(struct userev_event *event, const char *name)
+{
+	uint32_t index, payload = 0x12345678, got = 0;
+
+	fake_switch(name, true);
+	ck_assert(userev_enabled(event));
+	ck_assert_int_eq(userev_write(event, &payload, sizeof(payload)), sizeof(payload));
+	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
+	fake_lock();
+	ck_assert_uint_eq(index % FAKE_STREAM, fake_bit(name, strlen(name)));
+	fake_unlock();
+	ck_assert_uint_eq(got, payload);
+	fake_switch(name, false);
+	ck_assert(!userev_enabled(event));
+}
+
+/* Of the test that is running, which closes and frees them at its end. */
+static struct userev *userev;
+static struct userev_event event _unused_, other _unused_;
+
+static inline struct userev *open_library(void)
+{
+	struct userev *new = userev_open(fake->path, 0);
+
+	ck_assert_ptr_nonnull(new);
+	return new;
+}
+
+static inline void register_event(struct userev_event *new, const char *description)
+{
+	ck_assert_int_eq(userev_register(userev, new, description, 0), 0);
+}
+
+static inline void expect_connected(void)
+{
+	ck_assert_int_eq(userev_connected(userev), 0);
+}
+
+static inline void close_library(void)
+{
+	userev_close(userev);
+	userev = NULL;
+}
+
+/* Registers `event`, and switches it on. */
+static inline void register_event_on(void)
+{
+	register_event(&event, "event u32 number");
+	fake_switch("event", true);
+}
+
+static inline void library_test_begin(bool starts, bool opens)
+{
+	fake_new();
+	if (starts)
+		fake_start();
+	setenv("USEREV_SOCKET", fake->path, 1);
+	userev = opens ? open_library() : NULL;
+}
+
+static inline void library_test_end(void)
+{
+	close_library();
+	userev_close(open_resolve(NULL));
+	fake_free();
+}
+
+/*
+ * A test with a daemon, or with none yet, and with `userev` opened, or not yet. Other events of the test must be static, because
+ * the userev is closed after the test's function has returned.
+ */
+#define LIBRARY_TEST(name, starts, opens)                                                                              \
+	static void name##_body(void);                                                                                 \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		library_test_begin(starts, opens);                                                                     \
+		name##_body();                                                                                         \
+		library_test_end();                                                                                    \
+	}                                                                                                              \
+	END_TEST                                                                                                       \
+	static void name##_body(void)
+#define WITH_EVENT_ON(name)                                                                                            \
+	static void name##_with_event(void);                                                                           \
+	WITH_DAEMON(name)                                                                                              \
+	{                                                                                                              \
+		register_event_on();                                                                                   \
+		name##_with_event();                                                                                   \
+	}                                                                                                              \
+	static void name##_with_event(void)
+#define WITH_DAEMON(name)      LIBRARY_TEST(name, true, true)
+#define WITH_DAEMON_ONLY(name) LIBRARY_TEST(name, true, false)
+#define WITHOUT_DAEMON(name)   LIBRARY_TEST(name, false, true)
+#define WITH_NEITHER(name)     LIBRARY_TEST(name, false, false)

@@ -25,65 +25,56 @@ static int take_all_numbers(int below)
 	return ends[0];
 }
 
-static int become_a_daemon(const struct userev_event *event, bool reuse)
+static int become_a_daemon(bool reuse)
 {
 	uint32_t payload = 7;
-	int nobody = -1;
+	int other_file = -1;
 	char byte;
 
 	close_all_fds();
 	if (reuse)
-		nobody = take_all_numbers(400);
-	/* The first test notices it and reconnects. The event was on, and is on again. */
-	while (!userev_enabled(event))
+		other_file = take_all_numbers(400);
+	/* The first test of the event notices it and reconnects. The event was on, and is on again. */
+	while (!userev_enabled(&event))
 		usleep(1000);
-	if (userev_write(event, &payload, sizeof(payload)) != sizeof(payload))
+	if (userev_write(&event, &payload, sizeof(payload)) != sizeof(payload))
 		return 2;
-	return reuse && read(nobody, &byte, 1) >= 0 ? 3 : 0;
+	return reuse && read(other_file, &byte, 1) >= 0 ? 3 : 0;
 }
 
-static void expect_that_a_daemonised_program_goes_on(bool reuse)
+static void expect_daemonised_program_goes_on(bool reuse)
 {
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
 	uint32_t index, got;
 	pid_t child;
 
-	register_event(userev, &event, "event u32 number");
-	fake_switch(fake, "event", true);
-	fake_set(fake, keep_records = true);
+	register_event(&event, "event u32 number");
+	fake_switch("event", true);
+	fake_set(keep_records = true);
 	child = fork();
 	if (child == 0)
-		_exit(become_a_daemon(&event, reuse));
+		_exit(become_a_daemon(reuse));
 	expect_child_succeeds(child);
-	ck_assert_int_eq(fake_record(fake, &index, &got, sizeof(got)), sizeof(got));
+	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
 	ck_assert_uint_eq(got, 7);
 	ck_assert_uint_eq(index / FAKE_STREAM, 2);
 	ck_assert_uint_eq(fake->hellos, 2);
-	fake_set(fake, keep_records = false);
-	userev_close(userev);
-	fake_free(fake);
 }
 
-TEST(child_that_closes_fds_gets_new_ones)
+WITH_DAEMON(child_that_closes_fds_gets_new_ones)
 {
-	expect_that_a_daemonised_program_goes_on(false);
+	expect_daemonised_program_goes_on(false);
 }
 
-TEST(child_does_not_write_to_reused_fds)
+WITH_DAEMON(child_does_not_write_to_reused_fds)
 {
-	expect_that_a_daemonised_program_goes_on(true);
+	expect_daemonised_program_goes_on(true);
 }
 
-WITH_DAEMON(child_with_open_fds_needs_no_connection)
+WITH_EVENT_ON(child_with_open_fds_needs_no_connection)
 {
-	static struct userev_event event;
 	uint32_t index, got;
 	pid_t child;
 
-	register_event(userev, &event, "event u32 number");
-	fake_switch(fake, "event", true);
 	child = fork();
 	if (child == 0) {
 		for (int i = 0; i < 100; i++)
@@ -91,97 +82,87 @@ WITH_DAEMON(child_with_open_fds_needs_no_connection)
 		_exit(userev_write(&event, "data", 4) == 4 && !(event.place.part.bit & USEREV_PENDING_) ? 0 : 1);
 	}
 	expect_child_succeeds(child);
-	ck_assert_int_eq(fake_record(fake, &index, &got, sizeof(got)), sizeof(got));
+	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
 	ck_assert_uint_eq(fake->accepted, 1);
 }
 
-static int write_until_it_is_off(const struct userev_event *event)
+WITH_EVENT_ON(child_without_daemon_is_off)
 {
-	alarm(60);
-	while (userev_enabled(event)) {
-		userev_write(event, "data", 4);
-		usleep(1000);
-	}
-	return 0;
-}
-
-WITH_DAEMON(child_without_daemon_is_off)
-{
-	static struct userev_event event;
 	pid_t child;
 
-	register_event(userev, &event, "event u32 number");
-	fake_switch(fake, "event", true);
-	fake_stop(fake);
+	fake_stop();
 	child = fork();
-	if (child == 0)
-		_exit(write_until_it_is_off(&event));
+	if (child == 0) {
+		alarm(60);
+		for (; userev_enabled(&event); usleep(1000))
+			userev_write(&event, "data", 4);
+		_exit(0);
+	}
 	expect_child_succeeds(child);
 }
 
-TEST(close_leaves_a_reused_fd_open)
+/* Another file of the program gets this number. The result is the other end of that file. */
+static int reuse(int number)
 {
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
-	int ends[2], number;
+	int ends[2];
 
-	register_event(userev, &event, "event u32 number");
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	number = stream_at(event.place)->fd;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
 	ck_assert_int_eq(dup2(ends[1], number), number);
-	userev_close(userev);
-	ck_assert_int_eq(fcntl(number, F_GETFD), 0);
-	close(number);
-	close(ends[0]);
 	close(ends[1]);
-	fake_free(fake);
+	return ends[0];
 }
 
-/* Without regard to the files that the program has opened since. */
-static void expect_that_a_reused_fd_is_noticed(bool connection)
+/* The library has not written to the program's file, and has not closed it. */
+static void expect_untouched(int number, int other_end)
 {
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 }, other = { 0 };
-	int ends[2], number;
 	char byte;
 
-	register_event(userev, &event, "event u32 number");
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-	number = connection ? userev->connection.fd : stream_at(event.place)->fd;
-	ck_assert_int_eq(dup2(ends[1], number), number);
-	userev->unreported.too_big = 1;
-	loss_report(userev);
-	register_event(userev, &other, "other u32 number");
-	expect_alive(fake, &event, "event");
-	expect_alive(fake, &other, "other");
-	userev_release(userev, &other);
-	userev_close(userev);
-	ck_assert_int_lt(read(ends[0], &byte, 1), 0);
+	ck_assert_int_lt(read(other_end, &byte, 1), 0);
+	ck_assert_int_eq(errno, EAGAIN);
 	ck_assert_int_eq(fcntl(number, F_GETFD), 0);
 	close(number);
-	close(ends[0]);
-	close(ends[1]);
-	fake_free(fake);
+	close(other_end);
 }
 
-TEST(call_notices_reused_connection_fd)
+WITH_DAEMON(close_leaves_a_reused_fd_open)
 {
-	expect_that_a_reused_fd_is_noticed(true);
+	int number, other_end;
+
+	register_event(&event, "event u32 number");
+	number = stream_at(event.place)->fd;
+	other_end = reuse(number);
+	close_library();
+	expect_untouched(number, other_end);
 }
 
-TEST(call_notices_reused_stream_fd)
+static void expect_reuse_is_noticed(int number)
 {
-	expect_that_a_reused_fd_is_noticed(false);
+	int other_end = reuse(number);
+
+	userev->losses.too_big = 1;
+	loss_report(userev);
+	register_event(&other, "other u32 number");
+	expect_alive(&event, "event");
+	expect_alive(&other, "other");
+	userev_release(userev, &other);
+	close_library();
+	expect_untouched(number, other_end);
 }
 
-WITH_DAEMON(write_to_closed_fd_brings_new_stream)
+WITH_DAEMON(call_notices_reused_connection_fd)
 {
-	static struct userev_event event;
+	register_event(&event, "event u32 number");
+	expect_reuse_is_noticed(userev->connection.fd);
+}
 
-	register_event(userev, &event, "event u32 number");
-	fake_switch(fake, "event", true);
+WITH_DAEMON(call_notices_reused_stream_fd)
+{
+	register_event(&event, "event u32 number");
+	expect_reuse_is_noticed(stream_at(event.place)->fd);
+}
+
+WITH_EVENT_ON(write_to_closed_fd_brings_new_stream)
+{
 	close(stream_at(event.place)->fd);
 	while (userev_write(&event, "data", 4) == 0)
 		usleep(1000);
@@ -190,9 +171,7 @@ WITH_DAEMON(write_to_closed_fd_brings_new_stream)
 
 WITH_DAEMON(fds_have_high_numbers)
 {
-	static struct userev_event event;
-
-	register_event(userev, &event, "event");
+	register_event(&event, "event");
 	ck_assert_int_ge(userev->connection.fd, 100);
 	ck_assert_int_ge(stream_at(event.place)->fd, 100);
 	ck_assert_int_ge(userev_fd(userev), 100);

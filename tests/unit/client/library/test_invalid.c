@@ -4,52 +4,155 @@
 
 #include "tests/unit/client/library/library_test.h"
 
-struct trouble {
-	enum mischief mischief;
-	int error; /* of userev_connected() */
-};
-
-static void expect_trouble_at_hello(const struct trouble *trouble)
+/* Each mischief from `first` to `last`, with a daemon and a userev of its own. */
+static void with_each(void (*expect)(enum mischief, int error), enum mischief first, enum mischief last, bool opens)
 {
-	struct fake *fake = start();
-	struct userev_event event = { 0 };
-	struct userev *userev;
-	int fds;
-
-	fake_do(fake, trouble->mischief, KIND_HELLO);
-	userev = open_to(fake);
-	register_event(userev, &event, "event u32 number");
-	ck_assert_uint_eq(fake->registers, 0);
-	expect_off(&event);
-	ck_assert_int_eq(userev_connected(userev), trouble->error);
-	fake_wait(fake, fake->accepted == fake->ended);
-	fds = count_open_fds();
-	ck_assert_int_eq(userev_connected(userev), trouble->error);
-	fake_wait(fake, fake->accepted == fake->ended);
-	ck_assert_int_eq(count_open_fds(), fds);
-	fake_do(fake, GOOD, 0);
-	ck_assert_int_eq(userev_connected(userev), 0);
-	expect_alive(fake, &event, "event");
-	userev_close(userev);
-	fake_free(fake);
+	for (enum mischief mischief = first; mischief <= last; mischief++) {
+		library_test_begin(true, opens);
+		expect(mischief, mischief == HANG_UP ? -ECONNRESET : -EPROTO);
+		library_test_end();
+	}
 }
 
-static const struct trouble hello_troubles[] = {
-	{ HANG_UP, -ECONNRESET },     { HANG_UP_UNREAD, -EPROTO },     { ERROR_PACKET, -EPROTO },
-	{ GARBAGE, -EPROTO },	      { HEADER_ONLY, -EPROTO },	       { CUT_SHORT, -EPROTO },
-	{ TOO_LONG, -EPROTO },	      { WRONG_SERIAL, -EPROTO },       { WRONG_KIND, -EPROTO },
-	{ MORE_FOLLOWS, -EPROTO },    { FD_MISSING, -EPROTO },	       { FD_EXTRA, -EPROTO },
-	{ PAGE_SHORT, -EPROTO },      { PAGE_IS_PIPE, -EPROTO },       { PAGE_IS_DIRECTORY, -EPROTO },
-	{ PAGE_UNREADABLE, -EPROTO }, { PAGE_OF_OTHER_SIZE, -EPROTO }, { PAGE_BITS_TOO_MANY, -EPROTO },
-	{ PAGE_BITS_NONE, -EPROTO },  { PACKET_TOO_SMALL, -EPROTO },   { BATCH_NONE, -EPROTO },
-	{ STREAM_IS_PIPE, -EPROTO },  { STREAM_IS_STREAM, -EPROTO },   { STREAM_IS_FILE, -EPROTO },
-	{ STREAM_BLOCKS, -EPROTO },
-};
+static void expect_nothing_is_left(enum mischief mischief, int error)
+{
+	int fds;
+
+	fake_do(mischief, KIND_HELLO);
+	userev = open_library();
+	register_event(&event, "event u32 number");
+	ck_assert_uint_eq(fake->registers, 0);
+	expect_off(&event);
+	ck_assert_int_eq(userev_connected(userev), error);
+	fake_wait(fake->accepted == fake->ended);
+	fds = count_open_fds();
+	ck_assert_int_eq(userev_connected(userev), error);
+	fake_wait(fake->accepted == fake->ended);
+	ck_assert_int_eq(count_open_fds(), fds);
+	fake_do(GOOD, 0);
+	expect_connected();
+	expect_alive(&event, "event");
+}
 
 TEST(invalid_welcome_leaves_nothing)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(hello_troubles); i++)
-		expect_trouble_at_hello(&hello_troubles[i]);
+	with_each(expect_nothing_is_left, HANG_UP, BATCH_NONE, false);
+}
+
+static void expect_connection_ends(enum mischief mischief, int error)
+{
+	static struct userev_event before;
+
+	register_event(&before, "before u32 number");
+	fake_set(keep_records = true);
+	fake_set(fresh_stream = true);
+	fake_do(mischief, KIND_REGISTER);
+	register_event(&event, "event u32 number");
+	fake_switch("event", true);
+	expect_off(&event);
+	fake_wait(fake->ended == 1);
+	ck_assert_int_eq(userev_connected(userev), error);
+	fake_wait(fake->ended == 2);
+	fake_do(GOOD, 0);
+	fake_set(keep_records = false);
+	expect_connected();
+	expect_alive(&before, "before");
+	expect_alive(&event, "event");
+}
+
+TEST(invalid_answer_ends_connection)
+{
+	with_each(expect_connection_ends, HANG_UP, STREAM_BLOCKS, true);
+	with_each(expect_connection_ends, ANSWER_MISSING, STREAM_UNKNOWN, true);
+}
+
+static void expect_other_event_stays(enum mischief mischief, int error _unused_)
+{
+	register_event(&event, "event");
+	register_event(&other, "other");
+	fake_set(keep_records = true);
+	fake_do(mischief, KIND_RELEASE);
+	userev_release(userev, &event);
+	expect_off(&event);
+	/* Page and stream are still open, without a connection. */
+	expect_alive(&other, "other");
+	fake_wait(fake->ended == 1);
+	fake_set(keep_records = false);
+	register_event(&event, "event");
+	expect_alive(&event, "event");
+	expect_alive(&other, "other");
+}
+
+TEST(invalid_released_keeps_other_events)
+{
+	with_each(expect_other_event_stays, HANG_UP, FD_EXTRA, true);
+}
+
+/* Requests that were sent ahead are sent again, and their old answers are not taken for new ones. */
+static void expect_batches_recover(enum mischief mischief, int error _unused_)
+{
+	fake_set(welcome.batch_max = 30);
+	fake_do(mischief, KIND_REGISTER);
+	userev = open_library();
+	ck_assert_int_eq(userev_register_all(userev, many(100, 40), 100), 0);
+	expect_off(&events[99]);
+	fake_wait(fake->ended == 1);
+	fake_do(GOOD, 0);
+	expect_connected();
+	expect_alive(&events[0], "event0");
+	expect_alive(&events[99], "event99");
+}
+
+TEST(invalid_answer_before_next_batch_recovers)
+{
+	with_each(expect_batches_recover, HANG_UP, GARBAGE, false);
+	with_each(expect_batches_recover, WRONG_SERIAL, WRONG_SERIAL, false);
+	with_each(expect_batches_recover, ANSWER_MISSING, ANSWER_MISSING, false);
+}
+
+WITH_DAEMON_ONLY(next_batch_is_sent_before_answer)
+{
+	struct userev_registration *registrations = many(100, 40);
+
+	fake_set(welcome.batch_max = 30);
+	fake_set(ahead = 3);
+	fake_refuse("event3", REFUSAL_QUOTA_EXCEEDED);
+	userev = open_library();
+	/* event3 and event30 to event39: in the first batch and the second. */
+	ck_assert_int_eq(userev_register_all(userev, registrations, 100), 11);
+	ck_assert_uint_eq(fake->alone, 0);
+	ck_assert_uint_eq(fake->registers, 4);
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(registrations[i].result, i == 3 || i / 10 == 3 ? -EDQUOT : 0);
+	expect_alive(&events[2], "event2");
+	expect_alive(&events[29], "event29");
+	expect_alive(&events[99], "event99");
+	expect_off(&events[30]);
+}
+
+/* A daemon's successor cannot know whether the answer was sent. */
+TEST(repeated_answer_is_ignored)
+{
+	static const uint16_t kinds[] = { KIND_HELLO, KIND_REGISTER, KIND_RELEASE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		int fds;
+
+		library_test_begin(true, false);
+		fake_do(TWICE, kinds[i]);
+		userev = open_library();
+		fds = count_open_fds();
+		register_event(&events[0], "event0 u32 x");
+		register_event(&events[1], "event1 u32 x");
+		userev_release(userev, &events[1]);
+		expect_connected();
+		register_event(&events[2], "event2 u32 x");
+		expect_alive(&events[0], "event0");
+		expect_alive(&events[2], "event2");
+		ck_assert_uint_eq(fake->accepted, 1);
+		ck_assert_int_le(count_open_fds(), fds + 2); /* the fake daemon's and our end of the stream */
+		library_test_end();
+	}
 }
 
 /* Maps a page from that peer. 0 or a negative errno. */
@@ -72,7 +175,7 @@ static int own_page(uid_t owner, mode_t mode)
 	return fd;
 }
 
-enum { STRANGER = 4711 };
+enum { OTHER_UID = 4711 };
 
 /* Of a daemon that does not run as root. Exits with 0, or with the index of the wrong result. */
 static void try_pages_of(uid_t peer, const int *fds, const int *wanted, size_t n)
@@ -101,7 +204,7 @@ TEST(page_that_can_be_truncated_is_refused)
 		own_page(peer, 0644),
 		own_page(peer, 0600),
 		own_page(root ? 0 : peer, 0600),
-		own_page(root ? STRANGER : peer, root ? 0644 : 0666),
+		own_page(root ? OTHER_UID : peer, root ? 0644 : 0666),
 	};
 	const int wanted[] = { 0, -EPROTO, -EPROTO, -EPROTO, 0, 0, 0, -EPROTO };
 	int status, ends[2];
@@ -141,7 +244,7 @@ TEST(page_on_read_only_mount_is_accepted)
 		    mount("tmpfs", directory, "tmpfs", 0, NULL) < 0)
 			_exit(77);
 		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-		if (ftruncate(fd, WIRE_PAGE_BYTES) < 0 || fchmod(fd, 0666) < 0 || fchown(fd, STRANGER, STRANGER) < 0)
+		if (ftruncate(fd, WIRE_PAGE_BYTES) < 0 || fchmod(fd, 0666) < 0 || fchown(fd, OTHER_UID, OTHER_UID) < 0)
 			_exit(100);
 		close(fd);
 		if (mount(NULL, directory, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0)
@@ -154,181 +257,4 @@ TEST(page_on_read_only_mount_is_accepted)
 	/* 77: mounting is not permitted here. */
 	ck_assert_msg(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77), "%d",
 		      WEXITSTATUS(status));
-}
-
-static const struct trouble register_troubles[] = {
-	{ HANG_UP, -ECONNRESET },    { ERROR_PACKET, -EPROTO },	  { GARBAGE, -EPROTO },
-	{ HEADER_ONLY, -EPROTO },    { CUT_SHORT, -EPROTO },	  { TOO_LONG, -EPROTO },
-	{ WRONG_SERIAL, -EPROTO },   { WRONG_KIND, -EPROTO },	  { MORE_FOLLOWS, -EPROTO },
-	{ FD_MISSING, -EPROTO },     { FD_EXTRA, -EPROTO },	  { ANSWER_MISSING, -EPROTO },
-	{ ANSWER_EXTRA, -EPROTO },   { BIT_ZERO, -EPROTO },	  { BIT_OUTSIDE, -EPROTO },
-	{ STREAM_UNKNOWN, -EPROTO }, { STREAM_IS_PIPE, -EPROTO }, { STREAM_IS_STREAM, -EPROTO },
-	{ STREAM_IS_FILE, -EPROTO }, { STREAM_BLOCKS, -EPROTO },
-};
-
-static void expect_trouble_at_register(const struct trouble *trouble)
-{
-	struct fake *fake = start();
-	struct userev_event before = { 0 }, event = { 0 };
-	struct userev *userev = open_to(fake);
-
-	register_event(userev, &before, "before u32 number");
-	fake_set(fake, keep_records = true);
-	fake_set(fake, fresh_stream = true);
-	fake_do(fake, trouble->mischief, KIND_REGISTER);
-	register_event(userev, &event, "event u32 number");
-	fake_switch(fake, "event", true);
-	expect_off(&event);
-	fake_wait(fake, fake->ended == 1);
-	ck_assert_int_eq(userev_connected(userev), trouble->error);
-	fake_wait(fake, fake->ended == 2);
-	fake_do(fake, GOOD, 0);
-	fake_set(fake, keep_records = false);
-	ck_assert_int_eq(userev_connected(userev), 0);
-	expect_alive(fake, &before, "before");
-	expect_alive(fake, &event, "event");
-	userev_close(userev);
-	fake_free(fake);
-}
-
-TEST(invalid_answer_ends_connection)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(register_troubles); i++)
-		expect_trouble_at_register(&register_troubles[i]);
-}
-
-TEST(next_batch_is_sent_before_answer)
-{
-	static struct userev_event event[100];
-	struct userev_registration *registrations = many(event, 100, 40);
-	struct fake *fake = start();
-	struct userev *userev;
-
-	fake_set(fake, welcome.batch_max = 30);
-	fake_set(fake, ahead = 3);
-	fake_set(fake, refuse = "event3");
-	fake_set(fake, refusal = REFUSAL_QUOTA_EXCEEDED);
-	userev = open_to(fake);
-	/* event3 and event30 to event39: in the first batch and the second. */
-	ck_assert_int_eq(userev_register_all(userev, registrations, 100), 11);
-	ck_assert_uint_eq(fake->alone, 0);
-	ck_assert_uint_eq(fake->registers, 4);
-	for (int i = 0; i < 100; i++)
-		ck_assert_int_eq(registrations[i].result, i == 3 || i / 10 == 3 ? -EDQUOT : 0);
-	expect_alive(fake, &event[2], "event2");
-	expect_alive(fake, &event[29], "event29");
-	expect_alive(fake, &event[99], "event99");
-	expect_off(&event[30]);
-	userev_close(userev);
-	free_many(registrations, 100);
-	fake_free(fake);
-}
-
-/* Requests that were sent ahead are sent again, and their old answers are not taken for new ones. */
-TEST(invalid_answer_before_next_batch_recovers)
-{
-	static const enum mischief all[] = { HANG_UP, ERROR_PACKET, GARBAGE, WRONG_SERIAL, ANSWER_MISSING };
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		struct userev_event event[100] = { 0 };
-		struct userev_registration *registrations = many(event, 100, 40);
-		struct fake *fake = start();
-		struct userev *userev;
-
-		fake_set(fake, welcome.batch_max = 30);
-		fake_do(fake, all[i], KIND_REGISTER);
-		userev = open_to(fake);
-		ck_assert_int_eq(userev_register_all(userev, registrations, 100), 0);
-		expect_off(&event[99]);
-		fake_wait(fake, fake->ended == 1);
-		fake_do(fake, GOOD, 0);
-		ck_assert_int_eq(userev_connected(userev), 0);
-		expect_alive(fake, &event[0], "event0");
-		expect_alive(fake, &event[99], "event99");
-		userev_close(userev);
-		free_many(registrations, 100);
-		fake_free(fake);
-	}
-}
-
-/* A daemon's successor cannot know whether the answer was sent. */
-TEST(repeated_answer_is_ignored)
-{
-	static const uint16_t kinds[] = { KIND_HELLO, KIND_REGISTER, KIND_RELEASE };
-
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		struct userev_event event[3] = { 0 };
-		struct fake *fake = start();
-		struct userev *userev;
-		int fds;
-
-		fake_do(fake, TWICE, kinds[i]);
-		userev = open_to(fake);
-		fds = count_open_fds();
-		register_event(userev, &event[0], "event0 u32 x");
-		register_event(userev, &event[1], "event1 u32 x");
-		userev_release(userev, &event[1]);
-		ck_assert_int_eq(userev_connected(userev), 0);
-		register_event(userev, &event[2], "event2 u32 x");
-		expect_alive(fake, &event[0], "event0");
-		expect_alive(fake, &event[2], "event2");
-		ck_assert_uint_eq(fake->accepted, 1);
-		ck_assert_int_le(count_open_fds(), fds + 2); /* the fake daemon's and our end of the stream */
-		userev_close(userev);
-		fake_free(fake);
-	}
-}
-
-TEST(disconnect_between_batches_recovers)
-{
-	static struct userev_event event[100];
-	struct userev_registration *registrations = many(event, 100, 40);
-	struct fake *fake = start();
-	struct userev *userev;
-
-	fake_set(fake, welcome.batch_max = 40);
-	fake_set(fake, refuse = "event99");
-	fake_set(fake, refusal = REFUSAL_QUOTA_EXCEEDED);
-	userev = open_to(fake);
-	ck_assert_int_eq(userev_register_all(userev, registrations, 90), 0);
-	/* Ten more events, and the daemon ends: they are registered and pending. */
-	fake_do(fake, HANG_UP, KIND_REGISTER);
-	ck_assert_int_eq(userev_register_all(userev, registrations + 90, 10), 0);
-	fake_do(fake, GOOD, 0);
-	ck_assert_int_eq(userev_connected(userev), 0);
-	ck_assert_str_eq(userev_refusal(), "because");
-	expect_alive(fake, &event[0], "event0");
-	expect_alive(fake, &event[98], "event98");
-	expect_off(&event[99]);
-	userev_close(userev);
-	free_many(registrations, 100);
-	fake_free(fake);
-}
-
-TEST(invalid_released_keeps_other_events)
-{
-	static const enum mischief all[] = { HANG_UP,  ERROR_PACKET, GARBAGE,	 HEADER_ONLY, CUT_SHORT,
-					     TOO_LONG, WRONG_SERIAL, WRONG_KIND, FD_EXTRA };
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		struct fake *fake = start();
-		struct userev *userev = open_to(fake);
-		struct userev_event event = { 0 }, other = { 0 };
-
-		register_event(userev, &event, "event");
-		register_event(userev, &other, "other");
-		fake_set(fake, keep_records = true);
-		fake_do(fake, all[i], KIND_RELEASE);
-		userev_release(userev, &event);
-		expect_off(&event);
-		/* Page and stream are still open, without a connection. */
-		expect_alive(fake, &other, "other");
-		fake_wait(fake, fake->ended == 1);
-		fake_set(fake, keep_records = false);
-		register_event(userev, &event, "event");
-		expect_alive(fake, &event, "event");
-		expect_alive(fake, &other, "other");
-		userev_close(userev);
-		fake_free(fake);
-	}
 }

@@ -1,126 +1,115 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Declared events, and what an event costs. */
+/* Declared events, and the memory of events. */
 
 #include "tests/unit/client/library/library_test.h"
 
-enum { DECLARED = 3 };
+enum { DECLARED = 3, THOUSAND = 1000, BYTES_EACH = 32 };
 
-/* The section of a library's declared events. It is not in the program's memory. */
-struct fake_library {
-	struct userev_event event[DECLARED];
-	char description[DECLARED][32];
-	char name[DECLARED][32];
-	struct userev_declaration declared[DECLARED];
+/* A library's declared events. They are not in the program's memory. */
+struct module {
+	size_t n;
+	struct named {
+		struct userev_declaration declared;
+		char name[16];
+		char description[32];
+	} * named;
+	struct userev_event event[];
 };
 
-static void fill_in(struct fake_library *library, const char *name)
+static struct module *fill_in(struct module *module, const char *name, size_t n)
 {
-	for (int i = 0; i < DECLARED; i++) {
-		snprintf(library->description[i], sizeof(library->description[i]), "%s%d u32 number", name, i);
-		snprintf(library->name[i], sizeof(library->name[i]), "%s%d", name, i);
-		library->declared[i].name = library->name[i];
-		library->declared[i].description = library->description[i];
-		library->event[i].declared = &library->declared[i];
+	module->n = n;
+	module->named = (struct named *)(void *)&module->event[n];
+	for (size_t i = 0; i < n; i++) {
+		struct named *named = &module->named[i];
+
+		snprintf(named->name, sizeof(named->name), "%.10s%zu", name, i);
+		snprintf(named->description, sizeof(named->description), "%s u32 number", named->name);
+		named->declared = (struct userev_declaration){ named->name, named->description, 0 };
+		module->event[i].declared = &named->declared;
 	}
+	userev_load(module->event, module->event + n);
+	return module;
 }
 
-static struct fake_library *load_library(const char *name)
+static struct module *load(const char *name, size_t n)
 {
-	struct fake_library *library = calloc(1, sizeof(*library));
-
-	ck_assert_ptr_nonnull(library);
-	fill_in(library, name);
-	userev_load(library->event, library->event + DECLARED);
-	return library;
+	return fill_in(calloc(1, sizeof(struct module) + n * (sizeof(struct userev_event) + sizeof(struct named))),
+		       name, n);
 }
 
-static void unload(struct fake_library *library)
+static void unload(struct module *module)
 {
-	userev_unload(library->event, library->event + DECLARED);
-	for (int i = 0; i < DECLARED; i++) {
-		ck_assert_uint_eq(library->event[i].place.whole, 0);
-		ck_assert_int_eq(library->event[i].status, 0);
+	userev_unload(module->event, module->event + module->n);
+	for (size_t i = 0; i < module->n; i++) {
+		ck_assert_uint_eq(module->event[i].place.whole, 0);
+		ck_assert_int_eq(module->event[i].status, 0);
 	}
-	free(library);
+	free(module);
 }
 
 static void load_program(void)
 {
-	static struct fake_library program;
+	static _Alignas(struct module) char memory[1024];
+	struct module *program = fill_in((struct module *)(void *)memory, "program", DECLARED);
 
-	fill_in(&program, "program");
-	userev_load(program.event, program.event + DECLARED);
-	/* userev_why() of each of its events returns the refusal. */
-	userev_load(program.event, program.event + DECLARED);
+	/* As the constructor of each of its events does. */
+	userev_load(program->event, program->event + DECLARED);
 }
 
-/* The userev of declared events is never freed otherwise. */
-static void forget_static_events(void)
+static void expect_settled(void)
 {
-	userev_close(open_resolve(NULL));
+	ck_assert_int_eq(userev_poll(NULL, -1), 0);
 }
 
-TEST(modules_at_start_are_sent_at_once)
+WITH_DAEMON_ONLY(modules_at_start_are_sent_at_once)
 {
-	struct fake *fake = start();
-	struct fake_library *first, *second;
+	struct module *first, *second;
 
-	setenv("USEREV_SOCKET", fake->path, 1);
 	session_answer_timeout_ms = 1000000;
-	fake_set(fake, hold = true);
-	first = load_library("first");
-	second = load_library("second");
+	fake_set(hold = true);
+	first = load("first", DECLARED);
+	second = load("second", DECLARED);
 	load_program();
 	ck_assert_int_eq(userev_poll(NULL, 0), -EAGAIN);
-	fake_set(fake, hold = false);
+	fake_set(hold = false);
 	/* They are registered without a further call. */
-	fake_wait(fake, fake->registers == 1);
+	fake_wait(fake->registers == 1);
 	ck_assert_uint_eq(fake->items, 3 * DECLARED);
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
-	expect_alive(fake, &first->event[0], "first0");
-	expect_alive(fake, &second->event[2], "second2");
+	expect_settled();
+	expect_alive(&first->event[0], "first0");
+	expect_alive(&second->event[2], "second2");
 	ck_assert_uint_eq(fake->registers, 1);
 	ck_assert_uint_eq(fake->hellos, 1);
 	unload(first);
-	expect_alive(fake, &second->event[2], "second2");
-	fake_wait(fake, fake->releases == 1);
+	expect_alive(&second->event[2], "second2");
+	fake_wait(fake->releases == 1);
 	unload(second);
-	forget_static_events();
-	fake_free(fake);
 }
 
-TEST(library_events_are_sent_at_first_test)
+WITH_DAEMON_ONLY(library_events_are_sent_at_first_test)
 {
-	struct fake *fake = start();
-	struct fake_library *first, *second;
+	struct module *first = load("first", DECLARED), *second = load("second", DECLARED);
 
-	setenv("USEREV_SOCKET", fake->path, 1);
-	first = load_library("first");
-	second = load_library("second");
 	test_until_alive(&second->event[1]);
 	test_until_alive(&first->event[0]);
 	ck_assert_uint_eq(fake->registers, 1);
 	unload(first);
 	unload(second);
-	fake_wait(fake, fake->ended == 1);
+	fake_wait(fake->ended == 1);
 	/* A library that is loaded later. */
-	first = load_library("later");
+	first = load("later", DECLARED);
 	test_until_alive(&first->event[0]);
-	expect_alive(fake, &first->event[0], "later0");
+	expect_alive(&first->event[0], "later0");
 	unload(first);
-	forget_static_events();
-	fake_free(fake);
 }
 
-TEST(last_unload_keeps_reused_fd_open)
+WITH_DAEMON_ONLY(last_unload_keeps_reused_fd_open)
 {
-	struct fake *fake = start();
-	struct fake_library *library;
+	struct module *library = load("library", DECLARED);
 	int ends[2], number;
 
-	setenv("USEREV_SOCKET", fake->path, 1);
-	library = load_library("library");
 	test_until_alive(&library->event[0]);
 	number = open_resolve(NULL)->connection.fd;
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
@@ -130,145 +119,41 @@ TEST(last_unload_keeps_reused_fd_open)
 	close(number);
 	close(ends[0]);
 	close(ends[1]);
-	forget_static_events();
-	fake_free(fake);
 }
 
-TEST(library_unloaded_before_answer_is_released)
+WITH_DAEMON_ONLY(refused_declared_event_has_reason)
 {
-	struct fake *fake = start();
-	struct fake_library *library;
+	struct module *library;
 
-	setenv("USEREV_SOCKET", fake->path, 1);
-	fake_set(fake, hold = true);
-	load_program();
-	library = load_library("library");
-	userev_poll(NULL, 0);
-	unload(library);
-	fake_set(fake, hold = false);
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
-	fake_wait(fake, fake->registers > 0);
-	ck_assert_uint_eq(fake->releases, fake->items > DECLARED);
-	forget_static_events();
-	fake_free(fake);
-}
-
-TEST(refused_declared_event_has_reason)
-{
-	struct fake *fake = start();
-	struct fake_library *library;
-
-	setenv("USEREV_SOCKET", fake->path, 1);
-	fake_set(fake, refuse = "library1");
-	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
-	library = load_library("library");
+	fake_refuse("library1", REFUSAL_NOT_PERMITTED);
+	library = load("library", DECLARED);
 	ck_assert_ptr_nonnull(userev_why(&library->event[1]));
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	expect_settled();
 	ck_assert_str_eq(userev_why(&library->event[1]), "because");
 	ck_assert_ptr_null(userev_why(&library->event[0]));
 	unload(library);
-	forget_static_events();
-	fake_free(fake);
 }
 
-TEST(unload_drops_unsent_and_releases_pending)
+WITH_DAEMON_ONLY(unload_drops_unsent_and_releases_pending)
 {
-	struct fake *fake = start();
-	struct fake_library *first, *library, *other;
+	struct module *first, *library, *last;
 
-	setenv("USEREV_SOCKET", fake->path, 1);
-	fake_set(fake, welcome.batch_max = 1);
-	first = load_library("first");
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
-	fake_set(fake, hold = true);
-	library = load_library("library");
-	other = load_library("other");
+	fake_set(welcome.batch_max = 1);
+	first = load("first", DECLARED);
+	expect_settled();
+	fake_set(hold = true);
+	library = load("library", DECLARED);
+	last = load("other", DECLARED);
 	unload(library);
-	fake_set(fake, hold = false);
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
-	fake_wait(fake, fake->releases == 1);
+	fake_set(hold = false);
+	expect_settled();
+	fake_wait(fake->releases == 1);
 	/* Two REGISTER were pending. */
 	ck_assert_uint_eq(fake->items, 2 * DECLARED + 2);
-	expect_alive(fake, &other->event[0], "other0");
-	expect_alive(fake, &other->event[2], "other2");
+	expect_alive(&last->event[0], "other0");
+	expect_alive(&last->event[2], "other2");
 	unload(first);
-	unload(other);
-	forget_static_events();
-	fake_free(fake);
-}
-
-struct emitter {
-	struct userev_event *event;
-	atomic_bool stop;
-	atomic_uint rounds;
-};
-
-static void *emit_until_the_end(void *data)
-{
-	struct emitter *emitter = data;
-
-	while (!emitter->stop) {
-		for (int i = 0; i < DECLARED; i++)
-			if (userev_enabled(&emitter->event[i]))
-				userev_write(&emitter->event[i], "data", 4);
-		emitter->rounds++;
-	}
-	return NULL;
-}
-
-static void wait_for_rounds(struct emitter *emitter, unsigned more)
-{
-	const unsigned until = emitter->rounds + more;
-
-	while (emitter->rounds < until)
-		usleep(100);
-}
-
-/* At the end of a program its libraries release their events while other threads may emit. */
-TEST(threads_may_emit_during_unload_at_exit)
-{
-	struct fake *fake = start();
-	pthread_t thread[4];
-
-	setenv("USEREV_SOCKET", fake->path, 1);
-	for (int round = 0; round < 20; round++) {
-		struct fake_library *library = load_library("library");
-		struct emitter emitter = { .event = library->event };
-
-		ck_assert_int_eq(userev_poll(NULL, -1), 0);
-		for (int i = 0; i < DECLARED; i++)
-			fake_switch(fake, library->name[i], true);
-		for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
-			pthread_create(&thread[i], NULL, emit_until_the_end, &emitter);
-		wait_for_rounds(&emitter, 100);
-		userev_unload(library->event, library->event + DECLARED);
-		wait_for_rounds(&emitter, 100);
-		emitter.stop = true;
-		for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
-			pthread_join(thread[i], NULL);
-		free(library);
-	}
-	forget_static_events();
-	fake_free(fake);
-}
-
-enum { THOUSAND = 1000, BYTES_EACH = 32 };
-
-/* As a library declares them, with constant descriptions. */
-static struct userev_event *declare_a_thousand(void)
-{
-	static struct userev_declaration declared[THOUSAND];
-	static char name[THOUSAND][16], description[THOUSAND][32];
-	struct userev_event *event = calloc(THOUSAND, sizeof(*event));
-
-	ck_assert_ptr_nonnull(event);
-	for (int i = 0; i < THOUSAND; i++) {
-		snprintf(name[i], sizeof(name[i]), "many%d", i);
-		snprintf(description[i], sizeof(description[i]), "many%d u32 number", i);
-		declared[i] = (struct userev_declaration){ name[i], description[i], 0 };
-		event[i].declared = &declared[i];
-	}
-	return event;
+	unload(last);
 }
 
 /* All memory that the library has mapped, used or not. Not with AddressSanitizer, which has its own allocator. */
@@ -280,121 +165,90 @@ static void expect_small_books(void)
 #endif
 }
 
-TEST(declared_event_costs_32_bytes)
+WITH_DAEMON_ONLY(declared_event_costs_32_bytes)
 {
-	struct fake *fake = start();
-	struct userev_event *event = declare_a_thousand();
+	struct module *many_events = load("many", THOUSAND);
 
-	setenv("USEREV_SOCKET", fake->path, 1);
-	userev_load(event, event + THOUSAND);
 	for (int i = 0; i < 20; i++) {
-		ck_assert_int_eq(userev_poll(NULL, -1), 0);
-		expect_alive(fake, &event[0], "many0");
-		expect_alive(fake, &event[THOUSAND - 1], "many999");
+		expect_settled();
+		expect_alive(&many_events->event[0], "many0");
+		expect_alive(&many_events->event[THOUSAND - 1], "many999");
 		expect_small_books();
-		fake_stop(fake);
-		fake_start(fake);
+		fake_restart();
 	}
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	expect_settled();
 	expect_small_books();
-	/* All of them are released, in several packets. */
-	userev_unload(event, event + THOUSAND);
-	ck_assert_uint_eq(event[THOUSAND - 1].place.whole, 0);
-	fake_wait(fake, fake->ended == 1);
-	free(event);
-	forget_static_events();
-	fake_free(fake);
+	unload(many_events);
+	fake_wait(fake->ended == 1);
 }
 
-TEST(release_of_a_thousand_takes_two_packets)
+WITH_DAEMON_ONLY(release_of_a_thousand_takes_two_packets)
 {
-	struct fake *fake = start();
-	struct userev_event *event = declare_a_thousand();
+	struct module *many_events;
 
-	setenv("USEREV_SOCKET", fake->path, 1);
 	load_program();
-	userev_load(event, event + THOUSAND);
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
-	userev_unload(event, event + THOUSAND);
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	many_events = load("many", THOUSAND);
+	expect_settled();
+	unload(many_events);
+	expect_settled();
 	ck_assert_uint_eq(fake->releases, 2);
 	/* The first bit of the second packet, behind those of DECLARED events. */
 	ck_assert_uint_eq(fake->released_bit, DECLARED + WIRE_BATCH_MAX + 1);
-	free(event);
-	forget_static_events();
-	fake_free(fake);
 }
 
 /* The daemon does not send a stream again before all of its events are released. */
-TEST(stream_stays_until_all_events_are_released)
+WITH_DAEMON_ONLY(stream_stays_until_all_events_are_released)
 {
-	struct fake *fake = start();
-	struct userev_event *event = declare_a_thousand();
-	struct fake_library *library;
+	struct module *many_events, *library;
 
-	setenv("USEREV_SOCKET", fake->path, 1);
-	fake_set(fake, refuse = "program");
-	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
-	fake_set(fake, welcome.packet_max = 800);
+	fake_refuse("program", REFUSAL_NOT_PERMITTED);
+	fake_set(welcome.packet_max = 800);
 	load_program();
-	userev_load(event, event + THOUSAND);
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
+	many_events = load("many", THOUSAND);
+	expect_settled();
 	/* The daemon answers nothing before the library is loaded, so only the first of several RELEASE was sent. */
-	fake_set(fake, hold = true);
-	userev_unload(event, event + THOUSAND);
-	library = load_library("library");
-	fake_set(fake, hold = false);
-	ck_assert_int_eq(userev_poll(NULL, -1), 0);
-	expect_alive(fake, &library->event[0], "library0");
+	fake_set(hold = true);
+	unload(many_events);
+	library = load("library", DECLARED);
+	fake_set(hold = false);
+	expect_settled();
+	expect_alive(&library->event[0], "library0");
 	ck_assert_uint_eq(fake->accepted, 1);
 	unload(library);
-	free(event);
-	forget_static_events();
-	fake_free(fake);
 }
 
-static void change_daemons(struct fake *fake, struct userev *userev)
+static void change_daemons(void)
 {
-	fake_stop(fake);
-	fake_start(fake);
+	fake_restart();
 	userev->not_before = 0;
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
 }
 
 /* Quarantined streams keep their fds, because a writer may have read the numbers. */
-TEST(files_of_former_daemons_are_limited)
+WITH_DAEMON(files_of_former_daemons_are_limited)
 {
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
 	int fds = count_open_fds();
 
-	register_event(userev, &event, "event u32 number");
+	register_event(&event, "event u32 number");
 	for (int i = 0; i < 100; i++)
-		change_daemons(fake, userev);
+		change_daemons();
 	ck_assert_int_le(count_open_fds(), fds + 70);
-	expect_alive(fake, &event, "event");
-	userev_close(userev);
-	fake_wait(fake, fake->ended == 1);
+	expect_alive(&event, "event");
+	close_library();
+	fake_wait(fake->ended == 1);
 	ck_assert_int_lt(count_open_fds(), fds);
-	fake_free(fake);
 }
 
 /* Above the lowered limit no number can be reused. */
-TEST(lowered_fd_limit_keeps_events)
+WITH_DAEMON(lowered_fd_limit_keeps_events)
 {
 	const struct rlimit few = { .rlim_cur = 90, .rlim_max = 90 };
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
 
-	register_event(userev, &event, "event u32 number");
+	register_event(&event, "event u32 number");
 	ck_assert_int_ge(userev->connection.fd, (int)few.rlim_cur);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-	change_daemons(fake, userev);
-	expect_alive(fake, &event, "event");
-	userev_close(userev);
-	fake_free(fake);
+	change_daemons();
+	expect_alive(&event, "event");
 }
 
 struct loser {
@@ -413,19 +267,19 @@ static void *lose_records(void *data)
 	return NULL;
 }
 
-/* For ThreadSanitizer: reporting must not read what WELCOME writes. */
+/* For ThreadSanitizer: reporting must not read fields that WELCOME writes. */
 WITH_DAEMON(losses_are_reported_while_daemons_change)
 {
 	static struct loser loser;
 	pthread_t thread;
 
-	register_event(userev, &loser.event, "event char[8] text");
+	register_event(&loser.event, "event char[8] text");
 	pthread_create(&thread, NULL, lose_records, &loser);
 	for (int i = 0; i < 10; i++) {
-		change_daemons(fake, userev);
-		fake_set(fake, lost.too_big = 0);
-		fake_switch(fake, "event", true);
-		fake_wait(fake, fake->lost.too_big > 0);
+		change_daemons();
+		fake_set(lost.too_big = 0);
+		fake_switch("event", true);
+		fake_wait(fake->lost.too_big > 0);
 	}
 	loser.ends = true;
 	pthread_join(thread, NULL);
@@ -433,23 +287,22 @@ WITH_DAEMON(losses_are_reported_while_daemons_change)
 
 WITH_DAEMON(quarantined_fd_takes_nothing_and_is_reused)
 {
-	static struct userev_event event;
 	const struct stream *former;
 	int fd;
 
-	register_event(userev, &event, "event u32 number");
+	register_event(&event, "event u32 number");
 	former = stream_at(event.place);
 	fd = former->fd;
-	change_daemons(fake, userev);
+	change_daemons();
 	ck_assert_ptr_ne(stream_at(event.place), former);
 	ck_assert_int_eq(former->fd, fd);
 	ck_assert_int_lt(write(fd, "data", 4), 0);
 	ck_assert_int_eq(errno, ENOTCONN);
-	change_daemons(fake, userev);
+	change_daemons();
 	ck_assert_ptr_ne(stream_at(event.place), former);
 	TAILQ_FIRST(&userev->files.quarantine)->quarantined_at -= 60000;
-	change_daemons(fake, userev);
+	change_daemons();
 	ck_assert_ptr_eq(stream_at(event.place), former);
 	ck_assert_int_eq(former->fd, fd);
-	expect_alive(fake, &event, "event");
+	expect_alive(&event, "event");
 }

@@ -4,248 +4,202 @@
 
 #include "tests/unit/client/library/library_test.h"
 
+/* The daemon answers nothing, and calls time out. */
+static void hold(void)
+{
+	session_answer_timeout_ms = 50;
+	fake_set(hold = true);
+}
+
+static void answer_all(void)
+{
+	fake_set(hold = false);
+	ck_assert_int_eq(userev_poll(userev, 60000), 0);
+}
+
+static void test_for_a_while(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		ck_assert(!userev_enabled(&event));
+		usleep(300);
+	}
+}
+
 WITH_DAEMON(late_answer_is_taken_by_next_call)
 {
-	static struct userev_event event, other;
-
-	session_answer_timeout_ms = 50;
-	fake_set(fake, hold = true);
-	register_event(userev, &event, "event u32 number");
+	hold();
+	register_event(&event, "event u32 number");
 	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
 	ck_assert_int_eq(userev_poll(userev, 0), -EAGAIN);
 	ck_assert_str_eq(userev_why(&event), "the daemon has not answered yet");
-	fake_set(fake, hold = false);
+	fake_set(hold = false);
 	session_answer_timeout_ms = 20000;
-	register_event(userev, &other, "other u32 number");
-	expect_alive(fake, &event, "event");
-	expect_alive(fake, &other, "other");
+	register_event(&other, "other u32 number");
+	expect_alive(&event, "event");
+	expect_alive(&other, "other");
 	ck_assert_uint_eq(fake->accepted, 1);
 	ck_assert_uint_eq(fake->items, 2);
 }
 
-TEST(late_welcome_is_taken_by_event_test)
+WITH_DAEMON_ONLY(late_welcome_is_taken_by_event_test)
 {
-	struct fake *fake = start();
-	struct userev_event event = { 0 };
-	struct userev *userev;
-
-	session_answer_timeout_ms = 50;
-	fake_set(fake, hold = true);
-	userev = open_to(fake);
-	register_event(userev, &event, "event u32 number");
+	hold();
+	userev = open_library();
+	register_event(&event, "event u32 number");
 	ck_assert(!userev_enabled(&event));
-	fake_set(fake, hold = false);
+	fake_set(hold = false);
 	test_until_alive(&event);
 	ck_assert_uint_eq(fake->accepted, 1);
 	ck_assert_ptr_null(userev_why(&event));
-	expect_alive(fake, &event, "event");
-	userev_close(userev);
-	fake_free(fake);
+	expect_alive(&event, "event");
 }
 
 WITH_DAEMON(late_refusal_is_reported_by_why)
 {
-	static struct userev_event event;
-
 	session_answer_timeout_ms = 50;
-	fake_set(fake, refuse = "event");
-	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
-	fake_set(fake, hold = true);
+	fake_refuse("event", REFUSAL_NOT_PERMITTED);
+	fake_set(hold = true);
 	ck_assert_str_eq(userev_why(&event), "the event is not registered");
-	register_event(userev, &event, "event");
-	fake_set(fake, hold = false);
-	ck_assert_int_eq(userev_poll(userev, 60000), 0);
+	register_event(&event, "event");
+	answer_all();
 	ck_assert(!userev_enabled(&event));
 	ck_assert_str_eq(userev_why(&event), "because");
 }
 
 WITH_DAEMON(released_before_answer_is_released_after_it)
 {
-	static struct userev_event event, kept;
-
-	session_answer_timeout_ms = 50;
-	fake_set(fake, hold = true);
-	register_event(userev, &event, "event u32 number");
-	register_event(userev, &kept, "kept u32 number");
+	hold();
+	register_event(&event, "event u32 number");
+	register_event(&other, "other u32 number");
 	userev_release(userev, &event);
 	ck_assert_uint_eq(event.place.whole, 0);
-	fake_set(fake, hold = false);
-	ck_assert_int_eq(userev_poll(userev, 60000), 0);
-	fake_wait(fake, fake->releases == 1);
+	answer_all();
+	fake_wait(fake->releases == 1);
 	ck_assert_uint_eq(fake->released_bit, 1);
-	expect_alive(fake, &kept, "kept");
+	expect_alive(&other, "other");
 }
 
 /* The new event has the same bit: releasing the bit later would switch the new event off. */
 WITH_DAEMON(event_registered_again_is_not_released)
 {
-	static struct userev_event first, second;
+	static struct userev_event again;
 
-	register_event(userev, &first, "event u32 number");
-	session_answer_timeout_ms = 50;
-	fake_set(fake, hold = true);
-	register_event(userev, &second, "event u32 number");
-	userev_release(userev, &first);
-	fake_set(fake, hold = false);
-	ck_assert_int_eq(userev_poll(userev, 60000), 0);
-	expect_alive(fake, &second, "event");
+	register_event(&event, "event u32 number");
+	hold();
+	register_event(&again, "event u32 number");
+	userev_release(userev, &event);
+	answer_all();
+	expect_alive(&again, "event");
 	ck_assert_uint_eq(fake->releases, 0);
 }
 
 /* Although all bits differed at the last scan. */
 WITH_DAEMON(late_answer_keeps_bit_of_same_event)
 {
-	static struct userev_event kept, again, other;
+	static struct userev_event again;
 
-	register_event(userev, &kept, "event u32 number");
-	register_event(userev, &other, "other u32 number");
+	register_event(&event, "event u32 number");
+	register_event(&other, "other u32 number");
 	userev_release(userev, &other);
-	session_answer_timeout_ms = 50;
-	fake_set(fake, hold = true);
-	register_event(userev, &again, "event u32 number");
+	hold();
+	register_event(&again, "event u32 number");
 	userev_release(userev, &again);
-	fake_set(fake, hold = false);
-	ck_assert_int_eq(userev_poll(userev, 60000), 0);
+	answer_all();
 	ck_assert_uint_eq(fake->releases, 1);
 	ck_assert_uint_eq(fake->released_bit, 2);
-	expect_alive(fake, &kept, "event");
+	expect_alive(&event, "event");
 }
 
-TEST(events_become_usable_when_daemon_starts)
+WITHOUT_DAEMON(events_become_usable_when_daemon_starts)
 {
-	struct fake *fake = fake_new();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 }, other = { 0 };
-
-	register_event(userev, &event, "event u32 number");
-	register_event(userev, &other, "other u32 number");
+	register_event(&event, "event u32 number");
+	register_event(&other, "other u32 number");
 	ck_assert(!userev_enabled(&event));
 	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
 	ck_assert_ptr_nonnull(strstr(userev_why(&event), "there is no daemon"));
-	fake_start(fake);
-	test_until_alive(&event);
-	test_until_alive(&other);
-	expect_alive(fake, &event, "event");
-	ck_assert_uint_eq(fake->registers, 1);
-	userev_close(userev);
-	fake_free(fake);
-}
-
-/* The 32-bit milliseconds change their sign every 25 days. */
-TEST(look_after_clock_wraparound_is_not_early)
-{
-	struct fake *fake = fake_new();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
-
-	register_event(userev, &event, "event u32 number");
-	fake_start(fake);
+	fake_start();
+	/* The 32-bit milliseconds change their sign every 25 days: this time is in the past. */
 	userev->look_at = clock_coarse_ms() - 0x90000000U;
 	test_until_alive(&event);
-	expect_alive(fake, &event, "event");
-	userev_close(userev);
-	fake_free(fake);
+	test_until_alive(&other);
+	expect_alive(&event, "event");
+	ck_assert_uint_eq(fake->registers, 1);
 }
 
-TEST(tests_without_daemon_rarely_connect)
+WITHOUT_DAEMON(tests_without_daemon_rarely_connect)
 {
-	struct fake *fake = fake_new();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
-
-	register_event(userev, &event, "event");
-	for (int i = 0; i < 1000; i++) {
-		ck_assert(!userev_enabled(&event));
-		usleep(300);
-	}
+	register_event(&event, "event");
+	test_for_a_while();
 	/* 100 ms, 200 ms, 400 ms … after the first two; on a slow machine all of that may pass. */
 	ck_assert_uint_lt(userev->failures, 20);
 	ck_assert_int_gt(userev->not_before, 0);
-	userev_close(userev);
-	fake_free(fake);
 }
 
-TEST(refusing_daemon_is_not_asked_in_a_loop)
+WITH_DAEMON_ONLY(refusing_daemon_is_not_asked_in_a_loop)
 {
-	struct fake *fake = start();
-	struct userev_event event = { 0 };
-	struct userev *userev;
-
-	fake_do(fake, ERROR_PACKET, KIND_HELLO);
-	userev = open_to(fake);
-	register_event(userev, &event, "event u32 number");
+	fake_do(ERROR_PACKET, KIND_HELLO);
+	userev = open_library();
+	register_event(&event, "event u32 number");
 	ck_assert_str_eq(userev_why(&event), "too many of you; close some");
-	for (int i = 0; i < 1000; i++) {
-		ck_assert(!userev_enabled(&event));
-		usleep(300);
-	}
+	test_for_a_while();
 	ck_assert_uint_lt(fake->accepted, 20);
-	fake_do(fake, GOOD, 0);
+	fake_do(GOOD, 0);
 	test_until_alive(&event);
-	expect_alive(fake, &event, "event");
-	userev_close(userev);
-	fake_free(fake);
+	expect_alive(&event, "event");
 }
 
-TEST(full_backlog_blocks_nothing)
+static void *register_other(void *data)
 {
-	struct fake *fake = fake_new();
-	int listener = fake_listen(fake->path, 0);
-	struct userev_event event = { 0 };
-	struct userev *first, *second;
-
-	session_answer_timeout_ms = 50;
-	/* The first connection fills the backlog. */
-	first = open_to(fake);
-	second = open_to(fake);
-	register_event(second, &event, "event");
-	session_answer_timeout_ms = 1000000;
-	ck_assert_int_lt(userev_poll(second, 0), 0);
-	second->not_before = 0;
-	ck_assert_int_eq(userev_poll(second, 0), -EAGAIN);
-	ck_assert_int_lt(second->connection.fd, 0);
-	ck_assert(!userev_enabled(&event));
-	userev_close(first);
-	userev_close(second);
-	close(listener);
-	unlink(fake->path);
-	fake_free(fake);
-}
-
-static void *ask_a_silent_daemon(void *data)
-{
-	static struct userev_event event;
-
-	userev_register(data, &event, "asked", 0);
-	return &event;
+	userev_register(userev, &other, "other", 0);
+	return data;
 }
 
 /* Read without the lock, which the other thread has. */
-__attribute__((noipa, no_sanitize_thread)) static bool has_many_batches(const struct userev *userev)
+__attribute__((noipa, no_sanitize_thread)) static bool other_is_registered(void)
 {
-	return TAILQ_FIRST(&userev->events.batches) != TAILQ_LAST(&userev->events.batches, batches);
+	return other.place.whole != 0;
 }
 
 WITH_DAEMON(event_test_does_not_wait_for_thread)
 {
-	static struct userev_event event;
 	pthread_t thread;
 
-	session_answer_timeout_ms = 20;
-	fake_set(fake, hold = true);
-	register_event(userev, &event, "event u32 number");
+	hold();
+	register_event(&event, "event u32 number");
 	session_answer_timeout_ms = 1000000;
-	pthread_create(&thread, NULL, ask_a_silent_daemon, userev);
-	while (!has_many_batches(userev))
+	pthread_create(&thread, NULL, register_other, NULL);
+	while (!other_is_registered())
 		usleep(1000);
 	/* The thread holds the lock, and would for a quarter of an hour. */
 	for (int i = 0; i < 100; i++) {
 		ck_assert(!userev_enabled(&event));
 		usleep(100);
 	}
-	fake_set(fake, hold = false);
+	fake_set(hold = false);
 	pthread_join(thread, NULL);
-	expect_alive(fake, &event, "event");
+	expect_alive(&event, "event");
+}
+
+/* Although no answer is pending whose arrival would be a sign of room. */
+WITH_DAEMON(request_waits_for_room_in_the_socket)
+{
+	uint8_t lost[sizeof(struct wire_header) + sizeof(struct wire_lost)];
+	struct packet packet = packet_make(lost, sizeof(lost));
+	pthread_t thread;
+
+	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
+	encode_lost(&packet, &(struct wire_lost){ 0 });
+	encode_end(&packet);
+	fake_set(hold = true);
+	while (transport_send(userev->connection.fd, lost, sizeof(lost), NULL, 0, MSG_DONTWAIT) == 0)
+		;
+	session_answer_timeout_ms = 20000;
+	pthread_create(&thread, NULL, register_other, NULL);
+	while (!other_is_registered())
+		usleep(1000);
+	fake_set(hold = false);
+	pthread_join(thread, NULL);
+	expect_alive(&other, "other");
 }
 
 static volatile sig_atomic_t forks;
@@ -261,15 +215,12 @@ static void fork_once(int signal _unused_)
 }
 
 /* The signal usually interrupts the library while it connects; fork() takes its lock. */
-TEST(forking_signal_handler_does_not_deadlock)
+WITHOUT_DAEMON(forking_signal_handler_does_not_deadlock)
 {
 	const struct itimerval soon = { .it_value = { 0, 200 } };
 	struct sigaction action = { .sa_handler = fork_once };
-	struct fake *fake = fake_new();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
 
-	register_event(userev, &event, "event");
+	register_event(&event, "event");
 	sigaction(SIGALRM, &action, NULL);
 	for (int i = 0; i < 50; i++) {
 		setitimer(ITIMER_REAL, &soon, NULL);
@@ -279,133 +230,124 @@ TEST(forking_signal_handler_does_not_deadlock)
 			ck_assert(!userev_enabled(&event));
 		}
 	}
-	userev_close(userev);
-	fake_free(fake);
 }
 
 WITH_DAEMON(write_notices_daemon_end_and_reconnects)
 {
-	static struct userev_event event, other;
-
-	register_event(userev, &event, "event u32 number");
-	register_event(userev, &other, "other u32 number");
-	fake_switch(fake, "event", true);
-	fake_stop(fake);
+	register_event(&event, "event u32 number");
+	register_event(&other, "other u32 number");
+	fake_switch("event", true);
+	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
+	fake_stop();
+	ck_assert(userev_enabled(&event));
+	/* ECONNRESET first, for the record that the daemon left unread, then EPIPE. */
 	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
+	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
+	ck_assert_uint_eq(userev_lost(userev).queue_full, 0);
 	/* The stream has ended, so the event is off. */
 	while (userev_enabled(&event) || userev->connection.state == CONNECTION_UP)
 		userev_write(&event, "data", 4);
-	fake_start(fake);
+	fake_start();
 	while (userev->connection.state != CONNECTION_UP)
 		userev_enabled(&other);
 	test_until_alive(&other);
 	test_until_alive(&event);
-	expect_alive(fake, &event, "event");
-	expect_alive(fake, &other, "other");
+	expect_alive(&event, "event");
+	expect_alive(&other, "other");
 }
 
 /* With the kernel backends records are still taken after the connection has ended. */
-WITH_DAEMON(event_stays_on_until_new_grant)
+WITH_EVENT_ON(event_stays_on_until_new_grant)
 {
-	static struct userev_event event;
 	uint32_t index;
 	char got[8];
 
-	register_event(userev, &event, "event u32 number");
-	fake_switch(fake, "event", true);
-	fake_set(fake, keep_records = true);
-	fake_set(fake, hold = true);
+	fake_set(keep_records = true);
+	fake_set(hold = true);
 	shutdown(userev->connection.fd, SHUT_RDWR);
 	ck_assert_int_eq(userev_poll(userev, 0), -EAGAIN);
 	ck_assert(userev->connection.state != CONNECTION_UP);
 	ck_assert(userev_enabled(&event));
 	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
-	ck_assert_int_eq(fake_record(fake, &index, got, sizeof(got)), 4);
-	fake_switch(fake, "event", false);
+	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), 4);
+	fake_switch("event", false);
 	ck_assert(!userev_enabled(&event));
-	fake_set(fake, hold = false);
-	ck_assert_int_eq(userev_poll(userev, 60000), 0);
-	fake_set(fake, keep_records = false);
-	expect_alive(fake, &event, "event");
+	answer_all();
+	fake_set(keep_records = false);
+	expect_alive(&event, "event");
 }
 
-static int live_under_a_seal(struct userev *userev, struct userev_event *event)
+static int live_under_a_seal(void)
 {
 	userev_seal(userev);
-	if (event->place.part.bit & USEREV_PENDING_ || !userev_enabled(event) || userev_write(event, "data", 4) != 4)
+	if (event.place.part.bit & USEREV_PENDING_ || !userev_enabled(&event) || userev_write(&event, "data", 4) != 4)
 		return 1;
 	/* A failed write does not connect, either. */
-	close(stream_at(event->place)->fd);
-	userev_write(event, "data", 4);
+	close(stream_at(event.place)->fd);
+	userev_write(&event, "data", 4);
 	return userev->connection.fd >= 0 ? 2 : 0;
 }
 
-TEST(seal_keeps_grants_and_stops_connecting)
+WITHOUT_DAEMON(sealed_userev_does_not_connect)
 {
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake), *lonely = userev_open("/tmp/userev-alive-where-nobody-is", 0);
-	struct userev_event event = { 0 }, waiting = { 0 };
 	unsigned failures;
-	pid_t child;
 
-	register_event(userev, &event, "event u32 number");
-	register_event(lonely, &waiting, "waiting");
-	failures = lonely->failures;
-	userev_seal(lonely);
-	lonely->not_before = 0;
+	register_event(&event, "event");
+	failures = userev->failures;
+	userev_seal(userev);
+	userev->not_before = 0;
 	for (int i = 0; i < 100; i++)
-		ck_assert(!userev_enabled(&waiting));
-	ck_assert_int_eq(waiting.status, 0);
-	ck_assert_uint_eq(lonely->failures, failures);
-	/* Also in a child that has not verified its fds yet. */
-	fake_switch(fake, "event", true);
-	child = fork();
-	if (child == 0)
-		_exit(live_under_a_seal(userev, &event));
-	expect_child_succeeds(child);
-	userev_close(lonely);
-	userev_close(userev);
-	fake_free(fake);
+		ck_assert(!userev_enabled(&event));
+	ck_assert_int_eq(event.status, 0);
+	ck_assert_uint_eq(userev->failures, failures);
 }
 
-static size_t read_stderr_of(struct fake *fake, char *ret, size_t size)
+/* Here in a child that has not verified its fds yet. */
+WITH_EVENT_ON(seal_keeps_grants_and_stops_connecting)
 {
-	struct userev_event event = { 0 };
+	pid_t child;
+
+	child = fork();
+	if (child == 0)
+		_exit(live_under_a_seal());
+	expect_child_succeeds(child);
+}
+
+/* The lines of a userev with that value of $USEREV_DEBUG. */
+static const char *stderr_with(const char *debug)
+{
+	static char said[4096];
 	int saved = dup(STDERR_FILENO), ends[2];
-	struct userev *userev;
 	ssize_t got;
 
+	setenv("USEREV_DEBUG", debug, 1);
 	ck_assert_int_eq(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
 	dup2(ends[1], STDERR_FILENO);
-	userev = userev_open(fake->path, 0);
+	userev = open_library();
 	userev_register(userev, &event, "event", 0);
-	userev_close(userev);
+	close_library();
 	dup2(saved, STDERR_FILENO);
-	got = read(ends[0], ret, size - 1);
-	ret[MAX(got, 0)] = '\0';
+	got = read(ends[0], said, sizeof(said) - 1);
+	said[MAX(got, 0)] = '\0';
 	close(saved);
 	close(ends[0]);
 	close(ends[1]);
-	return (size_t)MAX(got, 0);
+	return said;
 }
 
-TEST(debug_prints_connections_and_refusals)
+WITH_DAEMON_ONLY(debug_prints_connections_and_refusals)
 {
-	struct fake *fake = start();
-	char said[4096];
+	const char *said;
 
-	fake_set(fake, refuse = "event");
-	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
-	ck_assert_uint_eq(read_stderr_of(fake, said, sizeof(said)), 0);
-	setenv("USEREV_DEBUG", "0", 1);
-	ck_assert_uint_eq(read_stderr_of(fake, said, sizeof(said)), 0);
-	setenv("USEREV_DEBUG", "1", 1);
-	read_stderr_of(fake, said, sizeof(said));
+	fake_refuse("event", REFUSAL_NOT_PERMITTED);
+	ck_assert_str_eq(stderr_with(""), "");
+	ck_assert_str_eq(stderr_with("0"), "");
+	ck_assert_str_eq(stderr_with("refused"), "userev: refused: event: because\n");
+	said = stderr_with("1");
 	ck_assert_ptr_nonnull(strstr(said, "userev: connected: tenant /fake, at most 1024 events\n"));
 	ck_assert_ptr_nonnull(strstr(said, "userev: refused: event: because\n"));
-	fake_stop(fake);
-	read_stderr_of(fake, said, sizeof(said));
+	fake_stop();
+	said = stderr_with("1");
 	ck_assert_ptr_nonnull(strstr(said, "userev: no connection to /"));
 	ck_assert_ptr_nonnull(strstr(said, ": No such file or directory"));
-	fake_free(fake);
 }

@@ -4,50 +4,56 @@
 
 #include "tests/unit/client/library/library_test.h"
 
-TEST(thousand_longest_events_take_ten_packets)
+/* The fake daemon asserts that no packet is longer than WELCOME allows, and no batch larger. */
+TEST(batches_respect_limits_of_welcome)
 {
-	static struct userev_event event[1000];
-	struct fake *fake = start();
-	struct userev_registration *registrations = many(event, 1000, WIRE_DESCRIPTION_MAX);
-	struct userev *userev;
+	static const struct {
+		uint32_t packet_max;
+		uint32_t batch_max;
+		size_t events;
+		size_t length; /* of their descriptions */
+		unsigned registers;
+	} rows[] = {
+		/* A daemon that accepts larger packets than the library sends. */
+		{ UINT32_MAX, UINT32_MAX, 1000, WIRE_DESCRIPTION_MAX, 4 },
+		{ UINT32_MAX, 7, 100, 200, 15 },
+		{ 700, 10, 100, 200, 34 },
+		{ 536, UINT32_MAX, 3, WIRE_DESCRIPTION_MAX, 3 },
+		{ UINT32_MAX, UINT32_MAX, 0, 0, 0 },
+	};
 
-	fake_set(fake, all_new = true);
-	/* A daemon that accepts larger packets than the library sends. */
-	fake_set(fake, welcome.packet_max = UINT32_MAX);
-	fake_set(fake, welcome.batch_max = UINT32_MAX);
-	userev = open_to(fake);
-	ck_assert_int_eq(userev_register_all(userev, registrations, 1000), 0);
-	ck_assert_uint_eq(fake->items, 1000);
-	ck_assert_uint_le(fake->packets, 10);
-	fake_set(fake, all_new = false);
-	expect_alive(fake, &event[0], "event0");
-	expect_alive(fake, &event[999], "event999");
-	free_many(registrations, 1000);
-	userev_close(userev);
-	fake_free(fake);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		library_test_begin(true, false);
+		fake_set(welcome.packet_max = rows[i].packet_max);
+		fake_set(welcome.batch_max = rows[i].batch_max);
+		userev = open_library();
+		ck_assert_int_eq(userev_register_all(userev, many(rows[i].events, rows[i].length), rows[i].events), 0);
+		ck_assert_uint_eq(fake->items, rows[i].events);
+		ck_assert_uint_eq(fake->registers, rows[i].registers);
+		if (rows[i].events > 0) {
+			expect_alive(&events[0], "event0");
+			expect_alive(&events[2], "event2");
+			expect_alive(&events[rows[i].events - 1], fake->name[fake->events]);
+		}
+		library_test_end();
+	}
 }
 
-TEST(ten_thousand_events_can_be_registered)
+WITHOUT_DAEMON(ten_thousand_events_can_be_registered)
 {
-	static struct userev_event event[10000];
-	struct fake *fake = fake_new();
-	struct userev_registration *registrations = many(event, 10000, 20);
-	struct userev *userev = open_to(fake);
+	struct userev_registration *registrations = many(EVENTS, 20);
 
-	fake_set(fake, all_new = true);
+	fake_set(all_new = true);
 	for (size_t i = 0; i < 5000; i++)
-		register_event(userev, &event[i], registrations[i].description);
+		register_event(&events[i], registrations[i].description);
 	ck_assert_int_eq(userev_register_all(userev, registrations + 5000, 5000), 0);
-	fake_start(fake);
-	ck_assert_int_eq(userev_connected(userev), 0);
-	ck_assert_uint_eq(fake->items, 10000);
-	ck_assert_uint_eq(fake->registers, (10000 + WIRE_BATCH_MAX - 1) / WIRE_BATCH_MAX);
-	fake_stop(fake);
-	for (size_t i = 0; i < 10000; i++)
-		userev_release(userev, &event[i]);
-	free_many(registrations, 10000);
-	userev_close(userev);
-	fake_free(fake);
+	fake_start();
+	expect_connected();
+	ck_assert_uint_eq(fake->items, EVENTS);
+	ck_assert_uint_eq(fake->registers, (EVENTS + WIRE_BATCH_MAX - 1) / WIRE_BATCH_MAX);
+	fake_stop();
+	for (size_t i = 0; i < EVENTS; i++)
+		userev_release(userev, &events[i]);
 }
 
 /* AddressSanitizer has an allocator of its own. */
@@ -57,12 +63,9 @@ static const size_t BYTES_EACH = SIZE_MAX / 1000;
 static const size_t BYTES_EACH = sizeof("event999") + 64 + 110;
 #endif
 
-TEST(event_by_hand_costs_description_and_110_bytes)
+WITH_DAEMON(event_by_hand_costs_description_and_110_bytes)
 {
-	static struct userev_event event[1000];
-	struct fake *fake = start();
-	struct userev_registration *registrations = many(event, 1000, 64);
-	struct userev *userev = open_to(fake);
+	struct userev_registration *registrations = many(1000, 64);
 	const size_t before = memory_mapped;
 	size_t all;
 
@@ -70,62 +73,10 @@ TEST(event_by_hand_costs_description_and_110_bytes)
 	all = memory_mapped;
 	ck_assert_uint_le(all - before, 1000 * BYTES_EACH);
 	for (int i = 0; i < 1000; i++)
-		userev_release(userev, &event[i]);
+		userev_release(userev, &events[i]);
 	ck_assert_int_eq(userev_register_all(userev, registrations, 1000), 0);
 	/* Except for the bitmap of released bits. */
 	ck_assert_uint_le(memory_mapped - all, 2 * WIRE_PAGE_BYTES);
-	free_many(registrations, 1000);
-	userev_close(userev);
-	fake_free(fake);
-}
-
-TEST(limits_of_welcome_are_respected)
-{
-	static struct userev_event event[100];
-	struct userev_registration *registrations = many(event, 100, 200);
-	struct fake *fake = start();
-	struct userev *userev;
-
-	/* The fake daemon asserts that no packet is longer, and no batch larger. */
-	fake_set(fake, welcome.packet_max = 700);
-	fake_set(fake, welcome.batch_max = 10);
-	userev = open_to(fake);
-	ck_assert_int_eq(userev_register_all(userev, registrations, 100), 0);
-	ck_assert_uint_eq(fake->registers, 34);
-	userev_close(userev);
-
-	fake_set(fake, welcome.packet_max = UINT32_MAX);
-	fake_set(fake, welcome.batch_max = 7);
-	userev = open_to(fake);
-	ck_assert_int_eq(userev_register_all(userev, registrations, 100), 0);
-	ck_assert_uint_eq(fake->registers, 34 + 15);
-	userev_close(userev);
-	free_many(registrations, 100);
-	fake_free(fake);
-}
-
-TEST(smallest_packet_has_longest_description)
-{
-	static struct userev_event event[3];
-	struct userev_registration *registrations = many(event, 3, WIRE_DESCRIPTION_MAX);
-	struct fake *fake = start();
-	struct userev *userev;
-
-	fake_set(fake, welcome.packet_max = 536);
-	fake_set(fake, welcome.batch_max = UINT32_MAX);
-	userev = open_to(fake);
-	ck_assert_int_eq(userev_register_all(userev, registrations, 3), 0);
-	ck_assert_uint_eq(fake->registers, 3);
-	expect_alive(fake, &event[2], "event2");
-	userev_close(userev);
-	free_many(registrations, 3);
-	fake_free(fake);
-}
-
-WITH_DAEMON(registering_nothing_returns_0)
-{
-	ck_assert_int_eq(userev_register_all(userev, NULL, 0), 0);
-	ck_assert_uint_eq(fake->registers, 0);
 }
 
 WITH_DAEMON(each_registration_has_its_own_result)
@@ -138,9 +89,8 @@ WITH_DAEMON(each_registration_has_its_own_result)
 		{ .event = &also_good, .description = "also_good", .result = 99, .why = "not asked" },
 	};
 
-	fake_set(fake, refuse = "bad");
-	fake_set(fake, refusal = REFUSAL_BAD_DESCRIPTION);
-	fake_set(fake, sentence = "field 1: 'long' has no fixed size; use s64 or u64");
+	fake_refuse("bad", REFUSAL_BAD_DESCRIPTION);
+	fake_set(sentence = "field 1: 'long' has no fixed size; use s64 or u64");
 	ck_assert_int_eq(userev_register_all(userev, all, ARRAY_SIZE(all)), 2);
 	ck_assert_int_eq(all[0].result, 0);
 	ck_assert_int_eq(all[1].result, -EINVAL);
@@ -151,67 +101,43 @@ WITH_DAEMON(each_registration_has_its_own_result)
 	ck_assert_ptr_nonnull(strstr(all[2].why, "release it first"));
 	ck_assert_ptr_null(all[3].why);
 	ck_assert_str_eq(userev_refusal(), fake->sentence);
-	expect_alive(fake, &good, "good");
-	expect_alive(fake, &also_good, "also_good");
+	expect_alive(&good, "good");
+	expect_alive(&also_good, "also_good");
 	expect_off(&bad);
 }
 
-TEST(each_refusal_is_an_errno)
+/* Also of a later version of the daemon, and without a sentence. */
+WITH_DAEMON(refusal_is_errno_and_sentence)
 {
-	static const struct {
-		uint32_t refusal;
-		int error;
-	} refusals[] = {
-		{ REFUSAL_BAD_DESCRIPTION, -EINVAL },
-		{ REFUSAL_NAME_TAKEN, -EEXIST },
-		{ REFUSAL_QUOTA_EXCEEDED, -EDQUOT },
-		{ REFUSAL_PAGE_FULL, -ENOSPC },
-		{ REFUSAL_MACHINE_FULL, -ENOSPC },
-		{ REFUSAL_NOT_PERMITTED, -EACCES },
-		{ REFUSAL_KERNEL_TOO_OLD, -EOPNOTSUPP },
-		{ REFUSAL_TROUBLE, -EIO },
-		{ 54321, -EIO },
-	};
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
-
-	fake_set(fake, refuse = "event");
-	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
-		fake_set(fake, refusal = refusals[i].refusal);
-		ck_assert_int_eq(userev_register(userev, &event, "event", 0), refusals[i].error);
-		ck_assert_str_eq(userev_refusal(), "because");
-	}
-	/* A refusal without a sentence. */
-	fake_set(fake, sentence = "");
-	fake_set(fake, refusal = REFUSAL_QUOTA_EXCEEDED);
+	fake_refuse("event", REFUSAL_NOT_PERMITTED);
+	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EACCES);
+	ck_assert_str_eq(userev_refusal(), "because");
+	fake_refuse("event", 54321);
+	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EIO);
+	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
+	fake_set(sentence = "");
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EDQUOT);
 	ck_assert_str_eq(userev_refusal(), "quota-exceeded");
-	userev_close(userev);
-	fake_free(fake);
 }
 
 WITH_DAEMON(refused_event_leaves_nothing)
 {
-	struct userev_event *event = calloc(1, sizeof(*event));
+	struct userev_event *refused = calloc(1, sizeof(*refused));
 
-	fake_set(fake, refuse = "event");
-	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
-	ck_assert_int_eq(userev_register(userev, event, "event", 0), -EACCES);
-	ck_assert_uint_eq(event->place.whole, 0);
-	userev_release(userev, event);
+	fake_refuse("event", REFUSAL_NOT_PERMITTED);
+	ck_assert_int_eq(userev_register(userev, refused, "event", 0), -EACCES);
+	ck_assert_uint_eq(refused->place.whole, 0);
+	userev_release(userev, refused);
 	ck_assert_uint_eq(fake->releases, 0);
-	free(event);
-	fake_stop(fake);
-	fake_set(fake, items = 0);
-	fake_start(fake);
-	ck_assert_int_eq(userev_connected(userev), 0);
+	free(refused);
+	fake_set(items = 0);
+	fake_restart();
+	expect_connected();
 	ck_assert_uint_eq(fake->items, 0);
 }
 
 WITH_DAEMON(library_refuses_without_asking_daemon)
 {
-	static struct userev_event event;
 	char description[WIRE_DESCRIPTION_MAX + 2];
 
 	memset(description, 'e', sizeof(description));
@@ -222,15 +148,13 @@ WITH_DAEMON(library_refuses_without_asking_daemon)
 	ck_assert_ptr_nonnull(strstr(userev_refusal(), "flags"));
 	ck_assert_uint_eq(fake->items, 0);
 	description[WIRE_DESCRIPTION_MAX] = '\0';
-	register_event(userev, &event, description);
+	register_event(&event, description);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EBUSY);
 	ck_assert_uint_eq(fake->items, 1);
 }
 
 WITH_DAEMON(flags_reach_the_daemon)
 {
-	static struct userev_event event;
-
 	ck_assert_int_eq(userev_register(userev, &event, "event", USEREV_PERSIST | USEREV_MULTI_FORMAT), 0);
 	ck_assert_uint_eq(fake->flags, REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
 }
@@ -243,17 +167,15 @@ static void *expect_no_refusal(void *data)
 
 WITH_DAEMON(refusal_is_per_thread_until_next_call)
 {
-	static struct userev_event event;
 	pthread_t thread;
 
 	ck_assert_str_eq(userev_refusal(), "");
-	fake_set(fake, refuse = "event");
-	fake_set(fake, refusal = REFUSAL_NOT_PERMITTED);
+	fake_refuse("event", REFUSAL_NOT_PERMITTED);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EACCES);
 	pthread_create(&thread, NULL, expect_no_refusal, NULL);
 	pthread_join(thread, NULL);
 	ck_assert_str_eq(userev_refusal(), "because");
-	ck_assert_int_eq(userev_connected(userev), 0);
+	expect_connected();
 	ck_assert_str_eq(userev_refusal(), "");
 }
 
@@ -266,65 +188,61 @@ TEST(long_refusal_is_truncated)
 	ck_assert_uint_eq(strlen(userev_refusal()), WIRE_SENTENCE_MAX);
 }
 
-TEST(event_name_is_the_daemons)
+WITH_DAEMON(event_name_is_the_daemons)
 {
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event plain = { 0 }, bare = { 0 }, flagged = { 0 }, prefixed = { 0 };
+	static const struct {
+		const char *description, *prefix, *name;
+	} rows[] = {
+		{ "plain u32 number", NULL, "plain" },
+		{ "bare", NULL, "bare" },
+		{ "flagged:some u32 number", NULL, "flagged" },
+		{ "prefixed u32 number", "container7_", "container7_prefixed" },
+	};
 
-	register_event(userev, &plain, "plain u32 number");
-	register_event(userev, &bare, "bare");
-	register_event(userev, &flagged, "flagged:some u32 number");
-	fake_set(fake, prefix = "container7_");
-	register_event(userev, &prefixed, "prefixed u32 number");
-	ck_assert_str_eq(userev_event_name(&plain), "plain");
-	ck_assert_str_eq(userev_event_name(&bare), "bare");
-	ck_assert_str_eq(userev_event_name(&flagged), "flagged");
-	ck_assert_str_eq(userev_event_name(&prefixed), "container7_prefixed");
-	userev_release(userev, &plain);
-	ck_assert_ptr_null(userev_event_name(&plain));
-	userev_close(userev);
-	ck_assert_ptr_null(userev_event_name(&prefixed));
-	fake_free(fake);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		fake_set(prefix = rows[i].prefix);
+		register_event(&events[i], rows[i].description);
+		ck_assert_str_eq(userev_event_name(&events[i]), rows[i].name);
+	}
+	userev_release(userev, &events[0]);
+	ck_assert_ptr_null(userev_event_name(&events[0]));
+	close_library();
+	ck_assert_ptr_null(userev_event_name(&events[3]));
 }
 
-static void restart_with_prefix(struct fake *fake, struct userev *userev, const char *prefix)
+static void restart_with_prefix(const char *prefix)
 {
-	fake_stop(fake);
-	fake_set(fake, prefix = prefix);
-	fake_start(fake);
-	ck_assert_int_eq(userev_connected(userev), 0);
+	fake_set(prefix = prefix);
+	fake_restart();
+	expect_connected();
 }
 
 /* A name that was returned stays valid until the event is released. */
 WITH_DAEMON(name_stays_valid_across_daemons)
 {
-	static struct userev_event event;
 	const char *plain, *first;
 
-	register_event(userev, &event, "event:flag u32 number");
+	register_event(&event, "event:flag u32 number");
 	plain = userev_event_name(&event);
-	restart_with_prefix(fake, userev, "first_");
+	restart_with_prefix("first_");
 	first = userev_event_name(&event);
 	ck_assert_str_eq(first, "first_event");
-	restart_with_prefix(fake, userev, "second_");
+	restart_with_prefix("second_");
 	ck_assert_str_eq(userev_event_name(&event), "second_event");
-	restart_with_prefix(fake, userev, NULL);
+	restart_with_prefix(NULL);
 	ck_assert_str_eq(userev_event_name(&event), "event");
 	ck_assert_str_eq(first, "first_event");
 	ck_assert_str_eq(plain, "event");
 }
 
-TEST(last_of_equal_events_releases_the_bit)
+WITH_DAEMON(last_of_equal_events_releases_the_bit)
 {
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event one = { 0 }, two = { 0 }, other = { 0 };
+	static struct userev_event one, two;
 
-	register_event(userev, &other, "other");
-	register_event(userev, &one, "event u32 number");
-	register_event(userev, &two, "event  u32  number");
-	fake_switch(fake, "event", true);
+	register_event(&other, "other");
+	register_event(&one, "event u32 number");
+	register_event(&two, "event  u32  number");
+	fake_switch("event", true);
 	ck_assert(userev_enabled(&one) && userev_enabled(&two));
 	userev_release(userev, &one);
 	ck_assert_uint_eq(fake->releases, 0);
@@ -335,56 +253,47 @@ TEST(last_of_equal_events_releases_the_bit)
 	ck_assert_uint_eq(fake->releases, 1);
 	ck_assert_uint_eq(fake->released_bit, 2);
 	ck_assert(!userev_enabled(&two));
-	register_event(userev, &two, "event u32 number");
+	register_event(&two, "event u32 number");
 	ck_assert(userev_enabled(&two));
 	/* After a scan that found all bits different. */
-	register_event(userev, &one, "event u32 number");
+	register_event(&one, "event u32 number");
 	userev_release(userev, &one);
-	userev_close(userev);
+	close_library();
 	ck_assert_uint_eq(fake->releases, 1);
-	fake_free(fake);
 }
 
-TEST(release_on_wrong_connection_does_nothing)
+WITH_DAEMON(release_on_wrong_connection_does_nothing)
 {
-	struct fake *fake = start();
-	struct userev *ours = open_to(fake), *theirs = open_to(fake);
-	struct userev_event event = { 0 };
+	struct userev *wrong = open_library();
 
-	register_event(ours, &event, "event");
-	userev_release(theirs, &event);
+	register_event(&event, "event");
+	userev_release(wrong, &event);
 	ck_assert_str_eq(userev_event_name(&event), "event");
-	userev_close(theirs);
-	expect_alive(fake, &event, "event");
-	userev_close(ours);
+	userev_close(wrong);
+	expect_alive(&event, "event");
+	close_library();
 	expect_off(&event);
-	fake_free(fake);
 }
 
-TEST(released_event_may_be_freed)
+WITH_DAEMON(released_event_may_be_freed)
 {
-	struct fake *fake = start();
-	struct userev *userev = open_to(fake);
-	struct userev_event *event[5];
-	char name[5][8];
+	static const char *const names[] = { "zero", "one", "two", "three", "four" };
+	struct userev_event *freed[5];
 
 	for (int i = 0; i < 5; i++) {
-		snprintf(name[i], sizeof(name[i]), "event%d", i);
-		event[i] = calloc(1, sizeof(*event[i]));
-		register_event(userev, event[i], name[i]);
+		freed[i] = calloc(1, sizeof(*freed[i]));
+		register_event(freed[i], names[i]);
 	}
 	/* Released in the middle, at the end, at the front. */
 	for (int i = 2; i < 7; i += 2) {
-		userev_release(userev, event[i % 5]);
-		free(event[i % 5]);
+		userev_release(userev, freed[i % 5]);
+		free(freed[i % 5]);
 	}
-	fake_stop(fake);
-	fake_start(fake);
-	ck_assert_int_eq(userev_connected(userev), 0);
-	expect_alive(fake, event[0], name[0]);
-	expect_alive(fake, event[3], name[3]);
-	userev_close(userev);
-	free(event[0]);
-	free(event[3]);
-	fake_free(fake);
+	fake_restart();
+	expect_connected();
+	expect_alive(freed[0], names[0]);
+	expect_alive(freed[3], names[3]);
+	close_library();
+	free(freed[0]);
+	free(freed[3]);
 }

@@ -11,182 +11,143 @@ static bool is_readable(int fd, int timeout_ms)
 	return poll(&poll_fd, 1, timeout_ms) == 1;
 }
 
-TEST(poll_fd_stays_same_across_daemons)
+WITH_DAEMON_ONLY(poll_fd_stays_same_across_daemons)
 {
-	struct fake *fake = start();
-	struct userev_event event = { 0 };
-	struct userev *userev;
 	int fd;
 
 	session_answer_timeout_ms = 20;
-	fake_set(fake, hold = true);
-	userev = open_to(fake);
-	register_event(userev, &event, "event u32 number");
+	fake_set(hold = true);
+	userev = open_library();
+	register_event(&event, "event u32 number");
 	fd = userev_fd(userev);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	ck_assert(!is_readable(fd, 0));
-	fake_set(fake, hold = false);
+	fake_set(hold = false);
 	for (int round = 0; round < 3; round++) {
 		while (userev_poll(userev, 0) == -EAGAIN)
 			ck_assert(is_readable(fd, -1));
 		ck_assert(!is_readable(fd, 20));
-		expect_alive(fake, &event, "event");
-		fake_stop(fake);
+		expect_alive(&event, "event");
+		fake_stop();
 		ck_assert(is_readable(fd, -1));
 		ck_assert_int_eq(userev_poll(userev, 0), -ENOENT);
 		/* A scan ends, too. */
 		ck_assert(!is_readable(fd, 20));
 		ck_assert_int_eq(userev_fd(userev), fd);
-		fake_start(fake);
+		fake_start();
 		userev->not_before = 0;
 	}
-	userev_close(userev);
-	fake_free(fake);
 }
 
-TEST(poll_waits_for_answer_not_for_daemon)
+WITHOUT_DAEMON(poll_waits_for_answer_not_for_daemon)
 {
-	struct fake *fake = fake_new();
-	struct userev *userev = open_to(fake);
-	struct userev_event event = { 0 };
-
-	register_event(userev, &event, "event u32 number");
+	register_event(&event, "event u32 number");
 	ck_assert_int_eq(userev_poll(userev, -1), -ENOENT);
-	fake_start(fake);
+	fake_start();
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
 	ck_assert_int_eq(userev_poll(userev, 0), 0);
-	expect_alive(fake, &event, "event");
-	userev_close(userev);
-	fake_free(fake);
+	expect_alive(&event, "event");
 }
 
-TEST(changed_returns_switched_events)
+static void expect_changed(const struct userev_event *changed)
 {
-	struct fake *fake = fake_new();
-	struct userev_event one = { 0 }, two = { 0 }, released = { 0 };
-	struct userev *userev;
+	ck_assert_ptr_eq(userev_changed(userev), changed);
+	ck_assert_ptr_null(userev_changed(userev));
+}
+
+/* The daemon sends CHANGED. */
+static void expect_notice(void)
+{
+	fake_tell_changes();
+	ck_assert(is_readable(userev_fd(userev), -1));
+}
+
+WITH_DAEMON(changed_returns_switched_events)
+{
+	static struct userev_event one, two, released;
 	int fd;
 
-	fake->welcome.features = WIRE_FEATURE_WATCH;
-	fake_start(fake);
-	userev = open_to(fake);
-	register_event(userev, &one, "one u32 x");
-	fake_switch(fake, "one", true);
+	register_event(&one, "one u32 x");
+	fake_switch("one", true);
 	fd = userev_watch(userev);
 	ck_assert_int_eq(fd, userev_fd(userev));
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
-	register_event(userev, &released, "released u32 x");
-	register_event(userev, &two, "two u32 x");
+	register_event(&released, "released u32 x");
+	register_event(&two, "two u32 x");
 	/* Events that were on before the call. */
-	ck_assert_ptr_eq(userev_changed(userev), &one);
-	ck_assert_ptr_null(userev_changed(userev));
+	expect_changed(&one);
 	ck_assert(!is_readable(fd, 20));
 
-	fake_switch(fake, "one", false);
-	fake_switch(fake, "two", true);
-	fake_switch(fake, "released", true);
-	fake_tell_changes(fake);
-	ck_assert(is_readable(fd, -1));
+	fake_switch("one", false);
+	fake_switch("two", true);
+	fake_switch("released", true);
+	expect_notice();
 	ck_assert_ptr_eq(userev_changed(userev), &one);
 	userev_release(userev, &released);
-	ck_assert_ptr_eq(userev_changed(userev), &two);
-	ck_assert_ptr_null(userev_changed(userev));
+	expect_changed(&two);
 	ck_assert(!userev_enabled(&one) && userev_enabled(&two));
 
 	/* With another daemon the event is off, and watching continues. */
-	fake_stop(fake);
+	fake_stop();
 	ck_assert(is_readable(fd, -1));
-	ck_assert_ptr_eq(userev_changed(userev), NULL);
-	fake_start(fake);
+	ck_assert_ptr_null(userev_changed(userev));
+	fake_start();
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
 	ck_assert_ptr_eq(userev_changed(userev), &two);
-	fake_switch(fake, "one", true);
-	fake_tell_changes(fake);
-	ck_assert(is_readable(fd, -1));
-	ck_assert_ptr_eq(userev_changed(userev), &one);
-	ck_assert_ptr_null(userev_changed(userev));
-	userev_close(userev);
-	fake_free(fake);
+	fake_switch("one", true);
+	expect_notice();
+	expect_changed(&one);
 }
 
 /* The old page's bit stays set until there is a new page. A failed write notices the end, and userev_changed() reports it. */
-TEST(changed_returns_event_of_ended_daemon)
+WITH_EVENT_ON(changed_returns_event_of_ended_daemon)
 {
-	struct fake *fake = fake_new();
-	struct userev_event event = { 0 };
-	struct userev *userev;
-
-	fake->welcome.features = WIRE_FEATURE_WATCH;
-	fake_start(fake);
-	userev = open_to(fake);
-	register_event(userev, &event, "event u32 x");
-	fake_switch(fake, "event", true);
 	ck_assert_int_ge(userev_watch(userev), 0);
-	ck_assert_ptr_eq(userev_changed(userev), &event);
-	ck_assert_ptr_null(userev_changed(userev));
-	fake_stop(fake);
+	expect_changed(&event);
+	fake_stop();
 	ck_assert_ptr_null(userev_changed(userev));
 	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
 	ck_assert(!userev_enabled(&event));
-	ck_assert_ptr_eq(userev_changed(userev), &event);
-	ck_assert_ptr_null(userev_changed(userev));
-	fake_start(fake);
+	expect_changed(&event);
+	fake_start();
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
-	fake_switch(fake, "event", true);
-	ck_assert_ptr_eq(userev_changed(userev), &event);
-	ck_assert_ptr_null(userev_changed(userev));
-	userev_close(userev);
-	fake_free(fake);
+	fake_switch("event", true);
+	expect_changed(&event);
 }
 
 /* Each call processes a limited number of packets, so that other threads get the lock; the fd stays readable. */
-TEST(flood_of_changes_is_taken_in_pieces)
+WITH_DAEMON(flood_of_changes_is_taken_in_pieces)
 {
 	enum { CHANGES = 100 };
-	struct fake *fake = fake_new();
-	struct userev_event event = { 0 };
-	struct userev *userev;
 	unsigned entries = 0;
 	int fd;
 
-	fake->welcome.features = WIRE_FEATURE_WATCH;
-	fake_start(fake);
-	userev = open_to(fake);
-	register_event(userev, &event, "event u32 x");
+	register_event(&event, "event u32 x");
 	fd = userev_watch(userev);
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
 	for (unsigned i = 0; i < CHANGES; i++)
-		fake_tell_changes(fake);
+		fake_tell_changes();
 	for (; is_readable(fd, 20); entries++)
 		ck_assert_ptr_null(userev_changed(userev));
 	ck_assert_uint_ge(entries, 2);
 	ck_assert_uint_le(entries, CHANGES / 32 + 1);
-	userev_close(userev);
-	fake_free(fake);
 }
 
-TEST(change_updates_payload_max)
+WITH_DAEMON_ONLY(welcome_and_change_set_payload_max)
 {
-	struct fake *fake = fake_new();
-	struct userev_event event = { 0 };
-	struct userev *userev;
-
-	fake->welcome.features = WIRE_FEATURE_WATCH;
-	fake_start(fake);
-	userev = open_to(fake);
-	register_event(userev, &event, "event");
+	fake_set(welcome.payload_max = 4);
+	userev = open_library();
+	register_event_on();
+	ck_assert_int_eq(userev_write(&event, "1234", 4), 4);
+	ck_assert_int_eq(userev_write(&event, "12345", 5), -E2BIG);
 	ck_assert_int_ge(userev_watch(userev), 0);
 	ck_assert_int_eq(userev_poll(userev, -1), 0);
-	fake_switch(fake, "event", true);
-	fake_set(fake, welcome.payload_max = 3);
-	fake_tell_changes(fake);
-	ck_assert(is_readable(userev_fd(userev), -1));
+	fake_set(welcome.payload_max = 3);
+	expect_notice();
 	ck_assert_ptr_eq(userev_changed(userev), &event);
 	ck_assert_int_eq(userev_write(&event, "123", 3), 3);
 	ck_assert_int_eq(userev_write(&event, "1234", 4), -E2BIG);
-	userev_close(userev);
-	fake_free(fake);
 }
 
 TEST(poll_without_declared_events_returns)

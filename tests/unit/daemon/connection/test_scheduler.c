@@ -6,52 +6,48 @@
 #include "daemon/process/clock.h"
 #include "tests/unit/fake_kernel.h"
 
-static struct client *next(const struct world *world)
+/* Each of them has a request. */
+#define ADD(...) add((struct end *const[]){ __VA_ARGS__ }, ARRAY_SIZE(((struct end *const[]){ __VA_ARGS__ })))
+
+static void add(struct end *const ends[], size_t n)
 {
-	return scheduler_next(&world->daemon->connections);
+	for (size_t i = 0; i < n; i++)
+		scheduler_add(ends[i]->client);
 }
 
-TEST(without_clients_there_is_no_turn)
-{
-	GUARDED(world);
+/* They have their turns in this order, and no other client has one. */
+#define EXPECT(world, ...)                                                                                             \
+	expect_turns(world, (const struct end *const[]){ __VA_ARGS__ },                                                \
+		     ARRAY_SIZE(((const struct end *const[]){ __VA_ARGS__ })))
 
-	ck_assert_ptr_null(next(world));
+static void expect_turns(const struct world *world, const struct end *const ends[], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		ck_assert_ptr_eq(scheduler_next(&world->daemon->connections), ends[i]->client);
+	ck_assert_ptr_null(scheduler_next(&world->daemon->connections));
 }
 
 TEST(tenants_take_turns_however_many_connections)
 {
 	GUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(second, world, 1);
-	WELCOMED(third, world, 1);
+	CLIENTS(c, world, 3);
 	WELCOMED(other, world, 2);
 
-	scheduler_add(first.client);
-	scheduler_add(second.client);
-	scheduler_add(third.client);
-	scheduler_add(other.client);
-	ck_assert_ptr_eq(next(world), first.client);
-	ck_assert_ptr_eq(next(world), other.client);
-	ck_assert_ptr_eq(next(world), second.client);
-	ck_assert_ptr_eq(next(world), third.client);
-	ck_assert_ptr_null(next(world));
+	expect_turns(world, NULL, 0);
+	ADD(&c[0], &c[1], &c[2], &other);
+	EXPECT(world, &c[0], &other, &c[1], &c[2]);
 }
 
 TEST(client_that_comes_again_at_once_comes_last)
 {
 	GUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(second, world, 1);
+	CLIENTS(c, world, 2);
 	WELCOMED(other, world, 2);
 
-	scheduler_add(first.client);
-	scheduler_add(second.client);
-	scheduler_add(other.client);
-	ck_assert_ptr_eq(next(world), first.client);
-	scheduler_add(first.client);
-	ck_assert_ptr_eq(next(world), other.client);
-	ck_assert_ptr_eq(next(world), second.client);
-	ck_assert_ptr_eq(next(world), first.client);
+	ADD(&c[0], &c[1], &other);
+	ck_assert_ptr_eq(scheduler_next(&world->daemon->connections), c[0].client);
+	ADD(&c[0]);
+	EXPECT(world, &other, &c[1], &c[0]);
 }
 
 TEST(client_is_queued_once)
@@ -59,28 +55,22 @@ TEST(client_is_queued_once)
 	GUARDED(world);
 	WELCOMED(end, world, 1);
 
-	scheduler_add(end.client);
-	scheduler_add(end.client);
-	ck_assert_ptr_eq(next(world), end.client);
-	ck_assert_ptr_null(next(world));
+	ADD(&end, &end);
+	EXPECT(world, &end);
 }
 
 TEST(removed_client_has_no_turn_and_takes_none_away)
 {
 	GUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(second, world, 1);
+	CLIENTS(c, world, 2);
 	WELCOMED(other, world, 2);
 
-	scheduler_add(first.client);
-	scheduler_add(second.client);
-	scheduler_add(other.client);
-	scheduler_remove(first.client);
-	scheduler_remove(first.client);
+	ADD(&c[0], &c[1], &other);
+	scheduler_remove(c[0].client);
+	scheduler_remove(c[0].client);
 	scheduler_remove(other.client);
 	ck_assert_int_eq(tenant_of(&other)->turn, TURN_NONE);
-	ck_assert_ptr_eq(next(world), second.client);
-	ck_assert_ptr_null(next(world));
+	EXPECT(world, &c[1]);
 }
 
 static void go_on(struct client_task *task _unused_)
@@ -91,27 +81,18 @@ TEST(long_requests_and_new_ones_alternate)
 {
 	struct client_task task[2] = { { .resume = go_on }, { .resume = go_on } };
 	GUARDED(world);
-	WELCOMED(new, world, 1);
-	WELCOMED(newer, world, 1);
-	WELCOMED(begun, world, 1);
-	WELCOMED(also_begun, world, 1);
+	CLIENTS(c, world, 4);
 
-	task_begin(&task[0], begun.client);
-	task_begin(&task[1], also_begun.client);
-	scheduler_add(new.client);
-	scheduler_add(newer.client);
-	scheduler_add(begun.client);
-	scheduler_add(also_begun.client);
-	/* The last one that was handled was a HELLO. */
-	ck_assert_ptr_eq(next(world), begun.client);
-	ck_assert_ptr_eq(next(world), new.client);
-	ck_assert_ptr_eq(next(world), also_begun.client);
-	ck_assert_ptr_eq(next(world), newer.client);
+	task_begin(&task[0], c[2].client);
+	task_begin(&task[1], c[3].client);
+	ADD(&c[0], &c[1], &c[2], &c[3]);
+	/* The last request was new: a HELLO. */
+	EXPECT(world, &c[2], &c[0], &c[3], &c[1]);
 	task_end(&task[0]);
 	task_end(&task[1]);
 }
 
-/* What the tenant may make in a second. */
+/* Requests of the tenant in a second. */
 static void set_rate(const struct end *end, uint32_t rate)
 {
 	bucket_init(&tenant_of(end)->level->own_requests, rate, rate, clock_now());
@@ -126,52 +107,45 @@ TEST(tenant_over_its_rate_delays_new_requests_alone)
 {
 	struct client_task task = { .resume = go_on };
 	GUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(second, world, 1);
-	WELCOMED(begun, world, 1);
+	CLIENTS(c, world, 3);
 	WELCOMED(other, world, 2);
+	const struct tenant *tenant = tenant_of(&c[0]);
 
-	set_rate(&first, 1);
-	scheduler_charge(tenant_of(&first));
-	task_begin(&task, begun.client);
-	scheduler_add(first.client);
-	scheduler_add(other.client);
-	ck_assert_ptr_eq(next(world), other.client);
-	ck_assert_ptr_null(next(world));
-	ck_assert_int_eq(first.client->stall, STALL_RATE);
-	ck_assert_uint_eq(tenant_of(&first)->throttled, 1);
-	scheduler_add(second.client);
-	ck_assert_uint_eq(tenant_of(&first)->throttled, 2);
-	scheduler_add(begun.client);
-	ck_assert_ptr_eq(next(world), begun.client);
-	ck_assert_ptr_null(next(world));
+	set_rate(&c[0], 1);
+	scheduler_charge(tenant_of(&c[0]));
+	task_begin(&task, c[2].client);
+	ADD(&c[0], &other);
+	EXPECT(world, &other);
+	ck_assert_int_eq(c[0].client->stall, STALL_RATE);
+	ck_assert_uint_eq(tenant->throttled, 1);
+	ADD(&c[1]);
+	ck_assert_uint_eq(tenant->throttled, 2);
+	ADD(&c[2]);
+	EXPECT(world, &c[2]);
 	look_at_delayed(world);
-	ck_assert_ptr_null(next(world));
+	expect_turns(world, NULL, 0);
 	/* Each is counted once. */
-	ck_assert_uint_eq(tenant_of(&first)->throttled, 2);
-	set_rate(&first, UINT32_MAX);
+	ck_assert_uint_eq(tenant->throttled, 2);
+	set_rate(&c[0], UINT32_MAX);
 	look_at_delayed(world);
-	ck_assert_ptr_eq(next(world), first.client);
-	ck_assert_ptr_eq(next(world), second.client);
+	EXPECT(world, &c[0], &c[1]);
 	task_end(&task);
 }
 
 TEST(client_that_hangs_up_while_delayed_is_closed)
 {
 	GUARDED(world);
-	WELCOMED(leaver, world, 1);
-	WELCOMED(other, world, 1);
-	struct client *client = leaver.client;
+	CLIENTS(c, world, 2);
 
-	set_rate(&leaver, 1);
-	scheduler_charge(tenant_of(&leaver));
-	scheduler_add(client);
-	ck_assert_ptr_null(next(world));
-	leaver.socket = fd_close(leaver.socket);
+	set_rate(&c[0], 1);
+	scheduler_charge(tenant_of(&c[0]));
+	ADD(&c[0]);
+	expect_turns(world, NULL, 0);
+	c[0].socket = fd_close(c[0].socket);
 	look_at_delayed(world);
-	ck_assert_int_eq(client->life, LIFE_CLOSING);
-	ck_assert_int_eq(tenant_of(&other)->turn, TURN_NONE);
-	set_rate(&other, UINT32_MAX);
+	ck_assert_int_eq(c[0].client->life, LIFE_CLOSING);
+	ck_assert_int_eq(tenant_of(&c[1])->turn, TURN_NONE);
+	set_rate(&c[1], UINT32_MAX);
 	turn(world);
 }
 
@@ -183,12 +157,10 @@ TEST(tenant_with_a_full_backlog_waits_for_answers)
 	struct tenant *tenant = tenant_of(&greedy);
 
 	scheduler_submitted(tenant, BACKLOG_MAX);
-	scheduler_add(greedy.client);
-	scheduler_add(other.client);
-	ck_assert_ptr_eq(next(world), other.client);
-	ck_assert_ptr_null(next(world));
+	ADD(&greedy, &other);
+	EXPECT(world, &other);
 	ck_assert_int_eq(tenant->turn, TURN_BACKLOG);
 	scheduler_answered(&world->daemon->connections, tenant, 1);
-	ck_assert_ptr_eq(next(world), greedy.client);
+	EXPECT(world, &greedy);
 	scheduler_answered(&world->daemon->connections, tenant, BACKLOG_MAX - 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Where a tenant ends, by what the policy says of each level and to whom that was given. What a path is cut to is in test_cgroup.c. */
+/* Which cgroup is the tenant, by Tenant= and delegation of each level. test_cgroup.c cuts the paths. */
 
 #include "daemon/identity/cgroup.h"
 
@@ -19,13 +19,13 @@
  */
 static const char *levels;
 
-static bool is(const char *path, char what)
+static bool is(const char *path, char mark)
 {
 	const char *level = levels;
 
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
 		level += strcspn(level, " ") + 1;
-	return memchr(level, what, strcspn(level, " "));
+	return memchr(level, mark, strcspn(level, " "));
 }
 
 static const struct cgroups cgroups = { .mount = "/cgroups", .root = "/" };
@@ -84,7 +84,7 @@ static void expect_boundary(size_t level, const char *all)
 	ck_assert_msg(found == level && boundary, "'%s': it is level %zu", all, found);
 }
 
-/* So that nobody is contained. */
+/* No level is a boundary. */
 static void expect_second_level(const char *all)
 {
 	bool boundary;
@@ -121,7 +121,7 @@ TEST(outermost_tenant_counts)
 {
 	expect_boundary(2, ". + + .");
 	expect_boundary(2, ". + d .");
-	/* Else whoever makes cgroups inside of his own might match a pattern. */
+	/* Otherwise the owner of a cgroup could make cgroups inside that match a pattern. */
 	expect_boundary(2, ". d + .");
 	expect_boundary(2, ". o + .");
 }
@@ -135,7 +135,7 @@ TEST(tenant_no_makes_a_delegated_cgroup_no_tenant)
 	expect_boundary(4, ". -d . +");
 }
 
-/* It is all his who was given the outermost one, and he may mark it and give it away as he likes. */
+/* The owner of the outermost cgroup can mark and delegate the cgroups inside at will. */
 TEST(inside_tenant_no_only_the_policy_makes_tenants)
 {
 	expect_second_level(". -d d .");
@@ -154,7 +154,7 @@ TEST(tenant_no_without_delegation_has_no_inner_effect)
 	expect_boundary(3, "- . +");
 }
 
-/* user.slice, user-1000.slice, session-3.scope; beside that, user@1000.service, which is his. */
+/* user.slice, user-1000.slice, session-3.scope; and user@1000.service, which belongs to the user. */
 TEST(sessions_belong_to_the_tenant_of_their_user)
 {
 	expect_second_level(". . .");
@@ -162,7 +162,7 @@ TEST(sessions_belong_to_the_tenant_of_their_user)
 	expect_boundary(2, ". + .");
 	expect_boundary(2, ". + o .");
 	expect_boundary(3, ". . +");
-	/* And all that his manager runs, too. */
+	/* All services of the user's manager, too. */
 	expect_second_level(". . -o o d");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A process that ends while the daemon looks at it. Whole connections are in tests/integration/test_identity.c. */
+/* A process that ends while the daemon identifies it. tests/integration/test_identity.c has whole connections. */
 
 #include "daemon/identity/peer.h"
 
@@ -17,7 +17,7 @@
 #include "tests/suite.h"
 
 static pid_t peer;
-/* When a file whose path ends so is opened, the peer has ended. */
+/* The peer ends when its file of this name is opened. */
 static const char *last_file;
 
 static void end_peer(void)
@@ -92,7 +92,7 @@ TEST(peer_that_lives_is_identified)
 	end_peer();
 }
 
-/* Before its cgroup is read, and behind: then another process could have had its pid. */
+/* At each file: afterwards another process could have its pid. */
 TEST(peer_that_ends_meanwhile_is_gone)
 {
 	static const char *const files[] = { "cgroup", "comm", "uid_map" };

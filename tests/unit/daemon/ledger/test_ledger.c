@@ -46,7 +46,7 @@ static void enter(struct ledger *ledger, uint64_t a, uint64_t b, const char *tex
 	ledger_enter(ledger, KIND, a, b, text, strlen(text));
 }
 
-TEST(what_was_entered_last_holds_and_what_was_struck_does_not)
+TEST(last_entry_counts_until_it_is_struck)
 {
 	LEDGER(ledger);
 	IMAGE(image);
@@ -68,7 +68,7 @@ TEST(what_was_entered_last_holds_and_what_was_struck_does_not)
 	ck_assert_ptr_null(ledger_find(&image, KIND, 3, 0));
 }
 
-TEST(things_come_by_kind_and_in_their_order)
+TEST(things_are_listed_by_kind_in_their_order)
 {
 	const struct ledger_thing *thing = NULL;
 	LEDGER(ledger);
@@ -87,14 +87,14 @@ TEST(things_come_by_kind_and_in_their_order)
 	ck_assert_ptr_null(ledger_next(&image, KIND, thing));
 }
 
-TEST(without_a_ledger_nothing_happens)
+TEST(null_ledger_is_ignored)
 {
 	ledger_enter(NULL, KIND, 1, 2, "x", 1);
 	ledger_strike(NULL, KIND, 1, 2);
 	ck_assert(!ledger_tidy(NULL));
 }
 
-TEST(who_knows_more_reads_zeros_and_who_knows_less_the_beginning)
+TEST(short_data_is_filled_with_zeros)
 {
 	uint8_t data[8];
 	LEDGER(ledger);
@@ -110,11 +110,10 @@ TEST(who_knows_more_reads_zeros_and_who_knows_less_the_beginning)
 	ck_assert_mem_eq(data, "ab\xff\xff", 4);
 }
 
-/* As long as it is: each entry is there as a whole, or it is not, and none before it is lost. */
-TEST(a_file_that_is_cut_at_any_byte_has_all_that_is_whole)
+TEST(truncated_file_has_all_complete_entries)
 {
 	static const char *const texts[] = { "",	 "a",	      "seven..",
-					     "eight...", "nine.....", "and one that is longer than all" };
+					     "eight...", "nine.....", "an entry that is longer than all" };
 	size_t ends[ARRAY_SIZE(texts) + 1];
 	LEDGER(ledger);
 
@@ -138,8 +137,8 @@ TEST(a_file_that_is_cut_at_any_byte_has_all_that_is_whole)
 	}
 }
 
-/* Whoever was killed had written so much of it; what is behind that are zeros. */
-TEST(an_entry_that_was_not_written_to_its_end_is_none)
+/* The daemon was killed while it wrote: the rest of the entry is zero. */
+TEST(torn_entry_is_ignored)
 {
 	size_t begin, end;
 	LEDGER(ledger);
@@ -157,14 +156,14 @@ TEST(an_entry_that_was_not_written_to_its_end_is_none)
 		memcpy(copy, ledger->memory, at);
 		ck_assert_int_eq(write(fd, copy, sizeof(copy)), sizeof(copy));
 		ck_assert_int_eq(ledger_read(fd, &image), 0);
-		/* Where nothing but zeros is missing it is whole. */
+		/* If only zeros are missing, the entry is complete. */
 		if (memcmp(copy, ledger->memory, end) != 0)
 			ck_assert_uint_eq(count(&image), 1);
 		expect_text(&image, KIND, 1, 0, "the first one");
 	}
 }
 
-TEST(a_flipped_bit_ends_the_file)
+TEST(flipped_bit_ends_the_file)
 {
 	size_t begin, end;
 	LEDGER(ledger);
@@ -192,7 +191,7 @@ static int read_bytes(const void *bytes, size_t size)
 	return ledger_read(fd, &image);
 }
 
-TEST(what_is_no_ledger_is_refused)
+TEST(file_that_is_no_ledger_is_refused)
 {
 	struct ledger_header header = { .magic = "userevdL", .version = LEDGER_VERSION, .start = sizeof(header) };
 
@@ -208,7 +207,7 @@ TEST(what_is_no_ledger_is_refused)
 	ck_assert_int_eq(read_bytes(&header, sizeof(header)), -EBADMSG);
 }
 
-TEST(a_newer_one_is_told_from_a_broken_one)
+TEST(newer_version_has_an_errno_of_its_own)
 {
 	struct ledger_header header = { .magic = "userevdL", .version = LEDGER_VERSION + 1, .start = sizeof(header) };
 
@@ -217,7 +216,7 @@ TEST(a_newer_one_is_told_from_a_broken_one)
 	ck_assert_int_eq(read_bytes(&header, sizeof(header)), 0);
 }
 
-/* --- written anew, in random histories --- */
+/* --- rewriting --- */
 
 static unsigned any(unsigned below)
 {
@@ -271,8 +270,8 @@ static size_t used_blocks(const struct ledger *ledger)
 	return (size_t)status.st_blocks * 512;
 }
 
-/* After each piece the file is what the next daemon would have: it says the same as ever, whatever has come since the last. */
-TEST(rewriting_is_never_seen_and_keeps_file_small)
+/* In a random history the file has the same content after each piece, for a daemon that starts then. */
+TEST(rewriting_keeps_content_and_file_small)
 {
 	static struct model model;
 	unsigned rewritten = 0;
@@ -302,7 +301,6 @@ TEST(rewriting_is_never_seen_and_keeps_file_small)
 	ck_assert_uint_lt(used_blocks(ledger), (size_t)4 * LEDGER_SPARE);
 }
 
-/* The order is that in which things were entered first, before and after. */
 TEST(rewriting_keeps_the_order_of_things)
 {
 	static const uint64_t order[] = { 5, 3, 2, 1, 4 };
@@ -330,7 +328,7 @@ TEST(rewriting_keeps_the_order_of_things)
 	expect_text(&image, KIND, 4, 0, "anew");
 }
 
-/* A piece is some hundred entries, however many there are: nobody waits for all of them. */
+/* A piece is some hundred entries, however long the ledger is. */
 TEST(rewriting_a_million_things_takes_many_pieces)
 {
 	enum { THINGS = 1000000 };
@@ -356,10 +354,9 @@ TEST(rewriting_a_million_things_takes_many_pieces)
 		all += took;
 		pieces++;
 		ck_assert_uint_le(used_blocks(ledger), blocks + (64 << 10));
-		/* Others go on. */
 		ledger_enter(ledger, OTHER_KIND, pieces % 100, 0, "busy", 4);
 	} while (more);
-	printf("a million things were written anew in %u pieces, %.0f ms of a processor in all; the longest took %.2f\n",
+	printf("a million things were rewritten in %u pieces, %.0f ms of a processor in all; the longest took %.2f\n",
 	       pieces, all * 1e3, longest * 1e3);
 	ck_assert_uint_gt(pieces, 1000);
 	ck_assert_int_eq(ledger->failed, 0);
@@ -368,8 +365,8 @@ TEST(rewriting_a_million_things_takes_many_pieces)
 	ck_assert_uint_eq(count(&image), THINGS + 100);
 }
 
-/* More comes at once than there is room for before the other place: this time it comes to nothing, and the next time it is done. */
-TEST(rewriting_gives_way_to_what_is_entered)
+/* The entries reach the new place: this rewrite is given up, and the next one succeeds. */
+TEST(rewriting_gives_way_to_new_entries)
 {
 	enum { OLD = 3 * LEDGER_SPARE / 48, MUCH = 20 * LEDGER_SPARE / 48 };
 	uint64_t others = 0;
@@ -391,8 +388,7 @@ TEST(rewriting_gives_way_to_what_is_entered)
 	ck_assert_uint_eq(count(&image), OLD + others);
 }
 
-/* The file is what counts: whoever has it sees all of it, before and after. */
-TEST(whoever_holds_the_file_reads_what_was_written_anew)
+TEST(copy_of_the_fd_sees_the_rewritten_ledger)
 {
 	_cleanup_(fd_closep) int copy = -1;
 	LEDGER(ledger);

@@ -7,7 +7,7 @@
 #include "protocol/base/text.h"
 #include "tests/suite.h"
 
-/* What was read, one line for each: "number [section]", "number key=value" or "number !line: what is wrong". */
+/* The lines that were read: "NUMBER [SECTION]", "NUMBER KEY=VALUE" or "NUMBER !LINE: FAULT". */
 static const char *read_bytes(const char *bytes, size_t length)
 {
 	static char said[4096];
@@ -41,7 +41,7 @@ TEST(text_is_read_as_lines)
 		{ "\n\n\n", "" },
 		{ "A=without a newline", "1 A=without a newline\n" },
 		{ "# A=1\n; A=2\n  # A=3\n\t;\n \t \nA=4\n", "6 A=4\n" },
-		/* Not behind a value, which may contain one. */
+		/* A value may contain a #. */
 		{ "A=1 # one\n", "1 A=1 # one\n" },
 		/* A comment ends with its line. */
 		{ "# comment \\\nA=1\n", "2 A=1\n" },
@@ -78,7 +78,7 @@ TEST(text_is_read_as_lines)
 		ck_assert_str_eq(read_bytes(cases[i].text, strlen(cases[i].text)), cases[i].lines);
 }
 
-/* Reading all lines before it again for each line would take for ever. */
+/* If each line were appended by reading all lines before it, this would take hours. */
 TEST(endless_continuation_is_read_in_no_time)
 {
 	enum { LINES = 1 << 19 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Somebody sets the machine's clock, back or on: whoever was given so many seconds has them all, and not one more. */
+/* Changes of the machine's clock do not affect timeouts. */
 
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -9,12 +9,12 @@
 #include "protocol/row.h"
 #include "tests/unit/world.h"
 
-enum { HOUR = 3600, SOMEBODY = 7, PATIENCE = 1 };
+enum { HOUR = 3600, TENANT = 7, TIMEOUT = 1 };
 
-/* By how much somebody has set the clock. */
+/* Seconds by which the clock was set. */
 static time_t set_by;
 
-/* For libev, which asks this one, and finds it before the C library's. */
+/* Replaces the C library's function for libev. */
 __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict ret, void *restrict zone)
 {
 	int r = (int)syscall(SYS_gettimeofday, ret, zone);
@@ -31,45 +31,45 @@ static void set_clock(struct world *world, time_t by)
 	turn(world);
 }
 
-static void wait_for_one_to_be_cut(struct world *world)
+static void wait_for_disconnection(struct world *world)
 {
 	double begun = clock_now();
 
-	/* Longer than it may take, and shorter than an hour. */
+	/* Longer than the timeout on any machine, and shorter than the change of the clock. */
 	while (world->daemon->registry.n_holders == 2 && clock_now() - begun < 60) {
 		turn(world);
 		usleep(10000);
 	}
-	ck_assert_msg(world->daemon->registry.n_holders == 1, "who says nothing is still there");
+	ck_assert_msg(world->daemon->registry.n_holders == 1, "the silent client is still connected");
 }
 
-/* Of who was there before, also when somebody comes later. */
-static void expect_patience_to_be_the_same(time_t by)
+/* Of a client that connected before the change, also if another client connects after it. */
+static void expect_same_timeout(time_t by)
 {
 	double begun = clock_now();
 	WORLD(world, 10, 10);
 	struct end silent, later;
 
-	world->daemon->connections.client_timeout = PATIENCE;
-	silent = end_new(world, SOMEBODY);
+	world->daemon->connections.client_timeout = TIMEOUT;
+	silent = end_new(world, TENANT);
 	turn(world);
 	set_clock(world, by);
-	later = end_new(world, SOMEBODY);
-	wait_for_one_to_be_cut(world);
-	ck_assert_msg(clock_now() - begun >= PATIENCE, "its time was not up yet");
+	later = end_new(world, TENANT);
+	wait_for_disconnection(world);
+	ck_assert_msg(clock_now() - begun >= TIMEOUT, "disconnected too early");
 	expect_cut(&silent, REFUSAL_TOO_SLOW);
 	end_deinit(&later);
 	end_deinit(&silent);
 }
 
-TEST(who_says_nothing_is_cut_off_though_the_clock_was_set_back)
+TEST(silent_client_times_out_after_clock_set_back)
 {
-	expect_patience_to_be_the_same(-HOUR);
+	expect_same_timeout(-HOUR);
 }
 
-TEST(who_says_nothing_yet_is_not_cut_off_when_the_clock_is_set_on)
+TEST(silent_client_keeps_its_time_after_clock_set_on)
 {
-	expect_patience_to_be_the_same(HOUR);
+	expect_same_timeout(HOUR);
 }
 
 static uint64_t uptime(struct world *world)
@@ -80,7 +80,7 @@ static uint64_t uptime(struct world *world)
 	return row_get_u64(next_row(&rows), "uptime");
 }
 
-TEST(a_daemon_is_as_old_as_it_is_though_the_clock_was_set)
+TEST(uptime_ignores_changes_of_the_clock)
 {
 	WORLD(world, 10, 10);
 

@@ -30,7 +30,7 @@ static void begin(int level)
 	log_open(level, false);
 }
 
-/* What was written to it; and it is stderr again. */
+/* Restores stderr. Returns the text that was written to the file. */
 static const char *end(void)
 {
 	ssize_t n;
@@ -67,11 +67,11 @@ TEST(refusal_names_tenant_event_and_reason)
 	begin(LOG_NOTICE);
 	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 0);
 	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 41);
-	log_refusal(LOG_OF_CLIENTS, NULL, NULL, "unknown-peer", "who is it?", 0);
+	log_refusal(LOG_OF_CLIENTS, NULL, NULL, "unknown-peer", "no such process", 0);
 	ck_assert_str_eq(end(), "userevd: tenant /a/b: event refused (quota-exceeded): there is no room\n"
 				"userevd: tenant /a/b: event refused (quota-exceeded) (and 41 more before): "
 				"there is no room\n"
-				"userevd: tenant unknown refused (unknown-peer): who is it?\n");
+				"userevd: tenant unknown refused (unknown-peer): no such process\n");
 }
 
 TEST(control_characters_in_names_are_escaped)
@@ -97,13 +97,13 @@ TEST(lines_about_clients_have_a_rate_limit)
 		log_refusal(LOG_OF_CLIENTS, "/a", "event", "name-taken", "again", 0);
 	for (unsigned i = 0; i < 10000; i++)
 		log_line(LOG_OF_CLIENTS, LOG_WARNING, "a connection was dropped");
-	log_error("what the daemon itself has to say is said");
+	log_error("an error of the daemon");
 	end();
 	lines = count_lines(written);
-	/* Fifty and ten a second, on however slow a machine within a minute. */
+	/* Fifty at once and ten a second, and the test takes less than a minute on any machine. */
 	ck_assert_uint_ge(lines, 51);
 	ck_assert_uint_le(lines, 51 + 600);
-	ck_assert_ptr_nonnull(strstr(written, "is said"));
+	ck_assert_ptr_nonnull(strstr(written, "an error of"));
 }
 
 TEST(lines_about_the_daemon_have_their_own_rate_limit)
@@ -116,7 +116,7 @@ TEST(lines_about_the_daemon_have_their_own_rate_limit)
 	end();
 	ck_assert_ptr_nonnull(strstr(written, "the guard is gone"));
 	ck_assert_ptr_nonnull(strstr(written, "by itself"));
-	/* Nor has what the daemon finds no bound at all. */
+	/* The daemon's own lines are limited, too. */
 	begin(LOG_NOTICE);
 	for (unsigned i = 0; i < 10000; i++)
 		log_warning("the guard is gone");
@@ -132,7 +132,7 @@ static void write_file(const char *path, const char *format, unsigned id)
 	close(fd);
 }
 
-/* In a user namespace nobody is root until it is said who. */
+/* A new user namespace has no root until its maps are written. */
 static void become_root_inside(uid_t uid, gid_t gid)
 {
 	write_file("/proc/self/setgroups", "deny", 0);
@@ -140,7 +140,7 @@ static void become_root_inside(uid_t uid, gid_t gid)
 	write_file("/proc/self/gid_map", "0 %u 1", gid);
 }
 
-/* A journal of our own, which nobody else sees: what arrives there. */
+/* Binds the journal's socket in a mount namespace of this process. */
 static int listen_as_the_journal(void)
 {
 	const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The test plays systemd: it hands over sockets, and listens to what it is told. */
+/* The test plays systemd: it passes sockets, and receives notifications. */
 
 #include "daemon/process/systemd.h"
 
@@ -17,33 +17,56 @@
 #include "protocol/transport.h"
 #include "tests/unit/world.h"
 
-/* --- what is handed over --- */
+/* --- sockets --- */
 
-enum { LAST = -1, FIRST_FD = 3, HANDED_MAX = 12 };
+enum { FIRST_FD = 3, PASSED_MAX = 12, REFUSED = 100 };
 
-/* In a child, whose descriptors from 3 on are these: what it makes of them, as an exit status. */
-static int in_child_with(const int *fds, const char *names, int (*look)(int r, struct systemd_sockets *))
+static bool is_prepared(int fd)
 {
-	int status = 0, copies[HANDED_MAX];
-	size_t n = 0;
+	return fcntl(fd, F_GETFL) & O_NONBLOCK && fcntl(fd, F_GETFD) & FD_CLOEXEC;
+}
+
+/* Ten for each socket of clients, one for that of admins; or REFUSED. Other fds have to be closed. */
+static int take(int passed)
+{
+	struct systemd_sockets sockets = { .control = -1 };
+	int r = systemd_take_sockets(&sockets), n_open = 0;
+
+	for (int fd = FIRST_FD; fd < FIRST_FD + passed; fd++) {
+		if (fcntl(fd, F_GETFD) < 0)
+			continue;
+		if (!is_prepared(fd))
+			return EXIT_FAILURE;
+		n_open++;
+	}
+	for (size_t i = 0; i < sockets.n_clients; i++)
+		n_open -= sockets.clients[i] < FIRST_FD + passed;
+	if (n_open - (sockets.control >= 0) != 0 || (passed > 0 && getenv("LISTEN_FDS")))
+		return EXIT_FAILURE;
+	return r < 0 ? REFUSED : 10 * (int)sockets.n_clients + (sockets.control >= 0);
+}
+
+/* The result of take() in a child that has copies of these fds from 3 on. */
+static int take_in_child(const int *fds, int n, const char *names)
+{
+	int status = 0, copies[PASSED_MAX];
 	pid_t child = fork();
 
 	ck_assert_int_ge(child, 0);
 	if (child == 0) {
-		struct systemd_sockets sockets = { .control = -1 };
 		char number[24];
 
-		for (; fds[n] != LAST; n++)
-			copies[n] = fcntl(fds[n], F_DUPFD, 100);
-		for (size_t i = 0; i < n; i++)
-			dup2(copies[i], FIRST_FD + (int)i);
-		snprintf(number, sizeof(number), "%zu", n);
+		for (int i = 0; i < n; i++)
+			copies[i] = fcntl(fds[i], F_DUPFD, 100);
+		for (int i = 0; i < n; i++)
+			dup2(copies[i], FIRST_FD + i);
+		snprintf(number, sizeof(number), "%d", n);
 		if (n > 0)
 			setenv("LISTEN_FDS", number, 1);
 		snprintf(number, sizeof(number), "%d", (int)getpid());
 		setenv("LISTEN_PID", number, 1);
 		setenv("LISTEN_FDNAMES", names, 1);
-		_exit(look(systemd_take_sockets(&sockets), &sockets));
+		_exit(take(n));
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert(WIFEXITED(status));
@@ -64,47 +87,37 @@ static int new_socket(int domain, int type, bool listens)
 	return fd;
 }
 
-static bool is_ready_for_us(int fd)
+TEST(passed_sockets_are_taken_by_name)
 {
-	return fcntl(fd, F_GETFL) & O_NONBLOCK && fcntl(fd, F_GETFD) & FD_CLOEXEC;
-}
+	static const char many[] = "clients:clients:clients:clients:clients:clients:clients:clients:clients";
+	static const struct {
+		const char *names;
+		int n, result;
+	} cases[] = {
+		{ "", 0, 0 },
+		{ "clients:control:clients", 3, 21 },
+		{ "unknown", 1, 0 },
+		{ "control:control", 2, REFUSED },
+		{ many, CLIENT_LISTENERS_MAX, 10 * CLIENT_LISTENERS_MAX },
+		{ many, CLIENT_LISTENERS_MAX + 1, REFUSED },
+	};
+	int fd = new_socket(AF_UNIX, SOCK_SEQPACKET, true), fds[PASSED_MAX];
 
-static int are_two_and_one(int r, struct systemd_sockets *sockets)
-{
-	return r == 0 && sockets->n_clients == 2 && sockets->clients[0] == 3 && sockets->control == 4 &&
-	       sockets->clients[1] == 5 && is_ready_for_us(3) && is_ready_for_us(4) && is_ready_for_us(5) &&
-	       !getenv("LISTEN_FDS");
-}
+	for (size_t i = 0; i < PASSED_MAX; i++)
+		fds[i] = fd;
+	log_open(LOG_CRIT, false);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char names[128];
 
-TEST(sockets_that_are_handed_over_are_taken_by_their_names)
-{
-	int fd = new_socket(AF_UNIX, SOCK_SEQPACKET, true);
-
-	ck_assert(in_child_with((int[]){ fd, fd, fd, LAST }, "clients:control:clients", are_two_and_one));
+		string_copy(names, MIN(sizeof(names), (size_t)cases[i].n * strlen("clients:")), cases[i].names);
+		if (cases[i].names != many)
+			string_copy(names, sizeof(names), cases[i].names);
+		ck_assert_msg(take_in_child(fds, cases[i].n, names) == cases[i].result, "%s", names);
+	}
 	close(fd);
 }
 
-static int is_none_and_closed(int r, struct systemd_sockets *sockets)
-{
-	return r == 0 && sockets->n_clients == 0 && sockets->control == -1 && fcntl(3, F_GETFD) < 0;
-}
-
-TEST(what_has_another_name_is_closed)
-{
-	int fd = new_socket(AF_UNIX, SOCK_SEQPACKET, true);
-
-	log_open(LOG_ERR, false);
-	ck_assert(in_child_with((int[]){ fd, LAST }, "unknown", is_none_and_closed));
-	close(fd);
-}
-
-static int is_refused_and_closed(int r, struct systemd_sockets *sockets)
-{
-	return r < 0 && sockets->n_clients == 0 && sockets->control == -1 && fcntl(3, F_GETFD) < 0 &&
-	       fcntl(4, F_GETFD) < 0;
-}
-
-TEST(what_is_no_such_socket_is_refused)
+TEST(passed_socket_of_another_kind_is_refused)
 {
 	int good = new_socket(AF_UNIX, SOCK_SEQPACKET, true), wrong[5];
 
@@ -115,42 +128,14 @@ TEST(what_is_no_such_socket_is_refused)
 	wrong[4] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	log_open(LOG_CRIT, false);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		ck_assert(in_child_with((int[]){ good, wrong[i], LAST }, "clients:control", is_refused_and_closed));
-		ck_assert(in_child_with((int[]){ wrong[i], good, LAST }, "clients:control", is_refused_and_closed));
+		ck_assert_int_eq(take_in_child((int[]){ good, wrong[i] }, 2, "clients:control"), REFUSED);
+		ck_assert_int_eq(take_in_child((int[]){ wrong[i], good }, 2, "clients:control"), REFUSED);
 		close(wrong[i]);
 	}
-	ck_assert(in_child_with((int[]){ good, good, LAST }, "control:control", is_refused_and_closed));
 	close(good);
 }
 
-static int how_many(int r, struct systemd_sockets *sockets)
-{
-	return r < 0 ? 100 : (int)sockets->n_clients;
-}
-
-TEST(as_many_are_taken_as_there_is_room_for)
-{
-	int fd = new_socket(AF_UNIX, SOCK_SEQPACKET, true), fds[] = { fd, fd, fd, fd, fd, fd, fd, fd, fd, LAST };
-	static const char names[] = "clients:clients:clients:clients:clients:clients:clients:clients:clients";
-
-	_Static_assert(ARRAY_SIZE(fds) - 2 == CLIENT_LISTENERS_MAX, "one more than there is room for");
-	log_open(LOG_CRIT, false);
-	ck_assert_int_eq(in_child_with(fds + 1, names + strlen("clients:"), how_many), CLIENT_LISTENERS_MAX);
-	ck_assert_int_eq(in_child_with(fds, names, how_many), 100);
-	close(fd);
-}
-
-static int is_none(int r, struct systemd_sockets *sockets)
-{
-	return r == 0 && sockets->n_clients == 0 && sockets->control == -1;
-}
-
-TEST(who_was_handed_nothing_has_nothing)
-{
-	ck_assert(in_child_with((int[]){ LAST }, "", is_none));
-}
-
-TEST(a_file_that_somebody_else_has_made_stays)
+TEST(file_of_a_passed_socket_is_not_removed)
 {
 	WORLD(world, 10, 10);
 	struct listener listener;
@@ -175,12 +160,12 @@ TEST(a_file_that_somebody_else_has_made_stays)
 	unlink(path);
 }
 
-/* --- what is said --- */
+/* --- notifications --- */
 
-static char heard[1024];
+static char received[1024];
 
-/* NOTIFY_SOCKET is this. */
-static int listen_for_words(void)
+/* Sets NOTIFY_SOCKET. */
+static int notify_socket(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	socklen_t length = sizeof(address);
@@ -194,101 +179,101 @@ static int listen_for_words(void)
 	return fd;
 }
 
-/* The next words, or "". */
-static const char *next_words(int fd)
+/* The next notification, or "". */
+static const char *next_notification(int fd)
 {
-	ssize_t n = recv(fd, heard, sizeof(heard) - 1, 0);
+	ssize_t n = recv(fd, received, sizeof(received) - 1, 0);
 
-	heard[n < 0 ? 0 : n] = '\0';
-	return heard;
+	received[n < 0 ? 0 : n] = '\0';
+	return received;
 }
 
-/* The time after which the next may be said. */
+/* Ends the pause between two notifications. */
 static void let_time_pass(struct world *world)
 {
 	ev_timer_stop(world->daemon->loop, &world->daemon->systemd.w_status);
 	turn(world);
 }
 
-TEST(its_status_goes_with_ready_and_is_kept_up_to_date_but_not_all_the_time)
+TEST(status_is_sent_with_ready_and_after_changes)
 {
-	int words = listen_for_words();
+	int notify = notify_socket();
 	WORLD(world, 10, 10);
 	END(end, world, 1);
 
 	turn(world);
-	ck_assert_str_eq(next_words(words), "");
+	ck_assert_str_eq(next_notification(notify), "");
 	systemd_say_ready(&world->daemon->systemd);
-	ck_assert_str_eq(next_words(words), "READY=1\nSTATUS=1 tenant, 0 of 10 events");
+	ck_assert_str_eq(next_notification(notify), "READY=1\nSTATUS=1 tenant, 0 of 10 events");
 	say_hello(&end);
 	expect_welcome(&end);
 	get(&end, "one u32 a");
-	ck_assert_str_eq(next_words(words), "");
+	ck_assert_str_eq(next_notification(notify), "");
 	let_time_pass(world);
-	ck_assert_str_eq(next_words(words), "STATUS=1 tenant, 1 of 10 events");
+	ck_assert_str_eq(next_notification(notify), "STATUS=1 tenant, 1 of 10 events");
 	let_time_pass(world);
 	get(&end, "two u32 a");
 	let_time_pass(world);
-	ck_assert_str_eq(next_words(words), "STATUS=1 tenant, 2 of 10 events");
-	close(words);
+	ck_assert_str_eq(next_notification(notify), "STATUS=1 tenant, 2 of 10 events");
+	close(notify);
 }
 
-TEST(the_time_between_two_lines_ends)
+TEST(pause_between_notifications_ends)
 {
-	int words = listen_for_words();
+	int notify = notify_socket();
 	WORLD(world, 10, 10);
 
 	systemd_say_ready(&world->daemon->systemd);
 	ck_assert(ev_is_active(&world->daemon->systemd.w_status));
-	strcpy(world->daemon->systemd.told, "another one");
-	next_words(words);
+	strcpy(world->daemon->systemd.told, "an older status");
+	next_notification(notify);
 	ev_timer_stop(world->daemon->loop, &world->daemon->systemd.w_status);
 	ev_feed_event(world->daemon->loop, &world->daemon->systemd.w_status, EV_TIMER);
 	ev_run(world->daemon->loop, EVRUN_NOWAIT);
-	ck_assert_str_eq(next_words(words), "STATUS=0 tenants, 0 of 10 events");
-	close(words);
+	ck_assert_str_eq(next_notification(notify), "STATUS=0 tenants, 0 of 10 events");
+	close(notify);
 }
 
-TEST(each_reload_says_when_it_began_and_all_of_them_end_with_ready)
+TEST(reload_is_notified_with_time_and_ready)
 {
-	int words = listen_for_words();
+	int notify = notify_socket();
 	WORLD(world, 10, 10);
 	unsigned long long first = 0, second = 0;
 
 	log_open(LOG_ERR, false);
 	systemd_say_ready(&world->daemon->systemd);
-	next_words(words);
+	next_notification(notify);
 	reload_begin(world->daemon);
-	ck_assert_int_eq(sscanf(next_words(words), "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=0 ", &first), 1);
+	ck_assert_int_eq(sscanf(next_notification(notify), "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=0 ", &first), 1);
 	ck_assert(first > 0 && (double)first <= clock_now() * 1000000);
 	reload_begin(world->daemon);
-	ck_assert_int_eq(sscanf(next_words(words), "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=0 ", &second), 1);
+	ck_assert_int_eq(sscanf(next_notification(notify), "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=0 ", &second), 1);
 	ck_assert_uint_ge(second, first);
-	while (!*next_words(words))
+	while (!*next_notification(notify))
 		ev_run(world->daemon->loop, EVRUN_ONCE);
-	ck_assert_str_eq(heard, "READY=1\nSTATUS=0 tenants, 0 of 10 events");
-	ck_assert_str_eq(next_words(words), "");
-	close(words);
+	ck_assert_str_eq(received, "READY=1\nSTATUS=0 tenants, 0 of 10 events");
+	ck_assert_str_eq(next_notification(notify), "");
+	close(notify);
 }
 
-TEST(the_watchdog_is_fed_from_the_loop_at_half_its_patience)
+TEST(watchdog_is_fed_at_half_its_timeout)
 {
-	int words = listen_for_words();
+	int notify = notify_socket();
 	struct world *world;
 
 	setenv("WATCHDOG_USEC", "3000000", 1);
 	world = world_new(10, 10);
 	ck_assert_double_eq(world->daemon->systemd.w_watchdog.repeat, 1.5);
 	ck_assert(ev_is_active(&world->daemon->systemd.w_watchdog));
-	ck_assert_str_eq(next_words(words), "");
+	ck_assert_str_eq(next_notification(notify), "");
 	ev_feed_event(world->daemon->loop, &world->daemon->systemd.w_watchdog, EV_TIMER);
 	ev_run(world->daemon->loop, EVRUN_NOWAIT);
-	ck_assert_str_eq(next_words(words), "WATCHDOG=1");
+	ck_assert_str_eq(next_notification(notify), "WATCHDOG=1");
 	world_free(&world);
-	close(words);
+	close(notify);
 }
 
-TEST(another_process_watchdog_is_not_fed)
+TEST(watchdog_of_another_process_is_not_fed)
 {
 	setenv("WATCHDOG_USEC", "3000000", 1);
 	setenv("WATCHDOG_PID", "1", 1);
@@ -297,7 +282,7 @@ TEST(another_process_watchdog_is_not_fed)
 	ck_assert(!ev_is_active(&world->daemon->systemd.w_watchdog));
 }
 
-TEST(without_systemd_nothing_is_said)
+TEST(without_systemd_nothing_is_sent)
 {
 	WORLD(world, 10, 10);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One daemon ends, and another one goes on: what clients, tenants and the kernel see of that, which is nothing. */
+/* A daemon ends and the next one restores its state: clients, tenants and the kernel notice nothing. */
 
 #include "daemon/recovery/restore.h"
 
@@ -28,7 +28,7 @@ static void get_eight(struct end *end, struct answer ret[8])
 	expect_answers(end, ret, ARRAY_SIZE(eight));
 }
 
-TEST(without_a_keeper_that_stays_nothing_is_entered)
+TEST(without_deposits_there_is_no_ledger)
 {
 	GUARDED(world);
 	WELCOMED(end, world, 1);
@@ -38,50 +38,29 @@ TEST(without_a_keeper_that_stays_nothing_is_entered)
 	ck_assert_uint_eq(count_deposits(), 0);
 }
 
-TEST(a_client_notices_nothing)
+TEST(restart_keeps_leases_streams_and_answers)
 {
 	struct answer before, after;
 	KEPT(world);
 	WELCOMED(end, world, 1);
 
 	before = get(&end, "hello u32 x");
-	ck_assert_uint_eq(query(&end).leases, 1);
 	world_restart(world);
 	expect_silence(&end);
 	ck_assert_uint_eq(world->daemon->registry.n_holders, 1);
 	ck_assert_uint_eq(lasting_events(world), 1);
 	ck_assert_uint_eq(query(&end).leases, 1);
-	/* It has the file already. */
+	/* Without the file, which the client has already. */
 	after = get(&end, "hello u32 x");
 	expect_same_answer(&before, &after);
 	ck_assert_uint_eq(end.heard.message.streams, 0);
 	ck_assert_uint_eq(count_fake_slots(), 1);
-}
-
-TEST(new_events_of_it_come_to_the_same_file)
-{
-	struct answer before, after;
-	KEPT(world);
-	WELCOMED(end, world, 1);
-
-	before = get(&end, "hello u32 x");
-	world_restart(world);
+	/* A new event is on the same stream, and so is a new client. */
 	after = get(&end, "world u32 x");
 	ck_assert_uint_eq(after.stream, before.stream);
 	ck_assert_uint_ne(after.bit, before.bit);
 	ck_assert_uint_eq(end.heard.message.streams, 0);
-	ck_assert_uint_eq(count_fake_streams(), 1);
 	ck_assert_uint_eq(query(&end).leases, 2);
-}
-
-TEST(somebody_new_shares_what_was_there_before)
-{
-	struct answer before, after;
-	KEPT(world);
-	WELCOMED(end, world, 1);
-
-	before = get(&end, "hello u32 x");
-	world_restart(world);
 	{
 		WELCOMED(other, world, 1);
 
@@ -92,7 +71,7 @@ TEST(somebody_new_shares_what_was_there_before)
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }
 
-TEST(tenants_keep_their_pages)
+TEST(tenant_keeps_its_page)
 {
 	KEPT(world);
 	WELCOMED(one, world, 1);
@@ -108,7 +87,7 @@ TEST(tenants_keep_their_pages)
 	}
 }
 
-TEST(who_has_left_meanwhile_has_left)
+TEST(client_that_left_meanwhile_is_gone)
 {
 	KEPT(world);
 	WELCOMED(stays, world, 1);
@@ -130,7 +109,7 @@ TEST(who_has_left_meanwhile_has_left)
 	ck_assert_uint_eq(count_deposits(), 2);
 }
 
-TEST(what_lingers_goes_on_lingering)
+TEST(lingering_event_goes_on_lingering)
 {
 	_cleanup_(fd_closep) int held = -1;
 	KEPT(world);
@@ -152,7 +131,7 @@ TEST(what_lingers_goes_on_lingering)
 	ck_assert_uint_eq(lasting_events(world), 0);
 }
 
-TEST(what_was_released_is_not_held_again)
+TEST(released_event_is_not_leased_again)
 {
 	KEPT(world);
 	WELCOMED(end, world, 1);
@@ -161,12 +140,12 @@ TEST(what_was_released_is_not_held_again)
 	release(&end, get(&end, "released u32 x").bit);
 	world_restart(world);
 	ck_assert_uint_eq(query(&end).leases, 1);
-	/* It is on the file, and is charged for that. */
+	/* Still on the stream, and charged. */
 	ck_assert_uint_eq(query(&end).lingering, 1);
 	ck_assert_uint_eq(lasting_events(world), 2);
 }
 
-TEST(a_request_that_nobody_has_read_is_answered_by_the_next_daemon)
+TEST(unread_request_is_answered_by_the_next_daemon)
 {
 	KEPT(world);
 	WELCOMED(end, world, 1);
@@ -179,7 +158,7 @@ TEST(a_request_that_nobody_has_read_is_answered_by_the_next_daemon)
 	expect_silence(&end);
 }
 
-TEST(a_request_that_is_under_way_is_answered_once_by_the_next_daemon)
+TEST(pending_request_is_answered_once)
 {
 	KEPT(world);
 	WELCOMED(end, world, 1);
@@ -196,7 +175,7 @@ TEST(a_request_that_is_under_way_is_answered_once_by_the_next_daemon)
 	ck_assert_uint_eq(count_fake_slots(), 2);
 }
 
-TEST(a_hello_that_is_under_way_is_answered_by_the_next_daemon)
+TEST(pending_hello_is_answered)
 {
 	KEPT(world);
 	END(end, world, 1);
@@ -210,8 +189,8 @@ TEST(a_hello_that_is_under_way_is_answered_by_the_next_daemon)
 	get(&end, "hello u32 x");
 }
 
-/* It was welcomed, and its HELLO still lies there. */
-TEST(a_hello_that_was_answered_just_before_is_answered_again)
+/* The last daemon sent WELCOME, and ended before it took the HELLO out of the socket. */
+TEST(answered_hello_in_the_socket_is_answered_again)
 {
 	KEPT(world);
 	WELCOMED(end, world, 1);
@@ -223,14 +202,14 @@ TEST(a_hello_that_was_answered_just_before_is_answered_again)
 	world_next_daemon(world);
 	expect_welcome(&end);
 	ck_assert_uint_eq(query(&end).leases, 1);
-	/* But not whenever it likes. */
+	/* Only once. */
 	end.may_be_cut = true;
 	say_hello(&end);
 	expect_cut(&end, REFUSAL_HELLO_FIRST);
 }
 
-/* The kernel has it, and nobody was told. */
-TEST(what_was_asked_for_by_somebody_who_has_left_is_found_and_charged)
+/* The kernel has the event, and the client has left without an answer. */
+TEST(registration_without_answer_is_found_and_charged)
 {
 	KEPT(world);
 	WELCOMED(stays, world, 1);
@@ -250,7 +229,7 @@ TEST(what_was_asked_for_by_somebody_who_has_left_is_found_and_charged)
 	ck_assert_uint_eq(query(&stays).lingering, 1);
 }
 
-TEST(what_the_kernel_refused_is_not_asked_for_again)
+TEST(refused_registration_is_not_repeated)
 {
 	KEPT(world);
 	WELCOMED(end, world, 1);
@@ -264,7 +243,7 @@ TEST(what_the_kernel_refused_is_not_asked_for_again)
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
 }
 
-TEST(who_shares_a_bundle_shares_it_still)
+TEST(bundle_is_restored)
 {
 	struct answer one_has[8], two_has[8], again[8];
 	KEPT(world);
@@ -282,7 +261,7 @@ TEST(who_shares_a_bundle_shares_it_still)
 	end_hang_up(&one);
 	ck_assert_uint_eq(query(&two).leases, 9);
 	ck_assert_uint_eq(query(&two).lingering, 0);
-	/* And once more, for now it stands otherwise in the ledger. */
+	/* Again, since this daemon has written the bundle into its ledger in another order. */
 	world_restart(world);
 	ck_assert_uint_eq(query(&two).leases, 9);
 	release(&two, two_has[3].bit);
@@ -293,7 +272,7 @@ TEST(who_shares_a_bundle_shares_it_still)
 		ck_assert_uint_eq(again[i].bit, one_has[i].bit);
 }
 
-TEST(who_watches_is_told_to_look_at_everything)
+TEST(watching_client_gets_changed_for_all_events)
 {
 	struct wire_changed changed;
 	struct cursor bits;
@@ -311,7 +290,7 @@ TEST(who_watches_is_told_to_look_at_everything)
 	ck_assert(TAILQ_FIRST(&world->daemon->connections.clients)->holder.watching);
 }
 
-TEST(what_persists_is_charged_still)
+TEST(persistent_event_is_still_charged)
 {
 	KEPT(world);
 
@@ -331,7 +310,7 @@ TEST(what_persists_is_charged_still)
 	LIST_INIT(&world->daemon->registry.persistent);
 }
 
-TEST(who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more)
+TEST(events_beyond_a_new_maximum_are_kept)
 {
 	KEPT(world);
 	WELCOMED(end, world, 1);
@@ -346,7 +325,7 @@ TEST(who_holds_more_than_the_policy_gives_now_keeps_it_and_gets_no_more)
 	expect_refused(&end, REFUSAL_QUOTA_EXCEEDED);
 }
 
-TEST(client_that_may_be_root_may_be_it_after_a_restart)
+TEST(may_be_root_is_restored)
 {
 	KEPT(world);
 	WELCOMED(one, world, 1);
@@ -363,7 +342,7 @@ TEST(client_that_may_be_root_may_be_it_after_a_restart)
 	ck_assert_uint_eq(n, 1);
 }
 
-TEST(without_a_guard_each_keeps_a_file_of_his_own)
+TEST(without_guard_each_client_keeps_its_stream)
 {
 	struct answer first, second, again;
 	_cleanup_(world_leave) struct world *world = world_kept(false);
@@ -381,8 +360,8 @@ TEST(without_a_guard_each_keeps_a_file_of_his_own)
 	ck_assert_uint_eq(count_fake_streams(), 2);
 }
 
-/* Another policy gave its events other names, and so the request that is answered at last is not about what it had. */
-TEST(what_was_granted_and_not_answered_goes_with_the_file_that_must_stay)
+/* The prefix is gone after the restart, so the pending request names other events than those that were registered. */
+TEST(unanswered_grants_end_with_another_prefix)
 {
 	static const char *const both[] = { "hello u32 x", "more u32 x" };
 	KEPT(world);
@@ -408,7 +387,7 @@ TEST(what_was_granted_and_not_answered_goes_with_the_file_that_must_stay)
 	}
 }
 
-TEST(a_connection_that_is_cut_is_taken_back)
+TEST(broken_connection_is_withdrawn)
 {
 	KEPT(world);
 	WELCOMED(end, world, 1);
@@ -420,8 +399,8 @@ TEST(a_connection_that_is_cut_is_taken_back)
 	ck_assert_int_eq(end.heard.size, 0);
 }
 
-/* What the keeper has and no ledger speaks of goes; and who was connected may come again. */
-static void expect_to_start_with_nothing(struct world *world, struct end *end)
+/* The keeper drops everything that is in no ledger, and the client is disconnected. */
+static void expect_start_without_state(struct world *world, struct end *end)
 {
 	world_next_daemon(world);
 	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
@@ -432,35 +411,29 @@ static void expect_to_start_with_nothing(struct world *world, struct end *end)
 	ck_assert_int_eq(end->heard.size, 0);
 }
 
-TEST(a_newer_ledger_is_left_alone)
+TEST(newer_or_damaged_ledger_is_not_read)
 {
-	struct ledger_header header;
-	KEPT(world);
-	WELCOMED(end, world, 1);
+	for (unsigned damaged = 0; damaged < 2; damaged++) {
+		struct ledger_header header;
+		KEPT(world);
+		WELCOMED(end, world, 1);
+		int fd;
 
-	get(&end, "hello u32 x");
-	world_leave_daemon(world);
-	ck_assert_int_eq(pread(find_deposit(DEPOSIT_LEDGER)->fd, &header, sizeof(header), 0), sizeof(header));
-	header.version = LEDGER_VERSION + 1;
-	ck_assert_int_eq(pwrite(find_deposit(DEPOSIT_LEDGER)->fd, &header, sizeof(header), 0), sizeof(header));
-	expect_to_start_with_nothing(world, &end);
-	fake.page[0] = 0;
-	fake.page_fd[0] = fd_close(fake.page_fd[0]);
+		get(&end, "hello u32 x");
+		world_leave_daemon(world);
+		fd = find_deposit(DEPOSIT_LEDGER)->fd;
+		ck_assert_int_eq(pread(fd, &header, sizeof(header), 0), sizeof(header));
+		header.version = LEDGER_VERSION + 1;
+		ck_assert_int_eq(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+		if (damaged)
+			ck_assert_int_eq(ftruncate(fd, 5), 0);
+		expect_start_without_state(world, &end);
+		fake.page[0] = 0;
+		fake.page_fd[0] = fd_close(fake.page_fd[0]);
+	}
 }
 
-TEST(a_ledger_that_is_none_is_left_alone)
-{
-	KEPT(world);
-	WELCOMED(end, world, 1);
-
-	world_leave_daemon(world);
-	ck_assert_int_eq(ftruncate(find_deposit(DEPOSIT_LEDGER)->fd, 5), 0);
-	expect_to_start_with_nothing(world, &end);
-	fake.page[0] = 0;
-	fake.page_fd[0] = fd_close(fake.page_fd[0]);
-}
-
-TEST(many_restarts_are_as_good_as_one)
+TEST(many_restarts_keep_everything)
 {
 	struct answer answers[8];
 	struct wire_account account;
@@ -483,126 +456,4 @@ TEST(many_restarts_are_as_good_as_one)
 	}
 	ck_assert_uint_eq(count_fake_streams(), 2);
 	ck_assert_uint_eq(count_deposits(), 3);
-}
-
-/* --- fds --- */
-
-TEST(who_asks_for_one_page_at_the_same_time_costs_no_fd)
-{
-	KEPT(world);
-	int before = count_open_fds();
-
-	for (unsigned i = 0; i < 10; i++) {
-		END(one, world, 1);
-		END(two, world, 1);
-		END(three, world, 1);
-
-		hold();
-		say_hello(&one);
-		say_hello(&two);
-		say_hello(&three);
-		expect_silence(&one);
-		hold_no_more();
-		turn(world);
-		expect_welcome(&one);
-		expect_welcome(&two);
-		expect_welcome(&three);
-	}
-	turn(world);
-	ck_assert_int_eq(count_open_fds(), before);
-}
-
-/* What is said to a keeper that is yet to come would lie there until it does. */
-TEST(who_comes_and_goes_while_there_is_no_keeper_costs_no_fd)
-{
-	KEPT(world);
-	int before;
-
-	hold();
-	world->daemon->connections.keeper_has_gone = true;
-	before = count_open_fds();
-	for (unsigned i = 0; i < 20; i++) {
-		END(end, world, 1);
-
-		turn(world);
-	}
-	turn(world);
-	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
-	ck_assert_int_eq(count_open_fds(), before);
-	ck_assert_uint_eq(world->daemon->registry.copies, 0);
-}
-
-/* One that does not answer may yet do so; but what it is owed is counted. */
-TEST(what_is_on_its_way_to_the_keeper_is_counted)
-{
-	KEPT(world);
-
-	hold();
-	{
-		END(end, world, 1);
-
-		ck_assert_uint_eq(world->daemon->registry.copies, 1);
-	}
-	turn(world);
-	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
-	ck_assert_uint_eq(world->daemon->registry.copies, 2);
-	hold_no_more();
-	turn(world);
-	ck_assert_uint_eq(world->daemon->registry.copies, 0);
-}
-
-/* --- what can't be taken over --- */
-
-/* Whoever can't take over, for want of memory, leaves it all to the next one. */
-TEST(a_restore_that_fails_leaves_everything_as_it_was)
-{
-	unsigned failures = 0;
-
-	for (long n = 1; n < 60; n++) {
-		struct world *world = world_kept(false);
-		int r;
-
-		{
-			WELCOMED(end, world, 1);
-
-			get(&end, "hello u32 x");
-			world_leave_daemon(world);
-			r = world_try_next_daemon(world, n);
-			if (r < 0) {
-				failures++;
-				world_leave_daemon(world);
-				world_next_daemon(world);
-			}
-			ck_assert_msg(world->daemon->registry.n_holders == 1,
-				      "with %ld allocations a connection was lost", n);
-			turn(world);
-		}
-		world_leave(&world);
-	}
-	ck_assert_uint_gt(failures, 5);
-}
-
-TEST(what_cannot_be_asked_of_the_keeper_is_not_taken_for_nothing)
-{
-	static const enum kernel_op asked[] = { KERNEL_DEPOSITED, KERNEL_PAGE_FETCH, KERNEL_STREAM_FETCH,
-						KERNEL_DEPOSIT, KERNEL_DISOWN };
-
-	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
-		struct world *world = world_kept(false);
-
-		{
-			WELCOMED(end, world, 1);
-
-			get(&end, "hello u32 x");
-			world_leave_daemon(world);
-			fake.out_of_memory = UINT64_C(1) << asked[i];
-			ck_assert_int_eq(world_try_next_daemon(world, -1), -ENOMEM);
-			fake.out_of_memory = 0;
-			world_leave_daemon(world);
-			world_next_daemon(world);
-			ck_assert_uint_eq(world->daemon->registry.n_holders, 1);
-			turn(world);
-		}
-		world_leave(&world);
-	}
 }

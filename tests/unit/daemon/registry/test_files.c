@@ -24,7 +24,7 @@ static void expect_refusal(struct end *end, const char *description, const char 
 	check_books(end->world->daemon);
 }
 
-TEST(a_file_beyond_the_maximum_is_refused_with_the_key)
+TEST(file_beyond_the_maximum_is_refused_with_the_key)
 {
 	UNGUARDED(world);
 	WELCOMED(first, world, 1);
@@ -36,9 +36,9 @@ TEST(a_file_beyond_the_maximum_is_refused_with_the_key)
 	expect_refusal(&second, "event u32 x", "this tenant holds 1 of 1 data files (DefaultMaxFiles=1 of [Daemon])");
 	expect_refusal(&second, "other u32 x", "close some, or ask the admin for a larger maximum");
 	ck_assert_uint_eq(count_fake_streams(), 1);
-	/* Nothing was charged for what was refused. */
+	/* Refused events are not charged. */
 	ck_assert_uint_eq(query(&second).events, 1);
-	/* Its file takes more. */
+	/* The first file takes more events. */
 	get(&first, "other u32 x");
 	get(&neighbour, "event u32 x");
 	world_adopt(world, "[Daemon]\nDefaultMaxFiles=2\n");
@@ -46,7 +46,7 @@ TEST(a_file_beyond_the_maximum_is_refused_with_the_key)
 	check_books(world->daemon);
 }
 
-TEST(a_maximum_further_up_names_its_section)
+TEST(maximum_further_up_names_its_section)
 {
 	UNGUARDED(world);
 	WELCOMED(first, world, 1);
@@ -57,7 +57,7 @@ TEST(a_maximum_further_up_names_its_section)
 	expect_refusal(&second, "event u32 x", "all in the cgroup / hold 1 of 1 data files (MaxFiles=1 of [/])");
 }
 
-TEST(a_file_counts_until_no_copy_is_open)
+TEST(file_counts_until_no_copy_is_open)
 {
 	UNGUARDED(world);
 	WELCOMED(next, world, 1);
@@ -103,7 +103,7 @@ static void have_fds(rlim_t number)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
 }
 
-TEST(a_reserve_of_events_keeps_files_free)
+TEST(reserve_of_events_keeps_files_free)
 {
 	WORLD(world, 1000, 10);
 
@@ -143,7 +143,7 @@ static void close_files(struct world *world)
 	ck_assert(!look_at_lingering(world));
 }
 
-TEST(a_file_is_looked_at_less_and_less_often)
+TEST(file_is_looked_at_less_and_less_often)
 {
 	UNGUARDED(world);
 	struct stream *stream = leave_file(world, 1);
@@ -156,7 +156,7 @@ TEST(a_file_is_looked_at_less_and_less_often)
 		after = stream->look_after;
 	}
 	ck_assert_double_eq_tol(after, LINGER_LAST, 1e-6);
-	/* As if it were one of very many. */
+	/* As with very many lingering streams. */
 	stream->tenant->lingering_streams += 100 * LINGER_PER_SECOND;
 	for (unsigned i = 0; i < 10; i++)
 		look_at_lingering(world);
@@ -165,7 +165,7 @@ TEST(a_file_is_looked_at_less_and_less_often)
 	close_files(world);
 }
 
-TEST(one_tenants_files_do_not_delay_the_looks_at_anothers)
+TEST(tenants_take_turns_when_files_are_looked_at)
 {
 	enum { MANY = 40 };
 	UNGUARDED(world);

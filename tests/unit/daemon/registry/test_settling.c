@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A name that the keeper removed a moment ago, and the kernel still has: the daemon asks again, and serves others meanwhile. */
+/* A name that the keeper removed a moment ago and the kernel still has: the daemon asks again, and serves others meanwhile. */
 
 #include <poll.h>
 
@@ -10,7 +10,7 @@
 
 enum { EACH_TIME = 1000000 };
 
-/* As long as the daemon's timers need. */
+/* For as long as the daemon's timers need. */
 static void wait_for_answer(struct end *end)
 {
 	struct pollfd ask = { .fd = end->socket, .events = POLLIN };

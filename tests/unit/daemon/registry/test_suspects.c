@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Programs that register on their data files by themselves, where nothing guards these, while nobody can look at the file. */
+/* Clients that register on unguarded files by themselves, after the daemon has closed its copy. */
 
 #include "daemon/registry/capacity.h"
 #include "tests/unit/books.h"
 
-static struct fake_stream *stream_of(const struct end *end)
-{
-	struct fake_stream *stream = find_stream(end->heard.message.stream[0]);
-
-	ck_assert_ptr_nonnull(stream);
-	return stream;
-}
-
-static uint64_t refusals(const struct end *end)
-{
-	return tenant_of(end)->refusals[REFUSAL_SELF_REGISTERED];
-}
-
-/* As the clock does it. */
+/* The timer's look. */
 static void look(struct world *world)
 {
 	world->daemon->registry.looked = 0.;
@@ -27,14 +14,14 @@ static void look(struct world *world)
 	turn(world);
 }
 
-static void hang_up_and_keep(struct end *end, int *ret)
+static uint32_t capacity_with(struct world *world, uint32_t foreign)
 {
-	*ret = fd_steal(&end->stream);
-	end_hang_up(end);
-	turn(end->world);
+	fake.foreign = foreign;
+	world->daemon->registry.looked = 0.;
+	capacity_look(&world->daemon->registry);
+	turn(world);
+	return world->daemon->registry.machine.capacity;
 }
-
-/* --- whoever they are of --- */
 
 TEST(unknown_events_leave_less_room)
 {
@@ -42,59 +29,35 @@ TEST(unknown_events_leave_less_room)
 	uint32_t before;
 
 	world->daemon->registry.capacity_max = 0;
-	capacity_look(&world->daemon->registry);
-	turn(world);
-	before = world->daemon->registry.machine.capacity;
-	fake.foreign = 3;
-	world->daemon->registry.looked = 0.;
-	capacity_look(&world->daemon->registry);
-	turn(world);
-	ck_assert_uint_eq(world->daemon->registry.machine.capacity, before - 3);
-	fake.foreign = UINT32_MAX;
-	world->daemon->registry.looked = 0.;
-	capacity_look(&world->daemon->registry);
-	turn(world);
-	ck_assert_uint_eq(world->daemon->registry.machine.capacity, 0);
+	before = capacity_with(world, 0);
+	ck_assert_uint_eq(capacity_with(world, 3), before - 3);
+	ck_assert_uint_eq(capacity_with(world, UINT32_MAX), 0);
 }
 
-/* --- in the middle of a REGISTER --- */
+/* --- self-registered events that a REGISTER reports --- */
 
-TEST(index_that_jumps_cuts_the_client_after_its_answer)
-{
-	UNGUARDED(world);
-	WELCOMED(end, world, 1);
-	WELCOMED(other, world, 1);
-
-	get(&end, "event u32 x");
-	stream_of(&end)->jumps = true;
-	REGISTER(&end, "more u32 x");
-	expect_granted(&end);
-	expect_cut(&end, REFUSAL_SELF_REGISTERED);
-	ck_assert_uint_eq(refusals(&other), 1);
-	expect_silence(&other);
-}
-
-TEST(event_behind_a_strangers_is_charged)
+TEST(self_registration_disconnects_after_the_answer)
 {
 	_cleanup_(fd_closep) int kept = -1;
 	UNGUARDED(world);
-	WELCOMED(end, world, 1);
-	WELCOMED(other, world, 1);
+	CLIENTS(c, world, 2);
 
-	get(&end, "event u32 x");
-	stream_of(&end)->jumps = true;
-	REGISTER(&end, "more u32 x");
-	expect_granted(&end);
-	expect_cut(&end, REFUSAL_SELF_REGISTERED);
-	hang_up_and_keep(&end, &kept);
+	get(&c[0], "event u32 x");
+	stream_of(&c[0])->jumps = true;
+	get(&c[0], "more u32 x");
+	expect_cut(&c[0], REFUSAL_SELF_REGISTERED);
+	ck_assert_uint_eq(count_self_registered(&c[1]), 1);
+	expect_silence(&c[1]);
+	/* The new event is charged, too. */
+	hang_up_and_keep(&c[0], &kept);
 	ck_assert(look_at_lingering(world));
-	ck_assert_uint_eq(query(&other).events, 2);
+	ck_assert_uint_eq(query(&c[1]).events, 2);
 	kept = fd_close(kept);
 	look_at_lingering(world);
-	ck_assert_uint_eq(query(&other).events, 0);
+	ck_assert_uint_eq(query(&c[1]).events, 0);
 }
 
-/* --- after hanging up --- */
+/* --- files that are kept open after hanging up --- */
 
 TEST(unknown_events_deny_a_tenant_with_a_kept_file)
 {
@@ -115,9 +78,8 @@ TEST(unknown_events_deny_a_tenant_with_a_kept_file)
 	{
 		WELCOMED(next, world, 1);
 
-		REGISTER(&next, "next u32 x");
-		expect_refused(&next, REFUSAL_TROUBLE);
-		/* A file that a program has it keeps, and others do not pay for it. */
+		be_refused(&next, "next u32 x", REFUSAL_TROUBLE);
+		/* Sent files stay, and other tenants are not affected. */
 		get(&sibling, "more u32 x");
 		get(&stranger, "next u32 x");
 		kept = fd_close(kept);
@@ -139,8 +101,7 @@ TEST(unknown_events_that_have_gone_deny_nothing)
 	hang_up_and_keep(&end, &kept);
 	fake.foreign = 1;
 	look(world);
-	REGISTER(&next, "next u32 x");
-	expect_refused(&next, REFUSAL_TROUBLE);
+	be_refused(&next, "next u32 x", REFUSAL_TROUBLE);
 	fake.foreign = 0;
 	look(world);
 	get(&next, "next u32 x");
@@ -148,7 +109,7 @@ TEST(unknown_events_that_have_gone_deny_nothing)
 	look_at_lingering(world);
 }
 
-/* A program of root's has ended since, and its events were no excuse for others. */
+/* A program of root's has ended since: its foreign events do not count any more. */
 TEST(unknown_events_are_compared_with_the_fewest)
 {
 	_cleanup_(fd_closep) int kept = -1;
@@ -164,8 +125,7 @@ TEST(unknown_events_are_compared_with_the_fewest)
 	look(world);
 	fake.foreign = 2;
 	look(world);
-	REGISTER(&next, "next u32 x");
-	expect_refused(&next, REFUSAL_TROUBLE);
+	be_refused(&next, "next u32 x", REFUSAL_TROUBLE);
 	kept = fd_close(kept);
 	look_at_lingering(world);
 }
@@ -187,7 +147,7 @@ TEST(unknown_events_do_no_harm_where_no_file_is_kept)
 	ck_assert_ptr_null(LIST_FIRST(&world->daemon->registry.unwatched));
 }
 
-/* Some are charged when the kernel is asked, and refused; others when it answers, and not made yet. */
+/* Some are charged when the kernel is asked, and refused later; others are charged when it answers, and not registered yet. */
 TEST(events_under_way_are_not_unknown)
 {
 	_cleanup_(fd_closep) int kept = -1;
@@ -220,7 +180,7 @@ TEST(events_under_way_are_not_unknown)
 	look_at_lingering(world);
 }
 
-TEST(tenant_whose_stranger_keeps_its_file_gets_none)
+TEST(tenant_of_a_self_registered_kept_file_gets_none)
 {
 	_cleanup_(fd_closep) int kept = -1;
 	UNGUARDED(world);
@@ -231,16 +191,15 @@ TEST(tenant_whose_stranger_keeps_its_file_gets_none)
 	get(&end, "event u32 x");
 	stream_of(&end)->self_registered = true;
 	hang_up_and_keep(&end, &kept);
-	ck_assert_uint_eq(refusals(&next), 1);
-	REGISTER(&next, "next u32 x");
-	expect_refused(&next, REFUSAL_TROUBLE);
+	ck_assert_uint_eq(count_self_registered(&next), 1);
+	be_refused(&next, "next u32 x", REFUSAL_TROUBLE);
 	get(&other, "next u32 x");
 	kept = fd_close(kept);
 	look_at_lingering(world);
 	get(&next, "next u32 x");
 }
 
-TEST(kept_file_that_is_guarded_makes_nobody_a_suspect)
+TEST(guarded_kept_file_denies_nothing)
 {
 	_cleanup_(fd_closep) int kept = -1;
 	GUARDED(world);

@@ -32,15 +32,7 @@ static const uint8_t *map(int fd)
 	return memory;
 }
 
-static uint32_t take_bit(void)
-{
-	uint32_t bit = 0;
-
-	ck_assert_int_eq(page_take_bit(&page, &bit), 0);
-	return bit;
-}
-
-TEST(a_bit_that_is_set_is_seen_by_who_maps_the_page)
+TEST(bit_is_seen_in_clients_map)
 {
 	_cleanup_(fd_closep) int fd = new_page(WIRE_PAGE_BITS);
 	const uint8_t *client = map(fd);
@@ -57,7 +49,7 @@ TEST(a_bit_that_is_set_is_seen_by_who_maps_the_page)
 	ck_assert_uint_eq(client[2], 1u << 3);
 }
 
-static void expect_no_way_to_write(int fd)
+static void expect_not_writable(int fd)
 {
 	uint8_t byte = 0xff;
 	void *memory;
@@ -93,17 +85,17 @@ TEST(clients_fd_of_page_cannot_write)
 	page_set(&page, 1, true);
 	ck_assert_int_eq(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 	ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
-	expect_no_way_to_write(fd);
+	expect_not_writable(fd);
 	page_deinit(&page, &files);
 }
 
-TEST(opening_it_again_does_not_help)
+TEST(page_cannot_be_written_after_reopening)
 {
 	static const int flags[] = { O_RDONLY, O_RDWR, O_WRONLY, O_RDWR | O_APPEND, O_RDWR | O_TRUNC };
 	_cleanup_(fd_closep) int fd = new_page(WIRE_PAGE_BITS);
 
 	page_set(&page, 1, true);
-	/* Its owner may make it writable again: we try with the rights of the daemon itself, and those of root if we are. */
+	/* Its owner, and root, may change its mode. */
 	fchmod(fd, 0666);
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		_cleanup_(fd_closep) int again = reopen(fd, flags[i]);
@@ -114,12 +106,12 @@ TEST(opening_it_again_does_not_help)
 		if ((flags[i] & O_ACCMODE) == O_WRONLY)
 			ck_assert_int_lt(write(again, &byte, 1), 0);
 		else
-			expect_no_way_to_write(again);
+			expect_not_writable(again);
 	}
 	page_deinit(&page, &files);
 }
 
-/* A root directory without /proc; false where this user cannot have one. */
+/* Gets a root directory without /proc. False: this user can't. */
 static bool lose_proc(const char *empty)
 {
 	if (geteuid() != 0 && unshare(CLONE_NEWUSER) < 0)
@@ -127,7 +119,7 @@ static bool lose_proc(const char *empty)
 	return chroot(empty) == 0;
 }
 
-TEST(without_proc_the_sealed_file_itself_is_handed_out)
+TEST(client_gets_sealed_file_without_proc)
 {
 	char empty[64];
 	int status, fd;
@@ -139,7 +131,7 @@ TEST(without_proc_the_sealed_file_itself_is_handed_out)
 		if (lose_proc(empty)) {
 			fd = new_page(WIRE_PAGE_BITS);
 			page_set(&page, 1, true);
-			expect_no_way_to_write(fd);
+			expect_not_writable(fd);
 		}
 		_exit(0);
 	}
@@ -148,58 +140,23 @@ TEST(without_proc_the_sealed_file_itself_is_handed_out)
 	rmdir(empty);
 }
 
-TEST(each_byte_gets_one_bit_first)
-{
-	_cleanup_(fd_closep) _unused_ int fd = new_page(WIRE_PAGE_BITS);
-	unsigned in_byte[WIRE_PAGE_BYTES] = { 1 }; /* bit 0 */
-
-	for (unsigned round = 1; round <= 8; round++)
-		for (unsigned i = round == 1; i < WIRE_PAGE_BYTES; i++)
-			ck_assert_uint_eq(++in_byte[take_bit() / 8], round);
-	page_deinit(&page, &files);
-}
-
-TEST(a_page_gives_each_bit_once_and_never_bit_0)
-{
-	static const uint32_t sizes[] = { 1, 2, 3, 8, 9, 12, 64, 65, 1000, WIRE_PAGE_BITS - 1, WIRE_PAGE_BITS };
-
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		_cleanup_(fd_closep) _unused_ int fd = new_page(sizes[i]);
-		bool given[WIRE_PAGE_BITS] = { true };
-		uint32_t bit = 77;
-
-		for (uint32_t n = 1; n < sizes[i]; n++) {
-			bit = take_bit();
-			ck_assert_uint_lt(bit, sizes[i]);
-			ck_assert(!given[bit]);
-			given[bit] = true;
-		}
-		bit = 77;
-		ck_assert_int_eq(page_take_bit(&page, &bit), KERNEL_E_PAGE_FULL);
-		ck_assert_uint_eq(bit, 77);
-		page_deinit(&page, &files);
-	}
-}
-
 TEST(freed_bit_is_off_and_taken_next)
 {
 	_cleanup_(fd_closep) int fd = new_page(WIRE_PAGE_BITS);
 	const uint8_t *client = map(fd);
-	uint32_t bit = 0;
+	uint32_t bit, again;
 
-	for (int n = 0; n < 100; n++)
-		bit = take_bit();
-	for (int n = 0; n < 100; n++)
-		take_bit();
+	ck_assert_int_eq(bits_take(&page.bits, &bit), 0);
 	page_set(&page, bit, true);
 	ck_assert_uint_ne(client[bit / 8], 0);
 	page_give_bit(&page, bit);
 	ck_assert_uint_eq(client[bit / 8], 0);
-	ck_assert_uint_eq(take_bit(), bit);
+	ck_assert_int_eq(bits_take(&page.bits, &again), 0);
+	ck_assert_uint_eq(again, bit);
 	page_deinit(&page, &files);
 }
 
-TEST(a_page_of_no_bits_or_too_many_is_refused)
+TEST(number_of_bits_has_limits)
 {
 	int fd = -1;
 

@@ -94,7 +94,7 @@ TEST(entry_as_large_as_ring_fits)
 	ck_assert_uint_eq(reader.missed, 0);
 }
 
-TEST(a_ring_too_small_for_any_entry_is_refused)
+TEST(ring_without_room_for_entry_is_refused)
 {
 	struct ring *ring = NULL;
 
@@ -108,13 +108,13 @@ TEST(unused_ring_takes_no_memory)
 {
 	_cleanup_(ring_freep) struct ring *ring = new_ring(PTRDIFF_MAX - 4096);
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__clang__) /* to a sanitizer asking for that much is an error */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__clang__) /* a sanitizer takes so large a request for an error */
 	ck_assert_ptr_null(ring_push(ring, 1));
 #endif
 	ck_assert_uint_eq(ring_next(ring), 0);
 }
 
-TEST(a_reader_may_be_put_anywhere)
+TEST(reader_may_be_moved)
 {
 	_cleanup_(ring_freep) struct ring *ring = new_ring(1024);
 	struct ring_reader reader = { 0 };
@@ -144,7 +144,7 @@ TEST(entries_are_aligned_to_eight_bytes)
 }
 
 /*
- * The model: the whole history, nothing ever pushed out. Entry n has a size and a byte that follow from n.
+ * The model has the whole history. Entry n has a size and a byte that follow from n.
  */
 enum { BYTES = 512, STEPS = 20000, READERS = 4, SIZE_LIMIT = 120, SPACE_LIMIT = 8 + SIZE_LIMIT };
 
@@ -174,7 +174,7 @@ static void check_bounds(const struct ring *ring, uint64_t pushed)
 	ck_assert_uint_eq(ring_next(ring), pushed);
 	ck_assert_uint_lt(ring_oldest(ring), pushed);
 	ck_assert_uint_le(space_kept(ring), BYTES);
-	/* What is lost to wrapping and to what was pushed out with the last is less than two entries. */
+	/* Wrapping and the entry that was replaced last take the space of less than two entries. */
 	if (ring_oldest(ring) > 0)
 		ck_assert_uint_gt(space_kept(ring) + 2 * SPACE_LIMIT, BYTES);
 }
@@ -200,7 +200,7 @@ static void check_read(const struct ring *ring, struct ring_reader *reader)
 		ck_assert_uint_eq(entry[i], expected % 251);
 }
 
-TEST(any_history_reads_like_the_model)
+TEST(random_history_agrees_with_model)
 {
 	_cleanup_(ring_freep) struct ring *ring = new_ring(BYTES);
 	struct ring_reader reader[READERS] = { 0 };
@@ -210,7 +210,7 @@ TEST(any_history_reads_like_the_model)
 	for (int step = 0; step < STEPS; step++) {
 		struct ring_reader *someone = &reader[random() % READERS];
 
-		/* Bursts of either, so that readers are now at the end and now behind. */
+		/* Bursts of both: readers are at the end, or behind. */
 		if ((step / 16 % 3 == 0) == (random() % 8 != 0)) {
 			push_next(ring, pushed++);
 			check_bounds(ring, pushed);

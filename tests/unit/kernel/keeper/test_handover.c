@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The test plays systemd's file descriptor store: what one process puts, the next one is started with. */
+/* The test acts as systemd's file descriptor store: the next process is started with the fds that it has got. */
 
 #include "kernel/keeper/handover.h"
 
@@ -88,7 +88,7 @@ static void store_read(void)
 	}
 }
 
-/* In a child that is started with `listener`, if there is one, and with what is stored: what it makes of them. */
+/* Calls handover_take() in a child that is started with `listener` (or -1) and the stored fds, and returns the result of `look`. */
 static int in_successor(int listener, int (*look)(int r, int listener, const struct preparation *))
 {
 	pid_t child = fork();
@@ -143,7 +143,7 @@ static bool is_at(int fd, const char *path)
 	       one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-static int is_all_there(int r, int listener, const struct preparation *preparation)
+static int is_complete(int r, int listener, const struct preparation *preparation)
 {
 	const struct mounts *mounts = &preparation->mounts;
 
@@ -159,7 +159,7 @@ TEST(preparation_reaches_next_process)
 	ck_assert_int_eq(handover_put(&preparation), 0);
 	store_read();
 	ck_assert_uint_eq(store.n, 4);
-	ck_assert(in_successor(store.socket, is_all_there));
+	ck_assert(in_successor(store.socket, is_complete));
 	preparation_deinit(&preparation);
 	store_close();
 }
@@ -186,8 +186,8 @@ TEST(earlier_preparation_is_replaced)
 	rmdir(directory);
 }
 
-/* As systemd sees it where the kernel has no kcmp(). */
-static void expect_to_be_told_apart(struct preparation *preparation)
+/* If the kernel has no kcmp(), systemd compares device, inode and flags. */
+static void expect_all_differ(struct preparation *preparation)
 {
 	struct stat one, other;
 
@@ -206,16 +206,16 @@ static void expect_to_be_told_apart(struct preparation *preparation)
 	store_close();
 }
 
-TEST(no_two_of_them_look_like_the_same)
+TEST(stored_fds_differ)
 {
 	struct preparation pages = prepare_guarded(), kernels_page = prepare_guarded();
 
-	expect_to_be_told_apart(&pages);
-	/* That of the kernel is in tracefs. */
+	expect_all_differ(&pages);
+	/* Before Linux 6.4 the clients' page is in tracefs. */
 	kernels_page.mounts.pages = fd_close(kernels_page.mounts.pages);
 	close(kernels_page.mounts.pages_read_only);
 	kernels_page.mounts.pages_read_only = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	expect_to_be_told_apart(&kernels_page);
+	expect_all_differ(&kernels_page);
 }
 
 static int is_unguarded(int r, int listener, const struct preparation *preparation)
@@ -256,7 +256,7 @@ static int is_nothing_and_closed(int r, int listener, const struct preparation *
 	return is_nothing(r, listener, preparation) && fcntl(FIRST_FD, F_GETFD) < 0;
 }
 
-TEST(without_a_listening_socket_nothing_is_taken)
+TEST(nothing_is_taken_without_listening_socket)
 {
 	struct preparation preparation = prepare_guarded();
 	int listener = -1;
@@ -271,7 +271,7 @@ TEST(without_a_listening_socket_nothing_is_taken)
 	store_close();
 }
 
-TEST(without_systemd_nothing_can_be_handed_over)
+TEST(handover_without_systemd_fails)
 {
 	struct preparation preparation = PREPARATION_NONE;
 

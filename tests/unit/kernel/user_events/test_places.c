@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The bytes of the data file on which streams have their locks, and programs that want all of them. On an ordinary file. */
+/* The bytes of the data file on which streams have their locks, and programs that lock them. The data file is an ordinary file here. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static int open_holder(const struct user_events *keeper)
 	return fd;
 }
 
-/* All that it can get: where others have a lock it takes what is before and behind. */
+/* Locks everything except the bytes that have a lock. */
 static void lock_all(int fd, uint64_t from, uint64_t until)
 {
 	struct flock lock = {
@@ -87,7 +87,7 @@ static void expect_stream(struct user_events *keeper, int *ret, uint64_t *ret_pl
 	ck_assert(stream_has_lock(keeper, *ret_place));
 }
 
-TEST(stream_has_its_lock_until_its_last_copy_is_closed)
+TEST(stream_has_lock_until_last_copy_is_closed)
 {
 	struct user_events keeper;
 	uint64_t one, other;
@@ -127,8 +127,7 @@ TEST(locked_free_bytes_do_not_prevent_streams)
 	end(&keeper);
 }
 
-/* As another program does it between unlocking and locking. */
-TEST(stream_whose_byte_was_taken_gets_another_one)
+TEST(stream_whose_byte_was_taken_gets_a_free_one)
 {
 	struct user_events keeper;
 	uint64_t place;
@@ -146,8 +145,8 @@ TEST(stream_whose_byte_was_taken_gets_another_one)
 	end(&keeper);
 }
 
-/* It had waited for the last keeper's end. */
-TEST(keeper_that_finds_all_locked_goes_on_without)
+/* By a program that waited for the end of the last keeper. */
+TEST(keeper_works_without_range_if_all_is_locked)
 {
 	struct user_events keeper;
 	uint64_t place;
@@ -160,7 +159,7 @@ TEST(keeper_that_finds_all_locked_goes_on_without)
 	keeper_begin(&keeper);
 	ck_assert_int_eq(stream_file_open(&keeper, &place, &fd), 0);
 	close(fd);
-	/* With a guard such a program can't be, and nothing else would tell. */
+	/* With a guard there is no witness instead. */
 	keeper.kernel.facts.guarded = true;
 	ck_assert_int_eq(stream_file_open(&keeper, &place, &fd), -EAGAIN);
 	close(holder);
@@ -177,6 +176,7 @@ TEST(two_keepers_have_places_of_their_own)
 
 	begin(&keeper);
 	keeper_begin(&other);
+	ck_assert_uint_ne(keeper.places.first, other.places.first);
 	for (unsigned i = 0; i < STREAMS; i++) {
 		expect_stream(&keeper, &fd[0], &place[0]);
 		expect_stream(&other, &fd[1], &place[1]);
@@ -188,22 +188,7 @@ TEST(two_keepers_have_places_of_their_own)
 	end(&keeper);
 }
 
-TEST(used_up_range_is_followed_by_another_one)
-{
-	struct user_events keeper;
-	uint64_t place, before;
-	int fd;
-
-	begin(&keeper);
-	before = keeper.places.next;
-	keeper.places.next = keeper.places.end;
-	expect_stream(&keeper, &fd, &place);
-	ck_assert_uint_ne(place & ~(uint64_t)UINT32_MAX, before & ~(uint64_t)UINT32_MAX);
-	close(fd);
-	end(&keeper);
-}
-
-/* The kernel walks all locks of the file whenever it is asked about one. */
+/* For each question about a lock the kernel walks all locks of the file. */
 TEST(keepers_lock_stays_one_piece)
 {
 	struct user_events keeper;
@@ -218,7 +203,7 @@ TEST(keepers_lock_stays_one_piece)
 	}
 	ck_assert_int_eq(fcntl(keeper.data, F_OFD_GETLK, &lock), 0);
 	ck_assert_uint_eq((uint64_t)lock.l_start, keeper.places.next);
-	ck_assert_uint_eq((uint64_t)(lock.l_start + lock.l_len), keeper.places.end);
+	ck_assert_uint_eq((uint64_t)(lock.l_start + lock.l_len), keeper.places.first + RANGE_SIZE);
 	end(&keeper);
 }
 

@@ -4,7 +4,7 @@
 
 #include "tests/suite.h"
 
-TEST(a_distance_is_the_number_of_slips)
+TEST(distance_is_the_number_of_edits)
 {
 	ck_assert_uint_eq(edit_distance("status", "status"), 0);
 	ck_assert_uint_eq(edit_distance("Status", "sTATUS"), 0);
@@ -36,7 +36,7 @@ TEST(similar_names_are_suggested_nearest_first)
 	ck_assert_str_eq(suggestions.best[2].name, "my_http_reqest_too");
 }
 
-TEST(of_many_that_look_alike_the_five_nearest_remain)
+TEST(five_nearest_names_are_kept)
 {
 	static const char *const names[] = { "aaaaaaaabb", "aaaaaaaaabb", "aaaaaaaaa", "aaaaaaaaab",
 					     "aaaaaaabbb", "aaaaaaaaaa",  "aaaaaaaa" };

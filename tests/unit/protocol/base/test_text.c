@@ -113,6 +113,8 @@ TEST(cut_keeps_bytes_that_are_not_utf8)
 	ck_assert_uint_eq(text.length, 5);
 }
 
+#define REPLACED "\xef\xbf\xbd"
+
 TEST(text_is_escaped_for_its_reader)
 {
 	static const struct {
@@ -144,6 +146,20 @@ TEST(text_is_escaped_for_its_reader)
 		/* JSON writes characters beyond U+FFFF in two halves. */
 		{ text_json_string, S("\xe2\x80\x8b\xf3\xa0\x80\x81"), "\"\\u200b\\udb40\\udc01\"" },
 		{ text_json_string, S("a\xff\xed\xa0\x80z"), "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\"" },
+		/* Labels of different texts differ. */
+		{ text_label, S(""), "" },
+		{ text_label, S("/system.slice/a b{c}=#,"), "/system.slice/a b{c}=#," },
+		{ text_label, S("a\"b"), "a\\\"b" },
+		{ text_label, S("getty\\x2d1"), "getty\\\\x2d1" },
+		{ text_label, S("\\n"), "\\\\n" },
+		{ text_label, S("\n\\\""), "\\n\\\\\\\"" },
+		{ text_label, S("\xc3\xa4\xe2\x82\xac"), "\xc3\xa4\xe2\x82\xac" },
+		{ text_label, S("\xff\xc3"), REPLACED "ff" REPLACED "c3" },
+		{ text_label, S("\x1b[m\r\t\0"), REPLACED "1b[m" REPLACED "0d" REPLACED "09" REPLACED "00" },
+		{ text_label, S("\xe2\x80\xae"), REPLACED "e2" REPLACED "80" REPLACED "ae" },
+		{ text_label, S("\xff"), REPLACED "ff" },
+		{ text_label, S(REPLACED "ff"), REPLACED "ef" REPLACED "bf" REPLACED "bdff" },
+		{ text_label, S("\\xff"), "\\\\xff" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -224,76 +240,24 @@ TEST(an_escape_is_written_whole_or_not_at_all)
 	}
 }
 
-TEST(long_excerpt_ends_in_dots)
+TEST(excerpt_is_short_and_safe)
 {
-	char long_one[TEXT_EXCERPT_MAX + 2];
-	struct text text = fresh(sizeof(buffer));
+#define FORTY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	static const char *const rows[][2] = {
+		{ FORTY, FORTY },
+		{ FORTY "a", FORTY "..." },
+		{ "\xe2\x82\xac" FORTY, "\xe2\x82\xac"
+					"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..." },
+		/* It ends between two characters. */
+		{ "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xe2\x82\xac"
+		  "a",
+		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..." },
+		{ "a\x1b[1m", "a\\x1b[1m" },
+	};
 
-	memset(long_one, 'a', sizeof(long_one));
-	text_excerpt(&text, long_one, TEXT_EXCERPT_MAX);
-	ck_assert_uint_eq(text.length, TEXT_EXCERPT_MAX);
-
-	text = fresh(sizeof(buffer));
-	text_excerpt(&text, long_one, TEXT_EXCERPT_MAX + 1);
-	ck_assert_uint_eq(text.length, TEXT_EXCERPT_MAX + 3);
-	ck_assert_str_eq(buffer + TEXT_EXCERPT_MAX, "...");
-}
-
-TEST(an_excerpt_ends_between_two_characters)
-{
-	char long_one[TEXT_EXCERPT_MAX + 2];
-	struct text text = fresh(sizeof(buffer));
-
-	memset(long_one, 'a', sizeof(long_one));
-	memcpy(long_one + TEXT_EXCERPT_MAX - 2, "\xe2\x82\xac", 3);
-	text_excerpt(&text, long_one, sizeof(long_one));
-	ck_assert_uint_eq(text.length, TEXT_EXCERPT_MAX - 2 + 3);
-	ck_assert_str_eq(buffer + TEXT_EXCERPT_MAX - 2, "...");
-}
-
-TEST(an_excerpt_is_safe)
-{
-	struct text text = fresh(sizeof(buffer));
-
-	text_excerpt(&text, S("a\x1b[1m"));
-	ck_assert_str_eq(buffer, "a\\x1b[1m");
-}
-
-static const char *label(const char *from, size_t length)
-{
-	struct text text = fresh(sizeof(buffer));
-
-	text_label(&text, from, length);
-	ck_assert(!text.cut);
-	ck_assert_uint_eq(text.length, strlen(buffer));
-	return buffer;
-}
-
-TEST(labels_escape_what_the_format_wants_escaped)
-{
-	ck_assert_str_eq(label(S("")), "");
-	ck_assert_str_eq(label(S("/system.slice/a b{c}=#,")), "/system.slice/a b{c}=#,");
-	ck_assert_str_eq(label(S("a\"b")), "a\\\"b");
-	ck_assert_str_eq(label(S("getty\\x2d1")), "getty\\\\x2d1");
-	ck_assert_str_eq(label(S("\\n")), "\\\\n");
-	ck_assert_str_eq(label(S("\n\\\"")), "\\n\\\\\\\"");
-	ck_assert_str_eq(label(S("\xc3\xa4\xe2\x82\xac")), "\xc3\xa4\xe2\x82\xac");
-}
-
-#define REPLACED "\xef\xbf\xbd"
-
-TEST(labels_are_utf8_and_do_not_drive_the_screen)
-{
-	ck_assert_str_eq(label(S("\xff\xc3")), REPLACED "ff" REPLACED "c3");
-	ck_assert_str_eq(label(S("\x1b[m\r\t\0")), REPLACED "1b[m" REPLACED "0d" REPLACED "09" REPLACED "00");
-	ck_assert_str_eq(label(S("\xe2\x80\xae")), REPLACED "e2" REPLACED "80" REPLACED "ae");
-}
-
-TEST(two_labels_are_the_same_only_if_their_texts_are)
-{
-	ck_assert_str_eq(label(S("\xff")), REPLACED "ff");
-	ck_assert_str_eq(label(S(REPLACED "ff")), REPLACED "ef" REPLACED "bf" REPLACED "bdff");
-	ck_assert_str_eq(label(S("\\xff")), "\\\\xff");
+	_Static_assert(sizeof(FORTY) - 1 == TEXT_EXCERPT_MAX, "the longest excerpt");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		ck_assert_str_eq(shown(text_excerpt, rows[i][0], strlen(rows[i][0])), rows[i][1]);
 }
 
 TEST(escapes_in_labels_are_whole)

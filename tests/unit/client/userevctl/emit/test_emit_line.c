@@ -10,7 +10,7 @@ enum { MOST = 8, TEXT_MAX = 65536 };
 
 static char sentence[WIRE_SENTENCE_MAX + 1];
 
-/* In memory of just that size, so that the sanitizers see what goes beyond. */
+/* In memory of exactly that size, so that the sanitizers find an access beyond it. */
 static int split(const char *line, size_t length, char **ret_copy, const char **assignments, size_t *ret_n)
 {
 	struct text why = text_make(sentence, sizeof(sentence));
@@ -184,7 +184,7 @@ static void rebuild(const struct description *description, const char *line, str
 	show(description, ret);
 }
 
-/* A record with anything in it. */
+/* A record with random values. */
 static void make_up(const struct description *description, struct again *ret)
 {
 	char number[64], word[64], text[64], list[64];
@@ -222,7 +222,7 @@ TEST(output_of_tail_can_be_emitted_again)
 	}
 }
 
-/* Whatever comes, it is refused or taken apart, and nothing outside it is touched (the sanitizers see that). */
+/* Each line is refused or split, without an access outside of it (the sanitizers would find one). */
 TEST(random_lines_stay_within_their_buffer)
 {
 	static const char letters[] = "ab= \t\"\"\\\\xu01d8'{}[]:,-.";

@@ -5,23 +5,10 @@
 #include "client/userevctl/tracing/tracefs.h"
 #include "tests/suite.h"
 
-/* "NAME:USERS NAME:USERS" of all lines that were read. */
-static const char *read_status(const char *text, size_t size)
-{
-	static char result[4096];
-	struct text out = text_make(result, sizeof(result));
-	struct cursor rest = cursor_make(text, size);
-	struct status_line line;
-
-	while (text_next_status(&rest, &line))
-		text_printf(&out, "%s%.*s:%u", out.length > 0 ? " " : "", (int)line.length, line.name, line.used_by);
-	return result;
-}
-
 TEST(each_event_of_a_status_is_read)
 {
 	static const struct {
-		const char *status, *events;
+		const char *status, *events; /* "NAME:USERS NAME:USERS" */
 	} cases[] = {
 		/* Linux 6.12 */
 		{ "foo # Used by ftrace perf\nbaz # Used by ftrace\nbar\nmu.0 # Used by other\n\nActive: 4\nBusy: 3\n",
@@ -43,9 +30,17 @@ TEST(each_event_of_a_status_is_read)
 		{ " foo\n1: \n:foo\nx:foo\n1:a:b\nfoo bar\nfoo #\nfoo # Used\n1:\nok\n", "ok:0" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		ck_assert_str_eq(read_status(cases[i].status, strlen(cases[i].status)), cases[i].events);
-	ck_assert_str_eq(read_status("a\0b\n", 4), "a:0");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(freep) char *status = strdup(cases[i].status);
+		char *rest = status, result[4096];
+		struct text out = text_make(result, sizeof(result));
+		unsigned used_by;
+		const char *name;
+
+		while ((name = text_next_status(&rest, &used_by)))
+			text_printf(&out, "%s%s:%u", out.length > 0 ? " " : "", name, used_by);
+		ck_assert_str_eq(result, cases[i].events);
+	}
 }
 
 #define COMMON                                                                                                         \
@@ -55,56 +50,56 @@ TEST(each_event_of_a_status_is_read)
 	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"                                 \
 	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
-static struct event_format format;
+static int read_format(const char *text, struct event_format *ret)
+{
+	_cleanup_(freep) char *copy = strdup(text);
+
+	return text_read_format(copy, ret);
+}
 
 TEST(a_format_has_the_fields_as_registered)
 {
-	ck_assert_int_eq(text_read_format(COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
-						 "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"
-						 "\tfield:__rel_loc char path[];\toffset:14;\tsize:4;\tsigned:1;\n"
-						 "\tfield:char name[8];\toffset:18;\tsize:8;\tsigned:1;\n"
-						 "\tfield:unsigned int ui;\toffset:26;\tsize:4;\tsigned:0;\n"
-						 "\tfield:struct blob b;\toffset:30;\tsize:5;\tsigned:1;\n"
-						 "\tfield:__data_loc char[] old;\toffset:35;\tsize:4;\tsigned:1;\n"
-						 "\nprint fmt: \"x=%u\", REC->x\n",
-					  &format),
-			 0);
-	ck_assert_uint_eq(format.id, 660);
-	ck_assert(format.exact);
-	ck_assert_str_eq(format.fields, "u32 x; s16 y; __rel_loc char[] path; char[8] name; unsigned int ui; "
-					"struct blob b 5; __data_loc char[] old");
-}
+	static const struct {
+		const char *text, *fields;
+		bool exact;
+	} cases[] = {
+		{ COMMON "\tfield:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n"
+			 "\tfield:s16 y;\toffset:12;\tsize:2;\tsigned:1;\n"
+			 "\tfield:__rel_loc char path[];\toffset:14;\tsize:4;\tsigned:1;\n"
+			 "\tfield:char name[8];\toffset:18;\tsize:8;\tsigned:1;\n"
+			 "\tfield:unsigned int ui;\toffset:26;\tsize:4;\tsigned:0;\n"
+			 "\tfield:struct blob b;\toffset:30;\tsize:5;\tsigned:1;\n"
+			 "\tfield:__data_loc char[] old;\toffset:35;\tsize:4;\tsigned:1;\n"
+			 "\nprint fmt: \"x=%u\", REC->x\nID: 9\n",
+		  "u32 x; s16 y; __rel_loc char[] path; char[8] name; unsigned int ui; struct blob b 5; "
+		  "__data_loc char[] old",
+		  true },
+		/* Numbers in brackets are not reliable. */
+		{ COMMON "\tfield:__rel_loc char path[13109852];\toffset:8;\tsize:4;\tsigned:1;\n"
+			 "\tfield:char name[3249696];\toffset:12;\tsize:8;\tsigned:1;\n"
+			 "\tfield:unsigned char raw[-7];\toffset:20;\tsize:3;\tsigned:0;\n",
+		  "__rel_loc char[] path; char[8] name; unsigned char[3] raw", true },
+		{ COMMON "\nprint fmt: \"\"\n", "", true },
+		/* A gap. */
+		{ COMMON "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
+			 "\tfield:u32 b;\toffset:12;\tsize:4;\tsigned:0;\n",
+		  "u8 a; u32 b", false },
+		/* No blank. */
+		{ "ID: 660\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", "x ;  ", true },
+	};
+	struct event_format format;
 
-TEST(numbers_in_brackets_are_ignored)
-{
-	ck_assert_int_eq(text_read_format(COMMON
-					  "\tfield:__rel_loc char path[13109852];\toffset:8;\tsize:4;\tsigned:1;\n"
-					  "\tfield:char name[3249696];\toffset:12;\tsize:8;\tsigned:1;\n"
-					  "\tfield:unsigned char raw[-7];\toffset:20;\tsize:3;\tsigned:0;\n",
-					  &format),
-			 0);
-	ck_assert(format.exact);
-	ck_assert_str_eq(format.fields, "__rel_loc char[] path; char[8] name; unsigned char[3] raw");
-}
-
-TEST(an_event_without_fields_has_none)
-{
-	ck_assert_int_eq(text_read_format(COMMON "\nprint fmt: \"\"\n", &format), 0);
-	ck_assert(format.exact);
-	ck_assert_str_eq(format.fields, "");
-}
-
-TEST(fields_with_a_gap_are_not_exact)
-{
-	ck_assert_int_eq(text_read_format(COMMON "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
-						 "\tfield:u32 b;\toffset:12;\tsize:4;\tsigned:0;\n",
-					  &format),
-			 0);
-	ck_assert(!format.exact);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		ck_assert_int_eq(read_format(cases[i].text, &format), 0);
+		ck_assert_uint_eq(format.id, 660);
+		ck_assert_str_eq(format.fields, cases[i].fields);
+		ck_assert(format.exact == cases[i].exact);
+	}
 }
 
 TEST(too_many_fields_are_not_exact)
 {
+	struct event_format format;
 	char text[32768];
 	struct text out = text_make(text, sizeof(text));
 
@@ -112,7 +107,7 @@ TEST(too_many_fields_are_not_exact)
 	for (unsigned i = 0; i < 200; i++)
 		text_printf(&out, "\tfield:u8 field_%u;\toffset:%u;\tsize:1;\tsigned:0;\n", i, 8 + i);
 	ck_assert(!out.cut);
-	ck_assert_int_eq(text_read_format(text, &format), 0);
+	ck_assert_int_eq(read_format(text, &format), 0);
 	ck_assert(!format.exact);
 }
 
@@ -130,72 +125,61 @@ TEST(a_malformed_format_is_refused)
 		"ID: 1\n\tfield:u32 x;\toffset:8;\tsize:;\n",
 		"ID: 1\n\tfield:u32 x;\toffset:8;\tsize:99999999;\n",
 	};
+	struct event_format format;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		ck_assert_msg(text_read_format(texts[i], &format) == -EBADMSG, "%s", texts[i]);
-}
-
-TEST(a_field_without_a_blank_does_no_harm)
-{
-	ck_assert_int_eq(
-		text_read_format("ID: 1\n\tfield:x;\toffset:8;\tsize:4;\n\tfield:;\toffset:12;\tsize:0;\n", &format),
-		0);
-}
-
-TEST(the_last_id_line_before_the_format_counts)
-{
-	ck_assert_int_eq(text_read_format("name: foo\nID: 7\nID: 660\nformat:\n\nprint fmt: \"\"\nID: 9\n", &format),
-			 0);
-	ck_assert_uint_eq(format.id, 660);
-}
-
-TEST(a_number_is_found_by_its_whole_key)
-{
-	const char *stats = "entries: 3\ncommit overrun: 5\noverrun: 12345678901\nbytes:\n";
-	uint64_t number = 77;
-
-	ck_assert(text_find_number(stats, "overrun", &number));
-	ck_assert_uint_eq(number, UINT64_C(12345678901));
-	ck_assert(text_find_number(stats, "commit overrun", &number));
-	ck_assert_uint_eq(number, 5);
-	ck_assert(!text_find_number(stats, "over", &number));
-	ck_assert(!text_find_number(stats, "dropped events", &number));
-	ck_assert(!text_find_number("overrun", "overrun", &number));
-	ck_assert_uint_eq(number, 5);
+		ck_assert_msg(read_format(texts[i], &format) == -EBADMSG, "%s", texts[i]);
 }
 
 TEST(a_line_is_found_as_a_whole)
 {
-	const char *enabled = "sched:sched_switch\nuser_events:foo\nuser_events_multi:mu.0";
+	const char *enabled = "sched:sched_switch\nuser_events:foo_bar\nuser_events:foo\nuser_events_multi:mu.0";
 
 	ck_assert(text_has_line(enabled, "user_events:foo"));
 	ck_assert(text_has_line(enabled, "user_events_multi:mu.0"));
 	ck_assert(!text_has_line(enabled, "user_events:fo"));
+	ck_assert(!text_has_line(enabled, "events:foo"));
 	ck_assert(!text_has_line(enabled, "user_events:foo "));
 	ck_assert(!text_has_line("", "user_events:foo"));
 }
 
 TEST(a_command_is_found_by_its_pid)
 {
-	const char *saved = "1 systemd\n12 kworker/0:1 x\n123 direct\nx bad\n4 \n";
-	char comm[8];
+	const char *saved = "1 systemd\n12 kworker/0:1 x\n123 direct\nx bad\n4 \n5 last\n";
+	static const struct {
+		uint64_t pid;
+		const char *command; /* "": it is not found */
+	} cases[] = { { 123, "direct" }, { 12, "kworker/0:1 x" }, { 5, "last" }, { 2, "" }, { 4, "" } };
+	char comm[64];
 
-	ck_assert(text_find_command(saved, 123, comm, sizeof(comm)));
-	ck_assert_str_eq(comm, "direct");
-	ck_assert(text_find_command(saved, 12, comm, sizeof(comm)));
-	ck_assert_str_eq(comm, "kworker");
-	ck_assert(!text_find_command(saved, 2, comm, sizeof(comm)));
-	ck_assert(!text_find_command(saved, 4, comm, sizeof(comm)));
-	ck_assert(!text_find_command("", 1, comm, sizeof(comm)));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		ck_assert(text_find_command(saved, cases[i].pid, comm) == (*cases[i].command != '\0'));
+		ck_assert_str_eq(comm, cases[i].command);
+	}
+	ck_assert(!text_find_command("", 1, comm));
 }
 
 TEST(only_instances_of_a_tail_have_a_pid)
 {
-	ck_assert_uint_eq(text_instance_pid("userevctl-1234"), 1234);
-	ck_assert_uint_eq(text_instance_pid("userevctl-"), 0);
-	ck_assert_uint_eq(text_instance_pid("userevctl-12x"), 0);
-	ck_assert_uint_eq(text_instance_pid("userevctl-12345678901"), 0);
-	ck_assert_uint_eq(text_instance_pid("userevctl"), 0);
-	ck_assert_uint_eq(text_instance_pid("myuserevctl-12"), 0);
-	ck_assert_uint_eq(text_instance_pid(""), 0);
+	static const struct {
+		const char *name;
+		pid_t pid;
+	} cases[] = {
+		{ "userevctl-1234", 1234 }, { "userevctl-", 0 }, { "userevctl-12x", 0 }, { "userevctl-12345678901", 0 },
+		{ "userevctl", 0 },	    { "", 0 },		 { "userevctl--5", 0 },	 { "myuserevctl-12", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		ck_assert_int_eq(text_instance_pid(cases[i].name), cases[i].pid);
+}
+
+TEST(a_name_with_a_slash_is_no_file_name)
+{
+	static const char *const good[] = { "foo", "mu.0", "..." };
+	static const char *const bad[] = { "", ".", "..", "../../sched/sched_switch", "a/b" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		ck_assert(text_is_file_name(good[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		ck_assert(!text_is_file_name(bad[i]));
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The events of tracefs and those of the daemon, merged. */
+
+#include "protocol/protocol.h"
+#include "protocol/row.h"
+
+enum used_by { USED_BY_FTRACE = 1 << 0, USED_BY_PERF = 1 << 1, USED_BY_OTHER = 1 << 2, USERS = 3 };
+extern const char *const user_names[USERS];
+
+struct event {
+	char *name;  /* as programs know it; the same for a plain event and all formats of a multi-format event */
+	char *shown; /* as tracers do: with .ID for a multi-format event; the same pointer as `name` if they are equal */
+	char *fields;	    /* "type field; type field", of the daemon; NULL: foreign */
+	const char *system; /* in tracefs; NULL: the event is not there */
+	struct cursor row;  /* a copy of the daemon's; empty: foreign */
+	bool foreign;	    /* made without the daemon */
+	bool on;
+	unsigned used_by; /* of enum used_by */
+};
+
+struct catalogue {
+	struct event *events; /* sorted by `shown`, once merged */
+	size_t n;
+	size_t n_rows; /* the first ones are the daemon's, until merged */
+	size_t foreign;
+};
+
+/* All rows are added first. The text of user_events_status is overwritten. */
+void catalogue_add_row(struct catalogue *, struct cursor row);
+void catalogue_add_status(struct catalogue *, char *text);
+/* `look`: whether tracefs shows this name in user_events_multi, and its fields as the kernel shows them. */
+void catalogue_merge(struct catalogue *, bool (*look)(void *data, const char *shown, char *ret_fields, size_t size),
+		     void *data);
+void catalogue_deinit(struct catalogue *);

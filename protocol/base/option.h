@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Options of a program as a table: their names, their help, and the members that they set. */
+
+#include "protocol/base/base.h"
+
+enum option_kind {
+	OPTION_FLAG,
+	OPTION_TEXT,
+	OPTION_WORD,   /* one of `words`; the member is that word */
+	OPTION_NUMBER, /* 32 bits */
+	OPTION_LONG,   /* 64 bits */
+	OPTION_SIZE,   /* 64 bits, perhaps with K or M behind it */
+};
+
+struct option_row {
+	const char *name;
+	const char *argument; /* NULL: it takes none */
+	enum option_kind kind;
+	size_t member;
+	const char *help; /* NULL: a name that the help does not mention */
+	const char *const *words;
+	uint64_t least, most;
+	char letter;
+};
+
+struct option_table {
+	const char *program;
+	const char *usage; /* the lines above the options */
+	const char *see;   /* the line below */
+	const struct option_row *rows;
+	size_t n;
+};
+
+/* Sets members of `ret`, and carries out --help and --version, which no table has. -1 to go on, or an exit status. */
+int option_table_read(const struct option_table *, int argc, char **argv, void *ret);
