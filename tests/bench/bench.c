@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
-<<<<<<< HEAD
  * Rows are lines of words with tabs between them:
-=======
- * Rows are lines of words with tabs between them, so that the numbers can be used without run.py:
->>>>>>> main
  *
  *	row QUESTION UNIT OURS MEDIAN LEAST MOST THEIRS MEDIAN LEAST MOST AIM
  *	missing QUESTION OTHER WHY

@@ -28,11 +28,7 @@ struct side {
 _Noreturn void fail(const char *what);
 /* In microseconds. */
 double now(void);
-<<<<<<< HEAD
 /* The second number with QUICK in the environment, otherwise the first. */
-=======
-/* QUICK is set in the environment: the first of two numbers is for full runs, the second for runs of two minutes. */
->>>>>>> main
 unsigned pick(unsigned all, unsigned when_quick);
 /* The aim of a row whose figure is a number of instructions; 0 where the clock does not count them. A µs is 1,000 instructions. */
 double counted(double aim);
@@ -156,13 +152,8 @@ uint32_t direct_register(int data, const char *description, uint32_t *word);
 void direct_close(int data, uint32_t *word);
 void direct_register_all(int data, char (*names)[NAME_BYTES], unsigned n);
 /*
-<<<<<<< HEAD
  * Waits while the kernel deletes events. It deletes them one by one, with a grace period, and with the lock that registering takes,
  * so a measurement would pay for earlier events.
-=======
- * Until the kernel has no fewer events than a moment ago. What nobody has any more it removes one by one, with its grace period and
- * the lock that registering takes: a measurement meanwhile would include the earlier ones.
->>>>>>> main
  */
 void direct_settle(void);
 /* Switches the event in the top instance of tracefs. Returns microseconds. */

@@ -50,56 +50,9 @@ static const struct kind *kind_of(pid_t pid)
 
 static void memory_and_wake_ups(void)
 {
-<<<<<<< HEAD
 	pid_t pids[PROCESSES_MAX];
 	double before[PROCESSES_MAX], shares = 0;
 	unsigned n = broker_processes(&broker, pids, PROCESSES_MAX), time = pick(WATCH, WATCH / 5);
-=======
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	return number_of(path, key);
-}
-
-/* Of all its threads. */
-static double wake_ups(pid_t pid)
-{
-	char path[320];
-	struct dirent *entry;
-	double sum = 0;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, entry->d_name);
-		if (*entry->d_name != '.')
-			sum += number_of(path, "voluntary_ctxt_switches:");
-	}
-	if (tasks)
-		closedir(tasks);
-	return sum;
-}
-
-static void report_one(const char *what, const char *name, const char *unit, double value, double aim)
-{
-	struct side side = { .name = name };
-
-	side_add(&side, value);
-	report(what, unit, &side, NULL, aim);
-}
-
-static void memory(pid_t pid, const char *name)
-{
-	report_one("idle: memory (RSS), including shared memory", name, "KiB", in_status(pid, "VmRSS:"), 3072);
-	report_one("idle: memory of its own", name, "KiB", in_status(pid, "RssAnon:"), 0);
-}
-
-static void wakes(const struct broker *broker)
-{
-	double daemon, keeper;
-	unsigned time = pick(WATCH, WATCH / 5);
->>>>>>> main
 
 	usleep(SETTLE);
 	for (unsigned i = 0; i < n; i++)

@@ -6,13 +6,17 @@
  */
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
 
 #include "tests/bench/bench.h"
 
-enum { PAUSE = 50 }; /* µs between two tests of an event that is off */
+enum {
+	PAUSE = 50,	 /* µs between two tests of an event that is off */
+	TIMEOUT = 10000, /* ms for its first record */
+};
 
 static struct broker broker;
 static char names[1][NAME_BYTES];
@@ -130,21 +134,21 @@ static void switch_by_userevctl(bool on)
 /* From the switch until the reader has a record. */
 static double first_record(void (*turn)(bool on))
 {
+	struct pollfd reader = { .events = POLLIN };
 	char path[64], text[4096];
 	double begin;
-	int reader;
 
 	snprintf(path, sizeof(path), "%s/trace", tracefs);
 	write_text(path, "");
 	snprintf(path, sizeof(path), "%s/trace_pipe", tracefs);
-	reader = open(path, O_RDONLY | O_CLOEXEC);
+	reader.fd = open(path, O_RDONLY | O_CLOEXEC);
 	begin = now();
 	turn(true);
-	if (read(reader, text, sizeof(text)) <= 0)
+	if (poll(&reader, 1, TIMEOUT) != 1 || read(reader.fd, text, sizeof(text)) <= 0)
 		fail(path);
 	begin = now() - begin;
 	turn(false);
-	close(reader);
+	close(reader.fd);
 	return begin;
 }
 
