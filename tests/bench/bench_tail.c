@@ -140,7 +140,7 @@ static void compare_sustained(const char *const *tail)
 		side_add(&their_processor, processor);
 		direct_switch(name_of(names[0]), false);
 	}
-	report("records without a pause: per record that is shown", "us", &ours, &theirs, 1);
+	report("records without a pause: per record that is shown", "us", &ours, &theirs, 0);
 	report("... time on a processor", "us", &our_processor, &their_processor, 0);
 	note("userevctl tail shows %.0f records a second; it lost %u in the last %u s, cat trace_pipe %u",
 	     1e6 / median(ours.value, ours.n), we_lost, SUSTAINED / 1000000, they_lost);
