@@ -3,10 +3,10 @@
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
 TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
-	mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
+	liblttng-ust-dev mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
 
 # Alternatives to userevd, and gnuplot.
-BENCH_PACKAGES := liblttng-ust-dev lttng-tools systemtap-sdt-dev dbus-broker valgrind gnuplot-nox
+BENCH_PACKAGES := lttng-tools systemtap-sdt-dev dbus-broker valgrind gnuplot-nox
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
 VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
@@ -26,7 +26,10 @@ KERNEL_TESTS := $(call tests_in,tests/kernel)
 GUARD_TESTS := $(if $(HAS_GUARD),$(call tests_in,tests/guard))
 SOAK_TEST := $(B)/tests/test_soak
 # A program for each question. run.py knows which of them need a guest.
-BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c))
+BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c tests/bench/sample_*.c))
+# Ratios of some of them, counted in instructions, are a test.
+SPEED_BENCHES := $(addprefix $(B)/tests/bench_,macro record register shared start)
+SPEED_TESTS := tests/bench/test_speed.sh
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
 
@@ -71,7 +74,7 @@ TSAN := $(B)/tsan
 TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_fds test_module test_reconnect test_watch test_disposal test_library test_reload test_static)
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
-.PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-packages check-restart check-vm confined coverage exhaustion faults \
+.PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-packages check-restart check-speed check-vm confined coverage exhaustion faults \
 	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels mutants races soak test test-dependencies tidy tsan vm vm-dependencies weight \
 	$(KERNELS:%=kernel-%)
 
@@ -81,11 +84,11 @@ BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 ## make test            All tests of CI: tidy, unit and integration tests, also under sanitizers and in virtual machines.
 test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
-	$(Q)$(BUILD) build-tests confined
+	$(Q)$(BUILD) build-tests confined $(SPEED_BENCHES)
 	$(Q)$(BUILD_ASAN) build-tests
 	$(Q)$(BUILD) packages fuzzers
 	$(Q)tests/run-tests.sh $(LONG_GUESTS) --beside $(ASAN) $(ASAN_TESTS) \
-		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
+		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh $(SPEED_TESTS) \
 		-- $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) $(SHORT_GUESTS)
 
 ## make check           Unit and integration tests on this machine.
@@ -141,9 +144,14 @@ check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
 
-# Its output is for readers; timing decides no test. Best on an idle machine. QUICK=1 takes two minutes instead of twenty; REPORT=1
-# writes the tables into tests/bench/REPORT.md; PATIENCE=3 triples all timeouts.
-## make bench           Cost beside every alternative. QUICK=1 takes two minutes; REPORT=1 writes tests/bench/REPORT.md.
+## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
+check-speed: test-dependencies kernel-6.12
+	$(Q)$(BUILD) build $(SPEED_BENCHES)
+	$(Q)$(if $(RECORD),tests/bench/run.py --record,tests/run-tests.sh) $(B) $(if $(RECORD),,$(SPEED_TESTS))
+
+# Its output is for readers, and best on an idle machine. QUICK=1 takes a few minutes instead of thirty; REPORT=1 writes the tables
+# into tests/bench/REPORT.md; PATIENCE=3 triples all timeouts.
+## make bench           Cost beside every alternative. QUICK=1 takes a few minutes; REPORT=1 writes tests/bench/REPORT.md.
 bench: test-dependencies bench-dependencies kernels
 	$(Q)$(BUILD) build $(BENCHES)
 	$(Q)tests/bench/run.py $(if $(REPORT),--report=tests/bench/REPORT.md) $(if $(QUICK),--quick) $(if $(PATIENCE),--patience=$(PATIENCE)) $(B)
@@ -362,14 +370,20 @@ $(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
 # The headers of the alternatives do not pass all of our warnings.
-BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_*))
+BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_* tests/bench/sample_* tests/bench/preload_*))
 $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS = -Wno-undef -Wno-strict-prototypes -Wno-old-style-definition \
 	-Wno-cast-align -Wno-pointer-arith
 $(B)/tests/bench/bench_off.o $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS += -fno-unroll-loops -falign-loops=64
 
-$(BENCHES): $(B)/tests/%: $(B)/tests/bench/%.o $(BENCH_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
+$(filter-out $(B)/tests/sample_%,$(BENCHES)): $(B)/tests/%: $(B)/tests/bench/%.o $(BENCH_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(BENCH_LIBRARIES)
+
+$(B)/tests/bench_count: | $(B)/tests/preload_spawn.so
+$(B)/tests/bench/preload_spawn.o: EXTRA_CFLAGS = -fvisibility=default
+$(B)/tests/preload_spawn.so: $(B)/tests/bench/preload_spawn.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(LDFLAGS) -shared $^ -o $@
 
 $(B)/tests/bench_quota: $(B)/tests/daemon.a
 $(B)/tests/bench_connections: $(B)/tests/bench/rival_dbus.o
@@ -377,6 +391,12 @@ $(B)/tests/bench_off: $(B)/tests/bench/rival_usdt.o
 $(B)/tests/bench_embedded: $(B)/tests/bench/rival_journal.o
 $(B)/tests/bench_embedded $(B)/tests/bench_off $(B)/tests/bench_record: $(B)/tests/bench/rival_lttng.o
 $(B)/tests/bench_embedded $(B)/tests/bench_off $(B)/tests/bench_record: BENCH_LIBRARIES = -llttng-ust -ldl
+
+# Static: the files of shared libraries are slow in a guest.
+$(B)/tests/sample_declared: $(B)/libuserev.a
+$(B)/tests/sample_%: $(B)/tests/bench/sample_%.o
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -static $^ -o $@
 
 $(B)/tests/emitter: $(B)/tests/integration/emitter.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Rows are lines of words with tabs between them, so that the numbers can be used without run.py:
+ * Rows are lines of words with tabs between them:
  *
  *	row QUESTION UNIT OURS MEDIAN LEAST MOST THEIRS MEDIAN LEAST MOST AIM
  *	missing QUESTION OTHER WHY
@@ -38,6 +38,11 @@ unsigned pick(unsigned all, unsigned when_quick)
 	const char *quick = getenv("QUICK");
 
 	return quick && *quick ? when_quick : all;
+}
+
+double counted(double aim)
+{
+	return getenv("COUNTING") ? aim : 0;
 }
 
 void side_add(struct side *side, double value)
@@ -87,6 +92,14 @@ void report(const char *question, const char *unit, struct side *ours, struct si
 	fflush(stdout);
 }
 
+void report_value(const char *question, const char *unit, const char *name, double value, double aim)
+{
+	struct side side = { .name = name };
+
+	side_add(&side, value);
+	report(question, unit, &side, NULL, aim);
+}
+
 void report_missing(const char *question, const char *other, const char *why)
 {
 	printf("missing\t%s\t%s\t%s\n", question, other, why);
@@ -125,8 +138,7 @@ static void redirect(const char *output)
 	int fd = open(output ? output : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
 	dup2(fd, STDOUT_FILENO);
-	if (!output)
-		dup2(fd, STDERR_FILENO);
+	dup2(fd, STDERR_FILENO);
 }
 
 pid_t start(const char *const *argv, const char *output)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the benchmarks have in common. Each is a program that answers one question: it measures ours and another's in turn, and
- * prints rows, which run.py makes tables and plots of. All that is measured is the better the smaller it is.
+ * Shared by the benchmarks. Each benchmark is a program that answers one question: it measures ours and an alternative in turn, and
+ * prints rows, of which run.py makes tables and plots. Smaller is better in every row.
  */
 
 #include <stdint.h>
@@ -24,132 +24,168 @@ struct side {
 	unsigned n;
 };
 
-/* Says what and why (errno), and ends. */
+/* Prints the sentence and errno, and exits. */
 _Noreturn void fail(const char *what);
 /* In microseconds. */
 double now(void);
-/* QUICK is set in the environment: the first of two numbers is for full runs, the second for runs of two minutes. */
+/* The second number with QUICK in the environment, otherwise the first. */
 unsigned pick(unsigned all, unsigned when_quick);
+/* The aim of a row whose figure is a number of instructions; 0 where the clock does not count them. A µs is 1,000 instructions. */
+double counted(double aim);
 void side_add(struct side *, double);
-/* These sort what they are given. */
+/* These sort the values. */
 double median(double *values, size_t n);
 double quantile(double *values, size_t n, double part);
-/* `aim`: the ratio that ours is to keep below, or where there is no other side the value; 0: as measured. */
+/* `aim`: the highest ratio that is wanted, or the highest value where there is no other side; 0: no aim. */
 void report(const char *question, const char *unit, struct side *ours, struct side *theirs, double aim);
-/* A point of a plot, which run.py knows by that name. */
+/* The same for one figure without another side. */
+void report_value(const char *question, const char *unit, const char *name, double value, double aim);
+/* A point of a plot that run.py knows by this name. */
 void point(const char *plot, const char *series, double x, double y);
-/* A sentence that stands below the table. */
+/* A sentence below the table. */
 __attribute__((format(printf, 1, 2))) void note(const char *format, ...);
-/* As long as there is none, the row says why. */
+/* In place of a row. */
 void report_missing(const char *question, const char *other, const char *why);
 void write_text(const char *path, const char *text);
-/* Runs a command, without what it prints: true when it ended with 0. */
+/* Runs a command without its output; true if it exits with 0. */
 bool run(const char *const *argv);
-/* The same in the background; with its output to a file, or nowhere (NULL). It ends with us. */
+/* The same in the background; the output goes to a file, or nowhere (NULL). The process ends with ours. */
 pid_t start(const char *const *argv, const char *output);
-/* By that signal (0: it ends by itself), and its time on a processor, in microseconds. */
+/* Sends a signal (0: none) and waits for the end. Returns the process's processor time in microseconds. */
 double finish(pid_t, int signal);
-/* Where we are, another program of the same build: "userevd". */
+/* The path of another program of this build, such as "userevd"; valid until the next call. */
 const char *built(const char *name);
-/* Names that nobody had before. */
+/* Descriptions of events that were not used before. */
 void make_names(char (*names)[NAME_BYTES], unsigned n);
 /* The name alone. */
 const char *name_of(const char *description);
-/* True when this process may have so many files open, and what it starts. */
+/* True if this process and its children may have so many open files. */
 bool raise_limits(unsigned files);
 
-/* --- broker.c: the daemon, and how it is spoken to without libuserev --- */
+/* --- process.c --- */
+
+/* User and kernel, in microseconds; exact, not in ticks. */
+double process_time(pid_t);
+/* The number of a line of /proc/PID/status. Memory is in KiB. */
+double process_status(pid_t, const char *key);
+/* The process's share of the machine's memory (PSS), in KiB. */
+double process_share(pid_t);
+/* Of all its threads. */
+double process_wake_ups(pid_t);
+/* Adds all descendants of the first n processes; returns the new number. */
+unsigned process_family(pid_t *pids, unsigned n, unsigned most);
+void process_pin(pid_t, int processor);
+/* Moves this process into the cgroup, which is made if necessary. "" is the root, which is depth 1. */
+void enter_cgroup(const char *path);
+
+/* --- broker.c --- */
 
 struct broker {
+	/* Set before broker_start(). */
+	const char *backend; /* of a bare daemon; NULL: detected */
+	const char *policy;  /* text; NULL: no_limits */
+	const char *option;  /* one more option of an installed daemon, or NULL */
+	bool installed; /* as systemd starts it: sockets that outlive daemon and keeper, with ledger and deposits */
+	bool counted;	/* daemon and keeper run under callgrind; only with `installed` */
+	/* Set by it. */
 	char directory[64];
 	char socket[96];
 	char control[96];
 	char keeper_socket[96];
-	const char *backend;
-	const char *tenants;
-	int clients; /* listening: as systemd does it, where they outlive daemon and keeper; 0: they start each other */
+	int clients; /* listening sockets, if installed */
 	int controls;
 	int keepers;
+	int ready; /* a pipe, into which the daemon writes when it is ready */
 	pid_t daemon;
-	pid_t keeper;
+	pid_t keeper; /* if installed; otherwise it is a child of the daemon */
 };
 
-/* With this policy, and the backend that it finds by itself (NULL), or the one of that name. */
-void broker_start(struct broker *, const char *backend, const char *policy);
-/* Daemon and keeper side by side, as systemd starts them; the daemon with one more option, or NULL. */
-void broker_start_apart(struct broker *, const char *policy, const char *tenants);
-void broker_start_daemon(struct broker *);
-void broker_stop(struct broker *);
-/* Its backend and its guard, below the table. */
-void broker_describe(const struct broker *);
-bool has_user_events(void);
-/* A policy in which nobody is refused anything. */
+/* A policy that refuses nothing. */
 extern const char no_limits[];
 
-/* Packets, for as long as an answer takes: the library's patience is a program's, and a guest is slow. */
+bool has_user_events(void);
+void broker_start(struct broker *);
+/* Another daemon for the same sockets, if installed. */
+void broker_start_daemon(struct broker *);
+void broker_stop(struct broker *);
+/* Backend and guard, as notes. */
+void broker_describe(const struct broker *);
+/* Daemon, keeper, and all processes that these started. Returns their number. */
+unsigned broker_processes(const struct broker *, pid_t *ret, unsigned most);
+/* Processor time of all of these, in microseconds. */
+double broker_time(const struct broker *);
+/* Waits until none of these has anything to do, so that nothing else pays for what a client left behind. */
+void broker_rest(const struct broker *);
+/* Waits until no event is charged to our tenant. */
+void broker_empty(const struct broker *);
+/* The same, and until the kernel has forgotten the events. */
+void broker_settle(const struct broker *);
+/* Ends daemon and keeper under callgrind: instructions of each in user space since their start. broker_stop() follows. */
+void broker_count(struct broker *, double *ret_daemon, double *ret_keeper);
+void broker_switch(const struct broker *, const char *name, bool on);
+
+/* --- packets.c: clients --- */
+
+/* Packets wait for as long as an answer takes; the library's timeouts are too short for a slow guest. */
 int dial(const char *path);
-/* HELLO and its answer; a page is closed unless wanted. */
+/* HELLO and WELCOME; the page is closed with NULL. */
 void greet(int socket, int *ret_page);
 int connect_to_broker(const struct broker *);
-/* Each of them granted, or the program ends. The last stream that came with it, and the first event's index, unless NULL. */
+/* Registers events. Returns the last stream that was passed, and the first event's index, unless NULL. */
 void ask_broker(int socket, char (*names)[NAME_BYTES], unsigned n, int *ret_stream, uint32_t *ret_index);
 struct wire_account query_broker(int socket);
 void query_by_all(const int *sockets, unsigned n);
-/* Until nothing is charged to our tenant any more, and the kernel has forgotten it, too. */
-void broker_settle(const struct broker *);
-/* Through libuserev, and waits until the daemon has answered. */
+/* The same by libuserev. */
 struct userev *broker_open(const struct broker *);
 void broker_register(struct userev *, struct userev_event *, char (*names)[NAME_BYTES], unsigned n);
-void broker_switch(const struct broker *, const char *name, bool on);
 
-/* --- direct.c: the kernel's own interface, whichever it has --- */
+/* --- direct.c: the kernel's own interface, of either version --- */
+
+extern const char tracefs[];
 
 int direct_open(void);
-/* Linux 5.18 to 6.3: it never forgets an event that was registered directly, and has room for 32,767. */
+/* Linux 5.18 to 6.3: an event that was registered directly is never deleted, and there is room for 32,767. */
 bool has_status_page(void);
-/* The event's index on that file; each has a word of its own, as programs do it. */
+/* The event's index on that file. */
 uint32_t direct_register(int data, const char *description, uint32_t *word);
-/* The file, and the word of its only event: the kernel has forgotten both. */
+/* Unregisters the file's only event. */
 void direct_close(int data, uint32_t *word);
 void direct_register_all(int data, char (*names)[NAME_BYTES], unsigned n);
 /*
- * Until the kernel has no fewer events than a moment ago. What nobody has any more it removes one by one, with its grace period and
- * the lock that registering takes: a measurement meanwhile would include the earlier ones.
+ * Waits while the kernel deletes events. It deletes them one by one, with a grace period, and with the lock that registering takes,
+ * so a measurement would pay for earlier events.
  */
 void direct_settle(void);
-/* Turns it on or off in the top instance of tracefs: microseconds. */
+/* Switches the event in the top instance of tracefs. Returns microseconds. */
 double direct_switch(const char *name, bool on);
-extern const char tracefs[];
 
 /* --- programs.c: many programs at once --- */
 
 struct programs {
 	unsigned n;
-	/* What each does before it may begin, what it then does, `number` being its own: the first returns what the second gets. */
+	/* Run in each program, with its number. The first comes before the measurement; its result is passed to the second. */
 	int (*prepare)(unsigned number);
 	void (*work)(int prepared, unsigned number);
 	pid_t *pid;
 	int open[2];  /* closed: begin */
 	int leave[2]; /* closed: end */
-	int done[2];  /* a byte from each: ready, and later done */
+	int done[2];  /* a byte from each program: prepared, and later done */
 };
 
-/* Starts them, and waits until all have prepared. */
+/* Returns when all have prepared. */
 void programs_start(struct programs *);
-/* From the moment when all may begin until the last has done its work: microseconds. */
+/* Microseconds until the last program has done its work. */
 double programs_run(struct programs *);
 void programs_stop(struct programs *);
-/* How long all processors were in the kernel since the machine's start, in microseconds. */
-double kernel_time(void);
 
-/* --- echo.c: the least that two programs can say to each other --- */
+/* --- echo.c --- */
 
+/* A server that sends back each packet: the least that a server can do. */
 struct echo {
 	char path[64];
 	pid_t pid;
 };
 
-/* A program that sends back each packet, to any number of clients. */
 void echo_start(struct echo *);
 void echo_trip(int socket);
 void echo_stop(struct echo *);

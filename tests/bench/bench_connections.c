@@ -52,23 +52,6 @@ static struct system theirs = { .name = "dbus-broker", .connect = rival_dbus_con
 
 /* --- memory and latency --- */
 
-/* Its own, in KiB. */
-static double memory_of(pid_t pid)
-{
-	char path[64], line[128];
-	double kilobytes = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, "RssAnon:", 8) == 0)
-			kilobytes = strtod(line + 8, NULL);
-	if (file)
-		fclose(file);
-	return kilobytes;
-}
-
 /* In another process, which then only waits. */
 static void hold_more(struct system *system, unsigned n)
 {
@@ -95,7 +78,7 @@ static void hold_more(struct system *system, unsigned n)
 static void connect_more(struct system *system, unsigned n)
 {
 	if (system->n == 0)
-		system->first_memory = memory_of(system->pid);
+		system->first_memory = process_status(system->pid, "RssAnon:");
 	while (system->n < MIN(n, OWN_MAX))
 		system->sockets[system->n++] = system->connect();
 	if (n > OWN_MAX)
@@ -112,7 +95,7 @@ static void disconnect_all(struct system *system)
 
 static double memory_each(const struct system *system, unsigned n)
 {
-	return (memory_of(system->pid) - system->first_memory) * 1024 / n;
+	return (process_status(system->pid, "RssAnon:") - system->first_memory) * 1024 / n;
 }
 
 struct latency {
@@ -226,7 +209,8 @@ int main(void)
 	const char *why;
 	unsigned most = raise_limits(CONNECTIONS_MAX + SPARE) ? CONNECTIONS_MAX : 100;
 
-	broker_start(&broker, "embedded", no_limits);
+	broker.backend = "embedded";
+	broker_start(&broker);
 	ours.pid = broker.daemon;
 	theirs.pid = rival_dbus_start(&why);
 	if (theirs.pid == 0) {

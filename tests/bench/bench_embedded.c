@@ -31,7 +31,8 @@ static void open_ours(void)
 {
 	static char names[1][NAME_BYTES];
 
-	broker_start(&broker, "embedded", no_limits);
+	broker.backend = "embedded";
+	broker_start(&broker);
 	userev = broker_open(&broker);
 	make_names(names, 1);
 	broker_register(userev, &event, names, 1);

@@ -115,7 +115,7 @@ int main(void)
 	size_t last = 0;
 	char question[96];
 
-	broker_start(&broker, NULL, no_limits);
+	broker_start(&broker);
 	holder = broker_open(&broker);
 	data = direct_open();
 	events = calloc(EVENTS_MAX, sizeof(*events));

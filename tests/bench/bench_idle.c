@@ -1,135 +1,151 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What do daemon and keeper cost when nobody asks for anything: how often do they wake up, how much memory do they have, and how
- * much for each program that is connected? With a program that holds an event, and nothing that lingers.
+ * What do the broker's processes cost when no client asks for anything: memory and wake-ups? How much memory does each connected
+ * program cost, and what is left of it when 30,000 events have gone? A program holds an event, and nothing lingers.
  */
-
-#include <dirent.h>
 
 #include "tests/bench/bench.h"
 
-enum { CONNECTIONS = 1000, SETTLE = 3000000, WATCH = 20000000 };
+enum {
+	CONNECTIONS = 1000,
+	SETTLE = 3000000,
+	WATCH = 20000000,
+	PROCESSES_MAX = 64,
+	EVENTS_MAX = 30000,
+	EVENTS_QUICK = 3000,
+	SHARES_AIM = 5120
+};
 
-static char names[1][NAME_BYTES];
+static struct broker broker;
+static char names[EVENTS_MAX][NAME_BYTES];
 
-/* A line of /proc/PID/status, or of a thread's. */
-static double number_of(const char *path, const char *key)
+/* A program's name for the kernel, its name in the table, and how much memory (RSS) a process of it may have, in KiB. */
+struct kind {
+	const char *comm, *name;
+	double aim;
+};
+
+static const struct kind kinds[] = {
+	{ "userevd", "daemon", 2560 },	     { "userevd-keeper", "keeper", 1229 }, { "exe", "enabler", 614 },
+	{ "userevd-janitor", "janitor", 0 }, { "", "another process", 0 },
+};
+
+static const struct kind *kind_of(pid_t pid)
 {
-	char line[128];
-	double number = 0;
-	FILE *file = fopen(path, "re");
+	char path[64], comm[32] = "";
+	const struct kind *kind = kinds;
+	FILE *file;
 
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, key, strlen(key)) == 0)
-			number = strtod(line + strlen(key), NULL);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "re");
+	if (file && fgets(comm, sizeof(comm), file))
+		comm[strcspn(comm, "\n")] = '\0';
 	if (file)
 		fclose(file);
-	return number;
+	while (*kind->comm && !streq(kind->comm, comm))
+		kind++;
+	return kind;
 }
 
-static double in_status(pid_t pid, const char *key)
+static void memory_and_wake_ups(void)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	return number_of(path, key);
-}
-
-/* Of all its threads. */
-static double wake_ups(pid_t pid)
-{
-	char path[320];
-	struct dirent *entry;
-	double sum = 0;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, entry->d_name);
-		if (*entry->d_name != '.')
-			sum += number_of(path, "voluntary_ctxt_switches:");
-	}
-	if (tasks)
-		closedir(tasks);
-	return sum;
-}
-
-static void report_one(const char *what, const char *name, const char *unit, double value, double aim)
-{
-	struct side side = { .name = name };
-
-	side_add(&side, value);
-	report(what, unit, &side, NULL, aim);
-}
-
-static void memory(pid_t pid, const char *name)
-{
-	report_one("idle: memory (RSS), including shared memory", name, "KiB", in_status(pid, "VmRSS:"), 3072);
-	report_one("idle: memory of its own", name, "KiB", in_status(pid, "RssAnon:"), 0);
-}
-
-static void wakes(const struct broker *broker)
-{
-	double daemon, keeper;
-	unsigned time = pick(WATCH, WATCH / 5);
+	pid_t pids[PROCESSES_MAX];
+	double before[PROCESSES_MAX], shares = 0;
+	unsigned n = broker_processes(&broker, pids, PROCESSES_MAX), time = pick(WATCH, WATCH / 5);
 
 	usleep(SETTLE);
-	daemon = wake_ups(broker->daemon);
-	keeper = broker->keeper ? wake_ups(broker->keeper) : 0;
+	for (unsigned i = 0; i < n; i++)
+		before[i] = process_wake_ups(pids[i]);
 	usleep(time);
-	/* Less than one is none; a number with that aim is none at all. */
-	report_one("idle: wake-ups in a minute", "daemon", "", (wake_ups(broker->daemon) - daemon) * 6e7 / time, 0.001);
-	if (broker->keeper)
-		report_one("idle: wake-ups in a minute", "keeper", "", (wake_ups(broker->keeper) - keeper) * 6e7 / time,
-			   0.001);
+	for (unsigned i = 0; i < n; i++) {
+		double wake_ups = (process_wake_ups(pids[i]) - before[i]) * 6e7 / time;
+		const struct kind *kind = kind_of(pids[i]);
+
+		/* An aim of 0 would be none. */
+		report_value("idle: wake-ups in a minute", "", kind->name, wake_ups, 0.001);
+		report_value("idle: memory (RSS)", "KiB", kind->name, process_status(pids[i], "VmRSS:"), kind->aim);
+		report_value("idle: memory of its own", "KiB", kind->name, process_status(pids[i], "RssAnon:"), 0);
+		shares += process_share(pids[i]);
+	}
+	report_value("idle: memory of all processes (PSS)", "KiB", "all", shares, SHARES_AIM);
 }
 
-/* What both have grown by since, for each connection. */
-static void report_growth(const struct broker *broker, const char *what, double daemon, double keeper, double aim)
+struct private_memory {
+	double daemon, keeper;
+};
+
+static struct private_memory private_memory(void)
 {
-	report_one(what, "daemon", "bytes", (in_status(broker->daemon, "RssAnon:") - daemon) * 1024 / CONNECTIONS, aim);
-	if (broker->keeper)
-		report_one(what, "keeper", "bytes",
-			   (in_status(broker->keeper, "RssAnon:") - keeper) * 1024 / CONNECTIONS, aim);
+	return (struct private_memory){
+		.daemon = process_status(broker.daemon, "RssAnon:"),
+		.keeper = broker.keeper ? process_status(broker.keeper, "RssAnon:") : 0,
+	};
 }
 
-static void connections(const struct broker *broker)
+static void report_growth(const char *what, const struct private_memory *before)
+{
+	const struct private_memory after = private_memory();
+
+	report_value(what, "bytes", "daemon", (after.daemon - before->daemon) * 1024 / CONNECTIONS, 1024);
+	if (broker.keeper)
+		report_value(what, "bytes", "keeper", (after.keeper - before->keeper) * 1024 / CONNECTIONS, 1024);
+}
+
+static void connections(void)
 {
 	static int sockets[CONNECTIONS];
-	double daemon = in_status(broker->daemon, "RssAnon:");
-	double keeper = broker->keeper ? in_status(broker->keeper, "RssAnon:") : 0;
+	const struct private_memory before = private_memory();
 
 	for (unsigned i = 0; i < CONNECTIONS; i++)
-		sockets[i] = connect_to_broker(broker);
-	report_growth(broker, "each of 1,000 connections", daemon, keeper, 1024);
+		sockets[i] = connect_to_broker(&broker);
+	report_growth("each of 1,000 connections", &before);
 	for (unsigned i = 0; i < CONNECTIONS; i++)
 		ask_broker(sockets[i], names, 1, NULL, NULL);
-	report_growth(broker, "each of 1,000 connections with an event that others have", daemon, keeper, 1024);
+	report_growth("each of 1,000 connections with an event that others have", &before);
 	for (unsigned i = 0; i < CONNECTIONS; i++)
 		close(sockets[i]);
 }
 
+/* What remains of the memory when the events of one program have gone. */
+static void after_many_events(void)
+{
+	struct side before = { .name = "before" }, with = { .name = "with them" },
+		    after = { .name = "when they have gone" };
+	unsigned n = has_user_events() ? pick(EVENTS_MAX, EVENTS_QUICK) : EVENTS_MAX;
+	char question[96];
+	int holder;
+
+	broker_empty(&broker);
+	side_add(&before, process_status(broker.daemon, "VmRSS:"));
+	holder = connect_to_broker(&broker);
+	make_names(names, n);
+	ask_broker(holder, names, n, NULL, NULL);
+	side_add(&with, process_status(broker.daemon, "VmRSS:"));
+	close(holder);
+	broker_empty(&broker);
+	side_add(&after, process_status(broker.daemon, "VmRSS:"));
+	snprintf(question, sizeof(question), "daemon's memory (RSS), %u events", n);
+	report(question, "KiB", &with, &before, 0);
+	report(question, "KiB", &after, &before, 1.2);
+}
+
 int main(void)
 {
-	struct broker broker;
 	int holder;
 
 	raise_limits(FILES);
-	if (has_user_events())
-		broker_start_apart(&broker, no_limits, NULL);
-	else
-		broker_start(&broker, "embedded", no_limits);
+	broker.installed = has_user_events();
+	if (!broker.installed)
+		broker.backend = "embedded";
+	broker_start(&broker);
 	holder = connect_to_broker(&broker);
 	make_names(names, 1);
 	ask_broker(holder, names, 1, NULL, NULL);
-	wakes(&broker);
-	memory(broker.daemon, "daemon");
-	if (broker.keeper)
-		memory(broker.keeper, "keeper");
-	connections(&broker);
+	memory_and_wake_ups();
+	connections();
 	close(holder);
+	after_many_events();
 	broker_stop(&broker);
 	return EXIT_SUCCESS;
 }

@@ -63,10 +63,10 @@ int main(void)
 	struct side ordinary = { .name = "ordinary trip" }, reloading = { 0 };
 	unsigned groups = pick(GROUPS, 15);
 	pid_t loaders[LOADERS];
-	struct broker broker;
+	struct broker broker = { .backend = "embedded", .policy = make_policy() };
 	int fd;
 
-	broker_start(&broker, "embedded", make_policy());
+	broker_start(&broker);
 	for (unsigned i = 0; i < LOADERS; i++) {
 		loaders[i] = fork();
 		if (loaders[i] == 0)

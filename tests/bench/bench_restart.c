@@ -14,7 +14,7 @@
 
 enum { PROGRAMS = 500, TENANTS = 100, EVENTS_MAX = 20 };
 
-static struct broker broker;
+static struct broker broker = { .installed = true, .option = "--tenants=process" };
 static char names[PROGRAMS][EVENTS_MAX][NAME_BYTES];
 static int sockets[PROGRAMS];
 static unsigned events_each;
@@ -118,7 +118,7 @@ static void compare(unsigned events)
 int main(void)
 {
 	raise_limits(FILES);
-	broker_start_apart(&broker, no_limits, "--tenants=process");
+	broker_start(&broker);
 	compare(1000);
 	if (pick(1, 0) && !has_status_page())
 		compare(10000);

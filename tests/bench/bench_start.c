@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * How long does a program with one event take from connect() until it may emit, and where does the time go? Beside three round
- * trips of nothing, and where the kernel has user_events beside open() and ioctl(). The event is one that nobody has, and one
- * that another program of the same tenant holds.
+ * How long does a program with one event take from connect() until it may emit, and what takes how long? Beside three empty round
+ * trips, and where the kernel has user_events beside open() and ioctl(). Another program of the tenant holds the event, or it is new.
+ * In guests also as installed, and for tenants at several depths of the cgroup tree.
  */
 
+#include <signal.h>
 #include <sys/mman.h>
 
 #include "tests/bench/bench.h"
 
-/* What is new takes long to go again in a guest. */
-enum { TIMES = 200, TIMES_IN_GUEST = 12, TRIPS = 3 };
+/* The kernel deletes an event slowly. */
+enum { TIMES = 100, TIMES_IN_GUEST = 12, TRIPS = 3 };
 
 enum part { CONNECT, HELLO, MAP, REGISTER, N_PARTS };
 
-static const char *const part_names[] = { "connect()", "HELLO and WELCOME", "mapping the page",
-					  "REGISTER and REGISTERED" };
+static const char *const part_names[] = { "connect()", "HELLO to WELCOME", "mapping the page",
+					  "REGISTER to REGISTERED" };
 
 static struct broker broker;
 static struct echo echo;
@@ -29,17 +30,37 @@ static double measured(double *begin)
 	return *begin - before;
 }
 
-/* By packets, in parts; their sum. */
-static double start_in_parts(char (*names)[NAME_BYTES], double *ret)
+/* To a socket at which no server accepts. */
+static double bare_connect(void)
 {
-	double begin = now(), first = begin;
+	static struct echo deaf;
+	double begin;
+	int fd;
+
+	if (!*deaf.path) {
+		echo_start(&deaf);
+		kill(deaf.pid, SIGSTOP);
+	}
+	begin = now();
+	fd = dial(deaf.path);
+	begin = now() - begin;
+	close(fd);
+	return begin;
+}
+
+/* By packets. The daemon identifies a client between connect() and HELLO, or after HELLO: that is a part of the second part. */
+static void start_in_parts(char (*names)[NAME_BYTES], double *ret)
+{
+	double begin;
 	int fd, page, stream = -1;
 	void *mapped;
 
+	ret[CONNECT] = bare_connect();
+	broker_rest(&broker);
+	begin = now();
 	fd = dial(broker.socket);
-	ret[CONNECT] = measured(&begin);
 	greet(fd, &page);
-	ret[HELLO] = measured(&begin);
+	ret[HELLO] = measured(&begin) - ret[CONNECT];
 	mapped = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, page, 0);
 	ret[MAP] = measured(&begin);
 	ask_broker(fd, names, 1, &stream, NULL);
@@ -48,7 +69,6 @@ static double start_in_parts(char (*names)[NAME_BYTES], double *ret)
 	close(page);
 	close(stream);
 	close(fd);
-	return begin - first;
 }
 
 static double start_with_library(char (*names)[NAME_BYTES])
@@ -87,12 +107,20 @@ static double empty_trips(void)
 	return begin;
 }
 
-/* Medians of many. */
+/* A way in which the broker and its client run. */
+struct setting {
+	const char *name;
+	bool is_new;
+	bool installed;
+	const char *cgroup;
+	double aim; /* beside three empty trips; 0: none */
+};
+
 struct starts {
 	struct side library, direct, empty, part[N_PARTS];
 };
 
-/* One that nobody has had, when the one before is gone, or the same as before. */
+/* The same event again, or a new one when the kernel has deleted the last one; and nothing is left to do for the broker. */
 static char (*name_for(bool is_new, char (*names)[NAME_BYTES]))[NAME_BYTES]
 {
 	if (is_new) {
@@ -100,27 +128,31 @@ static char (*name_for(bool is_new, char (*names)[NAME_BYTES]))[NAME_BYTES]
 		if (has_user_events())
 			direct_settle();
 	}
+	broker_rest(&broker);
 	return names;
 }
 
-static void measure_round(struct starts *starts, bool is_new, bool with_kernel)
+/* Medians of many starts. */
+static void measure_round(struct starts *starts, bool is_new)
 {
 	static double library[TIMES], direct[TIMES], empty[TIMES], part[N_PARTS][TIMES];
 	static char names[1][NAME_BYTES];
-	unsigned times = with_kernel ? pick(TIMES_IN_GUEST, 4) : pick(TIMES, 40);
+	unsigned times = has_user_events() ? pick(TIMES_IN_GUEST, 4) : pick(TIMES, 20);
 	double parts[N_PARTS];
 	int holder = connect_to_broker(&broker);
 
-	/* Of what is new, too, so that the tenant has what it needs for its first event. */
+	/* The tenant has a page and an enabler then, so that they are not measured with a new event. */
 	make_names(names, 1);
 	ask_broker(holder, names, 1, NULL, NULL);
 	for (unsigned i = 0; i < times; i++) {
 		library[i] = start_with_library(name_for(is_new, names));
+		broker_rest(&broker);
 		empty[i] = empty_trips();
 		start_in_parts(name_for(is_new, names), parts);
 		for (unsigned p = 0; p < N_PARTS; p++)
 			part[p][i] = parts[p];
-		direct[i] = with_kernel ? start_directly(name_for(is_new, names)) : 0;
+		if (has_user_events())
+			direct[i] = start_directly(name_for(is_new, names));
 	}
 	close(holder);
 	side_add(&starts->library, median(library, times));
@@ -130,37 +162,101 @@ static void measure_round(struct starts *starts, bool is_new, bool with_kernel)
 		side_add(&starts->part[p], median(part[p], times));
 }
 
-static void measure(bool is_new)
+static void report_part(struct starts *starts, const struct setting *setting, enum part part, double aim)
+{
+	char question[128];
+
+	starts->part[part].name = "packets by hand";
+	snprintf(question, sizeof(question), "... of that %s%s", part_names[part], setting->name);
+	report(question, "us", &starts->part[part], NULL, aim);
+}
+
+static void report_all(struct starts *starts, const struct setting *setting)
+{
+	const double hello = counted(setting->installed ? 75 : 60);
+	char question[128];
+
+	snprintf(question, sizeof(question), "start of a program with 1 %s%s",
+		 setting->is_new ? "new event" : "event that another holds", setting->name);
+	report(question, "us", &starts->library, &starts->empty, setting->aim);
+	if (has_user_events())
+		report(question, "us", &starts->library, &starts->direct, 0);
+	for (enum part part = 0; part < N_PARTS; part++)
+		if (part == HELLO || !*setting->cgroup)
+			report_part(starts, setting, part, part == HELLO ? hello : 0);
+}
+
+/* A process of its own, because it enters the tenant's cgroup. */
+static void measure(const struct setting *setting)
 {
 	struct starts starts = { .library = { .name = "libuserev" },
 				 .direct = { .name = "open + ioctl" },
 				 .empty = { .name = "connect, 3 empty trips" } };
-	const char *what =
-		is_new ? "start of a program with 1 new event" : "start of a program with 1 event that another holds";
-	bool with_kernel = has_user_events();
-	unsigned rounds = with_kernel ? pick(3, 1) : pick(7, 3);
-	char question[128];
+	unsigned rounds = has_user_events() ? 3 : pick(5, 3);
+	pid_t pid = fork();
 
-	for (unsigned i = 0; i < rounds; i++)
-		measure_round(&starts, is_new, with_kernel);
-	report(what, "us", &starts.library, &starts.empty, 1);
-	if (with_kernel)
-		report(what, "us", &starts.library, &starts.direct, 0);
-	for (unsigned p = 0; p < N_PARTS; p++) {
-		starts.part[p].name = "packets by hand";
-		snprintf(question, sizeof(question), "... of that %s", part_names[p]);
-		report(question, "us", &starts.part[p], NULL, 0);
+	if (pid != 0) {
+		finish(pid, 0);
+		return;
 	}
+	if (*setting->cgroup)
+		enter_cgroup(setting->cgroup);
+	for (unsigned i = 0; i < rounds; i++)
+		measure_round(&starts, setting->is_new);
+	report_all(&starts, setting);
+	exit(EXIT_SUCCESS);
+}
+
+static void pin_all(void)
+{
+	pid_t pids[2] = { broker.daemon };
+	unsigned n = process_family(pids, 1, ARRAY_SIZE(pids));
+
+	for (unsigned i = 0; i < n; i++)
+		process_pin(pids[i], 1);
+	process_pin(echo.pid, 1);
+	process_pin(0, 0);
+}
+
+static void measure_settings(bool installed, const struct setting *settings, unsigned n)
+{
+	broker = (struct broker){ .installed = installed };
+	broker_start(&broker);
+	if (!installed)
+		broker_describe(&broker);
+	for (unsigned i = 0; i < n; i++)
+		measure(&settings[i]);
 }
 
 int main(void)
 {
-	broker_start(&broker, NULL, no_limits);
+	static const struct setting bare[] = {
+		{ "", false, false, "", 1.6 },
+		{ "", true, false, "", 0 },
+		{ ", tenant at depth 3", false, false, "/pod/container", 1.6 },
+		{ ", tenant at depth 5", false, false, "/slice/service/pod/container", 1.6 },
+	};
+	static const struct setting installed[] = {
+		{ ", as installed", false, true, "", 0 },
+		{ ", as installed", true, true, "", 0 },
+		{ ", as installed, tenant at depth 3", false, true, "/pod/container", 0 },
+		{ ", as installed, tenant at depth 5", false, true, "/slice/service/pod/container", 0 },
+	};
+	static const struct setting side_by_side = { ", on two processors", false, false, "", 0 };
+
 	echo_start(&echo);
-	broker_describe(&broker);
-	measure(false);
-	measure(true);
-	echo_stop(&echo);
+	if (has_user_events()) {
+		measure_settings(false, bare, ARRAY_SIZE(bare));
+		broker_stop(&broker);
+		measure_settings(true, installed, ARRAY_SIZE(installed));
+	} else {
+		measure_settings(false, bare, 2);
+		if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+			pin_all();
+			measure(&side_by_side);
+		}
+	}
 	broker_stop(&broker);
+	echo_stop(&echo);
 	return EXIT_SUCCESS;
 }

@@ -2,14 +2,15 @@
 
 /*
  * How long does it take from the first of 10,000 records until all are there as text, and how much of a processor? By userevctl
- * tail, by trace-cmd record and report, and by perf record and script. As root, in a guest.
+ * tail, by trace-cmd record and report, and by perf record and script. And how many records a second can tail show, beside the text
+ * of the kernel itself (trace_pipe)? As root, in a guest.
  */
 
 #include <signal.h>
 
 #include "tests/bench/bench.h"
 
-enum { RECORDS = 10000, PATIENCE = 60, SETTLE = 1000000 };
+enum { RECORDS = 10000, TIMEOUT = 60, SETTLE = 1000000, SUSTAINED = 3000000 };
 
 static struct broker broker;
 static struct userev_event event;
@@ -21,16 +22,18 @@ static unsigned records;
 struct tool {
 	const char *name;
 	const char *const *record;
-	int end;		 /* by this signal; 0: by itself, when it has seen all */
-	const char *const *show; /* NULL: it has done that */
+	int end;		 /* signal; 0: it ends by itself after all records */
+	const char *const *show; /* NULL: the first has shown them */
 };
+
+struct payload {
+	uint32_t turn;
+	uint64_t cost;
+} __attribute__((packed));
 
 static void emit_all(void)
 {
-	struct {
-		uint32_t turn;
-		uint64_t cost;
-	} __attribute__((packed)) payload = { .cost = 7 };
+	struct payload payload = { .cost = 7 };
 
 	for (payload.turn = 0; payload.turn < records; payload.turn++)
 		userev_write(&event, &payload, sizeof(payload));
@@ -51,20 +54,20 @@ static unsigned lines_of(const char *path)
 
 static void wait_until(bool on)
 {
-	for (unsigned i = 0; i < PATIENCE * 1000 && userev_enabled(&event) != on; i++)
+	for (unsigned i = 0; i < TIMEOUT * 1000 && userev_enabled(&event) != on; i++)
 		usleep(1000);
 	if (userev_enabled(&event) != on)
 		fail("the event is not switched");
 }
 
-/* Microseconds until all is there, and of a processor. */
+/* The time until all are there, and the processor time. */
 static void trace_with(const struct tool *tool, struct side *time, struct side *processor, unsigned *ret_lost)
 {
 	pid_t pid = start(tool->record, output);
 	double begin, busy;
 
 	wait_until(true);
-	/* Some turn the event on first, and only then have somewhere to put its records. */
+	/* Some tools turn the event on first, and make their buffers then. */
 	usleep(SETTLE);
 	begin = now();
 	emit_all();
@@ -98,6 +101,51 @@ static void compare(const struct tool *ours, const struct tool *theirs)
 		     they_lost);
 }
 
+/* Emits for some seconds as fast as possible. Microseconds for each record that the tool has shown. */
+static double sustained(const char *const *argv, double *ret_processor, unsigned *ret_lost)
+{
+	struct payload payload = { .cost = 7 };
+	pid_t pid = start(argv, output);
+	double begin, took;
+	unsigned shown;
+
+	wait_until(true);
+	usleep(SETTLE);
+	begin = now();
+	for (; now() - begin < SUSTAINED; payload.turn++)
+		userev_write(&event, &payload, sizeof(payload));
+	took = now() - begin;
+	/* It may show the rest, but not in this time. */
+	shown = lines_of(output);
+	*ret_processor = finish(pid, SIGTERM) / MAX(lines_of(output), 1U);
+	*ret_lost = payload.turn - MIN(lines_of(output), payload.turn);
+	unlink(output);
+	return took / MAX(shown, 1U);
+}
+
+static void compare_sustained(const char *const *tail)
+{
+	const char *const pipe[] = { "cat", "/sys/kernel/tracing/trace_pipe", NULL };
+	struct side ours = { .name = "userevctl tail" }, theirs = { .name = "cat trace_pipe" };
+	struct side our_processor = ours, their_processor = theirs;
+	double processor;
+	unsigned we_lost = 0, they_lost = 0;
+
+	for (unsigned i = 0; i < pick(3, 1); i++) {
+		side_add(&ours, sustained(tail, &processor, &we_lost));
+		side_add(&our_processor, processor);
+		wait_until(false);
+		direct_switch(name_of(names[0]), true);
+		side_add(&theirs, sustained(pipe, &processor, &they_lost));
+		side_add(&their_processor, processor);
+		direct_switch(name_of(names[0]), false);
+	}
+	report("records without a pause: per record that is shown", "us", &ours, &theirs, 0);
+	report("... time on a processor", "us", &our_processor, &their_processor, 0);
+	note("userevctl tail shows %.0f records a second; it lost %u in the last %u s, cat trace_pipe %u",
+	     1e6 / median(ours.value, ours.n), we_lost, SUSTAINED / 1000000, they_lost);
+}
+
 static void compare_all(void)
 {
 	const char *const tail[] = {
@@ -107,16 +155,18 @@ static void compare_all(void)
 	const char *const trace_cmd_show[] = { "trace-cmd", "report", "-i", data_file, NULL };
 	const char *const perf[] = { "perf", "record", "-q", "-a", "-e", system_and_name, "-o", data_file, NULL };
 	const char *const perf_show[] = { "perf", "script", "-i", data_file, NULL };
+	const char *const tail_on[] = { tail[0], control, "tail", name_of(names[0]), NULL };
 	const struct tool ours = { "userevctl tail", tail, 0, NULL };
 
 	compare(&ours, &(struct tool){ "trace-cmd record, report", trace_cmd, SIGINT, trace_cmd_show });
 	if (pick(1, 0))
 		compare(&ours, &(struct tool){ "perf record, script", perf, SIGINT, perf_show });
+	compare_sustained(tail_on);
 }
 
 int main(void)
 {
-	broker_start(&broker, NULL, no_limits);
+	broker_start(&broker);
 	records = pick(RECORDS, RECORDS / 5);
 	make_names(names, 1);
 	broker_register(broker_open(&broker), &event, names, 1);

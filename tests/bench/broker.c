@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The daemon in a directory of its own, and packets to it. */
+/* The daemon in a directory of its own: bare, with a keeper that it starts itself; or as installed, as systemd starts both. */
 
 #include <fcntl.h>
-#include <poll.h>
+#include <grp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/utsname.h>
-#include <sys/wait.h>
 
 #include "protocol/transport.h"
 #include "tests/bench/bench.h"
 
-enum { NOBODY = 65534, FIRST_FD = 3, ARGUMENTS_MAX = 16, BACKLOG = 4096, POLICY_BYTES = 4096 };
+enum {
+	NOBODY = 65534,
+	FIRST_FD = 3,
+	ARGUMENTS_MAX = 24,
+	BACKLOG = 4096,
+	FAMILY_MAX = 256,
+	FDS_MAX = 8,
+	ATTEMPTS = 5,
+	REST = 2000
+};
 
-/* Who has a maximum of his own is not held to a fair share of what is left. */
+static const char keeper_cgroup[] = "/system.slice/userevd-keeper.service";
+
 const char no_limits[] = "[Daemon]\nDefaultMaxConnections=infinity\n[/**]\nMaxEvents=32700\n";
 
 bool has_user_events(void)
@@ -26,70 +35,100 @@ bool has_user_events(void)
 
 /* --- starting and ending --- */
 
-static void make_directory(struct broker *broker, const char *policy)
+static void make_directory(struct broker *broker)
 {
 	char path[128];
 
 	snprintf(broker->directory, sizeof(broker->directory), "/tmp/userevd-bench-XXXXXX");
-	if (!mkdtemp(broker->directory) || chmod(broker->directory, 0755) < 0)
+	if (!mkdtemp(broker->directory) || chmod(broker->directory, broker->counted ? 0777 : 0755) < 0)
 		fail(broker->directory);
 	snprintf(broker->socket, sizeof(broker->socket), "%s/clients", broker->directory);
 	snprintf(broker->control, sizeof(broker->control), "%s/control", broker->directory);
 	snprintf(broker->keeper_socket, sizeof(broker->keeper_socket), "%s/keeper", broker->directory);
 	snprintf(path, sizeof(path), "%s/bench.conf", broker->directory);
-	write_text(path, policy);
-	/* All that one tenant may have, which is alone. */
+	write_text(path, broker->policy ? broker->policy : no_limits);
+	/* One tenant may have almost all events, because it is the only one. */
 	if (access("/proc/sys/kernel/user_events_max", W_OK) == 0)
 		write_text("/proc/sys/kernel/user_events_max", "64900");
 }
 
-static void add(const char **argv, const char *argument)
+/* Arguments are never freed. */
+__attribute__((format(printf, 2, 3))) static void add(char **argv, const char *format, ...)
 {
+	va_list arguments;
+
 	while (*argv)
 		argv++;
-	*argv = argument;
+	va_start(arguments, format);
+	if (vasprintf(argv, format, arguments) < 0)
+		fail("vasprintf");
+	va_end(arguments);
 }
 
-static pid_t spawn(const char **argv, int kept)
+static void add_program(const struct broker *broker, char **argv, const char *name)
 {
-	pid_t pid = fork();
+	if (broker->counted) {
+		add(argv, "valgrind");
+		add(argv, "--quiet");
+		add(argv, "--tool=callgrind");
+		add(argv, "--callgrind-out-file=%s/counts.%%p", broker->directory);
+	}
+	add(argv, "%s", built(name));
+}
 
-	if (pid < 0)
-		fail("fork");
-	if (pid > 0)
-		return pid;
+static _Noreturn void become(char *const *argv)
+{
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (kept >= 0)
-		fcntl(kept, F_SETFD, 0);
-	execv(argv[0], (char *const *)(uintptr_t)argv);
+	if (streq(argv[0], "valgrind")) {
+		setenv("LD_PRELOAD", built("tests/preload_spawn.so"), 1);
+		setenv("SELF", built("userevd-keeper"), 1);
+		/* Callgrind warns of system calls that it does not know. */
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(127);
+	}
+	execvp(argv[0], argv);
 	_exit(127);
 }
 
-void broker_start(struct broker *broker, const char *backend, const char *policy)
+/* The embedded backend in place of the kernel's would be a wrong figure: a slow start fails, and is repeated. */
+static const char *backend_of(const struct broker *broker)
 {
-	char socket[128], control[128], where[128], which[64], ready[32], byte;
-	const char *argv[ARGUMENTS_MAX] = {
-		built("userevd"),     socket,		control, where, ready, which, "--foreground",
-		"--exit-with-parent", "--log-level=err"
-	};
-	int ends[2];
+	if (broker->backend || !has_user_events())
+		return broker->backend ? broker->backend : "auto";
+	return has_status_page() ? "status-page" : "enable-address";
+}
 
-	*broker = (struct broker){ .backend = backend };
-	make_directory(broker, policy);
+static void make_pipe(int ends[2])
+{
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		fail("pipe");
-	snprintf(socket, sizeof(socket), "--socket=%s", broker->socket);
-	snprintf(control, sizeof(control), "--control-socket=%s", broker->control);
-	snprintf(where, sizeof(where), "--policy=%s", broker->directory);
-	snprintf(ready, sizeof(ready), "--ready-fd=%d", ends[1]);
-	snprintf(which, sizeof(which), "--backend=%s", backend ? backend : "auto");
+}
+
+/* The daemon starts its keeper itself. */
+static void start_bare(struct broker *broker)
+{
+	char *argv[ARGUMENTS_MAX] = { 0 };
+	int ends[2];
+
+	make_pipe(ends);
+	add_program(broker, argv, "userevd");
+	add(argv, "--socket=%s", broker->socket);
+	add(argv, "--control-socket=%s", broker->control);
+	add(argv, "--policy=%s", broker->directory);
+	add(argv, "--ready-fd=%d", ends[1]);
+	add(argv, "--backend=%s", backend_of(broker));
+	add(argv, "--foreground");
+	add(argv, "--exit-with-parent");
+	add(argv, "--log-level=err");
 	if (geteuid() == 0)
 		add(argv, "--user=nobody");
-	broker->daemon = spawn(argv, ends[1]);
+	broker->daemon = fork();
+	if (broker->daemon == 0) {
+		fcntl(ends[1], F_SETFD, 0);
+		become(argv);
+	}
 	close(ends[1]);
-	if (read(ends[0], &byte, 1) != 1)
-		fail("the daemon did not start");
-	close(ends[0]);
+	broker->ready = ends[0];
 }
 
 static int listen_at(const char *path, mode_t mode, int pass_credentials)
@@ -105,15 +144,12 @@ static int listen_at(const char *path, mode_t mode, int pass_credentials)
 	return fd;
 }
 
-/* With fds from 3 on, of these names. */
-static pid_t spawn_listening(const char **argv, const int *fds, unsigned n, const char *names)
+/* In the new process: these fds become 3, 4, …, with these names; the last one may have none. */
+static void pass_fds(const int *fds, unsigned n, const char *names, unsigned n_names)
 {
+	int moved[FDS_MAX];
 	char text[32];
-	pid_t pid = fork();
-	int moved[2];
 
-	if (pid != 0)
-		return pid;
 	for (unsigned i = 0; i < n; i++)
 		moved[i] = fcntl(fds[i], F_DUPFD, 64);
 	for (unsigned i = 0; i < n; i++)
@@ -121,269 +157,236 @@ static pid_t spawn_listening(const char **argv, const int *fds, unsigned n, cons
 	close_range(FIRST_FD + n, ~0U, 0);
 	snprintf(text, sizeof(text), "%d", (int)getpid());
 	setenv("LISTEN_PID", text, 1);
-	setenv("LISTEN_FDS", n == 1 ? "1" : "2", 1);
+	snprintf(text, sizeof(text), "%u", n_names);
+	setenv("LISTEN_FDS", text, 1);
 	setenv("LISTEN_FDNAMES", names, 1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	execv(argv[0], (char *const *)(uintptr_t)argv);
-	_exit(127);
+}
+
+/* The unit's ExecStartPre=, which passes fds to systemd's store. Adds these, and their names. */
+static unsigned prepare_keeper(const struct broker *broker, int *fds, char *names, size_t size)
+{
+	int store = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	char path[128], text[256];
+	struct fdset passed = { 0 };
+	unsigned n = 0;
+	socklen_t length;
+	ssize_t got;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/notify", broker->directory);
+	transport_address(path, &address, &length);
+	if (bind(store, (struct sockaddr *)&address, length) < 0)
+		fail(path);
+	pid = fork();
+	if (pid == 0) {
+		enter_cgroup(keeper_cgroup);
+		setenv("NOTIFY_SOCKET", path, 1);
+		execl(built("userevd-keeper"), "userevd-keeper", "--prepare", "--guard=prefer", NULL);
+		_exit(127);
+	}
+	finish(pid, 0);
+	while ((got = transport_receive_fds(store, text, sizeof(text) - 1, &passed, MSG_DONTWAIT)) > 0) {
+		text[got] = '\0';
+		if (passed.count > 0) {
+			const char *name = strstr(text, "FDNAME=") + strlen("FDNAME=");
+
+			fds[n++] = fdset_steal(&passed, 0);
+			snprintf(names + strlen(names), size - strlen(names), ":%.*s", (int)strcspn(name, "\n"), name);
+		}
+		fdset_deinit(&passed);
+	}
+	close(store);
+	return n;
+}
+
+static void start_keeper(struct broker *broker)
+{
+	char *argv[ARGUMENTS_MAX] = { 0 }, names[128] = "keeper";
+	int fds[FDS_MAX] = { listen_at(broker->keeper_socket, 0600, 0) };
+	unsigned n = 1;
+
+	if (chown(broker->keeper_socket, NOBODY, NOBODY) < 0)
+		fail(broker->keeper_socket);
+	/* systemd-tmpfiles makes it. */
+	mkdir("/run/userevd-keeper", 0755);
+	mkdir("/run/userevd-keeper/pages", 0755);
+	n += prepare_keeper(broker, fds + 1, names, sizeof(names));
+	add_program(broker, argv, "userevd-keeper");
+	add(argv, "--hold=60");
+	broker->keeper = fork();
+	if (broker->keeper == 0) {
+		enter_cgroup(keeper_cgroup);
+		pass_fds(fds, n, names, n);
+		become(argv);
+	}
+	broker->keepers = fds[0];
+	for (unsigned i = 1; i < n; i++)
+		close(fds[i]);
 }
 
 void broker_start_daemon(struct broker *broker)
 {
-	char keeper[128], where[128];
-	const char *argv[] = { built("userevd"), "--foreground", "--log-level=err", "--user=nobody",
-			       keeper,		 where,		 broker->tenants,   NULL };
-	const int fds[] = { broker->clients, broker->controls };
+	char *argv[ARGUMENTS_MAX] = { 0 };
+	int ends[2];
 
-	snprintf(keeper, sizeof(keeper), "--keeper-socket=%s", broker->keeper_socket);
-	snprintf(where, sizeof(where), "--policy=%s", broker->directory);
-	broker->daemon = spawn_listening(argv, fds, 2, "clients:control");
+	make_pipe(ends);
+	add_program(broker, argv, "userevd");
+	add(argv, "--foreground");
+	add(argv, "--log-level=err");
+	add(argv, "--keeper-socket=%s", broker->keeper_socket);
+	add(argv, "--policy=%s", broker->directory);
+	add(argv, "--ready-fd=%d", FIRST_FD + 2);
+	add(argv, "--backend=%s", backend_of(broker));
+	if (broker->option)
+		add(argv, "%s", broker->option);
+	broker->daemon = fork();
+	if (broker->daemon == 0) {
+		const int fds[] = { broker->clients, broker->controls, ends[1] };
+
+		pass_fds(fds, 3, "clients:control", 2);
+		if (setgroups(0, NULL) < 0 || setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
+			fail("setuid");
+		become(argv);
+	}
+	close(ends[1]);
+	if (broker->ready > 0)
+		close(broker->ready);
+	broker->ready = ends[0];
 }
 
-void broker_start_apart(struct broker *broker, const char *policy, const char *tenants)
+/* Where the clock of instructions jumps while the guest reads a program's file, a timeout may pass. */
+static void try_to_start(struct broker *broker)
 {
-	const char *argv[] = { built("userevd-keeper"), "--guard=prefer", "--hold=60", NULL };
-
-	*broker = (struct broker){ .tenants = tenants };
-	make_directory(broker, policy);
+	make_directory(broker);
+	if (!broker->installed) {
+		start_bare(broker);
+		return;
+	}
 	broker->clients = listen_at(broker->socket, 0666, 1);
 	broker->controls = listen_at(broker->control, 0600, 1);
-	broker->keepers = listen_at(broker->keeper_socket, 0600, 0);
-	if (chown(broker->keeper_socket, NOBODY, NOBODY) < 0)
-		fail(broker->keeper_socket);
-	broker->keeper = spawn_listening(argv, &broker->keepers, 1, "keeper");
+	start_keeper(broker);
 	broker_start_daemon(broker);
 }
 
-static void end(pid_t pid)
+void broker_start(struct broker *broker)
 {
-	if (pid == 0)
-		return;
-	kill(pid, SIGTERM);
-	waitpid(pid, NULL, 0);
+	char byte;
+
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		try_to_start(broker);
+		if (read(broker->ready, &byte, 1) == 1)
+			return;
+		broker_stop(broker);
+	}
+	fail("the daemon did not start");
+}
+
+static pid_t end(pid_t pid)
+{
+	if (pid > 0)
+		finish(pid, SIGTERM);
+	return 0;
 }
 
 void broker_stop(struct broker *broker)
 {
-	char path[128];
+	const char *const remove[] = { "rm", "-rf", broker->directory, NULL };
 
-	end(broker->daemon);
-	end(broker->keeper);
-	if (broker->clients) {
+	broker->daemon = end(broker->daemon);
+	broker->keeper = end(broker->keeper);
+	close(broker->ready);
+	broker->ready = 0;
+	if (broker->installed) {
 		close(broker->clients);
 		close(broker->controls);
 		close(broker->keepers);
 	}
-	snprintf(path, sizeof(path), "%s/bench.conf", broker->directory);
-	unlink(path);
-	unlink(broker->socket);
-	unlink(broker->control);
-	unlink(broker->keeper_socket);
-	rmdir(broker->directory);
+	run(remove);
 }
 
-/* --- packets --- */
+/* --- its processes --- */
 
-static uint8_t *buffer(void)
+unsigned broker_processes(const struct broker *broker, pid_t *ret, unsigned most)
 {
-	static uint8_t bytes[WIRE_PACKET_MAX];
-
-	return bytes;
+	ret[0] = broker->daemon;
+	ret[1] = broker->keeper;
+	return process_family(ret, broker->keeper ? 2 : 1, most);
 }
 
-static uint32_t serial;
-
-static struct packet begin(uint16_t kind)
+double broker_time(const struct broker *broker)
 {
-	struct packet packet = packet_make(buffer(), WIRE_PACKET_MAX);
-
-	encode_begin(&packet, kind, ++serial, 0, NULL, 0);
-	return packet;
-}
-
-static struct message receive(int fd, struct fdset *ret)
-{
-	struct message message;
-	ssize_t size = transport_receive_fds(fd, buffer(), WIRE_PACKET_MAX, ret, 0);
-
-	if (size <= 0 || decode_message(buffer(), (size_t)size, &message) != 0 || message.kind == KIND_ERROR)
-		fail("from the daemon");
-	return message;
-}
-
-/* A daemon that takes another one's place may repeat the answer before. */
-static struct message exchange(int fd, struct packet *packet, struct fdset *ret)
-{
-	struct message message;
-
-	encode_end(packet);
-	if (transport_send(fd, packet->data, packet->size, NULL, 0, 0) < 0)
-		fail("to the daemon");
-	for (;;) {
-		message = receive(fd, ret);
-		if (message.serial == serial)
-			return message;
-		fdset_deinit(ret);
-	}
-}
-
-int dial(const char *path)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un address;
-	socklen_t length;
-
-	transport_address(path, &address, &length);
-	if (connect(fd, (struct sockaddr *)&address, length) < 0)
-		fail("connect");
-	return fd;
-}
-
-void greet(int socket, int *ret_page)
-{
-	struct packet packet = begin(KIND_HELLO);
-	struct fdset fds = { 0 };
-
-	encode_hello(&packet, &(struct wire_hello){ 0 });
-	exchange(socket, &packet, &fds);
-	if (ret_page)
-		*ret_page = fdset_steal(&fds, 0);
-	fdset_deinit(&fds);
-}
-
-int connect_to_broker(const struct broker *broker)
-{
-	int fd = dial(broker->socket);
-
-	greet(fd, NULL);
-	return fd;
-}
-
-static uint32_t first_index(struct cursor body, unsigned n)
-{
-	struct answers answers;
-	struct answer answer;
-	uint32_t first = 0;
-
-	if (decode_registered(body, &answers) != 0 || answers.count != n)
-		fail("REGISTERED");
-	for (unsigned i = 0; answers_next(&answers, &answer); i++) {
-		if (answer.refusal) {
-			fprintf(stderr, "refused: %.*s\n", (int)answer.length, answer.text);
-			exit(EXIT_FAILURE);
-		}
-		if (i == 0)
-			first = answer.index;
-	}
-	return first;
-}
-
-static uint32_t ask_batch(int socket, char (*names)[NAME_BYTES], unsigned n, struct fdset *ret)
-{
-	struct packet packet = begin(KIND_REGISTER);
-	size_t mark = encode_strings(&packet, 0);
+	pid_t pids[FAMILY_MAX];
+	unsigned n = broker_processes(broker, pids, FAMILY_MAX);
+	double sum = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		encode_string(&packet, 0, names[i], strlen(names[i]));
-	encode_count(&packet, mark, (uint16_t)n);
-	return first_index(exchange(socket, &packet, ret).body, n);
+		sum += process_time(pids[i]);
+	return sum;
 }
 
-void ask_broker(int socket, char (*names)[NAME_BYTES], unsigned n, int *ret_stream, uint32_t *ret_index)
+void broker_rest(const struct broker *broker)
 {
-	for (unsigned done = 0; done < n; done += WIRE_BATCH_MAX) {
-		unsigned batch = n - done < WIRE_BATCH_MAX ? n - done : WIRE_BATCH_MAX;
-		struct fdset fds = { 0 };
-		uint32_t index = ask_batch(socket, names + done, batch, &fds);
+	double before = -1, spent = broker_time(broker);
 
-		if (ret_stream && fds.count > 0)
-			*ret_stream = fdset_steal(&fds, 0);
-		if (ret_index && done == 0)
-			*ret_index = index;
-		fdset_deinit(&fds);
+	/* Sleeps last, because a process that was busy is preempted sooner. */
+	for (;;) {
+		usleep(REST);
+		if (spent == before)
+			break;
+		before = spent;
+		spent = broker_time(broker);
 	}
 }
 
-struct wire_account query_broker(int socket)
+static double take_count(const struct broker *broker, pid_t pid)
 {
-	struct packet packet = begin(KIND_QUERY);
-	struct wire_account account;
-	struct fdset fds = { 0 };
+	char path[128], line[256];
+	double count = 0;
+	FILE *file;
 
-	if (decode_account(exchange(socket, &packet, &fds).body, &account) != 0)
-		fail("ACCOUNT");
-	fdset_deinit(&fds);
-	return account;
+	kill(pid, SIGCONT);
+	finish(pid, 0);
+	snprintf(path, sizeof(path), "%s/counts.%d", broker->directory, (int)pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "totals: %lf", &count) == 1)
+			break;
+	if (file)
+		fclose(file);
+	if (count == 0)
+		fail("callgrind");
+	return count;
 }
 
-/* All of them wait at a time, as programs do. */
-void query_by_all(const int *sockets, unsigned n)
+/* SIGQUIT ends them without any work; both are stopped first, so that neither sees the other's end. */
+void broker_count(struct broker *broker, double *ret_daemon, double *ret_keeper)
 {
-	uint32_t before = serial;
-
-	for (unsigned i = 0; i < n; i++) {
-		struct packet packet = begin(KIND_QUERY);
-
-		encode_end(&packet);
-		if (transport_send(sockets[i], packet.data, packet.size, NULL, 0, 0) < 0)
-			fail("to the daemon");
-	}
-	for (unsigned i = 0; i < n; i++) {
-		struct fdset fds = { 0 };
-
-		while (receive(sockets[i], &fds).serial != before + 1 + i)
-			fdset_deinit(&fds);
-		fdset_deinit(&fds);
-	}
+	broker_rest(broker);
+	kill(broker->daemon, SIGSTOP);
+	kill(broker->keeper, SIGSTOP);
+	kill(broker->daemon, SIGQUIT);
+	kill(broker->keeper, SIGQUIT);
+	*ret_daemon = take_count(broker, broker->daemon);
+	*ret_keeper = take_count(broker, broker->keeper);
+	broker->daemon = broker->keeper = 0;
 }
 
-void broker_settle(const struct broker *broker)
+void broker_empty(const struct broker *broker)
 {
 	int fd = connect_to_broker(broker);
 
 	while (query_broker(fd).events > 0)
 		usleep(20000);
 	close(fd);
+	broker_rest(broker);
+}
+
+void broker_settle(const struct broker *broker)
+{
+	broker_empty(broker);
 	if (has_user_events())
 		direct_settle();
-}
-
-/* --- through libuserev --- */
-
-struct userev *broker_open(const struct broker *broker)
-{
-	struct userev *userev = userev_open(broker->socket, 0);
-
-	if (!userev)
-		fail("userev_open");
-	return userev;
-}
-
-static _Noreturn void complain(const struct userev_registration *asked, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (asked[i].result) {
-			fprintf(stderr, "%s: %s\n", asked[i].description, asked[i].why);
-			break;
-		}
-	exit(EXIT_FAILURE);
-}
-
-void broker_register(struct userev *userev, struct userev_event *events, char (*names)[NAME_BYTES], unsigned n)
-{
-	struct userev_registration *asked = calloc(n, sizeof(*asked));
-
-	if (!asked)
-		fail("calloc");
-	for (unsigned i = 0; i < n; i++)
-		asked[i] = (struct userev_registration){ .event = &events[i], .description = names[i] };
-	if (userev_register_all(userev, asked, n) != 0)
-		complain(asked, n);
-	/* It has waited two seconds, and for 10,000 events a guest takes longer. */
-	while (!userev_event_name(&events[n - 1]))
-		if (userev_poll(userev, -1) < 0)
-			usleep(1000);
-	free(asked);
 }
 
 void broker_switch(const struct broker *broker, const char *name, bool on)
@@ -396,7 +399,7 @@ void broker_switch(const struct broker *broker, const char *name, bool on)
 		fail("userevctl");
 }
 
-static void note_what_matters(FILE *file)
+static void note_lines(FILE *file)
 {
 	char line[256];
 
@@ -417,7 +420,7 @@ void broker_describe(const struct broker *broker)
 	file = fopen(path, "re");
 	if (!file)
 		return;
-	note_what_matters(file);
+	note_lines(file);
 	fclose(file);
 	unlink(path);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The way without a broker: the program is root, or the file is its own, and it asks the kernel itself. */
+/* Without a broker: the program has access to user_events_data, and asks the kernel itself. */
 
 #include <fcntl.h>
 
@@ -27,7 +27,7 @@ bool has_status_page(void)
 	return known;
 }
 
-/* Before 6.4: everybody's bits are in one page, and the kernel chooses them. */
+/* Before 6.4: all bits are in one page, and the kernel chooses them. */
 static uint32_t register_on_status_page(int data, const char *description)
 {
 	struct uapi_register_status asked = {
@@ -71,7 +71,7 @@ void direct_close(int data, uint32_t *word)
 {
 	struct uapi_unregister asked = { .size = sizeof(asked), .disable_address = (uint64_t)(uintptr_t)word };
 
-	/* Before 6.4 there is no such thing, and nothing to take back. */
+	/* Before 6.4 there is no such request, and nothing to undo. */
 	ioctl(data, UAPI_IOCTL_UNREGISTER, &asked);
 	close(data);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A server on a SEQPACKET socket that does nothing: what is left is what any broker pays. */
+/* A server on a SEQPACKET socket that does nothing else: the costs of any broker. */
 
 #include <signal.h>
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Pipes start and end them: who waits costs nothing. */
+/* Pipes start and end them, so that waiting costs nothing. */
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -60,7 +60,7 @@ void programs_start(struct programs *programs)
 			be_one(programs, i);
 	}
 	wait_for_all(programs);
-	/* The last ones are on their way to the gate. */
+	/* Until the last ones wait for the pipe. */
 	usleep(100000);
 }
 
@@ -83,17 +83,4 @@ void programs_stop(struct programs *programs)
 	close(programs->done[0]);
 	close(programs->done[1]);
 	free(programs->pid);
-}
-
-/* Ticks of 10 ms, which find out what runs: of many runs the sum is right, of one short one it is not. */
-double kernel_time(void)
-{
-	unsigned long long user, nice, kernel, idle, waiting, interrupts, soft_interrupts;
-	FILE *file = fopen("/proc/stat", "re");
-
-	if (!file || fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &kernel, &idle, &waiting,
-			    &interrupts, &soft_interrupts) != 7)
-		fail("/proc/stat");
-	fclose(file);
-	return (double)(kernel + interrupts + soft_interrupts) * 1e6 / (double)sysconf(_SC_CLK_TCK);
 }

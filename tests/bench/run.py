@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py [--quick] [--report=FILE] [--only=NAME,…] BUILD: runs the benchmarks, those that need no user_events on the host and the
-others in guests. Prints tables, and writes them and plots below BUILD/bench/. --report replaces the tables in FILE, and keeps the
-prose around them."""
+"""Runs the benchmarks, those that need no user_events on the host and the others in guests. Prints tables, and writes them and plots
+below BUILD/bench/. With --check it runs the short programs in a guest that counts instructions, and compares their ratios with
+tests/bench/limits.txt: a test."""
 
 import argparse
 import datetime
@@ -20,15 +20,26 @@ CHECKOUT = HERE.parent.parent
 BEGIN, END = "<!-- tables: written by make bench REPORT=1 -->", "<!-- end of the tables -->"
 
 # In the order of the report.
-NATIVE = ["off", "macro", "embedded", "start", "connections", "quota", "reload", "idle"]
-# Measured by the guest's clock, which counts instructions. The last one leaves 30,000 events, so nothing may run after it.
-COUNTED = ["record", "macro", "start", "shared", "register", "growth"]
-# These wait for a disk, a timer or an RCU grace period, where the clock of instructions jumps, so they are timed.
-TIMED = ["tail", "switch", "restart", "idle"]
+NATIVE = ["off", "macro", "embedded", "start", "declared", "two", "connections", "quota", "reload", "idle"]
+# Measured by the guest's clock, which counts instructions.
+COUNTED = ["record", "macro", "start", "declared", "shared", "register", "growth", "neighbour"]
+# These wait for a disk, a timer or an RCU grace period, where the clock of instructions jumps, or need no clock.
+TIMED = ["tail", "switch", "restart", "idle", "count"]
+# Each in a guest of its own, because it leaves up to 30,000 events, which the kernel deletes slowly.
+ALONE = ["growth", "neighbour", "idle", "count"]
+# Where the kernel has no room for 30,000 events and no guard.
+NOT_ON = {"6.1": ["neighbour", "count"]}
 # Left out with --quick.
-LEFT_OUT = {"6.12": ["idle"], "6.1": ["start", "shared", "register", "tail", "switch", "restart", "idle"]}
+LEFT_OUT = {"6.1": ["start", "declared", "shared", "register", "tail", "switch", "restart", "idle"]}
 # Seconds: of a program, and of a guest with all of them.
-LIMITS = {False: (240, 500), True: (60, 120)}
+LIMITS = {False: (900, 1800), True: (300, 600)}
+
+# What --check runs, on this kernel, and its table of limits.
+CHECKED = ["macro", "record", "start", "register", "shared"]
+CHECKED_KERNEL = "6.12"
+CHECK_LIMITS = HERE / "limits.txt"
+# A limit is the measured ratio and this margin. Ratios repeat within 1 %.
+MARGIN = 1.05
 
 # The loops that callgrind counts, and their names. The first is ours; the second is its aim.
 LOOPS = {"loop_event": "userev_emit", "loop_word": "enable word", "rival_lttng": "lttng-ust",
@@ -64,6 +75,11 @@ class Row:
         return self.ours[1] / self.theirs[1] if self.theirs and self.theirs[1] else None
 
     @property
+    def least_ratio(self):
+        """Of the minima: if the guest had to wait, its clock of instructions jumped, which only adds."""
+        return self.ours[2] / self.theirs[2] if self.theirs and self.theirs[2] else None
+
+    @property
     def reached(self):
         """None without an aim."""
         if not self.aim:
@@ -72,14 +88,20 @@ class Row:
         return None if value is None else value <= self.aim
 
     def cells(self):
-        aim = ("≤ %g" % self.aim if self.aim >= 0.01 else "0") if self.aim else "as measured"
-        return [self.question, self.named(self.ours), self.spread(self.ours),
-                self.named(self.theirs) if self.theirs else "", self.spread(self.theirs),
-                "" if self.ratio is None else "%.3f" % self.ratio if self.ratio >= 0.01 else "%.2g" % self.ratio,
-                aim, {None: "", True: "yes", False: "NO"}[self.reached]]
+        ratio = "" if self.ratio is None else "%.3f" % self.ratio if self.ratio >= 0.01 else "%.2g" % self.ratio
+        return [self.question, self.named(self.ours), self.spread(self.ours), self.named(self.theirs), self.spread(self.theirs), ratio,
+                self.wanted(), {None: "", True: "yes", False: "**no**"}[self.reached]]
+
+    def wanted(self):
+        """The aim: a ratio, or a value where there is no other side."""
+        if not self.aim:
+            return ""
+        if self.aim < 0.01:
+            return "0"
+        return "≤ %g" % self.aim if self.theirs else "≤ " + self.number(self.aim)
 
     def named(self, side):
-        return "%s: %s" % (side[0], self.number(side[1]))
+        return "%s: %s" % (side[0], self.number(side[1])) if side else ""
 
     def number(self, value):
         """Three digits, in a suitable unit."""
@@ -103,10 +125,17 @@ def in_instructions(words):
     if not scale:
         return words
     figures = [word if not word or i in (0, 4) else "%.6g" % (float(word) * scale) for i, word in enumerate(words[2:10])]
-    return [words[0], "instructions", *figures, words[10]]
+    # An aim without another side is a value.
+    aim = words[10] if words[6] else "%g" % (float(words[10]) * scale)
+    return [words[0], "instructions", *figures, aim]
 
 
-HEADINGS = ["question", "ours (median)", "spread", "other (median)", "spread", "ratio", "to reach", "reached"]
+HEADINGS = ["question", "ours (minimum – maximum)", "other", "ratio", "to reach", "reached"]
+ALIGNMENT = ["---", "---", "---", "--:", "--:", "---"]
+
+
+def with_spread(figure, spread):
+    return "%s (%s)" % (figure, spread) if spread else figure
 
 
 class Section:
@@ -143,8 +172,11 @@ class Section:
         self.failed = True
 
     def markdown(self):
-        lines = ["### " + self.title, "", "| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
-        lines += ["| " + " | ".join(row.cells()) + " |" for row in self.rows]
+        table = [HEADINGS, ALIGNMENT]
+        for row in self.rows:
+            question, ours, our_spread, theirs, their_spread, *rest = row.cells()
+            table.append([question, with_spread(ours, our_spread), with_spread(theirs, their_spread), *rest])
+        lines = ["### " + self.title, ""] + ["| " + " | ".join(cells) + " |" for cells in table]
         return "\n".join(lines + [""] + ["- " + note for note in self.notes]) + "\n"
 
 
@@ -217,7 +249,14 @@ def run_native(build, section, terminal, names, limits):
             instructions(build, section, terminal)
 
 
-GUEST_SCRIPT = """for name in "$@"; do
+# The guest's files are the host's. While it waits for one, its clock of instructions jumps, so the programs' files are in memory.
+GUEST_SCRIPT = """mount -t tmpfs memory /mnt
+programs=$(ls "$B"/userevd "$B"/userevd-keeper "$B"/userevd-guard "$B"/userevctl "$B"/tests/bench_*[a-z] "$B"/tests/*.so 2>/dev/null)
+for file in /etc/ld.so.cache $programs $(ldd $programs 2>/dev/null | grep -o '/[^ :]*[^ :)]' | sort -u); do
+	file=$(realpath "$file") copy=/mnt/$(basename "$file")
+	[ -e "$copy" ] || { cp "$file" "$copy" && mount --bind "$copy" "$file"; }
+done
+for name in "$@"; do
 	SECONDS=0
 	timeout -k 5 %d "$B/tests/bench_$name" 2>&1 || printf 'failed\\t%%s\\t%%s\\n' "$name" $?
 	printf 'took\\t%%s\\t%%s\\n' "$name" $SECONDS
@@ -227,7 +266,7 @@ done"""
 def run_guest(build, section, terminal, kernel, names, limits):
     program_limit, guest_limit = limits
     command = ["tests/vm/run-guest.sh", "--counting" if section.counted else "--for-measuring", "--limit=%d" % guest_limit, kernel, "--", "env",
-               "QUICK=" + os.environ["QUICK"], "B=%s" % build, "bash", "-c", GUEST_SCRIPT % program_limit, "bench", *names]
+               *(["COUNTING=1"] if section.counted else []), "QUICK=" + os.environ["QUICK"], "B=%s" % build, "bash", "-c", GUEST_SCRIPT % program_limit, "bench", *names]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT,
                           env={**os.environ, "B": str(build)}) as process:
         status = follow(process, section, terminal)
@@ -286,6 +325,12 @@ def guest_title(kernel, counted):
     return "In a guest, Linux %s, %s" % (kernel, "in instructions, the kernel's included" if counted else accelerator())
 
 
+def guests_of(names):
+    """The programs of each guest."""
+    together = [name for name in names if name not in ALONE]
+    return ([together] if together else []) + [[name] for name in names if name in ALONE]
+
+
 def write_report(path, text):
     before, _, rest = path.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
@@ -307,37 +352,86 @@ def sections_of(place, wanted, quick):
         parts = [(Section("On this machine itself, Linux " + platform.release()), NATIVE)]
     else:
         parts = [(Section(guest_title(place, counted), counted), names) for counted, names in ((True, COUNTED), (False, TIMED))]
-    left_out = LEFT_OUT.get(place, []) if quick else []
+    left_out = NOT_ON.get(place, []) + (LEFT_OUT.get(place, []) if quick else [])
     return [(section, names) for section, names in ((section, [name for name in names if name in wanted and name not in left_out])
                                                     for section, names in parts) if names]
 
 
+def measure(place, section, names, build, terminal, limits):
+    terminal.title(section.title)
+    if place == "native":
+        run_native(build, section, terminal, names, limits)
+    else:
+        for together in guests_of(names):
+            run_guest(build, section, terminal, place, together, limits)
+        # The accelerator is known now.
+        section.title = guest_title(place, section.counted)
+    for note in section.notes:
+        print("  - " + note)
+    print("  took: " + ", ".join(section.times))
+
+
+def read_limits():
+    """The limit of each pair of question and other side. The file's comments explain it."""
+    lines = (line.split(" | ") for line in CHECK_LIMITS.read_text().splitlines() if line and not line.startswith("#"))
+    return {(question.strip(), other.strip()): float(limit) for limit, question, other in lines}
+
+
+def record_limits(ratios):
+    """Writes today's ratios and the margin into the table; comments and the choice of rows stay."""
+    lines = []
+    for line in CHECK_LIMITS.read_text().splitlines():
+        if line and not line.startswith("#"):
+            _, question, other = (word.strip() for word in line.split(" | "))
+            if (question, other) in ratios:
+                line = "%.3f | %s | %s" % (ratios[question, other] * MARGIN, question, other)
+        lines.append(line)
+    CHECK_LIMITS.write_text("\n".join(lines) + "\n")
+
+
+def check(build, limits, record):
+    """Compares ratios with their limits; prints a sum as run-tests.sh reads it."""
+    section = Section(guest_title(CHECKED_KERNEL, True), counted=True)
+    measure(CHECKED_KERNEL, section, CHECKED, build, Terminal(), limits)
+    ratios = {(row.question, row.theirs[0]): row.least_ratio for row in section.rows if row.theirs}
+    if record:
+        record_limits(ratios)
+    failed, wanted = int(section.failed), read_limits()
+    print()
+    for (question, other), limit in wanted.items():
+        ratio = ratios.get((question, other))
+        if ratio is None or ratio > limit:
+            failed += 1
+            print("FAIL: %s, beside %s: %s, and the limit is %g" % (question, other, "not measured" if ratio is None else "%.3f" % ratio, limit))
+        elif ratio < limit / MARGIN * 0.9:
+            print("%s, beside %s: %.3f, far below the limit of %g: record it anew (--record)" % (question, other, ratio, limit))
+    print("%d passed, %d failed" % (len(wanted) + int(section.failed) - failed, failed))
+    return failed > 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="in two minutes")
+    parser.add_argument("--quick", action="store_true", help="in a few minutes")
     parser.add_argument("--report", type=pathlib.Path, help="the file whose tables are to be replaced")
     parser.add_argument("--only", default="", help="only these programs, named without bench_")
     parser.add_argument("--patience", type=int, default=1, help="multiplies all time limits, for busy machines")
     parser.add_argument("--places", default="native,6.12,6.1", help="host and kernels (default: %(default)s)")
+    parser.add_argument("--check", action="store_true", help="compare ratios with limits.txt, and nothing else")
+    parser.add_argument("--record", action="store_true", help="the same, and write today's ratios and 5 %% as the limits")
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
     asked = parser.parse_args()
+    asked.quick |= asked.check or asked.record
     began, terminal, sections = time.time(), Terminal(), []
     limits = [limit * asked.patience for limit in LIMITS[asked.quick]]
-    wanted = asked.only.split(",") if asked.only else NATIVE + COUNTED + TIMED
     (asked.build / "bench").mkdir(parents=True, exist_ok=True)
     os.environ["QUICK"] = "1" if asked.quick else ""
+    if asked.check or asked.record:
+        return check(asked.build, limits, asked.record)
+    wanted = asked.only.split(",") if asked.only else NATIVE + COUNTED + TIMED
     for place in asked.places.split(","):
         for section, names in sections_of(place, wanted, asked.quick):
             sections.append(section)
-            terminal.title(section.title)
-            if place == "native":
-                run_native(asked.build, section, terminal, names, limits)
-            else:
-                run_guest(asked.build, section, terminal, place, names, limits)
-                section.title = guest_title(place, section.counted)
-            for note in section.notes:
-                print("  - " + note)
-            print("  took: " + ", ".join(section.times))
+            measure(place, section, names, asked.build, terminal, limits)
             plot(asked.build, place, section.points)
     text = summary(sections, began, asked.quick) + "\n" + "\n".join(section.markdown() for section in sections)
     (asked.build / "bench/results.md").write_text(text)
