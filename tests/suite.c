@@ -84,13 +84,16 @@ int suite_run(Suite *suite)
 int run_suite(const char *name, const TTest *const *tests, size_t n)
 {
 	Suite *suite = suite_create(name);
-	TCase *all = tcase_create(name);
 
-	tcase_set_timeout(all, TEST_SECONDS_MAX);
-	suite_check_fds(all);
-	for (size_t i = 0; i < n; i++)
-		tcase_add_test(all, tests[i]);
-	suite_add_tcase(suite, all);
+	/* Each test is a case, so that CK_RUN_CASE runs one. */
+	for (size_t i = 0; i < n; i++) {
+		TCase *one = tcase_create(tests[i]->name);
+
+		tcase_set_timeout(one, TEST_SECONDS_MAX);
+		suite_check_fds(one);
+		tcase_add_test(one, tests[i]);
+		suite_add_tcase(suite, one);
+	}
 	return suite_run(suite);
 }
 

@@ -10,7 +10,7 @@
 #include "protocol/protocol.h"
 
 enum {
-	DESCRIPTION_FIELDS_MAX = 128, /* more than 511 bytes can hold: "u8 a;" is five */
+	DESCRIPTION_FIELDS_MAX = 128, /* a description of 511 bytes has room for 102: "u8 a;" is five bytes */
 	DESCRIPTION_NAME_MAX = 200,   /* a prefix and a multi-format suffix still make a directory's name of 255 */
 	DESCRIPTION_ARRAY_MAX = 1024, /* the kernel's MAX_FIELD_ARRAY_SIZE */
 };

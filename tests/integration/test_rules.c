@@ -2,8 +2,8 @@
 
 /*
  * Keys of the policy: maxima, reserves, connections, requests for each second, flags, tenants. With --tenants=process a tenant
- * has no cgroup that a section could name, but it lies below "/", which is enough for what several tenants have together. Other tests
- * make cgroups, if this machine allows that.
+ * has no cgroup that a section could name, but it lies below "/": limits that several tenants share apply, rules of a section do not.
+ * Other tests make cgroups, if this machine allows that.
  */
 
 #include <time.h>
