@@ -22,9 +22,6 @@
 	}                                                                                                              \
 	START_TEST(name)
 
-/* A list of tests that a program may still have: they run without it. */
-#define SUITE(...)
-
 void suite_add(const TTest *test);
 
 /* Every test ends with as many open fds as it began with, or it fails. */
