@@ -39,15 +39,15 @@ static _Noreturn void churn(unsigned events, bool at_rest, int ready)
 	ask_broker(holder, names, events, NULL, NULL);
 	if (write(ready, "r", 1) != 1)
 		fail("pipe");
-	while (!at_rest) {
+	if (at_rest)
+		pause();
+	for (;;) {
 		int fd = connect_to_broker(&broker);
 
 		make_names(names, BATCH);
 		ask_broker(fd, names, BATCH, NULL, NULL);
 		close(fd);
 	}
-	pause();
-	_exit(EXIT_SUCCESS);
 }
 
 static pid_t start_churner(unsigned events, bool at_rest)
