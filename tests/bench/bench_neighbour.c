@@ -155,6 +155,7 @@ static void measure(bool installed, bool at_rest, unsigned events)
 	pid_t churner;
 	int ledger;
 
+	direct_settle();
 	broker = (struct broker){ .installed = installed };
 	broker_start(&broker);
 	churner = start_churner(events, at_rest);
@@ -174,7 +175,6 @@ static void measure(bool installed, bool at_rest, unsigned events)
 		close(ledger);
 	finish(churner, SIGKILL);
 	broker_stop(&broker);
-	direct_settle();
 }
 
 int main(void)
