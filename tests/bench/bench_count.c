@@ -13,7 +13,7 @@ enum { EVENTS = 1000, SINGLE = 200, FEW = 1000, MANY = 30000, NAMES_MAX = MANY +
 static struct broker broker;
 static char names[NAMES_MAX][NAME_BYTES];
 
-/* What a client does in a run: `before` and `events` new events in batches, which then another one asks for, too. */
+/* A client's requests: `before` + `events` new events in batches and `single` one by one; `again`: `events` by another client, too. */
 struct run {
 	unsigned before, events, single;
 	bool again;

@@ -5,6 +5,7 @@
  * registered? Beside the same program without it, from exec() on. Another program of the tenant holds the event.
  */
 
+#include <spawn.h>
 #include <time.h>
 
 #include "tests/bench/bench.h"
@@ -26,6 +27,8 @@ static void copy_sample(const char *name, char *ret, size_t size)
 /* Runs a sample program; returns microseconds until each of the times that it prints. */
 static void start_sample(const char *program, double *ret, unsigned n)
 {
+	char *const argv[] = { (char *)(uintptr_t)program, NULL };
+	posix_spawn_file_actions_t actions;
 	struct timespec time[2];
 	double begin;
 	int ends[2];
@@ -34,13 +37,12 @@ static void start_sample(const char *program, double *ret, unsigned n)
 	broker_rest(&broker);
 	if (pipe(ends) < 0)
 		fail("pipe");
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
 	begin = now();
-	pid = vfork();
-	if (pid == 0) {
-		dup2(ends[1], STDOUT_FILENO);
-		execl(program, program, NULL);
-		_exit(127);
-	}
+	if (posix_spawn(&pid, program, &actions, NULL, argv, environ) != 0)
+		fail(program);
+	posix_spawn_file_actions_destroy(&actions);
 	if (read(ends[0], time, sizeof(time)) != (ssize_t)(n * sizeof(*time)))
 		fail(program);
 	for (unsigned i = 0; i < n; i++)

@@ -47,7 +47,7 @@ static void burst(unsigned n)
 		userev_write(&event, &payload, sizeof(payload));
 }
 
-/* Until what is on its way has been taken. */
+/* Waits until the daemon has taken all records. */
 static struct wire_account account_at_rest(void)
 {
 	int fd = connect_to_broker(&broker);
@@ -78,7 +78,7 @@ static double burst_ours(double *ret_lost)
 	return begin;
 }
 
-/* So few that all find room, and then a pause: nobody has to share a processor with who reads them. */
+/* So few that all find room, and then a pause, in which the daemon reads them. */
 static double few_ours(void)
 {
 	enum { FEW = 16, TIMES = 100 };

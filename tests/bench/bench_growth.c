@@ -16,7 +16,7 @@ static char (*names)[NAME_BYTES];
 static unsigned held, held_directly;
 static int data;
 
-/* Each of 16 new events of a program that comes for them. It does not leave: who is next would wait for the end of what it had. */
+/* Each of 16 new events of another program. It stays connected, because the next program would wait for the release of its events. */
 static double one_more(unsigned n)
 {
 	static char more[MORE][NAME_BYTES];
@@ -66,7 +66,7 @@ static void by_kernel(int prepared _unused_, unsigned number _unused_)
 	direct_register_all(direct_open(), more, MORE);
 }
 
-/* By a program that has nothing else: what is left grows with all that the machine has. */
+/* By a program without other events: its costs grow with the events of the machine alone. */
 static double one_more_alone(void)
 {
 	struct programs program = { .n = 1, .work = by_kernel };
@@ -101,7 +101,7 @@ static void measure(unsigned n, struct side *ours, struct side *alone, struct si
 	point("growth", theirs->name, n, theirs->value[0]);
 }
 
-/* Before 6.4 there is no room for both, and what has gone is deleted one by one: with 10,000 that takes minutes. */
+/* Before 6.4 there is no room for both, and the keeper deletes events one by one: 10,000 take minutes. */
 static unsigned most(void)
 {
 	return has_status_page() ? 1000 : pick(EVENTS_MAX, 1000);

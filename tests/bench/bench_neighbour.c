@@ -39,15 +39,15 @@ static _Noreturn void churn(unsigned events, bool at_rest, int ready)
 	ask_broker(holder, names, events, NULL, NULL);
 	if (write(ready, "r", 1) != 1)
 		fail("pipe");
-	while (!at_rest) {
+	if (at_rest)
+		pause();
+	for (;;) {
 		int fd = connect_to_broker(&broker);
 
 		make_names(names, BATCH);
 		ask_broker(fd, names, BATCH, NULL, NULL);
 		close(fd);
 	}
-	pause();
-	_exit(EXIT_SUCCESS);
 }
 
 static pid_t start_churner(unsigned events, bool at_rest)
@@ -155,6 +155,7 @@ static void measure(bool installed, bool at_rest, unsigned events)
 	pid_t churner;
 	int ledger;
 
+	direct_settle();
 	broker = (struct broker){ .installed = installed };
 	broker_start(&broker);
 	churner = start_churner(events, at_rest);
@@ -174,7 +175,6 @@ static void measure(bool installed, bool at_rest, unsigned events)
 		close(ledger);
 	finish(churner, SIGKILL);
 	broker_stop(&broker);
-	direct_settle();
 }
 
 int main(void)

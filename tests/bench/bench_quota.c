@@ -131,7 +131,7 @@ static void ask(const char *question, measure *decide, struct world *many, size_
 	report(question, "ns", &among_many, &among_few, aim);
 }
 
-/* Each one's own events are few: what grows is the number of those who hold some. */
+/* One event for each tenant: the number of tenants grows. */
 static void draw(size_t tenants)
 {
 	struct world *world = world_new(tenants, tenants);

@@ -3,7 +3,7 @@
 /*
  * How long does nobody answer when the daemon is killed and started again, with 500 programs of 100 tenants that hold 1,000 or
  * 10,000 events? From the kill until all of them have an answer, beside as many programs that register their events themselves
- * again, which is what would have to be done if the one who holds them went away. As root, in a guest.
+ * again, as they would have to without a keeper. As root, in a guest.
  */
 
 #include <signal.h>
@@ -57,7 +57,7 @@ static double restart(double *ret_end)
 	return now() - begin;
 }
 
-/* What it takes to start that program alone, whatever it has to do then. */
+/* The start of the program alone. */
 static double start_and_end(void)
 {
 	const char *const argv[] = { built("userevd"), "--version", NULL };
@@ -67,7 +67,7 @@ static double start_and_end(void)
 	return now() - begin;
 }
 
-/* What is registered goes with its file, and so it begins with another one. */
+/* On another file: the events of the last one ended with it. */
 static void by_kernel(int prepared _unused_, unsigned number)
 {
 	direct_register_all(direct_open(), names[number], events_each);

@@ -109,7 +109,7 @@ void process_pin(pid_t pid, int processor)
 
 void enter_cgroup(const char *path)
 {
-	char place[256] = "/sys/fs/cgroup";
+	char place[256] = "/sys/fs/cgroup", processes[288];
 
 	for (const char *end = path; *end; path = end) {
 		end = path + 1 + strcspn(path + 1, "/");
@@ -117,6 +117,6 @@ void enter_cgroup(const char *path)
 		if (mkdir(place, 0755) < 0 && errno != EEXIST)
 			fail(place);
 	}
-	strcat(place, "/cgroup.procs");
-	write_text(place, "0");
+	snprintf(processes, sizeof(processes), "%s/cgroup.procs", place);
+	write_text(processes, "0");
 }

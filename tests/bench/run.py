@@ -393,9 +393,10 @@ def check(build, limits, record):
     """Compares ratios with their limits; prints a sum as run-tests.sh reads it."""
     section = Section(guest_title(CHECKED_KERNEL, True), counted=True)
     measure(CHECKED_KERNEL, section, CHECKED, build, Terminal(), limits)
-    ratios = {(row.question, row.theirs[0]): row.least_ratio for row in section.rows if row.theirs}
+    rows = {(row.question, row.theirs[0]): row for row in section.rows if row.theirs}
+    ratios = {key: row.least_ratio for key, row in rows.items()}
     if record:
-        record_limits(ratios)
+        record_limits({key: row.ratio for key, row in rows.items()})
     failed, wanted = int(section.failed), read_limits()
     print()
     for (question, other), limit in wanted.items():
