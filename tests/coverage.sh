@@ -8,11 +8,7 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 build=$1 least=85
 
-<<<<<<< HEAD
 # Guests write their counts to their share (run-tests.sh), below the path of the build on this machine.
-=======
-# run-tests.sh has guests write theirs to their share, below the path that the build has here.
->>>>>>> main
 for counted in "$build"/logs/*/coverage; do
 	[ -d "$counted" ] || continue
 	gcov-tool merge -o "$build/merged" "$build" "$counted$(realpath "$build")" 2>/dev/null && cp -r "$build/merged/." "$build" && rm -rf "$build/merged" "$counted" || exit
@@ -42,6 +38,7 @@ find "$build" -name '*.gcda' -exec gcov -n -b {} + 2>/dev/null |
 		/^File / { split($0, quoted, "\047"); file = quoted[2]; skip = file !~ /^(protocol|kernel|daemon|client)\/[a-z_0-9\/]*\.c$/ || file in all }
 		/^Lines executed:/ && !skip { add("lines") }
 		/^Taken at least once:/ && !skip { add("branches") }
+		/^(Calls executed|No calls)/ { skip = 1 } # sums follow the last file
 		END {
 			for (name in all) {
 				print_of(name)

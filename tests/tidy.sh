@@ -37,6 +37,9 @@ while read -r file; do
 	failed=1
 done < <(git ls-files . ':!tests/tidy.sh' ':!tests/fuzz/corpus' ':!LICENSE' ':!systemd/debian/copyright')
 
+# A conflict of a merge in a script is found by nothing else.
+! git grep -nE '^(<<<<<<<|>>>>>>>) ' || failed=1
+
 # The old text of each fault exists in the sources.
 tests/mutants/mutants.py --check >/dev/null || failed=1
 
