@@ -94,7 +94,7 @@ static struct userev_event event _unused_, other _unused_;
 
 static inline struct userev *open_library(void)
 {
-	struct userev *new = userev_open(fake->path, 0);
+	struct userev *new = userev_open(fake_daemon->path, 0);
 
 	ck_assert_ptr_nonnull(new);
 	return new;
@@ -128,7 +128,7 @@ static inline void library_test_begin(bool starts, bool opens)
 	fake_new();
 	if (starts)
 		fake_start();
-	setenv("USEREV_SOCKET", fake->path, 1);
+	setenv("USEREV_SOCKET", fake_daemon->path, 1);
 	userev = opens ? open_library() : NULL;
 }
 

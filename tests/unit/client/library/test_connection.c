@@ -18,8 +18,8 @@ WITHOUT_DAEMON(pending_events_are_granted_at_daemon_start)
 	register_event(&late, "late u32 number");
 	expect_alive(&early, "early");
 	expect_alive(&late, "late");
-	ck_assert_uint_eq(fake->registers, 1);
-	ck_assert_uint_eq(fake->items, 2);
+	ck_assert_uint_eq(fake_daemon->registers, 1);
+	ck_assert_uint_eq(fake_daemon->items, 2);
 }
 
 WITH_DAEMON(restarted_daemon_may_assign_other_bits)
@@ -39,7 +39,7 @@ WITH_DAEMON(restarted_daemon_may_assign_other_bits)
 	expect_alive(&three, "three");
 	/* Equal events share their new bit, too. */
 	userev_release(userev, &two);
-	ck_assert_uint_eq(fake->released_bit, 3);
+	ck_assert_uint_eq(fake_daemon->released_bit, 3);
 }
 
 WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
@@ -56,11 +56,11 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 	/* The refused event is not sent with later requests. */
 	fake_set(items = 0);
 	register_event(&other, "other");
-	ck_assert_uint_eq(fake->items, 1);
+	ck_assert_uint_eq(fake_daemon->items, 1);
 	/* Its former bit, which may be another event's now, is not released. */
 	ck_assert_int_eq(userev_register(userev, &given_up, "event again", 0), -EDQUOT);
 	userev_release(userev, &second);
-	ck_assert_uint_eq(fake->releases, 0);
+	ck_assert_uint_eq(fake_daemon->releases, 0);
 	fake_set(refuse = NULL);
 	fake_restart();
 	expect_connected();
@@ -125,8 +125,8 @@ WITH_DAEMON_ONLY(reason_before_disconnect_is_reported)
 WITH_DAEMON(earlier_error_does_not_fail_new_request)
 {
 	fake_lock();
-	fake_error(fake->connection[0].fd, 0);
-	shutdown(fake->connection[0].fd, SHUT_RDWR);
+	fake_error(fake_daemon->connection[0].fd, 0);
+	shutdown(fake_daemon->connection[0].fd, SHUT_RDWR);
 	fake_unlock();
 	register_event(&event, "event u32 number");
 	ck_assert_str_eq(userev_refusal(), "too many of you; close some");
@@ -140,7 +140,7 @@ WITH_DAEMON_ONLY(silent_daemon_times_out_at_each_step)
 	fake_do(SILENT, KIND_HELLO);
 	userev = open_library();
 	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
-	fake_wait(fake->ended == 2);
+	fake_wait(fake_daemon->ended == 2);
 
 	fake_do(SILENT, KIND_REGISTER);
 	register_event(&event, "event");
@@ -154,7 +154,7 @@ WITH_DAEMON_ONLY(silent_daemon_times_out_at_each_step)
 	connection_silence_timeout_ms = 60;
 	userev_release(userev, &event);
 	expect_off(&event);
-	fake_wait(fake->accepted == fake->ended);
+	fake_wait(fake_daemon->accepted == fake_daemon->ended);
 
 	fake_do(GOOD, 0);
 	connection_silence_timeout_ms = 20000;
@@ -187,13 +187,13 @@ WITHOUT_DAEMON(signals_do_not_extend_timeout)
 
 WITHOUT_DAEMON(connect_to_full_backlog_times_out)
 {
-	int listener = fake_listen(fake->path, 0);
+	int listener = fake_listen(fake_daemon->path, 0);
 	struct userev *first = open_library(); /* fills the backlog */
 
 	expect_timeout();
 	userev_close(first);
 	close(listener);
-	unlink(fake->path);
+	unlink(fake_daemon->path);
 }
 
 WITH_DAEMON(dropped_connection_closes_its_stream)
@@ -206,8 +206,8 @@ WITH_DAEMON(dropped_connection_closes_its_stream)
 	fake_do(SILENT, KIND_REGISTER);
 	register_event(&other, "other");
 	connection_silence_timeout_ms = 20000;
-	fake_wait(fake->ended == 1);
-	old_stream = fake->connection[0].records;
+	fake_wait(fake_daemon->ended == 1);
+	old_stream = fake_daemon->connection[0].records;
 	ck_assert_int_lt(recv(old_stream, &(char){ 0 }, 1, 0), 0);
 	/* Used until the new grant, and closed then, before the event is released. */
 	expect_alive(&event, "event");

@@ -57,7 +57,7 @@ static void expect_daemonised_program_goes_on(bool reuse)
 	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
 	ck_assert_uint_eq(got, 7);
 	ck_assert_uint_eq(index / FAKE_STREAM, 2);
-	ck_assert_uint_eq(fake->hellos, 2);
+	ck_assert_uint_eq(fake_daemon->hellos, 2);
 }
 
 WITH_DAEMON(child_that_closes_fds_gets_new_ones)
@@ -83,7 +83,7 @@ WITH_EVENT_ON(child_with_open_fds_needs_no_connection)
 	}
 	expect_child_succeeds(child);
 	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
-	ck_assert_uint_eq(fake->accepted, 1);
+	ck_assert_uint_eq(fake_daemon->accepted, 1);
 }
 
 WITH_EVENT_ON(child_without_daemon_is_off)
@@ -166,7 +166,7 @@ WITH_EVENT_ON(write_to_closed_fd_brings_new_stream)
 	close(stream_at(event.place)->fd);
 	while (userev_write(&event, "data", 4) == 0)
 		usleep(1000);
-	ck_assert_uint_eq(fake->hellos, 2);
+	ck_assert_uint_eq(fake_daemon->hellos, 2);
 }
 
 WITH_DAEMON(fds_have_high_numbers)

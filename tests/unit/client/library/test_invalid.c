@@ -21,13 +21,13 @@ static void expect_nothing_is_left(enum mischief mischief, int error)
 	fake_do(mischief, KIND_HELLO);
 	userev = open_library();
 	register_event(&event, "event u32 number");
-	ck_assert_uint_eq(fake->registers, 0);
+	ck_assert_uint_eq(fake_daemon->registers, 0);
 	expect_off(&event);
 	ck_assert_int_eq(userev_connected(userev), error);
-	fake_wait(fake->accepted == fake->ended);
+	fake_wait(fake_daemon->accepted == fake_daemon->ended);
 	fds = count_open_fds();
 	ck_assert_int_eq(userev_connected(userev), error);
-	fake_wait(fake->accepted == fake->ended);
+	fake_wait(fake_daemon->accepted == fake_daemon->ended);
 	ck_assert_int_eq(count_open_fds(), fds);
 	fake_do(GOOD, 0);
 	expect_connected();
@@ -50,9 +50,9 @@ static void expect_connection_ends(enum mischief mischief, int error)
 	register_event(&event, "event u32 number");
 	fake_switch("event", true);
 	expect_off(&event);
-	fake_wait(fake->ended == 1);
+	fake_wait(fake_daemon->ended == 1);
 	ck_assert_int_eq(userev_connected(userev), error);
-	fake_wait(fake->ended == 2);
+	fake_wait(fake_daemon->ended == 2);
 	fake_do(GOOD, 0);
 	fake_set(keep_records = false);
 	expect_connected();
@@ -76,7 +76,7 @@ static void expect_other_event_stays(enum mischief mischief, int error _unused_)
 	expect_off(&event);
 	/* Page and stream are still open, without a connection. */
 	expect_alive(&other, "other");
-	fake_wait(fake->ended == 1);
+	fake_wait(fake_daemon->ended == 1);
 	fake_set(keep_records = false);
 	register_event(&event, "event");
 	expect_alive(&event, "event");
@@ -96,7 +96,7 @@ static void expect_batches_recover(enum mischief mischief, int error _unused_)
 	userev = open_library();
 	ck_assert_int_eq(userev_register_all(userev, many(100, 40), 100), 0);
 	expect_off(&events[99]);
-	fake_wait(fake->ended == 1);
+	fake_wait(fake_daemon->ended == 1);
 	fake_do(GOOD, 0);
 	expect_connected();
 	expect_alive(&events[0], "event0");
@@ -120,8 +120,8 @@ WITH_DAEMON_ONLY(next_batch_is_sent_before_answer)
 	userev = open_library();
 	/* event3 and event30 to event39: in the first batch and the second. */
 	ck_assert_int_eq(userev_register_all(userev, registrations, 100), 11);
-	ck_assert_uint_eq(fake->alone, 0);
-	ck_assert_uint_eq(fake->registers, 4);
+	ck_assert_uint_eq(fake_daemon->alone, 0);
+	ck_assert_uint_eq(fake_daemon->registers, 4);
 	for (int i = 0; i < 100; i++)
 		ck_assert_int_eq(registrations[i].result, i == 3 || i / 10 == 3 ? -EDQUOT : 0);
 	expect_alive(&events[2], "event2");
@@ -149,7 +149,7 @@ TEST(repeated_answer_is_ignored)
 		register_event(&events[2], "event2 u32 x");
 		expect_alive(&events[0], "event0");
 		expect_alive(&events[2], "event2");
-		ck_assert_uint_eq(fake->accepted, 1);
+		ck_assert_uint_eq(fake_daemon->accepted, 1);
 		ck_assert_int_le(count_open_fds(), fds + 2); /* the fake daemon's and our end of the stream */
 		library_test_end();
 	}

@@ -75,16 +75,16 @@ WITH_DAEMON_ONLY(modules_at_start_are_sent_at_once)
 	ck_assert_int_eq(userev_poll(NULL, 0), -EAGAIN);
 	fake_set(hold = false);
 	/* They are registered without a further call. */
-	fake_wait(fake->registers == 1);
-	ck_assert_uint_eq(fake->items, 3 * DECLARED);
+	fake_wait(fake_daemon->registers == 1);
+	ck_assert_uint_eq(fake_daemon->items, 3 * DECLARED);
 	expect_settled();
 	expect_alive(&first->event[0], "first0");
 	expect_alive(&second->event[2], "second2");
-	ck_assert_uint_eq(fake->registers, 1);
-	ck_assert_uint_eq(fake->hellos, 1);
+	ck_assert_uint_eq(fake_daemon->registers, 1);
+	ck_assert_uint_eq(fake_daemon->hellos, 1);
 	unload(first);
 	expect_alive(&second->event[2], "second2");
-	fake_wait(fake->releases == 1);
+	fake_wait(fake_daemon->releases == 1);
 	unload(second);
 }
 
@@ -94,10 +94,10 @@ WITH_DAEMON_ONLY(library_events_are_sent_at_first_test)
 
 	test_until_alive(&second->event[1]);
 	test_until_alive(&first->event[0]);
-	ck_assert_uint_eq(fake->registers, 1);
+	ck_assert_uint_eq(fake_daemon->registers, 1);
 	unload(first);
 	unload(second);
-	fake_wait(fake->ended == 1);
+	fake_wait(fake_daemon->ended == 1);
 	/* A library that is loaded later. */
 	first = load("later", DECLARED);
 	test_until_alive(&first->event[0]);
@@ -147,9 +147,9 @@ WITH_DAEMON_ONLY(unload_drops_unsent_and_releases_pending)
 	unload(library);
 	fake_set(hold = false);
 	expect_settled();
-	fake_wait(fake->releases == 1);
+	fake_wait(fake_daemon->releases == 1);
 	/* Two REGISTER were pending. */
-	ck_assert_uint_eq(fake->items, 2 * DECLARED + 2);
+	ck_assert_uint_eq(fake_daemon->items, 2 * DECLARED + 2);
 	expect_alive(&last->event[0], "other0");
 	expect_alive(&last->event[2], "other2");
 	unload(first);
@@ -179,7 +179,7 @@ WITH_DAEMON_ONLY(declared_event_costs_32_bytes)
 	expect_settled();
 	expect_small_books();
 	unload(many_events);
-	fake_wait(fake->ended == 1);
+	fake_wait(fake_daemon->ended == 1);
 }
 
 WITH_DAEMON_ONLY(release_of_a_thousand_takes_two_packets)
@@ -191,9 +191,9 @@ WITH_DAEMON_ONLY(release_of_a_thousand_takes_two_packets)
 	expect_settled();
 	unload(many_events);
 	expect_settled();
-	ck_assert_uint_eq(fake->releases, 2);
+	ck_assert_uint_eq(fake_daemon->releases, 2);
 	/* The first bit of the second packet, behind those of DECLARED events. */
-	ck_assert_uint_eq(fake->released_bit, DECLARED + WIRE_BATCH_MAX + 1);
+	ck_assert_uint_eq(fake_daemon->released_bit, DECLARED + WIRE_BATCH_MAX + 1);
 }
 
 /* The daemon does not send a stream again before all of its events are released. */
@@ -213,7 +213,7 @@ WITH_DAEMON_ONLY(stream_stays_until_all_events_are_released)
 	fake_set(hold = false);
 	expect_settled();
 	expect_alive(&library->event[0], "library0");
-	ck_assert_uint_eq(fake->accepted, 1);
+	ck_assert_uint_eq(fake_daemon->accepted, 1);
 	unload(library);
 }
 
@@ -235,7 +235,7 @@ WITH_DAEMON(files_of_former_daemons_are_limited)
 	ck_assert_int_le(count_open_fds(), fds + 70);
 	expect_alive(&event, "event");
 	close_library();
-	fake_wait(fake->ended == 1);
+	fake_wait(fake_daemon->ended == 1);
 	ck_assert_int_lt(count_open_fds(), fds);
 }
 
@@ -279,7 +279,7 @@ WITH_DAEMON(losses_are_reported_while_daemons_change)
 		change_daemons();
 		fake_set(lost.too_big = 0);
 		fake_switch("event", true);
-		fake_wait(fake->lost.too_big > 0);
+		fake_wait(fake_daemon->lost.too_big > 0);
 	}
 	loser.ends = true;
 	pthread_join(thread, NULL);

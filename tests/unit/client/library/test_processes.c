@@ -51,15 +51,15 @@ static void expect_child_goes_on(pid_t (*make_child)(void))
 	fake_switch("event", true);
 	fake_set(keep_records = true);
 	run_in_child(make_child, be_the_child);
-	fake_wait(fake->ended == 1);
-	ck_assert_uint_eq(fake->hellos, 2);
+	fake_wait(fake_daemon->ended == 1);
+	ck_assert_uint_eq(fake_daemon->hellos, 2);
 	expect_record(1, "child");
 	expect_record(2, "again");
 	ck_assert_int_eq(userev_write(&event, "parent", 6), 6);
 	expect_record(1, "parent");
 	expect_connected();
-	ck_assert_uint_eq(fake->hellos, 2);
-	ck_assert_uint_eq(fake->releases, 1);
+	ck_assert_uint_eq(fake_daemon->hellos, 2);
+	ck_assert_uint_eq(fake_daemon->releases, 1);
 }
 
 WITH_DAEMON(forked_child_makes_its_own_connection)
@@ -87,7 +87,7 @@ static void expect_end_is_noticed(pid_t (*make_child)(void), void (*end)(void))
 	}
 	close(hold[0]);
 	end();
-	fake_wait(fake->ended == 1);
+	fake_wait(fake_daemon->ended == 1);
 	close(hold[1]);
 	expect_child_succeeds(child);
 }
@@ -126,20 +126,20 @@ WITH_EVENT_ON(child_reports_only_its_own_losses)
 {
 	userev->losses.queue_full = 7;
 	run_in_child(fork, lose_one_and_close);
-	fake_wait(fake->ended == 1);
-	ck_assert_uint_eq(fake->lost.too_big, 1);
-	ck_assert_uint_eq(fake->lost.queue_full, 0);
+	fake_wait(fake_daemon->ended == 1);
+	ck_assert_uint_eq(fake_daemon->lost.too_big, 1);
+	ck_assert_uint_eq(fake_daemon->lost.queue_full, 0);
 	close_library();
-	fake_wait(fake->ended == 2);
-	ck_assert_uint_eq(fake->lost.queue_full, 7);
+	fake_wait(fake_daemon->ended == 2);
+	ck_assert_uint_eq(fake_daemon->lost.queue_full, 7);
 }
 
 WITH_EVENT_ON(raw_forked_child_reports_no_parents_losses)
 {
 	run_in_child(raw_fork, lose_one);
 	close_library();
-	fake_wait(fake->ended == 1);
-	ck_assert_uint_eq(fake->lost.too_big, 0);
+	fake_wait(fake_daemon->ended == 1);
+	ck_assert_uint_eq(fake_daemon->lost.too_big, 0);
 }
 
 static void *register_at_silent_daemon(void *data)
@@ -164,7 +164,7 @@ static pthread_t start_waiting(void *(*what)(void *))
 	session_answer_timeout_ms = 100;
 	fake_do(SILENT, KIND_REGISTER);
 	pthread_create(&thread, NULL, what, NULL);
-	fake_wait(fake->packets > 2);
+	fake_wait(fake_daemon->packets > 2);
 	return thread;
 }
 

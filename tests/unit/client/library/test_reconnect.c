@@ -37,8 +37,8 @@ WITH_DAEMON(late_answer_is_taken_by_next_call)
 	register_event(&other, "other u32 number");
 	expect_alive(&event, "event");
 	expect_alive(&other, "other");
-	ck_assert_uint_eq(fake->accepted, 1);
-	ck_assert_uint_eq(fake->items, 2);
+	ck_assert_uint_eq(fake_daemon->accepted, 1);
+	ck_assert_uint_eq(fake_daemon->items, 2);
 }
 
 WITH_DAEMON_ONLY(late_welcome_is_taken_by_event_test)
@@ -49,7 +49,7 @@ WITH_DAEMON_ONLY(late_welcome_is_taken_by_event_test)
 	ck_assert(!userev_enabled(&event));
 	fake_set(hold = false);
 	test_until_alive(&event);
-	ck_assert_uint_eq(fake->accepted, 1);
+	ck_assert_uint_eq(fake_daemon->accepted, 1);
 	ck_assert_ptr_null(userev_why(&event));
 	expect_alive(&event, "event");
 }
@@ -74,8 +74,8 @@ WITH_DAEMON(released_before_answer_is_released_after_it)
 	userev_release(userev, &event);
 	ck_assert_uint_eq(event.place.whole, 0);
 	answer_all();
-	fake_wait(fake->releases == 1);
-	ck_assert_uint_eq(fake->released_bit, 1);
+	fake_wait(fake_daemon->releases == 1);
+	ck_assert_uint_eq(fake_daemon->released_bit, 1);
 	expect_alive(&other, "other");
 }
 
@@ -90,7 +90,7 @@ WITH_DAEMON(event_registered_again_is_not_released)
 	userev_release(userev, &event);
 	answer_all();
 	expect_alive(&again, "event");
-	ck_assert_uint_eq(fake->releases, 0);
+	ck_assert_uint_eq(fake_daemon->releases, 0);
 }
 
 /* Although all bits differed at the last scan. */
@@ -105,8 +105,8 @@ WITH_DAEMON(late_answer_keeps_bit_of_same_event)
 	register_event(&again, "event u32 number");
 	userev_release(userev, &again);
 	answer_all();
-	ck_assert_uint_eq(fake->releases, 1);
-	ck_assert_uint_eq(fake->released_bit, 2);
+	ck_assert_uint_eq(fake_daemon->releases, 1);
+	ck_assert_uint_eq(fake_daemon->released_bit, 2);
 	expect_alive(&event, "event");
 }
 
@@ -123,7 +123,7 @@ WITHOUT_DAEMON(events_become_usable_when_daemon_starts)
 	test_until_alive(&event);
 	test_until_alive(&other);
 	expect_alive(&event, "event");
-	ck_assert_uint_eq(fake->registers, 1);
+	ck_assert_uint_eq(fake_daemon->registers, 1);
 }
 
 WITHOUT_DAEMON(tests_without_daemon_rarely_connect)
@@ -142,7 +142,7 @@ WITH_DAEMON_ONLY(refusing_daemon_is_not_asked_in_a_loop)
 	register_event(&event, "event u32 number");
 	ck_assert_str_eq(userev_why(&event), "too many of you; close some");
 	test_for_a_while();
-	ck_assert_uint_lt(fake->accepted, 20);
+	ck_assert_uint_lt(fake_daemon->accepted, 20);
 	fake_do(GOOD, 0);
 	test_until_alive(&event);
 	expect_alive(&event, "event");

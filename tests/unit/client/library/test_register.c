@@ -28,12 +28,12 @@ TEST(batches_respect_limits_of_welcome)
 		fake_set(welcome.batch_max = rows[i].batch_max);
 		userev = open_library();
 		ck_assert_int_eq(userev_register_all(userev, many(rows[i].events, rows[i].length), rows[i].events), 0);
-		ck_assert_uint_eq(fake->items, rows[i].events);
-		ck_assert_uint_eq(fake->registers, rows[i].registers);
+		ck_assert_uint_eq(fake_daemon->items, rows[i].events);
+		ck_assert_uint_eq(fake_daemon->registers, rows[i].registers);
 		if (rows[i].events > 0) {
 			expect_alive(&events[0], "event0");
 			expect_alive(&events[2], "event2");
-			expect_alive(&events[rows[i].events - 1], fake->name[fake->events]);
+			expect_alive(&events[rows[i].events - 1], fake_daemon->name[fake_daemon->events]);
 		}
 		library_test_end();
 	}
@@ -49,8 +49,8 @@ WITHOUT_DAEMON(ten_thousand_events_can_be_registered)
 	ck_assert_int_eq(userev_register_all(userev, registrations + 5000, 5000), 0);
 	fake_start();
 	expect_connected();
-	ck_assert_uint_eq(fake->items, EVENTS);
-	ck_assert_uint_eq(fake->registers, (EVENTS + WIRE_BATCH_MAX - 1) / WIRE_BATCH_MAX);
+	ck_assert_uint_eq(fake_daemon->items, EVENTS);
+	ck_assert_uint_eq(fake_daemon->registers, (EVENTS + WIRE_BATCH_MAX - 1) / WIRE_BATCH_MAX);
 	fake_stop();
 	for (size_t i = 0; i < EVENTS; i++)
 		userev_release(userev, &events[i]);
@@ -97,10 +97,10 @@ WITH_DAEMON(each_registration_has_its_own_result)
 	ck_assert_int_eq(all[2].result, -EBUSY);
 	ck_assert_int_eq(all[3].result, 0);
 	ck_assert_ptr_null(all[0].why);
-	ck_assert_str_eq(all[1].why, fake->sentence);
+	ck_assert_str_eq(all[1].why, fake_daemon->sentence);
 	ck_assert_ptr_nonnull(strstr(all[2].why, "release it first"));
 	ck_assert_ptr_null(all[3].why);
-	ck_assert_str_eq(userev_refusal(), fake->sentence);
+	ck_assert_str_eq(userev_refusal(), fake_daemon->sentence);
 	expect_alive(&good, "good");
 	expect_alive(&also_good, "also_good");
 	expect_off(&bad);
@@ -128,12 +128,12 @@ WITH_DAEMON(refused_event_leaves_nothing)
 	ck_assert_int_eq(userev_register(userev, refused, "event", 0), -EACCES);
 	ck_assert_uint_eq(refused->place.whole, 0);
 	userev_release(userev, refused);
-	ck_assert_uint_eq(fake->releases, 0);
+	ck_assert_uint_eq(fake_daemon->releases, 0);
 	free(refused);
 	fake_set(items = 0);
 	fake_restart();
 	expect_connected();
-	ck_assert_uint_eq(fake->items, 0);
+	ck_assert_uint_eq(fake_daemon->items, 0);
 }
 
 WITH_DAEMON(library_refuses_without_asking_daemon)
@@ -146,17 +146,17 @@ WITH_DAEMON(library_refuses_without_asking_daemon)
 	ck_assert_ptr_nonnull(strstr(userev_refusal(), "511"));
 	ck_assert_int_eq(userev_register(userev, &event, "event", 1 << 2), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(userev_refusal(), "flags"));
-	ck_assert_uint_eq(fake->items, 0);
+	ck_assert_uint_eq(fake_daemon->items, 0);
 	description[WIRE_DESCRIPTION_MAX] = '\0';
 	register_event(&event, description);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EBUSY);
-	ck_assert_uint_eq(fake->items, 1);
+	ck_assert_uint_eq(fake_daemon->items, 1);
 }
 
 WITH_DAEMON(flags_reach_the_daemon)
 {
 	ck_assert_int_eq(userev_register(userev, &event, "event", USEREV_PERSIST | USEREV_MULTI_FORMAT), 0);
-	ck_assert_uint_eq(fake->flags, REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
+	ck_assert_uint_eq(fake_daemon->flags, REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
 }
 
 static void *expect_no_refusal(void *data)
@@ -245,13 +245,13 @@ WITH_DAEMON(last_of_equal_events_releases_the_bit)
 	fake_switch("event", true);
 	ck_assert(userev_enabled(&one) && userev_enabled(&two));
 	userev_release(userev, &one);
-	ck_assert_uint_eq(fake->releases, 0);
+	ck_assert_uint_eq(fake_daemon->releases, 0);
 	ck_assert(!userev_enabled(&one) && userev_enabled(&two));
 	userev_release(userev, &one);
-	ck_assert_uint_eq(fake->releases, 0);
+	ck_assert_uint_eq(fake_daemon->releases, 0);
 	userev_release(userev, &two);
-	ck_assert_uint_eq(fake->releases, 1);
-	ck_assert_uint_eq(fake->released_bit, 2);
+	ck_assert_uint_eq(fake_daemon->releases, 1);
+	ck_assert_uint_eq(fake_daemon->released_bit, 2);
 	ck_assert(!userev_enabled(&two));
 	register_event(&two, "event u32 number");
 	ck_assert(userev_enabled(&two));
@@ -259,7 +259,7 @@ WITH_DAEMON(last_of_equal_events_releases_the_bit)
 	register_event(&one, "event u32 number");
 	userev_release(userev, &one);
 	close_library();
-	ck_assert_uint_eq(fake->releases, 1);
+	ck_assert_uint_eq(fake_daemon->releases, 1);
 }
 
 WITH_DAEMON(release_on_wrong_connection_does_nothing)

@@ -25,15 +25,15 @@ WITHOUT_DAEMON(events_without_daemon_are_registered_and_off)
 
 WITH_NEITHER(unused_socket_is_connection_refused)
 {
-	close(fake_listen(fake->path, 1));
+	close(fake_listen(fake_daemon->path, 1));
 	userev = open_library();
 	ck_assert_int_eq(userev_connected(userev), -ECONNREFUSED);
-	unlink(fake->path);
+	unlink(fake_daemon->path);
 }
 
 WITHOUT_DAEMON(full_backlog_is_retried_and_no_failure)
 {
-	int listener = fake_listen(fake->path, 0);
+	int listener = fake_listen(fake_daemon->path, 0);
 	struct userev *first;
 
 	session_answer_timeout_ms = 50;
@@ -54,7 +54,7 @@ WITHOUT_DAEMON(full_backlog_is_retried_and_no_failure)
 	}
 	userev_close(first);
 	close(listener);
-	unlink(fake->path);
+	unlink(fake_daemon->path);
 }
 
 WITH_DAEMON(event_is_on_while_its_own_bit_is_set)
@@ -114,8 +114,8 @@ WITH_DAEMON(payload_above_maximum_is_refused_and_counted)
 	ck_assert_uint_eq(userev_lost(userev).too_big, 3);
 	ck_assert_uint_eq(userev_lost(userev).queue_full, 0);
 	close_library();
-	fake_wait(fake->ended == 1);
-	ck_assert_uint_eq(fake->lost.too_big, 3);
+	fake_wait(fake_daemon->ended == 1);
+	ck_assert_uint_eq(fake_daemon->lost.too_big, 3);
 }
 
 static int fill(void)
@@ -136,17 +136,17 @@ WITH_EVENT_ON(full_queue_loss_is_reported)
 	ck_assert_int_gt(fill(), 10);
 	ck_assert_uint_eq(userev_lost(userev).queue_full, 1);
 	/* The first loss is reported at once. */
-	fake_wait(fake->lost.queue_full == 1);
+	fake_wait(fake_daemon->lost.queue_full == 1);
 	for (int i = 0; i < 50; i++)
 		ck_assert_int_eq(userev_write(&event, "data", 4), -EAGAIN);
 	ck_assert_uint_eq(userev_lost(userev).queue_full, 51);
 	/* Later losses are reported by the next call that talks to the daemon, each once. */
 	userev_release(userev, &event);
-	fake_wait(fake->lost.queue_full == 51);
+	fake_wait(fake_daemon->lost.queue_full == 51);
 	close_library();
-	fake_wait(fake->ended == 1);
-	ck_assert_uint_eq(fake->lost.queue_full, 51);
-	ck_assert_uint_eq(fake->lost.too_big, 0);
+	fake_wait(fake_daemon->ended == 1);
+	ck_assert_uint_eq(fake_daemon->lost.queue_full, 51);
+	ck_assert_uint_eq(fake_daemon->lost.too_big, 0);
 }
 
 WITH_EVENT_ON(losses_are_reported_at_intervals_by_writes)
@@ -156,21 +156,21 @@ WITH_EVENT_ON(losses_are_reported_at_intervals_by_writes)
 	uint32_t index;
 
 	fill();
-	fake_wait(fake->lost.queue_full == 1);
+	fake_wait(fake_daemon->lost.queue_full == 1);
 	/* As if the last report were long ago. */
 	atomic_store(&userev->reported_at, UINT32_MAX / 2);
 	userev_write(&event, "data", 4);
-	fake_wait(fake->lost.queue_full == 2);
+	fake_wait(fake_daemon->lost.queue_full == 2);
 	while (fake_record(&index, payload, sizeof(payload)) >= 0)
 		;
-	packets = fake->packets;
+	packets = fake_daemon->packets;
 	userev_write(&event, payload, 0);
-	ck_assert_uint_eq(fake->packets, packets);
+	ck_assert_uint_eq(fake_daemon->packets, packets);
 	/* As if losses had not been reported for a while. */
 	atomic_fetch_add(&userev->losses.queue_full, 5);
 	atomic_store(&userev->reported_at, UINT32_MAX / 2);
 	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
-	fake_wait(fake->lost.queue_full == 7);
+	fake_wait(fake_daemon->lost.queue_full == 7);
 }
 
 WITH_EVENT_ON(flood_of_losses_is_no_flood_of_packets)
@@ -180,10 +180,10 @@ WITH_EVENT_ON(flood_of_losses_is_no_flood_of_packets)
 	for (int i = 0; i < 2000; i++)
 		ck_assert_int_eq(userev_write(&event, payload, sizeof(payload)), -E2BIG);
 	close_library();
-	fake_wait(fake->ended == 1);
-	ck_assert_uint_eq(fake->lost.too_big, 2000);
+	fake_wait(fake_daemon->ended == 1);
+	ck_assert_uint_eq(fake_daemon->lost.too_big, 2000);
 	/* A packet in 100 ms: this would take a hundred seconds. */
-	ck_assert_uint_lt(fake->packets, 1000);
+	ck_assert_uint_lt(fake_daemon->packets, 1000);
 }
 
 WITH_DAEMON(unsent_losses_go_to_the_next_daemon)
@@ -196,8 +196,8 @@ WITH_DAEMON(unsent_losses_go_to_the_next_daemon)
 	ck_assert(loss_is_unreported(userev));
 	session_drop(userev);
 	expect_connected();
-	fake_wait(fake->lost.queue_full == 7);
-	ck_assert_uint_eq(fake->lost.too_big, 3);
+	fake_wait(fake_daemon->lost.queue_full == 7);
+	ck_assert_uint_eq(fake_daemon->lost.too_big, 3);
 }
 
 WITH_DAEMON_ONLY(errno_is_not_changed)
