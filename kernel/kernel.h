@@ -70,7 +70,7 @@ enum kernel_answer {
 	KERNEL_E_SETTLING = 10, /* REGISTER: the name was freed a moment ago, and the kernel still has it */
 };
 
-/* STILL_OPEN: programs with the stream could remove its lock, or take another one's. */
+/* STILL_OPEN: programs with the stream could remove its lock, or use the lock of another stream. */
 enum { KERNEL_UNGUARDED = 1 };
 
 /* As in the kernel's struct user_reg. */
@@ -163,7 +163,7 @@ static inline void kernel_cancel(struct kernel *kernel)
 		kernel->ops->cancel(kernel);
 }
 
-/* The daemon has gone, and nothing is under way: pages and streams are there for the next one to fetch, ask about, or disown. */
+/* The daemon has gone, and nothing is under way: pages and streams are there for the next daemon to fetch, ask about, or disown. */
 static inline void kernel_orphan(struct kernel *kernel)
 {
 	if (kernel->ops->orphan)
@@ -220,7 +220,7 @@ int remote_new(int socket, struct kernel **ret, char why[WIRE_SENTENCE_MAX + 1])
  * still is a guard. Calls that `restore` submits are sent first, in their order: with these the daemon gives the keeper what it is to have
  * (KERNEL_PAGE_ADOPT …, KERNEL_DEPOSIT). Behind them, batches that were not wholly answered are sent again, from their first call on;
  * fds of answers that they had got are closed, so nothing of theirs is to be adopted. A single DEPOSIT or WITHDRAW is not sent again, but
- * answered with -ECANCELED. If this keeper goes, too, calls of `restore` are answered with -ECANCELED when the next one takes its place,
+ * answered with -ECANCELED. If this keeper goes, too, calls of `restore` are answered with -ECANCELED when the next keeper takes its place,
  * and have to be submitted again.
  *
  * If a keeper has another backend or smaller pages, kernel_dispatch() returns -ESTALE, with the reason in facts.note; if it refuses,

@@ -24,7 +24,7 @@ void probe_tracefs(int tracefs, struct probe *ret);
 /*
  * Chooses the backend for `--backend=NAME` ("auto", "embedded", "status-page", "enable-address"). 0; -EINVAL for an unknown name; or
  * -EOPNOTSUPP, with the reason in the probe's sentence. A backend other than embedded is up to the keeper, which sees more: with "auto"
- * it may find another one, or none.
+ * it may find a different backend, or none.
  */
 int probe_choose(const char *name, bool root, struct probe *, enum wire_backend *ret);
 

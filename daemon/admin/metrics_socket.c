@@ -26,7 +26,7 @@ struct metrics_reader {
 	struct metrics_socket *socket;
 	int fd;
 	ev_io w_io;
-	ev_timer w_deadline; /* for each buffer anew */
+	ev_timer w_deadline; /* restarted for each buffer */
 	struct metrics_walk walk;
 	size_t sent;
 	struct text text; /* in the buffer */

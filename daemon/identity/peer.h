@@ -30,7 +30,7 @@ int peer_identify(int socket, const struct cgroups *, bool ask_for_root, struct 
 /* An admin needs no tenant, and is served even if /proc hides it: it may want to find out why. 0 or a negative errno. */
 int peer_identify_admin(int socket, struct peer *ret);
 
-/* Whether /proc is mounted, and is that of the daemon's pid namespace: in another one each pid is another process. */
+/* Whether /proc is mounted, and is that of the daemon's pid namespace: in another namespace the same pid is a different process. */
 bool peer_can_be_looked_up(void);
 
 /* Whether the text of a uid_map maps uid 0 of the reader's user namespace, or may do so later. */

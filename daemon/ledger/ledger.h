@@ -49,7 +49,7 @@ struct ledger {
 	size_t size;
 	size_t start;
 	size_t used;			    /* up to here */
-	size_t lasting;			    /* bytes that held when it was written anew */
+	size_t lasting;			    /* bytes of valid entries at the last rewrite */
 	struct ledger_rewriting *rewriting; /* NULL: it is not being done */
 	int failed; /* a negative errno: something was not written, so none of it is to be believed */
 };
@@ -63,7 +63,7 @@ void ledger_enter(struct ledger *, uint16_t kind, uint64_t a, uint64_t b, const 
 void ledger_enter_text(struct ledger *, uint16_t kind, uint64_t a, const void *data, size_t size, const char *text);
 void ledger_strike(struct ledger *, uint16_t kind, uint64_t a, uint64_t b);
 
-/* ledger_rewrite.c. Once most of it holds no more it is written anew, a piece with each call. Whether there is more to do. */
+/* rewrite.c: when most entries are obsolete, copies the valid ones to a new place, a piece with each call. True: call it again. */
 bool ledger_tidy(struct ledger *);
 void ledger_rewriting_free(struct ledger *);
 /* The entries are about to reach that byte: if a rewrite uses that room, ends the rewrite. It may fail. */
@@ -104,7 +104,7 @@ const struct ledger_thing *ledger_next(const struct ledger_image *, uint16_t kin
 /* A copy of its beginning, and zeros behind that. */
 void ledger_get(const struct ledger_thing *, void *ret, size_t size);
 
-/* For ledger_rewrite.c: room up to that byte of the file, and an end behind it. 0 or a negative errno. */
+/* For rewrite.c: room up to that byte of the file, and an end behind it. 0 or a negative errno. */
 int ledger_make_room(struct ledger *, size_t end);
 /* The whole entry at that byte; NULL: there is none. */
 const struct ledger_entry *ledger_entry_at(const uint8_t *memory, size_t size, size_t at);

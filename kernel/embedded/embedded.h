@@ -21,7 +21,7 @@ enum {
 	EMBEDDED_CAPACITY = 64900,     /* as many as a real kernel */
 	EMBEDDED_RING_BYTES = 4 << 20, /* unless the limits say otherwise */
 	EMBEDDED_DISPATCH_MAX = 512,   /* records per dispatch, so that the daemon gets to other work */
-	EMBEDDED_TURN_MAX = 16,	       /* records of one source before the next one's turn */
+	EMBEDDED_TURN_MAX = 16,	       /* records of one source before the turn of the next source */
 	EMBEDDED_PARSED_EVENTS = 64,   /* a parsed description takes 8 kB, and few events are recorded at a time */
 	EMBEDDED_NAMED_WRITERS = 8,    /* whose comm is cached during one dispatch */
 	EMBEDDED_COMM_MAX = 16,	       /* the kernel's TASK_COMM_LEN */

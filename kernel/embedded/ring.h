@@ -17,7 +17,7 @@ struct ring *ring_free(struct ring *);
  */
 void *ring_push(struct ring *, size_t size);
 
-/* The numbers of the oldest entry and of the next one to come; the first of all is 0. */
+/* The numbers of the oldest entry and of the next entry to be written. The first entry is 0. */
 uint64_t ring_oldest(const struct ring *);
 uint64_t ring_next(const struct ring *);
 

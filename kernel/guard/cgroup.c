@@ -52,7 +52,7 @@ int guard_cgroup_check(uint64_t id, struct text *why)
 {
 	if (id > ROOT_CGROUP)
 		return 0;
-	text_printf(why, "the root cgroup isn't the keeper's alone; give another one");
+	text_printf(why, "the root cgroup has other processes than the keeper; give another cgroup");
 	return -EINVAL;
 }
 

@@ -124,8 +124,8 @@ int keeper_serve_all(int listener, uid_t owner, unsigned hold, struct kernel *ke
 		if (daemons.deaths < DEATHS_MAX)
 			continue;
 		fprintf(stderr,
-			"userevd-keeper: %u daemons have ended before they took over what the last one had left; "
-			"the next one finds nothing of it (%zu deposits)\n",
+			"userevd-keeper: %u daemons have ended before they took over the state of the last daemon; "
+			"discarding it (%zu deposits)\n",
 			daemons.deaths, deposit_clear(&daemons.box));
 		kernel_tell(kernel, (struct kernel_call){ .op = KERNEL_DISOWN, .fd = -1 });
 		daemons.deaths = 0;

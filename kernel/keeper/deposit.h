@@ -17,7 +17,7 @@ bool deposit_is_op(enum kernel_op);
 void deposit_carry_out(struct deposit_box *, struct kernel_call *);
 /* KERNEL_DISOWN: closes deposits that this daemon has neither made nor fetched. */
 void deposit_disown(struct deposit_box *);
-/* The daemon has gone: the deposits wait for the next one. */
+/* The daemon has gone: the deposits wait for the next daemon. */
 void deposit_orphan(struct deposit_box *);
 /* Closes all deposits, since no daemon will fetch them, and returns their number. Connections among them end. */
 size_t deposit_clear(struct deposit_box *);

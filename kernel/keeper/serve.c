@@ -63,7 +63,7 @@ static bool work_answer(struct work *work)
 
 	if (r == -ETOOMANYREFS)
 		return false;
-	/* Usually the daemon has gone; without this answer the next one would be taken for it, so any error ends the connection. */
+	/* Usually the daemon has gone. After a lost answer the daemon would take the next answer for it, so any error ends the connection. */
 	if (r < 0)
 		shutdown(socket, SHUT_RDWR);
 	work_close_fds(work);

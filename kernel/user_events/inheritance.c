@@ -17,7 +17,7 @@
  * lingering ones are still open, and disowns the others. These have no number any more, but as ever a stream keeps its events, and its
  * page their bits, until no copy of the stream is open.
  *
- * A keeper that succeeds another one gets the files from the daemon, and with each stream the byte of its lock, which the last keeper
+ * A keeper that succeeds a keeper gets the files from the daemon, and with each stream the byte of its lock, which the last keeper
  * has chosen. The keeper does not trust the daemon: files have to be what the daemon says they are.
  */
 

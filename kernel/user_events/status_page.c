@@ -16,7 +16,7 @@
  * Linux 5.18 to 6.3: the kernel has one page, which every tenant gets, and sets its bits without enablers. (This file can go when no
  * supported machine runs such a kernel.)
  *
- * This kernel lets an event join another one of the same name with different fields, and never deletes events. The keeper does both.
+ * This kernel neither compares the fields of two events of one name nor deletes events. The keeper does both.
  */
 
 static int status_page_new(struct user_events *user_events, struct event_page *page)
@@ -233,7 +233,7 @@ static int status_join(struct user_events *user_events _unused_, struct event_st
 
 	if (r != 0)
 		return r;
-	/* A program with a stream has deleted the event, and it was made anew: our clients look at the wrong bit. */
+	/* A program with a stream has deleted the event, and it was registered again: our clients look at the wrong bit. */
 	return bit == holding->bit ? 0 : -ESTALE;
 }
 

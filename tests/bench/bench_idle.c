@@ -107,7 +107,7 @@ static void connections(void)
 		close(sockets[i]);
 }
 
-/* What remains of the memory when the events of one program have gone. */
+/* The memory that the daemon keeps after the events of one program have gone. */
 static void after_many_events(void)
 {
 	struct side before = { .name = "before" }, with = { .name = "with them" },

@@ -27,7 +27,7 @@ static const char *make_policy(void)
 	return text;
 }
 
-/* Registers ten events anew, again and again. */
+/* Registers and releases ten events, again and again. */
 static _Noreturn void load(const struct broker *broker)
 {
 	static char names[EVENTS][NAME_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * How long does a client wait when it has a processor of its own, and the daemon another one? Requests beside empty round trips, and
+ * How long does a client wait when it has a processor of its own, and the daemon has the other? Requests beside empty round trips, and
  * batches of new events beside the same on one processor. With the embedded backend.
  */
 

@@ -405,7 +405,7 @@ def check(build, limits, record):
             failed += 1
             print("FAIL: %s, beside %s: %s, and the limit is %g" % (question, other, "not measured" if ratio is None else "%.3f" % ratio, limit))
         elif ratio < limit / MARGIN * 0.9:
-            print("%s, beside %s: %.3f, far below the limit of %g: record it anew (--record)" % (question, other, ratio, limit))
+            print("%s, beside %s: %.3f, far below the limit of %g; record it (--record)" % (question, other, ratio, limit))
     print("%d passed, %d failed" % (len(wanted) + int(section.failed) - failed, failed))
     return failed > 0
 

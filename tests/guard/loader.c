@@ -106,7 +106,7 @@ bool has_btf(void)
 }
 
 /*
- * QEMU before 8.1 without KVM: a processor that calls a function while another one is patching it (as attaching a program does)
+ * QEMU before 8.1 without KVM: a processor that calls a function while another processor is patching it (as attaching a program does)
  * may stop at a breakpoint that is gone already, and the guest's kernel dies of it. So there is but one processor for us.
  */
 static void stay_on_one_cpu(void)

@@ -238,7 +238,7 @@ TEST(missing_keeper_is_refused_and_named)
 {
 	expect_loader(1, "/sys/fs/cgroup/nowhere: No such file", "--mount=7 --cgroup=/sys/fs/cgroup/nowhere");
 	expect_loader(1, "/tmp is no cgroup v2", "--mount=7 --cgroup=/tmp");
-	expect_loader(1, "the root cgroup isn't the keeper's alone", "--mount=7 --cgroup=/sys/fs/cgroup");
+	expect_loader(1, "the root cgroup has other processes than the keeper", "--mount=7 --cgroup=/sys/fs/cgroup");
 	expect_loader(1, "mount 7 is not guarded", "--remove --mount=7");
 }
 

@@ -264,7 +264,7 @@ TEST(lost_guard_is_noticed_before_the_next_file)
 	fixture_stop(&fixture);
 }
 
-/* The daemon checks streams when it opens the next one, and disconnects all clients of the stream. */
+/* The daemon checks the streams when it opens a stream, and disconnects all clients of a stream with foreign events. */
 DAEMON_TEST(self_registration_after_a_lost_guard_is_noticed)
 {
 	struct member one, another, later;

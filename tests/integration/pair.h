@@ -44,7 +44,7 @@ void pair_start_keeper(struct pair *);
 /* Sends that signal, and waits for the end. */
 void pair_end_daemon(struct pair *, int signal);
 void pair_end_keeper(struct pair *, int signal);
-/* Ends the daemon by that signal, and starts the next one. */
+/* Ends the daemon by that signal, and starts a new daemon. */
 void pair_restart_daemon(struct pair *, int signal);
 /* The daemon answers, so it has taken over everything. */
 void pair_wait(struct pair *);

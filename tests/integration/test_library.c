@@ -154,7 +154,7 @@ LIBRARY_TEST(a_thousand_events_are_registered_in_one_call)
 		list[i] = (struct userev_registration){ .event = &events[i], .description = descriptions[i] };
 	}
 	ck_assert_int_eq(userev_register_all(userev, list, N), 0);
-	/* On a slow machine a call times out; the next one sends the rest. */
+	/* On a slow machine a call times out; the next call sends the rest. */
 	ck_assert(eventually(userev_connected(userev) == 0));
 	ck_assert_uint_eq(status_number(fixture, "leases"), N);
 	ck_assert_uint_eq(trace(fixture, "many_777", true), 1);

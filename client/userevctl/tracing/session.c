@@ -59,7 +59,7 @@ int session_drain(struct session *session, struct record_view *view)
 	struct buffer_record record;
 	struct timespec now;
 
-	/* The wall clock may be set at any time: the offset from the trace clock is read anew. */
+	/* The wall clock may be set at any time: so read the offset from the trace clock again. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	wall = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec - ctl_now_ns();
 	while (!record_view_done(view) && !session_stopped && buffers_next(session->buffers, horizon, &record)) {

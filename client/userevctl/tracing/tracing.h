@@ -47,7 +47,7 @@ static inline void tracing_freep(struct tracing **tracing)
 	*tracing = tracing_free(*tracing);
 }
 
-/* Reads the list of events anew: an enum exit_code. */
+/* Reads the list of events again. Returns an enum exit_code. */
 int tracing_look(struct tracing *);
 /* Whether the pattern matches this event, and `foreign` admits it. */
 bool tracing_matches(const struct tracing *, const char *pattern, const struct event *);

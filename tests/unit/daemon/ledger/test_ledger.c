@@ -365,7 +365,7 @@ TEST(rewriting_a_million_things_takes_many_pieces)
 	ck_assert_uint_eq(count(&image), THINGS + 100);
 }
 
-/* The entries reach the new place: this rewrite is given up, and the next one succeeds. */
+/* The entries reach the new place: this rewrite is given up, and the next rewrite succeeds. */
 TEST(rewriting_gives_way_to_new_entries)
 {
 	enum { OLD = 3 * LEDGER_SPARE / 48, MUCH = 20 * LEDGER_SPARE / 48 };

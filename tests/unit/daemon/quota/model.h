@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The model of test_quota_history.c: a list of held events, from which each sum and each decision is worked out anew. */
+/* The model of test_quota_history.c: a list of held events, from which each sum and each decision is worked out each time. */
 
 #include "daemon/quota/charge.h"
 #include "daemon/quota/level.h"

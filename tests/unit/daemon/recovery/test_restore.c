@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A daemon ends and the next one restores its state: clients, tenants and the kernel notice nothing. */
+/* A daemon ends and the next daemon restores its state: clients, tenants and the kernel notice nothing. */
 
 #include "daemon/recovery/restore.h"
 

@@ -16,7 +16,7 @@
 #include "tests/unit/kernel/embedded/bench.h"
 #include "tests/unit/shortage.h"
 
-/* Before each record that is read here, another one is written to this stream. */
+/* Before each record that is read here, a new record is written to this stream. */
 static int ahead = -1;
 
 ssize_t recvmsg(int socket, struct msghdr *message, int flags)

@@ -283,7 +283,7 @@ static size_t count_noted(const struct scene *scene, enum kernel_op op)
 
 enum { DEATHS = 8 };
 
-/* A daemon that has taken over begins the count anew. */
+/* A daemon that has taken over begins a new count. */
 TEST(deposits_of_crashing_daemons_are_dropped)
 {
 	SCENE_OF_MANY(scene, 1);

@@ -5,7 +5,7 @@
 #include "kernel/user_events/look.h"
 #include "tests/suite.h"
 
-/* In a kernel that has the setting these would be obeyed, so the answer is another one there, and nothing is tried with a good one. */
+/* Only invalid values: a kernel with this setting would take a valid one. */
 TEST(maximum_that_no_kernel_can_hold_is_refused)
 {
 	ck_assert_int_eq(look_set_maximum(0), -ERANGE);
