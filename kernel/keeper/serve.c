@@ -103,9 +103,8 @@ static bool work_read(struct work *work, struct message_packet *message)
 	for (; work->n < message->header.count; work->n++) {
 		struct kernel_call *call = &work->calls[work->n];
 
-		if (!message_next_call(message, call, text))
+		if (!message_next_call(message, call, &text))
 			return false;
-		text += strlen(text) + 1;
 		back += message_op(call->op)->gives_fd;
 	}
 	return back <= MESSAGE_FDS_MAX && message_is_done(message);
