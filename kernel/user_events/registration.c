@@ -46,6 +46,12 @@ static struct holding *holding_find(const struct key *key, uint16_t flags)
 	return holding;
 }
 
+void holding_name(const struct holding *holding, char ret[WIRE_DESCRIPTION_MAX + 1])
+{
+	string_copy(ret, WIRE_DESCRIPTION_MAX + 1, holding->text);
+	ret[strcspn(ret, " ")] = '\0';
+}
+
 static struct holding *holding_make(const struct key *key, const struct kernel_call *call)
 {
 	struct holding *holding = keeper_allocate(sizeof(*holding) + key->text_length + 1);
