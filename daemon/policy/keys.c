@@ -374,6 +374,11 @@ const struct policy_value *policy_key_default(enum policy_key key)
 	return &keys[key].value;
 }
 
+const char *policy_key_word(enum policy_key key, const struct policy_value *value)
+{
+	return keys[key].words[value->number];
+}
+
 enum policy_key policy_key_find(const char *name)
 {
 	size_t i = 0;
