@@ -395,7 +395,7 @@ int handle_reload(struct client *client, const struct message *message)
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	listing = listing_new(client, message->serial, &reload_kind, false);
+	listing = listing_new(client, message->serial, &reload_kind);
 	if (!listing)
 		return 0;
 	listing->number = reload->n_done + (reload->outcome ? 2 : 1);
