@@ -409,28 +409,22 @@ static void warn_of_maximum(const struct section *section, struct problems *prob
 			     maximum->number, reserve, (reserve - 1) / maximum->number + 1);
 }
 
-/* The first glob of OwnNames= of the sections before this one that owns some of the same names; NULL: none. */
-static const struct policy_glob *find_overlap(const struct sections *owners, size_t before,
-					      const struct policy_glob *glob)
-{
-	for (size_t i = 0; i < before; i++) {
-		const struct policy_value *names = &owners->at[i]->values[POLICY_OWN_NAMES];
-
-		/* After a wrong line a section may be in the list twice. */
-		for (size_t k = 0; owners->at[i] != owners->at[before] && k < names->n_globs; k++)
-			if (globs_overlap(names->globs[k].text, glob->text))
-				return &names->globs[k];
-	}
-	return NULL;
-}
-
+/* Each glob of the section against the globs of the sections before it. */
 static void check_owner(const struct sections *owners, size_t which, struct problems *problems)
 {
 	const struct policy_value *names = &owners->at[which]->values[POLICY_OWN_NAMES];
 
 	for (size_t i = 0; i < names->n_globs; i++) {
-		const struct policy_glob *glob = &names->globs[i], *overlap = find_overlap(owners, which, glob);
+		const struct policy_glob *glob = &names->globs[i], *overlap = NULL;
 
+		for (size_t k = 0; k < which && !overlap; k++) {
+			const struct policy_value *other = &owners->at[k]->values[POLICY_OWN_NAMES];
+
+			/* After a wrong line a section may be in the list twice. */
+			for (size_t l = 0; other != names && l < other->n_globs && !overlap; l++)
+				if (globs_overlap(other->globs[l].text, glob->text))
+					overlap = &other->globs[l];
+		}
 		if (overlap)
 			problems_add(
 				problems, PROBLEM_ERROR,
