@@ -129,9 +129,7 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 
 static bool event_is_declared(const struct event *event)
 {
-	struct policy_event declared;
-
-	return policy_find_event(event->registry->policy, event->description, event->name_length, &declared);
+	return policy_find_event(event->registry->policy, event->description, event->name_length);
 }
 
 /*
