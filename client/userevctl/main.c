@@ -84,14 +84,11 @@ static int help_run(struct ctl *ctl)
 
 int main(int argc, char **argv)
 {
-	static const struct ctl_option width = { .name = "USEREVCTL_WIDTH", .least = WIDTH_LEAST, .most = WIDTH_MOST };
 	struct ctl ctl = { .argc = argc, .argv = argv, .control_socket = getenv("USEREV_CONTROL_SOCKET") };
-	const char *columns = getenv("USEREVCTL_WIDTH");
 
 	if (!ctl.control_socket || !ctl.control_socket[0])
 		ctl.control_socket = "/run/userevd/control.sock";
-	if (columns && columns[0])
-		option_number(&width, columns, &ctl.output.columns);
+	options_read_environment(&ctl);
 	/* For the widths of characters; otherwise the output does not depend on the locale. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 	/* A reader that has gone (| head) is seen as EPIPE, so that commands clean up. */

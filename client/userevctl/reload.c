@@ -27,52 +27,27 @@ static void take_row(struct reloaded *reloaded, struct cursor row)
 		     (struct place){ file, (unsigned)row_get_u64(row, "line"), *key ? key : NULL }, "%s", sentence);
 }
 
-/* The first packet comes at once; the files may be many, and on a slow disk. */
-static int reload_ask(struct control *control, struct reloaded *ret)
-{
-	struct message message = { .flags = WIRE_MORE };
-	int r = control_ask(control, KIND_RELOAD), timeout = CONTROL_TIMEOUT_MS;
-	struct cursor rows, row;
-	uint16_t count;
-
-	while (r >= 0 && message.flags & WIRE_MORE) {
-		r = control_receive(control, timeout, &message);
-		if (r == 0 && (message.kind != KIND_ROWS || decode_rows(message.body, &count, &rows) != 0))
-			r = -EBADMSG;
-		while (r == 0 && !ret->result.at && rows_next(&rows, &row))
-			take_row(ret, row);
-		timeout = -1;
-	}
-	return r == 0 && !ret->result.at ? -EBADMSG : r;
-}
-
-static void reload_print_json(const struct reloaded *reloaded, FILE *file)
-{
-	struct safe_string why = row_string(reloaded->result, "why");
-	bool loaded = row_get_u64(reloaded->result, "loaded");
-	struct json json = { .file = file };
-
-	json_begin(&json, '{');
-	json_put_bool(&json, "loaded", loaded);
-	if (loaded) {
-		json_put_u64(&json, "sections", row_get_u64(reloaded->result, "sections"));
-		json_put_u64(&json, "files", row_get_u64(reloaded->result, "files"));
-	}
-	if (*why.text)
-		json_put_text(&json, "why", why.text);
-	problems_json(&reloaded->problems, &json);
-	json_end_line(&json, '}');
-}
-
 static void reload_print(const struct reloaded *reloaded, const struct output *output)
 {
 	struct safe_string why = row_string(reloaded->result, "why");
+	uint64_t loaded = row_get_u64(reloaded->result, "loaded"), files = row_get_u64(reloaded->result, "files"),
+		 sections = row_get_u64(reloaded->result, "sections");
+	struct json json = { .file = output->file };
 
+	if (output->json) {
+		json_begin(&json, '{');
+		json_put(&json, json_bool("loaded", loaded));
+		if (loaded)
+			json_put(&json, json_u64("sections", sections), json_u64("files", files));
+		json_put(&json, json_text("why", *why.text ? why.text : NULL));
+		problems_json(&reloaded->problems, &json);
+		json_end_line(&json, '}');
+		return;
+	}
 	problems_print(&reloaded->problems, output);
-	if (row_get_u64(reloaded->result, "loaded"))
-		fprintf(output->file, "loaded: %s from %s\n",
-			plural(row_get_u64(reloaded->result, "sections"), "section", "sections").text,
-			plural(row_get_u64(reloaded->result, "files"), "file", "files").text);
+	if (loaded)
+		fprintf(output->file, "loaded: %s from %s\n", plural(sections, "section", "sections").text,
+			plural(files, "file", "files").text);
 	else if (*why.text)
 		ctl_error("the files could not be read (%s); the policy stays as it was.", why.text);
 	else
@@ -83,20 +58,24 @@ static int reload_run(struct ctl *ctl)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	struct reloaded reloaded = { 0 };
+	struct cursor row;
 	int r;
 
 	options_read(ctl, NULL, 0, 0);
 	r = control_open_or_explain(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
-	r = reload_ask(control, &reloaded);
-	if (r < 0) {
-		r = control_explain(ctl->control_socket, r, control);
+	r = control_ask(control, KIND_RELOAD);
+	if (r == 0)
+		r = control_next_packet(control);
+	/* The first packet comes at once; the files may be many, and on a slow disk. */
+	control->timeout = -1;
+	while (r >= 0 && !reloaded.result.at && (r = control_next_row(control, &row)) > 0)
+		take_row(&reloaded, row);
+	if (r < 0 || !reloaded.result.at) {
+		r = control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG);
 	} else {
-		if (ctl->output.json)
-			reload_print_json(&reloaded, ctl->output.file);
-		else
-			reload_print(&reloaded, &ctl->output);
+		reload_print(&reloaded, &ctl->output);
 		r = ctl_finish(ctl);
 		r = row_get_u64(reloaded.result, "loaded") ? r : EXIT_REFUSED;
 	}

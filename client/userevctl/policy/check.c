@@ -24,17 +24,13 @@ void problems_print(const struct problems *problems, const struct output *output
 void problems_json(const struct problems *problems, struct json *json)
 {
 	json_put_begin(json, "problems", '[');
-	for (size_t i = 0; i < problems->n; i++) {
-		const struct problem *problem = &problems->list[i];
-
+	for (const struct problem *problem = problems->list; problem < problems->list + problems->n; problem++) {
 		json_begin(json, '{');
-		json_put_text(json, "severity", problem->severity == PROBLEM_ERROR ? "error" : "warning");
-		json_put_text(json, "file", problem->file);
+		json_put(json, json_text("severity", problem->severity == PROBLEM_ERROR ? "error" : "warning"),
+			 json_text("file", problem->file));
 		if (problem->line > 0)
-			json_put_u64(json, "line", problem->line);
-		if (problem->key)
-			json_put_text(json, "key", problem->key);
-		json_put_text(json, "sentence", problem->sentence);
+			json_put(json, json_u64("line", problem->line));
+		json_put(json, json_text("key", problem->key), json_text("sentence", problem->sentence));
 		json_end(json, '}');
 	}
 	json_end(json, ']');
@@ -100,7 +96,7 @@ int policy_check(struct policy_question *question)
 		must(NULL);
 	if (ctl->output.json) {
 		json_begin(&json, '{');
-		json_put_bool(&json, "good", question->problems.errors == 0);
+		json_put(&json, json_bool("good", question->problems.errors == 0));
 		problems_json(&question->problems, &json);
 		json_end_line(&json, '}');
 	} else {

@@ -64,15 +64,3 @@ void values_put(struct values *, const char *cgroup, enum policy_key, const stru
 /* The tenant, the limits of all levels down to the path, and those of [Daemon] where the tenant has none. */
 void values_put_levels(struct values *, const struct policy *, const struct tenancy *);
 void tenancy_json(const struct tenancy *, struct json *);
-
-/* ledger.c: a running daemon's answer. */
-struct ledger {
-	struct control *control; /* NULL: no daemon was asked */
-	struct cursor answer;	 /* a copy of the first row */
-};
-/* Asks unless there is no daemon, or it is not about this machine. */
-void ledger_ask(struct ledger *, const struct policy_question *, const char *path);
-void ledger_deinit(struct ledger *);
-/* The rest of the answer: 0 or a negative errno. */
-int ledger_print(struct ledger *, const struct output *);
-int ledger_print_json(struct ledger *, struct json *);

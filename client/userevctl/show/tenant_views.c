@@ -21,6 +21,15 @@ static const enum tenant_number order_numbers[TENANT_ORDERS] = {
 	[TENANTS_BY_THROTTLED] = TENANT_THROTTLED, [TENANTS_BY_NAME] = TENANT_NUMBERS,
 };
 
+enum tenant_order tenant_order(const char *sort)
+{
+	unsigned order = 0;
+
+	while (sort && !streq(sort, tenant_order_names[order]))
+		order++;
+	return order;
+}
+
 void tenant_views_deinit(struct tenant_views *views)
 {
 	for (size_t i = 0; i < views->n; i++)
@@ -44,7 +53,7 @@ void tenant_views_json(const struct tenant_views *views, struct json *json)
 	json_begin(json, '[');
 	for (size_t i = 0; i < views->n; i++) {
 		json_line(json, '{');
-		json_put_text(json, "name", views->view[i].name.text);
+		json_put(json, json_text("name", views->view[i].name.text));
 		json_row_fields(json, views->view[i].row);
 		json_end(json, '}');
 	}
@@ -174,19 +183,14 @@ void tenant_views_print(const struct tenant_views *views, const struct output *o
 			const struct tenant_column *columns, size_t n_columns, size_t first, size_t most,
 			enum tenant_order order)
 {
-	_cleanup_(freep) struct column *plain = must(calloc(n_columns, sizeof(*plain)));
-	_cleanup_(freep) unsigned *ranks = must(calloc(n_columns, sizeof(*ranks)));
+	struct column plain[TENANT_COLUMNS_MAX] = { 0 };
 	_cleanup_(table_deinit) struct table table = table_make(plain, n_columns);
 
 	for (size_t i = 0; i < n_columns; i++) {
 		plain[i] = columns[i].column;
-		ranks[i] = columns[i].rank;
-		if (order == TENANT_ORDERS || columns[i].number != order_numbers[order] || table.sorted_by < i)
-			continue;
-		table.sorted_by = i;
-		ranks[i] = 0;
+		if (order < TENANT_ORDERS && columns[i].number == order_numbers[order])
+			table.sorted_by = MIN(table.sorted_by, i);
 	}
-	table.ranks = ranks;
 	for (size_t i = first; i < views->n && i - first < most; i++)
 		for (size_t j = 0; j < n_columns; j++)
 			columns[j].put(&table, &(struct tenant_cell){ &columns[j], views, &views->view[i] });
