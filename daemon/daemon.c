@@ -99,7 +99,7 @@ static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int eve
 		tails_continue(daemon);
 		clients_flush_changes(&daemon->connections);
 	} while (!TAILQ_EMPTY(&daemon->connections.leaving));
-	deposit_tidy(&daemon->connections);
+	deposit_check(&daemon->connections);
 	if (daemon->registry.kernel->stalled && !ev_is_active(&daemon->w_stalled)) {
 		ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
 		ev_timer_start(daemon->loop, &daemon->w_stalled);
@@ -129,8 +129,9 @@ static void make_status(void *data, char *ret, size_t size)
 		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
 }
 
-static void start_watchers(struct daemon *daemon)
+static int start_watchers(struct daemon *daemon)
 {
+	daemon->started = clock_now();
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 	succession_init(daemon);
@@ -150,6 +151,7 @@ static void start_watchers(struct daemon *daemon)
 	ev_signal_init(&daemon->w_interrupt, daemon_on_signal, SIGINT);
 	ev_signal_start(daemon->loop, &daemon->w_interrupt);
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
+	return inflight_init(&daemon->connections);
 }
 
 static void stop_watchers(struct daemon *daemon)
@@ -319,11 +321,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		r = backend_open(daemon);
 	if (r == 0)
 		r = reload_check_capacity(daemon);
-	if (r == 0) {
-		daemon->started = clock_now();
-		start_watchers(daemon);
-		r = inflight_init(&daemon->connections);
-	}
+	if (r == 0)
+		r = start_watchers(daemon);
 	if (r == 0)
 		r = restore(daemon);
 	if (r == 0)

@@ -19,6 +19,7 @@ enum entry_kind {
 	ENTRY_CLIENT,	  /* number */
 	ENTRY_LEASE,	  /* holder, grant */
 	ENTRY_SHARE,	  /* client, stream: it has the file */
+	ENTRY_ASKED,	  /* stream, grant: the kernel was asked for the reference and has not answered */
 };
 
 /* The path follows. */
@@ -42,7 +43,8 @@ struct entry_grant {
 	uint16_t persistent;
 };
 
-enum { ENTRY_ASKED = UINT32_MAX /* instead of an index: the kernel was asked and has not answered */ };
+/* Version 1 of the ledger has this index in place of an ENTRY_ASKED. */
+enum { ENTRY_INDEX_ASKED = UINT32_MAX };
 
 struct entry_reference {
 	uint32_t index;

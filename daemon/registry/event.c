@@ -11,7 +11,7 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/refusal.h"
 
-static void grant_enter(const struct grant *grant)
+static void grant_enter(struct grant *grant)
 {
 	const struct entry_grant entry = {
 		.tenant = grant->tenant->number,
@@ -19,8 +19,8 @@ static void grant_enter(const struct grant *grant)
 		.persistent = grant->persistent,
 	};
 
-	ledger_enter_text(grant->tenant->registry->ledger, ENTRY_GRANT, grant->number, &entry, sizeof(entry),
-			  grant->event->description);
+	ledger_enter_text(grant->tenant->registry->ledger, &grant->entry, ENTRY_GRANT, grant->number, &entry,
+			  sizeof(entry), grant->event->description);
 }
 
 /* The key of a multi-format event is its whole description, that of any other event its name. */
@@ -129,9 +129,7 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 
 static bool event_is_declared(const struct event *event)
 {
-	struct policy_event declared;
-
-	return policy_find_event(event->registry->policy, event->description, event->name_length, &declared);
+	return policy_find_event(event->registry->policy, event->description, event->name_length);
 }
 
 /*
@@ -281,7 +279,7 @@ struct grant *grant_unref(struct grant *grant)
 		return NULL;
 	tenant = grant->tenant;
 	tenant->lingering--;
-	ledger_strike(tenant->registry->ledger, ENTRY_GRANT, grant->number, 0);
+	ledger_strike(tenant->registry->ledger, &grant->entry);
 	HASH_DELETE(by_event, tenant->grants, grant);
 	LIST_REMOVE(grant, in_event);
 	quota_charge_deinit(&grant->charge);

@@ -33,7 +33,8 @@ struct grant {
 	uint64_t number;
 	struct event *event;
 	struct quota_charge charge;
-	uint32_t bit; /* in the tenant's page; 0 until the kernel has answered */
+	uint32_t bit;	/* in the tenant's page; 0 until the kernel has answered */
+	uint32_t entry; /* in the ledger */
 	unsigned references;
 	unsigned leases; /* 0 with references left: it lingers */
 	bool persistent; /* the kernel keeps it, so it is charged while this daemon lives */

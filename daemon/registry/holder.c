@@ -5,7 +5,7 @@
 #include "daemon/ledger/entries.h"
 #include "daemon/registry/tenant.h"
 
-void holder_enter(const struct holder *holder)
+void holder_enter(struct holder *holder)
 {
 	struct entry_client entry = {
 		.pid = holder->pid,
@@ -22,11 +22,10 @@ void holder_enter(const struct holder *holder)
 		return;
 	entry.tenant = holder->tenant->number;
 	string_copy(entry.comm, sizeof(entry.comm), holder->comm);
-	ledger_enter(holder->registry->ledger, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
+	ledger_enter(holder->registry->ledger, &holder->entry, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
 }
 
-void holder_strike(const struct holder *holder)
+void holder_strike(struct holder *holder)
 {
-	if (holder->tenant)
-		ledger_strike(holder->registry->ledger, ENTRY_CLIENT, holder->number, 0);
+	ledger_strike(holder->registry->ledger, &holder->entry);
 }

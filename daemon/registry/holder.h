@@ -16,6 +16,7 @@ struct holder {
 	struct tenant *tenant;	    /* NULL: an admin's connection, which holds nothing */
 	uint64_t number;	    /* in the ledger, and of its connection with the keeper */
 	uint64_t lease_number;	    /* of its leases, in the ledger */
+	uint32_t entry;		    /* in the ledger */
 	struct lease *leases;	    /* table by bit */
 	struct holder *bundle;	    /* that it is a member of; NULL: none */
 	struct holder_list members; /* of a bundle; a client has none */
@@ -33,5 +34,5 @@ struct holder {
 };
 
 /* In the ledger. Nothing happens for a holder without a tenant. */
-void holder_enter(const struct holder *);
-void holder_strike(const struct holder *);
+void holder_enter(struct holder *);
+void holder_strike(struct holder *);

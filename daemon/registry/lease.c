@@ -54,8 +54,9 @@ struct lease *lease_get(struct holder *holder, struct reference *reference)
 	share->leases++;
 	grant_lease_begins(reference->grant);
 	holder->registry->leases++;
-	ledger_enter(holder->registry->ledger, ENTRY_LEASE, holder->lease_number, reference->grant->number,
-		     &(struct entry_lease){ .stream = reference->stream->number }, sizeof(struct entry_lease));
+	ledger_enter(holder->registry->ledger, &lease->entry, ENTRY_LEASE, holder->lease_number,
+		     reference->grant->number, &(struct entry_lease){ .stream = reference->stream->number },
+		     sizeof(struct entry_lease));
 	return lease;
 }
 
@@ -64,7 +65,7 @@ void lease_drop(struct lease *lease)
 	struct reference *reference = lease->reference;
 	struct registry *registry = lease->holder->registry;
 
-	ledger_strike(registry->ledger, ENTRY_LEASE, lease->holder->lease_number, reference->grant->number);
+	ledger_strike(registry->ledger, &lease->entry);
 	HASH_DELETE(by_bit, lease->holder->leases, lease);
 	share_find(lease->holder, reference->stream)->leases--;
 	LIST_REMOVE(lease, in_reference);

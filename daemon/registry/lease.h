@@ -14,6 +14,7 @@ struct lease {
 	struct holder *holder; /* a client's, or a bundle's */
 	struct reference *reference;
 	uint32_t bit;
+	uint32_t entry; /* in the ledger */
 	LIST_ENTRY(lease) in_reference;
 	UT_hash_handle by_bit;
 };

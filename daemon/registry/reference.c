@@ -20,28 +20,25 @@ struct releases {
 	struct release release[];
 };
 
-static void enter_index(const struct stream *stream, const struct grant *grant, uint32_t index)
+static void reference_enter(struct reference *reference)
 {
-	const struct entry_reference entry = { .index = index, .bit = grant->bit };
+	const struct stream *stream = reference->stream;
+	const struct entry_reference entry = { .index = reference->index, .bit = reference->grant->bit };
 
-	ledger_enter(stream->registry->ledger, ENTRY_REFERENCE, stream->number, grant->number, &entry, sizeof(entry));
+	ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
+		     reference->grant->number, &entry, sizeof(entry));
 }
 
-void reference_enter_asked(const struct stream *stream, const struct grant *grant)
+void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_entry)
 {
-	enter_index(stream, grant, ENTRY_ASKED);
-}
-
-void reference_strike(const struct stream *stream, const struct grant *grant)
-{
-	ledger_strike(stream->registry->ledger, ENTRY_REFERENCE, stream->number, grant->number);
+	ledger_enter(stream->registry->ledger, ret_entry, ENTRY_ASKED, stream->number, grant->number, "", 0);
 }
 
 void reference_free(struct reference *reference)
 {
 	if (reference->release)
 		reference->release->reference = NULL;
-	reference_strike(reference->stream, reference->grant);
+	ledger_strike(reference->stream->registry->ledger, &reference->entry);
 	HASH_DELETE(by_grant, reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
 	grant_unref(reference->grant);
@@ -81,7 +78,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 		quota_hold(&stream->tenant->level->own_leases);
 	}
 	reference->index = index;
-	enter_index(stream, grant, index);
+	reference_enter(reference);
 	return reference;
 }
 

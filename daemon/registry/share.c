@@ -41,8 +41,7 @@ void share_free(struct share *share)
 {
 	struct stream *stream = share->stream;
 
-	if (share->entered)
-		ledger_strike(share->holder->registry->ledger, ENTRY_SHARE, share->holder->number, stream->number);
+	ledger_strike(share->holder->registry->ledger, &share->entry);
 	LIST_REMOVE(share, in_client);
 	free(share);
 	stream_unuse(stream);
@@ -53,10 +52,9 @@ void shares_enter(const struct holder *holder)
 	struct share *share;
 
 	LIST_FOREACH(share, &holder->shares, in_client) {
-		if (!share->sent || share->entered)
-			continue;
-		share->entered = true;
-		ledger_enter(holder->registry->ledger, ENTRY_SHARE, holder->number, share->stream->number, NULL, 0);
+		if (share->sent && share->entry == 0)
+			ledger_enter(holder->registry->ledger, &share->entry, ENTRY_SHARE, holder->number,
+				     share->stream->number, "", 0);
 	}
 }
 

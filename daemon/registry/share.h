@@ -11,7 +11,7 @@ struct share {
 	struct holder *holder;
 	struct stream *stream;
 	bool sent;	 /* the file was sent, or is about to be */
-	bool entered;	 /* in the ledger, as sent */
+	uint32_t entry;	 /* in the ledger */
 	unsigned leases; /* of this client on this stream */
 	LIST_ENTRY(share) in_client;
 };

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "daemon/connection/scheduler.h"
+#include "daemon/ledger/ledger.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
@@ -225,7 +226,7 @@ static void register_add_call(struct batch *batch, struct item *item)
 {
 	struct stream *stream = batch->registration->stream;
 
-	reference_enter_asked(stream, item->grant);
+	reference_enter_asked(stream, item->grant, &item->asked);
 	/* Room for the lease, until the call is answered. */
 	quota_hold(&stream->tenant->level->own_leases);
 	admission_warn(stream->tenant, RESOURCE_LEASES);
@@ -307,16 +308,6 @@ static void register_end_part(struct registration *registration)
 		register_finish(registration);
 }
 
-/* Unless another request has registered it meanwhile. */
-static void item_forget_asked(const struct registration *registration, const struct item *item)
-{
-	struct reference *reference;
-
-	NUMBER_FIND(by_grant, registration->stream->references, item->grant, reference);
-	if (!reference)
-		reference_strike(registration->stream, item->grant);
-}
-
 static void item_ask_again(struct registration *registration, struct item *item)
 {
 	item->again = true;
@@ -377,9 +368,10 @@ static void item_settle(struct registration *registration, struct item *item, co
 	quota_release(&stream->tenant->level->own_leases);
 	if (!stream->failed && call->result == KERNEL_OK) {
 		item_grant(registration, item, call);
+		ledger_strike(registration->registry->ledger, &item->asked);
 		return;
 	}
-	item_forget_asked(registration, item);
+	ledger_strike(registration->registry->ledger, &item->asked);
 	if (stream->failed == STREAM_E_UNGUARDED) {
 		item_refuse_unguarded(item, stream->tenant);
 		return;

@@ -14,6 +14,7 @@ struct item {
 	char *sentence; /* of a refusal; NULL where memory was short */
 	uint16_t flags;
 	bool again;	       /* the kernel is to be asked once more */
+	uint32_t asked;	       /* in the ledger, while the kernel has not answered */
 	struct stream *stream; /* on which it was granted; the client's share keeps it */
 	uint32_t index;
 	char name[64]; /* as requested, truncated: for the log */

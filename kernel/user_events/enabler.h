@@ -11,7 +11,6 @@
 #include "protocol/protocol.h"
 
 enum {
-	ENABLER_SOCKET = 3,	 /* the fd */
 	ENABLER_BATCH_MAX = 100, /* events of one request: as many as a packet of the daemon has */
 	ENABLER_PACKET_MAX = 65536,
 };
@@ -44,5 +43,8 @@ struct enabler_answer {
 };
 _Static_assert(sizeof(struct enabler_answer) == 8, "answer");
 
-/* Serves until the keeper hangs up. Returns an exit status. */
-int enabler_run(int socket);
+/*
+ * The spawner, whose only other fds are 0 to 2: starts an enabler process for each packet of the keeper's, with the socket that comes with it, and
+ * answers with its pid, or a negative errno (int32_t). The keeper is the parent of both. Returns an exit status when the keeper hangs up.
+ */
+int spawner_run(int socket);

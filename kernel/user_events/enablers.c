@@ -3,7 +3,6 @@
 #include "kernel/user_events/enablers.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -19,8 +18,7 @@
 
 /*
  * If an enabler process dies (most likely by the kernel's OOM killer) its bits are frozen. It is replaced at once, and when its events
- * are registered again on the same bits the kernel brings these up to date. An idle process has no bits and is not replaced: it may have
- * died because the machine has no file left for its libraries, and its successor would die, too.
+ * are registered again on the same bits the kernel brings these up to date. An idle process has no bits, and is replaced when it is needed.
  */
 
 _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
@@ -28,8 +26,7 @@ _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
 enum {
 	/* For each enabler that is added the kernel walks all enablers of the process: at most 1,024, and fewer are faster. */
 	ENABLERS_MAX = 512,
-	/* If each process has as many, a new one is started: that takes less time than filling the last. */
-	ENABLERS_MANY = ENABLERS_MAX / 4,
+	SPAWNER_SOCKET = 3, /* the fd in the spawner */
 	/* Requests that one process has in its socket, so that it never waits for us; their answers fit into its socket as well. */
 	REQUESTS_MAX = 16,
 	TIMEOUT = 60, /* seconds for one answer; then the process is replaced */
@@ -37,39 +34,94 @@ enum {
 
 /* --- processes --- */
 
-/* Enabler processes are spawned, never forked: a fork would copy every enabler. */
-static int enabler_spawn(int socket, pid_t *ret)
+static int connect_new_process(int *ret_ours, int *ret_theirs)
 {
-	char *const argv[] = { (char[]){ "userevd-keeper" }, (char[]){ "--enabler" }, NULL };
-	char *const environment[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	int r;
+	const struct timeval timeout = { .tv_sec = TIMEOUT };
+	int pair[2];
 
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return -r;
-	r = posix_spawn_file_actions_adddup2(&actions, socket, ENABLER_SOCKET);
-	if (r == 0)
-		r = posix_spawn(ret, "/proc/self/exe", &actions, NULL, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	*ret_ours = pair[0];
+	*ret_theirs = pair[1];
+	return setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ? -errno : 0;
+}
+
+static void spawner_end(struct spawner *spawner)
+{
+	spawner->fd = fd_close(spawner->fd);
+	if (spawner->pid > 0) {
+		kill(spawner->pid, SIGKILL);
+		waitpid(spawner->pid, NULL, 0);
+	}
+	spawner->pid = 0;
+}
+
+/* Forked from the keeper, which has no enablers, and little memory yet, unless the last spawner has died. */
+static int spawner_start(struct spawner *spawner)
+{
+	_cleanup_(fd_closep) int ours = -1, theirs = -1;
+	int r = connect_new_process(&ours, &theirs);
+
+	if (r < 0)
+		return r;
+	spawner->pid = fork();
+	if (spawner->pid < 0)
+		return -errno;
+	if (spawner->pid == 0) {
+		/* Copies of the keeper's fds would keep files open. */
+		if (dup2(theirs, SPAWNER_SOCKET) < 0 || close_range(SPAWNER_SOCKET + 1, ~0U, 0) < 0)
+			_exit(EXIT_FAILURE);
+		_exit(spawner_run(SPAWNER_SOCKET));
+	}
+	spawner->fd = fd_steal(&ours);
+	return 0;
+}
+
+/* A pid, or a negative errno. */
+static int spawner_ask(const struct spawner *spawner, int socket)
+{
+	int32_t answer;
+	ssize_t size;
+	int r = spawner->fd < 0 ? -EPIPE : transport_send(spawner->fd, "", 1, &socket, 1, 0);
+
+	if (r < 0)
+		return r;
+	do
+		size = recv(spawner->fd, &answer, sizeof(answer), 0);
+	while (size < 0 && errno == EINTR);
+	return size == (ssize_t)sizeof(answer) ? answer : -EPIPE;
+}
+
+/*
+ * Enabler processes are forked from the spawner: a fork copies all enablers, which it has not, and all memory. A spawner that answers has
+ * no copies of the keeper's fds any more, nor has one that was waited for.
+ */
+static int enabler_spawn(struct spawner *spawner, int socket, pid_t *ret)
+{
+	int r = spawner_ask(spawner, socket);
+
+	for (unsigned tries = 0; r == -EPIPE && tries < 2; tries++) {
+		spawner_end(spawner);
+		r = tries == 0 ? spawner_start(spawner) : -ECHILD;
+		if (r == 0)
+			r = spawner_ask(spawner, socket);
+	}
+	if (r < 0)
+		return r;
+	*ret = r;
+	return 0;
 }
 
 static int enabler_start(struct user_events *user_events, struct enabler_process *process)
 {
-	const struct timeval timeout = { .tv_sec = TIMEOUT };
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = process };
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	int pair[2], r;
+	int r = connect_new_process(&ours, &theirs);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	if (setsockopt(ours, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
-	    epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, ours, &event) < 0)
-		return -errno;
-	r = enabler_spawn(theirs, &process->pid);
+	if (r == 0 && epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, ours, &event) < 0)
+		r = -errno;
+	if (r == 0)
+		r = enabler_spawn(&user_events->spawner, theirs, &process->pid);
 	if (r < 0)
 		return r;
 	fd_close(process->fd);
@@ -120,14 +172,13 @@ static void enabler_free(struct enabler_process *process)
 	free(process);
 }
 
-/* Counts processes with fewer enablers. */
-static unsigned count_below(const struct user_events *user_events, uint32_t enablers)
+static unsigned count_idle(const struct user_events *user_events)
 {
 	const struct enabler_process *process;
 	unsigned n = 0;
 
 	LIST_FOREACH(process, &user_events->enablers, entry)
-		n += process->enablers < enablers;
+		n += process->enablers == 0;
 	return n;
 }
 
@@ -139,7 +190,7 @@ void enablers_init(struct user_events *user_events)
 	(void)enabler_new(user_events, &process);
 }
 
-/* Takes the oldest process with room: the youngest may still be starting. */
+/* Takes the oldest process with room. */
 int enablers_add(struct user_events *user_events, struct holding *holding)
 {
 	struct enabler_process *process, *found = NULL;
@@ -168,7 +219,7 @@ void enablers_remove(struct user_events *user_events, struct holding *holding)
 	holding->process = NULL;
 	holding->enabled = false;
 	process->enablers--;
-	if (process->enablers == 0 && (process->broken || count_below(user_events, 1) > 1))
+	if (process->enablers == 0 && (process->broken || count_idle(user_events) > 1))
 		enabler_free(process);
 }
 
@@ -176,6 +227,7 @@ void enablers_free(struct user_events *user_events)
 {
 	while (!LIST_EMPTY(&user_events->enablers))
 		enabler_free(LIST_FIRST(&user_events->enablers));
+	spawner_end(&user_events->spawner);
 }
 
 /* --- requests --- */
@@ -310,15 +362,13 @@ static void send_placement(struct user_events *user_events, struct placement *pl
 
 void enablers_register(struct user_events *user_events, struct placement *placement)
 {
-	struct enabler_process *process = placement->process, *idle;
+	struct enabler_process *process = placement->process;
 
 	if (enabler_take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
 		enabler_break(process);
 	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
 	process->n_asked++;
 	send_placement(user_events, placement);
-	if (count_below(user_events, ENABLERS_MANY) == 0)
-		enabler_new(user_events, &idle);
 }
 
 void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)

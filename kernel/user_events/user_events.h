@@ -43,6 +43,12 @@ struct places {
 	uint64_t next;
 };
 
+/* Forks the enabler processes. */
+struct spawner {
+	pid_t pid; /* 0: there is none */
+	int fd;
+};
+
 struct enabler_process {
 	pid_t pid;
 	int fd;
@@ -187,6 +193,7 @@ struct user_events {
 	struct unwanted_list unwanted;
 	struct left_behind left_behind; /* before Linux 6.4 */
 	bool ending;			/* programs keep their events */
+	struct spawner spawner;
 	struct enabler_list enablers;
 	unsigned under_way;		 /* placements that are not finished */
 	struct placement_queue answered; /* placements with results */

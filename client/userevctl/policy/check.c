@@ -41,11 +41,9 @@ static void sum_up(const struct policy_question *question)
 		ctl_note("%s, %s.", plural(errors, "error", "errors").text,
 			 plural(warnings, "warning", "warnings").text);
 	else
-		ctl_note("%s, %s, %s: no error, %s.",
-			 plural(policy_count_files(question->policy), "file", "files").text,
-			 plural(policy_count_sections(question->policy), "section of cgroups", "sections of cgroups")
-				 .text,
-			 plural(policy_count_events(question->policy), "declared event", "declared events").text,
+		ctl_note("%s, %s, %s: no error, %s.", plural(question->policy->n_files, "file", "files").text,
+			 plural(question->policy->sections.n, "section of cgroups", "sections of cgroups").text,
+			 plural(question->policy->events.n, "declared event", "declared events").text,
 			 plural(warnings, "warning", "warnings").text);
 }
 

@@ -53,46 +53,35 @@ void values_put(struct values *values, const char *cgroup, enum policy_key key, 
 	values_put_text(values, cgroup, policy_key_name(key), buffer, &value->origin);
 }
 
-struct levels {
-	struct values *values;
-	const struct policy *policy;
-};
-
-static bool values_put_level_of(void *data, const char *path)
-{
-	struct levels *levels = data;
-	struct policy_rules rules;
-
-	policy_lookup(levels->policy, path, &rules);
-	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
-		if (rules.value[key] && key != POLICY_TENANT && policy_key_reach(key) == POLICY_OF_CGROUP)
-			values_put(levels->values, path, key, rules.value[key]);
-	return false;
-}
-
 void values_put_levels(struct values *values, const struct policy *policy, const struct tenancy *tenancy)
 {
-	struct levels levels = { values, policy };
+	struct policy_levels levels = { .from = tenancy->cgroup };
 	struct policy_rules rules;
 
 	values_put_text(values, tenancy->path, policy_key_name(POLICY_TENANT), "yes", &tenancy->origin);
-	policy_walk(tenancy->cgroup, values_put_level_of, &levels);
+	while (policy_next_level(&levels)) {
+		policy_lookup(policy, levels.path, &rules);
+		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+			if (rules.value[key] && key != POLICY_TENANT && policy_key_reach(key) == POLICY_OF_CGROUP)
+				values_put(values, levels.path, key, rules.value[key]);
+	}
 	policy_resolve(policy, tenancy->path, &rules);
 	/* A tenant without a limit of its own has that of [Daemon]. */
 	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
 		if (policy_key_of_daemon(key) && rules.value[key]->is_default)
-			values_put(values, tenancy->path, policy_key_of_daemon(key),
-				   policy_tenant_limit(policy, &rules, key));
+			values_put(values, tenancy->path, policy_key_of_daemon(key), policy_tenant_limit(&rules, key));
 }
 
 /* Names that the tenant owns; NULL: names that any section owns. */
 static void put_owners(struct values *values, const struct policy *policy, const char *tenant)
 {
-	struct policy_owner owner;
+	for (size_t i = 0; i < policy->owners.n; i++) {
+		const struct section *owner = policy->owners.at[i];
 
-	for (size_t at = 0; policy_next_owner(policy, &at, &owner);)
-		if (!tenant || policy_owner_has(&owner, tenant))
-			values_put(values, tenant ? tenant : owner.pattern->text, POLICY_OWN_NAMES, owner.names);
+		if (!tenant || policy_section_has(owner, tenant))
+			values_put(values, tenant ? tenant : owner->name, POLICY_OWN_NAMES,
+				   &owner->values[POLICY_OWN_NAMES]);
+	}
 }
 
 static void put_cgroup(struct values *values, const struct policy *policy, const struct tenancy *tenancy)
@@ -115,17 +104,15 @@ static void put_cgroup(struct values *values, const struct policy *policy, const
 /* [Daemon], the owners of names, and declared events. */
 static void put_daemon(struct values *values, const struct policy *policy)
 {
-	struct policy_event event;
-
 	for (enum policy_key key = 0; key < POLICY_KEYS; key++)
 		if (policy_key_reach(key) == POLICY_OF_DAEMON)
 			values_put(values, NULL, key, policy_daemon(policy, key));
 	put_owners(values, policy, NULL);
-	for (size_t at = 0; policy_next_event(policy, &at, &event);) {
-		values_put(values, event.origin->section, POLICY_FIELDS, event.fields);
-		values_put(values, event.origin->section, POLICY_PERSIST, event.persist);
-		values_put(values, event.origin->section, POLICY_TENANTS, event.tenants);
-	}
+	for (size_t i = 0; i < policy->events.n; i++)
+		for (enum policy_key key = 0; key < POLICY_KEYS; key++)
+			if (policy_key_reach(key) == POLICY_OF_EVENT)
+				values_put(values, policy->events.at[i]->name, key,
+					   policy_section_value(policy->events.at[i], key));
 }
 
 void tenancy_json(const struct tenancy *tenancy, struct json *json)

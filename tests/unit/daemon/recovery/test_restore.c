@@ -243,6 +243,23 @@ TEST(refused_registration_is_not_repeated)
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
 }
 
+/* The sibling's event keeps its grant alive: an entry that was not struck would be found with it. */
+TEST(refused_event_of_a_sibling_is_not_repeated)
+{
+	_cleanup_(world_leave) struct world *world = world_kept(false);
+	WELCOMED(holds, world, 1);
+	WELCOMED(refused, world, 1);
+
+	get(&holds, "hello u32 x");
+	refuse(KERNEL_REGISTER, KERNEL_E_FULL, 0, 1);
+	REGISTER(&refused, "hello u32 x");
+	expect_refused(&refused, REFUSAL_MACHINE_FULL);
+	world_restart(world);
+	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
+	ck_assert_uint_eq(count_fake_slots(), 1);
+	ck_assert_uint_eq(query(&holds).leases, 1);
+}
+
 TEST(bundle_is_restored)
 {
 	struct answer one_has[8], two_has[8], again[8];
