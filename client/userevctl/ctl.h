@@ -9,6 +9,7 @@
 
 #include "client/userevctl/control.h"
 #include "client/userevctl/output.h"
+#include "daemon/policy/problem.h"
 #include "protocol/base/option.h"
 #include "protocol/base/text.h"
 
@@ -50,6 +51,15 @@ struct command {
 	int (*run)(struct ctl *);	  /* an enum exit_code */
 };
 
+/* `options`: a list, or NULL. Behind the help further members may stand. */
+#define COMMAND(name_, arguments_, summary_, options_, ...)                                                            \
+	const struct command command_##name_ = { .name = #name_,                                                       \
+						 .arguments = arguments_,                                              \
+						 .summary = summary_,                                                  \
+						 .options = options_,                                                  \
+						 .run = name_##_run,                                                   \
+						 .help = __VA_ARGS__ }
+
 struct ctl {
 	const char *socket;	    /* --socket, or NULL: the library's choice */
 	const char *control_socket; /* never NULL */
@@ -65,7 +75,7 @@ struct ctl {
 
 extern const struct command command_status, command_events, command_tenants, command_top, command_metrics,
 	command_enable, command_disable, command_tail, command_emit, command_run, command_policy, command_reload,
-	command_doctor, command_version;
+	command_doctor, command_version, command_help;
 
 /*
  * options.c. Reads the command's options into `values`; afterwards `argc` and `argv` are the arguments, and `output` is ready.
@@ -79,12 +89,6 @@ void options_print(FILE *, const struct command *);
 
 /* main.c: the help of a command, or with NULL the overview. */
 void ctl_print_help(FILE *, const struct command *);
-
-/* An argument as it was typed, safe to show. */
-struct shown {
-	char text[TEXT_EXCERPT_MAX * 4 + 8];
-};
-struct shown ctl_shown(const char *typed);
 
 /* "userevctl: …" on stderr; ctl_note() without the prefix. */
 #define ctl_error(...) ctl_print("userevctl: ", __VA_ARGS__)

@@ -9,16 +9,6 @@
 #include "client/userevctl/ctl.h"
 #include "protocol/base/suggest.h"
 
-static int help_run(struct ctl *ctl);
-
-static const struct command command_help = {
-	.name = "help",
-	.arguments = "[COMMAND]",
-	.summary = "explain a command and its options",
-	.help = "Shows what COMMAND does and its options, or without COMMAND the list of commands.",
-	.run = help_run,
-};
-
 static const struct command *const commands[] = {
 	&command_status, &command_events,  &command_tenants, &command_top,     &command_metrics,
 	&command_enable, &command_disable, &command_tail,    &command_emit,    &command_run,
@@ -62,9 +52,9 @@ static const struct command *find_command(const char *name)
 	}
 	nearest = suggestions_nearest(&suggestions);
 	if (nearest)
-		ctl_error("there is no command '%s'. Did you mean '%s'?", ctl_shown(name).text, nearest);
+		ctl_error("there is no command '%s'. Did you mean '%s'?", excerpt_of(name).text, nearest);
 	else
-		ctl_error("there is no command '%s'. See 'userevctl --help'.", ctl_shown(name).text);
+		ctl_error("there is no command '%s'. See 'userevctl --help'.", excerpt_of(name).text);
 	return NULL;
 }
 
@@ -81,6 +71,9 @@ static int help_run(struct ctl *ctl)
 	ctl_print_help(ctl->output.file, command);
 	return ctl_finish(ctl);
 }
+
+COMMAND(help, "[COMMAND]", "explain a command and its options", NULL,
+	"Shows what COMMAND does and its options, or without COMMAND the list of commands.");
 
 int main(int argc, char **argv)
 {

@@ -42,7 +42,7 @@ static int replace_file(struct ctl *ctl, const char *path)
 	if (r == EXIT_DONE && written && rename(temporary, path) == 0)
 		return EXIT_DONE;
 	if (r == EXIT_DONE)
-		ctl_error("cannot write %s: %s.", ctl_shown(path).text, strerror(errno));
+		ctl_error("cannot write %s: %s.", excerpt_of(path).text, strerror(errno));
 	if (fd >= 0)
 		unlink(temporary);
 	return r == EXIT_DONE ? EXIT_REFUSED : r;
@@ -65,12 +65,6 @@ static const struct option_row metrics_options[] = {
 	{ 0 },
 };
 
-const struct command command_metrics = {
-	.name = "metrics",
-	.arguments = "",
-	.summary = "all counters, as text for Prometheus",
-	.help = "Prints the daemon's counters as OpenMetrics text. With --output=FILE.prom, run by\n"
-		"a timer, it feeds the textfile collector of Prometheus's node exporter.",
-	.options = metrics_options,
-	.run = metrics_run,
-};
+COMMAND(metrics, "", "all counters, as text for Prometheus", metrics_options,
+	"Prints the daemon's counters as OpenMetrics text. With --output=FILE.prom, run by\n"
+	"a timer, it feeds the textfile collector of Prometheus's node exporter.");

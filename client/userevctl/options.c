@@ -21,15 +21,6 @@ static const struct option_row global_options[] = {
 	{ 0 },
 };
 
-struct shown ctl_shown(const char *typed)
-{
-	struct shown ret = { 0 };
-	struct text text = text_make(ret.text, sizeof(ret.text));
-
-	text_excerpt(&text, typed, strlen(typed));
-	return ret;
-}
-
 void options_print(FILE *file, const struct command *command)
 {
 	const struct option_row *option = command ? command->options : global_options;
@@ -82,13 +73,13 @@ static _Noreturn void refuse_option(const struct ctl *ctl, const struct known_op
 	}
 	nearest = suggestions_nearest(&suggestions);
 	if (needs_value)
-		ctl_error("option '%s' needs a value: %s=... See '%s'.", ctl_shown(name).text, name, see);
+		ctl_error("option '%s' needs a value: %s=... See '%s'.", excerpt_of(name).text, name, see);
 	else if (nearest && streq(nearest, name))
-		ctl_error("option '%s' takes no value. See '%s'.", ctl_shown(name).text, see);
+		ctl_error("option '%s' takes no value. See '%s'.", excerpt_of(name).text, see);
 	else if (nearest)
-		ctl_error("there is no option '%s'. Did you mean '%s'? See '%s'.", ctl_shown(name).text, nearest, see);
+		ctl_error("there is no option '%s'. Did you mean '%s'? See '%s'.", excerpt_of(name).text, nearest, see);
 	else
-		ctl_error("there is no option '%s'. See '%s'.", ctl_shown(name).text, see);
+		ctl_error("there is no option '%s'. See '%s'.", excerpt_of(name).text, see);
 	exit(EXIT_USAGE);
 }
 
@@ -98,7 +89,7 @@ static void take_option(const struct option_row *row, const char *prefix, const 
 
 	if (!right)
 		return;
-	ctl_error("%s%s=%s: %s.", prefix, row->name, ctl_shown(value).text, right);
+	ctl_error("%s%s=%s: %s.", prefix, row->name, excerpt_of(value).text, right);
 	exit(EXIT_USAGE);
 }
 
@@ -154,6 +145,6 @@ void ctl_expect_arguments(const struct ctl *ctl, int least, int most)
 			  ctl->command->name);
 	else
 		ctl_error("%s: unexpected argument '%s'. See 'userevctl %s --help'.", ctl->command->name,
-			  ctl_shown(ctl->argv[most]).text, ctl->command->name);
+			  excerpt_of(ctl->argv[most]).text, ctl->command->name);
 	exit(EXIT_USAGE);
 }

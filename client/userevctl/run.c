@@ -227,16 +227,10 @@ static const struct option_row run_options[] = {
 	{ 0 },
 };
 
-const struct command command_run = {
-	.name = "run",
-	.arguments = "[--] COMMAND...",
-	.summary = "run a program and show its records",
-	.help = "Starts a private daemon, switches all events on, runs COMMAND, and shows each of\n"
-		"its records on stderr. Needs no privilege and no running daemon, and leaves\n"
-		"nothing behind. The exit status is that of COMMAND, or 128 plus the number of the\n"
-		"signal that ended it; 125 if the daemon cannot be started, 126 if COMMAND cannot\n"
-		"be started, 127 if COMMAND does not exist.",
-	.options = run_options,
-	.stops_at_argument = true,
-	.run = run_run,
-};
+COMMAND(run, "[--] COMMAND...", "run a program and show its records", run_options,
+	"Starts a private daemon, switches all events on, runs COMMAND, and shows each of\n"
+	"its records on stderr. Needs no privilege and no running daemon, and leaves\n"
+	"nothing behind. The exit status is that of COMMAND, or 128 plus the number of the\n"
+	"signal that ended it; 125 if the daemon cannot be started, 126 if COMMAND cannot\n"
+	"be started, 127 if COMMAND does not exist.",
+	.stops_at_argument = true);

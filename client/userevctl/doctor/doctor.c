@@ -326,14 +326,8 @@ static const struct option_row doctor_options[] = {
 	{ 0 },
 };
 
-const struct command command_doctor = {
-	.name = "doctor",
-	.arguments = "",
-	.summary = "find out why events do not work here",
-	.help = "Checks each cause by itself: the socket, permission, the daemon and its units,\n"
-		"errors in the policy files, its backend, tracefs and the kernel, policy, quota,\n"
-		"the status page, one record written and read back. Exit status 0 if events work\n"
-		"from here, 1 if not. Put the output into a bug report.",
-	.options = doctor_options,
-	.run = doctor_run,
-};
+COMMAND(doctor, "", "find out why events do not work here", doctor_options,
+	"Checks each cause by itself: the socket, permission, the daemon and its units,\n"
+	"errors in the policy files, its backend, tracefs and the kernel, policy, quota,\n"
+	"the status page, one record written and read back. Exit status 0 if events work\n"
+	"from here, 1 if not. Put the output into a bug report.");

@@ -147,20 +147,14 @@ static const struct option_row emit_options[] = {
 	{ 0 },
 };
 
-const struct command command_emit = {
-	.name = "emit",
-	.arguments = "DESCRIPTION FIELD=VALUE...",
-	.summary = "write one record, from a shell script",
-	.help = "Registers the event and writes one record, if a tracer is active. It is no error\n"
-		"if none is, nor, without --require, if there is no daemon. Fields without a value\n"
-		"are zero or empty. Numbers may be decimal, 0x... or 0...; structs and arrays of\n"
-		"numbers are hex bytes; an array may also be [1,2,3].\n"
-		"\n"
-		"  userevctl emit 'saved u32 status; __rel_loc char[] path' status=0 path=/home\n"
-		"\n"
-		"With --stdin, each line has the fields of one record: FIELD=VALUE ..., with texts\n"
-		"that have blanks in double quotes; or an object of JSON. For a wrong line emit\n"
-		"prints its number and the error, and the exit status is 1.",
-	.options = emit_options,
-	.run = emit_run,
-};
+COMMAND(emit, "DESCRIPTION FIELD=VALUE...", "write one record, from a shell script", emit_options,
+	"Registers the event and writes one record, if a tracer is active. It is no error\n"
+	"if none is, nor, without --require, if there is no daemon. Fields without a value\n"
+	"are zero or empty. Numbers may be decimal, 0x... or 0...; structs and arrays of\n"
+	"numbers are hex bytes; an array may also be [1,2,3].\n"
+	"\n"
+	"  userevctl emit 'saved u32 status; __rel_loc char[] path' status=0 path=/home\n"
+	"\n"
+	"With --stdin, each line has the fields of one record: FIELD=VALUE ..., with texts\n"
+	"that have blanks in double quotes; or an object of JSON. For a wrong line emit\n"
+	"prints its number and the error, and the exit status is 1.");

@@ -51,7 +51,7 @@ int policy_find_tenant(struct policy_question *question, const char *typed, stru
 		length--;
 	if (typed[0] != '/' || length >= sizeof(ret->cgroup)) {
 		ctl_error("'%s' is no cgroup: its path begins with '/', such as /system.slice/cron.service.",
-			  ctl_shown(typed).text);
+			  excerpt_of(typed).text);
 		return EXIT_USAGE;
 	}
 	r = policy_open(question);
@@ -102,7 +102,7 @@ static int policy_run(struct ctl *ctl)
 		verb++;
 	if (verb == verbs + ARRAY_SIZE(verbs)) {
 		ctl_error("policy: give check, show or explain, not '%s'. See 'userevctl policy --help'.",
-			  ctl_shown(ctl->argv[0]).text);
+			  excerpt_of(ctl->argv[0]).text);
 		return EXIT_USAGE;
 	}
 	ctl_expect_arguments(ctl, verb->least + 1, verb->most + 1);
@@ -122,17 +122,11 @@ static int policy_run(struct ctl *ctl)
 	return r;
 }
 
-const struct command command_policy = {
-	.name = "policy",
-	.arguments = "check|show|explain ...",
-	.summary = "check policy files, and see what they do",
-	.help = "What the policy files say, see userevd.conf(5), and for explain a daemon if one runs.\n"
-		"\n"
-		"  check [FILE...]             what is wrong with them, or with these files alone\n"
-		"  show [CGROUP]               what holds for it, and which line says so;\n"
-		"                              without it, what [Daemon] says\n"
-		"  explain CGROUP DESCRIPTION  whether a program there may register this event,\n"
-		"                              and which line says so",
-	.options = policy_options,
-	.run = policy_run,
-};
+COMMAND(policy, "check|show|explain ...", "check policy files, and see what they do", policy_options,
+	"What the policy files say, see userevd.conf(5), and for explain a daemon if one runs.\n"
+	"\n"
+	"  check [FILE...]             what is wrong with them, or with these files alone\n"
+	"  show [CGROUP]               what holds for it, and which line says so;\n"
+	"                              without it, what [Daemon] says\n"
+	"  explain CGROUP DESCRIPTION  whether a program there may register this event,\n"
+	"                              and which line says so");

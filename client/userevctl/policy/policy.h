@@ -33,9 +33,8 @@ static inline uint16_t policy_question_flags(const struct policy_question *quest
 
 /* check.c. Reads the files, and prints their problems on stderr: an enum exit_code. */
 int policy_open(struct policy_question *);
-/* One line each; or as a key of an object that has been begun. */
-void problems_print(const struct problems *, const struct output *);
-void problems_json(const struct problems *, struct json *);
+/* As a line, or as an item of a JSON array. */
+void problem_print(const struct problem *, const struct output *, struct json *);
 /* cgroups.c: warns of sections that match no cgroup of this machine, unless its cgroups are not visible here. */
 void policy_check_cgroups(const struct policy *, struct problems *);
 

@@ -232,15 +232,9 @@ static const struct option_row events_options[] = {
 	{ 0 },
 };
 
-const struct command command_events = {
-	.name = "events",
-	.arguments = "[GLOB...]",
-	.summary = "events, their state and their holders",
-	.help = "Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
-		"name, state, records taken, bad records, holders, fields; with the kernel's\n"
-		"backends: name, state, the tracers that use it (ftrace, perf, other), holders,\n"
-		"tenants, fields. In a pipe one tab stands between two columns, and there are no\n"
-		"titles. Events that were made without the daemon are marked as foreign.",
-	.options = events_options,
-	.run = events_run,
-};
+COMMAND(events, "[GLOB...]", "events, their state and their holders", events_options,
+	"Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
+	"name, state, records taken, bad records, holders, fields; with the kernel's\n"
+	"backends: name, state, the tracers that use it (ftrace, perf, other), holders,\n"
+	"tenants, fields. In a pipe one tab stands between two columns, and there are no\n"
+	"titles. Events that were made without the daemon are marked as foreign.");

@@ -178,22 +178,12 @@ static int version_run(struct ctl *ctl)
 	return ctl_finish(ctl);
 }
 
-const struct command command_status = {
-	.name = "status",
-	.arguments = "",
-	.summary = "the daemon: backend, numbers and losses",
-	.help = "Shows which backend runs and why, how many tenants, connections and events\n"
-		"there are, and how many records were taken and lost; then each event: its name and\n"
-		"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"
-		"and the programs and tenants that hold it.",
-	.run = status_run,
-};
+COMMAND(status, "", "the daemon: backend, numbers and losses", NULL,
+	"Shows which backend runs and why, how many tenants, connections and events\n"
+	"there are, and how many records were taken and lost; then each event: its name and\n"
+	"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"
+	"and the programs and tenants that hold it.");
 
-const struct command command_version = {
-	.name = "version",
-	.arguments = "",
-	.summary = "versions of userevctl, library and daemon",
-	.help = "Shows the versions of this program, of its library, and of the daemon if it can\n"
-		"be reached.",
-	.run = version_run,
-};
+COMMAND(version, "", "versions of userevctl, library and daemon", NULL,
+	"Shows the versions of this program, of its library, and of the daemon if it can\n"
+	"be reached.");

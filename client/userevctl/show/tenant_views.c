@@ -5,21 +5,10 @@
 #include "client/userevctl/show/tenants.h"
 #include "protocol/base/array.h"
 
-const char *const tenant_order_names[] = {
-	[TENANTS_BY_EVENTS] = "events",
-	[TENANTS_BY_CONNECTIONS] = "connections",
-	[TENANTS_BY_REFUSALS] = "refusals",
-	[TENANTS_BY_LOST] = "lost",
-	[TENANTS_BY_THROTTLED] = "throttled",
-	[TENANTS_BY_NAME] = "name",
-	NULL,
-};
-
-static const enum tenant_number order_numbers[TENANT_ORDERS] = {
-	[TENANTS_BY_EVENTS] = TENANT_EVENTS,	   [TENANTS_BY_CONNECTIONS] = TENANT_CONNECTIONS,
-	[TENANTS_BY_REFUSALS] = TENANT_REFUSED,	   [TENANTS_BY_LOST] = TENANT_LOST,
-	[TENANTS_BY_THROTTLED] = TENANT_THROTTLED, [TENANTS_BY_NAME] = TENANT_NUMBERS,
-};
+/* In the order of enum tenant_order. */
+const char *const tenant_order_names[] = { "events", "connections", "refusals", "lost", "throttled", "name", NULL };
+static const enum tenant_number order_numbers[TENANT_ORDERS] = { TENANT_EVENTS, TENANT_CONNECTIONS, TENANT_REFUSED,
+								 TENANT_LOST,	TENANT_THROTTLED,   TENANT_NUMBERS };
 
 enum tenant_order tenant_order(const char *sort)
 {
@@ -62,17 +51,10 @@ void tenant_views_json(const struct tenant_views *views, struct json *json)
 
 struct tenant_view tenant_view_of(struct cursor row)
 {
-	static const char *const keys[TENANT_NUMBERS] = {
-		[TENANT_EVENTS] = "events",
-		[TENANT_EVENTS_MAX] = "events_max",
-		[TENANT_RESERVED] = "reserved",
-		[TENANT_LINGERING] = "lingering",
-		[TENANT_CONNECTIONS] = "connections",
-		[TENANT_CONNECTIONS_MAX] = "connections_max",
-		[TENANT_FILES] = "files",
-		[TENANT_LOST] = "lost",
-		[TENANT_THROTTLED] = "throttled",
-	};
+	/* In the order of enum tenant_number; refusals are summed. */
+	static const char *const keys[TENANT_NUMBERS] = { "events",	 "events_max",	    "reserved", "lingering",
+							  "connections", "connections_max", "files",	NULL,
+							  "lost",	 "throttled" };
 	struct tenant_view view = { .row = row };
 	struct cursor refusals = row_rows(row, "refusals"), refusal;
 	struct row_field field = { 0 };

@@ -92,14 +92,8 @@ static const struct option_row tenants_options[] = {
 	{ 0 },
 };
 
-const struct command command_tenants = {
-	.name = "tenants",
-	.arguments = "[GLOB...]",
-	.summary = "tenants: events, connections, refusals",
-	.help = "Lists the tenants whose names or paths match one of the GLOBs, or all of them,\n"
-		"those with most events first. Columns: name, path, events, their maximum,\n"
-		"reserved events, lingering events, connections, their maximum, records lost,\n"
-		"requests throttled, refusals.",
-	.options = tenants_options,
-	.run = tenants_run,
-};
+COMMAND(tenants, "[GLOB...]", "tenants: events, connections, refusals", tenants_options,
+	"Lists the tenants whose names or paths match one of the GLOBs, or all of them,\n"
+	"those with most events first. Columns: name, path, events, their maximum,\n"
+	"reserved events, lingering events, connections, their maximum, records lost,\n"
+	"requests throttled, refusals.");

@@ -296,15 +296,9 @@ static const struct option_row top_options[] = {
 	{ 0 },
 };
 
-const struct command command_top = {
-	.name = "top",
-	.arguments = "",
-	.summary = "the tenants live, with bars; q quits",
-	.help = "Shows the machine and its tenants, again each second: bars of the events that\n"
-		"they hold of their maximum (||||, reserved and unused ::::), and the changes since\n"
-		"the last look. The first letters of events, connections, refusals, lost,\n"
-		"throttled and name sort by these, as left and right do; up, down and the page\n"
-		"keys scroll; ? explains the columns; q or Ctrl-C quits.",
-	.options = top_options,
-	.run = top_run,
-};
+COMMAND(top, "", "the tenants live, with bars; q quits", top_options,
+	"Shows the machine and its tenants, again each second: bars of the events that\n"
+	"they hold of their maximum (||||, reserved and unused ::::), and the changes since\n"
+	"the last look. The first letters of events, connections, refusals, lost,\n"
+	"throttled and name sort by these, as left and right do; up, down and the page\n"
+	"keys scroll; ? explains the columns; q or Ctrl-C quits.");

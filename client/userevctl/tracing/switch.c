@@ -107,24 +107,12 @@ static const struct option_row disable_options[] = {
 	{ 0 },
 };
 
-const struct command command_enable = {
-	.name = "enable",
-	.arguments = "EVENT...",
-	.summary = "switch events on, until 'disable'",
-	.help = "Switches events on: programs write their records from now on. EVENT is a name\n"
-		"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
-		"event.",
-	.options = enable_options,
-	.run = enable_run,
-};
+COMMAND(enable, "EVENT...", "switch events on, until 'disable'", enable_options,
+	"Switches events on: programs write their records from now on. EVENT is a name\n"
+	"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
+	"event.");
 
-const struct command command_disable = {
-	.name = "disable",
-	.arguments = "EVENT...",
-	.summary = "switch events off again",
-	.help = "Switches events off again. An event that a 'userevctl tail' or another tracer\n"
-		"uses stays on until that ends. --wait waits for it, and for records that are\n"
-		"being written at this moment: afterwards no record of the events comes any more.",
-	.options = disable_options,
-	.run = disable_run,
-};
+COMMAND(disable, "EVENT...", "switch events off again", disable_options,
+	"Switches events off again. An event that a 'userevctl tail' or another tracer\n"
+	"uses stays on until that ends. --wait waits for it, and for records that are\n"
+	"being written at this moment: afterwards no record of the events comes any more.");

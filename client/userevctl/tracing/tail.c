@@ -97,14 +97,8 @@ static const struct option_row tail_options[] = {
 	{ 0 },
 };
 
-const struct command command_tail = {
-	.name = "tail",
-	.arguments = "[EVENT...]",
-	.summary = "show records as they come",
-	.help = "Shows records as they come: time, program and pid, tenant, event, fields. The\n"
-		"named events (patterns too) are on while this runs, those that are registered\n"
-		"later included. Without a name, all events that are on anyway are shown.\n"
-		"In a pipe one tab stands between two columns.",
-	.options = tail_options,
-	.run = tail_run,
-};
+COMMAND(tail, "[EVENT...]", "show records as they come", tail_options,
+	"Shows records as they come: time, program and pid, tenant, event, fields. The\n"
+	"named events (patterns too) are on while this runs, those that are registered\n"
+	"later included. Without a name, all events that are on anyway are shown.\n"
+	"In a pipe one tab stands between two columns.");
