@@ -34,8 +34,8 @@ struct question {
 static int explain_quota(struct question *question, const struct description *description, struct text *why)
 {
 	struct registry *registry = question->tenant->registry;
-	uint16_t flags = grant_flags(question->tenant, description, question->asked.flags);
-	const struct event *event = event_find(registry, description, flags);
+	uint16_t flags = question->asked.flags;
+	const struct event *event = event_meant(question->tenant, description, &flags);
 	struct quota_event none;
 	const struct grant *grant;
 
@@ -51,8 +51,7 @@ static int explain_quota(struct question *question, const struct description *de
 		text_printf(why, ": %s", event->description);
 		return REFUSAL_NAME_TAKEN;
 	}
-	NUMBER_FIND(by_event, question->tenant->grants, event, grant);
-	question->is_held = grant;
+	question->is_held = grant_find(question->tenant, event);
 	question->is_there = event && !LIST_EMPTY(&event->account.common);
 	if (question->is_held)
 		return 0;

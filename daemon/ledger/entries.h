@@ -55,7 +55,7 @@ struct entry_client {
 	uint32_t uid;
 	uint32_t real_uid;
 	uint64_t holder; /* of its leases */
-	uint64_t bundle; /* the holder of the leases of its bundle; 0: none */
+	uint64_t bundle; /* of older daemons: the holder of leases that are this client's, too; 0: none */
 	uint16_t greeted;
 	uint16_t watching;
 	uint32_t may_be_root;

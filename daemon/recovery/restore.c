@@ -17,7 +17,6 @@
 #include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
@@ -328,36 +327,27 @@ static void restore_leases(struct restoration *restoration, const struct numbere
 	}
 }
 
-/* The bundle is made for its first client, and the others join it. */
-static void restore_bundle(struct restoration *restoration, struct client *first, uint64_t number)
-{
-	struct bundle *bundle = bundle_restore(&first->holder);
-	struct holder *holder;
-
-	restore_check(restoration, bundle ? 0 : -ENOMEM);
-	first->holder.lease_number = entry_of(restoration, first).holder;
-	holder_enter(&first->holder);
-	LIST_FOREACH(holder, &first->holder.tenant->holders, in_tenant)
-		if (bundle && holder != &first->holder && entry_of(restoration, client_of(holder)).bundle == number)
-			restore_check(restoration, bundle_join(bundle, holder));
-}
-
+/* Older daemons recorded leases of clients with identical requests once for all of these clients: a bundle. */
 static void restore_bundles(struct restoration *restoration)
 {
-	_cleanup_(numbered_free) struct numbered *bundles = NULL;
-	struct client *client;
+	_cleanup_(numbered_free) struct numbered *first = NULL;
+	struct client *client, *with_leases;
+	struct reference *reference;
 
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
-		uint64_t number = entry_of(restoration, client).bundle;
+		uint64_t bundle = entry_of(restoration, client).bundle;
 
-		if (number == 0 || numbered_find(bundles, number))
-			continue;
-		client->holder.lease_number = number;
-		numbered_add(restoration, &bundles, number, client);
+		if (bundle != 0 && !numbered_find(first, bundle))
+			numbered_add(restoration, &first, bundle, client);
 	}
-	restore_leases(restoration, bundles);
-	for (const struct numbered *bundle = bundles; bundle; bundle = bundle->by_number.next)
-		restore_bundle(restoration, bundle->thing, bundle->number);
+	restore_leases(restoration, first);
+	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
+		with_leases = numbered_find(first, entry_of(restoration, client).bundle);
+		if (!with_leases || with_leases == client)
+			continue;
+		ID_TABLE_FOREACH(reference, &with_leases->holder.leases)
+			restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
+	}
 }
 
 /*
