@@ -134,7 +134,7 @@ $(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient -fvisibility=default
 
 $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(PROGRAM) -pthread -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(PROGRAM) -pthread -lev
 
 $(B)/userevd-keeper: $(B)/kernel/keeper/main.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'

@@ -99,7 +99,7 @@ static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int eve
 		tails_continue(daemon);
 		clients_flush_changes(&daemon->connections);
 	} while (!TAILQ_EMPTY(&daemon->connections.leaving));
-	deposit_tidy(&daemon->connections);
+	deposit_check(&daemon->connections);
 	if (daemon->registry.kernel->stalled && !ev_is_active(&daemon->w_stalled)) {
 		ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
 		ev_timer_start(daemon->loop, &daemon->w_stalled);

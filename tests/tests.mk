@@ -291,7 +291,7 @@ $(call programs,$(filter tests/unit/client/%,$(UNIT_SOURCES))): $(B)/tests/clien
 $(UNIT_TESTS): $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %/helpers.a,$^) $(filter %/keeper.a %/client.a,$^) $(filter %/daemon.a,$^) \
-		-o $@ -pthread -lev $(call pkg,--libs,check libsystemd)
+		-o $@ -pthread -lev $(call pkg,--libs,check)
 
 $(INTEGRATION_TESTS) $(B)/tests/test_confined: $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
@@ -330,7 +330,7 @@ $(B)/tests/static_plugin.so: $(B)/tests/integration/static_plugin.o $(B)/libuser
 $(B)/tests/userevd-next: $(B)/daemon/main.o $(B)/tests/integration/next_ledger.o $(filter-out %/ledger/ledger.o,$(DAEMON_OBJECTS)) \
 		$(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev
 
 # --- the same daemon and keeper, under the filters of their units ---
 
@@ -347,7 +347,7 @@ $(B)/tests/systemd/confined_daemon.o $(B)/tests/systemd/confined_keeper.o: $(CON
 $(CONFINED)/userevd: $(B)/daemon/main.o $(B)/tests/systemd/confine.o $(B)/tests/systemd/confined_daemon.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@mkdir -p $(@D)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=daemon_run $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=daemon_run $^ -o $@ -pthread -lev
 
 $(CONFINED)/userevd-keeper: $(B)/kernel/keeper/main.o $(B)/tests/systemd/confine.o $(B)/tests/systemd/confined_keeper.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@mkdir -p $(@D)
@@ -456,9 +456,9 @@ $(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uap
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/client.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@ -pthread -lev
 
 $(B)/fuzz_daemon: $(B)/tests/fuzz/fuzz_daemon.o $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=_ck_assert_failed,--wrap=_mark_point $(LDFLAGS) $^ -o $@ -pthread -lev \
-		$(call pkg,--libs,check libsystemd)
+		$(call pkg,--libs,check)

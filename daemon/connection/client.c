@@ -196,7 +196,6 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 	client_identify(&client->holder, peer->pid, peer->uid, peer->uid, peer->may_be_root, peer->comm);
 	if (tenant) {
 		client->holder.number = ++connections->registry->last_number;
-		client->holder.lease_number = ++connections->registry->last_number;
 		holder_enter(&client->holder);
 		deposit_connection(client);
 	}
@@ -212,7 +211,6 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 	if (!client)
 		return -ENOMEM;
 	client->holder.number = number;
-	client->holder.lease_number = entry->holder;
 	client_identify(&client->holder, entry->pid, entry->uid, entry->real_uid, entry->may_be_root, entry->comm);
 	client->holder.greeted = entry->greeted;
 	client->repeats = entry->greeted;

@@ -12,7 +12,7 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/refusal.h"
 
-static void grant_enter(const struct grant *grant)
+static void grant_enter(struct grant *grant)
 {
 	const struct entry_grant entry = {
 		.tenant = grant->tenant->number,
@@ -20,8 +20,8 @@ static void grant_enter(const struct grant *grant)
 		.persistent = grant->persistent,
 	};
 
-	ledger_enter_text(grant->tenant->registry->ledger, ENTRY_GRANT, grant->number, &entry, sizeof(entry),
-			  grant->event->description);
+	ledger_enter_text(grant->tenant->registry->ledger, &grant->entry, ENTRY_GRANT, grant->number, &entry,
+			  sizeof(entry), grant->event->description);
 }
 
 /* What an event is found by: the beginning of its description. */
@@ -328,7 +328,7 @@ struct grant *grant_unref(struct grant *grant)
 		return NULL;
 	tenant = grant->tenant;
 	tenant->lingering--;
-	ledger_strike(tenant->registry->ledger, ENTRY_GRANT, grant->number, 0);
+	ledger_strike(tenant->registry->ledger, &grant->entry);
 	id_table_remove(&tenant->grants, grant);
 	LIST_REMOVE(grant, in_event);
 	quota_charge_deinit(&grant->charge);

@@ -34,7 +34,8 @@ struct grant {
 	uint64_t number;
 	struct event *event;
 	struct quota_charge charge;
-	uint32_t bit; /* in the tenant's page; 0 until the kernel has answered */
+	uint32_t bit;	/* in the tenant's page; 0 until the kernel has answered */
+	uint32_t entry; /* in the ledger */
 	unsigned references;
 	unsigned leases;   /* 0 with references left: it lingers */
 	unsigned admitted; /* the generation of the last policy that admitted it without flags; 0: none */

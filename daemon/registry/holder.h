@@ -11,7 +11,7 @@ struct holder {
 	struct registry *registry;
 	struct tenant *tenant;	  /* NULL: an admin's connection, which holds nothing */
 	uint64_t number;	  /* in the ledger, and of its connection with the keeper */
-	uint64_t lease_number;	  /* of its leases, in the ledger */
+	uint32_t entry;		  /* in the ledger */
 	struct id_table leases;	  /* references, by bit */
 	struct share_list shares; /* of streams */
 	pid_t pid;		  /* as it was when it connected */
@@ -25,5 +25,5 @@ struct holder {
 };
 
 /* In the ledger. Nothing happens for a holder without a tenant. */
-void holder_enter(const struct holder *);
-void holder_strike(const struct holder *);
+void holder_enter(struct holder *);
+void holder_strike(struct holder *);

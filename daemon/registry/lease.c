@@ -14,6 +14,14 @@ struct reference *lease_by_bit(const struct holder *holder, uint32_t bit)
 	return id_table_find(&holder->leases, bit);
 }
 
+static void lease_enter(struct share *share, const struct reference *reference, bool begins)
+{
+	const struct holder *holder = share->holder;
+
+	ledger_mark(holder->registry->ledger, &share->leases_entry, ENTRY_LEASES, holder->number,
+		    reference->stream->number, reference->index, begins);
+}
+
 /* There is room in the table of leases. */
 static void lease_begin(struct holder *holder, struct share *share, struct reference *reference)
 {
@@ -26,8 +34,7 @@ static void lease_begin(struct holder *holder, struct share *share, struct refer
 	share->leases++;
 	grant_lease_begins(reference->grant);
 	holder->registry->leases++;
-	ledger_enter(holder->registry->ledger, ENTRY_LEASE, holder->lease_number, reference->grant->number,
-		     &(struct entry_lease){ .stream = reference->stream->number }, sizeof(struct entry_lease));
+	lease_enter(share, reference, true);
 }
 
 struct reference *lease_get(struct holder *holder, struct reference *reference)
@@ -60,8 +67,10 @@ bool leases_get(struct holder *holder, struct reference *const *references, size
 /* Everything but the table. */
 static void lease_end(struct holder *holder, struct reference *reference)
 {
-	ledger_strike(holder->registry->ledger, ENTRY_LEASE, holder->lease_number, reference->grant->number);
-	share_find(holder, reference->stream)->leases--;
+	struct share *share = share_find(holder, reference->stream);
+
+	lease_enter(share, reference, false);
+	share->leases--;
 	if (--reference->leases > 0)
 		quota_release(&reference->stream->tenant->level->own_leases);
 	else

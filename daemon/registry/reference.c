@@ -20,21 +20,18 @@ struct releases {
 	struct release release[];
 };
 
-static void enter_index(const struct stream *stream, const struct grant *grant, uint32_t index)
+static void reference_enter(struct reference *reference)
 {
-	const struct entry_reference entry = { .index = index, .bit = grant->bit };
+	const struct stream *stream = reference->stream;
+	const struct entry_reference entry = { .index = reference->index, .bit = reference->grant->bit };
 
-	ledger_enter(stream->registry->ledger, ENTRY_REFERENCE, stream->number, grant->number, &entry, sizeof(entry));
+	ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
+		     reference->grant->number, &entry, sizeof(entry));
 }
 
-void reference_enter_asked(const struct stream *stream, const struct grant *grant)
+void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_entry)
 {
-	enter_index(stream, grant, ENTRY_ASKED);
-}
-
-void reference_strike(const struct stream *stream, const struct grant *grant)
-{
-	ledger_strike(stream->registry->ledger, ENTRY_REFERENCE, stream->number, grant->number);
+	ledger_enter(stream->registry->ledger, ret_entry, ENTRY_ASKED, stream->number, grant->number, "", 0);
 }
 
 void reference_free(struct reference *reference)
@@ -42,7 +39,7 @@ void reference_free(struct reference *reference)
 	if (reference->release)
 		reference->release->reference = NULL;
 	reference->stream->tenant->ended++;
-	reference_strike(reference->stream, reference->grant);
+	ledger_strike(reference->stream->registry->ledger, &reference->entry);
 	id_table_remove(&reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
 	grant_unref(reference->grant);
@@ -92,7 +89,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 	if (!reference)
 		return NULL;
 	reference->index = index;
-	enter_index(stream, grant, index);
+	reference_enter(reference);
 	return reference;
 }
 

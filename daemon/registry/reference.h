@@ -15,6 +15,7 @@ struct reference {
 	struct stream *stream;
 	struct grant *grant;
 	uint32_t index;
+	uint32_t entry; /* in the ledger */
 	unsigned leases;
 	struct release *release; /* under way in the kernel */
 	LIST_ENTRY(reference) in_grant;
@@ -27,9 +28,7 @@ struct reference *reference_there(const struct stream *, const struct grant *);
 struct reference *reference_find(const struct stream *, const struct grant *);
 void reference_free(struct reference *);
 /* Enters in the ledger that the kernel is about to be asked for it. */
-void reference_enter_asked(const struct stream *, const struct grant *);
-/* Strikes it from the ledger. */
-void reference_strike(const struct stream *, const struct grant *);
+void reference_enter_asked(const struct stream *, const struct grant *, uint32_t *ret_entry);
 
 /* The last lease on each has ended: asks the kernel, in one batch, to unregister them as far as possible. */
 void references_release(struct reference *const *, size_t n);

@@ -47,8 +47,8 @@ void share_free(struct share *share)
 {
 	struct stream *stream = share->stream;
 
-	if (share->entered)
-		ledger_strike(share->holder->registry->ledger, ENTRY_SHARE, share->holder->number, stream->number);
+	ledger_strike(share->holder->registry->ledger, &share->entry);
+	ledger_strike(share->holder->registry->ledger, &share->leases_entry);
 	LIST_REMOVE(share, in_client);
 	free(share);
 	stream_unuse(stream);
@@ -59,10 +59,9 @@ void shares_enter(const struct holder *holder)
 	struct share *share;
 
 	LIST_FOREACH(share, &holder->shares, in_client) {
-		if (!share->sent || share->entered)
-			continue;
-		share->entered = true;
-		ledger_enter(holder->registry->ledger, ENTRY_SHARE, holder->number, share->stream->number, NULL, 0);
+		if (share->sent && share->entry == 0)
+			ledger_enter(holder->registry->ledger, &share->entry, ENTRY_SHARE, holder->number,
+				     share->stream->number, "", 0);
 	}
 }
 

@@ -10,8 +10,9 @@ struct stream;
 struct share {
 	struct holder *holder;
 	struct stream *stream;
-	bool sent;	 /* the file was sent, or is about to be */
-	bool entered;	 /* in the ledger, as sent */
+	bool sent;	/* the file was sent, or is about to be */
+	uint32_t entry; /* in the ledger */
+	uint32_t leases_entry;
 	unsigned leases; /* of this client on this stream */
 	LIST_ENTRY(share) in_client;
 };

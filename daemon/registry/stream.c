@@ -19,7 +19,7 @@
 #include "kernel/kernel.h"
 #include "kernel/uapi.h"
 
-static void stream_enter(const struct stream *stream)
+static void stream_enter(struct stream *stream)
 {
 	const struct entry_stream entry = {
 		.tenant = stream->tenant->number,
@@ -27,7 +27,7 @@ static void stream_enter(const struct stream *stream)
 		.self_registered = stream->self_registered,
 	};
 
-	ledger_enter(stream->registry->ledger, ENTRY_STREAM, stream->number, 0, &entry, sizeof(entry));
+	ledger_enter(stream->registry->ledger, &stream->entry, ENTRY_STREAM, stream->number, 0, &entry, sizeof(entry));
 }
 
 struct stream *stream_by_number(const struct registry *registry, uint32_t number)
@@ -335,7 +335,7 @@ void stream_free(struct stream *stream)
 	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
 	for (uint32_t at = 0; (reference = id_table_next(&stream->references, &at));)
 		reference_free(reference);
-	ledger_strike(registry->ledger, ENTRY_STREAM, stream->number, 0);
+	ledger_strike(registry->ledger, &stream->entry);
 	HASH_DELETE(by_number, registry->streams, stream);
 	quota_charge_deinit(&stream->charge);
 	quota_event_deinit(&stream->account);

@@ -31,6 +31,7 @@ struct stream {
 	struct quota_charge charge; /* of the file, until the kernel has let it go */
 	uid_t uid;		    /* whose programs it is for */
 	uint32_t number;
+	uint32_t entry;		    /* in the ledger */
 	uint64_t place;		    /* of its lock, for the next keeper */
 	int fd;			    /* ours: while more clients may get it, or its first one has not yet */
 	bool made;		    /* the kernel has made it */

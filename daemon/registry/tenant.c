@@ -12,11 +12,12 @@
 #include "daemon/registry/rules.h"
 #include "kernel/kernel.h"
 
-static void tenant_enter(const struct tenant *tenant)
+static void tenant_enter(struct tenant *tenant)
 {
 	const struct entry_tenant entry = { .cgroup_id = tenant->cgroup_id, .is_contained = tenant->is_contained };
 
-	ledger_enter_text(tenant->registry->ledger, ENTRY_TENANT, tenant->number, &entry, sizeof(entry), tenant->path);
+	ledger_enter_text(tenant->registry->ledger, &tenant->entry, ENTRY_TENANT, tenant->number, &entry, sizeof(entry),
+			  tenant->path);
 }
 
 struct search {
@@ -242,7 +243,7 @@ void tenant_release(struct tenant *tenant)
 		return;
 	if (tenant->page_fd >= 0)
 		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });
-	ledger_strike(registry->ledger, ENTRY_TENANT, tenant->number, 0);
+	ledger_strike(registry->ledger, &tenant->entry);
 	HASH_DELETE(by_identity, registry->tenants, tenant);
 	HASH_DELETE(by_number, registry->tenants_by_number, tenant);
 	tenant_free(tenant);

@@ -38,6 +38,7 @@ enum tenant_turn {
 struct tenant {
 	struct registry *registry;
 	uint32_t number; /* of its page, too */
+	uint32_t entry;	 /* in the ledger */
 	char *path;
 	uint64_t cgroup_id;
 	bool is_contained; /* its cgroup is delegated, or a policy names it */

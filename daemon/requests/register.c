@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "daemon/connection/scheduler.h"
+#include "daemon/ledger/ledger.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
@@ -274,7 +275,7 @@ static void register_add_call(struct batch *batch, struct item *item)
 {
 	struct stream *stream = batch->registration->stream;
 
-	reference_enter_asked(stream, item->grant);
+	reference_enter_asked(stream, item->grant, &item->asked);
 	/* Room for the lease, until the call is answered. */
 	quota_hold(&stream->tenant->level->own_leases);
 	batch_add(batch, item,
@@ -378,13 +379,6 @@ static void register_end_part(struct registration *registration)
 		register_finish(registration);
 }
 
-/* Unless another request has registered it meanwhile. */
-static void item_forget_asked(const struct registration *registration, const struct item *item)
-{
-	if (!reference_there(registration->stream, item->grant))
-		reference_strike(registration->stream, item->grant);
-}
-
 static void item_ask_again(struct registration *registration, struct item *item)
 {
 	item->again = true;
@@ -445,9 +439,10 @@ static void item_settle(struct registration *registration, struct item *item, co
 	quota_release(&stream->tenant->level->own_leases);
 	if (!stream->failed && call->result == KERNEL_OK) {
 		item_grant(registration, item, call);
+		ledger_strike(registration->registry->ledger, &item->asked);
 		return;
 	}
-	item_forget_asked(registration, item);
+	ledger_strike(registration->registry->ledger, &item->asked);
 	if (stream->failed == STREAM_E_UNGUARDED) {
 		item_refuse_unguarded(registration, item);
 		return;

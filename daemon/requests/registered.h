@@ -13,6 +13,7 @@ struct item {
 	char *sentence;	       /* of a refusal; NULL where memory was short */
 	uint32_t refusal;
 	uint32_t index;
+	uint32_t asked; /* in the ledger, while the kernel has not answered */
 	uint16_t flags;
 	bool again; /* the kernel is to be asked once more */
 };

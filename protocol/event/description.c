@@ -6,7 +6,8 @@
  * decimal (the kernel reads 010 as 8). A dynamic field is an array of a type that we know, so its elements can be shown. Flags are
  * dropped, as kernels with user_events ignore them.
  *
- * A field is first copied into the canonical text, then read there. Only printable ASCII gets that far.
+ * One pass, in place: the text is copied to where its canonical form will be, with a zero behind it that ends each loop. Then words move
+ * forward where the text has more blanks than the canonical form; where a blank behind ';' is missing, the rest moves backward.
  */
 
 #include "protocol/event/description.h"
@@ -17,27 +18,48 @@
 /* A field takes five bytes at least ("u8 a;"), so that the array cannot overflow. */
 _Static_assert(DESCRIPTION_FIELDS_MAX * 5 > WIRE_DESCRIPTION_MAX, "every field has a place");
 
+/* The characters of a text. */
+enum {
+	IDENTIFIER = 1 << 0,
+	BLANK = 1 << 1,
+	SEMICOLON = 1 << 2,
+	OTHER = 1 << 3, /* printable */
+};
+
+static const uint8_t characters[256] = {
+	['\t'] = BLANK,	       [' '] = BLANK,	   ['!' ... '/'] = OTHER, ['0' ... '9'] = IDENTIFIER,
+	[':'] = OTHER,	       [';'] = SEMICOLON,  ['<' ... '@'] = OTHER, ['A' ... 'Z'] = IDENTIFIER,
+	['[' ... '^'] = OTHER, ['_'] = IDENTIFIER, ['`'] = OTHER,	  ['a' ... 'z'] = IDENTIFIER,
+	['{' ... '~'] = OTHER,
+};
+
 struct word {
 	const char *at;
-	size_t length;
+	uint32_t length;
+	uint32_t identifier; /* so many of its first bytes are letters, digits or _ */
 };
 
 struct type {
-	const char *name;
+	char name[8]; /* padded with zeros */
 	uint8_t size;
 	bool is_signed;
 	bool is_text;
+	bool is_word; /* "unsigned" may be in front of it */
 };
 
-/* The types of the kernel's user_field_size(). */
+/* The types of the kernel's user_field_size(), the usual ones first. */
 static const struct type types[] = {
-	{ "s64", 8, true, false },   { "u64", 8, false, false },
-	{ "s32", 4, true, false },   { "u32", 4, false, false },
-	{ "int", 4, true, false },   { "unsigned int", 4, false, false },
-	{ "s16", 2, true, false },   { "u16", 2, false, false },
-	{ "short", 2, true, false }, { "unsigned short", 2, false, false },
-	{ "s8", 1, true, false },    { "u8", 1, false, false },
-	{ "char", 1, true, true },   { "unsigned char", 1, false, true },
+	{ "u64", 8, .is_signed = false },
+	{ "u32", 4, .is_signed = false },
+	{ "char", 1, .is_signed = true, .is_text = true, .is_word = true },
+	{ "s64", 8, .is_signed = true },
+	{ "s32", 4, .is_signed = true },
+	{ "int", 4, .is_signed = true, .is_word = true },
+	{ "u16", 2, .is_signed = false },
+	{ "u8", 1, .is_signed = false },
+	{ "s16", 2, .is_signed = true },
+	{ "s8", 1, .is_signed = true },
+	{ "short", 2, .is_signed = true, .is_word = true },
 };
 
 /* Types that programs use elsewhere, separated by commas, and their replacement. The first match counts, so longer ones come first. */
@@ -74,38 +96,42 @@ static const struct advice {
 /* Every event of every tracer has these already. */
 static const char *const common_fields[] = { "common_type", "common_flags", "common_preempt_count", "common_pid" };
 
+enum { WORDS_MAX = 5 }; /* __rel_loc unsigned TYPE[] NAME, and one that is too many */
+
 struct parser {
 	struct description *to;
-	struct text canonical;
+	size_t length; /* of the text */
+	char *put;     /* the end of the canonical text */
+	char *from;    /* the rest of the text, which ends in NUL */
+	char *end;
 	struct text *why;
-	unsigned number;   /* of the field that is being read: 1 and up */
-	struct word whole; /* that field, in the canonical text */
+	struct word words[WORDS_MAX + 1]; /* the first ones of the field that is being read, then an empty one */
+	size_t n_words;			  /* of that field; or 0 */
+	uint64_t names;			  /* has a bit for each earlier field's name, which other names may share */
 };
 
-/* Writes the sentence, and returns the refusal: `return refuse_word(…)`. */
-static int refuse_word(struct parser *parser, const char *before, struct word word, const char *after)
+static inline unsigned kind_of(char c)
 {
-	if (parser->number > 0)
-		text_printf(parser->why, "field %u: ", parser->number);
-	text_printf(parser->why, "%s'", before);
-	text_excerpt(parser->why, word.at, word.length);
-	text_printf(parser->why, "' %s", after);
-	return REFUSAL_BAD_DESCRIPTION;
+	return characters[(uint8_t)c];
+}
+
+static struct word word_at(const char *at, size_t length)
+{
+	struct word word = { .at = at, .length = (uint32_t)length };
+
+	while (word.identifier < length && kind_of(at[word.identifier]) == IDENTIFIER)
+		word.identifier++;
+	return word;
 }
 
 static bool is_identifier(struct word word)
 {
-	static const char characters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-
-	for (size_t i = 0; i < word.length; i++)
-		if (!memchr(characters, word.at[i], sizeof(characters) - 1))
-			return false;
-	return word.length > 0 && (word.at[0] < '0' || word.at[0] > '9');
+	return word.length > 0 && word.identifier == word.length && (*word.at < '0' || *word.at > '9');
 }
 
 bool description_is_name(const char *text, size_t length)
 {
-	return length <= DESCRIPTION_NAME_MAX && is_identifier((struct word){ text, length });
+	return length <= DESCRIPTION_NAME_MAX && is_identifier(word_at(text, length));
 }
 
 static bool word_is(struct word word, const char *text, size_t length)
@@ -113,54 +139,108 @@ static bool word_is(struct word word, const char *text, size_t length)
 	return word.length == length && memcmp(word.at, text, length) == 0;
 }
 
-static struct word word_take(struct word *rest, size_t length)
+/* Up to the first `end`. */
+static struct word word_until(struct word word, char end)
 {
-	struct word taken = { rest->at, length };
+	const char *found = word.length > 0 ? memchr(word.at, end, word.length) : NULL;
 
-	rest->at += length;
-	rest->length -= length;
-	return taken;
+	return word_at(word.at, found ? (size_t)(found - word.at) : word.length);
 }
 
-/* Takes everything up to the first `end`, and leaves the rest from that byte on. */
-static struct word take_until(struct word *rest, char end)
+static inline char *skip(char *at, unsigned kinds)
 {
-	const char *found = rest->length > 0 ? memchr(rest->at, end, rest->length) : NULL;
-
-	return word_take(rest, found ? (size_t)(found - rest->at) : rest->length);
+	while (kind_of(*at) & kinds)
+		at++;
+	return at;
 }
 
-static bool is_blank(char c)
+/* Moves the word at `from`, of these kinds of characters, to its place in the canonical text. */
+static inline struct word move_word(char *put, char *from, unsigned kinds)
 {
-	return c == ' ' || c == '\t';
-}
+	char *at = skip(from, IDENTIFIER);
+	struct word word = { .at = put, .identifier = (uint32_t)(at - from) };
 
-static void skip_blanks(struct word *rest)
-{
-	while (rest->length > 0 && is_blank(*rest->at))
-		word_take(rest, 1);
-}
-
-/* Takes the first word, and steps over the blanks behind it. Empty: there is none. */
-static struct word take_word(struct word *rest)
-{
-	size_t length = 0;
-	struct word word;
-
-	while (length < rest->length && !is_blank(rest->at[length]))
-		length++;
-	word = word_take(rest, length);
-	skip_blanks(rest);
+	at = skip(at, kinds);
+	word.length = (uint32_t)(at - from);
+	if (put != from)
+		memmove(put, from, word.length);
 	return word;
 }
 
-/* Steps over the separator that take_until() found: whether there was one. */
-static bool skip_one(struct word *rest)
+/* Appends ';' if this is not the first field, and its words, each behind a space. */
+static void take_words(struct parser *parser)
 {
-	if (rest->length == 0)
-		return false;
-	word_take(rest, 1);
-	return true;
+	struct word *word = parser->words, *const last = word + WORDS_MAX;
+	char *put = parser->put, *from;
+
+	if (parser->to->n_fields > 0)
+		*put++ = ';';
+	if (put == parser->from) { /* no blank behind the semicolon */
+		memmove(put + 1, put, (size_t)(parser->end - put) + 1);
+		parser->from++;
+		parser->end++;
+	}
+	from = parser->from;
+	while (kind_of(*from) & (IDENTIFIER | OTHER)) {
+		*put++ = ' ';
+		*word = move_word(put, from, IDENTIFIER | OTHER);
+		put += word->length;
+		from = skip(from + word->length, BLANK);
+		word += word < last;
+	}
+	*word = (struct word){ .at = put };
+	parser->n_words = (size_t)(word - parser->words);
+	parser->put = put;
+	parser->from = from;
+}
+
+/* The bytes that were read, and the length of the canonical text so far. */
+static int check_text(struct parser *parser)
+{
+	if (kind_of(*parser->from) == 0 && parser->from < parser->end)
+		text_printf(parser->why,
+			    "description has the byte 0x%02x at place %zu; only printable ASCII may be in it",
+			    (uint8_t)*parser->from, parser->length - (size_t)(parser->end - parser->from) + 1);
+	else if (parser->put - parser->to->canonical > WIRE_DESCRIPTION_MAX)
+		text_printf(
+			parser->why,
+			"description is too long with one space between words and behind each ';'; the kernel takes %d bytes",
+			WIRE_DESCRIPTION_MAX);
+	else
+		return 0;
+	return REFUSAL_BAD_DESCRIPTION;
+}
+
+/* From this word on. */
+static struct word rest_of_field(const struct parser *parser, const struct word *first)
+{
+	return word_at(first->at, (size_t)(parser->put - first->at));
+}
+
+/* Writes the sentence, and returns the refusal: `return refuse_word(…)`. */
+static int refuse_word(struct parser *parser, const char *before, struct word word, const char *after)
+{
+	if (check_text(parser) != 0)
+		return REFUSAL_BAD_DESCRIPTION;
+	if (parser->n_words > 0) {
+		const struct word field = rest_of_field(parser, parser->words);
+
+		text_printf(parser->why, "field %zu: ", parser->to->n_fields + 1);
+		if (memchr(field.at, '*', field.length)) {
+			before = "";
+			word = field;
+			after = "is a pointer, which means nothing to a tracer; use __rel_loc char[] for text, u64 for an address";
+		}
+	}
+	text_printf(parser->why, "%s'", before);
+	text_excerpt(parser->why, word.at, word.length);
+	text_printf(parser->why, "' %s", after);
+	return REFUSAL_BAD_DESCRIPTION;
+}
+
+static int refuse_field(struct parser *parser, const char *before, const char *after)
+{
+	return refuse_word(parser, before, rest_of_field(parser, parser->words), after);
 }
 
 /* 1 to `maximum`, in decimal digits; otherwise 0. The kernel reads 010 as 8, so no 0 comes first. */
@@ -171,6 +251,31 @@ static uint32_t read_size(struct word word, uint32_t maximum)
 	if (number_parse(word.at, word.length, maximum, &size) != NUMBER_GOOD || word.at[0] == '0')
 		return 0;
 	return (uint32_t)size;
+}
+
+/* The first eight characters of an identifier as a number; unused bytes are 0. The canonical text has room for eight bytes behind each. */
+static inline uint64_t first_characters(struct word word)
+{
+	const size_t n = MIN(word.identifier, sizeof(uint64_t));
+	uint64_t number;
+
+	memcpy(&number, word.at, sizeof(number));
+	return number & htole64(UINT64_MAX >> 8 * (sizeof(number) - n));
+}
+
+/* The type that a word is, in front of any brackets. */
+static const struct type *find_type(struct word word, bool is_unsigned)
+{
+	uint64_t first;
+
+	if (word.identifier == 0 || word.identifier > sizeof(types->name) ||
+	    (word.identifier < word.length && word.at[word.identifier] != '['))
+		return NULL;
+	first = first_characters(word);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (memcmp(&first, types[i].name, sizeof(first)) == 0)
+			return is_unsigned && !types[i].is_word ? NULL : &types[i];
+	return NULL;
 }
 
 /* Whether the field begins with this type, which ends with the field, a space or a bracket. */
@@ -184,112 +289,100 @@ static bool begins_with(struct word field, const char *type, size_t length)
 static int refuse_with_advice(struct parser *parser, struct word at)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
-		struct word list = { advice[i].types, strlen(advice[i].types) };
+		const char *type = advice[i].types, *end;
 
 		do {
-			const struct word type = take_until(&list, ',');
-
-			if (begins_with(at, type.at, type.length))
-				return refuse_word(parser, "", type, advice[i].say);
-		} while (skip_one(&list));
+			end = strchrnul(type, ',');
+			if (begins_with(at, type, (size_t)(end - type)))
+				return refuse_word(parser, "", word_at(type, (size_t)(end - type)), advice[i].say);
+			type = end + 1;
+		} while (*end != '\0');
 	}
 	return 0;
 }
 
-static int refuse_type(struct parser *parser, struct word at)
+static int refuse_type(struct parser *parser, const struct word *word)
 {
-	if (at.length == 0)
-		return refuse_word(parser, "", parser->whole,
-				   "is not complete; it wants a type and a name: __rel_loc char[] NAME");
-	if (refuse_with_advice(parser, at) != 0)
+	const struct word rest = rest_of_field(parser, word);
+
+	if (rest.length == 0)
+		return refuse_field(parser, "", "is not complete; it wants a type and a name: __rel_loc char[] NAME");
+	if (refuse_with_advice(parser, rest) != 0)
 		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", take_until(&at, ' '),
+	return refuse_word(parser, "", word_until(rest, ' '),
 			   "is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], __rel_loc char[], "
 			   "or struct NAME field SIZE");
 }
 
 static int refuse_array(struct parser *parser)
 {
-	return refuse_word(parser, "only char and unsigned char may be arrays of fixed size; instead of ",
-			   parser->whole, "use __rel_loc TYPE[] NAME or a struct");
+	return refuse_field(parser, "only char and unsigned char may be arrays of fixed size; instead of ",
+			    "use __rel_loc TYPE[] NAME or a struct");
 }
 
-static int check_field_name(struct parser *parser, struct word name, bool is_text)
+static int refuse_field_name(struct parser *parser, struct word name, bool is_text)
 {
-	const struct description *to = parser->to;
-	struct word rest = name, element = take_until(&rest, '[');
-
-	if (rest.length > 0 && is_identifier(element))
-		return !is_text ? refuse_array(parser)
-				: refuse_word(parser, "", name,
-					      "has its size in the wrong place; it belongs to the type: char[16] name");
-	if (!is_identifier(name))
+	if (name.identifier == name.length || name.at[name.identifier] != '[' || !is_identifier(word_until(name, '[')))
 		return refuse_word(
 			parser, "", name,
 			"is not a name; letters, digits and _ make one, no digit first, and ';' ends a field");
-	for (size_t i = 0; i < ARRAY_SIZE(common_fields); i++)
-		if (word_is(name, common_fields[i], strlen(common_fields[i])))
-			return refuse_word(parser, "", name,
-					   "is a field that every event has already; choose another name");
-	for (size_t i = 0; i < to->n_fields; i++)
+	if (!is_text)
+		return refuse_array(parser);
+	return refuse_word(parser, "", name, "has its size in the wrong place; it belongs to the type: char[16] name");
+}
+
+/* All fields have different names. */
+static int check_name_is_new(struct parser *parser, struct word name)
+{
+	const struct description *to = parser->to;
+	const uint64_t hash =
+		(first_characters(name) ^ (uint8_t)name.at[name.length - 1]) * UINT64_C(0x9e3779b97f4a7c15);
+	const uint64_t bit = UINT64_C(1) << (hash >> 58);
+
+	if (*name.at == 'c')
+		for (size_t i = 0; i < ARRAY_SIZE(common_fields); i++)
+			if (word_is(name, common_fields[i], strlen(common_fields[i])))
+				return refuse_word(parser, "", name,
+						   "is a field that every event has already; choose another name");
+	for (size_t i = 0; parser->names & bit && i < to->n_fields; i++)
 		if (word_is(name, to->field[i].name, to->field[i].name_length))
 			return refuse_word(parser, "", name, "is the name of an earlier field; choose another");
+	parser->names |= bit;
 	return 0;
 }
 
-/* `field` has its type, kind and sizes already. */
-static int add_field(struct parser *parser, struct field field, struct word name)
+/* struct NAME field SIZE */
+static int read_struct(struct parser *parser, struct field *field, const struct word **ret_name)
 {
-	struct description *to = parser->to;
-	int r = check_field_name(parser, name, field.is_text);
-
-	if (r != 0)
-		return r;
-	if (field.size > WIRE_PAYLOAD_MAX - to->size)
-		return refuse_word(parser, "", name,
-				   "makes the record longer than the 4064 bytes that every tracer can hold");
-	field.name = name.at;
-	field.name_length = name.length;
-	field.offset = to->size;
-	to->size += field.size;
-	to->field[to->n_fields++] = field;
-	return 0;
-}
-_Static_assert(WIRE_PAYLOAD_MAX == 4064, "the number in the sentence above");
-
-/* NAME field SIZE, behind "struct ". */
-static int read_struct(struct parser *parser, struct word rest)
-{
-	struct field field = { .kind = FIELD_STRUCT, .type = parser->whole.at };
-	struct word tag = take_word(&rest), name = take_word(&rest), size = take_word(&rest);
+	const struct word tag = parser->words[1], size = parser->words[3];
 
 	if (tag.length > 0 && !is_identifier(tag))
 		return refuse_word(parser, "", tag, "is not the name of a struct; letters, digits and _ make one");
-	if (size.length == 0 || rest.length > 0)
-		return refuse_word(parser, "", parser->whole,
-				   "is not complete; a struct is written as struct NAME field SIZE");
-	field.type_length = (size_t)(tag.at + tag.length - field.type);
-	field.size = read_size(size, WIRE_PAYLOAD_MAX);
-	if (field.size == 0)
+	if (parser->n_words != 4)
+		return refuse_field(parser, "", "is not complete; a struct is written as struct NAME field SIZE");
+	*field = (struct field){ .kind = FIELD_STRUCT };
+	field->type_length = (size_t)(tag.at + tag.length - parser->words[0].at);
+	field->size = read_size(size, WIRE_PAYLOAD_MAX);
+	if (field->size == 0)
 		return refuse_word(
 			parser, "", size,
 			"is no size for a struct; it has 1 to 4064 bytes, in digits: more no tracer can hold");
-	return add_field(parser, field, name);
+	*ret_name = &parser->words[2];
+	return 0;
 }
 
 /* char[N]: `brackets` is the "[N]". */
 static int read_array_size(struct parser *parser, const struct type *type, struct word brackets, uint32_t *ret)
 {
-	struct word digits = { brackets.at + 1, brackets.length - 2 };
+	struct word digits = { brackets.at + 1, brackets.length - 2, 0 };
 
 	if (!type->is_text)
 		return refuse_array(parser);
 	if (brackets.at[brackets.length - 1] != ']')
-		return refuse_word(parser, "", parser->whole,
-				   "has no ] behind the array's size; write it as char[16] NAME");
+		return refuse_field(parser, "", "has no ] behind the array's size; write it as char[16] NAME");
 	if (digits.length == 0)
-		return refuse_word(parser, "", parser->whole,
-				   "has an array without a size; write its size, or __rel_loc char[] NAME");
+		return refuse_field(parser, "",
+				    "has an array without a size; write its size, or __rel_loc char[] NAME");
 	*ret = read_size(digits, DESCRIPTION_ARRAY_MAX);
 	if (*ret == 0)
 		return refuse_word(parser, "", digits,
@@ -302,154 +395,141 @@ _Static_assert(DESCRIPTION_ARRAY_MAX == 1024, "the number in the sentence above"
 static int set_type(struct parser *parser, struct field *field, bool is_dynamic, const struct type *type,
 		    struct word brackets)
 {
-	field->is_signed = type->is_signed;
 	field->is_text = type->is_text;
+	field->element = is_dynamic ? type->size : 0;
 	if (is_dynamic) {
 		field->size = sizeof(uint32_t); /* with the place of the elements in the payload */
-		field->element = type->size;
-		return word_is(brackets, "[]", 2) ? 0
-						  : refuse_word(parser, "", parser->whole,
-								"wants [] behind its type: __rel_loc char[] NAME");
+		return word_is(brackets, "[]", 2)
+			       ? 0
+			       : refuse_field(parser, "", "wants [] behind its type: __rel_loc char[] NAME");
 	}
 	if (brackets.length > 0) {
 		field->kind = FIELD_CHARS;
 		return read_array_size(parser, type, brackets, &field->size);
 	}
-	field->kind = type->is_signed ? FIELD_SIGNED : FIELD_UNSIGNED;
+	field->kind = field->is_signed ? FIELD_SIGNED : FIELD_UNSIGNED;
 	field->size = type->size;
 	return 0;
 }
 
-/* [__data_loc|__rel_loc] TYPE[N] NAME */
-static int read_field(struct parser *parser)
+/* [__data_loc|__rel_loc] [unsigned] TYPE[N] NAME */
+static int read_type(struct parser *parser, struct field *field, const struct word **ret_name)
 {
-	struct word rest = parser->whole, first = take_word(&rest), name, brackets;
-	const bool data = word_is(first, "__data_loc", 10), rel = word_is(first, "__rel_loc", 9);
-	struct field field = { .kind = data ? FIELD_DATA_LOC : FIELD_REL_LOC, .type = first.at };
-	const struct type *type = NULL;
+	const struct word *word = parser->words;
+	const bool data = word_is(*word, "__data_loc", 10), rel = word_is(*word, "__rel_loc", 9);
+	const struct type *type;
+	bool is_unsigned;
 	int r;
 
-	if (memchr(parser->whole.at, '*', parser->whole.length))
-		return refuse_word(
-			parser, "", parser->whole,
-			"is a pointer, which means nothing to a tracer; use __rel_loc char[] for text, u64 for an address");
-	if (word_is(first, "struct", 6))
-		return read_struct(parser, rest);
-	if (!data && !rel)
-		rest = parser->whole;
-	for (size_t i = 0; i < ARRAY_SIZE(types) && !type; i++)
-		if (begins_with(rest, types[i].name, strlen(types[i].name)))
-			type = &types[i];
+	field->kind = data ? FIELD_DATA_LOC : FIELD_REL_LOC;
+	word += data || rel;
+	is_unsigned = word_is(*word, "unsigned", 8);
+	type = find_type(word[is_unsigned], is_unsigned);
 	if (!type)
-		return refuse_type(parser, rest);
-
-	word_take(&rest, strlen(type->name));
-	brackets = take_word(&rest);
-	field.type_length = (size_t)(brackets.at + brackets.length - field.type);
-	r = set_type(parser, &field, data || rel, type, brackets);
-	name = take_word(&rest);
+		return refuse_type(parser, word);
+	word += is_unsigned;
+	field->type_length = (size_t)(word->at + word->length - parser->words[0].at);
+	field->is_signed = type->is_signed && !is_unsigned;
+	r = set_type(parser, field, data || rel, type,
+		     (struct word){ word->at + word->identifier, word->length - word->identifier, 0 });
 	if (r != 0)
 		return r;
-	if (name.length == 0)
-		return refuse_word(parser, "", parser->whole, "is not complete; it wants a name: TYPE NAME");
-	if (rest.length == 0)
-		return add_field(parser, field, name);
-	if (refuse_with_advice(parser, parser->whole) != 0) /* "short int x" */
-		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", take_word(&rest), "is one word too many; a field is TYPE NAME, and ';' ends it");
-}
-
-/* Appends the words to the canonical text, with one space between them. */
-static int put_field(struct parser *parser, struct word words)
-{
-	const char *between = parser->number == 1 ? " " : "; ";
-
-	text_put(&parser->canonical, between, strlen(between));
-	parser->whole.at = parser->canonical.buffer + parser->canonical.length;
-	while (words.length > 0) {
-		struct word word = take_word(&words);
-
-		text_put(&parser->canonical, word.at, word.length);
-		text_put(&parser->canonical, " ", words.length > 0);
-	}
-	parser->whole.length = (size_t)(parser->canonical.buffer + parser->canonical.length - parser->whole.at);
-	if (!parser->canonical.cut)
+	*ret_name = ++word;
+	if (word->length == 0)
+		return refuse_field(parser, "", "is not complete; it wants a name: TYPE NAME");
+	if (word[1].length == 0)
 		return 0;
-	text_printf(
-		parser->why,
-		"description is too long with one space between words and behind each ';'; the kernel takes %d bytes",
-		WIRE_DESCRIPTION_MAX);
-	return REFUSAL_BAD_DESCRIPTION;
+	if (refuse_with_advice(parser, rest_of_field(parser, parser->words)) != 0) /* "short int x" */
+		return REFUSAL_BAD_DESCRIPTION;
+	return refuse_word(parser, "", word[1], "is one word too many; a field is TYPE NAME, and ';' ends it");
 }
+
+static int read_field(struct parser *parser)
+{
+	struct description *to = parser->to;
+	struct field *field = &to->field[to->n_fields];
+	const struct word *name = parser->words;
+	int r;
+
+	take_words(parser);
+	r = word_is(*name, "struct", 6) ? read_struct(parser, field, &name) : read_type(parser, field, &name);
+	if (r == 0)
+		r = is_identifier(*name) ? check_name_is_new(parser, *name)
+					 : refuse_field_name(parser, *name, field->is_text);
+	if (r != 0)
+		return r;
+	if (field->size > WIRE_PAYLOAD_MAX - to->size)
+		return refuse_word(parser, "", *name,
+				   "makes the record longer than the 4064 bytes that every tracer can hold");
+	field->type = parser->words[0].at;
+	field->name = name->at;
+	field->name_length = name->length;
+	field->offset = to->size;
+	to->size += field->size;
+	to->n_fields++;
+	return 0;
+}
+_Static_assert(WIRE_PAYLOAD_MAX == 4064, "the number in the sentence above");
 
 /* NAME or NAME:FLAG,FLAG. */
-static int read_name(struct parser *parser, struct word word)
+static int read_name(struct parser *parser)
 {
-	struct word name = take_until(&word, ':');
+	struct word word = move_word(parser->put, parser->from, IDENTIFIER | OTHER | SEMICOLON), name = word;
 
+	parser->from += word.length;
+	if (name.identifier < word.length)
+		name = word_until(word, ':');
 	if (name.length > DESCRIPTION_NAME_MAX)
 		return refuse_word(parser, "the name ", name, "is too long; 200 bytes are the most");
 	if (!is_identifier(name))
 		return refuse_word(
 			parser, "", name,
 			"is not the name of an event; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
-	text_put(&parser->canonical, name.at, name.length);
 	parser->to->name_length = name.length;
-	while (skip_one(&word)) {
-		const struct word flag = take_until(&word, ',');
+	for (size_t at = name.length, length; at < word.length; at += 1 + length) {
+		const struct word flag = word_until(word_at(word.at + at + 1, word.length - at - 1), ',');
 
 		if (!is_identifier(flag))
 			return refuse_word(parser, "behind the name's ':', ", flag,
 					   "is not a flag; write NAME:FLAG,FLAG, or leave flags out");
+		length = flag.length;
 	}
+	parser->put = parser->to->canonical + name.length;
 	return 0;
 }
 _Static_assert(DESCRIPTION_NAME_MAX == 200, "the number in the sentence above");
 
-/* Then every byte can be shown as it is. */
-static int check_bytes(struct word text, struct text *why)
+int description_parse(const char *text, size_t length, struct description *ret, struct text *why)
 {
-	if (text.length > WIRE_DESCRIPTION_MAX) {
-		text_printf(why, "description of %zu bytes is too long; the kernel takes %d", text.length,
+	struct parser parser;
+	int r;
+
+	if (length > WIRE_DESCRIPTION_MAX) {
+		text_printf(why, "description of %zu bytes is too long; the kernel takes %d", length,
 			    WIRE_DESCRIPTION_MAX);
 		return REFUSAL_BAD_DESCRIPTION;
 	}
-	for (size_t i = 0; i < text.length; i++) {
-		uint8_t byte = (uint8_t)text.at[i];
-
-		if ((byte >= ' ' && byte <= '~') || byte == '\t')
-			continue;
-		text_printf(why, "description has the byte 0x%02x at place %zu; only printable ASCII may be in it",
-			    byte, i + 1);
-		return REFUSAL_BAD_DESCRIPTION;
-	}
-	return 0;
-}
-
-int description_parse(const char *text, size_t length, struct description *ret, struct text *why)
-{
-	struct word rest = { text, length }, field;
-	struct parser parser = { .to = ret, .why = why };
-	int r = check_bytes(rest, why);
-
-	if (r != 0)
-		return r;
+	if (length > 0)
+		memcpy(ret->canonical, text, length);
+	ret->canonical[length] = '\0';
 	ret->n_fields = 0;
 	ret->size = 0;
-	parser.canonical = text_make(ret->canonical, sizeof(ret->canonical));
-	skip_blanks(&rest);
-	r = read_name(&parser, take_word(&rest));
+	parser.to = ret;
+	parser.length = length;
+	parser.put = ret->canonical;
+	parser.from = skip(parser.put, BLANK);
+	parser.end = parser.put + length;
+	parser.why = why;
+	parser.n_words = 0;
+	parser.names = 0;
+
+	r = read_name(&parser);
 	/* Empty fields are none, as for the kernel. */
-	while (r == 0 && rest.length > 0) {
-		field = take_until(&rest, ';');
-		skip_one(&rest);
-		skip_blanks(&field);
-		if (field.length == 0)
-			continue;
-		parser.number++;
-		r = put_field(&parser, field);
-		if (r == 0)
-			r = read_field(&parser);
-	}
+	while (r == 0 && kind_of(*(parser.from = skip(parser.from, BLANK | SEMICOLON))) != 0)
+		r = read_field(&parser);
+	if (r == 0)
+		r = check_text(&parser);
+	*parser.put = '\0';
+	ret->length = (size_t)(parser.put - ret->canonical);
 	return r;
 }

@@ -39,8 +39,10 @@ struct field {
 
 /* The fields point into `canonical`, so a description is not to be copied by assignment. */
 struct description {
-	char canonical[WIRE_DESCRIPTION_MAX + 1]; /* "name type field; type field": one space, no flags */
-	size_t name_length;			  /* canonical begins with the name */
+	/* "name type field; type field": one space, no flags. Up to WIRE_DESCRIPTION_MAX bytes; the parser works in the rest. */
+	char canonical[DESCRIPTION_FIELDS_MAX + WIRE_DESCRIPTION_MAX + sizeof(uint64_t)];
+	size_t length;
+	size_t name_length; /* canonical begins with the name */
 	size_t n_fields;
 	struct field field[DESCRIPTION_FIELDS_MAX];
 	uint32_t size; /* of the fixed part: the shortest payload */

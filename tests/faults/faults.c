@@ -51,6 +51,7 @@
 	_(int, chown, (const char *path, uid_t user, gid_t group), (path, user, group), -1) \
 	_(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), -1) \
 	_(int, connect, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1) \
+	_(void *, dlopen, (const char *path, int flags), (path, flags), NULL) \
 	_(int, dup2, (int from, int to), (from, to), -1) \
 	_(int, dup3, (int from, int to, int flags), (from, to, flags), -1) \
 	_(int, epoll_create, (int size), (size), -1) \

@@ -242,39 +242,73 @@ TEST(refused_registration_is_not_repeated)
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
 }
 
-/* Its leases are those of a number that is no client's. */
-static void enter_as_an_older_daemon(struct end *end, uint64_t bundle)
+/* The sibling's event keeps its grant alive: an entry that was not struck would be found with it. */
+TEST(refused_event_of_a_sibling_is_not_repeated)
 {
-	const struct holder *holder = &end->client->holder;
+	_cleanup_(world_leave) struct world *world = world_kept(false);
+	WELCOMED(holds, world, 1);
+	WELCOMED(refused, world, 1);
+
+	get(&holds, "hello u32 x");
+	refuse(KERNEL_REGISTER, KERNEL_E_FULL, 0, 1);
+	REGISTER(&refused, "hello u32 x");
+	expect_refused(&refused, REFUSAL_MACHINE_FULL);
+	world_restart(world);
+	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
+	ck_assert_uint_eq(count_fake_slots(), 1);
+	ck_assert_uint_eq(query(&holds).leases, 1);
+}
+
+/* As an older daemon entered them: in the name of a holder that is no client. */
+static void enter_leases(struct end *end, uint64_t number)
+{
+	static uint32_t places[8];
+	struct holder *holder = &end->client->holder;
+	const struct reference *reference;
+	struct share *share;
+	size_t n = 0;
+
+	ID_TABLE_FOREACH(reference, &holder->leases) {
+		const struct entry_lease entry = { .stream = reference->stream->number };
+
+		places[n] = 0;
+		ledger_enter(holder->registry->ledger, &places[n++], ENTRY_LEASE, number, reference->grant->number,
+			     &entry, sizeof(entry));
+	}
+	LIST_FOREACH(share, &holder->shares, in_client)
+		ledger_strike(holder->registry->ledger, &share->leases_entry);
+}
+
+static void enter_client(struct end *end, uint64_t number, uint64_t bundle)
+{
+	struct holder *holder = &end->client->holder;
 	struct entry_client entry = {
 		.tenant = holder->tenant->number,
 		.pid = holder->pid,
 		.uid = holder->uid,
 		.real_uid = holder->real_uid,
-		.holder = holder->lease_number,
+		.holder = number,
 		.bundle = bundle,
 		.greeted = true,
 	};
 
-	ledger_enter(holder->registry->ledger, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
+	ledger_enter(holder->registry->ledger, &holder->entry, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
 }
 
-TEST(bundle_of_an_older_daemon_is_restored)
+TEST(leases_of_an_older_daemon_are_restored)
 {
-	struct answer one_has[8], again[8];
+	enum { HOLDER = 1000, BUNDLE };
 	KEPT(world);
 	WELCOMED(one, world, 1);
 	WELCOMED(two, world, 1);
-	uint64_t bundle;
+	struct answer has[8], again[8];
 
+	get_eight(&one, has);
 	get(&two, "more u32 x");
-	bundle = one.client->holder.lease_number;
-	get_eight(&one, one_has);
-	one.client->holder.lease_number = ++world->daemon->registry.last_number;
-	enter_as_an_older_daemon(&one, bundle);
-	enter_as_an_older_daemon(&two, bundle);
-	/* Struck with this number at the daemon's end otherwise. */
-	one.client->holder.lease_number = bundle;
+	enter_leases(&one, BUNDLE);
+	enter_leases(&two, HOLDER);
+	enter_client(&one, 0, BUNDLE);
+	enter_client(&two, HOLDER, BUNDLE);
 	world_restart(world);
 	ck_assert_uint_eq(query(&one).leases, 8);
 	ck_assert_uint_eq(query(&two).leases, 9);
@@ -284,12 +318,37 @@ TEST(bundle_of_an_older_daemon_is_restored)
 	ck_assert_uint_eq(query(&two).lingering, 0);
 	world_restart(world);
 	ck_assert_uint_eq(query(&two).leases, 9);
-	release(&two, one_has[3].bit);
+	release(&two, has[3].bit);
 	world_restart(world);
 	ck_assert_uint_eq(query(&two).leases, 8);
 	get_eight(&two, again);
 	for (size_t i = 0; i < ARRAY_SIZE(again); i++)
-		ck_assert_uint_eq(again[i].bit, one_has[i].bit);
+		ck_assert_uint_eq(again[i].bit, has[i].bit);
+}
+
+/* So many that the entry grows. */
+TEST(leases_on_a_long_stream_are_restored)
+{
+	enum { MANY = 400 };
+	KEPT(world);
+	WELCOMED(end, world, 1);
+	static struct answer answer[MANY];
+	static char names[MANY][16];
+	const char *batch[MANY];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "e%u u32 x", i);
+		batch[i] = names[i];
+	}
+	say_register(&end, 0, batch, MANY);
+	expect_answers(&end, answer, MANY);
+	for (unsigned i = 0; i < MANY; i += 2)
+		release(&end, answer[i].bit);
+	world_restart(world);
+	ck_assert_uint_eq(query(&end).leases, MANY / 2);
+	for (unsigned i = 1; i < MANY; i += 2)
+		release(&end, answer[i].bit);
+	ck_assert_uint_eq(query(&end).leases, 0);
 }
 
 TEST(watching_client_gets_changed_for_all_events)
