@@ -258,7 +258,6 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	TAILQ_INIT(&registry->looks);
 	TAILQ_INIT(&registry->settling);
 	LIST_INIT(&registry->unwatched);
-	LIST_INIT(&registry->persistent);
 	machine_init(&registry->machine, 0);
 	machine_init(&registry->files, 0);
 }
@@ -380,12 +379,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	declared_deinit(&daemon->registry);
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
-	while (!LIST_EMPTY(&daemon->registry.persistent)) {
-		struct grant *grant = LIST_FIRST(&daemon->registry.persistent);
-
-		LIST_REMOVE(grant, persists);
-		grant_unref(grant);
-	}
+	grants_end(&daemon->registry);
 	inflight_deinit(&daemon->connections);
 	if (daemon->registry.kernel)
 		stop_watchers(daemon);
