@@ -288,16 +288,16 @@ static int enabler_take_answer(struct user_events *user_events, struct enabler_p
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < placement->n; i++) {
-		struct slot *slot = placement->slots[i];
+		struct holding *holding = placement->holdings[i];
 
-		placement->results[i] = answers[i].result;
-		slot->holding->enabled = answers[i].result == 0;
+		placement->calls[i]->result = answers[i].result;
+		holding->enabled = answers[i].result == 0;
 		/* An index on a file of our own means nothing. */
 		if (placement->file >= 0)
 			continue;
-		slot->index = answers[i].index;
+		holding->first.index = answers[i].index;
 		if (answers[i].result == 0)
-			stream_note_index(placement->stream, slot->index);
+			stream_note_index(placement->stream, answers[i].index);
 	}
 	remove_asked(process, placement);
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
@@ -348,12 +348,8 @@ static void refuse_asked(struct user_events *user_events, struct enabler_process
 static void send_placement(struct user_events *user_events, struct placement *placement)
 {
 	struct enabler_process *process = placement->process;
-	struct holding *holdings[AT_ONCE] = { placement->slots[0]->holding };
-	int r;
+	int r = enabler_send(process, ENABLER_REGISTER, placement->holdings, placement->n, placement_file(placement));
 
-	for (size_t i = 1; i < placement->n; i++)
-		holdings[i] = placement->slots[i]->holding;
-	r = enabler_send(process, ENABLER_REGISTER, holdings, placement->n, placement_file(placement));
 	if (r < 0 && (r == -ETOOMANYREFS || process->fd < 0))
 		refuse_asked(user_events, process, placement, r);
 	else if (r < 0)
