@@ -129,8 +129,9 @@ static void make_status(void *data, char *ret, size_t size)
 		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
 }
 
-static void start_watchers(struct daemon *daemon)
+static int start_watchers(struct daemon *daemon)
 {
+	daemon->started = clock_now();
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 	succession_init(daemon);
@@ -150,6 +151,7 @@ static void start_watchers(struct daemon *daemon)
 	ev_signal_init(&daemon->w_interrupt, daemon_on_signal, SIGINT);
 	ev_signal_start(daemon->loop, &daemon->w_interrupt);
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
+	return inflight_init(&daemon->connections);
 }
 
 static void stop_watchers(struct daemon *daemon)
@@ -256,7 +258,6 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	TAILQ_INIT(&registry->looks);
 	TAILQ_INIT(&registry->settling);
 	LIST_INIT(&registry->unwatched);
-	LIST_INIT(&registry->persistent);
 	machine_init(&registry->machine, 0);
 	machine_init(&registry->files, 0);
 }
@@ -319,11 +320,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		r = backend_open(daemon);
 	if (r == 0)
 		r = reload_check_capacity(daemon);
-	if (r == 0) {
-		daemon->started = clock_now();
-		start_watchers(daemon);
-		r = inflight_init(&daemon->connections);
-	}
+	if (r == 0)
+		r = start_watchers(daemon);
 	if (r == 0)
 		r = restore(daemon);
 	if (r == 0)
@@ -381,12 +379,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	declared_deinit(&daemon->registry);
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
-	while (!LIST_EMPTY(&daemon->registry.persistent)) {
-		struct grant *grant = LIST_FIRST(&daemon->registry.persistent);
-
-		LIST_REMOVE(grant, persists);
-		grant_unref(grant);
-	}
+	grants_end(&daemon->registry);
 	inflight_deinit(&daemon->connections);
 	if (daemon->registry.kernel)
 		stop_watchers(daemon);

@@ -10,8 +10,8 @@ enum {
 	DEFAULT_MAX_CONNECTIONS = 1024,
 	/* Without a guard each connection has a file of its own, and may have its second one while the first lingers. */
 	DEFAULT_MAX_FILES = 2048,
-	/* Six hundred programs with a hundred events each, on files of their own; some 20 MiB of the daemon's memory. */
-	DEFAULT_MAX_LEASES = 65536,
+	/* As many connections with 128 events each, on files of their own; some 20 MiB of the daemon's memory. */
+	DEFAULT_MAX_LEASES = 131072,
 	/* Types of kernel events that are left for others: kprobes, synthetic events, events that a tracing session makes. */
 	DEFAULT_KERNEL_MARGIN = 256,
 	/* A minute of a thousand records a second, and little memory on any machine. */
@@ -53,8 +53,6 @@ enum {
 	/* Bytes that are freed before malloc_trim(3), and the bytes that it keeps. */
 	TRIM_BYTES = 1 << 20,
 	TRIM_PAD = 128 << 10,
-	/* Bytes of requests and answers that one tenant's bundles keep: eight of the longest. */
-	BUNDLE_BYTES_MAX = 1 << 20,
 	/* Attempts to connect to a keeper at the start: one that is out of memory may be replaced. */
 	KEEPER_TRIES = 3,
 	/* Bits in one CHANGED; for more it tells the client to look at all. */

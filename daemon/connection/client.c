@@ -23,13 +23,11 @@
 #include "daemon/connection/deadlines.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/connection/inflight.h"
-#include "daemon/connection/parking.h"
 #include "daemon/connection/scheduler.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"
@@ -94,13 +92,12 @@ static void client_read_request(struct client *client)
 		client_close(client);
 	if (client->life != LIFE_OPEN)
 		return;
-	if (tenant && !client->asks_again)
+	if (tenant)
 		scheduler_charge(tenant);
-	client->asks_again = false;
 	client->asks = tenant;
 	connections->call->dispatch(client, connections->request, (size_t)size, &from);
 	/* The request has no answer. */
-	if (!client->task && !client->waiting && !client->parking && client->life < LIFE_CLOSING)
+	if (!client->task && !client->waiting && client->life < LIFE_CLOSING)
 		client_end_request(client);
 }
 
@@ -199,7 +196,6 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 	client_identify(&client->holder, peer->pid, peer->uid, peer->uid, peer->may_be_root, peer->comm);
 	if (tenant) {
 		client->holder.number = ++connections->registry->last_number;
-		client->holder.lease_number = ++connections->registry->last_number;
 		holder_enter(&client->holder);
 		deposit_connection(client);
 	}
@@ -215,7 +211,6 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 	if (!client)
 		return -ENOMEM;
 	client->holder.number = number;
-	client->holder.lease_number = entry->holder;
 	client_identify(&client->holder, entry->pid, entry->uid, entry->real_uid, entry->may_be_root, entry->comm);
 	client->holder.greeted = entry->greeted;
 	client->repeats = entry->greeted;
@@ -232,7 +227,6 @@ static void client_expect_nothing(struct client *client)
 	ev_io_stop(client->connections->loop, &client->w_io);
 	deadline_clear(client);
 	scheduler_remove(client);
-	parking_remove(client);
 	client_send_later(client, false);
 }
 
@@ -248,11 +242,7 @@ void client_close(struct client *client)
 /* All that it holds, but its place among its tenant's connections. */
 static void client_release_all(struct client *client)
 {
-	struct lease *lease, *next;
-
-	HASH_ITER(by_bit, client->holder.leases, lease, next)
-		lease_drop(lease);
-	bundle_leave(&client->holder);
+	leases_drop(&client->holder);
 	while (!LIST_EMPTY(&client->holder.shares))
 		share_free(LIST_FIRST(&client->holder.shares));
 	if (client->holder.watching)

@@ -13,7 +13,6 @@
 #include "protocol/wire.h"
 
 struct listing;
-struct parking;
 struct transport_from;
 
 /* The metrics socket takes no requests. */
@@ -49,7 +48,6 @@ enum client_stall {
 	STALL_NONE,   /* it is read as soon as it has sent something */
 	STALL_TURN,   /* it waits for its turn */
 	STALL_RATE,   /* likewise, and its tenant may make no request now */
-	STALL_PARKED, /* an identical request of another client is being answered */
 	STALL_UNREAD, /* it has sent a request, and has not read the files that it was sent */
 };
 
@@ -73,7 +71,6 @@ struct client {
 	uint16_t changed[CHANGED_MAX];
 	uint16_t n_changed; /* above 0: in the list of clients with changes; above CHANGED_MAX: it is to look at all */
 
-	bool asks_again;    /* the request has been charged already */
 	bool asks;	    /* its request is still in its socket, until the answer is sent */
 	bool kept;	    /* its connection is left to the next daemon */
 	bool later;	    /* its answer waits until the daemon may send fds again */
@@ -82,8 +79,7 @@ struct client {
 	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
-	TAILQ_ENTRY(client) in_queue; /* of its tenant, or of the request that is answered first */
-	struct parking *parking;
+	TAILQ_ENTRY(client) in_queue; /* of its tenant */
 	TAILQ_ENTRY(client) deadline;
 	TAILQ_ENTRY(client) changes;
 	TAILQ_ENTRY(client) leaves;
