@@ -13,6 +13,7 @@
 #include "kernel/kernel.h"
 #include "kernel/page_file.h"
 #include "kernel/user_events/left_behind.h"
+#include "kernel/user_events/spawner.h"
 #include "protocol/base/table.h"
 
 struct event_page;
@@ -41,12 +42,6 @@ struct places {
 	int fd; /* an open data file that never leaves the process; it has a lock from `next` to the end of the range */
 	uint64_t first;
 	uint64_t next;
-};
-
-/* Forks the enabler processes. */
-struct spawner {
-	pid_t pid; /* 0: there is none */
-	int fd;
 };
 
 struct enabler_process {
