@@ -97,22 +97,18 @@ static void holders_put(struct holders *holders, const struct holder *holder)
 static void holders_put_grant(struct holders *holders, const struct grant *grant)
 {
 	const struct holder self = { .tenant = grant->tenant, .pid = getpid(), .uid = geteuid(), .comm = "userevd" };
-	const struct reference *reference;
-	const struct holder *member;
-	const struct lease *lease;
+	const struct holder *holder;
+	unsigned left = grant->leases;
 
 	/* The daemon itself holds the events that the policy declares. */
 	if (declared_is(grant))
 		holders_put(holders, &self);
-	LIST_FOREACH(reference, &grant->registered, in_grant) {
-		for (lease = LIST_FIRST(&reference->leases); lease && holders_has_room(holders);
-		     lease = LIST_NEXT(lease, in_reference)) {
-			if (lease->holder->n_members == 0)
-				holders_put(holders, lease->holder);
-			for (member = LIST_FIRST(&lease->holder->members); member && holders_has_room(holders);
-			     member = LIST_NEXT(member, in_bundle))
-				holders_put(holders, member);
-		}
+	for (holder = LIST_FIRST(&grant->tenant->holders); holder && left > 0 && holders_has_room(holders);
+	     holder = LIST_NEXT(holder, in_tenant)) {
+		if (!lease_by_bit(holder, grant->bit))
+			continue;
+		holders_put(holders, holder);
+		left--;
 	}
 }
 

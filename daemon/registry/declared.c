@@ -283,7 +283,7 @@ static bool declared_has(const struct declared *declared, const struct section *
 	if (declared_describe(wanted, &description, &why) != 0)
 		return false;
 	event = event_by_name(declared->registry, description.canonical, description.name_length);
-	NUMBER_FIND(by_event, declared->tenant->grants, event, grant);
+	grant = grant_find(declared->tenant, event);
 	return grant && grant->leases > 0 && streq(event->description, description.canonical) &&
 	       (grant->persistent || !wanted->values[POLICY_PERSIST].number || !can_persist(declared));
 }
@@ -357,7 +357,7 @@ static size_t declared_count_streams(const struct tenant *tenant, size_t *ret_re
 		if (stream->tenant != tenant || stream->fd < 0)
 			continue;
 		n++;
-		*ret_references += HASH_CNT(by_grant, stream->references);
+		*ret_references += stream->references.n;
 	}
 	return n;
 }
@@ -367,7 +367,7 @@ static void declared_inherit_stream(struct declared *declared, struct stream *st
 	const struct reference *reference;
 
 	declared->streams[declared->n_streams++] = stream_use(stream);
-	for (reference = stream->references; reference; reference = reference->by_grant.next) {
+	ID_TABLE_FOREACH(reference, &stream->references) {
 		struct item *item = &declared->items[declared->n++];
 
 		item->grant = grant_ref(reference->grant);

@@ -11,8 +11,6 @@ void holder_enter(struct holder *holder)
 		.pid = holder->pid,
 		.uid = holder->uid,
 		.real_uid = holder->real_uid,
-		.holder = holder->lease_number,
-		.bundle = holder->bundle ? holder->bundle->lease_number : 0,
 		.greeted = holder->greeted,
 		.watching = holder->watching,
 		.may_be_root = holder->may_be_root,

@@ -40,6 +40,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 	if (tenant->level)
 		resting_add(tenant->registry, tenant->level);
 	level_unref(tenant->level);
+	free(tenant->precedent);
 	free(tenant->path);
 	free(tenant);
 	return NULL;
@@ -238,7 +239,7 @@ void tenant_release(struct tenant *tenant)
 {
 	struct registry *registry = tenant->registry;
 
-	if (tenant->connections > 0 || tenant->grants || tenant->streams > 0)
+	if (tenant->connections > 0 || tenant->grants.n > 0 || tenant->streams > 0)
 		return;
 	if (tenant->page_fd >= 0)
 		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });

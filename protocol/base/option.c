@@ -33,83 +33,120 @@ static void option_print(const struct option_row *row)
 	putchar('\n');
 }
 
-/* Puts the argument into the member. False: it is wrong, and `why` says the right ones. */
-static bool option_set(const struct option_row *row, const char *argument, void *member, struct text *why)
+static void options_print_help(const struct option_table *table)
 {
-	size_t length = argument ? strlen(argument) : 0;
+	puts(table->usage);
+	for (size_t i = 0; i < table->n; i++)
+		if (table->rows[i].help)
+			option_print(&table->rows[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
+		option_print(&common_rows[i]);
+	printf("\n%s\n", table->see);
+}
+
+static const char *option_set_number(const struct option_row *row, const char *argument, void *member)
+{
+	static char right[128];
+	size_t length = strlen(argument);
 	unsigned shift = 0;
 	uint64_t number;
 
-	if (row->kind == OPTION_FLAG) {
-		*(bool *)member = true;
-		return true;
-	}
-	if (row->kind == OPTION_TEXT) {
-		*(const char **)member = argument;
-		return true;
-	}
-	for (const char *const *word = row->words; word && *word; word++) {
-		if (streq(argument, *word)) {
-			*(const char **)member = *word;
-			return true;
-		}
-		text_printf(why, "%s%s", word == row->words ? "give " : word[1] ? ", " : " or ", *word);
-	}
-	if (row->words)
-		return false;
 	if (row->kind == OPTION_SIZE && length > 0 && strchr("KM", argument[length - 1]))
 		shift = argument[--length] == 'K' ? 10 : 20;
 	if (number_parse(argument, length, row->most >> shift, &number) != NUMBER_GOOD ||
 	    number << shift < row->least) {
-		text_printf(why, "give a number from %llu to %llu", (unsigned long long)row->least,
-			    (unsigned long long)row->most);
-		return false;
+		snprintf(right, sizeof(right), "give a number from %llu to %llu", (unsigned long long)row->least,
+			 (unsigned long long)row->most);
+		return right;
 	}
 	if (row->kind == OPTION_NUMBER)
 		*(uint32_t *)member = (uint32_t)number;
 	else
 		*(uint64_t *)member = number << shift;
-	return true;
+	return NULL;
+}
+
+static const char *option_set_word(const struct option_row *row, const char *argument, void *member)
+{
+	static char right[128];
+	struct text text = text_make(right, sizeof(right));
+
+	for (const char *const *word = row->words; *word; word++) {
+		if (streq(argument, *word)) {
+			*(const char **)member = *word;
+			return NULL;
+		}
+		text_printf(&text, "%s%s", word == row->words ? "give " : word[1] ? ", " : " or ", *word);
+	}
+	return right;
+}
+
+const char *option_set(const struct option_row *row, const char *argument, void *member)
+{
+	struct option_list *list = member;
+
+	if (row->kind == OPTION_FLAG)
+		*(bool *)member = true;
+	else if (row->kind == OPTION_TEXT)
+		*(const char **)member = argument;
+	else if (row->kind == OPTION_TEXTS && list->n == OPTION_TEXTS_MAX)
+		return "there are too many of them";
+	else if (row->kind == OPTION_TEXTS)
+		list->text[list->n++] = argument;
+	else if (row->kind == OPTION_WORD)
+		return option_set_word(row, argument, member);
+	else
+		return option_set_number(row, argument, member);
+	return NULL;
+}
+
+/* For getopt_long(). Keys are positions in the table; common rows come behind it. */
+static void options_prepare(const struct option_table *table, struct option *ret, char *ret_letters)
+{
+	for (size_t i = 0; i < table->n + ARRAY_SIZE(common_rows); i++) {
+		const struct option_row *row = i < table->n ? &table->rows[i] : &common_rows[i - table->n];
+
+		*ret++ = (struct option){ row->name, row->argument ? required_argument : no_argument, NULL,
+					  FIRST_KEY + (int)i };
+		if (row->letter)
+			*ret_letters++ = row->letter;
+	}
+}
+
+static size_t find_letter(const struct option_table *table, int letter)
+{
+	size_t i = 0;
+
+	while (i < table->n && table->rows[i].letter != letter)
+		i++;
+	return i;
 }
 
 int option_table_read(const struct option_table *table, int argc, char **argv, void *ret)
 {
-	struct option_row rows[ROWS_MAX];
-	struct option options[ROWS_MAX + 1] = { 0 };
-	char letters[ROWS_MAX + 1] = "", right[128];
-	const size_t n = table->n + ARRAY_SIZE(common_rows);
+	struct option options[ROWS_MAX] = { 0 };
+	char letters[ROWS_MAX] = "";
 	int key;
 
-	memcpy(mempcpy(rows, table->rows, table->n * sizeof(*rows)), common_rows, sizeof(common_rows));
-	for (size_t i = 0, n_letters = 0; i < n; i++) {
-		options[i] = (struct option){ rows[i].name, rows[i].argument ? required_argument : no_argument, NULL,
-					      FIRST_KEY + (int)i };
-		if (rows[i].letter)
-			letters[n_letters++] = rows[i].letter;
-	}
+	options_prepare(table, options, letters);
 	while ((key = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		struct text why = text_make(right, sizeof(right));
-		size_t i = key < FIRST_KEY ? 0 : (size_t)(key - FIRST_KEY);
+		const size_t i = key < FIRST_KEY ? find_letter(table, key) : (size_t)(key - FIRST_KEY);
+		const char *right = NULL;
 
-		while (key < FIRST_KEY && i < n && rows[i].letter != key)
-			i++;
-		if (i < table->n && option_set(&rows[i], optarg, (char *)ret + rows[i].member, &why))
-			continue;
 		if (i < table->n)
-			fprintf(stderr, "%s: --%s=%s: %s\n", table->program, rows[i].name, optarg, right);
-		if (i < table->n || i == n) {
+			right = option_set(&table->rows[i], optarg, (char *)ret + table->rows[i].member);
+		if (right)
+			fprintf(stderr, "%s: --%s=%s: %s\n", table->program, table->rows[i].name, optarg, right);
+		if (right || key == '?') {
 			fprintf(stderr, "%s: see %s --help\n", table->program, table->program);
 			return 2;
 		}
-		if (i == n - 1) {
+		if (i < table->n)
+			continue;
+		if (i == table->n)
+			options_print_help(table);
+		else
 			printf("%s %s\n", table->program, VERSION);
-			return 0;
-		}
-		puts(table->usage);
-		for (i = 0; i < n; i++)
-			if (rows[i].help)
-				option_print(&rows[i]);
-		printf("\n%s\n", table->see);
 		return 0;
 	}
 	if (optind == argc)

@@ -7,8 +7,8 @@
 struct values values_make(struct ctl *ctl)
 {
 	static const struct column columns[] = {
-		{ "CGROUP", COLUMN_PATH }, { "KEY", COLUMN_TEXT },     { "VALUE", COLUMN_LONG },
-		{ "FROM", COLUMN_PATH },   { "SECTION", COLUMN_PATH },
+		{ "CGROUP", COLUMN_PATH, 0 }, { "KEY", COLUMN_TEXT, 0 },     { "VALUE", COLUMN_LONG, 0 },
+		{ "FROM", COLUMN_PATH, 0 },   { "SECTION", COLUMN_PATH, 0 },
 	};
 
 	return (struct values){
@@ -18,40 +18,30 @@ struct values values_make(struct ctl *ctl)
 	};
 }
 
-static void value_json(struct json *json, const char *cgroup, const char *key, const char *value,
-		       const struct policy_origin *origin)
-{
-	json_begin(json, '{');
-	if (cgroup)
-		json_put_text(json, "cgroup", cgroup);
-	json_put_text(json, "key", key);
-	json_put_text(json, "value", value);
-	json_put_bool(json, "default", !origin->file);
-	if (origin->file) {
-		json_put_text(json, "file", origin->file);
-		json_put_u64(json, "line", origin->line);
-		json_put_text(json, "section", origin->section);
-	}
-	json_end(json, '}');
-}
-
 void values_put_text(struct values *values, const char *cgroup, const char *key, const char *value,
 		     const struct policy_origin *origin)
 {
-	const char *section = origin->file ? origin->section : "-";
 	char buffer[PATH_MAX + 32];
 	struct text from = text_make(buffer, sizeof(buffer));
+	struct table *table = &values->table;
+	struct json *json = &values->json;
 
 	if (values->ctl->output.json) {
-		value_json(&values->json, cgroup, key, value, origin);
+		json_begin(json, '{');
+		json_put(json, json_text("cgroup", cgroup), json_text("key", key), json_text("value", value),
+			 json_bool("default", !origin->file));
+		if (origin->file)
+			json_put(json, json_text("file", origin->file), json_u64("line", origin->line),
+				 json_text("section", origin->section));
+		json_end(json, '}');
 		return;
 	}
 	policy_origin_text(origin, &from);
-	table_put_safe(&values->table, STYLE_NAME, cgroup ? cgroup : "-", cgroup ? strlen(cgroup) : 1);
-	table_put(&values->table, STYLE_PLAIN, key);
-	table_put(&values->table, STYLE_BOLD, value);
-	table_put(&values->table, origin->file ? STYLE_PLAIN : STYLE_DIM, buffer);
-	table_put_safe(&values->table, STYLE_DIM, section, strlen(section));
+	table_put(table, STYLE_NAME, cgroup ? cgroup : "-");
+	table_put(table, STYLE_PLAIN, key);
+	table_put(table, STYLE_BOLD, value);
+	table_put(table, origin->file ? STYLE_PLAIN : STYLE_DIM, buffer);
+	table_put(table, STYLE_DIM, origin->file ? origin->section : "-");
 }
 
 void values_put(struct values *values, const char *cgroup, enum policy_key key, const struct policy_value *value)
@@ -127,10 +117,8 @@ static void put_daemon(struct values *values, const struct policy *policy)
 
 void tenancy_json(const struct tenancy *tenancy, struct json *json)
 {
-	json_put_text(json, "cgroup", tenancy->cgroup);
-	json_put_text(json, "tenant", tenancy->path);
-	json_put_text(json, "tenant_by", tenancy->by);
-	json_put_bool(json, "tenant_sure", tenancy->sure);
+	json_put(json, json_text("cgroup", tenancy->cgroup), json_text("tenant", tenancy->path),
+		 json_text("tenant_by", tenancy->by), json_bool("tenant_sure", tenancy->sure));
 }
 
 int policy_show(struct policy_question *question)
