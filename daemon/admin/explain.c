@@ -35,7 +35,7 @@ static int explain_quota(struct question *question, const struct description *de
 {
 	struct registry *registry = question->tenant->registry;
 	uint16_t flags = question->asked.flags;
-	const struct event *event = event_meant(question->tenant, description, &flags);
+	struct event *event = event_meant(question->tenant, description, &flags);
 	struct quota_event none;
 	const struct grant *grant;
 

@@ -216,9 +216,9 @@ static void restore_grant(struct restoration *restoration, const struct ledger_e
 	    description_parse((const char *)(thing + 1) + sizeof(entry), thing->data_size - sizeof(entry), &description,
 			      &why) != 0)
 		return;
-	r = grant_restore(tenant, thing->a, &description, entry.flags, &grant);
+	r = grant_get(tenant, &description, entry.flags, thing->a, &grant, &why);
 	restore_check(restoration, r);
-	if (r < 0)
+	if (r != 0)
 		return;
 	if (entry.persistent)
 		grant_persists(grant);

@@ -140,7 +140,7 @@ static int declared_add_item(struct declared *declared, const struct policy_even
 
 	*item = (struct item){ .event = *event, .flags = declared_flags(declared, event), .asked = true };
 	if (r == 0)
-		r = grant_get(declared->tenant, &description, 0, &item->grant, &why);
+		r = grant_get(declared->tenant, &description, 0, 0, &item->grant, &why);
 	if (r != 0) {
 		declared_complain(event, r < 0 ? strerror(-r) : sentence);
 		return 0;
@@ -276,7 +276,7 @@ static bool declared_has(const struct declared *declared, const struct policy_ev
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	const struct event *event;
+	struct event *event;
 	const struct grant *grant;
 
 	if (declared_describe(wanted, &description, &why) != 0)

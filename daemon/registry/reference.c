@@ -3,7 +3,6 @@
 #include "daemon/registry/reference.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/process/memory.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
@@ -36,16 +35,20 @@ void reference_enter_asked(const struct stream *stream, const struct grant *gran
 
 void reference_free(struct reference *reference)
 {
+	struct grant *grant = reference->grant;
+	struct tenant *tenant = reference->stream->tenant;
+
 	if (reference->release)
 		reference->release->reference = NULL;
-	reference->stream->tenant->ended++;
-	ledger_strike(reference->stream->registry->ledger, &reference->entry);
+	tenant->ended++;
+	ledger_strike(tenant->registry->ledger, &reference->entry);
 	id_table_remove(&reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
-	grant_unref(reference->grant);
-	quota_release(&reference->stream->tenant->level->own_leases);
-	memory_freed(&reference->stream->registry->memory, sizeof(*reference));
-	free(reference);
+	quota_release(&tenant->level->own_leases);
+	reference->stream = NULL;
+	if (reference != &grant->first)
+		free(reference);
+	grant_unref(grant);
 }
 
 /* Until the kernel has answered, the grant has bit 0, and no reference. */
@@ -64,16 +67,18 @@ struct reference *reference_find(const struct stream *stream, const struct grant
 /* NULL: no memory. */
 static struct reference *reference_new(struct stream *stream, struct grant *grant)
 {
-	struct reference *reference = malloc(sizeof(*reference));
+	struct reference *reference = grant->first.stream ? malloc(sizeof(*reference)) : &grant->first;
 
 	if (!reference)
 		return NULL;
-	*reference = (struct reference){ .bit = grant->bit, .stream = stream, .grant = grant_ref(grant) };
+	*reference = (struct reference){ .bit = grant->bit, .stream = stream, .grant = grant };
 	if (!id_table_add(&stream->references, reference)) {
-		grant_unref(grant);
-		free(reference);
+		reference->stream = NULL;
+		if (reference != &grant->first)
+			free(reference);
 		return NULL;
 	}
+	grant_ref(grant);
 	LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
 	/* The charge of its first lease; without any lease the reference itself counts as one. */
 	quota_hold(&stream->tenant->level->own_leases);

@@ -11,8 +11,8 @@ struct stream;
 
 /* It holds its grant. */
 struct reference {
-	uint64_t bit; /* its grant's: its id among those of the stream, and among a client's leases */
-	struct stream *stream;
+	uint64_t bit;	       /* its grant's: its id among those of the stream, and among a client's leases */
+	struct stream *stream; /* NULL: a grant's first reference that is not used */
 	struct grant *grant;
 	uint32_t index;
 	uint32_t entry; /* in the ledger */
